@@ -1,0 +1,406 @@
+package openapi_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/getkin/kin-openapi/openapi3"
+	"github.com/getkin/kin-openapi/openapi3filter"
+	"github.com/getkin/kin-openapi/routers"
+	"github.com/getkin/kin-openapi/routers/gorillamux"
+	"github.com/stretchr/testify/require"
+	"go.yaml.in/yaml/v3"
+
+	"bankingapi/adapters/httpapi/openapi"
+)
+
+var update = flag.Bool("update", false, "write openapi.json from openapi.yaml")
+
+// load reads and validates the document with every example in it.
+func load(t *testing.T) *openapi3.T {
+	t.Helper()
+	doc, err := openapi3.NewLoader().LoadFromData(openapi.Document())
+	require.NoError(t, err)
+	require.NoError(t, doc.Validate(context.Background(), openapi3.EnableExamplesValidation()))
+	return doc
+}
+
+func TestJSONIsMadeFromYAML(t *testing.T) {
+	t.Parallel()
+	source, err := os.ReadFile("openapi.yaml")
+	require.NoError(t, err)
+	var root yaml.Node
+	require.NoError(t, yaml.Unmarshal(source, &root))
+	var compact, indented bytes.Buffer
+	writeJSON(t, &compact, root.Content[0])
+	require.NoError(t, json.Indent(&indented, compact.Bytes(), "", "  "))
+	indented.WriteByte('\n')
+	if *update {
+		require.NoError(t, os.WriteFile("openapi.json", indented.Bytes(), 0o644))
+		return
+	}
+	require.Equal(t, indented.String(), string(openapi.Document()),
+		"openapi.json is not what openapi.yaml says: run go test with -update")
+}
+
+// writeJSON keeps the order of members and the digits of numbers, which a way
+// through Go values would not.
+func writeJSON(t *testing.T, out *bytes.Buffer, node *yaml.Node) {
+	t.Helper()
+	text := func(value string) {
+		encoder := json.NewEncoder(out)
+		encoder.SetEscapeHTML(false)
+		require.NoError(t, encoder.Encode(value))
+	}
+	switch node.Kind {
+	case yaml.AliasNode:
+		writeJSON(t, out, node.Alias)
+	case yaml.MappingNode:
+		out.WriteByte('{')
+		for i := 0; i < len(node.Content); i += 2 {
+			if i > 0 {
+				out.WriteByte(',')
+			}
+			text(node.Content[i].Value)
+			out.WriteByte(':')
+			writeJSON(t, out, node.Content[i+1])
+		}
+		out.WriteByte('}')
+	case yaml.SequenceNode:
+		out.WriteByte('[')
+		for i, item := range node.Content {
+			if i > 0 {
+				out.WriteByte(',')
+			}
+			writeJSON(t, out, item)
+		}
+		out.WriteByte(']')
+	default:
+		if node.ShortTag() == "!!str" {
+			text(node.Value)
+			return
+		}
+		require.True(t, json.Valid([]byte(node.Value)), "line %d: %q is not JSON", node.Line, node.Value)
+		out.WriteString(node.Value)
+	}
+}
+
+func TestDocumentIsValid(t *testing.T) {
+	t.Parallel()
+	doc := load(t)
+	require.True(t, doc.IsOpenAPI31OrLater())
+	require.Len(t, doc.Servers, 1)
+	require.Equal(t, []string{"/BankingApiV01/AddPushNotificationResponse", "/BankingApiV01/BuyFundFromCustomer"}, doc.Paths.Keys())
+}
+
+func TestDocumentReturnsACopy(t *testing.T) {
+	t.Parallel()
+	first := openapi.Document()
+	clear(first)
+	require.NotEqual(t, first, openapi.Document())
+}
+
+// operations are the operations by name.
+func operations(doc *openapi3.T) map[string]*openapi3.Operation {
+	found := map[string]*openapi3.Operation{}
+	for _, item := range doc.Paths.Map() {
+		for _, operation := range item.Operations() {
+			found[operation.OperationID] = operation
+		}
+	}
+	return found
+}
+
+func TestEveryOperationIsComplete(t *testing.T) {
+	t.Parallel()
+	statuses := []string{"200", "400", "401", "403", "404", "405", "413", "415", "422", "429", "500", "503"}
+	for name, operation := range operations(load(t)) {
+		require.NotEmpty(t, operation.Summary, name)
+		require.NotEmpty(t, operation.Description, name)
+		require.GreaterOrEqual(t, len(operation.RequestBody.Value.Content["application/json"].Examples), 3, name)
+		require.ElementsMatch(t, statuses, operation.Responses.Keys(), name)
+		for status, response := range operation.Responses.Map() {
+			where := name + " " + status
+			media := "application/problem+json"
+			if status == "200" {
+				media = "application/json"
+			}
+			require.NotEmpty(t, response.Value.Description, where)
+			require.Len(t, response.Value.Content, 1, where)
+			require.Contains(t, response.Value.Content, media, where)
+			require.NotEmpty(t, response.Value.Content[media].Examples, where)
+			require.Contains(t, response.Value.Headers, "X-Request-Id", where)
+			require.Contains(t, response.Value.Headers, "Cache-Control", where)
+		}
+		for status, header := range map[string]string{
+			"200": "Idempotent-Replayed", "401": "WWW-Authenticate", "405": "Allow",
+			"415": "Accept", "429": "Retry-After", "503": "Retry-After",
+		} {
+			require.Contains(t, operation.Responses.Value(status).Value.Headers, header, name+" "+status)
+		}
+	}
+}
+
+// exchanges are all examples, each as the request or answer it stands for. The
+// way through openapi3filter is the one the end-to-end tests use.
+func TestExamplesPassAsRealTraffic(t *testing.T) {
+	t.Parallel()
+	doc := load(t)
+	router, err := gorillamux.NewRouter(doc)
+	require.NoError(t, err)
+	options := &openapi3filter.Options{
+		AuthenticationFunc:    openapi3filter.NoopAuthenticationFunc,
+		IncludeResponseStatus: true,
+		MultiError:            true,
+	}
+	for name, operation := range operations(doc) {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var asked *openapi3filter.RequestValidationInput
+			for example, body := range operation.RequestBody.Value.Content["application/json"].Examples {
+				asked = request(t, router, options, "/BankingApiV01/"+name, body.Value.Value)
+				require.NoError(t, openapi3filter.ValidateRequest(t.Context(), asked), example)
+			}
+			for status, response := range operation.Responses.Map() {
+				for media, content := range response.Value.Content {
+					for example, body := range content.Examples {
+						answer := &openapi3filter.ResponseValidationInput{
+							RequestValidationInput: asked,
+							Status:                 statusOf(t, status),
+							Header:                 exampleHeaders(response.Value, media),
+							Options:                options,
+						}
+						answer.SetBodyBytes(encode(t, body.Value.Value))
+						require.NoError(t, openapi3filter.ValidateResponse(t.Context(), answer), "%s %s", status, example)
+					}
+				}
+			}
+		})
+	}
+}
+
+func request(t *testing.T, router routers.Router, options *openapi3filter.Options, path string, body any) *openapi3filter.RequestValidationInput {
+	t.Helper()
+	r := httptest.NewRequest(http.MethodPost, "https://bank.example:8443"+path, bytes.NewReader(encode(t, body)))
+	r.Header.Set("Content-Type", "application/json")
+	r.Header.Set("Ocp-Apim-Subscription-Key", "00112233445566778899aabbccddeeff")
+	route, parameters, err := router.FindRoute(r)
+	require.NoError(t, err)
+	return &openapi3filter.RequestValidationInput{Request: r, PathParams: parameters, Route: route, Options: options}
+}
+
+func exampleHeaders(response *openapi3.Response, media string) http.Header {
+	header := http.Header{"Content-Type": {media}}
+	for name, described := range response.Headers {
+		if example := described.Value.Example; example != nil {
+			header.Set(name, fmt.Sprint(example))
+			continue
+		}
+		if allowed := described.Value.Schema.Value.Enum; len(allowed) > 0 {
+			header.Set(name, fmt.Sprint(allowed[0]))
+		}
+	}
+	return header
+}
+
+func encode(t *testing.T, value any) []byte {
+	t.Helper()
+	body, err := json.Marshal(value)
+	require.NoError(t, err)
+	return body
+}
+
+func statusOf(t *testing.T, key string) int {
+	t.Helper()
+	var status int
+	_, err := fmt.Sscan(key, &status)
+	require.NoError(t, err)
+	return status
+}
+
+// A problem's example must agree with the status it stands under, and say
+// State 8 exactly where the request certainly had no effect.
+func TestProblemExamplesAgreeWithThemselves(t *testing.T) {
+	t.Parallel()
+	for name, operation := range operations(load(t)) {
+		for status, response := range operation.Responses.Map() {
+			media, isProblem := response.Value.Content["application/problem+json"]
+			if !isProblem {
+				continue
+			}
+			for example, ref := range media.Examples {
+				where := strings.Join([]string{name, status, example}, " ")
+				problem := ref.Value.Value.(map[string]any)
+				require.EqualValues(t, statusOf(t, status), problem["status"], where)
+				require.Equal(t, problem["status"], problem["statusCode"], where)
+				require.Equal(t, http.StatusText(statusOf(t, status)), problem["title"], where)
+				require.Equal(t, problem["detail"], problem["message"], where)
+				code := problem["errors"].([]any)[0].(map[string]any)["code"]
+				if code == "internal-error" || code == "outcome-unknown" {
+					require.NotContains(t, problem, "Data", where)
+				} else {
+					require.Equal(t, map[string]any{"State": float64(8)}, problem["Data"], where)
+				}
+			}
+		}
+	}
+}
+
+func TestRequestsRefuseWhatTheServiceRefuses(t *testing.T) {
+	t.Parallel()
+	doc := load(t)
+	router, err := gorillamux.NewRouter(doc)
+	require.NoError(t, err)
+	options := &openapi3filter.Options{AuthenticationFunc: openapi3filter.NoopAuthenticationFunc}
+	push := func(members string) string {
+		return `{"Header":{},"Parameters":[{"ExternalApplicationCode":"A","UserId":"U","PushId":"P","Platform":65,"SendStatus":1` + members + `}]}`
+	}
+	sale := func(amount, rest string) string {
+		return `{"Header":{},"Parameters":[{"CustomerNo":1001,"TransactionType":2,"FundAmount":` + amount +
+			`,"DestinationAccount":{"BranchCode":0,"CustomerNo":1001,"AccountSuffix":0,"CurrencyCode":"TRY"}` +
+			`,"FundToProcess":{"IMKBCode":"AFA.X1","HolderCorporationName":"Demo Portfoy","PriceID":1}` + rest + `}]}`
+	}
+	for _, test := range []struct {
+		operation, body string
+		valid           bool
+	}{
+		{"AddPushNotificationResponse", push(``), true},
+		{"AddPushNotificationResponse", push(`,"Subject":null,"TranData":null,"SendDate":null,"PushInteractionId":null`), true},
+		{"AddPushNotificationResponse", push(`,"SendDate":"","DeepLinkUrl":""`), true},
+		{"AddPushNotificationResponse", push(`,"DeepLinkUrl":"mailto:someone@example.com"`), true},
+		{"AddPushNotificationResponse", push(`,"PushInteractionId":9007199254740993.0`), true},
+		{"AddPushNotificationResponse", push(`,"PushInteractionId":1.5`), false},
+		{"AddPushNotificationResponse", push(`,"DeepLinkUrl":"/relative"`), false},
+		{"AddPushNotificationResponse", push(`,"SendDate":"20.11.2026"`), false},
+		{"AddPushNotificationResponse", push(`,"SendDate":"2026-13-01"`), false},
+		{"AddPushNotificationResponse", push(`,"subject":"x"`), false},
+		{"AddPushNotificationResponse", push(`,"TranData":[{"Name":"x"}]`), false},
+		{"AddPushNotificationResponse", push(`,"TranData":[{"Code":"x","Other":1}]`), false},
+		{"AddPushNotificationResponse", `{"Header":{},"Parameters":[]}`, false},
+		{"AddPushNotificationResponse", `{"Header":null,"Parameters":[]}`, false},
+		{"AddPushNotificationResponse", `{"Parameters":[]}`, false},
+		{"AddPushNotificationResponse", `{"Header":{"AppKey":"` + strings.Repeat("ş", 200) + `"},` + push(``)[len(`{"Header":{},`):], true},
+		{"AddPushNotificationResponse", `{"Header":{"AppKey":"` + strings.Repeat("ş", 201) + `"},` + push(``)[len(`{"Header":{},`):], false},
+		{"BuyFundFromCustomer", sale("0.000001", ``), true},
+		{"BuyFundFromCustomer", sale("0.3", `,"Amount":0,"SelectedTransactionDate":""`), true},
+		{"BuyFundFromCustomer", sale("6.5e1", `,"Amount":null,"SelectedTransactionDate":"2027-06-15"`), true},
+		{"BuyFundFromCustomer", sale("1000000000000", ``), true},
+		{"BuyFundFromCustomer", sale("1000000000001", ``), false},
+		{"BuyFundFromCustomer", sale("0", ``), false},
+		{"BuyFundFromCustomer", sale("-1", ``), false},
+		{"BuyFundFromCustomer", sale(`"1"`, ``), false},
+		{"BuyFundFromCustomer", sale("null", ``), false},
+		{"BuyFundFromCustomer", sale("1", `,"Amount":-0.01`), false},
+		{"BuyFundFromCustomer", sale("1", `,"ChannelSessionId":"x"`), false},
+		{"BuyFundFromCustomer", strings.Replace(sale("1", ``), `"TRY"`, `"try"`, 1), false},
+		{"BuyFundFromCustomer", strings.Replace(sale("1", ``), `AFA.X1`, `AFA.`, 1), false},
+		{"BuyFundFromCustomer", strings.Replace(sale("1", ``), `"TransactionType":2`, `"TransactionType":1`, 1), false},
+	} {
+		asked := request(t, router, options, "/BankingApiV01/"+test.operation, json.RawMessage(test.body))
+		err := openapi3filter.ValidateRequest(t.Context(), asked)
+		require.Equal(t, test.valid, err == nil, "%s\n%v", test.body, err)
+	}
+}
+
+// What a reader finds in the tables of the description is what programs find
+// in the schemas, and every refusal has an example.
+func TestCodesOfTheTablesAreTheCodesOfTheSchemas(t *testing.T) {
+	t.Parallel()
+	doc := load(t)
+	var inSchemas []string
+	for _, schema := range []string{"Fault", "Refusal"} {
+		for _, code := range doc.Components.Schemas[schema].Value.Properties["code"].Value.Enum {
+			inSchemas = append(inSchemas, code.(string))
+		}
+	}
+	_, chapter, found := strings.Cut(doc.Info.Description, "## Error codes")
+	require.True(t, found)
+	var inTables []string
+	for line := range strings.Lines(chapter) {
+		if !strings.HasPrefix(line, "| ") {
+			continue
+		}
+		cells := strings.Split(line, "|")
+		if regexp.MustCompile(`^ \d{3} $`).MatchString(cells[1]) {
+			cells = cells[1:]
+		}
+		for _, code := range regexp.MustCompile("`([a-z-]+)`").FindAllStringSubmatch(cells[1], -1) {
+			inTables = append(inTables, code[1])
+		}
+	}
+	require.ElementsMatch(t, inSchemas, inTables)
+
+	var inExamples []string
+	for _, example := range operations(doc)["BuyFundFromCustomer"].Responses.Value("200").Value.Content["application/json"].Examples {
+		refusals, _ := example.Value.Value.(map[string]any)["errors"].([]any)
+		for _, refusal := range refusals {
+			inExamples = append(inExamples, refusal.(map[string]any)["code"].(string))
+		}
+	}
+	for _, code := range doc.Components.Schemas["Refusal"].Value.Properties["code"].Value.Enum {
+		require.True(t, slices.Contains(inExamples, code.(string)), "no example of %s", code)
+	}
+}
+
+// Requests are closed: a member nobody has described is refused.
+func TestRequestObjectsAreClosed(t *testing.T) {
+	t.Parallel()
+	doc := load(t)
+	for _, name := range []string{
+		"AddPushNotificationResponseRequest", "BuyFundFromCustomerRequest", "Header", "PushNotification",
+		"TranDataItem", "FundSale", "DestinationAccount", "FundToProcess",
+	} {
+		schema := doc.Components.Schemas[name].Value
+		require.NotNil(t, schema.AdditionalProperties.Has, name)
+		require.False(t, *schema.AdditionalProperties.Has, name)
+		for field, property := range schema.Properties {
+			require.NotEmpty(t, property.Value.Description, "%s.%s", name, field)
+		}
+	}
+}
+
+func TestHandler(t *testing.T) {
+	t.Parallel()
+	ask := func(method, match string) *httptest.ResponseRecorder {
+		r := httptest.NewRequest(method, openapi.Path, nil)
+		if match != "" {
+			r.Header.Set("If-None-Match", match)
+		}
+		w := httptest.NewRecorder()
+		openapi.Handler().ServeHTTP(w, r)
+		return w
+	}
+	got := ask(http.MethodGet, "")
+	require.Equal(t, http.StatusOK, got.Code)
+	require.Equal(t, string(openapi.Document()), got.Body.String())
+	require.Equal(t, "application/json", got.Header().Get("Content-Type"))
+	require.Equal(t, "nosniff", got.Header().Get("X-Content-Type-Options"))
+	require.Equal(t, "no-store", got.Header().Get("Cache-Control"))
+	require.Regexp(t, `^"[0-9a-f]{32}"$`, got.Header().Get("ETag"))
+
+	head := ask(http.MethodHead, "")
+	require.Equal(t, http.StatusOK, head.Code)
+	require.Empty(t, head.Body.String())
+	require.Equal(t, fmt.Sprint(len(openapi.Document())), head.Header().Get("Content-Length"))
+
+	known := ask(http.MethodGet, got.Header().Get("ETag"))
+	require.Equal(t, http.StatusNotModified, known.Code)
+	require.Empty(t, known.Body.String())
+	require.Equal(t, http.StatusOK, ask(http.MethodGet, `"another"`).Code)
+
+	for _, method := range []string{http.MethodPost, http.MethodPut, http.MethodDelete, http.MethodOptions} {
+		refused := ask(method, "")
+		require.Equal(t, http.StatusMethodNotAllowed, refused.Code, method)
+		require.Equal(t, "GET, HEAD", refused.Header().Get("Allow"), method)
+	}
+}
