@@ -1,0 +1,88 @@
+// Package day has the calendar day: a date without a time of day and without
+// a time zone.
+package day
+
+import (
+	"errors"
+	"time"
+)
+
+// ErrSyntax says that a text is not YYYY-MM-DD of a day that exists.
+var ErrSyntax = errors.New("not a day of the form YYYY-MM-DD")
+
+// Day is a day of the Gregorian calendar from 0001-01-01 to 9999-12-31; the
+// zero value is no day. Days compare with == and Compare.
+type Day struct {
+	number int32 // days since 0000-12-31, so that no day is 0
+}
+
+const layout = time.DateOnly
+
+var origin = time.Date(0, time.December, 31, 0, 0, 0, 0, time.UTC)
+
+// Parse reads YYYY-MM-DD, exactly ten characters, of a day that exists.
+func Parse(text string) (Day, error) {
+	// time.Parse takes fractions and spaces in places; the length rules them out.
+	if len(text) != len(layout) {
+		return Day{}, ErrSyntax
+	}
+	t, err := time.Parse(layout, text)
+	if err != nil || t.Year() < 1 {
+		return Day{}, ErrSyntax
+	}
+	return civil(t), nil
+}
+
+// Of is the day that a clock in that location shows at the instant.
+func Of(instant time.Time, in *time.Location) Day {
+	local := instant.In(in)
+	return civil(time.Date(local.Year(), local.Month(), local.Day(), 0, 0, 0, 0, time.UTC))
+}
+
+func civil(midnight time.Time) Day {
+	return Day{int32((midnight.Unix() - origin.Unix()) / secondsPerDay)} //nolint:gosec // years 1 to 9999
+}
+
+const secondsPerDay = 24 * 60 * 60
+
+// IsNone reports whether d is the zero value.
+func (d Day) IsNone() bool { return d.number == 0 }
+
+// Compare is negative when d is before other, 0 when they are one, positive
+// when d is after it. No day is before every day.
+func (d Day) Compare(other Day) int { return int(d.number) - int(other.number) }
+
+// Before reports whether d is before other.
+func (d Day) Before(other Day) bool { return d.number < other.number }
+
+// After reports whether d is after other.
+func (d Day) After(other Day) bool { return d.number > other.number }
+
+// Plus is the day n days later (earlier when n is negative).
+func (d Day) Plus(n int) Day { return Day{d.number + int32(n)} } //nolint:gosec // callers add at most some years
+
+// Start is the first instant of the day in that location: 00:00, or, where a
+// clock change skips midnight, the first instant the clock shows that day.
+func (d Day) Start(in *time.Location) time.Time {
+	year, month, date := d.utc().Date()
+	start := time.Date(year, month, date, 0, 0, 0, 0, in)
+	if Of(start, in).Before(d) {
+		// Midnight does not exist and time.Date went back: the gap ends where
+		// the offset of the day's noon begins to hold.
+		noon := time.Date(year, month, date, 12, 0, 0, 0, in)
+		_, offset := noon.Zone()
+		_, before := start.Zone()
+		start = start.Add(time.Duration(offset-before) * time.Second)
+	}
+	return start
+}
+
+// String is YYYY-MM-DD, empty for no day.
+func (d Day) String() string {
+	if d.IsNone() {
+		return ""
+	}
+	return d.utc().Format(layout)
+}
+
+func (d Day) utc() time.Time { return origin.AddDate(0, 0, int(d.number)) }

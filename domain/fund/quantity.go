@@ -1,0 +1,74 @@
+package fund
+
+import (
+	"math/bits"
+
+	"bankingapi/domain/decimal"
+	"bankingapi/domain/money"
+)
+
+// Units is a quantity of a fund in millionths of a unit: 1.5 units are
+// 1,500,000.
+type Units int64
+
+// UnitDecimals is how many decimals a quantity has.
+const UnitDecimals = 6
+
+// MaxUnits is the largest quantity of one sale or holding: 10^12 units.
+const MaxUnits Units = 1_000_000_000_000_000_000
+
+// ParseUnits is d in Units; the error is decimal.ErrPrecision or
+// decimal.ErrRange.
+func ParseUnits(d decimal.Decimal) (Units, error) {
+	n, err := d.Scaled(UnitDecimals)
+	return Units(n), err
+}
+
+// String is the quantity without trailing zeros: 1.5.
+func (u Units) String() string { return decimal.Format(int64(u), UnitDecimals) }
+
+// UnitPrice is the price of one unit in 10^-8 of the currency's major unit:
+// 1.25 TRY is 125,000,000.
+type UnitPrice int64
+
+// PriceDecimals is how many decimals a price has.
+const PriceDecimals = 8
+
+// MaxUnitPrice is the largest price of one unit: 10^10.
+const MaxUnitPrice UnitPrice = 1_000_000_000_000_000_000
+
+// ParseUnitPrice is d as a price; the error is decimal.ErrPrecision or
+// decimal.ErrRange.
+func ParseUnitPrice(d decimal.Decimal) (UnitPrice, error) {
+	n, err := d.Scaled(PriceDecimals)
+	return UnitPrice(n), err
+}
+
+// String is the price without trailing zeros: 1.25.
+func (p UnitPrice) String() string { return decimal.Format(int64(p), PriceDecimals) }
+
+// Proceeds is units x price in the currency, rounded half away from zero to
+// its minor unit. Both must not be negative. ok is false when the proceeds do
+// not fit 64 bits of minor units.
+func Proceeds(units Units, price UnitPrice, c money.Currency) (proceeds money.Amount, ok bool) {
+	if units < 0 || price < 0 {
+		return money.Amount{}, false
+	}
+	// 128 bits hold the product of any two; what is divided away are the
+	// decimals that the minor unit does not have.
+	divisor := uint64(1)
+	for range UnitDecimals + PriceDecimals - c.Decimals() {
+		divisor *= 10
+	}
+	hi, lo := bits.Mul64(uint64(units), uint64(price))
+	lo, carry := bits.Add64(lo, divisor/2, 0)
+	hi += carry
+	if hi >= divisor {
+		return money.Amount{}, false
+	}
+	minor, _ := bits.Div64(hi, lo, divisor)
+	if minor > 1<<63-1 {
+		return money.Amount{}, false
+	}
+	return money.New(int64(minor), c), true
+}

@@ -1,0 +1,217 @@
+package fund
+
+import (
+	"errors"
+	"unicode/utf8"
+
+	"bankingapi/domain/day"
+	"bankingapi/domain/decimal"
+	"bankingapi/domain/fault"
+	"bankingapi/domain/money"
+)
+
+// SaleFields is a fund sale as a caller sends it; the zero value of a field is
+// an absent one.
+type SaleFields struct {
+	CustomerNo              decimal.Decimal
+	TransactionType         decimal.Decimal
+	FundAmount              decimal.Decimal
+	DestinationAccount      *AccountFields
+	FundToProcess           *FundFields
+	Amount                  decimal.Decimal
+	SelectedTransactionDate string
+}
+
+// AccountFields is a DestinationAccount as a caller sends it.
+type AccountFields struct {
+	BranchCode    decimal.Decimal
+	CustomerNo    decimal.Decimal
+	AccountSuffix decimal.Decimal
+	CurrencyCode  string
+}
+
+// FundFields is a FundToProcess as a caller sends it.
+type FundFields struct {
+	IMKBCode              string
+	HolderCorporationName string
+	PriceID               decimal.Decimal
+}
+
+// Terms is what a sale says.
+type Terms struct {
+	Holding HoldingKey
+	Units   Units
+	Account AccountKey
+	PriceID int64
+	// ControlTotal is the caller's Amount in minor units of the account's
+	// currency; 0 asks for no check.
+	ControlTotal int64
+	// SelectedDay is the day the caller chose; none means the current day.
+	SelectedDay day.Day
+}
+
+// Sale is a customer's fund sale that keeps every rule of the contract,
+// section 5, which one can check without the book and without a clock.
+type Sale struct{ terms Terms }
+
+// Terms is what the sale says.
+func (s Sale) Terms() Terms { return s.terms }
+
+// RestoreSale makes a sale of what storage kept. It does not judge by today's
+// rules, so that history always loads.
+func RestoreSale(t Terms) Sale { return Sale{t} }
+
+// saleTransaction is TransactionType of a customer's fund sale.
+const saleTransaction = 2
+
+const (
+	positiveInteger = "An integer greater than 0."
+	naturalInteger  = "An integer, 0 or greater."
+)
+
+// NewSale checks all fields and returns either a sale or every fault, with
+// pointers from the record (/FundAmount).
+func NewSale(f SaleFields) (Sale, []fault.Fault) {
+	var c check
+	var t Terms
+	t.Holding.CustomerNo = c.integer("/CustomerNo", f.CustomerNo, 1, positiveInteger)
+	switch {
+	case f.TransactionType.IsAbsent():
+		c.fault("/TransactionType", fault.Required, "Required: 2 for a customer's fund sale.")
+	case f.TransactionType != decimal.Int(saleTransaction):
+		c.fault("/TransactionType", fault.NotAllowed, "2 for a customer's fund sale.")
+	}
+	t.Units = c.units("/FundAmount", f.FundAmount)
+	if a := f.DestinationAccount; a == nil {
+		c.fault("/DestinationAccount", fault.Required, "Required.")
+	} else {
+		t.Account = c.account(a)
+	}
+	if p := f.FundToProcess; p == nil {
+		c.fault("/FundToProcess", fault.Required, "Required.")
+	} else {
+		t.Holding.Fund = c.fund("/FundToProcess", p.IMKBCode, p.HolderCorporationName)
+		t.PriceID = c.integer("/FundToProcess/PriceID", p.PriceID, 1, positiveInteger)
+	}
+	if !f.Amount.IsAbsent() {
+		t.ControlTotal = c.controlTotal(f.Amount, t.Account.Currency)
+	}
+	if f.SelectedTransactionDate != "" {
+		var err error
+		if t.SelectedDay, err = day.Parse(f.SelectedTransactionDate); err != nil {
+			c.fault("/SelectedTransactionDate", fault.InvalidDate, "Empty, or a day that exists as YYYY-MM-DD.")
+		}
+	}
+	if len(c.faults) > 0 {
+		return Sale{}, c.faults
+	}
+	return Sale{t}, nil
+}
+
+// check collects the faults of one record.
+type check struct{ faults []fault.Fault }
+
+func (c *check) fault(pointer, code, detail string) {
+	c.faults = append(c.faults, fault.Fault{Pointer: pointer, Code: code, Detail: detail})
+}
+
+func (c *check) integer(pointer string, d decimal.Decimal, least int64, rule string) int64 {
+	n, err := d.Scaled(0)
+	switch {
+	case d.IsAbsent():
+		c.fault(pointer, fault.Required, "Required: "+rule)
+	case errors.Is(err, decimal.ErrPrecision):
+		c.fault(pointer, fault.NotAnInteger, rule)
+	case err != nil, n < least:
+		c.fault(pointer, fault.OutOfRange, rule)
+	}
+	return n
+}
+
+func (c *check) units(pointer string, d decimal.Decimal) Units {
+	const rule = "Units of the fund: greater than 0, at most 10^12."
+	units, err := ParseUnits(d)
+	switch {
+	case d.IsAbsent():
+		c.fault(pointer, fault.Required, "Required: "+rule)
+	case errors.Is(err, decimal.ErrPrecision):
+		c.fault(pointer, fault.TooManyDecimals, "At most 6 decimals.")
+	case err != nil, units <= 0, units > MaxUnits:
+		c.fault(pointer, fault.OutOfRange, rule)
+	}
+	return units
+}
+
+func (c *check) account(a *AccountFields) AccountKey {
+	key := AccountKey{
+		BranchCode:    c.integer("/DestinationAccount/BranchCode", a.BranchCode, 0, naturalInteger),
+		CustomerNo:    c.integer("/DestinationAccount/CustomerNo", a.CustomerNo, 1, positiveInteger),
+		AccountSuffix: c.integer("/DestinationAccount/AccountSuffix", a.AccountSuffix, 0, naturalInteger),
+	}
+	var ok bool
+	key.Currency, ok = money.ParseCurrency(a.CurrencyCode)
+	switch {
+	case a.CurrencyCode == "":
+		c.fault("/DestinationAccount/CurrencyCode", fault.Required, "Required: an active ISO 4217 code.")
+	case !ok:
+		c.fault("/DestinationAccount/CurrencyCode", fault.InvalidCurrency, "An active ISO 4217 code, in capitals.")
+	}
+	return key
+}
+
+func (c *check) fund(under, imkbCode, holder string) Fund {
+	const code = "1 to 12 capitals or digits, optionally a point and a series of one or two of them."
+	switch {
+	case imkbCode == "":
+		c.fault(under+"/IMKBCode", fault.Required, "Required: "+code)
+	case !isIMKBCode(imkbCode):
+		c.fault(under+"/IMKBCode", fault.InvalidFormat, code)
+	}
+	switch {
+	case holder == "":
+		c.fault(under+"/HolderCorporationName", fault.Required, "Required: 1 to 200 characters.")
+	case len(holder) > maxHolder && utf8.RuneCountInString(holder) > maxHolder:
+		c.fault(under+"/HolderCorporationName", fault.TooLong, "At most 200 characters.")
+	}
+	return Fund{imkbCode, holder}
+}
+
+const maxHolder = 200
+
+func (c *check) controlTotal(d decimal.Decimal, currency money.Currency) int64 {
+	amount, err := money.FromDecimal(d, currency)
+	switch {
+	case currency.IsNone() && !d.IsZero():
+		// Its decimals cannot be judged without a currency, whose own fault is
+		// reported already; its sign and size can.
+		if n, err := d.Scaled(UnitDecimals); n < 0 || errors.Is(err, decimal.ErrRange) {
+			c.fault("/Amount", fault.OutOfRange, "0 or greater.")
+		}
+	case errors.Is(err, decimal.ErrPrecision):
+		c.fault("/Amount", fault.TooManyDecimals, "Not more decimals than the currency's minor unit has.")
+	case err != nil, amount.Minor() < 0:
+		c.fault("/Amount", fault.OutOfRange, "0 or greater, at most 2^63-1 minor units.")
+	}
+	return amount.Minor()
+}
+
+// isIMKBCode matches [A-Z0-9]{1,12}(\.[A-Z0-9]{1,2})?
+func isIMKBCode(s string) bool {
+	body := 0
+	for body < len(s) && isCodeCharacter(s[body]) {
+		body++
+	}
+	if body < 1 || body > 12 {
+		return false
+	}
+	series := s[body:]
+	if series == "" {
+		return true
+	}
+	if series[0] != '.' || len(series) < 2 || len(series) > 3 {
+		return false
+	}
+	return isCodeCharacter(series[1]) && isCodeCharacter(series[len(series)-1])
+}
+
+func isCodeCharacter(c byte) bool { return 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' }
