@@ -47,7 +47,7 @@ log:
 	}
 	require.Empty(t, cmp.Diff(map[string]effective{
 		"http.address":       {"127.0.0.1:2", "environment BANKINGAPI_HTTP__ADDRESS"},
-		"http.idle_timeout":  {"1m30s", "flag --http.idle_timeout"},
+		"http.idle_timeout":  {"90s", "flag --http.idle_timeout"},
 		"http.body_limit":    {"2MiB", "file " + file + ":5"},
 		"http.docs":          {"false", "file " + file + ":6"},
 		"commit.batch_limit": {"1", "file " + file + ":7"},

@@ -29,7 +29,7 @@ func TestDefaultSettingsAreThoseOfTheDocuments(t *testing.T) {
 		"http.parameters_limit":     "1000",
 		"http.read_timeout":         "10s",
 		"http.write_timeout":        "10s",
-		"http.idle_timeout":         "1m",
+		"http.idle_timeout":         "60s",
 		"http.header_timeout":       "5s",
 		"http.docs":                 "true",
 		"tls.mode":                  "self-signed",

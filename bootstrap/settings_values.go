@@ -120,14 +120,10 @@ func show(target any) string {
 	panic(fmt.Sprintf("bootstrap: no way to show a setting of type %T", target))
 }
 
-// showDuration drops the zero units that time.Duration prints: 1m, not 1m0s.
+// showDuration writes short times in seconds, as people do: 60s, not 1m0s.
 func showDuration(d time.Duration) string {
-	text := d.String()
-	if strings.HasSuffix(text, "m0s") {
-		text = strings.TrimSuffix(text, "0s")
+	if d%time.Second == 0 && d.Abs() < 2*time.Minute {
+		return strconv.FormatInt(int64(d/time.Second), 10) + "s"
 	}
-	if strings.HasSuffix(text, "h0m") {
-		text = strings.TrimSuffix(text, "0m")
-	}
-	return text
+	return d.String()
 }

@@ -1,0 +1,60 @@
+package main
+
+import (
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"bankingapi/bootstrap"
+)
+
+// settingValue keeps the text of a setting's flag as it was given: reading it
+// is Load's, which then reports all settings at once.
+type settingValue struct{ text, form string }
+
+func (v *settingValue) Set(text string) error { v.text = text; return nil }
+func (v *settingValue) String() string        { return v.text }
+func (v *settingValue) Type() string          { return v.form }
+
+func addSettingFlags(root *cobra.Command) {
+	for _, s := range bootstrap.AllSettings() {
+		value := &settingValue{s.Default(), s.Form}
+		if s.IsSwitch() {
+			value.form = "bool"
+		}
+		flag := root.PersistentFlags().VarPF(value, s.Path, "", s.Usage)
+		if s.IsSwitch() {
+			flag.NoOptDefVal = "true"
+		}
+	}
+	for path, values := range map[string][]string{
+		"tls.mode":       {bootstrap.TLSFiles, bootstrap.TLSSelfSigned, bootstrap.TLSOff, bootstrap.TLSProxy},
+		"storage.driver": {bootstrap.SQLite, bootstrap.Postgres},
+		"log.level":      {"debug", "info", "warn", "error"},
+		"log.format":     {bootstrap.LogAuto, bootstrap.LogConsole, bootstrap.LogJSON},
+	} {
+		if err := root.RegisterFlagCompletionFunc(path, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp)); err != nil {
+			panic(err) // the setting was renamed
+		}
+	}
+}
+
+func isSetting(flag *pflag.Flag) bool {
+	_, ok := flag.Value.(*settingValue)
+	return ok
+}
+
+// load reads the settings of a command line. The error is
+// bootstrap.Problems.
+func (p program) load(cmd *cobra.Command) (bootstrap.Loaded, error) {
+	flags := map[string]string{}
+	cmd.Flags().Visit(func(flag *pflag.Flag) {
+		if isSetting(flag) {
+			flags[flag.Name] = flag.Value.String()
+		}
+	})
+	return bootstrap.Load(bootstrap.Sources{
+		File:        cmd.Flag("config").Value.String(),
+		Environment: p.environment,
+		Flags:       flags,
+	})
+}
