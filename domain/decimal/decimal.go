@@ -20,33 +20,37 @@ var (
 // Decimal is an exact decimal number, or none: the zero value is an absent
 // number. Two Decimals are == when their values are equal.
 //
-// Up to 19 significant digits (below 2^64) are kept. What is longer fits no
-// quantity of this service: it is remembered as too long, and every conversion
-// of it fails.
+// Significant digits are kept while they are below 2^64. A longer number fits
+// no quantity of this service: its digits are forgotten, every conversion of it
+// fails, and it may be == to another one that is too long.
 type Decimal struct {
-	coefficient uint64 // without trailing zeros, except for 0 itself
-	exponent    int32
+	coefficient uint64 // without trailing zeros; 0 when long
+	exponent    int32  // of the last significant digit
 	kind        kind
+	long        bool // more digits than coefficient can hold
 }
 
 type kind uint8
 
 const (
-	absent kind = iota
-	positive
+	absent   kind = iota
+	positive      // 0 too
 	negative
-	tooBig   // beyond every integer this service keeps
-	tooExact // more significant digits than this service keeps
 )
 
-// maxExponent bounds exponents long before int32 could wrap; whatever lies
-// beyond is far out of every range.
-const maxExponent = 1 << 20
+const (
+	// maxExponent bounds a spelled exponent. It is more than the longest text
+	// has digits, so that 0.(many zeros)1e(many) is read exactly.
+	maxExponent = 1 << 40
+	// maxKept bounds the exponent that is kept. No conversion takes a number
+	// beyond it.
+	maxKept = 1 << 30
+)
 
 // Int is the decimal of an integer.
 func Int(n int64) Decimal {
 	if n < 0 {
-		return normal(negative, uint64(-(n+1))+1, 0)
+		return normal(negative, -uint64(n), 0) //nolint:gosec // the negation undoes the wrap, also of -2^63
 	}
 	return normal(positive, uint64(n), 0)
 }
@@ -75,7 +79,7 @@ func parse[T string | []byte](s T) (Decimal, error) {
 		}
 		i = fracEnd
 	}
-	exponent := 0
+	exponent := int64(0)
 	if i < len(s) && (s[i] == 'e' || s[i] == 'E') {
 		i++
 		minus := false
@@ -85,7 +89,7 @@ func parse[T string | []byte](s T) (Decimal, error) {
 		}
 		from := i
 		for ; i < len(s) && isDigit(s[i]); i++ {
-			exponent = min(exponent*10+int(s[i]-'0'), maxExponent)
+			exponent = min(exponent*10+int64(s[i]-'0'), maxExponent)
 		}
 		if i == from {
 			return Decimal{}, ErrSyntax
@@ -99,7 +103,8 @@ func parse[T string | []byte](s T) (Decimal, error) {
 	}
 
 	var coefficient uint64
-	pending := 0 // zeros that count only if another digit follows
+	long := false
+	pending := int64(0) // zeros that count only if another digit follows
 	for j := start; j < fracEnd; j++ {
 		if j == intEnd {
 			continue // the point
@@ -111,22 +116,26 @@ func parse[T string | []byte](s T) (Decimal, error) {
 			pending++
 			continue
 		}
-		for ; pending > 0 && coefficient != 0; pending-- {
-			hi, lo := bits.Mul64(coefficient, 10)
-			if hi != 0 {
-				return tooLong(j < intEnd), nil
-			}
-			coefficient = lo
+		for ; pending > 0 && coefficient != 0 && !long; pending-- {
+			coefficient, long = append10(coefficient, 0)
 		}
 		pending = 0
-		hi, lo := bits.Mul64(coefficient, 10)
-		sum, carry := bits.Add64(lo, uint64(s[j]-'0'), 0)
-		if hi != 0 || carry != 0 {
-			return tooLong(j < intEnd), nil
+		if !long {
+			coefficient, long = append10(coefficient, s[j]-'0')
 		}
-		coefficient = sum
 	}
-	return normal(sign, coefficient, exponent+pending), nil
+	exponent += pending
+	if long {
+		return Decimal{exponent: keep(exponent), kind: sign, long: true}, nil
+	}
+	return normal(sign, coefficient, exponent), nil
+}
+
+// append10 writes a decimal digit after those of n.
+func append10(n uint64, digit byte) (_ uint64, overflow bool) {
+	hi, lo := bits.Mul64(n, 10)
+	sum, carry := bits.Add64(lo, uint64(digit), 0)
+	return sum, hi != 0 || carry != 0
 }
 
 func digits[T string | []byte](s T, i int) int {
@@ -138,14 +147,7 @@ func digits[T string | []byte](s T, i int) int {
 
 func isDigit(c byte) bool { return '0' <= c && c <= '9' }
 
-func tooLong(inInteger bool) Decimal {
-	if inInteger {
-		return Decimal{kind: tooBig}
-	}
-	return Decimal{kind: tooExact}
-}
-
-func normal(sign kind, coefficient uint64, exponent int) Decimal {
+func normal(sign kind, coefficient uint64, exponent int64) Decimal {
 	if coefficient == 0 {
 		return Decimal{kind: positive} // -0 and 0e9 are 0
 	}
@@ -153,53 +155,51 @@ func normal(sign kind, coefficient uint64, exponent int) Decimal {
 		coefficient /= 10
 		exponent++
 	}
-	exponent = max(min(exponent, maxExponent), -maxExponent)
-	return Decimal{coefficient: coefficient, exponent: int32(exponent), kind: sign} //nolint:gosec // bounded in the line above
+	return Decimal{coefficient: coefficient, exponent: keep(exponent), kind: sign}
+}
+
+func keep(exponent int64) int32 {
+	return int32(max(min(exponent, maxKept), -maxKept)) //nolint:gosec // bounded in this line
 }
 
 // IsAbsent reports whether there is no number.
 func (d Decimal) IsAbsent() bool { return d.kind == absent }
 
 // IsZero reports whether the number is there and 0.
-func (d Decimal) IsZero() bool { return d.kind == positive && d.coefficient == 0 }
+func (d Decimal) IsZero() bool { return d == Decimal{kind: positive} }
+
+// IsNegative reports whether the number is there and below 0.
+func (d Decimal) IsNegative() bool { return d.kind == negative }
 
 // Scaled returns the number times 10^scale as an integer, exactly: ErrPrecision
 // when it has more than scale decimals, ErrRange when the result does not fit.
 // An absent number gives ErrSyntax.
 func (d Decimal) Scaled(scale int) (int64, error) {
-	switch d.kind {
-	case absent:
+	if d.IsAbsent() {
 		return 0, ErrSyntax
-	case tooBig:
-		return 0, ErrRange
-	case tooExact:
-		return 0, ErrPrecision
 	}
-	shift := int(d.exponent) + scale
-	if d.coefficient == 0 {
+	if d.IsZero() {
 		return 0, nil
 	}
+	shift := int(d.exponent) + scale
 	if shift < 0 {
 		return 0, ErrPrecision
 	}
-	n := d.coefficient
-	for ; shift > 0; shift-- {
-		hi, lo := bits.Mul64(n, 10)
-		if hi != 0 {
-			return 0, ErrRange
-		}
-		n = lo
+	n, overflow := d.coefficient, d.long
+	for ; shift > 0 && !overflow; shift-- {
+		n, overflow = append10(n, 0)
 	}
+	limit := uint64(math.MaxInt64)
 	if d.kind == negative {
-		if n > 1<<63 {
-			return 0, ErrRange
-		}
-		return -int64(n-1) - 1, nil //nolint:gosec // n is in 1..2^63
+		limit++
 	}
-	if n > math.MaxInt64 {
+	if overflow || n > limit {
 		return 0, ErrRange
 	}
-	return int64(n), nil //nolint:gosec // checked in the line above
+	if d.kind == negative {
+		return -int64(n), nil //nolint:gosec // n is at most 2^63, which wraps to itself
+	}
+	return int64(n), nil //nolint:gosec // n is at most 2^63-1
 }
 
 // Format writes value / 10^scale without exponent and without trailing zeros
@@ -220,7 +220,7 @@ func FormatFixed(value int64, scale int) string {
 	}
 	sign, magnitude := "", uint64(value) //nolint:gosec // negative values are handled below
 	if value < 0 {
-		sign, magnitude = "-", uint64(-(value+1))+1
+		sign, magnitude = "-", -magnitude
 	}
 	text := strconv.FormatUint(magnitude, 10)
 	if missing := scale + 1 - len(text); missing > 0 {
