@@ -22,7 +22,7 @@ func (a Amount) Currency() Currency { return a.currency }
 // or the sum does not fit 64 bits: amounts never wrap.
 func (a Amount) Add(b Amount) (sum Amount, ok bool) {
 	minor := a.minor + b.minor
-	wrapped := (b.minor > 0) != (minor > a.minor) && b.minor != 0
+	wrapped := (minor < a.minor) != (b.minor < 0)
 	return Amount{minor, a.currency}, a.currency == b.currency && !wrapped
 }
 
