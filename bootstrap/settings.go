@@ -2,6 +2,8 @@ package bootstrap
 
 import (
 	"time"
+
+	"bankingapi/domain/day"
 )
 
 // Settings is everything an operator can set. Start from DefaultSettings: the
@@ -99,6 +101,20 @@ type BankSettings struct {
 
 // Location is the time zone. Settings that validate always have one.
 func (b BankSettings) Location() (*time.Location, error) { return time.LoadLocation(b.TimeZone) }
+
+// Day reads a calendar day of the bank, YYYY-MM-DD. It returns its first
+// instant and that of the next day.
+func (b BankSettings) Day(text string) (start, end time.Time, err error) {
+	zone, err := b.Location()
+	if err != nil {
+		return start, end, err
+	}
+	d, err := day.Parse(text)
+	if err != nil {
+		return start, end, err
+	}
+	return d.Start(zone), d.Plus(1).Start(zone), nil
+}
 
 // SettlementSettings is the settling of forward-dated sales on their day.
 type SettlementSettings struct {

@@ -203,6 +203,25 @@ func TestSize(t *testing.T) {
 	}
 }
 
+func TestDayOfTheBank(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct{ zone, text, start, end string }{
+		{"Europe/Istanbul", "2026-11-20", "2026-11-19T21:00:00Z", "2026-11-20T21:00:00Z"},
+		{"UTC", "2028-02-28", "2028-02-28T00:00:00Z", "2028-02-29T00:00:00Z"},
+		{"Europe/Berlin", "2026-03-29", "2026-03-28T23:00:00Z", "2026-03-29T22:00:00Z"}, // 23 hours
+		{"Asia/Beirut", "2022-03-27", "2022-03-26T22:00:00Z", "2022-03-27T21:00:00Z"},   // begins at 01:00
+	} {
+		start, end, err := BankSettings{test.zone}.Day(test.text)
+		require.NoError(t, err)
+		require.Equal(t, test.start, start.UTC().Format(time.RFC3339), test)
+		require.Equal(t, test.end, end.UTC().Format(time.RFC3339), test)
+	}
+	for _, text := range []string{"", "2026-02-29", "20.11.2026", "2026-11-20T00:00:00Z"} {
+		_, _, err := BankSettings{"UTC"}.Day(text)
+		require.Error(t, err, text)
+	}
+}
+
 func TestSuggest(t *testing.T) {
 	t.Parallel()
 	for typed, want := range map[string]string{
