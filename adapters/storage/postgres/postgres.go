@@ -1,0 +1,147 @@
+// Package postgres opens a Postgres database as an engine of package storage,
+// with pgx.
+//
+// A batch is two round trips: one reads and locks, one writes and commits,
+// each a pipeline. It uses nothing that a distributed Postgres or PgBouncer in
+// transaction mode lacks: no sequences, advisory locks, LISTEN, savepoints or
+// settings of the session.
+package postgres
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"net"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/stdlib"
+	gormpostgres "gorm.io/driver/postgres"
+	"gorm.io/gorm"
+	"gorm.io/gorm/logger"
+
+	"bankingapi/adapters/storage"
+)
+
+const (
+	maxConnections = 10
+	connectTimeout = 5 * time.Second
+	// maxIdle closes connections that a burst opened.
+	maxIdle = 5 * time.Minute
+)
+
+// Open opens the database of the URL or key=value string o.DSN; libpq's
+// parameters apply, several hosts with target_session_attrs=read-write among
+// them. It does not connect yet: a database that is away makes requests fail,
+// not the start.
+func Open(_ context.Context, o storage.Options) (*storage.Engine, error) {
+	config, err := pgx.ParseConfig(o.DSN)
+	if err != nil {
+		return nil, fmt.Errorf("storage.dsn is not a Postgres URL: %s", reason(err))
+	}
+	if config.ConnectTimeout == 0 {
+		config.ConnectTimeout = connectTimeout
+	}
+	if o.StatementTimeout > 0 && config.RuntimeParams["statement_timeout"] == "" {
+		config.RuntimeParams["statement_timeout"] = strconv.FormatInt(o.StatementTimeout.Milliseconds(), 10)
+	}
+	db := stdlib.OpenDB(*config)
+	most := maxConnections
+	if o.MaxConnections > 0 {
+		most = o.MaxConnections
+	}
+	db.SetMaxOpenConns(most)
+	db.SetMaxIdleConns(most)
+	db.SetConnMaxIdleTime(maxIdle)
+	engine, err := Use(db)
+	if err != nil {
+		return nil, errors.Join(err, db.Close())
+	}
+	engine.Close = db.Close
+	return engine, nil
+}
+
+// reason is what is wrong with a DSN, without the DSN, which has a password.
+func reason(err error) string {
+	var parse *pgconn.ParseConfigError
+	if errors.As(err, &parse) {
+		if cause := parse.Unwrap(); cause != nil {
+			return cause.Error()
+		}
+	}
+	return "expected postgres://user:password@host:port/database"
+}
+
+// Use makes an engine of a database that a host has opened with pgx's stdlib,
+// and that it closes itself.
+func Use(db *sql.DB) (*storage.Engine, error) {
+	g, err := gorm.Open(gormpostgres.New(gormpostgres.Config{Conn: db}), &gorm.Config{
+		Logger:                   logger.Discard, // it would print values; errors are returned
+		SkipDefaultTransaction:   true,
+		DisableNestedTransaction: true,
+		DisableAutomaticPing:     true,
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &storage.Engine{
+		Dialect:  storage.Postgres,
+		Version:  "Postgres",
+		DB:       g,
+		Reads:    g,
+		Begin:    func(ctx context.Context) (storage.Session, error) { return begin(ctx, db) },
+		Classify: classify,
+		Close:    func() error { return nil },
+	}, nil
+}
+
+// classify knows Postgres' error codes (appendix A of its manual).
+func classify(err error) storage.Failure {
+	var interrupted commitError
+	if errors.As(err, &interrupted) {
+		return storage.Interrupted
+	}
+	var native *pgconn.PgError
+	if errors.As(err, &native) {
+		return classifyCode(native)
+	}
+	var network net.Error
+	var connect *pgconn.ConnectError
+	switch {
+	case errors.As(err, &network), errors.As(err, &connect),
+		errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded),
+		errors.Is(err, sql.ErrConnDone), pgconn.SafeToRetry(err), isBroken(err):
+		return storage.Unreachable
+	}
+	return storage.Unknown
+}
+
+func classifyCode(native *pgconn.PgError) storage.Failure {
+	switch native.Code {
+	case "40001", "40P01": // serialization failure, deadlock
+		return storage.LostRace
+	case "23505": // two replicas added one CallerId: the loser reads the winner
+		if strings.HasSuffix(native.ConstraintName, "operations_pkey") {
+			return storage.LostRace
+		}
+	case "57014", "55P03", "25006", "42P01", "42703", "3F000":
+		// out of time, lock not to be had, read-only since a fail-over, schema
+		// not there (yet)
+		return storage.Unreachable
+	}
+	switch native.Code[:2] {
+	case "08", "53", "57", "58", "28", "3D": // connection, resources, shutdown, disk, access, database
+		return storage.Unreachable
+	}
+	return storage.Unknown
+}
+
+// commitError is a commit whose answer was lost.
+type commitError struct{ cause error }
+
+func (e commitError) Error() string { return "commit: " + e.cause.Error() }
+func (e commitError) Unwrap() error { return e.cause }

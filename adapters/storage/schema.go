@@ -1,0 +1,102 @@
+package storage
+
+import "slices"
+
+// tables is what the hot path knows of the schema; migrations/ has the whole.
+type tables struct {
+	holdings, accounts, prices, operations, sales, postings, notifications table
+}
+
+// header are the columns of operation.Header, and whose it is.
+var header = []column{
+	{"subscription", text}, {"app_key", text}, {"channel", text}, {"teller_name", text},
+	{"caller_id", text}, {"channel_session_id", text}, {"channel_request_id", text},
+}
+
+var settled = []column{
+	{"state", integer}, {"settled_price_id", optionalInteger}, {"settled_price", optionalInteger},
+	{"proceeds", optionalInteger}, {"refusal", text}, {"settled_at", instant},
+}
+
+func newTables(prefix string) tables {
+	return tables{
+		holdings: table{prefix + "holdings", 3, []column{
+			{"customer_no", integer}, {"imkb_code", text}, {"holder_corporation_name", text}, {"units", integer},
+		}},
+		accounts: table{prefix + "accounts", 4, []column{
+			{"customer_no", integer}, {"branch_code", integer}, {"account_suffix", integer}, {"currency_code", text},
+			{"balance", integer},
+		}},
+		prices: table{prefix + "prices", 1, []column{
+			{"price_id", integer}, {"imkb_code", text}, {"holder_corporation_name", text},
+			{"price", integer}, {"currency_code", text}, {"valid_from", date},
+		}},
+		operations: table{prefix + "operations", 3, []column{
+			{"caller_id", text}, {"subscription", text}, {"operation", integer},
+			{"operation_id", identifier}, {"fingerprint", blob}, {"state", integer}, {"faults", text},
+		}},
+		sales: table{prefix + "sales", 3, slices.Concat(
+			[]column{{"customer_no", integer}, {"operation_id", identifier}, {"position", integer}},
+			header,
+			[]column{
+				{"imkb_code", text}, {"holder_corporation_name", text}, {"price_id", integer}, {"units", integer},
+				{"account_customer_no", integer}, {"branch_code", integer}, {"account_suffix", integer}, {"currency_code", text},
+				{"control_total", integer}, {"selected_date", date}, {"received_at", instant},
+			},
+			settled,
+		)},
+		postings: table{prefix + "postings", 4, []column{
+			{"customer_no", integer}, {"operation_id", identifier}, {"position", integer}, {"leg", integer},
+			{"kind", integer}, {"imkb_code", text}, {"holder_corporation_name", text},
+			{"branch_code", integer}, {"account_suffix", integer}, {"currency_code", text},
+			{"quantity", integer}, {"posted_at", instant},
+		}},
+		notifications: table{prefix + "notifications", 2, slices.Concat(
+			[]column{{"user_id", text}, {"digest", blob}, {"operation_id", identifier}, {"position", integer}},
+			header,
+			[]column{
+				{"external_application_code", text}, {"external_tran_code", text}, {"push_id", text},
+				{"push_interaction_id", optionalInteger}, {"platform", integer}, {"subject", text}, {"content", text},
+				{"deep_link_url", text}, {"send_status", integer}, {"send_date", date}, {"tran_data", text},
+				{"received_at", instant},
+			},
+		)},
+	}
+}
+
+// statements are all statements of the hot path.
+type statements struct {
+	findHolding, findAccount, findPrice, findCurrentPrice, findOperation, claimSale *statement
+	putHolding, putAccount                                                          *statement
+	insertOperation, insertSale, insertPosting, insertNotification                  *statement
+	changeOperation, changeSale                                                     *statement
+}
+
+func newStatements(t tables) statements {
+	const newest = " ORDER BY valid_from DESC, price_id DESC LIMIT 1"
+	return statements{
+		findHolding:   t.holdings.find("t.units", "", " FOR UPDATE"),
+		findAccount:   t.accounts.find("t.balance", "", " FOR UPDATE"),
+		findPrice:     t.prices.find("t.imkb_code, t.holder_corporation_name, t.price, t.currency_code, CAST(t.valid_from AS text)", "", ""),
+		findOperation: t.operations.find("t.operation_id, t.fingerprint, t.state, t.faults", "", ""),
+		findCurrentPrice: lookup("find current "+t.prices.name,
+			[]column{{"imkb_code", text}, {"holder_corporation_name", text}, {"valid_from", date}},
+			"SELECT t.price_id, t.price, t.currency_code, CAST(t.valid_from AS text) FROM "+t.prices.name+
+				" t WHERE t.imkb_code = k.imkb_code AND t.holder_corporation_name = k.holder_corporation_name"+
+				" AND t.valid_from <= k.valid_from::date"+newest,
+			"SELECT price_id, price, currency_code, valid_from FROM "+t.prices.name+
+				" WHERE imkb_code = ? AND holder_corporation_name = ? AND valid_from <= ?"+newest),
+		claimSale: t.sales.find("t.position", " AND t.state = 1", " FOR UPDATE SKIP LOCKED"),
+
+		putHolding: t.holdings.put("units"),
+		putAccount: t.accounts.put("balance"),
+
+		insertOperation:    t.operations.insert(""),
+		insertSale:         t.sales.insert(""),
+		insertPosting:      t.postings.insert(""),
+		insertNotification: t.notifications.insert(" ON CONFLICT (user_id, digest) DO NOTHING"),
+
+		changeOperation: t.operations.update([]column{{"state", integer}, {"faults", text}}),
+		changeSale:      t.sales.update(settled),
+	}
+}

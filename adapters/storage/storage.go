@@ -1,0 +1,53 @@
+// Package storage keeps everything in a relational database: one
+// implementation of all storage ports, on gorm, for SQLite and Postgres. What
+// differs between the two is an Engine, made by the packages sqlite and
+// postgres below this one.
+package storage
+
+import (
+	"context"
+	"time"
+)
+
+// Store implements the storage ports of every use case. It is safe for
+// concurrent use.
+type Store struct {
+	engine     *Engine
+	now        func() time.Time
+	prefix     string
+	statements statements
+}
+
+// New returns a Store on an opened engine. now dates what imports write.
+func New(engine *Engine, tablePrefix string, now func() time.Time) *Store {
+	return &Store{engine, now, tablePrefix, newStatements(newTables(tablePrefix))}
+}
+
+// request is a statement with its rows, in the engine's dialect.
+func (s *Store) request(st *statement, rows *Rows, found func(Scan) error) Request {
+	sql := st.postgres
+	if s.engine.Dialect == SQLite {
+		sql = st.sqlite
+	}
+	return Request{Name: st.name, SQL: sql, Rows: rows, Found: found}
+}
+
+// some leaves out the requests that carry nothing.
+func some(requests ...Request) []Request {
+	n := 0
+	for _, r := range requests {
+		if r.Rows.Len() > 0 {
+			requests[n] = r
+			n++
+		}
+	}
+	return requests[:n]
+}
+
+// Ping returns nil when the database answers.
+func (s *Store) Ping(ctx context.Context) error {
+	return s.translate(s.engine.Reads.WithContext(ctx).Exec("SELECT 1").Error)
+}
+
+// Close closes the database, unless it was handed in open.
+func (s *Store) Close() error { return s.engine.Close() }
