@@ -1,0 +1,326 @@
+package contract
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"math"
+	"slices"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"bankingapi/application/addpush"
+	"bankingapi/domain/day"
+	"bankingapi/domain/fault"
+	"bankingapi/domain/operation"
+	"bankingapi/domain/push"
+)
+
+// InboxesUnderTest is an implementation of addpush.Inboxes and a view of what
+// it stores.
+type InboxesUnderTest struct {
+	addpush.Inboxes
+	// Notifications reads all that are stored, in any order.
+	Notifications func(t *testing.T) []Notification
+	Trouble
+}
+
+// Notification is one stored push notification, with what is kept of the
+// operation that brought it.
+type Notification struct {
+	OperationID  operation.ID
+	Position     int
+	Subscription string
+	Header       operation.Header
+	ReceivedAt   time.Time
+	Record       push.Record
+}
+
+// NotificationOf is the row of a notification on its way into storage.
+func NotificationOf(s push.Stored) Notification {
+	return Notification{
+		OperationID:  s.Operation.ID,
+		Position:     s.Position,
+		Subscription: s.Operation.Subscription,
+		Header:       s.Operation.Header,
+		ReceivedAt:   s.Operation.ReceivedAt,
+		Record:       *s.Notification.Record(),
+	}
+}
+
+// Inboxes is the suite of the port addpush.Inboxes.
+func Inboxes(t *testing.T, open func(t *testing.T) InboxesUnderTest) {
+	run := func(name string, test func(t *testing.T, b inboxes)) {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			test(t, inboxes{open(t), t})
+		})
+	}
+
+	run("every field comes back as it was", func(t *testing.T, b inboxes) {
+		full := &push.Operation{
+			ID: id(1), Subscription: odd(100, "subscription"), Header: header(odd(200, "caller")), ReceivedAt: at(1),
+			Notifications: []push.Notification{
+				push.Restore(push.Record{
+					ExternalApplicationCode: odd(100, "application"),
+					ExternalTranCode:        odd(100, "tran code"),
+					UserID:                  odd(200, "user"),
+					PushID:                  odd(200, "push"),
+					PushInteractionID:       math.MaxInt64,
+					HasPushInteractionID:    true,
+					Platform:                push.Android,
+					Subject:                 odd(1000, "subject"),
+					Content:                 odd(10_000, "content"),
+					DeepLinkURL:             odd(2048, "link"),
+					Sent:                    true,
+					SendDate:                on(1),
+					TranData:                oddTranData(100),
+				}),
+				push.Restore(push.Record{
+					UserID: "b", PushInteractionID: math.MinInt64, HasPushInteractionID: true, Platform: push.IOS,
+					SendDate: mustDay("0001-01-01"), TranData: []push.TranDataItem{{Code: "2"}, {Code: "1"}, {Code: "2"}},
+				}),
+				// A 0 that was sent is not the same as none; the last day is no trouble either.
+				push.Restore(push.Record{UserID: "c", HasPushInteractionID: true, Platform: push.Other, SendDate: mustDay("9999-12-31")}),
+				push.Restore(push.Record{UserID: "d", Platform: push.Other}),
+			},
+		}
+		bare := b.operation(2, "s", "", note("e", ""))
+		b.accept(full, bare)
+		b.stored(full, bare)
+	})
+
+	run("a record that is there is left as it is", func(t *testing.T, b inboxes) {
+		first := b.operation(1, "s", "", note("u", "a"), note("u", "b"))
+		again := b.operation(2, "s", "", note("u", "c"), note("u", "b"), note("u", "c"))
+		sameBatch := b.operation(3, "s", "", note("u", "c"))
+		b.accept(first)
+		b.accept(again, sameBatch)
+		for _, o := range []*push.Operation{first, again, sameBatch} {
+			outcome, err := o.Outcome()
+			require.NoError(t, err)
+			require.Equal(t, operation.Outcome{State: operation.Completed}, outcome)
+		}
+		equal(t, []string{"1/0", "1/1", "2/0"}, b.places())
+	})
+
+	run("records that differ a little are different ones", func(t *testing.T, b inboxes) {
+		var notes []push.Notification
+		alike := []string{"i", "I", "ı", "İ", " i", "i ", "\u00ed", "i\u0301", "i\x01", "i\t", "i\n"}
+		for _, text := range alike {
+			notes = append(notes, note(text, "same"), note("same", text))
+		}
+		ours := b.operation(1, "s", "", notes...)
+		theirs := b.operation(2, "S", "", notes...)
+		b.accept(ours)
+		b.accept(theirs)
+		b.stored(ours, theirs)
+	})
+
+	run("many of the largest requests fit one transaction", func(t *testing.T, b inboxes) {
+		batch := make([]*push.Operation, 3)
+		for i := range batch {
+			notes := make([]push.Notification, 1000)
+			for n := range notes {
+				notes[n] = note("user "+strconv.Itoa(n%7), strconv.Itoa(i)+"/"+strconv.Itoa(n))
+			}
+			batch[i] = b.operation(i, "s", "caller "+strconv.Itoa(i), notes...)
+		}
+		b.accept(batch...)
+		b.stored(batch...)
+	})
+
+	run("a CallerId is known from then on", func(t *testing.T, b inboxes) {
+		callerID := odd(200, "caller")
+		first := b.operation(1, "s", callerID, note("u", "a"))
+		b.accept(first)
+		repeat := b.operation(2, "s", callerID, note("u", "a"))
+		other := b.operation(3, "s", callerID, note("u", "b"))
+		elsewhere := b.operation(4, "S", callerID, note("u", "c"))
+		capitals := b.operation(5, "s", callerID[:len(callerID)-1]+"x", note("u", "d"))
+		b.accept(repeat, other, elsewhere, capitals)
+
+		outcome, err := repeat.Outcome()
+		require.NoError(t, err)
+		require.Equal(t, operation.Outcome{State: operation.Completed, Replayed: true}, outcome)
+		_, err = other.Outcome()
+		fails(t, fault.Conflict, err)
+		b.stored(first, elsewhere, capitals)
+	})
+
+	run("what is known comes back with all its faults", func(t *testing.T, b inboxes) {
+		register(t, operation.AddPushNotificationResponse, func(keys []operation.Key, change func(*operation.Register)) error {
+			return b.Update(t.Context(), keys, func(inbox *push.Inbox) { change(&inbox.Register) })
+		})
+	})
+
+	run("of twenty with one CallerId, one has the effect", func(t *testing.T, b inboxes) {
+		operations := make([]*push.Operation, callers)
+		for i := range operations {
+			operations[i] = b.operation(i, "s", "one", note("u", "a"))
+		}
+		var winners []*push.Operation
+		b.race(operations)
+		for _, o := range operations {
+			outcome, err := o.Outcome()
+			require.NoError(t, err)
+			require.Equal(t, operation.Completed, outcome.State)
+			if !outcome.Replayed {
+				winners = append(winners, o)
+			}
+		}
+		require.Len(t, winners, 1)
+		b.stored(winners...)
+	})
+
+	run("of twenty with one CallerId and a content each, one is right", func(t *testing.T, b inboxes) {
+		operations := make([]*push.Operation, callers)
+		for i := range operations {
+			operations[i] = b.operation(i, "s", "one", note("u", strconv.Itoa(i)))
+		}
+		var winners []*push.Operation
+		b.race(operations)
+		for _, o := range operations {
+			if _, err := o.Outcome(); err == nil {
+				winners = append(winners, o)
+			} else {
+				require.Equal(t, fault.Conflict, fault.KindOf(err))
+			}
+		}
+		require.Len(t, winners, 1)
+		b.stored(winners...)
+	})
+
+	run("twenty bring the same records and all are stored once", func(t *testing.T, b inboxes) {
+		operations := make([]*push.Operation, callers)
+		for i := range operations {
+			notes := []push.Notification{note("u", "a"), note("v", "b"), note("w", "c")}
+			if i%2 == 1 {
+				slices.Reverse(notes) // the other order must not end in a deadlock
+			}
+			operations[i] = b.operation(i, "s", "", notes...)
+		}
+		b.race(operations)
+		var users []string
+		for _, n := range b.Notifications(t) {
+			users = append(users, n.Record.UserID)
+		}
+		require.ElementsMatch(t, []string{"u", "v", "w"}, users)
+	})
+
+	t.Run("transaction", func(t *testing.T) {
+		transactions(t, func(t *testing.T) transaction {
+			b := inboxes{open(t), t}
+			o := b.operation(1, "s", "caller", note("u", "a"), note("u", "b"))
+			return transaction{
+				Trouble: b.Trouble,
+				run: func(ctx context.Context, during func()) error {
+					return b.Update(ctx, push.Keys([]*push.Operation{o}), func(inbox *push.Inbox) {
+						inbox.Accept([]*push.Operation{o})
+						during()
+					})
+				},
+				nothing: func(t *testing.T) {
+					require.Empty(t, b.Notifications(t))
+					unknown(t, o, func(keys []operation.Key, look func(*operation.Register)) error {
+						return b.Update(t.Context(), keys, func(inbox *push.Inbox) { look(&inbox.Register) })
+					})
+				},
+				once: func(t *testing.T) {
+					outcome, err := o.Outcome()
+					require.NoError(t, err)
+					require.Equal(t, operation.Outcome{State: operation.Completed}, outcome)
+					b.stored(o)
+				},
+			}
+		})
+	})
+}
+
+// inboxes are an implementation in the hands of one test.
+type inboxes struct {
+	InboxesUnderTest
+	t *testing.T
+}
+
+func (b inboxes) operation(n int, subscription, callerID string, notes ...push.Notification) *push.Operation {
+	return &push.Operation{
+		ID: id(n), Subscription: subscription, Header: operation.Header{CallerID: callerID}, ReceivedAt: at(n), Notifications: notes,
+	}
+}
+
+func (b inboxes) accept(batch ...*push.Operation) {
+	b.t.Helper()
+	require.NoError(b.t, b.Update(b.t.Context(), push.Keys(batch), func(inbox *push.Inbox) { inbox.Accept(batch) }))
+}
+
+// race accepts the operations at the same moment, each in its own transaction.
+func (b inboxes) race(operations []*push.Operation) {
+	b.t.Helper()
+	errs := make([]error, len(operations))
+	together(len(operations), func(i int) {
+		batch := operations[i : i+1]
+		errs[i] = b.Update(b.t.Context(), push.Keys(batch), func(inbox *push.Inbox) { inbox.Accept(batch) })
+	})
+	for _, err := range errs {
+		require.NoError(b.t, err)
+	}
+}
+
+// stored checks that the notifications of the operations are there, and no
+// others.
+func (b inboxes) stored(operations ...*push.Operation) {
+	b.t.Helper()
+	var want []Notification
+	for _, o := range operations {
+		for i := range o.Notifications {
+			want = append(want, NotificationOf(push.Stored{Operation: o, Position: i, Notification: &o.Notifications[i]}))
+		}
+	}
+	slices.SortFunc(want, compareNotifications)
+	equal(b.t, want, b.all())
+}
+
+func (b inboxes) all() []Notification {
+	b.t.Helper()
+	return slices.SortedFunc(slices.Values(b.Notifications(b.t)), compareNotifications)
+}
+
+// places lists what is stored as operation/position.
+func (b inboxes) places() []string {
+	b.t.Helper()
+	var all []string
+	for _, n := range b.all() {
+		all = append(all, strconv.Itoa(number(n.OperationID))+"/"+strconv.Itoa(n.Position))
+	}
+	return all
+}
+
+func compareNotifications(x, y Notification) int {
+	return cmp.Or(bytes.Compare(x.OperationID[:], y.OperationID[:]), cmp.Compare(x.Position, y.Position))
+}
+
+func note(userID, content string) push.Notification {
+	return push.Restore(push.Record{
+		ExternalApplicationCode: "a", UserID: userID, PushID: "p", Platform: push.Other, Content: content,
+	})
+}
+
+func oddTranData(n int) []push.TranDataItem {
+	items := make([]push.TranDataItem, n)
+	for i := range items {
+		items[i] = push.TranDataItem{Code: odd(100, strconv.Itoa(i)), Name: odd(1000, strconv.Itoa(-i))}
+	}
+	return items
+}
+
+func mustDay(text string) day.Day {
+	d, err := day.Parse(text)
+	if err != nil {
+		panic(err)
+	}
+	return d
+}

@@ -1,0 +1,906 @@
+package contract
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"math"
+	"slices"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"bankingapi/application/buyfund"
+	"bankingapi/domain/fault"
+	"bankingapi/domain/fund"
+	"bankingapi/domain/money"
+	"bankingapi/domain/operation"
+)
+
+// BooksUnderTest is an implementation of buyfund.Books, a way to fill it, and a
+// view of what is in it.
+type BooksUnderTest struct {
+	buyfund.Books
+	// Seed adds to the bank's book. It is called before anybody sells.
+	Seed func(t *testing.T, s Seed)
+	// Holdings, Accounts, Sales and Postings read all that there is, in any
+	// order. Postings of other kinds than fund.SalePosting are left alone: a
+	// Seed may make some.
+	Holdings func(t *testing.T) []fund.Holding
+	Accounts func(t *testing.T) []fund.Account
+	Sales    func(t *testing.T) []Sale
+	Postings func(t *testing.T) []fund.Posting
+	Trouble
+}
+
+// Seed is prices, holdings and accounts that are not there yet.
+type Seed struct {
+	Prices   []fund.Price
+	Holdings []fund.Holding
+	Accounts []fund.Account
+}
+
+// Sale is one stored sale, with what is kept of its operation.
+type Sale struct {
+	OperationID  operation.ID
+	Position     int
+	Subscription string
+	Header       operation.Header
+	ReceivedAt   time.Time
+	Terms        fund.Terms
+	State        operation.State
+	// PriceID, PerUnit and Proceeds are what it was settled at; zero unless
+	// Completed.
+	PriceID   int64
+	PerUnit   fund.UnitPrice
+	Proceeds  money.Amount
+	Refusal   string
+	SettledAt time.Time // zero while Recorded
+}
+
+// SaleOf is the row of what became of a sale.
+func SaleOf(r fund.SaleRecord) Sale {
+	return Sale{
+		OperationID:  r.Operation.ID,
+		Position:     r.Position,
+		Subscription: r.Operation.Subscription,
+		Header:       r.Operation.Header,
+		ReceivedAt:   r.Operation.ReceivedAt,
+		Terms:        r.Terms(),
+		State:        r.State,
+		PriceID:      r.Price.ID,
+		PerUnit:      r.Price.PerUnit,
+		Proceeds:     r.Proceeds,
+		Refusal:      r.Refusal,
+		SettledAt:    r.SettledAt,
+	}
+}
+
+// Books is the suite of the port buyfund.Books.
+func Books(t *testing.T, open func(t *testing.T) BooksUnderTest) {
+	run := func(name string, test func(t *testing.T, b books)) {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			test(t, books{open(t), t})
+		})
+	}
+	run("a sale is written with all its fields", testSaleRoundTrip)
+	run("a recorded sale comes back as it was", testRecordedRoundTrip)
+	run("what is not there is left out", testNotFound)
+	run("names that differ a little are different ones", testAlike)
+	run("a refusal leaves nothing but its CallerId", testRefusal)
+	run("many of the largest requests fit one transaction", testLargest)
+	run("the price is the current one of its day", testCurrentPrice)
+
+	run("a CallerId is known from then on", testCallerID)
+	run("what is known comes back with all its faults", func(t *testing.T, b books) {
+		register(t, operation.BuyFundFromCustomer, b.registers())
+	})
+	run("of twenty with one CallerId, one has the effect", testCallerIDRace)
+	run("of twenty who want the last unit, one gets it", testLastUnitRace)
+	run("twenty who cross each other's way all get through", testCrossing)
+
+	run("due are those whose day has come, in order and in pages", testDue)
+	run("a due operation is settled and known as settled", testDueSettled)
+	run("a due operation that fails keeps its reason", testDueFailed)
+	run("a due operation is claimed once", testClaimOnce)
+	run("of twenty who settle a due operation, one does", testClaimRace)
+	run("what was claimed and not settled is still due", testClaimReleased)
+
+	t.Run("transaction", func(t *testing.T) {
+		transactions(t, func(t *testing.T) transaction { return saleTransaction(t, books{open(t), t}) })
+	})
+	run("reading what is due needs storage and a context", func(t *testing.T, b books) {
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		_, err := b.Due(ctx, on(0), nil, 10)
+		fails(t, fault.Unavailable, err)
+		needs(t, b.Disconnect, "connection to cut on demand")
+		b.Disconnect()
+		_, err = b.Due(t.Context(), on(0), nil, 10)
+		fails(t, fault.Unavailable, err)
+	})
+}
+
+func testSaleRoundTrip(t *testing.T, b books) {
+	lira, dinar, yen := currency("TRY"), currency("KWD"), currency("JPY")
+	widest := fund.Terms{
+		Holding:      fund.HoldingKey{CustomerNo: math.MaxInt64, Fund: fund.Fund{IMKBCode: "ABCDEFGHIJ12.Z9", HolderCorporationName: odd(200, "holder")}},
+		Units:        fund.MaxUnits,
+		Account:      fund.AccountKey{CustomerNo: math.MaxInt64 - 1, BranchCode: math.MaxInt64 - 2, AccountSuffix: math.MaxInt64 - 3, Currency: lira},
+		PriceID:      math.MaxInt64 - 4,
+		ControlTotal: 1_000_000, // 10^12 units at 10^-8
+		SelectedDay:  on(0),
+	}
+	dearest := fund.Terms{
+		Holding: fund.HoldingKey{CustomerNo: 1, Fund: fund.Fund{IMKBCode: "A", HolderCorporationName: "b"}},
+		Units:   2, // millionths
+		Account: fund.AccountKey{CustomerNo: 2, Currency: dinar},
+		PriceID: 3,
+	}
+	plain := fund.Terms{
+		Holding: fund.HoldingKey{CustomerNo: 4, Fund: fund.Fund{IMKBCode: "5", HolderCorporationName: "6"}},
+		Units:   7_500_000,
+		Account: fund.AccountKey{CustomerNo: 8, BranchCode: 9, AccountSuffix: 10, Currency: yen},
+		PriceID: 11,
+	}
+	seed := Seed{
+		Prices: []fund.Price{
+			{ID: widest.PriceID, Fund: widest.Holding.Fund, PerUnit: 1, Currency: lira, ValidFrom: mustDay("0001-01-01")},
+			{ID: dearest.PriceID, Fund: dearest.Holding.Fund, PerUnit: fund.MaxUnitPrice, Currency: dinar, ValidFrom: on(0)},
+			{ID: plain.PriceID, Fund: plain.Holding.Fund, PerUnit: 200_000_000, Currency: yen, ValidFrom: on(-1)},
+		},
+		Holdings: []fund.Holding{{Key: widest.Holding, Units: fund.MaxUnits}, {Key: dearest.Holding, Units: 5}, {Key: plain.Holding, Units: 10_000_000}},
+		Accounts: []fund.Account{
+			{Key: widest.Account, Balance: money.New(math.MaxInt64-1_000_000, lira)},
+			{Key: dearest.Account, Balance: money.New(0, dinar)},
+			{Key: plain.Account, Balance: money.New(12, yen)},
+		},
+	}
+	b.Seed(t, seed)
+	equal(t, sorted(seed.Holdings, compareHoldings), b.holdings())
+	equal(t, sorted(seed.Accounts, compareAccounts), b.accounts())
+
+	full := &fund.Operation{
+		ID: id(1), Subscription: odd(100, "subscription"), Header: header(odd(200, "caller")), ReceivedAt: at(1),
+		Sales: []fund.Sale{fund.RestoreSale(widest), fund.RestoreSale(dearest)},
+	}
+	bare := &fund.Operation{ID: id(2), Subscription: "s", ReceivedAt: at(2), Sales: []fund.Sale{fund.RestoreSale(plain)}}
+	b.settle(0, full, bare)
+	b.outcome(full, operation.Outcome{State: operation.Completed})
+	b.outcome(bare, operation.Outcome{State: operation.Completed})
+
+	sale := func(o *fund.Operation, position int, perUnit fund.UnitPrice, minor int64) Sale {
+		terms := o.Sales[position].Terms()
+		return Sale{
+			OperationID: o.ID, Position: position, Subscription: o.Subscription, Header: o.Header, ReceivedAt: o.ReceivedAt,
+			Terms: terms, State: operation.Completed,
+			PriceID: terms.PriceID, PerUnit: perUnit, Proceeds: money.New(minor, terms.Account.Currency), SettledAt: at(0),
+		}
+	}
+	equal(t, []Sale{
+		sale(full, 0, 1, 1_000_000),
+		sale(full, 1, fund.MaxUnitPrice, 20_000_000), // 2 millionths at 10^10
+		sale(bare, 0, 200_000_000, 15),
+	}, b.sales())
+	equal(t, []fund.Posting{
+		fund.UnitPosting(fund.SalePosting, id(1), 0, widest.Holding, -fund.MaxUnits),
+		fund.MoneyPosting(fund.SalePosting, id(1), 0, widest.Account, 1_000_000),
+		fund.UnitPosting(fund.SalePosting, id(1), 1, dearest.Holding, -2),
+		fund.MoneyPosting(fund.SalePosting, id(1), 1, dearest.Account, 20_000_000),
+		fund.UnitPosting(fund.SalePosting, id(2), 0, plain.Holding, -7_500_000),
+		fund.MoneyPosting(fund.SalePosting, id(2), 0, plain.Account, 15),
+	}, b.postings())
+	equal(t, sorted([]fund.Holding{
+		{Key: widest.Holding, Units: 0}, {Key: dearest.Holding, Units: 3}, {Key: plain.Holding, Units: 2_500_000},
+	}, compareHoldings), b.holdings())
+	equal(t, sorted([]fund.Account{
+		{Key: widest.Account, Balance: money.New(math.MaxInt64, lira)},
+		{Key: dearest.Account, Balance: money.New(20_000_000, dinar)},
+		{Key: plain.Account, Balance: money.New(27, yen)},
+	}, compareAccounts), b.accounts())
+}
+
+func testRecordedRoundTrip(t *testing.T, b books) {
+	m := b.market(1, 1000)
+	terms := fund.Terms{
+		Holding: fund.HoldingKey{CustomerNo: math.MaxInt64, Fund: m.fund}, Units: fund.MaxUnits,
+		Account: m.account(1), PriceID: m.price, ControlTotal: math.MaxInt64, SelectedDay: on(366),
+	}
+	other := terms
+	other.Holding.CustomerNo, other.Units, other.ControlTotal = 1, 1, 0
+	o := &fund.Operation{
+		ID: id(1), Subscription: odd(100, "subscription"), Header: header(odd(200, "caller")), ReceivedAt: at(1),
+		Sales: []fund.Sale{fund.RestoreSale(terms), fund.RestoreSale(other), fund.RestoreSale(terms)},
+	}
+	b.settle(0, o)
+	b.outcome(o, operation.Outcome{State: operation.Recorded})
+
+	var want []Sale
+	for i := range o.Sales {
+		want = append(want, SaleOf(fund.SaleRecord{Operation: o, Position: i, State: operation.Recorded}))
+	}
+	equal(t, want, b.sales())
+	require.Empty(t, b.postings())
+	b.unchanged(m)
+
+	due, err := b.Due(t.Context(), on(366), nil, 10)
+	require.NoError(t, err)
+	equal(t, []*fund.Operation{{
+		ID: o.ID, Subscription: o.Subscription, Header: o.Header, ReceivedAt: o.ReceivedAt, Sales: o.Sales, Due: true,
+	}}, due)
+	require.Equal(t, time.UTC, due[0].ReceivedAt.Location())
+}
+
+func testNotFound(t *testing.T, b books) {
+	m := b.market(1, 1000)
+	noHolding, noAccount, noPrice := m.sale(1), m.sale(1), m.sale(1)
+	noHolding.Holding.CustomerNo++
+	noAccount.Account.AccountSuffix++
+	noPrice.PriceID++
+	for i, c := range []struct {
+		terms fund.Terms
+		code  string
+	}{{noHolding, fund.HoldingNotFound}, {noAccount, fund.AccountNotFound}, {noPrice, fund.PriceNotFound}} {
+		o := m.operation(i, "", c.terms)
+		b.settle(0, o)
+		b.refused(o, c.code)
+	}
+	b.unchanged(m)
+	require.Empty(t, b.sales())
+	require.Empty(t, b.postings())
+}
+
+// testAlike sells from one of many holdings, to one of many accounts, whose
+// names a careless collation would take for the same.
+func testAlike(t *testing.T, b books) {
+	alike := []string{"i", "I", "ı", "İ", " i", "i ", "\u00ed", "i\u0301", "i\x01", "i\t", "i\n"}
+	lira := currency("TRY")
+	var seed Seed
+	var batch []*fund.Operation
+	for i, holder := range alike {
+		terms := fund.Terms{
+			Holding: fund.HoldingKey{CustomerNo: 1, Fund: fund.Fund{IMKBCode: "A", HolderCorporationName: holder}},
+			Units:   fund.Units(i+1) * 1_000_000,
+			Account: fund.AccountKey{CustomerNo: 1, AccountSuffix: int64(i), Currency: lira},
+			PriceID: int64(i + 1),
+		}
+		seed.Holdings = append(seed.Holdings, fund.Holding{Key: terms.Holding, Units: 100_000_000})
+		seed.Accounts = append(seed.Accounts, fund.Account{Key: terms.Account, Balance: money.New(0, lira)})
+		seed.Prices = append(seed.Prices, fund.Price{
+			ID: terms.PriceID, Fund: terms.Holding.Fund, PerUnit: fund.UnitPrice(i+1) * 100_000_000, Currency: lira, ValidFrom: on(-1),
+		})
+		batch = append(batch, &fund.Operation{
+			ID: id(i), Subscription: "s", Header: operation.Header{CallerID: "caller" + holder}, ReceivedAt: at(0), Sales: []fund.Sale{fund.RestoreSale(terms)},
+		})
+	}
+	b.Seed(t, seed)
+	for _, o := range batch {
+		b.settle(0, o)
+		b.outcome(o, operation.Outcome{State: operation.Completed})
+	}
+	for i := range alike {
+		seed.Holdings[i].Units -= fund.Units(i+1) * 1_000_000
+		seed.Accounts[i].Balance = money.New(int64((i+1)*(i+1)*100), lira)
+	}
+	equal(t, sorted(seed.Holdings, compareHoldings), b.holdings())
+	equal(t, sorted(seed.Accounts, compareAccounts), b.accounts())
+}
+
+func testRefusal(t *testing.T, b books) {
+	m := b.market(2, 1000)
+	tooMuch := m.sale(2)
+	tooMuch.Units = 1001_000_000
+	o := m.operation(1, "caller", m.sale(1), tooMuch)
+	b.settle(0, o)
+	b.refused(o, fund.HoldingInsufficient)
+	b.unchanged(m)
+	require.Empty(t, b.sales())
+	require.Empty(t, b.postings())
+
+	repeat := m.operation(2, "caller", m.sale(1), tooMuch)
+	b.settle(0, repeat)
+	outcome, err := repeat.Outcome()
+	require.NoError(t, err)
+	first, _ := o.Outcome()
+	first.Replayed = true
+	equal(t, first, outcome)
+}
+
+func testLargest(t *testing.T, b books) {
+	const sales = 1000
+	m := b.market(2*sales, 10)
+	var batch []*fund.Operation
+	for i := range 3 {
+		terms := make([]fund.Terms, sales)
+		for n := range terms {
+			terms[n] = m.sale(int64(1 + (i*sales/2+n)%(2*sales)))
+			if i == 2 {
+				terms[n].SelectedDay = on(1)
+			}
+		}
+		batch = append(batch, m.operation(i, "caller "+strconv.Itoa(i), terms...))
+	}
+	b.settle(0, batch...)
+	b.outcome(batch[0], operation.Outcome{State: operation.Completed})
+	b.outcome(batch[1], operation.Outcome{State: operation.Completed})
+	b.outcome(batch[2], operation.Outcome{State: operation.Recorded})
+	due, err := b.Due(t.Context(), on(1), nil, 10)
+	require.NoError(t, err)
+	require.Len(t, due, 1)
+	equal(t, batch[2].Sales, due[0].Sales)
+	b.settle(1, due...)
+	b.outcome(due[0], operation.Outcome{State: operation.Completed})
+	require.Len(t, b.sales(), 3*sales)
+	require.Len(t, b.postings(), 6*sales)
+	b.balanced(m)
+}
+
+func testCurrentPrice(t *testing.T, b books) {
+	m := b.market(1, 1000)
+	a := fund.Fund{IMKBCode: "PRI.CE", HolderCorporationName: "a"}
+	other := fund.Fund{IMKBCode: "PRI.CE", HolderCorporationName: "b"}
+	lira := currency("TRY")
+	price := func(id int64, f fund.Fund, from int) fund.Price {
+		return fund.Price{ID: id, Fund: f, PerUnit: fund.UnitPrice(id) * 100_000_000, Currency: lira, ValidFrom: on(from)}
+	}
+	holding := fund.HoldingKey{CustomerNo: 1, Fund: a}
+	b.Seed(t, Seed{
+		Prices: []fund.Price{
+			price(101, a, -10), price(102, a, -5), price(104, a, -5), price(103, a, -5), price(99, a, 1), price(110, other, 0),
+		},
+		Holdings: []fund.Holding{{Key: holding, Units: 1_000_000_000}},
+	})
+	n := 0
+	sell := func(id int64, today int) *fund.Operation {
+		n++
+		o := m.operation(n, "", fund.Terms{Holding: holding, Units: 1_000_000, Account: m.account(1), PriceID: id})
+		b.settle(today, o)
+		return o
+	}
+	for _, c := range []struct {
+		today   int
+		current int64 // 0: none
+	}{{-11, 0}, {-10, 101}, {-6, 101}, {-5, 104}, {0, 104}, {1, 99}, {300, 99}} {
+		for _, id := range []int64{99, 101, 102, 103, 104} {
+			o := sell(id, c.today)
+			if id == c.current {
+				b.outcome(o, operation.Outcome{State: operation.Completed})
+			} else {
+				b.refused(o, fund.PriceNotCurrent)
+			}
+		}
+		b.refused(sell(110, c.today), fund.PriceNotFound)
+		b.refused(sell(111, c.today), fund.PriceNotFound)
+	}
+
+	// A due sale names a price that was current once, and gets that of its day.
+	terms := fund.Terms{Holding: holding, Units: 1_000_000, Account: m.account(1), PriceID: 101, SelectedDay: on(1)}
+	o := m.operation(500, "", terms)
+	b.settle(0, o)
+	b.outcome(o, operation.Outcome{State: operation.Recorded})
+	b.settleDue(1)
+	last := b.sales()[len(b.sales())-1]
+	require.Equal(t, o.ID, last.OperationID)
+	require.Equal(t, operation.Completed, last.State)
+	require.EqualValues(t, 99, last.PriceID)
+	require.Equal(t, money.New(9900, lira), last.Proceeds)
+}
+
+func testCallerID(t *testing.T, b books) {
+	m := b.market(1, 1000)
+	callerID := odd(200, "caller")
+	first := m.operation(1, callerID, m.sale(1))
+	b.settle(0, first)
+
+	sameBatch := m.operation(2, "new", m.sale(1))
+	repeats := []*fund.Operation{m.operation(3, callerID, m.sale(1)), m.operation(4, "new", m.sale(1))}
+	two := m.sale(1)
+	two.Units *= 2
+	other := m.operation(5, callerID, two)
+	elsewhere := m.operation(6, callerID, m.sale(1))
+	elsewhere.Subscription = "S"
+	b.settle(0, sameBatch, repeats[0], repeats[1], other, elsewhere)
+
+	b.outcome(first, operation.Outcome{State: operation.Completed})
+	b.outcome(sameBatch, operation.Outcome{State: operation.Completed})
+	b.outcome(elsewhere, operation.Outcome{State: operation.Completed})
+	for _, o := range repeats {
+		b.outcome(o, operation.Outcome{State: operation.Completed, Replayed: true})
+	}
+	_, err := other.Outcome()
+	fails(t, fault.Conflict, err)
+	require.Len(t, b.sales(), 3)
+	b.balanced(m)
+}
+
+func testCallerIDRace(t *testing.T, b books) {
+	m := b.market(callers, 1000)
+	operations := make([]*fund.Operation, callers)
+	for i := range operations {
+		operations[i] = m.operation(i, "one", m.sale(1))
+	}
+	b.race(0, operations)
+	winners := 0
+	for _, o := range operations {
+		outcome, err := o.Outcome()
+		require.NoError(t, err)
+		require.Equal(t, operation.Completed, outcome.State)
+		if !outcome.Replayed {
+			winners++
+			require.Equal(t, o.ID, b.sales()[0].OperationID)
+		}
+	}
+	require.Equal(t, 1, winners)
+	require.Len(t, b.sales(), 1)
+	b.balanced(m)
+}
+
+func testLastUnitRace(t *testing.T, b books) {
+	m := b.market(1, 1)
+	operations := make([]*fund.Operation, callers)
+	for i := range operations {
+		operations[i] = m.operation(i, "caller "+strconv.Itoa(i), m.sale(1))
+	}
+	b.race(0, operations)
+	completed := 0
+	for _, o := range operations {
+		outcome, err := o.Outcome()
+		require.NoError(t, err)
+		if outcome.State == operation.Completed {
+			completed++
+		} else {
+			b.refused(o, fund.HoldingInsufficient)
+		}
+	}
+	require.Equal(t, 1, completed)
+	require.Len(t, b.sales(), 1)
+	b.balanced(m)
+}
+
+// testCrossing has every operation touch the same holdings and accounts, in
+// orders that would end in deadlocks and lost credits if storage let them.
+func testCrossing(t *testing.T, b books) {
+	const customers, rounds = 4, 5
+	m := b.market(customers, callers*rounds)
+	operations := make([]*fund.Operation, callers*rounds)
+	for i := range operations {
+		var terms []fund.Terms
+		for n := range customers {
+			sale := m.sale(int64(1 + (n+i)%customers))
+			sale.Account = m.account(int64(1 + (n*i)%customers))
+			terms = append(terms, sale)
+		}
+		if i%2 == 1 {
+			slices.Reverse(terms)
+		}
+		operations[i] = m.operation(i, "caller "+strconv.Itoa(i), terms...)
+	}
+	errs := make([]error, len(operations))
+	together(callers, func(caller int) {
+		for i := caller; i < len(operations); i += callers {
+			errs[i] = b.try(t.Context(), 0, operations[i])
+		}
+	})
+	for i, o := range operations {
+		require.NoError(t, errs[i])
+		b.outcome(o, operation.Outcome{State: operation.Completed})
+	}
+	for _, h := range b.holdings() {
+		require.Zero(t, h.Units)
+	}
+	b.balanced(m)
+}
+
+func testDue(t *testing.T, b books) {
+	m := b.market(1, 1000)
+	// Days and IDs run against each other, and every operation has three sales.
+	for n, days := range map[int]int{1: 3, 2: 1, 3: 2, 4: 1, 5: 3, 6: 4, 7: 1} {
+		sale := m.sale(1)
+		sale.SelectedDay = on(days)
+		b.settle(0, m.operation(n, "", sale, sale, sale))
+	}
+	b.settle(0, m.operation(8, "", m.sale(1))) // one of today is never due
+
+	page := func(today int, after *fund.Operation, limit int) (due []*fund.Operation, numbers []int) {
+		t.Helper()
+		due, err := b.Due(t.Context(), on(today), after, limit)
+		require.NoError(t, err)
+		for _, o := range due {
+			require.True(t, o.Due)
+			require.Len(t, o.Sales, 3)
+			numbers = append(numbers, number(o.ID))
+		}
+		return due, numbers
+	}
+	for today, want := range [][]int{nil, {2, 4, 7}, {2, 4, 7, 3}, {2, 4, 7, 3, 1, 5}, {2, 4, 7, 3, 1, 5, 6}, {2, 4, 7, 3, 1, 5, 6}} {
+		_, got := page(today, nil, 100)
+		require.Equal(t, want, got)
+	}
+
+	first, numbers := page(3, nil, 2)
+	require.Equal(t, []int{2, 4}, numbers)
+	second, numbers := page(3, first[1], 3)
+	require.Equal(t, []int{7, 3, 1}, numbers)
+	_, numbers = page(3, second[2], 3)
+	require.Equal(t, []int{5}, numbers)
+	_, numbers = page(3, second[0], 1)
+	require.Equal(t, []int{3}, numbers)
+
+	// What is settled is no longer due, but a page may still begin after it.
+	b.settle(3, second...)
+	_, numbers = page(3, nil, 100)
+	require.Equal(t, []int{2, 4, 5}, numbers)
+	_, numbers = page(3, second[1], 100)
+	require.Equal(t, []int{5}, numbers)
+	_, numbers = page(4, second[2], 100)
+	require.Equal(t, []int{5, 6}, numbers)
+}
+
+func testDueSettled(t *testing.T, b books) {
+	m := b.market(2, 1000)
+	first, second := m.sale(1), m.sale(2)
+	first.SelectedDay, second.SelectedDay = on(1), on(1)
+	o := &fund.Operation{
+		ID: id(1), Subscription: "s", Header: header("caller"), ReceivedAt: at(1),
+		Sales: []fund.Sale{fund.RestoreSale(first), fund.RestoreSale(second)},
+	}
+	repeat := func() *fund.Operation {
+		again := *o
+		again.ID = id(2)
+		b.settle(0, &again)
+		return &again
+	}
+	b.settle(0, o)
+	b.outcome(repeat(), operation.Outcome{State: operation.Recorded, Replayed: true})
+
+	b.settleDue(1)
+	b.outcome(repeat(), operation.Outcome{State: operation.Completed, Replayed: true})
+	perUnit := fund.UnitPrice(125_000_000)
+	var want []Sale
+	for i := range o.Sales {
+		want = append(want, SaleOf(fund.SaleRecord{
+			Operation: o, Position: i, State: operation.Completed, SettledAt: at(24),
+			Price: fund.Price{ID: m.price, PerUnit: perUnit}, Proceeds: money.New(125, currency("TRY")),
+		}))
+	}
+	equal(t, want, b.sales())
+	b.balanced(m)
+
+	due, err := b.Due(t.Context(), on(9), nil, 10)
+	require.NoError(t, err)
+	require.Empty(t, due)
+}
+
+func testDueFailed(t *testing.T, b books) {
+	m := b.market(1, 5)
+	good, bad := m.sale(1), m.sale(1)
+	bad.Units = 5_000_000 // one is sold before
+	good.SelectedDay, bad.SelectedDay = on(1), on(1)
+	o := m.operation(1, "caller", good, bad)
+	b.settle(0, o)
+	b.settleDue(1)
+
+	want := []Sale{
+		SaleOf(fund.SaleRecord{Operation: o, Position: 0, State: operation.Failed, SettledAt: at(24)}),
+		SaleOf(fund.SaleRecord{Operation: o, Position: 1, State: operation.Failed, SettledAt: at(24), Refusal: fund.HoldingInsufficient}),
+	}
+	equal(t, want, b.sales())
+	require.Empty(t, b.postings())
+	b.unchanged(m)
+
+	repeat := m.operation(2, "caller", good, bad)
+	b.settle(1, repeat)
+	reason := fund.Refusal(fund.HoldingInsufficient)
+	reason.Pointer = "/Parameters/1" + reason.Pointer
+	b.outcome(repeat, operation.Outcome{State: operation.Failed, Faults: []fault.Fault{reason}, Replayed: true})
+	due, err := b.Due(t.Context(), on(1), nil, 10)
+	require.NoError(t, err)
+	require.Empty(t, due)
+}
+
+func testClaimOnce(t *testing.T, b books) {
+	m := b.market(1, 1000)
+	o := b.record(m, 1)
+	claims := [2][]*fund.Operation{}
+	for i := range claims { // Due claims nothing: both see it
+		due, err := b.Due(t.Context(), on(1), nil, 10)
+		require.NoError(t, err)
+		require.Len(t, due, 1)
+		claims[i] = due
+	}
+	b.settle(1, claims[0]...)
+	b.outcome(claims[0][0], operation.Outcome{State: operation.Completed})
+	b.settle(1, claims[1]...)
+	b.outcome(claims[1][0], operation.Outcome{}) // left alone
+	require.Len(t, b.sales(), 1)
+	require.Equal(t, o.ID, b.sales()[0].OperationID)
+	b.balanced(m)
+}
+
+func testClaimRace(t *testing.T, b books) {
+	m := b.market(1, 1000)
+	const operations = 5
+	for i := range operations {
+		b.record(m, i)
+	}
+	lists := make([][]*fund.Operation, callers)
+	for i := range lists {
+		due, err := b.Due(t.Context(), on(1), nil, operations)
+		require.NoError(t, err)
+		require.Len(t, due, operations)
+		if i%2 == 1 {
+			slices.Reverse(due)
+		}
+		lists[i] = due
+	}
+	errs := make([]error, callers)
+	together(callers, func(i int) { errs[i] = b.try(t.Context(), 1, lists[i]...) })
+	completed := map[operation.ID]int{}
+	for i, due := range lists {
+		require.NoError(t, errs[i])
+		for _, o := range due {
+			outcome, err := o.Outcome()
+			require.NoError(t, err)
+			switch outcome.State {
+			case operation.Completed:
+				completed[o.ID]++
+			default:
+				require.Zero(t, outcome)
+			}
+		}
+	}
+	// Nobody waits for what another holds, so a round may leave some to the
+	// next one; but what is done is done once.
+	b.settleDue(1)
+	for _, times := range completed {
+		require.Equal(t, 1, times)
+	}
+	require.Len(t, b.sales(), operations)
+	require.Len(t, b.postings(), 2*operations)
+	b.balanced(m)
+}
+
+func testClaimReleased(t *testing.T, b books) {
+	m := b.market(1, 1000)
+	b.record(m, 1)
+	due, err := b.Due(t.Context(), on(1), nil, 10)
+	require.NoError(t, err)
+	ctx, cancel := context.WithCancel(t.Context())
+	fails(t, fault.Unavailable, b.Update(ctx, fund.Touch(due, on(1)), func(book *fund.Book) {
+		book.Settle(due, at(24), on(1))
+		cancel()
+	}))
+	// A transaction that leaves the claim alone gives it back, too.
+	require.NoError(t, b.Update(t.Context(), fund.Touch(due, on(1)), func(*fund.Book) {}))
+	b.unchanged(m)
+	b.settleDue(1)
+	require.Equal(t, operation.Completed, b.sales()[0].State)
+	b.balanced(m)
+}
+
+func saleTransaction(t *testing.T, b books) transaction {
+	m := b.market(1, 1000)
+	now := m.operation(1, "caller", m.sale(1))
+	later := m.sale(1)
+	later.SelectedDay = on(1)
+	batch := []*fund.Operation{now, m.operation(2, "", later)}
+	return transaction{
+		Trouble: b.Trouble,
+		run: func(ctx context.Context, during func()) error {
+			return b.Update(ctx, fund.Touch(batch, on(0)), func(book *fund.Book) {
+				book.Settle(batch, at(0), on(0))
+				during()
+			})
+		},
+		nothing: func(t *testing.T) {
+			require.Empty(t, b.sales())
+			require.Empty(t, b.postings())
+			b.unchanged(m)
+			unknown(t, now, b.registers())
+		},
+		once: func(t *testing.T) {
+			b.outcome(now, operation.Outcome{State: operation.Completed})
+			b.outcome(batch[1], operation.Outcome{State: operation.Recorded})
+			require.Len(t, b.sales(), 2)
+			require.Len(t, b.postings(), 2)
+			b.balanced(m)
+		},
+	}
+}
+
+// books are an implementation in the hands of one test. Its days are those of
+// UTC, counted from at(0).
+type books struct {
+	BooksUnderTest
+	t *testing.T
+}
+
+// market is a book with one fund, one price of 1.25 TRY, and customers from 1
+// who have a holding and an account each.
+type market struct {
+	Seed
+	fund  fund.Fund
+	price int64
+}
+
+func (b books) market(customers int, units fund.Units) market {
+	b.t.Helper()
+	lira := currency("TRY")
+	m := market{fund: fund.Fund{IMKBCode: "AFA.1", HolderCorporationName: "Holder"}, price: 1}
+	m.Prices = []fund.Price{{ID: m.price, Fund: m.fund, PerUnit: 125_000_000, Currency: lira, ValidFrom: on(-30)}}
+	for n := range int64(customers) {
+		m.Holdings = append(m.Holdings, fund.Holding{Key: fund.HoldingKey{CustomerNo: n + 1, Fund: m.fund}, Units: units * 1_000_000})
+		m.Accounts = append(m.Accounts, fund.Account{Key: m.account(n + 1), Balance: money.New(1000, lira)})
+	}
+	b.Seed(b.t, m.Seed)
+	return m
+}
+
+func (m market) account(customer int64) fund.AccountKey {
+	return fund.AccountKey{CustomerNo: customer, BranchCode: 10, AccountSuffix: 20, Currency: currency("TRY")}
+}
+
+// sale sells one unit of a customer's.
+func (m market) sale(customer int64) fund.Terms {
+	return fund.Terms{
+		Holding: fund.HoldingKey{CustomerNo: customer, Fund: m.fund}, Units: 1_000_000, Account: m.account(customer), PriceID: m.price,
+	}
+}
+
+func (m market) operation(n int, callerID string, sales ...fund.Terms) *fund.Operation {
+	o := &fund.Operation{ID: id(n), Subscription: "s", Header: operation.Header{CallerID: callerID}, ReceivedAt: at(n)}
+	for _, terms := range sales {
+		o.Sales = append(o.Sales, fund.RestoreSale(terms))
+	}
+	return o
+}
+
+func (b books) try(ctx context.Context, today int, batch ...*fund.Operation) error {
+	now := at(24 * today)
+	return b.Update(ctx, fund.Touch(batch, on(today)), func(book *fund.Book) { book.Settle(batch, now, on(today)) })
+}
+
+func (b books) settle(today int, batch ...*fund.Operation) {
+	b.t.Helper()
+	require.NoError(b.t, b.try(b.t.Context(), today, batch...))
+}
+
+// settleDue settles all that is due.
+func (b books) settleDue(today int) {
+	b.t.Helper()
+	due, err := b.Due(b.t.Context(), on(today), nil, 1000)
+	require.NoError(b.t, err)
+	b.settle(today, due...)
+}
+
+// record records a sale of customer 1 for the next day.
+func (b books) record(m market, n int) *fund.Operation {
+	b.t.Helper()
+	sale := m.sale(1)
+	sale.SelectedDay = on(1)
+	o := m.operation(n, "", sale)
+	b.settle(0, o)
+	b.outcome(o, operation.Outcome{State: operation.Recorded})
+	return o
+}
+
+// race settles the operations at the same moment, each in its own transaction.
+func (b books) race(today int, operations []*fund.Operation) {
+	b.t.Helper()
+	errs := make([]error, len(operations))
+	together(len(operations), func(i int) { errs[i] = b.try(b.t.Context(), today, operations[i]) })
+	for _, err := range errs {
+		require.NoError(b.t, err)
+	}
+}
+
+func (b books) registers() registers {
+	return func(keys []operation.Key, change func(*operation.Register)) error {
+		return b.Update(b.t.Context(), fund.Touched{Callers: keys}, func(book *fund.Book) { change(&book.Register) })
+	}
+}
+
+func (b books) outcome(o *fund.Operation, want operation.Outcome) {
+	b.t.Helper()
+	got, err := o.Outcome()
+	require.NoError(b.t, err)
+	equal(b.t, want, got)
+}
+
+// refused checks that the operation failed for that one reason.
+func (b books) refused(o *fund.Operation, code string) {
+	b.t.Helper()
+	outcome, err := o.Outcome()
+	require.NoError(b.t, err)
+	require.Equal(b.t, operation.Failed, outcome.State)
+	require.Len(b.t, outcome.Faults, 1)
+	require.Equal(b.t, code, outcome.Faults[0].Code)
+}
+
+// unchanged checks that holdings and accounts are as they were seeded.
+func (b books) unchanged(m market) {
+	b.t.Helper()
+	equal(b.t, m.Holdings, b.holdings())
+	equal(b.t, m.Accounts, b.accounts())
+}
+
+// balanced checks that every holding and account is what it was seeded with
+// and its postings, and that the postings are those of the completed sales.
+func (b books) balanced(m market) {
+	b.t.Helper()
+	units, minor := map[fund.HoldingKey]int64{}, map[fund.AccountKey]int64{}
+	for _, h := range m.Holdings {
+		units[h.Key] = int64(h.Units)
+	}
+	for _, a := range m.Accounts {
+		minor[a.Key] = a.Balance.Minor()
+	}
+	var moved []fund.Posting
+	for _, p := range b.postings() {
+		moved = append(moved, p)
+		if p.IsMoney() {
+			minor[p.Account] += p.Quantity
+		} else {
+			units[p.Holding] += p.Quantity
+		}
+	}
+	for _, h := range b.holdings() {
+		require.Equal(b.t, units[h.Key], int64(h.Units))
+	}
+	for _, a := range b.accounts() {
+		require.Equal(b.t, minor[a.Key], a.Balance.Minor())
+	}
+	var sold []fund.Posting
+	for _, s := range b.sales() {
+		if s.State == operation.Completed {
+			sold = append(sold,
+				fund.UnitPosting(fund.SalePosting, s.OperationID, s.Position, s.Terms.Holding, -s.Terms.Units),
+				fund.MoneyPosting(fund.SalePosting, s.OperationID, s.Position, s.Terms.Account, s.Proceeds.Minor()))
+		}
+	}
+	equal(b.t, sold, moved)
+}
+
+func (b books) holdings() []fund.Holding {
+	b.t.Helper()
+	return sorted(b.Holdings(b.t), compareHoldings)
+}
+
+func (b books) accounts() []fund.Account {
+	b.t.Helper()
+	return sorted(b.Accounts(b.t), compareAccounts)
+}
+
+func (b books) sales() []Sale {
+	b.t.Helper()
+	return sorted(b.Sales(b.t), func(x, y Sale) int {
+		return cmp.Or(bytes.Compare(x.OperationID[:], y.OperationID[:]), cmp.Compare(x.Position, y.Position))
+	})
+}
+
+// postings are those of sales.
+func (b books) postings() []fund.Posting {
+	b.t.Helper()
+	all := slices.DeleteFunc(b.Postings(b.t), func(p fund.Posting) bool { return p.Kind != fund.SalePosting })
+	return sorted(all, func(x, y fund.Posting) int {
+		leg := func(p fund.Posting) int {
+			if p.IsMoney() {
+				return 1
+			}
+			return 0
+		}
+		return cmp.Or(bytes.Compare(x.OperationID[:], y.OperationID[:]), cmp.Compare(x.Position, y.Position), cmp.Compare(leg(x), leg(y)))
+	})
+}
+
+func sorted[E any](all []E, compare func(E, E) int) []E {
+	all = slices.Clone(all)
+	slices.SortFunc(all, compare)
+	return all
+}
+
+func compareHoldings(x, y fund.Holding) int { return x.Key.Compare(y.Key) }
+func compareAccounts(x, y fund.Account) int { return x.Key.Compare(y.Key) }

@@ -1,0 +1,80 @@
+package contract
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"bankingapi/domain/fault"
+	"bankingapi/domain/operation"
+)
+
+// registers gives a register with what is known under the keys, and writes
+// what change makes of it.
+type registers func(keys []operation.Key, change func(*operation.Register)) error
+
+// register tests that a Register is kept: what was added is found again as it
+// was, and what was changed as it is now.
+func register(t *testing.T, name operation.Name, update registers) {
+	t.Helper()
+	recorded := operation.Known{
+		Key: operation.Key{CallerID: odd(200, "caller"), Subscription: odd(100, "subscription"), Operation: name},
+		ID:  id(1), Fingerprint: operation.Fingerprint{1, 0xff, 31: 2},
+		Outcome: operation.Outcome{State: operation.Recorded},
+	}
+	failed := recorded
+	failed.Key.CallerID, failed.ID, failed.Fingerprint[5] = "b", id(2), 5
+	failed.Outcome = operation.Outcome{State: operation.Failed, Faults: []fault.Fault{
+		{Pointer: "/Parameters/10/a~1b~0c", Code: "code-one", Detail: odd(300, "detail")},
+		{Code: "code-two"},
+		{Pointer: "/Parameters/2", Code: "code-one", Detail: "The same code again, and not in order."},
+	}}
+	unseen := operation.Key{CallerID: "unseen", Subscription: "s", Operation: name}
+	keys := []operation.Key{recorded.Key, failed.Key, unseen}
+
+	require.NoError(t, update(keys, func(r *operation.Register) {
+		r.Add(recorded)
+		r.Add(failed)
+	}))
+	find := func(k operation.Known) {
+		t.Helper()
+		k.Outcome.Replayed = true
+		require.NoError(t, update(keys, func(r *operation.Register) {
+			outcome, found, err := r.Find(k.Key, k.Fingerprint)
+			require.NoError(t, err)
+			require.True(t, found)
+			equal(t, k.Outcome, outcome)
+
+			_, found, err = r.Find(k.Key, operation.Fingerprint{})
+			require.True(t, found)
+			fails(t, fault.Conflict, err)
+
+			_, found, _ = r.Find(unseen, k.Fingerprint)
+			require.False(t, found)
+		}))
+	}
+	find(recorded)
+	find(failed)
+
+	recorded.Outcome = failed.Outcome
+	require.NoError(t, update(keys, func(r *operation.Register) { r.Change(recorded.Key, recorded.Outcome) }))
+	find(recorded)
+	find(failed)
+	recorded.Outcome = operation.Outcome{State: operation.Completed}
+	require.NoError(t, update(keys, func(r *operation.Register) { r.Change(recorded.Key, recorded.Outcome) }))
+	find(recorded)
+	find(failed)
+}
+
+// unknown checks that nothing is known under an operation's CallerId.
+func unknown(t *testing.T, o interface{ Key() (operation.Key, bool) }, update registers) {
+	t.Helper()
+	key, _ := o.Key()
+	require.NoError(t, update([]operation.Key{key}, func(r *operation.Register) {
+		_, found, _ := r.Find(key, operation.Fingerprint{})
+		require.False(t, found)
+	}))
+}
+
+// number is the n of id(n).
+func number(i operation.ID) int { return int(i[4])<<8 | int(i[5]) }

@@ -1,0 +1,230 @@
+package contract
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"bankingapi/application/subscriptions"
+	"bankingapi/domain/fault"
+	"bankingapi/domain/operation"
+	"bankingapi/domain/subscription"
+)
+
+// SubscriptionsUnderTest is an implementation of subscriptions.Repository.
+type SubscriptionsUnderTest struct {
+	subscriptions.Repository
+	Trouble
+}
+
+// Subscriptions is the suite of the port subscriptions.Repository.
+func Subscriptions(t *testing.T, open func(t *testing.T) SubscriptionsUnderTest) {
+	run := func(name string, test func(t *testing.T, b repository)) {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			test(t, repository{open(t), t})
+		})
+	}
+
+	run("every field comes back as it was", func(t *testing.T, b repository) {
+		full := &subscription.Subscription{
+			Name:              odd(100, "name"),
+			State:             subscription.Suspended,
+			Operations:        []operation.Name{operation.BuyFundFromCustomer},
+			RequestsPerSecond: 1<<31 - 1,
+			AppKey:            odd(200, "app key"),
+			Channel:           odd(200, "channel"),
+			TellerName:        odd(200, "teller name"),
+			PrimaryHash:       subscription.Hash{1, 0xff, 31: 2},
+			SecondaryHash:     subscription.Hash{3, 0, 0xfe, 31: 4},
+		}
+		bare := &subscription.Subscription{
+			Name: "bare", State: subscription.Active,
+			Operations: []operation.Name{operation.AddPushNotificationResponse, operation.BuyFundFromCustomer},
+		}
+		b.create(full)
+		b.create(bare)
+		b.all(bare, full)
+	})
+
+	run("all are listed in the order of their bytes", func(t *testing.T, b repository) {
+		require.Empty(t, b.list())
+		for _, name := range []string{"b", "ä", "B", "a", "a b", "ab", "a-b", "İ", "Z", "10", "9"} {
+			b.create(named(name))
+		}
+		var names []string
+		for _, s := range b.list() {
+			names = append(names, s.Name)
+		}
+		require.Equal(t, []string{"10", "9", "B", "Z", "a", "a b", "a-b", "ab", "b", "ä", "İ"}, names)
+	})
+
+	run("a name is taken once", func(t *testing.T, b repository) {
+		first := named("taken")
+		first.Channel = "first"
+		b.create(first)
+		require.ErrorIs(t, b.Create(t.Context(), named("taken")), subscriptions.ErrNameTaken)
+		b.create(named("Taken"))
+		b.create(named("taken "))
+		b.all(named("Taken"), first, named("taken "))
+	})
+
+	run("a change is kept, and of what is returned nothing else is", func(t *testing.T, b repository) {
+		b.create(named("a"))
+		b.create(named("b"))
+		want := &subscription.Subscription{
+			Name: "a", State: subscription.Cancelled, Operations: []operation.Name{operation.AddPushNotificationResponse},
+			RequestsPerSecond: 7, AppKey: "k", Channel: "c", TellerName: "t",
+			PrimaryHash: subscription.Hash{1}, SecondaryHash: subscription.Hash{2},
+		}
+		var kept *subscription.Subscription
+		require.NoError(t, b.Change(t.Context(), "a", func(s *subscription.Subscription) error {
+			equal(t, named("a"), s)
+			*s = *want
+			kept = s
+			return nil
+		}))
+		kept.State = subscription.Active
+		kept.Operations[0] = operation.BuyFundFromCustomer
+		want.Operations = []operation.Name{operation.AddPushNotificationResponse}
+		b.list()[0].Channel = "changed outside"
+		b.all(want, named("b"))
+
+		// Back to nothing: zero values are values.
+		require.NoError(t, b.Change(t.Context(), "a", func(s *subscription.Subscription) error {
+			*s = *named("a")
+			return nil
+		}))
+		b.all(named("a"), named("b"))
+	})
+
+	run("a change that fails changes nothing", func(t *testing.T, b repository) {
+		b.create(named("a"))
+		refused := errors.New("refused")
+		err := b.Change(t.Context(), "a", func(s *subscription.Subscription) error {
+			s.Channel = "changed"
+			return refused
+		})
+		require.ErrorIs(t, err, refused)
+		b.all(named("a"))
+	})
+
+	run("a name nobody has is not found", func(t *testing.T, b repository) {
+		b.create(named("a"))
+		for _, name := range []string{"", "A", "a ", "b"} {
+			err := b.Change(t.Context(), name, func(*subscription.Subscription) error {
+				t.Error("called for a subscription that does not exist")
+				return nil
+			})
+			require.ErrorIs(t, err, subscriptions.ErrNotFound)
+		}
+	})
+
+	run("of twenty who create one name, one does", func(t *testing.T, b repository) {
+		errs := make([]error, callers)
+		together(callers, func(i int) {
+			s := named("one")
+			s.Channel = strconv.Itoa(i)
+			errs[i] = b.Create(t.Context(), s)
+		})
+		created := -1
+		for i, err := range errs {
+			if err == nil {
+				require.Equal(t, -1, created, "two created it")
+				created = i
+				continue
+			}
+			require.ErrorIs(t, err, subscriptions.ErrNameTaken)
+		}
+		require.NotEqual(t, -1, created, "nobody created it")
+		require.Equal(t, strconv.Itoa(created), b.list()[0].Channel)
+	})
+
+	run("of twenty changes none is lost", func(t *testing.T, b repository) {
+		b.create(named("a"))
+		errs := make([]error, callers)
+		together(callers, func(i int) {
+			errs[i] = b.Change(t.Context(), "a", func(s *subscription.Subscription) error {
+				s.RequestsPerSecond++
+				s.Channel += "x"
+				return nil
+			})
+		})
+		for _, err := range errs {
+			require.NoError(t, err)
+		}
+		changed := b.list()[0]
+		require.Equal(t, callers, changed.RequestsPerSecond)
+		require.Equal(t, strings.Repeat("x", callers), changed.Channel)
+	})
+
+	run("listing needs storage and a context", func(t *testing.T, b repository) {
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		_, err := b.All(ctx)
+		fails(t, fault.Unavailable, err)
+		fails(t, fault.Unavailable, b.Create(ctx, named("a")))
+		require.Empty(t, b.list())
+		needs(t, b.Disconnect, "connection to cut on demand")
+		b.Disconnect()
+		_, err = b.All(t.Context())
+		fails(t, fault.Unavailable, err)
+		fails(t, fault.Unavailable, b.Create(t.Context(), named("a")))
+	})
+
+	t.Run("transaction", func(t *testing.T) {
+		transactions(t, func(t *testing.T) transaction {
+			b := repository{open(t), t}
+			b.create(named("a"))
+			changed := named("a")
+			changed.RequestsPerSecond = 1
+			return transaction{
+				Trouble: b.Trouble,
+				run: func(ctx context.Context, during func()) error {
+					return b.Change(ctx, "a", func(s *subscription.Subscription) error {
+						s.RequestsPerSecond++
+						during()
+						return nil
+					})
+				},
+				nothing: func(*testing.T) { b.all(named("a")) },
+				once:    func(*testing.T) { b.all(changed) },
+			}
+		})
+	})
+}
+
+// repository is an implementation in the hands of one test.
+type repository struct {
+	SubscriptionsUnderTest
+	t *testing.T
+}
+
+func (b repository) create(s *subscription.Subscription) {
+	b.t.Helper()
+	require.NoError(b.t, b.Create(b.t.Context(), s))
+}
+
+func (b repository) list() []*subscription.Subscription {
+	b.t.Helper()
+	all, err := b.All(b.t.Context())
+	require.NoError(b.t, err)
+	return all
+}
+
+func (b repository) all(want ...*subscription.Subscription) {
+	b.t.Helper()
+	equal(b.t, want, b.list())
+}
+
+func named(name string) *subscription.Subscription {
+	return &subscription.Subscription{
+		Name: name, State: subscription.Active,
+		Operations:  []operation.Name{operation.AddPushNotificationResponse, operation.BuyFundFromCustomer},
+		PrimaryHash: subscription.Hash{0: 9}, SecondaryHash: subscription.Hash{0: 8},
+	}
+}
