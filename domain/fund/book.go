@@ -132,18 +132,21 @@ func (b *Book) settle(o *Operation, now time.Time, today day.Day) {
 		}
 		return
 	}
+	dayFaults := DayFaults(o.Sales, today)
 	if hasKey {
 		if o.fingerprint == (operation.Fingerprint{}) {
 			o.fingerprint = o.computeFingerprint()
 		}
 		outcome, known, err := b.Register.Find(key, o.fingerprint)
-		if known {
+		// A repeat is answered although its day has gone by; where it is none,
+		// 400 comes before 422 (the contract, section 1).
+		if known && (err == nil || dayFaults == nil) {
 			o.outcome, o.err = outcome, err
 			return
 		}
 	}
-	if faults := DayFaults(o.Sales, today); faults != nil {
-		o.err = fault.New(fault.Invalid, "The request breaks a rule.", faults...)
+	if dayFaults != nil {
+		o.err = fault.New(fault.Invalid, "The request breaks a rule.", dayFaults...)
 		return
 	}
 	if o.Sales[0].terms.dayOr(today).After(today) {

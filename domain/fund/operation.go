@@ -49,19 +49,26 @@ const furthest = 366
 // more than 366 days later, and the same for all sales. They are apart from
 // the other rules because a repeat of an operation is answered even when its
 // day has gone by since (the contract, section 6). A sale without a day is one
-// of today.
+// of today; of what NewSale returned beside faults, only a day that was chosen
+// counts.
 func DayFaults(sales []Sale, today day.Day) []fault.Fault {
 	var all []fault.Fault
+	var first day.Day // the others have to have it too
 	for i, s := range sales {
-		f := fault.Fault{Pointer: "/SelectedTransactionDate"}
-		switch on := s.terms.dayOr(today); {
-		case s.terms.SelectedDay.IsNone() && on == sales[0].terms.dayOr(today):
+		if s == (Sale{}) {
 			continue
+		}
+		f := fault.Fault{Pointer: "/SelectedTransactionDate"}
+		on := s.terms.dayOr(today)
+		if first.IsNone() {
+			first = on
+		}
+		switch {
 		case on.Before(today):
 			f.Code, f.Detail = fault.DateInThePast, "Not earlier than the bank's current day."
 		case on.After(today.Plus(furthest)):
 			f.Code, f.Detail = fault.DateTooFar, "At most 366 days ahead."
-		case on != sales[0].terms.dayOr(today):
+		case on != first:
 			f.Code, f.Detail = fault.DatesDiffer, "All sales of one request have the same day."
 		default:
 			continue

@@ -70,7 +70,8 @@ const (
 )
 
 // NewSale checks all fields and returns either a sale or every fault, with
-// pointers from the record (/FundAmount).
+// pointers from the record (/FundAmount). Beside faults there is a sale that
+// has nothing but its day, if that is in order: DayFaults judges it.
 func NewSale(f SaleFields) (Sale, []fault.Fault) {
 	var c check
 	var t Terms
@@ -103,7 +104,7 @@ func NewSale(f SaleFields) (Sale, []fault.Fault) {
 		}
 	}
 	if len(c.faults) > 0 {
-		return Sale{}, c.faults
+		return Sale{Terms{SelectedDay: t.SelectedDay}}, c.faults
 	}
 	return Sale{t}, nil
 }
