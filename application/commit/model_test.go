@@ -1,0 +1,201 @@
+package commit_test
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"slices"
+	"testing"
+	"testing/synctest"
+
+	gocmp "github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"bankingapi/application/commit"
+	"bankingapi/domain/fault"
+)
+
+// step is one thing that happens to a lane.
+type step struct {
+	Do     string // arrive, leave, succeed, break, close
+	Weight int    // of who arrives
+	Trait  string // of who arrives: what it makes of a batch that would be stored
+	Who    int    // leaves, counted by arrival
+}
+
+// moment is what can be seen of a lane after one step.
+type moment struct {
+	Calls   [][]int        // of run
+	Answers map[int]string // to callers, counted by arrival
+}
+
+// TestLaneFollowsTheModel plays one script on a lane and on a model of it that
+// knows no goroutines, and expects the same to be seen after every step.
+func TestLaneFollowsTheModel(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(rt *rapid.T) {
+		limits := limits
+		limits.Batch = rapid.IntRange(1, 8).Draw(rt, "batch")
+		limits.Queue = rapid.IntRange(0, 8).Draw(rt, "queue")
+		script := rapid.SliceOfN(rapid.Custom(func(rt *rapid.T) step {
+			return step{
+				Do:     rapid.SampledFrom([]string{"arrive", "arrive", "arrive", "arrive", "leave", "succeed", "break", "close"}).Draw(rt, "do"),
+				Weight: rapid.IntRange(1, 10).Draw(rt, "weight"),
+				Trait:  rapid.SampledFrom([]string{"stored", "stored", "stored", "poison", "panics"}).Draw(rt, "trait"),
+				Who:    rapid.IntRange(0, 30).Draw(rt, "who"),
+			}
+		}), 0, 40).Draw(rt, "script")
+		for range len(script) + 1 { // let everything finish
+			script = append(script, step{Do: "succeed"})
+		}
+		if diff := gocmp.Diff(foresee(limits, script), play(t, limits, script)); diff != "" {
+			rt.Fatalf("the lane differs from the model (- model, + lane):\n%s", diff)
+		}
+	})
+}
+
+// foresee is the model.
+func foresee(limits commit.Limits, script []step) (seen []moment) {
+	type arrival struct {
+		step
+		id int
+	}
+	var queue, batch []arrival
+	arrivals, closed := 0, false
+	for _, s := range script {
+		m := moment{Answers: map[int]string{}}
+		switch s.Do {
+		case "arrive":
+			if closed || len(batch) > 0 && len(queue) >= limits.Queue {
+				m.Answers[arrivals] = "busy"
+			} else {
+				queue = append(queue, arrival{s, arrivals})
+			}
+			arrivals++
+		case "leave":
+			if i := slices.IndexFunc(queue, func(a arrival) bool { return a.id == s.Who }); i >= 0 {
+				queue = slices.Delete(queue, i, i+1)
+				m.Answers[s.Who] = "unavailable"
+			}
+		case "succeed":
+			again := len(batch) > 1 && slices.ContainsFunc(batch, func(a arrival) bool { return a.Trait != "stored" })
+			for _, a := range batch {
+				m.Answers[a.id] = a.Trait
+				if again {
+					m.Calls = append(m.Calls, []int{a.id})
+				}
+			}
+			batch = nil
+		case "break":
+			for _, a := range batch {
+				m.Answers[a.id] = "unavailable"
+			}
+			batch = nil
+		case "close":
+			closed = true
+		}
+		if len(batch) == 0 && len(queue) > 0 {
+			weight, ids := 0, []int{}
+			for len(queue) > 0 && (weight == 0 || weight+queue[0].Weight <= limits.Batch) {
+				weight += queue[0].Weight
+				ids = append(ids, queue[0].id)
+				batch, queue = append(batch, queue[0]), queue[1:]
+			}
+			m.Calls = append(m.Calls, ids)
+		}
+		seen = append(seen, m)
+	}
+	return seen
+}
+
+// play runs script on a real lane.
+func play(t *testing.T, limits commit.Limits, script []step) (seen []moment) {
+	synctest.Test(t, func(t *testing.T) {
+		var now moment
+		var running bool
+		gate := make(chan error)
+		alone := 0 // how many calls are still to run a failed batch's items again; they pass the gate
+		lane := commit.New(limits, weigh, func(_ context.Context, batch []*item) (err error) {
+			running = true
+			ids := []int{}
+			for _, it := range batch {
+				ids = append(ids, it.id)
+				err = cmp.Or(err, it.poison)
+			}
+			now.Calls = append(now.Calls, ids)
+			if alone > 0 {
+				alone--
+			} else if gone := <-gate; gone != nil {
+				running = false
+				return gone
+			}
+			running = false
+			i := slices.IndexFunc(batch, func(it *item) bool { return it.panics != nil })
+			if len(batch) > 1 && (err != nil || i >= 0) {
+				alone = len(batch)
+			}
+			if i >= 0 {
+				panic(batch[i].panics)
+			}
+			return err
+		}, commit.Observer{})
+
+		var callers []*caller
+		for _, s := range script {
+			now = moment{Answers: map[int]string{}}
+			before := make([]bool, len(callers)+1)
+			for i, c := range callers {
+				before[i] = c.done()
+			}
+			switch s.Do {
+			case "arrive":
+				it := &item{id: len(callers), weight: s.Weight}
+				switch s.Trait {
+				case "poison":
+					it.poison = errPoison
+				case "panics":
+					it.panics = "panics"
+				}
+				callers = append(callers, call(lane, it))
+			case "leave":
+				if s.Who < len(callers) {
+					callers[s.Who].cancel(nil)
+				}
+			case "succeed":
+				if running {
+					gate <- nil
+				}
+			case "break":
+				if running {
+					gate <- errGone
+				}
+			case "close":
+				go func() { _ = lane.Close(context.Background()) }()
+			}
+			synctest.Wait()
+			for i, c := range callers {
+				if c.done() && !before[i] {
+					now.Answers[i] = answer(c)
+				}
+			}
+			seen = append(seen, now)
+		}
+		if err := lane.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+	})
+	return seen
+}
+
+func answer(c *caller) string {
+	switch {
+	case c.panicked != nil:
+		return c.panicked.(*commit.Panic).Value.(string)
+	case c.err == nil:
+		return "stored"
+	case errors.Is(c.err, errPoison):
+		return "poison"
+	default:
+		return fault.KindOf(c.err).String()
+	}
+}
