@@ -2,8 +2,11 @@ package fund
 
 import (
 	"cmp"
+	"errors"
 
 	"bankingapi/domain/day"
+	"bankingapi/domain/decimal"
+	"bankingapi/domain/fault"
 	"bankingapi/domain/money"
 )
 
@@ -72,4 +75,88 @@ type PriceDay struct {
 
 func (p PriceDay) compare(o PriceDay) int {
 	return cmp.Or(p.Fund.compare(o.Fund), p.Day.Compare(o.Day))
+}
+
+// PriceFields is a price as the bank's files have it; the zero value of a
+// field is an absent one.
+type PriceFields struct {
+	PriceID               decimal.Decimal
+	IMKBCode              string
+	HolderCorporationName string
+	Price                 decimal.Decimal
+	CurrencyCode          string
+	ValidFrom             string
+}
+
+// NewPrice checks all fields and returns either a price or every fault, with
+// pointers from the record (/PriceID).
+func NewPrice(f PriceFields) (Price, []fault.Fault) {
+	var c check
+	p := Price{
+		ID:   c.integer("/PriceID", f.PriceID, 1, positiveInteger),
+		Fund: c.fund("", f.IMKBCode, f.HolderCorporationName),
+		PerUnit: UnitPrice(c.quantity("/Price", f.Price, PriceDecimals, 1, int64(MaxUnitPrice),
+			"A price of one unit: greater than 0, at most 10^10.")),
+		Currency: c.currency("/CurrencyCode", f.CurrencyCode),
+	}
+	var err error
+	if p.ValidFrom, err = day.Parse(f.ValidFrom); err != nil {
+		c.fault("/ValidFrom", fault.InvalidDate, "Required: a day that exists as YYYY-MM-DD.")
+	}
+	if len(c.faults) > 0 {
+		return Price{}, c.faults
+	}
+	return p, nil
+}
+
+// HoldingFields is a holding as the bank's files have it; the zero value of a
+// field is an absent one.
+type HoldingFields struct {
+	CustomerNo            decimal.Decimal
+	IMKBCode              string
+	HolderCorporationName string
+	Units                 decimal.Decimal
+}
+
+// NewHolding checks all fields and returns either a holding or every fault,
+// with pointers from the record (/Units).
+func NewHolding(f HoldingFields) (Holding, []fault.Fault) {
+	var c check
+	var h Holding
+	h.Key.CustomerNo = c.integer("/CustomerNo", f.CustomerNo, 1, positiveInteger)
+	h.Key.Fund = c.fund("", f.IMKBCode, f.HolderCorporationName)
+	h.Units = Units(c.quantity("/Units", f.Units, UnitDecimals, 0, int64(MaxUnits),
+		"Units of the fund: 0 or greater, at most 10^12."))
+	if len(c.faults) > 0 {
+		return Holding{}, c.faults
+	}
+	return h, nil
+}
+
+// NewAccount checks all fields and returns either an account with its balance
+// or every fault, with pointers from the record (/BranchCode).
+func NewAccount(f AccountFields, balance decimal.Decimal) (Account, []fault.Fault) {
+	var c check
+	a := Account{Key: c.account("", &f)}
+	const rule = "0 or greater, at most 2^63-1 minor units."
+	amount, err := money.FromDecimal(balance, a.Key.Currency)
+	switch {
+	case balance.IsAbsent():
+		c.fault("/Balance", fault.Required, "Required: "+rule)
+	case a.Key.Currency.IsNone():
+		// Its decimals cannot be judged without a currency, whose own fault is
+		// reported already.
+		if balance.IsNegative() {
+			c.fault("/Balance", fault.OutOfRange, rule)
+		}
+	case errors.Is(err, decimal.ErrPrecision):
+		c.fault("/Balance", fault.TooManyDecimals, "Not more decimals than the currency's minor unit has.")
+	case err != nil, amount.Minor() < 0:
+		c.fault("/Balance", fault.OutOfRange, rule)
+	}
+	if len(c.faults) > 0 {
+		return Account{}, c.faults
+	}
+	a.Balance = amount
+	return a, nil
 }

@@ -2,6 +2,7 @@ package fund
 
 import (
 	"errors"
+	"strconv"
 	"unicode/utf8"
 
 	"bankingapi/domain/day"
@@ -86,7 +87,7 @@ func NewSale(f SaleFields) (Sale, []fault.Fault) {
 	if a := f.DestinationAccount; a == nil {
 		c.fault("/DestinationAccount", fault.Required, "Required.")
 	} else {
-		t.Account = c.account(a)
+		t.Account = c.account("/DestinationAccount", a)
 	}
 	if p := f.FundToProcess; p == nil {
 		c.fault("/FundToProcess", fault.Required, "Required.")
@@ -131,33 +132,42 @@ func (c *check) integer(pointer string, d decimal.Decimal, least int64, rule str
 
 func (c *check) units(pointer string, d decimal.Decimal) Units {
 	const rule = "Units of the fund: greater than 0, at most 10^12."
-	units, err := ParseUnits(d)
+	return Units(c.quantity(pointer, d, UnitDecimals, 1, int64(MaxUnits), rule))
+}
+
+// quantity is d with that many decimals, as a whole number of the last one.
+func (c *check) quantity(pointer string, d decimal.Decimal, decimals int, least, most int64, rule string) int64 {
+	n, err := d.Scaled(decimals)
 	switch {
 	case d.IsAbsent():
 		c.fault(pointer, fault.Required, "Required: "+rule)
 	case errors.Is(err, decimal.ErrPrecision):
-		c.fault(pointer, fault.TooManyDecimals, "At most 6 decimals.")
-	case err != nil, units <= 0, units > MaxUnits:
+		c.fault(pointer, fault.TooManyDecimals, "At most "+strconv.Itoa(decimals)+" decimals.")
+	case err != nil, n < least, n > most:
 		c.fault(pointer, fault.OutOfRange, rule)
 	}
-	return units
+	return n
 }
 
-func (c *check) account(a *AccountFields) AccountKey {
+func (c *check) account(under string, a *AccountFields) AccountKey {
 	key := AccountKey{
-		BranchCode:    c.integer("/DestinationAccount/BranchCode", a.BranchCode, 0, naturalInteger),
-		CustomerNo:    c.integer("/DestinationAccount/CustomerNo", a.CustomerNo, 1, positiveInteger),
-		AccountSuffix: c.integer("/DestinationAccount/AccountSuffix", a.AccountSuffix, 0, naturalInteger),
+		BranchCode:    c.integer(under+"/BranchCode", a.BranchCode, 0, naturalInteger),
+		CustomerNo:    c.integer(under+"/CustomerNo", a.CustomerNo, 1, positiveInteger),
+		AccountSuffix: c.integer(under+"/AccountSuffix", a.AccountSuffix, 0, naturalInteger),
 	}
-	var ok bool
-	key.Currency, ok = money.ParseCurrency(a.CurrencyCode)
-	switch {
-	case a.CurrencyCode == "":
-		c.fault("/DestinationAccount/CurrencyCode", fault.Required, "Required: an active ISO 4217 code.")
-	case !ok:
-		c.fault("/DestinationAccount/CurrencyCode", fault.InvalidCurrency, "An active ISO 4217 code, in capitals.")
-	}
+	key.Currency = c.currency(under+"/CurrencyCode", a.CurrencyCode)
 	return key
+}
+
+func (c *check) currency(pointer, code string) money.Currency {
+	currency, ok := money.ParseCurrency(code)
+	switch {
+	case code == "":
+		c.fault(pointer, fault.Required, "Required: an active ISO 4217 code.")
+	case !ok:
+		c.fault(pointer, fault.InvalidCurrency, "An active ISO 4217 code, in capitals.")
+	}
+	return currency
 }
 
 func (c *check) fund(under, imkbCode, holder string) Fund {
