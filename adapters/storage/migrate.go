@@ -83,13 +83,9 @@ const schemaVersion = 1
 // CheckSchema returns nil when the database has the schema of this program. A
 // newer one is an error too: its rules are not known here.
 func (s *Store) CheckSchema(ctx context.Context) error {
-	if err := s.Ping(ctx); err != nil {
+	version, err := s.Version(ctx)
+	if err != nil {
 		return err
-	}
-	var version int64
-	query := "SELECT COALESCE(MAX(version_id), 0) FROM " + s.prefix + "schema_version WHERE is_applied"
-	if err := s.engine.Reads.WithContext(ctx).Raw(query).Scan(&version).Error; err != nil {
-		version = 0 // the table is not there
 	}
 	switch {
 	case version < schemaVersion:
@@ -100,6 +96,18 @@ func (s *Store) CheckSchema(ctx context.Context) error {
 			"The schema is too new: version %d, this program knows %d. Run a newer bankingapi.", version, schemaVersion))
 	}
 	return nil
+}
+
+// Version is the version of the schema that the database has; 0 is none.
+func (s *Store) Version(ctx context.Context) (version int64, err error) {
+	if err := s.Ping(ctx); err != nil {
+		return 0, err
+	}
+	query := "SELECT COALESCE(MAX(version_id), 0) FROM " + s.prefix + "schema_version WHERE is_applied"
+	if err := s.engine.Reads.WithContext(ctx).Raw(query).Scan(&version).Error; err != nil {
+		return 0, nil //nolint:nilerr // the database answers, so it is the table that is not there
+	}
+	return version, nil
 }
 
 func (s *Store) provider() (*goose.Provider, error) {

@@ -13,7 +13,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"strconv"
 	"strings"
 	"time"
 
@@ -46,9 +45,6 @@ func Open(_ context.Context, o storage.Options) (*storage.Engine, error) {
 	if config.ConnectTimeout == 0 {
 		config.ConnectTimeout = connectTimeout
 	}
-	if o.StatementTimeout > 0 && config.RuntimeParams["statement_timeout"] == "" {
-		config.RuntimeParams["statement_timeout"] = strconv.FormatInt(o.StatementTimeout.Milliseconds(), 10)
-	}
 	db := stdlib.OpenDB(*config)
 	most := maxConnections
 	if o.MaxConnections > 0 {
@@ -57,7 +53,7 @@ func Open(_ context.Context, o storage.Options) (*storage.Engine, error) {
 	db.SetMaxOpenConns(most)
 	db.SetMaxIdleConns(most)
 	db.SetConnMaxIdleTime(maxIdle)
-	engine, err := Use(db)
+	engine, err := Use(db, o)
 	if err != nil {
 		return nil, errors.Join(err, db.Close())
 	}
@@ -77,8 +73,8 @@ func reason(err error) string {
 }
 
 // Use makes an engine of a database that a host has opened with pgx's stdlib,
-// and that it closes itself.
-func Use(db *sql.DB) (*storage.Engine, error) {
+// and that it closes itself. Of the options only StatementTimeout counts.
+func Use(db *sql.DB, o storage.Options) (*storage.Engine, error) {
 	g, err := gorm.Open(gormpostgres.New(gormpostgres.Config{Conn: db}), &gorm.Config{
 		Logger:                   logger.Discard, // it would print values; errors are returned
 		SkipDefaultTransaction:   true,
@@ -88,15 +84,25 @@ func Use(db *sql.DB) (*storage.Engine, error) {
 	if err != nil {
 		return nil, err
 	}
+	settings := transactionSettings(o.StatementTimeout)
 	return &storage.Engine{
 		Dialect:  storage.Postgres,
 		Version:  "Postgres",
 		DB:       g,
 		Reads:    g,
-		Begin:    func(ctx context.Context) (storage.Session, error) { return begin(ctx, db) },
+		Begin:    func(ctx context.Context) (storage.Session, error) { return begin(ctx, db, settings) },
 		Classify: classify,
 		Close:    func() error { return nil },
 	}, nil
+}
+
+// transactionSettings is a query that sets what holds for one batch. As
+// settings of a session they would not pass PgBouncer. Without sequential
+// scans, a plan that was made while a table was empty still uses the primary
+// key when the table has grown.
+func transactionSettings(statementTimeout time.Duration) string {
+	return fmt.Sprintf("SELECT set_config('statement_timeout', '%d', true), set_config('enable_seqscan', 'off', true)",
+		statementTimeout.Milliseconds())
 }
 
 // classify knows Postgres' error codes (appendix A of its manual).

@@ -22,16 +22,17 @@ const rollbackTimeout = 2 * time.Second
 // session is one transaction. Its begin travels with the first requests, its
 // commit with the last: a batch is as many round trips as it has exchanges.
 type session struct {
-	conn  *sql.Conn
-	begun bool
+	conn     *sql.Conn
+	settings string
+	begun    bool
 }
 
-func begin(ctx context.Context, db *sql.DB) (storage.Session, error) {
+func begin(ctx context.Context, db *sql.DB, settings string) (storage.Session, error) {
 	conn, err := db.Conn(ctx)
 	if err != nil {
 		return nil, err
 	}
-	return &session{conn: conn}, nil
+	return &session{conn: conn, settings: settings}, nil
 }
 
 // Exchange is storage.Session.
@@ -61,8 +62,11 @@ func (s *session) send(ctx context.Context, begin bool, requests []storage.Reque
 	var batch pgx.Batch
 	if begin {
 		batch.Queue("begin")
-		s.begun = true
 	}
+	if !s.begun {
+		batch.Queue(s.settings)
+	}
+	s.begun = s.begun || begin
 	for i := range requests {
 		r := &requests[i]
 		queued := batch.Queue(r.SQL, r.Rows.Arrays()...)
