@@ -4,6 +4,7 @@ package day
 
 import (
 	"errors"
+	"sort"
 	"time"
 )
 
@@ -22,10 +23,6 @@ var origin = time.Date(0, time.December, 31, 0, 0, 0, 0, time.UTC)
 
 // Parse reads YYYY-MM-DD, exactly ten characters, of a day that exists.
 func Parse(text string) (Day, error) {
-	// time.Parse takes fractions and spaces in places; the length rules them out.
-	if len(text) != len(layout) {
-		return Day{}, ErrSyntax
-	}
 	t, err := time.Parse(layout, text)
 	if err != nil || t.Year() < 1 {
 		return Day{}, ErrSyntax
@@ -61,20 +58,31 @@ func (d Day) After(other Day) bool { return d.number > other.number }
 // Plus is the day n days later (earlier when n is negative).
 func (d Day) Plus(n int) Day { return Day{d.number + int32(n)} } //nolint:gosec // callers add at most some years
 
-// Start is the first instant of the day in that location: 00:00, or, where a
-// clock change skips midnight, the first instant the clock shows that day.
+// Start is the first instant at which a clock in that location shows the day:
+// 00:00, or, where the clock goes over midnight, the instant of its change. A
+// day that the clock goes over begins with the day after it.
 func (d Day) Start(in *time.Location) time.Time {
-	year, month, date := d.utc().Date()
-	start := time.Date(year, month, date, 0, 0, 0, 0, in)
-	if Of(start, in).Before(d) {
-		// Midnight does not exist and time.Date went back: the gap ends where
-		// the offset of the day's noon begins to hold.
-		noon := time.Date(year, month, date, 12, 0, 0, 0, in)
-		_, offset := noon.Zone()
-		_, before := start.Zone()
-		start = start.Add(time.Duration(offset-before) * time.Second)
+	// No clock is a whole day away from UTC, and none changes twice in two days.
+	midnight := d.utc()
+	from, until := midnight.AddDate(0, 0, -1), midnight.AddDate(0, 0, 1)
+	before, after := offset(from, in), offset(until, in)
+	change := from.Add(time.Second * time.Duration(sort.Search(2*secondsPerDay, func(second int) bool {
+		return offset(from.Add(time.Second*time.Duration(second)), in) != before
+	})))
+	start := midnight.Add(-before)
+	if !start.Before(change) {
+		start = midnight.Add(-after)
+		if start.Before(change) {
+			start = change
+		}
 	}
-	return start
+	return start.In(in)
+}
+
+// offset is how far a clock in that location is ahead of UTC.
+func offset(instant time.Time, in *time.Location) time.Duration {
+	_, seconds := instant.In(in).Zone()
+	return time.Duration(seconds) * time.Second
 }
 
 // String is YYYY-MM-DD, empty for no day.
