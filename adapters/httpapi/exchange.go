@@ -3,12 +3,13 @@ package httpapi
 import (
 	"fmt"
 	"net/http"
-	"path/filepath"
-	"runtime"
+	"path"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"time"
 
+	"bankingapi/application/commit"
 	"bankingapi/domain/fault"
 	"bankingapi/domain/operation"
 )
@@ -214,15 +215,28 @@ func (x *exchange) end(r *http.Request, a *api) {
 	a.exchanges.Put(x)
 }
 
-// panicked says where the code panicked, and nothing of the values it had.
+// panicked says what type of value the code panicked with, and where: the value
+// and the arguments in the stack may hold what no log should.
 func panicked(cause any) error {
-	var where []string
-	callers := make([]uintptr, 32)
-	frames := runtime.CallersFrames(callers[:runtime.Callers(3, callers)])
-	for frame, more := frames.Next(); more && len(where) < 8; frame, more = frames.Next() {
-		if !strings.HasPrefix(frame.Function, "runtime.") {
-			where = append(where, fmt.Sprintf("%s (%s:%d)", frame.Function, filepath.Base(frame.File), frame.Line))
+	stack := debug.Stack()
+	if p, ok := cause.(*commit.Panic); ok { // on the goroutine of a batch
+		cause, stack = p.Value, p.Stack
+	}
+	return fmt.Errorf("panic of type %T at %s", cause, places(string(stack)))
+}
+
+// places are the source lines below the panic in a stack: package/file.go:12.
+func places(stack string) string {
+	const most = 8
+	var found []string
+	_, below, _ := strings.Cut(stack, "\npanic(")
+	for line := range strings.Lines(below) {
+		file, isPlace := strings.CutPrefix(line, "\t")
+		file, _, _ = strings.Cut(file, " ")
+		name := path.Join(path.Base(path.Dir(file)), path.Base(file))
+		if isPlace && len(found) < most && !strings.HasPrefix(name, "runtime/") {
+			found = append(found, strings.TrimSpace(name))
 		}
 	}
-	return fmt.Errorf("panic of type %T in %s", cause, strings.Join(where, ", called by "))
+	return strings.Join(found, ", ")
 }

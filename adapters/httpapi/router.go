@@ -195,11 +195,11 @@ func (e *endpoint[Record]) carryOut(x *exchange, r *http.Request, caller *subscr
 
 // checkMedia: the body is JSON in UTF-8, as it is.
 func checkMedia(h http.Header) *problem {
-	if types := h["Content-Type"]; !isJSON(types) {
+	if !isJSON(h["Content-Type"]) {
 		return refusal(http.StatusUnsupportedMediaType, "unsupported-media-type",
 			"Content-Type must be application/json in UTF-8, or absent.").with("Accept", "application/json")
 	}
-	if len(h["Content-Encoding"]) > 0 {
+	if encodings := h["Content-Encoding"]; len(encodings) > 1 || (len(encodings) == 1 && encodings[0] != "") {
 		return refusal(http.StatusUnsupportedMediaType, "unsupported-content-encoding",
 			"The body must have no Content-Encoding.").with("Accept-Encoding", "identity")
 	}

@@ -1,0 +1,143 @@
+package httpapi_test
+
+import (
+	"encoding/json"
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"bankingapi/domain/fault"
+	"bankingapi/domain/operation"
+	"bankingapi/domain/subscription"
+)
+
+// problem is the one error body, as a client reads it.
+type problem struct {
+	Type       string        `json:"type"`
+	Title      string        `json:"title"`
+	Status     int           `json:"status"`
+	Detail     string        `json:"detail"`
+	Instance   string        `json:"instance"`
+	Errors     []fault.Fault `json:"errors"`
+	StatusCode int           `json:"statusCode"`
+	Message    string        `json:"message"`
+	Data       *struct{ State int }
+}
+
+// problemIn reads the body and checks what holds for every one.
+func problemIn(t *testing.T, w *httptest.ResponseRecorder) problem {
+	t.Helper()
+	var p problem
+	decoder := json.NewDecoder(strings.NewReader(w.Body.String()))
+	decoder.DisallowUnknownFields()
+	require.NoError(t, decoder.Decode(&p), "%s", w.Body)
+	require.Equal(t, "application/problem+json", w.Header().Get("Content-Type"))
+	require.Equal(t, "no-store", w.Header().Get("Cache-Control"))
+	require.Equal(t, "nosniff", w.Header().Get("X-Content-Type-Options"))
+	require.Equal(t, "about:blank", p.Type)
+	require.Equal(t, http.StatusText(w.Code), p.Title)
+	require.Equal(t, w.Code, p.Status)
+	require.Equal(t, w.Code, p.StatusCode)
+	require.Equal(t, p.Detail, p.Message)
+	require.NotEmpty(t, p.Detail)
+	require.Equal(t, "urn:request:"+w.Header().Get("X-Request-Id"), p.Instance)
+	require.NotEmpty(t, p.Errors)
+	for _, f := range p.Errors {
+		require.NotEmpty(t, f.Code)
+		require.NotEmpty(t, f.Detail)
+	}
+	return p
+}
+
+func codes(t *testing.T, w *httptest.ResponseRecorder) []string {
+	t.Helper()
+	var codes []string
+	for _, f := range problemIn(t, w).Errors {
+		codes = append(codes, f.Code)
+	}
+	return codes
+}
+
+func TestProblems(t *testing.T) {
+	t.Parallel()
+	const secret = "customer 1001"
+	fail := func(err error) func(*service) { return func(s *service) { s.useCases.err = err } }
+	for name, test := range map[string]struct {
+		service func(*service)
+		request func(*http.Request)
+		body    string
+	}{
+		"unknown-path":       {request: func(r *http.Request) { r.URL.Path = "/nothing" }},
+		"method-not-allowed": {request: func(r *http.Request) { r.Method = http.MethodGet }},
+		"key-missing":        {request: func(r *http.Request) { r.Header.Del("Ocp-Apim-Subscription-Key") }},
+		"key-invalid":        {request: func(r *http.Request) { r.Header.Set("Ocp-Apim-Subscription-Key", "x") }},
+		"key-unavailable":    {request: func(r *http.Request) { r.Header.Set("Ocp-Apim-Subscription-Key", "unavailable") }},
+		"operation-not-granted": {service: func(s *service) {
+			s.callers[key].Operations = []operation.Name{operation.AddPushNotificationResponse}
+		}},
+		"rate-limit-exceeded": {service: func(s *service) {
+			s.callers[key].RequestsPerSecond = 1
+			s.options.Pages = nil
+		}},
+		"unsupported-media-type":       {request: func(r *http.Request) { r.Header.Set("Content-Type", "text/xml") }},
+		"unsupported-content-encoding": {request: func(r *http.Request) { r.Header.Set("Content-Encoding", "gzip") }},
+		"body-too-large":               {body: strings.Repeat(" ", bodyLimit+1)},
+		"invalid-json":                 {body: `{"Header":{},"Parameters":[}`},
+		"invalid-one":                  {body: strings.Replace(saleBody, "1.5", "0", 1)},
+		"invalid-several":              {body: strings.NewReplacer("1.5", `"1.5"`, `"TRY"`, `"XAU"`, `"CallerId"`, `"callerId"`, `"PriceID":1`, `"PriceID":0`).Replace(saleBody)},
+		"invalid-many":                 {body: `{"Header":{},"Parameters":[{` + unknownMembers(200) + `}]}`},
+		"contradicts-subscription": {
+			service: func(s *service) {
+				*s.callers[key] = subscription.Subscription{Name: "acme", Operations: operation.Names[:], Channel: "WEB", TellerName: "t"}
+			},
+			body: strings.Replace(saleBody, `"CallerId":"c"`, `"Channel":"ATM","TellerName":"x"`, 1),
+		},
+		"caller-id-reused":    {service: fail(operation.Reused())},
+		"overloaded":          {service: fail(fault.New(fault.Busy, "too many requests are waiting"))},
+		"shutting-down":       {service: fail(fault.New(fault.Busy, "", fault.Fault{Code: "shutting-down", Detail: "The service is shutting down. Nothing was changed; try again."}))},
+		"storage-unavailable": {service: fail(fault.Wrap(fault.Unavailable, errors.New(secret), secret))},
+		"outcome-unknown":     {service: fail(fault.Wrap(fault.Indeterminate, errors.New(secret), secret))},
+		"internal-error":      {service: fail(errors.New(secret))},
+		"internal-error-told": {service: fail(fault.New(fault.Internal, secret, fault.Fault{Code: secret, Detail: secret}))},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newService(func(s *service) {
+				if test.service != nil {
+					test.service(s)
+				}
+			})
+			body := saleBody
+			if test.body != "" {
+				body = test.body
+			}
+			r := post(salePath, body)
+			if test.request != nil {
+				test.request(r)
+			}
+			if name == "rate-limit-exceeded" {
+				s.post(t, salePath, saleBody)
+			}
+			w := s.do(r)
+			p := problemIn(t, w)
+			require.NotContains(t, w.Body.String(), secret)
+			known := name != "outcome-unknown" && w.Code != http.StatusInternalServerError
+			require.Equal(t, known, p.Data != nil, "Data is there when there was no effect for certain")
+			golden(t, name, w)
+			x := s.observed()[len(s.observed())-1]
+			require.Equal(t, w.Code >= 500, x.Err != nil, "only what is ours goes into the log as an error")
+		})
+	}
+}
+
+func unknownMembers(n int) string {
+	members := make([]string, n)
+	for i := range members {
+		members[i] = `"x` + strings.Repeat("y", i%20) + string(rune('a'+i%26)) + string(rune('a'+i/26)) + `":0`
+	}
+	return strings.Join(members, ",")
+}

@@ -1,0 +1,561 @@
+package httpapi_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/stretchr/testify/require"
+
+	"bankingapi/adapters/httpapi"
+	"bankingapi/application/commit"
+	"bankingapi/domain/fault"
+	"bankingapi/domain/fund"
+	"bankingapi/domain/operation"
+	"bankingapi/domain/subscription"
+)
+
+// attempt is a request that can be broken in many places at once.
+type attempt struct {
+	method, path, key, contentType, contentEncoding string
+	header, trailing                                string
+	padding                                         int
+	caller                                          func(*subscription.Subscription)
+	err                                             error
+}
+
+func (a attempt) send(t *testing.T) (*httptest.ResponseRecorder, *service) {
+	t.Helper()
+	s := newService(func(s *service) {
+		s.callers[key] = caller(a.caller)
+		s.useCases.err = a.err
+	})
+	if s.callers[key].RequestsPerSecond == 1 { // its only request of this second is taken
+		require.Equal(t, http.StatusOK, s.post(t, pushPath, pushBody).Code)
+	}
+	body := strings.Replace(pushBody, "{}", "{"+a.header+"}", 1) + a.trailing + strings.Repeat(" ", a.padding)
+	r := httptest.NewRequest(a.method, a.path, strings.NewReader(body))
+	for name, value := range map[string]string{
+		"Ocp-Apim-Subscription-Key": a.key, "Content-Type": a.contentType, "Content-Encoding": a.contentEncoding,
+	} {
+		if value != "" {
+			r.Header.Set(name, value)
+		}
+	}
+	return s.do(r), s
+}
+
+func TestChecksComeInTheOrderOfTheContract(t *testing.T) {
+	t.Parallel()
+	checks := []struct {
+		code   string
+		status int
+		fail   func(*attempt)
+	}{
+		{"unknown-path", 404, func(a *attempt) { a.path += "s" }},
+		{"method-not-allowed", 405, func(a *attempt) { a.method = http.MethodPut }},
+		{"key-missing", 401, func(a *attempt) { a.key = "" }},
+		{"operation-not-granted", 403, func(a *attempt) {
+			before := a.caller
+			a.caller = func(s *subscription.Subscription) {
+				before(s)
+				s.Operations, s.RequestsPerSecond = []operation.Name{operation.BuyFundFromCustomer}, 0
+			}
+		}},
+		{"rate-limit-exceeded", 429, func(a *attempt) {
+			before := a.caller
+			a.caller = func(s *subscription.Subscription) {
+				s.RequestsPerSecond = 1
+				before(s)
+			}
+		}},
+		{"unsupported-media-type", 415, func(a *attempt) { a.contentType = "text/plain" }},
+		{"unsupported-content-encoding", 415, func(a *attempt) { a.contentEncoding = "gzip" }},
+		{"body-too-large", 413, func(a *attempt) { a.padding = bodyLimit }},
+		{"invalid-json", 400, func(a *attempt) { a.trailing = "!" }},
+		{"contradicts-subscription", 403, func(a *attempt) {
+			before := a.caller
+			a.header = `"Channel":"other"`
+			a.caller = func(s *subscription.Subscription) {
+				before(s)
+				s.Channel = "defined"
+			}
+		}},
+		{"caller-id-reused", 422, func(a *attempt) { a.err = operation.Reused() }},
+	}
+	fresh := func() attempt {
+		return attempt{method: http.MethodPost, path: pushPath, key: key, contentType: "application/json", caller: func(*subscription.Subscription) {}}
+	}
+	w, _ := func() (*httptest.ResponseRecorder, *service) { a := fresh(); return a.send(t) }()
+	require.Equal(t, http.StatusOK, w.Code, "nothing broken")
+
+	for i, first := range checks {
+		for j := i; j < len(checks); j++ {
+			// The rate limit's set-up sends a request, which must pass until then.
+			if first.code == "rate-limit-exceeded" && checks[j].code == "caller-id-reused" {
+				continue
+			}
+			name := first.code
+			if j > i {
+				name += " before " + checks[j].code
+			}
+			t.Run(name, func(t *testing.T) {
+				t.Parallel()
+				a := fresh()
+				checks[j].fail(&a)
+				if j > i {
+					first.fail(&a)
+				}
+				w, s := a.send(t)
+				require.Equal(t, first.status, w.Code)
+				require.Equal(t, []string{first.code}, codes(t, w))
+				observed := s.observed()
+				require.Equal(t, first.status, observed[len(observed)-1].Status)
+				require.Equal(t, []string{first.code}, observed[len(observed)-1].Codes)
+			})
+		}
+	}
+}
+
+func TestUnknownPaths(t *testing.T) {
+	t.Parallel()
+	s := newService()
+	for _, path := range []string{
+		"/", "//", "/BankingApiV01", "/BankingApiV01/", pushPath + "/", "/" + pushPath, "/." + pushPath,
+		"/bankingapiv01/AddPushNotificationResponse", "/BankingApiV01/addpushnotificationresponse",
+		"/BankingApiV01//AddPushNotificationResponse", "/BankingApiV01/./AddPushNotificationResponse",
+		"/BankingApiV01/x/../AddPushNotificationResponse", "/BankingApiV01%2FAddPushNotificationResponse",
+		"/BankingApiV01/%41ddPushNotificationResponse", "/BankingApiV01/AddPushNotificationResponse%20",
+		"/BankingApiV01/AddPushNotificationResponse;v=1", "/BankingApiV01/AddPushNotificationResponse%00",
+		"/BankingApiV02/AddPushNotificationResponse", "/docs", "/BankingApiV01/openapi.json",
+	} {
+		w := s.do(post(path, pushBody))
+		require.Equal(t, http.StatusNotFound, w.Code, path)
+		require.Equal(t, []string{"unknown-path"}, codes(t, w), path)
+		require.Empty(t, w.Header().Get("Location"), path)
+	}
+	for _, x := range s.observed() {
+		require.Empty(t, x.Route)
+	}
+}
+
+func TestQueryIsIgnored(t *testing.T) {
+	t.Parallel()
+	s := newService()
+	require.Equal(t, http.StatusOK, s.post(t, pushPath+"?a=b&c", pushBody).Code)
+	w := s.do(post(pushPath+"?subscription-key="+key+"&Ocp-Apim-Subscription-Key="+key, pushBody, func(r *http.Request) {
+		r.Header.Del("Ocp-Apim-Subscription-Key")
+	}))
+	require.Equal(t, http.StatusUnauthorized, w.Code, "a key in the query is no key")
+}
+
+func TestMethods(t *testing.T) {
+	t.Parallel()
+	page := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "page") })
+	s := newService(func(s *service) { s.options.Pages = map[string]http.Handler{"/docs": page} })
+	for _, method := range []string{"GET", "HEAD", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "CONNECT", "post", "BREW"} {
+		for _, path := range []string{pushPath, salePath} {
+			w := s.do(httptest.NewRequest(method, path, nil))
+			require.Equal(t, http.StatusMethodNotAllowed, w.Code, method)
+			require.Equal(t, "POST", w.Header().Get("Allow"))
+		}
+	}
+	require.Equal(t, "OTHER", s.observed()[len(s.observed())-1].Method)
+	w := s.do(httptest.NewRequest(http.MethodPost, "/docs", nil))
+	require.Equal(t, http.StatusMethodNotAllowed, w.Code)
+	require.Equal(t, "GET, HEAD", w.Header().Get("Allow"))
+	w = s.do(httptest.NewRequest(http.MethodGet, "/docs", nil))
+	require.Equal(t, "page", w.Body.String())
+	require.Equal(t, requestID, w.Header().Get("X-Request-Id"))
+	require.Equal(t, "/docs", s.observed()[len(s.observed())-1].Route)
+	require.Equal(t, int64(4), s.observed()[len(s.observed())-1].BytesOut)
+}
+
+func TestMountedUnderAPrefix(t *testing.T) {
+	t.Parallel()
+	s := newService()
+	host := http.NewServeMux()
+	host.Handle("/bank/", http.StripPrefix("/bank", s))
+	for path, status := range map[string]int{"/bank" + pushPath: 200, "/bank" + salePath: 200, "/bank/nothing": 404} {
+		w := httptest.NewRecorder()
+		host.ServeHTTP(w, post(path, map[bool]string{true: pushBody, false: saleBody}[strings.HasSuffix(path, "Response")]))
+		require.Equal(t, status, w.Code, path)
+	}
+}
+
+func TestKeys(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		keys []string
+		code string
+	}{
+		"none":          {nil, "key-missing"},
+		"empty":         {[]string{""}, "key-missing"},
+		"unknown":       {[]string{strings.Repeat("f", 32)}, "key-invalid"},
+		"other case":    {[]string{strings.ToUpper(key)}, "key-invalid"},
+		"in quotes":     {[]string{`"` + key + `"`}, "key-invalid"},
+		"given twice":   {[]string{key, key}, "key-invalid"},
+		"joined":        {[]string{key + ", " + key}, "key-invalid"},
+		"empty and one": {[]string{"", key}, "key-invalid"},
+		"long":          {[]string{strings.Repeat(key, 1000)}, "key-invalid"},
+		"not UTF-8":     {[]string{"\xff\xfe"}, "key-invalid"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newService()
+			w := s.do(post(pushPath, pushBody, func(r *http.Request) {
+				r.Header["Ocp-Apim-Subscription-Key"] = test.keys
+			}))
+			require.Equal(t, http.StatusUnauthorized, w.Code)
+			require.Equal(t, []string{test.code}, codes(t, w))
+			require.NotContains(t, w.Body.String()+fmt.Sprint(w.Header()), key)
+			require.Zero(t, s.calls)
+		})
+	}
+}
+
+func TestRealmRepeatsOnlySaneHosts(t *testing.T) {
+	t.Parallel()
+	s := newService()
+	for host, realm := range map[string]string{
+		"bank.example":           "bank.example",
+		"bank.example:8443":      "bank.example:8443",
+		"[::1]:8443":             "[::1]:8443",
+		"":                       "localhost",
+		`a",evil="b`:             "localhost",
+		"a b":                    "localhost",
+		"a\r\nSet-Cookie: x":     "localhost",
+		"bänk":                   "localhost",
+		strings.Repeat("a", 256): "localhost",
+	} {
+		w := s.do(post(pushPath, pushBody, func(r *http.Request) {
+			r.Host = host
+			r.Header.Del("Ocp-Apim-Subscription-Key")
+		}))
+		require.Equal(t, `AzureApiManagementKey realm="https://`+realm+`/BankingApiV01",name="Ocp-Apim-Subscription-Key",type="header"`,
+			w.Header().Get("WWW-Authenticate"))
+	}
+}
+
+func TestMediaTypes(t *testing.T) {
+	t.Parallel()
+	s := newService()
+	for _, accepted := range [][]string{
+		nil, {""}, {"application/json"}, {"Application/JSON"}, {"application/json; charset=utf-8"}, {"application/json;charset=UTF-8"},
+		{`application/json; charset="utf-8"`}, {"application/json; CHARSET=Utf-8"}, {"application/json;"}, {" application/json "}, {"application/json; version=1"},
+	} {
+		w := s.do(post(pushPath, pushBody, func(r *http.Request) { r.Header["Content-Type"] = accepted }))
+		require.Equal(t, http.StatusOK, w.Code, accepted)
+	}
+	w := s.do(post(pushPath, pushBody, func(r *http.Request) { r.Header["Content-Encoding"] = []string{""} }))
+	require.Equal(t, http.StatusOK, w.Code)
+	for _, refused := range [][]string{
+		{"text/json"}, {"text/plain"}, {"application/xml"}, {"application/problem+json"}, {"application/jsonx"}, {"application/*"}, {"*/*"}, {"json"},
+		{"application/json; charset=utf-16"}, {"application/json; charset=iso-8859-9"}, {"application/json; charset="}, {"application/json; charset"},
+		{"application/json; charset=utf-8; charset=latin1"}, {"application/json, text/plain"}, {"application/json", "application/json"},
+		{"application/x-www-form-urlencoded"}, {"multipart/form-data; boundary=x"}, {";"}, {"/"}, {"\x00"},
+	} {
+		w := s.do(post(pushPath, pushBody, func(r *http.Request) { r.Header["Content-Type"] = refused }))
+		require.Equal(t, http.StatusUnsupportedMediaType, w.Code, refused)
+		require.Equal(t, "application/json", w.Header().Get("Accept"))
+		require.Empty(t, w.Header().Get("Accept-Encoding"))
+	}
+	for _, refused := range [][]string{{"gzip"}, {"identity"}, {"br, gzip"}, {"x"}, {"identity", "identity"}} {
+		w := s.do(post(pushPath, pushBody, func(r *http.Request) { r.Header["Content-Encoding"] = refused }))
+		require.Equal(t, http.StatusUnsupportedMediaType, w.Code, refused)
+		require.Equal(t, "identity", w.Header().Get("Accept-Encoding"))
+		require.Empty(t, w.Header().Get("Accept"))
+	}
+}
+
+func TestBodyLimit(t *testing.T) {
+	t.Parallel()
+	full := pushBody + strings.Repeat(" ", bodyLimit-len(pushBody))
+	for name, length := range map[string]func(*http.Request){
+		"with Content-Length": func(*http.Request) {},
+		"chunked":             func(r *http.Request) { r.ContentLength = -1 },
+	} {
+		s := newService()
+		require.Equal(t, http.StatusOK, s.do(post(pushPath, full, length)).Code, name)
+		w := s.do(post(pushPath, full+" ", length))
+		require.Equal(t, http.StatusRequestEntityTooLarge, w.Code, name)
+		require.Equal(t, []string{"body-too-large"}, codes(t, w), name)
+		require.Equal(t, 1, s.calls)
+	}
+	s := newService()
+	untouched := post(pushPath, "", func(r *http.Request) {
+		r.Body, r.ContentLength = io.NopCloser(brokenReader{errors.New("was read")}), 1<<40
+	})
+	require.Equal(t, http.StatusRequestEntityTooLarge, s.do(untouched).Code, "a promise of 1 TiB is refused unread")
+	waits := post(pushPath, "", func(r *http.Request) {
+		r.Body, r.ContentLength = io.NopCloser(brokenReader{errors.New("was read")}), bodyLimit+1
+		r.Header.Set("Expect", "100-continue")
+	})
+	require.Equal(t, http.StatusRequestEntityTooLarge, s.do(waits).Code, "who asks first is answered unread")
+}
+
+type brokenReader struct{ err error }
+
+func (b brokenReader) Read([]byte) (int, error) { return 0, b.err }
+
+func TestBodyThatCannotBeRead(t *testing.T) {
+	t.Parallel()
+	t.Run("the caller is gone: nothing happens and nothing is sent", func(t *testing.T) {
+		t.Parallel()
+		for _, gone := range []error{io.ErrUnexpectedEOF, context.DeadlineExceeded, fmt.Errorf("read: %w", timeout{})} {
+			s := newService()
+			w := httptest.NewRecorder()
+			require.PanicsWithValue(t, http.ErrAbortHandler, func() {
+				s.ServeHTTP(w, post(pushPath, "", func(r *http.Request) {
+					r.Body, r.ContentLength = io.NopCloser(brokenReader{gone}), 10
+				}))
+			})
+			require.Empty(t, w.Body.String())
+			require.Zero(t, s.calls)
+			require.Equal(t, httpapi.StatusClientGone, s.observed()[0].Status)
+			require.ErrorIs(t, s.observed()[0].Err, gone)
+		}
+	})
+	t.Run("the caller broke HTTP", func(t *testing.T) {
+		t.Parallel()
+		s := newService()
+		w := s.do(post(pushPath, "", func(r *http.Request) {
+			r.Body, r.ContentLength = io.NopCloser(brokenReader{errors.New("malformed chunked encoding")}), -1
+		}))
+		require.Equal(t, http.StatusBadRequest, w.Code)
+		require.Equal(t, []string{"invalid-json"}, codes(t, w))
+		require.NotContains(t, w.Body.String(), "malformed")
+	})
+	t.Run("the caller leaves while waiting", func(t *testing.T) {
+		t.Parallel()
+		s := newService(func(s *service) {
+			s.useCases.err = fault.Wrap(fault.Unavailable, context.Canceled, "the caller left before its turn")
+		})
+		ctx, leave := context.WithCancel(t.Context())
+		s.during = func(context.Context) { leave() }
+		require.PanicsWithValue(t, http.ErrAbortHandler, func() {
+			s.ServeHTTP(httptest.NewRecorder(), post(pushPath, pushBody).WithContext(ctx))
+		})
+		require.Equal(t, httpapi.StatusClientGone, s.observed()[0].Status)
+	})
+}
+
+type timeout struct{}
+
+func (timeout) Error() string   { return "i/o timeout" }
+func (timeout) Timeout() bool   { return true }
+func (timeout) Temporary() bool { return true }
+
+func TestRequestIDs(t *testing.T) {
+	t.Parallel()
+	s := newService()
+	for _, sane := range []string{"a", "A-z_0.9:", strings.Repeat("x", 128)} {
+		w := s.do(post(pushPath, pushBody, func(r *http.Request) { r.Header.Set("X-Request-Id", sane) }))
+		require.Equal(t, []string{sane}, w.Header()["X-Request-Id"])
+		require.Equal(t, sane, s.observed()[len(s.observed())-1].RequestID)
+	}
+	for _, other := range [][]string{{""}, {"a b"}, {"ä"}, {"a\nb"}, {`"`}, {"a/b"}, {strings.Repeat("x", 129)}, {"a", "b"}} {
+		w := s.do(post(pushPath, pushBody, func(r *http.Request) { r.Header["X-Request-Id"] = other }))
+		require.Equal(t, []string{requestID}, w.Header()["X-Request-Id"])
+	}
+	own := newService(func(s *service) { s.options.NewRequestID = nil })
+	id, err := uuid.Parse(own.post(t, pushPath, pushBody).Header().Get("X-Request-Id"))
+	require.NoError(t, err)
+	require.Equal(t, uuid.Version(7), id.Version())
+}
+
+func TestOutcomes(t *testing.T) {
+	t.Parallel()
+	for state, body := range map[operation.State]string{
+		operation.Completed: `{"Data":{"State":2}}`,
+		operation.Recorded:  `{"Data":{"State":1}}`,
+	} {
+		for _, isReplayed := range []bool{false, true} {
+			s := newService(func(s *service) {
+				s.outcome = operation.Outcome{State: state, Replayed: isReplayed}
+			})
+			for path, request := range map[string]string{pushPath: pushBody, salePath: saleBody} {
+				w := s.post(t, path, request)
+				require.Equal(t, http.StatusOK, w.Code)
+				require.Equal(t, body, w.Body.String())
+				require.Equal(t, "application/json", w.Header().Get("Content-Type"))
+				require.Equal(t, "no-store", w.Header().Get("Cache-Control"))
+				if isReplayed {
+					require.Equal(t, "true", w.Header().Get("Idempotent-Replayed"))
+				} else {
+					require.NotContains(t, w.Header(), "Idempotent-Replayed")
+				}
+				x := s.observed()[len(s.observed())-1]
+				require.Equal(t, state, x.State)
+				require.Equal(t, isReplayed, x.Replayed)
+				require.Equal(t, path, x.Route)
+				require.Equal(t, int64(len(request)), x.BytesIn)
+				require.Equal(t, int64(len(body)), x.BytesOut)
+				require.Equal(t, "acme", x.Subscription)
+			}
+		}
+	}
+}
+
+func TestFieldsArriveAsSent(t *testing.T) {
+	t.Parallel()
+	s := newService()
+	body := `{"Parameters":[{"TranData":[{"Name":"n1","Code":"c1"},{"Code":"\ud83d\ude00"}],"SendDate":"2026-11-20","SendStatus":1,"DeepLinkUrl":"bank://x",
+	"Content":" \t\\ \u0041\n\"","Subject":"İ ","Platform":7.9e1,"PushInteractionId":-9223372036854775808,"PushId":"p","UserId":"u","ExternalTranCode":null,"ExternalApplicationCode":"A"}],
+	"Header":{"ChannelRequestId":"r","ChannelSessionId":"s","CallerId":"c","TellerName":"t","Channel":"ch","AppKey":"k"}}`
+	body = strings.ReplaceAll(body, "\n\"", "\\n\\\"")
+	w := s.post(t, pushPath, body)
+	require.Equal(t, http.StatusOK, w.Code, w.Body)
+	require.Equal(t, operation.Header{AppKey: "k", Channel: "ch", TellerName: "t", CallerID: "c", ChannelSessionID: "s", ChannelRequestID: "r"}, s.header)
+	require.Len(t, s.pushes, 1)
+	p := s.pushes[0]
+	require.Equal(t, " \t\\ A\n\"", p.Content)
+	require.Equal(t, "İ ", p.Subject)
+	require.Equal(t, "😀", p.TranData[1].Code)
+	require.Equal(t, "n1", p.TranData[0].Name)
+	require.Empty(t, p.ExternalTranCode)
+	x := s.observed()[0]
+	require.Equal(t, "s", x.ChannelSessionID)
+	require.Equal(t, "r", x.ChannelRequestID)
+}
+
+// texts must not change under a request that keeps them.
+func TestTextsOutliveTheRequest(t *testing.T) {
+	t.Parallel()
+	s := newService()
+	require.Equal(t, http.StatusOK, s.post(t, pushPath, strings.Replace(pushBody, `"u"`, `"first"`, 1)).Code)
+	first := s.pushes
+	for range 50 {
+		require.Equal(t, http.StatusOK, s.post(t, pushPath, strings.Replace(pushBody, `"u"`, `"other"`, 1)).Code)
+	}
+	require.Equal(t, "first", first[0].UserID)
+}
+
+func TestChannelIDsTooLongForLogsStayOut(t *testing.T) {
+	t.Parallel()
+	s := newService()
+	w := s.post(t, pushPath, strings.Replace(pushBody, "{}", `{"ChannelRequestId":"`+strings.Repeat("x", 201)+`"}`, 1))
+	require.Equal(t, http.StatusBadRequest, w.Code)
+	require.Empty(t, s.observed()[0].ChannelRequestID)
+}
+
+func TestPanicsAreAnswered(t *testing.T) {
+	t.Parallel()
+	const secret = "customer 1001"
+	for name, value := range map[string]any{
+		"text": secret, "error": errors.New(secret), "number": 1001, "nil map": nil,
+		"in a batch": &commit.Panic{Value: secret, Stack: []byte("goroutine 1 [running]:\npanic({0x1001, 0x1002})\n\t/go/src/runtime/panic.go:8\nmain.f(0x1001)\n\t/home/me/storage/store.go:12 +0x1d\n")},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newService()
+			s.during = func(context.Context) {
+				if value == nil {
+					var m map[string]int
+					m["x"] = 1
+				}
+				panic(value)
+			}
+			w := s.post(t, salePath, saleBody)
+			require.Equal(t, http.StatusInternalServerError, w.Code)
+			require.Equal(t, []string{"internal-error"}, codes(t, w))
+			require.NotContains(t, w.Body.String(), `"Data"`, "the effect is not known")
+			x := s.observed()[0]
+			require.ErrorContains(t, x.Err, "panic of type")
+			require.NotContains(t, x.Err.Error(), "1001")
+			if name == "in a batch" {
+				require.ErrorContains(t, x.Err, "storage/store.go:12")
+			} else {
+				require.ErrorContains(t, x.Err, "router_test.go:")
+			}
+		})
+	}
+	t.Run("half an answer is cut", func(t *testing.T) {
+		t.Parallel()
+		s := newService(func(s *service) {
+			s.options.Pages = map[string]http.Handler{"/docs": http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+				_, _ = io.WriteString(w, "half")
+				panic(secret)
+			})}
+		})
+		require.PanicsWithValue(t, http.ErrAbortHandler, func() { s.do(httptest.NewRequest(http.MethodGet, "/docs", nil)) })
+		require.Error(t, s.observed()[0].Err)
+	})
+}
+
+func TestRateLimit(t *testing.T) {
+	t.Parallel()
+	now := today
+	s := newService(func(s *service) {
+		s.options.Now = func() time.Time { return now }
+		s.callers["slow"] = caller(func(s *subscription.Subscription) { s.Name, s.RequestsPerSecond = "slow", 2 })
+		s.callers["other"] = caller(func(s *subscription.Subscription) { s.Name, s.RequestsPerSecond = "other", 1 })
+	})
+	send := func(as string) int {
+		w := s.do(post(pushPath, pushBody, func(r *http.Request) { r.Header.Set("Ocp-Apim-Subscription-Key", as) }))
+		if w.Code == http.StatusTooManyRequests {
+			require.Equal(t, "1", w.Header().Get("Retry-After"))
+		}
+		return w.Code
+	}
+	require.Equal(t, []int{200, 200, 429, 429}, []int{send("slow"), send("slow"), send("slow"), send("slow")})
+	require.Equal(t, []int{200, 429}, []int{send("other"), send("other")}, "each has a limit of its own")
+	require.Equal(t, 200, send(key), "no limit")
+	now = now.Add(500 * time.Millisecond)
+	require.Equal(t, []int{200, 429}, []int{send("slow"), send("slow")})
+	now = now.Add(time.Hour)
+	require.Equal(t, []int{200, 200, 429}, []int{send("slow"), send("slow"), send("slow")}, "what was not used is not saved up")
+
+	s.callers["slow"] = caller(func(s *subscription.Subscription) { s.Name, s.RequestsPerSecond = "slow", 5 })
+	now = now.Add(time.Second)
+	granted := 0
+	for range 10 {
+		if send("slow") == http.StatusOK {
+			granted++
+		}
+	}
+	require.LessOrEqual(t, granted, 5)
+	require.Greater(t, granted, 1, "a changed limit holds at once")
+	now = now.Add(time.Second)
+	for range 5 {
+		require.Equal(t, http.StatusOK, send("slow"))
+	}
+	s.callers["slow"] = caller(func(s *subscription.Subscription) { s.Name = "slow" })
+	for range 20 {
+		require.Equal(t, http.StatusOK, send("slow"), "no limit any more")
+	}
+}
+
+func TestObservedDurations(t *testing.T) {
+	t.Parallel()
+	now := today
+	s := newService(func(s *service) {
+		s.options.Now = func() time.Time { return now }
+		s.during = func(context.Context) { now = now.Add(3 * time.Millisecond) }
+	})
+	s.post(t, pushPath, pushBody)
+	s.during = func(context.Context) { now = now.Add(-time.Hour) }
+	s.post(t, pushPath, pushBody)
+	require.Equal(t, today, s.observed()[0].Start)
+	require.Equal(t, 3*time.Millisecond, s.observed()[0].Duration)
+	require.Zero(t, s.observed()[1].Duration, "a clock that steps back")
+}
+
+func TestRefusalsOfTheBank(t *testing.T) {
+	t.Parallel()
+	s := newService(func(s *service) {
+		s.outcome = operation.Outcome{State: operation.Failed, Replayed: true, Faults: append(
+			operation.UnderParameter(0, []fault.Fault{fund.Refusal(fund.HoldingInsufficient), fund.Refusal(fund.PriceNotCurrent)}),
+			operation.UnderParameter(2, []fault.Fault{fund.Refusal(fund.HoldingInsufficient)})...)}
+	})
+	golden(t, "refused", s.post(t, salePath, saleBody))
+	require.Equal(t, []string{fund.HoldingInsufficient, fund.PriceNotCurrent}, s.observed()[0].Codes)
+	require.Equal(t, operation.Failed, s.observed()[0].State)
+}
