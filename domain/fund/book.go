@@ -100,7 +100,7 @@ func Touch(operations []*Operation, today day.Day) Touched {
 	t.Holdings = sortedOnce(t.Holdings, HoldingKey.Compare)
 	t.Accounts = sortedOnce(t.Accounts, AccountKey.Compare)
 	t.PriceDays = sortedOnce(t.PriceDays, PriceDay.compare)
-	t.Callers = sortedOnce(t.Callers, operation.Key.Compare)
+	t.Callers = operation.SortedKeys(t.Callers)
 	slices.Sort(t.PriceIDs)
 	t.PriceIDs = slices.Compact(t.PriceIDs)
 	slices.SortFunc(t.Due, func(a, b *Operation) int { return slices.Compare(a.ID[:], b.ID[:]) })

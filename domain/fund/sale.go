@@ -62,8 +62,8 @@ func (s Sale) Terms() Terms { return s.terms }
 // rules, so that history always loads.
 func RestoreSale(t Terms) Sale { return Sale{t} }
 
-// saleTransaction is TransactionType of a customer's fund sale.
-const saleTransaction = 2
+// SaleTransaction is TransactionType of a customer's fund sale.
+const SaleTransaction = 2
 
 const (
 	positiveInteger = "An integer greater than 0."
@@ -80,7 +80,7 @@ func NewSale(f SaleFields) (Sale, []fault.Fault) {
 	switch {
 	case f.TransactionType.IsAbsent():
 		c.fault("/TransactionType", fault.Required, "Required: 2 for a customer's fund sale.")
-	case f.TransactionType != decimal.Int(saleTransaction):
+	case f.TransactionType != decimal.Int(SaleTransaction):
 		c.fault("/TransactionType", fault.NotAllowed, "2 for a customer's fund sale.")
 	}
 	t.Units = c.units("/FundAmount", f.FundAmount)

@@ -1,7 +1,6 @@
 package operation
 
 import (
-	"cmp"
 	"crypto/sha256"
 	"encoding/binary"
 )
@@ -23,12 +22,6 @@ func (d *Digest) Text(s string) {
 // Int adds a number.
 func (d *Digest) Int(n int64) { d.content = binary.AppendVarint(d.content, n) }
 
-// Bytes adds bytes.
-func (d *Digest) Bytes(b []byte) {
-	d.content = binary.AppendUvarint(d.content, uint64(len(b)))
-	d.content = append(d.content, b...)
-}
-
 // Header adds what of a Header belongs to the content: not the CallerId, which
 // is the key, nor the tracking fields (the contract, section 6).
 func (d *Digest) Header(h *Header) {
@@ -43,8 +36,4 @@ func (d *Digest) Sum() Fingerprint {
 	sum := sha256.Sum256(d.content)
 	d.content = d.content[:0]
 	return sum
-}
-
-func compare(a1, b1, a2, b2 string, a3, b3 Name) int {
-	return cmp.Or(cmp.Compare(a1, b1), cmp.Compare(a2, b2), cmp.Compare(a3, b3))
 }

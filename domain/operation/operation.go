@@ -3,9 +3,9 @@
 package operation
 
 import (
+	"cmp"
 	"encoding/hex"
 	"errors"
-	"iter"
 	"slices"
 	"strconv"
 	"unicode/utf8"
@@ -142,7 +142,8 @@ type Key struct {
 
 // Compare orders keys: the order in which storage locks them.
 func (k Key) Compare(other Key) int {
-	return compare(k.CallerID, other.CallerID, k.Subscription, other.Subscription, k.Operation, other.Operation)
+	return cmp.Or(cmp.Compare(k.CallerID, other.CallerID), cmp.Compare(k.Subscription, other.Subscription),
+		cmp.Compare(k.Operation, other.Operation))
 }
 
 // Known is an operation that took place under a CallerId: what a repeat of it
@@ -192,7 +193,9 @@ func UnderParameter(i int, faults []fault.Fault) []fault.Fault {
 	return fault.Under("/Parameters/"+strconv.Itoa(i), faults)
 }
 
-// SortedKeys are the keys, each once, in the order of Compare.
-func SortedKeys(keys iter.Seq[Key]) []Key {
-	return slices.Compact(slices.SortedFunc(keys, Key.Compare))
+// SortedKeys are the keys in the order of Compare, each once. It reorders keys
+// in place.
+func SortedKeys(keys []Key) []Key {
+	slices.SortFunc(keys, Key.Compare)
+	return slices.Compact(keys)
 }

@@ -92,13 +92,13 @@ func (b *Inbox) Stored() []Stored { return b.stored }
 // Keys are the CallerIds of the operations, each once and sorted: what is to
 // be loaded into the Register before Accept.
 func Keys(operations []*Operation) []operation.Key {
-	return operation.SortedKeys(func(yield func(operation.Key) bool) {
-		for _, o := range operations {
-			if key, ok := o.Key(); ok && !yield(key) {
-				return
-			}
+	var keys []operation.Key
+	for _, o := range operations {
+		if key, ok := o.Key(); ok {
+			keys = append(keys, key)
 		}
-	})
+	}
+	return operation.SortedKeys(keys)
 }
 
 // NewNotifications checks an array of Parameters: 1 to limit records, every

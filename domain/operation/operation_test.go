@@ -1,0 +1,236 @@
+package operation_test
+
+import (
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"bankingapi/domain/fault"
+	"bankingapi/domain/operation"
+)
+
+func TestAnIDIsWrittenAsAUUID(t *testing.T) {
+	t.Parallel()
+	id, err := operation.ParseID("0199f3a1-2b4c-7d5e-8f60-718293a4b5c6")
+	require.NoError(t, err)
+	require.Equal(t, operation.ID{0x01, 0x99, 0xf3, 0xa1, 0x2b, 0x4c, 0x7d, 0x5e, 0x8f, 0x60, 0x71, 0x82, 0x93, 0xa4, 0xb5, 0xc6}, id)
+	require.Equal(t, "0199f3a1-2b4c-7d5e-8f60-718293a4b5c6", id.String())
+	upper, err := operation.ParseID("0199F3A1-2B4C-7D5E-8F60-718293A4B5C6")
+	require.NoError(t, err)
+	require.Equal(t, id, upper)
+	require.Equal(t, "00000000-0000-0000-0000-000000000000", operation.ID{}.String())
+}
+
+func TestEveryIDIsReadBack(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		var id operation.ID
+		copy(id[:], rapid.SliceOfN(rapid.Byte(), 16, 16).Draw(t, "id"))
+		back, err := operation.ParseID(id.String())
+		require.NoError(t, err)
+		require.Equal(t, id, back)
+	})
+}
+
+func TestWhatIsNotAUUIDIsNoID(t *testing.T) {
+	t.Parallel()
+	for _, text := range []string{
+		"", "0199f3a1", "0199f3a12b4c7d5e8f60718293a4b5c6", "{0199f3a1-2b4c-7d5e-8f60-718293a4b5c6}",
+		"0199f3a1-2b4c-7d5e-8f60-718293a4b5c", "0199f3a1-2b4c-7d5e-8f60-718293a4b5c60",
+		"0199f3a1x2b4c-7d5e-8f60-718293a4b5c6", "0199f3a1-2b4cx7d5e-8f60-718293a4b5c6",
+		"0199f3a1-2b4c-7d5ex8f60-718293a4b5c6", "0199f3a1-2b4c-7d5e-8f60x718293a4b5c6",
+		"0199f3a-12b4c-7d5e-8f60-718293a4b5c6", "g199f3a1-2b4c-7d5e-8f60-718293a4b5c6",
+		"0199f3a1-2b4c-7d5e-8f60-718293a4b5cg", "0199f3a1-2b4c-7d5e-8f60-718293a4b5 6", "0199f3a1-2b4c-7d5e-8f60-71829ıı4b5c6",
+	} {
+		id, err := operation.ParseID(text)
+		require.ErrorIs(t, err, operation.ErrSyntax, text)
+		require.Equal(t, operation.ID{}, id, text)
+	}
+}
+
+func TestNamesOfOperations(t *testing.T) {
+	t.Parallel()
+	require.Equal(t, []operation.Name{operation.AddPushNotificationResponse, operation.BuyFundFromCustomer}, operation.Names[:])
+	for _, n := range operation.Names {
+		got, ok := operation.ParseName(n.String())
+		require.True(t, ok)
+		require.Equal(t, n, got)
+	}
+	require.Equal(t, "AddPushNotificationResponse", operation.AddPushNotificationResponse.String())
+	require.Equal(t, "BuyFundFromCustomer", operation.BuyFundFromCustomer.String())
+	require.Empty(t, operation.Name(0).String())
+	for _, text := range []string{"", "buyfundfromcustomer", "BuyFundFromCustomer ", "BuyFund"} {
+		n, ok := operation.ParseName(text)
+		require.False(t, ok, text)
+		require.Zero(t, n, text)
+	}
+}
+
+func TestStatesAreThoseOfTheDocument(t *testing.T) {
+	t.Parallel()
+	require.EqualValues(t, 1, operation.Recorded)
+	require.EqualValues(t, 2, operation.Completed)
+	require.EqualValues(t, 8, operation.Failed)
+	require.Equal(t, "recorded", operation.Recorded.String())
+	require.Equal(t, "completed", operation.Completed.String())
+	require.Equal(t, "failed", operation.Failed.String())
+	require.Equal(t, "none", operation.State(0).String())
+}
+
+// headerFields are the fields of the Header by their pointers.
+var headerFields = map[string]func(*operation.Header) *string{
+	"/Header/AppKey":           func(h *operation.Header) *string { return &h.AppKey },
+	"/Header/Channel":          func(h *operation.Header) *string { return &h.Channel },
+	"/Header/TellerName":       func(h *operation.Header) *string { return &h.TellerName },
+	"/Header/CallerId":         func(h *operation.Header) *string { return &h.CallerID },
+	"/Header/ChannelSessionId": func(h *operation.Header) *string { return &h.ChannelSessionID },
+	"/Header/ChannelRequestId": func(h *operation.Header) *string { return &h.ChannelRequestID },
+}
+
+func TestEveryHeaderFieldHasAtMost200Characters(t *testing.T) {
+	t.Parallel()
+	require.Len(t, headerFields, reflect.TypeFor[operation.Header]().NumField())
+	require.Empty(t, new(operation.Header).Faults())
+	for pointer, field := range headerFields {
+		for _, character := range []string{"x", "ş", "€", "🎉", " "} {
+			var h operation.Header
+			*field(&h) = strings.Repeat(character, 200)
+			require.Empty(t, h.Faults(), pointer)
+			*field(&h) += character
+			require.Equal(t, []fault.Fault{{Pointer: pointer, Code: "too-long", Detail: "At most 200 characters."}}, h.Faults())
+		}
+	}
+}
+
+func TestAllFaultsOfAHeaderComeAtOnce(t *testing.T) {
+	t.Parallel()
+	var h operation.Header
+	for _, field := range headerFields {
+		*field(&h) = strings.Repeat("x", 201)
+	}
+	var pointers []string
+	for _, f := range h.Faults() {
+		pointers = append(pointers, f.Pointer)
+	}
+	require.Equal(t, []string{
+		"/Header/AppKey", "/Header/Channel", "/Header/TellerName", "/Header/CallerId", "/Header/ChannelSessionId", "/Header/ChannelRequestId",
+	}, pointers)
+}
+
+func TestKeysHaveOneOrder(t *testing.T) {
+	t.Parallel()
+	keys := []operation.Key{
+		{CallerID: "a", Subscription: "s", Operation: operation.AddPushNotificationResponse},
+		{CallerID: "a", Subscription: "s", Operation: operation.BuyFundFromCustomer},
+		{CallerID: "a", Subscription: "t", Operation: operation.AddPushNotificationResponse},
+		{CallerID: "b", Subscription: "r", Operation: operation.AddPushNotificationResponse},
+	}
+	for i, a := range keys {
+		for j, b := range keys {
+			require.Equal(t, i < j, a.Compare(b) < 0, "%v %v", a, b)
+			require.Equal(t, i > j, a.Compare(b) > 0, "%v %v", a, b)
+		}
+	}
+	shuffled := []operation.Key{keys[3], keys[0], keys[2], keys[0], keys[1], keys[3]}
+	require.Equal(t, keys, operation.SortedKeys(shuffled))
+	require.Empty(t, operation.SortedKeys(nil))
+}
+
+func TestAnArrayHas1ToLimitRecords(t *testing.T) {
+	t.Parallel()
+	require.Equal(t, []fault.Fault{{Pointer: "/Parameters", Code: "too-few", Detail: "At least one record."}}, operation.CountFaults(0, 1000))
+	require.Nil(t, operation.CountFaults(1, 1000))
+	require.Nil(t, operation.CountFaults(1000, 1000))
+	require.Equal(t, []fault.Fault{{Pointer: "/Parameters", Code: "too-many", Detail: "At most 1000 records."}}, operation.CountFaults(1001, 1000))
+	require.Nil(t, operation.CountFaults(1, 1))
+	require.Equal(t, "At most 1 records.", operation.CountFaults(2, 1)[0].Detail)
+}
+
+func TestFaultsOfARecordPointIntoParameters(t *testing.T) {
+	t.Parallel()
+	require.Equal(t,
+		[]fault.Fault{{Pointer: "/Parameters/12/UserId", Code: fault.Required}, {Pointer: "/Parameters/12", Code: fault.WrongType}},
+		operation.UnderParameter(12, []fault.Fault{{Pointer: "/UserId", Code: fault.Required}, {Code: fault.WrongType}}))
+	require.Nil(t, operation.UnderParameter(0, nil))
+	require.Nil(t, operation.UnderParameter(0, []fault.Fault{}), "a record without faults has none, not an empty list")
+}
+
+// digest is the fingerprint of what collect writes.
+func digest(collect func(*operation.Digest)) operation.Fingerprint {
+	var d operation.Digest
+	collect(&d)
+	return d.Sum()
+}
+
+func TestOnlyTheContentOfAHeaderCounts(t *testing.T) {
+	t.Parallel()
+	counted := []string{"/Header/AppKey", "/Header/Channel", "/Header/TellerName"}
+	original := operation.Header{
+		AppKey: "a", Channel: "b", TellerName: "c", CallerID: "d", ChannelSessionID: "e", ChannelRequestID: "f",
+	}
+	sum := func(h operation.Header) operation.Fingerprint {
+		return digest(func(d *operation.Digest) { d.Header(&h) })
+	}
+	for pointer, field := range headerFields {
+		for _, other := range []string{"", "x", "aa"} {
+			changed := original
+			*field(&changed) = other
+			require.Equal(t, slices.Contains(counted, pointer), sum(original) != sum(changed), "%s = %q", pointer, other)
+		}
+	}
+}
+
+func TestADigestIsEmptyAfterItsSum(t *testing.T) {
+	t.Parallel()
+	var d operation.Digest
+	empty := d.Sum()
+	d.Text("a")
+	first := d.Sum()
+	require.NotEqual(t, empty, first)
+	require.Equal(t, empty, d.Sum())
+	d.Text("a")
+	require.Equal(t, first, d.Sum())
+}
+
+func TestNoTwoContentsRunTogether(t *testing.T) {
+	t.Parallel()
+	// Texts and numbers drawn from few and short ones, so that their joined
+	// forms would often be the same.
+	texts := rapid.SliceOfN(rapid.OneOf(
+		rapid.Map(rapid.SampledFrom([]string{"", "a", "aa", "ab", "b", "\x00", "\x01", "\x01a", "\x02", "1", "12"}), func(s string) any { return s }),
+		rapid.Map(rapid.SampledFrom([]int64{0, 1, -1, 2, 12, 48, 64, 97, 128, 1 << 40, -1 << 63}), func(n int64) any { return n }),
+	), 0, 4)
+	shape := func(content []any) (kinds string) {
+		for _, v := range content {
+			kinds += reflect.TypeOf(v).Name() + " "
+		}
+		return kinds
+	}
+	write := func(content []any) operation.Fingerprint {
+		return digest(func(d *operation.Digest) {
+			for _, v := range content {
+				switch v := v.(type) {
+				case string:
+					d.Text(v)
+				case int64:
+					d.Int(v)
+				}
+			}
+		})
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		one, other := texts.Draw(t, "one"), texts.Draw(t, "other")
+		if shape(one) != shape(other) {
+			return // an operation always writes its fields in the same shape
+		}
+		require.Equal(t, cmp.Equal(one, other), write(one) == write(other))
+	})
+	require.NotEqual(t, write([]any{"ab", "c"}), write([]any{"a", "bc"}))
+	require.NotEqual(t, write([]any{"", "a"}), write([]any{"a", ""}))
+	require.NotEqual(t, write([]any{"a"}), write([]any{"a", ""}))
+}
