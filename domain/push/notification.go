@@ -7,6 +7,7 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 
 	"bankingapi/domain/day"
@@ -173,12 +174,20 @@ func (c *check) integer(pointer string, d decimal.Decimal) int64 {
 	return n
 }
 
+// isAbsoluteURL takes any scheme, since deep links have their own; only of the
+// web's it knows that they need a host.
 func isAbsoluteURL(text string) bool {
-	if strings.ContainsFunc(text, func(r rune) bool { return r <= ' ' || r == 0x7f }) {
+	if strings.ContainsFunc(text, func(r rune) bool { return unicode.IsSpace(r) || unicode.IsControl(r) }) {
 		return false
 	}
 	u, err := url.Parse(text)
-	return err == nil && u.IsAbs() && (u.Host != "" || u.Opaque != "" || u.Path != "")
+	if err != nil || !u.IsAbs() {
+		return false
+	}
+	if u.Scheme == "http" || u.Scheme == "https" {
+		return u.Hostname() != ""
+	}
+	return len(text) > len(u.Scheme+":")
 }
 
 // digest is the identity of the notification among those of a subscription:
