@@ -43,14 +43,22 @@ func (c *Clock) Advance(d time.Duration) {
 	c.now = c.now.Add(d.Truncate(time.Microsecond))
 }
 
-// IDs are operation.IDs in a fixed sequence, each sorting after those before
-// it. The zero value begins with the first; it is safe for concurrent use.
+// IDs are operation.IDs in a fixed sequence: NewID(1), NewID(2) and so on. The
+// zero value is at its beginning; it is safe for concurrent use.
 type IDs struct{ last atomic.Uint64 }
 
-// Next is the next ID: a UUID of version 7 that counts where others tell time.
-func (i *IDs) Next() operation.ID {
+// Next is the next ID.
+func (i *IDs) Next() operation.ID { return NewID(i.last.Add(1)) }
+
+// NewID is the n-th ID: a UUID of version 7 that counts where others tell
+// time, so that a later one sorts after an earlier one. n is below 2^48.
+func NewID(n uint64) operation.ID {
 	var id operation.ID
-	binary.BigEndian.PutUint64(id[:8], i.last.Add(1)<<16)
+	binary.BigEndian.PutUint64(id[:8], n<<16)
 	id[6], id[8] = 0x70, 0x80
 	return id
 }
+
+// BubbleNow is the time in the bubble of testing/synctest that it is called
+// in, as a clock of the service shows it.
+func BubbleNow() time.Time { return time.Now().UTC().Truncate(time.Microsecond) }
