@@ -4,6 +4,7 @@ package buyfund
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"bankingapi/application/commit"
@@ -58,24 +59,36 @@ type Options struct {
 type Buyer struct {
 	options Options
 	books   Books
-	lane    *commit.Lane[*fund.Operation]
+	lane    *commit.Lane[group]
+}
+
+// group is operations that enter the lane together and stay in their order: a
+// single one where it is a request.
+type group []*fund.Operation
+
+// weight is the number of sales.
+func (g group) weight() (sales int) {
+	for _, o := range g {
+		sales += len(o.Sales)
+	}
+	return sales
 }
 
 // New returns a Buyer that settles in books. Close it to finish what it took.
 func New(books Books, o Options) *Buyer {
 	b := &Buyer{options: o, books: books}
-	weight := func(o *fund.Operation) int { return len(o.Sales) }
-	b.lane = commit.New(o.Commit, weight, b.settle, o.Observer)
+	b.lane = commit.New(o.Commit, group.weight, b.settle, o.Observer)
 	return b
 }
 
 // settle decides and stores one batch. The day is read once, so that a batch
 // at midnight is of one day.
-func (b *Buyer) settle(ctx context.Context, batch []*fund.Operation) error {
+func (b *Buyer) settle(ctx context.Context, batch []group) error {
+	operations := slices.Concat(batch...)
 	now := b.options.Now()
 	today := day.Of(now, b.options.Zone)
-	return b.books.Update(ctx, fund.Touch(batch, today), func(book *fund.Book) {
-		book.Settle(batch, now, today)
+	return b.books.Update(ctx, fund.Touch(operations, today), func(book *fund.Book) {
+		book.Settle(operations, now, today)
 	})
 }
 
@@ -117,7 +130,7 @@ func (b *Buyer) Buy(ctx context.Context, caller *subscription.Subscription, head
 		ReceivedAt:   b.options.Now(),
 		Sales:        sales,
 	}
-	if err := b.lane.Do(ctx, o); err != nil {
+	if err := b.lane.Do(ctx, group{o}); err != nil {
 		return operation.Outcome{}, err
 	}
 	return o.Outcome()

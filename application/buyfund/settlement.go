@@ -3,10 +3,11 @@ package buyfund
 import (
 	"context"
 	"errors"
-	"sync"
+	"fmt"
 	"time"
 
 	"bankingapi/domain/day"
+	"bankingapi/domain/fault"
 	"bankingapi/domain/fund"
 	"bankingapi/domain/operation"
 )
@@ -18,71 +19,86 @@ const page = 256
 type Settlement struct{ Completed, Failed int }
 
 // SettleDue settles the operations that were recorded for the bank's current
-// day or an earlier one: one round, through the same batches as the requests
-// of now. What another replica is settling is left to it, so any number may
-// run at the same time and share the work. It may be called at any time and as
-// often as one likes.
+// day or an earlier one: one round, in the order of day and ID, through the
+// same batches as the requests of now. What another replica is settling is
+// left to it, so any number may run at the same time and share the work. It
+// may be called at any time and as often as one likes.
 //
-// What could not be settled stays due. The error joins the reasons; the count
-// is of what is on disk.
+// What could not be settled stays due, and does not stop what comes after it.
+// The error joins the first reasons; the count is of what is on disk.
 func (b *Buyer) SettleDue(ctx context.Context) (Settlement, error) {
-	var total Settlement
+	var r round
 	var after *fund.Operation
-	var failures []error
 	for {
 		due, err := b.books.Due(ctx, day.Of(b.options.Now(), b.options.Zone), after, page)
 		if err != nil {
-			return total, errors.Join(append(failures, err)...)
+			return r.Settlement, errors.Join(append(r.failures, err)...)
 		}
 		if len(due) == 0 {
-			return total, errors.Join(failures...)
-		}
-		settled, err := b.settlePage(ctx, due)
-		total.Completed += settled.Completed
-		total.Failed += settled.Failed
-		if err != nil {
-			failures = append(failures, err)
-		}
-		if ctx.Err() != nil {
-			return total, errors.Join(failures...)
+			return r.Settlement, errors.Join(r.failures...)
 		}
 		after = due[len(due)-1]
+		for len(due) > 0 {
+			next := b.firstBatch(due)
+			b.settleTogether(ctx, next, &r)
+			due = due[len(next):]
+		}
 	}
 }
 
-// settlePage hands the operations to the lane together, so that they share
-// batches as requests do.
-func (b *Buyer) settlePage(ctx context.Context, due []*fund.Operation) (Settlement, error) {
-	errs := make([]error, len(due))
-	var wait sync.WaitGroup
-	for i, o := range due {
-		wait.Go(func() { errs[i] = b.lane.Do(ctx, o) })
-	}
-	wait.Wait()
-	var settled Settlement
-	for i, o := range due {
-		if errs[i] != nil {
-			continue
-		}
-		switch outcome, _ := o.Outcome(); outcome.State {
-		case operation.Completed:
-			settled.Completed++
-		case operation.Failed:
-			settled.Failed++
-		}
-	}
-	return settled, firstError(errs)
+// round is what became of the due operations so far.
+type round struct {
+	Settlement
+	failures []error
 }
 
-// firstError stands for all errors of a page: a database that is gone would
-// say so hundreds of times.
-func firstError(errs []error) error {
-	for _, err := range errs {
-		if err != nil {
-			return err
+// maxFailures bounds how many reasons a round remembers: a database that is
+// gone would say so thousands of times.
+const maxFailures = 10
+
+// firstBatch is the operations at the beginning that fill one batch.
+func (b *Buyer) firstBatch(due group) group {
+	sales := 0
+	for i, o := range due {
+		if sales += len(o.Sales); sales > b.options.Commit.Batch && i > 0 {
+			return due[:i]
 		}
 	}
-	return nil
+	return due
+}
+
+// settleTogether settles the operations in one transaction; if that fails for
+// something in one of them, each in its own.
+func (b *Buyer) settleTogether(ctx context.Context, g group, r *round) {
+	err := b.settleInLane(ctx, g)
+	switch {
+	case err == nil:
+		for _, o := range g {
+			switch outcome, _ := o.Outcome(); outcome.State {
+			case operation.Completed:
+				r.Completed++
+			case operation.Failed:
+				r.Failed++
+			}
+		}
+	case len(g) > 1 && fault.KindOf(err) == fault.Internal:
+		for i := range g {
+			b.settleTogether(ctx, g[i:i+1], r)
+		}
+	case len(r.failures) < maxFailures:
+		r.failures = append(r.failures, err)
+	}
+}
+
+// settleInLane turns a panic into an error: there is no request here that
+// could end with it, and the other operations must not.
+func (b *Buyer) settleInLane(ctx context.Context, g group) (err error) {
+	defer func() {
+		if v := recover(); v != nil {
+			err = fmt.Errorf("settling a due operation panicked: %v", v)
+		}
+	}()
+	return b.lane.Do(ctx, g)
 }
 
 // SettleEvery calls SettleDue at once and then in that interval, until ctx

@@ -1,0 +1,289 @@
+package buyfund_test
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+	_ "time/tzdata"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"bankingapi/application/buyfund"
+	"bankingapi/application/commit"
+	"bankingapi/domain/day"
+	"bankingapi/domain/decimal"
+	"bankingapi/domain/fault"
+	"bankingapi/domain/fund"
+	"bankingapi/domain/money"
+	"bankingapi/domain/operation"
+	"bankingapi/domain/subscription"
+	"bankingapi/test/fake"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+var (
+	istanbul = location("Europe/Istanbul") // UTC+3, all the year
+	lira     = currency("TRY")
+
+	// noon is the time at which a bank opens: 15:00 in Istanbul.
+	noon = time.Date(2026, time.November, 20, 12, 0, 0, 0, time.UTC)
+
+	gold = fund.Fund{IMKBCode: "GLD", HolderCorporationName: "Holder"}
+)
+
+// ours is a subscription with nothing defined; theirs is another.
+var (
+	ours   = &subscription.Subscription{Name: "ours"}
+	theirs = &subscription.Subscription{Name: "theirs"}
+)
+
+// bank is a Buyer over a store of its own, with a clock that stands at noon.
+// Customer 1001 has 1,000 units of gold, at 1.25 TRY, and an empty account.
+type bank struct {
+	*buyfund.Buyer
+	t     *testing.T
+	store *fake.Store
+	clock *fake.Clock
+	ids   *fake.IDs
+}
+
+// with changes how a bank is opened.
+type with struct {
+	strike  fake.Strike
+	books   func(buyfund.Books) buyfund.Books
+	options func(*buyfund.Options)
+}
+
+func openBank(t *testing.T, w with) *bank {
+	t.Helper()
+	b := &bank{t: t, store: fake.NewStore(), clock: fake.NewClock(noon), ids: new(fake.IDs)}
+	b.store.PutPrices(fund.Price{ID: 1, Fund: gold, PerUnit: 125_000_000, Currency: lira, ValidFrom: today(-1)})
+	b.store.PutHoldings(fund.Holding{Key: holding(1001, gold), Units: 1000_000_000})
+	b.store.PutAccounts(fund.Account{Key: account(1001), Balance: money.New(0, lira)})
+	b.Buyer = b.replica(w)
+	return b
+}
+
+// replica is one more Buyer over the same store.
+func (b *bank) replica(w with) *buyfund.Buyer {
+	b.t.Helper()
+	options := buyfund.Options{
+		ParametersLimit: 3,
+		Commit:          commit.Limits{Batch: 100, Queue: 100, Timeout: 10 * time.Second},
+		Zone:            istanbul,
+		Now:             b.clock.Now,
+		NewID:           b.ids.Next,
+	}
+	if w.options != nil {
+		w.options(&options)
+	}
+	var books buyfund.Books = b.store.Books(w.strike)
+	if w.books != nil {
+		books = w.books(books)
+	}
+	buyer := buyfund.New(books, options)
+	b.t.Cleanup(func() { require.NoError(b.t, buyer.Close(context.Background())) })
+	return buyer
+}
+
+// buy is Buy for our subscription.
+func (b *bank) buy(callerID string, parameters ...fund.SaleFields) (operation.Outcome, error) {
+	return b.Buy(b.t.Context(), ours, operation.Header{CallerID: callerID}, parameters)
+}
+
+// mustBuy is buy where nothing is wrong with the request.
+func (b *bank) mustBuy(callerID string, parameters ...fund.SaleFields) operation.Outcome {
+	b.t.Helper()
+	outcome, err := b.buy(callerID, parameters...)
+	require.NoError(b.t, err)
+	return outcome
+}
+
+// sold checks how many units of gold customer 1001 sold, and that the account
+// got what they are worth.
+func (b *bank) sold(units int64) {
+	b.t.Helper()
+	require.Equal(b.t, fund.Units((1000-units)*1_000_000), b.store.Holdings()[0].Units)
+	require.Equal(b.t, units*125, b.store.Accounts()[0].Balance.Minor())
+	var moved [2]int64
+	for _, p := range b.store.Postings() {
+		if p.IsMoney() {
+			moved[1] += p.Quantity
+		} else {
+			moved[0] += p.Quantity
+		}
+	}
+	require.Equal(b.t, [2]int64{-units * 1_000_000, units * 125}, moved)
+}
+
+// states lists the states of all sales, by operation and position.
+func (b *bank) states() (all []operation.State) {
+	for _, s := range b.store.Sales() {
+		all = append(all, s.State)
+	}
+	return all
+}
+
+// sale is a request's record: customer 1001 sells units of gold.
+func sale(units string, changes ...func(*fund.SaleFields)) fund.SaleFields {
+	f := fund.SaleFields{
+		CustomerNo:      decimal.Int(1001),
+		TransactionType: decimal.Int(2),
+		FundAmount:      number(units),
+		DestinationAccount: &fund.AccountFields{
+			BranchCode: decimal.Int(1), CustomerNo: decimal.Int(1001), AccountSuffix: decimal.Int(1), CurrencyCode: "TRY",
+		},
+		FundToProcess: &fund.FundFields{IMKBCode: gold.IMKBCode, HolderCorporationName: gold.HolderCorporationName, PriceID: decimal.Int(1)},
+	}
+	for _, change := range changes {
+		change(&f)
+	}
+	return f
+}
+
+func on(d day.Day) func(*fund.SaleFields) {
+	return func(f *fund.SaleFields) { f.SelectedTransactionDate = d.String() }
+}
+
+func atPrice(id int64) func(*fund.SaleFields) {
+	return func(f *fund.SaleFields) { f.FundToProcess.PriceID = decimal.Int(id) }
+}
+
+func ofCustomer(n int64) func(*fund.SaleFields) {
+	return func(f *fund.SaleFields) { f.CustomerNo = decimal.Int(n) }
+}
+
+func holding(customer int64, f fund.Fund) fund.HoldingKey {
+	return fund.HoldingKey{CustomerNo: customer, Fund: f}
+}
+
+func account(customer int64) fund.AccountKey {
+	return fund.AccountKey{CustomerNo: customer, BranchCode: 1, AccountSuffix: 1, Currency: lira}
+}
+
+// today is the bank's day n days after noon.
+func today(n int) day.Day { return day.Of(noon, istanbul).Plus(n) }
+
+// midnight is when that day begins in Istanbul.
+func midnight(n int) time.Time { return today(n).Start(istanbul) }
+
+func number(text string) decimal.Decimal {
+	d, err := decimal.Parse(text)
+	if err != nil {
+		panic(err)
+	}
+	return d
+}
+
+func location(name string) *time.Location {
+	l, err := time.LoadLocation(name)
+	if err != nil {
+		panic(err)
+	}
+	return l
+}
+
+func currency(code string) money.Currency {
+	c, ok := money.ParseCurrency(code)
+	if !ok {
+		panic(code)
+	}
+	return c
+}
+
+// fails checks the kind of an error and the codes and pointers of its faults,
+// each as "code pointer".
+func fails(t *testing.T, kind fault.Kind, err error, faults ...string) {
+	t.Helper()
+	require.Error(t, err)
+	require.Equal(t, kind, fault.KindOf(err), "%v", err)
+	require.Empty(t, cmp.Diff(faults, described(fault.Of(err)), cmpopts.EquateEmpty()))
+}
+
+// refused checks that the bank refused for these reasons.
+func refused(t *testing.T, outcome operation.Outcome, reasons ...string) {
+	t.Helper()
+	require.Equal(t, operation.Failed, outcome.State)
+	require.Equal(t, reasons, described(outcome.Faults))
+}
+
+func described(faults []fault.Fault) (all []string) {
+	for _, f := range faults {
+		all = append(all, f.Code+" "+f.Pointer)
+	}
+	return all
+}
+
+var (
+	completed = operation.Outcome{State: operation.Completed}
+	recorded  = operation.Outcome{State: operation.Recorded}
+)
+
+func replayed(o operation.Outcome) operation.Outcome {
+	o.Replayed = true
+	return o
+}
+
+// struck fails once, at that moment.
+func struck(at fake.Moment, err error) fake.Strike {
+	return func(_ context.Context, m fake.Moment) error {
+		if m != at {
+			return nil
+		}
+		defer func() { err = nil }()
+		return err
+	}
+}
+
+// gate is a Strike that holds transactions at their beginning while it is
+// shut. It is of the bubble it was made in.
+type gate struct {
+	mu   sync.Mutex
+	open chan struct{}
+}
+
+func newGate() *gate {
+	g := &gate{open: make(chan struct{})}
+	close(g.open)
+	return g
+}
+
+func (g *gate) shut() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.open = make(chan struct{})
+}
+
+func (g *gate) strike(_ context.Context, m fake.Moment) error {
+	g.mu.Lock()
+	open := g.open
+	g.mu.Unlock()
+	if m == fake.Begin {
+		<-open
+	}
+	return nil
+}
+
+// together has all the calls arrive, in their order, while an earlier
+// transaction is held up, so that they share the next batch; meanwhile is what
+// happens while they wait. It has to be called in a bubble.
+func (b *bank) together(g *gate, meanwhile func(), calls ...func()) {
+	b.t.Helper()
+	g.shut()
+	var done sync.WaitGroup
+	first := sale("1", ofCustomer(9))
+	calls = append([]func(){func() { refused(b.t, b.mustBuy("", first), "holding-not-found /Parameters/0/FundToProcess") }}, calls...)
+	for _, call := range calls {
+		done.Go(call)
+		synctest.Wait()
+	}
+	meanwhile()
+	close(g.open)
+	done.Wait()
+}

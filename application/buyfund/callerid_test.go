@@ -1,0 +1,244 @@
+package buyfund_test
+
+import (
+	"fmt"
+	"sync"
+	"testing"
+	"testing/synctest"
+
+	"github.com/stretchr/testify/require"
+
+	"bankingapi/application/buyfund"
+	"bankingapi/domain/decimal"
+	"bankingapi/domain/fault"
+	"bankingapi/domain/fund"
+	"bankingapi/domain/operation"
+	"bankingapi/domain/subscription"
+)
+
+// These tests hold section 6 of the contract: an operation happens once.
+
+func TestTheSameCallerIDHasOneEffect(t *testing.T) {
+	t.Parallel()
+	b := openBank(t, with{})
+	require.Equal(t, completed, b.mustBuy("caller", sale("1")))
+	require.Equal(t, replayed(completed), b.mustBuy("caller", sale("1")))
+	require.Equal(t, replayed(completed), b.mustBuy("caller", sale("1")))
+	b.sold(1)
+	require.Len(t, b.store.Sales(), 1)
+	require.Equal(t, completed, b.mustBuy("Caller", sale("1")), "letter case counts")
+	require.Equal(t, completed, b.mustBuy("caller ", sale("1")), "a space counts")
+	b.sold(3)
+}
+
+func TestAnotherContentIsAConflict(t *testing.T) {
+	t.Parallel()
+	content := []fund.SaleFields{sale("1", func(f *fund.SaleFields) { f.Amount = number("1.25") }), sale("1")}
+	header := operation.Header{AppKey: "app", Channel: "channel", TellerName: "teller", CallerID: "caller"}
+	change := func(change func(*fund.SaleFields)) func(*operation.Header, *[]fund.SaleFields) {
+		return func(_ *operation.Header, p *[]fund.SaleFields) { change(&(*p)[1]) }
+	}
+	for name, other := range map[string]func(*operation.Header, *[]fund.SaleFields){
+		"CustomerNo":    change(func(f *fund.SaleFields) { f.CustomerNo = decimal.Int(1002) }),
+		"FundAmount":    change(func(f *fund.SaleFields) { f.FundAmount = number("1.000001") }),
+		"BranchCode":    change(func(f *fund.SaleFields) { f.DestinationAccount.BranchCode = decimal.Int(2) }),
+		"account owner": change(func(f *fund.SaleFields) { f.DestinationAccount.CustomerNo = decimal.Int(2) }),
+		"AccountSuffix": change(func(f *fund.SaleFields) { f.DestinationAccount.AccountSuffix = decimal.Int(2) }),
+		"CurrencyCode":  change(func(f *fund.SaleFields) { f.DestinationAccount.CurrencyCode = "USD" }),
+		"IMKBCode":      change(func(f *fund.SaleFields) { f.FundToProcess.IMKBCode = "GLDX" }),
+		"holder":        change(func(f *fund.SaleFields) { f.FundToProcess.HolderCorporationName = "holder" }),
+		"PriceID":       change(func(f *fund.SaleFields) { f.FundToProcess.PriceID = decimal.Int(2) }),
+		"Amount":        change(func(f *fund.SaleFields) { f.Amount = number("1.25") }),
+		"the day":       change(on(today(0))), // the day it takes place on, yet another content
+		"fewer records": func(_ *operation.Header, p *[]fund.SaleFields) { *p = (*p)[:1] },
+		"more records":  func(_ *operation.Header, p *[]fund.SaleFields) { *p = append(*p, sale("1")) },
+		"another order": func(_ *operation.Header, p *[]fund.SaleFields) { (*p)[0], (*p)[1] = (*p)[1], (*p)[0] },
+		"AppKey":        func(h *operation.Header, _ *[]fund.SaleFields) { h.AppKey = "other" },
+		"Channel":       func(h *operation.Header, _ *[]fund.SaleFields) { h.Channel = "" },
+		"TellerName":    func(h *operation.Header, _ *[]fund.SaleFields) { h.TellerName = "other" },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := openBank(t, with{})
+			copied := func() []fund.SaleFields {
+				var all []fund.SaleFields
+				for _, f := range content {
+					account, of := *f.DestinationAccount, *f.FundToProcess
+					f.DestinationAccount, f.FundToProcess = &account, &of
+					all = append(all, f)
+				}
+				return all
+			}
+			outcome, err := b.Buy(t.Context(), ours, header, copied())
+			require.NoError(t, err)
+			require.Equal(t, completed, outcome)
+
+			h, p := header, copied()
+			other(&h, &p)
+			outcome, err = b.Buy(t.Context(), ours, h, p)
+			fails(t, fault.Conflict, err, "caller-id-reused /Header/CallerId")
+			require.Zero(t, outcome)
+			b.sold(2)
+
+			// The conflict changed nothing about the first one.
+			outcome, err = b.Buy(t.Context(), ours, header, copied())
+			require.NoError(t, err)
+			require.Equal(t, replayed(completed), outcome)
+		})
+	}
+}
+
+func TestWhatDoesNotCountAsContent(t *testing.T) {
+	t.Parallel()
+	b := openBank(t, with{})
+	header := operation.Header{CallerID: "caller", ChannelSessionID: "one", ChannelRequestID: "two"}
+	outcome, err := b.Buy(t.Context(), ours, header, []fund.SaleFields{sale("10")})
+	require.NoError(t, err)
+	require.Equal(t, completed, outcome)
+
+	header.ChannelSessionID, header.ChannelRequestID = "three", ""
+	spelled := sale("1.0e1", func(f *fund.SaleFields) {
+		f.TransactionType, f.CustomerNo, f.Amount = number("2.0"), number("10010e-1"), number("0")
+	})
+	outcome, err = b.Buy(t.Context(), ours, header, []fund.SaleFields{spelled})
+	require.NoError(t, err)
+	require.Equal(t, replayed(completed), outcome)
+	b.sold(10)
+}
+
+func TestTheCallerIDIsOfOneSubscription(t *testing.T) {
+	t.Parallel()
+	b := openBank(t, with{})
+	require.Equal(t, completed, b.mustBuy("caller", sale("1")))
+	outcome, err := b.Buy(t.Context(), theirs, operation.Header{CallerID: "caller"}, []fund.SaleFields{sale("2")})
+	require.NoError(t, err)
+	require.Equal(t, completed, outcome)
+	b.sold(3)
+}
+
+func TestARefusalIsRepeatedWithItsReasons(t *testing.T) {
+	t.Parallel()
+	b := openBank(t, with{})
+	first := b.mustBuy("caller", sale("1"), sale("1000"), sale("1", atPrice(2)))
+	refused(t, first, "holding-insufficient /Parameters/1/FundAmount", "price-not-found /Parameters/2/FundToProcess/PriceID")
+
+	// Also when it would go well by now: the operation happened, and failed.
+	b.store.PutHoldings(fund.Holding{Key: holding(1001, gold), Units: 9000_000_000})
+	require.Equal(t, replayed(first), b.mustBuy("caller", sale("1"), sale("1000"), sale("1", atPrice(2))))
+	require.Empty(t, b.store.Sales())
+}
+
+func TestARepeatIsAnsweredAfterItsDay(t *testing.T) {
+	t.Parallel()
+	b := openBank(t, with{})
+	require.Equal(t, completed, b.mustBuy("today", sale("1", on(today(0)))))
+	require.Equal(t, recorded, b.mustBuy("tomorrow", sale("1", on(today(1)))))
+	failed := b.mustBuy("refused", sale("5000", on(today(0))))
+	b.clock.Set(midnight(400))
+	require.Equal(t, replayed(completed), b.mustBuy("today", sale("1", on(today(0)))))
+	require.Equal(t, replayed(recorded), b.mustBuy("tomorrow", sale("1", on(today(1)))))
+	require.Equal(t, replayed(failed), b.mustBuy("refused", sale("5000", on(today(0)))))
+	b.sold(1)
+}
+
+func TestTheOrderOfTheChecks(t *testing.T) {
+	t.Parallel()
+	b := openBank(t, with{})
+	require.Equal(t, completed, b.mustBuy("caller", sale("1")))
+	strict := &subscription.Subscription{Name: ours.Name, Channel: "channel"}
+	wrong := operation.Header{CallerID: "caller", Channel: "other"}
+	past, other := sale("2", on(today(-1))), sale("2")
+
+	// 400 before 403 before 422.
+	_, err := b.Buy(t.Context(), strict, wrong, []fund.SaleFields{past})
+	fails(t, fault.Invalid, err, "date-in-the-past /Parameters/0/SelectedTransactionDate")
+	_, err = b.Buy(t.Context(), strict, wrong, []fund.SaleFields{other})
+	fails(t, fault.Forbidden, err, "contradicts-subscription /Header/Channel")
+	_, err = b.buy("caller", past)
+	fails(t, fault.Invalid, err, "date-in-the-past /Parameters/0/SelectedTransactionDate")
+	_, err = b.buy("caller", other)
+	fails(t, fault.Conflict, err, "caller-id-reused /Header/CallerId")
+	b.sold(1)
+}
+
+func TestWhatWasNotAcceptedLeavesTheCallerIDFree(t *testing.T) {
+	t.Parallel()
+	b := openBank(t, with{})
+	_, err := b.buy("caller", sale("1", on(today(-1))))
+	fails(t, fault.Invalid, err, "date-in-the-past /Parameters/0/SelectedTransactionDate")
+	_, err = b.buy("caller", sale("1", on(today(367))))
+	fails(t, fault.Invalid, err, "date-too-far /Parameters/0/SelectedTransactionDate")
+	require.Equal(t, completed, b.mustBuy("caller", sale("3")))
+	b.sold(3)
+}
+
+func TestTheSameCallerIDTwiceInOneBatch(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		gate := newGate()
+		b := openBank(t, with{strike: gate.strike})
+		expect := func(want operation.Outcome, callerID string, s fund.SaleFields) func() {
+			return func() { require.Equal(t, want, b.mustBuy(callerID, s)) }
+		}
+		failed := operation.Outcome{State: operation.Failed, Faults: []fault.Fault{{
+			Pointer: "/Parameters/0/FundAmount", Code: "holding-insufficient", Detail: "The holding has fewer units.",
+		}}}
+		b.together(gate, func() {},
+			expect(completed, "a", sale("1")),
+			expect(replayed(completed), "a", sale("1")),
+			func() {
+				_, err := b.buy("a", sale("2"))
+				fails(t, fault.Conflict, err, "caller-id-reused /Header/CallerId")
+			},
+			expect(recorded, "b", sale("1", on(today(1)))),
+			expect(replayed(recorded), "b", sale("1", on(today(1)))),
+			expect(failed, "c", sale("1000")),
+			expect(replayed(failed), "c", sale("1000")),
+			expect(replayed(completed), "a", sale("1")),
+			func() {
+				outcome, err := b.Buy(t.Context(), theirs, operation.Header{CallerID: "a"}, []fund.SaleFields{sale("4")})
+				require.NoError(t, err)
+				require.Equal(t, completed, outcome)
+			})
+		b.sold(5)
+	})
+}
+
+type answer struct {
+	state    operation.State
+	replayed bool
+}
+
+func TestTwentyAtTheSameMoment(t *testing.T) {
+	t.Parallel()
+	for _, batch := range []int{1, 3, 100} { // of one batch, and of many
+		for _, replicas := range []int{1, 3} {
+			t.Run(fmt.Sprintf("batch %d, replicas %d", batch, replicas), func(t *testing.T) {
+				t.Parallel()
+				b := openBank(t, with{})
+				var buyers []*buyfund.Buyer
+				for range replicas {
+					buyers = append(buyers, b.replica(with{options: func(o *buyfund.Options) { o.Commit.Batch = batch }}))
+				}
+				var mu sync.Mutex
+				answers := map[answer]int{}
+				var done sync.WaitGroup
+				for i := range 20 {
+					done.Go(func() {
+						outcome, err := buyers[i%replicas].Buy(t.Context(), ours, operation.Header{CallerID: "caller"}, []fund.SaleFields{sale("1")})
+						mu.Lock()
+						defer mu.Unlock()
+						if err != nil {
+							t.Error(err)
+						}
+						answers[answer{outcome.State, outcome.Replayed}]++
+					})
+				}
+				done.Wait()
+				require.Equal(t, map[answer]int{{operation.Completed, false}: 1, {operation.Completed, true}: 19}, answers)
+				b.sold(1)
+				require.Len(t, b.store.Sales(), 1)
+			})
+		}
+	}
+}

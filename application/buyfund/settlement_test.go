@@ -1,0 +1,536 @@
+package buyfund_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"bankingapi/application/buyfund"
+	"bankingapi/domain/day"
+	"bankingapi/domain/fault"
+	"bankingapi/domain/fund"
+	"bankingapi/domain/money"
+	"bankingapi/domain/operation"
+	"bankingapi/test/fake"
+)
+
+func TestARecordedSaleIsSettledOnItsDay(t *testing.T) {
+	t.Parallel()
+	b := openBank(t, with{})
+	require.Equal(t, recorded, b.mustBuy("caller", sale("2", on(today(1))), sale("3", on(today(1)))))
+	b.settles(buyfund.Settlement{})
+	b.clock.Set(midnight(1).Add(-time.Microsecond))
+	b.settles(buyfund.Settlement{})
+	b.sold(0)
+
+	b.clock.Set(midnight(1))
+	require.Equal(t, replayed(recorded), b.mustBuy("caller", sale("2", on(today(1))), sale("3", on(today(1)))))
+	b.settles(buyfund.Settlement{Completed: 1})
+	b.settles(buyfund.Settlement{})
+	b.sold(5)
+	require.Equal(t, []operation.State{operation.Completed, operation.Completed}, b.states())
+	for _, s := range b.store.Sales() {
+		require.Equal(t, midnight(1).UTC(), s.SettledAt)
+		require.Equal(t, noon, s.Operation.ReceivedAt)
+	}
+	require.Equal(t, replayed(completed), b.mustBuy("caller", sale("2", on(today(1))), sale("3", on(today(1)))))
+	b.sold(5)
+}
+
+func TestARecordedSaleFailsWithItsReasons(t *testing.T) {
+	t.Parallel()
+	b := openBank(t, with{})
+	request := []fund.SaleFields{sale("2", on(today(1))), sale("999", on(today(1)))}
+	require.Equal(t, recorded, b.mustBuy("caller", request...))
+	require.Equal(t, recorded, b.mustBuy("", sale("7", on(today(1)))))
+	b.clock.Set(midnight(1))
+	b.settles(buyfund.Settlement{Completed: 1, Failed: 1})
+	b.settles(buyfund.Settlement{})
+	b.sold(7)
+	require.Equal(t, []operation.State{operation.Failed, operation.Failed, operation.Completed}, b.states())
+
+	outcome := b.mustBuy("caller", request...)
+	require.True(t, outcome.Replayed)
+	refused(t, outcome, "holding-insufficient /Parameters/1/FundAmount")
+}
+
+func TestAfterDowntimeEachSaleGetsThePriceOfItsDay(t *testing.T) {
+	t.Parallel()
+	b := openBank(t, with{})
+	for n := range 4 {
+		b.store.PutPrices(fund.Price{
+			ID: int64(n + 2), Fund: gold, PerUnit: fund.UnitPrice(n+2) * 100_000_000, Currency: lira, ValidFrom: today(n + 1),
+		})
+	}
+	for _, n := range []int{3, 1, 2, 4} {
+		// The total was right for the price of today; on the day it is not checked.
+		require.Equal(t, recorded, b.mustBuy("", sale("1", on(today(n)), func(f *fund.SaleFields) { f.Amount = number("1.25") })))
+	}
+	b.clock.Set(midnight(3).Add(time.Hour))
+	b.settles(buyfund.Settlement{Completed: 3})
+
+	var proceeds []int64
+	for _, s := range b.store.Sales() {
+		proceeds = append(proceeds, s.Proceeds.Minor())
+	}
+	require.Equal(t, []int64{400, 200, 300, 0}, proceeds)
+	require.Equal(t, money.New(900, lira), b.store.Accounts()[0].Balance)
+}
+
+func TestAClockThatStepsBackSettlesNothingTwice(t *testing.T) {
+	t.Parallel()
+	b := openBank(t, with{})
+	require.Equal(t, recorded, b.mustBuy("a", sale("1", on(today(1)))))
+	require.Equal(t, recorded, b.mustBuy("b", sale("2", on(today(2)))))
+	b.clock.Set(midnight(1))
+	b.settles(buyfund.Settlement{Completed: 1})
+	b.clock.Advance(-time.Hour)
+	b.settles(buyfund.Settlement{})
+	require.Equal(t, replayed(completed), b.mustBuy("a", sale("1", on(today(1)))))
+	b.clock.Set(midnight(2))
+	b.settles(buyfund.Settlement{Completed: 1})
+	b.clock.Set(midnight(1))
+	b.settles(buyfund.Settlement{})
+	b.sold(3)
+}
+
+// The clock may step back between the listing and the settling.
+func TestWhatIsNoLongerDueStaysRecorded(t *testing.T) {
+	t.Parallel()
+	b := openBank(t, with{})
+	b.Buyer = b.replica(with{books: func(books buyfund.Books) buyfund.Books {
+		return listing{books, func() { b.clock.Set(midnight(1).Add(-time.Microsecond)) }}
+	}})
+	require.Equal(t, recorded, b.mustBuy("caller", sale("1", on(today(1)))))
+	b.clock.Set(midnight(1))
+	b.settles(buyfund.Settlement{})
+	b.sold(0)
+	require.Equal(t, replayed(recorded), b.mustBuy("caller", sale("1", on(today(1)))))
+}
+
+// listing does something after every Due.
+type listing struct {
+	buyfund.Books
+	then func()
+}
+
+func (l listing) Due(ctx context.Context, on day.Day, after *fund.Operation, limit int) ([]*fund.Operation, error) {
+	due, err := l.Books.Due(ctx, on, after, limit)
+	l.then()
+	return due, err
+}
+
+func TestDaysBeginInTheBanksZone(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		zone, day string
+		begins    string // in UTC
+	}{
+		{"Europe/Istanbul", "2027-01-01", "2026-12-31T21:00:00Z"},
+		{"Europe/Istanbul", "2028-02-29", "2028-02-28T21:00:00Z"},
+		{"UTC", "2028-03-01", "2028-03-01T00:00:00Z"},
+		{"America/New_York", "2027-03-15", "2027-03-15T04:00:00Z"}, // the day after the clocks went forward
+		{"Europe/Berlin", "2026-10-26", "2026-10-25T23:00:00Z"},    // the day after they went back
+		{"Africa/Cairo", "2027-04-30", "2027-04-29T22:00:00Z"},     // its first hour does not exist
+		{"Pacific/Kiritimati", "2026-12-01", "2026-11-30T10:00:00Z"},
+		{"Pacific/Pago_Pago", "2026-12-01", "2026-12-01T11:00:00Z"},
+	} {
+		t.Run(c.zone+" "+c.day, func(t *testing.T) {
+			t.Parallel()
+			begins, err := time.Parse(time.RFC3339, c.begins)
+			require.NoError(t, err)
+			b := openBank(t, with{options: func(o *buyfund.Options) { o.Zone = location(c.zone) }})
+			b.store.PutPrices(fund.Price{ID: 2, Fund: gold, PerUnit: 125_000_000, Currency: lira, ValidFrom: day.Day{}})
+			b.clock.Set(begins.AddDate(0, 0, -2))
+			require.Equal(t, recorded, b.mustBuy("", sale("1", func(f *fund.SaleFields) { f.SelectedTransactionDate = c.day })))
+			b.clock.Set(begins.Add(-time.Microsecond))
+			b.settles(buyfund.Settlement{})
+			b.clock.Set(begins)
+			b.settles(buyfund.Settlement{Completed: 1})
+			b.sold(1)
+		})
+	}
+}
+
+// Who was recorded first sells first, also across days, pages and batches.
+func TestDueSalesAreSettledInOrder(t *testing.T) {
+	t.Parallel()
+	for _, batch := range []int{1, 7, 1000} {
+		t.Run(fmt.Sprint("batch ", batch), func(t *testing.T) {
+			t.Parallel()
+			const operations = 600
+			b := openBank(t, with{options: func(o *buyfund.Options) { o.Commit.Batch = batch }})
+			for i := range operations {
+				require.Equal(t, recorded, b.mustBuy("", sale("2", on(today(2-i%2)))))
+			}
+			b.clock.Set(midnight(2))
+			b.settles(buyfund.Settlement{Completed: 500, Failed: 100}) // 1,000 units are enough for 500
+			b.sold(1000)
+			// All 300 of the earlier day, and the first 200 of the later one.
+			for i, s := range b.store.Sales() {
+				completed := s.Terms().SelectedDay == today(1) || i < 2*200
+				require.Equal(t, completed, s.State == operation.Completed, i)
+			}
+		})
+	}
+}
+
+// updates notes the due operations of every transaction.
+type updates struct {
+	buyfund.Books
+	batches [][]operation.ID
+}
+
+func (u *updates) Update(ctx context.Context, touched fund.Touched, settle func(*fund.Book)) error {
+	var batch []operation.ID
+	for _, o := range touched.Due {
+		batch = append(batch, o.ID)
+	}
+	u.batches = append(u.batches, batch)
+	return u.Books.Update(ctx, touched, settle)
+}
+
+func TestDueOperationsFillBatchesByTheirSales(t *testing.T) {
+	t.Parallel()
+	seen := new(updates)
+	b := openBank(t, with{
+		books:   func(books buyfund.Books) buyfund.Books { seen.Books = books; return seen },
+		options: func(o *buyfund.Options) { o.Commit.Batch = 3 },
+	})
+	for _, sales := range []int{1, 2, 3, 1, 3, 1, 1, 1, 1} {
+		require.Equal(t, recorded, b.mustBuy("", slices.Repeat([]fund.SaleFields{sale("1", on(today(1)))}, sales)...))
+	}
+	// One that is heavier than a batch goes alone.
+	b.Buyer = b.replica(with{
+		books:   func(books buyfund.Books) buyfund.Books { seen.Books = books; return seen },
+		options: func(o *buyfund.Options) { o.Commit.Batch = 2 },
+	})
+	seen.batches = nil
+	b.clock.Set(midnight(1))
+	b.settles(buyfund.Settlement{Completed: 9})
+	id := fake.NewID
+	require.Equal(t, [][]operation.ID{{id(1)}, {id(2)}, {id(3)}, {id(4)}, {id(5)}, {id(6), id(7)}, {id(8), id(9)}}, seen.batches)
+	b.sold(14)
+}
+
+func TestReplicasShareTheWork(t *testing.T) {
+	t.Parallel()
+	const operations = 600
+	b := openBank(t, with{})
+	for range operations {
+		require.Equal(t, recorded, b.mustBuy("", sale("1", on(today(1)))))
+	}
+	b.clock.Set(midnight(1))
+	var mu sync.Mutex
+	var total buyfund.Settlement
+	var done sync.WaitGroup
+	for i := range 3 {
+		buyer := b.replica(with{options: func(o *buyfund.Options) { o.Commit.Batch = 10 * (i + 1) }})
+		for range 2 { // and each has two rounds at once
+			done.Go(func() {
+				settled, err := buyer.SettleDue(t.Context())
+				mu.Lock()
+				defer mu.Unlock()
+				if err != nil {
+					t.Error(err)
+				}
+				total.Completed += settled.Completed
+				total.Failed += settled.Failed
+			})
+		}
+	}
+	done.Wait()
+	require.Equal(t, buyfund.Settlement{Completed: operations}, total)
+	b.sold(operations)
+	require.Len(t, b.store.Postings(), 2*operations)
+}
+
+func TestDueSalesShareBatchesWithRequests(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		gate := newGate()
+		b := openBank(t, with{strike: gate.strike})
+		request := sale("1", on(today(1)))
+		require.Equal(t, recorded, b.mustBuy("caller", request))
+		b.clock.Set(midnight(1))
+		// The round lists what is due before the gate is shut for its batch.
+		b.Buyer = b.replica(with{books: func(books buyfund.Books) buyfund.Books {
+			return withStrike{b.store.Books(nil), b.store.Books(gate.strike)}
+		}})
+		b.together(gate, func() {},
+			func() { require.Equal(t, replayed(recorded), b.mustBuy("caller", request)) },
+			func() { b.settles(buyfund.Settlement{Completed: 1}) },
+			func() { require.Equal(t, replayed(completed), b.mustBuy("caller", request)) },
+			func() { b.settles(buyfund.Settlement{}) })
+		b.sold(1)
+	})
+}
+
+// withStrike lists without, and settles with a Strike.
+type withStrike struct {
+	buyfund.Books
+	struck buyfund.Books
+}
+
+func (w withStrike) Update(ctx context.Context, touched fund.Touched, settle func(*fund.Book)) error {
+	return w.struck.Update(ctx, touched, settle)
+}
+
+func TestPoisonousDueSalesDoNotStopTheRest(t *testing.T) {
+	t.Parallel()
+	b := openBank(t, with{})
+	for n := range 300 {
+		request := sale("1", on(today(1)))
+		switch {
+		case n%50 == 20:
+			request = sale("1", on(today(1)), ofCustomer(failing))
+		case n%100 == 45:
+			request = sale("1", on(today(1)), ofCustomer(panicking))
+		}
+		require.Equal(t, recorded, b.mustBuy(fmt.Sprint(n), request))
+	}
+	b.clock.Set(midnight(1))
+	poisoned := b.replica(with{books: poison, options: func(o *buyfund.Options) { o.Commit.Batch = 30 }})
+	for _, want := range []int{291, 0} { // what failed stays due, and fails again
+		settled, err := poisoned.SettleDue(t.Context())
+		require.ErrorIs(t, err, errPoison)
+		require.ErrorContains(t, err, "panicked: poison")
+		require.Equal(t, buyfund.Settlement{Completed: want}, settled)
+		require.Len(t, err.(interface{ Unwrap() []error }).Unwrap(), 9)
+	}
+	b.sold(291)
+	require.Equal(t, replayed(recorded), b.mustBuy("20", sale("1", on(today(1)), ofCustomer(failing))))
+
+	// Once the reason is gone they are settled.
+	b.settles(buyfund.Settlement{Failed: 9})
+	b.sold(291)
+}
+
+func TestARoundRemembersTheFirstReasons(t *testing.T) {
+	t.Parallel()
+	b := openBank(t, with{})
+	for range 30 {
+		require.Equal(t, recorded, b.mustBuy("", sale("1", on(today(1)), ofCustomer(failing))))
+	}
+	require.Equal(t, recorded, b.mustBuy("", sale("1", on(today(1)))))
+	b.clock.Set(midnight(1))
+	b.Buyer = b.replica(with{books: poison})
+	settled, err := b.SettleDue(t.Context())
+	require.Equal(t, buyfund.Settlement{Completed: 1}, settled)
+	require.Len(t, err.(interface{ Unwrap() []error }).Unwrap(), 10)
+}
+
+func TestABatchThatFailsStaysDue(t *testing.T) {
+	t.Parallel()
+	lost := fault.New(fault.Unavailable, "lost")
+	unsure := fault.New(fault.Indeterminate, "unsure")
+	for name, c := range map[string]struct {
+		at      fake.Moment
+		err     error
+		settled [2]int // in the round that fails, and in the one after it
+	}{
+		"the storage is lost":      {fake.Commit, lost, [2]int{5, 3}},
+		"the commit is not known":  {fake.Committed, unsure, [2]int{5, 0}},
+		"the commit never came":    {fake.Commit, unsure, [2]int{5, 3}},
+		"a defect that goes away":  {fake.Commit, errors.New("defect"), [2]int{8, 0}},
+		"a lost race, run again":   {fake.Commit, fake.ErrConflict, [2]int{8, 0}},
+		"before anything was read": {fake.Begin, lost, [2]int{5, 3}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var strike fake.Strike
+			b := openBank(t, with{})
+			for range 8 {
+				require.Equal(t, recorded, b.mustBuy("", sale("1", on(today(1)))))
+			}
+			b.clock.Set(midnight(1))
+			strike = struck(c.at, c.err)
+			b.Buyer = b.replica(with{
+				books:   func(buyfund.Books) buyfund.Books { return withStrike{b.store.Books(nil), b.store.Books(strike)} },
+				options: func(o *buyfund.Options) { o.Commit.Batch = 3 },
+			})
+			settled, err := b.SettleDue(t.Context())
+			require.Equal(t, buyfund.Settlement{Completed: c.settled[0]}, settled)
+			if c.settled[0] == 8 {
+				require.NoError(t, err)
+			} else {
+				require.ErrorIs(t, err, c.err)
+			}
+			b.settles(buyfund.Settlement{Completed: c.settled[1]})
+			b.sold(8)
+		})
+	}
+}
+
+func TestAListingThatFailsEndsTheRound(t *testing.T) {
+	t.Parallel()
+	lost := fault.New(fault.Unavailable, "lost")
+	b := openBank(t, with{})
+	for n := range 300 {
+		customer := int64(1001)
+		if n == 3 {
+			customer = failing
+		}
+		require.Equal(t, recorded, b.mustBuy("", sale("1", on(today(1)), ofCustomer(customer))))
+	}
+	b.clock.Set(midnight(1))
+	lists := 0
+	b.Buyer = b.replica(with{books: func(books buyfund.Books) buyfund.Books {
+		return poison(failingList{books, func() error {
+			if lists++; lists == 2 {
+				return lost
+			}
+			return nil
+		}})
+	}})
+	settled, err := b.SettleDue(t.Context())
+	require.Equal(t, buyfund.Settlement{Completed: 255}, settled) // a page, without the poisonous one
+	require.ErrorIs(t, err, lost)
+	require.ErrorIs(t, err, errPoison)
+	b.sold(255)
+	settled, err = b.SettleDue(t.Context())
+	require.Equal(t, buyfund.Settlement{Completed: 44}, settled)
+	require.ErrorIs(t, err, errPoison)
+	require.NotErrorIs(t, err, lost)
+}
+
+type failingList struct {
+	buyfund.Books
+	fail func() error
+}
+
+func (l failingList) Due(ctx context.Context, on day.Day, after *fund.Operation, limit int) ([]*fund.Operation, error) {
+	if err := l.fail(); err != nil {
+		return nil, err
+	}
+	return l.Books.Due(ctx, on, after, limit)
+}
+
+func TestSettleDueEndsWithItsContext(t *testing.T) {
+	t.Parallel()
+	b := openBank(t, with{})
+	for range 10 {
+		require.Equal(t, recorded, b.mustBuy("", sale("1", on(today(1)))))
+	}
+	b.clock.Set(midnight(1))
+	ctx, cancel := context.WithCancel(t.Context())
+	b.Buyer = b.replica(with{
+		books:   func(books buyfund.Books) buyfund.Books { return withStrike{books, &after{books, 3, cancel}} },
+		options: func(o *buyfund.Options) { o.Commit.Batch = 1 },
+	})
+	settled, err := b.SettleDue(ctx)
+	require.ErrorIs(t, err, context.Canceled)
+	require.Equal(t, fault.Unavailable, fault.KindOf(err))
+	require.Equal(t, buyfund.Settlement{Completed: 3}, settled)
+	b.sold(3)
+	b.settles(buyfund.Settlement{Completed: 7})
+}
+
+// after does something after so many updates.
+type after struct {
+	buyfund.Books
+	updates int
+	then    func()
+}
+
+func (a *after) Update(ctx context.Context, touched fund.Touched, settle func(*fund.Book)) error {
+	err := a.Books.Update(ctx, touched, settle)
+	if a.updates--; a.updates == 0 {
+		a.then()
+	}
+	return err
+}
+
+func TestAClosedBuyerLeavesWhatIsDue(t *testing.T) {
+	t.Parallel()
+	b := openBank(t, with{})
+	require.Equal(t, recorded, b.mustBuy("", sale("1", on(today(1)))))
+	b.clock.Set(midnight(1))
+	require.NoError(t, b.Close(t.Context()))
+	settled, err := b.SettleDue(t.Context())
+	require.Zero(t, settled)
+	require.Equal(t, fault.Busy, fault.KindOf(err))
+	b.Buyer = b.replica(with{})
+	b.settles(buyfund.Settlement{Completed: 1})
+}
+
+func TestSettleEvery(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		const interval = 15 * time.Second
+		begin := fake.BubbleNow()
+		after := func() time.Duration { return fake.BubbleNow().Sub(begin) }
+		failures := struck(fake.Begin, fault.New(fault.Unavailable, "lost"))
+		b := openBank(t, with{})
+		b.Buyer = b.replica(with{books: func(books buyfund.Books) buyfund.Books {
+			return failingList{books, func() error {
+				if after() == 2*interval {
+					return failures(t.Context(), fake.Begin)
+				}
+				if after() == 4*interval {
+					time.Sleep(2*interval + time.Second) // a round that takes long
+				}
+				return nil
+			}}
+		}})
+		require.Equal(t, recorded, b.mustBuy("", sale("1", on(today(1)))))
+		require.Equal(t, recorded, b.mustBuy("", sale("2", on(today(1)))))
+		require.Equal(t, recorded, b.mustBuy("", sale("2000", on(today(2)))))
+
+		type round struct {
+			after   time.Duration
+			settled buyfund.Settlement
+			failed  bool
+		}
+		var rounds []round
+		ctx, cancel := context.WithCancel(t.Context())
+		var done sync.WaitGroup
+		done.Go(func() {
+			b.SettleEvery(ctx, interval, func(settled buyfund.Settlement, err error) {
+				rounds = append(rounds, round{after(), settled, err != nil})
+			})
+		})
+		synctest.Wait()
+		b.clock.Set(midnight(1))
+		time.Sleep(interval)
+		synctest.Wait()
+		b.clock.Set(midnight(2))
+		time.Sleep(7*interval - time.Second)
+		synctest.Wait()
+		cancel()
+		done.Wait()
+		require.Equal(t, []round{
+			{0, buyfund.Settlement{}, false}, // at once
+			{interval, buyfund.Settlement{Completed: 2}, false},
+			{2 * interval, buyfund.Settlement{}, true}, // it says so, and goes on
+			{3 * interval, buyfund.Settlement{Failed: 1}, false},
+			{6*interval + time.Second, buyfund.Settlement{}, false},
+			{6*interval + time.Second, buyfund.Settlement{}, false}, // one of the missed rounds, not all
+			{7 * interval, buyfund.Settlement{}, false},
+		}, rounds)
+	})
+}
+
+// A round that its context cut short is nobody's business any more.
+func TestSettleEveryEndsInTheMiddleOfARound(t *testing.T) {
+	t.Parallel()
+	b := openBank(t, with{})
+	ctx, cancel := context.WithCancel(t.Context())
+	b.Buyer = b.replica(with{books: func(books buyfund.Books) buyfund.Books { return listing{books, cancel} }})
+	b.SettleEvery(ctx, time.Hour, func(buyfund.Settlement, error) { t.Error("the round had no end") })
+}
+
+// settles runs a round and checks what it says.
+func (b *bank) settles(want buyfund.Settlement) {
+	b.t.Helper()
+	settled, err := b.SettleDue(b.t.Context())
+	require.NoError(b.t, err)
+	require.Equal(b.t, want, settled)
+}
