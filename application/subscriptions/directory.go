@@ -16,9 +16,9 @@ const (
 	// change reaches every replica within 5 s (the contract, section 7) even
 	// when the background is late.
 	maxAge = 4 * time.Second
-	// missAge bounds how often unknown keys make the directory be read again:
-	// a new key works at once, and a flood of invented ones costs ten reads a
-	// second.
+	// missAge bounds how often callers make the directory be read again: a new
+	// key works at once, and a flood of invented ones costs ten reads a second,
+	// also while the reading fails.
 	missAge = 100 * time.Millisecond
 	// maxRead bounds one reading: callers wait for it.
 	maxRead = 2 * time.Second
@@ -79,24 +79,27 @@ func (s *snapshot) open(hash subscription.Hash) *subscription.Subscription {
 // youngerThan returns the copy in memory, read anew by one caller for all when
 // it is older than age.
 func (d *Directory) youngerThan(ctx context.Context, age time.Duration) (*snapshot, error) {
-	if s := d.current.Load(); d.isYounger(s, age) {
-		return s, nil
+	arrived, before := d.now(), d.current.Load()
+	if d.isWithin(age, before.read) {
+		return before, nil
 	}
-	arrived := d.now()
 	d.refreshing.Lock()
 	defer d.refreshing.Unlock()
-	if s := d.current.Load(); d.isYounger(s, age) {
+	// However long a reading takes, whoever waited for it has no need of another.
+	if s := d.current.Load(); s != before && arrived.Sub(s.read) < age {
 		return s, nil
 	}
-	if d.failure != nil && !d.failedAt.Before(arrived) {
-		return nil, d.failure // one failed reading answers all who waited for it
+	if d.failure != nil && d.isWithin(missAge, d.failedAt) {
+		return nil, d.failure
 	}
-	return d.refresh(ctx)
+	// The reading is everybody's: a caller who leaves must not spoil it.
+	return d.refresh(context.WithoutCancel(ctx))
 }
 
-// isYounger is false for a copy from the future: the clock stepped back.
-func (d *Directory) isYounger(s *snapshot, age time.Duration) bool {
-	elapsed := d.now().Sub(s.read)
+// isWithin reports whether an instant is less than age ago. One of the future
+// is not: the clock stepped back.
+func (d *Directory) isWithin(age time.Duration, instant time.Time) bool {
+	elapsed := d.now().Sub(instant)
 	return 0 <= elapsed && elapsed < age
 }
 

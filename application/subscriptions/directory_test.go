@@ -1,0 +1,328 @@
+package subscriptions_test
+
+import (
+	"context"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"bankingapi/application/subscriptions"
+	"bankingapi/domain/fault"
+	"bankingapi/domain/subscription"
+	"bankingapi/test/fake"
+)
+
+func TestFindByEitherKey(t *testing.T) {
+	t.Parallel()
+	o := openOffice(t)
+	first, second := o.create("one")
+	other, _ := o.create("two")
+	require.Equal(t, "one", o.find(first))
+	require.Equal(t, "one", o.find(second))
+	require.Equal(t, "two", o.find(other))
+	for _, key := range []string{"", "x", first + "0", first[1:], "000102030405060708090A0B0C0D0E0F"} {
+		require.Empty(t, o.find(key))
+	}
+}
+
+func TestANewKeyWorksAtOnce(t *testing.T) {
+	t.Parallel()
+	o := openOffice(t)
+	known, _ := o.create("known")
+	require.Equal(t, "known", o.find(known))
+	created, _ := o.create("new")
+	o.clock.Advance(100*time.Millisecond - time.Microsecond)
+	require.Empty(t, o.find(created))
+	o.clock.Advance(time.Microsecond)
+	require.Equal(t, "new", o.find(created))
+	require.EqualValues(t, 2, o.reads.Load())
+}
+
+func TestAChangeIsSeenWithinFiveSeconds(t *testing.T) {
+	t.Parallel()
+	for name, change := range map[string]func(o *office){
+		"suspended": func(o *office) { o.setState("name", subscription.Suspended) },
+		"cancelled": func(o *office) { o.setState("name", subscription.Cancelled) },
+		"regenerated": func(o *office) {
+			_, err := o.manager.Regenerate(o.t.Context(), "name", subscription.Primary)
+			require.NoError(o.t, err)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			o := openOffice(t)
+			key, _ := o.create("name")
+			require.Equal(t, "name", o.find(key))
+			change(o)
+			o.clock.Advance(4*time.Second - time.Microsecond)
+			require.Equal(t, "name", o.find(key), "nobody reads for a known key before")
+			require.EqualValues(t, 1, o.reads.Load())
+			o.clock.Advance(time.Microsecond)
+			require.Empty(t, o.find(key))
+		})
+	}
+}
+
+func TestASuspendedSubscriptionComesBack(t *testing.T) {
+	t.Parallel()
+	o := openOffice(t)
+	key, _ := o.create("name")
+	o.setState("name", subscription.Suspended)
+	require.Empty(t, o.find(key))
+	o.setState("name", subscription.Active)
+	o.clock.Advance(100 * time.Millisecond)
+	require.Equal(t, "name", o.find(key))
+}
+
+func TestAFloodOfUnknownKeysReadsTenTimesASecond(t *testing.T) {
+	t.Parallel()
+	for name, failure := range map[string]error{"reading": nil, "failing to read": fault.New(fault.Unavailable, "lost")} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			o := openOffice(t)
+			key, _ := o.create("name")
+			require.Equal(t, "name", o.find(key))
+			o.fail(failure)
+			for range 3000 { // in three seconds
+				_, err := o.directory.Find(t.Context(), "unknown")
+				if failure == nil {
+					require.NoError(t, err)
+				}
+				require.Equal(t, "name", o.find(key))
+				o.clock.Advance(time.Millisecond)
+			}
+			require.LessOrEqual(t, o.reads.Load(), int64(31))
+			require.GreaterOrEqual(t, o.reads.Load(), int64(30))
+		})
+	}
+}
+
+func TestWhileTheStorageIsDownTheOldCopyServes(t *testing.T) {
+	t.Parallel()
+	o := openOffice(t)
+	key, _ := o.create("name")
+	require.Equal(t, "name", o.find(key))
+	lost := fault.New(fault.Unavailable, "lost")
+	o.fail(lost)
+
+	o.clock.Advance(4*time.Second - time.Microsecond)
+	require.Equal(t, "name", o.find(key))
+	_, err := o.directory.Find(t.Context(), "unknown")
+	require.ErrorIs(t, err, lost, "it may be a new one")
+	require.Equal(t, "name", o.find(key))
+
+	o.clock.Advance(time.Microsecond)
+	_, err = o.directory.Find(t.Context(), key)
+	require.ErrorIs(t, err, lost)
+
+	o.fail(nil)
+	o.clock.Advance(99 * time.Millisecond)
+	_, err = o.directory.Find(t.Context(), key)
+	require.ErrorIs(t, err, lost)
+	o.clock.Advance(time.Millisecond)
+	require.Equal(t, "name", o.find(key))
+	require.Empty(t, o.find("unknown"))
+}
+
+// A failure is forgotten, too, when the clock steps back before it.
+func TestAClockThatStepsBack(t *testing.T) {
+	t.Parallel()
+	o := openOffice(t)
+	key, _ := o.create("name")
+	require.Equal(t, "name", o.find(key))
+	o.setState("name", subscription.Suspended)
+	o.clock.Advance(-time.Microsecond)
+	require.Empty(t, o.find(key), "a copy from the future was trusted")
+
+	lost := fault.New(fault.Unavailable, "lost")
+	o.fail(lost)
+	o.clock.Advance(time.Hour)
+	_, err := o.directory.Find(t.Context(), key)
+	require.ErrorIs(t, err, lost)
+	o.fail(nil)
+	o.clock.Advance(-time.Microsecond)
+	require.Empty(t, o.find(key))
+}
+
+// However long a reading takes, it answers all who waited for it.
+func TestOneReadingAnswersAllWhoWait(t *testing.T) {
+	t.Parallel()
+	lost := fault.New(fault.Unavailable, "lost")
+	for name, failure := range map[string]error{"it succeeds": nil, "it fails": lost} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			const callers = 20
+			o := openOffice(t)
+			o.create("name")
+			require.Empty(t, o.find("unknown"))
+			o.clock.Advance(time.Second)
+			o.fail(failure)
+			o.looks.Store(0)
+			o.during(func(context.Context) {
+				// Each has looked at the clock twice for either age; one of them
+				// once more, to begin to read.
+				for o.looks.Load() < 4*callers+1 {
+					runtime.Gosched()
+				}
+				o.clock.Advance(time.Minute)
+			})
+			var done sync.WaitGroup
+			for range callers {
+				done.Go(func() {
+					found, err := o.directory.Find(t.Context(), "unknown")
+					if found != nil || (err != nil) != (failure != nil) {
+						t.Error(found, err)
+					}
+				})
+			}
+			done.Wait()
+			require.EqualValues(t, 2, o.reads.Load())
+		})
+	}
+}
+
+func TestACallerWhoLeavesSpoilsNothing(t *testing.T) {
+	t.Parallel()
+	o := openOffice(t)
+	key, _ := o.create("name")
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	found, err := o.directory.Find(ctx, key)
+	require.NoError(t, err)
+	require.Equal(t, "name", found.Name)
+}
+
+func TestAReadingEndsAfterTwoSeconds(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		o := openOffice(t)
+		key, _ := o.create("name")
+		o.during(func(ctx context.Context) { <-ctx.Done() })
+		begin := fake.BubbleNow()
+		_, err := o.directory.Find(t.Context(), key)
+		require.Equal(t, fault.Unavailable, fault.KindOf(err))
+		require.Equal(t, 2*time.Second, fake.BubbleNow().Sub(begin))
+	})
+}
+
+func TestRunKeepsTheDirectoryFresh(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		o := openOffice(t)
+		o.directory = subscriptions.NewDirectory(o, fake.BubbleNow)
+		key, _ := o.create("name")
+		var reported []error
+		ctx, cancel := context.WithCancel(t.Context())
+		var done sync.WaitGroup
+		done.Go(func() { o.directory.Run(ctx, func(err error) { reported = append(reported, err) }) })
+		begin := fake.BubbleNow()
+		until := func(d time.Duration) {
+			time.Sleep(d - fake.BubbleNow().Sub(begin))
+			synctest.Wait()
+		}
+
+		until(2*time.Second - 1)
+		require.Zero(t, o.reads.Load())
+		until(2 * time.Second)
+		require.EqualValues(t, 1, o.reads.Load())
+		require.Equal(t, "name", o.find(key))
+		o.setState("name", subscription.Suspended)
+		until(4 * time.Second)
+		require.Empty(t, o.find(key))
+		require.EqualValues(t, 2, o.reads.Load(), "the background read, nobody else")
+
+		// It says what goes wrong, and goes on.
+		lost := fault.New(fault.Unavailable, "lost")
+		o.setState("name", subscription.Active)
+		o.fail(lost)
+		until(7 * time.Second)
+		require.Equal(t, []error{lost}, reported)
+		o.fail(nil)
+		until(8 * time.Second)
+		require.Equal(t, "name", o.find(key))
+		require.EqualValues(t, 4, o.reads.Load())
+
+		// A reading that its end cuts short is no failure.
+		o.during(func(ctx context.Context) { <-ctx.Done() })
+		until(10 * time.Second)
+		cancel()
+		done.Wait()
+		require.Len(t, reported, 1)
+		require.EqualValues(t, 5, o.reads.Load())
+	})
+}
+
+// office is a Directory and a Manager over one repository, with a clock that
+// is moved by hand.
+type office struct {
+	subscriptions.Repository
+	t         *testing.T
+	manager   *subscriptions.Manager
+	directory *subscriptions.Directory
+	clock     *fake.Clock
+	looks     atomic.Int64                          // at the clock
+	reads     atomic.Int64                          // of the repository
+	meanwhile atomic.Pointer[func(context.Context)] // happens in every reading
+	failure   atomic.Pointer[fault.Error]           // of every reading
+}
+
+func openOffice(t *testing.T) *office {
+	o := &office{
+		Repository: fake.NewStore().Subscriptions(nil), t: t,
+		clock: fake.NewClock(time.Date(2026, time.November, 20, 12, 0, 0, 0, time.UTC)),
+	}
+	o.during(func(context.Context) {})
+	o.manager = subscriptions.NewManager(o, counting())
+	o.directory = subscriptions.NewDirectory(o, func() time.Time {
+		defer o.looks.Add(1)
+		return o.clock.Now()
+	})
+	return o
+}
+
+// All is what the Directory reads.
+func (o *office) All(ctx context.Context) ([]*subscription.Subscription, error) {
+	o.reads.Add(1)
+	(*o.meanwhile.Load())(ctx)
+	if failure := o.failure.Load(); failure != nil {
+		return nil, failure
+	}
+	return o.Repository.All(ctx)
+}
+
+// during has something happen in every reading.
+func (o *office) during(f func(context.Context)) { o.meanwhile.Store(&f) }
+
+// fail makes every reading fail, nil makes them succeed again.
+func (o *office) fail(err error) {
+	failure, _ := err.(*fault.Error)
+	o.failure.Store(failure)
+}
+
+func (o *office) create(name string) (primary, secondary string) {
+	o.t.Helper()
+	first, second, err := o.manager.Create(o.t.Context(), subscription.Subscription{Name: name})
+	require.NoError(o.t, err)
+	return first.Reveal(), second.Reveal()
+}
+
+func (o *office) setState(name string, state subscription.State) {
+	o.t.Helper()
+	require.NoError(o.t, o.manager.SetState(o.t.Context(), name, state))
+}
+
+// find is the name of the subscription that the key opens.
+func (o *office) find(key string) string {
+	o.t.Helper()
+	found, err := o.directory.Find(o.t.Context(), key)
+	require.NoError(o.t, err)
+	if found == nil {
+		return ""
+	}
+	return found.Name
+}

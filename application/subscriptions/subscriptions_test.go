@@ -1,0 +1,173 @@
+package subscriptions_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"testing"
+	"testing/iotest"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"bankingapi/application/subscriptions"
+	"bankingapi/domain/fault"
+	"bankingapi/domain/operation"
+	"bankingapi/domain/subscription"
+	"bankingapi/test/fake"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func TestCreate(t *testing.T) {
+	t.Parallel()
+	store := fake.NewStore().Subscriptions(nil)
+	m := subscriptions.NewManager(store, counting())
+	fields := subscription.Subscription{
+		Name: "name", State: subscription.Cancelled, Operations: []operation.Name{operation.BuyFundFromCustomer},
+		RequestsPerSecond: 5, AppKey: "app", Channel: "channel", TellerName: "teller",
+	}
+	primary, secondary, err := m.Create(t.Context(), fields)
+	require.NoError(t, err)
+	require.Equal(t, "000102030405060708090a0b0c0d0e0f", primary.Reveal())
+	require.Equal(t, "101112131415161718191a1b1c1d1e1f", secondary.Reveal())
+
+	fields.State = subscription.Active
+	fields.PrimaryHash, fields.SecondaryHash = primary.Hash(), secondary.Hash()
+	require.Equal(t, []*subscription.Subscription{&fields}, list(t, m))
+
+	_, _, err = m.Create(t.Context(), subscription.Subscription{Name: "another"})
+	require.NoError(t, err)
+	require.Equal(t, "another", list(t, m)[0].Name)
+	require.Equal(t, operation.Names[:], list(t, m)[0].Operations)
+	_, _, err = m.Create(t.Context(), subscription.Subscription{Name: "name"})
+	require.ErrorIs(t, err, subscriptions.ErrNameTaken)
+	require.EqualError(t, err, "a subscription of this name exists")
+	require.Len(t, list(t, m), 2)
+}
+
+func TestCreateRefusesWhatIsNotValid(t *testing.T) {
+	t.Parallel()
+	m := subscriptions.NewManager(fake.NewStore().Subscriptions(nil), counting())
+	_, _, err := m.Create(t.Context(), subscription.Subscription{RequestsPerSecond: -1})
+	require.Equal(t, fault.Invalid, fault.KindOf(err))
+	require.Len(t, fault.Of(err), 2)
+	require.Empty(t, list(t, m))
+}
+
+func TestCreateNeedsTwoKeys(t *testing.T) {
+	t.Parallel()
+	for _, length := range []int64{0, 15, 16, 31} {
+		store := fake.NewStore().Subscriptions(nil)
+		m := subscriptions.NewManager(store, io.LimitReader(counting(), length))
+		_, _, err := m.Create(t.Context(), subscription.Subscription{Name: "name"})
+		require.ErrorContains(t, err, "EOF")
+		require.Empty(t, list(t, m))
+	}
+}
+
+func TestRegenerateReplacesOneKey(t *testing.T) {
+	t.Parallel()
+	m := subscriptions.NewManager(fake.NewStore().Subscriptions(nil), counting())
+	primary, secondary, err := m.Create(t.Context(), subscription.Subscription{Name: "name"})
+	require.NoError(t, err)
+
+	second, err := m.Regenerate(t.Context(), "name", subscription.Secondary)
+	require.NoError(t, err)
+	require.NotEqual(t, secondary, second)
+	require.Equal(t, primary.Hash(), list(t, m)[0].PrimaryHash)
+	require.Equal(t, second.Hash(), list(t, m)[0].SecondaryHash)
+
+	first, err := m.Regenerate(t.Context(), "name", subscription.Primary)
+	require.NoError(t, err)
+	require.NotEqual(t, primary, first)
+	require.Equal(t, first.Hash(), list(t, m)[0].PrimaryHash)
+	require.Equal(t, second.Hash(), list(t, m)[0].SecondaryHash)
+}
+
+// The storage may call back twice: the key that is shown is the one that is
+// stored.
+func TestRegenerateAfterALostRace(t *testing.T) {
+	t.Parallel()
+	store := fake.NewStore()
+	_, _, err := subscriptions.NewManager(store.Subscriptions(nil), counting()).Create(t.Context(), subscription.Subscription{Name: "name"})
+	require.NoError(t, err)
+
+	conflict := fake.ErrConflict
+	m := subscriptions.NewManager(store.Subscriptions(func(_ context.Context, at fake.Moment) error {
+		if at != fake.Commit {
+			return nil
+		}
+		defer func() { conflict = nil }()
+		return conflict
+	}), counting())
+	key, err := m.Regenerate(t.Context(), "name", subscription.Primary)
+	require.NoError(t, err)
+	require.Equal(t, "101112131415161718191a1b1c1d1e1f", key.Reveal())
+	require.Equal(t, key.Hash(), list(t, m)[0].PrimaryHash)
+}
+
+func TestRegenerateThatFailsChangesNothing(t *testing.T) {
+	t.Parallel()
+	store := fake.NewStore().Subscriptions(nil)
+	m := subscriptions.NewManager(store, counting())
+	_, _, err := m.Create(t.Context(), subscription.Subscription{Name: "name"})
+	require.NoError(t, err)
+	before := list(t, m)
+
+	_, err = m.Regenerate(t.Context(), "nobody", subscription.Primary)
+	require.ErrorIs(t, err, subscriptions.ErrNotFound)
+	require.EqualError(t, err, "there is no subscription of this name")
+	broken := errors.New("no entropy")
+	_, err = subscriptions.NewManager(store, iotest.ErrReader(broken)).Regenerate(t.Context(), "name", subscription.Primary)
+	require.ErrorIs(t, err, broken)
+	require.Equal(t, before, list(t, m))
+
+	require.NoError(t, m.SetState(t.Context(), "name", subscription.Cancelled))
+	_, err = m.Regenerate(t.Context(), "name", subscription.Primary)
+	require.ErrorIs(t, err, subscription.ErrCancelled)
+}
+
+func TestSetState(t *testing.T) {
+	t.Parallel()
+	m := subscriptions.NewManager(fake.NewStore().Subscriptions(nil), counting())
+	_, _, err := m.Create(t.Context(), subscription.Subscription{Name: "name"})
+	require.NoError(t, err)
+	for _, state := range []subscription.State{subscription.Suspended, subscription.Active, subscription.Active, subscription.Cancelled, subscription.Cancelled} {
+		require.NoError(t, m.SetState(t.Context(), "name", state))
+		require.Equal(t, state, list(t, m)[0].State)
+	}
+	require.ErrorIs(t, m.SetState(t.Context(), "name", subscription.Active), subscription.ErrCancelled)
+	require.Equal(t, subscription.Cancelled, list(t, m)[0].State)
+	require.ErrorIs(t, m.SetState(t.Context(), "nobody", subscription.Active), subscriptions.ErrNotFound)
+}
+
+func TestTheManagerReportsWhatTheStorageSays(t *testing.T) {
+	t.Parallel()
+	lost := fault.New(fault.Unavailable, "lost")
+	m := subscriptions.NewManager(fake.NewStore().Subscriptions(func(context.Context, fake.Moment) error { return lost }), counting())
+	_, _, err := m.Create(t.Context(), subscription.Subscription{Name: "name"})
+	require.ErrorIs(t, err, lost)
+	_, err = m.Regenerate(t.Context(), "name", subscription.Primary)
+	require.ErrorIs(t, err, lost)
+	require.ErrorIs(t, m.SetState(t.Context(), "name", subscription.Active), lost)
+	_, err = m.List(t.Context())
+	require.ErrorIs(t, err, lost)
+}
+
+func list(t *testing.T, m *subscriptions.Manager) []*subscription.Subscription {
+	t.Helper()
+	all, err := m.List(t.Context())
+	require.NoError(t, err)
+	return all
+}
+
+// counting is a random source for tests: 0, 1, 2 and so on.
+func counting() io.Reader {
+	b := make([]byte, 256)
+	for i := range b {
+		b[i] = byte(i)
+	}
+	return bytes.NewReader(b)
+}
