@@ -1,0 +1,243 @@
+package telemetry_test
+
+import (
+	"context"
+	"database/sql"
+	"database/sql/driver"
+	"encoding/json"
+	"errors"
+	"flag"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/otel/trace"
+	"go.uber.org/goleak"
+
+	"bankingapi/adapters/telemetry"
+	"bankingapi/application/buyfund"
+	"bankingapi/application/commit"
+	"bankingapi/domain/operation"
+)
+
+var update = flag.Bool("update", false, "write the golden files")
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+const (
+	pushRoute = "/BankingApiV01/AddPushNotificationResponse"
+	saleRoute = "/BankingApiV01/BuyFundFromCustomer"
+)
+
+var options = telemetry.Options{
+	Version: "v1.2.3", Revision: "0123abc", Storage: "sqlite", Schema: 4, QueueLimit: 4096,
+	Routes: telemetry.Routes{
+		pushRoute: operation.AddPushNotificationResponse,
+		saleRoute: operation.BuyFundFromCustomer,
+		"/docs":   0,
+	},
+}
+
+// populated returns metrics in which something of everything has happened.
+func populated(t *testing.T, registry *prometheus.Registry) *telemetry.Metrics {
+	t.Helper()
+	m, err := telemetry.NewMetrics(registry, options)
+	require.NoError(t, err)
+	for _, r := range []telemetry.Request{
+		{Route: saleRoute, Status: 200, State: operation.Completed, Duration: 3 * time.Millisecond},
+		{Route: saleRoute, Status: 200, State: operation.Completed, Duration: 2 * time.Millisecond, Replayed: true},
+		{Route: saleRoute, Status: 200, State: operation.Recorded, Duration: 30 * time.Millisecond},
+		{Route: saleRoute, Status: 200, State: operation.Failed, Duration: time.Millisecond, Codes: []string{"holding-insufficient", "amount-mismatch"}},
+		{Route: saleRoute, Status: 503, Duration: 100 * time.Microsecond, Codes: []string{"overloaded"}},
+		{Route: saleRoute, Status: 499, Duration: time.Second},
+		{Route: pushRoute, Status: 200, State: operation.Completed, Duration: time.Millisecond},
+		{Route: pushRoute, Status: 400, Duration: time.Millisecond, Codes: []string{"required", "too-long"}},
+		{Route: pushRoute, Status: 401, Duration: time.Millisecond, Codes: []string{"key-missing"}},
+		{Route: pushRoute, Status: 401, Duration: time.Millisecond, Codes: []string{"key-invalid"}},
+		{Route: pushRoute, Status: 403, Duration: time.Millisecond, Codes: []string{"operation-not-granted"}},
+		{Route: "/docs", Status: 200, Duration: time.Millisecond},
+		{Status: 404, Duration: time.Millisecond, Codes: []string{"unknown-path"}},
+	} {
+		m.Request(t.Context(), &r)
+	}
+	m.Batches(operation.BuyFundFromCustomer)(commit.Batch{Items: 20, Weight: 30, Wait: 2 * time.Millisecond, Waiting: 7})
+	m.Batches(operation.BuyFundFromCustomer)(commit.Batch{Items: 3, Weight: 3, Wait: time.Millisecond, Waiting: 0, Again: 3})
+	m.Settled(buyfund.Settlement{Completed: 5, Failed: 2}, nil)
+	m.Settled(buyfund.Settlement{}, errors.New("the storage is gone"))
+	m.Due(4, 90*time.Minute)
+	db := sql.OpenDB(nowhere{})
+	t.Cleanup(func() { require.NoError(t, db.Close()) })
+	require.NoError(t, m.Pool("sqlite-write", db))
+	return m
+}
+
+// nowhere is a database that is never reached.
+type nowhere struct{}
+
+func (nowhere) Connect(context.Context) (driver.Conn, error) { return nil, driver.ErrBadConn }
+func (nowhere) Driver() driver.Driver                        { return nil }
+
+// exposition is what a scrape sees.
+func exposition(t *testing.T, registry prometheus.Gatherer, accept string) string {
+	t.Helper()
+	request := httptest.NewRequest(http.MethodGet, "/metrics", nil)
+	request.Header.Set("Accept", accept)
+	answer := httptest.NewRecorder()
+	promhttp.HandlerFor(registry, promhttp.HandlerOpts{EnableOpenMetrics: true}).ServeHTTP(answer, request)
+	require.Equal(t, http.StatusOK, answer.Code)
+	return answer.Body.String()
+}
+
+func TestMetricsAreExposedUnderTheirNames(t *testing.T) {
+	t.Parallel()
+	registry := prometheus.NewRegistry()
+	populated(t, registry)
+	got := strings.ReplaceAll(exposition(t, registry, "text/plain"), runtime.Version(), "GOVERSION")
+	golden(t, "metrics.txt", got)
+}
+
+func golden(t *testing.T, name, got string) {
+	t.Helper()
+	path := filepath.Join("testdata", name)
+	if *update {
+		require.NoError(t, os.WriteFile(path, []byte(got), 0o600))
+	}
+	want, err := os.ReadFile(path)
+	require.NoError(t, err)
+	require.Empty(t, cmp.Diff(string(want), got))
+}
+
+func TestLabelsAreClosedSets(t *testing.T) {
+	t.Parallel()
+	registry := prometheus.NewRegistry()
+	m, err := telemetry.NewMetrics(registry, options)
+	require.NoError(t, err)
+	const junk = "1234567890\"} 1\nevil"
+	for status := -1; status < 2000; status += 7 {
+		m.Request(t.Context(), &telemetry.Request{Route: junk, Method: junk, Status: status, State: 77, Codes: []string{junk}, Subscription: junk})
+		m.Request(t.Context(), &telemetry.Request{Route: saleRoute, Method: junk, Status: status, State: 77, Codes: []string{junk}, RequestID: junk})
+	}
+	got := exposition(t, registry, "text/plain")
+	require.NotContains(t, got, "1234567890")
+	require.NotContains(t, got, "evil")
+	require.Contains(t, got, `bankingapi_http_requests_total{route="other",status="other"}`)
+	require.Contains(t, got, `bankingapi_outcomes_total{code="other",operation="BuyFundFromCustomer",state="none"}`)
+	require.Less(t, strings.Count(got, "bankingapi_http_requests_total{"), 2*65, "a status that nobody defined is no label")
+}
+
+// TestEveryCodeOfTheAPIIsALabel keeps the closed set of codes complete.
+func TestEveryCodeOfTheAPIIsALabel(t *testing.T) {
+	t.Parallel()
+	content, err := os.ReadFile(filepath.Join("..", "httpapi", "openapi", "openapi.json"))
+	require.NoError(t, err)
+	var document struct {
+		Components struct {
+			Schemas map[string]struct {
+				Properties struct{ Code struct{ Enum []string } }
+			}
+		}
+	}
+	require.NoError(t, json.Unmarshal(content, &document))
+	documented := append(document.Components.Schemas["Fault"].Properties.Code.Enum,
+		document.Components.Schemas["Refusal"].Properties.Code.Enum...)
+	require.Greater(t, len(documented), 40)
+
+	registry := prometheus.NewRegistry()
+	m, err := telemetry.NewMetrics(registry, options)
+	require.NoError(t, err)
+	for _, code := range documented {
+		m.Request(t.Context(), &telemetry.Request{Route: saleRoute, Status: 400, Codes: []string{code}})
+	}
+	got := exposition(t, registry, "text/plain")
+	for _, code := range documented {
+		require.Contains(t, got, `bankingapi_outcomes_total{code="`+code+`",`)
+	}
+	require.NotContains(t, got, `code="other"`)
+}
+
+func TestASampledTraceIsTheExemplarOfItsLatency(t *testing.T) {
+	t.Parallel()
+	registry := prometheus.NewRegistry()
+	m, err := telemetry.NewMetrics(registry, options)
+	require.NoError(t, err)
+	traced := func(id string, flags trace.TraceFlags) context.Context {
+		traceID, err := trace.TraceIDFromHex(id)
+		require.NoError(t, err)
+		return trace.ContextWithSpanContext(t.Context(), trace.NewSpanContext(trace.SpanContextConfig{
+			TraceID: traceID, SpanID: trace.SpanID{1}, TraceFlags: flags,
+		}))
+	}
+	const sampled, unsampled = "0af7651916cd43dd8448eb211c80319c", "1af7651916cd43dd8448eb211c80319c"
+	r := telemetry.Request{Route: saleRoute, Status: 200, State: operation.Completed, Duration: 3 * time.Millisecond}
+	m.Request(traced(sampled, trace.FlagsSampled), &r)
+	m.Request(traced(unsampled, 0), &r)
+	m.Request(t.Context(), &r)
+
+	open := exposition(t, registry, "application/openmetrics-text;version=1.0.0")
+	require.Regexp(t, `bankingapi_http_request_duration_seconds_bucket\{[^}]*le="0.005"\} 3 # \{trace_id="`+sampled+`"\} 0.003`, open)
+	require.NotContains(t, open, unsampled)
+	require.True(t, strings.HasSuffix(open, "# EOF\n"))
+
+	require.Equal(t, sampled, telemetry.TraceID(traced(sampled, trace.FlagsSampled)))
+	require.Equal(t, unsampled, telemetry.TraceID(traced(unsampled, 0)), "a log line names the caller's trace in any case")
+	require.Empty(t, telemetry.TraceID(t.Context()))
+}
+
+func TestSeveralInstances(t *testing.T) {
+	t.Parallel()
+	registry := telemetry.NewRegistry()
+	named := func(name string) prometheus.Registerer {
+		return prometheus.WrapRegistererWith(prometheus.Labels{"replica": name}, registry)
+	}
+	first, err := telemetry.NewMetrics(named("a"), options)
+	require.NoError(t, err)
+	_, err = telemetry.NewMetrics(named("a"), options)
+	require.ErrorContains(t, err, "its names are taken")
+	second, err := telemetry.NewMetrics(named("b"), options)
+	require.NoError(t, err, "a label tells them apart")
+	second.Due(3, time.Hour)
+	require.Contains(t, exposition(t, registry, "text/plain"), `bankingapi_settlement_due_operations{replica="b"} 3`)
+
+	db := sql.OpenDB(nowhere{})
+	defer db.Close()
+	require.NoError(t, first.Pool("one", db))
+	require.ErrorContains(t, first.Pool("one", db), "its names are taken")
+	first.Close()
+	first.Close()
+	third, err := telemetry.NewMetrics(named("a"), options)
+	require.NoError(t, err, "after Close the names are free")
+	require.NoError(t, third.Pool("one", db))
+	first.Due(1, time.Hour)
+}
+
+func BenchmarkRequest(b *testing.B) {
+	m, err := telemetry.NewMetrics(prometheus.NewRegistry(), options)
+	require.NoError(b, err)
+	r := telemetry.Request{Route: saleRoute, Method: "POST", Status: 200, State: operation.Completed, Duration: time.Millisecond}
+	b.ReportAllocs()
+	b.RunParallel(func(pb *testing.PB) {
+		ctx := context.Background()
+		for pb.Next() {
+			m.Request(ctx, &r)
+		}
+	})
+}
+
+func BenchmarkBatch(b *testing.B) {
+	m, err := telemetry.NewMetrics(prometheus.NewRegistry(), options)
+	require.NoError(b, err)
+	observe := m.Batches(operation.BuyFundFromCustomer)
+	b.ReportAllocs()
+	for b.Loop() {
+		observe(commit.Batch{Items: 64, Weight: 64, Wait: time.Millisecond, Waiting: 12})
+	}
+}
