@@ -89,7 +89,10 @@ type Subscription struct {
 	PrimaryHash, SecondaryHash Hash
 }
 
-const maxName = 100
+const (
+	maxName    = 100
+	maxDefined = 200 // as in the Header
+)
 
 // New checks a subscription to be made; its keys come with Regenerate. The
 // error is fault.Invalid and names every fault; pointers are the fields' names.
@@ -109,16 +112,17 @@ func New(s Subscription) (*Subscription, error) {
 	if s.RequestsPerSecond < 0 {
 		broken("RequestsPerSecond", fault.OutOfRange, "0 (no limit) or more.")
 	}
-	for field, value := range map[string]string{"AppKey": s.AppKey, "Channel": s.Channel, "TellerName": s.TellerName} {
-		if utf8.RuneCountInString(value) > 200 {
-			broken(field, fault.TooLong, "At most 200 characters.")
+	for _, defined := range []struct{ field, value string }{
+		{"AppKey", s.AppKey}, {"Channel", s.Channel}, {"TellerName", s.TellerName},
+	} {
+		if utf8.RuneCountInString(defined.value) > maxDefined {
+			broken(defined.field, fault.TooLong, "At most 200 characters.")
 		}
-		if !utf8.ValidString(value) || strings.ContainsRune(value, 0) {
-			broken(field, fault.InvalidCharacter, "Valid UTF-8 without U+0000.")
+		if !utf8.ValidString(defined.value) || strings.ContainsRune(defined.value, 0) {
+			broken(defined.field, fault.InvalidCharacter, "Valid UTF-8 without U+0000.")
 		}
 	}
 	if len(faults) > 0 {
-		slices.SortFunc(faults, func(a, b fault.Fault) int { return strings.Compare(a.Pointer, b.Pointer) })
 		return nil, fault.New(fault.Invalid, "The subscription is not valid.", faults...)
 	}
 	s.State = Active
@@ -133,23 +137,29 @@ func New(s Subscription) (*Subscription, error) {
 var ErrCancelled = errors.New("the subscription is cancelled, which is final: create a new one")
 
 // Regenerate puts a new key into the slot; the key that was there opens
-// nothing any more.
+// nothing any more. A slot that is none is fault.Invalid.
 func (s *Subscription) Regenerate(slot Slot, key Key) error {
 	if s.State == Cancelled {
 		return ErrCancelled
 	}
-	if slot == Primary {
+	switch slot {
+	case Primary:
 		s.PrimaryHash = key.Hash()
-	} else {
+	case Secondary:
 		s.SecondaryHash = key.Hash()
+	default:
+		return fault.New(fault.Invalid, "The key is primary or secondary.")
 	}
 	return nil
 }
 
 // Become moves the subscription to a state; to the one it has is no change.
-// Nothing comes back from Cancelled.
+// Nothing comes back from Cancelled. A state that is none is fault.Invalid.
 func (s *Subscription) Become(state State) error {
-	if s.State == Cancelled && state != Cancelled {
+	switch {
+	case state != Active && state != Suspended && state != Cancelled:
+		return fault.New(fault.Invalid, "The state is active, suspended or cancelled.")
+	case s.State == Cancelled && state != Cancelled:
 		return ErrCancelled
 	}
 	s.State = state
