@@ -79,6 +79,7 @@ func (b *Buyer) settleTogether(ctx context.Context, g group, r *round) {
 				r.Completed++
 			case operation.Failed:
 				r.Failed++
+			default: // another replica has it, or had it before
 			}
 		}
 	case len(g) > 1 && fault.KindOf(err) == fault.Internal:

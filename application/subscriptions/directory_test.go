@@ -81,7 +81,7 @@ func TestASuspendedSubscriptionComesBack(t *testing.T) {
 
 func TestAFloodOfUnknownKeysReadsTenTimesASecond(t *testing.T) {
 	t.Parallel()
-	for name, failure := range map[string]error{"reading": nil, "failing to read": fault.New(fault.Unavailable, "lost")} {
+	for name, failure := range map[string]*fault.Error{"reading": nil, "failing to read": fault.New(fault.Unavailable, "lost")} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			o := openOffice(t)
@@ -153,7 +153,7 @@ func TestAClockThatStepsBack(t *testing.T) {
 func TestOneReadingAnswersAllWhoWait(t *testing.T) {
 	t.Parallel()
 	lost := fault.New(fault.Unavailable, "lost")
-	for name, failure := range map[string]error{"it succeeds": nil, "it fails": lost} {
+	for name, failure := range map[string]*fault.Error{"it succeeds": nil, "it fails": lost} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			const callers = 20
@@ -299,10 +299,7 @@ func (o *office) All(ctx context.Context) ([]*subscription.Subscription, error) 
 func (o *office) during(f func(context.Context)) { o.meanwhile.Store(&f) }
 
 // fail makes every reading fail, nil makes them succeed again.
-func (o *office) fail(err error) {
-	failure, _ := err.(*fault.Error)
-	o.failure.Store(failure)
-}
+func (o *office) fail(failure *fault.Error) { o.failure.Store(failure) }
 
 func (o *office) create(name string) (primary, secondary string) {
 	o.t.Helper()

@@ -3,12 +3,20 @@ package fake_test
 import (
 	"context"
 	"errors"
+	"sync"
 	"testing"
+	"testing/synctest"
+	"time"
 
+	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
+	"bankingapi/domain/day"
 	"bankingapi/domain/fault"
 	"bankingapi/domain/fund"
+	"bankingapi/domain/money"
+	"bankingapi/domain/operation"
+	"bankingapi/domain/push"
 	"bankingapi/test/contract"
 	"bankingapi/test/fake"
 )
@@ -90,4 +98,181 @@ func (o *trouble) makers() contract.Trouble {
 		FailCommit: func() { o.failing = failed },
 		LoseRace:   func() { o.conflict = fake.ErrConflict },
 	}
+}
+
+func TestAStrikeEndsATransactionWhereItStrikes(t *testing.T) {
+	t.Parallel()
+	defect := errors.New("defect")
+	for _, c := range []struct {
+		moment fake.Moment
+		stays  bool
+	}{{fake.Begin, false}, {fake.Commit, false}, {fake.Committed, true}} {
+		store := fake.NewStore()
+		var seen []fake.Moment
+		err := add(t, store.Inboxes(func(_ context.Context, m fake.Moment) error {
+			if seen = append(seen, m); m == c.moment {
+				return defect
+			}
+			return nil
+		}), note("u"))
+		require.ErrorIs(t, err, defect)
+		require.Len(t, seen, int(c.moment)+1)
+		require.Equal(t, c.stays, len(store.Notifications()) == 1)
+		require.NoError(t, add(t, store.Inboxes(nil), note("v")), "the writer was not given back")
+	}
+}
+
+func TestTransactionsThatLoseEveryRaceGiveUp(t *testing.T) {
+	t.Parallel()
+	store := fake.NewStore()
+	lost := 0
+	err := add(t, store.Inboxes(func(_ context.Context, m fake.Moment) error {
+		if m == fake.Commit {
+			lost++
+			return fake.ErrConflict
+		}
+		return nil
+	}), note("u"))
+	require.Equal(t, fault.Unavailable, fault.KindOf(err))
+	require.Equal(t, 10, lost)
+	require.Empty(t, store.Notifications())
+}
+
+// What strikes one port leaves the others alone, even while it is slow: they
+// read what was committed before, and write after it.
+func TestASlowTransactionIsWaitedFor(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		store := fake.NewStore()
+		slow := store.Inboxes(func(context.Context, fake.Moment) error {
+			time.Sleep(time.Second)
+			return nil
+		})
+		begin := fake.BubbleNow()
+		var done sync.WaitGroup
+		done.Go(func() { require.NoError(t, add(t, slow, note("slow"))) })
+		synctest.Wait()
+		require.Empty(t, store.Notifications())
+
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		err := store.Inboxes(nil).Update(ctx, nil, func(*push.Inbox) { t.Error("it did not wait") })
+		require.Equal(t, fault.Unavailable, fault.KindOf(err))
+		require.Equal(t, time.Second, fake.BubbleNow().Sub(begin))
+		require.NoError(t, add(t, store.Inboxes(nil), note("quick")))
+		require.Equal(t, 3*time.Second, fake.BubbleNow().Sub(begin))
+		done.Wait()
+		require.Equal(t, []string{"slow", "quick"}, users(store))
+	})
+}
+
+func TestTheStoreKeepsCopies(t *testing.T) {
+	t.Parallel()
+	store := fake.NewStore()
+	o := note("u")
+	tranData := []push.TranDataItem{{Code: "kept"}}
+	o.Notifications[0] = push.Restore(push.Record{UserID: "u", TranData: tranData})
+	require.NoError(t, add(t, store.Inboxes(nil), o))
+	tranData[0].Code, o.Subscription = "changed", "changed"
+	read := store.Notifications()
+	read[0].Notification.Record().TranData[0].Code = "changed"
+	read[0].Operation.Header.AppKey = "changed"
+	read = store.Notifications()
+	require.Equal(t, []push.TranDataItem{{Code: "kept"}}, read[0].Notification.Record().TranData)
+	require.Equal(t, "s", read[0].Operation.Subscription)
+	require.Empty(t, read[0].Operation.Header)
+
+	key := operation.Key{CallerID: "c"}
+	known := operation.Known{Key: key, Outcome: operation.Outcome{State: operation.Failed, Faults: []fault.Fault{{Code: "kept"}}}}
+	books := store.Books(nil)
+	touched := fund.Touched{Callers: []operation.Key{key}}
+	require.NoError(t, books.Update(t.Context(), touched, func(b *fund.Book) { b.Register.Add(known) }))
+	known.Outcome.Faults[0].Code = "changed"
+	for range 2 {
+		require.NoError(t, books.Update(t.Context(), touched, func(b *fund.Book) {
+			outcome, _, _ := b.Register.Find(key, operation.Fingerprint{})
+			require.Equal(t, "kept", outcome.Faults[0].Code)
+			outcome.Faults[0].Code = "changed"
+		}))
+	}
+}
+
+func TestTheStoreRefusesWhatNoBookMayBe(t *testing.T) {
+	t.Parallel()
+	lira, _ := money.ParseCurrency("TRY")
+	of := fund.Fund{IMKBCode: "A", HolderCorporationName: "h"}
+	holding := fund.HoldingKey{CustomerNo: 1, Fund: of}
+	account := fund.AccountKey{CustomerNo: 1, Currency: lira}
+	terms := fund.Terms{Holding: holding, Units: 1_000_000, Account: account, PriceID: 1}
+	today := day.Of(time.Unix(0, 0), time.UTC)
+	settled := func(id operation.ID) *fund.Operation {
+		return &fund.Operation{ID: id, Sales: []fund.Sale{fund.RestoreSale(terms)}}
+	}
+	// cheat settles in a book with more than there is.
+	cheat := func(store *fake.Store, o *fund.Operation, units fund.Units, balance int64) error {
+		return store.Books(nil).Update(t.Context(), fund.Touch([]*fund.Operation{o}, today), func(b *fund.Book) {
+			b.LoadHolding(fund.Holding{Key: holding, Units: units})
+			b.LoadAccount(fund.Account{Key: account, Balance: money.New(balance, lira)})
+			b.LoadPrice(fund.Price{ID: 1, Fund: of, PerUnit: 100_000_000, Currency: lira})
+			b.LoadCurrentPrice(fund.PriceDay{Fund: of, Day: today}, fund.Price{ID: 1, Fund: of, PerUnit: 100_000_000, Currency: lira})
+			if o.Due {
+				b.LoadClaim(o.ID)
+			}
+			b.Settle([]*fund.Operation{o}, time.Unix(0, 0), today)
+		})
+	}
+
+	store := fake.NewStore()
+	require.ErrorContains(t, cheat(store, settled(fake.NewID(1)), 5_000_000, -1000), "below zero")
+	require.NoError(t, cheat(store, settled(fake.NewID(1)), 5_000_000, 0))
+	require.ErrorContains(t, cheat(store, settled(fake.NewID(1)), 5_000_000, 0), "second time")
+	due := settled(fake.NewID(1))
+	due.Due = true
+	due.Sales[0] = fund.RestoreSale(fund.Terms{Holding: holding, Units: 1_000_000, Account: account, SelectedDay: today})
+	require.ErrorContains(t, cheat(store, due, 5_000_000, 0), "second time")
+	due.ID = fake.NewID(2)
+	require.ErrorContains(t, cheat(store, due, 5_000_000, 0), "second time")
+	require.Len(t, store.Sales(), 1)
+	require.Equal(t, []fund.Holding{{Key: holding, Units: 4_000_000}}, store.Holdings())
+}
+
+func TestClock(t *testing.T) {
+	t.Parallel()
+	c := fake.NewClock(time.Date(2026, time.November, 20, 15, 0, 0, 1999, time.FixedZone("", 3*60*60)))
+	noon := time.Date(2026, time.November, 20, 12, 0, 0, 1000, time.UTC)
+	require.Equal(t, noon, c.Now())
+	c.Advance(time.Hour + 999)
+	require.Equal(t, noon.Add(time.Hour), c.Now())
+	c.Advance(-time.Microsecond)
+	require.Equal(t, noon.Add(time.Hour-time.Microsecond), c.Now())
+}
+
+func TestIDs(t *testing.T) {
+	t.Parallel()
+	var ids fake.IDs
+	last := operation.ID{}
+	for n := range uint64(1000) {
+		id := ids.Next()
+		require.Equal(t, fake.NewID(n+1), id)
+		require.Less(t, last.String(), id.String())
+		require.Equal(t, byte('7'), id.String()[14])
+		require.Equal(t, byte('8'), id.String()[19])
+		last = id
+	}
+}
+
+func add(t *testing.T, inboxes *fake.Inboxes, o *push.Operation) error {
+	t.Helper()
+	return inboxes.Update(t.Context(), nil, func(b *push.Inbox) { b.Accept([]*push.Operation{o}) })
+}
+
+func note(userID string) *push.Operation {
+	return &push.Operation{Subscription: "s", Notifications: []push.Notification{push.Restore(push.Record{UserID: userID})}}
+}
+
+func users(store *fake.Store) (all []string) {
+	for _, n := range store.Notifications() {
+		all = append(all, n.Notification.Record().UserID)
+	}
+	return all
 }
