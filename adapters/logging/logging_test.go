@@ -1,0 +1,243 @@
+package logging_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+	"go.uber.org/zap"
+	"pgregory.net/rapid"
+
+	"bankingapi/adapters/logging"
+	"bankingapi/domain/fault"
+	"bankingapi/domain/operation"
+)
+
+var update = flag.Bool("update", false, "write the golden files")
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func noon() time.Time { return time.Date(2026, 11, 20, 12, 0, 0, 123456000, time.UTC) }
+
+func newLogger(t testing.TB, to io.Writer, format string) (*zap.Logger, zap.AtomicLevel) {
+	t.Helper()
+	l, level, err := logging.New(logging.Options{Level: "info", Format: format, Writer: to, Now: noon})
+	require.NoError(t, err)
+	return l, level
+}
+
+var lines = []logging.Request{
+	{
+		Operation: "BuyFundFromCustomer", Method: "POST", Status: 200, State: operation.Completed, Duration: 3217 * time.Microsecond,
+		BytesIn: 412, BytesOut: 20, RequestID: "0197f6b1-6f0a-7c3e-9a4b-2f1d5c8e7a60", Subscription: "Acme Payments",
+		ChannelRequestID: "channel-request-1", ChannelSessionID: "channel-session-1", TraceID: "0af7651916cd43dd8448eb211c80319c",
+	},
+	{
+		Operation: "BuyFundFromCustomer", Method: "POST", Status: 200, State: operation.Failed, Duration: time.Millisecond, Replayed: true,
+		Codes: []string{"holding-insufficient", "amount-mismatch"}, RequestID: "r2", Subscription: "Acme Payments",
+	},
+	{Operation: "AddPushNotificationResponse", Method: "POST", Status: 401, Duration: 80 * time.Microsecond, Codes: []string{"key-missing"}, RequestID: "r3"},
+	{Operation: "/docs", Method: "GET", Status: 200, Duration: 2 * time.Second, BytesOut: 3000, RequestID: "r4"},
+	{Method: "OTHER", Status: 404, Duration: 0, Codes: []string{"unknown-path"}, RequestID: "r5"},
+	{
+		Operation: "AddPushNotificationResponse", Method: "POST", Status: 503, Duration: 5 * time.Second, Codes: []string{"storage-unavailable"}, RequestID: "r6",
+		Err: fault.Wrap(fault.Unavailable, errors.New("dial tcp 10.0.0.7:5432: connect: connection refused"), "The storage cannot be reached."),
+	},
+	{Operation: "AddPushNotificationResponse", Method: "POST", Status: 499, Duration: time.Second, RequestID: "r7", Err: errors.New("context canceled")},
+}
+
+func TestTheLineOfARequest(t *testing.T) {
+	t.Parallel()
+	for format, file := range map[string]string{"json": "requests.json.txt", "console": "requests.console.txt"} {
+		var out bytes.Buffer
+		l, _ := newLogger(t, &out, format)
+		for _, line := range lines {
+			line.Log(l)
+		}
+		golden(t, file, out.String())
+	}
+}
+
+func golden(t *testing.T, name, got string) {
+	t.Helper()
+	path := filepath.Join("testdata", name)
+	if *update {
+		require.NoError(t, os.WriteFile(path, []byte(got), 0o600))
+	}
+	want, err := os.ReadFile(path)
+	require.NoError(t, err)
+	require.Empty(t, cmp.Diff(string(want), got))
+}
+
+// TestACallerCannotForgeALine writes every text a caller may choose, in both
+// formats: one line comes out, made of printable characters, with the fields
+// that belong to it.
+func TestACallerCannotForgeALine(t *testing.T) {
+	t.Parallel()
+	texts := []string{
+		"a\n{\"level\":\"error\",\"message\":\"request\"}", "a\r\nb", "\x1b[2J\x1b[31mred", "\u009b31mred", "a\u2028b\u2029c\u0085d",
+		"\u202egnol", "\u200b\ufeff", "\xff\xfe broken", `","status":500,"x":"`, `back\slash`, "\x00", "\x7f", strings.Repeat("ğ", 200),
+	}
+	check := func(t interface {
+		require.TestingT
+		Helper()
+	}, text string,
+	) {
+		t.Helper()
+		for _, format := range []string{"json", "console"} {
+			var out bytes.Buffer
+			l, _, err := logging.New(logging.Options{Level: "info", Format: format, Writer: &out, Now: noon})
+			require.NoError(t, err)
+			logging.Request{
+				Operation: text, Method: "POST", Status: 400, RequestID: text, Subscription: text,
+				ChannelRequestID: text, ChannelSessionID: text, Err: errors.New(text),
+			}.Log(l)
+			logging.ServerErrors(l).Print(text)
+			got := strings.Split(strings.TrimSuffix(out.String(), "\n"), "\n")
+			require.Len(t, got, 2)
+			for _, line := range got {
+				require.Equal(t, -1, strings.IndexFunc(line, func(r rune) bool {
+					return r < ' ' || r >= 0x7f && r <= 0x9f || r == '\u2028' || r == '\u2029' || r == '\u202e' || r == '\u200b' || r == '\ufeff'
+				}), "%q", line)
+				fields := map[string]any{}
+				require.NoError(t, json.Unmarshal([]byte(line[strings.Index(line, "{"):]), &fields))
+				require.NotEqual(t, 500.0, fields["status"])
+				require.NotContains(t, fields, "x")
+			}
+		}
+	}
+	for _, text := range texts {
+		check(t, text)
+	}
+	rapid.Check(t, func(t *rapid.T) { check(t, rapid.String().Draw(t, "text")) })
+}
+
+func TestPrintableTextIsLeftAlone(t *testing.T) {
+	t.Parallel()
+	var out bytes.Buffer
+	l, _ := newLogger(t, &out, "json")
+	logging.Request{ChannelRequestID: `İstanbul "şube" \1 日本`}.Log(l)
+	fields := map[string]any{}
+	require.NoError(t, json.Unmarshal(out.Bytes(), &fields))
+	require.Equal(t, `İstanbul "şube" \1 日本`, fields["channel_request_id"])
+}
+
+func TestFormats(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		format     string
+		isTerminal bool
+		json       bool
+	}{
+		{"auto", true, false},
+		{"auto", false, true},
+		{"console", false, false},
+		{"json", true, true},
+	} {
+		var out bytes.Buffer
+		l, _, err := logging.New(logging.Options{Level: "info", Format: test.format, IsTerminal: test.isTerminal, Writer: &out, Now: noon})
+		require.NoError(t, err)
+		l.Named("settlement").Info("settled")
+		require.Equal(t, test.json, json.Valid(out.Bytes()), "%+v: %s", test, out.String())
+		require.Contains(t, out.String(), "settlement")
+	}
+	_, _, err := logging.New(logging.Options{Level: "info", Format: "xml"})
+	require.EqualError(t, err, "log.format must be auto, console or json")
+	_, _, err = logging.New(logging.Options{Level: "loud", Format: "json"})
+	require.ErrorContains(t, err, "log.level")
+}
+
+func TestTheLevelChangesWhileInUse(t *testing.T) {
+	t.Parallel()
+	var out bytes.Buffer
+	l, level := newLogger(t, &out, "json")
+	child := l.With(zap.String("part", "a"))
+	child.Debug("no")
+	level.SetLevel(zap.ErrorLevel)
+	logging.Request{Status: 200}.Log(child)
+	require.Empty(t, out.String())
+	logging.Request{Status: 500}.Log(child)
+	level.SetLevel(zap.DebugLevel)
+	child.Debug("yes")
+	require.Equal(t, 2, strings.Count(out.String(), "\n"))
+}
+
+func TestNothingIsSampledAway(t *testing.T) {
+	t.Parallel()
+	var out bytes.Buffer
+	l, _ := newLogger(t, &out, "json")
+	for range 5000 {
+		logging.Request{Status: 200}.Log(l)
+	}
+	require.Equal(t, 5000, strings.Count(out.String(), "\n"))
+}
+
+func TestFailedHandshakesAreForDebug(t *testing.T) {
+	t.Parallel()
+	var out bytes.Buffer
+	l, level := newLogger(t, &out, "json")
+	errorLog := logging.ServerErrors(l)
+	errorLog.Printf("http: TLS handshake error from %s: EOF", "203.0.113.9:1234")
+	require.Empty(t, out.String())
+	errorLog.Print("http: Accept error: too many open files; retrying in 5ms")
+	require.Contains(t, out.String(), `"level":"warn"`)
+	level.SetLevel(zap.DebugLevel)
+	errorLog.Printf("http: TLS handshake error from %s: EOF", "203.0.113.9:1234")
+	require.Contains(t, out.String(), "handshake")
+}
+
+func TestMaskNumber(t *testing.T) {
+	t.Parallel()
+	for n, want := range map[int64]string{
+		0: "******", 7: "******", 42: "******2", 1001: "******01", 12345: "******45", 98761234: "******1234",
+		-98761234: "******1234", math.MaxInt64: "******5807", math.MinInt64: "******5808",
+	} {
+		require.Equal(t, want, logging.MaskNumber(n))
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		n := rapid.Int64().Draw(t, "number")
+		require.NotContains(t, logging.MaskNumber(n), fmt.Sprint(n))
+	})
+}
+
+func TestALineThatNobodyWantsCostsNothing(t *testing.T) { // measures, so it is alone
+	l, level := newLogger(t, io.Discard, "json")
+	level.SetLevel(zap.WarnLevel)
+	require.Zero(t, testing.AllocsPerRun(100, func() { lines[0].Log(l) }))
+	level.SetLevel(zap.InfoLevel)
+	require.LessOrEqual(t, testing.AllocsPerRun(100, func() { lines[0].Log(l) }), 3.0)
+}
+
+func BenchmarkRequest(b *testing.B) {
+	for _, format := range []string{"json", "console"} {
+		for i, name := range []string{"completed", "refused"} {
+			b.Run(format+"/"+name, func(b *testing.B) {
+				l, _ := newLogger(b, io.Discard, format)
+				b.ReportAllocs()
+				for b.Loop() {
+					lines[i].Log(l)
+				}
+			})
+		}
+	}
+	b.Run("not wanted", func(b *testing.B) {
+		l, level := newLogger(b, io.Discard, "json")
+		level.SetLevel(zap.WarnLevel)
+		b.ReportAllocs()
+		for b.Loop() {
+			lines[0].Log(l)
+		}
+	})
+}
