@@ -35,6 +35,21 @@ func (s *Store) Due(ctx context.Context, on day.Day, after *fund.Operation, limi
 	return operations, s.translate(err)
 }
 
+// DueSales counts the sales that are recorded for that day or an earlier one,
+// and says which day the oldest of them has; no day when there is none. It
+// reads the index of what waits, and nothing else.
+func (s *Store) DueSales(ctx context.Context, on day.Day) (count int64, oldest day.Day, err error) {
+	query := "SELECT COUNT(*), CAST(MIN(selected_date) AS text) FROM " + s.prefix + "sales WHERE state = 1 AND selected_date <= " + s.day()
+	var first sql.NullString
+	if err := s.engine.Reads.WithContext(ctx).Raw(query, on.String()).Row().Scan(&count, &first); err != nil {
+		return 0, oldest, s.translate(err)
+	}
+	if first.Valid {
+		oldest, err = day.Parse(first.String)
+	}
+	return count, oldest, err
+}
+
 // earliest stands for no day in comparisons: a day before all others.
 func earliest(d day.Day) string {
 	if d.IsNone() {
@@ -55,11 +70,11 @@ func readDue(found *sql.Rows) ([]*fund.Operation, error) {
 			last = row.operation()
 			operations = append(operations, last)
 		}
-		sale, err := row.sale()
+		terms, err := row.terms()
 		if err != nil {
 			return nil, err
 		}
-		last.Sales = append(last.Sales, sale)
+		last.Sales = append(last.Sales, fund.RestoreSale(terms))
 	}
 	return operations, found.Err()
 }
@@ -122,18 +137,18 @@ func (r *saleRow) operation() *fund.Operation {
 	}
 }
 
-func (r *saleRow) sale() (fund.Sale, error) {
+func (r *saleRow) terms() (fund.Terms, error) {
 	currency, err := restoreCurrency(r.CurrencyCode)
 	if err != nil {
-		return fund.Sale{}, err
+		return fund.Terms{}, err
 	}
 	var selected day.Day
 	if r.SelectedDate.Valid {
 		if selected, err = day.Parse(r.SelectedDate.String); err != nil {
-			return fund.Sale{}, fmt.Errorf("sale of operation %s: %w", r.OperationID, err)
+			return fund.Terms{}, fmt.Errorf("sale of operation %s: %w", r.OperationID, err)
 		}
 	}
-	return fund.RestoreSale(fund.Terms{
+	return fund.Terms{
 		Holding: fund.HoldingKey{
 			CustomerNo: r.CustomerNo,
 			Fund:       fund.Fund{IMKBCode: r.IMKBCode, HolderCorporationName: r.HolderCorporationName},
@@ -148,13 +163,29 @@ func (r *saleRow) sale() (fund.Sale, error) {
 		PriceID:      r.PriceID,
 		ControlTotal: r.ControlTotal,
 		SelectedDay:  selected,
-	}), nil
+	}, nil
 }
 
-// proceeds is what a completed sale credited; ok is false for the others.
-func (r *saleRow) proceeds() (amount money.Amount, ok bool, err error) {
-	currency, err := restoreCurrency(r.CurrencyCode)
-	return money.New(r.Proceeds.Int64, currency), r.Proceeds.Valid, err
+// entry is the row as history.
+func (r *saleRow) entry() (fund.SaleEntry, error) {
+	terms, err := r.terms()
+	e := fund.SaleEntry{
+		OperationID:  r.OperationID,
+		Position:     int(r.Position),
+		Subscription: r.Subscription,
+		Header:       r.Header,
+		ReceivedAt:   r.ReceivedAt.Time,
+		Terms:        terms,
+		State:        operation.State(r.State), //nolint:gosec // written by us
+		PriceID:      r.SettledPriceID.Int64,
+		PerUnit:      fund.UnitPrice(r.SettledPrice.Int64),
+		Refusal:      r.Refusal,
+		SettledAt:    r.SettledAt.Time,
+	}
+	if r.Proceeds.Valid {
+		e.Proceeds = money.New(r.Proceeds.Int64, terms.Account.Currency)
+	}
+	return e, err
 }
 
 // day is the placeholder of a day.

@@ -34,9 +34,14 @@ func (s *Store) Update(ctx context.Context, touched fund.Touched, settle func(*f
 func (s *Store) load(touched *fund.Touched, book *fund.Book) []Request {
 	return some(
 		s.claim(touched.Due, book),
-		s.findHoldings(touched.Holdings, book),
-		s.findAccounts(touched.Accounts, book),
-		s.findPrices(touched.PriceIDs, book),
+		s.findHoldings(touched.Holdings, func(i int, units int64) {
+			book.LoadHolding(fund.Holding{Key: touched.Holdings[i], Units: fund.Units(units)})
+		}),
+		s.findAccounts(touched.Accounts, func(i int, balance int64) {
+			key := touched.Accounts[i]
+			book.LoadAccount(fund.Account{Key: key, Balance: money.New(balance, key.Currency)})
+		}),
+		s.findPrices(touched.PriceIDs, func(_ int, p fund.Price) { book.LoadPrice(p) }),
 		s.findCurrentPrices(touched.PriceDays, book),
 		s.findOperations(touched.Callers, &book.Register),
 	)
@@ -75,42 +80,42 @@ func (s *Store) claim(due []*fund.Operation, book *fund.Book) Request {
 	})
 }
 
-func (s *Store) findHoldings(keys []fund.HoldingKey, book *fund.Book) Request {
+// findHoldings looks holdings up and locks them; found gets the number of the
+// key and the units.
+func (s *Store) findHoldings(keys []fund.HoldingKey, found func(key int, units int64)) Request {
 	rows := newRows(s.statements.findHolding.columns, len(keys))
 	for i := range keys {
 		k := &keys[i]
 		rows.int(k.CustomerNo).text(k.IMKBCode).text(k.HolderCorporationName)
 	}
-	return s.request(s.statements.findHolding, rows, func(scan Scan) error {
-		var units int64
-		key, err := scan(&units)
-		if err != nil {
-			return err
-		}
-		book.LoadHolding(fund.Holding{Key: keys[key], Units: fund.Units(units)})
-		return nil
-	})
+	return s.findQuantities(s.statements.findHolding, rows, found)
 }
 
-func (s *Store) findAccounts(keys []fund.AccountKey, book *fund.Book) Request {
+// findAccounts looks accounts up and locks them; found gets the number of the
+// key and the balance.
+func (s *Store) findAccounts(keys []fund.AccountKey, found func(key int, balance int64)) Request {
 	rows := newRows(s.statements.findAccount.columns, len(keys))
 	for i := range keys {
 		k := &keys[i]
 		rows.int(k.CustomerNo).int(k.BranchCode).int(k.AccountSuffix).text(k.Currency.Code())
 	}
-	return s.request(s.statements.findAccount, rows, func(scan Scan) error {
-		var balance int64
-		key, err := scan(&balance)
-		if err != nil {
-			return err
+	return s.findQuantities(s.statements.findAccount, rows, found)
+}
+
+func (s *Store) findQuantities(st *statement, rows *Rows, found func(key int, quantity int64)) Request {
+	return s.request(st, rows, func(scan Scan) error {
+		var quantity int64
+		key, err := scan(&quantity)
+		if err == nil {
+			found(key, quantity)
 		}
-		k := keys[key]
-		book.LoadAccount(fund.Account{Key: k, Balance: money.New(balance, k.Currency)})
-		return nil
+		return err
 	})
 }
 
-func (s *Store) findPrices(ids []int64, book *fund.Book) Request {
+// findPrices looks prices up by ID; found gets the number of the ID and the
+// price.
+func (s *Store) findPrices(ids []int64, found func(key int, p fund.Price)) Request {
 	rows := newRows(s.statements.findPrice.columns, len(ids))
 	for _, id := range ids {
 		rows.int(id)
@@ -123,7 +128,9 @@ func (s *Store) findPrices(ids []int64, book *fund.Book) Request {
 		}
 		p.PriceID = ids[key]
 		price, err := p.price()
-		book.LoadPrice(price)
+		if err == nil {
+			found(key, price)
+		}
 		return err
 	})
 }
@@ -191,8 +198,8 @@ func (s *Store) changes(book *fund.Book) []Request {
 	// for each other instead of deadlocking.
 	slices.SortFunc(added, func(a, b *operation.Known) int { return a.Key.Compare(b.Key) })
 	return some(
-		s.putHoldings(c.Holdings),
-		s.putAccounts(c.Accounts),
+		s.writeHoldings(s.statements.putHolding, c.Holdings),
+		s.writeAccounts(s.statements.putAccount, c.Accounts),
 		s.insertOperations(added),
 		s.changeOperations(book.Register.Changed()),
 		inserted,
@@ -210,22 +217,24 @@ func postedAt(sales []fund.SaleRecord) *time.Time {
 	return &time.Time{}
 }
 
-func (s *Store) putHoldings(holdings []fund.Holding) Request {
-	rows := newRows(s.statements.putHolding.columns, len(holdings))
+// writeHoldings puts holdings, or adds them.
+func (s *Store) writeHoldings(st *statement, holdings []fund.Holding) Request {
+	rows := newRows(st.columns, len(holdings))
 	for i := range holdings {
 		k := &holdings[i].Key
 		rows.int(k.CustomerNo).text(k.IMKBCode).text(k.HolderCorporationName).int(int64(holdings[i].Units))
 	}
-	return s.request(s.statements.putHolding, rows, nil)
+	return s.request(st, rows, nil)
 }
 
-func (s *Store) putAccounts(accounts []fund.Account) Request {
-	rows := newRows(s.statements.putAccount.columns, len(accounts))
+// writeAccounts puts accounts, or adds them.
+func (s *Store) writeAccounts(st *statement, accounts []fund.Account) Request {
+	rows := newRows(st.columns, len(accounts))
 	for i := range accounts {
 		k := &accounts[i].Key
 		rows.int(k.CustomerNo).int(k.BranchCode).int(k.AccountSuffix).text(k.Currency.Code()).int(accounts[i].Balance.Minor())
 	}
-	return s.request(s.statements.putAccount, rows, nil)
+	return s.request(st, rows, nil)
 }
 
 // sales splits the records into those to be inserted and those of due

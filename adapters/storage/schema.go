@@ -64,10 +64,10 @@ func newTables(prefix string) tables {
 	}
 }
 
-// statements are all statements of the hot path.
+// statements are all statements of the hot path and of imports.
 type statements struct {
 	findHolding, findAccount, findPrice, findCurrentPrice, findOperation, claimSale *statement
-	putHolding, putAccount                                                          *statement
+	putHolding, putAccount, addHolding, addAccount, addPrice                        *statement
 	insertOperation, insertSale, insertPosting, insertNotification                  *statement
 	changeOperation, changeSale                                                     *statement
 }
@@ -90,6 +90,9 @@ func newStatements(t tables) statements {
 
 		putHolding: t.holdings.put("units"),
 		putAccount: t.accounts.put("balance"),
+		addHolding: t.holdings.insert(""),
+		addAccount: t.accounts.insert(""),
+		addPrice:   t.prices.insert(" ON CONFLICT (price_id) DO NOTHING"),
 
 		insertOperation:    t.operations.insert(""),
 		insertSale:         t.sales.insert(""),

@@ -6,6 +6,7 @@ package storage
 
 import (
 	"context"
+	"strings"
 	"time"
 )
 
@@ -47,6 +48,14 @@ func some(requests ...Request) []Request {
 // Ping returns nil when the database answers.
 func (s *Store) Ping(ctx context.Context) error {
 	return s.translate(s.engine.Reads.WithContext(ctx).Exec("SELECT 1").Error)
+}
+
+// IsEmpty reports whether the book has no price, no holding and no account.
+func (s *Store) IsEmpty(ctx context.Context) (bool, error) {
+	var rows int64
+	query := "SELECT COUNT(*) FROM (SELECT 1 FROM %sprices UNION ALL SELECT 1 FROM %sholdings UNION ALL SELECT 1 FROM %saccounts LIMIT 1) some"
+	err := s.engine.Reads.WithContext(ctx).Raw(strings.ReplaceAll(query, "%s", s.prefix)).Scan(&rows).Error
+	return rows == 0, s.translate(err)
 }
 
 // Close closes the database, unless it was handed in open.

@@ -57,7 +57,15 @@ Exit status: 0 done, 1 failed, 2 wrong use (also settings that cannot be used).`
 	root.PersistentFlags().String("config", "", "read settings from this YAML `file`")
 	addSettingFlags(root)
 	root.AddCommand(
+		p.serveCommand(),
+		p.migrateCommand(),
+		p.subscriptionsCommand(),
+		p.importCommand(),
+		p.exportCommand(),
+		p.settleCommand(),
+		p.verifyCommand(),
 		p.configCommand(),
+		openapiCommand(),
 		p.healthcheckCommand(),
 		versionCommand(),
 		completionCommand(),
@@ -93,10 +101,14 @@ func named(names ...string) cobra.PositionalArgs {
 		if len(args) > len(names) {
 			return wrongUsef("unexpected argument %q", args[len(names)])
 		}
-		if len(args) < len(names) {
-			return wrongUsef("%s is missing", strings.Join(names[len(args):], " and "))
+		switch missing := names[len(args):]; len(missing) {
+		case 0:
+			return nil
+		case 1:
+			return wrongUsef("%s is missing", missing[0])
+		default:
+			return wrongUsef("%s are missing", strings.Join(missing, " and "))
 		}
-		return nil
 	}
 }
 

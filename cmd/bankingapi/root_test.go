@@ -55,6 +55,38 @@ func TestWrongUse(t *testing.T) {
 		{"healthcheck --ops.address=", `ops.address is empty, so there is nobody to ask: set it, or give --url; see 'bankingapi healthcheck --help'`},
 		{"healthcheck --ops.address=127.0.0.1:0", `ops.address has port 0, so the real port is not known here: set one, or give --url; see 'bankingapi healthcheck --help'`},
 		{"healthcheck --url nowhere", `--url must be an address like http://127.0.0.1:9090/readyz; see 'bankingapi healthcheck --help'`},
+
+		{"subscriptions", `a command is missing: activate, cancel, create, list, regenerate, suspend; see 'bankingapi subscriptions --help'`},
+		{"subscriptions make x", `unknown command "make"; see 'bankingapi subscriptions --help'`},
+		{"subscriptions creat x --rate 1", `unknown command "creat" (did you mean create?); see 'bankingapi subscriptions --help'`},
+		{"subscriptions create", `NAME is missing; see 'bankingapi subscriptions create --help'`},
+		{"subscriptions create a b", `unexpected argument "b"; see 'bankingapi subscriptions create --help'`},
+		{"subscriptions create a --rate -1", `--rate must be 1 or more, or 0 for no limit; see 'bankingapi subscriptions create --help'`},
+		{"subscriptions create a --rate many", `--rate does not take this value: it must be of type int; see 'bankingapi subscriptions create --help'`},
+		{"subscriptions create a --operation Pay", `--operation must be AddPushNotificationResponse or BuyFundFromCustomer; see 'bankingapi subscriptions create --help'`},
+		{"subscriptions regenerate a", `primary or secondary is missing; see 'bankingapi subscriptions regenerate --help'`},
+		{"subscriptions regenerate a third", `unknown key "third": primary or secondary; see 'bankingapi subscriptions regenerate --help'`},
+		{"subscriptions cancel", `NAME is missing; see 'bankingapi subscriptions cancel --help'`},
+		{"migrate", `a command is missing: down, status, up; see 'bankingapi migrate --help'`},
+		{"migrate sideways", `unknown command "sideways"; see 'bankingapi migrate --help'`},
+		{"import", `what to import and FILE are missing; see 'bankingapi import --help'`},
+		{"import prices", `FILE is missing; see 'bankingapi import --help'`},
+		{"import sales x.csv", `cannot import "sales": prices, holdings, accounts; see 'bankingapi import --help'`},
+		{"export", `what to export is missing; see 'bankingapi export --help'`},
+		{"export keys", `cannot export "keys": prices, holdings, accounts, sales, postings, notifications; see 'bankingapi export --help'`},
+		{"export sales --format xml", `--format must be csv or ndjson; see 'bankingapi export --help'`},
+		{"export sales --user u", `--user does not narrow sales; see 'bankingapi export --help'`},
+		{"export holdings --since 2026-11-20", `--since does not narrow holdings; see 'bankingapi export --help'`},
+		{"export notifications --customer 1", `--customer does not narrow notifications; see 'bankingapi export --help'`},
+		{"export postings --state failed", `--state does not narrow postings; see 'bankingapi export --help'`},
+		{"export sales --customer 0", `--customer must be greater than 0; see 'bankingapi export --help'`},
+		{"export sales --state done", `--state must be recorded, completed or failed; see 'bankingapi export --help'`},
+		{"export sales --since 2026-02-29", `--since must be a day like 2026-11-20, or an instant like 2026-11-20T09:30:00+03:00; see 'bankingapi export --help'`},
+		{"export sales --until tomorrow", `--until must be a day like 2026-11-20, or an instant like 2026-11-20T09:30:00+03:00; see 'bankingapi export --help'`},
+		{"serve now", `unexpected argument "now"; see 'bankingapi serve --help'`},
+		{"settle now", `unexpected argument "now"; see 'bankingapi settle --help'`},
+		{"verify now", `unexpected argument "now"; see 'bankingapi verify --help'`},
+		{"openapi now", `unexpected argument "now"; see 'bankingapi openapi --help'`},
 	} {
 		t.Run(test.args, func(t *testing.T) {
 			t.Parallel()
@@ -72,12 +104,17 @@ func TestCompletion(t *testing.T) {
 		require.Contains(t, got.out, "bankingapi")
 	}
 	for args, want := range map[string]string{
-		"comp":                     "completion\t",
-		"completion z":             "zsh",
-		"config --tls.mode s":      "self-signed",
-		"config --storage.dri":     "--storage.driver",
-		"config --storage.driver ": "postgres",
-		"help conf":                "config\t",
+		"comp":                                   "completion\t",
+		"completion z":                           "zsh",
+		"config --tls.mode s":                    "self-signed",
+		"config --storage.dri":                   "--storage.driver",
+		"config --storage.driver ":               "postgres",
+		"subscriptions create a --operation Buy": "BuyFundFromCustomer",
+		"subscriptions regenerate a p":           "primary",
+		"import h":                               "holdings",
+		"export s":                               "sales",
+		"export sales --state f":                 "failed",
+		"help conf":                              "config\t",
 	} {
 		got := bankingapi(t, nil, append([]string{"__complete"}, strings.Split(args, " ")...)...)
 		require.Contains(t, "\n"+got.out, "\n"+want, args)

@@ -32,9 +32,14 @@ func addSettingFlags(root *cobra.Command) {
 		"log.level":      {"debug", "info", "warn", "error"},
 		"log.format":     {bootstrap.LogAuto, bootstrap.LogConsole, bootstrap.LogJSON},
 	} {
-		if err := root.RegisterFlagCompletionFunc(path, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp)); err != nil {
-			panic(err) // the setting was renamed
-		}
+		complete(root, path, values...)
+	}
+}
+
+// complete offers the values of a flag to the shell.
+func complete(cmd *cobra.Command, flag string, values ...string) {
+	if err := cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp)); err != nil {
+		panic(err) // there is no such flag: it was renamed
 	}
 }
 

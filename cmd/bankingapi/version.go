@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+
+	"bankingapi/bootstrap"
 )
 
 // version is the release, set by the linker; empty for a build from source.
@@ -38,6 +40,7 @@ func versionText() string {
 type build struct {
 	version, commit, time, goVersion, platform string
 	engines                                    []string
+	schema                                     int64
 }
 
 // engineModules are the modules that make a storage engine, if they are linked.
@@ -47,7 +50,7 @@ var engineModules = [...]struct{ engine, module string }{
 }
 
 func describe(info *debug.BuildInfo) build {
-	b := build{version: version, commit: "unknown", time: "unknown"}
+	b := build{version: version, commit: "unknown", time: "unknown", schema: bootstrap.SchemaVersion()}
 	if info == nil {
 		return b
 	}
@@ -83,5 +86,6 @@ commit   %s
 time     %s
 go       %s %s
 storage  %s
-`, b.version, b.commit, b.time, b.goVersion, b.platform, strings.Join(b.engines, ", "))
+schema   %d
+`, b.version, b.commit, b.time, b.goVersion, b.platform, strings.Join(b.engines, ", "), b.schema)
 }

@@ -130,9 +130,11 @@ func classifyCode(native *pgconn.PgError) storage.Failure {
 	switch native.Code {
 	case "40001", "40P01": // serialization failure, deadlock
 		return storage.LostRace
-	case "23505": // two replicas added one CallerId: the loser reads the winner
-		if strings.HasSuffix(native.ConstraintName, "operations_pkey") {
-			return storage.LostRace
+	case "23505": // two added one key at once: the loser reads the winner. Partitions put their own names around ours.
+		for _, table := range []string{"operations", "holdings", "accounts"} {
+			if strings.Contains(native.ConstraintName, table) {
+				return storage.LostRace
+			}
 		}
 	case "57014", "55P03", "25006", "42P01", "42703", "3F000":
 		// out of time, lock not to be had, read-only since a fail-over, schema

@@ -1,10 +1,12 @@
 -- Every key leads with its distribution key (the customer; for pushes the
 -- user; for operations the CallerId), so that the same schema can be hash
 -- partitioned or distributed. Quantities are scaled integers: units 10^-6,
--- prices 10^-8, money in minor units of its currency.
+-- prices 10^-8, money in minor units of its currency. Texts in keys compare by
+-- byte (COLLATE "C"): quickly, in the order of SQLite and of Go, and as they
+-- did before an upgrade of the system's locales.
 -- +goose Up
 CREATE TABLE {{prefix}}subscriptions (
-    name                text        NOT NULL,
+    name                text COLLATE "C" NOT NULL,
     state               text        NOT NULL,
     operations          text        NOT NULL,
     requests_per_second bigint      NOT NULL,
@@ -18,8 +20,8 @@ CREATE TABLE {{prefix}}subscriptions (
 
 CREATE TABLE {{prefix}}prices (
     price_id                bigint NOT NULL,
-    imkb_code               text   NOT NULL,
-    holder_corporation_name text   NOT NULL,
+    imkb_code               text COLLATE "C" NOT NULL,
+    holder_corporation_name text COLLATE "C" NOT NULL,
     price                   bigint NOT NULL CHECK (price > 0),
     currency_code           text   NOT NULL,
     valid_from              date   NOT NULL,
@@ -30,10 +32,9 @@ CREATE INDEX {{prefix}}prices_current ON {{prefix}}prices (imkb_code, holder_cor
 -- Room in every page lets a changed quantity stay in its page, and its index alone.
 CREATE TABLE {{prefix}}holdings (
     customer_no             bigint NOT NULL,
-    imkb_code               text   NOT NULL,
-    holder_corporation_name text   NOT NULL,
+    imkb_code               text COLLATE "C" NOT NULL,
+    holder_corporation_name text COLLATE "C" NOT NULL,
     units                   bigint NOT NULL CHECK (units >= 0),
-    import_id               uuid,
     PRIMARY KEY (customer_no, imkb_code, holder_corporation_name)
 ) WITH (fillfactor = 50);
 
@@ -41,16 +42,15 @@ CREATE TABLE {{prefix}}accounts (
     customer_no    bigint NOT NULL,
     branch_code    bigint NOT NULL,
     account_suffix bigint NOT NULL,
-    currency_code  text   NOT NULL,
+    currency_code  text COLLATE "C" NOT NULL,
     balance        bigint NOT NULL CHECK (balance >= 0),
-    import_id      uuid,
     PRIMARY KEY (customer_no, branch_code, account_suffix, currency_code)
 ) WITH (fillfactor = 50);
 
 -- Operations whose caller gave a CallerId: what a repeat is held against.
 CREATE TABLE {{prefix}}operations (
-    caller_id    text   NOT NULL,
-    subscription text   NOT NULL,
+    caller_id    text COLLATE "C" NOT NULL,
+    subscription text COLLATE "C" NOT NULL,
     operation    bigint NOT NULL,
     operation_id uuid   NOT NULL,
     fingerprint  bytea  NOT NULL,
@@ -111,7 +111,7 @@ CREATE TABLE {{prefix}}postings (
 );
 
 CREATE TABLE {{prefix}}notifications (
-    user_id                   text        NOT NULL,
+    user_id                   text COLLATE "C" NOT NULL,
     digest                    bytea       NOT NULL,
     operation_id              uuid        NOT NULL,
     position                  bigint      NOT NULL,

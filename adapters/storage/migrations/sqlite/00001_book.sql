@@ -32,7 +32,6 @@ CREATE TABLE {{prefix}}holdings (
     imkb_code               TEXT NOT NULL,
     holder_corporation_name TEXT NOT NULL,
     units                   INTEGER NOT NULL CHECK (units >= 0),
-    import_id               BLOB,
     PRIMARY KEY (customer_no, imkb_code, holder_corporation_name)
 ) STRICT, WITHOUT ROWID;
 
@@ -42,7 +41,6 @@ CREATE TABLE {{prefix}}accounts (
     account_suffix INTEGER NOT NULL,
     currency_code  TEXT NOT NULL,
     balance        INTEGER NOT NULL CHECK (balance >= 0),
-    import_id      BLOB,
     PRIMARY KEY (customer_no, branch_code, account_suffix, currency_code)
 ) STRICT, WITHOUT ROWID;
 

@@ -1,0 +1,281 @@
+package bookfile
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"bankingapi/domain/decimal"
+	"bankingapi/domain/fault"
+	"bankingapi/domain/fund"
+)
+
+// Fault is one reason why a file is not taken.
+type Fault struct {
+	// Line is counted from 1; a record of several lines is at its first.
+	Line int64
+	// Column is the column's name; empty when it is the line as a whole.
+	Column string
+	// Rule is the rule that is broken, in a sentence without the value.
+	Rule string
+}
+
+// listed bounds the faults that are listed; the rest is counted.
+const listed = 100
+
+// Faults is the error of a file that breaks rules: nothing of it is to be
+// imported.
+type Faults struct {
+	// List has the first hundred, in the order of the file.
+	List []Fault
+	// Lines is how many lines are at fault, also those that are not listed.
+	Lines int64
+
+	last int64
+}
+
+// Error counts the lines.
+func (f *Faults) Error() string {
+	if f.Lines == 1 {
+		return "1 bad line"
+	}
+	return strconv.FormatInt(f.Lines, 10) + " bad lines"
+}
+
+func (f *Faults) add(line int64, column, rule string) {
+	if line != f.last {
+		f.last = line
+		f.Lines++
+	}
+	if len(f.List) < listed {
+		f.List = append(f.List, Fault{line, column, rule})
+	}
+}
+
+// kind is what the lines of a file are.
+type kind[T any] struct {
+	columns []string
+	// parse makes a value of a line whose fields are in the order of columns.
+	parse func(*line) (T, []fault.Fault)
+	// compare orders values by their keys.
+	compare func(a, b T) int
+	// same reports whether a second line of one key says the same, and is left
+	// out; nil when a key may be there only once.
+	same func(a, b T) bool
+	// again is the rule that a second line of one key breaks.
+	again string
+}
+
+var prices = kind[fund.Price]{
+	columns: []string{"PriceID", "IMKBCode", "HolderCorporationName", "Price", "CurrencyCode", "ValidFrom"},
+	parse: func(l *line) (fund.Price, []fault.Fault) {
+		return fund.NewPrice(fund.PriceFields{
+			PriceID: l.number(0), IMKBCode: l.text(1), HolderCorporationName: l.text(2),
+			Price: l.number(3), CurrencyCode: l.text(4), ValidFrom: l.text(5),
+		})
+	},
+	compare: func(a, b fund.Price) int { return cmp.Compare(a.ID, b.ID) },
+	same:    func(a, b fund.Price) bool { return a == b },
+	again:   "Another price of this PriceID is on line %d.",
+}
+
+var holdings = kind[fund.Holding]{
+	columns: []string{"CustomerNo", "IMKBCode", "HolderCorporationName", "Units"},
+	parse: func(l *line) (fund.Holding, []fault.Fault) {
+		return fund.NewHolding(fund.HoldingFields{
+			CustomerNo: l.number(0), IMKBCode: l.text(1), HolderCorporationName: l.text(2), Units: l.number(3),
+		})
+	},
+	compare: func(a, b fund.Holding) int { return a.Key.Compare(b.Key) },
+	again:   "The same holding is on line %d.",
+}
+
+var accounts = kind[fund.Account]{
+	columns: []string{"BranchCode", "CustomerNo", "AccountSuffix", "CurrencyCode", "Balance"},
+	parse: func(l *line) (fund.Account, []fault.Fault) {
+		fields := fund.AccountFields{
+			BranchCode: l.number(0), CustomerNo: l.number(1), AccountSuffix: l.number(2), CurrencyCode: l.text(3),
+		}
+		return fund.NewAccount(fields, l.number(4))
+	},
+	compare: func(a, b fund.Account) int { return a.Key.Compare(b.Key) },
+	again:   "The same account is on line %d.",
+}
+
+// ReadPrices reads a file of prices to its end. The error is *Faults when it
+// breaks rules. A price may be there twice if both lines say the same. Close
+// the result.
+func ReadPrices(ctx context.Context, r io.Reader) (*Sorted[fund.Price], error) {
+	return read(ctx, r, &prices)
+}
+
+// ReadHoldings reads a file of holdings to its end. The error is *Faults when
+// it breaks rules. Close the result.
+func ReadHoldings(ctx context.Context, r io.Reader) (*Sorted[fund.Holding], error) {
+	return read(ctx, r, &holdings)
+}
+
+// ReadAccounts reads a file of accounts to its end. The error is *Faults when
+// it breaks rules. Close the result.
+func ReadAccounts(ctx context.Context, r io.Reader) (*Sorted[fund.Account], error) {
+	return read(ctx, r, &accounts)
+}
+
+func read[T any](ctx context.Context, r io.Reader, k *kind[T]) (_ *Sorted[T], err error) {
+	file := newRecords(r)
+	faults := new(Faults)
+	order, err := header(file, k.columns, faults)
+	if err != nil {
+		return nil, err
+	}
+	sorted := &Sorted[T]{kind: k}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, sorted.Close())
+		}
+	}()
+	l := line{columns: k.columns}
+	for len(order) > 0 {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		found, err := file.next()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return nil, err
+		}
+		value, ok := parse(k, &l, &found, order, faults)
+		if ok && faults.Lines == 0 {
+			if err := sorted.add(found.line, l.fields, value); err != nil {
+				return nil, err
+			}
+		}
+	}
+	if faults.Lines == 0 {
+		if err := sorted.finish(ctx, faults); err != nil {
+			return nil, err
+		}
+	}
+	if faults.Lines > 0 {
+		slices.SortStableFunc(faults.List, func(a, b Fault) int { return cmp.Compare(a.Line, b.Line) })
+		return nil, faults
+	}
+	return sorted, nil
+}
+
+// header reads the line of column names and returns where each of the columns
+// is in the file, nothing after a fault.
+func header(file *records, columns []string, faults *Faults) ([]int, error) {
+	expected := strings.Join(columns, ",")
+	found, err := file.next()
+	if errors.Is(err, io.EOF) {
+		faults.add(1, "", "The file is empty; the first line must be "+expected+".")
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	if found.broken != "" {
+		faults.add(found.line, "", found.broken)
+		return nil, nil
+	}
+	order := make([]int, len(columns))
+	for i := range order {
+		order[i] = -1
+	}
+	for place, name := range found.fields {
+		switch i := slices.Index(columns, name); {
+		case i < 0:
+			faults.add(found.line, "", fmt.Sprintf("Column %d has an unknown name; the first line must be %s.", place+1, expected))
+		case order[i] >= 0:
+			faults.add(found.line, name, "The column is there twice.")
+		default:
+			order[i] = place
+		}
+	}
+	for i, place := range order {
+		if place < 0 {
+			faults.add(found.line, columns[i], "The column is missing.")
+		}
+	}
+	if faults.Lines > 0 {
+		return nil, nil
+	}
+	return order, nil
+}
+
+// parse checks one record; ok is false when it has faults.
+func parse[T any](k *kind[T], l *line, r *record, order []int, faults *Faults) (value T, ok bool) {
+	switch {
+	case r.broken != "":
+		faults.add(r.line, "", r.broken)
+		return value, false
+	case len(r.fields) != len(order):
+		faults.add(r.line, "", fmt.Sprintf("%d values are needed, there are %d.", len(order), len(r.fields)))
+		return value, false
+	}
+	l.fields, l.faults = make([]string, len(order)), l.faults[:0]
+	for i, place := range order {
+		l.fields[i] = r.fields[place]
+	}
+	value, broken := k.parse(l)
+	for _, f := range broken {
+		if column := strings.TrimPrefix(f.Pointer, "/"); !l.atFault(column) {
+			l.fault(column, f.Detail)
+		}
+	}
+	for _, column := range k.columns { // in the order of the columns
+		for _, f := range l.faults {
+			if f.Column == column {
+				faults.add(r.line, f.Column, f.Rule)
+			}
+		}
+	}
+	return value, len(l.faults) == 0
+}
+
+// line is a record with its fields in the order of the columns.
+type line struct {
+	columns []string
+	fields  []string
+	faults  []Fault // of fields that are not even what they should be
+}
+
+func (l *line) fault(column, rule string) {
+	l.faults = append(l.faults, Fault{Column: column, Rule: rule})
+}
+
+func (l *line) atFault(column string) bool {
+	return slices.ContainsFunc(l.faults, func(f Fault) bool { return f.Column == column })
+}
+
+func (l *line) text(column int) string {
+	text := l.fields[column]
+	switch {
+	case strings.IndexByte(text, 0) >= 0:
+		l.fault(l.columns[column], "A NUL character cannot be kept.")
+	case !utf8.ValidString(text):
+		l.fault(l.columns[column], "The text is not UTF-8.")
+	}
+	return text
+}
+
+func (l *line) number(column int) decimal.Decimal {
+	text := l.fields[column]
+	if text == "" {
+		return decimal.Decimal{} // absent: the domain knows whether it may be
+	}
+	d, err := decimal.Parse(text)
+	if err != nil {
+		l.fault(l.columns[column], "A number like 1234.5 is needed.")
+	}
+	return d
+}

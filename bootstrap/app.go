@@ -1,0 +1,295 @@
+package bootstrap
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"go.uber.org/fx"
+	"go.uber.org/zap"
+
+	"bankingapi/adapters/httpapi"
+	"bankingapi/adapters/storage"
+	"bankingapi/application/addpush"
+	"bankingapi/application/buyfund"
+	"bankingapi/application/subscriptions"
+	"bankingapi/domain/fault"
+)
+
+// App is the service. Its methods may be called from any goroutine.
+type App struct {
+	settings  Settings
+	options   *options
+	observer  *observer
+	store     *storage.Store
+	directory *subscriptions.Directory
+	adder     *addpush.Adder
+	buyer     *buyfund.Buyer
+	handler   http.Handler
+
+	fx         *fx.App // nil inside a host's fx application
+	stopWork   context.CancelFunc
+	work       sync.WaitGroup
+	schemaFits atomic.Bool
+	draining   atomic.Bool
+	closing    sync.Once
+	closed     error
+
+	mu        sync.Mutex // guards what follows
+	api       *httpapi.Server
+	ops       *opsServer
+	failed    chan error
+	listeners sync.WaitGroup
+}
+
+type appParts struct {
+	fx.In
+	Settings  Settings
+	Options   *options
+	Observer  *observer
+	Store     *storage.Store
+	Directory *subscriptions.Directory
+	Adder     *addpush.Adder
+	Buyer     *buyfund.Buyer
+	Handler   http.Handler
+}
+
+func newApp(p appParts) *App {
+	return &App{
+		settings:  p.Settings,
+		options:   p.Options,
+		observer:  p.Observer,
+		store:     p.Store,
+		directory: p.Directory,
+		adder:     p.Adder,
+		buyer:     p.Buyer,
+		handler:   p.Handler,
+		failed:    make(chan error, 2),
+	}
+}
+
+// Open starts the service without a listener: its use cases and its Handler
+// work when it returns, and due sales are settled if the settings say so. The
+// settings are validated; the error is Problems then.
+//
+// A SQLite file is made if it is not there, and brought up to date; Postgres
+// is with storage.migrate. A Postgres that is away, or has another schema, is
+// no error here: requests fail until it fits, and Ready says why.
+func Open(ctx context.Context, settings Settings, all ...Option) (*App, error) {
+	if err := settings.Validate(); err != nil {
+		return nil, err
+	}
+	var app *App
+	running := fx.New(
+		Module(settings, all...),
+		fx.Populate(&app),
+		fx.NopLogger,
+		fx.StartTimeout(startTimeout), fx.StopTimeout(stopTimeout),
+	)
+	if err := running.Err(); err != nil {
+		return nil, plain(err)
+	}
+	app.fx = running
+	if err := running.Start(ctx); err != nil {
+		return nil, err
+	}
+	return app, nil
+}
+
+const (
+	// startTimeout has room for migrating a large SQLite file.
+	startTimeout = time.Hour
+	// stopTimeout is only a last resort: shutdown.timeout is shorter.
+	stopTimeout = time.Hour
+)
+
+// open begins the background work.
+func (a *App) open(ctx context.Context) error {
+	work, stop := context.WithCancel(context.WithoutCancel(ctx))
+	a.stopWork = stop
+	if err := a.prepareSchema(ctx, work); err != nil {
+		stop()
+		return errors.Join(err, a.store.Close())
+	}
+	logger := a.observer.logger
+	a.work.Go(func() {
+		a.directory.Run(work, func(err error) { logger.Warn("subscriptions could not be read", zap.Error(err)) })
+	})
+	if a.settings.Settlement.Enabled {
+		a.work.Go(func() { a.buyer.SettleEvery(work, a.settings.Settlement.Interval, a.observer.settlement) })
+	}
+	return nil
+}
+
+// prepareSchema migrates where the settings want it. A database that cannot be
+// reached yet is tried again in the background.
+func (a *App) prepareSchema(ctx, work context.Context) error {
+	if a.settings.Storage.Driver != SQLite && !a.settings.Storage.Migrate {
+		return nil
+	}
+	_, err := a.store.MigrateUp(ctx)
+	if err == nil || fault.KindOf(err) != fault.Unavailable || a.settings.Storage.Driver == SQLite {
+		return err
+	}
+	a.work.Go(func() {
+		for work.Err() == nil {
+			a.observer.logger.Warn("the schema could not be migrated yet", zap.Error(err))
+			select {
+			case <-work.Done():
+				return
+			case <-time.After(migrateEvery):
+			}
+			if _, err = a.store.MigrateUp(work); err == nil {
+				return
+			}
+		}
+	})
+	return nil
+}
+
+const migrateEvery = 2 * time.Second
+
+// Handler is the API, to be mounted in a server; under a prefix by
+// http.StripPrefix.
+func (a *App) Handler() http.Handler { return a.handler }
+
+// Adder is the use case AddPushNotificationResponse.
+func (a *App) Adder() *addpush.Adder { return a.adder }
+
+// Buyer is the use case BuyFundFromCustomer.
+func (a *App) Buyer() *buyfund.Buyer { return a.buyer }
+
+// Ready returns nil when requests can be served, and the reason when not: the
+// service is stopping, the database is away, its schema does not fit. A schema
+// that fitted once is not asked again, so that a newer one, which a newer
+// version brought, does not stop the replicas that still run.
+func (a *App) Ready(ctx context.Context) error {
+	if err := a.checkNotDraining(ctx); err != nil {
+		return err
+	}
+	if err := a.store.Ping(ctx); err != nil {
+		return err
+	}
+	return a.checkSchema(ctx)
+}
+
+func (a *App) checkNotDraining(context.Context) error {
+	if a.draining.Load() {
+		return fault.New(fault.Busy, "The service is stopping.")
+	}
+	return nil
+}
+
+func (a *App) checkSchema(ctx context.Context) error {
+	if a.schemaFits.Load() {
+		return nil
+	}
+	if err := a.store.CheckSchema(ctx); err != nil {
+		return err
+	}
+	a.schemaFits.Store(true)
+	return nil
+}
+
+// Start binds the listeners of the settings and serves. It returns when
+// requests are taken; a port in use is an error here.
+func (a *App) Start(context.Context) error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.api != nil {
+		return errors.New("the service is started already")
+	}
+	s := a.settings.HTTP
+	api, err := httpapi.Listen(s.Address, a.observer.traced(a.handler), httpapi.ServerOptions{
+		TLS:           tlsOptions(a.settings, a.options, a.observer.logger),
+		ReadTimeout:   s.ReadTimeout,
+		WriteTimeout:  s.WriteTimeout,
+		IdleTimeout:   s.IdleTimeout,
+		HeaderTimeout: s.HeaderTimeout,
+		ErrorLog:      zap.NewStdLog(a.observer.logger.Named("http")),
+	})
+	if err != nil {
+		return fmt.Errorf("http.address: %w", err)
+	}
+	if a.settings.Ops.Address != "" {
+		if a.ops, err = a.listenOps(); err != nil {
+			return errors.Join(fmt.Errorf("ops.address: %w", err), api.Shutdown(context.Background()))
+		}
+		a.listeners.Go(func() { a.serve(a.ops.Serve) })
+		a.observer.logger.Info("serving health and metrics", zap.String("address", a.ops.Addr().String()))
+	}
+	a.api = api
+	a.listeners.Go(func() { a.serve(api.Serve) })
+	a.observer.logger.Info("serving the API", zap.String("url", api.URL()))
+	return nil
+}
+
+func (a *App) serve(serve func() error) {
+	if err := serve(); err != nil {
+		select {
+		case a.failed <- err:
+		default:
+		}
+	}
+}
+
+// URL is the bound address of the API; empty before Start.
+func (a *App) URL() string {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.api == nil {
+		return ""
+	}
+	return a.api.URL()
+}
+
+// Failed delivers the error of a listener that ended by itself.
+func (a *App) Failed() <-chan error { return a.failed }
+
+// Close ends the service in order: it stops being ready, waits shutdown.delay,
+// takes no more, finishes all that was taken within shutdown.timeout, and
+// closes what it opened. When ctx ends it does not wait any longer. It may be
+// called twice; the second call waits for the first.
+func (a *App) Close(ctx context.Context) error {
+	if a.fx != nil {
+		return a.fx.Stop(ctx)
+	}
+	return a.close(ctx)
+}
+
+func (a *App) close(ctx context.Context) error {
+	a.closing.Do(func() { a.closed = a.shutDown(ctx) })
+	return a.closed
+}
+
+func (a *App) shutDown(ctx context.Context) error {
+	a.draining.Store(true)
+	a.mu.Lock()
+	api, ops := a.api, a.ops
+	a.mu.Unlock()
+	if api != nil && a.settings.Shutdown.Delay > 0 {
+		select {
+		case <-ctx.Done():
+		case <-time.After(a.settings.Shutdown.Delay):
+		}
+	}
+	ctx, cancel := context.WithTimeout(ctx, a.settings.Shutdown.Timeout)
+	defer cancel()
+	var failures []error
+	if api != nil {
+		failures = append(failures, api.Shutdown(ctx))
+	}
+	a.stopWork()
+	failures = append(failures, a.adder.Close(ctx), a.buyer.Close(ctx))
+	a.work.Wait()
+	if ops != nil {
+		failures = append(failures, ops.Shutdown(ctx))
+	}
+	a.listeners.Wait()
+	failures = append(failures, a.observer.close(ctx), a.store.Close())
+	return errors.Join(failures...)
+}

@@ -1,0 +1,17 @@
+// Package engines has every database engine there is. A host that wants one of
+// them hands it to bootstrap itself, and links no other.
+package engines
+
+import (
+	"bankingapi/adapters/storage/postgres"
+	"bankingapi/adapters/storage/sqlite"
+	"bankingapi/bootstrap"
+)
+
+// All lets storage.driver choose among all engines.
+func All() bootstrap.Option {
+	return bootstrap.Options(
+		bootstrap.WithDriver(bootstrap.SQLite, sqlite.Open),
+		bootstrap.WithDriver(bootstrap.Postgres, postgres.Open),
+	)
+}

@@ -1,0 +1,20 @@
+package main
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"bankingapi/bootstrap"
+)
+
+func TestSubscriptionsTable(t *testing.T) {
+	t.Parallel()
+	var out strings.Builder
+	require.NoError(t, printSubscriptions(&out, []bootstrap.Subscription{
+		{Name: "mobile-app", State: "active", Operations: bootstrap.OperationNames()},
+		{Name: "branch office", State: "suspended", Operations: []string{"BuyFundFromCustomer"}, RequestsPerSecond: 20, Channel: "BRANCH", TellerName: "A \t\"B\""},
+	}))
+	golden(t, "subscriptions.txt", out.String())
+}
