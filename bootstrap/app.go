@@ -2,6 +2,7 @@ package bootstrap
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"fmt"
 	"net/http"
@@ -162,6 +163,20 @@ func (a *App) Adder() *addpush.Adder { return a.adder }
 
 // Buyer is the use case BuyFundFromCustomer.
 func (a *App) Buyer() *buyfund.Buyer { return a.buyer }
+
+// Within returns the use cases inside a transaction of the host's own, on the
+// service's database: their effects are committed or rolled back with what the
+// host writes, and an answer holds once the host has committed. The
+// transaction is used by one call at a time. After an error the host rolls
+// back; fault.Unavailable is worth another try of the whole transaction.
+//
+// On SQLite the transaction must begin as an immediate one, and no other
+// writer gets on until it ends.
+func (a *App) Within(tx *sql.Tx) (*addpush.Adder, *buyfund.Buyer, error) {
+	store := a.store.Within(tx)
+	buyer, err := newBuyer(a.settings, store, a.options, a.observer)
+	return newAdder(a.settings, store, a.options, a.observer), buyer, err
+}
 
 // Ready returns nil when requests can be served, and the reason when not: the
 // service is stopping, the database is away, its schema does not fit. A schema

@@ -17,11 +17,12 @@ type Store struct {
 	now        func() time.Time
 	prefix     string
 	statements statements
+	attempts   int
 }
 
 // New returns a Store on an opened engine. now dates what imports write.
 func New(engine *Engine, tablePrefix string, now func() time.Time) *Store {
-	return &Store{engine, now, tablePrefix, newStatements(newTables(tablePrefix))}
+	return &Store{engine, now, tablePrefix, newStatements(newTables(tablePrefix)), maxAttempts}
 }
 
 // request is a statement with its rows, in the engine's dialect.

@@ -10,8 +10,8 @@ import (
 )
 
 const (
-	// attempts bounds how often a transaction that lost a race is run again.
-	attempts = 12
+	// maxAttempts bounds how often a transaction that lost a race is run.
+	maxAttempts = 12
 	// firstPause doubles with every attempt, up to lastPause; each pause is a
 	// random part of that, so that those who met once do not meet again.
 	firstPause = 2 * time.Millisecond
@@ -28,7 +28,7 @@ func (s *Store) transact(ctx context.Context, work func(Session) error) error {
 			return nil
 		}
 		failure := s.engine.Classify(err)
-		if failure != LostRace || attempt == attempts || !rest(ctx, pause) {
+		if failure != LostRace || attempt >= s.attempts || !rest(ctx, pause) {
 			return withKind(failure, err)
 		}
 		pause = min(2*pause, lastPause)
