@@ -40,10 +40,10 @@ func TestAddStoresAllRecords(t *testing.T) {
 
 	for i, n := range b.store.Notifications() {
 		require.Equal(t, i, n.Position)
-		require.Equal(t, fake.NewID(1), n.Operation.ID)
-		require.Equal(t, "ours", n.Operation.Subscription)
-		require.Equal(t, header, n.Operation.Header)
-		require.Equal(t, noon, n.Operation.ReceivedAt)
+		require.Equal(t, fake.NewID(1), n.OperationID)
+		require.Equal(t, "ours", n.Subscription)
+		require.Equal(t, header, n.Header)
+		require.Equal(t, noon, n.ReceivedAt)
 	}
 }
 
@@ -119,7 +119,7 @@ func TestAddHoldsTheHeaderAgainstTheSubscription(t *testing.T) {
 	outcome, err := b.Add(t.Context(), strict, operation.Header{Channel: "channel", TellerName: "teller"}, []push.Fields{record("a")})
 	require.NoError(t, err)
 	require.Equal(t, completed, outcome)
-	require.Equal(t, operation.Header{AppKey: "app", Channel: "channel", TellerName: "teller"}, b.store.Notifications()[0].Operation.Header)
+	require.Equal(t, operation.Header{AppKey: "app", Channel: "channel", TellerName: "teller"}, b.store.Notifications()[0].Header)
 }
 
 func TestTheSameCallerIDHasOneEffect(t *testing.T) {
@@ -480,7 +480,7 @@ func (b *inbox) stored(contents ...string) {
 	b.t.Helper()
 	var got []string
 	for _, n := range b.store.Notifications() {
-		got = append(got, n.Notification.Record().Content)
+		got = append(got, n.Record.Content)
 	}
 	require.Equal(b.t, contents, got)
 }

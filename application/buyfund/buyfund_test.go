@@ -42,10 +42,10 @@ func TestBuyTakesPlaceNow(t *testing.T) {
 
 			stored := b.store.Sales()
 			require.Len(t, stored, 1)
-			require.Equal(t, fake.NewID(1), stored[0].Operation.ID)
-			require.Equal(t, "ours", stored[0].Operation.Subscription)
-			require.Equal(t, header, stored[0].Operation.Header)
-			require.Equal(t, noon, stored[0].Operation.ReceivedAt)
+			require.Equal(t, fake.NewID(1), stored[0].OperationID)
+			require.Equal(t, "ours", stored[0].Subscription)
+			require.Equal(t, header, stored[0].Header)
+			require.Equal(t, noon, stored[0].ReceivedAt)
 			require.Equal(t, noon, stored[0].SettledAt)
 			require.Equal(t, money.New(1250, lira), stored[0].Proceeds)
 		})
@@ -145,7 +145,7 @@ func TestBuyHoldsTheHeaderAgainstTheSubscription(t *testing.T) {
 	outcome, err := b.Buy(t.Context(), strict, operation.Header{Channel: "channel", CallerID: "c"}, []fund.SaleFields{sale("1")})
 	require.NoError(t, err)
 	require.Equal(t, completed, outcome)
-	require.Equal(t, operation.Header{AppKey: "app", Channel: "channel", TellerName: "teller", CallerID: "c"}, b.store.Sales()[0].Operation.Header)
+	require.Equal(t, operation.Header{AppKey: "app", Channel: "channel", TellerName: "teller", CallerID: "c"}, b.store.Sales()[0].Header)
 
 	// What was omitted and what is defined are one content.
 	outcome, err = b.Buy(t.Context(), strict, operation.Header{AppKey: "app", TellerName: "teller", CallerID: "c"}, []fund.SaleFields{sale("1")})
@@ -228,7 +228,7 @@ func TestABatchIsOfOneInstant(t *testing.T) {
 		sales := b.store.Sales()
 		require.Len(t, sales, 2)
 		require.Equal(t, sales[0].SettledAt, sales[1].SettledAt)
-		require.NotEqual(t, sales[0].Operation.ReceivedAt, sales[1].Operation.ReceivedAt)
+		require.NotEqual(t, sales[0].ReceivedAt, sales[1].ReceivedAt)
 	})
 }
 
@@ -407,5 +407,5 @@ func TestBuyKeepsNothingOfTheRequest(t *testing.T) {
 	require.NoError(t, err)
 	parameters[0].FundToProcess.IMKBCode = "X"
 	parameters[0].CustomerNo = decimal.Int(5)
-	require.Equal(t, holding(1001, gold), b.store.Sales()[0].Terms().Holding)
+	require.Equal(t, holding(1001, gold), b.store.Sales()[0].Terms.Holding)
 }

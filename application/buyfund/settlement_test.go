@@ -38,7 +38,7 @@ func TestARecordedSaleIsSettledOnItsDay(t *testing.T) {
 	require.Equal(t, []operation.State{operation.Completed, operation.Completed}, b.states())
 	for _, s := range b.store.Sales() {
 		require.Equal(t, midnight(1).UTC(), s.SettledAt)
-		require.Equal(t, noon, s.Operation.ReceivedAt)
+		require.Equal(t, noon, s.ReceivedAt)
 	}
 	require.Equal(t, replayed(completed), b.mustBuy("caller", sale("2", on(today(1))), sale("3", on(today(1)))))
 	b.sold(5)
@@ -175,7 +175,7 @@ func TestDueSalesAreSettledInOrder(t *testing.T) {
 			b.sold(1000)
 			// All 300 of the earlier day, and the first 200 of the later one.
 			for i, s := range b.store.Sales() {
-				completed := s.Terms().SelectedDay == today(1) || i < 2*200
+				completed := s.Terms.SelectedDay == today(1) || i < 2*200
 				require.Equal(t, completed, s.State == operation.Completed, i)
 			}
 		})

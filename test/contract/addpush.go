@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strconv"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -24,31 +23,8 @@ import (
 type InboxesUnderTest struct {
 	addpush.Inboxes
 	// Notifications reads all that are stored, in any order.
-	Notifications func(t *testing.T) []Notification
+	Notifications func(t *testing.T) []push.Entry
 	Trouble
-}
-
-// Notification is one stored push notification, with what is kept of the
-// operation that brought it.
-type Notification struct {
-	OperationID  operation.ID
-	Position     int
-	Subscription string
-	Header       operation.Header
-	ReceivedAt   time.Time
-	Record       push.Record
-}
-
-// NotificationOf is the row of a notification on its way into storage.
-func NotificationOf(s push.Stored) Notification {
-	return Notification{
-		OperationID:  s.Operation.ID,
-		Position:     s.Position,
-		Subscription: s.Operation.Subscription,
-		Header:       s.Operation.Header,
-		ReceivedAt:   s.Operation.ReceivedAt,
-		Record:       *s.Notification.Record(),
-	}
 }
 
 // Inboxes is the suite of the port addpush.Inboxes.
@@ -274,17 +250,20 @@ func (b inboxes) race(operations []*push.Operation) {
 // others.
 func (b inboxes) stored(operations ...*push.Operation) {
 	b.t.Helper()
-	var want []Notification
+	var want []push.Entry
 	for _, o := range operations {
 		for i := range o.Notifications {
-			want = append(want, NotificationOf(push.Stored{Operation: o, Position: i, Notification: &o.Notifications[i]}))
+			want = append(want, push.Entry{
+				OperationID: o.ID, Position: i, Subscription: o.Subscription, Header: o.Header, ReceivedAt: o.ReceivedAt,
+				Record: *o.Notifications[i].Record(),
+			})
 		}
 	}
 	slices.SortFunc(want, compareNotifications)
 	equal(b.t, want, b.all())
 }
 
-func (b inboxes) all() []Notification {
+func (b inboxes) all() []push.Entry {
 	b.t.Helper()
 	return slices.SortedFunc(slices.Values(b.Notifications(b.t)), compareNotifications)
 }
@@ -299,7 +278,7 @@ func (b inboxes) places() []string {
 	return all
 }
 
-func compareNotifications(x, y Notification) int {
+func compareNotifications(x, y push.Entry) int {
 	return cmp.Or(bytes.Compare(x.OperationID[:], y.OperationID[:]), cmp.Compare(x.Position, y.Position))
 }
 

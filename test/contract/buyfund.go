@@ -30,7 +30,7 @@ type BooksUnderTest struct {
 	// Seed may make some.
 	Holdings func(t *testing.T) []fund.Holding
 	Accounts func(t *testing.T) []fund.Account
-	Sales    func(t *testing.T) []Sale
+	Sales    func(t *testing.T) []fund.SaleEntry
 	Postings func(t *testing.T) []fund.Posting
 	Trouble
 }
@@ -40,42 +40,6 @@ type Seed struct {
 	Prices   []fund.Price
 	Holdings []fund.Holding
 	Accounts []fund.Account
-}
-
-// Sale is one stored sale, with what is kept of its operation.
-type Sale struct {
-	OperationID  operation.ID
-	Position     int
-	Subscription string
-	Header       operation.Header
-	ReceivedAt   time.Time
-	Terms        fund.Terms
-	State        operation.State
-	// PriceID, PerUnit and Proceeds are what it was settled at; zero unless
-	// Completed.
-	PriceID   int64
-	PerUnit   fund.UnitPrice
-	Proceeds  money.Amount
-	Refusal   string
-	SettledAt time.Time // zero while Recorded
-}
-
-// SaleOf is the row of what became of a sale.
-func SaleOf(r fund.SaleRecord) Sale {
-	return Sale{
-		OperationID:  r.Operation.ID,
-		Position:     r.Position,
-		Subscription: r.Operation.Subscription,
-		Header:       r.Operation.Header,
-		ReceivedAt:   r.Operation.ReceivedAt,
-		Terms:        r.Terms(),
-		State:        r.State,
-		PriceID:      r.Price.ID,
-		PerUnit:      r.Price.PerUnit,
-		Proceeds:     r.Proceeds,
-		Refusal:      r.Refusal,
-		SettledAt:    r.SettledAt,
-	}
 }
 
 // Books is the suite of the port buyfund.Books.
@@ -172,15 +136,15 @@ func testSaleRoundTrip(t *testing.T, b books) {
 	b.outcome(full, operation.Outcome{State: operation.Completed})
 	b.outcome(bare, operation.Outcome{State: operation.Completed})
 
-	sale := func(o *fund.Operation, position int, perUnit fund.UnitPrice, minor int64) Sale {
+	sale := func(o *fund.Operation, position int, perUnit fund.UnitPrice, minor int64) fund.SaleEntry {
 		terms := o.Sales[position].Terms()
-		return Sale{
+		return fund.SaleEntry{
 			OperationID: o.ID, Position: position, Subscription: o.Subscription, Header: o.Header, ReceivedAt: o.ReceivedAt,
 			Terms: terms, State: operation.Completed,
 			PriceID: terms.PriceID, PerUnit: perUnit, Proceeds: money.New(minor, terms.Account.Currency), SettledAt: at(0),
 		}
 	}
-	equal(t, []Sale{
+	equal(t, []fund.SaleEntry{
 		sale(full, 0, 1, 1_000_000),
 		sale(full, 1, fund.MaxUnitPrice, 20_000_000), // 2 millionths at 10^10
 		sale(bare, 0, 200_000_000, 15),
@@ -218,9 +182,9 @@ func testRecordedRoundTrip(t *testing.T, b books) {
 	b.settle(0, o)
 	b.outcome(o, operation.Outcome{State: operation.Recorded})
 
-	var want []Sale
+	var want []fund.SaleEntry
 	for i := range o.Sales {
-		want = append(want, SaleOf(fund.SaleRecord{Operation: o, Position: i, State: operation.Recorded}))
+		want = append(want, saleEntry(fund.SaleRecord{Operation: o, Position: i, State: operation.Recorded}))
 	}
 	equal(t, want, b.sales())
 	require.Empty(t, b.postings())
@@ -559,9 +523,9 @@ func testDueSettled(t *testing.T, b books) {
 	b.settleDue(1)
 	b.outcome(repeat(), operation.Outcome{State: operation.Completed, Replayed: true})
 	perUnit := fund.UnitPrice(125_000_000)
-	var want []Sale
+	var want []fund.SaleEntry
 	for i := range o.Sales {
-		want = append(want, SaleOf(fund.SaleRecord{
+		want = append(want, saleEntry(fund.SaleRecord{
 			Operation: o, Position: i, State: operation.Completed, SettledAt: at(24),
 			Price: fund.Price{ID: m.price, PerUnit: perUnit}, Proceeds: money.New(125, currency("TRY")),
 		}))
@@ -583,9 +547,9 @@ func testDueFailed(t *testing.T, b books) {
 	b.settle(0, o)
 	b.settleDue(1)
 
-	want := []Sale{
-		SaleOf(fund.SaleRecord{Operation: o, Position: 0, State: operation.Failed, SettledAt: at(24)}),
-		SaleOf(fund.SaleRecord{Operation: o, Position: 1, State: operation.Failed, SettledAt: at(24), Refusal: fund.HoldingInsufficient}),
+	want := []fund.SaleEntry{
+		saleEntry(fund.SaleRecord{Operation: o, Position: 0, State: operation.Failed, SettledAt: at(24)}),
+		saleEntry(fund.SaleRecord{Operation: o, Position: 1, State: operation.Failed, SettledAt: at(24), Refusal: fund.HoldingInsufficient}),
 	}
 	equal(t, want, b.sales())
 	require.Empty(t, b.postings())
@@ -593,9 +557,9 @@ func testDueFailed(t *testing.T, b books) {
 
 	repeat := m.operation(2, "caller", good, bad)
 	b.settle(1, repeat)
-	reason := fund.Refusal(fund.HoldingInsufficient)
-	reason.Pointer = "/Parameters/1" + reason.Pointer
-	b.outcome(repeat, operation.Outcome{State: operation.Failed, Faults: []fault.Fault{reason}, Replayed: true})
+	b.outcome(repeat, operation.Outcome{
+		State: operation.Failed, Faults: []fault.Fault{refusal(1, fund.HoldingInsufficient)}, Replayed: true,
+	})
 	due, err := b.Due(t.Context(), on(1), nil, 10)
 	require.NoError(t, err)
 	require.Empty(t, due)
@@ -820,6 +784,16 @@ func (b books) refused(o *fund.Operation, code string) {
 	require.Equal(b.t, code, outcome.Faults[0].Code)
 }
 
+// saleEntry is what is to be read of what became of a sale.
+func saleEntry(r fund.SaleRecord) fund.SaleEntry {
+	return fund.SaleEntry{
+		OperationID: r.Operation.ID, Position: r.Position,
+		Subscription: r.Operation.Subscription, Header: r.Operation.Header, ReceivedAt: r.Operation.ReceivedAt,
+		Terms: r.Terms(), State: r.State,
+		PriceID: r.Price.ID, PerUnit: r.Price.PerUnit, Proceeds: r.Proceeds, Refusal: r.Refusal, SettledAt: r.SettledAt,
+	}
+}
+
 // unchanged checks that holdings and accounts are as they were seeded.
 func (b books) unchanged(m market) {
 	b.t.Helper()
@@ -874,9 +848,9 @@ func (b books) accounts() []fund.Account {
 	return sorted(b.Accounts(b.t), compareAccounts)
 }
 
-func (b books) sales() []Sale {
+func (b books) sales() []fund.SaleEntry {
 	b.t.Helper()
-	return sorted(b.Sales(b.t), func(x, y Sale) int {
+	return sorted(b.Sales(b.t), func(x, y fund.SaleEntry) int {
 		return cmp.Or(bytes.Compare(x.OperationID[:], y.OperationID[:]), cmp.Compare(x.Position, y.Position))
 	})
 }

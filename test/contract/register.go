@@ -6,6 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"bankingapi/domain/fault"
+	"bankingapi/domain/fund"
 	"bankingapi/domain/operation"
 )
 
@@ -24,10 +25,8 @@ func register(t *testing.T, name operation.Name, update registers) {
 	}
 	failed := recorded
 	failed.Key.CallerID, failed.ID, failed.Fingerprint[5] = "b", id(2), 5
-	failed.Outcome = operation.Outcome{State: operation.Failed, Faults: []fault.Fault{
-		{Pointer: "/Parameters/10/a~1b~0c", Code: "code-one", Detail: odd(300, "detail")},
-		{Code: "code-two"},
-		{Pointer: "/Parameters/2", Code: "code-one", Detail: "The same code again, and not in order."},
+	failed.Outcome = operation.Outcome{State: operation.Failed, Faults: []fault.Fault{ // not in any order
+		refusal(10, fund.HoldingInsufficient), refusal(999, fund.PriceNotCurrent), refusal(2, fund.HoldingInsufficient), refusal(2, fund.AmountMismatch),
 	}}
 	unseen := operation.Key{CallerID: "unseen", Subscription: "s", Operation: name}
 	keys := []operation.Key{recorded.Key, failed.Key, unseen}
@@ -64,6 +63,11 @@ func register(t *testing.T, name operation.Name, update registers) {
 	require.NoError(t, update(keys, func(r *operation.Register) { r.Change(recorded.Key, recorded.Outcome) }))
 	find(recorded)
 	find(failed)
+}
+
+// refusal is the fault of the sale at that position.
+func refusal(position int, code string) fault.Fault {
+	return operation.UnderParameter(position, []fault.Fault{fund.Refusal(code)})[0]
 }
 
 // unknown checks that nothing is known under an operation's CallerId.

@@ -39,7 +39,7 @@ func (b *Inboxes) Update(ctx context.Context, callers []operation.Key, accept fu
 				identity := delivery{n.Notification.Record().UserID, n.Digest}
 				if !s.delivered[identity] {
 					s.delivered[identity] = true
-					s.notifications = append(s.notifications, copyStored(n))
+					s.notifications = append(s.notifications, pushEntry(n))
 				}
 			}
 			s.register(&inbox.Register)
@@ -47,30 +47,29 @@ func (b *Inboxes) Update(ctx context.Context, callers []operation.Key, accept fu
 		})
 }
 
-// Notifications returns copies of all that are stored, in order of their
-// arrival. Their Operations are without Notifications.
-func (s *Store) Notifications() []push.Stored {
+// Notifications returns all that are stored, in order of their arrival.
+func (s *Store) Notifications() []push.Entry {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	all := make([]push.Stored, len(s.notifications))
-	for i, n := range s.notifications {
-		all[i] = copyStored(n)
+	all := slices.Clone(s.notifications)
+	for i := range all {
+		all[i].Record.TranData = slices.Clone(all[i].Record.TranData)
 	}
 	return all
 }
 
-func copyStored(n push.Stored) push.Stored {
-	n.Operation = &push.Operation{
-		ID:           n.Operation.ID,
+// pushEntry is the row of a notification.
+func pushEntry(n push.Stored) push.Entry {
+	e := push.Entry{
+		OperationID:  n.Operation.ID,
+		Position:     n.Position,
 		Subscription: n.Operation.Subscription,
 		Header:       n.Operation.Header,
 		ReceivedAt:   n.Operation.ReceivedAt,
+		Record:       *n.Notification.Record(),
 	}
-	record := *n.Notification.Record()
-	record.TranData = slices.Clone(record.TranData)
-	restored := push.Restore(record)
-	n.Notification = &restored
-	return n
+	e.Record.TranData = slices.Clone(e.Record.TranData)
+	return e
 }
 
 func copyKnown(k operation.Known) operation.Known {

@@ -38,26 +38,42 @@ func (b *Books) Due(ctx context.Context, on day.Day, after *fund.Operation, limi
 	s := b.store
 	var due []*fund.Operation
 	err := s.read(ctx, b.strike, func() {
+		var places []place
 		for id := range s.recorded {
-			o := s.sales[id][0].Operation
-			if !dayOf(o).After(on) && (after == nil || compareDue(o, after) > 0) {
-				due = append(due, o)
+			p := place{s.sales[id][0].Terms.SelectedDay, id}
+			if !p.day.After(on) && (after == nil || p.compare(place{after.Sales[0].Terms().SelectedDay, after.ID}) > 0) {
+				places = append(places, p)
 			}
 		}
-		slices.SortFunc(due, compareDue)
-		due = due[:min(limit, len(due))]
-		for i, o := range due {
-			due[i] = copyOperation(o)
-			due[i].Due = true
+		slices.SortFunc(places, place.compare)
+		for _, p := range places[:min(limit, len(places))] {
+			due = append(due, s.restore(p.id))
 		}
 	})
 	return due, err
 }
 
-func dayOf(o *fund.Operation) day.Day { return o.Sales[0].Terms().SelectedDay }
+// place is where a recorded operation stands among those that are due.
+type place struct {
+	day day.Day
+	id  operation.ID
+}
 
-func compareDue(a, b *fund.Operation) int {
-	return cmp.Or(dayOf(a).Compare(dayOf(b)), bytes.Compare(a.ID[:], b.ID[:]))
+func (p place) compare(o place) int { return cmp.Or(p.day.Compare(o.day), compareIDs(p.id, o.id)) }
+
+// restore makes an operation of its sales.
+func (s *Store) restore(id operation.ID) *fund.Operation {
+	sales := s.sales[id]
+	first := &sales[0]
+	o := &fund.Operation{
+		ID: id, Subscription: first.Subscription, Header: first.Header, ReceivedAt: first.ReceivedAt,
+		Sales: make([]fund.Sale, len(sales)),
+		Due:   true,
+	}
+	for i := range sales {
+		o.Sales[i] = fund.RestoreSale(sales[i].Terms)
+	}
+	return o
 }
 
 // book returns those of the touched things that exist.
@@ -138,12 +154,9 @@ func (s *Store) keep(book *fund.Book) error {
 	for _, sale := range changes.Sales {
 		id := sale.Operation.ID
 		if sale.Position == 0 {
-			sale.Operation = copyOperation(sale.Operation)
 			s.sales[id] = nil
-		} else {
-			sale.Operation = s.sales[id][0].Operation
 		}
-		s.sales[id] = append(s.sales[id], sale)
+		s.sales[id] = append(s.sales[id], saleEntry(sale))
 		if sale.State == operation.Recorded {
 			s.recorded[id] = true
 		} else {
@@ -202,17 +215,13 @@ func (s *Store) Accounts() []fund.Account {
 	return all
 }
 
-// Sales returns copies of all sales, by operation and position.
-func (s *Store) Sales() []fund.SaleRecord {
+// Sales returns all sales, by operation and position.
+func (s *Store) Sales() []fund.SaleEntry {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	var all []fund.SaleRecord
+	var all []fund.SaleEntry
 	for _, id := range slices.SortedFunc(maps.Keys(s.sales), compareIDs) {
-		o := copyOperation(s.sales[id][0].Operation)
-		for _, sale := range s.sales[id] {
-			sale.Operation = o
-			all = append(all, sale)
-		}
+		all = append(all, s.sales[id]...)
 	}
 	return all
 }
@@ -226,12 +235,20 @@ func (s *Store) Postings() []fund.Posting {
 
 func compareIDs(a, b operation.ID) int { return bytes.Compare(a[:], b[:]) }
 
-func copyOperation(o *fund.Operation) *fund.Operation {
-	return &fund.Operation{
-		ID:           o.ID,
-		Subscription: o.Subscription,
-		Header:       o.Header,
-		ReceivedAt:   o.ReceivedAt,
-		Sales:        slices.Clone(o.Sales),
+// saleEntry is the row of a sale.
+func saleEntry(r fund.SaleRecord) fund.SaleEntry {
+	return fund.SaleEntry{
+		OperationID:  r.Operation.ID,
+		Position:     r.Position,
+		Subscription: r.Operation.Subscription,
+		Header:       r.Operation.Header,
+		ReceivedAt:   r.Operation.ReceivedAt,
+		Terms:        r.Terms(),
+		State:        r.State,
+		PriceID:      r.Price.ID,
+		PerUnit:      r.Price.PerUnit,
+		Proceeds:     r.Proceeds,
+		Refusal:      r.Refusal,
+		SettledAt:    r.SettledAt,
 	}
 }

@@ -28,14 +28,9 @@ func TestInboxes(t *testing.T) {
 	contract.Inboxes(t, func(*testing.T) contract.InboxesUnderTest {
 		store, trouble := fake.NewStore(), new(trouble)
 		return contract.InboxesUnderTest{
-			Inboxes: store.Inboxes(trouble.strike),
-			Notifications: func(*testing.T) (all []contract.Notification) {
-				for _, n := range store.Notifications() {
-					all = append(all, contract.NotificationOf(n))
-				}
-				return all
-			},
-			Trouble: trouble.makers(),
+			Inboxes:       store.Inboxes(trouble.strike),
+			Notifications: func(*testing.T) []push.Entry { return store.Notifications() },
+			Trouble:       trouble.makers(),
 		}
 	})
 }
@@ -53,12 +48,7 @@ func TestBooks(t *testing.T) {
 			},
 			Holdings: func(*testing.T) []fund.Holding { return store.Holdings() },
 			Accounts: func(*testing.T) []fund.Account { return store.Accounts() },
-			Sales: func(*testing.T) (all []contract.Sale) {
-				for _, s := range store.Sales() {
-					all = append(all, contract.SaleOf(s))
-				}
-				return all
-			},
+			Sales:    func(*testing.T) []fund.SaleEntry { return store.Sales() },
 			Postings: func(*testing.T) []fund.Posting { return store.Postings() },
 			Trouble:  trouble.makers(),
 		}
@@ -175,12 +165,10 @@ func TestTheStoreKeepsCopies(t *testing.T) {
 	require.NoError(t, add(t, store.Inboxes(nil), o))
 	tranData[0].Code, o.Subscription = "changed", "changed"
 	read := store.Notifications()
-	read[0].Notification.Record().TranData[0].Code = "changed"
-	read[0].Operation.Header.AppKey = "changed"
+	read[0].Record.TranData[0].Code = "changed"
 	read = store.Notifications()
-	require.Equal(t, []push.TranDataItem{{Code: "kept"}}, read[0].Notification.Record().TranData)
-	require.Equal(t, "s", read[0].Operation.Subscription)
-	require.Empty(t, read[0].Operation.Header)
+	require.Equal(t, []push.TranDataItem{{Code: "kept"}}, read[0].Record.TranData)
+	require.Equal(t, "s", read[0].Subscription)
 
 	key := operation.Key{CallerID: "c"}
 	known := operation.Known{Key: key, Outcome: operation.Outcome{State: operation.Failed, Faults: []fault.Fault{{Code: "kept"}}}}
@@ -272,7 +260,7 @@ func note(userID string) *push.Operation {
 
 func users(store *fake.Store) (all []string) {
 	for _, n := range store.Notifications() {
-		all = append(all, n.Notification.Record().UserID)
+		all = append(all, n.Record.UserID)
 	}
 	return all
 }

@@ -31,11 +31,11 @@ type Store struct {
 	holdings      map[fund.HoldingKey]fund.Units
 	accounts      map[fund.AccountKey]money.Amount
 	prices        []fund.Price
-	sales         map[operation.ID][]fund.SaleRecord
+	sales         map[operation.ID][]fund.SaleEntry
 	recorded      map[operation.ID]bool // those of sales that wait for their day
 	postings      []fund.Posting
 	operations    map[operation.Key]operation.Known
-	notifications []push.Stored
+	notifications []push.Entry
 	delivered     map[delivery]bool // identities of notifications
 	subscriptions map[string]subscription.Subscription
 }
@@ -46,7 +46,7 @@ func NewStore() *Store {
 		writer:        make(chan struct{}, 1),
 		holdings:      make(map[fund.HoldingKey]fund.Units),
 		accounts:      make(map[fund.AccountKey]money.Amount),
-		sales:         make(map[operation.ID][]fund.SaleRecord),
+		sales:         make(map[operation.ID][]fund.SaleEntry),
 		recorded:      make(map[operation.ID]bool),
 		operations:    make(map[operation.Key]operation.Known),
 		delivered:     make(map[delivery]bool),
