@@ -1,0 +1,177 @@
+//go:build unix
+
+package testdb
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"os/exec"
+	"os/user"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// startTimeout bounds how long a cluster may take to answer.
+const startTimeout = time.Minute
+
+// startCluster makes a cluster in a temporary folder and starts its server,
+// without any care for the disk. Server and folder vanish with this process,
+// however it ends.
+func startCluster(settings ...string) (dsn string, err error) {
+	initdb, postgres, err := binaries()
+	if err != nil {
+		return "", err
+	}
+	identity, err := notRoot()
+	if err != nil {
+		return "", err
+	}
+	// The path of a socket may have no more than some hundred characters: the
+	// usual temporary folder of a test is too long.
+	folder, err := os.MkdirTemp("/tmp", "bankingapi-postgres-")
+	if err != nil {
+		return "", err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, os.RemoveAll(folder))
+		}
+	}()
+	if identity != nil {
+		if err := os.Chown(folder, int(identity.Uid), int(identity.Gid)); err != nil {
+			return "", err
+		}
+	}
+	data := filepath.Join(folder, "data")
+	create := exec.Command(initdb, "--pgdata="+data, "--username=postgres", "--auth=trust", "--encoding=UTF8", "--no-locale", "--no-sync")
+	create.Dir = folder
+	create.SysProcAttr = &syscall.SysProcAttr{Credential: identity}
+	if output, err := create.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("%s: %w\n%s", initdb, err, output)
+	}
+	all := append([]string{"listen_addresses=", "unix_socket_directories=" + folder, "max_connections=300",
+		"fsync=off", "synchronous_commit=off", "full_page_writes=off"}, settings...)
+	if err := guard(folder, identity, postgres, data, all); err != nil {
+		return "", err
+	}
+	dsn = "postgres://postgres@/postgres?" + url.Values{"host": {folder}, "sslmode": {"disable"}}.Encode()
+	if err := waitFor(dsn); err != nil {
+		log, _ := os.ReadFile(filepath.Join(folder, "log"))
+		return "", fmt.Errorf("%s does not answer: %w\n%s", postgres, err, log)
+	}
+	return dsn, nil
+}
+
+// guardians keeps open what the guards of all clusters read from.
+var guardians struct {
+	sync.Mutex
+	pipes []*os.File
+}
+
+// guard starts a shell that runs the server, and that ends the server and
+// removes the folder when the pipe from this process breaks: a killed test
+// leaves nothing behind.
+func guard(folder string, identity *syscall.Credential, postgres, data string, settings []string) error {
+	const script = `folder=$1; shift
+"$@" & server=$!
+cat >/dev/null
+kill -QUIT $server; wait $server; rm -rf "$folder"`
+	arguments := []string{"-c", script, "guard", folder, postgres, "-D", data}
+	for _, s := range settings {
+		arguments = append(arguments, "-c", s)
+	}
+	read, write, err := os.Pipe()
+	if err != nil {
+		return err
+	}
+	defer read.Close()
+	log, err := os.Create(filepath.Join(folder, "log"))
+	if err != nil {
+		return err
+	}
+	defer log.Close()
+	shell := exec.Command("/bin/sh", arguments...)
+	shell.Dir = folder
+	shell.Stdin, shell.Stdout, shell.Stderr = read, log, log
+	// A session of its own: an interrupt from the terminal is for the test.
+	shell.SysProcAttr = &syscall.SysProcAttr{Credential: identity, Setsid: true}
+	if err := shell.Start(); err != nil {
+		return errors.Join(err, write.Close())
+	}
+	guardians.Lock()
+	defer guardians.Unlock()
+	guardians.pipes = append(guardians.pipes, write)
+	return nil
+}
+
+// binaries finds the newest server of PATH and of the usual folder of Debian.
+func binaries() (initdb, postgres string, err error) {
+	folders := filepath.SplitList(os.Getenv("PATH"))
+	installed, _ := filepath.Glob("/usr/lib/postgresql/*/bin")
+	slices.SortFunc(installed, func(a, b string) int { return version(b) - version(a) })
+	for _, folder := range append(folders, installed...) {
+		initdb, postgres = filepath.Join(folder, "initdb"), filepath.Join(folder, "postgres")
+		if isProgram(initdb) && isProgram(postgres) {
+			return initdb, postgres, nil
+		}
+	}
+	return "", "", errors.New("no initdb and postgres in PATH or /usr/lib/postgresql/*/bin")
+}
+
+func version(bin string) int {
+	n, _ := strconv.Atoi(filepath.Base(filepath.Dir(bin)))
+	return n
+}
+
+func isProgram(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.Mode().IsRegular() && info.Mode()&0o111 != 0
+}
+
+// notRoot is who runs the server when we are root, which it refuses to be.
+func notRoot() (*syscall.Credential, error) {
+	if os.Geteuid() != 0 {
+		return nil, nil
+	}
+	for _, name := range []string{"postgres", "nobody"} {
+		if found, err := user.Lookup(name); err == nil {
+			uid, err := strconv.ParseUint(found.Uid, 10, 32)
+			if err != nil {
+				return nil, err
+			}
+			gid, err := strconv.ParseUint(found.Gid, 10, 32)
+			return &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}, err
+		}
+	}
+	return nil, errors.New("a server refuses to run as root, and there is no user postgres or nobody")
+}
+
+func waitFor(dsn string) error {
+	db, err := sql.Open("pgx", dsn)
+	if err != nil {
+		return err
+	}
+	defer db.Close()
+	ctx, cancel := context.WithTimeout(context.Background(), startTimeout)
+	defer cancel()
+	again := time.NewTicker(20 * time.Millisecond)
+	defer again.Stop()
+	for {
+		if err = db.PingContext(ctx); err == nil {
+			return nil
+		}
+		select {
+		case <-again.C:
+		case <-ctx.Done():
+			return err
+		}
+	}
+}

@@ -1,0 +1,154 @@
+// Package testdb gives tests a database of their own: a SQLite file, or an
+// empty database on a real Postgres server.
+package testdb
+
+import (
+	"context"
+	"crypto/rand"
+	"database/sql"
+	"fmt"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	_ "github.com/jackc/pgx/v5/stdlib" // the driver "pgx"
+	"github.com/stretchr/testify/require"
+
+	"bankingapi/adapters/clock"
+	"bankingapi/adapters/storage"
+	"bankingapi/adapters/storage/postgres"
+	"bankingapi/adapters/storage/sqlite"
+)
+
+// SQLite is the name of a file that does not exist yet, in a folder that is
+// removed after the test.
+func SQLite(t testing.TB) string {
+	t.Helper()
+	return filepath.Join(t.TempDir(), "bankingapi.db")
+}
+
+// Postgres is the URL of an empty database that is dropped after the test. Its
+// server is the one of TEST_POSTGRES_DSN, or else a throw-away cluster that
+// all tests of the process share, made by the server binaries that it finds.
+// Where there is neither, the test is skipped and says why; with
+// REQUIRE_POSTGRES=1 it fails.
+func Postgres(t testing.TB) string {
+	t.Helper()
+	dsn, err := server()
+	if err != nil {
+		without(t, err)
+	}
+	admin, err := sql.Open("pgx", dsn)
+	require.NoError(t, err)
+	defer admin.Close()
+	name := "test_" + strings.ToLower(rand.Text())
+	_, err = admin.ExecContext(t.Context(), "CREATE DATABASE "+name+" TEMPLATE template0")
+	require.NoError(t, err)
+	t.Cleanup(func() { drop(t, dsn, name) })
+	return inDatabase(dsn, name)
+}
+
+func without(t testing.TB, reason error) {
+	t.Helper()
+	if os.Getenv("REQUIRE_POSTGRES") == "1" {
+		t.Fatalf("REQUIRE_POSTGRES=1, but there is no Postgres: %v", reason)
+	}
+	t.Skipf("no Postgres to test with: %v", reason)
+}
+
+func drop(t testing.TB, dsn, name string) {
+	admin, err := sql.Open("pgx", dsn)
+	require.NoError(t, err)
+	defer admin.Close()
+	_, err = admin.ExecContext(context.Background(), "DROP DATABASE IF EXISTS "+name+" WITH (FORCE)")
+	require.NoError(t, err)
+}
+
+// inDatabase is the DSN, a URL or key=value, with another database.
+func inDatabase(dsn, name string) string {
+	if u, err := url.Parse(dsn); err == nil && u.Scheme != "" {
+		u.Path = "/" + name
+		return u.String()
+	}
+	return dsn + " dbname=" + name
+}
+
+var server = sync.OnceValues(func() (string, error) {
+	if dsn := os.Getenv("TEST_POSTGRES_DSN"); dsn != "" {
+		return dsn, nil
+	}
+	dsn, err := startCluster()
+	if err != nil {
+		return "", fmt.Errorf("TEST_POSTGRES_DSN is not set, and a throw-away cluster cannot be started: %w", err)
+	}
+	return dsn, nil
+})
+
+// Cluster starts a throw-away Postgres server of its own, with more settings
+// (name=value), and returns its URL. It is for tests that need several, or
+// unusual ones; it skips and fails as Postgres does. It lasts as long as the
+// process.
+func Cluster(t testing.TB, settings ...string) string {
+	t.Helper()
+	dsn, err := startCluster(settings...)
+	if err != nil {
+		without(t, err)
+	}
+	return dsn
+}
+
+// The names of the engines.
+const (
+	EngineSQLite   = "sqlite"
+	EnginePostgres = "postgres"
+)
+
+// Each runs a test on every engine, in parallel, with an empty store that has
+// its schema.
+func Each(t *testing.T, test func(t *testing.T, engine string, store *storage.Store)) {
+	t.Helper()
+	t.Run(EngineSQLite, func(t *testing.T) {
+		t.Parallel()
+		test(t, EngineSQLite, OpenSQLite(t, SQLite(t)))
+	})
+	t.Run(EnginePostgres, func(t *testing.T) {
+		t.Parallel()
+		test(t, EnginePostgres, OpenPostgres(t, Postgres(t)))
+	})
+}
+
+// options are what the stores are opened with.
+func options(dsn string) storage.Options {
+	return storage.Options{DSN: dsn, StatementTimeout: 20 * time.Second}
+}
+
+// OpenSQLite opens the file with the schema in place, and closes it after the
+// test.
+func OpenSQLite(t testing.TB, file string) *storage.Store {
+	t.Helper()
+	engine, err := sqlite.Open(t.Context(), options(file))
+	require.NoError(t, err)
+	return open(t, engine)
+}
+
+// OpenPostgres opens the database with the schema in place, and closes it after
+// the test.
+func OpenPostgres(t testing.TB, dsn string) *storage.Store {
+	t.Helper()
+	engine, err := postgres.Open(t.Context(), options(dsn))
+	require.NoError(t, err)
+	return open(t, engine)
+}
+
+func open(t testing.TB, engine *storage.Engine) *storage.Store {
+	t.Helper()
+	store := storage.New(engine, "", clock.Now)
+	t.Cleanup(func() { require.NoError(t, store.Close()) })
+	_, err := store.MigrateUp(t.Context())
+	require.NoError(t, err)
+	return store
+}
