@@ -287,7 +287,9 @@ func refuseName[T any](r *reader, name string, members []member[T]) {
 	} else if ours := closest(name, members); ours != "" {
 		detail += ` Did you mean "` + ours + `"?`
 	}
-	r.skip()
+	if r.skip(); r.broken {
+		return
+	}
 	pointer := r.pointer()
 	if !isSafeName(name) {
 		pointer = pointer[:strings.LastIndexByte(pointer, '/')]
@@ -431,6 +433,10 @@ func (r *reader) breakOff(pointer, code, detail string) {
 
 // safePointer cuts a pointer before the first name that is not safe to repeat.
 func safePointer(p jsontext.Pointer) string {
+	// Safe names, escaped, fill less than this: behind it is nothing to look for.
+	if most := maxDepth * (1 + 2*maxName); len(p) > most {
+		p = p[:strings.LastIndexByte(string(p[:most]), '/')]
+	}
 	end := 0
 	for token := range p.Tokens() {
 		if !isSafeName(token) {

@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"errors"
 	"fmt"
 	"net/http"
 	"path"
@@ -38,7 +39,7 @@ type Exchange struct {
 	// there to the end of the answer.
 	Start    time.Time
 	Duration time.Duration
-	// BytesIn is how much of the body was read, BytesOut the size of the
+	// BytesIn is how much of the body was kept, BytesOut the size of the
 	// answer's body.
 	BytesIn, BytesOut int64
 	// RequestID is the answer's X-Request-Id.
@@ -155,9 +156,12 @@ func (x *exchange) answer(o operation.Outcome) {
 		x.send(http.StatusOK, jsonType, completed)
 	case operation.Recorded:
 		x.send(http.StatusOK, jsonType, recorded)
-	default:
+	case operation.Failed:
 		x.noteCodes(o.Faults)
 		x.send(http.StatusOK, jsonType, appendRefusal(nil, o.Faults))
+	default:
+		x.State = 0
+		x.refuse(internal(errors.New("the operation ended in no known state")))
 	}
 }
 

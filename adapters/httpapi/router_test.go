@@ -404,6 +404,15 @@ func TestOutcomes(t *testing.T) {
 	}
 }
 
+func TestAnUnknownStateIsOurDefect(t *testing.T) {
+	t.Parallel()
+	s := newService(func(s *service) { s.outcome = operation.Outcome{State: 3} })
+	w := s.post(t, pushPath, pushBody)
+	require.Equal(t, http.StatusInternalServerError, w.Code)
+	require.Error(t, s.observed()[0].Err)
+	require.Zero(t, s.observed()[0].State)
+}
+
 func TestFieldsArriveAsSent(t *testing.T) {
 	t.Parallel()
 	s := newService()

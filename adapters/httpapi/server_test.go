@@ -1,0 +1,340 @@
+package httpapi_test
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"log"
+	"net"
+	"net/http"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"bankingapi/adapters/httpapi"
+)
+
+// patience is for what must happen at once but runs on a busy machine.
+const patience = 10 * time.Second
+
+func serverOptions(change ...func(*httpapi.ServerOptions)) httpapi.ServerOptions {
+	o := httpapi.ServerOptions{
+		TLS:         httpapi.TLSOptions{Mode: httpapi.TLSOff},
+		ReadTimeout: patience, WriteTimeout: patience, IdleTimeout: patience, HeaderTimeout: patience,
+	}
+	for _, c := range change {
+		c(&o)
+	}
+	return o
+}
+
+// serve runs a server until the test ends.
+func serve(t *testing.T, h http.Handler, o httpapi.ServerOptions) *httpapi.Server {
+	t.Helper()
+	server, err := httpapi.Listen("127.0.0.1:0", h, o)
+	require.NoError(t, err)
+	served := make(chan error, 1)
+	go func() { served <- server.Serve() }()
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), patience)
+		defer cancel()
+		require.NoError(t, server.Shutdown(ctx))
+		require.NoError(t, <-served)
+	})
+	return server
+}
+
+func dial(t *testing.T, server *httpapi.Server) net.Conn {
+	t.Helper()
+	conn, err := net.Dial("tcp", server.Addr().String())
+	require.NoError(t, err)
+	require.NoError(t, conn.SetDeadline(time.Now().Add(patience)))
+	t.Cleanup(func() { _ = conn.Close() })
+	return conn
+}
+
+// until waits for what another goroutine is about to do.
+func until(t *testing.T, happened func() bool) {
+	t.Helper()
+	require.Eventually(t, happened, patience, time.Millisecond)
+}
+
+const head = "POST " + salePath + " HTTP/1.1\r\nHost: bank\r\nOcp-Apim-Subscription-Key: " + key + "\r\n"
+
+// send writes raw HTTP and reads the answers until the connection ends.
+func send(t *testing.T, conn net.Conn, raw string) string {
+	t.Helper()
+	_, err := io.WriteString(conn, raw)
+	require.NoError(t, err)
+	answer, err := io.ReadAll(conn)
+	var timedOut net.Error
+	require.False(t, errors.As(err, &timedOut) && timedOut.Timeout(), "the connection was left open")
+	return string(answer)
+}
+
+func TestAPortInUseIsAnErrorOfListen(t *testing.T) {
+	t.Parallel()
+	first := serve(t, newService(), serverOptions())
+	_, err := httpapi.Listen(first.Addr().String(), newService(), serverOptions())
+	require.ErrorContains(t, err, "another program uses this port")
+	_, err = httpapi.Listen("nonsense", newService(), serverOptions())
+	require.ErrorContains(t, err, "listen on nonsense")
+	require.Regexp(t, `^http://127\.0\.0\.1:\d+$`, first.URL())
+}
+
+func TestPlainHTTPIsForLoopbackOrBehindAProxy(t *testing.T) {
+	t.Parallel()
+	_, err := httpapi.Listen("0.0.0.0:0", newService(), serverOptions())
+	require.ErrorContains(t, err, "loopback")
+	server, err := httpapi.Listen("0.0.0.0:0", newService(), serverOptions(func(o *httpapi.ServerOptions) { o.TLS.Mode = httpapi.TLSProxy }))
+	require.NoError(t, err)
+	require.Regexp(t, `^http://localhost:\d+$`, server.URL())
+	require.NoError(t, server.Shutdown(t.Context()), "before it served")
+	_, err = httpapi.Listen("127.0.0.1:0", newService(), serverOptions(func(o *httpapi.ServerOptions) { o.TLS.Mode = "on" }))
+	require.ErrorContains(t, err, "files, self-signed, off or proxy")
+}
+
+func TestSlowHeadersAreCut(t *testing.T) {
+	t.Parallel()
+	s := newService()
+	server := serve(t, s, serverOptions(func(o *httpapi.ServerOptions) { o.HeaderTimeout = 50 * time.Millisecond }))
+	require.NotContains(t, send(t, dial(t, server), head[:40]), "200", "what net/http says to it is its own")
+	require.Empty(t, s.observed())
+}
+
+func TestSlowBodiesAreCut(t *testing.T) {
+	t.Parallel()
+	for name, start := range map[string]string{
+		"with Content-Length": head + "Content-Length: 1000\r\n\r\n" + saleBody,
+		"chunked":             head + "Transfer-Encoding: chunked\r\n\r\n5\r\n{\"Hea\r\n",
+		"too large":           head + fmt.Sprintf("Content-Length: %d\r\n\r\n", bodyLimit+1000) + saleBody,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newService()
+			server := serve(t, s, serverOptions(func(o *httpapi.ServerOptions) { o.ReadTimeout = 50 * time.Millisecond }))
+			require.Empty(t, send(t, dial(t, server), start), "cut without an answer")
+			until(t, func() bool { return len(s.observed()) == 1 })
+			x := s.observed()[0]
+			require.Equal(t, httpapi.StatusClientGone, x.Status)
+			require.Error(t, x.Err)
+			require.Zero(t, s.calls)
+		})
+	}
+}
+
+func TestIdleConnectionsAreCut(t *testing.T) {
+	t.Parallel()
+	s := newService()
+	server := serve(t, s, serverOptions(func(o *httpapi.ServerOptions) { o.IdleTimeout = 50 * time.Millisecond }))
+	answer := send(t, dial(t, server), head+fmt.Sprintf("Content-Length: %d\r\n\r\n%s", len(saleBody), saleBody))
+	require.Contains(t, answer, `{"Data":{"State":2}}`)
+}
+
+func TestACallerWhoLeavesWithinTheBody(t *testing.T) {
+	t.Parallel()
+	s := newService()
+	server := serve(t, s, serverOptions())
+	conn := dial(t, server)
+	_, err := io.WriteString(conn, head+"Content-Length: 1000\r\n\r\n"+saleBody)
+	require.NoError(t, err)
+	require.NoError(t, conn.Close())
+	until(t, func() bool { return len(s.observed()) == 1 })
+	require.Equal(t, httpapi.StatusClientGone, s.observed()[0].Status)
+	require.Zero(t, s.calls)
+}
+
+func TestBrokenHTTPIsNotOurDefect(t *testing.T) {
+	t.Parallel()
+	s := newService()
+	server := serve(t, s, serverOptions())
+	for name, raw := range map[string]string{
+		"chunk size":   head + "Transfer-Encoding: chunked\r\n\r\nZZ\r\n{}\r\n0\r\n\r\n",
+		"chunk end":    head + "Transfer-Encoding: chunked\r\n\r\n2\r\n{}XX0\r\n\r\n",
+		"both lengths": head + "Transfer-Encoding: chunked\r\nContent-Length: 5\r\n\r\n0\r\n\r\n",
+		"two lengths":  head + "Content-Length: 5\r\nContent-Length: 6\r\n\r\n{}",
+		"header":       "POST / HTTP/1.1\r\nHost: bank\r\nBad Header: x\r\n\r\n",
+		"no host":      "POST / HTTP/1.1\r\n\r\n",
+		"huge header":  head + "X: " + strings.Repeat("x", 200<<10) + "\r\n\r\n",
+	} {
+		conn := dial(t, server)
+		go func() { _, _ = io.WriteString(conn, raw) }()
+		line, _ := bufio.NewReader(conn).ReadString('\n')
+		require.Regexp(t, `^HTTP/1\.1 4\d\d `, line, name)
+	}
+	for _, x := range s.observed() {
+		require.Equal(t, http.StatusBadRequest, x.Status)
+	}
+}
+
+func TestATooLargeBodyIsAnsweredToWhoSendsBeforeItReads(t *testing.T) {
+	t.Parallel()
+	s := newService()
+	server := serve(t, s, serverOptions())
+	body := strings.Repeat(" ", 8<<20)
+	for name, framed := range map[string]string{
+		"with Content-Length": fmt.Sprintf("Content-Length: %d\r\n\r\n%s", len(body), body),
+		"chunked":             fmt.Sprintf("Transfer-Encoding: chunked\r\n\r\n%x\r\n%s\r\n0\r\n\r\n", len(body), body),
+	} {
+		answer := send(t, dial(t, server), head+"Connection: close\r\n"+framed)
+		require.True(t, strings.HasPrefix(answer, "HTTP/1.1 413 "), name)
+	}
+	answer := send(t, dial(t, server), head+"Connection: close\r\nExpect: 100-continue\r\nContent-Length: 999999999\r\n\r\n")
+	require.True(t, strings.HasPrefix(answer, "HTTP/1.1 413 "), "who asks first is not told to continue")
+}
+
+func TestConnectionsAreKeptAlive(t *testing.T) {
+	t.Parallel()
+	s := newService()
+	server := serve(t, s, serverOptions())
+	request := head + fmt.Sprintf("Content-Length: %d\r\n\r\n%s", len(saleBody), saleBody)
+	tooLarge := head + fmt.Sprintf("Content-Length: %d\r\n\r\n%s", bodyLimit+1, strings.Repeat(" ", bodyLimit+1))
+	last := strings.Replace(request, "Host:", "Connection: close\r\nHost:", 1)
+	answers := send(t, dial(t, server), request+tooLarge+strings.Replace(request, "POST", "GET", 1)+request+last)
+	require.Equal(t, 3, strings.Count(answers, `{"Data":{"State":2}}`), "a refused request does not cost the connection")
+}
+
+func TestStarGetsOurOwn404(t *testing.T) {
+	t.Parallel()
+	server := serve(t, newService(), serverOptions())
+	answer := send(t, dial(t, server), "OPTIONS * HTTP/1.1\r\nHost: bank\r\nConnection: close\r\n\r\n")
+	require.Contains(t, answer, "unknown-path")
+}
+
+func TestShutdown(t *testing.T) {
+	t.Parallel()
+	t.Run("waits for what was taken", func(t *testing.T) {
+		t.Parallel()
+		s := newService()
+		taken, finish := make(chan struct{}), make(chan struct{})
+		s.during = func(context.Context) { close(taken); <-finish }
+		server, err := httpapi.Listen("127.0.0.1:0", s, serverOptions())
+		require.NoError(t, err)
+		served := make(chan error, 1)
+		go func() { served <- server.Serve() }()
+		conn := dial(t, server)
+		_, err = io.WriteString(conn, head+fmt.Sprintf("Content-Length: %d\r\n\r\n%s", len(saleBody), saleBody))
+		require.NoError(t, err)
+		<-taken
+		ended := make(chan error, 1)
+		go func() { ended <- server.Shutdown(context.Background()) }()
+		require.NoError(t, <-served, "no more connections are taken at once")
+		select {
+		case <-ended:
+			t.Fatal("it did not wait")
+		default:
+		}
+		close(finish)
+		answer, err := io.ReadAll(conn)
+		require.NoError(t, err)
+		require.Contains(t, string(answer), `{"Data":{"State":2}}`)
+		require.NoError(t, <-ended)
+		require.NoError(t, server.Shutdown(t.Context()), "twice")
+	})
+	t.Run("cuts what takes too long", func(t *testing.T) {
+		t.Parallel()
+		s := newService()
+		taken := make(chan struct{})
+		s.during = func(ctx context.Context) { close(taken); <-ctx.Done() }
+		server, err := httpapi.Listen("127.0.0.1:0", s, serverOptions())
+		require.NoError(t, err)
+		served := make(chan error, 1)
+		go func() { served <- server.Serve() }()
+		conn := dial(t, server)
+		_, err = io.WriteString(conn, head+fmt.Sprintf("Content-Length: %d\r\n\r\n%s", len(saleBody), saleBody))
+		require.NoError(t, err)
+		<-taken
+		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+		defer cancel()
+		require.ErrorIs(t, server.Shutdown(ctx), context.DeadlineExceeded)
+		_, err = io.ReadAll(conn)
+		require.NoError(t, <-served)
+		_ = err // cut, by whatever error
+		until(t, func() bool { return len(s.observed()) == 1 })
+	})
+}
+
+func TestErrorLog(t *testing.T) {
+	t.Parallel()
+	var written lockedBuffer
+	server := serve(t, newService(), selfSigned(t, func(o *httpapi.ServerOptions) { o.ErrorLog = log.New(&written, "", 0) }))
+	conn := dial(t, server)
+	_, err := io.WriteString(conn, "GET / HTTP/1.1\r\n\r\n")
+	require.NoError(t, err)
+	answer, err := io.ReadAll(conn)
+	require.NoError(t, err)
+	require.Contains(t, string(answer), "HTTPS", "plain HTTP is told so")
+	until(t, func() bool { return strings.Contains(written.String(), "handshake") })
+}
+
+type lockedBuffer struct {
+	mutex  sync.Mutex
+	buffer bytes.Buffer
+}
+
+func (b *lockedBuffer) Write(p []byte) (int, error) {
+	b.mutex.Lock()
+	defer b.mutex.Unlock()
+	return b.buffer.Write(p)
+}
+
+func (b *lockedBuffer) String() string {
+	b.mutex.Lock()
+	defer b.mutex.Unlock()
+	return b.buffer.String()
+}
+
+func selfSigned(t *testing.T, change ...func(*httpapi.ServerOptions)) httpapi.ServerOptions {
+	folder := t.TempDir()
+	return serverOptions(append([]func(*httpapi.ServerOptions){func(o *httpapi.ServerOptions) {
+		o.TLS = httpapi.TLSOptions{
+			Mode: httpapi.TLSSelfSigned, Now: time.Now,
+			CertFile: filepath.Join(folder, "data", "tls.crt"), KeyFile: filepath.Join(folder, "data", "tls.key"),
+		}
+	}}, change...)...)
+}
+
+func TestHTTP2(t *testing.T) {
+	t.Parallel()
+	s := newService()
+	o := selfSigned(t, func(o *httpapi.ServerOptions) { o.ReadTimeout = 200 * time.Millisecond })
+	server := serve(t, s, o)
+	transport := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots(t, o.TLS.CertFile)}, ForceAttemptHTTP2: true}
+	t.Cleanup(transport.CloseIdleConnections)
+	client := &http.Client{Transport: transport, Timeout: patience}
+	post := func(body io.Reader) (*http.Response, error) {
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, server.URL()+salePath, body)
+		require.NoError(t, err)
+		r.Header.Set("Ocp-Apim-Subscription-Key", key)
+		return client.Do(r)
+	}
+	w, err := post(strings.NewReader(saleBody))
+	require.NoError(t, err)
+	body, err := io.ReadAll(w.Body)
+	require.NoError(t, err)
+	require.NoError(t, w.Body.Close())
+	require.Equal(t, 2, w.ProtoMajor)
+	require.Equal(t, `{"Data":{"State":2}}`, string(body))
+
+	w, err = post(strings.NewReader(strings.Repeat(" ", 1<<20)))
+	require.NoError(t, err)
+	require.NoError(t, w.Body.Close())
+	require.Equal(t, http.StatusRequestEntityTooLarge, w.StatusCode)
+
+	stalled, stop := io.Pipe()
+	go func() { _, _ = io.WriteString(stop, saleBody[:20]) }()
+	_, err = post(stalled)
+	require.Error(t, err, "a slow body is cut")
+	require.NoError(t, stop.Close())
+	until(t, func() bool { return len(s.observed()) == 3 })
+	require.Equal(t, httpapi.StatusClientGone, s.observed()[2].Status)
+	require.Equal(t, 1, s.calls)
+}

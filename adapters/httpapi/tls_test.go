@@ -1,0 +1,276 @@
+package httpapi_test
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/pem"
+	"errors"
+	"net"
+	"os"
+	"path/filepath"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"bankingapi/adapters/httpapi"
+)
+
+func roots(t *testing.T, certFile string) *x509.CertPool {
+	t.Helper()
+	content, err := os.ReadFile(certFile)
+	require.NoError(t, err)
+	pool := x509.NewCertPool()
+	require.True(t, pool.AppendCertsFromPEM(content))
+	return pool
+}
+
+// shown is the certificate that a new connection gets.
+func shown(t *testing.T, server *httpapi.Server, config *tls.Config) *x509.Certificate {
+	t.Helper()
+	conn, err := tls.Dial("tcp", server.Addr().String(), config)
+	require.NoError(t, err)
+	defer func() { _ = conn.Close() }()
+	return conn.ConnectionState().PeerCertificates[0]
+}
+
+func TestSelfSignedIsMadeOnce(t *testing.T) {
+	t.Parallel()
+	o := selfSigned(t)
+	server := serve(t, newService(), o)
+	config := &tls.Config{RootCAs: roots(t, o.TLS.CertFile), ServerName: "localhost"}
+	first := shown(t, server, config)
+	require.Equal(t, []string{"localhost"}, first.DNSNames)
+	require.True(t, first.IPAddresses[0].Equal(net.IPv4(127, 0, 0, 1)) && first.IPAddresses[1].Equal(net.IPv6loopback))
+	require.Equal(t, elliptic.P256(), first.PublicKey.(*ecdsa.PublicKey).Curve)
+	for _, name := range []string{"127.0.0.1", "::1"} {
+		require.NoError(t, first.VerifyHostname(name))
+	}
+	if runtime.GOOS != "windows" {
+		for _, file := range []string{o.TLS.CertFile, o.TLS.KeyFile} {
+			info, err := os.Stat(file)
+			require.NoError(t, err)
+			require.Equal(t, os.FileMode(0o600), info.Mode().Perm(), file)
+		}
+	}
+	left, err := os.ReadDir(filepath.Dir(o.TLS.CertFile))
+	require.NoError(t, err)
+	require.Len(t, left, 2, "nothing temporary stays behind")
+
+	again := serve(t, newService(), o)
+	require.Equal(t, first.Raw, shown(t, again, config).Raw)
+
+	o.TLS.Now = func() time.Time { return time.Now().Add(398 * 24 * time.Hour) }
+	later := serve(t, newService(), o)
+	config = &tls.Config{RootCAs: roots(t, o.TLS.CertFile), ServerName: "localhost", Time: o.TLS.Now}
+	require.NotEqual(t, first.Raw, shown(t, later, config).Raw, "an expired one is made anew")
+
+	require.NoError(t, os.Remove(o.TLS.CertFile))
+	serve(t, newService(), o) // a start that was interrupted is made good
+	require.NoError(t, os.WriteFile(o.TLS.CertFile, []byte("mine"), 0o600))
+	_, err = httpapi.Listen("127.0.0.1:0", newService(), o)
+	require.ErrorContains(t, err, "remove both")
+	content, err := os.ReadFile(o.TLS.CertFile)
+	require.NoError(t, err)
+	require.Equal(t, "mine", string(content), "what somebody put there is not overwritten")
+}
+
+func TestFilesMustBeThereAtTheStart(t *testing.T) {
+	t.Parallel()
+	o := serverOptions(func(o *httpapi.ServerOptions) {
+		o.TLS = httpapi.TLSOptions{Mode: httpapi.TLSFiles, CertFile: "no/such.crt", KeyFile: "no/such.key", Now: time.Now}
+	})
+	_, err := httpapi.Listen("127.0.0.1:0", newService(), o)
+	require.ErrorContains(t, err, "no/such.crt")
+}
+
+func TestVersionsAndSuites(t *testing.T) {
+	t.Parallel()
+	o := selfSigned(t)
+	server := serve(t, newService(), o)
+	pool := roots(t, o.TLS.CertFile)
+	for _, version := range []uint16{tls.VersionTLS12, tls.VersionTLS13} {
+		shown(t, server, &tls.Config{RootCAs: pool, ServerName: "localhost", MinVersion: version, MaxVersion: version})
+	}
+	for _, refused := range []*tls.Config{
+		{RootCAs: pool, ServerName: "localhost", MinVersion: tls.VersionTLS10, MaxVersion: tls.VersionTLS11},
+		{RootCAs: pool, ServerName: "localhost", MaxVersion: tls.VersionTLS12, CipherSuites: []uint16{tls.TLS_ECDHE_ECDSA_WITH_AES_128_CBC_SHA}},
+	} {
+		_, err := tls.Dial("tcp", server.Addr().String(), refused)
+		require.Error(t, err)
+	}
+	conn, err := tls.Dial("tcp", server.Addr().String(), &tls.Config{RootCAs: pool, ServerName: "localhost", NextProtos: []string{"h2", "http/1.1"}})
+	require.NoError(t, err)
+	require.Equal(t, "h2", conn.ConnectionState().NegotiatedProtocol)
+	require.NoError(t, conn.Close())
+}
+
+// pairs are two certificates with their keys, as files have them.
+func pairs(t *testing.T) (pairs [2]struct{ cert, key []byte }) {
+	t.Helper()
+	for i := range pairs {
+		o := selfSigned(t)
+		server, err := httpapi.Listen("127.0.0.1:0", newService(), o)
+		require.NoError(t, err)
+		require.NoError(t, server.Shutdown(t.Context()))
+		pairs[i].cert, err = os.ReadFile(o.TLS.CertFile)
+		require.NoError(t, err)
+		pairs[i].key, err = os.ReadFile(o.TLS.KeyFile)
+		require.NoError(t, err)
+	}
+	return pairs
+}
+
+func der(t *testing.T, content []byte) []byte {
+	t.Helper()
+	block, _ := pem.Decode(content)
+	require.NotNil(t, block)
+	return block.Bytes
+}
+
+// filesServer serves the first pair from files, with a clock of its own.
+func filesServer(t *testing.T, cert, key []byte, clock *atomic.Int64, reports func(error)) (*httpapi.Server, string, string) {
+	t.Helper()
+	folder := t.TempDir()
+	certFile, keyFile := filepath.Join(folder, "tls.crt"), filepath.Join(folder, "tls.key")
+	require.NoError(t, os.WriteFile(certFile, cert, 0o600))
+	require.NoError(t, os.WriteFile(keyFile, key, 0o600))
+	return serve(t, newService(), serverOptions(func(o *httpapi.ServerOptions) {
+		o.TLS = httpapi.TLSOptions{
+			Mode: httpapi.TLSFiles, CertFile: certFile, KeyFile: keyFile, Report: reports,
+			Now: func() time.Time { return today.Add(time.Duration(clock.Load())) },
+		}
+	})), certFile, keyFile
+}
+
+func TestChangedFilesAreTakenOver(t *testing.T) {
+	t.Parallel()
+	both := pairs(t)
+	var clock atomic.Int64
+	var reported []error
+	server, certFile, keyFile := filesServer(t, both[0].cert, both[0].key, &clock, func(err error) { reported = append(reported, err) })
+	anyone := &tls.Config{InsecureSkipVerify: true} //nolint:gosec // the test compares certificates itself
+	second := func() { clock.Add(int64(time.Second)) }
+	first, other := der(t, both[0].cert), der(t, both[1].cert)
+
+	require.Equal(t, first, shown(t, server, anyone).Raw)
+	require.NoError(t, os.WriteFile(certFile, both[1].cert[:100], 0o600))
+	require.Equal(t, first, shown(t, server, anyone).Raw, "not looked at within the second")
+	second()
+	require.Equal(t, first, shown(t, server, anyone).Raw, "half a certificate")
+	second()
+	require.Equal(t, first, shown(t, server, anyone).Raw)
+	require.Len(t, reported, 1, "one state of the files is reported once")
+	require.NoError(t, os.WriteFile(certFile, both[1].cert, 0o600))
+	second()
+	require.Equal(t, first, shown(t, server, anyone).Raw, "certificate and key do not fit")
+	require.Len(t, reported, 2)
+	require.NoError(t, os.Remove(keyFile))
+	second()
+	require.Equal(t, first, shown(t, server, anyone).Raw, "no key")
+	require.Len(t, reported, 3)
+	require.NoError(t, os.WriteFile(keyFile, both[1].key, 0o600))
+	second()
+	require.Equal(t, other, shown(t, server, anyone).Raw)
+	clock.Add(-int64(time.Hour))
+	require.NoError(t, os.WriteFile(certFile, both[0].cert, 0o600))
+	require.NoError(t, os.WriteFile(keyFile, both[0].key, 0o600))
+	require.Equal(t, first, shown(t, server, anyone).Raw, "also when the clock stepped back")
+	require.Len(t, reported, 3)
+	for _, err := range reported {
+		require.NotContains(t, err.Error(), "PRIVATE KEY")
+	}
+}
+
+// A link swapped to a folder of the same sizes and times, as Kubernetes does.
+func TestSwappedLinksAreTakenOver(t *testing.T) {
+	t.Parallel()
+	both := pairs(t)
+	folder := t.TempDir()
+	for i, name := range []string{"one", "two"} {
+		require.NoError(t, os.Mkdir(filepath.Join(folder, name), 0o700))
+		for file, content := range map[string][]byte{"tls.crt": both[i].cert, "tls.key": both[i].key} {
+			path := filepath.Join(folder, name, file)
+			require.NoError(t, os.WriteFile(path, content, 0o600))
+			require.NoError(t, os.Chtimes(path, today, today))
+		}
+	}
+	link := filepath.Join(folder, "current")
+	if err := os.Symlink("one", link); err != nil {
+		t.Skip("this machine lets us make no links: " + err.Error())
+	}
+	var clock atomic.Int64
+	server := serve(t, newService(), serverOptions(func(o *httpapi.ServerOptions) {
+		o.TLS = httpapi.TLSOptions{
+			Mode: httpapi.TLSFiles, CertFile: filepath.Join(link, "tls.crt"), KeyFile: filepath.Join(link, "tls.key"),
+			Now: func() time.Time { return today.Add(time.Duration(clock.Load())) },
+		}
+	}))
+	anyone := &tls.Config{InsecureSkipVerify: true} //nolint:gosec // the test compares certificates itself
+	require.Equal(t, der(t, both[0].cert), shown(t, server, anyone).Raw)
+	require.NoError(t, os.Symlink("two", link+".new"))
+	require.NoError(t, os.Rename(link+".new", link))
+	clock.Add(int64(time.Second))
+	require.Equal(t, der(t, both[1].cert), shown(t, server, anyone).Raw)
+}
+
+func TestNoHandshakeFailsWhileFilesChange(t *testing.T) {
+	t.Parallel()
+	both := pairs(t)
+	var clock atomic.Int64
+	server, certFile, keyFile := filesServer(t, both[0].cert, both[0].key, &clock, nil)
+	known := map[string]bool{string(der(t, both[0].cert)): true, string(der(t, both[1].cert)): true}
+	stop := make(chan struct{})
+	failures := make(chan error, 8)
+	var wait sync.WaitGroup
+	for range 4 {
+		wait.Go(func() {
+			for {
+				select {
+				case <-stop:
+					return
+				default:
+				}
+				clock.Add(int64(time.Second))                                                               // every handshake looks
+				conn, err := tls.Dial("tcp", server.Addr().String(), &tls.Config{InsecureSkipVerify: true}) //nolint:gosec // see below
+				if err == nil && !known[string(conn.ConnectionState().PeerCertificates[0].Raw)] {
+					err = errors.New("an unknown certificate was shown")
+				}
+				if err == nil {
+					err = conn.Close()
+				}
+				if err != nil {
+					select {
+					case failures <- err:
+					default:
+					}
+					return
+				}
+			}
+		})
+	}
+	for i := range 60 {
+		next := both[(i+1)%2]
+		// In place and piece by piece: the worst way to change them.
+		require.NoError(t, os.WriteFile(certFile, next.cert[:200], 0o600))
+		require.NoError(t, os.WriteFile(certFile, next.cert, 0o600))
+		require.NoError(t, os.WriteFile(keyFile, next.key[:50], 0o600))
+		require.NoError(t, os.WriteFile(keyFile, next.key, 0o600))
+		before := clock.Load()
+		until(t, func() bool { return clock.Load() > before+int64(4*time.Second) || len(failures) > 0 })
+	}
+	close(stop)
+	wait.Wait()
+	select {
+	case err := <-failures:
+		require.NoError(t, err)
+	default:
+	}
+	clock.Add(int64(time.Second))
+	require.Equal(t, der(t, both[0].cert), shown(t, server, &tls.Config{InsecureSkipVerify: true}).Raw) //nolint:gosec // the test compares
+}
