@@ -200,7 +200,8 @@ func (l *Lane[T]) enter(w *waiter[T]) (first bool, err error) {
 	defer l.mu.Unlock()
 	switch {
 	case l.closed:
-		return false, fault.New(fault.Busy, "the service is stopping")
+		return false, fault.New(fault.Busy, "the service is stopping",
+			fault.Fault{Code: "shutting-down", Detail: "The service is shutting down. Nothing was changed; try again."})
 	case l.running && l.queue.Len() >= l.limits.Queue:
 		return false, fault.New(fault.Busy, "too many requests are waiting")
 	}
