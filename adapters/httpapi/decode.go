@@ -66,7 +66,7 @@ var readerOptions = []jsontext.Options{jsontext.AllowDuplicateNames(true)}
 
 // start begins with the text that is in body.
 func (r *reader) start() {
-	r.text = string(r.body.Bytes())
+	r.text = r.body.String()
 	r.decoder.Reset(&r.body, readerOptions...)
 }
 

@@ -160,7 +160,7 @@ func hostileJSON() []hostile {
 
 	// Names.
 	for wrong, ours := range map[string]string{
-		"header": "Header", "HEADER": "Header", "Headers": "Header", "Parameter": "Parameters", "parameters": "Parameters", "Paramaters": "Parameters",
+		"header": "Header", "HEADER": "Header", "Headers": "Header", "Parameter": "Parameters", "parameters": "Parameters", "Paremeters": "Parameters",
 	} {
 		onSale("outermost "+wrong, withSale(`"Header":`, `"`+wrong+`":0,"Header":`), "unknown-member /"+wrong+" "+ours)
 	}

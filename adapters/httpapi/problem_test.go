@@ -65,7 +65,7 @@ func codes(t *testing.T, w *httptest.ResponseRecorder) []string {
 func TestProblems(t *testing.T) {
 	t.Parallel()
 	const secret = "customer 1001"
-	fail := func(err error) func(*service) { return func(s *service) { s.useCases.err = err } }
+	fail := func(err error) func(*service) { return func(s *service) { s.err = err } }
 	for name, test := range map[string]struct {
 		service func(*service)
 		request func(*http.Request)

@@ -35,7 +35,7 @@ func (a attempt) send(t *testing.T) (*httptest.ResponseRecorder, *service) {
 	t.Helper()
 	s := newService(func(s *service) {
 		s.callers[key] = caller(a.caller)
-		s.useCases.err = a.err
+		s.err = a.err
 	})
 	if s.callers[key].RequestsPerSecond == 1 { // its only request of this second is taken
 		require.Equal(t, http.StatusOK, s.post(t, pushPath, pushBody).Code)
@@ -336,7 +336,7 @@ func TestBodyThatCannotBeRead(t *testing.T) {
 	t.Run("the caller leaves while waiting", func(t *testing.T) {
 		t.Parallel()
 		s := newService(func(s *service) {
-			s.useCases.err = fault.Wrap(fault.Unavailable, context.Canceled, "the caller left before its turn")
+			s.err = fault.Wrap(fault.Unavailable, context.Canceled, "the caller left before its turn")
 		})
 		ctx, leave := context.WithCancel(t.Context())
 		s.during = func(context.Context) { leave() }
@@ -459,7 +459,7 @@ func TestPanicsAreAnswered(t *testing.T) {
 	t.Parallel()
 	const secret = "customer 1001"
 	for name, value := range map[string]any{
-		"text": secret, "error": errors.New(secret), "number": 1001, "nil map": nil,
+		"text": secret, "error": errors.New(secret), "number": 1001, "out of range": nil,
 		"in a batch": &commit.Panic{Value: secret, Stack: []byte("goroutine 1 [running]:\npanic({0x1001, 0x1002})\n\t/go/src/runtime/panic.go:8\nmain.f(0x1001)\n\t/home/me/storage/store.go:12 +0x1d\n")},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -467,8 +467,7 @@ func TestPanicsAreAnswered(t *testing.T) {
 			s := newService()
 			s.during = func(context.Context) {
 				if value == nil {
-					var m map[string]int
-					m["x"] = 1
+					value = len(s.pushes[1].UserID) // out of range
 				}
 				panic(value)
 			}

@@ -8,6 +8,7 @@ import (
 	"log"
 	"net"
 	"net/http"
+	"strconv"
 	"syscall"
 	"time"
 )
@@ -32,6 +33,7 @@ const maxHeaderBytes = 64 << 10
 type Server struct {
 	listener net.Listener
 	server   *http.Server
+	secure   bool // net/http sets a TLSConfig of its own where there is none
 }
 
 // Listen binds the address now, so that a port in use or an unusable
@@ -42,7 +44,7 @@ func Listen(address string, handler http.Handler, o ServerOptions) (*Server, err
 	if err != nil {
 		return nil, err
 	}
-	listener, err := net.Listen("tcp", address)
+	listener, err := new(net.ListenConfig).Listen(context.Background(), "tcp", address)
 	if errors.Is(err, syscall.EADDRINUSE) {
 		return nil, fmt.Errorf("listen on %s: another program uses this port; stop it or choose another address: %w", address, err)
 	}
@@ -57,7 +59,7 @@ func Listen(address string, handler http.Handler, o ServerOptions) (*Server, err
 	if o.ErrorLog == nil {
 		o.ErrorLog = log.New(io.Discard, "", 0)
 	}
-	return &Server{listener, &http.Server{
+	return &Server{listener: listener, secure: config != nil, server: &http.Server{
 		Handler:           handler,
 		TLSConfig:         config,
 		ReadTimeout:       o.ReadTimeout,
@@ -77,7 +79,7 @@ func (s *Server) Addr() net.Addr { return s.listener.Addr() }
 // URL is where the API is, as callers on this machine write it.
 func (s *Server) URL() string {
 	scheme := "http"
-	if s.server.TLSConfig != nil {
+	if s.secure {
 		scheme = "https"
 	}
 	bound := s.listener.Addr().(*net.TCPAddr)
@@ -85,14 +87,14 @@ func (s *Server) URL() string {
 	if bound.IP.IsUnspecified() {
 		host = "localhost"
 	}
-	return scheme + "://" + net.JoinHostPort(host, fmt.Sprint(bound.Port))
+	return scheme + "://" + net.JoinHostPort(host, strconv.Itoa(bound.Port))
 }
 
 // Serve answers requests until Shutdown. The error is nil then, and the reason
 // when it ends by itself.
 func (s *Server) Serve() error {
 	var err error
-	if s.server.TLSConfig != nil {
+	if s.secure {
 		err = s.server.ServeTLS(s.listener, "", "")
 	} else {
 		err = s.server.Serve(s.listener)

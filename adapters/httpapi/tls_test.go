@@ -154,7 +154,7 @@ func TestChangedFilesAreTakenOver(t *testing.T) {
 	var clock atomic.Int64
 	var reported []error
 	server, certFile, keyFile := filesServer(t, both[0].cert, both[0].key, &clock, func(err error) { reported = append(reported, err) })
-	anyone := &tls.Config{InsecureSkipVerify: true} //nolint:gosec // the test compares certificates itself
+	anyone := &tls.Config{InsecureSkipVerify: true}
 	second := func() { clock.Add(int64(time.Second)) }
 	first, other := der(t, both[0].cert), der(t, both[1].cert)
 
@@ -211,7 +211,7 @@ func TestSwappedLinksAreTakenOver(t *testing.T) {
 			Now: func() time.Time { return today.Add(time.Duration(clock.Load())) },
 		}
 	}))
-	anyone := &tls.Config{InsecureSkipVerify: true} //nolint:gosec // the test compares certificates itself
+	anyone := &tls.Config{InsecureSkipVerify: true}
 	require.Equal(t, der(t, both[0].cert), shown(t, server, anyone).Raw)
 	require.NoError(t, os.Symlink("two", link+".new"))
 	require.NoError(t, os.Rename(link+".new", link))
@@ -236,8 +236,8 @@ func TestNoHandshakeFailsWhileFilesChange(t *testing.T) {
 					return
 				default:
 				}
-				clock.Add(int64(time.Second))                                                               // every handshake looks
-				conn, err := tls.Dial("tcp", server.Addr().String(), &tls.Config{InsecureSkipVerify: true}) //nolint:gosec // see below
+				clock.Add(int64(time.Second)) // every handshake looks
+				conn, err := tls.Dial("tcp", server.Addr().String(), &tls.Config{InsecureSkipVerify: true})
 				if err == nil && !known[string(conn.ConnectionState().PeerCertificates[0].Raw)] {
 					err = errors.New("an unknown certificate was shown")
 				}
@@ -272,5 +272,5 @@ func TestNoHandshakeFailsWhileFilesChange(t *testing.T) {
 	default:
 	}
 	clock.Add(int64(time.Second))
-	require.Equal(t, der(t, both[0].cert), shown(t, server, &tls.Config{InsecureSkipVerify: true}).Raw) //nolint:gosec // the test compares
+	require.Equal(t, der(t, both[0].cert), shown(t, server, &tls.Config{InsecureSkipVerify: true}).Raw)
 }
