@@ -193,6 +193,9 @@ func (l *Lane[T]) Close(ctx context.Context) error {
 	}
 }
 
+var errStopping = fault.New(fault.Busy, "the service is stopping",
+	fault.Fault{Code: "shutting-down", Detail: "The service is shutting down. Nothing was changed; try again."})
+
 // enter puts w at the end of the queue. If the lane was idle it also starts
 // w's batch, which the caller then has to run.
 func (l *Lane[T]) enter(w *waiter[T]) (first bool, err error) {
@@ -200,8 +203,7 @@ func (l *Lane[T]) enter(w *waiter[T]) (first bool, err error) {
 	defer l.mu.Unlock()
 	switch {
 	case l.closed:
-		return false, fault.New(fault.Busy, "the service is stopping",
-			fault.Fault{Code: "shutting-down", Detail: "The service is shutting down. Nothing was changed; try again."})
+		return false, errStopping
 	case l.running && l.queue.Len() >= l.limits.Queue:
 		return false, fault.New(fault.Busy, "too many requests are waiting")
 	}
