@@ -201,6 +201,9 @@ func header(file *records, columns []string, faults *Faults) ([]int, error) {
 			order[i] = place
 		}
 	}
+	if !slices.ContainsFunc(order, func(place int) bool { return place >= 0 }) { // another separator, another file
+		return nil, &Faults{List: []Fault{{found.line, "", "The first line must be " + expected + "."}}, Lines: 1}
+	}
 	for i, place := range order {
 		if place < 0 {
 			faults.add(found.line, columns[i], "The column is missing.")

@@ -1,0 +1,202 @@
+package bookfile_test
+
+import (
+	"bytes"
+	"encoding/csv"
+	"encoding/json"
+	"errors"
+	"io"
+	"math"
+	"math/big"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"bankingapi/adapters/bookfile"
+	"bankingapi/domain/day"
+	"bankingapi/domain/fund"
+	"bankingapi/domain/money"
+	"bankingapi/domain/operation"
+	"bankingapi/domain/push"
+)
+
+func currency(code string) money.Currency {
+	c, ok := money.ParseCurrency(code)
+	if !ok {
+		panic(code)
+	}
+	return c
+}
+
+func on(text string) day.Day {
+	d, err := day.Parse(text)
+	if err != nil {
+		panic(err)
+	}
+	return d
+}
+
+var (
+	noon   = time.Date(2026, time.November, 20, 12, 0, 0, 1000, time.FixedZone("", 3*60*60))
+	header = operation.Header{AppKey: "app", Channel: "=1+1", TellerName: "Şule \"Ş\"", CallerID: "c,1", ChannelSessionID: " s ", ChannelRequestID: "r\r\nr"}
+	widest = fund.Fund{IMKBCode: "ABCDEFGHIJKL.Z9", HolderCorporationName: "a,\"b\"\r\nc\u2028</script>"}
+)
+
+var prices = []fund.Price{
+	{ID: math.MaxInt64, Fund: widest, PerUnit: fund.MaxUnitPrice, Currency: currency("TRY"), ValidFrom: on("0001-01-01")},
+	{ID: 1, Fund: fund.Fund{IMKBCode: "A", HolderCorporationName: "b"}, PerUnit: 1, Currency: currency("JPY"), ValidFrom: on("9999-12-31")},
+	{ID: 2, Fund: fund.Fund{IMKBCode: "A", HolderCorporationName: "b"}, PerUnit: 125_000_000, Currency: currency("USD"), ValidFrom: on("2024-02-29")},
+}
+
+var holdings = []fund.Holding{
+	{Key: fund.HoldingKey{CustomerNo: math.MaxInt64, Fund: widest}, Units: fund.MaxUnits - 1},
+	{Key: fund.HoldingKey{CustomerNo: 1, Fund: fund.Fund{IMKBCode: "A", HolderCorporationName: "b"}}},
+}
+
+var accounts = []fund.Account{
+	{Key: fund.AccountKey{CustomerNo: 3, BranchCode: 0, AccountSuffix: math.MaxInt64, Currency: currency("TRY")}, Balance: money.New(math.MaxInt64, currency("TRY"))},
+	{Key: fund.AccountKey{CustomerNo: 3, BranchCode: 1, Currency: currency("BHD")}, Balance: money.New(5, currency("BHD"))},
+	{Key: fund.AccountKey{CustomerNo: 3, BranchCode: 1, Currency: currency("JPY")}, Balance: money.New(1200, currency("JPY"))},
+}
+
+var sales = []fund.SaleEntry{
+	{
+		OperationID: operation.ID{1, 15: 255}, Position: 999, Subscription: "shop", Header: header, ReceivedAt: noon,
+		Terms: fund.Terms{
+			Holding: fund.HoldingKey{CustomerNo: 1001, Fund: widest}, Units: 1_500_000,
+			Account: fund.AccountKey{CustomerNo: 1002, BranchCode: 3, AccountSuffix: 4, Currency: currency("TRY")},
+			PriceID: 5, ControlTotal: 1250, SelectedDay: on("2026-12-01"),
+		},
+		State: operation.Completed, PriceID: 6, PerUnit: 833_333_333, Proceeds: money.New(1250, currency("TRY")), SettledAt: noon.Add(time.Hour),
+	},
+	{
+		OperationID: operation.ID{2}, Subscription: "shop", ReceivedAt: noon,
+		Terms: fund.Terms{
+			Holding: fund.HoldingKey{CustomerNo: 1, Fund: fund.Fund{IMKBCode: "A", HolderCorporationName: "b"}}, Units: fund.MaxUnits,
+			Account: fund.AccountKey{CustomerNo: 1, Currency: currency("JPY")}, PriceID: math.MaxInt64, SelectedDay: on("2026-12-01"),
+		},
+		State: operation.Recorded,
+	},
+	{
+		OperationID: operation.ID{3}, Subscription: "shop", ReceivedAt: noon,
+		Terms: fund.Terms{
+			Holding: fund.HoldingKey{CustomerNo: 1, Fund: fund.Fund{IMKBCode: "A", HolderCorporationName: "b"}}, Units: 1,
+			Account: fund.AccountKey{CustomerNo: 1, Currency: currency("JPY")}, PriceID: 7, SelectedDay: on("2026-12-01"),
+		},
+		State: operation.Failed, Refusal: fund.HoldingInsufficient, SettledAt: noon,
+	},
+}
+
+var postings = []fund.PostingEntry{
+	{Posting: fund.UnitPosting(fund.SalePosting, operation.ID{1}, 0, holdings[0].Key, -1_500_000), PostedAt: noon},
+	{Posting: fund.MoneyPosting(fund.SalePosting, operation.ID{1}, 0, accounts[0].Key, 1250), PostedAt: noon},
+	{Posting: fund.UnitPosting(fund.OpeningPosting, operation.ID{2}, 1_000_001, holdings[1].Key, fund.MaxUnits), PostedAt: noon},
+	{Posting: fund.MoneyPosting(fund.AdjustmentPosting, operation.ID{3}, 2, accounts[0].Key, -math.MaxInt64), PostedAt: noon},
+}
+
+var notifications = []push.Entry{
+	{
+		OperationID: operation.ID{4}, Position: 2, Subscription: "shop", Header: header, ReceivedAt: noon,
+		Record: push.Record{
+			ExternalApplicationCode: "app", ExternalTranCode: "tran", UserID: "u", PushID: "p",
+			PushInteractionID: math.MaxInt64, HasPushInteractionID: true, Platform: push.Android,
+			Subject: "Sübject", Content: "line\r\nline\nline\r\t\"quoted\", \x01😀", DeepLinkURL: "bank://x?a=1&b=<2>",
+			Sent: true, SendDate: on("2026-11-20"), TranData: []push.TranDataItem{{Code: "a\"b", Name: "İ\n"}, {Code: "c"}},
+		},
+	},
+	{OperationID: operation.ID{5}, Subscription: "shop", ReceivedAt: noon, Record: push.Record{ExternalApplicationCode: "app", UserID: "u", PushID: "p", Platform: push.IOS}},
+}
+
+func TestWrite(t *testing.T) {
+	t.Parallel()
+	for name, write := range map[string]func(io.Writer, bookfile.Format) error{
+		"prices":   func(w io.Writer, f bookfile.Format) error { return bookfile.WritePrices(w, f, rows(prices...)) },
+		"holdings": func(w io.Writer, f bookfile.Format) error { return bookfile.WriteHoldings(w, f, rows(holdings...)) },
+		"accounts": func(w io.Writer, f bookfile.Format) error { return bookfile.WriteAccounts(w, f, rows(accounts...)) },
+		"sales":    func(w io.Writer, f bookfile.Format) error { return bookfile.WriteSales(w, f, rows(sales...)) },
+		"postings": func(w io.Writer, f bookfile.Format) error { return bookfile.WritePostings(w, f, rows(postings...)) },
+		"notifications": func(w io.Writer, f bookfile.Format) error {
+			return bookfile.WriteNotifications(w, f, rows(notifications...))
+		},
+	} {
+		for _, format := range []bookfile.Format{bookfile.CSV, bookfile.NDJSON} {
+			t.Run(name+"."+string(format), func(t *testing.T) {
+				t.Parallel()
+				var b bytes.Buffer
+				require.NoError(t, write(&b, format))
+				golden(t, name+"."+string(format), b.String())
+			})
+		}
+	}
+}
+
+// Every file can be read by the standard library too.
+func TestWriteForOthers(t *testing.T) {
+	t.Parallel()
+	var b bytes.Buffer
+	require.NoError(t, bookfile.WriteNotifications(&b, bookfile.CSV, rows(notifications...)))
+	records, err := csv.NewReader(&b).ReadAll()
+	require.NoError(t, err)
+	require.Len(t, records, 3)
+	b.Reset()
+	require.NoError(t, bookfile.WriteNotifications(&b, bookfile.NDJSON, rows(notifications...)))
+	decoder := json.NewDecoder(&b)
+	for i := range notifications {
+		var object struct {
+			Content  string
+			TranData []push.TranDataItem
+		}
+		require.NoError(t, decoder.Decode(&object))
+		require.Equal(t, notifications[i].Record.Content, object.Content)
+		require.Len(t, object.TranData, len(notifications[i].Record.TranData))
+	}
+}
+
+func TestWrittenPostingsSumToZero(t *testing.T) {
+	t.Parallel()
+	var b bytes.Buffer
+	require.NoError(t, bookfile.WritePostings(&b, bookfile.CSV, rows(postings...)))
+	records, err := csv.NewReader(&b).ReadAll()
+	require.NoError(t, err)
+	require.Len(t, records, 1+2*len(postings))
+	for column, name := range records[0] {
+		if name != "Units" && name != "Amount" {
+			continue
+		}
+		sum := new(big.Rat)
+		for _, record := range records[1:] {
+			if record[column] != "" {
+				quantity, ok := new(big.Rat).SetString(record[column])
+				require.True(t, ok, record[column])
+				sum.Add(sum, quantity)
+			}
+		}
+		require.Zero(t, sum.Sign(), name)
+	}
+}
+
+func TestWriteStopsAtAnError(t *testing.T) {
+	t.Parallel()
+	broken := errors.New("the database is gone")
+	rows := func(yield func(fund.Price, error) bool) {
+		if yield(prices[0], nil) && yield(fund.Price{}, broken) {
+			t.Error("asked for more after an error")
+		}
+	}
+	var b bytes.Buffer
+	require.ErrorIs(t, bookfile.WritePrices(&b, bookfile.NDJSON, rows), broken)
+	require.Equal(t, 1, bytes.Count(b.Bytes(), []byte("\n")))
+	read, write := io.Pipe()
+	require.NoError(t, read.CloseWithError(broken))
+	require.ErrorIs(t, bookfile.WritePrices(write, bookfile.NDJSON, rows), broken)
+	require.ErrorIs(t, bookfile.WritePrices(write, bookfile.CSV, rows), broken)
+}
+
+func TestParseFormat(t *testing.T) {
+	t.Parallel()
+	for name, want := range map[string]bool{"csv": true, "ndjson": true, "": false, "CSV": false, "json": false} {
+		_, ok := bookfile.ParseFormat(name)
+		require.Equal(t, want, ok, name)
+	}
+}
