@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"net"
 	"net/http"
 	"sync"
 	"sync/atomic"
@@ -14,10 +15,13 @@ import (
 	"go.uber.org/zap"
 
 	"bankingapi/adapters/httpapi"
+	"bankingapi/adapters/logging"
+	"bankingapi/adapters/opsapi"
 	"bankingapi/adapters/storage"
 	"bankingapi/application/addpush"
 	"bankingapi/application/buyfund"
 	"bankingapi/application/subscriptions"
+	"bankingapi/domain/day"
 	"bankingapi/domain/fault"
 )
 
@@ -31,6 +35,7 @@ type App struct {
 	adder     *addpush.Adder
 	buyer     *buyfund.Buyer
 	handler   http.Handler
+	zone      *time.Location
 
 	fx         *fx.App // nil inside a host's fx application
 	stopWork   context.CancelFunc
@@ -40,9 +45,11 @@ type App struct {
 	closing    sync.Once
 	closed     error
 
+	health *opsapi.Handler
+
 	mu        sync.Mutex // guards what follows
 	api       *httpapi.Server
-	ops       *opsServer
+	ops       *http.Server
 	failed    chan error
 	listeners sync.WaitGroup
 }
@@ -59,8 +66,12 @@ type appParts struct {
 	Handler   http.Handler
 }
 
-func newApp(p appParts) *App {
-	return &App{
+func newApp(p appParts) (*App, error) {
+	zone, err := p.Settings.Bank.Location()
+	if err != nil {
+		return nil, fmt.Errorf("bank.time_zone: %w", err)
+	}
+	a := &App{
 		settings:  p.Settings,
 		options:   p.Options,
 		observer:  p.Observer,
@@ -69,8 +80,11 @@ func newApp(p appParts) *App {
 		adder:     p.Adder,
 		buyer:     p.Buyer,
 		handler:   p.Handler,
+		zone:      zone,
 		failed:    make(chan error, 2),
 	}
+	a.health = newOps(a)
+	return a, nil
 }
 
 // Open starts the service without a listener: its use cases and its Handler
@@ -121,9 +135,25 @@ func (a *App) open(ctx context.Context) error {
 		a.directory.Run(work, func(err error) { logger.Warn("subscriptions could not be read", zap.Error(err)) })
 	})
 	if a.settings.Settlement.Enabled {
-		a.work.Go(func() { a.buyer.SettleEvery(work, a.settings.Settlement.Interval, a.observer.settlement) })
+		a.work.Go(func() { a.buyer.SettleEvery(work, a.settings.Settlement.Interval, a.settled) })
 	}
 	return nil
+}
+
+// settled hears of every round of settling, and looks what is left.
+func (a *App) settled(s buyfund.Settlement, err error) {
+	a.observer.settlement(s, err)
+	ctx, cancel := context.WithTimeout(context.Background(), a.settings.Storage.StatementTimeout)
+	defer cancel()
+	now, zone := a.options.now(), a.zone
+	count, oldest, err := a.store.DueSales(ctx, day.Of(now, zone))
+	switch {
+	case err != nil: // the round has said so already
+	case count == 0:
+		a.observer.metrics.Due(0, 0)
+	default:
+		a.observer.metrics.Due(count, now.Sub(oldest.Start(zone)))
+	}
 }
 
 // prepareSchema migrates where the settings want it. A database that cannot be
@@ -219,32 +249,35 @@ func (a *App) Start(context.Context) error {
 		return errors.New("the service is started already")
 	}
 	s := a.settings.HTTP
-	api, err := httpapi.Listen(s.Address, a.observer.traced(a.handler), httpapi.ServerOptions{
-		TLS:           tlsOptions(a.settings, a.options, a.observer.logger),
+	logger := a.observer.logger
+	api, err := httpapi.Listen(s.Address, a.observer.tracing.Middleware(a.handler), httpapi.ServerOptions{
+		TLS:           tlsOptions(a.settings, a.options, logger),
 		ReadTimeout:   s.ReadTimeout,
 		WriteTimeout:  s.WriteTimeout,
 		IdleTimeout:   s.IdleTimeout,
 		HeaderTimeout: s.HeaderTimeout,
-		ErrorLog:      zap.NewStdLog(a.observer.logger.Named("http")),
+		ErrorLog:      logging.ServerErrors(logger),
 	})
 	if err != nil {
 		return fmt.Errorf("http.address: %w", err)
 	}
 	if a.settings.Ops.Address != "" {
-		if a.ops, err = a.listenOps(); err != nil {
+		listener, err := net.Listen("tcp", a.settings.Ops.Address)
+		if err != nil {
 			return errors.Join(fmt.Errorf("ops.address: %w", err), api.Shutdown(context.Background()))
 		}
-		a.listeners.Go(func() { a.serve(a.ops.Serve) })
-		a.observer.logger.Info("serving health and metrics", zap.String("address", a.ops.Addr().String()))
+		a.ops = opsapi.NewServer(a.health, logging.ServerErrors(logger))
+		a.listeners.Go(func() { a.serve(func() error { return a.ops.Serve(listener) }) })
+		logger.Info("serving health and metrics", zap.Stringer("address", listener.Addr()))
 	}
 	a.api = api
 	a.listeners.Go(func() { a.serve(api.Serve) })
-	a.observer.logger.Info("serving the API", zap.String("url", api.URL()))
+	logger.Info("serving the API", zap.String("url", api.URL()))
 	return nil
 }
 
 func (a *App) serve(serve func() error) {
-	if err := serve(); err != nil {
+	if err := serve(); err != nil && !errors.Is(err, http.ErrServerClosed) {
 		select {
 		case a.failed <- err:
 		default:
@@ -283,6 +316,7 @@ func (a *App) close(ctx context.Context) error {
 
 func (a *App) shutDown(ctx context.Context) error {
 	a.draining.Store(true)
+	a.health.Drain()
 	a.mu.Lock()
 	api, ops := a.api, a.ops
 	a.mu.Unlock()
@@ -302,7 +336,7 @@ func (a *App) shutDown(ctx context.Context) error {
 	failures = append(failures, a.adder.Close(ctx), a.buyer.Close(ctx))
 	a.work.Wait()
 	if ops != nil {
-		failures = append(failures, ops.Shutdown(ctx))
+		failures = append(failures, ops.Close())
 	}
 	a.listeners.Wait()
 	failures = append(failures, a.observer.close(ctx), a.store.Close())

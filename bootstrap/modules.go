@@ -13,9 +13,7 @@ import (
 
 	"github.com/google/uuid"
 	"go.uber.org/fx"
-	"go.uber.org/fx/fxevent"
 	"go.uber.org/zap"
-	"go.uber.org/zap/zapcore"
 
 	"bankingapi/adapters/httpapi"
 	"bankingapi/adapters/httpapi/docs"
@@ -52,14 +50,7 @@ func Module(settings Settings, all ...Option) fx.Option {
 	)
 }
 
-// quiet keeps fx's own words for those who look for them.
-func quiet(o *observer) fxevent.Logger {
-	l := &fxevent.ZapLogger{Logger: o.logger.Named("fx")}
-	l.UseLogLevel(zapcore.DebugLevel)
-	return l
-}
-
-// engine is a database and what closing it takes.
+// newEngine opens the database of the settings, or takes the host's.
 func newEngine(settings Settings, o *options) (*storage.Engine, error) {
 	if o.engine != nil {
 		return o.engine, nil
@@ -81,8 +72,15 @@ func newEngine(settings Settings, o *options) (*storage.Engine, error) {
 
 const openTimeout = 10 * time.Second
 
-func newStore(engine *storage.Engine, o *options) *storage.Store {
-	return storage.New(engine, o.tablePrefix, o.now)
+func newStore(engine *storage.Engine, o *options, observe *observer) (*storage.Store, error) {
+	pools, err := engine.Pools()
+	for name, pool := range pools {
+		err = errors.Join(err, observe.metrics.Pool(name, pool))
+	}
+	if err != nil {
+		return nil, err
+	}
+	return storage.New(observe.traceEngine(engine), o.tablePrefix, o.now), nil
 }
 
 func newDirectory(store *storage.Store, o *options) *subscriptions.Directory {
@@ -98,7 +96,7 @@ func limits(s Settings) commit.Limits {
 }
 
 func newAdder(settings Settings, store *storage.Store, o *options, observe *observer) *addpush.Adder {
-	return addpush.New(store.Inboxes(), addpush.Options{
+	return addpush.New(observe.traceInboxes(store.Inboxes()), addpush.Options{
 		ParametersLimit: settings.HTTP.ParametersLimit,
 		Commit:          limits(settings),
 		Observer:        observe.lane(operation.AddPushNotificationResponse, o.now),
@@ -112,7 +110,7 @@ func newBuyer(settings Settings, store *storage.Store, o *options, observe *obse
 	if err != nil {
 		return nil, fmt.Errorf("bank.time_zone: %w", err)
 	}
-	return buyfund.New(store, buyfund.Options{
+	return buyfund.New(observe.traceBooks(store), buyfund.Options{
 		ParametersLimit: settings.HTTP.ParametersLimit,
 		Commit:          limits(settings),
 		Observer:        observe.lane(operation.BuyFundFromCustomer, o.now),
@@ -128,7 +126,7 @@ func newHandler(settings Settings, adder *addpush.Adder, buyer *buyfund.Buyer, d
 		pages = docs.Pages()
 		pages[openapi.Path] = openapi.Handler()
 	}
-	return httpapi.New(adder, buyer, directory, httpapi.Options{
+	return httpapi.New(observe.traceAdder(adder), observe.traceBuyer(buyer), directory, httpapi.Options{
 		BodyLimit:       int64(settings.HTTP.BodyLimit),
 		ParametersLimit: settings.HTTP.ParametersLimit,
 		Pages:           pages,

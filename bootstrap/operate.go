@@ -86,7 +86,7 @@ func withStore(settings Settings, all []Option, do func(*storage.Store) error) e
 	if err != nil {
 		return err
 	}
-	store := newStore(engine, o)
+	store := storage.New(engine, o.tablePrefix, o.now)
 	return errors.Join(do(store), store.Close())
 }
 

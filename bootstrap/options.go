@@ -21,6 +21,8 @@ type options struct {
 	logger      *zap.Logger
 	registry    *prometheus.Registry
 	now         func() time.Time
+
+	version, revision string
 }
 
 type openFunc func(context.Context, storage.Options) (*storage.Engine, error)
@@ -71,6 +73,11 @@ func WithLogger(logger *zap.Logger) Option {
 // services in one process need one each.
 func WithRegistry(registry *prometheus.Registry) Option {
 	return func(o *options) { o.registry = registry }
+}
+
+// WithVersion tells metrics and traces which release of which commit runs.
+func WithVersion(version, revision string) Option {
+	return func(o *options) { o.version, o.revision = version, revision }
 }
 
 // WithClock takes the time from now, which must be UTC: for tests that move

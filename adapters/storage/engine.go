@@ -2,6 +2,7 @@ package storage
 
 import (
 	"context"
+	"database/sql"
 	"time"
 
 	"gorm.io/gorm"
@@ -44,6 +45,19 @@ type Engine struct {
 	Classify func(error) Failure
 	// Close closes what was opened, and nothing that was handed in.
 	Close func() error
+}
+
+// Pools are the connection pools, by what they are for.
+func (e *Engine) Pools() (map[string]*sql.DB, error) {
+	writes, err := e.DB.DB()
+	if err != nil {
+		return nil, err
+	}
+	reads, err := e.Reads.DB()
+	if err != nil || reads == writes {
+		return map[string]*sql.DB{"all": writes}, err
+	}
+	return map[string]*sql.DB{"writes": writes, "reads": reads}, nil
 }
 
 // Failure is what an engine's error means to those who wait.
