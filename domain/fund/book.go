@@ -231,7 +231,7 @@ func (b *Book) sell(s *SaleRecord, today day.Day) reasons {
 
 	account := b.accounts[t.Account]
 	r.refuseUnless(account != nil, AccountNotFound)
-	sameCurrency := price.ID == 0 || price.Currency == t.Account.Currency
+	sameCurrency := price.Currency.IsNone() || price.Currency == t.Account.Currency
 	r.refuseUnless(sameCurrency, CurrencyMismatch)
 
 	if agreed && sameCurrency {

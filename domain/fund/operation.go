@@ -49,13 +49,12 @@ const furthest = 366
 // more than 366 days later, and the same for all sales. They are apart from
 // the other rules because a repeat of an operation is answered even when its
 // day has gone by since (the contract, section 6). A sale without a day is one
-// of today; of what NewSale returned beside faults, only a day that was chosen
-// counts.
+// of today; one whose day has a fault of its own is passed over.
 func DayFaults(sales []Sale, today day.Day) []fault.Fault {
 	var all []fault.Fault
 	var first day.Day // the others have to have it too
 	for i, s := range sales {
-		if s == (Sale{}) {
+		if s.dayUnknown {
 			continue
 		}
 		f := fault.Fault{Pointer: "/SelectedTransactionDate"}

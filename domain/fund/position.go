@@ -2,7 +2,6 @@ package fund
 
 import (
 	"cmp"
-	"errors"
 
 	"bankingapi/domain/day"
 	"bankingapi/domain/decimal"
@@ -138,25 +137,12 @@ func NewHolding(f HoldingFields) (Holding, []fault.Fault) {
 func NewAccount(f AccountFields, balance decimal.Decimal) (Account, []fault.Fault) {
 	var c check
 	a := Account{Key: c.account("", &f)}
-	const rule = "0 or greater, at most 2^63-1 minor units."
-	amount, err := money.FromDecimal(balance, a.Key.Currency)
-	switch {
-	case balance.IsAbsent():
-		c.fault("/Balance", fault.Required, "Required: "+rule)
-	case a.Key.Currency.IsNone():
-		// Its decimals cannot be judged without a currency, whose own fault is
-		// reported already.
-		if balance.IsNegative() {
-			c.fault("/Balance", fault.OutOfRange, rule)
-		}
-	case errors.Is(err, decimal.ErrPrecision):
-		c.fault("/Balance", fault.TooManyDecimals, "Not more decimals than the currency's minor unit has.")
-	case err != nil, amount.Minor() < 0:
-		c.fault("/Balance", fault.OutOfRange, rule)
+	if balance.IsAbsent() {
+		c.fault("/Balance", fault.Required, "Required: "+naturalAmount)
 	}
+	a.Balance = c.amount("/Balance", balance, a.Key.Currency)
 	if len(c.faults) > 0 {
 		return Account{}, c.faults
 	}
-	a.Balance = amount
 	return a, nil
 }

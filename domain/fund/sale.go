@@ -53,14 +53,18 @@ type Terms struct {
 
 // Sale is a customer's fund sale that keeps every rule of the contract,
 // section 5, which one can check without the book and without a clock.
-type Sale struct{ terms Terms }
+type Sale struct {
+	terms Terms
+	// dayUnknown: the sale has faults, its day among them (NewSale).
+	dayUnknown bool
+}
 
 // Terms is what the sale says.
 func (s Sale) Terms() Terms { return s.terms }
 
 // RestoreSale makes a sale of what storage kept. It does not judge by today's
 // rules, so that history always loads.
-func RestoreSale(t Terms) Sale { return Sale{t} }
+func RestoreSale(t Terms) Sale { return Sale{terms: t} }
 
 // SaleTransaction is TransactionType of a customer's fund sale.
 const SaleTransaction = 2
@@ -68,11 +72,12 @@ const SaleTransaction = 2
 const (
 	positiveInteger = "An integer greater than 0."
 	naturalInteger  = "An integer, 0 or greater."
+	naturalAmount   = "0 or greater, at most 2^63-1 minor units."
 )
 
 // NewSale checks all fields and returns either a sale or every fault, with
-// pointers from the record (/FundAmount). Beside faults there is a sale that
-// has nothing but its day, if that is in order: DayFaults judges it.
+// pointers from the record (/FundAmount). The sale beside faults has nothing
+// but its day, for DayFaults to judge.
 func NewSale(f SaleFields) (Sale, []fault.Fault) {
 	var c check
 	var t Terms
@@ -95,19 +100,19 @@ func NewSale(f SaleFields) (Sale, []fault.Fault) {
 		t.Holding.Fund = c.fund("/FundToProcess", p.IMKBCode, p.HolderCorporationName)
 		t.PriceID = c.integer("/FundToProcess/PriceID", p.PriceID, 1, positiveInteger)
 	}
-	if !f.Amount.IsAbsent() {
-		t.ControlTotal = c.controlTotal(f.Amount, t.Account.Currency)
-	}
+	t.ControlTotal = c.amount("/Amount", f.Amount, t.Account.Currency).Minor()
+	dayUnknown := false
 	if f.SelectedTransactionDate != "" {
 		var err error
 		if t.SelectedDay, err = day.Parse(f.SelectedTransactionDate); err != nil {
 			c.fault("/SelectedTransactionDate", fault.InvalidDate, "Empty, or a day that exists as YYYY-MM-DD.")
+			dayUnknown = true
 		}
 	}
 	if len(c.faults) > 0 {
-		return Sale{Terms{SelectedDay: t.SelectedDay}}, c.faults
+		return Sale{Terms{SelectedDay: t.SelectedDay}, dayUnknown}, c.faults
 	}
-	return Sale{t}, nil
+	return Sale{terms: t}, nil
 }
 
 // check collects the faults of one record.
@@ -181,7 +186,7 @@ func (c *check) fund(under, imkbCode, holder string) Fund {
 	switch {
 	case holder == "":
 		c.fault(under+"/HolderCorporationName", fault.Required, "Required: 1 to 200 characters.")
-	case len(holder) > maxHolder && utf8.RuneCountInString(holder) > maxHolder:
+	case utf8.RuneCountInString(holder) > maxHolder:
 		c.fault(under+"/HolderCorporationName", fault.TooLong, "At most 200 characters.")
 	}
 	return Fund{imkbCode, holder}
@@ -189,21 +194,18 @@ func (c *check) fund(under, imkbCode, holder string) Fund {
 
 const maxHolder = 200
 
-func (c *check) controlTotal(d decimal.Decimal, currency money.Currency) int64 {
+// amount is d as money that is not negative; an absent d is 0. Without a
+// currency, whose own fault is reported already, d has only the faults that it
+// has in every currency.
+func (c *check) amount(pointer string, d decimal.Decimal, currency money.Currency) money.Amount {
 	amount, err := money.FromDecimal(d, currency)
 	switch {
-	case currency.IsNone() && !d.IsZero():
-		// Its decimals cannot be judged without a currency, whose own fault is
-		// reported already; its sign and size can.
-		if n, err := d.Scaled(UnitDecimals); n < 0 || errors.Is(err, decimal.ErrRange) {
-			c.fault("/Amount", fault.OutOfRange, "0 or greater.")
-		}
-	case errors.Is(err, decimal.ErrPrecision):
-		c.fault("/Amount", fault.TooManyDecimals, "Not more decimals than the currency's minor unit has.")
-	case err != nil, amount.Minor() < 0:
-		c.fault("/Amount", fault.OutOfRange, "0 or greater, at most 2^63-1 minor units.")
+	case errors.Is(err, decimal.ErrPrecision) && !currency.IsNone():
+		c.fault(pointer, fault.TooManyDecimals, "Not more decimals than the currency's minor unit has.")
+	case errors.Is(err, decimal.ErrRange), d.IsNegative():
+		c.fault(pointer, fault.OutOfRange, naturalAmount)
 	}
-	return amount.Minor()
+	return amount
 }
 
 // isIMKBCode matches [A-Z0-9]{1,12}(\.[A-Z0-9]{1,2})?

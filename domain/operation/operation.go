@@ -119,7 +119,7 @@ const maxHeader = 200
 func (h *Header) Faults() []fault.Fault {
 	var faults []fault.Fault
 	check := func(value, pointer string) {
-		if len(value) > maxHeader && utf8.RuneCountInString(value) > maxHeader {
+		if utf8.RuneCountInString(value) > maxHeader {
 			faults = append(faults, fault.Fault{Pointer: pointer, Code: fault.TooLong, Detail: "At most 200 characters."})
 		}
 	}

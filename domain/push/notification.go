@@ -157,7 +157,7 @@ func (c *check) text(pointer, value string, least, most int) string {
 	switch {
 	case value == "" && least > 0:
 		c.fault(pointer, fault.Required, "Required: 1 to "+strconv.Itoa(most)+" characters.")
-	case len(value) > most && utf8.RuneCountInString(value) > most: // bytes bound characters: most texts need no count
+	case utf8.RuneCountInString(value) > most:
 		c.fault(pointer, fault.TooLong, "At most "+strconv.Itoa(most)+" characters.")
 	}
 	return value
