@@ -160,11 +160,12 @@ func TestADayBeginsWithItsFirstInstant(t *testing.T) {
 		requireFirstInstant(t, d, in)
 	})
 	for _, in := range zones { // and every day on which one of these clocks changed
+		until := last.Start(in)
 		_, before := first.Start(in).Zone()
-		for d := first; d != last; d = d.Plus(1) {
-			if _, after := d.Start(time.UTC).In(in).Zone(); after != before {
-				for beside := -2; beside <= 2; beside++ {
-					requireFirstInstant(t, d.Plus(beside), in)
+		for at := first.Start(in); at.Before(until); at = at.Add(48 * time.Hour) {
+			if _, after := at.Zone(); after != before {
+				for beside := -2; beside <= 1; beside++ {
+					requireFirstInstant(t, day.Of(at, in).Plus(beside), in)
 				}
 				before = after
 			}
@@ -179,7 +180,7 @@ func requireFirstInstant(t require.TestingT, d day.Day, in *time.Location) {
 		require.True(t, shown.After(d), what())
 		require.Contains(t, []string{"Pacific/Apia", "Pacific/Kwajalein", "Asia/Manila", "Pacific/Kiritimati"}, in.String(), what())
 	}
-	for before := time.Duration(1); before < 3*time.Hour; before += 15 * time.Second * 11 {
+	for before := time.Duration(1); before < 3*time.Hour; before += 11 * time.Minute {
 		if !day.Of(start.Add(-before), in).Before(d) {
 			require.Fail(t, "the clock showed the day before its start", what())
 		}
