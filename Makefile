@@ -43,6 +43,10 @@ lint: $(TOOLS)/golangci-lint ## format, vet, lint, tidy
 $(TOOLS)/golangci-lint:
 	GOBIN=$(TOOLS) GOFLAGS= go install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(GOLANGCI_VERSION)
 
+.PHONY: host
+host: ## build and run a program of another module that embeds the service
+	cd test/host && CGO_ENABLED=0 GOFLAGS= go run .
+
 .PHONY: fuzz
 FUZZTIME ?= 10s
 fuzz: ## run every fuzz target for FUZZTIME (10s)
@@ -54,6 +58,7 @@ fuzz: ## run every fuzz target for FUZZTIME (10s)
 check: lint race ## all that CI runs
 	CGO_ENABLED=0 go build $(PACKAGES)
 	CGO_ENABLED=0 go test -run '^$$' -bench . -benchtime 1x $(PACKAGES) >/dev/null
+	$(MAKE) --no-print-directory host
 	$(MAKE) --no-print-directory fuzz FUZZTIME=2s
 
 .PHONY: clean

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/mattn/go-isatty"
@@ -103,7 +104,7 @@ func (o *observer) exchange(ctx context.Context, x *httpapi.Exchange) {
 		})
 	}
 	logging.Request{
-		Operation: x.Route, Method: x.Method, Status: x.Status, State: x.State, Duration: x.Duration,
+		Operation: strings.TrimPrefix(x.Route, "/BankingApiV01/"), Method: x.Method, Status: x.Status, State: x.State, Duration: x.Duration,
 		Replayed: x.Replayed, Codes: x.Codes, BytesIn: x.BytesIn, BytesOut: x.BytesOut,
 		RequestID: x.RequestID, Subscription: x.Subscription,
 		ChannelRequestID: x.ChannelRequestID, ChannelSessionID: x.ChannelSessionID,

@@ -1,0 +1,52 @@
+package buyfund_test
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"bankingapi/application/buyfund"
+	"bankingapi/application/commit"
+	"bankingapi/domain/day"
+	"bankingapi/domain/decimal"
+	"bankingapi/domain/fund"
+	"bankingapi/domain/money"
+	"bankingapi/domain/operation"
+	"bankingapi/domain/subscription"
+	"bankingapi/test/fake"
+)
+
+// A use case on ports of one's own: here those that keep everything in memory.
+func ExampleNew() {
+	try, _ := money.ParseCurrency("TRY")
+	from, _ := day.Parse("2026-01-01")
+	afa := fund.Fund{IMKBCode: "AFA", HolderCorporationName: "Demo Portfoy"}
+	store := fake.NewStore()
+	store.PutPrices(fund.Price{ID: 1, Fund: afa, PerUnit: 125_000_000, Currency: try, ValidFrom: from})
+	store.PutHoldings(fund.Holding{Key: fund.HoldingKey{CustomerNo: 1001, Fund: afa}, Units: 1_000_000_000})
+	store.PutAccounts(fund.Account{Key: fund.AccountKey{CustomerNo: 1001, BranchCode: 1, AccountSuffix: 1, Currency: try}, Balance: money.New(0, try)})
+
+	clock, ids := fake.NewClock(time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)), new(fake.IDs)
+	buyer := buyfund.New(store.Books(nil), buyfund.Options{
+		ParametersLimit: 1000,
+		Commit:          commit.Limits{Batch: 512, Queue: 4096, Timeout: 10 * time.Second},
+		Zone:            time.UTC,
+		Now:             clock.Now,
+		NewID:           ids.Next,
+	})
+	ctx := context.Background()
+	defer buyer.Close(ctx)
+
+	half, _ := decimal.Parse("12.5")
+	outcome, err := buyer.Buy(ctx, &subscription.Subscription{Name: "my-program"}, operation.Header{CallerID: "order-1"}, []fund.SaleFields{{
+		CustomerNo:      decimal.Int(1001),
+		TransactionType: decimal.Int(2),
+		FundAmount:      half,
+		DestinationAccount: &fund.AccountFields{
+			BranchCode: decimal.Int(1), CustomerNo: decimal.Int(1001), AccountSuffix: decimal.Int(1), CurrencyCode: "TRY",
+		},
+		FundToProcess: &fund.FundFields{IMKBCode: "AFA", HolderCorporationName: "Demo Portfoy", PriceID: decimal.Int(1)},
+	}})
+	fmt.Println(outcome.State, err, store.Accounts()[0].Balance)
+	// Output: completed <nil> 15.63
+}

@@ -1,0 +1,131 @@
+// Command host embeds the service by its three doors, one after the other, and
+// ends with 0 when all of them worked. `make check` runs it.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+	"go.uber.org/fx"
+	"go.uber.org/zap"
+
+	"bankingapi/adapters/storage/sqlite"
+	"bankingapi/application/buyfund"
+	"bankingapi/application/commit"
+	"bankingapi/bootstrap"
+	"bankingapi/domain/decimal"
+	"bankingapi/domain/fund"
+	"bankingapi/domain/operation"
+	"bankingapi/domain/subscription"
+	"bankingapi/test/fake"
+)
+
+func main() {
+	folder, err := os.MkdirTemp("", "host")
+	if err == nil {
+		err = errors.Join(useCase(), service(folder), module(folder), os.RemoveAll(folder))
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	fmt.Println("all three doors work")
+}
+
+// useCase is door one: a use case on ports of the host's own. Here they are
+// the in-memory ones that the service's tests use.
+func useCase() error {
+	buyer := buyfund.New(fake.NewStore().Books(nil), buyfund.Options{
+		ParametersLimit: 100,
+		Commit:          commit.Limits{Batch: 100, Queue: 1000, Timeout: 5 * time.Second},
+		Zone:            time.UTC,
+		Now:             func() time.Time { return time.Now().UTC().Truncate(time.Microsecond) },
+		NewID:           func() operation.ID { return operation.ID(uuid.Must(uuid.NewV7())) },
+	})
+	defer buyer.Close(context.Background())
+	outcome, err := buyer.Buy(context.Background(), &subscription.Subscription{Name: "host"}, operation.Header{}, []fund.SaleFields{{
+		CustomerNo:         decimal.Int(1001),
+		TransactionType:    decimal.Int(2),
+		FundAmount:         decimal.Int(5),
+		DestinationAccount: &fund.AccountFields{BranchCode: decimal.Int(1), CustomerNo: decimal.Int(1001), AccountSuffix: decimal.Int(1), CurrencyCode: "TRY"},
+		FundToProcess:      &fund.FundFields{IMKBCode: "AFA", HolderCorporationName: "Demo Portfoy", PriceID: decimal.Int(1)},
+	}})
+	if err != nil {
+		return err
+	}
+	if outcome.State != operation.Failed { // the book is empty
+		return fmt.Errorf("door one: state %v", outcome.State)
+	}
+	return nil
+}
+
+const notification = `{"Header":{},"Parameters":[{"ExternalApplicationCode":"HOST","UserId":"u","PushId":"p","Platform":65,"SendStatus":1}]}`
+
+// post sends a notification to a handler that is mounted under a prefix.
+func post(h http.Handler, key string) error {
+	server := httptest.NewServer(http.StripPrefix("/bank", h))
+	defer server.Close()
+	request, err := http.NewRequest(http.MethodPost, server.URL+"/bank/BankingApiV01/AddPushNotificationResponse", strings.NewReader(notification))
+	if err != nil {
+		return err
+	}
+	request.Header.Set("Ocp-Apim-Subscription-Key", key)
+	answer, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return err
+	}
+	defer answer.Body.Close()
+	body, err := io.ReadAll(answer.Body)
+	if string(body) != `{"Data":{"State":2}}` {
+		return errors.Join(err, fmt.Errorf("answered %s: %s", answer.Status, body))
+	}
+	return err
+}
+
+// service is door two: the whole service as a handler of the host's server.
+func service(folder string) error {
+	ctx := context.Background()
+	app, err := bootstrap.Open(ctx, settings(folder, "two"), options())
+	if err != nil {
+		return err
+	}
+	key, _, err := app.CreateSubscription(ctx, bootstrap.Subscription{Name: "host"})
+	if err == nil {
+		err = post(app.Handler(), key)
+	}
+	return errors.Join(err, app.Close(ctx))
+}
+
+// module is door three: the service inside the host's fx application.
+func module(folder string) error {
+	var app *bootstrap.App
+	host := fx.New(fx.NopLogger, bootstrap.Module(settings(folder, "three"), options()), fx.Populate(&app))
+	ctx := context.Background()
+	if err := host.Start(ctx); err != nil {
+		return err
+	}
+	key, _, err := app.CreateSubscription(ctx, bootstrap.Subscription{Name: "host"})
+	if err == nil {
+		err = post(app.Handler(), key)
+	}
+	return errors.Join(err, host.Stop(ctx))
+}
+
+func settings(folder, name string) bootstrap.Settings {
+	s := bootstrap.DefaultSettings()
+	s.Storage.DSN = bootstrap.Secret(filepath.Join(folder, name, "bank.db"))
+	return s
+}
+
+func options() bootstrap.Option {
+	return bootstrap.Options(bootstrap.WithDriver(bootstrap.SQLite, sqlite.Open), bootstrap.WithLogger(zap.NewNop()))
+}
