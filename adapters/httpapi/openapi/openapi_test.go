@@ -10,7 +10,6 @@ import (
 	"net/http/httptest"
 	"os"
 	"regexp"
-	"slices"
 	"strings"
 	"testing"
 
@@ -22,6 +21,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"bankingapi/adapters/httpapi/openapi"
+	"bankingapi/domain/fund"
 )
 
 var update = flag.Bool("update", false, "write openapi.json from openapi.yaml")
@@ -151,8 +151,7 @@ func TestEveryOperationIsComplete(t *testing.T) {
 	}
 }
 
-// exchanges are all examples, each as the request or answer it stands for. The
-// way through openapi3filter is the one the end-to-end tests use.
+// Every example, as the request or answer it stands for.
 func TestExamplesPassAsRealTraffic(t *testing.T) {
 	t.Parallel()
 	doc := load(t)
@@ -339,16 +338,28 @@ func TestCodesOfTheTablesAreTheCodesOfTheSchemas(t *testing.T) {
 		}
 	}
 	require.ElementsMatch(t, inSchemas, inTables)
+}
 
-	var inExamples []string
+// The examples of refusals are the bank's own words, and each code has one.
+func TestRefusalExamplesAreTheBanksWords(t *testing.T) {
+	t.Parallel()
+	doc := load(t)
+	shown := map[string]bool{}
 	for _, example := range operations(doc)["BuyFundFromCustomer"].Responses.Value("200").Value.Content["application/json"].Examples {
 		refusals, _ := example.Value.Value.(map[string]any)["errors"].([]any)
-		for _, refusal := range refusals {
-			inExamples = append(inExamples, refusal.(map[string]any)["code"].(string))
+		for _, item := range refusals {
+			refusal := item.(map[string]any)
+			code := refusal["code"].(string)
+			want := fund.Refusal(code)
+			require.Equal(t, want.Detail, refusal["detail"], code)
+			require.Regexp(t, `^/Parameters/[0-9]`+regexp.QuoteMeta(want.Pointer)+`$`, refusal["pointer"], code)
+			require.Contains(t, doc.Info.Description, "| `"+code+"` |")
+			require.Regexp(t, "`"+code+"` .*`"+want.Pointer+"` ", doc.Info.Description, code)
+			shown[code] = true
 		}
 	}
 	for _, code := range doc.Components.Schemas["Refusal"].Value.Properties["code"].Value.Enum {
-		require.True(t, slices.Contains(inExamples, code.(string)), "no example of %s", code)
+		require.True(t, shown[code.(string)], "no example of %s", code)
 	}
 }
 
