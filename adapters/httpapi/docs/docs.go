@@ -13,10 +13,8 @@ import (
 	"bytes"
 	"compress/gzip"
 	"embed"
-	"maps"
 	"net/http"
 	"path"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -37,93 +35,78 @@ var contentTypes = map[string]string{
 	"":      "text/plain; charset=utf-8",
 }
 
-// asset is one file as it goes out, plain or compressed.
-type asset struct {
-	contentType string
-	plain       []byte
-	compressed  func() []byte
-}
-
-func newAsset(name string, content []byte) asset {
-	return asset{
-		contentType: contentTypes[path.Ext(name)],
-		plain:       content,
-		// Swagger UI is 1.9 MB; a slow client would not get it within the
-		// write time-out. Compressed when first asked for, then kept.
-		compressed: sync.OnceValue(func() []byte { return compress(content) }),
-	}
-}
-
-// Handler serves the page at /docs and /docs/ and its files below, to
-// everyone, for GET and HEAD. Under a prefix, mount it behind
-// http.StripPrefix: the page finds its files and the service relative to
-// itself. Mount it at Paths for these two methods, so that the router answers
-// everything else in its own error form; called with another path or method,
-// it answers a bare 404 or 405.
+// Pages returns a handler for each exact path that the page needs, for
+// everyone: /docs and /docs/ (the page) and its files below. Mount them for GET
+// and HEAD, so that the router answers everything else in its own error form;
+// called with another method, they answer a bare 405.
 //
-// The page expects the OpenAPI document at BankingApiV01/openapi.json beside
-// /docs.
-func Handler() http.Handler {
-	assets := load()
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		found, ok := assets[r.URL.Path]
-		if !ok {
-			w.WriteHeader(http.StatusNotFound)
-			return
-		}
-		if r.Method != http.MethodGet && r.Method != http.MethodHead {
-			w.Header().Set("Allow", "GET, HEAD")
-			w.WriteHeader(http.StatusMethodNotAllowed)
-			return
-		}
-		found.serve(w, r)
-	})
-}
-
-// Paths returns every path that Handler knows, sorted.
-func Paths() []string {
-	return slices.Sorted(maps.Keys(load()))
-}
-
-// load reads the embedded files. It cannot fail: what does not exist was
-// refused by the compiler.
-func load() map[string]asset {
-	assets := map[string]asset{}
+// Under a prefix, mount them behind http.StripPrefix: the page finds its files
+// and the service relative to itself. It expects the OpenAPI document at
+// BankingApiV01/openapi.json beside /docs.
+func Pages() map[string]http.Handler {
+	pages := map[string]http.Handler{}
 	for _, folder := range []string{"page", "swagger-ui"} {
-		entries, _ := files.ReadDir(folder)
+		entries, _ := files.ReadDir(folder) // what does not exist was refused by the compiler
 		for _, entry := range entries {
-			content, _ := files.ReadFile(path.Join(folder, entry.Name()))
-			assets["/docs/"+entry.Name()] = newAsset(entry.Name(), content)
+			pages["/docs/"+entry.Name()] = newPage(entry.Name(), func() []byte {
+				content, _ := files.ReadFile(path.Join(folder, entry.Name()))
+				return content
+			})
 		}
 	}
+	index := func() []byte {
+		content, _ := files.ReadFile("page/index.html")
+		return content
+	}
+	delete(pages, "/docs/index.html")
+	pages["/docs"] = newPage("index.html", index)
 	// A browser at /docs resolves links against the parent, one at /docs/
 	// against the folder; the file is written for the first.
-	page := assets["/docs/index.html"]
-	assets["/docs"] = page
-	assets["/docs/"] = newAsset("index.html", bytes.ReplaceAll(page.plain, []byte(`="docs/`), []byte(`="./`)))
-	delete(assets, "/docs/index.html")
-	return assets
+	pages["/docs/"] = newPage("index.html", func() []byte {
+		return bytes.ReplaceAll(index(), []byte(`="docs/`), []byte(`="./`))
+	})
+	return pages
 }
 
-func (a asset) serve(w http.ResponseWriter, r *http.Request) {
+// page is one file as it goes out.
+type page struct {
+	contentType string
+	plain       func() []byte
+	// compressed is what browsers get: Swagger UI is 1.9 MB, which a slow one
+	// would not have within the write time-out. It is made when first asked
+	// for, then kept.
+	compressed func() []byte
+}
+
+func newPage(name string, plain func() []byte) *page {
+	return &page{contentTypes[path.Ext(name)], plain, sync.OnceValue(func() []byte { return compress(plain()) })}
+}
+
+func (p *page) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	header := w.Header()
-	header.Set("Content-Type", a.contentType)
+	if r.Method != http.MethodGet && r.Method != http.MethodHead {
+		header.Set("Allow", "GET, HEAD")
+		w.WriteHeader(http.StatusMethodNotAllowed)
+		return
+	}
+	header.Set("Content-Type", p.contentType)
 	header.Set("Content-Security-Policy", policy)
 	header.Set("X-Content-Type-Options", "nosniff")
 	header.Set("X-Frame-Options", "DENY")
 	header.Set("Referrer-Policy", "no-referrer")
 	header.Set("Cache-Control", "no-store") // the contract, section 1
 	header.Set("Vary", "Accept-Encoding")
-	body := a.plain
+	var body []byte
 	if acceptsGzip(r.Header.Values("Accept-Encoding")) {
 		header.Set("Content-Encoding", "gzip")
-		body = a.compressed()
+		body = p.compressed()
+	} else {
+		body = p.plain()
 	}
 	header.Set("Content-Length", strconv.Itoa(len(body)))
-	if r.Method == http.MethodHead {
-		return
+	if r.Method == http.MethodGet {
+		_, _ = w.Write(body) // a client that went away is nobody's error
 	}
-	_, _ = w.Write(body) // a client that went away is nobody's error
 }
 
 // acceptsGzip reports whether one of the header's codings is gzip, and not

@@ -12,7 +12,7 @@ const serverOfThisPage = () => ({
         updateJsonSpec: (original) => (document) =>
           original({
             ...document,
-            servers: [{ url: base.pathname.replace(/\/$/, "") || "/", description: "The service this page comes from" }],
+            servers: [{ url: base.href.replace(/\/$/, ""), description: "The service this page comes from" }],
           }),
       },
     },
