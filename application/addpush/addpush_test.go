@@ -353,7 +353,7 @@ func TestAddHasRoomForSoMany(t *testing.T) {
 			func() { require.Equal(t, completed, b.mustAdd("", record("a"))) },
 			func() {
 				_, err := b.add("", record("b"))
-				fails(t, fault.Busy, err)
+				require.Equal(t, fault.Busy, fault.KindOf(err))
 			})
 		b.stored("first", "a")
 	})
@@ -386,7 +386,7 @@ func TestCloseFinishesWhatWasTaken(t *testing.T) {
 			defer cancel()
 			require.ErrorIs(t, b.Close(ctx), context.DeadlineExceeded)
 			_, err := b.add("", record("b"))
-			fails(t, fault.Busy, err)
+			fails(t, fault.Busy, err, "shutting-down ")
 		}, func() { require.Equal(t, completed, b.mustAdd("", record("a"))) })
 		require.NoError(t, b.Close(t.Context()))
 		require.NoError(t, b.Close(t.Context()))

@@ -260,11 +260,32 @@ func TestBuyWhenTheStorageFails(t *testing.T) {
 	}
 }
 
+// 400 comes before 503, unless only the storage knows that it is no repeat.
+func TestWhatIsWrongIsSaidWithoutTheStorage(t *testing.T) {
+	t.Parallel()
+	lost := fault.New(fault.Unavailable, "lost")
+	b := openBank(t, with{strike: func(context.Context, fake.Moment) error { return lost }})
+	_, err := b.buy("", sale("1", on(today(-1))))
+	fails(t, fault.Invalid, err, "date-in-the-past /Parameters/0/SelectedTransactionDate")
+	_, err = b.buy("caller", sale("0"))
+	fails(t, fault.Invalid, err, "out-of-range /Parameters/0/FundAmount")
+	_, err = b.buy("caller", sale("1", on(today(-1))))
+	fails(t, fault.Unavailable, err)
+}
+
 func TestBuyDecidesAgainAfterALostRace(t *testing.T) {
 	t.Parallel()
-	b := openBank(t, with{strike: struck(fake.Commit, fake.ErrConflict)})
-	require.Equal(t, completed, b.mustBuy("caller", sale("1"), sale("2")))
+	var b *bank
+	lose := struck(fake.Commit, fake.ErrConflict)
+	b = openBank(t, with{strike: func(ctx context.Context, m fake.Moment) error {
+		if m == fake.Commit {
+			b.clock.Advance(24 * time.Hour) // what was decided is decided again as of then
+		}
+		return lose(ctx, m)
+	}})
+	require.Equal(t, completed, b.mustBuy("caller", sale("1"), sale("2", on(today(0)))))
 	b.sold(3)
+	require.Equal(t, noon, b.store.Sales()[0].SettledAt)
 }
 
 func TestAPoisonousRequestFailsAlone(t *testing.T) {
@@ -320,7 +341,7 @@ func TestBuyHasRoomForSoMany(t *testing.T) {
 		waiting := func() { require.Equal(t, completed, b.mustBuy("", sale("1"))) }
 		b.together(gate, func() {}, waiting, waiting, func() {
 			_, err := b.buy("", sale("1"))
-			fails(t, fault.Busy, err)
+			require.Equal(t, fault.Busy, fault.KindOf(err))
 		})
 		b.sold(2)
 	})
@@ -371,7 +392,7 @@ func TestCloseFinishesWhatWasTaken(t *testing.T) {
 			defer cancel()
 			require.ErrorIs(t, b.Close(ctx), context.DeadlineExceeded)
 			_, err := b.buy("", sale("1"))
-			fails(t, fault.Busy, err)
+			fails(t, fault.Busy, err, "shutting-down ")
 		},
 			func() { require.Equal(t, completed, b.mustBuy("", sale("1"))) },
 			func() { require.Equal(t, completed, b.mustBuy("", sale("1"))) })

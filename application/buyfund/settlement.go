@@ -52,6 +52,18 @@ type round struct {
 	failures []error
 }
 
+func (r *round) count(settled group) {
+	for _, o := range settled {
+		switch outcome, _ := o.Outcome(); outcome.State {
+		case operation.Completed:
+			r.Completed++
+		case operation.Failed:
+			r.Failed++
+		default: // another replica has it, or had it before
+		}
+	}
+}
+
 // maxFailures bounds how many reasons a round remembers: a database that is
 // gone would say so thousands of times.
 const maxFailures = 10
@@ -71,22 +83,17 @@ func (b *Buyer) firstBatch(due group) group {
 // something in one of them, each in its own.
 func (b *Buyer) settleTogether(ctx context.Context, g group, r *round) {
 	err := b.settleInLane(ctx, g)
-	switch {
-	case err == nil:
-		for _, o := range g {
-			switch outcome, _ := o.Outcome(); outcome.State {
-			case operation.Completed:
-				r.Completed++
-			case operation.Failed:
-				r.Failed++
-			default: // another replica has it, or had it before
-			}
-		}
-	case len(g) > 1 && fault.KindOf(err) == fault.Internal:
+	if err == nil {
+		r.count(g)
+		return
+	}
+	if len(g) > 1 && fault.KindOf(err) == fault.Internal {
 		for i := range g {
 			b.settleTogether(ctx, g[i:i+1], r)
 		}
-	case len(r.failures) < maxFailures:
+		return
+	}
+	if len(r.failures) < maxFailures {
 		r.failures = append(r.failures, err)
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"bankingapi/application/buyfund"
+	"bankingapi/application/commit"
 	"bankingapi/domain/day"
 	"bankingapi/domain/fault"
 	"bankingapi/domain/fund"
@@ -208,15 +209,20 @@ func TestDueOperationsFillBatchesByTheirSales(t *testing.T) {
 		require.Equal(t, recorded, b.mustBuy("", slices.Repeat([]fund.SaleFields{sale("1", on(today(1)))}, sales)...))
 	}
 	// One that is heavier than a batch goes alone.
+	var weights []int
 	b.Buyer = b.replica(with{
-		books:   func(books buyfund.Books) buyfund.Books { seen.Books = books; return seen },
-		options: func(o *buyfund.Options) { o.Commit.Batch = 2 },
+		books: func(books buyfund.Books) buyfund.Books { seen.Books = books; return seen },
+		options: func(o *buyfund.Options) {
+			o.Commit.Batch = 2
+			o.Observer = commit.Observer{Now: o.Now, Batch: func(c commit.Batch) { weights = append(weights, c.Weight) }}
+		},
 	})
 	seen.batches = nil
 	b.clock.Set(midnight(1))
 	b.settles(buyfund.Settlement{Completed: 9})
 	id := fake.NewID
 	require.Equal(t, [][]operation.ID{{id(1)}, {id(2)}, {id(3)}, {id(4)}, {id(5)}, {id(6), id(7)}, {id(8), id(9)}}, seen.batches)
+	require.Equal(t, []int{1, 2, 3, 1, 3, 2, 2}, weights)
 	b.sold(14)
 }
 
@@ -250,6 +256,34 @@ func TestReplicasShareTheWork(t *testing.T) {
 	require.Equal(t, buyfund.Settlement{Completed: operations}, total)
 	b.sold(operations)
 	require.Len(t, b.store.Postings(), 2*operations)
+}
+
+// A replica that loses the race for a due operation has not settled it, though
+// it had decided it.
+func TestTheLoserOfARaceSettledNothing(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := openBank(t, with{})
+		require.Equal(t, recorded, b.mustBuy("", sale("1", on(today(1)))))
+		b.clock.Set(midnight(1))
+		lose := struck(fake.Commit, fake.ErrConflict)
+		loser := b.replica(with{strike: func(ctx context.Context, m fake.Moment) error {
+			if m == fake.Commit {
+				time.Sleep(2 * time.Second)
+			}
+			return lose(ctx, m)
+		}})
+		var done sync.WaitGroup
+		done.Go(func() {
+			settled, err := loser.SettleDue(t.Context())
+			require.NoError(t, err)
+			require.Zero(t, settled)
+		})
+		time.Sleep(time.Second)
+		b.settles(buyfund.Settlement{Completed: 1}) // it waits, and writes first
+		done.Wait()
+		b.sold(1)
+	})
 }
 
 func TestDueSalesShareBatchesWithRequests(t *testing.T) {

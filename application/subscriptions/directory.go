@@ -112,7 +112,7 @@ func (d *Directory) refresh(ctx context.Context) (*snapshot, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &snapshot{byKey: make(map[subscription.Hash]*subscription.Subscription, 2*len(all)), read: read}
+	s := &snapshot{byKey: make(map[subscription.Hash]*subscription.Subscription), read: read}
 	for _, each := range all {
 		s.byKey[each.PrimaryHash] = each
 		s.byKey[each.SecondaryHash] = each

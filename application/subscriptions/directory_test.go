@@ -186,6 +186,33 @@ func TestOneReadingAnswersAllWhoWait(t *testing.T) {
 	}
 }
 
+// Who arrives when a reading is old already needs another one.
+func TestAReadingAnswersOnlyWhoCameInTime(t *testing.T) {
+	t.Parallel()
+	for wait, reads := range map[time.Duration]int64{100*time.Millisecond - time.Microsecond: 2, 100 * time.Millisecond: 3} {
+		o := openOffice(t)
+		require.Empty(t, o.find("unknown"))
+		o.clock.Advance(time.Second)
+		var late sync.WaitGroup
+		o.during(func(context.Context) {
+			o.during(func(context.Context) {})
+			o.clock.Advance(wait)
+			o.looks.Store(0)
+			late.Go(func() {
+				if _, err := o.directory.Find(t.Context(), "late"); err != nil {
+					t.Error(err)
+				}
+			})
+			for o.looks.Load() < 4 { // until it knows when it came
+				runtime.Gosched()
+			}
+		})
+		require.Empty(t, o.find("unknown"))
+		late.Wait()
+		require.Equal(t, reads, o.reads.Load())
+	}
+}
+
 func TestACallerWhoLeavesSpoilsNothing(t *testing.T) {
 	t.Parallel()
 	o := openOffice(t)
