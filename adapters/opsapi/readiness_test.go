@@ -1,0 +1,197 @@
+package opsapi_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"bankingapi/adapters/opsapi"
+	"bankingapi/domain/fault"
+)
+
+func passes(context.Context) error { return nil }
+
+func fails(err error) func(context.Context) error { return func(context.Context) error { return err } }
+
+func TestReadiness(t *testing.T) {
+	t.Parallel()
+	schema := fault.New(fault.Unavailable, "The schema is too old: version 3, this program needs 4. Run `bankingapi migrate up`, or set storage.migrate.")
+	native := errors.New("failed to connect to user=bank password=hunter2 host=10.0.0.7")
+	for _, test := range []struct {
+		file   string
+		checks []opsapi.Check
+		drain  bool
+		status int
+	}{
+		{"ready.txt", []opsapi.Check{{"database", passes}, {"schema", passes}}, false, 200},
+		{"schema.txt", []opsapi.Check{{"database", passes}, {"schema", fails(schema)}}, false, 503},
+		{"secret.txt", []opsapi.Check{
+			{"database", fails(fault.Wrap(fault.Unavailable, native, "The storage cannot be reached."))},
+			{"schema", fails(native)},
+			{"panics", func(context.Context) error { panic(native) }},
+		}, false, 503},
+		{"stopping.txt", []opsapi.Check{{"database", passes}}, true, 503},
+	} {
+		h := opsapi.New(opsapi.Options{Checks: test.checks, Now: time.Now})
+		if test.drain {
+			h.Drain()
+		}
+		verbose := get(t, h, "/readyz?verbose")
+		require.Equal(t, test.status, verbose.Code)
+		require.Equal(t, "text/plain; charset=utf-8", verbose.Header().Get("Content-Type"))
+		golden(t, test.file, verbose.Body.String())
+
+		short := get(t, h, "/readyz")
+		require.Equal(t, test.status, short.Code)
+		if test.status == http.StatusOK {
+			require.Equal(t, "ok\n", short.Body.String())
+		} else {
+			require.Equal(t, verbose.Body.String(), short.Body.String(), "who is not ready says why")
+		}
+		require.Equal(t, test.status, get(t, h, "/healthz").Code)
+	}
+}
+
+func TestDrainingShowsAtOnce(t *testing.T) {
+	t.Parallel()
+	h := opsapi.New(opsapi.Options{Now: time.Now})
+	require.Equal(t, http.StatusOK, get(t, h, "/readyz").Code)
+	h.Drain()
+	require.Equal(t, http.StatusServiceUnavailable, get(t, h, "/readyz").Code)
+	h.Drain()
+	require.Equal(t, http.StatusServiceUnavailable, get(t, h, "/readyz").Code)
+}
+
+func TestAFloodOfProbesIsOneLookASecond(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var looks atomic.Int32
+		h := opsapi.New(opsapi.Options{Now: time.Now, Checks: []opsapi.Check{{"database", func(context.Context) error {
+			looks.Add(1)
+			time.Sleep(100 * time.Millisecond)
+			return nil
+		}}}})
+		flood := func() {
+			var all sync.WaitGroup
+			for range 1000 {
+				all.Go(func() { require.Equal(t, http.StatusOK, get(t, h, "/readyz").Code) })
+			}
+			all.Wait()
+		}
+		flood()
+		flood()
+		require.EqualValues(t, 1, looks.Load())
+		time.Sleep(time.Second)
+		flood()
+		require.EqualValues(t, 2, looks.Load())
+	})
+}
+
+func TestAClockThatStepsBackIsNoExcuse(t *testing.T) {
+	t.Parallel()
+	now, looks := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC), 0
+	h := opsapi.New(opsapi.Options{Now: func() time.Time { return now }, Checks: []opsapi.Check{{"database", func(context.Context) error {
+		looks++
+		return nil
+	}}}})
+	get(t, h, "/readyz")
+	now = now.Add(-time.Hour)
+	get(t, h, "/readyz")
+	require.Equal(t, 2, looks)
+}
+
+// TestACheckThatHangs: the answer comes after two seconds, the other checks are
+// told as they are, and the check is not called again before it has returned.
+func TestACheckThatHangs(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		release := make(chan error)
+		var calls atomic.Int32
+		var changes []string
+		h := opsapi.New(opsapi.Options{
+			Now:     time.Now,
+			Changed: func(check string, err error) { changes = append(changes, fmt.Sprintf("%s: %v", check, err)) },
+			Checks: []opsapi.Check{{"database", func(context.Context) error {
+				calls.Add(1)
+				return <-release
+			}}, {"schema", passes}},
+		})
+		for range 5 {
+			start := time.Now()
+			answer := get(t, h, "/readyz")
+			require.Equal(t, 2*time.Second, time.Since(start))
+			require.Equal(t, http.StatusServiceUnavailable, answer.Code)
+			require.Equal(t, "[-]database failed: No answer within 2s.\n[+]schema ok\n[+]shutdown ok\nreadyz check failed\n", answer.Body.String())
+			time.Sleep(2 * time.Second)
+		}
+		require.EqualValues(t, 1, calls.Load())
+		require.Len(t, changes, 1)
+
+		release <- nil
+		require.Equal(t, http.StatusOK, get(t, h, "/readyz").Code)
+		require.EqualValues(t, 1, calls.Load())
+		require.Len(t, changes, 2)
+		require.Equal(t, "database: <nil>", changes[1])
+	})
+}
+
+func TestACheckThatHeedsItsContext(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		h := opsapi.New(opsapi.Options{Now: time.Now, Checks: []opsapi.Check{{"database", func(ctx context.Context) error {
+			<-ctx.Done()
+			return fault.Wrap(fault.Unavailable, ctx.Err(), "The storage cannot be reached.")
+		}}}})
+		answer := get(t, h, "/readyz")
+		require.Equal(t, http.StatusServiceUnavailable, answer.Code)
+		require.Contains(t, answer.Body.String(), "[-]database failed: No answer within 2s.\n")
+		synctest.Wait()
+	})
+}
+
+func TestWhoLeavesFailsNobodyElse(t *testing.T) {
+	t.Parallel()
+	h := opsapi.New(opsapi.Options{Now: time.Now, Checks: []opsapi.Check{{"database", func(ctx context.Context) error { return ctx.Err() }}}})
+	ctx, leave := context.WithCancel(t.Context())
+	leave()
+	ask(t, h, httptest.NewRequestWithContext(ctx, http.MethodGet, "/readyz", nil))
+	require.Equal(t, http.StatusOK, get(t, h, "/readyz").Code)
+}
+
+// TestChangesAreTold: when a check begins to fail and when it passes again, not
+// for every probe; with the whole error, for the log.
+func TestChangesAreTold(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+	gone := fault.Wrap(fault.Unavailable, errors.New("connection refused"), "The storage cannot be reached.")
+	var state error
+	var changes []error
+	h := opsapi.New(opsapi.Options{
+		Now:     func() time.Time { return now },
+		Changed: func(_ string, err error) { changes = append(changes, err) },
+		Checks:  []opsapi.Check{{"database", func(context.Context) error { return state }}},
+	})
+	for _, state = range []error{nil, nil, gone, gone, nil, gone} {
+		get(t, h, "/readyz")
+		now = now.Add(time.Second)
+	}
+	require.Equal(t, []error{gone, nil, gone}, changes)
+}
+
+func BenchmarkReady(b *testing.B) {
+	h := opsapi.New(opsapi.Options{Now: time.Now, Checks: []opsapi.Check{{"database", passes}, {"schema", passes}}})
+	request := httptest.NewRequest(http.MethodGet, "/readyz", nil)
+	b.ReportAllocs()
+	for b.Loop() {
+		h.ServeHTTP(httptest.NewRecorder(), request)
+	}
+}
