@@ -25,8 +25,8 @@ type Inboxes interface {
 	//  4. any other error: nothing was written, and trying again will not help.
 	//
 	// accept may be called again with a new inbox, when the transaction lost a
-	// race (two replicas and one CallerId). A cancelled ctx before the commit is
-	// outcome 2.
+	// race (two replicas and one CallerId). If it panics, nothing is written and
+	// Update panics with it. A cancelled ctx before the commit is outcome 2.
 	Update(ctx context.Context, callers []operation.Key, accept func(*push.Inbox)) error
 }
 

@@ -30,7 +30,8 @@ type Books interface {
 	//  4. any other error: nothing was written, and trying again will not help.
 	//
 	// settle may be called again with a new book, when the transaction lost a
-	// race. A cancelled ctx before the commit is outcome 2.
+	// race. If it panics, nothing is written and Update panics with it. A
+	// cancelled ctx before the commit is outcome 2.
 	Update(ctx context.Context, touched fund.Touched, settle func(*fund.Book)) error
 
 	// Due lists operations recorded for that day or an earlier one, with all

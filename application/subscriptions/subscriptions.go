@@ -11,14 +11,16 @@ import (
 
 // Repository keeps subscriptions by name.
 type Repository interface {
-	// All lists every subscription, cancelled ones too, by name. The error is
-	// fault.Unavailable when the storage cannot be reached.
+	// All lists every subscription, cancelled ones too, in the byte order of
+	// their names. The error is fault.Unavailable when the storage cannot be
+	// reached.
 	All(ctx context.Context) ([]*subscription.Subscription, error)
 	// Create adds a subscription; a name that is taken is ErrNameTaken.
 	Create(ctx context.Context, s *subscription.Subscription) error
 	// Change loads the subscription, locked, and writes what change made of it,
 	// or nothing when change returns an error, which Change returns. An unknown
-	// name is ErrNotFound. change may be called again.
+	// name is ErrNotFound. change may be called again; if it panics, nothing is
+	// written and Change panics with it.
 	Change(ctx context.Context, name string, change func(*subscription.Subscription) error) error
 }
 

@@ -79,13 +79,6 @@ func fails(t *testing.T, kind fault.Kind, err error) {
 	require.Equal(t, kind, fault.KindOf(err), "%v", err)
 }
 
-// panics runs f and reports whether it panicked.
-func panics(f func()) (panicked bool) {
-	defer func() { panicked = recover() != nil }()
-	f()
-	return false
-}
-
 // needs skips a test whose trouble cannot be made.
 func needs(t *testing.T, trouble func(), name string) {
 	t.Helper()

@@ -3,9 +3,9 @@
 // passes the suites of package contract, as any other storage has to.
 //
 // It is meant for tests and simulations, and to be read by a host that brings
-// ports of its own: this is all that they have to do. It starts no goroutine,
-// reads no clock, and what it returns is always in the same order, so that a
-// simulation which is run again comes out the same.
+// ports of its own: this is all that they have to do. The store starts no
+// goroutine, reads no clock, and returns everything in a fixed order, so
+// that a simulation which is run again comes out the same.
 package fake
 
 import (
