@@ -61,6 +61,12 @@ check: lint race ## all that CI runs
 	$(MAKE) --no-print-directory host
 	$(MAKE) --no-print-directory fuzz FUZZTIME=2s
 
+# The compiler is pinned: another one gives other bytes.
+RELEASE_GO ?= go1.26.8
+.PHONY: release
+release: ## build a release of the last commit into dist/: archives, checksums, bills of materials
+	GOTOOLCHAIN=$(RELEASE_GO) go run ./test/release
+
 .PHONY: clean
 clean: ## remove what the targets made, but not ./data
 	rm -rf bin dist

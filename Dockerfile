@@ -1,0 +1,27 @@
+# syntax=docker/dockerfile:1
+
+FROM --platform=$BUILDPLATFORM golang:1.26.8-bookworm AS build
+WORKDIR /source
+COPY go.mod go.sum ./
+RUN --mount=type=cache,target=/go/pkg/mod go mod download
+COPY . .
+ARG TARGETOS TARGETARCH
+RUN --mount=type=cache,target=/go/pkg/mod --mount=type=cache,target=/root/.cache/go-build \
+    CGO_ENABLED=0 GOOS=$TARGETOS GOARCH=$TARGETARCH \
+    go build -trimpath -ldflags="-s -w -buildid=" -o /out/bankingapi ./cmd/bankingapi && \
+    mkdir /out/data
+
+# The image has no shell, no package manager and no user but nonroot. Nothing
+# is written outside /data, so its root may be mounted read-only.
+FROM gcr.io/distroless/static-debian12:nonroot
+COPY --from=build /out/bankingapi /bankingapi
+COPY --from=build --chown=65532:65532 --chmod=0700 /out/data /data
+WORKDIR /
+USER 65532:65532
+# SQLite and Go put their temporary files into TMPDIR.
+ENV BANKINGAPI_HTTP__ADDRESS=0.0.0.0:8443 TMPDIR=/data
+VOLUME /data
+EXPOSE 8443
+HEALTHCHECK --interval=3s --timeout=6s --start-period=30s CMD ["/bankingapi", "healthcheck"]
+ENTRYPOINT ["/bankingapi"]
+CMD ["serve"]

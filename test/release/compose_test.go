@@ -1,0 +1,141 @@
+package main
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"go.yaml.in/yaml/v3"
+)
+
+// composition is what these tests read of compose.yaml.
+type composition struct {
+	Services map[string]service
+	Configs  map[string]struct{ Content string }
+	Networks map[string]any
+	Volumes  map[string]any
+}
+
+type service struct {
+	Image       string
+	Build       string
+	User        string
+	Entrypoint  []string
+	Command     []string
+	Environment map[string]string
+	Ports       []string
+	Networks    []string
+	Volumes     []string
+	Configs     []struct{ Source, Target string }
+	DependsOn   map[string]struct{ Condition string } `yaml:"depends_on"`
+	ReadOnly    bool                                  `yaml:"read_only"`
+	CapDrop     []string                              `yaml:"cap_drop"`
+	SecurityOpt []string                              `yaml:"security_opt"`
+}
+
+func composed(t *testing.T) composition {
+	t.Helper()
+	content, err := os.ReadFile(filepath.Join(root, "compose.yaml"))
+	require.NoError(t, err)
+	var c composition
+	require.NoError(t, yaml.Unmarshal(content, &c))
+	return c
+}
+
+func TestComposeIsValid(t *testing.T) {
+	t.Parallel()
+	for _, compose := range [][]string{{"docker", "compose"}, {"docker-compose"}} {
+		if exec.CommandContext(t.Context(), compose[0], append(compose[1:], "version")...).Run() != nil {
+			continue
+		}
+		_, err := run(t.Context(), root, nil, compose[0], append(compose[1:], "--file", "compose.yaml", "config", "--quiet")...)
+		require.NoError(t, err)
+		return
+	}
+	t.Skip("neither docker compose nor docker-compose is here to read compose.yaml")
+}
+
+func TestComposeIsConfined(t *testing.T) {
+	t.Parallel()
+	c := composed(t)
+	for name, s := range c.Services {
+		require.Equal(t, []string{"ALL"}, s.CapDrop, name)
+		require.Equal(t, []string{"no-new-privileges:true"}, s.SecurityOpt, name)
+		if name == "balancer" {
+			require.Equal(t, []string{"127.0.0.1:8443:8443"}, s.Ports, "only this machine reaches it, until somebody decides otherwise")
+		} else {
+			require.Empty(t, s.Ports, "%s is reached by the balancer alone", name)
+			require.True(t, s.ReadOnly, "%s writes to volumes only", name)
+		}
+		require.Equal(t, name == "migrate", s.Build != "", "%s: two builds of one image get into each other's way", name)
+		require.Equal(t, name == "secrets", s.User != "", "%s runs as its image's user", name)
+		// Compose copies the content of a config into the container, which
+		// fails where that is read-only.
+		require.False(t, s.ReadOnly && len(s.Configs) > 0, name)
+		for _, network := range s.Networks {
+			require.Contains(t, c.Networks, network)
+		}
+		for _, volume := range s.Volumes {
+			source, target, _ := strings.Cut(volume, ":")
+			require.Contains(t, c.Volumes, source)
+			if strings.HasPrefix(target, "/run/secrets") {
+				require.Equal(t, "/run/secrets:ro", target)
+			}
+		}
+		for needed := range s.DependsOn {
+			require.Contains(t, c.Services, needed)
+		}
+	}
+	require.Equal(t, c.Services["api1"], c.Services["api2"])
+}
+
+// image is what a Dockerfile tells the engine.
+type image struct {
+	environment                      []string
+	entrypoint, command, healthcheck []string
+	user                             string
+}
+
+func dockerfile(t *testing.T) image {
+	t.Helper()
+	content, err := os.ReadFile(filepath.Join(root, "Dockerfile"))
+	require.NoError(t, err)
+	stages := regexp.MustCompile(`(?m)^FROM `).Split(string(content), -1)
+	var i image
+	list := func(text string) (words []string) {
+		require.NoError(t, yaml.Unmarshal([]byte(text), &words), "%s is not in the form of a list: it would need a shell", text)
+		return words
+	}
+	for line := range strings.Lines(stages[len(stages)-1]) {
+		instruction, rest, _ := strings.Cut(strings.TrimSpace(line), " ")
+		switch instruction {
+		case "ENV":
+			i.environment = append(i.environment, strings.Fields(rest)...)
+		case "USER":
+			i.user = rest
+		case "ENTRYPOINT":
+			i.entrypoint = list(rest)
+		case "CMD":
+			i.command = list(rest)
+		case "HEALTHCHECK":
+			_, test, _ := strings.Cut(rest, "CMD ")
+			i.healthcheck = list(test)
+		}
+	}
+	return i
+}
+
+func TestImage(t *testing.T) {
+	t.Parallel()
+	require.Equal(t, image{
+		environment: []string{"BANKINGAPI_HTTP__ADDRESS=0.0.0.0:8443", "TMPDIR=/data"},
+		entrypoint:  []string{"/bankingapi"},
+		command:     []string{"serve"},
+		healthcheck: []string{"/bankingapi", "healthcheck"},
+		user:        "65532:65532",
+	}, dockerfile(t))
+}

@@ -1,0 +1,154 @@
+// Command release makes the files of a release from a commit: for each
+// platform an archive with the program and a bill of what is linked into it,
+// and the checksums of all.
+//
+// The same commit gives the same bytes, on any machine and in any folder: the
+// program is built in a fresh clone without cgo, and every time in a file is
+// the commit's. `make release` pins the version of Go, which writes the
+// program and compresses the archives.
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	out := flag.String("out", "dist", "write the files to this `folder`")
+	targets := flag.String("platforms", "linux/amd64,linux/arm64,darwin/amd64,darwin/arm64,windows/amd64,windows/arm64",
+		"build for these, `os/architecture` with commas between")
+	flag.Parse()
+	platforms, err := parsePlatforms(*targets)
+	if err == nil {
+		err = release(ctx, ".", *out, platforms, os.Stderr)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "release:", err)
+		os.Exit(1)
+	}
+}
+
+// A platform is what Go calls GOOS and GOARCH.
+type platform struct{ os, arch string }
+
+func parsePlatforms(list string) ([]platform, error) {
+	var all []platform
+	for text := range strings.SplitSeq(list, ",") {
+		system, arch, ok := strings.Cut(text, "/")
+		if !ok {
+			return nil, fmt.Errorf("%q is no platform: it must be like linux/amd64", text)
+		}
+		all = append(all, platform{system, arch})
+	}
+	return all, nil
+}
+
+// release makes the files for the commit that is checked out in root and
+// tells about it on log. Files of an earlier release in out are replaced.
+func release(ctx context.Context, root, out string, platforms []platform, log io.Writer) error {
+	work, err := os.MkdirTemp("", "release")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(work)
+	source, err := checkOut(ctx, root, filepath.Join(work, "source"), log)
+	if err != nil {
+		return err
+	}
+	if err := prepare(out); err != nil {
+		return err
+	}
+	var made []string
+	for _, p := range platforms {
+		fmt.Fprintf(log, "building %s/%s\n", p.os, p.arch)
+		program, err := source.build(ctx, p, work)
+		if err != nil {
+			return err
+		}
+		files, err := source.pack(program, out)
+		if err != nil {
+			return err
+		}
+		made = append(made, files...)
+	}
+	sums, err := writeSums(out, made)
+	if err != nil {
+		return err
+	}
+	for _, name := range append(made, sums) {
+		fmt.Fprintln(log, filepath.Join(out, name))
+	}
+	return nil
+}
+
+// prepare makes an empty place for the files of a release.
+func prepare(out string) error {
+	old, err := filepath.Glob(filepath.Join(out, name+"_*"))
+	if err != nil {
+		return err
+	}
+	for _, file := range append(old, filepath.Join(out, sumsFile)) {
+		if err := os.Remove(file); err != nil && !errors.Is(err, os.ErrNotExist) {
+			return err
+		}
+	}
+	return os.MkdirAll(out, 0o755)
+}
+
+// A source is a clone of the repository that holds one commit and nothing
+// else.
+type source struct {
+	folder string
+	time   time.Time // of the commit
+}
+
+func checkOut(ctx context.Context, root, folder string, log io.Writer) (source, error) {
+	changed, err := run(ctx, root, nil, "git", "status", "--porcelain")
+	if err != nil {
+		return source{}, err
+	}
+	if changed != "" {
+		fmt.Fprintln(log, "there are uncommitted changes; a release is made of the commit, so they are not in it")
+	}
+	commit, err := run(ctx, root, nil, "git", "rev-parse", "HEAD")
+	if err != nil {
+		return source{}, err
+	}
+	if _, err := run(ctx, root, nil, "git", "clone", "--quiet", "--no-checkout", "--shared", ".", folder); err != nil {
+		return source{}, err
+	}
+	if _, err := run(ctx, folder, nil, "git", "checkout", "--quiet", "--detach", commit); err != nil {
+		return source{}, err
+	}
+	text, err := run(ctx, folder, nil, "git", "show", "--no-patch", "--format=%cI", commit)
+	if err != nil {
+		return source{}, err
+	}
+	at, err := time.Parse(time.RFC3339, text)
+	return source{folder, at.UTC()}, err
+}
+
+// run returns what a command prints, without the last line's end.
+func run(ctx context.Context, folder string, env []string, program string, args ...string) (string, error) {
+	command := exec.CommandContext(ctx, program, args...)
+	command.Dir, command.Env = folder, append(os.Environ(), env...)
+	var stderr bytes.Buffer
+	command.Stderr = &stderr
+	out, err := command.Output()
+	if err != nil {
+		return "", fmt.Errorf("%s: %w\n%s", command, err, strings.TrimSpace(stderr.String()))
+	}
+	return strings.TrimSuffix(string(out), "\n"), nil
+}
