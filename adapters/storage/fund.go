@@ -3,7 +3,6 @@ package storage
 import (
 	"context"
 	"fmt"
-	"slices"
 	"time"
 
 	"bankingapi/application/buyfund"
@@ -193,15 +192,12 @@ func restoreCurrency(code string) (money.Currency, error) {
 func (s *Store) changes(book *fund.Book) []Request {
 	c := book.Changes()
 	inserted, changed := s.sales(c.Sales)
-	added := book.Register.Added()
-	// One order for all replicas, so that two that add the same CallerIds wait
-	// for each other instead of deadlocking.
-	slices.SortFunc(added, func(a, b *operation.Known) int { return a.Key.Compare(b.Key) })
+	added, settled := s.writeOperations(&book.Register)
 	return some(
 		s.writeHoldings(s.statements.putHolding, c.Holdings),
 		s.writeAccounts(s.statements.putAccount, c.Accounts),
-		s.insertOperations(added),
-		s.changeOperations(book.Register.Changed()),
+		added,
+		settled,
 		inserted,
 		changed,
 		s.insertPostings(c.Postings, postedAt(c.Sales)),

@@ -36,9 +36,8 @@ func (s Inboxes) Update(ctx context.Context, callers []operation.Key, accept fun
 		if err != nil {
 			return err
 		}
-		added := inbox.Register.Added()
-		slices.SortFunc(added, func(a, b *operation.Known) int { return a.Key.Compare(b.Key) })
-		return session.Commit(ctx, some(s.insertOperations(added), stored)...)
+		added, changed := s.writeOperations(&inbox.Register)
+		return session.Commit(ctx, some(added, changed, stored)...)
 	})
 }
 

@@ -1,6 +1,7 @@
 package storage
 
 import (
+	"slices"
 	"strings"
 
 	"bankingapi/domain/fault"
@@ -32,22 +33,24 @@ func (s *Store) findOperations(keys []operation.Key, register *operation.Registe
 	})
 }
 
-func (s *Store) insertOperations(added []*operation.Known) Request {
-	rows := newRows(s.statements.insertOperation.columns, len(added))
+// writeOperations writes what a batch added to and changed in the register, in
+// one order for all replicas, so that two with the same CallerIds wait for each
+// other instead of deadlocking.
+func (s *Store) writeOperations(register *operation.Register) (inserted, changed Request) {
+	byKey := func(a, b *operation.Known) int { return a.Key.Compare(b.Key) }
+	added := slices.SortedFunc(slices.Values(register.Added()), byKey)
+	insert := newRows(s.statements.insertOperation.columns, len(added))
 	for _, k := range added {
-		rows.text(k.Key.CallerID).text(k.Key.Subscription).int(int64(k.Key.Operation)).
+		insert.text(k.Key.CallerID).text(k.Key.Subscription).int(int64(k.Key.Operation)).
 			id(k.ID).blob(k.Fingerprint[:]).int(int64(k.Outcome.State)).text(formatFaults(k.Outcome.Faults))
 	}
-	return s.request(s.statements.insertOperation, rows, nil)
-}
-
-func (s *Store) changeOperations(changed []*operation.Known) Request {
-	rows := newRows(s.statements.changeOperation.columns, len(changed))
-	for _, k := range changed {
-		rows.text(k.Key.CallerID).text(k.Key.Subscription).int(int64(k.Key.Operation)).
+	settled := slices.SortedFunc(slices.Values(register.Changed()), byKey)
+	change := newRows(s.statements.changeOperation.columns, len(settled))
+	for _, k := range settled {
+		change.text(k.Key.CallerID).text(k.Key.Subscription).int(int64(k.Key.Operation)).
 			int(int64(k.Outcome.State)).text(formatFaults(k.Outcome.Faults))
 	}
-	return s.request(s.statements.changeOperation, rows, nil)
+	return s.request(s.statements.insertOperation, insert, nil), s.request(s.statements.changeOperation, change, nil)
 }
 
 // formatFaults writes refusals as lines of code and pointer: the sentence that

@@ -51,20 +51,22 @@ func (s *Store) All(ctx context.Context) ([]*subscription.Subscription, error) {
 // Create is subscriptions.Repository.
 func (s *Store) Create(ctx context.Context, sub *subscription.Subscription) error {
 	row := newSubscriptionRow(sub)
-	created := s.subscriptions(ctx, s.engine.DB).Clauses(clause.OnConflict{DoNothing: true}).Create(&row)
-	if created.Error != nil {
-		return s.translate(created.Error)
-	}
-	if created.RowsAffected == 0 {
+	var created int64
+	err := s.again(ctx, func() error {
+		result := s.subscriptions(ctx, s.engine.DB).Clauses(clause.OnConflict{DoNothing: true}).Create(&row)
+		created = result.RowsAffected
+		return result.Error
+	})
+	if err == nil && created == 0 {
 		return subscriptions.ErrNameTaken
 	}
-	return nil
+	return err
 }
 
 // Change is subscriptions.Repository.
 func (s *Store) Change(ctx context.Context, name string, change func(*subscription.Subscription) error) error {
 	var refused error
-	err := s.engine.DB.WithContext(ctx).Transaction(func(tx *gorm.DB) error {
+	work := func(tx *gorm.DB) error {
 		var rows []subscriptionRow
 		lock := clause.Locking{Strength: clause.LockingStrengthUpdate} // SQLite drops it: its transactions exclude each other
 		if err := s.subscriptions(ctx, tx).Clauses(lock).Where("name = ?", name).Find(&rows).Error; err != nil {
@@ -83,11 +85,12 @@ func (s *Store) Change(ctx context.Context, name string, change func(*subscripti
 		}
 		row := newSubscriptionRow(sub)
 		return s.subscriptions(ctx, tx).Where("name = ?", name).Select("*").Updates(&row).Error
-	})
+	}
+	err := s.again(ctx, func() error { return s.engine.DB.WithContext(ctx).Transaction(work) })
 	if refused != nil {
 		return refused
 	}
-	return s.translate(err)
+	return err
 }
 
 func newSubscriptionRow(s *subscription.Subscription) subscriptionRow {

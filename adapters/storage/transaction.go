@@ -21,13 +21,18 @@ const (
 // transact runs work in a transaction of its own, again while it loses races.
 // work ends with Commit. The error has its kind, as the ports promise.
 func (s *Store) transact(ctx context.Context, work func(Session) error) error {
+	return s.again(ctx, func() error { return s.attempt(ctx, work) })
+}
+
+// again runs a whole transaction, again while it loses races.
+func (s *Store) again(ctx context.Context, transaction func() error) error {
 	pause := firstPause
 	for attempt := 1; ; attempt++ {
-		err := s.attempt(ctx, work)
+		err := transaction()
 		if err == nil {
 			return nil
 		}
-		failure := s.engine.Classify(err)
+		failure := s.classify(err)
 		if failure != LostRace || attempt >= s.attempts || !rest(ctx, pause) {
 			return withKind(failure, err)
 		}
@@ -75,5 +80,14 @@ func (s *Store) translate(err error) error {
 	if err == nil {
 		return nil
 	}
-	return withKind(s.engine.Classify(err), err)
+	return withKind(s.classify(err), err)
+}
+
+// classify is the engine's, and knows what package sql says of a database that
+// its owner has closed, for which there is no value to compare with.
+func (s *Store) classify(err error) Failure {
+	if err.Error() == "sql: database is closed" {
+		return Unreachable
+	}
+	return s.engine.Classify(err)
 }

@@ -4,7 +4,6 @@ package testdb
 
 import (
 	"context"
-	"database/sql"
 	"errors"
 	"fmt"
 	"net/url"
@@ -17,6 +16,8 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"github.com/jackc/pgx/v5"
 )
 
 // startTimeout bounds how long a cluster may take to answer.
@@ -155,18 +156,14 @@ func notRoot() (*syscall.Credential, error) {
 }
 
 func waitFor(dsn string) error {
-	db, err := sql.Open("pgx", dsn)
-	if err != nil {
-		return err
-	}
-	defer db.Close()
 	ctx, cancel := context.WithTimeout(context.Background(), startTimeout)
 	defer cancel()
 	again := time.NewTicker(20 * time.Millisecond)
 	defer again.Stop()
 	for {
-		if err = db.PingContext(ctx); err == nil {
-			return nil
+		conn, err := pgx.Connect(ctx, dsn)
+		if err == nil {
+			return conn.Close(ctx)
 		}
 		select {
 		case <-again.C:

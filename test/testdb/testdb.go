@@ -5,7 +5,6 @@ package testdb
 import (
 	"context"
 	"crypto/rand"
-	"database/sql"
 	"fmt"
 	"net/url"
 	"os"
@@ -15,7 +14,7 @@ import (
 	"testing"
 	"time"
 
-	_ "github.com/jackc/pgx/v5/stdlib" // the driver "pgx"
+	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
 
 	"bankingapi/adapters/clock"
@@ -31,25 +30,76 @@ func SQLite(t testing.TB) string {
 	return filepath.Join(t.TempDir(), "bankingapi.db")
 }
 
-// Postgres is the URL of an empty database that is dropped after the test. Its
-// server is the one of TEST_POSTGRES_DSN, or else a throw-away cluster that
-// all tests of the process share, made by the server binaries that it finds.
-// Where there is neither, the test is skipped and says why; with
-// REQUIRE_POSTGRES=1 it fails.
+// Postgres is the URL of an empty database that is the test's alone. Its server
+// is the one of TEST_POSTGRES_DSN, where the database is dropped after the test;
+// or else a throw-away cluster that all tests of the process share, made by the
+// server binaries that it finds. Where there is neither, the test is skipped
+// and says why; with REQUIRE_POSTGRES=1 it fails.
 func Postgres(t testing.TB) string {
 	t.Helper()
 	dsn, err := server()
 	if err != nil {
 		without(t, err)
 	}
-	admin, err := sql.Open("pgx", dsn)
-	require.NoError(t, err)
-	defer admin.Close()
-	name := "test_" + strings.ToLower(rand.Text())
-	_, err = admin.ExecContext(t.Context(), "CREATE DATABASE "+name+" TEMPLATE template0")
-	require.NoError(t, err)
-	t.Cleanup(func() { drop(t, dsn, name) })
+	name, ok := takeEmptied()
+	if !ok {
+		name = "test_" + strings.ToLower(rand.Text())
+		run(t, dsn, "CREATE DATABASE "+name+" TEMPLATE template0")
+	}
+	t.Cleanup(func() {
+		if isThrowAway() {
+			empty(t, dsn, name)
+		} else {
+			run(t, dsn, "DROP DATABASE "+name+" WITH (FORCE)")
+		}
+	})
 	return inDatabase(dsn, name)
+}
+
+// isThrowAway reports whether the databases go with their server. Then they are
+// used again by later tests: making and dropping one takes longer than most
+// tests.
+func isThrowAway() bool { return os.Getenv("TEST_POSTGRES_DSN") == "" }
+
+var emptied struct {
+	sync.Mutex
+	names []string
+}
+
+func takeEmptied() (name string, ok bool) {
+	emptied.Lock()
+	defer emptied.Unlock()
+	last := len(emptied.names) - 1
+	if last < 0 {
+		return "", false
+	}
+	name, emptied.names = emptied.names[last], emptied.names[:last]
+	return name, true
+}
+
+// empty undoes what a test may have done to its database.
+func empty(t testing.TB, dsn, name string) {
+	run(t, dsn,
+		"ALTER DATABASE "+name+" WITH ALLOW_CONNECTIONS true",
+		"ALTER DATABASE "+name+" RESET ALL",
+		"SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity WHERE datname = '"+name+"'")
+	run(t, inDatabase(dsn, name), "DROP SCHEMA public CASCADE", "CREATE SCHEMA public")
+	emptied.Lock()
+	defer emptied.Unlock()
+	emptied.names = append(emptied.names, name)
+}
+
+// run runs statements on a connection of its own, also after the test's end.
+func run(t testing.TB, dsn string, statements ...string) {
+	t.Helper()
+	ctx := context.WithoutCancel(t.Context())
+	conn, err := pgx.Connect(ctx, dsn)
+	require.NoError(t, err)
+	defer conn.Close(ctx)
+	for _, statement := range statements {
+		_, err := conn.Exec(ctx, statement)
+		require.NoError(t, err)
+	}
 }
 
 func without(t testing.TB, reason error) {
@@ -58,14 +108,6 @@ func without(t testing.TB, reason error) {
 		t.Fatalf("REQUIRE_POSTGRES=1, but there is no Postgres: %v", reason)
 	}
 	t.Skipf("no Postgres to test with: %v", reason)
-}
-
-func drop(t testing.TB, dsn, name string) {
-	admin, err := sql.Open("pgx", dsn)
-	require.NoError(t, err)
-	defer admin.Close()
-	_, err = admin.ExecContext(context.Background(), "DROP DATABASE IF EXISTS "+name+" WITH (FORCE)")
-	require.NoError(t, err)
 }
 
 // inDatabase is the DSN, a URL or key=value, with another database.

@@ -111,14 +111,17 @@ func classify(err error) storage.Failure {
 	if errors.As(err, &interrupted) {
 		return storage.Interrupted
 	}
+	var connect *pgconn.ConnectError
+	if errors.As(err, &connect) { // whatever the server's reason is
+		return storage.Unreachable
+	}
 	var native *pgconn.PgError
 	if errors.As(err, &native) {
 		return classifyCode(native)
 	}
 	var network net.Error
-	var connect *pgconn.ConnectError
 	switch {
-	case errors.As(err, &network), errors.As(err, &connect),
+	case errors.As(err, &network),
 		errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded),
 		errors.Is(err, sql.ErrConnDone), pgconn.SafeToRetry(err), isBroken(err):
 		return storage.Unreachable

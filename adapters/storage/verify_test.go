@@ -1,0 +1,256 @@
+package storage_test
+
+import (
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"bankingapi/adapters/storage"
+	"bankingapi/domain/fund"
+	"bankingapi/domain/money"
+	"bankingapi/domain/operation"
+	"bankingapi/test/testdb"
+)
+
+// onEachBank runs a test on every engine with a bank, and with a way to run
+// SQL behind its back.
+func onEachBank(t *testing.T, customers int, test func(t *testing.T, b bank, run func(sql string))) {
+	t.Helper()
+	for engine, open := range map[string]func(t *testing.T) (*storage.Store, string, string){
+		testdb.EngineSQLite: func(t *testing.T) (*storage.Store, string, string) {
+			file := testdb.SQLite(t)
+			return testdb.OpenSQLite(t, file), "sqlite", file + "?_pragma=busy_timeout(10000)"
+		},
+		testdb.EnginePostgres: func(t *testing.T) (*storage.Store, string, string) {
+			dsn := testdb.Postgres(t)
+			return testdb.OpenPostgres(t, dsn), "pgx", dsn
+		},
+	} {
+		t.Run(engine, func(t *testing.T) {
+			t.Parallel()
+			store, driver, dsn := open(t)
+			db := connect(t, driver, dsn)
+			test(t, newBank(t, store, customers), func(sql string) {
+				_, err := db.ExecContext(t.Context(), sql)
+				require.NoError(t, err, sql)
+			})
+		})
+	}
+}
+
+// aDay puts something of everything into the book.
+func aDay(b bank) {
+	b.sell(operation.Completed, order(operation.ID{1}, "a", sale(10, 1, 1)))
+	b.sell(operation.Completed, order(operation.ID{2}, "b", sale(1, 1, 2), sale(2, 2, 1), sale(3, 1, 1)))
+	b.sell(operation.Completed, order(operation.ID{3}, "", sale(4, 3, 1)))
+	b.sell(operation.Failed, order(operation.ID{4}, "c", sale(2_000_000, 1, 1)))
+	b.sell(operation.Recorded, order(operation.ID{5}, "d", on(today.Plus(1), sale(5, 1, 3))))
+	b.sell(operation.Recorded, order(operation.ID{6}, "e", on(today.Plus(2), sale(2_000_000, 2, 2)), on(today.Plus(2), sale(1, 1, 1))))
+	due := order(operation.ID{6}, "e", on(today.Plus(2), sale(2_000_000, 2, 2)), on(today.Plus(2), sale(1, 1, 1)))
+	due.Due = true
+	require.NoError(b.t, settle(b.t.Context(), b.Store, today.Plus(2), due))
+}
+
+func TestVerify(t *testing.T) {
+	t.Parallel()
+	onEachBank(t, 3, func(t *testing.T, b bank, _ func(string)) {
+		aDay(b)
+		proof := b.holds()
+		require.Equal(t, storage.Proof{
+			Holdings: 3, Accounts: 3, Sales: 8, Postings: 3 + 2*5,
+			Units: []storage.Total{{Of: "AFA Demo Portfoy", Customers: "2999980.000000", Bank: "-2999980.000000"}},
+			Money: []storage.Total{{Of: "TRY", Customers: "50.00", Bank: "-50.00"}},
+		}, proof)
+	})
+}
+
+// Whatever somebody does behind the service's back is found.
+func TestVerifyFinds(t *testing.T) {
+	t.Parallel()
+	const (
+		first  = "01000000-0000-0000-0000-000000000000"
+		second = "02000000-0000-0000-0000-000000000000"
+		fifth  = "05000000-0000-0000-0000-000000000000"
+		totals = "AFA Demo Portfoy: customers have "
+	)
+	for name, c := range map[string]struct {
+		damage []string
+		want   []string
+	}{
+		"units appear": {
+			[]string{"UPDATE holdings SET units = units + 1 WHERE customer_no = 3"},
+			[]string{
+				`holding 3 AFA "Demo Portfoy": is 999996.000001, but its postings sum to 999996.000000`,
+				totals + `2999980.000001 and the bank -2999980.000000, which is not zero together`,
+			},
+		},
+		"money moves": {
+			[]string{"UPDATE accounts SET balance = balance - 250 WHERE customer_no = 1", "UPDATE accounts SET balance = balance + 250 WHERE customer_no = 2"},
+			[]string{
+				"account 7-1-1 TRY: is 45.00, but its postings sum to 47.50",
+				"account 7-2-1 TRY: is 5.00, but its postings sum to 2.50",
+			},
+		},
+		"a holding vanishes": {
+			[]string{"DELETE FROM holdings WHERE customer_no = 3"},
+			[]string{
+				`holding 3 AFA "Demo Portfoy": is not there, but has 2 postings`,
+				totals + `1999984.000000 and the bank -2999980.000000, which is not zero together`,
+			},
+		},
+		"a holding has no opening": {
+			[]string{"INSERT INTO holdings VALUES (9, 'B', 'H', 5)"},
+			[]string{
+				`B H: customers have 0.000005 and the bank 0.000000, which is not zero together`,
+				`holding 9 B "H": is 0.000005, but its postings sum to 0.000000`,
+			},
+		},
+		"a posting vanishes": {
+			[]string{"DELETE FROM postings WHERE operation_id = @1 AND leg = 1"},
+			[]string{
+				totals + `2999980.000000 and the bank -2999990.000000, which is not zero together`,
+				`holding 1 AFA "Demo Portfoy": is 999986.000000, but its postings sum to 999996.000000`,
+				"sale " + first + "/0 of customer 1: has no posting of its units",
+			},
+		},
+		"a posting says something else": {
+			[]string{
+				"UPDATE postings SET quantity = quantity + 100 WHERE operation_id = @2 AND position = 0 AND leg = 2",
+				"UPDATE postings SET quantity = quantity - 100 WHERE operation_id = @2 AND position = 2 AND leg = 2",
+				"UPDATE accounts SET balance = balance + 100 WHERE customer_no = 2",
+				"UPDATE accounts SET balance = balance - 100 WHERE customer_no = 1",
+			},
+			[]string{
+				"sale " + second + "/0 of customer 1: has no posting of its proceeds",
+				"sale " + second + "/2 of customer 1: has no posting of its proceeds",
+			},
+		},
+		"a completed sale vanishes": {
+			[]string{"DELETE FROM sales WHERE operation_id = @2"},
+			[]string{
+				"operation " + second + ": its CallerId answers that it took place, but it has no sales",
+				"sale " + second + "/0 of customer 1: is not completed, but has a posting of units",
+				"sale " + second + "/0 of customer 2: is not completed, but has a posting of proceeds",
+				"sale " + second + "/1 of customer 1: is not completed, but has a posting of proceeds",
+				"sale " + second + "/1 of customer 2: is not completed, but has a posting of units",
+				"sale " + second + "/2 of customer 1: is not completed, but has a posting of proceeds",
+				"sale " + second + "/2 of customer 1: is not completed, but has a posting of units",
+			},
+		},
+		"a completed sale is said to have failed": {
+			[]string{"UPDATE sales SET state = 8 WHERE operation_id = @2 AND position = 1"},
+			[]string{
+				"operation " + second + ": its sales are in different states",
+				"sale " + second + "/1 of customer 1: is not completed, but has a posting of proceeds",
+				"sale " + second + "/1 of customer 2: is in a state that contradicts itself",
+				"sale " + second + "/1 of customer 2: is in another state than its CallerId answers",
+				"sale " + second + "/1 of customer 2: is not completed, but has a posting of units",
+			},
+		},
+		"proceeds are invented": {
+			[]string{
+				"UPDATE sales SET proceeds = proceeds + 1 WHERE operation_id = @1",
+				"UPDATE postings SET quantity = quantity + 1 WHERE operation_id = @1 AND leg = 2",
+				"UPDATE accounts SET balance = balance + 1 WHERE customer_no = 1",
+			},
+			[]string{"sale " + first + "/0 of customer 1: its proceeds are not units times price"},
+		},
+		"a price is invented": {
+			[]string{"UPDATE sales SET settled_price = settled_price + 1 WHERE operation_id = @1", "UPDATE sales SET settled_at = NULL WHERE operation_id = @1"},
+			[]string{
+				"sale " + first + "/0 of customer 1: is completed at no time",
+				"sale " + first + "/0 of customer 1: was not settled at a price of its fund and currency",
+			},
+		},
+		"a CallerId answers something else": {
+			[]string{"UPDATE operations SET state = 2 WHERE caller_id = 'd'", "DELETE FROM operations WHERE caller_id = 'a'"},
+			[]string{
+				"sale " + first + "/0 of customer 1: is in another state than its CallerId answers",
+				"sale " + fifth + "/0 of customer 1: is in another state than its CallerId answers",
+			},
+		},
+		"a posting is of nothing": {
+			[]string{"UPDATE postings SET currency_code = 'TRY' WHERE operation_id = @1 AND leg = 1"},
+			[]string{"posting " + first + "/0/1 of customer 1: is neither of units nor of money"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			onEachBank(t, 3, func(t *testing.T, b bank, run func(string)) {
+				aDay(b)
+				for _, statement := range c.damage {
+					run(withIDs(b, statement))
+				}
+				_, found := b.findings()
+				slices.Sort(found)
+				require.Equal(t, slices.Sorted(slices.Values(c.want)), found)
+			})
+		})
+	}
+}
+
+// withIDs puts operation IDs for @1 and @2.
+func withIDs(b bank, statement string) string {
+	literal := func(n string) string { return "'0" + n + "000000-0000-0000-0000-000000000000'" }
+	if b.isSQLite() {
+		literal = func(n string) string { return "x'0" + n + strings.Repeat("0", 30) + "'" }
+	}
+	return strings.NewReplacer("@1", literal("1"), "@2", literal("2")).Replace(statement)
+}
+
+// Sums are exact, also where 64 bits are too few for them.
+func TestVerifyAddsUpWithoutEnd(t *testing.T) {
+	t.Parallel()
+	testdb.Each(t, func(t *testing.T, _ string, s *storage.Store) {
+		b := bank{s, t}
+		var most, none []fund.Account
+		for i := range 3 {
+			most = append(most, fund.Account{Key: accountOf(i + 1), Balance: money.New(1<<63-1, lira)})
+			none = append(none, fund.Account{Key: accountOf(i + 1), Balance: money.New(0, lira)})
+		}
+		for range 2 {
+			require.NoError(t, s.ImportAccounts(t.Context(), nextID(), lines(most...), quiet))
+			require.Equal(t, []storage.Total{{Of: "TRY", Customers: "276701161105643274.21", Bank: "-276701161105643274.21"}}, b.holds().Money)
+			require.NoError(t, s.ImportAccounts(t.Context(), nextID(), lines(none...), quiet))
+			require.Equal(t, []storage.Total{{Of: "TRY", Customers: "0.00", Bank: "0.00"}}, b.holds().Money)
+		}
+	})
+}
+
+// The proof is of one moment, however many sales go on meanwhile.
+func TestVerifyWhileSalesGoOn(t *testing.T) {
+	t.Parallel()
+	testdb.Each(t, func(t *testing.T, _ string, s *storage.Store) {
+		b := newBank(t, s, 50)
+		stop := make(chan struct{})
+		var sellers sync.WaitGroup
+		for seller := range 4 {
+			sellers.Go(func() {
+				for i := 0; ; i++ {
+					select {
+					case <-stop:
+						return
+					default:
+					}
+					o := order(nextID(), nextID().String(), sale(1, 1+(i+seller)%50, 1+(i*3+seller)%50))
+					if err := settle(t.Context(), s, today, o); err != nil {
+						t.Errorf("sale: %v", err)
+						return
+					}
+				}
+			})
+		}
+		last := int64(0)
+		for range 10 {
+			proof := b.holds()
+			require.GreaterOrEqual(t, proof.Sales, last)
+			last = proof.Sales
+		}
+		close(stop)
+		sellers.Wait()
+		require.Positive(t, b.holds().Sales)
+	})
+}
