@@ -62,57 +62,22 @@ func Parse(text string) (Decimal, error) { return parse(text) }
 func ParseBytes(text []byte) (Decimal, error) { return parse(text) }
 
 func parse[T string | []byte](s T) (Decimal, error) {
-	sign, i := positive, 0
-	if i < len(s) && s[i] == '-' {
-		sign, i = negative, 1
+	sign, start := positive, 0
+	if len(s) > 0 && s[0] == '-' {
+		sign, start = negative, 1
 	}
-	start := i
-	i = digits(s, i)
-	if i == start || (s[start] == '0' && i > start+1) {
+	end, exponent, ok := scan(s, start)
+	if !ok {
 		return Decimal{}, ErrSyntax
 	}
-	intEnd, fracEnd := i, i
-	if i < len(s) && s[i] == '.' {
-		fracEnd = digits(s, i+1)
-		if fracEnd == i+1 {
-			return Decimal{}, ErrSyntax
-		}
-		i = fracEnd
-	}
-	exponent := int64(0)
-	if i < len(s) && (s[i] == 'e' || s[i] == 'E') {
-		i++
-		minus := false
-		if i < len(s) && (s[i] == '+' || s[i] == '-') {
-			minus = s[i] == '-'
-			i++
-		}
-		from := i
-		for ; i < len(s) && isDigit(s[i]); i++ {
-			exponent = min(exponent*10+int64(s[i]-'0'), maxExponent)
-		}
-		if i == from {
-			return Decimal{}, ErrSyntax
-		}
-		if minus {
-			exponent = -exponent
-		}
-	}
-	if i != len(s) {
-		return Decimal{}, ErrSyntax
-	}
-
 	var coefficient uint64
 	long := false
 	pending := int64(0) // zeros that count only if another digit follows
-	for j := start; j < fracEnd; j++ {
-		if j == intEnd {
-			continue // the point
-		}
-		if j > intEnd {
-			exponent--
-		}
-		if s[j] == '0' {
+	for _, c := range []byte(s[start:end]) {
+		switch c {
+		case '.':
+			continue
+		case '0':
 			pending++
 			continue
 		}
@@ -121,7 +86,7 @@ func parse[T string | []byte](s T) (Decimal, error) {
 		}
 		pending = 0
 		if !long {
-			coefficient, long = append10(coefficient, s[j]-'0')
+			coefficient, long = append10(coefficient, c-'0')
 		}
 	}
 	exponent += pending
@@ -129,6 +94,44 @@ func parse[T string | []byte](s T) (Decimal, error) {
 		return Decimal{exponent: keep(exponent), kind: sign, long: true}, nil
 	}
 	return normal(sign, coefficient, exponent), nil
+}
+
+// scan checks the grammar of an unsigned number from start to the end of s. The
+// number's digits, with or without a point, end at end; taken as an integer,
+// they are to be multiplied by 10^exponent.
+func scan[T string | []byte](s T, start int) (end int, exponent int64, ok bool) {
+	end = digits(s, start)
+	if end == start || (s[start] == '0' && end > start+1) {
+		return 0, 0, false
+	}
+	if end < len(s) && s[end] == '.' {
+		fraction := end + 1
+		end = digits(s, fraction)
+		if end == fraction {
+			return 0, 0, false
+		}
+		exponent = int64(fraction - end)
+	}
+	i := end
+	if i < len(s) && (s[i] == 'e' || s[i] == 'E') {
+		i++
+		sign := int64(1)
+		if i < len(s) && (s[i] == '+' || s[i] == '-') {
+			if s[i] == '-' {
+				sign = -1
+			}
+			i++
+		}
+		from, spelled := i, int64(0)
+		for ; i < len(s) && isDigit(s[i]); i++ {
+			spelled = min(spelled*10+int64(s[i]-'0'), maxExponent)
+		}
+		if i == from {
+			return 0, 0, false
+		}
+		exponent += sign * spelled
+	}
+	return end, exponent, i == len(s)
 }
 
 // append10 writes a decimal digit after those of n.
@@ -159,7 +162,7 @@ func normal(sign kind, coefficient uint64, exponent int64) Decimal {
 }
 
 func keep(exponent int64) int32 {
-	return int32(max(min(exponent, maxKept), -maxKept)) //nolint:gosec // bounded in this line
+	return int32(max(min(exponent, maxKept), -maxKept))
 }
 
 // IsAbsent reports whether there is no number.
@@ -223,9 +226,7 @@ func FormatFixed(value int64, scale int) string {
 		sign, magnitude = "-", -magnitude
 	}
 	text := strconv.FormatUint(magnitude, 10)
-	if missing := scale + 1 - len(text); missing > 0 {
-		text = strings.Repeat("0", missing) + text
-	}
+	text = strings.Repeat("0", max(scale+1-len(text), 0)) + text
 	point := len(text) - scale
 	return sign + text[:point] + "." + text[point:]
 }

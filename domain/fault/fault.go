@@ -18,19 +18,19 @@ const (
 	// Internal is everything nobody foresaw; its text is never shown. It is
 	// the zero value, so that an error of unknown origin is Internal.
 	Internal Kind = iota
-	// Invalid: the request breaks a rule; the same request fails again.
+	// Invalid says that the request breaks a rule; the same request fails again.
 	Invalid
-	// Forbidden: the subscription may not ask for this.
+	// Forbidden says that the subscription may not ask for this.
 	Forbidden
-	// Conflict: the CallerId was used before for another content (the
+	// Conflict says that the CallerId was used before for another content (the
 	// contract, section 6).
 	Conflict
-	// Busy: the queue is full or the service is stopping; nothing happened,
+	// Busy says that the queue is full or the service is stopping; nothing happened,
 	// and another replica may well have room.
 	Busy
-	// Unavailable: the storage cannot be reached; nothing happened.
+	// Unavailable says that the storage cannot be reached; nothing happened.
 	Unavailable
-	// Indeterminate: the connection was lost while committing, so the effect
+	// Indeterminate says that the connection was lost while committing, so the effect
 	// is not known. The caller repeats with the same CallerId.
 	Indeterminate
 )

@@ -25,7 +25,7 @@ func (c Currency) IsNone() bool { return c.index == 0 }
 var byCode = func() map[string]uint8 {
 	m := make(map[string]uint8, len(currencies))
 	for i, c := range currencies[1:] {
-		m[c.code] = uint8(i + 1) //nolint:gosec // the list is shorter than 256
+		m[c.code] = uint8(i + 1)
 	}
 	return m
 }()
