@@ -2,8 +2,11 @@
 // is it ready, what does it do, where does its time go. It speaks plain HTTP
 // and asks for no key, so it belongs on a private address.
 //
-// The folder monitoring has what to load into Grafana and Prometheus:
-// dashboard.json and alerts.yaml, and in README.md what each alert means.
+// The folder monitoring has dashboard.json, to be imported into Grafana, and
+// alerts.yaml, to be named among Prometheus' rule_files: the annotations of an
+// alert say what it means and what to do. alerts_test.yaml shows when each one
+// fires. They take the scrape job to be called bankingapi; for exemplars,
+// Prometheus wants --enable-feature=exemplar-storage.
 package opsapi
 
 import (

@@ -153,11 +153,14 @@ func NewMetrics(registerer prometheus.Registerer, o Options) (*Metrics, error) {
 	return m, m.register(all)
 }
 
-// begin makes the series that alerts and dashboards count on: a counter that
-// first shows up as 1 has no rate.
+// begin makes the series that alerts count on: a counter that shows up with its
+// first event has not increased, as Prometheus sees it.
 func (m *Metrics) begin() {
 	for _, o := range operation.Names {
 		m.outcomes.WithLabelValues(o.String(), operation.Completed.String(), noCode)
+		for _, code := range []string{"internal-error", "overloaded", "storage-unavailable", "outcome-unknown"} {
+			m.outcomes.WithLabelValues(o.String(), operation.State(0).String(), code)
+		}
 		m.replays.WithLabelValues(o.String())
 		m.Batches(o)
 	}

@@ -1,0 +1,171 @@
+package telemetry_test
+
+import (
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"go.yaml.in/yaml/v3"
+
+	"bankingapi/adapters/telemetry"
+)
+
+// monitoring is what operators load into Grafana and Prometheus.
+var monitoring = filepath.Join("..", "opsapi", "monitoring")
+
+// expressions are all PromQL of the dashboard and the alerts, by where it is.
+func expressions(t *testing.T) map[string]string {
+	t.Helper()
+	found := map[string]string{}
+	content, err := os.ReadFile(filepath.Join(monitoring, "dashboard.json"))
+	require.NoError(t, err)
+	var dashboard struct {
+		Annotations struct{ List []struct{ Name, Expr string } }
+		Templating  struct {
+			List []struct{ Name, Definition string }
+		}
+		Panels []struct {
+			ID      int
+			Title   string
+			Targets []struct{ RefID, Expr string }
+		}
+	}
+	require.NoError(t, json.Unmarshal(content, &dashboard))
+	ids := map[int]bool{}
+	for _, p := range dashboard.Panels {
+		require.False(t, ids[p.ID], "panel %d is there twice", p.ID)
+		ids[p.ID] = true
+		for _, target := range p.Targets {
+			found["panel "+p.Title+", "+target.RefID] = target.Expr
+		}
+	}
+	for _, a := range dashboard.Annotations.List {
+		found["annotation "+a.Name] = a.Expr
+	}
+	for _, v := range dashboard.Templating.List {
+		if query, is := strings.CutPrefix(v.Definition, "label_values("); is {
+			found["variable "+v.Name] = query[:strings.LastIndex(query, ",")]
+		}
+	}
+
+	content, err = os.ReadFile(filepath.Join(monitoring, "alerts.yaml"))
+	require.NoError(t, err)
+	var alerts struct {
+		Groups []struct {
+			Rules []struct {
+				Alert, Expr         string
+				Labels, Annotations map[string]string
+			}
+		}
+	}
+	require.NoError(t, yaml.Unmarshal(content, &alerts))
+	for _, group := range alerts.Groups {
+		for _, rule := range group.Rules {
+			found["alert "+rule.Alert] = rule.Expr
+			require.Contains(t, []string{"critical", "warning"}, rule.Labels["severity"], rule.Alert)
+			require.NotEmpty(t, rule.Annotations["summary"], rule.Alert)
+			require.NotEmpty(t, rule.Annotations["description"], rule.Alert)
+		}
+	}
+	require.Greater(t, len(found), 40)
+	return found
+}
+
+var (
+	selector = regexp.MustCompile(`\b((?:bankingapi|go|process)_[a-z_]+|up)\b(?:\{([^}]*)\})?`)
+	matcher  = regexp.MustCompile(`([a-z_]+)\s*(?:=~|!~|!=|=)`)
+	grouping = regexp.MustCompile(`\b(?:by|on|group_left)\s*\(([^)]*)\)`)
+	suffix   = regexp.MustCompile(`_(bucket|sum|count)$`)
+)
+
+// TestDashboardAndAlertsNameWhatThereIs: every metric in them, and every label
+// of each, is one that a running service exposes.
+func TestDashboardAndAlertsNameWhatThereIs(t *testing.T) {
+	t.Parallel()
+	registry := telemetry.NewRegistry()
+	populated(t, registry)
+	families, err := registry.Gather()
+	require.NoError(t, err)
+	labels := map[string]map[string]bool{"up": {}}
+	all := map[string]bool{"job": true, "instance": true}
+	for _, family := range families {
+		of := map[string]bool{}
+		if family.GetType().String() == "HISTOGRAM" {
+			of["le"], all["le"] = true, true
+		}
+		for _, metric := range family.Metric {
+			for _, label := range metric.Label {
+				of[label.GetName()], all[label.GetName()] = true, true
+			}
+		}
+		labels[family.GetName()] = of
+	}
+
+	used := map[string]bool{}
+	for where, expr := range expressions(t) {
+		for _, match := range selector.FindAllStringSubmatch(expr, -1) {
+			name := match[1]
+			of, known := labels[name]
+			if !known {
+				name = suffix.ReplaceAllString(name, "")
+				of, known = labels[name]
+				require.True(t, known && of["le"], "%s: there is no metric %s", where, match[1])
+			}
+			used[name] = true
+			for _, label := range matcher.FindAllStringSubmatch(match[2], -1) {
+				require.True(t, of[label[1]] || label[1] == "job" || label[1] == "instance", "%s: %s has no label %s", where, name, label[1])
+			}
+		}
+		for _, match := range grouping.FindAllStringSubmatch(expr, -1) {
+			for label := range strings.SplitSeq(match[1], ",") {
+				if label = strings.TrimSpace(label); label != "" {
+					require.True(t, all[label], "%s: there is no label %s", where, label)
+				}
+			}
+		}
+	}
+	for name := range labels {
+		if strings.HasPrefix(name, "bankingapi_") {
+			require.True(t, used[name], "%s is on no panel and in no alert", name)
+		}
+	}
+}
+
+// TestPrometheusUnderstandsThem has promtool read every expression and play
+// through when alerts fire.
+func TestPrometheusUnderstandsThem(t *testing.T) {
+	t.Parallel()
+	promtool, err := exec.LookPath("promtool")
+	if err != nil {
+		t.Skip("promtool (of Prometheus) is not on the PATH: the PromQL of the dashboard and the alerts is not parsed")
+	}
+	run := func(arguments ...string) {
+		t.Helper()
+		out, err := exec.Command(promtool, arguments...).CombinedOutput()
+		require.NoError(t, err, "%s", out)
+	}
+	run("check", "rules", filepath.Join(monitoring, "alerts.yaml"))
+	run("test", "rules", filepath.Join(monitoring, "alerts_test.yaml"))
+
+	type rule struct {
+		Record, Expr string
+	}
+	type group struct {
+		Name  string
+		Rules []rule
+	}
+	g := group{Name: "dashboard"}
+	for _, expr := range expressions(t) {
+		g.Rules = append(g.Rules, rule{"x", strings.ReplaceAll(expr, "$__rate_interval", "1m")})
+	}
+	content, err := yaml.Marshal(map[string][]group{"groups": {g}})
+	require.NoError(t, err)
+	file := filepath.Join(t.TempDir(), "dashboard.yaml")
+	require.NoError(t, os.WriteFile(file, content, 0o600))
+	run("check", "rules", "--lint=none", file)
+}
