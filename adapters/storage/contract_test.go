@@ -30,14 +30,7 @@ func TestInboxes(t *testing.T) {
 	t.Parallel()
 	onEachEngine(t, func(t *testing.T, open opener) {
 		contract.Inboxes(t, func(t *testing.T) contract.InboxesUnderTest {
-			store, trouble := open(t)
-			return contract.InboxesUnderTest{
-				Inboxes: store.Inboxes(),
-				Notifications: func(t *testing.T) []push.Entry {
-					return all(t, store.ExportNotifications(t.Context(), storage.Filter{}))
-				},
-				Trouble: trouble,
-			}
+			return inboxesUnderTest(open(t))
 		})
 	})
 }
@@ -46,8 +39,7 @@ func TestBooks(t *testing.T) {
 	t.Parallel()
 	onEachEngine(t, func(t *testing.T, open opener) {
 		contract.Books(t, func(t *testing.T) contract.BooksUnderTest {
-			store, trouble := open(t)
-			return booksUnderTest(store, trouble)
+			return booksUnderTest(open(t))
 		})
 	})
 }
@@ -61,6 +53,16 @@ func TestSubscriptions(t *testing.T) {
 			return contract.SubscriptionsUnderTest{Repository: store, Trouble: trouble}
 		})
 	})
+}
+
+func inboxesUnderTest(store *storage.Store, trouble contract.Trouble) contract.InboxesUnderTest {
+	return contract.InboxesUnderTest{
+		Inboxes: store.Inboxes(),
+		Notifications: func(t *testing.T) []push.Entry {
+			return all(t, store.ExportNotifications(t.Context(), storage.Filter{}))
+		},
+		Trouble: trouble,
+	}
 }
 
 func booksUnderTest(store *storage.Store, trouble contract.Trouble) contract.BooksUnderTest {

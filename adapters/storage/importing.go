@@ -88,16 +88,16 @@ func (s *Store) comparePrices(part []imported[fund.Price], changed *ChangedPrice
 		ids[i] = part[i].value.ID
 	}
 	return s.findPrices(ids, func(key int, there fund.Price) {
-		line, new := part[key].line, part[key].value
+		line, wanted := part[key].line, part[key].value
 		switch {
-		case there == new:
-		case there.Fund.IMKBCode != new.Fund.IMKBCode:
+		case there == wanted:
+		case there.Fund.IMKBCode != wanted.Fund.IMKBCode:
 			changed.add(line, "IMKBCode")
-		case there.Fund != new.Fund:
+		case there.Fund != wanted.Fund:
 			changed.add(line, "HolderCorporationName")
-		case there.PerUnit != new.PerUnit:
+		case there.PerUnit != wanted.PerUnit:
 			changed.add(line, "Price")
-		case there.Currency != new.Currency:
+		case there.Currency != wanted.Currency:
 			changed.add(line, "CurrencyCode")
 		default:
 			changed.add(line, "ValidFrom")

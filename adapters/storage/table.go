@@ -137,13 +137,12 @@ func (r *Rows) id(id operation.ID) *Rows {
 
 // instant adds *t, or NULL when it is the zero time. t is read when the
 // statement is sent.
-func (r *Rows) instant(t *time.Time) *Rows {
-	v := r.column(instant)
+func (r *Rows) instant(t *time.Time) {
 	if t.IsZero() {
 		t = nil
 	}
+	v := r.column(instant)
 	v.instants = append(v.instants, t)
-	return r
 }
 
 // Len is the number of rows.
@@ -208,8 +207,10 @@ func (r *Rows) value(i, n int) any {
 		if v.texts[n] == "" {
 			return nil
 		}
+		return v.texts[n]
+	default:
+		return v.texts[n]
 	}
-	return v.texts[n]
 }
 
 // instantLayout has a fixed width, so that the order of the texts is that of

@@ -71,8 +71,9 @@ func withKind(failure Failure, err error) error {
 		return fault.Wrap(fault.Unavailable, err, "The storage cannot be reached.")
 	case Interrupted:
 		return fault.Wrap(fault.Indeterminate, err, "The connection to the storage was lost during the commit.")
+	default:
+		return fault.Wrap(fault.Internal, err, "storage")
 	}
-	return fault.Wrap(fault.Internal, err, "storage")
 }
 
 // translate is withKind for an error that came from outside a transaction.

@@ -54,7 +54,7 @@ func (s hostSession) runOnce(ctx context.Context, r *Request) error {
 		_, err := s.tx.ExecContext(ctx, r.SQL, r.Rows.Arrays()...)
 		return err
 	}
-	found, err := s.tx.QueryContext(ctx, r.SQL, r.Rows.Arrays()...)
+	found, err := s.tx.QueryContext(ctx, r.SQL, r.Rows.Arrays()...) //nolint:sqlclosecheck // eachFound closes it
 	if err != nil {
 		return err
 	}
@@ -81,7 +81,7 @@ func (s hostSession) runForEach(ctx context.Context, r *Request) error {
 			}
 			continue
 		}
-		found, err := prepared.QueryContext(ctx, arguments...)
+		found, err := prepared.QueryContext(ctx, arguments...) //nolint:sqlclosecheck // eachFound closes it
 		if err != nil {
 			return err
 		}

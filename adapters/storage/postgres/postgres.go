@@ -97,12 +97,16 @@ func Use(db *sql.DB, o storage.Options) (*storage.Engine, error) {
 }
 
 // transactionSettings is a query that sets what holds for one batch. As
-// settings of a session they would not pass PgBouncer. Without sequential
-// scans, a plan that was made while a table was empty still uses the primary
-// key when the table has grown.
+// settings of a session they would not pass PgBouncer.
+//
+// Without sequential scans, a plan that was made while a table was empty still
+// uses the primary key when the table has grown. Without pruning, a table that
+// an operator split into partitions is locked correctly: of several rows that
+// one query waits for, Postgres (15) looks for the later ones, once they are
+// free, in the partition of the first, and takes them for deleted.
 func transactionSettings(statementTimeout time.Duration) string {
-	return fmt.Sprintf("SELECT set_config('statement_timeout', '%d', true), set_config('enable_seqscan', 'off', true)",
-		statementTimeout.Milliseconds())
+	return fmt.Sprintf("SELECT set_config('statement_timeout', '%d', true), set_config('enable_seqscan', 'off', true),"+
+		" set_config('enable_partition_pruning', 'off', true)", statementTimeout.Milliseconds())
 }
 
 // classify knows Postgres' error codes (appendix A of its manual).

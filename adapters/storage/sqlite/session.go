@@ -129,7 +129,7 @@ func find(prepared driver.Stmt, arguments []driver.Value, key int, found func(st
 
 func assign(into []any, values []driver.Value) error {
 	for i, v := range values {
-		fits := true
+		var fits bool
 		switch to := into[i].(type) {
 		case *int64:
 			*to, fits = v.(int64)
@@ -137,8 +137,6 @@ func assign(into []any, values []driver.Value) error {
 			*to, fits = v.(string)
 		case *[]byte:
 			*to, fits = v.([]byte)
-		default:
-			fits = false
 		}
 		if !fits {
 			return fmt.Errorf("column %d is a %T, not what %T points at", i, v, into[i])

@@ -1,0 +1,330 @@
+package storage_test
+
+import (
+	"cmp"
+	"context"
+	"database/sql"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"bankingapi/adapters/clock"
+	"bankingapi/adapters/storage"
+	"bankingapi/adapters/storage/postgres"
+	"bankingapi/adapters/storage/sqlite"
+	"bankingapi/domain/fault"
+	"bankingapi/test/contract"
+	"bankingapi/test/testdb"
+)
+
+// column is what both dialects have of a column.
+type column struct {
+	Table, Name, Kind string
+	Required          bool
+	Key               int // place in the primary key, from 1; 0 for the others
+}
+
+// kinds are the types that stand for each other.
+var kinds = map[string]string{
+	"bigint": "integer", "INTEGER": "integer", "text": "text", "TEXT": "text",
+	"bytea": "bytes", "uuid": "bytes", "BLOB": "bytes",
+	"date": "text", "timestamp with time zone": "text", // a text whose order is that of the times
+}
+
+// The schemas of both dialects are one: table by table, column by column, key
+// by key.
+func TestSchemasAreOne(t *testing.T) {
+	t.Parallel()
+	file, dsn := testdb.SQLite(t), testdb.Postgres(t)
+	testdb.OpenSQLite(t, file)
+	testdb.OpenPostgres(t, dsn)
+	onSQLite, onPostgres := connect(t, "sqlite", file), connect(t, "pgx", dsn)
+
+	const notOurs = "('schema_version', 'schema_lock', 'sqlite_sequence')"
+	sqliteColumns := columns(t, onSQLite, `SELECT m.name, c.name, c.type, c."notnull", c.pk FROM sqlite_schema m, pragma_table_info(m.name) c
+WHERE m.type = 'table' AND m.name NOT IN `+notOurs)
+	postgresColumns := columns(t, onPostgres, `SELECT c.table_name, c.column_name, c.data_type, c.is_nullable = 'NO',
+ COALESCE((SELECT k.ordinal_position FROM information_schema.key_column_usage k
+  WHERE k.table_schema = 'public' AND k.table_name = c.table_name AND k.column_name = c.column_name), 0)
+FROM information_schema.columns c WHERE c.table_schema = 'public' AND c.table_name NOT IN `+notOurs)
+	require.Equal(t, sqliteColumns, postgresColumns)
+	require.Len(t, slices.Compact(keys(sqliteColumns, func(c column) string { return c.Table })), 8)
+
+	for _, c := range sqliteColumns {
+		if c.Key > 0 {
+			require.True(t, c.Required, "%v", c)
+		}
+	}
+	require.Equal(t,
+		statementsOf(t, onSQLite, `SELECT sql FROM sqlite_schema WHERE type = 'index' AND sql IS NOT NULL AND tbl_name NOT IN `+notOurs),
+		statementsOf(t, onPostgres, `SELECT indexdef FROM pg_indexes WHERE schemaname = 'public' AND indexname NOT LIKE '%_pkey' AND tablename NOT IN `+notOurs))
+	require.Equal(t, checks(statementsOf(t, onSQLite, `SELECT sql FROM sqlite_schema WHERE type = 'table' AND tbl_name NOT IN `+notOurs)),
+		checks(statementsOf(t, onPostgres, `SELECT pg_get_constraintdef(oid) FROM pg_constraint WHERE contype = 'c' AND connamespace = 'public'::regnamespace`)))
+}
+
+func columns(t *testing.T, db *sql.DB, query string) []column {
+	t.Helper()
+	rows, err := db.QueryContext(t.Context(), query)
+	require.NoError(t, err)
+	defer rows.Close()
+	var found []column
+	for rows.Next() {
+		var c column
+		require.NoError(t, rows.Scan(&c.Table, &c.Name, &c.Kind, &c.Required, &c.Key))
+		require.Contains(t, kinds, c.Kind)
+		c.Kind = kinds[c.Kind]
+		found = append(found, c)
+	}
+	require.NoError(t, rows.Err())
+	slices.SortFunc(found, func(a, b column) int { return cmp.Or(cmp.Compare(a.Table, b.Table), cmp.Compare(a.Name, b.Name)) })
+	return found
+}
+
+var (
+	noise = regexp.MustCompile(`public\.|USING btree |::\w+|[()"]`)
+	check = regexp.MustCompile(`CHECK ?\(+(\w+ \S+ \d+)\)+`)
+)
+
+// statementsOf are definitions in one spelling, sorted.
+func statementsOf(t *testing.T, db *sql.DB, query string) []string {
+	t.Helper()
+	rows, err := db.QueryContext(t.Context(), query)
+	require.NoError(t, err)
+	defer rows.Close()
+	var found []string
+	for rows.Next() {
+		var text string
+		require.NoError(t, rows.Scan(&text))
+		if strings.HasPrefix(text, "CREATE INDEX") {
+			text = strings.Join(strings.Fields(noise.ReplaceAllString(text, " ")), " ")
+		}
+		found = append(found, text)
+	}
+	require.NoError(t, rows.Err())
+	slices.Sort(found)
+	return found
+}
+
+func checks(definitions []string) []string {
+	var found []string
+	for _, d := range definitions {
+		for _, match := range check.FindAllStringSubmatch(d, -1) {
+			found = append(found, match[1])
+		}
+	}
+	slices.Sort(found)
+	return found
+}
+
+func TestMigrateUpAndDown(t *testing.T) {
+	t.Parallel()
+	testdb.Each(t, func(t *testing.T, engine string, s *storage.Store) {
+		ctx := t.Context()
+		files, err := filepath.Glob("migrations/" + engine + "/*.sql")
+		require.NoError(t, err)
+		require.EqualValues(t, len(files), storage.SchemaVersion())
+		for range 2 {
+			require.NoError(t, s.CheckSchema(ctx))
+			newBank(t, s, 1).holds()
+			again, err := s.MigrateUp(ctx)
+			require.NoError(t, err)
+			require.Empty(t, again)
+
+			migrations, err := s.Migrations(ctx)
+			require.NoError(t, err)
+			require.Len(t, migrations, len(files))
+			for i, m := range migrations {
+				require.EqualValues(t, i+1, m.Version)
+				require.Equal(t, filepath.Base(files[i]), m.Name)
+				require.False(t, m.AppliedAt.IsZero())
+			}
+
+			for version := storage.SchemaVersion(); version > 0; version-- {
+				down, err := s.MigrateDown(ctx)
+				require.NoError(t, err)
+				require.Equal(t, version, down.Version)
+			}
+			_, err = s.MigrateDown(ctx)
+			require.ErrorContains(t, err, "nothing to take away")
+			err = s.CheckSchema(ctx)
+			require.Equal(t, fault.Unavailable, fault.KindOf(err))
+			require.ErrorContains(t, err, "too old: version 0, this program needs "+strconv.FormatInt(storage.SchemaVersion(), 10))
+			require.ErrorContains(t, err, "bankingapi migrate up")
+
+			up, err := s.MigrateUp(ctx)
+			require.NoError(t, err)
+			require.Len(t, up, len(files))
+		}
+	})
+}
+
+func TestSchemaOfALaterVersion(t *testing.T) {
+	t.Parallel()
+	onEachBank(t, 1, func(t *testing.T, b bank, run func(string)) {
+		flag := "true"
+		if b.isSQLite() {
+			flag = "1"
+		}
+		run("INSERT INTO schema_version (version_id, is_applied) VALUES (99, " + flag + ")")
+		err := b.CheckSchema(t.Context())
+		require.Equal(t, fault.Unavailable, fault.KindOf(err))
+		require.ErrorContains(t, err, "too new: version 99")
+	})
+}
+
+// Replicas that start at the same moment migrate once.
+func TestMigrateAtOnce(t *testing.T) {
+	t.Parallel()
+	for name, open := range map[string]func(dsn string) (*storage.Engine, error){
+		testdb.EngineSQLite: func(dsn string) (*storage.Engine, error) {
+			return sqlite.Open(t.Context(), storage.Options{DSN: dsn, StatementTimeout: statementTimeout})
+		},
+		testdb.EnginePostgres: func(dsn string) (*storage.Engine, error) {
+			return postgres.Open(t.Context(), storage.Options{DSN: dsn})
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dsn := testdb.SQLite(t)
+			if name == testdb.EnginePostgres {
+				dsn = testdb.Postgres(t)
+			}
+			var done sync.WaitGroup
+			applied := make([]int, 4)
+			errs := make([]error, len(applied))
+			for i := range applied {
+				engine, err := open(dsn)
+				require.NoError(t, err)
+				s := storage.New(engine, "", clock.Now)
+				t.Cleanup(func() { require.NoError(t, s.Close()) })
+				done.Go(func() {
+					up, err := s.MigrateUp(context.WithoutCancel(t.Context()))
+					applied[i], errs[i] = len(up), err
+				})
+			}
+			done.Wait()
+			total := 0
+			for i := range applied {
+				require.NoError(t, errs[i])
+				total += applied[i]
+			}
+			require.EqualValues(t, storage.SchemaVersion(), total)
+		})
+	}
+}
+
+// Two instances live in one database beside each other and beside a host's own
+// tables.
+func TestTablePrefix(t *testing.T) {
+	t.Parallel()
+	dsn, file := testdb.Postgres(t), testdb.SQLite(t)
+	for name, open := range map[string]func(o storage.Options) (*storage.Engine, error){
+		testdb.EngineSQLite: func(o storage.Options) (*storage.Engine, error) {
+			o.DSN = file
+			return sqlite.Open(t.Context(), o)
+		},
+		testdb.EnginePostgres: func(o storage.Options) (*storage.Engine, error) {
+			o.DSN = dsn
+			return postgres.Open(t.Context(), o)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var banks []bank
+			for _, prefix := range []string{"one_", "two_", ""} {
+				engine, err := open(storage.Options{StatementTimeout: statementTimeout, TablePrefix: prefix})
+				require.NoError(t, err)
+				s := storage.New(engine, prefix, clock.Now)
+				t.Cleanup(func() { require.NoError(t, s.Close()) })
+				_, err = s.MigrateUp(t.Context())
+				require.NoError(t, err)
+				require.NoError(t, s.CheckSchema(t.Context()))
+				banks = append(banks, newBank(t, s, 2))
+			}
+			for i, b := range banks {
+				for range i {
+					b.sell(2, order(nextID(), nextID().String(), sale(1, 1, 2)))
+				}
+			}
+			for i, b := range banks {
+				require.EqualValues(t, i, b.holds().Sales)
+			}
+		})
+	}
+}
+
+var table = regexp.MustCompile(`(?s)CREATE TABLE (\w+) \((.*?PRIMARY KEY \((\w+).*?\))\s*\)[^;]*;`)
+
+// partitioned is the Postgres schema with every table split by the hash of the
+// first column of its key, as distributed engines split them. Postgres itself
+// refuses a unique key without that column.
+func partitioned(t *testing.T) (statements []string) {
+	t.Helper()
+	files, err := filepath.Glob("migrations/postgres/*.sql")
+	require.NoError(t, err)
+	tables := 0
+	for _, name := range files {
+		content, err := os.ReadFile(name)
+		require.NoError(t, err)
+		up, _, found := strings.Cut(strings.ReplaceAll(string(content), "{{prefix}}", ""), "-- +goose Down")
+		require.True(t, found)
+		statements = append(statements, table.ReplaceAllStringFunc(up, func(definition string) string {
+			tables++
+			parts := table.FindStringSubmatch(definition)
+			split := "CREATE TABLE " + parts[1] + " (" + parts[2] + ") PARTITION BY HASH (" + parts[3] + ");\n"
+			for i := range 4 {
+				n := strconv.Itoa(i)
+				split += "CREATE TABLE " + parts[1] + "_" + n + " PARTITION OF " + parts[1] + " FOR VALUES WITH (MODULUS 4, REMAINDER " + n + ");\n"
+			}
+			return split
+		}))
+	}
+	require.Equal(t, 8, tables)
+	return statements
+}
+
+func TestHashPartitions(t *testing.T) {
+	t.Parallel()
+	schema := partitioned(t)
+	open := func(t *testing.T) (*storage.Store, contract.Trouble) {
+		dsn := testdb.Postgres(t)
+		script(t, dsn, schema...)
+		engine, err := postgres.Open(t.Context(), storage.Options{DSN: dsn, StatementTimeout: statementTimeout})
+		require.NoError(t, err)
+		store := storage.New(engine, "", clock.Now)
+		t.Cleanup(func() { require.NoError(t, store.Close()) })
+		return store, contract.Trouble{}
+	}
+	contract.Books(t, func(t *testing.T) contract.BooksUnderTest { return booksUnderTest(open(t)) })
+	contract.Inboxes(t, func(t *testing.T) contract.InboxesUnderTest { return inboxesUnderTest(open(t)) })
+	t.Run("verify", func(t *testing.T) {
+		t.Parallel()
+		store, _ := open(t)
+		b := newBank(t, store, 3)
+		aDay(b)
+		b.holds()
+	})
+}
+
+// Nothing of the schema is what distributed engines lack, or what would decide
+// beside the domain.
+func TestSchemaIsPlain(t *testing.T) {
+	t.Parallel()
+	files, err := filepath.Glob("migrations/*/*.sql")
+	require.NoError(t, err)
+	require.NotEmpty(t, files)
+	foreign := regexp.MustCompile(`(?i)\b(SERIAL|BIGSERIAL|GENERATED|AUTOINCREMENT|SEQUENCE|TRIGGER|REFERENCES|TEMP|TEMPORARY|FUNCTION|PROCEDURE|REAL|FLOAT|DOUBLE|NUMERIC|DECIMAL)\b`)
+	comment := regexp.MustCompile(`(?m)--.*$`)
+	for _, name := range files {
+		content, err := os.ReadFile(name)
+		require.NoError(t, err)
+		require.Empty(t, foreign.FindAllString(comment.ReplaceAllString(string(content), ""), -1), name)
+	}
+}
