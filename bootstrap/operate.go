@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"bankingapi/adapters/httpapi/openapi"
@@ -49,7 +50,7 @@ func MigrateUp(ctx context.Context, settings Settings, all ...Option) (applied [
 func MigrateDown(ctx context.Context, settings Settings, all ...Option) (undone Migration, err error) {
 	err = withStore(settings, all, func(s *storage.Store) error {
 		done, err := s.MigrateDown(ctx)
-		undone = Migration(migrations([]storage.Migration{done})[0])
+		undone = migrations([]storage.Migration{done})[0]
 		return explain(err)
 	})
 	return undone, err
@@ -102,11 +103,12 @@ func explain(err error) error {
 	case len(known.Faults) == 0:
 		return errors.New(known.Detail)
 	}
-	text := ""
+	var text strings.Builder
+	text.WriteString(known.Detail)
 	for _, f := range known.Faults {
-		text += fmt.Sprintf(" %s: %s", f.Pointer, f.Detail)
+		fmt.Fprintf(&text, " %s: %s", f.Pointer, f.Detail)
 	}
-	return errors.New(known.Detail + text)
+	return errors.New(text.String())
 }
 
 // usable is what every work on the store begins with.

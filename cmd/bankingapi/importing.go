@@ -81,7 +81,7 @@ func openInput(cmd *cobra.Command, name string) (io.ReadCloser, int64, error) {
 	if name == "-" {
 		return io.NopCloser(cmd.InOrStdin()), 0, nil
 	}
-	file, err := os.Open(name) //nolint:gosec // the person at the keyboard chooses the file
+	file, err := os.Open(name)
 	if err != nil {
 		return nil, 0, err
 	}

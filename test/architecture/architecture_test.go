@@ -115,17 +115,23 @@ func TestImports(t *testing.T) {
 		{
 			"adapters do not import bootstrap or cmd",
 			"dependencies point inwards",
-			func(from, to string) bool { return !within(from, "bootstrap", "cmd", "test") && within(to, "bootstrap", "cmd") },
+			func(from, to string) bool {
+				return !within(from, "bootstrap", "cmd", "test") && within(to, "bootstrap", "cmd")
+			},
 		},
 		{
 			"only bootstrap imports fx",
 			"constructors are plain Go",
-			func(from, to string) bool { return strings.HasPrefix(to, "go.uber.org/fx") && !within(from, "bootstrap", "test") },
+			func(from, to string) bool {
+				return strings.HasPrefix(to, "go.uber.org/fx") && !within(from, "bootstrap", "test")
+			},
 		},
 		{
 			"only storage imports gorm",
 			"the database is one adapter's business",
-			func(from, to string) bool { return strings.Contains(to, "gorm") && !within(from, "adapters/storage", "test") },
+			func(from, to string) bool {
+				return strings.Contains(to, "gorm") && !within(from, "adapters/storage", "test")
+			},
 		},
 		{
 			"bootstrap itself opens no engine",
