@@ -140,8 +140,8 @@ func NewMetrics(registerer prometheus.Registerer, o Options) (*Metrics, error) {
 		batchReruns:  counter("bankingapi_batch_reruns_total", "Requests that were run again alone, because their batch failed.", "operation"),
 		queueLength:  gauge("bankingapi_queue_length", "Requests that were waiting when the latest batch started.", "operation"),
 
-		due:               gauge("bankingapi_settlement_due_operations", "Recorded operations whose day has come and that are not settled yet.").WithLabelValues(),
-		lag:               gauge("bankingapi_settlement_lag_seconds", "Time since the day of the oldest due operation began; 0 when none is due.").WithLabelValues(),
+		due:               gauge("bankingapi_settlement_due_sales", "Recorded sales whose day has come and that are not settled yet.").WithLabelValues(),
+		lag:               gauge("bankingapi_settlement_lag_seconds", "Time since the day of the oldest due sale began; 0 when none is due.").WithLabelValues(),
 		settled:           counter("bankingapi_settlement_operations_total", "Recorded operations that this instance settled, by how they ended.", "state"),
 		settlementRounds:  counter("bankingapi_settlement_rounds_total", "Looks for due operations.").WithLabelValues(),
 		settlementFailure: counter("bankingapi_settlement_errors_total", "Looks for due operations that left something undone.").WithLabelValues(),
@@ -223,10 +223,10 @@ func (m *Metrics) Settled(s buyfund.Settlement, err error) {
 	m.settled.WithLabelValues(operation.Failed.String()).Add(float64(s.Failed))
 }
 
-// Due sets how many operations are due, and how long ago the day of the oldest
+// Due sets how many sales are due, and how long ago the day of the oldest
 // began; 0 and 0 when none is.
-func (m *Metrics) Due(operations int64, lag time.Duration) {
-	m.due.Set(float64(operations))
+func (m *Metrics) Due(sales int64, lag time.Duration) {
+	m.due.Set(float64(sales))
 	m.lag.Set(lag.Seconds())
 }
 

@@ -76,7 +76,7 @@ func populated(t *testing.T, registry *prometheus.Registry) *telemetry.Metrics {
 	m.Due(4, 90*time.Minute)
 	db := sql.OpenDB(nowhere{})
 	t.Cleanup(func() { require.NoError(t, db.Close()) })
-	require.NoError(t, m.Pool("sqlite-write", db))
+	require.NoError(t, m.Pool("writes", db))
 	return m
 }
 
@@ -205,7 +205,7 @@ func TestSeveralInstances(t *testing.T) {
 	second, err := telemetry.NewMetrics(named("b"), options)
 	require.NoError(t, err, "a label tells them apart")
 	second.Due(3, time.Hour)
-	require.Contains(t, exposition(t, registry, "text/plain"), `bankingapi_settlement_due_operations{replica="b"} 3`)
+	require.Contains(t, exposition(t, registry, "text/plain"), `bankingapi_settlement_due_sales{replica="b"} 3`)
 
 	db := sql.OpenDB(nowhere{})
 	defer db.Close()

@@ -41,8 +41,8 @@ type TracingOptions struct {
 	// Version is the release.
 	Version string
 	Routes  Routes
-	// Report hears when the collector cannot be reached, once until it can be
-	// reached again, which is a nil error.
+	// Report hears when traces cannot be sent, once until they can be again,
+	// which is a nil error. It may be nil.
 	Report func(error)
 }
 
@@ -220,8 +220,9 @@ func (t *Tracing) start(ctx context.Context, name string, o ...trace.SpanStartOp
 	}
 }
 
-// Close sends what is left, for at most 3 seconds, and then drops it. Spans
-// that end afterwards are dropped. It may be called twice.
+// Close sends what is left, for at most 3 seconds, and then drops it: that is
+// its only error, and no reason to call a shutdown failed. Spans that end
+// afterwards are dropped. It may be called twice.
 func (t *Tracing) Close(ctx context.Context) error {
 	if t == nil {
 		return nil
