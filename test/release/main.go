@@ -32,7 +32,7 @@ func main() {
 	flag.Parse()
 	platforms, err := parsePlatforms(*targets)
 	if err == nil {
-		err = release(ctx, ".", *out, platforms, os.Stderr)
+		err = release(ctx, ".", "HEAD", *out, platforms, os.Stderr)
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "release:", err)
@@ -55,15 +55,15 @@ func parsePlatforms(list string) ([]platform, error) {
 	return all, nil
 }
 
-// release makes the files for the commit that is checked out in root and
-// tells about it on log. Files of an earlier release in out are replaced.
-func release(ctx context.Context, root, out string, platforms []platform, log io.Writer) error {
+// release makes the files for a commit of the repository in root and tells
+// about it on log. Files of an earlier release in out are replaced.
+func release(ctx context.Context, root, commit, out string, platforms []platform, log io.Writer) error {
 	work, err := os.MkdirTemp("", "release")
 	if err != nil {
 		return err
 	}
 	defer os.RemoveAll(work)
-	source, err := checkOut(ctx, root, filepath.Join(work, "source"), log)
+	source, err := checkOut(ctx, root, commit, filepath.Join(work, "source"), log)
 	if err != nil {
 		return err
 	}
@@ -114,7 +114,7 @@ type source struct {
 	time   time.Time // of the commit
 }
 
-func checkOut(ctx context.Context, root, folder string, log io.Writer) (source, error) {
+func checkOut(ctx context.Context, root, commit, folder string, log io.Writer) (source, error) {
 	changed, err := run(ctx, root, nil, "git", "status", "--porcelain")
 	if err != nil {
 		return source{}, err
@@ -122,8 +122,7 @@ func checkOut(ctx context.Context, root, folder string, log io.Writer) (source, 
 	if changed != "" {
 		fmt.Fprintln(log, "there are uncommitted changes; a release is made of the commit, so they are not in it")
 	}
-	commit, err := run(ctx, root, nil, "git", "rev-parse", "HEAD")
-	if err != nil {
+	if commit, err = run(ctx, root, nil, "git", "rev-parse", "--verify", commit+"^{commit}"); err != nil {
 		return source{}, err
 	}
 	if _, err := run(ctx, root, nil, "git", "clone", "--quiet", "--no-checkout", "--shared", ".", folder); err != nil {

@@ -8,6 +8,7 @@ import (
 	"crypto/sha256"
 	"debug/buildinfo"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -28,25 +29,23 @@ const root = "../.."
 // stands for all: they differ in what Go is told alone.
 func TestSameCommitSameBytes(t *testing.T) {
 	t.Parallel()
-	if _, err := run(t.Context(), root, nil, "git", "rev-parse", "HEAD"); err != nil {
+	commit, err := run(t.Context(), root, nil, "git", "show", "--no-patch", "--format=%H %cI", "HEAD")
+	if err != nil {
 		t.Skipf("no commit to make a release of: %v", err)
 	}
+	hash, date, _ := strings.Cut(commit, " ")
+	at, err := time.Parse(time.RFC3339, date)
+	require.NoError(t, err)
 	platforms := []platform{{"linux", "amd64"}}
 	first, second := t.TempDir(), filepath.Join(t.TempDir(), "a folder", "further away")
-	require.NoError(t, release(t.Context(), root, first, platforms, io.Discard))
-	require.NoError(t, release(t.Context(), root, second, platforms, io.Discard))
+	require.NoError(t, release(t.Context(), root, hash, first, platforms, io.Discard))
+	require.NoError(t, release(t.Context(), root, hash, second, platforms, io.Discard))
 
 	files := contents(t, first)
 	require.Len(t, files, 3)
 	for name, content := range contents(t, second) {
 		require.True(t, bytes.Equal(files[name], content), "%s differs", name)
 	}
-	commit, err := run(t.Context(), root, nil, "git", "show", "--no-patch", "--format=%H %cI", "HEAD")
-	require.NoError(t, err)
-	hash, date, _ := strings.Cut(commit, " ")
-	at, err := time.Parse(time.RFC3339, date)
-	require.NoError(t, err)
-
 	var sums strings.Builder
 	for name, content := range files {
 		switch {
@@ -117,7 +116,7 @@ func untar(t *testing.T, content []byte) []packedFile {
 	var files []packedFile
 	for archive := tar.NewReader(unpacked); ; {
 		header, err := archive.Next()
-		if err == io.EOF {
+		if errors.Is(err, io.EOF) {
 			return files
 		}
 		require.NoError(t, err)

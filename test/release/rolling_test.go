@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -89,12 +90,12 @@ type project struct {
 
 func newProject(t *testing.T) *project {
 	t.Helper()
-	var net [2]byte
-	_, err := rand.Read(net[:])
+	var random [2]byte
+	_, err := rand.Read(random[:])
 	require.NoError(t, err)
 	p := &project{
 		composition: composed(t), image: dockerfile(t), folder: t.TempDir(), database: testdb.Postgres(t),
-		network: fmt.Sprintf("127.%d.%d.", 1+net[0]%254, net[1]),
+		network: fmt.Sprintf("127.%d.%d.", 1+random[0]%254, random[1]),
 	}
 	p.binary = filepath.Join(p.folder, "bankingapi")
 	_, err = run(t.Context(), root, []string{"CGO_ENABLED=0"}, "go", "build", "-trimpath", "-o", p.binary, "./cmd/bankingapi")
@@ -255,6 +256,10 @@ func (p *project) startBalancer(t *testing.T) {
 	_, err := run(t.Context(), p.folder, nil, haproxy(t), "-c", "-f", file)
 	require.NoError(t, err)
 	launch(t, "balancer", exec.CommandContext(context.WithoutCancel(t.Context()), haproxy(t), "-db", "-f", file))
+	await(t, "the balancer listens", func() bool {
+		connection, err := new(net.Dialer).DialContext(t.Context(), "tcp", p.address("balancer")+":8443")
+		return err == nil && connection.Close() == nil
+	})
 }
 
 // clients send new push messages without a pause.
