@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"sync"
+	"time"
 
 	sqlitedriver "modernc.org/sqlite"
 	sqlite3 "modernc.org/sqlite/lib"
@@ -52,6 +53,32 @@ func (b *beginner) prepare(conn driver.Conn, command string) (driver.Stmt, error
 	}
 	return s, err
 }
+
+// close ends the prepared statements. SQLite ends a connection only when it has
+// none left, and only then moves the write-ahead log into the file.
+func (b *beginner) close() error {
+	ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
+	defer cancel()
+	conn, err := b.db.Conn(ctx) // waits for a transaction that still runs
+	if err != nil {
+		return fmt.Errorf("end the prepared statements: %w", err)
+	}
+	err = conn.Raw(func(raw any) error {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		var err error
+		if b.of == raw {
+			for _, each := range b.statements {
+				err = errors.Join(err, each.Close())
+			}
+		}
+		b.of, b.statements = nil, nil
+		return err
+	})
+	return errors.Join(err, conn.Close())
+}
+
+const closeTimeout = time.Second
 
 // session is one transaction on the connection that writes.
 type session struct {

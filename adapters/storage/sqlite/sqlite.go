@@ -58,7 +58,8 @@ func Open(ctx context.Context, o storage.Options) (*storage.Engine, error) {
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("open the database file %s: %w", path, err), writes.Close(), reads.Close())
 	}
-	engine.Close = func() error { return errors.Join(writes.Close(), reads.Close()) }
+	ended := engine.Close
+	engine.Close = func() error { return errors.Join(ended(), reads.Close(), writes.Close()) }
 	return engine, nil
 }
 
@@ -87,7 +88,7 @@ func Use(ctx context.Context, writes, reads *sql.DB) (*storage.Engine, error) {
 		Reads:    r,
 		Begin:    b.begin,
 		Classify: classify,
-		Close:    func() error { return nil },
+		Close:    b.close,
 	}, nil
 }
 
