@@ -1,0 +1,225 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"database/sql"
+	"encoding/csv"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/stretchr/testify/require"
+
+	"bankingapi/test/testdb"
+)
+
+// playsService makes the test binary stand in for the service's.
+const playsService = "BENCH_TEST_PLAYS_SERVICE"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(playsService) == "" {
+		os.Exit(m.Run())
+	}
+	if err := playService(os.Args[1:]); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+// playService knows the commands that bench uses. It stores no more than how
+// many rows there are, in its working directory, when it stops.
+func playService(args []string) error {
+	switch args[0] {
+	case "migrate", "import", "verify":
+		return nil
+	case "subscriptions":
+		fmt.Println(strings.Repeat("a", 32) + "\n" + strings.Repeat("b", 32))
+		return nil
+	case "export":
+		rows, err := os.ReadFile(args[1])
+		if err != nil {
+			return err
+		}
+		fmt.Print("header\n" + strings.Repeat("row\n", len(rows)))
+		return nil
+	case "serve":
+		return playServe()
+	}
+	return fmt.Errorf("unknown command %q", args[0])
+}
+
+func playServe() error {
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
+	defer stop()
+	var sales, notifications atomic.Int64
+	store := func(rows *atomic.Int64) http.HandlerFunc {
+		return func(w http.ResponseWriter, r *http.Request) {
+			body, _ := io.ReadAll(r.Body)
+			if r.Header.Get("Ocp-Apim-Subscription-Key") != strings.Repeat("a", 32) {
+				w.WriteHeader(http.StatusUnauthorized)
+				return
+			}
+			rows.Add(int64(bytes.Count(body, []byte(`"CustomerNo":`))/2 + bytes.Count(body, []byte(`"PushId":`))))
+			_, _ = w.Write(completedBody)
+		}
+	}
+	mux := http.NewServeMux()
+	mux.Handle("POST /BankingApiV01/BuyFundFromCustomer", store(&sales))
+	mux.Handle("POST /BankingApiV01/AddPushNotificationResponse", store(&notifications))
+	service := &http.Server{Handler: mux}
+	ops := &http.Server{Handler: http.NotFoundHandler()}
+	listener, err := net.Listen("tcp", os.Getenv("BANKINGAPI_HTTP__ADDRESS"))
+	if err != nil {
+		return err
+	}
+	opsListener, err := net.Listen("tcp", os.Getenv("BANKINGAPI_OPS__ADDRESS"))
+	if err != nil {
+		return err
+	}
+	ops.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path != "/readyz" {
+			w.WriteHeader(http.StatusNotFound)
+		}
+	})
+	go func() { _ = ops.Serve(opsListener) }()
+	go func() {
+		if os.Getenv("BANKINGAPI_TLS__MODE") == "files" {
+			_ = service.ServeTLS(listener, os.Getenv("BANKINGAPI_TLS__CERT_FILE"), os.Getenv("BANKINGAPI_TLS__KEY_FILE"))
+			return
+		}
+		_ = service.Serve(listener)
+	}()
+	<-ctx.Done()
+	if err := service.Shutdown(context.Background()); err != nil {
+		return err
+	}
+	return addRows(map[string]int64{"sales": sales.Load(), "notifications": notifications.Load()})
+}
+
+// addRows appends one byte for each row to the files that export reads.
+func addRows(rows map[string]int64) error {
+	for name, n := range rows {
+		file, err := os.OpenFile(name, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+		if err != nil {
+			return err
+		}
+		if _, err := file.Write(make([]byte, n)); err != nil {
+			return err
+		}
+		if err := file.Close(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// TestBenchFromStartToReport runs everything but the service itself.
+func TestBenchFromStartToReport(t *testing.T) {
+	t.Setenv(playsService, "1")
+	out := t.TempDir()
+	s, err := parse([]string{"-engine=sqlite", "-work=sale,push100,overload", "-connections=1,4", "-seconds=0.2", "-rounds=2", "-tls", "-out=" + out}, io.Discard)
+	require.NoError(t, err)
+	s.patience = 0
+	binary, err := os.Executable()
+	require.NoError(t, err)
+
+	var report, progress bytes.Buffer
+	require.NoError(t, measureAll(t.Context(), s, t.TempDir(), binary, &report, &progress), progress.String())
+	require.Contains(t, report.String(), "| sqlite | sale, random among 10,000 customers | 4 | bankingapi |")
+	require.Contains(t, report.String(), "| sqlite | push, 100 records a request | 1 | bankingapi over TLS |")
+	require.Contains(t, report.String(), "share of best")
+	require.Contains(t, report.String(), "found nothing wrong")
+	require.NotContains(t, report.String(), "Not completed")
+
+	file, err := os.Open(filepath.Join(out, "bench.csv"))
+	require.NoError(t, err)
+	defer file.Close()
+	rows, err := csv.NewReader(file).ReadAll()
+	require.NoError(t, err)
+	require.Len(t, rows, 1+2*2*2*3, "works, connections, rounds, sides")
+	require.FileExists(t, filepath.Join(out, "bench.svg"))
+}
+
+// TestBenchMissesNoRow gives the service a row that nobody acknowledged.
+func TestBenchMissesNoRow(t *testing.T) {
+	t.Setenv(playsService, "1")
+	s, err := parse([]string{"-engine=sqlite", "-work=sale", "-connections=1", "-seconds=0.05", "-rounds=1", "-only=service"}, io.Discard)
+	require.NoError(t, err)
+	s.patience = 0
+	binary, err := os.Executable()
+	require.NoError(t, err)
+	dir := t.TempDir()
+	require.NoError(t, os.MkdirAll(filepath.Join(dir, "sqlite", "service"), 0o755))
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "sqlite", "service", "sales"), []byte("x"), 0o600))
+
+	err = measureAll(t.Context(), s, dir, binary, io.Discard, io.Discard)
+	require.ErrorContains(t, err, "acknowledged")
+}
+
+// bookHolds is true of a book in which every transaction did its whole work;
+// the other side must, or the ratios would mean nothing.
+var bookHolds = []string{
+	`SELECT (SELECT sum(balance) FROM accounts) = (SELECT sum(quantity) FROM postings WHERE kind = 'money')`,
+	`SELECT (SELECT sum(units) FROM holdings) - 10000 * 100000000000000 = (SELECT sum(quantity) FROM postings WHERE kind = 'units')`,
+	`SELECT (SELECT count(*) FROM sales) = (SELECT count(*) FROM operations)`,
+	`SELECT 2 * (SELECT count(*) FROM sales) = (SELECT count(*) FROM postings)`,
+	`SELECT (SELECT sum(proceeds) FROM sales) = (SELECT sum(balance) FROM accounts)`,
+	`SELECT (SELECT count(*) FROM notifications) > 100`,
+}
+
+func TestSQLiteLoopKeepsTheBook(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	loop, err := openSQLiteLoop(t.Context(), dir)
+	require.NoError(t, err)
+	for _, w := range allWorks {
+		m, err := loop.run(t.Context(), w, 1, shortRun/4)
+		require.NoError(t, err, w.name)
+		require.Positive(t, m.records, w.name)
+	}
+	require.NoError(t, loop.close())
+
+	db, err := sql.Open("sqlite", filepath.Join(dir, "loop.db"))
+	require.NoError(t, err)
+	defer db.Close()
+	for _, equal := range bookHolds {
+		var holds bool
+		require.NoError(t, db.QueryRow(equal).Scan(&holds), equal)
+		require.True(t, holds, equal)
+	}
+}
+
+func TestPgbenchKeepsTheBook(t *testing.T) {
+	t.Parallel()
+	if _, err := findPgbench(); err != nil {
+		t.Skip(err)
+	}
+	dsn := testdb.Postgres(t)
+	other, err := openPgbench(t.Context(), t.TempDir(), dsn)
+	require.NoError(t, err)
+	for _, w := range allWorks {
+		m, err := other.run(t.Context(), w, 2, time.Second)
+		require.NoError(t, err, w.name)
+		require.Positive(t, m.records, w.name)
+		require.Positive(t, m.p50, w.name)
+	}
+	conn, err := pgx.Connect(t.Context(), dsn)
+	require.NoError(t, err)
+	for _, equal := range bookHolds {
+		var holds bool
+		require.NoError(t, conn.QueryRow(t.Context(), equal).Scan(&holds), equal)
+		require.True(t, holds, equal)
+	}
+	require.NoError(t, conn.Close(t.Context()))
+}

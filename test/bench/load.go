@@ -1,0 +1,277 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"net"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+)
+
+// answerLimit bounds how long the service may take for one answer, so that a
+// hanging service ends a run instead of stalling it.
+const answerLimit = 30 * time.Second
+
+// completedBody is the only answer that counts.
+var completedBody = []byte(`{"Data":{"State":2}}`)
+
+// A load is one run of the generator: HTTP/1.1 on kept-alive connections, one
+// request at a time on each. Generator, service and database share the same
+// cores, so it does as little as it can: prepared bytes out, and of the answer
+// only status, length and body are looked at.
+type load struct {
+	address     string
+	tls         *tls.Config // nil: plain
+	key         string
+	work        work
+	connections int
+	length      time.Duration
+	rate        float64 // requests per second offered in all; 0: each at once after the answer before
+}
+
+// A tally is what came back.
+type tally struct {
+	completed int // operations acknowledged within the run
+	late      int // acknowledged by answers to the last requests, after its end
+	statuses  map[int]int
+	broken    int    // requests without an answer: their effect is not known
+	example   string // of an answer that was not a completed operation
+	latency   histogram
+	refusal   histogram // answers with status 503
+	slots     []int     // completed per slotLength since the start
+}
+
+const slotLength = 50 * time.Millisecond
+
+// failed counts the answers that were not a completed operation.
+func (t *tally) failed() int {
+	n := t.broken - t.completed - t.late
+	for _, count := range t.statuses {
+		n += count
+	}
+	return n
+}
+
+func (t *tally) merge(other *tally) {
+	t.completed += other.completed
+	t.late += other.late
+	t.broken += other.broken
+	for status, n := range other.statuses {
+		t.statuses[status] += n
+	}
+	if t.example == "" {
+		t.example = other.example
+	}
+	t.latency.merge(&other.latency)
+	t.refusal.merge(&other.refusal)
+	for i, n := range other.slots {
+		t.slots[i] += n
+	}
+}
+
+func newTally(length time.Duration) *tally {
+	return &tally{statuses: map[int]int{}, slots: make([]int, int(length/slotLength)+1)}
+}
+
+// run opens all connections, starts them together and returns when each has the
+// answer to its last request.
+func (l load) run(ctx context.Context) (*tally, error) {
+	clients := make([]*client, 0, l.connections)
+	defer func() {
+		for _, c := range clients {
+			_ = c.conn.Close()
+		}
+	}()
+	for i := range l.connections {
+		c := &client{load: l, buffer: make([]byte, 8<<10), tally: newTally(l.length)}
+		if err := c.dial(ctx); err != nil {
+			return nil, err
+		}
+		seed := uint64(time.Now().UnixNano())
+		c.request = l.work.request(l.address, l.key, rand.New(rand.NewPCG(seed, uint64(i))), &idSource{now: time.Now, connection: uint64(i)})
+		clients = append(clients, c)
+	}
+
+	// One core at most: service and database need the rest, and more threads
+	// would only make the generator wake up more often.
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
+	start := time.Now()
+	var running sync.WaitGroup
+	for i, c := range clients {
+		running.Go(func() { c.run(ctx, i, start) })
+	}
+	running.Wait()
+	total := newTally(l.length)
+	for _, c := range clients {
+		total.merge(c.tally)
+	}
+	return total, ctx.Err()
+}
+
+// client is one connection.
+type client struct {
+	load
+	conn    net.Conn
+	request *request
+	buffer  []byte
+	tally   *tally
+}
+
+func (c *client) dial(ctx context.Context) error {
+	dialer := net.Dialer{Timeout: answerLimit}
+	conn, err := dialer.DialContext(ctx, "tcp", c.address)
+	if err != nil {
+		return err
+	}
+	if c.tls != nil {
+		secure := tls.Client(conn, c.tls)
+		if err := secure.HandshakeContext(ctx); err != nil {
+			_ = conn.Close()
+			return err
+		}
+		conn = secure
+	}
+	c.conn = conn
+	// One deadline for the whole run: setting it per request costs a timer each.
+	return conn.SetDeadline(time.Now().Add(c.length + answerLimit))
+}
+
+func (c *client) run(ctx context.Context, index int, start time.Time) {
+	stop := start.Add(c.length)
+	var interval time.Duration
+	due := start
+	if c.rate > 0 {
+		interval = time.Duration(float64(c.connections) / c.rate * float64(time.Second))
+		due = start.Add(interval * time.Duration(index) / time.Duration(c.connections))
+	}
+	for begun := time.Now(); begun.Before(stop) && ctx.Err() == nil; {
+		if wait := due.Sub(begun); interval > 0 && wait > 0 {
+			time.Sleep(wait)
+			begun = time.Now()
+		}
+		due = due.Add(interval)
+
+		status, body, closing, err := c.exchange(c.request.next())
+		done := time.Now()
+		c.count(status, body, err, done.Sub(begun), done.Sub(start))
+		begun = done
+		if err == nil && !closing {
+			continue
+		}
+		_ = c.conn.Close()
+		if c.dial(ctx) != nil {
+			return
+		}
+	}
+}
+
+func (c *client) count(status int, body []byte, err error, took, since time.Duration) {
+	t := c.tally
+	if err != nil {
+		t.broken++
+		if t.example == "" {
+			t.example = err.Error()
+		}
+		return
+	}
+	t.statuses[status]++
+	switch {
+	case status == 200 && bytes.Equal(body, completedBody):
+		if since > c.length {
+			t.late++
+			return
+		}
+		t.completed++
+		t.latency.record(took)
+		t.slots[since/slotLength]++
+	case status == 503:
+		t.refusal.record(took)
+		fallthrough
+	default:
+		if t.example == "" {
+			t.example = fmt.Sprintf("%d %s", status, body)
+		}
+	}
+}
+
+var (
+	headEnd       = []byte("\r\n\r\n")
+	contentLength = []byte("\r\nContent-Length: ")
+	closeHeader   = []byte("\r\nConnection: close\r\n")
+)
+
+// exchange sends one request and reads its answer. The body is valid until the
+// next call.
+func (c *client) exchange(request []byte) (status int, body []byte, closing bool, err error) {
+	if _, err := c.conn.Write(request); err != nil {
+		return 0, nil, false, err
+	}
+	have := 0
+	for {
+		n, err := c.conn.Read(c.buffer[have:])
+		have += n
+		if status, body, closing, whole, bad := parseAnswer(c.buffer[:have]); whole || bad != nil {
+			return status, body, closing, bad
+		}
+		if err != nil {
+			return 0, nil, false, err
+		}
+		if have == len(c.buffer) {
+			return 0, nil, false, errors.New("an answer longer than the buffer")
+		}
+	}
+}
+
+// parseAnswer reads as much of an answer as a load generator needs; whole says
+// that nothing of it is missing. Answers must say their length the way Go's
+// server does.
+func parseAnswer(b []byte) (status int, body []byte, closing, whole bool, err error) {
+	end := bytes.Index(b, headEnd)
+	if end < 0 {
+		return 0, nil, false, false, nil
+	}
+	head := b[:end+2]
+	if len(head) < 12 || string(head[:9]) != "HTTP/1.1 " {
+		return 0, nil, false, false, errors.New("not an HTTP/1.1 answer")
+	}
+	if status, err = strconv.Atoi(string(head[9:12])); err != nil {
+		return 0, nil, false, false, errors.New("an answer without a status")
+	}
+	_, after, found := bytes.Cut(head, contentLength)
+	if !found {
+		return 0, nil, false, false, errors.New("an answer without Content-Length")
+	}
+	length := 0
+	for _, digit := range after[:bytes.IndexByte(after, '\r')] {
+		length = length*10 + int(digit-'0')
+	}
+	body = b[end+4:]
+	if len(body) < length {
+		return 0, nil, false, false, nil
+	}
+	if len(body) > length {
+		return 0, nil, false, false, errors.New("an answer longer than its Content-Length")
+	}
+	return status, body, bytes.Contains(head, closeHeader), true, nil
+}
+
+// String lists the answers by status: "200 x 5012, 503 x 17, none x 2".
+func (t *tally) String() string {
+	var parts []string
+	for _, status := range slices.Sorted(maps.Keys(t.statuses)) {
+		parts = append(parts, fmt.Sprintf("%d x %d", status, t.statuses[status]))
+	}
+	if t.broken > 0 {
+		parts = append(parts, fmt.Sprintf("none x %d", t.broken))
+	}
+	return strings.Join(parts, ", ")
+}

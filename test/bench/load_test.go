@@ -1,0 +1,153 @@
+package main
+
+import (
+	"crypto/tls"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"path/filepath"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// shortRun is long enough for some answers on a slow machine.
+const shortRun = 200 * time.Millisecond
+
+// bankThat answers every request by answer, after it read the body.
+func bankThat(t *testing.T, answer func(n int64, w http.ResponseWriter)) (server *httptest.Server, asked *atomic.Int64) {
+	t.Helper()
+	asked = new(atomic.Int64)
+	server = httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		answer(asked.Add(1), w)
+	}))
+	t.Cleanup(server.Close)
+	return server, asked
+}
+
+func completes(_ int64, w http.ResponseWriter) { _, _ = io.WriteString(w, `{"Data":{"State":2}}`) }
+
+func address(server *httptest.Server) string { return server.Listener.Addr().String() }
+
+func TestLoadCountsEveryAnswer(t *testing.T) {
+	t.Parallel()
+	server, asked := bankThat(t, completes)
+	server.Start()
+
+	l := load{address: address(server), key: "key", work: allWorks[0], connections: 4, length: shortRun}
+	got, err := l.run(t.Context())
+	require.NoError(t, err)
+	require.Positive(t, got.completed)
+	require.Equal(t, int(asked.Load()), got.completed+got.late)
+	require.Zero(t, got.failed(), got.example)
+	require.Equal(t, got.completed, got.latency.total)
+	inSlots := 0
+	for _, n := range got.slots {
+		inSlots += n
+	}
+	require.Equal(t, got.completed, inSlots)
+}
+
+func TestLoadOverTLS(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	secure, err := writeCertificate(dir)
+	require.NoError(t, err)
+	pair, err := tls.LoadX509KeyPair(filepath.Join(dir, "tls.crt"), filepath.Join(dir, "tls.key"))
+	require.NoError(t, err)
+	server, asked := bankThat(t, completes)
+	server.TLS = &tls.Config{Certificates: []tls.Certificate{pair}}
+	server.StartTLS()
+
+	l := load{address: address(server), tls: secure.client, key: "key", work: allWorks[0], connections: 2, length: shortRun}
+	got, err := l.run(t.Context())
+	require.NoError(t, err)
+	require.Positive(t, got.completed)
+	require.Equal(t, int(asked.Load()), got.completed+got.late)
+}
+
+func TestLoadTellsFailuresApart(t *testing.T) {
+	t.Parallel()
+	server, asked := bankThat(t, func(n int64, w http.ResponseWriter) {
+		switch n % 5 {
+		case 0:
+			w.WriteHeader(http.StatusServiceUnavailable)
+			_, _ = io.WriteString(w, `{"status":503}`)
+		case 1:
+			_, _ = io.WriteString(w, `{"Data":{"State":8}}`)
+		case 2:
+			w.Header().Set("Connection", "close")
+			completes(n, w)
+		case 3:
+			panic(http.ErrAbortHandler) // cuts the connection
+		default:
+			completes(n, w)
+		}
+	})
+	server.Start()
+
+	l := load{address: address(server), key: "key", work: allWorks[0], connections: 3, length: shortRun}
+	got, err := l.run(t.Context())
+	require.NoError(t, err)
+	require.Positive(t, got.completed)
+	require.Positive(t, got.broken)
+	require.Positive(t, got.statuses[503])
+	require.Equal(t, got.statuses[503], got.refusal.total)
+	require.Equal(t, int(asked.Load()), got.statuses[200]+got.statuses[503]+got.broken)
+	require.Equal(t, int(asked.Load()), got.completed+got.late+got.failed())
+	require.NotEmpty(t, got.example)
+}
+
+func TestLoadKeepsToItsRate(t *testing.T) {
+	t.Parallel()
+	server, asked := bankThat(t, completes)
+	server.Start()
+
+	l := load{address: address(server), key: "key", work: allWorks[0], connections: 4, length: shortRun, rate: 100}
+	_, err := l.run(t.Context())
+	require.NoError(t, err)
+	require.Positive(t, asked.Load())
+	require.LessOrEqual(t, asked.Load(), int64(100*shortRun.Seconds())+4)
+}
+
+func TestParseAnswer(t *testing.T) {
+	t.Parallel()
+	const whole = "HTTP/1.1 200 OK\r\nCache-Control: no-store\r\nContent-Length: 20\r\n\r\n{\"Data\":{\"State\":2}}"
+	for cut := range whole {
+		_, _, _, complete, err := parseAnswer([]byte(whole[:cut]))
+		require.NoError(t, err)
+		require.False(t, complete, "%d bytes", cut)
+	}
+	status, body, closing, complete, err := parseAnswer([]byte(whole))
+	require.NoError(t, err)
+	require.True(t, complete)
+	require.False(t, closing)
+	require.Equal(t, 200, status)
+	require.Equal(t, completedBody, body)
+
+	_, _, closing, complete, err = parseAnswer([]byte("HTTP/1.1 503 Service Unavailable\r\nConnection: close\r\nContent-Length: 0\r\n\r\n"))
+	require.NoError(t, err)
+	require.True(t, complete)
+	require.True(t, closing)
+
+	for _, wrong := range []string{
+		"SSH-2.0-OpenSSH_9.2\r\n\r\n",
+		"HTTP/1.1 abc\r\nContent-Length: 0\r\n\r\n",
+		"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n",
+		whole + "x",
+	} {
+		_, _, _, _, err := parseAnswer([]byte(wrong))
+		require.Error(t, err, wrong)
+	}
+}
+
+func TestRecovery(t *testing.T) {
+	t.Parallel()
+	require.Equal(t, 0*time.Millisecond, recovery([]int{9, 9, 9, 9, 9, 9}, 9))
+	require.Equal(t, 2*slotLength, recovery([]int{0, 3, 9, 9, 9, 9, 9}, 9))
+	require.Negative(t, recovery([]int{3, 3, 3, 3, 3, 3, 3}, 9))
+	require.Negative(t, recovery(nil, 9))
+}

@@ -1,0 +1,148 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// A fact is one line of the description of what the figures depend on.
+type fact struct{ name, value string }
+
+// describeMachine reads what Linux tells about itself; elsewhere it says less.
+func describeMachine() []fact {
+	kernel, _ := os.ReadFile("/proc/sys/kernel/osrelease")
+	cpu, _ := os.ReadFile("/proc/cpuinfo")
+	memory, _ := os.ReadFile("/proc/meminfo")
+	kib, _ := strconv.Atoi(strings.TrimSuffix(procValue(memory, "MemTotal"), " kB"))
+	return []fact{
+		{"CPU", procValue(cpu, "model name")},
+		{"Cores", strconv.Itoa(runtime.NumCPU())},
+		{"Memory", fmt.Sprintf("%.1f GiB", float64(kib)/(1<<20))},
+		{"Kernel", runtime.GOOS + " " + string(bytes.TrimSpace(kernel))},
+		{"Go", runtime.Version()},
+	}
+}
+
+// procValue finds "name : value" in a file of /proc.
+func procValue(file []byte, name string) string {
+	for line := range strings.Lines(string(file)) {
+		if key, value, found := strings.Cut(line, ":"); found && strings.TrimSpace(key) == name {
+			return strings.TrimSpace(value)
+		}
+	}
+	return "unknown"
+}
+
+// residentBytes is the memory of a process.
+func residentBytes(pid int) int64 {
+	status, _ := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	kib, _ := strconv.ParseInt(strings.TrimSuffix(procValue(status, "VmRSS"), " kB"), 10, 64)
+	return kib << 10
+}
+
+// tick is the unit of CPU time in /proc, the same on every Linux.
+const tick = 10 * time.Millisecond
+
+// A clock is CPU time spent up to a moment, by whom.
+type clock struct {
+	at                                          time.Time
+	busy, generator, service, database, pgbench time.Duration
+}
+
+// usage is CPU time per time, in cores. Foreign is what nothing here used:
+// other programs on the same machine.
+type usage struct{ generator, service, database, foreign float64 }
+
+// readClock looks at the whole machine, this process, the service and every
+// process of a Postgres on this machine.
+func readClock(service int) clock {
+	c := clock{at: time.Now(), busy: busyTime()}
+	c.generator, c.pgbench = processTime(os.Getpid())
+	if service != 0 {
+		c.service, _ = processTime(service)
+	}
+	names, _ := filepath.Glob("/proc/[0-9]*/comm")
+	for _, name := range names {
+		// Processes come and go while we look; those count for nobody.
+		if comm, _ := os.ReadFile(name); string(comm) == "postgres\n" {
+			pid, _ := strconv.Atoi(filepath.Base(filepath.Dir(name)))
+			own, children := processTime(pid)
+			c.database += own + children
+		}
+	}
+	return c
+}
+
+// busyTime is what all cores spent on anything.
+func busyTime() time.Duration {
+	stat, _ := os.ReadFile("/proc/stat")
+	line, _, _ := strings.Cut(string(stat), "\n")
+	var busy time.Duration
+	for i, field := range strings.Fields(line) {
+		// cpu user nice system idle iowait irq softirq steal
+		if n, err := strconv.Atoi(field); err == nil && i != 4 && i != 5 && i < 9 {
+			busy += time.Duration(n) * tick
+		}
+	}
+	return busy
+}
+
+// processTime is what a process spent, and what its ended children had spent,
+// in user and kernel mode.
+func processTime(pid int) (own, children time.Duration) {
+	stat, _ := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	// The name in parentheses may hold spaces: count from behind it.
+	_, rest, _ := strings.Cut(string(stat), ") ")
+	fields := strings.Fields(rest)
+	if len(fields) < 15 {
+		return 0, 0
+	}
+	var ticks [4]time.Duration
+	for i := range ticks {
+		n, _ := strconv.Atoi(fields[11+i])
+		ticks[i] = time.Duration(n) * tick
+	}
+	return ticks[0] + ticks[1], ticks[2] + ticks[3]
+}
+
+func (c clock) since(before clock) usage {
+	cores := func(now, then time.Duration) float64 {
+		return max(0, (now-then).Seconds()/c.at.Sub(before.at).Seconds())
+	}
+	u := usage{
+		generator: cores(c.generator+c.pgbench, before.generator+before.pgbench),
+		service:   cores(c.service, before.service),
+		database:  cores(c.database, before.database),
+	}
+	u.foreign = max(0, cores(c.busy, before.busy)-u.generator-u.service-u.database)
+	return u
+}
+
+// Others may use the machine. A run waits a while for them to finish, and its
+// figures carry how many cores they used meanwhile.
+const (
+	quietLook  = 250 * time.Millisecond
+	quietCores = 0.15
+)
+
+// waitQuiet returns when nobody else uses the machine, or at the limit.
+func waitQuiet(ctx context.Context, limit time.Duration) {
+	for begun := time.Now(); time.Since(begun) < limit; {
+		before := readClock(0)
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(quietLook):
+		}
+		if u := readClock(0).since(before); u.foreign+u.database < quietCores {
+			return
+		}
+	}
+}

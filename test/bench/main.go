@@ -1,0 +1,259 @@
+// Command bench measures the service as its users meet it: it builds the
+// binary, starts it on a throw-away database, drives it over HTTP and runs the
+// same work in turn on the database alone (pgbench on Postgres, a bare Go loop
+// on SQLite). It prints ratios, because absolute figures belong to one machine
+// and one hour.
+//
+// It knows the service by its HTTP contract and its command names only, talks
+// to 127.0.0.1 only, and stops by time. Afterwards it proves that every
+// acknowledged operation is a stored row and that the book still balances.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// settings is the command line.
+type settings struct {
+	engines     []string
+	works       []work
+	connections []int
+	seconds     float64
+	patience    time.Duration // how long a run waits for other programs to finish
+	rounds      int
+	tls         bool
+	overload    bool
+	only        string // "service" or "other": measure one side alone
+	book        int
+	profile     bool
+	postgres    string
+	out         string
+	service     []string // name=value pairs for the service, as in its settings file
+}
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+
+	s, err := parse(os.Args[1:], os.Stderr)
+	if errors.Is(err, flag.ErrHelp) {
+		return
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "bench:", err)
+		os.Exit(2)
+	}
+	if err := run(ctx, s, os.Stdout, os.Stderr); err != nil {
+		fmt.Fprintln(os.Stderr, "bench:", err)
+		os.Exit(1)
+	}
+}
+
+// parse reads the command line and refuses what it does not know.
+func parse(args []string, usage io.Writer) (settings, error) {
+	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
+	flags.SetOutput(usage)
+	s := settings{patience: 10 * time.Second}
+	engine := flags.String("engine", "all", "sqlite, postgres or all")
+	connections := flags.String("connections", "1,16,64,256", "numbers of connections, in this order")
+	works := flags.String("work", "sale,sale-hot,push,push100", "what to measure: "+strings.Join(workNames(), ", ")+", overload")
+	flags.Float64Var(&s.seconds, "seconds", 5, "length of each run")
+	flags.IntVar(&s.rounds, "rounds", 3, "runs of each side; the table shows medians")
+	flags.BoolVar(&s.tls, "tls", false, "measure the same over TLS as well")
+	flags.StringVar(&s.only, "only", "", "measure one side alone: service or other")
+	flags.IntVar(&s.book, "book", 0, "measure a store with this many past sales and pushes as well (a multiple of 100000; a million customers from 10000000 on)")
+	flags.BoolVar(&s.profile, "profile", false, "keep CPU profiles of the service in the -out folder")
+	flags.StringVar(&s.postgres, "postgres", defaultDSN(), "Postgres that lends two throw-away databases")
+	flags.StringVar(&s.out, "out", "", "folder for bench.csv and bench.svg (default: none written)")
+	flags.Func("set", "setting of the service as name=value, repeatable (commit.batch_limit=1)", func(pair string) error {
+		if !strings.Contains(pair, "=") {
+			return errors.New("want name=value")
+		}
+		s.service = append(s.service, pair)
+		return nil
+	})
+	if err := flags.Parse(args); err != nil {
+		return s, err
+	}
+	if flags.NArg() > 0 {
+		return s, fmt.Errorf("unknown argument %q", flags.Arg(0))
+	}
+
+	switch *engine {
+	case "all":
+		s.engines = []string{"postgres", "sqlite"}
+	case "sqlite", "postgres":
+		s.engines = []string{*engine}
+	default:
+		return s, fmt.Errorf("unknown engine %q", *engine)
+	}
+	for name := range strings.SplitSeq(*works, ",") {
+		if name == "overload" {
+			s.overload = true
+			continue
+		}
+		w, err := findWork(name)
+		if err != nil {
+			return s, err
+		}
+		s.works = append(s.works, w)
+	}
+	for text := range strings.SplitSeq(*connections, ",") {
+		n, err := strconv.Atoi(text)
+		if err != nil || n < 1 {
+			return s, fmt.Errorf("%q is not a number of connections", text)
+		}
+		s.connections = append(s.connections, n)
+	}
+	if s.seconds <= 0 || s.rounds < 1 {
+		return s, errors.New("-seconds and -rounds must be positive")
+	}
+	if perGap := min(mostPerGap, max(1, s.book/bookStep)); s.book < 0 || s.book%(customers*perGap) != 0 || s.book > 0 && s.book < bookStep {
+		return s, fmt.Errorf("-book must be a multiple of %d, beyond %d one of %d", bookStep, mostPerGap*bookStep, mostPerGap*customers)
+	}
+	if s.only != "" && s.only != "service" && s.only != "other" {
+		return s, fmt.Errorf("unknown side %q", s.only)
+	}
+	if s.profile && s.out == "" {
+		return s, errors.New("-profile needs -out")
+	}
+	return s, nil
+}
+
+// run builds the service and measures it. What it says while it works goes to
+// progress, the report to stdout.
+func run(ctx context.Context, s settings, stdout, progress io.Writer) (err error) {
+	dir, err := os.MkdirTemp("", "bench-")
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+
+	var binary string
+	if s.only != "other" {
+		fmt.Fprintln(progress, "building the service")
+		if binary, err = buildService(ctx, dir); err != nil {
+			return err
+		}
+	}
+	return measureAll(ctx, s, dir, binary, stdout, progress)
+}
+
+// measureAll measures every engine with a built binary and writes the report.
+func measureAll(ctx context.Context, s settings, dir, binary string, stdout, progress io.Writer) error {
+	if s.out != "" {
+		if err := os.MkdirAll(s.out, 0o755); err != nil {
+			return err
+		}
+	}
+	report := report{machine: describeMachine()}
+	for _, engine := range s.engines {
+		if err := measureEngine(ctx, s, engine, dir, binary, &report, progress); err != nil {
+			return fmt.Errorf("%s: %w", engine, err)
+		}
+	}
+	if err := report.writeMarkdown(stdout); err != nil {
+		return err
+	}
+	if s.out == "" {
+		return nil
+	}
+	return errors.Join(
+		writeFile(filepath.Join(s.out, "bench.csv"), report.writeCSV),
+		writeFile(filepath.Join(s.out, "bench.svg"), report.writeSVG),
+	)
+}
+
+// writeFile creates a file and lets write fill it.
+func writeFile(name string, write func(io.Writer) error) error {
+	file, err := os.Create(name)
+	if err != nil {
+		return err
+	}
+	return errors.Join(write(file), file.Close())
+}
+
+// A side is one of the things that are compared. run does the work for the
+// time given and reports what it reached; it may be called again and again.
+type side interface {
+	name() string
+	run(ctx context.Context, w work, connections int, length time.Duration) (measure, error)
+}
+
+// A measure is what one side reached in one run.
+type measure struct {
+	engine, side, work string
+	connections, round int
+	records            float64 // stored per second
+	p50, p99           time.Duration
+	failed             int // answers other than a completed operation
+	used               usage
+	memory             int64 // bytes resident, of the service, after the run
+}
+
+// measureEngine runs both sides on one engine, in turn, and adds what it found
+// to the report.
+func measureEngine(ctx context.Context, s settings, engine, dir, binary string, r *report, progress io.Writer) (err error) {
+	bank, err := openBank(ctx, engine, dir, binary, s)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, bank.close()) }()
+	r.machine = append(r.machine, bank.describe...)
+
+	sides := bank.sides()
+	length := time.Duration(s.seconds * float64(time.Second))
+	for _, w := range s.works {
+		for _, side := range sides {
+			// Fills pools, caches and plans, so that round one is like the others.
+			if _, err := side.run(ctx, w, 16, length/5); err != nil {
+				return fmt.Errorf("%s, warming up %s: %w", side.name(), w.name, err)
+			}
+		}
+	}
+	for round := 1; round <= s.rounds; round++ {
+		for _, w := range s.works {
+			for _, connections := range s.connections {
+				for _, side := range sides {
+					m, err := bank.measure(ctx, side, w, connections, length)
+					if err != nil {
+						return fmt.Errorf("%s, %s, %d connections: %w", side.name(), w.name, connections, err)
+					}
+					m.round = round
+					r.measures = append(r.measures, m)
+					fmt.Fprintln(progress, m)
+				}
+			}
+			// The side that goes first meets a quieter machine: change turns.
+			slices.Reverse(sides)
+		}
+	}
+	if len(bank.stores) == 0 {
+		return nil
+	}
+	if s.overload {
+		overloads, err := bank.overload(ctx, length)
+		if err != nil {
+			return fmt.Errorf("overload: %w", err)
+		}
+		r.overloads = append(r.overloads, overloads...)
+	}
+	proofs, err := bank.prove(ctx)
+	if err != nil {
+		return fmt.Errorf("after the runs: %w", err)
+	}
+	r.proofs = append(r.proofs, proofs...)
+	return nil
+}

@@ -1,0 +1,57 @@
+package main
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+// overHTTP is our side: a running service behind the load generator.
+type overHTTP struct {
+	title    string
+	server   *server
+	tls      *tls.Config
+	key      string
+	ledger   ledger
+	profiles string // folder for CPU profiles; empty: none
+}
+
+func (o *overHTTP) name() string { return o.title }
+
+func (o *overHTTP) run(ctx context.Context, w work, connections int, length time.Duration) (measure, error) {
+	profiled := make(chan error, 1)
+	if o.profiles != "" {
+		name := fmt.Sprintf("%s-%s-%d.pprof", strings.ReplaceAll(o.title, " ", "-"), w.name, connections)
+		go func() { profiled <- o.server.profile(ctx, filepath.Join(o.profiles, name), length) }()
+	} else {
+		profiled <- nil
+	}
+	t, err := o.load(ctx, load{work: w, connections: connections, length: length})
+	if err := errors.Join(err, <-profiled); err != nil {
+		return measure{}, err
+	}
+	if t.completed == 0 {
+		return measure{}, fmt.Errorf("nothing completed (%s); one answer: %s", t, t.example)
+	}
+	return measure{
+		records: float64(t.completed*w.records) / length.Seconds(),
+		p50:     t.latency.quantile(0.5),
+		p99:     t.latency.quantile(0.99),
+		failed:  t.failed(),
+	}, nil
+}
+
+// load runs the generator against this service and keeps the ledger.
+func (o *overHTTP) load(ctx context.Context, l load) (*tally, error) {
+	l.address, l.tls, l.key = o.server.address, o.tls, o.key
+	t, err := l.run(ctx)
+	if t != nil {
+		o.ledger.acknowledged[l.work.export] += (t.completed + t.late) * l.work.records
+		o.ledger.unknown[l.work.export] += t.broken * l.work.records
+	}
+	return t, err
+}

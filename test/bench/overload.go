@@ -1,0 +1,115 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"time"
+)
+
+// overloadFactor is how many times its best the service is offered.
+const overloadFactor = 3
+
+// crowd is how many connections offer a rate that does not wait for answers:
+// more than fit into the service's queue, so that it must refuse.
+const crowd = 6000
+
+// An overload is how the service behaves when offered more than it can do.
+type overload struct {
+	engine, kind    string
+	best            float64 // sales per second at its best, callers waiting for answers
+	bestConnections int
+	offered         float64 // requests per second sent
+	connections     int
+	goodput         float64 // sales per second completed meanwhile
+	latency         time.Duration
+	refused         int
+	refusal         time.Duration // 99 of 100 refusals were answered within
+	recovery        time.Duration // until 90 % of the best rate after the load went back; negative: not within the run
+	answers         string
+	used            usage // cores; what the generator takes, the service lacks
+}
+
+// overload finds the best rate, overloads the service in two ways and after
+// each goes back to the load of the best rate.
+func (b *bank) overload(ctx context.Context, length time.Duration) ([]overload, error) {
+	service := b.stores[0].served[0]
+	sale, err := findWork("sale")
+	if err != nil {
+		return nil, err
+	}
+	best := overload{engine: b.engine.name()}
+	for _, connections := range []int{64, 256} {
+		t, err := service.load(ctx, load{work: sale, connections: connections, length: length})
+		if err != nil {
+			return nil, err
+		}
+		if rate := float64(t.completed) / length.Seconds(); rate > best.best {
+			best.best, best.bestConnections = rate, connections
+		}
+	}
+	if best.best == 0 {
+		return nil, errors.New("nothing completed")
+	}
+	var found []overload
+	for _, more := range []struct {
+		kind string
+		load load
+	}{
+		{"three times the connections", load{connections: overloadFactor * best.bestConnections}},
+		{"three times the rate", load{connections: crowd, rate: overloadFactor * best.best}},
+	} {
+		o := best
+		o.kind = more.kind
+		more.load.work, more.load.length = sale, length
+		if err := o.measure(ctx, service, more.load); err != nil {
+			return nil, err
+		}
+		found = append(found, o)
+	}
+	return found, nil
+}
+
+func (o *overload) measure(ctx context.Context, service *overHTTP, more load) error {
+	pid := service.server.cmd.Process.Pid
+	before := readClock(pid)
+	t, err := service.load(ctx, more)
+	if err != nil {
+		return err
+	}
+	o.used = readClock(pid).since(before)
+	sent := t.broken
+	for _, n := range t.statuses {
+		sent += n
+	}
+	seconds := more.length.Seconds()
+	o.offered, o.connections = float64(sent)/seconds, more.connections
+	o.goodput, o.latency = float64(t.completed)/seconds, t.latency.quantile(0.99)
+	o.refused, o.refusal = t.statuses[503], t.refusal.quantile(0.99)
+	o.answers = t.String()
+
+	after, err := service.load(ctx, load{work: more.work, connections: o.bestConnections, length: more.length})
+	if err != nil {
+		return err
+	}
+	o.recovery = recovery(after.slots, 0.9*o.best*slotLength.Seconds())
+	return nil
+}
+
+// steadySlots is how many slots together must reach the rate: one alone may be
+// full by chance.
+const steadySlots = 5
+
+// recovery is the time until completions per slot reach enough and stay there
+// for a while; negative when they do not.
+func recovery(slots []int, enough float64) time.Duration {
+	for i := 0; i+steadySlots <= len(slots); i++ {
+		sum := 0
+		for _, n := range slots[i : i+steadySlots] {
+			sum += n
+		}
+		if float64(sum) >= enough*steadySlots {
+			return time.Duration(i) * slotLength
+		}
+	}
+	return -1
+}

@@ -1,0 +1,132 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"strconv"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// defaultDSN is the Postgres that the tests of this repository use, else the
+// one on this machine.
+func defaultDSN() string {
+	if dsn := os.Getenv("TEST_POSTGRES_DSN"); dsn != "" {
+		return dsn
+	}
+	return "postgres://postgres@127.0.0.1:5432/postgres?sslmode=disable"
+}
+
+// A cluster is the Postgres server that lends throw-away databases.
+type cluster struct {
+	admin   *pgx.Conn
+	created []string
+}
+
+func openPostgres(ctx context.Context, dsn, dir string) (_ engine, _ side, _ []fact, err error) {
+	c, err := openCluster(ctx, dsn)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, c.close())
+		}
+	}()
+	facts, err := c.describe(ctx)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	otherDSN, err := c.create(ctx, "pgbench")
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	other, err := openPgbench(ctx, dir, otherDSN)
+	return c, other, facts, err
+}
+
+func openCluster(ctx context.Context, dsn string) (*cluster, error) {
+	admin, err := pgx.Connect(ctx, dsn)
+	if err != nil {
+		return nil, err
+	}
+	return &cluster{admin: admin}, nil
+}
+
+func (c *cluster) name() string { return "postgres" }
+
+// create makes an empty database and returns its URL.
+func (c *cluster) create(ctx context.Context, purpose string) (string, error) {
+	name := fmt.Sprintf("bench_%s_%d", purpose, os.Getpid())
+	if _, err := c.admin.Exec(ctx, "CREATE DATABASE "+name); err != nil {
+		return "", err
+	}
+	c.created = append(c.created, name)
+	config := c.admin.Config()
+	dsn := url.URL{Scheme: "postgres", User: url.User(config.User), Path: "/" + name}
+	if config.Password != "" {
+		dsn.User = url.UserPassword(config.User, config.Password)
+	}
+	query := url.Values{"host": {config.Host}, "port": {strconv.Itoa(int(config.Port))}, "sslmode": {"disable"}}
+	// Without a word about TLS, drivers try it first; both sides would then
+	// measure its cost on a connection that never leaves the machine.
+	if config.TLSConfig != nil && strings.Contains(config.ConnString(), "sslmode") {
+		query.Set("sslmode", "require")
+	}
+	dsn.RawQuery = query.Encode()
+	return dsn.String(), nil
+}
+
+func (c *cluster) fill(ctx context.Context, dsn string, perGap, perCustomer int) (err error) {
+	script, err := scripts.ReadFile("sql/book-postgres.sql")
+	if err != nil {
+		return err
+	}
+	conn, err := pgx.Connect(ctx, dsn)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, conn.Close(ctx)) }()
+	size := fmt.Sprintf("CREATE TEMP TABLE book_size AS SELECT %d AS per_gap, %d AS per_customer", perGap, perCustomer)
+	for _, statement := range []string{size, string(script), "VACUUM ANALYZE"} {
+		if _, err := conn.Exec(ctx, statement); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// checkpoint starts every run of either side from the same state: nothing
+// left to write, every page's first change to be logged in full.
+func (c *cluster) checkpoint(ctx context.Context) error {
+	_, err := c.admin.Exec(ctx, "CHECKPOINT")
+	return err
+}
+
+// describe says what the figures depend on.
+func (c *cluster) describe(ctx context.Context) ([]fact, error) {
+	var facts []fact
+	for _, setting := range []string{"server_version", "fsync", "synchronous_commit", "wal_sync_method", "shared_buffers", "max_wal_size", "autovacuum"} {
+		var value string
+		if err := c.admin.QueryRow(ctx, "SELECT current_setting($1)", setting).Scan(&value); err != nil {
+			return nil, err
+		}
+		facts = append(facts, fact{"Postgres " + setting, value})
+	}
+	return facts, nil
+}
+
+// close drops the databases that were made.
+func (c *cluster) close() error {
+	ctx := context.Background()
+	var errs []error
+	for _, name := range c.created {
+		_, err := c.admin.Exec(ctx, "DROP DATABASE "+name+" WITH (FORCE)")
+		errs = append(errs, err)
+	}
+	return errors.Join(append(errs, c.admin.Close(ctx))...)
+}

@@ -1,0 +1,105 @@
+-- The other side's book: the tables a service that runs one transaction per
+-- request would have, with the columns and keys of the real one, so that both
+-- sides write rows of the same width. Nothing of ours touches them.
+CREATE TABLE prices (
+    price_id                bigint PRIMARY KEY,
+    imkb_code               text   NOT NULL,
+    holder_corporation_name text   NOT NULL,
+    price                   bigint NOT NULL CHECK (price > 0),
+    currency_code           text   NOT NULL,
+    valid_from              date   NOT NULL
+);
+
+CREATE TABLE holdings (
+    customer_no             bigint NOT NULL,
+    imkb_code               text   NOT NULL,
+    holder_corporation_name text   NOT NULL,
+    units                   bigint NOT NULL CHECK (units >= 0),
+    PRIMARY KEY (customer_no, imkb_code, holder_corporation_name)
+);
+
+CREATE TABLE accounts (
+    customer_no    bigint NOT NULL,
+    branch_code    bigint NOT NULL,
+    account_suffix bigint NOT NULL,
+    currency_code  text   NOT NULL,
+    balance        bigint NOT NULL CHECK (balance >= 0),
+    PRIMARY KEY (customer_no, branch_code, account_suffix, currency_code)
+);
+
+CREATE TABLE operations (
+    caller_id    text     NOT NULL,
+    subscription text     NOT NULL,
+    operation    smallint NOT NULL,
+    operation_id uuid     NOT NULL,
+    fingerprint  bytea    NOT NULL,
+    state        smallint NOT NULL,
+    PRIMARY KEY (caller_id, subscription, operation)
+);
+
+CREATE TABLE sales (
+    customer_no             bigint      NOT NULL,
+    operation_id            uuid        NOT NULL,
+    position                integer     NOT NULL,
+    subscription            text        NOT NULL,
+    app_key                 text        NOT NULL,
+    channel                 text        NOT NULL,
+    teller_name             text        NOT NULL,
+    caller_id               text        NOT NULL,
+    received_at             timestamptz NOT NULL,
+    units                   bigint      NOT NULL,
+    imkb_code               text        NOT NULL,
+    holder_corporation_name text        NOT NULL,
+    price_id                bigint      NOT NULL,
+    account_customer_no     bigint      NOT NULL,
+    branch_code             bigint      NOT NULL,
+    account_suffix          bigint      NOT NULL,
+    currency_code           text        NOT NULL,
+    proceeds                bigint      NOT NULL,
+    state                   smallint    NOT NULL,
+    PRIMARY KEY (customer_no, operation_id, position)
+);
+
+CREATE TABLE postings (
+    customer_no  bigint   NOT NULL,
+    operation_id uuid     NOT NULL,
+    position     integer  NOT NULL,
+    leg          smallint NOT NULL,
+    kind         text     NOT NULL,
+    item         text     NOT NULL,
+    quantity     bigint   NOT NULL,
+    PRIMARY KEY (customer_no, operation_id, position, leg)
+);
+
+CREATE TABLE notifications (
+    user_id                   text        NOT NULL,
+    digest                    bytea       NOT NULL,
+    subscription              text        NOT NULL,
+    channel                   text        NOT NULL,
+    received_at               timestamptz NOT NULL,
+    external_application_code text        NOT NULL,
+    external_tran_code        text        NOT NULL,
+    push_id                   text        NOT NULL,
+    push_interaction_id       bigint,
+    platform                  smallint    NOT NULL,
+    subject                   text        NOT NULL,
+    content                   text        NOT NULL,
+    deep_link_url             text        NOT NULL,
+    send_status               smallint    NOT NULL,
+    send_date                 date,
+    tran_data                 text        NOT NULL,
+    PRIMARY KEY (user_id, digest)
+);
+
+-- The same book as the CSV files that the service imports.
+INSERT INTO prices
+SELECT 101 + f, 'F' || lpad(f::text, 2, '0'), 'EXAMPLE PORTFOY YONETIMI A.S.', 1234567891 + f * 1000003, 'TRY', '2020-01-02'
+FROM generate_series(0, 19) f;
+
+INSERT INTO holdings
+SELECT c, 'F' || lpad((c % 20)::text, 2, '0'), 'EXAMPLE PORTFOY YONETIMI A.S.', 100000000000000
+FROM generate_series(10000001, 10000001 + 101 * 9999, 101) c;
+
+INSERT INTO accounts
+SELECT c, 101, 351, 'TRY', 0
+FROM generate_series(10000001, 10000001 + 101 * 9999, 101) c;

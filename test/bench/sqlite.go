@@ -1,0 +1,60 @@
+package main
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"path/filepath"
+)
+
+// sqliteFiles lends files in one folder.
+type sqliteFiles struct {
+	dir  string
+	loop *sqliteLoop
+}
+
+func openSQLite(ctx context.Context, dir string) (engine, side, []fact, error) {
+	loop, err := openSQLiteLoop(ctx, dir)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	version, err := loop.version(ctx)
+	if err != nil {
+		return nil, nil, nil, errors.Join(err, loop.close())
+	}
+	return &sqliteFiles{dir: dir, loop: loop}, loop, []fact{{"SQLite", version + ", WAL, synchronous=FULL"}}, nil
+}
+
+func (f *sqliteFiles) name() string { return "sqlite" }
+
+func (f *sqliteFiles) create(_ context.Context, purpose string) (string, error) {
+	return filepath.Join(f.dir, purpose+".db"), nil
+}
+
+// fill needs no care for the disk: a file that was cut short is thrown away.
+func (f *sqliteFiles) fill(ctx context.Context, dsn string, perGap, perCustomer int) (err error) {
+	script, err := scripts.ReadFile("sql/book-sqlite.sql")
+	if err != nil {
+		return err
+	}
+	db, err := sql.Open("sqlite", "file:"+dsn+"?_pragma=synchronous(OFF)&_pragma=temp_store(MEMORY)")
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, db.Close()) }()
+	conn, err := db.Conn(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, conn.Close()) }()
+	if _, err := conn.ExecContext(ctx, "CREATE TEMP TABLE book_size AS SELECT ?1 AS per_gap, ?2 AS per_customer", perGap, perCustomer); err != nil {
+		return err
+	}
+	_, err = conn.ExecContext(ctx, string(script))
+	return err
+}
+
+// checkpoint has nothing to do: SQLite writes back as it goes.
+func (f *sqliteFiles) checkpoint(context.Context) error { return nil }
+
+func (f *sqliteFiles) close() error { return f.loop.close() }

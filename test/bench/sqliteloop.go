@@ -1,0 +1,165 @@
+package main
+
+import (
+	"context"
+	"crypto/sha256"
+	"database/sql"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"path/filepath"
+	"time"
+
+	_ "modernc.org/sqlite" // the driver that the service uses as well
+)
+
+// sqliteLoop is the other side on SQLite: the same driver in a bare loop, one
+// connection, prepared statements, one row or one sale per transaction, synced
+// to disk each, with no HTTP around it. More loops would only wait for each
+// other, since SQLite has one writer.
+type sqliteLoop struct {
+	db         *sql.DB
+	conn       *sql.Conn
+	statements map[string]*sql.Stmt
+	random     *rand.Rand
+	ids        idSource
+	id         [36]byte
+}
+
+// openSQLiteLoop loads the same book into a file of its own.
+func openSQLiteLoop(ctx context.Context, dir string) (*sqliteLoop, error) {
+	dsn := "file:" + filepath.Join(dir, "loop.db") + "?_pragma=journal_mode(WAL)&_pragma=synchronous(FULL)&_pragma=foreign_keys(1)"
+	db, err := sql.Open("sqlite", dsn)
+	if err != nil {
+		return nil, err
+	}
+	l := &sqliteLoop{db: db, statements: map[string]*sql.Stmt{}, random: rand.New(rand.NewPCG(1, 2)), ids: idSource{now: time.Now}}
+	if err := l.prepare(ctx); err != nil {
+		return nil, errors.Join(err, db.Close())
+	}
+	return l, nil
+}
+
+func (l *sqliteLoop) prepare(ctx context.Context) error {
+	schema, err := scripts.ReadFile("sql/sqlite.sql")
+	if err != nil {
+		return err
+	}
+	if l.conn, err = l.db.Conn(ctx); err != nil {
+		return err
+	}
+	if _, err := l.conn.ExecContext(ctx, string(schema)); err != nil {
+		return err
+	}
+	for _, text := range []string{begin, insertOperation, selectPrice, takeUnits, creditAccount, insertSale, insertPostings, insertPush, commit} {
+		if l.statements[text], err = l.conn.PrepareContext(ctx, text); err != nil {
+			return fmt.Errorf("%s: %w", text, err)
+		}
+	}
+	return nil
+}
+
+func (l *sqliteLoop) name() string { return "bare Go loop" }
+
+func (l *sqliteLoop) close() error { return errors.Join(l.conn.Close(), l.db.Close()) }
+
+// version is the SQLite that the driver carries.
+func (l *sqliteLoop) version(ctx context.Context) (version string, err error) {
+	err = l.conn.QueryRowContext(ctx, "SELECT sqlite_version()").Scan(&version)
+	return version, err
+}
+
+// run does one transaction after the other, whatever the number of connections
+// it is compared with.
+func (l *sqliteLoop) run(ctx context.Context, w work, _ int, length time.Duration) (measure, error) {
+	var latency histogram
+	start := time.Now()
+	for begun := start; begun.Sub(start) < length; {
+		if err := l.transaction(ctx, w); err != nil {
+			return measure{}, err
+		}
+		done := time.Now()
+		latency.record(done.Sub(begun))
+		begun = done
+	}
+	return measure{
+		records: float64(latency.total*w.records) / time.Since(start).Seconds(),
+		p50:     latency.quantile(0.5),
+		p99:     latency.quantile(0.99),
+	}, nil
+}
+
+func (l *sqliteLoop) transaction(ctx context.Context, w work) error {
+	if err := l.exec(ctx, begin); err != nil {
+		return err
+	}
+	if w.export == "sales" {
+		if err := l.sale(ctx, w.name == "sale-hot"); err != nil {
+			return err
+		}
+	} else {
+		for range w.records {
+			if err := l.push(ctx); err != nil {
+				return err
+			}
+		}
+	}
+	return l.exec(ctx, commit)
+}
+
+// exec runs a statement that must change a row, if it changes rows at all.
+func (l *sqliteLoop) exec(ctx context.Context, text string, args ...any) error {
+	result, err := l.statements[text].ExecContext(ctx, args...)
+	if err != nil || len(args) == 0 {
+		return err
+	}
+	if n, err := result.RowsAffected(); err != nil || n == 0 {
+		return errors.Join(err, fmt.Errorf("no row changed by %s", text))
+	}
+	return nil
+}
+
+func (l *sqliteLoop) sale(ctx context.Context, hot bool) error {
+	customer, account := pickCustomer(l.random, hot)
+	units := 1_000_000 + l.random.IntN(4_000_000)
+	l.ids.next(l.id[:])
+	callerID := string(l.id[:])
+	operationID := sha256.Sum256(l.id[:])
+	id := operationID[:16]
+
+	if err := l.exec(ctx, insertOperation, callerID, id, operationID[:]); err != nil {
+		return err
+	}
+	var price int
+	var fund, holder, currency string
+	if err := l.statements[selectPrice].QueryRowContext(ctx, firstPrice+customer%funds).Scan(&price, &fund, &holder, &currency); err != nil {
+		return err
+	}
+	proceeds := (units*price + 500_000_000_000) / 1_000_000_000_000
+	return errors.Join(
+		l.exec(ctx, takeUnits, units, customer, fund, holder),
+		l.exec(ctx, creditAccount, proceeds, account, currency),
+		l.exec(ctx, insertSale, customer, id, callerID, time.Now().UTC().Format(time.RFC3339Nano), units, fund, holder, firstPrice+customer%funds, account, currency, proceeds),
+		l.exec(ctx, insertPostings, customer, id, fund, -units, currency, proceeds),
+	)
+}
+
+func (l *sqliteLoop) push(ctx context.Context) error {
+	l.ids.next(l.id[:])
+	digest := sha256.Sum256(l.id[:])
+	user := fmt.Sprintf("user-%d", customerNo(l.random.IntN(customers)))
+	return l.exec(ctx, insertPush, user, digest[:], time.Now().UTC().Format(time.RFC3339Nano), string(l.id[:]))
+}
+
+// The statements of one sale, in order, and of one push.
+const (
+	begin           = `BEGIN IMMEDIATE`
+	insertOperation = `INSERT INTO operations (caller_id, subscription, operation, operation_id, fingerprint, state) VALUES (?, 'bench', 2, ?, ?, 2)`
+	selectPrice     = `SELECT price, imkb_code, holder_corporation_name, currency_code FROM prices WHERE price_id = ?`
+	takeUnits       = `UPDATE holdings SET units = units - ?1 WHERE customer_no = ? AND imkb_code = ? AND holder_corporation_name = ? AND units >= ?1`
+	creditAccount   = `UPDATE accounts SET balance = balance + ? WHERE customer_no = ? AND branch_code = 101 AND account_suffix = 351 AND currency_code = ?`
+	insertSale      = `INSERT INTO sales (customer_no, operation_id, position, subscription, app_key, channel, teller_name, caller_id, received_at, units, imkb_code, holder_corporation_name, price_id, account_customer_no, branch_code, account_suffix, currency_code, proceeds, state) VALUES (?, ?, 0, 'bench', '', 'MOBILE', '', ?, ?, ?, ?, ?, ?, ?, 101, 351, ?, ?, 2)`
+	insertPostings  = `INSERT INTO postings (customer_no, operation_id, position, leg, kind, item, quantity) VALUES (?1, ?2, 0, 0, 'units', ?3, ?4), (?1, ?2, 0, 1, 'money', ?5, ?6)`
+	insertPush      = `INSERT INTO notifications (user_id, digest, subscription, channel, received_at, external_application_code, external_tran_code, push_id, push_interaction_id, platform, subject, content, deep_link_url, send_status, send_date, tran_data) VALUES (?, ?, 'bench', 'PUSH', ?, 'MOBILBANK', 'FUNDSALE', ?, 42, 73, 'Fon satış talimatınız gerçekleşti', 'Sayın müşterimiz, fon satış talimatınız bugün gerçekleşmiştir. Satış tutarı hesabınıza aktarılmıştır. Ayrıntılar için uygulamamızı ziyaret edebilirsiniz.', 'examplebank://funds/sales/latest', 1, '2026-11-20', '[{"Code":"FUND","Name":"F07"},{"Code":"LANG","Name":"TR"}]')`
+	commit          = `COMMIT`
+)
