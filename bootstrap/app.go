@@ -339,6 +339,7 @@ func (a *App) shutDown(ctx context.Context) error {
 		failures = append(failures, ops.Close())
 	}
 	a.listeners.Wait()
-	failures = append(failures, a.observer.close(ctx), a.store.Close())
+	a.observer.close(ctx)
+	failures = append(failures, a.store.Close())
 	return errors.Join(failures...)
 }

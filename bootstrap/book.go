@@ -106,7 +106,7 @@ type ExportFilter struct {
 // Export writes prices, holdings, accounts, sales, postings or notifications
 // as csv or ndjson, as they are at one moment. It streams: memory does not
 // grow with what there is. progress is told how many rows were written.
-func (a *App) Export(ctx context.Context, kind, format string, filter ExportFilter, w io.Writer, progress func(rows int64)) error {
+func (a *App) Export(ctx context.Context, kind, format string, filter ExportFilter, w io.Writer, progress func(rows int64)) (err error) {
 	if err := a.usable(ctx); err != nil {
 		return err
 	}
@@ -114,13 +114,13 @@ func (a *App) Export(ctx context.Context, kind, format string, filter ExportFilt
 	if !ok {
 		return fmt.Errorf("there is no format %q: it is csv or ndjson", format)
 	}
-	zone, err := a.settings.Bank.Location()
-	if err != nil {
-		return err
+	state := operation.State(filter.State) //nolint:gosec // checked in the next line
+	if filter.State != 0 && (filter.State != int(state) || state.String() == "none") {
+		return fmt.Errorf("there is no state %d: it is 1 (recorded), 2 (completed) or 8 (failed)", filter.State)
 	}
 	narrow := storage.Filter{
 		CustomerNo: filter.Customer, UserID: filter.User, Since: filter.Since, Until: filter.Until,
-		Zone: zone, State: operation.State(filter.State), //nolint:gosec // a state that does not exist finds nothing
+		Zone: a.zone, State: state,
 	}
 	switch kind {
 	case "prices":

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	"go.uber.org/dig"
 	"go.uber.org/fx"
 	"go.uber.org/zap"
 
@@ -96,7 +97,7 @@ func limits(s Settings) commit.Limits {
 }
 
 func newAdder(settings Settings, store *storage.Store, o *options, observe *observer) *addpush.Adder {
-	return addpush.New(observe.traceInboxes(store.Inboxes()), addpush.Options{
+	return addpush.New(store.Inboxes(), addpush.Options{
 		ParametersLimit: settings.HTTP.ParametersLimit,
 		Commit:          limits(settings),
 		Observer:        observe.lane(operation.AddPushNotificationResponse, o.now),
@@ -110,7 +111,7 @@ func newBuyer(settings Settings, store *storage.Store, o *options, observe *obse
 	if err != nil {
 		return nil, fmt.Errorf("bank.time_zone: %w", err)
 	}
-	return buyfund.New(observe.traceBooks(store), buyfund.Options{
+	return buyfund.New(store, buyfund.Options{
 		ParametersLimit: settings.HTTP.ParametersLimit,
 		Commit:          limits(settings),
 		Observer:        observe.lane(operation.BuyFundFromCustomer, o.now),
@@ -159,9 +160,4 @@ func tlsOptions(s Settings, o *options, logger *zap.Logger) httpapi.TLSOptions {
 }
 
 // plain drops what fx says around an error of ours.
-func plain(err error) error {
-	for cause := err; cause != nil; cause = errors.Unwrap(cause) {
-		err = cause
-	}
-	return err
-}
+func plain(err error) error { return dig.RootCause(err) }

@@ -2,7 +2,6 @@ package bootstrap
 
 import (
 	"context"
-	"fmt"
 	"net/http"
 	"os"
 	"strings"
@@ -67,7 +66,7 @@ func newObserver(settings Settings, o *options) (*observer, error) {
 		QueueLimit: settings.Commit.QueueLimit,
 	})
 	if err != nil {
-		return nil, fmt.Errorf("register the metrics: %w", err)
+		return nil, err
 	}
 	observe.tracing, err = telemetry.NewTracing(context.Background(), telemetry.TracingOptions{
 		Endpoint: settings.Telemetry.OTLPEndpoint,
@@ -76,33 +75,35 @@ func newObserver(settings Settings, o *options) (*observer, error) {
 		Report: func(err error) {
 			if err != nil {
 				observe.logger.Warn("traces cannot be sent", zap.Error(err))
+			} else {
+				observe.logger.Info("traces are sent again")
 			}
 		},
 	})
-	if err != nil {
-		return nil, fmt.Errorf("telemetry.otlp_endpoint: %w", err)
-	}
-	return observe, nil
+	return observe, err
 }
 
 // lane hears of the batches of an operation.
 func (o *observer) lane(name operation.Name, now func() time.Time) commit.Observer {
-	return commit.Observer{Now: now, Batch: o.metrics.Batches(name)}
+	observer := commit.Observer{Now: now, Batch: o.metrics.Batches(name)}
+	if o.tracing != nil {
+		span := "batch of " + name.String()
+		observer.Trace = func(ctx context.Context, callers []context.Context) (context.Context, func(error)) {
+			return o.tracing.Batch(ctx, span, callers)
+		}
+	}
+	return observer
 }
 
 // exchange hears of every request.
 func (o *observer) exchange(ctx context.Context, x *httpapi.Exchange) {
-	o.metrics.Request(ctx, &telemetry.Request{
+	request := telemetry.Request{
 		Route: x.Route, Method: x.Method, Status: x.Status, State: x.State, Replayed: x.Replayed,
-		Codes: x.Codes, Duration: x.Duration,
-	})
-	if o.tracing != nil {
-		o.tracing.Request(ctx, &telemetry.Request{
-			Route: x.Route, Method: x.Method, Status: x.Status, State: x.State, Replayed: x.Replayed,
-			Codes: x.Codes, Duration: x.Duration, RequestID: x.RequestID, Subscription: x.Subscription,
-			ChannelSessionID: x.ChannelSessionID, ChannelRequestID: x.ChannelRequestID,
-		})
+		Codes: x.Codes, Duration: x.Duration, RequestID: x.RequestID, Subscription: x.Subscription,
+		ChannelSessionID: x.ChannelSessionID, ChannelRequestID: x.ChannelRequestID,
 	}
+	o.metrics.Request(ctx, &request)
+	o.tracing.Request(ctx, &request)
 	logging.Request{
 		Operation: strings.TrimPrefix(x.Route, "/BankingApiV01/"), Method: x.Method, Status: x.Status, State: x.State, Duration: x.Duration,
 		Replayed: x.Replayed, Codes: x.Codes, BytesIn: x.BytesIn, BytesOut: x.BytesOut,
@@ -124,9 +125,13 @@ func (o *observer) settlement(s buyfund.Settlement, err error) {
 	}
 }
 
-func (o *observer) close(ctx context.Context) error {
+// close bounds itself: what draining took of ctx's time is not missing here.
+// Lost traces do not make a clean stop a failure.
+func (o *observer) close(ctx context.Context) {
 	o.metrics.Close()
-	return o.tracing.Close(ctx)
+	if err := o.tracing.Close(context.WithoutCancel(ctx)); err != nil {
+		o.logger.Warn("the last traces are lost", zap.Error(err))
+	}
 }
 
 // newOps is what the ops listener shows.

@@ -6,8 +6,6 @@ import (
 	"bankingapi/adapters/httpapi"
 	"bankingapi/adapters/storage"
 	"bankingapi/adapters/telemetry"
-	"bankingapi/application/addpush"
-	"bankingapi/application/buyfund"
 	"bankingapi/domain/fund"
 	"bankingapi/domain/operation"
 	"bankingapi/domain/push"
@@ -15,7 +13,7 @@ import (
 )
 
 // What follows makes spans around the parts of a request's journey: the use
-// case, the batch, its round trips and statements. Without an endpoint for
+// case, the round trips of its batch, and their statements. Without an endpoint for
 // traces none of it is in the way.
 
 // traceEngine makes a span of every round trip to the database, named by its
@@ -62,46 +60,6 @@ func (s tracedSession) within(ctx context.Context, requests []storage.Request, s
 	for _, end := range ends {
 		end(err)
 	}
-	return err
-}
-
-// traceBooks makes a span of every batch of sales, and traceInboxes of every
-// batch of pushes.
-func (o *observer) traceBooks(b buyfund.Books) buyfund.Books {
-	if o.tracing == nil {
-		return b
-	}
-	return tracedBooks{b, o.tracing}
-}
-
-func (o *observer) traceInboxes(b addpush.Inboxes) addpush.Inboxes {
-	if o.tracing == nil {
-		return b
-	}
-	return tracedInboxes{b, o.tracing}
-}
-
-type tracedBooks struct {
-	buyfund.Books
-	tracing *telemetry.Tracing
-}
-
-func (b tracedBooks) Update(ctx context.Context, touched fund.Touched, settle func(*fund.Book)) error {
-	ctx, end := b.tracing.Span(ctx, "batch of sales")
-	err := b.Books.Update(ctx, touched, settle)
-	end(err)
-	return err
-}
-
-type tracedInboxes struct {
-	addpush.Inboxes
-	tracing *telemetry.Tracing
-}
-
-func (b tracedInboxes) Update(ctx context.Context, callers []operation.Key, accept func(*push.Inbox)) error {
-	ctx, end := b.tracing.Span(ctx, "batch of notifications")
-	err := b.Inboxes.Update(ctx, callers, accept)
-	end(err)
 	return err
 }
 

@@ -37,6 +37,11 @@ type Observer struct {
 	Now func() time.Time
 	// Batch is called for one batch at a time.
 	Batch func(Batch)
+	// Trace is called when a batch starts, with the contexts of its callers,
+	// which it must not keep. It gives the batch its context, derived from ctx,
+	// and the function it returns hears how the batch ended, before its callers
+	// do. Items that are run again alone are in the same trace.
+	Trace func(ctx context.Context, callers []context.Context) (context.Context, func(error))
 }
 
 // Batch is what an Observer hears.
@@ -77,7 +82,8 @@ type waiter[T any] struct {
 	item   T
 	weight int
 	since  time.Time
-	place  *list.Element // in the queue; nil once its batch has started
+	ctx    context.Context // of the caller; kept only for Observer.Trace
+	place  *list.Element   // in the queue; nil once its batch has started
 	err    error
 	done   chan struct{} // holds one signal, so that answering never blocks
 }
@@ -132,6 +138,9 @@ func (l *Lane[T]) Do(ctx context.Context, item T) error {
 	w.item, w.weight = item, max(1, l.weight(item))
 	if l.observer.Batch != nil {
 		w.since = l.observer.Now()
+	}
+	if l.observer.Trace != nil {
+		w.ctx = ctx
 	}
 
 	first, err := l.enter(w)

@@ -790,3 +790,32 @@ func TestDoAllocatesLittle(t *testing.T) {
 	require.NoError(t, lane.Close(t.Context()))
 	require.LessOrEqual(t, testing.AllocsPerRun(1000, func() { _ = lane.Do(t.Context(), it) }), 1.0, "busy: the error")
 }
+
+type traceKey struct{}
+
+// The batch runs in the context that Trace derives, is told of its callers and
+// how it ended, and lets none of them see the other's values.
+func TestTraceOfABatch(t *testing.T) {
+	t.Parallel()
+	var traced []any
+	var ended []error
+	run := func(ctx context.Context, batch []*item) error {
+		require.Equal(t, "batch", ctx.Value(traceKey{}))
+		_, limited := ctx.Deadline()
+		require.True(t, limited)
+		return batch[0].poison
+	}
+	lane := commit.New(limits, weigh, run, commit.Observer{
+		Trace: func(ctx context.Context, callers []context.Context) (context.Context, func(error)) {
+			for _, c := range callers {
+				traced = append(traced, c.Value(traceKey{}))
+			}
+			return context.WithValue(ctx, traceKey{}, "batch"), func(err error) { ended = append(ended, err) }
+		},
+	})
+	require.NoError(t, lane.Do(context.WithValue(t.Context(), traceKey{}, "caller 1"), &item{id: 1}))
+	require.ErrorIs(t, lane.Do(context.WithValue(t.Context(), traceKey{}, "caller 2"), &item{id: 2, poison: errPoison}), errPoison)
+	require.Equal(t, []any{"caller 1", "caller 2"}, traced)
+	require.Equal(t, []error{nil, errPoison}, ended)
+	require.NoError(t, lane.Close(t.Context()))
+}

@@ -32,7 +32,16 @@ func (l *Lane[T]) runBatch() {
 	for _, w := range l.batch {
 		l.items = append(l.items, w.item)
 	}
+	ended := func(error) {}
+	if l.observer.Trace != nil {
+		callers := make([]context.Context, len(l.batch))
+		for i, w := range l.batch {
+			callers[i] = w.ctx
+		}
+		ctx, ended = l.observer.Trace(ctx, callers)
+	}
 	err := l.try(ctx, l.items)
+	ended(err)
 	if err != nil && len(l.batch) > 1 && !blamesStorage(err) {
 		l.runAlone()
 	} else {

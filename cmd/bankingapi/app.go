@@ -18,16 +18,19 @@ func (p program) withApp(cmd *cobra.Command, do func(*bootstrap.App) error) erro
 	if err != nil {
 		return err
 	}
-	settings := loaded.Settings
+	return open(cmd, inForeground(loaded.Settings), do)
+}
+
+func inForeground(settings bootstrap.Settings) bootstrap.Settings {
 	settings.Settlement.Enabled = false
 	if settings.Log.Level != "error" {
 		settings.Log.Level = "warn"
 	}
-	return open(cmd, settings, do)
+	return settings
 }
 
 func open(cmd *cobra.Command, settings bootstrap.Settings, do func(*bootstrap.App) error) error {
-	app, err := bootstrap.Open(cmd.Context(), settings, engines.All())
+	app, err := bootstrap.Open(cmd.Context(), settings, engines.All(), buildVersion())
 	if err != nil {
 		return err
 	}

@@ -92,7 +92,7 @@ narrow them:
 			if _, filter.Until, err = moment(bank, "until", until); err != nil {
 				return err
 			}
-			return open(cmd, loaded.Settings, func(app *bootstrap.App) error {
+			return open(cmd, inForeground(loaded.Settings), func(app *bootstrap.App) error {
 				return export(cmd, app, args[0], format, filter)
 			})
 		},

@@ -31,6 +31,13 @@ func versionNumber() string {
 	return describe(info).version
 }
 
+// buildVersion is what metrics and traces say of the program.
+func buildVersion() bootstrap.Option {
+	info, _ := debug.ReadBuildInfo()
+	b := describe(info)
+	return bootstrap.WithVersion(b.version, b.commit)
+}
+
 func versionText() string {
 	info, _ := debug.ReadBuildInfo()
 	return describe(info).String()
