@@ -1,0 +1,225 @@
+package storage_test
+
+import (
+	"context"
+	"os"
+	"os/exec"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"bankingapi/adapters/clock"
+	"bankingapi/adapters/storage"
+	"bankingapi/adapters/storage/postgres"
+	"bankingapi/adapters/storage/sqlite"
+	"bankingapi/domain/fund"
+	"bankingapi/domain/operation"
+	"bankingapi/test/testdb"
+)
+
+func TestMain(m *testing.M) {
+	if file := os.Getenv(sellerFile); file != "" {
+		sellForEver(file)
+	}
+	goleak.VerifyTestMain(m)
+}
+
+// 64 sellers on three replicas, 8 holdings, one account: rows are locked in one
+// order, so nobody deadlocks and nobody has to try twice.
+func TestHotRows(t *testing.T) {
+	t.Parallel()
+	const replicas, sellers, batches, holdings = 3, 64, 20, 8
+	dsn := testdb.Postgres(t)
+	b := newBank(t, testdb.OpenPostgres(t, dsn), holdings)
+	var lost atomic.Int64
+	var stores []*storage.Store
+	for range replicas {
+		engine, err := postgres.Open(t.Context(), storage.Options{DSN: dsn, MaxConnections: 25, StatementTimeout: statementTimeout})
+		require.NoError(t, err)
+		classify := engine.Classify
+		engine.Classify = func(err error) storage.Failure {
+			lost.Add(1)
+			return classify(err)
+		}
+		store := storage.New(engine, "", clock.Now)
+		t.Cleanup(func() { require.NoError(t, store.Close()) })
+		stores = append(stores, store)
+	}
+	var done sync.WaitGroup
+	for seller := range sellers {
+		done.Go(func() {
+			for i := range batches {
+				// All holdings, each seller in another order.
+				var batch []*fund.Operation
+				for step := range holdings {
+					from := 1 + (seller+step*(1+2*(i%4)))%holdings
+					batch = append(batch, order(nextID(), nextID().String(), sale(1, from, 1)))
+				}
+				if err := settle(t.Context(), stores[seller%replicas], today, batch...); err != nil {
+					t.Errorf("seller %d: %v", seller, err)
+				}
+			}
+		})
+	}
+	done.Wait()
+	require.Zero(t, lost.Load(), "transactions that had to be run again")
+	proof := b.holds()
+	require.EqualValues(t, sellers*batches*holdings, proof.Sales)
+	account := all(t, b.ExportAccounts(t.Context(), storage.Filter{CustomerNo: 1}))[0]
+	require.EqualValues(t, sellers*batches*holdings*250, account.Balance.Minor())
+}
+
+// The same CallerId at several replicas at once has one effect, and the same
+// answer from all.
+func TestOneCallerIDAtAllReplicas(t *testing.T) {
+	t.Parallel()
+	dsn := testdb.Postgres(t)
+	b := newBank(t, testdb.OpenPostgres(t, dsn), 2)
+	stores := []*storage.Store{b.Store, testdb.OpenPostgres(t, dsn), testdb.OpenPostgres(t, dsn)}
+	const rounds = 30
+	for round := range rounds {
+		var done sync.WaitGroup
+		orders := make([]*fund.Operation, len(stores))
+		for i, s := range stores {
+			orders[i] = order(nextID(), "caller "+strconv.Itoa(round), sale(1, 1, 2))
+			done.Go(func() {
+				if err := settle(t.Context(), s, today, orders[i]); err != nil {
+					t.Errorf("replica %d: %v", i, err)
+				}
+			})
+		}
+		done.Wait()
+		effects := 0
+		for _, o := range orders {
+			outcome, err := o.Outcome()
+			require.NoError(t, err)
+			require.Equal(t, operation.Completed, outcome.State)
+			if !outcome.Replayed {
+				effects++
+			}
+		}
+		require.Equal(t, 1, effects)
+	}
+	require.EqualValues(t, rounds, b.holds().Sales)
+}
+
+const sellerFile = "BANKINGAPI_TEST_SELL_FROM"
+
+// sellForEver is another process on the same SQLite file.
+func sellForEver(file string) {
+	ctx := context.Background()
+	engine, err := sqlite.Open(ctx, storage.Options{DSN: file, StatementTimeout: statementTimeout})
+	if err != nil {
+		panic(err)
+	}
+	store := storage.New(engine, "", clock.Now)
+	for i := byte(0); ; i++ {
+		id := operation.ID{0xee, byte(os.Getpid() >> 8), byte(os.Getpid())}
+		if _, err := os.Stdout.Write([]byte{'.'}); err != nil { // whoever started us has ended
+			os.Exit(1)
+		}
+		now := clock.Now().UnixNano()
+		for b := range 8 {
+			id[8+b] = byte(now >> (56 - 8*b))
+		}
+		if err := settle(ctx, store, today, order(id, id.String(), sale(1, 1, 2), sale(1, 2, 1))); err != nil {
+			panic(err)
+		}
+	}
+}
+
+// Two processes share one SQLite file; one of them is killed in the middle of
+// its work, several times.
+func TestTwoProcessesOnOneFile(t *testing.T) {
+	t.Parallel()
+	file := testdb.SQLite(t)
+	b := newBank(t, testdb.OpenSQLite(t, file), 2)
+	mine := int64(0)
+	sellMine := func() {
+		require.NoError(t, settle(t.Context(), b.Store, today, order(nextID(), nextID().String(), sale(1, 1, 1))))
+		mine++
+	}
+	self, err := os.Executable()
+	require.NoError(t, err)
+	for range 3 {
+		other := exec.CommandContext(t.Context(), self)
+		other.Env = append(os.Environ(), sellerFile+"="+file)
+		other.Stderr = os.Stderr
+		output, err := other.StdoutPipe()
+		require.NoError(t, err)
+		require.NoError(t, other.Start())
+		one := make([]byte, 1)
+		for range 20 { // both sell, side by side
+			_, err := output.Read(one)
+			require.NoError(t, err)
+			sellMine()
+		}
+		require.NoError(t, other.Process.Kill())
+		require.Error(t, other.Wait())
+		sellMine()
+	}
+	proof := b.holds()
+	require.Greater(t, proof.Sales, mine+3*2*10)
+	db := connect(t, "sqlite", file)
+	var integrity string
+	require.NoError(t, db.QueryRowContext(t.Context(), "PRAGMA integrity_check").Scan(&integrity))
+	require.Equal(t, "ok", integrity)
+}
+
+// Two stores of one process on one file, and an import between their sales.
+func TestTwoStoresOnOneFile(t *testing.T) {
+	t.Parallel()
+	file := testdb.SQLite(t)
+	b := newBank(t, testdb.OpenSQLite(t, file), 20)
+	other := testdb.OpenSQLite(t, file)
+	var done sync.WaitGroup
+	const each = 50
+	for i, store := range []*storage.Store{b.Store, b.Store, other, other} {
+		done.Go(func() {
+			for n := range each {
+				o := order(nextID(), nextID().String(), sale(1, 1+(i+n)%20, 1+(i*n)%20))
+				if err := settle(t.Context(), store, today, o); err != nil {
+					t.Errorf("store %d: %v", i, err)
+				}
+			}
+		})
+	}
+	require.NoError(t, other.ImportHoldings(t.Context(), nextID(), manyHoldings(several, unitsAtFirst), quiet))
+	done.Wait()
+	require.EqualValues(t, 4*each, b.holds().Sales)
+}
+
+// A lost race is run again, a bounded number of times; nothing else is.
+func TestOnlyLostRacesAreRunAgain(t *testing.T) {
+	t.Parallel()
+	for failure, want := range map[storage.Failure]int{
+		storage.LostRace: 12, storage.Unreachable: 1, storage.Interrupted: 1, storage.Unknown: 1,
+	} {
+		t.Run(string(rune('0'+failure)), func(t *testing.T) {
+			t.Parallel()
+			engine, err := sqlite.Open(t.Context(), storage.Options{DSN: testdb.SQLite(t), StatementTimeout: time.Second})
+			require.NoError(t, err)
+			tried := 0
+			engine.Begin = func(context.Context) (storage.Session, error) {
+				tried++
+				return nil, os.ErrDeadlineExceeded
+			}
+			engine.Classify = func(error) storage.Failure { return failure }
+			store := storage.New(engine, "", clock.Now)
+			defer store.Close()
+			require.Error(t, settle(t.Context(), store, today, order(nextID(), "", sale(1, 1, 1))))
+			require.Equal(t, want, tried)
+
+			ctx, cancel := context.WithCancel(t.Context())
+			cancel()
+			tried = 0
+			require.Error(t, settle(ctx, store, today, order(nextID(), "", sale(1, 1, 1))))
+			require.Equal(t, 1, tried, "nobody waits any more")
+		})
+	}
+}

@@ -1,0 +1,248 @@
+package storage_test
+
+import (
+	"context"
+	"io"
+	"net"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/stdlib"
+	"github.com/stretchr/testify/require"
+
+	"bankingapi/adapters/bookfile"
+	"bankingapi/adapters/storage"
+	"bankingapi/adapters/storage/postgres"
+	"bankingapi/application/addpush"
+	"bankingapi/application/buyfund"
+	"bankingapi/application/commit"
+	"bankingapi/application/subscriptions"
+	"bankingapi/domain/decimal"
+	"bankingapi/domain/fund"
+	"bankingapi/domain/operation"
+	"bankingapi/domain/push"
+	"bankingapi/domain/subscription"
+	"bankingapi/test/fake"
+	"bankingapi/test/testdb"
+)
+
+// wire watches what goes over the wire to Postgres: every statement, and how
+// often somebody waited for an answer.
+type wire struct {
+	mu         sync.Mutex
+	statements []string
+	trips      atomic.Int64
+}
+
+func (w *wire) TraceQueryStart(ctx context.Context, _ *pgx.Conn, data pgx.TraceQueryStartData) context.Context {
+	w.add(data.SQL)
+	return ctx
+}
+func (w *wire) TraceQueryEnd(context.Context, *pgx.Conn, pgx.TraceQueryEndData) {}
+func (w *wire) TraceBatchStart(ctx context.Context, _ *pgx.Conn, _ pgx.TraceBatchStartData) context.Context {
+	return ctx
+}
+func (w *wire) TraceBatchQuery(_ context.Context, _ *pgx.Conn, data pgx.TraceBatchQueryData) {
+	w.add(data.SQL)
+}
+func (w *wire) TraceBatchEnd(context.Context, *pgx.Conn, pgx.TraceBatchEndData) {}
+
+func (w *wire) add(statement string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.statements = append(w.statements, statement)
+}
+
+// seen are the statements so far, each once.
+func (w *wire) seen() []string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return slices.Compact(slices.Sorted(slices.Values(w.statements)))
+}
+
+// counted counts a trip for every first write after a read.
+type counted struct {
+	net.Conn
+	trips   *atomic.Int64
+	writing atomic.Bool
+}
+
+func (c *counted) Write(b []byte) (int, error) {
+	if !c.writing.Swap(true) {
+		c.trips.Add(1)
+	}
+	return c.Conn.Write(b)
+}
+
+func (c *counted) Read(b []byte) (int, error) {
+	n, err := c.Conn.Read(b)
+	c.writing.Store(false)
+	return n, err
+}
+
+// watched opens a store on one connection that is watched.
+func watched(t *testing.T) (*storage.Store, *wire) {
+	t.Helper()
+	dsn := testdb.Postgres(t)
+	testdb.OpenPostgres(t, dsn)
+	w := new(wire)
+	config, err := pgx.ParseConfig(dsn)
+	require.NoError(t, err)
+	config.Tracer = w
+	dial := config.DialFunc
+	config.DialFunc = func(ctx context.Context, network, address string) (net.Conn, error) {
+		conn, err := dial(ctx, network, address)
+		return &counted{Conn: conn, trips: &w.trips}, err
+	}
+	never := stdlib.OptionShouldPing(func(context.Context, stdlib.ShouldPingParams) bool { return false })
+	db := stdlib.OpenDB(*config, never)
+	t.Cleanup(func() { require.NoError(t, db.Close()) })
+	db.SetMaxOpenConns(1)
+	engine, err := postgres.Use(db, storage.Options{StatementTimeout: statementTimeout})
+	require.NoError(t, err)
+	return storage.New(engine, "", func() time.Time { return now }), w
+}
+
+// On Postgres a batch of sales is two round trips, one of pushes is one, or
+// two when CallerIds are to be looked up.
+func TestRoundTrips(t *testing.T) {
+	t.Parallel()
+	store, w := watched(t)
+	b := newBank(t, store, 50)
+	notification, faults := push.New(push.Fields{ExternalApplicationCode: "a", UserID: "u", PushID: "p", Platform: decimal.Int(65), SendStatus: decimal.Int(1)})
+	require.Empty(t, faults)
+	sales := func(callerID func() string) func() {
+		return func() {
+			var batch []*fund.Operation
+			for i := range 50 {
+				batch = append(batch, order(nextID(), callerID(), sale(1, 1+i, 50-i), sale(1, 1, 1)))
+			}
+			require.NoError(t, settle(t.Context(), b.Store, today, batch...))
+		}
+	}
+	pushes := func(callerID func() string) func() {
+		return func() {
+			var batch []*push.Operation
+			for range 50 {
+				batch = append(batch, &push.Operation{ID: nextID(), Subscription: "s", Header: operation.Header{CallerID: callerID()}, ReceivedAt: now, Notifications: []push.Notification{notification}})
+			}
+			require.NoError(t, store.Inboxes().Update(t.Context(), push.Keys(batch), func(b *push.Inbox) { b.Accept(batch) }))
+		}
+	}
+	none, fresh := func() string { return "" }, func() string { return nextID().String() }
+	for _, c := range []struct {
+		name  string
+		batch func()
+		trips int64
+	}{
+		{"sales", sales(none), 2},
+		{"sales with CallerIds", sales(fresh), 2},
+		{"pushes", pushes(none), 1},
+		{"pushes with CallerIds", pushes(fresh), 2},
+	} {
+		c.batch() // the first of its kind prepares its statements
+		before := w.trips.Load()
+		c.batch()
+		require.Equal(t, c.trips, w.trips.Load()-before, c.name)
+	}
+	b.holds()
+}
+
+// No statement uses what distributed Postgres engines, or PgBouncer in
+// transaction mode, lack (the design, "Growing past one machine"). Migrations
+// are not among them: they run once.
+func TestStatementsArePlain(t *testing.T) {
+	t.Parallel()
+	store, w := watched(t)
+	everything(t, store)
+	statements := w.seen()
+	require.Greater(t, len(statements), 25)
+	lacking := regexp.MustCompile(`(?i)\b(nextval|setval|currval|pg_\w*advisory\w*|LISTEN|NOTIFY|SAVEPOINT|LOCK|TEMP|TEMPORARY|TRIGGER|TRUNCATE|DECLARE|CURSOR|COPY|PREPARE|CREATE|ALTER|DROP|DISCARD|RESET)\b`)
+	set := regexp.MustCompile(`(?i)^\s*SET\s+(\w+)`)
+	for _, s := range statements {
+		require.Empty(t, lacking.FindAllString(s, -1), s)
+		if found := set.FindStringSubmatch(s); found != nil {
+			require.Equal(t, "LOCAL", strings.ToUpper(found[1]), s)
+		}
+		for _, call := range regexp.MustCompile(`set_config\([^)]*\)`).FindAllString(s, -1) {
+			require.True(t, strings.HasSuffix(call, ", true)"), s)
+		}
+	}
+}
+
+// everything uses every use case, and everything an operator has.
+func everything(t *testing.T, store *storage.Store) {
+	t.Helper()
+	ctx := t.Context()
+	b := newBank(t, store, 3)
+	clock := fake.NewClock(now)
+	var ids fake.IDs
+	limits := commit.Limits{Batch: 100, Queue: 100, Timeout: time.Minute}
+
+	manager := subscriptions.NewManager(store, strings.NewReader(strings.Repeat("0123456789abcdef", 10)))
+	key, _, err := manager.Create(ctx, subscription.Subscription{Name: "shop"})
+	require.NoError(t, err)
+	_, err = manager.Regenerate(ctx, "shop", subscription.Secondary)
+	require.NoError(t, err)
+	caller, err := subscriptions.NewDirectory(store, clock.Now).Find(ctx, key.Reveal())
+	require.NoError(t, err)
+	require.NotNil(t, caller)
+
+	adder := addpush.New(store.Inboxes(), addpush.Options{ParametersLimit: 10, Commit: limits, Now: clock.Now, NewID: ids.Next})
+	message := push.Fields{ExternalApplicationCode: "a", UserID: "u", PushID: "p", Platform: decimal.Int(65), SendStatus: decimal.Int(1)}
+	buyer := buyfund.New(store, buyfund.Options{ParametersLimit: 10, Commit: limits, Zone: time.UTC, Now: clock.Now, NewID: ids.Next})
+	now := saleFields("")
+	later := saleFields(today.Plus(1).String())
+	for _, callerID := range []string{"", "c", "c"} {
+		outcome, err := adder.Add(ctx, caller, operation.Header{CallerID: callerID}, []push.Fields{message})
+		require.NoError(t, err)
+		require.Equal(t, operation.Completed, outcome.State)
+		outcome, err = buyer.Buy(ctx, caller, operation.Header{CallerID: callerID}, []fund.SaleFields{now, now})
+		require.NoError(t, err)
+		require.Equal(t, operation.Completed, outcome.State, "%v", outcome.Faults)
+		if callerID != "" {
+			callerID += " later"
+		}
+		outcome, err = buyer.Buy(ctx, caller, operation.Header{CallerID: callerID}, []fund.SaleFields{later})
+		require.NoError(t, err)
+		require.Equal(t, operation.Recorded, outcome.State, "%v", outcome.Faults)
+	}
+	clock.Advance(24 * time.Hour)
+	settled, err := buyer.SettleDue(ctx)
+	require.NoError(t, err)
+	require.Equal(t, buyfund.Settlement{Completed: 2}, settled)
+	require.NoError(t, buyer.Close(ctx))
+	require.NoError(t, adder.Close(ctx))
+
+	require.NoError(t, store.CheckSchema(ctx))
+	_, _, err = store.DueSales(ctx, today)
+	require.NoError(t, err)
+	f := storage.Filter{Since: clock.Now(), Until: clock.Now(), Zone: time.UTC}
+	require.NoError(t, bookfile.WritePrices(io.Discard, bookfile.CSV, store.ExportPrices(ctx, f)))
+	require.NoError(t, bookfile.WriteHoldings(io.Discard, bookfile.CSV, store.ExportHoldings(ctx, f)))
+	require.NoError(t, bookfile.WriteAccounts(io.Discard, bookfile.CSV, store.ExportAccounts(ctx, f)))
+	require.NoError(t, bookfile.WriteSales(io.Discard, bookfile.CSV, store.ExportSales(ctx, f)))
+	require.NoError(t, bookfile.WritePostings(io.Discard, bookfile.CSV, store.ExportPostings(ctx, f)))
+	require.NoError(t, bookfile.WriteNotifications(io.Discard, bookfile.CSV, store.ExportNotifications(ctx, f)))
+	require.EqualValues(t, 6, b.holds().Sales)
+}
+
+// saleFields is a sale of one unit of customer 1's AFA.
+func saleFields(on string) fund.SaleFields {
+	account := accountOf(1)
+	return fund.SaleFields{
+		CustomerNo: decimal.Int(1), TransactionType: decimal.Int(fund.SaleTransaction), FundAmount: decimal.Int(1),
+		DestinationAccount: &fund.AccountFields{
+			BranchCode: decimal.Int(account.BranchCode), CustomerNo: decimal.Int(account.CustomerNo),
+			AccountSuffix: decimal.Int(account.AccountSuffix), CurrencyCode: account.Currency.Code(),
+		},
+		FundToProcess:           &fund.FundFields{IMKBCode: afa.IMKBCode, HolderCorporationName: afa.HolderCorporationName, PriceID: decimal.Int(1)},
+		SelectedTransactionDate: on,
+	}
+}
