@@ -31,6 +31,10 @@ import (
 // readers is how many connections read at once, unless Options say more.
 const readers = 4
 
+// walPages is how large the log grows before it is written into the database
+// (32 MB of pages): a page that changes in many batches is then written once.
+const walPages = "wal_autocheckpoint(8000)"
+
 // Open opens the file that o.DSN names, and makes it and its folder if they
 // are not there: only the owner can read them. A second process may have the
 // same file open.
@@ -43,7 +47,7 @@ func Open(ctx context.Context, o storage.Options) (*storage.Engine, error) {
 		return nil, err
 	}
 	busy := max(o.StatementTimeout.Milliseconds(), 1)
-	writes, err := sql.Open("sqlite", dsn(path, busy, "journal_mode(WAL)", "synchronous(FULL)"))
+	writes, err := sql.Open("sqlite", dsn(path, busy, "journal_mode(WAL)", "synchronous(FULL)", walPages))
 	if err != nil {
 		return nil, err
 	}
