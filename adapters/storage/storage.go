@@ -54,7 +54,7 @@ func (s *Store) Ping(ctx context.Context) error {
 // IsEmpty reports whether the book has no price, no holding and no account.
 func (s *Store) IsEmpty(ctx context.Context) (bool, error) {
 	var rows int64
-	query := "SELECT COUNT(*) FROM (SELECT 1 FROM %sprices UNION ALL SELECT 1 FROM %sholdings UNION ALL SELECT 1 FROM %saccounts LIMIT 1) some"
+	query := "SELECT COUNT(*) FROM (SELECT 1 FROM %sprices UNION ALL SELECT 1 FROM %sholdings UNION ALL SELECT 1 FROM %saccounts LIMIT 1) AS anything"
 	err := s.engine.Reads.WithContext(ctx).Raw(strings.ReplaceAll(query, "%s", s.prefix)).Scan(&rows).Error
 	return rows == 0, s.translate(err)
 }
