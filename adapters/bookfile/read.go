@@ -153,16 +153,14 @@ func read[T any](ctx context.Context, r io.Reader, k *kind[T]) (_ *Sorted[T], er
 			return nil, err
 		}
 		value, ok := parse(k, &l, &found, order, faults)
-		if ok && faults.Lines == 0 {
+		if ok {
 			if err := sorted.add(found.line, l.fields, value); err != nil {
 				return nil, err
 			}
 		}
 	}
-	if faults.Lines == 0 {
-		if err := sorted.finish(ctx, faults); err != nil {
-			return nil, err
-		}
+	if err := sorted.finish(ctx, faults); err != nil {
+		return nil, err
 	}
 	if faults.Lines > 0 {
 		slices.SortStableFunc(faults.List, func(a, b Fault) int { return cmp.Compare(a.Line, b.Line) })
