@@ -1,0 +1,220 @@
+package e2e_test
+
+import (
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// The answers without errors.
+const (
+	recorded  = `{"Data":{"State":1}}`
+	completed = `{"Data":{"State":2}}`
+)
+
+func number(n int) string { return strconv.Itoa(n) }
+
+// sale is a request to sell units of AFA, the fund of the demo's book. day is
+// its SelectedTransactionDate.
+func sale(callerID string, customer int, units, day string) string {
+	return fmt.Sprintf(`{"Header":{"CallerId":%q},"Parameters":[{"CustomerNo":%d,"TransactionType":2,"FundAmount":%s,`+
+		`"DestinationAccount":{"BranchCode":1,"CustomerNo":%d,"AccountSuffix":1,"CurrencyCode":"TRY"},`+
+		`"FundToProcess":{"IMKBCode":"AFA","HolderCorporationName":"Demo Portfoy","PriceID":1},"SelectedTransactionDate":%q}]}`,
+		callerID, customer, units, customer, day)
+}
+
+// push is a request to store a push message.
+func push(pushID string) string {
+	return `{"Header":{},"Parameters":[{"ExternalApplicationCode":"MOBILE","UserId":"user-1","PushId":"` + pushID +
+		`","Platform":73,"SendStatus":1}]}`
+}
+
+// load is callers that sell and push, each on a connection of its own, until
+// they are stopped.
+type load struct {
+	end  chan struct{}
+	done sync.WaitGroup
+
+	mu           sync.Mutex
+	acknowledged []string // CallerIds of sales and PushIds that were answered State 2
+	unknown      []string // those whose request had no answer, or one that leaves it open
+	refused      []string // those that were answered State 8: certainly no effect
+	failures     []error  // why requests had no answer
+}
+
+var runs atomic.Int64
+
+// sell starts so many callers. Each sells in turn with the other of its
+// requests a push; they stop by themselves after a number of requests each,
+// unless it is 0.
+func sell(t testing.TB, s *service, callers, most int) *load {
+	t.Helper()
+	l := &load{end: make(chan struct{})}
+	run := runs.Add(1)
+	for caller := range callers {
+		client := s.connect(t, func(transport *http.Transport) {
+			transport.MaxConnsPerHost = 1
+			if caller%2 == 0 {
+				overHTTP1(transport)
+			}
+		})
+		l.done.Go(func() {
+			for n := 0; most == 0 || n < most; n++ {
+				select {
+				case <-l.end:
+					return
+				default:
+				}
+				id := fmt.Sprintf("run-%d-caller-%d-%d", run, caller, n)
+				path, body := buyFund, sale(id, 1001+caller%2, "0.01", "")
+				if n%2 == 1 {
+					path, body = addPush, push(id)
+				}
+				got, err := s.tryPost(client, path, s.key, body)
+				if !l.note(id, got, err) {
+					return
+				}
+			}
+		})
+	}
+	return l
+}
+
+// note keeps what became of a request, and reports whether to go on.
+func (l *load) note(id string, got answer, err error) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	switch {
+	case err != nil:
+		l.unknown = append(l.unknown, id)
+		l.failures = append(l.failures, err)
+		return false
+	case got.body == completed:
+		l.acknowledged = append(l.acknowledged, id)
+	case strings.Contains(got.body, `"Data":{"State":8}`):
+		l.refused = append(l.refused, id)
+	default:
+		l.unknown = append(l.unknown, id)
+	}
+	return true
+}
+
+// count is how many requests were acknowledged so far.
+func (l *load) count() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return len(l.acknowledged)
+}
+
+// stop ends the callers and returns what was acknowledged.
+func (l *load) stop() []string {
+	close(l.end)
+	l.done.Wait()
+	return l.acknowledged
+}
+
+// stored is what the store has of all loads: CallerIds of completed sales, and
+// PushIds.
+func (b *bank) stored(t testing.TB) []string {
+	t.Helper()
+	all := column(b.export(t, "sales", "--state", "completed"), "CallerId")
+	return append(all, column(b.export(t, "notifications"), "PushId")...)
+}
+
+// TestManyConnections sells from 20 connections at once: nothing is lost,
+// nothing is sold twice, and the sums are right to the last kurus.
+func TestManyConnections(t *testing.T) {
+	t.Parallel()
+	onEachEngine(t, func(t *testing.T, b *bank) {
+		s := b.migrated(t).serve(t, "--demo")
+		const callers, each = 20, 30
+		l := sell(t, s, callers, each)
+		l.done.Wait()
+		require.Empty(t, l.failures)
+		require.Len(t, l.acknowledged, callers*each)
+		require.ElementsMatch(t, l.acknowledged, b.stored(t), "each once")
+		// Each of 10 callers a customer has sold 15 times 0.01 units for 0.0125,
+		// which is 0.01 to the kurus, each time.
+		require.Equal(t, "998.5", b.holding(t, 1001))
+		require.Equal(t, "498.5", b.holding(t, 1002))
+		balances := map[string]string{}
+		for _, account := range b.export(t, "accounts") {
+			balances[account["CustomerNo"]+" "+account["CurrencyCode"]] = account["Balance"]
+		}
+		require.Equal(t, map[string]string{"1001 TRY": "1.50", "1001 USD": "0.00", "1002 TRY": "1.50"}, balances)
+		b.verify(t)
+	})
+}
+
+// TestOversell: 20 connections want 100 units each of 1,000 at once, so that
+// ten get them and ten are refused.
+func TestOversell(t *testing.T) {
+	t.Parallel()
+	onEachEngine(t, func(t *testing.T, b *bank) {
+		s := b.migrated(t).serve(t, "--demo")
+		var callers sync.WaitGroup
+		var taken, refused atomic.Int64
+		for caller := range 20 {
+			client := s.connect(t, nil)
+			callers.Go(func() {
+				got, err := s.tryPost(client, buyFund, s.key, sale("wants-"+number(caller), 1001, "100", ""))
+				switch {
+				case err != nil:
+					t.Error(err)
+				case got.body == completed:
+					taken.Add(1)
+				case strings.Contains(got.body, `"code":"holding-insufficient"`):
+					refused.Add(1)
+				default:
+					t.Error(got.body)
+				}
+			})
+		}
+		callers.Wait()
+		require.EqualValues(t, 10, taken.Load())
+		require.EqualValues(t, 10, refused.Load())
+		require.Equal(t, "0", b.holding(t, 1001))
+		b.verify(t)
+	})
+}
+
+// TestSameCallerIdAtOnce: twenty at the same moment have one effect and twenty
+// answers; on Postgres also when they come to three replicas.
+func TestSameCallerIdAtOnce(t *testing.T) {
+	t.Parallel()
+	onEachEngine(t, func(t *testing.T, b *bank) {
+		services := []*service{b.migrated(t).serve(t, "--demo")}
+		if b.engine == "postgres" {
+			services = append(services, b.replica(t).serve(t), b.replica(t).serve(t))
+		}
+		const rounds, at = 5, 21
+		for round := range rounds {
+			var callers sync.WaitGroup
+			var fresh atomic.Int64
+			for caller := range at {
+				s := services[caller%len(services)]
+				callers.Go(func() {
+					got, err := s.tryPost(s.Client, buyFund, services[0].key, sale("same-"+number(round), 1001, "1", ""))
+					if err != nil || got.body != completed {
+						t.Errorf("%s %v", got.body, err)
+						return
+					}
+					if got.header.Get("Idempotent-Replayed") == "" {
+						fresh.Add(1)
+					}
+				})
+			}
+			callers.Wait()
+			require.EqualValues(t, 1, fresh.Load())
+		}
+		require.Len(t, b.export(t, "sales"), rounds)
+		require.Equal(t, "995", b.holding(t, 1001))
+		b.verify(t)
+	})
+}
