@@ -11,8 +11,10 @@ import (
 	"go/token"
 	"io"
 	"io/fs"
+	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -240,6 +242,50 @@ func TestTopLevelIsTheCustomers(t *testing.T) {
 		top, _, _ := strings.Cut(strings.TrimSpace(line), "/")
 		if !strings.HasPrefix(top, ".") && !allowed[top] {
 			t.Errorf("%s is no part of the agreed top level", top)
+		}
+	}
+}
+
+// TestRequestsMakeNoCalls: what a caller sends cannot make the service call
+// anybody, because what handles it has nothing to call with.
+func TestRequestsMakeNoCalls(t *testing.T) {
+	for _, p := range list(t, "./domain/...", "./application/...", "./adapters/httpapi", "./adapters/storage", "./adapters/storage/sqlite") {
+		for _, name := range p.GoFiles {
+			set := token.NewFileSet()
+			file, err := parser.ParseFile(set, filepath.Join(p.Dir, name), nil, 0)
+			require.NoError(t, err)
+			ast.Inspect(file, func(n ast.Node) bool {
+				if s, ok := n.(*ast.SelectorExpr); ok {
+					if x, ok := s.X.(*ast.Ident); ok && (x.Name == "http" && (s.Sel.Name == "Client" || s.Sel.Name == "Get" || s.Sel.Name == "DefaultClient" || s.Sel.Name == "NewRequest") ||
+						x.Name == "net" && strings.HasPrefix(s.Sel.Name, "Dial")) {
+						t.Errorf("%s: %s.%s", set.Position(n.Pos()), x.Name, s.Sel.Name)
+					}
+				}
+				return true
+			})
+		}
+	}
+}
+
+var testName = regexp.MustCompile("`((?:Test|Fuzz)[A-Za-z0-9_]+)`")
+
+// TestSecurityPageNamesTestsThatExist: each line of the threat model is held by
+// something.
+func TestSecurityPageNamesTestsThatExist(t *testing.T) {
+	page, err := os.ReadFile("../../SECURITY.md")
+	require.NoError(t, err)
+	var tests strings.Builder
+	require.NoError(t, filepath.WalkDir("../..", func(path string, entry fs.DirEntry, err error) error {
+		if err == nil && strings.HasSuffix(path, "_test.go") {
+			content, err := os.ReadFile(path)
+			tests.Write(content)
+			return err
+		}
+		return err
+	}))
+	for _, name := range testName.FindAllStringSubmatch(string(page), -1) {
+		if !strings.Contains(tests.String(), "func "+name[1]+"(") {
+			t.Errorf("SECURITY.md names %s, which does not exist", name[1])
 		}
 	}
 }
