@@ -55,7 +55,7 @@ func admin(t testing.TB, dsn, statement string, arguments ...any) {
 // gone.
 func terminate(t testing.TB, dsn string) {
 	t.Helper()
-	admin(t, dsn, "SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity WHERE datname = $1", database(t, dsn))
+	admin(t, dsn, "SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity WHERE datname = $1 AND pid <> pg_backend_pid()", database(t, dsn))
 }
 
 // lockOut ends all connections to the database and lets no new one in.

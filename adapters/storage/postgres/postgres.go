@@ -133,6 +133,10 @@ func classify(err error) storage.Failure {
 	return storage.Unknown
 }
 
+// readOnly is the code of a write to a server that is a standby, or has become
+// one.
+const readOnly = "25006"
+
 func classifyCode(native *pgconn.PgError) storage.Failure {
 	switch native.Code {
 	case "40001", "40P01": // serialization failure, deadlock
@@ -143,7 +147,7 @@ func classifyCode(native *pgconn.PgError) storage.Failure {
 				return storage.LostRace
 			}
 		}
-	case "57014", "55P03", "25006", "42P01", "42703", "3F000":
+	case "57014", "55P03", readOnly, "42P01", "42703", "3F000":
 		// out of time, lock not to be had, read-only since a fail-over, schema
 		// not there (yet)
 		return storage.Unreachable

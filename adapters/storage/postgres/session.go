@@ -25,6 +25,7 @@ type session struct {
 	conn     *sql.Conn
 	settings string
 	begun    bool
+	demoted  bool // the server has become read-only: another host is the primary now
 }
 
 func begin(ctx context.Context, db *sql.DB, settings string) (storage.Session, error) {
@@ -82,7 +83,10 @@ func (s *session) send(ctx context.Context, begin bool, requests []storage.Reque
 		if !ok {
 			return fmt.Errorf("unexpected connection %T", raw)
 		}
-		return conn.Conn().SendBatch(ctx, &batch).Close()
+		err := conn.Conn().SendBatch(ctx, &batch).Close()
+		var native *pgconn.PgError
+		s.demoted = errors.As(err, &native) && native.Code == readOnly
+		return err
 	})
 }
 
@@ -105,15 +109,16 @@ func find(rows pgx.Rows, found func(storage.Scan) error) error {
 	return rows.Err()
 }
 
-// Rollback is storage.Session. A connection that cannot roll back is not used
-// again.
+// Rollback is storage.Session. A connection that cannot roll back, or that
+// leads to a demoted primary, is not used again: the next one is made to
+// whoever is the primary then.
 func (s *session) Rollback() {
-	if s.begun {
+	if s.begun || s.demoted {
 		s.begun = false
 		ctx, cancel := context.WithTimeout(context.Background(), rollbackTimeout)
 		defer cancel()
 		_ = s.conn.Raw(func(raw any) error {
-			if conn, ok := raw.(*stdlib.Conn); ok && !conn.Conn().IsClosed() {
+			if conn, ok := raw.(*stdlib.Conn); ok && !s.demoted && !conn.Conn().IsClosed() {
 				if _, err := conn.Conn().Exec(ctx, "rollback"); err == nil {
 					return nil
 				}
