@@ -1,0 +1,177 @@
+package service
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"regexp"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// Process is a running service.
+type Process struct {
+	// URL is where the API is, Ops the listener for operators; without a slash
+	// at the end.
+	URL, Ops string
+	// Out and Err are what it has written.
+	Out, Err *Output
+	*os.Process
+	// Exited is closed when it has ended. Then State says how.
+	Exited chan struct{}
+	State  *os.ProcessState
+}
+
+// Output is what a process has written so far.
+type Output struct {
+	mu      sync.Mutex
+	text    bytes.Buffer
+	written chan struct{} // closed and made anew with every write
+}
+
+// Write is io.Writer.
+func (o *Output) Write(p []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	close(o.written)
+	o.written = make(chan struct{})
+	return o.text.Write(p)
+}
+
+// String is all of it.
+func (o *Output) String() string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.text.String()
+}
+
+// Start starts the service and does not wait for it. It is killed after the
+// test, if it still runs.
+func (b *Bank) Start(t testing.TB, args ...string) *Process {
+	t.Helper()
+	command := b.Command(append([]string{"serve"}, args...)...)
+	p := &Process{
+		Out: &Output{written: make(chan struct{})}, Err: &Output{written: make(chan struct{})},
+		Exited: make(chan struct{}),
+	}
+	command.Stdout, command.Stderr = p.Out, p.Err
+	require.NoError(t, start(command))
+	p.Process = command.Process
+	go p.wait(command)
+	t.Cleanup(func() {
+		_ = p.Process.Kill() // most have ended before
+		<-p.Exited
+		if t.Failed() {
+			log := p.Err.String()
+			t.Logf("standard error of the service:\n%s", log[max(0, len(log)-4000):])
+		}
+	})
+	return p
+}
+
+func (p *Process) wait(command *exec.Cmd) {
+	_ = command.Wait() // the state says more
+	p.State = command.ProcessState
+	close(p.Exited)
+}
+
+// Serve starts the service and waits until it takes requests.
+func (b *Bank) Serve(t testing.TB, args ...string) *Process {
+	t.Helper()
+	p := b.Start(t, args...)
+	p.URL = p.Await(t, p.Out, `(?m)^Listening on (\S+)$`)
+	switch ops := b.settings["ops.address"]; {
+	case strings.HasSuffix(ops, ":0"): // which takes a log.level that says so
+		p.Ops = "http://" + p.Await(t, p.Err, `serving health and metrics.*?(127\.0\.0\.1:\d+)`)
+	case ops != "":
+		p.Ops = "http://" + ops
+	}
+	return p
+}
+
+// Await waits for a line that matches, and returns the last group.
+func (p *Process) Await(t testing.TB, o *Output, pattern string) string {
+	t.Helper()
+	wanted := regexp.MustCompile(pattern)
+	late := time.NewTimer(Patience)
+	defer late.Stop()
+	for {
+		o.mu.Lock()
+		text, more := o.text.String(), o.written
+		o.mu.Unlock()
+		if found := wanted.FindStringSubmatch(text); found != nil {
+			return found[len(found)-1]
+		}
+		select {
+		case <-more:
+		case <-p.Exited:
+			if !wanted.MatchString(o.String()) {
+				require.FailNow(t, "the service ended", "%s\n%s", p.Out, p.Err)
+			}
+		case <-late.C:
+			require.FailNow(t, "the service did not write it", "%s in\n%s\n%s", pattern, p.Out, p.Err)
+		}
+	}
+}
+
+var opsClient = &http.Client{Timeout: Patience, Transport: &http.Transport{DisableKeepAlives: true}}
+
+// Get reads a page of the ops listener.
+func (p *Process) Get(t testing.TB, path string) (status int, body string) {
+	t.Helper()
+	response, err := opsClient.Get(p.Ops + path)
+	require.NoError(t, err)
+	defer response.Body.Close()
+	text, err := io.ReadAll(response.Body)
+	require.NoError(t, err)
+	return response.StatusCode, string(text)
+}
+
+// IsReady reports whether the service says that it is.
+func (p *Process) IsReady() bool {
+	response, err := opsClient.Get(p.Ops + "/readyz")
+	if err != nil {
+		return false
+	}
+	_ = response.Body.Close()
+	return response.StatusCode == http.StatusOK
+}
+
+// Ended waits for the end of the process and returns its exit status, which is
+// -1 when a signal ended it.
+func (p *Process) Ended(t testing.TB) int {
+	t.Helper()
+	late := time.NewTimer(Patience)
+	defer late.Stop()
+	select {
+	case <-p.Exited:
+		return p.State.ExitCode()
+	case <-late.C:
+		require.FailNow(t, "the service does not end", p.Err.String())
+		return 0
+	}
+}
+
+// Stop ends the service the way an operator does.
+func (p *Process) Stop(t testing.TB) {
+	t.Helper()
+	require.NoError(t, p.Signal(syscall.SIGTERM))
+	require.Zero(t, p.Ended(t), p.Err)
+}
+
+// Kill ends it the way a power cut does.
+func (p *Process) Kill(t testing.TB) {
+	t.Helper()
+	if err := p.Process.Kill(); !errors.Is(err, os.ErrProcessDone) {
+		require.NoError(t, err)
+	}
+	p.Ended(t)
+}

@@ -1,0 +1,262 @@
+// Package service runs the real program for tests: it builds it, starts it by
+// the names of its settings as an operator would, and runs its commands.
+// Nothing of the service is called from inside the process.
+package service
+
+import (
+	"bytes"
+	"encoding/csv"
+	"fmt"
+	"maps"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"bankingapi/test/testdb"
+)
+
+// Patience bounds every wait for something that is to happen soon. It is long:
+// only a test that fails waits for it.
+const Patience = 30 * time.Second
+
+// built holds the programs of this process.
+var built struct {
+	sync.Mutex
+	folder   string
+	programs map[string]func() (string, error)
+}
+
+// Main runs the tests of a package that builds programs, removes these, and
+// returns what os.Exit wants. It is for TestMain.
+func Main(m *testing.M) int {
+	defer func() {
+		built.Lock()
+		defer built.Unlock()
+		_ = os.RemoveAll(built.folder)
+	}()
+	return m.Run()
+}
+
+// Build builds a program of this module once for all tests, as it is released:
+// without a C compiler. It returns where the program is.
+func Build(t testing.TB, pkg string, tags ...string) string {
+	t.Helper()
+	path, err := builder(pkg, strings.Join(tags, ","))()
+	require.NoError(t, err)
+	return path
+}
+
+func builder(pkg, tags string) func() (string, error) {
+	built.Lock()
+	defer built.Unlock()
+	if built.programs == nil {
+		built.programs = map[string]func() (string, error){}
+	}
+	key := pkg + " " + tags
+	if build, ok := built.programs[key]; ok {
+		return build
+	}
+	number := len(built.programs)
+	build := sync.OnceValues(func() (string, error) {
+		folder, err := programs()
+		if err != nil {
+			return "", err
+		}
+		path := filepath.Join(folder, fmt.Sprintf("%s-%d", filepath.Base(pkg), number))
+		command := exec.Command("go", "build", "-trimpath", "-tags", tags, "-o", path, pkg)
+		command.Env = append(os.Environ(), "CGO_ENABLED=0")
+		if out, err := command.CombinedOutput(); err != nil {
+			return "", fmt.Errorf("go build %s: %w\n%s", pkg, err, out)
+		}
+		return path, nil
+	})
+	built.programs[key] = build
+	return build
+}
+
+// programs is the folder of the programs.
+func programs() (string, error) {
+	built.Lock()
+	defer built.Unlock()
+	var err error
+	if built.folder == "" {
+		built.folder, err = os.MkdirTemp("", "bankingapi-programs-")
+	}
+	return built.folder, err
+}
+
+// Bank is a store of its own, and the folder in which the commands and the
+// services of a test are started.
+type Bank struct {
+	// Engine is testdb.EngineSQLite or testdb.EnginePostgres.
+	Engine string
+	// Folder is where programs are started.
+	Folder string
+	// DSN is the file, or the URL, of the store.
+	DSN string
+	// Program is what is started: the one that is released, unless a test puts
+	// another one here.
+	Program string
+	// Environment is what programs get besides the settings, as NAME=value.
+	Environment []string
+
+	settings map[string]string
+}
+
+// NewBank is an empty store on the engine. Services and commands on SQLite make
+// the schema themselves; on Postgres it takes Migrate.
+func NewBank(t testing.TB, engine string) *Bank {
+	t.Helper()
+	b := &Bank{Engine: engine, Folder: t.TempDir(), Program: Build(t, "bankingapi/cmd/bankingapi"), settings: map[string]string{
+		"http.address": "127.0.0.1:0",
+		"ops.address":  "127.0.0.1:0",
+	}}
+	if engine == testdb.EngineSQLite {
+		b.DSN = filepath.Join(b.Folder, "data", "bankingapi.db") // where it is by default
+		return b
+	}
+	return b.Set("storage.driver", "postgres").On(testdb.Postgres(t))
+}
+
+// On puts the bank on another store.
+func (b *Bank) On(dsn string) *Bank {
+	b.DSN = dsn
+	return b.Set("storage.dsn", dsn)
+}
+
+// Set changes a setting of all commands and services that start from now on.
+func (b *Bank) Set(path, value string) *Bank {
+	b.settings[path] = value
+	return b
+}
+
+// Setting is what Set has set.
+func (b *Bank) Setting(path string) string { return b.settings[path] }
+
+// Replica is a bank on the same store with settings and a folder of its own.
+func (b *Bank) Replica(t testing.TB) *Bank {
+	t.Helper()
+	other := *b
+	other.Folder, other.settings = t.TempDir(), maps.Clone(b.settings)
+	other.Environment = slices.Clone(b.Environment)
+	return other.On(b.DSN)
+}
+
+// FreeAddress is a port of this machine that nobody listens on: for services
+// that are found again at the same place after a restart.
+func FreeAddress(t testing.TB) string {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	require.NoError(t, listener.Close())
+	return listener.Addr().String()
+}
+
+// Migrate brings the schema up to date.
+func (b *Bank) Migrate(t testing.TB) *Bank {
+	t.Helper()
+	b.Must(t, "migrate", "up")
+	return b
+}
+
+// Variable is how a setting is named in the environment.
+func Variable(path string) string {
+	return "BANKINGAPI_" + strings.ToUpper(strings.ReplaceAll(path, ".", "__"))
+}
+
+// Command is a command of the program with the bank's settings.
+func (b *Bank) Command(args ...string) *exec.Cmd {
+	command := exec.Command(b.Program, args...)
+	command.Dir = b.Folder
+	for _, pair := range os.Environ() {
+		if !strings.HasPrefix(pair, "BANKINGAPI_") && !strings.HasPrefix(pair, "OTEL_") {
+			command.Env = append(command.Env, pair)
+		}
+	}
+	command.Env = append(command.Env, b.Environment...)
+	for path, value := range b.settings {
+		command.Env = append(command.Env, Variable(path)+"="+value)
+	}
+	return command
+}
+
+// Outcome is what a command left: its exit status, and what it wrote.
+type Outcome struct {
+	Status   int
+	Out, Err string
+}
+
+// Run runs a command to its end.
+func (b *Bank) Run(t testing.TB, args ...string) Outcome {
+	t.Helper()
+	return b.RunWith(t, "", args...)
+}
+
+// RunWith is Run with standard input.
+func (b *Bank) RunWith(t testing.TB, input string, args ...string) Outcome {
+	t.Helper()
+	var out, errOut bytes.Buffer
+	command := b.Command(args...)
+	command.Stdin, command.Stdout, command.Stderr = strings.NewReader(input), &out, &errOut
+	require.NoError(t, start(command))
+	_ = command.Wait() // the status says more
+	return Outcome{command.ProcessState.ExitCode(), out.String(), errOut.String()}
+}
+
+// Must runs a command that has to succeed, and returns its standard output.
+func (b *Bank) Must(t testing.TB, args ...string) string {
+	t.Helper()
+	got := b.Run(t, args...)
+	require.Zero(t, got.Status, "bankingapi %s\n%s", strings.Join(args, " "), got.Err)
+	return got.Out
+}
+
+// Subscribe makes a subscription and returns its primary key.
+func (b *Bank) Subscribe(t testing.TB, name string, flags ...string) string {
+	t.Helper()
+	primary, _, _ := strings.Cut(b.Must(t, append([]string{"subscriptions", "create", name}, flags...)...), "\n")
+	require.NotEmpty(t, primary)
+	return primary
+}
+
+// Load imports lines of a file: its header comes first.
+func (b *Bank) Load(t testing.TB, kind string, lines ...string) {
+	t.Helper()
+	got := b.RunWith(t, strings.Join(lines, "\n")+"\n", "import", kind, "-")
+	require.Zero(t, got.Status, got.Err)
+}
+
+// Row is a row of an export, by column.
+type Row map[string]string
+
+// Export reads an export as CSV.
+func (b *Bank) Export(t testing.TB, kind string, flags ...string) []Row {
+	t.Helper()
+	records, err := csv.NewReader(strings.NewReader(b.Must(t, append([]string{"export", kind}, flags...)...))).ReadAll()
+	require.NoError(t, err)
+	require.NotEmpty(t, records, "the header")
+	rows := make([]Row, 0, len(records)-1)
+	for _, record := range records[1:] {
+		r := make(Row, len(record))
+		for i, name := range records[0] {
+			r[name] = record[i]
+		}
+		rows = append(rows, r)
+	}
+	return rows
+}
+
+// Verify proves the book, as an operator would.
+func (b *Bank) Verify(t testing.TB) {
+	t.Helper()
+	got := b.Run(t, "verify")
+	require.Zero(t, got.Status, "%s%s", got.Out, got.Err)
+}
