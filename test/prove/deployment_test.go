@@ -1,0 +1,234 @@
+package prove_test
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	_ "github.com/jackc/pgx/v5/stdlib" // the driver "pgx"
+	"github.com/stretchr/testify/require"
+	_ "modernc.org/sqlite" // the driver "sqlite"
+
+	"bankingapi/test/service"
+	"bankingapi/test/testdb"
+)
+
+// deployment is a store, the services on it, and a look into the store past
+// them.
+type deployment struct {
+	bank     *service.Bank
+	groups   int
+	key      string
+	replicas []*replica
+	client   *http.Client
+	db       *sql.DB
+	laterDay string
+}
+
+// replica is one service of a deployment, found at one address for ever.
+type replica struct {
+	bank    *service.Bank
+	proxy   *proxy // between it and Postgres; nil on SQLite
+	process *service.Process
+	// lives counts the starts. What a life did not answer before its end
+	// cannot happen after it.
+	lives atomic.Int64
+}
+
+// deploy starts so many replicas on an empty store with a book; adjust may
+// change the settings of the services before they start.
+func deploy(t *testing.T, engine string, replicas, groups int, adjust func(*service.Bank)) *deployment {
+	t.Helper()
+	return deployOn(t, service.NewBank(t, engine), replicas, groups, adjust)
+}
+
+func deployOn(t *testing.T, b *service.Bank, replicas, groups int, adjust func(*service.Bank)) *deployment {
+	t.Helper()
+	d := &deployment{bank: b, groups: groups, key: loadBook(t, b, groups), laterDay: time.Now().AddDate(0, 0, 200).Format(time.DateOnly)}
+	transport := &http.Transport{MaxIdleConnsPerHost: 100, DisableCompression: true}
+	d.client = &http.Client{Transport: transport, Timeout: 15 * time.Second}
+	t.Cleanup(transport.CloseIdleConnections)
+	d.db = openStore(t, b)
+	for range replicas {
+		r := &replica{bank: b.Replica(t)}
+		if b.Engine == testdb.EnginePostgres {
+			r.proxy = newProxy(t, b.DSN)
+			r.bank.On(r.proxy.dsn)
+		}
+		r.bank.Set("http.address", service.FreeAddress(t)).Set("ops.address", service.FreeAddress(t)).
+			Set("tls.mode", "off").Set("log.level", "error").Set("storage.statement_timeout", "2s").
+			Set("settlement.interval", "200ms")
+		if adjust != nil {
+			adjust(r.bank)
+		}
+		r.start(t)
+		d.replicas = append(d.replicas, r)
+	}
+	return d
+}
+
+// openStore opens the store for the test's own statements.
+func openStore(t testing.TB, b *service.Bank) *sql.DB {
+	t.Helper()
+	driver, dsn := "pgx", b.DSN
+	if b.Engine == testdb.EngineSQLite {
+		driver, dsn = "sqlite", "file:"+b.DSN+"?_pragma=busy_timeout(10000)"
+	}
+	db, err := sql.Open(driver, dsn)
+	require.NoError(t, err)
+	db.SetMaxOpenConns(4)
+	t.Cleanup(func() { require.NoError(t, db.Close()) })
+	return db
+}
+
+// start starts the service and returns how long it took to be ready.
+func (r *replica) start(t testing.TB) time.Duration {
+	t.Helper()
+	began := time.Now()
+	r.process = r.bank.Serve(t)
+	eventually(t, service.Patience, "the service is ready", r.process.IsReady)
+	r.lives.Add(1)
+	return time.Since(began)
+}
+
+func (r *replica) url() string { return "http://" + r.bank.Setting("http.address") }
+
+// answer is what came back for a request.
+type answer struct {
+	status   int
+	replayed bool
+	body     string
+	// state is Data.State; 0 where there is none.
+	state int
+	codes []string
+}
+
+// post sends a request as it is.
+func (d *deployment) post(ctx context.Context, url, path, body string) (answer, error) {
+	return postTo(ctx, d.client, url+path, d.key, body)
+}
+
+func postTo(ctx context.Context, client *http.Client, url, key, body string) (answer, error) {
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, url, strings.NewReader(body))
+	if err != nil {
+		return answer{}, err
+	}
+	r.Header.Set("Content-Type", "application/json")
+	r.Header.Set("Ocp-Apim-Subscription-Key", key)
+	response, err := client.Do(r)
+	if err != nil {
+		return answer{}, err
+	}
+	defer response.Body.Close()
+	text, err := io.ReadAll(response.Body)
+	if err != nil {
+		return answer{}, err
+	}
+	return readAnswer(response.StatusCode, response.Header, string(text)), nil
+}
+
+func readAnswer(status int, header http.Header, body string) answer {
+	a := answer{status: status, replayed: header.Get("Idempotent-Replayed") == "true", body: body}
+	var content struct {
+		Data   *struct{ State int }
+		Errors []struct{ Code string }
+	}
+	if json.Unmarshal([]byte(body), &content) == nil {
+		if content.Data != nil {
+			a.state = content.Data.State
+		}
+		for _, e := range content.Errors {
+			a.codes = append(a.codes, e.Code)
+		}
+	}
+	return a
+}
+
+// judge is what an answer means to a caller who knows the contract. It reports
+// false for an answer that no fault excuses.
+func judge(a answer, err error) (result, bool) {
+	var dialing *net.OpError
+	switch {
+	case errors.As(err, &dialing) && dialing.Op == "dial" && errors.Is(err, syscall.ECONNREFUSED):
+		return result{verdict: noEffect}, true
+	case err != nil:
+		return result{}, true
+	}
+	switch {
+	case a.status == http.StatusOK && a.state == 2 && a.body == `{"Data":{"State":2}}`:
+		return result{completed, a.replayed}, true
+	case a.status == http.StatusOK && a.state == 1 && a.body == `{"Data":{"State":1}}`:
+		return result{recorded, a.replayed}, true
+	case a.status == http.StatusOK && a.state == 8 && slices.Equal(slices.Compact(a.codes), []string{"holding-insufficient"}):
+		return result{refused, a.replayed}, true
+	case a.status == http.StatusUnprocessableEntity && a.state == 8:
+		return result{verdict: conflict}, true
+	case a.status == http.StatusServiceUnavailable && a.state == 8:
+		return result{verdict: noEffect}, true
+	case a.status == http.StatusServiceUnavailable && a.state == 0 && !strings.Contains(a.body, `"Data"`):
+		return result{}, true
+	}
+	return result{}, false
+}
+
+// lookAt reads a group's position, in one statement.
+func (d *deployment) lookAt(ctx context.Context, group int) (position, error) {
+	rows, err := d.db.QueryContext(ctx, `SELECT customer_no, units, 0 FROM holdings WHERE customer_no IN (`+ids(group)+`)
+ UNION ALL SELECT customer_no, 0, balance FROM accounts WHERE customer_no IN (`+ids(group)+`)`)
+	if err != nil {
+		return position{}, err
+	}
+	defer rows.Close()
+	var p position
+	for rows.Next() {
+		var of, units, balance int
+		if err := rows.Scan(&of, &units, &balance); err != nil {
+			return position{}, err
+		}
+		p.units[of-customer(group, 0)] += units / 1_000_000
+		p.balance += balance
+	}
+	return p, rows.Err()
+}
+
+func ids(group int) string {
+	texts := make([]string, customersOfGroup)
+	for c := range texts {
+		texts[c] = strconv.Itoa(customer(group, c))
+	}
+	return strings.Join(texts, ",")
+}
+
+// listOf reads a user's notifications.
+func (d *deployment) listOf(ctx context.Context, group int) (stored, error) {
+	rows, err := d.db.QueryContext(ctx, "SELECT push_id FROM notifications WHERE user_id = '"+user(group)+"'")
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var all stored
+	for rows.Next() {
+		var id string
+		if err := rows.Scan(&id); err != nil {
+			return nil, err
+		}
+		n, err := strconv.Atoi(strings.TrimPrefix(id, "push-"))
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, n)
+	}
+	slices.Sort(all)
+	return all, rows.Err()
+}

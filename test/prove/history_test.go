@@ -1,0 +1,307 @@
+package prove_test
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/anishathalye/porcupine"
+	"github.com/stretchr/testify/require"
+)
+
+// What a request came to.
+type verdict uint8
+
+const (
+	// unknown: there was no answer, or one that leaves it open.
+	unknown verdict = iota
+	// noEffect: the answer says that nothing happened.
+	noEffect
+	completed
+	recorded
+	refused
+	// conflict: the CallerId was used before for another content.
+	conflict
+)
+
+var verdicts = [...]string{"unknown", "no effect", "completed", "recorded", "refused", "conflict"}
+
+// result is a verdict, and whether it is that of an earlier request.
+type result struct {
+	verdict
+	replayed bool
+}
+
+// position is what a look at a group's rows sees.
+type position struct {
+	units   [customersOfGroup]int
+	balance int
+}
+
+// stored is what a look at a user's notifications sees: the numbers of the
+// records, ascending.
+type stored []int
+
+// look asks the store for a group's position.
+type look struct{ group int }
+
+// list asks the store for a group's notifications.
+type list struct{ group int }
+
+// event is one request, or look, and what came of it.
+type event struct {
+	client    int
+	id        string // of a request: its ChannelRequestId
+	input     any    // *sale, *pushes, look, list
+	output    any    // result, position, stored
+	call, end time.Duration
+}
+
+// history is everything that callers did and saw. It may be used from any
+// goroutine.
+type history struct {
+	began time.Time
+
+	mu     sync.Mutex
+	events []event
+	// strange has answers that no fault excuses.
+	strange []string
+}
+
+func newHistory() *history { return &history{began: time.Now()} }
+
+func (h *history) now() time.Duration { return time.Since(h.began) }
+
+func (h *history) add(e event) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.events = append(h.events, e)
+}
+
+func (h *history) note(format string, values ...any) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if len(h.strange) < 3 {
+		h.strange = append(h.strange, fmt.Sprintf(format, values...))
+	}
+}
+
+// count is how many requests came to each verdict.
+func (h *history) count() map[verdict]int {
+	counts := map[verdict]int{}
+	for _, e := range h.events {
+		if r, ok := e.output.(result); ok {
+			counts[r.verdict]++
+		}
+	}
+	return counts
+}
+
+func (h *history) String() string {
+	var texts []string
+	counts := h.count()
+	for v, name := range verdicts {
+		if n := counts[verdict(v)]; n > 0 {
+			texts = append(texts, fmt.Sprintf("%d %s", n, name))
+		}
+	}
+	return strings.Join(texts, ", ")
+}
+
+// checkTime bounds the search for an order; histories are made so that it ends
+// long before.
+const checkTime = time.Minute
+
+// isLinearizable reports whether there is one order of all events, each between
+// its call and its end, in which the model of a bank gives the same answers.
+// If there is none, show makes a page that shows where.
+func (h *history) isLinearizable(t testing.TB) (yes bool, show func()) {
+	t.Helper()
+	verdict, info := porcupine.CheckOperationsVerbose(bankModel, h.operations(), checkTime)
+	require.NotEqual(t, porcupine.Unknown, verdict, "the history is too long to be checked")
+	return verdict == porcupine.Ok, func() {
+		page := filepath.Join(t.ArtifactDir(), "history.html")
+		require.NoError(t, porcupine.VisualizePath(bankModel, info, page))
+		t.Logf("no order of the requests explains the answers: %s (kept with go test -artifacts)", page)
+	}
+}
+
+// operations is the history for porcupine. A request whose effect is not known
+// may have it at any time until the end; one that certainly had none is left
+// out, so that the others contradict it if it did.
+func (h *history) operations() []porcupine.Operation {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	var all []porcupine.Operation
+	for _, e := range h.events {
+		end := int64(e.end)
+		if r, ok := e.output.(result); ok {
+			switch r.verdict {
+			case noEffect:
+				continue
+			case unknown:
+				end = math.MaxInt64
+			}
+		}
+		all = append(all, porcupine.Operation{ClientId: e.client, Input: e.input, Output: e.output, Call: int64(e.call), Return: end})
+	}
+	return all
+}
+
+// book is the model's state of one group of sales. seen has for each CallerId
+// what came of it: 0 for nothing yet, else content<<4 | verdict.
+type book struct {
+	position
+	seen string
+}
+
+// inbox is the model's state of one user's notifications: 1 for each record
+// that is stored.
+type inbox string
+
+// bankModel is a bank that does one thing at a time.
+var bankModel = porcupine.Model{
+	Partition: func(all []porcupine.Operation) [][]porcupine.Operation {
+		parts := map[string][]porcupine.Operation{}
+		for _, o := range all {
+			key := partition(o.Input)
+			parts[key] = append(parts[key], o)
+		}
+		var sorted [][]porcupine.Operation
+		for _, part := range parts {
+			sorted = append(sorted, part)
+		}
+		// The smallest first: what is wrong is found there soonest.
+		slices.SortFunc(sorted, func(a, b []porcupine.Operation) int { return cmp.Compare(len(a), len(b)) })
+		return sorted
+	},
+	Init: func() any { return nil },
+	Step: func(state, input, output any) (bool, any) {
+		switch in := input.(type) {
+		case *sale:
+			b := asBook(state)
+			got := output.(result)
+			want, after := b.sell(in)
+			return got.verdict == unknown || got == want, after
+		case look:
+			b := asBook(state)
+			return output.(position) == b.position, b
+		case *pushes:
+			return true, asInbox(state).store(in.records) // any answer but Completed is unknown here
+		case list:
+			i := asInbox(state)
+			return slices.Equal(output.(stored), i.list()), i
+		}
+		panic(fmt.Sprintf("unknown input %T", input))
+	},
+	DescribeOperation: describe,
+	DescribeState:     func(state any) string { return fmt.Sprintf("%+v", state) },
+}
+
+func partition(input any) string {
+	switch in := input.(type) {
+	case *sale:
+		return fmt.Sprint("group ", in.group)
+	case look:
+		return fmt.Sprint("group ", in.group)
+	case *pushes:
+		return fmt.Sprint("user ", in.group)
+	case list:
+		return fmt.Sprint("user ", in.group)
+	}
+	panic(fmt.Sprintf("unknown input %T", input))
+}
+
+func asBook(state any) book {
+	if b, ok := state.(book); ok {
+		return b
+	}
+	return book{position: position{units: [customersOfGroup]int{opening, opening}}}
+}
+
+func asInbox(state any) inbox {
+	i, _ := state.(inbox)
+	return i
+}
+
+// sell is the whole of the contract's sections 5 and 6 that these sales need.
+func (b book) sell(s *sale) (result, book) {
+	if before := b.outcome(s.caller); before != 0 {
+		if int(before>>4) != s.content {
+			return result{verdict: conflict}, b
+		}
+		return result{verdict(before & 0xf), true}, b
+	}
+	after, outcome := b, completed
+	switch {
+	case s.later:
+		outcome = recorded
+	default:
+		for _, p := range s.parts {
+			after.units[p.of] -= p.units
+			after.balance += p.units * perUnit
+			if after.units[p.of] < 0 {
+				after, outcome = b, refused
+				break
+			}
+		}
+	}
+	if s.caller >= 0 {
+		seen := []byte(after.seen)
+		for len(seen) <= s.caller {
+			seen = append(seen, 0)
+		}
+		seen[s.caller] = byte(s.content)<<4 | byte(outcome)
+		after.seen = string(seen)
+	}
+	return result{verdict: outcome}, after
+}
+
+func (b book) outcome(caller int) byte {
+	if caller < 0 || caller >= len(b.seen) {
+		return 0
+	}
+	return b.seen[caller]
+}
+
+func (i inbox) store(records []int) inbox {
+	after := []byte(i)
+	for _, r := range records {
+		for len(after) <= r {
+			after = append(after, 0)
+		}
+		after[r] = 1
+	}
+	return inbox(after)
+}
+
+func (i inbox) list() stored {
+	var all stored
+	for r := range len(i) {
+		if i[r] == 1 {
+			all = append(all, r)
+		}
+	}
+	return all
+}
+
+func describe(input, output any) string {
+	switch in := input.(type) {
+	case *sale:
+		got := output.(result)
+		replayed := ""
+		if got.replayed {
+			replayed = ", replayed"
+		}
+		return fmt.Sprintf("CallerId %d/%d sells %v -> %s%s", in.caller, in.content, in.parts, verdicts[got.verdict], replayed)
+	case *pushes:
+		return fmt.Sprintf("store %v -> %s", in.records, verdicts[output.(result).verdict])
+	}
+	return fmt.Sprintf("%T -> %+v", input, output)
+}

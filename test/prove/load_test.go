@@ -1,0 +1,216 @@
+package prove_test
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// load is callers at work. Each group has some of its own.
+type load struct {
+	d    *deployment
+	seen *history
+	// limit bounds the requests of a group, so that its history can be checked.
+	limit int
+	pause time.Duration // between two of a caller's requests, at most
+
+	stop    context.CancelFunc
+	callers sync.WaitGroup
+	groups  []*groupOfCallers
+	ids     atomic.Int64
+	clients atomic.Int64
+}
+
+// groupOfCallers is what the callers of one group share.
+type groupOfCallers struct {
+	number int
+
+	mu    sync.Mutex
+	sales []*sale // by CallerId
+	rows  int     // records of pushes
+	count int     // requests
+}
+
+// start sets so many callers a group to work until finish.
+func (d *deployment) start(t testing.TB, r *rand.Rand, callersOfGroup, limit int) *load {
+	t.Helper()
+	ctx, stop := context.WithCancel(context.Background())
+	l := &load{d: d, seen: newHistory(), limit: limit, pause: 20 * time.Millisecond, stop: stop}
+	for g := range d.groups {
+		group := &groupOfCallers{number: g}
+		l.groups = append(l.groups, group)
+		for range callersOfGroup {
+			own := rand.New(rand.NewPCG(r.Uint64(), r.Uint64()))
+			client := int(l.clients.Add(1))
+			l.callers.Go(func() { l.work(ctx, group, client, own) })
+		}
+	}
+	t.Cleanup(func() { stop(); l.callers.Wait() })
+	return l
+}
+
+// work is what one caller does.
+func (l *load) work(ctx context.Context, group *groupOfCallers, client int, r *rand.Rand) {
+	for ctx.Err() == nil {
+		switch n := r.IntN(100); {
+		case n < 15:
+			l.look(ctx, group, client)
+		case n < 25:
+			l.list(ctx, group, client)
+		case n < 45:
+			if p, ok := group.nextPushes(r, l.limit); ok {
+				l.push(ctx, client, p, r)
+			}
+		default:
+			if s, ok := group.nextSale(r, l.limit); ok {
+				l.sell(ctx, client, s, r)
+			}
+		}
+		rest(ctx, time.Duration(r.Int64N(int64(l.pause))))
+	}
+}
+
+// rest waits, if ctx lets it.
+func rest(ctx context.Context, pause time.Duration) {
+	timer := time.NewTimer(pause)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+	case <-timer.C:
+	}
+}
+
+// nextSale chooses a sale: mostly a new one, sometimes one under a CallerId
+// that was used before.
+func (g *groupOfCallers) nextSale(r *rand.Rand, limit int) (*sale, bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.count >= limit {
+		return nil, false
+	}
+	g.count++
+	if len(g.sales) > 0 && r.IntN(4) == 0 {
+		again := *g.sales[r.IntN(len(g.sales))]
+		if r.IntN(6) == 0 {
+			again.content, again.later = 1, false
+			again.parts = []part{{0, 7}}
+		}
+		return &again, true
+	}
+	s := &sale{group: g.number, caller: len(g.sales)}
+	for range 1 + r.IntN(2) {
+		s.parts = append(s.parts, part{r.IntN(customersOfGroup), 1 + r.IntN(4)})
+	}
+	switch n := r.IntN(20); {
+	case n == 0:
+		s.later = true
+	case n < 3:
+		s.caller = -1
+		return s, true
+	}
+	g.sales = append(g.sales, s)
+	return s, true
+}
+
+func (g *groupOfCallers) nextPushes(r *rand.Rand, limit int) (*pushes, bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.count >= limit {
+		return nil, false
+	}
+	g.count++
+	p := &pushes{group: g.number}
+	for range 1 + r.IntN(3) {
+		p.records = append(p.records, g.rows)
+		g.rows++
+	}
+	if r.IntN(4) == 0 { // with a record that may be there already
+		p.records = append(p.records, r.IntN(g.rows))
+	}
+	return p, true
+}
+
+// tries is how often a caller repeats what got no clear answer.
+const tries = 5
+
+// sell sends a sale. With a CallerId it is repeated until the answer is clear.
+func (l *load) sell(ctx context.Context, client int, s *sale, r *rand.Rand) {
+	for range tries {
+		got := l.request(ctx, client, buyFund, s, func(id string) string { return s.body(id, l.d.laterDay) }, r)
+		if got.verdict > noEffect || s.caller < 0 || ctx.Err() != nil {
+			return
+		}
+		rest(ctx, 10*time.Millisecond)
+	}
+}
+
+// push sends records, and repeats them until they are stored: repeating is
+// harmless.
+func (l *load) push(ctx context.Context, client int, p *pushes, r *rand.Rand) {
+	for range tries {
+		got := l.request(ctx, client, addPush, p, p.body, r)
+		if got.verdict > noEffect || ctx.Err() != nil {
+			return
+		}
+		rest(ctx, 10*time.Millisecond)
+	}
+}
+
+// request sends one request to any replica, and remembers what came of it. A
+// request is never cut short by the end of the load.
+func (l *load) request(ctx context.Context, client int, path string, input any, body func(id string) string, r *rand.Rand) result {
+	replica := l.d.replicas[r.IntN(len(l.d.replicas))]
+	id := fmt.Sprint("request-", l.ids.Add(1))
+	e := event{client: client, id: id, input: input, call: l.seen.now()}
+	a, err := l.d.post(context.WithoutCancel(ctx), replica.url(), path, body(id))
+	e.end = l.seen.now()
+	got, fine := judge(a, err)
+	if !fine {
+		l.seen.note("status %d: %s", a.status, a.body)
+	}
+	e.output = got
+	l.seen.add(e)
+	return got
+}
+
+// look looks at the group's position, past the services.
+func (l *load) look(ctx context.Context, group *groupOfCallers, client int) {
+	e := event{client: client, input: look{group.number}, call: l.seen.now()}
+	p, err := l.d.lookAt(ctx, group.number)
+	if e.end, e.output = l.seen.now(), p; err == nil { // the store may be away
+		l.seen.add(e)
+	}
+}
+
+func (l *load) list(ctx context.Context, group *groupOfCallers, client int) {
+	e := event{client: client, input: list{group.number}, call: l.seen.now()}
+	all, err := l.d.listOf(ctx, group.number)
+	if e.end, e.output = l.seen.now(), all; err == nil {
+		l.seen.add(e)
+	}
+}
+
+// finish lets the callers end what they do, asks once more for every CallerId,
+// and looks at everything: the services must be well again. It returns all that
+// was seen.
+func (l *load) finish(t testing.TB, r *rand.Rand) *history {
+	t.Helper()
+	l.stop()
+	l.callers.Wait()
+	client := int(l.clients.Add(1))
+	for _, g := range l.groups {
+		for _, s := range g.sales {
+			l.sell(context.Background(), client, s, r)
+		}
+		l.look(context.Background(), g, client)
+		l.list(context.Background(), g, client)
+	}
+	require.Empty(t, l.seen.strange, "answers that no fault excuses")
+	return l.seen
+}

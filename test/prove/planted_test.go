@@ -1,0 +1,55 @@
+package prove_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"bankingapi/test/service"
+	"bankingapi/test/testdb"
+)
+
+// TestPlantedBugsAreFound: the search for an order finds bugs, and does not
+// find any in the same program without them. It needs no fault for that, only
+// callers.
+func TestPlantedBugsAreFound(t *testing.T) {
+	t.Parallel()
+	const (
+		sqlite   = testdb.EngineSQLite
+		postgres = testdb.EnginePostgres
+	)
+	for name, planted := range map[string]struct {
+		bug, engine string
+		replicas    int
+		found       bool
+	}{
+		"no bug":                            {"none", postgres, 2, false},
+		"a double sale on SQLite":           {"double-sale", sqlite, 1, true},
+		"a double sale on Postgres":         {"double-sale", postgres, 2, true},
+		"a lost credit on SQLite":           {"lost-credit", sqlite, 1, true},
+		"a lost credit on Postgres":         {"lost-credit", postgres, 2, true},
+		"a lost push":                       {"lost-push", sqlite, 1, true},
+		"an answer before the commit":       {"early-answer", sqlite, 1, true},
+		"reading without a lock (Postgres)": {"no-lock", postgres, 2, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			program := service.Build(t, "bankingapi/test/prove/planted", "planted")
+			// Which requests meet is chance, so a bug may hide from a history.
+			for range 5 {
+				h := oneHistory(t, chance(t), planted.engine, planted.replicas, 0, func(b *service.Bank) {
+					b.Program = program
+					b.Environment = append(b.Environment, "PLANTED="+planted.bug)
+				})
+				ok, _ := h.isLinearizable(t)
+				if ok != planted.found {
+					return
+				}
+				if !planted.found {
+					break
+				}
+			}
+			require.Fail(t, "the check does not see it")
+		})
+	}
+}
