@@ -109,7 +109,8 @@ func TestHistoriesAreLinearizable(t *testing.T) {
 func oneHistory(t *testing.T, r *rand.Rand, engine string, replicas, faults int, adjust func(*service.Bank)) *history {
 	t.Helper()
 	d := deploy(t, engine, replicas, 2, adjust)
-	l := d.start(t, r, 4, 100)
+	h := newHistory()
+	l := d.start(t, r, h, []int{0, 1}, 4, 100)
 	for range faults {
 		rest(t.Context(), time.Duration(100+r.IntN(200))*time.Millisecond)
 		all := faultsOf[engine]
@@ -122,7 +123,7 @@ func oneHistory(t *testing.T, r *rand.Rand, engine string, replicas, faults int,
 			one.proxy.afterCommit.Store(0)
 		}
 	}
-	h := l.finish(t, r)
+	l.finish(t, r)
 	if adjust == nil {
 		checkLedger(t, d.bank, h)
 	}

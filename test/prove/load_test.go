@@ -37,12 +37,14 @@ type groupOfCallers struct {
 	count int     // requests
 }
 
-// start sets so many callers a group to work until finish.
-func (d *deployment) start(t testing.TB, r *rand.Rand, callersOfGroup, limit int) *load {
+// start sets so many callers to work for each of these groups, until finish.
+// What they see is added to the history.
+func (d *deployment) start(t testing.TB, r *rand.Rand, seen *history, groups []int, callersOfGroup, limit int) *load {
 	t.Helper()
 	ctx, stop := context.WithCancel(context.Background())
-	l := &load{d: d, seen: newHistory(), limit: limit, pause: 20 * time.Millisecond, stop: stop}
-	for g := range d.groups {
+	l := &load{d: d, seen: seen, limit: limit, pause: 20 * time.Millisecond, stop: stop}
+	l.ids.Store(int64(groups[0]) * 1_000_000)
+	for _, g := range groups {
 		group := &groupOfCallers{number: g}
 		l.groups = append(l.groups, group)
 		for range callersOfGroup {
@@ -197,9 +199,8 @@ func (l *load) list(ctx context.Context, group *groupOfCallers, client int) {
 }
 
 // finish lets the callers end what they do, asks once more for every CallerId,
-// and looks at everything: the services must be well again. It returns all that
-// was seen.
-func (l *load) finish(t testing.TB, r *rand.Rand) *history {
+// and looks at everything: the services must be well again.
+func (l *load) finish(t testing.TB, r *rand.Rand) {
 	t.Helper()
 	l.stop()
 	l.callers.Wait()
@@ -212,5 +213,4 @@ func (l *load) finish(t testing.TB, r *rand.Rand) *history {
 		l.list(context.Background(), g, client)
 	}
 	require.Empty(t, l.seen.strange, "answers that no fault excuses")
-	return l.seen
 }
