@@ -1,7 +1,6 @@
 package e2e_test
 
 import (
-	"database/sql"
 	"net"
 	"net/http"
 	"os"
@@ -10,9 +9,7 @@ import (
 	"testing"
 	"time"
 
-	_ "github.com/jackc/pgx/v5/stdlib" // the driver "pgx"
 	"github.com/stretchr/testify/require"
-	_ "modernc.org/sqlite" // the driver "sqlite"
 
 	"bankingapi/test/testdb"
 )
@@ -22,7 +19,7 @@ import (
 func TestExitStatus(t *testing.T) {
 	t.Parallel()
 	b := newBank(t, testdb.EngineSQLite)
-	b.subscribe(t, "known")
+	b.Subscribe(t, "known")
 	for _, test := range []struct {
 		args   string
 		status int
@@ -76,14 +73,14 @@ func TestExitStatus(t *testing.T) {
 		{"export prices --customer 1001", 2, "", "--customer does not narrow prices"},
 		{"migrate sideways", 2, "", `unknown command "sideways"`},
 	} {
-		got := b.run(t, strings.Fields(test.args)...)
-		require.Equal(t, test.status, got.status, "bankingapi %s\n%s", test.args, got.err)
-		require.True(t, strings.HasPrefix(got.out, test.out), "bankingapi %s\n%s", test.args, got.out)
-		require.Equal(t, test.out == "", got.out == "", "bankingapi %s\n%s", test.args, got.out)
-		require.Contains(t, got.err, test.err, "bankingapi %s", test.args)
-		require.Equal(t, test.err == "", got.err == "", "bankingapi %s\n%s", test.args, got.err)
-		require.NotContains(t, got.out+got.err, "open-sesame", test.args)
-		require.NotContains(t, got.err, "goroutine", test.args)
+		got := b.Run(t, strings.Fields(test.args)...)
+		require.Equal(t, test.status, got.Status, "bankingapi %s\n%s", test.args, got.Err)
+		require.True(t, strings.HasPrefix(got.Out, test.out), "bankingapi %s\n%s", test.args, got.Out)
+		require.Equal(t, test.out == "", got.Out == "", "bankingapi %s\n%s", test.args, got.Out)
+		require.Contains(t, got.Err, test.err, "bankingapi %s", test.args)
+		require.Equal(t, test.err == "", got.Err == "", "bankingapi %s\n%s", test.args, got.Err)
+		require.NotContains(t, got.Out+got.Err, "open-sesame", test.args)
+		require.NotContains(t, got.Err, "goroutine", test.args)
 	}
 }
 
@@ -92,10 +89,10 @@ func TestExitStatus(t *testing.T) {
 func TestSettings(t *testing.T) {
 	t.Parallel()
 	b := newBank(t, testdb.EngineSQLite)
-	file := filepath.Join(b.folder, "bank.yaml")
+	file := filepath.Join(b.Folder, "bank.yaml")
 	require.NoError(t, os.WriteFile(file, []byte("http:\n  body_limit: 1KiB\nlog:\n  level: warn\ncommit:\n  queue_limit: 7\n"), 0o600))
-	b.set("log.level", "error").set("http.body_limit", "2KiB")
-	shown := b.must(t, "config", "--config", file, "--http.body_limit", "3KiB")
+	b.Set("log.level", "error").Set("http.body_limit", "2KiB")
+	shown := b.Must(t, "config", "--config", file, "--http.body_limit", "3KiB")
 	for setting, wanted := range map[string]string{
 		"http.body_limit":     `3KiB +flag --http\.body_limit`,
 		"log.level":           `error +environment BANKINGAPI_LOG__LEVEL`,
@@ -106,24 +103,24 @@ func TestSettings(t *testing.T) {
 		require.Regexp(t, `(?m)^`+strings.ReplaceAll(setting, ".", `\.`)+` +`+wanted, shown)
 	}
 
-	secret := filepath.Join(b.folder, "dsn")
+	secret := filepath.Join(b.Folder, "dsn")
 	require.NoError(t, os.WriteFile(secret, []byte("postgres://bank:open-sesame@127.0.0.1:1/bank\n"), 0o600))
-	b.set("storage.driver", "postgres").set("storage.dsn_file", secret)
-	require.Regexp(t, `(?m)^storage\.dsn +\*\*\* +environment BANKINGAPI_STORAGE__DSN_FILE`, b.must(t, "config"))
-	got := b.run(t, "export", "prices")
-	require.Equal(t, 1, got.status)
-	require.NotContains(t, got.err, "open-sesame")
-	require.Contains(t, got.err, "127.0.0.1:1", "it was used")
+	b.Set("storage.driver", "postgres").Set("storage.dsn_file", secret)
+	require.Regexp(t, `(?m)^storage\.dsn +\*\*\* +environment BANKINGAPI_STORAGE__DSN_FILE`, b.Must(t, "config"))
+	got := b.Run(t, "export", "prices")
+	require.Equal(t, 1, got.Status)
+	require.NotContains(t, got.Err, "open-sesame")
+	require.Contains(t, got.Err, "127.0.0.1:1", "it was used")
 
 	require.NoError(t, os.WriteFile(file, []byte("http:\n  adress: x\nstorage:\n  max_connections: many\n"), 0o600))
-	b.set("http.port", "8443").set("log.level", "loud")
-	got = b.run(t, "config", "--check", "--config", file, "--settlement.interval", "15", "--http.read_timeout=-1s")
-	require.Equal(t, 2, got.status)
+	b.Set("http.port", "8443").Set("log.level", "loud")
+	got = b.Run(t, "config", "--check", "--config", file, "--settlement.interval", "15", "--http.read_timeout=-1s")
+	require.Equal(t, 2, got.Status)
 	for _, problem := range []string{"http.adress", "storage.max_connections", "BANKINGAPI_HTTP__PORT", "log.level", "settlement.interval", "http.read_timeout"} {
-		require.Contains(t, got.err, problem)
+		require.Contains(t, got.Err, problem)
 	}
-	require.Empty(t, got.out)
-	require.NotContains(t, got.err, "loud", "a misplaced value may be a secret")
+	require.Empty(t, got.Out)
+	require.NotContains(t, got.Err, "loud", "a misplaced value may be a secret")
 }
 
 // TestSubscriptions: what the commands change reaches a running service within
@@ -131,13 +128,13 @@ func TestSettings(t *testing.T) {
 func TestSubscriptions(t *testing.T) {
 	t.Parallel()
 	const within = 5 * time.Second
-	onEachEngine(t, func(t *testing.T, b *bank) {
-		s := b.migrated(t).serve(t)
+	onEachEngine(t, func(t *testing.T, b bank) {
+		s := b.serve(t)
 		body := `{"Header":{},"Parameters":[` + validPush + `]}`
 		status := func(key string) int { return s.post(t, addPush, key, body).status }
 		require.Equal(t, http.StatusUnauthorized, status(strings.Repeat("0", 32)), "the service has read that there is nobody")
 
-		keys := strings.Fields(b.must(t, "subscriptions", "create", "İş Bankası \"1\"", "--operation", "AddPushNotificationResponse",
+		keys := strings.Fields(b.Must(t, "subscriptions", "create", "İş Bankası \"1\"", "--operation", "AddPushNotificationResponse",
 			"--rate", "1000", "--app-key", "app", "--channel", "WEB", "--teller-name", "T"))
 		require.Len(t, keys, 2)
 		require.Regexp(t, `^[0-9a-f]{32}$`, keys[0])
@@ -146,66 +143,65 @@ func TestSubscriptions(t *testing.T) {
 		eventually(t, time.Second, "a new key works at once", func() bool { return status(keys[0]) == http.StatusOK })
 		require.Equal(t, http.StatusOK, status(keys[1]))
 		require.Equal(t, http.StatusForbidden, s.post(t, buyFund, keys[0], `{"Header":{},"Parameters":[`+validSale+`]}`).status)
-		list := b.must(t, "subscriptions", "list")
+		list := b.Must(t, "subscriptions", "list")
 		require.Regexp(t, `"İş Bankası \\"1\\"" +active +AddPushNotificationResponse +1000/s +app +WEB +T`, list)
 		require.NotContains(t, list, keys[0])
 
 		name := "İş Bankası \"1\""
-		renewed := strings.TrimSpace(b.must(t, "subscriptions", "regenerate", name, "primary"))
+		renewed := strings.TrimSpace(b.Must(t, "subscriptions", "regenerate", name, "primary"))
 		eventually(t, time.Second, "so does a renewed one", func() bool { return status(renewed) == http.StatusOK })
 		eventually(t, within, "the old one is refused", func() bool { return status(keys[0]) == http.StatusUnauthorized })
 		require.Equal(t, http.StatusOK, status(keys[1]), "the secondary has not changed")
 
-		b.must(t, "subscriptions", "suspend", name)
+		b.Must(t, "subscriptions", "suspend", name)
 		eventually(t, within, "both are refused", func() bool {
 			return status(renewed) == http.StatusUnauthorized && status(keys[1]) == http.StatusUnauthorized
 		})
-		b.must(t, "subscriptions", "activate", name)
+		b.Must(t, "subscriptions", "activate", name)
 		eventually(t, within, "both are taken", func() bool { return status(renewed) == http.StatusOK && status(keys[1]) == http.StatusOK })
-		b.must(t, "subscriptions", "cancel", name)
+		b.Must(t, "subscriptions", "cancel", name)
 		eventually(t, within, "both are refused for ever", func() bool {
 			return status(renewed) == http.StatusUnauthorized && status(keys[1]) == http.StatusUnauthorized
 		})
-		require.Equal(t, 1, b.run(t, "subscriptions", "activate", name).status)
+		require.Equal(t, 1, b.Run(t, "subscriptions", "activate", name).Status)
 	})
 }
 
 // TestImport: all or nothing, and every bad line is named.
 func TestImport(t *testing.T) {
 	t.Parallel()
-	onEachEngine(t, func(t *testing.T, b *bank) {
-		b.migrated(t)
+	onEachEngine(t, func(t *testing.T, b bank) {
 		const prices = "PriceID,IMKBCode,HolderCorporationName,Price,CurrencyCode,ValidFrom"
 		const holdings = "CustomerNo,IMKBCode,HolderCorporationName,Units"
 		const accounts = "BranchCode,CustomerNo,AccountSuffix,CurrencyCode,Balance"
 
-		file := filepath.Join(b.folder, "holdings.csv")
+		file := filepath.Join(b.Folder, "holdings.csv")
 		require.NoError(t, os.WriteFile(file, []byte(holdings+"\n1001,AFA,Bank,1\n0,AFA,Bank,2\n1002,afa,Bank,-1\n1003,AFA\n1001,AFA,Bank,4\n"), 0o600))
-		got := b.run(t, "import", "holdings", file)
-		require.Equal(t, 1, got.status)
-		require.Empty(t, got.out)
+		got := b.Run(t, "import", "holdings", file)
+		require.Equal(t, 1, got.Status)
+		require.Empty(t, got.Out)
 		for _, line := range []string{":3: CustomerNo: ", ":4: IMKBCode: ", ":4: Units: ", ":5: ", ":6: "} {
-			require.Contains(t, got.err, file+line)
+			require.Contains(t, got.Err, file+line)
 		}
-		require.Contains(t, got.err, "nothing was imported: 4 bad lines")
-		require.Empty(t, b.export(t, "holdings"))
+		require.Contains(t, got.Err, "nothing was imported: 4 bad lines")
+		require.Empty(t, b.Export(t, "holdings"))
 
-		b.load(t, "prices", prices, `7,AFA,"Bank, ""A""",1.25,TRY,2026-01-01`)
-		b.load(t, "prices", prices, `7,AFA,"Bank, ""A""",1.250,TRY,2026-01-01`, "8,AFA,Bank,2,TRY,2026-01-01")
-		got = b.runWith(t, prices+"\n9,AFA,Bank,3,TRY,2026-01-01\n8,AFA,Bank,2.01,TRY,2026-01-01\n", "import", "prices", "-")
-		require.Equal(t, 1, got.status)
-		require.Contains(t, got.err, "standard input:3: Price: ", "a price never changes")
-		require.Equal(t, []string{"7", "8"}, column(b.export(t, "prices"), "PriceID"))
-		require.Equal(t, prices+"\n7,AFA,\"Bank, \"\"A\"\"\",1.25,TRY,2026-01-01\n8,AFA,Bank,2,TRY,2026-01-01\n", b.must(t, "export", "prices"))
+		b.Load(t, "prices", prices, `7,AFA,"Bank, ""A""",1.25,TRY,2026-01-01`)
+		b.Load(t, "prices", prices, `7,AFA,"Bank, ""A""",1.250,TRY,2026-01-01`, "8,AFA,Bank,2,TRY,2026-01-01")
+		got = b.RunWith(t, prices+"\n9,AFA,Bank,3,TRY,2026-01-01\n8,AFA,Bank,2.01,TRY,2026-01-01\n", "import", "prices", "-")
+		require.Equal(t, 1, got.Status)
+		require.Contains(t, got.Err, "standard input:3: Price: ", "a price never changes")
+		require.Equal(t, []string{"7", "8"}, column(b.Export(t, "prices"), "PriceID"))
+		require.Equal(t, prices+"\n7,AFA,\"Bank, \"\"A\"\"\",1.25,TRY,2026-01-01\n8,AFA,Bank,2,TRY,2026-01-01\n", b.Must(t, "export", "prices"))
 
-		b.load(t, "holdings", "\uFEFFUnits,CustomerNo,HolderCorporationName,IMKBCode\r", "10.5,1001,Bank,AFA\r")
-		b.load(t, "accounts", accounts, "1,1001,1,TRY,5", "1,1001,1,USD,0.10")
-		b.load(t, "holdings", holdings, "1001,AFA,Bank,7")
-		b.load(t, "accounts", accounts, "1,1001,1,TRY,8.25")
-		require.Equal(t, holdings+"\n1001,AFA,Bank,7\n", b.must(t, "export", "holdings"))
-		require.Equal(t, accounts+"\n1,1001,1,TRY,8.25\n1,1001,1,USD,0.10\n", b.must(t, "export", "accounts"))
+		b.Load(t, "holdings", "\uFEFFUnits,CustomerNo,HolderCorporationName,IMKBCode\r", "10.5,1001,Bank,AFA\r")
+		b.Load(t, "accounts", accounts, "1,1001,1,TRY,5", "1,1001,1,USD,0.10")
+		b.Load(t, "holdings", holdings, "1001,AFA,Bank,7")
+		b.Load(t, "accounts", accounts, "1,1001,1,TRY,8.25")
+		require.Equal(t, holdings+"\n1001,AFA,Bank,7\n", b.Must(t, "export", "holdings"))
+		require.Equal(t, accounts+"\n1,1001,1,TRY,8.25\n1,1001,1,USD,0.10\n", b.Must(t, "export", "accounts"))
 		var moved []string
-		for _, p := range b.export(t, "postings") {
+		for _, p := range b.Export(t, "postings") {
 			moved = append(moved, p["Kind"]+" "+p["Side"]+" "+p["Units"]+p["Amount"]+p["CurrencyCode"])
 		}
 		require.ElementsMatch(t, []string{
@@ -213,33 +209,17 @@ func TestImport(t *testing.T) {
 			"opening customer 5.00TRY", "opening bank -5.00TRY", "adjustment customer 3.25TRY", "adjustment bank -3.25TRY",
 			"opening customer 0.10USD", "opening bank -0.10USD",
 		}, moved)
-		b.verify(t)
+		b.Verify(t)
 	})
-}
-
-// database opens the store itself, past the program.
-func (b *bank) database(t testing.TB) *sql.DB {
-	t.Helper()
-	driver := map[string]string{testdb.EngineSQLite: "sqlite", testdb.EnginePostgres: "pgx"}[b.engine]
-	db, err := sql.Open(driver, b.dsn)
-	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, db.Close()) })
-	return db
-}
-
-func (b *bank) execute(t testing.TB, command string) {
-	t.Helper()
-	_, err := b.database(t).ExecContext(t.Context(), command)
-	require.NoError(t, err)
 }
 
 // TestVerifyFindsTampering: a book that somebody wrote into does not hold.
 func TestVerifyFindsTampering(t *testing.T) {
 	t.Parallel()
-	onEachEngine(t, func(t *testing.T, b *bank) {
-		s := b.migrated(t).serve(t, "--demo")
+	onEachEngine(t, func(t *testing.T, b bank) {
+		s := b.serve(t, "--demo")
 		require.Equal(t, completed, s.post(t, buyFund, s.key, sale("tampered", 1001, "2", "")).body)
-		b.verify(t)
+		b.Verify(t)
 		for _, tampering := range []struct{ do, undo, found string }{
 			{"UPDATE accounts SET balance = balance + 1 WHERE customer_no = 1001 AND currency_code = 'TRY'",
 				"UPDATE accounts SET balance = balance - 1 WHERE customer_no = 1001 AND currency_code = 'TRY'",
@@ -253,13 +233,13 @@ func TestVerifyFindsTampering(t *testing.T) {
 			{"DELETE FROM postings WHERE kind = 1 AND leg = 2", "", "has no posting of its proceeds"},
 		} {
 			b.execute(t, tampering.do)
-			got := b.run(t, "verify")
-			require.Equal(t, 1, got.status, tampering.do)
-			require.Contains(t, got.out, tampering.found, tampering.do)
-			require.Contains(t, got.err, "the book does not hold", tampering.do)
+			got := b.Run(t, "verify")
+			require.Equal(t, 1, got.Status, tampering.do)
+			require.Contains(t, got.Out, tampering.found, tampering.do)
+			require.Contains(t, got.Err, "the book does not hold", tampering.do)
 			if tampering.undo != "" {
 				b.execute(t, tampering.undo)
-				b.verify(t)
+				b.Verify(t)
 			}
 		}
 	})
@@ -268,25 +248,22 @@ func TestVerifyFindsTampering(t *testing.T) {
 // TestMigrate: up, status and down; what serve says of another schema.
 func TestMigrate(t *testing.T) {
 	t.Parallel()
-	onEachEngine(t, func(t *testing.T, b *bank) {
-		require.Regexp(t, `(?m)^1 +00001_book.sql +pending$`, b.must(t, "migrate", "status"))
-		got := b.run(t, "migrate", "up")
-		require.Zero(t, got.status, got.err)
-		require.Contains(t, got.err, "applied 1 ")
-		require.Regexp(t, `(?m)^1 +00001_book.sql +20\d\d-\d\d-\d\dT`, b.must(t, "migrate", "status"))
-		b.subscribe(t, "gone")
-		require.Contains(t, b.run(t, "migrate", "down").err, "undone 1 ")
-		require.Regexp(t, `(?m)^1 +00001_book.sql +pending$`, b.must(t, "migrate", "status"))
-		require.Equal(t, 1, b.run(t, "migrate", "down").status, "nothing is left")
-		b.must(t, "migrate", "up")
-		require.NotContains(t, b.must(t, "subscriptions", "list"), "gone")
+	onEachEngine(t, func(t *testing.T, b bank) {
+		require.Regexp(t, `(?m)^1 +00001_book.sql +20\d\d-\d\d-\d\dT`, b.Must(t, "migrate", "status"))
+		require.Contains(t, b.Run(t, "migrate", "up").Err, "The schema is up to date.")
+		b.Subscribe(t, "gone")
+		require.Contains(t, b.Run(t, "migrate", "down").Err, "undone 1 ")
+		require.Regexp(t, `(?m)^1 +00001_book.sql +pending$`, b.Must(t, "migrate", "status"))
+		require.Equal(t, 1, b.Run(t, "migrate", "down").Status, "nothing is left")
+		require.Contains(t, b.Run(t, "migrate", "up").Err, "applied 1 ")
+		require.NotContains(t, b.Must(t, "subscriptions", "list"), "gone")
 
-		b.execute(t, "INSERT INTO schema_version (version_id, is_applied) VALUES (99, "+map[string]string{"sqlite": "1", "postgres": "true"}[b.engine]+")")
-		require.Contains(t, b.run(t, "migrate", "status").err, "newer than this program")
+		b.execute(t, "INSERT INTO schema_version (version_id, is_applied) VALUES (99, "+map[string]string{"sqlite": "1", "postgres": "true"}[b.Engine]+")")
+		require.Contains(t, b.Run(t, "migrate", "status").Err, "newer than this program")
 		for _, args := range []string{"export sales", "subscriptions list", "verify", "settle"} {
-			got := b.run(t, strings.Fields(args)...)
-			require.Equal(t, 1, got.status, args)
-			require.Contains(t, got.err, "The schema is too new", args)
+			got := b.Run(t, strings.Fields(args)...)
+			require.Equal(t, 1, got.Status, args)
+			require.Contains(t, got.Err, "The schema is too new", args)
 		}
 	})
 }
@@ -297,20 +274,21 @@ func TestSchemaOnPostgres(t *testing.T) {
 	t.Parallel()
 	b := newBank(t, testdb.EnginePostgres)
 	s := b.serve(t)
-	require.Contains(t, s.get(t, "/readyz?verbose").body, "[-]schema failed: The schema is too old: version 0, this program needs 1. Run `bankingapi migrate up`, or set storage.migrate.")
+	_, ready := s.Get(t, "/readyz?verbose")
+	require.Contains(t, ready, "[-]schema failed: The schema is too old: version 0, this program needs 1. Run `bankingapi migrate up`, or set storage.migrate.")
 	got := s.post(t, addPush, "any", "{}")
 	require.Equal(t, http.StatusServiceUnavailable, got.status)
 	require.Contains(t, got.body, `"code":"storage-unavailable"`)
 	require.Contains(t, got.body, `"Data":{"State":8}`)
 	require.Equal(t, []string{"1"}, got.header.Values("Retry-After"))
-	require.Equal(t, 1, b.run(t, "export", "sales").status)
+	require.Equal(t, 1, b.Run(t, "export", "sales").Status)
 
-	b.must(t, "migrate", "up")
-	eventually(t, patience, "it is ready without a restart", func() bool { return s.get(t, "/readyz").status == http.StatusOK })
+	b.Must(t, "migrate", "up")
+	eventually(t, patience, "it is ready without a restart", s.IsReady)
 	require.Equal(t, http.StatusUnauthorized, s.post(t, addPush, "any", "{}").status)
 
-	migrating := newBank(t, testdb.EnginePostgres).set("storage.migrate", "true")
-	require.Equal(t, http.StatusOK, migrating.serve(t).get(t, "/readyz").status)
+	migrating := newBank(t, testdb.EnginePostgres).with("storage.migrate", "true")
+	require.True(t, migrating.serve(t).IsReady())
 }
 
 // TestUsedPort: whoever is told so knows what to do.
@@ -320,12 +298,12 @@ func TestUsedPort(t *testing.T) {
 	require.NoError(t, err)
 	defer taken.Close()
 	for _, setting := range []string{"http.address", "ops.address"} {
-		got := newBank(t, testdb.EngineSQLite).run(t, "serve", "--"+setting, taken.Addr().String())
-		require.Equal(t, 1, got.status)
-		require.Contains(t, got.err, setting)
-		require.Contains(t, got.err, taken.Addr().String())
-		require.Contains(t, got.err, "address already in use")
-		require.NotContains(t, got.out, "Listening")
+		got := newBank(t, testdb.EngineSQLite).Run(t, "serve", "--"+setting, taken.Addr().String())
+		require.Equal(t, 1, got.Status)
+		require.Contains(t, got.Err, setting)
+		require.Contains(t, got.Err, taken.Addr().String())
+		require.Contains(t, got.Err, "address already in use")
+		require.NotContains(t, got.Out, "Listening")
 	}
 }
 
@@ -333,21 +311,21 @@ func TestUsedPort(t *testing.T) {
 // not get into each other's way, on SQLite neither.
 func TestImportWhileServing(t *testing.T) {
 	t.Parallel()
-	onEachEngine(t, func(t *testing.T, b *bank) {
-		s := b.migrated(t).serve(t, "--demo")
+	onEachEngine(t, func(t *testing.T, b bank) {
+		s := b.serve(t, "--demo")
 		l := sell(t, s, 4, 0)
 		var lines strings.Builder
 		for customer := range 3000 {
 			lines.WriteString(number(100_000+customer) + ",AFA,Demo Portfoy,1\n")
 		}
 		for range 3 {
-			b.load(t, "holdings", "CustomerNo,IMKBCode,HolderCorporationName,Units", strings.TrimSuffix(lines.String(), "\n"))
-			b.verify(t)
+			b.Load(t, "holdings", "CustomerNo,IMKBCode,HolderCorporationName,Units", strings.TrimSuffix(lines.String(), "\n"))
+			b.Verify(t)
 		}
 		acknowledged := l.stop()
 		require.NotEmpty(t, acknowledged)
 		require.Subset(t, b.stored(t), acknowledged)
-		require.Len(t, b.export(t, "holdings"), 3003)
-		b.verify(t)
+		require.Len(t, b.Export(t, "holdings"), 3003)
+		b.Verify(t)
 	})
 }

@@ -29,28 +29,31 @@ type document struct {
 	router routers.Router
 }
 
-var readDocument = sync.OnceValues(func() (*document, error) {
-	path, err := build()
+var printed struct {
+	sync.Once
+	document *document
+	err      error
+}
+
+func theDocument(t testing.TB) *document {
+	t.Helper()
+	path := program(t)
+	printed.Do(func() { printed.document, printed.err = readDocument(path) })
+	require.NoError(t, printed.err)
+	return printed.document
+}
+
+func readDocument(program string) (*document, error) {
+	text, err := exec.Command(program, "openapi").Output()
 	if err != nil {
 		return nil, err
 	}
-	printed, err := exec.Command(path, "openapi").Output()
-	if err != nil {
-		return nil, err
-	}
-	doc, err := openapi3.NewLoader().LoadFromData(printed)
+	doc, err := openapi3.NewLoader().LoadFromData(text)
 	if err != nil {
 		return nil, err
 	}
 	router, err := gorillamux.NewRouter(doc)
 	return &document{doc, router}, err
-})
-
-func theDocument(t testing.TB) *document {
-	t.Helper()
-	d, err := readDocument()
-	require.NoError(t, err)
-	return d
 }
 
 var documentOptions = &openapi3filter.Options{
@@ -89,8 +92,9 @@ func (d *document) accepts(path string, body []byte) error {
 
 // checked looks at every request and answer of a test.
 type checked struct {
-	t    testing.TB
-	next http.RoundTripper
+	t        testing.TB
+	document *document
+	next     http.RoundTripper
 }
 
 // RoundTrip is http.RoundTripper. What is wrong with an answer is an error of
@@ -116,7 +120,7 @@ func (c checked) RoundTrip(r *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 	response.Body = io.NopCloser(bytes.NewReader(got))
-	if err := check(r, sent, response, got); err != nil {
+	if err := c.document.check(r, sent, response, got); err != nil {
 		c.t.Errorf("%s %s: %v\n%s\n%s", r.Method, r.URL.Path, err, clip(sent), clip(got))
 	}
 	return response, nil
@@ -128,11 +132,7 @@ var sane = regexp.MustCompile(`^[A-Za-z0-9._:-]{1,128}$`)
 
 // check holds an answer, and the request if it was taken, against the document
 // and against what every answer has.
-func check(r *http.Request, sent []byte, response *http.Response, got []byte) error {
-	doc, err := readDocument()
-	if err != nil {
-		return err
-	}
+func (d *document) check(r *http.Request, sent []byte, response *http.Response, got []byte) error {
 	if response.Header.Get("X-Content-Type-Options") != "nosniff" {
 		return errors.New("the answer has no X-Content-Type-Options: nosniff")
 	}
@@ -147,7 +147,7 @@ func check(r *http.Request, sent []byte, response *http.Response, got []byte) er
 	if path != addPush && path != buyFund {
 		path = addPush // other paths are answered like this one
 	}
-	in, err := doc.request(r.Context(), path, r.Header, sent)
+	in, err := d.request(r.Context(), path, r.Header, sent)
 	if err != nil {
 		return err
 	}
@@ -183,16 +183,16 @@ func TestRoutesAreThoseOfTheDocument(t *testing.T) {
 	s := newBank(t, "sqlite").serve(t, "--demo")
 	for path := range theDocument(t).Paths.Map() {
 		require.Equal(t, http.StatusUnauthorized, s.post(t, path, "", "{}").status, path)
-		r, err := http.NewRequest(http.MethodGet, s.url+path, nil)
+		r, err := http.NewRequest(http.MethodGet, s.URL+path, nil)
 		require.NoError(t, err)
-		got, err := do(s.Client, r)
+		got, err := do(s.client, r)
 		require.NoError(t, err)
 		require.Equal(t, http.StatusMethodNotAllowed, got.status, path)
 		require.Equal(t, []string{"POST"}, got.header.Values("Allow"), path)
 	}
-	r, err := http.NewRequest(http.MethodGet, s.url+"/BankingApiV01/openapi.json", nil)
+	r, err := http.NewRequest(http.MethodGet, s.URL+"/BankingApiV01/openapi.json", nil)
 	require.NoError(t, err)
-	got, err := do((&http.Client{Transport: s.Client.Transport.(checked).next}), r)
+	got, err := do((&http.Client{Transport: s.client.Transport.(checked).next}), r)
 	require.NoError(t, err)
-	require.JSONEq(t, newBank(t, "sqlite").must(t, "openapi"), got.body, "the service shows what the command prints")
+	require.JSONEq(t, newBank(t, "sqlite").Must(t, "openapi"), got.body, "the service shows what the command prints")
 }

@@ -48,7 +48,7 @@ import (
 // for its address.
 func TestExchanges(t *testing.T) {
 	t.Parallel()
-	onEachEngine(t, func(t *testing.T, b *bank) {
+	onEachEngine(t, func(t *testing.T, b bank) {
 		h := newHouse(t, b)
 		files, err := filepath.Glob("testdata/exchanges/*.http")
 		require.NoError(t, err)
@@ -56,37 +56,37 @@ func TestExchanges(t *testing.T) {
 		for _, file := range files {
 			t.Run(filepath.Base(file), func(t *testing.T) { h.exchange(t, file) })
 		}
-		h.verify(t)
+		h.Verify(t)
 	})
 }
 
 // house is a service with the book of testdata/book and some subscriptions.
 type house struct {
-	*bank
-	*service
+	bank
+	*running
 	keys map[string]string
 	zone *time.Location
 }
 
-func newHouse(t *testing.T, b *bank) *house {
+func newHouse(t *testing.T, b bank) *house {
 	t.Helper()
 	h := &house{bank: b, keys: map[string]string{}}
 	name, zone := noon(clock.Now())
 	h.zone = zone
-	b.set("bank.time_zone", name).migrated(t)
+	b.Set("bank.time_zone", name)
 	for _, kind := range []string{"prices", "holdings", "accounts"} {
 		file, err := filepath.Abs("testdata/book/" + kind + ".csv")
 		require.NoError(t, err)
-		b.must(t, "import", kind, file)
+		b.Must(t, "import", kind, file)
 	}
-	h.keys["full"] = b.subscribe(t, "full")
-	h.keys["other"] = b.subscribe(t, "other")
-	h.keys["push-only"] = b.subscribe(t, "push-only", "--operation", "AddPushNotificationResponse")
-	h.keys["limited"] = b.subscribe(t, "limited", "--rate", "1")
-	h.keys["defined"] = b.subscribe(t, "defined", "--app-key", "app-1", "--channel", "WEB", "--teller-name", "Ayşe")
-	h.keys["suspended"] = b.subscribe(t, "suspended")
-	b.must(t, "subscriptions", "suspend", "suspended")
-	h.service = b.serve(t)
+	h.keys["full"] = b.Subscribe(t, "full")
+	h.keys["other"] = b.Subscribe(t, "other")
+	h.keys["push-only"] = b.Subscribe(t, "push-only", "--operation", "AddPushNotificationResponse")
+	h.keys["limited"] = b.Subscribe(t, "limited", "--rate", "1")
+	h.keys["defined"] = b.Subscribe(t, "defined", "--app-key", "app-1", "--channel", "WEB", "--teller-name", "Ayşe")
+	h.keys["suspended"] = b.Subscribe(t, "suspended")
+	b.Must(t, "subscriptions", "suspend", "suspended")
+	h.running = b.serve(t)
 	return h
 }
 
@@ -129,7 +129,7 @@ func (h *house) exchange(t *testing.T, file string) {
 			require.Empty(t, cmp.Diff(x.answer, got), "%s\ngo test ./test/e2e -run TestExchanges -update accepts it", x.source)
 		}
 	}
-	if *update && h.engine == "sqlite" { // and then once more without it: Postgres must answer the same
+	if *update && h.Engine == "sqlite" { // and then once more without it: Postgres must answer the same
 		require.NoError(t, os.WriteFile(file, []byte(strings.Join(answered, "\n\n")+"\n"), 0o600))
 	}
 }
@@ -168,7 +168,7 @@ func (h *house) send(t *testing.T, x exchange) string {
 	t.Helper()
 	const tries = 100
 	for range tries {
-		target, err := url.Parse(h.url + x.path)
+		target, err := url.Parse(h.URL + x.path)
 		require.NoError(t, err, x.source)
 		r := &http.Request{Method: x.method, URL: target, Header: x.header.Clone(), ContentLength: int64(len(x.body))}
 		r.Body = io.NopCloser(strings.NewReader(x.body))
@@ -178,7 +178,7 @@ func (h *house) send(t *testing.T, x exchange) string {
 		} else if x.body == "" {
 			r.Body = http.NoBody
 		}
-		got, err := do(h.Client, r)
+		got, err := do(h.client, r)
 		require.NoError(t, err, x.source)
 		if x.until == 0 || got.status == x.until {
 			return h.show(got)
@@ -206,7 +206,7 @@ func (h *house) show(got answer) string {
 		}
 	}
 	text := strings.Join(lines, "\n") + "\n\n" + got.body
-	text = strings.ReplaceAll(text, strings.TrimPrefix(h.url, "https://"), "{{host}}")
+	text = strings.ReplaceAll(text, strings.TrimPrefix(h.URL, "https://"), "{{host}}")
 	return madeID.ReplaceAllString(text, "{{id}}")
 }
 

@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"bankingapi/test/service"
 )
 
 // texts are hard to keep: what CSV, JSON, SQL, terminals and well-meaning
@@ -48,8 +50,8 @@ func body(t *testing.T, header map[string]string, parameters any) string {
 // and after a restart.
 func TestExportGivesBackWhatWasSent(t *testing.T) {
 	t.Parallel()
-	onEachEngine(t, func(t *testing.T, b *bank) {
-		s := b.migrated(t).serve(t, "--demo")
+	onEachEngine(t, func(t *testing.T, b bank) {
+		s := b.serve(t, "--demo")
 		var sent []pushRecord
 		for i, text := range texts {
 			n := int64(i) - 5
@@ -78,7 +80,7 @@ func TestExportGivesBackWhatWasSent(t *testing.T) {
 			record := json.RawMessage(validSale)
 			require.Equal(t, completed, s.post(t, buyFund, s.key, body(t, header, []json.RawMessage{record})).body, "%d %q", i, text)
 		}
-		s.stop(t)
+		s.Stop(t)
 
 		compare := func(rows []map[string]string) {
 			t.Helper()
@@ -105,10 +107,10 @@ func TestExportGivesBackWhatWasSent(t *testing.T) {
 				}
 			}
 		}
-		compare(readCSV(t, b.must(t, "export", "notifications")))
-		compare(readNDJSON(t, b.must(t, "export", "notifications", "--format", "ndjson")))
+		compare(readCSV(t, b.Must(t, "export", "notifications")))
+		compare(readNDJSON(t, b.Must(t, "export", "notifications", "--format", "ndjson")))
 		for _, rows := range [][]map[string]string{
-			readCSV(t, b.must(t, "export", "sales")), readNDJSON(t, b.must(t, "export", "sales", "--format", "ndjson")),
+			readCSV(t, b.Must(t, "export", "sales")), readNDJSON(t, b.Must(t, "export", "sales", "--format", "ndjson")),
 		} {
 			require.Len(t, rows, len(texts))
 			for _, r := range rows {
@@ -204,7 +206,7 @@ func readNDJSON(t *testing.T, text string) []map[string]string {
 // TestExportFilters: each flag narrows, and both formats have the same rows.
 func TestExportFilters(t *testing.T) {
 	t.Parallel()
-	onEachEngine(t, func(t *testing.T, b *bank) {
+	onEachEngine(t, func(t *testing.T, b bank) {
 		h := newHouse(t, b)
 		key := h.keys["full"]
 		for _, each := range []struct{ caller, record, answer string }{
@@ -215,19 +217,19 @@ func TestExportFilters(t *testing.T) {
 			require.Equal(t, each.answer, h.post(t, buyFund, key, `{"Header":{"CallerId":"`+each.caller+`"},"Parameters":[`+each.record+`]}`).body)
 		}
 		for _, user := range []string{"u-1", "u-1", "u-2"} {
-			record := replace(t, replace(t, validPush, "/UserId", `"`+user+`"`), "/PushId", `"`+strconv.Itoa(len(b.export(t, "notifications")))+`"`)
+			record := replace(t, replace(t, validPush, "/UserId", `"`+user+`"`), "/PushId", `"`+strconv.Itoa(len(b.Export(t, "notifications")))+`"`)
 			require.Equal(t, http.StatusOK, h.post(t, addPush, key, `{"Header":{},"Parameters":[`+record+`]}`).status)
 		}
-		sales := b.export(t, "sales")
-		slices.SortFunc(sales, func(x, y row) int { return strings.Compare(x["ReceivedAt"], y["ReceivedAt"]) })
+		sales := b.Export(t, "sales")
+		slices.SortFunc(sales, func(x, y service.Row) int { return strings.Compare(x["ReceivedAt"], y["ReceivedAt"]) })
 		require.Equal(t, []string{"one", "two", "three"}, column(sales, "CallerId"))
 		second := sales[1]["ReceivedAt"]
 
 		callers := func(flags ...string) []string {
 			t.Helper()
-			csv := column(b.export(t, "sales", flags...), "CallerId")
+			csv := column(b.Export(t, "sales", flags...), "CallerId")
 			var same []string
-			for _, r := range readNDJSON(t, b.must(t, append([]string{"export", "sales", "--format", "ndjson"}, flags...)...)) {
+			for _, r := range readNDJSON(t, b.Must(t, append([]string{"export", "sales", "--format", "ndjson"}, flags...)...)) {
 				same = append(same, r["CallerId"])
 			}
 			require.ElementsMatch(t, csv, same)
@@ -247,14 +249,14 @@ func TestExportFilters(t *testing.T) {
 		require.Empty(t, callers("--since", h.today(1)))
 		require.Empty(t, callers("--until", h.today(-1)))
 
-		require.Len(t, b.export(t, "notifications", "--user", "u-1"), 2)
-		require.Len(t, b.export(t, "notifications", "--user", "u-2", "--since", h.today(0)), 1)
-		require.Empty(t, b.export(t, "notifications", "--user", "U-1"))
-		require.Len(t, b.export(t, "holdings", "--customer", "1002"), 1)
-		require.Len(t, b.export(t, "accounts", "--customer", "1002"), 2)
-		require.Equal(t, []string{"11", "12"}, column(b.export(t, "prices", "--since", "2025-01-01"), "PriceID"))
-		require.Equal(t, []string{"21"}, column(b.export(t, "prices", "--until", "2023-12-31"), "PriceID"))
-		sold := b.export(t, "postings", "--since", h.today(0), "--customer", "1002")
+		require.Len(t, b.Export(t, "notifications", "--user", "u-1"), 2)
+		require.Len(t, b.Export(t, "notifications", "--user", "u-2", "--since", h.today(0)), 1)
+		require.Empty(t, b.Export(t, "notifications", "--user", "U-1"))
+		require.Len(t, b.Export(t, "holdings", "--customer", "1002"), 1)
+		require.Len(t, b.Export(t, "accounts", "--customer", "1002"), 2)
+		require.Equal(t, []string{"11", "12"}, column(b.Export(t, "prices", "--since", "2025-01-01"), "PriceID"))
+		require.Equal(t, []string{"21"}, column(b.Export(t, "prices", "--until", "2023-12-31"), "PriceID"))
+		sold := b.Export(t, "postings", "--since", h.today(0), "--customer", "1002")
 		require.Contains(t, column(sold, "Kind"), "sale")
 	})
 }

@@ -24,7 +24,7 @@ import (
 // OpenAPI document, which must allow what is taken, cannot express the rule.
 func TestFields(t *testing.T) {
 	t.Parallel()
-	onEachEngine(t, func(t *testing.T, b *bank) {
+	onEachEngine(t, func(t *testing.T, b bank) {
 		h := newHouse(t, b)
 		for file, valid := range map[string]struct{ path, body string }{
 			"push.txt": {addPush, `{"Header":{},"Parameters":[` + validPush + `]}`},
@@ -38,7 +38,7 @@ func TestFields(t *testing.T) {
 				}, valid.path)
 			})
 		}
-		h.verify(t)
+		h.Verify(t)
 	})
 }
 
@@ -47,7 +47,7 @@ func TestFields(t *testing.T) {
 //	the body    => 400 invalid-json
 func TestJSON(t *testing.T) {
 	t.Parallel()
-	onEachEngine(t, func(t *testing.T, b *bank) {
+	onEachEngine(t, func(t *testing.T, b bank) {
 		h := newHouse(t, b)
 		h.lines(t, "json.txt", func(line string) (body, pointer string) { return h.expand(t, line), "" }, addPush)
 	})
@@ -74,7 +74,7 @@ func (h *house) lines(t *testing.T, name string, request func(line string) (body
 		all.WriteString(asked + strings.Repeat(" ", max(0, 60-utf8.RuneCountInString(asked))) + " => " + h.verdict(t, path, body, pointer) + "\n")
 	}
 	if *update {
-		if h.engine == "sqlite" {
+		if h.Engine == "sqlite" {
 			require.NoError(t, os.WriteFile(file, []byte(all.String()), 0o600))
 		}
 		return

@@ -53,7 +53,7 @@ var runs atomic.Int64
 // sell starts so many callers. Each sells in turn with the other of its
 // requests a push; they stop by themselves after a number of requests each,
 // unless it is 0.
-func sell(t testing.TB, s *service, callers, most int) *load {
+func sell(t testing.TB, s *running, callers, most int) *load {
 	t.Helper()
 	l := &load{end: make(chan struct{})}
 	run := runs.Add(1)
@@ -119,20 +119,12 @@ func (l *load) stop() []string {
 	return l.acknowledged
 }
 
-// stored is what the store has of all loads: CallerIds of completed sales, and
-// PushIds.
-func (b *bank) stored(t testing.TB) []string {
-	t.Helper()
-	all := column(b.export(t, "sales", "--state", "completed"), "CallerId")
-	return append(all, column(b.export(t, "notifications"), "PushId")...)
-}
-
 // TestManyConnections sells from 20 connections at once: nothing is lost,
 // nothing is sold twice, and the sums are right to the last kurus.
 func TestManyConnections(t *testing.T) {
 	t.Parallel()
-	onEachEngine(t, func(t *testing.T, b *bank) {
-		s := b.migrated(t).serve(t, "--demo")
+	onEachEngine(t, func(t *testing.T, b bank) {
+		s := b.serve(t, "--demo")
 		const callers, each = 20, 30
 		l := sell(t, s, callers, each)
 		l.done.Wait()
@@ -144,11 +136,11 @@ func TestManyConnections(t *testing.T) {
 		require.Equal(t, "998.5", b.holding(t, 1001))
 		require.Equal(t, "498.5", b.holding(t, 1002))
 		balances := map[string]string{}
-		for _, account := range b.export(t, "accounts") {
+		for _, account := range b.Export(t, "accounts") {
 			balances[account["CustomerNo"]+" "+account["CurrencyCode"]] = account["Balance"]
 		}
 		require.Equal(t, map[string]string{"1001 TRY": "1.50", "1001 USD": "0.00", "1002 TRY": "1.50"}, balances)
-		b.verify(t)
+		b.Verify(t)
 	})
 }
 
@@ -156,8 +148,8 @@ func TestManyConnections(t *testing.T) {
 // ten get them and ten are refused.
 func TestOversell(t *testing.T) {
 	t.Parallel()
-	onEachEngine(t, func(t *testing.T, b *bank) {
-		s := b.migrated(t).serve(t, "--demo")
+	onEachEngine(t, func(t *testing.T, b bank) {
+		s := b.serve(t, "--demo")
 		var callers sync.WaitGroup
 		var taken, refused atomic.Int64
 		for caller := range 20 {
@@ -180,7 +172,7 @@ func TestOversell(t *testing.T) {
 		require.EqualValues(t, 10, taken.Load())
 		require.EqualValues(t, 10, refused.Load())
 		require.Equal(t, "0", b.holding(t, 1001))
-		b.verify(t)
+		b.Verify(t)
 	})
 }
 
@@ -188,9 +180,9 @@ func TestOversell(t *testing.T) {
 // answers; on Postgres also when they come to three replicas.
 func TestSameCallerIdAtOnce(t *testing.T) {
 	t.Parallel()
-	onEachEngine(t, func(t *testing.T, b *bank) {
-		services := []*service{b.migrated(t).serve(t, "--demo")}
-		if b.engine == "postgres" {
+	onEachEngine(t, func(t *testing.T, b bank) {
+		services := []*running{b.serve(t, "--demo")}
+		if b.Engine == "postgres" {
 			services = append(services, b.replica(t).serve(t), b.replica(t).serve(t))
 		}
 		const rounds, at = 5, 21
@@ -200,7 +192,7 @@ func TestSameCallerIdAtOnce(t *testing.T) {
 			for caller := range at {
 				s := services[caller%len(services)]
 				callers.Go(func() {
-					got, err := s.tryPost(s.Client, buyFund, services[0].key, sale("same-"+number(round), 1001, "1", ""))
+					got, err := s.tryPost(s.client, buyFund, services[0].key, sale("same-"+number(round), 1001, "1", ""))
 					if err != nil || got.body != completed {
 						t.Errorf("%s %v", got.body, err)
 						return
@@ -213,8 +205,8 @@ func TestSameCallerIdAtOnce(t *testing.T) {
 			callers.Wait()
 			require.EqualValues(t, 1, fresh.Load())
 		}
-		require.Len(t, b.export(t, "sales"), rounds)
+		require.Len(t, b.Export(t, "sales"), rounds)
 		require.Equal(t, "995", b.holding(t, 1001))
-		b.verify(t)
+		b.Verify(t)
 	})
 }

@@ -1,6 +1,6 @@
-// Package e2e_test meets the service as its users do: it builds the program,
-// starts it by the names of its settings, speaks HTTPS with it, and runs its
-// commands. Nothing of the service is called from inside the process.
+// Package e2e_test meets the service as its users do: it starts the released
+// program by the names of its settings, speaks HTTPS with it, and runs its
+// commands (package service). Nothing of it is called from inside the process.
 //
 // Every test has a store of its own, and those that need one run on SQLite and
 // on Postgres from the same source. Every request and every answer is held
@@ -9,7 +9,6 @@ package e2e_test
 
 import (
 	"flag"
-	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -18,6 +17,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"bankingapi/test/service"
 )
 
 var (
@@ -25,48 +26,42 @@ var (
 	raceBuild = flag.Bool("race-service", false, "test a service that was built with the race detector (needs a C compiler)")
 )
 
-// patience bounds every wait for something that is to happen soon. It is long:
-// only a test that fails waits for it.
-const patience = 30 * time.Second
+// patience bounds every wait for something that is to happen soon.
+const patience = service.Patience
 
-// folder holds the program; it is removed after the tests.
-var folder string
-
-func TestMain(m *testing.M) {
-	flag.Parse()
-	os.Exit(run(m))
-}
+func TestMain(m *testing.M) { os.Exit(run(m)) }
 
 func run(m *testing.M) int {
-	var err error
-	if folder, err = os.MkdirTemp("", "bankingapi-e2e-"); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
-	}
-	defer os.RemoveAll(folder)
-	return m.Run()
+	defer func() {
+		if raceFolder != "" {
+			_ = os.RemoveAll(raceFolder)
+		}
+	}()
+	return service.Main(m)
 }
 
-// binary is the program, built as it is released: without a C compiler.
-func binary(t testing.TB) string {
+// program is what the tests start.
+func program(t testing.TB) string {
 	t.Helper()
-	path, err := build()
+	if !*raceBuild {
+		return service.Build(t, "bankingapi/cmd/bankingapi")
+	}
+	path, err := buildForRaces()
 	require.NoError(t, err)
 	return path
 }
 
-var build = sync.OnceValues(func() (string, error) {
-	path := filepath.Join(folder, "bankingapi")
-	args, cgo := []string{"build", "-trimpath", "-o", path}, "CGO_ENABLED=0"
-	if *raceBuild {
-		args, cgo = append(args, "-race"), "CGO_ENABLED=1"
+var raceFolder string
+
+var buildForRaces = sync.OnceValues(func() (path string, err error) {
+	if raceFolder, err = os.MkdirTemp("", "bankingapi-race-"); err != nil {
+		return "", err
 	}
-	command := exec.Command("go", append(args, "bankingapi/cmd/bankingapi")...)
-	command.Env = append(os.Environ(), cgo)
-	if out, err := command.CombinedOutput(); err != nil {
-		return "", fmt.Errorf("go build: %w\n%s", err, out)
-	}
-	return path, nil
+	path = filepath.Join(raceFolder, "bankingapi")
+	command := exec.Command("go", "build", "-race", "-o", path, "bankingapi/cmd/bankingapi")
+	command.Env = append(os.Environ(), "CGO_ENABLED=1")
+	command.Stderr = os.Stderr
+	return path, command.Run()
 })
 
 // eventually waits until something holds, and fails the test when it does not
