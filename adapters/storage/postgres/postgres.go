@@ -104,9 +104,15 @@ func Use(db *sql.DB, o storage.Options) (*storage.Engine, error) {
 // an operator split into partitions is locked correctly: of several rows that
 // one query waits for, Postgres (15) looks for the later ones, once they are
 // free, in the partition of the first, and takes them for deleted.
+//
+// A commit waits for the disk even where somebody has switched that off.
 func transactionSettings(statementTimeout time.Duration) string {
-	return fmt.Sprintf("SELECT set_config('statement_timeout', '%d', true), set_config('enable_seqscan', 'off', true),"+
-		" set_config('enable_partition_pruning', 'off', true)", statementTimeout.Milliseconds())
+	settings := "SELECT set_config('enable_seqscan', 'off', true), set_config('enable_partition_pruning', 'off', true)," +
+		" set_config('synchronous_commit', replace(current_setting('synchronous_commit'), 'off', 'on'), true)"
+	if statementTimeout > 0 {
+		settings += fmt.Sprintf(", set_config('statement_timeout', '%d', true)", statementTimeout.Milliseconds())
+	}
+	return settings
 }
 
 // classify knows Postgres' error codes (appendix A of its manual).

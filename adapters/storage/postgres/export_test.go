@@ -1,0 +1,3 @@
+package postgres
+
+var TransactionSettings = transactionSettings
