@@ -28,14 +28,21 @@ type Migration struct {
 }
 
 // MigrateUp brings the schema to the version of this program and returns what
-// it applied: nothing when it is there already. On Postgres, replicas that
-// migrate at the same time wait for each other.
+// it applied: nothing when it is there already. Replicas that migrate at the
+// same time wait for each other.
 func (s *Store) MigrateUp(ctx context.Context) ([]Migration, error) {
 	provider, err := s.provider()
 	if err != nil {
 		return nil, err
 	}
 	results, err := provider.Up(ctx)
+	if s.engine.Dialect == SQLite {
+		// There is no lock around all of it, only a transaction for each version:
+		// who waited for it finds its work done, fails, and looks again.
+		for attempt := 1; err != nil && attempt < s.attempts && ctx.Err() == nil; attempt++ {
+			results, err = provider.Up(ctx)
+		}
+	}
 	return applied(results), s.migrationError(err)
 }
 

@@ -62,7 +62,9 @@ func (s *session) Commit(ctx context.Context, requests ...storage.Request) error
 func (s *session) send(ctx context.Context, begin bool, requests []storage.Request, commit bool) error {
 	var batch pgx.Batch
 	if begin {
-		batch.Queue("begin")
+		// Row locks are what keeps books right. Under a stricter default everyone
+		// who waited for one would have to begin again.
+		batch.Queue("begin isolation level read committed")
 	}
 	if !s.begun {
 		batch.Queue(s.settings)
