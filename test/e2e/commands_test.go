@@ -313,7 +313,7 @@ func TestImportWhileServing(t *testing.T) {
 	t.Parallel()
 	onEachEngine(t, func(t *testing.T, b bank) {
 		s := b.serve(t, "--demo")
-		l := sell(t, s, 4, 0)
+		l := work(t, s, 4, 0)
 		var lines strings.Builder
 		for customer := range 3000 {
 			lines.WriteString(number(100_000+customer) + ",AFA,Demo Portfoy,1\n")

@@ -35,28 +35,32 @@ func push(pushID string) string {
 		`","Platform":73,"SendStatus":1}]}`
 }
 
+// sent is a request of a load. Its id is the CallerId of a sale, or the PushId
+// of a push.
+type sent struct{ id, path, body string }
+
 // load is callers that sell and push, each on a connection of its own, until
-// they are stopped.
+// they are stopped or get no answer.
 type load struct {
 	end  chan struct{}
 	done sync.WaitGroup
 
 	mu           sync.Mutex
-	acknowledged []string // CallerIds of sales and PushIds that were answered State 2
-	unknown      []string // those whose request had no answer, or one that leaves it open
-	refused      []string // those that were answered State 8: certainly no effect
+	acknowledged []string // the ids of those that were answered State 2
+	refused      []string // of those that were answered State 8: certainly no effect
+	unknown      []sent   // those without an answer, or with one that leaves it open
 	failures     []error  // why requests had no answer
 }
 
-var runs atomic.Int64
+var loads atomic.Int64
 
-// sell starts so many callers. Each sells in turn with the other of its
-// requests a push; they stop by themselves after a number of requests each,
-// unless it is 0.
-func sell(t testing.TB, s *running, callers, most int) *load {
+// work starts so many callers of a service, each sending a sale and a push in
+// turn. They stop by themselves after a number of requests each, unless it is
+// 0.
+func work(t testing.TB, s *running, callers, most int) *load {
 	t.Helper()
 	l := &load{end: make(chan struct{})}
-	run := runs.Add(1)
+	run := loads.Add(1)
 	for caller := range callers {
 		client := s.connect(t, func(transport *http.Transport) {
 			transport.MaxConnsPerHost = 1
@@ -71,13 +75,9 @@ func sell(t testing.TB, s *running, callers, most int) *load {
 					return
 				default:
 				}
-				id := fmt.Sprintf("run-%d-caller-%d-%d", run, caller, n)
-				path, body := buyFund, sale(id, 1001+caller%2, "0.01", "")
-				if n%2 == 1 {
-					path, body = addPush, push(id)
-				}
-				got, err := s.tryPost(client, path, s.key, body)
-				if !l.note(id, got, err) {
+				each := request(fmt.Sprintf("run-%d-caller-%d-%d", run, caller, n), caller, n)
+				got, err := s.tryPost(client, each.path, s.key, each.body)
+				if l.note(each, got, err); err != nil {
 					return
 				}
 			}
@@ -86,23 +86,29 @@ func sell(t testing.TB, s *running, callers, most int) *load {
 	return l
 }
 
-// note keeps what became of a request, and reports whether to go on.
-func (l *load) note(id string, got answer, err error) bool {
+// request is the n-th of a caller: a sale, a push, a sale and so on.
+func request(id string, caller, n int) sent {
+	if n%2 == 1 {
+		return sent{id, addPush, push(id)}
+	}
+	return sent{id, buyFund, sale(id, 1001+caller%2, "0.01", "")}
+}
+
+// note keeps what became of a request.
+func (l *load) note(each sent, got answer, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	switch {
 	case err != nil:
-		l.unknown = append(l.unknown, id)
+		l.unknown = append(l.unknown, each)
 		l.failures = append(l.failures, err)
-		return false
 	case got.body == completed:
-		l.acknowledged = append(l.acknowledged, id)
+		l.acknowledged = append(l.acknowledged, each.id)
 	case strings.Contains(got.body, `"Data":{"State":8}`):
-		l.refused = append(l.refused, id)
+		l.refused = append(l.refused, each.id)
 	default:
-		l.unknown = append(l.unknown, id)
+		l.unknown = append(l.unknown, each)
 	}
-	return true
 }
 
 // count is how many requests were acknowledged so far.
@@ -110,6 +116,13 @@ func (l *load) count() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return len(l.acknowledged)
+}
+
+// reach waits until so many more requests are acknowledged.
+func (l *load) reach(t testing.TB, more int) {
+	t.Helper()
+	least := l.count() + more
+	eventually(t, patience, "requests are answered", func() bool { return l.count() >= least })
 }
 
 // stop ends the callers and returns what was acknowledged.
@@ -126,7 +139,7 @@ func TestManyConnections(t *testing.T) {
 	onEachEngine(t, func(t *testing.T, b bank) {
 		s := b.serve(t, "--demo")
 		const callers, each = 20, 30
-		l := sell(t, s, callers, each)
+		l := work(t, s, callers, each)
 		l.done.Wait()
 		require.Empty(t, l.failures)
 		require.Len(t, l.acknowledged, callers*each)

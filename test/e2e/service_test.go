@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"bankingapi/test/service"
+	"bankingapi/test/testdb"
 )
 
 // running is a service that takes requests.
@@ -33,6 +34,9 @@ func (b bank) serve(t testing.TB, args ...string) *running {
 		s.key = s.Await(t, s.Out, `(?m)^Subscription key (\S+)$`)
 	}
 	file := filepath.Join(b.Folder, "data", "tls.crt") // which it has made
+	if b.Engine == testdb.EngineSQLite {
+		file = filepath.Join(filepath.Dir(b.DSN), "tls.crt")
+	}
 	if named := b.Setting("tls.cert_file"); named != "" {
 		file = named
 	}
