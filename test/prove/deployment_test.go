@@ -11,15 +11,17 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
 
 	_ "github.com/jackc/pgx/v5/stdlib" // the driver "pgx"
 	"github.com/stretchr/testify/require"
+	"go.uber.org/zap"
 	_ "modernc.org/sqlite" // the driver "sqlite"
 
+	"bankingapi/bootstrap"
+	"bankingapi/bootstrap/engines"
 	"bankingapi/test/service"
 	"bankingapi/test/testdb"
 )
@@ -28,7 +30,6 @@ import (
 // them.
 type deployment struct {
 	bank     *service.Bank
-	groups   int
 	key      string
 	replicas []*replica
 	client   *http.Client
@@ -41,9 +42,7 @@ type replica struct {
 	bank    *service.Bank
 	proxy   *proxy // between it and Postgres; nil on SQLite
 	process *service.Process
-	// lives counts the starts. What a life did not answer before its end
-	// cannot happen after it.
-	lives atomic.Int64
+	app     *bootstrap.App // instead of a process, where it runs inside this one
 }
 
 // deploy starts so many replicas on an empty store with a book; adjust may
@@ -55,11 +54,7 @@ func deploy(t *testing.T, engine string, replicas, groups int, adjust func(*serv
 
 func deployOn(t *testing.T, b *service.Bank, replicas, groups int, adjust func(*service.Bank)) *deployment {
 	t.Helper()
-	d := &deployment{bank: b, groups: groups, key: loadBook(t, b, groups), laterDay: time.Now().AddDate(0, 0, 200).Format(time.DateOnly)}
-	transport := &http.Transport{MaxIdleConnsPerHost: 100, DisableCompression: true}
-	d.client = &http.Client{Transport: transport, Timeout: 15 * time.Second}
-	t.Cleanup(transport.CloseIdleConnections)
-	d.db = openStore(t, b)
+	d := prepare(t, b, groups)
 	for range replicas {
 		r := &replica{bank: b.Replica(t)}
 		if b.Engine == testdb.EnginePostgres {
@@ -75,6 +70,17 @@ func deployOn(t *testing.T, b *service.Bank, replicas, groups int, adjust func(*
 		r.start(t)
 		d.replicas = append(d.replicas, r)
 	}
+	return d
+}
+
+// prepare is a store with a book, and no service on it yet.
+func prepare(t testing.TB, b *service.Bank, groups int) *deployment {
+	t.Helper()
+	d := &deployment{bank: b, key: loadBook(t, b, groups), laterDay: time.Now().AddDate(0, 0, 200).Format(time.DateOnly)}
+	transport := &http.Transport{MaxIdleConnsPerHost: 100, DisableCompression: true}
+	d.client = &http.Client{Transport: transport, Timeout: 15 * time.Second}
+	t.Cleanup(transport.CloseIdleConnections)
+	d.db = openStore(t, b)
 	return d
 }
 
@@ -98,8 +104,23 @@ func (r *replica) start(t testing.TB) time.Duration {
 	began := time.Now()
 	r.process = r.bank.Serve(t)
 	eventually(t, service.Patience, "the service is ready", r.process.IsReady)
-	r.lives.Add(1)
 	return time.Since(began)
+}
+
+// inside is a replica inside this process, for faults that can be made nowhere
+// else. It has the settings of a bank.
+func inside(t testing.TB, b *service.Bank, options ...bootstrap.Option) *replica {
+	t.Helper()
+	b.Set("http.address", service.FreeAddress(t)).Set("ops.address", "").Set("tls.mode", "off").
+		Set("storage.dsn", b.DSN).Set("storage.statement_timeout", "2s")
+	loaded, err := bootstrap.Load(bootstrap.Sources{Environment: b.Command().Env})
+	require.NoError(t, err)
+	options = append([]bootstrap.Option{engines.All(), bootstrap.WithLogger(zap.NewNop())}, options...)
+	app, err := bootstrap.Open(t.Context(), loaded.Settings, options...)
+	require.NoError(t, err)
+	require.NoError(t, app.Start(t.Context()))
+	t.Cleanup(func() { _ = app.Close(context.Background()) })
+	return &replica{bank: b, app: app}
 }
 
 func (r *replica) url() string { return "http://" + r.bank.Setting("http.address") }

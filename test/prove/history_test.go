@@ -92,6 +92,37 @@ func (h *history) note(format string, values ...any) {
 	}
 }
 
+// until is the history as it was at a moment: requests that had no answer yet
+// are unknown.
+func (h *history) until(moment time.Duration) *history {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	before := &history{began: h.began}
+	for _, e := range h.events {
+		if e.call > moment {
+			continue
+		}
+		if _, ok := e.output.(result); ok && e.end > moment {
+			e.output = result{}
+		}
+		before.events = append(before.events, e)
+	}
+	return before
+}
+
+// open are those pushes that are not known to be stored.
+func (h *history) open(all []*pushes) []*pushes {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	stored := map[*pushes]bool{}
+	for _, e := range h.events {
+		if p, ok := e.input.(*pushes); ok && e.output.(result).verdict == completed {
+			stored[p] = true
+		}
+	}
+	return slices.DeleteFunc(slices.Clone(all), func(p *pushes) bool { return stored[p] })
+}
+
 // count is how many requests came to each verdict.
 func (h *history) count() map[verdict]int {
 	counts := map[verdict]int{}
@@ -132,26 +163,71 @@ func (h *history) isLinearizable(t testing.TB) (yes bool, show func()) {
 	}
 }
 
-// operations is the history for porcupine. A request whose effect is not known
-// may have it at any time until the end; one that certainly had none is left
-// out, so that the others contradict it if it did.
+// operations is the history for porcupine. A request that certainly had no
+// effect is left out, so that the others contradict it if it did. One whose
+// effect is not known may have it at any time until the end.
+//
+// Of those there must be few, for the search tries each of them everywhere. So
+// of several attempts at one thing, which happens once, the unknown ones are
+// one, from the call of the first: until an attempt is seen to have been
+// carried out before, and not at all if another one is seen to have done it.
 func (h *history) operations() []porcupine.Operation {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	open, ends, done := map[string]event{}, map[string]time.Duration{}, map[string]bool{}
 	var all []porcupine.Operation
+	add := func(e event, end time.Duration) {
+		all = append(all, porcupine.Operation{ClientId: e.client, Input: e.input, Output: e.output, Call: int64(e.call), Return: int64(end)})
+	}
 	for _, e := range h.events {
-		end := int64(e.end)
-		if r, ok := e.output.(result); ok {
-			switch r.verdict {
-			case noEffect:
+		r, isRequest := e.output.(result)
+		key, once := attempt(e.input)
+		switch {
+		case !isRequest:
+			add(e, e.end)
+		case r.verdict == noEffect:
+		case r.verdict != unknown:
+			add(e, e.end)
+			if r.verdict == conflict {
 				continue
-			case unknown:
-				end = math.MaxInt64
+			}
+			if first, ok := ends[key]; !ok || e.end < first {
+				ends[key] = e.end
+			}
+			if s, ok := e.input.(*sale); ok && !r.replayed {
+				done[callerID(s.group, s.caller)] = true
+			}
+		case !once:
+			add(e, math.MaxInt64)
+		default:
+			if first, ok := open[key]; !ok || e.call < first.call {
+				open[key] = e
 			}
 		}
-		all = append(all, porcupine.Operation{ClientId: e.client, Input: e.input, Output: e.output, Call: int64(e.call), Return: end})
+	}
+	for key, e := range open {
+		if s, ok := e.input.(*sale); ok && done[callerID(s.group, s.caller)] {
+			continue
+		}
+		end, ok := ends[key]
+		if !ok {
+			end = math.MaxInt64
+		}
+		add(e, max(end, e.call))
 	}
 	return all
+}
+
+// attempt names what a request attempts; it reports false for what may happen
+// more than once.
+func attempt(input any) (string, bool) {
+	switch in := input.(type) {
+	case *sale:
+		return fmt.Sprintf("sale %d %d %d", in.group, in.caller, in.content), in.caller >= 0
+	case *pushes:
+		return fmt.Sprintf("pushes %d %v", in.group, in.records), true
+	}
+	return "", false
 }
 
 // book is the model's state of one group of sales. seen has for each CallerId

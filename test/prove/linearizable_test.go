@@ -92,15 +92,20 @@ func TestHistoriesAreLinearizable(t *testing.T) {
 			requests, faults := 0, 0
 			for range rounds(t) {
 				h := oneHistory(t, r, deployed.engine, deployed.replicas, 5, nil)
-				if yes, show := h.isLinearizable(t); !yes {
-					show()
-					t.FailNow()
-				}
+				requireLinearizable(t, h)
 				requests += len(h.events)
 				faults += 5
 			}
 			figure(t, "%d histories, %d requests and looks, %d faults: all linearizable", rounds(t), requests, faults)
 		})
+	}
+}
+
+func requireLinearizable(t *testing.T, h *history) {
+	t.Helper()
+	if yes, show := h.isLinearizable(t); !yes {
+		show()
+		t.FailNow()
 	}
 }
 

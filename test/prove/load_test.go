@@ -31,10 +31,11 @@ type load struct {
 type groupOfCallers struct {
 	number int
 
-	mu    sync.Mutex
-	sales []*sale // by CallerId
-	rows  int     // records of pushes
-	count int     // requests
+	mu     sync.Mutex
+	sales  []*sale // by CallerId
+	pushes []*pushes
+	rows   int // records of pushes
+	count  int // requests
 }
 
 // start sets so many callers to work for each of these groups, until finish.
@@ -135,6 +136,7 @@ func (g *groupOfCallers) nextPushes(r *rand.Rand, limit int) (*pushes, bool) {
 	if r.IntN(4) == 0 { // with a record that may be there already
 		p.records = append(p.records, r.IntN(g.rows))
 	}
+	g.pushes = append(g.pushes, p)
 	return p, true
 }
 
@@ -198,8 +200,8 @@ func (l *load) list(ctx context.Context, group *groupOfCallers, client int) {
 	}
 }
 
-// finish lets the callers end what they do, asks once more for every CallerId,
-// and looks at everything: the services must be well again.
+// finish lets the callers end what they do, asks once more for every CallerId
+// and for the pushes without an answer, and looks at everything: the services must be well again.
 func (l *load) finish(t testing.TB, r *rand.Rand) {
 	t.Helper()
 	l.stop()
@@ -208,6 +210,9 @@ func (l *load) finish(t testing.TB, r *rand.Rand) {
 	for _, g := range l.groups {
 		for _, s := range g.sales {
 			l.sell(context.Background(), client, s, r)
+		}
+		for _, p := range l.seen.open(g.pushes) {
+			l.push(context.Background(), client, p, r)
 		}
 		l.look(context.Background(), g, client)
 		l.list(context.Background(), g, client)

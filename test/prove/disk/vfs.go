@@ -1,0 +1,288 @@
+package disk
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+	"unsafe"
+
+	"modernc.org/libc"
+	sqlite3 "modernc.org/sqlite/lib"
+)
+
+// The driver is SQLite's C in the shape of Go: pointers are uintptr to memory
+// that Go does not manage, functions are pointers to them.
+
+// register makes this VFS the one that SQLite uses by default, once.
+var register = sync.OnceValue(func() error {
+	tls := libc.NewTLS()
+	usual = sqlite3.Xsqlite3_vfs_find(tls, 0)
+	if usual == 0 {
+		return fmt.Errorf("SQLite has no VFS")
+	}
+	name, err := libc.CString("prove")
+	if err != nil {
+		return err
+	}
+	own := allocate[sqlite3.Tsqlite3_vfs](tls)
+	*at[sqlite3.Tsqlite3_vfs](own) = *at[sqlite3.Tsqlite3_vfs](usual)
+	v := at[sqlite3.Tsqlite3_vfs](own)
+	v.FpNext, v.FzName = 0, name
+	v.FszOsFile += int32(unsafe.Sizeof(file{}))
+	v.FxOpen, v.FxDelete = pointer(open), pointer(remove)
+
+	methods = allocate[sqlite3.Tsqlite3_io_methods](tls)
+	*at[sqlite3.Tsqlite3_io_methods](methods) = sqlite3.Tsqlite3_io_methods{
+		FiVersion: 2, // without memory maps, which would pass us by
+		FxClose:   pointer(closeFile), FxRead: pointer(read), FxWrite: pointer(write),
+		FxTruncate: pointer(truncate), FxSync: pointer(syncFile), FxFileSize: pointer(fileSize),
+		FxLock: pointer(lock), FxUnlock: pointer(unlock), FxCheckReservedLock: pointer(checkReservedLock),
+		FxFileControl: pointer(fileControl), FxSectorSize: pointer(sectorSize),
+		FxDeviceCharacteristics: pointer(deviceCharacteristics),
+		FxShmMap:                pointer(shmMap), FxShmLock: pointer(shmLock),
+		FxShmBarrier: pointer(shmBarrier), FxShmUnmap: pointer(shmUnmap),
+	}
+	if rc := sqlite3.Xsqlite3_vfs_register(tls, own, 1); rc != sqlite3.SQLITE_OK {
+		return fmt.Errorf("register a VFS: code %d", rc)
+	}
+	return nil
+})
+
+// usual is the VFS below, methods ours for open files.
+var usual, methods uintptr
+
+// file is an open file; that of the usual VFS lies behind it.
+type file struct {
+	methods uintptr
+	number  uintptr // in open files; 0 for one that is on no disk
+}
+
+// openFiles are the files that are open on a disk.
+var openFiles struct {
+	sync.RWMutex
+	next uintptr
+	all  map[uintptr]*openFile
+}
+
+type openFile struct {
+	*Disk
+	path string
+}
+
+func (f *openFile) call(op Op, size int) Result {
+	return f.ask(Call{op, filepath.Base(f.path), size})
+}
+
+// at is what a pointer points at.
+func at[T any](p uintptr) *T { return *(**T)(unsafe.Pointer(&p)) }
+
+// pointer is a function as a pointer; not for closures.
+func pointer[F any](f F) uintptr { return *(*uintptr)(unsafe.Pointer(&f)) }
+
+// function is the function that a pointer points at.
+func function[F any](p uintptr) F { return *(*F)(unsafe.Pointer(&p)) }
+
+func allocate[T any](tls *libc.TLS) uintptr {
+	var of T
+	return libc.Xcalloc(tls, 1, libc.Tsize_t(unsafe.Sizeof(of)))
+}
+
+func memory(p uintptr, size int32) []byte { return unsafe.Slice(at[byte](p), int(size)) }
+
+// real is the usual VFS's part of a file, and its methods.
+func real(p uintptr) (uintptr, *sqlite3.Tsqlite3_io_methods) {
+	below := p + unsafe.Sizeof(file{})
+	return below, at[sqlite3.Tsqlite3_io_methods](*at[uintptr](below))
+}
+
+// on is the open file on a disk; nil when it is on none.
+func on(p uintptr) *openFile {
+	number := at[file](p).number
+	if number == 0 {
+		return nil
+	}
+	openFiles.RLock()
+	defer openFiles.RUnlock()
+	return openFiles.all[number]
+}
+
+func open(tls *libc.TLS, _, name, p uintptr, flags int32, outFlags uintptr) int32 {
+	*at[file](p) = file{}
+	var d *Disk
+	var path string
+	if name != 0 {
+		path = libc.GoString(name)
+		d = disks.of(path)
+	}
+	if d != nil {
+		if r := d.ask(Call{Open, filepath.Base(path), 0}); r.Code != 0 {
+			return r.Code
+		}
+	}
+	below := p + unsafe.Sizeof(file{})
+	v := at[sqlite3.Tsqlite3_vfs](usual)
+	rc := function[func(*libc.TLS, uintptr, uintptr, uintptr, int32, uintptr) int32](v.FxOpen)(tls, usual, name, below, flags, outFlags)
+	if *at[uintptr](below) == 0 { // nothing to be closed
+		return rc
+	}
+	*at[file](p) = file{methods: methods}
+	if rc != sqlite3.SQLITE_OK || d == nil {
+		return rc
+	}
+	d.opened(path)
+	openFiles.Lock()
+	defer openFiles.Unlock()
+	if openFiles.all == nil {
+		openFiles.all = map[uintptr]*openFile{}
+	}
+	openFiles.next++
+	openFiles.all[openFiles.next] = &openFile{d, path}
+	at[file](p).number = openFiles.next
+	return rc
+}
+
+func remove(tls *libc.TLS, _, name uintptr, syncFolder int32) int32 {
+	v := at[sqlite3.Tsqlite3_vfs](usual)
+	rc := function[func(*libc.TLS, uintptr, uintptr, int32) int32](v.FxDelete)(tls, usual, name, syncFolder)
+	path := libc.GoString(name)
+	if d := disks.of(path); d != nil {
+		if _, err := os.Stat(path); os.IsNotExist(err) {
+			d.deleted(path)
+		}
+	}
+	return rc
+}
+
+func closeFile(tls *libc.TLS, p uintptr) int32 {
+	below, m := real(p)
+	rc := function[func(*libc.TLS, uintptr) int32](m.FxClose)(tls, below)
+	openFiles.Lock()
+	defer openFiles.Unlock()
+	delete(openFiles.all, at[file](p).number)
+	return rc
+}
+
+func read(tls *libc.TLS, p, into uintptr, size int32, offset int64) int32 {
+	if f := on(p); f != nil {
+		if r := f.call(Read, int(size)); r.Code != 0 {
+			return r.Code
+		}
+	}
+	below, m := real(p)
+	return function[func(*libc.TLS, uintptr, uintptr, int32, int64) int32](m.FxRead)(tls, below, into, size, offset)
+}
+
+func write(tls *libc.TLS, p, from uintptr, size int32, offset int64) int32 {
+	f, r := on(p), Result{}
+	if f != nil {
+		r = f.call(Write, int(size))
+	}
+	if r.Code != 0 {
+		size = min(size, int32(r.Apply))
+	}
+	below, m := real(p)
+	rc := int32(sqlite3.SQLITE_OK)
+	if size > 0 {
+		rc = function[func(*libc.TLS, uintptr, uintptr, int32, int64) int32](m.FxWrite)(tls, below, from, size, offset)
+	}
+	if f != nil && rc == sqlite3.SQLITE_OK && size > 0 {
+		f.wrote(f.path, offset, memory(from, size))
+	}
+	if r.Code != 0 {
+		return r.Code
+	}
+	return rc
+}
+
+func truncate(tls *libc.TLS, p uintptr, size int64) int32 {
+	f := on(p)
+	if f != nil {
+		if r := f.call(Truncate, 0); r.Code != 0 {
+			return r.Code
+		}
+	}
+	below, m := real(p)
+	rc := function[func(*libc.TLS, uintptr, int64) int32](m.FxTruncate)(tls, below, size)
+	if f != nil && rc == sqlite3.SQLITE_OK {
+		f.truncated(f.path, size)
+	}
+	return rc
+}
+
+func syncFile(tls *libc.TLS, p uintptr, flags int32) int32 {
+	f, r, before := on(p), Result{}, 0
+	if f != nil {
+		before = f.pending(f.path)
+		r = f.call(Sync, 0)
+	}
+	if r.Code != 0 && r.Apply == 0 {
+		return r.Code
+	}
+	below, m := real(p)
+	rc := function[func(*libc.TLS, uintptr, int32) int32](m.FxSync)(tls, below, flags)
+	if f != nil && rc == sqlite3.SQLITE_OK {
+		f.synced(f.path, before)
+	}
+	if r.Code != 0 {
+		return r.Code
+	}
+	return rc
+}
+
+// What follows only hands on.
+
+func fileSize(tls *libc.TLS, p, size uintptr) int32 {
+	below, m := real(p)
+	return function[func(*libc.TLS, uintptr, uintptr) int32](m.FxFileSize)(tls, below, size)
+}
+
+func lock(tls *libc.TLS, p uintptr, level int32) int32 {
+	below, m := real(p)
+	return function[func(*libc.TLS, uintptr, int32) int32](m.FxLock)(tls, below, level)
+}
+
+func unlock(tls *libc.TLS, p uintptr, level int32) int32 {
+	below, m := real(p)
+	return function[func(*libc.TLS, uintptr, int32) int32](m.FxUnlock)(tls, below, level)
+}
+
+func checkReservedLock(tls *libc.TLS, p, out uintptr) int32 {
+	below, m := real(p)
+	return function[func(*libc.TLS, uintptr, uintptr) int32](m.FxCheckReservedLock)(tls, below, out)
+}
+
+func fileControl(tls *libc.TLS, p uintptr, op int32, argument uintptr) int32 {
+	below, m := real(p)
+	return function[func(*libc.TLS, uintptr, int32, uintptr) int32](m.FxFileControl)(tls, below, op, argument)
+}
+
+func sectorSize(tls *libc.TLS, p uintptr) int32 {
+	below, m := real(p)
+	return function[func(*libc.TLS, uintptr) int32](m.FxSectorSize)(tls, below)
+}
+
+func deviceCharacteristics(tls *libc.TLS, p uintptr) int32 {
+	below, m := real(p)
+	return function[func(*libc.TLS, uintptr) int32](m.FxDeviceCharacteristics)(tls, below)
+}
+
+func shmMap(tls *libc.TLS, p uintptr, page, size, extend int32, out uintptr) int32 {
+	below, m := real(p)
+	return function[func(*libc.TLS, uintptr, int32, int32, int32, uintptr) int32](m.FxShmMap)(tls, below, page, size, extend, out)
+}
+
+func shmLock(tls *libc.TLS, p uintptr, offset, n, flags int32) int32 {
+	below, m := real(p)
+	return function[func(*libc.TLS, uintptr, int32, int32, int32) int32](m.FxShmLock)(tls, below, offset, n, flags)
+}
+
+func shmBarrier(tls *libc.TLS, p uintptr) {
+	below, m := real(p)
+	function[func(*libc.TLS, uintptr)](m.FxShmBarrier)(tls, below)
+}
+
+func shmUnmap(tls *libc.TLS, p uintptr, deleteToo int32) int32 {
+	below, m := real(p)
+	return function[func(*libc.TLS, uintptr, int32) int32](m.FxShmUnmap)(tls, below, deleteToo)
+}
