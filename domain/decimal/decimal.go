@@ -18,11 +18,11 @@ var (
 )
 
 // Decimal is an exact decimal number, or none: the zero value is an absent
-// number. Two Decimals are == when their values are equal.
+// number. Numbers of equal value are ==, however they were spelled.
 //
 // Significant digits are kept while they are below 2^64. A longer number fits
 // no quantity of this service: its digits are forgotten, every conversion of it
-// fails, and it may be == to another one that is too long.
+// fails, and it may be == to another that is too long, but to none that is not.
 type Decimal struct {
 	coefficient uint64 // without trailing zeros; 0 when long
 	exponent    int32  // of the last significant digit

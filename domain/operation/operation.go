@@ -36,10 +36,10 @@ func ParseID(text string) (ID, error) {
 // String is the form 8-4-4-4-12 in lower case.
 func (id ID) String() string {
 	var b [36]byte
-	hex.Encode(b[:8], id[:4])
-	hex.Encode(b[9:13], id[4:6])
-	hex.Encode(b[14:18], id[6:8])
-	hex.Encode(b[19:23], id[8:10])
+	hex.Encode(b[:], id[:4])
+	hex.Encode(b[9:], id[4:6])
+	hex.Encode(b[14:], id[6:8])
+	hex.Encode(b[19:], id[8:10])
 	hex.Encode(b[24:], id[10:])
 	b[8], b[13], b[18], b[23] = '-', '-', '-', '-'
 	return string(b[:])

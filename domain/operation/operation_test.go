@@ -71,6 +71,12 @@ func TestNamesOfOperations(t *testing.T) {
 	}
 }
 
+func TestStorageKeepsOperationsByTheseNumbers(t *testing.T) {
+	t.Parallel()
+	require.EqualValues(t, 1, operation.AddPushNotificationResponse)
+	require.EqualValues(t, 2, operation.BuyFundFromCustomer)
+}
+
 func TestStatesAreThoseOfTheDocument(t *testing.T) {
 	t.Parallel()
 	require.EqualValues(t, 1, operation.Recorded)

@@ -176,6 +176,15 @@ func TestBothKeysOpenUntilTheyAreReplaced(t *testing.T) {
 	require.True(t, s.Opens(key(t, 4).Hash()))
 }
 
+func TestStatesAndKeysHaveTheNamesThatCommandsAndStorageUse(t *testing.T) {
+	t.Parallel()
+	require.EqualValues(t, "active", subscription.Active)
+	require.EqualValues(t, "suspended", subscription.Suspended)
+	require.EqualValues(t, "cancelled", subscription.Cancelled)
+	require.EqualValues(t, "primary", subscription.Primary)
+	require.EqualValues(t, "secondary", subscription.Secondary)
+}
+
 func TestOnlyTwoKeys(t *testing.T) {
 	t.Parallel()
 	s := withKeys(t)
