@@ -265,6 +265,8 @@ func TestMigrate(t *testing.T) {
 			require.Equal(t, 1, got.Status, args)
 			require.Contains(t, got.Err, "The schema is too new", args)
 		}
+		_, ready := b.serve(t).Get(t, "/readyz")
+		require.Contains(t, ready, "[-]schema failed: The schema is too new: version 99, this program knows 1. Run a newer bankingapi.")
 	})
 }
 

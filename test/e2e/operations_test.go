@@ -13,6 +13,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -62,11 +63,10 @@ func TestSecondSignal(t *testing.T) {
 // the other, and no request fails.
 func TestRollingReplacement(t *testing.T) {
 	t.Parallel()
-	b := newBank(t, testdb.EnginePostgres).with("storage.migrate", "true").with("shutdown.delay", "300ms")
+	b := newBank(t, testdb.EnginePostgres).with("storage.migrate", "true")
+	b.Set("shutdown.delay", "2s") // longer than the balancer takes to notice
 	first := b.serve(t, "--demo")
-	ready := balancer{replicas: []*running{first, b.replica(t).serve(t)}}
-	client := func(s *running) *http.Client { return s.connect(t, nil) }
-	ready.clients = map[*running]*http.Client{ready.replicas[0]: client(ready.replicas[0]), ready.replicas[1]: client(ready.replicas[1])}
+	balancer := &balancer{replicas: []*running{first, b.replica(t).serve(t)}}
 
 	l := &load{end: make(chan struct{})}
 	for caller := range 8 {
@@ -78,20 +78,19 @@ func TestRollingReplacement(t *testing.T) {
 				default:
 				}
 				each := request(fmt.Sprintf("rolling-%d-%d", caller, n), caller, n)
-				s, client, release := ready.choose(n)
-				got, err := s.tryPost(client, each.path, first.key, each.body)
-				release()
+				s := balancer.choose(n)
+				got, err := s.tryPost(s.client, each.path, first.key, each.body)
 				l.note(each, got, err)
 			}
 		})
 	}
-	for at := range ready.replicas {
+	for range 2 {
 		l.reach(t, 50)
-		old := ready.replicas[at]
+		old := balancer.choose(0)
 		require.NoError(t, old.Signal(syscall.SIGTERM))
 		eventually(t, patience, "it stops being ready", func() bool { return !old.IsReady() })
-		renewed := b.replica(t).serve(t)
-		ready.replace(at, renewed, client(renewed))
+		balancer.remove(old)
+		balancer.add(b.replica(t).serve(t))
 		require.Zero(t, old.Ended(t), old.Err)
 	}
 	l.reach(t, 50)
@@ -103,25 +102,28 @@ func TestRollingReplacement(t *testing.T) {
 	b.Verify(t)
 }
 
-// balancer sends requests to one of its replicas.
+// balancer sends each request to one of its replicas.
 type balancer struct {
-	mu       sync.RWMutex
+	mu       sync.Mutex
 	replicas []*running
-	clients  map[*running]*http.Client
 }
 
-// choose is the replica for a request, held until release.
-func (r *balancer) choose(n int) (s *running, client *http.Client, release func()) {
-	r.mu.RLock()
-	s = r.replicas[n%len(r.replicas)]
-	return s, r.clients[s], r.mu.RUnlock
-}
-
-// replace puts another replica in the place of one.
-func (r *balancer) replace(at int, s *running, client *http.Client) {
+func (r *balancer) choose(n int) *running {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.replicas[at], r.clients[s] = s, client
+	return r.replicas[n%len(r.replicas)]
+}
+
+func (r *balancer) remove(old *running) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.replicas = slices.DeleteFunc(r.replicas, func(s *running) bool { return s == old })
+}
+
+func (r *balancer) add(s *running) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.replicas = append(r.replicas, s)
 }
 
 // TestKilled: after a power cut everything that was acknowledged is there, and

@@ -64,8 +64,13 @@ func TestFirstMinute(t *testing.T) {
 		require.NoError(t, err, "%s\n%s", command, complaints.String())
 		return string(out)
 	}
+	var first *running
 	for start := range 3 {
 		s := b.serve(t, "--demo")
+		if start == 0 {
+			first = s
+		}
+		require.Equal(t, first.key, s.key)
 		require.Len(t, s.key, 32)
 		shown := regexp.MustCompile(`(?m)^curl .*$`).FindAllString(s.Await(t, s.Out, `(?s)(.*BuyFundFromCustomer.*\n)`), -1)
 		for i := range shown {
@@ -81,6 +86,7 @@ func TestFirstMinute(t *testing.T) {
 		require.Equal(t, "987.5", b.holding(t, 1001), "the sale has its CallerId: it took place once")
 		require.Len(t, b.Export(t, "notifications"), 1)
 		shell(s, "bin/bankingapi verify")
+		require.True(t, s.trust.Equal(first.trust), "the certificate is kept")
 		s.Stop(t)
 		files, err := filepath.Glob(filepath.Join(b.Folder, "data", "*"))
 		require.NoError(t, err)
