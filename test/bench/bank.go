@@ -24,6 +24,7 @@ type bank struct {
 	stores   []*store // the first is the plain one; none where only the other side is measured
 	other    side     // nil where only the service is measured
 	patience time.Duration
+	crowd    int
 }
 
 // An engine lends throw-away stores.
@@ -45,7 +46,7 @@ func openBank(ctx context.Context, name, dir, binary string, s settings) (b *ban
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, err
 	}
-	b = &bank{patience: s.patience}
+	b = &bank{patience: s.patience, crowd: s.crowd}
 	switch name {
 	case "postgres":
 		b.engine, b.other, b.describe, err = openPostgres(ctx, s.postgres, dir)

@@ -130,7 +130,7 @@ func TestBenchFromStartToReport(t *testing.T) {
 	out := t.TempDir()
 	s, err := parse([]string{"-engine=sqlite", "-work=sale,push100,overload", "-connections=1,4", "-seconds=0.2", "-rounds=2", "-tls", "-out=" + out}, io.Discard)
 	require.NoError(t, err)
-	s.patience = 0
+	s.patience, s.crowd = 0, 20
 	binary, err := os.Executable()
 	require.NoError(t, err)
 

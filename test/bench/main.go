@@ -32,6 +32,7 @@ type settings struct {
 	connections []int
 	seconds     float64
 	patience    time.Duration // how long a run waits for other programs to finish
+	crowd       int           // connections that offer a rate without waiting for answers
 	rounds      int
 	tls         bool
 	overload    bool
@@ -65,7 +66,8 @@ func main() {
 func parse(args []string, usage io.Writer) (settings, error) {
 	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
 	flags.SetOutput(usage)
-	s := settings{patience: 10 * time.Second}
+	// The crowd is more than fit into the service's queue, so that it must refuse.
+	s := settings{patience: 10 * time.Second, crowd: 6000}
 	engine := flags.String("engine", "all", "sqlite, postgres or all")
 	connections := flags.String("connections", "1,16,64,256", "numbers of connections, in this order")
 	works := flags.String("work", "sale,sale-hot,push,push100", "what to measure: "+strings.Join(workNames(), ", ")+", overload")

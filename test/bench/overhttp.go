@@ -34,7 +34,7 @@ func (o *overHTTP) run(ctx context.Context, w work, connections int, length time
 	if err := errors.Join(err, <-profiled); err != nil {
 		return measure{}, err
 	}
-	if t.completed == 0 {
+	if t.completed+t.late == 0 {
 		return measure{}, fmt.Errorf("nothing completed (%s); one answer: %s", t, t.example)
 	}
 	return measure{

@@ -9,10 +9,6 @@ import (
 // overloadFactor is how many times its best the service is offered.
 const overloadFactor = 3
 
-// crowd is how many connections offer a rate that does not wait for answers:
-// more than fit into the service's queue, so that it must refuse.
-const crowd = 6000
-
 // An overload is how the service behaves when offered more than it can do.
 type overload struct {
 	engine, kind    string
@@ -56,7 +52,7 @@ func (b *bank) overload(ctx context.Context, length time.Duration) ([]overload, 
 		load load
 	}{
 		{"three times the connections", load{connections: overloadFactor * best.bestConnections}},
-		{"three times the rate", load{connections: crowd, rate: overloadFactor * best.best}},
+		{"three times the rate", load{connections: b.crowd, rate: overloadFactor * best.best}},
 	} {
 		o := best
 		o.kind = more.kind

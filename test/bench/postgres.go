@@ -27,6 +27,7 @@ type cluster struct {
 	created []string
 }
 
+// openPostgres connects to the server and prepares pgbench on it.
 func openPostgres(ctx context.Context, dsn, dir string) (_ engine, _ side, _ []fact, err error) {
 	c, err := openCluster(ctx, dsn)
 	if err != nil {
@@ -81,6 +82,7 @@ func (c *cluster) create(ctx context.Context, purpose string) (string, error) {
 	return dsn.String(), nil
 }
 
+// fill takes minutes for ten million rows.
 func (c *cluster) fill(ctx context.Context, dsn string, perGap, perCustomer int) (err error) {
 	script, err := scripts.ReadFile("sql/book-postgres.sql")
 	if err != nil {

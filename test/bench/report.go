@@ -29,7 +29,7 @@ type comparison struct {
 	goal         float64 // least ratio; 0: none
 }
 
-// ratio is 0 when only one side was measured.
+// ratio is 0 when only one side was measured, or one did nothing in time.
 func (c comparison) ratio() float64 {
 	if c.ours.records == 0 || c.theirs.records == 0 {
 		return 0
@@ -166,7 +166,7 @@ func writeRates(b *strings.Builder, comparisons []comparison) {
 
 // rateCells are the four cells of one side, empty when it was not measured.
 func rateCells(m measure) string {
-	if m.records == 0 {
+	if m.side == "" {
 		return "| | |"
 	}
 	return fmt.Sprintf("%s | %.0f | %s | %s", m.side, m.records, short(m.p50), short(m.p99))
@@ -184,7 +184,7 @@ func writeCores(b *strings.Builder, comparisons []comparison) {
 	for _, c := range comparisons {
 		for _, m := range []measure{c.ours, c.theirs} {
 			// The plain side is in a row of its own already.
-			if m.records == 0 || m == c.theirs && m.side == plainName {
+			if m.side == "" || m == c.theirs && m.side == plainName {
 				continue
 			}
 			memory := ""

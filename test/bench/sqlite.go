@@ -13,6 +13,7 @@ type sqliteFiles struct {
 	loop *sqliteLoop
 }
 
+// openSQLite prepares the bare loop in the folder.
 func openSQLite(ctx context.Context, dir string) (engine, side, []fact, error) {
 	loop, err := openSQLiteLoop(ctx, dir)
 	if err != nil {
