@@ -200,7 +200,8 @@ func (s *Store) changes(book *fund.Book) []Request {
 		settled,
 		inserted,
 		changed,
-		s.insertPostings(c.Postings, postedAt(c.Sales)),
+		s.insertPostings(c.Postings, unitLeg, postedAt(c.Sales)),
+		s.insertPostings(c.Postings, moneyLeg, postedAt(c.Sales)),
 	)
 }
 
@@ -285,19 +286,19 @@ const (
 	moneyLeg = 2
 )
 
-func (s *Store) insertPostings(postings []fund.Posting, at *time.Time) Request {
+// insertPostings writes the postings of one leg: those of a leg have the same
+// columns.
+func (s *Store) insertPostings(postings []fund.Posting, leg int64, at *time.Time) Request {
 	rows := newRows(s.statements.insertPosting.columns, len(postings))
 	for i := range postings {
-		addPosting(rows, &postings[i], at)
+		if postings[i].IsMoney() == (leg == moneyLeg) {
+			addPosting(rows, &postings[i], leg, at)
+		}
 	}
 	return s.request(s.statements.insertPosting, rows, nil)
 }
 
-func addPosting(rows *Rows, p *fund.Posting, at *time.Time) {
-	leg := int64(unitLeg)
-	if p.IsMoney() {
-		leg = moneyLeg
-	}
+func addPosting(rows *Rows, p *fund.Posting, leg int64, at *time.Time) {
 	rows.int(p.CustomerNo()).id(p.OperationID).int(int64(p.Position)).int(leg).
 		int(int64(p.Kind)).text(p.Holding.IMKBCode).text(p.Holding.HolderCorporationName).
 		int(p.Account.BranchCode).int(p.Account.AccountSuffix).text(p.Account.Currency.Code()).

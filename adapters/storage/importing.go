@@ -199,7 +199,7 @@ func importChunk[T any](ctx context.Context, s *Store, session Session, part []i
 			postings = append(postings, p.posting(kind, part[i].line, of, by))
 		}
 	}
-	writes := some(p.add(added), p.put(changed), s.insertPostings(postings, now))
+	writes := some(p.add(added), p.put(changed), s.insertPostings(postings, unitLeg, now), s.insertPostings(postings, moneyLeg, now))
 	if len(writes) == 0 {
 		return nil
 	}

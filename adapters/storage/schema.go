@@ -9,13 +9,13 @@ type tables struct {
 
 // header are the columns of operation.Header, and whose it is.
 var header = []column{
-	{"subscription", text}, {"app_key", text}, {"channel", text}, {"teller_name", text},
-	{"caller_id", text}, {"channel_session_id", text}, {"channel_request_id", text},
+	{"subscription", text}, {"app_key", text | defaulted}, {"channel", text | defaulted}, {"teller_name", text | defaulted},
+	{"caller_id", text | defaulted}, {"channel_session_id", text | defaulted}, {"channel_request_id", text | defaulted},
 }
 
 var settled = []column{
-	{"state", integer}, {"settled_price_id", optionalInteger}, {"settled_price", optionalInteger},
-	{"proceeds", optionalInteger}, {"refusal", text}, {"settled_at", instant},
+	{"state", integer}, {"settled_price_id", optionalInteger | defaulted}, {"settled_price", optionalInteger | defaulted},
+	{"proceeds", optionalInteger | defaulted}, {"refusal", text | defaulted}, {"settled_at", instant | defaulted},
 }
 
 func newTables(prefix string) tables {
@@ -33,7 +33,7 @@ func newTables(prefix string) tables {
 		}},
 		operations: table{prefix + "operations", 3, []column{
 			{"caller_id", text}, {"subscription", text}, {"operation", integer},
-			{"operation_id", identifier}, {"fingerprint", blob}, {"state", integer}, {"faults", text},
+			{"operation_id", identifier}, {"fingerprint", blob}, {"state", integer}, {"faults", text | defaulted},
 		}},
 		sales: table{prefix + "sales", 3, slices.Concat(
 			[]column{{"customer_no", integer}, {"operation_id", identifier}, {"position", integer}},
@@ -41,23 +41,23 @@ func newTables(prefix string) tables {
 			[]column{
 				{"imkb_code", text}, {"holder_corporation_name", text}, {"price_id", integer}, {"units", integer},
 				{"account_customer_no", integer}, {"branch_code", integer}, {"account_suffix", integer}, {"currency_code", text},
-				{"control_total", integer}, {"selected_date", date}, {"received_at", instant},
+				{"control_total", integer | defaulted}, {"selected_date", date | defaulted}, {"received_at", instant},
 			},
 			settled,
 		)},
 		postings: table{prefix + "postings", 4, []column{
 			{"customer_no", integer}, {"operation_id", identifier}, {"position", integer}, {"leg", integer},
-			{"kind", integer}, {"imkb_code", text}, {"holder_corporation_name", text},
-			{"branch_code", integer}, {"account_suffix", integer}, {"currency_code", text},
+			{"kind", integer}, {"imkb_code", text | defaulted}, {"holder_corporation_name", text | defaulted},
+			{"branch_code", integer | defaulted}, {"account_suffix", integer | defaulted}, {"currency_code", text | defaulted},
 			{"quantity", integer}, {"posted_at", instant},
 		}},
 		notifications: table{prefix + "notifications", 2, slices.Concat(
 			[]column{{"user_id", text}, {"digest", blob}, {"operation_id", identifier}, {"position", integer}},
 			header,
 			[]column{
-				{"external_application_code", text}, {"external_tran_code", text}, {"push_id", text},
-				{"push_interaction_id", optionalInteger}, {"platform", integer}, {"subject", text}, {"content", text},
-				{"deep_link_url", text}, {"send_status", integer}, {"send_date", date}, {"tran_data", text},
+				{"external_application_code", text}, {"external_tran_code", text | defaulted}, {"push_id", text},
+				{"push_interaction_id", optionalInteger | defaulted}, {"platform", integer}, {"subject", text | defaulted}, {"content", text | defaulted},
+				{"deep_link_url", text | defaulted}, {"send_status", integer}, {"send_date", date | defaulted}, {"tran_data", text},
 				{"received_at", instant},
 			},
 		)},
@@ -99,7 +99,7 @@ func newStatements(t tables) statements {
 		insertPosting:      t.postings.insert(""),
 		insertNotification: t.notifications.insert(" ON CONFLICT (user_id, digest) DO NOTHING"),
 
-		changeOperation: t.operations.update([]column{{"state", integer}, {"faults", text}}),
+		changeOperation: t.operations.update([]column{{"state", integer}, {"faults", text | defaulted}}),
 		changeSale:      t.sales.update(settled),
 	}
 }

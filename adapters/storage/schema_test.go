@@ -28,6 +28,7 @@ import (
 type column struct {
 	Table, Name, Kind string
 	Required          bool
+	Default           string
 	Key               int // place in the primary key, from 1; 0 for the others
 }
 
@@ -48,10 +49,10 @@ func TestSchemasAreOne(t *testing.T) {
 	onSQLite, onPostgres := connect(t, "sqlite", file), connect(t, "pgx", dsn)
 
 	const notOurs = "('schema_version', 'schema_lock', 'sqlite_sequence')"
-	sqliteColumns := columns(t, onSQLite, `SELECT m.name, c.name, c.type, c."notnull", c.pk FROM sqlite_schema m, pragma_table_info(m.name) c
+	sqliteColumns := columns(t, onSQLite, `SELECT m.name, c.name, c.type, c."notnull", COALESCE(c.dflt_value, ''), c.pk FROM sqlite_schema m, pragma_table_info(m.name) c
 WHERE m.type = 'table' AND m.name NOT IN `+notOurs)
 	postgresColumns := columns(t, onPostgres, `SELECT c.table_name, c.column_name, c.data_type, c.is_nullable = 'NO',
- COALESCE((SELECT k.ordinal_position FROM information_schema.key_column_usage k
+ COALESCE(replace(c.column_default, '::text', ''), ''), COALESCE((SELECT k.ordinal_position FROM information_schema.key_column_usage k
   WHERE k.table_schema = 'public' AND k.table_name = c.table_name AND k.column_name = c.column_name), 0)
 FROM information_schema.columns c WHERE c.table_schema = 'public' AND c.table_name NOT IN `+notOurs)
 	require.Equal(t, sqliteColumns, postgresColumns)
@@ -77,7 +78,7 @@ func columns(t *testing.T, db *sql.DB, query string) []column {
 	var found []column
 	for rows.Next() {
 		var c column
-		require.NoError(t, rows.Scan(&c.Table, &c.Name, &c.Kind, &c.Required, &c.Key))
+		require.NoError(t, rows.Scan(&c.Table, &c.Name, &c.Kind, &c.Required, &c.Default, &c.Key))
 		require.Contains(t, kinds, c.Kind)
 		c.Kind = kinds[c.Kind]
 		found = append(found, c)

@@ -27,6 +27,9 @@ func New(engine *Engine, tablePrefix string, now func() time.Time) *Store {
 
 // request is a statement with its rows, in the engine's dialect.
 func (s *Store) request(st *statement, rows *Rows, found func(Scan) error) Request {
+	if st.lean != nil {
+		st, rows = st.lean.of(rows)
+	}
 	sql := st.postgres
 	if s.engine.Dialect == SQLite {
 		sql = st.sqlite

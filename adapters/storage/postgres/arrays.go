@@ -1,0 +1,115 @@
+package postgres
+
+import (
+	"encoding/binary"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgtype"
+)
+
+// arrayCodec writes the arrays of a batch straight into the message. pgx plans
+// and wraps every element, which took a fifth of the service's time under load.
+// Whatever else it is asked for is pgx's own.
+type arrayCodec struct {
+	pgtype.Codec
+	element uint32 // its OID
+}
+
+// useArrayCodec registers the codec for the arrays that package storage sends.
+func useArrayCodec(m *pgtype.Map) {
+	for array, element := range map[uint32]uint32{
+		pgtype.Int8ArrayOID:        pgtype.Int8OID,
+		pgtype.TextArrayOID:        pgtype.TextOID,
+		pgtype.ByteaArrayOID:       pgtype.ByteaOID,
+		pgtype.UUIDArrayOID:        pgtype.UUIDOID,
+		pgtype.TimestamptzArrayOID: pgtype.TimestamptzOID,
+	} {
+		if t, ok := m.TypeForOID(array); ok {
+			m.RegisterType(&pgtype.Type{Name: t.Name, OID: array, Codec: arrayCodec{t.Codec, element}})
+		}
+	}
+}
+
+// PlanEncode is pgtype.Codec.
+func (c arrayCodec) PlanEncode(m *pgtype.Map, oid uint32, format int16, value any) pgtype.EncodePlan {
+	if format == pgtype.BinaryFormatCode && elementOf(value) == c.element {
+		return c
+	}
+	return c.Codec.PlanEncode(m, oid, format, value)
+}
+
+// elementOf is the OID of the elements of an array of package storage; 0 for
+// any other value.
+func elementOf(array any) uint32 {
+	switch array.(type) {
+	case []int64, []*int64:
+		return pgtype.Int8OID
+	case []string:
+		return pgtype.TextOID
+	case [][]byte:
+		return pgtype.ByteaOID
+	case [][16]byte:
+		return pgtype.UUIDOID
+	case []*time.Time:
+		return pgtype.TimestamptzOID
+	}
+	return 0
+}
+
+// Encode is pgtype.EncodePlan.
+func (c arrayCodec) Encode(value any, b []byte) ([]byte, error) {
+	switch v := value.(type) {
+	case []int64:
+		return encode(b, c.element, v, appendInteger), nil
+	case []*int64:
+		return encode(b, c.element, v, func(b []byte, n *int64) []byte {
+			if n == nil {
+				return appendNull(b)
+			}
+			return appendInteger(b, *n)
+		}), nil
+	case []string:
+		return encode(b, c.element, v, appendText), nil
+	case [][]byte:
+		return encode(b, c.element, v, appendText), nil
+	case [][16]byte:
+		return encode(b, c.element, v, func(b []byte, id [16]byte) []byte { return appendText(b, id[:]) }), nil
+	case []*time.Time:
+		return encode(b, c.element, v, func(b []byte, t *time.Time) []byte {
+			if t == nil {
+				return appendNull(b)
+			}
+			return appendInteger(b, t.UnixMicro()-epoch)
+		}), nil
+	}
+	return nil, fmt.Errorf("no array of %T", value)
+}
+
+// epoch is Postgres' beginning of time, 2000-01-01, in Unix microseconds.
+const epoch = 946_684_800_000_000
+
+// encode writes an array of one dimension as array_recv reads it.
+func encode[T any](b []byte, element uint32, values []T, appendValue func([]byte, T) []byte) []byte {
+	b = binary.BigEndian.AppendUint32(b, 1) // dimensions
+	b = binary.BigEndian.AppendUint32(b, 1) // there may be NULLs
+	b = binary.BigEndian.AppendUint32(b, element)
+	b = binary.BigEndian.AppendUint32(b, uint32(len(values))) //nolint:gosec // a batch has some thousand rows
+	b = binary.BigEndian.AppendUint32(b, 1)                   // the first index
+	for _, v := range values {
+		b = appendValue(b, v)
+	}
+	return b
+}
+
+func appendInteger(b []byte, n int64) []byte {
+	b = binary.BigEndian.AppendUint32(b, 8)
+	return binary.BigEndian.AppendUint64(b, uint64(n)) //nolint:gosec // two's complement is what is wanted
+}
+
+func appendText[T string | []byte](b []byte, text T) []byte {
+	b = binary.BigEndian.AppendUint32(b, uint32(len(text))) //nolint:gosec // texts are shorter than a body
+	return append(b, text...)
+}
+
+func appendNull(b []byte) []byte { return append(b, 0xff, 0xff, 0xff, 0xff) }
