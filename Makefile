@@ -43,6 +43,11 @@ lint: $(TOOLS)/golangci-lint ## format, vet, lint, tidy
 $(TOOLS)/golangci-lint:
 	GOBIN=$(TOOLS) GOFLAGS= go install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(GOLANGCI_VERSION)
 
+.PHONY: bench
+BENCH ?= -out bench-results
+bench: ## compare the service with its database driven alone (Postgres, SQLite); BENCH="-engine sqlite"
+	go run ./test/bench $(BENCH)
+
 .PHONY: host
 host: ## build and run a program of another module that embeds the service
 	cd test/host && CGO_ENABLED=0 GOFLAGS= go run .
