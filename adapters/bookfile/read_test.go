@@ -178,7 +178,7 @@ func TestReadManyLines(t *testing.T) {
 		if i%100_000 == 50_000 {
 			runtime.GC()
 			runtime.ReadMemStats(&now)
-			require.Less(t, now.HeapAlloc-min(now.HeapAlloc, before.HeapAlloc), uint64(48<<20), "after %d lines", i)
+			require.Less(t, now.HeapAlloc-min(now.HeapAlloc, before.HeapAlloc), uint64(24<<20), "after %d lines", i)
 		}
 	}
 	file, err := bookfile.ReadHoldings(t.Context(), many(n, look))

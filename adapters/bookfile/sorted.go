@@ -16,7 +16,7 @@ import (
 const (
 	// runLength is how many lines are sorted in memory; a longer file is
 	// merged from runs of that length.
-	runLength = 1 << 16
+	runLength = 1 << 14
 	// mergeMemory is shared by the buffers of all runs of a merge.
 	mergeMemory = 4 << 20
 )
