@@ -14,9 +14,13 @@ import (
 
 var _ buyfund.Books = (*Store)(nil)
 
-// Update is buyfund.Books: two round trips on Postgres, one to read and lock,
-// one to write and commit.
+// Update is buyfund.Books. On Postgres it is one round trip where everything is
+// as presumed (presume.go), else two more: one to read and lock, one to write
+// and commit.
 func (s *Store) Update(ctx context.Context, touched fund.Touched, settle func(*fund.Book)) error {
+	if done, err := s.updateAtOnce(ctx, &touched, settle); done {
+		return err
+	}
 	return s.transact(ctx, func(session Session) error {
 		book := fund.NewBook(len(touched.Holdings))
 		if reads := s.load(&touched, book); len(reads) > 0 {
@@ -40,7 +44,10 @@ func (s *Store) load(touched *fund.Touched, book *fund.Book) []Request {
 			key := touched.Accounts[i]
 			book.LoadAccount(fund.Account{Key: key, Balance: money.New(balance, key.Currency)})
 		}),
-		s.findPrices(touched.PriceIDs, func(_ int, p fund.Price) { book.LoadPrice(p) }),
+		s.findPrices(touched.PriceIDs, func(_ int, p fund.Price) {
+			s.presumed.remember(p)
+			book.LoadPrice(p)
+		}),
 		s.findCurrentPrices(touched.PriceDays, book),
 		s.findOperations(touched.Callers, &book.Register),
 	)
@@ -147,7 +154,10 @@ func (s *Store) findCurrentPrices(of []fund.PriceDay, book *fund.Book) Request {
 		}
 		p.IMKBCode, p.HolderCorporationName = of[key].Fund.IMKBCode, of[key].Fund.HolderCorporationName
 		price, err := p.price()
-		book.LoadCurrentPrice(of[key], price)
+		if err == nil {
+			s.presumed.rememberCurrent(of[key], price)
+			book.LoadCurrentPrice(of[key], price)
+		}
 		return err
 	})
 }

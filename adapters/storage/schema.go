@@ -70,6 +70,7 @@ type statements struct {
 	putHolding, putAccount, addHolding, addAccount, addPrice                        *statement
 	insertOperation, insertSale, insertPosting, insertNotification                  *statement
 	changeOperation, changeSale                                                     *statement
+	presumePrice, moveHolding, moveAccount                                          *statement
 }
 
 func newStatements(t tables) statements {
@@ -101,5 +102,9 @@ func newStatements(t tables) statements {
 
 		changeOperation: t.operations.update([]column{{"state", integer}, {"faults", text | defaulted}}),
 		changeSale:      t.sales.update(settled),
+
+		presumePrice: t.prices.presumePrice(newest),
+		moveHolding:  t.holdings.move("units"),
+		moveAccount:  t.accounts.move("balance"),
 	}
 }

@@ -18,11 +18,12 @@ type Store struct {
 	prefix     string
 	statements statements
 	attempts   int
+	presumed   *presumption
 }
 
 // New returns a Store on an opened engine. now dates what imports write.
 func New(engine *Engine, tablePrefix string, now func() time.Time) *Store {
-	return &Store{engine, now, tablePrefix, newStatements(newTables(tablePrefix)), maxAttempts}
+	return &Store{engine, now, tablePrefix, newStatements(newTables(tablePrefix)), maxAttempts, new(presumption)}
 }
 
 // request is a statement with its rows, in the engine's dialect.

@@ -30,7 +30,8 @@ type Books interface {
 	//  4. any other error: nothing was written, and trying again will not help.
 	//
 	// settle may be called again with a new book, when the transaction lost a
-	// race. If it panics, nothing is written and Update panics with it. A
+	// race, or when a book that was only presumed to be so was not: what counts
+	// is what the last call left. If it panics, nothing is written and Update panics with it. A
 	// cancelled ctx before the commit is outcome 2.
 	Update(ctx context.Context, touched fund.Touched, settle func(*fund.Book)) error
 

@@ -25,6 +25,8 @@ type Book struct {
 
 	changes Changes
 	undo    []func()
+	settled bool
+	others  bool // an operation did not come to Completed, or only repeats one
 }
 
 // position is a quantity as it was loaded and as it is now.
@@ -116,10 +118,18 @@ func sortedOnce[K comparable](keys []K, compare func(K, K) int) []K {
 // changes in the book and each operation's outcome in the operation. It has no
 // other effect, and a batch decided again in a new book comes out the same.
 func (b *Book) Settle(operations []*Operation, now time.Time, today day.Day) {
+	b.settled = true
 	for _, o := range operations {
 		b.settle(o, now, today)
+		if o.err != nil || o.outcome.State != operation.Completed || o.outcome.Replayed {
+			b.others = true
+		}
 	}
 }
+
+// CompletedAll reports whether Settle completed every operation, each for the
+// first time: then Changes and the added operations are all there is to write.
+func (b *Book) CompletedAll() bool { return b.settled && !b.others }
 
 func (b *Book) settle(o *Operation, now time.Time, today day.Day) {
 	o.outcome, o.err = operation.Outcome{}, nil

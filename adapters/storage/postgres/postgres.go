@@ -4,7 +4,9 @@
 // A batch is two round trips: one reads and locks, one writes and commits,
 // each a pipeline. It uses nothing that a distributed Postgres or PgBouncer in
 // transaction mode lacks: no sequences, advisory locks, LISTEN, savepoints or
-// settings of the session.
+// settings of the session. Before 1.21, PgBouncer does not know prepared
+// statements: default_query_exec_mode=cache_describe in the URL does without
+// their names.
 package postgres
 
 import (
@@ -112,7 +114,8 @@ func Use(db *sql.DB, o storage.Options) (*storage.Engine, error) {
 // A commit waits for the disk even where somebody has switched that off.
 func transactionSettings(statementTimeout time.Duration) string {
 	settings := "SELECT set_config('plan_cache_mode', 'force_generic_plan', true)," +
-		" set_config('enable_seqscan', 'off', true), set_config('enable_partition_pruning', 'off', true)," +
+		" set_config('enable_seqscan', 'off', true), set_config('enable_hashjoin', 'off', true)," +
+		" set_config('enable_mergejoin', 'off', true), set_config('enable_partition_pruning', 'off', true)," +
 		" set_config('synchronous_commit', replace(current_setting('synchronous_commit'), 'off', 'on'), true)"
 	if statementTimeout > 0 {
 		settings += fmt.Sprintf(", set_config('statement_timeout', '%d', true)", statementTimeout.Milliseconds())
