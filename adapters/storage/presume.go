@@ -9,9 +9,11 @@ import (
 
 	"bankingapi/domain/fund"
 	"bankingapi/domain/money"
+	"bankingapi/domain/operation"
+	"bankingapi/domain/push"
 )
 
-// The short way of a batch of sales, on Postgres: almost all sales are in
+// The short way of a batch, on Postgres: almost all sales are in
 // order, so a batch is settled on that presumption and sent in one round trip,
 // with conditions under which the database commits it or undoes it whole:
 //
@@ -105,14 +107,22 @@ func (s *Store) presumedPrices(of []fund.PriceDay) Request {
 	return s.request(s.statements.presumePrice, rows, nil)
 }
 
-// updateAtOnce is Update by the short way. done is false when the batch has to
-// take the long one; nothing happened then.
-func (s *Store) updateAtOnce(ctx context.Context, touched *fund.Touched, settle func(*fund.Book)) (done bool, err error) {
-	if s.engine.Dialect != Postgres || s.attempts == 1 || len(touched.Due) > 0 || len(touched.Holdings) == 0 {
-		return false, nil
+// presumes reports whether a batch may try the short way.
+func (s *Store) presumes() bool {
+	if s.engine.Dialect != Postgres || s.attempts == 1 {
+		return false
 	}
 	if s.presumed.doubt.Load() > 0 {
 		s.presumed.doubt.Add(-1)
+		return false
+	}
+	return true
+}
+
+// updateAtOnce is Update by the short way. done is false when the batch has to
+// take the long one; nothing happened then.
+func (s *Store) updateAtOnce(ctx context.Context, touched *fund.Touched, settle func(*fund.Book)) (done bool, err error) {
+	if len(touched.Due) > 0 || len(touched.Holdings) == 0 || !s.presumes() {
 		return false, nil
 	}
 	book := s.presumed.book(touched)
@@ -123,9 +133,30 @@ func (s *Store) updateAtOnce(ctx context.Context, touched *fund.Touched, settle 
 	if !book.CompletedAll() {
 		return false, nil
 	}
-	err = s.attempt(ctx, func(session Session) error {
-		return session.Commit(ctx, s.presumedChanges(touched, book)...)
-	})
+	return s.commitAtOnce(ctx, s.presumedChanges(touched, book))
+}
+
+// storeAtOnce is Inboxes.Update by the short way: no CallerId is known. Without
+// CallerIds there is nothing to presume, and one way.
+func (s *Store) storeAtOnce(ctx context.Context, callers []operation.Key, accept func(*push.Inbox)) (done bool, err error) {
+	if len(callers) == 0 || !s.presumes() {
+		return false, nil
+	}
+	var inbox push.Inbox
+	accept(&inbox)
+	if len(inbox.Stored()) == 0 {
+		return false, nil
+	}
+	stored, err := s.insertNotifications(inbox.Stored())
+	if err != nil {
+		return true, withKind(Unknown, err)
+	}
+	added, _ := s.writeOperations(&inbox.Register)
+	return s.commitAtOnce(ctx, some(added, stored))
+}
+
+func (s *Store) commitAtOnce(ctx context.Context, requests []Request) (done bool, err error) {
+	err = s.attempt(ctx, func(session Session) error { return session.Commit(ctx, requests...) })
 	if err == nil {
 		return true, nil
 	}

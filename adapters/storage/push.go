@@ -21,9 +21,12 @@ var _ addpush.Inboxes = Inboxes{}
 // Inboxes returns the store's notifications.
 func (s *Store) Inboxes() Inboxes { return Inboxes{s} }
 
-// Update is addpush.Inboxes: on Postgres one round trip for a batch without
-// CallerIds, two with.
+// Update is addpush.Inboxes. On Postgres it is one round trip where no CallerId
+// is known, as is presumed (presume.go), else two more.
 func (s Inboxes) Update(ctx context.Context, callers []operation.Key, accept func(*push.Inbox)) error {
+	if done, err := s.storeAtOnce(ctx, callers, accept); done {
+		return err
+	}
 	return s.transact(ctx, func(session Session) error {
 		var inbox push.Inbox
 		if len(callers) > 0 {

@@ -144,7 +144,7 @@ func TestRoundTrips(t *testing.T) {
 		{"sales", sales(none), 1},
 		{"sales with CallerIds", sales(fresh), 1},
 		{"pushes", pushes(none), 1},
-		{"pushes with CallerIds", pushes(fresh), 2},
+		{"pushes with CallerIds", pushes(fresh), 1},
 	} {
 		c.batch() // the first of its kind reads the prices,
 		c.batch() // and the next prepares the statements of the short way

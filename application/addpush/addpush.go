@@ -24,9 +24,11 @@ type Inboxes interface {
 	//  3. fault.Indeterminate: the connection was lost during the commit.
 	//  4. any other error: nothing was written, and trying again will not help.
 	//
-	// accept may be called again with a new inbox, when the transaction lost a
-	// race (two replicas and one CallerId). If it panics, nothing is written and
-	// Update panics with it. A cancelled ctx before the commit is outcome 2.
+	// accept may be called again with a new inbox, when an inbox that was only
+	// presumed to be so was not, or when the transaction lost a race (two
+	// replicas and one CallerId): what counts is what the last call left. If it
+	// panics, nothing is written and Update panics with it. A cancelled ctx
+	// before the commit is outcome 2.
 	Update(ctx context.Context, callers []operation.Key, accept func(*push.Inbox)) error
 }
 

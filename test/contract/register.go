@@ -38,19 +38,20 @@ func register(t *testing.T, name operation.Name, update registers) {
 	find := func(k operation.Known) {
 		t.Helper()
 		k.Outcome.Replayed = true
-		require.NoError(t, update(keys, func(r *operation.Register) {
-			outcome, found, err := r.Find(k.Key, k.Fingerprint)
-			require.NoError(t, err)
-			require.True(t, found)
-			equal(t, k.Outcome, outcome)
-
-			_, found, err = r.Find(k.Key, operation.Fingerprint{})
-			require.True(t, found)
-			fails(t, fault.Conflict, err)
-
-			_, found, _ = r.Find(unseen, k.Fingerprint)
-			require.False(t, found)
+		var outcome operation.Outcome
+		var same, other, never bool
+		var sameErr, otherErr error
+		require.NoError(t, update(keys, func(r *operation.Register) { // what the last call saw counts
+			outcome, same, sameErr = r.Find(k.Key, k.Fingerprint)
+			_, other, otherErr = r.Find(k.Key, operation.Fingerprint{})
+			_, never, _ = r.Find(unseen, k.Fingerprint)
 		}))
+		require.NoError(t, sameErr)
+		require.True(t, same)
+		equal(t, k.Outcome, outcome)
+		require.True(t, other)
+		fails(t, fault.Conflict, otherErr)
+		require.False(t, never)
 	}
 	find(recorded)
 	find(failed)
