@@ -59,6 +59,12 @@ fuzz: ## run every fuzz target for FUZZTIME (10s)
 	  for f in $$(grep -hoE '^func Fuzz[A-Za-z0-9_]*' $$dir/*_test.go | cut -c6-); do \
 	    echo "fuzz $$dir $$f"; CGO_ENABLED=0 go test $$dir -run '^$$' -fuzz "^$$f$$" -fuzztime $(FUZZTIME) | tail -n 1; done; done
 
+.PHONY: simulate
+SEED ?= 1
+RUNS ?= 1000
+simulate: ## play RUNS (1000) simulated banks from SEED (1); TRACE=1 prints the first one
+	CGO_ENABLED=0 go test ./test/simulation -run '^TestSeeds$$' -count 1 -timeout 0 -v -args -seed $(SEED) -runs $(RUNS) $(if $(TRACE),-trace)
+
 .PHONY: check
 check: lint race ## all that CI runs
 	CGO_ENABLED=0 go build $(PACKAGES)

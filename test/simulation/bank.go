@@ -1,0 +1,367 @@
+package simulation
+
+import (
+	"fmt"
+	"math/big"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"bankingapi/domain/day"
+	"bankingapi/domain/operation"
+)
+
+// bank is the contract, sections 4 to 6, as plainly as it can be written. It
+// decides operations one after the other, and answers in the words of answer.
+type bank struct {
+	zone   *time.Location
+	units  map[position]int64 // millionths
+	money  map[int]int64      // minor units, by number of account
+	prices []price            // in the order in which they came
+	known  map[identity]*known
+	sold   map[operation.ID]*sold
+	order  []operation.ID // of sold, sorted
+	// recorded are those of sold that wait for their day.
+	recorded map[operation.ID]*sold
+	// delivered are the notifications by subscription and content.
+	delivered map[string]bool
+	inbox     []delivery
+	// currencies of the accounts, by number.
+	currencies []string
+}
+
+type position struct {
+	customer int64
+	fund     int
+}
+
+type price struct {
+	id       int64
+	fund     int
+	perUnit  int64 // 10^-8
+	currency string
+	decimals int
+	from     string
+}
+
+// known is what the bank remembers of a CallerId.
+type known struct {
+	content, answer string
+	unheard         bool // nobody was told for sure
+}
+
+// sold is an operation of which there are rows.
+type sold struct {
+	*attempt
+	day  string
+	rows []row
+}
+
+// row is one sale as it is to be found in the store.
+type row struct {
+	state    operation.State
+	price    int64
+	perUnit  int64
+	proceeds int64
+	refusal  string
+	settled  time.Time
+}
+
+// delivery is a notification as it is to be found in the store.
+type delivery struct {
+	*attempt
+	position int
+}
+
+// refused is one reason, of the record at that place.
+func refused(i int, code, pointer string) string {
+	return code + " /Parameters/" + strconv.Itoa(i) + pointer
+}
+
+// dayOf is the day that a clock in the bank shows.
+func (b *bank) dayOf(t time.Time) string { return t.In(b.zone).Format(time.DateOnly) }
+
+func plusDays(day string, n int) string {
+	t, err := time.Parse(time.DateOnly, day)
+	if err != nil {
+		panic(err)
+	}
+	return t.AddDate(0, 0, n).Format(time.DateOnly)
+}
+
+// wrongDays are the days that cannot be asked for today.
+func wrongDays(sales []sale, today string) string {
+	var reasons []string
+	or := func(day string) string {
+		if day == "" {
+			return today
+		}
+		return day
+	}
+	for i, s := range sales {
+		var code string
+		switch on := or(s.day); {
+		case on < today:
+			code = "date-in-the-past"
+		case on > plusDays(today, 366):
+			code = "date-too-far"
+		case on != or(sales[0].day):
+			code = "dates-differ"
+		default:
+			continue
+		}
+		reasons = append(reasons, refused(i, code, "/SelectedTransactionDate"))
+	}
+	return strings.Join(reasons, ", ")
+}
+
+// circumstances are what a transaction sees of the world.
+type circumstances struct {
+	at     time.Time // by the clock of its replica
+	today  string
+	prices int // how many of the bank's there were when it read them
+}
+
+// again is the answer to a repeat; ok is false for a new operation.
+func (b *bank) again(r *request) (answer string, ok bool) {
+	k := b.known[r.identity()]
+	switch {
+	case r.callerID == "" || k == nil:
+		return "", false
+	case k.content != r.content:
+		return "conflict: caller-id-reused /Header/CallerId", true
+	}
+	return k.answer + ", again", true
+}
+
+func (b *bank) remember(r *request, answer string) {
+	if r.callerID != "" {
+		b.known[r.identity()] = &known{content: r.content, answer: answer}
+	}
+}
+
+// buy is BuyFundFromCustomer.
+func (b *bank) buy(a *attempt, c circumstances) string {
+	r := a.request
+	wrong := wrongDays(r.sales, c.today)
+	if answer, ok := b.again(r); ok && (!strings.HasPrefix(answer, "conflict") || wrong == "") {
+		return answer
+	}
+	if wrong != "" {
+		return "invalid: " + wrong
+	}
+	var answer string
+	if r.sales[0].day > c.today {
+		answer = b.record(a, c)
+	} else {
+		answer = b.sell(&sold{attempt: a, day: c.today}, c, false)
+	}
+	b.remember(r, answer)
+	return answer
+}
+
+func (b *bank) keep(s *sold) {
+	if b.sold[s.id] == nil {
+		i, _ := slices.BinarySearchFunc(b.order, s.id, compareIDs)
+		b.order = slices.Insert(b.order, i, s.id)
+	}
+	b.sold[s.id] = s
+}
+
+func compareIDs(a, b operation.ID) int { return slices.Compare(a[:], b[:]) }
+
+// record keeps the sales for their day.
+func (b *bank) record(a *attempt, c circumstances) string {
+	var reasons []string
+	for i, s := range a.request.sales {
+		p := b.price(s.price, s.fund, c.prices)
+		if p == nil {
+			reasons = append(reasons, refused(i, "price-not-found", "/FundToProcess/PriceID"))
+		}
+		if _, ok := b.money[s.account]; !ok {
+			reasons = append(reasons, refused(i, "account-not-found", "/DestinationAccount"))
+		}
+		if p != nil && p.currency != b.currencies[s.account] {
+			reasons = append(reasons, refused(i, "currency-mismatch", "/DestinationAccount/CurrencyCode"))
+		}
+	}
+	if reasons != nil {
+		return "failed: " + strings.Join(reasons, ", ")
+	}
+	s := &sold{attempt: a, day: a.request.sales[0].day, rows: make([]row, len(a.request.sales))}
+	for i := range s.rows {
+		s.rows[i].state = operation.Recorded
+	}
+	b.keep(s)
+	b.recorded[s.id] = s
+	return "recorded"
+}
+
+// settle carries out what was recorded for a day that has come; an empty
+// answer means that there was nothing to do.
+func (b *bank) settle(id operation.ID, c circumstances) string {
+	s := b.recorded[id]
+	if s == nil || s.day > c.today {
+		return ""
+	}
+	delete(b.recorded, id)
+	answer := b.sell(s, c, true)
+	if s.request.callerID != "" {
+		b.known[s.request.identity()].answer = answer
+	}
+	return answer
+}
+
+// sell carries out all sales of the operation, or none.
+func (b *bank) sell(o *sold, c circumstances, due bool) string {
+	type step struct {
+		from position
+		to   int
+		row  row
+		n    int64
+	}
+	var done []step
+	var reasons []string
+	codes := make([]string, len(o.request.sales))
+	for i, s := range o.request.sales {
+		var mine []string
+		refuse := func(code, pointer string) {
+			mine = append(mine, refused(i, code, pointer))
+			if codes[i] == "" {
+				codes[i] = code
+			}
+		}
+		from := position{s.customer, s.fund}
+		if have, ok := b.units[from]; !ok {
+			refuse("holding-not-found", "/FundToProcess")
+		} else if have < s.units {
+			refuse("holding-insufficient", "/FundAmount")
+		}
+
+		current := b.current(s.fund, o.day, c.prices)
+		p, agreed := current, current != nil
+		if !due {
+			p = b.price(s.price, s.fund, c.prices)
+			agreed = p != nil && current != nil && p.id == current.id
+			if p != nil && !agreed {
+				refuse("price-not-current", "/FundToProcess/PriceID")
+			}
+		}
+		if p == nil {
+			refuse("price-not-found", "/FundToProcess/PriceID")
+		}
+		have, ok := b.money[s.account]
+		if !ok {
+			refuse("account-not-found", "/DestinationAccount")
+		}
+		if p != nil && p.currency != b.currencies[s.account] {
+			refuse("currency-mismatch", "/DestinationAccount/CurrencyCode")
+			agreed = false
+		}
+		if agreed {
+			worth := proceeds(s.units, p.perUnit, p.decimals)
+			switch {
+			case !worth.IsInt64():
+				refuse("proceeds-out-of-range", "/FundAmount")
+			default:
+				if worth.Sign() == 0 {
+					refuse("proceeds-zero", "/FundAmount")
+				}
+				if s.total != 0 && s.total != worth.Int64() && !due {
+					refuse("amount-mismatch", "/Amount")
+				}
+				if mine == nil && !new(big.Int).Add(worth, big.NewInt(have)).IsInt64() {
+					refuse("balance-out-of-range", "/DestinationAccount")
+				}
+			}
+			if mine == nil {
+				n := worth.Int64()
+				b.units[from] -= s.units
+				b.money[s.account] += n
+				done = append(done, step{from, s.account, row{operation.Completed, p.id, p.perUnit, n, "", c.at}, s.units})
+			}
+		}
+		reasons = append(reasons, mine...)
+	}
+	o.rows = nil
+	if reasons == nil {
+		for _, s := range done {
+			o.rows = append(o.rows, s.row)
+		}
+		b.keep(o)
+		return "completed"
+	}
+	for _, s := range done {
+		b.units[s.from] += s.n
+		b.money[s.to] -= s.row.proceeds
+	}
+	if due {
+		for _, code := range codes {
+			o.rows = append(o.rows, row{state: operation.Failed, refusal: code, settled: c.at})
+		}
+		b.keep(o)
+	}
+	return "failed: " + strings.Join(reasons, ", ")
+}
+
+// price is the one of that number, if it is of that fund.
+func (b *bank) price(id int64, of int, among int) *price {
+	for i := range b.prices[:among] {
+		if p := &b.prices[i]; p.id == id && p.fund == of {
+			return p
+		}
+	}
+	return nil
+}
+
+// current is the newest price that begins on that day or earlier.
+func (b *bank) current(of int, on string, among int) *price {
+	var newest *price
+	for i := range b.prices[:among] {
+		p := &b.prices[i]
+		if p.fund == of && p.from <= on && (newest == nil || p.from > newest.from || p.from == newest.from && p.id > newest.id) {
+			newest = p
+		}
+	}
+	return newest
+}
+
+// proceeds is units x price, rounded half up, in minor units.
+func proceeds(units, perUnit int64, decimals int) *big.Int {
+	worth := new(big.Int).Mul(big.NewInt(units), big.NewInt(perUnit))
+	divisor := new(big.Int).Exp(big.NewInt(10), big.NewInt(int64(6+8-decimals)), nil)
+	worth.Add(worth, new(big.Int).Rsh(divisor, 1))
+	return worth.Quo(worth, divisor)
+}
+
+// add is AddPushNotificationResponse.
+func (b *bank) add(a *attempt) string {
+	if answer, ok := b.again(a.request); ok {
+		return answer
+	}
+	for i, m := range a.request.messages {
+		content := fmt.Sprint(a.request.subscription.Name, m)
+		if !b.delivered[content] {
+			b.delivered[content] = true
+			b.inbox = append(b.inbox, delivery{a, i})
+		}
+	}
+	b.remember(a.request, "completed")
+	return "completed"
+}
+
+// fingerprint is a key of all that it is given.
+func fingerprint(parts ...any) string { return fmt.Sprintf("%q", parts) }
+
+// parsed is the day of a text; none for none.
+func parsed(text string) day.Day {
+	if text == "" {
+		return day.Day{}
+	}
+	d, err := day.Parse(text)
+	if err != nil {
+		panic(err)
+	}
+	return d
+}

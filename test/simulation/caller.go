@@ -1,0 +1,186 @@
+package simulation
+
+import (
+	"context"
+	"time"
+
+	"bankingapi/application/commit"
+	"bankingapi/domain/fault"
+	"bankingapi/domain/operation"
+	"bankingapi/domain/subscription"
+)
+
+// caller is a program that uses the API, one request after the other, and
+// behaves as such programs do.
+type caller struct {
+	name         string
+	subscription *subscription.Subscription
+	wake         time.Time // when it does something next
+	request      *request  // not answered yet; nil: it will think of one
+	waits        *attempt  // for this one's answer
+	tries        int
+	made         int // requests so far
+	past         []*request
+}
+
+// attempt is one request on the wire.
+type attempt struct {
+	number  int
+	caller  *caller
+	request *request
+	replica *replica
+	id      operation.ID
+	arrived time.Time // by the replica's clock
+	cancel  context.CancelFunc
+	left    bool // its caller gave up
+
+	// Written by its goroutine, read once it is done.
+	done     bool
+	outcome  operation.Outcome
+	err      error
+	panicked bool
+	lost     bool // nobody heard the answer
+}
+
+// call is the goroutine of an attempt.
+func (a *attempt) call(ctx context.Context, ask func(context.Context) (operation.Outcome, error)) {
+	defer func() {
+		if v := recover(); v != nil {
+			if _, ok := v.(*commit.Panic); !ok {
+				panic(v)
+			}
+			a.panicked = true
+		}
+		a.replica.world.turn.Load()
+		a.done = true
+	}()
+	a.outcome, a.err = ask(ctx)
+}
+
+// answer is what the attempt came to, in the words of bank.
+func (a *attempt) answer() string {
+	var text string
+	var faults []fault.Fault
+	switch {
+	case a.panicked:
+		return "panic"
+	case a.err != nil:
+		text, faults = fault.KindOf(a.err).String(), fault.Of(a.err)
+	default:
+		text, faults = a.outcome.State.String(), a.outcome.Faults
+	}
+	for i, f := range faults {
+		if i == 0 {
+			text += ": "
+		} else {
+			text += ", "
+		}
+		text += f.Code + " " + f.Pointer
+	}
+	if a.outcome.Replayed {
+		text += ", again"
+	}
+	return text
+}
+
+// next is what the caller asks for now.
+func (w *world) next(c *caller) *request {
+	if c.request != nil {
+		return c.request
+	}
+	c.tries = 0
+	if len(c.past) > 0 && w.chance(120) {
+		// How does that one stand? Sometimes it mixes something up.
+		r := c.past[w.rng.IntN(len(c.past))]
+		if w.chance(250) {
+			r = w.alter(r)
+		}
+		c.request = r
+		return r
+	}
+	c.request = w.think(c)
+	if c.request.callerID != "" {
+		c.past = append(c.past, c.request)
+	}
+	return c.request
+}
+
+// hear is what the caller makes of an answer, or of none.
+func (w *world) hear(c *caller, a *attempt) {
+	c.waits = nil
+	if a.done && !a.lost && (a.err == nil || settled(a.err)) {
+		w.finish(c)
+		return
+	}
+	// Nobody knows, or nothing happened: it tries again, but not for ever, and
+	// without a CallerId a careful one does not sell twice.
+	c.tries++
+	careless := c.request.callerID == "" && c.request.operation == operation.BuyFundFromCustomer && w.chance(500)
+	if careless || c.tries > 8 && !w.calm {
+		w.finish(c)
+		return
+	}
+	if w.chance(20) && c.request.callerID != "" {
+		c.request = w.alter(c.request) // it mixes something up under stress
+	}
+	c.wake = w.now().Add(time.Duration(w.rng.IntN(30_000*c.tries)) * time.Millisecond)
+}
+
+// settled are the failures that the same request would meet again.
+func settled(err error) bool {
+	switch fault.KindOf(err) {
+	case fault.Invalid, fault.Forbidden, fault.Conflict:
+		return true
+	case fault.Internal, fault.Busy, fault.Unavailable, fault.Indeterminate:
+	}
+	return false
+}
+
+func (w *world) finish(c *caller) {
+	c.request = nil
+	c.wake = w.now()
+	if w.chance(300) {
+		c.wake = c.wake.Add(time.Duration(w.rng.IntN(int(12 * time.Hour))))
+	}
+}
+
+// giveUp is a caller whose patience ends: it hangs up, and may ask again
+// before its request is through.
+func (w *world) giveUp(a *attempt) {
+	a.left = true
+	a.cancel()
+	w.hear(a.caller, a)
+}
+
+// send has the caller ask a replica.
+func (w *world) send(c *caller) {
+	r := w.anyReplica()
+	if r == nil {
+		c.wake = w.now().Add(time.Duration(1+w.rng.IntN(60)) * time.Second)
+		return
+	}
+	request := w.next(c)
+	w.tally.Operations++
+	a := &attempt{number: len(w.attempts), caller: c, request: request, replica: r, arrived: r.now()}
+	w.attempts = append(w.attempts, a)
+	w.note("%s asks %s (%d): %s", c.name, r.name, a.number, request)
+	var ctx context.Context
+	ctx, a.cancel = context.WithCancel(context.Background())
+	c.waits, w.starting = a, a
+	lane := &r.pushes
+	if request.operation == operation.BuyFundFromCustomer {
+		fields := w.saleFields(request)
+		lane = &r.sales
+		go a.call(ctx, func(ctx context.Context) (operation.Outcome, error) {
+			return r.buyer.Buy(ctx, request.subscription, request.header(), fields)
+		})
+	} else {
+		fields := pushFields(request)
+		go a.call(ctx, func(ctx context.Context) (operation.Outcome, error) {
+			return r.adder.Add(ctx, request.subscription, request.header(), fields)
+		})
+	}
+	w.wait()
+	w.starting = nil
+	w.atTheDoor(lane, a)
+}

@@ -1,0 +1,6 @@
+//go:build race
+
+package simulation_test
+
+// The race detector makes a run ten times as long.
+func init() { *runs = 20 }
