@@ -81,14 +81,14 @@ func newRows(columns []column, size int) *Rows {
 			v.integers = make([]int64, 0, size)
 		case optionalInteger:
 			v.optionals = make([]*int64, 0, size)
-		case text, date:
-			v.texts = make([]string, 0, size)
 		case blob:
 			v.blobs = make([][]byte, 0, size)
 		case identifier:
 			v.identifiers = make([][16]byte, 0, size)
 		case instant:
 			v.instants = make([]*time.Time, 0, size)
+		default:
+			v.texts = make([]string, 0, size)
 		}
 	}
 	return r

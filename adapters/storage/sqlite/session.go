@@ -61,7 +61,7 @@ func (b *beginner) close() error {
 	defer cancel()
 	conn, err := b.db.Conn(ctx) // waits for a transaction that still runs
 	if err != nil {
-		return nil //nolint:nilerr // its owner has closed the database, or it hangs: nobody can end them
+		return nil // its owner has closed the database, or it hangs: nobody can end them
 	}
 	err = conn.Raw(func(raw any) error {
 		b.mu.Lock()
