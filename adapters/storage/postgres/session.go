@@ -53,7 +53,8 @@ func (s *session) Commit(ctx context.Context, requests ...storage.Request) error
 		return nil
 	}
 	var native *pgconn.PgError
-	if errors.As(err, &native) && native.Severity == "ERROR" || pgconn.SafeToRetry(err) {
+	var unsent pgx.ErrPreprocessingBatch // statements are prepared before any is sent
+	if errors.As(err, &native) && native.SeverityUnlocalized == "ERROR" || pgconn.SafeToRetry(err) || errors.As(err, &unsent) {
 		return err // the server says that it undid everything, or never heard of it
 	}
 	return commitError{err}
