@@ -62,7 +62,7 @@ func deployOn(t *testing.T, b *service.Bank, replicas, groups int, adjust func(*
 			r.bank.On(r.proxy.dsn)
 		}
 		r.bank.Set("http.address", service.FreeAddress(t)).Set("ops.address", service.FreeAddress(t)).
-			Set("tls.mode", "off").Set("log.level", "error").Set("storage.statement_timeout", "2s").
+			Set("tls.mode", "off").Set("log.level", "warn").Set("storage.statement_timeout", "2s").
 			Set("settlement.interval", "200ms")
 		if adjust != nil {
 			adjust(r.bank)
@@ -103,6 +103,11 @@ func (r *replica) start(t testing.TB) time.Duration {
 	t.Helper()
 	began := time.Now()
 	r.process = r.bank.Serve(t)
+	t.Cleanup(func() {
+		if t.Failed() { // where it hangs, if it does
+			_ = r.process.Signal(syscall.SIGQUIT)
+		}
+	})
 	eventually(t, service.Patience, "the service is ready", r.process.IsReady)
 	return time.Since(began)
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"math/rand/v2"
+	"strconv"
 	"testing"
 	"time"
 
@@ -90,11 +91,13 @@ func TestHistoriesAreLinearizable(t *testing.T) {
 			t.Parallel()
 			r := chance(t)
 			requests, faults := 0, 0
-			for range rounds(t) {
-				h := oneHistory(t, r, deployed.engine, deployed.replicas, 5, nil)
-				requireLinearizable(t, h)
-				requests += len(h.events)
-				faults += 5
+			for n := range rounds(t) {
+				t.Run(strconv.Itoa(n), func(t *testing.T) {
+					h := oneHistory(t, r, deployed.engine, deployed.replicas, 5, nil)
+					requireLinearizable(t, h)
+					requests += len(h.events)
+					faults += 5
+				})
 			}
 			figure(t, "%d histories, %d requests and looks, %d faults: all linearizable", rounds(t), requests, faults)
 		})

@@ -6,6 +6,7 @@ import (
 	"io"
 	"net"
 	"net/url"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -24,11 +25,14 @@ type proxy struct {
 	network, address string
 	listener         net.Listener
 	running          sync.WaitGroup
-	// beforeCommit and afterCommit are how many of the next commits to cut: on
-	// their way to the server, or, carried out, on their way back.
+	// beforeCommit and afterCommit are how many of the next transactions that
+	// write to cut: before their commit came to the server, or when it was
+	// carried out and its answer is on its way back.
 	beforeCommit, afterCommit atomic.Int32
 	// cuts counts them.
 	cuts atomic.Int32
+	// translate makes the server speak another language.
+	translate atomic.Bool
 
 	mu      sync.Mutex
 	links   map[*link]struct{}
@@ -191,17 +195,34 @@ func (p *proxy) toServer(l *link) {
 	}
 	_, _ = out.Write(length[:])
 	_, _ = out.Write(rest)
-	commits := map[string]bool{} // names of prepared statements
+	prepared := map[string]string{} // by name
+	begun, writes := false, false
 	p.forward(in, out, func(kind byte, body []byte) bool {
 		switch kind {
-		case 'Q':
-			return text(body) == "commit" && take(&p.beforeCommit)
 		case 'P':
 			name := text(body)
-			commits[name] = text(body[len(name)+1:]) == "commit"
+			prepared[name] = text(body[len(name)+1:])
 		case 'B':
 			portal := text(body)
-			return commits[text(body[len(portal)+1:])] && take(&p.beforeCommit)
+			command := strings.ToLower(prepared[text(body[len(portal)+1:])])
+			switch {
+			case strings.HasPrefix(command, "begin"):
+				begun = true
+			case command == "rollback":
+				begun, writes = false, false
+			case command == "commit":
+				strike := writes && take(&p.beforeCommit)
+				begun, writes = false, false
+				return strike
+			case strings.Contains(command, "insert into "), strings.Contains(command, "update "):
+				writes = true
+			}
+		case 'S': // the end of what is sent together, and of its transaction
+			if !begun {
+				strike := writes && take(&p.beforeCommit)
+				writes = false
+				return strike
+			}
 		}
 		return false
 	})
@@ -211,8 +232,24 @@ func (p *proxy) toServer(l *link) {
 func (p *proxy) toService(l *link) {
 	defer p.cut(l)
 	in, out := bufio.NewReaderSize(l.server, 64<<10), bufio.NewWriterSize(l.service, 64<<10)
+	wrote := false
 	p.forward(in, out, func(kind byte, body []byte) bool {
-		return kind == 'C' && text(body) == "COMMIT" && take(&p.afterCommit)
+		switch kind {
+		case 'C':
+			wrote = wrote || strings.HasPrefix(text(body), "INSERT ") && text(body) != "INSERT 0 0"
+		case 'E':
+			wrote = false
+			if p.translate.Load() && text(body) == "SERROR" {
+				copy(body, "SOUPS!") // as long; the code and the word for programs follow
+			}
+		case 'Z':
+			if body[0] == 'I' { // the transaction has ended
+				strike := wrote && take(&p.afterCommit)
+				wrote = false
+				return strike
+			}
+		}
+		return false
 	})
 }
 

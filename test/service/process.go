@@ -63,7 +63,7 @@ func (b *Bank) Start(t testing.TB, args ...string) *Process {
 		Exited: make(chan struct{}),
 	}
 	command.Stdout, command.Stderr = p.Out, p.Err
-	require.NoError(t, start(command))
+	require.NoError(t, Start(command))
 	p.Process = command.Process
 	go p.wait(command)
 	t.Cleanup(func() {
@@ -71,7 +71,7 @@ func (b *Bank) Start(t testing.TB, args ...string) *Process {
 		<-p.Exited
 		if t.Failed() {
 			log := p.Err.String()
-			t.Logf("standard error of the service:\n%s", log[max(0, len(log)-4000):])
+			t.Logf("standard error of the service:\n%s", log[max(0, len(log)-16000):])
 		}
 	})
 	return p

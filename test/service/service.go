@@ -206,7 +206,7 @@ func (b *Bank) RunWith(t testing.TB, input string, args ...string) Outcome {
 	var out, errOut bytes.Buffer
 	command := b.Command(args...)
 	command.Stdin, command.Stdout, command.Stderr = strings.NewReader(input), &out, &errOut
-	require.NoError(t, start(command))
+	require.NoError(t, Start(command))
 	_ = command.Wait() // the status says more
 	return Outcome{command.ProcessState.ExitCode(), out.String(), errOut.String()}
 }

@@ -7,11 +7,14 @@ import (
 	"syscall"
 )
 
-// start starts a process that is killed when this one ends, however it ends.
+// Start starts a process that is killed when this one ends, however it ends.
 // Linux does so at the end of the thread that started it: so one thread, which
 // stays, starts them all.
-func start(command *exec.Cmd) error {
-	command.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+func Start(command *exec.Cmd) error {
+	if command.SysProcAttr == nil {
+		command.SysProcAttr = &syscall.SysProcAttr{}
+	}
+	command.SysProcAttr.Pdeathsig = syscall.SIGKILL
 	launch := launching{command, make(chan error, 1)}
 	launcher() <- launch
 	return <-launch.result

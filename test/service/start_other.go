@@ -4,5 +4,5 @@ package service
 
 import "os/exec"
 
-// start starts a process, which the test's cleanup ends.
-func start(command *exec.Cmd) error { return command.Start() }
+// Start starts a process, which the caller ends.
+func Start(command *exec.Cmd) error { return command.Start() }

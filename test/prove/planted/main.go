@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -80,11 +81,11 @@ func with(plant func(storage.Session) storage.Session, open opener) opener {
 var bugs = map[string]func(storage.Session) storage.Session{
 	// Every second time the CallerIds of a batch are not kept, so that a
 	// caller who asks again sells again.
-	"double-sale": func(s storage.Session) storage.Session { return forgetful{s, "insert operations", every(2)} },
+	"double-sale": func(s storage.Session) storage.Session { return forgetful{s, []string{"insert operations"}, every(2)} },
 	// Every fifth time what an account got is not written.
-	"lost-credit": func(s storage.Session) storage.Session { return forgetful{s, "insert accounts", every(5)} },
+	"lost-credit": func(s storage.Session) storage.Session { return forgetful{s, []string{"insert accounts", "move accounts"}, every(5)} },
 	// Every fifth time a notification is not written.
-	"lost-push": func(s storage.Session) storage.Session { return forgetful{s, "insert notifications", every(5)} },
+	"lost-push": func(s storage.Session) storage.Session { return forgetful{s, []string{"insert notifications"}, every(5)} },
 	// The answer goes out, and the commit follows.
 	"early-answer": func(s storage.Session) storage.Session { return &early{Session: s} },
 	// Holdings and accounts are read without a lock (Postgres).
@@ -100,18 +101,18 @@ func every(n int64) func() bool {
 
 var calls atomic.Int64
 
-// forgetful drops a statement now and then.
+// forgetful drops one of the statements now and then.
 type forgetful struct {
 	storage.Session
-	statement string
-	forgets   func() bool
+	statements []string
+	forgets    func() bool
 }
 
 // Commit is storage.Session.
 func (s forgetful) Commit(ctx context.Context, requests ...storage.Request) error {
 	var kept []storage.Request
 	for _, r := range requests {
-		if r.Name != s.statement || !s.forgets() {
+		if !slices.Contains(s.statements, r.Name) || !s.forgets() {
 			kept = append(kept, r)
 		}
 	}

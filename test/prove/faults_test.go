@@ -1,0 +1,191 @@
+package prove_test
+
+import (
+	"fmt"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"bankingapi/test/service"
+	"bankingapi/test/testdb"
+)
+
+// sell sends a sale of one unit under a CallerId to the first replica, and
+// requires that its answer is one that the contract has.
+func (d *deployment) sell(t testing.TB, caller int) result {
+	t.Helper()
+	s := &sale{caller: caller, parts: []part{{0, 1}}}
+	a, err := d.post(t.Context(), d.replicas[0].url(), buyFund, s.body(fmt.Sprint("sell-", caller), d.laterDay))
+	got, fine := judge(a, err)
+	require.True(t, fine, "%d %s", a.status, a.body)
+	return got
+}
+
+var nextPush atomic.Int64
+
+// store sends a new push without a CallerId.
+func (d *deployment) store(t testing.TB) (result, int) {
+	t.Helper()
+	record := int(nextPush.Add(1))
+	return d.storeAgain(t, record), record
+}
+
+func (d *deployment) storeAgain(t testing.TB, record int) result {
+	t.Helper()
+	p := &pushes{records: []int{record}}
+	a, err := d.post(t.Context(), d.replicas[0].url(), addPush, p.body(fmt.Sprint("push-", record)))
+	got, fine := judge(a, err)
+	require.True(t, fine, "%d %s", a.status, a.body)
+	return got
+}
+
+// awaitWell waits until every replica does its work again, by itself.
+func (d *deployment) awaitWell(t testing.TB) {
+	t.Helper()
+	for _, r := range d.replicas {
+		eventually(t, 15*time.Second, "the service works again", func() bool {
+			// A sale of more than anybody has needs the store, and leaves nothing.
+			s := &sale{caller: -1, parts: []part{{0, 1_000_000}}}
+			a, err := d.post(t.Context(), r.url(), buyFund, s.body("well", d.laterDay))
+			got, _ := judge(a, err)
+			return got.verdict == refused
+		})
+	}
+}
+
+func (d *deployment) mustLookAt(t testing.TB, group int) position {
+	t.Helper()
+	p, err := d.lookAt(t.Context(), group)
+	require.NoError(t, err)
+	return p
+}
+
+func (d *deployment) mustList(t testing.TB, group int) stored {
+	t.Helper()
+	all, err := d.listOf(t.Context(), group)
+	require.NoError(t, err)
+	return all
+}
+
+func (d *deployment) exec(t testing.TB, statement string) {
+	t.Helper()
+	_, err := d.db.ExecContext(t.Context(), statement)
+	require.NoError(t, err)
+}
+
+// TestCommitCut: the connection is lost while a commit is on its way: before
+// the server got it, and after it carried it out. Nobody can know which, so
+// nobody is told; who repeats learns it, and nothing happens twice.
+func TestCommitCut(t *testing.T) {
+	t.Parallel()
+	d := deploy(t, testdb.EnginePostgres, 1, 1, nil)
+	proxy := d.replicas[0].proxy
+	opened := position{units: [2]int{opening, opening}}
+	sold := position{units: [2]int{opening - 1, opening}, balance: perUnit}
+	soldTwice := position{units: [2]int{opening - 2, opening}, balance: 2 * perUnit}
+	require.Equal(t, opened, d.mustLookAt(t, 0))
+	d.awaitWell(t)
+
+	proxy.beforeCommit.Store(1)
+	require.Equal(t, result{verdict: unknown}, d.sell(t, 0))
+	require.Equal(t, opened, d.mustLookAt(t, 0), "it did not arrive")
+	require.Equal(t, result{verdict: completed}, d.sell(t, 0))
+	require.Equal(t, sold, d.mustLookAt(t, 0))
+
+	proxy.afterCommit.Store(1)
+	require.Equal(t, result{verdict: unknown}, d.sell(t, 1))
+	require.Equal(t, soldTwice, d.mustLookAt(t, 0), "it was carried out")
+	require.Equal(t, result{completed, true}, d.sell(t, 1))
+	require.Equal(t, soldTwice, d.mustLookAt(t, 0), "and not again")
+	require.EqualValues(t, 2, proxy.cuts.Load())
+
+	proxy.afterCommit.Store(1)
+	got, record := d.store(t)
+	require.Equal(t, result{verdict: unknown}, got)
+	require.Equal(t, result{verdict: completed}, d.storeAgain(t, record))
+	require.Equal(t, stored{record}, d.mustList(t, 0), "once")
+	require.EqualValues(t, 3, proxy.cuts.Load())
+	d.bank.Verify(t)
+}
+
+// TestLockHeldByOthers: another program holds the lock that a sale needs for
+// longer than storage.statement_timeout.
+func TestLockHeldByOthers(t *testing.T) {
+	t.Parallel()
+	onEachEngine(t, func(t *testing.T, engine string) {
+		d := deploy(t, engine, 1, 1, func(b *service.Bank) { b.Set("storage.statement_timeout", "300ms") })
+		require.Equal(t, result{verdict: completed}, d.sell(t, 0))
+		conn, err := d.db.Conn(t.Context())
+		require.NoError(t, err)
+		defer conn.Close()
+		lock := map[string]string{testdb.EngineSQLite: "BEGIN IMMEDIATE", testdb.EnginePostgres: "BEGIN; LOCK TABLE accounts"}
+		_, err = conn.ExecContext(t.Context(), lock[engine])
+		require.NoError(t, err)
+
+		var wait sync.WaitGroup
+		var took [8]time.Duration
+		for i := range took {
+			wait.Go(func() {
+				began := time.Now()
+				a, err := d.post(t.Context(), d.replicas[0].url(), buyFund, (&sale{caller: 10 + i, parts: []part{{0, 1}}}).body("locked", ""))
+				if got, fine := judge(a, err); !fine || got.verdict != noEffect {
+					t.Errorf("%d %s %v", a.status, a.body, err)
+				}
+				took[i] = time.Since(began)
+			})
+		}
+		wait.Wait()
+		_, err = conn.ExecContext(t.Context(), "ROLLBACK")
+		require.NoError(t, err)
+		require.Equal(t, opening-1, d.mustLookAt(t, 0).units[0])
+		require.Equal(t, result{verdict: completed}, d.sell(t, 1), "at once")
+		for i := range took {
+			require.Equal(t, result{verdict: completed}, d.sell(t, 10+i), "nothing had happened")
+		}
+		d.bank.Verify(t)
+		figure(t, "8 requests met a lock of somebody else: 503 and no effect, the last after %s with storage.statement_timeout 300ms",
+			slices.Max(took[:]).Round(10*time.Millisecond))
+	})
+}
+
+// TestNetworkAway: the network to Postgres swallows everything, without a word.
+func TestNetworkAway(t *testing.T) {
+	t.Parallel()
+	d := deploy(t, testdb.EnginePostgres, 1, 1, func(b *service.Bank) { b.Set("storage.statement_timeout", "300ms") })
+	require.Equal(t, result{verdict: completed}, d.sell(t, 0))
+	proxy := d.replicas[0].proxy
+	proxy.stall()
+	longest := time.Duration(0)
+	for i := range 3 {
+		began := time.Now()
+		require.Contains(t, []verdict{unknown, noEffect}, d.sell(t, 1+i).verdict)
+		longest = max(longest, time.Since(began))
+	}
+	require.Less(t, longest, 10*time.Second)
+	require.False(t, d.replicas[0].process.IsReady())
+	proxy.flow()
+	d.awaitWell(t)
+	for i := range 3 {
+		require.Equal(t, completed, d.sell(t, 1+i).verdict)
+	}
+	require.Equal(t, opening-4, d.mustLookAt(t, 0).units[0], "each once")
+	d.bank.Verify(t)
+	figure(t, "the network to Postgres stood still: the longest answer took %s with storage.statement_timeout 300ms", longest.Round(10*time.Millisecond))
+}
+
+// TestPostgresInAnotherLanguage: what the server says is read by its codes, not
+// by its words.
+func TestPostgresInAnotherLanguage(t *testing.T) {
+	t.Parallel()
+	d := deploy(t, testdb.EnginePostgres, 1, 1, nil)
+	d.replicas[0].proxy.translate.Store(true)
+	require.Equal(t, result{verdict: completed}, d.sell(t, 0))
+	require.Equal(t, result{verdict: completed}, d.sell(t, 1))
+	require.Equal(t, result{completed, true}, d.sell(t, 1), "a CallerId that is there")
+	d.awaitWell(t) // more than the holding has: refused, and no failure
+	require.Equal(t, opening-2, d.mustLookAt(t, 0).units[0])
+}
