@@ -74,8 +74,9 @@ func TestNoNumberIsAbsentAndFitsNothing(t *testing.T) {
 	require.True(t, none.IsAbsent())
 	require.False(t, none.IsZero())
 	require.False(t, none.IsNegative())
-	_, err := none.Scaled(0)
+	n, err := none.Scaled(0)
 	require.ErrorIs(t, err, decimal.ErrSyntax)
+	require.Zero(t, n)
 	require.False(t, parse(t, "0").IsAbsent())
 }
 
@@ -124,6 +125,7 @@ func TestScaled(t *testing.T) {
 		{"0", 18, 0, nil},
 		{"0e99999999999999999999", 0, 0, nil},
 		{"0.0", 0, 0, nil},
+		{"0", -1, 0, nil},
 
 		// Too long to be kept, and still told apart by their value: an integer
 		// is out of range, however it is spelled, and no fraction is.
@@ -134,6 +136,9 @@ func TestScaled(t *testing.T) {
 		{"123456789012345678901234567890.5", 0, 0, decimal.ErrPrecision},
 		{"12345678901234567890123456789.05", 1, 0, decimal.ErrPrecision},
 		{"12345678901234567890123456789.5", 1, 0, decimal.ErrRange},
+		{"184467440737095516161", 0, 0, decimal.ErrRange},  // 10 x 2^64 + 1
+		{"1844674407370955161701", 0, 0, decimal.ErrRange}, // 100 x (2^64 + 1) + 1
+		{"184467440737095516161e-1", 0, 0, decimal.ErrPrecision},
 		{"0.1000000000000000000000000000001", 6, 0, decimal.ErrPrecision},
 		{"0.1000000000000000000000000000000", 6, 100_000, nil},
 	} {

@@ -26,7 +26,7 @@ type Book struct {
 	changes Changes
 	undo    []func()
 	settled bool
-	others  bool // an operation did not come to Completed, or only repeats one
+	others  bool // an operation was not completed, or completed before, or recorded before
 }
 
 // position is a quantity as it was loaded and as it is now.
@@ -121,14 +121,14 @@ func (b *Book) Settle(operations []*Operation, now time.Time, today day.Day) {
 	b.settled = true
 	for _, o := range operations {
 		b.settle(o, now, today)
-		if o.err != nil || o.outcome.State != operation.Completed || o.outcome.Replayed {
+		if o.Due || o.outcome.Replayed || o.outcome.State != operation.Completed {
 			b.others = true
 		}
 	}
 }
 
-// CompletedAll reports whether Settle completed every operation, each for the
-// first time: then Changes and the added operations are all there is to write.
+// CompletedAll reports whether Settle completed every operation, each of them
+// new: then Changes and the added operations are all there is to write.
 func (b *Book) CompletedAll() bool { return b.settled && !b.others }
 
 func (b *Book) settle(o *Operation, now time.Time, today day.Day) {
@@ -143,11 +143,10 @@ func (b *Book) settle(o *Operation, now time.Time, today day.Day) {
 		return
 	}
 	dayFaults := DayFaults(o.Sales, today)
+	var fingerprint operation.Fingerprint
 	if hasKey {
-		if o.fingerprint == (operation.Fingerprint{}) {
-			o.fingerprint = o.computeFingerprint()
-		}
-		outcome, known, err := b.Register.Find(key, o.fingerprint)
+		fingerprint = o.fingerprint()
+		outcome, known, err := b.Register.Find(key, fingerprint)
 		// A repeat is answered although its day has gone by; where it is none,
 		// 400 comes before 422 (the contract, section 1).
 		if known && (err == nil || dayFaults == nil) {
@@ -165,7 +164,7 @@ func (b *Book) settle(o *Operation, now time.Time, today day.Day) {
 		b.carryOut(o, now, today)
 	}
 	if hasKey {
-		b.Register.Add(operation.Known{Key: key, ID: o.ID, Fingerprint: o.fingerprint, Outcome: o.outcome})
+		b.Register.Add(operation.Known{Key: key, ID: o.ID, Fingerprint: fingerprint, Outcome: o.outcome})
 	}
 }
 

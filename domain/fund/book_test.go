@@ -488,6 +488,32 @@ func TestA400ComesBeforeA422(t *testing.T) {
 	requireResult(t, "completed; again", repeat)
 }
 
+func TestWhetherEveryOperationOfABatchIsNewAndCompleted(t *testing.T) {
+	t.Parallel()
+	recorded := named(9, "c-9", sale(onDay(friday)))
+	for _, tt := range []struct {
+		name  string
+		batch []*fund.Operation
+		want  bool
+	}{
+		{"new ones", []*fund.Operation{named(1, "c-1", sale()), request(2, sale(), sale())}, true},
+		{"a refused one first", []*fund.Operation{request(1, sale(at("99"))), request(2, sale())}, false},
+		{"a refused one last", []*fund.Operation{request(1, sale()), request(2, sale(at("99")))}, false},
+		{"one for a later day", []*fund.Operation{request(1, sale()), request(2, sale(onDay(saturday)))}, false},
+		{"one of yesterday", []*fund.Operation{request(1, sale()), request(2, sale(onDay("2026-11-19")))}, false},
+		{"a repeat", []*fund.Operation{named(1, "c-1", sale()), named(2, "c-1", sale())}, false},
+		{"another content", []*fund.Operation{named(1, "c-1", sale()), named(2, "c-1", sale(selling("1")))}, false},
+		{"a due one", []*fund.Operation{request(1, sale()), due(recorded)}, false},
+	} {
+		b := newBank()
+		b.settle("2026-11-19", recorded)
+		book := b.load(tt.batch, on(friday))
+		require.False(t, book.CompletedAll(), "nothing is settled yet")
+		book.Settle(tt.batch, now, on(friday))
+		require.Equal(t, tt.want, book.CompletedAll(), tt.name)
+	}
+}
+
 func TestABatchDecidedAgainComesOutTheSame(t *testing.T) {
 	t.Parallel()
 	b := newBank()

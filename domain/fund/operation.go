@@ -21,9 +21,8 @@ type Operation struct {
 	// is to be settled now. Its sales all have their SelectedDay.
 	Due bool
 
-	fingerprint operation.Fingerprint
-	outcome     operation.Outcome
-	err         error
+	outcome operation.Outcome
+	err     error
 }
 
 // NewSales checks an array of Parameters: 1 to limit records, every fault of
@@ -98,7 +97,7 @@ func (o *Operation) Key() (key operation.Key, ok bool) {
 // that was not possible any more.
 func (o *Operation) Outcome() (operation.Outcome, error) { return o.outcome, o.err }
 
-func (o *Operation) computeFingerprint() operation.Fingerprint {
+func (o *Operation) fingerprint() operation.Fingerprint {
 	var d operation.Digest
 	d.Header(&o.Header)
 	for i := range o.Sales {

@@ -17,16 +17,14 @@ type Operation struct {
 	// Notifications is what the caller sent; never empty.
 	Notifications []Notification
 
-	fingerprint operation.Fingerprint
-	outcome     operation.Outcome
-	err         error
+	outcome operation.Outcome
+	err     error
 }
 
-func (o *Operation) computeFingerprint() operation.Fingerprint {
-	var d operation.Digest
+func (o *Operation) fingerprint(d *operation.Digest) operation.Fingerprint {
 	d.Header(&o.Header)
 	for i := range o.Notifications {
-		o.Notifications[i].content(&d)
+		o.Notifications[i].content(d)
 	}
 	return d.Sum()
 }
@@ -68,15 +66,13 @@ func (b *Inbox) Accept(operations []*Operation) {
 	for _, o := range operations {
 		o.outcome, o.err = operation.Outcome{State: operation.Completed}, nil
 		if key, ok := o.Key(); ok {
-			if o.fingerprint == (operation.Fingerprint{}) {
-				o.fingerprint = o.computeFingerprint()
-			}
-			outcome, known, err := b.Register.Find(key, o.fingerprint)
+			fingerprint := o.fingerprint(&digest)
+			outcome, known, err := b.Register.Find(key, fingerprint)
 			if known {
 				o.outcome, o.err = outcome, err
 				continue
 			}
-			b.Register.Add(operation.Known{Key: key, ID: o.ID, Fingerprint: o.fingerprint, Outcome: o.outcome})
+			b.Register.Add(operation.Known{Key: key, ID: o.ID, Fingerprint: fingerprint, Outcome: o.outcome})
 		}
 		for i := range o.Notifications {
 			n := &o.Notifications[i]

@@ -73,13 +73,13 @@ type Notification struct{ record Record }
 func New(f Fields) (Notification, []fault.Fault) {
 	var c check
 	n := Notification{Record{
-		ExternalApplicationCode: c.text("/ExternalApplicationCode", f.ExternalApplicationCode, 1, 100),
-		ExternalTranCode:        c.text("/ExternalTranCode", f.ExternalTranCode, 0, 100),
-		UserID:                  c.text("/UserId", f.UserID, 1, 200),
-		PushID:                  c.text("/PushId", f.PushID, 1, 200),
-		Subject:                 c.text("/Subject", f.Subject, 0, 1000),
-		Content:                 c.text("/Content", f.Content, 0, 10_000),
-		DeepLinkURL:             c.text("/DeepLinkUrl", f.DeepLinkURL, 0, 2048),
+		ExternalApplicationCode: c.required("/ExternalApplicationCode", f.ExternalApplicationCode, 100),
+		ExternalTranCode:        c.text("/ExternalTranCode", f.ExternalTranCode, 100),
+		UserID:                  c.required("/UserId", f.UserID, 200),
+		PushID:                  c.required("/PushId", f.PushID, 200),
+		Subject:                 c.text("/Subject", f.Subject, 1000),
+		Content:                 c.text("/Content", f.Content, 10_000),
+		DeepLinkURL:             c.text("/DeepLinkUrl", f.DeepLinkURL, 2048),
 		TranData:                f.TranData,
 	}}
 	r := &n.record
@@ -120,8 +120,8 @@ func New(f Fields) (Notification, []fault.Fault) {
 	} else {
 		for i, item := range f.TranData {
 			before := len(c.faults)
-			c.text("/Code", item.Code, 1, 100)
-			c.text("/Name", item.Name, 0, 1000)
+			c.required("/Code", item.Code, 100)
+			c.text("/Name", item.Name, 1000)
 			if len(c.faults) > before {
 				fault.Under("/TranData/"+strconv.Itoa(i), c.faults[before:])
 			}
@@ -153,14 +153,20 @@ func (c *check) fault(pointer, code, detail string) {
 	c.faults = append(c.faults, fault.Fault{Pointer: pointer, Code: code, Detail: detail})
 }
 
-func (c *check) text(pointer, value string, least, most int) string {
-	switch {
-	case value == "" && least > 0:
-		c.fault(pointer, fault.Required, "Required: 1 to "+strconv.Itoa(most)+" characters.")
-	case utf8.RuneCountInString(value) > most:
+// text is a text of at most that many characters.
+func (c *check) text(pointer, value string, most int) string {
+	if utf8.RuneCountInString(value) > most {
 		c.fault(pointer, fault.TooLong, "At most "+strconv.Itoa(most)+" characters.")
 	}
 	return value
+}
+
+// required is a text of 1 to that many characters.
+func (c *check) required(pointer, value string, most int) string {
+	if value == "" {
+		c.fault(pointer, fault.Required, "Required: 1 to "+strconv.Itoa(most)+" characters.")
+	}
+	return c.text(pointer, value, most)
 }
 
 func (c *check) integer(pointer string, d decimal.Decimal) int64 {

@@ -333,6 +333,12 @@ func TestNewNotificationsOfAnArray(t *testing.T) {
 		require.Equal(t, map[string]string{"/Parameters": code}, byPointer(t, faults))
 	}
 	array := good(3)
+	array[1].PushID = ""
+	none, one := push.NewNotifications(array, 3)
+	require.Nil(t, none)
+	require.Equal(t, map[string]string{"/Parameters/1/PushId": "required"}, byPointer(t, one))
+
+	array = good(3)
 	array[0].UserID, array[2].SendStatus, array[2].TranData = "", number(""), []push.TranDataItem{{}}
 	got, faults := push.NewNotifications(array, 3)
 	require.Nil(t, got)
