@@ -5,13 +5,7 @@ package storage_test
 import (
 	"errors"
 	"net/url"
-	"os"
-	"os/exec"
-	"os/user"
-	"path/filepath"
-	"strconv"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -30,7 +24,7 @@ import (
 func TestPgBouncer(t *testing.T) {
 	t.Parallel()
 	dsn := testdb.Postgres(t)
-	through := pgBouncer(t, dsn)
+	through := testdb.PgBouncer(t, dsn)
 	open := func(t *testing.T) (*storage.Store, contract.Trouble) {
 		store := testdb.OpenPostgres(t, inDatabase(through, database(t, testdb.Postgres(t))))
 		return store, contract.Trouble{}
@@ -51,82 +45,6 @@ func TestPgBouncer(t *testing.T) {
 			require.NoError(t, err)
 		}
 	})
-}
-
-// pgBouncer starts one before the server of the DSN, and returns its URL.
-func pgBouncer(t *testing.T, dsn string) string {
-	t.Helper()
-	program, err := exec.LookPath("pgbouncer")
-	if err != nil {
-		if program, err = exec.LookPath("/usr/sbin/pgbouncer"); err != nil {
-			t.Skip("no pgbouncer to test with: apt-get install pgbouncer brings one")
-		}
-	}
-	server, err := pgx.ParseConfig(dsn)
-	require.NoError(t, err)
-	folder, err := os.MkdirTemp("/tmp", "bankingapi-pgbouncer-") // short: sockets have short paths
-	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, os.RemoveAll(folder)) })
-	settings := filepath.Join(folder, "pgbouncer.ini")
-	password := ""
-	if server.Password != "" {
-		password = " password=" + server.Password
-	}
-	require.NoError(t, os.WriteFile(settings, []byte(`[databases]
-* = host=`+server.Host+` port=`+strconv.Itoa(int(server.Port))+` user=`+server.User+password+`
-[pgbouncer]
-pool_mode = transaction
-listen_addr =
-unix_socket_dir = `+folder+`
-auth_type = any
-server_reset_query =
-default_pool_size = 5
-max_client_conn = 500
-`), 0o600))
-	command := exec.Command(program, settings)
-	command.Dir = folder
-	if os.Geteuid() == 0 { // it refuses to run as root
-		command.SysProcAttr = asPostgres(t, folder, settings)
-	}
-	log, err := os.Create(filepath.Join(folder, "log"))
-	require.NoError(t, err)
-	defer log.Close()
-	command.Stdout, command.Stderr = log, log
-	require.NoError(t, command.Start())
-	t.Cleanup(func() {
-		require.NoError(t, command.Process.Kill())
-		_, err := command.Process.Wait()
-		require.NoError(t, err)
-		if t.Failed() {
-			text, _ := os.ReadFile(log.Name())
-			t.Logf("%s", text[:min(len(text), 2000)])
-		}
-	})
-	u := url.URL{Scheme: "postgres", User: url.User(server.User), Path: "/" + server.Database}
-	u.RawQuery = url.Values{
-		"host": {folder}, "port": {"6432"}, "sslmode": {"disable"},
-		// Statements are not prepared under names, which belong to one server.
-		"default_query_exec_mode": {"cache_describe"},
-	}.Encode()
-	require.Eventually(t, func() bool {
-		conn, err := pgx.Connect(t.Context(), u.String())
-		return err == nil && conn.Close(t.Context()) == nil
-	}, time.Minute, 20*time.Millisecond)
-	return u.String()
-}
-
-func asPostgres(t *testing.T, files ...string) *syscall.SysProcAttr {
-	t.Helper()
-	who, err := user.Lookup("postgres")
-	require.NoError(t, err)
-	uid, err := strconv.Atoi(who.Uid)
-	require.NoError(t, err)
-	gid, err := strconv.Atoi(who.Gid)
-	require.NoError(t, err)
-	for _, f := range files {
-		require.NoError(t, os.Chown(f, uid, gid))
-	}
-	return &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}}
 }
 
 // A URL of several hosts finds the one that can be written to, at the start and

@@ -58,11 +58,18 @@ func startCluster(settings ...string) (dsn string, err error) {
 	if output, err := create.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("%s: %w\n%s", initdb, err, output)
 	}
-	all := append([]string{"listen_addresses=", "unix_socket_directories=" + folder, "max_connections=300",
-		"fsync=off", "synchronous_commit=off", "full_page_writes=off"}, settings...)
-	if err := guard(folder, identity, postgres, data, all); err != nil {
+	command := []string{postgres, "-D", data}
+	for _, setting := range append([]string{"listen_addresses=", "unix_socket_directories=" + folder, "max_connections=300",
+		"fsync=off", "synchronous_commit=off", "full_page_writes=off"}, settings...) {
+		command = append(command, "-c", setting)
+	}
+	leash, err := guard(folder, identity, command...)
+	if err != nil {
 		return "", err
 	}
+	leashes.Lock()
+	leashes.held = append(leashes.held, leash)
+	leashes.Unlock()
 	dsn = "postgres://postgres@/postgres?" + url.Values{"host": {folder}, "sslmode": {"disable"}}.Encode()
 	if err := waitFor(dsn); err != nil {
 		log, _ := os.ReadFile(filepath.Join(folder, "log"))
@@ -71,46 +78,39 @@ func startCluster(settings ...string) (dsn string, err error) {
 	return dsn, nil
 }
 
-// guardians keeps open what the guards of all clusters read from.
-var guardians struct {
+// leashes holds those of all clusters: one that nobody holds is let go.
+var leashes struct {
 	sync.Mutex
-	pipes []*os.File
+	held []*os.File
 }
 
-// guard starts a shell that runs the server, and that ends the server and
-// removes the folder when the pipe from this process breaks: a killed test
-// leaves nothing behind.
-func guard(folder string, identity *syscall.Credential, postgres, data string, settings []string) error {
+// guard starts a shell that runs a server, and that ends the server and removes
+// its folder when the leash, a pipe from this process, is let go: a killed test
+// leaves nothing behind. What the server says is in the folder's file log.
+func guard(folder string, identity *syscall.Credential, command ...string) (leash *os.File, err error) {
 	const script = `folder=$1; shift
 "$@" & server=$!
 cat >/dev/null
 kill -QUIT $server; wait $server; rm -rf "$folder"`
-	arguments := []string{"-c", script, "guard", folder, postgres, "-D", data}
-	for _, s := range settings {
-		arguments = append(arguments, "-c", s)
-	}
 	read, write, err := os.Pipe()
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer read.Close()
 	log, err := os.Create(filepath.Join(folder, "log"))
 	if err != nil {
-		return err
+		return nil, errors.Join(err, write.Close())
 	}
 	defer log.Close()
-	shell := exec.Command("/bin/sh", arguments...)
+	shell := exec.Command("/bin/sh", append([]string{"-c", script, "guard", folder}, command...)...)
 	shell.Dir = folder
 	shell.Stdin, shell.Stdout, shell.Stderr = read, log, log
 	// A session of its own: an interrupt from the terminal is for the test.
 	shell.SysProcAttr = &syscall.SysProcAttr{Credential: identity, Setsid: true}
 	if err := shell.Start(); err != nil {
-		return errors.Join(err, write.Close())
+		return nil, errors.Join(err, write.Close())
 	}
-	guardians.Lock()
-	defer guardians.Unlock()
-	guardians.pipes = append(guardians.pipes, write)
-	return nil
+	return write, nil
 }
 
 // binaries finds the newest server of PATH and of the usual folder of Debian.
