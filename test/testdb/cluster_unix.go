@@ -91,7 +91,7 @@ func guard(folder string, identity *syscall.Credential, command ...string) (leas
 	const script = `folder=$1; shift
 "$@" & server=$!
 cat >/dev/null
-kill -QUIT $server; wait $server; rm -rf "$folder"`
+kill -QUIT $server; kill -TERM $server; wait $server; rm -rf "$folder"`
 	read, write, err := os.Pipe()
 	if err != nil {
 		return nil, err
