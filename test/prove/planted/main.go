@@ -83,9 +83,13 @@ var bugs = map[string]func(storage.Session) storage.Session{
 	// caller who asks again sells again.
 	"double-sale": func(s storage.Session) storage.Session { return forgetful{s, []string{"insert operations"}, every(2)} },
 	// Every fifth time what an account got is not written.
-	"lost-credit": func(s storage.Session) storage.Session { return forgetful{s, []string{"insert accounts", "move accounts"}, every(5)} },
+	"lost-credit": func(s storage.Session) storage.Session {
+		return forgetful{s, []string{"insert accounts", "move accounts"}, every(5)}
+	},
 	// Every fifth time a notification is not written.
-	"lost-push": func(s storage.Session) storage.Session { return forgetful{s, []string{"insert notifications"}, every(5)} },
+	"lost-push": func(s storage.Session) storage.Session {
+		return forgetful{s, []string{"insert notifications"}, every(5)}
+	},
 	// The answer goes out, and the commit follows.
 	"early-answer": func(s storage.Session) storage.Session { return &early{Session: s} },
 	// Holdings and accounts are read without a lock (Postgres).
