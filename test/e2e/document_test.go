@@ -27,6 +27,9 @@ import (
 type document struct {
 	*openapi3.T
 	router routers.Router
+	// passed are exchanges that are right: those of a load differ in their ids
+	// only, and to look at one costs more than to answer it.
+	passed sync.Map
 }
 
 var printed struct {
@@ -53,7 +56,7 @@ func readDocument(program string) (*document, error) {
 		return nil, err
 	}
 	router, err := gorillamux.NewRouter(doc)
-	return &document{doc, router}, err
+	return &document{T: doc, router: router}, err
 }
 
 var documentOptions = &openapi3filter.Options{
@@ -120,10 +123,31 @@ func (c checked) RoundTrip(r *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 	response.Body = io.NopCloser(bytes.NewReader(got))
+	exchange := fmt.Sprint(r.Method, r.URL, r.Header, response.StatusCode, string(loadID.ReplaceAll(sent, nil)), header(response), string(got))
+	if _, known := c.document.passed.Load(exchange); known {
+		return response, nil
+	}
 	if err := c.document.check(r, sent, response, got); err != nil {
 		c.t.Errorf("%s %s: %v\n%s\n%s", r.Method, r.URL.Path, err, clip(sent), clip(got))
+		return response, nil
 	}
+	c.document.passed.Store(exchange, true)
 	return response, nil
+}
+
+// loadID is the CallerId or the PushId of a load's request.
+var loadID = regexp.MustCompile(`"load-[^"]*"`)
+
+// header has the names of an answer's header, and the values that are not of
+// this one answer alone.
+func header(response *http.Response) string {
+	header := response.Header.Clone()
+	for _, name := range []string{"X-Request-Id", "Date"} {
+		if len(header[name]) == 1 {
+			header[name] = nil
+		}
+	}
+	return fmt.Sprint(header)
 }
 
 func clip(body []byte) []byte { return body[:min(len(body), 2000)] }

@@ -75,7 +75,7 @@ func work(t testing.TB, s *running, callers, most int) *load {
 					return
 				default:
 				}
-				each := request(fmt.Sprintf("run-%d-caller-%d-%d", run, caller, n), caller, n)
+				each := request(fmt.Sprintf("load-%d-%d-%d", run, caller, n), caller, n)
 				got, err := s.tryPost(client, each.path, s.key, each.body)
 				if l.note(each, got, err); err != nil {
 					return

@@ -77,7 +77,7 @@ func TestRollingReplacement(t *testing.T) {
 					return
 				default:
 				}
-				each := request(fmt.Sprintf("rolling-%d-%d", caller, n), caller, n)
+				each := request(fmt.Sprintf("load-%d-%d", caller, n), caller, n)
 				s := balancer.choose(n)
 				got, err := s.tryPost(s.client, each.path, first.key, each.body)
 				l.note(each, got, err)

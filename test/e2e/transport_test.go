@@ -104,7 +104,7 @@ func TestOverload(t *testing.T) {
 						return
 					default:
 					}
-					each := request("overload-"+number(caller)+"-"+number(n), caller, 0)
+					each := request("load-"+number(caller)+"-"+number(n), caller, 0)
 					got, err := s.tryPost(s.client, each.path, s.key, each.body)
 					if l.note(each, got, err); got.status == http.StatusServiceUnavailable {
 						once.Do(func() { refused = got; close(l.end) })

@@ -6,8 +6,10 @@ package service
 import (
 	"bytes"
 	"encoding/csv"
+	"errors"
 	"fmt"
 	"maps"
+	"math/rand/v2"
 	"net"
 	"os"
 	"os/exec"
@@ -15,6 +17,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -151,14 +154,27 @@ func (b *Bank) Replica(t testing.TB) *Bank {
 }
 
 // FreeAddress is a port of this machine that nobody listens on: for services
-// that are found again at the same place after a restart.
+// that are found again at the same place after a restart. It is none that the
+// system gives to connections, which would take it while the service is away.
 func FreeAddress(t testing.TB) string {
 	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	require.NoError(t, listener.Close())
-	return listener.Addr().String()
+	for {
+		address := fmt.Sprintf("127.0.0.1:%d", 20_000+rand.N(12_000))
+		if _, taken := given.LoadOrStore(address, true); taken {
+			continue
+		}
+		listener, err := net.Listen("tcp", address)
+		if errors.Is(err, syscall.EADDRINUSE) {
+			continue
+		}
+		require.NoError(t, err)
+		require.NoError(t, listener.Close())
+		return address
+	}
 }
+
+// given are the addresses that FreeAddress has returned.
+var given sync.Map
 
 // Migrate brings the schema up to date.
 func (b *Bank) Migrate(t testing.TB) *Bank {
