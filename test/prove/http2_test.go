@@ -1,0 +1,243 @@
+package prove_test
+
+import (
+	"bytes"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/net/http2"
+	"golang.org/x/net/http2/hpack"
+
+	"bankingapi/test/service"
+)
+
+// attacker speaks HTTP/2 as no client does.
+type attacker struct {
+	t    *testing.T
+	conn *tls.Conn
+	*http2.Framer
+	headers bytes.Buffer
+	encoder *hpack.Encoder
+	key     string
+	next    uint32 // stream
+	written int64
+}
+
+// attack opens a connection that speaks HTTP/2. What the service says is read
+// and thrown away, except where deaf.
+func (s *besieged) attack(t *testing.T, deaf bool, settings ...http2.Setting) *attacker {
+	t.Helper()
+	conn, err := s.dial("h2")
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = conn.Close() })
+	require.NoError(t, conn.SetDeadline(time.Now().Add(service.Patience)))
+	a := &attacker{t: t, conn: conn, key: s.key, next: 1}
+	a.Framer = http2.NewFramer(a, conn)
+	a.encoder = hpack.NewEncoder(&a.headers)
+	_, err = io.WriteString(conn, http2.ClientPreface)
+	require.NoError(t, err)
+	require.NoError(t, a.WriteSettings(settings...))
+	if !deaf {
+		go func() { _, _ = io.Copy(io.Discard, conn) }()
+	}
+	return a
+}
+
+// Write is io.Writer, and counts.
+func (a *attacker) Write(p []byte) (int, error) {
+	n, err := a.conn.Write(p)
+	a.written += int64(n)
+	return n, err
+}
+
+// block is a request's header, compressed.
+func (a *attacker) block(more ...hpack.HeaderField) []byte {
+	a.headers.Reset()
+	for _, f := range append([]hpack.HeaderField{
+		{Name: ":method", Value: "POST"}, {Name: ":scheme", Value: "https"}, {Name: ":authority", Value: "bank"},
+		{Name: ":path", Value: addPush}, {Name: "ocp-apim-subscription-key", Value: a.key},
+	}, more...) {
+		if err := a.encoder.WriteField(f); err != nil {
+			panic(err) // a buffer takes everything
+		}
+	}
+	return a.headers.Bytes()
+}
+
+// open begins a request and returns its stream.
+func (a *attacker) open(end bool, more ...hpack.HeaderField) (uint32, error) {
+	id := a.next
+	a.next += 2
+	return id, a.WriteHeaders(http2.HeadersFrameParam{StreamID: id, BlockFragment: a.block(more...), EndHeaders: true, EndStream: end})
+}
+
+// untilCut repeats something until the service ends the connection, and
+// returns how often that was.
+func (a *attacker) untilCut(most int, once func() error) int {
+	a.t.Helper()
+	for n := range most {
+		if err := once(); err != nil {
+			require.False(a.t, errors.Is(err, os.ErrDeadlineExceeded), "it was not cut")
+			return n
+		}
+	}
+	return most
+}
+
+// TestHTTP2Abuse: what is known to bring servers of HTTP/2 to their knees. Each
+// costs the service little, and others keep getting answers.
+func TestHTTP2Abuse(t *testing.T) {
+	t.Parallel()
+	s := besiege(t, "http.header_timeout", "1s", "http.read_timeout", "1s", "http.write_timeout", "1s", "http.idle_timeout", "2s")
+	before, threads := s.resident(t), s.measure(t, "go_goroutines")
+	abuses := []struct {
+		name string
+		run  func(t *testing.T) string
+	}{
+		{"rapid reset (CVE-2023-44487)", func(t *testing.T) string {
+			a := s.attack(t, false)
+			const streams = 20_000
+			n := a.untilCut(streams, func() error {
+				id, err := a.open(false)
+				if err != nil {
+					return err
+				}
+				return a.WriteRSTStream(id, http2.ErrCodeCancel)
+			})
+			if n == streams {
+				return "20,000 streams, all reset at once, were served and forgotten"
+			}
+			return fmt.Sprintf("cut after %d streams that were reset at once", n)
+		}},
+		{"CONTINUATION without end (CVE-2023-45288)", func(t *testing.T) string {
+			a := s.attack(t, false)
+			require.NoError(t, a.WriteHeaders(http2.HeadersFrameParam{StreamID: 1, BlockFragment: a.block()}))
+			fields := bytes.Clone(a.blockOf(strings.Repeat("x", 1000), 15))
+			n := a.untilCut(100_000, func() error { return a.WriteContinuation(1, false, fields) })
+			require.Less(t, n, 100_000)
+			return fmt.Sprintf("cut after %d KiB of headers", a.written>>10)
+		}},
+		{"a huge header", func(t *testing.T) string {
+			a := s.attack(t, true)
+			id, err := a.open(true, hpack.HeaderField{Name: "x", Value: strings.Repeat("x", 15<<10)})
+			require.NoError(t, err)
+			a.awaitAnswer(id, "400")
+			id = a.next
+			a.next += 2
+			require.NoError(t, a.WriteHeaders(http2.HeadersFrameParam{StreamID: id, BlockFragment: a.block(), EndStream: true}))
+			block := bytes.Clone(a.blockOf(strings.Repeat("y", 10<<10), 1))
+			for range 7 {
+				require.NoError(t, a.WriteContinuation(id, false, block))
+			}
+			require.NoError(t, a.WriteContinuation(id, true, block))
+			a.awaitAnswer(id, "431")
+			return "15 KiB are taken, 80 KiB are answered 431"
+		}},
+		{"too many streams at once", func(t *testing.T) string {
+			a := s.attack(t, true)
+			for range 2000 {
+				if _, err := a.open(false); err != nil {
+					break
+				}
+			}
+			refused, ended := a.count(http2.FrameRSTStream)
+			require.True(t, refused > 0 || ended)
+			return fmt.Sprintf("of 2,000 open requests %d were reset, and then the connection was ended: %v", refused, ended)
+		}},
+		{"a flood of SETTINGS whose answers nobody reads", func(t *testing.T) string {
+			a := s.attack(t, true)
+			n := a.untilCut(5_000_000, func() error { return a.WriteSettings(http2.Setting{ID: http2.SettingEnablePush, Val: 0}) })
+			require.Less(t, n, 5_000_000)
+			return fmt.Sprintf("cut after %d", n)
+		}},
+		{"a flood of PING whose answers nobody reads", func(t *testing.T) string {
+			a := s.attack(t, true)
+			n := a.untilCut(5_000_000, func() error { return a.WritePing(false, [8]byte{}) })
+			require.Less(t, n, 5_000_000)
+			return fmt.Sprintf("cut after %d", n)
+		}},
+		{"answers that may not be sent (window 0)", func(t *testing.T) string {
+			a := s.attack(t, true, http2.Setting{ID: http2.SettingInitialWindowSize, Val: 0})
+			for range 200 {
+				id, err := a.open(false)
+				require.NoError(t, err)
+				require.NoError(t, a.WriteData(id, true, []byte("{}")))
+			}
+			reset, ended := a.count(http2.FrameRSTStream)
+			require.True(t, reset >= 200 || ended)
+			return fmt.Sprintf("%d of 200 requests were reset when http.write_timeout was over", reset)
+		}},
+		{"empty DATA without end", func(t *testing.T) string {
+			a := s.attack(t, false)
+			id, err := a.open(false)
+			require.NoError(t, err)
+			began := time.Now()
+			n := a.untilCut(50_000_000, func() error { return a.WriteData(id, false, nil) })
+			return fmt.Sprintf("cut after %d frames, %s", n, time.Since(began).Round(100*time.Millisecond))
+		}},
+	}
+	for _, abuse := range abuses {
+		t.Run(abuse.name, func(t *testing.T) {
+			what := abuse.run(t)
+			took := s.requireWell(t)
+			figure(t, "%s; a request after it took %s", what, took.Round(time.Millisecond))
+		})
+	}
+	eventually(t, service.Patience, "nothing is left of them", func() bool { return s.measure(t, "go_goroutines") < threads+20 })
+	after := s.resident(t)
+	figure(t, "%d MiB resident before all of it, %d after", before>>20, after>>20)
+	require.Less(t, after-before, int64(128<<20))
+}
+
+// blockOf is so many fields with a value, which no compression makes small.
+func (a *attacker) blockOf(value string, fields int) []byte {
+	a.headers.Reset()
+	for i := range fields {
+		field := hpack.HeaderField{Name: fmt.Sprintf("x-%d-%d", a.written, i), Value: value, Sensitive: true}
+		if err := a.encoder.WriteField(field); err != nil {
+			panic(err)
+		}
+	}
+	return a.headers.Bytes()
+}
+
+// awaitAnswer reads until a stream is answered with a status.
+func (a *attacker) awaitAnswer(stream uint32, status string) {
+	a.t.Helper()
+	a.ReadMetaHeaders = hpack.NewDecoder(4096, nil)
+	for {
+		frame, err := a.ReadFrame()
+		require.NoError(a.t, err)
+		if h, ok := frame.(*http2.MetaHeadersFrame); ok && h.StreamID == stream {
+			require.Equal(a.t, status, h.PseudoValue("status"))
+			return
+		}
+	}
+}
+
+// count reads until the service ends the connection, or says nothing for two
+// seconds, and counts the frames of a type.
+func (a *attacker) count(of http2.FrameType) (frames int, ended bool) {
+	a.t.Helper()
+	for {
+		require.NoError(a.t, a.conn.SetReadDeadline(time.Now().Add(2*time.Second)))
+		frame, err := a.ReadFrame()
+		var late net.Error
+		switch {
+		case errors.As(err, &late) && late.Timeout():
+			return frames, false
+		case err != nil:
+			return frames, true
+		case frame.Header().Type == of:
+			frames++
+		}
+	}
+}
