@@ -2,6 +2,7 @@ package push_test
 
 import (
 	"reflect"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -253,6 +254,23 @@ func TestEveryFieldCountsForTheIdentityOfARecord(t *testing.T) {
 		digest(t, "mobile", sent(func(f *push.Fields) { f.PushInteractionID = number("0") })), "absent is not 0")
 	require.NotEqual(t, original, digest(t, "branch", sent()), "of another subscription it is another record")
 	require.Equal(t, original, digest(t, "mobile", sent(func(f *push.Fields) { f.Platform = number("6.5e1") })), "spelling does not count")
+}
+
+func TestAnItemCannotPassForARecord(t *testing.T) {
+	t.Parallel()
+	// The items spell, byte for byte, the record that follows in the other
+	// content; only their number tells the two apart.
+	first := sent(func(f *push.Fields) { f.TranData = nil })
+	second := push.Fields{
+		ExternalApplicationCode: "a", ExternalTranCode: "b", UserID: "c", PushID: "d", PushInteractionID: number("5000"),
+		Platform: number("65"), Content: strings.Repeat("x", 125), SendStatus: number("1"),
+	}
+	forged := sent(func(f *push.Fields) {
+		f.TranData = []push.TranDataItem{
+			{Code: "a", Name: "b"}, {Code: "c", Name: "d"}, {Code: "\x90\x4e", Name: "\x00\x7d" + second.Content + "\x00\x02\x00"},
+		}
+	})
+	require.NotEqual(t, fingerprint(report("", first, second)), fingerprint(report("", forged)))
 }
 
 func TestWhatCountsForTheContentOfAnOperation(t *testing.T) {
