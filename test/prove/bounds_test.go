@@ -58,9 +58,11 @@ func besiege(t *testing.T, settings ...string) *besieged {
 
 func (s *besieged) address() string { return strings.TrimPrefix(s.URL, "https://") }
 
-var nextSale = make(chan int, 1)
-
-func init() { nextSale <- 0 }
+var nextSale = func() chan int {
+	c := make(chan int, 1)
+	c <- 0
+	return c
+}()
 
 // requireWell sends a request as anybody would, and returns how long it took.
 func (s *besieged) requireWell(t testing.TB) time.Duration {

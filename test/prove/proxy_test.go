@@ -125,18 +125,12 @@ func (p *proxy) cutAll() {
 	}
 }
 
-// refuse cuts all connections, and each new one, until accepting.
+// refuse cuts all connections, and each new one, from now on.
 func (p *proxy) refuse() {
 	p.mu.Lock()
 	p.closed = true
 	p.mu.Unlock()
 	p.cutAll()
-}
-
-func (p *proxy) accepting() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.closed = false
 }
 
 // stall holds all bytes, both ways, until flow: a network that is away without

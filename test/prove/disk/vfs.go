@@ -90,8 +90,8 @@ func allocate[T any](tls *libc.TLS) uintptr {
 
 func memory(p uintptr, size int32) []byte { return unsafe.Slice(at[byte](p), int(size)) }
 
-// real is the usual VFS's part of a file, and its methods.
-func real(p uintptr) (uintptr, *sqlite3.Tsqlite3_io_methods) {
+// beneath is the usual VFS's part of a file, and its methods.
+func beneath(p uintptr) (uintptr, *sqlite3.Tsqlite3_io_methods) {
 	below := p + unsafe.Sizeof(file{})
 	return below, at[sqlite3.Tsqlite3_io_methods](*at[uintptr](below))
 }
@@ -155,7 +155,7 @@ func remove(tls *libc.TLS, _, name uintptr, syncFolder int32) int32 {
 }
 
 func closeFile(tls *libc.TLS, p uintptr) int32 {
-	below, m := real(p)
+	below, m := beneath(p)
 	rc := function[func(*libc.TLS, uintptr) int32](m.FxClose)(tls, below)
 	openFiles.Lock()
 	defer openFiles.Unlock()
@@ -169,7 +169,7 @@ func read(tls *libc.TLS, p, into uintptr, size int32, offset int64) int32 {
 			return r.Code
 		}
 	}
-	below, m := real(p)
+	below, m := beneath(p)
 	return function[func(*libc.TLS, uintptr, uintptr, int32, int64) int32](m.FxRead)(tls, below, into, size, offset)
 }
 
@@ -181,7 +181,7 @@ func write(tls *libc.TLS, p, from uintptr, size int32, offset int64) int32 {
 	if r.Code != 0 {
 		size = min(size, int32(r.Apply))
 	}
-	below, m := real(p)
+	below, m := beneath(p)
 	rc := int32(sqlite3.SQLITE_OK)
 	if size > 0 {
 		rc = function[func(*libc.TLS, uintptr, uintptr, int32, int64) int32](m.FxWrite)(tls, below, from, size, offset)
@@ -202,7 +202,7 @@ func truncate(tls *libc.TLS, p uintptr, size int64) int32 {
 			return r.Code
 		}
 	}
-	below, m := real(p)
+	below, m := beneath(p)
 	rc := function[func(*libc.TLS, uintptr, int64) int32](m.FxTruncate)(tls, below, size)
 	if f != nil && rc == sqlite3.SQLITE_OK {
 		f.truncated(f.path, size)
@@ -219,7 +219,7 @@ func syncFile(tls *libc.TLS, p uintptr, flags int32) int32 {
 	if r.Code != 0 && r.Apply == 0 {
 		return r.Code
 	}
-	below, m := real(p)
+	below, m := beneath(p)
 	rc := function[func(*libc.TLS, uintptr, int32) int32](m.FxSync)(tls, below, flags)
 	if f != nil && rc == sqlite3.SQLITE_OK {
 		f.synced(f.path, before)
@@ -233,56 +233,56 @@ func syncFile(tls *libc.TLS, p uintptr, flags int32) int32 {
 // What follows only hands on.
 
 func fileSize(tls *libc.TLS, p, size uintptr) int32 {
-	below, m := real(p)
+	below, m := beneath(p)
 	return function[func(*libc.TLS, uintptr, uintptr) int32](m.FxFileSize)(tls, below, size)
 }
 
 func lock(tls *libc.TLS, p uintptr, level int32) int32 {
-	below, m := real(p)
+	below, m := beneath(p)
 	return function[func(*libc.TLS, uintptr, int32) int32](m.FxLock)(tls, below, level)
 }
 
 func unlock(tls *libc.TLS, p uintptr, level int32) int32 {
-	below, m := real(p)
+	below, m := beneath(p)
 	return function[func(*libc.TLS, uintptr, int32) int32](m.FxUnlock)(tls, below, level)
 }
 
 func checkReservedLock(tls *libc.TLS, p, out uintptr) int32 {
-	below, m := real(p)
+	below, m := beneath(p)
 	return function[func(*libc.TLS, uintptr, uintptr) int32](m.FxCheckReservedLock)(tls, below, out)
 }
 
 func fileControl(tls *libc.TLS, p uintptr, op int32, argument uintptr) int32 {
-	below, m := real(p)
+	below, m := beneath(p)
 	return function[func(*libc.TLS, uintptr, int32, uintptr) int32](m.FxFileControl)(tls, below, op, argument)
 }
 
 func sectorSize(tls *libc.TLS, p uintptr) int32 {
-	below, m := real(p)
+	below, m := beneath(p)
 	return function[func(*libc.TLS, uintptr) int32](m.FxSectorSize)(tls, below)
 }
 
 func deviceCharacteristics(tls *libc.TLS, p uintptr) int32 {
-	below, m := real(p)
+	below, m := beneath(p)
 	return function[func(*libc.TLS, uintptr) int32](m.FxDeviceCharacteristics)(tls, below)
 }
 
 func shmMap(tls *libc.TLS, p uintptr, page, size, extend int32, out uintptr) int32 {
-	below, m := real(p)
+	below, m := beneath(p)
 	return function[func(*libc.TLS, uintptr, int32, int32, int32, uintptr) int32](m.FxShmMap)(tls, below, page, size, extend, out)
 }
 
 func shmLock(tls *libc.TLS, p uintptr, offset, n, flags int32) int32 {
-	below, m := real(p)
+	below, m := beneath(p)
 	return function[func(*libc.TLS, uintptr, int32, int32, int32) int32](m.FxShmLock)(tls, below, offset, n, flags)
 }
 
 func shmBarrier(tls *libc.TLS, p uintptr) {
-	below, m := real(p)
+	below, m := beneath(p)
 	function[func(*libc.TLS, uintptr)](m.FxShmBarrier)(tls, below)
 }
 
 func shmUnmap(tls *libc.TLS, p uintptr, deleteToo int32) int32 {
-	below, m := real(p)
+	below, m := beneath(p)
 	return function[func(*libc.TLS, uintptr, int32) int32](m.FxShmUnmap)(tls, below, deleteToo)
 }
