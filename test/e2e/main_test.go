@@ -64,14 +64,18 @@ var buildForRaces = sync.OnceValues(func() (path string, err error) {
 	return path, command.Run()
 })
 
-// eventually waits until something holds, and fails the test when it does not
-// within the limit.
+// eventually waits until something holds. It fails the test when it does not
+// hold after the limit; a slow look before is no proof.
 func eventually(t testing.TB, limit time.Duration, what string, holds func() bool) {
 	t.Helper()
 	ticker := time.NewTicker(10 * time.Millisecond)
 	defer ticker.Stop()
-	for end := time.Now().Add(limit); !holds(); <-ticker.C {
-		if time.Now().After(end) {
+	for end := time.Now().Add(limit); ; <-ticker.C {
+		last := time.Now().After(end)
+		if holds() {
+			return
+		}
+		if last {
 			require.FailNow(t, "it did not come true within "+limit.String(), what)
 		}
 	}

@@ -28,7 +28,7 @@ import (
 
 // Patience bounds every wait for something that is to happen soon. It is long:
 // only a test that fails waits for it.
-const Patience = 30 * time.Second
+const Patience = 2 * time.Minute
 
 // built holds the programs of this process.
 var built struct {
