@@ -183,8 +183,9 @@ func (a *arrival) String() string {
 // that what their callers were told and what is in the store.
 func (w *world) judge(tx *transaction, answered []*arrival) {
 	kind := fault.KindOf(tx.err)
-	unknown := tx.err != nil && kind == fault.Indeterminate
-	if unknown && !tx.replica().dead && tx.ctx.Err() != nil {
+	cut := tx.err != nil && kind == fault.Internal && tx.late
+	unknown := kind == fault.Indeterminate || cut
+	if unknown && !tx.replica().dead && tx.late {
 		w.saw(aTimeOut)
 	}
 	if !tx.caused() {
@@ -240,7 +241,7 @@ func (w *world) nothing(tx *transaction, answered []*arrival) {
 		if len(answered) == 0 {
 			w.fail("%s: the store failed, and nobody was told", tx.lane.name)
 		}
-		if kind == fault.Unavailable && tx.ctx.Err() != nil {
+		if kind == fault.Unavailable && tx.late {
 			w.saw(aTimeOut)
 		}
 	}
@@ -262,7 +263,7 @@ func (w *world) nothing(tx *transaction, answered []*arrival) {
 			w.fail("attempt %d was answered %q, and its transaction failed: %v", told.number, told.answer(), tx.err)
 		case got == kind:
 		case got == fault.Unavailable && kind == fault.Indeterminate: // lost before it was tried alone
-		case got == fault.Indeterminate && kind == fault.Internal && tx.ctx.Err() != nil: // cut short
+		case got == fault.Indeterminate && kind == fault.Internal && tx.late: // cut short
 		default:
 			w.fail("attempt %d was answered %q, and its transaction failed: %v", told.number, told.answer(), tx.err)
 		}

@@ -74,6 +74,7 @@ type transaction struct {
 	poisoned bool
 	// committed is the truth, whatever the caller is told.
 	committed bool
+	late      bool // it had no time left at its end
 	err       error
 	panicked  bool
 }
@@ -135,7 +136,7 @@ func (l *lane) begin(ctx context.Context) *transaction {
 
 func (tx *transaction) end(err error) {
 	tx.lane.replica.world.turn.Load()
-	tx.err = err
+	tx.err, tx.late = err, tx.ctx.Err() != nil
 	tx.lane.current = nil
 	tx.lane.ended = append(tx.lane.ended, tx)
 }
@@ -180,7 +181,7 @@ func strikeParked(ctx context.Context, m fake.Moment) error {
 		return err
 	case <-ctx.Done():
 		if m == fake.Committed {
-			return errUnknown
+			return ctx.Err() // as a driver may say it: without a word about the effect
 		}
 		return nil // the store looks at ctx itself
 	case <-r.died:

@@ -3,6 +3,7 @@ package simulation
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -332,18 +333,44 @@ func (w *world) thinkOfDay() string {
 	}
 }
 
-// alter is another request under the same CallerId.
+// alter is another request under the same CallerId: one thing is not the same.
 func (w *world) alter(r *request) *request {
 	if r.broken {
 		return r
 	}
 	other := *r
-	if r.operation == operation.BuyFundFromCustomer {
-		other.sales = append([]sale(nil), r.sales...)
-		other.sales[0].units = other.sales[0].units%int64(fund.MaxUnits) + 1
-	} else {
-		other.messages = append([]message(nil), r.messages...)
-		other.messages[0].subject += 7
+	other.sales, other.messages = slices.Clone(r.sales), slices.Clone(r.messages)
+	switch {
+	case r.subscription.AppKey == "" && w.chance(100):
+		other.appKey += "+"
+	case r.operation == operation.BuyFundFromCustomer:
+		s := &other.sales[w.rng.IntN(len(other.sales))]
+		switch w.rng.IntN(6) {
+		case 0:
+			s.units = s.units%int64(fund.MaxUnits) + 1
+		case 1:
+			s.total++
+		case 2:
+			s.day = plusDays(w.today(), 2)
+		case 3:
+			s.price++
+		case 4:
+			s.account = (s.account + 1) % len(w.accounts)
+		default:
+			s.customer++
+		}
+	default:
+		m := &other.messages[w.rng.IntN(len(other.messages))]
+		switch w.rng.IntN(4) {
+		case 0:
+			m.subject += 7
+		case 1:
+			m.user++
+		case 2:
+			m.interaction = (m.interaction+2)%3 - 1
+		default:
+			m.extras++
+		}
 	}
 	other.seal()
 	return &other

@@ -384,7 +384,7 @@ func (w *world) step() {
 		w.pass(time.Duration(w.rng.Int64N(int64(w.outageUntil.Sub(w.now())/2 + time.Second))))
 		w.wait()
 	case inFlight > 0:
-		w.pass(time.Duration(1+w.rng.IntN(2000)) * time.Millisecond)
+		w.pass(time.Duration(1+w.rng.IntN(pick(w.rng, 10, 100, 100, 2000))) * time.Millisecond)
 		w.wait()
 	default:
 		w.passIdly()
