@@ -213,6 +213,7 @@ func TestFailingDisk(t *testing.T) {
 			op, all := ops[r.IntN(len(ops))], r.IntN(3) == 0
 			codes := []int32{sqlite3.SQLITE_IOERR, sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR_FSYNC, sqlite3.SQLITE_IOERR_WRITE, sqlite3.SQLITE_IOERR_READ, 0}
 			code, calls := codes[r.IntN(len(codes))], 0
+			size := r.IntN(8192) // r is not for the goroutines that write
 			under.Decide(func(c disk.Call) disk.Result {
 				if c.Op != op && !all {
 					return disk.Result{}
@@ -224,7 +225,7 @@ func TestFailingDisk(t *testing.T) {
 				if code == 0 {
 					return disk.Result{Delay: 20 * time.Millisecond}
 				}
-				return disk.Result{Code: code, Apply: r.IntN(8192)}
+				return disk.Result{Code: code, Apply: size}
 			})
 			rest(t.Context(), time.Duration(50+r.IntN(100))*time.Millisecond)
 			under.Decide(nil)
