@@ -225,6 +225,9 @@ func (b *watchedBooks) Update(ctx context.Context, touched fund.Touched, settle 
 	return tx.run(func() error {
 		return b.next.Update(tx.ctx, touched, func(book *fund.Book) {
 			tx.read()
+			if tx.when.at.UnixMicro()%4 == 0 {
+				settle(fund.NewBook(0)) // a store may presume first, and be wrong
+			}
 			settle(book)
 		})
 	})
