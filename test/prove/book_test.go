@@ -26,6 +26,9 @@ func customer(group, of int) int { return 1000 + 10*group + of }
 // user is the receiver of a group's pushes.
 func user(group int) string { return fmt.Sprintf("user-%d", group) }
 
+// largeUser is the receiver of pushes that only take space.
+const largeUser = "large"
+
 // loadBook imports the book of so many groups, and makes a subscription, whose
 // key it returns.
 func loadBook(t testing.TB, b *service.Bank, groups int) string {
