@@ -258,11 +258,3 @@ func (d *deployment) listOf(ctx context.Context, group int) (stored, error) {
 	slices.Sort(all)
 	return all, rows.Err()
 }
-
-// newClient is a client with connections of its own.
-func newClient(t testing.TB) *http.Client {
-	t.Helper()
-	transport := &http.Transport{DisableKeepAlives: true}
-	t.Cleanup(transport.CloseIdleConnections)
-	return &http.Client{Transport: transport, Timeout: service.Patience}
-}
