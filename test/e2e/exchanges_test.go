@@ -16,6 +16,7 @@ import (
 	"testing"
 	"text/template"
 	"time"
+	_ "time/tzdata" // the tests name zones too
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/stretchr/testify/require"
