@@ -95,6 +95,8 @@ func TestPostingsNameOnePosition(t *testing.T) {
 	require.Equal(t, "opening", fund.OpeningPosting.String())
 	require.Equal(t, "adjustment", fund.AdjustmentPosting.String())
 	require.Empty(t, fund.PostingKind(0).String())
+	// Storage keeps them by these numbers.
+	require.Equal(t, []fund.PostingKind{1, 2, 3}, []fund.PostingKind{fund.SalePosting, fund.OpeningPosting, fund.AdjustmentPosting})
 }
 
 func TestEveryRefusalHasItsPointerAndAReason(t *testing.T) {
@@ -133,6 +135,9 @@ func TestNewPrice(t *testing.T) {
 		require.Empty(t, faults, text)
 		require.Equal(t, want, got.PerUnit)
 	}
+	first, faults := fund.NewPrice(priced(func(f *fund.PriceFields) { f.PriceID = number("1") }))
+	require.Empty(t, faults)
+	require.EqualValues(t, 1, first.ID)
 	for _, tt := range []struct {
 		change        func(*fund.PriceFields)
 		pointer, code string
@@ -182,7 +187,15 @@ func TestNewHolding(t *testing.T) {
 		require.Equal(t, fund.Holding{}, got)
 		require.Equal(t, map[string]string{"/Units": code}, byPointer(t, faults), text)
 	}
-	_, faults := fund.NewHolding(fund.HoldingFields{})
+	first := with("1")
+	first.CustomerNo = number("1")
+	got, faults := fund.NewHolding(first)
+	require.Empty(t, faults)
+	require.EqualValues(t, 1, got.Key.CustomerNo)
+	first.CustomerNo = number("0")
+	_, faults = fund.NewHolding(first)
+	require.Equal(t, map[string]string{"/CustomerNo": "out-of-range"}, byPointer(t, faults))
+	_, faults = fund.NewHolding(fund.HoldingFields{})
 	require.Equal(t, map[string]string{
 		"/CustomerNo": "required", "/IMKBCode": "required", "/HolderCorporationName": "required", "/Units": "required",
 	}, byPointer(t, faults))
