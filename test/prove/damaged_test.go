@@ -57,7 +57,7 @@ func TestReadOnlyFile(t *testing.T) {
 		const nobody = 65534
 		command.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}
 		for _, folder := range []string{filepath.Dir(b.Program), filepath.Dir(b.Folder)} {
-			require.NoError(t, os.Chmod(folder, 0o755)) //nolint:gosec // of the test
+			require.NoError(t, os.Chmod(folder, 0o755))
 		}
 	}
 	out, err := command.CombinedOutput()
