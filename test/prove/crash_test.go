@@ -4,12 +4,14 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"bankingapi/test/service"
+	"bankingapi/test/testdb"
 )
 
 // TestKilledAtAnyMoment: kill -9 while callers are at work, again and again on
@@ -54,21 +56,21 @@ func TestKilledWhileSettling(t *testing.T) {
 		one, kills := d.replicas[0], 0
 		asked := map[string]*sale{} // by ChannelRequestId
 		for round := range n {
+			// Who takes the sales lives two days ago.
+			past := &timed{watch: new(watch), bank: d.bank, key: d.key}
+			past.set(time.Now().Add(-48 * time.Hour))
+			past = openAnother(t, past)
 			for i := range operations {
 				s := &sale{group: round, caller: i, later: true}
 				for range 10 { // the last of them find too few units
 					s.parts = append(s.parts, part{r.IntN(customersOfGroup), 1})
 				}
 				id := fmt.Sprint("later-", round, "-", i)
-				a, err := d.post(t.Context(), one.url(), buyFund, s.body(id, d.laterDay))
-				require.NoError(t, err)
+				a := past.post(s.body(id, yesterday(t)))
 				require.Equal(t, 1, a.state, a.body)
 				asked[id] = s
 			}
-			// The day comes: for processes there is no other way than to bring
-			// it to the sales.
-			_, err := d.db.ExecContext(t.Context(), "UPDATE sales SET selected_date = '"+yesterday()+"' WHERE state = 1")
-			require.NoError(t, err)
+			require.NoError(t, past.Close(t.Context()))
 			for range 3 {
 				rest(t.Context(), time.Duration(r.Int64N(int64(30*time.Millisecond))))
 				one.process.Kill(t)
@@ -96,7 +98,7 @@ func TestKilledWhileSettling(t *testing.T) {
 		}
 		outcomes := map[string]int{}
 		for id, s := range asked {
-			a, err := d.post(t.Context(), one.url(), buyFund, s.body(id, d.laterDay))
+			a, err := d.post(t.Context(), one.url(), buyFund, s.body(id, yesterday(t)))
 			require.NoError(t, err)
 			require.True(t, a.replayed)
 			require.Equal(t, states[id], strconv.Itoa(a.state), "the CallerId answers as its sales are")
@@ -108,6 +110,71 @@ func TestKilledWhileSettling(t *testing.T) {
 	})
 }
 
-func yesterday() string {
-	return time.Now().AddDate(0, 0, -1).Format(time.DateOnly)
+// TestKilledWhileImporting: kill -9 while a file is imported. All of it is in
+// the book then, or nothing.
+func TestKilledWhileImporting(t *testing.T) {
+	t.Parallel()
+	onEachEngine(t, func(t *testing.T, engine string) {
+		const lines = 20_000
+		r, n := chance(t), rounds(t)
+		b := service.NewBank(t, engine).Migrate(t)
+		file := []string{"CustomerNo,IMKBCode,HolderCorporationName,Units"}
+		for i := range lines {
+			file = append(file, fmt.Sprintf("%d,AFA,Prove Portfoy,UNITS", 1+i))
+		}
+		text := strings.Join(file, "\n") + "\n"
+		began := time.Now()
+		b.Load(t, "holdings", strings.Split(strings.TrimSpace(strings.ReplaceAll(text, "UNITS", "1")), "\n")...)
+		takes := time.Since(began)
+		in, whole := "1", 0
+		for round := range n {
+			units := strconv.Itoa(2 + round)
+			command := b.Command("import", "holdings", "-")
+			command.Stdin = strings.NewReader(strings.ReplaceAll(text, "UNITS", units))
+			require.NoError(t, service.Start(command))
+			killed := time.AfterFunc(time.Duration(r.Int64N(int64(takes))), func() { _ = command.Process.Kill() })
+			err := command.Wait()
+			killed.Stop()
+			found := map[string]int{}
+			for _, row := range b.Export(t, "holdings") {
+				found[row["Units"]]++
+			}
+			if err == nil || found[units] > 0 {
+				in, whole = units, whole+1
+			}
+			require.Equal(t, map[string]int{in: lines}, found)
+		}
+		b.Verify(t)
+		figure(t, "killed %d times while %d lines were imported: %d times all of them were in the book, else none", n, lines, whole)
+	})
+}
+
+// TestKilledWhileStarting: kill -9 in the first moments of a service's first
+// start, while it makes its file, its schema, its certificate and its book.
+func TestKilledWhileStarting(t *testing.T) {
+	t.Parallel()
+	r := chance(t)
+	kills := 0
+	for range rounds(t) {
+		b := service.NewBank(t, testdb.EngineSQLite)
+		for range 3 {
+			p := b.Start(t, "--demo")
+			rest(t.Context(), time.Duration(r.Int64N(int64(60*time.Millisecond))))
+			p.Kill(t)
+			kills++
+		}
+		p := b.Serve(t, "--demo")
+		require.True(t, p.IsReady())
+		p.Stop(t)
+		b.Verify(t)
+	}
+	figure(t, "killed %d times while it started: the next start mended everything", kills)
+}
+
+// yesterday is the bank's.
+func yesterday(t testing.TB) string {
+	t.Helper()
+	zone, err := time.LoadLocation("Europe/Istanbul")
+	require.NoError(t, err)
+	return time.Now().In(zone).AddDate(0, 0, -1).Format(time.DateOnly)
 }
