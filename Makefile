@@ -69,6 +69,19 @@ RUNS ?= 1000
 simulate: ## play RUNS (1000) simulated banks from SEED (1); TRACE=1 prints the first one
 	CGO_ENABLED=0 go test ./test/simulation -run '^TestSeeds$$' -count 1 -timeout 0 -v -args -seed $(SEED) -runs $(RUNS) $(if $(TRACE),-trace)
 
+# How often each kind of fault is tried, how many sales are due on one day, how
+# many connections idle, how many hostile bodies come at once. PROVE_SEED=n
+# repeats the random choices of a run.
+PROVE_ROUNDS ?= 300
+PROVE_DUE ?= 100000
+PROVE_IDLE ?= 10000
+PROVE_BODIES ?= 400
+.PHONY: prove
+prove: ## try to break the service for an hour or two, and show what came of it; all of it in bin/prove.log
+	@mkdir -p bin
+	@set -o pipefail; export PROVE_ROUNDS=$(PROVE_ROUNDS) PROVE_DUE=$(PROVE_DUE) PROVE_IDLE=$(PROVE_IDLE) PROVE_BODIES=$(PROVE_BODIES); \
+	CGO_ENABLED=0 go test -count=1 -timeout 6h -v ./test/prove 2>&1 | tee bin/prove.log | grep -aE 'figure:|^(--- |ok|FAIL|PASS|panic)'
+
 .PHONY: check
 check: lint race ## all that CI runs
 	CGO_ENABLED=0 go build $(PACKAGES)
