@@ -85,7 +85,7 @@ func play(t *testing.T, first uint64, runs int) *played {
 					r := simulation.Play(t, first+uint64(i), nil, nil)
 					if r.Err != nil {
 						next.Add(int64(runs)) // the others need not go on
-						explain(t, r, nil)
+						explain(t, r)
 						return
 					}
 					p.hashes[i] = r.Hash
@@ -103,11 +103,11 @@ func play(t *testing.T, first uint64, runs int) *played {
 }
 
 // explain plays a run that failed once more, to show how it came to that.
-func explain(t *testing.T, r simulation.Result, plant *simulation.Plant) {
+func explain(t *testing.T, r simulation.Result) {
 	t.Helper()
 	const shown = 60
 	var trace bytes.Buffer
-	again := simulation.Play(t, r.Seed, plant, &trace)
+	again := simulation.Play(t, r.Seed, nil, &trace)
 	lines := bytes.Split(bytes.TrimSpace(trace.Bytes()), []byte("\n"))
 	before := max(0, len(lines)-shown)
 	t.Errorf("%v\n\n… %d lines before\n%s\n\nagain, with all of its trace: make simulate SEED=%d RUNS=1 TRACE=1",
