@@ -23,11 +23,11 @@ func TestKilledAtAnyMoment(t *testing.T) {
 		const groups = 2 // of each round
 		r, n := chance(t), rounds(t)
 		d := deploy(t, engine, 1, groups*n, nil)
+		d.pause = 2 * time.Millisecond
 		one, h := d.replicas[0], newHistory()
 		var ready []time.Duration
 		for round := range n {
 			l := d.start(t, r, h, []int{groups * round, groups*round + 1}, 6, 300)
-			l.pause = 2 * time.Millisecond
 			rest(t.Context(), 30*time.Millisecond+time.Duration(r.Int64N(int64(300*time.Millisecond))))
 			one.process.Kill(t)
 			ready = append(ready, one.start(t))

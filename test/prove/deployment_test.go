@@ -35,6 +35,7 @@ type deployment struct {
 	client   *http.Client
 	db       *sql.DB
 	laterDay string
+	pause    time.Duration // between two requests of a caller, at most
 }
 
 // replica is one service of a deployment, found at one address for ever.
@@ -76,7 +77,7 @@ func deployOn(t *testing.T, b *service.Bank, replicas, groups int, adjust func(*
 // prepare is a store with a book, and no service on it yet.
 func prepare(t testing.TB, b *service.Bank, groups int) *deployment {
 	t.Helper()
-	d := &deployment{bank: b, key: loadBook(t, b, groups), laterDay: time.Now().AddDate(0, 0, 200).Format(time.DateOnly)}
+	d := &deployment{bank: b, key: loadBook(t, b, groups), laterDay: time.Now().AddDate(0, 0, 200).Format(time.DateOnly), pause: 20 * time.Millisecond}
 	transport := &http.Transport{MaxIdleConnsPerHost: 100, DisableCompression: true}
 	d.client = &http.Client{Transport: transport, Timeout: 15 * time.Second}
 	t.Cleanup(transport.CloseIdleConnections)

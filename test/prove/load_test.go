@@ -43,7 +43,7 @@ type groupOfCallers struct {
 func (d *deployment) start(t testing.TB, r *rand.Rand, seen *history, groups []int, callersOfGroup, limit int) *load {
 	t.Helper()
 	ctx, stop := context.WithCancel(context.Background())
-	l := &load{d: d, seen: seen, limit: limit, pause: 20 * time.Millisecond, stop: stop}
+	l := &load{d: d, seen: seen, limit: limit, pause: d.pause, stop: stop}
 	l.ids.Store(int64(groups[0]) * 1_000_000)
 	for _, g := range groups {
 		group := &groupOfCallers{number: g}
