@@ -3,7 +3,9 @@
 package prove_test
 
 import (
+	"context"
 	"database/sql"
+	"io/fs"
 	"net/url"
 	"os"
 	"os/exec"
@@ -12,6 +14,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -90,6 +93,45 @@ func (s *server) start(t testing.TB) {
 	require.NoError(t, err)
 	defer db.Close()
 	eventually(t, service.Patience, "Postgres answers", func() bool { return db.PingContext(t.Context()) == nil })
+}
+
+// answers reports whether a new connection can be used within a few seconds.
+func (s *server) answers() bool {
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	defer cancel()
+	db, err := sql.Open("pgx", s.dsn)
+	if err != nil {
+		return false
+	}
+	defer db.Close()
+	for ctx.Err() == nil {
+		if db.PingContext(ctx) == nil {
+			return true
+		}
+		rest(ctx, 50*time.Millisecond)
+	}
+	return false
+}
+
+// moveTo moves the data of a server that does not run.
+func (s *server) moveTo(t testing.TB, folder string) {
+	t.Helper()
+	require.NoError(t, os.CopyFS(folder, os.DirFS(s.data)))
+	require.NoError(t, filepath.WalkDir(folder, func(path string, entry fs.DirEntry, err error) error {
+		if err == nil && s.owner != nil {
+			err = os.Chown(path, int(s.owner.Uid), int(s.owner.Gid))
+		}
+		if err == nil && entry.IsDir() {
+			err = os.Chmod(path, 0o700)
+		}
+		return err
+	}))
+	for i, argument := range s.command {
+		if argument == s.data {
+			s.command[i] = folder
+		}
+	}
+	s.data = folder
 }
 
 // bank is a new store on this server.
