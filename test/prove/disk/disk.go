@@ -142,13 +142,12 @@ func (d *Disk) ask(c Call) Result {
 	return r
 }
 
-// opened begins to follow a file.
-func (d *Disk) opened(path string) {
+// opened begins to follow a file, which read reads.
+func (d *Disk) opened(path string, read func() []byte) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.files[path] == nil {
-		found, _ := os.ReadFile(path) // it may be new
-		d.files[path] = &content{synced: found}
+		d.files[path] = &content{synced: read()}
 	}
 }
 

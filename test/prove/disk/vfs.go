@@ -130,7 +130,7 @@ func open(tls *libc.TLS, _, name, p uintptr, flags int32, outFlags uintptr) int3
 	if rc != sqlite3.SQLITE_OK || d == nil {
 		return rc
 	}
-	d.opened(path)
+	d.opened(path, func() []byte { return readAll(tls, below) })
 	openFiles.Lock()
 	defer openFiles.Unlock()
 	if openFiles.all == nil {
@@ -140,6 +140,28 @@ func open(tls *libc.TLS, _, name, p uintptr, flags int32, outFlags uintptr) int3
 	openFiles.all[openFiles.next] = &openFile{d, path}
 	at[file](p).number = openFiles.next
 	return rc
+}
+
+// readAll reads a file of the usual VFS. Package os must not: closing a file
+// gives up the locks that the process has on it.
+func readAll(tls *libc.TLS, below uintptr) []byte {
+	m := at[sqlite3.Tsqlite3_io_methods](*at[uintptr](below))
+	out := allocate[int64](tls)
+	defer libc.Xfree(tls, out)
+	if function[func(*libc.TLS, uintptr, uintptr) int32](m.FxFileSize)(tls, below, out) != sqlite3.SQLITE_OK {
+		return nil
+	}
+	size := *at[int64](out)
+	if size == 0 {
+		return nil
+	}
+	into := libc.Xmalloc(tls, libc.Tsize_t(size))
+	defer libc.Xfree(tls, into)
+	rc := function[func(*libc.TLS, uintptr, uintptr, int32, int64) int32](m.FxRead)(tls, below, into, int32(size), 0)
+	if rc != sqlite3.SQLITE_OK {
+		return nil
+	}
+	return append([]byte{}, memory(into, int32(size))...)
 }
 
 func remove(tls *libc.TLS, _, name uintptr, syncFolder int32) int32 {
