@@ -37,13 +37,12 @@ type App struct {
 	handler   http.Handler
 	zone      *time.Location
 
-	fx         *fx.App // nil inside a host's fx application
-	stopWork   context.CancelFunc
-	work       sync.WaitGroup
-	schemaFits atomic.Bool
-	draining   atomic.Bool
-	closing    sync.Once
-	closed     error
+	fx       *fx.App // nil inside a host's fx application
+	stopWork context.CancelFunc
+	work     sync.WaitGroup
+	draining atomic.Bool
+	closing  sync.Once
+	closed   error
 
 	health *opsapi.Handler
 
@@ -157,13 +156,20 @@ func (a *App) settled(s buyfund.Settlement, err error) {
 }
 
 // prepareSchema migrates where the settings want it. A database that cannot be
-// reached yet is tried again in the background.
+// reached yet is tried again in the background. A SQLite file of a later
+// version is an error: nobody will bring this process another one.
 func (a *App) prepareSchema(ctx, work context.Context) error {
-	if a.settings.Storage.Driver != SQLite && !a.settings.Storage.Migrate {
+	if a.settings.Storage.Driver == SQLite {
+		if _, err := a.store.MigrateUp(ctx); err != nil {
+			return err
+		}
+		return explain(a.store.RequireSchema(ctx))
+	}
+	if !a.settings.Storage.Migrate {
 		return nil
 	}
 	_, err := a.store.MigrateUp(ctx)
-	if err == nil || fault.KindOf(err) != fault.Unavailable || a.settings.Storage.Driver == SQLite {
+	if err == nil || fault.KindOf(err) != fault.Unavailable {
 		return err
 	}
 	a.work.Go(func() {
@@ -219,24 +225,13 @@ func (a *App) Ready(ctx context.Context) error {
 	if err := a.store.Ping(ctx); err != nil {
 		return err
 	}
-	return a.checkSchema(ctx)
+	return a.store.RequireSchema(ctx)
 }
 
 func (a *App) checkNotDraining(context.Context) error {
 	if a.draining.Load() {
 		return fault.New(fault.Busy, "The service is stopping.")
 	}
-	return nil
-}
-
-func (a *App) checkSchema(ctx context.Context) error {
-	if a.schemaFits.Load() {
-		return nil
-	}
-	if err := a.store.CheckSchema(ctx); err != nil {
-		return err
-	}
-	a.schemaFits.Store(true)
 	return nil
 }
 

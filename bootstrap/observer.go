@@ -140,7 +140,7 @@ func newOps(a *App) *opsapi.Handler {
 	return opsapi.New(opsapi.Options{
 		Checks: []opsapi.Check{
 			{Name: "database", Probe: a.store.Ping},
-			{Name: "schema", Probe: a.checkSchema},
+			{Name: "schema", Probe: a.store.RequireSchema},
 		},
 		Metrics:  a.observer.registry,
 		LogLevel: a.observer.level,

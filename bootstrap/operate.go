@@ -112,7 +112,7 @@ func explain(err error) error {
 }
 
 // usable is what every work on the store begins with.
-func (a *App) usable(ctx context.Context) error { return explain(a.checkSchema(ctx)) }
+func (a *App) usable(ctx context.Context) error { return explain(a.store.RequireSchema(ctx)) }
 
 // Subscription is a caller of the API. Empty Operations are all of them, 0
 // RequestsPerSecond no limit.

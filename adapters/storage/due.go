@@ -14,6 +14,9 @@ import (
 
 // Due is buyfund.Books.
 func (s *Store) Due(ctx context.Context, on day.Day, after *fund.Operation, limit int) ([]*fund.Operation, error) {
+	if err := s.RequireSchema(ctx); err != nil {
+		return nil, err
+	}
 	var afterDay day.Day
 	var afterID operation.ID
 	if after != nil {

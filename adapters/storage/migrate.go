@@ -105,6 +105,20 @@ func (s *Store) CheckSchema(ctx context.Context) error {
 	return nil
 }
 
+// RequireSchema is CheckSchema until the schema fits, and nil from then on: a
+// newer one, which a newer version brings while this one runs, only adds.
+// Every transaction of the Store begins with it, and so does Due.
+func (s *Store) RequireSchema(ctx context.Context) error {
+	if s.fits.Load() {
+		return nil
+	}
+	err := s.CheckSchema(ctx)
+	if err == nil {
+		s.fits.Store(true)
+	}
+	return err
+}
+
 // Version is the version of the schema that the database has; 0 is none.
 func (s *Store) Version(ctx context.Context) (version int64, err error) {
 	if err := s.Ping(ctx); err != nil {

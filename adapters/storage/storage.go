@@ -7,6 +7,7 @@ package storage
 import (
 	"context"
 	"strings"
+	"sync/atomic"
 	"time"
 )
 
@@ -19,11 +20,12 @@ type Store struct {
 	statements statements
 	attempts   int
 	presumed   *presumption
+	fits       *atomic.Bool // the schema, once it did
 }
 
 // New returns a Store on an opened engine. now dates what imports write.
 func New(engine *Engine, tablePrefix string, now func() time.Time) *Store {
-	return &Store{engine, now, tablePrefix, newStatements(newTables(tablePrefix)), maxAttempts, new(presumption)}
+	return &Store{engine, now, tablePrefix, newStatements(newTables(tablePrefix)), maxAttempts, new(presumption), new(atomic.Bool)}
 }
 
 // request is a statement with its rows, in the engine's dialect.

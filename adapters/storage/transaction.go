@@ -41,6 +41,9 @@ func (s *Store) again(ctx context.Context, transaction func() error) error {
 }
 
 func (s *Store) attempt(ctx context.Context, work func(Session) error) error {
+	if err := s.RequireSchema(ctx); err != nil {
+		return err
+	}
 	session, err := s.engine.Begin(ctx)
 	if err != nil {
 		return err

@@ -257,6 +257,7 @@ func TestMigrate(t *testing.T) {
 		require.Equal(t, 1, b.Run(t, "migrate", "down").Status, "nothing is left")
 		require.Contains(t, b.Run(t, "migrate", "up").Err, "applied 1 ")
 		require.NotContains(t, b.Must(t, "subscriptions", "list"), "gone")
+		key := b.Subscribe(t, "here")
 
 		b.execute(t, "INSERT INTO schema_version (version_id, is_applied) VALUES (99, "+map[string]string{"sqlite": "1", "postgres": "true"}[b.Engine]+")")
 		require.Contains(t, b.Run(t, "migrate", "status").Err, "newer than this program")
@@ -265,8 +266,22 @@ func TestMigrate(t *testing.T) {
 			require.Equal(t, 1, got.Status, args)
 			require.Contains(t, got.Err, "The schema is too new", args)
 		}
-		_, ready := b.serve(t).Get(t, "/readyz")
-		require.Contains(t, ready, "[-]schema failed: The schema is too new: version 99, this program knows 1. Run a newer bankingapi.")
+		const tooNew = "The schema is too new: version 99, this program knows 1. Run a newer bankingapi."
+		if b.Engine == testdb.EngineSQLite {
+			got := b.Run(t, "serve")
+			require.Equal(t, 1, got.Status)
+			require.Contains(t, got.Err, tooNew)
+			return
+		}
+		s := b.serve(t)
+		_, ready := s.Get(t, "/readyz")
+		require.Contains(t, ready, "[-]schema failed: "+tooNew)
+		got := s.post(t, addPush, key, push("too-new"))
+		require.Equal(t, http.StatusServiceUnavailable, got.status, "whoever asks all the same")
+		require.Contains(t, got.body, `"Data":{"State":8}`)
+		b.execute(t, "DELETE FROM schema_version WHERE version_id = 99")
+		eventually(t, patience, "it is ready without a restart", s.IsReady)
+		require.Equal(t, http.StatusOK, s.post(t, addPush, key, push("too-new")).status)
 	})
 }
 

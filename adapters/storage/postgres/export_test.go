@@ -1,3 +1,6 @@
 package postgres
 
-var TransactionSettings = transactionSettings
+var (
+	TransactionSettings = transactionSettings
+	IsUndone            = isUndone
+)

@@ -52,12 +52,21 @@ func (s *session) Commit(ctx context.Context, requests ...storage.Request) error
 		s.begun = false
 		return nil
 	}
-	var native *pgconn.PgError
-	var unsent pgx.ErrPreprocessingBatch // statements are prepared before any is sent
-	if errors.As(err, &native) && native.SeverityUnlocalized == "ERROR" || pgconn.SafeToRetry(err) || errors.As(err, &unsent) {
-		return err // the server says that it undid everything, or never heard of it
+	if isUndone(err) {
+		return err
 	}
 	return commitError{err}
+}
+
+// isUndone reports a failed commit of which certainly nothing is left: the
+// server says that it undid everything, or never heard of it.
+func isUndone(err error) bool {
+	var native *pgconn.PgError
+	var unsent pgx.ErrPreprocessingBatch // statements are prepared before any is sent
+	if errors.As(err, &native) {
+		return native.SeverityUnlocalized == "ERROR" // Severity is in the language of lc_messages
+	}
+	return pgconn.SafeToRetry(err) || errors.As(err, &unsent)
 }
 
 func (s *session) send(ctx context.Context, begin bool, requests []storage.Request, commit bool) error {
