@@ -148,8 +148,8 @@ func (w *world) finish(c *caller) {
 // before its request is through.
 func (w *world) giveUp(a *attempt) {
 	a.left = true
-	a.cancel()
 	w.hear(a.caller, a)
+	a.cancel()
 }
 
 // send has the caller ask a replica.

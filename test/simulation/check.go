@@ -147,10 +147,11 @@ func (w *world) look(l *lane) {
 			w.hear(a.attempt.caller, a.attempt)
 		}
 	}
-	if l.batch.Items > 1 {
+	// Who of a crashed replica's queue still shares a batch is nobody's choice.
+	if l.batch.Items > 1 && !l.replica.dead {
 		w.saw(aBatchOfMany)
 	}
-	if l.batch.Again > 0 {
+	if l.batch.Again > 0 && !l.replica.dead {
 		w.saw(aBatchRunAgainOneByOne)
 	}
 	l.batch.Items, l.batch.Again = 0, 0

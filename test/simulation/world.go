@@ -272,6 +272,7 @@ func (w *world) run() {
 	for _, r := range w.replicas { // whatever happened: no goroutine stays
 		if r != nil {
 			r.kill()
+			w.wait()
 		}
 	}
 }
