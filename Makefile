@@ -6,9 +6,6 @@ export GOFLAGS ?= -mod=readonly
 GOLANGCI_VERSION := v2.15.0
 TOOLS := $(CURDIR)/bin/tools
 PACKAGES := ./...
-# These drive real programs and a simulated clock: what they hold is in other
-# processes, or takes too long with the race detector.
-PLAIN := test/(prove|simulation)
 # The race detector needs a C compiler; without one the tests run without it,
 # and say so.
 RACE := $(shell command -v $${CC:-cc} >/dev/null 2>&1 && echo -race)
@@ -34,8 +31,7 @@ test: ## run the tests (Postgres: TEST_POSTGRES_DSN, or server binaries that are
 .PHONY: race
 race: ## run the tests with the race detector
 	@$(if $(RACE),,echo "make race: no C compiler, so no race detector: the tests run without it")
-	CGO_ENABLED=$(CGO) go test $(RACE) -timeout 9m $$(go list $(PACKAGES) | grep -vE '$(PLAIN)')
-	CGO_ENABLED=0 go test -timeout 9m $$(go list $(PACKAGES) | grep -E '$(PLAIN)')
+	CGO_ENABLED=$(CGO) go test $(RACE) -timeout 9m $(PACKAGES)
 
 .PHONY: lint
 lint: $(TOOLS)/golangci-lint ## format, vet, lint, tidy
