@@ -86,6 +86,9 @@ type StorageSettings struct {
 type CommitSettings struct {
 	// BatchLimit is the most records in one commit; a request is never split,
 	// so a larger one is a commit of its own. 1 gives each request its own.
+	// Batches grow only as the service falls behind: under overload, when a
+	// commit waits long for its turn at the processor, large ones are what
+	// keeps the rate.
 	BatchLimit int
 	// QueueLimit is the most requests that wait for their commit; one more is
 	// answered 503 at once.
@@ -185,7 +188,7 @@ func DefaultSettings() Settings {
 			MaxConnections:   16,
 			StatementTimeout: 5 * time.Second,
 		},
-		Commit:     CommitSettings{BatchLimit: 512, QueueLimit: 4096},
+		Commit:     CommitSettings{BatchLimit: 4096, QueueLimit: 4096},
 		Bank:       BankSettings{TimeZone: "Europe/Istanbul"},
 		Settlement: SettlementSettings{Enabled: true, Interval: 15 * time.Second},
 		Ops:        OpsSettings{Address: "127.0.0.1:9090"},

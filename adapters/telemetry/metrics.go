@@ -106,7 +106,7 @@ func NewRegistry() *prometheus.Registry {
 var (
 	latencies = []float64{.0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10}
 	waits     = []float64{.0001, .00025, .0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5}
-	counts    = prometheus.ExponentialBuckets(1, 2, 12)
+	counts    = prometheus.ExponentialBuckets(1, 2, 13)
 )
 
 // NewMetrics registers the metrics. The error says that the registerer has
