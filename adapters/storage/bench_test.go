@@ -1,0 +1,42 @@
+package storage_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/google/uuid"
+	"github.com/stretchr/testify/require"
+
+	"bankingapi/adapters/storage"
+	"bankingapi/domain/fund"
+	"bankingapi/domain/operation"
+	"bankingapi/test/testdb"
+)
+
+// BenchmarkUpdate is one batch of sales, from the book's look-up to the commit:
+// what a lane does one of at a time.
+func BenchmarkUpdate(b *testing.B) {
+	const customers = 10_000
+	for engine, open := range map[string]func() *storage.Store{
+		testdb.EngineSQLite:   func() *storage.Store { return testdb.OpenSQLite(b, testdb.SQLite(b)) },
+		testdb.EnginePostgres: func() *storage.Store { return testdb.OpenPostgres(b, testdb.Postgres(b)) },
+	} {
+		b.Run(engine, func(b *testing.B) {
+			store := newBank(b, open(), customers).Store
+			for _, size := range []int{1, 32, 256} {
+				b.Run(fmt.Sprintf("sales=%d", size), func(b *testing.B) {
+					for b.Loop() {
+						batch := make([]*fund.Operation, size)
+						for i := range batch {
+							id := uuid.Must(uuid.NewV7())
+							from := 1 + rand.IntN(customers)
+							batch[i] = order(operation.ID(id), id.String(), sale(1, from, from))
+						}
+						require.NoError(b, settle(b.Context(), store, today, batch...))
+					}
+				})
+			}
+		})
+	}
+}
