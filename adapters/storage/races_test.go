@@ -204,6 +204,8 @@ func TestOnlyLostRacesAreRunAgain(t *testing.T) {
 			t.Parallel()
 			engine, err := sqlite.Open(t.Context(), storage.Options{DSN: testdb.SQLite(t), StatementTimeout: time.Second})
 			require.NoError(t, err)
+			_, err = storage.New(engine, "", clock.Now).MigrateUp(t.Context())
+			require.NoError(t, err)
 			tried := 0
 			engine.Begin = func(context.Context) (storage.Session, error) {
 				tried++
