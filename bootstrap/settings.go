@@ -188,7 +188,7 @@ func DefaultSettings() Settings {
 			MaxConnections:   16,
 			StatementTimeout: 5 * time.Second,
 		},
-		Commit:     CommitSettings{BatchLimit: 4096, QueueLimit: 4096},
+		Commit:     CommitSettings{BatchLimit: 2048, QueueLimit: 4096},
 		Bank:       BankSettings{TimeZone: "Europe/Istanbul"},
 		Settlement: SettlementSettings{Enabled: true, Interval: 15 * time.Second},
 		Ops:        OpsSettings{Address: "127.0.0.1:9090"},

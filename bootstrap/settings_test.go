@@ -40,7 +40,7 @@ func TestDefaultSettingsAreThoseOfTheDocuments(t *testing.T) {
 		"storage.migrate":           "false",
 		"storage.max_connections":   "16",
 		"storage.statement_timeout": "5s",
-		"commit.batch_limit":        "4096",
+		"commit.batch_limit":        "2048",
 		"commit.queue_limit":        "4096",
 		"bank.time_zone":            "Europe/Istanbul",
 		"settlement.enabled":        "true",

@@ -29,7 +29,7 @@ func ExampleNew() {
 	clock, ids := fake.NewClock(time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)), new(fake.IDs)
 	buyer := buyfund.New(store.Books(nil), buyfund.Options{
 		ParametersLimit: 1000,
-		Commit:          commit.Limits{Batch: 4096, Queue: 4096, Timeout: 10 * time.Second},
+		Commit:          commit.Limits{Batch: 2048, Queue: 4096, Timeout: 10 * time.Second},
 		Zone:            time.UTC,
 		Now:             clock.Now,
 		NewID:           ids.Next,
