@@ -16,6 +16,7 @@ import (
 
 	"bankingapi/domain/decimal"
 	"bankingapi/domain/fund"
+	"bankingapi/domain/operation"
 )
 
 // hostile is a body and the faults it must be answered with, as
@@ -204,6 +205,8 @@ func hostileJSON() []hostile {
 	} {
 		onSale("twice: "+level, test[0], "duplicate-member "+test[1])
 	}
+	// Only the first one is read.
+	onSale("twice: not looked into", withSale(`"Parameters":[{`, `"Header":{"AppKey":1,"x":2},"Parameters":[{`), "duplicate-member /Header")
 	onPush("twice: item", withPush(`"PushId":"p"`, `"PushId":"p","TranData":[{"Code":"c","Code":"c"}]`), "duplicate-member "+record+"/TranData/0/Code")
 	onPush("three times", withPush(`"PushId":"p"`, `"PushId":"p","PushId":"p","PushId":"p"`), "duplicate-member "+record+"/PushId", "duplicate-member "+record+"/PushId")
 
@@ -289,6 +292,40 @@ func TestHostileJSON(t *testing.T) {
 			}
 			require.ElementsMatch(t, test.faults, got)
 		})
+	}
+}
+
+// What a request is answered, and what of it reaches the use case, is the same
+// whatever was asked before it: buffers are used again.
+func TestNothingIsLeftOfTheRequestBefore(t *testing.T) {
+	t.Parallel()
+	full := map[string]string{
+		pushPath: `{"Header":{"AppKey":"a","Channel":"b","TellerName":"c","CallerId":"d","ChannelSessionId":"e","ChannelRequestId":"f"},"Parameters":[` +
+			strings.Repeat(`{"ExternalApplicationCode":"\u0041","ExternalTranCode":"g","UserId":"h","PushId":"i","PushInteractionId":1,"Platform":65,`+
+				`"Subject":"j","Content":"k","DeepLinkUrl":"l:m","SendStatus":1,"SendDate":"2026-11-20","TranData":[{"Code":"n","Name":"o"}]},`, limit-1) +
+			`{"ExternalApplicationCode":"A","UserId":"u","PushId":"p","Platform":65,"SendStatus":1}]}`,
+		salePath: withSale(`{"CallerId":"c"}`, `{"AppKey":"a","Channel":"b","TellerName":"c","CallerId":"d","ChannelSessionId":"e","ChannelRequestId":"f"}`),
+	}
+	unread := map[string]string{ // faults for every member, so that nothing is said about their values
+		pushPath: `{"Header":1,"Parameters":[{"ExternalApplicationCode":1,"ExternalTranCode":1,"UserId":1,"PushId":1,"PushInteractionId":"","Platform":"",` +
+			`"Subject":1,"Content":1,"DeepLinkUrl":1,"SendStatus":"","SendDate":1,"TranData":1,"x":1}]}`,
+		salePath: `{"Header":1,"Parameters":[{"CustomerNo":"","TransactionType":"","FundAmount":"","DestinationAccount":1,"FundToProcess":1,"Amount":"",` +
+			`"SelectedTransactionDate":1,"x":1}]}`,
+	}
+	shared := newService()
+	for _, before := range []map[string]string{full, unread, {pushPath: `{"Header":`, salePath: `{"Header":`}} {
+		for _, test := range hostileJSON() {
+			shared.post(t, test.path, before[test.path])
+			shared.header, shared.pushes, shared.sales, shared.calls = operation.Header{}, nil, nil, 0
+			alone := newService()
+			want, got := alone.post(t, test.path, test.body), shared.post(t, test.path, test.body)
+			require.Equal(t, want.Code, got.Code, test.name)
+			require.Equal(t, want.Body.String(), got.Body.String(), test.name)
+			require.Equal(t, alone.header, shared.header, test.name)
+			require.Equal(t, alone.pushes, shared.pushes, test.name)
+			require.Equal(t, alone.sales, shared.sales, test.name)
+			require.Equal(t, alone.calls, shared.calls, test.name)
+		}
 	}
 }
 
@@ -458,8 +495,8 @@ func FuzzDecode(f *testing.F) {
 			if isJSON {
 				require.True(t, resolves(body, e.Pointer, e.Code == "required"), "%s %s", e.Code, e.Pointer)
 			}
-			for _, text := range longTexts(body) {
-				require.NotContains(t, e.Detail, text)
+			for _, value := range longValues(body) {
+				require.NotContains(t, e.Detail, value)
 			}
 		}
 	})
@@ -481,16 +518,19 @@ func resolves(body []byte, pointer string, mayLack bool) bool {
 	}
 }
 
-// longTexts are the texts of the body that no sentence of ours has by chance.
-func longTexts(body []byte) (texts []string) {
+// longValues are the values of the body that no sentence of ours has by chance.
+func longValues(body []byte) (values []string) {
 	decoder := jsontext.NewDecoder(bytes.NewReader(body), jsontext.AllowDuplicateNames(true))
 	for {
 		token, err := decoder.ReadToken()
 		if err != nil {
-			return texts
+			return values
 		}
-		if _, length := decoder.StackIndex(decoder.StackDepth()); token.Kind() == '"' && len(token.String()) >= 24 && length%2 == 0 {
-			texts = append(texts, token.String())
+		_, length := decoder.StackIndex(decoder.StackDepth())
+		isText := token.Kind() == jsontext.KindString && len(token.String()) >= 24 && length%2 == 0
+		isNumber := token.Kind() == jsontext.KindNumber && len(token.String()) >= 12
+		if isText || isNumber {
+			values = append(values, token.String())
 		}
 	}
 }
