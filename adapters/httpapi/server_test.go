@@ -37,7 +37,7 @@ func serverOptions(change ...func(*httpapi.ServerOptions)) httpapi.ServerOptions
 }
 
 // serve runs a server until the test ends.
-func serve(t *testing.T, h http.Handler, o httpapi.ServerOptions) *httpapi.Server {
+func serve(t testing.TB, h http.Handler, o httpapi.ServerOptions) *httpapi.Server {
 	t.Helper()
 	server, err := httpapi.Listen("127.0.0.1:0", h, o)
 	require.NoError(t, err)
@@ -52,7 +52,7 @@ func serve(t *testing.T, h http.Handler, o httpapi.ServerOptions) *httpapi.Serve
 	return server
 }
 
-func dial(t *testing.T, server *httpapi.Server) net.Conn {
+func dial(t testing.TB, server *httpapi.Server) net.Conn {
 	t.Helper()
 	conn, err := net.Dial("tcp", server.Addr().String())
 	require.NoError(t, err)
