@@ -177,6 +177,14 @@ func TestTheDayIsThatOfTheBanksZone(t *testing.T) {
 	_, err := b.buy("", sale("1", on(today(0))))
 	fails(t, fault.Invalid, err, "date-in-the-past /Parameters/0/SelectedTransactionDate")
 	b.sold(2)
+
+	// 366 days are counted from there too, and so is what is said beforehand.
+	require.Equal(t, recorded, b.mustBuy("", sale("1", on(today(367)))))
+	_, err = b.buy("", sale("1", on(today(368))))
+	fails(t, fault.Invalid, err, "date-too-far /Parameters/0/SelectedTransactionDate")
+	require.Equal(t, []string{"date-in-the-past /Parameters/0/SelectedTransactionDate"},
+		described(b.Faults(operation.Header{}, []fund.SaleFields{sale("1", on(today(0)))})))
+	require.Empty(t, b.Faults(operation.Header{}, []fund.SaleFields{sale("1", on(today(367)))}))
 }
 
 // Between the check of a request and its turn the day may change.
