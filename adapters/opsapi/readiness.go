@@ -58,7 +58,9 @@ func newReadiness(o Options) *readiness {
 // the service is not ready, it lists every check.
 func (r *readiness) serve(name string) http.HandlerFunc {
 	return func(w http.ResponseWriter, request *http.Request) {
-		list, ready := r.list() //nolint:contextcheck // the look belongs to all who ask: one that leaves must not fail the others
+		// Without the request's context: the look belongs to all who ask, one
+		// that leaves must not fail the others.
+		list, ready := r.list()
 		switch {
 		case !ready:
 			serveText(w, http.StatusServiceUnavailable, list+name+" check failed\n")
