@@ -70,9 +70,10 @@ func New(adder Adder, buyer Buyer, callers Callers, o Options) http.Handler {
 	}
 	a := &api{Options: o, callers: callers, router: mux.NewRouter()}
 	a.exchanges.New = func() any { return new(exchange) }
-	// A path is known byte for byte: cleaning would answer 301, which turns a
-	// POST into a GET, and decoding would make %2F a slash.
-	a.router.SkipClean(true).UseEncodedPath()
+	// A path is known byte for byte: decoding would make %2F a slash. Nor is it
+	// cleaned, which would answer 301 and turn a POST into a GET: only the
+	// router's own ServeHTTP does that, and ours asks Match.
+	a.router.UseEncodedPath()
 	a.handle(Path(operation.AddPushNotificationResponse), newAddPush(a, adder), http.MethodPost)
 	a.handle(Path(operation.BuyFundFromCustomer), newBuyFund(a, buyer), http.MethodPost)
 	for path, page := range o.Pages {
