@@ -123,16 +123,21 @@ func TestKilledWhileImporting(t *testing.T) {
 			file = append(file, fmt.Sprintf("%d,AFA,Prove Portfoy,UNITS", 1+i))
 		}
 		text := strings.Join(file, "\n") + "\n"
-		began := time.Now()
-		b.Load(t, "holdings", strings.Split(strings.TrimSpace(strings.ReplaceAll(text, "UNITS", "1")), "\n")...)
-		takes := time.Since(began)
-		in, whole := "1", 0
+		load := func(units string) (takes time.Duration) {
+			began := time.Now()
+			b.Load(t, "holdings", strings.Split(strings.TrimSpace(strings.ReplaceAll(text, "UNITS", units)), "\n")...)
+			return time.Since(began)
+		}
+		load("1")
+		takes := load("2") // setting anew takes longer
+		in, whole := "2", 0
 		for round := range n {
-			units := strconv.Itoa(2 + round)
+			units := strconv.Itoa(3 + round)
 			command := b.Command("import", "holdings", "-")
 			command.Stdin = strings.NewReader(strings.ReplaceAll(text, "UNITS", units))
 			require.NoError(t, service.Start(command))
-			killed := time.AfterFunc(time.Duration(r.Int64N(int64(takes))), func() { _ = command.Process.Kill() })
+			// Now and then later than it takes, so that the end is met too.
+			killed := time.AfterFunc(time.Duration(r.Int64N(int64(takes)*5/4)), func() { _ = command.Process.Kill() })
 			err := command.Wait()
 			killed.Stop()
 			found := map[string]int{}
