@@ -94,13 +94,13 @@ func (s *Store) ExportAccounts(ctx context.Context, f Filter) iter.Seq2[fund.Acc
 	})
 }
 
-// ExportSales streams sales of every state.
+// ExportSales streams sales of every state, as they were received.
 func (s *Store) ExportSales(ctx context.Context, f Filter) iter.Seq2[fund.SaleEntry, error] {
 	var w where
 	w.customer(f)
 	s.between(&w, "received_at", f)
 	w.when(f.State != 0, "state = ?", func() any { return int64(f.State) })
-	query := saleColumns + " FROM " + s.prefix + "sales" + w.String() + " ORDER BY customer_no, operation_id, position"
+	query := saleColumns + " FROM " + s.prefix + "sales" + w.String() + " ORDER BY operation_id, position"
 	return export(ctx, s, query, w.arguments, func(rows *sql.Rows) (fund.SaleEntry, error) {
 		r, err := scanSale(rows)
 		if err != nil {
@@ -110,14 +110,14 @@ func (s *Store) ExportSales(ctx context.Context, f Filter) iter.Seq2[fund.SaleEn
 	})
 }
 
-// ExportPostings streams postings.
+// ExportPostings streams postings, as their sales and imports were received.
 func (s *Store) ExportPostings(ctx context.Context, f Filter) iter.Seq2[fund.PostingEntry, error] {
 	var w where
 	w.customer(f)
 	s.between(&w, "posted_at", f)
 	query := `SELECT customer_no, operation_id, position, leg, kind, imkb_code, holder_corporation_name,
  branch_code, account_suffix, currency_code, quantity, posted_at
- FROM ` + s.prefix + "postings" + w.String() + " ORDER BY customer_no, operation_id, position, leg"
+ FROM ` + s.prefix + "postings" + w.String() + " ORDER BY operation_id, position, leg"
 	return export(ctx, s, query, w.arguments, scanPosting)
 }
 

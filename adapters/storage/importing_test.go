@@ -37,11 +37,11 @@ func TestImportHoldings(t *testing.T) {
 		require.Equal(t, []fund.Holding{odd, full, empty, same}, all(t, s.ExportHoldings(t.Context(), storage.Filter{})))
 		require.Equal(t, []fund.Posting{
 			fund.UnitPosting(fund.OpeningPosting, operation.ID{1}, 2, odd.Key, 5),
-			fund.UnitPosting(fund.AdjustmentPosting, operation.ID{2}, 2, odd.Key, 4),
 			fund.UnitPosting(fund.OpeningPosting, operation.ID{1}, 3, full.Key, fund.MaxUnits),
+			fund.UnitPosting(fund.OpeningPosting, operation.ID{1}, 5, same.Key, 9),
+			fund.UnitPosting(fund.AdjustmentPosting, operation.ID{2}, 2, odd.Key, 4),
 			fund.UnitPosting(fund.AdjustmentPosting, operation.ID{2}, 3, full.Key, -fund.MaxUnits),
 			fund.UnitPosting(fund.AdjustmentPosting, operation.ID{2}, 4, empty.Key, fund.MaxUnits),
-			fund.UnitPosting(fund.OpeningPosting, operation.ID{1}, 5, same.Key, 9),
 		}, postings(b))
 		proof := b.holds()
 		require.EqualValues(t, 4, proof.Holdings)

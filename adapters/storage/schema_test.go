@@ -292,7 +292,7 @@ func TestTablePrefix(t *testing.T) {
 	}
 }
 
-var table = regexp.MustCompile(`(?s)CREATE TABLE (\w+) \((.*?PRIMARY KEY \((\w+).*?\))\s*\)[^;]*;`)
+var table = regexp.MustCompile(`(?s)CREATE TABLE (\w+) \(\s*((\w+).*?PRIMARY KEY \(.*?\))\s*\)[^;]*;`)
 
 // partitioned is the Postgres schema with every table split by the hash of the
 // first column of its key, as distributed engines split them. Postgres itself

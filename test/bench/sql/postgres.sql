@@ -57,7 +57,7 @@ CREATE TABLE sales (
     currency_code           text        NOT NULL,
     proceeds                bigint      NOT NULL,
     state                   smallint    NOT NULL,
-    PRIMARY KEY (customer_no, operation_id, position)
+    PRIMARY KEY (operation_id, position, customer_no)
 );
 
 CREATE TABLE postings (
@@ -68,7 +68,7 @@ CREATE TABLE postings (
     kind         text     NOT NULL,
     item         text     NOT NULL,
     quantity     bigint   NOT NULL,
-    PRIMARY KEY (customer_no, operation_id, position, leg)
+    PRIMARY KEY (operation_id, position, leg, customer_no)
 );
 
 CREATE TABLE notifications (

@@ -55,7 +55,7 @@ CREATE TABLE sales (
     currency_code           text        NOT NULL,
     proceeds                integer     NOT NULL,
     state                   integer     NOT NULL,
-    PRIMARY KEY (customer_no, operation_id, position)
+    PRIMARY KEY (operation_id, position, customer_no)
 ) WITHOUT ROWID;
 
 CREATE TABLE postings (
@@ -66,7 +66,7 @@ CREATE TABLE postings (
     kind         text     NOT NULL,
     item         text     NOT NULL,
     quantity     integer  NOT NULL,
-    PRIMARY KEY (customer_no, operation_id, position, leg)
+    PRIMARY KEY (operation_id, position, leg, customer_no)
 ) WITHOUT ROWID;
 
 CREATE TABLE notifications (

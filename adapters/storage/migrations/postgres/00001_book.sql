@@ -1,9 +1,13 @@
--- Every key leads with its distribution key (the customer; for pushes the
--- user; for operations the CallerId), so that the same schema can be hash
--- partitioned or distributed. Quantities are scaled integers: units 10^-6,
--- prices 10^-8, money in minor units of its currency. Texts in keys compare by
--- byte (COLLATE "C"): quickly, in the order of SQLite and of Go, and as they
--- did before an upgrade of the system's locales.
+-- Every key has its distribution key, which is the first column (the customer;
+-- for pushes the user; for operations the CallerId), so that the same schema can
+-- be hash partitioned or distributed. What only grows, sales and postings, has
+-- keys that lead with the operation, whose ids grow with time: in a large book a
+-- sale then changes two distant pages, and not four.
+--
+-- Quantities are scaled integers: units 10^-6, prices 10^-8, money in minor
+-- units of its currency. Texts in keys compare by byte (COLLATE "C"): quickly,
+-- in the order of SQLite and of Go, and as they did before an upgrade of the
+-- system's locales.
 -- +goose Up
 CREATE TABLE {{prefix}}subscriptions (
     name                text COLLATE "C" NOT NULL,
@@ -87,7 +91,7 @@ CREATE TABLE {{prefix}}sales (
     refusal                 text        NOT NULL DEFAULT '',
     received_at             timestamptz NOT NULL,
     settled_at              timestamptz,
-    PRIMARY KEY (customer_no, operation_id, position)
+    PRIMARY KEY (operation_id, position, customer_no)
 );
 -- Only what waits for its day is in here: other sales never touch it.
 CREATE INDEX {{prefix}}sales_due ON {{prefix}}sales (selected_date, operation_id, position) WHERE state = 1;
@@ -107,7 +111,7 @@ CREATE TABLE {{prefix}}postings (
     currency_code           text        NOT NULL DEFAULT '',
     quantity                bigint      NOT NULL,
     posted_at               timestamptz NOT NULL,
-    PRIMARY KEY (customer_no, operation_id, position, leg)
+    PRIMARY KEY (operation_id, position, leg, customer_no)
 );
 
 CREATE TABLE {{prefix}}notifications (

@@ -84,7 +84,7 @@ CREATE TABLE {{prefix}}sales (
     refusal                 TEXT NOT NULL DEFAULT '',
     received_at             TEXT NOT NULL,
     settled_at              TEXT,
-    PRIMARY KEY (customer_no, operation_id, position)
+    PRIMARY KEY (operation_id, position, customer_no)
 ) STRICT;
 -- Only what waits for its day is in here: other sales never touch it.
 CREATE INDEX {{prefix}}sales_due ON {{prefix}}sales (selected_date, operation_id, position) WHERE state = 1;
@@ -104,7 +104,7 @@ CREATE TABLE {{prefix}}postings (
     currency_code           TEXT NOT NULL DEFAULT '',
     quantity                INTEGER NOT NULL,
     posted_at               TEXT NOT NULL,
-    PRIMARY KEY (customer_no, operation_id, position, leg)
+    PRIMARY KEY (operation_id, position, leg, customer_no)
 ) STRICT;
 
 CREATE TABLE {{prefix}}notifications (
