@@ -3,6 +3,8 @@ package storage
 import (
 	"context"
 	"database/sql"
+
+	"gorm.io/gorm"
 )
 
 // Within returns the store inside a transaction of a host's own, on the same
@@ -16,6 +18,10 @@ func (s *Store) Within(tx *sql.Tx) *Store {
 	engine := *s.engine
 	engine.Begin = func(context.Context) (Session, error) { return hostSession{tx, engine.Dialect}, nil }
 	engine.Close = func() error { return nil }
+	// Nothing asks for another connection: the host may have no other. It is the
+	// context that makes gorm copy the statement, which else is shared.
+	engine.Reads = s.engine.Reads.Session(&gorm.Session{NewDB: true, Context: context.Background()})
+	engine.Reads.Statement.ConnPool = tx
 	within := *s
 	within.engine = &engine
 	within.attempts = 1

@@ -9,6 +9,7 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
 
 	_ "github.com/jackc/pgx/v5/stdlib"
 	"github.com/prometheus/client_golang/prometheus"
@@ -149,6 +150,27 @@ func TestHostsTransaction(t *testing.T) {
 		proof, err := app.Verify(ctx, bootstrap.VerifyWatch{Finding: func(f string) { t.Error(f) }, Progress: func(int64) {}})
 		require.NoError(t, err)
 		require.Zero(t, proof.Findings)
+	})
+}
+
+// A host whose only connection is in its transaction can use it at once: nothing
+// is left that wants another connection.
+func TestHostsOnlyConnection(t *testing.T) {
+	t.Parallel()
+	eachEngine(t, func(t *testing.T, h host) {
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		defer cancel()
+		app := h.open(t)
+		h.db.SetMaxOpenConns(1)
+		tx, err := h.db.BeginTx(ctx, nil)
+		require.NoError(t, err)
+		adder, _, err := app.Within(tx)
+		require.NoError(t, err)
+		outcome, err := adder.Add(ctx, &subscription.Subscription{Name: "host"}, operation.Header{}, notification)
+		require.NoError(t, err)
+		require.Equal(t, operation.Completed, outcome.State)
+		require.NoError(t, tx.Commit())
+		require.Equal(t, 1, h.count(t, "SELECT COUNT(*) FROM notifications"))
 	})
 }
 
