@@ -31,8 +31,8 @@ type Books interface {
 	//
 	// settle may be called again with a new book, when the transaction lost a
 	// race, or when a book that was only presumed to be so was not: what counts
-	// is what the last call left. If it panics, nothing is written and Update panics with it. A
-	// cancelled ctx before the commit is outcome 2.
+	// is what the last call left. If it panics, nothing is written and Update
+	// panics with it. A cancelled ctx before the commit is outcome 2.
 	Update(ctx context.Context, touched fund.Touched, settle func(*fund.Book)) error
 
 	// Due lists operations recorded for that day or an earlier one, with all

@@ -1,8 +1,8 @@
 // Package postgres opens a Postgres database as an engine of package storage,
 // with pgx.
 //
-// A batch is two round trips: one reads and locks, one writes and commits,
-// each a pipeline. It uses nothing that a distributed Postgres or PgBouncer in
+// A batch is one round trip where all is as presumed, else two more: one reads
+// and locks, one writes and commits, each a pipeline. It uses nothing that a distributed Postgres or PgBouncer in
 // transaction mode lacks: no sequences, advisory locks, LISTEN, savepoints or
 // settings of the session. Before 1.21, PgBouncer does not know prepared
 // statements: default_query_exec_mode=cache_describe in the URL does without
