@@ -11,14 +11,14 @@ RUN --mount=type=cache,target=/go/pkg/mod --mount=type=cache,target=/root/.cache
     go build -trimpath -ldflags="-s -w -buildid=" -o /out/bankingapi ./cmd/bankingapi && \
     mkdir /out/data
 
-# The image has no shell, no package manager and no user but nonroot. Nothing
-# is written outside /data, so its root may be mounted read-only.
+# The image has no shell, no package manager and only the user nonroot. The
+# program writes only to /data, so the root file system may be read-only.
 FROM gcr.io/distroless/static-debian12:nonroot
 COPY --from=build /out/bankingapi /bankingapi
 COPY --from=build --chown=65532:65532 --chmod=0700 /out/data /data
 WORKDIR /
 USER 65532:65532
-# SQLite and Go put their temporary files into TMPDIR.
+# SQLite and Go write temporary files to TMPDIR.
 ENV BANKINGAPI_HTTP__ADDRESS=0.0.0.0:8443 TMPDIR=/data
 VOLUME /data
 EXPOSE 8443

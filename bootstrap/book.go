@@ -1,35 +1,43 @@
 package bootstrap
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
-	"iter"
+	"net/url"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
 
+	"go.uber.org/zap"
+
 	"bankingapi/adapters/bookfile"
-	"bankingapi/adapters/storage"
-	"bankingapi/domain/fund"
+	"bankingapi/application/backoffice"
+	"bankingapi/domain/audit"
+	"bankingapi/domain/day"
 	"bankingapi/domain/operation"
 )
 
-// ImportWatch is told how an Import gets on; both may be nil.
+// ImportWatch is told how an Import gets on; each function may be nil.
 type ImportWatch struct {
+	// Name is the name of the file, for the audit.
+	Name string
+	// Phase is told what begins: reading, checking, writing, committing. lines is
+	// how many lines the phase has; 0 if it has no such number.
+	Phase func(name string, lines int64)
 	// Progress is told how many lines are written, though not yet for good.
 	Progress func(lines int64)
 	// Fault is told each bad line, up to a hundred.
 	Fault func(LineFault)
+	// Imported is told once what the lines of a successful import changed.
+	Imported func(added, changed, unchanged int64)
 }
 
 // LineFault is a rule that a line of a file breaks.
-type LineFault struct {
-	Line   int64
-	Column string // empty when it is the line as a whole
-	Rule   string // a sentence, without the value
-}
+type LineFault = bookfile.Fault
 
 // Import sets prices, holdings or accounts to what a CSV file says, all lines
 // or none, and returns how many. The error of a file that breaks rules counts
@@ -38,60 +46,23 @@ func (a *App) Import(ctx context.Context, kind string, r io.Reader, watch Import
 	if err := a.usable(ctx); err != nil {
 		return 0, err
 	}
-	if watch.Progress == nil {
-		watch.Progress = func(int64) {}
-	}
-	switch kind {
-	case "prices":
-		lines, err = importFile(ctx, r, bookfile.ReadPrices, func(l storage.Lines[fund.Price]) error {
-			return a.store.ImportPrices(ctx, l, watch.Progress)
-		})
-	case "holdings":
-		lines, err = importFile(ctx, r, bookfile.ReadHoldings, func(l storage.Lines[fund.Holding]) error {
-			return a.store.ImportHoldings(ctx, newID(), l, watch.Progress)
-		})
-	case "accounts":
-		lines, err = importFile(ctx, r, bookfile.ReadAccounts, func(l storage.Lines[fund.Account]) error {
-			return a.store.ImportAccounts(ctx, newID(), l, watch.Progress)
-		})
-	default:
-		return 0, unknownKind(kind, "prices", "holdings", "accounts")
-	}
-	return lines, watch.tell(err)
-}
-
-func importFile[T any](ctx context.Context, r io.Reader, read func(context.Context, io.Reader) (*bookfile.Sorted[T], error), write func(storage.Lines[T]) error) (int64, error) {
-	file, err := read(ctx, r)
-	if err != nil {
-		return 0, err
-	}
-	return file.Len(), errors.Join(write(file.Each), file.Close())
-}
-
-// tell hands the bad lines of an import's error on, and says what it came to.
-func (w ImportWatch) tell(err error) error {
-	var faults []bookfile.Fault
+	imported, err := bookfile.Import(a.act(ctx, "import."+kind, watch.Name, ""), a.Backoffice().Importer, kind, r,
+		bookfile.Watch{Phase: watch.Phase, Written: watch.Progress})
 	if bad, ok := errors.AsType[*bookfile.Faults](err); ok {
-		faults = bad.List
-	} else if changed, ok := errors.AsType[*storage.ChangedPrices](err); ok {
-		for _, c := range changed.List {
-			faults = append(faults, bookfile.Fault{Line: c.Line, Column: c.Column,
-				Rule: "The price is there with another value: a price never changes. Give the new one a PriceID of its own."})
+		for _, f := range bad.List {
+			if watch.Fault != nil {
+				watch.Fault(f)
+			}
 		}
-	} else {
-		return explain(err)
+		return imported.Lines(), fmt.Errorf("nothing was imported: %w", err)
 	}
-	slices.SortStableFunc(faults, func(a, b bookfile.Fault) int { return int(a.Line - b.Line) })
-	if w.Fault != nil {
-		for _, f := range faults {
-			w.Fault(LineFault(f))
-		}
+	if sold, ok := errors.AsType[*backoffice.SoldSince](err); ok {
+		return 0, fmt.Errorf("nothing was imported: %w. Export the positions again, or correct them with adjust", sold)
 	}
-	return fmt.Errorf("nothing was imported: %w", err)
-}
-
-func unknownKind(kind string, known ...string) error {
-	return fmt.Errorf("there is no file of %q: it is one of %s", kind, strings.Join(known, ", "))
+	if err == nil && watch.Imported != nil {
+		watch.Imported(imported.New, imported.Changed, imported.Unchanged)
+	}
+	return imported.Lines(), explain(err)
 }
 
 // ExportFilter narrows an Export; the zero value takes everything. What makes
@@ -100,79 +71,168 @@ type ExportFilter struct {
 	Customer     int64
 	User         string
 	Since, Until time.Time // from Since on, and before Until
-	State        int       // Data.State of sales
+	State        int       // Data.State of sales and operations
+
+	// DueSince and DueUntil are days, as YYYY-MM-DD: both are included. They take
+	// sales for a later day.
+	DueSince, DueUntil string
+	// SettledSince and SettledUntil take sales by the time of their settlement.
+	SettledSince, SettledUntil time.Time
+	// The rest takes sales, notifications and operations of that subscription,
+	// CallerId, X-Request-Id, operation or PushId.
+	Subscription, CallerID, RequestID, OperationID, PushID string
+	// Follow goes on with the sales or notifications that come, until the context
+	// ends, which is no error then. Flush is called after each part; it may be nil.
+	Follow bool
+	Flush  func() error
 }
 
-// Export writes prices, holdings, accounts, sales, postings or notifications
-// as csv or ndjson, as they are at one moment. It streams: memory does not
-// grow with what there is. progress is told how many rows were written.
-func (a *App) Export(ctx context.Context, kind, format string, filter ExportFilter, w io.Writer, progress func(rows int64)) (err error) {
+// Export writes prices, holdings, accounts, sales, postings, notifications,
+// operations or audit as csv, ndjson or spreadsheet, as they are at one moment. A
+// spreadsheet is csv with an apostrophe before each text that a spreadsheet may
+// run as a formula. It streams: memory does not grow with the number of rows. progress is told how many rows were written; it may
+// be nil.
+func (a *App) Export(ctx context.Context, kind, format string, filter ExportFilter, w io.Writer, progress func(rows int64)) error {
 	if err := a.usable(ctx); err != nil {
 		return err
-	}
-	f, ok := bookfile.ParseFormat(format)
-	if !ok {
-		return fmt.Errorf("there is no format %q: it is csv or ndjson", format)
 	}
 	state := operation.State(filter.State) //nolint:gosec // checked in the next line
 	if filter.State != 0 && (filter.State != int(state) || state.String() == "none") {
 		return fmt.Errorf("there is no state %d: it is 1 (recorded), 2 (completed) or 8 (failed)", filter.State)
 	}
-	narrow := storage.Filter{
+	f := backoffice.Filter{
 		CustomerNo: filter.Customer, UserID: filter.User, Since: filter.Since, Until: filter.Until,
-		Zone: a.zone, State: state,
+		Zone: a.zone, State: state, SettledSince: filter.SettledSince, SettledUntil: filter.SettledUntil,
+		Subscription: filter.Subscription, CallerID: filter.CallerID, RequestID: filter.RequestID, PushID: filter.PushID,
 	}
-	switch kind {
-	case "prices":
-		err = bookfile.WritePrices(w, f, counted(a.store.ExportPrices(ctx, narrow), progress))
-	case "holdings":
-		err = bookfile.WriteHoldings(w, f, counted(a.store.ExportHoldings(ctx, narrow), progress))
-	case "accounts":
-		err = bookfile.WriteAccounts(w, f, counted(a.store.ExportAccounts(ctx, narrow), progress))
-	case "sales":
-		err = bookfile.WriteSales(w, f, counted(a.store.ExportSales(ctx, narrow), progress))
-	case "postings":
-		err = bookfile.WritePostings(w, f, counted(a.store.ExportPostings(ctx, narrow), progress))
-	case "notifications":
-		err = bookfile.WriteNotifications(w, f, counted(a.store.ExportNotifications(ctx, narrow), progress))
-	default:
-		return unknownKind(kind, "prices", "holdings", "accounts", "sales", "postings", "notifications")
-	}
-	return explain(err)
-}
-
-// counted tells progress of every thousandth row, and of the last.
-func counted[T any](rows iter.Seq2[T, error], progress func(int64)) iter.Seq2[T, error] {
-	return func(yield func(T, error) bool) {
-		var n int64
-		defer func() { progress(n) }()
-		for row, err := range rows {
-			if !yield(row, err) {
-				return
-			}
-			if n++; n%1000 == 0 {
-				progress(n)
-			}
+	var err error
+	if filter.DueSince != "" {
+		if f.DueSince, err = day.Parse(filter.DueSince); err != nil {
+			return fmt.Errorf("%q is no day: %w", filter.DueSince, err)
 		}
 	}
+	if filter.DueUntil != "" {
+		if f.DueUntil, err = day.Parse(filter.DueUntil); err != nil {
+			return fmt.Errorf("%q is no day: %w", filter.DueUntil, err)
+		}
+	}
+	if filter.OperationID != "" {
+		if f.OperationID, err = operation.ParseID(filter.OperationID); err != nil {
+			return fmt.Errorf("%q is no ID of an operation", filter.OperationID)
+		}
+	}
+	office := a.Backoffice()
+	if filter.Follow {
+		if kind != "sales" && kind != "notifications" {
+			return fmt.Errorf("%s cannot be followed: sales and notifications can", kind)
+		}
+		office.History = backoffice.Follower{History: office.History, Now: a.options.bank(), Every: followEvery, Idle: filter.Flush}
+	}
+	return explain(bookfile.Export(ctx, office, kind, format, f, w, progress))
 }
 
-// Proof is what Verify looked at. No Findings prove the book.
-type Proof struct{ Holdings, Accounts, Sales, Postings, Findings int64 }
+// followEvery is how often an Export that follows reads what came.
+const followEvery = time.Second
 
-// VerifyWatch is told how Verify gets on.
+// Proof is the result of Verify. The book is correct if it has no Findings.
+type Proof = backoffice.Proof
+
+// VerifyWatch is told how Verify gets on; both may be nil.
 type VerifyWatch struct {
 	Progress func(rows int64)
 	Finding  func(text string) // a place that does not hold, in one line
+	// Against are earlier checkpoints of the trail, which its log must extend.
+	Against []string
+	// Report is filled with what an auditor files. Its Ended is zero if Verify
+	// failed. It may be nil.
+	Report *Report
 }
+
+// Report is what an auditor files of one run of Verify.
+type Report = backoffice.Report
 
 // Verify proves the book at one moment: every balance and holding is the sum
 // of its postings, units and money sum to zero, every completed sale has its
 // postings. What does not hold is a finding and no error.
+//
+// If ctx names who verifies, as By does, the check is recorded as an act.
 func (a *App) Verify(ctx context.Context, watch VerifyWatch) (Proof, error) {
 	if err := a.usable(ctx); err != nil {
 		return Proof{}, err
 	}
-	p, err := a.store.Verify(ctx, storage.Watch{Found: watch.Finding, Progress: watch.Progress})
-	return Proof{p.Holdings, p.Accounts, p.Sales, p.Postings, p.Findings}, explain(err)
+	report := cmp.Or(watch.Report, new(Report))
+	found := func(f backoffice.Finding) {
+		report.Found(f)
+		if watch.Finding != nil {
+			watch.Finding(f.Text)
+		}
+	}
+	verifier, err := a.verifier(ctx, watch.Against)
+	if err != nil {
+		return Proof{}, explain(err)
+	}
+	status, err := a.store.Schema.Status(ctx)
+	if err != nil {
+		return Proof{}, explain(err)
+	}
+	who := audit.Actor(ctx)
+	report.Book, report.Schema, report.Program = bookName(a.settings.Storage), status.Version, a.options.version
+	report.By = strings.Trim(who.Actor+" at "+who.Origin, " ")
+	report.Started = a.options.now()
+	report.Proof, err = verifier.Verify(ctx, backoffice.Watch{Found: found, Progress: watch.Progress})
+	if err == nil {
+		report.Ended = a.options.now()
+		if who != (audit.Who{}) {
+			a.recordVerify(ctx, newAct(ctx, a.options, backoffice.VerifyAct, "", ""), report.Proof)
+		}
+	}
+	return report.Proof, explain(err)
+}
+
+// bookName names a book without secrets.
+func bookName(s StorageSettings) string {
+	switch dsn := string(s.DSN); s.Driver {
+	case SQLite:
+		file := strings.TrimPrefix(dsn, "file:")
+		if path, err := filepath.Abs(file); err == nil {
+			file = path
+		}
+		return "SQLite file " + file
+	case Postgres:
+		if config, err := url.Parse(dsn); err == nil && config.Host != "" {
+			return "Postgres database " + strings.TrimPrefix(config.Path, "/") + " at " + config.Host
+		}
+		var known []string
+		for word := range strings.FieldsSeq(dsn) { // host=… dbname=…
+			if name, _, _ := strings.Cut(word, "="); slices.Contains([]string{"host", "hostaddr", "port", "dbname"}, name) {
+				known = append(known, word)
+			}
+		}
+		return strings.Join(append([]string{"Postgres database"}, known...), " ")
+	}
+	return "storage " + s.Driver
+}
+
+// recordVerify keeps that the book was checked, and the result. The check counts
+// although it cannot be kept, as on a server that only reads.
+func (a *App) recordVerify(ctx context.Context, act audit.Act, proof Proof) {
+	if a.store.Backoffice.Audit == nil {
+		return
+	}
+	if a.trail.ports == nil && a.store.Trail != nil {
+		// The act would have no leaf, and would look added to the log.
+		if isEmpty, err := a.store.Trail.Log.IsOf(ctx, nil); err != nil || !isEmpty {
+			return
+		}
+	}
+	act.Details = proof.String()
+	if err := a.store.Backoffice.Audit.Record(ctx, act); err != nil {
+		a.observer.logger.Warn("it could not be recorded that the book was checked", zap.Error(err))
+	}
+}
+
+// Backoffice returns the use cases of people: import, lookups, verify, and the
+// streams that exports read.
+func (a *App) Backoffice() *backoffice.Office {
+	return backoffice.New(a.store.Backoffice, a.options.newID)
 }

@@ -2,7 +2,6 @@ package bootstrap
 
 import (
 	"context"
-	"embed"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -10,23 +9,23 @@ import (
 	"path/filepath"
 	"strings"
 
+	"bankingapi/adapters/httpapi"
 	"bankingapi/application/subscriptions"
 	"bankingapi/domain/subscription"
 )
 
-//go:embed demo/*.csv
-var demoBook embed.FS
-
 // demoName is the subscription of the demo.
 const demoName = "demo"
 
-// Demo is what somebody needs who tries the service for the first time.
+// Demo has instructions for trying the service for the first time.
 type Demo struct {
 	// Key opens the subscription "demo"; empty where the store had other data
 	// before and no demo was loaded.
 	Key     string
 	keyFile string
-	caFile  string // empty without TLS of our own
+	// operations are those whose examples the commands send.
+	operations []httpapi.Descriptor
+	caFile     string // empty without TLS of our own
 }
 
 // LoadDemo loads a small book into an empty store and makes a subscription for
@@ -37,26 +36,24 @@ func (a *App) LoadDemo(ctx context.Context) (Demo, error) {
 	if err := a.usable(ctx); err != nil {
 		return Demo{}, err
 	}
-	demo := Demo{keyFile: filepath.Join(dataFolder(a.settings), "demo.key")}
-	if a.settings.TLS.Mode == TLSSelfSigned {
-		demo.caFile = tlsOptions(a.settings, a.options, a.observer.logger).CertFile
-	}
+	ctx = byService(ctx)
+	demo := a.demo("", filepath.Join(a.store.DataFolder, "demo.key"))
 	known, err := a.manager().List(ctx)
 	if err != nil {
 		return Demo{}, explain(err)
 	}
-	empty, err := a.store.IsEmpty(ctx)
+	empty, err := a.store.Backoffice.Book.IsEmpty(ctx)
 	if err != nil {
 		return Demo{}, explain(err)
 	}
 	if empty && len(known) == 0 {
-		if err := a.loadDemoBook(ctx); err != nil {
-			return Demo{}, err
+		if err := a.Backoffice().Importer.LoadDemo(a.act(ctx, "demo.load", "", "")); err != nil {
+			return Demo{}, explain(err)
 		}
-		primary, _, err := a.manager().Create(ctx, subscription.Subscription{Name: demoName})
+		primary, _, err := a.manager().Create(a.act(ctx, "subscription.create", demoName, "demo"), subscription.Subscription{Name: demoName})
 		if err == nil {
 			demo.Key = primary.Reveal()
-			return demo, demo.keepKey()
+			return demo, keepKey(demo.keyFile, demo.Key)
 		}
 		if !errors.Is(err, subscriptions.ErrNameTaken) { // another replica was first
 			return Demo{}, explain(err)
@@ -70,9 +67,19 @@ func (a *App) LoadDemo(ctx context.Context) (Demo, error) {
 	return demo, err
 }
 
+// demo is the guide to a service with that key.
+func (a *App) demo(key, keyFile string) Demo {
+	d := Demo{Key: key, keyFile: keyFile, operations: a.operations}
+	if a.settings.TLS.Mode == TLSSelfSigned {
+		d.caFile = tlsOptions(a.settings, a.store.DataFolder, a.options, a.observer.logger).CertFile
+	}
+	return d
+}
+
 // renewDemoKey makes a new key where the file with the old one was lost, and
 // none where there is no demo.
 func (a *App) renewDemoKey(ctx context.Context, demo Demo) (Demo, error) {
+	ctx = a.act(ctx, "subscription.regenerate", demoName, string(subscription.Primary))
 	key, err := a.manager().Regenerate(ctx, demoName, subscription.Primary)
 	if errors.Is(err, subscriptions.ErrNotFound) {
 		return demo, nil
@@ -81,49 +88,34 @@ func (a *App) renewDemoKey(ctx context.Context, demo Demo) (Demo, error) {
 		return demo, explain(err)
 	}
 	demo.Key = key.Reveal()
-	return demo, demo.keepKey()
+	return demo, keepKey(demo.keyFile, demo.Key)
 }
 
-func (d Demo) keepKey() error {
-	if err := os.MkdirAll(filepath.Dir(d.keyFile), 0o700); err != nil {
-		return fmt.Errorf("keep the demo's key: %w", err)
+// keepKey writes a key to a file that only its owner can read.
+func keepKey(file, key string) error {
+	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
+		return fmt.Errorf("keep the key: %w", err)
 	}
-	if err := os.WriteFile(d.keyFile, []byte(d.Key+"\n"), 0o600); err != nil {
-		return fmt.Errorf("keep the demo's key: %w", err)
-	}
-	return nil
-}
-
-func (a *App) loadDemoBook(ctx context.Context) error {
-	for _, kind := range []string{"prices", "holdings", "accounts"} {
-		file, err := demoBook.Open("demo/" + kind + ".csv")
-		if err != nil {
-			return err
-		}
-		if _, err := a.Import(ctx, kind, file, ImportWatch{}); err != nil {
-			return fmt.Errorf("%s: %w", kind, err)
-		}
+	if err := os.WriteFile(file, []byte(key+"\n"), 0o600); err != nil {
+		return fmt.Errorf("keep the key: %w", err)
 	}
 	return nil
 }
 
-// demoRequests are the bodies of the two commands.
-var demoRequests = []struct{ operation, body string }{
-	{"AddPushNotificationResponse", `{"Header":{},"Parameters":[{"ExternalApplicationCode":"MOBILE","UserId":"user-1","PushId":"push-1","Platform":65,"Subject":"Hello","Content":"Your order was carried out.","SendStatus":1,"SendDate":"2026-11-20"}]}`},
-	{"BuyFundFromCustomer", `{"Header":{"CallerId":"demo-sale-1"},"Parameters":[{"CustomerNo":1001,"TransactionType":2,"FundAmount":12.5,"DestinationAccount":{"BranchCode":1,"CustomerNo":1001,"AccountSuffix":1,"CurrencyCode":"TRY"},"FundToProcess":{"IMKBCode":"AFA","HolderCorporationName":"Demo Portfoy","PriceID":1}}]}`},
-}
-
-// Commands are two curl commands, one line each, that work as they stand in
-// the folder where the service was started.
+// Commands returns a curl command, in one line, for each operation that has an
+// example. They work as they are in the folder where the service was started.
 func (d Demo) Commands(url string) []string {
-	commands := make([]string, len(demoRequests))
-	for i, r := range demoRequests {
+	var commands []string
+	for _, each := range d.operations {
+		if each.ExampleRequest() == "" {
+			continue
+		}
 		ca := ""
 		if d.caFile != "" {
 			ca = "--cacert " + quote(d.caFile) + " "
 		}
-		commands[i] = fmt.Sprintf(`curl %s%s/BankingApiV01/%s -H "Ocp-Apim-Subscription-Key: $(cat %s)" -H 'Content-Type: application/json' -d '%s'`,
-			ca, url, r.operation, quote(d.keyFile), r.body)
+		commands = append(commands, fmt.Sprintf(`curl %s%s%s -H "Ocp-Apim-Subscription-Key: $(cat %s)" -H 'Content-Type: application/json' -d '%s'`,
+			ca, url, httpapi.Path(each.OperationName()), quote(d.keyFile), each.ExampleRequest()))
 	}
 	return commands
 }

@@ -12,8 +12,12 @@ import (
 	"go.uber.org/fx"
 	"go.uber.org/zap"
 
+	"bankingapi/adapters/httpapi"
+	"bankingapi/adapters/httpapi/strictjson"
 	"bankingapi/adapters/storage/sqlite"
 	"bankingapi/bootstrap"
+	"bankingapi/domain/operation"
+	"bankingapi/domain/subscription"
 )
 
 // The whole service as a handler, mounted under a prefix of the host's server.
@@ -69,4 +73,45 @@ func ExampleModule() {
 		fmt.Println(err)
 	}
 	// Output: ready: true
+}
+
+// A host's own operation beside those of the bank. It has their callers, limits,
+// error body, metrics and log lines.
+func ExampleWithOperation() {
+	folder, _ := os.MkdirTemp("", "example")
+	defer os.RemoveAll(folder)
+	ctx := context.Background()
+	type consent struct{ UserID string }
+	recordConsent := httpapi.Operation[consent]{
+		Name: "RecordConsent",
+		Members: []strictjson.Member[consent]{
+			strictjson.Text("UserId", func(c *consent) *string { return &c.UserID }),
+		},
+		Do: func(_ context.Context, caller *subscription.Subscription, header operation.Header, consents []consent) (operation.Outcome, error) {
+			fmt.Println(caller.Name, "records", len(consents), "consent")
+			return operation.Outcome{State: operation.Completed}, nil
+		},
+	}
+	settings := bootstrap.DefaultSettings()
+	settings.Storage.DSN = bootstrap.Secret(filepath.Join(folder, "bank.db"))
+	app, err := bootstrap.Open(ctx, settings,
+		bootstrap.WithDriver(bootstrap.SQLite, sqlite.Open),
+		bootstrap.WithLogger(zap.NewNop()),
+		bootstrap.WithOperation(recordConsent))
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer app.Close(ctx)
+	key, _, _ := app.CreateSubscription(ctx, bootstrap.Subscription{Name: "partner"})
+
+	request := httptest.NewRequest(http.MethodPost, httpapi.Path("RecordConsent"),
+		strings.NewReader(`{"Header":{},"Parameters":[{"UserId":"u"}]}`))
+	request.Header.Set("Ocp-Apim-Subscription-Key", key)
+	answer := httptest.NewRecorder()
+	app.Handler().ServeHTTP(answer, request)
+	fmt.Println(answer.Code, answer.Body)
+	// Output:
+	// partner records 1 consent
+	// 200 {"Data":{"State":2}}
 }

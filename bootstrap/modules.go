@@ -2,162 +2,266 @@ package bootstrap
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"maps"
 	"net/http"
-	"path/filepath"
-	"slices"
-	"strings"
+	"strconv"
+	"sync"
 	"time"
 
 	"github.com/google/uuid"
 	"go.uber.org/dig"
 	"go.uber.org/fx"
+	"go.uber.org/fx/fxevent"
 	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
 
 	"bankingapi/adapters/httpapi"
-	"bankingapi/adapters/httpapi/docs"
-	"bankingapi/adapters/httpapi/openapi"
-	"bankingapi/adapters/storage"
+	"bankingapi/adapters/sandbox"
+	"bankingapi/adapters/telemetry"
 	"bankingapi/application/addpush"
+	"bankingapi/application/backoffice"
 	"bankingapi/application/buyfund"
 	"bankingapi/application/commit"
+	"bankingapi/application/store"
 	"bankingapi/application/subscriptions"
+	"bankingapi/domain/day"
 	"bankingapi/domain/operation"
 )
 
 // Module is the service inside a host's fx application. It provides *App, and
-// the use cases *addpush.Adder and *buyfund.Buyer; all else stays its own. The
-// application's start opens the storage and begins the background work, its
-// stop finishes what was taken. Listeners are the host's choice:
+// the use cases *addpush.Adder and *buyfund.Buyer; everything else stays its
+// own. With WithName they have that name, so that one application can have
+// several services. The application's start opens the storage and begins the
+// background work, its stop closes the App. Listeners are the host's choice:
 //
 //	fx.Invoke(func(lc fx.Lifecycle, app *bootstrap.App) { lc.Append(fx.StartHook(app.Start)) })
 func Module(settings Settings, all ...Option) fx.Option {
+	o := collect(all)
+	provide := func(lc fx.Lifecycle) (*App, *addpush.Adder, *buyfund.Buyer, error) {
+		app, err := assemble(settings, o)
+		if err != nil {
+			return nil, nil, nil, err
+		}
+		lc.Append(fx.Hook{OnStart: app.open, OnStop: app.Close})
+		return app, app.adder, app.buyer, nil
+	}
+	tag := ""
+	if o.name != "" {
+		tag = "name:" + strconv.Quote(o.name)
+	}
 	return fx.Module("bankingapi",
-		fx.Supply(settings, collect(all), fx.Private),
-		fx.Provide(
-			newObserver,
-			newEngine,
-			newStore,
-			newDirectory,
-			newHandler,
-			fx.Private,
-		),
-		fx.Provide(newAdder, newBuyer, newApp),
-		fx.Invoke(func(lc fx.Lifecycle, app *App) {
-			lc.Append(fx.Hook{OnStart: app.open, OnStop: app.close})
-		}),
+		fx.Provide(fx.Annotate(provide, fx.ResultTags(tag, tag, tag))),
+		fx.Invoke(fx.Annotate(func(*App) {}, fx.ParamTags(tag))),
 	)
 }
 
-// newEngine opens the database of the settings, or takes the host's.
-func newEngine(settings Settings, o *options) (*storage.Engine, error) {
-	if o.engine != nil {
-		return o.engine, nil
+// assemble makes the parts of the service and joins them. Each part that has
+// something to start or to stop does so by a hook of its own: fx starts a part
+// after those that it needs, and stops it before them.
+func assemble(settings Settings, o *options) (*App, error) {
+	if err := settings.ValidateFor(o.allowed()); err != nil {
+		return nil, err
 	}
-	open, ok := o.drivers[settings.Storage.Driver]
-	if !ok {
-		known := strings.Join(slices.Sorted(maps.Keys(o.drivers)), ", ")
-		return nil, fmt.Errorf("storage.driver: %q is not part of this program, which has: %s", settings.Storage.Driver, known)
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), openTimeout)
-	defer cancel()
-	return open(ctx, storage.Options{
-		DSN:              string(settings.Storage.DSN),
-		MaxConnections:   settings.Storage.MaxConnections,
-		StatementTimeout: settings.Storage.StatementTimeout,
-		TablePrefix:      o.tablePrefix,
-	})
-}
-
-const openTimeout = 10 * time.Second
-
-func newStore(engine *storage.Engine, o *options, observe *observer) (*storage.Store, error) {
-	pools, err := engine.Pools()
-	for name, pool := range pools {
-		err = errors.Join(err, observe.metrics.Pool(name, pool))
-	}
+	log, err := newLogger(settings, o)
 	if err != nil {
 		return nil, err
 	}
-	return storage.New(observe.traceEngine(engine), o.tablePrefix, o.now), nil
+	var app *App
+	parts := fx.New(
+		fx.WithLogger(func() fxevent.Logger {
+			events := &fxevent.ZapLogger{Logger: log.logger}
+			events.UseLogLevel(zapcore.DebugLevel)
+			events.UseErrorLevel(zapcore.DebugLevel) // errors are returned
+			return events
+		}),
+		fx.Supply(settings, o, log, make(failures, 2), new(shutdown)),
+		fx.Provide(
+			newObserver, newStore, newTrail, newMetrics, newDirectory, newAdder, newBuyer, newSandbox, newOperations, newHandler,
+			newConsole, newOpsListener, newAPIListener, newApp,
+		),
+		// The ops listener comes first: it answers until the rest has stopped.
+		fx.Invoke(func(*opsListener) {}, refreshDirectory, keepUsage, settleDueSales, sealTrail),
+		fx.Populate(&app),
+	)
+	if err := parts.Err(); err != nil {
+		return nil, dig.RootCause(err) // without what fx says around it
+	}
+	app.parts = parts
+	return app, nil
 }
 
-func newDirectory(store *storage.Store, o *options) *subscriptions.Directory {
-	return subscriptions.NewDirectory(store, o.now)
+func newDirectory(s *store.Store, o *options) *subscriptions.Directory {
+	return subscriptions.NewDirectory(s.Subscriptions, o.now)
 }
 
 func newID() operation.ID { return operation.ID(uuid.Must(uuid.NewV7())) }
 
-// limits are those of both lanes. A batch has time for its statements and for
-// losing a race or two.
+// newID makes an ID of the bank's time, by which the operations are ordered and
+// found. Only a sandbox has another time than the machine.
+func (o *options) newID() operation.ID {
+	id := newID()
+	if o.sandbox != nil {
+		first := backoffice.FirstID(o.sandbox.Now())
+		copy(id[:6], first[:6])
+	}
+	return id
+}
+
+// limits returns the limits of both queues. The timeout of a batch allows for a
+// few retries.
 func limits(s Settings) commit.Limits {
 	return commit.Limits{Batch: s.Commit.BatchLimit, Queue: s.Commit.QueueLimit, Timeout: 2 * s.Storage.StatementTimeout}
 }
 
-func newAdder(settings Settings, store *storage.Store, o *options, observe *observer) *addpush.Adder {
-	return addpush.New(store.Inboxes(), addpush.Options{
+func adderOn(s *store.Store, settings Settings, o *options, observe *observer, metrics *telemetry.Metrics) *addpush.Adder {
+	return addpush.New(s.Inboxes, addpush.Options{
 		ParametersLimit: settings.HTTP.ParametersLimit,
 		Commit:          limits(settings),
-		Observer:        observe.lane(operation.AddPushNotificationResponse, o.now),
-		Now:             o.now,
-		NewID:           newID,
+		Observer:        observe.batches(metrics, operation.AddPushNotificationResponse, o.now),
+		Now:             o.bank(),
+		NewID:           o.newID,
 	})
 }
 
-func newBuyer(settings Settings, store *storage.Store, o *options, observe *observer) (*buyfund.Buyer, error) {
+func buyerOn(s *store.Store, settings Settings, o *options, observe *observer, metrics *telemetry.Metrics) (*buyfund.Buyer, error) {
 	zone, err := settings.Bank.Location()
 	if err != nil {
 		return nil, fmt.Errorf("bank.time_zone: %w", err)
 	}
-	return buyfund.New(store, buyfund.Options{
+	return buyfund.New(s.Books, buyfund.Options{
 		ParametersLimit: settings.HTTP.ParametersLimit,
 		Commit:          limits(settings),
-		Observer:        observe.lane(operation.BuyFundFromCustomer, o.now),
+		Observer:        observe.batches(metrics, operation.BuyFundFromCustomer, o.now),
 		Zone:            zone,
-		Now:             o.now,
-		NewID:           newID,
+		Now:             o.bank(),
+		NewID:           o.newID,
 	}), nil
 }
 
-func newHandler(settings Settings, adder *addpush.Adder, buyer *buyfund.Buyer, directory *subscriptions.Directory, o *options, observe *observer) http.Handler {
-	pages := map[string]http.Handler{}
-	if settings.HTTP.Docs {
-		pages = docs.Pages()
-		pages[openapi.Path] = openapi.Handler()
+// newAdder finishes the queue when the service stops.
+func newAdder(lc fx.Lifecycle, s *store.Store, settings Settings, o *options, observe *observer, metrics *telemetry.Metrics, stop *shutdown) *addpush.Adder {
+	adder := adderOn(s, settings, o, observe, metrics)
+	lc.Append(fx.StopHook(func(ctx context.Context) error { return adder.Close(stop.bound(ctx)) }))
+	return adder
+}
+
+// newBuyer finishes the queue when the service stops.
+func newBuyer(lc fx.Lifecycle, s *store.Store, settings Settings, o *options, observe *observer, metrics *telemetry.Metrics, stop *shutdown) (*buyfund.Buyer, error) {
+	buyer, err := buyerOn(s, settings, o, observe, metrics)
+	if err != nil {
+		return nil, err
 	}
-	return httpapi.New(observe.traceAdder(adder), observe.traceBuyer(buyer), directory, httpapi.Options{
+	lc.Append(fx.StopHook(func(ctx context.Context) error { return buyer.Close(stop.bound(ctx)) }))
+	return buyer, nil
+}
+
+// newOperations is the list of all operations of the API.
+func newOperations(adder *addpush.Adder, buyer *buyfund.Buyer, o *options) []httpapi.Descriptor {
+	add, buy := httpapi.AddPush(adder), httpapi.BuyFund(buyer)
+	if o.sandbox != nil {
+		add.Do, buy.Do = sandbox.Inject(add.Do), sandbox.Inject(buy.Do)
+	}
+	return append([]httpapi.Descriptor{add, buy}, o.operations...)
+}
+
+func newHandler(settings Settings, operations []httpapi.Descriptor, directory *subscriptions.Directory, o *options, observe *observer, metrics *telemetry.Metrics, box *sandbox.Sandbox, pages *consolePages, k *keptTrail) (http.Handler, error) {
+	documentation, err := documents(settings, operations)
+	if err != nil {
+		return nil, err
+	}
+	proxies, err := settings.HTTP.Proxies()
+	if err != nil {
+		return nil, fmt.Errorf("http.trusted_proxies: %w", err)
+	}
+	api := httpapi.Options{
+		TrustedProxies:  proxies,
 		BodyLimit:       int64(settings.HTTP.BodyLimit),
 		ParametersLimit: settings.HTTP.ParametersLimit,
-		Pages:           pages,
-		Observe:         observe.exchange,
-		Now:             o.now,
+		WriteTimeout:    settings.HTTP.WriteTimeout,
+		PublicURL:       settings.HTTP.PublicURL,
+		Unlinked:        !settings.HTTP.Docs && settings.HTTP.PublicURL == "",
+		Pages:           documentation,
+		Trace:           observe.trace(),
+		Observe: func(ctx context.Context, x *httpapi.Exchange) {
+			if x.WithoutCallerID {
+				directory.WithoutCallerID(x.Subscription)
+			}
+			observe.exchange(ctx, metrics, x)
+			pages.request(x)
+		},
+		Receipt: k.receipts(observe),
+		Now:     o.now,
+	}
+	if box == nil {
+		return httpapi.New(operations, directory, api)
+	}
+	return sandboxHandler(box, operations, directory, api)
+}
+
+// inBackground runs work from the start to the stop.
+func inBackground(lc fx.Lifecycle, work func(context.Context)) {
+	ctx, cancel := context.WithCancel(context.Background())
+	var running sync.WaitGroup
+	lc.Append(fx.StartStopHook(
+		func() { running.Go(func() { work(ctx) }) },
+		func() {
+			cancel()
+			running.Wait()
+		}))
+}
+
+func refreshDirectory(lc fx.Lifecycle, directory *subscriptions.Directory, observe *observer) {
+	inBackground(lc, func(ctx context.Context) {
+		directory.Run(ctx, func(err error) { observe.logger.Warn("subscriptions could not be read", zap.Error(err)) })
 	})
 }
 
-// dataFolder is where the certificate and the demo's key are kept: beside a
-// SQLite file, else ./data.
-func dataFolder(s Settings) string {
-	if s.Storage.Driver == SQLite {
-		return filepath.Dir(strings.TrimPrefix(string(s.Storage.DSN), "file:"))
+// usageEvery is how often the last use of the keys is written.
+const usageEvery = time.Minute
+
+func keepUsage(lc fx.Lifecycle, directory *subscriptions.Directory, s *store.Store, observe *observer) {
+	if s.Usage == nil {
+		return
 	}
-	return "data"
+	inBackground(lc, func(ctx context.Context) {
+		directory.KeepUsage(ctx, s.Usage, usageEvery, func(err error) {
+			observe.logger.Warn("the last use of keys could not be written", zap.Error(err))
+		})
+	})
 }
 
-func tlsOptions(s Settings, o *options, logger *zap.Logger) httpapi.TLSOptions {
-	t := httpapi.TLSOptions{
-		Mode:     httpapi.TLSMode(s.TLS.Mode),
-		CertFile: s.TLS.CertFile,
-		KeyFile:  s.TLS.KeyFile,
-		Now:      o.now,
-		Report:   func(err error) { logger.Warn("a changed certificate cannot be used", zap.Error(err)) },
+// settleDueSales settles if the settings say so, and reports what is left.
+func settleDueSales(lc fx.Lifecycle, settings Settings, o *options, observe *observer, metrics *telemetry.Metrics, s *store.Store, buyer *buyfund.Buyer, box *sandbox.Sandbox, pages *consolePages) error {
+	zone, err := settings.Bank.Location()
+	if err != nil || !settings.Settlement.Enabled {
+		return err
 	}
-	if t.Mode == httpapi.TLSSelfSigned {
-		t.CertFile, t.KeyFile = filepath.Join(dataFolder(s), "tls.crt"), filepath.Join(dataFolder(s), "tls.key")
+	report := func(settled buyfund.Settlement, err error) {
+		metrics.Settled(settled, err)
+		pages.settled(settled, o.now())
+		counts := []zap.Field{zap.Int("completed", settled.Completed), zap.Int("failed", settled.Failed)}
+		switch {
+		case err != nil:
+			observe.logger.Warn("due sales could not be settled: they stay due", append(counts, zap.Error(err))...)
+		case settled != buyfund.Settlement{}:
+			observe.logger.Info("due sales are settled", counts...)
+		}
+		ctx, cancel := context.WithTimeout(context.Background(), settings.Storage.StatementTimeout)
+		defer cancel()
+		now := o.bank()()
+		sales, oldest, err := s.CountDue(ctx, day.Of(now, zone))
+		switch {
+		case err != nil: // the round has said so already
+		case sales == 0:
+			metrics.Due(0, 0)
+		default:
+			metrics.Due(sales, now.Sub(oldest.Start(zone)))
+		}
 	}
-	return t
+	settle := buyer.SettleDue
+	if box != nil {
+		settle = box.SettleDue
+	}
+	inBackground(lc, func(ctx context.Context) { buyfund.Every(ctx, settings.Settlement.Interval, settle, report) })
+	return nil
 }
-
-// plain drops what fx says around an error of ours.
-func plain(err error) error { return dig.RootCause(err) }

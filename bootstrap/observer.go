@@ -2,76 +2,73 @@ package bootstrap
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"os"
-	"strings"
 	"time"
 
 	"github.com/mattn/go-isatty"
 	"github.com/prometheus/client_golang/prometheus"
+	"go.uber.org/fx"
 	"go.uber.org/zap"
 
 	"bankingapi/adapters/httpapi"
-	"bankingapi/adapters/httpapi/docs"
 	"bankingapi/adapters/httpapi/openapi"
 	"bankingapi/adapters/logging"
-	"bankingapi/adapters/opsapi"
 	"bankingapi/adapters/telemetry"
-	"bankingapi/application/buyfund"
 	"bankingapi/application/commit"
+	"bankingapi/application/store"
 	"bankingapi/domain/operation"
 )
 
-// observer is what the service tells about itself: log, metrics and traces.
+// observer is the telemetry of the service: its log, the registry of its
+// metrics, and its traces.
 type observer struct {
-	logger   *zap.Logger
-	level    http.Handler // nil with a logger of the host's
-	registry *prometheus.Registry
-	metrics  *telemetry.Metrics
-	tracing  *telemetry.Tracing // nil when there are no traces
+	logger     *zap.Logger
+	level      http.Handler // nil with a logger of the host's
+	registerer prometheus.Registerer
+	gatherer   prometheus.Gatherer
+	tracing    *telemetry.Tracing // nil when there are no traces
+	routes     telemetry.Routes
 }
 
-func newObserver(settings Settings, o *options) (*observer, error) {
-	observe := &observer{logger: o.logger, registry: o.registry}
-	if observe.logger == nil {
-		logger, level, err := logging.New(logging.Options{
-			Level:      settings.Log.Level,
-			Format:     settings.Log.Format,
-			Writer:     os.Stderr,
-			IsTerminal: isatty.IsTerminal(os.Stderr.Fd()),
-			Now:        o.now,
-		})
-		if err != nil {
-			return nil, err
-		}
-		observe.logger, observe.level = logger, level
+// log is the logger, and the handler of its level where it has one of its own.
+type log struct {
+	logger *zap.Logger
+	level  http.Handler
+}
+
+// newLogger returns the host's logger, or the one of the settings.
+func newLogger(settings Settings, o *options) (log, error) {
+	if o.logger != nil {
+		return log{logger: o.logger}, nil
 	}
-	if observe.registry == nil {
-		observe.registry = telemetry.NewRegistry()
-	}
-	routes := telemetry.Routes{openapi.Path: 0}
+	logger, level, err := logging.New(logging.Options{
+		Level:      settings.Log.Level,
+		Format:     settings.Log.Format,
+		Writer:     os.Stderr,
+		IsTerminal: isatty.IsTerminal(os.Stderr.Fd()),
+		Now:        o.now,
+	})
+	return log{logger, level}, err
+}
+
+// newObserver sends the last traces and writes the last lines of the log when the
+// service stops.
+func newObserver(lc fx.Lifecycle, settings Settings, o *options, log log) (*observer, error) {
+	observe := &observer{logger: log.logger, level: log.level, routes: telemetry.Routes{openapi.Path: "", openapi.Path30: "", "/docs": ""}} // pages below /docs are many: they count as other
+	observe.registerer, observe.gatherer = telemetry.Registry(o.registerer)
 	for _, n := range operation.Names {
-		routes[httpapi.Path(n)] = n
+		observe.routes[httpapi.Path(n.String())] = n.String()
 	}
-	for path := range docs.Pages() {
-		routes[path] = 0
+	for _, each := range o.operations {
+		observe.routes[httpapi.Path(each.OperationName())] = each.OperationName()
 	}
 	var err error
-	observe.metrics, err = telemetry.NewMetrics(observe.registry, telemetry.Options{
-		Version:    o.version,
-		Revision:   o.revision,
-		Storage:    settings.Storage.Driver,
-		Schema:     SchemaVersion(),
-		Routes:     routes,
-		QueueLimit: settings.Commit.QueueLimit,
-	})
-	if err != nil {
-		return nil, err
-	}
 	observe.tracing, err = telemetry.NewTracing(context.Background(), telemetry.TracingOptions{
 		Endpoint: settings.Telemetry.OTLPEndpoint,
 		Version:  o.version,
-		Routes:   routes,
+		Routes:   observe.routes,
 		Report: func(err error) {
 			if err != nil {
 				observe.logger.Warn("traces cannot be sent", zap.Error(err))
@@ -80,12 +77,47 @@ func newObserver(settings Settings, o *options) (*observer, error) {
 			}
 		},
 	})
+	if log.level != nil { // a log of our own
+		lc.Append(fx.StopHook(func() { _ = log.logger.Sync() }))
+	}
+	lc.Append(fx.StopHook(observe.closeTracing))
 	return observe, err
 }
 
-// lane hears of the batches of an operation.
-func (o *observer) lane(name operation.Name, now func() time.Time) commit.Observer {
-	observer := commit.Observer{Now: now, Batch: o.metrics.Batches(name)}
+// newMetrics takes the metrics out of the registry when the service stops.
+func newMetrics(lc fx.Lifecycle, settings Settings, o *options, observe *observer, s *store.Store) (*telemetry.Metrics, error) {
+	schema, name := SchemaVersion(), s.Name
+	if !s.HasSchema() {
+		schema = 0
+	}
+	if name == "" {
+		name = settings.Storage.Driver
+	}
+	metrics, err := telemetry.NewMetrics(observe.registerer, telemetry.Options{
+		Version:    o.version,
+		Revision:   o.revision,
+		Storage:    name,
+		Schema:     schema,
+		Routes:     observe.routes,
+		QueueLimit: settings.Commit.QueueLimit,
+	})
+	if err != nil {
+		return nil, errors.Join(err, s.Close())
+	}
+	lc.Append(fx.StopHook(metrics.Close))
+	for purpose, pool := range s.Pools {
+		err = errors.Join(err, metrics.Pool(purpose, pool))
+	}
+	if err != nil {
+		metrics.Close()
+		err = errors.Join(err, s.Close())
+	}
+	return metrics, err
+}
+
+// batches observes the batches of an operation.
+func (o *observer) batches(metrics *telemetry.Metrics, name operation.Name, now func() time.Time) commit.Observer {
+	observer := commit.Observer{Now: now, Batch: metrics.Batches(name)}
 	if o.tracing != nil {
 		span := "batch of " + name.String()
 		observer.Trace = func(ctx context.Context, callers []context.Context) (context.Context, func(error)) {
@@ -95,63 +127,17 @@ func (o *observer) lane(name operation.Name, now func() time.Time) commit.Observ
 	return observer
 }
 
-// exchange hears of every request.
-func (o *observer) exchange(ctx context.Context, x *httpapi.Exchange) {
-	request := telemetry.Request{
-		Route: x.Route, Method: x.Method, Status: x.Status, State: x.State, Replayed: x.Replayed,
-		Codes: x.Codes, Duration: x.Duration, RequestID: x.RequestID, Subscription: x.Subscription,
-		ChannelSessionID: x.ChannelSessionID, ChannelRequestID: x.ChannelRequestID,
-	}
-	o.metrics.Request(ctx, &request)
-	o.tracing.Request(ctx, &request)
-	logging.Request{
-		Operation: strings.TrimPrefix(x.Route, "/BankingApiV01/"), Method: x.Method, Status: x.Status, State: x.State, Duration: x.Duration,
-		Replayed: x.Replayed, Codes: x.Codes, BytesIn: x.BytesIn, BytesOut: x.BytesOut,
-		RequestID: x.RequestID, Subscription: x.Subscription,
-		ChannelRequestID: x.ChannelRequestID, ChannelSessionID: x.ChannelSessionID,
-		TraceID: telemetry.TraceID(ctx), Err: x.Err,
-	}.Log(o.logger)
+// exchange logs, counts and traces every request.
+func (o *observer) exchange(ctx context.Context, metrics *telemetry.Metrics, x *httpapi.Exchange) {
+	metrics.Request(ctx, x)
+	o.tracing.Request(ctx, x)
+	x.TraceID = telemetry.TraceID(ctx)
+	logging.Request(*x).Log(o.logger)
 }
 
-// settlement hears of every round of settling.
-func (o *observer) settlement(s buyfund.Settlement, err error) {
-	o.metrics.Settled(s, err)
-	switch {
-	case err != nil:
-		o.logger.Warn("due sales could not be settled: they stay due",
-			zap.Int("completed", s.Completed), zap.Int("failed", s.Failed), zap.Error(err))
-	case s != buyfund.Settlement{}:
-		o.logger.Info("due sales are settled", zap.Int("completed", s.Completed), zap.Int("failed", s.Failed))
-	}
-}
-
-// close bounds itself: what draining took of ctx's time is not missing here.
-// Lost traces do not make a clean stop a failure.
-func (o *observer) close(ctx context.Context) {
-	o.metrics.Close()
+// closeTracing bounds itself. Lost traces do not make a clean stop a failure.
+func (o *observer) closeTracing(ctx context.Context) {
 	if err := o.tracing.Close(context.WithoutCancel(ctx)); err != nil {
 		o.logger.Warn("the last traces are lost", zap.Error(err))
 	}
-}
-
-// newOps is what the ops listener shows.
-func newOps(a *App) *opsapi.Handler {
-	logger := a.observer.logger
-	return opsapi.New(opsapi.Options{
-		Checks: []opsapi.Check{
-			{Name: "database", Probe: a.store.Ping},
-			{Name: "schema", Probe: a.store.RequireSchema},
-		},
-		Metrics:  a.observer.registry,
-		LogLevel: a.observer.level,
-		Now:      a.options.now,
-		Changed: func(check string, err error) {
-			if err != nil {
-				logger.Warn("not ready", zap.String("check", check), zap.Error(err))
-			} else {
-				logger.Info("ready again", zap.String("check", check))
-			}
-		},
-		ErrorLog: logging.ServerErrors(logger),
-	})
 }

@@ -8,88 +8,13 @@ import (
 	"strings"
 	"time"
 
-	"bankingapi/adapters/httpapi/openapi"
-	"bankingapi/adapters/storage"
+	"bankingapi/application/buyfund"
 	"bankingapi/application/subscriptions"
+	"bankingapi/domain/day"
 	"bankingapi/domain/fault"
 	"bankingapi/domain/operation"
 	"bankingapi/domain/subscription"
 )
-
-// Migration is one version of the schema. Applied is zero for one that the
-// database does not have.
-type Migration struct {
-	Version int64
-	Name    string
-	Applied time.Time
-}
-
-// Schema is what the database has, and what this program wants.
-type Schema struct {
-	Version, Wanted int64
-	Migrations      []Migration // all that this program knows, ascending
-}
-
-// SchemaVersion is the version of the schema that this program needs.
-func SchemaVersion() int64 { return storage.SchemaVersion() }
-
-// OpenAPI is the API's contract as an OpenAPI 3.1 document, in JSON.
-func OpenAPI() []byte { return openapi.Document() }
-
-// MigrateUp brings the schema to SchemaVersion and returns what it applied.
-func MigrateUp(ctx context.Context, settings Settings, all ...Option) (applied []Migration, err error) {
-	err = withStore(settings, all, func(s *storage.Store) error {
-		done, err := s.MigrateUp(ctx)
-		applied = migrations(done)
-		return explain(err)
-	})
-	return applied, err
-}
-
-// MigrateDown takes the newest version away, with what is kept in its tables.
-func MigrateDown(ctx context.Context, settings Settings, all ...Option) (undone Migration, err error) {
-	err = withStore(settings, all, func(s *storage.Store) error {
-		done, err := s.MigrateDown(ctx)
-		undone = migrations([]storage.Migration{done})[0]
-		return explain(err)
-	})
-	return undone, err
-}
-
-// SchemaStatus reads the state of the schema.
-func SchemaStatus(ctx context.Context, settings Settings, all ...Option) (schema Schema, err error) {
-	err = withStore(settings, all, func(s *storage.Store) error {
-		known, err := s.Migrations(ctx)
-		schema.Migrations = migrations(known)
-		schema.Wanted = SchemaVersion()
-		if err == nil {
-			schema.Version, err = s.Version(ctx)
-		}
-		return explain(err)
-	})
-	return schema, err
-}
-
-func migrations(from []storage.Migration) []Migration {
-	all := make([]Migration, len(from))
-	for i, m := range from {
-		all[i] = Migration{m.Version, m.Name, m.AppliedAt}
-	}
-	return all
-}
-
-func withStore(settings Settings, all []Option, do func(*storage.Store) error) error {
-	if err := settings.Validate(); err != nil {
-		return err
-	}
-	o := collect(all)
-	engine, err := newEngine(settings, o)
-	if err != nil {
-		return err
-	}
-	store := storage.New(engine, o.tablePrefix, o.now)
-	return errors.Join(do(store), store.Close())
-}
 
 // explain is an error for a person at a terminal: the sentence, and the cause
 // where the sentence alone does not help.
@@ -111,8 +36,9 @@ func explain(err error) error {
 	return errors.New(text.String())
 }
 
-// usable is what every work on the store begins with.
-func (a *App) usable(ctx context.Context) error { return explain(a.store.RequireSchema(ctx)) }
+// usable returns an error if the store cannot be used. Call it before any work
+// on the store.
+func (a *App) usable(ctx context.Context) error { return explain(a.store.Schema.Require(ctx)) }
 
 // Subscription is a caller of the API. Empty Operations are all of them, 0
 // RequestsPerSecond no limit.
@@ -121,7 +47,24 @@ type Subscription struct {
 	Operations                  []string
 	RequestsPerSecond           int
 	AppKey, Channel, TellerName string
+	// RequireCallerID refuses requests without a CallerId.
+	RequireCallerID bool
+	// Expires is when both keys stop working. It is set by CreateSubscription and
+	// ChangeSubscription; the zero time means never.
+	Expires time.Time
+
+	// The fields below are what Subscriptions reports. A zero time means that it is
+	// not known, or never.
+	Created            time.Time
+	Primary, Secondary KeyTimes
+	// WithoutCallerID is when the last BuyFundFromCustomer without a CallerId
+	// arrived.
+	WithoutCallerID time.Time
 }
+
+// KeyTimes are when a key was created, until when it works, and when it was used
+// last, to the minute.
+type KeyTimes = subscription.KeyLife
 
 // OperationNames are the operations a subscription may be limited to.
 func OperationNames() []string {
@@ -133,7 +76,26 @@ func OperationNames() []string {
 }
 
 func (a *App) manager() *subscriptions.Manager {
-	return subscriptions.NewManager(a.store, rand.Reader)
+	m := subscriptions.NewManager(a.store.Subscriptions, rand.Reader)
+	m.Now = a.options.now
+	return m
+}
+
+func (s *Subscription) fields() (subscription.Subscription, error) {
+	expires := s.Expires.UTC() // stored times are UTC
+	fields := subscription.Subscription{
+		Name: s.Name, RequestsPerSecond: s.RequestsPerSecond, RequireCallerID: s.RequireCallerID,
+		AppKey: s.AppKey, Channel: s.Channel, TellerName: s.TellerName,
+		PrimaryKey: KeyTimes{Expires: expires}, SecondaryKey: KeyTimes{Expires: expires},
+	}
+	for _, name := range s.Operations {
+		n, ok := operation.ParseName(name)
+		if !ok {
+			return fields, fmt.Errorf("there is no operation %q", name)
+		}
+		fields.Operations = append(fields.Operations, n)
+	}
+	return fields, nil
 }
 
 // CreateSubscription makes an active subscription and returns its two keys:
@@ -142,19 +104,49 @@ func (a *App) CreateSubscription(ctx context.Context, s Subscription) (primary, 
 	if err := a.usable(ctx); err != nil {
 		return "", "", err
 	}
-	fields := subscription.Subscription{
-		Name: s.Name, RequestsPerSecond: s.RequestsPerSecond,
-		AppKey: s.AppKey, Channel: s.Channel, TellerName: s.TellerName,
+	fields, err := s.fields()
+	if err != nil {
+		return "", "", err
 	}
-	for _, name := range s.Operations {
-		n, ok := operation.ParseName(name)
-		if !ok {
-			return "", "", fmt.Errorf("there is no operation %q", name)
-		}
-		fields.Operations = append(fields.Operations, n)
-	}
-	first, second, err := a.manager().Create(ctx, fields)
+	first, second, err := a.manager().Create(a.act(ctx, "subscription.create", s.Name, ""), fields)
 	return first.Reveal(), second.Reveal(), about(s.Name, err)
+}
+
+// ChangeSubscription changes a subscription: change receives it as it is and
+// returns what it should be. Name, State and the times that are only reported
+// stay as they are.
+func (a *App) ChangeSubscription(ctx context.Context, name string, change func(*Subscription) error) error {
+	if err := a.usable(ctx); err != nil {
+		return err
+	}
+	ctx = a.act(ctx, "subscription.change", name, "")
+	return about(name, a.manager().Change(ctx, name, func(s *subscription.Subscription) error {
+		wanted := toSubscription(s)
+		before := wanted.Expires
+		if err := change(&wanted); err != nil {
+			return err
+		}
+		fields, err := wanted.fields()
+		if err != nil {
+			return err
+		}
+		if !wanted.Expires.Equal(before) {
+			s.PrimaryKey.Expires, s.SecondaryKey.Expires = fields.PrimaryKey.Expires, fields.SecondaryKey.Expires
+		}
+		return s.Revise(fields)
+	}))
+}
+
+func toSubscription(s *subscription.Subscription) Subscription {
+	shown := Subscription{
+		Name: s.Name, State: string(s.State), RequestsPerSecond: s.RequestsPerSecond,
+		AppKey: s.AppKey, Channel: s.Channel, TellerName: s.TellerName, RequireCallerID: s.RequireCallerID,
+		Expires: s.PrimaryKey.Expires, Created: s.Created, Primary: s.PrimaryKey, Secondary: s.SecondaryKey, WithoutCallerID: s.WithoutCallerID,
+	}
+	for _, n := range s.Operations {
+		shown.Operations = append(shown.Operations, n.String())
+	}
+	return shown
 }
 
 // Subscriptions lists all, by name.
@@ -165,13 +157,7 @@ func (a *App) Subscriptions(ctx context.Context) ([]Subscription, error) {
 	found, err := a.manager().List(ctx)
 	all := make([]Subscription, len(found))
 	for i, s := range found {
-		all[i] = Subscription{
-			Name: s.Name, State: string(s.State), RequestsPerSecond: s.RequestsPerSecond,
-			AppKey: s.AppKey, Channel: s.Channel, TellerName: s.TellerName,
-		}
-		for _, n := range s.Operations {
-			all[i].Operations = append(all[i].Operations, n.String())
-		}
+		all[i] = toSubscription(s)
 	}
 	return all, explain(err)
 }
@@ -181,7 +167,7 @@ func (a *App) RegenerateKey(ctx context.Context, name, slot string) (string, err
 	if err := a.usable(ctx); err != nil {
 		return "", err
 	}
-	key, err := a.manager().Regenerate(ctx, name, subscription.Slot(slot))
+	key, err := a.manager().Regenerate(a.act(ctx, "subscription.regenerate", name, slot), name, subscription.Slot(slot))
 	return key.Reveal(), about(name, err)
 }
 
@@ -190,25 +176,48 @@ func (a *App) SetSubscriptionState(ctx context.Context, name, state string) erro
 	if err := a.usable(ctx); err != nil {
 		return err
 	}
-	return about(name, a.manager().SetState(ctx, name, subscription.State(state)))
+	return about(name, a.manager().SetState(a.act(ctx, "subscription.state", name, state), name, subscription.State(state)))
 }
 
 func about(name string, err error) error {
 	if err == nil {
 		return nil
 	}
+	if errors.Is(err, subscription.ErrCancelled) || errors.Is(err, subscriptions.ErrNameTaken) {
+		err = fmt.Errorf("%w (a cancelled one keeps its name: choose another)", err)
+	}
 	return fmt.Errorf("subscription %q: %w", name, explain(err))
 }
 
 // Settlement counts what one round of Settle settled.
-type Settlement struct{ Completed, Failed int }
+type Settlement = buyfund.Settlement
 
 // Settle settles the sales that are due now: one round of what the service
-// does by itself.
+// does by itself. If sales are due, the act is kept before they are settled: they
+// share transactions with new requests, so that it has its own.
 func (a *App) Settle(ctx context.Context) (Settlement, error) {
 	if err := a.usable(ctx); err != nil {
 		return Settlement{}, err
 	}
+	today := day.Of(a.options.bank()(), a.zone)
+	due, _, err := a.store.CountDue(ctx, today)
+	if err != nil {
+		return Settlement{}, explain(err)
+	}
+	if record := a.store.Backoffice.Audit; due > 0 && record != nil {
+		act := newAct(ctx, a.options, "settle", today.String(), plural(due, "due sale"))
+		if err := record.Record(ctx, act); err != nil {
+			return Settlement{}, explain(err)
+		}
+	}
 	settled, err := a.buyer.SettleDue(ctx)
-	return Settlement(settled), explain(err)
+	return settled, explain(err)
+}
+
+// plural is "1 sale" or "2 sales".
+func plural(n int64, one string) string {
+	if n != 1 {
+		one += "s"
+	}
+	return fmt.Sprintf("%d %s", n, one)
 }

@@ -1,11 +1,15 @@
 package bookfile
 
 import (
+	"cmp"
 	"iter"
 	"slices"
+	"strings"
 
 	"github.com/go-json-experiment/json/jsontext"
 
+	"bankingapi/application/backoffice"
+	"bankingapi/domain/audit"
 	"bankingapi/domain/fund"
 	"bankingapi/domain/money"
 	"bankingapi/domain/operation"
@@ -54,7 +58,7 @@ func origin[T any](id func(*T) operation.ID, position func(*T) int, subscription
 var saleColumns = slices.Concat(
 	origin(
 		func(s *fund.SaleEntry) operation.ID { return s.OperationID },
-		func(s *fund.SaleEntry) int { return s.Position },
+		func(s *fund.SaleEntry) int { return s.Index },
 		func(s *fund.SaleEntry) string { return s.Subscription },
 		func(s *fund.SaleEntry) *operation.Header { return &s.Header },
 	),
@@ -121,7 +125,7 @@ func bothSides(rows iter.Seq2[fund.PostingEntry, error]) iter.Seq2[side, error] 
 
 var postingColumns = []column[side]{
 	{"OperationId", func(s *side) value { return value{s.OperationID.String(), text} }},
-	{"Position", func(s *side) value { return integer(int64(s.Position)) }},
+	{"Position", func(s *side) value { return integer(int64(s.Index)) }},
 	{"Kind", func(s *side) value { return value{s.Kind.String(), text} }},
 	{"Side", func(s *side) value {
 		if s.bank {
@@ -161,7 +165,7 @@ func (s *side) only(has bool, n int64) value {
 var notificationColumns = slices.Concat(
 	origin(
 		func(n *push.Entry) operation.ID { return n.OperationID },
-		func(n *push.Entry) int { return n.Position },
+		func(n *push.Entry) int { return n.Index },
 		func(n *push.Entry) string { return n.Subscription },
 		func(n *push.Entry) *operation.Header { return &n.Header },
 	),
@@ -201,4 +205,32 @@ func tranData(items []push.TranDataItem) string {
 		b = append(b, '}')
 	}
 	return string(append(b, ']'))
+}
+
+var decisionColumns = []column[backoffice.Decision]{
+	{"OperationId", func(d *backoffice.Decision) value { return value{d.ID.String(), text} }},
+	{"Operation", func(d *backoffice.Decision) value { return value{d.Operation.String(), text} }},
+	{"Subscription", func(d *backoffice.Decision) value { return value{d.Subscription, text} }},
+	{"AppKey", func(d *backoffice.Decision) value { return value{d.Header.AppKey, text} }},
+	{"Channel", func(d *backoffice.Decision) value { return value{d.Header.Channel, text} }},
+	{"TellerName", func(d *backoffice.Decision) value { return value{d.Header.TellerName, text} }},
+	{"CallerId", func(d *backoffice.Decision) value { return value{d.Header.CallerID, text} }},
+	{"ChannelSessionId", func(d *backoffice.Decision) value { return value{d.Header.ChannelSessionID, text} }},
+	{"ChannelRequestId", func(d *backoffice.Decision) value { return value{d.Header.ChannelRequestID, text} }},
+	{"RequestId", func(d *backoffice.Decision) value { return value{cmp.Or(d.Header.RequestID, d.ID.String()), text} }},
+	{"State", func(d *backoffice.Decision) value { return integer(int64(d.State)) }},
+	{"Codes", func(d *backoffice.Decision) value { return value{strings.Join(d.Codes, " "), text} }},
+	{"ReceivedAt", func(d *backoffice.Decision) value { return instant(d.ReceivedAt) }},
+}
+
+var actColumns = []column[audit.Act]{
+	{"Id", func(a *audit.Act) value { return value{a.ID.String(), text} }},
+	{"At", func(a *audit.Act) value { return instant(a.At) }},
+	{"Actor", func(a *audit.Act) value { return value{a.Actor, text} }},
+	{"SystemUser", func(a *audit.Act) value { return value{a.SystemUser, text} }},
+	{"Origin", func(a *audit.Act) value { return value{a.Origin, text} }},
+	{"Action", func(a *audit.Act) value { return value{a.Action, text} }},
+	{"Object", func(a *audit.Act) value { return value{a.Object, text} }},
+	{"Reason", func(a *audit.Act) value { return value{a.Reason, text} }},
+	{"Details", func(a *audit.Act) value { return value{a.Details, text} }},
 }

@@ -10,14 +10,15 @@
 //	holdings  CustomerNo,IMKBCode,HolderCorporationName,Units
 //	accounts  BranchCode,CustomerNo,AccountSuffix,CurrencyCode,Balance
 //
-// Numbers are spelled as in JSON; texts are kept byte for byte. Everything is
-// checked before anything is handed on, and every fault is told with its line
-// and column. What is handed on is sorted by key, so that whoever writes it
-// locks in the one order of the bank; memory does not grow with the file.
+// Numbers have the syntax of JSON. Texts are not changed. The whole file is
+// checked before the first line is passed on, and every fault is reported with
+// its line and column. Lines are passed on in the order of their keys, so that
+// all writers lock rows in the same order. Memory does not grow with the file.
 //
 // # Writing
 //
-// What is read comes back in the same columns. The other files are
+// Prices, holdings and accounts are written with the same columns. The other
+// files are
 //
 //	sales          OperationId,Position,Subscription, the header's six fields,
 //	               CustomerNo,TransactionType,FundAmount,BranchCode,
@@ -34,14 +35,13 @@
 // DestinationAccount.CustomerNo; Position counts from 0 within the operation,
 // or is the line of the import; Refusal is the code of a refused sale.
 //
-// A posting is two rows, the customer's side and the bank's, so that the
-// columns Units and Amount sum to zero, each fund and currency by itself. The
+// A posting is two rows, one for the customer and one for the bank, so that the
+// columns Units and Amount sum to zero for each fund and currency. The
 // bank's side has no customer and no account. Kind is sale, opening or
 // adjustment.
 //
 // Quantities are exact in both formats: units and prices without trailing
 // zeros, money with the decimals of its currency. Times are RFC 3339 in UTC
-// with six decimals. A value that is not there is empty in CSV; in NDJSON it
-// is null where it would be a number or a time, and "" where it would be a
-// text. TranData is JSON in both.
+// with six decimals. A missing value is empty in CSV. In NDJSON a missing number
+// or time is null, and a missing text is "". TranData is JSON in both.
 package bookfile

@@ -58,7 +58,7 @@ func (f *Faults) add(line int64, column, rule string) {
 	}
 }
 
-// kind is what the lines of a file are.
+// kind describes the lines of a file.
 type kind[T any] struct {
 	columns []string
 	// parse makes a value of a line whose fields are in the order of columns.
@@ -112,23 +112,25 @@ var accounts = kind[fund.Account]{
 // breaks rules. A price may be there twice if both lines say the same. Close
 // the result.
 func ReadPrices(ctx context.Context, r io.Reader) (*Sorted[fund.Price], error) {
-	return read(ctx, r, &prices)
+	return read(ctx, r, &prices, nil)
 }
 
 // ReadHoldings reads a file of holdings to its end. The error is *Faults when
 // it breaks rules. Close the result.
 func ReadHoldings(ctx context.Context, r io.Reader) (*Sorted[fund.Holding], error) {
-	return read(ctx, r, &holdings)
+	return read(ctx, r, &holdings, nil)
 }
 
 // ReadAccounts reads a file of accounts to its end. The error is *Faults when
 // it breaks rules. Close the result.
 func ReadAccounts(ctx context.Context, r io.Reader) (*Sorted[fund.Account], error) {
-	return read(ctx, r, &accounts)
+	return read(ctx, r, &accounts, nil)
 }
 
-func read[T any](ctx context.Context, r io.Reader, k *kind[T]) (_ *Sorted[T], err error) {
-	file := newRecords(r)
+// read reads a file to its end. It calls checking when all lines were read; it
+// may be nil.
+func read[T any](ctx context.Context, r io.Reader, k *kind[T], checking func()) (_ *Sorted[T], err error) {
+	file := newRecords(r, fileBuffer)
 	faults := new(Faults)
 	order, err := header(file, k.columns, faults)
 	if err != nil {
@@ -159,6 +161,9 @@ func read[T any](ctx context.Context, r io.Reader, k *kind[T]) (_ *Sorted[T], er
 			}
 		}
 	}
+	if checking != nil {
+		checking()
+	}
 	if err := sorted.finish(ctx, faults); err != nil {
 		return nil, err
 	}
@@ -184,6 +189,12 @@ func header(file *records, columns []string, faults *Faults) ([]int, error) {
 	if found.broken != "" {
 		faults.add(found.line, "", found.broken)
 		return nil, nil
+	}
+	for name, others := range map[string][]string{"prices": prices.columns, "holdings": holdings.columns, "accounts": accounts.columns} {
+		if !slices.Equal(slices.Sorted(slices.Values(columns)), slices.Sorted(slices.Values(others))) &&
+			slices.Equal(slices.Sorted(slices.Values(found.fields)), slices.Sorted(slices.Values(others))) {
+			return nil, &Faults{List: []Fault{{found.line, "", "This is a file of " + name + ": use import " + name + "."}}, Lines: 1}
+		}
 	}
 	order := make([]int, len(columns))
 	for i := range order {

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"iter"
@@ -19,20 +18,8 @@ import (
 
 	"bankingapi/adapters/bookfile"
 	"bankingapi/domain/fund"
+	"bankingapi/test/golden"
 )
-
-var update = flag.Bool("update", false, "write the golden files")
-
-func golden(t *testing.T, name, got string) {
-	t.Helper()
-	file := filepath.Join("testdata", name)
-	if *update {
-		require.NoError(t, os.WriteFile(file, []byte(got), 0o600))
-	}
-	want, err := os.ReadFile(file)
-	require.NoError(t, err)
-	require.Equal(t, string(want), got)
-}
 
 // collect reads everything of a checked file.
 func collect[T any](t require.TestingT, file *bookfile.Sorted[T], err error) (values []T, at []int64) {
@@ -94,7 +81,7 @@ func TestReadBadFiles(t *testing.T) {
 			t.Parallel()
 			content, err := os.ReadFile(name)
 			require.NoError(t, err)
-			golden(t, strings.TrimPrefix(strings.TrimSuffix(name, "csv")+"txt", "testdata/"), faultsOf(t, name, bytes.NewReader(content)))
+			golden.Equal(t, strings.TrimPrefix(strings.TrimSuffix(name, "csv")+"txt", "testdata/"), faultsOf(t, name, bytes.NewReader(content)))
 		})
 	}
 }
@@ -168,6 +155,9 @@ func many(n int, seen func(i int)) io.Reader {
 // Not parallel: it looks at the memory of the process, and moves the folder
 // of temporary files.
 func TestReadManyLines(t *testing.T) {
+	if testing.Short() {
+		t.Skip("SKIPPED: -short; reads 400,000 lines and measures memory")
+	}
 	folder := t.TempDir()
 	t.Setenv("TMPDIR", folder)
 	var before, now runtime.MemStats
@@ -206,6 +196,9 @@ func TestReadManyLines(t *testing.T) {
 // A key that is there twice is found wherever its two lines are.
 func TestReadManyLinesWithOneTwice(t *testing.T) {
 	t.Parallel()
+	if testing.Short() {
+		t.Skip("SKIPPED: -short; reads 150,000 lines")
+	}
 	const n = 150_000
 	content := io.MultiReader(many(n, func(int) {}), strings.NewReader("1,AFA,Demo Portfoy,5\n7920,AFA,Demo Portfoy,5\n"))
 	_, err := bookfile.ReadHoldings(t.Context(), content)

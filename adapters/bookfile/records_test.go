@@ -13,7 +13,7 @@ import (
 
 func readAll(t require.TestingT, content string) []record {
 	var all []record
-	file := newRecords(strings.NewReader(content))
+	file := newRecords(strings.NewReader(content), fileBuffer)
 	for {
 		r, err := file.next()
 		if errors.Is(err, io.EOF) {
@@ -80,7 +80,7 @@ func TestRecordsReadWhatIsWritten(t *testing.T) {
 			for i := range row {
 				columns[i].value = cell(i)
 			}
-			content = appendCSV(content, columns, &row)
+			content = appendCSV(content, columns, &row, false)
 		}
 		var got [][]string
 		for _, r := range readAll(t, string(content))[1:] {
@@ -95,7 +95,7 @@ func FuzzRecords(f *testing.F) {
 	f.Add([]byte("a,b\r\n\"c\"\"\n\",d\n"))
 	f.Add([]byte("\xef\xbb\xbf\"\"\"\r\r\n,\n"))
 	f.Fuzz(func(t *testing.T, content []byte) {
-		file := newRecords(bytes.NewReader(content))
+		file := newRecords(bytes.NewReader(content), fileBuffer)
 		last := int64(0)
 		for {
 			r, err := file.next()

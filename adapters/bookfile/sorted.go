@@ -3,14 +3,13 @@ package bookfile
 import (
 	"bufio"
 	"cmp"
-	"container/heap"
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"slices"
+	"strconv"
 )
 
 const (
@@ -23,16 +22,20 @@ const (
 
 // Sorted is the content of a checked file, in the order of its keys. What does
 // not fit in memory is in a temporary file that only this process can reach.
+//
+// The sorting is done here and not by a table of the database: while a file is
+// read from a slow pipe no transaction is open, so that sales go on, and an
+// import that is killed leaves no rows behind.
 type Sorted[T any] struct {
 	kind  *kind[T]
-	run   []entry[T] // the run that is being filled; all there is when file is nil
+	run   []entry[T] // the run that is being filled; the only one if file is nil
 	file  *os.File
-	runs  []int64 // where each run begins in file
-	end   int64   // of the last one
+	runs  []int64 // where each run begins in file, and where the last one ends
 	count int64
 }
 
-// entry is one line. Runs on disk hold the fields, which make the value again.
+// entry is one line. A run in the file is CSV: the number of the line, then its
+// fields, which make the value again.
 type entry[T any] struct {
 	line   int64
 	fields []string
@@ -56,14 +59,13 @@ func (s *Sorted[T]) Close() error {
 }
 
 // Each calls yield for each value, with the line it is on, in the order of the
-// keys, each key once. It returns yield's first error, or its own when the
+// keys, each key once. It returns yield's first error, or its own if the
 // temporary file cannot be read. It may be called again.
 func (s *Sorted[T]) Each(yield func(line int64, value T) error) error {
-	var last T
-	first := true
-	return s.merge(func(e entry[T]) error {
-		again := !first && s.kind.compare(last, e.value) == 0
-		last, first = e.value, false
+	var last *entry[T]
+	return s.merge(func(e *entry[T]) error {
+		again := last != nil && s.kind.compare(last.value, e.value) == 0
+		last = e
 		if again {
 			return nil // finish has seen that it says the same
 		}
@@ -80,16 +82,16 @@ func (s *Sorted[T]) add(line int64, fields []string, value T) error {
 	return s.spill()
 }
 
-// finish looks for keys that are there twice.
+// finish looks for keys that occur twice: the later line is at fault.
 func (s *Sorted[T]) finish(ctx context.Context, faults *Faults) error {
 	if s.file == nil {
 		s.sortRun()
 	} else if err := s.spill(); err != nil {
 		return err
 	}
-	var last entry[T]
-	return s.merge(func(e entry[T]) error {
-		if last.line > 0 && s.kind.compare(last.value, e.value) == 0 &&
+	var last *entry[T]
+	return s.merge(func(e *entry[T]) error {
+		if last != nil && s.kind.compare(last.value, e.value) == 0 &&
 			(s.kind.same == nil || !s.kind.same(last.value, e.value)) {
 			faults.add(e.line, "", fmt.Sprintf(s.kind.again, last.line))
 		} else {
@@ -107,7 +109,7 @@ func (s *Sorted[T]) sortRun() {
 	slices.SortFunc(s.run, func(a, b entry[T]) int { return s.compare(&a, &b) })
 }
 
-// spill writes the run to the temporary file.
+// spill appends the run to the temporary file.
 func (s *Sorted[T]) spill() error {
 	if len(s.run) == 0 {
 		return nil
@@ -117,66 +119,94 @@ func (s *Sorted[T]) spill() error {
 		if err != nil {
 			return err
 		}
-		s.file = file
-		_ = os.Remove(file.Name()) // where the system allows it, a crash leaves nothing behind
+		s.file, s.runs = file, []int64{0}
+		_ = os.Remove(file.Name()) // if the system allows it, a crash leaves nothing behind
 	}
 	s.sortRun()
-	s.runs = append(s.runs, s.end)
+	end := s.runs[len(s.runs)-1]
 	w := bufio.NewWriterSize(s.file, 1<<16)
+	var b []byte
 	for i := range s.run {
-		n, err := s.run[i].write(w)
-		if err != nil {
+		b = strconv.AppendInt(b[:0], s.run[i].line, 10)
+		for _, field := range s.run[i].fields {
+			b = appendField(append(b, ','), field)
+		}
+		b = append(b, '\n')
+		if _, err := w.Write(b); err != nil {
 			return err
 		}
-		s.end += int64(n)
+		end += int64(len(b))
 	}
+	s.runs = append(s.runs, end)
 	clear(s.run)
 	s.run = s.run[:0]
 	return w.Flush()
 }
 
-// write writes the line's number and its fields, each with its length.
-func (e *entry[T]) write(w io.Writer) (int, error) {
-	b := binary.AppendVarint(nil, e.line)
-	for _, f := range e.fields {
-		b = binary.AppendUvarint(b, uint64(len(f)))
-		b = append(b, f...)
-	}
-	return w.Write(b)
-}
-
-// source is a run that is being merged.
+// source is a run that is being merged, at its next entry.
 type source[T any] struct {
-	entry[T]
-	from *bufio.Reader
+	next *entry[T]
+	from *records
 }
 
-// next reads the next entry; the error is io.EOF after the last one.
-func (r *source[T]) next(k *kind[T]) error {
-	number, err := binary.ReadVarint(r.from)
+// advance reads the next entry; the error is io.EOF after the last one.
+func (r *source[T]) advance(k *kind[T]) error {
+	found, err := r.from.next()
 	if err != nil {
 		return err
 	}
-	l := line{columns: k.columns, fields: make([]string, len(k.columns))}
-	for i := range l.fields {
-		length, err := binary.ReadUvarint(r.from)
-		if err != nil {
-			return noEOF(err)
-		}
-		if length > recordLimit {
-			return errors.New("the temporary file of the import is damaged")
-		}
-		field := make([]byte, length)
-		if _, err := io.ReadFull(r.from, field); err != nil {
-			return noEOF(err)
-		}
-		l.fields[i] = string(field)
+	if len(found.fields) != 1+len(k.columns) {
+		return errDamaged
 	}
+	number, err := strconv.ParseInt(found.fields[0], 10, 64)
+	l := line{columns: k.columns, fields: found.fields[1:]}
 	value, faults := k.parse(&l)
-	if len(faults) > 0 {
-		return errors.New("the temporary file of the import is damaged")
+	if err != nil || len(faults)+len(l.faults) > 0 {
+		return errDamaged
 	}
-	r.entry = entry[T]{number, nil, value}
+	r.next = &entry[T]{line: number, value: value}
+	return nil
+}
+
+var errDamaged = errors.New("the temporary file of the import is damaged")
+
+// merge calls yield for every entry in order.
+func (s *Sorted[T]) merge(yield func(*entry[T]) error) error {
+	if s.file == nil {
+		for i := range s.run {
+			if err := yield(&s.run[i]); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	compare := func(a, b *source[T]) int { return s.compare(a.next, b.next) }
+	buffer := max(mergeMemory/len(s.runs), 1<<12)
+	var open []*source[T] // in the order of their next entries
+	for i, end := range s.runs[1:] {
+		r := &source[T]{from: newRecords(io.NewSectionReader(s.file, s.runs[i], end-s.runs[i]), buffer)}
+		if err := r.advance(s.kind); err != nil {
+			return noEOF(err)
+		}
+		open = append(open, r)
+	}
+	slices.SortFunc(open, compare)
+	for len(open) > 0 {
+		first := open[0]
+		if err := yield(first.next); err != nil {
+			return err
+		}
+		switch err := first.advance(s.kind); {
+		case errors.Is(err, io.EOF):
+			open = open[1:]
+		case err != nil:
+			return err
+		default:
+			place, _ := slices.BinarySearchFunc(open[1:], first, compare)
+			copy(open, open[1:place+1])
+			open[place] = first
+		}
+	}
 	return nil
 }
 
@@ -186,62 +216,4 @@ func noEOF(err error) error {
 		return io.ErrUnexpectedEOF
 	}
 	return err
-}
-
-// merge calls yield for every entry in order.
-func (s *Sorted[T]) merge(yield func(entry[T]) error) error {
-	if s.file == nil {
-		for _, e := range s.run {
-			if err := yield(e); err != nil {
-				return err
-			}
-		}
-		return nil
-	}
-	buffer := max(mergeMemory/len(s.runs), 1<<12)
-	queue := sources[T]{of: s}
-	for i, begin := range s.runs {
-		end := s.end
-		if i+1 < len(s.runs) {
-			end = s.runs[i+1]
-		}
-		r := &source[T]{from: bufio.NewReaderSize(io.NewSectionReader(s.file, begin, end-begin), buffer)}
-		if err := r.next(s.kind); err != nil {
-			return noEOF(err)
-		}
-		queue.open = append(queue.open, r)
-	}
-	heap.Init(&queue)
-	for len(queue.open) > 0 {
-		first := queue.open[0]
-		if err := yield(first.entry); err != nil {
-			return err
-		}
-		switch err := first.next(s.kind); {
-		case errors.Is(err, io.EOF):
-			heap.Pop(&queue)
-		case err != nil:
-			return err
-		default:
-			heap.Fix(&queue, 0)
-		}
-	}
-	return nil
-}
-
-// sources is a heap with the smallest entry at its top.
-type sources[T any] struct {
-	of   *Sorted[T]
-	open []*source[T]
-}
-
-func (q *sources[T]) Len() int           { return len(q.open) }
-func (q *sources[T]) Less(i, j int) bool { return q.of.compare(&q.open[i].entry, &q.open[j].entry) < 0 }
-func (q *sources[T]) Swap(i, j int)      { q.open[i], q.open[j] = q.open[j], q.open[i] }
-func (q *sources[T]) Push(any)           {} // runs are never added to a merge
-
-func (q *sources[T]) Pop() any {
-	last := len(q.open) - 1
-	q.open = q.open[:last]
-	return nil
 }

@@ -20,12 +20,15 @@ type Format string
 const (
 	CSV    Format = "csv"
 	NDJSON Format = "ndjson" // one JSON object a line
+	// Spreadsheet is CSV in which a text that a spreadsheet may run as a formula
+	// begins with an apostrophe. Import does not read it back as it was.
+	Spreadsheet Format = "spreadsheet"
 )
 
 // ParseFormat finds a format by its name.
 func ParseFormat(name string) (Format, bool) {
 	f := Format(name)
-	return f, f == CSV || f == NDJSON
+	return f, f == CSV || f == NDJSON || f == Spreadsheet
 }
 
 // WritePrices writes the rows as they come. Like the other Write functions it
@@ -67,8 +70,8 @@ type column[T any] struct {
 	value func(*T) value
 }
 
-// value is what stands in a row: the same text in both formats, but for the
-// quotes around it.
+// value is a value of a row. Both formats have the same text and only differ in
+// its quotes.
 type value struct {
 	text string
 	kind valueKind
@@ -93,7 +96,7 @@ func instant(t time.Time) value {
 
 func write[T any](w io.Writer, f Format, columns []column[T], rows iter.Seq2[T, error]) error {
 	appendRow := appendNDJSON[T]
-	if f == CSV {
+	if f != NDJSON {
 		names := make([]string, len(columns))
 		for i, each := range columns {
 			names[i] = each.name
@@ -101,7 +104,9 @@ func write[T any](w io.Writer, f Format, columns []column[T], rows iter.Seq2[T, 
 		if _, err := io.WriteString(w, strings.Join(names, ",")+"\n"); err != nil {
 			return err
 		}
-		appendRow = appendCSV[T]
+		appendRow = func(b []byte, columns []column[T], row *T) []byte {
+			return appendCSV(b, columns, row, f == Spreadsheet)
+		}
 	}
 	var b []byte
 	for row, err := range rows {
@@ -116,26 +121,36 @@ func write[T any](w io.Writer, f Format, columns []column[T], rows iter.Seq2[T, 
 	return nil
 }
 
-func appendCSV[T any](b []byte, columns []column[T], row *T) []byte {
+func appendCSV[T any](b []byte, columns []column[T], row *T, guarded bool) []byte {
 	for i, c := range columns {
 		if i > 0 {
 			b = append(b, ',')
 		}
-		v := c.value(row).text
-		if !needsQuotes(v) {
-			b = append(b, v...)
-			continue
+		v := c.value(row)
+		if guarded && v.kind != raw && isFormula(v.text) {
+			v.text = "'" + v.text
 		}
-		b = append(b, '"')
-		for i := range len(v) { // byte for byte: line ends stay what they are
-			if v[i] == '"' {
-				b = append(b, '"')
-			}
-			b = append(b, v[i])
-		}
-		b = append(b, '"')
+		b = appendField(b, v.text)
 	}
 	return append(b, '\n')
+}
+
+// isFormula reports whether a spreadsheet may run the text. Some skip white space
+// at the begin.
+func isFormula(v string) bool { return v != "" && strings.IndexByte("=+-@\t\r\n", v[0]) >= 0 }
+
+func appendField(b []byte, v string) []byte {
+	if !needsQuotes(v) {
+		return append(b, v...)
+	}
+	b = append(b, '"')
+	for i := range len(v) { // byte for byte: line ends stay what they are
+		if v[i] == '"' {
+			b = append(b, '"')
+		}
+		b = append(b, v[i])
+	}
+	return append(b, '"')
 }
 
 // needsQuotes is true also for spaces at the ends, which some readers cut off.

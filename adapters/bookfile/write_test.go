@@ -8,34 +8,22 @@ import (
 	"io"
 	"math"
 	"math/big"
+	"reflect"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"bankingapi/adapters/bookfile"
-	"bankingapi/domain/day"
 	"bankingapi/domain/fund"
 	"bankingapi/domain/money"
 	"bankingapi/domain/operation"
 	"bankingapi/domain/push"
+	"bankingapi/test/golden"
+	"bankingapi/test/value"
 )
 
-func currency(code string) money.Currency {
-	c, ok := money.ParseCurrency(code)
-	if !ok {
-		panic(code)
-	}
-	return c
-}
-
-func on(text string) day.Day {
-	d, err := day.Parse(text)
-	if err != nil {
-		panic(err)
-	}
-	return d
-}
+var currency, on = value.Currency, value.Day
 
 var (
 	noon   = time.Date(2026, time.November, 20, 12, 0, 0, 1000, time.FixedZone("", 3*60*60))
@@ -62,7 +50,7 @@ var accounts = []fund.Account{
 
 var sales = []fund.SaleEntry{
 	{
-		OperationID: operation.ID{1, 15: 255}, Position: 999, Subscription: "shop", Header: header, ReceivedAt: noon,
+		OperationID: operation.ID{1, 15: 255}, Index: 999, Subscription: "shop", Header: header, ReceivedAt: noon,
 		Terms: fund.Terms{
 			Holding: fund.HoldingKey{CustomerNo: 1001, Fund: widest}, Units: 1_500_000,
 			Account: fund.AccountKey{CustomerNo: 1002, BranchCode: 3, AccountSuffix: 4, Currency: currency("TRY")},
@@ -97,7 +85,7 @@ var postings = []fund.PostingEntry{
 
 var notifications = []push.Entry{
 	{
-		OperationID: operation.ID{4}, Position: 2, Subscription: "shop", Header: header, ReceivedAt: noon,
+		OperationID: operation.ID{4}, Index: 2, Subscription: "shop", Header: header, ReceivedAt: noon,
 		Record: push.Record{
 			ExternalApplicationCode: "app", ExternalTranCode: "tran", UserID: "u", PushID: "p",
 			PushInteractionID: math.MaxInt64, HasPushInteractionID: true, Platform: push.Android,
@@ -106,6 +94,41 @@ var notifications = []push.Entry{
 		},
 	},
 	{OperationID: operation.ID{5}, Subscription: "shop", ReceivedAt: noon, Record: push.Record{ExternalApplicationCode: "app", UserID: "u", PushID: "p", Platform: push.IOS}},
+}
+
+// TestEveryFieldIsExported: a record without one of its fields is written
+// differently.
+func TestEveryFieldIsExported(t *testing.T) {
+	t.Parallel()
+	csv := func(write func(io.Writer) error) string {
+		var b bytes.Buffer
+		require.NoError(t, write(&b))
+		return b.String()
+	}
+	eachField(t, notifications[0].Record, func(r push.Record) string {
+		n := notifications[0]
+		n.Record = r
+		return csv(func(w io.Writer) error { return bookfile.WriteNotifications(w, bookfile.CSV, rows(n)) })
+	})
+	eachField(t, sales[0].Terms, func(terms fund.Terms) string {
+		s := sales[0]
+		s.Terms = terms
+		return csv(func(w io.Writer) error { return bookfile.WriteSales(w, bookfile.CSV, rows(s)) })
+	})
+}
+
+// eachField clears one field of full after the other and requires that this
+// changes what write returns.
+func eachField[T any](t *testing.T, full T, write func(T) string) {
+	t.Helper()
+	for i := range reflect.TypeFor[T]().NumField() {
+		name := reflect.TypeFor[T]().Field(i).Name
+		cleared := full
+		field := reflect.ValueOf(&cleared).Elem().Field(i)
+		require.False(t, field.IsZero(), "the example has no %s", name)
+		field.SetZero()
+		require.NotEqual(t, write(full), write(cleared), "columns.go does not write %s", name)
+	}
 }
 
 func TestWrite(t *testing.T) {
@@ -125,7 +148,7 @@ func TestWrite(t *testing.T) {
 				t.Parallel()
 				var b bytes.Buffer
 				require.NoError(t, write(&b, format))
-				golden(t, name+"."+string(format), b.String())
+				golden.Equal(t, name+"."+string(format), b.String())
 			})
 		}
 	}
@@ -199,4 +222,38 @@ func TestParseFormat(t *testing.T) {
 		_, ok := bookfile.ParseFormat(name)
 		require.Equal(t, want, ok, name)
 	}
+}
+
+// A spreadsheet runs no text of a caller. Numbers stay numbers, and nothing is
+// added anywhere else.
+func TestSpreadsheet(t *testing.T) {
+	t.Parallel()
+	cells := func(format bookfile.Format, appKey string) []string {
+		var out bytes.Buffer
+		sale := sales[0]
+		sale.Header.AppKey = appKey
+		rows := func(yield func(fund.SaleEntry, error) bool) { yield(sale, nil) }
+		require.NoError(t, bookfile.WriteSales(&out, format, rows))
+		lines, err := csv.NewReader(&out).ReadAll()
+		require.NoError(t, err)
+		require.Len(t, lines, 2)
+		return append(lines[0], lines[1]...)
+	}
+	for _, text := range []string{"=1+1", "+1", "-1", "@A1", "\ttab", "\rreturn", "\nline"} {
+		plain, guarded := cells(bookfile.CSV, text), cells(bookfile.Spreadsheet, text)
+		changed := 0
+		for i := range plain {
+			if plain[i] != guarded[i] {
+				require.Equal(t, "'"+plain[i], guarded[i])
+				changed++
+			}
+		}
+		require.Equal(t, 2, changed, "AppKey and Channel")
+	}
+	require.NotContains(t, cells(bookfile.Spreadsheet, "1=1"), "'1=1")
+	var out bytes.Buffer
+	negative := postings
+	require.NoError(t, bookfile.WritePostings(&out, bookfile.Spreadsheet, func(yield func(fund.PostingEntry, error) bool) { yield(negative[0], nil) }))
+	require.Contains(t, out.String(), "-1.5")
+	require.NotContains(t, out.String(), "'-")
 }

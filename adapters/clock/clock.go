@@ -3,6 +3,6 @@ package clock
 
 import "time"
 
-// Now is the current time in UTC, cut to microseconds: what every database
-// keeps exactly, so that a time read back equals the time that was written.
+// Now returns the current time in UTC, in whole microseconds. Every database
+// stores these exactly, so a time that is read back equals the one written.
 func Now() time.Time { return time.Now().UTC().Truncate(time.Microsecond) }

@@ -3,6 +3,7 @@ package httpapi
 import (
 	"context"
 
+	"bankingapi/adapters/httpapi/strictjson"
 	"bankingapi/domain/decimal"
 	"bankingapi/domain/fault"
 	"bankingapi/domain/operation"
@@ -12,21 +13,26 @@ import (
 
 // Adder is the use case AddPushNotificationResponse.
 type Adder interface {
-	// Add carries the operation out. Its errors are of the kinds of package
-	// fault, and each kind is a status. The parameters are the API's again when
-	// Add returns; the texts in them may be kept.
+	// Add carries the operation out. The kind of its error becomes the HTTP
+	// status. Add may keep the texts in the parameters, but not the slice.
 	Add(ctx context.Context, caller *subscription.Subscription, header operation.Header, parameters []push.Fields) (operation.Outcome, error)
-	// Faults are the rules the request breaks, as Add would report them.
+	// Faults returns the rules that the request breaks, as Add would report them.
 	Faults(header operation.Header, parameters []push.Fields) []fault.Fault
+	// Busy returns the error of kind fault.Busy with which Add would refuse a
+	// request now, or nil.
+	Busy() error
 }
 
-func newAddPush(a *api, adder Adder) *endpoint[push.Fields] {
-	return &endpoint[push.Fields]{
-		api:       a,
-		operation: operation.AddPushNotificationResponse,
-		members:   requestMembers(pushMembers, a.ParametersLimit),
-		do:        adder.Add,
-		faults:    adder.Faults,
+// AddPush describes the operation AddPushNotificationResponse.
+func AddPush(adder Adder) Operation[push.Fields] {
+	return Operation[push.Fields]{
+		Name:    operation.AddPushNotificationResponse.String(),
+		Members: pushMembers,
+		Do:      adder.Add,
+		Faults:  adder.Faults,
+		Busy:    adder.Busy,
+		MayCall: granted(operation.AddPushNotificationResponse),
+		Example: `{"Header":{},"Parameters":[{"ExternalApplicationCode":"MOBILE","UserId":"user-1","PushId":"push-1","Platform":65,"Subject":"Hello","Content":"Your order was carried out.","SendStatus":1,"SendDate":"2026-11-20"}]}`,
 	}
 }
 
@@ -35,20 +41,20 @@ func newAddPush(a *api, adder Adder) *endpoint[push.Fields] {
 const maxTranData = 100
 
 // pushMembers is a push notification record (the contract, section 4).
-var pushMembers = []member[push.Fields]{
-	text("ExternalApplicationCode", func(f *push.Fields) *string { return &f.ExternalApplicationCode }),
-	text("ExternalTranCode", func(f *push.Fields) *string { return &f.ExternalTranCode }),
-	text("UserId", func(f *push.Fields) *string { return &f.UserID }),
-	text("PushId", func(f *push.Fields) *string { return &f.PushID }),
-	number("PushInteractionId", func(f *push.Fields) *decimal.Decimal { return &f.PushInteractionID }),
-	number("Platform", func(f *push.Fields) *decimal.Decimal { return &f.Platform }),
-	text("Subject", func(f *push.Fields) *string { return &f.Subject }),
-	text("Content", func(f *push.Fields) *string { return &f.Content }),
-	text("DeepLinkUrl", func(f *push.Fields) *string { return &f.DeepLinkURL }),
-	number("SendStatus", func(f *push.Fields) *decimal.Decimal { return &f.SendStatus }),
-	text("SendDate", func(f *push.Fields) *string { return &f.SendDate }),
-	array("TranData", func(f *push.Fields) *[]push.TranDataItem { return &f.TranData }, maxTranData, []member[push.TranDataItem]{
-		text("Code", func(i *push.TranDataItem) *string { return &i.Code }),
-		text("Name", func(i *push.TranDataItem) *string { return &i.Name }),
+var pushMembers = []strictjson.Member[push.Fields]{
+	strictjson.Text("ExternalApplicationCode", func(f *push.Fields) *string { return &f.ExternalApplicationCode }),
+	strictjson.Text("ExternalTranCode", func(f *push.Fields) *string { return &f.ExternalTranCode }),
+	strictjson.Text("UserId", func(f *push.Fields) *string { return &f.UserID }),
+	strictjson.Text("PushId", func(f *push.Fields) *string { return &f.PushID }),
+	strictjson.Number("PushInteractionId", func(f *push.Fields) *decimal.Decimal { return &f.PushInteractionID }),
+	strictjson.Number("Platform", func(f *push.Fields) *decimal.Decimal { return &f.Platform }),
+	strictjson.Text("Subject", func(f *push.Fields) *string { return &f.Subject }),
+	strictjson.Text("Content", func(f *push.Fields) *string { return &f.Content }),
+	strictjson.Text("DeepLinkUrl", func(f *push.Fields) *string { return &f.DeepLinkURL }),
+	strictjson.Number("SendStatus", func(f *push.Fields) *decimal.Decimal { return &f.SendStatus }),
+	strictjson.Text("SendDate", func(f *push.Fields) *string { return &f.SendDate }),
+	strictjson.Array("TranData", func(f *push.Fields) *[]push.TranDataItem { return &f.TranData }, maxTranData, []strictjson.Member[push.TranDataItem]{
+		strictjson.Text("Code", func(i *push.TranDataItem) *string { return &i.Code }),
+		strictjson.Text("Name", func(i *push.TranDataItem) *string { return &i.Name }),
 	}),
 }

@@ -39,11 +39,11 @@ type trouble int32
 const (
 	none          trouble = iota
 	unavailable           // nothing of it happens
-	indeterminate         // it is committed, and nobody is told
+	indeterminate         // committed, but the caller gets an error
 )
 
 // bank is the whole service: the API, both use cases, and a store in memory
-// from which everybody can tell what happened.
+// that tests can read.
 type bank struct {
 	store   *fake.Store
 	trouble atomic.Int32
@@ -78,7 +78,7 @@ func newBank(first trouble) (*bank, http.Handler) {
 		ParametersLimit: limit, Commit: limits, Zone: time.FixedZone("bank", 3*60*60), Now: now, NewID: ids.Next,
 	})
 	callers := callers{key: caller(func(s *subscription.Subscription) { s.Channel = channel })}
-	return b, httpapi.New(adder, buyer, callers, httpapi.Options{
+	handler, err := httpapi.New([]httpapi.Descriptor{httpapi.AddPush(adder), httpapi.BuyFund(buyer)}, callers, httpapi.Options{
 		BodyLimit: bodyLimit, ParametersLimit: limit, Now: now,
 		Observe: func(_ context.Context, x *httpapi.Exchange) {
 			b.mutex.Lock()
@@ -86,6 +86,10 @@ func newBank(first trouble) (*bank, http.Handler) {
 			b.exchanges = append(b.exchanges, *x)
 		},
 	})
+	if err != nil {
+		panic(err)
+	}
+	return b, handler
 }
 
 func (b *bank) strike(_ context.Context, m fake.Moment) error {
@@ -207,7 +211,7 @@ func requirePushed(t *testing.T, body []byte, now books) {
 			isNew = isNew && !reflect.DeepEqual(before.Record, r)
 		}
 		if isNew {
-			want = append(want, push.Entry{Position: i, Subscription: "acme", Header: request.Header, ReceivedAt: today, Record: r})
+			want = append(want, push.Entry{Index: i, Subscription: "acme", Header: request.Header, ReceivedAt: today, Record: r})
 		}
 	}
 	notifications := slices.Clone(now.notifications)
@@ -229,7 +233,7 @@ func requireSold(t *testing.T, body []byte, state operation.State, before, now b
 	var postings []fund.Posting
 	for i, s := range request.Parameters {
 		currency, _ := money.ParseCurrency(s.DestinationAccount.CurrencyCode)
-		e := fund.SaleEntry{Position: i, Subscription: "acme", Header: request.Header, ReceivedAt: today, State: state, Terms: fund.Terms{
+		e := fund.SaleEntry{Index: i, Subscription: "acme", Header: request.Header, ReceivedAt: today, State: state, Terms: fund.Terms{
 			Holding: fund.HoldingKey{
 				CustomerNo: scaled(t, s.CustomerNo, 0),
 				Fund:       fund.Fund{IMKBCode: s.FundToProcess.IMKBCode, HolderCorporationName: s.FundToProcess.HolderCorporationName},
@@ -252,8 +256,8 @@ func requireSold(t *testing.T, body []byte, state operation.State, before, now b
 			product.Add(product.Lsh(product, 1), big.NewInt(1e12))
 			e.Proceeds = money.New(product.Div(product, big.NewInt(2e12)).Int64(), currency)
 			postings = append(postings,
-				fund.Posting{Kind: fund.SalePosting, Position: i, Holding: e.Terms.Holding, Quantity: -int64(e.Terms.Units)},
-				fund.Posting{Kind: fund.SalePosting, Position: i, Account: e.Terms.Account, Quantity: e.Proceeds.Minor()})
+				fund.Posting{Kind: fund.SalePosting, Index: i, Holding: e.Terms.Holding, Quantity: -int64(e.Terms.Units)},
+				fund.Posting{Kind: fund.SalePosting, Index: i, Account: e.Terms.Account, Quantity: e.Proceeds.Minor()})
 		}
 		want = append(want, e)
 	}

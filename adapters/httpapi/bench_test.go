@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"bankingapi/adapters/httpapi/strictjson"
 	"bankingapi/domain/fault"
 	"bankingapi/domain/fund"
 	"bankingapi/domain/operation"
@@ -25,16 +26,16 @@ const saleUsual = `{"Header":{"AppKey":"mobile-app-key","Channel":"MOBILE","Tell
 	`"Parameters":[{"CustomerNo":1001,"TransactionType":2,"FundAmount":12.345678,"DestinationAccount":{"BranchCode":1,"CustomerNo":1001,"AccountSuffix":1,"CurrencyCode":"TRY"},` +
 	`"FundToProcess":{"IMKBCode":"AFA","HolderCorporationName":"Demo Portfoy","PriceID":1},"Amount":15.43,"SelectedTransactionDate":""}]}`
 
-func decodeOnce[Record any](b *testing.B, records []member[Record], body string) {
+func decodeOnce[Record any](b *testing.B, records []strictjson.Member[Record], body string) {
 	members := requestMembers(records, 1000)
 	q := new(request[Record])
 	b.SetBytes(int64(len(body)))
 	b.ReportAllocs()
 	for b.Loop() {
-		q.body.WriteString(body)
+		q.Body.WriteString(body)
 		q.decode(members)
-		if len(q.faults) > 0 {
-			b.Fatal(q.faults)
+		if len(q.Faults()) > 0 {
+			b.Fatal(q.Faults())
 		}
 		q.reset()
 	}
@@ -51,12 +52,14 @@ func (taker) Find(context.Context, string) (*subscription.Subscription, error) {
 }
 
 func (taker) Add(context.Context, *subscription.Subscription, operation.Header, []push.Fields) (operation.Outcome, error) {
-	return operation.Outcome{State: operation.Completed}, nil
+	return operation.Outcome{ID: operation.ID{1}, State: operation.Completed}, nil
 }
 
 func (taker) Buy(context.Context, *subscription.Subscription, operation.Header, []fund.SaleFields) (operation.Outcome, error) {
-	return operation.Outcome{State: operation.Completed}, nil
+	return operation.Outcome{ID: operation.ID{1}, State: operation.Completed}, nil
 }
+
+func (taker) Busy() error { return nil }
 
 type pushTaker struct{ taker }
 
@@ -75,13 +78,22 @@ func (s *sink) Header() http.Header         { return s.header }
 func (s *sink) WriteHeader(int)             {}
 func (s *sink) Write(b []byte) (int, error) { return len(b), nil }
 
+// newTaking returns the API on use cases that do nothing.
+func newTaking(o Options) http.Handler {
+	h, err := New([]Descriptor{AddPush(pushTaker{}), BuyFund(saleTaker{})}, taker{}, o)
+	if err != nil {
+		panic(err)
+	}
+	return h
+}
+
 // exchangeOnce returns a function that sends the body through the whole API.
 func exchangeOnce(o operation.Name, body string) func() {
-	h := New(pushTaker{}, saleTaker{}, taker{}, Options{
-		BodyLimit: 1 << 20, ParametersLimit: 1000, Now: time.Now,
+	h := newTaking(Options{
+		BodyLimit: 1 << 20, ParametersLimit: 1000, WriteTimeout: 10 * time.Second, Now: time.Now,
 		Observe: func(context.Context, *Exchange) {},
 	})
-	r := httptest.NewRequest(http.MethodPost, Path(o), nil)
+	r := httptest.NewRequest(http.MethodPost, Path(o.String()), nil)
 	r.Header.Set("Ocp-Apim-Subscription-Key", "0123456789abcdef0123456789abcdef")
 	r.Header.Set("Content-Type", "application/json")
 	r.ContentLength = int64(len(body))

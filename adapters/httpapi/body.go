@@ -9,17 +9,20 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
+
+	"bankingapi/domain/fault"
 )
 
-// checkMedia: the body is JSON in UTF-8, as it is.
+// checkMedia checks that the body is JSON in UTF-8 without a content coding
+// (the contract, section 9).
 func checkMedia(h http.Header) *problem {
 	if !isJSON(h["Content-Type"]) {
-		return refusal(http.StatusUnsupportedMediaType, "unsupported-media-type",
-			"Content-Type must be application/json in UTF-8, or absent.").with("Accept", "application/json")
+		return bare(http.StatusUnsupportedMediaType, fault.UnsupportedMediaType,
+			"Content-Type must be application/json, with charset utf-8 or without one, or absent.").with("Accept", "application/json")
 	}
-	if encodings := h["Content-Encoding"]; len(encodings) > 1 || (len(encodings) == 1 && encodings[0] != "") {
-		return refusal(http.StatusUnsupportedMediaType, "unsupported-content-encoding",
-			"The body must have no Content-Encoding.").with("Accept-Encoding", "identity")
+	if encodings := h["Content-Encoding"]; len(encodings) > 0 && !isIdentity(encodings) {
+		return bare(http.StatusUnsupportedMediaType, fault.UnsupportedContentEncoding,
+			"The body must have no Content-Encoding but identity.").with("Accept-Encoding", "identity")
 	}
 	return nil
 }
@@ -38,45 +41,72 @@ func isJSON(types []string) bool {
 		return false
 	}
 	charset, given := parameters["charset"]
-	return !given || strings.EqualFold(charset, "utf-8")
+	return len(parameters) == 0 || given && len(parameters) == 1 && strings.EqualFold(charset, "utf-8")
 }
 
-// drainLimit is how much of a too large body is read and thrown away, so that
-// a caller who sends before it reads gets to see the answer.
-const drainLimit = 16 << 20
+// isIdentity reports whether every content coding is identity, which is none.
+func isIdentity(encodings []string) bool {
+	for _, value := range encodings {
+		for coding := range strings.SplitSeq(value, ",") {
+			coding = strings.TrimSpace(coding)
+			if coding != "" && !strings.EqualFold(coding, "identity") {
+				return false
+			}
+		}
+	}
+	return true
+}
 
-// receive reads the body into a buffer that grows with what really came: a
-// Content-Length is only a promise.
-func (a *api) receive(x *exchange, r *http.Request, into *bytes.Buffer) *problem {
+// receive reads the body into a buffer that grows with the bytes that arrive: a
+// Content-Length is only a promise. It answers a body that is too large itself.
+// ok reports whether the body was received; if not, problem is nil or still to
+// be answered.
+func (a *api) receive(x *exchange, r *http.Request, into *bytes.Buffer) (refused *problem, ok bool) {
+	if r.ContentLength > a.BodyLimit {
+		a.refuseTooLarge(x, r)
+		return nil, false
+	}
 	var err error
-	tooLarge := r.ContentLength > a.BodyLimit
-	if !tooLarge {
-		x.BytesIn, err = into.ReadFrom(io.LimitReader(r.Body, a.BodyLimit+1))
-		tooLarge = x.BytesIn > a.BodyLimit
-	}
-	if tooLarge {
-		// Who waits for "100 Continue" has sent nothing yet, and nobody sends
-		// so much more only to be thanked: net/http closes the connection.
-		if r.ContentLength <= drainLimit && r.Header["Expect"] == nil {
-			_, err = io.CopyN(io.Discard, r.Body, drainLimit)
-		}
-		if err == nil || errors.Is(err, io.EOF) {
-			return refusal(http.StatusRequestEntityTooLarge, "body-too-large",
-				"The body must have at most "+strconv.FormatInt(a.BodyLimit, 10)+" bytes.")
-		}
-	}
+	x.body = io.LimitedReader{R: r.Body, N: a.BodyLimit + 1}
+	x.BytesIn, err = into.ReadFrom(&x.body)
 	switch {
+	case err == nil && x.BytesIn > a.BodyLimit:
+		a.refuseTooLarge(x, r)
+		return nil, false
 	case err == nil:
-		return nil
+		return nil, true
 	case isGone(r, err):
 		x.abandon(err)
 	}
-	return refusal(http.StatusBadRequest, invalidJSON, "The body does not end where HTTP says it ends.")
+	return refusal(http.StatusBadRequest, fault.InvalidJSON, "The body does not end where HTTP says it ends."), false
 }
 
-// isGone tells a caller that cannot be answered, or was too slow, from one that
-// broke the rules of HTTP.
+// drainLimit is how much of a too large body is read and dropped after the
+// answer, so that a caller who sends everything before it reads sees the answer.
+const drainLimit = 16 << 20
+
+// refuseTooLarge answers at once, before it reads the rest of the body.
+func (a *api) refuseTooLarge(x *exchange, r *http.Request) {
+	p := bare(http.StatusRequestEntityTooLarge, fault.BodyTooLarge,
+		"The body must have at most "+strconv.FormatInt(a.BodyLimit, 10)+" bytes.")
+	// A caller that waits for "100 Continue" has sent nothing yet, and one that
+	// has far more to send is cut. HTTP/2 ends the stream, not the connection.
+	if r.Header["Expect"] != nil || r.ContentLength > drainLimit || r.ProtoMajor != 1 {
+		x.refuse(p)
+		return
+	}
+	controller := http.NewResponseController(x)
+	_ = controller.EnableFullDuplex() // otherwise net/http reads the body before it sends the answer
+	x.Header().Set("Content-Length", strconv.Itoa(len(p.append(nil, a.errorPages, x.RequestID))))
+	x.refuse(p)
+	if controller.Flush() == nil {
+		_, _ = io.CopyN(io.Discard, r.Body, drainLimit) // it was answered: an error changes nothing
+	}
+}
+
+// isGone reports whether the caller has left or was too slow. Otherwise it broke
+// the rules of HTTP.
 func isGone(r *http.Request, err error) bool {
-	var network net.Error // a time-out too
+	var network net.Error // a timeout too
 	return r.Context().Err() != nil || errors.Is(err, io.ErrUnexpectedEOF) || errors.As(err, &network)
 }

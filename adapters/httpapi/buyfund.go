@@ -3,6 +3,7 @@ package httpapi
 import (
 	"context"
 
+	"bankingapi/adapters/httpapi/strictjson"
 	"bankingapi/domain/decimal"
 	"bankingapi/domain/fault"
 	"bankingapi/domain/fund"
@@ -12,40 +13,52 @@ import (
 
 // Buyer is the use case BuyFundFromCustomer.
 type Buyer interface {
-	// Buy carries the operation out. Its errors are of the kinds of package
-	// fault, and each kind is a status. The parameters are the API's again when
-	// Buy returns; the texts in them may be kept.
+	// Buy carries the operation out. The kind of its error becomes the HTTP
+	// status. Buy may keep the texts in the parameters, but not the slice.
 	Buy(ctx context.Context, caller *subscription.Subscription, header operation.Header, parameters []fund.SaleFields) (operation.Outcome, error)
-	// Faults are the rules the request breaks, as Buy would report them.
+	// Faults returns the rules that the request breaks, as Buy would report them.
 	Faults(header operation.Header, parameters []fund.SaleFields) []fault.Fault
+	// Busy returns the error of kind fault.Busy with which Buy would refuse a
+	// request now, or nil.
+	Busy() error
 }
 
-func newBuyFund(a *api, buyer Buyer) *endpoint[fund.SaleFields] {
-	return &endpoint[fund.SaleFields]{
-		api:       a,
-		operation: operation.BuyFundFromCustomer,
-		members:   requestMembers(saleMembers, a.ParametersLimit),
-		do:        buyer.Buy,
-		faults:    buyer.Faults,
+// BuyFund describes the operation BuyFundFromCustomer.
+func BuyFund(buyer Buyer) Operation[fund.SaleFields] {
+	return Operation[fund.SaleFields]{
+		Name:    operation.BuyFundFromCustomer.String(),
+		Members: saleMembers,
+		Do:      buyer.Buy,
+		Faults:  buyer.Faults,
+		Busy:    buyer.Busy,
+		Customer: func(f *fund.SaleFields) int64 {
+			number, err := f.CustomerNo.Scaled(0)
+			if err != nil {
+				return 0 // the answer names it
+			}
+			return number
+		},
+		MayCall: granted(operation.BuyFundFromCustomer),
+		Example: `{"Header":{"CallerId":"demo-sale-1"},"Parameters":[{"CustomerNo":1001,"TransactionType":2,"FundAmount":12.5,"DestinationAccount":{"BranchCode":1,"CustomerNo":1001,"AccountSuffix":1,"CurrencyCode":"TRY"},"FundToProcess":{"IMKBCode":"AFA","HolderCorporationName":"Demo Portfoy","PriceID":1}}]}`,
 	}
 }
 
 // saleMembers is a fund sale record (the contract, section 5).
-var saleMembers = []member[fund.SaleFields]{
-	number("CustomerNo", func(f *fund.SaleFields) *decimal.Decimal { return &f.CustomerNo }),
-	number("TransactionType", func(f *fund.SaleFields) *decimal.Decimal { return &f.TransactionType }),
-	number("FundAmount", func(f *fund.SaleFields) *decimal.Decimal { return &f.FundAmount }),
-	object("DestinationAccount", func(f *fund.SaleFields) **fund.AccountFields { return &f.DestinationAccount }, []member[fund.AccountFields]{
-		number("BranchCode", func(a *fund.AccountFields) *decimal.Decimal { return &a.BranchCode }),
-		number("CustomerNo", func(a *fund.AccountFields) *decimal.Decimal { return &a.CustomerNo }),
-		number("AccountSuffix", func(a *fund.AccountFields) *decimal.Decimal { return &a.AccountSuffix }),
-		text("CurrencyCode", func(a *fund.AccountFields) *string { return &a.CurrencyCode }),
+var saleMembers = []strictjson.Member[fund.SaleFields]{
+	strictjson.Number("CustomerNo", func(f *fund.SaleFields) *decimal.Decimal { return &f.CustomerNo }),
+	strictjson.Number("TransactionType", func(f *fund.SaleFields) *decimal.Decimal { return &f.TransactionType }),
+	strictjson.Number("FundAmount", func(f *fund.SaleFields) *decimal.Decimal { return &f.FundAmount }),
+	strictjson.Object("DestinationAccount", func(f *fund.SaleFields) **fund.AccountFields { return &f.DestinationAccount }, []strictjson.Member[fund.AccountFields]{
+		strictjson.Number("BranchCode", func(a *fund.AccountFields) *decimal.Decimal { return &a.BranchCode }),
+		strictjson.Number("CustomerNo", func(a *fund.AccountFields) *decimal.Decimal { return &a.CustomerNo }),
+		strictjson.Number("AccountSuffix", func(a *fund.AccountFields) *decimal.Decimal { return &a.AccountSuffix }),
+		strictjson.Text("CurrencyCode", func(a *fund.AccountFields) *string { return &a.CurrencyCode }),
 	}),
-	object("FundToProcess", func(f *fund.SaleFields) **fund.FundFields { return &f.FundToProcess }, []member[fund.FundFields]{
-		text("IMKBCode", func(p *fund.FundFields) *string { return &p.IMKBCode }),
-		text("HolderCorporationName", func(p *fund.FundFields) *string { return &p.HolderCorporationName }),
-		number("PriceID", func(p *fund.FundFields) *decimal.Decimal { return &p.PriceID }),
+	strictjson.Object("FundToProcess", func(f *fund.SaleFields) **fund.FundFields { return &f.FundToProcess }, []strictjson.Member[fund.FundFields]{
+		strictjson.Text("IMKBCode", func(p *fund.FundFields) *string { return &p.IMKBCode }),
+		strictjson.Text("HolderCorporationName", func(p *fund.FundFields) *string { return &p.HolderCorporationName }),
+		strictjson.Number("PriceID", func(p *fund.FundFields) *decimal.Decimal { return &p.PriceID }),
 	}),
-	number("Amount", func(f *fund.SaleFields) *decimal.Decimal { return &f.Amount }),
-	text("SelectedTransactionDate", func(f *fund.SaleFields) *string { return &f.SelectedTransactionDate }),
+	strictjson.Number("Amount", func(f *fund.SaleFields) *decimal.Decimal { return &f.Amount }),
+	strictjson.Text("SelectedTransactionDate", func(f *fund.SaleFields) *string { return &f.SelectedTransactionDate }),
 }

@@ -9,29 +9,29 @@ import (
 
 	"golang.org/x/time/rate"
 
-	"bankingapi/domain/operation"
+	"bankingapi/domain/fault"
 	"bankingapi/domain/subscription"
 )
 
 // Callers recognises callers by their keys.
 type Callers interface {
-	// Find returns the active subscription that a presented key opens, nil when
-	// there is none. It is not changed by the API. The error is
-	// fault.Unavailable when nobody can be recognised now.
+	// Find returns the active subscription with that key, or nil if there is
+	// none. The API does not change it. The error is fault.Unavailable if
+	// subscriptions cannot be read now.
 	Find(ctx context.Context, presented string) (*subscription.Subscription, error)
 }
 
 const keyHeader = "Ocp-Apim-Subscription-Key"
 
-// identify finds out who calls. The answers are those of API Management, so
-// that its clients understand them.
+// identify returns the subscription of the caller. Its error responses are like
+// those of API Management, so that existing clients understand them.
 func (a *api) identify(r *http.Request) (*subscription.Subscription, *problem) {
 	keys := r.Header[keyHeader]
 	if len(keys) == 0 || (len(keys) == 1 && keys[0] == "") {
-		return nil, challenge(r, "key-missing",
+		return nil, challenge(r, fault.KeyMissing,
 			"Access denied due to missing subscription key. Make sure to include subscription key when making requests to an API.")
 	}
-	if len(keys) == 1 { // of several, nobody can say which is meant
+	if len(keys) == 1 { // with several keys, it is not known which one is meant
 		caller, err := a.callers.Find(r.Context(), keys[0])
 		if err != nil {
 			return nil, problemOf(err)
@@ -40,7 +40,7 @@ func (a *api) identify(r *http.Request) (*subscription.Subscription, *problem) {
 			return caller, nil
 		}
 	}
-	return nil, challenge(r, "key-invalid",
+	return nil, challenge(r, fault.KeyInvalid,
 		"Access denied due to invalid subscription key. Make sure to provide a valid key for an active subscription.")
 }
 
@@ -49,8 +49,8 @@ func challenge(r *http.Request, code, detail string) *problem {
 		`AzureApiManagementKey realm="https://`+saneHost(r.Host)+`/BankingApiV01",name="`+keyHeader+`",type="header"`)
 }
 
-// saneHost is a Host header that can stand in a quoted string. Any other is
-// not repeated.
+// saneHost returns a Host header if it can stand in a quoted string. Otherwise
+// it returns localhost.
 func saneHost(host string) string {
 	const others = ".-:[]"
 	unusual := func(c rune) bool {
@@ -62,28 +62,32 @@ func saneHost(host string) string {
 	return host
 }
 
-// admit says whether the caller may call the operation, and now.
-func (a *api) admit(caller *subscription.Subscription, o operation.Name) *problem {
-	if !caller.MayCall(o) {
-		return refusal(http.StatusForbidden, "operation-not-granted", "The subscription may not call this operation.")
+// admit applies the rate limit of the subscription, and Check.
+func (a *api) admit(r *http.Request, caller *subscription.Subscription) *problem {
+	limited := !a.rates.allow(caller, a.Now())
+	if a.Check != nil && !limited {
+		var err error
+		if limited, err = a.Check(r); err != nil {
+			return problemOf(err)
+		}
 	}
-	if !a.rates.allow(caller, a.Now()) {
-		// Rates are whole requests per second: the next is never further away.
-		return refusal(http.StatusTooManyRequests, "rate-limit-exceeded",
-			"Rate limit is exceeded. Try again in 1 seconds.").with("Retry-After", "1")
+	if !limited {
+		return nil
 	}
-	return nil
+	// Rates are whole requests per second, so the next one is at most a second away.
+	return refusal(http.StatusTooManyRequests, fault.RateLimitExceeded,
+		"Rate limit is exceeded. Try again in 1 seconds.").with("Retry-After", "1")
 }
 
-// rates limits the requests of each subscription that has a limit. A second's
-// worth of requests may come at once.
+// rates limits the requests of each subscription that has a limit. The requests
+// of one second may come at once.
 type rates struct {
 	mutex   sync.Mutex
 	byName  map[string]*rate.Limiter
 	sweepAt int
 }
 
-// minSweep is how many limiters are kept without a look at who is idle.
+// minSweep is how many limiters are kept without checking which are idle.
 const minSweep = 1024
 
 func (l *rates) allow(s *subscription.Subscription, now time.Time) bool {
@@ -109,8 +113,8 @@ func (l *rates) of(s *subscription.Subscription, now time.Time) *rate.Limiter {
 	return limiter
 }
 
-// sweep forgets limiters that are full again: a new one does the same. So
-// memory is bounded by the callers of the last second.
+// sweep drops limiters that are full again, because a new one does the same. So
+// the callers of the last second bound the memory.
 func (l *rates) sweep(now time.Time) {
 	if l.byName == nil {
 		l.byName, l.sweepAt = make(map[string]*rate.Limiter), minSweep

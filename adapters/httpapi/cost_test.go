@@ -13,13 +13,15 @@ import (
 	"golang.org/x/time/rate"
 
 	"bankingapi/domain/operation"
+	"bankingapi/domain/push"
 	"bankingapi/domain/subscription"
 )
 
 var raceDetector = false
 
-// The whole API on use cases that do nothing. Of these, the router makes 3, a
-// request id of ours 3, and the body's text and the records the rest.
+// The whole API on use cases that do nothing. Of these, mux makes 3, a
+// request id of ours 3, the operation's ID 1, the limit of the wait 1, and the
+// body's text and the records the rest.
 func TestAllocationsOfARequest(t *testing.T) {
 	if raceDetector {
 		t.Skip("the race detector empties pools at random, so allocations cannot be counted under it")
@@ -29,8 +31,8 @@ func TestAllocationsOfARequest(t *testing.T) {
 		body      string
 		most      float64
 	}{
-		"push of 600 bytes": {operation.AddPushNotificationResponse, push600, 9},
-		"sale":              {operation.BuyFundFromCustomer, saleUsual, 10},
+		"push of 600 bytes": {operation.AddPushNotificationResponse, push600, 10},
+		"sale":              {operation.BuyFundFromCustomer, saleUsual, 11},
 	} {
 		once := exchangeOnce(test.operation, test.body)
 		once()
@@ -38,14 +40,14 @@ func TestAllocationsOfARequest(t *testing.T) {
 	}
 }
 
-// A body within the limit costs so many times its size, whatever it is, and
-// most of that is the buffer which grows with it.
+// The memory for any body within the limit is a fixed multiple of its size.
+// Most of it is the buffer, which grows with the body.
 func TestHostileBodiesCostLittle(t *testing.T) {
 	const limit = 1 << 20
 	fill := func(head, part, tail string) string {
 		return head + strings.Repeat(part, (limit-len(head)-len(tail))/len(part)) + tail
 	}
-	h := New(pushTaker{}, saleTaker{}, taker{}, Options{BodyLimit: limit, ParametersLimit: 1000, Now: time.Now})
+	h := newTaking(Options{BodyLimit: limit, ParametersLimit: 1000, Now: time.Now})
 	for name, body := range map[string]string{
 		"open brackets":         fill("", "[", ""),
 		"open objects":          fill("", `{"a":`, ""),
@@ -56,7 +58,7 @@ func TestHostileBodiesCostLittle(t *testing.T) {
 		"arrays of items":       fill(`{"Header":{},"Parameters":[{}`, `,{"TranData":[{},{}]}`, "]}"),
 		"unknown members":       fill(`{"Header":{"a":1`, `,"fundAmont":1`, "}}"),
 		"unknown long members":  fill(`{"Header":{"a":1`, `,"`+strings.Repeat("n", 1000)+`":1`, "}}"),
-		"one member for ever":   fill(`{"Header":{"AppKey":"a"`, `,"AppKey":"a"`, "}}"),
+		"one member repeated":   fill(`{"Header":{"AppKey":"a"`, `,"AppKey":"a"`, "}}"),
 		"wrong types":           fill(`{"Header":{},"Parameters":[{}`, `,{"UserId":1,"PushId":[]}`, "]}"),
 		"one number":            fill(`{"Header":{},"Parameters":[{"Platform":1`, "0", "}]}"),
 		"one fraction":          fill(`{"Header":{},"Parameters":[{"Platform":1.`, "1", "}]}"),
@@ -73,7 +75,7 @@ func TestHostileBodiesCostLittle(t *testing.T) {
 		"one surrogate too few": fill(`{"a":"`, `\ud83d\ude00`, `\ud83d"}`),
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := httptest.NewRequest(http.MethodPost, Path(operation.AddPushNotificationResponse), strings.NewReader(body))
+			r := httptest.NewRequest(http.MethodPost, Path(operation.AddPushNotificationResponse.String()), strings.NewReader(body))
 			r.Header.Set(keyHeader, "k")
 			w := httptest.NewRecorder()
 			var before, after runtime.MemStats
@@ -103,9 +105,33 @@ func TestIdleLimitersAreForgotten(t *testing.T) {
 
 	busy := caller(-1)
 	require.True(t, l.allow(busy, now))
-	for i := range 3 * minSweep { // nobody else is idle either
+	for i := range 3 * minSweep { // no other caller is idle either
 		l.allow(caller(i), now)
 	}
 	require.False(t, l.allow(busy, now), "who is not idle is not forgotten")
 	require.IsType(t, &rate.Limiter{}, l.byName[busy.Name])
+}
+
+// What is in a pool twice is given to two requests at once.
+func TestNothingIsPooledTwice(t *testing.T) {
+	a := &api{Options: Options{BodyLimit: 1 << 20, ParametersLimit: 1000, Now: time.Now, NewRequestID: func() string { return "r" }}, callers: taker{}}
+	a.exchanges.New = func() any { return &exchange{api: a} }
+	e := AddPush(pushTaker{}).endpoint(a).(*endpoint[push.Fields])
+	for _, body := range []string{push600, `{"Header":`, `{}`, strings.Repeat(" ", 2<<20)} {
+		r := httptest.NewRequest(http.MethodPost, "/", strings.NewReader(body))
+		r.Header.Set(keyHeader, "k")
+		x := a.exchanges.Get().(*exchange)
+		x.begin(httptest.NewRecorder(), r)
+		e.ServeHTTP(x, r)
+		x.end(r)
+		requests, exchanges := make(map[*request[push.Fields]]bool), make(map[*exchange]bool)
+		for range 4 {
+			q, x := e.requests.get(), a.exchanges.Get().(*exchange)
+			require.False(t, requests[q], len(body))
+			require.False(t, exchanges[x], len(body))
+			require.Nil(t, x.ResponseWriter)
+			require.Empty(t, q.parameters)
+			requests[q], exchanges[x] = true, true
+		}
+	}
 }

@@ -295,8 +295,8 @@ func TestHostileJSON(t *testing.T) {
 	}
 }
 
-// What a request is answered, and what of it reaches the use case, is the same
-// whatever was asked before it: buffers are used again.
+// A request has the same answer and the same values in the use case, whatever
+// the previous request was. Buffers are reused.
 func TestNothingIsLeftOfTheRequestBefore(t *testing.T) {
 	t.Parallel()
 	full := map[string]string{
@@ -332,16 +332,16 @@ func TestNothingIsLeftOfTheRequestBefore(t *testing.T) {
 func TestInvalidJSONSaysWhere(t *testing.T) {
 	t.Parallel()
 	for body, want := range map[string]string{
-		"":                                      ` The body is empty: it must be an object with Header and Parameters.`,
-		"\ufeff{}":                              ` The body must not begin with a byte order mark, at byte 0.`,
+		"":                                      ` The body is empty. It must be a JSON object.`,
+		"\ufeff{}":                              ` The body must not begin with a byte order mark (U+FEFF). Send UTF-8 without one.`,
 		`{"Header":{},}`:                        ` The body is not valid JSON at byte 12.`,
 		`{"Header":{"AppKey":tru}}`:             `/Header/AppKey The body is not valid JSON at byte 23.`,
 		`{"Parameters":[{},{"FundAmount":1.}]}`: `/Parameters/1/FundAmount The body is not valid JSON at byte 34.`,
 		"{\"Header\":{\"AppKey\":\"a\xff\"}}":   `/Header/AppKey The body is not valid UTF-8 at byte 22.`,
 		`{"Header":{"AppKey":"\ud800"}}`:        `/Header/AppKey A string has a lone surrogate at byte 21.`,
-		`{"Header":{"AppKey":"a"`:               `/Header The body ends too early, at byte 23.`,
-		"{}\n x":                                ` Nothing may follow the object, at byte 4.`,
-		"{}{}":                                  ` Nothing may follow the object, at byte 2.`,
+		`{"Header":{"AppKey":"a"`:               `/Header The body ends too early at byte 23.`,
+		"{}\n x":                                ` Nothing may follow the object. There is text at byte 4.`,
+		"{}{}":                                  ` Nothing may follow the object. There is text at byte 2.`,
 		`{"x":{"secret\nname":{"deep":]}}}`:     `/x The body is not valid JSON at byte 29.`,
 	} {
 		f := problemIn(t, newService().post(t, salePath, body)).Errors[0]
@@ -357,18 +357,18 @@ func TestAtMostAHundredFaults(t *testing.T) {
 		listed int
 		detail string
 	}{
-		"100 of JSON":          {`{"Header":{` + unknownMembers(100) + `},"Parameters":[` + oneRecord() + `]}`, 100, "The request breaks 100 rules. Each is listed in errors."},
-		"101 of JSON":          {`{"Header":{` + unknownMembers(101) + `},"Parameters":[` + oneRecord() + `]}`, 100, "The request breaks more than 100 rules. The first 100 are listed in errors."},
-		"100 of JSON, 1 field": {`{"Header":{` + unknownMembers(100) + `},"Parameters":[]}`, 100, "The request breaks more than 100 rules. The first 100 are listed in errors."},
-		"99 of JSON, 1 field":  {`{"Header":{` + unknownMembers(99) + `},"Parameters":[]}`, 100, "The request breaks 100 rules. Each is listed in errors."},
-		"200 wrong types":      {`{"Header":{},"Parameters":[{"TranData":[` + strings.Repeat("1,", 99) + `1]},{"TranData":[` + strings.Repeat("1,", 99) + `1]}]}`, 100, "The request breaks more than 100 rules. The first 100 are listed in errors."},
-		"not JSON after 200":   {`{"Header":{` + unknownMembers(200) + `},}`, 1, "The request breaks 1 rule. It is listed in errors."},
+		"100 of JSON":          {`{"Header":{` + unknownMembers(100) + `},"Parameters":[` + oneRecord() + `]}`, 100, " The request breaks 100 rules. All are listed in errors."},
+		"101 of JSON":          {`{"Header":{` + unknownMembers(101) + `},"Parameters":[` + oneRecord() + `]}`, 100, " The request breaks more than 100 rules. The first 100 are listed in errors."},
+		"100 of JSON, 1 field": {`{"Header":{` + unknownMembers(100) + `},"Parameters":[]}`, 100, " The request breaks more than 100 rules. The first 100 are listed in errors."},
+		"99 of JSON, 1 field":  {`{"Header":{` + unknownMembers(99) + `},"Parameters":[]}`, 100, " The request breaks 100 rules. All are listed in errors."},
+		"200 wrong types":      {`{"Header":{},"Parameters":[{"TranData":[` + strings.Repeat("1,", 99) + `1]},{"TranData":[` + strings.Repeat("1,", 99) + `1]}]}`, 100, " The request breaks more than 100 rules. The first 100 are listed in errors."},
+		"not JSON after 200":   {`{"Header":{` + unknownMembers(200) + `},}`, 1, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			p := problemIn(t, newService().post(t, pushPath, test.body))
 			require.Len(t, p.Errors, test.listed)
-			require.Equal(t, test.detail, p.Detail)
+			require.Equal(t, p.Message+test.detail, p.Detail)
 		})
 	}
 }
@@ -456,9 +456,9 @@ func TestNoValueIsRepeated(t *testing.T) {
 	})
 }
 
-// FuzzDecode: whatever the bytes are, the answer is 200 exactly when the use
-// case took the request, and 400 else; every pointer leads to a place in the
-// body, and no detail repeats a text of it.
+// FuzzDecode checks any bytes: the answer is 200 if the use case accepted the
+// request, and otherwise 400. Every pointer is a place in the body, and no
+// detail repeats a text of it.
 func FuzzDecode(f *testing.F) {
 	for _, test := range hostileJSON() {
 		f.Add([]byte(test.body), test.path == salePath)

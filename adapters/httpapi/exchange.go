@@ -2,86 +2,80 @@ package httpapi
 
 import (
 	"errors"
-	"fmt"
+	"io"
 	"net/http"
-	"path"
 	"runtime/debug"
 	"slices"
-	"strings"
-	"time"
 
 	"bankingapi/application/commit"
+	"bankingapi/application/summary"
 	"bankingapi/domain/fault"
 	"bankingapi/domain/operation"
 )
 
-// StatusClientGone is the Status of an Exchange whose caller went away, or was
-// cut by a time-out, before there was an answer: nothing was sent, and nothing
-// happened. It is never on the wire.
+// StatusClientGone is the Status of an Exchange whose caller left, or was cut by
+// a timeout, before the answer. Nothing was sent and nothing happened. It is
+// never on the wire.
 const StatusClientGone = 499
 
-// Exchange is what one request came to: all that a log line, a metric or a
-// trace may know of it. It has no keys, no contents and no numbers of
-// customers or accounts.
-type Exchange struct {
-	// Method is one of the nine of HTTP, or OTHER.
-	Method string
-	// Route is the path of a route, or empty for an unknown path.
-	Route  string
-	Status int
-	// State is Data.State of an outcome; 0 where there is none.
-	State operation.State
-	// Replayed: the outcome is that of the operation which this request repeats.
-	Replayed bool
-	// Codes are those in the answer's errors, each once.
-	Codes []string
-	// Start is when the request's header had been read. Duration runs from
-	// there to the end of the answer.
-	Start    time.Time
-	Duration time.Duration
-	// BytesIn is how much of the body was kept, BytesOut the size of the
-	// answer's body.
-	BytesIn, BytesOut int64
-	// RequestID is the answer's X-Request-Id.
-	RequestID string
-	// Subscription is its name; empty where the key opened none.
-	Subscription string
-	// ChannelSessionID and ChannelRequestID are the caller's, of at most 200
-	// characters which may be any: to be escaped wherever they are written.
-	ChannelSessionID, ChannelRequestID string
-	// Err is why the service could not do its part, for logs only: nil unless
-	// Status is 499, 500 or 503.
-	Err error
-}
+// Exchange is one request and its response.
+type Exchange = summary.Exchange
 
-// exchange is a request on its way, and the http.ResponseWriter of its answer.
+// exchange is a request in progress and the http.ResponseWriter of its answer.
 type exchange struct {
+	api *api
 	http.ResponseWriter
 	Exchange
+	// ids holds the values of X-Request-Id and Operation-Id, so that both
+	// headers cost one allocation. It is not pooled, because a handler around the
+	// API may still read the header.
+	ids *[2]string
+	// sentID reports that the caller sent the X-Request-Id.
+	sentID bool
+	// body reads the request's body up to the limit. It is here to be pooled.
+	body io.LimitedReader
 }
 
-// Header values that never change, so that no answer allocates them.
+// Header values that never change, so that answers do not allocate them.
 var (
 	noStore     = []string{"no-store"}
 	noSniff     = []string{"nosniff"}
 	jsonType    = []string{"application/json"}
 	problemType = []string{"application/problem+json"}
 	replayed    = []string{"true"}
+	closing     = []string{"close"}
 )
 
-// begin sets what every answer has.
-func (x *exchange) begin(w http.ResponseWriter, r *http.Request, start time.Time, newID func() string) {
+// begin sets the headers of every answer.
+func (x *exchange) begin(w http.ResponseWriter, r *http.Request) {
 	x.ResponseWriter = w
-	x.Exchange = Exchange{Method: method(r.Method), Start: start}
+	x.Exchange = Exchange{Method: method(r.Method), Start: x.api.Now()}
+	if len(x.api.TrustedProxies) > 0 {
+		x.Address = callerAddress(r, x.api.TrustedProxies)
+	}
 	header := w.Header()
 	header["Cache-Control"] = noStore
 	header["X-Content-Type-Options"] = noSniff
-	ids := r.Header["X-Request-Id"]
-	if len(ids) != 1 || !isSaneID(ids[0]) {
-		ids = []string{newID()}
+	if r.ProtoMajor == 1 && len(r.TransferEncoding) > 0 {
+		// A request with Content-Length and Transfer-Encoding must end its
+		// connection, because a proxy may disagree about where it ends (RFC 9112,
+		// section 6.1). net/http removes Content-Length then and leaves no trace of
+		// it. To see it, the bytes of the header would have to be read before
+		// net/http does, below its TLS. So every chunked request of HTTP/1.1 ends its
+		// connection: the cost of a handshake for callers that stream, who can send a
+		// Content-Length or use HTTP/2, against one caller's request in the
+		// connection of another.
+		header["Connection"] = closing
 	}
-	header["X-Request-Id"] = ids
-	x.RequestID = ids[0]
+	x.ids = new([2]string)
+	sent := r.Header["X-Request-Id"]
+	if x.sentID = len(sent) == 1 && isSaneID(sent[0]); x.sentID {
+		x.ids[0] = sent[0]
+	} else {
+		x.ids[0] = x.api.NewRequestID()
+	}
+	header["X-Request-Id"] = x.ids[:1:1]
+	x.RequestID = x.ids[0]
 }
 
 var methods = []string{
@@ -112,7 +106,7 @@ func isSaneID(id string) bool {
 	return true
 }
 
-// WriteHeader notes the status.
+// WriteHeader implements http.ResponseWriter and notes the status.
 func (x *exchange) WriteHeader(status int) {
 	if x.Status == 0 {
 		x.Status = status
@@ -120,7 +114,7 @@ func (x *exchange) WriteHeader(status int) {
 	x.ResponseWriter.WriteHeader(status)
 }
 
-// Write counts the bytes.
+// Write implements http.ResponseWriter and counts the bytes.
 func (x *exchange) Write(b []byte) (int, error) {
 	if x.Status == 0 {
 		x.Status = http.StatusOK
@@ -136,7 +130,7 @@ func (x *exchange) Unwrap() http.ResponseWriter { return x.ResponseWriter }
 func (x *exchange) send(status int, contentType []string, body []byte) {
 	x.Header()["Content-Type"] = contentType
 	x.WriteHeader(status)
-	_, _ = x.Write(body) // a caller that went away is nobody's error
+	_, _ = x.Write(body) // ignore a caller that left
 }
 
 // The answers without errors, to the byte (the contract, section 1).
@@ -145,9 +139,18 @@ var (
 	recorded  = []byte(`{"Data":{"State":1}}`)
 )
 
-// answer is the 200 of an operation that ended or was recorded.
+// answer writes the 200 of a decided operation.
 func (x *exchange) answer(o operation.Outcome) {
 	x.State, x.Replayed = o.State, o.Replayed
+	if o.ID != (operation.ID{}) {
+		x.ids[1] = o.ID.String()
+		x.OperationID = x.ids[1]
+		x.Header()["Operation-Id"] = x.ids[1:2:2]
+		if !x.sentID { // it is kept with nothing, so that it must be one that is kept
+			x.ids[0] = x.ids[1]
+			x.RequestID = x.ids[0]
+		}
+	}
 	if o.Replayed {
 		x.Header()["Idempotent-Replayed"] = replayed
 	}
@@ -165,7 +168,7 @@ func (x *exchange) answer(o operation.Outcome) {
 	}
 }
 
-// refuse is every answer that is not 200.
+// refuse writes every answer that is not 200.
 func (x *exchange) refuse(p *problem) {
 	if p.header != "" {
 		x.Header().Set(p.header, p.value)
@@ -175,7 +178,7 @@ func (x *exchange) refuse(p *problem) {
 	}
 	x.Err = p.cause
 	x.noteCodes(p.faults)
-	x.send(p.status, problemType, p.append(nil, x.RequestID))
+	x.send(p.status, problemType, p.append(nil, x.api.errorPages, x.RequestID))
 }
 
 func (x *exchange) noteCodes(faults []fault.Fault) {
@@ -186,61 +189,45 @@ func (x *exchange) noteCodes(faults []fault.Fault) {
 	}
 }
 
-// abandon ends a request whose caller is gone: net/http cuts the connection,
+// abandon ends a request whose caller has left. net/http closes the connection,
 // or resets the stream, without an answer.
 func (x *exchange) abandon(cause error) {
 	x.Status, x.Err = StatusClientGone, cause
 	panic(http.ErrAbortHandler)
 }
 
-// end turns a panic into an answer and hands the exchange over. It is to be
-// deferred.
-func (x *exchange) end(r *http.Request, a *api) {
+// end turns a panic into an answer and passes the exchange to Observe. It must
+// be deferred.
+func (x *exchange) end(r *http.Request) {
 	cause := recover()
 	aborted := cause == http.ErrAbortHandler //nolint:errorlint // net/http compares it so too
 	switch {
 	case cause == nil, aborted:
 	case x.Status == 0:
 		x.refuse(internal(panicked(cause)))
-	default: // half an answer is out: it must not look like a whole one
+	default: // half of the answer was sent: it must not look complete
 		x.Err, aborted = panicked(cause), true
 	}
 	if x.Status == 0 {
 		x.Status = http.StatusOK // what net/http sends for a handler that wrote nothing
 	}
-	x.Duration = max(0, a.Now().Sub(x.Start)) // the clock may step back
-	if a.Observe != nil {
-		a.Observe(r.Context(), &x.Exchange)
+	x.Duration = max(0, x.api.Now().Sub(x.Start)) // the clock may go back
+	x.Gone = r.Context().Err() != nil
+	if x.api.Observe != nil {
+		x.api.Observe(r.Context(), &x.Exchange)
 	}
 	if aborted {
 		panic(http.ErrAbortHandler)
 	}
-	x.ResponseWriter, x.Exchange = nil, Exchange{}
-	a.exchanges.Put(x)
+	*x = exchange{api: x.api}
+	x.api.exchanges.Put(x)
 }
 
-// panicked says what type of value the code panicked with, and where: the value
-// and the arguments in the stack may hold what no log should.
+// panicked describes a panic of this goroutine, or of the batch that it waited
+// for.
 func panicked(cause any) error {
-	stack := debug.Stack()
-	if p, ok := cause.(*commit.Panic); ok { // on the goroutine of a batch
-		cause, stack = p.Value, p.Stack
+	if p, ok := cause.(*commit.Panic); ok {
+		return p
 	}
-	return fmt.Errorf("panic of type %T at %s", cause, places(string(stack)))
-}
-
-// places are the source lines below the panic in a stack: package/file.go:12.
-func places(stack string) string {
-	const most = 8
-	var found []string
-	_, below, _ := strings.Cut(stack, "\npanic(")
-	for line := range strings.Lines(below) {
-		file, isPlace := strings.CutPrefix(line, "\t")
-		file, _, _ = strings.Cut(file, " ")
-		name := path.Join(path.Base(path.Dir(file)), path.Base(file))
-		if isPlace && len(found) < most && !strings.HasPrefix(name, "runtime/") {
-			found = append(found, strings.TrimSpace(name))
-		}
-	}
-	return strings.Join(found, ", ")
+	return fault.Panicked(cause, debug.Stack())
 }

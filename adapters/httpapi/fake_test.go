@@ -5,6 +5,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -49,7 +50,10 @@ type useCases struct {
 	pushes []push.Fields
 	sales  []fund.SaleFields
 	calls  int
+	busy   error
 }
+
+func (u *useCases) Busy() error { return u.busy }
 
 func (u *useCases) end(ctx context.Context, caller *subscription.Subscription, h operation.Header, faults []fault.Fault) (operation.Outcome, error) {
 	if len(faults) > 0 {
@@ -91,9 +95,8 @@ func (b buyer) Buy(ctx context.Context, caller *subscription.Subscription, h ope
 }
 
 func (b buyer) Faults(h operation.Header, p []fund.SaleFields) []fault.Fault {
-	sales, faults := fund.NewSales(p, limit)
-	faults = append(h.Faults(), faults...)
-	return append(faults, fund.DayFaults(sales, day.Of(today, time.UTC))...)
+	r := fund.NewRequest(p, limit, day.Of(today, time.UTC))
+	return slices.Concat(h.Faults(), r.Faults, r.DayFaults)
 }
 
 // callers knows subscriptions by their keys.
@@ -119,6 +122,7 @@ type service struct {
 	http.Handler
 	*useCases
 	callers callers
+	others  []httpapi.Descriptor
 	options *httpapi.Options
 
 	mutex     sync.Mutex
@@ -144,7 +148,12 @@ func newService(change ...func(*service)) *service {
 	for _, c := range change {
 		c(s)
 	}
-	s.Handler = httpapi.New(adder{s.useCases}, buyer{s.useCases}, s.callers, *s.options)
+	operations := append([]httpapi.Descriptor{httpapi.AddPush(adder{s.useCases}), httpapi.BuyFund(buyer{s.useCases})}, s.others...)
+	handler, err := httpapi.New(operations, s.callers, *s.options)
+	if err != nil {
+		panic(err)
+	}
+	s.Handler = handler
 	return s
 }
 

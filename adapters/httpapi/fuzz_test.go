@@ -40,9 +40,9 @@ func (at *front) open(first trouble) *bank {
 	return b
 }
 
-// FuzzBody: whatever the body is, over a real connection, the answer is one of
-// the contract's and what it says of the store is so. Sent again, it gets the
-// same answer, and what has an identity has no second effect.
+// FuzzBody sends any body over a real connection. The answer must follow the
+// contract and agree with the store. A repeat gets the same answer, and a
+// request with an identity has no second effect.
 func FuzzBody(f *testing.F) {
 	for _, test := range hostileJSON() {
 		f.Add([]byte(test.body), test.path == salePath, uint8(none))
@@ -146,9 +146,9 @@ func FuzzBody(f *testing.F) {
 	})
 }
 
-// FuzzConnection: whatever bytes come over a connection, every answer is the
-// API's own with its one error body, or one with which net/http ends the
-// connection; what is answered Completed is in the store, and nothing else is.
+// FuzzConnection sends any bytes over a connection. Every answer must be one of
+// the API with its error body, or one with which net/http closes the
+// connection. The store must have exactly what was answered Completed.
 func FuzzConnection(f *testing.F) {
 	pushHead := strings.Replace(head, salePath, pushPath, 1)
 	length := func(body string) string { return fmt.Sprintf("Content-Length: %d\r\n\r\n%s", len(body), body) }

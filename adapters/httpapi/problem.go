@@ -1,26 +1,30 @@
 package httpapi
 
 import (
-	"errors"
 	"net/http"
 	"strconv"
 
 	"github.com/go-json-experiment/json/jsontext"
 
+	"bankingapi/adapters/httpapi/strictjson"
 	"bankingapi/domain/fault"
+	"bankingapi/domain/operation"
 )
 
 // problem is the one body of every answer that is not 200: RFC 9457 problem
 // details with the two members of API Management's errors (the contract,
-// section 1).
+// sections 1 and 9).
 type problem struct {
 	status int
-	// detail is one sentence, for people.
-	detail string
+	// faults is never empty. Members type and message are about the first one.
 	faults []fault.Fault
-	// noEffect: nothing happened, for certain. Then the body says State 8.
+	// rest follows the first fault in detail. It may be empty.
+	rest string
+	// noEffect: the request certainly had no effect. Then the body has State 8.
 	noEffect bool
-	// header, when there is one, is what this status owes the caller besides.
+	// bare: the error is one of HTTP alone, so type is about:blank.
+	bare bool
+	// header is a header that this status requires. It may be empty.
 	header, value string
 	// cause is for the log.
 	cause error
@@ -28,7 +32,14 @@ type problem struct {
 
 // refusal is a problem of the request as a whole, which therefore had no effect.
 func refusal(status int, code, detail string) *problem {
-	return &problem{status: status, detail: detail, faults: []fault.Fault{{Code: code, Detail: detail}}, noEffect: true}
+	return &problem{status: status, faults: []fault.Fault{{Code: code, Detail: detail}}, noEffect: true}
+}
+
+// bare is a refusal for a reason of HTTP alone.
+func bare(status int, code, detail string) *problem {
+	p := refusal(status, code, detail)
+	p.bare = true
+	return p
 }
 
 func (p *problem) with(header, value string) *problem {
@@ -36,52 +47,51 @@ func (p *problem) with(header, value string) *problem {
 	return p
 }
 
-// kinds is the only place where a kind of failure becomes a status. The code
-// and detail are those of an error that brings none.
-var kinds = map[fault.Kind]struct {
-	status       int
-	noEffect     bool
-	code, detail string
-}{
-	fault.Internal: {http.StatusInternalServerError, false, "internal-error",
-		"Something went wrong on our side. Repeat with the same CallerId, and tell us the X-Request-Id."},
-	fault.Invalid:   {http.StatusBadRequest, true, "", ""},
-	fault.Forbidden: {http.StatusForbidden, true, "contradicts-subscription", ""},
-	fault.Conflict:  {http.StatusUnprocessableEntity, true, "caller-id-reused", ""},
-	fault.Busy: {http.StatusServiceUnavailable, true, "overloaded",
-		"The service has more work than it can take. Nothing was changed; try again."},
-	fault.Unavailable: {http.StatusServiceUnavailable, true, "storage-unavailable",
-		"The storage cannot be reached. Nothing was changed; try again."},
-	fault.Indeterminate: {http.StatusServiceUnavailable, false, "outcome-unknown",
-		"The connection to the storage was lost while committing. Repeat with the same CallerId to learn the outcome."},
+// ofKind is the response for a kind of failure. It has the fault for errors
+// without one.
+type ofKind struct {
+	status   int
+	noEffect bool
+	fault    fault.Fault
 }
 
-// problemOf is the answer to a failure. What an error of the kinds Invalid,
-// Forbidden and Conflict says is meant for the caller; of the others only the
-// code is, if the error brings one.
+// kinds is the only place where a kind of failure becomes a status.
+var kinds = map[fault.Kind]ofKind{
+	fault.Internal:      {http.StatusInternalServerError, false, described(fault.InternalError)},
+	fault.Invalid:       {http.StatusBadRequest, true, described(fault.InvalidFormat)},
+	fault.Forbidden:     {http.StatusForbidden, true, described(fault.ContradictsSubscription)},
+	fault.Conflict:      {http.StatusUnprocessableEntity, true, described(fault.CallerIDReused)},
+	fault.Busy:          {http.StatusServiceUnavailable, true, described(fault.Overloaded)},
+	fault.Unavailable:   {http.StatusServiceUnavailable, true, described(fault.StorageUnavailable)},
+	fault.Indeterminate: {http.StatusServiceUnavailable, false, described(fault.OutcomeUnknown)},
+}
+
+// described is the fault of a code as the list of codes describes it.
+func described(code string) fault.Fault {
+	c, _ := fault.Describe(code)
+	return fault.Fault{Code: code, Detail: c.Meaning + " " + c.Action}
+}
+
+// problemOf is the answer to a failure. Faults of the kinds Invalid, Forbidden,
+// Conflict and Busy are meant for the caller. Of the other kinds only the kind
+// is told.
 func problemOf(err error) *problem {
 	kind := fault.KindOf(err)
 	of := kinds[kind]
-	p := &problem{status: of.status, noEffect: of.noEffect, detail: of.detail, faults: fault.Of(err)}
+	p := &problem{status: of.status, noEffect: of.noEffect}
+	if kind == fault.Invalid || kind == fault.Forbidden || kind == fault.Conflict || kind == fault.Busy {
+		p.faults = fault.Of(err)
+	}
+	if len(p.faults) == 0 {
+		p.faults = []fault.Fault{of.fault}
+	}
 	switch kind {
 	case fault.Invalid:
 		return invalid(p.faults, false)
 	case fault.Forbidden, fault.Conflict:
-		if e, ok := errors.AsType[*fault.Error](err); ok {
-			p.detail = e.Detail
-		}
-		return p
-	case fault.Busy:
-		if len(p.faults) > 0 {
-			p.detail = p.faults[0].Detail
-		}
 	default:
-		p.faults = nil
+		p.cause = err
 	}
-	if len(p.faults) == 0 {
-		p.faults = []fault.Fault{{Code: of.code, Detail: of.detail}}
-	}
-	p.cause = err
 	return p
 }
 
@@ -90,47 +100,86 @@ func internal(cause error) *problem { return problemOf(fault.Wrap(fault.Internal
 // invalid is a request that breaks rules. more says that there are faults
 // beyond those given.
 func invalid(faults []fault.Fault, more bool) *problem {
-	if len(faults) > maxFaults {
-		faults, more = faults[:maxFaults], true
+	if len(faults) > strictjson.MaxFaults {
+		faults, more = faults[:strictjson.MaxFaults], true
 	}
-	count := strconv.Itoa(len(faults))
 	p := &problem{status: kinds[fault.Invalid].status, noEffect: kinds[fault.Invalid].noEffect, faults: faults}
-	switch {
+	switch count := strconv.Itoa(len(faults)); {
 	case more:
-		p.detail = "The request breaks more than " + count + " rules. The first " + count + " are listed in errors."
-	case len(faults) == 1:
-		p.detail = "The request breaks 1 rule. It is listed in errors."
-	default:
-		p.detail = "The request breaks " + count + " rules. Each is listed in errors."
+		p.rest = " The request breaks more than " + count + " rules. The first " + count + " are listed in errors."
+	case len(faults) > 1:
+		p.rest = " The request breaks " + count + " rules. All are listed in errors."
 	}
 	return p
 }
 
-// append writes the body.
-func (p *problem) append(b []byte, requestID string) []byte {
-	b = append(b, `{"type":"about:blank","title":`...)
+// append writes the body. Links begin with pages; if it is empty, there are none.
+func (p *problem) append(b []byte, pages, requestID string) []byte {
+	first := sentence(p.faults[0])
+	b = append(b, `{"type":`...)
+	if code := p.faults[0].Code; p.bare || pages == "" || !hasPage(code) {
+		b = append(b, `"about:blank"`...)
+	} else {
+		b = appendText(b, pages+code)
+	}
+	b = append(b, `,"title":`...)
 	b = appendText(b, http.StatusText(p.status))
 	b = append(b, `,"status":`...)
 	b = strconv.AppendInt(b, int64(p.status), 10)
 	b = append(b, `,"detail":`...)
-	b = appendText(b, p.detail)
+	b = appendText(b, first+p.rest)
 	b = append(b, `,"instance":`...)
 	b = appendText(b, "urn:request:"+requestID)
 	b = appendErrors(b, p.faults)
 	b = append(b, `,"statusCode":`...)
 	b = strconv.AppendInt(b, int64(p.status), 10)
 	b = append(b, `,"message":`...)
-	b = appendText(b, p.detail)
+	b = appendText(b, first)
 	if p.noEffect {
 		b = append(b, `,"Data":{"State":8}`...)
 	}
 	return append(b, '}')
 }
 
+// hasPage reports whether the code has a page. The codes of operations of a
+// host have none.
+func hasPage(code string) bool {
+	_, known := fault.Describe(code)
+	return known
+}
+
+// sentence is a fault as text: where, if it has a place, and what.
+func sentence(f fault.Fault) string {
+	if f.Pointer == "" {
+		return f.Detail
+	}
+	return f.Pointer + ": " + f.Detail
+}
+
+// Answer returns the body of the answer to a decided operation. The status is 200.
+func Answer(o operation.Outcome) []byte {
+	switch o.State {
+	case operation.Completed:
+		return completed
+	case operation.Recorded:
+		return recorded
+	case operation.Failed:
+		return appendRefusal(nil, o.Faults)
+	}
+	return nil
+}
+
 // appendRefusal writes the 200 of an operation that the bank refused.
 func appendRefusal(b []byte, faults []fault.Fault) []byte {
-	b = append(b, `{"Data":{"State":8},"title":"The bank refused the operation",`+
-		`"detail":"Nothing was changed. Each reason is listed in errors."`...)
+	b = append(b, `{"Data":{"State":8},"title":"The bank refused the operation","detail":`...)
+	first, rest := "", "Nothing was changed."
+	if len(faults) > 0 {
+		first = sentence(faults[0]) + " "
+	}
+	if len(faults) > 1 {
+		rest += " All " + strconv.Itoa(len(faults)) + " reasons are listed in errors."
+	}
+	b = appendText(b, first+rest)
 	return append(appendErrors(b, faults), '}')
 }
 

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"bankingapi/domain/fault"
+	"bankingapi/domain/idempotency"
 	"bankingapi/domain/operation"
 	"bankingapi/domain/subscription"
 )
@@ -38,12 +39,17 @@ func problemIn(t *testing.T, w *httptest.ResponseRecorder) problem {
 	require.Equal(t, "application/problem+json", w.Header().Get("Content-Type"))
 	require.Equal(t, "no-store", w.Header().Get("Cache-Control"))
 	require.Equal(t, "nosniff", w.Header().Get("X-Content-Type-Options"))
-	require.Equal(t, "about:blank", p.Type)
+	switch w.Code {
+	case http.StatusNotFound, http.StatusMethodNotAllowed, http.StatusRequestEntityTooLarge, http.StatusUnsupportedMediaType:
+		require.Equal(t, "about:blank", p.Type, "an error of HTTP alone")
+	default:
+		require.Equal(t, "/docs/errors/"+p.Errors[0].Code, p.Type, "the page of the first fault")
+	}
 	require.Equal(t, http.StatusText(w.Code), p.Title)
 	require.Equal(t, w.Code, p.Status)
 	require.Equal(t, w.Code, p.StatusCode)
-	require.Equal(t, p.Detail, p.Message)
-	require.NotEmpty(t, p.Detail)
+	require.True(t, strings.HasPrefix(p.Detail, p.Message), "detail begins with the first fault")
+	require.Equal(t, strings.TrimPrefix(p.Errors[0].Pointer+": "+p.Errors[0].Detail, ": "), p.Message)
 	require.Equal(t, "urn:request:"+w.Header().Get("X-Request-Id"), p.Instance)
 	require.NotEmpty(t, p.Errors)
 	for _, f := range p.Errors {
@@ -96,9 +102,9 @@ func TestProblems(t *testing.T) {
 			},
 			body: strings.Replace(saleBody, `"CallerId":"c"`, `"Channel":"ATM","TellerName":"x"`, 1),
 		},
-		"caller-id-reused":    {service: fail(operation.Reused())},
+		"caller-id-reused":    {service: fail(idempotency.Reused())},
 		"overloaded":          {service: fail(fault.New(fault.Busy, "too many requests are waiting"))},
-		"shutting-down":       {service: fail(fault.New(fault.Busy, "", fault.Fault{Code: "shutting-down", Detail: "The service is shutting down. Nothing was changed; try again."}))},
+		"shutting-down":       {service: fail(fault.New(fault.Busy, "", fault.Fault{Code: "shutting-down", Detail: "The service is shutting down. Nothing was changed. Try again."}))},
 		"storage-unavailable": {service: fail(fault.Wrap(fault.Unavailable, errors.New(secret), secret))},
 		"outcome-unknown":     {service: fail(fault.Wrap(fault.Indeterminate, errors.New(secret), secret))},
 		"internal-error":      {service: fail(errors.New(secret))},
@@ -123,15 +129,48 @@ func TestProblems(t *testing.T) {
 				s.post(t, salePath, saleBody)
 			}
 			w := s.do(r)
+			requireAnswer(t, name, w)
 			p := problemIn(t, w)
 			require.NotContains(t, w.Body.String(), secret)
 			known := name != "outcome-unknown" && w.Code != http.StatusInternalServerError
 			require.Equal(t, known, p.Data != nil, "Data is there when there was no effect for certain")
-			golden(t, name, w)
 			x := s.observed()[len(s.observed())-1]
 			require.Equal(t, w.Code >= 500, x.Err != nil, "only what is ours goes into the log as an error")
 		})
 	}
+}
+
+func TestLinksBeginWithThePublicURL(t *testing.T) {
+	t.Parallel()
+	for _, public := range []string{"https://api.bank.example", "https://api.bank.example/"} {
+		s := newService(func(s *service) { s.options.PublicURL = public })
+		w := s.post(t, salePath, "")
+		require.Contains(t, w.Body.String(), `"type":"https://api.bank.example/docs/errors/invalid-json"`)
+		w = s.post(t, "/nothing", "")
+		require.Contains(t, w.Body.String(), `"type":"about:blank"`)
+	}
+}
+
+// A service without pages has no links that lead nowhere. The code stays.
+func TestWithoutPagesThereAreNoLinks(t *testing.T) {
+	t.Parallel()
+	s := newService(func(s *service) { s.options.Unlinked = true })
+	w := s.post(t, salePath, "")
+	require.Equal(t, http.StatusBadRequest, w.Code)
+	require.Contains(t, w.Body.String(), `"type":"about:blank"`)
+	require.Contains(t, w.Body.String(), `"code":"invalid-json"`)
+	require.NotContains(t, w.Body.String(), "/docs/")
+}
+
+func TestACodeWithoutAPageHasNoLink(t *testing.T) {
+	t.Parallel()
+	s := newService(func(s *service) {
+		s.err = fault.New(fault.Invalid, "", fault.Fault{Pointer: "/Parameters/0", Code: "code-of-a-host", Detail: "A rule of the host."})
+	})
+	w := s.post(t, salePath, saleBody)
+	require.Equal(t, http.StatusBadRequest, w.Code)
+	require.Contains(t, w.Body.String(), `"type":"about:blank"`)
+	require.Contains(t, w.Body.String(), `"message":"/Parameters/0: A rule of the host."`)
 }
 
 func unknownMembers(n int) string {

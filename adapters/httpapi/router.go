@@ -1,18 +1,30 @@
-// Package httpapi is the API as its callers meet it: paths, keys, limits,
-// strict JSON, statuses and the one error body (the contract, sections 1, 2, 7
-// and 8). It decides nothing about notifications and sales; the use cases do.
+// Package httpapi is the API as its callers see it: paths, keys, limits, strict
+// JSON, statuses and the one error body (the contract, sections 1, 2, 7 and 8).
+// It decides nothing about notifications and sales. The use cases do.
 //
-// A request goes through router.go (which route, then the checks in the order
-// of the contract), caller.go (who calls, and how often), body.go (media type
-// and size), decode.go (the strict JSON reader, by the tables in addpush.go and
-// buyfund.go), the use case, and back through exchange.go (the answer) or
-// problem.go (every answer that is not 200).
+// A request goes through router.go (which route), operation.go (the checks in
+// the order of the contract), caller.go (who calls, and how often), body.go
+// (media type and size), request.go and package strictjson (the JSON, by the
+// tables in addpush.go and buyfund.go), the use case, and back through
+// exchange.go (the answer) or problem.go (every answer that is not 200).
+//
+// # A third operation
+//
+// An Operation describes one operation of the API: its name, the members of a
+// record, the use case. A function like AddPush returns it. Routes, metrics,
+// log lines, traces and the demo read the list of operations that bootstrap
+// passes to New. .github/CONTRIBUTING.md lists the files to change.
+//
+// A program that embeds the service adds an operation of its own with
+// bootstrap.WithOperation, without changing any of these.
 package httpapi
 
 import (
+	"bytes"
 	"context"
+	"io"
 	"net/http"
-	"slices"
+	"net/netip"
 	"strings"
 	"sync"
 	"time"
@@ -22,169 +34,189 @@ import (
 
 	"bankingapi/domain/fault"
 	"bankingapi/domain/operation"
-	"bankingapi/domain/subscription"
 )
 
-// Options are what the API needs besides the use cases. All are required
-// unless they say otherwise.
+// Options are the parts of the API other than its operations. All are required
+// unless their comment says otherwise.
 type Options struct {
 	// BodyLimit is the largest request body in bytes.
 	BodyLimit int64
-	// ParametersLimit is the most records of one request, as the use cases
-	// have it: the API reads no more of a longer array.
+	// ParametersLimit is the maximum number of records in one request, as the
+	// use cases have it. The API does not read the rest of a longer array.
 	ParametersLimit int
-	// Pages are shown beside the operations, to everyone, for GET and HEAD: a
-	// handler for each exact path. They may be none.
+	// WriteTimeout is the time in which the server must have written the answer
+	// to a request. The API answers a little earlier, with what is known then:
+	// operations that wait in a commit.Queue stop waiting. 0 means no limit.
+	WriteTimeout time.Duration
+	// TrustedProxies are the addresses of proxies whose X-Forwarded-For is
+	// believed. If there are any, an Exchange has the Address of the caller.
+	TrustedProxies []netip.Prefix
+	// PublicURL is the address under which callers reach the service, without a
+	// path. Links in problems begin with it. It may be empty: then they are
+	// relative.
+	PublicURL string
+	// Unlinked makes the type of every problem about:blank, because nobody serves
+	// the pages of the errors.
+	Unlinked bool
+	// Pages are served beside the operations, to everyone, for GET and HEAD: a
+	// handler for each exact path. It may be empty.
 	Pages map[string]http.Handler
-	// Observe is called once for each request, when it was answered. The
-	// Exchange is only its own until it returns. The context is the request's.
-	// It may be nil.
+	// Routes are served beside the operations, to callers with a key. It may be
+	// empty.
+	Routes []Route
+	// Check is called for a request to an operation once its caller is known.
+	// limited says that it is answered like one too many; otherwise the kind of
+	// err decides the answer. It may be nil.
+	Check func(r *http.Request) (limited bool, err error)
+	// Observe is called once for each request, after it was answered. It must
+	// not keep the Exchange. The context is the request's. It may be nil.
 	Observe func(ctx context.Context, x *Exchange)
-	// NewRequestID makes the X-Request-Id of a request that brings none. It may
+	// Trace begins a span around the use case of an operation and returns the
+	// function that ends it. It may be nil.
+	Trace func(ctx context.Context, operation string) (context.Context, func(error))
+	// Receipt returns the value of the header Receipt for an operation that was
+	// decided. It is called if the caller sent Want-Receipt: 1. If it returns an
+	// empty text, the answer has no such header. It may be nil.
+	Receipt func(ctx context.Context, id operation.ID) string
+	// NewRequestID returns the X-Request-Id for a request that has none. It may
 	// be nil: then it is a UUID of version 7.
 	NewRequestID func() string
-	// Now is the current time.
+	// Now returns the current time.
 	Now func() time.Time
 }
 
-// Path is the path of an operation.
-func Path(o operation.Name) string { return "/BankingApiV01/" + o.String() }
+// docsPath is the page to which a browser at the bare address is led.
+const docsPath = "/docs"
+
+// Route is something that the service serves as JSON, and that is no operation.
+type Route struct {
+	Method, Path string
+	// Serve returns the body of the answer. The body of r is complete. The kind
+	// of the error becomes the HTTP status.
+	Serve func(r *http.Request) ([]byte, error)
+}
 
 type api struct {
 	Options
 	callers   Callers
 	rates     rates
 	router    *mux.Router
+	methods   map[string][]string // by path
 	exchanges sync.Pool
+	// errorPages begins the address of the page of an error. It is empty if there
+	// are no pages.
+	errorPages string
 }
 
-// New returns the API as an http.Handler, safe for concurrent use. A host may
-// mount it under a prefix with http.StripPrefix. Every path it does not know
-// is 404.
+// New returns the API as an http.Handler that is safe for concurrent use. A
+// host may mount it under a prefix with http.StripPrefix. Every unknown path is
+// answered 404. The error names an operation whose name cannot be used.
 //
-// A caller that goes away before the answer ends the handler with
-// http.ErrAbortHandler, as net/http has it.
-func New(adder Adder, buyer Buyer, callers Callers, o Options) http.Handler {
+// If a caller leaves before the answer, the handler ends with
+// http.ErrAbortHandler, as net/http expects.
+func New(operations []Descriptor, callers Callers, o Options) (http.Handler, error) {
+	if err := checkNames(operations); err != nil {
+		return nil, err
+	}
 	if o.NewRequestID == nil {
 		o.NewRequestID = func() string { return uuid.Must(uuid.NewV7()).String() }
 	}
-	a := &api{Options: o, callers: callers, router: mux.NewRouter()}
-	a.exchanges.New = func() any { return new(exchange) }
-	// A path is known byte for byte: decoding would make %2F a slash. Nor is it
-	// cleaned, which would answer 301 and turn a POST into a GET: only the
-	// router's own ServeHTTP does that, and ours asks Match.
-	a.router.UseEncodedPath()
-	a.handle(Path(operation.AddPushNotificationResponse), newAddPush(a, adder), http.MethodPost)
-	a.handle(Path(operation.BuyFundFromCustomer), newBuyFund(a, buyer), http.MethodPost)
-	for path, page := range o.Pages {
-		a.handle(path, page, http.MethodGet, http.MethodHead)
+	o.PublicURL = strings.TrimSuffix(o.PublicURL, "/")
+	a := &api{Options: o, callers: callers, methods: make(map[string][]string)}
+	if !o.Unlinked {
+		a.errorPages = o.PublicURL + "/docs/errors/"
 	}
-	return a
+	a.exchanges.New = func() any { return &exchange{api: a} }
+	// Paths are compared byte for byte. Decoding would turn %2F into a slash,
+	// and cleaning would answer 301, which turns a POST into a GET.
+	a.router = mux.NewRouter().UseEncodedPath().SkipClean(true)
+	a.router.NotFoundHandler = http.HandlerFunc(a.notFound)
+	a.router.MethodNotAllowedHandler = http.HandlerFunc(a.methodNotAllowed)
+	for _, each := range operations { // first, because mux tries routes in this order
+		a.handle(Path(each.OperationName()), each.OperationName(), each.endpoint(a), http.MethodPost)
+	}
+	for _, route := range o.Routes {
+		a.handle(route.Path, "", a.guarded(route), route.Method)
+	}
+	for path, page := range o.Pages {
+		a.handle(path, "", page, http.MethodGet, http.MethodHead)
+	}
+	return a, nil
 }
 
-// route is what the router finds for a path.
-type route struct {
-	path    string
-	methods []string
-	http.Handler
+func (a *api) handle(path, operation string, h http.Handler, methods ...string) {
+	a.methods[path] = append(a.methods[path], methods...)
+	a.router.Handle(path, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		x := w.(*exchange)
+		x.Route, x.Operation = path, operation
+		h.ServeHTTP(x, r)
+	})).Methods(methods...)
 }
 
-func (a *api) handle(path string, h http.Handler, methods ...string) {
-	a.router.Handle(path, &route{path, methods, h})
+// guarded serves a route to callers with a key, within the limits of size.
+func (a *api) guarded(route Route) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		x := w.(*exchange)
+		caller, refused := a.identify(r)
+		if refused != nil {
+			x.refuse(refused)
+			return
+		}
+		x.Subscription = caller.Name
+		var content bytes.Buffer
+		refused, received := a.receive(x, r, &content)
+		if refused != nil {
+			x.refuse(refused)
+			return
+		}
+		if !received {
+			return
+		}
+		complete := r.WithContext(r.Context())
+		complete.Body = io.NopCloser(&content)
+		answer, err := route.Serve(complete)
+		if err != nil {
+			x.refuse(problemOf(err))
+			return
+		}
+		x.send(http.StatusOK, jsonType, answer)
+	})
 }
 
-// ServeHTTP wraps the router from outside, so that 404, 405 and panics are
-// answered and observed like everything else.
+// ServeHTTP wraps the router, so that 404, 405 and panics are answered and
+// observed like everything else.
 func (a *api) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	x := a.exchanges.Get().(*exchange)
-	defer x.end(r, a)
-	x.begin(w, r, a.Now(), a.NewRequestID)
-	// Match and not ServeHTTP, which copies the request twice to hang variables
-	// onto it: the paths have none.
+	defer x.end(r)
+	x.begin(w, r)
+	// Not the router's ServeHTTP: it copies the request twice, for variables of
+	// the path that no route has. That is 4 of 16 allocations.
 	var match mux.RouteMatch
-	if !a.router.Match(r, &match) {
-		x.refuse(refusal(http.StatusNotFound, "unknown-path", "There is nothing at this path. Letter case counts."))
-		return
-	}
-	found := match.Handler.(*route)
-	x.Route = found.path
-	if !slices.Contains(found.methods, r.Method) {
-		x.refuse(refusal(http.StatusMethodNotAllowed, "method-not-allowed",
-			"The method must be "+strings.Join(found.methods, " or ")+".").with("Allow", strings.Join(found.methods, ", ")))
-		return
-	}
-	found.ServeHTTP(x, r)
+	a.router.Match(r, &match)
+	match.Handler.ServeHTTP(x, r)
 }
 
-// endpoint is one operation. Records are what its Parameters has.
-type endpoint[Record any] struct {
-	*api
-	operation operation.Name
-	members   []member[request[Record]]
-	// do carries the operation out; faults lists the rules that its fields break.
-	do     func(context.Context, *subscription.Subscription, operation.Header, []Record) (operation.Outcome, error)
-	faults func(operation.Header, []Record) []fault.Fault
-
-	requests sync.Pool
-}
-
-// ServeHTTP makes the checks in the order of the contract, section 1: a
-// request with several faults is answered by the first of them.
-func (e *endpoint[Record]) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+func (a *api) notFound(w http.ResponseWriter, r *http.Request) {
 	x := w.(*exchange)
-	caller, refused := e.identify(r) // 401
-	if refused != nil {
-		x.refuse(refused)
+	if r.URL.EscapedPath() == "/" && r.Method == http.MethodGet && a.Pages[docsPath] != nil && strings.Contains(r.Header.Get("Accept"), "text/html") {
+		// A person typed the address into a browser. Programs get 404.
+		x.Header()["Location"] = []string{docsPath[1:]} // relative: a host may mount the API under a prefix
+		x.WriteHeader(http.StatusSeeOther)
 		return
 	}
-	x.Subscription = caller.Name
-	if refused = e.admit(caller, e.operation); refused != nil { // 403, 429
-		x.refuse(refused)
-		return
-	}
-	if refused = checkMedia(r.Header); refused != nil { // 415
-		x.refuse(refused)
-		return
-	}
-	q, _ := e.requests.Get().(*request[Record])
-	if q == nil {
-		q = new(request[Record])
-	}
-	if refused = e.receive(x, r, &q.body); refused == nil { // 413
-		refused = e.decode(x, q) // 400
-	}
-	if refused != nil {
-		x.refuse(refused)
-	} else {
-		e.carryOut(x, r, caller, q) // 400, 403, 422, 503, 200
-	}
-	// Not deferred: after a panic somebody may still hold what is in it.
-	q.reset()
-	e.requests.Put(q)
+	x.refuse(bare(http.StatusNotFound, fault.UnknownPath, "The service has nothing at this path. Paths are case-sensitive."))
 }
 
-func (e *endpoint[Record]) decode(x *exchange, q *request[Record]) *problem {
-	q.decode(e.members)
-	if !q.broken && q.header.Faults() == nil { // what is too long stays out of logs too
-		x.ChannelSessionID, x.ChannelRequestID = q.header.ChannelSessionID, q.header.ChannelRequestID
-	}
-	switch {
-	case q.broken:
-		return invalid(q.faults, false)
-	case len(q.faults) > 0:
-		return invalid(q.join(e.faults(q.header, q.parameters)))
-	}
-	return nil
+func (a *api) methodNotAllowed(w http.ResponseWriter, r *http.Request) {
+	x := w.(*exchange)
+	x.Route = r.URL.EscapedPath() // mux matched it
+	methods := a.methods[x.Route]
+	x.refuse(bare(http.StatusMethodNotAllowed, fault.MethodNotAllowed,
+		"The method must be "+strings.Join(methods, " or ")+".").with("Allow", strings.Join(methods, ", ")))
 }
 
-func (e *endpoint[Record]) carryOut(x *exchange, r *http.Request, caller *subscription.Subscription, q *request[Record]) {
-	outcome, err := e.do(r.Context(), caller, q.header, q.parameters)
-	switch {
-	case err == nil:
-		x.answer(outcome)
-	case fault.KindOf(err) == fault.Unavailable && r.Context().Err() != nil:
-		x.abandon(err)
-	default:
-		x.refuse(problemOf(err))
-	}
+// waitLimit is how long an operation may wait for its outcome: a tenth of the
+// write timeout, at most half a second, is left for writing the answer.
+func (a *api) waitLimit(x *exchange) time.Duration {
+	return a.WriteTimeout - min(a.WriteTimeout/10, 500*time.Millisecond) - max(0, a.Now().Sub(x.Start))
 }

@@ -18,6 +18,7 @@ import (
 	"bankingapi/application/commit"
 	"bankingapi/domain/fault"
 	"bankingapi/domain/fund"
+	"bankingapi/domain/idempotency"
 	"bankingapi/domain/operation"
 	"bankingapi/domain/subscription"
 )
@@ -88,7 +89,7 @@ func TestChecksComeInTheOrderOfTheContract(t *testing.T) {
 				s.Channel = "defined"
 			}
 		}},
-		{"caller-id-reused", 422, func(a *attempt) { a.err = operation.Reused() }},
+		{"caller-id-reused", 422, func(a *attempt) { a.err = idempotency.Reused() }},
 	}
 	fresh := func() attempt {
 		return attempt{method: http.MethodPost, path: pushPath, key: key, contentType: "application/json", caller: func(*subscription.Subscription) {}}
@@ -178,6 +179,30 @@ func TestMethods(t *testing.T) {
 	require.Equal(t, int64(4), s.observed()[len(s.observed())-1].BytesOut)
 }
 
+// A person who types the bare address into a browser is led to the docs, also
+// below a prefix of a host. Programs get 404 as everywhere.
+func TestTheBareAddressInABrowser(t *testing.T) {
+	t.Parallel()
+	page := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "page") })
+	documented := newService(func(s *service) { s.options.Pages = map[string]http.Handler{"/docs": page} })
+	browser := func(method, path string) *http.Request {
+		r := httptest.NewRequest(method, path, nil)
+		r.Header.Set("Accept", "text/html,application/xhtml+xml,*/*;q=0.8")
+		return r
+	}
+	w := documented.do(browser(http.MethodGet, "/"))
+	require.Equal(t, http.StatusSeeOther, w.Code)
+	require.Equal(t, "docs", w.Header().Get("Location"))
+	for name, w := range map[string]*httptest.ResponseRecorder{
+		"a program":    documented.do(httptest.NewRequest(http.MethodGet, "/", nil)),
+		"a POST":       documented.do(browser(http.MethodPost, "/")),
+		"another path": documented.do(browser(http.MethodGet, "/index.html")),
+		"without docs": newService().do(browser(http.MethodGet, "/")),
+	} {
+		require.Equal(t, http.StatusNotFound, w.Code, name)
+	}
+}
+
 func TestMountedUnderAPrefix(t *testing.T) {
 	t.Parallel()
 	s := newService()
@@ -249,25 +274,27 @@ func TestMediaTypes(t *testing.T) {
 	s := newService()
 	for _, accepted := range [][]string{
 		nil, {""}, {"application/json"}, {"Application/JSON"}, {"application/json; charset=utf-8"}, {"application/json;charset=UTF-8"},
-		{`application/json; charset="utf-8"`}, {"application/json; CHARSET=Utf-8"}, {"application/json;"}, {" application/json "}, {"application/json; version=1"},
+		{`application/json; charset="utf-8"`}, {"application/json; CHARSET=Utf-8"}, {"application/json;"}, {" application/json "}, {`application/json; charset="UTF-8"`},
 	} {
 		w := s.do(post(pushPath, pushBody, func(r *http.Request) { r.Header["Content-Type"] = accepted }))
 		require.Equal(t, http.StatusOK, w.Code, accepted)
 	}
-	w := s.do(post(pushPath, pushBody, func(r *http.Request) { r.Header["Content-Encoding"] = []string{""} }))
-	require.Equal(t, http.StatusOK, w.Code)
+	for _, none := range [][]string{{""}, {"identity"}, {"Identity"}, {"identity, identity"}, {"identity", ""}} {
+		w := s.do(post(pushPath, pushBody, func(r *http.Request) { r.Header["Content-Encoding"] = none }))
+		require.Equal(t, http.StatusOK, w.Code, none)
+	}
 	for _, refused := range [][]string{
 		{"text/json"}, {"text/plain"}, {"application/xml"}, {"application/problem+json"}, {"application/jsonx"}, {"application/*"}, {"*/*"}, {"json"},
 		{"application/json; charset=utf-16"}, {"application/json; charset=iso-8859-9"}, {"application/json; charset="}, {"application/json; charset"},
 		{"application/json; charset=utf-8; charset=latin1"}, {"application/json, text/plain"}, {"application/json", "application/json"},
-		{"application/x-www-form-urlencoded"}, {"multipart/form-data; boundary=x"}, {";"}, {"/"}, {"\x00"},
+		{"application/x-www-form-urlencoded"}, {"multipart/form-data; boundary=x"}, {"application/json; version=1"}, {"application/json; charset=utf-8; version=1"}, {";"}, {"/"}, {"\x00"},
 	} {
 		w := s.do(post(pushPath, pushBody, func(r *http.Request) { r.Header["Content-Type"] = refused }))
 		require.Equal(t, http.StatusUnsupportedMediaType, w.Code, refused)
 		require.Equal(t, "application/json", w.Header().Get("Accept"))
 		require.Empty(t, w.Header().Get("Accept-Encoding"))
 	}
-	for _, refused := range [][]string{{"gzip"}, {"identity"}, {"br, gzip"}, {"x"}, {"identity", "identity"}} {
+	for _, refused := range [][]string{{"gzip"}, {"br, gzip"}, {"x"}, {"identity, gzip"}, {"identity", "gzip"}} {
 		w := s.do(post(pushPath, pushBody, func(r *http.Request) { r.Header["Content-Encoding"] = refused }))
 		require.Equal(t, http.StatusUnsupportedMediaType, w.Code, refused)
 		require.Equal(t, "identity", w.Header().Get("Accept-Encoding"))
@@ -353,6 +380,17 @@ func (timeout) Error() string   { return "i/o timeout" }
 func (timeout) Timeout() bool   { return true }
 func (timeout) Temporary() bool { return true }
 
+func TestACallerWhoHasLeftIsObservedAsGone(t *testing.T) {
+	t.Parallel()
+	s := newService()
+	ctx, leave := context.WithCancel(t.Context())
+	leave()
+	s.do(post(pushPath, pushBody, func(r *http.Request) { r.Header.Del("Ocp-Apim-Subscription-Key") }).WithContext(ctx))
+	s.do(post(pushPath, pushBody))
+	require.True(t, s.observed()[0].Gone)
+	require.False(t, s.observed()[1].Gone)
+}
+
 func TestRequestIDs(t *testing.T) {
 	t.Parallel()
 	s := newService()
@@ -402,6 +440,21 @@ func TestOutcomes(t *testing.T) {
 			}
 		}
 	}
+}
+
+func TestOperationID(t *testing.T) {
+	t.Parallel()
+	id := operation.ID{0x01, 0x97, 0xf6, 15: 0x42}
+	for state := range map[operation.State]bool{operation.Recorded: true, operation.Completed: true, operation.Failed: true} {
+		for _, isReplayed := range []bool{false, true} {
+			s := newService(func(s *service) { s.outcome = operation.Outcome{ID: id, State: state, Replayed: isReplayed} })
+			w := s.post(t, salePath, saleBody)
+			require.Equal(t, []string{"0197f600-0000-0000-0000-000000000042"}, w.Header()["Operation-Id"])
+			require.Equal(t, w.Header()["Operation-Id"], w.Header()["X-Request-Id"], "an ID that is kept")
+		}
+	}
+	s := newService(func(s *service) { s.err = fault.New(fault.Unavailable, "") })
+	require.NotContains(t, s.post(t, salePath, saleBody).Header(), "Operation-Id", "nothing was decided")
 }
 
 func TestAnUnknownStateIsOurDefect(t *testing.T) {
@@ -541,6 +594,20 @@ func TestRateLimit(t *testing.T) {
 	}
 }
 
+// A required CallerId is reported with the faults of the JSON.
+func TestARequiredCallerIDIsReportedWithAllOtherFaults(t *testing.T) {
+	t.Parallel()
+	s := newService(func(s *service) {
+		s.callers[key] = caller(func(s *subscription.Subscription) { s.RequireCallerID = true })
+	})
+	w := s.post(t, pushPath, `{"Header":{},"Parameters":[{"UserId":1}]}`)
+	require.Equal(t, http.StatusBadRequest, w.Code)
+	require.Contains(t, w.Body.String(), `{"pointer":"/Parameters/0/UserId","code":"wrong-type"`)
+	require.Contains(t, w.Body.String(), `{"pointer":"/Header/CallerId","code":"required"`)
+	w = s.post(t, pushPath, `{"Header":{"CallerId":1},"Parameters":[]}`)
+	require.NotContains(t, w.Body.String(), `"/Header/CallerId","code":"required"`)
+}
+
 func TestObservedDurations(t *testing.T) {
 	t.Parallel()
 	now := today
@@ -563,7 +630,7 @@ func TestRefusalsOfTheBank(t *testing.T) {
 			operation.UnderParameter(0, []fault.Fault{fund.Refusal(fund.HoldingInsufficient), fund.Refusal(fund.PriceNotCurrent)}),
 			operation.UnderParameter(2, []fault.Fault{fund.Refusal(fund.HoldingInsufficient)})...)}
 	})
-	golden(t, "refused", s.post(t, salePath, saleBody))
+	requireAnswer(t, "refused", s.post(t, salePath, saleBody))
 	require.Equal(t, []string{fund.HoldingInsufficient, fund.PriceNotCurrent}, s.observed()[0].Codes)
 	require.Equal(t, operation.Failed, s.observed()[0].State)
 }

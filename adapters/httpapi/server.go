@@ -13,32 +13,33 @@ import (
 	"time"
 )
 
-// ServerOptions are how a Server treats its connections. All are required
-// unless they say otherwise.
+// ServerOptions configure the connections of a Server. All are required unless
+// they say otherwise.
 type ServerOptions struct {
 	TLS TLSOptions
-	// ReadTimeout bounds reading one request, HeaderTimeout its header alone,
-	// WriteTimeout handling it and writing the answer, IdleTimeout the wait for
-	// the next request on a connection.
+	// ReadTimeout is the maximum time to read a request, and HeaderTimeout to
+	// read its header. WriteTimeout is the maximum time to handle a request and
+	// write the response. IdleTimeout is the maximum time between two requests
+	// of a connection.
 	ReadTimeout, WriteTimeout, IdleTimeout, HeaderTimeout time.Duration
-	// ErrorLog gets what net/http has to say about connections, such as failed
-	// handshakes. It may be nil: then nothing is said.
+	// ErrorLog receives the errors of connections, such as failed handshakes. It
+	// may be nil.
 	ErrorLog *log.Logger
 }
 
-// maxHeaderBytes is plenty for a key and some ids.
+// maxHeaderBytes is far more than a key and some IDs need.
 const maxHeaderBytes = 64 << 10
 
 // Server serves a handler over HTTP/1.1 and, with TLS, HTTP/2.
 type Server struct {
 	listener net.Listener
 	server   *http.Server
-	secure   bool // net/http sets a TLSConfig of its own where there is none
+	secure   bool // net/http sets a TLSConfig even if none was given
 }
 
-// Listen binds the address now, so that a port in use or an unusable
-// certificate is an error of the start; connections wait until Serve. Port 0
-// takes a free one.
+// Listen binds the address. It returns an error if the port is in use or the
+// certificate cannot be used. Connections wait until Serve. Use port 0 to pick a
+// free port.
 func Listen(address string, handler http.Handler, o ServerOptions) (*Server, error) {
 	config, err := o.TLS.config()
 	if err != nil {
@@ -53,8 +54,8 @@ func Listen(address string, handler http.Handler, o ServerOptions) (*Server, err
 	}
 	if o.TLS.Mode == TLSOff && !listener.Addr().(*net.TCPAddr).IP.IsLoopback() {
 		_ = listener.Close()
-		return nil, fmt.Errorf("listen on %s: without TLS only a loopback address is possible, because keys would travel in clear; "+
-			"behind a proxy that ends TLS use the mode %s", address, TLSProxy)
+		return nil, fmt.Errorf("listen on %s: without TLS the address must be a loopback address, because keys would be sent in clear text; "+
+			"behind a proxy that ends TLS, use the mode %s", address, TLSProxy)
 	}
 	if o.ErrorLog == nil {
 		o.ErrorLog = log.New(io.Discard, "", 0)
@@ -73,10 +74,10 @@ func Listen(address string, handler http.Handler, o ServerOptions) (*Server, err
 	}}, nil
 }
 
-// Addr is the address that was bound.
+// Addr returns the bound address.
 func (s *Server) Addr() net.Addr { return s.listener.Addr() }
 
-// URL is where the API is, as callers on this machine write it.
+// URL returns the address of the API for callers on this machine.
 func (s *Server) URL() string {
 	scheme := "http"
 	if s.secure {
@@ -90,8 +91,8 @@ func (s *Server) URL() string {
 	return scheme + "://" + net.JoinHostPort(host, strconv.Itoa(bound.Port))
 }
 
-// Serve answers requests until Shutdown. The error is nil then, and the reason
-// when it ends by itself.
+// Serve answers requests until Shutdown. It then returns nil. If it stops
+// earlier, it returns the reason.
 func (s *Server) Serve() error {
 	var err error
 	if s.secure {
@@ -105,15 +106,15 @@ func (s *Server) Serve() error {
 	return fmt.Errorf("serve on %s: %w", s.Addr(), err)
 }
 
-// Shutdown takes no more connections and returns when every request is
-// answered. When ctx ends before that, it cuts what is left and says so. It
-// may be called before Serve, and twice.
+// Shutdown accepts no more connections and returns when every request is
+// answered. If ctx ends before that, Shutdown closes the remaining connections
+// and returns an error. It may be called before Serve, and twice.
 func (s *Server) Shutdown(ctx context.Context) error {
 	err := s.server.Shutdown(ctx)
-	_ = s.listener.Close() // the server knows it only when it served
+	_ = s.listener.Close() // the server knows the listener only after Serve
 	if err != nil {
 		_ = s.server.Close()
-		return fmt.Errorf("requests were cut that did not end in time: %w", err)
+		return fmt.Errorf("some requests did not end in time and were cut: %w", err)
 	}
 	return nil
 }

@@ -115,7 +115,6 @@ func TestSlowBodiesAreCut(t *testing.T) {
 	for name, start := range map[string]string{
 		"with Content-Length": head + "Content-Length: 1000\r\n\r\n" + saleBody,
 		"chunked":             head + "Transfer-Encoding: chunked\r\n\r\n5\r\n{\"Hea\r\n",
-		"too large":           head + fmt.Sprintf("Content-Length: %d\r\n\r\n", bodyLimit+1000) + saleBody,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -189,6 +188,55 @@ func TestATooLargeBodyIsAnsweredToWhoSendsBeforeItReads(t *testing.T) {
 	}
 	answer := send(t, dial(t, server), head+"Connection: close\r\nExpect: 100-continue\r\nContent-Length: 999999999\r\n\r\n")
 	require.True(t, strings.HasPrefix(answer, "HTTP/1.1 413 "), "who asks first is not told to continue")
+}
+
+func TestADeclaredTooLargeBodyIsAnsweredUnread(t *testing.T) {
+	t.Parallel()
+	server := serve(t, newService(), serverOptions(func(o *httpapi.ServerOptions) {
+		o.ReadTimeout, o.WriteTimeout = time.Minute, time.Minute
+	}))
+	for _, length := range []int{bodyLimit + 1, 100_000, 8 << 20, 1 << 30} {
+		conn := dial(t, server)
+		_, err := fmt.Fprintf(conn, "%sContent-Length: %d\r\n\r\n", head, length) // and not a byte of it
+		require.NoError(t, err)
+		require.NoError(t, conn.SetReadDeadline(time.Now().Add(10*time.Second)))
+		reader := bufio.NewReader(conn)
+		answer, err := http.ReadResponse(reader, nil)
+		require.NoError(t, err, length)
+		require.Equal(t, http.StatusRequestEntityTooLarge, answer.StatusCode)
+		body, err := io.ReadAll(answer.Body) // whole, although the caller still owes its body
+		require.NoError(t, err, length)
+		require.Contains(t, string(body), "body-too-large")
+		if length <= 100_000 { // sent in the end, so that the connection is good for more
+			_, err = io.WriteString(conn, strings.Repeat(" ", length)+head+fmt.Sprintf("Content-Length: %d\r\n\r\n%s", len(saleBody), saleBody))
+			require.NoError(t, err)
+			answer, err = http.ReadResponse(reader, nil)
+			require.NoError(t, err)
+			require.Equal(t, http.StatusOK, answer.StatusCode)
+		}
+		require.NoError(t, conn.Close())
+	}
+}
+
+// What a proxy in front may take for two requests must not be followed by
+// another one on the connection.
+func TestTwoLengthsEndTheConnection(t *testing.T) {
+	t.Parallel()
+	s := newService()
+	server := serve(t, s, serverOptions())
+	body := fmt.Sprintf("%x\r\n%s\r\n0\r\n\r\n", len(saleBody), saleBody)
+	smuggled := head + fmt.Sprintf("Content-Length: %d\r\n\r\n%s", len(saleBody), saleBody)
+	for _, lengths := range []string{
+		"Content-Length: 4\r\nTransfer-Encoding: chunked\r\n\r\n",
+		"Transfer-Encoding: chunked\r\nContent-Length: 4\r\n\r\n",
+	} {
+		before := len(s.observed())
+		answers := send(t, dial(t, server), head+lengths+body+smuggled)
+		require.Equal(t, 1, strings.Count(answers, "HTTP/1.1 "), answers)
+		require.Contains(t, answers, "Connection: close\r\n")
+		require.Contains(t, answers, `{"Data":{"State":2}}`)
+		require.Len(t, s.observed(), before+1)
+	}
 }
 
 func TestConnectionsAreKeptAlive(t *testing.T) {

@@ -77,7 +77,7 @@ func TestSelfSignedIsMadeOnce(t *testing.T) {
 	require.ErrorContains(t, err, "remove both")
 	content, err := os.ReadFile(o.TLS.CertFile)
 	require.NoError(t, err)
-	require.Equal(t, "mine", string(content), "what somebody put there is not overwritten")
+	require.Equal(t, "mine", string(content), "an existing file is not overwritten")
 }
 
 func TestFilesMustBeThereAtTheStart(t *testing.T) {

@@ -1,16 +1,15 @@
-// Package logging makes the log: one line per event, JSON for machines or a
-// console form for people. It says operation, outcome, duration and ids, never
-// keys, contents or whole numbers of customers and accounts.
+// Package logging creates the log: one line per event, as JSON or for a console.
+// A line has the operation, outcome, duration and ids. It never has keys,
+// contents, or full numbers of customers and accounts.
 //
-// Durations are in seconds in JSON, and with their unit on the console. Nothing
-// is sampled away, and nothing is global.
+// Durations are in seconds in JSON and have a unit on the console. No line is
+// sampled away, and nothing is global.
 package logging
 
 import (
 	"errors"
 	"fmt"
 	"io"
-	"log"
 	"strconv"
 	"strings"
 	"time"
@@ -19,23 +18,28 @@ import (
 
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
+
+	"bankingapi/application/summary"
 )
 
-// Options say how to log.
+// Options configure the log.
 type Options struct {
-	// Level is the least that is logged: debug, info, warn or error.
+	// Level is the lowest level that is logged: debug, info, warn or error.
 	Level string
-	// Format is json, console, or auto: console on a terminal, else json.
+	// Format is json, console or auto. auto is console on a terminal, otherwise
+	// json.
 	Format string
-	// Writer gets each line in one Write, one line at a time.
+	// Writer receives whole lines, in one call of Write at a time. Lines about
+	// requests that did not fail arrive together, up to 100 ms later. Sync of the
+	// logger writes those that wait.
 	Writer io.Writer
-	// IsTerminal: a person looks at Writer.
+	// IsTerminal reports whether Writer is a terminal.
 	IsTerminal bool
-	// Now is the current time, in UTC.
+	// Now returns the current time in UTC.
 	Now func() time.Time
 }
 
-// New returns a logger, and its level, which may be changed while it is in use.
+// New returns a logger and its level. The level may be changed at run time.
 func New(o Options) (*zap.Logger, zap.AtomicLevel, error) {
 	level, err := zap.ParseAtomicLevel(o.Level)
 	if err != nil {
@@ -61,45 +65,27 @@ func New(o Options) (*zap.Logger, zap.AtomicLevel, error) {
 	default:
 		return nil, level, errors.New("log.format must be auto, console or json")
 	}
-	sink := zapcore.Lock(zapcore.AddSync(o.Writer))
-	return zap.New(zapcore.NewCore(encoder, sink, level), zap.WithClock(clock(o.Now)), zap.ErrorOutput(sink)), level, nil
+	sink := &buffer{to: o.Writer}
+	core := buffered{zapcore.NewCore(encoder, sink, level), sink}
+	return zap.New(core, zap.WithClock(clock(o.Now)), zap.ErrorOutput(zapcore.Lock(zapcore.AddSync(o.Writer)))), level, nil
 }
 
-// clock is a zapcore.Clock.
+// clock implements zapcore.Clock.
 type clock func() time.Time
 
-// Now is the current time.
+// Now returns the current time.
 func (c clock) Now() time.Time { return c() }
 
-// NewTicker is what buffered writers ask for; there is none here.
+// NewTicker is for the buffered writers of zap, which this log does not use.
 func (clock) NewTicker(d time.Duration) *time.Ticker { return time.NewTicker(d) }
 
-// MaskNumber hides the number of a customer or an account: ******1234. It
-// shows the last four digits, of short numbers fewer: never more than half.
-func MaskNumber(n int64) string {
-	digits := strings.TrimPrefix(strconv.FormatInt(n, 10), "-")
-	return "******" + digits[len(digits)-min(4, len(digits)/2):]
-}
+// MaskNumber masks the number of a customer or an account: ******1234. It shows
+// the last four digits, and never more than half of a number.
+func MaskNumber(n int64) string { return summary.Mask(n).String() }
 
-// ServerErrors is for http.Server.ErrorLog. Failed handshakes are for debug
-// only: whoever finds the port can make any number of them.
-func ServerErrors(l *zap.Logger) *log.Logger { return log.New(serverErrors{l}, "", 0) }
-
-type serverErrors struct{ *zap.Logger }
-
-// Write is io.Writer: one message of net/http.
-func (s serverErrors) Write(b []byte) (int, error) {
-	text, level := strings.TrimSpace(string(b)), zap.WarnLevel
-	if strings.HasPrefix(text, "http: TLS handshake error") {
-		level = zap.DebugLevel
-	}
-	s.Log(level, "http server", zap.String("error", printable(text)))
-	return len(b), nil
-}
-
-// printable is text without what could act on a terminal or fool its reader:
-// escape sequences, line ends of all kinds, changes of direction. Encoders
-// escape only what JSON needs.
+// printable escapes characters that could control a terminal or mislead a
+// reader: escape sequences, line endings, changes of direction. Encoders escape
+// only what JSON requires.
 func printable(text string) string {
 	for i := range len(text) {
 		if c := text[i]; c < ' ' || c > '~' {

@@ -4,28 +4,27 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"math"
-	"os"
-	"path/filepath"
+	"regexp"
 	"strings"
+	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 	"go.uber.org/zap"
 	"pgregory.net/rapid"
 
 	"bankingapi/adapters/logging"
+	"bankingapi/application/summary"
 	"bankingapi/domain/fault"
 	"bankingapi/domain/operation"
+	"bankingapi/test/golden"
 )
-
-var update = flag.Bool("update", false, "write the golden files")
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
@@ -42,6 +41,7 @@ var lines = []logging.Request{
 	{
 		Operation: "BuyFundFromCustomer", Method: "POST", Status: 200, State: operation.Completed, Duration: 3217 * time.Microsecond,
 		BytesIn: 412, BytesOut: 20, RequestID: "0197f6b1-6f0a-7c3e-9a4b-2f1d5c8e7a60", Subscription: "Acme Payments",
+		OperationID: "0197f6b1-6f0a-7c3e-9a4b-2f1d5c8e7a61", Customer: summary.Mask(12345678), Address: "203.0.113.7",
 		ChannelRequestID: "channel-request-1", ChannelSessionID: "channel-session-1", TraceID: "0af7651916cd43dd8448eb211c80319c",
 	},
 	{
@@ -66,19 +66,9 @@ func TestTheLineOfARequest(t *testing.T) {
 		for _, line := range lines {
 			line.Log(l)
 		}
-		golden(t, file, out.String())
+		require.NoError(t, l.Sync())
+		golden.Equal(t, file, out.String())
 	}
-}
-
-func golden(t *testing.T, name, got string) {
-	t.Helper()
-	path := filepath.Join("testdata", name)
-	if *update {
-		require.NoError(t, os.WriteFile(path, []byte(got), 0o600))
-	}
-	want, err := os.ReadFile(path)
-	require.NoError(t, err)
-	require.Empty(t, cmp.Diff(string(want), got))
 }
 
 // TestACallerCannotForgeALine writes every text a caller may choose, in both
@@ -129,6 +119,7 @@ func TestPrintableTextIsLeftAlone(t *testing.T) {
 	var out bytes.Buffer
 	l, _ := newLogger(t, &out, "json")
 	logging.Request{ChannelRequestID: `İstanbul "şube" \1 日本`}.Log(l)
+	require.NoError(t, l.Sync())
 	fields := map[string]any{}
 	require.NoError(t, json.Unmarshal(out.Bytes(), &fields))
 	require.Equal(t, `İstanbul "şube" \1 日本`, fields["channel_request_id"])
@@ -181,7 +172,76 @@ func TestNothingIsSampledAway(t *testing.T) {
 	for range 5000 {
 		logging.Request{Status: 200}.Log(l)
 	}
+	require.NoError(t, l.Sync())
 	require.Equal(t, 5000, strings.Count(out.String(), "\n"))
+}
+
+// Lines about requests are written together, 100 ms later, or with the next line
+// of another kind. The order stays.
+func TestLinesOfRequestsAreWrittenTogether(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		to := new(writes)
+		l, _ := newLogger(t, to, "json")
+		request := func(id string, status int) { logging.Request{Status: status, RequestID: id}.Log(l) }
+
+		request("a", 200)
+		time.Sleep(99 * time.Millisecond)
+		request("b", 400)
+		synctest.Wait()
+		require.Empty(t, to.ids())
+		time.Sleep(time.Millisecond)
+		synctest.Wait()
+		require.Equal(t, []string{"a b"}, to.ids())
+
+		request("c", 200)
+		request("d", 500)
+		require.Equal(t, []string{"a b", "c d"}, to.ids(), "an error waits for nothing")
+
+		request("e", 200)
+		l.Info("stopping", zap.String("request_id", "f"))
+		require.Equal(t, []string{"a b", "c d", "e f"}, to.ids(), "neither does what is no request")
+
+		request("g", 200)
+		require.NoError(t, l.Sync())
+		require.Equal(t, []string{"a b", "c d", "e f", "g"}, to.ids(), "the end")
+
+		long := strings.Repeat("x", 100)
+		for range 700 {
+			request(long, 200)
+		}
+		require.Greater(t, len(to.ids()), 4, "memory is bounded")
+		time.Sleep(time.Second)
+	})
+}
+
+// writes are the calls of Write.
+type writes struct {
+	mu  sync.Mutex
+	all []string
+}
+
+func (w *writes) Write(b []byte) (int, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.all = append(w.all, string(b))
+	return len(b), nil
+}
+
+var idField = regexp.MustCompile(`"request_id":"([^"]*)"`)
+
+// ids are the request ids of each call.
+func (w *writes) ids() (all []string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, each := range w.all {
+		var ids []string
+		for _, found := range idField.FindAllStringSubmatch(each, -1) {
+			ids = append(ids, found[1])
+		}
+		all = append(all, strings.Join(ids, " "))
+	}
+	return all
 }
 
 func TestFailedHandshakesAreForDebug(t *testing.T) {
@@ -198,6 +258,49 @@ func TestFailedHandshakesAreForDebug(t *testing.T) {
 	require.Contains(t, out.String(), "handshake")
 }
 
+func TestAFloodOfServerErrorsIsCounted(t *testing.T) {
+	t.Parallel()
+	var out bytes.Buffer
+	now := noon()
+	l, _, err := logging.New(logging.Options{Level: "info", Format: "json", Writer: &out, Now: func() time.Time { return now }})
+	require.NoError(t, err)
+	errorLog := logging.ServerErrors(l)
+	flood := func() {
+		for i := range 1000 {
+			errorLog.Printf("http2: server connection error from 203.0.113.%d:%d: connection error: PROTOCOL_ERROR", i%256, i)
+		}
+	}
+	flood()
+	require.Equal(t, 10, strings.Count(out.String(), "\n"))
+	require.NotContains(t, out.String(), "not_logged")
+	errorLog.Print("http: Accept error: too many open files; retrying in 5ms")
+	require.Equal(t, 11, strings.Count(out.String(), "\n"), "another kind is not lost in the flood")
+	now = now.Add(time.Minute)
+	flood()
+	require.Equal(t, 21, strings.Count(out.String(), "\n"))
+	require.Equal(t, 1, strings.Count(out.String(), `"not_logged":990`))
+	for i := range 1000 { // not even if every message is of its own kind
+		errorLog.Printf("%d %d %d %d", i, i, i, i)
+	}
+}
+
+func TestAFloodOfResetsIsForDebug(t *testing.T) {
+	t.Parallel()
+	var out bytes.Buffer
+	l, level := newLogger(t, &out, "json")
+	logging.Request{Status: 401, Gone: true}.Log(l)
+	logging.Request{Status: 499, Gone: true}.Log(l)
+	require.Empty(t, out.String())
+	logging.Request{Status: 499}.Log(l)
+	logging.Request{Status: 200, State: operation.Completed, Gone: true}.Log(l)
+	logging.Request{Status: 503, Gone: true}.Log(l)
+	require.Equal(t, 3, strings.Count(out.String(), "\n"), "what was decided is always told")
+	level.SetLevel(zap.DebugLevel)
+	logging.Request{Status: 401, Gone: true}.Log(l)
+	require.NoError(t, l.Sync())
+	require.Contains(t, out.String(), `"level":"debug"`)
+}
+
 func TestMaskNumber(t *testing.T) {
 	t.Parallel()
 	for n, want := range map[int64]string{
@@ -212,12 +315,12 @@ func TestMaskNumber(t *testing.T) {
 	})
 }
 
-func TestALineThatNobodyWantsCostsNothing(t *testing.T) { // measures, so it is alone
+func TestALineBelowTheLevelCostsNothing(t *testing.T) { // measures, so it is alone
 	l, level := newLogger(t, io.Discard, "json")
 	level.SetLevel(zap.WarnLevel)
 	require.Zero(t, testing.AllocsPerRun(100, func() { lines[0].Log(l) }))
 	level.SetLevel(zap.InfoLevel)
-	require.LessOrEqual(t, testing.AllocsPerRun(100, func() { lines[0].Log(l) }), 3.0)
+	require.LessOrEqual(t, testing.AllocsPerRun(100, func() { lines[0].Log(l) }), 4.0+raceAllocations)
 }
 
 func BenchmarkRequest(b *testing.B) {

@@ -1,60 +1,42 @@
 package logging
 
 import (
+	"cmp"
 	"net/http"
-	"time"
 
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
 
-	"bankingapi/domain/operation"
+	"bankingapi/application/summary"
 )
 
-// Request is what one request came to: one line of the log. What is empty is
-// left out of the line, but for the first five.
-type Request struct {
-	// Operation is the name of the operation, or the path of another route;
-	// empty for a path that is not known.
-	Operation string
-	Method    string
-	// Status is that of the answer, or 499 if the caller left before it.
-	Status int
-	// State is Data.State of an outcome, 0 where there is none.
-	State    operation.State
-	Duration time.Duration
-	// Replayed: the outcome is that of the operation which this one repeats.
-	Replayed bool
-	// Codes are those of the answer's errors.
-	Codes []string
-	// BytesIn and BytesOut are the sizes of the bodies.
-	BytesIn, BytesOut int64
-	// RequestID is the answer's X-Request-Id.
-	RequestID string
-	// Subscription is the name of the subscription.
-	Subscription string
-	// ChannelRequestID and ChannelSessionID are the caller's, and may be any
-	// text.
-	ChannelRequestID, ChannelSessionID string
-	// TraceID is the trace that the request belongs to.
-	TraceID string
-	// Err is why the service could not do its part.
-	Err error
-}
+// Request is one request and its answer: one line of the log. Empty fields are
+// omitted, except operation, method, status, state and duration.
+type Request summary.Exchange
 
-// Log writes the line: an error when the status is 500 or more, else an info.
-// It costs next to nothing where the logger does not want it.
+// requestMessage is the message of the line.
+const requestMessage = "request"
+
+// Log writes the line. Its level is error if the status is 500 or more, debug if
+// nothing was decided and the caller had left, and info otherwise: a flood of
+// requests that are reset at once must not flood the log. Log costs almost
+// nothing if the logger does not want the level.
 func (r Request) Log(to *zap.Logger) {
 	level := zap.InfoLevel
-	if r.Status >= http.StatusInternalServerError {
+	switch {
+	case r.Status >= http.StatusInternalServerError:
 		level = zap.ErrorLevel
+	case r.Gone && r.State == 0:
+		level = zap.DebugLevel
 	}
-	if entry := to.Check(level, "request"); entry != nil {
-		line := r // on the heap only here
+	if entry := to.Check(level, requestMessage); entry != nil {
+		line := r // allocated only if it is logged
 		entry.Write(zap.Inline(&line))
 	}
 }
 
-// MarshalLogObject is zapcore.ObjectMarshaler: the fields of the line.
+// MarshalLogObject implements zapcore.ObjectMarshaler. It adds the fields of the
+// line.
 func (r *Request) MarshalLogObject(line zapcore.ObjectEncoder) error {
 	text := func(key, value string) {
 		if value != "" {
@@ -66,11 +48,7 @@ func (r *Request) MarshalLogObject(line zapcore.ObjectEncoder) error {
 			line.AddInt64(key, n)
 		}
 	}
-	if r.Operation == "" {
-		line.AddString("operation", "other")
-	} else {
-		text("operation", r.Operation)
-	}
+	text("operation", cmp.Or(r.Operation, r.Route, "other"))
 	line.AddString("method", r.Method)
 	line.AddInt("status", r.Status)
 	line.AddString("state", r.State.String())
@@ -84,14 +62,17 @@ func (r *Request) MarshalLogObject(line zapcore.ObjectEncoder) error {
 		}
 	}
 	text("request_id", r.RequestID)
+	text("operation_id", r.OperationID)
 	text("subscription", r.Subscription)
+	text("customer", r.Customer.String())
+	text("address", r.Address)
 	text("channel_request_id", r.ChannelRequestID)
 	text("channel_session_id", r.ChannelSessionID)
 	text("trace_id", r.TraceID)
 	size("bytes_in", r.BytesIn)
 	size("bytes_out", r.BytesOut)
 	if r.Err != nil {
-		// Not zap.Error, which asks some errors for more than their text.
+		// Not zap.Error: it adds more than the text of some errors.
 		text("error", r.Err.Error())
 	}
 	return nil
@@ -99,7 +80,7 @@ func (r *Request) MarshalLogObject(line zapcore.ObjectEncoder) error {
 
 type texts []string
 
-// MarshalLogArray is zapcore.ArrayMarshaler.
+// MarshalLogArray implements zapcore.ArrayMarshaler.
 func (t texts) MarshalLogArray(to zapcore.ArrayEncoder) error {
 	for _, each := range t {
 		to.AppendString(each)

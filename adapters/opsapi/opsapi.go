@@ -1,12 +1,14 @@
-// Package opsapi is the listener for those who run the service: is it alive,
-// is it ready, what does it do, where does its time go. It speaks plain HTTP
-// and asks for no key, so it belongs on a private address.
+// Package opsapi is the listener for operators: health, readiness, metrics,
+// profiles and the log level. It uses plain HTTP and asks for no key, so it
+// belongs on a private address. Web pages cannot use it: it accepts only IP
+// addresses, localhost and configured names as Host, and it refuses changes
+// that a page of another origin requests.
 //
-// The folder monitoring has dashboard.json, to be imported into Grafana, and
-// alerts.yaml, to be named among Prometheus' rule_files: the annotations of an
-// alert say what it means and what to do. alerts_test.yaml shows when each one
-// fires. They take the scrape job to be called bankingapi; for exemplars,
-// Prometheus wants --enable-feature=exemplar-storage.
+// The folder monitoring has dashboard.json for Grafana and alerts.yaml for the
+// rule_files of Prometheus. The annotations of an alert say what it means and
+// what to do. alerts_test.yaml shows when each alert fires. They expect a scrape
+// job with the name bankingapi. Exemplars need
+// --enable-feature=exemplar-storage in Prometheus.
 package opsapi
 
 import (
@@ -19,22 +21,28 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 )
 
-// Options are what the listener shows.
+// Options configure the listener.
 type Options struct {
-	// Checks must all pass for the service to be ready. Names are unique words.
+	// Checks must all pass for the service to be ready. Each name is one word and
+	// unique.
 	Checks []Check
-	// Metrics may be nil: then there is no /metrics.
+	// Metrics may be nil. Then /metrics does not exist.
 	Metrics prometheus.Gatherer
-	// LogLevel answers GET and PUT of /log/level, as zap.AtomicLevel does. It
-	// may be nil: then there is none.
+	// LogLevel handles GET and PUT of /log/level, as zap.AtomicLevel does. It may
+	// be nil. Then /log/level does not exist.
 	LogLevel http.Handler
-	// Now is the current time.
+	// Now returns the current time.
 	Now func() time.Time
-	// Changed is called when a check begins to fail, with the whole error, and
-	// when it passes again, with nil. It may be nil.
+	// Changed is called with the error when a check starts to fail, and with nil
+	// when it passes again. It may be nil.
 	Changed func(check string, err error)
-	// ErrorLog hears of metrics that cannot be shown.
+	// ErrorLog receives errors of metrics that cannot be written.
 	ErrorLog *log.Logger
+	// Hosts lists the names that are accepted as Host, without a port. IP
+	// addresses and localhost are always accepted. Other names get 421.
+	Hosts []string
+	// Console handles /console/. It may be nil. Then /console/ does not exist.
+	Console http.Handler
 }
 
 // Handler serves the ops listener. It is safe for concurrent use.
@@ -43,7 +51,7 @@ type Handler struct {
 	readiness *readiness
 }
 
-// New returns the handler. It runs nothing until it is asked.
+// New returns the handler. It runs checks only when a request asks for them.
 func New(o Options) *Handler {
 	h := &Handler{readiness: newReadiness(o)}
 	mux := http.NewServeMux()
@@ -64,22 +72,26 @@ func New(o Options) *Handler {
 		mux.Handle("GET /log/level", level)
 		mux.Handle("PUT /log/level", level)
 	}
+	if o.Console != nil {
+		mux.Handle("/console/", o.Console)
+	}
 	profiles(mux)
+	guarded := guard(o.Hosts, mux)
 	h.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Cache-Control", "no-store")
 		w.Header().Set("X-Content-Type-Options", "nosniff")
-		mux.ServeHTTP(w, r)
+		guarded.ServeHTTP(w, r)
 	})
 	return h
 }
 
-// Drain makes /readyz say from now on that the service is not ready, because
-// it is about to stop. It may be called twice.
+// Drain makes /readyz report not ready from now on, because the service is about
+// to stop. It may be called twice.
 func (h *Handler) Drain() { h.readiness.draining.Store(true) }
 
-// NewServer returns a server for the handler, with time-outs; profiles, which
-// take as long as they are asked to, lift theirs. Serve it on a listener, and
-// end it with Close as the last thing: nothing here is worth waiting for.
+// NewServer returns a server for the handler, with timeouts. Profiles last as
+// long as the request asks, so they remove their own timeouts. Stop the server
+// with Close, last of all: its requests are not worth waiting for.
 func NewServer(h *Handler, errorLog *log.Logger) *http.Server {
 	return &http.Server{
 		Handler:           h,
@@ -98,8 +110,8 @@ func serveText(w http.ResponseWriter, status int, text string) {
 	_, _ = w.Write([]byte(text))
 }
 
-// serveAlive answers as long as the process can. It checks nothing else: to
-// start the process again mends no database.
+// serveAlive answers as long as the process runs. It checks nothing else:
+// restarting the process repairs no database.
 func serveAlive(w http.ResponseWriter, r *http.Request) {
 	if r.URL.Query().Has("verbose") {
 		serveText(w, http.StatusOK, "[+]ping ok\nlivez check passed\n")
@@ -124,15 +136,18 @@ type entry struct{ Path, What string }
 
 func index(o Options) http.Handler {
 	entries := []entry{
-		{"/livez", "200 while the process works"},
-		{"/readyz?verbose", "200 while it can serve requests, else 503; each check by name"},
+		{"/livez", "200 while the process runs"},
+		{"/readyz?verbose", "200 while the service is ready, otherwise 503; lists each check"},
 		{"/healthz", "the same as /readyz"},
 	}
 	if o.Metrics != nil {
-		entries = append(entries, entry{"/metrics", "for Prometheus"})
+		entries = append(entries, entry{"/metrics", "metrics for Prometheus"})
 	}
 	if o.LogLevel != nil {
-		entries = append(entries, entry{"/log/level", `GET shows it, PUT {"level":"debug"} changes it until the next start`})
+		entries = append(entries, entry{"/log/level", `GET shows the level, PUT {"level":"debug"} changes it until the next restart`})
+	}
+	if o.Console != nil {
+		entries = append(entries, entry{"/console/", "the operator's console"})
 	}
 	entries = append(entries, entry{"/debug/pprof/", "profiles, for go tool pprof"})
 	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { servePage(w, page, entries) })
@@ -141,5 +156,5 @@ func index(o Options) http.Handler {
 func servePage(w http.ResponseWriter, t *template.Template, data any) {
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	w.Header().Set("Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'")
-	_ = t.Execute(w, data) // a reader that went away is nobody's error
+	_ = t.Execute(w, data) // it fails only if the client disconnected
 }

@@ -2,29 +2,24 @@ package opsapi_test
 
 import (
 	"context"
-	"flag"
 	"io"
 	"log"
 	"net"
 	"net/http"
 	"net/http/httptest"
-	"os"
-	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 	"go.uber.org/zap"
 
 	"bankingapi/adapters/opsapi"
+	"bankingapi/test/golden"
 )
-
-var update = flag.Bool("update", false, "write the golden files")
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
@@ -35,22 +30,14 @@ func get(t *testing.T, h http.Handler, target string) *httptest.ResponseRecorder
 
 func ask(t *testing.T, h http.Handler, r *http.Request) *httptest.ResponseRecorder {
 	t.Helper()
+	if r.Host == "example.com" { // which httptest makes up
+		r.Host = "localhost:9090"
+	}
 	answer := httptest.NewRecorder()
 	h.ServeHTTP(answer, r)
 	require.Equal(t, "no-store", answer.Header().Get("Cache-Control"))
 	require.Equal(t, "nosniff", answer.Header().Get("X-Content-Type-Options"))
 	return answer
-}
-
-func golden(t *testing.T, name, got string) {
-	t.Helper()
-	path := filepath.Join("testdata", name)
-	if *update {
-		require.NoError(t, os.WriteFile(path, []byte(got), 0o600))
-	}
-	want, err := os.ReadFile(path)
-	require.NoError(t, err)
-	require.Empty(t, cmp.Diff(string(want), got))
 }
 
 func full(t *testing.T) (*opsapi.Handler, zap.AtomicLevel) {
@@ -71,7 +58,7 @@ func TestThePageLinksToWhatThereIs(t *testing.T) {
 	require.Equal(t, http.StatusOK, page.Code)
 	require.Equal(t, "text/html; charset=utf-8", page.Header().Get("Content-Type"))
 	require.Equal(t, "default-src 'none'; frame-ancestors 'none'", page.Header().Get("Content-Security-Policy"))
-	golden(t, "index.html", page.Body.String())
+	golden.Equal(t, "index.html", page.Body.String())
 	for _, path := range links(page.Body.String()) {
 		answer := get(t, h, path)
 		require.Equal(t, http.StatusOK, answer.Code, path)
@@ -191,6 +178,9 @@ func listening(t *testing.T) string {
 
 // TestProfiles records, which only one can do at a time, so it is alone.
 func TestProfiles(t *testing.T) {
+	if testing.Short() {
+		t.Skip("SKIPPED: -short; records profiles for several seconds")
+	}
 	url := listening(t)
 	fetch := func(ctx context.Context, path string) (int, []byte) {
 		request, err := http.NewRequestWithContext(ctx, http.MethodGet, url+path, nil)

@@ -11,9 +11,9 @@ import (
 	"time"
 )
 
-// profiles serves what net/http/pprof serves, but for the command line, which
-// may hold secrets. That package is not imported: it would put its handlers
-// onto http.DefaultServeMux, which belongs to the program that embeds us.
+// profiles serves the same as net/http/pprof, except the command line, which may
+// contain secrets. Importing that package would register its handlers on
+// http.DefaultServeMux, which belongs to the program that embeds us.
 func profiles(mux *http.ServeMux) {
 	mux.HandleFunc("GET /debug/pprof/{$}", serveProfiles)
 	mux.HandleFunc("GET /debug/pprof/{name}", serveProfile)
@@ -40,13 +40,13 @@ func serveProfiles(w http.ResponseWriter, _ *http.Request) {
 	servePage(w, profilesPage, pprof.Profiles())
 }
 
-// serveProfile writes one of the profiles that the runtime always keeps, for
-// go tool pprof or, with debug=1 or 2, as text.
+// serveProfile writes one of the profiles that the runtime always collects: for
+// go tool pprof, or as text with debug=1 or debug=2.
 func serveProfile(w http.ResponseWriter, r *http.Request) {
 	name := r.PathValue("name")
 	profile := pprof.Lookup(name)
 	if profile == nil {
-		serveText(w, http.StatusNotFound, "There is no profile of this name.\n")
+		serveText(w, http.StatusNotFound, "No profile has this name.\n")
 		return
 	}
 	debug, _ := strconv.Atoi(r.FormValue("debug"))
@@ -66,11 +66,11 @@ func attach(w http.ResponseWriter, name string) {
 	w.Header().Set("Content-Disposition", `attachment; filename="`+name+`"`)
 }
 
-// longest is the most seconds that can be recorded at once.
+// longest is the maximum duration of a recording, in seconds.
 const longest = 600
 
-// record returns a handler that records for as long as ?seconds= says, one
-// caller at a time, and stops when its caller leaves.
+// record returns a handler that records for the number of seconds in ?seconds=.
+// It serves one client at a time and stops when the client disconnects.
 func record(name string, usual time.Duration, start func(io.Writer) error, stop func()) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		span := usual
@@ -82,14 +82,14 @@ func record(name string, usual time.Duration, start func(io.Writer) error, stop 
 			}
 			span = time.Duration(seconds) * time.Second
 		}
-		// The server's time-outs are for the others. One that cannot be lifted
-		// (HTTP/1 and 2 can) shows as a short profile.
+		// Remove the timeouts of the server. HTTP/1 and HTTP/2 can do this; with
+		// anything else the profile is shorter.
 		_ = http.NewResponseController(w).SetReadDeadline(time.Time{})
 		_ = http.NewResponseController(w).SetWriteDeadline(time.Time{})
 		attach(w, name)
 		if err := start(w); err != nil {
 			w.Header().Del("Content-Disposition")
-			serveText(w, http.StatusConflict, "Somebody else is recording: try again later.\n")
+			serveText(w, http.StatusConflict, "Another recording is running: try again later.\n")
 			return
 		}
 		defer stop()

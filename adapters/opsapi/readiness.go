@@ -14,8 +14,8 @@ import (
 )
 
 const (
-	// freshness is how long an answer serves all who ask: a flood of probes
-	// costs one look a second.
+	// freshness is how long a result is reused, so that many probes cost one
+	// check a second.
 	freshness = time.Second
 	// patience is how long one check may take.
 	patience = 2 * time.Second
@@ -24,23 +24,30 @@ const (
 // Check is one condition for the service to be ready.
 type Check struct {
 	Name string
-	// Probe returns nil when the condition holds. Its context ends after 2
-	// seconds; it is not called again before it has returned. Of its error
-	// people see the Detail of a *fault.Error, which holds no secrets; the rest
-	// is for Options.Changed.
+	// Probe returns nil if the condition is met. Its context ends after 2
+	// seconds. It is not called again before it returned. The listener shows the
+	// Detail of a *fault.Error, which contains no secrets. The rest of the error
+	// goes to Options.Changed. Warnings mean that the condition is met.
 	Probe func(context.Context) error
 }
 
-// readiness answers /readyz the way Kubernetes' own servers do.
+// Warnings are sentences about risks of a service that is ready. They contain
+// no secrets.
+type Warnings []string
+
+// Error joins the sentences.
+func (w Warnings) Error() string { return strings.Join(w, " ") }
+
+// readiness answers /readyz in the format of the Kubernetes servers.
 type readiness struct {
 	checks   []*probe
 	now      func() time.Time
 	changed  func(string, error)
 	draining atomic.Bool
 
-	turn   chan struct{} // holds one while somebody looks; guards what follows
+	turn   chan struct{} // a mutex for the fields below that one can wait for
 	looked time.Time
-	errs   []error // of each check; nil before the first look
+	errs   []error // of each check; nil before the first run
 }
 
 func newReadiness(o Options) *readiness {
@@ -58,8 +65,8 @@ func newReadiness(o Options) *readiness {
 // the service is not ready, it lists every check.
 func (r *readiness) serve(name string) http.HandlerFunc {
 	return func(w http.ResponseWriter, request *http.Request) {
-		// Without the request's context: the look belongs to all who ask, one
-		// that leaves must not fail the others.
+		// Without the context of the request: several requests share a run, and a
+		// client that disconnects must not fail the others.
 		list, ready := r.list()
 		switch {
 		case !ready:
@@ -72,13 +79,46 @@ func (r *readiness) serve(name string) http.HandlerFunc {
 	}
 }
 
-// list has a line for each check, and reports whether all of them pass.
+// Result is a check and its result.
+type Result struct {
+	Name string
+	// Problem is empty if the check passes. It contains no secrets.
+	Problem string
+	// Warnings are risks that the check has found. It passes.
+	Warnings []string
+}
+
+// Results runs the checks, as /readyz does, and returns them in their order.
+func (h *Handler) Results() (all []Result) {
+	r := h.readiness
+	for i, err := range r.look() {
+		result := Result{Name: r.checks[i].Name}
+		if warnings, ok := errors.AsType[Warnings](err); ok {
+			result.Warnings = warnings
+		} else if err != nil {
+			result.Problem = detail(err)
+		}
+		all = append(all, result)
+	}
+	if r.draining.Load() {
+		all = append(all, Result{Name: "shutdown", Problem: detail(errStopping)})
+	}
+	return all
+}
+
+// list returns a line for each check and reports whether all of them pass.
 func (r *readiness) list() (text string, ready bool) {
 	var lines strings.Builder
 	ready = true
 	tell := func(name string, err error) {
 		if err == nil {
 			fmt.Fprintf(&lines, "[+]%s ok\n", name)
+			return
+		}
+		if warnings, ok := errors.AsType[Warnings](err); ok {
+			for _, w := range warnings {
+				fmt.Fprintf(&lines, "[!]%s warning: %s\n", name, w)
+			}
 			return
 		}
 		ready = false
@@ -100,16 +140,16 @@ var (
 	errNoAnswer = fault.New(fault.Unavailable, fmt.Sprintf("No answer within %s.", patience))
 )
 
-// detail is what people may see of an error.
+// detail returns the part of an error that may be shown.
 func detail(err error) string {
 	if e, ok := errors.AsType[*fault.Error](err); ok && e.Detail != "" {
 		return e.Detail
 	}
-	return "The log says why."
+	return "See the log."
 }
 
-// look returns what the checks say, no older than freshness. Those who ask at
-// the same time wait for one look.
+// look returns the results of the checks, at most freshness old. Concurrent
+// callers wait for the same run.
 func (r *readiness) look() []error {
 	r.turn <- struct{}{}
 	defer func() { <-r.turn }()
@@ -131,15 +171,14 @@ func (r *readiness) look() []error {
 	return errs
 }
 
-// probe is a check and its call on the way. It is run by one goroutine at a
-// time.
+// probe is a check and its running call. One goroutine at a time uses it.
 type probe struct {
 	Check
-	pending chan error // nil when none is on its way
+	pending chan error // nil if no call is running
 }
 
-// run waits for the check no longer than patience. A check that does not come
-// back is left behind, and waited for again the next time: it cannot pile up.
+// run waits for the check for at most patience. If the check has not returned by
+// then, the next run waits for the same call, so calls cannot pile up.
 func (p *probe) run() error {
 	if p.pending == nil {
 		p.pending = make(chan error, 1)
@@ -159,7 +198,8 @@ func (p *probe) run() error {
 	}
 }
 
-// call belongs to nobody who asks: whoever leaves must not fail the others.
+// call runs the check without the context of any request: a client that
+// disconnects must not fail the others.
 func (p *probe) call(result chan<- error) {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()

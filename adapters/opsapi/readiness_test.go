@@ -16,6 +16,7 @@ import (
 
 	"bankingapi/adapters/opsapi"
 	"bankingapi/domain/fault"
+	"bankingapi/test/golden"
 )
 
 func passes(context.Context) error { return nil }
@@ -48,7 +49,7 @@ func TestReadiness(t *testing.T) {
 		verbose := get(t, h, "/readyz?verbose")
 		require.Equal(t, test.status, verbose.Code)
 		require.Equal(t, "text/plain; charset=utf-8", verbose.Header().Get("Content-Type"))
-		golden(t, test.file, verbose.Body.String())
+		golden.Equal(t, test.file, verbose.Body.String())
 
 		short := get(t, h, "/readyz")
 		require.Equal(t, test.status, short.Code)
@@ -158,7 +159,7 @@ func TestACheckThatHeedsItsContext(t *testing.T) {
 	})
 }
 
-func TestWhoLeavesFailsNobodyElse(t *testing.T) {
+func TestACallerThatLeavesDoesNotFailTheOthers(t *testing.T) {
 	t.Parallel()
 	h := opsapi.New(opsapi.Options{Now: time.Now, Checks: []opsapi.Check{{"database", func(ctx context.Context) error { return ctx.Err() }}}})
 	ctx, leave := context.WithCancel(t.Context())
@@ -194,4 +195,23 @@ func BenchmarkReady(b *testing.B) {
 	for b.Loop() {
 		h.ServeHTTP(httptest.NewRecorder(), request)
 	}
+}
+
+// TestWarningsDoNotStopTheService: a risk is told, and the service is ready.
+func TestWarningsDoNotStopTheService(t *testing.T) {
+	t.Parallel()
+	var told []string
+	h := opsapi.New(opsapi.Options{Now: time.Now, Checks: []opsapi.Check{
+		{"database", passes},
+		{"durability", fails(opsapi.Warnings{"There are no checksums.", "There is no standby."})},
+	}, Changed: func(check string, _ error) { told = append(told, check) }})
+	verbose := get(t, h, "/readyz?verbose")
+	require.Equal(t, http.StatusOK, verbose.Code)
+	require.Equal(t, "[+]database ok\n[!]durability warning: There are no checksums.\n[!]durability warning: There is no standby.\n"+
+		"[+]shutdown ok\nreadyz check passed\n", verbose.Body.String())
+	require.Equal(t, "ok\n", get(t, h, "/readyz").Body.String())
+	require.Equal(t, []opsapi.Result{
+		{Name: "database"}, {Name: "durability", Warnings: []string{"There are no checksums.", "There is no standby."}},
+	}, h.Results())
+	require.Equal(t, []string{"durability"}, told)
 }

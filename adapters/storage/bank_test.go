@@ -10,7 +10,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"bankingapi/adapters/storage"
+	"bankingapi/application/backoffice"
+	"bankingapi/application/store"
 	"bankingapi/domain/day"
 	"bankingapi/domain/fund"
 	"bankingapi/domain/money"
@@ -45,7 +46,7 @@ func currency(code string) money.Currency {
 // bank is a store with some customers, from 1 on: each has a holding of AFA
 // and a lira account. Price 1 is 2.50 lira.
 type bank struct {
-	*storage.Store
+	*store.Store
 	t testing.TB
 }
 
@@ -54,7 +55,7 @@ const (
 	priceOfAFA              = fund.UnitPrice(250_000_000)
 )
 
-func newBank(t testing.TB, store *storage.Store, customers int) bank {
+func newBank(t testing.TB, store *store.Store, customers int) bank {
 	t.Helper()
 	s := contract.Seed{Prices: []fund.Price{{ID: 1, Fund: afa, PerUnit: priceOfAFA, Currency: lira, ValidFrom: today.Plus(-1)}}}
 	for i := range customers {
@@ -93,9 +94,9 @@ func order(id operation.ID, callerID string, terms ...fund.Terms) *fund.Operatio
 }
 
 // settle carries out a batch on that day.
-func settle(ctx context.Context, s *storage.Store, on day.Day, batch ...*fund.Operation) error {
+func settle(ctx context.Context, s *store.Store, on day.Day, batch ...*fund.Operation) error {
 	at := on.Start(time.UTC).Add(9 * time.Hour)
-	return s.Update(ctx, fund.Touch(batch, on), func(b *fund.Book) { b.Settle(batch, at, on) })
+	return s.Books.Update(ctx, fund.NewLockSet(batch, on), func(b *fund.Book) { b.Settle(batch, at, on) })
 }
 
 // sell carries out one operation, which must end in that state.
@@ -111,16 +112,17 @@ func (b bank) sell(want operation.State, o *fund.Operation) {
 func (b bank) isSQLite() bool { return strings.HasSuffix(b.t.Name(), "/"+testdb.EngineSQLite) }
 
 // holds proves the book.
-func (b bank) holds() storage.Proof {
+func (b bank) holds() backoffice.Proof {
 	b.t.Helper()
 	proof, found := b.findings()
 	require.Empty(b.t, found)
 	return proof
 }
 
-func (b bank) findings() (proof storage.Proof, found []string) {
+func (b bank) findings() (proof backoffice.Proof, found []string) {
 	b.t.Helper()
-	proof, err := b.Verify(b.t.Context(), storage.Watch{Found: func(text string) { found = append(found, text) }, Progress: quiet})
+	verifier := backoffice.NewVerifier(b.Backoffice.Evidence)
+	proof, err := verifier.Verify(b.t.Context(), backoffice.Watch{Found: func(f backoffice.Finding) { found = append(found, f.Text) }})
 	require.NoError(b.t, err)
 	require.EqualValues(b.t, len(found), proof.Findings)
 	return proof, found
@@ -140,7 +142,7 @@ func all[T any](t testing.TB, rows iter.Seq2[T, error]) []T {
 func quiet(int64) {}
 
 // lines is a checked file; the line numbers begin below a header.
-func lines[T any](values ...T) storage.Lines[T] {
+func lines[T any](values ...T) backoffice.Lines[T] {
 	return func(yield func(int64, T) error) error {
 		for i, v := range values {
 			if err := yield(int64(i+2), v); err != nil {
@@ -158,3 +160,25 @@ func nextID() operation.ID {
 }
 
 var lastID atomic.Uint32
+
+func importPrices(ctx context.Context, s *store.Store, lines backoffice.Lines[fund.Price], done func(int64)) error {
+	_, err := s.Backoffice.Imports.Prices(ctx, lines, done)
+	return err
+}
+
+func importHoldings(ctx context.Context, s *store.Store, id operation.ID, lines backoffice.Lines[fund.Holding], done func(int64)) error {
+	_, err := s.Backoffice.Imports.Holdings(ctx, id, lines, done)
+	return err
+}
+
+func importAccounts(ctx context.Context, s *store.Store, id operation.ID, lines backoffice.Lines[fund.Account], done func(int64)) error {
+	_, err := s.Backoffice.Imports.Accounts(ctx, id, lines, done)
+	return err
+}
+
+func keys[T, K any](rows []T, of func(T) K) (found []K) {
+	for _, r := range rows {
+		found = append(found, of(r))
+	}
+	return found
+}

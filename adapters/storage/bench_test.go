@@ -8,7 +8,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/stretchr/testify/require"
 
-	"bankingapi/adapters/storage"
+	"bankingapi/application/store"
 	"bankingapi/domain/fund"
 	"bankingapi/domain/operation"
 	"bankingapi/test/testdb"
@@ -18,14 +18,17 @@ import (
 // what a lane does one of at a time.
 func BenchmarkUpdate(b *testing.B) {
 	const customers = 10_000
-	for engine, open := range map[string]func() *storage.Store{
-		testdb.EngineSQLite:   func() *storage.Store { return testdb.OpenSQLite(b, testdb.SQLite(b)) },
-		testdb.EnginePostgres: func() *storage.Store { return testdb.OpenPostgres(b, testdb.Postgres(b)) },
+	for engine, open := range map[string]func() *store.Store{
+		testdb.EngineSQLite:   func() *store.Store { return testdb.OpenSQLite(b, testdb.SQLite(b)) },
+		testdb.EnginePostgres: func() *store.Store { return testdb.OpenPostgres(b, testdb.Postgres(b)) },
 	} {
 		b.Run(engine, func(b *testing.B) {
 			store := newBank(b, open(), customers).Store
-			for _, size := range []int{1, 32, 256} {
-				b.Run(fmt.Sprintf("sales=%d", size), func(b *testing.B) {
+			for i, size := range []int{1, 32, 256, 1, 32, 256} {
+				if i == 3 {
+					store.Trail.Writer.Record(trailKeys, v7)
+				}
+				b.Run(fmt.Sprintf("trail=%v/sales=%d", i >= 3, size), func(b *testing.B) {
 					for b.Loop() {
 						batch := make([]*fund.Operation, size)
 						for i := range batch {

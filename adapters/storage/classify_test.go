@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"bankingapi/adapters/storage"
+	"bankingapi/adapters/storage/batch"
 	"bankingapi/adapters/storage/postgres"
 	"bankingapi/adapters/storage/sqlite"
 	"bankingapi/test/testdb"
@@ -36,56 +37,58 @@ func TestClassifyPostgres(t *testing.T) {
 	conflict := func(constraint string) string {
 		return "DO $$ BEGIN RAISE EXCEPTION 'x' USING ERRCODE = '23505', CONSTRAINT = '" + constraint + "'; END $$"
 	}
-	for statement, want := range map[string]storage.Failure{
-		code("40001"): storage.LostRace, // serialization failure
-		code("40P01"): storage.LostRace, // deadlock
+	for statement, want := range map[string]batch.Failure{
+		code("40001"): batch.LostRace, // serialization failure
+		code("40P01"): batch.LostRace, // deadlock
 
-		conflict("operations_pkey"):        storage.LostRace,
-		conflict("host_operations_pkey"):   storage.LostRace,
-		conflict("operations_3_pkey"):      storage.LostRace, // of a partition
-		conflict("operations_pkey_102008"): storage.LostRace, // of a shard
-		conflict("holdings_pkey"):          storage.LostRace,
-		conflict("accounts_pkey"):          storage.LostRace,
-		conflict("sales_pkey"):             storage.Unknown,
-		conflict("postings_pkey"):          storage.Unknown,
-		conflict("subscriptions_pkey"):     storage.Unknown,
+		conflict("operations_pkey"):        batch.LostRace,
+		conflict("host_operations_pkey"):   batch.LostRace,
+		conflict("operations_3_pkey"):      batch.LostRace, // of a partition
+		conflict("operations_pkey_102008"): batch.LostRace, // of a shard
+		conflict("holdings_pkey"):          batch.LostRace,
+		conflict("accounts_pkey"):          batch.LostRace,
+		conflict("sales_pkey"):             batch.Unknown,
+		conflict("postings_pkey"):          batch.Unknown,
+		conflict("subscriptions_pkey"):     batch.LostRace,
+		conflict("reversals_pkey"):         batch.LostRace,
+		conflict("refusals_pkey"):          batch.Unknown,
 
-		code("25006"): storage.Unreachable, // read-only
-		code("28P01"): storage.Unreachable, // password
-		code("3D000"): storage.Unreachable, // no such database
-		code("53100"): storage.Unreachable, // disk full
-		code("53300"): storage.Unreachable, // too many connections
-		code("57014"): storage.Unreachable, // statement timeout
-		code("57P01"): storage.Unreachable, // shutdown
-		code("57P03"): storage.Unreachable, // starting up
-		code("58030"): storage.Unreachable, // I/O error
-		code("08006"): storage.Unreachable, // connection failure
-		code("55P03"): storage.Unreachable, // lock not available
+		code("25006"): batch.Unreachable, // read-only
+		code("28P01"): batch.Unreachable, // password
+		code("3D000"): batch.Unreachable, // no such database
+		code("53100"): batch.Unreachable, // disk full
+		code("53300"): batch.Unreachable, // too many connections
+		code("57014"): batch.Unreachable, // statement timeout
+		code("57P01"): batch.Broken,      // shutdown
+		code("57P03"): batch.Unreachable, // starting up
+		code("58030"): batch.Unreachable, // I/O error
+		code("08006"): batch.Unreachable, // connection failure
+		code("55P03"): batch.Unreachable, // lock not available
 
-		"SELECT * FROM nowhere":                           storage.Unreachable, // the schema is not there yet
-		"SELECT nothing FROM prices":                      storage.Unreachable,
-		"INSERT INTO holdings VALUES (1, 'A', 'H', -1)":   storage.Unknown, // a CHECK
-		"INSERT INTO holdings VALUES (1, 'A', NULL, 1)":   storage.Unknown,
-		"SELECT 1 / 0":                                    storage.Unknown,
-		"SELECT 'x' || chr(0)":                            storage.Unknown,
-		code("XX000"):                                     storage.Unknown, // internal error
-		"this is not SQL":                                 storage.Unknown,
-		"SELECT pg_terminate_backend(pg_backend_pid(),0)": storage.Unreachable,
+		"SELECT * FROM nowhere":                           batch.Unreachable, // the schema is not there yet
+		"SELECT nothing FROM prices":                      batch.Unreachable,
+		"INSERT INTO holdings VALUES (1, 'A', 'H', -1)":   batch.Unknown, // a CHECK
+		"INSERT INTO holdings VALUES (1, 'A', NULL, 1)":   batch.Unknown,
+		"SELECT 1 / 0":                                    batch.Unknown,
+		"SELECT 'x' || chr(0)":                            batch.Unknown,
+		code("XX000"):                                     batch.Unknown, // internal error
+		"this is not SQL":                                 batch.Unknown,
+		"SELECT pg_terminate_backend(pg_backend_pid(),0)": batch.Broken,
 	} {
 		_, err := db.ExecContext(t.Context(), statement)
 		require.Error(t, err, statement)
-		require.Equal(t, want, engine.Classify(err), "%s: %v", statement, err)
-		require.Equal(t, want, engine.Classify(fmt.Errorf("wrapped: %w", err)), statement)
+		require.Equal(t, want, classify(engine, err), "%s: %v", statement, err)
+		require.Equal(t, want, classify(engine, fmt.Errorf("wrapped: %w", err)), statement)
 	}
 
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
 	_, err = db.ExecContext(ended, "SELECT 1")
-	require.Equal(t, storage.Unreachable, engine.Classify(err), "%v", err)
+	require.Equal(t, batch.Unreachable, classify(engine, err), "%v", err)
 	nobody, err := sql.Open("pgx", "postgres://nobody@127.0.0.1:1/nothing?connect_timeout=1")
 	require.NoError(t, err)
 	defer nobody.Close()
-	require.Equal(t, storage.Unreachable, engine.Classify(nobody.PingContext(t.Context())))
+	require.Equal(t, batch.Unreachable, classify(engine, nobody.PingContext(t.Context())))
 	classifyCommon(t, engine)
 }
 
@@ -108,38 +111,40 @@ func TestClassifySQLite(t *testing.T) {
 	other := connect(t, "sqlite", file)
 	other.SetMaxOpenConns(1)
 	require.NoError(t, exec(other, "BEGIN IMMEDIATE"))
-	require.Equal(t, storage.LostRace, engine.Classify(exec(db, "BEGIN IMMEDIATE")))
+	require.Equal(t, batch.LostRace, classify(engine, exec(db, "BEGIN IMMEDIATE")))
 	require.NoError(t, exec(other, "COMMIT"))
 
-	const big = "INSERT INTO subscriptions VALUES ('x', '', '', 0, '', '', '', zeroblob(10000000), x'')"
-	require.Equal(t, storage.Unreachable, engine.Classify(exec(db, "PRAGMA max_page_count = 1", big)), "the disk is full")
-	require.Equal(t, storage.Unreachable, engine.Classify(exec(db, "PRAGMA query_only = 1", big)), "read-only")
+	const big = "INSERT INTO subscriptions (name, state, operations, requests_per_second, app_key, channel, teller_name, " +
+		"primary_hash, secondary_hash) VALUES ('x', '', '', 0, '', '', '', zeroblob(10000000), x'')"
+	require.Equal(t, batch.Unreachable, classify(engine, exec(db, "PRAGMA max_page_count = 1", big)), "the disk is full")
+	require.Equal(t, batch.Unreachable, classify(engine, exec(db, "PRAGMA query_only = 1", big)), "read-only")
 	require.NoError(t, exec(db, "PRAGMA query_only = 0"))
-	require.Equal(t, storage.Unknown, engine.Classify(exec(db, "INSERT INTO holdings VALUES (1, 'A', 'H', -1)")), "a CHECK")
-	require.Equal(t, storage.Unknown, engine.Classify(exec(db, "this is not SQL")))
+	require.Equal(t, batch.Unknown, classify(engine, exec(db, "INSERT INTO holdings VALUES (1, 'A', 'H', -1)")), "a CHECK")
+	require.Equal(t, batch.Unreachable, classify(engine, exec(db, "SELECT 1 FROM missing")), "a table is missing")
 
 	notes := filepath.Join(t.TempDir(), "notes.txt")
 	require.NoError(t, os.WriteFile(notes, []byte("Dear diary, this is not a database, and it is long enough to be looked at."), 0o600))
-	require.Equal(t, storage.Unreachable, engine.Classify(exec(connect(t, "sqlite", notes), "SELECT * FROM sqlite_schema")))
-	require.Equal(t, storage.Unreachable, engine.Classify(exec(connect(t, "sqlite", filepath.Join(t.TempDir(), "no", "folder")), "CREATE TABLE a (b)")))
+	require.Equal(t, batch.Unreachable, classify(engine, exec(connect(t, "sqlite", notes), "SELECT * FROM sqlite_schema")))
+	require.Equal(t, batch.Unreachable, classify(engine, exec(connect(t, "sqlite", filepath.Join(t.TempDir(), "no", "folder")), "CREATE TABLE a (b)")))
 	classifyCommon(t, engine)
 }
 
 func classifyCommon(t *testing.T, engine *storage.Engine) {
 	t.Helper()
-	for err, want := range map[error]storage.Failure{
-		context.Canceled:         storage.Unreachable,
-		context.DeadlineExceeded: storage.Unreachable,
-		driver.ErrBadConn:        storage.Unreachable,
-		sql.ErrConnDone:          storage.Unreachable,
-		errors.New("who knows"):  storage.Unknown,
+	for err, want := range map[error]batch.Failure{
+		context.Canceled:         batch.Unreachable,
+		context.DeadlineExceeded: batch.Unreachable,
+		driver.ErrBadConn:        batch.Unreachable,
+		sql.ErrConnDone:          batch.Unreachable,
+		errors.New("who knows"):  batch.Unknown,
 	} {
-		require.Equal(t, want, engine.Classify(err), "%v", err)
+		require.Equal(t, want, classify(engine, err), "%v", err)
 	}
-	if engine.Dialect == storage.Postgres {
+	if engine.Name == testdb.EnginePostgres {
 		for _, err := range []error{io.ErrUnexpectedEOF, io.EOF, net.ErrClosed, &net.OpError{Op: "read", Err: errors.New("reset")}} {
-			require.Equal(t, storage.Unreachable, engine.Classify(err), "%v", err)
+			require.Equal(t, batch.Broken, classify(engine, err), "%v", err)
 		}
+		require.Equal(t, batch.Unreachable, classify(engine, &net.OpError{Op: "read", Err: os.ErrDeadlineExceeded}), "a retry would take as long")
 	}
 }
 
@@ -176,9 +181,13 @@ func TestOpenPostgresKeepsTheDSNSecret(t *testing.T) {
 	}
 	engine, err := postgres.Open(t.Context(), storage.Options{DSN: "postgres://bank:hunter2@127.0.0.1:1/book?connect_timeout=1"})
 	require.NoError(t, err, "a database that is away does not keep the service from starting")
-	store := storage.New(engine, "", nil)
+	store := bind(t, engine, "")
 	err = store.Ping(t.Context())
 	require.Error(t, err)
 	require.NotContains(t, err.Error(), "hunter2")
 	require.NoError(t, store.Close())
+}
+
+func classify(engine *storage.Engine, err error) batch.Failure {
+	return batch.NewDB(engine.Dialect, nil).Classify(err)
 }

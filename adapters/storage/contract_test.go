@@ -9,6 +9,7 @@ import (
 	"slices"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	_ "github.com/jackc/pgx/v5/stdlib" // the driver "pgx"
 	"github.com/stretchr/testify/require"
@@ -16,8 +17,11 @@ import (
 
 	"bankingapi/adapters/clock"
 	"bankingapi/adapters/storage"
+	"bankingapi/adapters/storage/batch"
 	"bankingapi/adapters/storage/postgres"
 	"bankingapi/adapters/storage/sqlite"
+	"bankingapi/application/backoffice"
+	"bankingapi/application/store"
 	"bankingapi/domain/fund"
 	"bankingapi/domain/push"
 	"bankingapi/test/contract"
@@ -49,38 +53,52 @@ func TestSubscriptions(t *testing.T) {
 	onEachEngine(t, func(t *testing.T, open opener) {
 		contract.Subscriptions(t, func(t *testing.T) contract.SubscriptionsUnderTest {
 			store, trouble := open(t)
-			trouble.FailCommit, trouble.LoseRace = nil, nil // gorm begins its transactions, not a Session
-			return contract.SubscriptionsUnderTest{Repository: store, Trouble: trouble}
+			return contract.SubscriptionsUnderTest{Repository: store.Subscriptions, Trouble: trouble}
 		})
 	})
 }
 
-func inboxesUnderTest(store *storage.Store, trouble contract.Trouble) contract.InboxesUnderTest {
+func TestOffice(t *testing.T) {
+	t.Parallel()
+	onEachEngine(t, func(t *testing.T, open opener) {
+		contract.Office(t, func(t *testing.T) contract.OfficeUnderTest {
+			store, trouble := open(t)
+			return contract.OfficeUnderTest{
+				Ports: store.Backoffice, Books: store.Books, Inboxes: store.Inboxes, Now: importedAt, Trouble: trouble,
+			}
+		})
+	})
+}
+
+// importedAt is the time of all imports of these tests.
+var importedAt = time.Date(2026, time.November, 1, 12, 0, 0, 0, time.UTC)
+
+func inboxesUnderTest(store *store.Store, trouble contract.Trouble) contract.InboxesUnderTest {
 	return contract.InboxesUnderTest{
-		Inboxes: store.Inboxes(),
+		Inboxes: store.Inboxes,
 		Notifications: func(t *testing.T) []push.Entry {
-			return all(t, store.ExportNotifications(t.Context(), storage.Filter{}))
+			return all(t, store.Backoffice.History.Notifications(t.Context(), backoffice.Filter{}))
 		},
 		Trouble: trouble,
 	}
 }
 
-func booksUnderTest(store *storage.Store, trouble contract.Trouble) contract.BooksUnderTest {
+func booksUnderTest(store *store.Store, trouble contract.Trouble) contract.BooksUnderTest {
 	return contract.BooksUnderTest{
-		Books: store,
+		Books: store.Books,
 		Seed:  func(t *testing.T, s contract.Seed) { seed(t, store, s) },
 		Holdings: func(t *testing.T) []fund.Holding {
-			return all(t, store.ExportHoldings(t.Context(), storage.Filter{}))
+			return all(t, store.Backoffice.Book.Holdings(t.Context(), backoffice.Filter{}))
 		},
 		Accounts: func(t *testing.T) []fund.Account {
-			return all(t, store.ExportAccounts(t.Context(), storage.Filter{}))
+			return all(t, store.Backoffice.Book.Accounts(t.Context(), backoffice.Filter{}))
 		},
 		Sales: func(t *testing.T) []fund.SaleEntry {
-			return all(t, store.ExportSales(t.Context(), storage.Filter{}))
+			return all(t, store.Backoffice.History.Sales(t.Context(), backoffice.Filter{}))
 		},
 		Postings: func(t *testing.T) []fund.Posting {
 			var found []fund.Posting
-			for _, p := range all(t, store.ExportPostings(t.Context(), storage.Filter{})) {
+			for _, p := range all(t, store.Backoffice.History.Postings(t.Context(), backoffice.Filter{})) {
 				found = append(found, p.Posting)
 			}
 			return found
@@ -90,25 +108,25 @@ func booksUnderTest(store *storage.Store, trouble contract.Trouble) contract.Boo
 }
 
 // seed imports, as an operator would.
-func seed(t testing.TB, store *storage.Store, s contract.Seed) {
+func seed(t testing.TB, store *store.Store, s contract.Seed) {
 	t.Helper()
 	s = contract.Seed{Prices: slices.Clone(s.Prices), Holdings: slices.Clone(s.Holdings), Accounts: slices.Clone(s.Accounts)}
 	slices.SortFunc(s.Prices, func(a, b fund.Price) int { return cmp.Compare(a.ID, b.ID) })
 	slices.SortFunc(s.Holdings, func(a, b fund.Holding) int { return a.Key.Compare(b.Key) })
 	slices.SortFunc(s.Accounts, func(a, b fund.Account) int { return a.Key.Compare(b.Key) })
-	require.NoError(t, store.ImportPrices(t.Context(), lines(s.Prices...), quiet))
-	require.NoError(t, store.ImportHoldings(t.Context(), nextID(), lines(s.Holdings...), quiet))
-	require.NoError(t, store.ImportAccounts(t.Context(), nextID(), lines(s.Accounts...), quiet))
+	require.NoError(t, importPrices(t.Context(), store, lines(s.Prices...), quiet))
+	require.NoError(t, importHoldings(t.Context(), store, nextID(), lines(s.Holdings...), quiet))
+	require.NoError(t, importAccounts(t.Context(), store, nextID(), lines(s.Accounts...), quiet))
 }
 
 // opener opens an empty store, with ways to make it trouble.
-type opener func(t *testing.T) (*storage.Store, contract.Trouble)
+type opener func(t *testing.T) (*store.Store, contract.Trouble)
 
 func onEachEngine(t *testing.T, test func(t *testing.T, open opener)) {
 	for name, open := range map[string]opener{
 		"sqlite":   openSQLite,
-		"postgres": func(t *testing.T) (*storage.Store, contract.Trouble) { return openPostgres(t, testdb.Postgres(t)) },
-		"postgres serializable": func(t *testing.T) (*storage.Store, contract.Trouble) {
+		"postgres": func(t *testing.T) (*store.Store, contract.Trouble) { return openPostgres(t, testdb.Postgres(t)) },
+		"postgres serializable": func(t *testing.T) (*store.Store, contract.Trouble) {
 			return openPostgres(t, serializable(testdb.Postgres(t)))
 		},
 	} {
@@ -123,7 +141,7 @@ func serializable(dsn string) string {
 	return with(dsn, "default_transaction_isolation", "serializable")
 }
 
-func openSQLite(t *testing.T) (*storage.Store, contract.Trouble) {
+func openSQLite(t *testing.T) (*store.Store, contract.Trouble) {
 	file := filepath.Join(t.TempDir(), "book.db")
 	engine, err := sqlite.Open(t.Context(), storage.Options{DSN: file, StatementTimeout: statementTimeout})
 	require.NoError(t, err)
@@ -133,13 +151,13 @@ func openSQLite(t *testing.T) (*storage.Store, contract.Trouble) {
 	return store, contract.Trouble{
 		Disconnect: func() { require.NoError(t, store.Close()) },
 		FailCommit: func() {
-			upset.next(func(s storage.Session) error {
+			upset.next(func(s batch.Session) error {
 				s.Rollback()
 				return driver.ErrBadConn
 			})
 		},
 		LoseRace: func() {
-			upset.next(func(s storage.Session) error {
+			upset.next(func(s batch.Session) error {
 				// What the loser of a race would get, from the engine itself.
 				db, err := sql.Open("sqlite", file+"?_pragma=busy_timeout(0)")
 				require.NoError(t, err)
@@ -152,7 +170,7 @@ func openSQLite(t *testing.T) (*storage.Store, contract.Trouble) {
 	}
 }
 
-func openPostgres(t *testing.T, dsn string) (*storage.Store, contract.Trouble) {
+func openPostgres(t *testing.T, dsn string) (*store.Store, contract.Trouble) {
 	engine, err := postgres.Open(t.Context(), storage.Options{DSN: dsn, StatementTimeout: statementTimeout})
 	require.NoError(t, err)
 	var upset troublemaker
@@ -161,7 +179,7 @@ func openPostgres(t *testing.T, dsn string) (*storage.Store, contract.Trouble) {
 	return store, contract.Trouble{
 		Disconnect: func() { lockOut(t, dsn) },
 		FailCommit: func() {
-			upset.next(func(storage.Session) error {
+			upset.next(func(batch.Session) error {
 				terminate(t, dsn)
 				for range postgresConnections { // all but the one of this session
 					_ = store.Ping(context.Background())
@@ -170,19 +188,28 @@ func openPostgres(t *testing.T, dsn string) (*storage.Store, contract.Trouble) {
 			})
 		},
 		LoseRace: func() {
-			upset.next(func(s storage.Session) error {
+			upset.next(func(s batch.Session) error {
 				const race = "DO $$ BEGIN RAISE EXCEPTION 'lost' USING ERRCODE = '40001'; END $$"
-				return s.Exchange(context.Background(), storage.Request{Name: "lose a race", SQL: race, Rows: new(storage.Rows)})
+				return s.Exchange(context.Background(), batch.Request{Name: "lose a race", SQL: race})
 			})
 		},
 	}
 }
 
-func migrated(t testing.TB, engine *storage.Engine) *storage.Store {
+// bind returns the ports of an engine.
+func bind(t testing.TB, engine *storage.Engine, prefix string) *store.Store {
 	t.Helper()
-	store := storage.New(engine, "", clock.Now)
+	ports, err := engine.Bind(storage.Options{TablePrefix: prefix, Now: clock.Now})
+	require.NoError(t, err)
+	return ports
+}
+
+func migrated(t testing.TB, engine *storage.Engine) *store.Store {
+	t.Helper()
+	store, err := engine.Bind(storage.Options{Now: func() time.Time { return importedAt }})
+	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, store.Close()) })
-	_, err := store.MigrateUp(t.Context())
+	_, err = store.Schema.Up(t.Context())
 	require.NoError(t, err)
 	return store
 }
@@ -190,29 +217,35 @@ func migrated(t testing.TB, engine *storage.Engine) *storage.Store {
 // troublemaker stands between a store and its engine, and makes one commit
 // fail.
 type troublemaker struct {
-	at atomic.Pointer[func(storage.Session) error]
+	at atomic.Pointer[func(batch.Session) error]
 }
 
 func (m *troublemaker) into(engine *storage.Engine) {
-	begin := engine.Begin
-	engine.Begin = func(ctx context.Context) (storage.Session, error) {
-		session, err := begin(ctx)
-		if err != nil {
-			return nil, err
-		}
-		return upset{session, m}, nil
-	}
+	engine.Dialect = upsetDialect{engine.Dialect, m}
 }
 
-// next calls strike before the next commit, which fails if strike does.
-func (m *troublemaker) next(strike func(storage.Session) error) { m.at.Store(&strike) }
-
-type upset struct {
-	storage.Session
+type upsetDialect struct {
+	batch.Dialect
 	by *troublemaker
 }
 
-func (s upset) Commit(ctx context.Context, requests ...storage.Request) error {
+func (d upsetDialect) Begin(ctx context.Context) (batch.Session, error) {
+	session, err := d.Dialect.Begin(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return upset{session, d.by}, nil
+}
+
+// next calls strike before the next commit, which fails if strike does.
+func (m *troublemaker) next(strike func(batch.Session) error) { m.at.Store(&strike) }
+
+type upset struct {
+	batch.Session
+	by *troublemaker
+}
+
+func (s upset) Commit(ctx context.Context, requests ...batch.Request) error {
 	if strike := s.by.at.Swap(nil); strike != nil {
 		if err := (*strike)(s.Session); err != nil {
 			return err

@@ -2,60 +2,44 @@ package storage
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
+	"bankingapi/adapters/storage/batch"
+	"bankingapi/application/backoffice"
 	"bankingapi/domain/fund"
 	"bankingapi/domain/operation"
+	"bankingapi/domain/trail"
 )
 
-// Lines is a checked file. It calls yield for each line, in the order of the
-// keys and each key once, and returns yield's first error or its own. It may
-// be called again.
-type Lines[T any] func(yield func(line int64, value T) error) error
+// Lines is a checked file.
+type Lines[T any] = backoffice.Lines[T]
 
-// chunk is how many lines travel together.
+// chunk is the number of lines in one round trip.
 const chunk = 2000
 
-// ChangedPrices is the error of an import whose prices are in the book with
-// other values.
-type ChangedPrices struct {
-	// List has the first hundred, by PriceID.
-	List []ChangedPrice
-	// Lines is how many there are.
-	Lines int64
+// imports is backoffice.Imports.
+type imports struct {
+	*database
+	now func() time.Time
 }
 
-// ChangedPrice is a line of an import, and the column whose value is another
-// one in the book.
-type ChangedPrice struct {
-	Line   int64
-	Column string
-}
-
-// Error counts the lines.
-func (c *ChangedPrices) Error() string {
-	return fmt.Sprintf("%d prices are in the book with another value", c.Lines)
-}
-
-const changesListed = 100
-
-func (c *ChangedPrices) add(line int64, column string) {
-	if c.Lines++; len(c.List) < changesListed {
-		c.List = append(c.List, ChangedPrice{line, column})
-	}
-}
-
-// ImportPrices adds prices, all or none. A price that is there with the same
-// values is left as it is; the error is *ChangedPrices when others are there.
-// done is told how many lines are written, not yet for good, and begins anew
-// if the transaction lost a race.
-func (s *Store) ImportPrices(ctx context.Context, lines Lines[fund.Price], done func(int64)) error {
-	var changed ChangedPrices
-	err := s.transact(ctx, func(session Session) error {
-		changed = ChangedPrices{}
-		err := inChunks(ctx, s, session, lines, done, func(part []imported[fund.Price]) error {
-			return session.Exchange(ctx, s.addPrices(part), s.comparePrices(part, &changed))
+// Prices is as backoffice.Imports promises.
+func (i imports) Prices(ctx context.Context, lines Lines[fund.Price], written func(int64)) (imported backoffice.Imported, err error) {
+	var changed backoffice.ChangedPrices
+	err = i.Transact(ctx, func(session batch.Session) error {
+		changed, imported = backoffice.ChangedPrices{}, backoffice.Imported{}
+		err := inChunks(ctx, i.database, session, lines, written, func(part []numbered[fund.Price]) error {
+			existing := make(map[int]bool)
+			found := i.findImported(part, func(key int, _ fund.Price) { existing[key] = true })
+			compared := i.findImported(part, func(key int, p fund.Price) { changed.Compare(part[key].line, p, part[key].value) })
+			if err := session.Exchange(ctx, found, i.addPrices(part), compared); err != nil {
+				return err
+			}
+			imported.New += int64(len(part) - len(existing))
+			imported.Unchanged += int64(len(existing))
+			return session.Exchange(ctx, batch.NonEmpty(i.priced(part, existing))...)
 		})
 		if err != nil {
 			return err
@@ -63,119 +47,164 @@ func (s *Store) ImportPrices(ctx context.Context, lines Lines[fund.Price], done 
 		if changed.Lines > 0 {
 			return &changed
 		}
-		return session.Commit(ctx)
+		return i.commit(ctx, session, imported)
 	})
 	if changed.Lines > 0 {
-		return &changed
+		return imported, &changed
+	}
+	return imported, ended(err)
+}
+
+// commit ends an import: it writes the act, unless nothing is to be written.
+func (i imports) commit(ctx context.Context, session batch.Session, imported backoffice.Imported, posted ...batch.Request) error {
+	if backoffice.ImportOptionsOf(ctx).DryRun {
+		return backoffice.ErrDryRun
+	}
+	return session.Commit(ctx, append(i.acted(ctx, nil, imported.String()), posted...)...)
+}
+
+// ended is nil for an import that was to write nothing.
+func ended(err error) error {
+	if errors.Is(err, backoffice.ErrDryRun) {
+		return nil
 	}
 	return err
 }
 
-func (s *Store) addPrices(part []imported[fund.Price]) Request {
-	rows := newRows(s.statements.addPrice.columns, len(part))
-	for i := range part {
-		p := &part[i].value
-		rows.int(p.ID).text(p.Fund.IMKBCode).text(p.Fund.HolderCorporationName).
-			int(int64(p.PerUnit)).text(p.Currency.Code()).text(p.ValidFrom.String())
-	}
-	return s.request(s.statements.addPrice, rows, nil)
+func (i imports) addPrices(part []numbered[fund.Price]) batch.Request {
+	request := i.prices.add.Request(convert(part, func(p numbered[fund.Price]) PriceRow { return newPriceRow(p.value) }))
+	request.Settled = true
+	return request
 }
 
-// comparePrices looks at what is there after adding.
-func (s *Store) comparePrices(part []imported[fund.Price], changed *ChangedPrices) Request {
-	ids := make([]int64, len(part))
-	for i := range part {
-		ids[i] = part[i].value.ID
-	}
-	return s.findPrices(ids, func(key int, there fund.Price) {
-		line, wanted := part[key].line, part[key].value
-		switch {
-		case there == wanted:
-		case there.Fund.IMKBCode != wanted.Fund.IMKBCode:
-			changed.add(line, "IMKBCode")
-		case there.Fund != wanted.Fund:
-			changed.add(line, "HolderCorporationName")
-		case there.PerUnit != wanted.PerUnit:
-			changed.add(line, "Price")
-		case there.Currency != wanted.Currency:
-			changed.add(line, "CurrencyCode")
-		default:
-			changed.add(line, "ValidFrom")
+// priced writes the entries of the prices that did not exist.
+func (i imports) priced(part []numbered[fund.Price], existing map[int]bool) batch.Request {
+	recording := i.trail.on.Load()
+	var entries []trail.Entry
+	for k := range part {
+		if recording != nil && !existing[k] {
+			row := newPriceRow(part[k].value)
+			entries = append(entries, i.priceEntry(&row))
 		}
-	})
+	}
+	return i.trail.request(recording, entries)
 }
 
-// ImportHoldings sets holdings, all or none. Each new one gets an opening
-// posting, each one whose units change an adjustment; both carry the import's
-// ID and the line. done is as in ImportPrices.
-func (s *Store) ImportHoldings(ctx context.Context, id operation.ID, lines Lines[fund.Holding], done func(int64)) error {
-	return importPositions(ctx, s, lines, done, positions[fund.Holding]{
-		find: func(part []imported[fund.Holding], found func(int, int64)) Request {
-			keys := make([]fund.HoldingKey, len(part))
-			for i := range part {
-				keys[i] = part[i].value.Key
-			}
-			return s.findHoldings(keys, found)
+func (i imports) findImported(part []numbered[fund.Price], found func(int, fund.Price)) batch.Request {
+	return i.findPrices(convert(part, func(p numbered[fund.Price]) int64 { return p.value.ID }), found)
+}
+
+// Holdings is as backoffice.Imports promises.
+func (i imports) Holdings(ctx context.Context, id operation.ID, lines Lines[fund.Holding], written func(int64)) (backoffice.Imported, error) {
+	return importPositions(ctx, i, lines, written, positions[fund.Holding]{
+		id: id, leg: unitLeg, key: "customer_no, imkb_code, holder_corporation_name",
+		find: func(part []numbered[fund.Holding], found func(int, int64)) batch.Request {
+			keys := convert(part, func(n numbered[fund.Holding]) HoldingRow { return holdingKey(n.value.Key) })
+			return i.holdings.find.Request(keys, func(key int, row *HoldingRow) error {
+				found(key, row.Units)
+				return nil
+			})
 		},
 		quantity: func(h *fund.Holding) int64 { return int64(h.Units) },
 		posting: func(kind fund.PostingKind, line int64, h *fund.Holding, by int64) fund.Posting {
 			return fund.UnitPosting(kind, id, int(line), h.Key, fund.Units(by))
 		},
-		add: func(h []fund.Holding) Request { return s.writeHoldings(s.statements.addHolding, h) },
-		put: func(h []fund.Holding) Request { return s.writeHoldings(s.statements.putHolding, h) },
+		add: func(h []fund.Holding) batch.Request { return i.holdings.add.Request(convert(h, NewHoldingRow)) },
+		put: func(h []fund.Holding) batch.Request { return i.holdings.put.Request(convert(h, NewHoldingRow)) },
 	})
 }
 
-// ImportAccounts sets accounts, all or none, as ImportHoldings does holdings.
-func (s *Store) ImportAccounts(ctx context.Context, id operation.ID, lines Lines[fund.Account], done func(int64)) error {
-	return importPositions(ctx, s, lines, done, positions[fund.Account]{
-		find: func(part []imported[fund.Account], found func(int, int64)) Request {
-			keys := make([]fund.AccountKey, len(part))
-			for i := range part {
-				keys[i] = part[i].value.Key
-			}
-			return s.findAccounts(keys, found)
+// Accounts is as backoffice.Imports promises.
+func (i imports) Accounts(ctx context.Context, id operation.ID, lines Lines[fund.Account], written func(int64)) (backoffice.Imported, error) {
+	return importPositions(ctx, i, lines, written, positions[fund.Account]{
+		id: id, leg: moneyLeg, key: "customer_no, branch_code, account_suffix, currency_code",
+		find: func(part []numbered[fund.Account], found func(int, int64)) batch.Request {
+			keys := convert(part, func(n numbered[fund.Account]) AccountRow { return accountKey(n.value.Key) })
+			return i.accounts.find.Request(keys, func(key int, row *AccountRow) error {
+				found(key, row.Balance)
+				return nil
+			})
 		},
 		quantity: func(a *fund.Account) int64 { return a.Balance.Minor() },
 		posting: func(kind fund.PostingKind, line int64, a *fund.Account, by int64) fund.Posting {
 			return fund.MoneyPosting(kind, id, int(line), a.Key, by)
 		},
-		add: func(a []fund.Account) Request { return s.writeAccounts(s.statements.addAccount, a) },
-		put: func(a []fund.Account) Request { return s.writeAccounts(s.statements.putAccount, a) },
+		add: func(a []fund.Account) batch.Request { return i.accounts.add.Request(convert(a, NewAccountRow)) },
+		put: func(a []fund.Account) batch.Request { return i.accounts.put.Request(convert(a, NewAccountRow)) },
 	})
 }
 
-// imported is one line.
-type imported[T any] struct {
+// numbered is a line of a file.
+type numbered[T any] struct {
 	line  int64
 	value T
 }
 
-// positions is how holdings, or accounts, are found and written.
+// positions says how holdings or accounts are read and written.
 type positions[T any] struct {
-	find     func(part []imported[T], found func(key int, quantity int64)) Request
+	id operation.ID
+	// key are the columns that name a position in its postings of that leg.
+	key      string
+	leg      int
+	find     func(part []numbered[T], found func(key int, quantity int64)) batch.Request
 	quantity func(*T) int64
 	posting  func(kind fund.PostingKind, line int64, of *T, by int64) fund.Posting
-	add, put func([]T) Request
+	add, put func([]T) batch.Request
 }
 
-func importPositions[T any](ctx context.Context, s *Store, lines Lines[T], done func(int64), p positions[T]) error {
-	now := s.now()
-	return s.transact(ctx, func(session Session) error {
-		err := inChunks(ctx, s, session, lines, done, func(part []imported[T]) error {
-			return importChunk(ctx, s, session, part, &p, &now)
+func importPositions[T any](ctx context.Context, i imports, lines Lines[T], written func(int64), p positions[T]) (imported backoffice.Imported, err error) {
+	now := i.now()
+	var sold *backoffice.SoldSince
+	err = i.Transact(ctx, func(session batch.Session) error {
+		imported, sold = backoffice.Imported{}, nil
+		sum := i.trail.sum()
+		err := inChunks(ctx, i.database, session, lines, written, func(part []numbered[T]) error {
+			return importChunk(ctx, i.database, session, part, &p, now, &imported, sum)
 		})
 		if err != nil {
 			return err
 		}
-		return session.Commit(ctx)
+		if sold, err = i.soldSince(ctx, session, p.id, p.leg, p.key); err != nil {
+			return err
+		}
+		if sold != nil {
+			return sold
+		}
+		return i.commit(ctx, session, imported, i.trail.posted(p.id, sum)...)
 	})
+	if sold != nil {
+		return imported, sold
+	}
+	return imported, ended(err)
 }
 
-// importChunk reads and locks the positions that are there, and writes what is
-// different. If two imports add one position at the same moment, the second
-// one loses that race and is run again.
-func importChunk[T any](ctx context.Context, s *Store, session Session, part []imported[T], p *positions[T], now *time.Time) error {
+// soldSince finds the first position that the import has changed and that a sale
+// or a reversal has changed since the moment of the file. All of them are locked,
+// so that no further sale comes between.
+func (i imports) soldSince(ctx context.Context, session batch.Session, id operation.ID, leg int, key string) (sold *backoffice.SoldSince, err error) {
+	since := backoffice.ImportOptionsOf(ctx).AsOf
+	if since.IsZero() {
+		return nil, nil //nolint:nilnil // nothing was sold, as far as was asked
+	}
+	first := i.postings.Lookup("find sales since", batch.Lookup{
+		Select: i.postings.Select("position"),
+		Where:  []batch.Condition{{Column: i.postings.Select("operation_id")[0], Operator: "="}},
+		And: fmt.Sprintf("t.leg = %[1]d AND t.kind = %[2]d AND (%[3]s) IN (SELECT %[3]s FROM %[4]s WHERE leg = %[1]d AND kind IN (%[5]d, %[6]d) AND posted_at >= '%[7]s')",
+			leg, fund.AdjustmentPosting, key, i.postings.Name, fund.SalePosting, fund.ReversalPosting, microsecond(since).Format(batch.TextLayout)),
+		Order: "t.position",
+	})
+	find := first.Request([]PostingRow{{OperationID: batch.UUID(id)}}, func(_ int, row *PostingRow) error {
+		sold = &backoffice.SoldSince{Line: row.Position}
+		return nil
+	})
+	err = session.Exchange(ctx, find)
+	return sold, err
+}
+
+// importChunk reads and locks the existing positions and writes the
+// differences. If two imports add one position at the same moment, the second
+// one loses the race and is retried.
+func importChunk[T any](ctx context.Context, d *database, session batch.Session, part []numbered[T], p *positions[T], now time.Time, imported *backoffice.Imported, sum *trail.Sum) error {
 	before := make([]int64, len(part))
 	there := make([]bool, len(part))
 	find := p.find(part, func(key int, quantity int64) { before[key], there[key] = quantity, true })
@@ -199,7 +228,16 @@ func importChunk[T any](ctx context.Context, s *Store, session Session, part []i
 			postings = append(postings, p.posting(kind, part[i].line, of, by))
 		}
 	}
-	writes := some(p.add(added), p.put(changed), s.insertPostings(postings, unitLeg, now), s.insertPostings(postings, moneyLeg, now))
+	imported.New += int64(len(added))
+	imported.Changed += int64(len(changed))
+	imported.Unchanged += int64(len(part) - len(added) - len(changed))
+	units, money := postingRows(postings, now)
+	for _, rows := range [][]PostingRow{units, money} {
+		for i := range rows {
+			d.sum(sum, &rows[i])
+		}
+	}
+	writes := batch.NonEmpty(p.add(added), p.put(changed), d.postings.add.Request(units), d.postings.add.Request(money))
 	if len(writes) == 0 {
 		return nil
 	}
@@ -208,14 +246,13 @@ func importChunk[T any](ctx context.Context, s *Store, session Session, part []i
 
 // inChunks hands the lines on in chunks, in a transaction that may take its
 // time.
-func inChunks[T any](ctx context.Context, s *Store, session Session, lines Lines[T], done func(int64), write func([]imported[T]) error) error {
-	if s.engine.Dialect == Postgres {
-		lift := Request{Name: "lift the time-out", SQL: noTimeout, Rows: newRows(nil, 0)}
-		if err := session.Exchange(ctx, lift); err != nil {
+func inChunks[T any](ctx context.Context, d *database, session batch.Session, lines Lines[T], done func(int64), write func([]numbered[T]) error) error {
+	for _, statement := range d.Dialect.Prepare(batch.Import) {
+		if err := session.Exchange(ctx, batch.Request{Name: "prepare the import", SQL: statement}); err != nil {
 			return err
 		}
 	}
-	part := make([]imported[T], 0, chunk)
+	part := make([]numbered[T], 0, chunk)
 	total := int64(0)
 	flush := func() error {
 		if len(part) == 0 {
@@ -230,7 +267,7 @@ func inChunks[T any](ctx context.Context, s *Store, session Session, lines Lines
 		return nil
 	}
 	err := lines(func(line int64, value T) error {
-		if part = append(part, imported[T]{line, value}); len(part) < chunk {
+		if part = append(part, numbered[T]{line, value}); len(part) < chunk {
 			return nil
 		}
 		return flush()

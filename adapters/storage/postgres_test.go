@@ -92,3 +92,13 @@ func inDatabase(dsn, name string) string {
 	}
 	return dsn + " dbname=" + name
 }
+
+// setting is a setting of the server.
+func setting(t *testing.T, dsn, name string) (value string) {
+	t.Helper()
+	conn, err := pgx.Connect(t.Context(), dsn)
+	require.NoError(t, err)
+	defer conn.Close(t.Context())
+	require.NoError(t, conn.QueryRow(t.Context(), "SHOW "+name).Scan(&value))
+	return value
+}

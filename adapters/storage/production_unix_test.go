@@ -5,6 +5,7 @@ package storage_test
 import (
 	"errors"
 	"net/url"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -12,9 +13,9 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
 
-	"bankingapi/adapters/clock"
 	"bankingapi/adapters/storage"
 	"bankingapi/adapters/storage/postgres"
+	"bankingapi/application/store"
 	"bankingapi/test/contract"
 	"bankingapi/test/testdb"
 )
@@ -25,7 +26,7 @@ func TestPgBouncer(t *testing.T) {
 	t.Parallel()
 	dsn := testdb.Postgres(t)
 	through := testdb.PgBouncer(t, dsn)
-	open := func(t *testing.T) (*storage.Store, contract.Trouble) {
+	open := func(t *testing.T) (*store.Store, contract.Trouble) {
 		store := testdb.OpenPostgres(t, inDatabase(through, database(t, testdb.Postgres(t))))
 		return store, contract.Trouble{}
 	}
@@ -33,18 +34,46 @@ func TestPgBouncer(t *testing.T) {
 	contract.Inboxes(t, func(t *testing.T) contract.InboxesUnderTest { return inboxesUnderTest(open(t)) })
 	contract.Subscriptions(t, func(t *testing.T) contract.SubscriptionsUnderTest {
 		store, _ := open(t)
-		return contract.SubscriptionsUnderTest{Repository: store}
+		return contract.SubscriptionsUnderTest{Repository: store.Subscriptions}
 	})
 	t.Run("everything", func(t *testing.T) {
 		t.Parallel()
-		store, _ := open(t)
-		everything(t, store)
-		require.NoError(t, store.ImportHoldings(t.Context(), nextID(), manyHoldings(several, 1), quiet))
-		for version := storage.SchemaVersion(); version > 0; version-- {
-			_, err := store.MigrateDown(t.Context())
+		own := testdb.Postgres(t)
+		ports := testdb.OpenPostgres(t, inDatabase(through, database(t, own)))
+		everything(t, ports)
+		require.NoError(t, importHoldings(t.Context(), ports, nextID(), manyHoldings(several, 1), quiet))
+		// PgBouncer keeps connections that were used within the last minute.
+		terminate(t, own)
+		for version := int64(store.SchemaVersion); version > 0; version-- {
+			_, err := ports.Schema.Down(t.Context())
 			require.NoError(t, err)
 		}
 	})
+}
+
+// Everything works through what a bank may put between the service and Postgres.
+// PROVE_PROXIES=1 adds the whole suite of the books.
+func TestOtherProxies(t *testing.T) {
+	t.Parallel()
+	for name, start := range map[string]func(testing.TB, string) string{
+		"PgBouncer in session mode": func(t testing.TB, dsn string) string {
+			return testdb.PgBouncer(t, dsn, "pool_mode = session", "server_reset_query = DISCARD ALL", "default_pool_size = 60")
+		},
+		"HAProxy": testdb.HAProxy,
+		"pgpool":  testdb.Pgpool,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			through := start(t, testdb.Postgres(t))
+			open := func(t *testing.T) *store.Store {
+				return testdb.OpenPostgres(t, inDatabase(through, database(t, testdb.Postgres(t))))
+			}
+			everything(t, open(t))
+			if os.Getenv("PROVE_PROXIES") != "" {
+				contract.Books(t, func(t *testing.T) contract.BooksUnderTest { return booksUnderTest(open(t), contract.Trouble{}) })
+			}
+		})
+	}
 }
 
 // A URL of several hosts finds the one that can be written to, at the start and
@@ -72,7 +101,7 @@ func TestFailOver(t *testing.T) {
 	readOnly(one, "on")
 	engine, err := postgres.Open(t.Context(), storage.Options{DSN: both.String(), StatementTimeout: statementTimeout})
 	require.NoError(t, err)
-	store := storage.New(engine, "", clock.Now)
+	store := bind(t, engine, "")
 	t.Cleanup(func() { require.NoError(t, store.Close()) })
 	sellAgain(t, store, "at first")
 	require.EqualValues(t, 1, sold(two))
@@ -84,14 +113,14 @@ func TestFailOver(t *testing.T) {
 	require.EqualValues(t, 1, sold(one))
 
 	readOnly(two, "off")
-	readOnly(one, "on") // and nobody cuts the connections to it
+	readOnly(one, "on") // its connections stay open
 	sellAgain(t, store, "the old primary was demoted")
 	require.EqualValues(t, 2, sold(two))
 }
 
 // sellAgain sells until it succeeds: each connection may fail once, and nothing
 // may happen then.
-func sellAgain(t *testing.T, store *storage.Store, caller string) {
+func sellAgain(t *testing.T, store *store.Store, caller string) {
 	t.Helper()
 	var errs []error
 	for range postgresConnections + 1 {
@@ -109,13 +138,4 @@ func socket(t *testing.T, dsn string) string {
 	config, err := pgx.ParseConfig(dsn)
 	require.NoError(t, err)
 	return config.Host
-}
-
-func setting(t *testing.T, dsn, name string) (value string) {
-	t.Helper()
-	conn, err := pgx.Connect(t.Context(), dsn)
-	require.NoError(t, err)
-	defer conn.Close(t.Context())
-	require.NoError(t, conn.QueryRow(t.Context(), "SHOW "+name).Scan(&value))
-	return value
 }

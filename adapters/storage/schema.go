@@ -1,110 +1,307 @@
 package storage
 
-import "slices"
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"path"
+	"strings"
+	"sync/atomic"
 
-// tables is what the hot path knows of the schema; migrations/ has the whole.
-type tables struct {
-	holdings, accounts, prices, operations, sales, postings, notifications table
+	"github.com/pressly/goose/v3"
+	"github.com/pressly/goose/v3/lock"
+	"gorm.io/gorm"
+
+	"bankingapi/adapters/storage/batch"
+	"bankingapi/application/store"
+	"bankingapi/domain/audit"
+	"bankingapi/domain/fault"
+)
+
+// Migrations says how an engine migrates.
+type Migrations struct {
+	Dialect goose.Dialect
+	// Files has a folder migrations of SQL in which {{prefix}} is the table prefix.
+	Files fs.FS
+	// Locker returns a lock around all migrations; nil if the engine has none.
+	Locker func(prefix string) (lock.Locker, error)
+	// HasTable is a query with one argument, the name of a table. It returns 0
+	// if the table does not exist.
+	HasTable string
+	// AtStart says that the service migrates when it opens the database.
+	AtStart bool
 }
 
-// header are the columns of operation.Header, and whose it is.
-var header = []column{
-	{"subscription", text}, {"app_key", text | defaulted}, {"channel", text | defaulted}, {"teller_name", text | defaulted},
-	{"caller_id", text | defaulted}, {"channel_session_id", text | defaulted}, {"channel_request_id", text | defaulted},
+// Schema is store.Schema. It is safe for concurrent use.
+type Schema struct {
+	engine *Engine
+	prefix string
+	reads  *gorm.DB
+	state  *atomic.Int32
+	marks  marks // with the mark that the database must have
+
+	dropData bool // Down may delete rows
 }
 
-var settled = []column{
-	{"state", integer}, {"settled_price_id", optionalInteger | defaulted}, {"settled_price", optionalInteger | defaulted},
-	{"proceeds", optionalInteger | defaulted}, {"refusal", text | defaulted}, {"settled_at", instant | defaulted},
+var _ store.Schema = (*Schema)(nil)
+
+func newSchema(e *Engine, prefix string) *Schema {
+	return &Schema{engine: e, prefix: prefix, reads: e.Reads, state: new(atomic.Int32)}
 }
 
-func newTables(prefix string) tables {
-	return tables{
-		holdings: table{prefix + "holdings", 3, []column{
-			{"customer_no", integer}, {"imkb_code", text}, {"holder_corporation_name", text}, {"units", integer},
-		}},
-		accounts: table{prefix + "accounts", 4, []column{
-			{"customer_no", integer}, {"branch_code", integer}, {"account_suffix", integer}, {"currency_code", text},
-			{"balance", integer},
-		}},
-		prices: table{prefix + "prices", 1, []column{
-			{"price_id", integer}, {"imkb_code", text}, {"holder_corporation_name", text},
-			{"price", integer}, {"currency_code", text}, {"valid_from", date},
-		}},
-		operations: table{prefix + "operations", 3, []column{
-			{"caller_id", text}, {"subscription", text}, {"operation", integer},
-			{"operation_id", identifier}, {"fingerprint", blob}, {"state", integer}, {"faults", text | defaulted},
-		}},
-		sales: table{prefix + "sales", 3, slices.Concat(
-			[]column{{"customer_no", integer}, {"operation_id", identifier}, {"position", integer}},
-			header,
-			[]column{
-				{"imkb_code", text}, {"holder_corporation_name", text}, {"price_id", integer}, {"units", integer},
-				{"account_customer_no", integer}, {"branch_code", integer}, {"account_suffix", integer}, {"currency_code", text},
-				{"control_total", integer | defaulted}, {"selected_date", date | defaulted}, {"received_at", instant},
-			},
-			settled,
-		)},
-		postings: table{prefix + "postings", 4, []column{
-			{"customer_no", integer}, {"operation_id", identifier}, {"position", integer}, {"leg", integer},
-			{"kind", integer}, {"imkb_code", text | defaulted}, {"holder_corporation_name", text | defaulted},
-			{"branch_code", integer | defaulted}, {"account_suffix", integer | defaulted}, {"currency_code", text | defaulted},
-			{"quantity", integer}, {"posted_at", instant},
-		}},
-		notifications: table{prefix + "notifications", 2, slices.Concat(
-			[]column{{"user_id", text}, {"digest", blob}, {"operation_id", identifier}, {"position", integer}},
-			header,
-			[]column{
-				{"external_application_code", text}, {"external_tran_code", text | defaulted}, {"push_id", text},
-				{"push_interaction_id", optionalInteger | defaulted}, {"platform", integer}, {"subject", text | defaulted}, {"content", text | defaulted},
-				{"deep_link_url", text | defaulted}, {"send_status", integer}, {"send_date", date | defaulted}, {"tran_data", text},
-				{"received_at", instant},
-			},
-		)},
+// The states of a Schema.
+const (
+	unknown int32 = iota
+	fitted        // it fits
+	doubted       // it fitted, and an error came since: the book may be another one
+)
+
+// doubt makes Require ask the database again: what failed may be another book
+// behind the same name.
+func (s *Schema) doubt() { s.state.CompareAndSwap(fitted, doubted) }
+
+// Up is store.Schema. Replicas wait for each other.
+func (s *Schema) Up(ctx context.Context) ([]store.Migration, error) {
+	if err := s.mayMigrate(ctx); err != nil {
+		return nil, err
 	}
-}
-
-// statements are all statements of the hot path and of imports.
-type statements struct {
-	findHolding, findAccount, findPrice, findCurrentPrice, findOperation, claimSale *statement
-	putHolding, putAccount, addHolding, addAccount, addPrice                        *statement
-	insertOperation, insertSale, insertPosting, insertNotification                  *statement
-	changeOperation, changeSale                                                     *statement
-	presumePrice, moveHolding, moveAccount                                          *statement
-}
-
-func newStatements(t tables) statements {
-	const newest = " ORDER BY valid_from DESC, price_id DESC LIMIT 1"
-	return statements{
-		findHolding:   t.holdings.find("t.units", "", " FOR UPDATE"),
-		findAccount:   t.accounts.find("t.balance", "", " FOR UPDATE"),
-		findPrice:     t.prices.find("t.imkb_code, t.holder_corporation_name, t.price, t.currency_code, CAST(t.valid_from AS text)", "", ""),
-		findOperation: t.operations.find("t.operation_id, t.fingerprint, t.state, t.faults", "", ""),
-		findCurrentPrice: lookup("find current "+t.prices.name,
-			[]column{{"imkb_code", text}, {"holder_corporation_name", text}, {"valid_from", date}},
-			"SELECT t.price_id, t.price, t.currency_code, CAST(t.valid_from AS text) FROM "+t.prices.name+
-				" t WHERE t.imkb_code = k.imkb_code AND t.holder_corporation_name = k.holder_corporation_name"+
-				" AND t.valid_from <= k.valid_from::date"+newest,
-			"SELECT price_id, price, currency_code, valid_from FROM "+t.prices.name+
-				" WHERE imkb_code = ? AND holder_corporation_name = ? AND valid_from <= ?"+newest),
-		claimSale: t.sales.find("t.position", " AND t.state = 1", " FOR UPDATE SKIP LOCKED"),
-
-		putHolding: t.holdings.put("units"),
-		putAccount: t.accounts.put("balance"),
-		addHolding: t.holdings.insert(""),
-		addAccount: t.accounts.insert(""),
-		addPrice:   t.prices.insert(" ON CONFLICT (price_id) DO NOTHING"),
-
-		insertOperation:    t.operations.insert(""),
-		insertSale:         t.sales.insert(""),
-		insertPosting:      t.postings.insert(""),
-		insertNotification: t.notifications.insert(" ON CONFLICT (user_id, digest) DO NOTHING"),
-
-		changeOperation: t.operations.update([]column{{"state", integer}, {"faults", text | defaulted}}),
-		changeSale:      t.sales.update(settled),
-
-		presumePrice: t.prices.presumePrice(newest),
-		moveHolding:  t.holdings.move("units"),
-		moveAccount:  t.accounts.move("balance"),
+	provider, err := s.provider()
+	if err != nil {
+		return nil, err
 	}
+	results, err := provider.Up(ctx)
+	// Without a lock there is only a transaction for each version. A replica
+	// that waited for another one finds its work done, fails, and tries again.
+	for attempt := 1; err != nil && s.engine.Migrations.Locker == nil && attempt < upAttempts && ctx.Err() == nil; attempt++ {
+		results, err = provider.Up(ctx)
+	}
+	if err == nil && len(results) > 0 {
+		err = errors.Join(s.sync(ctx), s.acted(ctx, results))
+	}
+	if err == nil && s.marks.mark != "" {
+		return migrations(results), s.marks.add(ctx)
+	}
+	return migrations(results), s.explain(err)
 }
+
+const upAttempts = 12
+
+// acted writes the act of the migration that ctx carries. To make a book is no
+// act: its first row is one.
+func (s *Schema) acted(ctx context.Context, results []*goose.MigrationResult) error {
+	if _, ok := audit.From(ctx); !ok || results[0].Source.Version == 1 {
+		return nil
+	}
+	names := make([]string, len(results))
+	for i, r := range results {
+		names[i] = path.Base(r.Source.Path)
+	}
+	d := s.marks.database
+	return d.Transact(ctx, func(session batch.Session) error {
+		return session.Commit(ctx, d.acted(ctx, nil, strings.Join(names, ", "))...)
+	})
+}
+
+// Down is store.Schema.
+func (s *Schema) Down(ctx context.Context) (store.Migration, error) {
+	if err := s.checkMark(ctx); err != nil {
+		return store.Migration{}, err // it would lose its mark
+	}
+	if err := s.mayUndo(ctx); err != nil {
+		return store.Migration{}, err
+	}
+	provider, err := s.provider()
+	if err != nil {
+		return store.Migration{}, err
+	}
+	s.state.Store(unknown)
+	result, err := provider.Down(ctx)
+	if errors.Is(err, goose.ErrNoNextVersion) {
+		return store.Migration{}, errors.New("the schema is empty: there is nothing to undo")
+	}
+	if err == nil {
+		err = s.sync(ctx)
+	}
+	if err != nil {
+		return store.Migration{}, s.explain(err)
+	}
+	return migrations([]*goose.MigrationResult{result})[0], nil
+}
+
+// mayUndo returns an error if a service uses the database, or if it has rows
+// that must not be deleted.
+func (s *Schema) mayUndo(ctx context.Context) error {
+	if s.engine.Alone != nil {
+		if err := s.engine.Alone(ctx); err != nil {
+			return err
+		}
+	}
+	if s.dropData {
+		return nil
+	}
+	filled, err := s.filled(ctx)
+	if err == nil && len(filled) > 0 {
+		err = fmt.Errorf("the book has data (%s), and undoing a migration may delete any of it: make a backup, then add --drop-data", strings.Join(filled, ", "))
+	}
+	return err
+}
+
+// filled are the tables that have rows. An older schema does not have all tables.
+func (s *Schema) filled(ctx context.Context) (names []string, err error) {
+	db := s.reads.WithContext(ctx)
+	for _, table := range s.marks.tables() {
+		var tables int64
+		var rows []int
+		if err = db.Raw(s.engine.Migrations.HasTable, table).Scan(&tables).Error; err == nil && tables > 0 {
+			err = db.Raw("SELECT 1 FROM " + table + " LIMIT 1").Scan(&rows).Error
+		}
+		if err != nil {
+			return nil, s.explain(err)
+		}
+		if len(rows) > 0 {
+			names = append(names, strings.TrimPrefix(table, s.prefix))
+		}
+	}
+	return names, nil
+}
+
+// sync makes migrations durable on a server that does not wait for the disk: a
+// later commit that waits is on disk after all earlier ones.
+func (s *Schema) sync(ctx context.Context) error {
+	d := &database{DB: batch.NewDB(s.engine.Dialect, nil), engine: s.engine, writes: s.engine.DB}
+	return d.change(ctx, func(tx *gorm.DB) error {
+		return tx.Exec("UPDATE " + s.table() + " SET is_applied = is_applied").Error
+	})
+}
+
+// Status is store.Schema.
+func (s *Schema) Status(ctx context.Context) (status store.Status, err error) {
+	status.Wanted = store.SchemaVersion
+	provider, err := s.provider()
+	if err != nil {
+		return status, err
+	}
+	known, err := provider.Status(ctx)
+	if err != nil {
+		return status, s.explain(err)
+	}
+	for _, each := range known {
+		status.Migrations = append(status.Migrations, store.Migration{
+			Version: each.Source.Version, Name: each.Source.Path, Applied: each.AppliedAt,
+		})
+	}
+	status.Version, err = s.version(ctx)
+	return status, err
+}
+
+// Require is store.Schema. Every transaction begins with it.
+func (s *Schema) Require(ctx context.Context) error {
+	state := s.state.Load()
+	if state == fitted {
+		return nil
+	}
+	version, err := s.version(ctx)
+	switch {
+	case err != nil:
+		return err
+	case version < store.SchemaVersion:
+		return fault.New(fault.Unavailable, fmt.Sprintf(
+			"The schema is too old: version %d, this program needs %d. Run `bankingapi migrate up`, or set storage.migrate.", version, store.SchemaVersion))
+	case version > store.SchemaVersion && state == unknown:
+		return fault.New(fault.Unavailable, fmt.Sprintf(
+			"The schema is too new: version %d, this program knows %d. Run a newer bankingapi.", version, store.SchemaVersion))
+	}
+	if err := s.checkMark(ctx); err != nil {
+		return err
+	}
+	s.state.Store(fitted)
+	return nil
+}
+
+// version returns the version of the database, or 0 if it has no schema.
+func (s *Schema) version(ctx context.Context) (version int64, err error) {
+	db := s.reads.WithContext(ctx)
+	var tables int64
+	if err = db.Raw(s.engine.Migrations.HasTable, s.table()).Scan(&tables).Error; err == nil && tables > 0 {
+		err = db.Table(s.table()).Where("is_applied").Select("COALESCE(MAX(version_id), 0)").Scan(&version).Error
+	}
+	return version, batch.NewDB(s.engine.Dialect, nil).Translate(err)
+}
+
+func (s *Schema) table() string { return s.prefix + "schema_version" }
+
+func (s *Schema) provider() (*goose.Provider, error) {
+	m := &s.engine.Migrations
+	db, err := s.engine.DB.DB()
+	if err != nil {
+		return nil, err
+	}
+	options := []goose.ProviderOption{
+		goose.WithDisableGlobalRegistry(true),
+		goose.WithTableName(s.table()),
+		goose.WithLogger(goose.NopLogger()),
+	}
+	files, err := fs.Sub(m.Files, "migrations")
+	if err != nil {
+		return nil, err
+	}
+	if m.Locker != nil {
+		locker, err := m.Locker(s.prefix)
+		if err != nil {
+			return nil, err
+		}
+		options = append(options, goose.WithLocker(locker))
+	}
+	return goose.NewProvider(m.Dialect, db, prefixed{files, s.prefix}, options...)
+}
+
+func (s *Schema) explain(err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("migrate the schema: %w", batch.NewDB(s.engine.Dialect, nil).Translate(err))
+}
+
+func migrations(results []*goose.MigrationResult) []store.Migration {
+	all := make([]store.Migration, len(results))
+	for i, r := range results {
+		all[i] = store.Migration{Version: r.Source.Version, Name: r.Source.Path}
+	}
+	return all
+}
+
+// prefixed is a folder of SQL in whose files {{prefix}} is the table prefix.
+type prefixed struct {
+	fs.FS
+	prefix string
+}
+
+func (p prefixed) Open(name string) (fs.File, error) {
+	file, err := p.FS.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	info, err := file.Stat()
+	if err != nil || info.IsDir() {
+		return file, err
+	}
+	defer file.Close()
+	content, err := io.ReadAll(file)
+	if err != nil {
+		return nil, err
+	}
+	content = bytes.ReplaceAll(content, []byte("{{prefix}}"), []byte(p.prefix))
+	return &memoryFile{bytes.NewReader(content), info}, nil
+}
+
+// memoryFile is a file whose content was changed while it was opened.
+type memoryFile struct {
+	*bytes.Reader
+	info fs.FileInfo
+}
+
+func (f *memoryFile) Stat() (fs.FileInfo, error) { return f.info, nil }
+func (f *memoryFile) Close() error               { return nil }

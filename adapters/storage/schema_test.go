@@ -15,10 +15,10 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"bankingapi/adapters/clock"
 	"bankingapi/adapters/storage"
 	"bankingapi/adapters/storage/postgres"
 	"bankingapi/adapters/storage/sqlite"
+	"bankingapi/application/store"
 	"bankingapi/domain/fault"
 	"bankingapi/domain/operation"
 	"bankingapi/test/contract"
@@ -49,27 +49,34 @@ func TestSchemasAreOne(t *testing.T) {
 	testdb.OpenPostgres(t, dsn)
 	onSQLite, onPostgres := connect(t, "sqlite", file), connect(t, "pgx", dsn)
 
-	const notOurs = "('schema_version', 'schema_lock', 'sqlite_sequence')"
-	sqliteColumns := columns(t, onSQLite, `SELECT m.name, c.name, c.type, c."notnull", COALESCE(c.dflt_value, ''), c.pk FROM sqlite_schema m, pragma_table_info(m.name) c
-WHERE m.type = 'table' AND m.name NOT IN `+notOurs)
-	postgresColumns := columns(t, onPostgres, `SELECT c.table_name, c.column_name, c.data_type, c.is_nullable = 'NO',
- COALESCE(replace(c.column_default, '::text', ''), ''), COALESCE((SELECT k.ordinal_position FROM information_schema.key_column_usage k
-  WHERE k.table_schema = 'public' AND k.table_name = c.table_name AND k.column_name = c.column_name), 0)
-FROM information_schema.columns c WHERE c.table_schema = 'public' AND c.table_name NOT IN `+notOurs)
-	require.Equal(t, sqliteColumns, postgresColumns)
-	require.Len(t, slices.Compact(keys(sqliteColumns, func(c column) string { return c.Table })), 8)
+	onSQLiteColumns, onPostgresColumns := columns(t, onSQLite, sqliteColumns), columns(t, onPostgres, postgresColumns)
+	require.Equal(t, onSQLiteColumns, onPostgresColumns)
+	require.Len(t, slices.Compact(keys(onSQLiteColumns, func(c column) string { return c.Table })), 15)
 
-	for _, c := range sqliteColumns {
+	for _, c := range onSQLiteColumns {
 		if c.Key > 0 {
 			require.True(t, c.Required, "%v", c)
 		}
 	}
 	require.Equal(t,
-		statementsOf(t, onSQLite, `SELECT sql FROM sqlite_schema WHERE type = 'index' AND sql IS NOT NULL AND tbl_name NOT IN `+notOurs),
-		statementsOf(t, onPostgres, `SELECT indexdef FROM pg_indexes WHERE schemaname = 'public' AND indexname NOT LIKE '%_pkey' AND tablename NOT IN `+notOurs))
+		statementsOf(t, onSQLite, `SELECT sql FROM sqlite_schema WHERE type = 'index' AND sql IS NOT NULL AND name NOT IN `+lookups+` AND tbl_name NOT IN `+notOurs),
+		statementsOf(t, onPostgres, `SELECT indexdef FROM pg_indexes WHERE schemaname = 'public' AND indexname NOT LIKE '%_pkey' AND indexdef NOT LIKE '%USING brin%' AND tablename NOT IN `+notOurs))
+	// How rows are looked up is each engine's own.
+	require.Len(t, statementsOf(t, onPostgres, `SELECT indexdef FROM pg_indexes WHERE schemaname = 'public' AND indexdef LIKE '%USING brin%' AND indexname IN `+lookups), 2)
 	require.Equal(t, checks(statementsOf(t, onSQLite, `SELECT sql FROM sqlite_schema WHERE type = 'table' AND tbl_name NOT IN `+notOurs)),
 		checks(statementsOf(t, onPostgres, `SELECT pg_get_constraintdef(oid) FROM pg_constraint WHERE contype = 'c' AND connamespace = 'public'::regnamespace`)))
 }
+
+const (
+	lookups       = "('sales_find', 'notifications_find', 'notifications_operation')"
+	notOurs       = "('schema_version', 'schema_lock', 'sqlite_sequence')"
+	sqliteColumns = `SELECT m.name, c.name, c.type, c."notnull", COALESCE(c.dflt_value, ''), c.pk FROM sqlite_schema m, pragma_table_info(m.name) c
+WHERE m.type = 'table' AND m.name NOT IN ` + notOurs
+	postgresColumns = `SELECT c.table_name, c.column_name, c.data_type, c.is_nullable = 'NO',
+ COALESCE(replace(c.column_default, '::text', ''), ''), COALESCE((SELECT k.ordinal_position FROM information_schema.key_column_usage k
+  WHERE k.table_schema = 'public' AND k.table_name = c.table_name AND k.column_name = c.column_name), 0)
+FROM information_schema.columns c WHERE c.table_schema = 'public' AND c.table_name NOT IN ` + notOurs
+)
 
 func columns(t *testing.T, db *sql.DB, query string) []column {
 	t.Helper()
@@ -125,42 +132,77 @@ func checks(definitions []string) []string {
 	return found
 }
 
+// Down deletes nothing without permission, also in an older schema that does not
+// have all tables.
+func TestMigrateDownKeepsData(t *testing.T) {
+	t.Parallel()
+	onEmptyDatabase(t, func(t *testing.T, open func(string) *store.Store, _ func(string) []string) {
+		down := func(drop bool) (left int64, err error) {
+			s := open("")
+			defer s.Close()
+			storage.DropData(s, drop)
+			_, err = s.Schema.Down(t.Context())
+			status, failed := s.Schema.Status(t.Context())
+			require.NoError(t, failed)
+			return status.Version, err
+		}
+		s := up(t, open(""))
+		newBank(t, s, 1)
+		require.NoError(t, s.Close())
+		for version := int64(store.SchemaVersion); version > 0; version-- {
+			left, err := down(false)
+			require.ErrorContains(t, err, "the book has data (prices, holdings, accounts")
+			require.Equal(t, version, left)
+			left, err = down(true)
+			require.NoError(t, err)
+			require.Equal(t, version-1, left)
+		}
+		require.NoError(t, up(t, open("")).Close())
+		for version := int64(store.SchemaVersion); version > 0; version-- {
+			left, err := down(false)
+			require.NoError(t, err, "a book without data")
+			require.Equal(t, version-1, left)
+		}
+	})
+}
+
 func TestMigrateUpAndDown(t *testing.T) {
 	t.Parallel()
-	testdb.Each(t, func(t *testing.T, engine string, s *storage.Store) {
+	testdb.Each(t, func(t *testing.T, engine string, s *store.Store) {
 		ctx := t.Context()
-		files, err := filepath.Glob("migrations/" + engine + "/*.sql")
+		files, err := filepath.Glob(engine + "/migrations/*.sql")
 		require.NoError(t, err)
-		require.EqualValues(t, len(files), storage.SchemaVersion())
+		require.EqualValues(t, len(files), int64(store.SchemaVersion))
 		for range 2 {
-			require.NoError(t, s.CheckSchema(ctx))
+			require.NoError(t, s.Schema.Require(ctx))
 			newBank(t, s, 1).holds()
-			again, err := s.MigrateUp(ctx)
+			again, err := s.Schema.Up(ctx)
 			require.NoError(t, err)
 			require.Empty(t, again)
 
-			migrations, err := s.Migrations(ctx)
+			status, err := s.Schema.Status(ctx)
 			require.NoError(t, err)
+			migrations := status.Migrations
 			require.Len(t, migrations, len(files))
 			for i, m := range migrations {
 				require.EqualValues(t, i+1, m.Version)
 				require.Equal(t, filepath.Base(files[i]), m.Name)
-				require.False(t, m.AppliedAt.IsZero())
+				require.False(t, m.Applied.IsZero())
 			}
 
-			for version := storage.SchemaVersion(); version > 0; version-- {
-				down, err := s.MigrateDown(ctx)
+			for version := int64(store.SchemaVersion); version > 0; version-- {
+				down, err := s.Schema.Down(ctx)
 				require.NoError(t, err)
 				require.Equal(t, version, down.Version)
 			}
-			_, err = s.MigrateDown(ctx)
-			require.ErrorContains(t, err, "nothing to take away")
-			err = s.CheckSchema(ctx)
+			_, err = s.Schema.Down(ctx)
+			require.ErrorContains(t, err, "nothing to undo")
+			err = s.Schema.Require(ctx)
 			require.Equal(t, fault.Unavailable, fault.KindOf(err))
-			require.ErrorContains(t, err, "too old: version 0, this program needs "+strconv.FormatInt(storage.SchemaVersion(), 10))
+			require.ErrorContains(t, err, "too old: version 0, this program needs "+strconv.Itoa(store.SchemaVersion))
 			require.ErrorContains(t, err, "bankingapi migrate up")
 
-			up, err := s.MigrateUp(ctx)
+			up, err := s.Schema.Up(ctx)
 			require.NoError(t, err)
 			require.Len(t, up, len(files))
 		}
@@ -171,12 +213,12 @@ func TestMigrateUpAndDown(t *testing.T) {
 // it comes goes on.
 func TestSchemaOfALaterVersion(t *testing.T) {
 	t.Parallel()
-	for engine, open := range map[string]func(t *testing.T) (*storage.Store, *storage.Store, string, *sql.DB){
-		testdb.EngineSQLite: func(t *testing.T) (*storage.Store, *storage.Store, string, *sql.DB) {
+	for engine, open := range map[string]func(t *testing.T) (*store.Store, *store.Store, string, *sql.DB){
+		testdb.EngineSQLite: func(t *testing.T) (*store.Store, *store.Store, string, *sql.DB) {
 			file := testdb.SQLite(t)
 			return testdb.OpenSQLite(t, file), testdb.OpenSQLite(t, file), "1", connect(t, "sqlite", file)
 		},
-		testdb.EnginePostgres: func(t *testing.T) (*storage.Store, *storage.Store, string, *sql.DB) {
+		testdb.EnginePostgres: func(t *testing.T) (*store.Store, *store.Store, string, *sql.DB) {
 			dsn := testdb.Postgres(t)
 			return testdb.OpenPostgres(t, dsn), testdb.OpenPostgres(t, dsn), "true", connect(t, "pgx", dsn)
 		},
@@ -190,8 +232,8 @@ func TestSchemaOfALaterVersion(t *testing.T) {
 			require.NoError(t, err)
 
 			for _, err := range []error{
-				starting.CheckSchema(ctx),
-				starting.RequireSchema(ctx),
+				starting.Schema.Require(ctx),
+				starting.Schema.Require(ctx),
 				settle(ctx, starting, today, order(nextID(), "", sale(1, 1, 1))),
 				due(starting),
 			} {
@@ -199,15 +241,15 @@ func TestSchemaOfALaterVersion(t *testing.T) {
 				require.ErrorContains(t, err, "too new: version 99")
 			}
 
-			require.NoError(t, running.RequireSchema(ctx))
+			require.NoError(t, running.Schema.Require(ctx))
 			b.sell(operation.Completed, order(nextID(), "", sale(1, 1, 1)))
 			b.holds()
 		})
 	}
 }
 
-func due(s *storage.Store) error {
-	_, err := s.Due(context.Background(), today, nil, 1)
+func due(s *store.Store) error {
+	_, err := s.Books.Due(context.Background(), today, nil, 1)
 	return err
 }
 
@@ -234,10 +276,10 @@ func TestMigrateAtOnce(t *testing.T) {
 			for i := range applied {
 				engine, err := open(dsn)
 				require.NoError(t, err)
-				s := storage.New(engine, "", clock.Now)
+				s := bind(t, engine, "")
 				t.Cleanup(func() { require.NoError(t, s.Close()) })
 				done.Go(func() {
-					up, err := s.MigrateUp(context.WithoutCancel(t.Context()))
+					up, err := s.Schema.Up(context.WithoutCancel(t.Context()))
 					applied[i], errs[i] = len(up), err
 				})
 			}
@@ -247,7 +289,7 @@ func TestMigrateAtOnce(t *testing.T) {
 				require.NoError(t, errs[i])
 				total += applied[i]
 			}
-			require.EqualValues(t, storage.SchemaVersion(), total)
+			require.EqualValues(t, int64(store.SchemaVersion), total)
 		})
 	}
 }
@@ -273,11 +315,11 @@ func TestTablePrefix(t *testing.T) {
 			for _, prefix := range []string{"one_", "two_", ""} {
 				engine, err := open(storage.Options{StatementTimeout: statementTimeout, TablePrefix: prefix})
 				require.NoError(t, err)
-				s := storage.New(engine, prefix, clock.Now)
+				s := bind(t, engine, prefix)
 				t.Cleanup(func() { require.NoError(t, s.Close()) })
-				_, err = s.MigrateUp(t.Context())
+				_, err = s.Schema.Up(t.Context())
 				require.NoError(t, err)
-				require.NoError(t, s.CheckSchema(t.Context()))
+				require.NoError(t, s.Schema.Require(t.Context()))
 				banks = append(banks, newBank(t, s, 2))
 			}
 			for i, b := range banks {
@@ -299,7 +341,7 @@ var table = regexp.MustCompile(`(?s)CREATE TABLE (\w+) \(\s*((\w+).*?PRIMARY KEY
 // refuses a unique key without that column.
 func partitioned(t *testing.T) (statements []string) {
 	t.Helper()
-	files, err := filepath.Glob("migrations/postgres/*.sql")
+	files, err := filepath.Glob("postgres/migrations/*.sql")
 	require.NoError(t, err)
 	tables := 0
 	for _, name := range files {
@@ -318,19 +360,19 @@ func partitioned(t *testing.T) (statements []string) {
 			return split
 		}))
 	}
-	require.Equal(t, 8, tables)
-	return append(statements, "CREATE TABLE schema_version AS SELECT "+strconv.FormatInt(storage.SchemaVersion(), 10)+" AS version_id, true AS is_applied")
+	require.Equal(t, 15, tables)
+	return append(statements, "CREATE TABLE schema_version AS SELECT "+strconv.Itoa(store.SchemaVersion)+" AS version_id, true AS is_applied")
 }
 
 func TestHashPartitions(t *testing.T) {
 	t.Parallel()
 	schema := partitioned(t)
-	open := func(t *testing.T) (*storage.Store, contract.Trouble) {
+	open := func(t *testing.T) (*store.Store, contract.Trouble) {
 		dsn := testdb.Postgres(t)
 		script(t, dsn, schema...)
 		engine, err := postgres.Open(t.Context(), storage.Options{DSN: dsn, StatementTimeout: statementTimeout})
 		require.NoError(t, err)
-		store := storage.New(engine, "", clock.Now)
+		store := bind(t, engine, "")
 		t.Cleanup(func() { require.NoError(t, store.Close()) })
 		return store, contract.Trouble{}
 	}
@@ -349,7 +391,7 @@ func TestHashPartitions(t *testing.T) {
 // beside the domain.
 func TestSchemaIsPlain(t *testing.T) {
 	t.Parallel()
-	files, err := filepath.Glob("migrations/*/*.sql")
+	files, err := filepath.Glob("*/migrations/*.sql")
 	require.NoError(t, err)
 	require.NotEmpty(t, files)
 	foreign := regexp.MustCompile(`(?i)\b(SERIAL|BIGSERIAL|GENERATED|AUTOINCREMENT|SEQUENCE|TRIGGER|REFERENCES|TEMP|TEMPORARY|FUNCTION|PROCEDURE|REAL|FLOAT|DOUBLE|NUMERIC|DECIMAL)\b`)

@@ -1,69 +1,307 @@
-// Package storage keeps everything in a relational database: one
-// implementation of all storage ports, on gorm, for SQLite and Postgres. What
-// differs between the two is an Engine, made by the packages sqlite and
-// postgres below this one.
+// Package storage keeps everything in a relational database. It implements the
+// ports of all use cases once, for every engine.
+//
+// Each table has a file with its row, which is a model of gorm and the only
+// declaration of its columns, and with conversions from and to the domain. Each
+// port has a file too: books.go, inboxes.go, subscriptions.go and so on.
+//
+// The batches of Books and Inboxes go through package batch and not through
+// gorm, because one round trip with one array for each column is several times
+// faster than one statement for each row. Everything else uses gorm.
+//
+// What differs between databases is an Engine. The packages sqlite and postgres
+// make one. A further engine is a package like them.
 package storage
 
 import (
 	"context"
+	"database/sql"
+	"errors"
+	"fmt"
 	"strings"
-	"sync/atomic"
 	"time"
+
+	"gorm.io/gorm"
+	"gorm.io/gorm/schema"
+
+	"bankingapi/adapters/storage/batch"
+	"bankingapi/application/addpush"
+	"bankingapi/application/backoffice"
+	"bankingapi/application/buyfund"
+	"bankingapi/application/store"
+	"bankingapi/application/trail"
 )
 
-// Store implements the storage ports of every use case. It is safe for
-// concurrent use.
-type Store struct {
-	engine     *Engine
-	now        func() time.Time
-	prefix     string
-	statements statements
-	attempts   int
-	presumed   *presumption
-	fits       *atomic.Bool // the schema, once it did
+// Options say how to open a database.
+type Options = store.Options
+
+// Engine is an opened database. It has everything that differs between
+// databases, and no rule of the bank.
+type Engine struct {
+	Dialect batch.Dialect
+	// Name is the name of the engine.
+	Name string
+	// DataFolder is the folder of a database file that the engine opened.
+	DataFolder string
+	// DB writes, and reads what it writes. Reads only reads. They may be the
+	// same.
+	DB, Reads *gorm.DB
+	// Migrations are the migrations of the engine.
+	Migrations Migrations
+	// Refine replaces repositories by the engine's own, if it has any.
+	Refine func(Parts) (buyfund.Books, addpush.Inboxes)
+	// Probe runs requests without rows as a batch would, and undoes everything.
+	// It may be nil.
+	Probe func(ctx context.Context, requests []batch.Request) error
+	// Explain says in a sentence what is wrong, for the people who run the
+	// service. Empty means that there is nothing to say. It may be nil.
+	Explain func(error) string
+	// Risks is that of store.Store. It may be nil.
+	Risks func(context.Context) ([]store.Risk, error)
+	// Check returns nil while the database is still the one that was opened. It
+	// is called before each commit that is not that of a batch. It may be nil.
+	Check func() error
+	// Alone returns an error if another process uses the database. It may be nil.
+	Alone func(ctx context.Context) error
+	// Backup is store.Store.Backup. It may be nil.
+	Backup func(ctx context.Context, file string) error
+	// Close closes what was opened, and nothing that was handed in.
+	Close func() error
 }
 
-// New returns a Store on an opened engine. now dates what imports write.
-func New(engine *Engine, tablePrefix string, now func() time.Time) *Store {
-	return &Store{engine, now, tablePrefix, newStatements(newTables(tablePrefix)), maxAttempts, new(presumption), new(atomic.Bool)}
+// Parts are what an engine's own repositories are made of.
+type Parts struct {
+	DB       *batch.DB
+	Books    *Books
+	Inboxes  *Inboxes
+	Holdings *batch.Table[HoldingRow]
+	Accounts *batch.Table[AccountRow]
+	Prices   *batch.Table[PriceRow]
 }
 
-// request is a statement with its rows, in the engine's dialect.
-func (s *Store) request(st *statement, rows *Rows, found func(Scan) error) Request {
-	if st.lean != nil {
-		st, rows = st.lean.of(rows)
+// Bind returns the ports of the database.
+func (e *Engine) Bind(o Options) (*store.Store, error) {
+	if o.Now == nil {
+		return nil, errors.New("the option Now is missing: it dates what imports write")
 	}
-	sql := st.postgres
-	if s.engine.Dialect == SQLite {
-		sql = st.sqlite
+	pools, err := e.pools()
+	if err != nil {
+		return nil, err
 	}
-	return Request{Name: st.name, SQL: sql, Rows: rows, Found: found}
+	schema := newSchema(e, o.TablePrefix)
+	dialect := e.Dialect
+	if o.Trace != nil {
+		dialect = tracing{dialect, o.Trace}
+	}
+	db := batch.NewDB(dialect, schema.Require)
+	db.Failed = schema.doubt
+	d := newDatabase(e, db, o.TablePrefix)
+	schema.marks, schema.dropData = marks{d, o.Mark}, o.DropData
+	books, inboxes := &Books{db: d}, &Inboxes{d}
+	ports := d.ports(books, inboxes, schema, o.Now)
+	if e.Refine != nil {
+		ports.Books, ports.Inboxes = e.Refine(Parts{db, books, inboxes, d.holdings.Table, d.accounts.Table, d.prices.Table})
+	}
+	ports.Pools, ports.DataFolder, ports.Close = pools, e.DataFolder, e.Close
+	ports.HasDataFile = e.DataFolder != ""
+	ports.Within = func(tx any) (*store.Store, error) {
+		native, err := transaction(tx)
+		if err != nil {
+			return nil, err
+		}
+		return d.inside(native, schema, o.Now), nil
+	}
+	return ports, nil
 }
 
-// some leaves out the requests that carry nothing.
-func some(requests ...Request) []Request {
-	n := 0
-	for _, r := range requests {
-		if r.Rows.Len() > 0 {
-			requests[n] = r
-			n++
+// pools are the connection pools, by their purpose.
+func (e *Engine) pools() (map[string]*sql.DB, error) {
+	writes, err := e.DB.DB()
+	if err != nil {
+		return nil, err
+	}
+	reads, err := e.Reads.DB()
+	if err != nil || reads == writes {
+		return map[string]*sql.DB{"all": writes}, err
+	}
+	return map[string]*sql.DB{"writes": writes, "reads": reads}, nil
+}
+
+// database is shared by all repositories.
+type database struct {
+	*batch.DB
+	engine *Engine
+	prefix string
+	// writes and reads are gorm's, without a model.
+	writes, reads *gorm.DB
+
+	holdings      holdings
+	accounts      accounts
+	prices        prices
+	operations    operations
+	sales         sales
+	postings      postings
+	notifications notifications
+	subscriptions subscriptionTable
+	refusals      refusals
+	reversals     reversals
+	audits        audits
+	marked        *batch.Table[MarkRow]
+	batches       *batch.Table[TrailBatchRow]
+	trail         *trailWriter
+}
+
+func newDatabase(e *Engine, db *batch.DB, prefix string) *database {
+	namer := schema.NamingStrategy{TablePrefix: prefix, NameReplacer: modelNames}
+	d := e.Dialect
+	batches := batch.NewTable[TrailBatchRow](d, namer)
+	return &database{
+		DB: db, engine: e, prefix: prefix, writes: e.DB, reads: e.Reads,
+		holdings:      newHoldings(batch.NewTable[HoldingRow](d, namer)),
+		accounts:      newAccounts(batch.NewTable[AccountRow](d, namer)),
+		prices:        newPrices(batch.NewTable[PriceRow](d, namer)),
+		operations:    newOperations(batch.NewTable[OperationRow](d, namer)),
+		sales:         newSales(batch.NewTable[SaleRow](d, namer)),
+		postings:      newPostings(batch.NewTable[PostingRow](d, namer)),
+		notifications: newNotifications(batch.NewTable[NotificationRow](d, namer)),
+		subscriptions: newSubscriptionTable(batch.NewTable[SubscriptionRow](d, namer)),
+		refusals:      newRefusals(batch.NewTable[RefusalRow](d, namer)),
+		reversals:     newReversals(batch.NewTable[ReversalRow](d, namer)),
+		audits:        newAudits(batch.NewTable[AuditRow](d, namer)),
+		marked:        batch.NewTable[MarkRow](d, namer),
+		batches:       batches,
+		trail:         newTrailWriter(batches, batch.NewTable[TrailHashRow](d, namer), batch.NewTable[TrailLogRow](d, namer)),
+	}
+}
+
+// modelNames gives the model SaleRow the table sales.
+var modelNames = strings.NewReplacer("Row", "")
+
+// ports are the ports of the database.
+func (d *database) ports(b *Books, i *Inboxes, s *Schema, now func() time.Time) *store.Store {
+	h := history{d}
+	return &store.Store{
+		Name:          d.engine.Name,
+		Books:         b,
+		Inboxes:       i,
+		Subscriptions: &Subscriptions{d},
+		Usage:         &Subscriptions{d},
+		Backoffice: backoffice.Ports{
+			Imports: imports{d, now}, Book: h, History: h, Lookups: lookups{d}, Evidence: evidence{d}, Records: records{d}, Recent: recent{d}, Recorded: recent{d}, Audit: recent{d}, Books: b,
+		},
+		Trail:          &trail.Ports{Writer: trailLog{d}, Log: trailLog{d}, Finder: trailLog{d}},
+		Schema:         s,
+		MigrateAtStart: d.engine.Migrations.AtStart,
+		Marker:         s.marks,
+		Ping:           d.ping,
+		Risks:          d.risks,
+		CountDue:       b.CountDue,
+		Backup:         d.engine.Backup,
+	}
+}
+
+// inside are the ports inside a transaction of a host.
+func (d *database) inside(tx *sql.Tx, s *Schema, now func() time.Time) *store.Store {
+	within := *d
+	within.DB = d.DB.Inside(tx)
+	// Nothing asks for another connection: the host may have no other. With a
+	// context gorm copies the statement, which is shared otherwise.
+	within.reads = d.reads.Session(&gorm.Session{NewDB: true, Context: context.Background()})
+	within.reads.Statement.ConnPool = tx
+	within.writes = within.reads
+	schema := &Schema{d.engine, d.prefix, within.reads, s.state, marks{&within, s.marks.mark}, s.dropData}
+	within.Ready = schema.Require
+	ports := within.ports(&Books{db: &within}, &Inboxes{&within}, schema, now)
+	ports.Close = func() error { return nil }
+	return ports
+}
+
+// transaction takes the transaction of a host that uses database/sql or gorm.
+// On SQLite it must have begun as an immediate one.
+func transaction(tx any) (*sql.Tx, error) {
+	if g, ok := tx.(*gorm.DB); ok && g != nil && g.Statement != nil {
+		tx = g.Statement.ConnPool
+		if prepared, ok := tx.(*gorm.PreparedStmtTX); ok {
+			tx = prepared.Tx
 		}
 	}
-	return requests[:n]
+	native, ok := tx.(*sql.Tx)
+	if !ok || native == nil {
+		return nil, fmt.Errorf("a transaction must be a *sql.Tx, or a *gorm.DB that has begun one, and not %T", tx)
+	}
+	return native, nil
 }
 
-// Ping returns nil when the database answers.
-func (s *Store) Ping(ctx context.Context) error {
-	return s.translate(s.engine.Reads.WithContext(ctx).Exec("SELECT 1").Error)
+// change runs work in a transaction that writes through gorm, and retries it
+// when it loses a race. The error has its kind.
+func (d *database) change(ctx context.Context, work func(tx *gorm.DB) error) error {
+	return d.Retry(ctx, func() error {
+		return d.writes.WithContext(ctx).Transaction(d.prepared(batch.Change, func(tx *gorm.DB) error {
+			if err := work(tx); err != nil || d.engine.Check == nil {
+				return err
+			}
+			return d.engine.Check()
+		}))
+	})
 }
 
-// IsEmpty reports whether the book has no price, no holding and no account.
-func (s *Store) IsEmpty(ctx context.Context) (bool, error) {
-	var rows int64
-	query := "SELECT COUNT(*) FROM (SELECT 1 FROM %sprices UNION ALL SELECT 1 FROM %sholdings UNION ALL SELECT 1 FROM %saccounts LIMIT 1) AS anything"
-	err := s.engine.Reads.WithContext(ctx).Raw(strings.ReplaceAll(query, "%s", s.prefix)).Scan(&rows).Error
-	return rows == 0, s.translate(err)
+// snapshot runs read in a transaction that sees the book as it is at its first
+// statement, and may take its time. The error has its kind.
+func (d *database) snapshot(ctx context.Context, read func(tx *gorm.DB) error) error {
+	return d.Translate(d.reads.WithContext(ctx).Transaction(d.prepared(batch.Snapshot, read), &sql.TxOptions{ReadOnly: true}))
 }
 
-// Close closes the database, unless it was handed in open.
-func (s *Store) Close() error { return s.engine.Close() }
+func (d *database) prepared(p batch.Purpose, work func(tx *gorm.DB) error) func(tx *gorm.DB) error {
+	return func(tx *gorm.DB) error {
+		for _, statement := range d.Dialect.Prepare(p) {
+			if err := tx.Exec(statement).Error; err != nil {
+				return err
+			}
+		}
+		return work(tx)
+	}
+}
+
+// tracing makes a span of every round trip to the database, and of each of its
+// statements.
+type tracing struct {
+	batch.Dialect
+	trace func(context.Context, string) (context.Context, func(error))
+}
+
+func (t tracing) Begin(ctx context.Context) (batch.Session, error) {
+	session, err := t.Dialect.Begin(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return tracedSession{session, t}, nil
+}
+
+type tracedSession struct {
+	batch.Session
+	tracing
+}
+
+func (s tracedSession) Exchange(ctx context.Context, requests ...batch.Request) error {
+	return s.within(ctx, "exchange", requests, s.Session.Exchange)
+}
+
+func (s tracedSession) Commit(ctx context.Context, requests ...batch.Request) error {
+	return s.within(ctx, "commit", requests, s.Session.Commit)
+}
+
+// within also makes a span of each statement. They are sent together, so they
+// have the same time.
+func (s tracedSession) within(ctx context.Context, name string, requests []batch.Request, send func(context.Context, ...batch.Request) error) error {
+	ctx, end := s.trace(ctx, name)
+	ends := make([]func(error), len(requests))
+	for i := range requests {
+		_, ends[i] = s.trace(ctx, requests[i].Name)
+	}
+	err := send(ctx, requests...)
+	for _, each := range ends {
+		each(err)
+	}
+	end(err)
+	return err
+}

@@ -3,62 +3,40 @@ package telemetry
 import (
 	"net/http"
 	"strconv"
+	"strings"
+	"sync"
+	"unicode/utf8"
 
 	"bankingapi/domain/fault"
-	"bankingapi/domain/fund"
 )
 
-// Labels for what has no name of its own.
+// Labels for values without a name.
 const (
 	other  = "other"
 	noCode = "none"
 )
 
-// knownCodes are all that an answer can name: a test holds them to the OpenAPI
-// document.
-var knownCodes = setOf(
-	fault.Required, fault.WrongType, fault.TooLong, fault.TooMany, fault.TooFew, fault.NotAllowed, fault.OutOfRange,
-	fault.NotAnInteger, fault.TooManyDecimals, fault.InvalidFormat, fault.InvalidDate, fault.DateInThePast,
-	fault.DateTooFar, fault.DatesDiffer, fault.InvalidURL, fault.InvalidCurrency, fault.InvalidCharacter,
-
-	fund.HoldingNotFound, fund.HoldingInsufficient, fund.PriceNotFound, fund.PriceNotCurrent, fund.AccountNotFound,
-	fund.CurrencyMismatch, fund.AmountMismatch, fund.ProceedsZero, fund.ProceedsOutOfRange, fund.BalanceOutOfRange,
-
-	// The codes of HTTP, JSON and subscriptions are literals where they are used.
-	"unknown-member", "duplicate-member", "too-short", "invalid-json", "nesting-too-deep",
-	"key-missing", "key-invalid", "operation-not-granted", "contradicts-subscription",
-	"unknown-path", "method-not-allowed", "body-too-large", "unsupported-media-type", "unsupported-content-encoding",
-	"caller-id-reused", "rate-limit-exceeded",
-	"internal-error", "overloaded", "shutting-down", "storage-unavailable", "outcome-unknown",
-)
-
-// refusedKeys are the codes that blame the key, and their reasons.
+// refusedKeys maps the codes about keys to their reasons.
 var refusedKeys = map[string]string{
-	"key-missing":           "missing",
-	"key-invalid":           "invalid",
-	"operation-not-granted": "not-granted",
+	fault.KeyMissing:          "missing",
+	fault.KeyInvalid:          "invalid",
+	fault.OperationNotGranted: "not-granted",
 }
 
-func setOf(names ...string) map[string]bool {
-	set := make(map[string]bool, len(names))
-	for _, name := range names {
-		set[name] = true
-	}
-	return set
-}
-
+// codeOf returns the label of the first code. A code that is not in the list of
+// codes gets the label "other", so that the set of labels is closed.
 func codeOf(found []string) string {
-	switch {
-	case len(found) == 0:
+	if len(found) == 0 {
 		return noCode
-	case knownCodes[found[0]]:
+	}
+	if _, known := fault.Describe(found[0]); known {
 		return found[0]
 	}
 	return other
 }
 
-// statuses are the statuses that HTTP defines, and 499, as labels; the rest
-// are empty. Made once, so that no request allocates one.
+// statuses holds the statuses that HTTP defines, and 499, as labels. The rest are
+// empty. The labels are made once, so that requests do not allocate.
 var statuses = func() (all [600]string) {
 	for status := range all {
 		if http.StatusText(status) != "" || status == 499 {
@@ -82,4 +60,39 @@ func statusClassOf(status int) string {
 		return classes[class]
 	}
 	return other
+}
+
+// maxSubscriptions bounds the labels of subscriptions. A bank has some dozens of
+// partners; one that creates a subscription for each customer must not fill the
+// memory of Prometheus.
+const maxSubscriptions = 200
+
+// subscriptions are the names that are labels: those that called first. Only keys
+// that the operator has created lead to a name.
+type subscriptions struct {
+	mu    sync.RWMutex
+	names map[string]bool
+}
+
+// label returns the label of a subscription.
+func (s *subscriptions) label(name string) string {
+	s.mu.RLock()
+	known, full := s.names[name], len(s.names) >= maxSubscriptions
+	s.mu.RUnlock()
+	switch {
+	case known:
+		return name
+	case full, !utf8.ValidString(name):
+		return other
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.names == nil {
+		s.names = make(map[string]bool)
+	}
+	if len(s.names) >= maxSubscriptions && !s.names[name] { // another one was faster
+		return other
+	}
+	s.names[strings.Clone(name)] = true
+	return name
 }

@@ -1,12 +1,10 @@
-// Package telemetry measures the service for those who run it: metrics for
-// Prometheus, and traces over OTLP.
+// Package telemetry exports metrics to Prometheus and traces over OTLP.
 //
-// Metrics begin with bankingapi_, but for those of the Go runtime, the process
-// and the database pools, which have their usual names. Every label has a small
-// closed set of values: what is not in it counts as "other", so that no caller
-// can make the metrics grow or put anything into them. Traces have names and a short
-// list of attributes, never contents. Nothing here is global: a program may
-// have several instances.
+// The names of metrics begin with bankingapi_, except those of the Go runtime,
+// the process and the database pools. Every label has a small closed set of
+// values. Everything else counts as "other", so no caller can add values. Traces
+// contain names and a short list of attributes, never contents. Nothing here is
+// global: a program may have several instances.
 package telemetry
 
 import (
@@ -24,33 +22,21 @@ import (
 
 	"bankingapi/application/buyfund"
 	"bankingapi/application/commit"
+	"bankingapi/application/summary"
+	"bankingapi/domain/fault"
 	"bankingapi/domain/operation"
 )
 
-// Routes are the paths of the API, and the operation that each is; 0 for a
-// path that is none. Every other path counts as "other".
-type Routes map[string]operation.Name
+// Routes are the paths of the API, each with the name of its operation. The
+// name is empty for a path that is no operation. Every other path counts as
+// "other".
+type Routes map[string]string
 
-// Request is what one request came to.
-type Request struct {
-	// Route is one of Routes; any other text is a path that is not known.
-	Route string
-	// Method is the request's method.
-	Method string
-	// Status is that of the answer, or 499 if the caller left before it.
-	Status int
-	// State is Data.State of an outcome, 0 where there is none.
-	State operation.State
-	// Replayed: the outcome is that of the operation which this one repeats.
-	Replayed bool
-	// Codes are those of the answer's errors; the first of them is counted.
-	Codes    []string
-	Duration time.Duration
-	// What follows is for traces only.
-	RequestID, Subscription, ChannelSessionID, ChannelRequestID string
-}
+// Request describes one request and its answer. Its Route is one of Routes; any
+// other text is an unknown path.
+type Request = summary.Exchange
 
-// Options are what the metrics tell beside what happens.
+// Options are constants that the metrics show.
 type Options struct {
 	// Version and Revision are the release and the commit it was built from.
 	Version, Revision string
@@ -74,6 +60,8 @@ type Metrics struct {
 	outcomes        *prometheus.CounterVec
 	replays         *prometheus.CounterVec
 	refusedKeys     *prometheus.CounterVec
+	callers         *prometheus.CounterVec
+	subscriptions   subscriptions
 
 	batchItems   *prometheus.HistogramVec
 	batchRecords *prometheus.HistogramVec
@@ -92,26 +80,25 @@ type Metrics struct {
 }
 
 // NewRegistry returns a registry with the metrics of the Go runtime and of the
-// process. A host that hands in a registerer of its own has these already, or
-// does without.
+// process. A host that passes a registerer of its own decides about these itself.
 func NewRegistry() *prometheus.Registry {
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return registry
 }
 
-// Buckets. Latencies are those of a local service, up to its time-outs; a
-// refusal under overload has to be below 50 ms. Counts go up to the largest
-// batch.
+// The buckets. Latencies go up to the timeouts of the service. A refusal under
+// overload must take less than 50 ms, so there is a bucket for it. Counts go up
+// to the largest batch.
 var (
 	latencies = []float64{.0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10}
 	waits     = []float64{.0001, .00025, .0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5}
 	counts    = prometheus.ExponentialBuckets(1, 2, 13)
 )
 
-// NewMetrics registers the metrics. The error says that the registerer has
-// metrics of these names: two instances need a registry each, or registerers
-// with a label that tells them apart (prometheus.WrapRegistererWith).
+// NewMetrics registers the metrics. It fails if the registerer already has
+// metrics with these names. Two instances need two registries, or registerers
+// with a distinguishing label (prometheus.WrapRegistererWith).
 func NewMetrics(registerer prometheus.Registerer, o Options) (*Metrics, error) {
 	var all group
 	counter := func(name, help string, labels ...string) *prometheus.CounterVec {
@@ -128,40 +115,46 @@ func NewMetrics(registerer prometheus.Registerer, o Options) (*Metrics, error) {
 		registerer: registerer,
 		routes:     o.Routes,
 
-		requests:        counter("bankingapi_http_requests_total", "Requests by route and status; 499 is a caller that left before the answer.", "route", "status"),
-		requestDuration: histogram("bankingapi_http_request_duration_seconds", "Time from a request's header to the end of its answer, by route and class of status.", latencies, "route", "status_class"),
-		outcomes:        counter("bankingapi_outcomes_total", "Requests to the operations by how they ended. State none: it did not become an operation. Code: the first of the answer's errors.", "operation", "state", "code"),
+		requests:        counter("bankingapi_http_requests_total", "Requests by route and status. Status 499 means that the caller disconnected before the answer.", "route", "status"),
+		requestDuration: histogram("bankingapi_http_request_duration_seconds", "Time from the header of a request to the end of its answer, by route and class of status.", latencies, "route", "status_class"),
+		outcomes:        counter("bankingapi_outcomes_total", "Requests to the operations by outcome. State none means that the request did not become an operation. Code is the first error code of the answer.", "operation", "state", "code"),
 		replays:         counter("bankingapi_replays_total", "Requests that repeated an operation by its CallerId and had no effect of their own.", "operation"),
 		refusedKeys:     counter("bankingapi_refused_keys_total", "Requests whose subscription key was refused, by reason.", "reason"),
+		callers:         counter("bankingapi_subscription_requests_total", "Requests to the operations by subscription, class of status and first error code. Subscriptions after the first 200 count as other.", "subscription", "status_class", "code"),
 
-		batchItems:   histogram("bankingapi_batch_items", "Requests, and sales due, that shared one commit.", counts, "operation"),
+		batchItems:   histogram("bankingapi_batch_items", "Requests and due sales that shared one commit.", counts, "operation"),
 		batchRecords: histogram("bankingapi_batch_records", "Records that shared one commit.", counts, "operation"),
-		batchWait:    histogram("bankingapi_batch_wait_seconds", "Time that the oldest request of a batch waited for its start.", waits, "operation"),
-		batchReruns:  counter("bankingapi_batch_reruns_total", "Requests that were run again alone, because their batch failed.", "operation"),
-		queueLength:  gauge("bankingapi_queue_length", "Requests that were waiting when the latest batch started.", "operation"),
+		batchWait:    histogram("bankingapi_batch_wait_seconds", "Time that the oldest request of a batch waited before the batch started.", waits, "operation"),
+		batchReruns:  counter("bankingapi_batch_reruns_total", "Requests that were retried alone because their batch failed.", "operation"),
+		queueLength:  gauge("bankingapi_queue_length", "Requests that were queued when the latest batch started.", "operation"),
 
-		due:               gauge("bankingapi_settlement_due_sales", "Recorded sales whose day has come and that are not settled yet.").WithLabelValues(),
-		lag:               gauge("bankingapi_settlement_lag_seconds", "Time since the day of the oldest due sale began; 0 when none is due.").WithLabelValues(),
-		settled:           counter("bankingapi_settlement_operations_total", "Recorded operations that this instance settled, by how they ended.", "state"),
-		settlementRounds:  counter("bankingapi_settlement_rounds_total", "Looks for due operations.").WithLabelValues(),
-		settlementFailure: counter("bankingapi_settlement_errors_total", "Looks for due operations that left something undone.").WithLabelValues(),
+		due:               gauge("bankingapi_settlement_due_sales", "Due sales that are not settled yet.").WithLabelValues(),
+		lag:               gauge("bankingapi_settlement_lag_seconds", "Time since the start of the day of the oldest due sale. 0 if no sale is due.").WithLabelValues(),
+		settled:           counter("bankingapi_settlement_operations_total", "Recorded operations that this instance settled, by outcome.", "state"),
+		settlementRounds:  counter("bankingapi_settlement_rounds_total", "Rounds of settlement.").WithLabelValues(),
+		settlementFailure: counter("bankingapi_settlement_errors_total", "Rounds of settlement that failed, at least in part.").WithLabelValues(),
 	}
-	gauge("bankingapi_queue_limit", "Requests that may wait in the queue of one operation; one more is answered 503.").WithLabelValues().Set(float64(o.QueueLimit))
-	gauge("bankingapi_build_info", "Always 1; the labels say what runs.", "version", "revision", "goversion", "storage", "schema").
+	gauge("bankingapi_queue_limit", "Maximum number of queued requests of one operation. Further requests get 503.").WithLabelValues().Set(float64(o.QueueLimit))
+	gauge("bankingapi_build_info", "Always 1. The labels identify the running program.", "version", "revision", "goversion", "storage", "schema").
 		WithLabelValues(o.Version, o.Revision, runtime.Version(), o.Storage, strconv.FormatInt(o.Schema, 10)).Set(1)
 	m.begin()
 	return m, m.register(all)
 }
 
-// begin makes the series that alerts count on: a counter that shows up with its
-// first event has not increased, as Prometheus sees it.
+// begin creates the series that alerts need. To Prometheus, a counter that
+// appears with its first event has not increased.
 func (m *Metrics) begin() {
-	for _, o := range operation.Names {
-		m.outcomes.WithLabelValues(o.String(), operation.Completed.String(), noCode)
-		for _, code := range []string{"internal-error", "overloaded", "storage-unavailable", "outcome-unknown"} {
-			m.outcomes.WithLabelValues(o.String(), operation.State(0).String(), code)
+	for _, name := range m.routes {
+		if name == "" {
+			continue
 		}
-		m.replays.WithLabelValues(o.String())
+		m.outcomes.WithLabelValues(name, operation.Completed.String(), noCode)
+		for _, code := range []string{fault.InternalError, fault.Overloaded, fault.StorageUnavailable, fault.OutcomeUnknown} {
+			m.outcomes.WithLabelValues(name, operation.State(0).String(), code)
+		}
+		m.replays.WithLabelValues(name)
+	}
+	for _, o := range operation.Names {
 		m.Batches(o)
 	}
 	for _, reason := range refusedKeys {
@@ -186,13 +179,16 @@ func (m *Metrics) Request(ctx context.Context, r *Request) {
 	} else {
 		duration.Observe(r.Duration.Seconds())
 	}
-	if name == 0 {
+	if name == "" {
 		return
 	}
 	code := codeOf(r.Codes)
-	m.outcomes.WithLabelValues(name.String(), r.State.String(), code).Inc()
+	m.outcomes.WithLabelValues(name, r.State.String(), code).Inc()
+	if r.Subscription != "" {
+		m.callers.WithLabelValues(m.subscriptions.label(r.Subscription), statusClassOf(r.Status), code).Inc()
+	}
 	if r.Replayed {
-		m.replays.WithLabelValues(name.String()).Inc()
+		m.replays.WithLabelValues(name).Inc()
 	}
 	if reason, refused := refusedKeys[code]; refused {
 		m.refusedKeys.WithLabelValues(reason).Inc()
@@ -208,12 +204,12 @@ func (m *Metrics) Batches(o operation.Name) func(commit.Batch) {
 		items.Observe(float64(b.Items))
 		records.Observe(float64(b.Weight))
 		wait.Observe(b.Wait.Seconds())
-		reruns.Add(float64(b.Again))
+		reruns.Add(float64(b.Alone))
 		queue.Set(float64(b.Waiting))
 	}
 }
 
-// Settled counts a round of settlement: what Buyer.SettleEvery reports.
+// Settled counts a round of settlement, as Buyer.SettleEvery reports it.
 func (m *Metrics) Settled(s buyfund.Settlement, err error) {
 	m.settlementRounds.Inc()
 	if err != nil {
@@ -223,21 +219,21 @@ func (m *Metrics) Settled(s buyfund.Settlement, err error) {
 	m.settled.WithLabelValues(operation.Failed.String()).Add(float64(s.Failed))
 }
 
-// Due sets how many sales are due, and how long ago the day of the oldest
-// began; 0 and 0 when none is.
+// Due sets how many sales are due, and the time since the day of the oldest one
+// began. Both are 0 if no sale is due.
 func (m *Metrics) Due(sales int64, lag time.Duration) {
 	m.due.Set(float64(sales))
 	m.lag.Set(lag.Seconds())
 }
 
-// Pool adds the statistics of a database pool under a name. The error is that
-// of NewMetrics.
+// Pool adds the statistics of a database pool under a name. It fails like
+// NewMetrics.
 func (m *Metrics) Pool(name string, db *sql.DB) error {
 	return m.register(collectors.NewDBStatsCollector(db, name))
 }
 
-// Close takes the metrics out of the registerer, so that another instance may
-// use it. What is measured afterwards is not seen. It may be called twice.
+// Close removes the metrics from the registerer, so that another instance may use
+// it. Later measurements are not exported. It may be called twice.
 func (m *Metrics) Close() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -252,7 +248,7 @@ func (m *Metrics) register(c prometheus.Collector) error {
 	defer m.mu.Unlock()
 	if err := m.registerer.Register(c); err != nil {
 		if errors.As(err, new(prometheus.AlreadyRegisteredError)) {
-			err = errors.New("its names are taken: give each instance a registry of its own, or a registerer with a label of its own")
+			err = errors.New("the names are taken: use a registry, or a registerer with a distinct label, for each instance")
 		}
 		return fmt.Errorf("register the metrics: %w", err)
 	}
@@ -260,7 +256,7 @@ func (m *Metrics) register(c prometheus.Collector) error {
 	return nil
 }
 
-// group registers as one: all of it or nothing.
+// group registers several collectors, or none of them.
 type group []prometheus.Collector
 
 func add[C prometheus.Collector](all *group, c C) C {
@@ -268,14 +264,14 @@ func add[C prometheus.Collector](all *group, c C) C {
 	return c
 }
 
-// Describe is prometheus.Collector.
+// Describe implements prometheus.Collector.
 func (g group) Describe(descriptions chan<- *prometheus.Desc) {
 	for _, c := range g {
 		c.Describe(descriptions)
 	}
 }
 
-// Collect is prometheus.Collector.
+// Collect implements prometheus.Collector.
 func (g group) Collect(metrics chan<- prometheus.Metric) {
 	for _, c := range g {
 		c.Collect(metrics)

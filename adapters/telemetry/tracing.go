@@ -24,36 +24,37 @@ import (
 	"bankingapi/domain/fault"
 )
 
-// Tracing makes the traces of one instance of the service: of each request,
-// the use case, the batch that carried it and its statements. A nil *Tracing
-// is tracing switched off: every method works, and costs nothing.
+// Tracing creates the traces of one instance of the service: spans for each
+// request, its use case, its batch and its statements. A nil *Tracing means that
+// tracing is disabled: every method works and costs nothing.
 type Tracing struct {
 	provider   *sdktrace.TracerProvider
 	tracer     trace.Tracer
 	middleware func(http.Handler) http.Handler
 }
 
-// TracingOptions say where traces go and what they are called.
+// TracingOptions configure where traces go and how they are named.
 type TracingOptions struct {
-	// Endpoint is the URL of a collector that takes OTLP over HTTP, with or
-	// without /v1/traces; empty switches tracing off.
+	// Endpoint is the URL of a collector that accepts OTLP over HTTP, with or
+	// without /v1/traces. Empty disables tracing.
 	Endpoint string
 	// Version is the release.
 	Version string
 	Routes  Routes
-	// Report hears when traces cannot be sent, once until they can be again,
-	// which is a nil error. It may be nil.
+	// Report is called with the error when traces cannot be sent, and with nil
+	// when they can be sent again. It is called once for each change. It may be
+	// nil.
 	Report func(error)
 }
 
-// closeTimeout bounds the sending of what is left: a collector that is away
-// must not hold up the shutdown.
+// closeTimeout limits how long Close sends remaining traces: a missing collector
+// must not delay the shutdown.
 const closeTimeout = 3 * time.Second
 
-// NewTracing returns nil when there is no endpoint. It connects to nothing
-// yet. Sampling, headers, certificates, the service's name and more follow the
-// OTEL_* variables, which OpenTelemetry's own packages read; without an
-// endpoint nobody reads them. Close sends what is left.
+// NewTracing returns nil if there is no endpoint. It does not connect yet. The
+// OpenTelemetry packages read sampling, headers, certificates, the name of the
+// service and more from the OTEL_* variables, but only if there is an endpoint.
+// Close sends the remaining traces.
 func NewTracing(ctx context.Context, o TracingOptions) (*Tracing, error) {
 	if o.Endpoint == "" {
 		return nil, nil
@@ -64,9 +65,9 @@ func NewTracing(ctx context.Context, o TracingOptions) (*Tracing, error) {
 	}
 	sender, err := otlptracehttp.New(ctx, otlptracehttp.WithEndpointURL(target))
 	if err != nil {
-		return nil, fmt.Errorf("make the sender of traces: %w", err)
+		return nil, fmt.Errorf("create the trace exporter: %w", err)
 	}
-	// No resource.WithProcess: the command line may hold secrets.
+	// No resource.WithProcess: the command line may contain secrets.
 	described, err := resource.New(ctx,
 		resource.WithAttributes(attribute.String("service.name", "bankingapi"), attribute.String("service.version", o.Version)),
 		resource.WithHost(), resource.WithTelemetrySDK(), resource.WithFromEnv())
@@ -80,13 +81,13 @@ func NewTracing(ctx context.Context, o TracingOptions) (*Tracing, error) {
 		tracer:   provider.Tracer("bankingapi"),
 		middleware: otelhttp.NewMiddleware("",
 			otelhttp.WithTracerProvider(provider),
-			otelhttp.WithMeterProvider(metricnoop.NewMeterProvider()), // else the global one
-			otelhttp.WithPropagators(propagation.TraceContext{}),      // no baggage: it may hold anything
+			otelhttp.WithMeterProvider(metricnoop.NewMeterProvider()), // the default is the global one
+			otelhttp.WithPropagators(propagation.TraceContext{}),      // no baggage: it may contain anything
 			otelhttp.WithSpanNameFormatter(func(_ string, r *http.Request) string { return o.Routes.spanName(r) })),
 	}, nil
 }
 
-// tracesURL is where the collector takes traces.
+// tracesURL returns the URL of the collector for traces.
 func tracesURL(endpoint string) (string, error) {
 	const path = "/v1/traces"
 	u, err := url.Parse(endpoint)
@@ -104,7 +105,7 @@ var methods = []string{
 	http.MethodDelete, http.MethodConnect, http.MethodOptions, http.MethodTrace,
 }
 
-// spanName has nothing from the caller that is not known here.
+// spanName contains nothing from the caller except known paths and methods.
 func (routes Routes) spanName(r *http.Request) string {
 	method := r.Method
 	if !slices.Contains(methods, method) {
@@ -116,8 +117,8 @@ func (routes Routes) spanName(r *http.Request) string {
 	return method
 }
 
-// Middleware makes a span of every request, in the caller's trace if it names
-// one (W3C Trace Context).
+// Middleware creates a span for every request. The span joins the caller's trace
+// if the request names one (W3C Trace Context).
 func (t *Tracing) Middleware(next http.Handler) http.Handler {
 	if t == nil {
 		return next
@@ -125,8 +126,7 @@ func (t *Tracing) Middleware(next http.Handler) http.Handler {
 	return t.middleware(next)
 }
 
-// Request notes on the span of ctx, that of Middleware, what the request came
-// to.
+// Request adds the outcome of the request to the span that Middleware created.
 func (t *Tracing) Request(ctx context.Context, r *Request) {
 	if t == nil {
 		return
@@ -158,12 +158,12 @@ func (t *Tracing) Request(ctx context.Context, r *Request) {
 	span.SetAttributes(attributes...)
 }
 
-// off ends a span that nobody records.
+// off is the end function of a span that is not recorded.
 func off(error) {}
 
-// Span begins a span inside that of ctx. name is a constant of the program.
-// The returned function ends it, and has to be called once; of an error it
-// tells the kind, never the text.
+// Span starts a span inside the span of ctx. name is a constant of the program.
+// Call the returned function once to end the span. It records the kind of an
+// error, never its text.
 func (t *Tracing) Span(ctx context.Context, name string) (context.Context, func(error)) {
 	if t == nil {
 		return ctx, off
@@ -171,9 +171,9 @@ func (t *Tracing) Span(ctx context.Context, name string) (context.Context, func(
 	return t.start(ctx, name)
 }
 
-// Batch is Span for work that several callers share: the span goes into the
-// trace of the first caller that is recorded, and it and the spans of the
-// others are linked. ctx is the batch's own.
+// Batch is Span for work that several callers share. The span joins the trace of
+// the first recorded caller and is linked with the spans of the others. ctx is
+// the context of the batch.
 func (t *Tracing) Batch(ctx context.Context, name string, callers []context.Context) (context.Context, func(error)) {
 	if t == nil {
 		return ctx, off
@@ -185,8 +185,8 @@ func (t *Tracing) Batch(ctx context.Context, name string, callers []context.Cont
 		}
 	}
 	if len(recorded) == 0 {
-		// Nobody records it. A span of its own would be a trace that nobody
-		// asked for; but due sales come from nobody, and they should be seen.
+		// No caller is recorded, so the batch is not recorded either. Due sales
+		// have no caller: they get a trace of their own.
 		if slices.ContainsFunc(callers, isTraced) {
 			return ctx, off
 		}
@@ -220,9 +220,9 @@ func (t *Tracing) start(ctx context.Context, name string, o ...trace.SpanStartOp
 	}
 }
 
-// Close sends what is left, for at most 3 seconds, and then drops it: that is
-// its only error, and no reason to call a shutdown failed. Spans that end
-// afterwards are dropped. It may be called twice.
+// Close sends the remaining spans for at most 3 seconds and drops the rest. It
+// fails only if spans were dropped, which need not fail a shutdown. Spans that
+// end later are dropped. It may be called twice.
 func (t *Tracing) Close(ctx context.Context) error {
 	if t == nil {
 		return nil
@@ -235,8 +235,8 @@ func (t *Tracing) Close(ctx context.Context) error {
 	return nil
 }
 
-// TraceID is the id of the trace that ctx belongs to, in 32 hex digits; empty
-// where there is none.
+// TraceID returns the id of the trace of ctx in 32 hex digits. It is empty if ctx
+// has no trace.
 func TraceID(ctx context.Context) string {
 	if s := trace.SpanContextFromContext(ctx); s.HasTraceID() {
 		return s.TraceID().String()
@@ -244,7 +244,7 @@ func TraceID(ctx context.Context) string {
 	return ""
 }
 
-// sampledTraceID is empty also where the trace is not kept anywhere.
+// sampledTraceID is TraceID, but empty if the trace is not sampled.
 func sampledTraceID(ctx context.Context) string {
 	if s := trace.SpanContextFromContext(ctx); s.IsSampled() {
 		return s.TraceID().String()
@@ -252,7 +252,7 @@ func sampledTraceID(ctx context.Context) string {
 	return ""
 }
 
-// The attributes of ours.
+// Our own attributes.
 const (
 	routeKey          = attribute.Key("http.route")
 	errorKey          = attribute.Key("error.type")
@@ -265,9 +265,9 @@ const (
 	channelRequestKey = attribute.Key("bankingapi.channel_request_id")
 )
 
-// exported are the only attributes that leave the process. What else
-// instrumentation notes of a request, such as its path, Host, User-Agent or
-// X-Forwarded-For, is what a caller wrote, and may be anything.
+// exported lists the only attributes that leave the process. Other attributes of
+// a request, such as path, Host, User-Agent or X-Forwarded-For, come from the
+// caller and may contain anything.
 var exported = setOf(
 	string(routeKey), string(errorKey), string(stateKey), string(replayedKey), string(codesKey), string(requestIDKey),
 	string(subscriptionKey), string(channelSessionKey), string(channelRequestKey),
@@ -275,15 +275,15 @@ var exported = setOf(
 	"network.peer.address", "network.protocol.name", "network.protocol.version", "server.port", "url.scheme", "exception.type",
 )
 
-// exporter hands spans on without attributes that are not exported. It reports
-// failures here: what it returned would go to OpenTelemetry's global handler.
+// exporter removes attributes that are not exported. It reports failures itself,
+// because returned errors go to the global handler of OpenTelemetry.
 type exporter struct {
 	sdktrace.SpanExporter
 	report  func(error)
 	failing atomic.Bool
 }
 
-// ExportSpans is sdktrace.SpanExporter.
+// ExportSpans implements sdktrace.SpanExporter.
 func (e *exporter) ExportSpans(ctx context.Context, spans []sdktrace.ReadOnlySpan) error {
 	clean := make([]sdktrace.ReadOnlySpan, len(spans))
 	for i, span := range spans {
@@ -296,13 +296,22 @@ func (e *exporter) ExportSpans(ctx context.Context, spans []sdktrace.ReadOnlySpa
 	return nil
 }
 
-// cleanSpan is a span without what a caller may have written into it.
+func setOf(names ...string) map[string]bool {
+	set := make(map[string]bool, len(names))
+	for _, name := range names {
+		set[name] = true
+	}
+	return set
+}
+
+// cleanSpan is a span without values from the caller.
 type cleanSpan struct{ sdktrace.ReadOnlySpan }
 
-// Attributes are those that are exported.
+// Attributes returns the exported attributes.
 func (s cleanSpan) Attributes() []attribute.KeyValue { return clean(s.ReadOnlySpan.Attributes()) }
 
-// Events have no attributes but those that are exported: of a panic, its type.
+// Events returns the events with exported attributes only, for example the type
+// of a panic.
 func (s cleanSpan) Events() []sdktrace.Event {
 	events := slices.Clone(s.ReadOnlySpan.Events())
 	for i := range events {

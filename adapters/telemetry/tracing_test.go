@@ -223,7 +223,7 @@ func TestCallersShareTheSpanOfTheirBatch(t *testing.T) {
 	for _, end := range ends {
 		end(nil)
 	}
-	_, end = tracing.Batch(own, "batch of nobody", []context.Context{context.Background()})
+	_, end = tracing.Batch(own, "batch without callers", []context.Context{context.Background()})
 	end(nil)
 	require.NoError(t, tracing.Close(t.Context()))
 
@@ -236,7 +236,7 @@ func TestCallersShareTheSpanOfTheirBatch(t *testing.T) {
 		require.Len(t, spans[name].Links, 1)
 		require.Equal(t, batch.SpanId, spans[name].Links[0].SpanId)
 	}
-	require.Empty(t, spans["batch of nobody"].ParentSpanId)
+	require.Empty(t, spans["batch without callers"].ParentSpanId)
 }
 
 // TestTheVariablesOfOpenTelemetryCount sets the environment, so it is alone.

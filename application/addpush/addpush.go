@@ -1,57 +1,64 @@
-// Package addpush is the use case AddPushNotificationResponse: it stores push
-// messages that an external system sent.
+// Package addpush is the use case AddPushNotificationResponse. It stores push
+// notifications that an external system sent.
 package addpush
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"bankingapi/application/commit"
 	"bankingapi/domain/fault"
+	"bankingapi/domain/idempotency"
 	"bankingapi/domain/operation"
 	"bankingapi/domain/push"
 	"bankingapi/domain/subscription"
 )
 
-// Inboxes is where notifications are kept.
+// Inboxes keeps the notifications.
 type Inboxes interface {
-	// Update is one transaction. It loads a push.Inbox with those of the named
-	// operations that exist, calls accept, and writes what accept left in the
-	// inbox: every notification that is not there yet, and the added operations.
+	// Update is one transaction. It loads a push.Inbox with the existing records
+	// of callers and calls accept. Then it writes what accept put into the inbox:
+	// every notification that does not exist yet, and the added records.
 	//
-	//  1. nil: all of it is on disk.
-	//  2. fault.Unavailable: certainly nothing was written; trying later may help.
-	//  3. fault.Indeterminate: the connection was lost during the commit.
-	//  4. any other error: nothing was written, and trying again will not help.
+	// It returns:
 	//
-	// accept may be called again with a new inbox, when an inbox that was only
-	// presumed to be so was not, or when the transaction lost a race (two
-	// replicas and one CallerId): what counts is what the last call left. If it
-	// panics, nothing is written and Update panics with it. A cancelled ctx
-	// before the commit is outcome 2.
-	Update(ctx context.Context, callers []operation.Key, accept func(*push.Inbox)) error
+	//  1. nil: everything is on disk.
+	//  2. fault.Unavailable: nothing was written. A retry may succeed.
+	//  3. fault.Indeterminate: the connection was lost during the commit, so the
+	//     effect is not known.
+	//  4. any other error: nothing was written, and a retry will fail too.
+	//
+	// Update may call accept several times, each time with a new inbox: after a
+	// lost race (two replicas and one CallerId), or if the content of an inbox was
+	// not up to date. Only the last call counts. If accept panics, nothing is
+	// written and Update panics with the same value. If ctx is cancelled before
+	// the commit, the outcome is 2.
+	Update(ctx context.Context, callers []idempotency.Key, accept func(*push.Inbox)) error
 }
 
-// Options are what an Adder needs besides its port. All are required.
+// Options are what an Adder needs in addition to its port. All are required
+// except Observer.
 type Options struct {
-	// ParametersLimit is the most records of one request.
+	// ParametersLimit is the maximum number of records in a request.
 	ParametersLimit int
 	Commit          commit.Limits
 	Observer        commit.Observer
-	// Now is the current time in UTC, cut to microseconds.
+	// Now returns the current time in UTC, truncated to microseconds.
 	Now func() time.Time
-	// NewID makes a new operation's ID.
+	// NewID returns the ID of a new operation.
 	NewID func() operation.ID
 }
 
-// Adder stores push notifications. It is safe for concurrent use: requests
-// that arrive together share one transaction.
+// Adder stores push notifications. It is safe for concurrent use. Requests that
+// arrive together share one transaction.
 type Adder struct {
 	options Options
-	lane    *commit.Lane[*push.Operation]
+	queue   *commit.Queue[*push.Operation]
 }
 
-// New returns an Adder that stores in inboxes. Close it to finish what it took.
+// New returns an Adder that stores notifications in inboxes. Close waits for its
+// accepted requests.
 func New(inboxes Inboxes, o Options) *Adder {
 	store := func(ctx context.Context, batch []*push.Operation) error {
 		return inboxes.Update(ctx, push.Keys(batch), func(b *push.Inbox) { b.Accept(batch) })
@@ -60,23 +67,25 @@ func New(inboxes Inboxes, o Options) *Adder {
 	return &Adder{o, commit.New(o.Commit, weight, store, o.Observer)}
 }
 
-// Add stores all records of one request, or none (the contract, section 4).
+// Add stores all records of a request, or none (the contract, section 4).
 //
-// The outcome is Completed once they are on disk; a record that was stored
-// before for the same subscription is not stored twice. A repeated CallerId
-// has no second effect, its outcome is Replayed. The errors:
+// The outcome is Completed after the records are on disk. A record that the same
+// subscription stored before is not stored twice. A repeated CallerId has no
+// second effect, and its outcome is Replayed. The errors are:
 //
-//   - fault.Invalid: records break rules, all faults at once;
-//   - fault.Forbidden: the header contradicts what is defined for the caller;
-//   - fault.Conflict: the CallerId was used before for another content;
-//   - fault.Busy, fault.Unavailable: nothing happened, later it may work;
-//   - fault.Indeterminate: the effect is not known. Repeating is harmless.
+//   - fault.Invalid: the request breaks rules. The error has all faults.
+//   - fault.Forbidden: the header has other values than those defined for the
+//     caller.
+//   - fault.Conflict: the CallerId was already used for other content.
+//   - fault.Busy, fault.Unavailable: nothing happened. A retry may succeed.
+//   - fault.Indeterminate: the effect is not known. A repeat is harmless.
 //
-// A ctx that ends before the request's batch began is fault.Unavailable; after
-// that Add waits for the outcome.
+// If ctx ends before the request's batch begins, the error is
+// fault.Unavailable. After that Add waits for the outcome, but not past the
+// deadline of ctx: then the error is fault.Indeterminate.
 func (a *Adder) Add(ctx context.Context, caller *subscription.Subscription, header operation.Header, parameters []push.Fields) (operation.Outcome, error) {
 	notifications, faults := push.NewNotifications(parameters, a.options.ParametersLimit)
-	if faults = append(header.Faults(), faults...); len(faults) > 0 {
+	if faults = slices.Concat(header.Faults(), caller.Missing(header), faults); len(faults) > 0 {
 		return operation.Outcome{}, fault.New(fault.Invalid, "The request breaks a rule.", faults...)
 	}
 	header, err := caller.Complete(header)
@@ -90,19 +99,33 @@ func (a *Adder) Add(ctx context.Context, caller *subscription.Subscription, head
 		ReceivedAt:    a.options.Now(),
 		Notifications: notifications,
 	}
-	if err := a.lane.Do(ctx, o); err != nil {
+	if err := a.queue.Do(ctx, o); err != nil {
 		return operation.Outcome{}, err
 	}
 	return o.Outcome()
 }
 
-// Faults are the rules that the request breaks, as Add would report them;
-// nothing is stored. HTTP uses it to report them beside faults of its own.
+// Store is Add for a Go program that has typed values. It checks the same rules
+// and has the same outcomes.
+func (a *Adder) Store(ctx context.Context, caller *subscription.Subscription, header operation.Header, notifications []push.Notification) (operation.Outcome, error) {
+	parameters := make([]push.Fields, len(notifications))
+	for i := range notifications {
+		parameters[i] = notifications[i].Record().Fields()
+	}
+	return a.Add(ctx, caller, header, parameters)
+}
+
+// Faults returns the rules that a request breaks, as Add would report them. It
+// stores nothing. HTTP uses it to report them together with faults of its own.
 func (a *Adder) Faults(header operation.Header, parameters []push.Fields) []fault.Fault {
 	_, faults := push.NewNotifications(parameters, a.options.ParametersLimit)
 	return append(header.Faults(), faults...)
 }
 
-// Close refuses new requests with fault.Busy and returns when all that were
-// taken are answered, or ctx ends. It may be called twice.
-func (a *Adder) Close(ctx context.Context) error { return a.lane.Close(ctx) }
+// Busy returns the error of kind fault.Busy with which a request would be
+// refused now, because the queue is full or closed, or nil.
+func (a *Adder) Busy() error { return a.queue.Busy() }
+
+// Close refuses new requests with fault.Busy. It returns when all accepted
+// requests are answered, or when ctx ends. It may be called twice.
+func (a *Adder) Close(ctx context.Context) error { return a.queue.Close(ctx) }

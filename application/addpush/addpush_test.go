@@ -19,6 +19,7 @@ import (
 	"bankingapi/application/commit"
 	"bankingapi/domain/decimal"
 	"bankingapi/domain/fault"
+	"bankingapi/domain/idempotency"
 	"bankingapi/domain/operation"
 	"bankingapi/domain/push"
 	"bankingapi/domain/subscription"
@@ -35,11 +36,11 @@ func TestAddStoresAllRecords(t *testing.T) {
 	}
 	outcome, err := b.Add(t.Context(), ours, header, []push.Fields{record("a"), record("b")})
 	require.NoError(t, err)
-	require.Equal(t, completed, outcome)
+	requireOutcome(t, completed, outcome)
 	b.stored("a", "b")
 
 	for i, n := range b.store.Notifications() {
-		require.Equal(t, i, n.Position)
+		require.Equal(t, i, n.Index)
 		require.Equal(t, fake.NewID(1), n.OperationID)
 		require.Equal(t, "ours", n.Subscription)
 		require.Equal(t, header, n.Header)
@@ -50,18 +51,18 @@ func TestAddStoresAllRecords(t *testing.T) {
 func TestARecordIsStoredOnce(t *testing.T) {
 	t.Parallel()
 	b := open(t, with{})
-	require.Equal(t, completed, b.mustAdd("", record("a"), record("b"), record("a")))
-	require.Equal(t, completed, b.mustAdd("", record("b"), record("c")))
-	require.Equal(t, completed, b.mustAdd("caller", record("a")))
+	requireOutcome(t, completed, b.mustAdd("", record("a"), record("b"), record("a")))
+	requireOutcome(t, completed, b.mustAdd("", record("b"), record("c")))
+	requireOutcome(t, completed, b.mustAdd("caller", record("a")))
 	b.stored("a", "b", "c")
 
 	// Of another subscription it is another record, and so it is with any other value.
 	outcome, err := b.Add(t.Context(), theirs, operation.Header{}, []push.Fields{record("a")})
 	require.NoError(t, err)
-	require.Equal(t, completed, outcome)
+	requireOutcome(t, completed, outcome)
 	zero := record("a")
 	zero.PushInteractionID = decimal.Int(0)
-	require.Equal(t, completed, b.mustAdd("", zero))
+	requireOutcome(t, completed, b.mustAdd("", zero))
 	b.stored("a", "b", "c", "a", "a")
 }
 
@@ -96,7 +97,7 @@ func TestAddReportsAllFaultsAtOnce(t *testing.T) {
 			}
 			require.Equal(t, c.faults, described(b.Faults(c.header, c.parameters)))
 			b.stored()
-			require.Equal(t, completed, b.mustAdd("caller", record("a")), "it left a trace")
+			requireOutcome(t, completed, b.mustAdd("caller", record("a")), "it left a trace")
 		})
 	}
 }
@@ -106,6 +107,47 @@ func TestFaultsOfAGoodRequestAreNone(t *testing.T) {
 	b := open(t, with{})
 	require.Empty(t, b.Faults(operation.Header{CallerID: "c"}, []push.Fields{record("a"), record("b"), record("c")}))
 	b.stored()
+}
+
+func TestBusyIsWhatAddWouldAnswerNow(t *testing.T) {
+	t.Parallel()
+	b := open(t, with{})
+	require.NoError(t, b.Busy())
+	require.NoError(t, b.Close(t.Context()))
+	_, err := b.Add(t.Context(), ours, operation.Header{}, []push.Fields{record("a")})
+	fails(t, fault.Busy, err, "shutting-down ")
+	require.Equal(t, err, b.Busy())
+}
+
+func TestStoreTakesWhatAGoProgramHas(t *testing.T) {
+	t.Parallel()
+	b := open(t, with{})
+	n, faults := push.New(record("a"))
+	require.Empty(t, faults)
+	outcome, err := b.Store(t.Context(), ours, operation.Header{CallerID: "caller"}, []push.Notification{n})
+	require.NoError(t, err)
+	requireOutcome(t, completed, outcome)
+	requireOutcome(t, replayed, b.mustAdd("caller", record("a")), "both are one content")
+	b.stored("a")
+
+	_, err = b.Store(t.Context(), ours, operation.Header{}, []push.Notification{n, {}})
+	require.Equal(t, fault.Invalid, fault.KindOf(err), "a notification that no constructor made")
+	_, err = b.Store(t.Context(), ours, operation.Header{}, nil)
+	fails(t, fault.Invalid, err, "too-few /Parameters")
+	b.stored("a")
+}
+
+func TestACallerIDMayBeRequired(t *testing.T) {
+	t.Parallel()
+	b := open(t, with{})
+	strict := &subscription.Subscription{Name: "strict", RequireCallerID: true}
+	broken := record("a")
+	broken.UserID = ""
+	_, err := b.Add(t.Context(), strict, operation.Header{}, []push.Fields{broken})
+	fails(t, fault.Invalid, err, "required /Header/CallerId", "required /Parameters/0/UserId")
+	outcome, err := b.Add(t.Context(), strict, operation.Header{CallerID: "caller"}, []push.Fields{record("a")})
+	require.NoError(t, err)
+	requireOutcome(t, completed, outcome)
 }
 
 func TestAddHoldsTheHeaderAgainstTheSubscription(t *testing.T) {
@@ -118,22 +160,22 @@ func TestAddHoldsTheHeaderAgainstTheSubscription(t *testing.T) {
 
 	outcome, err := b.Add(t.Context(), strict, operation.Header{Channel: "channel", TellerName: "teller"}, []push.Fields{record("a")})
 	require.NoError(t, err)
-	require.Equal(t, completed, outcome)
+	requireOutcome(t, completed, outcome)
 	require.Equal(t, operation.Header{AppKey: "app", Channel: "channel", TellerName: "teller"}, b.store.Notifications()[0].Header)
 }
 
 func TestTheSameCallerIDHasOneEffect(t *testing.T) {
 	t.Parallel()
 	b := open(t, with{})
-	require.Equal(t, completed, b.mustAdd("caller", record("a"), record("b")))
-	require.Equal(t, replayed, b.mustAdd("caller", record("a"), record("b")))
-	require.Equal(t, completed, b.mustAdd("Caller", record("a"), record("c")))
+	requireOutcome(t, completed, b.mustAdd("caller", record("a"), record("b")))
+	requireOutcome(t, replayed, b.mustAdd("caller", record("a"), record("b")))
+	requireOutcome(t, completed, b.mustAdd("Caller", record("a"), record("c")))
 	b.stored("a", "b", "c")
 
 	// Another subscription has CallerIds of its own.
 	outcome, err := b.Add(t.Context(), theirs, operation.Header{CallerID: "caller"}, []push.Fields{record("d")})
 	require.NoError(t, err)
-	require.Equal(t, completed, outcome)
+	requireOutcome(t, completed, outcome)
 	b.stored("a", "b", "c", "d")
 }
 
@@ -193,7 +235,7 @@ func TestAnotherContentIsAConflict(t *testing.T) {
 			require.NoError(t, err)
 			outcome, err = b.Add(t.Context(), ours, h, content)
 			require.NoError(t, err)
-			require.Equal(t, replayed, outcome)
+			requireOutcome(t, replayed, outcome)
 		})
 	}
 }
@@ -201,7 +243,7 @@ func TestAnotherContentIsAConflict(t *testing.T) {
 func TestTheOrderOfTheChecks(t *testing.T) {
 	t.Parallel()
 	b := open(t, with{})
-	require.Equal(t, completed, b.mustAdd("caller", record("a")))
+	requireOutcome(t, completed, b.mustAdd("caller", record("a")))
 	strict := &subscription.Subscription{Name: ours.Name, Channel: "channel"}
 	wrong := operation.Header{CallerID: "caller", Channel: "other"}
 	broken := record("b")
@@ -223,14 +265,14 @@ func TestTheSameCallerIDTwiceInOneBatch(t *testing.T) {
 		gate := make(chan struct{})
 		b := open(t, with{strike: shut(gate)})
 		b.together(gate, func() {},
-			func() { require.Equal(t, completed, b.mustAdd("caller", record("a"))) },
-			func() { require.Equal(t, replayed, b.mustAdd("caller", record("a"))) },
+			func() { requireOutcome(t, completed, b.mustAdd("caller", record("a"))) },
+			func() { requireOutcome(t, replayed, b.mustAdd("caller", record("a"))) },
 			func() {
 				_, err := b.add("caller", record("b"))
 				fails(t, fault.Conflict, err, "caller-id-reused /Header/CallerId")
 			},
-			func() { require.Equal(t, completed, b.mustAdd("", record("a"), record("c"))) },
-			func() { require.Equal(t, replayed, b.mustAdd("caller", record("a"))) })
+			func() { requireOutcome(t, completed, b.mustAdd("", record("a"), record("c"))) },
+			func() { requireOutcome(t, replayed, b.mustAdd("caller", record("a"))) })
 		b.stored("first", "a", "c")
 	})
 }
@@ -294,7 +336,7 @@ func TestAddWhenTheStorageFails(t *testing.T) {
 			outcome, err := b.add("caller", record("a"))
 			fails(t, c.kind, err)
 			require.Zero(t, outcome)
-			require.Equal(t, c.again, b.mustAdd("caller", record("a")))
+			requireOutcome(t, c.again, b.mustAdd("caller", record("a")))
 			b.stored("a")
 		})
 	}
@@ -303,7 +345,7 @@ func TestAddWhenTheStorageFails(t *testing.T) {
 func TestAddDecidesAgainAfterALostRace(t *testing.T) {
 	t.Parallel()
 	b := open(t, with{strike: struck(fake.Commit, fake.ErrConflict)})
-	require.Equal(t, completed, b.mustAdd("caller", record("a"), record("b")))
+	requireOutcome(t, completed, b.mustAdd("caller", record("a"), record("b")))
 	b.stored("a", "b")
 }
 
@@ -313,7 +355,7 @@ func TestAPoisonousRequestFailsAlone(t *testing.T) {
 		gate := make(chan struct{})
 		b := open(t, with{strike: shut(gate), inboxes: func(i addpush.Inboxes) addpush.Inboxes { return poisoned{i} }})
 		b.together(gate, func() {},
-			func() { require.Equal(t, completed, b.mustAdd("", record("a"))) },
+			func() { requireOutcome(t, completed, b.mustAdd("", record("a"))) },
 			func() {
 				_, err := b.add("failing", record("b"))
 				require.ErrorIs(t, err, errPoison)
@@ -322,7 +364,7 @@ func TestAPoisonousRequestFailsAlone(t *testing.T) {
 				defer func() { require.Equal(t, "poison", recover().(*commit.Panic).Value) }()
 				_, _ = b.add("panicking", record("c"))
 			},
-			func() { require.Equal(t, completed, b.mustAdd("", record("d"))) })
+			func() { requireOutcome(t, completed, b.mustAdd("", record("d"))) })
 		b.stored("first", "a", "d")
 	})
 }
@@ -332,7 +374,7 @@ type poisoned struct{ addpush.Inboxes }
 
 var errPoison = errors.New("poison")
 
-func (p poisoned) Update(ctx context.Context, callers []operation.Key, accept func(*push.Inbox)) error {
+func (p poisoned) Update(ctx context.Context, callers []idempotency.Key, accept func(*push.Inbox)) error {
 	for _, key := range callers {
 		switch key.CallerID {
 		case "failing":
@@ -350,7 +392,7 @@ func TestAddHasRoomForSoMany(t *testing.T) {
 		gate := make(chan struct{})
 		b := open(t, with{strike: shut(gate), options: func(o *addpush.Options) { o.Commit.Queue = 1 }})
 		b.together(gate, func() {},
-			func() { require.Equal(t, completed, b.mustAdd("", record("a"))) },
+			func() { requireOutcome(t, completed, b.mustAdd("", record("a"))) },
 			func() {
 				_, err := b.add("", record("b"))
 				require.Equal(t, fault.Busy, fault.KindOf(err))
@@ -387,7 +429,7 @@ func TestCloseFinishesWhatWasTaken(t *testing.T) {
 			require.ErrorIs(t, b.Close(ctx), context.DeadlineExceeded)
 			_, err := b.add("", record("b"))
 			fails(t, fault.Busy, err, "shutting-down ")
-		}, func() { require.Equal(t, completed, b.mustAdd("", record("a"))) })
+		}, func() { requireOutcome(t, completed, b.mustAdd("", record("a"))) })
 		require.NoError(t, b.Close(t.Context()))
 		require.NoError(t, b.Close(t.Context()))
 		b.stored("first", "a")
@@ -403,8 +445,8 @@ func TestBatchesAreAsHeavyAsTheirRecords(t *testing.T) {
 			o.Commit.Batch = 5
 			o.Observer = commit.Observer{Now: o.Now, Batch: func(c commit.Batch) { weights = append(weights, c.Weight) }}
 		}})
-		three := func() { require.Equal(t, completed, b.mustAdd("", record("a"), record("b"), record("c"))) }
-		two := func() { require.Equal(t, completed, b.mustAdd("", record("a"), record("b"))) }
+		three := func() { requireOutcome(t, completed, b.mustAdd("", record("a"), record("b"), record("c"))) }
+		two := func() { requireOutcome(t, completed, b.mustAdd("", record("a"), record("b"))) }
 		b.together(gate, func() {}, three, two, three, three, two)
 		require.NoError(t, b.Close(t.Context()))
 		require.Equal(t, []int{1, 5, 3, 5}, weights)
@@ -434,6 +476,15 @@ var (
 	completed = operation.Outcome{State: operation.Completed}
 	replayed  = operation.Outcome{State: operation.Completed, Replayed: true}
 )
+
+// requireOutcome compares all of an outcome but its ID, which every decided
+// operation must have.
+func requireOutcome(t testing.TB, want, got operation.Outcome, message ...any) {
+	t.Helper()
+	require.NotZero(t, got.ID, message...)
+	got.ID, want.ID = operation.ID{}, operation.ID{}
+	require.Equal(t, want, got, message...)
+}
 
 func open(t *testing.T, w with) *inbox {
 	t.Helper()
@@ -491,7 +542,7 @@ func (b *inbox) stored(contents ...string) {
 func (b *inbox) together(gate chan struct{}, meanwhile func(), calls ...func()) {
 	b.t.Helper()
 	var done sync.WaitGroup
-	calls = append([]func(){func() { require.Equal(b.t, completed, b.mustAdd("", record("first"))) }}, calls...)
+	calls = append([]func(){func() { requireOutcome(b.t, completed, b.mustAdd("", record("first"))) }}, calls...)
 	for _, call := range calls {
 		done.Go(call)
 		synctest.Wait()

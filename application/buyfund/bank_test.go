@@ -23,13 +23,16 @@ import (
 	"bankingapi/domain/operation"
 	"bankingapi/domain/subscription"
 	"bankingapi/test/fake"
+	"bankingapi/test/value"
 )
+
+var number = value.Number
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 var (
-	istanbul = location("Europe/Istanbul") // UTC+3, all the year
-	lira     = currency("TRY")
+	istanbul = value.Zone("Europe/Istanbul") // UTC+3, all the year
+	lira     = value.Currency("TRY")
 
 	// noon is the time at which a bank opens: 15:00 in Istanbul.
 	noon = time.Date(2026, time.November, 20, 12, 0, 0, 0, time.UTC)
@@ -173,30 +176,6 @@ func today(n int) day.Day { return day.Of(noon, istanbul).Plus(n) }
 // midnight is when that day begins in Istanbul.
 func midnight(n int) time.Time { return today(n).Start(istanbul) }
 
-func number(text string) decimal.Decimal {
-	d, err := decimal.Parse(text)
-	if err != nil {
-		panic(err)
-	}
-	return d
-}
-
-func location(name string) *time.Location {
-	l, err := time.LoadLocation(name)
-	if err != nil {
-		panic(err)
-	}
-	return l
-}
-
-func currency(code string) money.Currency {
-	c, ok := money.ParseCurrency(code)
-	if !ok {
-		panic(code)
-	}
-	return c
-}
-
 // fails checks the kind of an error and the codes and pointers of its faults,
 // each as "code pointer".
 func fails(t *testing.T, kind fault.Kind, err error, faults ...string) {
@@ -224,6 +203,15 @@ var (
 	completed = operation.Outcome{State: operation.Completed}
 	recorded  = operation.Outcome{State: operation.Recorded}
 )
+
+// requireOutcome compares all of an outcome but its ID, which every decided
+// operation must have.
+func requireOutcome(t testing.TB, want, got operation.Outcome, message ...any) {
+	t.Helper()
+	require.NotZero(t, got.ID, message...)
+	got.ID, want.ID = operation.ID{}, operation.ID{}
+	require.Equal(t, want, got, message...)
+}
 
 func replayed(o operation.Outcome) operation.Outcome {
 	o.Replayed = true

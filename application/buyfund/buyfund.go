@@ -1,5 +1,5 @@
-// Package buyfund is the use case BuyFundFromCustomer: it sells a customer's
-// fund holding and credits the proceeds, now or on a later day.
+// Package buyfund is the use case BuyFundFromCustomer. It sells units of a
+// customer's fund holding and credits the proceeds, now or on a later day.
 package buyfund
 
 import (
@@ -15,60 +15,68 @@ import (
 	"bankingapi/domain/subscription"
 )
 
-// Books is where the bank's book is kept.
+// Books keeps the bank's book.
 type Books interface {
-	// Update is one transaction. It loads a fund.Book with those of the touched
-	// things that exist, locked against every other Update in one fixed order,
-	// calls settle, and writes the book's Changes and its Register's.
+	// Update is one transaction. It loads a fund.Book with everything in touched
+	// that exists, locked against every other Update in one fixed order. It calls
+	// settle. Then it writes the Changes of the book and of its Register.
 	//
-	// Of touched.Due it claims what is still recorded and no other transaction
-	// holds; it does not wait for the others.
+	// Update claims each operation in touched.Due that is still recorded and that
+	// no other transaction holds. It does not wait for the others.
 	//
-	//  1. nil: all of it is on disk.
-	//  2. fault.Unavailable: certainly nothing was written; trying later may help.
-	//  3. fault.Indeterminate: the connection was lost during the commit.
-	//  4. any other error: nothing was written, and trying again will not help.
+	// It returns:
 	//
-	// settle may be called again with a new book, when the transaction lost a
-	// race, or when a book that was only presumed to be so was not: what counts
-	// is what the last call left. If it panics, nothing is written and Update
-	// panics with it. A cancelled ctx before the commit is outcome 2.
-	Update(ctx context.Context, touched fund.Touched, settle func(*fund.Book)) error
+	//  1. nil: everything is on disk.
+	//  2. fault.Unavailable: nothing was written. A retry may succeed.
+	//  3. fault.Indeterminate: the connection was lost during the commit, so the
+	//     effect is not known.
+	//  4. any other error: nothing was written, and a retry will fail too.
+	//
+	// Update may call settle several times, each time with a new book: after a
+	// lost race, or if the content of a book was not up to date. Only the last call
+	// counts. If settle panics, nothing is written and Update panics with the same
+	// value. If ctx is cancelled before the commit, the outcome is 2.
+	Update(ctx context.Context, touched fund.LockSet, settle func(*fund.Book)) error
 
-	// Due lists operations recorded for that day or an earlier one, with all
-	// their sales, in the order of day and ID, from after the given operation
-	// (nil: from the first), at most limit. It claims nothing. The errors are
-	// those of Update.
+	// Due lists operations that were recorded for that day or an earlier one and
+	// are not settled, in the order of day and ID. It returns at most limit
+	// operations, and none at the end of the list. It starts after the given
+	// operation, or with the first one if after is nil; the given operation may
+	// have been settled since. Each operation has its ID, Subscription, Header
+	// and ReceivedAt, and all its sales in order. The other fields are not used:
+	// SettleDue marks the operations as due itself. Due claims nothing, Update
+	// does. The errors are those of Update.
 	Due(ctx context.Context, on day.Day, after *fund.Operation, limit int) ([]*fund.Operation, error)
 }
 
-// Options are what a Buyer needs besides its port. All are required.
+// Options are what a Buyer needs in addition to its port. All are required
+// except Observer.
 type Options struct {
-	// ParametersLimit is the most records of one request.
+	// ParametersLimit is the maximum number of records in a request.
 	ParametersLimit int
 	Commit          commit.Limits
 	Observer        commit.Observer
-	// Zone is where the bank's calendar day begins and ends.
+	// Zone is the time zone of the bank's calendar day.
 	Zone *time.Location
-	// Now is the current time in UTC, cut to microseconds.
+	// Now returns the current time in UTC, truncated to microseconds.
 	Now func() time.Time
-	// NewID makes a new operation's ID; later ones sort after earlier ones.
+	// NewID returns the ID of a new operation. Later IDs sort after earlier ones.
 	NewID func() operation.ID
 }
 
-// Buyer buys fund holdings from customers. It is safe for concurrent use:
-// requests that arrive together share one transaction.
+// Buyer carries out customers' fund sales. It is safe for concurrent use.
+// Requests that arrive together share one transaction.
 type Buyer struct {
 	options Options
 	books   Books
-	lane    *commit.Lane[group]
+	queue   *commit.Queue[group]
 }
 
-// group is operations that enter the lane together and stay in their order: a
-// single one where it is a request.
+// group is a list of operations that enter the queue together and keep their
+// order. A request is a group of one operation.
 type group []*fund.Operation
 
-// weight is the number of sales.
+// weight returns the number of sales.
 func (g group) weight() (sales int) {
 	for _, o := range g {
 		sales += len(o.Sales)
@@ -76,88 +84,96 @@ func (g group) weight() (sales int) {
 	return sales
 }
 
-// New returns a Buyer that settles in books. Close it to finish what it took.
+// New returns a Buyer that settles sales in books. Close waits for its accepted
+// requests.
 func New(books Books, o Options) *Buyer {
 	b := &Buyer{options: o, books: books}
-	b.lane = commit.New(o.Commit, group.weight, b.settle, o.Observer)
+	b.queue = commit.New(o.Commit, group.weight, b.settle, o.Observer)
 	return b
 }
 
-// settle decides and stores one batch. The day is read once, so that a batch
-// at midnight is of one day.
+// settle decides and stores one batch. The clock is read once, so that a batch
+// at midnight has one time of settling.
 func (b *Buyer) settle(ctx context.Context, batch []group) error {
 	operations := slices.Concat(batch...)
 	now := b.options.Now()
 	today := day.Of(now, b.options.Zone)
-	return b.books.Update(ctx, fund.Touch(operations, today), func(book *fund.Book) {
+	return b.books.Update(ctx, fund.NewLockSet(operations, today), func(book *fund.Book) {
 		book.Settle(operations, now, today)
 	})
 }
 
-// Buy carries out all sales of one request, or none (the contract, section 5).
+// Buy carries out all sales of a request, or none (the contract, section 5).
 //
-// The outcome is Completed once they are on disk, Recorded for a later day,
-// and Failed, with its reasons, when the bank refuses: then nothing was
-// changed. A repeated CallerId has no second effect; its outcome is that of
-// the operation as it is now, Replayed. The errors:
+// The outcome is Completed after the sales are on disk, and Recorded if they are
+// for a later day. It is Failed, with all reasons, if the bank refuses a sale.
+// Then nothing was changed. A repeated CallerId has no second effect. Its outcome
+// is the current outcome of the operation, Replayed. The errors are:
 //
-//   - fault.Invalid: records break rules, all faults at once;
-//   - fault.Forbidden: the header contradicts what is defined for the caller;
-//   - fault.Conflict: the CallerId was used before for another content;
-//   - fault.Busy, fault.Unavailable: nothing happened, later it may work;
-//   - fault.Indeterminate: the effect is not known. With a CallerId, repeating
-//     is harmless; without one it may be a second sale.
+//   - fault.Invalid: the request breaks rules. The error has all faults.
+//   - fault.Forbidden: the header has other values than those defined for the
+//     caller.
+//   - fault.Conflict: the CallerId was already used for other content.
+//   - fault.Busy, fault.Unavailable: nothing happened. A retry may succeed.
+//   - fault.Indeterminate: the effect is not known. A repeat with the same
+//     CallerId is harmless. Without a CallerId it may be a second sale.
 //
-// A ctx that ends before the request's batch began is fault.Unavailable; after
-// that Buy waits for the outcome.
+// If ctx ends before the request's batch begins, the error is
+// fault.Unavailable. After that Buy waits for the outcome, but not past the
+// deadline of ctx: then the error is fault.Indeterminate.
 func (b *Buyer) Buy(ctx context.Context, caller *subscription.Subscription, header operation.Header, parameters []fund.SaleFields) (operation.Outcome, error) {
-	sales, faults := b.check(header, parameters)
-	// What is wrong with the day is not the end of a request that may be a
-	// repeat: the book knows.
-	dayFaults := b.dayFaults(sales)
-	if len(faults) > 0 || (header.CallerID == "" && len(dayFaults) > 0) {
-		return operation.Outcome{}, invalid(append(faults, dayFaults...))
+	now := b.options.Now()
+	request := fund.NewRequest(parameters, b.options.ParametersLimit, day.Of(now, b.options.Zone))
+	faults := slices.Concat(header.Faults(), caller.Missing(header), request.Faults)
+	completed, err := caller.Complete(header)
+	// A repeat is answered although its day has passed, and only the book knows
+	// if a request is a repeat. In all other cases the day is checked now: 400
+	// comes before 403 (the contract, section 1).
+	if len(faults) > 0 || err != nil || header.CallerID == "" {
+		faults = append(faults, request.DayFaults...)
 	}
-	header, err := caller.Complete(header)
-	if err != nil {
-		if len(dayFaults) > 0 { // 400 comes before 403 (the contract, section 1)
-			return operation.Outcome{}, invalid(dayFaults)
-		}
+	switch {
+	case len(faults) > 0:
+		return operation.Outcome{}, fault.New(fault.Invalid, "The request breaks a rule.", faults...)
+	case err != nil:
 		return operation.Outcome{}, err
 	}
 	o := &fund.Operation{
 		ID:           b.options.NewID(),
 		Subscription: caller.Name,
-		Header:       header,
-		ReceivedAt:   b.options.Now(),
-		Sales:        sales,
+		Header:       completed,
+		ReceivedAt:   now,
+		Sales:        request.Sales,
+		Today:        request.Today,
+		DayFaults:    request.DayFaults,
 	}
-	if err := b.lane.Do(ctx, group{o}); err != nil {
+	if err := b.queue.Do(ctx, group{o}); err != nil {
 		return operation.Outcome{}, err
 	}
 	return o.Outcome()
 }
 
-// Faults are the rules that the request breaks, as Buy would report them;
-// nothing is sold. HTTP uses it to report them beside faults of its own.
+// Sell is Buy for a Go program that has typed values. It checks the same rules
+// and has the same outcomes.
+func (b *Buyer) Sell(ctx context.Context, caller *subscription.Subscription, header operation.Header, sales []fund.Sale) (operation.Outcome, error) {
+	parameters := make([]fund.SaleFields, len(sales))
+	for i, s := range sales {
+		parameters[i] = s.Terms().Fields()
+	}
+	return b.Buy(ctx, caller, header, parameters)
+}
+
+// Faults returns the rules that a request breaks, as Buy would report them. It
+// sells nothing. HTTP uses it to report them together with faults of its own.
 func (b *Buyer) Faults(header operation.Header, parameters []fund.SaleFields) []fault.Fault {
-	sales, faults := b.check(header, parameters)
-	return append(faults, b.dayFaults(sales)...)
+	r := fund.NewRequest(parameters, b.options.ParametersLimit, day.Of(b.options.Now(), b.options.Zone))
+	return slices.Concat(header.Faults(), r.Faults, r.DayFaults)
 }
 
-func (b *Buyer) check(header operation.Header, parameters []fund.SaleFields) ([]fund.Sale, []fault.Fault) {
-	sales, faults := fund.NewSales(parameters, b.options.ParametersLimit)
-	return sales, append(header.Faults(), faults...)
-}
+// Busy returns the error of kind fault.Busy with which a request would be
+// refused now, because the queue is full or closed, or nil.
+func (b *Buyer) Busy() error { return b.queue.Busy() }
 
-func (b *Buyer) dayFaults(sales []fund.Sale) []fault.Fault {
-	return fund.DayFaults(sales, day.Of(b.options.Now(), b.options.Zone))
-}
-
-func invalid(faults []fault.Fault) error {
-	return fault.New(fault.Invalid, "The request breaks a rule.", faults...)
-}
-
-// Close refuses new requests with fault.Busy and returns when all that were
-// taken are answered, or ctx ends. It may be called twice.
-func (b *Buyer) Close(ctx context.Context) error { return b.lane.Close(ctx) }
+// Close refuses new requests with fault.Busy. It returns when all accepted
+// requests are answered, or when ctx ends. It may be called twice.
+func (b *Buyer) Close(ctx context.Context) error { return b.queue.Close(ctx) }

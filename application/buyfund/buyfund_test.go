@@ -37,7 +37,7 @@ func TestBuyTakesPlaceNow(t *testing.T) {
 			}
 			outcome, err := b.Buy(t.Context(), ours, header, []fund.SaleFields{sale("10", change)})
 			require.NoError(t, err)
-			require.Equal(t, completed, outcome)
+			requireOutcome(t, completed, outcome)
 			b.sold(10)
 
 			stored := b.store.Sales()
@@ -60,7 +60,7 @@ func TestBuyIsAllOrNothing(t *testing.T) {
 		"price-not-found /Parameters/2/FundToProcess/PriceID")
 	b.sold(0)
 	require.Empty(t, b.store.Sales())
-	require.Equal(t, completed, b.mustBuy("", sale("600"), sale("400")))
+	requireOutcome(t, completed, b.mustBuy("", sale("600"), sale("400")))
 	b.sold(1000)
 	require.Len(t, b.store.Sales(), 2)
 }
@@ -68,8 +68,8 @@ func TestBuyIsAllOrNothing(t *testing.T) {
 func TestBuyWithoutCallerIDIsANewSaleEachTime(t *testing.T) {
 	t.Parallel()
 	b := openBank(t, with{})
-	require.Equal(t, completed, b.mustBuy("", sale("1")))
-	require.Equal(t, completed, b.mustBuy("", sale("1")))
+	requireOutcome(t, completed, b.mustBuy("", sale("1")))
+	requireOutcome(t, completed, b.mustBuy("", sale("1")))
 	b.sold(2)
 }
 
@@ -119,7 +119,7 @@ func TestBuyReportsAllFaultsAtOnce(t *testing.T) {
 				b.sold(0)
 
 				// It left no trace: the CallerId is free.
-				require.Equal(t, completed, b.mustBuy(callerID, sale("1")))
+				requireOutcome(t, completed, b.mustBuy(callerID, sale("1")))
 			})
 		}
 	}
@@ -144,20 +144,20 @@ func TestBuyHoldsTheHeaderAgainstTheSubscription(t *testing.T) {
 
 	outcome, err := b.Buy(t.Context(), strict, operation.Header{Channel: "channel", CallerID: "c"}, []fund.SaleFields{sale("1")})
 	require.NoError(t, err)
-	require.Equal(t, completed, outcome)
+	requireOutcome(t, completed, outcome)
 	require.Equal(t, operation.Header{AppKey: "app", Channel: "channel", TellerName: "teller", CallerID: "c"}, b.store.Sales()[0].Header)
 
 	// What was omitted and what is defined are one content.
 	outcome, err = b.Buy(t.Context(), strict, operation.Header{AppKey: "app", TellerName: "teller", CallerID: "c"}, []fund.SaleFields{sale("1")})
 	require.NoError(t, err)
-	require.Equal(t, replayed(completed), outcome)
+	requireOutcome(t, replayed(completed), outcome)
 }
 
 func TestBuyRecordsForALaterDay(t *testing.T) {
 	t.Parallel()
 	for _, days := range []int{1, 366} {
 		b := openBank(t, with{})
-		require.Equal(t, recorded, b.mustBuy("", sale("5000", on(today(days))), sale("1", on(today(days)))))
+		requireOutcome(t, recorded, b.mustBuy("", sale("5000", on(today(days))), sale("1", on(today(days)))))
 		b.sold(0)
 		require.Equal(t, []operation.State{operation.Recorded, operation.Recorded}, b.states())
 		require.True(t, b.store.Sales()[0].SettledAt.IsZero())
@@ -170,16 +170,16 @@ func TestTheDayIsThatOfTheBanksZone(t *testing.T) {
 	t.Parallel()
 	b := openBank(t, with{})
 	b.clock.Set(midnight(1).Add(-time.Microsecond)) // 20:59:59.999999 UTC
-	require.Equal(t, recorded, b.mustBuy("", sale("1", on(today(1)))))
-	require.Equal(t, completed, b.mustBuy("", sale("1", on(today(0)))))
+	requireOutcome(t, recorded, b.mustBuy("", sale("1", on(today(1)))))
+	requireOutcome(t, completed, b.mustBuy("", sale("1", on(today(0)))))
 	b.clock.Set(midnight(1))
-	require.Equal(t, completed, b.mustBuy("", sale("1", on(today(1)))))
+	requireOutcome(t, completed, b.mustBuy("", sale("1", on(today(1)))))
 	_, err := b.buy("", sale("1", on(today(0))))
 	fails(t, fault.Invalid, err, "date-in-the-past /Parameters/0/SelectedTransactionDate")
 	b.sold(2)
 
 	// 366 days are counted from there too, and so is what is said beforehand.
-	require.Equal(t, recorded, b.mustBuy("", sale("1", on(today(367)))))
+	requireOutcome(t, recorded, b.mustBuy("", sale("1", on(today(367)))))
 	_, err = b.buy("", sale("1", on(today(368))))
 	fails(t, fault.Invalid, err, "date-too-far /Parameters/0/SelectedTransactionDate")
 	require.Equal(t, []string{"date-in-the-past /Parameters/0/SelectedTransactionDate"},
@@ -187,7 +187,8 @@ func TestTheDayIsThatOfTheBanksZone(t *testing.T) {
 	require.Empty(t, b.Faults(operation.Header{}, []fund.SaleFields{sale("1", on(today(367)))}))
 }
 
-// Between the check of a request and its turn the day may change.
+// A request that waits for its batch until after midnight keeps the day on which
+// it arrived, and the price of that day.
 func TestMidnightBeforeTheTurn(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -196,26 +197,54 @@ func TestMidnightBeforeTheTurn(t *testing.T) {
 		b.store.PutPrices(fund.Price{ID: 2, Fund: gold, PerUnit: 250_000_000, Currency: lira, ValidFrom: today(1)})
 		b.clock.Set(midnight(1).Add(-time.Microsecond))
 		b.together(gate, func() { b.clock.Set(midnight(1)) },
-			func() { // no day: it is the new one, and its price another
-				refused(t, b.mustBuy("", sale("1")), "price-not-current /Parameters/0/FundToProcess/PriceID")
+			func() { requireOutcome(t, completed, b.mustBuy("", sale("1"))) },
+			func() { // the price of the new day was not current yet
+				refused(t, b.mustBuy("", sale("2", atPrice(2))), "price-not-current /Parameters/0/FundToProcess/PriceID")
 			},
-			func() { require.Equal(t, completed, b.mustBuy("", sale("2", atPrice(2)))) },
-			func() { // the old day is over
-				_, err := b.buy("", sale("3", on(today(0))))
-				fails(t, fault.Invalid, err, "date-in-the-past /Parameters/0/SelectedTransactionDate")
-			},
-			func() { // the later day is here
-				require.Equal(t, completed, b.mustBuy("", sale("4", on(today(1)), atPrice(2))))
-			},
-			func() { // and one day later is still later
-				require.Equal(t, recorded, b.mustBuy("", sale("5", on(today(2)))))
-			},
-			func() { // the furthest day came nearer
-				require.Equal(t, recorded, b.mustBuy("", sale("6", on(today(366)))))
+			func() { requireOutcome(t, completed, b.mustBuy("", sale("3", on(today(0))), sale("4"))) },
+			func() { requireOutcome(t, recorded, b.mustBuy("", sale("5", on(today(1))))) },
+			func() { requireOutcome(t, recorded, b.mustBuy("", sale("6", on(today(366))))) },
+			func() {
+				_, err := b.buy("caller", sale("7", on(today(367))))
+				fails(t, fault.Invalid, err, "date-too-far /Parameters/0/SelectedTransactionDate")
 			})
-		require.Equal(t, fund.Units(994_000_000), b.store.Holdings()[0].Units)
-		require.Equal(t, []operation.State{operation.Completed, operation.Completed, operation.Recorded, operation.Recorded}, b.states())
+		require.Equal(t, fund.Units(992_000_000), b.store.Holdings()[0].Units)
+		require.Equal(t, []operation.State{operation.Completed, operation.Completed, operation.Completed, operation.Recorded, operation.Recorded}, b.states())
+
+		settled, err := b.SettleDue(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, buyfund.Settlement{Completed: 1}, settled)
 	})
+}
+
+func TestBusyIsWhatBuyWouldAnswerNow(t *testing.T) {
+	t.Parallel()
+	b := openBank(t, with{})
+	require.NoError(t, b.Busy())
+	require.NoError(t, b.Close(t.Context()))
+	require.Equal(t, fault.Busy, fault.KindOf(b.Busy()))
+	_, err := b.buy("", sale("1"))
+	require.Equal(t, err, b.Busy())
+}
+
+func TestSellTakesWhatAGoProgramHas(t *testing.T) {
+	t.Parallel()
+	b := openBank(t, with{})
+	s, faults := fund.SaleFromTerms(fund.Terms{
+		Holding: holding(1001, gold), Units: 2_500_000, PriceID: 1,
+		Account: fund.AccountKey{CustomerNo: 1001, BranchCode: 1, AccountSuffix: 1, Currency: lira},
+	})
+	require.Empty(t, faults)
+	outcome, err := b.Sell(t.Context(), ours, operation.Header{CallerID: "caller"}, []fund.Sale{s})
+	require.NoError(t, err)
+	requireOutcome(t, completed, outcome)
+	requireOutcome(t, replayed(completed), b.mustBuy("caller", sale("2.5")), "both are one content")
+	require.Equal(t, fund.Units(997_500_000), b.store.Holdings()[0].Units)
+
+	_, err = b.Sell(t.Context(), ours, operation.Header{}, []fund.Sale{s, {}})
+	require.Equal(t, fault.Invalid, fault.KindOf(err), "a sale that no constructor made")
+	_, err = b.Sell(t.Context(), ours, operation.Header{}, nil)
+	fails(t, fault.Invalid, err, "too-few /Parameters")
 }
 
 func TestABatchIsOfOneInstant(t *testing.T) {
@@ -231,8 +260,8 @@ func TestABatchIsOfOneInstant(t *testing.T) {
 			}
 		}})
 		b.together(gate, func() {},
-			func() { require.Equal(t, completed, b.mustBuy("", sale("1"))) },
-			func() { require.Equal(t, completed, b.mustBuy("", sale("1"))) })
+			func() { requireOutcome(t, completed, b.mustBuy("", sale("1"))) },
+			func() { requireOutcome(t, completed, b.mustBuy("", sale("1"))) })
 		sales := b.store.Sales()
 		require.Len(t, sales, 2)
 		require.Equal(t, sales[0].SettledAt, sales[1].SettledAt)
@@ -261,7 +290,7 @@ func TestBuyWhenTheStorageFails(t *testing.T) {
 			outcome, err := b.buy("caller", sale("1"))
 			fails(t, c.kind, err)
 			require.Zero(t, outcome)
-			require.Equal(t, c.again, b.mustBuy("caller", sale("1")))
+			requireOutcome(t, c.again, b.mustBuy("caller", sale("1")))
 			b.sold(1)
 			require.Len(t, b.store.Sales(), 1)
 		})
@@ -291,7 +320,7 @@ func TestBuyDecidesAgainAfterALostRace(t *testing.T) {
 		}
 		return lose(ctx, m)
 	}})
-	require.Equal(t, completed, b.mustBuy("caller", sale("1"), sale("2", on(today(0)))))
+	requireOutcome(t, completed, b.mustBuy("caller", sale("1"), sale("2", on(today(0)))))
 	b.sold(3)
 	require.Equal(t, noon, b.store.Sales()[0].SettledAt)
 }
@@ -302,16 +331,16 @@ func TestAPoisonousRequestFailsAlone(t *testing.T) {
 		gate := newGate()
 		b := openBank(t, with{strike: gate.strike, books: poison})
 		b.together(gate, func() {},
-			func() { require.Equal(t, completed, b.mustBuy("", sale("1"))) },
+			func() { requireOutcome(t, completed, b.mustBuy("", sale("1"))) },
 			func() {
 				_, err := b.buy("caller", sale("1", ofCustomer(failing)))
 				require.ErrorIs(t, err, errPoison)
 			},
 			func() {
-				defer func() { require.Equal(t, "poison", recover().(*commit.Panic).Value) }()
+				defer func() { require.Equal(t, "secret", recover().(*commit.Panic).Value) }()
 				_, _ = b.buy("", sale("1", ofCustomer(panicking)))
 			},
-			func() { require.Equal(t, completed, b.mustBuy("", sale("2"))) })
+			func() { requireOutcome(t, completed, b.mustBuy("", sale("2"))) })
 		b.sold(3)
 	})
 }
@@ -329,13 +358,13 @@ func poison(books buyfund.Books) buyfund.Books { return poisoned{books} }
 
 type poisoned struct{ buyfund.Books }
 
-func (p poisoned) Update(ctx context.Context, touched fund.Touched, settle func(*fund.Book)) error {
+func (p poisoned) Update(ctx context.Context, touched fund.LockSet, settle func(*fund.Book)) error {
 	for _, key := range touched.Holdings {
 		switch key.CustomerNo {
 		case failing:
 			return errPoison
 		case panicking:
-			panic("poison")
+			panic("secret")
 		}
 	}
 	return p.Books.Update(ctx, touched, settle)
@@ -346,7 +375,7 @@ func TestBuyHasRoomForSoMany(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		gate := newGate()
 		b := openBank(t, with{strike: gate.strike, options: func(o *buyfund.Options) { o.Commit.Queue = 2 }})
-		waiting := func() { require.Equal(t, completed, b.mustBuy("", sale("1"))) }
+		waiting := func() { requireOutcome(t, completed, b.mustBuy("", sale("1"))) }
 		b.together(gate, func() {}, waiting, waiting, func() {
 			_, err := b.buy("", sale("1"))
 			require.Equal(t, fault.Busy, fault.KindOf(err))
@@ -379,7 +408,7 @@ func TestBuyOfACallerWhoLeft(t *testing.T) {
 		done.Go(func() {
 			outcome, err := b.Buy(ctx, ours, operation.Header{}, []fund.SaleFields{sale("1")})
 			require.NoError(t, err)
-			require.Equal(t, completed, outcome)
+			requireOutcome(t, completed, outcome)
 		})
 		synctest.Wait()
 		cancel()
@@ -402,8 +431,8 @@ func TestCloseFinishesWhatWasTaken(t *testing.T) {
 			_, err := b.buy("", sale("1"))
 			fails(t, fault.Busy, err, "shutting-down ")
 		},
-			func() { require.Equal(t, completed, b.mustBuy("", sale("1"))) },
-			func() { require.Equal(t, completed, b.mustBuy("", sale("1"))) })
+			func() { requireOutcome(t, completed, b.mustBuy("", sale("1"))) },
+			func() { requireOutcome(t, completed, b.mustBuy("", sale("1"))) })
 		require.NoError(t, b.Close(t.Context()))
 		require.NoError(t, b.Close(t.Context()))
 		b.sold(2)
@@ -419,8 +448,8 @@ func TestBatchesAreAsHeavyAsTheirSales(t *testing.T) {
 			o.Commit.Batch = 5
 			o.Observer = commit.Observer{Now: o.Now, Batch: func(c commit.Batch) { weights = append(weights, c.Weight) }}
 		}})
-		three := func() { require.Equal(t, completed, b.mustBuy("", sale("1"), sale("1"), sale("1"))) }
-		two := func() { require.Equal(t, completed, b.mustBuy("", sale("1"), sale("1"))) }
+		three := func() { requireOutcome(t, completed, b.mustBuy("", sale("1"), sale("1"), sale("1"))) }
+		two := func() { requireOutcome(t, completed, b.mustBuy("", sale("1"), sale("1"))) }
 		b.together(gate, func() {}, three, two, three, three, two)
 		require.NoError(t, b.Close(t.Context()))
 		require.Equal(t, []int{1, 5, 3, 5}, weights)

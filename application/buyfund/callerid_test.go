@@ -21,13 +21,13 @@ import (
 func TestTheSameCallerIDHasOneEffect(t *testing.T) {
 	t.Parallel()
 	b := openBank(t, with{})
-	require.Equal(t, completed, b.mustBuy("caller", sale("1")))
-	require.Equal(t, replayed(completed), b.mustBuy("caller", sale("1")))
-	require.Equal(t, replayed(completed), b.mustBuy("caller", sale("1")))
+	requireOutcome(t, completed, b.mustBuy("caller", sale("1")))
+	requireOutcome(t, replayed(completed), b.mustBuy("caller", sale("1")))
+	requireOutcome(t, replayed(completed), b.mustBuy("caller", sale("1")))
 	b.sold(1)
 	require.Len(t, b.store.Sales(), 1)
-	require.Equal(t, completed, b.mustBuy("Caller", sale("1")), "letter case counts")
-	require.Equal(t, completed, b.mustBuy("caller ", sale("1")), "a space counts")
+	requireOutcome(t, completed, b.mustBuy("Caller", sale("1")), "letter case counts")
+	requireOutcome(t, completed, b.mustBuy("caller ", sale("1")), "a space counts")
 	b.sold(3)
 }
 
@@ -71,7 +71,7 @@ func TestAnotherContentIsAConflict(t *testing.T) {
 			}
 			outcome, err := b.Buy(t.Context(), ours, header, copied())
 			require.NoError(t, err)
-			require.Equal(t, completed, outcome)
+			requireOutcome(t, completed, outcome)
 
 			h, p := header, copied()
 			other(&h, &p)
@@ -83,7 +83,7 @@ func TestAnotherContentIsAConflict(t *testing.T) {
 			// The conflict changed nothing about the first one.
 			outcome, err = b.Buy(t.Context(), ours, header, copied())
 			require.NoError(t, err)
-			require.Equal(t, replayed(completed), outcome)
+			requireOutcome(t, replayed(completed), outcome)
 		})
 	}
 }
@@ -94,7 +94,7 @@ func TestWhatDoesNotCountAsContent(t *testing.T) {
 	header := operation.Header{CallerID: "caller", ChannelSessionID: "one", ChannelRequestID: "two"}
 	outcome, err := b.Buy(t.Context(), ours, header, []fund.SaleFields{sale("10")})
 	require.NoError(t, err)
-	require.Equal(t, completed, outcome)
+	requireOutcome(t, completed, outcome)
 
 	header.ChannelSessionID, header.ChannelRequestID = "three", ""
 	spelled := sale("1.0e1", func(f *fund.SaleFields) {
@@ -102,17 +102,17 @@ func TestWhatDoesNotCountAsContent(t *testing.T) {
 	})
 	outcome, err = b.Buy(t.Context(), ours, header, []fund.SaleFields{spelled})
 	require.NoError(t, err)
-	require.Equal(t, replayed(completed), outcome)
+	requireOutcome(t, replayed(completed), outcome)
 	b.sold(10)
 }
 
 func TestTheCallerIDIsOfOneSubscription(t *testing.T) {
 	t.Parallel()
 	b := openBank(t, with{})
-	require.Equal(t, completed, b.mustBuy("caller", sale("1")))
+	requireOutcome(t, completed, b.mustBuy("caller", sale("1")))
 	outcome, err := b.Buy(t.Context(), theirs, operation.Header{CallerID: "caller"}, []fund.SaleFields{sale("2")})
 	require.NoError(t, err)
-	require.Equal(t, completed, outcome)
+	requireOutcome(t, completed, outcome)
 	b.sold(3)
 }
 
@@ -124,27 +124,27 @@ func TestARefusalIsRepeatedWithItsReasons(t *testing.T) {
 
 	// Also when it would go well by now: the operation happened, and failed.
 	b.store.PutHoldings(fund.Holding{Key: holding(1001, gold), Units: 9000_000_000})
-	require.Equal(t, replayed(first), b.mustBuy("caller", sale("1"), sale("1000"), sale("1", atPrice(2))))
+	requireOutcome(t, replayed(first), b.mustBuy("caller", sale("1"), sale("1000"), sale("1", atPrice(2))))
 	require.Empty(t, b.store.Sales())
 }
 
 func TestARepeatIsAnsweredAfterItsDay(t *testing.T) {
 	t.Parallel()
 	b := openBank(t, with{})
-	require.Equal(t, completed, b.mustBuy("today", sale("1", on(today(0)))))
-	require.Equal(t, recorded, b.mustBuy("tomorrow", sale("1", on(today(1)))))
+	requireOutcome(t, completed, b.mustBuy("today", sale("1", on(today(0)))))
+	requireOutcome(t, recorded, b.mustBuy("tomorrow", sale("1", on(today(1)))))
 	failed := b.mustBuy("refused", sale("5000", on(today(0))))
 	b.clock.Set(midnight(400))
-	require.Equal(t, replayed(completed), b.mustBuy("today", sale("1", on(today(0)))))
-	require.Equal(t, replayed(recorded), b.mustBuy("tomorrow", sale("1", on(today(1)))))
-	require.Equal(t, replayed(failed), b.mustBuy("refused", sale("5000", on(today(0)))))
+	requireOutcome(t, replayed(completed), b.mustBuy("today", sale("1", on(today(0)))))
+	requireOutcome(t, replayed(recorded), b.mustBuy("tomorrow", sale("1", on(today(1)))))
+	requireOutcome(t, replayed(failed), b.mustBuy("refused", sale("5000", on(today(0)))))
 	b.sold(1)
 }
 
 func TestTheOrderOfTheChecks(t *testing.T) {
 	t.Parallel()
 	b := openBank(t, with{})
-	require.Equal(t, completed, b.mustBuy("caller", sale("1")))
+	requireOutcome(t, completed, b.mustBuy("caller", sale("1")))
 	strict := &subscription.Subscription{Name: ours.Name, Channel: "channel"}
 	wrong := operation.Header{CallerID: "caller", Channel: "other"}
 	past, other := sale("2", on(today(-1))), sale("2")
@@ -168,7 +168,7 @@ func TestWhatWasNotAcceptedLeavesTheCallerIDFree(t *testing.T) {
 	fails(t, fault.Invalid, err, "date-in-the-past /Parameters/0/SelectedTransactionDate")
 	_, err = b.buy("caller", sale("1", on(today(367))))
 	fails(t, fault.Invalid, err, "date-too-far /Parameters/0/SelectedTransactionDate")
-	require.Equal(t, completed, b.mustBuy("caller", sale("3")))
+	requireOutcome(t, completed, b.mustBuy("caller", sale("3")))
 	b.sold(3)
 }
 
@@ -178,10 +178,10 @@ func TestTheSameCallerIDTwiceInOneBatch(t *testing.T) {
 		gate := newGate()
 		b := openBank(t, with{strike: gate.strike})
 		expect := func(want operation.Outcome, callerID string, s fund.SaleFields) func() {
-			return func() { require.Equal(t, want, b.mustBuy(callerID, s)) }
+			return func() { requireOutcome(t, want, b.mustBuy(callerID, s)) }
 		}
 		failed := operation.Outcome{State: operation.Failed, Faults: []fault.Fault{{
-			Pointer: "/Parameters/0/FundAmount", Code: "holding-insufficient", Detail: "The holding has fewer units.",
+			Pointer: "/Parameters/0/FundAmount", Code: "holding-insufficient", Detail: "The holding does not have enough units.",
 		}}}
 		b.together(gate, func() {},
 			expect(completed, "a", sale("1")),
@@ -198,7 +198,7 @@ func TestTheSameCallerIDTwiceInOneBatch(t *testing.T) {
 			func() {
 				outcome, err := b.Buy(t.Context(), theirs, operation.Header{CallerID: "a"}, []fund.SaleFields{sale("4")})
 				require.NoError(t, err)
-				require.Equal(t, completed, outcome)
+				requireOutcome(t, completed, outcome)
 			})
 		b.sold(5)
 	})
@@ -241,4 +241,17 @@ func TestTwentyAtTheSameMoment(t *testing.T) {
 			})
 		}
 	}
+}
+
+func TestACallerIDMayBeRequired(t *testing.T) {
+	t.Parallel()
+	b := openBank(t, with{})
+	strict := &subscription.Subscription{Name: "strict", RequireCallerID: true, Channel: "channel"}
+	_, err := b.Buy(t.Context(), strict, operation.Header{Channel: "other"}, []fund.SaleFields{sale("0", on(today(-1)))})
+	fails(t, fault.Invalid, err, "required /Header/CallerId", "out-of-range /Parameters/0/FundAmount",
+		"date-in-the-past /Parameters/0/SelectedTransactionDate")
+	b.sold(0)
+	outcome, err := b.Buy(t.Context(), strict, operation.Header{CallerID: "caller"}, []fund.SaleFields{sale("1")})
+	require.NoError(t, err)
+	requireOutcome(t, completed, outcome)
 }

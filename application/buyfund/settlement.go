@@ -4,28 +4,29 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime/debug"
 	"time"
 
+	"bankingapi/application/commit"
 	"bankingapi/domain/day"
 	"bankingapi/domain/fault"
 	"bankingapi/domain/fund"
 	"bankingapi/domain/operation"
 )
 
-// page is how many due operations are in memory at once.
+// page is the maximum number of due operations in memory.
 const page = 256
 
-// Settlement counts the operations of one round of SettleDue.
+// Settlement counts the operations that one call of SettleDue settled.
 type Settlement struct{ Completed, Failed int }
 
-// SettleDue settles the operations that were recorded for the bank's current
-// day or an earlier one: one round, in the order of day and ID, through the
-// same batches as the requests of now. What another replica is settling is
-// left to it, so any number may run at the same time and share the work. It
-// may be called at any time and as often as one likes.
+// SettleDue settles the operations that were recorded for the bank's current day
+// or an earlier one, in the order of day and ID. They share batches with new
+// requests. SettleDue skips operations that another replica is settling, so any
+// number of replicas may call it at the same time. It may be called at any time.
 //
-// What could not be settled stays due, and does not stop what comes after it.
-// The error joins the first reasons; the count is of what is on disk.
+// An operation that cannot be settled stays due and does not stop the others. The
+// error joins the first failures. The result counts what is on disk.
 func (b *Buyer) SettleDue(ctx context.Context) (Settlement, error) {
 	var r round
 	var after *fund.Operation
@@ -37,6 +38,9 @@ func (b *Buyer) SettleDue(ctx context.Context) (Settlement, error) {
 		if len(due) == 0 {
 			return r.Settlement, errors.Join(r.failures...)
 		}
+		for _, o := range due {
+			o.Due = true
+		}
 		after = due[len(due)-1]
 		for len(due) > 0 {
 			next := b.firstBatch(due)
@@ -46,7 +50,7 @@ func (b *Buyer) SettleDue(ctx context.Context) (Settlement, error) {
 	}
 }
 
-// round is what became of the due operations so far.
+// round is the result for the due operations so far.
 type round struct {
 	Settlement
 	failures []error
@@ -59,16 +63,16 @@ func (r *round) count(settled group) {
 			r.Completed++
 		case operation.Failed:
 			r.Failed++
-		default: // another replica has it, or had it before
+		default: // another replica settles it, or has settled it
 		}
 	}
 }
 
-// maxFailures bounds how many reasons a round remembers: a database that is
-// gone would say so thousands of times.
+// maxFailures limits the number of failures that a round keeps. If the database
+// is down, there would be thousands.
 const maxFailures = 10
 
-// firstBatch is the operations at the beginning that fill one batch.
+// firstBatch returns the first operations, as many as fit into one batch.
 func (b *Buyer) firstBatch(due group) group {
 	sales := 0
 	for i, o := range due {
@@ -79,10 +83,10 @@ func (b *Buyer) firstBatch(due group) group {
 	return due
 }
 
-// settleTogether settles the operations in one transaction; if that fails for
-// something in one of them, each in its own.
+// settleTogether settles the operations in one transaction. If one of them makes
+// it fail, each is settled in its own transaction.
 func (b *Buyer) settleTogether(ctx context.Context, g group, r *round) {
-	err := b.settleInLane(ctx, g)
+	err := b.settleQueued(ctx, g)
 	if err == nil {
 		r.count(g)
 		return
@@ -98,24 +102,33 @@ func (b *Buyer) settleTogether(ctx context.Context, g group, r *round) {
 	}
 }
 
-// settleInLane turns a panic into an error: there is no request here that
-// could end with it, and the other operations must not.
-func (b *Buyer) settleInLane(ctx context.Context, g group) (err error) {
+// settleQueued turns a panic into an error, so that one operation does not stop
+// the others.
+func (b *Buyer) settleQueued(ctx context.Context, g group) (err error) {
 	defer func() {
-		if v := recover(); v != nil {
-			err = fmt.Errorf("settling a due operation panicked: %v", v)
+		switch v := recover().(type) {
+		case nil:
+		case *commit.Panic:
+			err = fmt.Errorf("settle a due operation: %w", v)
+		default:
+			err = fmt.Errorf("settle a due operation: %w", fault.Panicked(v, debug.Stack()))
 		}
 	}()
-	return b.lane.Do(ctx, g)
+	return b.queue.Do(ctx, g)
 }
 
-// SettleEvery calls SettleDue at once and then in that interval, until ctx
-// ends, and hands each round's result to done.
+// SettleEvery is Every with SettleDue.
 func (b *Buyer) SettleEvery(ctx context.Context, interval time.Duration, done func(Settlement, error)) {
+	Every(ctx, interval, b.SettleDue, done)
+}
+
+// Every calls settle at once and then once in each interval, until ctx ends. It
+// calls done with each result.
+func Every(ctx context.Context, interval time.Duration, settle func(context.Context) (Settlement, error), done func(Settlement, error)) {
 	ticker := time.NewTicker(interval)
 	defer ticker.Stop()
 	for {
-		settled, err := b.SettleDue(ctx)
+		settled, err := settle(ctx)
 		if ctx.Err() != nil {
 			return
 		}

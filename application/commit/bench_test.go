@@ -13,7 +13,7 @@ import (
 )
 
 // BenchmarkDo is the cost of one item in a closed loop of so many callers, each
-// with a context that may end, as a request has: of the lane itself (nothing),
+// with a context that may end, as a request has: of the queue itself (nothing),
 // and in front of a file that is synced after each batch (fsync).
 func BenchmarkDo(b *testing.B) {
 	file, err := os.CreateTemp(b.TempDir(), "journal")
@@ -37,7 +37,7 @@ func BenchmarkDo(b *testing.B) {
 				b.ReportAllocs()
 				var batches, left atomic.Int64
 				left.Store(int64(b.N))
-				lane := commit.New(limits, weigh, func(_ context.Context, batch []*item) error {
+				queue := commit.New(limits, weigh, func(_ context.Context, batch []*item) error {
 					batches.Add(1)
 					return run(len(batch))
 				}, commit.Observer{})
@@ -48,7 +48,7 @@ func BenchmarkDo(b *testing.B) {
 						defer cancel()
 						it := &item{weight: 1}
 						for left.Add(-1) >= 0 {
-							if err := lane.Do(ctx, it); err != nil {
+							if err := queue.Do(ctx, it); err != nil {
 								b.Error(err)
 							}
 						}

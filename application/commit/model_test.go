@@ -15,7 +15,7 @@ import (
 	"bankingapi/domain/fault"
 )
 
-// step is one thing that happens to a lane.
+// step is one thing that happens to a queue.
 type step struct {
 	Do     string // arrive, leave, succeed, break, close
 	Weight int    // of who arrives
@@ -23,15 +23,15 @@ type step struct {
 	Who    int    // leaves, counted by arrival
 }
 
-// moment is what can be seen of a lane after one step.
+// moment is what can be seen of a queue after one step.
 type moment struct {
 	Calls   [][]int        // of run
 	Answers map[int]string // to callers, counted by arrival
 }
 
-// TestLaneFollowsTheModel plays one script on a lane and on a model of it that
+// TestQueueFollowsTheModel plays one script on a queue and on a model of it that
 // knows no goroutines, and expects the same to be seen after every step.
-func TestLaneFollowsTheModel(t *testing.T) {
+func TestQueueFollowsTheModel(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {
 		limits := limits
@@ -49,7 +49,7 @@ func TestLaneFollowsTheModel(t *testing.T) {
 			script = append(script, step{Do: "succeed"})
 		}
 		if diff := gocmp.Diff(foresee(limits, script), play(t, limits, script)); diff != "" {
-			rt.Fatalf("the lane differs from the model (- model, + lane):\n%s", diff)
+			rt.Fatalf("the queue differs from the model (- model, + queue):\n%s", diff)
 		}
 	})
 }
@@ -108,14 +108,14 @@ func foresee(limits commit.Limits, script []step) (seen []moment) {
 	return seen
 }
 
-// play runs script on a real lane.
+// play runs script on a real queue.
 func play(t *testing.T, limits commit.Limits, script []step) (seen []moment) {
 	synctest.Test(t, func(t *testing.T) {
 		var now moment
 		var running bool
 		gate := make(chan error)
 		alone := 0 // how many calls are still to run a failed batch's items again; they pass the gate
-		lane := commit.New(limits, weigh, func(_ context.Context, batch []*item) (err error) {
+		queue := commit.New(limits, weigh, func(_ context.Context, batch []*item) (err error) {
 			running = true
 			ids := []int{}
 			for _, it := range batch {
@@ -156,7 +156,7 @@ func play(t *testing.T, limits commit.Limits, script []step) (seen []moment) {
 				case "panics":
 					it.panics = "panics"
 				}
-				callers = append(callers, call(lane, it))
+				callers = append(callers, call(queue, it))
 			case "leave":
 				if s.Who < len(callers) {
 					callers[s.Who].cancel(nil)
@@ -170,7 +170,7 @@ func play(t *testing.T, limits commit.Limits, script []step) (seen []moment) {
 					gate <- errGone
 				}
 			case "close":
-				go func() { _ = lane.Close(context.Background()) }()
+				go func() { _ = queue.Close(context.Background()) }()
 			}
 			synctest.Wait()
 			for i, c := range callers {
@@ -180,7 +180,7 @@ func play(t *testing.T, limits commit.Limits, script []step) (seen []moment) {
 			}
 			seen = append(seen, now)
 		}
-		if err := lane.Close(t.Context()); err != nil {
+		if err := queue.Close(t.Context()); err != nil {
 			t.Error(err)
 		}
 	})

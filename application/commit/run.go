@@ -2,69 +2,70 @@ package commit
 
 import (
 	"context"
-	"fmt"
 	"runtime/debug"
 
 	"bankingapi/domain/fault"
 )
 
-// Panic is what Do panics with when run panicked for its item.
+// Panic is the value with which Do panics if run panicked for its item. Its
+// text has the type of the original value and the place. It does not have the
+// value, which must not reach a log.
 type Panic struct {
 	Value any    // what run panicked with
 	Stack []byte // of the goroutine that ran it
 }
 
-// Error names the value and the stack; both may hold what no log should.
-func (p *Panic) Error() string { return fmt.Sprintf("%v\n\n%s", p.Value, p.Stack) }
+// Error returns the type of the value and the place of the panic.
+func (p *Panic) Error() string { return fault.Panicked(p.Value, p.Stack).Error() }
 
-// drain runs the batch that was started, and all after it until nobody waits.
-func (l *Lane[T]) drain() {
-	l.runBatch()
-	for l.next() {
-		l.runBatch()
+// drain runs the started batch and all batches after it, until no item waits.
+func (q *Queue[T]) drain() {
+	q.runBatch()
+	for q.next() {
+		q.runBatch()
 	}
 }
 
-// runBatch runs the batch that was started and answers everyone in it.
-func (l *Lane[T]) runBatch() {
-	ctx, cancel := context.WithTimeout(context.Background(), l.limits.Timeout)
+// runBatch runs the started batch and answers its callers.
+func (q *Queue[T]) runBatch() {
+	ctx, cancel := context.WithTimeout(context.Background(), q.limits.Timeout)
 	defer cancel()
-	for _, w := range l.batch {
-		l.items = append(l.items, w.item)
+	for _, w := range q.batch {
+		q.items = append(q.items, w.item)
 	}
 	ended := func(error) {}
-	if l.observer.Trace != nil {
-		callers := make([]context.Context, len(l.batch))
-		for i, w := range l.batch {
+	if q.observer.Trace != nil {
+		callers := make([]context.Context, len(q.batch))
+		for i, w := range q.batch {
 			callers[i] = w.ctx
 		}
-		ctx, ended = l.observer.Trace(ctx, callers)
+		ctx, ended = q.observer.Trace(ctx, callers)
 	}
-	err := l.try(ctx, l.items)
+	err := q.try(ctx, q.items)
 	ended(err)
-	if err != nil && len(l.batch) > 1 && !blamesStorage(err) {
-		l.runAlone()
+	if err != nil && len(q.batch) > 1 && !blamesStorage(err) {
+		q.runAlone()
 	} else {
-		for _, w := range l.batch {
+		for _, w := range q.batch {
 			w.answer(err)
 		}
 	}
-	if l.observer.Batch != nil {
-		l.observer.Batch(l.report)
+	if q.observer.Batch != nil {
+		q.observer.Batch(q.report)
 	}
-	clear(l.items)
-	l.batch, l.items = l.batch[:0], l.items[:0]
+	clear(q.items)
+	q.batch, q.items = q.batch[:0], q.items[:0]
 }
 
-// runAlone runs each item of a failed batch again, so that the one to blame
-// fails alone. All share one more Timeout, for others are waiting behind them.
-// Once the storage itself fails, the rest is not tried: the failed batch left
-// nothing of them behind.
-func (l *Lane[T]) runAlone() {
-	ctx, cancel := context.WithTimeout(context.Background(), l.limits.Timeout)
+// runAlone runs each item of a failed batch again, so that only the item that
+// makes it fail fails. Together they get the Timeout once more, because other
+// items wait behind them. If the storage itself fails, the rest is not tried. The
+// failed batch had no effect on them.
+func (q *Queue[T]) runAlone() {
+	ctx, cancel := context.WithTimeout(context.Background(), q.limits.Timeout)
 	defer cancel()
 	var lost error
-	for _, w := range l.batch {
+	for _, w := range q.batch {
 		if ctx.Err() != nil && lost == nil {
 			lost = fault.Wrap(fault.Unavailable, context.Cause(ctx), "no time was left to try this alone")
 		}
@@ -72,9 +73,9 @@ func (l *Lane[T]) runAlone() {
 			w.answer(lost)
 			continue
 		}
-		l.report.Again++
-		l.items[0] = w.item
-		err := l.try(ctx, l.items[:1])
+		q.report.Alone++
+		q.items[0] = w.item
+		err := q.try(ctx, q.items[:1])
 		if blamesStorage(err) {
 			lost = fault.Wrap(fault.Unavailable, err, "the storage was lost before this was tried alone")
 		}
@@ -82,22 +83,22 @@ func (l *Lane[T]) runAlone() {
 	}
 }
 
-// try calls run for items and makes a panic an error.
-func (l *Lane[T]) try(ctx context.Context, items []T) (err error) {
+// try calls run for items. It turns a panic into an error.
+func (q *Queue[T]) try(ctx context.Context, items []T) (err error) {
 	defer func() {
 		if v := recover(); v != nil {
 			err = &Panic{Value: v, Stack: debug.Stack()}
 		}
 	}()
-	err = l.run(ctx, items)
+	err = q.run(ctx, items)
 	if err != nil && ctx.Err() != nil && fault.KindOf(err) == fault.Internal {
-		// run was cut short and does not say where.
+		// run was interrupted, and its effect is not known.
 		err = fault.Wrap(fault.Indeterminate, err, "the storage did not answer in time")
 	}
 	return err
 }
 
-// blamesStorage reports whether every other item would meet the same error.
+// blamesStorage reports whether every other item would get the same error.
 func blamesStorage(err error) bool {
 	switch fault.KindOf(err) {
 	case fault.Unavailable, fault.Indeterminate, fault.Busy:
@@ -107,7 +108,7 @@ func blamesStorage(err error) bool {
 	}
 }
 
-// answer hands w back to its caller; it must not be touched afterwards.
+// answer gives w back to its caller. It must not be used afterwards.
 func (w *waiter[T]) answer(err error) {
 	w.err = err
 	w.done <- struct{}{}

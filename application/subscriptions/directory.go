@@ -10,17 +10,17 @@ import (
 )
 
 const (
-	// refreshEvery is how often the directory is read again in the background.
+	// refreshEvery is how often the directory is refreshed in the background.
 	refreshEvery = 2 * time.Second
-	// maxAge is the oldest directory that still opens anything: with it a
-	// change reaches every replica within 5 s (the contract, section 7) even
-	// when the background is late.
+	// maxAge is the maximum age of a directory that is used. It ensures that a
+	// change reaches every replica within 5 s (the contract, section 7), even if
+	// the background refresh is late.
 	maxAge = 4 * time.Second
-	// missAge bounds how often callers make the directory be read again: a new
-	// key works at once, and a flood of invented ones costs ten reads a second,
-	// also while the reading fails.
+	// missAge limits how often unknown keys refresh the directory. A new key works
+	// at once, and a flood of invented keys costs at most ten refreshes a second,
+	// also while refreshes fail.
 	missAge = 100 * time.Millisecond
-	// maxRead bounds one reading: callers wait for it.
+	// maxRead is the timeout of a refresh, because callers wait for it.
 	maxRead = 2 * time.Second
 )
 
@@ -30,15 +30,16 @@ type Directory struct {
 	repository Repository
 	now        func() time.Time
 	current    atomic.Pointer[snapshot]
+	uses       uses
 
-	refreshing sync.Mutex // guards what follows
+	refreshing sync.Mutex // guards the fields below
 	failedAt   time.Time
 	failure    error
 }
 
 type snapshot struct {
-	// byKey is looked up by the hash of a secret: how long that takes tells
-	// nothing about the secret.
+	// byKey has the subscriptions by the hashes of their keys. The time of a
+	// lookup says nothing about the key itself.
 	byKey map[subscription.Hash]*subscription.Subscription
 	read  time.Time
 }
@@ -50,34 +51,41 @@ func NewDirectory(repository Repository, now func() time.Time) *Directory {
 	return d
 }
 
-// Find returns the active subscription that a presented key opens, nil when
-// there is none. The subscription is shared: it is not to be changed. The
-// error is fault.Unavailable when the directory is too old to be trusted and
-// cannot be read again.
+// Find returns the active subscription with that key, or nil if there is none. The
+// subscription is shared and must not be changed. The error is fault.Unavailable
+// if the directory is too old and cannot be refreshed.
 func (d *Directory) Find(ctx context.Context, presented string) (*subscription.Subscription, error) {
 	hash := subscription.HashOf(presented)
 	s, err := d.youngerThan(ctx, maxAge)
 	if err != nil {
 		return nil, err
 	}
-	if found := s.open(hash); found != nil {
+	if found := d.open(s, hash); found != nil {
 		return found, nil
 	}
 	if s, err = d.youngerThan(ctx, missAge); err != nil {
 		return nil, err
 	}
-	return s.open(hash), nil
+	return d.open(s, hash), nil
 }
 
-func (s *snapshot) open(hash subscription.Hash) *subscription.Subscription {
-	if found := s.byKey[hash]; found != nil && found.Opens(hash) {
-		return found
+// open returns the subscription that a key opens now, and notes the use.
+func (d *Directory) open(s *snapshot, hash subscription.Hash) *subscription.Subscription {
+	found := s.byKey[hash]
+	if found == nil {
+		return nil
 	}
-	return nil
+	now := d.now()
+	slot, ok := found.OpensAt(hash, now)
+	if !ok {
+		return nil
+	}
+	d.uses.key(found.Name, slot, now)
+	return found
 }
 
-// youngerThan returns the copy in memory, read anew by one caller for all when
-// it is older than age.
+// youngerThan returns the copy in memory. If the copy is older than age, one
+// caller refreshes it for all.
 func (d *Directory) youngerThan(ctx context.Context, age time.Duration) (*snapshot, error) {
 	arrived, before := d.now(), d.current.Load()
 	if d.isWithin(age, before.read) {
@@ -85,19 +93,19 @@ func (d *Directory) youngerThan(ctx context.Context, age time.Duration) (*snapsh
 	}
 	d.refreshing.Lock()
 	defer d.refreshing.Unlock()
-	// However long a reading takes, whoever waited for it has no need of another.
+	// A caller that waited for a refresh needs no second one, however long it took.
 	if s := d.current.Load(); s != before && arrived.Sub(s.read) < age {
 		return s, nil
 	}
 	if d.failure != nil && d.isWithin(missAge, d.failedAt) {
 		return nil, d.failure
 	}
-	// The reading is everybody's: a caller who leaves must not spoil it.
+	// All callers share the refresh, so it must not end with this caller's context.
 	return d.refresh(context.WithoutCancel(ctx))
 }
 
-// isWithin reports whether an instant is less than age ago. One of the future
-// is not: the clock stepped back.
+// isWithin reports whether an instant is less than age ago. An instant in the
+// future is not, because then the clock was set back.
 func (d *Directory) isWithin(age time.Duration, instant time.Time) bool {
 	elapsed := d.now().Sub(instant)
 	return 0 <= elapsed && elapsed < age
@@ -121,8 +129,8 @@ func (d *Directory) refresh(ctx context.Context) (*snapshot, error) {
 	return s, nil
 }
 
-// Run keeps the directory fresh until ctx ends. Errors go to report; Find
-// reads for itself when the copy grows too old.
+// Run refreshes the directory in the background until ctx ends. It passes errors
+// to report. If the copy grows too old, Find refreshes it itself.
 func (d *Directory) Run(ctx context.Context, report func(error)) {
 	ticker := time.NewTicker(refreshEvery)
 	defer ticker.Stop()

@@ -60,7 +60,7 @@ func TestAChangeIsSeenWithinFiveSeconds(t *testing.T) {
 			require.Equal(t, "name", o.find(key))
 			change(o)
 			o.clock.Advance(4*time.Second - time.Microsecond)
-			require.Equal(t, "name", o.find(key), "nobody reads for a known key before")
+			require.Equal(t, "name", o.find(key), "a known key causes no read before")
 			require.EqualValues(t, 1, o.reads.Load())
 			o.clock.Advance(time.Microsecond)
 			require.Empty(t, o.find(key))
@@ -261,7 +261,7 @@ func TestRunKeepsTheDirectoryFresh(t *testing.T) {
 		o.setState("name", subscription.Suspended)
 		until(4 * time.Second)
 		require.Empty(t, o.find(key))
-		require.EqualValues(t, 2, o.reads.Load(), "the background read, nobody else")
+		require.EqualValues(t, 2, o.reads.Load(), "only the background task read")
 
 		// It says what goes wrong, and goes on.
 		lost := fault.New(fault.Unavailable, "lost")

@@ -1,43 +1,65 @@
-// Package subscriptions manages who may call the API and recognises them by
+// Package subscriptions manages the subscriptions of callers and finds them by
 // their keys.
 package subscriptions
 
 import (
 	"context"
 	"io"
+	"time"
 
 	"bankingapi/domain/subscription"
 )
 
 // Repository keeps subscriptions by name.
 type Repository interface {
-	// All lists every subscription, cancelled ones too, in the byte order of
-	// their names. The error is fault.Unavailable when the storage cannot be
+	// All lists every subscription, also cancelled ones, in the byte order of
+	// their names. The error is fault.Unavailable if the storage cannot be
 	// reached.
 	All(ctx context.Context) ([]*subscription.Subscription, error)
-	// Create adds a subscription; a name that is taken is ErrNameTaken.
+	// Create adds a subscription. The error is ErrNameTaken if the name exists.
 	Create(ctx context.Context, s *subscription.Subscription) error
-	// Change loads the subscription, locked, and writes what change made of it,
-	// or nothing when change returns an error, which Change returns. An unknown
-	// name is ErrNotFound. change may be called again; if it panics, nothing is
-	// written and Change panics with it.
+	// Change loads and locks the subscription, calls change and writes the result.
+	// If change returns an error, Change writes nothing and returns that error.
+	// The error is ErrNotFound for an unknown name. Change may call change several
+	// times. If change panics, nothing is written and Change panics with the same
+	// value.
 	Change(ctx context.Context, name string, change func(*subscription.Subscription) error) error
+}
+
+// Usage keeps when subscriptions were used.
+type Usage interface {
+	// Used raises the times of subscriptions to those given. It lowers none, and
+	// ignores names that do not exist.
+	Used(ctx context.Context, uses []Use) error
+}
+
+// Use is when a subscription was used. A zero time means that it was not.
+type Use struct {
+	Name string
+	// Primary and Secondary are when the keys were presented last.
+	Primary, Secondary time.Time
+	// WithoutCallerID is when the last BuyFundFromCustomer without a CallerId
+	// arrived.
+	WithoutCallerID time.Time
 }
 
 // Manager creates and changes subscriptions.
 type Manager struct {
 	repository Repository
 	random     io.Reader
+	// Now is the current time in UTC, cut to microseconds: it dates subscriptions
+	// and keys. Without it they have no dates.
+	Now func() time.Time
 }
 
-// NewManager returns a Manager that draws keys from random, which must be a
+// NewManager returns a Manager that makes keys from random, which must be a
 // cryptographic source.
 func NewManager(repository Repository, random io.Reader) *Manager {
-	return &Manager{repository, random}
+	return &Manager{repository: repository, random: random}
 }
 
-// Create makes an active subscription and its two keys: the only time they are
-// to be seen. The error is fault.Invalid, ErrNameTaken or the storage's.
+// Create makes an active subscription and returns its two keys. The keys cannot be
+// read later. The error is fault.Invalid, ErrNameTaken or one of the storage.
 func (m *Manager) Create(ctx context.Context, fields subscription.Subscription) (primary, secondary subscription.Key, err error) {
 	s, err := subscription.New(fields)
 	if err != nil {
@@ -49,11 +71,26 @@ func (m *Manager) Create(ctx context.Context, fields subscription.Subscription) 
 	if secondary, err = m.regenerate(s, subscription.Secondary); err != nil {
 		return primary, secondary, err
 	}
+	s.Created = m.now()
 	return primary, secondary, m.repository.Create(ctx, s)
 }
 
-// Regenerate replaces one key and returns the new one, the only time it is to
-// be seen. The old one stops working on every replica within five seconds.
+func (m *Manager) now() time.Time {
+	if m.Now == nil {
+		return time.Time{}
+	}
+	return m.Now()
+}
+
+// Change changes a subscription in place. The error is that of change,
+// ErrNotFound or one of the storage. The change reaches every replica within five
+// seconds.
+func (m *Manager) Change(ctx context.Context, name string, change func(*subscription.Subscription) error) error {
+	return m.repository.Change(ctx, name, change)
+}
+
+// Regenerate replaces one key and returns the new one, which cannot be read later.
+// The old key stops working on every replica within five seconds.
 func (m *Manager) Regenerate(ctx context.Context, name string, slot subscription.Slot) (key subscription.Key, err error) {
 	err = m.repository.Change(ctx, name, func(s *subscription.Subscription) error {
 		key, err = m.regenerate(s, slot)
@@ -67,11 +104,23 @@ func (m *Manager) regenerate(s *subscription.Subscription, slot subscription.Slo
 	if err != nil {
 		return key, err
 	}
-	return key, s.Regenerate(slot, key)
+	if err := s.Regenerate(slot, key); err != nil {
+		return key, err
+	}
+	life := &s.PrimaryKey
+	if slot == subscription.Secondary {
+		life = &s.SecondaryKey
+	}
+	*life = subscription.KeyLife{Created: m.now(), Expires: life.Expires}
+	if !life.Expires.IsZero() && !life.Expires.After(life.Created) {
+		life.Expires = time.Time{} // a new key does not begin expired
+	}
+	return key, nil
 }
 
-// SetState suspends, activates or cancels a subscription; a cancelled one
-// stays so: subscription.ErrCancelled. Every replica knows within five seconds.
+// SetState suspends, activates or cancels a subscription. The error is
+// subscription.ErrCancelled if it is cancelled. The change reaches every replica
+// within five seconds.
 func (m *Manager) SetState(ctx context.Context, name string, state subscription.State) error {
 	return m.repository.Change(ctx, name, func(s *subscription.Subscription) error { return s.Become(state) })
 }
@@ -87,6 +136,6 @@ func (s sentinel) Error() string { return string(s) }
 
 // Errors of a Repository.
 const (
-	ErrNameTaken = sentinel("a subscription of this name exists")
-	ErrNotFound  = sentinel("there is no subscription of this name")
+	ErrNameTaken = sentinel("a subscription with this name exists")
+	ErrNotFound  = sentinel("there is no subscription with this name")
 )

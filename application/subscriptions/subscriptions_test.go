@@ -43,7 +43,7 @@ func TestCreate(t *testing.T) {
 	require.Equal(t, operation.Names[:], list(t, m)[0].Operations)
 	_, _, err = m.Create(t.Context(), subscription.Subscription{Name: "name"})
 	require.ErrorIs(t, err, subscriptions.ErrNameTaken)
-	require.EqualError(t, err, "a subscription of this name exists")
+	require.EqualError(t, err, "a subscription with this name exists")
 	require.Len(t, list(t, m), 2)
 }
 
@@ -118,7 +118,7 @@ func TestRegenerateThatFailsChangesNothing(t *testing.T) {
 
 	_, err = m.Regenerate(t.Context(), "nobody", subscription.Primary)
 	require.ErrorIs(t, err, subscriptions.ErrNotFound)
-	require.EqualError(t, err, "there is no subscription of this name")
+	require.EqualError(t, err, "there is no subscription with this name")
 	broken := errors.New("no entropy")
 	_, err = subscriptions.NewManager(store, iotest.ErrReader(broken)).Regenerate(t.Context(), "name", subscription.Primary)
 	require.ErrorIs(t, err, broken)

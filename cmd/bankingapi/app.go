@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	"github.com/spf13/cobra"
 
@@ -10,31 +11,42 @@ import (
 	"bankingapi/bootstrap/engines"
 )
 
-// withApp opens the service by the settings of the command line, lets do work
-// with it, and closes it. A command that ends by itself leaves the background
-// to those that serve, and says only what went wrong.
+// withApp opens the service with the settings of the command line, calls do, and
+// closes the service. It settles and signs nothing in the background, and logs
+// only warnings and errors.
 func (p program) withApp(cmd *cobra.Command, do func(*bootstrap.App) error) error {
 	loaded, err := p.load(cmd)
 	if err != nil {
 		return err
 	}
-	return open(cmd, inForeground(loaded.Settings), do)
+	return openBook(cmd, loaded.Settings, do)
+}
+
+// openBook opens a book that exists. Only serve and migrate up create one.
+func openBook(cmd *cobra.Command, settings bootstrap.Settings, do func(*bootstrap.App) error) error {
+	return open(cmd, inForeground(settings), do, bootstrap.WithExistingBook())
 }
 
 func inForeground(settings bootstrap.Settings) bootstrap.Settings {
 	settings.Settlement.Enabled = false
+	settings.Trail.Interval = 0
 	if settings.Log.Level != "error" {
 		settings.Log.Level = "warn"
 	}
 	return settings
 }
 
-func open(cmd *cobra.Command, settings bootstrap.Settings, do func(*bootstrap.App) error) error {
-	app, err := bootstrap.Open(cmd.Context(), settings, engines.All(), buildVersion())
+func open(cmd *cobra.Command, settings bootstrap.Settings, do func(*bootstrap.App) error, more ...bootstrap.Option) error {
+	app, err := bootstrap.Open(cmd.Context(), settings, engines.All(), buildVersion(), showLinks(cmd), bootstrap.Options(more...))
 	if err != nil {
 		return err
 	}
-	// A command that was told to end still closes in order: the settings bound
-	// how long that takes.
+	// After a signal the service still closes in order. The settings limit how
+	// long that takes.
 	return errors.Join(do(app), app.Close(context.WithoutCancel(cmd.Context())))
+}
+
+// showLinks prints each link to the console on a line of its own.
+func showLinks(cmd *cobra.Command) bootstrap.Option {
+	return bootstrap.WithConsoleLink(func(link string) { fmt.Fprintf(cmd.OutOrStdout(), "console: %s\n", link) })
 }

@@ -7,9 +7,9 @@ import (
 func completionCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "completion bash|zsh|fish|powershell",
-		Short: "Print the completion script of a shell",
-		Long: `Prints a script for the shell that completes commands, flags and their values. Load it
-now to try it, and at the start of every shell to keep it.`,
+		Short: "Print a shell completion script",
+		Long: `Prints a script that completes commands, flags and values in your shell. Load it now to try it, or
+load it in the startup file of your shell.`,
 		Example: `  source <(bankingapi completion bash)
   bankingapi completion bash > /etc/bash_completion.d/bankingapi
   bankingapi completion zsh > "${fpath[1]}/_bankingapi"
@@ -29,7 +29,7 @@ now to try it, and at the start of every shell to keep it.`,
 			case "powershell":
 				return root.GenPowerShellCompletionWithDesc(out)
 			}
-			return wrongUsef("no completion for the shell %q: bash, zsh, fish or powershell", args[0])
+			return wrongUsef("no completion for the shell %q: want bash, zsh, fish or powershell", args[0])
 		},
 	}
 }

@@ -1,21 +1,27 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"strconv"
 	"strings"
 	"text/tabwriter"
+	"time"
 
 	"github.com/spf13/cobra"
+
+	"bankingapi/bootstrap"
+	"bankingapi/bootstrap/engines"
 )
 
 func (p program) configCommand() *cobra.Command {
 	var check bool
 	cmd := &cobra.Command{
 		Use:   "config",
-		Short: "Show the settings in effect, and where each comes from",
-		Long: `Prints every setting with its value in effect and where it came from; secrets as ***.
-Nothing is opened or started. Settings that cannot be used are all named, with exit status 2.`,
+		Short: "Show the settings in effect and where they come from",
+		Long: `Prints every setting, its value in effect and where the value comes from. Secrets are shown as ***.
+It starts nothing. If settings are invalid, it lists all of them and exits with status 2. With --check
+it also asks a Postgres server for settings that may lose data, and warns of them.`,
 		Example: `  bankingapi config
   bankingapi config --config bankingapi.yaml --check`,
 		Args:        named(),
@@ -27,6 +33,7 @@ Nothing is opened or started. Settings that cannot be used are all named, with e
 			}
 			if check {
 				fmt.Fprintln(cmd.ErrOrStderr(), "The settings are valid.")
+				warnOfRisks(cmd, loaded.Settings)
 				return nil
 			}
 			table := tabwriter.NewWriter(cmd.OutOrStdout(), 0, 0, 2, ' ', 0)
@@ -37,11 +44,28 @@ Nothing is opened or started. Settings that cannot be used are all named, with e
 			return table.Flush()
 		},
 	}
-	cmd.Flags().BoolVar(&check, "check", false, "only say whether the settings are valid")
+	cmd.Flags().BoolVar(&check, "check", false, "only check the settings, and warn of risks of the database")
 	return cmd
 }
 
-// oneWord quotes a text that would not read as one word of a table.
+// askTimeout bounds how long a database is asked for its risks.
+const askTimeout = 5 * time.Second
+
+// warnOfRisks writes what may lose data. A database that cannot be asked makes
+// no setting invalid.
+func warnOfRisks(cmd *cobra.Command, settings bootstrap.Settings) {
+	ctx, cancel := context.WithTimeout(cmd.Context(), askTimeout)
+	defer cancel()
+	risks, err := bootstrap.Risks(ctx, settings, engines.All())
+	if err != nil {
+		fmt.Fprintln(cmd.ErrOrStderr(), "Warning: the database cannot be asked for its settings:", err)
+	}
+	for _, r := range risks {
+		fmt.Fprintln(cmd.ErrOrStderr(), "Warning:", r)
+	}
+}
+
+// oneWord quotes a text that contains spaces or does not print.
 func oneWord(text string) string {
 	if text == "" || strings.ContainsFunc(text, func(r rune) bool { return r <= ' ' || r == '"' || !strconv.IsPrint(r) }) {
 		return strconv.Quote(text)

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"bankingapi/bootstrap"
+	"bankingapi/test/golden"
 )
 
 func TestConfigShowsValuesAndOrigins(t *testing.T) {
@@ -23,7 +24,7 @@ func TestConfigShowsValuesAndOrigins(t *testing.T) {
 	require.Equal(t, 0, got.status)
 	require.Empty(t, got.err)
 	require.NotContains(t, got.out, "open-sesame")
-	golden(t, "config.txt", strings.ReplaceAll(got.out, file, "bank.yaml"))
+	golden.Equal(t, "config.txt", strings.ReplaceAll(got.out, file, "bank.yaml"))
 }
 
 func TestConfigNamesEveryProblem(t *testing.T) {
@@ -35,36 +36,77 @@ func TestConfigNamesEveryProblem(t *testing.T) {
 	require.Equal(t, 2, got.status)
 	require.Empty(t, got.out)
 	require.NotContains(t, got.err, "open-sesame")
-	golden(t, "config-problems.txt", strings.ReplaceAll(got.err, file, "bank.yaml"))
+	golden.Equal(t, "config-problems.txt", strings.ReplaceAll(got.err, file, "bank.yaml"))
 }
 
 func TestConfigCheck(t *testing.T) {
 	t.Parallel()
 	require.Equal(t, outcome{0, "", "The settings are valid.\n"}, bankingapi(t, nil, "config", "--check"))
-	require.Equal(t, outcome{2, "", "bankingapi: settings that cannot be used, see 'bankingapi config --help':\n" +
+	require.Equal(t, outcome{2, "", "bankingapi: invalid settings, see 'bankingapi config --help':\n" +
 		"  nowhere.yaml: cannot be read: no such file or directory\n"}, bankingapi(t, nil, "config", "--check", "--config", "nowhere.yaml"))
 }
 
-// TestExampleFile: the file has every setting with its default, and a line
-// about each.
+// TestExampleFile: the file is made of the settings, each with its default and
+// its meaning, and the program reads it.
 func TestExampleFile(t *testing.T) {
 	t.Parallel()
+	var want strings.Builder
+	want.WriteString("# Settings of bankingapi: every key, with its default and its meaning.\n" +
+		"# Use it with: bankingapi serve --config example.yaml\n#\n" +
+		"# A setting can also be a flag (--http.address) or an environment variable\n" +
+		"# (BANKINGAPI_HTTP__ADDRESS). A flag overrides the environment, the environment\n" +
+		"# overrides this file, and this file overrides the default.\n" +
+		"# 'bankingapi config' shows the values in effect.\n" +
+		"# This file is written by: go test ./cmd/bankingapi -run Example -update\n")
+	group := ""
+	for _, s := range bootstrap.AllSettings() {
+		name, key, _ := strings.Cut(s.Path, ".")
+		if name != group {
+			want.WriteString("\n" + name + ":\n")
+			group = name
+		}
+		for line := range strings.Lines(wrap(s.Usage, 76)) {
+			want.WriteString("  # " + line)
+		}
+		value := s.Default()
+		if value == "" {
+			value = `""`
+		}
+		want.WriteString("  " + key + ": " + value + "\n")
+	}
+	if *golden.Update {
+		require.NoError(t, os.WriteFile("example.yaml", []byte(want.String()), 0o644))
+	}
+	content, err := os.ReadFile("example.yaml")
+	require.NoError(t, err)
+	require.Equal(t, want.String(), string(content), "go test ./cmd/bankingapi -run Example -update writes the file")
+
 	loaded, err := bootstrap.Load(bootstrap.Sources{File: "example.yaml"})
 	require.NoError(t, err)
 	require.Equal(t, bootstrap.DefaultSettings(), loaded.Settings)
-	content, err := os.ReadFile("example.yaml")
-	require.NoError(t, err)
-	lines := strings.Split(string(content), "\n")
 	for _, v := range loaded.Values() {
 		require.Contains(t, v.Origin, "file example.yaml:", v.Path)
-		_, key, _ := strings.Cut(v.Path, ".")
-		require.Contains(t, string(content), "\n  "+key+": ", v.Path)
 	}
-	for i, line := range lines {
-		if strings.HasPrefix(line, "  ") && strings.Contains(line, ": ") && !strings.Contains(line, "#") && !strings.Contains(line, "key_file") {
-			require.Contains(t, lines[i-1], "  # ", "%q has no meaning above it", line)
+}
+
+// wrap breaks a text into lines of at most that many bytes.
+func wrap(text string, width int) string {
+	var out strings.Builder
+	length := 0
+	for word := range strings.FieldsSeq(text) {
+		switch {
+		case length == 0:
+		case length+1+len(word) > width:
+			out.WriteString("\n")
+			length = 0
+		default:
+			out.WriteString(" ")
+			length++
 		}
+		out.WriteString(word)
+		length += len(word)
 	}
+	return out.String() + "\n"
 }
 
 func TestEverySettingIsAFlag(t *testing.T) {

@@ -1,6 +1,11 @@
 package main
 
 import (
+	"bytes"
+	"io"
+	"path/filepath"
+	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -25,4 +30,32 @@ func TestMomentIsADayOfTheBankOrAnInstant(t *testing.T) {
 	start, end, err := moment(bank, "since", "")
 	require.NoError(t, err)
 	require.True(t, start.IsZero() && end.IsZero())
+}
+
+// full is a disk that has room for some bytes only.
+type full struct{ room int }
+
+func (f *full) Write(p []byte) (int, error) {
+	if len(p) > f.room {
+		return 0, syscall.ENOSPC
+	}
+	f.room -= len(p)
+	return len(p), nil
+}
+
+// An export fails if its last bytes cannot be written: the file looks complete
+// but is not.
+func TestExportFailsWhenItsEndCannotBeWritten(t *testing.T) {
+	t.Parallel()
+	environment := []string{"BANKINGAPI_STORAGE__DSN=" + filepath.Join(t.TempDir(), "bank.db")}
+	var out, errOut bytes.Buffer
+	command := func(out io.Writer, args ...string) int {
+		return run(t.Context(), args, environment, strings.NewReader(""), out, &errOut)
+	}
+	export := func(out io.Writer) int { return command(out, "export", "prices") }
+	require.Zero(t, command(&out, "migrate", "up"), errOut.String())
+	require.Zero(t, export(&out), errOut.String())
+	require.Zero(t, export(&full{room: out.Len()}))
+	require.Equal(t, 1, export(&full{room: out.Len() - 1}))
+	require.Contains(t, errOut.String(), "no space left on device")
 }

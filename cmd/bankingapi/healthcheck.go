@@ -18,8 +18,8 @@ func (p program) healthcheckCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "healthcheck",
 		Short: "Ask the running service whether it is ready",
-		Long: `Asks /readyz of the service that runs with the same settings; exit status 0 when it is ready,
-1 when it is not or does not answer within 5 seconds. For containers, which have no curl.`,
+		Long: `Requests /readyz from the service that runs with the same settings. The exit status is 0 if it is
+ready, and 1 if it is not or does not answer within 5 seconds. Use it in containers without curl.`,
 		Example: `  bankingapi healthcheck
   bankingapi healthcheck --url http://127.0.0.1:9090/livez`,
 		Args:        named(),
@@ -41,22 +41,22 @@ func (p program) healthcheckCommand() *cobra.Command {
 			return ask(request)
 		},
 	}
-	cmd.Flags().StringVar(&address, "url", "", "ask this `address` instead of that of ops.address")
+	cmd.Flags().StringVar(&address, "url", "", "request this `address` instead of ops.address")
 	return cmd
 }
 
-// readyURL is where a service that listens on address can be asked from its
-// own machine.
+// readyURL returns the URL of /readyz on this machine for a service that listens
+// on address.
 func readyURL(address string) (string, error) {
 	if address == "" {
-		return "", wrongUsef("ops.address is empty, so there is nobody to ask: set it, or give --url")
+		return "", wrongUsef("ops.address is empty: set it, or use --url")
 	}
 	host, port, err := net.SplitHostPort(address)
 	if err != nil {
 		return "", err
 	}
 	if port == "0" {
-		return "", wrongUsef("ops.address has port 0, so the real port is not known here: set one, or give --url")
+		return "", wrongUsef("ops.address has port 0, so the actual port is unknown: set a port, or use --url")
 	}
 	switch ip := net.ParseIP(host); {
 	case host == "" || ip.Equal(net.IPv4zero):
@@ -70,13 +70,13 @@ func readyURL(address string) (string, error) {
 func ask(request *http.Request) error {
 	client := http.Client{
 		Timeout:       5 * time.Second,
-		Transport:     &http.Transport{DisableKeepAlives: true}, // and no proxy: the service is here
+		Transport:     &http.Transport{DisableKeepAlives: true}, // no proxy: the service is on this machine
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
 	answer, err := client.Do(request)
 	var failure *url.Error
 	if errors.As(err, &failure) {
-		return fmt.Errorf("no answer from %s: %w; does the service run, with this ops.address?", request.URL.Host, failure.Err)
+		return fmt.Errorf("no answer from %s: %w; is the service running with this ops.address?", request.URL.Host, failure.Err)
 	}
 	if err != nil {
 		return err

@@ -45,7 +45,7 @@ func TestHealthcheck(t *testing.T) {
 	got := bankingapi(t, nil, "healthcheck", "--ops.address", address)
 	require.Equal(t, 1, got.status)
 	require.Contains(t, got.err, "bankingapi: no answer from "+address+": ")
-	require.Contains(t, got.err, "; does the service run, with this ops.address?\n")
+	require.Contains(t, got.err, "; is the service running with this ops.address?\n")
 }
 
 func TestReadyURL(t *testing.T) {

@@ -9,11 +9,11 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// helpWidth is where help wraps: an 80 column terminal would break every
-// setting in two.
+// helpWidth is the width of help texts. With 80 columns every setting would need
+// two lines.
 const helpWidth = 100
 
-// What the help of a command says about settings: nothing, where to read, or
+// How much the help of a command says about settings: nothing, a reference, or
 // all of them.
 const (
 	settingsHelp     = "settings"
@@ -24,10 +24,10 @@ const (
 func mentionSettings() map[string]string { return map[string]string{settingsHelp: settingsAreKnown} }
 func listSettings() map[string]string    { return map[string]string{settingsHelp: settingsInFull} }
 
-// help prints the help of a command in the order people need it: what it is
-// for, how it is called, an example, the rest.
+// help prints the help of a command: description, usage, examples, then commands,
+// flags and settings.
 func help(cmd *cobra.Command, _ []string) {
-	cmd.InitDefaultHelpFlag() // cobra does so only on some roads to here
+	cmd.InitDefaultHelpFlag() // cobra does this only in some cases
 	out := cmd.OutOrStdout()
 	description := cmd.Long
 	if description == "" {
@@ -66,15 +66,15 @@ func help(cmd *cobra.Command, _ []string) {
 	case cmd.Annotations[settingsHelp] == settingsInFull:
 		printFlags(out, "Settings", settings)
 		fmt.Fprint(out, `
-A setting comes from its flag, else from its variable in the environment, else from the
---config file, else it is the default. The variable of http.address is
-BANKINGAPI_HTTP__ADDRESS; a secret may be in a file that BANKINGAPI_STORAGE__DSN_FILE names.
+A flag overrides the environment variable, the variable overrides the --config file, and the file
+overrides the default. The variable of http.address is BANKINGAPI_HTTP__ADDRESS. A secret may also
+come from a file: set BANKINGAPI_STORAGE__DSN_FILE to its name.
 `)
 	case usesSettings:
-		fmt.Fprint(out, "\nEvery setting is a flag too, like --http.address: see 'bankingapi config --help'.\n")
+		fmt.Fprint(out, "\nEvery setting is also a flag, for example --http.address: see 'bankingapi config --help'.\n")
 	}
 	if cmd.HasAvailableSubCommands() {
-		fmt.Fprintf(out, "\nMore about a command: '%s COMMAND --help'.\n", cmd.CommandPath())
+		fmt.Fprintf(out, "\nFor details: '%s COMMAND --help'.\n", cmd.CommandPath())
 	}
 }
 
@@ -87,7 +87,7 @@ func printFlags(out io.Writer, title string, flags *pflag.FlagSet) {
 func helpCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:     "help [COMMAND]...",
-		Short:   "Tell about a command",
+		Short:   "Show help for a command",
 		Example: "  bankingapi help subscriptions create",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			subject := cmd.Root()

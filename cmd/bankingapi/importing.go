@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"io"
 	"os"
 	"slices"
@@ -14,33 +15,47 @@ import (
 var importKinds = []string{"prices", "holdings", "accounts"}
 
 func (p program) importCommand() *cobra.Command {
-	return &cobra.Command{
+	var dryRun bool
+	var asOf string
+	cmd := &cobra.Command{
 		Use:   "import prices|holdings|accounts FILE",
 		Short: "Load prices, holdings or accounts from a CSV file",
-		Long: `Loads a CSV file with a header line; - is standard input. All of it or nothing: every bad line is
-named with its number and column.
+		Long: `Loads a CSV file with a header line. - reads standard input. The import is all or nothing. It
+reports every bad line with its number and column.
 
   prices    PriceID,IMKBCode,HolderCorporationName,Price,CurrencyCode,ValidFrom
   holdings  CustomerNo,IMKBCode,HolderCorporationName,Units
   accounts  BranchCode,CustomerNo,AccountSuffix,CurrencyCode,Balance
 
-A holding or account that exists is set anew, with a balancing posting. A price never changes once
-it is there: the same line again is fine, another value is refused.`,
+If a holding or account exists, it is set to the new value, with a balancing posting. A price never
+changes: importing the same line again is fine, another value is refused.
+
+A file of positions is true at one moment. With --as-of the import is refused if a position that it
+changes had sales since: setting it would undo them.`,
 		Example: `  bankingapi import prices prices.csv
   zcat holdings.csv.gz | bankingapi import holdings -`,
 		Args:        named("what to import", "FILE"),
 		Annotations: mentionSettings(),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if !slices.Contains(importKinds, args[0]) {
-				return wrongUsef("cannot import %q: %s", args[0], strings.Join(importKinds, ", "))
+				return wrongUsef("cannot import %q: want %s", args[0], strings.Join(importKinds, ", "))
 			}
 			file, size, err := openInput(cmd, args[1])
 			if err != nil {
 				return err
 			}
 			defer file.Close()
-			return p.withApp(cmd, func(app *bootstrap.App) error {
-				return importFile(cmd, app, args[0], args[1], file, size)
+			loaded, err := p.load(cmd)
+			if err != nil {
+				return err
+			}
+			options := bootstrap.ImportOptions{DryRun: dryRun}
+			if options.AsOf, _, err = moment(loaded.Settings.Bank, "as-of", asOf); err != nil {
+				return err
+			}
+			cmd.SetContext(bootstrap.WithImport(cmd.Context(), options))
+			return openBook(cmd, loaded.Settings, func(app *bootstrap.App) error {
+				return importFile(cmd, app, args[0], args[1], file, size, dryRun)
 			})
 		},
 		ValidArgsFunction: func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
@@ -50,16 +65,27 @@ it is there: the same line again is fine, another value is refused.`,
 			return nil, cobra.ShellCompDirectiveDefault
 		},
 	}
+	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "say what would change, and change nothing")
+	cmd.Flags().StringVar(&asOf, "as-of", "", "when the file was true: a `day` (its start) or a time. Refuse it if positions were sold from since")
+	return addActor(cmd)
 }
 
-func importFile(cmd *cobra.Command, app *bootstrap.App, kind, name string, file io.Reader, size int64) error {
+func importFile(cmd *cobra.Command, app *bootstrap.App, kind, name string, file io.Reader, size int64, dryRun bool) error {
 	if name == "-" {
 		name = "standard input"
 	}
-	work := startProgress(cmd.ErrOrStderr(), "importing "+kind, size)
+	importing := "importing " + kind
+	work := startProgress(cmd.ErrOrStderr(), importing+", reading", size)
 	defer work.stop()
+	var result string
 	lines, err := app.Import(cmd.Context(), kind, work.reading(file), bootstrap.ImportWatch{
+		Name:     name,
 		Progress: work.rows.Store,
+		Phase: func(phase string, lines int64) {
+			if phase != "reading" { // startProgress counts its bytes
+				work.enter(importing+", "+phase, lines)
+			}
+		},
 		Fault: func(f bootstrap.LineFault) {
 			if f.Column == "" {
 				work.printf("%s:%d: %s\n", name, f.Line, f.Rule)
@@ -67,16 +93,26 @@ func importFile(cmd *cobra.Command, app *bootstrap.App, kind, name string, file 
 				work.printf("%s:%d: %s: %s\n", name, f.Line, f.Column, f.Rule)
 			}
 		},
+		Imported: func(added, changed, unchanged int64) {
+			result = fmt.Sprintf("%d new, %d changed, %d unchanged", added, changed, unchanged)
+		},
 	})
 	if err != nil {
 		return err
 	}
-	work.printf("Imported %d %s.\n", lines, kind)
+	if lines == 1 {
+		kind = strings.TrimSuffix(kind, "s")
+	}
+	done := "Imported"
+	if dryRun {
+		done = "Dry run, nothing was written:"
+	}
+	work.printf("%s %d %s: %s.\n", done, lines, kind, result)
 	return nil
 }
 
-// openInput opens a file, or standard input as -. The size is 0 where it is
-// not known.
+// openInput opens a file, or standard input for -. The size is 0 if it is
+// unknown.
 func openInput(cmd *cobra.Command, name string) (io.ReadCloser, int64, error) {
 	if name == "-" {
 		return io.NopCloser(cmd.InOrStdin()), 0, nil
@@ -87,7 +123,7 @@ func openInput(cmd *cobra.Command, name string) (io.ReadCloser, int64, error) {
 	}
 	info, err := file.Stat()
 	if err != nil || !info.Mode().IsRegular() {
-		return file, 0, nil //nolint:nilerr // a pipe, or something else that can only be read
+		return file, 0, nil //nolint:nilerr // a pipe or a device
 	}
 	return file, info.Size(), nil
 }

@@ -2,17 +2,11 @@ package main
 
 import (
 	"bytes"
-	"flag"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/stretchr/testify/require"
 )
-
-var update = flag.Bool("update", false, "write the golden files anew")
 
 // outcome is what a user of the program sees.
 type outcome struct {
@@ -27,14 +21,16 @@ func bankingapi(t *testing.T, environment []string, args ...string) outcome {
 	return outcome{status, out.String(), errOut.String()}
 }
 
-func golden(t *testing.T, name, got string) {
-	t.Helper()
-	path := filepath.Join("testdata", name)
-	if *update {
-		require.NoError(t, os.MkdirAll("testdata", 0o755))
-		require.NoError(t, os.WriteFile(path, []byte(got), 0o644))
+// An operator who sets the collector gets what the Go runtime documents.
+func TestBallastLeavesTheCollectorToTheOperator(t *testing.T) {
+	t.Parallel()
+	require.Len(t, newBallast(func(string) string { return "" }), ballastSize)
+	for _, set := range []string{"GOGC", "GOMEMLIMIT"} {
+		require.Empty(t, newBallast(func(name string) string {
+			if name == set {
+				return "off"
+			}
+			return ""
+		}), set)
 	}
-	want, err := os.ReadFile(path)
-	require.NoError(t, err)
-	require.Empty(t, cmp.Diff(string(want), got), "go test ./cmd/bankingapi -update accepts it")
 }

@@ -14,19 +14,49 @@ import (
 func (p program) migrateCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "migrate COMMAND",
-		Short: "Bring the schema of the database up or down, or show it",
-		Long: `The schema is versioned SQL that is part of the program. serve and every other command bring a
-SQLite file up to date by themselves; on Postgres serve does so with storage.migrate only.`,
+		Short: "Migrate the database schema, or show its version",
+		Long: `The program contains the schema as versioned SQL. It migrates SQLite files automatically. On
+Postgres, serve migrates only if storage.migrate is true.`,
 		Example: `  bankingapi migrate status
   bankingapi migrate up`,
 		Args:        cobra.ArbitraryArgs,
 		Annotations: mentionSettings(),
 		RunE:        chooseCommand,
 	}
+	var dropData bool
+	down := &cobra.Command{
+		Use:   "down",
+		Short: "Undo the newest migration",
+		Long: `Undoes the newest migration and deletes the data in its tables. Undoing the first migration empties
+the database. It fails while a service uses the database. It fails if the book has data, unless
+--drop-data is given: make a backup first.`,
+		Example: `  bankingapi migrate down
+  bankingapi migrate down --drop-data`,
+		Args:        named(),
+		Annotations: mentionSettings(),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			loaded, err := p.load(cmd)
+			if err != nil {
+				return err
+			}
+			options := []bootstrap.Option{engines.All(), bootstrap.WithExistingBook()}
+			if dropData {
+				options = append(options, bootstrap.WithDropData())
+			}
+			undone, err := bootstrap.MigrateDown(cmd.Context(), loaded.Settings, options...)
+			if err != nil {
+				return err
+			}
+			fmt.Fprintf(cmd.ErrOrStderr(), "undone %d %s\n", undone.Version, undone.Name)
+			return nil
+		},
+	}
+	down.Flags().BoolVar(&dropData, "drop-data", false, "undo the migration although data are deleted")
 	cmd.AddCommand(
-		&cobra.Command{
+		down,
+		addActor(&cobra.Command{
 			Use:         "up",
-			Short:       "Bring the schema up to what this program needs",
+			Short:       "Migrate the schema to the version of this program",
 			Example:     "  bankingapi migrate up",
 			Args:        named(),
 			Annotations: mentionSettings(),
@@ -44,31 +74,10 @@ SQLite file up to date by themselves; on Postgres serve does so with storage.mig
 				}
 				return err
 			},
-		},
-		&cobra.Command{
-			Use:   "down",
-			Short: "Undo the newest migration",
-			Long: `Undoes the newest migration, with the data that it made room for: undoing the first one
-empties the database. Back up before.`,
-			Example:     "  bankingapi migrate down",
-			Args:        named(),
-			Annotations: mentionSettings(),
-			RunE: func(cmd *cobra.Command, _ []string) error {
-				loaded, err := p.load(cmd)
-				if err != nil {
-					return err
-				}
-				undone, err := bootstrap.MigrateDown(cmd.Context(), loaded.Settings, engines.All())
-				if err != nil {
-					return err
-				}
-				fmt.Fprintf(cmd.ErrOrStderr(), "undone %d %s\n", undone.Version, undone.Name)
-				return nil
-			},
-		},
+		}),
 		&cobra.Command{
 			Use:         "status",
-			Short:       "Show which migrations the database has",
+			Short:       "List the migrations and when they were applied",
 			Example:     "  bankingapi migrate status",
 			Args:        named(),
 			Annotations: mentionSettings(),
@@ -77,7 +86,7 @@ empties the database. Back up before.`,
 				if err != nil {
 					return err
 				}
-				schema, err := bootstrap.SchemaStatus(cmd.Context(), loaded.Settings, engines.All())
+				schema, err := bootstrap.SchemaStatus(cmd.Context(), loaded.Settings, engines.All(), bootstrap.WithExistingBook())
 				if err != nil {
 					return err
 				}
@@ -91,7 +100,7 @@ empties the database. Back up before.`,
 					fmt.Fprintf(table, "%d\t%s\t%s\n", m.Version, m.Name, applied)
 				}
 				if schema.Version > schema.Wanted {
-					fmt.Fprintf(cmd.ErrOrStderr(), "The schema is of version %d, newer than this program, which knows %d: use a newer program.\n", schema.Version, schema.Wanted)
+					fmt.Fprintf(cmd.ErrOrStderr(), "The database has schema version %d, but this program only knows version %d: use a newer program.\n", schema.Version, schema.Wanted)
 				}
 				return table.Flush()
 			},

@@ -6,15 +6,32 @@ import (
 	"bankingapi/bootstrap"
 )
 
-func openapiCommand() *cobra.Command {
-	return &cobra.Command{
-		Use:     "openapi",
-		Short:   "Print the OpenAPI 3.1 document of the API",
-		Example: "  bankingapi openapi > openapi.json",
-		Args:    named(),
+func (p program) openapiCommand() *cobra.Command {
+	var version, server string
+	cmd := &cobra.Command{
+		Use:   "openapi",
+		Short: "Print the OpenAPI document of the API",
+		Long: `Prints the contract of the API as an OpenAPI document. Version 3.0 is for gateways and
+generators that do not read 3.1, for example API Management. Contact and terms come from the settings.`,
+		Example: `  bankingapi openapi > openapi.json
+  bankingapi openapi --version 3.0 --server https://bank.example > openapi-3.0.json`,
+		Args:        named(),
+		Annotations: mentionSettings(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			_, err := cmd.OutOrStdout().Write(bootstrap.OpenAPI())
+			loaded, err := p.load(cmd)
+			if err != nil {
+				return err
+			}
+			document, err := bootstrap.OpenAPIDocument(loaded.Settings, version, server)
+			if err != nil {
+				return wrongUsef("%v", err)
+			}
+			_, err = cmd.OutOrStdout().Write(document)
 			return err
 		},
 	}
+	cmd.Flags().StringVar(&version, "version", "3.1", "`version` of OpenAPI: 3.0 or 3.1")
+	cmd.Flags().StringVar(&server, "server", "", "base `url` of the service, for gateways that import the document as a file")
+	complete(cmd, "version", "3.0", "3.1")
+	return cmd
 }

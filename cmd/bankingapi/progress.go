@@ -12,29 +12,35 @@ import (
 	"github.com/mattn/go-isatty"
 )
 
-// How often progress is told: on a terminal as often as an eye follows, in a
-// file or pipe as often as a log bears.
+// How often progress is shown: often on a terminal, rarely in files and pipes,
+// which may be logs.
 const (
 	terminalPace = 200 * time.Millisecond
 	plainPace    = 5 * time.Second
 )
 
-// progress tells how far long work is: a bar that is drawn over on a terminal,
-// a plain line now and then elsewhere. Short work ends before it says anything.
+// progress shows the progress of long work: as a bar on a terminal, and otherwise
+// as a plain line now and then. Short work ends before anything is shown.
 type progress struct {
-	// rows is the work done; whoever does it stores it.
+	// rows counts the finished rows. The working code updates it.
 	rows atomic.Int64
 
-	what     string
-	total    int64 // bytes to read; 0 is not known
+	phase    atomic.Pointer[phase]
 	bytes    atomic.Int64
 	terminal bool
 	end      chan struct{}
 	ended    sync.WaitGroup
 
-	writing sync.Mutex // guards what follows
+	writing sync.Mutex // guards the fields below
 	out     io.Writer
-	drawn   bool // the cursor stands behind a bar
+	drawn   bool // the cursor is at the end of a bar
+}
+
+// phase is a part of the work. bytes and lines are how many there are; 0 if that
+// is unknown.
+type phase struct {
+	what         string
+	bytes, lines int64
 }
 
 func startProgress(out io.Writer, what string, total int64) *progress {
@@ -59,17 +65,25 @@ func startProgress(out io.Writer, what string, total int64) *progress {
 }
 
 func newProgress(out io.Writer, what string, total int64, terminal bool) *progress {
-	return &progress{out: out, what: what, total: total, terminal: terminal, end: make(chan struct{})}
+	p := &progress{out: out, terminal: terminal, end: make(chan struct{})}
+	p.phase.Store(&phase{what: what, bytes: total})
+	return p
 }
 
-// stop ends the telling and takes the bar away.
+// enter begins another phase, with that many lines; 0 if that is unknown.
+func (p *progress) enter(what string, lines int64) {
+	p.rows.Store(0)
+	p.phase.Store(&phase{what: what, lines: lines})
+}
+
+// stop stops showing progress and removes the bar.
 func (p *progress) stop() {
 	close(p.end)
 	p.ended.Wait()
 	p.clear()
 }
 
-// reading counts what is read from r, as the part of total that is done.
+// reading counts the bytes that are read from r as finished.
 func (p *progress) reading(r io.Reader) io.Reader { return &countingReader{r, &p.bytes} }
 
 type countingReader struct {
@@ -83,7 +97,7 @@ func (r *countingReader) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// printf writes a line of its own, beside the bar.
+// printf writes a line of its own above the bar.
 func (p *progress) printf(format string, args ...any) {
 	p.writing.Lock()
 	defer p.writing.Unlock()
@@ -91,7 +105,7 @@ func (p *progress) printf(format string, args ...any) {
 	fmt.Fprintf(p.out, format, args...)
 }
 
-// clear takes the bar away until the next tick.
+// clear removes the bar until the next tick.
 func (p *progress) clear() {
 	p.writing.Lock()
 	defer p.writing.Unlock()
@@ -110,29 +124,38 @@ const barWidth = 30
 func (p *progress) tell() {
 	p.writing.Lock()
 	defer p.writing.Unlock()
-	rows, percent := p.rows.Load(), int64(-1)
-	if p.total > 0 {
-		percent = min(100, 100*p.bytes.Load()/p.total)
-	}
+	in, rows := p.phase.Load(), p.rows.Load()
+	done, total := p.bytes.Load(), in.bytes
+	text := in.what
 	switch {
-	case !p.terminal && percent < 0:
-		fmt.Fprintf(p.out, "%s: %d lines\n", p.what, rows)
-	case !p.terminal:
-		fmt.Fprintf(p.out, "%s: %d lines, %d %%\n", p.what, rows, percent)
-	case percent < 0:
-		p.wipe()
-		fmt.Fprintf(p.out, "%s: %d lines", p.what, rows)
-		p.drawn = true
-	default:
-		p.wipe()
-		full := int(percent) * barWidth / 100
-		fmt.Fprintf(p.out, "%s [%s%s] %d %%, %d lines", p.what, strings.Repeat("#", full), strings.Repeat(".", barWidth-full), percent, rows)
-		p.drawn = true
+	case in.lines > 0:
+		done, total = rows, in.lines
+		text += fmt.Sprintf(": %d of %d lines", rows, in.lines)
+	case in.bytes == 0 && rows > 0:
+		text += fmt.Sprintf(": %d lines, total unknown", rows)
 	}
+	if total > 0 {
+		percent := min(100, 100*done/total)
+		full := int(percent) * barWidth / 100
+		text += fmt.Sprintf(", %d %%", percent)
+		if p.terminal {
+			text = fmt.Sprintf("[%s%s] %s", strings.Repeat("#", full), strings.Repeat(".", barWidth-full), text)
+		}
+	}
+	if !p.terminal {
+		fmt.Fprintln(p.out, text)
+		return
+	}
+	p.wipe()
+	fmt.Fprint(p.out, text)
+	p.drawn = true
 }
 
-// isTerminal reports whether a person watches w.
+// isTerminal reports whether w is a terminal.
 func isTerminal(w io.Writer) bool {
+	if _, ok := w.(*escaping); ok {
+		return true
+	}
 	file, ok := w.(*os.File)
 	return ok && isatty.IsTerminal(file.Fd())
 }

@@ -13,19 +13,18 @@ import (
 	"bankingapi/bootstrap"
 )
 
-// program is what the commands take from the process beside their arguments
-// and streams, which cobra hands them.
+// program holds what the commands need from the process in addition to their
+// arguments and streams, which cobra passes.
 type program struct {
 	environment []string
 }
 
-// run is the program without the process around it. It returns the exit
-// status.
+// run runs the command line and returns the exit status.
 func run(ctx context.Context, args, environment []string, in io.Reader, out, errOut io.Writer) int {
 	root := program{environment}.root()
 	root.SetArgs(args)
 	root.SetIn(in)
-	root.SetOut(out)
+	root.SetOut(forTerminal(out))
 	root.SetErr(errOut)
 	cmd, err := root.ExecuteContextC(ctx)
 	return report(errOut, cmd, err)
@@ -34,11 +33,11 @@ func run(ctx context.Context, args, environment []string, in io.Reader, out, err
 func (p program) root() *cobra.Command {
 	root := &cobra.Command{
 		Use:   "bankingapi COMMAND",
-		Short: "The banking API: stores push messages, sells fund holdings",
-		Long: `bankingapi is the banking API in one program: it stores the push messages that
-external systems sent, and sells fund holdings of customers.
+		Short: "The banking API: stores push messages and sells fund holdings",
+		Long: `bankingapi is the banking API in one program. It stores the push messages that external
+systems sent, and sells fund holdings of customers.
 
-Exit status: 0 done, 1 failed, 2 wrong use (also settings that cannot be used).`,
+Exit status: 0 done, 1 failed, 2 wrong use or invalid settings.`,
 		Example: `  bankingapi serve --demo
   bankingapi subscriptions create mobile-app
   bankingapi import prices prices.csv`,
@@ -52,8 +51,8 @@ Exit status: 0 done, 1 failed, 2 wrong use (also settings that cannot be used).`
 	root.SetFlagErrorFunc(explainFlag)
 	root.SetHelpFunc(help)
 	root.SetHelpCommand(helpCommand())
-	root.CompletionOptions.DisableDefaultCmd = true // completion.go has it on one page
-	root.Flags().Bool("version", false, "print the version and all that belongs into a bug report")
+	root.CompletionOptions.DisableDefaultCmd = true // completion.go replaces it
+	root.Flags().Bool("version", false, "print the version and everything needed for a bug report")
 	root.PersistentFlags().String("config", "", "read settings from this YAML `file`")
 	addSettingFlags(root)
 	root.AddCommand(
@@ -62,10 +61,15 @@ Exit status: 0 done, 1 failed, 2 wrong use (also settings that cannot be used).`
 		p.subscriptionsCommand(),
 		p.importCommand(),
 		p.exportCommand(),
-		p.settleCommand(),
-		p.verifyCommand(),
+		p.backupCommand(),
+		p.showCommand(),
+		p.salesCommand(),
+		p.adjustCommand(),
+		addActor(p.settleCommand()),
+		addActor(p.verifyCommand()),
+		p.trailCommand(),
 		p.configCommand(),
-		openapiCommand(),
+		p.openapiCommand(),
 		p.healthcheckCommand(),
 		versionCommand(),
 		completionCommand(),
@@ -73,7 +77,7 @@ Exit status: 0 done, 1 failed, 2 wrong use (also settings that cannot be used).`
 	return root
 }
 
-// chooseCommand is what a command does that has only subcommands.
+// chooseCommand runs a command that has only subcommands.
 func chooseCommand(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 && !cmd.HasParent() {
 		return cmd.Help()
@@ -94,7 +98,7 @@ func chooseCommand(cmd *cobra.Command, args []string) error {
 	return wrongUsef("unknown command %q", args[0])
 }
 
-// named is the cobra.PositionalArgs of a command that takes exactly the named
+// named returns the cobra.PositionalArgs of a command that takes exactly these
 // arguments.
 func named(names ...string) cobra.PositionalArgs {
 	return func(_ *cobra.Command, args []string) error {
@@ -112,14 +116,14 @@ func named(names ...string) cobra.PositionalArgs {
 	}
 }
 
-// wrongUse is an error that another command line would not have.
+// wrongUse is an error of the command line itself.
 type wrongUse struct{ text string }
 
 func (e wrongUse) Error() string { return e.text }
 
 func wrongUsef(format string, args ...any) error { return wrongUse{fmt.Sprintf(format, args...)} }
 
-// explainFlag puts what pflag says about a flag into our words.
+// explainFlag rewrites an error of pflag.
 func explainFlag(cmd *cobra.Command, err error) error {
 	if errors.Is(err, pflag.ErrHelp) {
 		return err
@@ -135,13 +139,13 @@ func explainFlag(cmd *cobra.Command, err error) error {
 	}
 	var invalid *pflag.InvalidValueError
 	if errors.As(err, &invalid) {
-		return wrongUsef("--%s does not take this value: it must be of type %s", invalid.GetFlag().Name, invalid.GetFlag().Value.Type())
+		return wrongUsef("--%s: the value must be of type %s", invalid.GetFlag().Name, invalid.GetFlag().Value.Type())
 	}
 	return wrongUse{err.Error()}
 }
 
-// report tells the person what went wrong and what to do next, and returns the
-// exit status.
+// report prints what went wrong and what to do next, and returns the exit
+// status.
 func report(errOut io.Writer, cmd *cobra.Command, err error) int {
 	var problems bootstrap.Problems
 	var wrong wrongUse
@@ -149,7 +153,7 @@ func report(errOut io.Writer, cmd *cobra.Command, err error) int {
 	case err == nil:
 		return 0
 	case errors.As(err, &problems):
-		fmt.Fprintf(errOut, "bankingapi: settings that cannot be used, see 'bankingapi config --help':\n")
+		fmt.Fprintf(errOut, "bankingapi: invalid settings, see 'bankingapi config --help':\n")
 		for _, p := range problems {
 			fmt.Fprintf(errOut, "  %v\n", p)
 		}

@@ -5,10 +5,11 @@ import (
 	"github.com/spf13/pflag"
 
 	"bankingapi/bootstrap"
+	"bankingapi/bootstrap/engines"
 )
 
-// settingValue keeps the text of a setting's flag as it was given: reading it
-// is Load's, which then reports all settings at once.
+// settingValue keeps the text of a flag. bootstrap.Load parses it, so that it can
+// report the problems of all settings at once.
 type settingValue struct{ text, form string }
 
 func (v *settingValue) Set(text string) error { v.text = text; return nil }
@@ -36,10 +37,10 @@ func addSettingFlags(root *cobra.Command) {
 	}
 }
 
-// complete offers the values of a flag to the shell.
+// complete registers the values of a flag for shell completion.
 func complete(cmd *cobra.Command, flag string, values ...string) {
 	if err := cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp)); err != nil {
-		panic(err) // there is no such flag: it was renamed
+		panic(err) // the flag was renamed
 	}
 }
 
@@ -48,8 +49,7 @@ func isSetting(flag *pflag.Flag) bool {
 	return ok
 }
 
-// load reads the settings of a command line. The error is
-// bootstrap.Problems.
+// load reads the settings of a command line. Its error is bootstrap.Problems.
 func (p program) load(cmd *cobra.Command) (bootstrap.Loaded, error) {
 	flags := map[string]string{}
 	cmd.Flags().Visit(func(flag *pflag.Flag) {
@@ -61,5 +61,5 @@ func (p program) load(cmd *cobra.Command) (bootstrap.Loaded, error) {
 		File:        cmd.Flag("config").Value.String(),
 		Environment: p.environment,
 		Flags:       flags,
-	})
+	}, engines.All())
 }

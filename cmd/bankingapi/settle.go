@@ -12,8 +12,9 @@ func (p program) settleCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "settle",
 		Short: "Settle the forward-dated sales that are due now",
-		Long: `Settles every forward-dated sale whose day has come, and ends: what serve does by itself while
-settlement.enabled is true. It may run beside any number of services; nothing is settled twice.`,
+		Long: `Settles every forward-dated sale that is due, then exits. serve does the same automatically while
+settlement.enabled is true. Any number of services may run at the same time: no sale is settled
+twice.`,
 		Example:     "  bankingapi settle",
 		Args:        named(),
 		Annotations: mentionSettings(),

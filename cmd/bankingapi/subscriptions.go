@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 	"text/tabwriter"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -16,10 +17,10 @@ import (
 func (p program) subscriptionsCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "subscriptions COMMAND",
-		Short: "Manage who may call the API, and their keys",
-		Long: `A subscription has two keys, so that a caller changes keys without a pause: use the secondary,
-regenerate the primary, use it, regenerate the secondary. A running service knows of every change
-within 5 seconds.`,
+		Short: "Manage callers of the API and their keys",
+		Long: `A subscription has two keys, so a caller can change keys without downtime: switch to the secondary
+key, regenerate the primary key, switch back, regenerate the secondary key. Running services apply
+every change within 5 seconds.`,
 		Example: `  bankingapi subscriptions create mobile-app --operation AddPushNotificationResponse --rate 50
   bankingapi subscriptions regenerate mobile-app primary
   bankingapi subscriptions list`,
@@ -28,38 +29,36 @@ within 5 seconds.`,
 		RunE:        chooseCommand,
 	}
 	cmd.AddCommand(
-		p.createSubscriptionCommand(),
+		addActor(p.createSubscriptionCommand()),
+		addActor(p.changeSubscriptionCommand()),
 		p.listSubscriptionsCommand(),
-		p.regenerateKeyCommand(),
-		p.subscriptionStateCommand("suspend", "suspended", "Refuse its keys until it is activated"),
-		p.subscriptionStateCommand("activate", "active", "Accept its keys again"),
-		p.subscriptionStateCommand("cancel", "cancelled", "Refuse its keys for ever"),
+		addActor(p.regenerateKeyCommand()),
+		addActor(p.subscriptionStateCommand("suspend", "suspended", "Refuse the keys of a subscription until it is activated")),
+		addActor(p.subscriptionStateCommand("activate", "active", "Accept the keys of a suspended subscription again")),
+		addActor(p.subscriptionStateCommand("cancel", "cancelled", "Refuse the keys of a subscription permanently")),
 	)
 	return cmd
 }
 
 func (p program) createSubscriptionCommand() *cobra.Command {
 	var s bootstrap.Subscription
+	var expires string
 	cmd := &cobra.Command{
 		Use:   "create NAME",
-		Short: "Make a subscription and print its two keys",
-		Long: `Makes a subscription and prints its primary and its secondary key, each on a line of its own.
-They are shown this once: the database keeps only their hashes.`,
+		Short: "Create a subscription and print its two keys",
+		Long: `Creates a subscription and prints its primary and secondary key, one per line. The keys are shown
+only once: the database stores only their hashes.`,
 		Example: `  bankingapi subscriptions create mobile-app
   bankingapi subscriptions create teller --operation BuyFundFromCustomer --rate 20 --channel BRANCH`,
 		Args:        named("NAME"),
 		Annotations: mentionSettings(),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			for _, name := range s.Operations {
-				if known := bootstrap.OperationNames(); !slices.Contains(known, name) {
-					return wrongUsef("--operation must be %s", strings.Join(known, " or "))
-				}
-			}
-			if s.RequestsPerSecond < 0 {
-				return wrongUsef("--rate must be 1 or more, or 0 for no limit")
-			}
 			s.Name = args[0]
-			return p.withApp(cmd, func(app *bootstrap.App) error {
+			settings, err := p.checkSubscription(cmd, &s, expires)
+			if err != nil {
+				return err
+			}
+			return openBook(cmd, settings, func(app *bootstrap.App) error {
 				primary, secondary, err := app.CreateSubscription(cmd.Context(), s)
 				if err != nil {
 					return err
@@ -69,13 +68,89 @@ They are shown this once: the database keeps only their hashes.`,
 			})
 		},
 	}
+	addSubscriptionFlags(cmd, &s, &expires)
+	return cmd
+}
+
+// addSubscriptionFlags adds what a subscription can have.
+func addSubscriptionFlags(cmd *cobra.Command, s *bootstrap.Subscription, expires *string) {
 	flags := cmd.Flags()
-	flags.StringArrayVar(&s.Operations, "operation", nil, "an `operation` it may call, repeatable (default: all)")
-	flags.IntVar(&s.RequestsPerSecond, "rate", 0, "most `requests` per second, on each replica (default: no limit)")
-	flags.StringVar(&s.AppKey, "app-key", "", "the AppKey defined for it; its requests may not contradict")
-	flags.StringVar(&s.Channel, "channel", "", "the Channel defined for it; its requests may not contradict")
-	flags.StringVar(&s.TellerName, "teller-name", "", "the TellerName defined for it; its requests may not contradict")
+	flags.StringArrayVar(&s.Operations, "operation", nil, "`operation` that it may call; repeatable (default: all)")
+	flags.IntVar(&s.RequestsPerSecond, "rate", 0, "maximum `requests` per second on each replica (default: no limit)")
+	flags.StringVar(&s.AppKey, "app-key", "", "AppKey of the caller; requests with another one get 403")
+	flags.StringVar(&s.Channel, "channel", "", "Channel of the caller; requests with another one get 403")
+	flags.StringVar(&s.TellerName, "teller-name", "", "TellerName of the caller; requests with another one get 403")
+	flags.BoolVar(&s.RequireCallerID, "require-caller-id", false, "refuse requests without a CallerId: a repeat cannot sell twice then")
+	flags.StringVar(expires, "expires", "", "last `day` on which both keys work, in the bank's time zone; never for no end")
 	complete(cmd, "operation", bootstrap.OperationNames()...)
+}
+
+// checkSubscription checks the flags, and returns the settings.
+func (p program) checkSubscription(cmd *cobra.Command, s *bootstrap.Subscription, expires string) (bootstrap.Settings, error) {
+	for _, name := range s.Operations {
+		if known := bootstrap.OperationNames(); !slices.Contains(known, name) {
+			return bootstrap.Settings{}, wrongUsef("--operation must be %s", strings.Join(known, " or "))
+		}
+	}
+	if s.RequestsPerSecond < 0 {
+		return bootstrap.Settings{}, wrongUsef("--rate must be 1 or more, or 0 for no limit")
+	}
+	loaded, err := p.load(cmd)
+	if err != nil || expires == "" || expires == "never" {
+		return loaded.Settings, err
+	}
+	if _, s.Expires, err = loaded.Settings.Bank.Day(expires); err != nil {
+		return loaded.Settings, wrongUsef("--expires must be a day like 2027-11-20, or never")
+	}
+	return loaded.Settings, nil
+}
+
+func (p program) changeSubscriptionCommand() *cobra.Command {
+	var wanted bootstrap.Subscription
+	var expires string
+	cmd := &cobra.Command{
+		Use:   "change NAME",
+		Short: "Change a subscription; its keys and CallerIds stay",
+		Long: `Changes what the flags name, and leaves everything else as it is. The keys stay the same, and
+CallerIds that were used stay used. --operation replaces all operations; --rate 0 removes the limit.`,
+		Example: `  bankingapi subscriptions change mobile-app --rate 100
+  bankingapi subscriptions change mobile-app --require-caller-id --expires 2027-12-31`,
+		Args:        named("NAME"),
+		Annotations: mentionSettings(),
+	}
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		changed := cmd.Flags().Changed
+		names := []string{"operation", "rate", "app-key", "channel", "teller-name", "require-caller-id", "expires"}
+		if !slices.ContainsFunc(names, changed) {
+			return wrongUsef("nothing to change: give one of --%s", strings.Join(names, ", --"))
+		}
+		settings, err := p.checkSubscription(cmd, &wanted, expires)
+		if err != nil {
+			return err
+		}
+		return openBook(cmd, settings, func(app *bootstrap.App) error {
+			err := app.ChangeSubscription(cmd.Context(), args[0], func(s *bootstrap.Subscription) error {
+				set := func(name string, apply func()) {
+					if changed(name) {
+						apply()
+					}
+				}
+				set("operation", func() { s.Operations = wanted.Operations })
+				set("rate", func() { s.RequestsPerSecond = wanted.RequestsPerSecond })
+				set("app-key", func() { s.AppKey = wanted.AppKey })
+				set("channel", func() { s.Channel = wanted.Channel })
+				set("teller-name", func() { s.TellerName = wanted.TellerName })
+				set("require-caller-id", func() { s.RequireCallerID = wanted.RequireCallerID })
+				set("expires", func() { s.Expires = wanted.Expires })
+				return nil
+			})
+			if err == nil {
+				fmt.Fprintf(cmd.ErrOrStderr(), "%s is changed.\n", args[0])
+			}
+			return err
+		})
+	}
+	addSubscriptionFlags(cmd, &wanted, &expires)
 	return cmd
 }
 
@@ -100,16 +175,33 @@ func (p program) listSubscriptionsCommand() *cobra.Command {
 
 func printSubscriptions(out io.Writer, list []bootstrap.Subscription) error {
 	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(table, "NAME\tSTATE\tOPERATIONS\tRATE\tAPPKEY\tCHANNEL\tTELLERNAME")
+	fmt.Fprintln(table, "NAME\tSTATE\tOPERATIONS\tRATE\tAPPKEY\tCHANNEL\tTELLERNAME\tCREATED\tCALLERID\tWITHOUT-CALLERID\tPRIMARY(CREATED,USED,EXPIRES)\tSECONDARY(CREATED,USED,EXPIRES)")
 	for _, s := range list {
 		rate := "no limit"
 		if s.RequestsPerSecond > 0 {
 			rate = strconv.Itoa(s.RequestsPerSecond) + "/s"
 		}
-		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", oneWord(s.Name), s.State, strings.Join(s.Operations, ","), rate,
-			orDash(s.AppKey), orDash(s.Channel), orDash(s.TellerName))
+		callerID := "optional"
+		if s.RequireCallerID {
+			callerID = "required"
+		}
+		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", oneWord(s.Name), s.State, strings.Join(s.Operations, ","), rate,
+			orDash(s.AppKey), orDash(s.Channel), orDash(s.TellerName), minute(s.Created), callerID, minute(s.WithoutCallerID),
+			keyTimes(s.Primary), keyTimes(s.Secondary))
 	}
 	return table.Flush()
+}
+
+// minute formats a time to the minute; the zero time is a dash.
+func minute(at time.Time) string {
+	if at.IsZero() {
+		return "-"
+	}
+	return at.UTC().Format("2006-01-02T15:04Z")
+}
+
+func keyTimes(k bootstrap.KeyTimes) string {
+	return minute(k.Created) + "," + minute(k.Used) + "," + minute(k.Expires)
 }
 
 func orDash(text string) string {
@@ -122,15 +214,15 @@ func orDash(text string) string {
 func (p program) regenerateKeyCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "regenerate NAME primary|secondary",
-		Short: "Replace one of its keys and print the new one",
-		Long: `Makes a new key in place of the old one, which stops working, and prints it: this once, the
-database keeps only its hash.`,
+		Short: "Replace a key of a subscription and print the new one",
+		Long: `Replaces a key by a new one and prints it. The old key stops working. The new key is shown only
+once: the database stores only its hash.`,
 		Example:     "  bankingapi subscriptions regenerate mobile-app primary",
 		Args:        named("NAME", "primary or secondary"),
 		Annotations: mentionSettings(),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if args[1] != "primary" && args[1] != "secondary" {
-				return wrongUsef("unknown key %q: primary or secondary", args[1])
+				return wrongUsef("unknown key %q: want primary or secondary", args[1])
 			}
 			return p.withApp(cmd, func(app *bootstrap.App) error {
 				key, err := app.RegenerateKey(cmd.Context(), args[0], args[1])

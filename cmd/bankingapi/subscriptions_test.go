@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"bankingapi/bootstrap"
+	"bankingapi/test/golden"
 )
 
 func TestSubscriptionsTable(t *testing.T) {
@@ -16,5 +17,5 @@ func TestSubscriptionsTable(t *testing.T) {
 		{Name: "mobile-app", State: "active", Operations: bootstrap.OperationNames()},
 		{Name: "branch office", State: "suspended", Operations: []string{"BuyFundFromCustomer"}, RequestsPerSecond: 20, Channel: "BRANCH", TellerName: "A \t\"B\""},
 	}))
-	golden(t, "subscriptions.txt", out.String())
+	golden.Equal(t, "subscriptions.txt", out.String())
 }

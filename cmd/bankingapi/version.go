@@ -10,13 +10,13 @@ import (
 	"bankingapi/bootstrap"
 )
 
-// version is the release, set by the linker; empty for a build from source.
+// version is the release, set by the linker. It is empty for a build from source.
 var version string
 
 func versionCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:     "version",
-		Short:   "Print the version and all that belongs into a bug report",
+		Short:   "Print the version and everything needed for a bug report",
 		Example: "  bankingapi version",
 		Args:    named(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -31,7 +31,7 @@ func versionNumber() string {
 	return describe(info).version
 }
 
-// buildVersion is what metrics and traces say of the program.
+// buildVersion is the version that metrics and traces show.
 func buildVersion() bootstrap.Option {
 	info, _ := debug.ReadBuildInfo()
 	b := describe(info)
@@ -43,14 +43,14 @@ func versionText() string {
 	return describe(info).String()
 }
 
-// build is what the program knows of its own making.
+// build describes how the program was built.
 type build struct {
 	version, commit, time, goVersion, platform string
 	engines                                    []string
 	schema                                     int64
 }
 
-// engineModules are the modules that make a storage engine, if they are linked.
+// engineModules lists the module of each storage engine.
 var engineModules = [...]struct{ engine, module string }{
 	{"sqlite", "modernc.org/sqlite"},
 	{"postgres", "github.com/jackc/pgx/v5"},
@@ -86,7 +86,7 @@ func describe(info *debug.BuildInfo) build {
 	return b
 }
 
-// String is one fact a line.
+// String returns one fact per line.
 func (b build) String() string {
 	return fmt.Sprintf(`bankingapi %s
 commit   %s

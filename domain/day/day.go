@@ -8,11 +8,11 @@ import (
 	"time"
 )
 
-// ErrSyntax says that a text is not YYYY-MM-DD of a day that exists.
+// ErrSyntax is returned for text that is not a valid date in YYYY-MM-DD format.
 var ErrSyntax = errors.New("not a day of the form YYYY-MM-DD")
 
-// Day is a day of the Gregorian calendar from 0001-01-01 to 9999-12-31; the
-// zero value is no day. Days compare with == and Compare.
+// Day is a day of the Gregorian calendar from 0001-01-01 to 9999-12-31. The zero
+// value is no day. Compare days with == or Compare.
 type Day struct {
 	number int32 // days since 0000-12-31, so that no day is 0
 }
@@ -21,7 +21,7 @@ const layout = time.DateOnly
 
 var origin = time.Date(0, time.December, 31, 0, 0, 0, 0, time.UTC)
 
-// Parse reads YYYY-MM-DD, exactly ten characters, of a day that exists.
+// Parse reads a date in YYYY-MM-DD format. The error is ErrSyntax.
 func Parse(text string) (Day, error) {
 	t, err := time.Parse(layout, text)
 	if err != nil || t.Year() < 1 {
@@ -30,7 +30,7 @@ func Parse(text string) (Day, error) {
 	return civil(t), nil
 }
 
-// Of is the day that a clock in that location shows at the instant.
+// Of returns the day that a clock in that location shows at the instant.
 func Of(instant time.Time, in *time.Location) Day {
 	local := instant.In(in)
 	return civil(time.Date(local.Year(), local.Month(), local.Day(), 0, 0, 0, 0, time.UTC))
@@ -45,8 +45,8 @@ const secondsPerDay = 24 * 60 * 60
 // IsNone reports whether d is the zero value.
 func (d Day) IsNone() bool { return d.number == 0 }
 
-// Compare is negative when d is before other, 0 when they are one, positive
-// when d is after it. No day is before every day.
+// Compare returns a negative number if d is before other, 0 if they are equal,
+// and a positive number if d is after other. No day is before every day.
 func (d Day) Compare(other Day) int { return int(d.number) - int(other.number) }
 
 // Before reports whether d is before other.
@@ -55,14 +55,14 @@ func (d Day) Before(other Day) bool { return d.number < other.number }
 // After reports whether d is after other.
 func (d Day) After(other Day) bool { return d.number > other.number }
 
-// Plus is the day n days later (earlier when n is negative).
+// Plus returns the day n days later, or earlier if n is negative.
 func (d Day) Plus(n int) Day { return Day{d.number + int32(n)} } //nolint:gosec // callers add at most some years
 
-// Start is the first instant at which a clock in that location shows the day:
-// 00:00, or, where the clock goes over midnight, the instant of its change. A
-// day that the clock goes over begins with the day after it.
+// Start returns the first instant at which a clock in that location shows the
+// day. This is 00:00, or the instant of a clock change that skips midnight. A day
+// that a clock change skips begins together with the next day.
 func (d Day) Start(in *time.Location) time.Time {
-	// No clock is a whole day away from UTC, and none changes twice in two days.
+	// No time zone is a whole day away from UTC, and none changes twice in two days.
 	midnight := d.utc()
 	from, until := midnight.AddDate(0, 0, -1), midnight.AddDate(0, 0, 1)
 	before, after := offset(from, in), offset(until, in)
@@ -79,13 +79,13 @@ func (d Day) Start(in *time.Location) time.Time {
 	return start.In(in)
 }
 
-// offset is how far a clock in that location is ahead of UTC.
+// offset returns how far a clock in that location is ahead of UTC.
 func offset(instant time.Time, in *time.Location) time.Duration {
 	_, seconds := instant.In(in).Zone()
 	return time.Duration(seconds) * time.Second
 }
 
-// String is YYYY-MM-DD, empty for no day.
+// String returns the day in YYYY-MM-DD format, and an empty text for no day.
 func (d Day) String() string {
 	if d.IsNone() {
 		return ""

@@ -1,5 +1,5 @@
-// Package decimal reads numbers exactly as a caller spelled them: 65, 65.0 and
-// 6.5e1 are one value, and no binary floating point comes near it.
+// Package decimal reads decimal numbers exactly. 65, 65.0 and 6.5e1 are the same
+// value. It never uses binary floating point.
 package decimal
 
 import (
@@ -10,19 +10,19 @@ import (
 	"strings"
 )
 
-// Reasons why a number does not fit.
+// Errors of conversions.
 var (
 	ErrSyntax    = errors.New("not a decimal number")
 	ErrRange     = errors.New("number out of range")
 	ErrPrecision = errors.New("number has too many decimals")
 )
 
-// Decimal is an exact decimal number, or none: the zero value is an absent
-// number. Numbers of equal value are ==, however they were spelled.
+// Decimal is an exact decimal number. The zero value is an absent number. Numbers
+// with the same value are ==, in whatever notation they were written.
 //
-// Significant digits are kept while they are below 2^64. A longer number fits
-// no quantity of this service: its digits are forgotten, every conversion of it
-// fails, and it may be == to another that is too long, but to none that is not.
+// A Decimal keeps its significant digits if they are less than 2^64. A longer
+// number does not fit any quantity of this service. Its digits are not kept, and
+// every conversion fails. It may be == to another number that is too long.
 type Decimal struct {
 	coefficient uint64 // without trailing zeros; 0 when long
 	exponent    int32  // of the last significant digit
@@ -39,23 +39,28 @@ const (
 )
 
 const (
-	// maxExponent bounds a spelled exponent. It is more than the longest text
-	// has digits, so that 0.(many zeros)1e(many) is read exactly.
+	// maxExponent limits the exponent of a text. It is greater than the number of
+	// digits in the longest text, so that 0.(many zeros)1e(many) is read exactly.
 	maxExponent = 1 << 40
-	// maxKept bounds the exponent that is kept. No conversion takes a number
-	// beyond it.
+	// maxKept limits the exponent that is kept. Every conversion of a number
+	// beyond it fails.
 	maxKept = 1 << 30
 )
 
-// Int is the decimal of an integer.
-func Int(n int64) Decimal {
-	if n < 0 {
-		return normal(negative, -uint64(n), 0) //nolint:gosec // the negation undoes the wrap, also of -2^63
+// Int returns the decimal with the value of an integer.
+func Int(n int64) Decimal { return New(n, 0) }
+
+// New returns the decimal value / 10^scale: New(1250, 2) is 12.5. It is the
+// inverse of Scaled.
+func New(value int64, scale int) Decimal {
+	if value < 0 {
+		return normal(negative, -uint64(value), -int64(scale)) //nolint:gosec // the negation undoes the wrap, also of -2^63
 	}
-	return normal(positive, uint64(n), 0)
+	return normal(positive, uint64(value), -int64(scale))
 }
 
-// Parse reads a number by the grammar of JSON (RFC 8259, section 6).
+// Parse reads a number in the notation of JSON (RFC 8259, section 6). The error
+// is ErrSyntax.
 func Parse(text string) (Decimal, error) { return parse(text) }
 
 // ParseBytes is Parse without a copy of the text.
@@ -168,15 +173,15 @@ func keep(exponent int64) int32 {
 // IsAbsent reports whether there is no number.
 func (d Decimal) IsAbsent() bool { return d.kind == absent }
 
-// IsZero reports whether the number is there and 0.
+// IsZero reports whether the number is present and 0.
 func (d Decimal) IsZero() bool { return d == Decimal{kind: positive} }
 
-// IsNegative reports whether the number is there and below 0.
+// IsNegative reports whether the number is present and less than 0.
 func (d Decimal) IsNegative() bool { return d.kind == negative }
 
-// Scaled returns the number times 10^scale as an integer, exactly: ErrPrecision
-// when it has more than scale decimals, ErrRange when the result does not fit.
-// An absent number gives ErrSyntax.
+// Scaled returns the number times 10^scale as an integer. The error is
+// ErrPrecision if the number has more than scale decimals, ErrRange if the result
+// does not fit into 64 bits, and ErrSyntax if the number is absent.
 func (d Decimal) Scaled(scale int) (int64, error) {
 	if d.IsAbsent() {
 		return 0, ErrSyntax
@@ -205,7 +210,7 @@ func (d Decimal) Scaled(scale int) (int64, error) {
 	return int64(n), nil //nolint:gosec // n is at most 2^63-1
 }
 
-// Format writes value / 10^scale without exponent and without trailing zeros
+// Format returns value / 10^scale without an exponent and without trailing zeros
 // after the point: Format(1250000, 6) is "1.25".
 func Format(value int64, scale int) string {
 	text := FormatFixed(value, scale)
@@ -215,7 +220,7 @@ func Format(value int64, scale int) string {
 	return strings.TrimSuffix(strings.TrimRight(text, "0"), ".")
 }
 
-// FormatFixed writes value / 10^scale with exactly scale decimals:
+// FormatFixed returns value / 10^scale with exactly scale decimals:
 // FormatFixed(1250, 2) is "12.50".
 func FormatFixed(value int64, scale int) string {
 	if scale == 0 {

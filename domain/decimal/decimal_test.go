@@ -291,6 +291,19 @@ func TestIntegersAreThemselves(t *testing.T) {
 	})
 }
 
+func TestNewIsTheInverseOfScaled(t *testing.T) {
+	t.Parallel()
+	require.Equal(t, parse(t, "12.5"), decimal.New(1250, 2))
+	require.Equal(t, parse(t, "-0.000001"), decimal.New(-1, 6))
+	require.Equal(t, decimal.Int(0), decimal.New(0, 8))
+	rapid.Check(t, func(t *rapid.T) {
+		n, scale := rapid.Int64().Draw(t, "n"), rapid.IntRange(0, 8).Draw(t, "scale")
+		got, err := decimal.New(n, scale).Scaled(scale)
+		require.NoError(t, err)
+		require.Equal(t, n, got)
+	})
+}
+
 func TestFormat(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {

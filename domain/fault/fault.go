@@ -1,7 +1,6 @@
-// Package fault is the one vocabulary of failure: what kind it is, and which
-// parts of a request are at fault. Storage translates its native errors into
-// it, HTTP translates it into statuses, nothing else invents errors callers
-// see.
+// Package fault describes failures: their kind, and the parts of a request that
+// are at fault. Storage translates its native errors into faults, and HTTP
+// translates faults into statuses. Callers see no other errors.
 package fault
 
 import (
@@ -11,33 +10,34 @@ import (
 	"strings"
 )
 
-// Kind says whose turn it is after a failure, and whether anything happened.
+// Kind says who must act after a failure, and whether the request had an effect.
 type Kind uint8
 
 const (
-	// Internal is everything nobody foresaw; its text is never shown. It is
-	// the zero value, so that an error of unknown origin is Internal.
+	// Internal means an unexpected failure. Its text is never shown to callers.
+	// It is the zero value, so that an error of unknown origin is Internal.
 	Internal Kind = iota
-	// Invalid says that the request breaks a rule; the same request fails again.
+	// Invalid means that the request breaks a rule. The same request fails again.
 	Invalid
-	// Forbidden says that the subscription may not ask for this.
+	// Forbidden means that the subscription may not send this request.
 	Forbidden
-	// Conflict says that the CallerId was used before for another content (the
+	// Conflict means that the CallerId was already used for other content (the
 	// contract, section 6).
 	Conflict
-	// Busy says that the queue is full or the service is stopping; nothing happened,
-	// and another replica may well have room.
+	// Busy means that the queue is full or the service is stopping. Nothing
+	// happened. Another replica may be able to take the request.
 	Busy
-	// Unavailable says that the storage cannot be reached; nothing happened.
+	// Unavailable means that the storage cannot be reached. Nothing happened.
 	Unavailable
-	// Indeterminate says that the connection was lost while committing, so the effect
-	// is not known. The caller repeats with the same CallerId.
+	// Indeterminate means that the connection was lost during the commit, so the
+	// effect is not known. The caller repeats with the same CallerId.
 	Indeterminate
 )
 
 var kindNames = [...]string{"internal", "invalid", "forbidden", "conflict", "busy", "unavailable", "indeterminate"}
 
-// String is the kind in lower case, for logs and metrics: a closed set.
+// String returns the kind in lower case, for logs and metrics. The set of texts
+// is closed.
 func (k Kind) String() string {
 	if int(k) < len(kindNames) {
 		return kindNames[k]
@@ -47,16 +47,18 @@ func (k Kind) String() string {
 
 // Fault is one broken rule.
 type Fault struct {
-	// Pointer is an RFC 6901 pointer into the request; empty means the whole.
+	// Pointer is an RFC 6901 pointer into the request. An empty pointer means the
+	// whole request.
 	Pointer string
-	// Code is stable and kebab-case: programs may rely on it.
+	// Code is the Name of a Code.
 	Code string
-	// Detail names the rule in a sentence and never repeats the value.
+	// Detail describes the rule in a sentence. It never repeats the value.
 	Detail string
 }
 
-// Under puts pointer before the pointer of every fault, in place, and returns
-// the slice: a record's faults become its array's.
+// Under puts pointer in front of the pointer of every fault and returns the
+// slice. It changes the faults in place. So the faults of a record become faults
+// of its array.
 func Under(pointer string, faults []Fault) []Fault {
 	for i := range faults {
 		faults[i].Pointer = pointer + faults[i].Pointer
@@ -64,8 +66,8 @@ func Under(pointer string, faults []Fault) []Fault {
 	return faults
 }
 
-// Error is a failure with a kind. The text of a Cause may hold anything and is
-// for logs only; Detail and Faults are safe to show.
+// Error is a failure with a kind. Detail and Faults may be shown to callers. The
+// text of Cause is for logs only, because it may contain anything.
 type Error struct {
 	Kind   Kind
 	Detail string
@@ -78,13 +80,13 @@ func New(kind Kind, detail string, faults ...Fault) *Error {
 	return &Error{Kind: kind, Detail: detail, Faults: faults}
 }
 
-// Wrap gives cause a kind. A nil cause is a failure too: Wrap never returns
-// nil, so a mistaken call cannot turn into a success.
+// Wrap returns an error of that kind with a cause. It never returns nil, even if
+// cause is nil, so that a mistake cannot turn a failure into a success.
 func Wrap(kind Kind, cause error, detail string) *Error {
 	return &Error{Kind: kind, Detail: detail, Cause: cause}
 }
 
-// Error is for logs. It names codes and pointers, never values.
+// Error returns the text for logs. It has codes and pointers, but no values.
 func (e *Error) Error() string {
 	var b strings.Builder
 	b.WriteString(e.Kind.String())
@@ -103,8 +105,8 @@ func (e *Error) Error() string {
 // Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Cause }
 
-// KindOf is the kind of the outermost Error in err's chain, and Internal where
-// there is none.
+// KindOf returns the kind of the outermost Error in err's chain. It returns
+// Internal if there is no Error.
 func KindOf(err error) Kind {
 	if e, ok := errors.AsType[*Error](err); ok {
 		return e.Kind

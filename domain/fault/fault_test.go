@@ -22,19 +22,6 @@ func TestKindsHaveNamesForLogsAndMetrics(t *testing.T) {
 	require.Equal(t, "internal", (fault.Indeterminate + 1).String(), "an unknown kind is a closed name too")
 }
 
-func TestCodesAreStable(t *testing.T) {
-	t.Parallel()
-	require.Equal(t, []string{
-		"required", "wrong-type", "too-long", "too-many", "too-few", "not-allowed", "out-of-range", "not-an-integer",
-		"too-many-decimals", "invalid-format", "invalid-date", "date-in-the-past", "date-too-far", "dates-differ",
-		"invalid-url", "invalid-currency", "invalid-character",
-	}, []string{
-		fault.Required, fault.WrongType, fault.TooLong, fault.TooMany, fault.TooFew, fault.NotAllowed, fault.OutOfRange, fault.NotAnInteger,
-		fault.TooManyDecimals, fault.InvalidFormat, fault.InvalidDate, fault.DateInThePast, fault.DateTooFar, fault.DatesDiffer,
-		fault.InvalidURL, fault.InvalidCurrency, fault.InvalidCharacter,
-	})
-}
-
 func TestTheKindOfAnErrorIsThatOfTheOutermostError(t *testing.T) {
 	t.Parallel()
 	cause := errors.New("disk on fire")

@@ -10,12 +10,15 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"bankingapi/domain/day"
-	"bankingapi/domain/decimal"
 	"bankingapi/domain/fault"
 	"bankingapi/domain/fund"
+	"bankingapi/domain/idempotency"
 	"bankingapi/domain/money"
 	"bankingapi/domain/operation"
+	"bankingapi/test/value"
 )
+
+var number, unitsOf, on, currency = value.Number, value.Units, value.Day, value.Currency
 
 // bank is a whole book in memory: it loads what a batch touches, has it
 // settled, and keeps the changes, as storage does.
@@ -23,7 +26,7 @@ type bank struct {
 	holdings map[fund.HoldingKey]fund.Units
 	accounts map[fund.AccountKey]money.Amount
 	prices   map[int64]fund.Price
-	known    map[operation.Key]operation.Known
+	known    map[idempotency.Key]idempotency.Record
 	recorded map[operation.ID]*fund.Operation
 	sales    map[string]fund.SaleRecord // by operation and position
 	postings []fund.Posting
@@ -46,7 +49,7 @@ func newBank() *bank {
 		holdings: map[fund.HoldingKey]fund.Units{},
 		accounts: map[fund.AccountKey]money.Amount{},
 		prices:   map[int64]fund.Price{},
-		known:    map[operation.Key]operation.Known{},
+		known:    map[idempotency.Key]idempotency.Record{},
 		recorded: map[operation.ID]*fund.Operation{},
 		sales:    map[string]fund.SaleRecord{},
 	}
@@ -96,9 +99,15 @@ func (b *bank) current(f fund.Fund, on day.Day) (fund.Price, bool) {
 	return current, current.ID != 0
 }
 
-// load is the book with what the operations touch, and nothing else.
+// load is the book with what the operations touch, and nothing else. Operations
+// that have not arrived yet arrive today.
 func (b *bank) load(operations []*fund.Operation, today day.Day) *fund.Book {
-	touched := fund.Touch(operations, today)
+	for _, o := range operations {
+		if !o.Due && o.Today.IsNone() {
+			arrive(today, o)
+		}
+	}
+	touched := fund.NewLockSet(operations, today)
 	book := fund.NewBook(len(operations))
 	for _, key := range touched.Callers {
 		if k, ok := b.known[key]; ok {
@@ -143,7 +152,7 @@ func (b *bank) keep(book *fund.Book) {
 		b.accounts[a.Key] = a.Balance
 	}
 	for _, s := range changes.Sales {
-		b.sales[fmt.Sprint(s.Operation.ID, " ", s.Position)] = s
+		b.sales[fmt.Sprint(s.Operation.ID, " ", s.Index)] = s
 		if s.State == operation.Recorded {
 			b.recorded[s.Operation.ID] = s.Operation
 		} else {
@@ -164,6 +173,17 @@ func (b *bank) settle(today string, operations ...*fund.Operation) fund.Changes 
 	return book.Changes()
 }
 
+// arrive checks the days of an operation, as its use case does.
+func arrive(today day.Day, o *fund.Operation) *fund.Operation {
+	fields := make([]fund.SaleFields, len(o.Sales))
+	for i, s := range o.Sales {
+		fields[i] = s.Terms().Fields()
+	}
+	r := fund.NewRequest(fields, len(fields), today)
+	o.Today, o.DayFaults = r.Today, r.DayFaults
+	return o
+}
+
 // due is a recorded operation as storage lists it once its day has come.
 func due(recorded *fund.Operation) *fund.Operation {
 	return &fund.Operation{
@@ -177,41 +197,6 @@ func (b *bank) units(imkbCode string) string { return b.holdings[holdingOf(imkbC
 func (b *bank) balance(code string) string { return b.accounts[accountIn(code)].String() }
 
 // The values of the examples.
-
-func number(text string) decimal.Decimal {
-	if text == "" {
-		return decimal.Decimal{} // absent
-	}
-	d, err := decimal.Parse(text)
-	if err != nil {
-		panic(err)
-	}
-	return d
-}
-
-func unitsOf(text string) fund.Units {
-	u, err := fund.ParseUnits(number(text))
-	if err != nil {
-		panic(err)
-	}
-	return u
-}
-
-func on(text string) day.Day {
-	d, err := day.Parse(text)
-	if err != nil {
-		panic(err)
-	}
-	return d
-}
-
-func currency(code string) money.Currency {
-	c, ok := money.ParseCurrency(code)
-	if !ok {
-		panic(code)
-	}
-	return c
-}
 
 func fundOf(imkbCode string) fund.Fund {
 	return fund.Fund{IMKBCode: imkbCode, HolderCorporationName: demo}

@@ -6,22 +6,24 @@ import (
 
 	"bankingapi/domain/day"
 	"bankingapi/domain/fault"
+	"bankingapi/domain/idempotency"
 	"bankingapi/domain/money"
 	"bankingapi/domain/operation"
 )
 
-// Book is the part of the bank's book that a batch of operations touches.
-// Storage loads it by the Load methods with what Touch names, somebody calls
-// Settle once, storage writes what Changes returns. It is not safe for
-// concurrent use.
+// Book is the part of the bank's book that a batch of operations reads and
+// changes. Storage loads everything in the LockSet with the Load methods. The use
+// case calls Settle once. Then storage writes Changes and what the Register added
+// and changed. A Book is not safe for concurrent use.
 type Book struct {
-	Register operation.Register
+	Register idempotency.Register
 
 	holdings map[HoldingKey]*position[Units]
 	accounts map[AccountKey]*position[money.Amount]
 	prices   map[int64]Price
 	current  map[PriceDay]Price
 	claimed  map[operation.ID]bool
+	reversed map[operation.ID]bool // nil if none is
 
 	changes Changes
 	undo    []func()
@@ -29,7 +31,7 @@ type Book struct {
 	others  bool // an operation was not completed, or completed before, or recorded before
 }
 
-// position is a quantity as it was loaded and as it is now.
+// position is a quantity as it was loaded, and as it is now.
 type position[Q comparable] struct{ loaded, now Q }
 
 // NewBook returns an empty book with room for n operations.
@@ -51,32 +53,33 @@ func (b *Book) LoadAccount(a Account) {
 	b.accounts[a.Key] = &position[money.Amount]{a.Balance, a.Balance}
 }
 
-// LoadPrice puts a price into the book, to be found by its ID.
+// LoadPrice puts a price into the book, under its ID.
 func (b *Book) LoadPrice(p Price) { b.prices[p.ID] = p }
 
 // LoadCurrentPrice puts the current price of a fund on a day into the book.
 func (b *Book) LoadCurrentPrice(of PriceDay, p Price) { b.current[of] = p }
 
-// LoadClaim tells the book that a due operation is still recorded, and held by
-// this transaction alone. Settle leaves due operations without a claim alone:
-// another replica has them.
+// LoadClaim tells the book that a due operation is still recorded and that only
+// this transaction holds it. Settle ignores due operations without a claim,
+// because another replica settles them.
 func (b *Book) LoadClaim(id operation.ID) { b.claimed[id] = true }
 
-// Touched is all that a batch of operations may read or change: each key once,
-// in the one order in which storage locks.
-type Touched struct {
-	Due       []*Operation // to be claimed
+// LockSet is everything that a batch of operations may read or change. Each key
+// is listed once, in the order in which storage locks.
+type LockSet struct {
+	Due       []*Operation // to claim
 	Holdings  []HoldingKey
 	Accounts  []AccountKey
 	PriceIDs  []int64
 	PriceDays []PriceDay
-	Callers   []operation.Key
+	Callers   []idempotency.Key
+	Reversed  []operation.ID // whose reversals are loaded
 }
 
-// Touch lists what settling the operations on that day touches. Storage loads
-// that and nothing else; what does not exist is left out of the book.
-func Touch(operations []*Operation, today day.Day) Touched {
-	var t Touched
+// NewLockSet lists what the operations read or change when they are settled
+// today. Storage loads exactly this into a Book. It skips what does not exist.
+func NewLockSet(operations []*Operation, today day.Day) LockSet {
+	var t LockSet
 	for _, o := range operations {
 		if key, ok := o.Key(); ok {
 			t.Callers = append(t.Callers, key)
@@ -86,11 +89,11 @@ func Touch(operations []*Operation, today day.Day) Touched {
 		}
 		for i := range o.Sales {
 			terms := &o.Sales[i].terms
-			on := terms.dayOr(today)
+			on := terms.dayOr(o.today(today))
 			t.Accounts = append(t.Accounts, terms.Account)
-			if on.After(today) {
+			if on.After(o.today(today)) {
 				t.PriceIDs = append(t.PriceIDs, terms.PriceID)
-				continue // only recorded: the holding is neither checked nor blocked
+				continue // only recorded: the holding is neither checked nor reserved
 			}
 			t.Holdings = append(t.Holdings, terms.Holding)
 			t.PriceDays = append(t.PriceDays, PriceDay{terms.Holding.Fund, on})
@@ -102,7 +105,7 @@ func Touch(operations []*Operation, today day.Day) Touched {
 	t.Holdings = sortedOnce(t.Holdings, HoldingKey.Compare)
 	t.Accounts = sortedOnce(t.Accounts, AccountKey.Compare)
 	t.PriceDays = sortedOnce(t.PriceDays, PriceDay.compare)
-	t.Callers = operation.SortedKeys(t.Callers)
+	t.Callers = idempotency.SortedKeys(t.Callers)
 	slices.Sort(t.PriceIDs)
 	t.PriceIDs = slices.Compact(t.PriceIDs)
 	slices.SortFunc(t.Due, func(a, b *Operation) int { return slices.Compare(a.ID[:], b.ID[:]) })
@@ -114,11 +117,11 @@ func sortedOnce[K comparable](keys []K, compare func(K, K) int) []K {
 	return slices.Compact(keys)
 }
 
-// Settle decides the operations in the order given, as of now, and leaves the
-// changes in the book and each operation's outcome in the operation. It has no
-// other effect, and a batch decided again in a new book comes out the same.
+// Settle decides the operations in the given order, as of now. It puts the
+// changes into the book and each outcome into its operation. It has no other
+// effect: the same batch in a new book with the same content has the same result.
 func (b *Book) Settle(operations []*Operation, now time.Time, today day.Day) {
-	b.settled = true
+	b.settled, b.changes.PostedAt = true, now
 	for _, o := range operations {
 		b.settle(o, now, today)
 		if o.Due || o.outcome.Replayed || o.outcome.State != operation.Completed {
@@ -127,8 +130,8 @@ func (b *Book) Settle(operations []*Operation, now time.Time, today day.Day) {
 	}
 }
 
-// CompletedAll reports whether Settle completed every operation, each of them
-// new: then Changes and the added operations are all there is to write.
+// CompletedAll reports whether every operation was new and Settle completed it.
+// Then there is nothing to write except Changes and the added records.
 func (b *Book) CompletedAll() bool { return b.settled && !b.others }
 
 func (b *Book) settle(o *Operation, now time.Time, today day.Day) {
@@ -142,20 +145,20 @@ func (b *Book) settle(o *Operation, now time.Time, today day.Day) {
 		}
 		return
 	}
-	dayFaults := DayFaults(o.Sales, today)
-	var fingerprint operation.Fingerprint
+	today = o.today(today)
+	var fingerprint idempotency.Fingerprint
 	if hasKey {
 		fingerprint = o.fingerprint()
 		outcome, known, err := b.Register.Find(key, fingerprint)
-		// A repeat is answered although its day has gone by; where it is none,
-		// 400 comes before 422 (the contract, section 1).
-		if known && (err == nil || dayFaults == nil) {
+		// A repeat is answered although its day has passed. If the content
+		// differs, 400 comes before 422 (the contract, section 1).
+		if known && (err == nil || len(o.DayFaults) == 0) {
 			o.outcome, o.err = outcome, err
 			return
 		}
 	}
-	if dayFaults != nil {
-		o.err = fault.New(fault.Invalid, "The request breaks a rule.", dayFaults...)
+	if len(o.DayFaults) > 0 {
+		o.err = fault.New(fault.Invalid, "The request breaks a rule.", o.DayFaults...)
 		return
 	}
 	if o.Sales[0].terms.dayOr(today).After(today) {
@@ -163,13 +166,19 @@ func (b *Book) settle(o *Operation, now time.Time, today day.Day) {
 	} else {
 		b.carryOut(o, now, today)
 	}
+	if o.outcome.State == operation.Failed {
+		b.changes.Refusals = append(b.changes.Refusals, operation.Refusal{
+			ID: o.ID, Operation: operation.BuyFundFromCustomer, Subscription: o.Subscription,
+			Header: o.Header, ReceivedAt: o.ReceivedAt, Faults: o.outcome.Faults,
+		})
+	}
 	if hasKey {
-		b.Register.Add(operation.Known{Key: key, ID: o.ID, Fingerprint: fingerprint, Outcome: o.outcome})
+		b.Register.Add(idempotency.Record{Key: key, ID: o.ID, Fingerprint: fingerprint, Outcome: o.outcome})
 	}
 }
 
-// record keeps the operation for its day, if price, account and currency are
-// in order now.
+// record keeps the operation for its day if price, account and currency are valid
+// now.
 func (b *Book) record(o *Operation) {
 	var refusals []fault.Fault
 	for i := range o.Sales {
@@ -189,18 +198,18 @@ func (b *Book) record(o *Operation) {
 	o.outcome = operation.Outcome{State: operation.Recorded}
 	for i := range o.Sales {
 		b.changes.Sales = append(b.changes.Sales, SaleRecord{
-			Operation: o, Position: i, State: operation.Recorded,
+			Operation: o, Index: i, State: operation.Recorded,
 		})
 	}
 }
 
-// carryOut settles the sales of the operation, all or none.
+// carryOut settles all sales of the operation, or none.
 func (b *Book) carryOut(o *Operation, now time.Time, today day.Day) {
 	firstSale, firstPosting := len(b.changes.Sales), len(b.changes.Postings)
 	b.undo = b.undo[:0]
 	var refusals []fault.Fault
 	for i := range o.Sales {
-		record := SaleRecord{Operation: o, Position: i, State: operation.Completed, SettledAt: now}
+		record := SaleRecord{Operation: o, Index: i, State: operation.Completed, SettledAt: now}
 		r := b.sell(&record, today)
 		if len(r) > 0 {
 			record.State, record.Refusal = operation.Failed, r[0].Code
@@ -218,18 +227,18 @@ func (b *Book) carryOut(o *Operation, now time.Time, today day.Day) {
 	}
 	b.changes.Postings = b.changes.Postings[:firstPosting]
 	if !o.Due {
-		b.changes.Sales = b.changes.Sales[:firstSale] // a refusal leaves nothing behind
+		b.changes.Sales = b.changes.Sales[:firstSale] // a refusal changes nothing
 		return
 	}
-	for i := firstSale; i < len(b.changes.Sales); i++ { // the recorded rows end with all their array
+	for i := firstSale; i < len(b.changes.Sales); i++ { // the recorded sales fail together
 		s := &b.changes.Sales[i]
 		s.State, s.Price, s.Proceeds = operation.Failed, Price{}, money.Amount{}
 	}
 }
 
-// sell decides one sale and, if nothing is in its way, carries it out.
+// sell decides one sale, and carries it out if there is no reason against it.
 func (b *Book) sell(s *SaleRecord, today day.Day) reasons {
-	t := &s.Operation.Sales[s.Position].terms
+	t := &s.Operation.Sales[s.Index].terms
 	var r reasons
 
 	holding := b.holdings[t.Holding]
@@ -265,14 +274,14 @@ func (b *Book) sell(s *SaleRecord, today day.Day) reasons {
 	holding.now -= t.Units
 	account.now = balance
 	b.changes.Postings = append(b.changes.Postings,
-		UnitPosting(SalePosting, s.Operation.ID, s.Position, t.Holding, -t.Units),
-		MoneyPosting(SalePosting, s.Operation.ID, s.Position, t.Account, s.Proceeds.Minor()))
+		UnitPosting(SalePosting, s.Operation.ID, s.Index, t.Holding, -t.Units),
+		MoneyPosting(SalePosting, s.Operation.ID, s.Index, t.Account, s.Proceeds.Minor()))
 	return nil
 }
 
-// agreedPrice is the price of the sale: the current one of its day, which an
-// immediate sale must have named. Where it is not agreed, the price that was
-// named, if any, still says the currency.
+// agreedPrice returns the price of the sale, which is the current price on its
+// day. An immediate sale must name that price. If it names another price of the
+// fund, that price is returned for its currency, and agreed is false.
 func (b *Book) agreedPrice(due bool, t *Terms, today day.Day, r *reasons) (price Price, agreed bool) {
 	current, hasCurrent := b.current[PriceDay{t.Holding.Fund, t.dayOr(today)}]
 	if due {
@@ -289,7 +298,7 @@ func (b *Book) agreedPrice(due bool, t *Terms, today day.Day, r *reasons) (price
 	return named, agreed
 }
 
-// reasons collects why one sale is refused.
+// reasons collects the reasons to refuse one sale.
 type reasons []fault.Fault
 
 func (r *reasons) refuseUnless(inOrder bool, code string) {

@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"bankingapi/domain/fund"
+	"bankingapi/domain/idempotency"
 	"bankingapi/domain/money"
 	"bankingapi/domain/operation"
 )
@@ -23,12 +24,13 @@ func TestASaleTakesUnitsAndCreditsTheProceeds(t *testing.T) {
 		Holdings: []fund.Holding{{Key: holdingOf("AFA"), Units: unitsOf("987.5")}},
 		Accounts: []fund.Account{{Key: accountIn("TRY"), Balance: money.New(1563, currency("TRY"))}},
 		Sales: []fund.SaleRecord{{
-			Operation: o, Position: 0, State: operation.Completed, Price: b.prices[1], Proceeds: money.New(1563, currency("TRY")), SettledAt: now,
+			Operation: o, Index: 0, State: operation.Completed, Price: b.prices[1], Proceeds: money.New(1563, currency("TRY")), SettledAt: now,
 		}},
 		Postings: []fund.Posting{
 			fund.UnitPosting(fund.SalePosting, o.ID, 0, holdingOf("AFA"), -12_500_000),
 			fund.MoneyPosting(fund.SalePosting, o.ID, 0, accountIn("TRY"), 1563),
 		},
+		PostedAt: now,
 	}, changes)
 	require.Equal(t, o.Sales[0].Terms(), changes.Sales[0].Terms())
 }
@@ -148,7 +150,7 @@ func TestAnArrayIsSettledInOrder(t *testing.T) {
 	require.Equal(t, "1250.00", b.balance("TRY"))
 	require.Len(t, changes.Holdings, 1)
 	require.Len(t, changes.Accounts, 1)
-	require.Equal(t, []int{0, 1}, []int{changes.Sales[0].Position, changes.Sales[1].Position})
+	require.Equal(t, []int{0, 1}, []int{changes.Sales[0].Index, changes.Sales[1].Index})
 	require.Len(t, changes.Postings, 4)
 }
 
@@ -213,12 +215,12 @@ func TestASaleForALaterDayIsRecorded(t *testing.T) {
 	changes := b.settle(friday, o)
 	requireResult(t, "recorded", o)
 	require.Equal(t, fund.Changes{Sales: []fund.SaleRecord{
-		{Operation: o, Position: 0, State: operation.Recorded}, {Operation: o, Position: 1, State: operation.Recorded},
+		{Operation: o, Index: 0, State: operation.Recorded}, {Operation: o, Index: 1, State: operation.Recorded},
 	}}, changes, "the holding is neither checked nor blocked")
 	require.Equal(t, operation.Recorded, b.known[keyOf(o)].Outcome.State)
 }
 
-func keyOf(o *fund.Operation) operation.Key {
+func keyOf(o *fund.Operation) idempotency.Key {
 	key, _ := o.Key()
 	return key
 }
@@ -350,6 +352,8 @@ func TestADueSaleThatIsRefusedEndsAsFailed(t *testing.T) {
 		require.Equal(t, fund.Changes{Sales: []fund.SaleRecord{
 			{Operation: o, State: operation.Failed, Refusal: outcome.Faults[0].Code, SettledAt: now},
 		}}, changes, tt.name)
+		require.Equal(t, o.ID, outcome.ID)
+		outcome.ID = operation.ID{}
 		require.Equal(t, outcome, b.known[keyOf(o)].Outcome, tt.name)
 	}
 }
@@ -364,9 +368,9 @@ func TestADueArraySharesOneFate(t *testing.T) {
 	requireResult(t, "failed; holding-insufficient 1/FundAmount", o)
 	requireResult(t, "completed", neighbour)
 	require.Equal(t, []fund.SaleRecord{
-		{Operation: o, Position: 0, State: operation.Failed, SettledAt: now},
-		{Operation: o, Position: 1, State: operation.Failed, Refusal: "holding-insufficient", SettledAt: now},
-		{Operation: o, Position: 2, State: operation.Failed, SettledAt: now},
+		{Operation: o, Index: 0, State: operation.Failed, SettledAt: now},
+		{Operation: o, Index: 1, State: operation.Failed, Refusal: "holding-insufficient", SettledAt: now},
+		{Operation: o, Index: 2, State: operation.Failed, SettledAt: now},
 	}, changes.Sales[:3])
 	require.Len(t, changes.Postings, 2)
 	require.Equal(t, "900", b.units("AFA"))
@@ -453,13 +457,33 @@ func TestWithoutACallerIDEachRequestIsANewSale(t *testing.T) {
 	require.Empty(t, b.known)
 }
 
-func TestADayThatIsNotPossibleAnyMoreLeavesNoTrace(t *testing.T) {
+// A request that arrives before midnight and is settled after it keeps its day.
+func TestTheDayOfARequestIsTheDayOnWhichItArrived(t *testing.T) {
+	t.Parallel()
+	b := newBank()
+	without, dated, mixed, tomorrow, other := request(1, sale()), request(2, sale(onDay(friday))),
+		request(3, sale(), sale(onDay(friday))), request(4, sale(onDay(saturday), at("3"))), request(5, sale(at("3")))
+	for _, o := range []*fund.Operation{without, dated, mixed, tomorrow, other} {
+		arrive(on(friday), o)
+	}
+	late := request(6, sale(at("3")))
+	changes := b.settle(saturday, without, dated, mixed, tomorrow, other, late)
+	for _, o := range []*fund.Operation{without, dated, mixed, late} {
+		requireResult(t, "completed", o)
+	}
+	requireResult(t, "recorded", tomorrow)
+	requireResult(t, "failed; price-not-current 0/FundToProcess/PriceID", other)
+	require.Equal(t, int64(1), changes.Sales[0].Price.ID, "the price of Friday")
+	require.Equal(t, "500", b.units("AFA"))
+}
+
+func TestADayThatIsNotPossibleLeavesNoTrace(t *testing.T) {
 	t.Parallel()
 	b := newBank()
 	for _, o := range []*fund.Operation{
-		named(1, "c-1", sale(onDay(friday))),         // midnight passed since it was checked
-		named(2, "c-2", sale(), sale(onDay(friday))), // and parted two sales of one day
-		request(3, sale(onDay("2027-11-23"))),        // too far
+		named(1, "c-1", sale(onDay(friday))),
+		named(2, "c-2", sale(), sale(onDay(friday))),
+		request(3, sale(onDay("2027-11-23"))), // too far
 		named(4, "c-4", sale(onDay(saturday)), sale(at("3"), onDay(sunday))),
 	} {
 		changes := b.settle(saturday, o)

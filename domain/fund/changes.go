@@ -8,41 +8,50 @@ import (
 	"bankingapi/domain/operation"
 )
 
-// Changes is what settling a batch did: all of it is to be written in one
-// transaction, or none.
+// Changes is the effect of a settled batch. Storage writes all of it in one
+// transaction.
 type Changes struct {
 	Holdings []Holding // with their new quantities, in lock order
 	Accounts []Account // with their new balances, in lock order
 	Sales    []SaleRecord
 	Postings []Posting
+	// Refusals are the operations that were refused at once, in the order in which
+	// they were settled. A due operation that failed is not among them: its sales
+	// say so.
+	Refusals []operation.Refusal
+	// Reversals are the operations that were reversed.
+	Reversals []Reversal
+	// PostedAt is the time of all postings, if there are any.
+	PostedAt time.Time
 }
 
-// SaleRecord is what became of one sale. Those of a Due operation exist and
-// are to be changed, the others are to be inserted.
+// SaleRecord is one sale and its result. Sales of a Due operation exist and are
+// updated. The others are inserted.
 type SaleRecord struct {
 	Operation *Operation
-	Position  int // in the operation's Parameters, from 0
+	Index     int // in the operation's Parameters, from 0
 	State     operation.State
-	Price     Price        // it was settled at; zero unless Completed
-	Proceeds  money.Amount // credited; zero unless Completed
-	Refusal   string       // code of a Failed sale; empty for one that failed only with its array
+	Price     Price        // the price of settling; zero unless Completed
+	Proceeds  money.Amount // the credited amount; zero unless Completed
+	Refusal   string       // code of a Failed sale; empty if only another sale of the array was refused
 	SettledAt time.Time    // zero while Recorded
 }
 
-// Terms is what the sale says.
-func (s *SaleRecord) Terms() Terms { return s.Operation.Sales[s.Position].terms }
+// Terms returns what the sale says.
+func (s *SaleRecord) Terms() Terms { return s.Operation.Sales[s.Index].terms }
 
-// PostingKind is why a quantity moved.
+// PostingKind is the reason for a posting.
 type PostingKind uint8
 
 // The kinds of postings.
 const (
 	SalePosting       PostingKind = 1
 	OpeningPosting    PostingKind = 2 // the first import of a holding or account
-	AdjustmentPosting PostingKind = 3 // a later import, which sets it anew
+	AdjustmentPosting PostingKind = 3 // a later import, which sets it anew, or a correction by a difference
+	ReversalPosting   PostingKind = 4 // undoes a posting of a sale
 )
 
-// String is the kind in lower case: a closed set.
+// String returns the kind in lower case. The set of texts is closed.
 func (k PostingKind) String() string {
 	switch k {
 	case SalePosting:
@@ -51,18 +60,19 @@ func (k PostingKind) String() string {
 		return "opening"
 	case AdjustmentPosting:
 		return "adjustment"
+	case ReversalPosting:
+		return "reversal"
 	}
 	return ""
 }
 
-// Posting moves a quantity between a customer's position and the bank's
-// counter-position of the same fund or currency: what the customer's side
-// gains the bank's side loses, so no posting can be out of balance. Exactly
-// one of Holding and Account is set.
+// Posting moves a quantity between a customer's position and the bank's own
+// position of the same fund or currency. The bank's side changes by the opposite
+// quantity, so a posting is always balanced. Either Holding or Account is set.
 type Posting struct {
 	Kind        PostingKind
-	OperationID operation.ID // the sale's operation, or the import's ID
-	Position    int          // of the sale in its operation; of the line in its import
+	OperationID operation.ID // the sale's operation, or the ID of the import, adjustment or reversal
+	Index       int          // of the sale in its operation; of the line in its import
 	Holding     HoldingKey
 	Account     AccountKey
 	// Quantity is added to the customer's side: millionths of a unit, or minor
@@ -70,20 +80,22 @@ type Posting struct {
 	Quantity int64
 }
 
-// UnitPosting moves units into a holding; negative units move out of it.
-func UnitPosting(kind PostingKind, id operation.ID, position int, h HoldingKey, units Units) Posting {
-	return Posting{Kind: kind, OperationID: id, Position: position, Holding: h, Quantity: int64(units)}
+// UnitPosting returns a posting that adds units to a holding. Negative units
+// reduce the holding.
+func UnitPosting(kind PostingKind, id operation.ID, index int, h HoldingKey, units Units) Posting {
+	return Posting{Kind: kind, OperationID: id, Index: index, Holding: h, Quantity: int64(units)}
 }
 
-// MoneyPosting moves minor units of the account's currency into an account.
-func MoneyPosting(kind PostingKind, id operation.ID, position int, a AccountKey, minor int64) Posting {
-	return Posting{Kind: kind, OperationID: id, Position: position, Account: a, Quantity: minor}
+// MoneyPosting returns a posting that adds minor units of the account's currency
+// to an account.
+func MoneyPosting(kind PostingKind, id operation.ID, index int, a AccountKey, minor int64) Posting {
+	return Posting{Kind: kind, OperationID: id, Index: index, Account: a, Quantity: minor}
 }
 
-// IsMoney reports whether the posting is of an account.
+// IsMoney reports whether the posting belongs to an account.
 func (p *Posting) IsMoney() bool { return !p.Account.Currency.IsNone() }
 
-// CustomerNo is the customer whose position the posting changes.
+// CustomerNo returns the customer whose position the posting changes.
 func (p *Posting) CustomerNo() int64 {
 	if p.IsMoney() {
 		return p.Account.CustomerNo
@@ -91,10 +103,13 @@ func (p *Posting) CustomerNo() int64 {
 	return p.Holding.CustomerNo
 }
 
-// Changes is what Settle left to be written. Positions that came out as they
-// were loaded are not among them.
+// Changes returns what storage must write after Settle. It does not contain
+// positions that have their loaded value.
 func (b *Book) Changes() Changes {
 	c := b.changes
+	if len(c.Postings) == 0 {
+		c.PostedAt = time.Time{}
+	}
 	for key, p := range b.holdings {
 		if p.now != p.loaded {
 			c.Holdings = append(c.Holdings, Holding{key, p.now})

@@ -1,33 +1,33 @@
-// Package fund sells a customer's fund holding to the bank and credits the
-// proceeds: the rules of BuyFundFromCustomer (the contract, section 5).
+// Package fund has the rules of BuyFundFromCustomer (the contract, section 5): a
+// customer sells units of a fund to the bank, and the bank credits the proceeds.
 //
 // # What a sale does
 //
-// A Sale takes units out of a Holding and puts money into an Account, at the
-// Price the customer agreed to:
+// A Sale takes units from a Holding and credits money to an Account, at the Price
+// that the customer agreed to:
 //
 //	proceeds = units x price, rounded half away from zero to the currency's
 //	minor unit, once per sale
 //
-// 12.5 units at 1.23456789 TRY are 15.432098625, so 15.43 TRY. Two Postings
-// say where units and money went; each moves a quantity between the customer
-// and the bank, so that units and money sum to zero by their very shape.
+// For example, 12.5 units at 1.23456789 TRY are 15.432098625, so 15.43 TRY. Two
+// Postings record the units and the money. Each posting moves a quantity between
+// the customer and the bank, so that units and money always sum to zero.
 //
 // # How it is decided
 //
-// A Book holds the part of the bank's book that a batch of operations
-// touches. Book.Settle decides the operations in the order of their arrival,
-// in memory; whoever loaded the book then writes its Changes in one
-// transaction. A refusal is an outcome and not an error: it leaves nothing
-// behind, so that neighbours in a batch never hurt each other.
+// A Book holds the part of the bank's book that a batch of operations reads and
+// changes. Book.Settle decides the operations in memory, in the order of their
+// arrival. Storage then writes the Changes in one transaction. A refusal is an
+// outcome and not an error. It changes nothing, so the operations of a batch do
+// not affect each other.
 //
-// The sales of one operation are all or nothing. Each sees what the earlier
-// ones did; one that is refused is treated as if it were not there, so that
-// the caller learns all reasons at once, and then none of them takes place.
+// Either all sales of an operation take place, or none. Each sale sees the effect
+// of the earlier ones. A refused sale is skipped and the rest is still checked, so
+// that the caller gets all reasons at once. Then none of the sales takes place.
 //
 // # A later day
 //
-// A sale for a later day is recorded, and settled by the same Book.Settle once
-// its day has come, at the price that is current on that day. All sales of an
-// operation share one day.
+// A sale for a later day is recorded first. On its day the same Book.Settle
+// settles it, at the price that is current on that day. All sales of an operation
+// have the same day.
 package fund

@@ -7,26 +7,26 @@ import (
 	"bankingapi/domain/operation"
 )
 
-// SaleEntry is one sale as the book keeps it, with what is kept of its
-// operation: for reading history, not for settling.
+// SaleEntry is one stored sale, with the stored fields of its operation. It is
+// for reading history, not for settling.
 type SaleEntry struct {
 	OperationID  operation.ID
-	Position     int // in the operation's Parameters, from 0
+	Index        int // in the operation's Parameters, from 0
 	Subscription string
 	Header       operation.Header
 	ReceivedAt   time.Time
 	Terms        Terms
 	State        operation.State
-	// PriceID, PerUnit and Proceeds are what it was settled at; zero unless
-	// Completed.
+	// PriceID, PerUnit and Proceeds are the result of settling. They are zero
+	// unless the sale is Completed.
 	PriceID   int64
 	PerUnit   UnitPrice
 	Proceeds  money.Amount
-	Refusal   string    // code of a Failed sale; empty for one that failed only with its array
+	Refusal   string    // code of a Failed sale; empty if only another sale of the array was refused
 	SettledAt time.Time // zero while Recorded
 }
 
-// PostingEntry is one posting as the book keeps it.
+// PostingEntry is one stored posting.
 type PostingEntry struct {
 	Posting
 	PostedAt time.Time

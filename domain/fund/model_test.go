@@ -69,6 +69,7 @@ func (m *model) decide(o *fund.Operation, today day.Day) string {
 		}
 		return a.line()
 	}
+	today = o.Today
 	content := fmt.Sprint(o.Header.AppKey, sales)
 	wrongDays := daysOutOfOrder(sales, today)
 	if known := m.answers[caller]; known != nil {
@@ -337,7 +338,15 @@ func (m *machine) drawRequest(t *rapid.T) *fund.Operation {
 		o.Sales = append(o.Sales, fund.RestoreSale(s))
 	}
 	m.sent = append(m.sent, o)
-	return o
+	return m.arrive(t, o)
+}
+
+// arrive lets some operations wait for their batch until after midnight.
+func (m *machine) arrive(t *rapid.T, o *fund.Operation) *fund.Operation {
+	if oneIn(t, "before midnight", 10) {
+		return arrive(m.today.Plus(-1), o)
+	}
+	return arrive(m.today, o)
 }
 
 func (m *machine) identified(o *fund.Operation) *fund.Operation {
@@ -349,7 +358,8 @@ func (m *machine) identified(o *fund.Operation) *fund.Operation {
 // copied is the operation before anything was decided.
 func copied(o *fund.Operation) *fund.Operation {
 	return &fund.Operation{
-		ID: o.ID, Subscription: o.Subscription, Header: o.Header, ReceivedAt: o.ReceivedAt, Sales: slices.Clone(o.Sales), Due: o.Due,
+		ID: o.ID, Subscription: o.Subscription, Header: o.Header, ReceivedAt: o.ReceivedAt, Sales: slices.Clone(o.Sales),
+		Today: o.Today, DayFaults: o.DayFaults, Due: o.Due,
 	}
 }
 
@@ -360,7 +370,7 @@ func (m *machine) drawBatch(t *rapid.T) (batch []*fund.Operation) {
 			if len(m.sent) > 0 {
 				repeat := copied(pick(t, "repeat", m.sent))
 				repeat.Header.ChannelRequestID = "again"
-				batch = append(batch, m.identified(repeat))
+				batch = append(batch, m.identified(m.arrive(t, repeat)))
 				continue
 			}
 		case "due":
@@ -436,7 +446,7 @@ func (m *machine) check(t *rapid.T) {
 		if p.IsMoney() {
 			require.Positive(t, p.Quantity)
 			money[p.Account] += p.Quantity
-			proceeds[fmt.Sprint(p.OperationID, " ", p.Position)] += p.Quantity
+			proceeds[fmt.Sprint(p.OperationID, " ", p.Index)] += p.Quantity
 		} else {
 			require.Negative(t, p.Quantity)
 			units[p.Holding] += p.Quantity

@@ -10,6 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	"bankingapi/domain/fund"
+	"bankingapi/domain/idempotency"
 	"bankingapi/domain/operation"
 )
 
@@ -35,7 +36,8 @@ func TestNewSalesOfAnArray(t *testing.T) {
 		require.Nil(t, sales)
 		require.Equal(t, map[string]string{"/Parameters": code}, byPointer(t, faults))
 	}
-	_, faults := fund.NewSales([]fund.SaleFields{asked(selling("0")), asked(), asked(at(""), into("TL"))}, 3)
+	sales, faults := fund.NewSales([]fund.SaleFields{asked(selling("0")), asked(), asked(at(""), into("TL"))}, 3)
+	require.Nil(t, sales)
 	require.Equal(t, map[string]string{
 		"/Parameters/0/FundAmount":                      "out-of-range",
 		"/Parameters/2/FundToProcess/PriceID":           "required",
@@ -55,9 +57,11 @@ func dayFaults(t *testing.T, days ...string) []string {
 		}
 		array[i].SelectedTransactionDate = d
 	}
-	sales, _ := fund.NewSales(array, len(array))
+	r := fund.NewRequest(array, len(array), on(friday))
+	require.Equal(t, on(friday), r.Today)
+	require.Equal(t, len(r.Faults) > 0, r.Sales == nil, "either sales or faults")
 	codes := make([]string, len(days))
-	for _, f := range fund.DayFaults(sales, on(friday)) {
+	for _, f := range r.DayFaults {
 		for i := range codes {
 			if f.Pointer == fmt.Sprintf("/Parameters/%d/SelectedTransactionDate", i) {
 				require.Empty(t, codes[i])
@@ -110,20 +114,20 @@ func TestAnArrayHasOneDay(t *testing.T) {
 	} {
 		require.Equal(t, tt.want, dayFaults(t, tt.days...), tt.days)
 	}
-	require.Nil(t, fund.DayFaults(nil, on(friday)))
+	require.Nil(t, fund.NewRequest(nil, 1, on(friday)).DayFaults)
 }
 
 func TestTheCallerIDNamesAnOperationOfItsSubscription(t *testing.T) {
 	t.Parallel()
 	key, ok := named(1, "c-1", sale()).Key()
 	require.True(t, ok)
-	require.Equal(t, operation.Key{CallerID: "c-1", Subscription: "mobile", Operation: operation.BuyFundFromCustomer}, key)
+	require.Equal(t, idempotency.Key{CallerID: "c-1", Subscription: "mobile", Operation: operation.BuyFundFromCustomer}, key)
 	_, ok = request(1, sale()).Key()
 	require.False(t, ok)
 }
 
 // fingerprint is what the book keeps of an operation's content.
-func fingerprint(t require.TestingT, header operation.Header, sales ...fund.Sale) operation.Fingerprint {
+func fingerprint(t require.TestingT, header operation.Header, sales ...fund.Sale) idempotency.Fingerprint {
 	header.CallerID = "c-1"
 	o := &fund.Operation{Header: header, Sales: sales}
 	book := fund.NewBook(1)
@@ -165,7 +169,7 @@ func TestSpellingAndTrackingDoNotCountForTheContent(t *testing.T) {
 		header operation.Header
 		sale   fund.Sale
 	}{
-		{operation.Header{AppKey: "a", Channel: "b", TellerName: "c", ChannelSessionID: "d", ChannelRequestID: "e"}, sale()},
+		{operation.Header{AppKey: "a", Channel: "b", TellerName: "c", ChannelSessionID: "d", ChannelRequestID: "e", RequestID: "f"}, sale()},
 		{operation.Header{AppKey: "a", Channel: "b", TellerName: "c"}, sale(selling("1.000e2"), at("1.0"))},
 		{operation.Header{AppKey: "a", Channel: "b", TellerName: "c"}, sale(expecting("0.00"))},
 	} {
@@ -219,4 +223,21 @@ func TestContentsAreOneIfAllTermsAreEqual(t *testing.T) {
 		equal := cmp.Equal(one, other, cmp.Comparer(func(a, b fund.Terms) bool { return a == b }))
 		require.Equal(t, equal, fingerprint(t, operation.Header{}, restore(one)...) == fingerprint(t, operation.Header{}, restore(other)...))
 	})
+}
+
+func TestASaleFromTermsIsTheSaleOfItsFields(t *testing.T) {
+	t.Parallel()
+	full := sale(selling("12.500001"), at("7"), expecting("15.6"), onDay(saturday), of("GAF.F1"))
+	for _, s := range []fund.Sale{sale(), full, sale(into("JPY"), expecting("3")), sale(selling("1000000000000"))} {
+		got, faults := fund.SaleFromTerms(s.Terms())
+		require.Empty(t, faults)
+		require.Equal(t, s, got)
+	}
+	none, faults := fund.SaleFromTerms(fund.Terms{ControlTotal: -1})
+	require.Equal(t, fund.Sale{}, none)
+	require.Equal(t, map[string]string{
+		"/CustomerNo": "out-of-range", "/FundAmount": "out-of-range", "/DestinationAccount/CustomerNo": "out-of-range",
+		"/DestinationAccount/CurrencyCode": "required", "/FundToProcess/IMKBCode": "required",
+		"/FundToProcess/HolderCorporationName": "required", "/FundToProcess/PriceID": "out-of-range", "/Amount": "out-of-range",
+	}, byPointer(t, faults))
 }

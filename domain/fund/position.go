@@ -9,10 +9,10 @@ import (
 	"bankingapi/domain/money"
 )
 
-// Fund is a fund as a certain institution holds it: what prices are of.
+// Fund is a fund that is held at an institution. A price belongs to a Fund.
 type Fund struct{ IMKBCode, HolderCorporationName string }
 
-// HoldingKey names a holding: one customer's position in a fund.
+// HoldingKey identifies a holding: one customer's position in a fund.
 type HoldingKey struct {
 	CustomerNo int64
 	Fund
@@ -27,13 +27,13 @@ func (f Fund) compare(o Fund) int {
 	return cmp.Or(cmp.Compare(f.IMKBCode, o.IMKBCode), cmp.Compare(f.HolderCorporationName, o.HolderCorporationName))
 }
 
-// Holding is how much of a fund a customer has; never below zero.
+// Holding is how many units of a fund a customer has. It is never below zero.
 type Holding struct {
 	Key   HoldingKey
 	Units Units
 }
 
-// AccountKey names an account. The currency is part of the name, as it is in
+// AccountKey identifies an account. The currency is part of the key, as in
 // DestinationAccount.
 type AccountKey struct {
 	CustomerNo    int64
@@ -48,14 +48,14 @@ func (k AccountKey) Compare(o AccountKey) int {
 		cmp.Compare(k.AccountSuffix, o.AccountSuffix), cmp.Compare(k.Currency.Code(), o.Currency.Code()))
 }
 
-// Account is an account sales are credited to.
+// Account is an account to which sales are credited.
 type Account struct {
 	Key     AccountKey
 	Balance money.Amount // in the key's currency
 }
 
-// Price is what one unit of a fund costs from a day on, until a newer price of
-// the fund begins. It never changes once it is there.
+// Price is the price of one unit of a fund. It is valid from a day on, until a
+// newer price of the fund is valid. A stored price never changes.
 type Price struct {
 	ID        int64
 	Fund      Fund
@@ -64,9 +64,9 @@ type Price struct {
 	ValidFrom day.Day
 }
 
-// PriceDay asks for the current price of a fund on a day: the newest whose
-// ValidFrom is not after the day, of several from one day that with the
-// highest ID.
+// PriceDay asks for the current price of a fund on a day. This is the newest
+// price whose ValidFrom is not after the day. If several prices have the same
+// ValidFrom, the one with the highest ID is current.
 type PriceDay struct {
 	Fund Fund
 	Day  day.Day
@@ -76,8 +76,8 @@ func (p PriceDay) compare(o PriceDay) int {
 	return cmp.Or(p.Fund.compare(o.Fund), p.Day.Compare(o.Day))
 }
 
-// PriceFields is a price as the bank's files have it; the zero value of a
-// field is an absent one.
+// PriceFields is a price in the form of the bank's files. The zero value of a
+// field means that the field is absent.
 type PriceFields struct {
 	PriceID               decimal.Decimal
 	IMKBCode              string
@@ -87,10 +87,10 @@ type PriceFields struct {
 	ValidFrom             string
 }
 
-// NewPrice checks all fields and returns either a price or every fault, with
+// NewPrice checks all fields. It returns either a price or all faults, with
 // pointers from the record (/PriceID).
 func NewPrice(f PriceFields) (Price, []fault.Fault) {
-	var c check
+	var c checker
 	p := Price{
 		ID:   c.integer("/PriceID", f.PriceID, 1, positiveInteger),
 		Fund: c.fund("", f.IMKBCode, f.HolderCorporationName),
@@ -100,7 +100,7 @@ func NewPrice(f PriceFields) (Price, []fault.Fault) {
 	}
 	var err error
 	if p.ValidFrom, err = day.Parse(f.ValidFrom); err != nil {
-		c.fault("/ValidFrom", fault.InvalidDate, "Required: a day that exists as YYYY-MM-DD.")
+		c.fault("/ValidFrom", fault.InvalidDate, "Required: a real date in YYYY-MM-DD format, without a time.")
 	}
 	if len(c.faults) > 0 {
 		return Price{}, c.faults
@@ -108,8 +108,8 @@ func NewPrice(f PriceFields) (Price, []fault.Fault) {
 	return p, nil
 }
 
-// HoldingFields is a holding as the bank's files have it; the zero value of a
-// field is an absent one.
+// HoldingFields is a holding in the form of the bank's files. The zero value of a
+// field means that the field is absent.
 type HoldingFields struct {
 	CustomerNo            decimal.Decimal
 	IMKBCode              string
@@ -117,10 +117,10 @@ type HoldingFields struct {
 	Units                 decimal.Decimal
 }
 
-// NewHolding checks all fields and returns either a holding or every fault,
-// with pointers from the record (/Units).
+// NewHolding checks all fields. It returns either a holding or all faults, with
+// pointers from the record (/Units).
 func NewHolding(f HoldingFields) (Holding, []fault.Fault) {
-	var c check
+	var c checker
 	var h Holding
 	h.Key.CustomerNo = c.integer("/CustomerNo", f.CustomerNo, 1, positiveInteger)
 	h.Key.Fund = c.fund("", f.IMKBCode, f.HolderCorporationName)
@@ -132,10 +132,10 @@ func NewHolding(f HoldingFields) (Holding, []fault.Fault) {
 	return h, nil
 }
 
-// NewAccount checks all fields and returns either an account with its balance
-// or every fault, with pointers from the record (/BranchCode).
+// NewAccount checks all fields. It returns either an account with its balance or
+// all faults, with pointers from the record (/BranchCode).
 func NewAccount(f AccountFields, balance decimal.Decimal) (Account, []fault.Fault) {
-	var c check
+	var c checker
 	a := Account{Key: c.account("", &f)}
 	if balance.IsAbsent() {
 		c.fault("/Balance", fault.Required, "Required: "+naturalAmount)

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"bankingapi/domain/fund"
+	"bankingapi/domain/idempotency"
 	"bankingapi/domain/money"
 	"bankingapi/domain/operation"
 )
@@ -44,7 +45,7 @@ func TestTouchNamesEverythingOnceInTheOrderOfLocks(t *testing.T) {
 	t.Parallel()
 	recorded := due(request(9, sale(of("GAF"), at("2"), into("USD"), onDay(friday))))
 	earlier := due(named(8, "c-2", sale(onDay("2026-11-19"))))
-	touched := fund.Touch([]*fund.Operation{
+	touched := fund.NewLockSet([]*fund.Operation{
 		named(1, "c-3", sale(), sale(of("GAF"), at("2"), into("USD"))),
 		recorded,
 		named(2, "c-1", sale(onDay(saturday), of("ZAF"), at("3"))),
@@ -52,10 +53,10 @@ func TestTouchNamesEverythingOnceInTheOrderOfLocks(t *testing.T) {
 		named(4, "c-3", sale()),
 		earlier,
 	}, on(friday))
-	caller := func(id string) operation.Key {
-		return operation.Key{CallerID: id, Subscription: "mobile", Operation: operation.BuyFundFromCustomer}
+	caller := func(id string) idempotency.Key {
+		return idempotency.Key{CallerID: id, Subscription: "mobile", Operation: operation.BuyFundFromCustomer}
 	}
-	require.Equal(t, fund.Touched{
+	require.Equal(t, fund.LockSet{
 		Due:      []*fund.Operation{earlier, recorded},
 		Holdings: []fund.HoldingKey{holdingOf("AFA"), holdingOf("GAF")}, // not of the sale that is only recorded
 		Accounts: []fund.AccountKey{accountIn("TRY"), accountIn("USD")},
@@ -63,31 +64,31 @@ func TestTouchNamesEverythingOnceInTheOrderOfLocks(t *testing.T) {
 		PriceDays: []fund.PriceDay{
 			{Fund: fundOf("AFA"), Day: on("2026-11-19")}, {Fund: fundOf("AFA"), Day: on(friday)}, {Fund: fundOf("GAF"), Day: on(friday)},
 		},
-		Callers: []operation.Key{caller("c-1"), caller("c-2"), caller("c-3")},
+		Callers: []idempotency.Key{caller("c-1"), caller("c-2"), caller("c-3")},
 	}, touched)
 }
 
 func TestADueSaleTouchesThePriceOfItsDayAndNotTheOneItNamed(t *testing.T) {
 	t.Parallel()
-	touched := fund.Touch([]*fund.Operation{due(request(1, sale(at("77"), onDay(friday))))}, on(sunday))
+	touched := fund.NewLockSet([]*fund.Operation{due(request(1, sale(at("77"), onDay(friday))))}, on(sunday))
 	require.Empty(t, touched.PriceIDs)
 	require.Equal(t, []fund.PriceDay{{Fund: fundOf("AFA"), Day: on(friday)}}, touched.PriceDays)
 	require.Empty(t, touched.Callers)
-	require.Equal(t, fund.Touched{}, fund.Touch(nil, on(friday)))
+	require.Equal(t, fund.LockSet{}, fund.NewLockSet(nil, on(friday)))
 }
 
 func TestPostingsNameOnePosition(t *testing.T) {
 	t.Parallel()
 	id := operation.ID{1}
 	units := fund.UnitPosting(fund.SalePosting, id, 3, holdingOf("AFA"), -5)
-	require.Equal(t, fund.Posting{Kind: fund.SalePosting, OperationID: id, Position: 3, Holding: holdingOf("AFA"), Quantity: -5}, units)
+	require.Equal(t, fund.Posting{Kind: fund.SalePosting, OperationID: id, Index: 3, Holding: holdingOf("AFA"), Quantity: -5}, units)
 	require.False(t, units.IsMoney())
 	require.EqualValues(t, 1001, units.CustomerNo())
 
 	other := accountIn("TRY")
 	other.CustomerNo = 1002
 	money := fund.MoneyPosting(fund.OpeningPosting, id, 4, other, 12)
-	require.Equal(t, fund.Posting{Kind: fund.OpeningPosting, OperationID: id, Position: 4, Account: other, Quantity: 12}, money)
+	require.Equal(t, fund.Posting{Kind: fund.OpeningPosting, OperationID: id, Index: 4, Account: other, Quantity: 12}, money)
 	require.True(t, money.IsMoney())
 	require.EqualValues(t, 1002, money.CustomerNo())
 

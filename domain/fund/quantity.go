@@ -7,8 +7,7 @@ import (
 	"bankingapi/domain/money"
 )
 
-// Units is a quantity of a fund in millionths of a unit: 1.5 units are
-// 1,500,000.
+// Units is a quantity of a fund in millionths of a unit. 1.5 units are 1,500,000.
 type Units int64
 
 // UnitDecimals is how many decimals a quantity has.
@@ -17,18 +16,17 @@ const UnitDecimals = 6
 // MaxUnits is the largest quantity of one sale or holding: 10^12 units.
 const MaxUnits Units = 1_000_000_000_000_000_000
 
-// ParseUnits is d in Units; the error is decimal.ErrPrecision or
-// decimal.ErrRange.
+// ParseUnits returns d as Units. The error is that of decimal.Decimal.Scaled.
 func ParseUnits(d decimal.Decimal) (Units, error) {
 	n, err := d.Scaled(UnitDecimals)
 	return Units(n), err
 }
 
-// String is the quantity without trailing zeros: 1.5.
+// String returns the quantity without trailing zeros: 1.5.
 func (u Units) String() string { return decimal.Format(int64(u), UnitDecimals) }
 
-// UnitPrice is the price of one unit in 10^-8 of the currency's major unit:
-// 1.25 TRY is 125,000,000.
+// UnitPrice is the price of one unit, in 10^-8 of the currency's major unit. 1.25
+// TRY is 125,000,000.
 type UnitPrice int64
 
 // PriceDecimals is how many decimals a price has.
@@ -37,25 +35,25 @@ const PriceDecimals = 8
 // MaxUnitPrice is the largest price of one unit: 10^10.
 const MaxUnitPrice UnitPrice = 1_000_000_000_000_000_000
 
-// ParseUnitPrice is d as a price; the error is decimal.ErrPrecision or
-// decimal.ErrRange.
+// ParseUnitPrice returns d as a price. The error is that of
+// decimal.Decimal.Scaled.
 func ParseUnitPrice(d decimal.Decimal) (UnitPrice, error) {
 	n, err := d.Scaled(PriceDecimals)
 	return UnitPrice(n), err
 }
 
-// String is the price without trailing zeros: 1.25.
+// String returns the price without trailing zeros: 1.25.
 func (p UnitPrice) String() string { return decimal.Format(int64(p), PriceDecimals) }
 
-// Proceeds is units x price in the currency, rounded half away from zero to
-// its minor unit. Both must not be negative. ok is false when the proceeds do
-// not fit 64 bits of minor units.
+// Proceeds returns units x price in the currency, rounded half away from zero to
+// its minor unit. ok is false if units or price is negative, or if the proceeds
+// do not fit into 64 bits of minor units.
 func Proceeds(units Units, price UnitPrice, c money.Currency) (proceeds money.Amount, ok bool) {
 	if units < 0 || price < 0 {
 		return money.Amount{}, false
 	}
-	// 128 bits hold the product of any two; what is divided away are the
-	// decimals that the minor unit does not have.
+	// The product fits into 128 bits. The divisor removes the decimals that the
+	// minor unit does not have.
 	divisor := uint64(1)
 	for range UnitDecimals + PriceDecimals - c.Decimals() {
 		divisor *= 10

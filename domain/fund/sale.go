@@ -11,8 +11,8 @@ import (
 	"bankingapi/domain/money"
 )
 
-// SaleFields is a fund sale as a caller sends it; the zero value of a field is
-// an absent one.
+// SaleFields is a fund sale as a caller sends it. The zero value of a field means
+// that the field is absent.
 type SaleFields struct {
 	CustomerNo              decimal.Decimal
 	TransactionType         decimal.Decimal
@@ -38,35 +38,53 @@ type FundFields struct {
 	PriceID               decimal.Decimal
 }
 
-// Terms is what a sale says.
+// Terms are the terms of a sale.
 type Terms struct {
 	Holding HoldingKey
 	Units   Units
 	Account AccountKey
 	PriceID int64
 	// ControlTotal is the caller's Amount in minor units of the account's
-	// currency; 0 asks for no check.
+	// currency. If it is 0, the proceeds are not checked.
 	ControlTotal int64
-	// SelectedDay is the day the caller chose; none means the current day.
+	// SelectedDay is the day that the caller chose. None means the current day.
 	SelectedDay day.Day
 }
 
-// Sale is a customer's fund sale that keeps every rule of the contract,
-// section 5, which one can check without the book and without a clock.
-type Sale struct {
-	terms Terms
-	// dayUnknown: the sale has faults, its day among them (NewSale).
-	dayUnknown bool
+// Fields returns the terms as a caller would send them.
+func (t Terms) Fields() SaleFields {
+	return SaleFields{
+		CustomerNo:      decimal.Int(t.Holding.CustomerNo),
+		TransactionType: decimal.Int(SaleTransaction),
+		FundAmount:      decimal.New(int64(t.Units), UnitDecimals),
+		DestinationAccount: &AccountFields{
+			BranchCode:    decimal.Int(t.Account.BranchCode),
+			CustomerNo:    decimal.Int(t.Account.CustomerNo),
+			AccountSuffix: decimal.Int(t.Account.AccountSuffix),
+			CurrencyCode:  t.Account.Currency.Code(),
+		},
+		FundToProcess: &FundFields{
+			IMKBCode:              t.Holding.IMKBCode,
+			HolderCorporationName: t.Holding.HolderCorporationName,
+			PriceID:               decimal.Int(t.PriceID),
+		},
+		Amount:                  decimal.New(t.ControlTotal, t.Account.Currency.Decimals()),
+		SelectedTransactionDate: t.SelectedDay.String(),
+	}
 }
 
-// Terms is what the sale says.
+// Sale is a customer's fund sale. It keeps every rule of the contract, section
+// 5, that can be checked without the book and without a clock.
+type Sale struct{ terms Terms }
+
+// Terms returns what the sale says.
 func (s Sale) Terms() Terms { return s.terms }
 
-// RestoreSale makes a sale of what storage kept. It does not judge by today's
-// rules, so that history always loads.
-func RestoreSale(t Terms) Sale { return Sale{terms: t} }
+// RestoreSale returns a sale that storage kept. It does not check today's rules,
+// so that old sales can always be read.
+func RestoreSale(t Terms) Sale { return Sale{t} }
 
-// SaleTransaction is TransactionType of a customer's fund sale.
+// SaleTransaction is the TransactionType of a customer's fund sale.
 const SaleTransaction = 2
 
 const (
@@ -75,18 +93,30 @@ const (
 	naturalAmount   = "0 or greater, at most 2^63-1 minor units."
 )
 
-// NewSale checks all fields and returns either a sale or every fault, with
-// pointers from the record (/FundAmount). The sale beside faults has nothing
-// but its day, for DayFaults to judge.
+// NewSale checks all fields. It returns either a sale or all faults, with
+// pointers from the record (/FundAmount).
 func NewSale(f SaleFields) (Sale, []fault.Fault) {
-	var c check
-	var t Terms
+	t, _, faults := check(f)
+	if faults != nil {
+		return Sale{}, faults
+	}
+	return Sale{t}, nil
+}
+
+// SaleFromTerms checks the same rules for a Go program that has typed values. It
+// returns either a sale or all faults, with the pointers of NewSale.
+func SaleFromTerms(t Terms) (Sale, []fault.Fault) { return NewSale(t.Fields()) }
+
+// check reads all fields. hasDay is true if SelectedTransactionDate has no fault
+// of its own.
+func check(f SaleFields) (t Terms, hasDay bool, faults []fault.Fault) {
+	var c checker
 	t.Holding.CustomerNo = c.integer("/CustomerNo", f.CustomerNo, 1, positiveInteger)
 	switch {
 	case f.TransactionType.IsAbsent():
 		c.fault("/TransactionType", fault.Required, "Required: 2 for a customer's fund sale.")
 	case f.TransactionType != decimal.Int(SaleTransaction):
-		c.fault("/TransactionType", fault.NotAllowed, "2 for a customer's fund sale.")
+		c.fault("/TransactionType", fault.NotAllowed, "Must be 2 for a customer's fund sale.")
 	}
 	t.Units = c.units("/FundAmount", f.FundAmount)
 	if a := f.DestinationAccount; a == nil {
@@ -101,28 +131,25 @@ func NewSale(f SaleFields) (Sale, []fault.Fault) {
 		t.PriceID = c.integer("/FundToProcess/PriceID", p.PriceID, 1, positiveInteger)
 	}
 	t.ControlTotal = c.amount("/Amount", f.Amount, t.Account.Currency).Minor()
-	dayUnknown := false
+	hasDay = true
 	if f.SelectedTransactionDate != "" {
 		var err error
 		if t.SelectedDay, err = day.Parse(f.SelectedTransactionDate); err != nil {
-			c.fault("/SelectedTransactionDate", fault.InvalidDate, "Empty, or a day that exists as YYYY-MM-DD.")
-			dayUnknown = true
+			c.fault("/SelectedTransactionDate", fault.InvalidDate, "Must be empty or a real date in YYYY-MM-DD format, without a time.")
+			hasDay = false
 		}
 	}
-	if len(c.faults) > 0 {
-		return Sale{Terms{SelectedDay: t.SelectedDay}, dayUnknown}, c.faults
-	}
-	return Sale{terms: t}, nil
+	return t, hasDay, c.faults
 }
 
-// check collects the faults of one record.
-type check struct{ faults []fault.Fault }
+// checker collects the faults of one record.
+type checker struct{ faults []fault.Fault }
 
-func (c *check) fault(pointer, code, detail string) {
+func (c *checker) fault(pointer, code, detail string) {
 	c.faults = append(c.faults, fault.Fault{Pointer: pointer, Code: code, Detail: detail})
 }
 
-func (c *check) integer(pointer string, d decimal.Decimal, least int64, rule string) int64 {
+func (c *checker) integer(pointer string, d decimal.Decimal, least int64, rule string) int64 {
 	n, err := d.Scaled(0)
 	switch {
 	case d.IsAbsent():
@@ -135,13 +162,13 @@ func (c *check) integer(pointer string, d decimal.Decimal, least int64, rule str
 	return n
 }
 
-func (c *check) units(pointer string, d decimal.Decimal) Units {
+func (c *checker) units(pointer string, d decimal.Decimal) Units {
 	const rule = "Units of the fund: greater than 0, at most 10^12."
 	return Units(c.quantity(pointer, d, UnitDecimals, 1, int64(MaxUnits), rule))
 }
 
-// quantity is d with that many decimals, as a whole number of the last one.
-func (c *check) quantity(pointer string, d decimal.Decimal, decimals int, least, most int64, rule string) int64 {
+// quantity returns d times 10^decimals as an integer.
+func (c *checker) quantity(pointer string, d decimal.Decimal, decimals int, least, most int64, rule string) int64 {
 	n, err := d.Scaled(decimals)
 	switch {
 	case d.IsAbsent():
@@ -154,7 +181,7 @@ func (c *check) quantity(pointer string, d decimal.Decimal, decimals int, least,
 	return n
 }
 
-func (c *check) account(under string, a *AccountFields) AccountKey {
+func (c *checker) account(under string, a *AccountFields) AccountKey {
 	key := AccountKey{
 		BranchCode:    c.integer(under+"/BranchCode", a.BranchCode, 0, naturalInteger),
 		CustomerNo:    c.integer(under+"/CustomerNo", a.CustomerNo, 1, positiveInteger),
@@ -164,19 +191,19 @@ func (c *check) account(under string, a *AccountFields) AccountKey {
 	return key
 }
 
-func (c *check) currency(pointer, code string) money.Currency {
+func (c *checker) currency(pointer, code string) money.Currency {
 	currency, ok := money.ParseCurrency(code)
 	switch {
 	case code == "":
 		c.fault(pointer, fault.Required, "Required: an active ISO 4217 code.")
 	case !ok:
-		c.fault(pointer, fault.InvalidCurrency, "An active ISO 4217 code, in capitals.")
+		c.fault(pointer, fault.InvalidCurrency, "Must be an active ISO 4217 code in capital letters.")
 	}
 	return currency
 }
 
-func (c *check) fund(under, imkbCode, holder string) Fund {
-	const code = "1 to 12 capitals or digits, optionally a point and a series of one or two of them."
+func (c *checker) fund(under, imkbCode, holder string) Fund {
+	const code = "1 to 12 capital letters or digits, optionally followed by a point and 1 or 2 more."
 	switch {
 	case imkbCode == "":
 		c.fault(under+"/IMKBCode", fault.Required, "Required: "+code)
@@ -194,14 +221,14 @@ func (c *check) fund(under, imkbCode, holder string) Fund {
 
 const maxHolder = 200
 
-// amount is d as money that is not negative; an absent d is 0. Without a
-// currency, whose own fault is reported already, d has only the faults that it
-// has in every currency.
-func (c *check) amount(pointer string, d decimal.Decimal, currency money.Currency) money.Amount {
+// amount returns d as money that is not negative. An absent d is 0. If there is no
+// currency, the currency has a fault of its own. Then only the faults that d has
+// in every currency are reported.
+func (c *checker) amount(pointer string, d decimal.Decimal, currency money.Currency) money.Amount {
 	amount, err := money.FromDecimal(d, currency)
 	switch {
 	case errors.Is(err, decimal.ErrPrecision) && !currency.IsNone():
-		c.fault(pointer, fault.TooManyDecimals, "Not more decimals than the currency's minor unit has.")
+		c.fault(pointer, fault.TooManyDecimals, "Must not have more decimals than the currency.")
 	case errors.Is(err, decimal.ErrRange), d.IsNegative():
 		c.fault(pointer, fault.OutOfRange, naturalAmount)
 	}

@@ -18,21 +18,21 @@ func (a Amount) Minor() int64 { return a.minor }
 // Currency is what the amount is counted in.
 func (a Amount) Currency() Currency { return a.currency }
 
-// Add is a + b. ok is false, and the sum worthless, when the currencies differ
-// or the sum does not fit 64 bits: amounts never wrap.
+// Add returns a + b. ok is false if the currencies differ or the sum does not fit
+// into 64 bits. Then the sum must not be used.
 func (a Amount) Add(b Amount) (sum Amount, ok bool) {
 	minor := a.minor + b.minor
 	wrapped := (minor < a.minor) != (b.minor < 0)
 	return Amount{minor, a.currency}, a.currency == b.currency && !wrapped
 }
 
-// FromDecimal is d in c; the error is decimal.ErrPrecision when d has more
-// decimals than c has, decimal.ErrRange when it does not fit.
+// FromDecimal returns d as an amount in c. The error is decimal.ErrPrecision if d
+// has more decimals than c, and decimal.ErrRange if it does not fit into 64 bits.
 func FromDecimal(d decimal.Decimal, c Currency) (Amount, error) {
 	minor, err := d.Scaled(c.Decimals())
 	return Amount{minor, c}, err
 }
 
-// String is the amount with all decimals of its currency and without its
-// code: 12.50.
+// String returns the amount with all decimals of its currency, without the code:
+// 12.50.
 func (a Amount) String() string { return decimal.FormatFixed(a.minor, a.currency.Decimals()) }

@@ -1,22 +1,22 @@
 // Package money keeps amounts as whole minor units of a currency.
 package money
 
-// Currency is an active ISO 4217 currency that has a minor unit; the zero
-// value is no currency. Values compare with ==.
+// Currency is an active ISO 4217 currency that has a minor unit. The zero value
+// is no currency. Compare currencies with ==.
 type Currency struct{ index uint8 }
 
-// ParseCurrency finds the currency of a code in capitals. ok is false for
-// everything that is not on the list: withdrawn codes, codes without a minor
-// unit (metals, testing, XXX) and other letter case.
+// ParseCurrency returns the currency with that code, in capital letters. ok is
+// false for withdrawn codes and for codes without a minor unit (metals, testing,
+// XXX).
 func ParseCurrency(code string) (c Currency, ok bool) {
 	index, ok := byCode[code]
 	return Currency{index}, ok
 }
 
-// Code is the ISO 4217 code, empty for no currency.
+// Code returns the ISO 4217 code, and an empty text for no currency.
 func (c Currency) Code() string { return currencies[c.index].code }
 
-// Decimals is the number of digits of the minor unit: 2 for TRY, 0 for JPY.
+// Decimals returns the number of digits of the minor unit: 2 for TRY, 0 for JPY.
 func (c Currency) Decimals() int { return currencies[c.index].decimals }
 
 // IsNone reports whether c is the zero value.
@@ -30,8 +30,8 @@ var byCode = func() map[string]uint8 {
 	return m
 }()
 
-// currencies is list one of ISO 4217 as of 2026-11: with XCG for ANG (2025),
-// without BGN (Bulgaria took the euro on 2026-01-01). Index 0 is no currency.
+// currencies is list one of ISO 4217 as of 2026-11. XCG replaced ANG in 2025, and
+// the euro replaced BGN on 2026-01-01. Index 0 is no currency.
 var currencies = [...]struct {
 	code     string
 	decimals int

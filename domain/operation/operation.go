@@ -1,26 +1,25 @@
-// Package operation has what both operations of the API share: the request's
-// Header, the identity of an operation by its CallerId, and how it ended.
+// Package operation has what both operations of the API share: the Header of the
+// request, the ID of an operation, and its outcome.
 package operation
 
 import (
-	"cmp"
 	"encoding/hex"
 	"errors"
-	"slices"
 	"strconv"
+	"time"
 	"unicode/utf8"
 
 	"bankingapi/domain/fault"
 )
 
-// ID names one operation for ever: the bytes of a UUID of version 7, made by
-// the service that accepted it.
+// ID identifies one operation. It is a UUID of version 7, made by the service that
+// accepted the operation.
 type ID [16]byte
 
-// ErrSyntax says that a text is not a UUID.
+// ErrSyntax is returned for text that is not a UUID.
 var ErrSyntax = errors.New("not a UUID")
 
-// ParseID reads the form 8-4-4-4-12.
+// ParseID reads a UUID in the form 8-4-4-4-12. The error is ErrSyntax.
 func ParseID(text string) (ID, error) {
 	var id ID
 	if len(text) != 36 || text[8] != '-' || text[13] != '-' || text[18] != '-' || text[23] != '-' {
@@ -33,7 +32,7 @@ func ParseID(text string) (ID, error) {
 	return id, nil
 }
 
-// String is the form 8-4-4-4-12 in lower case.
+// String returns the UUID in the form 8-4-4-4-12, in lower case.
 func (id ID) String() string {
 	var b [36]byte
 	hex.Encode(b[:], id[:4])
@@ -54,10 +53,10 @@ const (
 	BuyFundFromCustomer         Name = 2
 )
 
-// Names are all operations, in the order of the customer's document.
+// Names are all operations, in the order of the API's document.
 var Names = [...]Name{AddPushNotificationResponse, BuyFundFromCustomer}
 
-// String is the operation's name in paths and settings.
+// String returns the name of the operation in paths and settings.
 func (n Name) String() string {
 	switch n {
 	case AddPushNotificationResponse:
@@ -68,7 +67,7 @@ func (n Name) String() string {
 	return ""
 }
 
-// ParseName finds an operation by its exact name.
+// ParseName returns the operation with that exact name.
 func ParseName(text string) (Name, bool) {
 	for _, n := range Names {
 		if n.String() == text {
@@ -83,12 +82,13 @@ type State uint8
 
 // The states of an operation.
 const (
-	Recorded  State = 1 // will take place on a later day
+	Recorded  State = 1 // takes place on a later day
 	Completed State = 2
 	Failed    State = 8
 )
 
-// String is the state in lower case, for logs and metrics: a closed set.
+// String returns the state in lower case, for logs and metrics. The set of texts
+// is closed.
 func (s State) String() string {
 	switch s {
 	case Recorded:
@@ -101,8 +101,8 @@ func (s State) String() string {
 	return "none"
 }
 
-// Header is the request's Header (the contract, section 3). Every field is
-// optional: empty means absent.
+// Header is the Header of a request (the contract, section 3). Every field is
+// optional. An empty text means that the field is absent.
 type Header struct {
 	AppKey           string
 	Channel          string
@@ -110,12 +110,17 @@ type Header struct {
 	CallerID         string
 	ChannelSessionID string
 	ChannelRequestID string
+	// RequestID is the X-Request-Id that the caller sent. It is no member of the
+	// request's Header. It is kept with the operation and does not belong to its
+	// content. If the caller sent none, the operation's ID serves as one.
+	RequestID string
 }
 
-// maxHeader is the length of a Header field, in characters.
+// maxHeader is the maximum length of a Header field, in characters.
 const maxHeader = 200
 
-// Faults lists the fields that are too long, with pointers from /Header.
+// Faults returns the faults of fields that are too long. Pointers start with
+// /Header.
 func (h *Header) Faults() []fault.Fault {
 	var faults []fault.Fault
 	check := func(value, pointer string) {
@@ -132,48 +137,32 @@ func (h *Header) Faults() []fault.Fault {
 	return faults
 }
 
-// Key is the identity of an operation whose caller gave it a CallerId: unique
-// per subscription and operation (the contract, section 6).
-type Key struct {
-	CallerID     string
-	Subscription string
-	Operation    Name
-}
-
-// Compare orders keys: the order in which storage locks them.
-func (k Key) Compare(other Key) int {
-	return cmp.Or(cmp.Compare(k.CallerID, other.CallerID), cmp.Compare(k.Subscription, other.Subscription),
-		cmp.Compare(k.Operation, other.Operation))
-}
-
-// Known is an operation that took place under a CallerId: what a repeat of it
-// is held against, and answered with.
-type Known struct {
-	Key         Key
-	ID          ID
-	Fingerprint Fingerprint
-	Outcome     Outcome
-}
-
-// Outcome is how an operation ended, or stands now.
+// Outcome is how an operation ended, or its current state.
 type Outcome struct {
+	// ID is the operation that was decided: of a repeat, the one it repeats.
+	ID    ID
 	State State
-	// Faults are the reasons of Failed; empty otherwise.
+	// Faults are the reasons of Failed. They are empty for other states.
 	Faults []fault.Fault
-	// Replayed: this request had no effect of its own, the outcome is that of
-	// the operation it repeats.
+	// Replayed is true if the request repeats an operation. Then it had no effect
+	// of its own, and the outcome is that of the operation.
 	Replayed bool
 }
 
-// Reused is the failure of a request whose CallerId belongs to an operation of
-// another content (422).
-func Reused() error {
-	const detail = "This CallerId was used before for another content."
-	return fault.New(fault.Conflict, detail, fault.Fault{Pointer: "/Header/CallerId", Code: "caller-id-reused", Detail: detail})
+// Refusal is an operation that was refused at once. It changed nothing and has
+// no other record, so it is kept to be found later.
+type Refusal struct {
+	ID           ID
+	Operation    Name
+	Subscription string
+	Header       Header
+	ReceivedAt   time.Time
+	// Faults are the reasons. They have codes and pointers.
+	Faults []fault.Fault
 }
 
-// CountFaults is the fault of a Parameters array that has not 1 to limit
-// records; nil when it has.
+// CountFaults returns the fault of a Parameters array with no records or with
+// more than limit records. It returns nil for 1 to limit records.
 func CountFaults(n, limit int) []fault.Fault {
 	switch {
 	case n == 0:
@@ -184,18 +173,11 @@ func CountFaults(n, limit int) []fault.Fault {
 	return nil
 }
 
-// UnderParameter puts /Parameters/i before the pointer of every fault, in
-// place, and returns the slice.
+// UnderParameter puts /Parameters/i in front of the pointer of every fault and
+// returns the slice. It changes the faults in place.
 func UnderParameter(i int, faults []fault.Fault) []fault.Fault {
 	if len(faults) == 0 {
 		return nil
 	}
 	return fault.Under("/Parameters/"+strconv.Itoa(i), faults)
-}
-
-// SortedKeys are the keys in the order of Compare, each once. It reorders keys
-// in place.
-func SortedKeys(keys []Key) []Key {
-	slices.SortFunc(keys, Key.Compare)
-	return slices.Compact(keys)
 }

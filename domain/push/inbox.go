@@ -4,24 +4,25 @@ import (
 	"time"
 
 	"bankingapi/domain/fault"
+	"bankingapi/domain/idempotency"
 	"bankingapi/domain/operation"
 )
 
-// Operation is one AddPushNotificationResponse: all its notifications are
-// stored, or none.
+// Operation is one AddPushNotificationResponse. Either all its notifications are
+// stored, or none is.
 type Operation struct {
 	ID           operation.ID
 	Subscription string
 	Header       operation.Header
 	ReceivedAt   time.Time
-	// Notifications is what the caller sent; never empty.
+	// Notifications are what the caller sent. They are never empty.
 	Notifications []Notification
 
 	outcome operation.Outcome
 	err     error
 }
 
-func (o *Operation) fingerprint(d *operation.Digest) operation.Fingerprint {
+func (o *Operation) fingerprint(d *idempotency.Digest) idempotency.Fingerprint {
 	d.Header(&o.Header)
 	for i := range o.Notifications {
 		o.Notifications[i].content(d)
@@ -29,40 +30,48 @@ func (o *Operation) fingerprint(d *operation.Digest) operation.Fingerprint {
 	return d.Sum()
 }
 
-// Key is the operation's identity; ok is false when its caller gave none.
-func (o *Operation) Key() (key operation.Key, ok bool) {
-	return operation.Key{
+// Key returns the identity of the operation. ok is false if its caller sent no
+// CallerId.
+func (o *Operation) Key() (key idempotency.Key, ok bool) {
+	return idempotency.Key{
 		CallerID:     o.Header.CallerID,
 		Subscription: o.Subscription,
 		Operation:    operation.AddPushNotificationResponse,
 	}, o.Header.CallerID != ""
 }
 
-// Outcome is how the operation ended, once an Inbox accepted or refused it.
-func (o *Operation) Outcome() (operation.Outcome, error) { return o.outcome, o.err }
+// Outcome returns how the operation ended, after an Inbox decided it. The error is
+// fault.Conflict if the CallerId was used for other content.
+func (o *Operation) Outcome() (operation.Outcome, error) {
+	outcome := o.outcome
+	if outcome.State != 0 && !outcome.Replayed {
+		outcome.ID = o.ID
+	}
+	return outcome, o.err
+}
 
-// Stored is a notification on its way into storage: it is there once for its
-// user and digest, however often it is sent.
+// Stored is a notification that storage must insert. Storage keeps one
+// notification for each user and digest, even if it is sent several times.
 type Stored struct {
 	Operation    *Operation
-	Position     int // in the operation's Parameters, from 0
-	Digest       operation.Fingerprint
+	Index        int // in the operation's Parameters, from 0
+	Digest       idempotency.Fingerprint
 	Notification *Notification
 }
 
-// Inbox is what a batch of operations touches: the operations known by their
-// CallerIds, and after Accept what is to be stored. It is not safe for
+// Inbox is what a batch of operations reads and changes: the records of their
+// CallerIds, and after Accept the notifications to insert. It is not safe for
 // concurrent use.
 type Inbox struct {
-	Register operation.Register
+	Register idempotency.Register
 	stored   []Stored
 }
 
-// Accept decides every operation in order of arrival and leaves in the inbox
-// what is to be stored. A repeated CallerId has no second effect; one of
-// another content is a conflict and stores nothing.
+// Accept decides every operation in the order of arrival and puts the
+// notifications to insert into the inbox. A repeat has no second effect. A
+// CallerId with other content is a conflict and stores nothing.
 func (b *Inbox) Accept(operations []*Operation) {
-	var digest operation.Digest
+	var digest idempotency.Digest
 	for _, o := range operations {
 		o.outcome, o.err = operation.Outcome{State: operation.Completed}, nil
 		if key, ok := o.Key(); ok {
@@ -72,7 +81,7 @@ func (b *Inbox) Accept(operations []*Operation) {
 				o.outcome, o.err = outcome, err
 				continue
 			}
-			b.Register.Add(operation.Known{Key: key, ID: o.ID, Fingerprint: fingerprint, Outcome: o.outcome})
+			b.Register.Add(idempotency.Record{Key: key, ID: o.ID, Fingerprint: fingerprint, Outcome: o.outcome})
 		}
 		for i := range o.Notifications {
 			n := &o.Notifications[i]
@@ -81,24 +90,25 @@ func (b *Inbox) Accept(operations []*Operation) {
 	}
 }
 
-// Stored are the notifications to be stored, in order of arrival. Those that
-// storage has already are to be left as they are.
+// Stored returns the notifications to insert, in the order of arrival. Storage
+// does not change notifications that it already has.
 func (b *Inbox) Stored() []Stored { return b.stored }
 
-// Keys are the CallerIds of the operations, each once and sorted: what is to
-// be loaded into the Register before Accept.
-func Keys(operations []*Operation) []operation.Key {
-	var keys []operation.Key
+// Keys returns the keys of the operations that have a CallerId, each once and
+// sorted. Storage loads their records into the Register before Accept.
+func Keys(operations []*Operation) []idempotency.Key {
+	var keys []idempotency.Key
 	for _, o := range operations {
 		if key, ok := o.Key(); ok {
 			keys = append(keys, key)
 		}
 	}
-	return operation.SortedKeys(keys)
+	return idempotency.SortedKeys(keys)
 }
 
-// NewNotifications checks an array of Parameters: 1 to limit records, every
-// fault of all of them, with pointers from /Parameters.
+// NewNotifications checks an array of Parameters: 1 to limit records and every
+// rule of each of them. It returns either notifications or all faults. Pointers
+// start with /Parameters.
 func NewNotifications(parameters []Fields, limit int) ([]Notification, []fault.Fault) {
 	if faults := operation.CountFaults(len(parameters), limit); faults != nil {
 		return nil, faults

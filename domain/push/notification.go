@@ -1,10 +1,11 @@
-// Package push has the push notification: a message an external system sent
-// to a user and reports to the bank (the contract, section 4).
+// Package push has the rules of push notifications: messages that an external
+// system sent to a user and reports to the bank (the contract, section 4).
 package push
 
 import (
 	"errors"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode"
@@ -13,13 +14,13 @@ import (
 	"bankingapi/domain/day"
 	"bankingapi/domain/decimal"
 	"bankingapi/domain/fault"
-	"bankingapi/domain/operation"
+	"bankingapi/domain/idempotency"
 )
 
-// Platform is where a push was shown.
+// Platform is the platform of the user's device.
 type Platform uint8
 
-// The platforms of the customer's document.
+// The platforms of the API's document.
 const (
 	Android Platform = 65
 	IOS     Platform = 73
@@ -30,8 +31,8 @@ const (
 // of at most 1,000.
 type TranDataItem struct{ Code, Name string }
 
-// Fields is a push notification as a caller sends it; the zero value of a
-// field is an absent one.
+// Fields is a push notification as a caller sends it. The zero value of a field
+// means that the field is absent.
 type Fields struct {
 	ExternalApplicationCode string
 	ExternalTranCode        string
@@ -47,7 +48,7 @@ type Fields struct {
 	TranData                []TranDataItem
 }
 
-// Record is what a Notification holds, for storage and export.
+// Record is the content of a Notification, for storage and export.
 type Record struct {
 	ExternalApplicationCode string
 	ExternalTranCode        string
@@ -65,11 +66,11 @@ type Record struct {
 }
 
 // Notification is a push notification that keeps every rule of the contract,
-// section 4. Its texts are the caller's, byte for byte.
+// section 4. Its texts are byte for byte what the caller sent.
 type Notification struct{ record Record }
 
-// New checks all fields and returns either a notification or every fault,
-// with pointers from the record (/UserId).
+// New checks all fields. It returns either a notification or all faults, with
+// pointers from the record (/UserId).
 func New(f Fields) (Notification, []fault.Fault) {
 	var c check
 	n := Notification{Record{
@@ -80,11 +81,11 @@ func New(f Fields) (Notification, []fault.Fault) {
 		Subject:                 c.text("/Subject", f.Subject, 1000),
 		Content:                 c.text("/Content", f.Content, 10_000),
 		DeepLinkURL:             c.text("/DeepLinkUrl", f.DeepLinkURL, 2048),
-		TranData:                f.TranData,
+		TranData:                slices.Clone(f.TranData), // the fields are the caller's
 	}}
 	r := &n.record
-	if f.DeepLinkURL != "" && !isAbsoluteURL(f.DeepLinkURL) {
-		c.fault("/DeepLinkUrl", fault.InvalidURL, "Empty, or an absolute URL.")
+	if f.DeepLinkURL != "" && !isURL(f.DeepLinkURL) {
+		c.fault("/DeepLinkUrl", fault.InvalidURL, "Must be empty or a URL without spaces, absolute or relative.")
 	}
 	if !f.PushInteractionID.IsAbsent() {
 		r.PushInteractionID, r.HasPushInteractionID = c.integer("/PushInteractionId", f.PushInteractionID), true
@@ -112,7 +113,7 @@ func New(f Fields) (Notification, []fault.Fault) {
 	if f.SendDate != "" {
 		var err error
 		if r.SendDate, err = day.Parse(f.SendDate); err != nil {
-			c.fault("/SendDate", fault.InvalidDate, "Empty, or a day that exists as YYYY-MM-DD.")
+			c.fault("/SendDate", fault.InvalidDate, "Must be empty or a real date in YYYY-MM-DD format, without a time.")
 		}
 	}
 	if len(f.TranData) > maxTranData {
@@ -133,11 +134,36 @@ func New(f Fields) (Notification, []fault.Fault) {
 	return n, nil
 }
 
-// Restore makes a notification of what storage kept. It does not judge by
-// today's rules, so that history always loads.
+// FromRecord checks the same rules for a Go program that has typed values. It
+// returns either a notification or all faults, with the pointers of New.
+func FromRecord(r Record) (Notification, []fault.Fault) { return New(r.Fields()) }
+
+// Fields returns the record as a caller would send it.
+func (r *Record) Fields() Fields {
+	f := Fields{
+		ExternalApplicationCode: r.ExternalApplicationCode,
+		ExternalTranCode:        r.ExternalTranCode,
+		UserID:                  r.UserID,
+		PushID:                  r.PushID,
+		Platform:                decimal.Int(int64(r.Platform)),
+		Subject:                 r.Subject,
+		Content:                 r.Content,
+		DeepLinkURL:             r.DeepLinkURL,
+		SendStatus:              decimal.Int(int64(r.SendStatus())),
+		SendDate:                r.SendDate.String(),
+		TranData:                r.TranData,
+	}
+	if r.HasPushInteractionID {
+		f.PushInteractionID = decimal.Int(r.PushInteractionID)
+	}
+	return f
+}
+
+// Restore returns a notification that storage kept. It does not check today's
+// rules, so that old notifications can always be read.
 func Restore(r Record) Notification { return Notification{r} }
 
-// Record is what the notification holds. Its TranData is not to be changed.
+// Record returns what the notification holds. It must not be changed.
 func (n *Notification) Record() *Record { return &n.record }
 
 const (
@@ -153,7 +179,7 @@ func (c *check) fault(pointer, code, detail string) {
 	c.faults = append(c.faults, fault.Fault{Pointer: pointer, Code: code, Detail: detail})
 }
 
-// text is a text of at most that many characters.
+// text checks a text of at most that many characters.
 func (c *check) text(pointer, value string, most int) string {
 	if utf8.RuneCountInString(value) > most {
 		c.fault(pointer, fault.TooLong, "At most "+strconv.Itoa(most)+" characters.")
@@ -161,7 +187,7 @@ func (c *check) text(pointer, value string, most int) string {
 	return value
 }
 
-// required is a text of 1 to that many characters.
+// required checks a text of 1 to that many characters.
 func (c *check) required(pointer, value string, most int) string {
 	if value == "" {
 		c.fault(pointer, fault.Required, "Required: 1 to "+strconv.Itoa(most)+" characters.")
@@ -180,31 +206,32 @@ func (c *check) integer(pointer string, d decimal.Decimal) int64 {
 	return n
 }
 
-// isAbsoluteURL takes any scheme, since deep links have their own; only of the
-// web's it knows that they need a host.
-func isAbsoluteURL(text string) bool {
+// isURL reports whether the text is a URL: a reference of RFC 3986, absolute or
+// relative. Any scheme is allowed, because deep links have schemes of their own.
+// A URL of the web needs a host.
+func isURL(text string) bool {
 	if strings.ContainsFunc(text, func(r rune) bool { return unicode.IsSpace(r) || unicode.IsControl(r) }) {
 		return false
 	}
 	u, err := url.Parse(text)
-	if err != nil || !u.IsAbs() {
+	switch {
+	case err != nil:
 		return false
-	}
-	if u.Scheme == "http" || u.Scheme == "https" {
+	case u.Scheme == "http", u.Scheme == "https":
 		return u.Hostname() != ""
 	}
-	return len(text) > len(u.Scheme+":")
+	return u.Scheme == "" || len(text) > len(u.Scheme+":")
 }
 
-// digest is the identity of the notification among those of a subscription:
-// equal in every field is equal (the contract, section 4).
-func (n *Notification) digest(d *operation.Digest, subscription string) operation.Fingerprint {
+// digest identifies the notification within its subscription. Notifications that
+// are equal in every field have the same digest (the contract, section 4).
+func (n *Notification) digest(d *idempotency.Digest, subscription string) idempotency.Fingerprint {
 	d.Text(subscription)
 	n.content(d)
 	return d.Sum()
 }
 
-func (n *Notification) content(d *operation.Digest) {
+func (n *Notification) content(d *idempotency.Digest) {
 	r := &n.record
 	d.Text(r.ExternalApplicationCode)
 	d.Text(r.ExternalTranCode)
@@ -229,7 +256,8 @@ func (n *Notification) content(d *operation.Digest) {
 	}
 }
 
-// SendStatus is the send status on the wire: 0 (Fail) or 1 (Success).
+// SendStatus returns the send status as a caller sends it: 0 (Fail) or 1
+// (Success).
 func (r *Record) SendStatus() int {
 	if r.Sent {
 		return 1

@@ -9,21 +9,12 @@ import (
 	"pgregory.net/rapid"
 
 	"bankingapi/domain/day"
-	"bankingapi/domain/decimal"
 	"bankingapi/domain/fault"
 	"bankingapi/domain/push"
+	"bankingapi/test/value"
 )
 
-func number(text string) decimal.Decimal {
-	if text == "" {
-		return decimal.Decimal{} // absent
-	}
-	d, err := decimal.Parse(text)
-	if err != nil {
-		panic(err)
-	}
-	return d
-}
+var number = value.Number
 
 // sent is a push that breaks no rule, with the given changes.
 func sent(changes ...func(*push.Fields)) push.Fields {
@@ -205,6 +196,7 @@ func TestDeepLinkURL(t *testing.T) {
 		"https://user@bank.example/", "https://192.0.2.1/x", "https://[2001:db8::1]:443/x", "https://bankası.example/ş?ğ=ü",
 		"bank://loans/42", "bank://loans", "bank:///loans", "bank://?screen=loans", "bank://#loans", "bank://", "bank:/loans", "bank:loans",
 		"com.example.bank+push-1://open", "mailto:info@bank.example", "tel:+908500000000", "data:image/png;base64,AAAA",
+		"bank", "bank.example", "www.bank.example/x", "/loans/42", "//bank.example/x", "loans/42", "?a=b", "#a", "../a", "//", "şube/1",
 		"market://details?id=com.example", "urn:isbn:0451450523", "ftp://bank.example/x",
 		long, longInTurkish,
 	} {
@@ -213,7 +205,7 @@ func TestDeepLinkURL(t *testing.T) {
 		require.Equal(t, url, n.Record().DeepLinkURL)
 	}
 	for _, url := range []string{
-		"bank", "bank.example", "www.bank.example/x", "/loans/42", "//bank.example/x", "loans/42", "?a=b", "#a", "://bank.example", ":",
+		"://bank.example", ":", ":a", "/a b", "loans 42", "a\x00", "/%zz", "1bank:x",
 		"https:", "https://", "https:///x", "https:x", "http://?a=b", "http://:80/", "bank:", "1bank://x", "ba nk://x", "bänk://x",
 		" https://bank.example", "https://bank.example ", "https://bank.example/a b", "https://bank example/", "https://bank.example/\t",
 		"https://bank.example/\n", "https://bank.example/\r\nX: y", "https://bank.example/\x7f", "https://bank.example/\x1b[0m",
@@ -288,10 +280,10 @@ func TestAllFaultsOfAPushComeAtOnce(t *testing.T) {
 		"/TranData/2/Code":         "too-long",
 	}, faults(t, push.Fields{
 		ExternalApplicationCode: x, ExternalTranCode: x, UserID: x, PushID: x, PushInteractionID: number("1.5"), Platform: number("66"),
-		Subject: x, Content: x, DeepLinkURL: "loans", SendStatus: number("2"), SendDate: x,
+		Subject: x, Content: x, DeepLinkURL: "loans 42", SendStatus: number("2"), SendDate: x,
 		TranData: []push.TranDataItem{{Name: x}, {Code: "c", Name: "n"}, {Code: x}},
 	}))
-	_, both := push.New(sent(func(f *push.Fields) { f.DeepLinkURL = x }))
+	_, both := push.New(sent(func(f *push.Fields) { f.DeepLinkURL = ":" + x }))
 	require.Len(t, both, 2, "too long, and no URL either")
 }
 
@@ -308,6 +300,23 @@ func TestFaultsNeverRepeatTheValue(t *testing.T) {
 		require.NotContains(t, f.Detail, "6612")
 		require.NotContains(t, f.Detail, "7712")
 	}
+}
+
+func TestANotificationFromARecordIsThatOfItsFields(t *testing.T) {
+	t.Parallel()
+	for _, f := range []push.Fields{sent(), least, sent(func(f *push.Fields) {
+		f.Platform, f.SendStatus, f.PushInteractionID = number("73"), number("0"), number("-1")
+	})} {
+		want := notification(t, f)
+		got, faults := push.FromRecord(*want.Record())
+		require.Empty(t, faults)
+		require.Equal(t, want, got)
+	}
+	none, faults := push.FromRecord(push.Record{})
+	require.Equal(t, push.Notification{}, none)
+	require.Equal(t, map[string]string{
+		"/ExternalApplicationCode": "required", "/UserId": "required", "/PushId": "required", "/Platform": "not-allowed",
+	}, byPointer(t, faults))
 }
 
 func TestNewNotificationsOfAnArray(t *testing.T) {
@@ -359,7 +368,7 @@ func FuzzDeepLinkURL(f *testing.F) {
 			return
 		}
 		require.Equal(t, url, n.Record().DeepLinkURL)
-		require.Regexp(t, `^[A-Za-z][A-Za-z0-9+.-]*:[^\s[:cntrl:]]+$`, url)
+		require.Regexp(t, `^[^\s[:cntrl:]]+$`, url)
 	})
 }
 
@@ -386,4 +395,14 @@ func fields() *rapid.Generator[push.Fields] {
 			}), 0, 2).Draw(t, "TranData"),
 		}
 	})
+}
+
+// TestANotificationSharesNothingWithItsFields: a caller reuses its fields while
+// the notification may still wait to be stored.
+func TestANotificationSharesNothingWithItsFields(t *testing.T) {
+	t.Parallel()
+	f := sent()
+	n := notification(t, f)
+	f.TranData[0] = push.TranDataItem{Code: "other"}
+	require.Equal(t, "amount", n.Record().TranData[0].Code)
 }

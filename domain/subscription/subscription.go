@@ -1,6 +1,6 @@
-// Package subscription has who may call the API: a subscription as in API
-// Management, with two keys, a state, and what is defined for its caller (the
-// contract, section 7).
+// Package subscription has the subscriptions that may call the API. A
+// subscription has two keys, a state, and values that are defined for its caller
+// (the contract, section 7).
 package subscription
 
 import (
@@ -12,6 +12,7 @@ import (
 	"io"
 	"slices"
 	"strings"
+	"time"
 	"unicode"
 	"unicode/utf8"
 
@@ -19,7 +20,7 @@ import (
 	"bankingapi/domain/operation"
 )
 
-// State says whether the keys of a subscription open anything.
+// State says whether the keys of a subscription are accepted.
 type State string
 
 // The states of a subscription. Cancelled is final.
@@ -29,8 +30,8 @@ const (
 	Cancelled State = "cancelled"
 )
 
-// Slot is one of the two keys, so that a key is changed without a pause: move
-// the callers to the other key, then make this one anew.
+// Slot is one of the two keys. With two keys a key can be changed without an
+// interruption: the callers change to the other key, then this one is replaced.
 type Slot string
 
 // The two keys.
@@ -39,9 +40,9 @@ const (
 	Secondary Slot = "secondary"
 )
 
-// Key is a subscription key in clear: 128 random bits in 32 hex digits. It
-// exists only between its making and its printing. It never shows itself by
-// accident: String masks it.
+// Key is a subscription key in plain text: 128 random bits in 32 hex digits. It
+// exists only until it is shown to its owner. String masks it, so that it does
+// not get into a log by accident.
 type Key struct{ text string }
 
 // NewKey makes a key from 16 bytes of random.
@@ -53,7 +54,7 @@ func NewKey(random io.Reader) (Key, error) {
 	return Key{hex.EncodeToString(b[:])}, nil
 }
 
-// Reveal is the key in clear, to be shown to its owner once.
+// Reveal returns the key in plain text. Show it to its owner once.
 func (k Key) Reveal() string { return k.text }
 
 // String hides the key.
@@ -62,40 +63,57 @@ func (k Key) String() string { return "***" }
 // GoString hides the key.
 func (k Key) GoString() string { return "***" }
 
-// Hash is what the service keeps of the key.
+// Hash returns the hash of the key.
 func (k Key) Hash() Hash { return HashOf(k.text) }
 
-// Hash is the SHA-256 of a key: all that is stored of it.
+// Hash is the SHA-256 of a key. The service stores nothing else of a key.
 type Hash [sha256.Size]byte
 
-// HashOf is the hash of what a caller presents as a key.
+// HashOf returns the hash of the text that a caller sends as its key.
 func HashOf(presented string) Hash { return sha256.Sum256([]byte(presented)) }
 
-// Equal compares in constant time.
+// Equal compares two hashes in constant time.
 func (h Hash) Equal(other Hash) bool { return subtle.ConstantTimeCompare(h[:], other[:]) == 1 }
 
 // Subscription is a caller of the API. Change it only through its methods.
 type Subscription struct {
 	Name  string
 	State State
-	// Operations it may call; never empty.
+	// Operations are the operations that it may call. They are never empty.
 	Operations []operation.Name
-	// RequestsPerSecond is the limit of its requests on each replica; 0 is none.
+	// RequestsPerSecond is the maximum rate of its requests on each replica. 0
+	// means no limit.
 	RequestsPerSecond int
-	// AppKey, Channel and TellerName are the values defined for the caller;
-	// empty means not defined.
+	// AppKey, Channel and TellerName are the values defined for the caller. An
+	// empty text means that the value is not defined.
 	AppKey, Channel, TellerName string
+	// RequireCallerID makes the CallerId of every request required.
+	RequireCallerID bool
 
 	PrimaryHash, SecondaryHash Hash
+
+	// Created is when the subscription was created. It is the zero time if that
+	// is not known.
+	Created time.Time
+	// PrimaryKey and SecondaryKey are the times of the two keys.
+	PrimaryKey, SecondaryKey KeyLife
+	// WithoutCallerID is when its last BuyFundFromCustomer without a CallerId
+	// arrived. It may be a minute late.
+	WithoutCallerID time.Time
 }
+
+// KeyLife has the times of a key: when it was created, when it expires, and
+// when it was last used, which may be a minute late. A zero time means unknown
+// for Created, no expiry for Expires, and never for Used.
+type KeyLife struct{ Created, Expires, Used time.Time }
 
 const (
 	maxName    = 100
 	maxDefined = 200 // as in the Header
 )
 
-// New checks a subscription to be made; its keys come with Regenerate. The
-// error is fault.Invalid and names every fault; pointers are the fields' names.
+// New checks a new subscription. Its keys are set with Regenerate. The error is
+// fault.Invalid and has all faults. Pointers are the names of the fields.
 func New(s Subscription) (*Subscription, error) {
 	var faults []fault.Fault
 	broken := func(field, code, detail string) {
@@ -133,11 +151,11 @@ func New(s Subscription) (*Subscription, error) {
 	return &s, nil
 }
 
-// ErrCancelled says that a cancelled subscription stays so.
+// ErrCancelled is returned for changes of a cancelled subscription.
 var ErrCancelled = errors.New("the subscription is cancelled, which is final: create a new one")
 
-// Regenerate puts a new key into the slot; the key that was there opens
-// nothing any more. A slot that is none is fault.Invalid.
+// Regenerate puts a new key into the slot. The old key is not accepted any more.
+// The error is ErrCancelled, or fault.Invalid for an unknown slot.
 func (s *Subscription) Regenerate(slot Slot, key Key) error {
 	if s.State == Cancelled {
 		return ErrCancelled
@@ -148,17 +166,18 @@ func (s *Subscription) Regenerate(slot Slot, key Key) error {
 	case Secondary:
 		s.SecondaryHash = key.Hash()
 	default:
-		return fault.New(fault.Invalid, "The key is primary or secondary.")
+		return fault.New(fault.Invalid, "The key must be primary or secondary.")
 	}
 	return nil
 }
 
-// Become moves the subscription to a state; to the one it has is no change.
-// Nothing comes back from Cancelled. A state that is none is fault.Invalid.
+// Become changes the state of the subscription. The error is ErrCancelled if the
+// subscription is cancelled, and fault.Invalid for an unknown state. Setting the
+// current state again is not an error.
 func (s *Subscription) Become(state State) error {
 	switch {
 	case state != Active && state != Suspended && state != Cancelled:
-		return fault.New(fault.Invalid, "The state is active, suspended or cancelled.")
+		return fault.New(fault.Invalid, "The state must be active, suspended or cancelled.")
 	case s.State == Cancelled && state != Cancelled:
 		return ErrCancelled
 	}
@@ -166,19 +185,59 @@ func (s *Subscription) Become(state State) error {
 	return nil
 }
 
-// Opens reports whether a presented key is one of this subscription's and the
-// subscription is active.
+// Opens reports whether the subscription is active and the hash belongs to one of
+// its keys.
 func (s *Subscription) Opens(presented Hash) bool {
 	primary, secondary := s.PrimaryHash.Equal(presented), s.SecondaryHash.Equal(presented)
 	return (primary || secondary) && s.State == Active
 }
 
+// OpensAt reports whether a presented key opens the subscription at that time,
+// and which of the two keys it is. A key that has expired opens nothing.
+func (s *Subscription) OpensAt(presented Hash, now time.Time) (slot Slot, ok bool) {
+	primary, secondary := s.PrimaryHash.Equal(presented), s.SecondaryHash.Equal(presented)
+	slot, life := Primary, &s.PrimaryKey
+	if !primary {
+		slot, life = Secondary, &s.SecondaryKey
+	}
+	expired := !life.Expires.IsZero() && !now.Before(life.Expires)
+	return slot, (primary || secondary) && s.State == Active && !expired
+}
+
+// Revise sets what may change of a subscription: the operations, the limit, the
+// values defined for the caller, and whether it must send CallerIds. Keys, times
+// and state stay. The error is that of New, or ErrCancelled.
+func (s *Subscription) Revise(to Subscription) error {
+	if s.State == Cancelled {
+		return ErrCancelled
+	}
+	to.Name = s.Name
+	revised, err := New(to)
+	if err != nil {
+		return err
+	}
+	s.Operations, s.RequestsPerSecond, s.RequireCallerID = revised.Operations, revised.RequestsPerSecond, revised.RequireCallerID
+	s.AppKey, s.Channel, s.TellerName = revised.AppKey, revised.Channel, revised.TellerName
+	return nil
+}
+
 // MayCall reports whether the subscription may call the operation.
 func (s *Subscription) MayCall(n operation.Name) bool { return slices.Contains(s.Operations, n) }
 
-// Complete returns the header to record: what is defined for the caller stands
-// in for what the request omits. A request that contradicts a defined value is
-// fault.Forbidden, with every contradiction (the contract, section 3).
+// Missing returns the faults of fields that the subscription requires and the
+// header does not have.
+func (s *Subscription) Missing(h operation.Header) []fault.Fault {
+	if !s.RequireCallerID || h.CallerID != "" {
+		return nil
+	}
+	return []fault.Fault{{Pointer: "/Header/CallerId", Code: fault.Required,
+		Detail: "Required: a unique id of the operation, 1 to 200 characters."}}
+}
+
+// Complete returns the header to record. It fills absent fields with the values
+// that are defined for the caller. The error is fault.Forbidden if the header has
+// another value than a defined one, with a fault for each such field (the
+// contract, section 3).
 func (s *Subscription) Complete(h operation.Header) (operation.Header, error) {
 	var faults []fault.Fault
 	complete := func(sent *string, defined, pointer string) {
@@ -187,15 +246,15 @@ func (s *Subscription) Complete(h operation.Header) (operation.Header, error) {
 		case *sent == "":
 			*sent = defined
 		default:
-			faults = append(faults, fault.Fault{Pointer: pointer, Code: "contradicts-subscription",
-				Detail: "Another value is defined for this subscription: send that one, or none."})
+			faults = append(faults, fault.Fault{Pointer: pointer, Code: fault.ContradictsSubscription,
+				Detail: "The subscription has another value. Send that value, or leave the field out."})
 		}
 	}
 	complete(&h.AppKey, s.AppKey, "/Header/AppKey")
 	complete(&h.Channel, s.Channel, "/Header/Channel")
 	complete(&h.TellerName, s.TellerName, "/Header/TellerName")
 	if len(faults) > 0 {
-		return h, fault.New(fault.Forbidden, "The Header contradicts what is defined for the subscription.", faults...)
+		return h, fault.New(fault.Forbidden, "The Header does not match the values of the subscription.", faults...)
 	}
 	return h, nil
 }

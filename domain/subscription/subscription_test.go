@@ -288,3 +288,13 @@ func TestTheHeaderIsCompletedByWhatIsDefined(t *testing.T) {
 		require.Equal(t, tt.contradictsPaths, pointers)
 	}
 }
+
+func TestASubscriptionMayRequireACallerID(t *testing.T) {
+	t.Parallel()
+	strict := &subscription.Subscription{RequireCallerID: true}
+	require.Equal(t, []fault.Fault{{
+		Pointer: "/Header/CallerId", Code: "required", Detail: "Required: a unique id of the operation, 1 to 200 characters.",
+	}}, strict.Missing(operation.Header{AppKey: "app"}))
+	require.Empty(t, strict.Missing(operation.Header{CallerID: "c"}))
+	require.Empty(t, new(subscription.Subscription).Missing(operation.Header{}))
+}

@@ -1,5 +1,5 @@
-// Package architecture_test keeps the picture of the README true: which folder
-// may import what, and why not more.
+// Package architecture_test checks the imports that the README describes. Its
+// messages give the reason for each rule.
 package architecture_test
 
 import (
@@ -11,17 +11,24 @@ import (
 	"go/token"
 	"io"
 	"io/fs"
-	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 )
 
-const module = "bankingapi"
+// module is the path of this module. A bank may have renamed it.
+var module = func() string {
+	command := exec.Command("go", "list", "-m")
+	command.Dir = "../.."
+	out, err := command.Output()
+	if err != nil {
+		panic(err)
+	}
+	return strings.TrimSpace(string(out))
+}()
 
 type goPackage struct {
 	ImportPath string
@@ -52,7 +59,7 @@ func list(t *testing.T, patterns ...string) []goPackage {
 	}
 }
 
-// within reports whether a package lies in one of the folders of this module.
+// within reports whether a package is in one of the folders of this module.
 func within(path string, folders ...string) bool {
 	for _, f := range folders {
 		if path == module+"/"+f || strings.HasPrefix(path, module+"/"+f+"/") {
@@ -69,7 +76,7 @@ func standard(path string) bool {
 	return !strings.Contains(first, ".") && !ours(path)
 }
 
-// adapter is the name of the adapter a package belongs to.
+// adapter returns the name of the adapter that has a package.
 func adapter(path string) string {
 	name, _, _ := strings.Cut(strings.TrimPrefix(path, module+"/adapters/"), "/")
 	return name
@@ -136,10 +143,10 @@ func TestImports(t *testing.T) {
 			},
 		},
 		{
-			"bootstrap itself opens no engine",
-			"a host on Postgres links no SQLite; bootstrap/engines has both",
+			"bootstrap knows storage by its ports only",
+			"an adapter plugs in by its name; bootstrap/engines links those of this module",
 			func(from, to string) bool {
-				return from == module+"/bootstrap" && within(to, "adapters/storage/sqlite", "adapters/storage/postgres")
+				return from == module+"/bootstrap" && within(to, "adapters/storage")
 			},
 		},
 		{
@@ -193,8 +200,8 @@ func TestEveryPackageHasOneComment(t *testing.T) {
 	}
 }
 
-// TestLibrariesTouchNoProcessState: a host's flags, environment, signals,
-// globals and exits are the host's.
+// TestLibrariesTouchNoProcessState checks that only the host uses flags,
+// environment, signals, globals and exits.
 func TestLibrariesTouchNoProcessState(t *testing.T) {
 	forbidden := map[string]string{
 		"os.Exit": "", "os.Getenv": "", "os.LookupEnv": "", "os.Environ": "", "os.Args": "",
@@ -226,10 +233,63 @@ func TestLibrariesTouchNoProcessState(t *testing.T) {
 	}
 }
 
+// TestStorageTypesAreSmall limits the number of methods of a storage type, so
+// that a reader sees at once what it does.
+func TestStorageTypesAreSmall(t *testing.T) {
+	const most = 8
+	for _, p := range list(t, "./adapters/storage/...") {
+		methods := map[string]int{}
+		for _, name := range p.GoFiles {
+			file, err := parser.ParseFile(token.NewFileSet(), filepath.Join(p.Dir, name), nil, 0)
+			require.NoError(t, err)
+			for _, d := range file.Decls {
+				f, ok := d.(*ast.FuncDecl)
+				if !ok || f.Recv == nil || !f.Name.IsExported() {
+					continue
+				}
+				receiver := f.Recv.List[0].Type
+				if pointer, ok := receiver.(*ast.StarExpr); ok {
+					receiver = pointer.X
+				}
+				if generic, ok := receiver.(*ast.IndexExpr); ok {
+					receiver = generic.X
+				}
+				methods[receiver.(*ast.Ident).Name]++
+			}
+		}
+		for name, n := range methods {
+			require.LessOrEqual(t, n, most, "methods of %s.%s", p.ImportPath, name)
+		}
+	}
+}
+
+// TestEnginesAreKnownInTheirFolders checks that only the engine folders know
+// their database. Everything else uses batch.Dialect and storage.Engine, so
+// that another engine is only another folder.
+func TestEnginesAreKnownInTheirFolders(t *testing.T) {
+	for _, p := range list(t, "./adapters/storage", "./adapters/storage/batch") {
+		for _, to := range p.Imports {
+			for _, driver := range []string{"jackc/pgx", "modernc.org/sqlite", "gorm.io/driver", "adapters/storage/sqlite", "adapters/storage/postgres"} {
+				require.NotContains(t, to, driver, p.ImportPath)
+			}
+		}
+		for _, name := range p.GoFiles {
+			file, err := parser.ParseFile(token.NewFileSet(), filepath.Join(p.Dir, name), nil, 0)
+			require.NoError(t, err)
+			ast.Inspect(file, func(n ast.Node) bool {
+				if text, ok := n.(*ast.BasicLit); ok && text.Kind == token.STRING {
+					require.NotContains(t, []string{`"sqlite"`, `"postgres"`}, text.Value, "%s asks which engine it has", name)
+				}
+				return true
+			})
+		}
+	}
+}
+
 func TestTopLevelIsTheCustomers(t *testing.T) {
 	allowed := map[string]bool{
 		"domain": true, "application": true, "adapters": true, "bootstrap": true, "cmd": true, "test": true,
-		"go.mod": true, "go.sum": true, "Makefile": true, "README.md": true, "LICENSE": true, "SECURITY.md": true,
+		"go.mod": true, "go.sum": true, "Makefile": true, "README.md": true, "LICENSE": true,
 		"Dockerfile": true, "compose.yaml": true,
 	}
 	command := exec.Command("git", "ls-files")
@@ -246,8 +306,9 @@ func TestTopLevelIsTheCustomers(t *testing.T) {
 	}
 }
 
-// TestRequestsMakeNoCalls: what a caller sends cannot make the service call
-// anybody, because what handles it has nothing to call with.
+// TestRequestsMakeNoCalls checks that the packages that handle requests cannot
+// open connections, so that no request can make the service call another
+// system.
 func TestRequestsMakeNoCalls(t *testing.T) {
 	for _, p := range list(t, "./domain/...", "./application/...", "./adapters/httpapi", "./adapters/storage", "./adapters/storage/sqlite") {
 		for _, name := range p.GoFiles {
@@ -263,29 +324,6 @@ func TestRequestsMakeNoCalls(t *testing.T) {
 				}
 				return true
 			})
-		}
-	}
-}
-
-var testName = regexp.MustCompile("`((?:Test|Fuzz)[A-Za-z0-9_]+)`")
-
-// TestSecurityPageNamesTestsThatExist: each line of the threat model is held by
-// something.
-func TestSecurityPageNamesTestsThatExist(t *testing.T) {
-	page, err := os.ReadFile("../../SECURITY.md")
-	require.NoError(t, err)
-	var tests strings.Builder
-	require.NoError(t, filepath.WalkDir("../..", func(path string, entry fs.DirEntry, err error) error {
-		if err == nil && strings.HasSuffix(path, "_test.go") {
-			content, err := os.ReadFile(path)
-			tests.Write(content)
-			return err
-		}
-		return err
-	}))
-	for _, name := range testName.FindAllStringSubmatch(string(page), -1) {
-		if !strings.Contains(tests.String(), "func "+name[1]+"(") {
-			t.Errorf("SECURITY.md names %s, which does not exist", name[1])
 		}
 	}
 }

@@ -9,34 +9,35 @@ import (
 	"time"
 )
 
-// The names of our sides.
+// The names of the sides that are the service.
 const (
 	plainName  = "bankingapi"
 	secureName = "bankingapi over TLS"
 	bookName   = "bankingapi, big book"
 )
 
-// A bank is everything that runs on one engine: the service on its stores and
+// A bank is everything that runs on one engine: the service on its stores, and
 // the other side.
 type bank struct {
 	engine   engine
 	describe []fact
-	stores   []*store // the first is the plain one; none where only the other side is measured
-	other    side     // nil where only the service is measured
+	stores   []*store // the first is the plain one; empty if only the other side is measured
+	other    side     // nil if only the service is measured
+	peer     *peer    // also nil on SQLite
 	patience time.Duration
 	crowd    int
 }
 
-// An engine lends throw-away stores.
+// An engine creates temporary stores.
 type engine interface {
 	name() string
-	// create makes an empty store and returns the DSN that the service takes.
+	// create creates an empty store and returns its DSN for the service.
 	create(ctx context.Context, purpose string) (dsn string, err error)
-	// fill writes the past of a big book into a store of the service.
+	// fill adds past sales and pushes to a store of the service.
 	fill(ctx context.Context, dsn string, perGap, perCustomer int) error
 	// checkpoint puts the engine into the same state before every run.
 	checkpoint(ctx context.Context) error
-	// close ends the other side and drops what was lent.
+	// close stops the other side and drops the stores.
 	close() error
 }
 
@@ -62,6 +63,11 @@ func openBank(ctx context.Context, name, dir, binary string, s settings) (b *ban
 		}
 	}()
 
+	if base, ok := b.other.(*pgbench); ok && s.only != "service" {
+		if b.peer, err = startPeer(ctx, base.dsn); err != nil {
+			return b, err
+		}
+	}
 	switch s.only {
 	case "other":
 		return b, nil
@@ -72,11 +78,11 @@ func openBank(ctx context.Context, name, dir, binary string, s settings) (b *ban
 	if err != nil {
 		return b, err
 	}
-	if err := plain.serve(ctx, plainName, nil, s); err != nil {
+	if err := plain.serve(ctx, plainName, false, s); err != nil {
 		return b, err
 	}
 	if s.tls {
-		if err := plain.serveTLS(ctx, s); err != nil {
+		if err := plain.serve(ctx, secureName, true, s); err != nil {
 			return b, err
 		}
 	}
@@ -87,7 +93,7 @@ func openBank(ctx context.Context, name, dir, binary string, s settings) (b *ban
 	if err != nil {
 		return b, err
 	}
-	return b, big.serve(ctx, bookName, nil, s)
+	return b, big.serve(ctx, bookName, false, s)
 }
 
 // sides lists what is compared.
@@ -101,10 +107,13 @@ func (b *bank) sides() []side {
 	if b.other != nil {
 		sides = append(sides, b.other)
 	}
+	if b.peer != nil {
+		sides = append(sides, b.peer)
+	}
 	return sides
 }
 
-// measure runs one side between two looks at what the machine did.
+// measure runs one side and measures the processor time meanwhile.
 func (b *bank) measure(ctx context.Context, side side, w work, connections int, length time.Duration) (measure, error) {
 	if err := b.engine.checkpoint(ctx); err != nil {
 		return measure{}, err
@@ -128,7 +137,7 @@ func (b *bank) measure(ctx context.Context, side side, w work, connections int, 
 	return m, nil
 }
 
-// prove stops every service and checks what it left behind.
+// prove stops every service and checks its store.
 func (b *bank) prove(ctx context.Context) ([]string, error) {
 	var proofs []string
 	for _, s := range b.stores {
@@ -141,11 +150,14 @@ func (b *bank) prove(ctx context.Context) ([]string, error) {
 	return proofs, nil
 }
 
-// close ends everything that still runs and drops what was lent.
+// close stops everything and drops the stores.
 func (b *bank) close() error {
 	var errs []error
 	for _, s := range b.stores {
 		errs = append(errs, s.stop())
+	}
+	if b.peer != nil {
+		errs = append(errs, b.peer.stop())
 	}
 	return errors.Join(append(errs, b.engine.close())...)
 }
@@ -159,11 +171,12 @@ type store struct {
 	ledger  ledger
 }
 
-// A ledger is what must be in a store: rows by the export that shows them.
+// A ledger counts the rows that a store must have, by the export that shows
+// them.
 type ledger struct {
 	before       map[string]int // of the big book
 	acknowledged map[string]int
-	unknown      map[string]int // of requests that got no answer
+	unknown      map[string]int // rows of requests without a response
 }
 
 // The most customers that a big book has in each gap, and how many rows it
@@ -173,8 +186,8 @@ const (
 	bookStep   = 10 * customers
 )
 
-// openStore makes a store with the bench's book and, where rows are asked for,
-// that many sales and pushes of the past.
+// openStore creates a store with the book of the benchmark and, if rows is
+// positive, that many past sales and pushes.
 func (b *bank) openStore(ctx context.Context, purpose, dir, binary string, rows int, s settings) (*store, error) {
 	dir = filepath.Join(dir, purpose)
 	if err := os.MkdirAll(dir, 0o755); err != nil {
@@ -198,32 +211,22 @@ func (b *bank) openStore(ctx context.Context, purpose, dir, binary string, rows 
 	return o, b.engine.fill(ctx, dsn, perGap, rows/(customers*perGap))
 }
 
-// serve starts a service on the store.
-func (o *store) serve(ctx context.Context, name string, secure *secureSettings, s settings) error {
+// serve starts a service on the store, with or without TLS.
+func (o *store) serve(ctx context.Context, name string, secure bool, s settings) error {
 	side := &overHTTP{title: name, key: o.key, ledger: o.ledger}
 	program := o.program
-	if secure != nil {
-		side.tls = secure.client
-		program = program.with(secure.service...)
-	}
-	if s.profile {
-		side.profiles = s.out
+	if secure {
+		program = program.with("tls.mode=self-signed")
 	}
 	var err error
 	if side.server, err = program.serve(ctx); err != nil {
 		return err
 	}
 	o.served = append(o.served, side)
-	return nil
-}
-
-// serveTLS starts a second service on the store, over TLS.
-func (o *store) serveTLS(ctx context.Context, s settings) error {
-	secure, err := writeCertificate(o.program.dir)
-	if err != nil {
-		return err
+	if secure {
+		side.tls, err = program.trust()
 	}
-	return o.serve(ctx, secureName, secure, s)
+	return err
 }
 
 func (o *store) stop() error {

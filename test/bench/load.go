@@ -17,42 +17,50 @@ import (
 	"time"
 )
 
-// answerLimit bounds how long the service may take for one answer, so that a
-// hanging service ends a run instead of stalling it.
+// answerLimit is the maximum time for one response, so that a hanging service
+// ends a run instead of blocking it.
 const answerLimit = 30 * time.Second
 
-// completedBody is the only answer that counts.
-var completedBody = []byte(`{"Data":{"State":2}}`)
+// completedBody is the response of a completed operation. In mixed work,
+// responses of recorded and refused operations count too, because they were
+// decided.
+var (
+	completedBody = []byte(`{"Data":{"State":2}}`)
+	recordedBody  = []byte(`{"Data":{"State":1}}`)
+	refusedStart  = []byte(`{"Data":{"State":8}`)
+	replayed      = []byte("\r\nIdempotent-Replayed: true\r\n")
+)
 
-// A load is one run of the generator: HTTP/1.1 on kept-alive connections, one
-// request at a time on each. Generator, service and database share the same
-// cores, so it does as little as it can: prepared bytes out, and of the answer
-// only status, length and body are looked at.
+// A load is one run of the load generator: HTTP/1.1 on persistent connections,
+// one request at a time on each. Generator, service and database share the same
+// cores, so it does little work: it sends prepared bytes and reads only status,
+// length and body of a response.
 type load struct {
 	address     string
-	tls         *tls.Config // nil: plain
+	tls         *tls.Config // nil for plain HTTP
 	key         string
 	work        work
 	connections int
 	length      time.Duration
-	rate        float64 // requests per second offered in all; 0: each at once after the answer before
+	rate        float64 // total requests per second; 0 sends each request after the previous response
 }
 
-// A tally is what came back.
+// A tally counts responses.
 type tally struct {
 	completed int // operations acknowledged within the run
-	late      int // acknowledged by answers to the last requests, after its end
+	late      int // acknowledged after the end of the run
+	rowless   int // those of both that store no row: refused operations and repeats
 	statuses  map[int]int
-	broken    int    // requests without an answer: their effect is not known
-	example   string // of an answer that was not a completed operation
-	latency   histogram
-	refusal   histogram // answers with status 503
+	broken    int    // requests without a response, whose outcome is unknown
+	example   string // a response that was not a completed operation
+	latency   latencies
+	refusal   latencies // responses with status 503
 	slots     []int     // completed per slotLength since the start
 }
 
 const slotLength = 50 * time.Millisecond
 
-// failed counts the answers that were not a completed operation.
+// failed returns the number of responses that were not a completed operation.
 func (t *tally) failed() int {
 	n := t.broken - t.completed - t.late
 	for _, count := range t.statuses {
@@ -64,6 +72,7 @@ func (t *tally) failed() int {
 func (t *tally) merge(other *tally) {
 	t.completed += other.completed
 	t.late += other.late
+	t.rowless += other.rowless
 	t.broken += other.broken
 	for status, n := range other.statuses {
 		t.statuses[status] += n
@@ -71,8 +80,8 @@ func (t *tally) merge(other *tally) {
 	if t.example == "" {
 		t.example = other.example
 	}
-	t.latency.merge(&other.latency)
-	t.refusal.merge(&other.refusal)
+	t.latency.merge(other.latency)
+	t.refusal.merge(other.refusal)
 	for i, n := range other.slots {
 		t.slots[i] += n
 	}
@@ -83,7 +92,7 @@ func newTally(length time.Duration) *tally {
 }
 
 // run opens all connections, starts them together and returns when each has the
-// answer to its last request.
+// response to its last request.
 func (l load) run(ctx context.Context) (*tally, error) {
 	clients := make([]*client, 0, l.connections)
 	defer func() {
@@ -101,8 +110,8 @@ func (l load) run(ctx context.Context) (*tally, error) {
 		clients = append(clients, c)
 	}
 
-	// One core at most: service and database need the rest, and more threads
-	// would only make the generator wake up more often.
+	// Use at most one core: service and database need the rest, and more
+	// threads would only wake up more often.
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
 	start := time.Now()
 	var running sync.WaitGroup
@@ -123,6 +132,7 @@ type client struct {
 	conn    net.Conn
 	request *request
 	buffer  []byte
+	answer  []byte // the last response, in the buffer
 	tally   *tally
 }
 
@@ -141,7 +151,8 @@ func (c *client) dial(ctx context.Context) error {
 		conn = secure
 	}
 	c.conn = conn
-	// One deadline for the whole run: setting it per request costs a timer each.
+	// Use one deadline for the whole run, because setting it for each request
+	// costs a timer.
 	return conn.SetDeadline(time.Now().Add(c.length + answerLimit))
 }
 
@@ -185,7 +196,10 @@ func (c *client) count(status int, body []byte, err error, took, since time.Dura
 	}
 	t.statuses[status]++
 	switch {
-	case status == 200 && bytes.Equal(body, completedBody):
+	case status == 200 && c.decided(body):
+		if bytes.HasPrefix(body, refusedStart) || bytes.Contains(c.answer, replayed) {
+			t.rowless++
+		}
 		if since > c.length {
 			t.late++
 			return
@@ -203,14 +217,19 @@ func (c *client) count(status int, body []byte, err error, took, since time.Dura
 	}
 }
 
+// decided reports whether the body is a response that counts.
+func (c *client) decided(body []byte) bool {
+	return bytes.Equal(body, completedBody) || c.work.mixed && (bytes.Equal(body, recordedBody) || bytes.HasPrefix(body, refusedStart))
+}
+
 var (
 	headEnd       = []byte("\r\n\r\n")
 	contentLength = []byte("\r\nContent-Length: ")
 	closeHeader   = []byte("\r\nConnection: close\r\n")
 )
 
-// exchange sends one request and reads its answer. The body is valid until the
-// next call.
+// exchange sends one request and reads its response. The body is valid until
+// the next call.
 func (c *client) exchange(request []byte) (status int, body []byte, closing bool, err error) {
 	if _, err := c.conn.Write(request); err != nil {
 		return 0, nil, false, err
@@ -219,7 +238,8 @@ func (c *client) exchange(request []byte) (status int, body []byte, closing bool
 	for {
 		n, err := c.conn.Read(c.buffer[have:])
 		have += n
-		if status, body, closing, whole, bad := parseAnswer(c.buffer[:have]); whole || bad != nil {
+		c.answer = c.buffer[:have]
+		if status, body, closing, whole, bad := parseAnswer(c.answer); whole || bad != nil {
 			return status, body, closing, bad
 		}
 		if err != nil {
@@ -231,9 +251,9 @@ func (c *client) exchange(request []byte) (status int, body []byte, closing bool
 	}
 }
 
-// parseAnswer reads as much of an answer as a load generator needs; whole says
-// that nothing of it is missing. Answers must say their length the way Go's
-// server does.
+// parseAnswer parses the parts of a response that a load generator needs. whole
+// reports whether the response is complete. Responses must have a
+// Content-Length, as those of Go's server do.
 func parseAnswer(b []byte) (status int, body []byte, closing, whole bool, err error) {
 	end := bytes.Index(b, headEnd)
 	if end < 0 {

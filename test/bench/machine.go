@@ -12,10 +12,11 @@ import (
 	"time"
 )
 
-// A fact is one line of the description of what the figures depend on.
+// A fact is one line of the description of the environment.
 type fact struct{ name, value string }
 
-// describeMachine reads what Linux tells about itself; elsewhere it says less.
+// describeMachine returns what Linux reports about the machine. On other
+// systems it returns less.
 func describeMachine() []fact {
 	kernel, _ := os.ReadFile("/proc/sys/kernel/osrelease")
 	cpu, _ := os.ReadFile("/proc/cpuinfo")
@@ -40,7 +41,7 @@ func procValue(file []byte, name string) string {
 	return "unknown"
 }
 
-// residentBytes is the memory of a process.
+// residentBytes returns the resident memory of a process.
 func residentBytes(pid int) int64 {
 	status, _ := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	kib, _ := strconv.ParseInt(strings.TrimSuffix(procValue(status, "VmRSS"), " kB"), 10, 64)
@@ -50,18 +51,18 @@ func residentBytes(pid int) int64 {
 // tick is the unit of CPU time in /proc, the same on every Linux.
 const tick = 10 * time.Millisecond
 
-// A clock is CPU time spent up to a moment, by whom.
+// A clock is the processor time used up to a moment, by program.
 type clock struct {
 	at                                          time.Time
 	busy, generator, service, database, pgbench time.Duration
 }
 
-// usage is CPU time per time, in cores. Foreign is what nothing here used:
-// other programs on the same machine.
+// usage is processor time per time, in cores. foreign is the time of other
+// programs on the machine.
 type usage struct{ generator, service, database, foreign float64 }
 
-// readClock looks at the whole machine, this process, the service and every
-// process of a Postgres on this machine.
+// readClock reads the times of the machine, this process, the service and every
+// Postgres process on this machine.
 func readClock(service int) clock {
 	c := clock{at: time.Now(), busy: busyTime()}
 	c.generator, c.pgbench = processTime(os.Getpid())
@@ -70,7 +71,7 @@ func readClock(service int) clock {
 	}
 	names, _ := filepath.Glob("/proc/[0-9]*/comm")
 	for _, name := range names {
-		// Processes come and go while we look; those count for nobody.
+		// Processes may end meanwhile. Their time is not counted.
 		if comm, _ := os.ReadFile(name); string(comm) == "postgres\n" {
 			pid, _ := strconv.Atoi(filepath.Base(filepath.Dir(name)))
 			own, children := processTime(pid)
@@ -80,7 +81,7 @@ func readClock(service int) clock {
 	return c
 }
 
-// busyTime is what all cores spent on anything.
+// busyTime returns the busy time of all cores.
 func busyTime() time.Duration {
 	stat, _ := os.ReadFile("/proc/stat")
 	line, _, _ := strings.Cut(string(stat), "\n")
@@ -94,11 +95,11 @@ func busyTime() time.Duration {
 	return busy
 }
 
-// processTime is what a process spent, and what its ended children had spent,
-// in user and kernel mode.
+// processTime returns the user and kernel time of a process and of its ended
+// children.
 func processTime(pid int) (own, children time.Duration) {
 	stat, _ := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	// The name in parentheses may hold spaces: count from behind it.
+	// The name in parentheses may contain spaces, so count after it.
 	_, rest, _ := strings.Cut(string(stat), ") ")
 	fields := strings.Fields(rest)
 	if len(fields) < 15 {
@@ -125,14 +126,14 @@ func (c clock) since(before clock) usage {
 	return u
 }
 
-// Others may use the machine. A run waits a while for them to finish, and its
-// figures carry how many cores they used meanwhile.
+// Other programs may use the machine. A run waits a while for them to finish,
+// and its figures include how many cores they used.
 const (
 	quietLook  = 250 * time.Millisecond
 	quietCores = 0.15
 )
 
-// waitQuiet returns when nobody else uses the machine, or at the limit.
+// waitQuiet returns when no other program uses the machine, or at the limit.
 func waitQuiet(ctx context.Context, limit time.Duration) {
 	for begun := time.Now(); time.Since(begun) < limit; {
 		before := readClock(0)

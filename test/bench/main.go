@@ -1,12 +1,11 @@
-// Command bench measures the service as its users meet it: it builds the
-// binary, starts it on a throw-away database, drives it over HTTP and runs the
-// same work in turn on the database alone (pgbench on Postgres, a bare Go loop
-// on SQLite). It prints ratios, because absolute figures belong to one machine
-// and one hour.
+// Command bench measures the service as its users see it. It builds the binary,
+// starts it on a temporary database and sends requests over HTTP. It runs the
+// same work in turn on the database alone: pgbench on Postgres, a Go loop on
+// SQLite. Compare the ratios that it prints. Rates depend on the machine.
 //
-// It knows the service by its HTTP contract and its command names only, talks
-// to 127.0.0.1 only, and stops by time. Afterwards it proves that every
-// acknowledged operation is a stored row and that the book still balances.
+// It uses only the HTTP contract and the commands of the service, and connects
+// only to 127.0.0.1. Each run has a fixed duration. Afterwards it checks that
+// every acknowledged operation is stored and that the book balances.
 package main
 
 import (
@@ -38,13 +37,15 @@ type settings struct {
 	overload    bool
 	only        string // "service" or "other": measure one side alone
 	book        int
-	profile     bool
 	postgres    string
 	out         string
 	service     []string // name=value pairs for the service, as in its settings file
 }
 
 func main() {
+	if isPeer() {
+		return
+	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 
@@ -62,23 +63,23 @@ func main() {
 	}
 }
 
-// parse reads the command line and refuses what it does not know.
+// parse reads the command line. It returns an error for unknown options.
 func parse(args []string, usage io.Writer) (settings, error) {
 	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
 	flags.SetOutput(usage)
-	// The crowd is more than fit into the service's queue, so that it must refuse.
+	// The crowd is larger than the queue of the service, so that the queue gets
+	// full.
 	s := settings{patience: 10 * time.Second, crowd: 6000}
 	engine := flags.String("engine", "all", "sqlite, postgres or all")
 	connections := flags.String("connections", "1,16,64,256", "numbers of connections, in this order")
-	works := flags.String("work", "sale,sale-hot,push,push100", "what to measure: "+strings.Join(workNames(), ", ")+", overload")
+	works := flags.String("work", "sale,sale-hot,sale-mixed,push,push100", "what to measure: "+strings.Join(workNames(), ", ")+", overload")
 	flags.Float64Var(&s.seconds, "seconds", 5, "length of each run")
 	flags.IntVar(&s.rounds, "rounds", 3, "runs of each side; the table shows medians")
 	flags.BoolVar(&s.tls, "tls", false, "measure the same over TLS as well")
 	flags.StringVar(&s.only, "only", "", "measure one side alone: service or other")
 	flags.IntVar(&s.book, "book", 0, "measure a store with this many past sales and pushes as well (a multiple of 100000; a million customers from 10000000 on)")
-	flags.BoolVar(&s.profile, "profile", false, "keep CPU profiles of the service in the -out folder")
-	flags.StringVar(&s.postgres, "postgres", defaultDSN(), "Postgres that lends two throw-away databases")
-	flags.StringVar(&s.out, "out", "", "folder for bench.csv and bench.svg (default: none written)")
+	flags.StringVar(&s.postgres, "postgres", defaultDSN(), "Postgres server on which bench creates two temporary databases")
+	flags.StringVar(&s.out, "out", "", "folder for bench.csv and bench.md (default: write none)")
 	flags.Func("set", "setting of the service as name=value, repeatable (commit.batch_limit=1)", func(pair string) error {
 		if !strings.Contains(pair, "=") {
 			return errors.New("want name=value")
@@ -128,14 +129,11 @@ func parse(args []string, usage io.Writer) (settings, error) {
 	if s.only != "" && s.only != "service" && s.only != "other" {
 		return s, fmt.Errorf("unknown side %q", s.only)
 	}
-	if s.profile && s.out == "" {
-		return s, errors.New("-profile needs -out")
-	}
 	return s, nil
 }
 
-// run builds the service and measures it. What it says while it works goes to
-// progress, the report to stdout.
+// run builds the service and measures it. It writes its progress to progress
+// and the report to stdout.
 func run(ctx context.Context, s settings, stdout, progress io.Writer) (err error) {
 	dir, err := os.MkdirTemp("", "bench-")
 	if err != nil {
@@ -174,11 +172,11 @@ func measureAll(ctx context.Context, s settings, dir, binary string, stdout, pro
 	}
 	return errors.Join(
 		writeFile(filepath.Join(s.out, "bench.csv"), report.writeCSV),
-		writeFile(filepath.Join(s.out, "bench.svg"), report.writeSVG),
+		writeFile(filepath.Join(s.out, "bench.md"), report.writeMarkdown),
 	)
 }
 
-// writeFile creates a file and lets write fill it.
+// writeFile creates a file and calls write with it.
 func writeFile(name string, write func(io.Writer) error) error {
 	file, err := os.Create(name)
 	if err != nil {
@@ -187,14 +185,14 @@ func writeFile(name string, write func(io.Writer) error) error {
 	return errors.Join(write(file), file.Close())
 }
 
-// A side is one of the things that are compared. run does the work for the
-// time given and reports what it reached; it may be called again and again.
+// A side is one of the compared programs. run does the work for the given time
+// and returns what it reached. It may be called more than once.
 type side interface {
 	name() string
 	run(ctx context.Context, w work, connections int, length time.Duration) (measure, error)
 }
 
-// A measure is what one side reached in one run.
+// A measure is the result of one side in one run.
 type measure struct {
 	engine, side, work string
 	connections, round int
@@ -205,8 +203,8 @@ type measure struct {
 	memory             int64 // bytes resident, of the service, after the run
 }
 
-// measureEngine runs both sides on one engine, in turn, and adds what it found
-// to the report.
+// measureEngine runs all sides on one engine in turn and adds the results to
+// the report.
 func measureEngine(ctx context.Context, s settings, engine, dir, binary string, r *report, progress io.Writer) (err error) {
 	bank, err := openBank(ctx, engine, dir, binary, s)
 	if err != nil {
@@ -219,7 +217,8 @@ func measureEngine(ctx context.Context, s settings, engine, dir, binary string, 
 	length := time.Duration(s.seconds * float64(time.Second))
 	for _, w := range s.works {
 		for _, side := range sides {
-			// Fills pools, caches and plans, so that round one is like the others.
+			// Warm up pools, caches and plans, so that the first round is like
+			// the others.
 			if _, err := side.run(ctx, w, 16, length/5); err != nil {
 				return fmt.Errorf("%s, warming up %s: %w", side.name(), w.name, err)
 			}
@@ -238,7 +237,7 @@ func measureEngine(ctx context.Context, s settings, engine, dir, binary string, 
 					fmt.Fprintln(progress, m)
 				}
 			}
-			// The side that goes first meets a quieter machine: change turns.
+			// The first side may have a quieter machine, so change the order.
 			slices.Reverse(sides)
 		}
 	}

@@ -3,35 +3,25 @@ package main
 import (
 	"context"
 	"crypto/tls"
-	"errors"
 	"fmt"
-	"path/filepath"
-	"strings"
 	"time"
 )
 
-// overHTTP is our side: a running service behind the load generator.
+// overHTTP is the side of the service: a running service and the load
+// generator.
 type overHTTP struct {
-	title    string
-	server   *server
-	tls      *tls.Config
-	key      string
-	ledger   ledger
-	profiles string // folder for CPU profiles; empty: none
+	title  string
+	server *server
+	tls    *tls.Config
+	key    string
+	ledger ledger
 }
 
 func (o *overHTTP) name() string { return o.title }
 
 func (o *overHTTP) run(ctx context.Context, w work, connections int, length time.Duration) (measure, error) {
-	profiled := make(chan error, 1)
-	if o.profiles != "" {
-		name := fmt.Sprintf("%s-%s-%d.pprof", strings.ReplaceAll(o.title, " ", "-"), w.name, connections)
-		go func() { profiled <- o.server.profile(ctx, filepath.Join(o.profiles, name), length) }()
-	} else {
-		profiled <- nil
-	}
 	t, err := o.load(ctx, load{work: w, connections: connections, length: length})
-	if err := errors.Join(err, <-profiled); err != nil {
+	if err != nil {
 		return measure{}, err
 	}
 	if t.completed+t.late == 0 {
@@ -45,12 +35,12 @@ func (o *overHTTP) run(ctx context.Context, w work, connections int, length time
 	}, nil
 }
 
-// load runs the generator against this service and keeps the ledger.
+// load runs the generator against this service and updates the ledger.
 func (o *overHTTP) load(ctx context.Context, l load) (*tally, error) {
 	l.address, l.tls, l.key = o.server.address, o.tls, o.key
 	t, err := l.run(ctx)
 	if t != nil {
-		o.ledger.acknowledged[l.work.export] += (t.completed + t.late) * l.work.records
+		o.ledger.acknowledged[l.work.export] += (t.completed + t.late - t.rowless) * l.work.records
 		o.ledger.unknown[l.work.export] += t.broken * l.work.records
 	}
 	return t, err

@@ -6,27 +6,27 @@ import (
 	"time"
 )
 
-// overloadFactor is how many times its best the service is offered.
+// overloadFactor is the offered load as a multiple of the best rate.
 const overloadFactor = 3
 
-// An overload is how the service behaves when offered more than it can do.
+// An overload is the result of offering more load than the service can handle.
 type overload struct {
 	engine, kind    string
-	best            float64 // sales per second at its best, callers waiting for answers
+	best            float64 // best sales per second of callers that wait for responses
 	bestConnections int
 	offered         float64 // requests per second sent
 	connections     int
 	goodput         float64 // sales per second completed meanwhile
 	latency         time.Duration
 	refused         int
-	refusal         time.Duration // 99 of 100 refusals were answered within
-	recovery        time.Duration // until 90 % of the best rate after the load went back; negative: not within the run
+	refusal         time.Duration // p99 of the responses with 503
+	recovery        time.Duration // time until 90 % of the best rate after the overload ends; negative if not within the run
 	answers         string
-	used            usage // cores; what the generator takes, the service lacks
+	used            usage // cores; the generator and the service share them
 }
 
-// overload finds the best rate, overloads the service in two ways and after
-// each goes back to the load of the best rate.
+// overload finds the best rate and overloads the service in two ways. After
+// each it returns to the load of the best rate.
 func (b *bank) overload(ctx context.Context, length time.Duration) ([]overload, error) {
 	service := b.stores[0].served[0]
 	sale, err := findWork("sale")
@@ -91,12 +91,12 @@ func (o *overload) measure(ctx context.Context, service *overHTTP, more load) er
 	return nil
 }
 
-// steadySlots is how many slots together must reach the rate: one alone may be
-// full by chance.
+// steadySlots is how many consecutive slots must reach the rate together. A
+// single slot may reach it by chance.
 const steadySlots = 5
 
-// recovery is the time until completions per slot reach enough and stay there
-// for a while; negative when they do not.
+// recovery returns the time until the completions per slot reach the rate and
+// stay there. It is negative if they do not.
 func recovery(slots []int, enough float64) time.Duration {
 	for i := 0; i+steadySlots <= len(slots); i++ {
 		sum := 0

@@ -106,8 +106,11 @@ func (p *pgbench) run(ctx context.Context, w work, connections int, length time.
 // script is the name of the other side's SQL for a work. Its plain insert of a
 // push has no CallerId to keep, which makes it the harder opponent.
 func (w work) script() string {
-	if w.name == "push-caller" {
+	switch w.name {
+	case "push-caller":
 		return "push"
+	case "sale-mixed": // clean sales: the ratio to those of the service shows what the mix costs
+		return "sale"
 	}
 	return w.name
 }
@@ -132,12 +135,12 @@ func pgbenchRate(out string) (float64, error) {
 
 // pgbenchLatency reads and removes the transaction logs of one run. The third
 // column is the latency in microseconds.
-func pgbenchLatency(prefix string) (*histogram, error) {
+func pgbenchLatency(prefix string) (latencies, error) {
 	logs, err := filepath.Glob(prefix + ".*")
 	if err != nil {
 		return nil, err
 	}
-	var latency histogram
+	var latency latencies
 	for _, name := range logs {
 		file, err := os.Open(name)
 		if err != nil {
@@ -159,5 +162,5 @@ func pgbenchLatency(prefix string) (*histogram, error) {
 			return nil, err
 		}
 	}
-	return &latency, nil
+	return latency, nil
 }

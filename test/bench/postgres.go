@@ -12,8 +12,8 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// defaultDSN is the Postgres that the tests of this repository use, else the
-// one on this machine.
+// defaultDSN returns the Postgres server of the tests, or otherwise the one on
+// this machine.
 func defaultDSN() string {
 	if dsn := os.Getenv("TEST_POSTGRES_DSN"); dsn != "" {
 		return dsn
@@ -21,7 +21,7 @@ func defaultDSN() string {
 	return "postgres://postgres@127.0.0.1:5432/postgres?sslmode=disable"
 }
 
-// A cluster is the Postgres server that lends throw-away databases.
+// A cluster is the Postgres server on which temporary databases are created.
 type cluster struct {
 	admin   *pgx.Conn
 	created []string
@@ -60,7 +60,7 @@ func openCluster(ctx context.Context, dsn string) (*cluster, error) {
 
 func (c *cluster) name() string { return "postgres" }
 
-// create makes an empty database and returns its URL.
+// create creates an empty database and returns its URL.
 func (c *cluster) create(ctx context.Context, purpose string) (string, error) {
 	name := fmt.Sprintf("bench_%s_%d", purpose, os.Getpid())
 	if _, err := c.admin.Exec(ctx, "CREATE DATABASE "+name); err != nil {
@@ -73,8 +73,8 @@ func (c *cluster) create(ctx context.Context, purpose string) (string, error) {
 		dsn.User = url.UserPassword(config.User, config.Password)
 	}
 	query := url.Values{"host": {config.Host}, "port": {strconv.Itoa(int(config.Port))}, "sslmode": {"disable"}}
-	// Without a word about TLS, drivers try it first; both sides would then
-	// measure its cost on a connection that never leaves the machine.
+	// Without sslmode, drivers try TLS first. Both sides would then measure its
+	// cost on a local connection.
 	if config.TLSConfig != nil && strings.Contains(config.ConnString(), "sslmode") {
 		query.Set("sslmode", "require")
 	}
@@ -102,14 +102,14 @@ func (c *cluster) fill(ctx context.Context, dsn string, perGap, perCustomer int)
 	return nil
 }
 
-// checkpoint starts every run of either side from the same state: nothing
-// left to write, every page's first change to be logged in full.
+// checkpoint gives every run the same start: no dirty pages, so the first
+// change of each page logs the full page.
 func (c *cluster) checkpoint(ctx context.Context) error {
 	_, err := c.admin.Exec(ctx, "CHECKPOINT")
 	return err
 }
 
-// describe says what the figures depend on.
+// describe returns the settings that the figures depend on.
 func (c *cluster) describe(ctx context.Context) ([]fact, error) {
 	var facts []fact
 	for _, setting := range []string{"server_version", "fsync", "synchronous_commit", "wal_sync_method", "shared_buffers", "max_wal_size", "autovacuum"} {
@@ -122,7 +122,7 @@ func (c *cluster) describe(ctx context.Context) ([]fact, error) {
 	return facts, nil
 }
 
-// close drops the databases that were made.
+// close drops the created databases.
 func (c *cluster) close() error {
 	ctx := context.Background()
 	var errs []error

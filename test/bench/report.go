@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// A report is everything that was found, and how it is written down.
+// A report has all results.
 type report struct {
 	machine   []fact
 	measures  []measure
@@ -19,17 +19,16 @@ type report struct {
 	proofs    []string
 }
 
-// A comparison is our side beside another one on the same work: medians over
-// the rounds.
+// A comparison is one side next to another on the same work, as medians of the
+// rounds.
 type comparison struct {
 	engine       string
 	work         work
 	connections  int
 	ours, theirs measure
-	goal         float64 // least ratio; 0: none
 }
 
-// ratio is 0 when only one side was measured, or one did nothing in time.
+// ratio returns 0 if only one side was measured or one side completed nothing.
 func (c comparison) ratio() float64 {
 	if c.ours.records == 0 || c.theirs.records == 0 {
 		return 0
@@ -37,12 +36,9 @@ func (c comparison) ratio() float64 {
 	return c.ours.records / c.theirs.records
 }
 
-// ownGoals are the least shares of its own plain rate that the service must
-// reach otherwise.
-var ownGoals = map[string]float64{secureName: tlsGoal, bookName: bookGoal}
-
-// comparisons pairs the sides in the order in which they were measured first:
-// the plain service with the database alone, then the others with the plain.
+// comparisons pairs the sides in the order in which they were measured: the
+// plain service with the database alone, then the others with the plain
+// service.
 func (r *report) comparisons() []comparison {
 	type place struct {
 		engine, work string
@@ -62,24 +58,29 @@ func (r *report) comparisons() []comparison {
 	for _, p := range places {
 		w, err := findWork(p.work)
 		if err != nil {
-			panic(err) // measured, hence known
+			panic(err) // only known works are measured
 		}
 		plain := medians(sides[p][plainName])
 		against := comparison{
 			engine: p.engine, work: w, connections: p.connections,
-			ours: plain, goal: w.goals[goalKey{p.engine, p.connections}],
+			ours: plain,
 		}
 		for name, measures := range sides[p] {
-			if name != plainName && ownGoals[name] == 0 {
+			if name != plainName && name != secureName && name != bookName && name != peerName {
 				against.theirs = medians(measures)
 			}
 		}
 		found = append(found, against)
+		if measures := sides[p][peerName]; len(measures) > 0 {
+			found = append(found, comparison{
+				engine: p.engine, work: w, connections: p.connections, ours: plain, theirs: medians(measures),
+			})
+		}
 		for _, name := range []string{secureName, bookName} {
 			if measures := sides[p][name]; len(measures) > 0 {
 				found = append(found, comparison{
 					engine: p.engine, work: w, connections: p.connections,
-					ours: medians(measures), theirs: plain, goal: ownGoals[name],
+					ours: medians(measures), theirs: plain,
 				})
 			}
 		}
@@ -87,7 +88,7 @@ func (r *report) comparisons() []comparison {
 	return found
 }
 
-// medians takes the middle of each figure on its own.
+// medians returns the median of each figure.
 func medians(measures []measure) measure {
 	if len(measures) == 0 {
 		return measure{}
@@ -115,7 +116,7 @@ func median[T cmp.Ordered](measures []measure, of func(measure) T) T {
 	return values[(len(values)-1)/2]
 }
 
-// writeMarkdown writes the tables for a person, and for the README.
+// writeMarkdown writes the tables for README.md.
 func (r *report) writeMarkdown(to io.Writer) error {
 	var b strings.Builder
 	for _, f := range r.machine {
@@ -136,35 +137,26 @@ func (r *report) writeMarkdown(to io.Writer) error {
 	return err
 }
 
-// writeRates is the table that the goals are about.
+// writeRates writes the rates, the latencies and the ratio of both sides.
 func writeRates(b *strings.Builder, comparisons []comparison) {
 	if len(comparisons) == 0 {
 		return
 	}
-	b.WriteString("\nRecords stored per second, medians; the goal is the least ratio.\n\n")
-	b.WriteString("| engine | work | connections | side | per second | p50 | p99 | against | per second | p50 | p99 | ratio | goal | reached |\n")
-	b.WriteString("|---|---|--:|---|--:|--:|--:|---|--:|--:|--:|--:|--:|---|\n")
+	b.WriteString("\nRecords stored per second, medians.\n\n")
+	b.WriteString("| engine | work | connections | side | per second | p50 | p99 | against | per second | p50 | p99 | ratio |\n")
+	b.WriteString("|---|---|--:|---|--:|--:|--:|---|--:|--:|--:|--:|\n")
 	for _, c := range comparisons {
-		ratio, goal, reached := "", "", ""
+		ratio := ""
 		if c.ratio() > 0 {
 			ratio = fmt.Sprintf("**%.2f**", c.ratio())
-			if c.goal > 0 {
-				goal, reached = strconv.FormatFloat(c.goal, 'f', -1, 64), yesNo(c.ratio() >= c.goal)
-			}
 		}
-		fmt.Fprintf(b, "| %s | %s | %d | %s | %s | %s | %s | %s |\n",
-			c.engine, c.work.title, c.connections, rateCells(c.ours), rateCells(c.theirs), ratio, goal, reached)
-	}
-	for _, c := range comparisons {
-		if c.engine == "postgres" && c.work.name == "sale" && c.connections == 1 && c.ours.side == plainName && c.ratio() > 0 {
-			ratio := float64(c.ours.p50) / float64(c.theirs.p50)
-			fmt.Fprintf(b, "\nLatency of one connection: the median sale takes %s, %s needs %s: **%.2f** times, goal at most %.1f, reached: %s.\n",
-				short(c.ours.p50), c.theirs.side, short(c.theirs.p50), ratio, latencyGoal, yesNo(ratio <= latencyGoal))
-		}
+		fmt.Fprintf(b, "| %s | %s | %d | %s | %s | %s |\n",
+			c.engine, c.work.title, c.connections, rateCells(c.ours), rateCells(c.theirs), ratio)
 	}
 }
 
-// rateCells are the four cells of one side, empty when it was not measured.
+// rateCells returns the four cells of one side. They are empty if it was not
+// measured.
 func rateCells(m measure) string {
 	if m.side == "" {
 		return "| | |"
@@ -172,8 +164,8 @@ func rateCells(m measure) string {
 	return fmt.Sprintf("%s | %.0f | %s | %s", m.side, m.records, short(m.p50), short(m.p99))
 }
 
-// writeCores shows where the time goes: what limits a rate is whatever fills
-// the cores.
+// writeCores writes the processor time of each program: the program that fills
+// the cores limits the rate.
 func writeCores(b *strings.Builder, comparisons []comparison) {
 	if len(comparisons) == 0 {
 		return
@@ -183,7 +175,7 @@ func writeCores(b *strings.Builder, comparisons []comparison) {
 	b.WriteString("|---|---|--:|---|--:|--:|--:|--:|--:|\n")
 	for _, c := range comparisons {
 		for _, m := range []measure{c.ours, c.theirs} {
-			// The plain side is in a row of its own already.
+			// The plain side has its own row.
 			if m.side == "" || m == c.theirs && m.side == plainName {
 				continue
 			}
@@ -201,7 +193,7 @@ func (r *report) writeOverloads(b *strings.Builder) {
 	if len(r.overloads) == 0 {
 		return
 	}
-	b.WriteString("\nSales beyond what the service can do. Goals: 0.9 of the best rate, refusals within 50 ms. The cores of the generator are cores that the service lacks.\n\n")
+	b.WriteString("\nSales beyond what the service can do. The load generator uses cores that the service lacks.\n\n")
 	b.WriteString("| engine | offered | best per second | offered per second | completed per second | share of best | p99 | refused with 503 | p99 of refusals | best rate again after | cores of generator, service, Postgres | answers |\n")
 	b.WriteString("|---|---|--:|--:|--:|--:|--:|--:|--:|--:|---|---|\n")
 	for _, o := range r.overloads {
@@ -215,8 +207,8 @@ func (r *report) writeOverloads(b *strings.Builder) {
 	}
 }
 
-// writeDoubts says what speaks against the figures: answers that were no
-// success, and other programs that used the machine.
+// writeDoubts writes what makes the figures doubtful: requests that did not
+// complete, and other programs that used the machine.
 func (r *report) writeDoubts(b *strings.Builder) {
 	noisy := 0
 	for _, m := range r.measures {
@@ -232,7 +224,7 @@ func (r *report) writeDoubts(b *strings.Builder) {
 	}
 }
 
-// writeCSV writes every single run.
+// writeCSV writes every run.
 func (r *report) writeCSV(to io.Writer) error {
 	w := csv.NewWriter(to)
 	rows := [][]string{{"engine", "work", "connections", "side", "round", "records_per_second", "p50_us", "p99_us", "not_completed", "service_cores", "postgres_cores", "generator_cores", "other_cores", "memory_bytes"}}
@@ -247,7 +239,7 @@ func (r *report) writeCSV(to io.Writer) error {
 	return w.WriteAll(rows)
 }
 
-// String is the line that shows progress.
+// String returns the progress line.
 func (m measure) String() string {
 	return fmt.Sprintf("%s, %s, %d connections, %s, round %d: %.0f/s, p50 %s, p99 %s, %.2f cores used by others",
 		m.engine, m.work, m.connections, m.side, m.round, m.records, short(m.p50), short(m.p99), m.used.foreign)
@@ -255,14 +247,7 @@ func (m measure) String() string {
 
 func cores(n float64) string { return strconv.FormatFloat(n, 'f', 2, 64) }
 
-func yesNo(yes bool) string {
-	if yes {
-		return "yes"
-	}
-	return "no"
-}
-
-// short rounds a latency to what can be read.
+// short rounds a latency for printing.
 func short(d time.Duration) string {
 	switch {
 	case d < time.Millisecond:

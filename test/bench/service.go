@@ -3,16 +3,11 @@ package main
 import (
 	"bytes"
 	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
-	"encoding/pem"
 	"errors"
 	"fmt"
 	"io"
-	"math/big"
 	"net"
 	"net/http"
 	"os"
@@ -23,14 +18,14 @@ import (
 	"time"
 )
 
-// startLimit is how long the service may take to become ready, stopLimit to
-// finish all it took after SIGTERM.
+// startLimit is the maximum time until the service is ready. stopLimit is the
+// maximum time to finish running requests after SIGTERM.
 const (
 	startLimit = 30 * time.Second
 	stopLimit  = 30 * time.Second
 )
 
-// buildService makes the binary that is measured: without cgo, as released.
+// buildService builds the binary to measure: without cgo, as released.
 func buildService(ctx context.Context, dir string) (string, error) {
 	binary := filepath.Join(dir, "bankingapi")
 	build := exec.CommandContext(ctx, "go", "build", "-o", binary, "bankingapi/cmd/bankingapi")
@@ -41,14 +36,15 @@ func buildService(ctx context.Context, dir string) (string, error) {
 	return binary, nil
 }
 
-// A program is the service's binary with its settings in the environment.
+// A program is the binary of the service with its settings in the environment.
 type program struct {
 	binary string
 	dir    string // its working directory
 	env    []string
 }
 
-// newProgram puts settings, as name=value, into a clean environment.
+// newProgram returns a program with settings, given as name=value, and no other
+// BANKINGAPI_ variables.
 func newProgram(binary, dir string, settings []string) program {
 	p := program{binary: binary, dir: dir}
 	for _, pair := range os.Environ() {
@@ -59,7 +55,7 @@ func newProgram(binary, dir string, settings []string) program {
 	return p.with(settings...)
 }
 
-// with is the same program with more settings.
+// with returns the same program with more settings.
 func (p program) with(settings ...string) program {
 	env := append([]string(nil), p.env...)
 	for _, pair := range settings {
@@ -76,7 +72,7 @@ func (p program) command(ctx context.Context, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// output runs one command to its end and returns what it wrote to stdout.
+// output runs a command and returns its standard output.
 func (p program) output(ctx context.Context, args ...string) ([]byte, error) {
 	var stderr bytes.Buffer
 	cmd := p.command(ctx, args...)
@@ -111,8 +107,8 @@ func (p program) prepare(ctx context.Context, perGap int) (key string, err error
 	return strings.TrimSpace(primary), nil
 }
 
-// countRows counts what an export shows. The rows that bench makes hold no line
-// breaks, so lines are rows.
+// countRows counts the rows of an export. The rows of the benchmark have no
+// line breaks, so each line is a row.
 func (p program) countRows(ctx context.Context, name string) (int, error) {
 	var stderr bytes.Buffer
 	var lines lineCounter
@@ -141,7 +137,7 @@ type server struct {
 }
 
 // serve starts the service on free loopback ports and waits until it is ready.
-// Its log goes to a file, in the form a service manager would get.
+// Its log goes to a file, as under a service manager.
 func (p program) serve(ctx context.Context) (*server, error) {
 	address, err := freeAddress()
 	if err != nil {
@@ -155,7 +151,8 @@ func (p program) serve(ctx context.Context) (*server, error) {
 	if err != nil {
 		return nil, err
 	}
-	// Not bound to ctx: an interrupted bench still stops it the gentle way.
+	// Not bound to ctx, so that an interrupted benchmark still stops it
+	// cleanly.
 	cmd := p.with("http.address="+address, "ops.address="+ops).command(context.WithoutCancel(ctx), "serve")
 	cmd.Stdout, cmd.Stderr = log, log
 	if err := cmd.Start(); err != nil {
@@ -194,31 +191,11 @@ func (s *server) waitReady(ctx context.Context) error {
 	}
 }
 
-// profile keeps a CPU profile of the service over the given time.
-func (s *server) profile(ctx context.Context, name string, length time.Duration) error {
-	url := fmt.Sprintf("http://%s/debug/pprof/profile?seconds=%d", s.ops, max(1, int(length.Seconds())))
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
-	if err != nil {
-		return err
-	}
-	answer, err := http.DefaultClient.Do(request)
-	if err != nil {
-		return err
-	}
-	defer answer.Body.Close()
-	if answer.StatusCode != http.StatusOK {
-		return fmt.Errorf("profile: %s", answer.Status)
-	}
-	return writeFile(name, func(w io.Writer) error {
-		_, err := io.Copy(w, answer.Body)
-		return err
-	})
-}
-
-// stop ends the service by SIGTERM and reports an exit code other than 0.
+// stop stops the service with SIGTERM. It returns an error if the exit code is
+// not 0.
 func (s *server) stop() error {
 	defer s.log.Close()
-	// It may have ended by itself; Wait then says how.
+	// It may have ended already. Wait then returns how.
 	_ = s.cmd.Process.Signal(syscall.SIGTERM)
 	select {
 	case err := <-s.exited:
@@ -236,7 +213,7 @@ func (s *server) logTail() []byte {
 	return tail(log)
 }
 
-// tail keeps the end of a log, which says why something failed.
+// tail returns the end of a log, which tells why something failed.
 func tail(b []byte) []byte {
 	return b[max(0, len(b)-2000):]
 }
@@ -249,45 +226,14 @@ func freeAddress() (string, error) {
 	return listener.Addr().String(), listener.Close()
 }
 
-// secureSettings are both ends of TLS: the settings of the service, and a client
-// that trusts its certificate and nothing else.
-type secureSettings struct {
-	service []string
-	client  *tls.Config
-}
-
-// writeCertificate makes a certificate for 127.0.0.1.
-func writeCertificate(dir string) (*secureSettings, error) {
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+// trust returns a TLS client configuration that trusts only the self-signed
+// certificate that the service created in its folder.
+func (p program) trust() (*tls.Config, error) {
+	certificate, err := os.ReadFile(filepath.Join(p.dir, "data", "tls.crt"))
 	if err != nil {
-		return nil, err
-	}
-	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1),
-		NotBefore:    time.Now().Add(-time.Hour),
-		NotAfter:     time.Now().Add(24 * time.Hour),
-		IPAddresses:  []net.IP{net.IPv4(127, 0, 0, 1)},
-	}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
-	if err != nil {
-		return nil, err
-	}
-	private, err := x509.MarshalPKCS8PrivateKey(key)
-	if err != nil {
-		return nil, err
-	}
-	certFile, keyFile := filepath.Join(dir, "tls.crt"), filepath.Join(dir, "tls.key")
-	certificate := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
-	if err := errors.Join(
-		os.WriteFile(certFile, certificate, 0o600),
-		os.WriteFile(keyFile, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: private}), 0o600),
-	); err != nil {
 		return nil, err
 	}
 	trusted := x509.NewCertPool()
 	trusted.AppendCertsFromPEM(certificate)
-	return &secureSettings{
-		service: []string{"tls.mode=files", "tls.cert_file=" + certFile, "tls.key_file=" + keyFile},
-		client:  &tls.Config{RootCAs: trusted, ServerName: "127.0.0.1", NextProtos: []string{"http/1.1"}},
-	}, nil
+	return &tls.Config{RootCAs: trusted, ServerName: "127.0.0.1", NextProtos: []string{"http/1.1"}}, nil
 }

@@ -29,7 +29,7 @@ func openSQLite(ctx context.Context, dir string) (engine, side, []fact, error) {
 func (f *sqliteFiles) name() string { return "sqlite" }
 
 func (f *sqliteFiles) create(_ context.Context, purpose string) (string, error) {
-	return filepath.Join(f.dir, purpose+".db"), nil
+	return filepath.Join(f.dir, purpose, "data", "bankingapi.db"), nil // the folder where the service keeps its certificate
 }
 
 // fill needs no care for the disk: a file that was cut short is thrown away.

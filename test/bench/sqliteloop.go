@@ -10,13 +10,13 @@ import (
 	"path/filepath"
 	"time"
 
-	_ "modernc.org/sqlite" // the driver that the service uses as well
+	_ "modernc.org/sqlite" // the driver that the service also uses
 )
 
-// sqliteLoop is the other side on SQLite: the same driver in a bare loop, one
-// connection, prepared statements, one row or one sale per transaction, synced
-// to disk each, with no HTTP around it. More loops would only wait for each
-// other, since SQLite has one writer.
+// sqliteLoop is the other side on SQLite: a loop with the same driver, one
+// connection and prepared statements. Each transaction has one row or one sale
+// and is synced to disk. There is no HTTP. More loops would only wait for each
+// other, because SQLite has one writer.
 type sqliteLoop struct {
 	db         *sql.DB
 	conn       *sql.Conn
@@ -26,7 +26,7 @@ type sqliteLoop struct {
 	id         [36]byte
 }
 
-// openSQLiteLoop loads the same book into a file of its own.
+// openSQLiteLoop loads the same book into its own file.
 func openSQLiteLoop(ctx context.Context, dir string) (*sqliteLoop, error) {
 	dsn := "file:" + filepath.Join(dir, "loop.db") + "?_pragma=journal_mode(WAL)&_pragma=synchronous(FULL)&_pragma=foreign_keys(1)"
 	db, err := sql.Open("sqlite", dsn)
@@ -63,16 +63,16 @@ func (l *sqliteLoop) name() string { return "bare Go loop" }
 
 func (l *sqliteLoop) close() error { return errors.Join(l.conn.Close(), l.db.Close()) }
 
-// version is the SQLite that the driver carries.
+// version returns the version of SQLite in the driver.
 func (l *sqliteLoop) version(ctx context.Context) (version string, err error) {
 	err = l.conn.QueryRowContext(ctx, "SELECT sqlite_version()").Scan(&version)
 	return version, err
 }
 
-// run does one transaction after the other, whatever the number of connections
-// it is compared with.
+// run executes one transaction after the other. It ignores the number of
+// connections.
 func (l *sqliteLoop) run(ctx context.Context, w work, _ int, length time.Duration) (measure, error) {
-	var latency histogram
+	var latency latencies
 	start := time.Now()
 	for begun := start; begun.Sub(start) < length; {
 		if err := l.transaction(ctx, w); err != nil {
@@ -83,7 +83,7 @@ func (l *sqliteLoop) run(ctx context.Context, w work, _ int, length time.Duratio
 		begun = done
 	}
 	return measure{
-		records: float64(latency.total*w.records) / time.Since(start).Seconds(),
+		records: float64(len(latency)*w.records) / time.Since(start).Seconds(),
 		p50:     latency.quantile(0.5),
 		p99:     latency.quantile(0.99),
 	}, nil
@@ -107,7 +107,7 @@ func (l *sqliteLoop) transaction(ctx context.Context, w work) error {
 	return l.exec(ctx, commit)
 }
 
-// exec runs a statement that must change a row, if it changes rows at all.
+// exec runs a statement. It returns an error if the statement changes no row.
 func (l *sqliteLoop) exec(ctx context.Context, text string, args ...any) error {
 	result, err := l.statements[text].ExecContext(ctx, args...)
 	if err != nil || len(args) == 0 {

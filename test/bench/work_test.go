@@ -4,38 +4,19 @@ import (
 	"bufio"
 	"bytes"
 	"encoding/json"
-	"flag"
 	"io"
 	"math/rand/v2"
 	"net/http"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
+	"bankingapi/test/golden"
+
 	"github.com/google/uuid"
 	"github.com/stretchr/testify/require"
 )
-
-var update = flag.Bool("update", false, "write the golden files anew")
-
-// golden compares what a user would see with a file.
-func golden(t *testing.T, name string, got []byte) {
-	t.Helper()
-	file := filepath.Join("testdata", name)
-	if *update {
-		require.NoError(t, os.MkdirAll("testdata", 0o755))
-		require.NoError(t, os.WriteFile(file, got, 0o644))
-	}
-	want, err := os.ReadFile(file)
-	require.NoError(t, err)
-	if diff := cmp.Diff(string(want), string(got)); diff != "" {
-		t.Errorf("%s (-want +got):\n%s", name, diff)
-	}
-}
 
 func fixedRequest(w work) *request {
 	noon := func() time.Time { return time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC) }
@@ -52,7 +33,7 @@ func TestRequestsAreWhatTheContractShows(t *testing.T) {
 			first := bytes.Clone(r.next())
 			second := bytes.Clone(r.next())
 			if w.records == 1 {
-				golden(t, w.name+".http", append(append(first, '\n'), second...))
+				golden.Equal(t, w.name+".http", string(first)+"\n"+string(second))
 			}
 			require.Len(t, second, len(first[:len(second)]), "a fixed length")
 
@@ -113,6 +94,6 @@ func TestBookFilesAreComplete(t *testing.T) {
 		require.NoError(t, writeBook(&b, name, 2))
 		lines := strings.SplitAfter(b.String(), "\n")
 		require.Len(t, lines, rows+2, "a header and a line each")
-		golden(t, name+".csv", []byte(strings.Join(lines[:6], "")))
+		golden.Equal(t, name+".csv", strings.Join(lines[:6], ""))
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"context"
 	"math"
+	"reflect"
 	"slices"
 	"strconv"
 	"testing"
@@ -14,15 +15,16 @@ import (
 	"bankingapi/application/addpush"
 	"bankingapi/domain/day"
 	"bankingapi/domain/fault"
+	"bankingapi/domain/idempotency"
 	"bankingapi/domain/operation"
 	"bankingapi/domain/push"
 )
 
-// InboxesUnderTest is an implementation of addpush.Inboxes and a view of what
-// it stores.
+// InboxesUnderTest is an implementation of addpush.Inboxes, with a function
+// that reads its contents.
 type InboxesUnderTest struct {
 	addpush.Inboxes
-	// Notifications reads all that are stored, in any order.
+	// Notifications reads all stored notifications, in any order.
 	Notifications func(t *testing.T) []push.Entry
 	Trouble
 }
@@ -59,17 +61,22 @@ func Inboxes(t *testing.T, open func(t *testing.T) InboxesUnderTest) {
 					UserID: "b", PushInteractionID: math.MinInt64, HasPushInteractionID: true, Platform: push.IOS,
 					SendDate: mustDay("0001-01-01"), TranData: []push.TranDataItem{{Code: "2"}, {Code: "1"}, {Code: "2"}},
 				}),
-				// A 0 that was sent is not the same as none; the last day is no trouble either.
+				// A 0 in a request differs from a missing field. The last day
+				// of the calendar is valid.
 				push.Restore(push.Record{UserID: "c", HasPushInteractionID: true, Platform: push.Other, SendDate: mustDay("9999-12-31")}),
 				push.Restore(push.Record{UserID: "d", Platform: push.Other}),
 			},
+		}
+		fields := reflect.ValueOf(full.Notifications[0].Record()).Elem()
+		for i := range fields.NumField() {
+			require.False(t, fields.Field(i).IsZero(), "this test does not set %s", fields.Type().Field(i).Name)
 		}
 		bare := b.operation(2, "s", "", note("e", ""))
 		b.accept(full, bare)
 		b.stored(full, bare)
 	})
 
-	run("a record that is there is left as it is", func(t *testing.T, b inboxes) {
+	run("a stored record is not changed", func(t *testing.T, b inboxes) {
 		first := b.operation(1, "s", "", note("u", "a"), note("u", "b"))
 		again := b.operation(2, "s", "", note("u", "c"), note("u", "b"), note("u", "c"))
 		sameBatch := b.operation(3, "s", "", note("u", "c"))
@@ -78,12 +85,12 @@ func Inboxes(t *testing.T, open func(t *testing.T) InboxesUnderTest) {
 		for _, o := range []*push.Operation{first, again, sameBatch} {
 			outcome, err := o.Outcome()
 			require.NoError(t, err)
-			require.Equal(t, operation.Outcome{State: operation.Completed}, outcome)
+			require.Equal(t, operation.Outcome{ID: o.ID, State: operation.Completed}, outcome)
 		}
 		equal(t, []string{"1/0", "1/1", "2/0"}, b.places())
 	})
 
-	run("records that differ a little are different ones", func(t *testing.T, b inboxes) {
+	run("similar records are different records", func(t *testing.T, b inboxes) {
 		var notes []push.Notification
 		alike := []string{"i", "I", "ı", "İ", " i", "i ", "\u00ed", "i\u0301", "i\x01", "i\t", "i\n"}
 		for _, text := range alike {
@@ -96,7 +103,7 @@ func Inboxes(t *testing.T, open func(t *testing.T) InboxesUnderTest) {
 		b.stored(ours, theirs)
 	})
 
-	run("many of the largest requests fit one transaction", func(t *testing.T, b inboxes) {
+	run("one transaction takes many of the largest requests", func(t *testing.T, b inboxes) {
 		batch := make([]*push.Operation, 3)
 		for i := range batch {
 			notes := make([]push.Notification, 1000)
@@ -109,7 +116,7 @@ func Inboxes(t *testing.T, open func(t *testing.T) InboxesUnderTest) {
 		b.stored(batch...)
 	})
 
-	run("a CallerId is known from then on", func(t *testing.T, b inboxes) {
+	run("a CallerId is known after its first request", func(t *testing.T, b inboxes) {
 		callerID := odd(200, "caller")
 		first := b.operation(1, "s", callerID, note("u", "a"))
 		b.accept(first)
@@ -121,19 +128,21 @@ func Inboxes(t *testing.T, open func(t *testing.T) InboxesUnderTest) {
 
 		outcome, err := repeat.Outcome()
 		require.NoError(t, err)
+		require.NotEqual(t, repeat.ID, outcome.ID, "a repeat returns the ID of the first operation")
+		outcome.ID = operation.ID{}
 		require.Equal(t, operation.Outcome{State: operation.Completed, Replayed: true}, outcome)
 		_, err = other.Outcome()
 		fails(t, fault.Conflict, err)
 		b.stored(first, elsewhere, capitals)
 	})
 
-	run("what is known comes back with all its faults", func(t *testing.T, b inboxes) {
-		register(t, operation.AddPushNotificationResponse, func(keys []operation.Key, change func(*operation.Register)) error {
+	run("a known failure is returned with all its faults", func(t *testing.T, b inboxes) {
+		register(t, operation.AddPushNotificationResponse, func(keys []idempotency.Key, change func(*idempotency.Register)) error {
 			return b.Update(t.Context(), keys, func(inbox *push.Inbox) { change(&inbox.Register) })
 		})
 	})
 
-	run("of twenty with one CallerId, one has the effect", func(t *testing.T, b inboxes) {
+	run("one of twenty requests with the same CallerId takes effect", func(t *testing.T, b inboxes) {
 		operations := make([]*push.Operation, callers)
 		for i := range operations {
 			operations[i] = b.operation(i, "s", "one", note("u", "a"))
@@ -152,7 +161,7 @@ func Inboxes(t *testing.T, open func(t *testing.T) InboxesUnderTest) {
 		b.stored(winners...)
 	})
 
-	run("of twenty with one CallerId and a content each, one is right", func(t *testing.T, b inboxes) {
+	run("one of twenty requests with the same CallerId and different contents succeeds", func(t *testing.T, b inboxes) {
 		operations := make([]*push.Operation, callers)
 		for i := range operations {
 			operations[i] = b.operation(i, "s", "one", note("u", strconv.Itoa(i)))
@@ -170,12 +179,12 @@ func Inboxes(t *testing.T, open func(t *testing.T) InboxesUnderTest) {
 		b.stored(winners...)
 	})
 
-	run("twenty bring the same records and all are stored once", func(t *testing.T, b inboxes) {
+	run("twenty requests with the same records store each once", func(t *testing.T, b inboxes) {
 		operations := make([]*push.Operation, callers)
 		for i := range operations {
 			notes := []push.Notification{note("u", "a"), note("v", "b"), note("w", "c")}
 			if i%2 == 1 {
-				slices.Reverse(notes) // the other order must not end in a deadlock
+				slices.Reverse(notes) // another order must not cause a deadlock
 			}
 			operations[i] = b.operation(i, "s", "", notes...)
 		}
@@ -201,14 +210,14 @@ func Inboxes(t *testing.T, open func(t *testing.T) InboxesUnderTest) {
 				},
 				nothing: func(t *testing.T) {
 					require.Empty(t, b.Notifications(t))
-					unknown(t, o, func(keys []operation.Key, look func(*operation.Register)) error {
+					unknown(t, o, func(keys []idempotency.Key, look func(*idempotency.Register)) error {
 						return b.Update(t.Context(), keys, func(inbox *push.Inbox) { look(&inbox.Register) })
 					})
 				},
 				once: func(t *testing.T) {
 					outcome, err := o.Outcome()
 					require.NoError(t, err)
-					require.Equal(t, operation.Outcome{State: operation.Completed}, outcome)
+					require.Equal(t, operation.Outcome{ID: o.ID, State: operation.Completed}, outcome)
 					b.stored(o)
 				},
 			}
@@ -216,7 +225,7 @@ func Inboxes(t *testing.T, open func(t *testing.T) InboxesUnderTest) {
 	})
 }
 
-// inboxes are an implementation in the hands of one test.
+// inboxes is the implementation that one test uses.
 type inboxes struct {
 	InboxesUnderTest
 	t *testing.T
@@ -246,15 +255,14 @@ func (b inboxes) race(operations []*push.Operation) {
 	}
 }
 
-// stored checks that the notifications of the operations are there, and no
-// others.
+// stored checks that exactly the notifications of the operations are stored.
 func (b inboxes) stored(operations ...*push.Operation) {
 	b.t.Helper()
 	var want []push.Entry
 	for _, o := range operations {
 		for i := range o.Notifications {
 			want = append(want, push.Entry{
-				OperationID: o.ID, Position: i, Subscription: o.Subscription, Header: o.Header, ReceivedAt: o.ReceivedAt,
+				OperationID: o.ID, Index: i, Subscription: o.Subscription, Header: o.Header, ReceivedAt: o.ReceivedAt,
 				Record: *o.Notifications[i].Record(),
 			})
 		}
@@ -268,18 +276,18 @@ func (b inboxes) all() []push.Entry {
 	return slices.SortedFunc(slices.Values(b.Notifications(b.t)), compareNotifications)
 }
 
-// places lists what is stored as operation/position.
+// places lists the stored notifications as operation/index.
 func (b inboxes) places() []string {
 	b.t.Helper()
 	var all []string
 	for _, n := range b.all() {
-		all = append(all, strconv.Itoa(number(n.OperationID))+"/"+strconv.Itoa(n.Position))
+		all = append(all, strconv.Itoa(number(n.OperationID))+"/"+strconv.Itoa(n.Index))
 	}
 	return all
 }
 
 func compareNotifications(x, y push.Entry) int {
-	return cmp.Or(bytes.Compare(x.OperationID[:], y.OperationID[:]), cmp.Compare(x.Position, y.Position))
+	return cmp.Or(bytes.Compare(x.OperationID[:], y.OperationID[:]), cmp.Compare(x.Index, y.Index))
 }
 
 func note(userID, content string) push.Notification {

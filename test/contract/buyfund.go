@@ -15,19 +15,20 @@ import (
 	"bankingapi/application/buyfund"
 	"bankingapi/domain/fault"
 	"bankingapi/domain/fund"
+	"bankingapi/domain/idempotency"
 	"bankingapi/domain/money"
 	"bankingapi/domain/operation"
 )
 
-// BooksUnderTest is an implementation of buyfund.Books, a way to fill it, and a
-// view of what is in it.
+// BooksUnderTest is an implementation of buyfund.Books, with functions to fill
+// it and to read its contents.
 type BooksUnderTest struct {
 	buyfund.Books
-	// Seed adds to the bank's book. It is called before anybody sells.
+	// Seed adds to the book. It is called before the first sale.
 	Seed func(t *testing.T, s Seed)
-	// Holdings, Accounts, Sales and Postings read all that there is, in any
-	// order. Postings of other kinds than fund.SalePosting are left alone: a
-	// Seed may make some.
+	// Holdings, Accounts, Sales and Postings read all rows, in any order. The
+	// suite ignores postings of other kinds than fund.SalePosting, which Seed
+	// may write.
 	Holdings func(t *testing.T) []fund.Holding
 	Accounts func(t *testing.T) []fund.Account
 	Sales    func(t *testing.T) []fund.SaleEntry
@@ -35,7 +36,7 @@ type BooksUnderTest struct {
 	Trouble
 }
 
-// Seed is prices, holdings and accounts that are not there yet.
+// Seed has new prices, holdings and accounts.
 type Seed struct {
 	Prices   []fund.Price
 	Holdings []fund.Holding
@@ -52,31 +53,31 @@ func Books(t *testing.T, open func(t *testing.T) BooksUnderTest) {
 	}
 	run("a sale is written with all its fields", testSaleRoundTrip)
 	run("a recorded sale comes back as it was", testRecordedRoundTrip)
-	run("what is not there is left out", testNotFound)
-	run("names that differ a little are different ones", testAlike)
-	run("a refusal leaves nothing but its CallerId", testRefusal)
-	run("many of the largest requests fit one transaction", testLargest)
-	run("the price is the current one of its day", testCurrentPrice)
+	run("missing rows are left out", testNotFound)
+	run("similar names are different names", testAlike)
+	run("a refusal stores only its CallerId", testRefusal)
+	run("one transaction takes many of the largest requests", testLargest)
+	run("the price is the current price of its day", testCurrentPrice)
 
-	run("a CallerId is known from then on", testCallerID)
-	run("what is known comes back with all its faults", func(t *testing.T, b books) {
+	run("a CallerId is known after its first request", testCallerID)
+	run("a known failure is returned with all its faults", func(t *testing.T, b books) {
 		register(t, operation.BuyFundFromCustomer, b.registers())
 	})
-	run("of twenty with one CallerId, one has the effect", testCallerIDRace)
-	run("of twenty who want the last unit, one gets it", testLastUnitRace)
-	run("twenty who cross each other's way all get through", testCrossing)
+	run("one of twenty requests with the same CallerId takes effect", testCallerIDRace)
+	run("one of twenty sales of the last unit succeeds", testLastUnitRace)
+	run("twenty sales of the same rows in different orders all succeed", testCrossing)
 
-	run("due are those whose day has come, in order and in pages", testDue)
-	run("a due operation is settled and known as settled", testDueSettled)
+	run("due operations are listed in order and in pages once their day has come", testDue)
+	run("a due operation is settled and its CallerId returns the outcome", testDueSettled)
 	run("a due operation that fails keeps its reason", testDueFailed)
-	run("a due operation is claimed once", testClaimOnce)
-	run("of twenty who settle a due operation, one does", testClaimRace)
-	run("what was claimed and not settled is still due", testClaimReleased)
+	run("only one transaction claims a due operation", testClaimOnce)
+	run("one of twenty settles a due operation", testClaimRace)
+	run("a claimed operation that was not settled is still due", testClaimReleased)
 
 	t.Run("transaction", func(t *testing.T) {
 		transactions(t, func(t *testing.T) transaction { return saleTransaction(t, books{open(t), t}) })
 	})
-	run("reading what is due needs storage and a context", func(t *testing.T, b books) {
+	run("listing due operations fails without storage or context", func(t *testing.T, b books) {
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
 		_, err := b.Due(ctx, on(0), nil, 10)
@@ -139,7 +140,7 @@ func testSaleRoundTrip(t *testing.T, b books) {
 	sale := func(o *fund.Operation, position int, perUnit fund.UnitPrice, minor int64) fund.SaleEntry {
 		terms := o.Sales[position].Terms()
 		return fund.SaleEntry{
-			OperationID: o.ID, Position: position, Subscription: o.Subscription, Header: o.Header, ReceivedAt: o.ReceivedAt,
+			OperationID: o.ID, Index: position, Subscription: o.Subscription, Header: o.Header, ReceivedAt: o.ReceivedAt,
 			Terms: terms, State: operation.Completed,
 			PriceID: terms.PriceID, PerUnit: perUnit, Proceeds: money.New(minor, terms.Account.Currency), SettledAt: at(0),
 		}
@@ -184,14 +185,13 @@ func testRecordedRoundTrip(t *testing.T, b books) {
 
 	var want []fund.SaleEntry
 	for i := range o.Sales {
-		want = append(want, saleEntry(fund.SaleRecord{Operation: o, Position: i, State: operation.Recorded}))
+		want = append(want, saleEntry(fund.SaleRecord{Operation: o, Index: i, State: operation.Recorded}))
 	}
 	equal(t, want, b.sales())
 	require.Empty(t, b.postings())
 	b.unchanged(m)
 
-	due, err := b.Due(t.Context(), on(366), nil, 10)
-	require.NoError(t, err)
+	due := b.due(366, nil, 10)
 	equal(t, []*fund.Operation{{
 		ID: o.ID, Subscription: o.Subscription, Header: o.Header, ReceivedAt: o.ReceivedAt, Sales: o.Sales, Due: true,
 	}}, due)
@@ -217,8 +217,8 @@ func testNotFound(t *testing.T, b books) {
 	require.Empty(t, b.postings())
 }
 
-// testAlike sells from one of many holdings, to one of many accounts, whose
-// names a careless collation would take for the same.
+// testAlike sells from one of several holdings and accounts whose names some
+// collations treat as equal.
 func testAlike(t *testing.T, b books) {
 	alike := []string{"i", "I", "ı", "İ", " i", "i ", "\u00ed", "i\u0301", "i\x01", "i\t", "i\n"}
 	lira := currency("TRY")
@@ -291,8 +291,7 @@ func testLargest(t *testing.T, b books) {
 	b.outcome(batch[0], operation.Outcome{State: operation.Completed})
 	b.outcome(batch[1], operation.Outcome{State: operation.Completed})
 	b.outcome(batch[2], operation.Outcome{State: operation.Recorded})
-	due, err := b.Due(t.Context(), on(1), nil, 10)
-	require.NoError(t, err)
+	due := b.due(1, nil, 10)
 	require.Len(t, due, 1)
 	equal(t, batch[2].Sales, due[0].Sales)
 	b.settle(1, due...)
@@ -326,7 +325,7 @@ func testCurrentPrice(t *testing.T, b books) {
 	}
 	for _, c := range []struct {
 		today   int
-		current int64 // 0: none
+		current int64 // 0 if there is none
 	}{{-11, 0}, {-10, 101}, {-6, 101}, {-5, 104}, {0, 104}, {1, 99}, {300, 99}} {
 		for _, id := range []int64{99, 101, 102, 103, 104} {
 			o := sell(id, c.today)
@@ -340,7 +339,7 @@ func testCurrentPrice(t *testing.T, b books) {
 		b.refused(sell(111, c.today), fund.PriceNotFound)
 	}
 
-	// A due sale names a price that was current once, and gets that of its day.
+	// A due sale names an old price and gets the current price of its day.
 	terms := fund.Terms{Holding: holding, Units: 1_000_000, Account: m.account(1), PriceID: 101, SelectedDay: on(1)}
 	o := m.operation(500, "", terms)
 	b.settle(0, o)
@@ -424,8 +423,9 @@ func testLastUnitRace(t *testing.T, b books) {
 	b.balanced(m)
 }
 
-// testCrossing has every operation touch the same holdings and accounts, in
-// orders that would end in deadlocks and lost credits if storage let them.
+// testCrossing has every operation change the same holdings and accounts, in
+// orders that cause deadlocks and lost updates in storage that does not prevent
+// them.
 func testCrossing(t *testing.T, b books) {
 	const customers, rounds = 4, 5
 	m := b.market(customers, callers*rounds)
@@ -460,20 +460,18 @@ func testCrossing(t *testing.T, b books) {
 
 func testDue(t *testing.T, b books) {
 	m := b.market(1, 1000)
-	// Days and IDs run against each other, and every operation has three sales.
+	// Later days have smaller IDs, and every operation has three sales.
 	for n, days := range map[int]int{1: 3, 2: 1, 3: 2, 4: 1, 5: 3, 6: 4, 7: 1} {
 		sale := m.sale(1)
 		sale.SelectedDay = on(days)
 		b.settle(0, m.operation(n, "", sale, sale, sale))
 	}
-	b.settle(0, m.operation(8, "", m.sale(1))) // one of today is never due
+	b.settle(0, m.operation(8, "", m.sale(1))) // a sale for today is never due
 
 	page := func(today int, after *fund.Operation, limit int) (due []*fund.Operation, numbers []int) {
 		t.Helper()
-		due, err := b.Due(t.Context(), on(today), after, limit)
-		require.NoError(t, err)
+		due = b.due(today, after, limit)
 		for _, o := range due {
-			require.True(t, o.Due)
 			require.Len(t, o.Sales, 3)
 			numbers = append(numbers, number(o.ID))
 		}
@@ -493,7 +491,7 @@ func testDue(t *testing.T, b books) {
 	_, numbers = page(3, second[0], 1)
 	require.Equal(t, []int{3}, numbers)
 
-	// What is settled is no longer due, but a page may still begin after it.
+	// A settled operation is no longer due, but a page may begin after it.
 	b.settle(3, second...)
 	_, numbers = page(3, nil, 100)
 	require.Equal(t, []int{2, 4, 5}, numbers)
@@ -526,30 +524,29 @@ func testDueSettled(t *testing.T, b books) {
 	var want []fund.SaleEntry
 	for i := range o.Sales {
 		want = append(want, saleEntry(fund.SaleRecord{
-			Operation: o, Position: i, State: operation.Completed, SettledAt: at(24),
+			Operation: o, Index: i, State: operation.Completed, SettledAt: at(24),
 			Price: fund.Price{ID: m.price, PerUnit: perUnit}, Proceeds: money.New(125, currency("TRY")),
 		}))
 	}
 	equal(t, want, b.sales())
 	b.balanced(m)
 
-	due, err := b.Due(t.Context(), on(9), nil, 10)
-	require.NoError(t, err)
+	due := b.due(9, nil, 10)
 	require.Empty(t, due)
 }
 
 func testDueFailed(t *testing.T, b books) {
 	m := b.market(1, 5)
 	good, bad := m.sale(1), m.sale(1)
-	bad.Units = 5_000_000 // one is sold before
+	bad.Units = 5_000_000 // one is sold first
 	good.SelectedDay, bad.SelectedDay = on(1), on(1)
 	o := m.operation(1, "caller", good, bad)
 	b.settle(0, o)
 	b.settleDue(1)
 
 	want := []fund.SaleEntry{
-		saleEntry(fund.SaleRecord{Operation: o, Position: 0, State: operation.Failed, SettledAt: at(24)}),
-		saleEntry(fund.SaleRecord{Operation: o, Position: 1, State: operation.Failed, SettledAt: at(24), Refusal: fund.HoldingInsufficient}),
+		saleEntry(fund.SaleRecord{Operation: o, Index: 0, State: operation.Failed, SettledAt: at(24)}),
+		saleEntry(fund.SaleRecord{Operation: o, Index: 1, State: operation.Failed, SettledAt: at(24), Refusal: fund.HoldingInsufficient}),
 	}
 	equal(t, want, b.sales())
 	require.Empty(t, b.postings())
@@ -560,8 +557,7 @@ func testDueFailed(t *testing.T, b books) {
 	b.outcome(repeat, operation.Outcome{
 		State: operation.Failed, Faults: []fault.Fault{refusal(1, fund.HoldingInsufficient)}, Replayed: true,
 	})
-	due, err := b.Due(t.Context(), on(1), nil, 10)
-	require.NoError(t, err)
+	due := b.due(1, nil, 10)
 	require.Empty(t, due)
 }
 
@@ -569,16 +565,15 @@ func testClaimOnce(t *testing.T, b books) {
 	m := b.market(1, 1000)
 	o := b.record(m, 1)
 	claims := [2][]*fund.Operation{}
-	for i := range claims { // Due claims nothing: both see it
-		due, err := b.Due(t.Context(), on(1), nil, 10)
-		require.NoError(t, err)
+	for i := range claims { // Due claims nothing, so both list it
+		due := b.due(1, nil, 10)
 		require.Len(t, due, 1)
 		claims[i] = due
 	}
 	b.settle(1, claims[0]...)
 	b.outcome(claims[0][0], operation.Outcome{State: operation.Completed})
 	b.settle(1, claims[1]...)
-	b.outcome(claims[1][0], operation.Outcome{}) // left alone
+	b.outcome(claims[1][0], operation.Outcome{}) // not settled
 	require.Len(t, b.sales(), 1)
 	require.Equal(t, o.ID, b.sales()[0].OperationID)
 	b.balanced(m)
@@ -592,8 +587,7 @@ func testClaimRace(t *testing.T, b books) {
 	}
 	lists := make([][]*fund.Operation, callers)
 	for i := range lists {
-		due, err := b.Due(t.Context(), on(1), nil, operations)
-		require.NoError(t, err)
+		due := b.due(1, nil, operations)
 		require.Len(t, due, operations)
 		if i%2 == 1 {
 			slices.Reverse(due)
@@ -616,8 +610,8 @@ func testClaimRace(t *testing.T, b books) {
 			}
 		}
 	}
-	// Nobody waits for what another holds, so a round may leave some to the
-	// next one; but what is done is done once.
+	// A round skips operations that another round holds, so some may be left to
+	// the next round. But every operation is settled once.
 	b.settleDue(1)
 	for _, times := range completed {
 		require.Equal(t, 1, times)
@@ -630,15 +624,14 @@ func testClaimRace(t *testing.T, b books) {
 func testClaimReleased(t *testing.T, b books) {
 	m := b.market(1, 1000)
 	b.record(m, 1)
-	due, err := b.Due(t.Context(), on(1), nil, 10)
-	require.NoError(t, err)
+	due := b.due(1, nil, 10)
 	ctx, cancel := context.WithCancel(t.Context())
-	fails(t, fault.Unavailable, b.Update(ctx, fund.Touch(due, on(1)), func(book *fund.Book) {
+	fails(t, fault.Unavailable, b.Update(ctx, fund.NewLockSet(due, on(1)), func(book *fund.Book) {
 		book.Settle(due, at(24), on(1))
 		cancel()
 	}))
-	// A transaction that leaves the claim alone gives it back, too.
-	require.NoError(t, b.Update(t.Context(), fund.Touch(due, on(1)), func(*fund.Book) {}))
+	// A transaction that claims without settling also releases the claim.
+	require.NoError(t, b.Update(t.Context(), fund.NewLockSet(due, on(1)), func(*fund.Book) {}))
 	b.unchanged(m)
 	b.settleDue(1)
 	require.Equal(t, operation.Completed, b.sales()[0].State)
@@ -654,7 +647,7 @@ func saleTransaction(t *testing.T, b books) transaction {
 	return transaction{
 		Trouble: b.Trouble,
 		run: func(ctx context.Context, during func()) error {
-			return b.Update(ctx, fund.Touch(batch, on(0)), func(book *fund.Book) {
+			return b.Update(ctx, fund.NewLockSet(batch, on(0)), func(book *fund.Book) {
 				book.Settle(batch, at(0), on(0))
 				during()
 			})
@@ -675,15 +668,15 @@ func saleTransaction(t *testing.T, b books) transaction {
 	}
 }
 
-// books are an implementation in the hands of one test. Its days are those of
-// UTC, counted from at(0).
+// books is the implementation that one test uses. Its days are days of UTC,
+// counted from at(0).
 type books struct {
 	BooksUnderTest
 	t *testing.T
 }
 
 // market is a book with one fund, one price of 1.25 TRY, and customers from 1
-// who have a holding and an account each.
+// with a holding and an account each.
 type market struct {
 	Seed
 	fund  fund.Fund
@@ -707,7 +700,7 @@ func (m market) account(customer int64) fund.AccountKey {
 	return fund.AccountKey{CustomerNo: customer, BranchCode: 10, AccountSuffix: 20, Currency: currency("TRY")}
 }
 
-// sale sells one unit of a customer's.
+// sale returns a sale of one unit of a customer.
 func (m market) sale(customer int64) fund.Terms {
 	return fund.Terms{
 		Holding: fund.HoldingKey{CustomerNo: customer, Fund: m.fund}, Units: 1_000_000, Account: m.account(customer), PriceID: m.price,
@@ -724,7 +717,7 @@ func (m market) operation(n int, callerID string, sales ...fund.Terms) *fund.Ope
 
 func (b books) try(ctx context.Context, today int, batch ...*fund.Operation) error {
 	now := at(24 * today)
-	return b.Update(ctx, fund.Touch(batch, on(today)), func(book *fund.Book) { book.Settle(batch, now, on(today)) })
+	return b.Update(ctx, fund.NewLockSet(batch, on(today)), func(book *fund.Book) { book.Settle(batch, now, on(today)) })
 }
 
 func (b books) settle(today int, batch ...*fund.Operation) {
@@ -732,11 +725,27 @@ func (b books) settle(today int, batch ...*fund.Operation) {
 	require.NoError(b.t, b.try(b.t.Context(), today, batch...))
 }
 
-// settleDue settles all that is due.
+// due lists the due operations.
+func (b books) due(today int, after *fund.Operation, limit int) []*fund.Operation {
+	b.t.Helper()
+	return listDue(b.t.Context(), b.t, b.Books, today, after, limit)
+}
+
+// listDue lists the due operations and marks them, as SettleDue does.
+func listDue(ctx context.Context, t *testing.T, b buyfund.Books, today int, after *fund.Operation, limit int) []*fund.Operation {
+	t.Helper()
+	due, err := b.Due(ctx, on(today), after, limit)
+	require.NoError(t, err)
+	for _, o := range due {
+		o.Due = true
+	}
+	return due
+}
+
+// settleDue settles all due operations.
 func (b books) settleDue(today int) {
 	b.t.Helper()
-	due, err := b.Due(b.t.Context(), on(today), nil, 1000)
-	require.NoError(b.t, err)
+	due := b.due(today, nil, 1000)
 	b.settle(today, due...)
 }
 
@@ -762,8 +771,8 @@ func (b books) race(today int, operations []*fund.Operation) {
 }
 
 func (b books) registers() registers {
-	return func(keys []operation.Key, change func(*operation.Register)) error {
-		return b.Update(b.t.Context(), fund.Touched{Callers: keys}, func(book *fund.Book) { change(&book.Register) })
+	return func(keys []idempotency.Key, change func(*idempotency.Register)) error {
+		return b.Update(b.t.Context(), fund.LockSet{Callers: keys}, func(book *fund.Book) { change(&book.Register) })
 	}
 }
 
@@ -771,10 +780,11 @@ func (b books) outcome(o *fund.Operation, want operation.Outcome) {
 	b.t.Helper()
 	got, err := o.Outcome()
 	require.NoError(b.t, err)
+	got.ID = operation.ID{}
 	equal(b.t, want, got)
 }
 
-// refused checks that the operation failed for that one reason.
+// refused checks that the operation failed with that one fault.
 func (b books) refused(o *fund.Operation, code string) {
 	b.t.Helper()
 	outcome, err := o.Outcome()
@@ -784,25 +794,25 @@ func (b books) refused(o *fund.Operation, code string) {
 	require.Equal(b.t, code, outcome.Faults[0].Code)
 }
 
-// saleEntry is what is to be read of what became of a sale.
+// saleEntry returns the expected row of a sale.
 func saleEntry(r fund.SaleRecord) fund.SaleEntry {
 	return fund.SaleEntry{
-		OperationID: r.Operation.ID, Position: r.Position,
+		OperationID: r.Operation.ID, Index: r.Index,
 		Subscription: r.Operation.Subscription, Header: r.Operation.Header, ReceivedAt: r.Operation.ReceivedAt,
 		Terms: r.Terms(), State: r.State,
 		PriceID: r.Price.ID, PerUnit: r.Price.PerUnit, Proceeds: r.Proceeds, Refusal: r.Refusal, SettledAt: r.SettledAt,
 	}
 }
 
-// unchanged checks that holdings and accounts are as they were seeded.
+// unchanged checks that holdings and accounts are as seeded.
 func (b books) unchanged(m market) {
 	b.t.Helper()
 	equal(b.t, m.Holdings, b.holdings())
 	equal(b.t, m.Accounts, b.accounts())
 }
 
-// balanced checks that every holding and account is what it was seeded with
-// and its postings, and that the postings are those of the completed sales.
+// balanced checks that every holding and account equals its seeded amount plus
+// its postings, and that the postings are those of the completed sales.
 func (b books) balanced(m market) {
 	b.t.Helper()
 	units, minor := map[fund.HoldingKey]int64{}, map[fund.AccountKey]int64{}
@@ -831,8 +841,8 @@ func (b books) balanced(m market) {
 	for _, s := range b.sales() {
 		if s.State == operation.Completed {
 			sold = append(sold,
-				fund.UnitPosting(fund.SalePosting, s.OperationID, s.Position, s.Terms.Holding, -s.Terms.Units),
-				fund.MoneyPosting(fund.SalePosting, s.OperationID, s.Position, s.Terms.Account, s.Proceeds.Minor()))
+				fund.UnitPosting(fund.SalePosting, s.OperationID, s.Index, s.Terms.Holding, -s.Terms.Units),
+				fund.MoneyPosting(fund.SalePosting, s.OperationID, s.Index, s.Terms.Account, s.Proceeds.Minor()))
 		}
 	}
 	equal(b.t, sold, moved)
@@ -851,11 +861,11 @@ func (b books) accounts() []fund.Account {
 func (b books) sales() []fund.SaleEntry {
 	b.t.Helper()
 	return sorted(b.Sales(b.t), func(x, y fund.SaleEntry) int {
-		return cmp.Or(bytes.Compare(x.OperationID[:], y.OperationID[:]), cmp.Compare(x.Position, y.Position))
+		return cmp.Or(bytes.Compare(x.OperationID[:], y.OperationID[:]), cmp.Compare(x.Index, y.Index))
 	})
 }
 
-// postings are those of sales.
+// postings returns the postings of sales.
 func (b books) postings() []fund.Posting {
 	b.t.Helper()
 	all := slices.DeleteFunc(b.Postings(b.t), func(p fund.Posting) bool { return p.Kind != fund.SalePosting })
@@ -866,7 +876,7 @@ func (b books) postings() []fund.Posting {
 			}
 			return 0
 		}
-		return cmp.Or(bytes.Compare(x.OperationID[:], y.OperationID[:]), cmp.Compare(x.Position, y.Position), cmp.Compare(leg(x), leg(y)))
+		return cmp.Or(bytes.Compare(x.OperationID[:], y.OperationID[:]), cmp.Compare(x.Index, y.Index), cmp.Compare(leg(x), leg(y)))
 	})
 }
 

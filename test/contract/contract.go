@@ -1,10 +1,10 @@
 // Package contract has one suite of tests for each port of the use cases. An
-// implementation passes its suite, or it is none: what the suites ask for is
-// what the ports' comments promise.
+// implementation of a port must pass its suite. The suites check what the
+// comments of the ports promise.
 //
-// A suite takes a function that opens a fresh, empty implementation, together
-// with a small way to arrange what is in it and to see what became of it. Run
-// it from a test of the implementation:
+// A suite takes a function that opens a new, empty implementation, with
+// functions to fill it and to read its contents. Run it from a test of the
+// implementation:
 //
 //	func TestBooks(t *testing.T) {
 //		contract.Books(t, func(t *testing.T) contract.BooksUnderTest {
@@ -12,8 +12,8 @@
 //		})
 //	}
 //
-// Every test opens its own and runs in parallel with the others; what it
-// opened is to be closed with t.Cleanup.
+// Every test opens its own implementation and runs in parallel with the others.
+// The function must close it with t.Cleanup.
 package contract
 
 import (
@@ -29,23 +29,28 @@ import (
 
 	"bankingapi/domain/day"
 	"bankingapi/domain/fault"
-	"bankingapi/domain/money"
 	"bankingapi/domain/operation"
+	"bankingapi/test/value"
 )
 
-// Trouble makes an implementation fail on demand. What is nil cannot be done
-// to it: the tests that need it are skipped, and say so.
+var currency = value.Currency
+
+// Trouble makes an implementation fail on demand. A nil function means that the
+// implementation cannot fail in this way, and the tests that need it are
+// skipped.
 type Trouble struct {
 	// Disconnect makes the storage unreachable from now on.
 	Disconnect func()
-	// FailCommit makes the next commit fail. Whether its effect stays is open.
+	// FailCommit makes the next commit fail. The commit may or may not take
+	// effect.
 	FailCommit func()
-	// LoseRace makes the next transaction lose a race at its commit, after it
-	// called back, so that it has to be run again.
+	// LoseRace makes the next transaction fail with a conflict at its commit,
+	// after its callback, so that it has to be retried.
 	LoseRace func()
 }
 
-// callers is how many try the same thing at once, where one may succeed.
+// callers is the number of concurrent callers in tests in which only one may
+// succeed.
 const callers = 20
 
 // together runs f in n goroutines that start at the same moment.
@@ -62,7 +67,7 @@ func together(n int, f func(i int)) {
 	done.Wait()
 }
 
-// equal compares by value, also what is unexported; times are equal when they
+// equal compares values, including unexported fields. Times are equal if they
 // are the same instant.
 func equal(t *testing.T, want, got any) {
 	t.Helper()
@@ -72,22 +77,23 @@ func equal(t *testing.T, want, got any) {
 	}
 }
 
-// fails checks the kind of an error, and that it is one.
+// fails requires an error of the given kind.
 func fails(t *testing.T, kind fault.Kind, err error) {
 	t.Helper()
 	require.Error(t, err)
 	require.Equal(t, kind, fault.KindOf(err), "%v", err)
 }
 
-// needs skips a test whose trouble cannot be made.
+// needs skips a test if the implementation cannot fail in the way that it
+// needs.
 func needs(t *testing.T, trouble func(), name string) {
 	t.Helper()
 	if trouble == nil {
-		t.Skipf("this implementation has no %s to test with", name)
+		t.Skipf("this implementation has no %s", name)
 	}
 }
 
-// odd is a text of exactly n characters with all that storage may trip over:
+// odd returns a text of exactly n characters that storage may handle wrongly:
 // characters of one to four bytes, quotes, wildcards, line ends and other
 // control characters, several normal forms, spaces at both ends.
 func odd(n int, salt string) string {
@@ -97,21 +103,22 @@ func odd(n int, salt string) string {
 	return string(runes[:n])
 }
 
-// at is an instant with a different number in each of its parts, to the
-// microsecond; n makes it another one.
+// at returns an instant to the microsecond. All its parts differ, and each n
+// gives another instant.
 func at(n int) time.Time {
 	return time.Date(2026, time.November, 20, 13, 7, 9, 123_456_000, time.UTC).Add(time.Duration(n) * time.Hour)
 }
 
-// on is the day n days after at(0).
+// on returns the day n days after at(0).
 func on(n int) day.Day { return day.Of(at(0), time.UTC).Plus(n) }
 
-// id is an ID whose bytes all differ; later n sort after earlier ones.
+// id returns an ID whose bytes all differ. IDs sort by n.
 func id(n int) operation.ID {
 	return operation.ID{1, 2, 3, 4, byte(n >> 8), byte(n), 0x77, 8, 0x89, 0xff, 11, 12, 13, 14, 15, 16}
 }
 
-// header has a different text in every field, as long as they may be.
+// header returns a header with a different text of the maximum length in every
+// field.
 func header(callerID string) operation.Header {
 	return operation.Header{
 		AppKey:           odd(200, "app key"),
@@ -121,12 +128,4 @@ func header(callerID string) operation.Header {
 		ChannelSessionID: odd(200, "session"),
 		ChannelRequestID: odd(200, "request"),
 	}
-}
-
-func currency(code string) money.Currency {
-	c, ok := money.ParseCurrency(code)
-	if !ok {
-		panic("no currency: " + code)
-	}
-	return c
 }

@@ -7,43 +7,44 @@ import (
 
 	"bankingapi/domain/fault"
 	"bankingapi/domain/fund"
+	"bankingapi/domain/idempotency"
 	"bankingapi/domain/operation"
 )
 
-// registers gives a register with what is known under the keys, and writes
-// what change makes of it.
-type registers func(keys []operation.Key, change func(*operation.Register)) error
+// registers calls change with a register of the known records of the keys, and
+// stores the changes.
+type registers func(keys []idempotency.Key, change func(*idempotency.Register)) error
 
-// register tests that a Register is kept: what was added is found again as it
-// was, and what was changed as it is now.
+// register tests that a Register is stored: added records are found unchanged,
+// and changed records are found as changed.
 func register(t *testing.T, name operation.Name, update registers) {
 	t.Helper()
-	recorded := operation.Known{
-		Key: operation.Key{CallerID: odd(200, "caller"), Subscription: odd(100, "subscription"), Operation: name},
-		ID:  id(1), Fingerprint: operation.Fingerprint{1, 0xff, 31: 2},
+	recorded := idempotency.Record{
+		Key: idempotency.Key{CallerID: odd(200, "caller"), Subscription: odd(100, "subscription"), Operation: name},
+		ID:  id(1), Fingerprint: fingerprint("recorded"),
 		Outcome: operation.Outcome{State: operation.Recorded},
 	}
 	failed := recorded
-	failed.Key.CallerID, failed.ID, failed.Fingerprint[5] = "b", id(2), 5
-	failed.Outcome = operation.Outcome{State: operation.Failed, Faults: []fault.Fault{ // not in any order
+	failed.Key.CallerID, failed.ID, failed.Fingerprint = "b", id(2), fingerprint("failed")
+	failed.Outcome = operation.Outcome{State: operation.Failed, Faults: []fault.Fault{ // unordered
 		refusal(10, fund.HoldingInsufficient), refusal(999, fund.PriceNotCurrent), refusal(2, fund.HoldingInsufficient), refusal(2, fund.AmountMismatch),
 	}}
-	unseen := operation.Key{CallerID: "unseen", Subscription: "s", Operation: name}
-	keys := []operation.Key{recorded.Key, failed.Key, unseen}
+	unseen := idempotency.Key{CallerID: "unseen", Subscription: "s", Operation: name}
+	keys := []idempotency.Key{recorded.Key, failed.Key, unseen}
 
-	require.NoError(t, update(keys, func(r *operation.Register) {
+	require.NoError(t, update(keys, func(r *idempotency.Register) {
 		r.Add(recorded)
 		r.Add(failed)
 	}))
-	find := func(k operation.Known) {
+	find := func(k idempotency.Record) {
 		t.Helper()
-		k.Outcome.Replayed = true
+		k.Outcome.ID, k.Outcome.Replayed = k.ID, true
 		var outcome operation.Outcome
 		var same, other, never bool
 		var sameErr, otherErr error
-		require.NoError(t, update(keys, func(r *operation.Register) { // what the last call saw counts
+		require.NoError(t, update(keys, func(r *idempotency.Register) { // only the last call counts
 			outcome, same, sameErr = r.Find(k.Key, k.Fingerprint)
-			_, other, otherErr = r.Find(k.Key, operation.Fingerprint{})
+			_, other, otherErr = r.Find(k.Key, fingerprint("other"))
 			_, never, _ = r.Find(unseen, k.Fingerprint)
 		}))
 		require.NoError(t, sameErr)
@@ -57,29 +58,37 @@ func register(t *testing.T, name operation.Name, update registers) {
 	find(failed)
 
 	recorded.Outcome = failed.Outcome
-	require.NoError(t, update(keys, func(r *operation.Register) { r.Change(recorded.Key, recorded.Outcome) }))
+	require.NoError(t, update(keys, func(r *idempotency.Register) { r.Change(recorded.Key, recorded.Outcome) }))
 	find(recorded)
 	find(failed)
 	recorded.Outcome = operation.Outcome{State: operation.Completed}
-	require.NoError(t, update(keys, func(r *operation.Register) { r.Change(recorded.Key, recorded.Outcome) }))
+	require.NoError(t, update(keys, func(r *idempotency.Register) { r.Change(recorded.Key, recorded.Outcome) }))
 	find(recorded)
 	find(failed)
 }
 
-// refusal is the fault of the sale at that position.
+func fingerprint(content string) idempotency.Fingerprint {
+	var d idempotency.Digest
+	d.Text(content)
+	return d.Sum()
+}
+
+// refusal is the fault of the sale at that index.
 func refusal(position int, code string) fault.Fault {
 	return operation.UnderParameter(position, []fault.Fault{fund.Refusal(code)})[0]
 }
 
-// unknown checks that nothing is known under an operation's CallerId.
-func unknown(t *testing.T, o interface{ Key() (operation.Key, bool) }, update registers) {
+// unknown checks that the CallerId of an operation is unknown.
+func unknown(t *testing.T, o interface {
+	Key() (idempotency.Key, bool)
+}, update registers) {
 	t.Helper()
 	key, _ := o.Key()
-	require.NoError(t, update([]operation.Key{key}, func(r *operation.Register) {
-		_, found, _ := r.Find(key, operation.Fingerprint{})
+	require.NoError(t, update([]idempotency.Key{key}, func(r *idempotency.Register) {
+		_, found, _ := r.Find(key, idempotency.Fingerprint{})
 		require.False(t, found)
 	}))
 }
 
-// number is the n of id(n).
+// number returns the n of id(n).
 func number(i operation.ID) int { return int(i[4])<<8 | int(i[5]) }

@@ -51,7 +51,25 @@ func Subscriptions(t *testing.T, open func(t *testing.T) SubscriptionsUnderTest)
 		b.all(bare, full)
 	})
 
-	run("all are listed in the order of their bytes", func(t *testing.T, b repository) {
+	run("the last use only moves forward", func(t *testing.T, b repository) {
+		usage, ok := b.Repository.(subscriptions.Usage)
+		if !ok {
+			t.Skip("this implementation keeps no usage")
+		}
+		s := named("used")
+		s.Created, s.RequireCallerID = at(0), true
+		s.PrimaryKey = subscription.KeyLife{Created: at(1), Expires: at(2), Used: at(3)}
+		s.SecondaryKey = subscription.KeyLife{Created: at(4), Expires: at(5)}
+		b.create(s)
+		b.all(s)
+		require.NoError(t, usage.Used(t.Context(), []subscriptions.Use{
+			{Name: "used", Primary: at(2), Secondary: at(7), WithoutCallerID: at(8)}, {Name: "unknown", Primary: at(1)},
+		}))
+		s.SecondaryKey.Used, s.WithoutCallerID = at(7), at(8)
+		b.all(s)
+	})
+
+	run("all are listed in byte order", func(t *testing.T, b repository) {
 		require.Empty(t, b.list())
 		for _, name := range []string{"b", "ä", "B", "a", "a b", "ab", "a-b", "İ", "Z", "10", "9"} {
 			b.create(named(name))
@@ -63,7 +81,7 @@ func Subscriptions(t *testing.T, open func(t *testing.T) SubscriptionsUnderTest)
 		require.Equal(t, []string{"10", "9", "B", "Z", "a", "a b", "a-b", "ab", "b", "ä", "İ"}, names)
 	})
 
-	run("a name is taken once", func(t *testing.T, b repository) {
+	run("a name can be created once", func(t *testing.T, b repository) {
 		first := named("taken")
 		first.Channel = "first"
 		b.create(first)
@@ -73,7 +91,7 @@ func Subscriptions(t *testing.T, open func(t *testing.T) SubscriptionsUnderTest)
 		b.all(named("Taken"), first, named("taken "))
 	})
 
-	run("a change is kept, and of what is returned nothing else is", func(t *testing.T, b repository) {
+	run("changes are stored only through Change", func(t *testing.T, b repository) {
 		b.create(named("a"))
 		b.create(named("b"))
 		want := &subscription.Subscription{
@@ -94,7 +112,7 @@ func Subscriptions(t *testing.T, open func(t *testing.T) SubscriptionsUnderTest)
 		b.list()[0].Channel = "changed outside"
 		b.all(want, named("b"))
 
-		// Back to nothing: zero values are values.
+		// Set everything back to zero values, which are valid.
 		require.NoError(t, b.Change(t.Context(), "a", func(s *subscription.Subscription) error {
 			*s = *named("a")
 			return nil
@@ -102,7 +120,7 @@ func Subscriptions(t *testing.T, open func(t *testing.T) SubscriptionsUnderTest)
 		b.all(named("a"), named("b"))
 	})
 
-	run("a change that fails changes nothing", func(t *testing.T, b repository) {
+	run("a failed change has no effect", func(t *testing.T, b repository) {
 		b.create(named("a"))
 		refused := errors.New("refused")
 		err := b.Change(t.Context(), "a", func(s *subscription.Subscription) error {
@@ -113,7 +131,7 @@ func Subscriptions(t *testing.T, open func(t *testing.T) SubscriptionsUnderTest)
 		b.all(named("a"))
 	})
 
-	run("a name nobody has is not found", func(t *testing.T, b repository) {
+	run("an unknown name is not found", func(t *testing.T, b repository) {
 		b.create(named("a"))
 		for _, name := range []string{"", "A", "a ", "b"} {
 			err := b.Change(t.Context(), name, func(*subscription.Subscription) error {
@@ -124,7 +142,7 @@ func Subscriptions(t *testing.T, open func(t *testing.T) SubscriptionsUnderTest)
 		}
 	})
 
-	run("of twenty who create one name, one does", func(t *testing.T, b repository) {
+	run("one of twenty creates a name", func(t *testing.T, b repository) {
 		errs := make([]error, callers)
 		together(callers, func(i int) {
 			s := named("one")
@@ -134,17 +152,17 @@ func Subscriptions(t *testing.T, open func(t *testing.T) SubscriptionsUnderTest)
 		created := -1
 		for i, err := range errs {
 			if err == nil {
-				require.Equal(t, -1, created, "two created it")
+				require.Equal(t, -1, created, "two calls created it")
 				created = i
 				continue
 			}
 			require.ErrorIs(t, err, subscriptions.ErrNameTaken)
 		}
-		require.NotEqual(t, -1, created, "nobody created it")
+		require.NotEqual(t, -1, created, "no call created it")
 		require.Equal(t, strconv.Itoa(created), b.list()[0].Channel)
 	})
 
-	run("of twenty changes none is lost", func(t *testing.T, b repository) {
+	run("none of twenty concurrent changes is lost", func(t *testing.T, b repository) {
 		b.create(named("a"))
 		errs := make([]error, callers)
 		together(callers, func(i int) {
@@ -162,7 +180,7 @@ func Subscriptions(t *testing.T, open func(t *testing.T) SubscriptionsUnderTest)
 		require.Equal(t, strings.Repeat("x", callers), changed.Channel)
 	})
 
-	run("listing needs storage and a context", func(t *testing.T, b repository) {
+	run("listing fails without storage or context", func(t *testing.T, b repository) {
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
 		_, err := b.All(ctx)
@@ -198,7 +216,7 @@ func Subscriptions(t *testing.T, open func(t *testing.T) SubscriptionsUnderTest)
 	})
 }
 
-// repository is an implementation in the hands of one test.
+// repository is the implementation that one test uses.
 type repository struct {
 	SubscriptionsUnderTest
 	t *testing.T

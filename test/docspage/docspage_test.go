@@ -18,6 +18,8 @@ import (
 	"testing"
 	"time"
 
+	"bankingapi/test/demo"
+
 	"github.com/chromedp/cdproto/cdp"
 	"github.com/chromedp/cdproto/log"
 	"github.com/chromedp/cdproto/network"
@@ -29,7 +31,7 @@ import (
 
 var screenshots = flag.String("screenshots", "", "folder to put a picture of each page into")
 
-// browser starts a headless Chromium that is gone when the test is.
+// browser starts a headless Chromium and stops it after the test.
 func browser(t *testing.T) context.Context {
 	t.Helper()
 	var program string
@@ -40,13 +42,12 @@ func browser(t *testing.T) context.Context {
 		}
 	}
 	if program == "" {
-		t.Skip("SKIPPED: no Chromium on this machine (apt-get install chromium), so nobody has looked at the documentation page")
+		t.Skip("SKIPPED: no Chromium on this machine (apt-get install chromium)")
 	}
 	options := append(chromedp.DefaultExecAllocatorOptions[:],
 		chromedp.ExecPath(program),
 		chromedp.WindowSize(1400, 1000),
-		// Whatever the page might want from elsewhere must fail, also where
-		// there is an internet.
+		// Requests to other hosts must fail, even if the machine is online.
 		chromedp.Flag("host-resolver-rules", "MAP * ~NOTFOUND, EXCLUDE 127.0.0.1"),
 	)
 	if os.Geteuid() == 0 {
@@ -61,7 +62,7 @@ func browser(t *testing.T) context.Context {
 	return ctx
 }
 
-// witness notes what the page asks for and complains about.
+// witness records the requests and the errors of the page.
 type witness struct {
 	mu         sync.Mutex
 	requested  []string
@@ -100,9 +101,8 @@ func watch(ctx context.Context, t *testing.T) *witness {
 
 func TestTryOutInChromium(t *testing.T) {
 	for name, test := range map[string]struct{ prefix, page string }{
-		"at the root":             {"", "/docs"},
-		"with a slash at the end": {"", "/docs/"},
-		"under a prefix":          {"/bank/api", "/docs"},
+		"at the root":    {"", "/docs/try"},
+		"under a prefix": {"/bank/api", "/docs/try"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			ctx := browser(t)
@@ -118,7 +118,7 @@ func TestTryOutInChromium(t *testing.T) {
 			require.NoError(t, chromedp.Do(ctx,
 				chromedp.Navigate(server.URL+test.prefix+test.page),
 				press(".scheme-container .authorize"),
-				chromedp.SendKeys(chromedp.CSS(".auth-container input"), key),
+				chromedp.SendKeys(chromedp.CSS(".auth-container input"), demo.Key),
 				press(".auth-btn-wrapper .authorize"),
 				press(".auth-btn-wrapper .btn-done"),
 				press(push+" .opblock-summary-control"), settled(push),
@@ -159,8 +159,7 @@ func TestTryOutInChromium(t *testing.T) {
 	}
 }
 
-// press uses the keyboard: a page that is still growing moves buttons away from
-// under a mouse.
+// press uses the keyboard, because a page that is still loading moves buttons.
 func press(selector string) chromedp.Action[chromedp.Void] {
 	return chromedp.Steps(
 		chromedp.WaitVisible(chromedp.CSS(selector)),
@@ -169,18 +168,18 @@ func press(selector string) chromedp.Action[chromedp.Void] {
 	)
 }
 
-// shows waits until the element has the words in it.
+// shows waits until the element contains the words.
 func shows(selector, words string) chromedp.Action[chromedp.Void] {
 	return chromedp.Poll[chromedp.Void](fmt.Sprintf(`document.querySelector(%q)?.textContent.includes(%q)`, selector, words))
 }
 
-// settled waits until an opened operation has its example in the request body:
-// until then the page replaces what it shows, buttons included.
+// settled waits until an opened operation shows its example in the request
+// body. Before that, the page replaces its elements.
 func settled(operation string) chromedp.Action[chromedp.Void] {
 	return chromedp.Poll[chromedp.Void](fmt.Sprintf(`document.querySelector(%q)?.value.includes("Parameters")`, operation+" textarea"))
 }
 
-// text is what stands in the element, as soon as it is there.
+// text returns the text of the element as soon as it exists.
 func text(ctx context.Context, t *testing.T, selector string) string {
 	t.Helper()
 	found, err := chromedp.Run(ctx, chromedp.TextContent(chromedp.CSS(selector), chromedp.NodeVisible))

@@ -2,98 +2,46 @@ package docspage_test
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
+	"io"
+	"maps"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"os/exec"
+	"regexp"
+	"strings"
 	"testing"
-	"time"
 
 	"github.com/getkin/kin-openapi/openapi3"
 	"github.com/getkin/kin-openapi/openapi3filter"
 	"github.com/getkin/kin-openapi/routers/gorillamux"
 	"github.com/stretchr/testify/require"
 
-	"bankingapi/adapters/httpapi"
 	"bankingapi/adapters/httpapi/docs"
 	"bankingapi/adapters/httpapi/openapi"
-	"bankingapi/application/addpush"
-	"bankingapi/application/buyfund"
-	"bankingapi/application/commit"
-	"bankingapi/domain/decimal"
-	"bankingapi/domain/fund"
-	"bankingapi/domain/operation"
-	"bankingapi/domain/subscription"
-	"bankingapi/test/fake"
+	"bankingapi/test/demo"
 )
 
-const key = "00112233445566778899aabbccddeeff"
-
-// caller recognises the one key.
-type caller struct{}
-
-func (caller) Find(_ context.Context, presented string) (*subscription.Subscription, error) {
-	if presented != key {
-		return nil, nil
-	}
-	return &subscription.Subscription{
-		Name:       "docs",
-		Operations: []operation.Name{operation.AddPushNotificationResponse, operation.BuyFundFromCustomer},
-	}, nil
-}
-
-// service is the API with its pages, over the demo book in memory. Its today is
-// the day on which the document's examples were written.
+// service is the API with its pages, over the demo book in memory.
 func service(t *testing.T) http.Handler {
 	t.Helper()
-	store := fake.NewStore()
-	for _, fields := range []fund.PriceFields{
-		{PriceID: number(t, "1"), IMKBCode: "AFA", HolderCorporationName: "Demo Portfoy", Price: number(t, "1.25"), CurrencyCode: "TRY", ValidFrom: "2024-01-01"},
-		{PriceID: number(t, "2"), IMKBCode: "GAF.F1", HolderCorporationName: "Demo Portfoy", Price: number(t, "2.5"), CurrencyCode: "USD", ValidFrom: "2024-01-01"},
-	} {
-		price, faults := fund.NewPrice(fields)
-		require.Empty(t, faults)
-		store.PutPrices(price)
-	}
-	for code, units := range map[string]string{"AFA": "1000", "GAF.F1": "250"} {
-		holding, faults := fund.NewHolding(fund.HoldingFields{
-			CustomerNo: number(t, "1001"), IMKBCode: code, HolderCorporationName: "Demo Portfoy", Units: number(t, units),
-		})
-		require.Empty(t, faults)
-		store.PutHoldings(holding)
-	}
-	for suffix, currency := range map[string]string{"1": "TRY", "2": "USD"} {
-		account, faults := fund.NewAccount(fund.AccountFields{
-			BranchCode: number(t, "1"), CustomerNo: number(t, "1001"), AccountSuffix: number(t, suffix), CurrencyCode: currency,
-		}, decimal.Int(0))
-		require.Empty(t, faults)
-		store.PutAccounts(account)
-	}
-	clock, ids := fake.NewClock(time.Date(2026, 11, 20, 9, 0, 0, 0, time.UTC)), new(fake.IDs)
-	limits := commit.Limits{Batch: 100, Queue: 100, Timeout: time.Minute}
-	adder := addpush.New(store.Inboxes(nil), addpush.Options{ParametersLimit: 1000, Commit: limits, Now: clock.Now, NewID: ids.Next})
-	buyer := buyfund.New(store.Books(nil), buyfund.Options{ParametersLimit: 1000, Commit: limits, Zone: time.UTC, Now: clock.Now, NewID: ids.Next})
-	t.Cleanup(func() {
-		require.NoError(t, adder.Close(context.Background()))
-		require.NoError(t, buyer.Close(context.Background()))
-	})
-	pages := docs.Pages()
-	pages[openapi.Path] = openapi.Handler()
-	return httpapi.New(adder, buyer, caller{}, httpapi.Options{
-		BodyLimit: 1 << 20, ParametersLimit: 1000, Pages: pages, Now: clock.Now,
-	})
+	api, _ := demo.New(t, pages(t))
+	return api
 }
 
-func number(t *testing.T, text string) decimal.Decimal {
+func pages(t *testing.T) map[string]http.Handler {
 	t.Helper()
-	d, err := decimal.Parse(text)
+	guide, err := docs.Pages(docs.Options{})
 	require.NoError(t, err)
-	return d
+	documents, err := openapi.Options{}.Pages()
+	require.NoError(t, err)
+	maps.Copy(guide, documents)
+	return guide
 }
 
-// An integrator sends the examples of the document before anything else: each
-// is answered as its summary says, and the answer is one that the document
-// describes.
+// Integrators send the examples of the document first. Each gets the answer
+// that its summary says, and the document describes the answer.
 func TestExamplesOfTheDocumentWork(t *testing.T) {
 	t.Parallel()
 	api := service(t)
@@ -111,7 +59,7 @@ func TestExamplesOfTheDocumentWork(t *testing.T) {
 			require.NoError(t, err)
 			r := httptest.NewRequest(http.MethodPost, path, bytes.NewReader(body))
 			r.Header.Set("Content-Type", "application/json")
-			r.Header.Set("Ocp-Apim-Subscription-Key", key)
+			r.Header.Set("Ocp-Apim-Subscription-Key", demo.Key)
 			w := httptest.NewRecorder()
 			api.ServeHTTP(w, r)
 			want := `{"Data":{"State":2}}`
@@ -129,5 +77,33 @@ func TestExamplesOfTheDocumentWork(t *testing.T) {
 			answer.SetBodyBytes(w.Body.Bytes())
 			require.NoError(t, openapi3filter.ValidateResponse(t.Context(), answer))
 		}
+	}
+}
+
+// The commands of the guide do what the guide says.
+func TestCommandsOfTheGuideWork(t *testing.T) {
+	t.Parallel()
+	shell, err := exec.LookPath("sh")
+	if err != nil {
+		t.Skip("SKIPPED: no shell on this machine")
+	}
+	if _, err := exec.LookPath("curl"); err != nil {
+		t.Skip("SKIPPED: no curl on this machine, so nothing has run the commands of the guide")
+	}
+	server := httptest.NewServer(service(t))
+	defer server.Close()
+	page, err := http.Get(server.URL + "/docs/index.md")
+	require.NoError(t, err)
+	defer page.Body.Close()
+	text, err := io.ReadAll(page.Body)
+	require.NoError(t, err)
+	commands := regexp.MustCompile("(?s)```sh\n(.*?)```").FindAllStringSubmatch(string(text), -1)
+	require.Len(t, commands, 2)
+	for _, found := range commands {
+		command := exec.Command(shell, "-c", strings.ReplaceAll(found[1], "https://HOST", server.URL))
+		command.Env = append(os.Environ(), "KEY="+demo.Key)
+		out, err := command.Output()
+		require.NoError(t, err)
+		require.Equal(t, `{"Data":{"State":2}}`, string(out), found[1])
 	}
 }

@@ -13,8 +13,8 @@ import (
 	"bankingapi/test/testdb"
 )
 
-// bank is a store of its own, and the folder in which the commands and the
-// services of a test are started.
+// bank is a separate store and the folder in which a test runs commands and
+// services.
 type bank struct{ *service.Bank }
 
 // onEachEngine runs a test on SQLite and on Postgres, in parallel, with an
@@ -31,8 +31,8 @@ func onEachEngine(t *testing.T, test func(t *testing.T, b bank)) {
 	}
 }
 
-// newBank is an empty store whose schema is not there yet; services and
-// commands on SQLite make it themselves.
+// newBank returns an empty store without a schema. Services and commands on
+// SQLite create the schema themselves.
 func newBank(t testing.TB, engine string) bank {
 	t.Helper()
 	b := service.NewBank(t, engine)
@@ -40,16 +40,16 @@ func newBank(t testing.TB, engine string) bank {
 	return bank{b}
 }
 
-// with is the bank with another setting.
+// with returns the bank with another setting.
 func (b bank) with(path, value string) bank {
 	b.Set(path, value)
 	return b
 }
 
-// replica is a bank on the same store with settings and a folder of its own.
+// replica returns a bank on the same store with its own settings and folder.
 func (b bank) replica(t testing.TB) bank { return bank{b.Replica(t)} }
 
-// column is one column of rows.
+// column returns one column of rows.
 func column(rows []service.Row, name string) []string {
 	values := make([]string, len(rows))
 	for i, r := range rows {
@@ -58,7 +58,7 @@ func column(rows []service.Row, name string) []string {
 	return values
 }
 
-// holding is what a customer has of the demo's fund AFA.
+// holding returns the units of fund AFA that a customer has.
 func (b bank) holding(t testing.TB, customer int) string {
 	t.Helper()
 	for _, r := range b.Export(t, "holdings", "--customer", fmt.Sprint(customer)) {
@@ -69,15 +69,15 @@ func (b bank) holding(t testing.TB, customer int) string {
 	return "none"
 }
 
-// stored is what the store has of all loads: CallerIds of completed sales, and
-// PushIds.
+// stored returns what the store has of all loads: CallerIds of completed sales,
+// and PushIds.
 func (b bank) stored(t testing.TB) []string {
 	t.Helper()
 	all := column(b.Export(t, "sales", "--state", "completed"), "CallerId")
 	return append(all, column(b.Export(t, "notifications"), "PushId")...)
 }
 
-// execute writes into the store past the program.
+// execute writes to the store directly, without the program.
 func (b bank) execute(t testing.TB, command string) {
 	t.Helper()
 	driver := map[string]string{testdb.EngineSQLite: "sqlite", testdb.EnginePostgres: "pgx"}[b.Engine]

@@ -1,6 +1,7 @@
 package e2e_test
 
 import (
+	"fmt"
 	"net"
 	"net/http"
 	"os"
@@ -11,11 +12,13 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"bankingapi/bootstrap"
 	"bankingapi/test/testdb"
 )
 
-// TestExitStatus: 0 done, 1 failed, 2 wrong use; data goes to standard output
-// and everything else to standard error.
+// TestExitStatus checks the exit status: 0 for success, 1 for failure, 2 for
+// wrong usage. Data goes to standard output and everything else to standard
+// error.
 func TestExitStatus(t *testing.T) {
 	t.Parallel()
 	b := newBank(t, testdb.EngineSQLite)
@@ -23,8 +26,8 @@ func TestExitStatus(t *testing.T) {
 	for _, test := range []struct {
 		args   string
 		status int
-		out    string // what standard output begins with; empty: nothing at all
-		err    string // what standard error has; empty: nothing at all
+		out    string // prefix of standard output; empty if there must be no output
+		err    string // part of standard error; empty if there must be no output
 	}{
 		{"", 0, "bankingapi is the banking API", ""},
 		{"--help", 0, "bankingapi is the banking API", ""},
@@ -40,15 +43,16 @@ func TestExitStatus(t *testing.T) {
 		{"export holdings", 0, "CustomerNo,IMKBCode,HolderCorporationName,Units\n", ""},
 		{"export sales --format ndjson", 0, "", ""},
 		{"settle", 0, "0 completed, 0 failed\n", ""},
-		{"verify", 0, "", "The book holds."},
+		{"verify", 0, "", "The book is empty: there was nothing to check."},
 		{"migrate status", 0, "VERSION", ""},
 		{"migrate up", 0, "", "The schema is up to date."},
 
-		{"subscriptions create known", 1, "", "a subscription of this name exists"},
-		{"subscriptions suspend unknown", 1, "", "there is no subscription of this name"},
+		{"subscriptions create known", 1, "", "a subscription with this name exists"},
+		{"subscriptions suspend unknown", 1, "", "there is no subscription with this name"},
 		{"import holdings nowhere.csv", 1, "", "nowhere.csv: no such file"},
-		{"healthcheck --url http://127.0.0.1:1/readyz", 1, "", "does the service run"},
-		{"export sales --storage.dsn /proc/nowhere/bank.db", 1, "", "make the data folder"},
+		{"healthcheck --url http://127.0.0.1:1/readyz", 1, "", "is the service running"},
+		{"export sales --storage.dsn /proc/nowhere/bank.db", 1, "", "no book at /proc/nowhere/bank.db"},
+		{"migrate up --storage.dsn /proc/nowhere/bank.db", 1, "", "make the data folder"},
 		{"export sales --storage.driver postgres --storage.dsn postgres://bank:open-sesame@127.0.0.1:1/bank", 1, "", "connection refused"},
 		{"migrate up --storage.driver postgres --storage.dsn postgres://bank:open-sesame@127.0.0.1:1/bank", 1, "", "connection refused"},
 		{"serve --tls.mode files --tls.cert_file a.crt --tls.key_file a.key", 1, "", "a.crt"},
@@ -70,7 +74,7 @@ func TestExitStatus(t *testing.T) {
 		{"export dogs", 2, "", `cannot export "dogs"`},
 		{"export sales --state done", 2, "", "--state must be"},
 		{"export sales --since yesterday", 2, "", "--since must be a day"},
-		{"export prices --customer 1001", 2, "", "--customer does not narrow prices"},
+		{"export prices --customer 1001", 2, "", "--customer does not filter prices"},
 		{"migrate sideways", 2, "", `unknown command "sideways"`},
 	} {
 		got := b.Run(t, strings.Fields(test.args)...)
@@ -84,8 +88,30 @@ func TestExitStatus(t *testing.T) {
 	}
 }
 
-// TestSettings: flag before environment before file before default, all
-// problems at once, and secrets stay secret.
+// Only serve and migrate up create a book. Without a book the other commands
+// fail and create nothing.
+func TestNoBook(t *testing.T) {
+	t.Parallel()
+	b := newBank(t, testdb.EngineSQLite)
+	missing := filepath.Join(b.Folder, "elsewhere", "bank.db")
+	for _, args := range []string{
+		"verify", "settle", "subscriptions list", "subscriptions create x", "subscriptions suspend x",
+		"export prices", "export sales", "migrate status", "migrate down", "import prices -",
+	} {
+		got := b.Run(t, append(strings.Fields(args), "--storage.dsn", missing)...)
+		require.Equal(t, 1, got.Status, args)
+		require.Contains(t, got.Err, "no book at "+missing, args)
+		require.Empty(t, got.Out, args)
+		require.NoFileExists(t, missing, args)
+		require.NoDirExists(t, filepath.Dir(missing), args)
+	}
+	b.Must(t, "migrate", "up", "--storage.dsn", missing)
+	require.Contains(t, b.Run(t, "verify", "--storage.dsn", missing).Err, "The book is empty")
+}
+
+// TestSettings checks that flags take precedence over the environment, the file
+// and the defaults, that all problems are reported at once, and that secrets
+// are not printed.
 func TestSettings(t *testing.T) {
 	t.Parallel()
 	b := newBank(t, testdb.EngineSQLite)
@@ -110,7 +136,7 @@ func TestSettings(t *testing.T) {
 	got := b.Run(t, "export", "prices")
 	require.Equal(t, 1, got.Status)
 	require.NotContains(t, got.Err, "open-sesame")
-	require.Contains(t, got.Err, "127.0.0.1:1", "it was used")
+	require.Contains(t, got.Err, "127.0.0.1:1", "the DSN of the file is used")
 
 	require.NoError(t, os.WriteFile(file, []byte("http:\n  adress: x\nstorage:\n  max_connections: many\n"), 0o600))
 	b.Set("http.port", "8443").Set("log.level", "loud")
@@ -123,8 +149,8 @@ func TestSettings(t *testing.T) {
 	require.NotContains(t, got.Err, "loud", "a misplaced value may be a secret")
 }
 
-// TestSubscriptions: what the commands change reaches a running service within
-// 5 seconds, and a new key works at once.
+// TestSubscriptions checks that a running service applies changes of the
+// commands within 5 seconds, and accepts a new key at once.
 func TestSubscriptions(t *testing.T) {
 	t.Parallel()
 	const within = 5 * time.Second
@@ -132,7 +158,7 @@ func TestSubscriptions(t *testing.T) {
 		s := b.serve(t)
 		body := `{"Header":{},"Parameters":[` + validPush + `]}`
 		status := func(key string) int { return s.post(t, addPush, key, body).status }
-		require.Equal(t, http.StatusUnauthorized, status(strings.Repeat("0", 32)), "the service has read that there is nobody")
+		require.Equal(t, http.StatusUnauthorized, status(strings.Repeat("0", 32)), "the service knows that there is no subscription")
 
 		keys := strings.Fields(b.Must(t, "subscriptions", "create", "İş Bankası \"1\"", "--operation", "AddPushNotificationResponse",
 			"--rate", "1000", "--app-key", "app", "--channel", "WEB", "--teller-name", "T"))
@@ -149,25 +175,26 @@ func TestSubscriptions(t *testing.T) {
 
 		name := "İş Bankası \"1\""
 		renewed := strings.TrimSpace(b.Must(t, "subscriptions", "regenerate", name, "primary"))
-		eventually(t, time.Second, "so does a renewed one", func() bool { return status(renewed) == http.StatusOK })
-		eventually(t, within, "the old one is refused", func() bool { return status(keys[0]) == http.StatusUnauthorized })
-		require.Equal(t, http.StatusOK, status(keys[1]), "the secondary has not changed")
+		eventually(t, time.Second, "a renewed key works at once", func() bool { return status(renewed) == http.StatusOK })
+		eventually(t, within, "the old key is refused", func() bool { return status(keys[0]) == http.StatusUnauthorized })
+		require.Equal(t, http.StatusOK, status(keys[1]), "the secondary key has not changed")
 
 		b.Must(t, "subscriptions", "suspend", name)
-		eventually(t, within, "both are refused", func() bool {
+		eventually(t, within, "both keys are refused", func() bool {
 			return status(renewed) == http.StatusUnauthorized && status(keys[1]) == http.StatusUnauthorized
 		})
 		b.Must(t, "subscriptions", "activate", name)
-		eventually(t, within, "both are taken", func() bool { return status(renewed) == http.StatusOK && status(keys[1]) == http.StatusOK })
+		eventually(t, within, "both keys work again", func() bool { return status(renewed) == http.StatusOK && status(keys[1]) == http.StatusOK })
 		b.Must(t, "subscriptions", "cancel", name)
-		eventually(t, within, "both are refused for ever", func() bool {
+		eventually(t, within, "both keys are refused for good", func() bool {
 			return status(renewed) == http.StatusUnauthorized && status(keys[1]) == http.StatusUnauthorized
 		})
 		require.Equal(t, 1, b.Run(t, "subscriptions", "activate", name).Status)
 	})
 }
 
-// TestImport: all or nothing, and every bad line is named.
+// TestImport checks that a file is imported completely or not at all, and that
+// every bad line is named.
 func TestImport(t *testing.T) {
 	t.Parallel()
 	onEachEngine(t, func(t *testing.T, b bank) {
@@ -188,6 +215,8 @@ func TestImport(t *testing.T) {
 
 		b.Load(t, "prices", prices, `7,AFA,"Bank, ""A""",1.25,TRY,2026-01-01`)
 		b.Load(t, "prices", prices, `7,AFA,"Bank, ""A""",1.250,TRY,2026-01-01`, "8,AFA,Bank,2,TRY,2026-01-01")
+		got = b.RunWith(t, prices+"\n8,AFA,Bank,2,TRY,2026-01-01\n", "import", "prices", "-")
+		require.Contains(t, got.Err, "Imported 1 price: 0 new, 0 changed, 1 unchanged.\n")
 		got = b.RunWith(t, prices+"\n9,AFA,Bank,3,TRY,2026-01-01\n8,AFA,Bank,2.01,TRY,2026-01-01\n", "import", "prices", "-")
 		require.Equal(t, 1, got.Status)
 		require.Contains(t, got.Err, "standard input:3: Price: ", "a price never changes")
@@ -213,7 +242,8 @@ func TestImport(t *testing.T) {
 	})
 }
 
-// TestVerifyFindsTampering: a book that somebody wrote into does not hold.
+// TestVerifyFindsTampering checks that verify finds changes that were made
+// directly in the database.
 func TestVerifyFindsTampering(t *testing.T) {
 	t.Parallel()
 	onEachEngine(t, func(t *testing.T, b bank) {
@@ -236,7 +266,7 @@ func TestVerifyFindsTampering(t *testing.T) {
 			got := b.Run(t, "verify")
 			require.Equal(t, 1, got.Status, tampering.do)
 			require.Contains(t, got.Out, tampering.found, tampering.do)
-			require.Contains(t, got.Err, "the book does not hold", tampering.do)
+			require.Contains(t, got.Err, "the book has ", tampering.do)
 			if tampering.undo != "" {
 				b.execute(t, tampering.undo)
 				b.Verify(t)
@@ -245,28 +275,36 @@ func TestVerifyFindsTampering(t *testing.T) {
 	})
 }
 
-// TestMigrate: up, status and down; what serve says of another schema.
+// TestMigrate checks up, status and down, and what serve answers with another
+// version of the schema.
 func TestMigrate(t *testing.T) {
 	t.Parallel()
 	onEachEngine(t, func(t *testing.T, b bank) {
 		require.Regexp(t, `(?m)^1 +00001_book.sql +20\d\d-\d\d-\d\dT`, b.Must(t, "migrate", "status"))
 		require.Contains(t, b.Run(t, "migrate", "up").Err, "The schema is up to date.")
 		b.Subscribe(t, "gone")
-		require.Contains(t, b.Run(t, "migrate", "down").Err, "undone 1 ")
+		kept := b.Run(t, "migrate", "down")
+		require.Equal(t, 1, kept.Status)
+		require.Contains(t, kept.Err, "the book has data (subscriptions, audits)")
+		require.Contains(t, kept.Err, "--drop-data")
+		require.Contains(t, b.Must(t, "subscriptions", "list"), "gone")
+		for version := bootstrap.SchemaVersion(); version > 0; version-- {
+			require.Contains(t, b.Run(t, "migrate", "down", "--drop-data").Err, fmt.Sprintf("undone %d ", version))
+		}
 		require.Regexp(t, `(?m)^1 +00001_book.sql +pending$`, b.Must(t, "migrate", "status"))
-		require.Equal(t, 1, b.Run(t, "migrate", "down").Status, "nothing is left")
+		require.Equal(t, 1, b.Run(t, "migrate", "down").Status, "no migration is left to undo")
 		require.Contains(t, b.Run(t, "migrate", "up").Err, "applied 1 ")
 		require.NotContains(t, b.Must(t, "subscriptions", "list"), "gone")
 		key := b.Subscribe(t, "here")
 
 		b.execute(t, "INSERT INTO schema_version (version_id, is_applied) VALUES (99, "+map[string]string{"sqlite": "1", "postgres": "true"}[b.Engine]+")")
-		require.Contains(t, b.Run(t, "migrate", "status").Err, "newer than this program")
+		require.Contains(t, b.Run(t, "migrate", "status").Err, "use a newer program")
 		for _, args := range []string{"export sales", "subscriptions list", "verify", "settle"} {
 			got := b.Run(t, strings.Fields(args)...)
 			require.Equal(t, 1, got.Status, args)
 			require.Contains(t, got.Err, "The schema is too new", args)
 		}
-		const tooNew = "The schema is too new: version 99, this program knows 1. Run a newer bankingapi."
+		tooNew := fmt.Sprintf("The schema is too new: version 99, this program knows %d. Run a newer bankingapi.", bootstrap.SchemaVersion())
 		if b.Engine == testdb.EngineSQLite {
 			got := b.Run(t, "serve")
 			require.Equal(t, 1, got.Status)
@@ -277,22 +315,41 @@ func TestMigrate(t *testing.T) {
 		_, ready := s.Get(t, "/readyz")
 		require.Contains(t, ready, "[-]schema failed: "+tooNew)
 		got := s.post(t, addPush, key, push("too-new"))
-		require.Equal(t, http.StatusServiceUnavailable, got.status, "whoever asks all the same")
+		require.Equal(t, http.StatusServiceUnavailable, got.status, "requests are answered 503")
 		require.Contains(t, got.body, `"Data":{"State":8}`)
 		b.execute(t, "DELETE FROM schema_version WHERE version_id = 99")
-		eventually(t, patience, "it is ready without a restart", s.IsReady)
+		eventually(t, patience, "the service becomes ready without a restart", s.IsReady)
 		require.Equal(t, http.StatusOK, s.post(t, addPush, key, push("too-new")).status)
 	})
 }
 
-// TestSchemaOnPostgres: serve does not touch it without being told to, and is
-// not ready until it fits.
+// TestMigrateDownWhileItServes checks that migrate down is refused while a service
+// uses the schema.
+func TestMigrateDownWhileItServes(t *testing.T) {
+	t.Parallel()
+	onEachEngine(t, func(t *testing.T, b bank) {
+		key := b.Subscribe(t, "partner")
+		s := b.serve(t)
+		for n := range 2 {
+			eventually(t, patience, "it is ready", s.IsReady)
+			got := b.Run(t, "migrate", "down", "--drop-data")
+			require.Equal(t, 1, got.Status)
+			require.Contains(t, got.Err, "another process uses")
+			require.Equal(t, http.StatusOK, s.post(t, addPush, key, push(fmt.Sprint("kept-", n))).status)
+		}
+		s.Stop(t)
+		require.Contains(t, b.Run(t, "migrate", "down", "--drop-data").Err, fmt.Sprintf("undone %d ", bootstrap.SchemaVersion()))
+	})
+}
+
+// TestSchemaOnPostgres checks that serve does not migrate unless a setting says
+// so, and is not ready before the schema fits.
 func TestSchemaOnPostgres(t *testing.T) {
 	t.Parallel()
 	b := newBank(t, testdb.EnginePostgres)
 	s := b.serve(t)
 	_, ready := s.Get(t, "/readyz?verbose")
-	require.Contains(t, ready, "[-]schema failed: The schema is too old: version 0, this program needs 1. Run `bankingapi migrate up`, or set storage.migrate.")
+	require.Contains(t, ready, fmt.Sprintf("[-]schema failed: The schema is too old: version 0, this program needs %d. Run `bankingapi migrate up`, or set storage.migrate.", bootstrap.SchemaVersion()))
 	got := s.post(t, addPush, "any", "{}")
 	require.Equal(t, http.StatusServiceUnavailable, got.status)
 	require.Contains(t, got.body, `"code":"storage-unavailable"`)
@@ -301,14 +358,14 @@ func TestSchemaOnPostgres(t *testing.T) {
 	require.Equal(t, 1, b.Run(t, "export", "sales").Status)
 
 	b.Must(t, "migrate", "up")
-	eventually(t, patience, "it is ready without a restart", s.IsReady)
+	eventually(t, patience, "the service becomes ready without a restart", s.IsReady)
 	require.Equal(t, http.StatusUnauthorized, s.post(t, addPush, "any", "{}").status)
 
 	migrating := newBank(t, testdb.EnginePostgres).with("storage.migrate", "true")
 	require.True(t, migrating.serve(t).IsReady())
 }
 
-// TestUsedPort: whoever is told so knows what to do.
+// TestUsedPort checks that the error for a port in use says what to do.
 func TestUsedPort(t *testing.T) {
 	t.Parallel()
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
@@ -324,8 +381,8 @@ func TestUsedPort(t *testing.T) {
 	}
 }
 
-// TestImportWhileServing: the commands of another process and the requests do
-// not get into each other's way, on SQLite neither.
+// TestImportWhileServing checks that commands of another process and requests
+// do not block each other, on SQLite too.
 func TestImportWhileServing(t *testing.T) {
 	t.Parallel()
 	onEachEngine(t, func(t *testing.T, b bank) {

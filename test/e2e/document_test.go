@@ -27,8 +27,8 @@ import (
 type document struct {
 	*openapi3.T
 	router routers.Router
-	// passed are exchanges that are right: those of a load differ in their ids
-	// only, and to look at one costs more than to answer it.
+	// passed are exchanges that were valid. Requests of a load differ only in
+	// their IDs, and checking one costs more than answering it.
 	passed sync.Map
 }
 
@@ -60,7 +60,7 @@ func readDocument(program string) (*document, error) {
 }
 
 var documentOptions = &openapi3filter.Options{
-	IncludeResponseStatus: true, // a status that is not described is an error
+	IncludeResponseStatus: true, // an undescribed status is an error
 	AuthenticationFunc: func(_ context.Context, in *openapi3filter.AuthenticationInput) error {
 		scheme := in.SecurityScheme
 		if scheme.In != "header" || in.RequestValidationInput.Request.Header.Get(scheme.Name) == "" {
@@ -70,7 +70,7 @@ var documentOptions = &openapi3filter.Options{
 	},
 }
 
-// request is a request to one of the operations, for the document to judge.
+// request returns a request to one of the operations for validation.
 func (d *document) request(ctx context.Context, path string, header http.Header, body []byte) (*openapi3filter.RequestValidationInput, error) {
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, path, bytes.NewReader(body))
 	if err != nil {
@@ -84,7 +84,8 @@ func (d *document) request(ctx context.Context, path string, header http.Header,
 	return &openapi3filter.RequestValidationInput{Request: r, PathParams: parameters, Route: route, Options: documentOptions}, err
 }
 
-// accepts is nil when the document allows the body, and says why when not.
+// accepts returns nil if the document allows the body, and otherwise the
+// reason.
 func (d *document) accepts(path string, body []byte) error {
 	in, err := d.request(context.Background(), path, http.Header{"Ocp-Apim-Subscription-Key": {"any"}}, body)
 	if err != nil {
@@ -93,15 +94,15 @@ func (d *document) accepts(path string, body []byte) error {
 	return openapi3filter.ValidateRequest(context.Background(), in)
 }
 
-// checked looks at every request and answer of a test.
+// checked validates every request and response of a test.
 type checked struct {
 	t        testing.TB
 	document *document
 	next     http.RoundTripper
 }
 
-// RoundTrip is http.RoundTripper. What is wrong with an answer is an error of
-// the test and not of the caller.
+// RoundTrip implements http.RoundTripper. An invalid response fails the test
+// and is no error for the caller.
 func (c checked) RoundTrip(r *http.Request) (*http.Response, error) {
 	var sent []byte
 	if r.Body != nil {
@@ -109,7 +110,7 @@ func (c checked) RoundTrip(r *http.Request) (*http.Response, error) {
 		if sent, err = io.ReadAll(r.Body); err != nil {
 			return nil, err
 		}
-		copied := *r // the length stays what it was: a test may want the body in chunks
+		copied := *r // keep the length: a test may send the body in chunks
 		copied.Body = io.NopCloser(bytes.NewReader(sent))
 		r = &copied
 	}
@@ -135,11 +136,11 @@ func (c checked) RoundTrip(r *http.Request) (*http.Response, error) {
 	return response, nil
 }
 
-// loadID is the CallerId or the PushId of a load's request.
+// loadID matches the CallerId or the PushId of a request of a load.
 var loadID = regexp.MustCompile(`"load-[^"]*"`)
 
-// header has the names of an answer's header, and the values that are not of
-// this one answer alone.
+// header returns the names in the header of a response, and the values that are
+// the same for every response.
 func header(response *http.Response) string {
 	header := response.Header.Clone()
 	for _, name := range []string{"X-Request-Id", "Date"} {
@@ -154,22 +155,22 @@ func clip(body []byte) []byte { return body[:min(len(body), 2000)] }
 
 var sane = regexp.MustCompile(`^[A-Za-z0-9._:-]{1,128}$`)
 
-// check holds an answer, and the request if it was taken, against the document
-// and against what every answer has.
+// check validates a response, and the request if it was accepted, against the
+// document. It also checks what every response must have.
 func (d *document) check(r *http.Request, sent []byte, response *http.Response, got []byte) error {
 	if response.Header.Get("X-Content-Type-Options") != "nosniff" {
-		return errors.New("the answer has no X-Content-Type-Options: nosniff")
+		return errors.New("the response has no X-Content-Type-Options: nosniff")
 	}
 	if !strings.HasPrefix(r.URL.Path, "/BankingApiV01/") && response.StatusCode == http.StatusOK {
 		return nil // a page
 	}
 	id := response.Header.Get("X-Request-Id")
 	if given := r.Header.Values("X-Request-Id"); !sane.MatchString(id) || (len(given) == 1 && sane.MatchString(given[0]) && id != given[0]) {
-		return fmt.Errorf("the answer has the X-Request-Id %q", id)
+		return fmt.Errorf("the response has the X-Request-Id %q", id)
 	}
 	path := r.URL.Path
 	if path != addPush && path != buyFund {
-		path = addPush // other paths are answered like this one
+		path = addPush // other paths have the same responses
 	}
 	in, err := d.request(r.Context(), path, r.Header, sent)
 	if err != nil {
@@ -178,24 +179,24 @@ func (d *document) check(r *http.Request, sent []byte, response *http.Response, 
 	out := &openapi3filter.ResponseValidationInput{RequestValidationInput: in, Status: response.StatusCode, Header: response.Header, Options: documentOptions}
 	out.SetBodyBytes(got)
 	if err := openapi3filter.ValidateResponse(r.Context(), out); err != nil {
-		return fmt.Errorf("the document does not describe the answer: %w", err)
+		return fmt.Errorf("the document does not describe the response: %w", err)
 	}
 	if response.StatusCode != http.StatusOK {
 		return nil
 	}
 	if err := openapi3filter.ValidateRequest(r.Context(), in); err != nil {
-		return fmt.Errorf("the document forbids what the service takes: %w", err)
+		return fmt.Errorf("the document forbids a request that the service accepts: %w", err)
 	}
 	return nil
 }
 
-// TestRoutesAreThoseOfTheDocument compares both ways: what the document
-// describes is served, and no operation is served that it does not describe.
+// TestRoutesAreThoseOfTheDocument checks that the service serves every
+// operation of the document and no others.
 func TestRoutesAreThoseOfTheDocument(t *testing.T) {
 	t.Parallel()
 	var served, described []string
 	for _, name := range operation.Names {
-		served = append(served, "POST "+httpapi.Path(name))
+		served = append(served, "POST "+httpapi.Path(name.String()))
 	}
 	for path, item := range theDocument(t).Paths.Map() {
 		for method := range item.Operations() {

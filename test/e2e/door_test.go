@@ -12,9 +12,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// door is a way to Postgres that a test can shut.
+// door is a proxy to Postgres that a test can close.
 type door struct {
-	dsn string // through the door
+	dsn string // URL through the proxy
 
 	network, server string
 	listener        net.Listener
@@ -24,8 +24,8 @@ type door struct {
 	open map[net.Conn]bool
 }
 
-// newDoor is a door to a database. The URL through it has a password, which a
-// server that trusts its users does not look at.
+// newDoor returns a proxy to a database. Its URL has a password, which a server
+// with trust authentication ignores.
 func newDoor(t testing.TB, dsn, password string) *door {
 	t.Helper()
 	config, err := pgx.ParseConfig(dsn)
@@ -60,7 +60,7 @@ func newDoor(t testing.TB, dsn, password string) *door {
 	return d
 }
 
-// lead joins a connection with the server until one side ends.
+// lead connects a client with the server until one side closes.
 func (d *door) lead(guest net.Conn) {
 	defer guest.Close()
 	server, err := net.Dial(d.network, d.server)
@@ -97,7 +97,7 @@ func (d *door) leave(connections ...net.Conn) {
 	}
 }
 
-// close shuts the door and cuts all who are in it.
+// close closes all connections and refuses new ones.
 func (d *door) close() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -107,7 +107,7 @@ func (d *door) close() {
 	}
 }
 
-// unlock opens it again.
+// unlock accepts connections again.
 func (d *door) unlock() {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -22,6 +22,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"bankingapi/adapters/clock"
+	"bankingapi/test/golden"
 )
 
 // TestExchanges sends the requests of testdata/exchanges, file by file in
@@ -61,7 +62,7 @@ func TestExchanges(t *testing.T) {
 	})
 }
 
-// house is a service with the book of testdata/book and some subscriptions.
+// house is a service with the book of testdata/book and several subscriptions.
 type house struct {
 	bank
 	*running
@@ -91,8 +92,8 @@ func newHouse(t *testing.T, b bank) *house {
 	return h
 }
 
-// noon is a time zone in which it is between 12 and 13 o'clock, so that no test
-// has midnight in it.
+// noon returns a time zone in which it is between 12:00 and 13:00, so that
+// midnight does not pass during a test.
 func noon(now time.Time) (string, *time.Location) {
 	east := 12 - now.UTC().Hour()
 	name := fmt.Sprintf("Etc/GMT%+d", -east) // their signs are those of POSIX
@@ -103,14 +104,14 @@ func noon(now time.Time) (string, *time.Location) {
 	return name, zone
 }
 
-// today is the bank's day, so many days later.
+// today returns the day of the bank, plus a number of days.
 func (h *house) today(later int) string {
 	return clock.Now().In(h.zone).AddDate(0, 0, later).Format(time.DateOnly)
 }
 
-// exchange is one request of a file, and what it was answered.
+// exchange is one request of a file and its response.
 type exchange struct {
-	source string // the request as it is in the file
+	source string // text of the request in the file
 	until  int
 	method string
 	path   string
@@ -126,11 +127,11 @@ func (h *house) exchange(t *testing.T, file string) {
 	for _, x := range h.parse(t, string(content)) {
 		got := h.send(t, x)
 		answered = append(answered, x.source+"\n\n"+got)
-		if !*update {
+		if !*golden.Update {
 			require.Empty(t, cmp.Diff(x.answer, got), "%s\ngo test ./test/e2e -run TestExchanges -update accepts it", x.source)
 		}
 	}
-	if *update && h.Engine == "sqlite" { // and then once more without it: Postgres must answer the same
+	if *golden.Update && h.Engine == "sqlite" { // run the test again without -update: Postgres must answer the same
 		require.NoError(t, os.WriteFile(file, []byte(strings.Join(answered, "\n\n")+"\n"), 0o600))
 	}
 }
@@ -185,13 +186,13 @@ func (h *house) send(t *testing.T, x exchange) string {
 			return h.show(got)
 		}
 	}
-	require.FailNow(t, "it was never answered so", x.source)
+	require.FailNow(t, "the response never had the expected status", x.source)
 	return ""
 }
 
 var madeID = regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}`)
 
-// show is an answer as it stands in a file.
+// show formats a response as in a file.
 func (h *house) show(got answer) string {
 	lines := []string{fmt.Sprintf("=> %d %s", got.status, http.StatusText(got.status))}
 	names := make([]string, 0, len(got.header))
@@ -211,7 +212,7 @@ func (h *house) show(got answer) string {
 	return madeID.ReplaceAllString(text, "{{id}}")
 }
 
-// expand puts in what words in double braces stand for.
+// expand executes the template functions of a text.
 func (h *house) expand(t *testing.T, text string) string {
 	t.Helper()
 	if !strings.Contains(text, "{{") {
@@ -245,7 +246,7 @@ const (
 		`"FundToProcess":{"IMKBCode":"AFA","HolderCorporationName":"Demo Portfoy","PriceID":1}}`
 )
 
-// record is a valid record with some members more, or instead: each NAME=JSON.
+// record returns a valid record with added or replaced members, each NAME=JSON.
 func record(valid string, changed []string) (string, error) {
 	members := map[string]json.RawMessage{}
 	if err := json.Unmarshal([]byte(valid), &members); err != nil {

@@ -13,8 +13,8 @@ import (
 	"bankingapi/test/service"
 )
 
-// texts are hard to keep: what CSV, JSON, SQL, terminals and well-meaning
-// programs like to change.
+// texts are texts that are hard to store: CSV, JSON, SQL, terminals and other
+// programs often change them.
 var texts = []string{
 	" ", "  both ends  ", "\t", "\n", "\r", "\r\n", "a\nb", "a\rb", "a\r\nb\r\n", "\n\n\r\r",
 	`"`, `""`, `"quoted"`, `a"b`, `'`, `';DROP TABLE sales;--`, `\`, `\n`, `\u0041`, `\\x41`, ",", ";", "a,b", `","`, "a\tb",
@@ -66,7 +66,8 @@ func TestExportGivesBackWhatWasSent(t *testing.T) {
 			}
 			sent = append(sent, r)
 		}
-		// The texts alone tell these records apart: none is taken for another.
+		// Only the texts differ in these records, and none may be taken for
+		// another.
 		for _, text := range texts {
 			sent = append(sent, pushRecord{ExternalApplicationCode: "same", UserId: "same", PushId: "same", Platform: 79, Subject: text})
 		}
@@ -129,8 +130,8 @@ func atoi(t *testing.T, text string) int {
 	return n
 }
 
-// readCSV reads RFC 4180 and nothing else: encoding/csv would change line ends
-// within a text.
+// readCSV parses strict RFC 4180, because encoding/csv changes line ends inside
+// a text.
 func readCSV(t *testing.T, text string) []map[string]string {
 	t.Helper()
 	var names []string
@@ -154,11 +155,11 @@ func readCSV(t *testing.T, text string) []map[string]string {
 				field, text = strings.ReplaceAll(text[1:end], `""`, `"`), text[end+1:]
 			} else {
 				end := strings.IndexAny(text, ",\r\n\"")
-				require.GreaterOrEqual(t, end, 0, "the last line does not end")
+				require.GreaterOrEqual(t, end, 0, "the last line has no line end")
 				field, text = text[:end], text[end:]
 			}
 			fields = append(fields, field)
-			require.NotEmpty(t, text, "the last line does not end")
+			require.NotEmpty(t, text, "the last line has no line end")
 			separator := text[0]
 			text = text[1:]
 			if separator == '\n' {
@@ -180,7 +181,7 @@ func readCSV(t *testing.T, text string) []map[string]string {
 	return rows
 }
 
-// readNDJSON reads one object a line, and makes texts of the values.
+// readNDJSON parses one object per line and converts the values to text.
 func readNDJSON(t *testing.T, text string) []map[string]string {
 	t.Helper()
 	var rows []map[string]string
@@ -203,7 +204,8 @@ func readNDJSON(t *testing.T, text string) []map[string]string {
 	return rows
 }
 
-// TestExportFilters: each flag narrows, and both formats have the same rows.
+// TestExportFilters checks that each flag filters, and that both formats have
+// the same rows.
 func TestExportFilters(t *testing.T) {
 	t.Parallel()
 	onEachEngine(t, func(t *testing.T, b bank) {

@@ -9,6 +9,8 @@ import (
 	"testing"
 	"unicode/utf8"
 
+	"bankingapi/test/golden"
+
 	"github.com/google/go-cmp/cmp"
 	"github.com/stretchr/testify/require"
 )
@@ -73,7 +75,7 @@ func (h *house) lines(t *testing.T, name string, request func(line string) (body
 		body, pointer := request(asked)
 		all.WriteString(asked + strings.Repeat(" ", max(0, 60-utf8.RuneCountInString(asked))) + " => " + h.verdict(t, path, body, pointer) + "\n")
 	}
-	if *update {
+	if *golden.Update {
 		if h.Engine == "sqlite" {
 			require.NoError(t, os.WriteFile(file, []byte(all.String()), 0o600))
 		}
@@ -82,7 +84,7 @@ func (h *house) lines(t *testing.T, name string, request func(line string) (body
 	require.Empty(t, cmp.Diff(string(content), all.String()), "go test ./test/e2e -run 'TestFields|TestJSON' -update accepts it")
 }
 
-// verdict is what a body is answered, in a few words.
+// verdict returns a short description of the response to a body.
 func (h *house) verdict(t *testing.T, path, body, pointer string) string {
 	t.Helper()
 	got := h.post(t, path, h.keys["full"], body)
@@ -107,8 +109,8 @@ func (h *house) verdict(t *testing.T, path, body, pointer string) string {
 	return words
 }
 
-// replace puts a value, or nothing for -, into a JSON text where an RFC 6901
-// pointer says.
+// replace sets a value at an RFC 6901 pointer in a JSON text. The value -
+// removes the member.
 func replace(t *testing.T, text, pointer, value string) string {
 	t.Helper()
 	if pointer == "" {
@@ -146,9 +148,9 @@ func replace(t *testing.T, text, pointer, value string) string {
 	return join("{", all, "}")
 }
 
-var errGone = errors.New("the member is taken away")
+var errGone = errors.New("the member is removed")
 
-// join keeps what is in the parts to the byte, as encoding them would not.
+// join keeps the bytes of the parts, which encoding would change.
 func join(open string, parts []json.RawMessage, end string) string {
 	texts := make([]string, len(parts))
 	for i, part := range parts {

@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The answers without errors.
+// The bodies of successful responses.
 const (
 	recorded  = `{"Data":{"State":1}}`
 	completed = `{"Data":{"State":2}}`
@@ -20,8 +20,8 @@ const (
 
 func number(n int) string { return strconv.Itoa(n) }
 
-// sale is a request to sell units of AFA, the fund of the demo's book. day is
-// its SelectedTransactionDate.
+// sale returns a request to sell units of AFA, the fund of the demo book. day
+// is its SelectedTransactionDate.
 func sale(callerID string, customer int, units, day string) string {
 	return fmt.Sprintf(`{"Header":{"CallerId":%q},"Parameters":[{"CustomerNo":%d,"TransactionType":2,"FundAmount":%s,`+
 		`"DestinationAccount":{"BranchCode":1,"CustomerNo":%d,"AccountSuffix":1,"CurrencyCode":"TRY"},`+
@@ -29,34 +29,33 @@ func sale(callerID string, customer int, units, day string) string {
 		callerID, customer, units, customer, day)
 }
 
-// push is a request to store a push message.
+// push returns a request to store a push message.
 func push(pushID string) string {
 	return `{"Header":{},"Parameters":[{"ExternalApplicationCode":"MOBILE","UserId":"user-1","PushId":"` + pushID +
 		`","Platform":73,"SendStatus":1}]}`
 }
 
-// sent is a request of a load. Its id is the CallerId of a sale, or the PushId
-// of a push.
+// sent is a request of a load. id is the CallerId of a sale or the PushId of a
+// push.
 type sent struct{ id, path, body string }
 
-// load is callers that sell and push, each on a connection of its own, until
-// they are stopped or get no answer.
+// load runs callers that sell and push, each on its own connection, until they
+// are stopped or get no response.
 type load struct {
 	end  chan struct{}
 	done sync.WaitGroup
 
 	mu           sync.Mutex
-	acknowledged []string // the ids of those that were answered State 2
-	refused      []string // of those that were answered State 8: certainly no effect
-	unknown      []sent   // those without an answer, or with one that leaves it open
-	failures     []error  // why requests had no answer
+	acknowledged []string // IDs of requests answered with State 2
+	refused      []string // IDs of requests answered with State 8, which have no effect
+	unknown      []sent   // requests with an unknown outcome
+	failures     []error  // errors of requests without a response
 }
 
 var loads atomic.Int64
 
-// work starts so many callers of a service, each sending a sale and a push in
-// turn. They stop by themselves after a number of requests each, unless it is
-// 0.
+// work starts callers of a service. Each sends sales and pushes in turn. If the
+// number of requests is not 0, each caller stops after it.
 func work(t testing.TB, s *running, callers, most int) *load {
 	t.Helper()
 	l := &load{end: make(chan struct{})}
@@ -86,7 +85,8 @@ func work(t testing.TB, s *running, callers, most int) *load {
 	return l
 }
 
-// request is the n-th of a caller: a sale, a push, a sale and so on.
+// request returns the n-th request of a caller: a sale, a push, a sale and so
+// on.
 func request(id string, caller, n int) sent {
 	if n%2 == 1 {
 		return sent{id, addPush, push(id)}
@@ -94,7 +94,7 @@ func request(id string, caller, n int) sent {
 	return sent{id, buyFund, sale(id, 1001+caller%2, "0.01", "")}
 }
 
-// note keeps what became of a request.
+// note records the result of a request.
 func (l *load) note(each sent, got answer, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -111,29 +111,29 @@ func (l *load) note(each sent, got answer, err error) {
 	}
 }
 
-// count is how many requests were acknowledged so far.
+// count returns the number of acknowledged requests so far.
 func (l *load) count() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return len(l.acknowledged)
 }
 
-// reach waits until so many more requests are acknowledged.
+// reach waits until that many more requests are acknowledged.
 func (l *load) reach(t testing.TB, more int) {
 	t.Helper()
 	least := l.count() + more
-	eventually(t, patience, "requests are answered", func() bool { return l.count() >= least })
+	eventually(t, patience, "requests are acknowledged", func() bool { return l.count() >= least })
 }
 
-// stop ends the callers and returns what was acknowledged.
+// stop stops the callers and returns the acknowledged IDs.
 func (l *load) stop() []string {
 	close(l.end)
 	l.done.Wait()
 	return l.acknowledged
 }
 
-// TestManyConnections sells from 20 connections at once: nothing is lost,
-// nothing is sold twice, and the sums are right to the last kurus.
+// TestManyConnections sells from 20 connections at once. Nothing may be lost or
+// sold twice, and the sums must be exact.
 func TestManyConnections(t *testing.T) {
 	t.Parallel()
 	onEachEngine(t, func(t *testing.T, b bank) {
@@ -143,9 +143,9 @@ func TestManyConnections(t *testing.T) {
 		l.done.Wait()
 		require.Empty(t, l.failures)
 		require.Len(t, l.acknowledged, callers*each)
-		require.ElementsMatch(t, l.acknowledged, b.stored(t), "each once")
-		// Each of 10 callers a customer has sold 15 times 0.01 units for 0.0125,
-		// which is 0.01 to the kurus, each time.
+		require.ElementsMatch(t, l.acknowledged, b.stored(t), "each request has one effect")
+		// Each customer has 10 callers. Each caller sells 0.01 units 15 times,
+		// and each sale brings 0.0125 lira, rounded to 0.01.
 		require.Equal(t, "998.5", b.holding(t, 1001))
 		require.Equal(t, "498.5", b.holding(t, 1002))
 		balances := map[string]string{}
@@ -157,8 +157,8 @@ func TestManyConnections(t *testing.T) {
 	})
 }
 
-// TestOversell: 20 connections want 100 units each of 1,000 at once, so that
-// ten get them and ten are refused.
+// TestOversell sells 100 units on each of 20 connections at once, from 1,000
+// units. Ten sales succeed and ten are refused.
 func TestOversell(t *testing.T) {
 	t.Parallel()
 	onEachEngine(t, func(t *testing.T, b bank) {
@@ -189,8 +189,9 @@ func TestOversell(t *testing.T) {
 	})
 }
 
-// TestSameCallerIdAtOnce: twenty at the same moment have one effect and twenty
-// answers; on Postgres also when they come to three replicas.
+// TestSameCallerIdAtOnce sends one CallerId twenty times at the same moment.
+// There is one effect and twenty responses. On Postgres the requests go to
+// three replicas.
 func TestSameCallerIdAtOnce(t *testing.T) {
 	t.Parallel()
 	onEachEngine(t, func(t *testing.T, b bank) {

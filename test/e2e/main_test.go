@@ -1,9 +1,9 @@
-// Package e2e_test meets the service as its users do: it starts the released
-// program by the names of its settings, speaks HTTPS with it, and runs its
-// commands (package service). Nothing of it is called from inside the process.
+// Package e2e_test uses the service as its users do: it starts the released
+// program with settings, sends requests over HTTPS, and runs its commands
+// (package service). It calls no code of the service inside the test process.
 //
-// Every test has a store of its own, and those that need one run on SQLite and
-// on Postgres from the same source. Every request and every answer is held
+// Every test has its own store. Tests that need a store run on SQLite and on
+// Postgres with the same code. Every request and every response is validated
 // against the OpenAPI document (document_test.go).
 package e2e_test
 
@@ -22,11 +22,10 @@ import (
 )
 
 var (
-	update    = flag.Bool("update", false, "write the golden answers anew")
 	raceBuild = flag.Bool("race-service", false, "test a service that was built with the race detector (needs a C compiler)")
 )
 
-// patience bounds every wait for something that is to happen soon.
+// patience is the maximum time to wait for something that should happen soon.
 const patience = service.Patience
 
 func TestMain(m *testing.M) { os.Exit(run(m)) }
@@ -40,7 +39,7 @@ func run(m *testing.M) int {
 	return service.Main(m)
 }
 
-// program is what the tests start.
+// program returns the binary that the tests start.
 func program(t testing.TB) string {
 	t.Helper()
 	if !*raceBuild {
@@ -64,8 +63,9 @@ var buildForRaces = sync.OnceValues(func() (path string, err error) {
 	return path, command.Run()
 })
 
-// eventually waits until something holds. It fails the test when it does not
-// hold after the limit; a slow look before is no proof.
+// eventually polls a condition and fails the test if it is still false after
+// the limit. It polls once more after the limit, because one slow poll proves
+// nothing.
 func eventually(t testing.TB, limit time.Duration, what string, holds func() bool) {
 	t.Helper()
 	ticker := time.NewTicker(10 * time.Millisecond)

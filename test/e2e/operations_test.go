@@ -26,8 +26,8 @@ import (
 	"bankingapi/test/testdb"
 )
 
-// TestTerminateUnderLoad: SIGTERM loses nothing that was acknowledged, and
-// everything that took place was acknowledged.
+// TestTerminateUnderLoad checks that SIGTERM loses no acknowledged request, and
+// that every request with an effect was acknowledged.
 func TestTerminateUnderLoad(t *testing.T) {
 	t.Parallel()
 	onEachEngine(t, func(t *testing.T, b bank) {
@@ -43,18 +43,18 @@ func TestTerminateUnderLoad(t *testing.T) {
 	})
 }
 
-// TestSecondSignal ends the service at once, whatever it waits for.
+// TestSecondSignal checks that a second signal ends the service at once.
 func TestSecondSignal(t *testing.T) {
 	t.Parallel()
 	s := newBank(t, testdb.EngineSQLite).with("shutdown.delay", "1h").serve(t)
 	require.NoError(t, s.Signal(syscall.SIGTERM))
-	eventually(t, patience, "it stops being ready", func() bool { return !s.IsReady() })
+	eventually(t, patience, "the service stops being ready", func() bool { return !s.IsReady() })
 	status, ready := s.Get(t, "/readyz")
 	require.Equal(t, http.StatusServiceUnavailable, status)
 	require.Contains(t, ready, "[-]shutdown failed: The service is stopping.")
 	status, _ = s.Get(t, "/livez")
-	require.Equal(t, http.StatusOK, status, "it is not to be killed")
-	require.Equal(t, http.StatusUnauthorized, s.post(t, addPush, "nobody", "{}").status, "it still answers")
+	require.Equal(t, http.StatusOK, status, "the liveness check still succeeds")
+	require.Equal(t, http.StatusUnauthorized, s.post(t, addPush, "nobody", "{}").status, "the API still answers")
 	require.NoError(t, s.Signal(syscall.SIGTERM))
 	require.Equal(t, -1, s.Ended(t), "the signal ended it")
 }
@@ -64,7 +64,7 @@ func TestSecondSignal(t *testing.T) {
 func TestRollingReplacement(t *testing.T) {
 	t.Parallel()
 	b := newBank(t, testdb.EnginePostgres).with("storage.migrate", "true")
-	b.Set("shutdown.delay", "2s") // longer than the balancer takes to notice
+	b.Set("shutdown.delay", "2s") // longer than the balancer needs to notice
 	first := b.serve(t, "--demo")
 	balancer := &balancer{replicas: []*running{first, b.replica(t).serve(t)}}
 
@@ -88,7 +88,7 @@ func TestRollingReplacement(t *testing.T) {
 		l.reach(t, 50)
 		old := balancer.choose(0)
 		require.NoError(t, old.Signal(syscall.SIGTERM))
-		eventually(t, patience, "it stops being ready", func() bool { return !old.IsReady() })
+		eventually(t, patience, "the service stops being ready", func() bool { return !old.IsReady() })
 		balancer.remove(old)
 		balancer.add(b.replica(t).serve(t))
 		require.Zero(t, old.Ended(t), old.Err)
@@ -126,8 +126,8 @@ func (r *balancer) add(s *running) {
 	r.replicas = append(r.replicas, s)
 }
 
-// TestKilled: after a power cut everything that was acknowledged is there, and
-// what was not can be repeated without a second effect.
+// TestKilled checks that after a power cut every acknowledged request is
+// stored, and that the others can be repeated without a second effect.
 func TestKilled(t *testing.T) {
 	t.Parallel()
 	onEachEngine(t, func(t *testing.T, b bank) {
@@ -150,13 +150,13 @@ func TestKilled(t *testing.T) {
 			require.Equal(t, completed, s.post(t, each.path, s.key, each.body).body)
 			all = append(all, each.id)
 		}
-		require.ElementsMatch(t, all, b.stored(t), "each once")
+		require.ElementsMatch(t, all, b.stored(t), "each request has one effect")
 		b.Verify(t)
 	})
 }
 
-// TestCertificatesAreReplaced under load, the key after the certificate, and by
-// swapping a link as Kubernetes does: no handshake fails.
+// TestCertificatesAreReplaced replaces the certificate and then the key under
+// load, and also swaps a link as Kubernetes does. No handshake fails.
 func TestCertificatesAreReplaced(t *testing.T) {
 	t.Parallel()
 	b := newBank(t, testdb.EngineSQLite)
@@ -248,8 +248,7 @@ func newIssuer(t *testing.T) *issuer {
 	return &issuer{certificate, der, key}
 }
 
-// issue is a certificate for 127.0.0.1 with its issuer's behind it, and its
-// key, both in PEM.
+// issue returns a certificate chain for 127.0.0.1 and its key, both in PEM.
 func (i *issuer) issue(t *testing.T, serial int64) (chain, key []byte) {
 	t.Helper()
 	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -268,9 +267,9 @@ func (i *issuer) issue(t *testing.T, serial int64) (chain, key []byte) {
 	return chain, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: encoded})
 }
 
-// TestForwardDatedSales are recorded, and settled on their day, once: by a
-// command, or by whichever of two processes comes first. The day comes by going
-// to a time zone where it has begun.
+// TestForwardDatedSales checks that sales are recorded and settled once on
+// their day, by a command or by one of two processes. The test changes to a
+// time zone in which the day has begun.
 func TestForwardDatedSales(t *testing.T) {
 	t.Parallel()
 	onEachEngine(t, func(t *testing.T, b bank) {

@@ -51,8 +51,8 @@ func (c *collector) String() string {
 	return c.text.String()
 }
 
-// Whatever a caller writes into a request begins with one of these, and is to
-// be found nowhere but in the store.
+// Every text that a caller sends begins with one of these. Only the store may
+// contain them.
 const (
 	secretCustomer = "98765012345"
 	secretAccount  = "31415926535"
@@ -183,7 +183,7 @@ func TestNothingPrivateIsTold(t *testing.T) {
 		require.Contains(t, told["log"], `"channel_request_id":"request-1"`)
 		require.Contains(t, told["log"], `"trace_id":"0af7651916cd43dd8448eb211c80319c"`)
 		require.Contains(t, told["log"], `"subscription":"partner"`)
-		for _, name := range []string{`"POST ` + buyFund + `"`, `"buy fund"`, `"find holdings"`, `"commit"`, `"holding-insufficient"`} {
+		for _, name := range []string{`"POST ` + buyFund + `"`, `"BuyFundFromCustomer"`, `"find holdings"`, `"commit"`, `"holding-insufficient"`} {
 			require.Contains(t, told["traces"], name)
 		}
 	})

@@ -20,7 +20,7 @@ func commandsOf(t *testing.T, readme string) []string {
 	var commands []string
 	for _, block := range regexp.MustCompile("(?ms)^```sh\n(.*?)^```$").FindAllStringSubmatch(readme, -1) {
 		for line := range strings.Lines(block[1]) {
-			line, _, _ = strings.Cut(line, "  # ")
+			line, _, _ = strings.Cut(line, " # ")
 			if line = strings.TrimSpace(line); line != "" && !strings.HasPrefix(line, "#") {
 				commands = append(commands, line)
 			}
@@ -29,15 +29,15 @@ func commandsOf(t *testing.T, readme string) []string {
 	return commands
 }
 
-// TestFirstMinute does what the README says, word for word: make run starts the
-// service with the demo, and the two commands answer State 2 as they stand, by
-// a shell and curl, now and after a restart. Only the port is another one.
+// TestFirstMinute follows the README: make run starts the service with the demo
+// book. A shell runs the two curl commands unchanged, except for the port. Both
+// answer State 2, also after a restart.
 func TestFirstMinute(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile("../../README.md")
 	require.NoError(t, err)
 	commands := commandsOf(t, string(text))
-	require.Equal(t, []string{"make run", "make test"}, commands[:2])
+	require.Equal(t, []string{"make run", "make sandbox", "make test"}, commands[:3])
 	curls := slices.DeleteFunc(slices.Clone(commands), func(c string) bool { return !strings.HasPrefix(c, "curl ") })
 	require.Len(t, curls, 2)
 	makefile, err := os.ReadFile("../../Makefile")

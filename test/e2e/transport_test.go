@@ -78,12 +78,15 @@ func TestDocs(t *testing.T) {
 	require.Equal(t, http.StatusOK, docs.status)
 	require.Contains(t, docs.header.Get("Content-Type"), "text/html")
 	policy := docs.header.Get("Content-Security-Policy")
-	require.Contains(t, policy, "default-src 'self'")
+	require.Contains(t, policy, "default-src 'none'")
 	require.NotContains(t, policy, "unsafe")
 	s = newBank(t, testdb.EngineSQLite).with("http.docs", "false").serve(t)
-	for _, path := range []string{"/docs", "/BankingApiV01/openapi.json"} {
+	for _, path := range []string{"/docs", "/docs/errors/required", "/BankingApiV01/openapi.json", "/BankingApiV01/openapi-3.0.json"} {
 		require.Equal(t, http.StatusNotFound, page(s, path).status)
 	}
+	require.Contains(t, s.post(t, addPush, "", "{").body, `"type":"about:blank"`, "no link leads to a page that is not there")
+	s = newBank(t, testdb.EngineSQLite).with("http.docs", "false").with("http.public_url", "https://api.bank.example").serve(t)
+	require.Contains(t, s.post(t, addPush, "", "{").body, `"type":"https://api.bank.example/docs/errors/`, "the pages are published there")
 }
 
 // TestOverload: what does not fit into the queue is answered 503 and has no

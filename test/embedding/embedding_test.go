@@ -1,5 +1,5 @@
-// Package embedding_test is what a host may rely on that runs the service
-// inside its own program.
+// Package embedding_test checks what a host that runs the service inside its
+// own program may rely on.
 package embedding_test
 
 import (
@@ -31,7 +31,7 @@ import (
 	"bankingapi/test/testdb"
 )
 
-// host is a program with a database of its own, opened and closed by itself.
+// host is a program that opens and closes its own database.
 type host struct {
 	db       *sql.DB
 	engine   *storage.Engine
@@ -58,7 +58,7 @@ func eachEngine(t *testing.T, test func(t *testing.T, h host)) {
 		require.NoError(t, err)
 		settings := bootstrap.DefaultSettings()
 		settings.Storage.Driver, settings.Storage.DSN = bootstrap.Postgres, "postgres://the-hosts-own"
-		settings.Storage.Migrate = true
+		settings.Storage.Migrate, settings.Storage.AllowUnsafe = true, true // a temporary server has no fsync
 		test(t, host{db, engine, settings})
 	})
 }
@@ -103,7 +103,8 @@ func loadBook(t *testing.T, app *bootstrap.App) {
 	}
 }
 
-// The host's writes and ours are committed together, or not at all.
+// The writes of the host and of the service are committed together or not at
+// all.
 func TestHostsTransaction(t *testing.T) {
 	t.Parallel()
 	eachEngine(t, func(t *testing.T, h host) {
@@ -143,7 +144,8 @@ func TestHostsTransaction(t *testing.T) {
 		require.Equal(t, 90_000_000, h.count(t, "SELECT units FROM holdings"))
 		require.Equal(t, 1250, h.count(t, "SELECT balance FROM accounts"))
 
-		// What the host committed is known to the service like any other.
+		// The service knows an operation that the host committed like any
+		// other.
 		outcome, err := app.Buyer().Buy(ctx, caller, operation.Header{CallerID: "order-1"}, sale)
 		require.NoError(t, err)
 		require.True(t, outcome.Replayed)
@@ -153,8 +155,8 @@ func TestHostsTransaction(t *testing.T) {
 	})
 }
 
-// A host whose only connection is in its transaction can use it at once: nothing
-// is left that wants another connection.
+// A host can use the service inside a transaction on its only connection,
+// because the service needs no other connection.
 func TestHostsOnlyConnection(t *testing.T) {
 	t.Parallel()
 	eachEngine(t, func(t *testing.T, h host) {
@@ -219,8 +221,8 @@ func post(t *testing.T, app *bootstrap.App, key string) int {
 	return answer.Code
 }
 
-// The host's registry has our metrics, and loses them with Close; without one
-// two instances do not collide.
+// The registry of the host has the metrics of the service until Close. Without
+// a registry, two instances do not collide.
 func TestHostsMetricsRegistry(t *testing.T) {
 	t.Parallel()
 	registry := prometheus.NewRegistry()
@@ -240,7 +242,7 @@ func TestHostsMetricsRegistry(t *testing.T) {
 func TestUnknownDriverIsAnErrorOfTheStart(t *testing.T) {
 	t.Parallel()
 	_, err := bootstrap.Open(t.Context(), bootstrap.DefaultSettings(), bootstrap.WithDriver(bootstrap.Postgres, postgres.Open))
-	require.EqualError(t, err, `storage.driver: "sqlite" is not part of this program, which has: postgres`)
+	require.EqualError(t, err, "storage.driver: must be postgres: this program has no other driver")
 }
 
 // Not parallel: it counts the goroutines of the process.

@@ -14,13 +14,13 @@ import (
 
 var goBlock = regexp.MustCompile("(?s)```go\n(.*?)```")
 
-// The snippets of the README are programs of a module of their own. Here they
-// are taken from the README as they stand, and compiled.
-func TestSnippetsOfTheReadmeCompile(t *testing.T) {
+// TestProgramsOfTheReadmeCompile takes the programs from bootstrap/README.md as
+// they stand, and compiles them in a module of their own.
+func TestProgramsOfTheReadmeCompile(t *testing.T) {
 	t.Parallel()
 	root, err := filepath.Abs("../..")
 	require.NoError(t, err)
-	readme, err := os.ReadFile(filepath.Join(root, "README.md"))
+	readme, err := os.ReadFile(filepath.Join(root, "bootstrap/README.md"))
 	require.NoError(t, err)
 	blocks := goBlock.FindAllStringSubmatch(string(readme), -1)
 	require.Len(t, blocks, 3, "one for each door")
@@ -49,4 +49,33 @@ func TestSnippetsOfTheReadmeCompile(t *testing.T) {
 	vet.Env = append(os.Environ(), "GOFLAGS=-mod=mod", "GOWORK=off")
 	out, err := vet.CombinedOutput()
 	require.NoError(t, err, string(out))
+}
+
+// TestAHostGetsTheModule runs the commands of bootstrap/README.md in a new
+// module. go mod tidy needs the network, so go vet adds the sums in its place.
+func TestAHostGetsTheModule(t *testing.T) {
+	t.Parallel()
+	root, err := filepath.Abs("../..")
+	require.NoError(t, err)
+	page, err := os.ReadFile(filepath.Join(root, "bootstrap/README.md"))
+	require.NoError(t, err)
+	commands := regexp.MustCompile(`(?m)^go mod .*$`).FindAllString(string(page), -1)
+	require.Len(t, commands, 3)
+	folder := t.TempDir()
+	inside := func(command string) {
+		t.Helper()
+		words := strings.Fields(strings.Replace(command, "=../bankingapi", "="+root, 1))
+		run := exec.CommandContext(t.Context(), words[0], words[1:]...)
+		run.Dir = folder
+		run.Env = append(os.Environ(), "GOFLAGS=-mod=mod", "GOWORK=off", "GOPROXY=off", "GOSUMDB=off")
+		out, err := run.CombinedOutput()
+		require.NoError(t, err, string(out))
+	}
+	program := goBlock.FindAllStringSubmatch(string(page), -1)[1][1]
+	require.NoError(t, os.WriteFile(filepath.Join(folder, "main.go"), []byte(program), 0o600))
+	inside("go mod init example.com/host")
+	inside(commands[0])
+	inside(commands[1])
+	require.Equal(t, "go mod tidy", commands[2])
+	inside("go vet .")
 }

@@ -4,28 +4,28 @@ import (
 	"context"
 	"slices"
 
-	"bankingapi/domain/operation"
+	"bankingapi/domain/idempotency"
 	"bankingapi/domain/push"
 )
 
-// Inboxes is a store as the port addpush.Inboxes.
+// Inboxes implements the port addpush.Inboxes on a Store.
 type Inboxes struct {
 	store  *Store
 	strike Strike
 }
 
-// Inboxes returns the port; strike may be nil.
+// Inboxes returns the port. strike may be nil.
 func (s *Store) Inboxes(strike Strike) *Inboxes { return &Inboxes{s, strike} }
 
-// delivery is the identity of a notification; the digest includes the
+// delivery is the identity of a notification. The digest includes the
 // subscription.
 type delivery struct {
 	userID string
-	digest operation.Fingerprint
+	digest idempotency.Fingerprint
 }
 
-// Update is as addpush.Inboxes promises.
-func (b *Inboxes) Update(ctx context.Context, callers []operation.Key, accept func(*push.Inbox)) error {
+// Update implements addpush.Inboxes.
+func (b *Inboxes) Update(ctx context.Context, callers []idempotency.Key, accept func(*push.Inbox)) error {
 	s := b.store
 	var inbox *push.Inbox
 	return s.transact(ctx, b.strike,
@@ -47,11 +47,15 @@ func (b *Inboxes) Update(ctx context.Context, callers []operation.Key, accept fu
 		})
 }
 
-// Notifications returns all that are stored, in order of their arrival.
+// Notifications returns all stored notifications in the order of arrival.
 func (s *Store) Notifications() []push.Entry {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	all := slices.Clone(s.notifications)
+	return copyNotifications(s.notifications)
+}
+
+func copyNotifications(of []push.Entry) []push.Entry {
+	all := slices.Clone(of)
 	for i := range all {
 		all[i].Record.TranData = slices.Clone(all[i].Record.TranData)
 	}
@@ -62,7 +66,7 @@ func (s *Store) Notifications() []push.Entry {
 func pushEntry(n push.Stored) push.Entry {
 	e := push.Entry{
 		OperationID:  n.Operation.ID,
-		Position:     n.Position,
+		Index:        n.Index,
 		Subscription: n.Operation.Subscription,
 		Header:       n.Operation.Header,
 		ReceivedAt:   n.Operation.ReceivedAt,
@@ -72,7 +76,7 @@ func pushEntry(n push.Stored) push.Entry {
 	return e
 }
 
-func copyKnown(k operation.Known) operation.Known {
+func copyKnown(k idempotency.Record) idempotency.Record {
 	k.Outcome.Faults = slices.Clone(k.Outcome.Faults)
 	return k
 }

@@ -13,27 +13,27 @@ import (
 	"bankingapi/domain/operation"
 )
 
-// Books is a store as the port buyfund.Books.
+// Books implements the port buyfund.Books on a Store.
 type Books struct {
 	store  *Store
 	strike Strike
 }
 
-// Books returns the port; strike may be nil.
+// Books returns the port. strike may be nil.
 func (s *Store) Books(strike Strike) *Books { return &Books{s, strike} }
 
-// Update is as buyfund.Books promises. With one writer at a time, nothing is
-// ever held by another transaction.
-func (b *Books) Update(ctx context.Context, touched fund.Touched, settle func(*fund.Book)) error {
+// Update implements buyfund.Books. There is one writer at a time, so no other
+// transaction ever holds an operation.
+func (b *Books) Update(ctx context.Context, touched fund.LockSet, settle func(*fund.Book)) error {
 	s := b.store
 	var book *fund.Book
 	return s.transact(ctx, b.strike,
 		func() { book = s.book(touched) },
 		func() error { settle(book); return nil },
-		func() error { return s.keep(book) })
+		func() error { return s.keep(ctx, book) })
 }
 
-// Due is as buyfund.Books promises.
+// Due implements buyfund.Books.
 func (b *Books) Due(ctx context.Context, on day.Day, after *fund.Operation, limit int) ([]*fund.Operation, error) {
 	s := b.store
 	var due []*fund.Operation
@@ -53,7 +53,7 @@ func (b *Books) Due(ctx context.Context, on day.Day, after *fund.Operation, limi
 	return due, err
 }
 
-// place is where a recorded operation stands among those that are due.
+// place is the place of a recorded operation among the due ones.
 type place struct {
 	day day.Day
 	id  operation.ID
@@ -61,14 +61,13 @@ type place struct {
 
 func (p place) compare(o place) int { return cmp.Or(p.day.Compare(o.day), compareIDs(p.id, o.id)) }
 
-// restore makes an operation of its sales.
+// restore returns the operation of its sales.
 func (s *Store) restore(id operation.ID) *fund.Operation {
 	sales := s.sales[id]
 	first := &sales[0]
 	o := &fund.Operation{
 		ID: id, Subscription: first.Subscription, Header: first.Header, ReceivedAt: first.ReceivedAt,
 		Sales: make([]fund.Sale, len(sales)),
-		Due:   true,
 	}
 	for i := range sales {
 		o.Sales[i] = fund.RestoreSale(sales[i].Terms)
@@ -76,8 +75,8 @@ func (s *Store) restore(id operation.ID) *fund.Operation {
 	return o
 }
 
-// book returns those of the touched things that exist.
-func (s *Store) book(touched fund.Touched) *fund.Book {
+// book returns the existing rows that the operations change.
+func (s *Store) book(touched fund.LockSet) *fund.Book {
 	book := fund.NewBook(len(touched.Accounts))
 	for _, o := range touched.Due {
 		if s.recorded[o.ID] {
@@ -105,6 +104,11 @@ func (s *Store) book(touched fund.Touched) *fund.Book {
 		}
 	}
 	s.load(&book.Register, touched.Callers)
+	for _, id := range touched.Reversed {
+		if _, ok := s.reversals[id]; ok {
+			book.LoadReversal(id)
+		}
+	}
 	return book
 }
 
@@ -120,14 +124,14 @@ func (s *Store) currentPrice(of fund.PriceDay) (current fund.Price, found bool) 
 	return current, found
 }
 
-// Constraints that no correct use case breaks.
+// Violations that no correct use case causes.
 var (
 	errNegative = errors.New("fake: a holding or an account would be below zero")
 	errSettled  = errors.New("fake: a sale would be written a second time")
 )
 
-// keep writes what became of the book.
-func (s *Store) keep(book *fund.Book) error {
+// keep writes the changes of the book.
+func (s *Store) keep(ctx context.Context, book *fund.Book) error {
 	changes := book.Changes()
 	for _, h := range changes.Holdings {
 		if h.Units < 0 {
@@ -153,7 +157,7 @@ func (s *Store) keep(book *fund.Book) error {
 	}
 	for _, sale := range changes.Sales {
 		id := sale.Operation.ID
-		if sale.Position == 0 {
+		if sale.Index == 0 {
 			s.sales[id] = nil
 		}
 		s.sales[id] = append(s.sales[id], saleEntry(sale))
@@ -163,8 +167,22 @@ func (s *Store) keep(book *fund.Book) error {
 			delete(s.recorded, id)
 		}
 	}
-	s.postings = append(s.postings, changes.Postings...)
+	for _, p := range changes.Postings {
+		s.postings = append(s.postings, fund.PostingEntry{Posting: p, PostedAt: changes.PostedAt})
+	}
+	for _, r := range changes.Reversals {
+		s.reversals[r.OperationID] = r
+	}
+	for _, r := range changes.Refusals {
+		r.Faults = slices.Clone(r.Faults)
+		s.refusals = append(s.refusals, r)
+	}
+	changed := len(changes.Holdings)+len(changes.Accounts)+len(changes.Sales)+len(changes.Postings)+len(changes.Refusals) > 0 ||
+		len(book.Register.Added())+len(book.Register.Changed()) > 0
 	s.register(&book.Register)
+	if changed {
+		s.audit(ctx)
+	}
 	return nil
 }
 
@@ -175,7 +193,7 @@ func (s *Store) PutPrices(prices ...fund.Price) {
 	s.prices = append(s.prices, prices...)
 }
 
-// PutHoldings adds holdings, or sets them anew.
+// PutHoldings adds holdings or replaces them.
 func (s *Store) PutHoldings(holdings ...fund.Holding) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -184,7 +202,7 @@ func (s *Store) PutHoldings(holdings ...fund.Holding) {
 	}
 }
 
-// PutAccounts adds accounts, or sets them anew.
+// PutAccounts adds accounts or replaces them.
 func (s *Store) PutAccounts(accounts ...fund.Account) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -197,6 +215,10 @@ func (s *Store) PutAccounts(accounts ...fund.Account) {
 func (s *Store) Holdings() []fund.Holding {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	return s.allHoldings()
+}
+
+func (s *Store) allHoldings() []fund.Holding {
 	var all []fund.Holding
 	for _, key := range slices.SortedFunc(maps.Keys(s.holdings), fund.HoldingKey.Compare) {
 		all = append(all, fund.Holding{Key: key, Units: s.holdings[key]})
@@ -208,6 +230,10 @@ func (s *Store) Holdings() []fund.Holding {
 func (s *Store) Accounts() []fund.Account {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	return s.allAccounts()
+}
+
+func (s *Store) allAccounts() []fund.Account {
 	var all []fund.Account
 	for _, key := range slices.SortedFunc(maps.Keys(s.accounts), fund.AccountKey.Compare) {
 		all = append(all, fund.Account{Key: key, Balance: s.accounts[key]})
@@ -219,6 +245,10 @@ func (s *Store) Accounts() []fund.Account {
 func (s *Store) Sales() []fund.SaleEntry {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	return s.allSales()
+}
+
+func (s *Store) allSales() []fund.SaleEntry {
 	var all []fund.SaleEntry
 	for _, id := range slices.SortedFunc(maps.Keys(s.sales), compareIDs) {
 		all = append(all, s.sales[id]...)
@@ -230,7 +260,11 @@ func (s *Store) Sales() []fund.SaleEntry {
 func (s *Store) Postings() []fund.Posting {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return slices.Clone(s.postings)
+	var all []fund.Posting
+	for i := range s.postings {
+		all = append(all, s.postings[i].Posting)
+	}
+	return all
 }
 
 func compareIDs(a, b operation.ID) int { return bytes.Compare(a[:], b[:]) }
@@ -239,7 +273,7 @@ func compareIDs(a, b operation.ID) int { return bytes.Compare(a[:], b[:]) }
 func saleEntry(r fund.SaleRecord) fund.SaleEntry {
 	return fund.SaleEntry{
 		OperationID:  r.Operation.ID,
-		Position:     r.Position,
+		Index:        r.Index,
 		Subscription: r.Operation.Subscription,
 		Header:       r.Operation.Header,
 		ReceivedAt:   r.Operation.ReceivedAt,

@@ -9,49 +9,50 @@ import (
 	"bankingapi/domain/operation"
 )
 
-// Clock stands still until it is moved. It is safe for concurrent use.
+// Clock is a clock that only moves when a test moves it. It is safe for
+// concurrent use.
 type Clock struct {
 	mu  sync.Mutex
 	now time.Time
 }
 
-// NewClock returns a clock that shows the time.
+// NewClock returns a clock that is set to a time.
 func NewClock(now time.Time) *Clock {
 	c := new(Clock)
 	c.Set(now)
 	return c
 }
 
-// Now is the time that the clock shows, in UTC and cut to microseconds.
+// Now returns the time of the clock in UTC, truncated to microseconds.
 func (c *Clock) Now() time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.now
 }
 
-// Set moves the clock to the time, forwards or backwards.
+// Set sets the clock, forward or backward.
 func (c *Clock) Set(now time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.now = now.UTC().Truncate(time.Microsecond)
 }
 
-// Advance moves the clock; a negative d moves it back.
+// Advance moves the clock forward, or backward if d is negative.
 func (c *Clock) Advance(d time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.now = c.now.Add(d.Truncate(time.Microsecond))
 }
 
-// IDs are operation.IDs in a fixed sequence: NewID(1), NewID(2) and so on. The
-// zero value is at its beginning; it is safe for concurrent use.
+// IDs generates operation.IDs in a fixed sequence: NewID(1), NewID(2) and so
+// on. The zero value starts at NewID(1). It is safe for concurrent use.
 type IDs struct{ last atomic.Uint64 }
 
-// Next is the next ID.
+// Next returns the next ID.
 func (i *IDs) Next() operation.ID { return NewID(i.last.Add(1)) }
 
-// NewID is the n-th ID: a UUID of version 7 that counts where others tell
-// time, so that a later one sorts after an earlier one. n is below 2^48.
+// NewID returns the n-th ID: a UUID of version 7 with a counter instead of the
+// time, so that IDs sort by n. n is less than 2^48.
 func NewID(n uint64) operation.ID {
 	var id operation.ID
 	binary.BigEndian.PutUint64(id[:8], n<<16)
@@ -59,6 +60,6 @@ func NewID(n uint64) operation.ID {
 	return id
 }
 
-// BubbleNow is the time in the bubble of testing/synctest that it is called
-// in, as a clock of the service shows it.
+// BubbleNow returns the time in the testing/synctest bubble of the caller, as a
+// clock of the service shows it.
 func BubbleNow() time.Time { return time.Now().UTC().Truncate(time.Microsecond) }

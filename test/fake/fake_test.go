@@ -14,6 +14,7 @@ import (
 	"bankingapi/domain/day"
 	"bankingapi/domain/fault"
 	"bankingapi/domain/fund"
+	"bankingapi/domain/idempotency"
 	"bankingapi/domain/money"
 	"bankingapi/domain/operation"
 	"bankingapi/domain/push"
@@ -66,7 +67,22 @@ func TestSubscriptions(t *testing.T) {
 	})
 }
 
-// trouble is what a test ordered to go wrong.
+func TestOffice(t *testing.T) {
+	t.Parallel()
+	contract.Office(t, func(*testing.T) contract.OfficeUnderTest {
+		store, trouble := fake.NewStore(), new(trouble)
+		now := time.Date(2026, time.November, 1, 12, 0, 0, 0, time.UTC)
+		return contract.OfficeUnderTest{
+			Ports:   store.Backoffice(trouble.strike, func() time.Time { return now }),
+			Books:   store.Books(nil),
+			Inboxes: store.Inboxes(nil),
+			Now:     now,
+			Trouble: trouble.makers(),
+		}
+	})
+}
+
+// trouble has the faults that a test injects.
 type trouble struct {
 	disconnected      error
 	failing, conflict error // at the next commit
@@ -90,7 +106,7 @@ func (o *trouble) makers() contract.Trouble {
 	}
 }
 
-func TestAStrikeEndsATransactionWhereItStrikes(t *testing.T) {
+func TestAStrikeEndsTheTransaction(t *testing.T) {
 	t.Parallel()
 	defect := errors.New("defect")
 	for _, c := range []struct {
@@ -108,11 +124,11 @@ func TestAStrikeEndsATransactionWhereItStrikes(t *testing.T) {
 		require.ErrorIs(t, err, defect)
 		require.Len(t, seen, int(c.moment)+1)
 		require.Equal(t, c.stays, len(store.Notifications()) == 1)
-		require.NoError(t, add(t, store.Inboxes(nil), note("v")), "the writer was not given back")
+		require.NoError(t, add(t, store.Inboxes(nil), note("v")), "the failed transaction kept the writer token")
 	}
 }
 
-func TestTransactionsThatLoseEveryRaceGiveUp(t *testing.T) {
+func TestATransactionThatLosesEveryRaceFails(t *testing.T) {
 	t.Parallel()
 	store := fake.NewStore()
 	lost := 0
@@ -128,9 +144,9 @@ func TestTransactionsThatLoseEveryRaceGiveUp(t *testing.T) {
 	require.Empty(t, store.Notifications())
 }
 
-// What strikes one port leaves the others alone, even while it is slow: they
-// read what was committed before, and write after it.
-func TestASlowTransactionIsWaitedFor(t *testing.T) {
+// A slow transaction of one port does not affect others: they read the data
+// committed before it, and write after it.
+func TestATransactionWaitsForASlowOne(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		store := fake.NewStore()
@@ -146,7 +162,7 @@ func TestASlowTransactionIsWaitedFor(t *testing.T) {
 
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		err := store.Inboxes(nil).Update(ctx, nil, func(*push.Inbox) { t.Error("it did not wait") })
+		err := store.Inboxes(nil).Update(ctx, nil, func(*push.Inbox) { t.Error("the transaction did not wait for the slow one") })
 		require.Equal(t, fault.Unavailable, fault.KindOf(err))
 		require.Equal(t, time.Second, fake.BubbleNow().Sub(begin))
 		require.NoError(t, add(t, store.Inboxes(nil), note("quick")))
@@ -170,22 +186,22 @@ func TestTheStoreKeepsCopies(t *testing.T) {
 	require.Equal(t, []push.TranDataItem{{Code: "kept"}}, read[0].Record.TranData)
 	require.Equal(t, "s", read[0].Subscription)
 
-	key := operation.Key{CallerID: "c"}
-	known := operation.Known{Key: key, Outcome: operation.Outcome{State: operation.Failed, Faults: []fault.Fault{{Code: "kept"}}}}
+	key := idempotency.Key{CallerID: "c"}
+	known := idempotency.Record{Key: key, Outcome: operation.Outcome{State: operation.Failed, Faults: []fault.Fault{{Code: "kept"}}}}
 	books := store.Books(nil)
-	touched := fund.Touched{Callers: []operation.Key{key}}
+	touched := fund.LockSet{Callers: []idempotency.Key{key}}
 	require.NoError(t, books.Update(t.Context(), touched, func(b *fund.Book) { b.Register.Add(known) }))
 	known.Outcome.Faults[0].Code = "changed"
 	for range 2 {
 		require.NoError(t, books.Update(t.Context(), touched, func(b *fund.Book) {
-			outcome, _, _ := b.Register.Find(key, operation.Fingerprint{})
+			outcome, _, _ := b.Register.Find(key, idempotency.Fingerprint{})
 			require.Equal(t, "kept", outcome.Faults[0].Code)
 			outcome.Faults[0].Code = "changed"
 		}))
 	}
 }
 
-func TestTheStoreRefusesWhatNoBookMayBe(t *testing.T) {
+func TestTheStoreRejectsAnInvalidBook(t *testing.T) {
 	t.Parallel()
 	lira, _ := money.ParseCurrency("TRY")
 	of := fund.Fund{IMKBCode: "A", HolderCorporationName: "h"}
@@ -196,9 +212,9 @@ func TestTheStoreRefusesWhatNoBookMayBe(t *testing.T) {
 	settled := func(id operation.ID) *fund.Operation {
 		return &fund.Operation{ID: id, Sales: []fund.Sale{fund.RestoreSale(terms)}}
 	}
-	// cheat settles in a book with more than there is.
+	// cheat settles in a book that claims more units than stored.
 	cheat := func(store *fake.Store, o *fund.Operation, units fund.Units, balance int64) error {
-		return store.Books(nil).Update(t.Context(), fund.Touch([]*fund.Operation{o}, today), func(b *fund.Book) {
+		return store.Books(nil).Update(t.Context(), fund.NewLockSet([]*fund.Operation{o}, today), func(b *fund.Book) {
 			b.LoadHolding(fund.Holding{Key: holding, Units: units})
 			b.LoadAccount(fund.Account{Key: account, Balance: money.New(balance, lira)})
 			b.LoadPrice(fund.Price{ID: 1, Fund: of, PerUnit: 100_000_000, Currency: lira})

@@ -1,43 +1,50 @@
-// Package fake keeps everything in memory: the ports of the use cases over one
-// small store, a clock that is moved by hand, and IDs in a fixed sequence. It
-// passes the suites of package contract, as any other storage has to.
+// Package fake implements the ports of the use cases in memory, over one small
+// store, with a clock that tests set and IDs in a fixed sequence. It passes the
+// suites of package contract, as every other storage must.
 //
-// It is meant for tests and simulations, and to be read by a host that brings
-// ports of its own: this is all that they have to do. The store starts no
-// goroutine, reads no clock, and returns everything in a fixed order, so
-// that a simulation which is run again comes out the same.
+// It is for tests and simulations, and an example for a host that implements the
+// ports itself: an implementation needs nothing more. The store starts no
+// goroutine, reads no clock, and returns everything in a fixed order, so that a
+// simulation can be repeated exactly.
 package fake
 
 import (
 	"context"
 	"errors"
+	"strings"
 	"sync"
 
+	"bankingapi/domain/audit"
 	"bankingapi/domain/fault"
 	"bankingapi/domain/fund"
+	"bankingapi/domain/idempotency"
 	"bankingapi/domain/money"
 	"bankingapi/domain/operation"
 	"bankingapi/domain/push"
 	"bankingapi/domain/subscription"
 )
 
-// Store is what the ports share. Like SQLite it has one writer: a transaction
-// sees all of those before it and nothing of those after it. It keeps copies,
-// never what a caller still has in hand. It is safe for concurrent use.
+// Store holds the data of all ports. Like SQLite it has one writer: a
+// transaction sees all earlier transactions and no later ones. It stores
+// copies, so a caller may change its values afterwards. It is safe for
+// concurrent use.
 type Store struct {
-	writer chan struct{} // holds a token while a transaction is on its way
+	writer chan struct{} // holds a token while a transaction runs
 
-	mu            sync.Mutex // guards what follows; nobody waits for anything else while holding it
+	mu            sync.Mutex // guards the fields below; its holder never waits for anything else
 	holdings      map[fund.HoldingKey]fund.Units
 	accounts      map[fund.AccountKey]money.Amount
 	prices        []fund.Price
 	sales         map[operation.ID][]fund.SaleEntry
-	recorded      map[operation.ID]bool // those of sales that wait for their day
-	postings      []fund.Posting
-	operations    map[operation.Key]operation.Known
+	recorded      map[operation.ID]bool // operations whose sales wait for their day
+	postings      []fund.PostingEntry
+	operations    map[idempotency.Key]idempotency.Record
 	notifications []push.Entry
 	delivered     map[delivery]bool // identities of notifications
 	subscriptions map[string]subscription.Subscription
+	refusals      []operation.Refusal
+	reversals     map[operation.ID]fund.Reversal
+	acts          []audit.Act
 }
 
 // NewStore returns an empty store.
@@ -48,43 +55,44 @@ func NewStore() *Store {
 		accounts:      make(map[fund.AccountKey]money.Amount),
 		sales:         make(map[operation.ID][]fund.SaleEntry),
 		recorded:      make(map[operation.ID]bool),
-		operations:    make(map[operation.Key]operation.Known),
+		operations:    make(map[idempotency.Key]idempotency.Record),
 		delivered:     make(map[delivery]bool),
 		subscriptions: make(map[string]subscription.Subscription),
+		reversals:     make(map[operation.ID]fund.Reversal),
 	}
 }
 
-// Moment is a point of a transaction at which something may go wrong.
+// Moment is a point of a transaction at which a fault can be injected.
 type Moment uint8
 
-// The moments, in their order. Calls that only read have but the first.
+// The moments in their order. Calls that only read have only the first one.
 const (
-	Begin     Moment = iota // nothing was read yet
-	Commit                  // everything was decided, nothing is written
-	Committed               // everything is written, the caller does not know yet
+	Begin     Moment = iota // before anything is read
+	Commit                  // after the decision, before the write
+	Committed               // after the write, before the caller knows
 )
 
-// Strike is called at every Moment of every transaction of one port, and makes
-// the storage slow by taking its time, or makes it fail:
+// Strike injects faults. It is called at every Moment of every transaction of one
+// port. It may sleep to make the storage slow. Its result decides what happens:
 //
-//  1. nil: the transaction goes on.
-//  2. ErrConflict: it has lost a race, and is run again from its beginning.
-//  3. any other error: it ends there, and the port returns that error. What
-//     was Committed stays: an error of kind fault.Indeterminate is the truth
-//     at Commit and at Committed, one of fault.Unavailable only before.
+//  1. nil: the transaction continues.
+//  2. ErrConflict: the transaction lost a race and is retried from the start.
+//  3. any other error: the transaction ends, and the port returns this error. At
+//     Committed the changes remain. An error of kind fault.Indeterminate is true
+//     at Commit and at Committed, one of kind fault.Unavailable only before them.
 //
-// A nil Strike never strikes. While it takes its time no other transaction
-// can write; reading goes on.
+// A nil Strike injects nothing. While a Strike sleeps, no other transaction can
+// write, but reads continue.
 type Strike func(context.Context, Moment) error
 
 // ErrConflict is what a Strike returns to have a transaction run again.
 var ErrConflict = errors.New("lost a race")
 
-// attempts is how often a transaction is run before it gives up.
+// attempts is how often a transaction is tried before it fails.
 const attempts = 10
 
-// transact runs one transaction: read looks at the store, decide does not,
-// write changes the store, all of it or, with an error, nothing.
+// transact runs one transaction. read reads the store and decide does not.
+// write changes the store: completely, or not at all if it returns an error.
 func (s *Store) transact(ctx context.Context, strike Strike, read func(), decide, write func() error) error {
 	for range attempts {
 		err := s.attempt(ctx, strike, read, decide, write)
@@ -136,7 +144,8 @@ func (s *Store) write(write func() error) error {
 	return write()
 }
 
-// at also ends a transaction whose context ended, before or while it struck.
+// at calls strike. It also ends a transaction whose context ended before or
+// during the call.
 func (s Strike) at(ctx context.Context, m Moment) error {
 	if s != nil && ctx.Err() == nil {
 		if err := s(ctx, m); err != nil {
@@ -153,8 +162,8 @@ func cancelled(ctx context.Context) error {
 	return fault.Wrap(fault.Unavailable, context.Cause(ctx), "the context ended before the commit")
 }
 
-// load puts into the register what is known under the keys.
-func (s *Store) load(r *operation.Register, keys []operation.Key) {
+// load adds the known records of the keys to the register.
+func (s *Store) load(r *idempotency.Register, keys []idempotency.Key) {
 	for _, key := range keys {
 		if known, ok := s.operations[key]; ok {
 			r.Load(copyKnown(known))
@@ -162,12 +171,23 @@ func (s *Store) load(r *operation.Register, keys []operation.Key) {
 	}
 }
 
-// register writes what was added to and changed in a register.
-func (s *Store) register(r *operation.Register) {
+// register stores the additions and changes of a register.
+func (s *Store) register(r *idempotency.Register) {
 	for _, known := range r.Added() {
 		s.operations[known.Key] = copyKnown(*known)
 	}
 	for _, known := range r.Changed() {
 		s.operations[known.Key] = copyKnown(*known)
+	}
+}
+
+// audit stores the act that ctx carries, if any.
+func (s *Store) audit(ctx context.Context, more ...string) {
+	if act, ok := audit.From(ctx); ok {
+		if act.Details != "" {
+			more = append([]string{act.Details}, more...)
+		}
+		act.Details = strings.Join(more, "; ")
+		s.acts = append(s.acts, act)
 	}
 }

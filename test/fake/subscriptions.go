@@ -4,21 +4,22 @@ import (
 	"context"
 	"maps"
 	"slices"
+	"time"
 
 	"bankingapi/application/subscriptions"
 	"bankingapi/domain/subscription"
 )
 
-// Subscriptions is a store as the port subscriptions.Repository.
+// Subscriptions implements the port subscriptions.Repository on a Store.
 type Subscriptions struct {
 	store  *Store
 	strike Strike
 }
 
-// Subscriptions returns the port; strike may be nil.
+// Subscriptions returns the port. strike may be nil.
 func (s *Store) Subscriptions(strike Strike) *Subscriptions { return &Subscriptions{s, strike} }
 
-// All is as subscriptions.Repository promises.
+// All implements subscriptions.Repository.
 func (b *Subscriptions) All(ctx context.Context) ([]*subscription.Subscription, error) {
 	s := b.store
 	var all []*subscription.Subscription
@@ -30,7 +31,7 @@ func (b *Subscriptions) All(ctx context.Context) ([]*subscription.Subscription, 
 	return all, err
 }
 
-// Create is as subscriptions.Repository promises.
+// Create implements subscriptions.Repository.
 func (b *Subscriptions) Create(ctx context.Context, created *subscription.Subscription) error {
 	s := b.store
 	var taken bool
@@ -44,11 +45,12 @@ func (b *Subscriptions) Create(ctx context.Context, created *subscription.Subscr
 		},
 		func() error {
 			s.subscriptions[created.Name] = *copySubscription(*created)
+			s.audit(ctx)
 			return nil
 		})
 }
 
-// Change is as subscriptions.Repository promises.
+// Change implements subscriptions.Repository.
 func (b *Subscriptions) Change(ctx context.Context, name string, change func(*subscription.Subscription) error) error {
 	s := b.store
 	var changed *subscription.Subscription
@@ -67,8 +69,32 @@ func (b *Subscriptions) Change(ctx context.Context, name string, change func(*su
 		},
 		func() error {
 			s.subscriptions[name] = *copySubscription(*changed)
+			s.audit(ctx)
 			return nil
 		})
+}
+
+// Used implements subscriptions.Usage.
+func (b *Subscriptions) Used(ctx context.Context, uses []subscriptions.Use) error {
+	s := b.store
+	return s.transact(ctx, b.strike, func() {}, func() error { return nil }, func() error {
+		for _, u := range uses {
+			if found, ok := s.subscriptions[u.Name]; ok {
+				found.PrimaryKey.Used = later(found.PrimaryKey.Used, u.Primary)
+				found.SecondaryKey.Used = later(found.SecondaryKey.Used, u.Secondary)
+				found.WithoutCallerID = later(found.WithoutCallerID, u.WithoutCallerID)
+				s.subscriptions[u.Name] = found
+			}
+		}
+		return nil
+	})
+}
+
+func later(a, b time.Time) time.Time {
+	if b.After(a) {
+		return b
+	}
+	return a
 }
 
 func copySubscription(s subscription.Subscription) *subscription.Subscription {

@@ -8,14 +8,14 @@ import (
 	"bankingapi/test/service"
 )
 
-// The book of these tests falls into groups that have nothing to do with each
-// other: two customers, each with a holding, who are both paid into one
-// account. So a group is small enough for the model, and has a row that all
-// its callers want.
+// The book of these tests consists of independent groups. A group is two
+// customers, each with a holding, and one account that receives the proceeds of
+// both. So a group is small enough for the model, and all its callers compete
+// for one row.
 const (
 	customersOfGroup = 2
-	// opening is how many units a holding begins with: some sales have to find
-	// too few.
+	// opening is the number of units of a holding at the start. It is small
+	// enough that some sales fail.
 	opening = 60
 	// perUnit is the price of a unit in minor units of the currency.
 	perUnit = 125
@@ -23,14 +23,14 @@ const (
 
 func customer(group, of int) int { return 1000 + 10*group + of }
 
-// user is the receiver of a group's pushes.
+// user returns the receiver of a group's pushes.
 func user(group int) string { return fmt.Sprintf("user-%d", group) }
 
-// largeUser is the receiver of pushes that only take space.
+// largeUser is the receiver of pushes that only use space.
 const largeUser = "large"
 
-// loadBook imports the book of so many groups, and makes a subscription, whose
-// key it returns.
+// loadBook imports the book of the given number of groups and creates a
+// subscription. It returns its key.
 func loadBook(t testing.TB, b *service.Bank, groups int) string {
 	t.Helper()
 	b.Migrate(t)
@@ -49,30 +49,32 @@ func loadBook(t testing.TB, b *service.Bank, groups int) string {
 	return b.Subscribe(t, "prove")
 }
 
-// The two operations, as paths.
+// Paths of the two operations.
 const (
 	addPush = "/BankingApiV01/AddPushNotificationResponse"
 	buyFund = "/BankingApiV01/BuyFundFromCustomer"
 )
 
-// part is one record of a sale: so many units of one of the group's customers.
+// part is one record of a sale: a number of units of one of the customers of
+// the group.
 type part struct{ of, units int }
 
 // sale is a request to sell.
 type sale struct {
 	group int
-	// caller numbers the CallerIds of a group; -1 is none.
+	// caller is the number of the CallerId within the group, or -1 for a sale
+	// without one.
 	caller int
-	// content tells the contents sent under one CallerId apart.
+	// content is the number of the content among those sent under one CallerId.
 	content int
 	parts   []part
-	// later records the sale for a day that does not come within the test.
+	// later records the sale for a day that does not come during the test.
 	later bool
 }
 
 func callerID(group, caller int) string { return fmt.Sprintf("sale-%d-%d", group, caller) }
 
-// body is the request on the wire; id finds its rows again in the export.
+// body returns the body of the request. Its rows in the export have the id.
 func (s *sale) body(id, laterDay string) string {
 	header := fmt.Sprintf(`"ChannelRequestId":%q`, id)
 	if s.caller >= 0 {
@@ -92,7 +94,7 @@ func (s *sale) body(id, laterDay string) string {
 	return fmt.Sprintf(`{"Header":{%s},"Parameters":[%s]}`, header, strings.Join(records, ","))
 }
 
-// pushes is a request to store records, by their number within the group.
+// pushes is a request to store records. Records are numbered within the group.
 type pushes struct {
 	group   int
 	records []int

@@ -26,8 +26,8 @@ import (
 	"bankingapi/test/testdb"
 )
 
-// besieged is a service that somebody treats badly, and a caller who only
-// wants its work done.
+// besieged is a service under attack, and a caller that sends ordinary
+// requests.
 type besieged struct {
 	*service.Process
 	key    string
@@ -35,8 +35,8 @@ type besieged struct {
 	client *http.Client
 }
 
-// besiege starts a service on SQLite, with TLS, on which the settings put
-// short limits.
+// besiege starts a service on SQLite with TLS. The settings shorten its
+// timeouts.
 func besiege(t *testing.T, settings ...string) *besieged {
 	t.Helper()
 	b := service.NewBank(t, testdb.EngineSQLite).Set("log.level", "error").Set("ops.address", service.FreeAddress(t))
@@ -64,7 +64,7 @@ var nextSale = func() chan int {
 	return c
 }()
 
-// requireWell sends a request as anybody would, and returns how long it took.
+// requireWell sends an ordinary request and returns how long it took.
 func (s *besieged) requireWell(t testing.TB) time.Duration {
 	t.Helper()
 	n := <-nextSale
@@ -97,13 +97,13 @@ func (s *besieged) dial(protocol string) (*tls.Conn, error) {
 	return tls.DialWithDialer(&net.Dialer{Timeout: service.Patience}, "tcp", s.address(), config)
 }
 
-// head is the beginning of a request over HTTP/1.1.
+// head returns the header of an HTTP/1.1 request.
 func (s *besieged) head(path string, length int) string {
 	return "POST " + path + " HTTP/1.1\r\nHost: bank\r\nOcp-Apim-Subscription-Key: " + s.key +
 		"\r\nContent-Length: " + strconv.Itoa(length) + "\r\n\r\n"
 }
 
-// TestIdleConnections: what a connection costs on which nothing happens.
+// TestIdleConnections measures what an idle connection costs.
 func TestIdleConnections(t *testing.T) {
 	t.Parallel()
 	n := setting(t, "PROVE_IDLE", 200)
@@ -145,16 +145,16 @@ func TestIdleConnections(t *testing.T) {
 	require.Len(t, idle, n)
 	each := (s.resident(t) - before) / int64(n)
 	took := s.requireWell(t)
-	figure(t, "%d idle connections over TLS cost %d KiB each (%d MiB resident in all), %d goroutines more; a request beside them takes %s",
+	figure(t, "%d idle connections over TLS cost %d KiB each (%d MiB resident in all), %d more goroutines; a request meanwhile takes %s",
 		n, each>>10, s.resident(t)>>20, s.measure(t, "go_goroutines")-threads, took.Round(100*time.Microsecond))
 	require.Less(t, each, int64(128<<10))
 }
 
-// TestSlowClients: who sends its header or its body byte by byte, or reads no
-// answer, is cut; others notice nothing.
+// TestSlowClients: the service cuts callers that send the header or the body byte
+// by byte, and callers that read no answer. Other callers are served as usual.
 func TestSlowClients(t *testing.T) {
 	t.Parallel()
-	s := besiege(t, "http.header_timeout", "300ms", "http.read_timeout", "600ms", "http.write_timeout", "600ms")
+	s := besiege(t, "http.header_timeout", "1s", "http.read_timeout", "2s", "http.write_timeout", "2s", "storage.statement_timeout", "900ms")
 	const of = 20
 	ways := map[string]func(conn net.Conn) error{
 		"the header": func(conn net.Conn) error { return drip(conn, s.head(addPush, 100)) },
@@ -180,12 +180,12 @@ func TestSlowClients(t *testing.T) {
 			wait.Go(func() {
 				conn, err := s.dial("http/1.1")
 				if err != nil {
-					return // the handshake has the header's time, and was too slow itself
+					return // header_timeout includes the handshake, which was too slow
 				}
 				defer conn.Close()
 				_ = conn.SetDeadline(time.Now().Add(service.Patience))
 				if err := abuse(conn); err == nil || os.IsTimeout(err) {
-					t.Errorf("%s: was not cut", name)
+					t.Errorf("%s: the service did not close the connection", name)
 				}
 			})
 		}
@@ -196,14 +196,14 @@ func TestSlowClients(t *testing.T) {
 		rest(t.Context(), 20*time.Millisecond)
 	}
 	wait.Wait()
-	figure(t, "%d slow callers were cut within %s; a request beside them took %s at most", len(ways)*of,
+	figure(t, "%d slow callers were disconnected within %s; a request meanwhile took at most %s", len(ways)*of,
 		time.Since(began).Round(10*time.Millisecond), longest.Round(time.Millisecond))
 }
 
 // drip writes a byte every 20 ms.
 func drip(conn net.Conn, text string) error {
 	cut := make(chan error, 1)
-	go func() { // the other side says so first to who reads
+	go func() { // only reading shows that the other side has closed
 		_, err := io.Copy(io.Discard, conn)
 		if err == nil {
 			err = io.EOF
@@ -225,7 +225,7 @@ func drip(conn net.Conn, text string) error {
 	return <-cut
 }
 
-// hostile are bodies within the limit that cost the most that we know of.
+// hostile are the most expensive bodies within the size limit that we know of.
 func hostile(limit int) map[string]string {
 	fill := func(head, part, tail string) string {
 		return head + strings.Repeat(part, (limit-len(head)-len(tail))/len(part)) + tail
@@ -244,8 +244,8 @@ func hostile(limit int) map[string]string {
 	}
 }
 
-// TestHostileBodies: many bodies of the full size at the same time, each of the
-// worst kind, from callers who wait until all of them are there.
+// TestHostileBodies sends many bodies of the maximum size and of the worst
+// kinds at once. All callers wait until all bodies have arrived.
 func TestHostileBodies(t *testing.T) {
 	t.Parallel()
 	const limit = 1 << 20
@@ -304,7 +304,7 @@ func TestHostileBodies(t *testing.T) {
 	for i, status := range statuses {
 		require.Equal(t, http.StatusBadRequest, status, names[i%len(names)])
 	}
-	figure(t, "%d hostile bodies of 1 MiB at once: %d MiB resident before, %d when they had arrived, %d at most; all refused within %s",
+	figure(t, "%d hostile bodies of 1 MiB at once: %d MiB resident before, %d after they arrived, at most %d; all rejected within %s",
 		n, before>>20, held>>20, peak>>20, took.Round(time.Millisecond))
 	require.Less(t, (peak-before)/int64(n), int64(16*limit), fmt.Sprint(n))
 	s.requireWell(t)

@@ -14,13 +14,13 @@ import (
 	"bankingapi/test/testdb"
 )
 
-// TestKilledAtAnyMoment: kill -9 while callers are at work, again and again on
-// one store. Nothing that was acknowledged is lost, nothing doubled, nothing
-// half done, and the service is soon ready again.
+// TestKilledAtAnyMoment kills the service with SIGKILL while callers use it,
+// many times on one store. No acknowledged data is lost, no request takes
+// effect twice or in part, and the service is ready again soon.
 func TestKilledAtAnyMoment(t *testing.T) {
 	t.Parallel()
 	onEachEngine(t, func(t *testing.T, engine string) {
-		const groups = 2 // of each round
+		const groups = 2 // in each round
 		r, n := chance(t), rounds(t)
 		d := deploy(t, engine, 1, groups*n, nil)
 		d.pause = 2 * time.Millisecond
@@ -41,28 +41,28 @@ func TestKilledAtAnyMoment(t *testing.T) {
 		slices.Sort(ready)
 		figure(t, "killed %d times under load: %s; nothing lost, doubled or half done; ready again after %s (median), %s (longest)",
 			n, h, ready[n/2].Round(time.Millisecond), ready[n-1].Round(time.Millisecond))
-		require.Less(t, ready[n/2], 10*time.Second, "even on a machine that has other things to do")
+		require.Less(t, ready[n/2], 10*time.Second, "ready again soon, even on a busy machine")
 	})
 }
 
-// TestKilledWhileSettling: kill -9 while sales that are due are settled. Each
-// is settled once.
+// TestKilledWhileSettling kills the service with SIGKILL while it settles due
+// sales. Each sale is settled once.
 func TestKilledWhileSettling(t *testing.T) {
 	t.Parallel()
 	onEachEngine(t, func(t *testing.T, engine string) {
-		const operations = 30 // of each round
+		const operations = 30 // in each round
 		r, n := chance(t), rounds(t)
 		d := deploy(t, engine, 1, n, func(b *service.Bank) { b.Set("settlement.interval", "20ms").Set("commit.batch_limit", "16") })
 		one, kills := d.replicas[0], 0
 		asked := map[string]*sale{} // by ChannelRequestId
 		for round := range n {
-			// Who takes the sales lives two days ago.
+			// The replica that records the sales has a clock two days behind.
 			past := &timed{watch: new(watch), bank: d.bank, key: d.key}
 			past.set(time.Now().Add(-48 * time.Hour))
 			past = openAnother(t, past)
 			for i := range operations {
 				s := &sale{group: round, caller: i, later: true}
-				for range 10 { // the last of them find too few units
+				for range 10 { // for the last ones there are too few units
 					s.parts = append(s.parts, part{r.IntN(customersOfGroup), 1})
 				}
 				id := fmt.Sprint("later-", round, "-", i)
@@ -101,17 +101,17 @@ func TestKilledWhileSettling(t *testing.T) {
 			a, err := d.post(t.Context(), one.url(), buyFund, s.body(id, yesterday(t)))
 			require.NoError(t, err)
 			require.True(t, a.replayed)
-			require.Equal(t, states[id], strconv.Itoa(a.state), "the CallerId answers as its sales are")
+			require.Equal(t, states[id], strconv.Itoa(a.state), "the answer to the CallerId matches its sales")
 			outcomes[states[id]]++
 		}
 		require.Positive(t, outcomes["2"])
-		figure(t, "killed %d times while %d operations of 10 sales were settled (%d completed, %d refused): each settled once, whole",
+		figure(t, "killed %d times while %d operations of 10 sales were settled (%d completed, %d refused): each settled once and completely",
 			kills, len(asked), outcomes["2"], outcomes["8"])
 	})
 }
 
-// TestKilledWhileImporting: kill -9 while a file is imported. All of it is in
-// the book then, or nothing.
+// TestKilledWhileImporting kills the program with SIGKILL while it imports a
+// file. Afterwards the book has the whole file or nothing of it.
 func TestKilledWhileImporting(t *testing.T) {
 	t.Parallel()
 	onEachEngine(t, func(t *testing.T, engine string) {
@@ -129,14 +129,15 @@ func TestKilledWhileImporting(t *testing.T) {
 			return time.Since(began)
 		}
 		load("1")
-		takes := load("2") // setting anew takes longer
+		takes := load("2") // updating takes longer than inserting
 		in, whole := "2", 0
 		for round := range n {
 			units := strconv.Itoa(3 + round)
 			command := b.Command("import", "holdings", "-")
 			command.Stdin = strings.NewReader(strings.ReplaceAll(text, "UNITS", units))
 			require.NoError(t, service.Start(command))
-			// Now and then later than it takes, so that the end is met too.
+			// Sometimes wait longer than the import takes, so that the kill
+			// also hits its end.
 			killed := time.AfterFunc(time.Duration(r.Int64N(int64(takes)*5/4)), func() { _ = command.Process.Kill() })
 			err := command.Wait()
 			killed.Stop()
@@ -150,12 +151,12 @@ func TestKilledWhileImporting(t *testing.T) {
 			require.Equal(t, map[string]int{in: lines}, found)
 		}
 		b.Verify(t)
-		figure(t, "killed %d times while %d lines were imported: %d times all of them were in the book, else none", n, lines, whole)
+		figure(t, "killed %d times while %d lines were imported: the book had all of them %d times, otherwise none", n, lines, whole)
 	})
 }
 
-// TestKilledWhileStarting: kill -9 in the first moments of a service's first
-// start, while it makes its file, its schema, its certificate and its book.
+// TestKilledWhileStarting kills the service with SIGKILL during its first
+// start, while it creates its file, schema, certificate and book.
 func TestKilledWhileStarting(t *testing.T) {
 	t.Parallel()
 	r := chance(t)
@@ -173,10 +174,10 @@ func TestKilledWhileStarting(t *testing.T) {
 		p.Stop(t)
 		b.Verify(t)
 	}
-	figure(t, "killed %d times while it started: the next start mended everything", kills)
+	figure(t, "killed %d times during the first start: the next start succeeded each time", kills)
 }
 
-// yesterday is the bank's.
+// yesterday returns the day before today in the zone of the bank.
 func yesterday(t testing.TB) string {
 	t.Helper()
 	zone, err := time.LoadLocation("Europe/Istanbul")

@@ -18,7 +18,7 @@ import (
 	"bankingapi/test/testdb"
 )
 
-// usedBank is a bank on SQLite with some history, which nobody has open.
+// usedBank returns a bank on SQLite with some history. No process has it open.
 func usedBank(t *testing.T) (*service.Bank, string) {
 	t.Helper()
 	b := service.NewBank(t, testdb.EngineSQLite)
@@ -31,12 +31,12 @@ func usedBank(t *testing.T) (*service.Bank, string) {
 	require.NoError(t, d.db.Close())
 	d.replicas[0].process.Stop(t)
 	_, err := os.Stat(b.DSN + "-wal")
-	require.ErrorIs(t, err, os.ErrNotExist, "who closes last leaves one file")
+	require.ErrorIs(t, err, os.ErrNotExist, "the last program that closes the database removes its log")
 	return b.Set("tls.mode", "off").Set("http.address", service.FreeAddress(t)).Set("ops.address", service.FreeAddress(t)), d.key
 }
 
-// requireRefused waits for the end of a service that cannot start, and says
-// why.
+// requireRefused waits until a service that cannot start has ended, and
+// requires an error message.
 func requireRefused(t *testing.T, p *service.Process) {
 	t.Helper()
 	require.Equal(t, 1, p.Ended(t), p.Err)
@@ -44,7 +44,8 @@ func requireRefused(t *testing.T, p *service.Process) {
 	require.NotContains(t, p.Err.String(), "goroutine")
 }
 
-// TestReadOnlyFile: a file that cannot be written is an error of the start.
+// TestReadOnlyFile checks that the service does not start on a file that it
+// cannot write.
 func TestReadOnlyFile(t *testing.T) {
 	t.Parallel()
 	b, _ := usedBank(t)
@@ -53,7 +54,7 @@ func TestReadOnlyFile(t *testing.T) {
 	require.NoError(t, os.Chmod(folder, 0o555))
 	t.Cleanup(func() { require.NoError(t, os.Chmod(folder, 0o755)) })
 	command := b.Command("serve")
-	if os.Geteuid() == 0 { // whom no mode stops
+	if os.Geteuid() == 0 { // root ignores file modes
 		const nobody = 65534
 		command.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}
 		for _, folder := range []string{filepath.Dir(b.Program), filepath.Dir(b.Folder)} {
@@ -68,9 +69,9 @@ func TestReadOnlyFile(t *testing.T) {
 	t.Logf("%s", out)
 }
 
-// TestDamagedFile: a file that is no database, or half of one, or has a few
-// wrong bits. Either the service says so at its start, or what it still answers
-// is true; and verify sees what is wrong with the book.
+// TestDamagedFile damages the file: other content, a truncation, a few wrong
+// bits. Either the service refuses to start, or every answer is true and verify
+// finds the damage.
 func TestDamagedFile(t *testing.T) {
 	t.Parallel()
 	r := chance(t)
@@ -123,7 +124,7 @@ func scramble(r *rand.Rand, page []byte) {
 	}
 }
 
-// serveDamaged works with a damaged file, and says what became of it.
+// serveDamaged runs a service on a damaged file and returns how that ended.
 func serveDamaged(t *testing.T, b *service.Bank, key string) string {
 	t.Helper()
 	sold := 0
@@ -137,7 +138,7 @@ func serveDamaged(t *testing.T, b *service.Bank, key string) string {
 			return strings.Contains(p.Out.String(), "Listening on")
 		}
 	}
-	eventually(t, service.Patience, "it starts, or it ends", started)
+	eventually(t, service.Patience, "the service starts or ends", started)
 	select {
 	case <-p.Exited:
 		requireRefused(t, p)
@@ -150,9 +151,9 @@ func serveDamaged(t *testing.T, b *service.Bank, key string) string {
 		require.NoError(t, err)
 		switch {
 		case a.status == 401, a.status == 403, a.status == 200 && a.state == 8:
-			continue // the subscription, or the book, is what is damaged
+			continue // the damage is in the subscription or the book
 		case a.status == 500 && a.state == 0:
-			continue // what was read makes no sense, and no repeating will help
+			continue // the stored value is invalid, so a retry does not help
 		}
 		got, fine := judge(a, nil)
 		require.True(t, fine, "%d %s\n%s", a.status, a.body, p.Err)
@@ -171,7 +172,7 @@ func serveDamaged(t *testing.T, b *service.Bank, key string) string {
 	if proof.Status == 1 {
 		return "verify found it"
 	}
-	// Then the book must be what it was, less what was sold since.
+	// The book must be unchanged except for the sales.
 	units := map[string]string{}
 	for _, row := range b.Export(t, "holdings") {
 		units[row["CustomerNo"]] = row["Units"]
@@ -179,11 +180,11 @@ func serveDamaged(t *testing.T, b *service.Bank, key string) string {
 	require.Equal(t, map[string]string{
 		"1000": fmt.Sprint(opening - 20), "1001": fmt.Sprint(opening),
 		"1010": fmt.Sprint(opening - sold), "1011": fmt.Sprint(opening),
-	}, units, "verify did not see it")
-	return "the book was not hurt"
+	}, units, "verify did not find the damage")
+	return "the book was not damaged"
 }
 
-// newClient is a client with connections of its own.
+// newClient returns an HTTP client with its own connections.
 func newClient(t testing.TB) *http.Client {
 	t.Helper()
 	transport := &http.Transport{DisableKeepAlives: true}

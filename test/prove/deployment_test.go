@@ -26,8 +26,8 @@ import (
 	"bankingapi/test/testdb"
 )
 
-// deployment is a store, the services on it, and a look into the store past
-// them.
+// deployment is a store, the services that use it, and a direct connection to
+// the store for the tests.
 type deployment struct {
 	bank     *service.Bank
 	key      string
@@ -35,19 +35,20 @@ type deployment struct {
 	client   *http.Client
 	db       *sql.DB
 	laterDay string
-	pause    time.Duration // between two requests of a caller, at most
+	pause    time.Duration // maximum time between two requests of a caller
+	seen     map[int]bool  // what a test has sent, if it needs to know
 }
 
-// replica is one service of a deployment, found at one address for ever.
+// replica is one service of a deployment. Its address never changes.
 type replica struct {
 	bank    *service.Bank
 	proxy   *proxy // between it and Postgres; nil on SQLite
 	process *service.Process
-	app     *bootstrap.App // instead of a process, where it runs inside this one
+	app     *bootstrap.App // set instead of process if the service runs in the test process
 }
 
-// deploy starts so many replicas on an empty store with a book; adjust may
-// change the settings of the services before they start.
+// deploy starts the given number of replicas on an empty store with a book.
+// adjust may change the settings of the services before they start.
 func deploy(t *testing.T, engine string, replicas, groups int, adjust func(*service.Bank)) *deployment {
 	t.Helper()
 	return deployOn(t, service.NewBank(t, engine), replicas, groups, adjust)
@@ -74,7 +75,7 @@ func deployOn(t *testing.T, b *service.Bank, replicas, groups int, adjust func(*
 	return d
 }
 
-// prepare is a store with a book, and no service on it yet.
+// prepare creates a store with a book, without a service.
 func prepare(t testing.TB, b *service.Bank, groups int) *deployment {
 	t.Helper()
 	d := &deployment{bank: b, key: loadBook(t, b, groups), laterDay: time.Now().AddDate(0, 0, 200).Format(time.DateOnly), pause: 20 * time.Millisecond}
@@ -105,7 +106,7 @@ func (r *replica) start(t testing.TB) time.Duration {
 	began := time.Now()
 	r.process = r.bank.Serve(t)
 	t.Cleanup(func() {
-		if t.Failed() { // where it hangs, if it does
+		if t.Failed() { // show where it hangs
 			_ = r.process.Signal(syscall.SIGQUIT)
 		}
 	})
@@ -113,8 +114,8 @@ func (r *replica) start(t testing.TB) time.Duration {
 	return time.Since(began)
 }
 
-// inside is a replica inside this process, for faults that can be made nowhere
-// else. It has the settings of a bank.
+// inside starts a replica inside the test process, for faults that can only be
+// injected there. It has the settings of a bank.
 func inside(t testing.TB, b *service.Bank, options ...bootstrap.Option) *replica {
 	t.Helper()
 	b.Set("http.address", service.FreeAddress(t)).Set("ops.address", "").Set("tls.mode", "off").
@@ -131,17 +132,17 @@ func inside(t testing.TB, b *service.Bank, options ...bootstrap.Option) *replica
 
 func (r *replica) url() string { return "http://" + r.bank.Setting("http.address") }
 
-// answer is what came back for a request.
+// answer is the response to a request.
 type answer struct {
 	status   int
 	replayed bool
 	body     string
-	// state is Data.State; 0 where there is none.
+	// state is Data.State, or 0 if the response has none.
 	state int
 	codes []string
 }
 
-// post sends a request as it is.
+// post sends a body unchanged.
 func (d *deployment) post(ctx context.Context, url, path, body string) (answer, error) {
 	return postTo(ctx, d.client, url+path, d.key, body)
 }
@@ -182,8 +183,8 @@ func readAnswer(status int, header http.Header, body string) answer {
 	return a
 }
 
-// judge is what an answer means to a caller who knows the contract. It reports
-// false for an answer that no fault excuses.
+// judge returns what an answer means to a caller who knows the contract. It
+// reports false for an answer that no fault explains.
 func judge(a answer, err error) (result, bool) {
 	var dialing *net.OpError
 	switch {

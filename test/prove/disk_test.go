@@ -20,7 +20,7 @@ import (
 	"bankingapi/test/testdb"
 )
 
-// onDisk is a service inside this process, on SQLite, on a disk that can fail.
+// onDisk is a service in the test process, on SQLite, on a disk that can fail.
 func onDisk(t *testing.T, groups int, options ...bootstrap.Option) (*deployment, *disk.Disk) {
 	t.Helper()
 	b := service.NewBank(t, testdb.EngineSQLite)
@@ -30,9 +30,9 @@ func onDisk(t *testing.T, groups int, options ...bootstrap.Option) (*deployment,
 	return d, under
 }
 
-// TestPowerCut: what was acknowledged is on the disk, and not only on its way
-// there. At random moments the files are taken as a power cut would leave
-// them: what was synced, and any sectors of what was not.
+// TestPowerCut checks that acknowledged data is on the disk and not only in a
+// cache. At random moments it copies the files as a power cut would leave them:
+// everything that was synced, and any sectors of the rest.
 func TestPowerCut(t *testing.T) {
 	t.Parallel()
 	r, cuts := chance(t), 2*rounds(t)
@@ -54,11 +54,11 @@ func TestPowerCut(t *testing.T) {
 		checkLedger(t, b, before)
 		requests = len(before.events)
 	}
-	figure(t, "%d power cuts under load, up to %d requests before: nothing acknowledged was lost, nothing half done", cuts, requests)
+	figure(t, "%d power cuts under load, up to %d requests before: nothing acknowledged was lost, nothing was partial", cuts, requests)
 }
 
-// TestPowerCutIsFelt: the same disk loses what is acknowledged before it is
-// synced, so it would be seen.
+// TestPowerCutIsFelt checks that TestPowerCut would find a lost write. The same
+// disk loses data that is acknowledged before it is synced.
 func TestPowerCutIsFelt(t *testing.T) {
 	t.Parallel()
 	r := chance(t)
@@ -70,7 +70,7 @@ func TestPowerCutIsFelt(t *testing.T) {
 		require.Equal(t, 2, a.state)
 	}
 	lost := false
-	for range 10 { // which unsynced sectors reach the disk is chance
+	for range 10 { // which unsynced sectors reach the disk is random
 		_, b := cutPower(t, r, d, under, newHistory())
 		got := b.Run(t, "export", "sales")
 		lost = lost || got.Status != 0 || len(b.Export(t, "sales")) < 20
@@ -78,7 +78,8 @@ func TestPowerCutIsFelt(t *testing.T) {
 	require.True(t, lost)
 }
 
-// withoutSync is SQLite as nobody should run it.
+// withoutSync opens SQLite with synchronous=OFF, which loses data in a power
+// cut.
 func withoutSync(ctx context.Context, o storage.Options) (*storage.Engine, error) {
 	db, err := sql.Open("sqlite", "file:"+o.DSN+"?_txlock=immediate&_pragma=journal_mode(WAL)&_pragma=synchronous(OFF)")
 	if err != nil {
@@ -92,7 +93,8 @@ func withoutSync(ctx context.Context, o storage.Options) (*storage.Engine, error
 	return engine, err
 }
 
-// cutPower takes the files as they would be now, as the store of another bank.
+// cutPower copies the files as a power cut would leave them now, into the store
+// of another bank.
 func cutPower(t *testing.T, r *rand.Rand, d *deployment, under *disk.Disk, h *history) (time.Duration, *service.Bank) {
 	t.Helper()
 	b := d.bank.Replica(t)
@@ -101,7 +103,7 @@ func cutPower(t *testing.T, r *rand.Rand, d *deployment, under *disk.Disk, h *hi
 	return moment, b.On(filepath.Join(b.Folder, filepath.Base(d.bank.DSN)))
 }
 
-// checkIntegrity lets SQLite look at its file.
+// checkIntegrity runs the integrity check of SQLite.
 func checkIntegrity(t *testing.T, b *service.Bank) {
 	t.Helper()
 	var result string
@@ -110,18 +112,18 @@ func checkIntegrity(t *testing.T, b *service.Bank) {
 	require.Equal(t, "ok", result)
 }
 
-// TestEachCallToTheDiskFailsOnce: a sale, and a push, during which the first
-// call to the disk fails, then the second, and so on through all of them, in
-// every way a disk has. The answer is true, also if the process ended then, and
-// the same service goes on.
+// TestEachCallToTheDiskFailsOnce runs a sale and a push again and again. Each
+// time another call to the disk fails, in every way that a disk can fail. The
+// answer must be true, even if the process crashes at that moment, and the same
+// service must recover.
 func TestEachCallToTheDiskFailsOnce(t *testing.T) {
 	t.Parallel()
 	for name, failure := range map[string]disk.Result{
-		"error":          {Code: sqlite3.SQLITE_IOERR},
-		"error too late": {Code: sqlite3.SQLITE_IOERR, Apply: 1 << 20},
-		"full":           {Code: sqlite3.SQLITE_FULL},
-		"full, half way": {Code: sqlite3.SQLITE_FULL, Apply: 300},
-		"read-only":      {Code: sqlite3.SQLITE_READONLY},
+		"error":                      {Code: sqlite3.SQLITE_IOERR},
+		"error after writing":        {Code: sqlite3.SQLITE_IOERR, Apply: 1 << 20},
+		"full":                       {Code: sqlite3.SQLITE_FULL},
+		"full after a partial write": {Code: sqlite3.SQLITE_FULL, Apply: 300},
+		"read-only":                  {Code: sqlite3.SQLITE_READONLY},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -130,12 +132,12 @@ func TestEachCallToTheDiskFailsOnce(t *testing.T) {
 			l := &load{d: d, seen: h}
 			calls, failed, r := 0, 0, chance(t)
 			for n := 0; n <= calls; n++ {
-				seen := 0 // what is read in the background has calls too
+				seen := 0 // background reads call the disk too
 				under.Decide(func(c disk.Call) disk.Result {
 					if seen++; seen != n+1 {
 						return disk.Result{}
 					}
-					if c.Op != disk.Write { // no other call knows of space
+					if c.Op != disk.Write { // only writes can run out of space
 						return disk.Result{Code: sqlite3.SQLITE_IOERR, Apply: failure.Apply}
 					}
 					return failure
@@ -159,8 +161,8 @@ func TestEachCallToTheDiskFailsOnce(t *testing.T) {
 				requireTrue(t, sold, sales)
 				requireTrue(t, pushed, records)
 
-				// The disk is well again: so is the service.
-				eventually(t, 5*time.Second, "it works again", func() bool { return sellIt().verdict == completed && pushIt().verdict == completed })
+				// The disk works again, so the service must too.
+				eventually(t, 5*time.Second, "the service works again", func() bool { return sellIt().verdict == completed && pushIt().verdict == completed })
 				l.look(t.Context(), &groupOfCallers{}, 1)
 				l.list(t.Context(), &groupOfCallers{}, 1)
 			}
@@ -168,12 +170,13 @@ func TestEachCallToTheDiskFailsOnce(t *testing.T) {
 			require.Positive(t, failed)
 			checkLedger(t, d.bank, h)
 			requireLinearizable(t, h)
-			figure(t, "each of %d calls failed once: %d requests failed, none of them untruly", calls, failed)
+			figure(t, "each of %d calls failed once: %d requests failed, and each error was true", calls, failed)
 		})
 	}
 }
 
-// afterCrash counts what would be there of request n if the process ended now.
+// afterCrash counts the rows of request n that would exist if the process
+// crashed now.
 func afterCrash(t *testing.T, under *disk.Disk, bank *service.Bank, n int) (sales, records int) {
 	t.Helper()
 	b := *bank
@@ -197,8 +200,8 @@ func requireTrue(t *testing.T, said result, there int) {
 	}
 }
 
-// TestFailingDisk: every k-th call fails, or is slow, while callers are at
-// work. Afterwards the same service goes on.
+// TestFailingDisk makes every k-th call fail or slow while callers use the
+// service. Afterwards the same service recovers.
 func TestFailingDisk(t *testing.T) {
 	t.Parallel()
 	r, n := chance(t), rounds(t)
@@ -213,7 +216,7 @@ func TestFailingDisk(t *testing.T) {
 			op, all := ops[r.IntN(len(ops))], r.IntN(3) == 0
 			codes := []int32{sqlite3.SQLITE_IOERR, sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR_FSYNC, sqlite3.SQLITE_IOERR_WRITE, sqlite3.SQLITE_IOERR_READ, 0}
 			code, calls := codes[r.IntN(len(codes))], 0
-			size := r.IntN(8192) // r is not for the goroutines that write
+			size := r.IntN(8192) // r is not safe for use by the goroutines that write
 			under.Decide(func(c disk.Call) disk.Result {
 				if c.Op != op && !all {
 					return disk.Result{}
@@ -235,5 +238,5 @@ func TestFailingDisk(t *testing.T) {
 	checkIntegrity(t, d.bank)
 	checkLedger(t, d.bank, h)
 	requireLinearizable(t, h)
-	figure(t, "%d calls to the disk failed or were slow: %s; nothing lost, doubled or untrue, no restart", faults, h)
+	figure(t, "%d calls to the disk failed or were slow: %s; nothing lost or doubled, no false answer, no restart", faults, h)
 }

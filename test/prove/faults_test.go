@@ -14,8 +14,8 @@ import (
 	"bankingapi/test/testdb"
 )
 
-// sell sends a sale of one unit under a CallerId to the first replica, and
-// requires that its answer is one that the contract has.
+// sell sends a sale of one unit under a CallerId to the first replica. The
+// answer must follow the contract.
 func (d *deployment) sell(t testing.TB, caller int) result {
 	t.Helper()
 	s := &sale{caller: caller, parts: []part{{0, 1}}}
@@ -43,12 +43,12 @@ func (d *deployment) storeAgain(t testing.TB, record int) result {
 	return got
 }
 
-// awaitWell waits until every replica does its work again, by itself.
+// awaitWell waits until every replica works again.
 func (d *deployment) awaitWell(t testing.TB) {
 	t.Helper()
 	for _, r := range d.replicas {
 		eventually(t, 15*time.Second, "the service works again", func() bool {
-			// A sale of more than anybody has needs the store, and leaves nothing.
+			// A sale of too many units reads the store and has no effect.
 			s := &sale{caller: -1, parts: []part{{0, 1_000_000}}}
 			a, err := d.post(t.Context(), r.url(), buyFund, s.body("well", d.laterDay))
 			got, _ := judge(a, err)
@@ -77,9 +77,17 @@ func (d *deployment) exec(t testing.TB, statement string) {
 	require.NoError(t, err)
 }
 
-// TestCommitCut: the connection is lost while a commit is on its way: before
-// the server got it, and after it carried it out. Nobody can know which, so
-// nobody is told; who repeats learns it, and nothing happens twice.
+// text returns the single value of a query.
+func (d *deployment) text(t testing.TB, query string) (text string) {
+	t.Helper()
+	require.NoError(t, d.db.QueryRowContext(t.Context(), query).Scan(&text))
+	return text
+}
+
+// TestCommitCut cuts the connection during a commit: before the server gets the
+// commit, and after it has run it. The service cannot know which, so it answers
+// that the outcome is unknown. A repeat returns the outcome, and nothing
+// happens twice.
 func TestCommitCut(t *testing.T) {
 	t.Parallel()
 	d := deploy(t, testdb.EnginePostgres, 1, 1, nil)
@@ -92,15 +100,15 @@ func TestCommitCut(t *testing.T) {
 
 	proxy.beforeCommit.Store(1)
 	require.Equal(t, result{verdict: unknown}, d.sell(t, 0))
-	require.Equal(t, opened, d.mustLookAt(t, 0), "it did not arrive")
+	require.Equal(t, opened, d.mustLookAt(t, 0), "the commit did not arrive")
 	require.Equal(t, result{verdict: completed}, d.sell(t, 0))
 	require.Equal(t, sold, d.mustLookAt(t, 0))
 
 	proxy.afterCommit.Store(1)
 	require.Equal(t, result{verdict: unknown}, d.sell(t, 1))
-	require.Equal(t, soldTwice, d.mustLookAt(t, 0), "it was carried out")
+	require.Equal(t, soldTwice, d.mustLookAt(t, 0), "the commit succeeded")
 	require.Equal(t, result{completed, true}, d.sell(t, 1))
-	require.Equal(t, soldTwice, d.mustLookAt(t, 0), "and not again")
+	require.Equal(t, soldTwice, d.mustLookAt(t, 0), "the repeat has no effect")
 	require.EqualValues(t, 2, proxy.cuts.Load())
 
 	proxy.afterCommit.Store(1)
@@ -112,7 +120,7 @@ func TestCommitCut(t *testing.T) {
 	d.bank.Verify(t)
 }
 
-// TestLockHeldByOthers: another program holds the lock that a sale needs for
+// TestLockHeldByOthers has another program hold the lock that a sale needs, for
 // longer than storage.statement_timeout.
 func TestLockHeldByOthers(t *testing.T) {
 	t.Parallel()
@@ -142,17 +150,18 @@ func TestLockHeldByOthers(t *testing.T) {
 		_, err = conn.ExecContext(t.Context(), "ROLLBACK")
 		require.NoError(t, err)
 		require.Equal(t, opening-1, d.mustLookAt(t, 0).units[0])
-		require.Equal(t, result{verdict: completed}, d.sell(t, 1), "at once")
+		require.Equal(t, result{verdict: completed}, d.sell(t, 1), "the lock is free, so the sale succeeds at once")
 		for i := range took {
-			require.Equal(t, result{verdict: completed}, d.sell(t, 10+i), "nothing had happened")
+			require.Equal(t, result{verdict: completed}, d.sell(t, 10+i), "the first attempt had no effect")
 		}
 		d.bank.Verify(t)
-		figure(t, "8 requests met a lock of somebody else: 503 and no effect, the last after %s with storage.statement_timeout 300ms",
+		figure(t, "8 requests waited for a lock of another program: 503 and no effect, the last after %s with storage.statement_timeout 300ms",
 			slices.Max(took[:]).Round(10*time.Millisecond))
 	})
 }
 
-// TestNetworkAway: the network to Postgres swallows everything, without a word.
+// TestNetworkAway has a network to Postgres that drops everything without an
+// error.
 func TestNetworkAway(t *testing.T) {
 	t.Parallel()
 	d := deploy(t, testdb.EnginePostgres, 1, 1, func(b *service.Bank) { b.Set("storage.statement_timeout", "300ms") })
@@ -172,20 +181,20 @@ func TestNetworkAway(t *testing.T) {
 	for i := range 3 {
 		require.Equal(t, completed, d.sell(t, 1+i).verdict)
 	}
-	require.Equal(t, opening-4, d.mustLookAt(t, 0).units[0], "each once")
+	require.Equal(t, opening-4, d.mustLookAt(t, 0).units[0], "each sale happened once")
 	d.bank.Verify(t)
-	figure(t, "the network to Postgres stood still: the longest answer took %s with storage.statement_timeout 300ms", longest.Round(10*time.Millisecond))
+	figure(t, "the network to Postgres stalled: the longest answer took %s with storage.statement_timeout 300ms", longest.Round(10*time.Millisecond))
 }
 
-// TestPostgresInAnotherLanguage: what the server says is read by its codes, not
-// by its words.
+// TestPostgresInAnotherLanguage checks that the service recognizes errors of
+// the server by their codes and not by their text.
 func TestPostgresInAnotherLanguage(t *testing.T) {
 	t.Parallel()
 	d := deploy(t, testdb.EnginePostgres, 1, 1, nil)
 	d.replicas[0].proxy.translate.Store(true)
 	require.Equal(t, result{verdict: completed}, d.sell(t, 0))
 	require.Equal(t, result{verdict: completed}, d.sell(t, 1))
-	require.Equal(t, result{completed, true}, d.sell(t, 1), "a CallerId that is there")
-	d.awaitWell(t) // more than the holding has: refused, and no failure
+	require.Equal(t, result{completed, true}, d.sell(t, 1), "a CallerId that was used before")
+	d.awaitWell(t) // sells more than the holding has, which is refused and is not an error
 	require.Equal(t, opening-2, d.mustLookAt(t, 0).units[0])
 }

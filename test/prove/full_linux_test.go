@@ -15,29 +15,28 @@ import (
 	"bankingapi/test/testdb"
 )
 
-// small is a file system of so many bytes.
+// small mounts a file system of the given size.
 func small(t *testing.T, size string) string {
 	t.Helper()
-	folder, err := os.MkdirTemp("", "bankingapi-small-") // others than root may look into it, unlike t.TempDir
+	folder, err := os.MkdirTemp("", "bankingapi-small-") // readable by other users, unlike t.TempDir
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, os.Remove(folder)) })
 	if err := syscall.Mount("prove", folder, "tmpfs", 0, "size="+size); err != nil {
-		t.Skipf("a small file system cannot be made, only root may: %v", err)
+		t.Skipf("mounting a file system needs root: %v", err)
 	}
 	t.Cleanup(func() { require.NoError(t, syscall.Unmount(folder, syscall.MNT_DETACH)) })
 	require.NoError(t, os.Chmod(folder, 0o755))
 	return folder
 }
 
-// TestDiskFull: the disk of a running service fills up, for real. Requests are
-// answered 503 and have no effect; when there is space again, the same service
-// goes on.
+// TestDiskFull fills the disk of a running service. Requests are answered 503
+// and have no effect. When there is space again, the same service recovers.
 func TestDiskFull(t *testing.T) {
 	t.Parallel()
 	r := chance(t)
 	folder := small(t, "8m")
 	b := service.NewBank(t, testdb.EngineSQLite)
-	b.On(filepath.Join(folder, "bank.db"))
+	b.On(filepath.Join(folder, "bank.db")).Migrate(t)
 	h, n := newHistory(), rounds(t)
 	d := deployOn(t, b, 1, n, nil)
 	full, large := 0, 0
@@ -45,8 +44,8 @@ func TestDiskFull(t *testing.T) {
 		l := d.start(t, r, h, []int{round}, 4, 150)
 		rest(t.Context(), 100*time.Millisecond)
 		fill(t, folder)
-		// A write-ahead log that has been longer before has room for a while.
-		eventually(t, 10*time.Second, "the service feels it", func() bool {
+		// An existing write-ahead log may have free space for a while.
+		eventually(t, 10*time.Second, "requests fail because the disk is full", func() bool {
 			got := storeLarge(t, d, large)
 			if got.verdict == completed {
 				large += 60
@@ -69,11 +68,11 @@ func TestDiskFull(t *testing.T) {
 	checkIntegrity(t, b)
 	checkLedger(t, b, h)
 	requireLinearizable(t, h)
-	figure(t, "full %d times under load: %s; nothing lost, doubled or untrue, no restart", full, h)
+	figure(t, "full %d times under load: %s; nothing lost or doubled, no false answer, no restart", full, h)
 }
 
-// TestDiskOfPostgresFull: the same on the server's side. What Postgres makes of
-// it, errors or a crash, depends on what finds no space.
+// TestDiskOfPostgresFull fills the disk of the server. Postgres reports errors
+// or crashes, depending on what needs the space.
 func TestDiskOfPostgresFull(t *testing.T) {
 	t.Parallel()
 	r, n := chance(t), max(1, rounds(t)/3)
@@ -88,16 +87,16 @@ func TestDiskOfPostgresFull(t *testing.T) {
 		l := d.start(t, r, h, []int{round}, 4, 150)
 		rest(t.Context(), 100*time.Millisecond)
 		fill(t, folder)
-		eventually(t, time.Minute, "the service feels it", func() bool {
+		eventually(t, time.Minute, "requests fail because the disk is full", func() bool {
 			got := storeLarge(t, d, large)
-			if got.verdict != noEffect { // of 60 that may be there
+			if got.verdict != noEffect { // some of the 60 records may be stored
 				large += 60
 			}
 			return got.verdict != completed
 		})
 		rest(t.Context(), 200*time.Millisecond)
 		require.NoError(t, os.Remove(filepath.Join(folder, "filler")))
-		if !s.answers() { // its recovery needed space, too
+		if !s.answers() { // its recovery needed space too
 			s.stop(t, syscall.SIGQUIT)
 			s.start(t)
 		}
@@ -106,10 +105,10 @@ func TestDiskOfPostgresFull(t *testing.T) {
 	}
 	checkLedger(t, d.bank, h)
 	requireLinearizable(t, h)
-	figure(t, "full %d times under load: %s; nothing lost, doubled or untrue, the service went on by itself", n, h)
+	figure(t, "full %d times under load: %s; nothing lost or doubled, no false answer; the service recovered by itself", n, h)
 }
 
-// fill writes a file that leaves no space.
+// fill writes a file until no space is left.
 func fill(t *testing.T, folder string) {
 	t.Helper()
 	filler, err := os.Create(filepath.Join(folder, "filler"))
@@ -121,7 +120,8 @@ func fill(t *testing.T, folder string) {
 	require.NoError(t, filler.Close())
 }
 
-// storeLarge stores 60 pushes of full size, from a number on.
+// storeLarge stores 60 pushes of the maximum size. The first one has the given
+// number.
 func storeLarge(t *testing.T, d *deployment, from int) result {
 	t.Helper()
 	records := make([]string, 60)

@@ -15,62 +15,62 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// What a request came to.
+// verdict is the outcome of a request as its caller knows it.
 type verdict uint8
 
 const (
-	// unknown: there was no answer, or one that leaves it open.
+	// unknown: there was no answer, or the answer says so.
 	unknown verdict = iota
 	// noEffect: the answer says that nothing happened.
 	noEffect
 	completed
 	recorded
 	refused
-	// conflict: the CallerId was used before for another content.
+	// conflict: the CallerId was used before with other content.
 	conflict
 )
 
 var verdicts = [...]string{"unknown", "no effect", "completed", "recorded", "refused", "conflict"}
 
-// result is a verdict, and whether it is that of an earlier request.
+// result is a verdict, and whether it repeats the answer to an earlier request.
 type result struct {
 	verdict
 	replayed bool
 }
 
-// position is what a look at a group's rows sees.
+// position is the result of reading the rows of a group.
 type position struct {
 	units   [customersOfGroup]int
 	balance int
 }
 
-// stored is what a look at a user's notifications sees: the numbers of the
-// records, ascending.
+// stored is the result of reading the notifications of a user: the numbers of
+// the records in ascending order.
 type stored []int
 
-// look asks the store for a group's position.
+// look reads the position of a group from the store.
 type look struct{ group int }
 
-// list asks the store for a group's notifications.
+// list reads the notifications of a group from the store.
 type list struct{ group int }
 
-// event is one request, or look, and what came of it.
+// event is one request or read, with its result.
 type event struct {
 	client    int
-	id        string // of a request: its ChannelRequestId
+	id        string // the ChannelRequestId of a request
 	input     any    // *sale, *pushes, look, list
 	output    any    // result, position, stored
 	call, end time.Duration
 }
 
-// history is everything that callers did and saw. It may be used from any
-// goroutine.
+// history is everything that callers sent and received. It is safe for
+// concurrent use.
 type history struct {
 	began time.Time
 
 	mu     sync.Mutex
 	events []event
-	// strange has answers that no fault excuses.
+	// strange lists answers that no fault explains.
 	strange []string
 }
 
@@ -92,8 +92,8 @@ func (h *history) note(format string, values ...any) {
 	}
 }
 
-// until is the history as it was at a moment: requests that had no answer yet
-// are unknown.
+// until returns the history up to a moment. Requests without an answer at that
+// moment are unknown.
 func (h *history) until(moment time.Duration) *history {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -110,7 +110,7 @@ func (h *history) until(moment time.Duration) *history {
 	return before
 }
 
-// open are those pushes that are not known to be stored.
+// open returns the pushes that are not known to be stored.
 func (h *history) open(all []*pushes) []*pushes {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -123,7 +123,7 @@ func (h *history) open(all []*pushes) []*pushes {
 	return slices.DeleteFunc(slices.Clone(all), func(p *pushes) bool { return stored[p] })
 }
 
-// count is how many requests came to each verdict.
+// count returns the number of requests for each verdict.
 func (h *history) count() map[verdict]int {
 	counts := map[verdict]int{}
 	for _, e := range h.events {
@@ -145,17 +145,18 @@ func (h *history) String() string {
 	return strings.Join(texts, ", ")
 }
 
-// checkTime bounds the search for an order; histories are made so that it ends
-// long before.
+// checkTime limits the search for an order. Histories are small enough that it
+// ends much earlier.
 const checkTime = time.Minute
 
-// isLinearizable reports whether there is one order of all events, each between
-// its call and its end, in which the model of a bank gives the same answers.
-// If there is none, show makes a page that shows where.
+// isLinearizable reports whether the model of a bank gives the same answers for
+// some order of all events. In this order each event takes place between its
+// call and its end. If no such order exists, show writes a page that shows
+// where the search fails.
 func (h *history) isLinearizable(t testing.TB) (yes bool, show func()) {
 	t.Helper()
 	verdict, info := porcupine.CheckOperationsVerbose(bankModel, h.operations(), checkTime)
-	require.NotEqual(t, porcupine.Unknown, verdict, "the history is too long to be checked")
+	require.NotEqual(t, porcupine.Unknown, verdict, "the history is too long to check")
 	return verdict == porcupine.Ok, func() {
 		page := filepath.Join(t.ArtifactDir(), "history.html")
 		require.NoError(t, porcupine.VisualizePath(bankModel, info, page))
@@ -163,14 +164,16 @@ func (h *history) isLinearizable(t testing.TB) (yes bool, show func()) {
 	}
 }
 
-// operations is the history for porcupine. A request that certainly had no
-// effect is left out, so that the others contradict it if it did. One whose
-// effect is not known may have it at any time until the end.
+// operations returns the history for porcupine. It leaves out requests that
+// certainly had no effect: if one had an effect, the other answers contradict
+// the model. A request with an unknown outcome may take effect at any time
+// until the end.
 //
-// Of those there must be few, for the search tries each of them everywhere. So
-// of several attempts at one thing, which happens once, the unknown ones are
-// one, from the call of the first: until an attempt is seen to have been
-// carried out before, and not at all if another one is seen to have done it.
+// The search tries each unknown request at every place, so there must be few.
+// Several attempts at the same request have one effect, so their unknown ones
+// are combined into one. It starts with the first call. It ends when an answer
+// says that an earlier attempt succeeded. It is left out if another attempt is
+// known to have succeeded.
 func (h *history) operations() []porcupine.Operation {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -218,8 +221,8 @@ func (h *history) operations() []porcupine.Operation {
 	return all
 }
 
-// attempt names what a request attempts; it reports false for what may happen
-// more than once.
+// attempt returns a key for the effect of a request. It reports false for a
+// request that may take effect more than once.
 func attempt(input any) (string, bool) {
 	switch in := input.(type) {
 	case *sale:
@@ -230,18 +233,18 @@ func attempt(input any) (string, bool) {
 	return "", false
 }
 
-// book is the model's state of one group of sales. seen has for each CallerId
-// what came of it: 0 for nothing yet, else content<<4 | verdict.
+// book is the state of one group of sales in the model. seen has the outcome of
+// each CallerId: 0 if it was not used yet, otherwise content<<4 | verdict.
 type book struct {
 	position
 	seen string
 }
 
-// inbox is the model's state of one user's notifications: 1 for each record
-// that is stored.
+// inbox is the state of the notifications of one user in the model: a 1 for
+// each stored record.
 type inbox string
 
-// bankModel is a bank that does one thing at a time.
+// bankModel is a bank that runs one request at a time.
 var bankModel = porcupine.Model{
 	Partition: func(all []porcupine.Operation) [][]porcupine.Operation {
 		parts := map[string][]porcupine.Operation{}
@@ -253,7 +256,7 @@ var bankModel = porcupine.Model{
 		for _, part := range parts {
 			sorted = append(sorted, part)
 		}
-		// The smallest first: what is wrong is found there soonest.
+		// Check the smallest first, because a violation is found there soonest.
 		slices.SortFunc(sorted, func(a, b []porcupine.Operation) int { return cmp.Compare(len(a), len(b)) })
 		return sorted
 	},
@@ -269,7 +272,7 @@ var bankModel = porcupine.Model{
 			b := asBook(state)
 			return output.(position) == b.position, b
 		case *pushes:
-			return true, asInbox(state).store(in.records) // any answer but Completed is unknown here
+			return true, asInbox(state).store(in.records) // only Completed is a known outcome here
 		case list:
 			i := asInbox(state)
 			return slices.Equal(output.(stored), i.list()), i
@@ -306,7 +309,8 @@ func asInbox(state any) inbox {
 	return i
 }
 
-// sell is the whole of the contract's sections 5 and 6 that these sales need.
+// sell decides a sale as sections 5 and 6 of the contract require, as far as
+// these tests need it.
 func (b book) sell(s *sale) (result, book) {
 	if before := b.outcome(s.caller); before != 0 {
 		if int(before>>4) != s.content {

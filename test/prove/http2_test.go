@@ -18,7 +18,7 @@ import (
 	"bankingapi/test/service"
 )
 
-// attacker speaks HTTP/2 as no client does.
+// attacker is an HTTP/2 client that breaks the rules of the protocol.
 type attacker struct {
 	t    *testing.T
 	conn *tls.Conn
@@ -30,8 +30,8 @@ type attacker struct {
 	written int64
 }
 
-// attack opens a connection that speaks HTTP/2. What the service says is read
-// and thrown away, except where deaf.
+// attack opens an HTTP/2 connection. It reads what the service sends and
+// discards it, unless deaf is set.
 func (s *besieged) attack(t *testing.T, deaf bool, settings ...http2.Setting) *attacker {
 	t.Helper()
 	conn, err := s.dial("h2")
@@ -50,14 +50,14 @@ func (s *besieged) attack(t *testing.T, deaf bool, settings ...http2.Setting) *a
 	return a
 }
 
-// Write is io.Writer, and counts.
+// Write implements io.Writer and counts the bytes.
 func (a *attacker) Write(p []byte) (int, error) {
 	n, err := a.conn.Write(p)
 	a.written += int64(n)
 	return n, err
 }
 
-// block is a request's header, compressed.
+// block returns the compressed header of a request.
 func (a *attacker) block(more ...hpack.HeaderField) []byte {
 	a.headers.Reset()
 	for _, f := range append([]hpack.HeaderField{
@@ -65,7 +65,7 @@ func (a *attacker) block(more ...hpack.HeaderField) []byte {
 		{Name: ":path", Value: addPush}, {Name: "ocp-apim-subscription-key", Value: a.key},
 	}, more...) {
 		if err := a.encoder.WriteField(f); err != nil {
-			panic(err) // a buffer takes everything
+			panic(err) // a write to a buffer cannot fail
 		}
 	}
 	return a.headers.Bytes()
@@ -78,24 +78,24 @@ func (a *attacker) open(end bool, more ...hpack.HeaderField) (uint32, error) {
 	return id, a.WriteHeaders(http2.HeadersFrameParam{StreamID: id, BlockFragment: a.block(more...), EndHeaders: true, EndStream: end})
 }
 
-// untilCut repeats something until the service ends the connection, and
-// returns how often that was.
+// untilCut repeats an action until the service closes the connection. It
+// returns how often it ran.
 func (a *attacker) untilCut(most int, once func() error) int {
 	a.t.Helper()
 	for n := range most {
 		if err := once(); err != nil {
-			require.False(a.t, errors.Is(err, os.ErrDeadlineExceeded), "it was not cut")
+			require.False(a.t, errors.Is(err, os.ErrDeadlineExceeded), "the service did not close the connection")
 			return n
 		}
 	}
 	return most
 }
 
-// TestHTTP2Abuse: what is known to bring servers of HTTP/2 to their knees. Each
-// costs the service little, and others keep getting answers.
+// TestHTTP2Abuse sends patterns that are known to overload HTTP/2 servers. Each
+// must cost the service little, and other callers must still get answers.
 func TestHTTP2Abuse(t *testing.T) {
 	t.Parallel()
-	s := besiege(t, "http.header_timeout", "1s", "http.read_timeout", "1s", "http.write_timeout", "1s", "http.idle_timeout", "2s")
+	s := besiege(t, "http.header_timeout", "1s", "http.read_timeout", "1s", "http.write_timeout", "1s", "storage.statement_timeout", "400ms", "http.idle_timeout", "2s")
 	before, threads := s.resident(t), s.measure(t, "go_goroutines")
 	abuses := []struct {
 		name string
@@ -112,7 +112,7 @@ func TestHTTP2Abuse(t *testing.T) {
 				return a.WriteRSTStream(id, http2.ErrCodeCancel)
 			})
 			if n == streams {
-				return "20,000 streams, all reset at once, were served and forgotten"
+				return "20,000 streams that were reset at once left nothing behind"
 			}
 			return fmt.Sprintf("cut after %d streams that were reset at once", n)
 		}},
@@ -139,7 +139,7 @@ func TestHTTP2Abuse(t *testing.T) {
 			require.NoError(t, a.WriteContinuation(id, true, block))
 			answer := a.awaitAnswer(id)
 			require.Contains(t, []string{"431", "cut"}, answer)
-			return "15 KiB are taken, 80 KiB are not: " + answer
+			return "15 KiB are accepted, 80 KiB are rejected: " + answer
 		}},
 		{"too many streams at once", func(t *testing.T) string {
 			a := s.attack(t, true)
@@ -150,24 +150,24 @@ func TestHTTP2Abuse(t *testing.T) {
 			}
 			refused := a.resets()[http2.ErrCodeRefusedStream]
 			require.GreaterOrEqual(t, refused, 1750)
-			return fmt.Sprintf("of 2,000 open requests %d were refused at once", refused)
+			return fmt.Sprintf("%d of 2,000 open requests were refused at once", refused)
 		}},
-		{"a flood of SETTINGS whose answers nobody reads", func(t *testing.T) string {
+		{"a flood of SETTINGS without reading the acknowledgements", func(t *testing.T) string {
 			a := s.attack(t, true)
 			const frames = 200_000
 			n := a.untilCut(frames, func() error { return a.WriteSettings(http2.Setting{ID: http2.SettingEnablePush, Val: 0}) })
 			if n == frames {
-				return "200,000 were taken, one answer is kept for all"
+				return "200,000 were accepted, with one acknowledgement queued for all"
 			}
 			return fmt.Sprintf("cut after %d", n)
 		}},
-		{"a flood of PING whose answers nobody reads", func(t *testing.T) string {
+		{"a flood of PING without reading the acknowledgements", func(t *testing.T) string {
 			a := s.attack(t, true)
 			n := a.untilCut(2_000_000, func() error { return a.WritePing(false, [8]byte{}) })
 			require.Less(t, n, 2_000_000)
 			return fmt.Sprintf("cut after %d", n)
 		}},
-		{"answers that may not be sent (window 0)", func(t *testing.T) string {
+		{"responses blocked by flow control (window 0)", func(t *testing.T) string {
 			a := s.attack(t, true, http2.Setting{ID: http2.SettingInitialWindowSize, Val: 0})
 			for range 200 {
 				id, err := a.open(false)
@@ -179,7 +179,7 @@ func TestHTTP2Abuse(t *testing.T) {
 				reset += n
 			}
 			require.Equal(t, 200, reset)
-			return "200 of 200 requests were reset when http.write_timeout was over"
+			return "200 of 200 requests were reset after http.write_timeout"
 		}},
 		{"empty DATA without end", func(t *testing.T) string {
 			a := s.attack(t, false)
@@ -197,13 +197,14 @@ func TestHTTP2Abuse(t *testing.T) {
 			figure(t, "%s; a request after it took %s", what, took.Round(time.Millisecond))
 		})
 	}
-	eventually(t, service.Patience, "nothing is left of them", func() bool { return s.measure(t, "go_goroutines") < threads+20 })
+	eventually(t, service.Patience, "all their goroutines end", func() bool { return s.measure(t, "go_goroutines") < threads+20 })
 	after := s.resident(t)
-	figure(t, "%d MiB resident before all of it, %d after", before>>20, after>>20)
+	figure(t, "%d MiB resident before the attacks, %d after", before>>20, after>>20)
 	require.Less(t, after-before, int64(128<<20))
 }
 
-// blockOf is so many fields with a value, which no compression makes small.
+// blockOf returns a header block with n fields of a value that does not
+// compress.
 func (a *attacker) blockOf(value string, fields int) []byte {
 	a.headers.Reset()
 	for i := range fields {
@@ -215,8 +216,8 @@ func (a *attacker) blockOf(value string, fields int) []byte {
 	return a.headers.Bytes()
 }
 
-// awaitAnswer reads until a stream is answered, and returns its status; or
-// "cut" when the connection is ended.
+// awaitAnswer reads until a stream is answered and returns its status. It
+// returns "cut" if the connection is closed.
 func (a *attacker) awaitAnswer(stream uint32) string {
 	a.ReadMetaHeaders = hpack.NewDecoder(4096, nil)
 	for {
@@ -231,8 +232,8 @@ func (a *attacker) awaitAnswer(stream uint32) string {
 	}
 }
 
-// resets reads until the service ends the connection, or says nothing for two
-// seconds, and counts by their reason the streams that it reset.
+// resets reads until the service closes the connection or is silent for two
+// seconds. It counts the streams that the service reset, by reason.
 func (a *attacker) resets() map[http2.ErrCode]int {
 	reset := map[http2.ErrCode]int{}
 	for {

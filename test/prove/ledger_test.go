@@ -12,9 +12,9 @@ import (
 	"bankingapi/test/service"
 )
 
-// checkLedger holds every single request against the rows that the store has,
-// and proves the book: nothing that was acknowledged is lost, nothing is there
-// twice, nothing is half done, nothing is there that was said not to be.
+// checkLedger compares every request with the rows of the store and runs
+// verify. Nothing acknowledged may be lost, nothing may be stored twice or in
+// part, and a request answered as without effect must have no rows.
 func checkLedger(t testing.TB, b *service.Bank, h *history) {
 	t.Helper()
 	b.Verify(t)
@@ -24,12 +24,12 @@ func checkLedger(t testing.TB, b *service.Bank, h *history) {
 
 func checkSales(t testing.TB, b *service.Bank, h *history) {
 	t.Helper()
-	rows := map[string][]service.Row{} // by the request that made them
+	rows := map[string][]service.Row{} // by ChannelRequestId
 	for _, r := range b.Export(t, "sales") {
 		id := r["ChannelRequestId"]
 		rows[id] = append(rows[id], r)
 	}
-	sold := map[string]string{} // the request that sold under a CallerId
+	sold := map[string]string{} // by CallerId: the request that sold
 	positions := map[int]*position{}
 	for _, e := range h.events {
 		s, ok := e.input.(*sale)
@@ -42,11 +42,11 @@ func checkSales(t testing.TB, b *service.Bank, h *history) {
 		what := fmt.Sprintf("%s (%s): %d rows of %d", e.id, describe(e.input, e.output), len(found), len(s.parts))
 		switch {
 		case got.verdict == unknown:
-			require.Contains(t, []int{0, len(s.parts)}, len(found), "half done: %s", what)
+			require.Contains(t, []int{0, len(s.parts)}, len(found), "partial: %s", what)
 		case (got.verdict == completed || got.verdict == recorded) && !got.replayed:
-			require.Len(t, found, len(s.parts), "acknowledged, and lost or doubled: %s", what)
+			require.Len(t, found, len(s.parts), "acknowledged, but lost or doubled: %s", what)
 		default:
-			require.Empty(t, found, "nothing was to happen: %s", what)
+			require.Empty(t, found, "answered as without effect, but has rows: %s", what)
 		}
 		if len(found) == 0 {
 			continue
@@ -75,7 +75,7 @@ func checkSales(t testing.TB, b *service.Bank, h *history) {
 			group.balance += p.units * perUnit
 		}
 	}
-	require.Empty(t, rows, "sales that nobody asked for")
+	require.Empty(t, rows, "sales without a request")
 
 	units, balances := map[string]int{}, map[string]int{}
 	for g, sold := range positions {
@@ -124,10 +124,10 @@ func checkPushes(t testing.TB, b *service.Bank, h *history) {
 		}
 	}
 	for key := range acknowledged {
-		require.Equal(t, 1, rows[key], "acknowledged, and lost or doubled: %s", key)
+		require.Equal(t, 1, rows[key], "acknowledged, but lost or doubled: %s", key)
 	}
 	for key, n := range rows {
 		require.Equal(t, 1, n, "doubled: %s", key)
-		require.True(t, asked[key], "nobody asked for %s", key)
+		require.True(t, asked[key], "no request for %s", key)
 	}
 }

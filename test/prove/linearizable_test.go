@@ -14,13 +14,13 @@ import (
 	"bankingapi/test/testdb"
 )
 
-// A fault is something that happens to a deployment while callers are at work.
+// A fault is injected into a deployment while callers use it.
 type fault struct {
 	name   string
 	strike func(t *testing.T, d *deployment, r *rand.Rand)
 }
 
-// any chooses a replica.
+// any returns a random replica.
 func (d *deployment) any(r *rand.Rand) *replica { return d.replicas[r.IntN(len(d.replicas))] }
 
 var (
@@ -41,7 +41,7 @@ var (
 	backendsTerminated = fault{"backends of Postgres were terminated", func(t *testing.T, d *deployment, _ *rand.Rand) {
 		terminate(t, d.db)
 	}}
-	networkStalled = fault{"the network to Postgres stood still", func(_ *testing.T, d *deployment, r *rand.Rand) {
+	networkStalled = fault{"the network to Postgres stalled", func(_ *testing.T, d *deployment, r *rand.Rand) {
 		one := d.any(r)
 		one.proxy.stall()
 		rest(context.Background(), time.Duration(100+r.IntN(200))*time.Millisecond)
@@ -59,7 +59,7 @@ var (
 	}}
 )
 
-// terminate ends all connections to the database but the test's own.
+// terminate ends all connections to the database except the test's own.
 func terminate(t testing.TB, db *sql.DB) {
 	t.Helper()
 	conn, err := db.Conn(t.Context())
@@ -75,8 +75,8 @@ var faultsOf = map[string][]fault{
 	testdb.EnginePostgres: {killed, connectionsCut, commitsCut, answersCut, backendsTerminated, networkStalled},
 }
 
-// TestHistoriesAreLinearizable: whatever happens to the services, callers see a
-// bank that does one thing at a time, each once.
+// TestHistoriesAreLinearizable checks that under every fault callers see a bank
+// that runs one request at a time, each once.
 func TestHistoriesAreLinearizable(t *testing.T) {
 	t.Parallel()
 	for name, deployed := range map[string]struct {
@@ -99,7 +99,7 @@ func TestHistoriesAreLinearizable(t *testing.T) {
 					faults += 5
 				})
 			}
-			figure(t, "%d histories, %d requests and looks, %d faults: all linearizable", histories, requests, faults)
+			figure(t, "%d histories, %d requests and reads, %d faults: all linearizable", histories, requests, faults)
 		})
 	}
 }
@@ -112,8 +112,8 @@ func requireLinearizable(t *testing.T, h *history) {
 	}
 }
 
-// oneHistory lets callers work on a new deployment, strikes it with so many
-// faults, and returns what they saw, when the ledger agrees with it.
+// oneHistory runs callers on a new deployment and injects the given number of
+// faults. It returns their history after it has been compared with the store.
 func oneHistory(t *testing.T, r *rand.Rand, engine string, replicas, faults int, adjust func(*service.Bank)) *history {
 	t.Helper()
 	d := deploy(t, engine, replicas, 2, adjust)

@@ -12,13 +12,13 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// load is callers at work. Each group has some of its own.
+// load runs callers. Each group has its own.
 type load struct {
 	d    *deployment
 	seen *history
 	// limit bounds the requests of a group, so that its history can be checked.
 	limit int
-	pause time.Duration // between two of a caller's requests, at most
+	pause time.Duration // maximum time between two requests of a caller
 
 	stop    context.CancelFunc
 	callers sync.WaitGroup
@@ -27,7 +27,7 @@ type load struct {
 	clients atomic.Int64
 }
 
-// groupOfCallers is what the callers of one group share.
+// groupOfCallers is the state that the callers of one group share.
 type groupOfCallers struct {
 	number int
 
@@ -38,8 +38,8 @@ type groupOfCallers struct {
 	count  int // requests
 }
 
-// start sets so many callers to work for each of these groups, until finish.
-// What they see is added to the history.
+// start runs the given number of callers for each group until finish. Their
+// requests and answers are added to the history.
 func (d *deployment) start(t testing.TB, r *rand.Rand, seen *history, groups []int, callersOfGroup, limit int) *load {
 	t.Helper()
 	ctx, stop := context.WithCancel(context.Background())
@@ -58,7 +58,7 @@ func (d *deployment) start(t testing.TB, r *rand.Rand, seen *history, groups []i
 	return l
 }
 
-// work is what one caller does.
+// work runs one caller.
 func (l *load) work(ctx context.Context, group *groupOfCallers, client int, r *rand.Rand) {
 	for ctx.Err() == nil {
 		switch n := r.IntN(100); {
@@ -79,7 +79,7 @@ func (l *load) work(ctx context.Context, group *groupOfCallers, client int, r *r
 	}
 }
 
-// rest waits, if ctx lets it.
+// rest waits for a duration or until ctx ends.
 func rest(ctx context.Context, pause time.Duration) {
 	timer := time.NewTimer(pause)
 	defer timer.Stop()
@@ -133,17 +133,18 @@ func (g *groupOfCallers) nextPushes(r *rand.Rand, limit int) (*pushes, bool) {
 		p.records = append(p.records, g.rows)
 		g.rows++
 	}
-	if r.IntN(4) == 0 { // with a record that may be there already
+	if r.IntN(4) == 0 { // with a record that may be stored already
 		p.records = append(p.records, r.IntN(g.rows))
 	}
 	g.pushes = append(g.pushes, p)
 	return p, true
 }
 
-// tries is how often a caller repeats what got no clear answer.
+// tries is how often a caller repeats a request whose outcome is unknown.
 const tries = 5
 
-// sell sends a sale. With a CallerId it is repeated until the answer is clear.
+// sell sends a sale. If it has a CallerId, it is repeated until the outcome is
+// known.
 func (l *load) sell(ctx context.Context, client int, s *sale, r *rand.Rand) {
 	for range tries {
 		got := l.request(ctx, client, buyFund, s, func(id string) string { return s.body(id, l.d.laterDay) }, r)
@@ -166,8 +167,8 @@ func (l *load) push(ctx context.Context, client int, p *pushes, r *rand.Rand) {
 	}
 }
 
-// request sends one request to any replica, and remembers what came of it. A
-// request is never cut short by the end of the load.
+// request sends one request to a random replica and adds the result to the
+// history. The end of the load does not interrupt a request.
 func (l *load) request(ctx context.Context, client int, path string, input any, body func(id string) string, r *rand.Rand) result {
 	replica := l.d.replicas[r.IntN(len(l.d.replicas))]
 	id := fmt.Sprint("request-", l.ids.Add(1))
@@ -183,11 +184,11 @@ func (l *load) request(ctx context.Context, client int, path string, input any, 
 	return got
 }
 
-// look looks at the group's position, past the services.
+// look reads the position of the group directly from the store.
 func (l *load) look(ctx context.Context, group *groupOfCallers, client int) {
 	e := event{client: client, input: look{group.number}, call: l.seen.now()}
 	p, err := l.d.lookAt(ctx, group.number)
-	if e.end, e.output = l.seen.now(), p; err == nil { // the store may be away
+	if e.end, e.output = l.seen.now(), p; err == nil { // the store may be unreachable
 		l.seen.add(e)
 	}
 }
@@ -200,8 +201,9 @@ func (l *load) list(ctx context.Context, group *groupOfCallers, client int) {
 	}
 }
 
-// finish lets the callers end what they do, asks once more for every CallerId
-// and for the pushes without an answer, and looks at everything: the services must be well again.
+// finish waits for the callers to finish, repeats every CallerId and every push
+// without an answer, and reads all positions. The services must work again by
+// then.
 func (l *load) finish(t testing.TB, r *rand.Rand) {
 	t.Helper()
 	l.stop()
@@ -217,5 +219,5 @@ func (l *load) finish(t testing.TB, r *rand.Rand) {
 		l.look(context.Background(), g, client)
 		l.list(context.Background(), g, client)
 	}
-	require.Empty(t, l.seen.strange, "answers that no fault excuses")
+	require.Empty(t, l.seen.strange, "answers that no fault explains")
 }

@@ -1,23 +1,25 @@
-// Package prove_test tries to break the service, and counts what was lost.
+// Package prove_test injects faults into the service and counts what is lost.
 //
-// The services are the released program in processes of its own, on SQLite and
-// on Postgres, unless a fault can only be made inside a process: a clock that
-// is set, a disk that fails. Callers work as real ones do: they repeat what got
-// no answer. Meanwhile processes are killed, connections cut, backends
-// terminated, disks filled. Afterwards every request is held against what the
-// store has (ledger_test.go), and the order of all requests against a model
-// with porcupine (history_test.go). That these checks find bugs is proved with
-// bugs: folder planted.
+// The services are processes of the released program, on SQLite and on
+// Postgres. A service runs in the test process only if its fault can only be
+// injected there: a clock that a test sets, a disk that fails. Callers behave as
+// real ones do: they repeat a request that got no answer. Meanwhile processes
+// are killed, connections cut, backends terminated, and disks filled. Afterwards
+// every request is compared with the rows of the store (ledger_test.go), and the
+// order of all requests is checked against a model with porcupine
+// (history_test.go). Folder planted has programs with bugs, which these checks
+// must find.
 //
-// As part of the other tests everything runs in a short form. The long form is
-// asked for by the environment, as `make prove` does:
+// By default each test runs in a short form. Environment variables select the
+// long form, as `make prove` does:
 //
 //	PROVE_ROUNDS  how often each kind of fault is tried (3)
 //	PROVE_DUE     how many sales are due on one day (2000)
 //	PROVE_IDLE    how many connections are idle (200)
-//	PROVE_SEED    what the random choices begin with (the time)
+//	PROVE_FAILOVERS  how many kills and switch-overs of a managed cluster (0)
+//	PROVE_SEED    the seed of the random choices (the time)
 //
-// Lines that begin with "figure:" are results for people; go test -v shows
+// Lines that begin with "figure:" are results for people. go test -v prints
 // them.
 package prove_test
 
@@ -38,7 +40,7 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(service.Main(m)) }
 
-// setting is a number from the environment.
+// setting returns a number from the environment.
 func setting(t testing.TB, name string, otherwise int) int {
 	t.Helper()
 	text := os.Getenv(name)
@@ -52,13 +54,13 @@ func setting(t testing.TB, name string, otherwise int) int {
 
 func rounds(t testing.TB) int { return setting(t, "PROVE_ROUNDS", 3) }
 
-// chance is a source of random choices, which a failing test tells.
+// chance returns a source of random choices. A failing test prints its seed.
 func chance(t testing.TB) *rand.Rand {
 	t.Helper()
 	seed := uint64(setting(t, "PROVE_SEED", int(time.Now().UnixNano()%1e9)))
 	t.Cleanup(func() {
 		if t.Failed() {
-			t.Logf("the random choices began with PROVE_SEED=%d", seed)
+			t.Logf("the seed of the random choices is PROVE_SEED=%d", seed)
 		}
 	})
 	name := uint64(0)
@@ -85,8 +87,8 @@ func onEachEngine(t *testing.T, test func(t *testing.T, engine string)) {
 	}
 }
 
-// eventually waits until something holds, and fails the test when it does not
-// within the limit. It looks often enough even where the machine stood still.
+// eventually polls a condition and fails the test if it is still false at the
+// limit. It polls at least a few times even if the machine stalls.
 func eventually(t testing.TB, limit time.Duration, what string, holds func() bool) {
 	t.Helper()
 	ticker := time.NewTicker(10 * time.Millisecond)

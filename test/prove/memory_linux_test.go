@@ -8,13 +8,13 @@ import (
 	"time"
 )
 
-// awaitWithMemory waits for the end of a process and returns the most memory
-// that it was seen to have. What the system says at its end would count this
-// process, from which it was made.
+// awaitWithMemory waits for a process to end and returns the largest resident
+// size that it saw. The maximum that the system reports would include this
+// process, from which the other was forked.
 func awaitWithMemory(command *exec.Cmd) int64 {
 	ended := make(chan struct{})
 	go func() {
-		_ = command.Wait() // what it wrote says more
+		_ = command.Wait() // its output tells more than this error
 		close(ended)
 	}()
 	ticker := time.NewTicker(5 * time.Millisecond)
@@ -26,7 +26,7 @@ func awaitWithMemory(command *exec.Cmd) int64 {
 			return most
 		case <-ticker.C:
 		}
-		status, _ := os.ReadFile(fmt.Sprintf("/proc/%d/status", command.Process.Pid)) // it may have ended
+		status, _ := os.ReadFile(fmt.Sprintf("/proc/%d/status", command.Process.Pid)) // it may have ended already
 		if _, rest, found := bytes.Cut(status, []byte("VmHWM:")); found {
 			var kib int64
 			if _, err := fmt.Sscan(string(rest), &kib); err == nil {

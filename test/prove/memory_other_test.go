@@ -4,9 +4,8 @@ package prove_test
 
 import "os/exec"
 
-// awaitWithMemory waits for the end of a process. How much memory it had is
-// only measured on Linux.
+// awaitWithMemory waits for a process to end. It measures memory only on Linux.
 func awaitWithMemory(command *exec.Cmd) int64 {
-	_ = command.Wait() // what it wrote says more
+	_ = command.Wait() // its output tells more than this error
 	return 0
 }

@@ -9,9 +9,8 @@ import (
 	"bankingapi/test/testdb"
 )
 
-// TestPlantedBugsAreFound: the search for an order finds bugs, and does not
-// find any in the same program without them. It needs no fault for that, only
-// callers.
+// TestPlantedBugsAreFound checks that the linearizability check finds bugs, and
+// finds none in the same program without them. It injects no faults.
 func TestPlantedBugsAreFound(t *testing.T) {
 	t.Parallel()
 	const (
@@ -35,7 +34,8 @@ func TestPlantedBugsAreFound(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			program := service.Build(t, "bankingapi/test/prove/planted", "planted")
-			// Which requests meet is chance, so a bug may hide from a history.
+			// Which requests overlap is random, so one history may not show the
+			// bug.
 			for range 5 {
 				h := oneHistory(t, chance(t), planted.engine, planted.replicas, 0, func(b *service.Bank) {
 					b.Program = program
@@ -49,7 +49,7 @@ func TestPlantedBugsAreFound(t *testing.T) {
 					break
 				}
 			}
-			require.Fail(t, "the check does not see it")
+			require.Fail(t, "the check did not find the bug")
 		})
 	}
 }

@@ -15,8 +15,8 @@ import (
 	"bankingapi/test/testdb"
 )
 
-// TestPostgresRestarted: the server is stopped in order, in disorder, and one
-// of its processes killed, while callers are at work on two replicas.
+// TestPostgresRestarted stops the server cleanly, stops it at once, and kills
+// one of its processes, while callers use two replicas.
 func TestPostgresRestarted(t *testing.T) {
 	t.Parallel()
 	r, n := chance(t), rounds(t)
@@ -39,11 +39,11 @@ func TestPostgresRestarted(t *testing.T) {
 	}
 	checkLedger(t, d.bank, h)
 	requireLinearizable(t, h)
-	figure(t, "restarted or crashed %d times under load: %s; nothing lost, doubled or untrue; the services went on by themselves", n, h)
+	figure(t, "restarted or crashed %d times under load: %s; nothing lost or doubled, no false answer; the services recovered by themselves", n, h)
 }
 
-// killBackend kills a process of the server the hard way: the server then ends
-// all others and recovers.
+// killBackend kills a process of the server with SIGKILL. The server then ends
+// all other processes and recovers.
 func killBackend(t testing.TB, r *rand.Rand, db *sql.DB) {
 	t.Helper()
 	rows, err := db.QueryContext(t.Context(), "SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()")
@@ -57,11 +57,11 @@ func killBackend(t testing.TB, r *rand.Rand, db *sql.DB) {
 	}
 	require.NoError(t, rows.Err())
 	require.NotEmpty(t, pids)
-	_ = syscall.Kill(pids[r.IntN(len(pids))], syscall.SIGKILL) // it may just have ended
+	_ = syscall.Kill(pids[r.IntN(len(pids))], syscall.SIGKILL) // it may have ended already
 }
 
-// TestPoolExhausted: a server that has no connection left, and a service that
-// may have only one.
+// TestPoolExhausted has a server without a free connection, and a service that
+// may use only one connection.
 func TestPoolExhausted(t *testing.T) {
 	t.Parallel()
 	t.Run("of the server", func(t *testing.T) {
@@ -74,7 +74,7 @@ func TestPoolExhausted(t *testing.T) {
 		others.SetMaxIdleConns(100)
 		for {
 			d.replicas[0].proxy.cutAll()
-			if _, err = others.Conn(t.Context()); err != nil { // the service may be quicker now and then
+			if _, err = others.Conn(t.Context()); err != nil { // the service sometimes takes the connection first
 				break
 			}
 		}
@@ -96,12 +96,12 @@ func TestPoolExhausted(t *testing.T) {
 		l := d.start(t, r, h, []int{0, 1}, 8, 150)
 		rest(t.Context(), 500*time.Millisecond)
 		l.finish(t, r)
-		require.Zero(t, h.count()[unknown]+h.count()[noEffect], "they wait for their turn")
+		require.Zero(t, h.count()[unknown]+h.count()[noEffect], "requests wait for the connection")
 		checkLedger(t, d.bank, h)
 	})
 }
 
-// TestStatementTimeout: a statement takes longer than
+// TestStatementTimeout runs a statement that takes longer than
 // storage.statement_timeout.
 func TestStatementTimeout(t *testing.T) {
 	t.Parallel()
@@ -117,8 +117,8 @@ func TestStatementTimeout(t *testing.T) {
 	d.bank.Verify(t)
 }
 
-// TestSlowCommit: Postgres bounds no commit, so the service stops waiting for
-// one, and says that it does not know.
+// TestSlowCommit delays a commit. Postgres has no timeout for commits, so the
+// service stops waiting and answers that the outcome is unknown.
 func TestSlowCommit(t *testing.T) {
 	t.Parallel()
 	d := deploy(t, testdb.EnginePostgres, 1, 1, func(b *service.Bank) { b.Set("storage.statement_timeout", "300ms") })
@@ -133,7 +133,8 @@ func TestSlowCommit(t *testing.T) {
 	d.bank.Verify(t)
 }
 
-// TestReadOnlyServer: what a client sees of a primary that became a standby.
+// TestReadOnlyServer makes the server read-only, which is what a client sees
+// when a primary becomes a standby.
 func TestReadOnlyServer(t *testing.T) {
 	t.Parallel()
 	s := newServer(t)

@@ -16,8 +16,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// proxy stands between a service and Postgres and does to their connections
-// what networks do. It reads the protocol, so that it can strike at a commit.
+// proxy forwards the connections between a service and Postgres and injects
+// network faults. It parses the protocol, so that it can act on a commit.
 type proxy struct {
 	// dsn is the database through the proxy.
 	dsn string
@@ -25,23 +25,35 @@ type proxy struct {
 	network, address string
 	listener         net.Listener
 	running          sync.WaitGroup
-	// beforeCommit and afterCommit are how many of the next transactions that
-	// write to cut: before their commit came to the server, or when it was
-	// carried out and its answer is on its way back.
+	// beforeCommit and afterCommit are the numbers of writing transactions to
+	// cut next: before the server gets the commit, or before the service gets
+	// the answer to it.
 	beforeCommit, afterCommit atomic.Int32
-	// cuts counts them.
+	// cuts is the number of transactions that were cut.
 	cuts atomic.Int32
 	// translate makes the server speak another language.
 	translate atomic.Bool
+	// split adds a Sync after each command of a pipeline, as some middleboxes
+	// do. Commands outside a transaction are then committed one by one.
+	split atomic.Bool
 
 	mu      sync.Mutex
 	links   map[*link]struct{}
-	closed  bool          // new connections are cut at once
-	stalled chan struct{} // closed when bytes flow; nil when nothing holds them
+	closed  bool          // new connections are closed at once
+	stalled chan struct{} // closed when the stall ends; nil if there is none
 }
 
 // link is one connection through the proxy.
-type link struct{ service, server net.Conn }
+type link struct {
+	service, server net.Conn
+	// ends tells for each Sync that the server got whether the service sent it.
+	// The service must not get the answers to the others.
+	ends chan bool
+}
+
+// maxEnds is larger than the number of Syncs without an answer: a batch has
+// tens of statements.
+const maxEnds = 10_000
 
 func newProxy(t testing.TB, dsn string) *proxy {
 	t.Helper()
@@ -52,7 +64,7 @@ func newProxy(t testing.TB, dsn string) *proxy {
 	p.listener, err = net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	u, err := url.Parse(dsn)
-	require.NoError(t, err, "the proxy takes URLs only")
+	require.NoError(t, err, "the proxy needs a DSN in URL form")
 	query := u.Query()
 	query.Del("host")
 	query.Del("port")
@@ -80,7 +92,7 @@ func (p *proxy) accept() {
 			reset(service)
 			continue
 		}
-		l := &link{service, server}
+		l := &link{service, server, make(chan bool, maxEnds)}
 		p.mu.Lock()
 		closed := p.closed
 		if !closed {
@@ -96,7 +108,7 @@ func (p *proxy) accept() {
 	}
 }
 
-// reset closes a connection the way a crashed peer does.
+// reset closes a connection with RST, as a crashed peer does.
 func reset(c net.Conn) {
 	if tcp, ok := c.(*net.TCPConn); ok {
 		_ = tcp.SetLinger(0)
@@ -112,7 +124,7 @@ func (p *proxy) cut(l *link) {
 	reset(l.server)
 }
 
-// cutAll cuts the connections that are open.
+// cutAll closes all open connections.
 func (p *proxy) cutAll() {
 	p.mu.Lock()
 	var all []*link
@@ -125,7 +137,7 @@ func (p *proxy) cutAll() {
 	}
 }
 
-// refuse cuts all connections, and each new one, from now on.
+// refuse closes all connections and every new one from now on.
 func (p *proxy) refuse() {
 	p.mu.Lock()
 	p.closed = true
@@ -133,8 +145,8 @@ func (p *proxy) refuse() {
 	p.cutAll()
 }
 
-// stall holds all bytes, both ways, until flow: a network that is away without
-// a word.
+// stall holds all bytes in both directions until flow, like a network that
+// drops packets.
 func (p *proxy) stall() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -161,7 +173,7 @@ func (p *proxy) wait() {
 	}
 }
 
-// take takes one of n, if there is one.
+// take decrements n if it is positive, and reports whether it was.
 func take(n *atomic.Int32) bool {
 	for {
 		left := n.Load()
@@ -191,8 +203,15 @@ func (p *proxy) toServer(l *link) {
 	_, _ = out.Write(rest)
 	prepared := map[string]string{} // by name
 	begun, writes := false, false
-	p.forward(in, out, func(kind byte, body []byte) bool {
+	p.forward(in, out, func(kind byte, body []byte) verb {
 		switch kind {
+		case 'E': // 'F' (function call) and 'c' (copy) are never used
+			if p.split.Load() {
+				l.ends <- false
+				return passAndSync
+			}
+		case 'Q':
+			l.ends <- true
 		case 'P':
 			name := text(body)
 			prepared[name] = text(body[len(name)+1:])
@@ -207,18 +226,19 @@ func (p *proxy) toServer(l *link) {
 			case command == "commit":
 				strike := writes && take(&p.beforeCommit)
 				begun, writes = false, false
-				return strike
+				return cutIf(strike)
 			case strings.Contains(command, "insert into "), strings.Contains(command, "update "):
 				writes = true
 			}
-		case 'S': // the end of what is sent together, and of its transaction
+		case 'S': // Sync: ends the pipeline and its transaction
+			l.ends <- true
 			if !begun {
 				strike := writes && take(&p.beforeCommit)
 				writes = false
-				return strike
+				return cutIf(strike)
 			}
 		}
-		return false
+		return pass
 	})
 }
 
@@ -227,27 +247,35 @@ func (p *proxy) toService(l *link) {
 	defer p.cut(l)
 	in, out := bufio.NewReaderSize(l.server, 64<<10), bufio.NewWriterSize(l.service, 64<<10)
 	wrote := false
-	p.forward(in, out, func(kind byte, body []byte) bool {
+	first := true
+	p.forward(in, out, func(kind byte, body []byte) verb {
 		switch kind {
 		case 'C':
 			wrote = wrote || strings.HasPrefix(text(body), "INSERT ") && text(body) != "INSERT 0 0"
 		case 'E':
 			wrote = false
 			if p.translate.Load() && text(body) == "SERROR" {
-				copy(body, "SOUPS!") // as long; the code and the word for programs follow
+				copy(body, "SOUPS!") // same length; the code follows
 			}
 		case 'Z':
+			asked := first || <-l.ends // the first one ends the login
+			first = false
 			if body[0] == 'I' { // the transaction has ended
 				strike := wrote && take(&p.afterCommit)
 				wrote = false
-				return strike
+				if strike {
+					return cut
+				}
+			}
+			if !asked {
+				return drop
 			}
 		}
-		return false
+		return pass
 	})
 }
 
-// text is a string as the protocol has it.
+// text returns a null-terminated string of the protocol.
 func text(b []byte) string {
 	for i := range b {
 		if b[i] == 0 {
@@ -257,8 +285,27 @@ func text(b []byte) string {
 	return string(b)
 }
 
-// forward copies messages until strike says that one is not to arrive.
-func (p *proxy) forward(in *bufio.Reader, out *bufio.Writer, strike func(kind byte, body []byte) bool) {
+// verb says what to do with a message.
+type verb uint8
+
+const (
+	pass verb = iota
+	// passAndSync forwards the message and a Sync.
+	passAndSync
+	drop
+	// cut closes the connection instead of forwarding.
+	cut
+)
+
+func cutIf(strike bool) verb {
+	if strike {
+		return cut
+	}
+	return pass
+}
+
+// forward copies messages until one is cut.
+func (p *proxy) forward(in *bufio.Reader, out *bufio.Writer, decide func(kind byte, body []byte) verb) {
 	var head [5]byte
 	var body []byte
 	for {
@@ -279,11 +326,18 @@ func (p *proxy) forward(in *bufio.Reader, out *bufio.Writer, strike func(kind by
 		if _, err := io.ReadFull(in, body); err != nil {
 			return
 		}
-		if strike(head[0], body) {
+		todo := decide(head[0], body)
+		if todo == cut {
 			p.cuts.Add(1)
 			return
 		}
+		if todo == drop {
+			continue
+		}
 		_, _ = out.Write(head[:])
 		_, _ = out.Write(body)
+		if todo == passAndSync {
+			_, _ = out.Write([]byte{'S', 0, 0, 0, 4})
+		}
 	}
 }

@@ -2,7 +2,6 @@ package main
 
 import (
 	"archive/tar"
-	"archive/zip"
 	"bytes"
 	"compress/gzip"
 	"crypto/sha256"
@@ -24,47 +23,35 @@ type entry struct {
 	content []byte
 }
 
-// pack writes the archive and the bill of a program to out and returns their
-// names.
-func (s source) pack(p program, out string) ([]string, error) {
+// pack writes the archive of a program to out and returns its name.
+func (s source) pack(p program, out string) (string, error) {
 	entries := []entry{
 		{name, 0o755, p.content},
-		{"THIRD_PARTY_LICENSES.txt", 0o644, notices(p.modules)},
+		{"THIRD_PARTY_LICENSES.txt", 0o644, p.licences},
 	}
 	if p.os == "windows" {
 		entries[0].name += ".exe"
 	}
-	for _, file := range []string{"LICENSE", "README.md", "cmd/bankingapi/example.yaml"} {
+	for file, as := range map[string]string{
+		"LICENSE": "LICENSE", "cmd/bankingapi/README.md": "README.md", "cmd/bankingapi/example.yaml": "example.yaml",
+	} {
 		content, err := os.ReadFile(filepath.Join(s.folder, filepath.FromSlash(file)))
 		if err != nil {
-			return nil, err
+			return "", err
 		}
-		entries = append(entries, entry{filepath.Base(file), 0o644, content})
+		entries = append(entries, entry{as, 0o644, content})
 	}
 	slices.SortFunc(entries, func(a, b entry) int { return strings.Compare(a.name, b.name) })
-
-	archive, ending := tarGzip, ".tar.gz"
-	if p.os == "windows" {
-		archive, ending = zipped, ".zip"
-	}
-	packed, err := archive(p.fileName(), entries, s.time)
+	packed, err := tarGzip(p.fileName(), entries, s.time)
 	if err != nil {
-		return nil, err
+		return "", err
 	}
-	materials, err := bill(p, s.time)
-	if err != nil {
-		return nil, err
-	}
-	names := []string{p.fileName() + ending, p.fileName() + ".cdx.json"}
-	for i, content := range [][]byte{packed, materials} {
-		if err := os.WriteFile(filepath.Join(out, names[i]), content, 0o644); err != nil {
-			return nil, err
-		}
-	}
-	return names, nil
+	file := p.fileName() + ".tar.gz"
+	return file, os.WriteFile(filepath.Join(out, file), packed, 0o644)
 }
 
-// tarGzip packs into one folder. No owner and no time of this machine gets in.
+// tarGzip packs the entries into one folder. The archive has neither owners nor
+// times of this machine.
 func tarGzip(folder string, entries []entry, at time.Time) ([]byte, error) {
 	var b bytes.Buffer
 	compressor, err := gzip.NewWriterLevel(&b, gzip.BestCompression)
@@ -87,26 +74,8 @@ func tarGzip(folder string, entries []entry, at time.Time) ([]byte, error) {
 	return b.Bytes(), err
 }
 
-func zipped(folder string, entries []entry, at time.Time) ([]byte, error) {
-	var b bytes.Buffer
-	archive := zip.NewWriter(&b)
-	for _, e := range entries {
-		header := &zip.FileHeader{Name: folder + "/" + e.name, Method: zip.Deflate, Modified: at}
-		header.SetMode(os.FileMode(e.mode))
-		w, err := archive.CreateHeader(header)
-		if err != nil {
-			return nil, err
-		}
-		if _, err := w.Write(e.content); err != nil {
-			return nil, err
-		}
-	}
-	err := archive.Close()
-	return b.Bytes(), err
-}
-
-// writeSums writes the checksums as `sha256sum --check` reads them, and
-// returns the file's name.
+// writeSums writes the checksums in the format of sha256sum and returns the
+// name of the file.
 func writeSums(out string, names []string) (string, error) {
 	var b strings.Builder
 	for _, name := range slices.Sorted(slices.Values(names)) {

@@ -2,9 +2,7 @@ package main
 
 import (
 	"context"
-	"crypto/sha256"
 	"debug/buildinfo"
-	"encoding/hex"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -16,26 +14,19 @@ const name = "bankingapi"
 // A program is what was built for one platform.
 type program struct {
 	platform
-	info    *debug.BuildInfo // as the file itself has it
-	content []byte
-	modules []module // linked into it, with their licences
+	info     *debug.BuildInfo // from the file itself
+	content  []byte
+	licences []byte // of everything that is linked into it
 }
 
-// version is the tag of the commit or, where it has none, Go's pseudo-version.
-func (p program) version() string { return p.info.Main.Version }
-
-// fileName is the name that all files of the program's release begin with.
+// fileName returns the name of the archive without its ending. The version is the
+// tag of the commit; a commit without a tag has Go's pseudo-version.
 func (p program) fileName() string {
-	return fmt.Sprintf("%s_%s_%s_%s", name, p.version(), p.os, p.arch)
-}
-
-func (p program) sum() string {
-	sum := sha256.Sum256(p.content)
-	return hex.EncodeToString(sum[:])
+	return fmt.Sprintf("%s_%s_%s_%s", name, p.info.Main.Version, p.os, p.arch)
 }
 
 func (s source) build(ctx context.Context, p platform, work string) (program, error) {
-	// Whatever the environment sets here would change the bytes.
+	// Other values in the environment would change the bytes.
 	env := []string{
 		"CGO_ENABLED=0", "GOOS=" + p.os, "GOARCH=" + p.arch, "GOAMD64=v1", "GOARM64=v8.0",
 		"GOFLAGS=-mod=readonly", "GOEXPERIMENT=", "GOFIPS140=off", "GOWORK=off",
@@ -53,6 +44,6 @@ func (s source) build(ctx context.Context, p platform, work string) (program, er
 	if built.content, err = os.ReadFile(file); err != nil {
 		return program{}, err
 	}
-	built.modules, err = s.linked(ctx, env, built.info)
+	built.licences, err = s.licences(ctx, env, built.info)
 	return built, err
 }

@@ -12,7 +12,7 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// composition is what these tests read of compose.yaml.
+// composition has the parts of compose.yaml that these tests read.
 type composition struct {
 	Services map[string]service
 	Configs  map[string]struct{ Content string }
@@ -32,9 +32,10 @@ type service struct {
 	Volumes     []string
 	Configs     []struct{ Source, Target string }
 	DependsOn   map[string]struct{ Condition string } `yaml:"depends_on"`
-	ReadOnly    bool                                  `yaml:"read_only"`
-	CapDrop     []string                              `yaml:"cap_drop"`
-	SecurityOpt []string                              `yaml:"security_opt"`
+	Profiles    []string
+	ReadOnly    bool     `yaml:"read_only"`
+	CapDrop     []string `yaml:"cap_drop"`
+	SecurityOpt []string `yaml:"security_opt"`
 }
 
 func composed(t *testing.T) composition {
@@ -65,13 +66,10 @@ func TestComposeIsConfined(t *testing.T) {
 	for name, s := range c.Services {
 		require.Equal(t, []string{"ALL"}, s.CapDrop, name)
 		require.Equal(t, []string{"no-new-privileges:true"}, s.SecurityOpt, name)
-		if name == "balancer" {
-			require.Equal(t, []string{"127.0.0.1:8443:8443"}, s.Ports, "only this machine reaches it, until somebody decides otherwise")
-		} else {
-			require.Empty(t, s.Ports, "%s is reached by the balancer alone", name)
-			require.True(t, s.ReadOnly, "%s writes to volumes only", name)
-		}
-		require.Equal(t, name == "migrate", s.Build != "", "%s: two builds of one image get into each other's way", name)
+		published := map[string][]string{"balancer": {"127.0.0.1:8443:8443"}, "sandbox": {"127.0.0.1:8444:8443"}}
+		require.Equal(t, published[name], s.Ports, "%s: only this machine reaches what is published, and the balancer reaches the rest", name)
+		require.True(t, s.ReadOnly || name == "balancer", "%s writes to volumes only", name)
+		require.Equal(t, name == "migrate" || name == "sandbox", s.Build != "", "%s: two builds of one image get into each other's way", name)
 		require.Equal(t, name == "secrets", s.User != "", "%s runs as its image's user", name)
 		// Compose copies the content of a config into the container, which
 		// fails where that is read-only.
@@ -91,6 +89,9 @@ func TestComposeIsConfined(t *testing.T) {
 		}
 	}
 	require.Equal(t, c.Services["api1"], c.Services["api2"])
+	require.NotEqual(t, c.Services["migrate"].Image, c.Services["sandbox"].Image, "each build has an image of its own")
+	require.Equal(t, []string{"sandbox"}, c.Services["sandbox"].Profiles, "it starts only when it is asked for")
+	require.Empty(t, c.Services["sandbox"].Networks, "it does not reach the bank's database")
 }
 
 // image is what a Dockerfile tells the engine.

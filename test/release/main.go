@@ -1,11 +1,10 @@
-// Command release makes the files of a release from a commit: for each
-// platform an archive with the program and a bill of what is linked into it,
-// and the checksums of all.
+// Command release makes the files of a release from a commit: an archive with
+// the program for each platform, and the checksums of all archives.
 //
-// The same commit gives the same bytes, on any machine and in any folder: the
-// program is built in a fresh clone without cgo, and every time in a file is
-// the commit's. `make release` pins the version of Go, which writes the
-// program and compresses the archives.
+// The same commit gives the same bytes on any machine and in any folder. The
+// program is built in a fresh clone without cgo, and every file has the time of
+// the commit. `make release` pins the version of Go, which writes the program
+// and compresses the archives.
 package main
 
 import (
@@ -26,9 +25,9 @@ import (
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	out := flag.String("out", "dist", "write the files to this `folder`")
+	out := flag.String("out", "dist", "`folder` for the files")
 	targets := flag.String("platforms", "linux/amd64,linux/arm64,darwin/amd64,darwin/arm64,windows/amd64,windows/arm64",
-		"build for these, `os/architecture` with commas between")
+		"comma-separated platforms to build for, each as `os/architecture`")
 	flag.Parse()
 	platforms, err := parsePlatforms(*targets)
 	if err == nil {
@@ -40,7 +39,7 @@ func main() {
 	}
 }
 
-// A platform is what Go calls GOOS and GOARCH.
+// A platform is a pair of GOOS and GOARCH.
 type platform struct{ os, arch string }
 
 func parsePlatforms(list string) ([]platform, error) {
@@ -48,15 +47,15 @@ func parsePlatforms(list string) ([]platform, error) {
 	for text := range strings.SplitSeq(list, ",") {
 		system, arch, ok := strings.Cut(text, "/")
 		if !ok {
-			return nil, fmt.Errorf("%q is no platform: it must be like linux/amd64", text)
+			return nil, fmt.Errorf("%q is not a platform: want something like linux/amd64", text)
 		}
 		all = append(all, platform{system, arch})
 	}
 	return all, nil
 }
 
-// release makes the files for a commit of the repository in root and tells
-// about it on log. Files of an earlier release in out are replaced.
+// release makes the files for a commit of the repository in root. It replaces
+// files of an earlier release in out and writes its progress to log.
 func release(ctx context.Context, root, commit, out string, platforms []platform, log io.Writer) error {
 	work, err := os.MkdirTemp("", "release")
 	if err != nil {
@@ -77,11 +76,11 @@ func release(ctx context.Context, root, commit, out string, platforms []platform
 		if err != nil {
 			return err
 		}
-		files, err := source.pack(program, out)
+		file, err := source.pack(program, out)
 		if err != nil {
 			return err
 		}
-		made = append(made, files...)
+		made = append(made, file)
 	}
 	sums, err := writeSums(out, made)
 	if err != nil {
@@ -93,7 +92,7 @@ func release(ctx context.Context, root, commit, out string, platforms []platform
 	return nil
 }
 
-// prepare makes an empty place for the files of a release.
+// prepare creates out and removes files of an earlier release from it.
 func prepare(out string) error {
 	old, err := filepath.Glob(filepath.Join(out, name+"_*"))
 	if err != nil {
@@ -107,8 +106,7 @@ func prepare(out string) error {
 	return os.MkdirAll(out, 0o755)
 }
 
-// A source is a clone of the repository that holds one commit and nothing
-// else.
+// A source is a clone of the repository with one commit checked out.
 type source struct {
 	folder string
 	time   time.Time // of the commit
@@ -120,7 +118,7 @@ func checkOut(ctx context.Context, root, commit, folder string, log io.Writer) (
 		return source{}, err
 	}
 	if changed != "" {
-		fmt.Fprintln(log, "there are uncommitted changes; a release is made of the commit, so they are not in it")
+		fmt.Fprintln(log, "uncommitted changes are not part of the release")
 	}
 	if commit, err = run(ctx, root, nil, "git", "rev-parse", "--verify", commit+"^{commit}"); err != nil {
 		return source{}, err
@@ -139,7 +137,7 @@ func checkOut(ctx context.Context, root, commit, folder string, log io.Writer) (
 	return source{folder, at.UTC()}, err
 }
 
-// run returns what a command prints, without the last line's end.
+// run returns the output of a command without the last newline.
 func run(ctx context.Context, folder string, env []string, program string, args ...string) (string, error) {
 	command := exec.CommandContext(ctx, program, args...)
 	command.Dir, command.Env = folder, append(os.Environ(), env...)

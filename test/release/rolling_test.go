@@ -53,7 +53,7 @@ func TestRollingRestartFailsNoRequest(t *testing.T) {
 	clients.awaitMore(t, 100)
 	for _, name := range []string{"api1", "api2"} {
 		replicas[name].stop(t)
-		clients.awaitMore(t, 20) // by the other alone
+		clients.awaitMore(t, 20) // handled by the other replica
 		replicas[name] = p.start(t, name)
 		p.awaitHealthy(t, name)
 	}
@@ -77,8 +77,8 @@ func haproxy(t *testing.T) string {
 	return ""
 }
 
-// project is compose.yaml on this machine. Each service has an address of its
-// own in 127.0.0.0/8 and so keeps its ports; each volume is a folder.
+// project runs compose.yaml on this machine. Each service has its own address
+// in 127.0.0.0/8 and so keeps its ports. Each volume is a folder.
 type project struct {
 	composition
 	image    image
@@ -113,8 +113,8 @@ func (p *project) address(service string) string {
 	return fmt.Sprint(p.network, 1+slices.Index(names, service))
 }
 
-// here is a text of compose.yaml in which the service's mounts are folders of
-// this machine.
+// here replaces the mounts of a service by folders of this machine in a text of
+// compose.yaml.
 func (p *project) here(service, text string) string {
 	text = strings.ReplaceAll(text, "$$", "$")
 	for _, mount := range p.Services[service].Volumes {
@@ -148,7 +148,7 @@ func (p *project) secret(t *testing.T, file string) string {
 	return string(content)
 }
 
-// command is the program as a container of the service has it.
+// command returns the program as it runs in a container of the service.
 func (p *project) command(ctx context.Context, service string, args ...string) *exec.Cmd {
 	command := exec.CommandContext(ctx, p.binary, args...)
 	command.Dir = p.folder
@@ -211,7 +211,7 @@ func (p *project) start(t *testing.T, service string) *process {
 	return launch(t, service, p.command(context.WithoutCancel(t.Context()), service, p.image.command...))
 }
 
-// stop does what the engine does to replace a container.
+// stop stops the process as the engine does to replace a container.
 func (p *process) stop(t *testing.T) {
 	t.Helper()
 	require.NoError(t, p.command.Process.Signal(syscall.SIGTERM))
@@ -223,8 +223,8 @@ func (p *process) stop(t *testing.T) {
 	}
 }
 
-// awaitHealthy returns at the very moment when the service is ready, before
-// the balancer can know: nothing may depend on the engine being slower.
+// awaitHealthy returns as soon as the service is ready, before the balancer can
+// know. Nothing may depend on a slower engine.
 func (p *project) awaitHealthy(t *testing.T, service string) {
 	t.Helper()
 	await(t, service+" is healthy", func() bool {
@@ -262,7 +262,7 @@ func (p *project) startBalancer(t *testing.T) {
 	})
 }
 
-// clients send new push messages without a pause.
+// clients send new push messages continuously.
 type clients struct {
 	answered atomic.Int64
 	stop     func()

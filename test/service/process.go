@@ -19,25 +19,25 @@ import (
 
 // Process is a running service.
 type Process struct {
-	// URL is where the API is, Ops the listener for operators; without a slash
-	// at the end.
+	// URL is the address of the API, and Ops that of the listener for
+	// operators. They have no trailing slash.
 	URL, Ops string
-	// Out and Err are what it has written.
+	// Out and Err are its output so far.
 	Out, Err *Output
 	*os.Process
-	// Exited is closed when it has ended. Then State says how.
+	// Exited is closed when the process has ended. State then says how.
 	Exited chan struct{}
 	State  *os.ProcessState
 }
 
-// Output is what a process has written so far.
+// Output is the output of a process so far.
 type Output struct {
 	mu      sync.Mutex
 	text    bytes.Buffer
-	written chan struct{} // closed and made anew with every write
+	written chan struct{} // closed and replaced at every write
 }
 
-// Write is io.Writer.
+// Write implements io.Writer.
 func (o *Output) Write(p []byte) (int, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -46,18 +46,23 @@ func (o *Output) Write(p []byte) (int, error) {
 	return o.text.Write(p)
 }
 
-// String is all of it.
+// String returns all output.
 func (o *Output) String() string {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.text.String()
 }
 
-// Start starts the service and does not wait for it. It is killed after the
-// test, if it still runs.
+// Start starts the service without waiting until it is ready. It is killed
+// after the test if it still runs.
 func (b *Bank) Start(t testing.TB, args ...string) *Process {
 	t.Helper()
-	command := b.Command(append([]string{"serve"}, args...)...)
+	return b.StartCommand(t, b.Command(append([]string{"serve"}, args...)...))
+}
+
+// StartCommand is like Start for a prepared command.
+func (b *Bank) StartCommand(t testing.TB, command *exec.Cmd) *Process {
+	t.Helper()
 	p := &Process{
 		Out: &Output{written: make(chan struct{})}, Err: &Output{written: make(chan struct{})},
 		Exited: make(chan struct{}),
@@ -67,7 +72,7 @@ func (b *Bank) Start(t testing.TB, args ...string) *Process {
 	p.Process = command.Process
 	go p.wait(command)
 	t.Cleanup(func() {
-		_ = p.Process.Kill() // most have ended before
+		_ = p.Process.Kill() // most have ended already
 		<-p.Exited
 		if t.Failed() {
 			log := p.Err.String()
@@ -78,18 +83,18 @@ func (b *Bank) Start(t testing.TB, args ...string) *Process {
 }
 
 func (p *Process) wait(command *exec.Cmd) {
-	_ = command.Wait() // the state says more
+	_ = command.Wait() // the state tells more than this error
 	p.State = command.ProcessState
 	close(p.Exited)
 }
 
-// Serve starts the service and waits until it takes requests.
+// Serve starts the service and waits until it accepts requests.
 func (b *Bank) Serve(t testing.TB, args ...string) *Process {
 	t.Helper()
 	p := b.Start(t, args...)
 	p.URL = p.Await(t, p.Out, `(?m)^Listening on (\S+)$`)
 	switch ops := b.settings["ops.address"]; {
-	case strings.HasSuffix(ops, ":0"): // which takes a log.level that says so
+	case strings.HasSuffix(ops, ":0"): // needs a log.level that logs the address
 		p.Ops = "http://" + p.Await(t, p.Err, `serving health and metrics.*?(127\.0\.0\.1:\d+)`)
 	case ops != "":
 		p.Ops = "http://" + ops
@@ -97,7 +102,7 @@ func (b *Bank) Serve(t testing.TB, args ...string) *Process {
 	return p
 }
 
-// Await waits for a line that matches, and returns the last group.
+// Await waits for a matching line and returns the last group.
 func (p *Process) Await(t testing.TB, o *Output, pattern string) string {
 	t.Helper()
 	wanted := regexp.MustCompile(pattern)
@@ -124,7 +129,7 @@ func (p *Process) Await(t testing.TB, o *Output, pattern string) string {
 
 var opsClient = &http.Client{Timeout: Patience, Transport: &http.Transport{DisableKeepAlives: true}}
 
-// Get reads a page of the ops listener.
+// Get returns a page of the ops listener.
 func (p *Process) Get(t testing.TB, path string) (status int, body string) {
 	t.Helper()
 	response, err := opsClient.Get(p.Ops + path)
@@ -135,7 +140,7 @@ func (p *Process) Get(t testing.TB, path string) (status int, body string) {
 	return response.StatusCode, string(text)
 }
 
-// IsReady reports whether the service says that it is.
+// IsReady reports whether the service is ready.
 func (p *Process) IsReady() bool {
 	response, err := opsClient.Get(p.Ops + "/readyz")
 	if err != nil {
@@ -145,8 +150,8 @@ func (p *Process) IsReady() bool {
 	return response.StatusCode == http.StatusOK
 }
 
-// Ended waits for the end of the process and returns its exit status, which is
-// -1 when a signal ended it.
+// Ended waits until the process has ended and returns its exit status. It is -1
+// if a signal ended the process.
 func (p *Process) Ended(t testing.TB) int {
 	t.Helper()
 	late := time.NewTimer(Patience)
@@ -160,14 +165,14 @@ func (p *Process) Ended(t testing.TB) int {
 	}
 }
 
-// Stop ends the service the way an operator does.
+// Stop stops the service with SIGTERM, as an operator does.
 func (p *Process) Stop(t testing.TB) {
 	t.Helper()
 	require.NoError(t, p.Signal(syscall.SIGTERM))
 	require.Zero(t, p.Ended(t), p.Err)
 }
 
-// Kill ends it the way a power cut does.
+// Kill ends the service like a power cut.
 func (p *Process) Kill(t testing.TB) {
 	t.Helper()
 	if err := p.Process.Kill(); !errors.Is(err, os.ErrProcessDone) {

@@ -1,6 +1,6 @@
-// Package service runs the real program for tests: it builds it, starts it by
-// the names of its settings as an operator would, and runs its commands.
-// Nothing of the service is called from inside the process.
+// Package service runs the real program for tests: it builds the program, starts
+// it with settings as an operator would, and runs its commands. It calls no code
+// of the service inside the test process.
 package service
 
 import (
@@ -26,19 +26,19 @@ import (
 	"bankingapi/test/testdb"
 )
 
-// Patience bounds every wait for something that is to happen soon. It is long:
-// only a test that fails waits for it.
+// Patience is the maximum time to wait for something that should happen soon.
+// It is long, because only a failing test waits that long.
 const Patience = 2 * time.Minute
 
-// built holds the programs of this process.
+// built has the programs that this process has built.
 var built struct {
 	sync.Mutex
 	folder   string
 	programs map[string]func() (string, error)
 }
 
-// Main runs the tests of a package that builds programs, removes these, and
-// returns what os.Exit wants. It is for TestMain.
+// Main runs the tests of a package that builds programs and removes the
+// programs afterwards. It returns the exit status. Call it from TestMain.
 func Main(m *testing.M) int {
 	defer func() {
 		built.Lock()
@@ -49,7 +49,7 @@ func Main(m *testing.M) int {
 }
 
 // Build builds a program of this module once for all tests, as it is released:
-// without a C compiler. It returns where the program is.
+// without a C compiler. It returns the path of the program.
 func Build(t testing.TB, pkg string, tags ...string) string {
 	t.Helper()
 	path, err := builder(pkg, strings.Join(tags, ","))()
@@ -85,7 +85,7 @@ func builder(pkg, tags string) func() (string, error) {
 	return build
 }
 
-// programs is the folder of the programs.
+// programs returns the folder of the built programs.
 func programs() (string, error) {
 	built.Lock()
 	defer built.Unlock()
@@ -96,26 +96,27 @@ func programs() (string, error) {
 	return built.folder, err
 }
 
-// Bank is a store of its own, and the folder in which the commands and the
-// services of a test are started.
+// Bank is a separate store and the folder in which a test runs commands and
+// services.
 type Bank struct {
 	// Engine is testdb.EngineSQLite or testdb.EnginePostgres.
 	Engine string
-	// Folder is where programs are started.
+	// Folder is the working directory of the programs.
 	Folder string
 	// DSN is the file, or the URL, of the store.
 	DSN string
-	// Program is what is started: the one that is released, unless a test puts
-	// another one here.
+	// Program is the program to start: the released one, unless a test sets
+	// another.
 	Program string
-	// Environment is what programs get besides the settings, as NAME=value.
+	// Environment has environment variables for programs besides the settings,
+	// as NAME=value.
 	Environment []string
 
 	settings map[string]string
 }
 
-// NewBank is an empty store on the engine. Services and commands on SQLite make
-// the schema themselves; on Postgres it takes Migrate.
+// NewBank returns an empty store on the engine. On SQLite it is migrated. On
+// Postgres call Migrate.
 func NewBank(t testing.TB, engine string) *Bank {
 	t.Helper()
 	b := &Bank{Engine: engine, Folder: t.TempDir(), Program: Build(t, "bankingapi/cmd/bankingapi"), settings: map[string]string{
@@ -123,28 +124,29 @@ func NewBank(t testing.TB, engine string) *Bank {
 		"ops.address":  "127.0.0.1:0",
 	}}
 	if engine == testdb.EngineSQLite {
-		b.DSN = filepath.Join(b.Folder, "data", "bankingapi.db") // where it is by default
-		return b
+		b.DSN = filepath.Join(b.Folder, "data", "bankingapi.db") // the default path
+		return b.Migrate(t)
 	}
-	return b.Set("storage.driver", "postgres").On(testdb.Postgres(t))
+	// Temporary servers run without fsync.
+	return b.Set("storage.driver", "postgres").Set("storage.allow_unsafe", "true").On(testdb.Postgres(t))
 }
 
-// On puts the bank on another store.
+// On changes the store of the bank.
 func (b *Bank) On(dsn string) *Bank {
 	b.DSN = dsn
 	return b.Set("storage.dsn", dsn)
 }
 
-// Set changes a setting of all commands and services that start from now on.
+// Set changes a setting of all commands and services that start later.
 func (b *Bank) Set(path, value string) *Bank {
 	b.settings[path] = value
 	return b
 }
 
-// Setting is what Set has set.
+// Setting returns the value of a setting.
 func (b *Bank) Setting(path string) string { return b.settings[path] }
 
-// Replica is a bank on the same store with settings and a folder of its own.
+// Replica returns a bank on the same store with its own settings and folder.
 func (b *Bank) Replica(t testing.TB) *Bank {
 	t.Helper()
 	other := *b
@@ -153,9 +155,9 @@ func (b *Bank) Replica(t testing.TB) *Bank {
 	return other.On(b.DSN)
 }
 
-// FreeAddress is a port of this machine that nobody listens on: for services
-// that are found again at the same place after a restart. It is none that the
-// system gives to connections, which would take it while the service is away.
+// FreeAddress returns a local address with a free port, for services that keep
+// their address after a restart. The port is outside the range that the system
+// assigns to connections, so it stays free while the service is down.
 func FreeAddress(t testing.TB) string {
 	t.Helper()
 	for {
@@ -173,7 +175,7 @@ func FreeAddress(t testing.TB) string {
 	}
 }
 
-// given are the addresses that FreeAddress has returned.
+// given has the addresses that FreeAddress has returned.
 var given sync.Map
 
 // Migrate brings the schema up to date.
@@ -183,12 +185,12 @@ func (b *Bank) Migrate(t testing.TB) *Bank {
 	return b
 }
 
-// Variable is how a setting is named in the environment.
+// Variable returns the environment variable of a setting.
 func Variable(path string) string {
 	return "BANKINGAPI_" + strings.ToUpper(strings.ReplaceAll(path, ".", "__"))
 }
 
-// Command is a command of the program with the bank's settings.
+// Command returns a command of the program with the settings of the bank.
 func (b *Bank) Command(args ...string) *exec.Cmd {
 	command := exec.Command(b.Program, args...)
 	command.Dir = b.Folder
@@ -204,30 +206,30 @@ func (b *Bank) Command(args ...string) *exec.Cmd {
 	return command
 }
 
-// Outcome is what a command left: its exit status, and what it wrote.
+// Outcome is the result of a command: its exit status and its output.
 type Outcome struct {
 	Status   int
 	Out, Err string
 }
 
-// Run runs a command to its end.
+// Run runs a command until it ends.
 func (b *Bank) Run(t testing.TB, args ...string) Outcome {
 	t.Helper()
 	return b.RunWith(t, "", args...)
 }
 
-// RunWith is Run with standard input.
+// RunWith is like Run with standard input.
 func (b *Bank) RunWith(t testing.TB, input string, args ...string) Outcome {
 	t.Helper()
 	var out, errOut bytes.Buffer
 	command := b.Command(args...)
 	command.Stdin, command.Stdout, command.Stderr = strings.NewReader(input), &out, &errOut
 	require.NoError(t, Start(command))
-	_ = command.Wait() // the status says more
+	_ = command.Wait() // the status tells more than this error
 	return Outcome{command.ProcessState.ExitCode(), out.String(), errOut.String()}
 }
 
-// Must runs a command that has to succeed, and returns its standard output.
+// Must runs a command that must succeed and returns its standard output.
 func (b *Bank) Must(t testing.TB, args ...string) string {
 	t.Helper()
 	got := b.Run(t, args...)
@@ -235,7 +237,7 @@ func (b *Bank) Must(t testing.TB, args ...string) string {
 	return got.Out
 }
 
-// Subscribe makes a subscription and returns its primary key.
+// Subscribe creates a subscription and returns its primary key.
 func (b *Bank) Subscribe(t testing.TB, name string, flags ...string) string {
 	t.Helper()
 	primary, _, _ := strings.Cut(b.Must(t, append([]string{"subscriptions", "create", name}, flags...)...), "\n")
@@ -243,7 +245,7 @@ func (b *Bank) Subscribe(t testing.TB, name string, flags ...string) string {
 	return primary
 }
 
-// Load imports lines of a file: its header comes first.
+// Load imports the lines of a file. The first line is the header.
 func (b *Bank) Load(t testing.TB, kind string, lines ...string) {
 	t.Helper()
 	got := b.RunWith(t, strings.Join(lines, "\n")+"\n", "import", kind, "-")
@@ -253,7 +255,7 @@ func (b *Bank) Load(t testing.TB, kind string, lines ...string) {
 // Row is a row of an export, by column.
 type Row map[string]string
 
-// Export reads an export as CSV.
+// Export runs an export as CSV and returns its rows.
 func (b *Bank) Export(t testing.TB, kind string, flags ...string) []Row {
 	t.Helper()
 	records, err := csv.NewReader(strings.NewReader(b.Must(t, append([]string{"export", kind}, flags...)...))).ReadAll()
@@ -270,7 +272,7 @@ func (b *Bank) Export(t testing.TB, kind string, flags ...string) []Row {
 	return rows
 }
 
-// Verify proves the book, as an operator would.
+// Verify runs the verify command, which must succeed.
 func (b *Bank) Verify(t testing.TB) {
 	t.Helper()
 	got := b.Run(t, "verify")

@@ -9,8 +9,8 @@ import (
 	"bankingapi/domain/operation"
 )
 
-// audit asks of the rows what is true of any bank, and of every answer that it
-// was true. It knows nothing of what should have happened.
+// audit checks what must be true of the rows of any bank, and that every answer
+// was true. It does not use the model.
 func (w *world) audit() {
 	if w.failure != nil {
 		return
@@ -30,18 +30,22 @@ func (w *world) audit() {
 	}
 }
 
-// auditOperations: all or nothing, on its day, and one of each CallerId.
+// auditOperations checks that operations are complete, settled on their day,
+// and that a CallerId has one operation.
 func (w *world) auditOperations(sales map[operation.ID][]fund.SaleEntry) {
 	mine := map[identity]operation.ID{}
 	for id, rows := range sales {
 		first := rows[0]
 		for i, e := range rows {
-			later := e.State == operation.Recorded // no sale of today is
-			if e.Position != i || e.State != first.State || !e.SettledAt.Equal(first.SettledAt) || later && e.Terms.SelectedDay != first.Terms.SelectedDay {
-				w.fail("sales of one operation do not share their fate: %+v and %+v", first, e)
+			later := e.State == operation.Recorded // a sale for today is never recorded
+			if e.Index != i || e.State != first.State || !e.SettledAt.Equal(first.SettledAt) || later && e.Terms.SelectedDay != first.Terms.SelectedDay {
+				w.fail("sales of one operation have different states: %+v and %+v", first, e)
 			}
-			settled := e.State != operation.Recorded
-			if settled && !e.Terms.SelectedDay.IsNone() && day.Of(e.SettledAt, w.zone).Before(e.Terms.SelectedDay) {
+			settled, on := e.State != operation.Recorded, day.Of(e.SettledAt, w.zone)
+			if e.ReceivedAt.After(e.SettledAt) {
+				on = day.Of(e.ReceivedAt, w.zone) // the clock was set back meanwhile
+			}
+			if settled && !e.Terms.SelectedDay.IsNone() && on.Before(e.Terms.SelectedDay) {
 				w.fail("a sale was settled before its day: %+v", e)
 			}
 		}
@@ -50,13 +54,13 @@ func (w *world) auditOperations(sales map[operation.ID][]fund.SaleEntry) {
 		}
 		key := identity{operation.BuyFundFromCustomer, first.Subscription, first.Header.CallerID}
 		if other, exists := mine[key]; exists {
-			w.fail("two operations of one CallerId: %v and %v", other, id)
+			w.fail("one CallerId has two operations: %v and %v", other, id)
 		}
 		mine[key] = id
 	}
 }
 
-// auditSums: what came in, less what went out, is what is there.
+// auditSums checks that every position is its opening plus its postings.
 func (w *world) auditSums(entries []fund.SaleEntry) {
 	type leg struct {
 		id       operation.ID
@@ -66,9 +70,9 @@ func (w *world) auditSums(entries []fund.SaleEntry) {
 	legs := map[leg]int64{}
 	units, balances := map[fund.HoldingKey]int64{}, map[fund.AccountKey]int64{}
 	for _, p := range w.rows.Postings() {
-		key := leg{p.OperationID, p.Position, p.IsMoney()}
+		key := leg{p.OperationID, p.Index, p.IsMoney()}
 		if _, exists := legs[key]; exists || p.Kind != fund.SalePosting {
-			w.fail("a posting that should not be: %+v", p)
+			w.fail("unexpected posting: %+v", p)
 		}
 		legs[key] = p.Quantity
 		if p.IsMoney() {
@@ -83,7 +87,7 @@ func (w *world) auditSums(entries []fund.SaleEntry) {
 			continue
 		}
 		completed++
-		unitsLeg, moneyLeg := legs[leg{e.OperationID, e.Position, false}], legs[leg{e.OperationID, e.Position, true}]
+		unitsLeg, moneyLeg := legs[leg{e.OperationID, e.Index, false}], legs[leg{e.OperationID, e.Index, true}]
 		worth := proceeds(int64(e.Terms.Units), int64(e.PerUnit), e.Terms.Account.Currency.Decimals())
 		if unitsLeg != -int64(e.Terms.Units) || moneyLeg != e.Proceeds.Minor() || moneyLeg <= 0 || !worth.IsInt64() || worth.Int64() != moneyLeg {
 			w.fail("postings of %d and %d for %+v", unitsLeg, moneyLeg, e)
@@ -94,35 +98,35 @@ func (w *world) auditSums(entries []fund.SaleEntry) {
 	}
 	for _, h := range w.rows.Holdings() {
 		if h.Units < 0 || int64(h.Units) != w.opening.units[h.Key]+units[h.Key] {
-			w.fail("%+v, with %d at first and postings of %d", h, w.opening.units[h.Key], units[h.Key])
+			w.fail("%+v, with an opening of %d and postings of %d", h, w.opening.units[h.Key], units[h.Key])
 		}
 		delete(units, h.Key)
 	}
 	for _, a := range w.rows.Accounts() {
 		if a.Balance.Minor() < 0 || a.Balance.Minor() != w.opening.money[a.Key]+balances[a.Key] {
-			w.fail("%+v, with %d at first and postings of %d", a, w.opening.money[a.Key], balances[a.Key])
+			w.fail("%+v, with an opening of %d and postings of %d", a, w.opening.money[a.Key], balances[a.Key])
 		}
 		delete(balances, a.Key)
 	}
 	if len(units)+len(balances) > 0 {
-		w.fail("postings of positions that are not there: %v %v", units, balances)
+		w.fail("postings of positions that do not exist: %v %v", units, balances)
 	}
 }
 
-// auditNotifications: every one once.
+// auditNotifications checks that every notification is stored once.
 func (w *world) auditNotifications() map[string]bool {
 	stored := map[string]bool{}
 	for _, n := range w.rows.Notifications() {
 		key := fingerprint(n.Subscription, n.Record.UserID, n.Record.PushID, n.Record.Subject, n.Record.HasPushInteractionID, n.Record.PushInteractionID, len(n.Record.TranData))
 		if stored[key] {
-			w.fail("a notification is there twice: %s", key)
+			w.fail("a notification is stored twice: %s", key)
 		}
 		stored[key] = true
 	}
 	return stored
 }
 
-// auditAnswer holds one answer against the rows, as the caller could.
+// auditAnswer compares one answer with the rows, as its caller could.
 func (w *world) auditAnswer(a *attempt, sales map[operation.ID][]fund.SaleEntry, stored map[string]bool) {
 	r := a.request
 	if r.operation == operation.AddPushNotificationResponse {
@@ -131,7 +135,7 @@ func (w *world) auditAnswer(a *attempt, sales map[operation.ID][]fund.SaleEntry,
 			interaction := max(0, int64(m.interaction))
 			f := m.fields()
 			if !stored[fingerprint(r.subscription.Name, f.UserID, f.PushID, f.Subject, m.interaction >= 0, interaction, len(f.TranData))] {
-				w.fail("attempt %d was completed, and its message %d is not there", a.number, i)
+				w.fail("attempt %d was completed, but its message %d is missing", a.number, i)
 			}
 		}
 		return
@@ -154,12 +158,12 @@ func (w *world) auditAnswer(a *attempt, sales map[operation.ID][]fund.SaleEntry,
 	switch now := strings.Join(states, ","); a.outcome.State {
 	case operation.Completed:
 		ok = now == "completed"
-	case operation.Recorded: // and settled since, if its day has come
+	case operation.Recorded: // settled meanwhile if its day has come
 		ok = now == "completed" || now == "failed" || now == "recorded" && rows[0].Terms.SelectedDay.String() > w.today()
 	case operation.Failed:
 		ok = now == "" || a.outcome.Replayed && now == "failed"
 	}
 	if !ok || len(rows) > 0 && len(rows) != len(r.sales) {
-		w.fail("attempt %d was answered %q, and its rows say %v", a.number, a.answer(), states)
+		w.fail("attempt %d was answered %q, but its rows say %v", a.number, a.answer(), states)
 	}
 }

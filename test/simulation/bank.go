@@ -12,17 +12,18 @@ import (
 	"bankingapi/domain/operation"
 )
 
-// bank is the contract, sections 4 to 6, as plainly as it can be written. It
-// decides operations one after the other, and answers in the words of answer.
+// bank is a naive implementation of sections 4 to 6 of the contract. It decides
+// operations one after the other and returns answers in the same form as
+// attempt.answer.
 type bank struct {
 	zone   *time.Location
 	units  map[position]int64 // millionths
-	money  map[int]int64      // minor units, by number of account
-	prices []price            // in the order in which they came
+	money  map[int]int64      // minor units, by account number
+	prices []price            // in order of arrival
 	known  map[identity]*known
 	sold   map[operation.ID]*sold
 	order  []operation.ID // of sold, sorted
-	// recorded are those of sold that wait for their day.
+	// recorded are the operations of sold that wait for their day.
 	recorded map[operation.ID]*sold
 	// delivered are the notifications by subscription and content.
 	delivered map[string]bool
@@ -45,20 +46,20 @@ type price struct {
 	from     string
 }
 
-// known is what the bank remembers of a CallerId.
+// known is the stored state of a CallerId.
 type known struct {
 	content, answer string
-	unheard         bool // nobody was told for sure
+	unheard         bool // no caller knows the outcome
 }
 
-// sold is an operation of which there are rows.
+// sold is an operation with rows.
 type sold struct {
 	*attempt
 	day  string
 	rows []row
 }
 
-// row is one sale as it is to be found in the store.
+// row is the expected row of one sale.
 type row struct {
 	state    operation.State
 	price    int64
@@ -68,18 +69,18 @@ type row struct {
 	settled  time.Time
 }
 
-// delivery is a notification as it is to be found in the store.
+// delivery is the expected row of a notification.
 type delivery struct {
 	*attempt
 	position int
 }
 
-// refused is one reason, of the record at that place.
+// refused returns the reason for refusing record i.
 func refused(i int, code, pointer string) string {
 	return code + " /Parameters/" + strconv.Itoa(i) + pointer
 }
 
-// dayOf is the day that a clock in the bank shows.
+// dayOf returns the day of an instant in the zone of the bank.
 func (b *bank) dayOf(t time.Time) string { return t.In(b.zone).Format(time.DateOnly) }
 
 func plusDays(day string, n int) string {
@@ -90,7 +91,7 @@ func plusDays(day string, n int) string {
 	return t.AddDate(0, 0, n).Format(time.DateOnly)
 }
 
-// wrongDays are the days that cannot be asked for today.
+// wrongDays returns the errors for days that cannot be selected today.
 func wrongDays(sales []sale, today string) string {
 	var reasons []string
 	or := func(day string) string {
@@ -116,14 +117,14 @@ func wrongDays(sales []sale, today string) string {
 	return strings.Join(reasons, ", ")
 }
 
-// circumstances are what a transaction sees of the world.
+// circumstances are the state of the world that a transaction sees.
 type circumstances struct {
 	at     time.Time // by the clock of its replica
 	today  string
-	prices int // how many of the bank's there were when it read them
+	prices int // the number of prices of the bank when the transaction read them
 }
 
-// again is the answer to a repeat; ok is false for a new operation.
+// again returns the answer to a repeat. ok is false for a new operation.
 func (b *bank) again(r *request) (answer string, ok bool) {
 	k := b.known[r.identity()]
 	switch {
@@ -141,10 +142,11 @@ func (b *bank) remember(r *request, answer string) {
 	}
 }
 
-// buy is BuyFundFromCustomer.
+// buy decides a BuyFundFromCustomer request.
 func (b *bank) buy(a *attempt, c circumstances) string {
 	r := a.request
-	wrong := wrongDays(r.sales, c.today)
+	today := b.dayOf(a.arrived) // even if midnight passed while it was queued
+	wrong := wrongDays(r.sales, today)
 	if answer, ok := b.again(r); ok && (!strings.HasPrefix(answer, "conflict") || wrong == "") {
 		return answer
 	}
@@ -152,10 +154,10 @@ func (b *bank) buy(a *attempt, c circumstances) string {
 		return "invalid: " + wrong
 	}
 	var answer string
-	if r.sales[0].day > c.today {
+	if r.sales[0].day > today {
 		answer = b.record(a, c)
 	} else {
-		answer = b.sell(&sold{attempt: a, day: c.today}, c, false)
+		answer = b.sell(&sold{attempt: a, day: today}, c, false)
 	}
 	b.remember(r, answer)
 	return answer
@@ -171,7 +173,7 @@ func (b *bank) keep(s *sold) {
 
 func compareIDs(a, b operation.ID) int { return slices.Compare(a[:], b[:]) }
 
-// record keeps the sales for their day.
+// record stores the sales for their day.
 func (b *bank) record(a *attempt, c circumstances) string {
 	var reasons []string
 	for i, s := range a.request.sales {
@@ -198,8 +200,8 @@ func (b *bank) record(a *attempt, c circumstances) string {
 	return "recorded"
 }
 
-// settle carries out what was recorded for a day that has come; an empty
-// answer means that there was nothing to do.
+// settle settles an operation whose day has come. An empty answer means that
+// there was nothing to settle.
 func (b *bank) settle(id operation.ID, c circumstances) string {
 	s := b.recorded[id]
 	if s == nil || s.day > c.today {
@@ -213,7 +215,7 @@ func (b *bank) settle(id operation.ID, c circumstances) string {
 	return answer
 }
 
-// sell carries out all sales of the operation, or none.
+// sell settles all sales of the operation, or none.
 func (b *bank) sell(o *sold, c circumstances, due bool) string {
 	type step struct {
 		from position
@@ -305,7 +307,7 @@ func (b *bank) sell(o *sold, c circumstances, due bool) string {
 	return "failed: " + strings.Join(reasons, ", ")
 }
 
-// price is the one of that number, if it is of that fund.
+// price returns the price with that number if it is a price of that fund.
 func (b *bank) price(id int64, of int, among int) *price {
 	for i := range b.prices[:among] {
 		if p := &b.prices[i]; p.id == id && p.fund == of {
@@ -315,7 +317,7 @@ func (b *bank) price(id int64, of int, among int) *price {
 	return nil
 }
 
-// current is the newest price that begins on that day or earlier.
+// current returns the newest price that is valid from that day or earlier.
 func (b *bank) current(of int, on string, among int) *price {
 	var newest *price
 	for i := range b.prices[:among] {
@@ -327,7 +329,7 @@ func (b *bank) current(of int, on string, among int) *price {
 	return newest
 }
 
-// proceeds is units x price, rounded half up, in minor units.
+// proceeds returns units x price, rounded half up, in minor units.
 func proceeds(units, perUnit int64, decimals int) *big.Int {
 	worth := new(big.Int).Mul(big.NewInt(units), big.NewInt(perUnit))
 	divisor := new(big.Int).Exp(big.NewInt(10), big.NewInt(int64(6+8-decimals)), nil)
@@ -335,7 +337,7 @@ func proceeds(units, perUnit int64, decimals int) *big.Int {
 	return worth.Quo(worth, divisor)
 }
 
-// add is AddPushNotificationResponse.
+// add decides an AddPushNotificationResponse request.
 func (b *bank) add(a *attempt) string {
 	if answer, ok := b.again(a.request); ok {
 		return answer
@@ -351,10 +353,10 @@ func (b *bank) add(a *attempt) string {
 	return "completed"
 }
 
-// fingerprint is a key of all that it is given.
+// fingerprint returns a key for its arguments.
 func fingerprint(parts ...any) string { return fmt.Sprintf("%q", parts) }
 
-// parsed is the day of a text; none for none.
+// parsed returns the day of a text, or the zero day for an empty text.
 func parsed(text string) day.Day {
 	if text == "" {
 		return day.Day{}

@@ -10,20 +10,20 @@ import (
 	"bankingapi/domain/subscription"
 )
 
-// caller is a program that uses the API, one request after the other, and
-// behaves as such programs do.
+// caller is a client of the API. It sends one request after the other and
+// retries as real clients do.
 type caller struct {
 	name         string
 	subscription *subscription.Subscription
-	wake         time.Time // when it does something next
-	request      *request  // not answered yet; nil: it will think of one
-	waits        *attempt  // for this one's answer
+	wake         time.Time // when it acts next
+	request      *request  // without an answer yet; nil before the next one
+	waits        *attempt  // the attempt whose answer it waits for
 	tries        int
 	made         int // requests so far
 	past         []*request
 }
 
-// attempt is one request on the wire.
+// attempt is one request that was sent.
 type attempt struct {
 	number  int
 	caller  *caller
@@ -32,17 +32,17 @@ type attempt struct {
 	id      operation.ID
 	arrived time.Time // by the replica's clock
 	cancel  context.CancelFunc
-	left    bool // its caller gave up
+	left    bool // the caller has hung up
 
 	// Written by its goroutine, read once it is done.
 	done     bool
 	outcome  operation.Outcome
 	err      error
 	panicked bool
-	lost     bool // nobody heard the answer
+	lost     bool // the answer did not reach the caller
 }
 
-// call is the goroutine of an attempt.
+// call runs in the goroutine of an attempt.
 func (a *attempt) call(ctx context.Context, ask func(context.Context) (operation.Outcome, error)) {
 	defer func() {
 		if v := recover(); v != nil {
@@ -57,7 +57,7 @@ func (a *attempt) call(ctx context.Context, ask func(context.Context) (operation
 	a.outcome, a.err = ask(ctx)
 }
 
-// answer is what the attempt came to, in the words of bank.
+// answer returns the answer in the same form as bank.
 func (a *attempt) answer() string {
 	var text string
 	var faults []fault.Fault
@@ -83,14 +83,14 @@ func (a *attempt) answer() string {
 	return text
 }
 
-// next is what the caller asks for now.
+// next chooses the next request of the caller.
 func (w *world) next(c *caller) *request {
 	if c.request != nil {
 		return c.request
 	}
 	c.tries = 0
 	if len(c.past) > 0 && w.chance(120) {
-		// How does that one stand? Sometimes it mixes something up.
+		// Repeat an earlier request, sometimes with a mistake.
 		r := c.past[w.rng.IntN(len(c.past))]
 		if w.chance(250) {
 			r = w.alter(r)
@@ -105,15 +105,15 @@ func (w *world) next(c *caller) *request {
 	return c.request
 }
 
-// hear is what the caller makes of an answer, or of none.
+// hear handles an answer, or a missing one.
 func (w *world) hear(c *caller, a *attempt) {
 	c.waits = nil
 	if a.done && !a.lost && (a.err == nil || settled(a.err)) {
 		w.finish(c)
 		return
 	}
-	// Nobody knows, or nothing happened: it tries again, but not for ever, and
-	// without a CallerId a careful one does not sell twice.
+	// The outcome is unknown, or there was no effect: retry a limited number of
+	// times. Without a CallerId, a careful caller does not retry a sale.
 	c.tries++
 	careless := c.request.callerID == "" && c.request.operation == operation.BuyFundFromCustomer && w.chance(500)
 	if careless || c.tries > 8 && !w.calm {
@@ -121,12 +121,12 @@ func (w *world) hear(c *caller, a *attempt) {
 		return
 	}
 	if w.chance(20) && c.request.callerID != "" {
-		c.request = w.alter(c.request) // it mixes something up under stress
+		c.request = w.alter(c.request) // a mistake in the retry
 	}
 	c.wake = w.now().Add(time.Duration(w.rng.IntN(30_000*c.tries)) * time.Millisecond)
 }
 
-// settled are the failures that the same request would meet again.
+// settled are failures that a retry of the same request would also get.
 func settled(err error) bool {
 	switch fault.KindOf(err) {
 	case fault.Invalid, fault.Forbidden, fault.Conflict:
@@ -144,15 +144,15 @@ func (w *world) finish(c *caller) {
 	}
 }
 
-// giveUp is a caller whose patience ends: it hangs up, and may ask again
-// before its request is through.
+// giveUp makes a caller hang up. It may retry while its first request is still
+// running.
 func (w *world) giveUp(a *attempt) {
 	a.left = true
 	w.hear(a.caller, a)
 	a.cancel()
 }
 
-// send has the caller ask a replica.
+// send sends the request of the caller to a replica.
 func (w *world) send(c *caller) {
 	r := w.anyReplica()
 	if r == nil {
@@ -167,10 +167,10 @@ func (w *world) send(c *caller) {
 	var ctx context.Context
 	ctx, a.cancel = context.WithCancel(context.Background())
 	c.waits, w.starting = a, a
-	lane := &r.pushes
+	queue := &r.pushes
 	if request.operation == operation.BuyFundFromCustomer {
 		fields := w.saleFields(request)
-		lane = &r.sales
+		queue = &r.sales
 		go a.call(ctx, func(ctx context.Context) (operation.Outcome, error) {
 			return r.buyer.Buy(ctx, request.subscription, request.header(), fields)
 		})
@@ -182,5 +182,5 @@ func (w *world) send(c *caller) {
 	}
 	w.wait()
 	w.starting = nil
-	w.atTheDoor(lane, a)
+	w.atTheDoor(queue, a)
 }

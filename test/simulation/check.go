@@ -13,15 +13,15 @@ import (
 	"bankingapi/test/fake"
 )
 
-// compare holds what is in the store against what should be there: the
-// positions always, all rows once a day.
+// compare compares the store with the bank: the positions every time, all rows
+// once a day.
 func (w *world) compare() {
 	if !w.judged {
 		return
 	}
 	for tx := range w.running {
 		if tx.committed {
-			return // the store is ahead of the bank, until the replica knows
+			return // the bank learns of the commit when the replica does
 		}
 	}
 	w.judged = false
@@ -34,9 +34,9 @@ func (w *world) compare() {
 	}
 }
 
-// atTheDoor looks at an attempt that has just begun: either it is in the lane
-// now, or it was answered for a reason that needs no store.
-func (w *world) atTheDoor(l *lane, a *attempt) {
+// atTheDoor checks a new attempt. It must be in the queue now, or be answered
+// for a reason that does not need the store.
+func (w *world) atTheDoor(l *queue, a *attempt) {
 	r := a.request
 	want := ""
 	wrong := wrongDays(r.sales, w.bank.dayOf(a.arrived))
@@ -56,7 +56,7 @@ func (w *world) atTheDoor(l *lane, a *attempt) {
 		}
 		return
 	case !a.done:
-		w.fail("attempt %d waits for the store, and has to be answered %q", a.number, want)
+		w.fail("attempt %d waits for the store, but must be answered %q", a.number, want)
 		return
 	}
 	w.note("(%d) %s", a.number, a.answer())
@@ -69,20 +69,20 @@ func (w *world) atTheDoor(l *lane, a *attempt) {
 	case want == "" && fault.KindOf(a.err) == fault.Busy && len(l.waiting) > w.limits.Queue:
 		w.saw(aFullQueue)
 	default:
-		w.fail("attempt %d was answered %q at once, and should be %q", a.number, got, want)
+		w.fail("attempt %d was answered %q at once, want %q", a.number, got, want)
 		return
 	}
 	a.cancel()
 	w.hear(a.caller, a)
 }
 
-// collect sees what became of everything since it was called last.
+// collect handles everything that ended since its last call.
 func (w *world) collect() {
 	for i, r := range w.replicas {
 		if r == nil {
 			continue
 		}
-		for _, l := range r.lanes() {
+		for _, l := range r.queues() {
 			w.look(l)
 		}
 		if r.dead {
@@ -110,8 +110,8 @@ func (w *world) collect() {
 	w.compare()
 }
 
-// look sees who was answered in a lane, and whether that is right.
-func (w *world) look(l *lane) {
+// look finds the items of a queue that were answered and checks the answers.
+func (w *world) look(l *queue) {
 	var answered, still []*arrival
 	passed := false
 	for _, a := range l.waiting {
@@ -128,11 +128,11 @@ func (w *world) look(l *lane) {
 	l.ended = nil
 	switch {
 	case len(ended) > 1 && !l.replica.dead:
-		w.fail("%s: %d transactions at one moment", l.name, len(ended))
+		w.fail("%s: %d transactions at the same time", l.name, len(ended))
 	case len(ended) > 0:
 		w.judge(ended[0], answered)
 		if passed && !l.replica.dead {
-			w.fail("%s: somebody was passed", l.name)
+			w.fail("%s: a request overtook another", l.name)
 		}
 	default:
 		w.leave(l, answered)
@@ -147,23 +147,23 @@ func (w *world) look(l *lane) {
 			w.hear(a.attempt.caller, a.attempt)
 		}
 	}
-	// Who of a crashed replica's queue still shares a batch is nobody's choice.
+	// After a crash it does not matter which queued items share a batch.
 	if l.batch.Items > 1 && !l.replica.dead {
 		w.saw(aBatchOfMany)
 	}
-	if l.batch.Again > 0 && !l.replica.dead {
+	if l.batch.Alone > 0 && !l.replica.dead {
 		w.saw(aBatchRunAgainOneByOne)
 	}
-	l.batch.Items, l.batch.Again = 0, 0
+	l.batch.Items, l.batch.Alone = 0, 0
 }
 
-// leave looks at those who were answered although no transaction ended.
-func (w *world) leave(l *lane, answered []*arrival) {
+// leave checks items that were answered without a transaction.
+func (w *world) leave(l *queue, answered []*arrival) {
 	for _, a := range answered {
 		switch {
 		case l.replica.dead:
 		case a.settler != nil && (a.settler.ctx.Err() != nil || l.replica.draining || len(l.waiting) > w.limits.Queue):
-			a.settler.failures++ // it left, or there was no room for it
+			a.settler.failures++ // it left, or the queue was full
 		case a.attempt != nil && a.attempt.left && fault.KindOf(a.attempt.err) == fault.Unavailable:
 			w.saw(aCallerThatLeftTheQueue)
 		default:
@@ -180,8 +180,8 @@ func (a *arrival) String() string {
 	return a.attempt.answer()
 }
 
-// judge decides the operations of a transaction once more, and holds against
-// that what their callers were told and what is in the store.
+// judge decides the operations of a transaction again with the bank. It
+// compares the result with the answers and with the store.
 func (w *world) judge(tx *transaction, answered []*arrival) {
 	kind := fault.KindOf(tx.err)
 	cut := tx.err != nil && kind == fault.Internal && tx.late
@@ -190,7 +190,7 @@ func (w *world) judge(tx *transaction, answered []*arrival) {
 		w.saw(aTimeOut)
 	}
 	if !tx.caused() {
-		w.fail("%s: a transaction failed although nobody made it fail: %v", tx.lane.name, tx.err)
+		w.fail("%s: a transaction failed without an injected fault: %v", tx.queue.name, tx.err)
 		return
 	}
 	switch {
@@ -211,7 +211,7 @@ func (w *world) judge(tx *transaction, answered []*arrival) {
 	w.judged = true
 }
 
-// caused reports whether the world had a hand in how the transaction ended.
+// caused reports whether an injected fault explains how the transaction ended.
 func (tx *transaction) caused() bool {
 	if tx.panicked {
 		return tx.poisoned
@@ -223,13 +223,14 @@ var causes = [...]error{
 	errUnavailable, errUnknown, errPoison, errGlitch, fake.ErrConflict, context.Canceled, context.DeadlineExceeded,
 }
 
-// nothing checks that everybody was told that nothing happened, or may have.
+// nothing checks that all callers were told that there was no effect, or that
+// the outcome is unknown.
 func (w *world) nothing(tx *transaction, answered []*arrival) {
 	kind := fault.KindOf(tx.err)
 	blame := tx.panicked || kind == fault.Internal
 	if blame && !tx.replica().dead {
 		if len(answered) > 1 {
-			w.fail("%s: %d callers pay for the fault of one", tx.lane.name, len(answered))
+			w.fail("%s: the fault of one caller failed %d callers", tx.queue.name, len(answered))
 		}
 		if tx.panicked {
 			w.saw(aPanic)
@@ -240,7 +241,7 @@ func (w *world) nothing(tx *transaction, answered []*arrival) {
 	}
 	if !blame && !tx.replica().dead {
 		if len(answered) == 0 {
-			w.fail("%s: the store failed, and nobody was told", tx.lane.name)
+			w.fail("%s: the store failed, but no caller got the error", tx.queue.name)
 		}
 		if kind == fault.Unavailable && tx.late {
 			w.saw(aTimeOut)
@@ -261,12 +262,12 @@ func (w *world) nothing(tx *transaction, answered []*arrival) {
 		switch {
 		case told.panicked && tx.panicked:
 		case told.err == nil, told.panicked:
-			w.fail("attempt %d was answered %q, and its transaction failed: %v", told.number, told.answer(), tx.err)
+			w.fail("attempt %d was answered %q, but its transaction failed: %v", told.number, told.answer(), tx.err)
 		case got == kind:
-		case got == fault.Unavailable && kind == fault.Indeterminate: // lost before it was tried alone
+		case got == fault.Unavailable && kind == fault.Indeterminate: // unknown before it was retried alone
 		case got == fault.Indeterminate && kind == fault.Internal && tx.late: // cut short
 		default:
-			w.fail("attempt %d was answered %q, and its transaction failed: %v", told.number, told.answer(), tx.err)
+			w.fail("attempt %d was answered %q, but its transaction failed: %v", told.number, told.answer(), tx.err)
 		}
 		if told.left {
 			w.saw(aCallerThatLeftTooLate)
@@ -274,8 +275,8 @@ func (w *world) nothing(tx *transaction, answered []*arrival) {
 	}
 }
 
-// named are the operations of a round that are in the transaction, in its
-// order.
+// named returns the operations of a round that are in the transaction, in the
+// order of the round.
 func (a *arrival) named(tx *transaction) []*fund.Operation {
 	var group []*fund.Operation
 	for _, o := range a.listed {
@@ -286,7 +287,7 @@ func (a *arrival) named(tx *transaction) []*fund.Operation {
 	return group
 }
 
-// effect decides the operations of a transaction that took place.
+// effect decides the operations of a transaction that took effect.
 func (w *world) effect(tx *transaction, answered []*arrival, unknown bool) {
 	for _, a := range answered {
 		if a.settler != nil {
@@ -295,7 +296,7 @@ func (w *world) effect(tx *transaction, answered []*arrival, unknown bool) {
 		}
 		told := a.attempt
 		if kind := fault.KindOf(told.err); unknown && kind != fault.Indeterminate || tx.replica().dead && kind == fault.Unavailable {
-			continue // it was not in it: lost before it was tried alone
+			continue // not in this transaction: unknown before it was retried alone
 		}
 		known := w.bank.known[told.request.identity()]
 		before := len(w.bank.inbox)
@@ -316,9 +317,9 @@ func (w *world) effect(tx *transaction, answered []*arrival, unknown bool) {
 			known.unheard = unknown
 		}
 		if unknown {
-			w.note("(%d) in truth: %s", told.number, want)
+			w.note("(%d) actual outcome: %s", told.number, want)
 		} else if got := told.answer(); got != want {
-			w.fail("attempt %d was answered %q, and should be %q", told.number, got, want)
+			w.fail("attempt %d was answered %q, want %q", told.number, got, want)
 		}
 		if told.left {
 			w.saw(aCallerThatLeftTooLate)
@@ -339,17 +340,15 @@ func (w *world) sawAnswer(a *attempt, answer string, tx *transaction) {
 		}
 	case answer == "recorded":
 		w.saw(aRecording)
-	case strings.HasPrefix(answer, "invalid"):
-		if wrongDays(a.request.sales, w.bank.dayOf(a.arrived)) == "" && tx.when.today > w.bank.dayOf(a.arrived) {
-			w.saw(aDayThatPassedInTheQueue)
-		}
+	case answer == "completed" && a.request.operation == operation.BuyFundFromCustomer && tx.when.today > w.bank.dayOf(a.arrived):
+		w.saw(aDayThatPassedInTheQueue)
 	}
 }
 
 func (w *world) effectOfRound(tx *transaction, a *arrival, unknown bool) {
 	s, group := a.settler, a.named(tx)
 	if len(group) == 0 {
-		s.failures++ // lost before it was tried alone
+		s.failures++ // unknown before it was retried alone
 		return
 	}
 	for _, o := range group {
@@ -391,27 +390,27 @@ func (w *world) numberOf(id operation.ID) int {
 	return -1
 }
 
-// rounded looks at a round that has ended.
+// rounded checks a round that has ended.
 func (w *world) rounded(s *settler) {
 	w.note("the round of %s ends: %d completed, %d failed, %d failures", s.replica.name, s.result.Completed, s.result.Failed, s.failures)
 	if (s.err != nil) != (s.failures > 0) {
-		w.fail("a round of %s ended with %v, and %d failures were made", s.replica.name, s.err, s.failures)
+		w.fail("a round of %s ended with %v after %d injected failures", s.replica.name, s.err, s.failures)
 	}
 	if s.result != s.counted {
-		w.fail("a round of %s counted %+v, and it was %+v", s.replica.name, s.result, s.counted)
+		w.fail("a round of %s counted %+v, want %+v", s.replica.name, s.result, s.counted)
 	}
 	if s.err != nil {
 		return
 	}
 	for _, id := range s.expected {
 		if w.bank.recorded[id] != nil && !slices.Contains(s.excused, id) && !w.settling(id) {
-			w.fail("a round of %s was successful, and %d is still recorded", s.replica.name, w.numberOf(id))
+			w.fail("a round of %s succeeded, but %d is still recorded", s.replica.name, w.numberOf(id))
 		}
 	}
 }
 
-// settling reports whether a transaction has settled the operation, and its
-// replica does not know yet.
+// settling reports whether a transaction has settled the operation but its
+// replica does not know it yet.
 func (w *world) settling(id operation.ID) bool {
 	for tx := range w.running {
 		if tx.committed && slices.ContainsFunc(tx.due, func(o *fund.Operation) bool { return o.ID == id }) {
@@ -421,31 +420,31 @@ func (w *world) settling(id operation.ID) bool {
 	return false
 }
 
-// comparePositions holds the positions in the store against the bank's.
+// comparePositions compares the positions of the store with those of the bank.
 func (w *world) comparePositions() {
 	holdings := w.rows.Holdings()
 	if len(holdings) != len(w.bank.units) {
-		w.fail("%d holdings, and there should be %d", len(holdings), len(w.bank.units))
+		w.fail("%d holdings, want %d", len(holdings), len(w.bank.units))
 	}
 	for _, h := range holdings {
 		want := w.bank.units[position{h.Key.CustomerNo, slices.Index(w.funds, h.Key.Fund)}]
 		if int64(h.Units) != want {
-			w.fail("the holding of %d in %v is %d, and should be %d", h.Key.CustomerNo, h.Key.Fund, h.Units, want)
+			w.fail("the holding of %d in %v is %d, want %d", h.Key.CustomerNo, h.Key.Fund, h.Units, want)
 		}
 	}
 	accounts := w.rows.Accounts()
 	if len(accounts) != len(w.bank.money) {
-		w.fail("%d accounts, and there should be %d", len(accounts), len(w.bank.money))
+		w.fail("%d accounts, want %d", len(accounts), len(w.bank.money))
 	}
 	for _, a := range accounts {
 		number := slices.Index(w.accounts, a.Key)
 		if want := w.bank.money[number]; a.Balance.Minor() != want {
-			w.fail("account a%d has %d, and should have %d", number, a.Balance.Minor(), want)
+			w.fail("account a%d has %d, want %d", number, a.Balance.Minor(), want)
 		}
 	}
 }
 
-// compareAll holds every row in the store against the bank's.
+// compareAll compares every row of the store with those of the bank.
 func (w *world) compareAll() {
 	if w.failure != nil {
 		return
@@ -456,23 +455,23 @@ func (w *world) compareAll() {
 		s := w.bank.sold[id]
 		for i := range s.rows {
 			if n == len(entries) {
-				w.fail("there is no row of sale %d/%d", s.number, i)
+				w.fail("sale %d/%d has no row", s.number, i)
 				return
 			}
 			if want := w.entry(s, i); entries[n] != want {
-				w.fail("sale %d/%d is\n%+v, and should be\n%+v", s.number, i, entries[n], want)
+				w.fail("sale %d/%d is\n%+v, want\n%+v", s.number, i, entries[n], want)
 				return
 			}
 			n++
 		}
 	}
 	if n < len(entries) {
-		w.fail("there is a row of a sale that should not be: %+v", entries[n])
+		w.fail("unexpected row of a sale: %+v", entries[n])
 		return
 	}
 	notifications := w.rows.Notifications()
 	if len(notifications) != len(w.bank.inbox) {
-		w.fail("%d notifications, and there should be %d", len(notifications), len(w.bank.inbox))
+		w.fail("%d notifications, want %d", len(notifications), len(w.bank.inbox))
 		return
 	}
 	for i, d := range w.bank.inbox {
@@ -480,23 +479,23 @@ func (w *world) compareAll() {
 		fields := d.request.messages[d.position].fields()
 		header := d.request.header()
 		header.AppKey = d.request.recordedAppKey()
-		if got.OperationID != d.id || got.Position != d.position || got.Subscription != d.request.subscription.Name ||
+		if got.OperationID != d.id || got.Index != d.position || got.Subscription != d.request.subscription.Name ||
 			got.Header != header || !got.ReceivedAt.Equal(d.arrived) ||
 			got.Record.UserID != fields.UserID || got.Record.PushID != fields.PushID || got.Record.Subject != fields.Subject ||
 			got.Record.HasPushInteractionID == fields.PushInteractionID.IsAbsent() || len(got.Record.TranData) != len(fields.TranData) {
-			w.fail("notification %d is %+v, and should be %d/%d", i, got, d.number, d.position)
+			w.fail("notification %d is %+v, want %d/%d", i, got, d.number, d.position)
 			return
 		}
 	}
 }
 
-// entry is the row of a sale as it should be.
+// entry returns the expected row of a sale.
 func (w *world) entry(s *sold, i int) fund.SaleEntry {
 	sale, row := s.request.sales[i], s.rows[i]
 	header := s.request.header()
 	header.AppKey = s.request.recordedAppKey()
 	e := fund.SaleEntry{
-		OperationID: s.id, Position: i, Subscription: s.request.subscription.Name, Header: header, ReceivedAt: s.arrived,
+		OperationID: s.id, Index: i, Subscription: s.request.subscription.Name, Header: header, ReceivedAt: s.arrived,
 		Terms: fund.Terms{
 			Holding:      fund.HoldingKey{CustomerNo: sale.customer, Fund: w.funds[sale.fund]},
 			Units:        fund.Units(sale.units),

@@ -1,30 +1,30 @@
-// Package simulation plays whole weeks of the bank in milliseconds: the real
-// use cases with their group commit, their book and their settlement, over the
-// in-memory store of package fake, on a clock of its own. Callers ask, get
-// impatient and ask again, replicas crash and come back, the store is slow and
-// fails before, during and after its commits, clocks step, midnights pass.
+// Package simulation runs weeks of the bank in milliseconds. It runs the real use
+// cases with their group commit, book and settlement on the in-memory store of
+// package fake, with a simulated clock. Callers send requests, lose patience and
+// retry. Replicas crash and restart. The store is slow and fails before, during
+// and after its commits. Clocks step, and days pass.
 //
 // # One seed, one run
 //
-// A run is decided by its seed to the byte. All goroutines of a run live in a
-// bubble of testing/synctest and stop at points that the world holds: a caller
-// in the lane, a transaction at each of its moments, a settlement round before
-// each of its batches. The world (world.go) is a loop that picks, by the seed,
-// the one thing that happens next, lets it happen, and waits until everybody
-// stands still again. So there is never more than one thing on its way, and
-// every order of events that matters is an order that the seed chose.
+// The seed decides every detail of a run. All goroutines of a run live in a
+// bubble of testing/synctest. They stop at points that the world controls: a
+// caller in the queue, a transaction at each of its moments, a settlement round
+// before each of its batches. The world (world.go) is a loop. It uses the seed to
+// choose the next event, lets it happen, and waits until all goroutines are
+// blocked again. So only one thing runs at a time, and the seed chooses the order
+// of all events.
 //
-// # What is held against what
+// # What is compared
 //
 //   - bank.go is a naive bank: maps, one operation after the other, days as
 //     texts, proceeds in big numbers. After every transaction it decides the
-//     same operations again, in the order of their arrival; every answer and
-//     every position has to agree with it.
-//   - audit.go believes neither side. It reads the rows, and the answers that
-//     callers got, and asks for what has to be true of any bank: sums, one
-//     effect per CallerId, no sale before its day, nothing without a row.
-//   - Plant is how the checks are checked: a mistake is put between the use
-//     cases and the store, and has to be found.
+//     same operations again, in the order of their arrival. Every answer and
+//     every position must agree with it.
+//   - audit.go trusts neither side. It reads the rows and the answers that
+//     callers got, and checks what must be true of any bank: sums, one effect
+//     per CallerId, no sale before its day, a row for every effect.
+//   - Mutant tests the checks: it puts a mistake between the use cases and the
+//     store, and a run must find it.
 //
-// What is found ends the run, and its text says how to see it again.
+// A failed check ends the run. Its text says how to repeat the run.
 package simulation

@@ -6,7 +6,7 @@ import (
 	"bankingapi/domain/day"
 )
 
-// finale heals everything, and has everybody get an answer.
+// finale ends all faults and waits until every caller has an answer.
 func (w *world) finale() {
 	w.note("the finale")
 	w.calm, w.outage, w.poison = true, noOutage, noPoison
@@ -33,7 +33,7 @@ func (w *world) finale() {
 	}
 	w.quiet()
 	if n := len(w.bank.recorded); n > 0 && w.failure == nil {
-		w.fail("%d recorded operations are not settled on a day after all of theirs", n)
+		w.fail("%d recorded operations are not settled after their day", n)
 	}
 	for _, c := range w.callers {
 		if w.failure != nil {
@@ -54,7 +54,7 @@ func (w *world) finale() {
 	w.audit()
 }
 
-// askAgain has a caller ask for some of what it asked before.
+// askAgain makes a caller repeat some of its earlier requests.
 func (w *world) askAgain(c *caller) {
 	for range min(3, len(c.past)) {
 		if w.failure != nil {
@@ -66,16 +66,16 @@ func (w *world) askAgain(c *caller) {
 	}
 }
 
-// enough events are more than any finale needs.
+// enough is more events than any finale needs.
 const enough = 100_000
 
-// quiet goes on until nobody waits for anything.
+// quiet runs until no caller waits for an answer.
 func (w *world) quiet() {
 	began := w.event
 	for idle := 0; w.failure == nil; {
 		w.event++
 		if w.event-began > enough {
-			w.fail("somebody waits for ever")
+			w.fail("a caller still waits")
 		}
 		w.tally.Events++
 		w.pass(time.Millisecond)

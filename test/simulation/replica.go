@@ -12,44 +12,45 @@ import (
 	"bankingapi/domain/day"
 	"bankingapi/domain/fault"
 	"bankingapi/domain/fund"
+	"bankingapi/domain/idempotency"
 	"bankingapi/domain/operation"
 	"bankingapi/domain/push"
 	"bankingapi/test/fake"
 )
 
-// replica is one process of the service, from its start to its end. What it
-// has in memory ends with it.
+// replica is one process of the service, from start to end. Its memory is lost
+// when it ends.
 type replica struct {
 	world  *world
 	name   string
-	offset time.Duration // how wrong its clock is
+	offset time.Duration // the error of its clock
 
 	buyer    *buyfund.Buyer
 	adder    *addpush.Adder
-	sales    lane
-	pushes   lane
+	sales    queue
+	pushes   queue
 	settler  []*settler
 	draining bool
-	closed   chan error    // has the result of both Closes, once it drains
-	died     chan struct{} // closed by a crash
+	closed   chan error    // gets the result of both Closes after a stop
+	died     chan struct{} // closed when it crashes
 	dead     bool
 }
 
-// lane is what the world sees of one group commit.
-type lane struct {
+// queue is the view that the world has of one group commit.
+type queue struct {
 	replica *replica
 	name    string
-	waiting []*arrival   // oldest first, until they are answered
-	current *transaction // on its way
+	waiting []*arrival   // without an answer, oldest first
+	current *transaction // running
 	ended   []*transaction
 	batch   commit.Batch // the last one
 }
 
-// arrival is one item in a lane: an attempt, or a settler's batch.
+// arrival is one item in a queue: an attempt, or a batch of a settler.
 type arrival struct {
 	attempt *attempt
 	settler *settler
-	step    int               // of the settler, when it went in
+	step    int               // the step of the settler when it was added
 	listed  []*fund.Operation // by the settler
 }
 
@@ -60,33 +61,33 @@ func (a *arrival) answered() bool {
 	return a.attempt.done
 }
 
-// transaction is one call of a port, seen from outside.
+// transaction is one call of a port, as the world sees it.
 type transaction struct {
-	lane     *lane    // nil for a listing
-	settler  *settler // of a listing
+	queue    *queue   // nil for Due
+	settler  *settler // for Due
 	ctx      context.Context
 	when     circumstances
 	moment   fake.Moment
 	parked   bool
 	verdict  chan error
-	due      []*fund.Operation // as the use case named them
-	held     []operation.ID    // of them, those that somebody else holds
+	due      []*fund.Operation // the operations that the use case passed
+	held     []operation.ID    // those of due that another transaction holds
 	poisoned bool
-	// committed is the truth, whatever the caller is told.
+	// committed is whether it took effect, whatever the caller is told.
 	committed bool
-	late      bool // it had no time left at its end
+	late      bool // its deadline had passed when it ended
 	err       error
 	panicked  bool
 }
 
 type transactionKey struct{}
 
-// open starts a replica over the world's store.
+// open starts a replica on the store of the world.
 func (w *world) open(name string) *replica {
 	r := &replica{world: w, name: name, died: make(chan struct{}), closed: make(chan error, 1)}
-	r.sales = lane{replica: r, name: name + " sales"}
-	r.pushes = lane{replica: r, name: name + " pushes"}
-	strike := w.plant.strike(strikeParked)
+	r.sales = queue{replica: r, name: name + " sales"}
+	r.pushes = queue{replica: r, name: name + " pushes"}
+	strike := w.mutant.strike(strikeParked)
 	sale := buyfund.Options{
 		ParametersLimit: w.records,
 		Commit:          w.limits,
@@ -95,11 +96,11 @@ func (w *world) open(name string) *replica {
 		Now:             r.now,
 		NewID:           w.newID,
 	}
-	if w.plant.Options != nil {
-		w.plant.Options(&sale)
+	if w.mutant.Options != nil {
+		w.mutant.Options(&sale)
 	}
-	r.buyer = buyfund.New(&watchedBooks{&r.sales, w.plant.books(w.store.Books(strike))}, sale)
-	r.adder = addpush.New(&watchedInboxes{&r.pushes, w.plant.inboxes(w.store.Inboxes(strike))}, addpush.Options{
+	r.buyer = buyfund.New(&watchedBooks{&r.sales, w.mutant.books(w.store.Books(strike))}, sale)
+	r.adder = addpush.New(&watchedInboxes{&r.pushes, w.mutant.inboxes(w.store.Inboxes(strike))}, addpush.Options{
 		ParametersLimit: w.records,
 		Commit:          w.limits,
 		Observer:        r.pushes.observer(),
@@ -109,25 +110,25 @@ func (w *world) open(name string) *replica {
 	return r
 }
 
-func (r *replica) lanes() [2]*lane { return [...]*lane{&r.sales, &r.pushes} }
+func (r *replica) queues() [2]*queue { return [...]*queue{&r.sales, &r.pushes} }
 
 func (r *replica) now() time.Time {
 	r.world.turn.Load()
 	return r.world.now().Add(r.offset).UTC().Truncate(time.Microsecond)
 }
 
-func (l *lane) observer() commit.Observer {
+func (l *queue) observer() commit.Observer {
 	return commit.Observer{Now: l.replica.now, Batch: func(b commit.Batch) {
 		l.replica.world.turn.Load()
 		l.batch = b
 	}}
 }
 
-// begin is the start of a transaction; its clock is read as the use case has
-// just read it.
-func (l *lane) begin(ctx context.Context) *transaction {
+// begin starts a transaction. It reads the clock, as the use case has just
+// done.
+func (l *queue) begin(ctx context.Context) *transaction {
 	at := l.replica.now()
-	tx := &transaction{lane: l, verdict: make(chan error)}
+	tx := &transaction{queue: l, verdict: make(chan error)}
 	tx.when = circumstances{at: at, today: l.replica.world.bank.dayOf(at)}
 	tx.ctx = context.WithValue(ctx, transactionKey{}, tx)
 	l.current = tx
@@ -135,15 +136,15 @@ func (l *lane) begin(ctx context.Context) *transaction {
 }
 
 func (tx *transaction) end(err error) {
-	tx.lane.replica.world.turn.Load()
+	tx.queue.replica.world.turn.Load()
 	tx.err, tx.late = err, tx.ctx.Err() != nil
-	tx.lane.current = nil
-	tx.lane.ended = append(tx.lane.ended, tx)
+	tx.queue.current = nil
+	tx.queue.ended = append(tx.queue.ended, tx)
 }
 
-// read notes what the transaction sees, at each of its runs.
+// read notes what the transaction reads, each time it runs.
 func (tx *transaction) read() {
-	w := tx.lane.replica.world
+	w := tx.queue.replica.world
 	tx.when.prices = len(w.bank.prices)
 	if tx.poisoned && w.poison == panicking {
 		panic(errPoison)
@@ -153,15 +154,15 @@ func (tx *transaction) read() {
 var (
 	errPoison      = errors.New("this cannot be written")
 	errGlitch      = errors.New("something in this batch cannot be written")
-	errUnavailable = fault.New(fault.Unavailable, "the storage is gone")
+	errUnavailable = fault.New(fault.Unavailable, "the storage is unreachable")
 	errUnknown     = fault.New(fault.Indeterminate, "the connection was lost")
 )
 
-// strikeParked stops a transaction until the world says how it goes on.
+// strikeParked blocks a transaction until the world decides how it continues.
 func strikeParked(ctx context.Context, m fake.Moment) error {
 	tx, ok := ctx.Value(transactionKey{}).(*transaction)
 	if !ok {
-		panic("a transaction that the world does not see")
+		panic("a transaction that the world does not know")
 	}
 	if m == fake.Committed {
 		tx.committed = true
@@ -181,9 +182,9 @@ func strikeParked(ctx context.Context, m fake.Moment) error {
 		return err
 	case <-ctx.Done():
 		if m == fake.Committed {
-			return ctx.Err() // as a driver may say it: without a word about the effect
+			return ctx.Err() // as a driver may return it, without saying whether it took effect
 		}
-		return nil // the store looks at ctx itself
+		return nil // the store checks ctx itself
 	case <-r.died:
 		return died(m)
 	}
@@ -198,25 +199,25 @@ func died(m fake.Moment) error {
 }
 
 func (tx *transaction) replica() *replica {
-	if tx.lane == nil {
+	if tx.queue == nil {
 		return tx.settler.replica
 	}
-	return tx.lane.replica
+	return tx.queue.replica
 }
 
-// watchedBooks shows the world what passes through the port.
+// watchedBooks reports the calls of a port to the world.
 type watchedBooks struct {
-	lane *lane
-	next buyfund.Books
+	queue *queue
+	next  buyfund.Books
 }
 
-func (b *watchedBooks) Update(ctx context.Context, touched fund.Touched, settle func(*fund.Book)) error {
-	b.lane.replica.world.turn.Load()
-	if b.lane.replica.dead {
+func (b *watchedBooks) Update(ctx context.Context, touched fund.LockSet, settle func(*fund.Book)) error {
+	b.queue.replica.world.turn.Load()
+	if b.queue.replica.dead {
 		return errUnavailable
 	}
-	tx := b.lane.begin(ctx)
-	w := b.lane.replica.world
+	tx := b.queue.begin(ctx)
+	w := b.queue.replica.world
 	tx.due = touched.Due
 	touched.Due = w.leaveHeld(tx)
 	tx.poisoned = w.poison != noPoison && slices.ContainsFunc(touched.Holdings, func(k fund.HoldingKey) bool {
@@ -226,14 +227,14 @@ func (b *watchedBooks) Update(ctx context.Context, touched fund.Touched, settle 
 		return b.next.Update(tx.ctx, touched, func(book *fund.Book) {
 			tx.read()
 			if tx.when.at.UnixMicro()%4 == 0 {
-				settle(fund.NewBook(0)) // a store may presume first, and be wrong
+				settle(fund.NewBook(0)) // an optimistic commit may call it with a wrong book first
 			}
 			settle(book)
 		})
 	})
 }
 
-// run notes the end of a transaction, however it ends.
+// run notes the end of a transaction, including a panic.
 func (tx *transaction) run(update func() error) (err error) {
 	tx.panicked = true
 	defer func() { tx.end(err) }()
@@ -242,7 +243,7 @@ func (tx *transaction) run(update func() error) (err error) {
 	return err
 }
 
-// Due lists for a settler; it passes its gate as a context.
+// Due lists for a settler, whose gate is the context.
 func (b *watchedBooks) Due(ctx context.Context, on day.Day, after *fund.Operation, limit int) ([]*fund.Operation, error) {
 	s := ctx.(*gate).settler
 	s.replica.world.turn.Load()
@@ -263,21 +264,21 @@ func (b *watchedBooks) Due(ctx context.Context, on day.Day, after *fund.Operatio
 }
 
 type watchedInboxes struct {
-	lane *lane
-	next addpush.Inboxes
+	queue *queue
+	next  addpush.Inboxes
 }
 
-func (b *watchedInboxes) Update(ctx context.Context, callers []operation.Key, accept func(*push.Inbox)) error {
-	b.lane.replica.world.turn.Load()
-	if b.lane.replica.dead {
+func (b *watchedInboxes) Update(ctx context.Context, callers []idempotency.Key, accept func(*push.Inbox)) error {
+	b.queue.replica.world.turn.Load()
+	if b.queue.replica.dead {
 		return errUnavailable
 	}
-	tx := b.lane.begin(ctx)
+	tx := b.queue.begin(ctx)
 	poison := (&message{user: poisonedUser}).fields().UserID
 	return tx.run(func() error {
 		return b.next.Update(tx.ctx, callers, func(inbox *push.Inbox) {
 			accept(inbox)
-			tx.poisoned = b.lane.replica.world.poison != noPoison && slices.ContainsFunc(inbox.Stored(), func(n push.Stored) bool {
+			tx.poisoned = b.queue.replica.world.poison != noPoison && slices.ContainsFunc(inbox.Stored(), func(n push.Stored) bool {
 				return n.Notification.Record().UserID == poison
 			})
 			tx.read()
@@ -285,28 +286,29 @@ func (b *watchedInboxes) Update(ctx context.Context, callers []operation.Key, ac
 	})
 }
 
-// settler is one round of settlement.
+// settler runs one round of settlement.
 type settler struct {
 	replica *replica
 	ctx     context.Context
 	cancel  context.CancelFunc
 	open    chan struct{} // lets it pass its gate
-	steps   int           // grows whenever it stops somewhere or ends
+	steps   int           // incremented whenever it blocks or ends
 	atGate  bool
-	listing *transaction // on its way
+	listing *transaction // running
 	list    []*fund.Operation
 
-	expected []operation.ID // what was due when it began
-	excused  []operation.ID // of expected, those that it could not settle
-	failures int            // that the world saw
+	expected []operation.ID // due operations at its start
+	excused  []operation.ID // those of expected that it could not settle
+	failures int            // injected by the world
 	counted  buyfund.Settlement
 	done     bool
 	result   buyfund.Settlement
 	err      error
 }
 
-// gate is the settler's context. A lane asks for its error before it takes an
-// item, in the settler's goroutine: that is where the world can stop it.
+// gate is the context of a settler. A queue calls its Err in the goroutine of
+// the settler before it accepts an item, so the world can block the settler
+// there.
 type gate struct {
 	context.Context
 	settler *settler
@@ -340,7 +342,7 @@ func (r *replica) settle() *settler {
 	return s
 }
 
-// kill ends the replica as a power cut does: whoever waits hears nothing.
+// kill ends the replica like a power cut: waiting callers get no answer.
 func (r *replica) kill() {
 	r.dead = true
 	close(r.died)
@@ -349,7 +351,7 @@ func (r *replica) kill() {
 	}
 }
 
-// drain ends it as an operator does.
+// drain stops the replica as an operator does.
 func (r *replica) drain() {
 	r.draining = true
 	for _, s := range r.settler {

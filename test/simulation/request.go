@@ -14,7 +14,7 @@ import (
 	"bankingapi/domain/subscription"
 )
 
-// request is what a caller wants done, however often it has to ask.
+// request is what a caller wants. It may need several attempts.
 type request struct {
 	operation    operation.Name
 	subscription *subscription.Subscription
@@ -22,30 +22,31 @@ type request struct {
 	appKey       string // as sent
 	sales        []sale
 	messages     []message
-	// broken and forbidden requests are answered before they reach the store.
+	// broken and forbidden requests are rejected before they reach the store.
 	broken, forbidden bool
-	content           string // equal for requests that ask for the same
+	content           string // the same for requests with the same content
 }
 
-// sale is a sale in a caller's words: numbers of the bank's tables.
+// sale is a sale as a caller requests it. Funds, prices and accounts are
+// indexes into the tables of the bank.
 type sale struct {
 	customer int64
 	fund     int
 	units    int64 // millionths
 	account  int
 	price    int64
-	total    int64 // minor units; 0: no check
+	total    int64 // minor units; 0 for no check
 	day      string
 }
 
-// message is a push in a caller's words.
+// message is a push as a caller requests it.
 type message struct {
 	user, push, subject int
-	interaction         int // -1: absent
+	interaction         int // -1 if absent
 	extras              int
 }
 
-// identity is what the contract calls the scope of a CallerId.
+// identity is the scope of a CallerId.
 type identity struct {
 	operation    operation.Name
 	subscription string
@@ -56,13 +57,13 @@ func (r *request) identity() identity {
 	return identity{r.operation, r.subscription.Name, r.callerID}
 }
 
-// seal writes down what the request asks for.
+// seal sets the content of the request.
 func (r *request) seal() {
 	r.content = fmt.Sprintf("%q %v %v", r.recordedAppKey(), r.sales, r.messages)
 }
 
-// recordedAppKey is the AppKey that is kept: what is defined stands in for
-// what is not sent.
+// recordedAppKey returns the AppKey that is stored: the default of the
+// subscription if the request has none.
 func (r *request) recordedAppKey() string {
 	if r.appKey == "" {
 		return r.subscription.AppKey
@@ -70,7 +71,7 @@ func (r *request) recordedAppKey() string {
 	return r.appKey
 }
 
-// String is the request as the trace has it.
+// String formats the request for the trace.
 func (r *request) String() string {
 	var b strings.Builder
 	if r.operation == operation.BuyFundFromCustomer {
@@ -101,7 +102,8 @@ func (r *request) header() operation.Header {
 	return operation.Header{AppKey: r.appKey, CallerID: r.callerID}
 }
 
-// saleFields is what goes over the wire: every number in one of its spellings.
+// saleFields returns the fields of the JSON body. It writes each number in one
+// of its valid forms.
 func (w *world) saleFields(r *request) []fund.SaleFields {
 	fields := make([]fund.SaleFields, len(r.sales))
 	for i, s := range r.sales {
@@ -123,14 +125,14 @@ func (w *world) saleFields(r *request) []fund.SaleFields {
 			},
 			SelectedTransactionDate: s.day,
 		}
-		if s.total != 0 || w.rng.IntN(2) == 0 { // an Amount of 0 is as good as none
+		if s.total != 0 || w.rng.IntN(2) == 0 { // an Amount of 0 means the same as none
 			fields[i].Amount = spelled(w.rng, s.total, account.Currency.Decimals())
 		}
 	}
 	return fields
 }
 
-// spelled is value x 10^-scale in one of the ways to write it.
+// spelled formats value x 10^-scale in a random valid form.
 func spelled(r *rand.Rand, value int64, scale int) decimal.Decimal {
 	text := strconv.FormatInt(value, 10) + "e-" + strconv.Itoa(scale)
 	if r.IntN(2) == 0 {
@@ -172,7 +174,7 @@ func (m *message) fields() push.Fields {
 	return f
 }
 
-// think is a request that nobody made before, mostly a sensible one.
+// think returns a new request, usually a valid one.
 func (w *world) think(c *caller) *request {
 	c.made++
 	r := &request{subscription: c.subscription}
@@ -205,7 +207,8 @@ func (w *world) think(c *caller) *request {
 	return r
 }
 
-// howMany is the length of an array: mostly 1, now and then one too many.
+// howMany returns the length of an array: usually 1, sometimes one more than
+// allowed.
 func (w *world) howMany() int {
 	switch n := w.rng.IntN(100); {
 	case n < 70:
@@ -237,7 +240,7 @@ func (w *world) thinkOfSales() []sale {
 	on := w.thinkOfDay()
 	for i := range sales {
 		s := sale{price: 1, day: on}
-		for range 4 { // most know what they have
+		for range 4 { // usually a holding that exists
 			s.customer, s.fund = w.customers[w.rng.IntN(len(w.customers))], 1+w.rng.IntN(len(w.funds)-2)
 			if w.bank.units[position{s.customer, s.fund}] > 0 {
 				break
@@ -247,7 +250,7 @@ func (w *world) thinkOfSales() []sale {
 			s.fund = poisonedFund
 		}
 		if i > 0 && w.chance(500) {
-			s.customer, s.fund = sales[0].customer, sales[0].fund // they see each other
+			s.customer, s.fund = sales[0].customer, sales[0].fund // so that two sales of one request share a holding
 		}
 		price := w.bank.current(s.fund, w.today(), len(w.bank.prices))
 		if price != nil {
@@ -260,7 +263,7 @@ func (w *world) thinkOfSales() []sale {
 				s.total = total.Int64() + int64(pick(w.rng, 0, 0, 0, 1))
 			}
 		}
-		switch w.rng.IntN(60) { // a mistake
+		switch w.rng.IntN(60) { // sometimes make a mistake
 		case 0:
 			s.price = 1 + w.rng.Int64N(int64(len(w.bank.prices)+2))
 		case 1:
@@ -277,7 +280,7 @@ func (w *world) thinkOfSales() []sale {
 	return sales
 }
 
-// accountIn is an account in the currency: the customer's own, if there is one.
+// accountIn returns an account in the currency, preferably the customer's own.
 func (w *world) accountIn(customer int64, currency string) int {
 	others := -1
 	for i, key := range w.accounts[:len(w.accounts)-1] {
@@ -292,7 +295,8 @@ func (w *world) accountIn(customer int64, currency string) int {
 	return max(0, others)
 }
 
-// thinkOfUnits is something between a trifle and more than there is.
+// thinkOfUnits returns a number of units from very small to more than the
+// holding has.
 func (w *world) thinkOfUnits(have int64) int64 {
 	const most = int64(fund.MaxUnits)
 	if have == 0 {
@@ -302,9 +306,9 @@ func (w *world) thinkOfUnits(have int64) int64 {
 	case n < 88:
 		return 1 + w.rng.Int64N(max(1, have/20))
 	case n < 91:
-		return 1 + w.rng.Int64N(20_000) // worth about nothing
+		return 1 + w.rng.Int64N(20_000) // worth almost nothing
 	case n < 94:
-		return max(1, have/2) // twice that is all
+		return max(1, have/2) // two such sales use it up
 	case n < 96:
 		return have
 	default:
@@ -312,7 +316,7 @@ func (w *world) thinkOfUnits(have int64) int64 {
 	}
 }
 
-// thinkOfDay is a SelectedTransactionDate, some of them impossible.
+// thinkOfDay returns a SelectedTransactionDate, which is sometimes invalid.
 func (w *world) thinkOfDay() string {
 	today := w.today()
 	switch n := w.rng.IntN(100); {
@@ -333,7 +337,7 @@ func (w *world) thinkOfDay() string {
 	}
 }
 
-// alter is another request under the same CallerId: one thing is not the same.
+// alter returns a request with the same CallerId and one difference.
 func (w *world) alter(r *request) *request {
 	if r.broken {
 		return r

@@ -27,7 +27,7 @@ var (
 
 func TestMain(m *testing.M) {
 	flag.Parse()
-	debug.SetGCPercent(400) // a run is short and small: collecting is most of its cost
+	debug.SetGCPercent(400) // runs are short and small, so garbage collection dominates
 	os.Exit(m.Run())
 }
 
@@ -62,18 +62,18 @@ func TestSeeds(t *testing.T) {
 		return
 	}
 	for s, n := range seeds.tally.Seen {
-		require.Positive(t, n, "the runs had no %s, so they prove nothing about them", simulation.Situation(s))
+		require.Positive(t, n, "the runs had no %s, so they do not test them", simulation.Situation(s))
 	}
 }
 
-// played is the sum of many runs.
+// played is the result of many runs.
 type played struct {
 	hashes []uint64
 	mu     sync.Mutex
 	tally  simulation.Tally
 }
 
-// play plays that many seeds, as many at a time as there are processors.
+// play runs that many seeds, one per processor at a time.
 func play(t *testing.T, first uint64, runs int) *played {
 	p := &played{hashes: make([]uint64, runs)}
 	var next atomic.Int64
@@ -84,7 +84,7 @@ func play(t *testing.T, first uint64, runs int) *played {
 				for i := next.Add(1) - 1; int(i) < runs; i = next.Add(1) - 1 {
 					r := simulation.Play(t, first+uint64(i), nil, nil)
 					if r.Err != nil {
-						next.Add(int64(runs)) // the others need not go on
+						next.Add(int64(runs)) // stop the other runs
 						explain(t, r)
 						return
 					}
@@ -102,7 +102,7 @@ func play(t *testing.T, first uint64, runs int) *played {
 	return p
 }
 
-// explain plays a run that failed once more, to show how it came to that.
+// explain repeats a failed run to print its trace.
 func explain(t *testing.T, r simulation.Result) {
 	t.Helper()
 	const shown = 60
@@ -110,10 +110,10 @@ func explain(t *testing.T, r simulation.Result) {
 	again := simulation.Play(t, r.Seed, nil, &trace)
 	lines := bytes.Split(bytes.TrimSpace(trace.Bytes()), []byte("\n"))
 	before := max(0, len(lines)-shown)
-	t.Errorf("%v\n\n… %d lines before\n%s\n\nagain, with all of its trace: make simulate SEED=%d RUNS=1 TRACE=1",
+	t.Errorf("%v\n\n… %d lines before\n%s\n\nto repeat it with the full trace: make simulate SEED=%d RUNS=1 TRACE=1",
 		r.Err, before, bytes.Join(lines[before:], []byte("\n")), r.Seed)
 	if again.Hash != r.Hash {
-		t.Errorf("the second run of the seed was another one: the simulation is not deterministic")
+		t.Errorf("the second run of the seed differs: the simulation is not deterministic")
 	}
 }
 

@@ -3,11 +3,12 @@ package simulation
 // Tally counts what happened, so that a report can say how much was tried.
 type Tally struct {
 	Events, Operations int
-	Days               int // of the bank, on which something was asked or settled
+	Days               int // business days with a request or a settlement
 	Seen               [situations]int
 }
 
-// Situation is something that the runs have to get into, or they prove little.
+// Situation is something that must occur in the runs for them to be a useful
+// test.
 type Situation uint8
 
 // The situations.
@@ -45,14 +46,14 @@ const (
 
 var situationNames = [situations]string{
 	aBatchOfMany:             "batches of many operations",
-	aBatchRunAgainOneByOne:   "batches run again one by one",
-	aReplay:                  "repeats answered",
+	aBatchRunAgainOneByOne:   "batches retried one by one",
+	aReplay:                  "repeats",
 	aReplayAfterUnknown:      "repeats after an unknown outcome",
-	anotherContent:           "CallerIds used for another content",
+	anotherContent:           "CallerIds used with other content",
 	anUnknownWithEffect:      "unknown outcomes, with effect",
 	anUnknownWithoutEffect:   "unknown outcomes, without effect",
-	aTimeOut:                 "batches out of time",
-	aConflictRunAgain:        "transactions run again after a conflict",
+	aTimeOut:                 "batches that timed out",
+	aConflictRunAgain:        "transactions retried after a conflict",
 	aFullQueue:               "full queues",
 	aStoppingReplica:         "requests to a stopping replica",
 	aCrash:                   "crashes",
@@ -64,8 +65,8 @@ var situationNames = [situations]string{
 	aRecording:               "sales recorded for a later day",
 	aDueCompleted:            "recorded sales completed",
 	aDueFailed:               "recorded sales failed",
-	aDueHeld:                 "due sales held by somebody else",
-	aDueNoLongerDue:          "due sales whose day was not there any more",
+	aDueHeld:                 "due sales held by another transaction",
+	aDueNoLongerDue:          "due sales that were no longer due",
 	aDueOfAnotherReplica:     "due sales that another round had settled",
 	aPoisonedRequest:         "poisoned requests",
 	aPoisonedDue:             "poisoned due sales",
@@ -74,10 +75,10 @@ var situationNames = [situations]string{
 	aMessageSentTwice:        "messages sent again",
 }
 
-// String is the situation in plural.
+// String returns the plural name of the situation.
 func (s Situation) String() string { return situationNames[s] }
 
-// Add adds another tally.
+// Add adds another tally to t.
 func (t *Tally) Add(o Tally) {
 	t.Events += o.Events
 	t.Operations += o.Operations

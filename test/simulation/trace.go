@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// trace is what happened in a run, one line per event. Its hash tells two runs
-// apart; the text is written only where somebody wants to read it.
+// trace records a run, one line per event. Its hash tells two runs apart. The
+// text is written only if to is not nil.
 type trace struct {
 	hash uint64
 	to   io.Writer // may be nil
@@ -19,7 +19,7 @@ const (
 	fnvPrime  = 1099511628211
 )
 
-// add writes one line; times are those of the bank's zone.
+// add writes one line. Times are in the zone of the bank.
 func (t *trace) add(event int, at time.Time, format string, args ...any) {
 	t.line = fmt.Appendf(t.line[:0], "%5d ", event)
 	t.line = at.AppendFormat(t.line, "2006-01-02 15:04:05.000000 ")

@@ -23,54 +23,54 @@ import (
 	"bankingapi/test/fake"
 )
 
-// Result is what became of one run.
+// Result is the result of one run.
 type Result struct {
 	Seed  uint64
-	Hash  uint64 // of the trace: equal for equal runs
+	Hash  uint64 // hash of the trace, the same for equal runs
 	Tally Tally
-	// Err is what was found wrong, nil where nothing was.
+	// Err is the failed check, or nil.
 	Err error
 }
 
-// world is one run: the only one that decides what happens next.
+// world is one run. Only the world decides what happens next.
 type world struct {
-	weather
-	seed  uint64
-	rng   *rand.Rand
-	plant Plant
-	trace trace
-	tally Tally
-	calm  bool // no more trouble: the finale
+	faultInjector
+	seed   uint64
+	rng    *rand.Rand
+	mutant Mutant
+	trace  trace
+	tally  Tally
+	calm   bool // true in the finale: no more faults
 
-	// turn orders, for the race detector, what the world wrote before what the
-	// goroutines of the run read: time, which wakes them too, does not.
+	// turn tells the race detector that the goroutines of the run see what the
+	// world wrote before. Time, which also wakes them, does not.
 	turn atomic.Int64
 
-	began time.Time // by the clock of the bubble
+	began time.Time // in the time of the bubble
 	event int
 
 	store *fake.Store
 	rows  Rows
 	ids   fake.IDs
 	bank  *bank
-	// opening is what came into the positions other than by sales.
+	// opening has the amounts of the positions from other sources than sales.
 	opening books
 
 	customers []int64
-	funds     []fund.Fund // the last one nobody has
+	funds     []fund.Fund // no customer has the last one
 	currency  []money.Currency
 	accounts  []fund.AccountKey // the last one does not exist
 
-	replicas []*replica // nil: down
+	replicas []*replica // nil if down
 	replaced int
 	callers  []*caller
 	attempts []*attempt
-	starting *attempt // whose goroutine is about to ask for an ID
+	starting *attempt // the attempt that asks for the next ID
 
 	outage      outage
 	outageUntil time.Time
-	judged      bool   // something was decided since the last comparison
-	compared    string // the last day on which all rows were compared
+	judged      bool   // true if something was decided since the last comparison
+	compared    string // the day of the last comparison of all rows
 	failure     error
 }
 
@@ -78,8 +78,8 @@ type outage uint8
 
 const (
 	noOutage outage = iota
-	refusing        // the store says no
-	hanging         // the store says nothing
+	refusing        // the store returns errors
+	hanging         // the store does not answer
 )
 
 // books are quantities by holding and account.
@@ -93,11 +93,11 @@ const (
 	poisonedUser = 99
 )
 
-// Play is the run of that seed, in a bubble of its own. A plant may be nil; the
-// trace is written to to, where it is not nil.
-func Play(t *testing.T, seed uint64, plant *Plant, to io.Writer) (result Result) {
+// Play runs the seed in its own bubble. mutant may be nil. If to is not nil,
+// the trace is written to it.
+func Play(t *testing.T, seed uint64, mutant *Mutant, to io.Writer) (result Result) {
 	synctest.Test(t, func(*testing.T) {
-		w := newWorld(seed, plant, to)
+		w := newWorld(seed, mutant, to)
 		w.run()
 		result = Result{Seed: seed, Hash: w.trace.hash, Tally: w.tally}
 		if w.failure != nil {
@@ -107,7 +107,7 @@ func Play(t *testing.T, seed uint64, plant *Plant, to io.Writer) (result Result)
 	return result
 }
 
-func newWorld(seed uint64, plant *Plant, to io.Writer) *world {
+func newWorld(seed uint64, mutant *Mutant, to io.Writer) *world {
 	w := &world{
 		seed:  seed,
 		rng:   rand.New(rand.NewPCG(seed, 0x62616e6b)),
@@ -115,26 +115,26 @@ func newWorld(seed uint64, plant *Plant, to io.Writer) *world {
 		began: time.Now(),
 		store: fake.NewStore(),
 	}
-	if plant != nil {
-		w.plant = *plant
+	if mutant != nil {
+		w.mutant = *mutant
 	}
-	w.rows = w.plant.rows(w.store)
-	w.weather = drawWeather(w.rng)
+	w.rows = w.mutant.rows(w.store)
+	w.faultInjector = newFaultInjector(w.rng)
 	w.bank = &bank{
 		zone: w.zone, units: map[position]int64{}, money: map[int]int64{}, known: map[identity]*known{},
 		sold: map[operation.ID]*sold{}, recorded: map[operation.ID]*sold{}, delivered: map[string]bool{},
 	}
 	w.opening = books{map[fund.HoldingKey]int64{}, map[fund.AccountKey]int64{}}
 	w.furnish()
-	for i := range w.weather.replicas {
+	for i := range w.faultInjector.replicas {
 		w.replicas = append(w.replicas, w.open("r"+strconv.Itoa(i)))
 	}
 	ours := &subscription.Subscription{Name: "ours"}
 	theirs := &subscription.Subscription{Name: "theirs", AppKey: "app"}
-	for i := range w.weather.callers {
+	for i := range w.faultInjector.callers {
 		c := &caller{name: "c" + strconv.Itoa(i), subscription: pick(w.rng, ours, theirs), wake: w.now()}
 		if i%3 == 2 {
-			c.name = w.callers[i-1].name // two that use the same CallerIds, perhaps of one subscription
+			c.name = w.callers[i-1].name // two callers with the same CallerIds, perhaps of one subscription
 		}
 		w.callers = append(w.callers, c)
 	}
@@ -143,7 +143,7 @@ func newWorld(seed uint64, plant *Plant, to io.Writer) *world {
 	return w
 }
 
-// furnish fills the store as an import does.
+// furnish imports the opening book.
 func (w *world) furnish() {
 	for i := range 2 + w.rng.IntN(3) {
 		w.customers = append(w.customers, int64(1001+i))
@@ -197,7 +197,7 @@ func (w *world) put(customer int64, f int, units int64) {
 	w.store.PutHoldings(fund.Holding{Key: key, Units: fund.Units(w.bank.units[position{customer, f}])})
 }
 
-// quote has a new price for the fund, from that many days after today.
+// quote adds a price for the fund, valid from that many days after today.
 func (w *world) quote(f, days int) {
 	currency := w.currency[f%len(w.currency)]
 	if w.chance(50) {
@@ -218,17 +218,17 @@ func (w *world) quote(f, days int) {
 	w.note("price p%d: f%d costs %d %s from %s", p.id, f, perUnit, p.currency, from)
 }
 
-// now is the time that a perfect clock shows.
+// now returns the correct time.
 func (w *world) now() time.Time { return w.start.Add(time.Since(w.began)) }
 
 func (w *world) today() string { return w.bank.dayOf(w.now()) }
 
-// chance is true in that many of 1,000 cases.
+// chance returns true in that many of 1,000 cases.
 func (w *world) chance(perMille int) bool { return w.rng.IntN(1000) < perMille }
 
 func (w *world) note(format string, args ...any) { w.trace.add(w.event, w.now(), format, args...) }
 
-// fail keeps what was found first.
+// fail records the first failure.
 func (w *world) fail(format string, args ...any) {
 	if w.failure == nil {
 		w.failure = fmt.Errorf(format, args...)
@@ -242,8 +242,8 @@ func (w *world) newID() operation.ID {
 	return id
 }
 
-// leaveHeld drops from the due operations those that, this time, another
-// transaction holds. What it comes to depends on nothing but the seed.
+// leaveHeld removes due operations that, this time, another transaction holds.
+// The result depends only on the seed.
 func (w *world) leaveHeld(tx *transaction) []*fund.Operation {
 	if w.held == 0 || w.calm {
 		return tx.due
@@ -260,7 +260,7 @@ func (w *world) leaveHeld(tx *transaction) []*fund.Operation {
 	})
 }
 
-// run is the run: weeks of it, and the finale.
+// run simulates weeks and then the finale.
 func (w *world) run() {
 	last := w.now().AddDate(0, 0, w.days)
 	for w.failure == nil && w.now().Before(last) {
@@ -269,7 +269,7 @@ func (w *world) run() {
 	if w.failure == nil {
 		w.finale()
 	}
-	for _, r := range w.replicas { // whatever happened: no goroutine stays
+	for _, r := range w.replicas { // always, so that no goroutine remains
 		if r != nil {
 			r.kill()
 			w.wait()
@@ -277,13 +277,13 @@ func (w *world) run() {
 	}
 }
 
-// wait returns when everybody stands still.
+// wait returns when all goroutines are blocked.
 func (w *world) wait() {
 	w.turn.Add(1)
 	synctest.Wait()
 }
 
-// pass lets time go by, and stops wherever a batch runs out of it.
+// pass advances time and stops whenever the deadline of a batch passes.
 func (w *world) pass(d time.Duration) {
 	until := time.Now().Add(d)
 	for w.failure == nil {
@@ -303,13 +303,13 @@ func (w *world) pass(d time.Duration) {
 	}
 }
 
-// running are the transactions on their way.
+// running returns the running transactions.
 func (w *world) running(yield func(*transaction) bool) {
 	for _, r := range w.replicas {
 		if r == nil {
 			continue
 		}
-		for _, l := range r.lanes() {
+		for _, l := range r.queues() {
 			if l.current != nil && !yield(l.current) {
 				return
 			}
@@ -322,7 +322,7 @@ func (w *world) running(yield func(*transaction) bool) {
 	}
 }
 
-// step is one event.
+// step runs one event.
 func (w *world) step() {
 	w.event++
 	w.tally.Events++
@@ -331,7 +331,7 @@ func (w *world) step() {
 	w.collect()
 	if w.outage != noOutage && !w.now().Before(w.outageUntil) {
 		w.outage = noOutage
-		w.note("the store is back")
+		w.note("the store is available again")
 	}
 
 	var parked []*transaction
@@ -393,10 +393,10 @@ func (w *world) step() {
 	w.collect()
 }
 
-// passIdly is what time does while nobody asks for anything.
+// passIdly advances time while there are no requests.
 func (w *world) passIdly() {
 	w.reopen()
-	// What would happen every minute happens once.
+	// Events of every minute happen once.
 	for _, r := range w.replicas {
 		if r != nil && !r.draining && w.chance(500) {
 			w.startRound(r)
@@ -410,12 +410,12 @@ func (w *world) passIdly() {
 	case n < 65:
 		w.pass(time.Duration(w.rng.Int64N(int64(8 * time.Hour))))
 	case n < 90:
-		// Around midnight, with callers who cannot wait for it.
+		// Stop around midnight, with callers that send at once.
 		w.pass(midnight + pick(w.rng, -time.Microsecond, 0, time.Microsecond, -2*time.Millisecond, -time.Second, time.Minute))
 	case n < 97:
 		w.pass(midnight + time.Duration(w.rng.Int64N(int64(24*time.Hour))))
 	default:
-		w.note("nobody is there for days")
+		w.note("no requests for days")
 		w.pass(time.Duration(1+w.rng.IntN(4)) * 24 * time.Hour)
 	}
 	if w.chance(300) {
@@ -429,7 +429,7 @@ func (w *world) passIdly() {
 	}
 }
 
-// trouble is what happens to a service besides its work.
+// trouble injects a fault.
 func (w *world) trouble() bool {
 	n := w.rng.IntN(1000)
 	among := func(perMille int) bool {
@@ -441,19 +441,19 @@ func (w *world) trouble() bool {
 		if r := w.anyReplica(); r != nil {
 			w.crashes(r)
 		}
-	case among(w.weather.drain):
+	case among(w.faultInjector.drain):
 		if r := w.anyReplica(); r != nil && !r.draining {
 			w.note("%s is asked to stop", r.name)
 			r.drain()
 			w.wait()
 			w.collect()
 		}
-	case among(w.weather.outage):
+	case among(w.faultInjector.outage):
 		w.outage = pick(w.rng, refusing, hanging)
 		length := pick(w.rng, time.Second, time.Minute, time.Hour, 3*24*time.Hour)
 		w.outageUntil = w.now().Add(time.Duration(w.rng.Int64N(int64(length))))
-		w.note("the store is gone (%d)", w.outage)
-	case among(w.weather.giveUp):
+		w.note("the store is unavailable (%d)", w.outage)
+	case among(w.faultInjector.giveUp):
 		for _, i := range w.rng.Perm(len(w.callers)) {
 			if a := w.callers[i].waits; a != nil {
 				w.note("%s gives up (%d)", a.caller.name, a.number)
@@ -463,7 +463,7 @@ func (w *world) trouble() bool {
 				break
 			}
 		}
-	case among(w.weather.stepClock):
+	case among(w.faultInjector.stepClock):
 		if r := w.anyReplica(); r != nil {
 			r.offset = 0
 			if w.chance(500) {
@@ -471,7 +471,7 @@ func (w *world) trouble() bool {
 			}
 			w.note("the clock of %s is off by %v", r.name, r.offset)
 		}
-	case among(w.weather.nap):
+	case among(w.faultInjector.nap):
 		w.pass(time.Duration(w.rng.Int64N(int64(30 * time.Second))))
 		w.wait()
 		w.collect()
@@ -486,8 +486,9 @@ func (w *world) trouble() bool {
 	return true
 }
 
-// anyReplica is one that takes connections, nil if there is none. One that
-// drains does so for a moment, until its balancer knows.
+// anyReplica returns a replica that accepts connections, or nil if there is
+// none. A stopping replica still accepts them for a moment, until its balancer
+// knows.
 func (w *world) anyReplica() *replica {
 	var up []*replica
 	for _, r := range w.replicas {
@@ -501,7 +502,7 @@ func (w *world) anyReplica() *replica {
 	return up[w.rng.IntN(len(up))]
 }
 
-// reopen starts those that are down.
+// reopen starts replicas that are down.
 func (w *world) reopen() {
 	for i, r := range w.replicas {
 		if r == nil && (w.calm || w.chance(700)) {
@@ -533,7 +534,7 @@ func (w *world) crashes(r *replica) {
 
 func (w *world) startRound(r *replica) {
 	if len(r.settler) > 1 {
-		return // two at a time are as many as a mistake can start
+		return // at most two rounds run at a time
 	}
 	w.note("%s begins a round", r.name)
 	s := r.settle()
@@ -547,7 +548,7 @@ func (w *world) startRound(r *replica) {
 	w.wait()
 }
 
-// let opens a settler's gate: its next batch goes into the lane.
+// let opens the gate of a settler, so that its next batch is queued.
 func (w *world) let(s *settler) {
 	l := &s.replica.sales
 	l.waiting = append(l.waiting, &arrival{settler: s, step: s.steps, listed: s.list})
@@ -556,11 +557,11 @@ func (w *world) let(s *settler) {
 	w.wait()
 }
 
-// release lets a transaction go on, or fail.
+// release continues a transaction or makes it fail.
 func (w *world) release(tx *transaction) {
 	name := tx.replica().name + " listing"
-	if tx.lane != nil {
-		name = tx.lane.name
+	if tx.queue != nil {
+		name = tx.queue.name
 	}
 	err := w.verdict(tx)
 	if err != nil {
@@ -577,7 +578,7 @@ func (w *world) release(tx *transaction) {
 
 var moments = [...]string{fake.Begin: "begin", fake.Commit: "commit", fake.Committed: "committed"}
 
-// verdict is how a transaction goes on at its moment.
+// verdict decides how a transaction continues at its moment.
 func (w *world) verdict(tx *transaction) error {
 	if w.calm {
 		return nil

@@ -20,12 +20,12 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// startTimeout bounds how long a cluster may take to answer.
+// startTimeout is the maximum time for a cluster to answer.
 const startTimeout = time.Minute
 
-// startCluster makes a cluster in a temporary folder and starts its server,
-// without any care for the disk. Server and folder vanish with this process,
-// however it ends.
+// startCluster creates a cluster in a temporary folder and starts its server
+// without fsync. Server and folder are removed when this process ends, even if
+// it is killed.
 func startCluster(settings ...string) (dsn string, err error) {
 	initdb, postgres, err := binaries()
 	if err != nil {
@@ -35,8 +35,8 @@ func startCluster(settings ...string) (dsn string, err error) {
 	if err != nil {
 		return "", err
 	}
-	// The path of a socket may have no more than some hundred characters: the
-	// usual temporary folder of a test is too long.
+	// A socket path is limited to about a hundred characters, so the usual
+	// temporary folder of a test is too long.
 	folder, err := os.MkdirTemp("/tmp", "bankingapi-postgres-")
 	if err != nil {
 		return "", err
@@ -78,15 +78,17 @@ func startCluster(settings ...string) (dsn string, err error) {
 	return dsn, nil
 }
 
-// leashes holds those of all clusters: one that nobody holds is let go.
+// leashes keeps the leashes of all clusters open. Closing a leash stops its
+// server.
 var leashes struct {
 	sync.Mutex
 	held []*os.File
 }
 
-// guard starts a shell that runs a server, and that ends the server and removes
-// its folder when the leash, a pipe from this process, is let go: a killed test
-// leaves nothing behind. What the server says is in the folder's file log.
+// guard starts a shell that runs a server. The leash is a pipe from this
+// process to the shell. When the pipe is closed, also because the test was
+// killed, the shell stops the server and removes its folder. The output of the
+// server is in the file log of the folder.
 func guard(folder string, identity *syscall.Credential, command ...string) (leash *os.File, err error) {
 	const script = `folder=$1; shift
 "$@" & server=$!
@@ -105,7 +107,8 @@ kill -QUIT $server; kill -TERM $server; wait $server; rm -rf "$folder"`
 	shell := exec.Command("/bin/sh", append([]string{"-c", script, "guard", folder}, command...)...)
 	shell.Dir = folder
 	shell.Stdin, shell.Stdout, shell.Stderr = read, log, log
-	// A session of its own: an interrupt from the terminal is for the test.
+	// Use a separate session, so that an interrupt from the terminal only
+	// reaches the test.
 	shell.SysProcAttr = &syscall.SysProcAttr{Credential: identity, Setsid: true}
 	if err := shell.Start(); err != nil {
 		return nil, errors.Join(err, write.Close())
@@ -113,7 +116,7 @@ kill -QUIT $server; kill -TERM $server; wait $server; rm -rf "$folder"`
 	return write, nil
 }
 
-// binaries finds the newest server of PATH and of the usual folder of Debian.
+// binaries returns the newest server in PATH and in the usual folder of Debian.
 func binaries() (initdb, postgres string, err error) {
 	folders := filepath.SplitList(os.Getenv("PATH"))
 	installed, _ := filepath.Glob("/usr/lib/postgresql/*/bin")
@@ -137,7 +140,8 @@ func isProgram(path string) bool {
 	return err == nil && info.Mode().IsRegular() && info.Mode()&0o111 != 0
 }
 
-// notRoot is who runs the server when we are root, which it refuses to be.
+// notRoot returns the user that runs the server if this process is root,
+// because Postgres refuses to run as root.
 func notRoot() (*syscall.Credential, error) {
 	if os.Geteuid() != 0 {
 		return nil, nil

@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
@@ -15,13 +16,14 @@ import (
 )
 
 // PgBouncer starts a real PgBouncer in transaction mode before the server of the
-// DSN and returns its URL, with what pgx needs to know. Where none is
+// DSN and returns its URL, with what pgx needs to know. More settings are lines of
+// its pgbouncer.ini; the last one of a name counts. Where none is
 // installed, the test is skipped and says so. It ends with the test.
-func PgBouncer(t testing.TB, dsn string) string {
+func PgBouncer(t testing.TB, dsn string, more ...string) string {
 	t.Helper()
 	program, err := exec.LookPath("pgbouncer")
 	if err != nil {
-		if program, err = exec.LookPath("/usr/sbin/pgbouncer"); err != nil { // not in everybody's PATH
+		if program, err = exec.LookPath("/usr/sbin/pgbouncer"); err != nil { // often not in PATH
 			t.Skip("no pgbouncer to test with: apt-get install pgbouncer brings one")
 		}
 	}
@@ -46,7 +48,7 @@ auth_type = any
 server_reset_query =
 default_pool_size = 5
 max_client_conn = 500
-`), 0o600))
+`+strings.Join(append(more, ""), "\n")), 0o600))
 	if identity != nil {
 		for _, name := range []string{folder, settings} {
 			require.NoError(t, os.Chown(name, int(identity.Uid), int(identity.Gid)))

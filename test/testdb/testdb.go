@@ -21,75 +21,91 @@ import (
 	"bankingapi/adapters/storage"
 	"bankingapi/adapters/storage/postgres"
 	"bankingapi/adapters/storage/sqlite"
+	"bankingapi/application/store"
 )
 
-// SQLite is the name of a file that does not exist yet, in a folder that is
+// SQLite returns the name of a file that does not exist yet. Its folder is
 // removed after the test.
 func SQLite(t testing.TB) string {
 	t.Helper()
 	return filepath.Join(t.TempDir(), "bankingapi.db")
 }
 
-// Postgres is the URL of an empty database that is the test's alone. Its server
-// is the one of TEST_POSTGRES_DSN, where the database is dropped after the test;
-// or else a throw-away cluster that all tests of the process share, made by the
-// server binaries that it finds. Where there is neither, the test is skipped
-// and says why; with REQUIRE_POSTGRES=1 it fails.
+// Postgres returns the URL of an empty database for one test. It uses the server
+// of TEST_POSTGRES_DSN and leaves no database there. Without that variable it
+// starts a temporary cluster from server binaries that it finds, shared by all
+// tests of the process. If it finds none, the test is skipped and says why; with
+// REQUIRE_POSTGRES=1 it fails. With -short the test is skipped.
 func Postgres(t testing.TB) string {
 	t.Helper()
+	skipIfShort(t)
 	dsn, err := server()
 	if err != nil {
 		without(t, err)
 	}
-	name, ok := takeEmptied()
-	if !ok {
+	name := databases.take()
+	if name == "" {
 		name = "test_" + strings.ToLower(rand.Text())
 		run(t, dsn, "CREATE DATABASE "+name+" TEMPLATE template0")
 	}
 	t.Cleanup(func() {
-		if isThrowAway() {
-			empty(t, dsn, name)
-		} else {
-			run(t, dsn, "DROP DATABASE "+name+" WITH (FORCE)")
+		empty(t, dsn, name)
+		for _, unused := range databases.give(name) {
+			run(t, dsn, "DROP DATABASE "+unused+" WITH (FORCE)")
 		}
 	})
 	return inDatabase(dsn, name)
 }
 
-// isThrowAway reports whether the databases go with their server. Then they are
-// used again by later tests: making and dropping one takes longer than most
-// tests.
-func isThrowAway() bool { return os.Getenv("TEST_POSTGRES_DSN") == "" }
+// databases has the databases of running tests and empty ones for the next
+// tests. Creating and dropping a database takes longer than most tests.
+var databases pool
 
-var emptied struct {
-	sync.Mutex
-	names []string
+type pool struct {
+	mu      sync.Mutex
+	running int
+	empty   []string
 }
 
-func takeEmptied() (name string, ok bool) {
-	emptied.Lock()
-	defer emptied.Unlock()
-	last := len(emptied.names) - 1
-	if last < 0 {
-		return "", false
+// take returns the name of an empty database, or "" if the pool has none.
+func (p *pool) take() (name string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.running++
+	if last := len(p.empty) - 1; last >= 0 {
+		name, p.empty = p.empty[last], p.empty[:last]
 	}
-	name, emptied.names = emptied.names[last], emptied.names[:last]
-	return name, true
+	return name
 }
 
-// empty undoes what a test may have done to its database.
+// give returns an empty database to the pool. After the last running test it
+// returns all databases, and the caller must drop them.
+func (p *pool) give(name string) (unused []string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.running--
+	p.empty = append(p.empty, name)
+	if p.running == 0 {
+		unused, p.empty = p.empty, nil
+	}
+	return unused
+}
+
+// empty undoes the changes of a test to its database.
 func empty(t testing.TB, dsn, name string) {
+	t.Helper()
 	run(t, dsn,
 		"ALTER DATABASE "+name+" WITH ALLOW_CONNECTIONS true",
 		"ALTER DATABASE "+name+" RESET ALL",
 		"SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity WHERE datname = '"+name+"'")
-	run(t, inDatabase(dsn, name), "DROP SCHEMA public CASCADE", "CREATE SCHEMA public")
-	emptied.Lock()
-	defer emptied.Unlock()
-	emptied.names = append(emptied.names, name)
+	run(t, inDatabase(dsn, name), `DO $$ DECLARE name text; BEGIN
+		FOR name IN SELECT nspname FROM pg_namespace WHERE nspname NOT LIKE 'pg\_%' AND nspname <> 'information_schema' LOOP
+			EXECUTE format('DROP SCHEMA %I CASCADE', name);
+		END LOOP;
+	END $$`, "CREATE SCHEMA public")
 }
 
-// run runs statements on a connection of its own, also after the test's end.
+// run runs statements on a separate connection, also after the end of the test.
 func run(t testing.TB, dsn string, statements ...string) {
 	t.Helper()
 	ctx := context.WithoutCancel(t.Context())
@@ -102,12 +118,19 @@ func run(t testing.TB, dsn string, statements ...string) {
 	}
 }
 
+func skipIfShort(t testing.TB) {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("SKIPPED: -short leaves out tests on Postgres")
+	}
+}
+
 func without(t testing.TB, reason error) {
 	t.Helper()
 	if os.Getenv("REQUIRE_POSTGRES") == "1" {
 		t.Fatalf("REQUIRE_POSTGRES=1, but there is no Postgres: %v", reason)
 	}
-	t.Skipf("no Postgres to test with: %v", reason)
+	t.Skipf("SKIPPED: no Postgres: %v", reason)
 }
 
 // inDatabase is the DSN, a URL or key=value, with another database.
@@ -136,6 +159,7 @@ var server = sync.OnceValues(func() (string, error) {
 // process.
 func Cluster(t testing.TB, settings ...string) string {
 	t.Helper()
+	skipIfShort(t)
 	dsn, err := startCluster(settings...)
 	if err != nil {
 		without(t, err)
@@ -151,7 +175,7 @@ const (
 
 // Each runs a test on every engine, in parallel, with an empty store that has
 // its schema.
-func Each(t *testing.T, test func(t *testing.T, engine string, store *storage.Store)) {
+func Each(t *testing.T, test func(t *testing.T, engine string, store *store.Store)) {
 	t.Helper()
 	t.Run(EngineSQLite, func(t *testing.T) {
 		t.Parallel()
@@ -170,7 +194,7 @@ func options(dsn string) storage.Options {
 
 // OpenSQLite opens the file with the schema in place, and closes it after the
 // test.
-func OpenSQLite(t testing.TB, file string) *storage.Store {
+func OpenSQLite(t testing.TB, file string) *store.Store {
 	t.Helper()
 	engine, err := sqlite.Open(t.Context(), options(file))
 	require.NoError(t, err)
@@ -179,18 +203,19 @@ func OpenSQLite(t testing.TB, file string) *storage.Store {
 
 // OpenPostgres opens the database with the schema in place, and closes it after
 // the test.
-func OpenPostgres(t testing.TB, dsn string) *storage.Store {
+func OpenPostgres(t testing.TB, dsn string) *store.Store {
 	t.Helper()
 	engine, err := postgres.Open(t.Context(), options(dsn))
 	require.NoError(t, err)
 	return open(t, engine)
 }
 
-func open(t testing.TB, engine *storage.Engine) *storage.Store {
+func open(t testing.TB, engine *storage.Engine) *store.Store {
 	t.Helper()
-	store := storage.New(engine, "", clock.Now)
+	store, err := engine.Bind(storage.Options{Now: clock.Now, DropData: true})
+	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, store.Close()) })
-	_, err := store.MigrateUp(t.Context())
+	_, err = store.Schema.Up(t.Context())
 	require.NoError(t, err)
 	return store
 }

@@ -5,13 +5,13 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"bankingapi/adapters/storage"
+	"bankingapi/application/store"
 	"bankingapi/test/testdb"
 )
 
 func TestEach(t *testing.T) {
 	t.Parallel()
-	testdb.Each(t, func(t *testing.T, _ string, store *storage.Store) {
-		require.NoError(t, store.CheckSchema(t.Context()))
+	testdb.Each(t, func(t *testing.T, _ string, store *store.Store) {
+		require.NoError(t, store.Schema.Require(t.Context()))
 	})
 }

@@ -1,12 +1,18 @@
-// Package docs is the service's contract as people read it: a page that shows
-// the OpenAPI document and tries the operations out with a key pasted into it.
+// Package docs is the service's contract as people read it: a guide with both
+// operations, recipes and a page for every error code, and Swagger UI to try
+// the operations out with a key pasted into it.
 //
-// The page is Swagger UI, embedded, so it needs no internet, and it runs under
-// a Content-Security-Policy that lets it talk to its own host only. The key
-// stays in the page's memory and is gone when the page is.
+// The pages are Markdown templates in folder pages. The server fills them with
+// the fields of the OpenAPI document, the list of error codes and its limits,
+// and shows them as HTML and as Markdown. There is no build step, and no
+// script on a page of ours. Folder examples has a request and its real answer
+// for each error code, recorded by the tests (flag -update). Folder recipes has
+// programs that the tests run.
 //
-// Folder swagger-ui holds files of the npm package swagger-ui-dist 5.35.0 as
-// they were delivered; folder page is ours.
+// Swagger UI is at /docs/try. It runs under a Content-Security-Policy that lets
+// it talk to its own host only. The key stays in the page's memory and is gone
+// when the page is. Folder swagger-ui holds files of the
+// npm package swagger-ui-dist 5.35.0 as they were delivered.
 package docs
 
 import (
@@ -20,66 +26,94 @@ import (
 	"sync"
 )
 
-//go:embed page/* swagger-ui/*
+//go:embed CHANGELOG.md pages/* recipes/* examples/* layout.html style.css try/* swagger-ui/*
 var files embed.FS
 
-// policy allows the page nothing but its own files and its own service. Images
-// in data: URLs are the icons of Swagger UI's style sheet.
-const policy = "default-src 'self'; img-src 'self' data:; object-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+// guidePolicy allows a page of the guide its style sheet and nothing else.
+const guidePolicy = "default-src 'none'; object-src 'none'; style-src 'self'; img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+
+// tryPolicy allows Swagger UI its own files and its own service. Images in
+// data: URLs are the icons of its style sheet.
+const tryPolicy = "default-src 'self'; img-src 'self' data:; object-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 
 var contentTypes = map[string]string{
 	".css":  "text/css; charset=utf-8",
 	".html": "text/html; charset=utf-8",
 	".js":   "text/javascript; charset=utf-8",
+	".md":   "text/markdown; charset=utf-8",
 	".txt":  "text/plain; charset=utf-8",
 	"":      "text/plain; charset=utf-8",
 }
 
-// Pages returns a handler for each exact path that the page needs, for
-// everyone: /docs and /docs/ (the page) and its files below. Mount them for GET
-// and HEAD, so that the router answers everything else in its own error form;
-// called with another method, they answer a bare 405.
+// Options are what the guide says about this service. A field that is zero has
+// the default of the service.
+type Options struct {
+	// BodyLimit is the largest request body in bytes, ParametersLimit the
+	// maximum number of records in one request.
+	BodyLimit       int64
+	ParametersLimit int
+	// TimeZone is the name of the bank's time zone.
+	TimeZone string
+	// Faults and Refusals are what a partner can order in a sandbox.
+	Faults   []SandboxFault
+	Refusals []SandboxRefusal
+}
+
+// SandboxFault is a value of Sandbox-Fault, and the customer whose sales have
+// the same fault.
+type SandboxFault struct {
+	Header     string
+	CustomerNo int64
+	Effect     string
+}
+
+// SandboxRefusal says, in Markdown, which values of the demo sale to change to
+// get a refusal, at once and on a later day.
+type SandboxRefusal struct{ Code, AtOnce, OnItsDay string }
+
+// Pages returns a handler for each exact path, for everyone: /docs, the pages
+// and files below it, and each page as Markdown. Mount them for GET and HEAD,
+// so that the router answers everything else in its own error form; called with
+// another method, they answer a bare 405.
 //
-// Under a prefix, mount them behind http.StripPrefix: the page finds its files
-// and the service relative to itself. It expects the OpenAPI document at
-// BankingApiV01/openapi.json beside /docs.
-func Pages() map[string]http.Handler {
-	pages := map[string]http.Handler{}
-	for _, folder := range []string{"page", "swagger-ui"} {
-		entries, _ := files.ReadDir(folder) // what does not exist was refused by the compiler
+// Under a prefix, mount them behind http.StripPrefix: each page finds the
+// others and the service relative to itself. They expect the OpenAPI documents
+// in BankingApiV01 beside /docs.
+func Pages(o Options) (map[string]http.Handler, error) {
+	pages, err := guide(o)
+	if err != nil {
+		return nil, err
+	}
+	for _, folder := range []string{"try", "swagger-ui"} {
+		entries, _ := files.ReadDir(folder) // the compiler has checked that the folder exists
 		for _, entry := range entries {
-			pages["/docs/"+entry.Name()] = newPage(entry.Name(), func() []byte {
-				content, _ := files.ReadFile(path.Join(folder, entry.Name()))
-				return content
-			})
+			pages["/docs/"+entry.Name()] = newPage(entry.Name(), tryPolicy, func() []byte { return read(path.Join(folder, entry.Name())) })
 		}
 	}
-	index := func() []byte {
-		content, _ := files.ReadFile("page/index.html")
-		return content
-	}
+	pages["/docs/try"] = pages["/docs/index.html"]
 	delete(pages, "/docs/index.html")
-	pages["/docs"] = newPage("index.html", index)
-	// A browser at /docs resolves links against the parent, one at /docs/
-	// against the folder; the file is written for the first.
-	pages["/docs/"] = newPage("index.html", func() []byte {
-		return bytes.ReplaceAll(index(), []byte(`="docs/`), []byte(`="./`))
-	})
-	return pages
+	pages["/docs/style.css"] = newPage("style.css", guidePolicy, func() []byte { return read("style.css") })
+	return pages, nil
+}
+
+func read(name string) []byte {
+	content, _ := files.ReadFile(name) // every name is one of an embedded file
+	return content
 }
 
 // page is one file as it goes out.
 type page struct {
 	contentType string
+	policy      string
 	plain       func() []byte
 	// compressed is what browsers get: Swagger UI is 1.9 MB, which a slow one
-	// would not have within the write time-out. It is made when first asked
+	// would not have within the write timeout. It is made when it is first asked
 	// for, then kept.
 	compressed func() []byte
 }
 
-func newPage(name string, plain func() []byte) *page {
-	return &page{contentTypes[path.Ext(name)], plain, sync.OnceValue(func() []byte { return compress(plain()) })}
+func newPage(name, policy string, plain func() []byte) *page {
+	return &page{contentTypes[path.Ext(name)], policy, plain, sync.OnceValue(func() []byte { return compress(plain()) })}
 }
 
 func (p *page) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -90,7 +124,7 @@ func (p *page) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	header.Set("Content-Type", p.contentType)
-	header.Set("Content-Security-Policy", policy)
+	header.Set("Content-Security-Policy", p.policy)
 	header.Set("X-Content-Type-Options", "nosniff")
 	header.Set("X-Frame-Options", "DENY")
 	header.Set("Referrer-Policy", "no-referrer")
@@ -105,7 +139,7 @@ func (p *page) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	header.Set("Content-Length", strconv.Itoa(len(body)))
 	if r.Method == http.MethodGet {
-		_, _ = w.Write(body) // a client that went away is nobody's error
+		_, _ = w.Write(body) // ignore a client that went away
 	}
 }
 
@@ -124,7 +158,7 @@ func acceptsGzip(values []string) bool {
 
 func compress(content []byte) []byte {
 	var out bytes.Buffer
-	// Neither can fail: the level is known, and memory takes every write.
+	// Neither can fail: the level is valid, and a write to memory always succeeds.
 	writer, _ := gzip.NewWriterLevel(&out, gzip.BestCompression)
 	_, _ = writer.Write(content)
 	_ = writer.Close()

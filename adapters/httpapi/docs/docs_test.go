@@ -19,9 +19,17 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"bankingapi/adapters/httpapi/docs"
+	"bankingapi/adapters/httpapi/openapi"
+	"bankingapi/domain/fault"
 )
 
-var pages = docs.Pages()
+var pages = func() map[string]http.Handler {
+	pages, err := docs.Pages(docs.Options{})
+	if err != nil {
+		panic(err)
+	}
+	return pages
+}()
 
 // ask is a router that knows the exact paths.
 func ask(method, path string, header ...string) *httptest.ResponseRecorder {
@@ -47,8 +55,12 @@ func TestEveryAnswerIsLockedDown(t *testing.T) {
 		require.NotEmpty(t, got.Body.String(), path)
 		require.NotEmpty(t, got.Header().Get("Content-Type"), path)
 		policy := got.Header().Get("Content-Security-Policy")
-		require.Contains(t, policy, "default-src 'self'", path)
+		require.Regexp(t, "^default-src '(self|none)';", policy, path)
 		require.NotContains(t, policy, "unsafe", path)
+		require.Contains(t, policy, "frame-ancestors 'none'", path)
+		require.Contains(t, policy, "object-src 'none'", path)
+		require.Contains(t, policy, "base-uri 'none'", path)
+		require.Contains(t, policy, "form-action 'none'", path)
 		require.Equal(t, "nosniff", got.Header().Get("X-Content-Type-Options"), path)
 		require.Equal(t, "DENY", got.Header().Get("X-Frame-Options"), path)
 		require.Equal(t, "no-referrer", got.Header().Get("Referrer-Policy"), path)
@@ -66,6 +78,12 @@ func TestContentTypes(t *testing.T) {
 	for path, want := range map[string]string{
 		"/docs":                                  "text/html; charset=utf-8",
 		"/docs/":                                 "text/html; charset=utf-8",
+		"/docs/try":                              "text/html; charset=utf-8",
+		"/docs/errors/":                          "text/html; charset=utf-8",
+		"/docs/errors/required":                  "text/html; charset=utf-8",
+		"/docs/index.md":                         "text/markdown; charset=utf-8",
+		"/docs/errors/required.md":               "text/markdown; charset=utf-8",
+		"/docs/style.css":                        "text/css; charset=utf-8",
 		"/docs/swagger-ui-bundle.js":             "text/javascript; charset=utf-8",
 		"/docs/initializer.js":                   "text/javascript; charset=utf-8",
 		"/docs/swagger-ui.css":                   "text/css; charset=utf-8",
@@ -79,10 +97,18 @@ func TestContentTypes(t *testing.T) {
 
 func TestPathsAndMethods(t *testing.T) {
 	t.Parallel()
-	require.ElementsMatch(t, []string{
-		"/docs", "/docs/", "/docs/initializer.js", "/docs/page.css", "/docs/swagger-ui-bundle.js", "/docs/swagger-ui.css",
+	want := []string{
+		"/docs", "/docs/", "/docs/index.md", "/docs/style.css", "/docs/errors/", "/docs/errors/index.md",
+		"/docs/try", "/docs/initializer.js", "/docs/try.css", "/docs/swagger-ui-bundle.js", "/docs/swagger-ui.css",
 		"/docs/LICENSE", "/docs/NOTICE", "/docs/swagger-ui-bundle.js.LICENSE.txt",
-	}, slices.Collect(maps.Keys(pages)))
+	}
+	for _, slug := range []string{"recipes", "sandbox", "repeats", "values", "limits", "keys", "versions", "changelog"} {
+		want = append(want, "/docs/"+slug, "/docs/"+slug+".md")
+	}
+	for _, code := range fault.Codes() {
+		want = append(want, "/docs/errors/"+code.Name, "/docs/errors/"+code.Name+".md")
+	}
+	require.ElementsMatch(t, want, slices.Collect(maps.Keys(pages)))
 	for _, method := range []string{http.MethodPost, http.MethodPut, http.MethodDelete, http.MethodOptions} {
 		got := ask(method, "/docs")
 		require.Equal(t, http.StatusMethodNotAllowed, got.Code, method)
@@ -90,17 +116,31 @@ func TestPathsAndMethods(t *testing.T) {
 	}
 }
 
-// The page is the same for a reader at /docs, at /docs/ and under a prefix:
-// what it links to resolves to something that is served.
-func TestLinksOfThePageAreServed(t *testing.T) {
+var (
+	htmlLink     = regexp.MustCompile(`(?:href|src)="([^"]+)"`)
+	markdownLink = regexp.MustCompile(`\]\(([^)]+)\)`)
+	id           = regexp.MustCompile(` id="([^"]+)"`)
+	heading      = regexp.MustCompile(`<h([1-6])`)
+)
+
+// Every link of every page, as HTML and as Markdown and under a prefix, leads to
+// something that is served, and to an anchor that exists there.
+func TestEveryLinkLeadsSomewhere(t *testing.T) {
 	t.Parallel()
-	link := regexp.MustCompile(`(?:href|src)="([^"]+)"`)
-	for _, at := range []string{"/docs", "/docs/"} {
-		page := ask(http.MethodGet, at).Body.String()
+	followed := 0
+	for at, page := range pages {
+		w := httptest.NewRecorder()
+		page.ServeHTTP(w, httptest.NewRequest(http.MethodGet, at, nil))
+		var links [][]string
+		switch kind := w.Header().Get("Content-Type"); {
+		case strings.HasPrefix(kind, "text/html"):
+			links = htmlLink.FindAllStringSubmatch(w.Body.String(), -1)
+			require.GreaterOrEqual(t, len(links), 6, at)
+		case strings.HasPrefix(kind, "text/markdown"):
+			links = markdownLink.FindAllStringSubmatch(w.Body.String(), -1)
+		}
 		base, err := url.Parse("https://bank.example/prefix" + at)
 		require.NoError(t, err)
-		links := link.FindAllStringSubmatch(page, -1)
-		require.GreaterOrEqual(t, len(links), 7)
 		for _, found := range links {
 			if found[1] == "data:," {
 				continue
@@ -110,23 +150,103 @@ func TestLinksOfThePageAreServed(t *testing.T) {
 			require.Equal(t, "bank.example", target.Host, found[1])
 			inside, ok := strings.CutPrefix(target.Path, "/prefix")
 			require.True(t, ok, found[1])
-			if inside == "/BankingApiV01/openapi.json" {
+			followed++
+			if inside == openapi.Path || inside == openapi.Path30 {
 				continue
 			}
-			require.Equal(t, http.StatusOK, ask(http.MethodGet, inside).Code, "%s from %s", inside, at)
+			got := ask(http.MethodGet, inside)
+			require.Equal(t, http.StatusOK, got.Code, "%s from %s", found[1], at)
+			if target.Fragment != "" && strings.HasPrefix(got.Header().Get("Content-Type"), "text/html") {
+				require.Contains(t, got.Body.String(), ` id="`+target.Fragment+`"`, "%s from %s", found[1], at)
+			}
+			if strings.HasSuffix(at, ".md") && inside != "/docs/try" {
+				require.Regexp(t, `\.md$`, inside, "a program that reads Markdown goes on in Markdown")
+			}
+		}
+	}
+	require.Greater(t, followed, 1000)
+}
+
+// Anchors are unique, headings leave out no level, and the first one is the
+// title.
+func TestHeadingsAndAnchors(t *testing.T) {
+	t.Parallel()
+	for at := range pages {
+		got := ask(http.MethodGet, at)
+		if !strings.HasPrefix(got.Header().Get("Content-Type"), "text/html") || at == "/docs/try" {
+			continue
+		}
+		page := got.Body.String()
+		anchors := map[string]bool{}
+		for _, found := range id.FindAllStringSubmatch(page, -1) {
+			require.False(t, anchors[found[1]], "%s has the anchor %s twice", at, found[1])
+			anchors[found[1]] = true
+		}
+		level := "0"
+		for _, found := range heading.FindAllStringSubmatch(page, -1) {
+			require.LessOrEqual(t, found[1][0], level[0]+1, at)
+			level = found[1]
+		}
+		require.Equal(t, 1, strings.Count(page, "<h1"), at)
+	}
+	index := ask(http.MethodGet, "/docs").Body.String()
+	first, reference := strings.Index(index, `id="BuyFundFromCustomer"`), strings.Index(index, `id="what-to-do"`)
+	require.Positive(t, first)
+	require.Less(t, first, reference, "operations come first")
+}
+
+// What the pages say comes from the program: its fields, codes and limits.
+func TestPagesSayWhatTheProgramDoes(t *testing.T) {
+	t.Parallel()
+	index := ask(http.MethodGet, "/docs/index.md").Body.String()
+	for _, name := range []string{"FundSale", "PushNotification", "Header", "DestinationAccount", "FundToProcess", "TranDataItem"} {
+		require.Contains(t, index, "### "+name)
+	}
+	require.Contains(t, index, "| `FundAmount` | number, required | Fund quantity")
+	require.Contains(t, index, "| `Platform` | integer, required | Platform of the push. One of: 65 Android, 73 IOS, 79 Other. |")
+
+	catalogue := ask(http.MethodGet, "/docs/errors/index.md").Body.String()
+	for _, code := range fault.Codes() {
+		require.Contains(t, catalogue, "[`"+code.Name+"`]("+"../errors/"+code.Name+".md)")
+		page := ask(http.MethodGet, "/docs/errors/"+code.Name+".md").Body.String()
+		require.True(t, strings.HasPrefix(page, "# "+code.Name+"\n"), code.Name)
+		for _, text := range []string{code.Meaning, code.Action, code.Example, code.Provoke, `"code": "` + code.Name + `"`} {
+			require.Contains(t, page, text, code.Name)
+		}
+		require.Regexp(t, `\| [2-5][0-9]{2} \| (8|absent): `, page, code.Name)
+	}
+
+	other, err := docs.Pages(docs.Options{BodyLimit: 2048, ParametersLimit: 7, TimeZone: "Asia/Tokyo"})
+	require.NoError(t, err)
+	for page, want := range map[string]string{
+		"/docs/limits.md": "| body | 2,048 bytes |", "/docs/index.md": "has 1 to 7 records", "/docs/values.md": "of the bank: Asia/Tokyo",
+	} {
+		w := httptest.NewRecorder()
+		other[page].ServeHTTP(w, httptest.NewRequest(http.MethodGet, page, nil))
+		require.Contains(t, w.Body.String(), want)
+	}
+}
+
+// What a page shows is text: markup in a source or in an example stays text.
+func TestMarkupIsEscaped(t *testing.T) {
+	t.Parallel()
+	for at := range pages {
+		got := ask(http.MethodGet, at)
+		if strings.HasPrefix(got.Header().Get("Content-Type"), "text/html") && at != "/docs/try" {
+			require.NotRegexp(t, `<(script|style|iframe|img)|\son[a-z]+=|javascript:| style=`, got.Body.String(), at)
 		}
 	}
 }
 
-func TestPageNamesNoOtherHostAndHasNoInlineScript(t *testing.T) {
+func TestSwaggerUITalksToItsOwnHostOnly(t *testing.T) {
 	t.Parallel()
 	external := regexp.MustCompile(`(?i)(https?:)?//[a-z]`)
 	comments := regexp.MustCompile(`(?m)(^| )// .*$`)
-	for _, path := range []string{"/docs", "/docs/", "/docs/initializer.js", "/docs/page.css"} {
+	for _, path := range []string{"/docs/try", "/docs/initializer.js", "/docs/try.css", "/docs/style.css"} {
 		text := comments.ReplaceAllString(ask(http.MethodGet, path).Body.String(), "")
 		require.NotRegexp(t, external, text, path)
 	}
-	page := ask(http.MethodGet, "/docs").Body.String()
+	page := ask(http.MethodGet, "/docs/try").Body.String()
 	require.NotRegexp(t, `<script[^>]*>[^<]`, page)
 	require.NotRegexp(t, `(?i)<style|\sstyle=|\son[a-z]+=|javascript:`, page)
 

@@ -1,10 +1,11 @@
 // Package openapi is the service's contract as programs read it: an OpenAPI
-// 3.1 document with both operations, every field's rule, every status with an
-// example and every error code.
+// document with both operations, every field's rule, every status with an
+// example and every error code. It exists in OpenAPI 3.1 and, for gateways and
+// generators that do not read 3.1, in 3.0.3.
 //
-// openapi.yaml is written by hand. openapi.json is made from it by the tests
-// (flag -update), which also fail when the two differ, so that the program
-// itself needs no YAML and no conversion.
+// openapi.yaml is written by hand. The tests make both JSON files from it (flag
+// -update) and fail if they differ, so the program needs no YAML and no
+// conversion.
 package openapi
 
 import (
@@ -12,31 +13,164 @@ import (
 	"crypto/sha256"
 	_ "embed"
 	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"maps"
 	"net/http"
+	"slices"
+	"strings"
 	"time"
 )
 
 //go:embed openapi.json
-var document []byte
+var document31 []byte
 
-// Path is where integrators find the document, beside the operations it
-// describes.
-const Path = "/BankingApiV01/openapi.json"
+//go:embed openapi-3.0.json
+var document30 []byte
 
-// Document returns the OpenAPI 3.1 document as indented JSON that ends in a
-// newline. It is the same for every call; the bytes are the caller's own.
-func Document() []byte {
-	return bytes.Clone(document)
+// The versions of OpenAPI in which the document exists.
+const (
+	Version31 = "3.1"
+	Version30 = "3.0"
+)
+
+// Path and Path30 are where integrators find the documents, beside the
+// operations that they describe.
+const (
+	Path   = "/BankingApiV01/openapi.json"
+	Path30 = "/BankingApiV01/openapi-3.0.json"
+)
+
+// Options are the parts of the document that differ from bank to bank. An empty
+// field leaves the document as it is in openapi.yaml.
+type Options struct {
+	// Server is the base URL of the service, for example https://bank.example.
+	// Gateways that import the document as a file need it.
+	Server string
+	// ContactName, ContactURL and ContactEmail say who answers questions.
+	ContactName, ContactURL, ContactEmail string
+	// TermsURL is the page with the terms of service.
+	TermsURL string
+	// Posts are operations that a host adds: for each path the Operation Object of
+	// its POST, in JSON that both versions of OpenAPI understand. It may refer to
+	// the components of the document.
+	Posts map[string]string
 }
 
-// Handler serves the document, to everyone, for GET and HEAD. Mount it at Path
-// for these two methods, so that the router answers all others in its own
-// error form; called with another one, it answers a bare 405.
-//
+// Document returns the OpenAPI 3.1 document as indented JSON that ends in a
+// newline. The caller owns the bytes.
+func Document() []byte { return bytes.Clone(document31) }
+
+// Document returns the document in a version of OpenAPI as indented JSON that
+// ends in a newline. It returns an error for a version other than Version30 and
+// Version31.
+func (o Options) Document(version string) ([]byte, error) {
+	text := document31
+	switch version {
+	case Version31:
+	case Version30:
+		text = document30
+	default:
+		return nil, fmt.Errorf("unknown OpenAPI version %q: use %s or %s", version, Version30, Version31)
+	}
+	var d document
+	if err := json.Unmarshal(text, &d); err != nil {
+		return nil, fmt.Errorf("read the embedded document: %w", err)
+	}
+	if err := o.apply(&d); err != nil {
+		return nil, err
+	}
+	var out bytes.Buffer
+	encoder := json.NewEncoder(&out)
+	encoder.SetEscapeHTML(false)
+	encoder.SetIndent("", "  ")
+	if err := encoder.Encode(d); err != nil {
+		return nil, fmt.Errorf("write the document: %w", err)
+	}
+	return out.Bytes(), nil
+}
+
+// document has all members of the embedded documents, in their order. Parts
+// that never change stay as they are.
+type document struct {
+	OpenAPI string `json:"openapi"`
+	Info    struct {
+		Title       string          `json:"title"`
+		Version     string          `json:"version"`
+		Terms       string          `json:"termsOfService,omitempty"`
+		Contact     contact         `json:"contact"`
+		License     json.RawMessage `json:"license"`
+		Description string          `json:"description"`
+	} `json:"info"`
+	// ExternalDocs must have an absolute URL.
+	ExternalDocs *externalDocs   `json:"externalDocs,omitempty"`
+	Servers      []server        `json:"servers"`
+	Security     json.RawMessage `json:"security"`
+	Tags         json.RawMessage `json:"tags"`
+	Paths        json.RawMessage `json:"paths"`
+	Components   json.RawMessage `json:"components"`
+}
+
+type contact struct {
+	Name  string `json:"name,omitempty"`
+	URL   string `json:"url,omitempty"`
+	Email string `json:"email,omitempty"`
+}
+
+type server struct {
+	URL         string `json:"url"`
+	Description string `json:"description,omitempty"`
+}
+
+type externalDocs struct {
+	Description string `json:"description"`
+	URL         string `json:"url"`
+}
+
+func (o Options) apply(d *document) error {
+	if o.Server != "" {
+		base := strings.TrimSuffix(o.Server, "/")
+		d.Servers = []server{{URL: base}}
+		d.ExternalDocs = &externalDocs{"The guide", base + "/docs"}
+	}
+	if o.ContactName != "" || o.ContactURL != "" || o.ContactEmail != "" {
+		d.Info.Contact = contact{o.ContactName, o.ContactURL, o.ContactEmail}
+	}
+	if o.TermsURL != "" {
+		d.Info.Terms = o.TermsURL
+	}
+	for _, path := range slices.Sorted(maps.Keys(o.Posts)) {
+		post := o.Posts[path]
+		if !json.Valid([]byte(post)) {
+			return fmt.Errorf("the OpenAPI description of %s is not JSON", path)
+		}
+		d.Paths = fmt.Appendf(bytes.TrimSuffix(d.Paths, []byte("}")), ",%q:{\"post\":%s}}", path, post)
+	}
+	return nil
+}
+
+// Pages returns a handler for each path of a document, for everyone. Mount them
+// for GET and HEAD, so that the router answers all other methods in its own
+// error form. Called with another method, they answer a bare 405.
+func (o Options) Pages() (map[string]http.Handler, error) {
+	pages := map[string]http.Handler{}
+	for path, version := range map[string]string{Path: Version31, Path30: Version30} {
+		text, err := o.Document(version)
+		if err != nil {
+			return nil, err
+		}
+		pages[path] = handler(text)
+	}
+	return pages, nil
+}
+
+// Handler serves the 3.1 document without options. See Options.Pages.
+func Handler() http.Handler { return handler(document31) }
+
 // No answer of the service may be cached (the contract, section 1), hence
 // no-store. The ETag is for programs that keep their own copy and ask whether
 // it is still good: If-None-Match answers 304.
-func Handler() http.Handler {
+func handler(document []byte) http.Handler {
 	digest := sha256.Sum256(document)
 	etag := `"` + hex.EncodeToString(digest[:16]) + `"`
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

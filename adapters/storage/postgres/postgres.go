@@ -1,32 +1,57 @@
 // Package postgres opens a Postgres database as an engine of package storage,
 // with pgx.
 //
-// A batch is one round trip where all is as presumed, else two more: one reads
-// and locks, one writes and commits, each a pipeline. It uses nothing that a distributed Postgres or PgBouncer in
-// transaction mode lacks: no sequences, advisory locks, LISTEN, savepoints or
-// settings of the session. Before 1.21, PgBouncer does not know prepared
-// statements: default_query_exec_mode=cache_describe in the URL does without
+// A batch is one round trip if the optimistic commit succeeds. Otherwise there
+// are two more: one reads and locks, one writes and commits. Each is a pipeline
+// with an explicit BEGIN and COMMIT. It uses nothing that a distributed
+// Postgres or PgBouncer in transaction mode lacks: no sequences, advisory
+// locks, LISTEN or savepoints. Before 1.21, PgBouncer does not know prepared
+// statements: default_query_exec_mode=cache_describe in the URL works without
 // their names.
+//
+// # Errors in the server's log
+//
+// The optimistic commit makes the server raise an error when an assumption is
+// wrong. The batch is then processed the normal way, and no request fails. The
+// errors have the code 22P02 (invalid input syntax for type integer) and one of
+// these names in their text, most of them followed by how many rows were right:
+//
+//	bankingapi_price_is_current  a price is not the current price of its fund,
+//	                             or has another value or currency than the one
+//	                             that an earlier batch has read
+//	bankingapi_holding_exists    a holding does not exist
+//	bankingapi_account_exists    an account does not exist
+//	bankingapi_own_session       another client uses the same server connection,
+//	                             so batches set their settings per transaction
+//
+// Errors of three constraints have the same meaning: holdings_units_check (a
+// holding would go below zero), accounts_balance_check and operations_pkey (a
+// CallerId is known).
 package postgres
 
 import (
 	"context"
 	"database/sql"
+	"embed"
 	"errors"
 	"fmt"
-	"net"
 	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
-	"github.com/jackc/pgx/v5/stdlib"
+	"github.com/pressly/goose/v3"
+	"github.com/pressly/goose/v3/lock"
 	gormpostgres "gorm.io/driver/postgres"
 	"gorm.io/gorm"
 	"gorm.io/gorm/logger"
 
 	"bankingapi/adapters/storage"
+	"bankingapi/application/store"
 )
+
+//go:embed migrations
+var migrations embed.FS
 
 const (
 	maxConnections = 10
@@ -47,10 +72,11 @@ func Open(_ context.Context, o storage.Options) (*storage.Engine, error) {
 	if config.ConnectTimeout == 0 {
 		config.ConnectTimeout = connectTimeout
 	}
-	db := stdlib.OpenDB(*config, stdlib.OptionAfterConnect(func(_ context.Context, c *pgx.Conn) error {
-		useArrayCodec(c.TypeMap())
-		return nil
-	}))
+	if config.RuntimeParams["application_name"] == "" {
+		config.RuntimeParams["application_name"] = strings.TrimSpace("bankingapi " + o.TablePrefix)
+	}
+	settings := newSettings(o.StatementTimeout)
+	db := sql.OpenDB(newConnector(config, settings))
 	most := maxConnections
 	if o.MaxConnections > 0 {
 		most = o.MaxConnections
@@ -58,9 +84,16 @@ func Open(_ context.Context, o storage.Options) (*storage.Engine, error) {
 	db.SetMaxOpenConns(most)
 	db.SetMaxIdleConns(most)
 	db.SetConnMaxIdleTime(maxIdle)
-	engine, err := Use(db, o)
+	engine, err := use(db, settings)
 	if err != nil {
 		return nil, errors.Join(err, db.Close())
+	}
+	plain := isPlain(config)
+	engine.Risks = func(ctx context.Context) ([]store.Risk, error) { return risks(ctx, db, plain) }
+	engine.Alone = func(ctx context.Context) error {
+		db.SetMaxIdleConns(1) // other connections of our own would count as well
+		defer db.SetMaxIdleConns(most)
+		return alone(ctx, db)
 	}
 	engine.Close = func() error {
 		_ = db.Close() // what a connection says that broke before is no news
@@ -69,7 +102,8 @@ func Open(_ context.Context, o storage.Options) (*storage.Engine, error) {
 	return engine, nil
 }
 
-// reason is what is wrong with a DSN, without the DSN, which has a password.
+// reason returns what is wrong with a DSN. It leaves out the DSN, which has a
+// password.
 func reason(err error) string {
 	var parse *pgconn.ParseConfigError
 	if errors.As(err, &parse) {
@@ -83,6 +117,10 @@ func reason(err error) string {
 // Use makes an engine of a database that a host has opened with pgx's stdlib,
 // and that it closes itself. Of the options only StatementTimeout counts.
 func Use(db *sql.DB, o storage.Options) (*storage.Engine, error) {
+	return use(db, newSettings(o.StatementTimeout))
+}
+
+func use(db *sql.DB, s *settings) (*storage.Engine, error) {
 	g, err := gorm.Open(gormpostgres.New(gormpostgres.Config{Conn: db}), &gorm.Config{
 		Logger:                   logger.Discard, // it would print values; errors are returned
 		SkipDefaultTransaction:   true,
@@ -92,92 +130,57 @@ func Use(db *sql.DB, o storage.Options) (*storage.Engine, error) {
 	if err != nil {
 		return nil, err
 	}
-	settings := transactionSettings(o.StatementTimeout)
 	return &storage.Engine{
-		Dialect:  storage.Postgres,
-		Version:  "Postgres",
-		DB:       g,
-		Reads:    g,
-		Begin:    func(ctx context.Context) (storage.Session, error) { return begin(ctx, db, settings) },
-		Classify: classify,
-		Close:    func() error { return nil },
+		Dialect: dialect{db, s},
+		Name:    "postgres",
+		DB:      g,
+		Reads:   g,
+		Migrations: storage.Migrations{
+			Dialect:  goose.DialectPostgres,
+			Files:    migrations,
+			Locker:   locker,
+			HasTable: "SELECT COUNT(to_regclass(?))",
+		},
+		Refine:  refine,
+		Probe:   dialect{db, s}.probe,
+		Explain: explain,
+		Risks:   func(ctx context.Context) ([]store.Risk, error) { return risks(ctx, db, false) },
+		Close:   func() error { return nil },
 	}, nil
 }
 
-// transactionSettings is a query that sets what holds for one batch. As
-// settings of a session they would not pass PgBouncer.
-//
-// A statement has one plan, by its keys; Postgres would rather make a new one
-// for every batch, which took a tenth of its time. Without sequential scans, a plan that was made while a table was empty still
-// uses the primary key when the table has grown. Without pruning, a table that
-// an operator split into partitions is locked correctly: of several rows that
-// one query waits for, Postgres (15) looks for the later ones, once they are
-// free, in the partition of the first, and takes them for deleted.
-//
-// A commit waits for the disk even where somebody has switched that off.
-func transactionSettings(statementTimeout time.Duration) string {
-	settings := "SELECT set_config('plan_cache_mode', 'force_generic_plan', true)," +
-		" set_config('enable_seqscan', 'off', true), set_config('enable_hashjoin', 'off', true)," +
-		" set_config('enable_mergejoin', 'off', true), set_config('enable_partition_pruning', 'off', true)," +
-		" set_config('synchronous_commit', replace(current_setting('synchronous_commit'), 'off', 'on'), true)"
-	if statementTimeout > 0 {
-		settings += fmt.Sprintf(", set_config('statement_timeout', '%d', true)", statementTimeout.Milliseconds())
-	}
-	return settings
-}
+// others counts the other connections to the database that have the same
+// application name and were used within the last minute. A service uses one more
+// often, because it looks for due sales and for what the trail has to seal. A
+// pooler keeps connections, with their names, that nothing uses any more.
+const others = "SELECT COUNT(*) FROM pg_stat_activity WHERE datname = current_database()" +
+	" AND application_name = current_setting('application_name') AND pid <> pg_backend_pid()" +
+	" AND (state IS DISTINCT FROM 'idle' OR state_change > clock_timestamp() - interval '1 minute')"
 
-// classify knows Postgres' error codes (appendix A of its manual).
-func classify(err error) storage.Failure {
-	var interrupted commitError
-	if errors.As(err, &interrupted) {
-		return storage.Interrupted
-	}
-	var connect *pgconn.ConnectError
-	if errors.As(err, &connect) { // whatever the server's reason is
-		return storage.Unreachable
-	}
-	var native *pgconn.PgError
-	if errors.As(err, &native) {
-		return classifyCode(native)
-	}
-	var network net.Error
-	switch {
-	case errors.As(err, &network),
-		errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded),
-		errors.Is(err, sql.ErrConnDone), pgconn.SafeToRetry(err), isBroken(err):
-		return storage.Unreachable
-	}
-	return storage.Unknown
-}
+// leaving is how long a connection that was closed may stay in pg_stat_activity.
+const leaving = 3 * time.Second
 
-// readOnly is the code of a write to a server that is a standby, or has become
-// one.
-const readOnly = "25006"
-
-func classifyCode(native *pgconn.PgError) storage.Failure {
-	switch native.Code {
-	case "40001", "40P01": // serialization failure, deadlock
-		return storage.LostRace
-	case "23505": // two added one key at once: the loser reads the winner. Partitions put their own names around ours.
-		for _, table := range []string{"operations", "holdings", "accounts"} {
-			if strings.Contains(native.ConstraintName, table) {
-				return storage.LostRace
-			}
+// alone returns an error if a service uses the database. Advisory locks do not
+// work behind a pooler, so it looks at the names of the connections.
+func alone(ctx context.Context, db *sql.DB) error {
+	deadline := time.After(leaving)
+	for {
+		var count int
+		if err := db.QueryRowContext(ctx, others).Scan(&count); err != nil || count == 0 {
+			return err
 		}
-	case "57014", "55P03", readOnly, "42P01", "42703", "3F000":
-		// out of time, lock not to be had, read-only since a fail-over, schema
-		// not there (yet)
-		return storage.Unreachable
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(leaving / 30):
+		case <-deadline:
+			return fmt.Errorf("another process uses the database: %d connections with the application_name of the service were used within the last minute. Stop all replicas first; behind a pooler, wait a minute", count)
+		}
 	}
-	switch native.Code[:2] {
-	case "08", "53", "57", "58", "28", "3D": // connection, resources, shutdown, disk, access, database
-		return storage.Unreachable
-	}
-	return storage.Unknown
 }
 
-// commitError is a commit whose answer was lost.
-type commitError struct{ cause error }
-
-func (e commitError) Error() string { return "commit: " + e.cause.Error() }
-func (e commitError) Unwrap() error { return e.cause }
+// locker locks with a table and not with an advisory lock: it works through
+// PgBouncer too.
+func locker(prefix string) (lock.Locker, error) {
+	return lock.NewPostgresTableLocker(lock.WithTableName(prefix+"schema_lock"), lock.WithTableLockTimeout(time.Second, 120))
+}

@@ -6,143 +6,229 @@ import (
 	"database/sql/driver"
 	"errors"
 	"fmt"
-	"io"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/stdlib"
 
-	"bankingapi/adapters/storage"
+	"bankingapi/adapters/storage/batch"
 )
 
-// rollbackTimeout bounds a rollback, which nobody waits for.
+// rollbackTimeout bounds a rollback, for which the caller does not wait.
 const rollbackTimeout = 2 * time.Second
 
-// session is one transaction. Its begin travels with the first requests, its
-// commit with the last: a batch is as many round trips as it has exchanges.
+// session is one transaction. Its BEGIN is sent with the first requests and its
+// COMMIT with the last: a batch is as many round trips as it has exchanges.
+//
+// Postgres would make one transaction of everything that is sent at once also
+// without them. Some poolers and some servers like Postgres would not, and
+// would commit each statement.
 type session struct {
 	conn     *sql.Conn
-	settings string
-	begun    bool
-	demoted  bool // the server has become read-only: another host is the primary now
+	settings *settings
+	// begins is the statement after BEGIN.
+	begins    string
+	arguments []any
+	begun     bool
+	demoted   bool // the server has become read-only: another host is the primary now
+	// wrote says that a request has changed a row, found that a row of an earlier
+	// transaction decides an answer.
+	wrote, found bool
 }
 
-func begin(ctx context.Context, db *sql.DB, settings string) (storage.Session, error) {
-	conn, err := db.Conn(ctx)
-	if err != nil {
-		return nil, err
-	}
-	return &session{conn: conn, settings: settings}, nil
+// Exchange is batch.Session.
+func (s *session) Exchange(ctx context.Context, requests ...batch.Request) error {
+	return s.send(ctx, requests, nil)
 }
 
-// Exchange is storage.Session.
-func (s *session) Exchange(ctx context.Context, requests ...storage.Request) error {
-	return s.send(ctx, !s.begun, requests, false)
-}
-
-// Commit is storage.Session. All that is sent at once is one transaction
-// without a begin or commit of its own.
-func (s *session) Commit(ctx context.Context, requests ...storage.Request) error {
+// Commit is batch.Session.
+func (s *session) Commit(ctx context.Context, requests ...batch.Request) error {
 	if !s.begun && len(requests) == 0 {
 		return nil
 	}
-	err := s.send(ctx, false, requests, s.begun)
-	if err == nil {
-		s.begun = false
-		return nil
+	committed := false
+	held := hold(s.conn)
+	err := s.send(ctx, requests, &committed)
+	switch {
+	case err == nil && !committed:
+		err = errNotCommitted
+	case err == nil && s.found && !s.wrote:
+		err = s.settings.witness(ctx, s.conn)
+	case err != nil && !errors.Is(err, errShared) && !isUndone(err):
+		err = commitError{err}
 	}
-	if isUndone(err) {
-		return err
+	if _, open := errors.AsType[commitError](err); !open {
+		held.release()
 	}
-	return commitError{err}
+	return err
 }
 
-// isUndone reports a failed commit of which certainly nothing is left: the
-// server says that it undid everything, or never heard of it.
+// errNotCommitted says that the server answered COMMIT with ROLLBACK, because
+// an earlier statement failed.
+var errNotCommitted = errors.New("the server rolled the transaction back")
+
+// isUndone reports a failed commit of which nothing is left: the server says
+// that it undid everything, or has never received it.
 func isUndone(err error) bool {
-	var native *pgconn.PgError
-	var unsent pgx.ErrPreprocessingBatch // statements are prepared before any is sent
-	if errors.As(err, &native) {
+	if native, ok := errors.AsType[*pgconn.PgError](err); ok {
 		return native.SeverityUnlocalized == "ERROR" // Severity is in the language of lc_messages
 	}
-	return pgconn.SafeToRetry(err) || errors.As(err, &unsent)
+	_, unsent := errors.AsType[pgx.ErrPreprocessingBatch](err) // statements are prepared before any is sent
+	return unsent || pgconn.SafeToRetry(err)
 }
 
-func (s *session) send(ctx context.Context, begin bool, requests []storage.Request, commit bool) error {
-	var batch pgx.Batch
-	if begin {
-		// Row locks are what keeps books right. Under a stricter default everyone
-		// who waited for one would have to begin again.
-		batch.Queue("begin isolation level read committed")
-	}
-	if !s.begun {
-		batch.Queue(s.settings)
-	}
-	s.begun = s.begun || begin
-	for i := range requests {
-		r := &requests[i]
-		queued := batch.Queue(r.SQL, r.Rows.Arrays()...)
-		if r.Found != nil {
-			queued.Query(func(rows pgx.Rows) error { return find(rows, r.Found) })
-		}
-	}
-	if commit {
-		batch.Queue("commit")
-	}
+// send sends the requests in one round trip, with BEGIN before the first and
+// COMMIT after the last. committed tells whether the server confirmed it.
+func (s *session) send(ctx context.Context, requests []batch.Request, committed *bool) error {
 	return s.conn.Raw(func(raw any) error {
 		conn, ok := raw.(*stdlib.Conn)
 		if !ok {
 			return fmt.Errorf("unexpected connection %T", raw)
 		}
-		err := conn.Conn().SendBatch(ctx, &batch).Close()
-		var native *pgconn.PgError
-		s.demoted = errors.As(err, &native) && native.Code == readOnly
+		var b pgx.Batch
+		verified := s.begun
+		if !s.begun {
+			s.begun = true
+			// Row locks keep books right. Under a stricter default everyone who
+			// waited for one would have to begin again.
+			b.Queue("begin isolation level read committed")
+			b.Queue(s.begins, s.arguments...).Exec(func(pgconn.CommandTag) error {
+				verified = true
+				return nil
+			})
+		}
+		for i := range requests {
+			r := &requests[i]
+			queued := b.Queue(r.SQL, r.Rows.Arrays()...)
+			if r.Found != nil {
+				queued.Query(func(rows pgx.Rows) error {
+					found, err := find(rows, r.Found)
+					s.found = s.found || r.Settled && found > 0
+					return err
+				})
+				continue
+			}
+			queued.Exec(func(tag pgconn.CommandTag) error {
+				changed := tag.RowsAffected()
+				s.wrote = s.wrote || changed > 0 && !tag.Select()
+				s.found = s.found || r.Settled && changed < int64(r.Rows.Len())
+				return nil
+			})
+		}
+		if committed != nil {
+			b.Queue("commit").Exec(func(tag pgconn.CommandTag) error {
+				*committed = tag.String() == "COMMIT"
+				return nil
+			})
+		}
+		err := conn.Conn().SendBatch(ctx, &b).Close()
+		if native, ok := errors.AsType[*pgconn.PgError](err); ok {
+			s.demoted = native.Code == readOnly
+			if !verified && native.Code == failed {
+				s.settings.pooled.Store(true)
+				return errShared
+			}
+		}
 		return err
 	})
 }
 
-// find hands out the rows of a look-up: the number of the key comes first,
-// from 1.
-func find(rows pgx.Rows, found func(storage.Scan) error) error {
-	var columns [8]any
-	for rows.Next() {
+// find hands out the rows of a lookup and returns how many there are: the number
+// of the key comes first, from 1.
+func find(rows pgx.Rows, found func(batch.Scan) error) (n int, err error) {
+	var number int64
+	columns := []any{&number}
+	for ; rows.Next(); n++ {
 		err := found(func(into ...any) (int, error) {
-			var number int64
-			columns[0] = &number
-			n := copy(columns[1:], into)
-			err := rows.Scan(columns[:n+1]...)
+			columns = append(columns[:1], into...)
+			err := rows.Scan(columns...)
 			return int(number) - 1, err
 		})
 		if err != nil {
-			return err
+			return n, err
 		}
 	}
-	return rows.Err()
+	return n, rows.Err()
 }
 
-// Rollback is storage.Session. A connection that cannot roll back, or that
-// leads to a demoted primary, is not used again: the next one is made to
-// whoever is the primary then.
+// Rollback implements batch.Session. A connection that cannot roll back, or
+// that leads to a demoted primary, is closed. The next connection goes to the
+// current primary.
 func (s *session) Rollback() {
-	if s.begun || s.demoted {
-		s.begun = false
+	_ = s.conn.Raw(func(raw any) error {
+		conn, ok := raw.(*stdlib.Conn)
+		if !ok || s.demoted || conn.Conn().IsClosed() {
+			return driver.ErrBadConn
+		}
+		if conn.Conn().PgConn().TxStatus() == 'I' {
+			return nil
+		}
 		ctx, cancel := context.WithTimeout(context.Background(), rollbackTimeout)
 		defer cancel()
-		_ = s.conn.Raw(func(raw any) error {
-			if conn, ok := raw.(*stdlib.Conn); ok && !s.demoted && !conn.Conn().IsClosed() {
-				if _, err := conn.Conn().Exec(ctx, "rollback"); err == nil {
-					return nil
-				}
-			}
+		if _, err := conn.Conn().Exec(ctx, "rollback"); err != nil {
 			return driver.ErrBadConn
-		})
-	}
+		}
+		return nil
+	})
 	_ = s.conn.Close()
 }
 
-// isBroken reports an error of a connection that ended in the middle.
-func isBroken(err error) bool {
-	return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, driver.ErrBadConn) ||
-		err.Error() == "conn closed"
+// hostSession is a transaction that a host ends.
+type hostSession struct {
+	tx       *sql.Tx
+	settings *settings
+	// wrote and found are the fields of the session.
+	wrote, found bool
+}
+
+// Exchange is batch.Session.
+func (s *hostSession) Exchange(ctx context.Context, requests ...batch.Request) error {
+	for i := range requests {
+		if err := s.run(ctx, &requests[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Commit is batch.Session.
+func (s *hostSession) Commit(ctx context.Context, requests ...batch.Request) error {
+	err := s.Exchange(ctx, requests...)
+	if err != nil || s.wrote || !s.found {
+		return err
+	}
+	has, err := s.settings.hasMessages(ctx, s.tx)
+	if err == nil && has {
+		_, err = s.tx.ExecContext(ctx, message)
+	}
+	return err
+}
+
+// Rollback is batch.Session.
+func (s *hostSession) Rollback() {}
+
+func (s *hostSession) run(ctx context.Context, r *batch.Request) error {
+	if r.Found == nil {
+		result, err := s.tx.ExecContext(ctx, r.SQL, r.Rows.Arrays()...)
+		if err != nil {
+			return err
+		}
+		changed, err := result.RowsAffected()
+		s.wrote = s.wrote || changed > 0
+		s.found = s.found || r.Settled && changed < int64(r.Rows.Len())
+		return err
+	}
+	rows, err := s.tx.QueryContext(ctx, r.SQL, r.Rows.Arrays()...) //nolint:rowserrcheck // Each does it
+	if err != nil {
+		return err
+	}
+	var number int
+	return batch.Each(rows, func() error {
+		s.found = s.found || r.Settled
+		return r.Found(func(into ...any) (int, error) {
+			err := rows.Scan(append([]any{&number}, into...)...)
+			return number - 1, err
+		})
+	})
 }

@@ -12,8 +12,8 @@ import (
 	"bankingapi/test/testdb"
 )
 
-// Whatever the database says, a batch waits for the disk; whoever waits for
-// more goes on doing so.
+// A batch waits for the disk, whatever the default of the database is. A
+// stricter default stays in effect.
 func TestABatchWaitsForTheDisk(t *testing.T) {
 	t.Parallel()
 	db, err := sql.Open("pgx", testdb.Postgres(t))
@@ -24,7 +24,7 @@ func TestABatchWaitsForTheDisk(t *testing.T) {
 		require.NoError(t, err)
 		_, err = tx.Exec("SET LOCAL synchronous_commit = " + before)
 		require.NoError(t, err)
-		_, err = tx.Exec(postgres.TransactionSettings(3 * time.Second))
+		_, err = tx.Exec(local(t, db, 3*time.Second))
 		require.NoError(t, err)
 		var setting, timeout string
 		require.NoError(t, tx.QueryRow("SELECT current_setting('synchronous_commit'), current_setting('statement_timeout')").Scan(&setting, &timeout))
@@ -36,5 +36,18 @@ func TestABatchWaitsForTheDisk(t *testing.T) {
 
 func TestAHostsStatementTimeoutIsLeftAlone(t *testing.T) {
 	t.Parallel()
-	require.NotContains(t, postgres.TransactionSettings(0), "statement_timeout")
+	db, err := sql.Open("pgx", testdb.Postgres(t))
+	require.NoError(t, err)
+	defer db.Close()
+	require.NotContains(t, local(t, db, 0), "statement_timeout")
+}
+
+func local(t *testing.T, db *sql.DB, timeout time.Duration) string {
+	t.Helper()
+	conn, err := db.Conn(t.Context())
+	require.NoError(t, err)
+	defer conn.Close()
+	settings, err := postgres.Local(t.Context(), conn, timeout)
+	require.NoError(t, err)
+	return settings
 }

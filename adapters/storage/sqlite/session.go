@@ -13,32 +13,44 @@ import (
 	sqlitedriver "modernc.org/sqlite"
 	sqlite3 "modernc.org/sqlite/lib"
 
-	"bankingapi/adapters/storage"
+	"bankingapi/adapters/storage/batch"
 )
 
-// beginner starts sessions on the connection that writes. It keeps that
+// connections starts sessions on the connection that writes. It keeps that
 // connection's prepared statements: preparing one takes as long as running it
 // for several rows.
-type beginner struct {
-	db *sql.DB
+type connections struct {
+	db          *sql.DB
+	file        *file        // nil for a database that a host has opened
+	checkpoints *checkpoints // nil for one too
 
 	mu         sync.Mutex
 	of         driver.Conn
 	statements map[string]driver.Stmt
 }
 
-func (b *beginner) begin(ctx context.Context) (storage.Session, error) {
+func (b *connections) begin(ctx context.Context) (batch.Session, error) {
 	conn, err := b.db.Conn(ctx)
 	if err != nil {
 		return nil, err
 	}
+	s := &session{connections: b, conn: conn}
+	b.checkpoints.finish(ctx, conn)
 	if _, err := conn.ExecContext(ctx, "BEGIN IMMEDIATE"); err != nil {
 		return nil, errors.Join(err, conn.Close())
 	}
-	return &session{beginner: b, conn: conn}, nil
+	err = conn.Raw(func(raw any) error {
+		native, _ := raw.(driver.Conn)
+		return b.file.remember(native)
+	})
+	if err != nil {
+		s.Rollback()
+		return nil, err
+	}
+	return s, nil
 }
 
-func (b *beginner) prepare(conn driver.Conn, command string) (driver.Stmt, error) {
+func (b *connections) prepare(conn driver.Conn, command string) (driver.Stmt, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.of != conn {
@@ -56,12 +68,12 @@ func (b *beginner) prepare(conn driver.Conn, command string) (driver.Stmt, error
 
 // close ends the prepared statements. SQLite ends a connection only when it has
 // none left, and only then moves the write-ahead log into the file.
-func (b *beginner) close() error {
+func (b *connections) close() error {
 	ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
 	defer cancel()
 	conn, err := b.db.Conn(ctx) // waits for a transaction that still runs
 	if err != nil {
-		return nil // its owner has closed the database, or it hangs: nobody can end them
+		return nil // the owner has closed the database, or it hangs: they cannot be ended
 	}
 	err = conn.Raw(func(raw any) error {
 		b.mu.Lock()
@@ -82,14 +94,15 @@ const closeTimeout = time.Second
 
 // session is one transaction on the connection that writes.
 type session struct {
-	beginner *beginner
-	conn     *sql.Conn
-	ended    bool
+	connections *connections
+	conn        *sql.Conn
+	rows        int // written
+	ended       bool
 }
 
-// Exchange is storage.Session. The driver is called directly: database/sql and
+// Exchange is batch.Session. The driver is called directly: database/sql and
 // a watcher of the context for every row would cost more than the row.
-func (s *session) Exchange(ctx context.Context, requests ...storage.Request) error {
+func (s *session) Exchange(ctx context.Context, requests ...batch.Request) error {
 	return s.conn.Raw(func(raw any) error {
 		conn, ok := raw.(driver.Conn)
 		if !ok {
@@ -102,23 +115,26 @@ func (s *session) Exchange(ctx context.Context, requests ...storage.Request) err
 			if err := s.run(conn, &requests[i]); err != nil {
 				return err
 			}
+			if requests[i].Found == nil {
+				s.rows += requests[i].Rows.Len()
+			}
 		}
 		return nil
 	})
 }
 
-func (s *session) run(conn driver.Conn, r *storage.Request) error {
-	prepared, err := s.beginner.prepare(conn, r.SQL)
+func (s *session) run(conn driver.Conn, r *batch.Request) error {
+	prepared, err := s.connections.prepare(conn, r.SQL)
 	if err != nil {
 		return err
 	}
 	var arguments []any
 	var values []driver.Value
 	for n := range r.Rows.Len() {
-		arguments = r.Rows.Row(n, arguments)
+		arguments = r.Rows.Append(arguments[:0], n)
 		values = values[:0]
 		for _, a := range arguments {
-			values = append(values, a)
+			values = append(values, dialect{}.Bind(a))
 		}
 		if r.Found == nil {
 			_, err = prepared.Exec(values) //nolint:staticcheck // the variant with a context would watch it for every row
@@ -134,7 +150,7 @@ func (s *session) run(conn driver.Conn, r *storage.Request) error {
 
 // find hands out the rows of a look-up. Values are copied: the driver reuses
 // its memory.
-func find(prepared driver.Stmt, arguments []driver.Value, key int, found func(storage.Scan) error) (err error) {
+func find(prepared driver.Stmt, arguments []driver.Value, key int, found func(batch.Scan) error) (err error) {
 	rows, err := prepared.Query(arguments) //nolint:staticcheck // see run
 	if err != nil {
 		return err
@@ -164,6 +180,11 @@ func assign(into []any, values []driver.Value) error {
 			*to, fits = v.(string)
 		case *[]byte:
 			*to, fits = v.([]byte)
+		case sql.Scanner:
+			if err := to.Scan(v); err != nil {
+				return err
+			}
+			fits = true
 		}
 		if !fits {
 			return fmt.Errorf("column %d is a %T, not what %T points at", i, v, into[i])
@@ -172,28 +193,31 @@ func assign(into []any, values []driver.Value) error {
 	return nil
 }
 
-// Commit is storage.Session.
-func (s *session) Commit(ctx context.Context, requests ...storage.Request) error {
+// Commit is batch.Session.
+func (s *session) Commit(ctx context.Context, requests ...batch.Request) error {
 	if err := s.Exchange(ctx, requests...); err != nil {
 		return err
 	}
 	if err := ctx.Err(); err != nil {
 		return err
 	}
+	if err := s.connections.file.check(); err != nil {
+		return err
+	}
 	// From here on the caller's time is not watched: a commit is not interrupted.
 	_, err := s.conn.ExecContext(context.WithoutCancel(ctx), "COMMIT")
 	if err == nil {
 		s.ended = true
+		s.connections.checkpoints.wrote(s.rows)
 		return nil
 	}
-	var native *sqlitedriver.Error
-	if errors.As(err, &native) && native.Code()&0xff == sqlite3.SQLITE_IOERR {
+	if native, ok := errors.AsType[*sqlitedriver.Error](err); ok && native.Code()&0xff == sqlite3.SQLITE_IOERR {
 		return commitError{err}
 	}
 	return err
 }
 
-// Rollback is storage.Session.
+// Rollback is batch.Session.
 func (s *session) Rollback() {
 	if !s.ended {
 		s.ended = true
@@ -201,4 +225,56 @@ func (s *session) Rollback() {
 		_, _ = s.conn.ExecContext(context.Background(), "ROLLBACK")
 	}
 	_ = s.conn.Close()
+}
+
+// hostSession is a transaction that a host ends.
+type hostSession struct {
+	tx      *sql.Tx
+	dialect dialect
+}
+
+// Exchange is batch.Session.
+func (s hostSession) Exchange(ctx context.Context, requests ...batch.Request) error {
+	for i := range requests {
+		if err := s.run(ctx, &requests[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Commit is batch.Session.
+func (s hostSession) Commit(ctx context.Context, requests ...batch.Request) error {
+	return s.Exchange(ctx, requests...)
+}
+
+// Rollback is batch.Session.
+func (s hostSession) Rollback() {}
+
+func (s hostSession) run(ctx context.Context, r *batch.Request) error {
+	prepared, err := s.tx.PrepareContext(ctx, r.SQL)
+	if err != nil {
+		return err
+	}
+	defer prepared.Close()
+	for key := range r.Rows.Len() {
+		arguments := r.Rows.Append(nil, key)
+		for i := range arguments {
+			arguments[i] = s.dialect.Bind(arguments[i])
+		}
+		if r.Found == nil {
+			_, err = prepared.ExecContext(ctx, arguments...)
+		} else {
+			var rows *sql.Rows
+			if rows, err = prepared.QueryContext(ctx, arguments...); err == nil { //nolint:rowserrcheck,sqlclosecheck // Each does it
+				err = batch.Each(rows, func() error {
+					return r.Found(func(into ...any) (int, error) { return key, rows.Scan(into...) })
+				})
+			}
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }

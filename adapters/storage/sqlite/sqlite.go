@@ -1,49 +1,57 @@
 // Package sqlite opens a SQLite file as an engine of package storage, with a
 // driver that needs no C compiler.
 //
-// One connection writes; the lane of a use case is its only frequent user, so
-// that writers wait in order instead of meeting as SQLITE_BUSY. Others read
-// from snapshots of their own. Every commit is synced to disk before it is
-// answered.
+// One connection writes. Usually only the queues of the use cases use it, so
+// writers wait in order and do not get SQLITE_BUSY. Other connections read from
+// snapshots. Every commit is synced to disk before it is answered.
 package sqlite
 
 import (
 	"context"
 	"database/sql"
-	"database/sql/driver"
+	"embed"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net/url"
 	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
 
+	"github.com/pressly/goose/v3"
 	gormsqlite "gorm.io/driver/sqlite"
 	"gorm.io/gorm"
 	"gorm.io/gorm/logger"
-	sqlitedriver "modernc.org/sqlite"
-	sqlite3 "modernc.org/sqlite/lib"
+	_ "modernc.org/sqlite" // the driver "sqlite"
 
 	"bankingapi/adapters/storage"
+	"bankingapi/adapters/storage/batch"
 )
+
+//go:embed migrations
+var migrations embed.FS
 
 // readers is how many connections read at once, unless Options say more.
 const readers = 4
 
-// walPages is how large the log grows before it is written into the database
-// (32 MB of pages): a page that changes in many batches is then written once.
-const walPages = "wal_autocheckpoint(8000)"
+// walPages is the size of the write-ahead log at which the writer itself moves
+// it into the database (160 MB). Checkpoints normally do this much earlier.
+const walPages = "wal_autocheckpoint(40000)"
 
 // Open opens the file that o.DSN names, and makes it and its folder if they
-// are not there: only the owner can read them. A second process may have the
-// same file open.
+// are not there: only the owner can read them. With o.MustExist it makes nothing
+// and returns an error. A second process may have the same file open.
 func Open(ctx context.Context, o storage.Options) (*storage.Engine, error) {
 	path := strings.TrimPrefix(o.DSN, "file:")
 	if path == "" || strings.HasPrefix(path, ":memory:") {
 		return nil, errors.New("storage.dsn: the name of a file is needed")
 	}
-	if err := create(path); err != nil {
+	prepare := create
+	if o.MustExist {
+		prepare = exists
+	}
+	if err := prepare(path); err != nil {
 		return nil, err
 	}
 	busy := max(o.StatementTimeout.Milliseconds(), 1)
@@ -58,12 +66,24 @@ func Open(ctx context.Context, o storage.Options) (*storage.Engine, error) {
 	}
 	reads.SetMaxOpenConns(max(o.MaxConnections-1, readers))
 	reads.SetMaxIdleConns(readers)
-	engine, err := Use(ctx, writes, reads)
+	moves, err := sql.Open("sqlite", dsn(path, busy))
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("open the database file %s: %w", path, err), writes.Close(), reads.Close())
+		return nil, errors.Join(err, writes.Close(), reads.Close())
 	}
+	moves.SetMaxOpenConns(1)
+	opened, err := newFile(path)
+	if err != nil {
+		return nil, errors.Join(err, writes.Close(), reads.Close(), moves.Close())
+	}
+	c := &connections{db: writes, file: opened, checkpoints: startCheckpoints(moves)}
+	engine, err := use(ctx, writes, reads, c)
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("open the database file %s: %w", path, err), c.checkpoints.close(), reads.Close(), writes.Close())
+	}
+	engine.DataFolder = filepath.Dir(path)
+	engine.Alone = func(ctx context.Context) error { return alone(ctx, opened, writes, reads, moves) }
 	ended := engine.Close
-	engine.Close = func() error { return errors.Join(ended(), reads.Close(), writes.Close()) }
+	engine.Close = func() error { return errors.Join(c.checkpoints.close(), ended(), reads.Close(), writes.Close()) }
 	return engine, nil
 }
 
@@ -72,8 +92,11 @@ func Open(ctx context.Context, o storage.Options) (*storage.Engine, error) {
 // connection and begin its transactions immediately (_txlock=immediate); reads
 // may be the same.
 func Use(ctx context.Context, writes, reads *sql.DB) (*storage.Engine, error) {
-	var version string
-	if err := writes.QueryRowContext(ctx, "SELECT sqlite_version()").Scan(&version); err != nil {
+	return use(ctx, writes, reads, &connections{db: writes})
+}
+
+func use(ctx context.Context, writes, reads *sql.DB, c *connections) (*storage.Engine, error) {
+	if err := writes.PingContext(ctx); err != nil {
 		return nil, err
 	}
 	w, err := gormOver(writes)
@@ -84,16 +107,55 @@ func Use(ctx context.Context, writes, reads *sql.DB) (*storage.Engine, error) {
 	if err != nil {
 		return nil, err
 	}
-	b := &beginner{db: writes}
 	return &storage.Engine{
-		Dialect:  storage.SQLite,
-		Version:  "SQLite " + version,
-		DB:       w,
-		Reads:    r,
-		Begin:    b.begin,
-		Classify: classify,
-		Close:    b.close,
+		Dialect: dialect{c},
+		Name:    "sqlite",
+		DB:      w,
+		Reads:   r,
+		Migrations: storage.Migrations{
+			Dialect:  goose.DialectSQLite3,
+			Files:    migrations,
+			HasTable: "SELECT COUNT(*) FROM sqlite_schema WHERE type = 'table' AND name = ? COLLATE NOCASE",
+			AtStart:  true,
+		},
+		Probe:   func(ctx context.Context, requests []batch.Request) error { return probe(ctx, reads, c.file, requests) },
+		Explain: reason,
+		Check:   c.file.check,
+		Backup:  func(ctx context.Context, file string) error { return backup(ctx, reads, file) },
+		Close:   c.close,
 	}, nil
+}
+
+// backup copies the database as it is at one moment. The copy is the owner's
+// alone, because it has the data of customers.
+func backup(ctx context.Context, db *sql.DB, file string) error {
+	made, err := os.OpenFile(file, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+	if err != nil {
+		return fmt.Errorf("make the copy: %w", err)
+	}
+	if err := made.Close(); err != nil {
+		return err
+	}
+	conn, err := db.Conn(ctx)
+	if err != nil {
+		return errors.Join(err, os.Remove(file))
+	}
+	defer conn.Close()
+	// The connection may only read, and SQLite counts the copy as a write.
+	_, err = conn.ExecContext(ctx, "PRAGMA query_only = 0")
+	if err == nil {
+		_, err = conn.ExecContext(ctx, "VACUUM INTO ?", file) // it takes an empty file
+		_, again := conn.ExecContext(context.WithoutCancel(ctx), "PRAGMA query_only = 1")
+		err = errors.Join(err, again)
+	}
+	if err != nil {
+		return errors.Join(fmt.Errorf("write the copy: %w", err), os.Remove(file))
+	}
+	written, err := os.OpenFile(file, os.O_RDWR, 0)
+	if err != nil {
+		return err
+	}
+	return errors.Join(written.Sync(), written.Close())
 }
 
 func gormOver(db *sql.DB) (*gorm.DB, error) {
@@ -102,6 +164,15 @@ func gormOver(db *sql.DB) (*gorm.DB, error) {
 		SkipDefaultTransaction:   true,
 		DisableNestedTransaction: true,
 	})
+}
+
+// exists returns an error if the file has no book. An empty file has none.
+func exists(path string) error {
+	info, err := os.Stat(path)
+	if errors.Is(err, fs.ErrNotExist) || err == nil && info.Size() == 0 {
+		return fmt.Errorf("no book at %s: check storage.dsn and the current folder, or create a book with 'bankingapi migrate up'", path)
+	}
+	return err
 }
 
 func create(path string) error {
@@ -115,42 +186,12 @@ func create(path string) error {
 	return file.Close()
 }
 
+// dsn opens an existing file only. SQLite would create one that was moved away,
+// and take the write-ahead log of the real one for its own and remove it.
 func dsn(path string, busy int64, pragmas ...string) string {
-	query := url.Values{"_txlock": {"immediate"}, "_dqs": {"0"}}
+	query := url.Values{"mode": {"rw"}, "_txlock": {"immediate"}, "_dqs": {"0"}}
 	for _, p := range append([]string{"busy_timeout(" + strconv.FormatInt(busy, 10) + ")"}, pragmas...) {
 		query.Add("_pragma", p)
 	}
 	return "file:" + (&url.URL{Path: path}).EscapedPath() + "?" + query.Encode()
 }
-
-// classify knows SQLite's result codes (sqlite.org/rescode.html).
-func classify(err error) storage.Failure {
-	var interrupted commitError
-	if errors.As(err, &interrupted) {
-		return storage.Interrupted
-	}
-	var native *sqlitedriver.Error
-	if errors.As(err, &native) {
-		switch native.Code() & 0xff {
-		case sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED:
-			return storage.LostRace
-		case sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY,
-			sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_NOMEM, sqlite3.SQLITE_INTERRUPT,
-			sqlite3.SQLITE_PROTOCOL, sqlite3.SQLITE_PERM:
-			return storage.Unreachable
-		}
-		return storage.Unknown
-	}
-	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) ||
-		errors.Is(err, sql.ErrConnDone) || errors.Is(err, driver.ErrBadConn) {
-		return storage.Unreachable
-	}
-	return storage.Unknown
-}
-
-// commitError is a commit whose outcome is not known: the write-ahead log
-// could not be synced, and after a crash SQLite may find the commit in it.
-type commitError struct{ cause error }
-
-func (e commitError) Error() string { return "commit: " + e.cause.Error() }
-func (e commitError) Unwrap() error { return e.cause }

@@ -1,8 +1,7 @@
-// Package disk is a disk that fails when it is told to, for SQLite inside the
-// test's process. It is a VFS of SQLite (sqlite.org/vfs.html) on top of the
-// usual one: the files are real, and so is the code that reads and writes
-// them. It also knows what was synced, and so can tell what a power cut would
-// leave.
+// Package disk is a disk for SQLite that fails on demand, in the process of a
+// test. It is a VFS of SQLite (sqlite.org/vfs.html) on top of the default one,
+// so the files are real, and so is the code that reads and writes them. It
+// records what was synced, so it can also show what a power cut would leave.
 package disk
 
 import (
@@ -30,48 +29,48 @@ const (
 	Open
 )
 
-// Call is what SQLite asks of a file.
+// Call is a call of SQLite on a file.
 type Call struct {
 	Op   Op
 	File string // its name, without the folder
-	Size int    // of what is read or written
+	Size int    // number of bytes to read or write
 }
 
-// Result is what becomes of a call. The zero Result lets it happen.
+// Result decides how a call ends. The zero Result runs it normally.
 type Result struct {
 	// Code is the result code of SQLite (sqlite.org/rescode.html) that the call
-	// returns; 0 returns what really happens.
+	// returns. If it is 0, the call returns its real result.
 	Code int32
-	// Apply is how many bytes of a write are written although Code says that
-	// it failed; of a sync, any number but 0 makes it happen.
+	// Apply is how many bytes of a write are written although Code reports an
+	// error. For a sync, any number but 0 runs it.
 	Apply int
-	// Delay is how long the call takes besides.
+	// Delay is added to the duration of the call.
 	Delay time.Duration
 }
 
-// Disk is the disk under a folder.
+// Disk is the disk of a folder.
 type Disk struct {
 	folder string
 
 	mu     sync.Mutex
-	decide func(Call) Result // nil lets everything happen
+	decide func(Call) Result // nil runs every call normally
 	files  map[string]*content
 }
 
-// content is a file: what was synced, and what was written since.
+// content is the synced state of a file and the later writes.
 type content struct {
 	synced  []byte
 	pending []change
 }
 
-// change is a write, or a truncation where data is nil.
+// change is a write, or a truncation if data is nil.
 type change struct {
 	at   int64
 	data []byte
 }
 
-// New returns the disk under a folder until the end of the test. Files that
-// were opened before are not on it.
+// New returns the disk of a folder. It is removed at the end of the test. Files
+// that were opened before are not on it.
 func New(t testing.TB, folder string) *Disk {
 	t.Helper()
 	folder, err := filepath.EvalSymlinks(folder)
@@ -83,15 +82,15 @@ func New(t testing.TB, folder string) *Disk {
 	return d
 }
 
-// Decide sets what becomes of each call from now on; nil mends the disk. It is
-// called by one goroutine at a time.
+// Decide sets the function that decides about each later call. nil ends all
+// faults. One goroutine at a time calls it.
 func (d *Disk) Decide(decide func(Call) Result) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.decide = decide
 }
 
-// disks are all that there are.
+// disks are all registered disks.
 var disks registry
 
 type registry struct {
@@ -116,7 +115,7 @@ func (r *registry) remove(d *Disk) {
 	}
 }
 
-// of is the disk of a file; nil for one that is on none.
+// of returns the disk of a file, or nil if the file is on none.
 func (r *registry) of(path string) *Disk {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
@@ -128,7 +127,7 @@ func (r *registry) of(path string) *Disk {
 	return nil
 }
 
-// ask is what becomes of a call.
+// ask returns the Result for a call.
 func (d *Disk) ask(c Call) Result {
 	d.mu.Lock()
 	var r Result
@@ -142,7 +141,7 @@ func (d *Disk) ask(c Call) Result {
 	return r
 }
 
-// opened begins to follow a file, which read reads.
+// opened starts recording the writes to a file. read returns its content.
 func (d *Disk) opened(path string, read func() []byte) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -165,8 +164,8 @@ func (d *Disk) truncated(path string, size int64) {
 	f.pending = append(f.pending, change{at: size})
 }
 
-// synced is told after the sync: what was written before it is on the disk.
-// How much that is was noted when the sync began.
+// synced records that the writes before a sync are on the disk. The number of
+// these writes was recorded when the sync began.
 func (d *Disk) synced(path string, before int) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -201,11 +200,11 @@ func (c change) apply(to []byte) []byte {
 	return to
 }
 
-// sector is what a disk writes whole or not at all.
+// sector is the unit that a disk writes completely or not at all.
 const sector = 512
 
-// Cut writes into another folder what the files would be if the power went
-// away now: all that was synced, and of what was written since, any sectors.
+// Cut writes to another folder what a power cut would leave now: everything
+// that was synced, and any sectors of the later writes.
 func (d *Disk) Cut(r *rand.Rand, into string) error {
 	return d.copy(into, func() func() bool {
 		keep := r.IntN(3) // nothing, some, all of it
@@ -213,13 +212,13 @@ func (d *Disk) Cut(r *rand.Rand, into string) error {
 	})
 }
 
-// Crash writes into another folder what the files would be if only the process
-// ended now: everything that was written.
+// Crash writes to another folder what a crash of the process alone would leave
+// now: everything that was written.
 func (d *Disk) Crash(into string) error {
 	return d.copy(into, func() func() bool { return func() bool { return true } })
 }
 
-// copy asks for each file whether each unsynced sector is on the disk.
+// copy writes each file. It asks keep for each sector that was not synced.
 func (d *Disk) copy(into string, ofFile func() func() bool) error {
 	d.mu.Lock()
 	after := map[string][]byte{}
@@ -245,7 +244,7 @@ func (d *Disk) copy(into string, ofFile func() func() bool) error {
 	return err
 }
 
-// sectors is the change in parts that happen whole or not at all.
+// sectors splits a change into parts that are written completely or not at all.
 func (c change) sectors() []change {
 	if c.data == nil {
 		return []change{c}

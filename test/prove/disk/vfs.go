@@ -11,10 +11,10 @@ import (
 	sqlite3 "modernc.org/sqlite/lib"
 )
 
-// The driver is SQLite's C in the shape of Go: pointers are uintptr to memory
-// that Go does not manage, functions are pointers to them.
+// The driver is SQLite's C code translated to Go: pointers are uintptr to
+// memory that Go does not manage, and functions are pointers to them.
 
-// register makes this VFS the one that SQLite uses by default, once.
+// register makes this VFS the default of SQLite. It runs once.
 var register = sync.OnceValue(func() error {
 	tls := libc.NewTLS()
 	usual = sqlite3.Xsqlite3_vfs_find(tls, 0)
@@ -34,7 +34,7 @@ var register = sync.OnceValue(func() error {
 
 	methods = allocate[sqlite3.Tsqlite3_io_methods](tls)
 	*at[sqlite3.Tsqlite3_io_methods](methods) = sqlite3.Tsqlite3_io_methods{
-		FiVersion: 2, // without memory maps, which would pass us by
+		FiVersion: 2, // version 2 has no memory maps, which would bypass this VFS
 		FxClose:   pointer(closeFile), FxRead: pointer(read), FxWrite: pointer(write),
 		FxTruncate: pointer(truncate), FxSync: pointer(syncFile), FxFileSize: pointer(fileSize),
 		FxLock: pointer(lock), FxUnlock: pointer(unlock), FxCheckReservedLock: pointer(checkReservedLock),
@@ -49,16 +49,16 @@ var register = sync.OnceValue(func() error {
 	return nil
 })
 
-// usual is the VFS below, methods ours for open files.
+// usual is the VFS below. methods are ours for open files.
 var usual, methods uintptr
 
-// file is an open file; that of the usual VFS lies behind it.
+// file is an open file. The file of the VFS below follows it in memory.
 type file struct {
 	methods uintptr
-	number  uintptr // in open files; 0 for one that is on no disk
+	number  uintptr // key in openFiles, or 0 if the file is on no disk
 }
 
-// openFiles are the files that are open on a disk.
+// openFiles are the open files that are on a disk.
 var openFiles struct {
 	sync.RWMutex
 	next uintptr
@@ -74,13 +74,13 @@ func (f *openFile) call(op Op, size int) Result {
 	return f.ask(Call{op, filepath.Base(f.path), size})
 }
 
-// at is what a pointer points at.
+// at returns the value at an address.
 func at[T any](p uintptr) *T { return *(**T)(unsafe.Pointer(&p)) }
 
-// pointer is a function as a pointer; not for closures.
+// pointer returns the address of a function. It does not work for closures.
 func pointer[F any](f F) uintptr { return *(*uintptr)(unsafe.Pointer(&f)) }
 
-// function is the function that a pointer points at.
+// function returns the function at an address.
 func function[F any](p uintptr) F { return *(*F)(unsafe.Pointer(&p)) }
 
 func allocate[T any](tls *libc.TLS) uintptr {
@@ -90,13 +90,13 @@ func allocate[T any](tls *libc.TLS) uintptr {
 
 func memory(p uintptr, size int32) []byte { return unsafe.Slice(at[byte](p), int(size)) }
 
-// beneath is the usual VFS's part of a file, and its methods.
+// beneath returns the file of the VFS below and its methods.
 func beneath(p uintptr) (uintptr, *sqlite3.Tsqlite3_io_methods) {
 	below := p + unsafe.Sizeof(file{})
 	return below, at[sqlite3.Tsqlite3_io_methods](*at[uintptr](below))
 }
 
-// on is the open file on a disk; nil when it is on none.
+// on returns the open file, or nil if it is on no disk.
 func on(p uintptr) *openFile {
 	number := at[file](p).number
 	if number == 0 {
@@ -123,7 +123,7 @@ func open(tls *libc.TLS, _, name, p uintptr, flags int32, outFlags uintptr) int3
 	below := p + unsafe.Sizeof(file{})
 	v := at[sqlite3.Tsqlite3_vfs](usual)
 	rc := function[func(*libc.TLS, uintptr, uintptr, uintptr, int32, uintptr) int32](v.FxOpen)(tls, usual, name, below, flags, outFlags)
-	if *at[uintptr](below) == 0 { // nothing to be closed
+	if *at[uintptr](below) == 0 { // the file was not opened
 		return rc
 	}
 	*at[file](p) = file{methods: methods}
@@ -142,8 +142,8 @@ func open(tls *libc.TLS, _, name, p uintptr, flags int32, outFlags uintptr) int3
 	return rc
 }
 
-// readAll reads a file of the usual VFS. Package os must not: closing a file
-// gives up the locks that the process has on it.
+// readAll reads a file through the VFS below. It cannot use package os, because
+// closing the file would release the locks that the process holds on it.
 func readAll(tls *libc.TLS, below uintptr) []byte {
 	m := at[sqlite3.Tsqlite3_io_methods](*at[uintptr](below))
 	out := allocate[int64](tls)
@@ -252,7 +252,7 @@ func syncFile(tls *libc.TLS, p uintptr, flags int32) int32 {
 	return rc
 }
 
-// What follows only hands on.
+// The other methods only forward the call.
 
 func fileSize(tls *libc.TLS, p, size uintptr) int32 {
 	below, m := beneath(p)

@@ -1,9 +1,9 @@
 //go:build planted
 
-// Command planted is the service with one bug in it, which the environment
-// variable PLANTED names. The product's code is not touched: the bug stands
-// between the store and its engine. The checks of package prove must find each
-// of them, so that it is known that they can.
+// Command planted is the service with one bug. The environment variable PLANTED
+// names the bug. The code of the product is unchanged: the bug is between the
+// store and its engine. The checks of package prove must find every bug, which
+// shows that they work.
 package main
 
 import (
@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"bankingapi/adapters/storage"
+	"bankingapi/adapters/storage/batch"
 	"bankingapi/adapters/storage/postgres"
 	"bankingapi/adapters/storage/sqlite"
 	"bankingapi/bootstrap"
@@ -34,7 +35,7 @@ func main() {
 func run() error {
 	bug, ok := bugs[os.Getenv("PLANTED")]
 	if !ok {
-		return fmt.Errorf("PLANTED=%q is no bug", os.Getenv("PLANTED"))
+		return fmt.Errorf("PLANTED=%q: unknown bug", os.Getenv("PLANTED"))
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
@@ -60,42 +61,50 @@ func run() error {
 
 type opener func(context.Context, storage.Options) (*storage.Engine, error)
 
-func with(plant func(storage.Session) storage.Session, open opener) opener {
+func with(plant func(batch.Session) batch.Session, open opener) opener {
 	return func(ctx context.Context, o storage.Options) (*storage.Engine, error) {
 		engine, err := open(ctx, o)
 		if err != nil {
 			return nil, err
 		}
-		begin := engine.Begin
-		engine.Begin = func(ctx context.Context) (storage.Session, error) {
-			session, err := begin(ctx)
-			if err != nil {
-				return nil, err
-			}
-			return plant(session), nil
-		}
+		engine.Dialect = planted{engine.Dialect, plant}
 		return engine, nil
 	}
 }
 
-var bugs = map[string]func(storage.Session) storage.Session{
-	// Every second time the CallerIds of a batch are not kept, so that a
-	// caller who asks again sells again.
-	"double-sale": func(s storage.Session) storage.Session { return forgetful{s, []string{"insert operations"}, every(2)} },
-	// Every fifth time what an account got is not written.
-	"lost-credit": func(s storage.Session) storage.Session {
+// planted is a dialect whose sessions have the bug.
+type planted struct {
+	batch.Dialect
+	plant func(batch.Session) batch.Session
+}
+
+// Begin implements batch.Dialect.
+func (p planted) Begin(ctx context.Context) (batch.Session, error) {
+	session, err := p.Dialect.Begin(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return p.plant(session), nil
+}
+
+var bugs = map[string]func(batch.Session) batch.Session{
+	// Does not store the CallerIds of every second batch, so a repeated request
+	// sells again.
+	"double-sale": func(s batch.Session) batch.Session { return forgetful{s, []string{"insert operations"}, every(2)} },
+	// Does not write every fifth change of accounts.
+	"lost-credit": func(s batch.Session) batch.Session {
 		return forgetful{s, []string{"insert accounts", "move accounts"}, every(5)}
 	},
-	// Every fifth time a notification is not written.
-	"lost-push": func(s storage.Session) storage.Session {
+	// Does not write every fifth set of notifications.
+	"lost-push": func(s batch.Session) batch.Session {
 		return forgetful{s, []string{"insert notifications"}, every(5)}
 	},
-	// The answer goes out, and the commit follows.
-	"early-answer": func(s storage.Session) storage.Session { return &early{Session: s} },
-	// Holdings and accounts are read without a lock (Postgres).
-	"no-lock": func(s storage.Session) storage.Session { return unlocked{s} },
-	// None: the same program has to pass.
-	"none": func(s storage.Session) storage.Session { return s },
+	// Answers before the commit.
+	"early-answer": func(s batch.Session) batch.Session { return &early{Session: s} },
+	// Reads holdings and accounts without a lock (Postgres).
+	"no-lock": func(s batch.Session) batch.Session { return unlocked{s} },
+	// No bug: the program must pass the checks.
+	"none": func(s batch.Session) batch.Session { return s },
 }
 
 // every reports true for each n-th call in the process.
@@ -105,16 +114,16 @@ func every(n int64) func() bool {
 
 var calls atomic.Int64
 
-// forgetful drops one of the statements now and then.
+// forgetful skips some of the statements.
 type forgetful struct {
-	storage.Session
+	batch.Session
 	statements []string
 	forgets    func() bool
 }
 
-// Commit is storage.Session.
-func (s forgetful) Commit(ctx context.Context, requests ...storage.Request) error {
-	var kept []storage.Request
+// Commit implements batch.Session.
+func (s forgetful) Commit(ctx context.Context, requests ...batch.Request) error {
+	var kept []batch.Request
 	for _, r := range requests {
 		if !slices.Contains(s.statements, r.Name) || !s.forgets() {
 			kept = append(kept, r)
@@ -123,14 +132,14 @@ func (s forgetful) Commit(ctx context.Context, requests ...storage.Request) erro
 	return s.Session.Commit(ctx, kept...)
 }
 
-// early commits after it said that it had.
+// early reports success before it commits.
 type early struct {
-	storage.Session
+	batch.Session
 	later sync.WaitGroup
 }
 
-// Commit is storage.Session.
-func (s *early) Commit(ctx context.Context, requests ...storage.Request) error {
+// Commit implements batch.Session.
+func (s *early) Commit(ctx context.Context, requests ...batch.Request) error {
 	ctx = context.WithoutCancel(ctx)
 	s.later.Go(func() {
 		time.Sleep(20 * time.Millisecond)
@@ -139,7 +148,7 @@ func (s *early) Commit(ctx context.Context, requests ...storage.Request) error {
 	return nil
 }
 
-// Rollback is storage.Session.
+// Rollback implements batch.Session.
 func (s *early) Rollback() {
 	go func() {
 		s.later.Wait()
@@ -148,10 +157,10 @@ func (s *early) Rollback() {
 }
 
 // unlocked reads without locks.
-type unlocked struct{ storage.Session }
+type unlocked struct{ batch.Session }
 
-// Exchange is storage.Session.
-func (s unlocked) Exchange(ctx context.Context, requests ...storage.Request) error {
+// Exchange implements batch.Session.
+func (s unlocked) Exchange(ctx context.Context, requests ...batch.Request) error {
 	for i := range requests {
 		requests[i].SQL = strings.ReplaceAll(requests[i].SQL, " FOR UPDATE", "")
 	}

@@ -1,0 +1,117 @@
+package bookfile
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"bankingapi/application/backoffice"
+)
+
+// Watch is told how an Import gets on. Both functions may be nil.
+type Watch struct {
+	// Phase is told what begins: reading, checking, writing, committing. lines is
+	// how many lines the phase has; 0 if that is not known, or if it does not go
+	// line by line.
+	Phase func(name string, lines int64)
+	// Written is told how many lines are written, though not yet for good.
+	Written func(lines int64)
+}
+
+// Import reads a file of prices, holdings or accounts and imports it, all lines
+// or none. Two equal lines of one price count as unchanged. The error is *Faults
+// if lines break rules, also if a price exists with other values.
+func Import(ctx context.Context, book *backoffice.Importer, kind string, r io.Reader, w Watch) (backoffice.Imported, error) {
+	if w.Phase == nil {
+		w.Phase = func(string, int64) {}
+	}
+	if w.Written == nil {
+		w.Written = func(int64) {}
+	}
+	switch kind {
+	case "prices":
+		return importFile(ctx, r, &prices, book.Prices, w)
+	case "holdings":
+		return importFile(ctx, r, &holdings, book.Holdings, w)
+	case "accounts":
+		return importFile(ctx, r, &accounts, book.Accounts, w)
+	}
+	return backoffice.Imported{}, unknownKind(kind, "prices", "holdings", "accounts")
+}
+
+// importer is a method of backoffice.Importer.
+type importer[T any] func(context.Context, backoffice.Lines[T], func(int64)) (backoffice.Imported, error)
+
+func importFile[T any](ctx context.Context, r io.Reader, k *kind[T], write importer[T], w Watch) (imported backoffice.Imported, err error) {
+	w.Phase("reading", 0)
+	file, err := read(ctx, r, k, func() { w.Phase("checking", 0) })
+	if err != nil {
+		return imported, err
+	}
+	defer func() { err = errors.Join(err, file.Close()) }()
+	lines := func(yield func(int64, T) error) error { // called again after a lost race
+		w.Phase("writing", file.Len())
+		err := file.Each(yield)
+		if err == nil {
+			w.Phase("committing", 0)
+		}
+		return err
+	}
+	imported, err = write(ctx, lines, w.Written)
+	if changed, ok := errors.AsType[*backoffice.ChangedPrices](err); ok {
+		return imported, changedPrices(changed)
+	}
+	imported.Unchanged += max(0, file.Len()-imported.Lines())
+	return imported, err
+}
+
+func changedPrices(changed *backoffice.ChangedPrices) *Faults {
+	faults := &Faults{Lines: changed.Lines}
+	for _, c := range changed.List {
+		faults.List = append(faults.List, Fault{c.Line, c.Column,
+			"The price is there with another value: a price never changes. Give the new one a PriceID of its own."})
+	}
+	slices.SortStableFunc(faults.List, func(a, b Fault) int { return cmp.Compare(a.Line, b.Line) })
+	return faults
+}
+
+// Export writes rows of that kind to w: prices, holdings, accounts, sales,
+// postings, notifications, operations or audit, in the format csv or ndjson. It stops at the first
+// error. progress may be nil.
+func Export(ctx context.Context, office *backoffice.Office, kind, format string, filter backoffice.Filter, w io.Writer, progress func(rows int64)) error {
+	f, ok := ParseFormat(format)
+	if !ok {
+		return fmt.Errorf("there is no format %q: it is csv, ndjson or spreadsheet", format)
+	}
+	switch kind {
+	case "prices":
+		return WritePrices(w, f, backoffice.Counted(office.Book.Prices(ctx, filter), progress))
+	case "holdings":
+		return WriteHoldings(w, f, backoffice.Counted(office.Book.Holdings(ctx, filter), progress))
+	case "accounts":
+		return WriteAccounts(w, f, backoffice.Counted(office.Book.Accounts(ctx, filter), progress))
+	case "sales":
+		return WriteSales(w, f, backoffice.Counted(office.History.Sales(ctx, filter), progress))
+	case "postings":
+		return WritePostings(w, f, backoffice.Counted(office.History.Postings(ctx, filter), progress))
+	case "notifications":
+		return WriteNotifications(w, f, backoffice.Counted(office.History.Notifications(ctx, filter), progress))
+	case "operations", "audit":
+		if office.Records == nil {
+			return fmt.Errorf("this storage keeps no %s", kind)
+		}
+		if kind == "operations" {
+			return write(w, f, decisionColumns, backoffice.Counted(office.Records.Decisions(ctx, filter), progress))
+		}
+		return write(w, f, actColumns, backoffice.Counted(office.Records.Acts(ctx, filter), progress))
+	}
+	return unknownKind(kind, "prices", "holdings", "accounts", "sales", "postings", "notifications", "operations", "audit")
+}
+
+func unknownKind(kind string, known ...string) error {
+	return fmt.Errorf("there is no file of %q: it is one of %s", kind, strings.Join(known, ", "))
+}

@@ -1,0 +1,247 @@
+package bookfile_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/csv"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"bankingapi/adapters/bookfile"
+	"bankingapi/application/backoffice"
+	"bankingapi/domain/fault"
+	"bankingapi/domain/fund"
+	"bankingapi/test/fake"
+)
+
+func office(strike fake.Strike) *backoffice.Office {
+	var ids fake.IDs
+	return backoffice.New(fake.NewStore().Backoffice(strike, func() time.Time { return noon }), ids.Next)
+}
+
+func imports(t *testing.T, o *backoffice.Office, kind, content string) (backoffice.Imported, error) {
+	t.Helper()
+	return bookfile.Import(t.Context(), o.Importer, kind, strings.NewReader(content), bookfile.Watch{})
+}
+
+func exports(t *testing.T, o *backoffice.Office, kind, format string) string {
+	t.Helper()
+	var b bytes.Buffer
+	require.NoError(t, bookfile.Export(t.Context(), o, kind, format, backoffice.Filter{}, &b, nil))
+	return b.String()
+}
+
+const (
+	priceHeader   = "PriceID,IMKBCode,HolderCorporationName,Price,CurrencyCode,ValidFrom\n"
+	holdingHeader = "CustomerNo,IMKBCode,HolderCorporationName,Units\n"
+	accountHeader = "BranchCode,CustomerNo,AccountSuffix,CurrencyCode,Balance\n"
+)
+
+func TestImportCountsWhatItChanged(t *testing.T) {
+	t.Parallel()
+	o := office(nil)
+	for _, c := range []struct {
+		kind, content string
+		want          backoffice.Imported
+	}{
+		{"prices", priceHeader + "1,AFA,H,1,TRY,2024-01-01\n2,AFA,H,2,TRY,2024-02-01\n1,AFA,H,1.0,TRY,2024-01-01\n", backoffice.Imported{New: 2, Unchanged: 1}},
+		{"prices", priceHeader + "1,AFA,H,1,TRY,2024-01-01\n3,AFA,H,2,TRY,2024-02-01\n", backoffice.Imported{New: 1, Unchanged: 1}},
+		{"holdings", holdingHeader + "1,AFA,H,1\n2,AFA,H,2\n", backoffice.Imported{New: 2}},
+		{"holdings", holdingHeader + "1,AFA,H,1\n2,AFA,H,3\n3,AFA,H,0\n", backoffice.Imported{New: 1, Changed: 1, Unchanged: 1}},
+		{"accounts", accountHeader + "1,1,1,TRY,0.00\n", backoffice.Imported{New: 1}},
+		{"accounts", accountHeader + "1,1,1,TRY,0\n1,1,1,USD,0.01\n", backoffice.Imported{New: 1, Unchanged: 1}},
+	} {
+		imported, err := imports(t, o, c.kind, c.content)
+		require.NoError(t, err)
+		require.Equal(t, c.want, imported)
+	}
+}
+
+func TestImportNamesPricesThatWouldChange(t *testing.T) {
+	t.Parallel()
+	o := office(nil)
+	_, err := imports(t, o, "prices", priceHeader+"1,AFA,H,1,TRY,2024-01-01\n2,AFA,H,1,TRY,2024-01-01\n")
+	require.NoError(t, err)
+	before := exports(t, o, "prices", "csv")
+	_, err = imports(t, o, "prices", priceHeader+"2,AFA,H,2,TRY,2024-01-01\n1,AFA,H,1,TRY,2024-01-02\n3,AFA,H,1,TRY,2024-01-01\n")
+	faults, ok := errors.AsType[*bookfile.Faults](err)
+	require.True(t, ok, "%v", err)
+	const rule = "The price is there with another value: a price never changes. Give the new one a PriceID of its own."
+	require.Equal(t, []bookfile.Fault{{Line: 2, Column: "Price", Rule: rule}, {Line: 3, Column: "ValidFrom", Rule: rule}}, faults.List)
+	require.EqualValues(t, 2, faults.Lines)
+	require.Equal(t, before, exports(t, o, "prices", "csv"))
+}
+
+func TestImportTellsItsPhases(t *testing.T) {
+	t.Parallel()
+	var phases []string
+	_, err := bookfile.Import(t.Context(), office(nil).Importer, "holdings", strings.NewReader(holdingHeader+"1,AFA,H,1\n2,AFA,H,1\n"),
+		bookfile.Watch{Phase: func(name string, lines int64) { phases = append(phases, fmt.Sprint(name, lines)) }})
+	require.NoError(t, err)
+	require.Equal(t, []string{"reading0", "checking0", "writing2", "committing0"}, phases)
+}
+
+func TestImportKnowsAFileOfAnotherKind(t *testing.T) {
+	t.Parallel()
+	_, err := imports(t, office(nil), "prices", holdingHeader+"1,AFA,H,1\n")
+	faults, ok := errors.AsType[*bookfile.Faults](err)
+	require.True(t, ok, "%v", err)
+	require.Equal(t, []bookfile.Fault{{Line: 1, Rule: "This is a file of holdings: use import holdings."}}, faults.List)
+}
+
+// One PriceID in two currencies is two prices: the later line is at fault, and
+// no line is dropped in silence.
+func TestImportNamesAPriceInTwoCurrencies(t *testing.T) {
+	t.Parallel()
+	for _, change := range []string{
+		"1,AFA,H,1,USD,2024-01-01", "1,AFB,H,1,TRY,2024-01-01", "1,AFA,I,1,TRY,2024-01-01", "1,AFA,H,2,TRY,2024-01-01", "1,AFA,H,1,TRY,2024-01-02",
+	} {
+		o := office(nil)
+		_, err := imports(t, o, "prices", priceHeader+"1,AFA,H,1,TRY,2024-01-01\n"+change+"\n")
+		faults, ok := errors.AsType[*bookfile.Faults](err)
+		require.True(t, ok, "%s: %v", change, err)
+		require.Equal(t, []bookfile.Fault{{Line: 3, Rule: "Another price of this PriceID is on line 2."}}, faults.List, change)
+		require.Equal(t, priceHeader, exports(t, o, "prices", "csv"))
+	}
+}
+
+// The later of two lines is at fault, however many lines there are between
+// them, and in whatever order the lines are sorted.
+func TestTheLaterOfTwoLinesIsAtFault(t *testing.T) {
+	t.Parallel()
+	for _, n := range []int{10, 40_000} { // in memory, and in a temporary file
+		var content strings.Builder
+		content.WriteString(holdingHeader)
+		for i := range n {
+			fmt.Fprintf(&content, "%d,AFA,H,1\n", n-i/2) // each key on two lines
+		}
+		_, err := imports(t, office(nil), "holdings", content.String())
+		faults, ok := errors.AsType[*bookfile.Faults](err)
+		require.True(t, ok, "%v", err)
+		require.EqualValues(t, n/2, faults.Lines)
+		for _, f := range faults.List {
+			require.Equal(t, int64(1), f.Line%2, "%v", f)
+			require.Equal(t, fmt.Sprintf("The same holding is on line %d.", f.Line-1), f.Rule)
+		}
+	}
+}
+
+// A holder's name may have CR LF inside. encoding/csv would make it LF, so that
+// the holding would come back as another one: this is why the reader is ours.
+func TestAnExportImportedAgainChangesNothing(t *testing.T) {
+	t.Parallel()
+	const holder = "Demo\r\nPortfoy \"A\", B "
+	o := office(nil)
+	h := fund.Holding{Key: fund.HoldingKey{CustomerNo: 1, Fund: fund.Fund{IMKBCode: "AFA", HolderCorporationName: holder}}, Units: 5}
+	_, err := o.Importer.Holdings(t.Context(), func(yield func(int64, fund.Holding) error) error { return yield(2, h) }, nil)
+	require.NoError(t, err)
+	content := exports(t, o, "holdings", "csv")
+	imported, err := imports(t, o, "holdings", content)
+	require.NoError(t, err)
+	require.Equal(t, backoffice.Imported{Unchanged: 1}, imported)
+
+	records, err := csv.NewReader(strings.NewReader(content)).ReadAll()
+	require.NoError(t, err)
+	require.NotEqual(t, holder, records[1][2], "encoding/csv keeps texts byte for byte: the reader of this package can go")
+}
+
+// Every bad line is named, also below a quote that is never closed, which
+// encoding/csv would follow to the end of the file.
+func TestAnOpenQuoteHidesNoLaterFault(t *testing.T) {
+	t.Parallel()
+	content := holdingHeader + "1,AFA,\"H,1\n" + strings.Repeat("2,AFA,H,1\n", 10_000) + "x,AFA,H,1\n"
+	_, err := imports(t, office(nil), "holdings", content)
+	faults, ok := errors.AsType[*bookfile.Faults](err)
+	require.True(t, ok, "%v", err)
+	require.EqualValues(t, 2, faults.List[0].Line)
+	require.Greater(t, faults.Lines, int64(2))
+}
+
+func TestUnknownKindsAndFormats(t *testing.T) {
+	t.Parallel()
+	o := office(nil)
+	_, err := imports(t, o, "sales", "")
+	require.ErrorContains(t, err, `"sales"`)
+	require.ErrorContains(t, err, "prices, holdings, accounts")
+	err = bookfile.Export(t.Context(), o, "customers", "csv", backoffice.Filter{}, io.Discard, nil)
+	require.ErrorContains(t, err, "prices, holdings, accounts, sales, postings, notifications")
+	err = bookfile.Export(t.Context(), o, "sales", "xml", backoffice.Filter{}, io.Discard, nil)
+	require.ErrorContains(t, err, "csv, ndjson or spreadsheet")
+}
+
+func TestExportWritesEveryKind(t *testing.T) {
+	t.Parallel()
+	o := office(nil)
+	for _, kind := range []string{"prices", "holdings", "accounts", "sales", "postings", "notifications"} {
+		require.Equal(t, 1, strings.Count(exports(t, o, kind, "csv"), "\n"), "the header of %s", kind)
+		require.Empty(t, exports(t, o, kind, "ndjson"))
+	}
+	_, err := imports(t, o, "holdings", holdingHeader+"1,AFA,H,1\n2,AFA,H,2\n")
+	require.NoError(t, err)
+	var progress []int64
+	var b bytes.Buffer
+	require.NoError(t, bookfile.Export(t.Context(), o, "postings", "csv", backoffice.Filter{CustomerNo: 2}, &b, func(n int64) { progress = append(progress, n) }))
+	require.Equal(t, []int64{1}, progress)
+	require.Equal(t, 3, strings.Count(b.String(), "\n"), "the header and both sides of a posting")
+}
+
+// No temporary file is left behind or open, however an import ends. Not
+// parallel: it moves the folder of temporary files.
+func TestImportsLeaveNoTemporaryFile(t *testing.T) {
+	if testing.Short() {
+		t.Skip("SKIPPED: -short; imports 200,000 lines")
+	}
+	folder := t.TempDir()
+	t.Setenv("TMPDIR", folder)
+	const n = 40_000 // more than is sorted in memory
+	lost := fault.New(fault.Unavailable, "struck")
+	for name, c := range map[string]struct {
+		strike fake.Strike
+		last   string
+		fails  bool
+	}{
+		"a good file":         {},
+		"a bad line":          {last: "x,AFA,H,1\n", fails: true},
+		"a line twice":        {last: "1,AFA,Demo Portfoy,1\n", fails: true},
+		"the storage is away": {strike: func(context.Context, fake.Moment) error { return lost }, fails: true},
+		"the commit is failed": {strike: func(_ context.Context, m fake.Moment) error {
+			if m == fake.Commit {
+				return lost
+			}
+			return nil
+		}, fails: true},
+	} {
+		_, err := bookfile.Import(t.Context(), office(c.strike).Importer, "holdings", io.MultiReader(many(n, func(int) {}), strings.NewReader(c.last)), bookfile.Watch{})
+		require.Equal(t, c.fails, err != nil, "%s: %v", name, err)
+		left, err := os.ReadDir(folder)
+		require.NoError(t, err)
+		require.Empty(t, left, name)
+		require.Empty(t, openIn(t, folder), name)
+	}
+}
+
+// openIn lists the open files of this process in a folder, removed ones too.
+func openIn(t *testing.T, folder string) (open []string) {
+	t.Helper()
+	if runtime.GOOS != "linux" {
+		return nil // what is left behind is seen in the folder
+	}
+	descriptors, err := os.ReadDir("/proc/self/fd")
+	require.NoError(t, err)
+	for _, d := range descriptors {
+		target, err := os.Readlink(filepath.Join("/proc/self/fd", d.Name()))
+		if err == nil && strings.HasPrefix(target, folder) {
+			open = append(open, target)
+		}
+	}
+	return open
+}

@@ -1,0 +1,257 @@
+package console
+
+import (
+	"cmp"
+	"slices"
+	"sync"
+	"time"
+
+	"bankingapi/application/buyfund"
+	"bankingapi/application/summary"
+	"bankingapi/domain/day"
+	"bankingapi/domain/operation"
+)
+
+// Activity counts what this process does: by minute for the last hour, and in
+// total for the bank's day. Its memory is bounded. It is safe for concurrent
+// use, and a request costs it less than a microsecond.
+type Activity struct {
+	zone  *time.Location
+	since time.Time
+
+	mu      sync.Mutex
+	minutes [hour]minute
+	day     day.Day
+	ends    time.Time // of the day
+	totals  totals
+	// refusals are those of the day, at most maxRefusals.
+	refusals map[refusal]int
+	// partners are the requests of each subscription, at most maxCounted of them.
+	partners map[string]*partnerHour
+}
+
+const (
+	hour        = 60
+	maxRefusals = 1000
+	maxCounted  = 500
+)
+
+// partnerHour counts the requests of a subscription by minute.
+type partnerHour [hour]struct {
+	number   int64 // since 1970
+	requests int
+}
+
+// minute counts the requests of one minute.
+type minute struct {
+	number   int64 // since 1970
+	requests int
+	// latencies are counted by bucketOf.
+	latencies [buckets]int32
+}
+
+// totals are those of the bank's day.
+type totals struct {
+	completed, recorded, refused, messages, replayed int
+	// rejected are requests that were answered 4xx, failed those with 5xx.
+	rejected, failed int
+	// settled are due operations that were completed, lapsed those that failed.
+	settled, lapsed int
+}
+
+type refusal struct {
+	subscription, operation, code string
+	// kept says that the bank refused the operation, so that it is stored.
+	kept bool
+}
+
+// NewActivity begins to count.
+func NewActivity(zone *time.Location, now time.Time) *Activity {
+	return &Activity{zone: zone, since: now, partners: make(map[string]*partnerHour)}
+}
+
+// Request counts a request of the API and its answer.
+func (a *Activity) Request(x *summary.Exchange) {
+	at := x.Start.Add(x.Duration)
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if x.Operation == "" {
+		return
+	}
+	a.turn(at)
+	m := a.minute(at)
+	m.requests++
+	m.latencies[bucketOf(x.Duration)]++
+	a.partner(x.Subscription, at)
+	t := &a.totals
+	switch {
+	case x.Status >= 500:
+		t.failed++
+	case x.Status >= 400:
+		t.rejected++
+	case x.Replayed:
+		t.replayed++
+	case x.State == operation.Failed:
+		t.refused++
+	case x.State == operation.Recorded:
+		t.recorded++
+	case x.State == operation.Completed && x.Operation == operation.AddPushNotificationResponse.String():
+		t.messages++
+	case x.State == operation.Completed:
+		t.completed++
+	}
+	if x.Replayed || len(x.Codes) == 0 {
+		return
+	}
+	key := refusal{x.Subscription, x.Operation, x.Codes[0], x.State == operation.Failed}
+	if _, known := a.refusals[key]; known || len(a.refusals) < maxRefusals {
+		a.refusals[key]++
+	}
+}
+
+// Settled counts a round of settlement.
+func (a *Activity) Settled(s buyfund.Settlement, now time.Time) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.turn(now)
+	a.totals.settled += s.Completed
+	a.totals.lapsed += s.Failed
+}
+
+// turn begins a new day at midnight.
+func (a *Activity) turn(now time.Time) {
+	if !a.day.IsNone() && now.Before(a.ends) {
+		return
+	}
+	a.day = day.Of(now, a.zone)
+	a.ends = a.day.Plus(1).Start(a.zone)
+	a.totals, a.refusals = totals{}, make(map[refusal]int)
+}
+
+func (a *Activity) minute(at time.Time) *minute {
+	number := at.Unix() / 60
+	m := &a.minutes[number%hour]
+	if m.number < number {
+		*m = minute{number: number}
+	}
+	return m
+}
+
+func (a *Activity) partner(name string, at time.Time) {
+	p := a.partners[name]
+	if p == nil {
+		if name == "" || len(a.partners) == maxCounted {
+			return
+		}
+		p = new(partnerHour)
+		a.partners[name] = p
+	}
+	number := at.Unix() / 60
+	m := &p[number%hour]
+	if m.number < number {
+		m.number, m.requests = number, 0
+	}
+	m.requests++
+}
+
+// rates are the requests a second of a subscription in each of the last 60
+// minutes, the running one last.
+func (a *Activity) rates(name string, now time.Time) []float64 {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	rates := make([]float64, hour)
+	p := a.partners[name]
+	if p == nil {
+		return rates
+	}
+	running := now.Unix() / 60
+	for i := range rates {
+		number := running - hour + 1 + int64(i)
+		if m := &p[number%hour]; m.number == number {
+			rates[i] = float64(m.requests) / secondsOf(number, now)
+		}
+	}
+	return rates
+}
+
+// secondsOf is how much of a minute has passed.
+func secondsOf(number int64, now time.Time) float64 {
+	if number == now.Unix()/60 {
+		return max(1, float64(now.Unix()%60))
+	}
+	return 60
+}
+
+// snapshot is what the Today page shows.
+type snapshot struct {
+	totals
+	since    time.Time // when counting began, or the day
+	refusals []refusalCount
+	// rate is in requests a second, median and slow in milliseconds: one value for
+	// each of the last 60 minutes, the running one last.
+	rate, median, slow []float64
+}
+
+type refusalCount struct {
+	refusal
+	count int
+}
+
+func (a *Activity) snapshot(now time.Time) snapshot {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.turn(now)
+	s := snapshot{totals: a.totals, since: a.since}
+	if start := a.day.Start(a.zone); start.After(s.since) {
+		s.since = start
+	}
+	for key, n := range a.refusals {
+		s.refusals = append(s.refusals, refusalCount{key, n})
+	}
+	slices.SortFunc(s.refusals, func(x, y refusalCount) int {
+		return cmp.Or(-cmp.Compare(x.count, y.count), cmp.Compare(x.subscription, y.subscription), cmp.Compare(x.code, y.code))
+	})
+	running := now.Unix() / 60
+	for number := running - hour + 1; number <= running; number++ {
+		m := &a.minutes[number%hour]
+		if m.number != number {
+			m = &minute{}
+		}
+		s.rate = append(s.rate, float64(m.requests)/secondsOf(number, now))
+		s.median = append(s.median, m.quantile(0.5))
+		s.slow = append(s.slow, m.quantile(0.99))
+	}
+	return s
+}
+
+// buckets of latencies grow by a quarter each, from 100 microseconds to 30 s.
+const buckets = 58
+
+var bounds = func() (b [buckets]time.Duration) {
+	d := 100 * time.Microsecond
+	for i := range b {
+		b[i] = d
+		d += d / 4
+	}
+	return b
+}()
+
+func bucketOf(d time.Duration) int {
+	i, _ := slices.BinarySearch(bounds[:], d)
+	return min(i, buckets-1)
+}
+
+// quantile is the upper bound of the bucket that has it, in milliseconds; 0
+// without requests.
+func (m *minute) quantile(q float64) float64 {
+	if m.requests == 0 {
+		return 0
+	}
+	left := int32(q * float64(m.requests))
+	for i, n := range m.latencies {
+		if left -= n; left < 0 {
+			return float64(bounds[i].Microseconds()) / 1000
+		}
+	}
+	return float64(bounds[buckets-1].Milliseconds())
+}

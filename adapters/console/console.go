@@ -1,0 +1,411 @@
+// Package console is the operator's console: pages that show what the service
+// does and has done. It is a handler for /console/ of the ops listener.
+//
+// The pages are made on the server and work without a script. One stylesheet
+// and one script come with the program; nothing comes from another host. No URL
+// has a number of a customer or an account: pages of a customer are addressed
+// by references that only the session can read.
+//
+// A viewer sees masked numbers and no texts. An operator can show them; each
+// page that shows them is reported to Options.Looked before it is sent.
+//
+// The console never competes with the API: at most two requests read at a time,
+// each for at most two seconds. Lists are read page by page, by operation ID.
+package console
+
+import (
+	"context"
+	"embed"
+	"errors"
+	"io/fs"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"strings"
+	"time"
+
+	"bankingapi/application/backoffice"
+	"bankingapi/application/subscriptions"
+	"bankingapi/domain/audit"
+	"bankingapi/domain/fault"
+	"bankingapi/domain/operation"
+)
+
+// Options configure the console. All fields without another word are required.
+type Options struct {
+	// Office reads, on connections of its own.
+	Office *backoffice.Office
+	// Subscriptions changes the callers of the API.
+	Subscriptions *subscriptions.Manager
+	// Activity is what this process did.
+	Activity *Activity
+	// Checks are the conditions for the service to be ready. It may be nil.
+	Checks func() []Check
+	// Zone is the bank's time zone, Bank its clock, and Now the real time. The two
+	// clocks differ in a sandbox only. If Bank is nil, it is Now.
+	Zone      *time.Location
+	Now, Bank func() time.Time
+
+	// UserHeader is the header in which an identity proxy names the user. If it
+	// is empty, a one-time link signs in.
+	UserHeader string
+	// TrustedProxies may set UserHeader. Requests from elsewhere are refused.
+	TrustedProxies []netip.Prefix
+	// Operators are the users behind UserHeader who may show numbers and texts,
+	// and change things. Other users are viewers.
+	Operators []string
+	// Show receives each one-time link. Only the person at the terminal may see
+	// it. Show is not called if UserHeader is set.
+	Show func(link string)
+
+	// Looked records that a user looked at unmasked data. If it fails, the page is
+	// not sent.
+	Looked func(ctx context.Context, user, page string) error
+	// Acting returns a context for a change that the user makes for that reason.
+	// It carries the act, of which the action, the object and the details are
+	// given. Without an action, what makes the change names the act. Acting may be
+	// nil.
+	Acting func(ctx context.Context, user, reason string, act audit.Act) context.Context
+	// Verify checks the book for a user, and records that it was checked.
+	Verify func(ctx context.Context, user string, watch backoffice.Watch) (backoffice.Proof, error)
+	// Answer returns what the API answers to a repeat of an operation.
+	Answer func(operation.Outcome) []byte
+	// Trail is nil if the service keeps none.
+	Trail *Trail
+	// Sandbox is set in a sandbox only.
+	Sandbox *Sandbox
+	// Corrector cancels and reverses. If it is nil, the console cannot do this.
+	Corrector *backoffice.Corrector
+	// Failed receives errors of pages. It may be nil.
+	Failed func(page string, err error)
+}
+
+// Trail proves operations.
+type Trail struct {
+	// Key verifies the proofs.
+	Key string
+	// Prove returns the file that proves an operation.
+	Prove func(ctx context.Context, id operation.ID) ([]byte, error)
+}
+
+// Check is a condition for the service to be ready.
+type Check struct {
+	Name string
+	// Problem is empty if the condition is met.
+	Problem string
+}
+
+// Console is the handler. Make one with New and stop it with Close.
+type Console struct {
+	o        Options
+	sessions *sessions
+	mux      *http.ServeMux
+	pages    *pages
+	// reading has two places: a request that reads holds one.
+	reading chan struct{}
+	// long has one place, for an export or a check of the book. It holds a place
+	// of reading too, so that one place is left for pages.
+	long  chan struct{}
+	proof proof
+}
+
+//go:embed pages
+var files embed.FS
+
+// New returns the console.
+func New(o Options) *Console {
+	c := &Console{o: o, sessions: newSessions(&o), mux: http.NewServeMux(), reading: make(chan struct{}, 2), long: make(chan struct{}, 1)}
+	if c.o.Acting == nil {
+		c.o.Acting = func(ctx context.Context, _, _ string, _ audit.Act) context.Context { return ctx }
+	}
+	if c.o.Failed == nil {
+		c.o.Failed = func(string, error) {}
+	}
+	if c.o.Bank == nil {
+		c.o.Bank = c.o.Now
+	}
+	if c.o.Checks == nil {
+		c.o.Checks = func() []Check { return nil }
+	}
+	c.pages = newPages()
+	c.asset("console.css", "text/css; charset=utf-8")
+	c.asset("console.js", "text/javascript; charset=utf-8")
+	c.asset("icon.svg", "image/svg+xml")
+	c.mux.HandleFunc("GET /console/enter", c.enter)
+	c.mux.HandleFunc("POST /console/link", c.askLink)
+	c.routes()
+	return c
+}
+
+func (c *Console) routes() {
+	get := func(path, name string, show func(*request) error) {
+		c.mux.Handle("GET /console/"+path, c.page(name, show))
+	}
+	post := func(path, name string, do func(*request) error) {
+		c.mux.Handle("POST /console/"+path, c.page(name, do))
+	}
+	get("{$}", "Today", showToday)
+	get("sales", "Sales", showSales)
+	get("sales/export", "Sales", exportSales)
+	get("sale/{id}", "Sale", showSale)
+	get("sale/{id}/proof", "Sale", downloadProof)
+	get("refusals", "Refusals", showRefusals)
+	get("refusals/export", "Refusals", exportRefusals)
+	get("search", "Search", showSearch)
+	post("search", "Search", search)
+	get("customer/{ref}", "Customer", showCustomer)
+	get("customer/{ref}/export", "Customer", exportCustomer)
+	get("notifications", "Notifications", showNotifications)
+	post("notifications", "Notifications", narrowNotifications)
+	get("notifications/export", "Notifications", exportNotifications)
+	get("due", "Due", showDue)
+	get("due/export", "Due", exportDue)
+	get("subscriptions", "Subscriptions", showSubscriptions)
+	get("subscriptions/export", "Subscriptions", exportSubscriptions)
+	post("subscriptions", "Subscriptions", changeSubscription)
+	get("subscription", "Subscription", showSubscription)
+	post("subscription", "Subscription", changeSubscription)
+	get("proof", "Proof", showProof)
+	post("proof", "Proof", startProof)
+	get("proof/export", "Proof", exportProof)
+	post("sale/{id}", "Sale", correctSale)
+	get("sandbox", "Sandbox", showSandbox)
+	post("sandbox", "Sandbox", useSandbox)
+	get("audit", "Audit", showAudit)
+	get("audit/export", "Audit", exportAudit)
+	post("reveal", "Reveal", reveal)
+	post("leave", "Leave", leave)
+	get("", "Not found", func(*request) error { return errNoPage })
+}
+
+// Link makes a one-time link to the console at that address, a host and port,
+// and hands it to Options.Show. Earlier links end. It does nothing behind an
+// identity proxy.
+func (c *Console) Link(address string) {
+	if !c.sessions.behindProxy() && c.o.Show != nil {
+		c.o.Show("http://" + address + "/console/enter?token=" + c.sessions.newToken())
+	}
+}
+
+// Close stops a running check of the book.
+func (c *Console) Close() { c.proof.stop() }
+
+// policy allows what the pages have: one stylesheet, one script, own forms.
+const policy = "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+
+// ServeHTTP answers requests for /console/.
+func (c *Console) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	h := w.Header()
+	h.Set("Content-Security-Policy", policy)
+	h.Set("X-Content-Type-Options", "nosniff")
+	h.Set("X-Frame-Options", "DENY")
+	h.Set("Referrer-Policy", "same-origin")
+	h.Set("Cross-Origin-Opener-Policy", "same-origin")
+	h.Set("Cross-Origin-Resource-Policy", "same-origin")
+	h.Set("Cache-Control", "no-store")
+	if isForeign(r) {
+		http.Error(w, "A page of another site must not use the console.", http.StatusForbidden)
+		return
+	}
+	r.Body = http.MaxBytesReader(w, r.Body, 64<<10)
+	c.mux.ServeHTTP(w, r)
+}
+
+// isForeign reports whether a page of another origin sent the request. A link
+// from elsewhere may be followed, but it brings no cookie, because the cookie is
+// SameSite=Strict.
+func isForeign(r *http.Request) bool {
+	site := r.Header.Get("Sec-Fetch-Site")
+	if r.Method == http.MethodGet {
+		return (site == "cross-site" || site == "same-site") && r.Header.Get("Sec-Fetch-Mode") != "navigate"
+	}
+	if site != "" && site != "same-origin" && site != "none" {
+		return true
+	}
+	origin := r.Header.Get("Origin")
+	if origin == "" {
+		return false
+	}
+	u, err := url.Parse(origin)
+	return err != nil || u.Host == "" || !strings.EqualFold(u.Host, r.Host)
+}
+
+func (c *Console) asset(name, kind string) {
+	content, err := fs.ReadFile(files, "pages/"+name)
+	if err != nil {
+		panic(err) // it is embedded
+	}
+	c.mux.HandleFunc("GET /console/"+name, func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", kind)
+		w.Header().Set("Cache-Control", "public, max-age=31536000, immutable") // its address has its fingerprint
+		_, _ = w.Write(content)
+	})
+}
+
+// enter signs in with the token of a link, which works once.
+func (c *Console) enter(w http.ResponseWriter, r *http.Request) {
+	if c.sessions.behindProxy() || !c.sessions.spend(r.URL.Query().Get("token")) {
+		c.refuse(w, http.StatusForbidden, signIn{Spent: true, Proxy: c.sessions.behindProxy()})
+		return
+	}
+	_, cookie := c.sessions.begin(r, "operator", true)
+	http.SetCookie(w, cookie)
+	http.Redirect(w, r, "/console/", http.StatusSeeOther)
+}
+
+// askLink prints another link where the service runs. Only who sees that
+// terminal can use it.
+func (c *Console) askLink(w http.ResponseWriter, r *http.Request) {
+	if !c.sessions.behindProxy() && c.sessions.mayAsk() {
+		c.Link(r.Host)
+	}
+	c.refuse(w, http.StatusOK, signIn{Asked: true, Proxy: c.sessions.behindProxy()})
+}
+
+// signIn is the page for those who are not signed in.
+type signIn struct{ Spent, Asked, Left, Proxy bool }
+
+func (c *Console) refuse(w http.ResponseWriter, status int, page signIn) {
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	w.WriteHeader(status)
+	_ = c.pages.signIn.Execute(w, page) // it fails only if the client disconnected
+}
+
+// patience is the maximum time for a page to read, and to wait before it reads.
+const patience = 2 * time.Second
+
+var (
+	errNoPage   = errors.New("this page does not exist")
+	errBusy     = errors.New("other pages are being read: try again in a moment")
+	errForm     = errors.New("the form is too old: go back, reload the page and try again")
+	errRole     = errors.New("only an operator may do this")
+	errNothing  = errors.New("nothing is stored under this reference")
+	errNotToday = errors.New("a day is written as 2026-11-21")
+	errMasked   = errors.New("the file has numbers and texts in full: show them first, then download it")
+)
+
+// page wraps the handler of a page: it finds the session, checks forms, waits
+// for a place to read and shows errors.
+func (c *Console) page(name string, handle func(*request) error) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		s, ok := c.signedIn(w, r)
+		if !ok {
+			return
+		}
+		ctx, cancel := context.WithTimeout(r.Context(), patience)
+		defer cancel()
+		q := &request{Console: c, Request: r, w: w, session: s, ctx: ctx, title: name, now: c.o.Bank(), real: c.o.Now()}
+		err := q.check()
+		if err == nil {
+			err = c.inTurn(q, handle)
+		}
+		if err != nil {
+			q.fail(err)
+		}
+		q.send()
+	})
+}
+
+// inTurn runs the handler of a page when one of the two places to read is free.
+func (c *Console) inTurn(q *request, handle func(*request) error) error {
+	select {
+	case c.reading <- struct{}{}:
+		defer func() { <-c.reading }()
+		return handle(q)
+	case <-q.ctx.Done():
+		return errBusy
+	}
+}
+
+// signedIn returns the session of a request. If there is none, it answers.
+func (c *Console) signedIn(w http.ResponseWriter, r *http.Request) (*session, bool) {
+	s := c.sessions.find(r)
+	if !c.sessions.behindProxy() {
+		if s == nil {
+			c.refuse(w, http.StatusUnauthorized, signIn{})
+			return nil, false
+		}
+		return s, true
+	}
+	user, ok := c.sessions.proxied(r)
+	if !ok {
+		c.refuse(w, http.StatusForbidden, signIn{Proxy: true})
+		return nil, false
+	}
+	if s == nil || s.user != user {
+		c.sessions.end(r)
+		var cookie *http.Cookie
+		s, cookie = c.sessions.begin(r, user, c.sessions.isOperator(user))
+		http.SetCookie(w, cookie)
+	}
+	return s, true
+}
+
+// check refuses forms that this session did not get.
+func (q *request) check() error {
+	if q.Method != http.MethodPost {
+		return nil
+	}
+	if q.ParseForm() != nil || !sameText(q.PostForm.Get("csrf"), q.session.csrf) {
+		return errForm
+	}
+	return nil
+}
+
+// fail shows an error.
+func (q *request) fail(err error) {
+	status, text := http.StatusInternalServerError, "The service could not make this page. See its log."
+	switch {
+	case errors.Is(err, errNoPage), errors.Is(err, backoffice.ErrNotFound), errors.Is(err, errNothing), errors.Is(err, errReference):
+		status, text = http.StatusNotFound, sentence(err)
+	case errors.Is(err, errForm), errors.Is(err, errRole), errors.Is(err, errMasked):
+		status, text = http.StatusForbidden, sentence(err)
+	case errors.Is(err, errNotToday):
+		status, text = http.StatusBadRequest, sentence(err)
+	case errors.Is(err, errBusy):
+		status, text = http.StatusServiceUnavailable, sentence(err)
+	case errors.Is(err, context.DeadlineExceeded), errors.Is(q.ctx.Err(), context.DeadlineExceeded):
+		status, text = http.StatusServiceUnavailable, "The answer took longer than 2 seconds, so the console stopped reading. Narrow the page by a day, a customer or a user."
+	case errors.Is(err, context.Canceled):
+		return
+	default:
+		if known, ok := errors.AsType[*fault.Error](err); ok && known.Kind == fault.Unavailable {
+			status, text = http.StatusServiceUnavailable, "The database cannot be reached."
+		}
+		q.o.Failed(q.title, err)
+	}
+	q.status = status
+	if q.show("error", errorPage{status, text}) != nil {
+		q.body.WriteString(text) // the template is broken
+	}
+}
+
+type errorPage struct {
+	Status int
+	Text   string
+}
+
+// sentence makes a sentence of the text of an error.
+func sentence(err error) string {
+	text := err.Error()
+	return strings.ToUpper(text[:1]) + text[1:] + "."
+}
+
+// reveal shows numbers and texts from now on, or masks them again.
+func reveal(q *request) error {
+	if !q.session.operator {
+		return errRole
+	}
+	q.session.reveal(q.PostForm.Get("on") == "1")
+	back := q.PostForm.Get("back")
+	if !strings.HasPrefix(back, "/console/") {
+		back = "/console/"
+	}
+	return q.redirect(back)
+}
+
+// leave signs out.
+func leave(q *request) error {
+	http.SetCookie(q.w, q.sessions.end(q.Request))
+	return q.pages.signIn.Execute(&q.body, signIn{Left: true, Proxy: q.sessions.behindProxy()})
+}

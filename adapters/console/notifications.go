@@ -1,0 +1,174 @@
+package console
+
+import (
+	"context"
+	"iter"
+	"strconv"
+	"time"
+
+	"bankingapi/application/backoffice"
+	"bankingapi/domain/push"
+)
+
+// narrowed is the filter of the page Notifications. A URL has it sealed,
+// because it names a user.
+type narrowed struct {
+	User        string `json:",omitempty"`
+	Application string `json:",omitempty"`
+	Platform    string `json:",omitempty"`
+	Sent        string `json:",omitempty"`
+	Day         string `json:",omitempty"`
+}
+
+func (q *request) notificationsPath(n narrowed, more ...string) string {
+	ref := ""
+	if n != (narrowed{}) {
+		ref = q.session.refer(n)
+	}
+	return with("/console/notifications", append([]string{"f", ref}, more...)...)
+}
+
+// narrowNotifications takes the form of the filter.
+func narrowNotifications(q *request) error {
+	return q.redirect(q.notificationsPath(narrowed{
+		User: q.PostForm.Get("user"), Application: q.PostForm.Get("application"),
+		Platform: q.PostForm.Get("platform"), Sent: q.PostForm.Get("sent"), Day: q.PostForm.Get("day"),
+	}))
+}
+
+func (q *request) narrowed() (n narrowed, f backoffice.RecentFilter, err error) {
+	if ref := q.URL.Query().Get("f"); ref != "" {
+		if err := q.session.follow(ref, &n); err != nil {
+			return n, f, err
+		}
+	}
+	d, err := q.day(n.Day)
+	if err != nil {
+		return n, f, err
+	}
+	// The upper bound lets the storage look at the last minutes first.
+	f = backoffice.RecentFilter{UserID: n.User, Application: n.Application, Until: q.now.Add(time.Minute)}
+	if !d.IsNone() {
+		f.Since, f.Until = d.Start(q.o.Zone), d.Plus(1).Start(q.o.Zone)
+	}
+	switch n.Platform {
+	case "65", "73", "79":
+		platform, _ := strconv.Atoi(n.Platform)
+		f.Platform = push.Platform(platform) //nolint:gosec // one of three
+	}
+	switch n.Sent {
+	case "1":
+		f.Status = backoffice.Sent
+	case "0":
+		f.Status = backoffice.NotSent
+	}
+	f.Before, err = cursor(q.URL.Query().Get("before"))
+	return n, f, err
+}
+
+// notificationsList is the page Notifications.
+type notificationsList struct {
+	Filter       narrowed
+	Rows         []notificationRow
+	Next, Export string
+	Full         bool
+}
+
+type notificationRow struct {
+	At                               *moment
+	Operation                        string
+	User, Application, Transaction   string
+	Platform, PushID, Interaction    string
+	Status                           state
+	SendDate, Subject, Content, Link string
+	Partner, CallerID, Channel       string
+	Extra                            []push.TranDataItem
+}
+
+func (q *request) notificationRow(n *push.Entry) notificationRow {
+	r := &n.Record
+	row := notificationRow{
+		At: q.moment(n.ReceivedAt), Operation: n.OperationID.String(), User: q.user(r.UserID), Application: r.ExternalApplicationCode, Transaction: r.ExternalTranCode,
+		Platform: platform(r.Platform), PushID: r.PushID, Status: state{"0 Fail", "bad"}, SendDate: calendar(r.SendDate),
+		Subject: q.text(r.Subject), Content: q.text(r.Content), Link: q.text(r.DeepLinkURL),
+		Partner: n.Subscription, CallerID: n.Header.CallerID, Channel: n.Header.Channel,
+	}
+	if r.Sent {
+		row.Status = state{"1 Success", "good"}
+	}
+	if r.HasPushInteractionID {
+		row.Interaction = strconv.FormatInt(r.PushInteractionID, 10)
+	}
+	for _, item := range r.TranData {
+		row.Extra = append(row.Extra, push.TranDataItem{Code: item.Code, Name: q.text(item.Name)})
+	}
+	return row
+}
+
+func platform(p push.Platform) string {
+	switch p {
+	case push.Android:
+		return "Android"
+	case push.IOS:
+		return "iOS"
+	case push.Other:
+		return "Other"
+	}
+	return strconv.Itoa(int(p))
+}
+
+func showNotifications(q *request) error {
+	n, f, err := q.narrowed()
+	if err != nil {
+		return err
+	}
+	if err := q.look(); err != nil {
+		return err
+	}
+	list := notificationsList{Filter: n, Export: exportPath(q.notificationsPath(n)), Full: q.session.reveals()}
+	f.Limit = pageSize + 1
+	last := ""
+	for entry, err := range q.o.Office.Recent.RecentNotifications(q.ctx, f) {
+		if err != nil {
+			return err
+		}
+		if len(list.Rows) == pageSize {
+			list.Next = q.notificationsPath(n, "before", last)
+			break
+		}
+		list.Rows, last = append(list.Rows, q.notificationRow(&entry)), place(entry.OperationID, entry.Index)
+	}
+	if !list.Full && list.Filter.User != "" {
+		list.Filter.User = "" // the form does not show it again
+	}
+	return q.show("notifications", list)
+}
+
+// exportPath is the path of a list's export, with the same query.
+func exportPath(path string) string {
+	for i := range len(path) {
+		if path[i] == '?' {
+			return path[:i] + "/export" + path[i:]
+		}
+	}
+	return path + "/export"
+}
+
+var notificationColumns = []string{"ReceivedAt", "OperationId", "Index", "Partner", "CallerId", "ExternalApplicationCode", "ExternalTranCode", "UserId", "PushId", "PushInteractionId", "Platform", "SendStatus", "SendDate", "Subject", "Content", "DeepLinkUrl"}
+
+func exportNotifications(q *request) error {
+	_, f, err := q.narrowed()
+	if err != nil {
+		return err
+	}
+	f.Before = backoffice.Cursor{}
+	rows := func(ctx context.Context) iter.Seq2[push.Entry, error] {
+		return q.o.Office.Recent.RecentNotifications(ctx, f)
+	}
+	return export(q, "notifications", notificationColumns, rows, func(n *push.Entry) []string {
+		row := q.notificationRow(n)
+		sendDate := n.Record.SendDate.String()
+		return []string{instant(n.ReceivedAt), n.OperationID.String(), strconv.Itoa(n.Index), n.Subscription, n.Header.CallerID, row.Application, row.Transaction,
+			row.User, row.PushID, row.Interaction, strconv.Itoa(int(n.Record.Platform)), strconv.Itoa(n.Record.SendStatus()), sendDate, row.Subject, row.Content, row.Link}
+	})
+}

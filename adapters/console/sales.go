@@ -1,0 +1,554 @@
+package console
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"iter"
+	"math/big"
+	"net/http"
+	"strconv"
+	"strings"
+
+	"bankingapi/application/backoffice"
+	"bankingapi/domain/audit"
+	"bankingapi/domain/fault"
+	"bankingapi/domain/fund"
+	"bankingapi/domain/operation"
+)
+
+// pageSize is how many rows a page of a list has.
+const pageSize = 50
+
+// saleRow is a sale in a list.
+type saleRow struct {
+	At       *moment
+	ID       string
+	Path     string
+	Index    int
+	Customer customer
+	Fund     string
+	Units    string
+	Proceeds string
+	State    state
+	Why      string
+	Partner  string
+	CallerID string
+	Due      string
+}
+
+func (q *request) saleRow(s *fund.SaleEntry) saleRow {
+	row := saleRow{
+		At: q.moment(s.ReceivedAt), ID: shortID(s.OperationID), Path: salePath(s.OperationID, s.Index), Index: s.Index + 1,
+		Customer: q.customer(s.Terms.Holding.CustomerNo), Fund: s.Terms.Holding.IMKBCode, Units: units(s.Terms.Units),
+		State: stateOf(s.State), Why: s.Refusal, Partner: s.Subscription, CallerID: s.Header.CallerID, Due: calendar(s.Terms.SelectedDay),
+	}
+	if s.State == operation.Completed {
+		row.Proceeds = amount(s.Proceeds) + " " + s.Proceeds.Currency().Code()
+	}
+	if s.State == operation.Failed && row.Why == "" {
+		row.Why = "another sale of the request failed"
+	}
+	return row
+}
+
+// shortID is the part of an ID that tells operations of one millisecond apart.
+func shortID(id operation.ID) string { return id.String()[:18] }
+
+func salePath(id operation.ID, index int) string {
+	path := "/console/sale/" + id.String()
+	if index > 0 {
+		path += "?sale=" + strconv.Itoa(index+1)
+	}
+	return path
+}
+
+// salesList is the page Sales.
+type salesList struct {
+	Day, State, Partner string
+	Rows                []saleRow
+	Next, Export        string
+	Partners            []string
+}
+
+func (q *request) salesFilter() (f backoffice.RecentFilter, err error) {
+	values := q.URL.Query()
+	if f, err = q.onDay(values.Get("day")); err != nil {
+		return f, err
+	}
+	switch values.Get("state") {
+	case "1":
+		f.State = operation.Recorded
+	case "2":
+		f.State = operation.Completed
+	case "8":
+		f.State = operation.Failed
+	}
+	f.Subscription = values.Get("partner")
+	f.Before, err = cursor(values.Get("before"))
+	return f, err
+}
+
+// cursor reads the place of a row in a URL.
+func cursor(text string) (c backoffice.Cursor, err error) {
+	if text == "" {
+		return c, nil
+	}
+	id, index, _ := strings.Cut(text, ".")
+	if c.OperationID, err = operation.ParseID(id); err != nil {
+		return c, errNothing
+	}
+	if c.Index, err = strconv.Atoi(index); err != nil {
+		return c, errNothing
+	}
+	return c, nil
+}
+
+func place(id operation.ID, index int) string { return id.String() + "." + strconv.Itoa(index) }
+
+func showSales(q *request) error {
+	f, err := q.salesFilter()
+	if err != nil {
+		return err
+	}
+	if err := q.look(); err != nil {
+		return err
+	}
+	values := q.URL.Query()
+	list := salesList{Day: values.Get("day"), State: values.Get("state"), Partner: values.Get("partner")}
+	list.Export = with("/console/sales/export", "day", list.Day, "state", list.State, "partner", list.Partner)
+	if list.Partners, err = q.partners(); err != nil {
+		return err
+	}
+	f.Limit = pageSize + 1
+	last := ""
+	for s, err := range q.o.Office.Recent.RecentSales(q.ctx, f) {
+		if err != nil {
+			return err
+		}
+		if len(list.Rows) == pageSize {
+			list.Next = with("/console/sales", "day", list.Day, "state", list.State, "partner", list.Partner, "before", last)
+			break
+		}
+		list.Rows, last = append(list.Rows, q.saleRow(&s)), place(s.OperationID, s.Index)
+	}
+	return q.show("sales", list)
+}
+
+// partners are the names of the subscriptions.
+func (q *request) partners() (names []string, err error) {
+	all, err := q.o.Subscriptions.List(q.ctx)
+	for _, s := range all {
+		names = append(names, s.Name)
+	}
+	return names, err
+}
+
+var saleColumns = []string{"ReceivedAt", "OperationId", "Sale", "Partner", "CallerId", "CustomerNo", "Fund", "Holder", "Units", "Account", "PriceID", "SelectedDay", "State", "Refusal", "SettledAt", "SettledPriceID", "Price", "Proceeds", "CurrencyCode"}
+
+func exportSales(q *request) error {
+	f, err := q.salesFilter()
+	if err != nil {
+		return err
+	}
+	f.Before = backoffice.Cursor{}
+	return q.exportSales("sales", func(ctx context.Context) iter.Seq2[fund.SaleEntry, error] {
+		return q.o.Office.Recent.RecentSales(ctx, f)
+	})
+}
+
+func (q *request) exportSales(name string, sales func(context.Context) iter.Seq2[fund.SaleEntry, error]) error {
+	return export(q, name, saleColumns, sales, func(s *fund.SaleEntry) []string {
+		row := []string{instant(s.ReceivedAt), s.OperationID.String(), strconv.Itoa(s.Index + 1), s.Subscription, s.Header.CallerID,
+			q.number(s.Terms.Holding.CustomerNo), s.Terms.Holding.IMKBCode, s.Terms.Holding.HolderCorporationName, s.Terms.Units.String(),
+			q.account(s.Terms.Account), strconv.FormatInt(s.Terms.PriceID, 10), s.Terms.SelectedDay.String(), s.State.String(), s.Refusal, instant(s.SettledAt)}
+		if s.State != operation.Completed {
+			return append(row, "", "", "", s.Terms.Account.Currency.Code())
+		}
+		return append(row, strconv.FormatInt(s.PriceID, 10), s.PerUnit.String(), s.Proceeds.String(), s.Proceeds.Currency().Code())
+	})
+}
+
+// saleView is the page of a sale.
+type saleView struct {
+	ID       string
+	Import   bool
+	State    state
+	Chosen   int
+	Count    int
+	Sale     *saleFacts
+	Request  string
+	Proceeds *proceedsView
+	Postings []postingRow
+	Steps    []step
+	Others   []saleRow
+	Repeat   string
+	Replay   string
+	Why      *whyView
+	Refused  []whyView
+	Correct  correction
+	// Rejected is set for an operation that was refused at once, Notifications for
+	// one that stored messages.
+	Rejected      *refusedView
+	Notifications []notificationRow
+	Reversed      bool
+	// TrailKey verifies the proof of the operation. It is empty if there is none.
+	TrailKey string
+}
+
+type saleFacts struct {
+	Customer, AccountOwner    customer
+	Account, Fund, Units      string
+	Price, Control, Due       string
+	Partner, Channel, Teller  string
+	AppKey, CallerID          string
+	SessionID, ChannelRequest string
+	RequestID                 string
+}
+
+type proceedsView struct{ Units, Price, Exact, Rounded, Currency, PriceID, Decimals string }
+
+type postingRow struct{ Of, Kind, Customer, Bank string }
+
+type step struct {
+	Class, Text, Note string
+	At                *moment
+}
+
+type whyView struct{ Pointer, Code, Meaning, Action string }
+
+// correction says what may be done to an operation.
+type correction struct {
+	Cancel, Reverse bool
+	Done, Wrong     string
+}
+
+// refusedView is the page of an operation that was refused at once.
+type refusedView struct {
+	Partner, Channel, CallerID, RequestID, Operation string
+	At                                               *moment
+}
+
+func showSale(q *request) error {
+	id, err := operation.ParseID(q.PathValue("id"))
+	if err != nil {
+		return errNothing
+	}
+	return q.showOperation(id, "", "")
+}
+
+// showOperation shows an operation, and what a correction did or why it did
+// not.
+func (q *request) showOperation(id operation.ID, done, wrong string) error {
+	found, err := q.o.Office.Operation(q.ctx, id)
+	if err != nil {
+		return err
+	}
+	if err := q.look(); err != nil {
+		return err
+	}
+	v := q.saleView(&found)
+	v.Correct.Done, v.Correct.Wrong = done, wrong
+	return q.show("sale", v)
+}
+
+// correctSale cancels or reverses an operation.
+func correctSale(q *request) error {
+	id, err := operation.ParseID(q.PathValue("id"))
+	if err != nil {
+		return errNothing
+	}
+	if !q.session.operator || q.o.Corrector == nil {
+		return errRole
+	}
+	reason := strings.TrimSpace(q.PostForm.Get("reason"))
+	if reason == "" || q.PostForm.Get("confirm") != "yes" {
+		return q.showOperation(id, "", "Nothing was changed: give a reason and tick the box.")
+	}
+	ctx := q.o.Acting(q.ctx, q.session.user, reason, audit.Act{})
+	var done string
+	switch q.PostForm.Get("action") {
+	case "cancel":
+		err = q.o.Corrector.Cancel(ctx, id)
+		done = "The operation is cancelled. A repeat is answered 8 Failed."
+	case "reverse":
+		_, err = q.o.Corrector.Reverse(ctx, id)
+		done = "The operation is reversed: the units are back and the money is taken."
+	default:
+		return errNothing
+	}
+	if err != nil {
+		wrong, ok := explain(err)
+		if !ok {
+			return err
+		}
+		q.status = http.StatusConflict
+		return q.showOperation(id, "", "Nothing was changed. "+wrong)
+	}
+	return q.showOperation(id, done, "")
+}
+
+func (q *request) saleView(found *backoffice.Operation) saleView {
+	v := saleView{ID: found.ID.String(), Count: len(found.Sales), Chosen: 1}
+	if q.o.Trail != nil && q.session.operator {
+		v.TrailKey = q.o.Trail.Key
+	}
+	if r := found.Refusal; r != nil {
+		v.State = stateOf(operation.Failed)
+		v.Rejected = &refusedView{r.Subscription, r.Header.Channel, r.Header.CallerID, r.Header.RequestID, r.Operation.String(), q.moment(r.ReceivedAt)}
+		for _, f := range r.Faults {
+			why := explainCode(f.Code)
+			why.Pointer = f.Pointer
+			v.Refused = append(v.Refused, why)
+		}
+		v.Repeat, v.Replay = q.repeatOf(found)
+		return v
+	}
+	if len(found.Notifications) > 0 {
+		for i := range found.Notifications {
+			v.Notifications = append(v.Notifications, q.notificationRow(&found.Notifications[i]))
+		}
+		v.State = stateOf(operation.Completed)
+		v.Repeat, v.Replay = q.repeatOf(found)
+		return v
+	}
+	if len(found.Sales) == 0 {
+		v.Import = true
+		for i := range found.Postings {
+			if i == 200 {
+				break
+			}
+			v.Postings = append(v.Postings, q.postingRow(&found.Postings[i]))
+		}
+		return v
+	}
+	if n, err := strconv.Atoi(q.URL.Query().Get("sale")); err == nil && n >= 1 && n <= len(found.Sales) {
+		v.Chosen = n
+	}
+	s := &found.Sales[v.Chosen-1]
+	v.State = stateOf(s.State)
+	v.Sale, v.Request, v.Steps, v.Proceeds = q.saleFacts(s), q.requestOf(found), q.steps(s), proceedsOf(s)
+	v.Repeat, v.Replay = q.repeatOf(found)
+	if s.State == operation.Failed {
+		why := explainCode(s.Refusal)
+		if s.Refusal == "" {
+			why = whyView{Meaning: "Another sale of this request failed. All sales of a request succeed or fail together."}
+		}
+		v.Why = &why
+	}
+	for i := range found.Postings {
+		if p := &found.Postings[i]; p.Index == s.Index {
+			v.Postings = append(v.Postings, q.postingRow(p))
+		}
+	}
+	for i := range found.ReversalPostings {
+		if p := &found.ReversalPostings[i]; p.Index == s.Index {
+			v.Postings = append(v.Postings, q.postingRow(p))
+		}
+	}
+	if found.Reversal != nil {
+		v.Reversed = true
+		v.Steps = append(v.Steps, step{"bad", "Reversed by an operator", "see Audit for who and why", q.moment(found.Reversal.At)})
+	}
+	if q.session.operator && q.o.Corrector != nil {
+		v.Correct.Cancel = s.State == operation.Recorded && s.Terms.SelectedDay.After(q.today())
+		v.Correct.Reverse = s.State == operation.Completed && found.Reversal == nil
+	}
+	if len(found.Sales) > 1 {
+		for i := range found.Sales {
+			v.Others = append(v.Others, q.saleRow(&found.Sales[i]))
+		}
+	}
+	return v
+}
+
+func explainCode(name string) whyView {
+	code, ok := fault.Describe(name)
+	if !ok {
+		return whyView{Code: name}
+	}
+	return whyView{Code: name, Meaning: code.Meaning, Action: code.Action}
+}
+
+func (q *request) saleFacts(s *fund.SaleEntry) *saleFacts {
+	t := &s.Terms
+	f := &saleFacts{
+		Customer: q.customer(t.Holding.CustomerNo), Account: q.account(t.Account),
+		Fund: t.Holding.IMKBCode + ", " + t.Holding.HolderCorporationName, Units: units(t.Units),
+		Price: strconv.FormatInt(t.PriceID, 10), Due: calendar(t.SelectedDay),
+		Partner: s.Subscription, Channel: s.Header.Channel, Teller: s.Header.TellerName, AppKey: s.Header.AppKey,
+		CallerID: s.Header.CallerID, RequestID: s.Header.RequestID, SessionID: s.Header.ChannelSessionID, ChannelRequest: s.Header.ChannelRequestID,
+	}
+	if t.Account.CustomerNo != t.Holding.CustomerNo {
+		f.AccountOwner = q.customer(t.Account.CustomerNo)
+	}
+	if t.ControlTotal != 0 {
+		f.Control = grouped(fixed(t.ControlTotal, t.Account.Currency.Decimals())) + " " + t.Account.Currency.Code()
+	}
+	return f
+}
+
+// requestOf is the request as it was received, with the values that the
+// subscription defines.
+func (q *request) requestOf(found *backoffice.Operation) string {
+	type object = map[string]any
+	number := func(n int64) any {
+		if q.session.reveals() {
+			return n
+		}
+		return q.number(n)
+	}
+	first := &found.Sales[0]
+	header := object{}
+	for name, value := range map[string]string{
+		"AppKey": first.Header.AppKey, "Channel": first.Header.Channel, "TellerName": first.Header.TellerName, "CallerId": first.Header.CallerID,
+		"ChannelSessionId": first.Header.ChannelSessionID, "ChannelRequestId": first.Header.ChannelRequestID,
+	} {
+		if value != "" {
+			header[name] = value
+		}
+	}
+	var parameters []object
+	for i := range found.Sales {
+		if i == 20 {
+			break
+		}
+		t := &found.Sales[i].Terms
+		suffix := any(t.Account.AccountSuffix)
+		if !q.session.reveals() {
+			suffix = "*"
+		}
+		sale := object{
+			"CustomerNo": number(t.Holding.CustomerNo), "TransactionType": fund.SaleTransaction, "FundAmount": json.Number(t.Units.String()),
+			"DestinationAccount": object{"BranchCode": t.Account.BranchCode, "CustomerNo": number(t.Account.CustomerNo), "AccountSuffix": suffix, "CurrencyCode": t.Account.Currency.Code()},
+			"FundToProcess":      object{"IMKBCode": t.Holding.IMKBCode, "HolderCorporationName": t.Holding.HolderCorporationName, "PriceID": t.PriceID},
+		}
+		if t.ControlTotal != 0 {
+			sale["Amount"] = json.Number(fixedAmount(t.ControlTotal, t.Account.Currency.Decimals()))
+		}
+		if !t.SelectedDay.IsNone() {
+			sale["SelectedTransactionDate"] = t.SelectedDay.String()
+		}
+		parameters = append(parameters, sale)
+	}
+	return indented(object{"Header": header, "Parameters": parameters})
+}
+
+func fixedAmount(minor int64, decimals int) string {
+	if decimals == 0 {
+		return strconv.FormatInt(minor, 10)
+	}
+	return fixed(minor, decimals)
+}
+
+func indented(v any) string {
+	var b strings.Builder
+	encoder := json.NewEncoder(&b)
+	encoder.SetEscapeHTML(false) // the template escapes
+	encoder.SetIndent("", "  ")
+	_ = encoder.Encode(v) // maps of texts and numbers
+	return b.String()
+}
+
+// proceedsOf shows how the proceeds were worked out.
+func proceedsOf(s *fund.SaleEntry) *proceedsView {
+	if s.State != operation.Completed {
+		return nil
+	}
+	exact := new(big.Int).Mul(big.NewInt(int64(s.Terms.Units)), big.NewInt(int64(s.PerUnit)))
+	scale := fund.UnitDecimals + fund.PriceDecimals
+	text := exact.String()
+	if len(text) <= scale {
+		text = strings.Repeat("0", scale-len(text)+1) + text
+	}
+	whole, fraction := text[:len(text)-scale], strings.TrimRight(text[len(text)-scale:], "0")
+	if fraction != "" {
+		whole += "." + fraction
+	}
+	c := s.Proceeds.Currency()
+	return &proceedsView{Units: units(s.Terms.Units), Price: grouped(s.PerUnit.String()), Exact: grouped(whole), Rounded: amount(s.Proceeds),
+		Currency: c.Code(), PriceID: strconv.FormatInt(s.PriceID, 10), Decimals: plural(c.Decimals(), "decimal")}
+}
+
+func (q *request) postingRow(p *fund.PostingEntry) postingRow {
+	row := postingRow{Kind: p.Kind.String()}
+	if p.IsMoney() {
+		decimals := p.Account.Currency.Decimals()
+		row.Of = "Account " + q.account(p.Account)
+		row.Customer, row.Bank = signed(grouped(fixedAmount(p.Quantity, decimals))), signed(grouped(fixedAmount(-p.Quantity, decimals)))
+		return row
+	}
+	row.Of = "Units of " + p.Holding.IMKBCode
+	row.Customer, row.Bank = signed(units(fund.Units(p.Quantity))), signed(units(fund.Units(-p.Quantity)))
+	return row
+}
+
+// steps are the states of a sale in the order of time.
+func (q *request) steps(s *fund.SaleEntry) []step {
+	steps := []step{{"", "Received from " + s.Subscription, "", q.moment(s.ReceivedAt)}}
+	if !s.Terms.SelectedDay.IsNone() {
+		steps = append(steps, step{"wait", "Recorded for " + calendar(s.Terms.SelectedDay), "answered State 1", q.moment(s.ReceivedAt)})
+	}
+	settled := q.moment(s.SettledAt)
+	switch s.State {
+	case operation.Recorded:
+		if !s.Terms.SelectedDay.After(q.today()) {
+			steps = append(steps, step{"bad", "Due and not settled yet", "", nil})
+		} else {
+			steps = append(steps, step{"wait", "Waits for its day", "", nil})
+		}
+	case operation.Completed:
+		steps = append(steps, step{"good", "Settled and committed", "State 2 Completed", settled})
+	case operation.Failed:
+		steps = append(steps, step{"bad", "Failed", "State 8 Failed, " + or(s.Refusal, "another sale of the request failed"), settled})
+	}
+	return steps
+}
+
+// repeatOf is what a repeat of the request would be answered, and how.
+func (q *request) repeatOf(found *backoffice.Operation) (answer, why string) {
+	if found.Record == nil {
+		if found.Refusal != nil && found.Refusal.Header.CallerID != "" {
+			return "", "Another operation has this CallerId."
+		}
+		if len(found.Notifications) > 0 {
+			return "", "The caller gave no CallerId. The same messages again are not stored twice, and are answered 2 Completed."
+		}
+		return "", "The caller gave no CallerId, so the same request again would be a new sale."
+	}
+	var body bytes.Buffer
+	if json.Indent(&body, q.o.Answer(found.Record.Outcome), "", "  ") != nil {
+		return "", "No answer is kept."
+	}
+	return body.String(), "The same content under this CallerId has no second effect. It is answered 200 with the state as it is now and Idempotent-Replayed: true. Other content is answered 422."
+}
+
+// downloadProof sends the file that proves an operation. The file has the
+// numbers in full, so it is a look at them.
+func downloadProof(q *request) error {
+	id, err := operation.ParseID(q.PathValue("id"))
+	if err != nil || q.o.Trail == nil {
+		return errNoPage
+	}
+	if !q.session.operator {
+		return errRole
+	}
+	if !q.session.reveals() {
+		return errMasked
+	}
+	if _, err := q.o.Office.Operation(q.ctx, id); err != nil {
+		return err
+	}
+	if err := q.look(); err != nil {
+		return err
+	}
+	file, err := q.o.Trail.Prove(q.ctx, id)
+	if err != nil {
+		return err
+	}
+	q.streamed = true
+	q.w.Header().Set("Content-Type", "application/json")
+	q.w.Header().Set("Content-Disposition", `attachment; filename="proof-`+id.String()+`.json"`)
+	_, _ = q.w.Write(file) // it fails only if the client disconnected
+	return nil
+}

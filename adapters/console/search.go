@@ -1,0 +1,183 @@
+package console
+
+import (
+	"errors"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"bankingapi/application/backoffice"
+	"bankingapi/domain/idempotency"
+	"bankingapi/domain/operation"
+)
+
+// searchView is the page Search.
+type searchView struct {
+	Asked bool
+	// What is the text that was searched for. Only users who may see it get it.
+	What string
+	Hits []hit
+}
+
+// hit is something that was found.
+type hit struct{ Kind, Text, Note, Path string }
+
+func showSearch(q *request) error { return q.show("search", searchView{}) }
+
+// search looks for a text as everything that it may be. The text comes in the
+// body of the request, so that no URL has it. A single hit is opened at once.
+func search(q *request) error {
+	text := strings.TrimSpace(q.PostForm.Get("q"))
+	if text == "" || len(text) > 800 {
+		return q.show("search", searchView{})
+	}
+	v := searchView{Asked: true}
+	for _, find := range []func(*request, string) ([]hit, error){findOperation, findCustomer, findCallerID, findRequest, findUser, findPush} {
+		hits, err := find(q, text)
+		if err != nil {
+			return err
+		}
+		v.Hits = append(v.Hits, hits...)
+	}
+	if len(v.Hits) == 1 {
+		return q.redirect(v.Hits[0].Path)
+	}
+	return q.show("search", v)
+}
+
+func findOperation(q *request, text string) ([]hit, error) {
+	id, err := operation.ParseID(strings.ToLower(text))
+	if err != nil {
+		return nil, nil //nolint:nilerr // the text is something else
+	}
+	found, err := q.o.Office.Operation(q.ctx, id)
+	if errors.Is(err, backoffice.ErrNotFound) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return []hit{{"Operation", id.String(), noteOf(&found), salePath(id, 0)}}, nil
+}
+
+var accountText = regexp.MustCompile(`^(\d{1,19})\s*[-/. ]\s*(\d{1,19})\s*[-/. ]\s*(\d{1,19})(\s+[A-Z]{3})?$`)
+
+// findCustomer takes a CustomerNo, or an account as BRANCH-CUSTOMER-SUFFIX.
+func findCustomer(q *request, text string) ([]hit, error) {
+	kind := "Customer"
+	if m := accountText.FindStringSubmatch(text); m != nil {
+		kind, text = "Account of customer", m[2]
+	}
+	n, err := strconv.ParseInt(text, 10, 64)
+	if err != nil || n < 1 {
+		return nil, nil //nolint:nilerr // the text is something else
+	}
+	known, err := q.knows(n)
+	if err != nil || !known {
+		return nil, err
+	}
+	return []hit{{kind, q.number(n), "", q.customer(n).Path}}, nil
+}
+
+// knows reports whether a customer has a holding or an account.
+func (q *request) knows(customerNo int64) (bool, error) {
+	of := backoffice.Filter{CustomerNo: customerNo}
+	for _, err := range q.o.Office.Book.Holdings(q.ctx, of) {
+		return err == nil, err
+	}
+	for _, err := range q.o.Office.Book.Accounts(q.ctx, of) {
+		return err == nil, err
+	}
+	return false, nil
+}
+
+// maxPartners is for how many subscriptions a CallerId is looked up.
+const maxPartners = 200
+
+func findCallerID(q *request, text string) (hits []hit, err error) {
+	partners, err := q.partners()
+	if err != nil {
+		return nil, err
+	}
+	for i, name := range partners {
+		if i == maxPartners {
+			break
+		}
+		found, err := q.o.Office.Finder.OperationOf(q.ctx, name, text)
+		if errors.Is(err, backoffice.ErrNotFound) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		hits = append(hits, callerHit(found.Record, name, text))
+	}
+	return hits, nil
+}
+
+func callerHit(r *idempotency.Record, partner, callerID string) hit {
+	note := "from " + partner
+	if r.Outcome.State == operation.Failed && len(r.Outcome.Faults) > 0 {
+		note += ", " + r.Outcome.Faults[0].Code
+	}
+	return hit{"CallerId", callerID, note, salePath(r.ID, 0)}
+}
+
+func findUser(q *request, text string) ([]hit, error) {
+	for _, err := range q.o.Office.Recent.RecentNotifications(q.ctx, backoffice.RecentFilter{UserID: text, Limit: 1}) {
+		if err != nil {
+			return nil, err
+		}
+		return []hit{{"Notifications of user", q.user(text), "", q.notificationsPath(narrowed{User: text})}}, nil
+	}
+	return nil, nil
+}
+
+func noteOf(found *backoffice.Operation) string {
+	switch {
+	case found.Refusal != nil:
+		return "refused"
+	case len(found.Notifications) > 0:
+		return plural(len(found.Notifications), "notification")
+	case len(found.Sales) > 0:
+		return plural(len(found.Sales), "sale")
+	}
+	return plural(len(found.Postings), "posting")
+}
+
+// maxHits is how many hits of one kind are shown.
+const maxHits = 20
+
+// findRequest takes an X-Request-Id, as the caller sent it. Where the caller
+// sent none, it is the ID of the operation.
+func findRequest(q *request, text string) (hits []hit, err error) {
+	if q.o.Office.Records == nil || len(text) > 200 {
+		return nil, nil
+	}
+	for d, err := range q.o.Office.Records.Decisions(q.ctx, backoffice.Filter{RequestID: text}) {
+		if err != nil {
+			return nil, err
+		}
+		hits = append(hits, hit{"X-Request-Id", text, d.State.String() + ", from " + d.Subscription, salePath(d.ID, 0)})
+		if len(hits) == maxHits {
+			break
+		}
+	}
+	return hits, nil
+}
+
+func findPush(q *request, text string) (hits []hit, err error) {
+	if len(text) > 200 {
+		return nil, nil
+	}
+	for n, err := range q.o.Office.History.Notifications(q.ctx, backoffice.Filter{PushID: text}) {
+		if err != nil {
+			return nil, err
+		}
+		hits = append(hits, hit{"Push", text, "to user " + q.user(n.Record.UserID) + ", from " + n.Subscription, salePath(n.OperationID, 0)})
+		if len(hits) == maxHits {
+			break
+		}
+	}
+	return hits, nil
+}

@@ -1,0 +1,262 @@
+package console
+
+import (
+	"crypto/aes"
+	"crypto/cipher"
+	"crypto/rand"
+	"crypto/sha256"
+	"crypto/subtle"
+	"encoding/base64"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"net"
+	"net/http"
+	"net/netip"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+)
+
+const (
+	cookieName = "bankingapi-console"
+	// idle is how long a session lasts without a request.
+	idle = 8 * time.Hour
+	// maxSessions bounds the memory. The session that was idle longest ends.
+	maxSessions = 500
+)
+
+// session is one browser of one user.
+type session struct {
+	user string
+	// operator is false for a viewer, who sees masked numbers and no texts.
+	operator bool
+	// csrf must be in every form.
+	csrf string
+	// seal encrypts what a URL must not show.
+	seal cipher.AEAD
+	// browser is the hash of what the browser sends with every request.
+	browser [sha256.Size]byte
+
+	used time.Time // guarded by sessions.mu
+
+	mu       sync.Mutex
+	revealed bool
+}
+
+// reveals reports whether the session shows numbers and texts in full.
+func (s *session) reveals() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.operator && s.revealed
+}
+
+func (s *session) reveal(on bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.revealed = on && s.operator
+}
+
+// refer returns a text for a URL that only this session can read.
+func (s *session) refer(value any) string {
+	plain, err := json.Marshal(value)
+	if err != nil {
+		return ""
+	}
+	nonce := make([]byte, s.seal.NonceSize())
+	_, _ = rand.Read(nonce) // it never fails
+	return base64.RawURLEncoding.EncodeToString(s.seal.Seal(nonce, nonce, plain, nil))
+}
+
+var errReference = errors.New("the reference belongs to another session")
+
+// follow reads what refer made.
+func (s *session) follow(text string, into any) error {
+	sealed, err := base64.RawURLEncoding.DecodeString(text)
+	if err != nil || len(sealed) < s.seal.NonceSize() {
+		return errReference
+	}
+	n := s.seal.NonceSize()
+	plain, err := s.seal.Open(nil, sealed[:n], sealed[n:], nil)
+	if err != nil || json.Unmarshal(plain, into) != nil {
+		return errReference
+	}
+	return nil
+}
+
+// sessions are all sessions, by the hash of their cookie.
+type sessions struct {
+	now     func() time.Time
+	header  string
+	proxies []netip.Prefix
+	// operators are the users behind the header who see everything.
+	operators []string
+
+	mu    sync.Mutex
+	open  map[[sha256.Size]byte]*session
+	token [sha256.Size]byte // of the link that was not used yet
+	asked time.Time         // when the last link was asked for
+}
+
+func newSessions(o *Options) *sessions {
+	return &sessions{now: o.Now, header: o.UserHeader, proxies: o.TrustedProxies, operators: o.Operators, open: make(map[[sha256.Size]byte]*session)}
+}
+
+// behindProxy reports whether an identity proxy says who the user is.
+func (s *sessions) behindProxy() bool { return s.header != "" }
+
+// newToken makes the token of a link. The token of an earlier link ends.
+func (s *sessions) newToken() string {
+	token := rand.Text()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.token = sha256.Sum256([]byte(token))
+	return token
+}
+
+// mayAsk reports whether another link may be made now.
+func (s *sessions) mayAsk() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := s.now()
+	if since := now.Sub(s.asked); 0 <= since && since < 5*time.Second {
+		return false
+	}
+	s.asked = now
+	return true
+}
+
+// spend reports whether the token is that of the link, which is used then.
+func (s *sessions) spend(token string) bool {
+	presented := sha256.Sum256([]byte(token))
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.token == ([sha256.Size]byte{}) || subtle.ConstantTimeCompare(presented[:], s.token[:]) != 1 {
+		return false
+	}
+	s.token = [sha256.Size]byte{}
+	return true
+}
+
+// begin makes a session and its cookie.
+func (s *sessions) begin(r *http.Request, user string, operator bool) (*session, *http.Cookie) {
+	key := make([]byte, 32)
+	_, _ = rand.Read(key)
+	block, _ := aes.NewCipher(key)  // 32 bytes are a key
+	seal, _ := cipher.NewGCM(block) // AES has the right block size
+	id, csrf := rand.Text(), rand.Text()
+	made := &session{user: user, operator: operator, csrf: csrf, seal: seal, browser: browserOf(r), used: s.now()}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for len(s.open) >= maxSessions {
+		s.endOldest()
+	}
+	s.open[sha256.Sum256([]byte(id))] = made
+	return made, s.cookie(id)
+}
+
+func (s *sessions) endOldest() {
+	var oldest [sha256.Size]byte
+	var used time.Time
+	for id, each := range s.open {
+		if used.IsZero() || each.used.Before(used) {
+			oldest, used = id, each.used
+		}
+	}
+	delete(s.open, oldest)
+}
+
+func (s *sessions) cookie(id string) *http.Cookie {
+	return &http.Cookie{ //nolint:gosec // the reason for Secure is given below
+		Name: cookieName, Value: id, Path: "/console/", HttpOnly: true, SameSite: http.SameSiteStrictMode,
+		Secure: s.behindProxy(), // the link is plain HTTP on loopback
+	}
+}
+
+// end ends the session of a request and returns a cookie that removes its own.
+func (s *sessions) end(r *http.Request) *http.Cookie {
+	if id, ok := idOf(r); ok {
+		s.mu.Lock()
+		delete(s.open, id)
+		s.mu.Unlock()
+	}
+	gone := s.cookie("") //nolint:gosec // as above
+	gone.MaxAge = -1
+	return gone
+}
+
+// find returns the session of a request, or nil. If another browser sends the
+// cookie, it was copied, so the session ends.
+func (s *sessions) find(r *http.Request) *session {
+	id, ok := idOf(r)
+	if !ok {
+		return nil
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	found := s.open[id]
+	if found == nil {
+		return nil
+	}
+	now := s.now()
+	if now.Sub(found.used) > idle || found.browser != browserOf(r) {
+		delete(s.open, id)
+		return nil
+	}
+	if r.Header.Get("X-Live") == "" { // a page that refreshes itself is idle
+		found.used = now
+	}
+	return found
+}
+
+func idOf(r *http.Request) (id [sha256.Size]byte, ok bool) {
+	cookie, err := r.Cookie(cookieName)
+	if err != nil || cookie.Value == "" {
+		return id, false
+	}
+	return sha256.Sum256([]byte(cookie.Value)), true
+}
+
+// browserOf returns a hash of the headers that a browser sends with every
+// request.
+func browserOf(r *http.Request) [sha256.Size]byte {
+	return sha256.Sum256([]byte(r.Header.Get("User-Agent")))
+}
+
+// proxied returns the user that a trusted proxy names. ok is false if the
+// request comes from another host or names no user.
+func (s *sessions) proxied(r *http.Request) (user string, ok bool) {
+	host, _, err := net.SplitHostPort(r.RemoteAddr)
+	if err != nil {
+		return "", false
+	}
+	address, err := netip.ParseAddr(host)
+	if err != nil {
+		return "", false
+	}
+	address = address.Unmap()
+	trusted := slices.ContainsFunc(s.proxies, func(p netip.Prefix) bool { return p.Contains(address) })
+	names := r.Header.Values(s.header)
+	if !trusted || len(names) != 1 { // a proxy that appends to what the client sent is not trusted either
+		return "", false
+	}
+	user = strings.TrimSpace(names[0])
+	return user, user != "" && len(user) <= 200
+}
+
+// isOperator reports whether a user of the proxy sees everything.
+func (s *sessions) isOperator(user string) bool { return slices.Contains(s.operators, user) }
+
+// sameText compares in constant time.
+func sameText(a, b string) bool {
+	x, y := sha256.Sum256([]byte(a)), sha256.Sum256([]byte(b))
+	return subtle.ConstantTimeCompare(x[:], y[:]) == 1
+}
+
+// fingerprint is a short text that identifies bytes, for the addresses of the
+// stylesheet and the script.
+func fingerprint(b []byte) string {
+	sum := sha256.Sum256(b)
+	return hex.EncodeToString(sum[:6])
+}

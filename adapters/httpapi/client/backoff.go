@@ -1,0 +1,53 @@
+package client
+
+import (
+	"context"
+	"math/rand/v2"
+	"net/http"
+	"strconv"
+	"time"
+)
+
+// maxDoublings bounds the backoff at about 100 times its first value.
+const maxDoublings = 100
+
+// wait returns how long to wait after an attempt: the time that the service
+// asked for plus a random part of the backoff. The random part keeps callers
+// from retrying at the same moment after an outage.
+func (c *Client) wait(attempt int, retryAfter time.Duration) time.Duration {
+	longest := c.Backoff * time.Duration(min(maxDoublings, 1<<min(attempt-1, 10)))
+	return retryAfter + rand.N(longest) + 1 //nolint:gosec // jitter is no secret
+}
+
+// sleep waits. It returns an error at once if the context would end first.
+func sleep(ctx context.Context, d time.Duration) error {
+	if end, ok := ctx.Deadline(); ok && time.Until(end) < d {
+		return context.DeadlineExceeded
+	}
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-timer.C:
+		return nil
+	}
+}
+
+// retryAfter reads Retry-After in both of its forms: seconds, and a date, which
+// is compared with the Date of the same answer.
+func retryAfter(header http.Header) time.Duration {
+	text := header.Get("Retry-After")
+	if seconds, err := strconv.ParseUint(text, 10, 31); err == nil {
+		return time.Duration(seconds) * time.Second
+	}
+	then, err := http.ParseTime(text)
+	if err != nil {
+		return 0
+	}
+	now, err := http.ParseTime(header.Get("Date"))
+	if err != nil {
+		return 0
+	}
+	return max(0, then.Sub(now))
+}

@@ -1,0 +1,157 @@
+package client
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"fmt"
+	"net/http"
+
+	"bankingapi/domain/decimal"
+	"bankingapi/domain/fund"
+	"bankingapi/domain/operation"
+	"bankingapi/domain/push"
+)
+
+// BuyFund is one BuyFundFromCustomer operation: up to 1,000 sales that are all
+// carried out, in this order, or none. Do not change it after the first call:
+// the service rejects other content under the same CallerId.
+type BuyFund struct {
+	// Header has the CallerId that NewBuyFund made. The other fields are free
+	// to set before the first call.
+	Header operation.Header
+	Sales  []fund.Sale
+}
+
+// NewBuyFund returns an operation with a CallerId of its own, 130 random bits.
+func NewBuyFund(sales ...fund.Sale) *BuyFund {
+	return &BuyFund{Header: operation.Header{CallerID: rand.Text()}, Sales: sales}
+}
+
+// AddPush is one AddPushNotificationResponse operation: up to 1,000
+// notifications that are all stored, or none.
+type AddPush struct {
+	Header        operation.Header
+	Notifications []push.Notification
+}
+
+// NewAddPush returns an operation with a CallerId of its own.
+func NewAddPush(notifications ...push.Notification) *AddPush {
+	return &AddPush{Header: operation.Header{CallerID: rand.Text()}, Notifications: notifications}
+}
+
+// The JSON of a request. Amounts are json.Number: their digits go out as they
+// are and never through a float.
+type (
+	wireRequest struct {
+		Header     wireHeader
+		Parameters any
+	}
+	wireHeader struct {
+		AppKey           string `json:",omitempty"`
+		Channel          string `json:",omitempty"`
+		TellerName       string `json:",omitempty"`
+		CallerID         string `json:"CallerId,omitempty"`
+		ChannelSessionID string `json:"ChannelSessionId,omitempty"`
+		ChannelRequestID string `json:"ChannelRequestId,omitempty"`
+	}
+	wireSale struct {
+		CustomerNo              int64
+		TransactionType         int
+		FundAmount              json.Number
+		DestinationAccount      wireAccount
+		FundToProcess           wireFund
+		Amount                  json.Number `json:",omitempty"`
+		SelectedTransactionDate string      `json:",omitempty"`
+	}
+	wireAccount struct {
+		BranchCode    int64
+		CustomerNo    int64
+		AccountSuffix int64
+		CurrencyCode  string
+	}
+	wireFund struct {
+		IMKBCode              string
+		HolderCorporationName string
+		PriceID               int64
+	}
+	wirePush struct {
+		ExternalApplicationCode string
+		ExternalTranCode        string `json:",omitempty"`
+		UserID                  string `json:"UserId"`
+		PushID                  string `json:"PushId"`
+		PushInteractionID       *int64 `json:"PushInteractionId,omitempty"`
+		Platform                push.Platform
+		Subject                 string `json:",omitempty"`
+		Content                 string `json:",omitempty"`
+		DeepLinkURL             string `json:"DeepLinkUrl,omitempty"`
+		SendStatus              int
+		SendDate                string              `json:",omitempty"`
+		TranData                []push.TranDataItem `json:",omitempty"`
+	}
+)
+
+func (o *BuyFund) records() any {
+	records := make([]wireSale, len(o.Sales))
+	for i, sale := range o.Sales {
+		t := sale.Terms()
+		records[i] = wireSale{
+			CustomerNo:      t.Holding.CustomerNo,
+			TransactionType: fund.SaleTransaction,
+			FundAmount:      json.Number(t.Units.String()),
+			DestinationAccount: wireAccount{
+				BranchCode: t.Account.BranchCode, CustomerNo: t.Account.CustomerNo,
+				AccountSuffix: t.Account.AccountSuffix, CurrencyCode: t.Account.Currency.Code(),
+			},
+			FundToProcess: wireFund{t.Holding.IMKBCode, t.Holding.HolderCorporationName, t.PriceID},
+		}
+		if t.ControlTotal != 0 {
+			records[i].Amount = json.Number(decimal.FormatFixed(t.ControlTotal, t.Account.Currency.Decimals()))
+		}
+		if !t.SelectedDay.IsNone() {
+			records[i].SelectedTransactionDate = t.SelectedDay.String()
+		}
+	}
+	return records
+}
+
+func (o *AddPush) records() any {
+	records := make([]wirePush, len(o.Notifications))
+	for i := range o.Notifications {
+		r := o.Notifications[i].Record()
+		records[i] = wirePush{
+			ExternalApplicationCode: r.ExternalApplicationCode, ExternalTranCode: r.ExternalTranCode,
+			UserID: r.UserID, PushID: r.PushID, Platform: r.Platform,
+			Subject: r.Subject, Content: r.Content, DeepLinkURL: r.DeepLinkURL,
+			SendStatus: r.SendStatus(), TranData: r.TranData,
+		}
+		if r.HasPushInteractionID {
+			records[i].PushInteractionID = &r.PushInteractionID
+		}
+		if !r.SendDate.IsNone() {
+			records[i].SendDate = r.SendDate.String()
+		}
+	}
+	return records
+}
+
+func encode(h operation.Header, records any) ([]byte, error) {
+	header := wireHeader{h.AppKey, h.Channel, h.TellerName, h.CallerID, h.ChannelSessionID, h.ChannelRequestID}
+	body, err := json.Marshal(wireRequest{header, records})
+	if err != nil {
+		return nil, fmt.Errorf("encode the operation: %w", err)
+	}
+	return body, nil
+}
+
+func newRequest(ctx context.Context, url, key string, body []byte) (*http.Request, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, url, bytes.NewReader(body))
+	if err != nil {
+		return nil, fmt.Errorf("make the request: %w", err)
+	}
+	request.Header.Set("Content-Type", "application/json")
+	request.Header.Set("Accept", "application/json, application/problem+json")
+	request.Header.Set("Ocp-Apim-Subscription-Key", key)
+	return request, nil
+}

@@ -1,0 +1,157 @@
+package httpapi_test
+
+import (
+	"context"
+	"crypto/tls"
+	"io"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"bankingapi/adapters/httpapi"
+	"bankingapi/application/addpush"
+	"bankingapi/application/buyfund"
+	"bankingapi/application/commit"
+	"bankingapi/test/fake"
+)
+
+// stalling is the API on a store that stalls inside its transactions until the
+// function is called.
+func stalling(t *testing.T, writeTimeout time.Duration, now func() time.Time) (http.Handler, *fake.Store, func()) {
+	t.Helper()
+	release := make(chan struct{})
+	stall := func(_ context.Context, m fake.Moment) error {
+		if m == fake.Begin {
+			<-release
+		}
+		return nil
+	}
+	store, ids := fake.NewStore(), new(fake.IDs)
+	limits := commit.Limits{Batch: 10, Queue: 10, Timeout: time.Hour}
+	adder := addpush.New(store.Inboxes(stall), addpush.Options{ParametersLimit: limit, Commit: limits, Now: now, NewID: ids.Next})
+	buyer := buyfund.New(store.Books(stall), buyfund.Options{ParametersLimit: limit, Commit: limits, Zone: time.UTC, Now: now, NewID: ids.Next})
+	handler, err := httpapi.New([]httpapi.Descriptor{httpapi.AddPush(adder), httpapi.BuyFund(buyer)}, callers{key: caller(nil)}, httpapi.Options{
+		BodyLimit: bodyLimit, ParametersLimit: limit, WriteTimeout: writeTimeout, Now: now,
+	})
+	require.NoError(t, err)
+	return handler, store, sync.OnceFunc(func() {
+		close(release)
+		require.NoError(t, adder.Close(context.Background()))
+		require.NoError(t, buyer.Close(context.Background()))
+	})
+}
+
+func pushOf(id string) string { return strings.Replace(pushBody, `"p"`, `"`+id+`"`, 1) }
+
+func TestEveryRequestIsAnsweredBeforeTheWriteTimeout(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		handler, store, release := stalling(t, 10*time.Second, func() time.Time { return time.Now().UTC() })
+		s := &service{Handler: handler}
+		began := time.Now()
+		first := make(chan problem, 1)
+		go func() { first <- problemIn(t, s.post(t, pushPath, pushOf("running"))) }()
+		synctest.Wait()
+		time.Sleep(time.Second)
+
+		waiting := problemIn(t, s.post(t, pushPath, pushOf("waiting")))
+		require.Equal(t, 10500*time.Millisecond, time.Since(began), "half a second before its own write timeout")
+		require.Equal(t, http.StatusServiceUnavailable, waiting.Status)
+		require.Equal(t, "overloaded", waiting.Errors[0].Code)
+		require.Equal(t, 8, waiting.Data.State, "its batch had not started: it had no effect")
+		running := <-first
+		require.Equal(t, http.StatusServiceUnavailable, running.Status)
+		require.Equal(t, "outcome-unknown", running.Errors[0].Code)
+		require.Nil(t, running.Data, "its batch goes on")
+
+		release()
+		stored := store.Notifications()
+		require.Len(t, stored, 1)
+		require.Equal(t, "running", stored[0].Record.PushID)
+	})
+}
+
+// Over a real connection, where net/http cuts what is not written in time.
+func TestAStalledStoreBreaksNoConnection(t *testing.T) {
+	t.Parallel()
+	const writeTimeout = time.Second
+	for name, o := range map[string]httpapi.ServerOptions{"plain": serverOptions(), "HTTP/2": selfSigned(t)} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			handler, _, release := stalling(t, writeTimeout, time.Now)
+			defer release()
+			o.WriteTimeout = writeTimeout
+			server := serve(t, handler, o)
+			transport := &http.Transport{ForceAttemptHTTP2: true}
+			if o.TLS.Mode == httpapi.TLSSelfSigned {
+				transport.TLSClientConfig = &tls.Config{RootCAs: roots(t, o.TLS.CertFile)}
+			}
+			defer transport.CloseIdleConnections()
+			var all sync.WaitGroup
+			for range 8 {
+				all.Go(func() {
+					r, err := http.NewRequestWithContext(context.Background(), http.MethodPost, server.URL()+salePath, strings.NewReader(saleBody))
+					if !isNil(t, err) {
+						return
+					}
+					r.Header.Set("Ocp-Apim-Subscription-Key", key)
+					began := time.Now()
+					answer, err := transport.RoundTrip(r)
+					if !isNil(t, err) {
+						return
+					}
+					defer func() { _ = answer.Body.Close() }()
+					body, err := io.ReadAll(answer.Body)
+					if !isNil(t, err) {
+						return
+					}
+					if took := time.Since(began); answer.StatusCode != http.StatusServiceUnavailable || took > 2*writeTimeout || !strings.Contains(string(body), `"errors":[`) {
+						t.Errorf("%d after %s: %s", answer.StatusCode, took, body)
+					}
+				})
+			}
+			all.Wait()
+		})
+	}
+}
+
+func isNil(t *testing.T, err error) bool {
+	if err != nil {
+		t.Error(err)
+	}
+	return err == nil
+}
+
+// A body that arrives late leaves less time for the operation.
+func TestALateBodyLeavesLessTime(t *testing.T) {
+	t.Parallel()
+	now := today
+	var limits []time.Duration
+	s := newService(func(s *service) {
+		s.options.WriteTimeout = 10 * time.Second
+		s.options.Now = func() time.Time { return now }
+		s.during = func(ctx context.Context) {
+			q := commit.New(commit.Limits{Batch: 1, Queue: 1, Timeout: time.Hour}, func(int) int { return 1 }, func(context.Context, []int) error { return nil }, commit.Observer{})
+			began := time.Now()
+			if q.Do(ctx, 1) != nil {
+				limits = append(limits, time.Since(began))
+			}
+		}
+	})
+	s.do(post(pushPath, pushBody, func(r *http.Request) {
+		r.Body = io.NopCloser(io.MultiReader(strings.NewReader(pushBody[:10]), readerFunc(func([]byte) (int, error) {
+			now = now.Add(9600 * time.Millisecond)
+			return 0, io.EOF
+		}), strings.NewReader(pushBody[10:])))
+	}))
+	require.Len(t, limits, 1, "no time was left, so the queue did not take it")
+}
+
+type readerFunc func([]byte) (int, error)
+
+func (f readerFunc) Read(b []byte) (int, error) { return f(b) }

@@ -1,0 +1,341 @@
+package docs_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"bankingapi/adapters/httpapi/openapi"
+	"bankingapi/application/backoffice"
+	"bankingapi/domain/decimal"
+	"bankingapi/domain/fault"
+	"bankingapi/domain/fund"
+	"bankingapi/domain/operation"
+	"bankingapi/test/demo"
+	"bankingapi/test/fake"
+)
+
+var update = flag.Bool("update", false, "record the examples anew")
+
+const (
+	addPush = "/BankingApiV01/AddPushNotificationResponse"
+	buyFund = "/BankingApiV01/BuyFundFromCustomer"
+
+	saleBody = `{
+  "Header": { "CallerId": "sale-1" },
+  "Parameters": [{
+    "CustomerNo": 1001, "TransactionType": 2, "FundAmount": 12.5,
+    "DestinationAccount": {
+      "BranchCode": 1, "CustomerNo": 1001, "AccountSuffix": 1, "CurrencyCode": "TRY"
+    },
+    "FundToProcess": {
+      "IMKBCode": "AFA", "HolderCorporationName": "Demo Portfoy", "PriceID": 1
+    }
+  }]
+}`
+	pushBody = `{
+  "Header": {},
+  "Parameters": [{
+    "ExternalApplicationCode": "MOBILE", "UserId": "user-1001", "PushId": "push-0001",
+    "Platform": 73, "SendStatus": 1
+  }]
+}`
+)
+
+// example is a request that gets an error.
+type example struct {
+	method, path string
+	body         string
+	shown        string // in place of the body
+	header       string // one more line
+	noKey        bool
+	setup        func(*demo.Setup)
+	book         func(*testing.T, *fake.Store)
+	twice        string // the body of a request before this one
+	between      func(*testing.T, *fake.Store)
+}
+
+// sale is the demo sale with a part of it replaced.
+func sale(old, with string) example {
+	return example{path: buyFund, body: replaced(saleBody, old, with)}
+}
+
+func push(old, with string) example {
+	return example{path: addPush, body: replaced(pushBody, old, with)}
+}
+
+func replaced(body, old, with string) string {
+	if strings.Count(body, old) < 1 {
+		panic("the body has no " + old)
+	}
+	return strings.Replace(body, old, with, 1)
+}
+
+func setup(change func(*demo.Setup)) example {
+	e := sale("12.5", "12.5")
+	e.setup = change
+	return e
+}
+
+func strike(moment fake.Moment, err error) example {
+	return setup(func(s *demo.Setup) {
+		s.Strike = func(_ context.Context, at fake.Moment) error {
+			if at == moment {
+				return err
+			}
+			return nil
+		}
+	})
+}
+
+func (e example) with(change func(*example)) example {
+	change(&e)
+	return e
+}
+
+// examples has a request for every code of the catalogue.
+func examples() map[string]example {
+	second := `    "FundToProcess": {
+      "IMKBCode": "AFA", "HolderCorporationName": "Demo Portfoy", "PriceID": 1
+    }
+  }, {
+    "CustomerNo": 1001, "TransactionType": 2, "FundAmount": 1, "SelectedTransactionDate": "2026-11-24",
+    "DestinationAccount": {
+      "BranchCode": 1, "CustomerNo": 1001, "AccountSuffix": 1, "CurrencyCode": "TRY"
+    },
+`
+	last := `    "FundToProcess": {`
+	return map[string]example{
+		fault.Required:         push(`"UserId": "user-1001", `, ``),
+		fault.WrongType:        sale(`"CustomerNo": 1001`, `"CustomerNo": "1001"`),
+		fault.UnknownMember:    push(`"UserId"`, `"userId"`),
+		fault.DuplicateMember:  sale(`"FundAmount": 12.5,`, `"FundAmount": 12.5, "FundAmount": 1,`),
+		fault.TooLong:          push(`"push-0001"`, `"`+strings.Repeat("0123456789", 20)+`1"`),
+		fault.TooFew:           {path: buyFund, body: "{\n  \"Header\": { \"CallerId\": \"sale-1\" },\n  \"Parameters\": []\n}"},
+		fault.TooMany:          {path: buyFund, body: `{"Header":{},"Parameters":[` + strings.Repeat(strings.Join(strings.Fields(saleBody[strings.Index(saleBody, "[{")+1:strings.Index(saleBody, "}]")]), "")+"},", 1000) + strings.Join(strings.Fields(saleBody[strings.Index(saleBody, "[{")+1:strings.Index(saleBody, "}]")]), "") + `}]}`, shown: "(1,001 sales in Parameters)"},
+		fault.NotAllowed:       sale(`"TransactionType": 2`, `"TransactionType": 1`),
+		fault.OutOfRange:       sale(`"FundAmount": 12.5`, `"FundAmount": 0`),
+		fault.NotAnInteger:     sale(`"CustomerNo": 1001`, `"CustomerNo": 1001.5`),
+		fault.TooManyDecimals:  sale(`"FundAmount": 12.5`, `"FundAmount": 12.5000001`),
+		fault.InvalidFormat:    sale(`"AFA"`, `"afa"`),
+		fault.InvalidDate:      sale(`"FundAmount": 12.5,`, `"FundAmount": 12.5, "SelectedTransactionDate": "20.11.2026",`),
+		fault.DateInThePast:    sale(`"FundAmount": 12.5,`, `"FundAmount": 12.5, "SelectedTransactionDate": "2020-01-01",`),
+		fault.DateTooFar:       sale(`"FundAmount": 12.5,`, `"FundAmount": 12.5, "SelectedTransactionDate": "2036-11-20",`),
+		fault.DatesDiffer:      sale(last, second+last),
+		fault.InvalidURL:       push(`"SendStatus": 1`, `"SendStatus": 1, "DeepLinkUrl": "a deep link"`),
+		fault.InvalidCurrency:  sale(`"TRY"`, `"TL"`),
+		fault.InvalidCharacter: push(`"SendStatus": 1`, `"SendStatus": 1, "Subject": "a\u0000b"`),
+		fault.InvalidJSON:      {path: buyFund, body: `{"Header":{`},
+		fault.NestingTooDeep:   push(`"SendStatus": 1`, `"SendStatus": 1, "TranData": `+strings.Repeat("[", 20)+strings.Repeat("]", 20)),
+
+		fault.HoldingNotFound:     sale(`"CustomerNo": 1001`, `"CustomerNo": 999999`),
+		fault.HoldingInsufficient: sale(`"FundAmount": 12.5`, `"FundAmount": 1000000000`),
+		fault.PriceNotFound:       sale(`"PriceID": 1`, `"PriceID": 999999`),
+		fault.PriceNotCurrent: sale(`12.5`, `12.5`).with(func(e *example) {
+			e.book = func(t *testing.T, store *fake.Store) { store.PutPrices(price(t, 3, "1.3")) }
+		}),
+		fault.AccountNotFound:  sale(`"AccountSuffix": 1`, `"AccountSuffix": 999999`),
+		fault.CurrencyMismatch: sale(`"AccountSuffix": 1, "CurrencyCode": "TRY"`, `"AccountSuffix": 2, "CurrencyCode": "USD"`),
+		fault.AmountMismatch:   sale(`"FundAmount": 12.5,`, `"FundAmount": 12.5, "Amount": 1,`),
+		fault.ProceedsZero:     sale(`"FundAmount": 12.5`, `"FundAmount": 0.000001`),
+		fault.ProceedsOutOfRange: sale(`"CustomerNo": 1001, "TransactionType": 2, "FundAmount": 12.5`, `"CustomerNo": 1002, "TransactionType": 2, "FundAmount": 1000000000`).with(func(e *example) {
+			e.body = replaced(e.body, `"PriceID": 1`, `"PriceID": 3`)
+			e.book = func(t *testing.T, store *fake.Store) { store.PutPrices(price(t, 3, "10000000000")) }
+		}),
+		fault.BalanceOutOfRange: sale(`12.5`, `12.5`).with(func(e *example) {
+			e.book = func(t *testing.T, store *fake.Store) {
+				account, faults := fund.NewAccount(fund.AccountFields{
+					BranchCode: decimal.Int(1), CustomerNo: decimal.Int(1001), AccountSuffix: decimal.Int(1), CurrencyCode: "TRY",
+				}, demo.Number(t, "92233720368547758.07"))
+				require.Empty(t, faults)
+				store.PutAccounts(account)
+			}
+		}),
+		fault.Cancelled: sale(`"FundAmount": 12.5,`, `"FundAmount": 12.5, "SelectedTransactionDate": "2026-11-24",`).with(func(e *example) {
+			e.twice = e.body
+			e.between = cancelSale
+		}),
+
+		fault.KeyMissing: sale(`12.5`, `12.5`).with(func(e *example) { e.noKey = true }),
+		fault.KeyInvalid: sale(`12.5`, `12.5`).with(func(e *example) {
+			e.noKey, e.header = true, "Ocp-Apim-Subscription-Key: another text"
+		}),
+		fault.OperationNotGranted: setup(func(s *demo.Setup) {
+			s.Subscription.Operations = []operation.Name{operation.AddPushNotificationResponse}
+		}),
+		fault.ContradictsSubscription: sale(`"CallerId": "sale-1"`, `"CallerId": "sale-1", "Channel": "WEB"`).with(func(e *example) {
+			e.setup = func(s *demo.Setup) { s.Subscription.Channel = "MOBILE" }
+		}),
+		fault.CallerIDReused: sale(`12.5`, `13`).with(func(e *example) { e.twice = saleBody }),
+		fault.RateLimitExceeded: setup(func(s *demo.Setup) { s.Subscription.RequestsPerSecond = 1 }).with(func(e *example) {
+			e.twice = saleBody
+		}),
+
+		fault.UnknownPath:                {path: "/BankingApiV01/Unknown", body: saleBody},
+		fault.MethodNotAllowed:           {method: http.MethodGet, path: buyFund},
+		fault.BodyTooLarge:               {path: buyFund, body: strings.Repeat(" ", 2<<20), shown: "(2 MiB)"},
+		fault.UnsupportedMediaType:       {path: buyFund, body: saleBody, header: "Content-Type: text/plain"},
+		fault.UnsupportedContentEncoding: {path: buyFund, body: saleBody, header: "Content-Encoding: gzip", shown: "(compressed)"},
+
+		fault.InternalError:      strike(fake.Begin, errors.New("a bug")),
+		fault.Overloaded:         strike(fake.Begin, fault.New(fault.Busy, "full")),
+		fault.ShuttingDown:       setup(func(s *demo.Setup) { s.Stopping = true }),
+		fault.StorageUnavailable: strike(fake.Begin, fault.New(fault.Unavailable, "gone")),
+		fault.OutcomeUnknown:     strike(fake.Committed, fault.New(fault.Indeterminate, "gone")),
+	}
+}
+
+// cancelSale cancels the only sale of the book.
+func cancelSale(t *testing.T, store *fake.Store) {
+	ports := store.Backoffice(nil, func() time.Time { return demo.Today })
+	c := backoffice.NewCorrector(ports.Books, ports.Lookups, func() operation.ID { return fake.NewID(99) }, func() time.Time { return demo.Today }, time.UTC)
+	require.NoError(t, c.Cancel(t.Context(), store.Sales()[0].OperationID))
+}
+
+func price(t *testing.T, id int64, amount string) fund.Price {
+	p, faults := fund.NewPrice(fund.PriceFields{
+		PriceID: decimal.Int(id), IMKBCode: "AFA", HolderCorporationName: "Demo Portfoy",
+		Price: demo.Number(t, amount), CurrencyCode: "TRY", ValidFrom: "2026-01-01",
+	})
+	require.Empty(t, faults)
+	return p
+}
+
+// request is the example as a request, and as a reader sees it.
+func (e example) request(body string) (*http.Request, string) {
+	method := e.method
+	if method == "" {
+		method = http.MethodPost
+	}
+	r := httptest.NewRequest(method, e.path, strings.NewReader(body))
+	shown := fmt.Sprintf("%s %s HTTP/1.1\n", method, e.path)
+	set := func(name, value, seen string) {
+		r.Header.Set(name, value)
+		shown += name + ": " + seen + "\n"
+	}
+	if !e.noKey {
+		set("Ocp-Apim-Subscription-Key", demo.Key, "your key")
+	}
+	name, value, _ := strings.Cut(e.header, ": ")
+	if method == http.MethodPost && name != "Content-Type" {
+		set("Content-Type", "application/json", "application/json")
+	}
+	if name != "" {
+		set(name, value, value)
+	}
+	if e.shown != "" {
+		body = e.shown
+	}
+	if body != "" {
+		shown += "\n" + body + "\n"
+	}
+	return r, shown
+}
+
+// TestExamplesAreRealAnswers sends the example of every code to the service.
+func TestExamplesAreRealAnswers(t *testing.T) {
+	t.Parallel()
+	all := examples()
+	for _, code := range fault.Codes() {
+		t.Run(code.Name, func(t *testing.T) {
+			t.Parallel()
+			e, ok := all[code.Name]
+			require.True(t, ok, "no example of %s", code.Name)
+			s := demo.Setup{Subscription: demo.Subscription(), RequestID: "0197f6b1-6f0a-7c3e-9a4b-2f1d5c8e7a60"}
+			if e.setup != nil {
+				e.setup(&s)
+			}
+			api, store := demo.Start(t, s)
+			if e.book != nil {
+				e.book(t, store)
+			}
+			if e.twice != "" {
+				r, _ := e.request(e.twice)
+				api.ServeHTTP(httptest.NewRecorder(), r)
+			}
+			if e.between != nil {
+				e.between(t, store)
+			}
+			r, shown := e.request(e.body)
+			w := httptest.NewRecorder()
+			api.ServeHTTP(w, r)
+			var got struct {
+				Type   string
+				Errors []fault.Fault
+			}
+			require.NoError(t, json.Unmarshal(w.Body.Bytes(), &got))
+			require.Equal(t, code.Name, got.Errors[0].Code, w.Body.String())
+			if got.Type != "" && got.Type != "about:blank" {
+				page := ask(http.MethodGet, got.Type)
+				require.Equal(t, http.StatusOK, page.Code, "the link of the problem leads to a page")
+				require.Contains(t, page.Body.String(), "<h1 id=\""+code.Name+"\">")
+			}
+			file := filepath.Join("examples", code.Name+".http")
+			want := shown + "\n\n" + answer(t, w)
+			if *update {
+				require.NoError(t, os.WriteFile(file, []byte(want), 0o644))
+			}
+			recorded, err := os.ReadFile(file)
+			require.NoError(t, err)
+			require.Equal(t, want, string(recorded), "go test ./adapters/httpapi/docs -update records it")
+		})
+	}
+}
+
+// answer is what a reader sees of an answer.
+func answer(t *testing.T, w *httptest.ResponseRecorder) string {
+	text := fmt.Sprintf("HTTP/1.1 %d %s\n", w.Code, http.StatusText(w.Code))
+	for _, name := range []string{"Content-Type", "X-Request-Id", "Operation-Id", "Retry-After", "Allow", "Accept", "Accept-Encoding", "Www-Authenticate"} {
+		if value := w.Header().Get(name); value != "" {
+			text += strings.Replace(name, "Www", "WWW", 1) + ": " + value + "\n"
+		}
+	}
+	var body bytes.Buffer
+	require.NoError(t, json.Indent(&body, w.Body.Bytes(), "", "  "))
+	return text + "\n" + body.String() + "\n"
+}
+
+// TestTheDocumentHasTheWordsOfTheService compares the examples of the OpenAPI
+// document with what the service answers.
+func TestTheDocumentHasTheWordsOfTheService(t *testing.T) {
+	t.Parallel()
+	var document any
+	require.NoError(t, json.Unmarshal(openapi.Document(), &document))
+	compared := 0
+	var look func(node any)
+	look = func(node any) {
+		switch node := node.(type) {
+		case []any:
+			for _, item := range node {
+				look(item)
+			}
+		case map[string]any:
+			code, _ := node["code"].(string)
+			if pointer, isFault := node["pointer"]; isFault && pointer == "" && code != "" {
+				recorded, err := os.ReadFile(filepath.Join("examples", code+".http"))
+				require.NoError(t, err)
+				if !strings.Contains(string(recorded), fmt.Sprintf(`"detail": %q`, node["detail"])) {
+					t.Errorf("%s: the document says %q, the service answers\n%s", code, node["detail"], recorded)
+				}
+				compared++
+			}
+			for _, member := range node {
+				look(member)
+			}
+		}
+	}
+	look(document)
+	require.Greater(t, compared, 10)
+}

@@ -1,0 +1,191 @@
+package docs
+
+import (
+	"bytes"
+	"fmt"
+	htmltemplate "html/template"
+	"net/http"
+	"regexp"
+	"strconv"
+	"strings"
+	"text/template"
+
+	"bankingapi/domain/fault"
+)
+
+// entry is one page in the navigation.
+type entry struct{ Slug, Link, Title string }
+
+var navigation = []entry{
+	{"index", "../docs", "Operations"},
+	{"recipes", "recipes", "Recipes"},
+	{"sandbox", "sandbox", "Your first hour"},
+	{"repeats", "repeats", "Repeats"},
+	{"values", "values", "Amounts, prices, dates"},
+	{"errors", "errors/", "Error codes"},
+	{"limits", "limits", "Limits"},
+	{"keys", "keys", "Keys"},
+	{"versions", "versions", "Versions"},
+	{"changelog", "changelog", "Changelog"},
+	{"try", "try", "Try it out"},
+}
+
+// article is a page of the guide in Markdown, with its path below /docs/.
+type article struct {
+	slug    string // errors/required
+	section string // its page in the navigation
+	text    string
+}
+
+// guide makes the pages of the guide, as HTML and as Markdown.
+func guide(o Options) (map[string]http.Handler, error) {
+	articles, err := write(o)
+	if err != nil {
+		return nil, err
+	}
+	layout, err := htmltemplate.ParseFS(files, "layout.html")
+	if err != nil {
+		return nil, fmt.Errorf("read the layout: %w", err)
+	}
+	pages := map[string]http.Handler{}
+	for _, a := range articles {
+		// Where the page is decides how it finds the others.
+		places := map[string]string{"/docs/" + a.slug: strings.Repeat("../", strings.Count(a.slug, "/"))}
+		switch a.slug {
+		case "index":
+			places = map[string]string{"/docs": "docs/", "/docs/": "./"}
+		case "errors/index":
+			places = map[string]string{"/docs/errors/": "../"}
+		}
+		for at, base := range places {
+			var out bytes.Buffer
+			if err := a.render(&out, layout, base); err != nil {
+				return nil, fmt.Errorf("page %s: %w", at, err)
+			}
+			pages[at] = newPage(".html", guidePolicy, out.Bytes)
+		}
+		text := []byte(a.markdown())
+		pages["/docs/"+a.slug+".md"] = newPage(".md", guidePolicy, func() []byte { return text })
+	}
+	return pages, nil
+}
+
+func (a article) render(out *bytes.Buffer, layout *htmltemplate.Template, base string) error {
+	title, _, _ := strings.Cut(strings.TrimPrefix(a.text, "# "), "\n")
+	return layout.Execute(out, map[string]any{
+		"Title": title, "Slug": a.slug, "Section": a.section, "Root": base, "Nav": navigation,
+		"Content": markdown(a.text, func(target string) string { return linkToPage(target, base) }),
+	})
+}
+
+// linkToPage makes a link of a page's source, which is a slug below /docs/, one
+// that is relative to the page that shows it.
+func linkToPage(target, base string) string {
+	if isElsewhere(target) {
+		return target
+	}
+	slug, anchor, _ := strings.Cut(target, "#")
+	if slug == "index" {
+		slug = "../docs"
+	}
+	if anchor != "" {
+		anchor = "#" + anchor
+	}
+	return base + slug + anchor
+}
+
+func isElsewhere(target string) bool {
+	return strings.HasPrefix(target, "#") || strings.Contains(target, "://")
+}
+
+var link = regexp.MustCompile(`\]\(([^)]+)\)`)
+
+// markdown is the article as it is shown to programs: its links lead to other
+// Markdown pages.
+func (a article) markdown() string {
+	base := strings.Repeat("../", strings.Count(a.slug, "/"))
+	return link.ReplaceAllStringFunc(a.text, func(text string) string {
+		target := link.FindStringSubmatch(text)[1]
+		if isElsewhere(target) {
+			return text
+		}
+		slug, anchor, _ := strings.Cut(target, "#")
+		switch {
+		case strings.HasSuffix(slug, "/"):
+			slug += "index.md"
+		case slug != "try" && !strings.HasPrefix(slug, "../"):
+			slug += ".md"
+		}
+		if anchor != "" {
+			anchor = "#" + anchor
+		}
+		return "](" + base + slug + anchor + ")"
+	})
+}
+
+// write fills the templates of all pages.
+func write(o Options) ([]article, error) {
+	contract, err := readContract()
+	if err != nil {
+		return nil, err
+	}
+	functions := template.FuncMap{
+		"fields": contract.fields,
+		"recipe": func(name string) string { return strings.TrimSpace(string(read("recipes/" + name))) },
+		"answer": func(code string) string { return body(answerOf(code)) },
+	}
+	templates, err := template.New("").Funcs(functions).ParseFS(files, "pages/*.md.tmpl", "CHANGELOG.md")
+	if err != nil {
+		return nil, fmt.Errorf("read the pages: %w", err)
+	}
+	var articles []article
+	add := func(slug, section, file string, data any) {
+		var out strings.Builder
+		if e := templates.ExecuteTemplate(&out, file, data); e != nil && err == nil {
+			err = fmt.Errorf("write %s: %w", file, e)
+		}
+		text := blankLines.ReplaceAllString(strings.TrimSpace(out.String()), "\n\n") + "\n"
+		articles = append(articles, article{slug, section, text})
+	}
+	for _, e := range navigation {
+		if e.Slug != "errors" && e.Slug != "try" {
+			add(e.Slug, e.Slug, strings.Replace(e.Slug+".md.tmpl", "changelog.md.tmpl", "CHANGELOG.md", 1), dataOf(o))
+		}
+	}
+	add("errors/index", "errors", "errors.md.tmpl", map[string]any{"Groups": contract.groups()})
+	for _, code := range fault.Codes() {
+		add("errors/"+code.Name, "errors", "error.md.tmpl", contract.code(code))
+	}
+	return articles, err
+}
+
+// blankLines are more than one. No code in the pages has them.
+var blankLines = regexp.MustCompile(`\n\n\n+`)
+
+func dataOf(o Options) map[string]any {
+	if o.BodyLimit == 0 {
+		o.BodyLimit = 1 << 20
+	}
+	if o.ParametersLimit == 0 {
+		o.ParametersLimit = 1000
+	}
+	if o.TimeZone == "" {
+		o.TimeZone = "Europe/Istanbul"
+	}
+	return map[string]any{
+		"Body":       grouped(o.BodyLimit),
+		"Parameters": grouped(int64(o.ParametersLimit)),
+		"TimeZone":   o.TimeZone,
+		"Faults":     o.Faults,
+		"Refusals":   o.Refusals,
+	}
+}
+
+// grouped writes 1048576 as 1,048,576.
+func grouped(n int64) string {
+	text := strconv.FormatInt(n, 10)
+	for i := len(text) - 3; i > 0; i -= 3 {
+		text = text[:i] + "," + text[i:]
+	}
+	return text
+}

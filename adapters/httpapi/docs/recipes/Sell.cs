@@ -1,0 +1,43 @@
+using System.Net.Http.Json;
+using System.Text.Json;
+
+var client = new HttpClient { BaseAddress = new Uri(Environment.GetEnvironmentVariable("BANK_URL")!), Timeout = TimeSpan.FromSeconds(15) };
+client.DefaultRequestHeaders.Add("Ocp-Apim-Subscription-Key", Environment.GetEnvironmentVariable("BANK_KEY"));
+
+// Store the CallerId with your order before the first attempt.
+var answer = await Sell(Guid.NewGuid().ToString(), decimal.Parse(args.FirstOrDefault("12.5"), System.Globalization.CultureInfo.InvariantCulture));
+Console.WriteLine($"State {answer.GetProperty("Data").GetProperty("State").GetInt32()}");
+
+// Sends one sale until its outcome is certain, and returns the answer.
+async Task<JsonElement> Sell(string callerId, decimal units)
+{
+    var order = new
+    {
+        Header = new { CallerId = callerId },
+        Parameters = new[] { new {
+            CustomerNo = 1001L, TransactionType = 2, FundAmount = units, // a decimal is written with every digit
+            DestinationAccount = new { BranchCode = 1L, CustomerNo = 1001L, AccountSuffix = 1L, CurrencyCode = "TRY" },
+            FundToProcess = new { IMKBCode = "AFA", HolderCorporationName = "Demo Portfoy", PriceID = 1L },
+        } },
+    };
+    for (var attempt = 0; attempt < 10; attempt++)
+    {
+        var wait = TimeSpan.Zero;
+        try
+        {
+            using var response = await client.PostAsJsonAsync("/BankingApiV01/BuyFundFromCustomer", order,
+                new JsonSerializerOptions()); // the names as they are, not in camel case
+            var text = await response.Content.ReadAsStringAsync();
+            if (response.IsSuccessStatusCode) return JsonDocument.Parse(text).RootElement;
+            if ((int)response.StatusCode is not (408 or 429 or 500 or 502 or 503 or 504))
+                throw new InvalidOperationException($"rejected: {text}");
+            wait = response.Headers.RetryAfter?.Delta ?? TimeSpan.Zero;
+        }
+        catch (Exception e) when (e is HttpRequestException or TaskCanceledException or JsonException)
+        {
+            // No whole answer: the sale may have taken place.
+        }
+        await Task.Delay(wait + TimeSpan.FromMilliseconds(Random.Shared.Next(100 << attempt)));
+    }
+    throw new TimeoutException($"outcome not known: send the sale again with CallerId {callerId}");
+}

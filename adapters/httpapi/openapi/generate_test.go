@@ -1,0 +1,202 @@
+package openapi_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"net/http"
+	"os"
+	"slices"
+	"strconv"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"go.yaml.in/yaml/v3"
+
+	"bankingapi/adapters/httpapi/openapi"
+	"bankingapi/domain/fault"
+	"bankingapi/test/golden"
+)
+
+// TestJSONIsMadeFromYAML makes both documents from openapi.yaml and the list of
+// error codes.
+func TestJSONIsMadeFromYAML(t *testing.T) {
+	t.Parallel()
+	source, err := os.ReadFile("openapi.yaml")
+	require.NoError(t, err)
+	for version, file := range map[string]string{openapi.Version31: "openapi.json", openapi.Version30: "openapi-3.0.json"} {
+		var root yaml.Node
+		require.NoError(t, yaml.Unmarshal(source, &root))
+		document := root.Content[0]
+		walk(document, func(node *yaml.Node) { expand(t, node) })
+		if version == openapi.Version30 {
+			walk(document, downgrade)
+		}
+		var compact, indented bytes.Buffer
+		writeJSON(t, &compact, document)
+		require.NoError(t, json.Indent(&indented, compact.Bytes(), "", "  "))
+		indented.WriteByte('\n')
+		if *golden.Update {
+			require.NoError(t, os.WriteFile(file, indented.Bytes(), 0o644))
+			continue
+		}
+		got, err := openapi.Options{}.Document(version)
+		require.NoError(t, err)
+		require.Equal(t, indented.String(), string(got), "%s is not what openapi.yaml says: run go test with -update", file)
+	}
+}
+
+// walk calls visit for every node, parents first.
+func walk(node *yaml.Node, visit func(*yaml.Node)) {
+	visit(node)
+	for _, child := range node.Content {
+		walk(child, visit)
+	}
+}
+
+// expand replaces the nodes with tags of our own.
+func expand(t *testing.T, node *yaml.Node) {
+	switch node.Tag {
+	case "!codes":
+		*node = yaml.Node{Kind: yaml.SequenceNode}
+		for _, code := range fault.Codes() {
+			node.Content = append(node.Content, scalar(code.Name))
+		}
+	case "!problem":
+		var short struct {
+			Status int
+			Errors []map[string]string
+		}
+		require.NoError(t, node.Decode(&short))
+		_, faults := member(node, "errors")
+		*node = *problem(t, short.Status, short.Errors, faults)
+	}
+}
+
+// problem is the body that the service answers (the contract, section 1).
+func problem(t *testing.T, status int, errors []map[string]string, faults *yaml.Node) *yaml.Node {
+	first, known := fault.Describe(errors[0]["code"])
+	require.True(t, known, "no code %s", errors[0]["code"])
+	message := errors[0]["detail"]
+	if pointer := errors[0]["pointer"]; pointer != "" {
+		message = pointer + ": " + message
+	}
+	detail := message
+	if len(errors) > 1 {
+		detail += " The request breaks " + strconv.Itoa(len(errors)) + " rules. All are listed in errors."
+	}
+	link := "/docs/errors/" + first.Name
+	switch status {
+	case http.StatusNotFound, http.StatusMethodNotAllowed, http.StatusRequestEntityTooLarge, http.StatusUnsupportedMediaType:
+		link = "about:blank"
+	}
+	number := &yaml.Node{Kind: yaml.ScalarNode, Value: strconv.Itoa(status), Tag: "!!int"}
+	body := mapping(
+		"type", scalar(link),
+		"title", scalar(http.StatusText(status)),
+		"status", number,
+		"detail", scalar(detail),
+		"instance", scalar("urn:request:0197f6b1-6f0a-7c3e-9a4b-2f1d5c8e7a60"),
+		"errors", faults,
+		"statusCode", number,
+		"message", scalar(message),
+	)
+	if first.Remedy != fault.CheckOutcome {
+		body.Content = append(body.Content, mapping("Data", mapping("State", &yaml.Node{Kind: yaml.ScalarNode, Value: "8", Tag: "!!int"})).Content...)
+	}
+	return body
+}
+
+func scalar(text string) *yaml.Node {
+	return &yaml.Node{Kind: yaml.ScalarNode, Value: text, Tag: "!!str"}
+}
+
+func mapping(members ...any) *yaml.Node {
+	node := &yaml.Node{Kind: yaml.MappingNode}
+	for i := 0; i < len(members); i += 2 {
+		node.Content = append(node.Content, scalar(members[i].(string)), members[i+1].(*yaml.Node))
+	}
+	return node
+}
+
+// member finds the key and the value of a member. Both are nil if there is none.
+func member(node *yaml.Node, name string) (key, value *yaml.Node) {
+	if node.Kind == yaml.MappingNode {
+		for i := 0; i < len(node.Content); i += 2 {
+			if node.Content[i].Value == name {
+				return node.Content[i], node.Content[i+1]
+			}
+		}
+	}
+	return nil, nil
+}
+
+// downgrade turns what 3.0.3 does not have into what it has instead.
+func downgrade(node *yaml.Node) {
+	if _, version := member(node, "openapi"); version != nil {
+		version.Value = "3.0.3"
+	}
+	yes := &yaml.Node{Kind: yaml.ScalarNode, Value: "true", Tag: "!!bool"}
+	// type: [string, "null"] is a type that is nullable.
+	if _, types := member(node, "type"); types != nil && types.Kind == yaml.SequenceNode {
+		i := slices.IndexFunc(types.Content, func(name *yaml.Node) bool { return name.Value != "null" })
+		*types = *types.Content[i]
+		node.Content = append(node.Content, scalar("nullable"), yes)
+	}
+	// exclusiveMinimum: 0 is a minimum that is exclusive.
+	if key, _ := member(node, "exclusiveMinimum"); key != nil {
+		key.Value = "minimum"
+		node.Content = append(node.Content, scalar("exclusiveMinimum"), yes)
+	}
+	// A schema has one example; a media type has many, by name.
+	if key, examples := member(node, "examples"); key != nil && examples.Kind == yaml.SequenceNode {
+		key.Value = "example"
+		*examples = *examples.Content[0]
+	}
+	// A license has a URL but no SPDX identifier.
+	if key, identifier := member(node, "identifier"); key != nil {
+		key.Value = "url"
+		identifier.Value = "https://spdx.org/licenses/" + identifier.Value + ".html"
+	}
+}
+
+// writeJSON keeps the order of members and the digits of numbers, which a way
+// through Go values would not.
+func writeJSON(t *testing.T, out *bytes.Buffer, node *yaml.Node) {
+	t.Helper()
+	text := func(value string) {
+		encoder := json.NewEncoder(out)
+		encoder.SetEscapeHTML(false)
+		require.NoError(t, encoder.Encode(value))
+	}
+	switch node.Kind {
+	case yaml.AliasNode:
+		writeJSON(t, out, node.Alias)
+	case yaml.MappingNode:
+		out.WriteByte('{')
+		for i := 0; i < len(node.Content); i += 2 {
+			if i > 0 {
+				out.WriteByte(',')
+			}
+			text(node.Content[i].Value)
+			out.WriteByte(':')
+			writeJSON(t, out, node.Content[i+1])
+		}
+		out.WriteByte('}')
+	case yaml.SequenceNode:
+		out.WriteByte('[')
+		for i, item := range node.Content {
+			if i > 0 {
+				out.WriteByte(',')
+			}
+			writeJSON(t, out, item)
+		}
+		out.WriteByte(']')
+	default:
+		if node.ShortTag() == "!!str" {
+			text(node.Value)
+			return
+		}
+		require.True(t, json.Valid([]byte(node.Value)), "line %d: %q is not JSON", node.Line, node.Value)
+		out.WriteString(node.Value)
+	}
+}

@@ -1,0 +1,231 @@
+package httpapi
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strings"
+
+	"bankingapi/adapters/httpapi/strictjson"
+	"bankingapi/application/commit"
+	"bankingapi/application/summary"
+	"bankingapi/domain/fault"
+	"bankingapi/domain/operation"
+	"bankingapi/domain/subscription"
+)
+
+// Operation describes one operation of the API: a POST of {"Header",
+// "Parameters"} to /BankingApiV01/NAME, answered with {"Data":{"State"}}. The
+// API does the rest: it recognises the caller, checks limits, media type and
+// JSON, writes the one error body, and observes the request.
+type Operation[Record any] struct {
+	// Name is the last element of the path: letters and digits. Required.
+	Name string
+	// Members are the members of one record of Parameters.
+	Members []strictjson.Member[Record]
+	// Do carries the operation out. Required.
+	//
+	// The State of its outcome must be Recorded, Completed or Failed. The kind
+	// of its error becomes the HTTP status; an error of no kind is 500. Do must
+	// check the number of records (operation.CountFaults), the header
+	// (operation.Header.Faults), and what is required of and defined for the
+	// caller (Subscription.Missing and Complete). It may keep the texts in the parameters, but not
+	// the slice.
+	Do func(ctx context.Context, caller *subscription.Subscription, header operation.Header, parameters []Record) (operation.Outcome, error)
+	// Faults returns the rules that the fields break, as Do would report them.
+	// It is called for a request whose JSON already has faults, so that the
+	// caller sees all of them at once. It may be nil.
+	Faults func(header operation.Header, parameters []Record) []fault.Fault
+	// Busy returns an error of kind fault.Busy if Do would refuse every request
+	// now. It is called before the body is decoded. It may be nil.
+	Busy func() error
+	// Customer returns the number of a record's customer, for the log, which masks
+	// it. It may be nil.
+	Customer func(record *Record) int64
+	// MayCall reports whether a subscription may call the operation. nil allows
+	// every active subscription.
+	MayCall func(caller *subscription.Subscription) bool
+	// Example is the body of a request that works with the demo book. It may be
+	// empty.
+	Example string
+	// OpenAPI describes the operation in the API's document: the Operation Object
+	// of its POST, in JSON that OpenAPI 3.0 and 3.1 understand. It may refer to the
+	// components of the document. If it is empty, the document does not have the
+	// operation, or has it already.
+	OpenAPI string
+}
+
+// Descriptor is an Operation, whatever its records are.
+type Descriptor interface {
+	// OperationName is the Name of the Operation.
+	OperationName() string
+	// ExampleRequest is the Example of the Operation.
+	ExampleRequest() string
+	// Description is the OpenAPI of the Operation.
+	Description() string
+
+	endpoint(a *api) http.Handler
+}
+
+// OperationName is the Name of the operation.
+func (o Operation[Record]) OperationName() string { return o.Name }
+
+// ExampleRequest is the Example of the operation.
+func (o Operation[Record]) ExampleRequest() string { return o.Example }
+
+// Description is the OpenAPI of the operation.
+func (o Operation[Record]) Description() string { return o.OpenAPI }
+
+func (o Operation[Record]) endpoint(a *api) http.Handler {
+	if o.Faults == nil {
+		o.Faults = func(operation.Header, []Record) []fault.Fault { return nil }
+	}
+	if o.Busy == nil {
+		o.Busy = func() error { return nil }
+	}
+	if o.Customer == nil {
+		o.Customer = func(*Record) int64 { return 0 }
+	}
+	if o.MayCall == nil {
+		o.MayCall = func(*subscription.Subscription) bool { return true }
+	}
+	return &endpoint[Record]{api: a, Operation: o, members: requestMembers(o.Members, a.ParametersLimit)}
+}
+
+// granted returns a MayCall for an operation that subscriptions are granted by
+// name.
+func granted(o operation.Name) func(*subscription.Subscription) bool {
+	return func(caller *subscription.Subscription) bool { return caller.MayCall(o) }
+}
+
+// Path returns the path of an operation.
+func Path(name string) string { return prefix + name }
+
+const prefix = "/BankingApiV01/"
+
+// checkNames returns an error if two operations have one path, or if a name
+// cannot be in a path as it is.
+func checkNames(operations []Descriptor) error {
+	seen := make(map[string]bool)
+	for _, o := range operations {
+		name := o.OperationName()
+		switch {
+		case name == "" || strings.ContainsFunc(name, isNoNameCharacter):
+			return fmt.Errorf("the name of the operation %q must have letters A-Z, a-z and digits only", name)
+		case seen[name]:
+			return fmt.Errorf("two operations have the name %s", name)
+		}
+		seen[name] = true
+	}
+	return nil
+}
+
+func isNoNameCharacter(c rune) bool {
+	return (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && (c < '0' || c > '9')
+}
+
+// endpoint serves one operation.
+type endpoint[Record any] struct {
+	*api
+	Operation[Record]
+	members  []strictjson.Member[request[Record]]
+	requests requestPool[Record]
+}
+
+// ServeHTTP makes the checks in the order of the contract, section 1. A request
+// with several faults gets the answer of the first check that fails.
+func (e *endpoint[Record]) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	x := w.(*exchange)
+	caller, refused := e.identify(r) // 401
+	if refused != nil {
+		x.refuse(refused)
+		return
+	}
+	x.Subscription = caller.Name
+	if !e.MayCall(caller) {
+		x.refuse(refusal(http.StatusForbidden, fault.OperationNotGranted, "The subscription may not call this operation."))
+		return
+	}
+	if refused = e.admit(r, caller); refused != nil { // 429
+		x.refuse(refused)
+		return
+	}
+	if refused = checkMedia(r.Header); refused != nil { // 415
+		x.refuse(refused)
+		return
+	}
+	q := e.requests.get()
+	refused, received := e.receive(x, r, &q.Body) // 413
+	if received {
+		refused = e.decode(x, caller, q) // 503, 400
+	}
+	switch {
+	case refused != nil:
+		x.refuse(refused)
+	case received:
+		e.carryOut(x, r, caller, q) // 400, 403, 422, 503, 200
+	}
+	// Not deferred: after a panic another goroutine may still hold q.
+	e.requests.put(q)
+}
+
+func (e *endpoint[Record]) decode(x *exchange, caller *subscription.Subscription, q *request[Record]) *problem {
+	if err := e.Busy(); err != nil {
+		return problemOf(err)
+	}
+	q.decode(e.members)
+	if !q.Broken() && q.header.Faults() == nil { // a text that is too long stays out of logs too
+		x.ChannelSessionID, x.ChannelRequestID = q.header.ChannelSessionID, q.header.ChannelRequestID
+	}
+	for i := range q.parameters {
+		if number := e.Customer(&q.parameters[i]); number != 0 {
+			x.Customer = summary.Mask(number)
+			break
+		}
+	}
+	switch {
+	case q.Broken():
+		return invalid(q.Faults(), false)
+	case len(q.Faults()) > 0:
+		return invalid(q.Join(append(caller.Missing(q.header), e.Operation.Faults(q.header, q.parameters)...)))
+	}
+	return nil
+}
+
+func (e *endpoint[Record]) carryOut(x *exchange, r *http.Request, caller *subscription.Subscription, q *request[Record]) {
+	ctx := r.Context()
+	if e.WriteTimeout > 0 {
+		ctx = commit.WithWait(ctx, e.waitLimit(x))
+	}
+	ended := func(error) {}
+	if e.Trace != nil {
+		ctx, ended = e.Trace(ctx, e.Name)
+	}
+	if x.sentID {
+		q.header.RequestID = x.RequestID
+	}
+	x.WithoutCallerID = q.header.CallerID == "" && e.Name == operation.BuyFundFromCustomer.String()
+	outcome, err := e.Do(ctx, caller, q.header, q.parameters)
+	ended(err)
+	switch {
+	case err == nil:
+		e.addReceipt(x, r, outcome.ID)
+		x.answer(outcome)
+	case fault.KindOf(err) == fault.Unavailable && r.Context().Err() != nil:
+		x.abandon(err)
+	default:
+		x.refuse(problemOf(err))
+	}
+}
+
+// addReceipt sets the header Receipt if the caller wants one, and if there is
+// one.
+func (e *endpoint[Record]) addReceipt(x *exchange, r *http.Request, id operation.ID) {
+	wanted := r.Header["Want-Receipt"]
+	if e.Receipt == nil || len(wanted) != 1 || wanted[0] != "1" || id == (operation.ID{}) {
+		return
+	}
+	if receipt := e.Receipt(r.Context(), id); receipt != "" {
+		x.Header()["Receipt"] = []string{receipt}
+	}
+}

@@ -1,0 +1,524 @@
+// Package strictjson reads one JSON object strictly (the contract, section 2):
+// RFC 8259 as I-JSON. It refuses duplicate, unknown and misspelled members,
+// invalid UTF-8, lone surrogates, trailing text and deep nesting, and it
+// collects every fault with its pointer.
+//
+// Tables of members say what an object may contain. The reader stores values
+// straight into the fields that the domain checks, without reflection.
+package strictjson
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"strconv"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"bankingapi/domain/decimal"
+	"bankingapi/domain/fault"
+)
+
+// MaxFaults is how many faults a Reader lists. A body of a few kilobytes can
+// break thousands of rules.
+const MaxFaults = 100
+
+const (
+	// maxDepth is how deep a body may nest. Its outermost object is depth 1.
+	maxDepth = 16
+	// maxName is the longest unknown name that a pointer repeats, in bytes.
+	maxName = 64
+	// keptBuffer bounds the memory that Reset keeps for the next text.
+	keptBuffer = 64 << 10
+)
+
+// Reader reads one JSON text in one pass. Fill Body, call Decode, ask for the
+// faults, and call Reset before the next text. The zero Reader is ready to use.
+// It is not safe for concurrent use.
+//
+// A Reader collects each broken rule with its pointer and reads on. It stops
+// only at text that is not JSON or that nests too deep. Then nothing certain is
+// known about the members, so that is the only fault, and Broken returns true.
+type Reader struct {
+	// Body is the text.
+	Body bytes.Buffer
+
+	decoder jsontext.Decoder
+	// text is a copy of the body. All strings without escapes are cut from this
+	// one string, which costs one allocation instead of one for each.
+	text    string
+	scratch []byte
+
+	broken bool
+	faults []fault.Fault
+	more   bool // there are more than MaxFaults faults
+	// unread has the pointers of values that are present but did not reach a
+	// field. What the domain says about such a field must not be reported.
+	unread map[string]bool
+}
+
+// readerOptions: readObject finds duplicate members itself and reads on after
+// one. The library stops there.
+var readerOptions = []jsontext.Options{jsontext.AllowDuplicateNames(true)}
+
+// Decode reads the text in r.Body, which must be one object with these members,
+// into the value. It reports whether the text is an object. Afterwards r has
+// every fault of the JSON.
+func Decode[T any](r *Reader, members []Member[T], into *T) (isObject bool) {
+	r.start()
+	isObject = ReadObject(r, members, into)
+	r.end()
+	return isObject
+}
+
+// Broken reports whether the text is not JSON or nests too deep.
+func (r *Reader) Broken() bool { return r.broken }
+
+// Faults returns the faults found, at most MaxFaults.
+func (r *Reader) Faults() []fault.Fault { return r.faults }
+
+// Missing adds the fault of a required member that is absent.
+func (r *Reader) Missing(pointer, detail string) { r.shadow(pointer, fault.Required, detail) }
+
+// Join returns the faults of the JSON followed by those that the domain found
+// in the fields that could be read. more reports whether there are faults that
+// are not listed.
+func (r *Reader) Join(domain []fault.Fault) (all []fault.Fault, more bool) {
+	all = r.faults
+	for _, f := range domain {
+		if !r.isUnread(f.Pointer) {
+			all = append(all, f)
+		}
+	}
+	return all, r.more
+}
+
+// isUnread reports whether the pointer leads to, or into, a value that reached
+// no field.
+func (r *Reader) isUnread(pointer string) bool {
+	for len(r.unread) > 0 {
+		if r.unread[pointer] {
+			return true
+		}
+		parent := strings.LastIndexByte(pointer, '/')
+		if parent < 0 {
+			return false
+		}
+		pointer = pointer[:parent]
+	}
+	return false
+}
+
+// start begins with the text in Body.
+func (r *Reader) start() {
+	r.text = r.Body.String()
+	r.decoder.Reset(&r.Body, readerOptions...)
+}
+
+// Reset forgets the text, its values and its faults, and keeps small buffers
+// for the next text.
+func (r *Reader) Reset() {
+	if r.Body.Cap() > keptBuffer {
+		r.Body = bytes.Buffer{}
+	}
+	if cap(r.scratch) > keptBuffer {
+		r.scratch = nil
+	}
+	r.Body.Reset()
+	r.text = ""
+	r.broken, r.more, r.faults, r.unread = false, false, nil, nil
+}
+
+// Member is one member that an object may have. Read stores its value.
+type Member[T any] struct {
+	Name string
+	Read func(r *Reader, into *T)
+}
+
+// Text is a member whose value is a string.
+func Text[T any](name string, field func(*T) *string) Member[T] {
+	return Member[T]{name, func(r *Reader, into *T) { *field(into) = r.readText() }}
+}
+
+// Number is a member whose value is a number.
+func Number[T any](name string, field func(*T) *decimal.Decimal) Member[T] {
+	return Member[T]{name, func(r *Reader, into *T) { *field(into) = r.readNumber() }}
+}
+
+// Object is a member whose value is an object. The field stays nil if the
+// member is absent or null.
+func Object[T, M any](name string, field func(*T) **M, members []Member[M]) Member[T] {
+	return Member[T]{name, func(r *Reader, into *T) {
+		if r.IsNull() {
+			return
+		}
+		value := new(M)
+		if ReadObject(r, members, value) {
+			*field(into) = value
+		}
+	}}
+}
+
+// Array is a member whose value is an array of objects, as ReadArray reads it.
+func Array[T, M any](name string, field func(*T) *[]M, limit int, members []Member[M]) Member[T] {
+	return Member[T]{name, func(r *Reader, into *T) {
+		if !r.IsNull() {
+			ReadArray(r, field(into), limit, members)
+		}
+	}}
+}
+
+// ReadObject reads the next value, which must be an object with these members,
+// at most 64. It reports whether the value is an object.
+func ReadObject[T any](r *Reader, members []Member[T], into *T) bool {
+	if !r.enter(jsontext.KindBeginObject, "Must be an object.") {
+		return false
+	}
+	var seen uint64 // one bit for each member
+	expected := 0   // members usually come in the order of the document
+	for r.next(jsontext.KindEndObject) {
+		name := r.readName()
+		if r.broken {
+			return false
+		}
+		i := find(members, name, expected)
+		switch {
+		case i < 0:
+			refuseName(r, string(name), members)
+		case seen&(1<<i) != 0:
+			r.skip()
+			r.unreadFault(fault.DuplicateMember, "Duplicate member name in this object.")
+		default:
+			seen |= 1 << i
+			expected = i + 1
+			members[i].Read(r, into)
+		}
+	}
+	return !r.broken
+}
+
+func find[T any](members []Member[T], name []byte, expected int) int {
+	for n := range members {
+		i := expected + n
+		if i >= len(members) {
+			i -= len(members)
+		}
+		if string(name) == members[i].Name {
+			return i
+		}
+	}
+	return -1
+}
+
+// ReadArray appends the objects of the next value, which must be an array. It
+// keeps one item more than limit, so that the domain sees that there are too
+// many, and a hostile body costs no more memory.
+func ReadArray[T any](r *Reader, into *[]T, limit int, members []Member[T]) {
+	if !r.enter(jsontext.KindBeginArray, "Must be an array.") {
+		return
+	}
+	for r.next(jsontext.KindEndArray) {
+		if len(*into) > limit {
+			r.skip()
+			continue
+		}
+		var item T
+		*into = append(*into, item)
+		ReadObject(r, members, &(*into)[len(*into)-1])
+	}
+}
+
+// readText reads the next value, which must be a string or null. null means
+// absent.
+func (r *Reader) readText() string {
+	switch r.decoder.PeekKind() {
+	case jsontext.KindNull:
+		r.value()
+		return ""
+	case jsontext.KindString:
+	default:
+		r.wrongType("Must be a string.")
+		return ""
+	}
+	quoted := r.value()
+	if r.broken {
+		return ""
+	}
+	if bytes.IndexByte(quoted, '\\') < 0 {
+		end := int(r.decoder.InputOffset())
+		return r.text[end-len(quoted)+1 : end-1]
+	}
+	unquoted := r.unquote(quoted)
+	if bytes.IndexByte(unquoted, 0) >= 0 {
+		r.unreadFault(fault.InvalidCharacter, "Must not have the character U+0000.")
+		return ""
+	}
+	return string(unquoted)
+}
+
+// readNumber reads the next value, which must be a number or null. null means
+// absent.
+func (r *Reader) readNumber() decimal.Decimal {
+	var d decimal.Decimal
+	switch r.decoder.PeekKind() {
+	case jsontext.KindNull:
+		r.value()
+	case jsontext.KindNumber:
+		d, _ = decimal.ParseBytes(r.value()) // the decoder has the same grammar
+	case jsontext.KindString:
+		r.wrongType("Must be a number, without quotes.")
+	default:
+		r.wrongType("Must be a number.")
+	}
+	return d
+}
+
+// IsNull reports whether the next value is null, and reads past it if so.
+func (r *Reader) IsNull() bool {
+	if r.decoder.PeekKind() != jsontext.KindNull {
+		return false
+	}
+	r.value()
+	return true
+}
+
+// readName reads the name of a member. The name is valid until the next read.
+func (r *Reader) readName() []byte {
+	quoted := r.value()
+	switch {
+	case r.broken:
+		return nil
+	case bytes.IndexByte(quoted, '\\') < 0:
+		return quoted[1 : len(quoted)-1]
+	}
+	return r.unquote(quoted)
+}
+
+func (r *Reader) unquote(quoted []byte) []byte {
+	r.scratch, _ = jsontext.AppendUnquote(r.scratch[:0], quoted) // it was read as a string
+	return r.scratch
+}
+
+// enter reads the bracket that the next value must begin with. It reports
+// whether the value begins with it.
+func (r *Reader) enter(begin jsontext.Kind, rule string) bool {
+	if r.decoder.PeekKind() != begin {
+		r.wrongType(rule)
+		return false
+	}
+	r.token()
+	return !r.broken
+}
+
+// next reports whether there is another member or item. At the end it reads
+// past the closing bracket.
+func (r *Reader) next(end jsontext.Kind) bool {
+	if r.broken {
+		return false
+	}
+	if r.decoder.PeekKind() == end {
+		r.token()
+		return false
+	}
+	return true
+}
+
+func (r *Reader) wrongType(rule string) {
+	r.skip()
+	r.unreadFault(fault.WrongType, rule)
+}
+
+// refuseName adds the fault of a member that no table has. The pointer repeats
+// the caller's name if it is short and printable. Otherwise it leads to the
+// object.
+func refuseName[T any](r *Reader, name string, members []Member[T]) {
+	if len(r.faults) == MaxFaults { // no more are listed, and a suggestion costs time
+		r.more = true
+		r.skip()
+		return
+	}
+	code, detail := fault.UnknownMember, "Unknown member."
+	if strings.IndexByte(name, 0) >= 0 {
+		code, detail = fault.InvalidCharacter, "A name must not have the character U+0000."
+	} else if meant, found := closest(name, members); found {
+		detail += ` Did you mean "` + meant + `"?`
+	}
+	if r.skip(); r.broken {
+		return
+	}
+	pointer := r.pointer()
+	if !isSafeName(name) {
+		pointer = pointer[:strings.LastIndexByte(pointer, '/')]
+	}
+	r.fault(pointer, code, detail)
+}
+
+// closest returns the known name that the caller may have meant.
+func closest[T any](name string, members []Member[T]) (string, bool) {
+	if len(name) > maxName {
+		return "", false
+	}
+	names := func(yield func(string) bool) {
+		for i := range members {
+			if !yield(members[i].Name) {
+				return
+			}
+		}
+	}
+	return fault.Closest(name, names, max(1, min(3, len(name)/4)))
+}
+
+func isSafeName(name string) bool {
+	return len(name) <= maxName && !strings.ContainsFunc(name, func(c rune) bool { return !unicode.IsPrint(c) })
+}
+
+// skip reads past the next value of any type.
+func (r *Reader) skip() {
+	for depth := r.decoder.StackDepth(); !r.broken; {
+		switch r.decoder.PeekKind() {
+		case jsontext.KindBeginObject, jsontext.KindBeginArray:
+			// The tables are not so deep. Only a skipped value can be.
+			if r.decoder.StackDepth() == maxDepth {
+				r.breakOff(safePointer(r.decoder.StackPointer()), fault.NestingTooDeep, "The body must not nest deeper than 16.")
+				return
+			}
+			r.token()
+		case jsontext.KindEndObject, jsontext.KindEndArray:
+			r.token()
+		default:
+			r.value()
+		}
+		if r.decoder.StackDepth() <= depth {
+			return
+		}
+	}
+}
+
+func (r *Reader) token() {
+	if _, err := r.decoder.ReadToken(); err != nil {
+		r.fail(err)
+	}
+}
+
+func (r *Reader) value() jsontext.Value {
+	v, err := r.decoder.ReadValue()
+	if err != nil {
+		r.fail(err)
+	}
+	return v
+}
+
+// end checks that nothing follows the outermost value.
+func (r *Reader) end() {
+	if r.broken {
+		return
+	}
+	after := int(r.decoder.InputOffset())
+	if _, err := r.decoder.ReadToken(); !errors.Is(err, io.EOF) {
+		blank := len(r.text[after:]) - len(strings.TrimLeft(r.text[after:], " \t\r\n"))
+		r.notJSON("", "Nothing may follow the object. There is text at byte", after+blank)
+	}
+}
+
+// pointer returns where the value is that was read last. All names on the way
+// to it are known names.
+func (r *Reader) pointer() string { return string(r.decoder.StackPointer()) }
+
+// unreadFault adds a fault of the value that was read last and that reached no
+// field.
+func (r *Reader) unreadFault(code, detail string) {
+	if r.broken || len(r.faults) == MaxFaults { // a fault that is not listed hides none that is
+		r.more = true
+		return
+	}
+	r.shadow(r.pointer(), code, detail)
+}
+
+// shadow adds a fault and hides what the domain says about the same place.
+func (r *Reader) shadow(pointer, code, detail string) {
+	r.fault(pointer, code, detail)
+	if r.unread == nil {
+		r.unread = make(map[string]bool)
+	}
+	r.unread[pointer] = true
+}
+
+func (r *Reader) fault(pointer, code, detail string) {
+	switch {
+	case r.broken:
+	case len(r.faults) == MaxFaults:
+		r.more = true
+	default:
+		r.faults = append(r.faults, fault.Fault{Pointer: pointer, Code: code, Detail: detail})
+	}
+}
+
+// fail ends the pass because of an error of the library. The error's text
+// repeats what the caller sent, so it is dropped.
+func (r *Reader) fail(err error) {
+	var pointer jsontext.Pointer
+	offset := len(r.text)
+	if syntactic, ok := errors.AsType[*jsontext.SyntacticError](err); ok {
+		pointer, offset = syntactic.JSONPointer, int(syntactic.ByteOffset)
+	}
+	rest := r.text[offset:]
+	where := safePointer(pointer)
+	switch {
+	case strings.HasPrefix(r.text, "\ufeff"):
+		r.breakOff("", fault.InvalidJSON, "The body must not begin with a byte order mark (U+FEFF). Send UTF-8 without one.")
+	case strings.Trim(r.text, " \t\r\n") == "":
+		r.breakOff("", fault.InvalidJSON, "The body is empty. It must be a JSON object.")
+	case !utf8.ValidString(r.text[:min(offset+utf8.UTFMax, len(r.text))]) && invalidUTF8(r.text) <= offset:
+		r.notJSON(where, "The body is not valid UTF-8 at byte", invalidUTF8(r.text))
+	case strings.HasPrefix(rest, `\ud`) || strings.HasPrefix(rest, `\uD`):
+		r.notJSON(where, "A string has a lone surrogate at byte", offset)
+	case errors.Is(err, io.ErrUnexpectedEOF):
+		r.notJSON(where, "The body ends too early at byte", offset)
+	default:
+		r.notJSON(where, "The body is not valid JSON at byte", offset)
+	}
+}
+
+func invalidUTF8(s string) int {
+	for i, c := range s {
+		if c == utf8.RuneError {
+			if _, size := utf8.DecodeRuneInString(s[i:]); size == 1 {
+				return i
+			}
+		}
+	}
+	return len(s)
+}
+
+func (r *Reader) notJSON(pointer, detail string, offset int) {
+	r.breakOff(pointer, fault.InvalidJSON, detail+" "+strconv.Itoa(offset)+".")
+}
+
+// breakOff ends the pass with this one fault. Nothing else is certain about
+// text that is not JSON.
+func (r *Reader) breakOff(pointer, code, detail string) {
+	if r.broken {
+		return
+	}
+	r.faults, r.more = []fault.Fault{{Pointer: pointer, Code: code, Detail: detail}}, false
+	r.broken = true
+}
+
+// safePointer cuts a pointer before the first name that must not be repeated.
+func safePointer(p jsontext.Pointer) string {
+	// Safe names, escaped, are shorter than this. There is nothing to find behind.
+	if most := maxDepth * (1 + 2*maxName); len(p) > most {
+		p = p[:strings.LastIndexByte(string(p[:most]), '/')]
+	}
+	end := 0
+	for token := range p.Tokens() {
+		if !isSafeName(token) {
+			break
+		}
+		end += 1 + len(token) + strings.Count(token, "~") + strings.Count(token, "/")
+	}
+	return string(p[:end])
+}

@@ -1,0 +1,71 @@
+package opsapi
+
+import (
+	"net"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"strings"
+)
+
+// guard protects the listener from web pages. A browser on the same machine or
+// network can reach it on behalf of any page, so guard checks two things:
+//
+//   - The Host header. A page may point a name of its own at a private address
+//     (DNS rebinding) and then counts as the same origin. Only IP literals,
+//     localhost and the given names are accepted; others are answered 421. A
+//     request without Host passes: browsers always send one, health checks in
+//     HTTP/1.0 do not.
+//   - The origin of a request that changes something. A request from a page of
+//     another origin is answered 403.
+func guard(names []string, next http.Handler) http.Handler {
+	accepted := map[string]bool{"": true, "localhost": true}
+	for _, name := range names {
+		accepted[canonical(name)] = true
+	}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		host := hostname(r.Host)
+		_, notAddress := netip.ParseAddr(host)
+		switch {
+		case notAddress != nil && !accepted[canonical(host)]:
+			serveText(w, http.StatusMisdirectedRequest, "This listener does not answer to this host name. Use its IP address, or add the name to ops.hosts.\n")
+		case !isSafe(r.Method) && isCrossOrigin(r):
+			serveText(w, http.StatusForbidden, "A page of another origin must not change anything here.\n")
+		default:
+			next.ServeHTTP(w, r)
+		}
+	})
+}
+
+// hostname returns a Host header without its port and without the brackets of
+// an IPv6 address.
+func hostname(host string) string {
+	if name, _, err := net.SplitHostPort(host); err == nil {
+		return name
+	}
+	return strings.TrimSuffix(strings.TrimPrefix(host, "["), "]")
+}
+
+// canonical returns a host name as it is compared: in lower case and without
+// the dot of the root.
+func canonical(name string) string { return strings.TrimSuffix(strings.ToLower(name), ".") }
+
+func isSafe(method string) bool {
+	return method == http.MethodGet || method == http.MethodHead || method == http.MethodOptions
+}
+
+// isCrossOrigin reports whether a browser sent the request for a page of
+// another origin. Programs that are not browsers send neither header.
+func isCrossOrigin(r *http.Request) bool {
+	switch r.Header.Get("Sec-Fetch-Site") {
+	case "", "none", "same-origin":
+	default:
+		return true
+	}
+	origin := r.Header.Get("Origin")
+	if origin == "" {
+		return false
+	}
+	u, err := url.Parse(origin)
+	return err != nil || u.Host == "" || !strings.EqualFold(u.Host, r.Host)
+}

@@ -1,0 +1,179 @@
+package sandbox
+
+import (
+	"bytes"
+	"cmp"
+	"io"
+	"net/http"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+	"unicode/utf8"
+)
+
+// Request is a request to the API and its answer. Keys are masked.
+type Request struct {
+	// Number counts the requests since the start, from 1.
+	Number int64 `json:"number"`
+	// ReceivedAt is the real time, Clock that of the bank.
+	ReceivedAt time.Time `json:"receivedAt"`
+	Clock      string    `json:"clock"`
+	Method     string    `json:"method"`
+	Path       string    `json:"path"`
+	// Fault is the fault that was ordered; empty if there was none.
+	Fault  string              `json:"fault"`
+	Header map[string][]string `json:"header"`
+	Body   string              `json:"body"`
+	// Milliseconds is how long the answer took.
+	Milliseconds float64 `json:"milliseconds"`
+	Answer       Answer  `json:"answer"`
+}
+
+// Answer is the answer to a Request.
+type Answer struct {
+	// Status is 0 if the connection was closed without an answer.
+	Status int `json:"status"`
+	// Lost says that the answer was made but not sent.
+	Lost   bool                `json:"lost"`
+	Header map[string][]string `json:"header"`
+	Body   string              `json:"body"`
+}
+
+const (
+	// maxRequests is how many requests are kept.
+	maxRequests = 1000
+	// maxBody is how much of each body is kept.
+	maxBody = 16 << 10
+)
+
+// requests keeps the last requests. It is safe for concurrent use.
+type requests struct {
+	mutex sync.Mutex
+	count int64
+	last  []*Request // a ring once it is full
+}
+
+func (q *requests) add(r *Request) {
+	q.mutex.Lock()
+	defer q.mutex.Unlock()
+	q.count++
+	r.Number = q.count
+	if len(q.last) < maxRequests {
+		q.last = append(q.last, r)
+	} else {
+		q.last[(q.count-1)%maxRequests] = r
+	}
+}
+
+func (q *requests) reset() {
+	q.mutex.Lock()
+	defer q.mutex.Unlock()
+	q.count, q.last = 0, nil
+}
+
+// after returns the requests with a number above the given one, newest first.
+func (q *requests) after(number int64) []Request {
+	q.mutex.Lock()
+	defer q.mutex.Unlock()
+	found := []Request{}
+	for _, r := range q.last {
+		if r.Number > number {
+			found = append(found, *r)
+		}
+	}
+	slices.SortFunc(found, func(a, b Request) int { return cmp.Compare(b.Number, a.Number) })
+	return found
+}
+
+// recording is the http.ResponseWriter of a request that is recorded.
+type recording struct {
+	http.ResponseWriter
+	clock  *Clock
+	zone   *time.Location
+	status int
+	header http.Header
+	body   bytes.Buffer
+}
+
+// WriteHeader implements http.ResponseWriter. It adds the time of the bank.
+func (w *recording) WriteHeader(status int) {
+	if w.status == 0 && status >= http.StatusOK {
+		w.Header()[ClockHeader] = []string{show(w.clock.Now(), w.zone)}
+		w.status, w.header = status, w.Header().Clone()
+	}
+	w.ResponseWriter.WriteHeader(status)
+}
+
+// Write implements http.ResponseWriter.
+func (w *recording) Write(p []byte) (int, error) {
+	if w.status == 0 {
+		w.WriteHeader(http.StatusOK)
+	}
+	w.body.Write(p[:min(len(p), maxBody-w.body.Len())])
+	return w.ResponseWriter.Write(p)
+}
+
+// Unwrap is for http.ResponseController.
+func (w *recording) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+
+// lost is the http.ResponseWriter of an answer that is not sent.
+type lost struct{ header http.Header }
+
+func (l lost) Header() http.Header         { return l.header }
+func (l lost) Write(p []byte) (int, error) { return len(p), nil }
+func (l lost) WriteHeader(int)             {}
+
+// beginning keeps the first part of what is read.
+type beginning struct {
+	io.ReadCloser
+	kept bytes.Buffer
+}
+
+func (b *beginning) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	b.kept.Write(p[:min(n, maxBody-b.kept.Len())])
+	return n, err
+}
+
+const masked = "***"
+
+var appKey = regexp.MustCompile(`("AppKey"\s*:\s*)"(?:[^"\\]|\\.)*"?`)
+
+// mask hides the keys in a text.
+func mask(text string, keys []string) string {
+	for _, key := range keys {
+		if key != "" {
+			text = strings.ReplaceAll(text, key, masked)
+		}
+	}
+	return appKey.ReplaceAllString(text, `$1"`+masked+`"`)
+}
+
+// secretHeaders are the headers whose values are not kept.
+var secretHeaders = []string{keyHeader, "Authorization", "Proxy-Authorization", "Cookie"}
+
+func maskHeader(h http.Header, keys []string) map[string][]string {
+	kept := make(map[string][]string, len(h))
+	for name, values := range h {
+		values = slices.Clone(values)
+		for i := range values {
+			if slices.Contains(secretHeaders, name) {
+				values[i] = masked
+			} else {
+				values[i] = mask(values[i], keys)
+			}
+		}
+		kept[name] = values
+	}
+	return kept
+}
+
+// textual is a body as text; what is not UTF-8 becomes U+FFFD.
+func textual(b []byte) string {
+	if utf8.Valid(b) {
+		return string(b)
+	}
+	return strings.ToValidUTF8(string(b), "\uFFFD")
+}

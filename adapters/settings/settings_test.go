@@ -1,0 +1,282 @@
+package settings
+
+import (
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/stretchr/testify/require"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+	"go.yaml.in/yaml/v3"
+)
+
+func TestDefaultSettingsAreThoseOfTheDocuments(t *testing.T) {
+	t.Parallel()
+	require.NoError(t, Default().Validate())
+
+	got := map[string]string{}
+	for _, s := range All() {
+		got[s.Path] = s.Default()
+	}
+	want := map[string]string{
+		"http.address":              "127.0.0.1:8443",
+		"http.body_limit":           "1MiB",
+		"http.parameters_limit":     "1000",
+		"http.read_timeout":         "10s",
+		"http.write_timeout":        "10s",
+		"http.idle_timeout":         "60s",
+		"http.header_timeout":       "5s",
+		"http.docs":                 "true",
+		"http.public_url":           "",
+		"http.contact_name":         "",
+		"http.contact_email":        "",
+		"http.contact_url":          "",
+		"http.terms_url":            "",
+		"http.trusted_proxies":      "",
+		"tls.mode":                  "self-signed",
+		"tls.cert_file":             "",
+		"tls.key_file":              "",
+		"storage.driver":            "sqlite",
+		"storage.dsn":               "data/bankingapi.db",
+		"storage.migrate":           "false",
+		"storage.max_connections":   "16",
+		"storage.statement_timeout": "4s",
+		"storage.allow_unsafe":      "false",
+		"commit.batch_limit":        "2048",
+		"commit.queue_limit":        "4096",
+		"bank.time_zone":            "Europe/Istanbul",
+		"settlement.enabled":        "true",
+		"settlement.interval":       "15s",
+		"trail.enabled":             "false",
+		"trail.key_file":            "",
+		"trail.interval":            "1s",
+		"ops.address":               "127.0.0.1:9090",
+		"ops.hosts":                 "",
+		"console.enabled":           "false",
+		"console.user_header":       "",
+		"console.trusted_proxies":   "",
+		"console.operators":         "",
+		"console.dsn":               "",
+		"log.level":                 "info",
+		"log.format":                "auto",
+		"telemetry.otlp_endpoint":   "",
+		"shutdown.delay":            "0s",
+		"shutdown.timeout":          "20s",
+	}
+	require.Empty(t, cmp.Diff(want, got))
+}
+
+// TestEveryFieldIsASetting keeps the list from forgetting a field, or from
+// naming one twice.
+func TestEveryFieldIsASetting(t *testing.T) {
+	t.Parallel()
+	var settings Settings
+	listed := map[any]string{}
+	for _, s := range All() {
+		field := s.field(&settings)
+		require.Empty(t, listed[field], "named twice, also by %s", s.Path)
+		listed[field] = s.Path
+		require.NotEmpty(t, s.Usage, s.Path)
+		require.NotEmpty(t, s.Form, s.Path)
+	}
+
+	sections := reflect.ValueOf(&settings).Elem()
+	fields := 0
+	for i := range sections.NumField() {
+		section := strings.ToLower(sections.Type().Field(i).Name)
+		for j := range sections.Field(i).NumField() {
+			fields++
+			path, ok := listed[sections.Field(i).Field(j).Addr().Interface()]
+			name := sections.Type().Field(i).Name + "." + sections.Field(i).Type().Field(j).Name
+			require.True(t, ok, "%s is no setting", name)
+			require.True(t, strings.HasPrefix(path, section+"."), "%s is set by %s", name, path)
+			require.Equal(t, strings.ToLower(strings.ReplaceAll(name, "_", "")), strings.ReplaceAll(path, "_", ""))
+		}
+	}
+	require.Len(t, listed, fields)
+}
+
+func TestValidateNamesEveryProblem(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		name   string
+		change func(*Settings)
+		want   []string // paths
+	}{
+		{"defaults", func(*Settings) {}, nil},
+		{"zero value", func(s *Settings) { *s = Settings{} }, []string{
+			"http.address", "http.body_limit", "http.parameters_limit", "http.read_timeout", "http.write_timeout",
+			"http.idle_timeout", "http.header_timeout", "tls.mode", "storage.driver", "storage.max_connections",
+			"storage.statement_timeout", "commit.batch_limit", "commit.queue_limit", "bank.time_zone",
+			"settlement.interval", "log.level", "log.format", "shutdown.timeout",
+		}},
+		{"port 0", func(s *Settings) { s.HTTP.Address, s.Ops.Address = "127.0.0.1:0", "127.0.0.1:0" }, nil},
+		{"all interfaces", func(s *Settings) { s.HTTP.Address = ":8443" }, nil},
+		{"IPv6", func(s *Settings) { s.HTTP.Address = "[::1]:8443" }, nil},
+		{"no port", func(s *Settings) { s.HTTP.Address = "127.0.0.1" }, []string{"http.address"}},
+		{"port too high", func(s *Settings) { s.HTTP.Address = "127.0.0.1:65536" }, []string{"http.address"}},
+		{"port by name", func(s *Settings) { s.HTTP.Address = "127.0.0.1:https" }, []string{"http.address"}},
+		{"body limit too large", func(s *Settings) { s.HTTP.BodyLimit = 1<<30 + 1 }, []string{"http.body_limit"}},
+
+		{"tls mode unknown", func(s *Settings) { s.TLS.Mode = "on" }, []string{"tls.mode"}},
+		{"tls off on loopback", func(s *Settings) { s.TLS.Mode = TLSOff }, nil},
+		{"tls off on localhost", func(s *Settings) { s.TLS.Mode, s.HTTP.Address = TLSOff, "localhost:8080" }, nil},
+		{"tls off on IPv6 loopback", func(s *Settings) { s.TLS.Mode, s.HTTP.Address = TLSOff, "[::1]:8080" }, nil},
+		{"tls off on a private address", func(s *Settings) { s.TLS.Mode, s.HTTP.Address = TLSOff, "10.0.0.1:80" }, []string{"tls.mode"}},
+		{"tls off on all interfaces", func(s *Settings) { s.TLS.Mode, s.HTTP.Address = TLSOff, ":80" }, []string{"tls.mode"}},
+		{"tls off on a name", func(s *Settings) { s.TLS.Mode, s.HTTP.Address = TLSOff, "localhost.example.com:80" }, []string{"tls.mode"}},
+		{"tls by a proxy", func(s *Settings) { s.TLS.Mode, s.HTTP.Address = TLSProxy, "0.0.0.0:80" }, nil},
+		{"tls files", func(s *Settings) { s.TLS = TLS{TLSFiles, "cert.pem", "key.pem"} }, nil},
+		{"tls files missing", func(s *Settings) { s.TLS.Mode = TLSFiles }, []string{"tls.cert_file", "tls.key_file"}},
+		{"tls key missing", func(s *Settings) { s.TLS = TLS{TLSFiles, "cert.pem", ""} }, []string{"tls.key_file"}},
+		{"tls files without the mode", func(s *Settings) { s.TLS.CertFile = "cert.pem" }, []string{"tls.cert_file"}},
+
+		{"driver unknown", func(s *Settings) { s.Storage.Driver = "mysql" }, []string{"storage.driver"}},
+		{"postgres without a URL", func(s *Settings) { s.Storage.Driver = Postgres }, []string{"storage.dsn"}},
+		{"postgres by URL", func(s *Settings) { s.Storage.Driver, s.Storage.DSN = Postgres, "postgres://u:p@db/bank" }, nil},
+		{"postgres by words", func(s *Settings) { s.Storage.Driver, s.Storage.DSN = Postgres, "host=/run/postgresql dbname=bank" }, nil},
+		{"sqlite with a Postgres URL", func(s *Settings) { s.Storage.DSN = "postgresql://db/bank" }, []string{"storage.dsn"}},
+		{"sqlite URI", func(s *Settings) { s.Storage.DSN = "file:bank.db?cache=private" }, nil},
+		{"sqlite without a file", func(s *Settings) { s.Storage.DSN = "" }, []string{"storage.dsn"}},
+
+		{"a commit outlasts the answer", func(s *Settings) { s.Storage.StatementTimeout = s.HTTP.WriteTimeout / 2 }, []string{"storage.statement_timeout"}},
+		{"a commit ends before the answer", func(s *Settings) { s.Storage.StatementTimeout = s.HTTP.WriteTimeout/2 - 1 }, nil},
+		{"a public URL", func(s *Settings) { s.HTTP.PublicURL = "https://bank.example/api" }, nil},
+		{"a public URL without a scheme", func(s *Settings) { s.HTTP.PublicURL = "bank.example" }, []string{"http.public_url"}},
+		{"a public URL with a query", func(s *Settings) { s.HTTP.PublicURL = "https://bank.example?x" }, []string{"http.public_url"}},
+
+		{"zone unknown", func(s *Settings) { s.Bank.TimeZone = "Europe/Atlantis" }, []string{"bank.time_zone"}},
+		{"zone of the machine", func(s *Settings) { s.Bank.TimeZone = "Local" }, []string{"bank.time_zone"}},
+		{"zone outside the database", func(s *Settings) { s.Bank.TimeZone = "../../etc/passwd" }, []string{"bank.time_zone"}},
+		{"ops off", func(s *Settings) { s.Ops.Address = "" }, nil},
+		{"ops without a port", func(s *Settings) { s.Ops.Address = "localhost" }, []string{"ops.address"}},
+		{"ops on the API's address", func(s *Settings) { s.Ops.Address = s.HTTP.Address }, []string{"ops.address"}},
+		{"console on loopback", func(s *Settings) { s.Console.Enabled = true }, nil},
+		{"console open to anyone", func(s *Settings) { s.Console.Enabled, s.Ops.Address = true, "0.0.0.0:9090" }, []string{"console.enabled"}},
+		{"console without a listener", func(s *Settings) { s.Console.Enabled, s.Ops.Address = true, "" }, []string{"console.enabled"}},
+		{"console behind a proxy", func(s *Settings) {
+			s.Console.Enabled, s.Ops.Address, s.Console.UserHeader, s.Console.TrustedProxies, s.Console.Operators = true, "0.0.0.0:9090", "X-Forwarded-User", "10.0.0.7, 10.1.0.0/16,::1", "ayse"
+		}, nil},
+		{"console header from anywhere", func(s *Settings) { s.Console.UserHeader = "X-Forwarded-User" }, []string{"console.user_header"}},
+		{"console header is a sentence", func(s *Settings) {
+			s.Console.UserHeader, s.Console.TrustedProxies = "the user", "10.0.0.7"
+		}, []string{"console.user_header"}},
+		{"console proxy is a name", func(s *Settings) {
+			s.Console.UserHeader, s.Console.TrustedProxies = "X-User", "proxy"
+		}, []string{"console.trusted_proxies"}},
+		{"console operators without a proxy", func(s *Settings) { s.Console.Operators = "ayse" }, []string{"console.operators"}},
+		{"ops hosts", func(s *Settings) { s.Ops.Hosts = "ops.bank.example., metrics,api_1" }, nil},
+		{"ops host with a port", func(s *Settings) { s.Ops.Hosts = "ops.bank.example:9090" }, []string{"ops.hosts"}},
+		{"ops host with a scheme", func(s *Settings) { s.Ops.Hosts = "http://ops.bank.example" }, []string{"ops.hosts"}},
+		{"ops host is a pattern", func(s *Settings) { s.Ops.Hosts = "*.bank.example" }, []string{"ops.hosts"}},
+		{"log level unknown", func(s *Settings) { s.Log.Level = "INFO" }, []string{"log.level"}},
+		{"collector", func(s *Settings) { s.Telemetry.OTLPEndpoint = "http://collector:4318" }, nil},
+		{"a contact that cannot be reached", func(s *Settings) {
+			s.HTTP.ContactURL, s.HTTP.TermsURL, s.HTTP.ContactEmail = "bank.example", "javascript:alert(1)", "Desk <api@bank.example>"
+		}, []string{"http.contact_url", "http.terms_url", "http.contact_email"}},
+		{"collector without a scheme", func(s *Settings) { s.Telemetry.OTLPEndpoint = "collector:4318" }, []string{"telemetry.otlp_endpoint"}},
+		{"negative delay", func(s *Settings) { s.Shutdown.Delay = -time.Second }, []string{"shutdown.delay"}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			settings := Default()
+			test.change(&settings)
+			err := settings.Validate()
+			if test.want == nil {
+				require.NoError(t, err)
+				return
+			}
+			var problems Problems
+			require.ErrorAs(t, err, &problems)
+			var paths []string
+			for _, p := range problems {
+				paths = append(paths, p.Path)
+				require.NotEmpty(t, p.Rule)
+				require.Contains(t, err.Error(), p.Path+": "+p.Rule)
+			}
+			require.Equal(t, test.want, paths)
+		})
+	}
+}
+
+func TestSecretHidesItself(t *testing.T) {
+	t.Parallel()
+	const password = "open-sesame"
+	settings := Default()
+	settings.Storage.DSN = "postgres://bank:" + password + "@db/bank"
+
+	var log strings.Builder
+	core := zapcore.NewCore(zapcore.NewJSONEncoder(zap.NewProductionEncoderConfig()), zapcore.AddSync(&log), zap.DebugLevel)
+	zap.New(core).Info("settings", zap.Any("all", settings), zap.Any("dsn", settings.Storage.DSN),
+		zap.Reflect("reflected", settings.Storage), zap.Any("list", []Secret{settings.Storage.DSN}))
+
+	asJSON, err := json.Marshal(settings)
+	require.NoError(t, err)
+	asYAML, err := yaml.Marshal(settings)
+	require.NoError(t, err)
+	shown := map[string]string{"zap": log.String(), "json": string(asJSON), "yaml": string(asYAML)}
+	for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q", "%x", "%X", "%d"} {
+		shown[verb] = fmt.Sprintf(verb+verb+verb, settings, settings.Storage.DSN, &settings.Storage.DSN)
+	}
+	for how, text := range shown {
+		require.NotContains(t, text, password, how)
+		require.NotContains(t, strings.ToLower(text), fmt.Sprintf("%x", password), how)
+		require.Contains(t, text, "***", how)
+	}
+}
+
+func TestSize(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]Size{
+		"0": 0, "1": 1, "1000": 1000, "1KiB": 1 << 10, "512KiB": 512 << 10, "1MiB": 1 << 20, "3GiB": 3 << 30,
+	} {
+		got, err := parseSize(text)
+		require.NoError(t, err)
+		require.Equal(t, want, got)
+		require.Equal(t, text, got.String())
+	}
+	for _, text := range []string{"", "MiB", "1 MiB", "1MB", "1.5MiB", "1mib", "9223372036854775807KiB", "1e6", "0x10"} {
+		_, err := parseSize(text)
+		require.Error(t, err, text)
+	}
+}
+
+func TestDayOfTheBank(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct{ zone, text, start, end string }{
+		{"Europe/Istanbul", "2026-11-20", "2026-11-19T21:00:00Z", "2026-11-20T21:00:00Z"},
+		{"UTC", "2028-02-28", "2028-02-28T00:00:00Z", "2028-02-29T00:00:00Z"},
+		{"Europe/Berlin", "2026-03-29", "2026-03-28T23:00:00Z", "2026-03-29T22:00:00Z"}, // 23 hours
+		{"Asia/Beirut", "2022-03-27", "2022-03-26T22:00:00Z", "2022-03-27T21:00:00Z"},   // begins at 01:00
+	} {
+		start, end, err := Bank{test.zone}.Day(test.text)
+		require.NoError(t, err)
+		require.Equal(t, test.start, start.UTC().Format(time.RFC3339), test)
+		require.Equal(t, test.end, end.UTC().Format(time.RFC3339), test)
+	}
+	for _, text := range []string{"", "2026-02-29", "20.11.2026", "2026-11-20T00:00:00Z"} {
+		_, _, err := Bank{"UTC"}.Day(text)
+		require.Error(t, err, text)
+	}
+}
+
+func TestSuggest(t *testing.T) {
+	t.Parallel()
+	for typed, want := range map[string]string{
+		"http.adress":       "http.address",
+		"HTTP.ADDRESS":      "http.address",
+		"storage.max_conns": "storage.max_connections",
+		"log-level":         "log.level",
+		"port":              "",
+		"":                  "",
+	} {
+		got, ok := Suggest(typed)
+		require.Equal(t, want, got, typed)
+		require.Equal(t, want != "", ok, typed)
+	}
+}

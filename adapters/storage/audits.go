@@ -1,0 +1,74 @@
+package storage
+
+import (
+	"context"
+	"strings"
+
+	"bankingapi/adapters/storage/batch"
+	"bankingapi/domain/audit"
+	"bankingapi/domain/operation"
+	"bankingapi/domain/trail"
+)
+
+// AuditRow is a row of the table audits: an act of administration.
+type AuditRow struct {
+	AuditID    batch.UUID    `gorm:"primaryKey"`
+	At         batch.Instant `gorm:"not null"`
+	Actor      string        `gorm:"not null"`
+	SystemUser string        `gorm:"not null"`
+	Origin     string        `gorm:"not null"`
+	Action     string        `gorm:"not null"`
+	Object     string        `gorm:"not null;default:''"`
+	Reason     string        `gorm:"not null;default:''"`
+	Details    string        `gorm:"not null;default:''"`
+}
+
+// audits are the table and its statements.
+type audits struct {
+	*batch.Table[AuditRow]
+	add *batch.Statement[AuditRow]
+}
+
+func newAudits(t *batch.Table[AuditRow]) audits { return audits{t, t.Insert()} }
+
+// acted writes the act that ctx carries, if it carries one, and the entries in
+// the trail of the act and of what it has changed. more is added to its details.
+func (d *database) acted(ctx context.Context, changed []trail.Entry, more ...string) []batch.Request {
+	var rows []AuditRow
+	if act, ok := audit.From(ctx); ok {
+		rows = []AuditRow{{
+			AuditID: batch.UUID(act.ID), At: batch.Instant{Time: act.At}, Actor: act.Actor, SystemUser: act.SystemUser,
+			Origin: act.Origin, Action: act.Action, Object: act.Object, Reason: act.Reason,
+			Details: strings.Join(append(nonEmpty(act.Details), more...), "; "),
+		}}
+		changed = append(changed, d.actEntry(&rows[0]))
+	}
+	return batch.NonEmpty(d.audits.add.Request(rows), d.trail.request(d.trail.on.Load(), changed))
+}
+
+// actEntry is the entry of an act.
+func (d *database) actEntry(row *AuditRow) trail.Entry {
+	l := d.actLeaf(row)
+	return trail.Entry{Kind: trail.Act, ID: operation.ID(row.AuditID), Leaf: l.Hash()}
+}
+
+func (d *database) actLeaf(row *AuditRow) trail.Leaf {
+	l := trail.NewLeaf(nil, trail.Act, operation.ID(row.AuditID))
+	encode(&l, "audits", d.audits.Table, row)
+	return l
+}
+
+func nonEmpty(text string) []string {
+	if text == "" {
+		return nil
+	}
+	return []string{text}
+}
+
+func (r *AuditRow) act() (audit.Act, error) {
+	return audit.Act{
+		ID: operation.ID(r.AuditID), At: r.At.Time,
+		Who:    audit.Who{Actor: r.Actor, SystemUser: r.SystemUser, Origin: r.Origin, Reason: r.Reason},
+		Action: r.Action, Object: r.Object, Details: r.Details,
+	}, nil
+}

@@ -1,0 +1,166 @@
+package batch
+
+import (
+	"context"
+	"database/sql"
+	"database/sql/driver"
+	"errors"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"bankingapi/domain/fault"
+)
+
+const (
+	// maxAttempts bounds how often a transaction that lost a race is run.
+	maxAttempts = 12
+	// firstBackoff doubles with every attempt, up to lastBackoff. Each wait is a
+	// random part of it, so that those who met once do not meet again.
+	firstBackoff = 2 * time.Millisecond
+	lastBackoff  = 250 * time.Millisecond
+)
+
+// DB runs transactions. It is safe for concurrent use.
+type DB struct {
+	Dialect Dialect
+	// Ready is called before each transaction; its error ends it.
+	Ready func(context.Context) error
+	// Failed is called when something failed that did not lose a race. It may be
+	// nil.
+	Failed func()
+
+	attempts int
+}
+
+// NewDB returns a DB of a dialect. ready may be nil.
+func NewDB(d Dialect, ready func(context.Context) error) *DB {
+	return &DB{Dialect: d, Ready: ready, attempts: maxAttempts}
+}
+
+// Inside returns the DB inside a transaction that the caller ends. It retries
+// nothing: the caller must retry a transaction that lost a race.
+func (db *DB) Inside(tx *sql.Tx) *DB {
+	return &DB{inside{db.Dialect, tx}, db.Ready, db.Failed, 1}
+}
+
+type inside struct {
+	Dialect
+	tx *sql.Tx
+}
+
+func (i inside) Begin(context.Context) (Session, error) { return i.Dialect.Within(i.tx), nil }
+
+// Prepare lists nothing: the transaction has begun, and its settings are those
+// of its owner.
+func (i inside) Prepare(Purpose) []string { return nil }
+
+// Transact runs work in a transaction of its own, and retries it when it loses
+// a race. work ends with Commit. The error has its kind.
+func (db *DB) Transact(ctx context.Context, work func(Session) error) error {
+	return db.Retry(ctx, func() error { return db.Attempt(ctx, work) })
+}
+
+// Retry runs a whole transaction, and runs it again when it loses a race, or
+// once when its connection was broken. The error has its kind.
+func (db *DB) Retry(ctx context.Context, transaction func() error) error {
+	backoff := firstBackoff
+	mended := false
+	for attempt := 1; ; attempt++ {
+		err := transaction()
+		if err == nil {
+			return nil
+		}
+		failure := db.Classify(err)
+		if failure != LostRace && db.Failed != nil {
+			db.Failed()
+		}
+		switch {
+		case attempt >= db.attempts || ctx.Err() != nil:
+			return withKind(failure, err)
+		case failure == Broken && !mended:
+			mended = true // a server that has just been restarted ends all connections at once
+		case failure == LostRace && wait(ctx, backoff):
+			backoff = min(2*backoff, lastBackoff)
+		default:
+			return withKind(failure, err)
+		}
+	}
+}
+
+// Attempt runs work in a transaction once. The error is as it came.
+func (db *DB) Attempt(ctx context.Context, work func(Session) error) error {
+	if db.Ready != nil {
+		if err := db.Ready(ctx); err != nil {
+			return err
+		}
+	}
+	session, err := db.Dialect.Begin(ctx)
+	if err != nil {
+		return err
+	}
+	defer session.Rollback()
+	return work(session)
+}
+
+// wait waits for a random part of backoff. It returns false if ctx ends first.
+func wait(ctx context.Context, backoff time.Duration) bool {
+	timer := time.NewTimer(rand.N(backoff) + 1) //nolint:gosec // jitter is no secret
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-timer.C:
+		return true
+	}
+}
+
+// Translate gives an error its kind of package fault; nil stays nil.
+func (db *DB) Translate(err error) error {
+	if err == nil {
+		return nil
+	}
+	failure := db.Classify(err)
+	if failure != LostRace && db.Failed != nil {
+		db.Failed()
+	}
+	return withKind(failure, err)
+}
+
+func withKind(failure Failure, err error) error {
+	if known, ok := errors.AsType[*fault.Error](err); ok {
+		return known
+	}
+	switch failure {
+	case LostRace, Unreachable, Broken:
+		return fault.Wrap(fault.Unavailable, err, "The storage cannot be reached.")
+	case Interrupted:
+		return fault.Wrap(fault.Indeterminate, err, "The connection to the storage was lost during the commit.")
+	default:
+		return fault.Wrap(fault.Internal, err, "storage")
+	}
+}
+
+// Classify classifies an error as the dialect does. It also knows two kinds of
+// errors of package sql: the connection or the transaction has ended, or the
+// context has ended. Package sql ends the transaction of a cancelled context.
+func (db *DB) Classify(err error) Failure {
+	failure := db.Dialect.Classify(err)
+	if failure == Unknown && (errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) ||
+		errors.Is(err, sql.ErrConnDone) || errors.Is(err, sql.ErrTxDone) || errors.Is(err, driver.ErrBadConn) || errors.Is(err, errClosed())) {
+		return Unreachable
+	}
+	return failure
+}
+
+// errClosed is the error of package sql for a closed database. Package sql does
+// not export it, so this function provokes it.
+var errClosed = sync.OnceValue(func() error {
+	db := sql.OpenDB(noConnector{})
+	_ = db.Close()
+	return db.PingContext(context.Background())
+})
+
+type noConnector struct{ driver.Connector }
+
+func (noConnector) Driver() driver.Driver { return nil }

@@ -1,0 +1,108 @@
+package batch_test
+
+import (
+	"context"
+	"database/sql"
+	"database/sql/driver"
+	"errors"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"bankingapi/adapters/storage/batch"
+	"bankingapi/domain/fault"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// scripted is a dialect whose transactions end as the test says.
+type scripted struct {
+	batch.Dialect
+	failure batch.Failure
+}
+
+func (s scripted) Begin(context.Context) (batch.Session, error) { return idle{}, nil }
+func (s scripted) Within(*sql.Tx) batch.Session                 { return idle{} }
+func (s scripted) Classify(error) batch.Failure                 { return s.failure }
+
+type idle struct{}
+
+func (idle) Exchange(context.Context, ...batch.Request) error { return nil }
+func (idle) Commit(context.Context, ...batch.Request) error   { return nil }
+func (idle) Rollback()                                        {}
+
+var errScripted = errors.New("as the test says")
+
+func TestRetries(t *testing.T) {
+	t.Parallel()
+	for failure, want := range map[batch.Failure]struct {
+		attempts int
+		kind     fault.Kind
+		failed   bool
+	}{
+		batch.LostRace:    {12, fault.Unavailable, false},
+		batch.Unreachable: {1, fault.Unavailable, true},
+		batch.Interrupted: {1, fault.Indeterminate, true},
+		batch.Broken:      {2, fault.Unavailable, true}, // once more, on another connection
+		batch.Unknown:     {1, fault.Internal, true},
+	} {
+		attempts, failed := 0, false
+		fail := func(batch.Session) error {
+			attempts++
+			return errScripted
+		}
+		db := batch.NewDB(scripted{failure: failure}, nil)
+		db.Failed = func() { failed = true }
+		err := db.Transact(t.Context(), fail)
+		require.ErrorIs(t, err, errScripted)
+		require.Equal(t, want.kind, fault.KindOf(err))
+		require.Equal(t, want.attempts, attempts)
+		require.Equal(t, want.failed, failed)
+
+		attempts = 0
+		require.Error(t, db.Inside(nil).Transact(t.Context(), fail))
+		require.Equal(t, 1, attempts, "only the owner of the transaction retries it")
+
+		attempts = 0
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		require.Error(t, db.Transact(ctx, fail))
+		require.Equal(t, 1, attempts, "the caller does not wait any more")
+	}
+}
+
+func TestARetryMaySucceed(t *testing.T) {
+	t.Parallel()
+	attempts := 0
+	require.NoError(t, batch.NewDB(scripted{failure: batch.LostRace}, nil).Transact(t.Context(), func(batch.Session) error {
+		if attempts++; attempts < 3 {
+			return errScripted
+		}
+		return nil
+	}))
+	require.Equal(t, 3, attempts)
+}
+
+func TestAnErrorWithAKindKeepsIt(t *testing.T) {
+	t.Parallel()
+	refused := fault.New(fault.Conflict, "refused")
+	err := batch.NewDB(scripted{failure: batch.Unknown}, func(context.Context) error { return refused }).
+		Transact(t.Context(), func(batch.Session) error { return nil })
+	require.Equal(t, fault.Conflict, fault.KindOf(err))
+	require.NoError(t, batch.NewDB(scripted{}, nil).Translate(nil))
+}
+
+// Errors of package sql are recognised by their value, also the one that it
+// does not export.
+func TestErrorsOfPackageSQL(t *testing.T) {
+	t.Parallel()
+	closed, err := sql.Open("sqlite", "closed.db")
+	require.NoError(t, err)
+	require.NoError(t, closed.Close())
+	db := batch.NewDB(scripted{failure: batch.Unknown}, nil)
+	for _, err := range []error{closed.PingContext(t.Context()), sql.ErrConnDone, driver.ErrBadConn, context.Canceled, context.DeadlineExceeded} {
+		require.Equal(t, batch.Unreachable, db.Classify(err), "%v", err)
+	}
+	require.Equal(t, batch.Unknown, db.Classify(errors.New("sql: database is closed")), "a text means nothing")
+}

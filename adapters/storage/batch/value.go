@@ -1,0 +1,90 @@
+package batch
+
+import (
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+)
+
+// The types of columns beside int64, sql.NullInt64, string and []byte. Each
+// reads what any of the drivers returns.
+
+// UUID is an identifier of 16 bytes.
+type UUID [16]byte
+
+// GormDataType names the type in gorm's schema.
+func (UUID) GormDataType() string { return "uuid" }
+
+// Scan reads 16 bytes, or the text form.
+func (u *UUID) Scan(value any) error {
+	text, ok := value.(string)
+	if b, isBytes := value.([]byte); isBytes {
+		if len(b) == len(u) {
+			*u = UUID(b)
+			return nil
+		}
+		text, ok = string(b), true
+	}
+	if !ok {
+		return fmt.Errorf("an identifier is stored as %T", value)
+	}
+	b, err := hex.DecodeString(strings.ReplaceAll(text, "-", ""))
+	if err != nil || len(b) != len(u) {
+		return errors.New("a stored identifier is not a UUID")
+	}
+	*u = UUID(b)
+	return nil
+}
+
+// String is the form 8-4-4-4-12 in lower case.
+func (u UUID) String() string {
+	return fmt.Sprintf("%x-%x-%x-%x-%x", u[:4], u[4:6], u[6:8], u[8:10], u[10:])
+}
+
+// Day is a calendar day as YYYY-MM-DD. The empty Day is NULL.
+type Day string
+
+// GormDataType names the type in gorm's schema.
+func (Day) GormDataType() string { return "date" }
+
+// Scan reads a text, or the time at which the day begins.
+func (d *Day) Scan(value any) error {
+	switch v := value.(type) {
+	case nil:
+		*d = ""
+	case string:
+		*d = Day(v)
+	case time.Time:
+		*d = Day(v.Format(time.DateOnly))
+	default:
+		return fmt.Errorf("a day is stored as %T", value)
+	}
+	return nil
+}
+
+// Instant is a time in UTC, to the microsecond. The zero Instant is NULL.
+type Instant struct{ time.Time }
+
+// GormDataType names the type in gorm's schema.
+func (Instant) GormDataType() string { return "timestamptz" }
+
+// Scan reads a time, or a text of TextLayout.
+func (i *Instant) Scan(value any) (err error) {
+	switch v := value.(type) {
+	case nil:
+		i.Time = time.Time{}
+	case time.Time:
+		i.Time = v.UTC()
+	case string:
+		i.Time, err = time.Parse(TextLayout, v)
+	default:
+		return fmt.Errorf("a time is stored as %T", value)
+	}
+	return err
+}
+
+// TextLayout is the format of an Instant in a database without a type for
+// times. It has a fixed width, so that the texts sort like the times.
+const TextLayout = "2006-01-02T15:04:05.000000Z"

@@ -1,0 +1,208 @@
+package storage
+
+import (
+	"context"
+
+	"gorm.io/gorm"
+
+	"bankingapi/adapters/storage/batch"
+	"bankingapi/application/buyfund"
+	"bankingapi/domain/day"
+	"bankingapi/domain/fund"
+	"bankingapi/domain/money"
+	"bankingapi/domain/operation"
+)
+
+// Books is buyfund.Books.
+type Books struct {
+	db *database
+	// Learn receives each current price that is read. It may be nil.
+	Learn func(fund.PriceDay, fund.Price)
+}
+
+var _ buyfund.Books = (*Books)(nil)
+
+// Update is buyfund.Books: one round trip to read and lock, and one to write
+// and commit.
+func (b *Books) Update(ctx context.Context, locks fund.LockSet, settle func(*fund.Book)) error {
+	return b.db.Transact(ctx, func(session batch.Session) error {
+		book := fund.NewBook(len(locks.Holdings))
+		if reads := b.load(&locks, book); len(reads) > 0 {
+			if err := session.Exchange(ctx, reads...); err != nil {
+				return err
+			}
+		}
+		settle(book)
+		writes := b.changes(book)
+		if len(writes) > 0 { // an act that changed nothing is no act
+			writes = append(writes, b.db.acted(ctx, nil)...)
+		}
+		return session.Commit(ctx, writes...)
+	})
+}
+
+// load looks up everything in the lock set, in the order of locking.
+func (b *Books) load(locks *fund.LockSet, book *fund.Book) []batch.Request {
+	return batch.NonEmpty(append([]batch.Request{
+		b.claim(locks.Due, book),
+		b.db.holdings.find.Request(convert(locks.Holdings, holdingKey), func(i int, row *HoldingRow) error {
+			book.LoadHolding(fund.Holding{Key: locks.Holdings[i], Units: fund.Units(row.Units)})
+			return nil
+		}),
+		b.db.accounts.find.Request(convert(locks.Accounts, accountKey), func(i int, row *AccountRow) error {
+			key := locks.Accounts[i]
+			book.LoadAccount(fund.Account{Key: key, Balance: money.New(row.Balance, key.Currency)})
+			return nil
+		}),
+	}, b.Lookups(locks, book)...)...)
+}
+
+// Lookups look up the prices and the CallerIds of the lock set, which need no
+// lock.
+func (b *Books) Lookups(locks *fund.LockSet, book *fund.Book) []batch.Request {
+	return []batch.Request{
+		b.db.findPrices(locks.PriceIDs, func(_ int, p fund.Price) { book.LoadPrice(p) }),
+		b.db.prices.findCurrent.Request(convert(locks.PriceDays, currentPriceKey), func(i int, row *PriceRow) error {
+			p, err := row.price()
+			if err != nil {
+				return err
+			}
+			book.LoadCurrentPrice(locks.PriceDays[i], p)
+			if b.Learn != nil {
+				b.Learn(locks.PriceDays[i], p)
+			}
+			return nil
+		}),
+		b.db.operations.load(locks.Callers, &book.Register),
+		b.db.reversals.load(locks.Reversed, book),
+	}
+}
+
+func currentPriceKey(of fund.PriceDay) PriceRow { return NewCurrentPriceRow(of, fund.Price{}) }
+
+// findPrices looks up prices by ID. found receives the index of the ID.
+func (d *database) findPrices(ids []int64, found func(i int, p fund.Price)) batch.Request {
+	keys := convert(ids, func(id int64) PriceRow { return PriceRow{PriceID: id} })
+	return d.prices.find.Request(keys, func(i int, row *PriceRow) error {
+		row.PriceID = ids[i]
+		p, err := row.price()
+		if err == nil {
+			found(i, p)
+		}
+		return err
+	})
+}
+
+// claim locks the sales of due operations that are still recorded. An operation
+// is claimed when all its sales are locked.
+func (b *Books) claim(due []*fund.Operation, book *fund.Book) batch.Request {
+	var keys []SaleRow
+	var of []*fund.Operation
+	for _, o := range due {
+		for i := range o.Sales {
+			keys = append(keys, SaleRow{
+				CustomerNo:  o.Sales[i].Terms().Holding.CustomerNo,
+				OperationID: batch.UUID(o.ID),
+				Position:    int64(i),
+			})
+			of = append(of, o)
+		}
+	}
+	locked := make(map[*fund.Operation]int, len(due))
+	return b.db.sales.claim.Request(keys, func(i int, _ *SaleRow) error {
+		if locked[of[i]]++; locked[of[i]] == len(of[i].Sales) {
+			book.LoadClaim(of[i].ID)
+		}
+		return nil
+	})
+}
+
+// changes writes everything that settling changed.
+func (b *Books) changes(book *fund.Book) []batch.Request {
+	c := book.Changes()
+	return batch.NonEmpty(append(b.Positions(&c), b.Records(book, &c)...)...)
+}
+
+// Positions writes the new quantities of holdings and accounts.
+func (b *Books) Positions(c *fund.Changes) []batch.Request {
+	return []batch.Request{
+		b.db.holdings.put.Request(convert(c.Holdings, NewHoldingRow)),
+		b.db.accounts.put.Request(convert(c.Accounts, NewAccountRow)),
+	}
+}
+
+// Records writes the operations, sales, postings and refusals of a settled book,
+// which are all its changes except those of holdings and accounts, and their
+// entries in the trail.
+func (b *Books) Records(book *fund.Book, c *fund.Changes) []batch.Request {
+	var rows booked
+	rows.added, rows.answered = operationRows(book.Register.Added()), operationRows(book.Register.Changed())
+	rows.sold, rows.settled = saleRows(c.Sales)
+	rows.units, rows.money = postingRows(c.Postings, c.PostedAt)
+	rows.refused, rows.reversed = convert(c.Refusals, newRefusalRow), convert(c.Reversals, newReversalRow)
+	recording := b.db.trail.on.Load()
+	return []batch.Request{
+		b.db.operations.add.Request(rows.added), b.db.operations.settle.Request(rows.answered),
+		b.db.sales.add.Request(rows.sold), b.db.sales.settle.Request(rows.settled),
+		b.db.postings.add.Request(rows.units), b.db.postings.add.Request(rows.money),
+		b.db.refusals.add.Request(rows.refused), b.db.reversals.add.Request(rows.reversed),
+		b.db.trail.request(recording, b.db.entries(recording, &rows)),
+	}
+}
+
+// Due is buyfund.Books.
+func (b *Books) Due(ctx context.Context, on day.Day, after *fund.Operation, limit int) ([]*fund.Operation, error) {
+	if err := b.db.Ready(ctx); err != nil {
+		return nil, err
+	}
+	afterDay, afterID := "0001-01-01", operation.ID{} // before all others
+	if after != nil {
+		afterDay, afterID = after.Sales[0].Terms().SelectedDay.String(), after.ID
+	}
+	// Whole operations only: the inner query counts operations, the outer one
+	// reads all their sales.
+	recorded := b.db.reads.WithContext(ctx).Table(b.db.sales.Name).Where("state = ?", int64(operation.Recorded))
+	operations := recorded.Session(&gorm.Session{}).Select("selected_date, operation_id").
+		Where("selected_date <= ? AND (selected_date, operation_id) > (?, ?)", on.String(), afterDay, b.db.Dialect.Bind(batch.UUID(afterID))).
+		Group("selected_date, operation_id").Order("selected_date, operation_id").Limit(limit)
+	var rows []SaleRow
+	err := recorded.Session(&gorm.Session{}).Where("(selected_date, operation_id) IN (?)", operations).
+		Order("selected_date, operation_id, position").Find(&rows).Error
+	if err != nil {
+		return nil, b.db.Translate(err)
+	}
+	due, err := dueOperations(rows)
+	return due, b.db.Translate(err)
+}
+
+// dueOperations groups the sales by their operation.
+func dueOperations(rows []SaleRow) ([]*fund.Operation, error) {
+	var due []*fund.Operation
+	for i := range rows {
+		if i == 0 || rows[i].OperationID != rows[i-1].OperationID {
+			due = append(due, rows[i].operation())
+		}
+		terms, err := rows[i].terms()
+		if err != nil {
+			return nil, err
+		}
+		last := due[len(due)-1]
+		last.Sales = append(last.Sales, fund.RestoreSale(terms))
+	}
+	return due, nil
+}
+
+// CountDue counts the sales that are recorded for that day or an earlier one.
+// oldest is the earliest of their days. It is no day if no sale is due.
+func (b *Books) CountDue(ctx context.Context, on day.Day) (count int64, oldest day.Day, err error) {
+	var found struct {
+		Count  int64
+		Oldest batch.Day
+	}
+	err = b.db.reads.WithContext(ctx).Table(b.db.sales.Name).Select("COUNT(*) AS count, MIN(selected_date) AS oldest").
+		Where("state = ? AND selected_date <= ?", int64(operation.Recorded), on.String()).Find(&found).Error
+	if err == nil && found.Oldest != "" {
+		oldest, err = day.Parse(string(found.Oldest))
+	}
+	return found.Count, oldest, b.db.Translate(err)
+}

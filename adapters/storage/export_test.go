@@ -1,0 +1,95 @@
+package storage
+
+import (
+	"context"
+	"fmt"
+
+	"gorm.io/gorm"
+
+	"bankingapi/adapters/storage/batch"
+	"bankingapi/application/store"
+	"bankingapi/domain/fund"
+	"bankingapi/domain/operation"
+	"bankingapi/domain/push"
+	"bankingapi/domain/trail"
+)
+
+var ModelNames = modelNames
+
+// Tables are the names of all tables of a store but the one with the mark.
+func Tables(s *store.Store) []string { return s.Marker.(marks).tables() }
+
+// DropData sets Options.DropData.
+func DropData(s *store.Store, drop bool) { s.Schema.(*Schema).dropData = drop }
+
+// HotPath are the functions that build what one batch sends to a database that
+// takes arrays.
+func HotPath(d batch.Dialect) (sales func(*fund.Book), notifications func(*push.Inbox) error) {
+	db := newDatabase(&Engine{Dialect: d}, nil, "")
+	books, inboxes := &Books{db: db}, &Inboxes{db}
+	arrays := func(requests []batch.Request) {
+		for i := range requests {
+			requests[i].Rows.Arrays()
+		}
+	}
+	sales = func(book *fund.Book) { arrays(books.changes(book)) }
+	notifications = func(inbox *push.Inbox) error {
+		writes, err := inboxes.Writes(inbox)
+		arrays(writes)
+		return err
+	}
+	return sales, notifications
+}
+
+// WrittenAndRead writes one row into each table of which the trail has leaves,
+// in a transaction that is undone. It returns the leaf of each row as it was
+// written, and as it was read, by the name of the table. fill sets a column.
+func WrittenAndRead(ctx context.Context, s *store.Store, fill func(c batch.Column, field any)) (wrote, read map[string]trail.Decoded, err error) {
+	d := s.Trail.Log.(trailLog).database
+	wrote, read = make(map[string]trail.Decoded), make(map[string]trail.Decoded)
+	tx := d.writes.WithContext(ctx).Begin()
+	defer tx.Rollback()
+	for _, err := range []error{
+		tx.Error,
+		writtenAndRead(ctx, d, tx, d.sales.Table, fill, wrote, read),
+		writtenAndRead(ctx, d, tx, d.postings.Table, fill, wrote, read),
+		writtenAndRead(ctx, d, tx, d.operations.Table, fill, wrote, read),
+		writtenAndRead(ctx, d, tx, d.refusals.Table, fill, wrote, read),
+		writtenAndRead(ctx, d, tx, d.reversals.Table, fill, wrote, read),
+		writtenAndRead(ctx, d, tx, d.notifications.Table, fill, wrote, read),
+		writtenAndRead(ctx, d, tx, d.prices.Table, fill, wrote, read),
+		writtenAndRead(ctx, d, tx, d.subscriptions.Table, fill, wrote, read),
+		writtenAndRead(ctx, d, tx, d.audits.Table, fill, wrote, read),
+	} {
+		if err != nil {
+			return nil, nil, err
+		}
+	}
+	return wrote, read, nil
+}
+
+func writtenAndRead[R any](ctx context.Context, d *database, tx *gorm.DB, t *batch.Table[R], fill func(batch.Column, any), wrote, read map[string]trail.Decoded) error {
+	native, err := transaction(tx)
+	if err != nil {
+		return err
+	}
+	row := new(R)
+	for i, field := range batch.Targets(row, t.Columns) {
+		fill(t.Columns[i], field)
+	}
+	decoded := func(row *R) (trail.Decoded, error) {
+		l := trail.NewLeaf(nil, trail.Decided, operation.ID{})
+		encode(&l, t.Name, t, row)
+		return trail.Decode(l.Content())
+	}
+	if wrote[t.Name], err = decoded(row); err != nil {
+		return err
+	}
+	if err := d.Dialect.Within(native).Exchange(ctx, t.Insert().Request([]R{*row})); err != nil {
+		return fmt.Errorf("insert %s: %w", t.Name, err)
+	}
+	return each(tx, t, func(tx *gorm.DB) *gorm.DB { return tx }, func(row *R) (err error) {
+		read[t.Name], err = decoded(row)
+		return err
+	})
+}

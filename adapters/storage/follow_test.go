@@ -1,0 +1,70 @@
+package storage_test
+
+import (
+	"context"
+	"math/rand/v2"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"bankingapi/application/backoffice"
+	"bankingapi/application/store"
+	"bankingapi/domain/operation"
+	"bankingapi/test/testdb"
+)
+
+// Writers commit in another order than that of their IDs. A follower sees every
+// sale once: those that were there, and those that come.
+func TestAFollowerMissesNothing(t *testing.T) {
+	t.Parallel()
+	testdb.Each(t, func(t *testing.T, _ string, s *store.Store) {
+		const before, after, writers = 20, 60, 4
+		b := newBank(t, s, writers)
+		ids := make([]operation.ID, before+after)
+		for i := range ids {
+			ids[i] = backoffice.FirstID(now.Add(time.Duration(i) * 10 * time.Millisecond))
+			ids[i][15] = byte(i)
+		}
+		rand.Shuffle(len(ids), func(i, j int) { ids[i], ids[j] = ids[j], ids[i] })
+		for _, id := range ids[:before] {
+			b.sell(operation.Completed, order(id, "", sale(1, 1, 1)))
+		}
+
+		ctx, stop := context.WithCancel(t.Context())
+		defer stop()
+		read := make(chan struct{})
+		var once sync.Once
+		follower := backoffice.Follower{
+			History: s.Backoffice.History, Now: func() time.Time { return now.Add(time.Second) }, Every: time.Millisecond,
+			Idle: func() error {
+				once.Do(func() { close(read) })
+				return nil
+			},
+		}
+		var group sync.WaitGroup
+		for w := range writers {
+			group.Go(func() {
+				<-read
+				for i := before + w; i < len(ids); i += writers {
+					if err := settle(ctx, s, today, order(ids[i], "", sale(1, w+1, w+1))); err != nil {
+						t.Error(err)
+					}
+				}
+			})
+		}
+		seen := make(map[operation.ID]int)
+		for row, err := range follower.Sales(ctx, backoffice.Filter{}) {
+			require.NoError(t, err)
+			if seen[row.OperationID]++; len(seen) == len(ids) {
+				stop() // the follower ends without an error
+			}
+		}
+		group.Wait()
+		require.Len(t, seen, len(ids))
+		for id, times := range seen {
+			require.Equal(t, 1, times, id)
+		}
+	})
+}

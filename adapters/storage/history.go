@@ -1,0 +1,196 @@
+package storage
+
+import (
+	"context"
+	"iter"
+	"strings"
+	"time"
+
+	"gorm.io/gorm"
+
+	"bankingapi/adapters/storage/batch"
+	"bankingapi/application/backoffice"
+	"bankingapi/domain/day"
+	"bankingapi/domain/fund"
+	"bankingapi/domain/push"
+)
+
+// history is backoffice.Book and backoffice.History.
+type history struct{ *database }
+
+// Prices is as backoffice promises.
+func (h history) Prices(ctx context.Context, f backoffice.Filter) iter.Seq2[fund.Price, error] {
+	return stream(ctx, h.database, h.prices.Table, (*PriceRow).price, func(tx *gorm.DB) *gorm.DB {
+		if !f.Since.IsZero() {
+			tx = tx.Where("valid_from >= ?", firstDay(f.Since, f.Zone).String())
+		}
+		if !f.Until.IsZero() {
+			tx = tx.Where("valid_from < ?", firstDay(f.Until, f.Zone).String())
+		}
+		return tx.Order("price_id")
+	})
+}
+
+// firstDay is the first day that does not begin before the instant.
+func firstDay(instant time.Time, zone *time.Location) day.Day {
+	d := day.Of(instant, zone)
+	if d.Start(zone).Before(instant) {
+		return d.Plus(1)
+	}
+	return d
+}
+
+// Holdings is as backoffice promises.
+func (h history) Holdings(ctx context.Context, f backoffice.Filter) iter.Seq2[fund.Holding, error] {
+	return stream(ctx, h.database, h.holdings.Table, (*HoldingRow).holding, func(tx *gorm.DB) *gorm.DB {
+		return ofCustomer(tx, f).Order("customer_no, imkb_code, holder_corporation_name")
+	})
+}
+
+// Accounts is as backoffice promises.
+func (h history) Accounts(ctx context.Context, f backoffice.Filter) iter.Seq2[fund.Account, error] {
+	return stream(ctx, h.database, h.accounts.Table, (*AccountRow).account, func(tx *gorm.DB) *gorm.DB {
+		return ofCustomer(tx, f).Order("customer_no, branch_code, account_suffix, currency_code")
+	})
+}
+
+// Sales is as backoffice promises.
+func (h history) Sales(ctx context.Context, f backoffice.Filter) iter.Seq2[fund.SaleEntry, error] {
+	return stream(ctx, h.database, h.sales.Table, (*SaleRow).entry, func(tx *gorm.DB) *gorm.DB {
+		tx = h.ofOperation(tx, f)
+		if f.CustomerNo != 0 {
+			tx = h.anyOperation(tx.Where("customer_no = ?", f.CustomerNo))
+		}
+		tx = h.between(tx, "settled_at", backoffice.Filter{Since: f.SettledSince, Until: f.SettledUntil})
+		if !f.DueSince.IsNone() {
+			tx = tx.Where("selected_date >= ?", f.DueSince.String())
+		}
+		if !f.DueUntil.IsNone() {
+			tx = tx.Where("selected_date <= ?", f.DueUntil.String())
+		}
+		if f.State != 0 {
+			tx = tx.Where("state = ?", int64(f.State))
+		}
+		return tx.Order("operation_id, position")
+	})
+}
+
+// Postings is as backoffice promises.
+func (h history) Postings(ctx context.Context, f backoffice.Filter) iter.Seq2[fund.PostingEntry, error] {
+	return stream(ctx, h.database, h.postings.Table, (*PostingRow).entry, func(tx *gorm.DB) *gorm.DB {
+		if f.CustomerNo != 0 {
+			tx = h.postingsOf(tx, f.CustomerNo)
+		}
+		return h.between(tx, "posted_at", f).Order("operation_id, position, leg")
+	})
+}
+
+// Notifications is as backoffice promises.
+func (h history) Notifications(ctx context.Context, f backoffice.Filter) iter.Seq2[push.Entry, error] {
+	return stream(ctx, h.database, h.notifications.Table, (*NotificationRow).entry, func(tx *gorm.DB) *gorm.DB {
+		if f.UserID != "" {
+			tx = tx.Where("user_id = ?", f.UserID)
+		}
+		if f.PushID != "" {
+			tx = h.anyOperation(tx.Where("push_id = ?", f.PushID))
+		}
+		return h.ofOperation(tx, f).Order("user_id, digest")
+	})
+}
+
+// IsEmpty is as backoffice promises.
+func (h history) IsEmpty(ctx context.Context) (bool, error) {
+	for _, table := range []string{h.prices.Name, h.holdings.Name, h.accounts.Name} {
+		var found []int
+		if err := h.reads.WithContext(ctx).Table(table).Select("1").Limit(1).Find(&found).Error; err != nil || len(found) > 0 {
+			return false, h.Translate(err)
+		}
+	}
+	return true, nil
+}
+
+// anyOperation adds a condition that every row fulfils. On Postgres, rows are
+// found by indexes of ranges of pages (BRIN). The planner uses them only if a
+// condition is on a column in the order of the table.
+func (d *database) anyOperation(tx *gorm.DB) *gorm.DB {
+	return tx.Where("operation_id >= ?", d.Dialect.Bind(batch.UUID{}))
+}
+
+// postingsOfCustomer is a query of the postings of a customer. Those of sales are
+// found by the sales: see the indexes of version 5.
+const postingsOfCustomer = `(
+SELECT {{columns}} FROM {{prefix}}postings p WHERE customer_no = ? AND kind <> 1
+UNION ALL
+SELECT {{columns}} FROM (
+ SELECT operation_id AS id FROM {{prefix}}sales WHERE customer_no = ? AND operation_id >= ?
+ UNION
+ SELECT operation_id FROM {{prefix}}sales WHERE account_customer_no = ? AND account_customer_no <> customer_no
+) s JOIN {{prefix}}postings p ON operation_id = id WHERE customer_no = ? AND kind = 1
+) p`
+
+// postingsOf reads from the postings of a customer.
+func (d *database) postingsOf(tx *gorm.DB, customerNo int64) *gorm.DB {
+	columns := strings.Join(batch.Names(d.postings.Columns), ", ")
+	query := strings.NewReplacer("{{prefix}}", d.prefix, "{{columns}}", columns).Replace(postingsOfCustomer)
+	first := d.Dialect.Bind(batch.UUID{}) // see anyOperation
+	return tx.Table(query, customerNo, customerNo, first, customerNo, customerNo)
+}
+
+func ofCustomer(tx *gorm.DB, f backoffice.Filter) *gorm.DB {
+	if f.CustomerNo != 0 {
+		tx = tx.Where("customer_no = ?", f.CustomerNo)
+	}
+	return tx
+}
+
+func (d *database) between(tx *gorm.DB, column string, f backoffice.Filter) *gorm.DB {
+	if !f.Since.IsZero() {
+		tx = tx.Where(column+" >= ?", d.Dialect.Bind(microsecond(f.Since)))
+	}
+	if !f.Until.IsZero() {
+		tx = tx.Where(column+" < ?", d.Dialect.Bind(microsecond(f.Until)))
+	}
+	return tx
+}
+
+// microsecond is the first instant not before t that can be stored.
+func microsecond(t time.Time) time.Time {
+	return t.Add(time.Microsecond - time.Nanosecond).UTC().Truncate(time.Microsecond)
+}
+
+// stream reads the rows that narrow leaves, in its order, in a snapshot of its
+// own. The rows are scanned into one model again and again: gorm's own scan of
+// a row takes several times longer.
+func stream[R, T any](ctx context.Context, d *database, t *batch.Table[R], entry func(*R) (T, error), narrow func(*gorm.DB) *gorm.DB) iter.Seq2[T, error] {
+	return func(yield func(T, error) bool) {
+		ctx, cancel := context.WithCancel(ctx)
+		defer cancel()
+		wanted := true
+		row := new(R)
+		into := batch.Targets(row, t.Columns)
+		err := d.snapshot(ctx, func(tx *gorm.DB) error {
+			rows, err := narrow(tx.Table(t.Name).Select(batch.Names(t.Columns))).Rows()
+			if err != nil {
+				return err
+			}
+			defer rows.Close()
+			for wanted && rows.Next() {
+				if err := rows.Scan(into...); err != nil {
+					return err
+				}
+				value, err := entry(row)
+				if err != nil {
+					return err
+				}
+				if wanted = yield(value, nil); !wanted {
+					cancel() // or closing the rows would read them to the end
+				}
+			}
+			return rows.Err()
+		})
+		if err != nil && wanted {
+			var none T
+			yield(none, err)
+		}
+	}
+}

@@ -1,0 +1,307 @@
+package storage
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"slices"
+
+	"gorm.io/gorm"
+
+	"bankingapi/adapters/storage/batch"
+	"bankingapi/domain/fund"
+	"bankingapi/domain/operation"
+	"bankingapi/domain/trail"
+)
+
+// The leaves of stored rows. They are made by the same functions as when the
+// rows were written.
+
+// storedLeaf is the leaf of rows as they are stored.
+type storedLeaf struct {
+	trail.Entry
+	// recorded is the leaf of the same rows as they were before they were settled;
+	// nil if they never were in another state.
+	recorded *trail.Hash
+	// name names the rows in findings.
+	name string
+}
+
+// each reads rows in an order. A row is valid during the call.
+func each[R any](tx *gorm.DB, t *batch.Table[R], narrow func(*gorm.DB) *gorm.DB, found func(*R) error) error {
+	rows, err := narrow(tx.Table(t.Name + " AS t").Select(columnsOf("t", t))).Rows() //nolint:rowserrcheck,sqlclosecheck // Each does it
+	if err != nil {
+		return err
+	}
+	row := new(R)
+	into := batch.Targets(row, t.Columns)
+	return batch.Each(rows, func() error {
+		if err := rows.Scan(into...); err != nil {
+			return err
+		}
+		return found(row)
+	})
+}
+
+// columnsOf are the columns of a table with its name in the query. Alone, a name
+// may be a keyword.
+func columnsOf[R any](as string, t *batch.Table[R]) []string {
+	names := batch.Names(t.Columns)
+	for i := range names {
+		names[i] = as + "." + names[i]
+	}
+	return names
+}
+
+// windowSize is how many operations are read together.
+const windowSize = 2000
+
+// window is a range of operation IDs: after the first, up to the last; or one
+// ID. nil is no bound.
+type window struct{ after, until, only *batch.UUID }
+
+func (d *database) within(w window) func(*gorm.DB) *gorm.DB {
+	return func(tx *gorm.DB) *gorm.DB {
+		if w.only != nil {
+			tx = tx.Where("t.operation_id = ?", d.Dialect.Bind(*w.only))
+		}
+		if w.after != nil {
+			tx = tx.Where("t.operation_id > ?", d.Dialect.Bind(*w.after))
+		}
+		if w.until != nil {
+			tx = tx.Where("t.operation_id <= ?", d.Dialect.Bind(*w.until))
+		}
+		return tx
+	}
+}
+
+// windows calls read with windows that have all operations with sales, postings
+// or refusals, in the order of their IDs.
+func (d *database) windows(tx *gorm.DB, read func(window) error) error {
+	var w window
+	for {
+		w.until = nil
+		for _, table := range []string{d.sales.Name, d.refusals.Name} {
+			var ids []batch.UUID
+			query := d.within(window{after: w.after})(tx.Table(table + " AS t"))
+			if err := query.Order("t.operation_id").Offset(windowSize).Limit(1).Pluck("t.operation_id", &ids).Error; err != nil {
+				return err
+			}
+			if len(ids) > 0 && (w.until == nil || bytes.Compare(ids[0][:], w.until[:]) < 0) {
+				w.until = &ids[0]
+			}
+		}
+		if err := read(w); err != nil || w.until == nil {
+			return err
+		}
+		w.after = w.until
+	}
+}
+
+// decisions reads the decisions of a window.
+func (d *database) decisions(ctx context.Context, tx *gorm.DB, w window, found func(*decision) error) error {
+	all := make(map[batch.UUID]*decision)
+	of := func(id batch.UUID) *decision {
+		if all[id] == nil {
+			all[id] = &decision{id: id}
+		}
+		return all[id]
+	}
+	ordered := func(order string) func(*gorm.DB) *gorm.DB {
+		return func(tx *gorm.DB) *gorm.DB { return d.within(w)(tx).Order(order) }
+	}
+	callers := make(map[callerKey]batch.UUID)
+	caller := func(id batch.UUID, callerID, subscription string) {
+		if callerID != "" {
+			callers[callerKey{callerID, subscription, int64(operation.BuyFundFromCustomer)}] = id
+		}
+	}
+	err := each(tx, d.sales.Table, ordered("t.operation_id, t.position, t.customer_no"), func(row *SaleRow) error {
+		o := of(row.OperationID)
+		if len(o.sales) == 0 {
+			caller(row.OperationID, row.Header.CallerID, row.Subscription)
+		}
+		o.sales = append(o.sales, *row)
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	err = each(tx, d.postings.Table, func(tx *gorm.DB) *gorm.DB {
+		return ordered("t.operation_id, t.position, t.leg, t.customer_no")(tx).Where("t.kind = ?", int64(fund.SalePosting))
+	}, func(row *PostingRow) error {
+		if o := of(row.OperationID); row.Leg == unitLeg {
+			o.units = append(o.units, *row)
+		} else {
+			o.money = append(o.money, *row)
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	err = each(tx, d.refusals.Table, ordered("t.operation_id"), func(row *RefusalRow) error {
+		refusal := *row
+		of(row.OperationID).refusal = &refusal
+		if row.Operation == int64(operation.BuyFundFromCustomer) {
+			caller(row.OperationID, row.Header.CallerID, row.Subscription)
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	if err := d.recordsOf(ctx, tx, callers, func(id batch.UUID, row *OperationRow) { all[id].record = row }); err != nil {
+		return err
+	}
+	ids := make([]batch.UUID, 0, len(all))
+	for id := range all {
+		ids = append(ids, id)
+	}
+	slices.SortFunc(ids, func(a, b batch.UUID) int { return bytes.Compare(a[:], b[:]) })
+	for _, id := range ids {
+		if err := found(all[id]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// callerKey is the key of an OperationRow.
+type callerKey struct {
+	callerID, subscription string
+	operation              int64
+}
+
+// recordsOf finds the records of CallerIds.
+func (d *database) recordsOf(ctx context.Context, tx *gorm.DB, callers map[callerKey]batch.UUID, found func(of batch.UUID, row *OperationRow)) error {
+	if len(callers) == 0 {
+		return nil
+	}
+	native, err := transaction(tx)
+	if err != nil {
+		return err
+	}
+	var keys []OperationRow
+	var ids []batch.UUID
+	for key, id := range callers {
+		keys = append(keys, OperationRow{CallerID: key.callerID, Subscription: key.subscription, Operation: key.operation})
+		ids = append(ids, id)
+	}
+	return d.Dialect.Within(native).Exchange(ctx, d.operations.find.Request(keys, func(i int, row *OperationRow) error {
+		record := *row
+		record.CallerID, record.Subscription, record.Operation = keys[i].CallerID, keys[i].Subscription, keys[i].Operation
+		record.Fingerprint = bytes.Clone(row.Fingerprint)
+		found(ids[i], &record)
+		return nil
+	}))
+}
+
+// decided is the leaf of a decision. A sale that has a day was recorded first,
+// or was carried out at once because it was its day.
+func (d *database) decided(buffer *[]byte, of *decision) storedLeaf {
+	l := d.leaf(*buffer, trail.Decided, of)
+	s := storedLeaf{Entry: trail.Entry{Kind: trail.Decided, ID: operation.ID(of.id), Leaf: l.Hash()}, name: "operation " + of.id.String()}
+	*buffer = l.Memory()
+	if len(of.sales) > 0 && of.sales[0].SelectedDate != "" && of.sales[0].State != int64(operation.Recorded) {
+		l = d.leaf(*buffer, trail.Decided, of.asRecorded())
+		hash := l.Hash()
+		s.recorded = &hash
+		*buffer = l.Memory()
+	}
+	return s
+}
+
+// settledHash is the hash of the second leaf of a decision.
+func (d *database) settledHash(buffer []byte, of *decision) trail.Hash {
+	l := d.leaf(buffer, trail.Settled, of)
+	return l.Hash()
+}
+
+// few reads the leaves of which there are few: of prices, subscriptions, acts,
+// imports and corrections.
+func (d *database) few(tx *gorm.DB, keys *trail.Keys, found func(storedLeaf) error) error {
+	err := each(tx, d.prices.Table, func(tx *gorm.DB) *gorm.DB { return tx }, func(row *PriceRow) error {
+		return found(storedLeaf{Entry: d.priceEntry(row), name: fmt.Sprintf("price %d", row.PriceID)})
+	})
+	if err != nil {
+		return err
+	}
+	err = each(tx, d.subscriptions.Table, func(tx *gorm.DB) *gorm.DB { return tx }, func(row *SubscriptionRow) error {
+		return found(storedLeaf{Entry: d.subscriptionEntry(row), name: fmt.Sprintf("subscription %q", row.Name)})
+	})
+	if err != nil {
+		return err
+	}
+	err = each(tx, d.audits.Table, func(tx *gorm.DB) *gorm.DB { return tx }, func(row *AuditRow) error {
+		return found(storedLeaf{Entry: d.actEntry(row), name: "act " + row.AuditID.String()})
+	})
+	if err != nil {
+		return err
+	}
+	err = each(tx, d.reversals.Table, func(tx *gorm.DB) *gorm.DB { return tx }, func(row *ReversalRow) error {
+		return found(storedLeaf{Entry: d.reversalEntry(row), name: "reversal of operation " + row.OperationID.String()})
+	})
+	if err != nil {
+		return err
+	}
+	var id batch.UUID
+	sum := trail.NewSum(keys)
+	flush := func() error {
+		if sum.Rows() == 0 {
+			return nil
+		}
+		l := sum.Leaf(trail.Posted, operation.ID(id))
+		sum = trail.NewSum(keys)
+		return found(storedLeaf{Entry: trail.Entry{Kind: trail.Posted, ID: operation.ID(id), Leaf: l.Hash()}, name: "postings of " + id.String()})
+	}
+	err = each(tx, d.postings.Table, func(tx *gorm.DB) *gorm.DB {
+		return tx.Where("t.kind <> ?", int64(fund.SalePosting)).Order("t.operation_id")
+	}, func(row *PostingRow) error {
+		if row.OperationID != id {
+			if err := flush(); err != nil {
+				return err
+			}
+			id = row.OperationID
+		}
+		d.sum(sum, row)
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	return flush()
+}
+
+// answered reads the leaves of CallerIds whose operations have no sales: of
+// notifications, and of refusals by versions that kept nothing else.
+func (d *database) answered(tx *gorm.DB, found func(storedLeaf) error) error {
+	var buffer []byte
+	return each(tx, d.operations.Table, func(tx *gorm.DB) *gorm.DB {
+		const of = " o WHERE t.operation = 2 AND o.operation_id = t.operation_id AND o.caller_id = t.caller_id AND o.subscription = t.subscription)"
+		return tx.Where("NOT EXISTS (SELECT 1 FROM " + d.sales.Name + of).Where("NOT EXISTS (SELECT 1 FROM " + d.refusals.Name + of)
+	}, func(row *OperationRow) error {
+		l := d.leaf(buffer, trail.Answered, &decision{id: row.OperationID, record: row})
+		buffer = l.Memory()
+		return found(storedLeaf{
+			Entry: trail.Entry{Kind: trail.Answered, ID: operation.ID(row.OperationID), Leaf: l.Hash()},
+			name:  "CallerId of operation " + row.OperationID.String(),
+		})
+	})
+}
+
+// stored reads the leaves of notifications. texts is false if the texts of one
+// are not those of its digest.
+func (d *database) stored(tx *gorm.DB, keys *trail.Keys, found func(leaf storedLeaf, texts bool) error) error {
+	var buffer []byte
+	return each(tx, d.notifications.Table, func(tx *gorm.DB) *gorm.DB { return tx }, func(row *NotificationRow) error {
+		l := d.notified(buffer, keys, row)
+		buffer = l.Memory()
+		entry, err := row.entry()
+		digest := entry.Digest()
+		return found(storedLeaf{
+			Entry: trail.Entry{Kind: trail.Notified, ID: operation.ID(row.OperationID), Digest: shortDigest(row.Digest), Leaf: l.Hash()},
+			name:  fmt.Sprintf("notification %s/%d", row.OperationID, row.Position),
+		}, err == nil && bytes.Equal(digest.Bytes(), row.Digest))
+	})
+}

@@ -1,0 +1,355 @@
+package storage
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"slices"
+
+	"gorm.io/gorm"
+	"gorm.io/gorm/clause"
+
+	"bankingapi/adapters/storage/batch"
+	application "bankingapi/application/trail"
+	"bankingapi/domain/fund"
+	"bankingapi/domain/operation"
+	"bankingapi/domain/trail"
+)
+
+// trailLog is the ports of package application/trail.
+type trailLog struct{ *database }
+
+var (
+	_ application.Writer = trailLog{}
+	_ application.Log    = trailLog{}
+	_ application.Finder = trailLog{}
+)
+
+// TrailLogRow is the row of the table trail_logs: the state of the log.
+type TrailLogRow struct {
+	LogID      int64  `gorm:"primaryKey"`
+	Size       int64  `gorm:"not null"`
+	Checkpoint string `gorm:"not null;default:''"`
+	// Begun is 1 when what is older than the trail has its leaves.
+	Begun int64 `gorm:"not null;default:0"`
+}
+
+// TrailHashRow is a row of the table trail_hashes: a node of the log's tree.
+type TrailHashRow struct {
+	HashIndex int64  `gorm:"primaryKey"`
+	Hash      []byte `gorm:"not null"`
+}
+
+// Record is application.Writer.
+func (t trailLog) Record(keys *trail.Keys, newID func() operation.ID) {
+	t.trail.on.Store(&recording{keys, newID})
+}
+
+// State is application.Log.
+func (t trailLog) State(ctx context.Context) (application.State, error) {
+	row, err := t.state(t.reads.WithContext(ctx))
+	return application.State{Size: row.Size, Checkpoint: row.Checkpoint}, t.Translate(err)
+}
+
+// IsOf is application.Log. It reads one batch, unless others than the service
+// have added batches.
+func (t trailLog) IsOf(ctx context.Context, keys *trail.Keys) (bool, error) {
+	found, own := false, false
+	err := t.snapshot(ctx, func(tx *gorm.DB) error {
+		c := &comparison{database: t.database, tx: tx}
+		var after *batch.UUID
+		for read := batchesRead; read == batchesRead && !own; {
+			read = 0
+			limit := batchesRead
+			if after == nil {
+				read, limit = batchesRead-1, 1 // the first one decides nearly always
+			}
+			err := c.eachBatch(after, limit, func(row *TrailBatchRow) error {
+				id := row.BatchID
+				after = &id
+				read++
+				found = true
+				b, err := row.batch()
+				own = own || err == nil && keys != nil && keys.IsSealed(b.Record(), row.Seal)
+				return nil
+			})
+			if err != nil || keys == nil {
+				return err
+			}
+		}
+		return nil
+	})
+	return own || !found, err
+}
+
+func (t trailLog) state(tx *gorm.DB) (row TrailLogRow, err error) {
+	var rows []TrailLogRow
+	if err := tx.Table(t.prefix + "trail_logs").Find(&rows).Error; err != nil {
+		return row, err
+	}
+	if len(rows) != 1 {
+		return row, fmt.Errorf("the table trail_logs has %d rows, and must have one", len(rows))
+	}
+	return rows[0], nil
+}
+
+// Seal is application.Log. The row of trail_logs is the lock.
+func (t trailLog) Seal(ctx context.Context, limit int, seal application.Seal) (sealed int, err error) {
+	var open int64
+	if err := t.reads.WithContext(ctx).Raw("SELECT 1 FROM " + t.batches.Name + " WHERE position IS NULL LIMIT 1").Scan(&open).Error; err != nil || open == 0 {
+		return 0, t.Translate(err)
+	}
+	err = t.change(ctx, func(tx *gorm.DB) error {
+		head, err := t.state(tx.Clauses(clause.Locking{Strength: clause.LockingStrengthUpdate}))
+		if err != nil {
+			return err
+		}
+		var rows []TrailBatchRow
+		if err := tx.Table(t.batches.Name).Where("position IS NULL").Order("batch_id").Limit(limit).Find(&rows).Error; err != nil {
+			return err
+		}
+		if sealed = len(rows); sealed == 0 {
+			return nil
+		}
+		records := make([][]byte, len(rows))
+		for i := range rows {
+			b, err := rows[i].batch()
+			if err != nil {
+				return err
+			}
+			records[i] = b.Record()
+		}
+		added, err := seal(application.State{Size: head.Size, Checkpoint: head.Checkpoint}, records,
+			func(indexes []int64) ([]trail.Hash, error) { return t.hashes(tx, indexes) })
+		if err != nil {
+			return err
+		}
+		return t.store(ctx, tx, &head, rows, &added)
+	})
+	return sealed, err
+}
+
+func (t trailLog) store(ctx context.Context, tx *gorm.DB, head *TrailLogRow, rows []TrailBatchRow, added *application.Sealed) error {
+	native, err := transaction(tx)
+	if err != nil {
+		return err
+	}
+	hashes := make([]TrailHashRow, len(added.Hashes))
+	for i := range hashes {
+		hashes[i] = TrailHashRow{added.First + int64(i), added.Hashes[i][:]}
+	}
+	for i := range rows {
+		rows[i].Position = sql.NullInt64{Int64: head.Size + int64(i), Valid: true}
+	}
+	head.Size, head.Checkpoint = head.Size+int64(len(rows)), added.Checkpoint
+	w := t.trail
+	return t.Dialect.Within(native).Exchange(ctx, w.hash.Request(hashes), w.place.Request(rows), w.advance.Request([]TrailLogRow{*head}))
+}
+
+func (r *TrailBatchRow) batch() (trail.Batch, error) {
+	entries, err := trail.ParseEntries(r.Entries)
+	if err != nil {
+		return trail.Batch{}, fmt.Errorf("batch %s of the trail: %w", r.BatchID, err)
+	}
+	return trail.Batch{ID: operation.ID(r.BatchID), Entries: entries}, nil
+}
+
+// Hashes is application.Log.
+func (t trailLog) Hashes(ctx context.Context, indexes []int64) ([]trail.Hash, error) {
+	hashes, err := t.hashes(t.reads.WithContext(ctx), indexes)
+	return hashes, t.Translate(err)
+}
+
+func (t trailLog) hashes(tx *gorm.DB, indexes []int64) ([]trail.Hash, error) {
+	if len(indexes) == 0 {
+		return nil, nil
+	}
+	var rows []TrailHashRow
+	if err := tx.Table(t.prefix+"trail_hashes").Where("hash_index IN ?", indexes).Find(&rows).Error; err != nil {
+		return nil, err
+	}
+	found := make(map[int64]trail.Hash, len(rows))
+	for _, row := range rows {
+		if len(row.Hash) == len(trail.Hash{}) {
+			found[row.HashIndex] = trail.Hash(row.Hash)
+		}
+	}
+	hashes := make([]trail.Hash, len(indexes))
+	for i, index := range indexes {
+		hash, ok := found[index]
+		if !ok {
+			return nil, fmt.Errorf("the trail has no hash %d", index)
+		}
+		hashes[i] = hash
+	}
+	return hashes, nil
+}
+
+// adoptable is the key of what Adopt has to write.
+type adoptable struct {
+	leafKey
+	digest trail.Hash
+}
+
+// Adopt is application.Writer.
+func (t trailLog) Adopt(ctx context.Context) (int64, error) {
+	recording := t.trail.on.Load()
+	head, err := t.state(t.reads.WithContext(ctx))
+	if err != nil || recording == nil || head.Begun != 0 {
+		return 0, t.Translate(err)
+	}
+	var entries []trail.Entry
+	err = t.snapshot(ctx, func(tx *gorm.DB) (err error) {
+		entries, err = t.adopt(ctx, tx, recording.keys)
+		return err
+	})
+	if err != nil {
+		return 0, err
+	}
+	for part := range slices.Chunk(entries, chunk) {
+		err := t.Transact(ctx, func(session batch.Session) error {
+			return session.Commit(ctx, t.trail.request(recording, part))
+		})
+		if err != nil {
+			return 0, err
+		}
+	}
+	return int64(len(entries)), t.change(ctx, func(tx *gorm.DB) error {
+		return tx.Exec("UPDATE " + t.prefix + "trail_logs SET begun = 1").Error
+	})
+}
+
+// adopt returns the entries of all rows that have none.
+func (t trailLog) adopt(ctx context.Context, tx *gorm.DB, keys *trail.Keys) (entries []trail.Entry, err error) {
+	known := make(map[adoptable]bool)
+	err = each(tx, t.batches, func(tx *gorm.DB) *gorm.DB { return tx }, func(row *TrailBatchRow) error {
+		b, err := row.batch()
+		for i := range b.Entries {
+			known[adoptable{leafKey{b.Entries[i].Kind, b.Entries[i].ID}, b.Entries[i].Digest}] = true
+		}
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	add := func(s storedLeaf) error { //nolint:unparam // as the readers want it
+		if !known[adoptable{leafKey{s.Kind, s.ID}, s.Digest}] {
+			entries = append(entries, s.Entry)
+		}
+		return nil
+	}
+	var buffer []byte
+	err = t.windows(tx, func(w window) error {
+		return t.decisions(ctx, tx, w, func(of *decision) error { return add(t.decided(&buffer, of)) })
+	})
+	if err != nil {
+		return nil, err
+	}
+	if err := t.few(tx, keys, add); err != nil {
+		return nil, err
+	}
+	if err := t.answered(tx, add); err != nil {
+		return nil, err
+	}
+	return entries, t.stored(tx, keys, func(s storedLeaf, _ bool) error { return add(s) })
+}
+
+// Leaf is application.Finder.
+func (t trailLog) Leaf(ctx context.Context, id operation.ID) (found application.Leaf, err error) {
+	recording := t.trail.on.Load()
+	if recording == nil {
+		return found, application.ErrNotFound
+	}
+	err = t.snapshot(ctx, func(tx *gorm.DB) error {
+		contents, err := t.contents(ctx, tx, batch.UUID(id), recording.keys)
+		if err != nil || len(contents) == 0 {
+			return err
+		}
+		found, err = t.inBatch(tx, id, contents)
+		return err
+	})
+	if err == nil && found.Content == nil {
+		err = application.ErrNotFound
+	}
+	return found, err
+}
+
+// contents are the leaves that the rows of an ID may have.
+func (t trailLog) contents(ctx context.Context, tx *gorm.DB, id batch.UUID, keys *trail.Keys) (leaves []trail.Leaf, err error) {
+	add := func(l trail.Leaf) { leaves = append(leaves, l) }
+	w := window{only: &id}
+	err = t.decisions(ctx, tx, w, func(of *decision) error {
+		add(t.leaf(nil, trail.Decided, of))
+		add(t.leaf(nil, trail.Settled, of))
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	sum := trail.NewSum(keys)
+	err = each(tx, t.postings.Table, func(tx *gorm.DB) *gorm.DB {
+		return t.within(w)(tx).Where("t.kind <> ?", int64(fund.SalePosting))
+	}, func(row *PostingRow) error {
+		t.sum(sum, row)
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	add(sum.Leaf(trail.Posted, operation.ID(id)))
+	err = each(tx, t.operations.Table, t.within(w), func(row *OperationRow) error {
+		add(t.leaf(nil, trail.Answered, &decision{id: id, record: row}))
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	err = each(tx, t.notifications.Table, t.within(w), func(row *NotificationRow) error {
+		add(t.notified(nil, keys, row))
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return leaves, each(tx, t.audits.Table, func(tx *gorm.DB) *gorm.DB {
+		return tx.Where("t.audit_id = ?", t.Dialect.Bind(id))
+	}, func(row *AuditRow) error {
+		add(t.actLeaf(row))
+		return nil
+	})
+}
+
+// inBatch finds the batch of one of the leaves. A batch is made after the IDs
+// in it, and IDs grow with time.
+func (t trailLog) inBatch(tx *gorm.DB, id operation.ID, leaves []trail.Leaf) (found application.Leaf, err error) {
+	of := make(map[trail.Hash]*trail.Leaf, len(leaves))
+	for i := range leaves {
+		of[leaves[i].Hash()] = &leaves[i]
+	}
+	c := &comparison{database: t.database, tx: tx}
+	after := batch.UUID(id)
+	for read := batchesRead; read == batchesRead && found.Content == nil; {
+		read = 0
+		err = c.eachBatch(&after, batchesRead, func(row *TrailBatchRow) error {
+			read++
+			after = row.BatchID
+			if found.Content != nil {
+				return nil
+			}
+			b, err := row.batch()
+			for i := range b.Entries {
+				if l := of[b.Entries[i].Leaf]; l != nil && b.Entries[i].ID == id && found.Content == nil {
+					found = application.Leaf{Content: l.Content(), Batch: b, Index: i, Position: -1}
+					if row.Position.Valid {
+						found.Position = row.Position.Int64
+					}
+				}
+			}
+			return err
+		})
+		if err != nil {
+			return found, err
+		}
+	}
+	return found, nil
+}

@@ -1,0 +1,117 @@
+package storage
+
+import (
+	"context"
+	"iter"
+	"time"
+
+	"gorm.io/gorm"
+
+	"bankingapi/adapters/storage/batch"
+	"bankingapi/application/backoffice"
+	"bankingapi/domain/day"
+	"bankingapi/domain/fund"
+	"bankingapi/domain/idempotency"
+	"bankingapi/domain/operation"
+)
+
+// lookups is backoffice.Lookups.
+type lookups struct{ *database }
+
+// Operation is as backoffice.Lookups promises.
+func (l lookups) Operation(ctx context.Context, id operation.ID) (found backoffice.Operation, err error) {
+	notFound := false
+	err = l.snapshot(ctx, func(tx *gorm.DB) error {
+		if err := l.read(tx, id, &found); err != nil {
+			return err
+		}
+		if notFound = len(found.Sales) == 0 && len(found.Postings) == 0; notFound || len(found.Sales) == 0 {
+			return nil
+		}
+		first := &found.Sales[0]
+		if first.Header.CallerID == "" {
+			return nil
+		}
+		key := idempotency.Key{CallerID: first.Header.CallerID, Subscription: first.Subscription, Operation: operation.BuyFundFromCustomer}
+		record, err := l.record(tx, key)
+		found.Record = record
+		return err
+	})
+	if err == nil && notFound {
+		err = backoffice.ErrNotFound
+	}
+	return found, err
+}
+
+// OperationOf is as backoffice.Lookups promises.
+func (l lookups) OperationOf(ctx context.Context, key idempotency.Key) (found backoffice.Operation, err error) {
+	err = l.snapshot(ctx, func(tx *gorm.DB) error {
+		record, err := l.record(tx, key)
+		if err != nil || record == nil {
+			return err
+		}
+		found.Record = record
+		return l.read(tx, record.ID, &found)
+	})
+	if err == nil && found.Record == nil {
+		err = backoffice.ErrNotFound
+	}
+	return found, err
+}
+
+// read reads the sales and postings of an operation.
+func (l lookups) read(tx *gorm.DB, id operation.ID, into *backoffice.Operation) error {
+	into.ID = id
+	var sales []SaleRow
+	var postings []PostingRow
+	of := l.Dialect.Bind(batch.UUID(id))
+	if err := tx.Table(l.sales.Name).Where("operation_id = ?", of).Order("position").Find(&sales).Error; err != nil {
+		return err
+	}
+	if err := tx.Table(l.postings.Name).Where("operation_id = ?", of).Order("position, leg").Find(&postings).Error; err != nil {
+		return err
+	}
+	for i := range sales {
+		entry, err := sales[i].entry()
+		if err != nil {
+			return err
+		}
+		into.Sales = append(into.Sales, entry)
+	}
+	for i := range postings {
+		entry, err := postings[i].entry()
+		if err != nil {
+			return err
+		}
+		into.Postings = append(into.Postings, entry)
+	}
+	return nil
+}
+
+// record returns the record of a CallerId, or nil if nothing is stored.
+func (l lookups) record(tx *gorm.DB, key idempotency.Key) (*idempotency.Record, error) {
+	var rows []OperationRow
+	err := tx.Table(l.operations.Name).Where("caller_id = ? AND subscription = ? AND operation = ?",
+		key.CallerID, key.Subscription, int64(key.Operation)).Find(&rows).Error
+	if err != nil || len(rows) == 0 {
+		return nil, err
+	}
+	record, err := rows[0].record(key)
+	return &record, err
+}
+
+// Statement is as backoffice.Lookups promises.
+func (l lookups) Statement(ctx context.Context, customerNo int64, until time.Time) iter.Seq2[fund.PostingEntry, error] {
+	return stream(ctx, l.database, l.postings.Table, (*PostingRow).entry, func(tx *gorm.DB) *gorm.DB {
+		return l.between(l.postingsOf(tx, customerNo), "posted_at", backoffice.Filter{Until: until}).
+			Order("posted_at, operation_id, position, leg")
+	})
+}
+
+// Waiting is as backoffice.Lookups promises.
+func (l lookups) Waiting(ctx context.Context, until day.Day) iter.Seq2[fund.SaleEntry, error] {
+	return stream(ctx, l.database, l.sales.Table, (*SaleRow).entry, func(tx *gorm.DB) *gorm.DB {
+		return tx.Where(recorded+" AND selected_date <= ?", until.String()).
+			Order("selected_date, operation_id, position")
+	})
+}

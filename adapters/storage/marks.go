@@ -1,0 +1,159 @@
+package storage
+
+import (
+	"context"
+	"fmt"
+
+	"gorm.io/gorm"
+	"gorm.io/gorm/clause"
+
+	"bankingapi/adapters/storage/batch"
+	"bankingapi/application/store"
+	"bankingapi/domain/fault"
+)
+
+// MarkRow is a row of the table marks. The book of a bank has none.
+type MarkRow struct {
+	Mark string `gorm:"primaryKey"`
+	Note string `gorm:"not null"`
+}
+
+// marks reads and writes the mark of a database.
+type marks struct {
+	*database
+	mark string
+}
+
+var _ store.Marker = marks{}
+
+// Note is store.Marker.
+func (m marks) Note(ctx context.Context) (note string, err error) {
+	err = m.reads.WithContext(ctx).Table(m.marked.Name).Where("mark = ?", m.mark).Select("note").Scan(&note).Error
+	return note, m.Translate(err)
+}
+
+// SetNote is store.Marker.
+func (m marks) SetNote(ctx context.Context, note string) error {
+	return m.change(ctx, func(tx *gorm.DB) error { return m.setNote(tx, note) })
+}
+
+func (m marks) setNote(tx *gorm.DB, note string) error {
+	result := tx.Table(m.marked.Name).Where("mark = ?", m.mark).Update("note", note)
+	if result.Error == nil && result.RowsAffected == 0 {
+		return otherMark("", m.mark)
+	}
+	return result.Error
+}
+
+// Empty is store.Marker. The first statement fails without the mark, and the
+// transaction with it.
+func (m marks) Empty(ctx context.Context, note string) error {
+	if m.mark == "" {
+		return otherMark("", "sandbox")
+	}
+	return m.change(ctx, func(tx *gorm.DB) error {
+		if err := m.setNote(tx, note); err != nil {
+			return err
+		}
+		for _, table := range m.tables() {
+			if table == m.subscriptions.Name {
+				continue
+			}
+			if err := tx.Exec("DELETE FROM " + table).Error; err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// add marks the database if it has no row yet. A database that has the mark
+// stays as it is.
+func (m marks) add(ctx context.Context) error {
+	return m.change(ctx, func(tx *gorm.DB) error {
+		var found []string
+		if err := tx.Table(m.marked.Name).Pluck("mark", &found).Error; err != nil {
+			return err
+		}
+		if len(found) > 0 && found[0] == m.mark {
+			return nil
+		}
+		if empty, err := m.isEmpty(tx); err != nil {
+			return err
+		} else if !empty || len(found) > 0 {
+			return otherMark("", m.mark)
+		}
+		return tx.Table(m.marked.Name).Clauses(clause.OnConflict{DoNothing: true}).Create(&MarkRow{Mark: m.mark}).Error
+	})
+}
+
+func (d *database) isEmpty(tx *gorm.DB) (bool, error) {
+	for _, table := range d.tables() {
+		var rows []int
+		if err := tx.Raw("SELECT 1 FROM " + table + " LIMIT 1").Scan(&rows).Error; err != nil || len(rows) > 0 {
+			return false, err
+		}
+	}
+	return true, nil
+}
+
+// tables are the names of all tables but the one with the mark.
+func (d *database) tables() []string {
+	return []string{
+		d.subscriptions.Name, d.prices.Name, d.holdings.Name, d.accounts.Name,
+		d.operations.Name, d.sales.Name, d.postings.Name, d.notifications.Name,
+		d.refusals.Name, d.reversals.Name, d.audits.Name,
+	}
+}
+
+// mark reads the mark of the database; empty if it has none. known is false if
+// its schema is older than marks.
+func (s *Schema) mark(ctx context.Context) (mark string, known bool, err error) {
+	db := s.reads.WithContext(ctx)
+	var tables int64
+	if err = db.Raw(s.engine.Migrations.HasTable, s.prefix+"marks").Scan(&tables).Error; err == nil && tables > 0 {
+		err = db.Table(s.prefix + "marks").Select("mark").Limit(1).Scan(&mark).Error
+	}
+	return mark, tables > 0, batch.NewDB(s.engine.Dialect, nil).Translate(err)
+}
+
+// checkMark returns an error if the database has another mark than wanted.
+func (s *Schema) checkMark(ctx context.Context) error {
+	mark, _, err := s.mark(ctx)
+	if err == nil && mark != s.marks.mark {
+		err = otherMark(mark, s.marks.mark)
+	}
+	return err
+}
+
+// mayMigrate returns an error if the database has another mark than wanted and
+// is not empty, so that a mistake does not even change its schema.
+func (s *Schema) mayMigrate(ctx context.Context) error {
+	version, err := s.version(ctx)
+	if err != nil || version == 0 {
+		return err
+	}
+	mark, known, err := s.mark(ctx)
+	if err != nil || mark == s.marks.mark {
+		return err
+	}
+	empty := false
+	if known && mark == "" {
+		if empty, err = s.marks.isEmpty(s.reads.WithContext(ctx)); err != nil {
+			return batch.NewDB(s.engine.Dialect, nil).Translate(err)
+		}
+	}
+	if !empty {
+		return otherMark(mark, s.marks.mark)
+	}
+	return nil
+}
+
+// otherMark is the error of a database with another mark.
+func otherMark(found, wanted string) error {
+	cause := fmt.Errorf("it is %w: start with --%s, or choose another database", store.MarkError(found), found)
+	if found == "" {
+		cause = fmt.Errorf("it is %w: a %s needs an empty database", store.MarkError(found), wanted)
+	}
+	return fault.Wrap(fault.Unavailable, cause, "The service does not use this database:")
+}

@@ -1,0 +1,73 @@
+package storage_test
+
+import (
+	"cmp"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"gorm.io/gorm/schema"
+
+	"bankingapi/adapters/storage"
+	"bankingapi/adapters/storage/batch"
+	"bankingapi/test/testdb"
+)
+
+// modelKinds are the types of columns by their kinds, as type kinds has them.
+var modelKinds = map[batch.Kind]string{
+	batch.Integer: "integer", batch.NullInteger: "integer", batch.Text: "text", batch.Bytes: "bytes",
+	batch.Identifier: "bytes", batch.Date: "text", batch.Time: "text",
+}
+
+// ofModel are the columns that a model declares.
+func ofModel[R any](prefix string) (columns []column) {
+	table := batch.NewTable[R](nil, schema.NamingStrategy{TablePrefix: prefix, NameReplacer: storage.ModelNames})
+	for _, c := range table.Columns {
+		columns = append(columns, column{Table: table.Name, Name: c.Name, Kind: modelKinds[c.Kind], Required: !c.Nullable})
+		if c.Key {
+			columns[len(columns)-1].Key = 1
+		}
+		if c.Sparse && !c.Nullable {
+			columns[len(columns)-1].Default = "''"
+			if c.Kind == batch.Integer {
+				columns[len(columns)-1].Default = "0"
+			}
+		}
+	}
+	return columns
+}
+
+// Each model is its table in the migrated schema of both engines: columns,
+// types, NULL, defaults and keys.
+func TestModelsAreTheSchema(t *testing.T) {
+	t.Parallel()
+	models := slices.Concat(
+		ofModel[storage.SubscriptionRow](""), ofModel[storage.PriceRow](""), ofModel[storage.HoldingRow](""), ofModel[storage.AccountRow](""),
+		ofModel[storage.OperationRow](""), ofModel[storage.SaleRow](""), ofModel[storage.PostingRow](""), ofModel[storage.NotificationRow](""),
+		ofModel[storage.RefusalRow](""), ofModel[storage.ReversalRow](""), ofModel[storage.AuditRow](""), ofModel[storage.MarkRow](""),
+		ofModel[storage.TrailBatchRow](""), ofModel[storage.TrailHashRow](""), ofModel[storage.TrailLogRow](""),
+	)
+	slices.SortFunc(models, func(a, b column) int { return cmp.Or(cmp.Compare(a.Table, b.Table), cmp.Compare(a.Name, b.Name)) })
+	for engine, migrated := range map[string]func(t *testing.T) []column{
+		testdb.EngineSQLite: func(t *testing.T) []column {
+			file := testdb.SQLite(t)
+			testdb.OpenSQLite(t, file)
+			return columns(t, connect(t, "sqlite", file), sqliteColumns)
+		},
+		testdb.EnginePostgres: func(t *testing.T) []column {
+			dsn := testdb.Postgres(t)
+			testdb.OpenPostgres(t, dsn)
+			return columns(t, connect(t, "pgx", dsn), postgresColumns)
+		},
+	} {
+		t.Run(engine, func(t *testing.T) {
+			t.Parallel()
+			found := migrated(t)
+			for i := range found {
+				found[i].Key = min(found[i].Key, 1)
+			}
+			require.Equal(t, found, models)
+		})
+	}
+	require.Equal(t, "own_holdings", ofModel[storage.HoldingRow]("own_")[0].Table)
+}

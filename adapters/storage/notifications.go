@@ -1,0 +1,139 @@
+package storage
+
+import (
+	"bytes"
+	"cmp"
+	"database/sql"
+	"fmt"
+	"slices"
+
+	"github.com/go-json-experiment/json"
+
+	"bankingapi/adapters/storage/batch"
+	"bankingapi/domain/day"
+	"bankingapi/domain/operation"
+	"bankingapi/domain/push"
+)
+
+// NotificationRow is a row of the table notifications.
+type NotificationRow struct {
+	UserID                  string        `gorm:"primaryKey"`
+	Digest                  []byte        `gorm:"primaryKey"`
+	OperationID             batch.UUID    `gorm:"not null"`
+	Position                int64         `gorm:"not null"` // the index in Parameters
+	Subscription            string        `gorm:"not null"`
+	Header                  headerColumns `gorm:"embedded"`
+	ExternalApplicationCode string        `gorm:"not null"`
+	ExternalTranCode        string        `gorm:"not null;default:''"`
+	PushID                  string        `gorm:"not null"`
+	PushInteractionID       sql.NullInt64
+	Platform                int64  `gorm:"not null"`
+	Subject                 string `gorm:"not null;default:''"`
+	Content                 string `gorm:"not null;default:''"`
+	DeepLinkURL             string `gorm:"not null;default:''"`
+	SendStatus              int64  `gorm:"not null"`
+	SendDate                batch.Day
+	TranData                string        `gorm:"not null"` // JSON, as it came on the wire
+	ReceivedAt              batch.Instant `gorm:"not null"`
+	RequestID               string        `gorm:"not null;default:''"`
+}
+
+// notifications are the table and its statements.
+type notifications struct {
+	*batch.Table[NotificationRow]
+	add *batch.Statement[NotificationRow]
+}
+
+func newNotifications(t *batch.Table[NotificationRow]) notifications {
+	return notifications{t, t.InsertNew()}
+}
+
+// notificationRows are the rows of notifications in one order for all replicas:
+// two that store the same records wait for each other instead of deadlocking.
+func notificationRows(stored []push.Stored) ([]NotificationRow, error) {
+	slices.SortStableFunc(stored, func(a, b push.Stored) int {
+		return cmp.Or(cmp.Compare(a.Notification.Record().UserID, b.Notification.Record().UserID),
+			bytes.Compare(a.Digest.Bytes(), b.Digest.Bytes()))
+	})
+	rows := make([]NotificationRow, len(stored))
+	for i := range stored {
+		var err error
+		if rows[i], err = newNotificationRow(&stored[i]); err != nil {
+			return nil, err
+		}
+	}
+	return rows, nil
+}
+
+func newNotificationRow(s *push.Stored) (NotificationRow, error) {
+	o, r := s.Operation, s.Notification.Record()
+	tranData, err := formatTranData(r.TranData)
+	return NotificationRow{
+		UserID:                  r.UserID,
+		Digest:                  s.Digest.Bytes(),
+		OperationID:             batch.UUID(o.ID),
+		Position:                int64(s.Index),
+		Subscription:            o.Subscription,
+		Header:                  newHeaderColumns(&o.Header),
+		ExternalApplicationCode: r.ExternalApplicationCode,
+		ExternalTranCode:        r.ExternalTranCode,
+		PushID:                  r.PushID,
+		PushInteractionID:       sql.NullInt64{Int64: r.PushInteractionID, Valid: r.HasPushInteractionID},
+		Platform:                int64(r.Platform),
+		Subject:                 r.Subject,
+		Content:                 r.Content,
+		DeepLinkURL:             r.DeepLinkURL,
+		SendStatus:              int64(r.SendStatus()),
+		SendDate:                batch.Day(r.SendDate.String()),
+		TranData:                tranData,
+		ReceivedAt:              batch.Instant{Time: o.ReceivedAt},
+		RequestID:               o.Header.RequestID,
+	}, err
+}
+
+// entry is the row as history.
+func (r *NotificationRow) entry() (n push.Entry, err error) {
+	n = push.Entry{
+		OperationID:  operation.ID(r.OperationID),
+		Index:        int(r.Position),
+		Subscription: r.Subscription,
+		Header:       r.Header.header(r.RequestID),
+		ReceivedAt:   r.ReceivedAt.Time,
+		Record: push.Record{
+			ExternalApplicationCode: r.ExternalApplicationCode,
+			ExternalTranCode:        r.ExternalTranCode,
+			UserID:                  r.UserID,
+			PushID:                  r.PushID,
+			PushInteractionID:       r.PushInteractionID.Int64,
+			HasPushInteractionID:    r.PushInteractionID.Valid,
+			Platform:                push.Platform(r.Platform), //nolint:gosec // written by us
+			Subject:                 r.Subject,
+			Content:                 r.Content,
+			DeepLinkURL:             r.DeepLinkURL,
+			Sent:                    r.SendStatus != 0,
+		},
+	}
+	if r.SendDate != "" {
+		if n.Record.SendDate, err = day.Parse(string(r.SendDate)); err != nil {
+			return n, fmt.Errorf("notification of operation %s: %w", r.OperationID, err)
+		}
+	}
+	n.Record.TranData, err = parseTranData(r.TranData)
+	return n, err
+}
+
+func formatTranData(items []push.TranDataItem) (string, error) {
+	if len(items) == 0 {
+		return "[]", nil
+	}
+	text, err := json.Marshal(items)
+	return string(text), err
+}
+
+func parseTranData(text string) (items []push.TranDataItem, err error) {
+	if text == "[]" {
+		return nil, nil
+	}
+	err = json.Unmarshal([]byte(text), &items)
+	return items, err
+}

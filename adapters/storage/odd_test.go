@@ -1,0 +1,93 @@
+package storage_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"bankingapi/adapters/storage"
+	"bankingapi/adapters/storage/postgres"
+	"bankingapi/application/store"
+	"bankingapi/domain/operation"
+	"bankingapi/domain/subscription"
+	"bankingapi/test/testdb"
+)
+
+// The service works with any settings of the database, because it sets
+// everything that it relies on.
+func TestOddSettingsOfTheDatabase(t *testing.T) {
+	t.Parallel()
+	for name, value := range map[string]string{
+		"datestyle":                     "'German, DMY'",
+		"intervalstyle":                 "'iso_8601'",
+		"timezone":                      "'Asia/Kathmandu'",
+		"bytea_output":                  "'escape'",
+		"standard_conforming_strings":   "off",
+		"synchronous_commit":            "off",
+		"default_transaction_isolation": "'repeatable read'",
+		"plan_cache_mode":               "'force_custom_plan'",
+		"enable_indexscan":              "off",
+		"statement_timeout":             "'1h'",
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dsn := testdb.Postgres(t)
+			admin(t, dsn, "ALTER DATABASE "+database(t, dsn)+" SET "+name+" = "+value)
+			everything(t, testdb.OpenPostgres(t, dsn))
+		})
+	}
+}
+
+// Administration is on disk when it returns, also on a server that does not
+// wait for the disk.
+func TestAdministrationWaitsForTheDisk(t *testing.T) {
+	t.Parallel()
+	dsn := testdb.Cluster(t, "synchronous_commit=off", "wal_writer_delay=10s")
+	observer := connect(t, "pgx", dsn)
+	unwritten := func() (behind bool) {
+		require.NoError(t, observer.QueryRowContext(t.Context(), "SELECT pg_current_wal_flush_lsn() < pg_current_wal_insert_lsn()").Scan(&behind))
+		return behind
+	}
+	host := connect(t, "pgx", dsn)
+	engine, err := postgres.Use(host, storage.Options{})
+	require.NoError(t, err)
+	ours, err := postgres.Open(t.Context(), storage.Options{DSN: dsn})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, ours.Close()) })
+	for name, engine := range map[string]*storage.Engine{"our own": ours, "a host's": engine} {
+		var s *store.Store
+		waits := func(what string, write func() error) {
+			t.Helper()
+			for range 3 { // the server itself may write something at this moment
+				execute(t, observer, "SELECT txid_current()") // which nothing flushes
+				require.NoError(t, write())
+				if !unwritten() {
+					return
+				}
+			}
+			t.Errorf("%s connection: %s is not on disk", name, what)
+		}
+		n := 0
+		waits("a migration", func() error {
+			n++
+			s = bind(t, engine, fmt.Sprintf("m%d_%d_", len(name), n))
+			_, err := s.Schema.Up(t.Context())
+			return err
+		})
+		create := func() error {
+			n++
+			return s.Subscriptions.Create(t.Context(), &subscription.Subscription{
+				Name: string(rune('a' + n)), State: subscription.Active, Operations: operation.Names[:],
+			})
+		}
+		waits("a new subscription", create)
+		waits("a changed subscription", func() error {
+			return s.Subscriptions.Change(t.Context(), string(rune('a'+n)), func(s *subscription.Subscription) error {
+				s.RequestsPerSecond++
+				return nil
+			})
+		})
+		waits("an import", func() error { return importHoldings(t.Context(), s, nextID(), manyHoldings(10, 5), quiet) })
+	}
+}

@@ -1,0 +1,113 @@
+package storage
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"bankingapi/adapters/storage/batch"
+	"bankingapi/domain/fault"
+	"bankingapi/domain/fund"
+	"bankingapi/domain/idempotency"
+	"bankingapi/domain/operation"
+)
+
+// OperationRow is a row of the table operations: an operation whose caller gave
+// a CallerId.
+type OperationRow struct {
+	CallerID     string     `gorm:"primaryKey"`
+	Subscription string     `gorm:"primaryKey"`
+	Operation    int64      `gorm:"primaryKey"`
+	OperationID  batch.UUID `gorm:"not null"`
+	Fingerprint  []byte     `gorm:"not null"`
+	State        int64      `gorm:"not null"`
+	Faults       string     `gorm:"not null;default:''"`
+}
+
+// operations are the table and its statements.
+type operations struct {
+	*batch.Table[OperationRow]
+	find        *batch.Query[OperationRow]
+	add, settle *batch.Statement[OperationRow]
+}
+
+func newOperations(t *batch.Table[OperationRow]) operations {
+	return operations{
+		t, t.Find(batch.NoLock, "", "operation_id", "fingerprint", "state", "faults"),
+		t.Insert(), t.Update("state", "faults"),
+	}
+}
+
+func operationKey(k idempotency.Key) OperationRow {
+	return OperationRow{CallerID: k.CallerID, Subscription: k.Subscription, Operation: int64(k.Operation)}
+}
+
+func newOperationRow(r *idempotency.Record) OperationRow {
+	row := operationKey(r.Key)
+	row.OperationID = batch.UUID(r.ID)
+	row.Fingerprint = r.Fingerprint.Bytes()
+	row.State = int64(r.Outcome.State)
+	row.Faults = formatFaults(r.Outcome.Faults)
+	return row
+}
+
+// record is the row as the record of that key.
+func (r *OperationRow) record(key idempotency.Key) (idempotency.Record, error) {
+	fingerprint, err := idempotency.ParseFingerprint(r.Fingerprint)
+	if err != nil {
+		return idempotency.Record{}, fmt.Errorf("operation %s: %w", r.OperationID, err)
+	}
+	return idempotency.Record{
+		Key:         key,
+		ID:          operation.ID(r.OperationID),
+		Fingerprint: fingerprint,
+		Outcome:     operation.Outcome{State: operation.State(r.State), Faults: parseFaults(r.Faults)}, //nolint:gosec // written by us
+	}, nil
+}
+
+// load finds the operations of the keys and puts them into the register.
+func (o *operations) load(keys []idempotency.Key, register *idempotency.Register) batch.Request {
+	request := o.find.Request(convert(keys, operationKey), func(i int, row *OperationRow) error {
+		record, err := row.record(keys[i])
+		if err == nil {
+			register.Load(record)
+		}
+		return err
+	})
+	request.Settled = true
+	return request
+}
+
+// operationRows are the rows of records in one order for all replicas: two
+// batches with the same CallerIds wait for each other instead of deadlocking.
+func operationRows(records []*idempotency.Record) []OperationRow {
+	sorted := slices.SortedFunc(slices.Values(records), func(a, b *idempotency.Record) int { return a.Key.Compare(b.Key) })
+	return convert(sorted, newOperationRow)
+}
+
+// formatFaults writes refusals as lines of code and pointer. The sentence of a
+// code belongs to the program, not to the record.
+func formatFaults(faults []fault.Fault) string {
+	if len(faults) == 0 {
+		return ""
+	}
+	lines := make([]string, len(faults))
+	for i, f := range faults {
+		lines[i] = f.Code + " " + f.Pointer
+	}
+	return strings.Join(lines, "\n")
+}
+
+func parseFaults(text string) []fault.Fault {
+	if text == "" {
+		return nil
+	}
+	lines := strings.Split(text, "\n")
+	faults := make([]fault.Fault, len(lines))
+	for i, line := range lines {
+		code, pointer, _ := strings.Cut(line, " ")
+		faults[i] = fund.Refusal(code)
+		faults[i].Pointer = pointer
+	}
+	return faults
+}

@@ -1,0 +1,148 @@
+package storage_test
+
+import (
+	"math"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"bankingapi/application/backoffice"
+	"bankingapi/application/store"
+	"bankingapi/domain/fault"
+	"bankingapi/domain/fund"
+	"bankingapi/domain/money"
+	"bankingapi/domain/operation"
+	"bankingapi/test/contract"
+	"bankingapi/test/testdb"
+)
+
+// On Postgres a batch is settled optimistically once its prices are known. If an
+// assumption is wrong, the batch is decided as the book is.
+func TestWrongAssumptions(t *testing.T) {
+	t.Parallel()
+	warm := func(t *testing.T, store *store.Store) bank {
+		b := newBank(t, store, 3)
+		b.sell(operation.Completed, order(nextID(), "", sale(1, 1, 1)))
+		b.sell(operation.Completed, order(nextID(), "", sale(1, 1, 1)))
+		return b
+	}
+	refused := func(b bank, code string, o *fund.Operation) {
+		b.t.Helper()
+		before := b.holds()
+		b.sell(operation.Failed, o)
+		outcome, _ := o.Outcome()
+		require.Len(b.t, outcome.Faults, 1)
+		require.Equal(b.t, code, outcome.Faults[0].Code)
+		require.Equal(b.t, before, b.holds(), "nothing was changed")
+		b.sell(operation.Completed, order(nextID(), "", sale(1, 2, 2)))
+	}
+	for name, test := range map[string]func(b bank){
+		"the holding has fewer units": func(b bank) {
+			refused(b, fund.HoldingInsufficient, order(nextID(), "", sale(1_000_000, 1, 1)))
+		},
+		"the holding has fewer units than all sales of a batch": func(b bank) {
+			first, second := order(nextID(), "", sale(600_000, 1, 1)), order(nextID(), "", sale(600_000, 1, 2))
+			require.NoError(b.t, settle(b.t.Context(), b.Store, today, first, second))
+			outcome, _ := first.Outcome()
+			require.Equal(b.t, operation.Completed, outcome.State)
+			outcome, _ = second.Outcome()
+			require.Equal(b.t, operation.Failed, outcome.State)
+			b.holds()
+		},
+		"there is no holding": func(b bank) {
+			refused(b, fund.HoldingNotFound, order(nextID(), "", sale(1, 4, 1)))
+		},
+		"there is no account": func(b bank) {
+			refused(b, fund.AccountNotFound, order(nextID(), "", sale(1, 1, 4)))
+		},
+		"the account is full": func(b bank) {
+			seed(b.t, b.Store, contract.Seed{Accounts: []fund.Account{{Key: accountOf(9), Balance: money.New(math.MaxInt64, lira)}}})
+			refused(b, fund.BalanceOutOfRange, order(nextID(), "", sale(1, 1, 9)))
+		},
+		"another price has become current": func(b bank) {
+			seed(b.t, b.Store, contract.Seed{Prices: []fund.Price{{ID: 2, Fund: afa, PerUnit: 1, Currency: lira, ValidFrom: today}}})
+			o := order(nextID(), "", sale(1, 1, 1))
+			b.sell(operation.Failed, o)
+			outcome, _ := o.Outcome()
+			require.Equal(b.t, fund.PriceNotCurrent, outcome.Faults[0].Code)
+			b.holds()
+		},
+		"the CallerId is known": func(b bank) {
+			b.sell(operation.Completed, order(nextID(), "a", sale(1, 1, 1)))
+			before := b.holds()
+			again := order(nextID(), "a", sale(1, 1, 1))
+			b.sell(operation.Completed, again)
+			outcome, _ := again.Outcome()
+			require.True(b.t, outcome.Replayed)
+			other := order(nextID(), "a", sale(2, 1, 1))
+			require.NoError(b.t, settle(b.t.Context(), b.Store, today, other))
+			_, err := other.Outcome()
+			require.Equal(b.t, fault.Conflict, fault.KindOf(err))
+			require.Equal(b.t, before, b.holds())
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			testdb.Each(t, func(t *testing.T, _ string, store *store.Store) { test(warm(t, store)) })
+		})
+	}
+}
+
+// If some operations of a batch do not complete, all of them are decided as the
+// book is, while the others complete. The batches come again and again, so that
+// the optimistic commit and what replaces it both meet them.
+func TestMixedBatches(t *testing.T) {
+	t.Parallel()
+	testdb.Each(t, func(t *testing.T, _ string, store *store.Store) {
+		const rounds = 8
+		b := newBank(t, store, 4)
+		b.sell(operation.Completed, order(nextID(), "known", sale(1, 1, 1)))
+		for range rounds {
+			later := sale(5_000_000, 3, 3)
+			later.SelectedDay = today.Plus(1)
+			total := sale(1, 2, 2)
+			total.ControlTotal = 1
+			batch := []struct {
+				*fund.Operation
+				state operation.State
+				code  string
+			}{
+				{order(nextID(), nextID().String(), sale(1, 1, 1)), operation.Completed, ""},
+				{order(nextID(), nextID().String(), sale(2_000_000, 2, 2)), operation.Failed, fund.HoldingInsufficient},
+				{order(nextID(), nextID().String(), sale(1, 1, 9)), operation.Failed, fund.AccountNotFound},
+				{order(nextID(), nextID().String(), sale(1, 9, 3)), operation.Failed, fund.HoldingNotFound},
+				{order(nextID(), "", sale(2, 3, 4), sale(3, 9, 4)), operation.Failed, fund.HoldingNotFound},
+				{order(nextID(), "", total), operation.Failed, fund.AmountMismatch},
+				{order(nextID(), "known", sale(1, 1, 1)), operation.Completed, ""},
+				{order(nextID(), nextID().String(), later), operation.Recorded, ""},
+				{order(nextID(), "", sale(4, 4, 3)), operation.Completed, ""},
+			}
+			var operations []*fund.Operation
+			for _, each := range batch {
+				operations = append(operations, each.Operation)
+			}
+			require.NoError(t, settle(t.Context(), store, today, operations...))
+			for i, each := range batch {
+				outcome, err := each.Outcome()
+				require.NoError(t, err)
+				require.Equal(t, each.state, outcome.State, "%d: %v", i, outcome.Faults)
+				if each.code != "" {
+					require.Equal(t, each.code, outcome.Faults[0].Code, i)
+				}
+			}
+			b.holds()
+		}
+		var holdings []fund.Units
+		for _, h := range all(t, store.Backoffice.Book.Holdings(t.Context(), backoffice.Filter{})) {
+			holdings = append(holdings, h.Units)
+		}
+		var accounts []int64
+		for _, a := range all(t, store.Backoffice.Book.Accounts(t.Context(), backoffice.Filter{})) {
+			accounts = append(accounts, a.Balance.Minor())
+		}
+		require.Equal(t, []fund.Units{
+			unitsAtFirst - (rounds+1)*1_000_000, unitsAtFirst, unitsAtFirst, unitsAtFirst - rounds*4_000_000,
+		}, holdings)
+		require.Equal(t, []int64{(rounds + 1) * 250, 0, rounds * 4 * 250, 0}, accounts)
+	})
+}

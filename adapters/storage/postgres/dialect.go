@@ -1,0 +1,254 @@
+package postgres
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"slices"
+	"strings"
+
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"bankingapi/adapters/storage/batch"
+)
+
+// dialect is batch.Dialect. A statement is one command for all rows, and its
+// arguments are one array for each column.
+type dialect struct {
+	db       *sql.DB
+	settings *settings
+}
+
+var _ batch.Dialect = dialect{}
+
+// The type of the array of a column, and how an element becomes a value of the
+// column.
+var (
+	arrays = map[batch.Kind]string{
+		batch.Integer: "bigint[]", batch.NullInteger: "bigint[]", batch.Text: "text[]", batch.Bytes: "bytea[]",
+		batch.Identifier: "uuid[]", batch.Date: "text[]", batch.Time: "timestamptz[]",
+	}
+	elements = map[batch.Kind]string{batch.Date: "NULLIF(k.%s, '')::date"}
+)
+
+// reserved are columns whose names became keywords of Postgres: system_user in
+// version 16.
+var reserved = []string{"system_user"}
+
+// names are the names of the columns, as a list in SQL.
+func names(columns []batch.Column) string {
+	all := batch.Names(columns)
+	for i, name := range all {
+		if slices.Contains(reserved, name) {
+			all[i] = `"` + name + `"`
+		}
+	}
+	return strings.Join(all, ", ")
+}
+
+// unnest makes a table k of the arrays.
+func unnest(columns []batch.Column, ordinality, number string) string {
+	parameters := make([]string, len(columns))
+	for i, c := range columns {
+		parameters[i] = fmt.Sprintf("$%d::%s", i+1, arrays[c.Kind])
+	}
+	return fmt.Sprintf("unnest(%s)%s AS k(%s%s)", strings.Join(parameters, ", "), ordinality, names(columns), number)
+}
+
+// element is the value of a column in a row of k.
+func element(c batch.Column) string {
+	if format, ok := elements[c.Kind]; ok {
+		return fmt.Sprintf(format, c.Name)
+	}
+	return "k." + c.Name
+}
+
+// matching are the conditions that a row of t has the key of a row of k.
+func matching(columns []batch.Column) string {
+	var where []string
+	for _, c := range columns {
+		if c.Key {
+			where = append(where, "t."+c.Name+" = "+element(c))
+		}
+	}
+	return strings.Join(where, " AND ")
+}
+
+// Insert is batch.Dialect.
+func (dialect) Insert(table string, columns []batch.Column, conflict batch.Conflict) string {
+	values := make([]string, len(columns))
+	for i, c := range columns {
+		values[i] = element(c)
+	}
+	return fmt.Sprintf("INSERT INTO %s (%s) SELECT %s FROM %s%s",
+		table, names(columns), strings.Join(values, ", "), unnest(columns, "", ""), conflict.SQL())
+}
+
+// Update is batch.Dialect.
+func (dialect) Update(table string, columns []batch.Column) string {
+	var set []string
+	for _, c := range columns {
+		if !c.Key {
+			set = append(set, c.Name+" = "+element(c))
+		}
+	}
+	return fmt.Sprintf("UPDATE %s t SET %s FROM %s WHERE %s",
+		table, strings.Join(set, ", "), unnest(columns, "", ""), matching(columns))
+}
+
+// Find is batch.Dialect. LATERAL keeps the order of the keys, which is the
+// order of locking. It also leaves the planner nothing but one index lookup for
+// each key: it would rather read a small table whole.
+func (dialect) Find(l *batch.Lookup) string {
+	var where []string
+	var keys []batch.Column
+	for _, w := range l.Where {
+		keys = append(keys, w.Column)
+		where = append(where, "t."+w.Name+" "+w.Operator+" "+element(w.Column))
+	}
+	locks := map[batch.Lock]string{batch.ForUpdate: " FOR UPDATE", batch.SkipLocked: " FOR UPDATE SKIP LOCKED"}
+	return fmt.Sprintf("SELECT k.n, r.* FROM %s CROSS JOIN LATERAL (SELECT t.%s FROM %s t WHERE %s%s LIMIT 1%s) r",
+		unnest(keys, " WITH ORDINALITY", ", n"), strings.Join(batch.Names(l.Select), ", t."), l.Table,
+		strings.Join(where, " AND "), l.Rest(), locks[l.Lock])
+}
+
+// Bind is batch.Dialect.
+func (dialect) Bind(value any) any {
+	if id, ok := value.(batch.UUID); ok {
+		return id.String()
+	}
+	return value
+}
+
+// Begin is batch.Dialect.
+func (d dialect) Begin(ctx context.Context) (batch.Session, error) {
+	conn, err := d.db.Conn(ctx)
+	if err != nil {
+		return nil, err
+	}
+	s := &session{conn: conn, settings: d.settings}
+	if s.begins, s.arguments, err = d.settings.begins(ctx, conn); err != nil {
+		s.Rollback()
+		return nil, err
+	}
+	return s, nil
+}
+
+// Within is batch.Dialect.
+func (d dialect) Within(tx *sql.Tx) batch.Session { return &hostSession{tx: tx, settings: d.settings} }
+
+// Prepare is batch.Dialect. What is set here overrides the settings of batches,
+// which are made for lookups of single rows.
+func (d dialect) Prepare(p batch.Purpose) []string {
+	const (
+		noTimeout = "SET LOCAL statement_timeout = 0"
+		mayWait   = "SET LOCAL idle_in_transaction_session_timeout = 0" // for the file, or for the reader
+	)
+	switch p {
+	case batch.Import:
+		return []string{noTimeout, mayWait}
+	case batch.Snapshot:
+		return []string{"SET TRANSACTION ISOLATION LEVEL REPEATABLE READ", noTimeout, mayWait, usual}
+	default:
+		return []string{durable}
+	}
+}
+
+// Classify is batch.Dialect. It knows Postgres' error codes (appendix A of its
+// manual).
+func (dialect) Classify(err error) batch.Failure {
+	if _, ok := errors.AsType[commitError](err); ok {
+		return batch.Interrupted
+	}
+	if errors.Is(err, errShared) {
+		return batch.LostRace // the next transaction has its settings
+	}
+	if _, ok := errors.AsType[*pgconn.ConnectError](err); ok { // whatever the server's reason is
+		return batch.Unreachable
+	}
+	if native, ok := errors.AsType[*pgconn.PgError](err); ok {
+		return classifyCode(native)
+	}
+	if network, ok := errors.AsType[net.Error](err); ok {
+		if network.Timeout() {
+			return batch.Unreachable
+		}
+		return batch.Broken
+	}
+	if pgconn.SafeToRetry(err) || errors.Is(err, pgconn.ErrConnClosed) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+		return batch.Broken
+	}
+	return batch.Unknown
+}
+
+// readOnly is the code of a write to a standby, or to a server that has become
+// one.
+const readOnly = "25006"
+
+func classifyCode(native *pgconn.PgError) batch.Failure {
+	switch native.Code {
+	case "40001", "40P01": // serialization failure, deadlock
+		return batch.LostRace
+	case "23505": // two added one key at once: the loser reads the winner. Partitions put their own names around ours.
+		for _, table := range []string{"operations", "holdings", "accounts", "subscriptions", "reversals"} {
+			if strings.Contains(native.ConstraintName, table) {
+				return batch.LostRace
+			}
+		}
+	case "57P01", "57P02": // the server stops, or ends this connection
+		return batch.Broken
+	case "57014", "55P03", "25P03", "25P04", readOnly, "42P01", "42703", "3F000", "42501":
+		// out of time, lock not available, read-only since a fail-over, schema
+		// missing (yet), right missing
+		return batch.Unreachable
+	}
+	switch native.Code[:2] {
+	case "08", "53", "57", "58", "28", "3D": // connection, resources, shutdown, disk, access, database
+		return batch.Unreachable
+	}
+	return batch.Unknown
+}
+
+// probe is storage.Engine's.
+func (d dialect) probe(ctx context.Context, requests []batch.Request) error {
+	session, err := d.Begin(ctx)
+	if err != nil {
+		return err
+	}
+	defer session.Rollback()
+	return session.Exchange(ctx, requests...)
+}
+
+// explain is storage.Engine's.
+func explain(err error) string {
+	native, ok := errors.AsType[*pgconn.PgError](err)
+	if !ok {
+		return ""
+	}
+	switch native.Code {
+	case readOnly:
+		return "The database is read-only: it is a standby, or default_transaction_read_only is on."
+	case "42501":
+		return "The database role has no right to read or write a table: the log names it."
+	case "42P01", "42703", "3F000":
+		return "A table or a column of the schema is missing: the log names it."
+	case "08P01":
+		return "The database or its pooler refuses transactions: a pooler must work per session or per transaction."
+	}
+	switch native.Code[:2] {
+	case "28", "3D":
+		return "The database refuses the connection: role, password or name of the database."
+	case "53":
+		return "The database has no resources left: connections, memory or disk."
+	}
+	return ""
+}
+
+// commitError is a commit whose answer was lost.
+type commitError struct{ cause error }
+
+func (e commitError) Error() string { return "commit: " + e.cause.Error() }
+func (e commitError) Unwrap() error { return e.cause }

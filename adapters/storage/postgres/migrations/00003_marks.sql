@@ -1,0 +1,11 @@
+-- +goose Up
+-- The mark of a database that is not the book of a bank, such as a sandbox. The
+-- book of a bank has no row. The note belongs to what made the mark.
+CREATE TABLE {{prefix}}marks (
+    mark text COLLATE "C" NOT NULL,
+    note text NOT NULL,
+    PRIMARY KEY (mark)
+);
+
+-- +goose Down
+DROP TABLE {{prefix}}marks;

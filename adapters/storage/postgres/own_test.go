@@ -1,0 +1,203 @@
+package postgres_test
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/stdlib"
+	"github.com/stretchr/testify/require"
+	"gorm.io/gorm"
+
+	"bankingapi/adapters/storage"
+	"bankingapi/adapters/storage/batch"
+	"bankingapi/adapters/storage/postgres"
+	"bankingapi/test/testdb"
+)
+
+// open opens one connection.
+func open(t *testing.T, dsn string) *storage.Engine {
+	t.Helper()
+	engine, err := postgres.Open(t.Context(), storage.Options{DSN: dsn, MaxConnections: 1, StatementTimeout: 3 * time.Second})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, engine.Close()) })
+	return engine
+}
+
+// inForce are settings of a batch, as the server has them.
+type inForce struct{ seqscan, pruning, durability, timeout, marker string }
+
+func inABatch(t *testing.T, d batch.Dialect) (found inForce) {
+	t.Helper()
+	query := batch.Request{
+		SQL: `SELECT 1::bigint, current_setting('enable_seqscan'), current_setting('enable_partition_pruning'),
+ current_setting('synchronous_commit'), current_setting('statement_timeout'), COALESCE(current_setting('bankingapi.session', true), '')`,
+		Found: func(scan batch.Scan) error {
+			_, err := scan(&found.seqscan, &found.pruning, &found.durability, &found.timeout, &found.marker)
+			return err
+		},
+	}
+	require.NoError(t, batch.NewDB(d, nil).Transact(t.Context(), func(s batch.Session) error {
+		if err := s.Exchange(t.Context(), query); err != nil {
+			return err
+		}
+		return s.Commit(t.Context())
+	}))
+	return found
+}
+
+func asked(t *testing.T, db *gorm.DB, query string) (answer string) {
+	t.Helper()
+	require.NoError(t, db.Raw(query).Scan(&answer).Error)
+	return answer
+}
+
+// A connection of our own has the settings of batches from its start. A batch
+// sends one check instead of seven settings.
+func TestSettingsOfOurOwnConnection(t *testing.T) {
+	t.Parallel()
+	dsn := testdb.Postgres(t)
+	engine := open(t, dsn)
+	require.Equal(t, "off", asked(t, engine.DB, "SHOW enable_seqscan"), "before any batch")
+	require.Equal(t, "off", asked(t, engine.DB, "SHOW jit"), "scans look expensive, and are not to be compiled")
+	first := inABatch(t, engine.Dialect)
+	require.NotEmpty(t, first.marker)
+	require.Equal(t, inForce{"off", "off", "on", "3s", first.marker}, first)
+	require.NotEqual(t, "3s", asked(t, engine.DB, "SHOW statement_timeout"), "migrations have no timeout")
+
+	other := inABatch(t, open(t, dsn).Dialect)
+	require.NotEmpty(t, other.marker)
+	require.NotEqual(t, first.marker, other.marker, "each connection has its own marker")
+
+	require.NoError(t, engine.DB.Transaction(func(tx *gorm.DB) error {
+		for _, statement := range engine.Dialect.Prepare(batch.Snapshot) {
+			require.NoError(t, tx.Exec(statement).Error)
+		}
+		require.Equal(t, "on", asked(t, tx, "SHOW enable_seqscan"), "reading much needs the planner")
+		require.Equal(t, "on", asked(t, tx, "SHOW enable_partition_pruning"))
+		require.Equal(t, "0", asked(t, tx, "SHOW statement_timeout"))
+		require.Equal(t, "repeatable read", asked(t, tx, "SHOW transaction_isolation"))
+		return nil
+	}))
+	require.Equal(t, first, inABatch(t, engine.Dialect))
+}
+
+// If the server connection turns out to be shared, the batch that finds out is
+// undone and run again with settings of its own.
+func TestASharedServerConnectionIsNoticed(t *testing.T) {
+	t.Parallel()
+	engine := open(t, testdb.Postgres(t))
+	require.NotEmpty(t, inABatch(t, engine.Dialect).marker)
+	for _, statement := range []string{
+		"SELECT set_config('bankingapi.session', 'of another client', false)", "SET enable_seqscan = on", "SET synchronous_commit = off",
+		"CREATE TABLE written (n bigint)",
+	} {
+		require.NoError(t, engine.DB.Exec(statement).Error)
+	}
+	err := batch.NewDB(engine.Dialect, nil).Attempt(t.Context(), func(s batch.Session) error {
+		return s.Commit(t.Context(), batch.Request{SQL: "INSERT INTO written VALUES (1)"})
+	})
+	require.Error(t, err)
+	require.Equal(t, batch.LostRace, engine.Dialect.Classify(err))
+	require.Equal(t, "0", asked(t, engine.DB, "SELECT COUNT(*)::text FROM written"))
+
+	require.Equal(t, inForce{"off", "off", "on", "3s", "of another client"}, inABatch(t, engine.Dialect))
+	require.Equal(t, "on", asked(t, engine.DB, "SHOW enable_seqscan"), "set for the batch only")
+}
+
+// A pooler refuses the marker, and a batch sets everything for itself. Other
+// clients of the pooler find the server connection as it was.
+func TestSettingsBehindAPooler(t *testing.T) {
+	t.Parallel()
+	through := testdb.PgBouncer(t, testdb.Postgres(t))
+	engine := open(t, through)
+	require.Equal(t, inForce{"off", "off", "on", "3s", ""}, inABatch(t, engine.Dialect))
+	other, err := pgx.Connect(t.Context(), through)
+	require.NoError(t, err)
+	defer other.Close(context.WithoutCancel(t.Context()))
+	var seqscan string
+	require.NoError(t, other.QueryRow(t.Context(), "SHOW enable_seqscan").Scan(&seqscan))
+	require.Equal(t, "on", seqscan)
+}
+
+// A server without some of the settings, as servers like Postgres are, is not
+// asked to set them.
+func TestOnlyKnownSettingsAreSet(t *testing.T) {
+	t.Parallel()
+	db, err := sql.Open("pgx", testdb.Postgres(t))
+	require.NoError(t, err)
+	defer db.Close()
+	for _, statement := range []string{
+		"CREATE SCHEMA other",
+		"CREATE VIEW other.pg_settings AS SELECT name FROM pg_catalog.pg_settings WHERE name <> 'plan_cache_mode'",
+	} {
+		_, err = db.Exec(statement)
+		require.NoError(t, err)
+	}
+	conn, err := db.Conn(t.Context())
+	require.NoError(t, err)
+	defer conn.Close()
+	_, err = conn.ExecContext(t.Context(), "SET search_path = other, pg_catalog")
+	require.NoError(t, err)
+	settings, err := postgres.Local(t.Context(), conn, time.Second)
+	require.NoError(t, err)
+	require.NotContains(t, settings, "plan_cache_mode")
+	require.Contains(t, settings, "enable_seqscan")
+}
+
+// A transaction that failed earlier answers COMMIT with ROLLBACK and without an
+// error. That is no commit.
+func TestACommitThatRollsBack(t *testing.T) {
+	t.Parallel()
+	engine := open(t, testdb.Postgres(t))
+	require.NoError(t, engine.DB.Exec("CREATE TABLE written (n bigint)").Error)
+	insert := batch.Request{SQL: "INSERT INTO written VALUES (1)"}
+	err := batch.NewDB(engine.Dialect, nil).Attempt(t.Context(), func(s batch.Session) error {
+		require.NoError(t, s.Exchange(t.Context(), insert))
+		require.Error(t, s.Exchange(t.Context(), batch.Request{SQL: "SELECT 1 / (SELECT 0)"}))
+		return s.Commit(t.Context())
+	})
+	require.ErrorContains(t, err, "rolled the transaction back")
+	_, isNative := errors.AsType[*pgconn.PgError](err)
+	require.False(t, isNative)
+	require.Equal(t, "0", asked(t, engine.DB, "SELECT COUNT(*)::text FROM written"))
+}
+
+// A batch is one explicit transaction, also when it is sent in one round trip.
+func TestABatchBeginsAndCommits(t *testing.T) {
+	t.Parallel()
+	config, err := pgx.ParseConfig(testdb.Postgres(t))
+	require.NoError(t, err)
+	var w watcher
+	config.Tracer = &w
+	db := stdlib.OpenDB(*config)
+	defer db.Close()
+	engine, err := postgres.Use(db, storage.Options{})
+	require.NoError(t, err)
+	require.NoError(t, batch.NewDB(engine.Dialect, nil).Transact(t.Context(), func(s batch.Session) error {
+		w.sent = nil
+		return s.Commit(t.Context(), batch.Request{SQL: "SELECT 7"})
+	}))
+	require.Len(t, w.sent, 4)
+	require.Contains(t, w.sent[0], "begin")
+	require.Equal(t, []string{"SELECT 7", "commit"}, w.sent[2:])
+}
+
+type watcher struct{ sent []string }
+
+func (w *watcher) TraceBatchStart(ctx context.Context, _ *pgx.Conn, data pgx.TraceBatchStartData) context.Context {
+	for _, q := range data.Batch.QueuedQueries {
+		w.sent = append(w.sent, q.SQL)
+	}
+	return ctx
+}
+func (w *watcher) TraceBatchQuery(context.Context, *pgx.Conn, pgx.TraceBatchQueryData) {}
+func (w *watcher) TraceBatchEnd(context.Context, *pgx.Conn, pgx.TraceBatchEndData)     {}
+func (w *watcher) TraceQueryStart(ctx context.Context, _ *pgx.Conn, _ pgx.TraceQueryStartData) context.Context {
+	return ctx
+}
+func (w *watcher) TraceQueryEnd(context.Context, *pgx.Conn, pgx.TraceQueryEndData) {}

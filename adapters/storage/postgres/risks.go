@@ -1,0 +1,97 @@
+package postgres
+
+import (
+	"context"
+	"database/sql"
+	"net"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+
+	"bankingapi/adapters/storage/batch"
+	"bankingapi/application/store"
+)
+
+// The settings of a server that may cost data, with their bad values. A server
+// like Postgres that does not have them does not have the risk either.
+var riskySettings = []struct {
+	name, value string
+	store.Risk
+}{
+	{"fsync", "off", store.Risk{Unsafe: true, Detail: "The database server has fsync = off. If its machine crashes, acknowledged operations are lost and the database may be damaged. Set fsync = on."}},
+	{"full_page_writes", "off", store.Risk{Detail: "The database server has full_page_writes = off. If its machine crashes, pages may be half written and the database damaged. Set full_page_writes = on, unless the file system never tears a page."}},
+	{"data_checksums", "off", store.Risk{Detail: "The database has no data checksums. Damage on the disk stays unnoticed. Enable them with pg_checksums while the server is stopped."}},
+}
+
+// risks is storage.Engine's. plain says that a connection to a remote host does
+// not verify the server's certificate.
+func risks(ctx context.Context, db *sql.DB, plain bool) (found []store.Risk, err error) {
+	if plain {
+		found = append(found, store.Risk{Detail: "The connection to the database does not verify the server. " +
+			"Someone on the network can read and change everything. Use sslmode=verify-full with sslrootcert in storage.dsn."})
+	}
+	settings := map[string]string{}
+	rows, err := db.QueryContext(ctx, "SELECT name, setting FROM pg_settings WHERE name IN"+ //nolint:rowserrcheck,sqlclosecheck // Each does it
+		" ('fsync', 'full_page_writes', 'data_checksums', 'synchronous_standby_names', 'synchronous_commit')")
+	if err != nil {
+		return nil, err
+	}
+	err = batch.Each(rows, func() error {
+		var name, value string
+		err := rows.Scan(&name, &value)
+		settings[name] = value
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	for _, r := range riskySettings {
+		if settings[r.name] == r.value {
+			found = append(found, r.Risk)
+		}
+	}
+	if settings["synchronous_standby_names"] == "" {
+		return found, nil
+	}
+	if settings["synchronous_commit"] == "local" {
+		found = append(found, store.Risk{Detail: "The database server has synchronous standbys, but synchronous_commit = local: commits do not wait for them. " +
+			"After a failover, acknowledged operations may be lost. Set synchronous_commit = on."})
+	}
+	// Without the right to see them, every standby has an unknown state.
+	var connected, known int
+	err = db.QueryRowContext(ctx, "SELECT COUNT(*) FILTER (WHERE sync_state IN ('sync', 'quorum')), COUNT(sync_state) FROM pg_stat_replication").Scan(&connected, &known)
+	if err != nil {
+		return nil, err
+	}
+	var count int
+	if err = db.QueryRowContext(ctx, "SELECT COUNT(*) FROM pg_stat_replication").Scan(&count); err != nil {
+		return nil, err
+	}
+	if connected == 0 && known == count {
+		found = append(found, store.Risk{Detail: "The database server waits for a synchronous standby, but none is connected. " +
+			"Every commit waits until one is, and requests are answered 503. Look at the standby."})
+	}
+	return found, nil
+}
+
+// isPlain reports whether a connection to another machine may be made without
+// verifying its certificate. libpq's sslmodes prefer and allow fall back to a
+// connection without TLS, and require verifies nothing.
+func isPlain(config *pgx.ConnConfig) bool {
+	isRemote := func(host string) bool {
+		if host == "localhost" || strings.HasPrefix(host, "/") || strings.HasPrefix(host, "@") {
+			return false
+		}
+		ip := net.ParseIP(host)
+		return ip == nil || !ip.IsLoopback()
+	}
+	if isRemote(config.Host) && (config.TLSConfig == nil || config.TLSConfig.InsecureSkipVerify && config.TLSConfig.VerifyPeerCertificate == nil) {
+		return true
+	}
+	for _, f := range config.Fallbacks {
+		if isRemote(f.Host) && (f.TLSConfig == nil || f.TLSConfig.InsecureSkipVerify && f.TLSConfig.VerifyPeerCertificate == nil) {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,88 @@
+package storage
+
+import (
+	"time"
+
+	"bankingapi/adapters/storage/batch"
+	"bankingapi/domain/fund"
+	"bankingapi/domain/operation"
+)
+
+// PostingRow is a row of the table postings.
+type PostingRow struct {
+	CustomerNo            int64         `gorm:"primaryKey"`
+	OperationID           batch.UUID    `gorm:"primaryKey"`
+	Position              int64         `gorm:"primaryKey"`
+	Leg                   int64         `gorm:"primaryKey"`
+	Kind                  int64         `gorm:"not null"`
+	IMKBCode              string        `gorm:"not null;default:''"`
+	HolderCorporationName string        `gorm:"not null;default:''"`
+	BranchCode            int64         `gorm:"not null;default:0"`
+	AccountSuffix         int64         `gorm:"not null;default:0"`
+	CurrencyCode          string        `gorm:"not null;default:''"`
+	Quantity              int64         `gorm:"not null"`
+	PostedAt              batch.Instant `gorm:"not null"`
+}
+
+// The legs of a posting.
+const (
+	unitLeg  = 1
+	moneyLeg = 2
+)
+
+// postings are the table and its statements.
+type postings struct {
+	*batch.Table[PostingRow]
+	add *batch.Statement[PostingRow]
+}
+
+func newPostings(t *batch.Table[PostingRow]) postings { return postings{t, t.Insert()} }
+
+// newPostingRow returns the row of a posting.
+func newPostingRow(p *fund.Posting, at time.Time) PostingRow {
+	row := PostingRow{
+		CustomerNo:            p.CustomerNo(),
+		OperationID:           batch.UUID(p.OperationID),
+		Position:              int64(p.Index),
+		Leg:                   unitLeg,
+		Kind:                  int64(p.Kind),
+		IMKBCode:              p.Holding.IMKBCode,
+		HolderCorporationName: p.Holding.HolderCorporationName,
+		BranchCode:            p.Account.BranchCode,
+		AccountSuffix:         p.Account.AccountSuffix,
+		CurrencyCode:          p.Account.Currency.Code(),
+		Quantity:              p.Quantity,
+		PostedAt:              batch.Instant{Time: at},
+	}
+	if p.IsMoney() {
+		row.Leg = moneyLeg
+	}
+	return row
+}
+
+// postingRows are the rows of postings, those of units apart from those of
+// money: the postings of one leg leave the same columns empty.
+func postingRows(all []fund.Posting, at time.Time) (units, money []PostingRow) {
+	var legs [2][]PostingRow
+	for i := range all {
+		row := newPostingRow(&all[i], at)
+		legs[row.Leg-1] = append(legs[row.Leg-1], row)
+	}
+	return legs[0], legs[1]
+}
+
+// entry is the row as history.
+func (r *PostingRow) entry() (p fund.PostingEntry, err error) {
+	p.Kind = fund.PostingKind(r.Kind) //nolint:gosec // written by us
+	p.OperationID, p.Index, p.Quantity, p.PostedAt = operation.ID(r.OperationID), int(r.Position), r.Quantity, r.PostedAt.Time
+	if r.Leg == unitLeg {
+		p.Holding = fund.HoldingKey{
+			CustomerNo: r.CustomerNo,
+			Fund:       fund.Fund{IMKBCode: r.IMKBCode, HolderCorporationName: r.HolderCorporationName},
+		}
+		return p, nil
+	}
+	p.Account = fund.AccountKey{CustomerNo: r.CustomerNo, BranchCode: r.BranchCode, AccountSuffix: r.AccountSuffix}
+	p.Account.Currency, err = restoreCurrency(r.CurrencyCode)
+	return p, err
+}

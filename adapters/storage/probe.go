@@ -1,0 +1,73 @@
+package storage
+
+import (
+	"context"
+	"errors"
+
+	"gorm.io/gorm"
+
+	"bankingapi/adapters/storage/batch"
+	"bankingapi/application/store"
+	"bankingapi/domain/fault"
+)
+
+// ping asks of the database what requests ask of it: without rows, so that
+// nothing changes and nothing is locked. A database that answers but cannot
+// store a sale is not ready: it is read-only, a right or a table is missing, or
+// a pooler allows no transaction.
+func (d *database) ping(ctx context.Context) error {
+	err := d.reads.WithContext(ctx).Exec("SELECT 1").Error
+	if err == nil && d.engine.Probe != nil && d.Ready(ctx) == nil { // if the schema does not fit, that is said of the schema
+		if err = d.engine.Probe(ctx, d.probes()); err == nil {
+			err = d.subscribers(ctx)
+		}
+	}
+	return d.explain(err)
+}
+
+// probes are all statements of sales and pushes, without rows.
+func (d *database) probes() []batch.Request {
+	return []batch.Request{
+		d.holdings.find.Request(nil, nil),
+		d.accounts.find.Request(nil, nil),
+		d.prices.find.Request(nil, nil),
+		d.prices.findCurrent.Request(nil, nil),
+		d.operations.find.Request(nil, nil),
+		d.sales.claim.Request(nil, nil),
+		d.holdings.put.Request(nil),
+		d.accounts.put.Request(nil),
+		d.operations.add.Request(nil),
+		d.operations.settle.Request(nil),
+		d.sales.add.Request(nil),
+		d.sales.settle.Request(nil),
+		d.postings.add.Request(nil),
+		d.notifications.add.Request(nil),
+	}
+}
+
+// subscribers reads no subscription.
+func (d *database) subscribers(ctx context.Context) error {
+	var none []SubscriptionRow
+	return d.reads.WithContext(ctx).Session(&gorm.Session{}).Table(d.subscriptions.Name).Limit(0).Find(&none).Error
+}
+
+// explain gives an error its kind, with a sentence for the people who run the
+// service if the engine has one.
+func (d *database) explain(err error) error {
+	if _, known := errors.AsType[*fault.Error](err); known || err == nil || d.engine.Explain == nil {
+		return d.Translate(err)
+	}
+	if sentence := d.engine.Explain(err); sentence != "" {
+		return fault.Wrap(fault.Unavailable, err, sentence)
+	}
+	return d.Translate(err)
+}
+
+// risks is store.Store's Risks.
+func (d *database) risks(ctx context.Context) ([]store.Risk, error) {
+	if d.engine.Risks == nil {
+		return nil, nil
+	}
+	found, err := d.engine.Risks(ctx)
+	return found, d.explain(err)
+}

@@ -1,0 +1,40 @@
+package storage
+
+import (
+	"bankingapi/adapters/storage/batch"
+	"bankingapi/domain/operation"
+)
+
+// RefusalRow is a row of the table refusals: an operation that was refused at
+// once.
+type RefusalRow struct {
+	OperationID  batch.UUID    `gorm:"primaryKey"`
+	Operation    int64         `gorm:"not null"`
+	Subscription string        `gorm:"not null"`
+	Header       headerColumns `gorm:"embedded"`
+	RequestID    string        `gorm:"not null;default:''"`
+	State        int64         `gorm:"not null"`
+	Faults       string        `gorm:"not null"`
+	ReceivedAt   batch.Instant `gorm:"not null"`
+}
+
+// refusals are the table and its statements.
+type refusals struct {
+	*batch.Table[RefusalRow]
+	add *batch.Statement[RefusalRow]
+}
+
+func newRefusals(t *batch.Table[RefusalRow]) refusals { return refusals{t, t.Insert()} }
+
+func newRefusalRow(r operation.Refusal) RefusalRow {
+	return RefusalRow{
+		OperationID:  batch.UUID(r.ID),
+		Operation:    int64(r.Operation),
+		Subscription: r.Subscription,
+		Header:       newHeaderColumns(&r.Header),
+		RequestID:    r.Header.RequestID,
+		State:        int64(operation.Failed),
+		Faults:       formatFaults(r.Faults),
+		ReceivedAt:   batch.Instant{Time: r.ReceivedAt},
+	}
+}

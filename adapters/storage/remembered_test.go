@@ -1,0 +1,140 @@
+package storage_test
+
+import (
+	"database/sql"
+	"errors"
+	"testing"
+
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/stretchr/testify/require"
+
+	"bankingapi/application/backoffice"
+	"bankingapi/application/store"
+	"bankingapi/domain/fault"
+	"bankingapi/domain/fund"
+	"bankingapi/domain/operation"
+	"bankingapi/test/testdb"
+)
+
+// What a running store remembers between batches may change under it: an
+// operator changes rows, or puts another book behind the same name.
+
+func onEachDatabase(t *testing.T, test func(t *testing.T, s *store.Store, db *sql.DB)) {
+	t.Run(testdb.EngineSQLite, func(t *testing.T) {
+		t.Parallel()
+		file := testdb.SQLite(t)
+		test(t, testdb.OpenSQLite(t, file), connect(t, "sqlite", file))
+	})
+	t.Run(testdb.EnginePostgres, func(t *testing.T) {
+		t.Parallel()
+		dsn := testdb.Postgres(t)
+		test(t, testdb.OpenPostgres(t, dsn), connect(t, "pgx", dsn))
+	})
+}
+
+func execute(t *testing.T, db *sql.DB, statements ...string) {
+	t.Helper()
+	for _, s := range statements {
+		_, err := db.ExecContext(t.Context(), s)
+		require.NoError(t, err, s)
+	}
+}
+
+func TestAPriceThatChangedUnderARunningStore(t *testing.T) {
+	t.Parallel()
+	onEachDatabase(t, func(t *testing.T, s *store.Store, db *sql.DB) {
+		b := newBank(t, s, 2)
+		balance := func(customer int) int64 {
+			return all(t, s.Backoffice.Book.Accounts(t.Context(), backoffice.Filter{CustomerNo: int64(customer)}))[0].Balance.Minor()
+		}
+		for range 3 { // the price is known now
+			b.sell(operation.Completed, order(nextID(), "", sale(1, 1, 1)))
+		}
+		require.EqualValues(t, 3*250, balance(1))
+
+		execute(t, db, "UPDATE prices SET price = price * 2")
+		b.sell(operation.Completed, order(nextID(), "", sale(1, 1, 1)))
+		require.EqualValues(t, 3*250+500, balance(1), "at the new price")
+		last := all(t, s.Backoffice.History.Sales(t.Context(), backoffice.Filter{}))[3]
+		require.Equal(t, 2*priceOfAFA, last.PerUnit)
+
+		for range 25 { // the optimistic commit is tried again
+			b.sell(operation.Completed, order(nextID(), "", sale(1, 2, 2)))
+		}
+		require.EqualValues(t, 25*500, balance(2))
+		execute(t, db, "UPDATE prices SET currency_code = 'USD'")
+		o := order(nextID(), "", sale(1, 1, 1))
+		b.sell(operation.Failed, o)
+		outcome, _ := o.Outcome()
+		require.Equal(t, fund.CurrencyMismatch, outcome.Faults[0].Code)
+	})
+}
+
+// A book that is restored from a time before the schema fitted is not written
+// to by rules that are not its own. One with a later schema is: it only adds.
+func TestAnotherBookBehindTheSameName(t *testing.T) {
+	t.Parallel()
+	onEachDatabase(t, func(t *testing.T, s *store.Store, db *sql.DB) {
+		b := newBank(t, s, 1)
+		b.sell(operation.Completed, order(nextID(), "", sale(1, 1, 1)))
+		again := func() error { return settle(t.Context(), s, today, order(nextID(), "", sale(1, 1, 1))) }
+
+		execute(t, db, "ALTER TABLE sales RENAME TO sales_of_later", "UPDATE schema_version SET version_id = 0 WHERE version_id > 0")
+		require.Error(t, again(), "the table is missing")
+		err := again()
+		require.Equal(t, fault.Unavailable, fault.KindOf(err))
+		require.ErrorContains(t, err, "The schema is too old: version 0")
+
+		execute(t, db, "ALTER TABLE sales_of_later RENAME TO sales", "UPDATE schema_version SET version_id = 7 WHERE version_id = 0")
+		require.NoError(t, again())
+	})
+}
+
+// A question for the version that fails for another reason than a missing
+// schema is that failure, and no version 0.
+func TestAVersionThatCannotBeRead(t *testing.T) {
+	t.Parallel()
+	onEachDatabase(t, func(t *testing.T, s *store.Store, db *sql.DB) {
+		execute(t, db, "ALTER TABLE schema_version RENAME COLUMN version_id TO something_else")
+		_, err := s.Schema.Status(t.Context())
+		require.Error(t, err)
+		err = settle(t.Context(), s, today, order(nextID(), "", sale(1, 1, 1)))
+		require.Error(t, err)
+		require.NotContains(t, err.Error(), "version 0")
+
+		execute(t, db, "ALTER TABLE schema_version RENAME TO elsewhere")
+		err = settle(t.Context(), s, today, order(nextID(), "", sale(1, 1, 1)))
+		require.ErrorContains(t, err, "too old: version 0")
+	})
+}
+
+// An assertion that fails has a name, which the documentation explains.
+func TestAssertionsHaveNames(t *testing.T) {
+	t.Parallel()
+	for want, change := range map[string]string{
+		"bankingapi_price_is_current 0": "UPDATE prices SET price = price + 1",
+		"bankingapi_holding_exists 1":   "DELETE FROM holdings WHERE customer_no = 1",
+		"bankingapi_account_exists 1":   "DELETE FROM accounts WHERE customer_no = 1",
+		"holdings_units_check":          "UPDATE holdings SET units = 0",
+	} {
+		t.Run(want, func(t *testing.T) {
+			t.Parallel()
+			s, w := watched(t)
+			newBank(t, s, 2)
+			sell := func() error {
+				return settle(t.Context(), s, today, order(nextID(), "", sale(1, 1, 1)), order(nextID(), "", sale(1, 2, 2)))
+			}
+			for range 3 {
+				require.NoError(t, sell())
+			}
+			_, err := s.Pools["all"].ExecContext(t.Context(), change)
+			require.NoError(t, err)
+			w.errors = nil
+			require.NoError(t, sell())
+			require.Len(t, w.errors, 1)
+			native, ok := errors.AsType[*pgconn.PgError](w.errors[0])
+			require.True(t, ok)
+			require.Contains(t, native.Message+native.ConstraintName, want)
+		})
+	}
+}

@@ -1,0 +1,163 @@
+package storage
+
+import (
+	"database/sql"
+	"fmt"
+
+	"bankingapi/adapters/storage/batch"
+	"bankingapi/domain/day"
+	"bankingapi/domain/fund"
+	"bankingapi/domain/money"
+	"bankingapi/domain/operation"
+)
+
+// SaleRow is a row of the table sales.
+type SaleRow struct {
+	CustomerNo            int64         `gorm:"primaryKey"`
+	OperationID           batch.UUID    `gorm:"primaryKey"`
+	Position              int64         `gorm:"primaryKey"` // the index in Parameters
+	Subscription          string        `gorm:"not null"`
+	Header                headerColumns `gorm:"embedded"`
+	IMKBCode              string        `gorm:"not null"`
+	HolderCorporationName string        `gorm:"not null"`
+	PriceID               int64         `gorm:"not null"`
+	Units                 int64         `gorm:"not null"`
+	AccountCustomerNo     int64         `gorm:"not null"`
+	BranchCode            int64         `gorm:"not null"`
+	AccountSuffix         int64         `gorm:"not null"`
+	CurrencyCode          string        `gorm:"not null"`
+	ControlTotal          int64         `gorm:"not null;default:0"`
+	SelectedDate          batch.Day
+	State                 int64 `gorm:"not null"`
+	SettledPriceID        sql.NullInt64
+	SettledPrice          sql.NullInt64
+	Proceeds              sql.NullInt64
+	Refusal               string        `gorm:"not null;default:''"`
+	ReceivedAt            batch.Instant `gorm:"not null"`
+	SettledAt             batch.Instant
+	RequestID             string `gorm:"not null;default:''"`
+}
+
+// sales are the table and its statements.
+type sales struct {
+	*batch.Table[SaleRow]
+	// claim finds the sale if it is recorded and not claimed by another replica.
+	claim       *batch.Query[SaleRow]
+	add, settle *batch.Statement[SaleRow]
+}
+
+func newSales(t *batch.Table[SaleRow]) sales {
+	return sales{
+		t, t.Find(batch.SkipLocked, "t.state = 1", "state"),
+		t.Insert(), t.Update("state", "settled_price_id", "settled_price", "proceeds", "refusal", "settled_at"),
+	}
+}
+
+// newSaleRow returns the row of what became of one sale.
+func newSaleRow(s *fund.SaleRecord) SaleRow {
+	o, t := s.Operation, s.Terms()
+	row := SaleRow{
+		CustomerNo:            t.Holding.CustomerNo,
+		OperationID:           batch.UUID(o.ID),
+		Position:              int64(s.Index),
+		Subscription:          o.Subscription,
+		Header:                newHeaderColumns(&o.Header),
+		IMKBCode:              t.Holding.IMKBCode,
+		HolderCorporationName: t.Holding.HolderCorporationName,
+		PriceID:               t.PriceID,
+		Units:                 int64(t.Units),
+		AccountCustomerNo:     t.Account.CustomerNo,
+		BranchCode:            t.Account.BranchCode,
+		AccountSuffix:         t.Account.AccountSuffix,
+		CurrencyCode:          t.Account.Currency.Code(),
+		ControlTotal:          t.ControlTotal,
+		SelectedDate:          batch.Day(t.SelectedDay.String()),
+		State:                 int64(s.State),
+		Refusal:               s.Refusal,
+		ReceivedAt:            batch.Instant{Time: o.ReceivedAt},
+		SettledAt:             batch.Instant{Time: s.SettledAt},
+		RequestID:             o.Header.RequestID,
+	}
+	if s.State == operation.Completed {
+		row.SettledPriceID = sql.NullInt64{Int64: s.Price.ID, Valid: true}
+		row.SettledPrice = sql.NullInt64{Int64: int64(s.Price.PerUnit), Valid: true}
+		row.Proceeds = sql.NullInt64{Int64: s.Proceeds.Minor(), Valid: true}
+	}
+	return row
+}
+
+// saleRows are the rows of sales: those to be added, and those of due
+// operations, which exist and are settled.
+func saleRows(records []fund.SaleRecord) (added, settled []SaleRow) {
+	added = make([]SaleRow, 0, len(records))
+	for i := range records {
+		if r := &records[i]; r.Operation.Due {
+			settled = append(settled, newSaleRow(r))
+		} else {
+			added = append(added, newSaleRow(r))
+		}
+	}
+	return added, settled
+}
+
+// operation is the recorded operation of the row, without its sales.
+func (r *SaleRow) operation() *fund.Operation {
+	return &fund.Operation{
+		ID:           operation.ID(r.OperationID),
+		Subscription: r.Subscription,
+		Header:       r.Header.header(r.RequestID),
+		ReceivedAt:   r.ReceivedAt.Time,
+		Due:          true,
+	}
+}
+
+func (r *SaleRow) terms() (fund.Terms, error) {
+	currency, err := restoreCurrency(r.CurrencyCode)
+	if err != nil {
+		return fund.Terms{}, err
+	}
+	var selected day.Day
+	if r.SelectedDate != "" {
+		if selected, err = day.Parse(string(r.SelectedDate)); err != nil {
+			return fund.Terms{}, fmt.Errorf("sale of operation %s: %w", r.OperationID, err)
+		}
+	}
+	return fund.Terms{
+		Holding: fund.HoldingKey{
+			CustomerNo: r.CustomerNo,
+			Fund:       fund.Fund{IMKBCode: r.IMKBCode, HolderCorporationName: r.HolderCorporationName},
+		},
+		Units: fund.Units(r.Units),
+		Account: fund.AccountKey{
+			CustomerNo:    r.AccountCustomerNo,
+			BranchCode:    r.BranchCode,
+			AccountSuffix: r.AccountSuffix,
+			Currency:      currency,
+		},
+		PriceID:      r.PriceID,
+		ControlTotal: r.ControlTotal,
+		SelectedDay:  selected,
+	}, nil
+}
+
+// entry is the row as history.
+func (r *SaleRow) entry() (fund.SaleEntry, error) {
+	terms, err := r.terms()
+	e := fund.SaleEntry{
+		OperationID:  operation.ID(r.OperationID),
+		Index:        int(r.Position),
+		Subscription: r.Subscription,
+		Header:       r.Header.header(r.RequestID),
+		ReceivedAt:   r.ReceivedAt.Time,
+		Terms:        terms,
+		State:        operation.State(r.State), //nolint:gosec // written by us
+		PriceID:      r.SettledPriceID.Int64,
+		PerUnit:      fund.UnitPrice(r.SettledPrice.Int64),
+		Refusal:      r.Refusal,
+		SettledAt:    r.SettledAt.Time,
+	}
+	if r.Proceeds.Valid {
+		e.Proceeds = money.New(r.Proceeds.Int64, terms.Account.Currency)
+	}
+	return e, err
+}

@@ -1,0 +1,243 @@
+package storage
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"bankingapi/adapters/storage/batch"
+	"bankingapi/application/subscriptions"
+	"bankingapi/domain/operation"
+	"bankingapi/domain/subscription"
+	"bankingapi/domain/trail"
+)
+
+// SubscriptionRow is a row of the table subscriptions.
+type SubscriptionRow struct {
+	Name              string `gorm:"primaryKey"`
+	State             string `gorm:"not null"`
+	Operations        string `gorm:"not null"` // names, separated by commas
+	RequestsPerSecond int64  `gorm:"not null"`
+	AppKey            string `gorm:"not null"`
+	Channel           string `gorm:"not null"`
+	TellerName        string `gorm:"not null"`
+	PrimaryHash       []byte `gorm:"not null"`
+	SecondaryHash     []byte `gorm:"not null"`
+	RequireCallerID   int64  `gorm:"not null;default:0"` // 0 or 1
+	// Rows that are older than these columns have none of the times.
+	CreatedAt          batch.Instant
+	PrimaryCreatedAt   batch.Instant
+	SecondaryCreatedAt batch.Instant
+	PrimaryExpiresAt   batch.Instant
+	SecondaryExpiresAt batch.Instant
+	PrimaryUsedAt      batch.Instant
+	SecondaryUsedAt    batch.Instant
+	WithoutCallerIDAt  batch.Instant
+}
+
+// subscriptionTable is the table and its statements.
+type subscriptionTable struct {
+	*batch.Table[SubscriptionRow]
+	find          *batch.Query[SubscriptionRow]
+	add, put, use *batch.Statement[SubscriptionRow]
+}
+
+func newSubscriptionTable(t *batch.Table[SubscriptionRow]) subscriptionTable {
+	all := batch.Names(t.Columns)
+	return subscriptionTable{
+		t, t.Find(batch.ForUpdate, "", all...), t.Insert(), t.Update(all[1:]...),
+		t.Update("primary_used_at", "secondary_used_at", "without_caller_id_at"),
+	}
+}
+
+// Subscriptions is subscriptions.Repository.
+type Subscriptions struct{ db *database }
+
+var (
+	_ subscriptions.Repository = (*Subscriptions)(nil)
+	_ subscriptions.Usage      = (*Subscriptions)(nil)
+)
+
+// All is subscriptions.Repository.
+func (s *Subscriptions) All(ctx context.Context) ([]*subscription.Subscription, error) {
+	var rows []SubscriptionRow
+	if err := s.db.reads.WithContext(ctx).Table(s.db.subscriptions.Name).Order("name").Find(&rows).Error; err != nil {
+		return nil, s.db.Translate(err)
+	}
+	all := make([]*subscription.Subscription, len(rows))
+	for i := range rows {
+		var err error
+		if all[i], err = rows[i].subscription(); err != nil {
+			return nil, s.db.Translate(err)
+		}
+	}
+	return all, nil
+}
+
+// Create is subscriptions.Repository. If two create one name at the same
+// moment, the second one loses that race and is run again.
+func (s *Subscriptions) Create(ctx context.Context, sub *subscription.Subscription) error {
+	row := newSubscriptionRow(sub)
+	return s.change(ctx, func(session batch.Session) error {
+		taken := false
+		find := s.db.subscriptions.find.Request([]SubscriptionRow{row}, func(int, *SubscriptionRow) error {
+			taken = true
+			return nil
+		})
+		if err := session.Exchange(ctx, find); err != nil {
+			return err
+		}
+		if taken {
+			return subscriptions.ErrNameTaken
+		}
+		return s.commit(ctx, session, s.db.subscriptions.add, row)
+	})
+}
+
+// Change is subscriptions.Repository.
+func (s *Subscriptions) Change(ctx context.Context, name string, change func(*subscription.Subscription) error) error {
+	return s.change(ctx, func(session batch.Session) error {
+		var found *subscription.Subscription
+		find := s.db.subscriptions.find.Request([]SubscriptionRow{{Name: name}}, func(_ int, row *SubscriptionRow) (err error) {
+			found, err = row.subscription()
+			return err
+		})
+		if err := session.Exchange(ctx, find); err != nil {
+			return err
+		}
+		if found == nil {
+			return subscriptions.ErrNotFound
+		}
+		if err := change(found); err != nil {
+			return refused{err}
+		}
+		return s.commit(ctx, session, s.db.subscriptions.put, newSubscriptionRow(found))
+	})
+}
+
+// Used is subscriptions.Usage. Rows are locked in the order of their names.
+func (s *Subscriptions) Used(ctx context.Context, uses []subscriptions.Use) error {
+	if len(uses) == 0 {
+		return nil
+	}
+	uses = slices.SortedFunc(slices.Values(uses), func(a, b subscriptions.Use) int { return strings.Compare(a.Name, b.Name) })
+	keys := convert(uses, func(u subscriptions.Use) SubscriptionRow { return SubscriptionRow{Name: u.Name} })
+	return s.change(ctx, func(session batch.Session) error {
+		var rows []SubscriptionRow
+		find := s.db.subscriptions.find.Request(keys, func(i int, row *SubscriptionRow) error {
+			u := &uses[i]
+			rows = append(rows, SubscriptionRow{
+				Name:              u.Name,
+				PrimaryUsedAt:     later(row.PrimaryUsedAt, u.Primary),
+				SecondaryUsedAt:   later(row.SecondaryUsedAt, u.Secondary),
+				WithoutCallerIDAt: later(row.WithoutCallerIDAt, u.WithoutCallerID),
+			})
+			return nil
+		})
+		if err := session.Exchange(ctx, find); err != nil {
+			return err
+		}
+		return session.Commit(ctx, batch.NonEmpty(s.db.subscriptions.use.Request(rows))...)
+	})
+}
+
+func later(a batch.Instant, b time.Time) batch.Instant {
+	if b.After(a.Time) {
+		a.Time = b
+	}
+	return a
+}
+
+// commit writes a row, and the act that ctx carries.
+func (s *Subscriptions) commit(ctx context.Context, session batch.Session, write *batch.Statement[SubscriptionRow], row SubscriptionRow) error {
+	return session.Commit(ctx, append(s.db.acted(ctx, []trail.Entry{s.db.subscriptionEntry(&row)}), write.Request([]SubscriptionRow{row}))...)
+}
+
+// refused is the error of a caller's change: it keeps its identity.
+type refused struct{ error }
+
+// change runs work in a transaction.
+func (s *Subscriptions) change(ctx context.Context, work func(batch.Session) error) error {
+	var own error
+	err := s.db.Transact(ctx, func(session batch.Session) error {
+		err := work(session)
+		var r refused
+		switch own = nil; {
+		case errors.As(err, &r):
+			own = r.error
+		case errors.Is(err, subscriptions.ErrNameTaken), errors.Is(err, subscriptions.ErrNotFound):
+			own = err
+		}
+		return err
+	})
+	if err != nil && own != nil {
+		return own
+	}
+	return err
+}
+
+func newSubscriptionRow(s *subscription.Subscription) SubscriptionRow {
+	names := make([]string, len(s.Operations))
+	for i, n := range s.Operations {
+		names[i] = n.String()
+	}
+	return SubscriptionRow{
+		Name:              s.Name,
+		State:             string(s.State),
+		Operations:        strings.Join(names, ","),
+		RequestsPerSecond: int64(s.RequestsPerSecond),
+		AppKey:            s.AppKey,
+		Channel:           s.Channel,
+		TellerName:        s.TellerName,
+		PrimaryHash:       s.PrimaryHash[:],
+		SecondaryHash:     s.SecondaryHash[:],
+		RequireCallerID:   flag(s.RequireCallerID),
+
+		CreatedAt:          batch.Instant{Time: s.Created},
+		PrimaryCreatedAt:   batch.Instant{Time: s.PrimaryKey.Created},
+		SecondaryCreatedAt: batch.Instant{Time: s.SecondaryKey.Created},
+		PrimaryExpiresAt:   batch.Instant{Time: s.PrimaryKey.Expires},
+		SecondaryExpiresAt: batch.Instant{Time: s.SecondaryKey.Expires},
+		PrimaryUsedAt:      batch.Instant{Time: s.PrimaryKey.Used},
+		SecondaryUsedAt:    batch.Instant{Time: s.SecondaryKey.Used},
+		WithoutCallerIDAt:  batch.Instant{Time: s.WithoutCallerID},
+	}
+}
+
+func flag(set bool) int64 {
+	if set {
+		return 1
+	}
+	return 0
+}
+
+func (r *SubscriptionRow) subscription() (*subscription.Subscription, error) {
+	s := &subscription.Subscription{
+		Name:              r.Name,
+		State:             subscription.State(r.State),
+		RequestsPerSecond: int(r.RequestsPerSecond),
+		AppKey:            r.AppKey,
+		Channel:           r.Channel,
+		TellerName:        r.TellerName,
+		RequireCallerID:   r.RequireCallerID != 0,
+		Created:           r.CreatedAt.Time,
+		PrimaryKey:        subscription.KeyLife{Created: r.PrimaryCreatedAt.Time, Expires: r.PrimaryExpiresAt.Time, Used: r.PrimaryUsedAt.Time},
+		SecondaryKey:      subscription.KeyLife{Created: r.SecondaryCreatedAt.Time, Expires: r.SecondaryExpiresAt.Time, Used: r.SecondaryUsedAt.Time},
+		WithoutCallerID:   r.WithoutCallerIDAt.Time,
+	}
+	for name := range strings.SplitSeq(r.Operations, ",") {
+		n, ok := operation.ParseName(name)
+		if !ok {
+			return nil, fmt.Errorf("subscription %q may call an operation that this version does not know", r.Name)
+		}
+		s.Operations = append(s.Operations, n)
+	}
+	if len(r.PrimaryHash) != len(s.PrimaryHash) || len(r.SecondaryHash) != len(s.SecondaryHash) {
+		return nil, fmt.Errorf("subscription %q: a stored key hash is damaged", r.Name)
+	}
+	s.PrimaryHash, s.SecondaryHash = subscription.Hash(r.PrimaryHash), subscription.Hash(r.SecondaryHash)
+	return s, nil
+}

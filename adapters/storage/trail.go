@@ -1,0 +1,308 @@
+package storage
+
+import (
+	"bytes"
+	"database/sql"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"bankingapi/adapters/storage/batch"
+	"bankingapi/domain/operation"
+	"bankingapi/domain/trail"
+)
+
+// TrailBatchRow is a row of the table trail_batches: the leaves of one commit.
+type TrailBatchRow struct {
+	BatchID batch.UUID `gorm:"primaryKey"`
+	Entries []byte     `gorm:"not null"`
+	// Seal is the keyed hash of the batch's record.
+	Seal []byte `gorm:"not null"`
+	// Position is the place in the log. It is NULL until the batch is sealed.
+	Position sql.NullInt64
+}
+
+// trailWriter adds the leaves of a transaction to it, as one row. It reads
+// nothing, so that writers do not wait for each other.
+type trailWriter struct {
+	add *batch.Statement[TrailBatchRow]
+	// place, hash and advance are for sealing.
+	place   *batch.Statement[TrailBatchRow]
+	hash    *batch.Statement[TrailHashRow]
+	advance *batch.Statement[TrailLogRow]
+	// on is nil while no trail is kept.
+	on      atomic.Pointer[recording]
+	buffers sync.Pool // of *[]byte, for leaves
+}
+
+// recording has the arguments of Record.
+type recording struct {
+	keys  *trail.Keys
+	newID func() operation.ID
+}
+
+func newTrailWriter(t *batch.Table[TrailBatchRow], hashes *batch.Table[TrailHashRow], logs *batch.Table[TrailLogRow]) *trailWriter {
+	return &trailWriter{
+		add: t.Insert(), place: t.Update("position"), hash: hashes.Insert(), advance: logs.Update("size", "checkpoint"),
+		buffers: sync.Pool{New: func() any { return new([]byte) }},
+	}
+}
+
+// request writes the entries as one batch.
+func (w *trailWriter) request(r *recording, entries []trail.Entry) batch.Request {
+	if r == nil || len(entries) == 0 {
+		return batch.Request{}
+	}
+	b := trail.Batch{ID: r.newID(), Entries: entries}
+	return w.add.Request([]TrailBatchRow{{
+		BatchID: batch.UUID(b.ID), Entries: trail.AppendEntries(nil, entries), Seal: r.keys.Seal(b.Record()),
+	}})
+}
+
+// buffer lends memory to do, which returns it, possibly grown.
+func (w *trailWriter) buffer(do func([]byte) []byte) {
+	b := w.buffers.Get().(*[]byte)
+	*b = do(*b)
+	w.buffers.Put(b)
+}
+
+// booked are the rows that a settled book adds and settles.
+type booked struct {
+	added, answered []OperationRow
+	sold, settled   []SaleRow
+	units, money    []PostingRow
+	refused         []RefusalRow
+	reversed        []ReversalRow
+}
+
+// entries returns the entries of the operations in the rows. The sales of an
+// operation are consecutive, and its postings have the same order.
+func (d *database) entries(r *recording, rows *booked) (entries []trail.Entry) {
+	if r == nil {
+		return nil
+	}
+	records := make(map[batch.UUID]*OperationRow, len(rows.added)+len(rows.answered))
+	for _, all := range [][]OperationRow{rows.added, rows.answered} {
+		for i := range all {
+			records[all[i].OperationID] = &all[i]
+		}
+	}
+	entries = make([]trail.Entry, 0, len(rows.sold)+len(rows.settled)+len(rows.refused))
+	units, money := rows.units, rows.money
+	d.trail.buffer(func(buffer []byte) []byte {
+		add := func(kind trail.Kind, of *decision) {
+			l := d.leaf(buffer, kind, of)
+			entries = append(entries, trail.Entry{Kind: kind, ID: operation.ID(of.id), Leaf: l.Hash()})
+			buffer = l.Memory()
+		}
+		ofSales := func(kind trail.Kind, sales []SaleRow) {
+			for len(sales) > 0 {
+				of := decision{id: sales[0].OperationID, record: records[sales[0].OperationID]}
+				of.sales, sales = cut(sales, of.id, saleOperation)
+				of.units, units = cut(units, of.id, postingOperation)
+				of.money, money = cut(money, of.id, postingOperation)
+				delete(records, of.id)
+				add(kind, &of)
+			}
+		}
+		ofSales(trail.Decided, rows.sold)
+		ofSales(trail.Settled, rows.settled)
+		for i := range rows.refused {
+			id := rows.refused[i].OperationID
+			add(trail.Decided, &decision{id: id, record: records[id], refusal: &rows.refused[i]})
+			delete(records, id)
+		}
+		for i := range rows.added {
+			if record := &rows.added[i]; records[record.OperationID] == record {
+				add(trail.Answered, &decision{id: record.OperationID, record: record})
+			}
+		}
+		return buffer
+	})
+	for i := range rows.reversed {
+		entries = append(entries, d.reversalEntry(&rows.reversed[i]))
+	}
+	return append(entries, d.posted(r, slices.Concat(units, money))...)
+}
+
+func saleOperation(r *SaleRow) batch.UUID       { return r.OperationID }
+func postingOperation(r *PostingRow) batch.UUID { return r.OperationID }
+
+// cut takes the rows of an operation from the beginning.
+func cut[R any](rows []R, id batch.UUID, of func(*R) batch.UUID) (own, others []R) {
+	n := 0
+	for n < len(rows) && of(&rows[n]) == id {
+		n++
+	}
+	return rows[:n], rows[n:]
+}
+
+// posted are the entries of postings that belong to no sale: one for each
+// operation.
+func (d *database) posted(r *recording, rows []PostingRow) (entries []trail.Entry) {
+	slices.SortFunc(rows, func(a, b PostingRow) int { return bytes.Compare(a.OperationID[:], b.OperationID[:]) })
+	for len(rows) > 0 {
+		var own []PostingRow
+		own, rows = cut(rows, rows[0].OperationID, postingOperation)
+		sum := trail.NewSum(r.keys)
+		for i := range own {
+			d.sum(sum, &own[i])
+		}
+		id := operation.ID(own[0].OperationID)
+		l := sum.Leaf(trail.Posted, id)
+		entries = append(entries, trail.Entry{Kind: trail.Posted, ID: id, Leaf: l.Hash()})
+	}
+	return entries
+}
+
+// sum adds a posting to the sum of an operation. Nothing is added while no trail
+// is kept: the sum is nil then.
+func (d *database) sum(s *trail.Sum, row *PostingRow) {
+	if s == nil {
+		return
+	}
+	s.Row("postings", func(l *trail.Leaf) { batch.Encode(d.postings.Table, row, l) })
+}
+
+// decision is everything that one BuyFundFromCustomer writes.
+type decision struct {
+	id           batch.UUID
+	record       *OperationRow // nil without a CallerId
+	refusal      *RefusalRow   // nil unless it was refused at once
+	sales        []SaleRow
+	units, money []PostingRow
+}
+
+// leaf encodes the decision.
+func (d *database) leaf(buffer []byte, kind trail.Kind, of *decision) trail.Leaf {
+	l := trail.NewLeaf(buffer, kind, operation.ID(of.id))
+	if of.record != nil {
+		encode(&l, "operations", d.operations.Table, of.record)
+	}
+	if of.refusal != nil {
+		encode(&l, "refusals", d.refusals.Table, of.refusal)
+	}
+	for i := range of.sales {
+		encode(&l, "sales", d.sales.Table, &of.sales[i])
+	}
+	for i := range of.units {
+		encode(&l, "postings", d.postings.Table, &of.units[i])
+	}
+	for i := range of.money {
+		encode(&l, "postings", d.postings.Table, &of.money[i])
+	}
+	return l
+}
+
+// asRecorded is the decision as it was answered first: what settling changes is
+// taken back.
+func (d *decision) asRecorded() *decision {
+	first := &decision{id: d.id, sales: make([]SaleRow, len(d.sales))}
+	if d.record != nil {
+		record := *d.record
+		record.State, record.Faults = int64(operation.Recorded), ""
+		first.record = &record
+	}
+	for i, sale := range d.sales {
+		sale.State, sale.Refusal, sale.SettledAt = int64(operation.Recorded), "", batch.Instant{}
+		sale.SettledPriceID, sale.SettledPrice, sale.Proceeds = sql.NullInt64{}, sql.NullInt64{}, sql.NullInt64{}
+		first.sales[i] = sale
+	}
+	return first
+}
+
+func encode[R any](l *trail.Leaf, table string, t *batch.Table[R], row *R, skip ...string) {
+	l.BeginRow(table)
+	batch.Encode(t, row, l, skip...)
+	l.EndRow()
+}
+
+// personal are the columns of a notification that stay out of its leaf: they
+// can be erased, and the digest has them.
+var personal = []string{"user_id", "digest", "push_id", "push_interaction_id", "subject", "content", "deep_link_url", "tran_data"}
+
+// notified encodes a notification. Its texts enter by a keyed hash of their
+// digest.
+func (d *database) notified(buffer []byte, keys *trail.Keys, row *NotificationRow) trail.Leaf {
+	l := trail.NewLeaf(buffer, trail.Notified, operation.ID(row.OperationID))
+	l.BeginRow("notifications")
+	l.Bytes("keyed_digest", keys.Text(row.Digest))
+	batch.Encode(d.notifications.Table, row, &l, personal...)
+	l.EndRow()
+	return l
+}
+
+// accepted are the entries of accepted notifications and of the records of
+// their operations.
+func (d *database) accepted(r *recording, records []OperationRow, rows []NotificationRow) (entries []trail.Entry) {
+	if r == nil {
+		return nil
+	}
+	entries = make([]trail.Entry, 0, len(records)+len(rows))
+	d.trail.buffer(func(buffer []byte) []byte {
+		for i := range records {
+			l := d.leaf(buffer, trail.Answered, &decision{id: records[i].OperationID, record: &records[i]})
+			entries = append(entries, trail.Entry{Kind: trail.Answered, ID: operation.ID(records[i].OperationID), Leaf: l.Hash()})
+			buffer = l.Memory()
+		}
+		for i := range rows {
+			l := d.notified(buffer, r.keys, &rows[i])
+			entries = append(entries, trail.Entry{
+				Kind: trail.Notified, ID: operation.ID(rows[i].OperationID), Digest: shortDigest(rows[i].Digest), Leaf: l.Hash(),
+			})
+			buffer = l.Memory()
+		}
+		return buffer
+	})
+	return entries
+}
+
+// shortDigest is the digest of a notification without its version.
+func shortDigest(digest []byte) (short trail.Hash) {
+	copy(short[:], digest[max(0, len(digest)-len(short)):])
+	return short
+}
+
+// sum is the sum of an import. It is nil while no trail is kept.
+func (w *trailWriter) sum() *trail.Sum {
+	if r := w.on.Load(); r != nil {
+		return trail.NewSum(r.keys)
+	}
+	return nil
+}
+
+// posted writes the entry of an import. It writes nothing if the import posted
+// nothing.
+func (w *trailWriter) posted(id operation.ID, sum *trail.Sum) []batch.Request {
+	if sum == nil || sum.Rows() == 0 {
+		return nil
+	}
+	l := sum.Leaf(trail.Posted, id)
+	return batch.NonEmpty(w.request(w.on.Load(), []trail.Entry{{Kind: trail.Posted, ID: id, Leaf: l.Hash()}}))
+}
+
+// priceEntry is the entry of a price.
+func (d *database) priceEntry(row *PriceRow) trail.Entry {
+	l := trail.NewLeaf(nil, trail.Priced, trail.PriceID(row.PriceID))
+	encode(&l, "prices", d.prices.Table, row)
+	return trail.Entry{Kind: trail.Priced, ID: trail.PriceID(row.PriceID), Leaf: l.Hash()}
+}
+
+// neverLogged are the columns of a subscription that change without an act.
+var neverLogged = []string{"primary_used_at", "secondary_used_at", "without_caller_id_at"}
+
+// subscriptionEntry is the entry of a subscription as a change left it.
+func (d *database) subscriptionEntry(row *SubscriptionRow) trail.Entry {
+	id := trail.NameID(row.Name)
+	l := trail.NewLeaf(nil, trail.Changed, id)
+	encode(&l, "subscriptions", d.subscriptions.Table, row, neverLogged...)
+	return trail.Entry{Kind: trail.Changed, ID: id, Leaf: l.Hash()}
+}
+
+// reversalEntry is the entry of a reversal.
+func (d *database) reversalEntry(row *ReversalRow) trail.Entry {
+	id := operation.ID(row.OperationID)
+	l := trail.NewLeaf(nil, trail.Reversed, id)
+	encode(&l, "reversals", d.reversals.Table, row)
+	return trail.Entry{Kind: trail.Reversed, ID: id, Leaf: l.Hash()}
+}

@@ -1,0 +1,391 @@
+package storage_test
+
+import (
+	"database/sql"
+	"encoding/hex"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"os"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"bankingapi/adapters/storage"
+	"bankingapi/adapters/storage/batch"
+	"bankingapi/application/backoffice"
+	"bankingapi/application/store"
+	application "bankingapi/application/trail"
+	"bankingapi/domain/audit"
+	"bankingapi/domain/fund"
+	"bankingapi/domain/operation"
+	"bankingapi/domain/push"
+	"bankingapi/domain/subscription"
+	"bankingapi/domain/trail"
+	"bankingapi/test/testdb"
+)
+
+var trailKeys = trail.NewKeys([]byte("a secret of this test"))
+
+func v7() operation.ID { return operation.ID(uuid.Must(uuid.NewV7())) }
+
+// sealAll seals with a tree of its own: the signature is the state.
+func sealAll(t *testing.T, s *store.Store, tree *trail.Tree) {
+	t.Helper()
+	for {
+		n, err := s.Trail.Log.Seal(t.Context(), 3, func(state application.State, records [][]byte, _ application.Hashes) (application.Sealed, error) {
+			require.Equal(t, tree.Size(), state.Size)
+			for _, r := range records {
+				tree.Append(r)
+			}
+			root := tree.Root()
+			return application.Sealed{
+				First:      state.Size,
+				Hashes:     make([]trail.Hash, len(records)),
+				Checkpoint: fmt.Sprintf("%d %x", tree.Size(), root),
+			}, nil
+		})
+		require.NoError(t, err)
+		if n == 0 {
+			return
+		}
+	}
+}
+
+func openTestCheckpoint(signed string) (size int64, root trail.Hash, err error) {
+	var text string
+	if _, err = fmt.Sscanf(signed, "%d %s", &size, &text); err == nil {
+		_, err = hex.Decode(root[:], []byte(text))
+	}
+	return size, root, err
+}
+
+// trailFindings verifies book and trail.
+func trailFindings(t *testing.T, s *store.Store, against ...string) (proof backoffice.Proof, found []string) {
+	t.Helper()
+	v := backoffice.NewVerifier(s.Backoffice.Evidence).WithTrail(backoffice.TrailCheck{Keys: trailKeys, Open: openTestCheckpoint, Against: against})
+	proof, err := v.Verify(t.Context(), backoffice.Watch{Found: func(f backoffice.Finding) { found = append(found, f.Rule+" "+f.Text) }})
+	require.NoError(t, err)
+	return proof, found
+}
+
+func notify(t *testing.T, s *store.Store, callerID string, subjects ...string) {
+	t.Helper()
+	o := &push.Operation{ID: v7(), Subscription: "shop", Header: operation.Header{CallerID: callerID}, ReceivedAt: now}
+	for _, subject := range subjects {
+		o.Notifications = append(o.Notifications, push.Restore(push.Record{
+			ExternalApplicationCode: "MOBILE", UserID: "user", PushID: "push", Platform: push.IOS, Subject: subject, Sent: true,
+		}))
+	}
+	require.NoError(t, s.Inboxes.Update(t.Context(), push.Keys([]*push.Operation{o}), func(b *push.Inbox) { b.Accept([]*push.Operation{o}) }))
+}
+
+// aDayInTheTrail makes one of everything, in two halves: older than the trail,
+// and in it.
+func aDayInTheTrail(t *testing.T, s *store.Store, tree *trail.Tree) {
+	t.Helper()
+	b := newBank(t, s, 4)
+	half := func(name string, first int) {
+		tomorrow := order(v7(), name+"-later", on(today.Plus(1), sale(3, 1, 2)))
+		b.sell(operation.Recorded, tomorrow)
+		due, err := s.Books.Due(t.Context(), today.Plus(1), nil, 10)
+		require.NoError(t, err)
+		require.NoError(t, settle(t.Context(), s, today.Plus(1), due...))
+		b.sell(operation.Recorded, order(v7(), "", on(today.Plus(9), sale(1, 1, 1))))
+		for i := range 4 {
+			b.sell(operation.Completed, order(v7(), fmt.Sprintf("%s-%d", name, i), sale(1, 1, 2), sale(2, 3, 4)))
+			b.sell(operation.Completed, order(v7(), "", on(today, sale(int64(first+i), 2, 2))))
+		}
+		b.sell(operation.Failed, order(v7(), name+"-refused", sale(999_999_999, 1, 2)))
+		b.sell(operation.Failed, order(v7(), "", sale(999_999_999, 1, 2)))
+		notify(t, s, name, name+" 1", name+" 2", name+" 1")
+		notify(t, s, "", name+" 1", name+" 3")
+		sub := &subscription.Subscription{Name: name, State: subscription.Active, Operations: operation.Names[:]}
+		ctx := audit.With(t.Context(), audit.Act{ID: v7(), At: now, Who: audit.Who{Actor: "ann"}, Action: "create", Object: name})
+		require.NoError(t, s.Subscriptions.Create(ctx, sub))
+		require.NoError(t, s.Subscriptions.Change(t.Context(), name, func(s *subscription.Subscription) error {
+			s.RequestsPerSecond++
+			return nil
+		}))
+		require.NoError(t, importPrices(t.Context(), s, lines(fund.Price{ID: int64(100 + first), Fund: afa, PerUnit: 1, Currency: lira, ValidFrom: today.Plus(-9)}), quiet))
+		require.NoError(t, importHoldings(t.Context(), s, v7(), lines(fund.Holding{Key: holdingOf(50 + first), Units: 7}), quiet))
+	}
+	half("before", 1)
+	s.Trail.Writer.Record(trailKeys, v7)
+	_, found := trailFindings(t, s)
+	require.Empty(t, found, "the trail has not begun")
+	adopted, err := s.Trail.Writer.Adopt(t.Context())
+	require.NoError(t, err)
+	require.Positive(t, adopted)
+	again, err := s.Trail.Writer.Adopt(t.Context())
+	require.NoError(t, err)
+	require.Zero(t, again)
+	half("after", 2)
+	sealAll(t, s, tree)
+}
+
+func TestTheTrailHolds(t *testing.T) {
+	t.Parallel()
+	testdb.Each(t, func(t *testing.T, _ string, s *store.Store) {
+		var tree trail.Tree
+		aDayInTheTrail(t, s, &tree)
+		proof, found := trailFindings(t, s)
+		require.Empty(t, found)
+		require.Equal(t, tree.Size(), proof.Batches)
+		require.Zero(t, proof.Unsealed)
+
+		earlier, err := s.Trail.Log.State(t.Context())
+		require.NoError(t, err)
+		newBank(t, s, 4).sell(operation.Completed, order(v7(), "", sale(1, 1, 2)))
+		proof, found = trailFindings(t, s, earlier.Checkpoint)
+		require.Empty(t, found)
+		require.NotZero(t, proof.Unsealed)
+		sealAll(t, s, &tree)
+		_, found = trailFindings(t, s, earlier.Checkpoint)
+		require.Empty(t, found)
+
+		_, found = trailFindings(t, s, "999 "+strings.Repeat("00", 32))
+		require.Len(t, found, 1)
+		require.Contains(t, found[0], "trail-extends the log has become shorter")
+		_, found = trailFindings(t, s, "2 "+strings.Repeat("00", 32))
+		require.Len(t, found, 1)
+		require.Contains(t, found[0], "trail-extends the log has changed")
+	})
+}
+
+// A row that is read has the leaf with which it was written, whatever its
+// values are.
+func TestWhatIsReadHasTheLeafOfWhatWasWritten(t *testing.T) {
+	t.Parallel()
+	testdb.Each(t, func(t *testing.T, _ string, s *store.Store) {
+		rapid.Check(t, func(r *rapid.T) {
+			wrote, read, err := storage.WrittenAndRead(t.Context(), s, func(c batch.Column, field any) { fillExtreme(r, c, field) })
+			require.NoError(r, err)
+			require.Len(r, wrote, 9)
+			require.Equal(r, wrote, read)
+		})
+	})
+}
+
+// fillExtreme sets a column to a value that a database may keep in another form.
+func fillExtreme(r *rapid.T, c batch.Column, field any) {
+	numbers := []int64{math.MaxInt64, 1, 1_000_000_007}
+	if c.Name != "units" && c.Name != "price" { // these are positive
+		numbers = append(numbers, math.MinInt64, -1, 0)
+	}
+	instant := func() time.Time {
+		at := time.Date(rapid.IntRange(1, 9999).Draw(r, "year"), 12, 31, 23, 59, 59, rapid.SampledFrom([]int{0, 1, 999, 1000, 123_456_789, 999_999_999}).Draw(r, "nanosecond"), time.UTC)
+		return at.In(time.FixedZone("", rapid.SampledFrom([]int{0, 3 * 60 * 60, -43_200}).Draw(r, "zone")))
+	}
+	empty := !c.Key && rapid.IntRange(0, 3).Draw(r, c.Name+" is empty") == 0
+	text := strings.ReplaceAll(rapid.OneOf(rapid.SampledFrom([]string{" ", "\n", "ŞçİĞ", "e\u0301", "\U0010ffff", "0", "1e3", "\\x00", "NULL"}), rapid.StringN(1, 30, 60)).Draw(r, c.Name), "\x00", "")
+	switch f := field.(type) {
+	case *int64:
+		if *f = rapid.SampledFrom(numbers).Draw(r, c.Name); empty && len(numbers) > 3 {
+			*f = 0
+		}
+	case *sql.NullInt64:
+		if !empty {
+			*f = sql.NullInt64{Int64: rapid.SampledFrom(numbers).Draw(r, c.Name), Valid: true}
+		}
+	case *string:
+		if *f = text; empty {
+			*f = ""
+		}
+	case *[]byte:
+		if *f = []byte(text); empty {
+			*f = []byte{}
+		}
+	case *batch.UUID:
+		copy(f[:], text)
+	case *batch.Day:
+		if !empty || !c.Nullable {
+			*f = batch.Day(instant().Format(time.DateOnly))
+		}
+	case *batch.Instant:
+		if f.Time = instant(); empty && c.Nullable {
+			f.Time = time.Time{}
+		}
+	default:
+		r.Fatalf("column %s is a %T", c.Name, field)
+	}
+}
+
+// An import is sorted by key, and its lines have their own numbers.
+func TestAnImportInTheOrderOfItsKeysIsInTheTrail(t *testing.T) {
+	t.Parallel()
+	testdb.Each(t, func(t *testing.T, _ string, s *store.Store) {
+		s.Trail.Writer.Record(trailKeys, v7)
+		_, err := s.Trail.Writer.Adopt(t.Context())
+		require.NoError(t, err)
+		require.NoError(t, importHoldings(t.Context(), s, v7(), func(yield func(int64, fund.Holding) error) error {
+			for i, line := range []int64{9, 2, 7, 3} {
+				if err := yield(line, fund.Holding{Key: holdingOf(1 + i), Units: 5}); err != nil {
+					return err
+				}
+			}
+			return nil
+		}, quiet))
+		_, found := trailFindings(t, s)
+		require.Empty(t, found)
+	})
+}
+
+// Two replicas that seal at once take turns: the log does not fork.
+func TestReplicasSealInTurn(t *testing.T) {
+	t.Parallel()
+	testdb.Each(t, func(t *testing.T, _ string, s *store.Store) {
+		s.Trail.Writer.Record(trailKeys, v7)
+		b := newBank(t, s, 2)
+		for range 20 {
+			b.sell(operation.Completed, order(v7(), "", sale(1, 1, 2)))
+		}
+		done := make(chan error, 3)
+		for range 3 {
+			go func() {
+				for {
+					n, err := s.Trail.Log.Seal(t.Context(), 2, func(state application.State, records [][]byte, _ application.Hashes) (application.Sealed, error) {
+						size := state.Size + int64(len(records))
+						return application.Sealed{First: state.Size, Hashes: make([]trail.Hash, len(records)), Checkpoint: strconv.FormatInt(size, 10)}, nil
+					})
+					if err != nil || n == 0 {
+						done <- err
+						return
+					}
+				}
+			}()
+		}
+		for range 3 {
+			require.NoError(t, <-done)
+		}
+		state, err := s.Trail.Log.State(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, strconv.FormatInt(state.Size, 10), state.Checkpoint)
+		require.EqualValues(t, 20+2, state.Size, "20 sales, a price and an import of holdings")
+		n, err := s.Trail.Log.Seal(t.Context(), 2, nil)
+		require.NoError(t, err)
+		require.Zero(t, n)
+	})
+}
+
+// Every change of a row by anything but the service is found.
+// PROVE_CHANGES is the number of changes (100).
+func TestEveryChangeOfARowIsFound(t *testing.T) {
+	t.Parallel()
+	changes := 100
+	if n, err := strconv.Atoi(os.Getenv("PROVE_CHANGES")); err == nil {
+		changes = n
+	}
+	file := testdb.SQLite(t)
+	s := testdb.OpenSQLite(t, file)
+	var tree trail.Tree
+	aDayInTheTrail(t, s, &tree)
+	_, found := trailFindings(t, s)
+	require.Empty(t, found)
+	db := connect(t, "sqlite", file)
+	db.SetMaxOpenConns(1)
+	random := rand.New(rand.NewPCG(19, uint64(time.Now().UnixNano())))
+	tried := 0
+	for tried < changes {
+		tx, err := db.BeginTx(t.Context(), nil)
+		require.NoError(t, err)
+		what, ok := tamper(t, tx, random)
+		if ok {
+			tried++
+			inside, err := s.Within(tx)
+			require.NoError(t, err)
+			_, found := trailFindings(t, inside)
+			require.NotEmpty(t, found, what)
+		}
+		require.NoError(t, tx.Rollback())
+	}
+}
+
+var tampered = []string{
+	"sales", "sales", "postings", "postings", "operations", "notifications", "refusals", "prices", "audits", "subscriptions",
+	"trail_batches",
+}
+
+// tamper changes something. It returns false if the database refused, or if
+// nothing has changed.
+func tamper(t *testing.T, tx *sql.Tx, random *rand.Rand) (what string, ok bool) {
+	t.Helper()
+	table := tampered[random.IntN(len(tampered))]
+	var names []string
+	rows, err := tx.Query("SELECT name FROM pragma_table_info('" + table + "')")
+	require.NoError(t, err)
+	for rows.Next() {
+		var name string
+		require.NoError(t, rows.Scan(&name))
+		switch name {
+		case "primary_used_at", "secondary_used_at", "without_caller_id_at": // change without an act
+		default:
+			names = append(names, name)
+		}
+	}
+	require.NoError(t, rows.Err())
+	require.NoError(t, rows.Close())
+	key := map[string]string{
+		"prices": "price_id", "operations": "caller_id || subscription || operation", "subscriptions": "name",
+		"notifications": "hex(digest)", "audits": "audit_id", "refusals": "operation_id", "trail_batches": "batch_id",
+		"sales": "hex(operation_id) || position", "postings": "hex(operation_id) || position || leg || customer_no",
+	}[table]
+	pick := "(SELECT " + key + " FROM " + table + " ORDER BY random() LIMIT 1)"
+	column := names[random.IntN(len(names))]
+	other := `CASE typeof(` + column + `) WHEN 'integer' THEN ` + column + ` + 1 WHEN 'text' THEN ` + column + ` || 'x'
+ WHEN 'blob' THEN randomblob(length(` + column + `)) ELSE ` + map[bool]string{true: "1", false: "'2020-01-01'"}[strings.HasSuffix(column, "_id") ||
+		strings.HasSuffix(column, "price") || column == "proceeds" || column == "position"] + ` END`
+	if strings.HasSuffix(column, "_at") || column == "at" {
+		other = "'2020-01-01T00:00:00.000000Z'"
+	}
+	var statements []string
+	switch random.IntN(5) {
+	case 0, 1:
+		statements = []string{"UPDATE " + table + " SET " + column + " = " + other + " WHERE " + key + " = " + pick}
+	case 2:
+		statements = []string{"DELETE FROM " + table + " WHERE " + key + " = " + pick}
+	case 3: // a copy with another key, also of its postings
+		values := make([]string, len(names))
+		for i, name := range names {
+			values[i] = name
+			switch name {
+			case "operation_id", "audit_id", "batch_id", "digest":
+				values[i] = "randomblob(length(" + name + "))"
+			case "price_id":
+				values[i] = "price_id + 1000"
+			case "name", "caller_id":
+				values[i] = name + " || 'copy'"
+			}
+		}
+		list := strings.Join(names, ", ")
+		statements = []string{"INSERT INTO " + table + " (" + list + ") SELECT " + strings.Join(values, ", ") + " FROM " + table + " WHERE " + key + " = " + pick}
+	default: // a whole sale with its postings and CallerId, and the balances set back
+		statements = []string{
+			"CREATE TEMP TABLE gone AS SELECT operation_id AS id FROM sales ORDER BY random() LIMIT 1",
+			`UPDATE holdings SET units = units - COALESCE((SELECT SUM(p.quantity) FROM postings p WHERE p.operation_id = (SELECT id FROM gone)
+ AND p.leg = 1 AND p.customer_no = holdings.customer_no AND p.imkb_code = holdings.imkb_code), 0)`,
+			`UPDATE accounts SET balance = balance - COALESCE((SELECT SUM(p.quantity) FROM postings p WHERE p.operation_id = (SELECT id FROM gone)
+ AND p.leg = 2 AND p.customer_no = accounts.customer_no AND p.account_suffix = accounts.account_suffix), 0)`,
+			"DELETE FROM postings WHERE operation_id = (SELECT id FROM gone)",
+			"DELETE FROM sales WHERE operation_id = (SELECT id FROM gone)",
+			"DELETE FROM operations WHERE operation_id = (SELECT id FROM gone)",
+			"DROP TABLE gone",
+		}
+	}
+	changed := int64(0)
+	for _, statement := range statements {
+		result, err := tx.Exec(statement)
+		if err != nil {
+			return statement, false
+		}
+		n, err := result.RowsAffected()
+		require.NoError(t, err)
+		changed += n
+	}
+	return strings.Join(statements, ";\n"), changed > 0
+}

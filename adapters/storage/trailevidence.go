@@ -1,0 +1,398 @@
+package storage
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+
+	"gorm.io/gorm"
+
+	"bankingapi/adapters/storage/batch"
+	"bankingapi/application/backoffice"
+	"bankingapi/domain/operation"
+	"bankingapi/domain/trail"
+)
+
+// comparison holds what was read of the trail against what was read of the
+// rows. Rows and batches are read nearly in the order of time, so that it holds
+// little at once.
+type comparison struct {
+	*database
+	ctx   context.Context
+	tx    *gorm.DB
+	w     *backoffice.TrailWitness
+	heed  func(error) error
+	batch *batch.UUID // the last one that was read
+	ended bool
+	// rows are stored decisions without their leaf so far, leaves the reverse.
+	rows   map[leafKey]*storedDecision
+	leaves map[leafKey]trail.Hash
+	few    map[leafKey]*fewLeaf
+	// The log: records that came before their turn.
+	next   int64
+	early  map[int64]sealedRecord
+	opened int64
+}
+
+type leafKey struct {
+	kind trail.Kind
+	id   operation.ID
+}
+
+type storedDecision struct {
+	storedLeaf
+	settled trail.Hash
+}
+
+type fewLeaf struct {
+	storedLeaf
+	matched, seen bool
+}
+
+type sealedRecord struct {
+	id     operation.ID
+	record []byte
+	sealed bool
+}
+
+// trail reads the whole trail.
+func (e evidence) trail(ctx context.Context, tx *gorm.DB, w *backoffice.TrailWitness, heed func(error) error) error {
+	c := &comparison{
+		database: e.database, ctx: ctx, tx: tx, w: w, heed: heed,
+		rows: make(map[leafKey]*storedDecision), leaves: make(map[leafKey]trail.Hash),
+		few: make(map[leafKey]*fewLeaf), early: make(map[int64]sealedRecord),
+	}
+	head, err := trailLog(e).state(tx)
+	if err != nil {
+		return err
+	}
+	state := &backoffice.HeadRow{Begun: head.Begun != 0, Size: head.Size, Checkpoint: head.Checkpoint}
+	if !state.Begun && head.Size == 0 && head.Checkpoint == "" {
+		// It has not begun, unless somebody has set it back.
+		var placed []int64
+		err := tx.Table(e.batches.Name).Where("position IS NOT NULL").Limit(1).Pluck("position", &placed).Error
+		if err != nil || len(placed) == 0 {
+			return errors.Join(err, heed(w.Head(state)))
+		}
+	}
+	err = c.database.few(tx, w.Keys, func(s storedLeaf) error {
+		c.few[leafKey{s.Kind, s.ID}] = &fewLeaf{storedLeaf: s}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	if err := c.compareDecisions(); err != nil {
+		return err
+	}
+	if err := c.leftover(); err != nil {
+		return err
+	}
+	if err := c.compareOthers(); err != nil {
+		return err
+	}
+	for _, r := range c.early { // after a gap
+		if err := c.found(&backoffice.LeafRow{Name: "batch " + batch.UUID(r.id).String(), HasRows: true, HasLeaf: true}); err != nil {
+			return err
+		}
+	}
+	state.Unsealed = c.opened
+	return heed(w.Head(state))
+}
+
+// compareDecisions reads decisions and batches side by side.
+func (c *comparison) compareDecisions() error {
+	var buffer []byte
+	return c.windows(c.tx, func(w window) error {
+		err := c.decisions(c.ctx, c.tx, w, func(of *decision) error {
+			s := &storedDecision{storedLeaf: c.decided(&buffer, of)}
+			if s.recorded != nil {
+				s.settled = c.settledHash(buffer, of)
+			}
+			key := leafKey{trail.Decided, s.ID}
+			if leaf, ok := c.leaves[key]; ok {
+				delete(c.leaves, key)
+				return c.judge(s, leaf)
+			}
+			c.rows[key] = s
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+		return c.readBatches(w.until)
+	})
+}
+
+// judge compares a decision with its leaf. Rows that were recorded first have
+// another leaf since they were settled.
+func (c *comparison) judge(s *storedDecision, leaf trail.Hash) error {
+	switch {
+	case leaf == s.Leaf:
+		return nil
+	case s.recorded != nil && leaf == *s.recorded:
+		second := &storedDecision{storedLeaf: s.storedLeaf}
+		second.Kind, second.Leaf, second.recorded = trail.Settled, s.settled, nil
+		key := leafKey{trail.Settled, s.ID}
+		if leaf, ok := c.leaves[key]; ok {
+			delete(c.leaves, key)
+			return c.judge(second, leaf)
+		}
+		c.rows[key] = second
+		return nil
+	}
+	delete(c.leaves, leafKey{trail.Settled, s.ID})
+	return c.found(&backoffice.LeafRow{Name: s.name, HasRows: true, HasLeaf: true})
+}
+
+func (c *comparison) found(row *backoffice.LeafRow) error { return c.heed(c.w.Leaf(row)) }
+
+// batchesRead is how many batches are read together.
+const batchesRead = 200
+
+// readBatches reads the next batches, up to one that is later than the
+// operation; nil reads to the end.
+func (c *comparison) readBatches(until *batch.UUID) error {
+	for !c.ended && (until == nil || c.batch == nil || bytes.Compare(c.batch[:], until[:]) <= 0) {
+		read := 0
+		err := c.eachBatch(c.batch, batchesRead, func(row *TrailBatchRow) error {
+			read++
+			id := row.BatchID
+			c.batch = &id
+			b, err := row.batch()
+			if err != nil {
+				return c.found(&backoffice.LeafRow{Name: "batch " + id.String(), HasRows: true, HasLeaf: true})
+			}
+			if err := c.logged(row, b.Record()); err != nil {
+				return err
+			}
+			for i := range b.Entries {
+				if err := c.entry(&b.Entries[i]); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+		c.ended = read < batchesRead
+	}
+	return nil
+}
+
+// eachBatch reads batches in the order of their IDs. 0 is no limit.
+func (c *comparison) eachBatch(after *batch.UUID, limit int, found func(*TrailBatchRow) error) error {
+	return each(c.tx, c.batches, func(tx *gorm.DB) *gorm.DB {
+		if after != nil {
+			tx = tx.Where("t.batch_id > ?", c.Dialect.Bind(*after))
+		}
+		if limit > 0 {
+			tx = tx.Limit(limit)
+		}
+		return tx.Order("t.batch_id")
+	}, found)
+}
+
+// logged hands the records to the witness in the order of the log.
+func (c *comparison) logged(row *TrailBatchRow, record []byte) error {
+	sealed := c.w.Keys.IsSealed(record, row.Seal)
+	r := sealedRecord{operation.ID(row.BatchID), record, sealed}
+	if !row.Position.Valid {
+		c.opened++
+		if sealed {
+			return nil
+		}
+		return c.found(&backoffice.LeafRow{Name: "batch " + row.BatchID.String(), HasRows: true, HasLeaf: true})
+	}
+	if _, twice := c.early[row.Position.Int64]; twice || row.Position.Int64 < c.next {
+		return c.found(&backoffice.LeafRow{Name: "batch " + row.BatchID.String(), HasRows: true, HasLeaf: true})
+	}
+	c.early[row.Position.Int64] = r
+	for {
+		r, ok := c.early[c.next]
+		if !ok {
+			return nil
+		}
+		delete(c.early, c.next)
+		c.next++
+		if err := c.heed(c.w.Record(r.id, r.record, r.sealed)); err != nil {
+			return err
+		}
+	}
+}
+
+func (c *comparison) entry(e *trail.Entry) error {
+	key := leafKey{e.Kind, e.ID}
+	switch e.Kind {
+	case trail.Decided, trail.Settled:
+		if s, ok := c.rows[key]; ok {
+			delete(c.rows, key)
+			return c.judge(s, e.Leaf)
+		}
+		c.leaves[key] = e.Leaf
+	case trail.Notified, trail.Answered: // compareOthers
+	default:
+		f := c.few[key]
+		if f == nil {
+			f = &fewLeaf{}
+			c.few[key] = f
+		}
+		f.seen = true
+		switch matches := f.name != "" && f.Leaf == e.Leaf; {
+		case e.Kind == trail.Changed: // the newest one counts
+			f.matched = matches
+		case matches:
+			f.matched = true
+		}
+		if f.name == "" {
+			f.Kind, f.ID = e.Kind, e.ID
+		}
+	}
+	return nil
+}
+
+// leftover judges what has no counterpart.
+func (c *comparison) leftover() error {
+	for key := range c.leaves {
+		if _, ok := c.rows[leafKey{trail.Decided, key.id}]; ok {
+			continue // its first leaf is missing, which is found below
+		}
+		if err := c.found(&backoffice.LeafRow{Name: fmt.Sprintf("operation %s (%s)", batch.UUID(key.id), key.kind), HasLeaf: true}); err != nil {
+			return err
+		}
+	}
+	for _, s := range c.rows {
+		if err := c.found(&backoffice.LeafRow{Name: s.name, HasRows: true}); err != nil {
+			return err
+		}
+	}
+	for _, f := range c.few {
+		row := backoffice.LeafRow{Name: f.name, HasRows: f.name != "", HasLeaf: f.seen}
+		if row.Name == "" {
+			row.Name = fmt.Sprintf("%s %s", f.Kind, batch.UUID(f.ID))
+		}
+		if !f.matched {
+			if err := c.found(&row); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// partSize bounds how many notifications and answers are compared at once: they
+// have no order in common with the batches.
+const partSize = 1_000_000
+
+type otherLeaf struct {
+	name    string
+	leaf    trail.Hash
+	id      operation.ID
+	matched bool
+}
+
+// compareOthers compares notifications and answers without sales, in parts.
+func (c *comparison) compareOthers() error {
+	var notifications, answers int64
+	if err := c.tx.Table(c.notifications.Name).Count(&notifications).Error; err != nil {
+		return err
+	}
+	if err := c.tx.Table(c.operations.Name).Count(&answers).Error; err != nil {
+		return err
+	}
+	parts := min(1+(notifications+answers)/partSize, 256)
+	for part := range parts {
+		if err := c.comparePart(func(last byte) bool { return int64(last)%parts == part }); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+type otherKey struct {
+	id     operation.ID // of an answer
+	digest trail.Hash   // of a notification
+}
+
+func (c *comparison) comparePart(own func(last byte) bool) error {
+	rows := make(map[otherKey]*otherLeaf)
+	err := c.answered(c.tx, func(s storedLeaf) error {
+		if !own(s.ID[15]) {
+			return nil
+		}
+		key := otherKey{id: s.ID}
+		if rows[key] != nil {
+			return c.found(&backoffice.LeafRow{Name: s.name, HasRows: true})
+		}
+		rows[key] = &otherLeaf{s.name, s.Leaf, s.ID, false}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	err = c.stored(c.tx, c.w.Keys, func(s storedLeaf, texts bool) error {
+		if !own(s.Digest[31]) {
+			return nil
+		}
+		if !texts {
+			if err := c.found(&backoffice.LeafRow{Name: s.name, HasRows: true, HasLeaf: true, HasOtherTexts: true}); err != nil {
+				return err
+			}
+		}
+		key := otherKey{digest: s.Digest}
+		if rows[key] != nil {
+			return c.found(&backoffice.LeafRow{Name: s.name, HasRows: true})
+		}
+		rows[key] = &otherLeaf{s.name, s.Leaf, s.ID, false}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	err = c.eachBatch(nil, 0, func(row *TrailBatchRow) error {
+		b, err := row.batch()
+		if err != nil {
+			return nil //nolint:nilerr // readBatches has found it
+		}
+		for i := range b.Entries {
+			e := &b.Entries[i]
+			key := otherKey{digest: e.Digest}
+			last := e.Digest[31]
+			switch e.Kind {
+			case trail.Notified:
+			case trail.Answered:
+				key, last = otherKey{id: e.ID}, e.ID[15]
+			default:
+				continue
+			}
+			if !own(last) {
+				continue
+			}
+			s := rows[key]
+			switch {
+			case s == nil:
+				if err := c.found(&backoffice.LeafRow{Name: fmt.Sprintf("operation %s (%s)", batch.UUID(e.ID), e.Kind), HasLeaf: true}); err != nil {
+					return err
+				}
+			case s.leaf == e.Leaf:
+				s.matched = true
+			}
+			// Another leaf of the same digest is a notification that came again: its
+			// digest leads to the stored one.
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	for _, s := range rows {
+		if !s.matched {
+			if err := c.found(&backoffice.LeafRow{Name: s.name, HasRows: true, HasLeaf: false}); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}

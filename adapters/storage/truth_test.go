@@ -1,0 +1,217 @@
+package storage_test
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"os"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/stretchr/testify/require"
+
+	"bankingapi/adapters/clock"
+	"bankingapi/adapters/storage"
+	"bankingapi/adapters/storage/postgres"
+	"bankingapi/application/store"
+	"bankingapi/domain/decimal"
+	"bankingapi/domain/fault"
+	"bankingapi/domain/operation"
+	"bankingapi/domain/push"
+	"bankingapi/test/testdb"
+)
+
+func pushOf(id operation.ID, callerID, content string) *push.Operation {
+	n, faults := push.New(push.Fields{
+		ExternalApplicationCode: "LOANS", UserID: "user-7", PushID: "push-1", Platform: decimal.Int(65), SendStatus: decimal.Int(1), Content: content,
+	})
+	if len(faults) > 0 {
+		panic(faults)
+	}
+	return &push.Operation{
+		ID: id, Subscription: "shop", Header: operation.Header{CallerID: callerID}, ReceivedAt: now, Notifications: []push.Notification{n},
+	}
+}
+
+func accept(ctx context.Context, s *store.Store, o *push.Operation) error {
+	batch := []*push.Operation{o}
+	return s.Inboxes.Update(ctx, push.Keys(batch), func(b *push.Inbox) { b.Accept(batch) })
+}
+
+// TestARepeatCommitsSomethingThatWaits: a transaction that writes nothing does
+// not wait for a standby at its commit. One that found what decides an answer,
+// and wrote nothing, must be followed by one that writes; all others must not,
+// for it costs time. The function of Postgres that writes is replaced by one
+// that counts.
+func TestARepeatCommitsSomethingThatWaits(t *testing.T) {
+	t.Parallel()
+	dsn := testdb.Postgres(t)
+	script(t, dsn,
+		"CREATE TABLE messages (prefix text)",
+		"CREATE FUNCTION public.pg_logical_emit_message(transactional boolean, prefix text, content text) RETURNS pg_lsn LANGUAGE sql AS "+
+			"'INSERT INTO public.messages VALUES (prefix); SELECT pg_catalog.pg_logical_emit_message(transactional, prefix, content)'",
+		"ALTER DATABASE "+database(t, dsn)+" SET search_path = public, pg_catalog")
+	s := testdb.OpenPostgres(t, dsn)
+	b := newBank(t, s, 1)
+	db := connect(t, "pgx", dsn)
+	var seen int
+	waited := func() bool {
+		t.Helper()
+		before := seen
+		require.NoError(t, db.QueryRowContext(t.Context(), "SELECT COUNT(*) FROM messages WHERE prefix = 'bankingapi'").Scan(&seen))
+		return seen > before
+	}
+	waited() // what the import has left
+	var version string
+	wrote := func() bool { // the checked commit moves a position, and moves it back
+		t.Helper()
+		before := version
+		require.NoError(t, db.QueryRowContext(t.Context(), "SELECT string_agg(xmin::text, ' ' ORDER BY customer_no) FROM holdings").Scan(&version))
+		return version != before
+	}
+
+	b.sell(operation.Completed, order(nextID(), "sale-1", sale(1, 1, 1)))
+	b.sell(operation.Completed, order(nextID(), "sale-2", sale(1, 1, 1)))
+	b.sell(operation.Completed, order(nextID(), "", sale(1, 1, 1)))
+	require.NoError(t, accept(t.Context(), s, pushOf(nextID(), "", "one")))
+	require.NoError(t, accept(t.Context(), s, pushOf(nextID(), "push-2", "two")))
+	require.False(t, waited(), "nothing was found")
+
+	wrote()
+	b.sell(operation.Completed, order(nextID(), "sale-1", sale(1, 1, 1)))
+	require.True(t, waited() || wrote(), "a CallerId of a sale")
+	require.NoError(t, accept(t.Context(), s, pushOf(nextID(), "", "one")))
+	require.True(t, waited(), "a record that is stored")
+	require.NoError(t, accept(t.Context(), s, pushOf(nextID(), "push-2", "two")))
+	require.True(t, waited(), "a CallerId of a push")
+
+	both := []*push.Operation{pushOf(nextID(), "", "one"), pushOf(nextID(), "", "three")}
+	require.NoError(t, s.Inboxes.Update(t.Context(), push.Keys(both), func(b *push.Inbox) { b.Accept(both) }))
+	require.False(t, waited(), "it wrote something, so its own commit waits")
+
+	tx, err := db.BeginTx(t.Context(), nil)
+	require.NoError(t, err)
+	within, err := s.Within(tx)
+	require.NoError(t, err)
+	require.NoError(t, accept(t.Context(), within, pushOf(nextID(), "", "one")))
+	require.NoError(t, tx.Commit())
+	require.True(t, waited(), "inside the transaction of a host")
+}
+
+// TestAnotherFile: nothing is committed into a database file that was removed or
+// replaced since it was opened.
+func TestAnotherFile(t *testing.T) {
+	t.Parallel()
+	for name, strike := range map[string]func(file string) error{
+		"removed": os.Remove,
+		"replaced": func(file string) error {
+			return errors.Join(os.Rename(file, file+".old"), os.WriteFile(file, nil, 0o600))
+		},
+		"without its log": func(file string) error {
+			return os.Remove(file + "-wal")
+		},
+		"without the index of its log": func(file string) error { return os.Remove(file + "-shm") },
+		"with another log": func(file string) error {
+			return errors.Join(os.Rename(file+"-wal", file+".old"), os.WriteFile(file+"-wal", nil, 0o600))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			file := testdb.SQLite(t)
+			s := testdb.OpenSQLite(t, file)
+			b := newBank(t, s, 1)
+			b.sell(operation.Completed, order(nextID(), "first", sale(1, 1, 1)))
+			require.NoError(t, s.Ping(t.Context()))
+
+			require.NoError(t, strike(file))
+			for _, err := range []error{
+				settle(t.Context(), s, today, order(nextID(), "second", sale(1, 1, 1))),
+				settle(t.Context(), s, today, order(nextID(), "first", sale(1, 1, 1))),
+				accept(t.Context(), s, pushOf(nextID(), "", "one")),
+				s.Ping(t.Context()),
+			} {
+				require.Equal(t, fault.Unavailable, fault.KindOf(err), "%v", err)
+				known, ok := errors.AsType[*fault.Error](err)
+				require.True(t, ok)
+				require.Contains(t, known.Detail, "removed or replaced")
+			}
+			require.ErrorContains(t, s.Ping(t.Context()), file)
+		})
+	}
+}
+
+// TestPingAsksWhatASaleAsks: a database that answers, but where a sale cannot be
+// stored, does not pass. It waits for no one who writes.
+func TestPingAsksWhatASaleAsks(t *testing.T) {
+	t.Parallel()
+	tables := []string{"subscriptions", "prices", "holdings", "accounts", "operations", "sales", "postings", "notifications"}
+	testdb.Each(t, func(t *testing.T, engine string, s *store.Store) {
+		require.NoError(t, s.Ping(t.Context()))
+		var db *sql.DB
+		for _, db = range s.Pools {
+			if engine == testdb.EnginePostgres || db.Stats().MaxOpenConnections == 1 {
+				break // the one that writes
+			}
+		}
+		for _, table := range tables {
+			_, err := db.ExecContext(t.Context(), "ALTER TABLE "+table+" RENAME TO gone")
+			require.NoError(t, err)
+			err = s.Ping(t.Context())
+			require.Equal(t, fault.Unavailable, fault.KindOf(err), "without %s: %v", table, err)
+			require.ErrorContains(t, err, table)
+			_, err = db.ExecContext(t.Context(), "ALTER TABLE gone RENAME TO "+table)
+			require.NoError(t, err)
+		}
+		require.NoError(t, s.Ping(t.Context()))
+
+		conn, err := db.Conn(t.Context())
+		require.NoError(t, err)
+		lock := map[string]string{testdb.EngineSQLite: "BEGIN IMMEDIATE", testdb.EnginePostgres: "BEGIN; SELECT 1 FROM holdings FOR UPDATE"}
+		_, err = conn.ExecContext(t.Context(), lock[engine])
+		require.NoError(t, err)
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		defer cancel()
+		require.NoError(t, s.Ping(ctx))
+		_, err = conn.ExecContext(t.Context(), "ROLLBACK")
+		require.NoError(t, err)
+		require.NoError(t, conn.Close())
+	})
+}
+
+// TestAMissingRightIsNoDefect: it is 503, and the operator's to mend.
+func TestAMissingRightIsNoDefect(t *testing.T) {
+	t.Parallel()
+	dsn := testdb.Postgres(t)
+	owner := testdb.OpenPostgres(t, dsn)
+	newBank(t, owner, 1)
+	role := "reader_" + database(t, dsn)
+	script(t, dsn, "CREATE ROLE "+role+" LOGIN", "GRANT USAGE ON SCHEMA public TO "+role, "GRANT SELECT ON ALL TABLES IN SCHEMA public TO "+role)
+	t.Cleanup(func() {
+		db := connect(t, "pgx", dsn)
+		_, err := db.ExecContext(context.Background(), "DROP OWNED BY "+role)
+		require.NoError(t, err)
+		_, err = db.ExecContext(context.Background(), "DROP ROLE "+role)
+		require.NoError(t, err)
+	})
+	config, err := pgx.ParseConfig(dsn)
+	require.NoError(t, err)
+	asReader := "host=" + config.Host + " port=" + strconv.Itoa(int(config.Port)) + " dbname=" + config.Database + " sslmode=disable user=" + role
+	engine, err := postgres.Open(t.Context(), storage.Options{DSN: asReader})
+	require.NoError(t, err)
+	s, err := engine.Bind(storage.Options{Now: clock.Now})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, s.Close()) })
+	require.NoError(t, s.Schema.Require(t.Context()))
+	for what, err := range map[string]error{
+		"sale": settle(t.Context(), s, today, order(nextID(), "first", sale(1, 1, 1))),
+		"push": accept(t.Context(), s, pushOf(nextID(), "", "one")),
+		"ping": s.Ping(t.Context()),
+	} {
+		require.Equal(t, fault.Unavailable, fault.KindOf(err), "%s: %v", what, err)
+	}
+	var known *fault.Error
+	require.ErrorAs(t, s.Ping(t.Context()), &known)
+	require.Contains(t, known.Detail, "right")
+}

@@ -1,0 +1,168 @@
+package storage_test
+
+import (
+	"database/sql"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	sqlite3 "modernc.org/sqlite/lib"
+
+	"bankingapi/adapters/storage"
+	"bankingapi/adapters/storage/sqlite"
+	"bankingapi/application/backoffice"
+	"bankingapi/application/store"
+	"bankingapi/domain/fault"
+	"bankingapi/domain/fund"
+	"bankingapi/domain/operation"
+	"bankingapi/test/prove/disk"
+	"bankingapi/test/testdb"
+)
+
+// Each test in this file finds a planted bug that no other test of the package
+// found.
+
+// locked runs statements in a transaction of another client, and returns its
+// commit.
+func locked(t *testing.T, db *sql.DB, statements ...string) (commit func()) {
+	t.Helper()
+	tx, err := db.BeginTx(t.Context(), nil)
+	require.NoError(t, err)
+	for _, s := range statements {
+		_, err := tx.ExecContext(t.Context(), s)
+		require.NoError(t, err)
+	}
+	return func() { require.NoError(t, tx.Commit()) }
+}
+
+// A round settles an array only if it gets all its sales. Otherwise it skips
+// the array and does not wait.
+func TestADueArrayOfWhichASaleIsLocked(t *testing.T) {
+	t.Parallel()
+	for position, name := range []string{"the first", "the last"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dsn := testdb.Postgres(t)
+			b := newBank(t, testdb.OpenPostgres(t, dsn), 2)
+			tomorrow := today.Plus(1)
+			b.sell(operation.Recorded, order(nextID(), "", on(tomorrow, sale(1, 1, 1)), on(tomorrow, sale(1, 2, 2))))
+			due, err := b.Books.Due(t.Context(), tomorrow, nil, 10)
+			require.NoError(t, err)
+			require.Len(t, due, 1)
+
+			commit := locked(t, connect(t, "pgx", dsn), "SELECT 1 FROM sales WHERE position = "+string(rune('0'+position))+" FOR UPDATE")
+			require.NoError(t, settle(t.Context(), b.Store, tomorrow, due...))
+			states := func() []operation.State {
+				return keys(all(t, b.Backoffice.History.Sales(t.Context(), backoffice.Filter{})), func(s fund.SaleEntry) operation.State { return s.State })
+			}
+			require.Equal(t, []operation.State{operation.Recorded, operation.Recorded}, states())
+			commit()
+			require.NoError(t, settle(t.Context(), b.Store, tomorrow, due...))
+			require.Equal(t, []operation.State{operation.Completed, operation.Completed}, states())
+			b.holds()
+		})
+	}
+}
+
+// What another client does to a row is not overwritten: rows are locked before
+// they are read.
+func TestRowsAreLockedBeforeTheyAreRead(t *testing.T) {
+	t.Parallel()
+	for row, change := range map[string]string{
+		"account": "UPDATE accounts SET balance = balance + 1000 WHERE customer_no = 1",
+		"holding": "UPDATE holdings SET units = units - 1000000 WHERE customer_no = 1",
+	} {
+		t.Run(row, func(t *testing.T) {
+			t.Parallel()
+			dsn := testdb.Postgres(t)
+			b := newBank(t, testdb.OpenPostgres(t, dsn), 1)
+			other := connect(t, "pgx", dsn)
+			commit := locked(t, other, change)
+			settled := make(chan error)
+			go func() { settled <- settle(t.Context(), b.Store, today, order(nextID(), "", sale(1, 1, 1))) }()
+			require.Eventually(t, func() (waits bool) {
+				const query = "SELECT EXISTS (SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock')"
+				require.NoError(t, other.QueryRowContext(t.Context(), query).Scan(&waits))
+				return waits
+			}, time.Minute, 5*time.Millisecond)
+			commit()
+			require.NoError(t, <-settled)
+			account := all(t, b.Backoffice.Book.Accounts(t.Context(), backoffice.Filter{}))[0].Balance.Minor()
+			units := all(t, b.Backoffice.Book.Holdings(t.Context(), backoffice.Filter{}))[0].Units
+			if row == "account" {
+				require.EqualValues(t, 1250, account)
+			} else {
+				require.Equal(t, unitsAtFirst-2_000_000, units)
+			}
+		})
+	}
+}
+
+// All that verify reads is of one moment, whatever is sold meanwhile.
+func TestEvidenceIsOneSnapshot(t *testing.T) {
+	t.Parallel()
+	onEachDatabase(t, func(t *testing.T, s *store.Store, _ *sql.DB) {
+		b := newBank(t, s, 2)
+		b.sell(operation.Completed, order(nextID(), "", sale(1, 1, 1)))
+		sales, sold := 0, false
+		err := s.Backoffice.Evidence.Read(t.Context(), backoffice.Witness{
+			Holding: func(*backoffice.HoldingRow) error {
+				if !sold {
+					sold = true
+					b.sell(operation.Completed, order(nextID(), "", sale(1, 2, 2)))
+				}
+				return nil
+			},
+			Account: func(*backoffice.AccountRow) error { return nil },
+			Sale: func(*backoffice.SaleRow) error {
+				sales++
+				return nil
+			},
+			Posting:   func(*backoffice.PostingRow) error { return nil },
+			Operation: func(*backoffice.OperationRow) error { return nil },
+		})
+		require.NoError(t, err)
+		require.True(t, sold)
+		require.Equal(t, 1, sales)
+		require.EqualValues(t, 2, b.holds().Sales)
+	})
+}
+
+// Texts in keys compare by byte, as SQLite and Go do: locks are taken in the
+// order that Go sorts.
+func TestKeysCompareByByte(t *testing.T) {
+	t.Parallel()
+	dsn := testdb.Postgres(t)
+	testdb.OpenPostgres(t, dsn)
+	rows, err := connect(t, "pgx", dsn).QueryContext(t.Context(), `SELECT c.table_name || '.' || c.column_name FROM information_schema.key_column_usage k
+JOIN information_schema.columns c USING (table_schema, table_name, column_name)
+WHERE k.table_schema = 'public' AND c.data_type = 'text' AND c.collation_name IS DISTINCT FROM 'C'`)
+	require.NoError(t, err)
+	defer rows.Close()
+	for rows.Next() {
+		var name string
+		require.NoError(t, rows.Scan(&name))
+		t.Errorf("%s does not compare by byte", name)
+	}
+	require.NoError(t, rows.Err())
+}
+
+// If syncing the write-ahead log fails, the commit may still exist after a
+// crash. So no caller may be told that nothing happened.
+func TestACommitThatCannotBeSynced(t *testing.T) { //nolint:paralleltest // the disk is the process's
+	folder := t.TempDir()
+	under := disk.New(t, folder)
+	engine, err := sqlite.Open(t.Context(), storage.Options{DSN: filepath.Join(folder, "book.db"), StatementTimeout: time.Second})
+	require.NoError(t, err)
+	b := newBank(t, migrated(t, engine), 1)
+	under.Decide(func(c disk.Call) disk.Result {
+		if c.Op == disk.Sync {
+			return disk.Result{Code: sqlite3.SQLITE_IOERR}
+		}
+		return disk.Result{}
+	})
+	err = settle(t.Context(), b.Store, today, order(nextID(), "a", sale(1, 1, 1)))
+	require.Equal(t, fault.Indeterminate, fault.KindOf(err), "%v", err)
+	under.Decide(nil)
+}

@@ -1,0 +1,224 @@
+// Package trail keeps the log of the trail: a Merkle tree over the batches of
+// package domain/trail, and signed checkpoints of it. README.md describes the
+// format, and check.py checks proofs without this package.
+//
+// The tree is that of golang.org/x/mod/sumdb/tlog, the signed checkpoints are
+// those of the C2SP specifications tlog-checkpoint and signed-note. So other
+// tools can check them too.
+package trail
+
+import (
+	"crypto/ed25519"
+	"crypto/rand"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"golang.org/x/mod/sumdb/note"
+	"golang.org/x/mod/sumdb/tlog"
+
+	application "bankingapi/application/trail"
+	"bankingapi/domain/trail"
+)
+
+// Checkpoint is a state of the log: its size in batches, and the root of its
+// tree.
+type Checkpoint struct {
+	// Origin names the log.
+	Origin string
+	Size   int64
+	Root   tlog.Hash
+}
+
+// text is the form that is signed (C2SP tlog-checkpoint).
+func (c *Checkpoint) text() string {
+	return fmt.Sprintf("%s\n%d\n%s\n", c.Origin, c.Size, base64.StdEncoding.EncodeToString(c.Root[:]))
+}
+
+func parseCheckpoint(text string) (c Checkpoint, err error) {
+	lines := strings.Split(text, "\n")
+	if len(lines) < 4 || lines[len(lines)-1] != "" {
+		return c, errors.New("not a checkpoint")
+	}
+	c.Origin = lines[0]
+	if c.Size, err = strconv.ParseInt(lines[1], 10, 64); err != nil || c.Size < 0 || strconv.FormatInt(c.Size, 10) != lines[1] {
+		return c, errors.New("not a checkpoint: the size is not a number")
+	}
+	root, err := base64.StdEncoding.Strict().DecodeString(lines[2])
+	if err != nil || len(root) != tlog.HashSize {
+		return c, errors.New("not a checkpoint: the root is not a hash")
+	}
+	c.Root = tlog.Hash(root)
+	return c, nil
+}
+
+// GenerateKeys makes a signing key and the key that verifies it. name is the
+// origin of the log: it must not contain spaces or plus signs.
+func GenerateKeys(name string) (signing, verifying string, err error) {
+	return note.GenerateKey(rand.Reader, name)
+}
+
+// Notary signs. It is safe for concurrent use.
+type Notary struct {
+	signer    note.Signer
+	secret    []byte
+	verifying string
+}
+
+// NewNotary returns the Notary of a signing key. The error never contains the
+// key.
+func NewNotary(signingKey string) (*Notary, error) {
+	signer, err := note.NewSigner(strings.TrimSpace(signingKey))
+	if err != nil {
+		return nil, errors.New("not a signing key of the trail: make one with `bankingapi trail keygen`")
+	}
+	secret := []byte(strings.TrimSpace(signingKey))
+	verifying, err := verifyingKey(string(secret))
+	return &Notary{signer, secret, verifying}, err
+}
+
+// verifyingKey derives the key that verifies the signatures of a signing key.
+func verifyingKey(signing string) (string, error) {
+	name, rest, _ := strings.Cut(strings.TrimPrefix(signing, "PRIVATE+KEY+"), "+")
+	_, encoded, _ := strings.Cut(rest, "+")
+	seed, err := base64.StdEncoding.DecodeString(encoded)
+	if err != nil || len(seed) != 1+ed25519.SeedSize {
+		return "", errors.New("not a signing key of the trail")
+	}
+	public, _ := ed25519.NewKeyFromSeed(seed[1:]).Public().(ed25519.PublicKey)
+	return note.NewEd25519VerifierKey(name, public)
+}
+
+// VerifyingKey is the key that verifies what the Notary signs. It is public.
+func (n *Notary) VerifyingKey() string { return n.verifying }
+
+// Keys are the keys with which leaves are written.
+func (n *Notary) Keys() *trail.Keys { return trail.NewKeys(n.secret) }
+
+// Name is the name of the key, which is the origin of the log.
+func (n *Notary) Name() string { return n.signer.Name() }
+
+func (n *Notary) sign(text string) (string, error) {
+	signed, err := note.Sign(&note.Note{Text: text}, n.signer)
+	return string(signed), err
+}
+
+var _ application.Notary = (*Notary)(nil)
+
+// Append is application.Notary.
+func (n *Notary) Append(state application.State, records [][]byte, hashes application.Hashes) (application.Sealed, error) {
+	stored := reader(hashes)
+	if err := n.check(state, stored); err != nil {
+		return application.Sealed{}, err
+	}
+	added, checkpoint, err := n.append(state.Size, records, stored)
+	sealed := application.Sealed{First: tlog.StoredHashCount(state.Size), Checkpoint: checkpoint}
+	for _, hash := range added {
+		sealed.Hashes = append(sealed.Hashes, trail.Hash(hash))
+	}
+	return sealed, err
+}
+
+// check verifies that the state is the one that was signed last.
+func (n *Notary) check(state application.State, stored tlog.HashReader) error {
+	if state.Size == 0 && state.Checkpoint == "" {
+		return nil
+	}
+	signed, err := OpenCheckpoint(state.Checkpoint, n.verifying)
+	if err != nil {
+		return fmt.Errorf("the log is not one of the key in trail.key_file: %w", err)
+	}
+	root, err := tlog.TreeHash(state.Size, stored)
+	if err != nil {
+		return err
+	}
+	if signed.Size != state.Size || signed.Root != root {
+		return errors.New("the log does not match its checkpoint: it was changed. Run `bankingapi verify`")
+	}
+	return nil
+}
+
+// reader reads the hashes of a log.
+func reader(hashes application.Hashes) tlog.HashReader {
+	return tlog.HashReaderFunc(func(indexes []int64) ([]tlog.Hash, error) {
+		read, err := hashes(indexes)
+		all := make([]tlog.Hash, len(read))
+		for i := range read {
+			all[i] = tlog.Hash(read[i])
+		}
+		return all, err
+	})
+}
+
+// append adds records to a log of that size. It returns the hashes to be
+// stored, in their order from tlog.StoredHashCount(size) on, and the signed
+// checkpoint. stored reads the hashes that are stored already.
+func (n *Notary) append(size int64, records [][]byte, stored tlog.HashReader) (hashes []tlog.Hash, checkpoint string, err error) {
+	first := tlog.StoredHashCount(size)
+	reader := tlog.HashReaderFunc(func(indexes []int64) ([]tlog.Hash, error) {
+		found := make([]tlog.Hash, len(indexes))
+		var missing, at []int64
+		for i, index := range indexes {
+			if index >= first {
+				found[i] = hashes[index-first]
+			} else {
+				missing, at = append(missing, index), append(at, int64(i))
+			}
+		}
+		if len(missing) == 0 {
+			return found, nil
+		}
+		old, err := stored.ReadHashes(missing)
+		for i := range old {
+			found[at[i]] = old[i]
+		}
+		return found, err
+	})
+	for _, record := range records {
+		added, err := tlog.StoredHashes(size, record, reader)
+		if err != nil {
+			return nil, "", err
+		}
+		hashes = append(hashes, added...)
+		size++
+	}
+	root, err := tlog.TreeHash(size, reader)
+	if err != nil {
+		return nil, "", err
+	}
+	checkpoint, err = n.sign((&Checkpoint{n.Name(), size, root}).text())
+	return hashes, checkpoint, err
+}
+
+// OpenCheckpoint verifies the signature of a checkpoint and returns it.
+func OpenCheckpoint(signed, verifyingKey string) (Checkpoint, error) {
+	text, name, err := open(signed, verifyingKey)
+	if err != nil {
+		return Checkpoint{}, err
+	}
+	c, err := parseCheckpoint(text)
+	if err == nil && c.Origin != name {
+		err = errors.New("the checkpoint is of another log than the key")
+	}
+	return c, err
+}
+
+func open(signed, verifyingKey string) (text, name string, err error) {
+	verifier, err := note.NewVerifier(strings.TrimSpace(verifyingKey))
+	if err != nil {
+		return "", "", errors.New("not a verifying key of the trail: it looks like name+hash+key")
+	}
+	opened, err := note.Open([]byte(signed), note.VerifierList(verifier))
+	if err != nil || len(opened.Sigs) != 1 {
+		return "", "", errors.New("the signature is not of this key")
+	}
+	// One text of one key has one form: what is not needed to verify it could be
+	// changed unnoticed.
+	signature, err := base64.StdEncoding.Strict().DecodeString(opened.Sigs[0].Base64)
+	if err != nil || signed != fmt.Sprintf("%s\n— %s %s\n", opened.Text, verifier.Name(), base64.StdEncoding.EncodeToString(signature)) {
+		return "", "", errors.New("the note has more than a text and the signature of this key")
+	}
+	return opened.Text, verifier.Name(), nil
+}

@@ -1,0 +1,280 @@
+package trail
+
+import (
+	"bytes"
+	"encoding/base64"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/go-json-experiment/json"
+	"golang.org/x/mod/sumdb/tlog"
+
+	application "bankingapi/application/trail"
+	"bankingapi/domain/trail"
+)
+
+// ProofFormat is the first member of a proof.
+const ProofFormat = "bankingapi proof 1"
+
+// Proof proves that a leaf is in the log. It is complete: it can be checked
+// with the verifying key and without the database. A Receipt is a Proof without
+// the log: Record is signed alone, because no checkpoint has it yet.
+type Proof struct {
+	Format string `json:"format"`
+	// Leaf is the content of the leaf, in base64 like all binary members.
+	Leaf []byte `json:"leaf"`
+	// Index is the place of the leaf among the Leaves of its batch, and Path
+	// leads from it to the root of the batch.
+	Index  int64    `json:"index"`
+	Leaves int64    `json:"leaves"`
+	Path   [][]byte `json:"path"`
+	// Record is the batch in the log, Position its place, and LogPath leads from
+	// it to the root of the checkpoint.
+	Record   []byte   `json:"record"`
+	Position int64    `json:"position"`
+	LogPath  [][]byte `json:"logPath"`
+	// Checkpoint is a signed note.
+	Checkpoint string `json:"checkpoint"`
+}
+
+// Prove proves the leaf with that content, which is the one at index of the
+// batch. position is the place of the batch in the log, and stored reads the
+// stored hashes of the log, of which checkpoint is a signed state.
+func Prove(content []byte, b *trail.Batch, index int, position int64, checkpoint string, size int64, stored tlog.HashReader) (*Proof, error) {
+	p := &Proof{
+		Format: ProofFormat, Leaf: content,
+		Index: int64(index), Leaves: int64(len(b.Entries)), Path: batchPath(b, index),
+		Record: b.Record(), Position: position, Checkpoint: checkpoint,
+	}
+	path, err := tlog.ProveRecord(size, position, stored)
+	p.LogPath = slicesOf(path)
+	return p, err
+}
+
+// batchPath leads from a leaf to the root of its batch.
+func batchPath(b *trail.Batch, index int) [][]byte {
+	var hashes []tlog.Hash
+	reader := tlog.HashReaderFunc(func(indexes []int64) ([]tlog.Hash, error) {
+		found := make([]tlog.Hash, len(indexes))
+		for i, at := range indexes {
+			found[i] = hashes[at]
+		}
+		return found, nil
+	})
+	for i, leaf := range b.Leaves() {
+		added, _ := tlog.StoredHashesForRecordHash(int64(i), tlog.Hash(leaf), reader) // the reader does not fail
+		hashes = append(hashes, added...)
+	}
+	path, _ := tlog.ProveRecord(int64(len(b.Entries)), int64(index), reader)
+	return slicesOf(path)
+}
+
+func slicesOf(path []tlog.Hash) [][]byte {
+	all := make([][]byte, len(path))
+	for i := range path {
+		all[i] = path[i][:]
+	}
+	return all
+}
+
+func hashesOf(path [][]byte) ([]tlog.Hash, error) {
+	all := make([]tlog.Hash, len(path))
+	for i, hash := range path {
+		if len(hash) != tlog.HashSize {
+			return nil, errors.New("a hash of the path has the wrong size")
+		}
+		all[i] = tlog.Hash(hash)
+	}
+	return all, nil
+}
+
+// Marshal writes a proof as one line of JSON.
+func (p *Proof) Marshal() ([]byte, error) {
+	line, err := json.Marshal(p, json.Deterministic(true))
+	return append(line, '\n'), err
+}
+
+// ParseProof reads a proof as Marshal writes it, and in no other form. It does
+// not check it.
+func ParseProof(file []byte) (*Proof, error) {
+	p := new(Proof)
+	err := json.Unmarshal(file, p, json.RejectUnknownMembers(true))
+	if again, _ := p.Marshal(); err != nil || p.Format != ProofFormat || !bytes.Equal(again, file) {
+		return nil, errors.New("not a proof of the trail")
+	}
+	return p, nil
+}
+
+// Check verifies a proof with the verifying key. It returns the content of the
+// leaf and the checkpoint that has it.
+func (p *Proof) Check(verifyingKey string) (trail.Decoded, Checkpoint, error) {
+	checkpoint, err := OpenCheckpoint(p.Checkpoint, verifyingKey)
+	if err != nil {
+		return trail.Decoded{}, checkpoint, err
+	}
+	leaf, err := p.checkBatch()
+	if err != nil {
+		return leaf, checkpoint, err
+	}
+	path, err := hashesOf(p.LogPath)
+	if err != nil {
+		return leaf, checkpoint, err
+	}
+	if p.Position < 0 || p.Position >= checkpoint.Size ||
+		tlog.CheckRecord(path, checkpoint.Size, checkpoint.Root, p.Position, tlog.RecordHash(p.Record)) != nil {
+		return leaf, checkpoint, errors.New("the batch is not in the log of this checkpoint")
+	}
+	return leaf, checkpoint, nil
+}
+
+// checkBatch verifies that the leaf is in the batch of Record.
+func (p *Proof) checkBatch() (trail.Decoded, error) {
+	leaf, err := trail.Decode(p.Leaf)
+	if err != nil {
+		return leaf, err
+	}
+	root, leaves, err := trail.ParseRecord(p.Record)
+	if err != nil {
+		return leaf, err
+	}
+	path, err := hashesOf(p.Path)
+	if err != nil {
+		return leaf, err
+	}
+	if leaves != p.Leaves || p.Index < 0 || p.Index >= leaves ||
+		tlog.CheckRecord(path, leaves, tlog.Hash(root), p.Index, tlog.RecordHash(p.Leaf)) != nil {
+		return leaf, errors.New("the leaf is not in its batch")
+	}
+	return leaf, nil
+}
+
+// CheckExtends verifies that the log of newer has the log of older as its
+// beginning. stored reads the stored hashes of newer.
+func CheckExtends(older, newer Checkpoint, stored tlog.HashReader) error {
+	switch {
+	case older.Origin != newer.Origin:
+		return fmt.Errorf("the checkpoints are of two logs: %q and %q", older.Origin, newer.Origin)
+	case older.Size > newer.Size:
+		return fmt.Errorf("the log has become shorter: %d batches, and %d before", newer.Size, older.Size)
+	case older.Size == 0:
+		return nil
+	}
+	path, err := tlog.ProveTree(newer.Size, older.Size, stored)
+	if err != nil {
+		return err
+	}
+	if tlog.CheckTree(path, newer.Size, newer.Root, older.Size, older.Root) != nil {
+		return fmt.Errorf("the log has changed: its first %d batches are not those of the earlier checkpoint", older.Size)
+	}
+	return nil
+}
+
+// receiptText returns the text to sign for a receipt: a batch that no
+// checkpoint has yet.
+func receiptText(name string, record []byte) string {
+	return name + " receipt\n" + hex.EncodeToString(record) + "\n"
+}
+
+// Receipt proves that a leaf is in a batch which the service has committed. If
+// no later checkpoint has the batch, the receipt proves the omission.
+func (n *Notary) Receipt(content []byte, b *trail.Batch, index int) (*Proof, error) {
+	p := &Proof{
+		Format: ProofFormat, Leaf: content,
+		Index: int64(index), Leaves: int64(len(b.Entries)), Path: batchPath(b, index),
+		Record: b.Record(), Position: -1,
+	}
+	var err error
+	p.Checkpoint, err = n.sign(receiptText(n.Name(), p.Record))
+	return p, err
+}
+
+// CheckReceipt verifies a receipt with the verifying key.
+func (p *Proof) CheckReceipt(verifyingKey string) (trail.Decoded, error) {
+	text, name, err := open(p.Checkpoint, verifyingKey)
+	if err != nil {
+		return trail.Decoded{}, err
+	}
+	if p.Position != -1 || text != receiptText(name, p.Record) {
+		return trail.Decoded{}, errors.New("the signature is of another receipt")
+	}
+	return p.checkBatch()
+}
+
+// Open verifies a checkpoint of the Notary and returns what it says.
+func (n *Notary) Open(checkpoint string) (size int64, root trail.Hash, err error) {
+	c, err := OpenCheckpoint(checkpoint, n.verifying)
+	return c.Size, trail.Hash(c.Root), err
+}
+
+// Prove returns the file of a proof that a leaf is in the log of this state.
+func (n *Notary) Prove(l *application.Leaf, state application.State, hashes application.Hashes) ([]byte, error) {
+	if l.Position < 0 || l.Position >= state.Size {
+		return nil, errors.New("the leaf is not in a checkpoint yet: try again")
+	}
+	p, err := Prove(l.Content, &l.Batch, l.Index, l.Position, state.Checkpoint, state.Size, reader(hashes))
+	if err != nil {
+		return nil, err
+	}
+	if _, _, err := p.Check(n.verifying); err != nil {
+		return nil, fmt.Errorf("the log does not hold, run `bankingapi verify`: %w", err)
+	}
+	return p.Marshal()
+}
+
+// longestReceipt is the most bytes of a header Receipt. Some clients refuse an
+// answer with more than 16 KiB of headers.
+const longestReceipt = 12 << 10
+
+// ReceiptHeader is the receipt of a leaf in one line: the base64 of its file.
+// It is empty if it would be too long for a header: trail prove has no limit.
+func (n *Notary) ReceiptHeader(l *application.Leaf) (string, error) {
+	p, err := n.Receipt(l.Content, &l.Batch, l.Index)
+	if err != nil {
+		return "", err
+	}
+	file, err := p.Marshal()
+	header := base64.StdEncoding.EncodeToString(file)
+	if err != nil || len(header) > longestReceipt {
+		return "", err
+	}
+	return header, nil
+}
+
+// CheckFile verifies a proof or a receipt with the verifying key. It returns
+// what is proved, a line for each fact.
+func CheckFile(file []byte, verifyingKey string) (facts []string, err error) {
+	header := strings.TrimSpace(string(file))
+	if name, value, found := strings.Cut(header, ":"); found && strings.EqualFold(name, "Receipt") {
+		header = strings.TrimSpace(value)
+	}
+	if decoded, err := base64.StdEncoding.Strict().DecodeString(header); err == nil {
+		file = decoded // the header of an answer
+	}
+	p, err := ParseProof(file)
+	if err != nil {
+		return nil, err
+	}
+	var leaf trail.Decoded
+	if p.Position < 0 {
+		if leaf, err = p.CheckReceipt(verifyingKey); err == nil {
+			facts = append(facts, "receipt: signed before a checkpoint; a later checkpoint must have it")
+		}
+	} else {
+		var c Checkpoint
+		if leaf, c, err = p.Check(verifyingKey); err == nil {
+			facts = append(facts, fmt.Sprintf("log: %s, batch %d of %d", c.Origin, p.Position+1, c.Size))
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	facts = append(facts, "leaf: "+leaf.Kind+" "+leaf.ID.String())
+	for _, row := range leaf.Rows {
+		for _, f := range row.Fields {
+			facts = append(facts, fmt.Sprintf("%s.%s: %q", row.Table, f.Column, f.Value))
+		}
+	}
+	return facts, nil
+}

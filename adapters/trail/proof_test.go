@@ -1,0 +1,216 @@
+package trail_test
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/mod/sumdb/tlog"
+
+	trailadapter "bankingapi/adapters/trail"
+	application "bankingapi/application/trail"
+	"bankingapi/domain/operation"
+	"bankingapi/domain/trail"
+)
+
+// bank is a log with batches of 1, 2, 3 and more leaves.
+type bank struct {
+	notary      *trailadapter.Notary
+	key         string
+	hashes      []trail.Hash
+	batches     []trail.Batch
+	contents    [][][]byte
+	checkpoints []string
+}
+
+func (b *bank) ReadHashes(indexes []int64) ([]tlog.Hash, error) {
+	found := make([]tlog.Hash, len(indexes))
+	for i, at := range indexes {
+		found[i] = tlog.Hash(b.hashes[at])
+	}
+	return found, nil
+}
+
+// stored reads hashes as a storage does.
+func (b *bank) stored(indexes []int64) ([]trail.Hash, error) {
+	found := make([]trail.Hash, len(indexes))
+	for i, at := range indexes {
+		found[i] = b.hashes[at]
+	}
+	return found, nil
+}
+
+func newBank(t *testing.T, batches int) *bank {
+	t.Helper()
+	signing, verifying, err := trailadapter.GenerateKeys("bank.example")
+	require.NoError(t, err)
+	notary, err := trailadapter.NewNotary(signing + "\n")
+	require.NoError(t, err)
+	b := &bank{notary: notary, key: verifying}
+	var state application.State
+	for i := range batches {
+		batch := trail.Batch{ID: operation.ID{1, byte(i)}}
+		var contents [][]byte
+		for k := range i + 1 {
+			leaf := trail.NewLeaf(nil, trail.Decided, operation.ID{2, byte(i), byte(k)})
+			leaf.BeginRow("sales")
+			leaf.Int("units", int64(k))
+			leaf.EndRow()
+			batch.Entries = append(batch.Entries, trail.Entry{Kind: trail.Decided, ID: operation.ID{2, byte(i), byte(k)}, Leaf: leaf.Hash()})
+			contents = append(contents, leaf.Content())
+		}
+		added, err := notary.Append(state, [][]byte{batch.Record()}, b.stored)
+		require.NoError(t, err)
+		require.EqualValues(t, len(b.hashes), added.First)
+		checkpoint := added.Checkpoint
+		state = application.State{Size: int64(i) + 1, Checkpoint: checkpoint}
+		b.hashes = append(b.hashes, added.Hashes...)
+		b.batches, b.contents, b.checkpoints = append(b.batches, batch), append(b.contents, contents), append(b.checkpoints, checkpoint)
+	}
+	return b
+}
+
+func (b *bank) prove(t *testing.T, position, index int) *trailadapter.Proof {
+	t.Helper()
+	last := len(b.checkpoints)
+	p, err := trailadapter.Prove(b.contents[position][index], &b.batches[position], index, int64(position), b.checkpoints[last-1], int64(last), b)
+	require.NoError(t, err)
+	return p
+}
+
+func TestEveryLeafIsProved(t *testing.T) {
+	t.Parallel()
+	b := newBank(t, 9)
+	for position, batch := range b.batches {
+		for index, entry := range batch.Entries {
+			leaf, checkpoint, err := b.prove(t, position, index).Check(b.key)
+			require.NoError(t, err)
+			require.Equal(t, entry.ID, leaf.ID)
+			require.Equal(t, "decided", leaf.Kind)
+			require.Equal(t, int64(9), checkpoint.Size)
+			receipt, err := b.notary.Receipt(b.contents[position][index], &b.batches[position], index)
+			require.NoError(t, err)
+			_, err = receipt.CheckReceipt(b.key)
+			require.NoError(t, err)
+			_, _, err = receipt.Check(b.key)
+			require.Error(t, err, "a receipt is not in the log yet")
+		}
+	}
+}
+
+func TestAProofWithAnyByteChangedIsRefused(t *testing.T) {
+	t.Parallel()
+	b := newBank(t, 5)
+	receipt, err := b.notary.Receipt(b.contents[4][2], &b.batches[4], 2)
+	require.NoError(t, err)
+	for _, p := range []*trailadapter.Proof{b.prove(t, 4, 2), b.prove(t, 0, 0), receipt} {
+		file, err := p.Marshal()
+		require.NoError(t, err)
+		for i := range file {
+			for _, change := range []byte{1, 2, 32, 128} {
+				forged := append([]byte(nil), file...)
+				forged[i] ^= change
+				require.False(t, holds(forged, b.key), "byte %d of %s", i, forged)
+			}
+		}
+		for i := range file {
+			require.False(t, holds(file[:i], b.key))
+		}
+	}
+}
+
+func holds(file []byte, key string) bool {
+	p, err := trailadapter.ParseProof(file)
+	if err != nil {
+		return false
+	}
+	if p.Position == -1 {
+		_, err = p.CheckReceipt(key)
+	} else {
+		_, _, err = p.Check(key)
+	}
+	return err == nil
+}
+
+func FuzzProof(f *testing.F) {
+	t := &testing.T{}
+	b := newBank(t, 5)
+	file, err := b.prove(t, 3, 1).Marshal()
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(file)
+	f.Fuzz(func(t *testing.T, forged []byte) {
+		if string(forged) != string(file) && holds(forged, b.key) {
+			t.Errorf("a forgery holds: %s", forged)
+		}
+	})
+}
+
+func TestALogThatDoesNotGrowIsRefused(t *testing.T) {
+	t.Parallel()
+	b, fork := newBank(t, 9), newBank(t, 9)
+	open := func(signed, key string) trailadapter.Checkpoint {
+		c, err := trailadapter.OpenCheckpoint(signed, key)
+		require.NoError(t, err)
+		return c
+	}
+	newest := open(b.checkpoints[8], b.key)
+	for _, signed := range b.checkpoints {
+		require.NoError(t, trailadapter.CheckExtends(open(signed, b.key), newest, b))
+	}
+	require.ErrorContains(t, trailadapter.CheckExtends(newest, open(b.checkpoints[3], b.key), b), "shorter")
+	// A fork has other batches at the beginning.
+	other := open(fork.checkpoints[3], fork.key)
+	require.NoError(t, trailadapter.CheckExtends(other, newest, b), "equal batches are equal logs")
+	other.Root[0] ^= 1
+	require.ErrorContains(t, trailadapter.CheckExtends(other, newest, b), "changed")
+	other.Origin = "other.example"
+	require.ErrorContains(t, trailadapter.CheckExtends(other, newest, b), "two logs")
+	_, err := trailadapter.OpenCheckpoint(fork.checkpoints[3], b.key)
+	require.ErrorContains(t, err, "not of this key")
+}
+
+// The checker in Python agrees with ours.
+func TestTheOtherChecker(t *testing.T) {
+	t.Parallel()
+	if testing.Short() {
+		t.Skip("SKIPPED: -short; starts Python for each of several proofs")
+	}
+	python, err := exec.LookPath("python3")
+	if err != nil {
+		t.Skip("python3 is not installed")
+	}
+	b := newBank(t, 6)
+	check := func(file []byte, key string) (string, error) {
+		path := filepath.Join(t.TempDir(), "proof.json")
+		require.NoError(t, os.WriteFile(path, file, 0o600))
+		out, err := exec.Command(python, "check.py", path, key).CombinedOutput()
+		return string(out), err
+	}
+	receipt, err := b.notary.Receipt(b.contents[5][4], &b.batches[5], 4)
+	require.NoError(t, err)
+	for _, p := range []*trailadapter.Proof{b.prove(t, 5, 4), b.prove(t, 0, 0), b.prove(t, 2, 1), receipt} {
+		file, err := p.Marshal()
+		require.NoError(t, err)
+		out, err := check(file, b.key)
+		require.NoError(t, err, out)
+		require.Contains(t, out, "decided")
+		forged := *p
+		forged.Leaf = append([]byte(nil), p.Leaf...)
+		forged.Leaf[len(forged.Leaf)-3] ^= 1
+		file, err = forged.Marshal()
+		require.NoError(t, err)
+		out, err = check(file, b.key)
+		require.Error(t, err)
+		require.Contains(t, out, "does not hold")
+		require.False(t, strings.Contains(out, "Traceback"), out)
+	}
+	file, err := b.prove(t, 5, 4).Marshal()
+	require.NoError(t, err)
+	_, err = check(file, newBank(t, 1).key)
+	require.Error(t, err)
+}

@@ -1,0 +1,91 @@
+// Package backoffice has the use cases of people: import a file, export rows,
+// look up an operation or a customer, correct the book, prove it, load the demo
+// book.
+//
+// Commands, the console and a host program call the same methods. Each use
+// case works on ports of one to four methods, which this package declares and
+// a storage adapter implements.
+//
+// All ports are safe for concurrent use. Their errors have a kind of package
+// fault: Unavailable if the storage cannot be reached, Indeterminate if the
+// connection was lost during a commit, Internal for anything unexpected. Names
+// of customers and accounts occur in results and in findings, never in errors.
+package backoffice
+
+import (
+	"time"
+
+	"bankingapi/domain/operation"
+)
+
+// Ports are the ports of all use cases of this package. A storage adapter
+// implements them together.
+type Ports struct {
+	Imports  Imports
+	Book     Book
+	History  History
+	Lookups  Lookups
+	Evidence Evidence
+	// Recent may be nil. Then a page reads the whole history.
+	Recent Recent
+	// Recorded may be nil. Then counting reads every sale that waits.
+	Recorded Recorded
+	// Records and Books may be nil: then there are no lookups of refused
+	// operations and no corrections.
+	Records Records
+	Books   Books
+	// Audit may be nil. Then looks at personal data are not kept in the book.
+	Audit Audit
+}
+
+// Office is all use cases of this package on one storage.
+type Office struct {
+	Importer *Importer
+	Finder   *Finder
+	Verifier *Verifier
+	// Book, History, Recent and Recorded are read as they are; they need no use
+	// case between.
+	Book     Book
+	History  History
+	Recent   Recent
+	Recorded Recorded
+	// Records and Audit are nil if the storage keeps none.
+	Records Records
+	Audit   Audit
+
+	ports Ports
+	newID func() operation.ID
+}
+
+// New returns the use cases on the ports. newID makes the IDs of imports.
+func New(ports Ports, newID func() operation.ID) *Office {
+	slow := recentOf{ports.History, ports.Lookups, ports.Records}
+	if ports.Recent == nil {
+		ports.Recent = slow
+	}
+	if ports.Recorded == nil {
+		ports.Recorded = slow
+	}
+	return &Office{
+		Importer: NewImporter(ports.Imports, newID),
+		Finder:   NewFinder(ports.Book, ports.Lookups),
+		Verifier: NewVerifier(ports.Evidence),
+		Book:     ports.Book,
+		History:  ports.History,
+		Recent:   ports.Recent,
+		Recorded: ports.Recorded,
+		Records:  ports.Records,
+		Audit:    ports.Audit,
+		ports:    ports,
+		newID:    newID,
+	}
+}
+
+// Corrector returns the use cases that correct the book. It is nil if the
+// storage cannot do this.
+func (o *Office) Corrector(now func() time.Time, zone *time.Location) *Corrector {
+	if o.ports.Books == nil {
+		return nil
+	}
+	return NewCorrector(o.ports.Books, o.ports.Lookups, o.newID, now, zone)
+}

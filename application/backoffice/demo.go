@@ -1,0 +1,69 @@
+package backoffice
+
+import (
+	"context"
+	"fmt"
+
+	"bankingapi/domain/audit"
+	"bankingapi/domain/day"
+	"bankingapi/domain/fund"
+	"bankingapi/domain/money"
+)
+
+// LoadDemo loads a small demo book: two customers, two funds, lira and dollar.
+// Like every import it sets holdings and balances anew, so that it can be
+// called again. Callers load it only into a book that IsEmpty. Each of its three
+// imports keeps an act of its own if ctx carries one.
+func (i *Importer) LoadDemo(ctx context.Context) error {
+	lira, _ := money.ParseCurrency("TRY")
+	dollar, _ := money.ParseCurrency("USD")
+	afa := fund.Fund{IMKBCode: "AFA", HolderCorporationName: "Demo Portfoy"}
+	gaf := fund.Fund{IMKBCode: "GAF.F1", HolderCorporationName: "Demo Portfoy"}
+	since, err := day.Parse("2024-01-01")
+	if err != nil {
+		return err
+	}
+	holding := func(customerNo int64, of fund.Fund, units fund.Units) fund.Holding {
+		return fund.Holding{Key: fund.HoldingKey{CustomerNo: customerNo, Fund: of}, Units: units * 1_000_000}
+	}
+	account := func(customerNo, suffix int64, c money.Currency) fund.Account {
+		key := fund.AccountKey{CustomerNo: customerNo, BranchCode: 1, AccountSuffix: suffix, Currency: c}
+		return fund.Account{Key: key, Balance: money.New(0, c)}
+	}
+	if _, err := i.Prices(i.actOn(ctx, "prices"), inOrder(
+		fund.Price{ID: 1, Fund: afa, PerUnit: 125_000_000, Currency: lira, ValidFrom: since},
+		fund.Price{ID: 2, Fund: gaf, PerUnit: 250_000_000, Currency: dollar, ValidFrom: since},
+	), nil); err != nil {
+		return fmt.Errorf("prices: %w", err)
+	}
+	if _, err := i.Holdings(i.actOn(ctx, "holdings"), inOrder(holding(1001, afa, 1000), holding(1001, gaf, 250), holding(1002, afa, 500)), nil); err != nil {
+		return fmt.Errorf("holdings: %w", err)
+	}
+	if _, err := i.Accounts(i.actOn(ctx, "accounts"), inOrder(account(1001, 1, lira), account(1001, 2, dollar), account(1002, 1, lira)), nil); err != nil {
+		return fmt.Errorf("accounts: %w", err)
+	}
+	return nil
+}
+
+// actOn returns a context with the act of ctx, on that object and with an ID of
+// its own.
+func (i *Importer) actOn(ctx context.Context, object string) context.Context {
+	act, ok := audit.From(ctx)
+	if !ok {
+		return ctx
+	}
+	act.ID, act.Object = i.newID(), object
+	return audit.With(ctx, act)
+}
+
+// inOrder is Lines of values that are in the order of their keys.
+func inOrder[T any](values ...T) Lines[T] {
+	return func(yield func(int64, T) error) error {
+		for i, v := range values {
+			if err := yield(int64(i+1), v); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+}

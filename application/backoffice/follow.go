@@ -1,0 +1,98 @@
+package backoffice
+
+import (
+	"bytes"
+	"context"
+	"iter"
+	"time"
+
+	"bankingapi/domain/fund"
+	"bankingapi/domain/operation"
+	"bankingapi/domain/push"
+)
+
+// Follower is a History whose Sales and Notifications do not end: they yield what
+// exists in the order of History, and then each row that comes, once, until the
+// context ends. The end of the context is no error. A row is yielded as it is when
+// it is seen: a recorded sale does not come again when it is settled.
+//
+// IDs of operations are made before their commits, so that rows do not come in
+// the order of their IDs. A Follower reads the IDs of the last minute again each
+// time, and remembers which rows of that time it has yielded.
+type Follower struct {
+	History
+	// Now is the current time of the service.
+	Now func() time.Time
+	// Every is the time between two reads.
+	Every time.Duration
+	// Idle is called after each read. It may be nil.
+	Idle func() error
+}
+
+// inFlight is how much older than its commit an ID may be: the longest time of a
+// request, and how much the clocks of replicas differ.
+const inFlight = time.Minute
+
+// Sales is History.Sales without an end.
+func (f Follower) Sales(ctx context.Context, filter Filter) iter.Seq2[fund.SaleEntry, error] {
+	return follow(ctx, f, filter, f.History.Sales, func(s *fund.SaleEntry) Cursor { return Cursor{s.OperationID, s.Index} })
+}
+
+// Notifications is History.Notifications without an end.
+func (f Follower) Notifications(ctx context.Context, filter Filter) iter.Seq2[push.Entry, error] {
+	return follow(ctx, f, filter, f.History.Notifications, func(n *push.Entry) Cursor { return Cursor{n.OperationID, n.Index} })
+}
+
+func follow[T any](ctx context.Context, f Follower, filter Filter, read func(context.Context, Filter) iter.Seq2[T, error], place func(*T) Cursor) iter.Seq2[T, error] {
+	return func(yield func(T, error) bool) {
+		yielded := make(map[Cursor]bool) // of the IDs from the next read on
+		for {
+			began := f.Now()
+			next := FirstID(began.Add(-inFlight)) // what this read cannot see has no older ID
+			for row, err := range read(ctx, filter) {
+				if ctx.Err() != nil {
+					return
+				}
+				if err != nil {
+					yield(row, err)
+					return
+				}
+				at := place(&row)
+				if yielded[at] {
+					continue
+				}
+				if bytes.Compare(at.OperationID[:], next[:]) >= 0 {
+					yielded[at] = true
+				}
+				if !yield(row, nil) {
+					return
+				}
+			}
+			if f.Idle != nil {
+				if err := f.Idle(); err != nil {
+					var none T
+					yield(none, err)
+					return
+				}
+			}
+			for at := range yielded {
+				if bytes.Compare(at.OperationID[:], next[:]) < 0 {
+					delete(yielded, at)
+				}
+			}
+			filter.From = later(filter.From, next)
+			select {
+			case <-ctx.Done():
+				return
+			case <-time.After(max(f.Every, 2*f.Now().Sub(began))): // a slow read leaves the database time for others
+			}
+		}
+	}
+}
+
+func later(a, b operation.ID) operation.ID {
+	if bytes.Compare(a[:], b[:]) > 0 {
+		return a
+	}
+	return b
+}

@@ -1,0 +1,321 @@
+package backoffice
+
+import (
+	"context"
+	"errors"
+	"iter"
+	"maps"
+	"slices"
+	"time"
+
+	"bankingapi/domain/day"
+	"bankingapi/domain/fund"
+	"bankingapi/domain/idempotency"
+	"bankingapi/domain/money"
+	"bankingapi/domain/operation"
+	"bankingapi/domain/push"
+)
+
+// ErrNotFound is returned by a lookup if nothing is stored under the ID or the
+// CallerId.
+var ErrNotFound = errors.New("nothing is stored under this ID")
+
+// Operation is one BuyFundFromCustomer with all that is stored of it.
+type Operation struct {
+	ID operation.ID
+	// Record is what a repeat of its CallerId is answered with; nil if the
+	// caller gave none.
+	Record *idempotency.Record
+	// Sales are in the order of the request. An operation that was refused at
+	// once has none.
+	Sales []fund.SaleEntry
+	// Postings are those of its sales, in their order, units before money. For
+	// the ID of an import they are those of the import.
+	Postings []fund.PostingEntry
+
+	// The fields below are read by Office.Operation. Refusal is set if the
+	// operation was refused at once, Reversal if it was reversed, with the
+	// postings of the reversal. Notifications are those that it stored first.
+	Refusal          *operation.Refusal
+	Reversal         *fund.Reversal
+	ReversalPostings []fund.PostingEntry
+	Notifications    []push.Entry
+}
+
+// Lookups finds single things. Each call reads from one snapshot.
+type Lookups interface {
+	// Operation finds the operation or import with that ID. The error is
+	// ErrNotFound if no sale and no posting has it.
+	Operation(ctx context.Context, id operation.ID) (Operation, error)
+	// OperationOf finds the operation of a CallerId. The error is ErrNotFound if
+	// the CallerId was never used.
+	OperationOf(ctx context.Context, key idempotency.Key) (Operation, error)
+	// Statement yields the postings of a customer before until, in the order of
+	// PostedAt, then operation, index and leg. The zero time takes all.
+	Statement(ctx context.Context, customerNo int64, until time.Time) iter.Seq2[fund.PostingEntry, error]
+	// Waiting yields the sales that are recorded for that day or an earlier one,
+	// in the order of day, operation and index.
+	Waiting(ctx context.Context, until day.Day) iter.Seq2[fund.SaleEntry, error]
+}
+
+// Finder looks things up. Make one with NewFinder.
+type Finder struct {
+	book    Book
+	lookups Lookups
+}
+
+// NewFinder returns a Finder.
+func NewFinder(book Book, lookups Lookups) *Finder { return &Finder{book, lookups} }
+
+// Operation finds an operation by its ID. The error is ErrNotFound or that of
+// the port.
+func (f *Finder) Operation(ctx context.Context, id operation.ID) (Operation, error) {
+	return f.lookups.Operation(ctx, id)
+}
+
+// OperationOf finds the BuyFundFromCustomer that a subscription sent with a
+// CallerId. The error is ErrNotFound or that of the port.
+func (f *Finder) OperationOf(ctx context.Context, subscription, callerID string) (Operation, error) {
+	return f.lookups.OperationOf(ctx, idempotency.Key{
+		CallerID: callerID, Subscription: subscription, Operation: operation.BuyFundFromCustomer,
+	})
+}
+
+// Line is a posting in a customer's statement.
+type Line struct {
+	fund.PostingEntry
+	// After is the quantity of its holding or account after the posting.
+	After int64
+}
+
+// position is a holding or an account: the other is the zero value.
+type position struct {
+	holding fund.HoldingKey
+	account fund.AccountKey
+}
+
+// Statement yields the postings of a customer before until with the running
+// quantity of each holding and balance of each account, in the order of
+// PostedAt. The zero time takes all. It keeps one number for each holding and
+// account in memory.
+func (f *Finder) Statement(ctx context.Context, customerNo int64, until time.Time) iter.Seq2[Line, error] {
+	return func(yield func(Line, error) bool) {
+		after := make(map[position]int64)
+		for p, err := range f.lookups.Statement(ctx, customerNo, until) {
+			if err != nil {
+				yield(Line{}, err)
+				return
+			}
+			of := position{p.Holding, p.Account}
+			after[of] += p.Quantity
+			if !yield(Line{p, after[of]}, nil) {
+				return
+			}
+		}
+	}
+}
+
+// Customer is what a customer has, in the order of the keys.
+type Customer struct {
+	Holdings []fund.Holding
+	Accounts []fund.Account
+}
+
+// Customer reads what a customer has now or, if until is not the zero time,
+// what the customer had before until. The past is the sum of the postings: it
+// has no holding or account that was imported with zero and never moved. An
+// unknown customer has nothing.
+func (f *Finder) Customer(ctx context.Context, customerNo int64, until time.Time) (Customer, error) {
+	if until.IsZero() {
+		return f.now(ctx, customerNo)
+	}
+	holdings, accounts := make(map[fund.HoldingKey]int64), make(map[fund.AccountKey]int64)
+	for line, err := range f.Statement(ctx, customerNo, until) {
+		switch {
+		case err != nil:
+			return Customer{}, err
+		case line.IsMoney():
+			accounts[line.Account] = line.After
+		default:
+			holdings[line.Holding] = line.After
+		}
+	}
+	var c Customer
+	for _, key := range slices.SortedFunc(maps.Keys(holdings), fund.HoldingKey.Compare) {
+		c.Holdings = append(c.Holdings, fund.Holding{Key: key, Units: fund.Units(holdings[key])})
+	}
+	for _, key := range slices.SortedFunc(maps.Keys(accounts), fund.AccountKey.Compare) {
+		c.Accounts = append(c.Accounts, fund.Account{Key: key, Balance: money.New(accounts[key], key.Currency)})
+	}
+	return c, nil
+}
+
+func (f *Finder) now(ctx context.Context, customerNo int64) (c Customer, err error) {
+	of := Filter{CustomerNo: customerNo}
+	if c.Holdings, err = collect(f.book.Holdings(ctx, of)); err != nil {
+		return Customer{}, err
+	}
+	c.Accounts, err = collect(f.book.Accounts(ctx, of))
+	return c, err
+}
+
+func collect[T any](rows iter.Seq2[T, error]) (all []T, err error) {
+	for row, err := range rows {
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, row)
+	}
+	return all, nil
+}
+
+// DueDay is how much waits for a day.
+type DueDay struct {
+	Day day.Day
+	// Operations and Sales are how many are recorded for the day.
+	Operations, Sales int64
+}
+
+// Due counts what waits for that day or an earlier one, by day.
+func (f *Finder) Due(ctx context.Context, until day.Day) ([]DueDay, error) {
+	return countDue(f.lookups.Waiting(ctx, until))
+}
+
+// countDue counts sales in the order of their days.
+func countDue(sales iter.Seq2[fund.SaleEntry, error]) ([]DueDay, error) {
+	var days []DueDay
+	var last operation.ID
+	for s, err := range sales {
+		if err != nil {
+			return nil, err
+		}
+		if n := len(days); n == 0 || days[n-1].Day != s.Terms.SelectedDay {
+			days, last = append(days, DueDay{Day: s.Terms.SelectedDay}), operation.ID{}
+		}
+		today := &days[len(days)-1]
+		today.Sales++
+		if s.OperationID != last {
+			today.Operations++
+			last = s.OperationID
+		}
+	}
+	return days, nil
+}
+
+// Waiting yields the sales that wait for that day or an earlier one, in the
+// order of day, operation and index.
+func (f *Finder) Waiting(ctx context.Context, until day.Day) iter.Seq2[fund.SaleEntry, error] {
+	return f.lookups.Waiting(ctx, until)
+}
+
+// Operation finds everything that is kept of an operation, refused ones too, or
+// of an import. The error is ErrNotFound or that of a port.
+func (o *Office) Operation(ctx context.Context, id operation.ID) (Operation, error) {
+	found, err := o.Finder.Operation(ctx, id)
+	if err != nil && !errors.Is(err, ErrNotFound) {
+		return found, err
+	}
+	return o.complete(ctx, id, found, err == nil)
+}
+
+// OperationOf is Operation for the CallerId of a subscription.
+func (o *Office) OperationOf(ctx context.Context, key idempotency.Key) (Operation, error) {
+	found, err := o.Finder.lookups.OperationOf(ctx, key)
+	if err != nil {
+		return found, err
+	}
+	return o.complete(ctx, found.ID, found, true)
+}
+
+// complete adds what the other ports have.
+func (o *Office) complete(ctx context.Context, id operation.ID, found Operation, exists bool) (_ Operation, err error) {
+	found.ID = id
+	if o.Records == nil {
+		if !exists {
+			err = ErrNotFound
+		}
+		return found, err
+	}
+	if refusal, err := o.Records.Refusal(ctx, id); err == nil {
+		found.Refusal, exists = &refusal, true
+		if err := o.addRecord(ctx, &found, idempotency.Key{CallerID: refusal.Header.CallerID, Subscription: refusal.Subscription, Operation: refusal.Operation}); err != nil {
+			return found, err
+		}
+	} else if !errors.Is(err, ErrNotFound) {
+		return found, err
+	}
+	if reversal, err := o.Records.Reversal(ctx, id); err == nil {
+		found.Reversal = &reversal
+		undone, err := o.Finder.Operation(ctx, reversal.ID)
+		if err != nil && !errors.Is(err, ErrNotFound) {
+			return found, err
+		}
+		found.ReversalPostings = undone.Postings
+	} else if !errors.Is(err, ErrNotFound) {
+		return found, err
+	}
+	if len(found.Sales) == 0 && found.Refusal == nil {
+		if found.Notifications, err = collect(o.History.Notifications(ctx, Filter{OperationID: id})); err != nil {
+			return found, err
+		}
+		if len(found.Notifications) > 0 {
+			first := &found.Notifications[0]
+			key := idempotency.Key{CallerID: first.Header.CallerID, Subscription: first.Subscription, Operation: operation.AddPushNotificationResponse}
+			if err := o.addRecord(ctx, &found, key); err != nil {
+				return found, err
+			}
+		}
+		exists = exists || len(found.Notifications) > 0
+	}
+	if !exists {
+		return found, ErrNotFound
+	}
+	return found, nil
+}
+
+// addRecord adds what a repeat of an operation without sales is answered with.
+func (o *Office) addRecord(ctx context.Context, found *Operation, key idempotency.Key) error {
+	if found.Record != nil || key.CallerID == "" {
+		return nil
+	}
+	of, err := o.Finder.lookups.OperationOf(ctx, key)
+	if errors.Is(err, ErrNotFound) {
+		return nil
+	}
+	if err == nil && of.ID == found.ID {
+		found.Record = of.Record
+	}
+	return err
+}
+
+// OperationsOfRequest finds the operations of an X-Request-Id, in the order in
+// which they were received. A caller may send one ID more than once. If the
+// caller sent none, the ID is that of the operation.
+func (o *Office) OperationsOfRequest(ctx context.Context, requestID string) (all []Operation, err error) {
+	var ids []operation.ID
+	if o.Records != nil {
+		for d, err := range o.Records.Decisions(ctx, Filter{RequestID: requestID}) {
+			if err != nil {
+				return nil, err
+			}
+			ids = append(ids, d.ID)
+		}
+	}
+	if id, err := operation.ParseID(requestID); err == nil && !slices.Contains(ids, id) {
+		ids = append(ids, id)
+	}
+	for _, id := range ids {
+		found, err := o.Operation(ctx, id)
+		if errors.Is(err, ErrNotFound) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, found)
+	}
+	if len(all) == 0 {
+		return nil, ErrNotFound
+	}
+	return all, nil
+}

@@ -1,0 +1,167 @@
+package backoffice_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"bankingapi/application/backoffice"
+	"bankingapi/domain/day"
+	"bankingapi/domain/fund"
+	"bankingapi/domain/money"
+	"bankingapi/domain/operation"
+	"bankingapi/test/fake"
+)
+
+var (
+	lira, _  = money.ParseCurrency("TRY")
+	noon     = time.Date(2026, time.November, 20, 12, 0, 0, 0, time.UTC)
+	today    = day.Of(noon, time.UTC)
+	oneFund  = fund.HoldingKey{CustomerNo: 1001, Fund: afa}
+	oneLira  = fund.AccountKey{CustomerNo: 1001, BranchCode: 1, AccountSuffix: 1, Currency: lira}
+	onePrice = fund.Price{ID: 1, Fund: afa, PerUnit: 250_000_000, Currency: lira, ValidFrom: today.Plus(-1)}
+)
+
+// bank is a store with one customer: 100 units, no money.
+func bank(t *testing.T) (*fake.Store, *backoffice.Office) {
+	t.Helper()
+	var ids fake.IDs
+	store := fake.NewStore()
+	office := backoffice.New(store.Backoffice(nil, func() time.Time { return noon.Add(-time.Hour) }), ids.Next)
+	_, err := office.Importer.Prices(t.Context(), lines(onePrice), nil)
+	require.NoError(t, err)
+	_, err = office.Importer.Holdings(t.Context(), lines(fund.Holding{Key: oneFund, Units: 100_000_000}), nil)
+	require.NoError(t, err)
+	_, err = office.Importer.Accounts(t.Context(), lines(fund.Account{Key: oneLira, Balance: money.New(0, lira)}), nil)
+	require.NoError(t, err)
+	return store, office
+}
+
+func lines[T any](values ...T) backoffice.Lines[T] {
+	return func(yield func(int64, T) error) error {
+		for i, v := range values {
+			if err := yield(int64(i+2), v); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+}
+
+// sell sells whole units on a number of days from today on.
+func sell(t *testing.T, store *fake.Store, n int, callerID string, days int, units ...int64) operation.ID {
+	t.Helper()
+	o := &fund.Operation{
+		ID: fake.NewID(uint64(1000 + n)), Subscription: "shop", Header: operation.Header{CallerID: callerID},
+		ReceivedAt: noon.Add(time.Duration(n) * time.Minute),
+	}
+	for _, u := range units {
+		terms := fund.Terms{Holding: oneFund, Units: fund.Units(u * 1_000_000), Account: oneLira, PriceID: 1}
+		if days > 0 {
+			terms.SelectedDay = today.Plus(days)
+		}
+		o.Sales = append(o.Sales, fund.RestoreSale(terms))
+	}
+	batch := []*fund.Operation{o}
+	require.NoError(t, store.Books(nil).Update(t.Context(), fund.NewLockSet(batch, today), func(b *fund.Book) { b.Settle(batch, o.ReceivedAt, today) }))
+	return o.ID
+}
+
+func TestAnOperationIsFoundByIDAndCallerID(t *testing.T) {
+	t.Parallel()
+	store, office := bank(t)
+	id := sell(t, store, 1, "caller", 0, 10, 20)
+	byID, err := office.Finder.Operation(t.Context(), id)
+	require.NoError(t, err)
+	require.Len(t, byID.Sales, 2)
+	require.Len(t, byID.Postings, 4)
+	byCaller, err := office.Finder.OperationOf(t.Context(), "shop", "caller")
+	require.NoError(t, err)
+	require.Equal(t, byID, byCaller)
+	_, err = office.Finder.OperationOf(t.Context(), "another shop", "caller")
+	require.ErrorIs(t, err, backoffice.ErrNotFound)
+}
+
+func TestAStatementHasRunningBalances(t *testing.T) {
+	t.Parallel()
+	store, office := bank(t)
+	sell(t, store, 1, "", 0, 10)
+	sell(t, store, 2, "", 0, 20)
+	type line struct {
+		quantity, after int64
+		money           bool
+	}
+	var found []line
+	for l, err := range office.Finder.Statement(t.Context(), 1001, time.Time{}) {
+		require.NoError(t, err)
+		found = append(found, line{l.Quantity, l.After, l.IsMoney()})
+	}
+	require.Equal(t, []line{
+		{100_000_000, 100_000_000, false},
+		{-10_000_000, 90_000_000, false}, {2500, 2500, true},
+		{-20_000_000, 70_000_000, false}, {5000, 7500, true},
+	}, found)
+}
+
+func TestACustomerNowAndThen(t *testing.T) {
+	t.Parallel()
+	store, office := bank(t)
+	sell(t, store, 1, "", 0, 10)
+	sell(t, store, 2, "", 0, 20)
+	customer := func(until time.Time) backoffice.Customer {
+		c, err := office.Finder.Customer(t.Context(), 1001, until)
+		require.NoError(t, err)
+		return c
+	}
+	has := func(units fund.Units, minor int64) backoffice.Customer {
+		return backoffice.Customer{
+			Holdings: []fund.Holding{{Key: oneFund, Units: units}},
+			Accounts: []fund.Account{{Key: oneLira, Balance: money.New(minor, lira)}},
+		}
+	}
+	require.Equal(t, has(70_000_000, 7500), customer(time.Time{}))
+	require.Equal(t, has(70_000_000, 7500), customer(noon.Add(time.Hour)))
+	require.Equal(t, has(90_000_000, 2500), customer(noon.Add(2*time.Minute)))
+	require.Equal(t, backoffice.Customer{Holdings: []fund.Holding{{Key: oneFund, Units: 100_000_000}}}, customer(noon))
+	require.Empty(t, customer(noon.Add(-2*time.Hour)))
+	unknown, err := office.Finder.Customer(t.Context(), 1002, time.Time{})
+	require.NoError(t, err)
+	require.Empty(t, unknown)
+}
+
+func TestDueIsCountedByDay(t *testing.T) {
+	t.Parallel()
+	store, office := bank(t)
+	sell(t, store, 1, "", 2, 1, 1)
+	sell(t, store, 2, "", 1, 1)
+	sell(t, store, 3, "", 2, 1)
+	sell(t, store, 4, "", 0, 1)
+	due, err := office.Finder.Due(t.Context(), today.Plus(366))
+	require.NoError(t, err)
+	require.Equal(t, []backoffice.DueDay{
+		{Day: today.Plus(1), Operations: 1, Sales: 1}, {Day: today.Plus(2), Operations: 2, Sales: 3},
+	}, due)
+	due, err = office.Finder.Due(t.Context(), today.Plus(1))
+	require.NoError(t, err)
+	require.Len(t, due, 1)
+}
+
+func TestCounted(t *testing.T) {
+	t.Parallel()
+	rows := func(yield func(int, error) bool) {
+		for i := range 2500 {
+			if !yield(i, nil) {
+				return
+			}
+		}
+	}
+	var progress []int64
+	for range backoffice.Counted(rows, func(n int64) { progress = append(progress, n) }) {
+		continue
+	}
+	require.Equal(t, []int64{1000, 2000, 2500}, progress)
+	for range backoffice.Counted(rows, nil) {
+		break
+	}
+}

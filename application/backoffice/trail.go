@@ -1,0 +1,136 @@
+package backoffice
+
+import (
+	"fmt"
+
+	"bankingapi/domain/operation"
+	"bankingapi/domain/trail"
+)
+
+// TrailCheck is what Verify needs to check the trail.
+type TrailCheck struct {
+	// Keys are those with which the leaves were written.
+	Keys *trail.Keys
+	// Open verifies the signature of a checkpoint and returns what it says.
+	Open func(checkpoint string) (size int64, root trail.Hash, err error)
+	// Against are earlier checkpoints, which the log must extend.
+	Against []string
+	// Problem says why the trail cannot be checked. It is empty if it can.
+	Problem string
+}
+
+// WithTrail returns a Verifier that also checks the trail.
+func (v *Verifier) WithTrail(c TrailCheck) *Verifier { return &Verifier{v.evidence, &c} }
+
+// The rules of the trail. They are checked if there is one.
+var (
+	trailKey        = Rule{"trail-key", "The trail is checked with its own key."}
+	trailUnchanged  = Rule{"trail-unchanged", "Every row is as it was when its leaf was written."}
+	trailNotRemoved = Rule{"trail-not-removed", "Every leaf has its rows."}
+	trailNotAdded   = Rule{"trail-not-added", "Every row has its leaf."}
+	trailTexts      = Rule{"trail-texts", "Every notification has the texts of its digest."}
+	trailBatch      = Rule{"trail-batch", "Every batch of the trail was made by this service."}
+	trailLog        = Rule{"trail-log", "The log is that of its newest checkpoint."}
+	trailExtends    = Rule{"trail-extends", "The log extends every earlier checkpoint."}
+
+	trailRules = []Rule{trailKey, trailUnchanged, trailNotRemoved, trailNotAdded, trailTexts, trailBatch, trailLog, trailExtends}
+)
+
+// trailRun checks the trail.
+type trailRun struct {
+	*verification
+	check *TrailCheck
+	tree  trail.Tree
+	// roots are those of the log at the sizes of checkpoints.
+	roots    map[int64]trail.Hash
+	earlier  []checkpoint
+	problems []string
+}
+
+type checkpoint struct {
+	size int64
+	root trail.Hash
+}
+
+// witness returns nil if the trail is not to be checked.
+func (c *TrailCheck) witness(v *verification) *TrailWitness {
+	if c == nil {
+		return nil
+	}
+	if c.Problem != "" {
+		v.found(trailKey, c.Problem)
+		return nil
+	}
+	run := &trailRun{verification: v, check: c, roots: make(map[int64]trail.Hash)}
+	for _, signed := range c.Against {
+		size, root, err := c.Open(signed)
+		if err != nil {
+			run.problems = append(run.problems, "an earlier checkpoint cannot be used: "+err.Error())
+			continue
+		}
+		run.earlier = append(run.earlier, checkpoint{size, root})
+	}
+	run.keep()
+	return &TrailWitness{Keys: c.Keys, Record: run.record, Head: run.head, Leaf: run.leaf}
+}
+
+// keep keeps the root of the tree if a checkpoint is of its size.
+func (r *trailRun) keep() {
+	for _, c := range r.earlier {
+		if c.size == r.tree.Size() {
+			r.roots[c.size] = r.tree.Root()
+		}
+	}
+}
+
+func (r *trailRun) record(id operation.ID, record []byte, sealed bool) error {
+	if !sealed {
+		r.found(trailBatch, fmt.Sprintf("batch %s of the trail: it was not made by this service", id))
+	}
+	r.tree.Append(record)
+	r.keep()
+	r.rows++
+	return nil
+}
+
+func (r *trailRun) leaf(l *LeafRow) error {
+	switch {
+	case l.HasOtherTexts:
+		r.found(trailTexts, l.Name+": its texts are not those that came")
+	case l.HasRows && l.HasLeaf:
+		r.found(trailUnchanged, l.Name+": was changed after it was written")
+	case l.HasRows:
+		r.found(trailNotAdded, l.Name+": is not in the trail")
+	default:
+		r.found(trailNotRemoved, l.Name+": is in the trail, but its rows are not there")
+	}
+	return nil
+}
+
+func (r *trailRun) head(h *HeadRow) error {
+	r.proof.Batches, r.proof.Unsealed = r.tree.Size(), h.Unsealed
+	for _, p := range r.problems {
+		r.found(trailExtends, p)
+	}
+	for _, c := range r.earlier {
+		switch root, ok := r.roots[c.size]; {
+		case !ok:
+			r.found(trailExtends, fmt.Sprintf("the log has become shorter: it has %d batches, and had %d", r.tree.Size(), c.size))
+		case root != c.root:
+			r.found(trailExtends, fmt.Sprintf("the log has changed: its first %d batches are not those of the earlier checkpoint", c.size))
+		}
+	}
+	if h.Size == 0 && h.Checkpoint == "" && r.tree.Size() == 0 {
+		return nil
+	}
+	size, root, err := r.check.Open(h.Checkpoint)
+	switch {
+	case err != nil:
+		r.found(trailLog, "the newest checkpoint cannot be used: "+err.Error())
+	case size != r.tree.Size() || h.Size != size:
+		r.found(trailLog, fmt.Sprintf("the log has %d batches, and its checkpoint says %d", r.tree.Size(), size))
+	case root != r.tree.Root():
+		r.found(trailLog, "the batches of the log are not those of its checkpoint")
+	}
+	return nil
+}

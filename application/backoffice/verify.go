@@ -1,0 +1,192 @@
+package backoffice
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"math/big"
+	"slices"
+	"strings"
+
+	"bankingapi/domain/fund"
+)
+
+// Proof is the result of Verify, with the number of rows that it checked.
+type Proof struct {
+	Holdings, Accounts, Sales, Postings int64
+	// Findings is how many rows break a rule, counted for each rule. If it is 0,
+	// the book holds.
+	Findings int64
+	// Units are the totals of each fund, Money those of each currency.
+	Units, Money []Total
+	// Batches is how many batches the log of the trail has, Unsealed how many are
+	// not in it yet. Both are 0 if the trail was not checked.
+	Batches, Unsealed int64
+}
+
+// VerifyAct is the action of an act that says that the book was verified. Its
+// details are Proof.String.
+const VerifyAct = "book.verify"
+
+// bookHolds begins the text of a proof without findings.
+const bookHolds = "the book holds"
+
+// String says in a sentence what was found.
+func (p Proof) String() string {
+	result := bookHolds
+	if p.Findings > 0 {
+		result = plural(int(p.Findings), "finding")
+	}
+	return fmt.Sprintf("%s: %s, %s, %s and %s checked", result, plural(int(p.Holdings), "holding"), plural(int(p.Accounts), "account"),
+		plural(int(p.Sales), "sale"), plural(int(p.Postings), "posting"))
+}
+
+// Held reports whether the details of a VerifyAct say that the book holds.
+func Held(details string) bool { return strings.HasPrefix(details, bookHolds) }
+
+// Total is the sum of a fund or a currency.
+type Total struct {
+	// Of is the fund's code and holder, or the currency's code.
+	Of string
+	// Customers is the sum of all holdings or accounts, Bank what the postings
+	// left with the bank: their sum is 0.
+	Customers, Bank string
+}
+
+// Finding is a row that breaks a rule.
+type Finding struct {
+	// Rule is the name of the rule.
+	Rule string
+	// Text names the row and says how it breaks the rule, in one line. It names
+	// customers and accounts: show it to the operator only.
+	Text string
+}
+
+// Watch reports the progress of Verify. Both functions may be nil. They are
+// called from the goroutine of Verify.
+type Watch struct {
+	Found func(Finding)
+	// Progress receives the number of rows that were checked.
+	Progress func(rows int64)
+}
+
+// Verifier proves the book. Make one with NewVerifier.
+type Verifier struct {
+	evidence Evidence
+	trail    *TrailCheck // nil if it is not to be checked
+}
+
+// NewVerifier returns a Verifier.
+func NewVerifier(evidence Evidence) *Verifier { return &Verifier{evidence: evidence} }
+
+// Verify checks all Rules on one snapshot, so that sales may continue. A row
+// that breaks a rule is a finding, not an error. Memory does not grow with the
+// book: only one total for each fund and currency is kept. The error has a
+// kind of package fault.
+func (v *Verifier) Verify(ctx context.Context, w Watch) (Proof, error) {
+	if w.Found == nil {
+		w.Found = func(Finding) {}
+	}
+	w.Progress = orQuiet(w.Progress)
+	run := verification{watch: w, units: make(map[string]*total), money: make(map[string]*total)}
+	err := v.evidence.Read(ctx, Witness{
+		Holding:   run.holding,
+		Account:   run.account,
+		Sale:      run.sale,
+		Posting:   run.posting,
+		Operation: run.operation,
+		Reversal:  run.reversal,
+		Trail:     v.trail.witness(&run),
+	})
+	if err != nil {
+		return run.proof, err
+	}
+	run.proof.Units, run.proof.Money = run.totals(run.units), run.totals(run.money)
+	w.Progress(run.rows)
+	return run.proof, nil
+}
+
+// verification is one run of Verify.
+type verification struct {
+	watch        Watch
+	rows         int64
+	proof        Proof
+	units, money map[string]*total
+}
+
+// total is a sum of any size.
+type total struct {
+	customers, postings big.Int
+	decimals            int
+}
+
+// judge checks a row by all rules of its kind.
+func judge[Row any](v *verification, rules []rule[Row], row *Row) error {
+	if v.rows++; v.rows%1000 == 0 {
+		v.watch.Progress(v.rows)
+	}
+	for i := range rules {
+		if text := rules[i].finding(row); text != "" {
+			v.found(rules[i].Rule, text)
+		}
+	}
+	return nil
+}
+
+func (v *verification) found(r Rule, text string) {
+	v.proof.Findings++
+	v.watch.Found(Finding{r.Name, text})
+}
+
+func (v *verification) holding(h *HoldingRow) error {
+	v.add(v.units, h.Key.IMKBCode+" "+h.Key.HolderCorporationName, fund.UnitDecimals, &h.PositionSums)
+	if h.Exists {
+		v.proof.Holdings++
+	}
+	return judge(v, holdingRules, h)
+}
+
+func (v *verification) account(a *AccountRow) error {
+	v.add(v.money, a.Key.CurrencyCode, decimalsOf(a.Key.CurrencyCode), &a.PositionSums)
+	if a.Exists {
+		v.proof.Accounts++
+	}
+	return judge(v, accountRules, a)
+}
+
+func (v *verification) sale(s *SaleRow) error {
+	v.proof.Sales++
+	return judge(v, saleRules, s)
+}
+
+func (v *verification) posting(p *PostingRow) error     { return judge(v, postingRules, p) }
+func (v *verification) operation(o *OperationRow) error { return judge(v, operationRules, o) }
+func (v *verification) reversal(r *ReversalRow) error   { return judge(v, reversalRules, r) }
+
+// add adds a position and its postings to a total.
+func (v *verification) add(to map[string]*total, name string, decimals int, p *PositionSums) {
+	t := to[name]
+	if t == nil {
+		t = &total{decimals: decimals}
+		to[name] = t
+	}
+	t.customers.Add(&t.customers, big.NewInt(p.Quantity))
+	t.postings.Add(&t.postings, p.Posted.Value())
+	v.proof.Postings += p.Postings
+}
+
+// totals closes the sums, and checks that each is zero over both sides.
+func (v *verification) totals(of map[string]*total) []Total {
+	var all []Total
+	for _, name := range slices.Sorted(maps.Keys(of)) {
+		t := of[name]
+		bank := new(big.Int).Neg(&t.postings)
+		closed := Total{name, exact(&t.customers, t.decimals), exact(bank, t.decimals)}
+		all = append(all, closed)
+		if t.customers.Cmp(&t.postings) != 0 {
+			v.found(zeroSum, fmt.Sprintf("%s: customers have %s and the bank %s, which is not zero together",
+				name, closed.Customers, closed.Bank))
+		}
+	}
+	return all
+}

@@ -1,0 +1,359 @@
+// Package commit is a group commit. Items that arrive while one batch is running
+// form the next batch and share its transaction.
+//
+// There is no timer. An item that arrives at an idle queue runs at once, so an
+// idle system adds no delay. The busier the storage is, the larger the batches
+// are.
+package commit
+
+import (
+	"container/list"
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"bankingapi/domain/fault"
+)
+
+// Limits are the limits of one queue.
+type Limits struct {
+	// Batch is the maximum total weight of a batch, at least 1. A heavier item runs
+	// alone. If Batch is 1, every item runs alone.
+	Batch int
+	// Queue is the maximum number of items that wait for a later batch.
+	Queue int
+	// Timeout is the maximum time of a batch. If its items are run again alone,
+	// they get this time once more. It must be positive.
+	Timeout time.Duration
+}
+
+// Observer is told about every batch, after its callers were answered and before
+// the next batch starts. Its functions must be quick and must not panic. Each may
+// be nil.
+type Observer struct {
+	// Now is the clock for Batch.Wait. It is required if Batch is set.
+	Now func() time.Time
+	// Batch is called for one batch at a time.
+	Batch func(Batch)
+	// Trace is called when a batch starts, with the contexts of its callers, which
+	// it must not keep. It returns the context of the batch, derived from ctx, and
+	// a function that is called with the result before the callers are answered.
+	// Items that are run again alone are in the same trace.
+	Trace func(ctx context.Context, callers []context.Context) (context.Context, func(error))
+}
+
+// Batch describes a finished batch.
+type Batch struct {
+	Items   int
+	Weight  int
+	Wait    time.Duration // from the arrival of the oldest item to the start
+	Waiting int           // items left in the queue at the start
+	Alone   int           // items run again alone, because their batch failed
+}
+
+// Queue joins items into batches and runs one batch at a time, in the order of
+// arrival. No item overtakes another, so no item starves: an item behind n
+// waiting items waits for at most n batches and the running one. Methods may be
+// called from any goroutine.
+type Queue[T any] struct {
+	limits   Limits
+	weight   func(T) int
+	run      func(context.Context, []T) error
+	observer Observer
+	waiters  sync.Pool     // of *waiter[T]
+	drained  chan struct{} // closed when the queue is closed and idle
+
+	mu      sync.Mutex
+	waiting list.List // of *waiter[T], oldest first
+	running bool      // a goroutine runs a batch and takes the next one after it
+	closed  bool
+
+	// The running batch, used only by the goroutine that runs it.
+	batch  []*waiter[T]
+	items  []T
+	report Batch
+}
+
+// waiter is one caller inside Do. The batch owns it from the moment it is taken
+// from the queue until the signal on done. Otherwise its caller owns it.
+type waiter[T any] struct {
+	item   T
+	weight int
+	since  time.Time
+	ctx    context.Context // of the caller; kept only for Observer.Trace
+	place  *list.Element   // in the queue; nil once its batch has started
+	err    error
+	done   chan struct{} // holds one signal, so that answering never blocks
+	timer  *time.Timer   // of WithWait; nil until it is needed
+}
+
+// New returns an idle queue. weight is called once for each item, in the goroutine
+// of its caller. A weight less than 1 counts as 1.
+//
+// run stores a batch, all of it or nothing, and writes each outcome into its item.
+// Only one call runs at a time. It may reorder the slice but must not keep it. It
+// returns:
+//
+//  1. nil: the whole batch is durable.
+//  2. an error of kind fault.Unavailable or fault.Busy: the storage failed, and
+//     the batch has no effect.
+//  3. an error of kind fault.Indeterminate: the storage failed, and the effect is
+//     not known.
+//  4. any other error, or a panic: an item of the batch makes it fail, and the
+//     batch has no effect. Each item is then run again alone, so run must
+//     overwrite the outcomes in them.
+//
+// The context of run ends after Limits.Timeout. It has no values and does not end
+// with a caller. run must return or panic. If it ends its goroutine
+// (runtime.Goexit, t.FailNow), the queue stays busy forever.
+func New[T any](limits Limits, weight func(T) int, run func(ctx context.Context, batch []T) error, observer Observer) *Queue[T] {
+	q := &Queue[T]{limits: limits, weight: weight, run: run, observer: observer, drained: make(chan struct{})}
+	q.waiters.New = func() any { return &waiter[T]{done: make(chan struct{}, 1)} }
+	return q
+}
+
+// Do puts item into the queue and returns when its outcome is known:
+//
+//  1. nil: run stored it and returned nil.
+//  2. fault.Busy: the queue is full or closed, or the wait that WithWait allows
+//     ended before the item's batch started. run never saw the item.
+//  3. fault.Unavailable with the cause of ctx: ctx ended before the item's batch
+//     started. run never saw the item. After the start Do waits, even if ctx is
+//     cancelled.
+//  4. fault.Unavailable with another cause: the storage failed. The item had no
+//     effect.
+//  5. fault.Indeterminate: run returned it, or ran out of time and returned an
+//     error of no kind; or the deadline of ctx, or the wait that WithWait
+//     allows, ended while the item's batch was running. In the last case the
+//     batch continues and still owns the item. The caller must not use the item
+//     again.
+//  6. any other error of run: for the whole batch if it blames the storage, and
+//     otherwise for this item alone.
+//
+// If run panics for this item alone, Do panics with a *Panic.
+func (q *Queue[T]) Do(ctx context.Context, item T) error {
+	if ctx.Err() != nil {
+		return left(ctx)
+	}
+	limit, limited := waitOf(ctx)
+	if limited && limit <= 0 {
+		return errNoTurn
+	}
+	w := q.waiters.Get().(*waiter[T])
+	w.item, w.weight = item, max(1, q.weight(item))
+	if q.observer.Batch != nil {
+		w.since = q.observer.Now()
+	}
+	if q.observer.Trace != nil {
+		w.ctx = ctx
+	}
+
+	first, err := q.enter(w)
+	if err != nil {
+		q.release(w)
+		return err
+	}
+	if first {
+		// Not the caller itself: it must be able to leave at its deadline. The
+		// goroutine lasts until the queue is empty.
+		go q.drain()
+	}
+
+	var timeout <-chan time.Time
+	if limited {
+		timeout = w.startTimer(limit)
+	}
+	select {
+	case <-w.done:
+	case <-timeout:
+		switch {
+		case q.leave(w):
+			q.release(w)
+			return errNoTurn
+		case !w.isAnswered():
+			return errTooLate // w stays with its batch
+		}
+	case <-ctx.Done():
+		switch {
+		case q.leave(w):
+			q.release(w)
+			return left(ctx)
+		case isPastDeadline(ctx):
+			if !w.isAnswered() {
+				return errTooLate
+			}
+		default:
+			select {
+			case <-w.done:
+			case <-timeout:
+				if !w.isAnswered() {
+					return errTooLate
+				}
+			}
+		}
+	}
+	err = w.err
+	q.release(w)
+	if p, ok := errors.AsType[*Panic](err); ok {
+		panic(p)
+	}
+	return err
+}
+
+// isPastDeadline reports whether ctx ended because of its deadline, not because
+// it was cancelled.
+func isPastDeadline(ctx context.Context) bool {
+	_, bounded := ctx.Deadline()
+	return bounded && errors.Is(ctx.Err(), context.DeadlineExceeded)
+}
+
+// isAnswered reports whether the outcome is known. It takes the signal if it is.
+func (w *waiter[T]) isAnswered() bool {
+	select {
+	case <-w.done:
+		return true
+	default:
+		return false
+	}
+}
+
+var errTooLate = fault.Wrap(fault.Indeterminate, context.DeadlineExceeded, "the batch did not finish before the caller's deadline")
+
+// release clears w for another use, except its empty channel and its timer.
+func (q *Queue[T]) release(w *waiter[T]) {
+	if w.timer != nil {
+		w.timer.Stop()
+	}
+	*w = waiter[T]{done: w.done, timer: w.timer}
+	q.waiters.Put(w)
+}
+
+// startTimer returns a channel that receives after that time.
+func (w *waiter[T]) startTimer(after time.Duration) <-chan time.Time {
+	if w.timer == nil {
+		w.timer = time.NewTimer(after)
+	} else {
+		w.timer.Reset(after)
+	}
+	return w.timer.C
+}
+
+// Close refuses new items, waits for all accepted ones and returns nil. If ctx
+// ends first, it returns the cause, and the queue continues. Close may be called
+// again, and then it waits too.
+func (q *Queue[T]) Close(ctx context.Context) error {
+	q.mu.Lock()
+	if !q.closed && !q.running {
+		close(q.drained)
+	}
+	q.closed = true
+	q.mu.Unlock()
+
+	select {
+	case <-q.drained:
+		return nil
+	case <-ctx.Done():
+	}
+	select {
+	case <-q.drained: // both were ready
+		return nil
+	default:
+		return fmt.Errorf("commit: batches are still running: %w", context.Cause(ctx))
+	}
+}
+
+var errStopping = fault.New(fault.Busy, "the service is stopping",
+	fault.Fault{Code: fault.ShuttingDown, Detail: "The service is shutting down. Nothing was changed. Try again."})
+
+var (
+	errFull   = fault.New(fault.Busy, "too many requests are waiting")
+	errNoTurn = fault.New(fault.Busy, "the wait ended before the batch started")
+)
+
+// Busy returns the error with which Do would refuse an item now, or nil. It is
+// for callers who want to know before they prepare an item.
+func (q *Queue[T]) Busy() error {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.busy()
+}
+
+// busy is Busy for callers that hold mu.
+func (q *Queue[T]) busy() error {
+	switch {
+	case q.closed:
+		return errStopping
+	case q.running && q.waiting.Len() >= q.limits.Queue:
+		return errFull
+	}
+	return nil
+}
+
+// enter puts w at the end of the queue. If the queue was idle, it also starts w's
+// batch, and the caller must run it.
+func (q *Queue[T]) enter(w *waiter[T]) (first bool, err error) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if err := q.busy(); err != nil {
+		return false, err
+	}
+	w.place = q.waiting.PushBack(w)
+	if q.running {
+		return false, nil
+	}
+	q.running = true
+	q.take()
+	return true, nil
+}
+
+// leave removes w from the queue, unless its batch has started.
+func (q *Queue[T]) leave(w *waiter[T]) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if w.place == nil {
+		return false
+	}
+	q.waiting.Remove(w.place)
+	return true
+}
+
+func left(ctx context.Context) error {
+	return fault.Wrap(fault.Unavailable, context.Cause(ctx), "the caller left before its turn")
+}
+
+// next starts the next batch. If no item waits, the queue becomes idle.
+func (q *Queue[T]) next() bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.waiting.Len() > 0 {
+		q.take()
+		return true
+	}
+	q.running = false
+	if q.closed {
+		close(q.drained)
+	}
+	return false
+}
+
+// take moves the oldest items, as many as fit, from the queue to the batch.
+// The caller holds mu and knows that an item waits.
+func (q *Queue[T]) take() {
+	q.report = Batch{}
+	for e := q.waiting.Front(); e != nil; e = q.waiting.Front() {
+		w := e.Value.(*waiter[T])
+		if len(q.batch) > 0 && q.report.Weight+w.weight > q.limits.Batch {
+			break
+		}
+		q.waiting.Remove(e)
+		w.place = nil
+		q.batch = append(q.batch, w)
+		q.report.Weight += w.weight
+	}
+	q.report.Items, q.report.Waiting = len(q.batch), q.waiting.Len()
+	if q.observer.Batch != nil {
+		q.report.Wait = q.observer.Now().Sub(q.batch[0].since)
+	}
+}

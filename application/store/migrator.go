@@ -1,0 +1,83 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"bankingapi/domain/fault"
+)
+
+// migrateEvery is the time between two attempts to migrate.
+const migrateEvery = 2 * time.Second
+
+// Migrator migrates a storage when the service starts. Make one with
+// NewMigrator.
+type Migrator struct {
+	store  *Store
+	wanted bool
+	report func(error)
+	ctx    context.Context
+	cancel context.CancelFunc
+	retry  sync.WaitGroup
+}
+
+// NewMigrator returns a Migrator. It migrates if the operator wants it or the
+// storage asks for it (MigrateAtStart). report receives the error of each
+// attempt that is retried.
+func NewMigrator(s *Store, wanted bool, report func(error)) *Migrator {
+	m := &Migrator{store: s, wanted: wanted, report: report}
+	m.ctx, m.cancel = context.WithCancel(context.Background())
+	return m
+}
+
+// Start migrates. If the storage cannot be reached yet, Start returns nil and
+// retries in the background until Stop. A storage that asks to be migrated must
+// be reachable now, and must not have a newer schema.
+func (m *Migrator) Start(ctx context.Context) error {
+	if !m.wanted && !m.store.MigrateAtStart {
+		return nil
+	}
+	_, err := m.store.Schema.Up(ctx)
+	switch {
+	case m.store.MigrateAtStart && err == nil:
+		return m.store.Schema.Require(ctx)
+	case isMarked(err):
+		return err // it stays so
+	case !m.store.MigrateAtStart && err != nil && fault.KindOf(err) == fault.Unavailable:
+		m.retry.Go(func() { m.keepTrying(ctx, err) })
+		return nil
+	}
+	return err
+}
+
+func isMarked(err error) bool {
+	_, ok := errors.AsType[MarkError](err)
+	return ok
+}
+
+// keepTrying migrates with the values of ctx, which has ended by then.
+func (m *Migrator) keepTrying(ctx context.Context, err error) {
+	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	defer cancel()
+	defer context.AfterFunc(m.ctx, cancel)()
+
+	ticker := time.NewTicker(migrateEvery)
+	defer ticker.Stop()
+	for err != nil {
+		m.report(err)
+		select {
+		case <-m.ctx.Done():
+			return
+		case <-ticker.C:
+		}
+		_, err = m.store.Schema.Up(ctx)
+	}
+}
+
+// Stop ends the retries and waits for one that is running.
+func (m *Migrator) Stop() {
+	m.cancel()
+	m.retry.Wait()
+}

@@ -1,0 +1,191 @@
+// Package store says what the service needs of a storage adapter: a struct of
+// ports. An adapter is any package with a function that opens one. It plugs in
+// by a name, as storage.driver gives it, and nothing here knows gorm or SQL.
+package store
+
+import (
+	"context"
+	"database/sql"
+	"time"
+
+	"bankingapi/application/addpush"
+	"bankingapi/application/backoffice"
+	"bankingapi/application/buyfund"
+	"bankingapi/application/subscriptions"
+	"bankingapi/application/trail"
+	"bankingapi/domain/day"
+)
+
+// Options say how to open a storage. An adapter ignores the options that have
+// no meaning for it.
+type Options struct {
+	// DSN names the place of the data, in the adapter's own format. It is a
+	// secret.
+	DSN string
+	// MaxConnections is the maximum number of connections. 0 means the
+	// adapter's default.
+	MaxConnections int
+	// StatementTimeout ends statements that take longer.
+	StatementTimeout time.Duration
+	// TablePrefix is the prefix of every table and index name, for a database
+	// that has other tables. Letters, digits and underscores.
+	TablePrefix string
+	// MustExist makes it an error if there is no book: the adapter creates
+	// nothing. An adapter whose data are on a server ignores it.
+	MustExist bool
+	// Mark is the mark that the storage must have. Empty means none: it is the
+	// book of a bank. A storage with another mark fails every call, with a
+	// MarkError.
+	Mark string
+	// DropData lets Schema.Down delete rows. Without it, Down fails if there are
+	// any.
+	DropData bool
+	// Now returns the current time in UTC. It dates what imports write.
+	Now func() time.Time
+	// Trace starts a span for one call to the database. The function that it
+	// returns ends the span. name contains no values. nil means no traces.
+	Trace func(ctx context.Context, name string) (context.Context, func(error))
+}
+
+// Database is an opened database without options. Bind makes its Store. A Store
+// is a Database too, so that a driver can return either.
+type Database interface {
+	Bind(o Options) (*Store, error)
+}
+
+// Store is an opened storage: the ports of the use cases, and functions for the
+// service itself. Books, Inboxes, Subscriptions, Backoffice, Ping and Close are
+// required. All fields are safe for concurrent use.
+type Store struct {
+	// Name is a short name of the storage, such as sqlite. The metrics have it as
+	// a label. Empty means the name of the driver.
+	Name string
+
+	Books         buyfund.Books
+	Inboxes       addpush.Inboxes
+	Subscriptions subscriptions.Repository
+	// Usage keeps when subscriptions were used. nil means that it is not kept.
+	Usage subscriptions.Usage
+	// Backoffice are the ports of import, export, lookups and verify.
+	Backoffice backoffice.Ports
+
+	// Trail are the ports of the trail. nil means that the storage keeps none.
+	Trail *trail.Ports
+
+	// Schema migrates the storage. nil means that there is nothing to migrate.
+	Schema Schema
+	// MigrateAtStart says that the service migrates this storage when it opens
+	// it, also without the setting storage.migrate.
+	MigrateAtStart bool
+
+	// Marker is the mark of the storage. nil means that the storage cannot have
+	// one.
+	Marker Marker
+
+	// Ping returns nil if the storage answers.
+	Ping func(ctx context.Context) error
+	// Risks lists what may lose data although the storage answers: settings of
+	// the server, or the way to it. nil means that there is nothing to ask.
+	Risks func(ctx context.Context) ([]Risk, error)
+	// CountDue counts the sales that are recorded for that day or an earlier
+	// one, for the metrics. oldest is the first of their days; it is no day if
+	// there are none. nil means that these metrics stay 0.
+	CountDue func(ctx context.Context, on day.Day) (sales int64, oldest day.Day, err error)
+	// Within returns the Store inside a transaction of the host. The adapter
+	// says which types tx may have, and returns an error for others. It does not
+	// retry a transaction that lost a race: the error is fault.Unavailable, and
+	// the host rolls back. nil means that the storage cannot do this.
+	Within func(tx any) (*Store, error)
+	// Pools are the connection pools by their purpose, for the metrics.
+	Pools map[string]*sql.DB
+	// DataFolder is the folder of the data, if they are in a file. The service
+	// keeps its certificate there.
+	DataFolder string
+	// HasDataFile says that the data are in a file in DataFolder.
+	HasDataFile bool
+
+	// Backup writes a consistent copy of the data to a new file, while the storage
+	// is used. nil means that the storage has tools of its own for this.
+	Backup func(ctx context.Context, file string) error
+
+	// Close closes what the adapter opened, and nothing that a host handed in.
+	Close func() error
+}
+
+// Risk is something that may lose data.
+type Risk struct {
+	// Detail says in sentences what it is, what it may cost and what to do. It
+	// contains no secrets.
+	Detail string
+	// Unsafe says that an acknowledged operation may be lost in a crash. Then the
+	// service is not ready unless the settings allow it.
+	Unsafe bool
+}
+
+// Bind returns s: the driver that opened it had the options before.
+func (s *Store) Bind(Options) (*Store, error) { return s, nil }
+
+// SchemaVersion is the version of the relational schema that this program
+// needs. A test of the adapters holds their migrations to it.
+const SchemaVersion = 6
+
+// Schema migrates a storage between versions.
+type Schema interface {
+	// Up migrates to the version that this program needs, and returns what it
+	// applied. Replicas may call it at the same time: they wait for each other.
+	// It marks an empty storage with Options.Mark. It changes nothing in a storage
+	// that has data and another mark.
+	Up(ctx context.Context) ([]Migration, error)
+	// Down undoes the newest migration, with all data in its tables. It fails if
+	// the storage has rows, unless Options.DropData allows it. It fails if another
+	// process uses the storage, as far as the adapter can see that. It fails if
+	// the storage has another mark than Options.Mark, because the mark would be lost.
+	Down(ctx context.Context) (Migration, error)
+	// Status reads which migrations the storage has.
+	Status(ctx context.Context) (Status, error)
+	// Require returns nil if the storage has the version that this program
+	// needs. Once it returned nil it always does: a newer version, which a newer
+	// program brings while this one runs, only adds.
+	Require(ctx context.Context) error
+}
+
+// Migration is one version of a schema.
+type Migration struct {
+	Version int64
+	Name    string
+	// Applied is zero for a version that the storage does not have.
+	Applied time.Time
+}
+
+// Status is the state of a schema.
+type Status struct {
+	// Version is the version of the storage, 0 for an empty one. Wanted is the
+	// version that this program needs.
+	Version, Wanted int64
+	// Migrations are all that this program knows, ascending.
+	Migrations []Migration
+}
+
+// MarkError says that a storage has another mark than Options.Mark wants. It is
+// the mark that the storage has.
+type MarkError string
+
+// Error names the mark.
+func (e MarkError) Error() string {
+	if e == "" {
+		return "the book of a bank"
+	}
+	return "a " + string(e)
+}
+
+// Marker is the mark of a storage that is not the book of a bank. The mark is
+// Options.Mark; Schema.Up makes it. Each method fails without it.
+type Marker interface {
+	// Note returns the note that was set last; empty at first.
+	Note(ctx context.Context) (string, error)
+	// SetNote keeps a note.
+	SetNote(ctx context.Context, note string) error
+	// Empty deletes everything but the subscriptions, and sets the note, in one
+	// transaction.
+	Empty(ctx context.Context, note string) error
+}

@@ -1,0 +1,89 @@
+// Package summary describes one request and its answer for logs, metrics and
+// traces. HTTP fills it in.
+package summary
+
+import (
+	"bytes"
+	"strconv"
+	"time"
+
+	"bankingapi/domain/operation"
+)
+
+// Exchange is one request and its answer: everything that a log line, a metric
+// or a trace may know of it. It has no keys, no contents and no numbers of
+// customers or accounts.
+type Exchange struct {
+	// Method is one of the nine of HTTP, or OTHER.
+	Method string
+	// Route is the path of a route, or empty for an unknown path.
+	Route string
+	// Operation is the name of the operation, or empty for another route.
+	Operation string
+	Status    int
+	// State is Data.State of an outcome, or 0 if there is none.
+	State operation.State
+	// Replayed reports that the request repeats an operation and got its outcome.
+	Replayed bool
+	// Codes are the codes in the answer's errors, each once.
+	Codes []string
+	// Start is when the header of the request was read. Duration is the time from
+	// Start to the end of the answer.
+	Start    time.Time
+	Duration time.Duration
+	// BytesIn is how much of the body was read, and BytesOut the size of the
+	// answer's body.
+	BytesIn, BytesOut int64
+	// RequestID is the answer's X-Request-Id.
+	RequestID string
+	// Subscription is the name of the subscription, or empty if the key belongs
+	// to none.
+	Subscription string
+	// WithoutCallerID reports a request to BuyFundFromCustomer that had no CallerId.
+	WithoutCallerID bool
+	// OperationID is the answer's Operation-Id. It is empty if nothing was
+	// decided.
+	OperationID string
+	// Customer is the masked CustomerNo of the first record that has one.
+	Customer Masked
+	// Address is the caller's IP address. It is empty unless the service was told
+	// which proxies to trust.
+	Address string
+	// ChannelSessionID and ChannelRequestID come from the caller: at most 200
+	// characters of any kind. Escape them wherever they are written.
+	ChannelSessionID, ChannelRequestID string
+	// Gone reports that the caller had left before the end of the answer.
+	Gone bool
+	// TraceID is the trace that the request belongs to, if there is one. HTTP does
+	// not know it.
+	TraceID string
+	// Err is why the service failed, for logs only. It is nil unless Status is
+	// 499, 500 or 503.
+	Err error
+}
+
+// Masked is the masked number of a customer or an account: ******1234. It has the
+// last four digits, and never more than half of a number. The zero value is no
+// number.
+type Masked struct {
+	digits [4]byte
+	length int8
+	given  bool
+}
+
+// Mask masks a number. It allocates nothing.
+func Mask(n int64) Masked {
+	var memory [20]byte // no number is longer
+	digits := bytes.TrimPrefix(strconv.AppendInt(memory[:0], n, 10), []byte("-"))
+	m := Masked{given: true, length: int8(min(4, len(digits)/2))}
+	copy(m.digits[:], digits[len(digits)-int(m.length):])
+	return m
+}
+
+// String returns the number as people may see it. It is empty for no number.
+func (m Masked) String() string {
+	if !m.given {
+		return ""
+	}
+	return "******" + string(m.digits[:m.length])
+}

@@ -1,0 +1,50 @@
+package bootstrap_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"bankingapi/application/backoffice"
+	"bankingapi/bootstrap"
+	"bankingapi/domain/decimal"
+	"bankingapi/domain/fund"
+	"bankingapi/domain/operation"
+)
+
+// Loading the demo book and settling by hand are acts of administration. A round
+// that has nothing to settle is none.
+func TestTheDemoAndSettlingAreActs(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+	app := newMemory(nil).open(t, nil, bootstrap.WithClock(func() time.Time { return now }), bootstrap.WithDataFolder(t.TempDir()))
+	who := bootstrap.Actor{Actor: "ayse", SystemUser: "root", Origin: "desk-7"}
+	ctx := bootstrap.By(t.Context(), who)
+	_, err := app.LoadDemo(ctx)
+	require.NoError(t, err)
+	_, err = app.Settle(ctx)
+	require.NoError(t, err)
+
+	later := sale
+	later.FundToProcess = &fund.FundFields{IMKBCode: "AFA", HolderCorporationName: "Demo Portfoy", PriceID: decimal.Int(1)}
+	later.SelectedTransactionDate = "2026-11-21"
+	_, err = app.Buyer().Buy(t.Context(), host, operation.Header{}, []fund.SaleFields{later})
+	require.NoError(t, err)
+	now = now.Add(24 * time.Hour)
+	settled, err := app.Settle(ctx)
+	require.NoError(t, err)
+	require.Equal(t, bootstrap.Settlement{Completed: 1}, settled)
+
+	var got []string
+	for act, err := range app.Backoffice().Records.Acts(t.Context(), backoffice.Filter{}) {
+		require.NoError(t, err)
+		require.Equal(t, who, act.Who)
+		got = append(got, strings.Join([]string{act.Action, act.Object, act.Details}, " "))
+	}
+	require.Equal(t, []string{
+		"demo.load prices 2 new, 0 changed, 0 unchanged", "demo.load holdings 3 new, 0 changed, 0 unchanged",
+		"demo.load accounts 3 new, 0 changed, 0 unchanged", "subscription.create demo demo", "settle 2026-11-21 1 due sale",
+	}, got)
+}

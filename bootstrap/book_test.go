@@ -1,0 +1,62 @@
+package bootstrap_test
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"bankingapi/bootstrap"
+)
+
+// Imports and exports tell how far they are, and where they ended.
+func TestProgressOfFiles(t *testing.T) {
+	t.Parallel()
+	const rows = 2500
+	var file strings.Builder
+	file.WriteString("CustomerNo,IMKBCode,HolderCorporationName,Units\n")
+	for n := range rows {
+		fmt.Fprintf(&file, "%d,AFA,H,100\n", n+1)
+	}
+	app := newMemory(nil).open(t, nil)
+	var told []int64
+	progress := func(n int64) { told = append(told, n) }
+	lines, err := app.Import(t.Context(), "holdings", strings.NewReader(file.String()), bootstrap.ImportWatch{Progress: progress})
+	require.NoError(t, err)
+	require.EqualValues(t, rows, lines)
+	requireProgress(t, told, rows)
+
+	told = nil
+	require.NoError(t, app.Export(t.Context(), "holdings", "csv", bootstrap.ExportFilter{}, io.Discard, progress))
+	requireProgress(t, told, rows)
+
+	told = nil
+	proof, err := app.Verify(t.Context(), bootstrap.VerifyWatch{Progress: progress})
+	require.NoError(t, err)
+	require.EqualValues(t, rows, proof.Holdings)
+	requireProgress(t, told, proof.Holdings+proof.Accounts+proof.Sales+proof.Postings)
+}
+
+// An import says what it changed, and nothing when it failed.
+func TestImportSaysWhatItChanged(t *testing.T) {
+	t.Parallel()
+	app := newMemory(nil).open(t, nil)
+	var told [][3]int64
+	watch := bootstrap.ImportWatch{Imported: func(added, changed, unchanged int64) { told = append(told, [3]int64{added, changed, unchanged}) }}
+	for _, file := range []string{"1,AFA,H,100\n2,AFA,H,100\n", "1,AFA,H,100\n2,AFA,H,101\n3,AFA,H,0\n", "x,AFA,H,100\n"} {
+		_, err := app.Import(t.Context(), "holdings", strings.NewReader("CustomerNo,IMKBCode,HolderCorporationName,Units\n"+file), watch)
+		require.Equal(t, strings.HasPrefix(file, "x"), err != nil, "%v", err)
+	}
+	require.Equal(t, [][3]int64{{2, 0, 0}, {1, 1, 1}}, told)
+}
+
+func requireProgress(t *testing.T, told []int64, end int64) {
+	t.Helper()
+	require.GreaterOrEqual(t, len(told), 3)
+	for i := 1; i < len(told); i++ {
+		require.GreaterOrEqual(t, told[i], told[i-1])
+	}
+	require.Equal(t, end, told[len(told)-1])
+}

@@ -1,0 +1,378 @@
+package bootstrap_test
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+	"go.uber.org/zap/zaptest/observer"
+
+	"bankingapi/adapters/clock"
+	"bankingapi/application/store"
+	"bankingapi/bootstrap"
+	"bankingapi/domain/decimal"
+	"bankingapi/domain/fault"
+	"bankingapi/domain/fund"
+	"bankingapi/domain/operation"
+	"bankingapi/domain/push"
+	"bankingapi/domain/subscription"
+	"bankingapi/test/fake"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+var (
+	host         = &subscription.Subscription{Name: "host"}
+	notification = push.Fields{ExternalApplicationCode: "HOST", UserID: "u", PushID: "p", Platform: decimal.Int(65), SendStatus: decimal.Int(1)}
+	sale         = fund.SaleFields{
+		CustomerNo: decimal.Int(1001), TransactionType: decimal.Int(2), FundAmount: decimal.Int(10),
+		DestinationAccount: &fund.AccountFields{BranchCode: decimal.Int(1), CustomerNo: decimal.Int(1001), AccountSuffix: decimal.Int(1), CurrencyCode: "TRY"},
+		FundToProcess:      &fund.FundFields{IMKBCode: "AFA", HolderCorporationName: "H", PriceID: decimal.Int(1)},
+	}
+)
+
+// memory is a storage of the host's own, which can be stopped and watched.
+type memory struct {
+	data   *fake.Store
+	ports  *store.Store
+	closed atomic.Bool
+	gate   gate
+}
+
+// newMemory wraps the in-memory store; change may be nil.
+func newMemory(change func(*store.Store)) *memory {
+	m := &memory{data: fake.NewStore()}
+	m.ports = m.data.Ports(nil, clock.Now)
+	m.ports.Close = func() error {
+		m.closed.Store(true)
+		return nil
+	}
+	if change != nil {
+		change(m.ports)
+	}
+	return m
+}
+
+// open opens the service on the memory; change may be nil.
+func (m *memory) open(t *testing.T, change func(*bootstrap.Settings), options ...bootstrap.Option) *bootstrap.App {
+	t.Helper()
+	settings := bootstrap.DefaultSettings()
+	settings.Storage.Driver = "memory"
+	settings.Settlement.Enabled = false
+	if change != nil {
+		change(&settings)
+	}
+	driver := bootstrap.WithDriver("memory", func(context.Context, store.Options) (*store.Store, error) { return m.ports, nil })
+	app, err := bootstrap.Open(t.Context(), settings, append([]bootstrap.Option{driver, bootstrap.WithLogger(zap.NewNop())}, options...)...)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, app.Close(context.Background())) })
+	return app
+}
+
+// gate holds transactions back while it is shut, and counts those that began.
+// It does not care whether their contexts have ended.
+type gate struct {
+	mu    sync.Mutex
+	shut  chan struct{}
+	begun int
+}
+
+func (g *gate) strike(_ context.Context, moment fake.Moment) error {
+	if moment != fake.Begin {
+		return nil
+	}
+	g.mu.Lock()
+	shut := g.shut
+	g.begun++
+	g.mu.Unlock()
+	if shut != nil {
+		<-shut
+	}
+	return nil
+}
+
+func (g *gate) close() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.shut = make(chan struct{})
+}
+
+func (g *gate) open() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	close(g.shut)
+	g.shut = nil
+}
+
+func (g *gate) transactions() int {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.begun
+}
+
+// The storage is open as long as something works with it.
+func TestStorageIsClosedLast(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		settings func(*bootstrap.Settings)
+		gated    func(*memory) // what the gate holds back
+		begin    func(t *testing.T, app *bootstrap.App)
+	}{
+		"while a request is running": {
+			gated: func(m *memory) { m.ports.Inboxes = m.data.Inboxes(m.gate.strike) },
+			begin: func(t *testing.T, app *bootstrap.App) {
+				outcome, err := app.Adder().Add(t.Context(), host, operation.Header{}, []push.Fields{notification})
+				require.NoError(t, err)
+				require.Equal(t, operation.Completed, outcome.State)
+			},
+		},
+		"while a sale is running": {
+			gated: func(m *memory) { m.ports.Books = m.data.Books(m.gate.strike) },
+			begin: func(t *testing.T, app *bootstrap.App) {
+				outcome, err := app.Buyer().Buy(t.Context(), host, operation.Header{}, []fund.SaleFields{sale})
+				require.NoError(t, err)
+				require.Equal(t, operation.Failed, outcome.State) // the book is empty
+			},
+		},
+		"while due sales are settled": {
+			settings: func(s *bootstrap.Settings) { s.Settlement.Enabled = true },
+			gated:    func(m *memory) { m.ports.Books = m.data.Books(m.gate.strike) },
+		},
+		"while the subscriptions are read": {
+			gated: func(m *memory) { m.ports.Subscriptions = m.data.Subscriptions(m.gate.strike) },
+		},
+		"while the schema is migrated": {
+			settings: func(s *bootstrap.Settings) { s.Storage.Migrate = true },
+			gated: func(m *memory) {
+				m.ports.Schema = &lateSchema{failures: 1, up: func() error { return m.gate.strike(context.Background(), fake.Begin) }}
+			},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				m := newMemory(nil)
+				test.gated(m)
+				m.gate.close()
+				app := m.open(t, test.settings)
+				var work sync.WaitGroup
+				if test.begin != nil {
+					work.Go(func() { test.begin(t, app) })
+				}
+				time.Sleep(3 * time.Second) // of the bubble: background work has begun
+				require.Positive(t, m.gate.transactions(), "something is running")
+				var closing sync.WaitGroup
+				closing.Go(func() { require.NoError(t, app.Close(context.Background())) })
+				synctest.Wait()
+				require.False(t, m.closed.Load())
+				m.gate.open()
+				closing.Wait()
+				work.Wait()
+				require.True(t, m.closed.Load())
+			})
+		})
+	}
+}
+
+// lateSchema is a schema whose database cannot be reached at first.
+type lateSchema struct {
+	mu       sync.Mutex
+	failures int
+	attempts int
+	up       func() error
+}
+
+func (s *lateSchema) Up(context.Context) ([]store.Migration, error) {
+	s.mu.Lock()
+	s.attempts++
+	late := s.attempts <= s.failures
+	s.mu.Unlock()
+	if late {
+		return nil, fault.New(fault.Unavailable, "The database cannot be reached.")
+	}
+	return nil, s.up()
+}
+
+func (s *lateSchema) Down(context.Context) (store.Migration, error) { return store.Migration{}, nil }
+func (s *lateSchema) Status(context.Context) (store.Status, error)  { return store.Status{}, nil }
+
+func (s *lateSchema) Require(context.Context) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.attempts <= s.failures {
+		return fault.New(fault.Unavailable, "The schema is too old.")
+	}
+	return nil
+}
+
+// A database that comes up after the service is migrated then.
+func TestLateMigrationIsTriedAgain(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		schema := &lateSchema{failures: 3, up: func() error { return nil }}
+		m := newMemory(func(s *store.Store) { s.Schema = schema })
+		app := m.open(t, func(s *bootstrap.Settings) { s.Storage.Migrate = true })
+		require.Error(t, app.Ready(t.Context()))
+		time.Sleep(time.Minute)
+		require.NoError(t, app.Ready(t.Context()))
+		require.Equal(t, 4, schema.attempts, "once it has worked, it is left alone")
+	})
+}
+
+// Without storage.migrate the schema is left alone, unless the storage says
+// that it is always migrated.
+func TestWhoMigratesAtTheStart(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ setting, always, migrated bool }{
+		{false, false, false}, {true, false, true}, {false, true, true}, {true, true, true},
+	} {
+		schema := &lateSchema{up: func() error { return nil }}
+		m := newMemory(func(s *store.Store) { s.Schema, s.MigrateAtStart = schema, c.always })
+		m.open(t, func(s *bootstrap.Settings) { s.Storage.Migrate = c.setting })
+		require.Equal(t, c.migrated, schema.attempts == 1, "%+v", c)
+	}
+}
+
+// A storage whose start failed is closed.
+func TestFailedStartClosesTheStorage(t *testing.T) {
+	t.Parallel()
+	for name, ctx := range map[string]func(*testing.T) context.Context{
+		"the migration fails": func(t *testing.T) context.Context { return t.Context() },
+		"the context ended": func(t *testing.T) context.Context {
+			ctx, cancel := context.WithCancel(t.Context())
+			cancel()
+			return ctx
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			m := newMemory(func(s *store.Store) {
+				s.MigrateAtStart = true
+				s.Schema = &lateSchema{failures: 1}
+			})
+			settings := bootstrap.DefaultSettings()
+			_, err := bootstrap.Open(ctx(t), settings, bootstrap.WithDatabase(m.ports), bootstrap.WithLogger(zap.NewNop()))
+			require.Error(t, err)
+			require.True(t, m.closed.Load())
+		})
+	}
+}
+
+// commit.batch_limit reaches both queues.
+func TestBatchLimit(t *testing.T) {
+	t.Parallel()
+	const waiting = 5
+	for limit, batches := range map[int]int{1: waiting, 100: 1} {
+		for name, call := range map[string]func(*bootstrap.App, context.Context) error{
+			"pushes": func(app *bootstrap.App, ctx context.Context) error {
+				_, err := app.Adder().Add(ctx, host, operation.Header{}, []push.Fields{notification})
+				return err
+			},
+			"sales": func(app *bootstrap.App, ctx context.Context) error {
+				_, err := app.Buyer().Buy(ctx, host, operation.Header{}, []fund.SaleFields{sale})
+				return err
+			},
+		} {
+			t.Run(name, func(t *testing.T) {
+				t.Parallel()
+				synctest.Test(t, func(t *testing.T) {
+					m := newMemory(nil)
+					m.ports.Books, m.ports.Inboxes = m.data.Books(m.gate.strike), m.data.Inboxes(m.gate.strike)
+					app := m.open(t, func(s *bootstrap.Settings) { s.Commit.BatchLimit = limit })
+					m.gate.close()
+					var calls sync.WaitGroup
+					for range 1 + waiting {
+						calls.Go(func() { require.NoError(t, call(app, t.Context())) })
+						synctest.Wait()
+					}
+					before := m.gate.transactions()
+					require.Equal(t, 1, before)
+					m.gate.open()
+					calls.Wait()
+					require.Equal(t, batches, m.gate.transactions()-before)
+				})
+			})
+		}
+	}
+}
+
+// http.parameters_limit reaches both use cases.
+func TestParametersLimit(t *testing.T) {
+	t.Parallel()
+	app := newMemory(nil).open(t, func(s *bootstrap.Settings) { s.HTTP.ParametersLimit = 2 })
+	for records, want := range map[int]fault.Kind{2: 0, 3: fault.Invalid} {
+		pushes, sales := make([]push.Fields, records), make([]fund.SaleFields, records)
+		for i := range records {
+			pushes[i], sales[i] = notification, sale
+		}
+		_, err := app.Adder().Add(t.Context(), host, operation.Header{}, pushes)
+		require.Equal(t, want, kindOf(err))
+		_, err = app.Buyer().Buy(t.Context(), host, operation.Header{}, sales)
+		require.Equal(t, want, kindOf(err))
+	}
+}
+
+func kindOf(err error) fault.Kind {
+	if err == nil {
+		return 0
+	}
+	return fault.KindOf(err)
+}
+
+// The certificate is kept where the storage has its files, else in ./data.
+func TestSelfSignedCertificateIsInTheDataFolder(t *testing.T) {
+	t.Parallel()
+	folder := filepath.Join(t.TempDir(), "bank")
+	app := newMemory(func(s *store.Store) { s.DataFolder = folder }).open(t, func(s *bootstrap.Settings) {
+		s.HTTP.Address, s.Ops.Address = "127.0.0.1:0", ""
+	})
+	require.NoError(t, app.Start(t.Context()))
+	for _, name := range []string{"tls.crt", "tls.key"} {
+		info, err := os.Stat(filepath.Join(folder, name))
+		require.NoError(t, err)
+		require.Positive(t, info.Size())
+	}
+}
+
+// A batch has the time of two statements; then its callers have their answer.
+func TestBatchTimeout(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		m := newMemory(nil)
+		stuck := func(ctx context.Context, _ fake.Moment) error {
+			<-ctx.Done()
+			return ctx.Err()
+		}
+		m.ports.Books, m.ports.Inboxes = m.data.Books(stuck), m.data.Inboxes(stuck)
+		app := m.open(t, func(s *bootstrap.Settings) { s.Storage.StatementTimeout = 700 * time.Millisecond })
+		start := time.Now()
+		_, err := app.Adder().Add(t.Context(), host, operation.Header{}, []push.Fields{notification})
+		require.Error(t, err)
+		require.Equal(t, 1400*time.Millisecond, time.Since(start))
+		start = time.Now()
+		_, err = app.Buyer().Buy(t.Context(), host, operation.Header{}, []fund.SaleFields{sale})
+		require.Error(t, err)
+		require.Equal(t, 1400*time.Millisecond, time.Since(start))
+	})
+}
+
+// fx tells what it starts and stops in the service's log, at debug.
+func TestLifecycleIsLoggedAtDebug(t *testing.T) {
+	t.Parallel()
+	core, logged := observer.New(zapcore.DebugLevel)
+	m := newMemory(nil)
+	app := m.open(t, nil, bootstrap.WithLogger(zap.New(core)))
+	require.NoError(t, app.Close(t.Context()))
+	require.NotZero(t, logged.FilterMessage("OnStart hook executed").Len())
+	require.NotZero(t, logged.FilterMessage("OnStop hook executed").Len())
+	require.Equal(t, logged.Len(), logged.FilterLevelExact(zapcore.DebugLevel).Len(), "a start and a stop say nothing else")
+}

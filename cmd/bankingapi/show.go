@@ -1,0 +1,284 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"bankingapi/bootstrap"
+)
+
+func (p program) showCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "show COMMAND",
+		Short: "Look up an operation, a customer or a notification",
+		Example: `  bankingapi show operation 019b1c2d-0000-7000-8000-000000000001
+  bankingapi show customer 1001 --at 2026-11-20
+  bankingapi show notification --push-id push-0001`,
+		Args:        cobra.ArbitraryArgs,
+		Annotations: mentionSettings(),
+		RunE:        chooseCommand,
+	}
+	cmd.AddCommand(p.showOperationCommand(), p.showCustomerCommand(), p.showNotificationCommand())
+	return cmd
+}
+
+func (p program) showOperationCommand() *cobra.Command {
+	var callerID, subscription, requestID string
+	cmd := &cobra.Command{
+		Use:   "operation [ID]",
+		Short: "Show everything that is kept of an operation",
+		Long: `Shows an operation with its sales, postings and notifications. It finds refused operations, imports
+and corrections too. Name it by its ID (the Operation-Id of the answer), by its CallerId and
+subscription, or by the X-Request-Id of its answer.`,
+		Example: `  bankingapi show operation 019b1c2d-0000-7000-8000-000000000001
+  bankingapi show operation --caller-id sale-1 --subscription mobile-app
+  bankingapi show operation --request-id 4711`,
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) > 1 {
+				return wrongUsef("unexpected argument %q", args[1])
+			}
+			return nil
+		},
+		Annotations: mentionSettings(),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			given := 0
+			for _, set := range []bool{len(args) == 1, callerID != "", requestID != ""} {
+				if set {
+					given++
+				}
+			}
+			switch {
+			case given != 1:
+				return wrongUsef("give an ID, or --caller-id and --subscription, or --request-id")
+			case (callerID == "") != (subscription == ""):
+				return wrongUsef("--caller-id and --subscription go together: each subscription has CallerIds of its own")
+			}
+			return p.withApp(cmd, func(app *bootstrap.App) error {
+				var all []bootstrap.Operation
+				var err error
+				switch {
+				case callerID != "":
+					all, err = app.FindOperationsOf(cmd.Context(), subscription, callerID)
+				case requestID != "":
+					all, err = app.FindOperationsOfRequest(cmd.Context(), requestID)
+				default:
+					all = make([]bootstrap.Operation, 1)
+					all[0], err = app.FindOperation(cmd.Context(), args[0])
+				}
+				if err != nil {
+					return err
+				}
+				for i := range all {
+					if err := printOperation(cmd.OutOrStdout(), &all[i]); err != nil {
+						return err
+					}
+				}
+				return nil
+			})
+		},
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&callerID, "caller-id", "", "`CallerId` of the operation, with --subscription")
+	flags.StringVar(&subscription, "subscription", "", "`name` of the subscription that sent the CallerId")
+	flags.StringVar(&requestID, "request-id", "", "`X-Request-Id` of the answer")
+	return cmd
+}
+
+// table aligns columns.
+type table struct{ *tabwriter.Writer }
+
+func newTable(out io.Writer) table { return table{tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)} }
+
+func (t table) field(name, value string) {
+	if value != "" {
+		if strings.ContainsFunc(value, func(r rune) bool { return !strconv.IsPrint(r) }) {
+			value = strconv.Quote(value)
+		}
+		fmt.Fprintf(t, "%s\t%s\n", name, value)
+	}
+}
+
+func printOperation(out io.Writer, o *bootstrap.Operation) error {
+	t := newTable(out)
+	t.field("Operation", o.ID.String())
+	switch {
+	case len(o.Sales) > 0:
+		s := &o.Sales[0]
+		t.field("Name", "BuyFundFromCustomer")
+		t.field("Subscription", s.Subscription)
+		t.field("CallerId", s.Header.CallerID)
+		t.field("RequestId", s.Header.RequestID)
+		t.field("Received", stamp(s.ReceivedAt))
+		t.field("State", fmt.Sprintf("%d %s", s.State, s.State))
+		t.field("Settled", stamp(s.SettledAt))
+	case o.Refusal != nil:
+		t.field("Name", o.Refusal.Operation.String())
+		t.field("Subscription", o.Refusal.Subscription)
+		t.field("CallerId", o.Refusal.Header.CallerID)
+		t.field("RequestId", o.Refusal.Header.RequestID)
+		t.field("Received", stamp(o.Refusal.ReceivedAt))
+		t.field("State", "8 failed: refused at once, nothing was changed")
+	case len(o.Notifications) > 0:
+		n := &o.Notifications[0]
+		t.field("Name", "AddPushNotificationResponse")
+		t.field("Subscription", n.Subscription)
+		t.field("CallerId", n.Header.CallerID)
+		t.field("RequestId", n.Header.RequestID)
+		t.field("Received", stamp(n.ReceivedAt))
+		t.field("State", "2 completed")
+	case o.Record != nil:
+		t.field("Name", o.Record.Key.Operation.String())
+		t.field("Subscription", o.Record.Key.Subscription)
+		t.field("CallerId", o.Record.Key.CallerID)
+		t.field("State", fmt.Sprintf("%d %s", o.Record.Outcome.State, o.Record.Outcome.State))
+	default:
+		t.field("Name", "import or correction")
+	}
+	if o.Refusal != nil {
+		for _, f := range o.Refusal.Faults {
+			t.field("Reason", f.Code+" at "+f.Pointer)
+		}
+	} else if o.Record != nil {
+		for _, f := range o.Record.Outcome.Faults {
+			t.field("Reason", f.Code+" at "+f.Pointer)
+		}
+	}
+	if o.Reversal != nil {
+		t.field("Reversed", stamp(o.Reversal.At)+" by "+o.Reversal.ID.String())
+	}
+	if err := t.Flush(); err != nil {
+		return err
+	}
+	t = newTable(out)
+	if len(o.Sales) > 0 {
+		fmt.Fprintln(t, "\nSALE\tCUSTOMER\tFUND\tUNITS\tACCOUNT\tDAY\tSTATE\tPRICE\tPROCEEDS\tREFUSAL")
+	}
+	for i := range o.Sales {
+		s := &o.Sales[i]
+		price, proceeds := "-", "-"
+		if s.PriceID != 0 {
+			price, proceeds = s.PerUnit.String(), s.Proceeds.String()+" "+s.Terms.Account.Currency.Code()
+		}
+		fmt.Fprintf(t, "%d\t%d\t%s %s\t%s\t%d-%d-%d %s\t%s\t%s\t%s\t%s\t%s\n", s.Index, s.Terms.Holding.CustomerNo,
+			s.Terms.Holding.IMKBCode, oneWord(s.Terms.Holding.HolderCorporationName), s.Terms.Units,
+			s.Terms.Account.BranchCode, s.Terms.Account.CustomerNo, s.Terms.Account.AccountSuffix, s.Terms.Account.Currency.Code(),
+			orDash(s.Terms.SelectedDay.String()), s.State, price, proceeds, orDash(s.Refusal))
+	}
+	if postings := append(o.Postings[:len(o.Postings):len(o.Postings)], o.ReversalPostings...); len(postings) > 0 {
+		fmt.Fprintln(t, "\nPOSTED\tKIND\tPOSITION\tBY")
+		for i := range postings {
+			position, by := bootstrap.DescribePosting(&postings[i].Posting)
+			fmt.Fprintf(t, "%s\t%s\t%s\t%s\n", stamp(postings[i].PostedAt), postings[i].Kind, position, by(postings[i].Quantity))
+		}
+	}
+	if err := t.Flush(); err != nil {
+		return err
+	}
+	for i := range o.Notifications {
+		n := &o.Notifications[i]
+		fmt.Fprintf(out, "notification %d: push %s to user %s\n", n.Index, oneWord(n.Record.PushID), oneWord(n.Record.UserID))
+	}
+	return nil
+}
+
+// stamp formats a time; the zero time is empty.
+func stamp(at time.Time) string {
+	if at.IsZero() {
+		return ""
+	}
+	return at.Format("2006-01-02T15:04:05.000000Z07:00")
+}
+
+func (p program) showCustomerCommand() *cobra.Command {
+	var at string
+	cmd := &cobra.Command{
+		Use:   "customer NUMBER",
+		Short: "Show what a customer has, and the statement",
+		Long: `Shows the holdings and accounts of a customer, and all postings with the quantity after each. With
+--at it shows them as they were at the end of that day, or before that time.`,
+		Example: `  bankingapi show customer 1001
+  bankingapi show customer 1001 --at 2026-11-20`,
+		Args:        named("NUMBER"),
+		Annotations: mentionSettings(),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			customer, err := strconv.ParseInt(args[0], 10, 64)
+			if err != nil || customer <= 0 {
+				return wrongUsef("NUMBER must be a customer number greater than 0")
+			}
+			loaded, err := p.load(cmd)
+			if err != nil {
+				return err
+			}
+			_, until, err := moment(loaded.Settings.Bank, "at", at)
+			if err != nil {
+				return err
+			}
+			return openBook(cmd, loaded.Settings, func(app *bootstrap.App) error {
+				return printCustomer(cmd, app, customer, until)
+			})
+		},
+	}
+	cmd.Flags().StringVar(&at, "at", "", "at the end of this `day`, or before this time")
+	return cmd
+}
+
+func printCustomer(cmd *cobra.Command, app *bootstrap.App, number int64, until time.Time) error {
+	customer, statement, err := app.FindCustomer(cmd.Context(), number, until)
+	if err != nil {
+		return err
+	}
+	t := newTable(cmd.OutOrStdout())
+	fmt.Fprintln(t, "POSITION\tHAS")
+	for _, h := range customer.Holdings {
+		fmt.Fprintf(t, "%s %s\t%s\n", h.Key.IMKBCode, oneWord(h.Key.HolderCorporationName), h.Units)
+	}
+	for _, a := range customer.Accounts {
+		fmt.Fprintf(t, "account %d-%d-%d\t%s %s\n", a.Key.BranchCode, a.Key.CustomerNo, a.Key.AccountSuffix, a.Balance, a.Key.Currency.Code())
+	}
+	lines := 0
+	for line, err := range statement {
+		if err != nil {
+			return err
+		}
+		if lines++; lines == 1 {
+			fmt.Fprintln(t, "\nPOSTED\tOPERATION\tKIND\tPOSITION\tBY\tAFTER")
+		}
+		position, quantity := bootstrap.DescribePosting(&line.Posting)
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\n", stamp(line.PostedAt), line.OperationID, line.Kind, position, quantity(line.Quantity), quantity(line.After))
+	}
+	if len(customer.Holdings)+len(customer.Accounts)+lines == 0 {
+		return fmt.Errorf("not found: customer %d has no holding, no account and no posting", number)
+	}
+	return t.Flush()
+}
+
+func (p program) showNotificationCommand() *cobra.Command {
+	var pushID string
+	cmd := &cobra.Command{
+		Use:         "notification --push-id ID",
+		Short:       "Show the notifications with a PushId",
+		Long:        "Shows who sent a push message, when and to whom, with all its fields, as NDJSON.",
+		Example:     "  bankingapi show notification --push-id push-0001",
+		Args:        named(),
+		Annotations: mentionSettings(),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if pushID == "" {
+				return wrongUsef("--push-id is missing")
+			}
+			return p.withApp(cmd, func(app *bootstrap.App) error {
+				if _, err := app.FindNotifications(cmd.Context(), pushID); err != nil {
+					return err
+				}
+				return app.Export(cmd.Context(), "notifications", "ndjson", bootstrap.ExportFilter{PushID: pushID}, cmd.OutOrStdout(), nil)
+			})
+		},
+	}
+	cmd.Flags().StringVar(&pushID, "push-id", "", "`PushId` of the notification")
+	return cmd
+}

@@ -1,0 +1,63 @@
+// Package audit has what is kept of every act of administration: who did what,
+// when, from where and why.
+//
+// An act travels in the context of the call that carries it out. The storage
+// writes it in the transaction of that call, so that an act is kept if and only
+// if it took effect.
+package audit
+
+import (
+	"context"
+	"time"
+
+	"bankingapi/domain/operation"
+)
+
+// Who is a person who administers, and why.
+type Who struct {
+	// Actor is the name that the person gave, or else the system user.
+	Actor string
+	// SystemUser is the user of the operating system, or of the console.
+	SystemUser string
+	// Origin is where it was done: the name of the host.
+	Origin string
+	// Reason is why, in the words of the actor. It may be empty.
+	Reason string
+}
+
+// Act is one act of administration. It has no keys and no contents of messages.
+type Act struct {
+	ID operation.ID
+	At time.Time
+	Who
+	// Action is what was done, such as subscription.create.
+	Action string
+	// Object is what it was done to, such as the name of a subscription.
+	Object string
+	// Details say more, such as what changed. They may be empty.
+	Details string
+}
+
+type (
+	whoKey struct{}
+	actKey struct{}
+)
+
+// By returns a context whose acts are those of who.
+func By(ctx context.Context, who Who) context.Context { return context.WithValue(ctx, whoKey{}, who) }
+
+// Actor returns who By has put into the context. It is the zero value if the
+// context has none.
+func Actor(ctx context.Context) Who {
+	who, _ := ctx.Value(whoKey{}).(Who)
+	return who
+}
+
+// With returns a context that carries the act.
+func With(ctx context.Context, act Act) context.Context { return context.WithValue(ctx, actKey{}, act) }
+
+// From returns the act that a context carries. ok is false if it carries none.
+func From(ctx context.Context) (act Act, ok bool) {
+	act, ok = ctx.Value(actKey{}).(Act)
+	return act, ok
+}

@@ -1,0 +1,77 @@
+package fault_test
+
+import (
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"bankingapi/domain/fault"
+)
+
+// stable are the codes of all versions. Clients rely on them: codes may be
+// added here, but never changed or removed.
+const stable = `
+required wrong-type unknown-member duplicate-member too-long too-few too-many not-allowed out-of-range
+not-an-integer too-many-decimals invalid-format invalid-date date-in-the-past date-too-far dates-differ
+invalid-url invalid-currency invalid-character invalid-json nesting-too-deep
+holding-not-found holding-insufficient price-not-found price-not-current account-not-found currency-mismatch
+amount-mismatch proceeds-zero proceeds-out-of-range balance-out-of-range cancelled
+key-missing key-invalid operation-not-granted contradicts-subscription caller-id-reused rate-limit-exceeded
+unknown-path method-not-allowed body-too-large unsupported-media-type unsupported-content-encoding
+internal-error overloaded shutting-down storage-unavailable outcome-unknown`
+
+func TestCodesAreStable(t *testing.T) {
+	t.Parallel()
+	var names []string
+	for _, c := range fault.Codes() {
+		names = append(names, c.Name)
+	}
+	require.Equal(t, strings.Fields(stable), names)
+}
+
+func TestEveryCodeIsDescribedInFull(t *testing.T) {
+	t.Parallel()
+	sentence := regexp.MustCompile(`^[A-Z].*[.]$`)
+	for _, c := range fault.Codes() {
+		require.Regexp(t, `^[a-z]+(-[a-z]+)*$`, c.Name)
+		for _, text := range []string{c.Meaning, c.Action, c.Example, c.Provoke} {
+			require.Regexp(t, sentence, text, c.Name)
+		}
+		require.NotZero(t, c.Remedy, c.Name)
+		require.Equal(t, c.Pointer == "", c.Detail == "", c.Name)
+		described, ok := fault.Describe(c.Name)
+		require.True(t, ok)
+		require.Equal(t, c, described)
+	}
+	unknown, ok := fault.Describe("no-such-code")
+	require.False(t, ok)
+	require.Zero(t, unknown)
+}
+
+func TestTheListOfCodesIsACopy(t *testing.T) {
+	t.Parallel()
+	clear(fault.Codes())
+	require.NotEmpty(t, fault.Codes()[0].Name)
+}
+
+func TestARepeatIsAsSafeAsTheErrorAllows(t *testing.T) {
+	t.Parallel()
+	for code, want := range map[string]fault.Repeat{
+		fault.Required:            fault.RepeatFails,
+		fault.KeyInvalid:          fault.RepeatFails,
+		fault.CallerIDReused:      fault.RepeatFails,
+		fault.HoldingInsufficient: fault.RepeatAnswersAgain,
+		fault.RateLimitExceeded:   fault.RepeatIsSafe,
+		fault.Overloaded:          fault.RepeatIsSafe,
+		fault.ShuttingDown:        fault.RepeatIsSafe,
+		fault.StorageUnavailable:  fault.RepeatIsSafe,
+		fault.InternalError:       fault.RepeatNeedsCallerID,
+		fault.OutcomeUnknown:      fault.RepeatNeedsCallerID,
+	} {
+		c, ok := fault.Describe(code)
+		require.True(t, ok, code)
+		require.Equal(t, want, c.Repeat(), code)
+	}
+}

@@ -1,0 +1,181 @@
+package fund
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"bankingapi/domain/day"
+	"bankingapi/domain/fault"
+	"bankingapi/domain/money"
+	"bankingapi/domain/operation"
+)
+
+// The reasons for which a correction is refused. A refused correction changes
+// nothing.
+var (
+	ErrNotRecorded  = errors.New("the operation does not wait for its day")
+	ErrDayHasCome   = errors.New("the day of the operation has come: it is settled today and can be reversed after that")
+	ErrNotCompleted = errors.New("only a completed operation can be reversed")
+	ErrReversed     = errors.New("the operation is reversed already")
+	ErrNoHolding    = errors.New("the holding does not exist")
+	ErrNoAccount    = errors.New("the account does not exist")
+	ErrOutOfRange   = errors.New("the quantity would become too large")
+)
+
+// BelowZeroError is the error of a correction that would take more than there
+// is.
+type BelowZeroError struct {
+	// Of is "holding" or "account". Has is what it has, Taken what the correction
+	// would take from it.
+	Of, Has, Taken string
+}
+
+func (e *BelowZeroError) Error() string {
+	return fmt.Sprintf("the %s has %s, and the correction would take %s: nothing goes below zero", e.Of, e.Has, e.Taken)
+}
+
+// Reversal undoes a completed operation.
+type Reversal struct {
+	// OperationID is the operation, ID is that of the reversal and of its postings.
+	OperationID, ID operation.ID
+	At              time.Time
+}
+
+// NewCorrectionLocks lists what a correction of these sales touches: their
+// holdings and accounts, and the reversal of their operation.
+func NewCorrectionLocks(sales []SaleEntry) LockSet {
+	var t LockSet
+	for i := range sales {
+		terms := &sales[i].Terms
+		t.Holdings = append(t.Holdings, terms.Holding)
+		t.Accounts = append(t.Accounts, terms.Account)
+	}
+	if len(sales) > 0 {
+		t.Reversed = []operation.ID{sales[0].OperationID}
+	}
+	t.Holdings = sortedOnce(t.Holdings, HoldingKey.Compare)
+	t.Accounts = sortedOnce(t.Accounts, AccountKey.Compare)
+	return t
+}
+
+// LoadReversal tells the book that an operation is reversed already.
+func (b *Book) LoadReversal(id operation.ID) {
+	if b.reversed == nil {
+		b.reversed = make(map[operation.ID]bool)
+	}
+	b.reversed[id] = true
+}
+
+// Cancel ends a due operation before its day: it is Failed, and its CallerId
+// answers so. The error is ErrNotRecorded if the operation is not recorded or
+// another transaction is settling it, and ErrDayHasCome from its day on. Cancel
+// and the other corrections are used in place of Settle.
+func (b *Book) Cancel(o *Operation, now time.Time, today day.Day) error {
+	switch {
+	case !b.claimed[o.ID]:
+		return ErrNotRecorded
+	case !o.Sales[0].terms.SelectedDay.After(today):
+		return ErrDayHasCome
+	}
+	delete(b.claimed, o.ID)
+	o.outcome = operation.Outcome{State: operation.Failed}
+	for i := range o.Sales {
+		b.changes.Sales = append(b.changes.Sales, SaleRecord{
+			Operation: o, Index: i, State: operation.Failed, Refusal: fault.Cancelled, SettledAt: now,
+		})
+		o.outcome.Faults = append(o.outcome.Faults, operation.UnderParameter(i, []fault.Fault{Refusal(fault.Cancelled)})...)
+	}
+	if key, ok := o.Key(); ok {
+		b.Register.Change(key, o.outcome)
+	}
+	return nil
+}
+
+// Reverse returns the units of a completed operation to its holdings, and takes
+// its proceeds back from its accounts. sales are all sales of the operation. The
+// sales stay Completed. The error is ErrNotCompleted, ErrReversed,
+// *BelowZeroError if an account has spent the proceeds, or one of the others.
+func (b *Book) Reverse(sales []SaleEntry, id operation.ID, now time.Time) error {
+	if len(sales) == 0 {
+		return ErrNotCompleted
+	}
+	if b.reversed[sales[0].OperationID] {
+		return ErrReversed
+	}
+	for i := range sales {
+		s := &sales[i]
+		if s.State != operation.Completed {
+			return ErrNotCompleted
+		}
+		if err := b.moveUnits(ReversalPosting, id, s.Index, s.Terms.Holding, s.Terms.Units); err != nil {
+			return err
+		}
+		if err := b.moveMoney(ReversalPosting, id, s.Index, s.Terms.Account, -s.Proceeds.Minor()); err != nil {
+			return err
+		}
+	}
+	b.changes.Reversals = append(b.changes.Reversals, Reversal{OperationID: sales[0].OperationID, ID: id, At: now})
+	b.changes.PostedAt = now
+	return nil
+}
+
+// AdjustHolding adds units to a holding, or takes them if they are negative. id
+// is that of the adjustment.
+func (b *Book) AdjustHolding(key HoldingKey, by Units, id operation.ID, now time.Time) error {
+	b.changes.PostedAt = now
+	return b.moveUnits(AdjustmentPosting, id, 0, key, by)
+}
+
+// AdjustAccount adds minor units to an account, or takes them if they are
+// negative.
+func (b *Book) AdjustAccount(key AccountKey, minor int64, id operation.ID, now time.Time) error {
+	b.changes.PostedAt = now
+	return b.moveMoney(AdjustmentPosting, id, 0, key, minor)
+}
+
+// Discard drops all changes, after a correction failed.
+func (b *Book) Discard() {
+	b.changes = Changes{}
+	b.Register = b.Register.Unchanged()
+	for _, p := range b.holdings {
+		p.now = p.loaded
+	}
+	for _, p := range b.accounts {
+		p.now = p.loaded
+	}
+}
+
+func (b *Book) moveUnits(kind PostingKind, id operation.ID, index int, key HoldingKey, by Units) error {
+	holding := b.holdings[key]
+	if holding == nil {
+		return ErrNoHolding
+	}
+	after := holding.now + by
+	switch {
+	case by > 0 && (after < holding.now || after > MaxUnits):
+		return ErrOutOfRange
+	case after < 0:
+		return &BelowZeroError{"holding", holding.now.String(), (-by).String()}
+	}
+	holding.now = after
+	b.changes.Postings = append(b.changes.Postings, UnitPosting(kind, id, index, key, by))
+	return nil
+}
+
+func (b *Book) moveMoney(kind PostingKind, id operation.ID, index int, key AccountKey, minor int64) error {
+	account := b.accounts[key]
+	if account == nil {
+		return ErrNoAccount
+	}
+	after, ok := account.now.Add(money.New(minor, key.Currency))
+	switch {
+	case !ok:
+		return ErrOutOfRange
+	case after.Minor() < 0:
+		return &BelowZeroError{"account", account.now.String(), money.New(-minor, key.Currency).String()}
+	}
+	account.now = after
+	b.changes.Postings = append(b.changes.Postings, MoneyPosting(kind, id, index, key, minor))
+	return nil
+}

@@ -1,0 +1,83 @@
+package fund
+
+import (
+	"bankingapi/domain/day"
+	"bankingapi/domain/fault"
+	"bankingapi/domain/operation"
+)
+
+// Request is an array of Parameters, checked when it arrived.
+type Request struct {
+	// Sales are the sales of the request. They are nil if there are Faults.
+	Sales []Sale
+	// Today is the day by which the request was checked.
+	Today day.Day
+	// Faults are the rules that the request breaks on every day.
+	Faults []fault.Fault
+	// DayFaults are the rules about the day of the sales: not earlier than
+	// today, at most 366 days later, and the same for all sales. They are
+	// separate, because a repeat of an operation is answered although its day
+	// has passed (the contract, section 6).
+	DayFaults []fault.Fault
+}
+
+// furthest is how many days ahead a sale may be recorded.
+const furthest = 366
+
+// NewRequest checks an array of Parameters: 1 to limit records and every rule of
+// each of them. It finds all faults. Their pointers start with /Parameters.
+func NewRequest(parameters []SaleFields, limit int, today day.Day) Request {
+	r := Request{Today: today}
+	if r.Faults = operation.CountFaults(len(parameters), limit); r.Faults != nil {
+		return r
+	}
+	r.Sales = make([]Sale, len(parameters))
+	var first day.Day // the others must have the same day
+	for i, fields := range parameters {
+		terms, hasDay, faults := check(fields)
+		r.Sales[i] = Sale{terms}
+		r.Faults = append(r.Faults, operation.UnderParameter(i, faults)...)
+		if !hasDay {
+			continue
+		}
+		on := terms.dayOr(today)
+		if first.IsNone() {
+			first = on
+		}
+		r.DayFaults = append(r.DayFaults, operation.UnderParameter(i, dayFaults(on, first, today))...)
+	}
+	if len(r.Faults) > 0 {
+		r.Sales = nil
+	}
+	return r
+}
+
+func dayFaults(on, first, today day.Day) []fault.Fault {
+	f := fault.Fault{Pointer: "/SelectedTransactionDate"}
+	switch {
+	case on.Before(today):
+		f.Code, f.Detail = fault.DateInThePast, "Must not be before the bank's current day."
+	case on.After(today.Plus(furthest)):
+		f.Code, f.Detail = fault.DateTooFar, "Must be at most 366 days ahead."
+	case on != first:
+		f.Code, f.Detail = fault.DatesDiffer, "All sales of one request must have the same date."
+	default:
+		return nil
+	}
+	return []fault.Fault{f}
+}
+
+// NewSales checks an array of Parameters as NewRequest does, without the rules
+// about the day. It returns either sales or faults.
+func NewSales(parameters []SaleFields, limit int) ([]Sale, []fault.Fault) {
+	r := NewRequest(parameters, limit, day.Day{})
+	return r.Sales, r.Faults
+}
+
+// dayOr returns the day of the sale. A sale without a day takes place today.
+func (t *Terms) dayOr(today day.Day) day.Day {
+	if t.SelectedDay.IsNone() {
+		return today
+	}
+	return t.SelectedDay
+}

@@ -1,0 +1,89 @@
+package idempotency
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"errors"
+
+	"bankingapi/domain/operation"
+)
+
+// Fingerprint identifies the content of an operation: requests with equal
+// fingerprints ask for the same. The zero value is no fingerprint.
+//
+// It has a version, because it is stored permanently. Version 1 is a SHA-256 of
+// what the operation writes into a Digest. What version 1 hashes never changes;
+// golden values in the tests of packages fund and push hold it. A new field is
+// hashed only if it is present, after everything else and with its name before
+// it. Then the fingerprints of all other contents stay the same.
+type Fingerprint struct {
+	// stored is the version and the hash.
+	stored [1 + sha256.Size]byte
+}
+
+// version1 is the only version this program writes.
+const version1 = 1
+
+// ErrFingerprint is returned for bytes that are not a stored fingerprint.
+var ErrFingerprint = errors.New("not a stored fingerprint")
+
+// Bytes returns the stored form, which must not be changed: for version 1 the
+// hash alone, as it was written before fingerprints had a version, and for
+// later versions the version and the hash.
+func (f *Fingerprint) Bytes() []byte {
+	if f.stored[0] == version1 {
+		return f.stored[1:]
+	}
+	return f.stored[:]
+}
+
+// ParseFingerprint reads the stored form. Fingerprints of later versions can be
+// read too: a replica of a later version may have written them.
+func ParseFingerprint(stored []byte) (Fingerprint, error) {
+	var f Fingerprint
+	switch {
+	case len(stored) == sha256.Size:
+		f.stored[0] = version1
+		copy(f.stored[1:], stored)
+	case len(stored) == len(f.stored) && stored[0] > version1:
+		copy(f.stored[:], stored)
+	default:
+		return Fingerprint{}, ErrFingerprint
+	}
+	return f, nil
+}
+
+// sameVersion reports whether two fingerprints can be compared.
+func (f Fingerprint) sameVersion(other Fingerprint) bool { return f.stored[0] == other.stored[0] }
+
+// Digest collects decoded content for a Fingerprint. Each value is written
+// with its length, so that different contents never look the same.
+type Digest struct{ content []byte }
+
+// Text adds a text.
+func (d *Digest) Text(s string) {
+	d.content = binary.AppendUvarint(d.content, uint64(len(s)))
+	d.content = append(d.content, s...)
+}
+
+// Int adds a number.
+func (d *Digest) Int(n int64) { d.content = binary.AppendVarint(d.content, n) }
+
+// Header adds the fields of a Header that belong to the content. The CallerId
+// is the key, and the tracking fields do not count (the contract, section 6).
+func (d *Digest) Header(h *operation.Header) {
+	d.Text(h.AppKey)
+	d.Text(h.Channel)
+	d.Text(h.TellerName)
+}
+
+// Sum returns the fingerprint of everything that was added. It empties the
+// digest, so that its memory can be used again.
+func (d *Digest) Sum() Fingerprint {
+	sum := sha256.Sum256(d.content)
+	d.content = d.content[:0]
+	f := Fingerprint{}
+	f.stored[0] = version1
+	copy(f.stored[1:], sum[:])
+	return f
+}

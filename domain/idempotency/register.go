@@ -1,0 +1,68 @@
+package idempotency
+
+import (
+	"bankingapi/domain/fault"
+	"bankingapi/domain/operation"
+)
+
+// Register holds the records of the CallerIds that a batch touches. It decides
+// what a CallerId means (the contract, section 6) and collects the records that
+// the batch adds or changes. It is not safe for concurrent use.
+type Register struct {
+	known   map[Key]*Record
+	added   []*Record
+	changed []*Record
+}
+
+// Load puts a stored record into the register.
+func (r *Register) Load(k Record) {
+	if r.known == nil {
+		r.known = make(map[Key]*Record)
+	}
+	r.known[k.Key] = &k
+}
+
+// Find looks for the operation of a request. found is false if the operation
+// is new. If the request is a repeat, outcome is the current outcome of the
+// operation, marked Replayed. The error is Reused if the content differs. It is
+// fault.Internal if the contents cannot be compared, because another version of
+// the service wrote the fingerprint.
+func (r *Register) Find(key Key, f Fingerprint) (outcome operation.Outcome, found bool, err error) {
+	k, found := r.known[key]
+	if !found {
+		return operation.Outcome{}, false, nil
+	}
+	if !k.Fingerprint.sameVersion(f) {
+		return operation.Outcome{}, true, fault.Wrap(fault.Internal, ErrFingerprint, "the fingerprint has an unknown version")
+	}
+	if k.Fingerprint != f {
+		return operation.Outcome{}, true, Reused()
+	}
+	outcome = k.Outcome
+	outcome.ID, outcome.Replayed = k.ID, true
+	return outcome, true, nil
+}
+
+// Add adds the record of a new operation. Find finds it from then on.
+func (r *Register) Add(k Record) {
+	r.Load(k)
+	r.added = append(r.added, r.known[k.Key])
+}
+
+// Change sets the outcome of a loaded operation. It ignores a key that was not
+// loaded.
+func (r *Register) Change(key Key, outcome operation.Outcome) {
+	if k, ok := r.known[key]; ok {
+		k.Outcome = outcome
+		r.changed = append(r.changed, k)
+	}
+}
+
+// Added returns the records to insert, in the order in which they were added.
+func (r *Register) Added() []*Record { return r.added }
+
+// Changed returns the loaded records whose outcome must be updated.
+func (r *Register) Changed() []*Record { return r.changed }
+
+// Unchanged returns a register with the same loaded records and no changes.
+func (r *Register) Unchanged() Register { return Register{known: r.known} }

@@ -1,0 +1,115 @@
+package idempotency_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"bankingapi/domain/fault"
+	"bankingapi/domain/idempotency"
+	"bankingapi/domain/operation"
+)
+
+func sale(callerID string) idempotency.Key {
+	return idempotency.Key{CallerID: callerID, Subscription: "mobile", Operation: operation.BuyFundFromCustomer}
+}
+
+var (
+	content = digest(func(d *idempotency.Digest) { d.Text("content") })
+	other   = digest(func(d *idempotency.Digest) { d.Text("other") })
+)
+
+func TestAnUnknownCallerIDIsANewOperation(t *testing.T) {
+	t.Parallel()
+	var r idempotency.Register
+	r.Load(idempotency.Record{Key: sale("c-1"), Fingerprint: content})
+	for _, key := range []idempotency.Key{
+		sale("c-2"),
+		{CallerID: "c-1", Subscription: "branch", Operation: operation.BuyFundFromCustomer},
+		{CallerID: "c-1", Subscription: "mobile", Operation: operation.AddPushNotificationResponse},
+	} {
+		outcome, found, err := r.Find(key, content)
+		require.NoError(t, err)
+		require.False(t, found)
+		require.Equal(t, operation.Outcome{}, outcome)
+	}
+	require.Empty(t, r.Added())
+	require.Empty(t, r.Changed())
+}
+
+func TestARepeatIsAnsweredWithTheOutcomeAsItIsNow(t *testing.T) {
+	t.Parallel()
+	reasons := []fault.Fault{{Pointer: "/Parameters/0/FundAmount", Code: "holding-insufficient"}}
+	var r idempotency.Register
+	r.Load(idempotency.Record{Key: sale("c-1"), Fingerprint: content, Outcome: operation.Outcome{State: operation.Recorded}})
+	requireReplay(t, &r, "c-1", operation.Outcome{State: operation.Recorded, Replayed: true})
+	r.Change(sale("c-1"), operation.Outcome{State: operation.Failed, Faults: reasons})
+	requireReplay(t, &r, "c-1", operation.Outcome{State: operation.Failed, Faults: reasons, Replayed: true})
+	require.Equal(t, operation.Outcome{State: operation.Failed, Faults: reasons}, r.Changed()[0].Outcome, "what is stored is no replay")
+}
+
+func requireReplay(t *testing.T, r *idempotency.Register, callerID string, want operation.Outcome) {
+	t.Helper()
+	outcome, found, err := r.Find(sale(callerID), content)
+	require.NoError(t, err)
+	require.True(t, found)
+	outcome.ID = operation.ID{}
+	require.Equal(t, want, outcome)
+}
+
+func TestACallerIDOfAnotherContentIsAConflict(t *testing.T) {
+	t.Parallel()
+	var r idempotency.Register
+	r.Load(idempotency.Record{Key: sale("c-1"), Fingerprint: content, Outcome: operation.Outcome{State: operation.Completed}})
+	outcome, found, err := r.Find(sale("c-1"), other)
+	require.True(t, found)
+	require.Equal(t, operation.Outcome{}, outcome, "it is not told how the other ended")
+	require.Equal(t, fault.Conflict, fault.KindOf(err))
+	require.Equal(t, []fault.Fault{{
+		Pointer: "/Header/CallerId", Code: "caller-id-reused", Detail: "This CallerId was already used for other content.",
+	}}, fault.Of(err))
+}
+
+func TestAContentThatCannotBeComparedIsNoConflict(t *testing.T) {
+	t.Parallel()
+	later, err := idempotency.ParseFingerprint(append([]byte{2}, make([]byte, 32)...))
+	require.NoError(t, err)
+	var r idempotency.Register
+	r.Load(idempotency.Record{Key: sale("c-1"), Fingerprint: later, Outcome: operation.Outcome{State: operation.Completed}})
+	outcome, found, err := r.Find(sale("c-1"), content)
+	require.True(t, found)
+	require.Equal(t, operation.Outcome{}, outcome)
+	require.ErrorIs(t, err, idempotency.ErrFingerprint)
+	require.Equal(t, fault.Internal, fault.KindOf(err))
+}
+
+func TestAnAddedOperationIsKnownFromThenOn(t *testing.T) {
+	t.Parallel()
+	var r idempotency.Register
+	first := idempotency.Record{Key: sale("c-1"), ID: operation.ID{1}, Fingerprint: content, Outcome: operation.Outcome{State: operation.Completed}}
+	second := idempotency.Record{Key: sale("c-2"), ID: operation.ID{2}, Fingerprint: content, Outcome: operation.Outcome{State: operation.Failed}}
+	r.Add(first)
+	r.Add(second)
+	requireReplay(t, &r, "c-1", operation.Outcome{State: operation.Completed, Replayed: true})
+	requireReplay(t, &r, "c-2", operation.Outcome{State: operation.Failed, Replayed: true})
+	repeat, _, err := r.Find(sale("c-2"), content)
+	require.NoError(t, err)
+	require.Equal(t, operation.ID{2}, repeat.ID, "a repeat names the operation that it repeats")
+	require.Equal(t, []*idempotency.Record{&first, &second}, r.Added())
+	require.Empty(t, r.Changed())
+}
+
+func TestOnlyALoadedOperationChanges(t *testing.T) {
+	t.Parallel()
+	var r idempotency.Register
+	r.Change(sale("c-1"), operation.Outcome{State: operation.Completed})
+	require.Empty(t, r.Changed())
+
+	loaded := idempotency.Record{Key: sale("c-2"), ID: operation.ID{2}, Fingerprint: content, Outcome: operation.Outcome{State: operation.Recorded}}
+	r.Load(loaded)
+	r.Change(sale("c-2"), operation.Outcome{State: operation.Completed})
+	require.Len(t, r.Changed(), 1)
+	loaded.Outcome.State = operation.Completed
+	require.Equal(t, &loaded, r.Changed()[0])
+	require.Empty(t, r.Added())
+}

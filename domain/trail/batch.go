@@ -1,0 +1,123 @@
+package trail
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/binary"
+	"math/bits"
+
+	"bankingapi/domain/operation"
+)
+
+// Entry is one leaf of a batch, as the batch keeps it.
+type Entry struct {
+	Kind Kind
+	ID   operation.ID
+	// Digest is that of the notification if the kind is Notified, and zero
+	// otherwise. A notification that is equal to a stored one is not stored
+	// again; its digest leads to the stored one.
+	Digest Hash
+	Leaf   Hash
+}
+
+// Batch is all leaves of one commit, in the order of their arrival.
+type Batch struct {
+	// ID is a UUID of version 7 that the writer made.
+	ID      operation.ID
+	Entries []Entry
+}
+
+// Root is the root of the Merkle tree over the leaves (RFC 6962, section 2.1).
+func (b *Batch) Root() Hash { return root(b.Leaves()) }
+
+// Leaves are the hashes of the leaves.
+func (b *Batch) Leaves() []Hash {
+	leaves := make([]Hash, len(b.Entries))
+	for i := range b.Entries {
+		leaves[i] = b.Entries[i].Leaf
+	}
+	return leaves
+}
+
+// root reduces the leaves in place.
+func root(leaves []Hash) Hash {
+	switch len(leaves) {
+	case 0:
+		return sha256.Sum256(nil)
+	case 1:
+		return leaves[0]
+	}
+	left := 1 << (bits.Len(uint(len(leaves)-1)) - 1) // the largest power of two below the length
+	return Node(root(leaves[:left]), root(leaves[left:]))
+}
+
+// Node is the hash of an inner node.
+func Node(left, right Hash) Hash {
+	var content [1 + 2*sha256.Size]byte
+	content[0] = 1
+	copy(content[1:], left[:])
+	copy(content[1+sha256.Size:], right[:])
+	return sha256.Sum256(content[:])
+}
+
+// recordFormat is the beginning of every record.
+const recordFormat = "bankingapi batch 1\n"
+
+// Record returns the record of the batch in the log: its ID, the number of its
+// leaves and its root.
+func (b *Batch) Record() []byte {
+	record := append([]byte(recordFormat), b.ID[:]...)
+	record = binary.BigEndian.AppendUint32(record, uint32(len(b.Entries))) //nolint:gosec // a batch has some thousand leaves
+	root := b.Root()
+	return append(record, root[:]...)
+}
+
+// AppendEntries encodes the entries: kind, ID, digest if the kind is Notified,
+// leaf. The order is that of the leaves.
+func AppendEntries(b []byte, entries []Entry) []byte {
+	for i := range entries {
+		e := &entries[i]
+		b = append(b, byte(e.Kind))
+		b = append(b, e.ID[:]...)
+		if e.Kind == Notified {
+			b = append(b, e.Digest[:]...)
+		}
+		b = append(b, e.Leaf[:]...)
+	}
+	return b
+}
+
+// ParseEntries reads what AppendEntries wrote. The error is ErrFormat.
+func ParseEntries(b []byte) ([]Entry, error) {
+	var entries []Entry
+	for len(b) > 0 {
+		var e Entry
+		size := 1 + len(e.ID) + len(e.Leaf)
+		e.Kind = Kind(b[0])
+		if e.Kind == Notified {
+			size += len(e.Digest)
+		}
+		if e.Kind.String() == "" || len(b) < size {
+			return nil, ErrFormat
+		}
+		copy(e.ID[:], b[1:])
+		if e.Kind == Notified {
+			copy(e.Digest[:], b[1+len(e.ID):])
+		}
+		copy(e.Leaf[:], b[size-len(e.Leaf):])
+		entries, b = append(entries, e), b[size:]
+	}
+	return entries, nil
+}
+
+// ParseRecord reads the root and the number of leaves of a record. The error is
+// ErrFormat.
+func ParseRecord(record []byte) (root Hash, leaves int64, err error) {
+	rest, ok := bytes.CutPrefix(record, []byte(recordFormat))
+	if !ok || len(rest) != len(operation.ID{})+4+len(root) {
+		return root, 0, ErrFormat
+	}
+	rest = rest[len(operation.ID{}):]
+	copy(root[:], rest[4:])
+	return root, int64(binary.BigEndian.Uint32(rest)), nil
+}

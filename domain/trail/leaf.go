@@ -1,0 +1,216 @@
+// Package trail defines what the trail proves: each event is a Leaf, and the
+// leaves of one commit are the entries of a Batch.
+//
+// The trail is a log that only grows. With a signed checkpoint one can prove that
+// a leaf is in the log, and that a later checkpoint extends an earlier one. Package adapters/trail keeps the log and describes its format.
+package trail
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"errors"
+	"strconv"
+	"time"
+
+	"bankingapi/domain/operation"
+)
+
+// Kind says what a leaf is about.
+type Kind uint8
+
+// The kinds. Numbers and names are stored: they never change.
+const (
+	Decided  Kind = 1 // a BuyFundFromCustomer as it was answered first
+	Settled  Kind = 2 // a recorded BuyFundFromCustomer on its day
+	Notified Kind = 3 // one notification of an AddPushNotificationResponse
+	Act      Kind = 4 // an act of administration
+	Posted   Kind = 5 // all postings of an import or a correction
+	Priced   Kind = 6 // a price that was imported
+	Changed  Kind = 7 // a subscription as a change left it
+	Answered Kind = 8 // what a CallerId answers for an operation without sales
+	Reversed Kind = 9 // that an operation was reversed
+)
+
+var kindNames = [...]string{"", "decided", "settled", "notified", "act", "posted", "priced", "changed", "answered", "reversed"}
+
+// String is the name of the kind in leaves, or empty for an unknown one.
+func (k Kind) String() string {
+	if int(k) < len(kindNames) {
+		return kindNames[k]
+	}
+	return ""
+}
+
+// Hash is the hash of a leaf or of an inner node (RFC 6962, section 2.1).
+type Hash [sha256.Size]byte
+
+// Format is the first text of every leaf. Another encoding gets another number.
+const Format = "bankingapi leaf 1"
+
+// Leaf encodes the stored rows of one operation in the one way that has a hash.
+// Its content is a sequence of texts, each after its length as a uvarint:
+//
+//	Format, the kind's name, the operation's ID,
+//	then for each row: its table, name and value of each column, an empty text
+//
+// A column whose value is empty is left out. So a column that is added later
+// leaves the hashes of earlier rows as they are. Make a Leaf with NewLeaf.
+type Leaf struct{ content []byte }
+
+// NewLeaf returns the leaf of an operation without rows. It appends to the
+// memory of buffer, which may be nil.
+func NewLeaf(buffer []byte, kind Kind, id operation.ID) Leaf {
+	l := Leaf{append(buffer[:0], 0)} // the prefix of a leaf in RFC 6962
+	l.text(Format)
+	l.text(kind.String())
+	l.text(id.String())
+	return l
+}
+
+// BeginRow starts a row of the table.
+func (l *Leaf) BeginRow(table string) { l.text(table) }
+
+// Text adds a column with a text.
+func (l *Leaf) Text(column, value string) {
+	if value != "" {
+		l.text(column)
+		l.text(value)
+	}
+}
+
+// Int adds a column with a number, also if it is 0.
+func (l *Leaf) Int(column string, value int64) {
+	l.text(column)
+	var digits [20]byte
+	l.bytes(strconv.AppendInt(digits[:0], value, 10))
+}
+
+// Bytes adds a column with bytes, as hexadecimal digits.
+func (l *Leaf) Bytes(column string, value []byte) {
+	if len(value) > 0 {
+		l.text(column)
+		l.content = binary.AppendUvarint(l.content, uint64(2*len(value)))
+		l.content = hex.AppendEncode(l.content, value)
+	}
+}
+
+// timeLayout has microseconds, as times are stored.
+const timeLayout = "2006-01-02T15:04:05.000000Z"
+
+// Time adds a column with a time, unless it is the zero time.
+func (l *Leaf) Time(column string, value time.Time) {
+	if !value.IsZero() {
+		l.text(column)
+		var text [len(timeLayout) + 8]byte
+		l.bytes(appendTime(text[:0], value.UTC()))
+	}
+}
+
+// appendTime appends a time in timeLayout. There are four of them in a sale, and
+// AppendFormat takes three times as long.
+func appendTime(b []byte, t time.Time) []byte {
+	year, month, day := t.Date()
+	if year < 0 || year > 9999 {
+		return t.AppendFormat(b, timeLayout)
+	}
+	hour, minute, second := t.Clock()
+	b = appendDigits(b, year, 4)
+	b = appendDigits(append(b, '-'), int(month), 2)
+	b = appendDigits(append(b, '-'), day, 2)
+	b = appendDigits(append(b, 'T'), hour, 2)
+	b = appendDigits(append(b, ':'), minute, 2)
+	b = appendDigits(append(b, ':'), second, 2)
+	b = appendDigits(append(b, '.'), t.Nanosecond()/1000, 6)
+	return append(b, 'Z')
+}
+
+func appendDigits(b []byte, n, digits int) []byte {
+	b = append(b, "000000"[:digits]...)
+	for i := len(b) - 1; n > 0; i-- {
+		b[i] = byte('0' + n%10)
+		n /= 10
+	}
+	return b
+}
+
+// EndRow ends the row.
+func (l *Leaf) EndRow() { l.text("") }
+
+// Hash is the hash of the leaf.
+func (l *Leaf) Hash() Hash { return sha256.Sum256(l.content) }
+
+// Content is the encoded leaf, without the prefix that enters the hash only.
+func (l *Leaf) Content() []byte { return l.content[1:] }
+
+// Memory is the memory of the leaf, for the next NewLeaf.
+func (l *Leaf) Memory() []byte { return l.content }
+
+func (l *Leaf) text(s string) {
+	l.content = binary.AppendUvarint(l.content, uint64(len(s)))
+	l.content = append(l.content, s...)
+}
+
+func (l *Leaf) bytes(b []byte) {
+	l.content = binary.AppendUvarint(l.content, uint64(len(b)))
+	l.content = append(l.content, b...)
+}
+
+// Row is a row of a decoded leaf.
+type Row struct {
+	Table  string
+	Fields []Field
+}
+
+// Field is a column of a Row, as text.
+type Field struct{ Column, Value string }
+
+// Decoded is the content of a leaf, to be read by people.
+type Decoded struct {
+	Kind string
+	ID   operation.ID
+	Rows []Row
+}
+
+// ErrFormat is returned for content that is not a leaf or a batch of this
+// version.
+var ErrFormat = errors.New("not in the format of the trail")
+
+// Decode reads the content of a leaf. The error is ErrFormat.
+func Decode(content []byte) (d Decoded, err error) {
+	r := reader{content}
+	if r.text() != Format {
+		return d, ErrFormat
+	}
+	d.Kind = r.text()
+	if d.ID, err = operation.ParseID(r.text()); err != nil {
+		return d, ErrFormat
+	}
+	for len(r.rest) > 0 {
+		row := Row{Table: r.text()}
+		for name := r.text(); name != ""; name = r.text() {
+			row.Fields = append(row.Fields, Field{name, r.text()})
+		}
+		d.Rows = append(d.Rows, row)
+	}
+	if r.rest == nil {
+		return d, ErrFormat
+	}
+	return d, nil
+}
+
+// reader reads texts. After content that is too short, rest is nil.
+type reader struct{ rest []byte }
+
+func (r *reader) text() string { return string(r.bytes()) }
+
+func (r *reader) bytes() []byte {
+	length, n := binary.Uvarint(r.rest)
+	if n <= 0 || length > uint64(len(r.rest)-n) { //nolint:gosec // n is at most the length
+		r.rest = nil
+		return nil
+	}
+	value := r.rest[n : n+int(length)] //nolint:gosec // not more than the length of rest
+	r.rest = r.rest[n+int(length):]    //nolint:gosec // as above
+	return value
+}

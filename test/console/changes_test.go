@@ -1,0 +1,220 @@
+package console_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"html"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"bankingapi/bootstrap"
+)
+
+// get returns a page, which must be there.
+func (v *visitor) get(path string) string {
+	v.t.Helper()
+	status, body, _ := v.do(http.MethodGet, "/console/"+path, nil)
+	require.Equal(v.t, http.StatusOK, status, body)
+	return body
+}
+
+// post sends a form and returns the page.
+func (v *visitor) post(path string, form url.Values) (status int, body string) {
+	v.t.Helper()
+	form.Set("csrf", v.csrf())
+	status, body, _ = v.do(http.MethodPost, "/console/"+path, form)
+	return status, body
+}
+
+func TestASubscriptionIsChanged(t *testing.T) {
+	t.Parallel()
+	s := start(t, nil)
+	v := s.entered(t)
+	_, body := v.post("subscriptions", url.Values{"action": {"create"}, "name": {"Shop & Co"}, "operation": {"BuyFundFromCustomer"}})
+	keys := regexp.MustCompile(`<code>([0-9a-f]{32})</code>`).FindAllStringSubmatch(body, -1)
+	require.Len(t, keys, 2)
+	require.Contains(t, body, "(0 days ago), never used", "keys have an age")
+
+	form := url.Values{"action": {"change"}, "name": {"Shop & Co"}, "rate": {"50"}, "operation": {"BuyFundFromCustomer", "AddPushNotificationResponse"}, "callerid": {"required"},
+		"expires": {"2031-12-31"}, "channel": {"MOBILE"}, "reason": {"agreed in November"}}
+	changed := func() bootstrap.Subscription {
+		all, err := s.app.Subscriptions(t.Context())
+		require.NoError(t, err)
+		for _, each := range all {
+			if each.Name == "Shop & Co" {
+				return each
+			}
+		}
+		return bootstrap.Subscription{}
+	}
+	_, body = v.post("subscription", form)
+	require.Contains(t, body, "tick the box")
+	require.Zero(t, changed().RequestsPerSecond)
+	form.Set("confirm", "yes")
+	form.Set("csrf", "guessed")
+	status, _, _ := v.do(http.MethodPost, "/console/subscription", form)
+	require.Equal(t, http.StatusForbidden, status, "a form of another site")
+	require.Zero(t, changed().RequestsPerSecond)
+
+	status, body = v.post("subscription", form)
+	require.Equal(t, http.StatusOK, status)
+	require.Contains(t, body, "rate limit 50/s instead of none")
+	now := changed()
+	zone, err := time.LoadLocation("Europe/Istanbul")
+	require.NoError(t, err)
+	require.Equal(t, 50, now.RequestsPerSecond)
+	require.Equal(t, []string{"AddPushNotificationResponse", "BuyFundFromCustomer"}, now.Operations)
+	require.True(t, now.RequireCallerID)
+	require.Equal(t, "MOBILE", now.Channel)
+	require.True(t, now.Primary.Expires.Equal(time.Date(2032, 1, 1, 0, 0, 0, 0, zone)), now.Primary.Expires)
+	require.True(t, now.Secondary.Expires.Equal(now.Primary.Expires))
+	body = v.get("subscription?name=" + url.QueryEscape("Shop & Co"))
+	require.Contains(t, body, `value="2031-12-31"`)
+	require.Contains(t, body, "works until 2031-12-31")
+	body = v.get("audit")
+	require.Contains(t, body, "agreed in November")
+	require.Contains(t, body, "CallerId required instead of optional")
+
+	for name, wrong := range map[string]url.Values{
+		"every request": {"rate": {"many"}}, "half a request": {"rate": {"0.5"}}, "a past form": {"expires": {"tomorrow"}}, "no operation": {"operation": nil},
+	} {
+		bad := url.Values{}
+		for field, values := range form {
+			bad[field] = values
+		}
+		for field, values := range wrong {
+			bad[field] = values
+		}
+		status, body = v.post("subscription", bad)
+		require.Equal(t, http.StatusBadRequest, status, name)
+		require.Contains(t, body, "Nothing was changed", name)
+	}
+	require.Equal(t, now, changed())
+
+	_, body = v.post("subscription", form)
+	require.Contains(t, body, "the form has the values that the subscription has")
+	v.post("subscription", url.Values{"action": {"cancel"}, "name": {"Shop & Co"}, "confirm": {"yes"}})
+	form.Set("rate", "60")
+	status, body = v.post("subscription", form)
+	require.Equal(t, http.StatusBadRequest, status)
+	require.Contains(t, body, "cancelled, which is final")
+	status, _, _ = v.do(http.MethodGet, "/console/subscription?name=none", nil)
+	require.Equal(t, http.StatusNotFound, status)
+}
+
+// The rate that a partner uses is shown beside its limit.
+func TestTheRateOfASubscription(t *testing.T) {
+	t.Parallel()
+	s := start(t, nil)
+	s.fill(t)
+	v := s.entered(t)
+	require.Regexp(t, `Busiest minute" class="n">0\.[0-9]*[1-9][0-9]*/s`, v.get("subscriptions"))
+	_, file, _ := v.do(http.MethodGet, "/console/subscriptions/export", nil)
+	require.Contains(t, file, "BusiestMinute")
+}
+
+func keepTrail(settings *bootstrap.Settings) { settings.Trail.Enabled = true }
+
+func TestTheLastCheckOfAnyProgramIsShown(t *testing.T) {
+	t.Parallel()
+	s := start(t, keepTrail)
+	s.fill(t)
+	v := s.entered(t)
+	require.Contains(t, v.get(""), "no check is recorded")
+	_, err := s.app.Verify(t.Context(), bootstrap.VerifyWatch{})
+	require.NoError(t, err)
+	require.Contains(t, v.get(""), "no check is recorded", "nobody said who checks")
+
+	_, err = s.app.Verify(bootstrap.By(t.Context(), bootstrap.Actor{Actor: "nightly", Origin: "cron-7"}), bootstrap.VerifyWatch{})
+	require.NoError(t, err)
+	require.Regexp(t, `(?s)Book</a></dt><dd class="figure good">holds</dd>.*checked `, v.get(""))
+	require.Contains(t, v.get("proof"), "by nightly")
+	require.Contains(t, v.get("audit"), "cron-7")
+
+	_, err = s.app.TrailCheckpoint(t.Context())
+	require.NoError(t, err)
+	v.post("proof", url.Values{})
+	require.Eventually(t, func() bool { return strings.Contains(v.get("proof"), "UTC, by operator") }, 20*time.Second, 50*time.Millisecond)
+	require.Contains(t, v.get("proof"), "Batches of the trail")
+}
+
+// The proof of a sale is a file that anybody with the key can check.
+func TestTheProofOfASale(t *testing.T) {
+	t.Parallel()
+	s := start(t, keepTrail)
+	k := s.fill(t)
+	v := s.entered(t)
+	proof := "/console/sale/" + k.sale + "/proof"
+	require.NotContains(t, v.get("sale/"+k.sale), proof)
+	status, _, _ := v.do(http.MethodGet, proof, nil)
+	require.Equal(t, http.StatusForbidden, status, "the file has the numbers that are masked")
+	v.post("reveal", url.Values{"on": {"1"}})
+	require.Contains(t, v.get("sale/"+k.sale), `href="`+proof+`"`)
+	key, err := s.app.TrailKey()
+	require.NoError(t, err)
+	for name, id := range map[string]string{"sale": k.sale, "array": k.array, "push": k.push, "refused": k.refused} {
+		status, file, header := v.do(http.MethodGet, "/console/sale/"+id+"/proof", nil)
+		require.Equal(t, http.StatusOK, status, file)
+		require.Contains(t, header.Get("Content-Disposition"), id)
+		facts, err := bootstrap.CheckTrailProof([]byte(file), key)
+		require.NoError(t, err, name)
+		require.Contains(t, strings.Join(facts, "\n"), id)
+	}
+	status, _, _ = v.do(http.MethodGet, "/console/sale/01935c3e-6d0e-7cc3-8d5e-3f0b8f6f2c11/proof", nil)
+	require.Equal(t, http.StatusNotFound, status)
+
+	off := start(t, func(settings *bootstrap.Settings) { settings.Trail.Enabled = false })
+	k = off.fill(t)
+	v = off.entered(t)
+	v.post("reveal", url.Values{"on": {"1"}})
+	require.NotContains(t, v.get("sale/"+k.sale), "/console/sale/"+k.sale+"/proof")
+	status, _, _ = v.do(http.MethodGet, "/console/sale/"+k.sale+"/proof", nil)
+	require.Equal(t, http.StatusNotFound, status)
+}
+
+// A count of refusals leads to the operations.
+func TestRefusedOperationsAreListed(t *testing.T) {
+	t.Parallel()
+	s := start(t, nil)
+	k := s.fill(t)
+	v := s.entered(t)
+	link := regexp.MustCompile(`href="/console/(refusals\?code=[^"]*)"`).FindStringSubmatch(v.get(""))
+	require.NotNil(t, link)
+	path := html.UnescapeString(link[1])
+	require.Contains(t, v.get(path), "/console/sale/"+k.refused)
+	require.NotContains(t, v.get(strings.Replace(path, "holding-insufficient", "price-not-found", 1)), k.refused)
+	require.NotContains(t, v.get("refusals?partner=other"), k.refused)
+	require.NotContains(t, v.get("refusals?day=2026-01-01"), k.refused)
+	_, file, _ := v.do(http.MethodGet, "/console/refusals/export?partner=demo&format=ndjson", nil)
+	require.Contains(t, file, k.refused)
+	_, file, _ = v.do(http.MethodGet, "/console/refusals/export?partner=other", nil)
+	require.NotContains(t, file, k.refused)
+}
+
+// The page of an operation shows to the letter what a repeat is answered.
+func TestWhatARepeatIsAnswered(t *testing.T) {
+	t.Parallel()
+	s := start(t, nil)
+	k := s.fill(t)
+	v := s.entered(t)
+	for id, body := range map[string]string{k.sale: sale("order-4711", "12.345678", ""), k.refused: sale("order-too-much", "999999", "")} {
+		_, after, found := strings.Cut(v.get("sale/"+id), `aria-label="Answer to a repeat">`)
+		require.True(t, found)
+		shown, _, _ := strings.Cut(after, "</pre>")
+		var compact bytes.Buffer
+		require.NoError(t, json.Compact(&compact, []byte(html.UnescapeString(shown))))
+		r := httptest.NewRequest(http.MethodPost, "/BankingApiV01/BuyFundFromCustomer", strings.NewReader(body))
+		r.Header.Set("Ocp-Apim-Subscription-Key", s.key)
+		w := httptest.NewRecorder()
+		s.app.Handler().ServeHTTP(w, r)
+		require.Equal(t, "true", w.Header().Get("Idempotent-Replayed"))
+		require.Equal(t, w.Body.String(), compact.String())
+	}
+}

@@ -1,0 +1,235 @@
+package console_test
+
+import (
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"bankingapi/bootstrap"
+)
+
+// entered returns a visitor who used the link.
+func (s *service) entered(t *testing.T) *visitor {
+	t.Helper()
+	v := s.visitor(t)
+	status, _, header := v.do(http.MethodGet, s.currentLink(), nil)
+	require.Equal(t, http.StatusSeeOther, status)
+	cookie := header.Get("Set-Cookie")
+	for _, word := range []string{"HttpOnly", "SameSite=Strict", "Path=/console/"} {
+		require.Contains(t, cookie, word)
+	}
+	return v
+}
+
+func TestOnlyTheLinkSignsInAndOnce(t *testing.T) {
+	t.Parallel()
+	s := start(t, nil)
+	link := s.currentLink()
+	require.True(t, strings.HasPrefix(link, s.home+"/console/enter?token="), link)
+	stranger := s.visitor(t)
+	for _, path := range []string{"", "sales", "notifications/export", "subscriptions"} {
+		status, body, _ := stranger.do(http.MethodGet, "/console/"+path, nil)
+		require.Equal(t, http.StatusUnauthorized, status, path)
+		require.NotContains(t, body, "csrf")
+	}
+	operator := s.entered(t)
+	status, _, _ := operator.do(http.MethodGet, "/console/", nil)
+	require.Equal(t, http.StatusOK, status)
+	status, _, header := s.visitor(t).do(http.MethodGet, link, nil)
+	require.Equal(t, http.StatusForbidden, status, "the link was used")
+	require.Empty(t, header.Get("Set-Cookie"))
+
+	status, body, _ := stranger.do(http.MethodPost, "/console/link", url.Values{})
+	require.Equal(t, http.StatusOK, status)
+	require.NotContains(t, body, "token=", "a new link is shown at the terminal only")
+	require.NotEqual(t, link, s.currentLink())
+	s.entered(t)
+}
+
+func TestSessionsCannotBeStolen(t *testing.T) {
+	t.Parallel()
+	s := start(t, nil)
+	v := s.entered(t)
+	v.header.Set("User-Agent", "another browser")
+	status, _, _ := v.do(http.MethodGet, "/console/", nil)
+	require.Equal(t, http.StatusUnauthorized, status, "a copied cookie in another browser")
+	v.header.Del("User-Agent")
+	status, _, _ = v.do(http.MethodGet, "/console/", nil)
+	require.Equal(t, http.StatusUnauthorized, status, "and the session has ended")
+
+	s.visitor(t).do(http.MethodPost, "/console/link", url.Values{})
+	v = s.entered(t)
+	kept := cookies{}
+	for name, value := range v.client.Jar.(cookies) {
+		kept[name] = value
+	}
+	status, _, _ = v.do(http.MethodPost, "/console/leave", url.Values{"csrf": {v.csrf()}})
+	require.Equal(t, http.StatusOK, status)
+	v.client.Jar = kept
+	status, _, _ = v.do(http.MethodGet, "/console/", nil)
+	require.Equal(t, http.StatusUnauthorized, status, "a cookie after signing out")
+}
+
+func TestOtherSitesCannotUseTheConsole(t *testing.T) {
+	t.Parallel()
+	s := start(t, nil)
+	v := s.entered(t)
+	form := url.Values{"csrf": {v.csrf()}, "on": {"1"}}
+	for name, header := range map[string]http.Header{
+		"another origin":    {"Origin": {"https://evil.example"}},
+		"no origin":         {"Origin": {"null"}},
+		"another site":      {"Sec-Fetch-Site": {"cross-site"}},
+		"a neighbour":       {"Sec-Fetch-Site": {"same-site"}},
+		"another port":      {"Origin": {"http://127.0.0.1:1"}},
+		"a form of its own": nil,
+	} {
+		v.header = http.Header{}
+		sent := form
+		if header != nil {
+			v.header = header
+		} else {
+			sent = url.Values{"csrf": {"guessed"}, "on": {"1"}}
+		}
+		status, _, _ := v.do(http.MethodPost, "/console/reveal", sent)
+		require.Equal(t, http.StatusForbidden, status, name)
+	}
+	v.header = http.Header{"Host": {"evil.example:9090"}}
+	status, _, _ := v.do(http.MethodGet, "/console/", nil)
+	require.Equal(t, http.StatusMisdirectedRequest, status, "a name of its own that points here")
+	v.header = http.Header{"Sec-Fetch-Site": {"cross-site"}, "Sec-Fetch-Mode": {"no-cors"}}
+	status, _, _ = v.do(http.MethodGet, "/console/sales/export", nil)
+	require.Equal(t, http.StatusForbidden, status, "an image of another site")
+
+	v.header = http.Header{"Origin": {s.home}, "Sec-Fetch-Site": {"same-origin"}}
+	status, _, header := v.do(http.MethodPost, "/console/reveal", form)
+	require.Equal(t, http.StatusSeeOther, status)
+	policy := header.Get("Content-Security-Policy")
+	require.Contains(t, policy, "default-src 'none'")
+	require.NotContains(t, policy, "unsafe")
+}
+
+// Partners send markup in every text, and spreadsheets run formulas.
+func TestTextsOfPartnersAreTexts(t *testing.T) {
+	t.Parallel()
+	s := start(t, nil)
+	k := s.fill(t)
+	v := s.entered(t)
+	v.do(http.MethodPost, "/console/reveal", url.Values{"csrf": {v.csrf()}, "on": {"1"}})
+	for name, path := range pagesOf(k) {
+		status, body, _ := v.do(http.MethodGet, "/console/"+path, nil)
+		require.Equal(t, http.StatusOK, status, name)
+		for _, bad := range []string{"<script>document", "<img", "<b>bold", "<u>", `href="javascript:`} {
+			require.NotContains(t, body, bad, name)
+		}
+	}
+	_, body, _ := v.do(http.MethodGet, "/console/notifications", nil)
+	require.Contains(t, body, "&lt;script&gt;document.title", "the text is shown, as text")
+
+	formula := strings.NewReplacer("order-4711", "=HYPERLINK(1)", "12.345678", "3").Replace(sale("order-4711", "12.345678", ""))
+	s.call(t, "BuyFundFromCustomer", formula)
+	_, file, header := v.do(http.MethodGet, "/console/sales/export?format=csv", nil)
+	require.Contains(t, header.Get("Content-Disposition"), "sales.csv")
+	require.Contains(t, file, ",'=HYPERLINK(1),")
+	_, file, _ = v.do(http.MethodGet, "/console/sales/export?format=ndjson", nil)
+	require.Contains(t, file, `"CallerId":"=HYPERLINK(1)"`)
+}
+
+// Numbers are masked until an operator shows them, and each view is recorded.
+func TestLooksAreKept(t *testing.T) {
+	t.Parallel()
+	s := start(t, nil)
+	k := s.fill(t)
+	v := s.entered(t)
+	_, body, _ := v.do(http.MethodGet, "/console/sale/"+k.sale, nil)
+	require.NotContains(t, body, "1001")
+	require.Contains(t, body, "******01")
+	_, file, _ := v.do(http.MethodGet, "/console/sales/export", nil)
+	require.NotContains(t, file, "1001")
+	_, body, _ = v.do(http.MethodGet, "/console/notifications", nil)
+	require.NotContains(t, body, "Your order")
+	_, body, _ = v.do(http.MethodGet, "/console/audit", nil)
+	require.NotContains(t, body, "console.view")
+
+	v.do(http.MethodPost, "/console/reveal", url.Values{"csrf": {v.csrf()}, "on": {"1"}})
+	_, body, _ = v.do(http.MethodGet, "/console/sale/"+k.sale, nil)
+	require.Contains(t, body, "1001")
+	_, body, _ = v.do(http.MethodGet, "/console/audit", nil)
+	require.Equal(t, 2, strings.Count(body, "console.view"), "the sale, and this page")
+}
+
+// A customer is searched with POST, so that no URL has the number.
+func TestAddressesHaveNoNumbers(t *testing.T) {
+	t.Parallel()
+	s := start(t, nil)
+	k := s.fill(t)
+	v := s.entered(t)
+	status, _, header := v.do(http.MethodPost, "/console/search", url.Values{"csrf": {v.csrf()}, "q": {"1001"}})
+	require.Equal(t, http.StatusSeeOther, status)
+	customer := header.Get("Location")
+	require.True(t, strings.HasPrefix(customer, "/console/customer/"))
+	v.do(http.MethodPost, "/console/reveal", url.Values{"csrf": {v.csrf()}, "on": {"1"}})
+	_, body, _ := v.do(http.MethodGet, customer, nil)
+	_, sale, _ := v.do(http.MethodGet, "/console/sale/"+k.sale, nil)
+	for _, page := range []string{body, sale} {
+		require.Contains(t, page, "1001")
+		for _, address := range strings.Split(page, `href="`)[1:] {
+			address, _, _ = strings.Cut(address, `"`)
+			require.NotContains(t, strings.ReplaceAll(address, k.sale, ""), "/1001", address)
+		}
+	}
+
+	s.visitor(t).do(http.MethodPost, "/console/link", url.Values{})
+	other := s.entered(t)
+	status, _, _ = other.do(http.MethodGet, customer, nil)
+	require.Equal(t, http.StatusNotFound, status, "the reference of another session")
+}
+
+func TestIdentityProxy(t *testing.T) {
+	t.Parallel()
+	s := start(t, func(settings *bootstrap.Settings) {
+		settings.Console.UserHeader, settings.Console.TrustedProxies, settings.Console.Operators = "X-User", "127.0.0.1", "ayse"
+	})
+	s.fill(t)
+	require.Empty(t, s.currentLink(), "no link signs in")
+	v := s.visitor(t)
+	status, _, _ := v.do(http.MethodGet, "/console/", nil)
+	require.Equal(t, http.StatusForbidden, status, "a request without an identity")
+	v.header = http.Header{"X-User": {"mehmet", "ayse"}}
+	status, _, _ = v.do(http.MethodGet, "/console/", nil)
+	require.Equal(t, http.StatusForbidden, status, "two users")
+
+	v.header = http.Header{"X-User": {"mehmet"}}
+	_, body, _ := v.do(http.MethodGet, "/console/subscriptions", nil)
+	require.Contains(t, body, "(viewer)")
+	require.NotContains(t, body, "Suspend")
+	form := url.Values{"csrf": {v.csrf()}, "on": {"1"}}
+	status, _, _ = v.do(http.MethodPost, "/console/reveal", form)
+	require.Equal(t, http.StatusForbidden, status)
+	status, _, _ = v.do(http.MethodPost, "/console/subscriptions", url.Values{"csrf": {v.csrf()}, "action": {"create"}, "name": {"x"}})
+	require.Equal(t, http.StatusForbidden, status)
+	status, _, _ = v.do(http.MethodPost, "/console/proof", url.Values{"csrf": {v.csrf()}})
+	require.Equal(t, http.StatusForbidden, status)
+
+	stolen := v.csrf()
+	v.header = http.Header{"X-User": {"ayse"}}
+	status, _, _ = v.do(http.MethodPost, "/console/reveal", url.Values{"csrf": {stolen}, "on": {"1"}})
+	require.Equal(t, http.StatusForbidden, status, "the session of another user")
+	status, _, _ = v.do(http.MethodPost, "/console/reveal", url.Values{"csrf": {v.csrf()}, "on": {"1"}})
+	require.Equal(t, http.StatusSeeOther, status)
+	_, body, _ = v.do(http.MethodGet, "/console/sales", nil)
+	require.Contains(t, body, ">1001<")
+}
+
+func TestProxiesThatAreNotTrusted(t *testing.T) {
+	t.Parallel()
+	s := start(t, func(settings *bootstrap.Settings) {
+		settings.Console.UserHeader, settings.Console.TrustedProxies = "X-User", "10.0.0.7"
+	})
+	v := s.visitor(t)
+	v.header = http.Header{"X-User": {"ayse"}}
+	status, _, _ := v.do(http.MethodGet, "/console/", nil)
+	require.Equal(t, http.StatusForbidden, status)
+}

@@ -1,0 +1,793 @@
+package contract
+
+import (
+	"context"
+	"errors"
+	"iter"
+	"math"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"bankingapi/application/addpush"
+	"bankingapi/application/backoffice"
+	"bankingapi/application/buyfund"
+	"bankingapi/domain/day"
+	"bankingapi/domain/fault"
+	"bankingapi/domain/fund"
+	"bankingapi/domain/idempotency"
+	"bankingapi/domain/money"
+	"bankingapi/domain/operation"
+	"bankingapi/domain/push"
+)
+
+// OfficeUnderTest is an implementation of the ports of package backoffice, with
+// the ports that write what they read.
+type OfficeUnderTest struct {
+	backoffice.Ports
+	Books   buyfund.Books
+	Inboxes addpush.Inboxes
+	// Now is the time at which imports are posted. It is not later than the
+	// sales of the suite, which are of November 2026 and later.
+	Now time.Time
+	Trouble
+}
+
+// Office is the suite of the ports of package backoffice.
+func Office(t *testing.T, open func(t *testing.T) OfficeUnderTest) {
+	run := func(name string, test func(t *testing.T, o office)) {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			test(t, office{open(t), t})
+		})
+	}
+	run("prices are added and never changed", testImportPrices)
+	run("at most a hundred changed prices are listed", testImportManyChangedPrices)
+	run("holdings are set with their postings", testImportHoldings)
+	run("accounts are set with their postings", testImportAccounts)
+	run("an interrupted import has no effect", testImportIsAllOrNothing)
+	run("an empty import succeeds", testImportOfNothing)
+	t.Run("transaction", func(t *testing.T) {
+		transactions(t, func(t *testing.T) transaction { return importTransaction(t, office{open(t), t}) })
+	})
+
+	run("a new book is empty", testIsEmpty)
+	run("streams are ordered by key", testStreamOrder)
+	run("prices are filtered by the start of their first day", testPricesByTime)
+	run("sales, postings and positions are filtered", testFilters)
+	run("notifications are filtered by user and time", testNotificationFilters)
+	run("a stream can be left early and read again", testStreamStops)
+	run("reading fails without storage or context", testReadingFails)
+
+	run("an operation is found by its ID and by its CallerId", testOperation)
+	run("an unknown operation is not found", testOperationNotFound)
+	run("a refused operation is found by its CallerId", testRefusedOperation)
+	run("an import is found by its ID", testImportFound)
+	run("a statement is ordered by time", testStatement)
+	run("waiting sales are ordered by day", testWaiting)
+
+	run("recent sales come newest first, page by page", testRecentSales)
+	run("recent refusals come newest first, by partner and code", testRecentRefusals)
+	run("acts without a change are stored and listed newest first", testRecentActs)
+	run("recent notifications come newest first, page by page", testRecentNotifications)
+	run("a recorded operation is cancelled before its day", testCancel)
+	run("a completed operation is reversed once", testReverse)
+	run("one of several concurrent reversals succeeds", testReverseAtOnce)
+	run("holdings and accounts are adjusted by a difference", testAdjust)
+	run("refused operations, request IDs and decisions are found", testDecisions)
+	run("sales are filtered by day, settlement and origin", testSaleFilters)
+	run("a dry run writes nothing", testDryRun)
+	run("an import does not undo sales", testSoldSince)
+	run("an import stores its act", testImportActs)
+
+	run("the evidence of a day is complete", testEvidence)
+	run("reading evidence stops at the witness's error", testEvidenceStops)
+}
+
+type office struct {
+	OfficeUnderTest
+	t *testing.T
+}
+
+// lines returns the lines of a checked file. Their numbers begin after a
+// header.
+func lines[T any](values ...T) backoffice.Lines[T] {
+	return func(yield func(int64, T) error) error {
+		for i, v := range values {
+			if err := yield(int64(i+2), v); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+}
+
+func quiet(int64) {}
+
+// all reads a whole stream.
+func all[T any](t *testing.T, rows iter.Seq2[T, error]) (found []T) {
+	t.Helper()
+	for row, err := range rows {
+		require.NoError(t, err)
+		found = append(found, row)
+	}
+	return found
+}
+
+// failure reads a stream up to its error, which must be the last row.
+func failure[T any](t *testing.T, rows iter.Seq2[T, error]) (failed error) {
+	t.Helper()
+	for _, err := range rows {
+		require.NoError(t, failed, "an error is the last row")
+		failed = err
+	}
+	return failed
+}
+
+func (o office) postings(f backoffice.Filter) (found []fund.Posting) {
+	o.t.Helper()
+	for _, p := range all(o.t, o.History.Postings(o.t.Context(), f)) {
+		found = append(found, p.Posting)
+	}
+	return found
+}
+
+func (o office) settle(today int, batch ...*fund.Operation) {
+	o.t.Helper()
+	require.NoError(o.t, o.Books.Update(o.t.Context(), fund.NewLockSet(batch, on(today)), func(b *fund.Book) { b.Settle(batch, at(today*24), on(today)) }))
+}
+
+var (
+	someFund = fund.Fund{IMKBCode: "AFA", HolderCorporationName: "Demo Portfoy"}
+	lira     = currency("TRY")
+)
+
+func holdingOf(customer int64) fund.HoldingKey {
+	return fund.HoldingKey{CustomerNo: customer, Fund: someFund}
+}
+
+func accountOf(customer int64) fund.AccountKey {
+	return fund.AccountKey{CustomerNo: customer, BranchCode: 7, AccountSuffix: 1, Currency: lira}
+}
+
+// aDay fills the book with rows of every kind: customers 1 to 3 with a million
+// units each, and price 1 at 2.50 lira.
+func (o office) aDay() {
+	o.t.Helper()
+	ctx := o.t.Context()
+	var holdings []fund.Holding
+	var accounts []fund.Account
+	for c := range int64(3) {
+		holdings = append(holdings, fund.Holding{Key: holdingOf(c + 1), Units: 1_000_000_000_000})
+		accounts = append(accounts, fund.Account{Key: accountOf(c + 1), Balance: money.New(0, lira)})
+	}
+	price := fund.Price{ID: 1, Fund: someFund, PerUnit: 250_000_000, Currency: lira, ValidFrom: on(-1)}
+	_, err := o.Imports.Prices(ctx, lines(price), quiet)
+	require.NoError(o.t, err)
+	_, err = o.Imports.Holdings(ctx, id(0x100), lines(holdings...), quiet)
+	require.NoError(o.t, err)
+	_, err = o.Imports.Accounts(ctx, id(0x101), lines(accounts...), quiet)
+	require.NoError(o.t, err)
+
+	o.settle(0,
+		order(1, "a", sale(10, 1, 1)),
+		order(2, "b", sale(1, 1, 2), sale(2, 2, 1), sale(3, 1, 1)),
+		order(3, "", sale(4, 3, 1)),
+		order(4, "c", sale(2_000_000, 1, 1)),
+		order(5, "d", later(3, sale(5, 1, 3))),
+		order(6, "e", later(2, sale(2_000_000, 2, 2)), later(2, sale(1, 1, 1))),
+		order(7, "", later(1, sale(6, 1, 2))),
+	)
+	for day := 1; day <= 2; day++ {
+		o.settle(day, listDue(ctx, o.t, o.Books, day, nil, 10)...)
+	}
+}
+
+// sale returns a sale of whole units from one customer's holding to one
+// customer's account.
+func sale(units int64, from, to int64) fund.Terms {
+	return fund.Terms{Holding: holdingOf(from), Units: fund.Units(units * 1_000_000), Account: accountOf(to), PriceID: 1}
+}
+
+func later(days int, t fund.Terms) fund.Terms {
+	t.SelectedDay = on(days)
+	return t
+}
+
+func order(n int, callerID string, terms ...fund.Terms) *fund.Operation {
+	o := &fund.Operation{ID: id(n), Subscription: "shop", Header: operation.Header{CallerID: callerID}, ReceivedAt: at(0)}
+	for _, t := range terms {
+		o.Sales = append(o.Sales, fund.RestoreSale(t))
+	}
+	return o
+}
+
+func callerKey(o *fund.Operation) idempotency.Key {
+	key, _ := o.Key()
+	return key
+}
+
+func testImportPrices(t *testing.T, o office) {
+	price := func(id int64) fund.Price {
+		return fund.Price{ID: id, Fund: someFund, PerUnit: fund.UnitPrice(id), Currency: lira, ValidFrom: on(0)}
+	}
+	existing := []fund.Price{price(1), price(2), price(3), price(4), price(5), price(6)}
+	imported, err := o.Imports.Prices(t.Context(), lines(existing...), quiet)
+	require.NoError(t, err)
+	require.Equal(t, backoffice.Imported{New: 6}, imported)
+	more := append(slices.Clone(existing), price(7))
+	imported, err = o.Imports.Prices(t.Context(), lines(more...), quiet)
+	require.NoError(t, err)
+	require.Equal(t, backoffice.Imported{New: 1, Unchanged: 6}, imported)
+
+	changed := append(slices.Clone(more), price(8))
+	changed[1].Fund.IMKBCode = "B"
+	changed[2].Fund.HolderCorporationName = "demo portfoy"
+	changed[3].PerUnit++
+	changed[4].Currency = currency("USD")
+	changed[5].ValidFrom = on(1)
+	_, err = o.Imports.Prices(t.Context(), lines(changed...), quiet)
+	require.Equal(t, &backoffice.ChangedPrices{Lines: 5, List: []backoffice.ChangedPrice{
+		{Line: 3, Column: "IMKBCode"}, {Line: 4, Column: "HolderCorporationName"}, {Line: 5, Column: "Price"},
+		{Line: 6, Column: "CurrencyCode"}, {Line: 7, Column: "ValidFrom"},
+	}}, err)
+	equal(t, more, all(t, o.Book.Prices(t.Context(), backoffice.Filter{})))
+}
+
+func testImportManyChangedPrices(t *testing.T, o office) {
+	const n = 150
+	var prices []fund.Price
+	for i := range n {
+		prices = append(prices, fund.Price{ID: int64(i + 1), Fund: someFund, PerUnit: 1, Currency: lira, ValidFrom: on(0)})
+	}
+	_, err := o.Imports.Prices(t.Context(), lines(prices...), quiet)
+	require.NoError(t, err)
+	for i := range prices {
+		prices[i].PerUnit++
+	}
+	_, err = o.Imports.Prices(t.Context(), lines(prices...), quiet)
+	changed, ok := errors.AsType[*backoffice.ChangedPrices](err)
+	require.True(t, ok, "%v", err)
+	require.EqualValues(t, n, changed.Lines)
+	require.Len(t, changed.List, 100)
+}
+
+func testImportHoldings(t *testing.T, o office) {
+	key := func(customer int64, code, holder string) fund.HoldingKey {
+		return fund.HoldingKey{CustomerNo: customer, Fund: fund.Fund{IMKBCode: code, HolderCorporationName: holder}}
+	}
+	widest := fund.Holding{Key: key(1, "AFA", odd(200, "holder")), Units: 5}
+	full := fund.Holding{Key: key(2, "B.F1", "H"), Units: fund.MaxUnits}
+	empty := fund.Holding{Key: key(3, "B.F1", "H")}
+	same := fund.Holding{Key: key(math.MaxInt64, "B.F1", "H"), Units: 9}
+	imported, err := o.Imports.Holdings(t.Context(), id(1), lines(widest, full, empty, same), quiet)
+	require.NoError(t, err)
+	require.Equal(t, backoffice.Imported{New: 4}, imported)
+	equal(t, []fund.Holding{widest, full, empty, same}, all(t, o.Book.Holdings(t.Context(), backoffice.Filter{})))
+
+	widest.Units, full.Units, empty.Units = 9, 0, fund.MaxUnits
+	imported, err = o.Imports.Holdings(t.Context(), id(2), lines(widest, full, empty, same), quiet)
+	require.NoError(t, err)
+	require.Equal(t, backoffice.Imported{Changed: 3, Unchanged: 1}, imported)
+	equal(t, []fund.Holding{widest, full, empty, same}, all(t, o.Book.Holdings(t.Context(), backoffice.Filter{})))
+	equal(t, []fund.Posting{
+		fund.UnitPosting(fund.OpeningPosting, id(1), 2, widest.Key, 5),
+		fund.UnitPosting(fund.OpeningPosting, id(1), 3, full.Key, fund.MaxUnits),
+		fund.UnitPosting(fund.OpeningPosting, id(1), 5, same.Key, 9),
+		fund.UnitPosting(fund.AdjustmentPosting, id(2), 2, widest.Key, 4),
+		fund.UnitPosting(fund.AdjustmentPosting, id(2), 3, full.Key, -fund.MaxUnits),
+		fund.UnitPosting(fund.AdjustmentPosting, id(2), 4, empty.Key, fund.MaxUnits),
+	}, o.postings(backoffice.Filter{}))
+	for _, p := range all(t, o.History.Postings(t.Context(), backoffice.Filter{})) {
+		require.WithinDuration(t, o.Now, p.PostedAt, time.Hour)
+	}
+	o.holds()
+}
+
+func testImportAccounts(t *testing.T, o office) {
+	dollar := currency("USD")
+	widest := fund.Account{
+		Key:     fund.AccountKey{CustomerNo: math.MaxInt64, BranchCode: math.MaxInt64, AccountSuffix: math.MaxInt64, Currency: lira},
+		Balance: money.New(math.MaxInt64, lira),
+	}
+	other := fund.Account{Key: widest.Key, Balance: money.New(0, dollar)}
+	other.Key.Currency = dollar
+	imported, err := o.Imports.Accounts(t.Context(), id(1), lines(widest, other), quiet)
+	require.NoError(t, err)
+	require.Equal(t, backoffice.Imported{New: 2}, imported)
+	equal(t, []fund.Account{widest, other}, all(t, o.Book.Accounts(t.Context(), backoffice.Filter{})))
+
+	widest.Balance, other.Balance = money.New(0, lira), money.New(7, dollar)
+	imported, err = o.Imports.Accounts(t.Context(), id(2), lines(widest, other), quiet)
+	require.NoError(t, err)
+	require.Equal(t, backoffice.Imported{Changed: 2}, imported)
+	equal(t, []fund.Account{widest, other}, all(t, o.Book.Accounts(t.Context(), backoffice.Filter{})))
+	equal(t, []fund.Posting{
+		fund.MoneyPosting(fund.OpeningPosting, id(1), 2, widest.Key, math.MaxInt64),
+		fund.MoneyPosting(fund.AdjustmentPosting, id(2), 2, widest.Key, -math.MaxInt64),
+		fund.MoneyPosting(fund.AdjustmentPosting, id(2), 3, other.Key, 7),
+	}, o.postings(backoffice.Filter{}))
+	o.holds()
+}
+
+// someThousand is more lines than an implementation is likely to write in one
+// statement.
+const someThousand = 4001
+
+func manyHoldings(units fund.Units) backoffice.Lines[fund.Holding] {
+	return func(yield func(int64, fund.Holding) error) error {
+		for i := range int64(someThousand) {
+			if err := yield(i+2, fund.Holding{Key: holdingOf(i + 1), Units: units}); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+}
+
+func testImportIsAllOrNothing(t *testing.T, o office) {
+	broken := errors.New("the file cannot be read")
+	_, err := o.Imports.Holdings(t.Context(), id(1), func(yield func(int64, fund.Holding) error) error {
+		return errors.Join(manyHoldings(1)(yield), broken)
+	}, quiet)
+	require.ErrorIs(t, err, broken)
+	require.Empty(t, all(t, o.Book.Holdings(t.Context(), backoffice.Filter{})))
+	require.Empty(t, o.postings(backoffice.Filter{}))
+
+	var written []int64
+	imported, err := o.Imports.Holdings(t.Context(), id(2), manyHoldings(1), func(n int64) { written = append(written, n) })
+	require.NoError(t, err)
+	require.Equal(t, backoffice.Imported{New: someThousand}, imported)
+	require.True(t, slices.IsSorted(written), "%v", written)
+	require.Greater(t, len(written), 1, "%v", written)
+	require.EqualValues(t, someThousand, written[len(written)-1])
+	o.holds()
+}
+
+func testImportOfNothing(t *testing.T, o office) {
+	for range 2 {
+		imported, err := o.Imports.Accounts(t.Context(), id(1), lines[fund.Account](), quiet)
+		require.NoError(t, err)
+		require.Zero(t, imported.Lines())
+	}
+}
+
+func importTransaction(t *testing.T, o office) transaction {
+	holding := fund.Holding{Key: holdingOf(1), Units: 5}
+	return transaction{
+		Trouble: o.Trouble,
+		run: func(ctx context.Context, during func()) error {
+			_, err := o.Imports.Holdings(ctx, id(1), func(yield func(int64, fund.Holding) error) error {
+				defer during()
+				return yield(2, holding)
+			}, quiet)
+			return err
+		},
+		nothing: func(t *testing.T) {
+			require.Empty(t, all(t, o.Book.Holdings(t.Context(), backoffice.Filter{})))
+			require.Empty(t, o.postings(backoffice.Filter{}))
+		},
+		once: func(t *testing.T) {
+			equal(t, []fund.Holding{holding}, all(t, o.Book.Holdings(t.Context(), backoffice.Filter{})))
+			require.Len(t, o.postings(backoffice.Filter{}), 1)
+		},
+	}
+}
+
+func testIsEmpty(t *testing.T, o office) {
+	empty, err := o.Book.IsEmpty(t.Context())
+	require.NoError(t, err)
+	require.True(t, empty)
+	_, err = o.Imports.Accounts(t.Context(), id(1), lines(fund.Account{Key: accountOf(1), Balance: money.New(0, lira)}), quiet)
+	require.NoError(t, err)
+	empty, err = o.Book.IsEmpty(t.Context())
+	require.NoError(t, err)
+	require.False(t, empty)
+}
+
+// testStreamOrder checks that streams are in byte order, whatever the collation
+// of the database.
+func testStreamOrder(t *testing.T, o office) {
+	holders := []string{"i", "I", "ı", "İ", "Z", "a", "A b", "Ab", "_", "\u0001", "ç", "c", "\uffff", "😀"}
+	var holdings []fund.Holding
+	for _, h := range holders {
+		holdings = append(holdings, fund.Holding{Key: fund.HoldingKey{CustomerNo: 1, Fund: fund.Fund{IMKBCode: "A", HolderCorporationName: h}}})
+	}
+	slices.SortFunc(holdings, compareHoldings)
+	_, err := o.Imports.Holdings(t.Context(), id(1), lines(holdings...), quiet)
+	require.NoError(t, err)
+	equal(t, holdings, all(t, o.Book.Holdings(t.Context(), backoffice.Filter{})))
+}
+
+func testPricesByTime(t *testing.T, o office) {
+	zone, err := time.LoadLocation("Europe/Istanbul")
+	require.NoError(t, err)
+	var prices []fund.Price
+	for i := range 3 {
+		prices = append(prices, fund.Price{ID: int64(i + 1), Fund: someFund, PerUnit: 1, Currency: lira, ValidFrom: on(i)})
+	}
+	_, err = o.Imports.Prices(t.Context(), lines(prices...), quiet)
+	require.NoError(t, err)
+	begin := on(1).Start(zone)
+	for _, c := range []struct {
+		since, until time.Time
+		want         []fund.Price
+	}{
+		{time.Time{}, time.Time{}, prices},
+		{begin, time.Time{}, prices[1:]},
+		{begin.Add(1), time.Time{}, prices[2:]},
+		{time.Time{}, begin, prices[:1]},
+		{time.Time{}, begin.Add(1), prices[:2]},
+		{begin, begin.Add(24 * time.Hour), prices[1:2]},
+		{begin, begin, nil},
+	} {
+		got := all(t, o.Book.Prices(t.Context(), backoffice.Filter{Since: c.since, Until: c.until, Zone: zone}))
+		equal(t, c.want, got)
+	}
+}
+
+// place is the number of an operation and an index in it.
+type place struct{ operation, index int }
+
+func places(sales []fund.SaleEntry) (found []place) {
+	for _, s := range sales {
+		found = append(found, place{number(s.OperationID), s.Index})
+	}
+	return found
+}
+
+func testFilters(t *testing.T, o office) {
+	ctx := t.Context()
+	o.aDay()
+	for _, h := range all(t, o.Book.Holdings(ctx, backoffice.Filter{CustomerNo: 2})) {
+		require.Equal(t, holdingOf(2), h.Key)
+	}
+	for _, a := range all(t, o.Book.Accounts(ctx, backoffice.Filter{CustomerNo: 2})) {
+		require.Equal(t, accountOf(2), a.Key)
+	}
+	require.Len(t, all(t, o.Book.Holdings(ctx, backoffice.Filter{})), 3)
+	require.Len(t, all(t, o.Book.Accounts(ctx, backoffice.Filter{})), 3)
+
+	everything := []place{{1, 0}, {2, 0}, {2, 1}, {2, 2}, {3, 0}, {5, 0}, {6, 0}, {6, 1}, {7, 0}}
+	for _, c := range []struct {
+		filter backoffice.Filter
+		want   []place
+	}{
+		{backoffice.Filter{}, everything},
+		{backoffice.Filter{CustomerNo: 2}, []place{{2, 1}, {6, 0}}},
+		{backoffice.Filter{State: operation.Recorded}, []place{{5, 0}}},
+		{backoffice.Filter{State: operation.Failed}, []place{{6, 0}, {6, 1}}},
+		{backoffice.Filter{State: operation.Completed, CustomerNo: 2}, []place{{2, 1}}},
+		{backoffice.Filter{Since: at(0), Until: at(0).Add(time.Nanosecond)}, everything},
+		{backoffice.Filter{Since: at(0).Add(time.Nanosecond)}, nil},
+		{backoffice.Filter{Until: at(0).In(time.FixedZone("", 3*60*60))}, nil},
+		{backoffice.Filter{CustomerNo: 9}, nil},
+	} {
+		equal(t, c.want, places(all(t, o.History.Sales(ctx, c.filter))))
+	}
+
+	require.Len(t, o.postings(backoffice.Filter{}), 3+2*6)
+	require.Len(t, o.postings(backoffice.Filter{Since: at(0), Until: at(0).Add(time.Microsecond)}), 2*5)
+	require.Len(t, o.postings(backoffice.Filter{Since: at(24)}), 2)
+	require.Len(t, o.postings(backoffice.Filter{CustomerNo: 3}), 2)
+}
+
+func testNotificationFilters(t *testing.T, o office) {
+	var notes []push.Notification
+	for _, user := range []string{"ü", "u", "U", "v'"} {
+		notes = append(notes, note(user, "content"))
+	}
+	batch := []*push.Operation{{ID: id(1), Subscription: "s", ReceivedAt: at(0), Notifications: notes}}
+	require.NoError(t, o.Inboxes.Update(t.Context(), nil, func(b *push.Inbox) { b.Accept(batch) }))
+	for _, c := range []struct {
+		filter backoffice.Filter
+		want   []string
+	}{
+		{backoffice.Filter{}, []string{"U", "u", "v'", "ü"}},
+		{backoffice.Filter{UserID: "u"}, []string{"u"}},
+		{backoffice.Filter{UserID: "v'", Since: at(0)}, []string{"v'"}},
+		{backoffice.Filter{UserID: "u", Until: at(0)}, nil},
+	} {
+		var users []string
+		for _, n := range all(t, o.History.Notifications(t.Context(), c.filter)) {
+			users = append(users, n.Record.UserID)
+		}
+		require.Equal(t, c.want, users)
+	}
+}
+
+func testStreamStops(t *testing.T, o office) {
+	_, err := o.Imports.Holdings(t.Context(), id(1), manyHoldings(1), quiet)
+	require.NoError(t, err)
+	stream := o.Book.Holdings(t.Context(), backoffice.Filter{})
+	for range 50 { // more than the number of connections
+		for h, err := range stream {
+			require.NoError(t, err)
+			require.Equal(t, holdingOf(1), h.Key)
+			break
+		}
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	var failed error
+	rows := 0
+	for _, err := range o.Book.Holdings(ctx, backoffice.Filter{}) {
+		require.NoError(t, failed, "an error is the last row")
+		if rows++; rows == 10 {
+			cancel()
+		}
+		failed = err
+	}
+	fails(t, fault.Unavailable, failed)
+}
+
+func testReadingFails(t *testing.T, o office) {
+	read := func(ctx context.Context) []error {
+		_, isEmpty := o.Book.IsEmpty(ctx)
+		_, byID := o.Lookups.Operation(ctx, id(1))
+		_, byCallerID := o.Lookups.OperationOf(ctx, callerKey(order(1, "a")))
+		return []error{
+			isEmpty, byID, byCallerID,
+			failure(t, o.Book.Prices(ctx, backoffice.Filter{})),
+			failure(t, o.Book.Holdings(ctx, backoffice.Filter{})),
+			failure(t, o.Book.Accounts(ctx, backoffice.Filter{})),
+			failure(t, o.History.Sales(ctx, backoffice.Filter{})),
+			failure(t, o.History.Postings(ctx, backoffice.Filter{})),
+			failure(t, o.History.Notifications(ctx, backoffice.Filter{})),
+			failure(t, o.Lookups.Statement(ctx, 1, time.Time{})),
+			failure(t, o.Lookups.Waiting(ctx, on(0))),
+			o.Evidence.Read(ctx, backoffice.Witness{}),
+		}
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	for _, err := range read(ctx) {
+		fails(t, fault.Unavailable, err)
+	}
+	needs(t, o.Disconnect, "connection to cut on demand")
+	o.Disconnect()
+	for _, err := range read(t.Context()) {
+		fails(t, fault.Unavailable, err)
+	}
+}
+
+func testOperation(t *testing.T, o office) {
+	o.aDay()
+	placed := order(2, "b", sale(1, 1, 2), sale(2, 2, 1), sale(3, 1, 1))
+	key := callerKey(placed)
+	for _, find := range []func() (backoffice.Operation, error){
+		func() (backoffice.Operation, error) { return o.Lookups.Operation(t.Context(), placed.ID) },
+		func() (backoffice.Operation, error) { return o.Lookups.OperationOf(t.Context(), key) },
+	} {
+		found, err := find()
+		require.NoError(t, err)
+		require.Equal(t, placed.ID, found.ID)
+		require.Equal(t, []place{{2, 0}, {2, 1}, {2, 2}}, places(found.Sales))
+		for i, s := range found.Sales {
+			require.Equal(t, placed.Sales[i].Terms(), s.Terms)
+			require.Equal(t, operation.Completed, s.State)
+			require.Equal(t, at(0), s.SettledAt)
+		}
+		var postings []fund.Posting
+		for _, p := range found.Postings {
+			require.Equal(t, at(0), p.PostedAt)
+			postings = append(postings, p.Posting)
+		}
+		equal(t, []fund.Posting{
+			fund.UnitPosting(fund.SalePosting, id(2), 0, holdingOf(1), -1_000_000),
+			fund.MoneyPosting(fund.SalePosting, id(2), 0, accountOf(2), 250),
+			fund.UnitPosting(fund.SalePosting, id(2), 1, holdingOf(2), -2_000_000),
+			fund.MoneyPosting(fund.SalePosting, id(2), 1, accountOf(1), 500),
+			fund.UnitPosting(fund.SalePosting, id(2), 2, holdingOf(1), -3_000_000),
+			fund.MoneyPosting(fund.SalePosting, id(2), 2, accountOf(1), 750),
+		}, postings)
+		require.NotNil(t, found.Record)
+		require.Equal(t, key, found.Record.Key)
+		require.Equal(t, placed.ID, found.Record.ID)
+		require.Equal(t, operation.Completed, found.Record.Outcome.State)
+	}
+
+	without, err := o.Lookups.Operation(t.Context(), id(3))
+	require.NoError(t, err)
+	require.Nil(t, without.Record)
+	require.Len(t, without.Sales, 1)
+	require.Len(t, without.Postings, 2)
+}
+
+func testOperationNotFound(t *testing.T, o office) {
+	o.aDay()
+	_, err := o.Lookups.Operation(t.Context(), id(99))
+	require.ErrorIs(t, err, backoffice.ErrNotFound)
+	key := callerKey(order(1, "a"))
+	for _, change := range []func(){
+		func() { key.CallerID = "A" },
+		func() { key.CallerID, key.Subscription = "a", "Shop" },
+		func() { key.Subscription, key.Operation = "shop", operation.AddPushNotificationResponse },
+	} {
+		change()
+		_, err = o.Lookups.OperationOf(t.Context(), key)
+		require.ErrorIs(t, err, backoffice.ErrNotFound)
+	}
+}
+
+func testRefusedOperation(t *testing.T, o office) {
+	o.aDay()
+	key := callerKey(order(4, "c"))
+	found, err := o.Lookups.OperationOf(t.Context(), key)
+	require.NoError(t, err)
+	require.Equal(t, id(4), found.ID)
+	require.Empty(t, found.Sales)
+	require.Empty(t, found.Postings)
+	require.Equal(t, operation.Failed, found.Record.Outcome.State)
+	require.Equal(t, fund.HoldingInsufficient, found.Record.Outcome.Faults[0].Code)
+}
+
+func testImportFound(t *testing.T, o office) {
+	o.aDay()
+	found, err := o.Lookups.Operation(t.Context(), id(0x100))
+	require.NoError(t, err)
+	require.Empty(t, found.Sales)
+	require.Nil(t, found.Record)
+	require.Len(t, found.Postings, 3)
+	for i, p := range found.Postings {
+		require.Equal(t, i+2, p.Index)
+		require.Equal(t, fund.OpeningPosting, p.Kind)
+	}
+}
+
+func testStatement(t *testing.T, o office) {
+	o.aDay()
+	statement := func(customer int64, until time.Time) (found []fund.Posting) {
+		for _, p := range all(t, o.Lookups.Statement(t.Context(), customer, until)) {
+			found = append(found, p.Posting)
+		}
+		return found
+	}
+	opening := fund.UnitPosting(fund.OpeningPosting, id(0x100), 3, holdingOf(2), 1_000_000_000_000)
+	today := []fund.Posting{
+		opening,
+		fund.MoneyPosting(fund.SalePosting, id(2), 0, accountOf(2), 250),
+		fund.UnitPosting(fund.SalePosting, id(2), 1, holdingOf(2), -2_000_000),
+	}
+	tomorrow := fund.MoneyPosting(fund.SalePosting, id(7), 0, accountOf(2), 1500)
+	equal(t, append(slices.Clone(today), tomorrow), statement(2, time.Time{}))
+	equal(t, today, statement(2, at(24)))
+	equal(t, append(slices.Clone(today), tomorrow), statement(2, at(24).Add(time.Microsecond)))
+	equal(t, []fund.Posting{opening}, statement(2, at(0)))
+	require.Empty(t, statement(9, time.Time{}))
+}
+
+func testWaiting(t *testing.T, o office) {
+	_, err := o.Imports.Prices(t.Context(), lines(fund.Price{ID: 1, Fund: someFund, PerUnit: 250_000_000, Currency: lira, ValidFrom: on(-1)}), quiet)
+	require.NoError(t, err)
+	_, err = o.Imports.Accounts(t.Context(), id(0x100), lines(fund.Account{Key: accountOf(1), Balance: money.New(0, lira)}), quiet)
+	require.NoError(t, err)
+	o.settle(0,
+		order(1, "", later(3, sale(1, 1, 1))),
+		order(2, "", later(1, sale(1, 1, 1)), later(1, sale(2, 1, 1))),
+		order(3, "", later(2, sale(1, 1, 1))),
+		order(4, "", later(1, sale(1, 1, 1))),
+	)
+	waiting := func(until int) []place { return places(all(t, o.Lookups.Waiting(t.Context(), on(until)))) }
+	require.Empty(t, waiting(0))
+	require.Equal(t, []place{{2, 0}, {2, 1}, {4, 0}}, waiting(1))
+	require.Equal(t, []place{{2, 0}, {2, 1}, {4, 0}, {3, 0}, {1, 0}}, waiting(366))
+
+	recorded := func(since, until day.Day, limit int) []place {
+		return places(all(t, o.Recorded.RecordedSales(t.Context(), since, until, limit)))
+	}
+	require.Equal(t, []place{{2, 0}, {2, 1}}, recorded(day.Day{}, on(366), 2))
+	require.Equal(t, []place{{3, 0}}, recorded(on(2), on(2), 0))
+	days := func(limit int) []backoffice.DueDay {
+		found, err := o.Recorded.RecordedDays(t.Context(), on(2), limit)
+		require.NoError(t, err)
+		return found
+	}
+	equal(t, []backoffice.DueDay{{Day: on(1), Operations: 2, Sales: 3}, {Day: on(2), Operations: 1, Sales: 1}}, days(0))
+	equal(t, []backoffice.DueDay{{Day: on(1), Operations: 1, Sales: 2}}, days(2))
+}
+
+// holds checks that the book passes all rules of verify.
+func (o office) holds() backoffice.Proof {
+	o.t.Helper()
+	proof, err := backoffice.NewVerifier(o.Evidence).Verify(o.t.Context(), backoffice.Watch{
+		Found: func(f backoffice.Finding) { require.Fail(o.t, f.Rule, f.Text) },
+	})
+	require.NoError(o.t, err)
+	require.Zero(o.t, proof.Findings)
+	return proof
+}
+
+func testEvidence(t *testing.T, o office) {
+	o.aDay()
+	require.Equal(t, backoffice.Proof{
+		Holdings: 3, Accounts: 3, Sales: 9, Postings: 3 + 2*6,
+		Units: []backoffice.Total{{Of: "AFA Demo Portfoy", Customers: "2999974.000000", Bank: "-2999974.000000"}},
+		Money: []backoffice.Total{{Of: "TRY", Customers: "65.00", Bank: "-65.00"}},
+	}, o.holds())
+
+	sales := make(map[place]backoffice.SaleRow)
+	holdings := make(map[int64]backoffice.PositionSums)
+	accounts := make(map[int64]backoffice.PositionSums)
+	require.NoError(t, o.Evidence.Read(t.Context(), backoffice.Witness{
+		Holding: func(h *backoffice.HoldingRow) error {
+			require.Equal(t, holdingOf(h.Key.CustomerNo), h.Key)
+			holdings[h.Key.CustomerNo] = h.PositionSums
+			return nil
+		},
+		Account: func(a *backoffice.AccountRow) error {
+			require.Equal(t, backoffice.AccountName{CustomerNo: a.Key.CustomerNo, BranchCode: 7, AccountSuffix: 1, CurrencyCode: "TRY"}, a.Key)
+			accounts[a.Key.CustomerNo] = a.PositionSums
+			return nil
+		},
+		Sale: func(s *backoffice.SaleRow) error {
+			sales[place{number(s.OperationID), int(s.Index)}] = copySaleRow(s)
+			return nil
+		},
+		Posting:   func(*backoffice.PostingRow) error { return nil },
+		Operation: func(*backoffice.OperationRow) error { return nil },
+	}))
+
+	require.Len(t, holdings, 3)
+	require.True(t, holdings[2].Exists)
+	require.EqualValues(t, 999_998_000_000, holdings[2].Quantity)
+	require.EqualValues(t, 2, holdings[2].Postings)
+	require.EqualValues(t, 999_998_000_000, holdings[2].Posted.Value().Int64())
+	require.EqualValues(t, 1750, accounts[2].Posted.Value().Int64())
+	require.EqualValues(t, 2, accounts[2].Postings)
+
+	require.Len(t, sales, 9)
+	priceID, price, proceeds := int64(1), int64(250_000_000), int64(250)
+	name := backoffice.AccountName{CustomerNo: 2, BranchCode: 7, AccountSuffix: 1, CurrencyCode: "TRY"}
+	equal(t, backoffice.SaleRow{
+		OperationID: id(2), Index: 0, Holding: holdingOf(1), Units: 1_000_000, Account: name, State: 2, HasSettledAt: true,
+		SettledPriceID: &priceID, SettledPrice: &price, Proceeds: &proceeds,
+		UnitPosting:  &backoffice.UnitPostingRow{Kind: 1, Fund: someFund, Quantity: -1_000_000},
+		MoneyPosting: &backoffice.MoneyPostingRow{Kind: 1, Account: name, Quantity: 250},
+		Price:        &backoffice.PriceRow{Fund: someFund, PerUnit: price, CurrencyCode: "TRY"},
+		HasCallerID:  true, Record: &backoffice.RecordRow{OperationID: id(2), State: 2},
+	}, sales[place{2, 0}])
+	require.False(t, sales[place{3, 0}].HasCallerID)
+	require.Nil(t, sales[place{3, 0}].Record)
+	name.CustomerNo = 3
+	equal(t, backoffice.SaleRow{
+		OperationID: id(5), Index: 0, Holding: holdingOf(1), Units: 5_000_000, Account: name, State: 1, HasSelectedDay: true,
+		HasCallerID: true, Record: &backoffice.RecordRow{OperationID: id(5), State: 1},
+	}, sales[place{5, 0}])
+	name.CustomerNo = 1
+	equal(t, backoffice.SaleRow{
+		OperationID: id(6), Index: 1, Holding: holdingOf(1), Units: 1_000_000, Account: name, State: 8, HasSelectedDay: true, HasSettledAt: true,
+		HasCallerID: true, Record: &backoffice.RecordRow{OperationID: id(6), State: 8},
+	}, sales[place{6, 1}])
+}
+
+// copySaleRow keeps a row beyond the call.
+func copySaleRow(s *backoffice.SaleRow) backoffice.SaleRow {
+	c := *s
+	c.SettledPriceID, c.SettledPrice, c.Proceeds = copied(s.SettledPriceID), copied(s.SettledPrice), copied(s.Proceeds)
+	c.UnitPosting, c.MoneyPosting, c.Price, c.Record = copied(s.UnitPosting), copied(s.MoneyPosting), copied(s.Price), copied(s.Record)
+	return c
+}
+
+func copied[T any](from *T) *T {
+	if from == nil {
+		return nil
+	}
+	to := *from
+	return &to
+}
+
+func testEvidenceStops(t *testing.T, o office) {
+	o.aDay()
+	enough := errors.New("enough")
+	rows := 0
+	err := o.Evidence.Read(t.Context(), backoffice.Witness{
+		Holding: func(*backoffice.HoldingRow) error { rows++; return enough },
+		Account: func(*backoffice.AccountRow) error { rows++; return nil },
+	})
+	require.ErrorIs(t, err, enough)
+	require.Equal(t, 1, rows)
+	o.holds()
+}

@@ -1,0 +1,281 @@
+package contract
+
+import (
+	"context"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"bankingapi/application/backoffice"
+	"bankingapi/domain/audit"
+	"bankingapi/domain/fault"
+	"bankingapi/domain/fund"
+	"bankingapi/domain/money"
+	"bankingapi/domain/operation"
+	"bankingapi/domain/push"
+)
+
+var who = audit.Who{Actor: "ayse", SystemUser: "root", Origin: "desk-7", Reason: "complaint 17"}
+
+// corrector makes corrections on that day, with IDs that no other operation of
+// the suite has.
+func (o office) corrector(today int) *backoffice.Corrector {
+	var next atomic.Int64
+	next.Store(0x200)
+	newID := func() operation.ID { return id(int(next.Add(1))) }
+	return backoffice.NewCorrector(o.Ports.Books, o.Lookups, newID, func() time.Time { return at(today * 24) }, time.UTC)
+}
+
+func (o office) by() context.Context { return audit.By(o.t.Context(), who) }
+
+// acts returns the stored acts without their IDs.
+func (o office) acts() []audit.Act {
+	o.t.Helper()
+	found := all(o.t, o.Records.Acts(o.t.Context(), backoffice.Filter{}))
+	for i := range found {
+		require.NotZero(o.t, found[i].ID)
+		found[i].ID = operation.ID{}
+	}
+	return found
+}
+
+// proves checks that the book passes all rules of verify.
+func (o office) proves() {
+	o.t.Helper()
+	proof, err := backoffice.NewVerifier(o.Evidence).Verify(o.t.Context(), backoffice.Watch{
+		Found: func(f backoffice.Finding) { o.t.Errorf("%s: %s", f.Rule, f.Text) },
+	})
+	require.NoError(o.t, err)
+	require.Zero(o.t, proof.Findings)
+}
+
+func testCancel(t *testing.T, o office) {
+	o.aDay()
+	c := o.corrector(2)
+	for _, wrong := range []int{1, 2, 3, 6, 7} { // completed, or failed on their day
+		require.ErrorIs(t, c.Cancel(o.by(), id(wrong)), fund.ErrNotRecorded, wrong)
+	}
+	require.ErrorIs(t, c.Cancel(o.by(), id(99)), backoffice.ErrNotFound)
+	require.ErrorIs(t, o.corrector(3).Cancel(o.by(), id(5)), fund.ErrDayHasCome)
+	require.Empty(t, o.acts(), "a refused correction has no effect")
+
+	require.NoError(t, c.Cancel(o.by(), id(5)))
+	require.ErrorIs(t, c.Cancel(o.by(), id(5)), fund.ErrNotRecorded)
+	found, err := o.Lookups.Operation(t.Context(), id(5))
+	require.NoError(t, err)
+	require.Equal(t, operation.Failed, found.Sales[0].State)
+	require.Equal(t, fault.Cancelled, found.Sales[0].Refusal)
+	equal(t, at(48), found.Sales[0].SettledAt)
+	require.Equal(t, operation.Failed, found.Record.Outcome.State)
+	require.Equal(t, "/Parameters/0/SelectedTransactionDate", found.Record.Outcome.Faults[0].Pointer)
+	due, err := o.Books.Due(t.Context(), on(3), nil, 10)
+	require.NoError(t, err)
+	require.Empty(t, due)
+	equal(t, []audit.Act{{At: at(48), Who: who, Action: "sales.cancel", Object: id(5).String(), Details: "1 sale for 2026-11-23"}}, o.acts())
+	o.proves()
+}
+
+func testReverse(t *testing.T, o office) {
+	o.aDay()
+	c := o.corrector(2)
+	holdings, accounts := all(t, o.Book.Holdings(t.Context(), backoffice.Filter{})), all(t, o.Book.Accounts(t.Context(), backoffice.Filter{}))
+	for _, wrong := range []int{5, 6, 0x100} { // recorded, failed, an import
+		_, err := c.Reverse(o.by(), id(wrong))
+		require.ErrorIs(t, err, fund.ErrNotCompleted, wrong)
+	}
+	reversal, err := c.Reverse(o.by(), id(2))
+	require.NoError(t, err)
+	_, err = c.Reverse(o.by(), id(2))
+	require.ErrorIs(t, err, fund.ErrReversed)
+
+	var undone []fund.Posting
+	for _, p := range o.postings(backoffice.Filter{}) {
+		if p.Kind == fund.ReversalPosting {
+			require.Equal(t, reversal, p.OperationID)
+			undone = append(undone, p)
+		}
+	}
+	require.Len(t, undone, 6)
+	equal(t, fund.UnitPosting(fund.ReversalPosting, reversal, 1, holdingOf(2), 2_000_000), undone[2])
+	equal(t, fund.MoneyPosting(fund.ReversalPosting, reversal, 1, accountOf(1), -500), undone[3])
+	holdings[0].Units += 4_000_000
+	holdings[1].Units += 2_000_000
+	equal(t, holdings, all(t, o.Book.Holdings(t.Context(), backoffice.Filter{})))
+	accounts[0].Balance = money.New(accounts[0].Balance.Minor()-500-750, lira)
+	accounts[1].Balance = money.New(accounts[1].Balance.Minor()-250, lira)
+	equal(t, accounts, all(t, o.Book.Accounts(t.Context(), backoffice.Filter{})))
+	kept, err := o.Records.Reversal(t.Context(), id(2))
+	require.NoError(t, err)
+	equal(t, fund.Reversal{OperationID: id(2), ID: reversal, At: at(48)}, kept)
+	_, err = o.Records.Reversal(t.Context(), id(1))
+	require.ErrorIs(t, err, backoffice.ErrNotFound)
+	require.Equal(t, "sales.reverse", o.acts()[0].Action)
+	o.proves()
+
+	// Money that was spent from the account cannot be taken back.
+	_, err = c.AdjustAccount(o.by(), accountOf(1), money.New(-(accounts[0].Balance.Minor()-1), lira))
+	require.NoError(t, err)
+	var below *fund.BelowZeroError
+	_, err = o.corrector(3).Reverse(o.by(), id(1))
+	require.ErrorAs(t, err, &below)
+	require.Equal(t, "0.01", below.Has)
+	require.Len(t, o.acts(), 2)
+	o.proves()
+}
+
+func testReverseAtOnce(t *testing.T, o office) {
+	o.aDay()
+	var next, done atomic.Int64
+	next.Store(0x200)
+	newID := func() operation.ID { return id(int(next.Add(1))) }
+	c := backoffice.NewCorrector(o.Ports.Books, o.Lookups, newID, func() time.Time { return at(48) }, time.UTC)
+	together(8, func(int) {
+		if _, err := c.Reverse(o.by(), id(1)); err == nil {
+			done.Add(1)
+		} else {
+			require.ErrorIs(t, err, fund.ErrReversed)
+		}
+	})
+	require.EqualValues(t, 1, done.Load())
+	require.Len(t, o.acts(), 1)
+	o.proves()
+}
+
+func testAdjust(t *testing.T, o office) {
+	o.aDay()
+	c := o.corrector(2)
+	before := all(t, o.Book.Holdings(t.Context(), backoffice.Filter{CustomerNo: 1}))[0].Units
+	first, err := c.AdjustHolding(o.by(), holdingOf(1), -1_500_000)
+	require.NoError(t, err)
+	_, err = c.AdjustAccount(o.by(), accountOf(1), money.New(125, lira))
+	require.NoError(t, err)
+	require.Equal(t, before-1_500_000, all(t, o.Book.Holdings(t.Context(), backoffice.Filter{CustomerNo: 1}))[0].Units)
+	found, err := o.Lookups.Operation(t.Context(), first)
+	require.NoError(t, err)
+	equal(t, []fund.PostingEntry{{Posting: fund.UnitPosting(fund.AdjustmentPosting, first, 0, holdingOf(1), -1_500_000), PostedAt: at(48)}}, found.Postings)
+
+	_, err = c.AdjustHolding(o.by(), holdingOf(99), 1)
+	require.ErrorIs(t, err, fund.ErrNoHolding)
+	_, err = c.AdjustAccount(o.by(), accountOf(99), money.New(1, lira))
+	require.ErrorIs(t, err, fund.ErrNoAccount)
+	_, err = c.AdjustHolding(o.by(), holdingOf(1), fund.MaxUnits)
+	require.ErrorIs(t, err, fund.ErrOutOfRange)
+	var below *fund.BelowZeroError
+	_, err = c.AdjustHolding(o.by(), holdingOf(1), -fund.MaxUnits)
+	require.ErrorAs(t, err, &below)
+	equal(t, []audit.Act{
+		{At: at(48), Who: who, Action: "adjust.holding", Object: `holding 1 AFA "Demo Portfoy"`, Details: "by -1.5"},
+		{At: at(48), Who: who, Action: "adjust.account", Object: "account 7-1-1 TRY", Details: "by 1.25"},
+	}, o.acts())
+	o.proves()
+}
+
+func testDecisions(t *testing.T, o office) {
+	o.aDay()
+	refused := order(20, "", sale(2_000_000, 1, 1))
+	refused.Header.RequestID = "request-20"
+	o.settle(2, refused)
+	accepted := order(21, "z", sale(1, 1, 1))
+	accepted.Header.RequestID = "request-21"
+	o.settle(2, accepted)
+	note := &push.Operation{ID: id(22), Subscription: "pusher", ReceivedAt: at(3), Header: operation.Header{CallerID: "n", RequestID: "request-22"},
+		Notifications: []push.Notification{push.Restore(push.Record{UserID: "u", PushID: "p"})}}
+	require.NoError(t, o.Inboxes.Update(t.Context(), push.Keys([]*push.Operation{note}), func(b *push.Inbox) { b.Accept([]*push.Operation{note}) }))
+
+	refusal, err := o.Records.Refusal(t.Context(), id(20))
+	require.NoError(t, err)
+	equal(t, operation.Refusal{
+		ID: id(20), Operation: operation.BuyFundFromCustomer, Subscription: "shop", Header: refused.Header, ReceivedAt: at(0),
+		Faults: operation.UnderParameter(0, []fault.Fault{fund.Refusal(fund.HoldingInsufficient)}),
+	}, refusal)
+	_, err = o.Records.Refusal(t.Context(), id(21))
+	require.ErrorIs(t, err, backoffice.ErrNotFound)
+
+	find := func(f backoffice.Filter) (found []int) {
+		for _, d := range all(t, o.Records.Decisions(t.Context(), f)) {
+			found = append(found, int(d.ID[4])<<8|int(d.ID[5]))
+		}
+		return found
+	}
+	require.Equal(t, []int{1, 2, 3, 4, 5, 6, 7, 20, 21, 22}, find(backoffice.Filter{}))
+	require.Equal(t, []int{4, 6, 20}, find(backoffice.Filter{State: operation.Failed}))
+	require.Equal(t, []int{22}, find(backoffice.Filter{Subscription: "pusher"}))
+	require.Equal(t, []int{4}, find(backoffice.Filter{CallerID: "c"}))
+	require.Equal(t, []int{20}, find(backoffice.Filter{RequestID: "request-20"}))
+	require.Equal(t, []int{22}, find(backoffice.Filter{RequestID: "request-22"}))
+	require.Equal(t, []int{22}, find(backoffice.Filter{Since: at(1)}))
+	require.Equal(t, []int{3}, find(backoffice.Filter{OperationID: id(3)}))
+	all := all(t, o.Records.Decisions(t.Context(), backoffice.Filter{OperationID: id(6)}))
+	require.Equal(t, []string{fund.HoldingInsufficient}, all[0].Codes)
+
+	office := backoffice.New(o.Ports, func() operation.ID { return id(0x300) })
+	for request, wanted := range map[string]int{"request-20": 20, "request-21": 21, "request-22": 22, id(3).String(): 3} {
+		found, err := office.OperationsOfRequest(t.Context(), request)
+		require.NoError(t, err, request)
+		require.Len(t, found, 1, request)
+		require.Equal(t, id(wanted), found[0].ID, request)
+	}
+	_, err = office.OperationsOfRequest(t.Context(), "unknown")
+	require.ErrorIs(t, err, backoffice.ErrNotFound)
+	found, err := office.Operation(t.Context(), id(22))
+	require.NoError(t, err)
+	require.Len(t, found.Notifications, 1)
+}
+
+func testSaleFilters(t *testing.T, o office) {
+	o.aDay()
+	find := func(f backoffice.Filter) (found []int) {
+		for _, s := range all(t, o.History.Sales(t.Context(), f)) {
+			found = append(found, int(s.OperationID[5]))
+		}
+		return found
+	}
+	require.Equal(t, []int{5, 6, 6}, find(backoffice.Filter{DueSince: on(2)}))
+	require.Equal(t, []int{7}, find(backoffice.Filter{DueUntil: on(1)}))
+	require.Equal(t, []int{6, 6}, find(backoffice.Filter{SettledSince: at(48)}))
+	require.Equal(t, []int{1, 2, 2, 2, 3}, find(backoffice.Filter{SettledUntil: at(1)}))
+	require.Equal(t, []int{1}, find(backoffice.Filter{CallerID: "a", Subscription: "shop"}))
+	require.Empty(t, find(backoffice.Filter{Subscription: "other"}))
+}
+
+func testDryRun(t *testing.T, o office) {
+	o.aDay()
+	before := o.postings(backoffice.Filter{})
+	ctx := backoffice.WithImport(o.t.Context(), backoffice.ImportOptions{DryRun: true})
+	imported, err := o.Imports.Holdings(ctx, id(0x110), lines(
+		fund.Holding{Key: holdingOf(1), Units: 5}, fund.Holding{Key: holdingOf(50), Units: 5},
+	), quiet)
+	require.NoError(t, err)
+	require.Equal(t, backoffice.Imported{New: 1, Changed: 1}, imported)
+	_, err = o.Imports.Prices(ctx, lines(fund.Price{ID: 9, Fund: someFund, PerUnit: 1, Currency: lira, ValidFrom: on(1)}), quiet)
+	require.NoError(t, err)
+	equal(t, before, o.postings(backoffice.Filter{}))
+	require.Len(t, all(t, o.Book.Prices(t.Context(), backoffice.Filter{})), 1)
+	require.Len(t, all(t, o.Book.Holdings(t.Context(), backoffice.Filter{})), 3)
+}
+
+func testSoldSince(t *testing.T, o office) {
+	o.aDay()
+	ctx := backoffice.WithImport(o.t.Context(), backoffice.ImportOptions{AsOf: at(0)})
+	before := o.postings(backoffice.Filter{})
+	_, err := o.Imports.Holdings(ctx, id(0x110), lines(fund.Holding{Key: holdingOf(50), Units: 5}, fund.Holding{Key: holdingOf(1), Units: 5}), quiet)
+	require.Equal(t, &backoffice.SoldSince{Line: 3}, err)
+	_, err = o.Imports.Accounts(ctx, id(0x111), lines(fund.Account{Key: accountOf(2), Balance: money.New(5, lira)}), quiet)
+	require.Equal(t, &backoffice.SoldSince{Line: 2}, err)
+	equal(t, before, o.postings(backoffice.Filter{}))
+
+	ctx = backoffice.WithImport(o.t.Context(), backoffice.ImportOptions{AsOf: at(49)})
+	_, err = o.Imports.Holdings(ctx, id(0x112), lines(fund.Holding{Key: holdingOf(1), Units: 5}), quiet)
+	require.NoError(t, err)
+	o.proves()
+}
+
+func testImportActs(t *testing.T, o office) {
+	act := audit.Act{ID: id(1), At: at(0), Who: who, Action: "import.holdings", Object: "holdings.csv"}
+	_, err := o.Imports.Holdings(audit.With(t.Context(), act), id(0x110), lines(fund.Holding{Key: holdingOf(1), Units: 5}), quiet)
+	require.NoError(t, err)
+	act.ID, act.Details = operation.ID{}, "1 new, 0 changed, 0 unchanged"
+	equal(t, []audit.Act{act}, o.acts())
+}

@@ -1,0 +1,149 @@
+package contract
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"bankingapi/application/backoffice"
+	"bankingapi/domain/audit"
+	"bankingapi/domain/fund"
+	"bankingapi/domain/operation"
+	"bankingapi/domain/push"
+)
+
+// idAt returns an ID of that time.
+func idAt(received time.Time, n byte) operation.ID {
+	id := backoffice.FirstID(received)
+	id[15] = n
+	return id
+}
+
+func testRecentSales(t *testing.T, o office) {
+	ctx := t.Context()
+	o.aDay()
+	var found []fund.SaleEntry
+	var pages []int
+	f := backoffice.RecentFilter{Limit: 4}
+	for {
+		page := all(t, o.Recent.RecentSales(ctx, f))
+		found, pages = append(found, page...), append(pages, len(page))
+		if len(page) < f.Limit {
+			break
+		}
+		last := page[len(page)-1]
+		f.Before = backoffice.Cursor{OperationID: last.OperationID, Index: last.Index}
+	}
+	require.Equal(t, []int{4, 4, 1}, pages, "pages may end inside an array and do not overlap")
+	want := all(t, o.History.Sales(ctx, backoffice.Filter{}))
+	slices.Reverse(want)
+	equal(t, want, found)
+
+	equal(t, []place{{6, 1}, {6, 0}}, places(all(t, o.Recent.RecentSales(ctx, backoffice.RecentFilter{State: operation.Failed}))))
+	require.Empty(t, all(t, o.Recent.RecentSales(ctx, backoffice.RecentFilter{Subscription: "other"})))
+	require.Len(t, all(t, o.Recent.RecentSales(ctx, backoffice.RecentFilter{Subscription: "shop"})), 9)
+
+	early, late := order(8, "", sale(1, 1, 1)), order(9, "", sale(2, 1, 1))
+	early.ID, early.ReceivedAt = idAt(at(24*30), 1), at(24*30)
+	late.ID, late.ReceivedAt = idAt(at(24*31), 1), at(24*31)
+	o.settle(31, early, late)
+	between := backoffice.RecentFilter{Since: at(24 * 30), Until: at(24 * 31)}
+	require.Len(t, all(t, o.Recent.RecentSales(ctx, between)), 1)
+	require.Equal(t, early.ID, all(t, o.Recent.RecentSales(ctx, between))[0].OperationID)
+}
+
+func testRecentNotifications(t *testing.T, o office) {
+	ctx := t.Context()
+	var batch []*push.Operation
+	for hours := range 6 { // storage may read several ranges of time
+		received := at(hours * 24 * 3)
+		one, two := note("u", received.String()), note("v", received.String())
+		other := *two.Record()
+		other.Sent, other.Platform, other.ExternalApplicationCode = !other.Sent, push.Android, "OTHER"
+		batch = append(batch, &push.Operation{ID: idAt(received, byte(hours)), Subscription: "s", ReceivedAt: received,
+			Notifications: []push.Notification{one, push.Restore(other)}})
+	}
+	require.NoError(t, o.Inboxes.Update(ctx, nil, func(b *push.Inbox) { b.Accept(batch) }))
+
+	var want []backoffice.Cursor
+	for _, operation := range slices.Backward(batch) {
+		want = append(want, backoffice.Cursor{OperationID: operation.ID, Index: 1}, backoffice.Cursor{OperationID: operation.ID})
+	}
+	for _, until := range []time.Time{{}, at(24 * 30)} {
+		for _, limit := range []int{0, 1, 5, 12} {
+			var found []backoffice.Cursor
+			f := backoffice.RecentFilter{Limit: limit, Until: until}
+			for {
+				page := all(t, o.Recent.RecentNotifications(ctx, f))
+				for i := range page {
+					found = append(found, backoffice.Cursor{OperationID: page[i].OperationID, Index: page[i].Index})
+				}
+				if limit == 0 || len(page) < limit {
+					break
+				}
+				f.Before = found[len(found)-1]
+			}
+			equal(t, want, found)
+		}
+	}
+	count := func(f backoffice.RecentFilter) int { return len(all(t, o.Recent.RecentNotifications(ctx, f))) }
+	sent := backoffice.NotSent
+	if batch[0].Notifications[0].Record().Sent {
+		sent = backoffice.Sent
+	}
+	require.Equal(t, 6, count(backoffice.RecentFilter{UserID: "u"}))
+	require.Equal(t, 6, count(backoffice.RecentFilter{Status: sent}))
+	require.Equal(t, 6, count(backoffice.RecentFilter{Status: backoffice.Sent + backoffice.NotSent - sent}))
+	require.Equal(t, 6, count(backoffice.RecentFilter{Platform: push.Android}))
+	require.Equal(t, 6, count(backoffice.RecentFilter{Application: "OTHER"}))
+	require.Equal(t, 12, count(backoffice.RecentFilter{Subscription: "s"}))
+	require.Zero(t, count(backoffice.RecentFilter{Subscription: "t"}))
+	require.Equal(t, 2, count(backoffice.RecentFilter{Since: at(24 * 6), Until: at(24 * 7), Limit: 10}))
+}
+
+func testRecentActs(t *testing.T, o office) {
+	ctx := t.Context()
+	var want []audit.Act
+	for n := range 5 {
+		act := audit.Act{ID: idAt(at(n), byte(n)), At: at(n), Who: audit.Who{Actor: "ay\u015fe", Origin: "desk", Reason: odd(20, "why")}, Action: []string{"console.view", backoffice.VerifyAct}[n%2], Object: "Customer"}
+		require.NoError(t, o.Audit.Record(ctx, act))
+		want = append(want, act)
+	}
+	slices.Reverse(want)
+	equal(t, want, all(t, o.Recent.RecentActs(ctx, backoffice.RecentFilter{})))
+	equal(t, want[:2], all(t, o.Recent.RecentActs(ctx, backoffice.RecentFilter{Limit: 2})))
+	equal(t, want[2:4], all(t, o.Recent.RecentActs(ctx, backoffice.RecentFilter{Limit: 2, Before: backoffice.Cursor{OperationID: want[1].ID}})))
+	equal(t, want[1:3], all(t, o.Recent.RecentActs(ctx, backoffice.RecentFilter{Since: at(2), Until: at(4)})))
+	equal(t, []audit.Act{want[1], want[3]}, all(t, o.Recent.RecentActs(ctx, backoffice.RecentFilter{Action: backoffice.VerifyAct, Since: at(0)})))
+}
+
+func testRecentRefusals(t *testing.T, o office) {
+	ctx := t.Context()
+	o.aDay()
+	refuse := func(n int, received time.Time, partner string) operation.ID {
+		refused := order(n, "", sale(2_000_000, 1, 1))
+		refused.ID, refused.ReceivedAt, refused.Subscription = idAt(received, byte(n)), received, partner
+		o.settle(60, refused)
+		return refused.ID
+	}
+	first := refuse(10, at(24*30), "shop")
+	second := refuse(11, at(24*30+1), "shop")
+	other := refuse(12, at(24*31), "other")
+	ids := func(f backoffice.RecentFilter) (found []operation.ID) {
+		for _, r := range all(t, o.Recent.RecentRefusals(ctx, f)) {
+			found = append(found, r.ID)
+		}
+		return found
+	}
+	since := at(24 * 30)
+	require.Equal(t, []operation.ID{other, second, first}, ids(backoffice.RecentFilter{Since: since}))
+	require.Equal(t, []operation.ID{other, second}, ids(backoffice.RecentFilter{Since: since, Limit: 2}))
+	require.Equal(t, []operation.ID{first}, ids(backoffice.RecentFilter{Since: since, Limit: 2, Before: backoffice.Cursor{OperationID: second}}))
+	require.Equal(t, []operation.ID{other}, ids(backoffice.RecentFilter{Since: since, Subscription: "other"}))
+	require.Equal(t, []operation.ID{second, first}, ids(backoffice.RecentFilter{Since: since, Until: at(24 * 31)}))
+	require.Equal(t, []operation.ID{other, second, first}, ids(backoffice.RecentFilter{Since: since, Code: fund.HoldingInsufficient}))
+	require.Empty(t, ids(backoffice.RecentFilter{Since: since, Code: "holding"}), "a code is whole")
+	require.Equal(t, fund.HoldingInsufficient, all(t, o.Recent.RecentRefusals(ctx, backoffice.RecentFilter{Limit: 1}))[0].Faults[0].Code)
+}

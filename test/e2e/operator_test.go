@@ -1,0 +1,80 @@
+package e2e_test
+
+import (
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"bankingapi/test/testdb"
+)
+
+// The complaints of a day, by the command line alone: a sale that was refused,
+// one that must not take place, one that was a mistake, and who did what.
+func TestTheOperatorsDay(t *testing.T) {
+	t.Parallel()
+	onEachEngine(t, func(t *testing.T, b bank) {
+		b.Load(t, "prices", "PriceID,IMKBCode,HolderCorporationName,Price,CurrencyCode,ValidFrom", "1,AFA,Demo Portfoy,1.25,TRY,2024-01-01")
+		b.Load(t, "holdings", "CustomerNo,IMKBCode,HolderCorporationName,Units", "1001,AFA,Demo Portfoy,1000")
+		b.Load(t, "accounts", "BranchCode,CustomerNo,AccountSuffix,CurrencyCode,Balance", "1,1001,1,TRY,0")
+		key := b.Subscribe(t, "shop")
+		s := b.serve(t)
+		body := func(callerID, units, day string) string {
+			return `{"Header":{"CallerId":"` + callerID + `"},"Parameters":[{"CustomerNo":1001,"TransactionType":2,"FundAmount":` + units +
+				`,"SelectedTransactionDate":"` + day + `","DestinationAccount":{"BranchCode":1,"CustomerNo":1001,"AccountSuffix":1,"CurrencyCode":"TRY"},` +
+				`"FundToProcess":{"IMKBCode":"AFA","HolderCorporationName":"Demo Portfoy","PriceID":1}}]}`
+		}
+		const path = "/BankingApiV01/BuyFundFromCustomer"
+		refused := s.post(t, path, key, body("", "99999", ""))
+		require.Contains(t, refused.body, "holding-insufficient")
+		id := refused.header.Get("Operation-Id")
+		require.Equal(t, id, refused.header.Get("X-Request-Id"), "the ID that partners quote leads somewhere")
+		require.Contains(t, b.Must(t, "show", "operation", "--request-id", id), "holding-insufficient at /Parameters/0/FundAmount")
+		require.Equal(t, []string{"8"}, column(b.Export(t, "operations", "--state", "failed"), "State"))
+
+		sold := s.post(t, path, key, body("sold", "10", "")).header.Get("Operation-Id")
+		waits := s.post(t, path, key, body("waits", "10", "2027-06-01")).header.Get("Operation-Id")
+		if waits == "" {
+			t.Skip("the day is too far ahead, or has passed")
+		}
+		b.Must(t, "sales", "cancel", waits, "--reason", "the customer called", "--as", "ayse")
+		require.Contains(t, s.post(t, path, key, body("waits", "10", "2027-06-01")).body, `"code":"cancelled"`)
+		b.Must(t, "sales", "reverse", sold, "--reason", "sold by mistake")
+		again := b.Run(t, "sales", "reverse", sold, "--reason", "sold by mistake")
+		require.Equal(t, 1, again.Status)
+		require.Contains(t, again.Err, "reversed already")
+		require.Equal(t, "1000", b.holding(t, 1001))
+		b.Must(t, "adjust", "holding", "--customer", "1001", "--fund", "AFA", "--holder", "Demo Portfoy", "--by", "-0.5", "--reason", "counted twice")
+		require.Equal(t, "999.5", b.holding(t, 1001))
+		require.Contains(t, b.Must(t, "show", "customer", "1001"), "999.5")
+		require.Contains(t, b.Must(t, "show", "operation", "--caller-id", "sold", "--subscription", "shop"), "reversal")
+
+		b.Must(t, "subscriptions", "change", "shop", "--require-caller-id", "--rate", "50", "--expires", "2020-01-01")
+		require.Contains(t, b.Must(t, "subscriptions", "list"), "2020-01-01T21:00Z")
+		eventually(t, 10*time.Second, "an expired key is answered as invalid", func() bool {
+			return s.post(t, path, key, body("late", "1", "")).status == 401
+		})
+		b.Must(t, "subscriptions", "change", "shop", "--expires", "never")
+		eventually(t, 10*time.Second, "a CallerId is required", func() bool {
+			return strings.Contains(s.post(t, path, key, body("", "1", "")).body, "/Header/CallerId")
+		})
+
+		actions := strings.Join(column(b.Export(t, "audit"), "Action"), " ")
+		require.Equal(t, "import.prices import.holdings import.accounts subscription.create sales.cancel sales.reverse adjust.holding "+
+			"subscription.change subscription.change", strings.TrimPrefix(actions, "schema.up "))
+		require.Contains(t, column(b.Export(t, "audit"), "Actor"), "ayse")
+		b.Verify(t)
+
+		copied := filepath.Join(b.Folder, "copy.db")
+		got := b.Run(t, "backup", copied)
+		if b.Engine == testdb.EnginePostgres {
+			require.Contains(t, got.Err, "pg_dump")
+			return
+		}
+		require.Contains(t, got.Err, "The copy is correct.")
+		require.Equal(t, b.Must(t, "export", "holdings"), b.Must(t, "export", "holdings", "--storage.dsn", copied))
+		require.Equal(t, 1, b.Run(t, "backup", copied).Status, "it overwrites nothing")
+	})
+}

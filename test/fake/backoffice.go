@@ -1,0 +1,635 @@
+package fake
+
+import (
+	"cmp"
+	"context"
+	"iter"
+	"maps"
+	"slices"
+	"time"
+
+	"bankingapi/application/backoffice"
+	"bankingapi/domain/day"
+	"bankingapi/domain/fund"
+	"bankingapi/domain/idempotency"
+	"bankingapi/domain/operation"
+	"bankingapi/domain/push"
+)
+
+// Backoffice returns the ports of package backoffice. strike may be nil. now is
+// the time of imports.
+func (s *Store) Backoffice(strike Strike, now func() time.Time) backoffice.Ports {
+	o := office{s, strike, now}
+	whole := backoffice.New(backoffice.Ports{History: history{o}, Lookups: lookups{o}, Records: records{o}}, nil)
+	return backoffice.Ports{
+		Imports: imports{o}, Book: book{o}, History: history{o}, Lookups: lookups{o}, Evidence: evidence{o}, Records: records{o},
+		Recent: whole.Recent, Recorded: whole.Recorded, Audit: records{o},
+		Books: s.Books(strike),
+	}
+}
+
+type office struct {
+	store  *Store
+	strike Strike
+	now    func() time.Time
+}
+
+type (
+	imports  struct{ office }
+	book     struct{ office }
+	history  struct{ office }
+	lookups  struct{ office }
+	evidence struct{ office }
+	records  struct{ office }
+)
+
+// numbered is one line of an import.
+type numbered[T any] struct {
+	line  int64
+	value T
+}
+
+// reportEvery is the number of lines between two progress reports of an import.
+const reportEvery = 1000
+
+// importLines runs one import. write stores a line while the store is locked.
+func importLines[T any](ctx context.Context, o office, imported *backoffice.Imported, lines backoffice.Lines[T], written func(int64), check func([]numbered[T]) error, write func(*numbered[T])) error {
+	var all []numbered[T]
+	return o.store.transact(ctx, o.strike, func() {},
+		func() error {
+			all = nil
+			err := lines(func(line int64, value T) error {
+				if all = append(all, numbered[T]{line, value}); len(all)%reportEvery == 0 {
+					written(int64(len(all)))
+				}
+				return ctx.Err()
+			})
+			if err != nil {
+				return err
+			}
+			written(int64(len(all)))
+			return check(all)
+		},
+		func() error {
+			s, dryRun := o.store, backoffice.ImportOptionsOf(ctx).DryRun
+			holdings, accounts, prices, postings := s.holdings, s.accounts, s.prices, s.postings
+			if dryRun {
+				s.holdings, s.accounts = maps.Clone(holdings), maps.Clone(accounts)
+				s.prices, s.postings = slices.Clone(prices), slices.Clone(postings)
+			}
+			for i := range all {
+				write(&all[i])
+			}
+			if dryRun {
+				s.holdings, s.accounts, s.prices, s.postings = holdings, accounts, prices, postings
+				return nil
+			}
+			o.store.audit(ctx, imported.String())
+			return nil
+		})
+}
+
+// Prices implements backoffice.Imports.
+func (i imports) Prices(ctx context.Context, lines backoffice.Lines[fund.Price], written func(int64)) (imported backoffice.Imported, err error) {
+	s := i.store
+	find := func(id int64) int { return slices.IndexFunc(s.prices, func(p fund.Price) bool { return p.ID == id }) }
+	err = importLines(ctx, i.office, &imported, lines, written,
+		func(all []numbered[fund.Price]) error {
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			var changed backoffice.ChangedPrices
+			for _, l := range all {
+				if at := find(l.value.ID); at >= 0 {
+					changed.Compare(l.line, s.prices[at], l.value)
+				}
+			}
+			if changed.Lines > 0 {
+				return &changed
+			}
+			return nil
+		},
+		func(l *numbered[fund.Price]) {
+			if find(l.value.ID) >= 0 {
+				imported.Unchanged++
+				return
+			}
+			imported.New++
+			s.prices = append(s.prices, l.value)
+		})
+	return imported, err
+}
+
+// Holdings implements backoffice.Imports.
+func (i imports) Holdings(ctx context.Context, id operation.ID, lines backoffice.Lines[fund.Holding], written func(int64)) (imported backoffice.Imported, err error) {
+	s, at := i.store, i.now()
+	err = importLines(ctx, i.office, &imported, lines, written, func(all []numbered[fund.Holding]) error {
+		return s.soldSince(ctx, len(all), func(i int, p *fund.PostingEntry) (line int64, same bool) {
+			h := &all[i].value
+			return all[i].line, !p.IsMoney() && p.Holding == h.Key && s.holdings[h.Key] != h.Units
+		})
+	}, func(l *numbered[fund.Holding]) {
+		h := l.value
+		before, exists := s.holdings[h.Key]
+		kind := count(&imported, exists, before == h.Units)
+		s.holdings[h.Key] = h.Units
+		if by := h.Units - before; by != 0 {
+			s.postings = append(s.postings, fund.PostingEntry{Posting: fund.UnitPosting(kind, id, int(l.line), h.Key, by), PostedAt: at})
+		}
+	})
+	return imported, err
+}
+
+// Accounts implements backoffice.Imports.
+func (i imports) Accounts(ctx context.Context, id operation.ID, lines backoffice.Lines[fund.Account], written func(int64)) (imported backoffice.Imported, err error) {
+	s, at := i.store, i.now()
+	err = importLines(ctx, i.office, &imported, lines, written, func(all []numbered[fund.Account]) error {
+		return s.soldSince(ctx, len(all), func(i int, p *fund.PostingEntry) (line int64, same bool) {
+			a := &all[i].value
+			return all[i].line, p.IsMoney() && p.Account == a.Key && s.accounts[a.Key].Minor() != a.Balance.Minor()
+		})
+	}, func(l *numbered[fund.Account]) {
+		a := l.value
+		before, exists := s.accounts[a.Key]
+		kind := count(&imported, exists, before.Minor() == a.Balance.Minor())
+		s.accounts[a.Key] = a.Balance
+		if by := a.Balance.Minor() - before.Minor(); by != 0 {
+			s.postings = append(s.postings, fund.PostingEntry{Posting: fund.MoneyPosting(kind, id, int(l.line), a.Key, by), PostedAt: at})
+		}
+	})
+	return imported, err
+}
+
+// soldSince returns an error for the first line whose position was sold from
+// after the time of the file. of reports whether a posting belongs to a
+// position that a line changes.
+func (s *Store) soldSince(ctx context.Context, lines int, of func(i int, p *fund.PostingEntry) (line int64, same bool)) error {
+	since := backoffice.ImportOptionsOf(ctx).AsOf
+	if since.IsZero() {
+		return nil
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for i := range lines {
+		for j := range s.postings {
+			p := &s.postings[j]
+			if (p.Kind == fund.SalePosting || p.Kind == fund.ReversalPosting) && !p.PostedAt.Before(since) {
+				if line, same := of(i, p); same {
+					return &backoffice.SoldSince{Line: line}
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// count counts a line and returns the kind of its posting.
+func count(imported *backoffice.Imported, exists, same bool) fund.PostingKind {
+	switch {
+	case !exists:
+		imported.New++
+		return fund.OpeningPosting
+	case same:
+		imported.Unchanged++
+	default:
+		imported.Changed++
+	}
+	return fund.AdjustmentPosting
+}
+
+// stream yields the result of read, which copies the store at that moment.
+func stream[T any](ctx context.Context, o office, read func() []T, wanted func(*T) bool) iter.Seq2[T, error] {
+	return func(yield func(T, error) bool) {
+		var all []T
+		if err := o.store.read(ctx, o.strike, func() { all = read() }); err != nil {
+			var none T
+			yield(none, err)
+			return
+		}
+		for i := range all {
+			if ctx.Err() != nil {
+				var none T
+				yield(none, cancelled(ctx))
+				return
+			}
+			if wanted(&all[i]) && !yield(all[i], nil) {
+				return
+			}
+		}
+	}
+}
+
+// during reports whether an instant is in the time range of the filter.
+func during(f backoffice.Filter, at time.Time) bool {
+	return (f.Since.IsZero() || !at.Before(f.Since)) && (f.Until.IsZero() || at.Before(f.Until))
+}
+
+func ofOperation(f backoffice.Filter, id operation.ID, subscription string, h *operation.Header) bool {
+	return (f.OperationID == operation.ID{} || f.OperationID == id) && compareIDs(f.From, id) <= 0 && (f.Subscription == "" || f.Subscription == subscription) &&
+		(f.CallerID == "" || f.CallerID == h.CallerID) && (f.RequestID == "" || f.RequestID == h.RequestID)
+}
+
+func ofCustomer(f backoffice.Filter, customerNo int64) bool {
+	return f.CustomerNo == 0 || f.CustomerNo == customerNo
+}
+
+// Prices implements backoffice.Book.
+func (b book) Prices(ctx context.Context, f backoffice.Filter) iter.Seq2[fund.Price, error] {
+	return stream(ctx, b.office,
+		func() []fund.Price {
+			return slices.SortedFunc(slices.Values(b.store.prices), func(x, y fund.Price) int { return cmp.Compare(x.ID, y.ID) })
+		},
+		func(p *fund.Price) bool {
+			return f.Since.IsZero() && f.Until.IsZero() || during(f, p.ValidFrom.Start(f.Zone))
+		})
+}
+
+// Holdings implements backoffice.Book.
+func (b book) Holdings(ctx context.Context, f backoffice.Filter) iter.Seq2[fund.Holding, error] {
+	return stream(ctx, b.office, b.store.allHoldings, func(h *fund.Holding) bool { return ofCustomer(f, h.Key.CustomerNo) })
+}
+
+// Accounts implements backoffice.Book.
+func (b book) Accounts(ctx context.Context, f backoffice.Filter) iter.Seq2[fund.Account, error] {
+	return stream(ctx, b.office, b.store.allAccounts, func(a *fund.Account) bool { return ofCustomer(f, a.Key.CustomerNo) })
+}
+
+// IsEmpty implements backoffice.Book.
+func (b book) IsEmpty(ctx context.Context) (empty bool, err error) {
+	s := b.store
+	err = s.read(ctx, b.strike, func() { empty = len(s.prices)+len(s.holdings)+len(s.accounts) == 0 })
+	return empty, err
+}
+
+// Sales implements backoffice.History.
+func (h history) Sales(ctx context.Context, f backoffice.Filter) iter.Seq2[fund.SaleEntry, error] {
+	return stream(ctx, h.office, h.store.allSales, func(s *fund.SaleEntry) bool {
+		settled := backoffice.Filter{Since: f.SettledSince, Until: f.SettledUntil}
+		asked := !f.SettledSince.IsZero() || !f.SettledUntil.IsZero()
+		selected := s.Terms.SelectedDay
+		return ofCustomer(f, s.Terms.Holding.CustomerNo) && during(f, s.ReceivedAt) && (f.State == 0 || f.State == s.State) &&
+			(!asked || !s.SettledAt.IsZero() && during(settled, s.SettledAt)) &&
+			(f.DueSince.IsNone() || !selected.IsNone() && !f.DueSince.After(selected)) &&
+			(f.DueUntil.IsNone() || !selected.IsNone() && !selected.After(f.DueUntil)) &&
+			ofOperation(f, s.OperationID, s.Subscription, &s.Header)
+	})
+}
+
+// Postings implements backoffice.History.
+func (h history) Postings(ctx context.Context, f backoffice.Filter) iter.Seq2[fund.PostingEntry, error] {
+	return stream(ctx, h.office,
+		func() []fund.PostingEntry { return slices.SortedFunc(slices.Values(h.store.postings), comparePostings) },
+		func(p *fund.PostingEntry) bool { return ofCustomer(f, p.CustomerNo()) && during(f, p.PostedAt) })
+}
+
+func comparePostings(a, b fund.PostingEntry) int {
+	return cmp.Or(compareIDs(a.OperationID, b.OperationID), cmp.Compare(a.Index, b.Index), cmp.Compare(leg(&a), leg(&b)))
+}
+
+func leg(p *fund.PostingEntry) int64 {
+	if p.IsMoney() {
+		return 2
+	}
+	return 1
+}
+
+// Notifications implements backoffice.History.
+func (h history) Notifications(ctx context.Context, f backoffice.Filter) iter.Seq2[push.Entry, error] {
+	return stream(ctx, h.office,
+		func() []push.Entry {
+			all := copyNotifications(h.store.notifications)
+			slices.SortStableFunc(all, func(a, b push.Entry) int { return cmp.Compare(a.Record.UserID, b.Record.UserID) })
+			return all
+		},
+		func(n *push.Entry) bool {
+			return (f.UserID == "" || f.UserID == n.Record.UserID) && (f.PushID == "" || f.PushID == n.Record.PushID) &&
+				during(f, n.ReceivedAt) && ofOperation(f, n.OperationID, n.Subscription, &n.Header)
+		})
+}
+
+// Operation implements backoffice.Lookups.
+func (l lookups) Operation(ctx context.Context, id operation.ID) (found backoffice.Operation, err error) {
+	err = l.store.read(ctx, l.strike, func() {
+		l.load(id, &found)
+		if len(found.Sales) == 0 || found.Sales[0].Header.CallerID == "" {
+			return
+		}
+		first := &found.Sales[0]
+		found.Record = l.record(idempotency.Key{
+			CallerID: first.Header.CallerID, Subscription: first.Subscription, Operation: operation.BuyFundFromCustomer,
+		})
+	})
+	if err == nil && len(found.Sales) == 0 && len(found.Postings) == 0 {
+		err = backoffice.ErrNotFound
+	}
+	return found, err
+}
+
+// OperationOf implements backoffice.Lookups.
+func (l lookups) OperationOf(ctx context.Context, key idempotency.Key) (found backoffice.Operation, err error) {
+	err = l.store.read(ctx, l.strike, func() {
+		if found.Record = l.record(key); found.Record != nil {
+			l.load(found.Record.ID, &found)
+		}
+	})
+	if err == nil && found.Record == nil {
+		err = backoffice.ErrNotFound
+	}
+	return found, err
+}
+
+func (l lookups) load(id operation.ID, into *backoffice.Operation) {
+	into.ID = id
+	into.Sales = slices.Clone(l.store.sales[id])
+	for _, p := range l.store.postings {
+		if p.OperationID == id {
+			into.Postings = append(into.Postings, p)
+		}
+	}
+	slices.SortFunc(into.Postings, comparePostings)
+}
+
+func (l lookups) record(key idempotency.Key) *idempotency.Record {
+	r, ok := l.store.operations[key]
+	if !ok {
+		return nil
+	}
+	r = copyKnown(r)
+	return &r
+}
+
+// Statement implements backoffice.Lookups.
+func (l lookups) Statement(ctx context.Context, customerNo int64, until time.Time) iter.Seq2[fund.PostingEntry, error] {
+	return stream(ctx, l.office,
+		func() []fund.PostingEntry {
+			return slices.SortedFunc(slices.Values(l.store.postings), func(a, b fund.PostingEntry) int {
+				return cmp.Or(a.PostedAt.Compare(b.PostedAt), comparePostings(a, b))
+			})
+		},
+		func(p *fund.PostingEntry) bool {
+			return p.CustomerNo() == customerNo && during(backoffice.Filter{Until: until}, p.PostedAt)
+		})
+}
+
+// Waiting implements backoffice.Lookups.
+func (l lookups) Waiting(ctx context.Context, until day.Day) iter.Seq2[fund.SaleEntry, error] {
+	return stream(ctx, l.office,
+		func() []fund.SaleEntry {
+			all := l.store.allSales()
+			slices.SortStableFunc(all, func(a, b fund.SaleEntry) int { return a.Terms.SelectedDay.Compare(b.Terms.SelectedDay) })
+			return all
+		},
+		func(s *fund.SaleEntry) bool {
+			return s.State == operation.Recorded && !s.Terms.SelectedDay.After(until)
+		})
+}
+
+// Read implements backoffice.Evidence.
+func (e evidence) Read(ctx context.Context, w backoffice.Witness) error {
+	var copied *Store
+	if err := e.store.read(ctx, e.strike, func() { copied = e.store.copy() }); err != nil {
+		return err
+	}
+	for _, tell := range []func(*backoffice.Witness) error{
+		copied.tellHoldings, copied.tellAccounts, copied.tellSales, copied.tellPostings, copied.tellOperations, copied.tellReversals,
+	} {
+		if ctx.Err() != nil {
+			return cancelled(ctx)
+		}
+		if err := tell(&w); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// copy returns a Store with a copy of what evidence needs.
+func (s *Store) copy() *Store {
+	c := NewStore()
+	c.prices, c.postings = slices.Clone(s.prices), slices.Clone(s.postings)
+	for key, units := range s.holdings {
+		c.holdings[key] = units
+	}
+	for key, balance := range s.accounts {
+		c.accounts[key] = balance
+	}
+	for id, sales := range s.sales {
+		c.sales[id] = slices.Clone(sales)
+	}
+	for key, record := range s.operations {
+		c.operations[key] = record
+	}
+	for id, reversal := range s.reversals {
+		c.reversals[id] = reversal
+	}
+	return c
+}
+
+func post(sums *backoffice.PositionSums, quantity int64) {
+	sums.Postings++
+	sums.Posted.High += quantity / 1_000_000_000
+	sums.Posted.Low += quantity % 1_000_000_000
+}
+
+func (s *Store) tellHoldings(w *backoffice.Witness) error {
+	rows := make(map[fund.HoldingKey]*backoffice.HoldingRow)
+	for key, units := range s.holdings {
+		rows[key] = &backoffice.HoldingRow{Key: key, PositionSums: backoffice.PositionSums{Quantity: int64(units), Exists: true}}
+	}
+	for i := range s.postings {
+		p := &s.postings[i]
+		if p.IsMoney() {
+			continue
+		}
+		if rows[p.Holding] == nil {
+			rows[p.Holding] = &backoffice.HoldingRow{Key: p.Holding}
+		}
+		post(&rows[p.Holding].PositionSums, p.Quantity)
+	}
+	for _, key := range sortedKeys(rows, fund.HoldingKey.Compare) {
+		if err := w.Holding(rows[key]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *Store) tellAccounts(w *backoffice.Witness) error {
+	rows := make(map[fund.AccountKey]*backoffice.AccountRow)
+	for key, balance := range s.accounts {
+		rows[key] = &backoffice.AccountRow{Key: nameOf(key), PositionSums: backoffice.PositionSums{Quantity: balance.Minor(), Exists: true}}
+	}
+	for i := range s.postings {
+		p := &s.postings[i]
+		if !p.IsMoney() {
+			continue
+		}
+		if rows[p.Account] == nil {
+			rows[p.Account] = &backoffice.AccountRow{Key: nameOf(p.Account)}
+		}
+		post(&rows[p.Account].PositionSums, p.Quantity)
+	}
+	for _, key := range sortedKeys(rows, fund.AccountKey.Compare) {
+		if err := w.Account(rows[key]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func nameOf(k fund.AccountKey) backoffice.AccountName {
+	return backoffice.AccountName{CustomerNo: k.CustomerNo, BranchCode: k.BranchCode, AccountSuffix: k.AccountSuffix, CurrencyCode: k.Currency.Code()}
+}
+
+// postingName is the key of the postings of a sale.
+type postingName struct {
+	id         operation.ID
+	index      int
+	customerNo int64
+	isMoney    bool
+}
+
+func (s *Store) tellSales(w *backoffice.Witness) error {
+	postings := make(map[postingName]*fund.PostingEntry)
+	for i := range s.postings {
+		p := &s.postings[i]
+		postings[postingName{p.OperationID, p.Index, p.CustomerNo(), p.IsMoney()}] = p
+	}
+	for _, sale := range s.allSales() {
+		row := s.saleRow(&sale)
+		t := &sale.Terms
+		if p := postings[postingName{sale.OperationID, sale.Index, t.Holding.CustomerNo, false}]; p != nil {
+			row.UnitPosting = &backoffice.UnitPostingRow{Kind: int64(p.Kind), Fund: p.Holding.Fund, Quantity: p.Quantity}
+		}
+		if p := postings[postingName{sale.OperationID, sale.Index, t.Account.CustomerNo, true}]; p != nil {
+			row.MoneyPosting = &backoffice.MoneyPostingRow{Kind: int64(p.Kind), Account: nameOf(p.Account), Quantity: p.Quantity}
+		}
+		if err := w.Sale(row); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// saleRow returns the row of a sale without its postings.
+func (s *Store) saleRow(sale *fund.SaleEntry) *backoffice.SaleRow {
+	t := &sale.Terms
+	row := &backoffice.SaleRow{
+		OperationID: sale.OperationID, Index: int64(sale.Index), Holding: t.Holding, Units: int64(t.Units), Account: nameOf(t.Account),
+		State: int64(sale.State), HasSelectedDay: !t.SelectedDay.IsNone(), HasSettledAt: !sale.SettledAt.IsZero(),
+		HasCallerID: sale.Header.CallerID != "",
+	}
+	if sale.State == operation.Completed {
+		perUnit, proceeds := int64(sale.PerUnit), sale.Proceeds.Minor()
+		row.SettledPriceID, row.SettledPrice, row.Proceeds = &sale.PriceID, &perUnit, &proceeds
+		if at := slices.IndexFunc(s.prices, func(p fund.Price) bool { return p.ID == sale.PriceID }); at >= 0 {
+			p := &s.prices[at]
+			row.Price = &backoffice.PriceRow{Fund: p.Fund, PerUnit: int64(p.PerUnit), CurrencyCode: p.Currency.Code()}
+		}
+	}
+	key := idempotency.Key{CallerID: sale.Header.CallerID, Subscription: sale.Subscription, Operation: operation.BuyFundFromCustomer}
+	if r, ok := s.operations[key]; ok && row.HasCallerID {
+		row.Record = &backoffice.RecordRow{OperationID: r.ID, State: int64(r.Outcome.State)}
+	}
+	return row
+}
+
+func (s *Store) tellPostings(w *backoffice.Witness) error {
+	for i := range s.postings {
+		p := &s.postings[i]
+		row := backoffice.PostingRow{
+			OperationID: p.OperationID, Index: int64(p.Index), Leg: leg(p), Kind: int64(p.Kind), CustomerNo: p.CustomerNo(),
+			Fund: p.Holding.Fund, CurrencyCode: p.Account.Currency.Code(),
+		}
+		sales := s.sales[p.OperationID]
+		for _, r := range s.reversals {
+			if r.ID == p.OperationID {
+				sales = s.sales[r.OperationID]
+			}
+		}
+		for _, sale := range sales {
+			of := sale.Terms.Holding.CustomerNo
+			if p.IsMoney() {
+				of = sale.Terms.Account.CustomerNo
+			}
+			row.HasSale = row.HasSale || sale.Index == p.Index && sale.State == operation.Completed && of == row.CustomerNo
+		}
+		if err := w.Posting(&row); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *Store) tellOperations(w *backoffice.Witness) error {
+	rows := make(map[operation.ID]*backoffice.OperationRow)
+	for id, sales := range s.sales {
+		row := &backoffice.OperationRow{ID: id, Sales: int64(len(sales)), LowestState: int64(sales[0].State), HighestState: int64(sales[0].State)}
+		for _, sale := range sales {
+			row.LastIndex = max(row.LastIndex, int64(sale.Index))
+			row.LowestState, row.HighestState = min(row.LowestState, int64(sale.State)), max(row.HighestState, int64(sale.State))
+		}
+		rows[id] = row
+	}
+	for key, record := range s.operations {
+		if key.Operation != operation.BuyFundFromCustomer {
+			continue
+		}
+		if rows[record.ID] == nil {
+			rows[record.ID] = &backoffice.OperationRow{ID: record.ID}
+		}
+		rows[record.ID].RecordState = int64(record.Outcome.State)
+	}
+	for _, id := range sortedKeys(rows, compareIDs) {
+		if err := w.Operation(rows[id]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func sortedKeys[K comparable, V any](of map[K]V, compare func(a, b K) int) []K {
+	keys := make([]K, 0, len(of))
+	for key := range of {
+		keys = append(keys, key)
+	}
+	slices.SortFunc(keys, compare)
+	return keys
+}
+
+func (s *Store) tellReversals(w *backoffice.Witness) error {
+	for _, id := range sortedKeys(s.reversals, compareIDs) {
+		row := backoffice.ReversalRow{OperationID: id, ReversalID: s.reversals[id].ID}
+		if len(s.sales[id]) == 0 {
+			if err := w.Reversal(&row); err != nil {
+				return err
+			}
+		}
+		for _, sale := range s.sales[id] {
+			if err := w.Reversal(s.reversalRow(row, &sale)); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (s *Store) reversalRow(row backoffice.ReversalRow, sale *fund.SaleEntry) *backoffice.ReversalRow {
+	t := &sale.Terms
+	row.HasSale, row.Index, row.State = true, int64(sale.Index), int64(sale.State)
+	row.Holding, row.Units, row.Account = t.Holding, int64(t.Units), nameOf(t.Account)
+	if sale.State == operation.Completed {
+		proceeds := sale.Proceeds.Minor()
+		row.Proceeds = &proceeds
+	}
+	for i := range s.postings {
+		p := &s.postings[i]
+		switch {
+		case p.OperationID != row.ReversalID || p.Index != sale.Index:
+		case p.IsMoney() && p.CustomerNo() == t.Account.CustomerNo:
+			row.MoneyPosting = &backoffice.MoneyPostingRow{Kind: int64(p.Kind), Account: nameOf(p.Account), Quantity: p.Quantity}
+		case !p.IsMoney() && p.CustomerNo() == t.Holding.CustomerNo:
+			row.UnitPosting = &backoffice.UnitPostingRow{Kind: int64(p.Kind), Fund: p.Holding.Fund, Quantity: p.Quantity}
+		}
+	}
+	return &row
+}

@@ -1,0 +1,125 @@
+// Command memory runs the whole service on a storage adapter of its own, which
+// keeps everything in memory. The adapter has a name, and the settings choose it
+// by that name. The program links neither gorm nor a database driver. It ends
+// with 0 if everything worked; `make host` runs it.
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"strings"
+
+	"go.uber.org/zap"
+
+	"bankingapi/bootstrap"
+	"bankingapi/test/fake"
+)
+
+func main() {
+	if err := run(context.Background()); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	fmt.Println("the service works on a storage of the host")
+}
+
+func run(ctx context.Context) (err error) {
+	data := fake.NewStore()
+	options := bootstrap.Options(bootstrap.WithDriver("memory", data.Open), bootstrap.WithLogger(zap.NewNop()))
+	loaded, err := bootstrap.Load(bootstrap.Sources{Environment: []string{
+		"BANKINGAPI_STORAGE__DRIVER=memory",
+		"BANKINGAPI_STORAGE__DSN=",
+		"BANKINGAPI_HTTP__ADDRESS=127.0.0.1:0",
+		"BANKINGAPI_TLS__MODE=off",
+		"BANKINGAPI_OPS__ADDRESS=127.0.0.1:0",
+	}}, options)
+	if err != nil {
+		return err
+	}
+	app, err := bootstrap.Open(ctx, loaded.Settings, options)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, app.Close(ctx)) }()
+	if err := app.Start(ctx); err != nil {
+		return err
+	}
+	return errors.Join(importBook(ctx, app), sell(ctx, app), look(ctx, app))
+}
+
+func importBook(ctx context.Context, app *bootstrap.App) error {
+	for kind, lines := range map[string]string{
+		"prices":   "PriceID,IMKBCode,HolderCorporationName,Price,CurrencyCode,ValidFrom\n1,AFA,H,1.25,TRY,2024-01-01\n",
+		"holdings": "CustomerNo,IMKBCode,HolderCorporationName,Units\n1001,AFA,H,100\n",
+		"accounts": "BranchCode,CustomerNo,AccountSuffix,CurrencyCode,Balance\n1,1001,1,TRY,0\n",
+	} {
+		if _, err := app.Import(ctx, kind, strings.NewReader(lines), bootstrap.ImportWatch{}); err != nil {
+			return fmt.Errorf("import %s: %w", kind, err)
+		}
+	}
+	return nil
+}
+
+const sale = `{"Header":{"CallerId":"1"},"Parameters":[{"CustomerNo":1001,"TransactionType":2,"FundAmount":10,` +
+	`"DestinationAccount":{"BranchCode":1,"CustomerNo":1001,"AccountSuffix":1,"CurrencyCode":"TRY"},` +
+	`"FundToProcess":{"IMKBCode":"AFA","HolderCorporationName":"H","PriceID":1}}]}`
+
+const notification = `{"Header":{},"Parameters":[{"ExternalApplicationCode":"HOST","UserId":"u","PushId":"p","Platform":65,"SendStatus":1}]}`
+
+func sell(ctx context.Context, app *bootstrap.App) error {
+	key, _, err := app.CreateSubscription(ctx, bootstrap.Subscription{Name: "host"})
+	if err != nil {
+		return err
+	}
+	for operation, body := range map[string]string{"BuyFundFromCustomer": sale, "AddPushNotificationResponse": notification} {
+		request, err := http.NewRequestWithContext(ctx, http.MethodPost, app.URL()+"/BankingApiV01/"+operation, strings.NewReader(body))
+		if err != nil {
+			return err
+		}
+		request.Header.Set("Ocp-Apim-Subscription-Key", key)
+		if got, err := answer(request); err != nil || got != `{"Data":{"State":2}}` {
+			return errors.Join(err, fmt.Errorf("%s answered %s", operation, got))
+		}
+	}
+	return nil
+}
+
+// look verifies the book, exports it and reads the metrics.
+func look(ctx context.Context, app *bootstrap.App) error {
+	if err := app.Ready(ctx); err != nil {
+		return err
+	}
+	proof, err := app.Verify(ctx, bootstrap.VerifyWatch{})
+	if err != nil || proof.Findings > 0 || proof.Sales != 1 {
+		return errors.Join(err, fmt.Errorf("verify: %+v", proof))
+	}
+	var accounts bytes.Buffer
+	err = app.Export(ctx, "accounts", "csv", bootstrap.ExportFilter{}, &accounts, nil)
+	if err != nil || !strings.Contains(accounts.String(), "1,1001,1,TRY,12.50") {
+		return errors.Join(err, fmt.Errorf("export: %s", accounts.String()))
+	}
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+app.OpsAddress()+"/metrics", http.NoBody)
+	if err != nil {
+		return err
+	}
+	metrics, err := answer(request)
+	if want := `storage="memory"`; !strings.Contains(metrics, want) {
+		return errors.Join(err, fmt.Errorf("the metrics have no %s", want))
+	}
+	return err
+}
+
+func answer(request *http.Request) (string, error) {
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return "", err
+	}
+	defer response.Body.Close()
+	body, err := io.ReadAll(response.Body)
+	return string(body), err
+}

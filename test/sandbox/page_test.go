@@ -1,0 +1,69 @@
+package sandbox_test
+
+import (
+	"net/http"
+	"os/exec"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"bankingapi/adapters/sandbox"
+	"bankingapi/bootstrap"
+)
+
+// step is a block of commands of the page, and the answer that the page tells.
+var step = regexp.MustCompile("(?s)```sh\n(.*?)```\n\nThe answer (?:is|has) `([^`]+)`")
+
+// TestTheFirstHour runs the commands of the page in a shell, one after another,
+// and compares each answer with the page.
+func TestTheFirstHour(t *testing.T) {
+	t.Parallel()
+	for _, program := range []string{"bash", "curl"} {
+		if _, err := exec.LookPath(program); err != nil {
+			t.Skip("SKIPPED: no " + program + " on this machine, so nothing has run the commands of the first hour")
+		}
+	}
+	settings := bootstrap.SandboxSettings(t.TempDir())
+	settings.HTTP.Docs = true
+	p := partnerOf(t, settings)
+	page := p.send(http.MethodGet, "/docs/sandbox.md", "").body
+	_, page, found := strings.Cut(page, "## Minute 5") // the test has its own sandbox
+	require.True(t, found)
+	steps := step.FindAllStringSubmatch(page, -1)
+	require.Len(t, steps, 7)
+	const end = "\n=== end of step\n"
+	var script strings.Builder
+	for _, s := range steps {
+		script.WriteString(s[1] + "printf '" + strings.ReplaceAll(end, "\n", `\n`) + "'\n")
+	}
+	shell := exec.CommandContext(t.Context(), "bash", "-c", script.String())
+	shell.Env = append(shell.Environ(), "BANK="+p.url, "KEY="+p.bank.Key)
+	out, err := shell.CombinedOutput()
+	require.NoError(t, err, string(out))
+	answers := strings.Split(string(out), end)
+	for i, s := range steps {
+		require.Contains(t, strings.ToLower(answers[i]), strings.ToLower(s[2]), s[1])
+	}
+	require.NotContains(t, answers[4], "curl ends with 0")
+	require.Equal(t, 3, p.sales(), "first, later and lost")
+}
+
+// The page has every fault and every refusal.
+func TestThePageHasTheTables(t *testing.T) {
+	t.Parallel()
+	settings := bootstrap.SandboxSettings(t.TempDir())
+	settings.HTTP.Docs = true
+	page := partnerOf(t, settings).send(http.MethodGet, "/docs/sandbox.md", "").body
+	for _, order := range sandbox.Orders() {
+		require.Contains(t, page, "| `"+order.Header+"` | ")
+	}
+	for _, refusal := range sandbox.Refusals() {
+		line := regexp.MustCompile("(?m)^\\| \\[`" + refusal.Code + "`\\].*$").FindString(page)
+		for _, v := range refusal.Values {
+			require.Contains(t, line, "`"+v.Path+"` "+strings.Trim(v.JSON, `"`), line)
+		}
+	}
+	require.NotContains(t, page, "| not possible | not possible |")
+}

@@ -1,0 +1,176 @@
+// Package sandbox_test uses the sandbox as a partner does: over HTTP, with its
+// key, following the documentation.
+package sandbox_test
+
+import (
+	"context"
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/zap"
+
+	"bankingapi/adapters/sandbox"
+	"bankingapi/adapters/storage/postgres"
+	"bankingapi/adapters/storage/sqlite"
+	"bankingapi/bootstrap"
+)
+
+const (
+	sellPath = "/BankingApiV01/BuyFundFromCustomer"
+	pushPath = "/BankingApiV01/AddPushNotificationResponse"
+	demoSale = `{"CustomerNo":1001,"TransactionType":2,"FundAmount":12.5,` +
+		`"DestinationAccount":{"BranchCode":1,"CustomerNo":1001,"AccountSuffix":1,"CurrencyCode":"TRY"},` +
+		`"FundToProcess":{"IMKBCode":"AFA","HolderCorporationName":"Demo Portfoy","PriceID":1}}`
+)
+
+var drivers = bootstrap.Options(
+	bootstrap.WithDriver(bootstrap.SQLite, sqlite.Open),
+	bootstrap.WithDriver(bootstrap.Postgres, postgres.Open),
+	bootstrap.WithLogger(zap.NewNop()),
+)
+
+// partner is a client of a sandbox.
+type partner struct {
+	*testing.T
+	bank *bootstrap.Sandbox
+	url  string
+}
+
+func newPartner(t *testing.T) partner {
+	t.Helper()
+	return partnerOf(t, bootstrap.SandboxSettings(t.TempDir()))
+}
+
+func partnerOf(t *testing.T, settings bootstrap.Settings) partner {
+	t.Helper()
+	bank, err := bootstrap.OpenSandbox(t.Context(), settings, drivers, bootstrap.WithDataFolder(t.TempDir()))
+	require.NoError(t, err)
+	server := httptest.NewServer(bank.Handler())
+	t.Cleanup(func() {
+		server.Close()
+		require.NoError(t, bank.Close(context.WithoutCancel(t.Context())))
+	})
+	return partner{t, bank, server.URL}
+}
+
+// answer is a response. Status 0 means a closed connection.
+type answer struct {
+	status int
+	header http.Header
+	body   string
+}
+
+// send sends a request with the key. headers are pairs of name and value that
+// replace the default ones.
+func (p partner) send(method, path, body string, header ...string) answer {
+	p.Helper()
+	r, err := http.NewRequestWithContext(p.Context(), method, p.url+path, strings.NewReader(body))
+	require.NoError(p, err)
+	r.Header.Set("Ocp-Apim-Subscription-Key", p.bank.Key)
+	for i := 0; i < len(header); i += 2 {
+		r.Header.Del(header[i])
+		if header[i+1] != "" {
+			r.Header.Set(header[i], header[i+1])
+		}
+	}
+	response, err := http.DefaultClient.Do(r)
+	if err != nil {
+		return answer{}
+	}
+	defer response.Body.Close()
+	content, err := io.ReadAll(response.Body)
+	require.NoError(p, err)
+	return answer{response.StatusCode, response.Header, string(content)}
+}
+
+// sell sends sales. An empty callerID sends none.
+func (p partner) sell(callerID, sales string, header ...string) answer {
+	p.Helper()
+	head := `{}`
+	if callerID != "" {
+		head = `{"CallerId":"` + callerID + `"}`
+	}
+	return p.send(http.MethodPost, sellPath, `{"Header":`+head+`,"Parameters":[`+sales+`]}`, header...)
+}
+
+// codes returns the error codes of an answer.
+func (a answer) codes() (codes []string) {
+	var problem struct{ Errors []struct{ Code string } }
+	_ = json.Unmarshal([]byte(a.body), &problem)
+	for _, e := range problem.Errors {
+		codes = append(codes, e.Code)
+	}
+	return codes
+}
+
+// state returns Data.State, or 0 if the answer has none.
+func (a answer) state() int {
+	var state struct{ Data struct{ State int } }
+	_ = json.Unmarshal([]byte(a.body), &state)
+	return state.Data.State
+}
+
+// on returns a sale for a later day.
+func on(day, sale string) string {
+	return strings.TrimSuffix(sale, "}") + `,"SelectedTransactionDate":"` + day + `"}`
+}
+
+// day returns the day of the bank plus a number of days.
+func (p partner) day(in int) string { return p.bank.Now().AddDate(0, 0, in).Format(time.DateOnly) }
+
+// with returns the demo sale with other values.
+func with(t *testing.T, values []sandbox.Value) string {
+	t.Helper()
+	var sale map[string]any
+	decoder := json.NewDecoder(strings.NewReader(demoSale))
+	decoder.UseNumber()
+	require.NoError(t, decoder.Decode(&sale))
+	for _, v := range values {
+		object := sale
+		name := v.Path
+		if outer, inner, nested := strings.Cut(v.Path, "."); nested {
+			object, name = sale[outer].(map[string]any), inner
+		}
+		if v.Path != "Amount" {
+			require.Contains(t, object, name)
+		}
+		object[name] = json.RawMessage(v.JSON)
+	}
+	text, err := json.Marshal(sale)
+	require.NoError(t, err)
+	return string(text)
+}
+
+// row is a row of the book.
+type row = map[string]any
+
+// book reads the book of the sandbox.
+func (p partner) book() map[string][]row {
+	p.Helper()
+	a := p.send(http.MethodGet, "/_sandbox/book", "")
+	require.Equal(p, http.StatusOK, a.status, a.body)
+	var book map[string][]row
+	require.NoError(p, json.Unmarshal([]byte(a.body), &book))
+	return book
+}
+
+// sales counts the sales in the book.
+func (p partner) sales() int { p.Helper(); return len(p.book()["sales"]) }
+
+// moveClock moves the clock and returns the answer.
+func (p partner) moveClock(move string) (moved struct {
+	Now     time.Time
+	Settled struct{ Completed, Failed int }
+}) {
+	p.Helper()
+	a := p.send(http.MethodPut, "/_sandbox/clock", move)
+	require.Equal(p, http.StatusOK, a.status, a.body)
+	require.NoError(p, json.Unmarshal([]byte(a.body), &moved))
+	return moved
+}

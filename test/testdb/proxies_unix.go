@@ -1,0 +1,121 @@
+//go:build unix
+
+package testdb
+
+import (
+	"fmt"
+	"net"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/stretchr/testify/require"
+)
+
+// HAProxy starts HAProxy between clients and the server of the DSN, and returns
+// the DSN of the same database through it. It passes bytes on. The test is
+// skipped if HAProxy is missing.
+func HAProxy(t testing.TB, dsn string) string {
+	t.Helper()
+	return through(t, dsn, "haproxy", func(folder, port string, server *pgx.ConnConfig) (arguments []string, settings string) {
+		target := net.JoinHostPort(server.Host, strconv.Itoa(int(server.Port)))
+		if strings.HasPrefix(server.Host, "/") {
+			target = fmt.Sprintf("unix@%s/.s.PGSQL.%d", server.Host, server.Port)
+		}
+		return []string{"-db", "-f"}, `defaults
+ mode tcp
+ timeout connect 5s
+ timeout client 10m
+ timeout server 10m
+listen postgres
+ bind 127.0.0.1:` + port + `
+ server one ` + target + "\n"
+	})
+}
+
+// Pgpool starts pgpool-II between clients and the server of the DSN, and returns
+// the DSN of the same database through it. Each client keeps one server
+// connection. In its mode raw (4.3.5) it begins a transaction for a single
+// statement that writes, and does not end it. The test is skipped if pgpool-II is
+// missing.
+func Pgpool(t testing.TB, dsn string) string {
+	t.Helper()
+	return through(t, dsn, "pgpool", func(folder, port string, server *pgx.ConnConfig) (arguments []string, settings string) {
+		return []string{"-n", "-f"}, `backend_clustering_mode = 'streaming_replication'
+load_balance_mode = off
+listen_addresses = '127.0.0.1'
+port = ` + port + `
+unix_socket_directories = '` + folder + `'
+pcp_socket_dir = '` + folder + `'
+pcp_port = ` + freePort(t) + `
+work_dir = '` + folder + `'
+logdir = '` + folder + `'
+pid_file_name = '` + folder + `/pgpool.pid'
+backend_hostname0 = '` + server.Host + `'
+backend_port0 = ` + strconv.Itoa(int(server.Port)) + `
+num_init_children = 60
+max_pool = 1
+enable_pool_hba = off
+use_watchdog = off
+sr_check_period = 0
+`
+	})
+}
+
+// through starts a program with a file of settings, which listens on a free port
+// of this machine.
+func through(t testing.TB, dsn, name string, configure func(folder, port string, server *pgx.ConnConfig) (arguments []string, settings string)) string {
+	t.Helper()
+	program, err := exec.LookPath(name)
+	if err != nil {
+		if program, err = exec.LookPath("/usr/sbin/" + name); err != nil { // not in everybody's PATH
+			t.Skipf("SKIPPED: no %s to test with: apt-get install haproxy pgpool2 brings one", name)
+		}
+	}
+	server, err := pgx.ParseConfig(dsn)
+	require.NoError(t, err)
+	identity, err := notRoot()
+	require.NoError(t, err)
+	folder, err := os.MkdirTemp("/tmp", "bankingapi-"+name+"-")
+	require.NoError(t, err)
+	port := freePort(t)
+	file := filepath.Join(folder, "settings")
+	arguments, settings := configure(folder, port, server)
+	require.NoError(t, os.WriteFile(file, []byte(settings), 0o600))
+	if identity != nil {
+		for _, path := range []string{folder, file} {
+			require.NoError(t, os.Chown(path, int(identity.Uid), int(identity.Gid)))
+		}
+	}
+	leash, err := guard(folder, identity, append(append([]string{program}, arguments...), file)...)
+	require.NoError(t, err)
+	t.Cleanup(func() {
+		if t.Failed() {
+			log, _ := os.ReadFile(filepath.Join(folder, "log"))
+			t.Logf("%s", log[:min(len(log), 2000)])
+		}
+		require.NoError(t, leash.Close())
+	})
+	u := url.URL{Scheme: "postgres", User: url.User(server.User), Host: "127.0.0.1:" + port, Path: "/" + server.Database}
+	if server.Password != "" {
+		u.User = url.UserPassword(server.User, server.Password)
+	}
+	u.RawQuery = url.Values{"sslmode": {"disable"}}.Encode()
+	require.NoError(t, waitFor(u.String()))
+	return u.String()
+}
+
+func freePort(t testing.TB) string {
+	t.Helper()
+	free, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer free.Close()
+	_, port, err := net.SplitHostPort(free.Addr().String())
+	require.NoError(t, err)
+	return port
+}
