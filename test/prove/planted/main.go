@@ -156,7 +156,8 @@ func (s *early) Rollback() {
 	}()
 }
 
-// unlocked reads without locks.
+// unlocked reads without locks, and waits between reading and writing: so two
+// batches that overlap read the same rows.
 type unlocked struct{ batch.Session }
 
 // Exchange implements batch.Session.
@@ -164,5 +165,7 @@ func (s unlocked) Exchange(ctx context.Context, requests ...batch.Request) error
 	for i := range requests {
 		requests[i].SQL = strings.ReplaceAll(requests[i].SQL, " FOR UPDATE", "")
 	}
-	return s.Session.Exchange(ctx, requests...)
+	err := s.Session.Exchange(ctx, requests...)
+	time.Sleep(20 * time.Millisecond)
+	return err
 }
