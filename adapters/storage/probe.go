@@ -16,6 +16,11 @@ import (
 // store a sale is not ready: it is read-only, a right or a table is missing, or
 // a pooler allows no transaction.
 func (d *database) ping(ctx context.Context) error {
+	if d.engine.Check != nil {
+		if err := d.engine.Check(); err != nil {
+			return err // a new connection would fail too, and could not say why
+		}
+	}
 	err := d.reads.WithContext(ctx).Exec("SELECT 1").Error
 	if err == nil && d.engine.Probe != nil && d.Ready(ctx) == nil { // if the schema does not fit, that is said of the schema
 		if err = d.engine.Probe(ctx, d.probes()); err == nil {

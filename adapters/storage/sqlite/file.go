@@ -150,10 +150,10 @@ func alone(ctx context.Context, f *file, writes *sql.DB, others ...*sql.DB) erro
 	return errors.Join(err, again)
 }
 
-// probe checks the file, and compiles the requests on a connection that only
+// probe asks for the right to write, and compiles the requests on a connection that only
 // reads: that finds out what is missing, and waits for no one who writes.
 func probe(ctx context.Context, reads *sql.DB, f *file, requests []batch.Request) error {
-	if err := errors.Join(f.check(), f.canWrite()); err != nil {
+	if err := f.canWrite(); err != nil {
 		return err
 	}
 	conn, err := reads.Conn(ctx)
