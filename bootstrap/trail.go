@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"go.uber.org/fx"
@@ -37,10 +38,11 @@ type keptTrail struct {
 	wanted bool
 	log    trail.Log // nil if the storage keeps none
 
-	mu     sync.Mutex // guards what follows
+	mu     sync.Mutex // guards the sealer
 	sealer *trail.Sealer
-	// trouble is why the last round did not seal.
-	trouble string
+	// trouble is why the last round did not seal. It has no mutex in common with
+	// the sealer: a round may wait for the database, and a probe must not.
+	trouble atomic.Pointer[string]
 }
 
 // newTrail loads the key and lets the storage write leaves from its first
@@ -138,13 +140,11 @@ const trailTimeout = 3 * time.Second
 
 // check is the check of readiness: warnings do not stop the service.
 func (k *keptTrail) check(context.Context) error {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	switch {
-	case k.missing != "":
+	if k.missing != "" {
 		return opsapi.Warnings{k.missing}
-	case k.trouble != "":
-		return opsapi.Warnings{"The trail is not sealed: " + k.trouble}
+	}
+	if trouble := k.trouble.Load(); trouble != nil {
+		return opsapi.Warnings{"The trail is not sealed: " + *trouble}
 	}
 	return nil
 }
@@ -161,16 +161,14 @@ func sealTrail(lc fx.Lifecycle, settings Settings, k *keptTrail, s *store.Store,
 		return
 	}
 	report := func(err error) {
-		text := ""
-		if err != nil {
-			text = explain(err).Error()
+		if err == nil {
+			k.trouble.Store(nil)
+			return
 		}
-		k.mu.Lock()
-		defer k.mu.Unlock()
-		if text != "" && text != k.trouble {
+		text := explain(err).Error()
+		if before := k.trouble.Swap(&text); before == nil || *before != text {
 			observe.logger.Warn("the trail could not be sealed: it waits", zap.String("error", text))
 		}
-		k.trouble = text
 	}
 	seal := func(ctx context.Context) error {
 		if err := s.Schema.Require(ctx); err != nil {

@@ -24,6 +24,7 @@ import (
 func onDisk(t *testing.T, groups int, options ...bootstrap.Option) (*deployment, *disk.Disk) {
 	t.Helper()
 	b := service.NewBank(t, testdb.EngineSQLite)
+	b.Set("trail.key_file", filepath.Join(filepath.Dir(b.DSN), "trail.key")) // copies of the book need it too
 	d := prepare(t, b, groups)
 	under := disk.New(t, b.Folder)
 	d.replicas = []*replica{inside(t, b.Replica(t), options...)}
@@ -179,10 +180,9 @@ func TestEachCallToTheDiskFailsOnce(t *testing.T) {
 // crashed now.
 func afterCrash(t *testing.T, under *disk.Disk, bank *service.Bank, n int) (sales, records int) {
 	t.Helper()
-	b := *bank
-	folder := t.TempDir()
-	require.NoError(t, under.Crash(folder))
-	db := openStore(t, b.On(filepath.Join(folder, filepath.Base(bank.DSN))))
+	b := bank.Replica(t)
+	require.NoError(t, under.Crash(b.Folder))
+	db := openStore(t, b.On(filepath.Join(b.Folder, filepath.Base(bank.DSN))))
 	require.NoError(t, db.QueryRowContext(t.Context(), "SELECT COUNT(*) FROM sales WHERE caller_id = ?", callerID(0, n)).Scan(&sales))
 	require.NoError(t, db.QueryRowContext(t.Context(), "SELECT COUNT(*) FROM notifications WHERE push_id = ?", pushID(n)).Scan(&records))
 	return sales, records
