@@ -1,11 +1,12 @@
 // Command run runs go test and prints its progress: each package when it ends,
 // which packages are still running, the output of failed tests, and at the end
-// which tests were skipped and why. It takes the arguments of go test. Its exit
+// which tests were skipped and why, and which were the slowest. It takes the arguments of go test. Its exit
 // status is 0 if all tests passed.
 package main
 
 import (
 	"bufio"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -78,6 +79,7 @@ type report struct {
 	started map[string]bool     // packages
 	output  map[string][]string // by package and test
 	skipped map[string][]string // tests by reason
+	slow    []event             // tests that took a while
 	failed  []string
 	passed  int
 }
@@ -122,6 +124,9 @@ func (r *report) endTest(e event, key string) {
 	switch e.Action {
 	case "pass":
 		r.passed++
+		if e.Elapsed >= worthTelling {
+			r.slow = append(r.slow, e)
+		}
 	case "skip":
 		reason := reasonOf(r.output[key])
 		r.skipped[reason] = append(r.skipped[reason], e.Package+" "+e.Test)
@@ -130,6 +135,10 @@ func (r *report) endTest(e event, key string) {
 	}
 	delete(r.output, key)
 }
+
+// worthTelling is the number of seconds from which a test is one of the slow
+// ones.
+const worthTelling = 5
 
 var place = regexp.MustCompile(`^\s*\S+\.go:\d+: (?:SKIPPED: )?(.*)`)
 
@@ -165,6 +174,13 @@ func (r *report) finish(took time.Duration, ok bool) {
 		if len(tests) > 3 {
 			fmt.Fprintf(r.out, "    and %d more\n", len(tests)-3)
 		}
+	}
+	if len(r.slow) > 0 {
+		fmt.Fprintln(r.out, "\nSlowest:")
+	}
+	slices.SortStableFunc(r.slow, func(a, b event) int { return cmp.Compare(b.Elapsed, a.Elapsed) })
+	for _, e := range r.slow[:min(len(r.slow), 15)] {
+		fmt.Fprintf(r.out, "  %6.1fs %s %s\n", e.Elapsed, e.Package, e.Test)
 	}
 	skipped := 0
 	for _, tests := range r.skipped {

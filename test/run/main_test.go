@@ -50,6 +50,16 @@ All tests passed in 2s: 1 passed, 5 skipped.
 		`{"Action":"pass","Package":"bank/storage","Elapsed":1.5}`))
 }
 
+func TestTheSlowestTestsAreNamed(t *testing.T) {
+	t.Parallel()
+	require.Contains(t, reported(true,
+		`{"Action":"pass","Package":"bank","Test":"TestA","Elapsed":5}`,
+		`{"Action":"pass","Package":"bank","Test":"TestB/part","Elapsed":70.25}`,
+		`{"Action":"pass","Package":"bank","Test":"TestB","Elapsed":0}`,
+		`{"Action":"pass","Package":"bank","Test":"TestC","Elapsed":1}`,
+	), "\nSlowest:\n    70.2s bank TestB/part\n     5.0s bank TestA\n\n")
+}
+
 func TestWhatFailsIsShown(t *testing.T) {
 	t.Parallel()
 	out := reported(false,
