@@ -88,11 +88,15 @@ func TestImportWhileSalesGoOn(t *testing.T) {
 
 // BenchmarkImport imports 100,000 holdings, then sets them anew.
 func BenchmarkImport(b *testing.B) {
+	sizes := []int{100_000, 1_000_000}
+	if testing.Short() {
+		sizes = sizes[:1]
+	}
 	for engine, open := range map[string]func() *store.Store{
 		testdb.EngineSQLite:   func() *store.Store { return testdb.OpenSQLite(b, testdb.SQLite(b)) },
 		testdb.EnginePostgres: func() *store.Store { return testdb.OpenPostgres(b, testdb.Postgres(b)) },
 	} {
-		for _, n := range []int{100_000, 1_000_000} {
+		for _, n := range sizes {
 			b.Run(engine+"/"+strconv.Itoa(n), func(b *testing.B) {
 				for b.Loop() {
 					b.StopTimer()
