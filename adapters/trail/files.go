@@ -1,7 +1,6 @@
 package trail
 
 import (
-	"bytes"
 	"crypto/rand"
 	"errors"
 	"fmt"
@@ -54,7 +53,8 @@ func createKey(file string) (*Notary, error) {
 	return LoadNotary(file, false)
 }
 
-// Checkpoints is a file of checkpoints, to which lines are only added.
+// Checkpoints is a file of checkpoints, to which lines are only added. Logs with
+// different keys may share a file.
 type Checkpoints struct {
 	path      string
 	verifying string
@@ -75,8 +75,13 @@ func (c *Checkpoints) Append(checkpoint string) error {
 	return errors.Join(err, f.Sync(), f.Close())
 }
 
-// Newest is the last complete checkpoint in the file. It is empty if there is
-// none.
+// The file is read from its end in blocks. Consecutive blocks overlap by more
+// than a checkpoint has.
+const blockSize, overlap = 64 << 10, 4 << 10
+
+// Newest is the last checkpoint of this log in the file. It is empty if there is
+// none. It skips what the key does not verify: other logs may share the file, also
+// the log that this book had with another key, and a crash may cut a line.
 func (c *Checkpoints) Newest() (string, error) {
 	f, err := os.Open(c.path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -90,30 +95,29 @@ func (c *Checkpoints) Newest() (string, error) {
 	if err != nil {
 		return "", err
 	}
-	end := make([]byte, min(info.Size(), 8192))
-	if _, err := f.ReadAt(end, info.Size()-int64(len(end))); err != nil {
-		return "", err
+	for end := info.Size(); ; end -= blockSize - overlap {
+		start := max(0, end-blockSize)
+		block := make([]byte, end-start)
+		if _, err := f.ReadAt(block, start); err != nil {
+			return "", err
+		}
+		if newest := c.last(string(block)); newest != "" || start == 0 {
+			return newest, nil
+		}
 	}
-	return lastCheckpoint(end), nil
 }
 
-// lastCheckpoint finds the last note that is complete: its text, an empty line,
-// its signature and another empty line.
-func lastCheckpoint(content []byte) string {
-	at := bytes.LastIndex(content, []byte("\n\n"))
-	if at < 0 {
-		return ""
+// last is the last checkpoint of this log. In the file it is a text, an empty
+// line, a signature and another empty line.
+func (c *Checkpoints) last(content string) string {
+	parts := strings.SplitAfter(content, "\n\n")
+	for i := len(parts) - 2; i > 0; i-- {
+		checkpoint := parts[i-1] + strings.TrimSuffix(parts[i], "\n")
+		if _, err := OpenCheckpoint(checkpoint, c.verifying); err == nil {
+			return checkpoint
+		}
 	}
-	content = content[:at+1]
-	signature := bytes.LastIndex(content, []byte("\n\n"))
-	if signature < 0 {
-		return ""
-	}
-	start := bytes.LastIndex(content[:signature], []byte("\n\n"))
-	if start >= 0 {
-		content = content[start+2:]
-	}
-	return string(content)
+	return ""
 }
 
 // Extends is application.File.
@@ -124,7 +128,7 @@ func (c *Checkpoints) Extends(state application.State, hashes application.Hashes
 	}
 	older, err := OpenCheckpoint(newest, c.verifying)
 	if err != nil {
-		return fmt.Errorf("%s: %w", c.path, err)
+		return err
 	}
 	newer := Checkpoint{Origin: older.Origin}
 	if state.Checkpoint != "" {

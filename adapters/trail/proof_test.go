@@ -174,6 +174,52 @@ func TestALogThatDoesNotGrowIsRefused(t *testing.T) {
 	require.ErrorContains(t, err, "not of this key")
 }
 
+// Two services may have one file, and a book may have had another key before:
+// each log is compared with its own checkpoints only.
+func TestLogsShareAFileOfCheckpoints(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "trail.checkpoints")
+	own, other := newBank(t, 9), newBank(t, 3)
+	file, others := trailadapter.NewCheckpoints(path, own.key), trailadapter.NewCheckpoints(path, other.key)
+	newest := func(want string) {
+		t.Helper()
+		got, err := file.Newest()
+		require.NoError(t, err)
+		require.Equal(t, want, got)
+	}
+	state := func(b *bank, size int) application.State {
+		return application.State{Size: int64(size), Checkpoint: b.checkpoints[size-1]}
+	}
+	newest("")
+	require.NoError(t, others.Append(other.checkpoints[0]))
+	newest("")
+	require.NoError(t, file.Extends(application.State{}, own.stored), "a log begins")
+	require.NoError(t, file.Append(own.checkpoints[4]))
+	write := func(text string) {
+		f, err := os.OpenFile(path, os.O_APPEND|os.O_WRONLY, 0)
+		require.NoError(t, err)
+		_, err = f.WriteString(text)
+		require.NoError(t, err)
+		require.NoError(t, f.Close())
+	}
+	write(strings.Repeat(other.checkpoints[2]+"\n", 1000)) // more than a block
+	newest(own.checkpoints[4])
+	require.NoError(t, file.Extends(state(own, 9), own.stored))
+	require.ErrorContains(t, file.Extends(state(own, 3), own.stored), "shorter")
+	require.ErrorContains(t, file.Extends(application.State{}, own.stored), "shorter")
+	require.NoError(t, others.Extends(state(other, 3), other.stored))
+	require.ErrorContains(t, others.Extends(state(other, 2), other.stored), "shorter")
+
+	// A crash has cut a line. The next checkpoint begins in it and is lost, those
+	// before and after it are not.
+	write(own.checkpoints[5][:30])
+	newest(own.checkpoints[4])
+	require.NoError(t, file.Append(own.checkpoints[6]))
+	newest(own.checkpoints[4])
+	require.NoError(t, file.Append(own.checkpoints[7]))
+	newest(own.checkpoints[7])
+}
+
 // The checker in Python agrees with ours.
 func TestTheOtherChecker(t *testing.T) {
 	t.Parallel()

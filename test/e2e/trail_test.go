@@ -217,6 +217,42 @@ func TestACopyWithoutItsKey(t *testing.T) {
 	})
 }
 
+// Another key begins another log: see the page of the trail. The file of
+// checkpoints still has those of the first key.
+func TestABookWithAnotherKey(t *testing.T) {
+	t.Parallel()
+	onEachEngine(t, func(t *testing.T, b bank) {
+		s, key, first := trailHouse(t, b)
+		sold := s.post(t, buyFund, key, trailSale("sold", "10"))
+		require.Equal(t, completed, sold.body)
+		proof := []string{"trail", "prove", "--operation", sold.header.Get("Operation-Id")}
+		before := b.Must(t, proof...)
+		s.Stop(t)
+
+		page, err := os.ReadFile("../../adapters/trail/README.md")
+		require.NoError(t, err)
+		_, text, found := strings.Cut(string(page), "```sql\n")
+		require.True(t, found, "the page has the statements")
+		text, _, _ = strings.Cut(text, "```")
+		for statement := range strings.Lines(text) {
+			b.execute(t, statement)
+		}
+		file := filepath.Join(t.TempDir(), "second.key")
+		second := strings.TrimSpace(b.Must(t, "trail", "keygen", "bank.example/log2", "--file", file))
+		b.Set("trail.key_file", file)
+		require.Contains(t, b.Must(t, "trail", "checkpoint"), "bank.example/log2\n")
+		b.Verify(t)
+		s = b.serve(t)
+		require.Equal(t, completed, s.post(t, buyFund, key, trailSale("more", "10")).body)
+		for text, key := range map[string]string{before: first, b.Must(t, proof...): second} {
+			got := b.RunWith(t, text, "trail", "check", "-", "--key", key)
+			require.Zero(t, got.Status, got.Err)
+			require.Contains(t, got.Out, "leaf: decided "+sold.header.Get("Operation-Id"))
+		}
+		b.Verify(t)
+	})
+}
+
 // A copy is checked with the key of its book, also in the same folder and after
 // the log of the book has grown.
 func TestABackupWithATrail(t *testing.T) {
