@@ -85,7 +85,7 @@ func All() []Setting {
 		{"settlement.enabled", "true|false", "settle forward-dated sales on their day", func(s *Settings) any { return &s.Settlement.Enabled }},
 		{"settlement.interval", "duration", "how often to check for due sales", func(s *Settings) any { return &s.Settlement.Interval }},
 
-		{"trail.enabled", "true|false", "write the trail, which proves what happened. It is off by default for now", func(s *Settings) any { return &s.Trail.Enabled }},
+		{"trail.enabled", "true|false", "write the trail, which proves what happened", func(s *Settings) any { return &s.Trail.Enabled }},
 		{"trail.key_file", "file", "file with the signing key of the trail (see trail keygen); empty makes one beside a SQLite file, and keeps no trail on Postgres", func(s *Settings) any { return &s.Trail.KeyFile }},
 		{"trail.interval", "duration", "how often to sign a checkpoint of the trail; 0s leaves it to other replicas", func(s *Settings) any { return &s.Trail.Interval }},
 

@@ -270,7 +270,7 @@ func Default() Settings {
 		Commit:     Commit{BatchLimit: 2048, QueueLimit: 4096},
 		Bank:       Bank{TimeZone: "Europe/Istanbul"},
 		Settlement: Settlement{Enabled: true, Interval: 15 * time.Second},
-		Trail:      Trail{Interval: time.Second},
+		Trail:      Trail{Enabled: true, Interval: time.Second},
 		Ops:        Ops{Address: "127.0.0.1:9090"},
 		Log:        Log{Level: "info", Format: LogAuto},
 		Shutdown:   Shutdown{Timeout: 20 * time.Second},

@@ -52,7 +52,7 @@ func TestDefaultSettingsAreThoseOfTheDocuments(t *testing.T) {
 		"bank.time_zone":            "Europe/Istanbul",
 		"settlement.enabled":        "true",
 		"settlement.interval":       "15s",
-		"trail.enabled":             "false",
+		"trail.enabled":             "true",
 		"trail.key_file":            "",
 		"trail.interval":            "1s",
 		"ops.address":               "127.0.0.1:9090",

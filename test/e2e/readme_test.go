@@ -86,6 +86,7 @@ func TestFirstMinute(t *testing.T) {
 		require.Equal(t, "987.5", b.holding(t, 1001), "the sale has its CallerId: it took place once")
 		require.Len(t, b.Export(t, "notifications"), 1)
 		shell(s, "bin/bankingapi verify")
+		require.Contains(t, shell(s, "bin/bankingapi trail checkpoint"), "\n\n— bankingapi-")
 		require.True(t, s.trust.Equal(first.trust), "the certificate is kept")
 		s.Stop(t)
 		files, err := filepath.Glob(filepath.Join(b.Folder, "data", "*"))
@@ -93,10 +94,10 @@ func TestFirstMinute(t *testing.T) {
 		for i := range files {
 			files[i] = filepath.Base(files[i])
 		}
-		require.ElementsMatch(t, []string{"bankingapi.db", "demo.key", "tls.crt", "tls.key"}, files,
+		require.ElementsMatch(t, []string{"bankingapi.db", "demo.key", "tls.crt", "tls.key", "trail.checkpoints", "trail.key"}, files,
 			"after a clean end the database is one file")
 	}
-	for _, secret := range []string{"demo.key", "tls.key", "bankingapi.db"} {
+	for _, secret := range []string{"demo.key", "tls.key", "trail.key", "bankingapi.db"} {
 		info, err := os.Stat(filepath.Join(b.Folder, "data", secret))
 		require.NoError(t, err)
 		require.Zero(t, info.Mode().Perm()&0o077, "%s is its owner's", secret)
