@@ -97,7 +97,7 @@ PROVE_DUE ?= 100000
 PROVE_IDLE ?= 10000
 PROVE_BODIES ?= 400
 PROVE_FAILOVERS ?= 20
-# The number of rows that are changed behind the service's back.
+# The number of rows that are changed behind the service's back on each engine.
 PROVE_CHANGES ?= 1000
 .PHONY: prove
 prove: ## try to break the service for one to two hours and show the results (all output: bin/prove.log)

@@ -25,6 +25,8 @@ type storedLeaf struct {
 	recorded *trail.Hash
 	// name names the rows in findings.
 	name string
+	// object is what an act was about.
+	object string
 }
 
 // each reads rows in an order. A row is valid during the call.
@@ -234,7 +236,7 @@ func (d *database) few(tx *gorm.DB, keys *trail.Keys, found func(storedLeaf) err
 		return err
 	}
 	err = each(tx, d.audits.Table, func(tx *gorm.DB) *gorm.DB { return tx }, func(row *AuditRow) error {
-		return found(storedLeaf{Entry: d.actEntry(row), name: "act " + row.AuditID.String()})
+		return found(storedLeaf{Entry: d.actEntry(row), name: "act " + row.AuditID.String(), object: row.Object})
 	})
 	if err != nil {
 		return err

@@ -70,7 +70,7 @@ func (t trailLog) IsOf(ctx context.Context, keys *trail.Keys) (bool, error) {
 				read++
 				found = true
 				b, err := row.batch()
-				own = own || err == nil && keys != nil && keys.IsSealed(b.Record(), row.Seal)
+				own = own || err == nil && keys != nil && keys.IsSealed(b.Record(), row.Entries, row.Seal)
 				return nil
 			})
 			if err != nil || keys == nil {

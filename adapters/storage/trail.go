@@ -16,7 +16,7 @@ import (
 type TrailBatchRow struct {
 	BatchID batch.UUID `gorm:"primaryKey"`
 	Entries []byte     `gorm:"not null"`
-	// Seal is the keyed hash of the batch's record.
+	// Seal is the keyed hash of the batch (trail.Keys).
 	Seal []byte `gorm:"not null"`
 	// Position is the place in the log. It is NULL until the batch is sealed.
 	Position sql.NullInt64
@@ -54,9 +54,8 @@ func (w *trailWriter) request(r *recording, entries []trail.Entry) batch.Request
 		return batch.Request{}
 	}
 	b := trail.Batch{ID: r.newID(), Entries: entries}
-	return w.add.Request([]TrailBatchRow{{
-		BatchID: batch.UUID(b.ID), Entries: trail.AppendEntries(nil, entries), Seal: r.keys.Seal(b.Record()),
-	}})
+	encoded := trail.AppendEntries(nil, entries)
+	return w.add.Request([]TrailBatchRow{{BatchID: batch.UUID(b.ID), Entries: encoded, Seal: r.keys.Seal(b.Record(), encoded)}})
 }
 
 // buffer lends memory to do, which returns it, possibly grown.

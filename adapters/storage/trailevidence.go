@@ -2,9 +2,12 @@ package storage
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 
 	"gorm.io/gorm"
 
@@ -29,6 +32,9 @@ type comparison struct {
 	rows   map[leafKey]*storedDecision
 	leaves map[leafKey]trail.Hash
 	few    map[leafKey]*fewLeaf
+	// subscribed are the names that acts have mentioned: the leaf of a
+	// subscription has its name's hash only.
+	subscribed map[operation.ID]string
 	// The log: records that came before their turn.
 	next   int64
 	early  map[int64]sealedRecord
@@ -61,7 +67,7 @@ func (e evidence) trail(ctx context.Context, tx *gorm.DB, w *backoffice.TrailWit
 	c := &comparison{
 		database: e.database, ctx: ctx, tx: tx, w: w, heed: heed,
 		rows: make(map[leafKey]*storedDecision), leaves: make(map[leafKey]trail.Hash),
-		few: make(map[leafKey]*fewLeaf), early: make(map[int64]sealedRecord),
+		few: make(map[leafKey]*fewLeaf), subscribed: make(map[operation.ID]string), early: make(map[int64]sealedRecord),
 	}
 	head, err := trailLog(e).state(tx)
 	if err != nil {
@@ -78,6 +84,7 @@ func (e evidence) trail(ctx context.Context, tx *gorm.DB, w *backoffice.TrailWit
 	}
 	err = c.database.few(tx, w.Keys, func(s storedLeaf) error {
 		c.few[leafKey{s.Kind, s.ID}] = &fewLeaf{storedLeaf: s}
+		c.subscribed[trail.NameID(s.object)] = s.object
 		return nil
 	})
 	if err != nil {
@@ -92,10 +99,8 @@ func (e evidence) trail(ctx context.Context, tx *gorm.DB, w *backoffice.TrailWit
 	if err := c.compareOthers(); err != nil {
 		return err
 	}
-	for _, r := range c.early { // after a gap
-		if err := c.found(&backoffice.LeafRow{Name: "batch " + batch.UUID(r.id).String(), HasRows: true, HasLeaf: true}); err != nil {
-			return err
-		}
+	if err := c.gaps(head.Size); err != nil {
+		return err
 	}
 	state.Unsealed = c.opened
 	return heed(w.Head(state))
@@ -162,7 +167,7 @@ func (c *comparison) readBatches(until *batch.UUID) error {
 			c.batch = &id
 			b, err := row.batch()
 			if err != nil {
-				return c.found(&backoffice.LeafRow{Name: "batch " + id.String(), HasRows: true, HasLeaf: true})
+				return c.changedBatch(operation.ID(id))
 			}
 			if err := c.logged(row, b.Record()); err != nil {
 				return err
@@ -197,19 +202,30 @@ func (c *comparison) eachBatch(after *batch.UUID, limit int, found func(*TrailBa
 
 // logged hands the records to the witness in the order of the log.
 func (c *comparison) logged(row *TrailBatchRow, record []byte) error {
-	sealed := c.w.Keys.IsSealed(record, row.Seal)
+	sealed := c.w.Keys.IsSealed(record, row.Entries, row.Seal)
 	r := sealedRecord{operation.ID(row.BatchID), record, sealed}
 	if !row.Position.Valid {
 		c.opened++
 		if sealed {
 			return nil
 		}
-		return c.found(&backoffice.LeafRow{Name: "batch " + row.BatchID.String(), HasRows: true, HasLeaf: true})
+		return c.changedBatch(r.id)
 	}
-	if _, twice := c.early[row.Position.Int64]; twice || row.Position.Int64 < c.next {
-		return c.found(&backoffice.LeafRow{Name: "batch " + row.BatchID.String(), HasRows: true, HasLeaf: true})
+	position := row.Position.Int64
+	if other, twice := c.early[position]; twice || position < c.next {
+		if twice { // one of them was there
+			if err := c.changedBatch(other.id); err != nil {
+				return err
+			}
+		}
+		return c.changedBatch(r.id)
 	}
-	c.early[row.Position.Int64] = r
+	c.early[position] = r
+	return c.records()
+}
+
+// records hands over the records whose turn it is.
+func (c *comparison) records() error {
 	for {
 		r, ok := c.early[c.next]
 		if !ok {
@@ -221,6 +237,40 @@ func (c *comparison) logged(row *TrailBatchRow, record []byte) error {
 			return err
 		}
 	}
+}
+
+// gaps names the batches that are missing in a log of that size, and those that
+// are behind its end.
+func (c *comparison) gaps(size int64) error {
+	places := slices.Sorted(maps.Keys(c.early))
+	for i, place := range places {
+		if place >= size {
+			if err := c.changedBatch(c.early[place].id); err != nil {
+				return err
+			}
+			places[i] = size
+		}
+	}
+	for _, next := range append(places, size) {
+		if next > c.next {
+			name := fmt.Sprintf("batch %d of the log", c.next+1)
+			if next > c.next+1 {
+				name = fmt.Sprintf("batch %d to %d of the log", c.next+1, next)
+			}
+			if err := c.found(&backoffice.LeafRow{Name: name, HasLeaf: true}); err != nil {
+				return err
+			}
+			c.next = next
+		}
+		if err := c.records(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (c *comparison) changedBatch(id operation.ID) error {
+	return c.found(&backoffice.LeafRow{Name: "batch " + id.String(), HasRows: true, HasLeaf: true})
 }
 
 func (c *comparison) entry(e *trail.Entry) error {
@@ -259,7 +309,7 @@ func (c *comparison) leftover() error {
 		if _, ok := c.rows[leafKey{trail.Decided, key.id}]; ok {
 			continue // its first leaf is missing, which is found below
 		}
-		if err := c.found(&backoffice.LeafRow{Name: fmt.Sprintf("operation %s (%s)", batch.UUID(key.id), key.kind), HasLeaf: true}); err != nil {
+		if err := c.found(&backoffice.LeafRow{Name: c.name(key.kind, key.id), HasLeaf: true}); err != nil {
 			return err
 		}
 	}
@@ -271,7 +321,7 @@ func (c *comparison) leftover() error {
 	for _, f := range c.few {
 		row := backoffice.LeafRow{Name: f.name, HasRows: f.name != "", HasLeaf: f.seen}
 		if row.Name == "" {
-			row.Name = fmt.Sprintf("%s %s", f.Kind, batch.UUID(f.ID))
+			row.Name = c.name(f.Kind, f.ID)
 		}
 		if !f.matched {
 			if err := c.found(&row); err != nil {
@@ -280,6 +330,24 @@ func (c *comparison) leftover() error {
 		}
 	}
 	return nil
+}
+
+// name names a leaf without its rows.
+func (c *comparison) name(kind trail.Kind, id operation.ID) string {
+	switch kind {
+	case trail.Priced:
+		return fmt.Sprintf("price %d", trail.ParsePriceID(id))
+	case trail.Changed:
+		return fmt.Sprintf("subscription %q", cmp.Or(c.subscribed[id], id.String()))
+	case trail.Act:
+		return "act " + id.String()
+	case trail.Posted:
+		return "postings of " + id.String()
+	case trail.Reversed:
+		return "reversal of operation " + id.String()
+	case trail.Decided, trail.Settled, trail.Notified, trail.Answered:
+	}
+	return fmt.Sprintf("operation %s (%s)", id, kind)
 }
 
 // partSize bounds how many notifications and answers are compared at once: they
@@ -373,7 +441,7 @@ func (c *comparison) comparePart(own func(last byte) bool) error {
 			s := rows[key]
 			switch {
 			case s == nil:
-				if err := c.found(&backoffice.LeafRow{Name: fmt.Sprintf("operation %s (%s)", batch.UUID(e.ID), e.Kind), HasLeaf: true}); err != nil {
+				if err := c.found(&backoffice.LeafRow{Name: c.name(e.Kind, e.ID), HasLeaf: true}); err != nil {
 					return err
 				}
 			case s.leaf == e.Leaf:

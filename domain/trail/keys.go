@@ -35,17 +35,20 @@ func (k *Keys) Text(text []byte) []byte {
 	return h.Sum(nil)
 }
 
-// Seal is the keyed hash of a batch's record. It says that a service made the
-// batch.
-func (k *Keys) Seal(record []byte) []byte {
+// Seal is the keyed hash of a batch: of its record, and of its entries as
+// AppendEntries encodes them. The record has the leaves only. It says that a
+// service made the batch.
+func (k *Keys) Seal(record, entries []byte) []byte {
 	h := hmac.New(sha256.New, k.batches)
 	h.Write(record)
+	h.Write(entries)
 	return h.Sum(nil)
 }
 
-// IsSealed reports whether a service made the batch of this record.
-func (k *Keys) IsSealed(record, seal []byte) bool {
-	return subtle.ConstantTimeCompare(k.Seal(record), seal) == 1
+// IsSealed reports whether a service made the batch. The seals of earlier
+// versions are of the record alone.
+func (k *Keys) IsSealed(record, entries, seal []byte) bool {
+	return subtle.ConstantTimeCompare(k.Seal(record, entries), seal)|subtle.ConstantTimeCompare(k.Seal(record, nil), seal) == 1
 }
 
 // PriceID is the ID of the entry of a price.
@@ -55,6 +58,14 @@ func PriceID(id int64) operation.ID {
 		of[15-i] = byte(id >> (8 * i)) //nolint:gosec // the bytes of the number
 	}
 	return of
+}
+
+// ParsePriceID returns the price of an entry.
+func ParsePriceID(id operation.ID) (price int64) {
+	for i := range 8 {
+		price |= int64(id[15-i]) << (8 * i)
+	}
+	return price
 }
 
 // NameID is the ID of the entry of a named row.

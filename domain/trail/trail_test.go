@@ -128,3 +128,18 @@ func TestARecordHasTheRootOfItsBatch(t *testing.T) {
 	_, _, err := trail.ParseRecord([]byte("short"))
 	require.ErrorIs(t, err, trail.ErrFormat)
 }
+
+func TestASealIsOfTheWholeBatch(t *testing.T) {
+	t.Parallel()
+	keys, others := trail.NewKeys([]byte("secret")), trail.NewKeys([]byte("other secret"))
+	rapid.Check(t, func(t *rapid.T) {
+		b := trail.Batch{ID: id, Entries: entries(t)}
+		encoded := trail.AppendEntries(nil, b.Entries)
+		seal := keys.Seal(b.Record(), encoded)
+		require.True(t, keys.IsSealed(b.Record(), encoded, seal))
+		require.True(t, keys.IsSealed(b.Record(), encoded, keys.Seal(b.Record(), nil)), "an earlier version made it")
+		require.False(t, others.IsSealed(b.Record(), encoded, seal))
+		encoded[rapid.IntRange(0, len(encoded)-1).Draw(t, "changed byte")] ^= 1
+		require.False(t, keys.IsSealed(b.Record(), encoded, seal))
+	})
+}
