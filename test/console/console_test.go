@@ -13,7 +13,6 @@ import (
 	"net/http/httptest"
 	"net/url"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -28,6 +27,7 @@ import (
 
 	"bankingapi/bootstrap"
 	"bankingapi/bootstrap/engines"
+	"bankingapi/test/browser"
 )
 
 var (
@@ -124,33 +124,6 @@ func (s *service) fill(t *testing.T) (k known) {
 	return k
 }
 
-// browser starts a headless Chromium that ends with the test.
-func browser(t *testing.T) context.Context {
-	t.Helper()
-	var program string
-	for _, name := range []string{"chromium", "chromium-browser", "google-chrome"} {
-		if found, err := exec.LookPath(name); err == nil {
-			program = found
-			break
-		}
-	}
-	if program == "" {
-		t.Skip("SKIPPED: no Chromium on this machine (apt-get install chromium), so the console is not tested in a browser")
-	}
-	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(program), chromedp.WindowSize(1280, 900),
-		chromedp.Flag("host-resolver-rules", "MAP * ~NOTFOUND, EXCLUDE 127.0.0.1"))
-	if os.Geteuid() == 0 {
-		options = append(options, chromedp.NoSandbox) // Chromium refuses to run as root with it
-	}
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
-	t.Cleanup(cancel)
-	ctx, cancel = chromedp.NewExecAllocator(ctx, options...)
-	t.Cleanup(cancel)
-	ctx, cancel = chromedp.NewContext(ctx)
-	t.Cleanup(cancel)
-	return ctx
-}
-
 // eval runs an expression in the page.
 func eval[T any](ctx context.Context, t *testing.T, expression string) T {
 	t.Helper()
@@ -205,7 +178,7 @@ func pagesOf(k known) map[string]string {
 // Every page fits a phone and a desktop, in light and dark mode, and axe-core
 // finds no violation.
 func TestEveryPageOnEveryScreen(t *testing.T) {
-	ctx := browser(t)
+	ctx := browser.Start(t, 1280, 900)
 	s := start(t, nil)
 	k := s.fill(t)
 	open(ctx, t, s.currentLink())

@@ -9,6 +9,8 @@ import (
 	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/chromedp"
 	"github.com/stretchr/testify/require"
+
+	"bankingapi/test/browser"
 )
 
 // What an operator is asked for, with and without scripts. Each task takes fewer
@@ -16,7 +18,7 @@ import (
 func TestTasksOfAnOperator(t *testing.T) {
 	for _, scripts := range []bool{true, false} {
 		t.Run(fmt.Sprintf("scripts %t", scripts), func(t *testing.T) {
-			ctx := browser(t)
+			ctx := browser.Start(t, 1280, 900)
 			s := start(t, nil)
 			k := s.fill(t)
 			if !scripts {

@@ -11,13 +11,12 @@ import (
 	"net/http/httptest"
 	"net/url"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
+	"bankingapi/test/browser"
 	"bankingapi/test/demo"
 
 	"github.com/chromedp/cdproto/cdp"
@@ -30,37 +29,6 @@ import (
 )
 
 var screenshots = flag.String("screenshots", "", "folder to put a picture of each page into")
-
-// browser starts a headless Chromium and stops it after the test.
-func browser(t *testing.T) context.Context {
-	t.Helper()
-	var program string
-	for _, name := range []string{"chromium", "chromium-browser", "google-chrome"} {
-		if found, err := exec.LookPath(name); err == nil {
-			program = found
-			break
-		}
-	}
-	if program == "" {
-		t.Skip("SKIPPED: no Chromium on this machine (apt-get install chromium)")
-	}
-	options := append(chromedp.DefaultExecAllocatorOptions[:],
-		chromedp.ExecPath(program),
-		chromedp.WindowSize(1400, 1000),
-		// Requests to other hosts must fail, even if the machine is online.
-		chromedp.Flag("host-resolver-rules", "MAP * ~NOTFOUND, EXCLUDE 127.0.0.1"),
-	)
-	if os.Geteuid() == 0 {
-		options = append(options, chromedp.NoSandbox) // Chromium refuses to run as root with it
-	}
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
-	t.Cleanup(cancel)
-	ctx, cancel = chromedp.NewExecAllocator(ctx, options...)
-	t.Cleanup(cancel)
-	ctx, cancel = chromedp.NewContext(ctx)
-	t.Cleanup(cancel)
-	return ctx
-}
 
 // witness records the requests and the errors of the page.
 type witness struct {
@@ -105,7 +73,7 @@ func TestTryOutInChromium(t *testing.T) {
 		"under a prefix": {"/bank/api", "/docs/try"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			ctx := browser(t)
+			ctx := browser.Start(t, 1400, 1000)
 			server := httptest.NewServer(http.StripPrefix(test.prefix, service(t)))
 			defer server.Close()
 

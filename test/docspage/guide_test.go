@@ -13,6 +13,8 @@ import (
 	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/chromedp"
 	"github.com/stretchr/testify/require"
+
+	"bankingapi/test/browser"
 )
 
 // views are the screens on which a page must look right: desktop and phone,
@@ -31,7 +33,7 @@ var views = []struct {
 func TestGuideInChromium(t *testing.T) {
 	t.Parallel()
 	axe := axeCore(t)
-	ctx := browser(t)
+	ctx := browser.Start(t, 1400, 1000)
 	server := httptest.NewServer(service(t))
 	defer server.Close()
 	seen := watch(ctx, t)
