@@ -11,9 +11,10 @@ PACKAGES := ./...
 # C, has locks of its own, and takes twice as long under the detector.
 RACE := $(shell command -v $${CC:-cc} >/dev/null 2>&1 && echo "-race -gcflags=modernc.org/sqlite/lib=-race=false")
 CGO := $(if $(RACE),1,0)
-# The tests of these packages start the service as a program of its own, which is
-# built as it is released. The detector would see nothing but the tests.
-DRIVERS := $(addprefix ./test/,architecture bench docs docspage e2e matrix prove release run)
+# Without the detector: bookfile, which starts no goroutine, and the tests that start
+# the service as a program of its own, which is built as it is released. The
+# detector would see nothing but the tests.
+PLAIN := ./adapters/bookfile $(addprefix ./test/,architecture bench docs docspage e2e matrix prove release run)
 
 # "make module PATH=..." would replace the PATH of every command. So the value
 # becomes MODULE, and PATH is set back to that of the environment.
@@ -54,8 +55,8 @@ test: ## run all tests (Postgres: TEST_POSTGRES_DSN, or server binaries on this 
 .PHONY: race
 race: ## run the tests, with the race detector where the service runs inside the tests
 	@$(if $(RACE),,echo "make race: no C compiler, so the tests run without the race detector")
-	@CGO_ENABLED=$(CGO) go run ./test/run $(RACE) -timeout 20m $$(go list $(PACKAGES) | grep -vxF "$$(go list $(DRIVERS))")
-	@CGO_ENABLED=0 go run ./test/run -timeout 20m $(DRIVERS)
+	@CGO_ENABLED=$(CGO) go run ./test/run $(RACE) -timeout 20m $$(go list $(PACKAGES) | grep -vxF "$$(go list $(PLAIN))")
+	@CGO_ENABLED=0 go run ./test/run -timeout 20m $(PLAIN)
 
 .PHONY: lint
 lint: $(TOOLS)/golangci-lint ## format, vet, lint, tidy
