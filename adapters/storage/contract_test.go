@@ -70,6 +70,21 @@ func TestOffice(t *testing.T) {
 	})
 }
 
+func TestTrail(t *testing.T) {
+	t.Parallel()
+	onEachEngine(t, func(t *testing.T, open opener) {
+		contract.Trail(t, func(t *testing.T) contract.TrailUnderTest {
+			store, trouble := open(t)
+			return contract.TrailUnderTest{
+				OfficeUnderTest: contract.OfficeUnderTest{
+					Ports: store.Backoffice, Books: store.Books, Inboxes: store.Inboxes, Now: importedAt, Trouble: trouble,
+				},
+				Trail: *store.Trail, Subscriptions: store.Subscriptions,
+			}
+		})
+	})
+}
+
 // importedAt is the time of all imports of these tests.
 var importedAt = time.Date(2026, time.November, 1, 12, 0, 0, 0, time.UTC)
 

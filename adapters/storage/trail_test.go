@@ -5,7 +5,6 @@ import (
 	"encoding/hex"
 	"fmt"
 	"math"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -239,42 +238,5 @@ func TestAnImportInTheOrderOfItsKeysIsInTheTrail(t *testing.T) {
 		}, quiet))
 		_, found := trailFindings(t, s)
 		require.Empty(t, found)
-	})
-}
-
-// Two replicas that seal at once take turns: the log does not fork.
-func TestReplicasSealInTurn(t *testing.T) {
-	t.Parallel()
-	testdb.Each(t, func(t *testing.T, _ string, s *store.Store) {
-		s.Trail.Writer.Record(trailKeys, v7)
-		b := newBank(t, s, 2)
-		for range 20 {
-			b.sell(operation.Completed, order(v7(), "", sale(1, 1, 2)))
-		}
-		done := make(chan error, 3)
-		for range 3 {
-			go func() {
-				for {
-					n, err := s.Trail.Log.Seal(t.Context(), 2, func(state application.State, records [][]byte, _ application.Hashes) (application.Sealed, error) {
-						size := state.Size + int64(len(records))
-						return application.Sealed{First: state.Size, Hashes: make([]trail.Hash, len(records)), Checkpoint: strconv.FormatInt(size, 10)}, nil
-					})
-					if err != nil || n == 0 {
-						done <- err
-						return
-					}
-				}
-			}()
-		}
-		for range 3 {
-			require.NoError(t, <-done)
-		}
-		state, err := s.Trail.Log.State(t.Context())
-		require.NoError(t, err)
-		require.Equal(t, strconv.FormatInt(state.Size, 10), state.Checkpoint)
-		require.EqualValues(t, 20+2, state.Size, "20 sales, a price and an import of holdings")
-		n, err := s.Trail.Log.Seal(t.Context(), 2, nil)
-		require.NoError(t, err)
-		require.Zero(t, n)
 	})
 }

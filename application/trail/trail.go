@@ -12,7 +12,8 @@ import (
 	"bankingapi/domain/trail"
 )
 
-// Ports are what a storage with a trail has. All are safe for concurrent use.
+// Ports are what a storage with a trail has. All are safe for concurrent use. An
+// error of a storage that does not answer has the kind fault.Unavailable.
 type Ports struct {
 	Writer Writer
 	Log    Log
@@ -22,8 +23,8 @@ type Ports struct {
 // Writer writes leaves.
 type Writer interface {
 	// Record makes every later transaction write the leaves of what it writes.
-	// newID makes the IDs of batches. Record is called once, before the first
-	// transaction.
+	// newID makes the IDs of batches. They grow, and are larger than those of the
+	// operations in the batch. Record is called once, before the first transaction.
 	Record(keys *trail.Keys, newID func() operation.ID)
 	// Adopt writes leaves of everything that is older than the trail, once in the
 	// life of a log, and returns how many. An attempt that was interrupted may be
@@ -36,8 +37,9 @@ type Log interface {
 	// State reads the newest state.
 	State(ctx context.Context) (State, error)
 	// Seal calls seal with the oldest batches that are not sealed, at most limit,
-	// and stores what it returns. Callers exclude each other. It does not call
-	// seal if there is no such batch. It returns how many were sealed.
+	// and stores what it returns, or returns its error and stores nothing. Callers
+	// exclude each other. It may call seal again after a lost race. It does not
+	// call seal if there is no such batch. It returns how many were sealed.
 	Seal(ctx context.Context, limit int, seal Seal) (sealed int, err error)
 	// Hashes reads stored hashes.
 	Hashes(ctx context.Context, indexes []int64) ([]trail.Hash, error)

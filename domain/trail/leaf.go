@@ -140,6 +140,9 @@ func (l *Leaf) EndRow() { l.text("") }
 // Hash is the hash of the leaf.
 func (l *Leaf) Hash() Hash { return sha256.Sum256(l.content) }
 
+// LeafHash is the hash of the leaf with that content.
+func LeafHash(content []byte) Hash { return sha256.Sum256(append([]byte{0}, content...)) }
+
 // Content is the encoded leaf, without the prefix that enters the hash only.
 func (l *Leaf) Content() []byte { return l.content[1:] }
 

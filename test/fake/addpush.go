@@ -6,6 +6,7 @@ import (
 
 	"bankingapi/domain/idempotency"
 	"bankingapi/domain/push"
+	"bankingapi/domain/trail"
 )
 
 // Inboxes implements the port addpush.Inboxes on a Store.
@@ -41,8 +42,12 @@ func (b *Inboxes) Update(ctx context.Context, callers []idempotency.Key, accept 
 					s.delivered[identity] = true
 					s.notifications = append(s.notifications, pushEntry(n))
 				}
+				s.leaf(trail.Notified, n.Operation.ID, "notifications", n.Index, n.Digest)
 			}
 			s.register(&inbox.Register)
+			for _, known := range inbox.Register.Added() {
+				s.leaf(trail.Answered, known.ID, "operations", *known)
+			}
 			return nil
 		})
 }

@@ -14,6 +14,7 @@ import (
 	"bankingapi/domain/idempotency"
 	"bankingapi/domain/operation"
 	"bankingapi/domain/push"
+	"bankingapi/domain/trail"
 )
 
 // Backoffice returns the ports of package backoffice. strike may be nil. now is
@@ -84,6 +85,10 @@ func importLines[T any](ctx context.Context, o office, imported *backoffice.Impo
 				s.holdings, s.accounts, s.prices, s.postings = holdings, accounts, prices, postings
 				return nil
 			}
+			for _, p := range s.prices[len(prices):] {
+				s.leaf(trail.Priced, trail.PriceID(p.ID), "prices", p)
+			}
+			s.posted(len(postings))
 			o.store.audit(ctx, imported.String())
 			return nil
 		})

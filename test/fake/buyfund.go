@@ -11,6 +11,7 @@ import (
 	"bankingapi/domain/day"
 	"bankingapi/domain/fund"
 	"bankingapi/domain/operation"
+	"bankingapi/domain/trail"
 )
 
 // Books implements the port buyfund.Books on a Store.
@@ -177,6 +178,7 @@ func (s *Store) keep(ctx context.Context, book *fund.Book) error {
 		r.Faults = slices.Clone(r.Faults)
 		s.refusals = append(s.refusals, r)
 	}
+	s.bookLeaves(&changes)
 	changed := len(changes.Holdings)+len(changes.Accounts)+len(changes.Sales)+len(changes.Postings)+len(changes.Refusals) > 0 ||
 		len(book.Register.Added())+len(book.Register.Changed()) > 0
 	s.register(&book.Register)
@@ -184,6 +186,39 @@ func (s *Store) keep(ctx context.Context, book *fund.Book) error {
 		s.audit(ctx)
 	}
 	return nil
+}
+
+// bookLeaves adds the leaves of a settled book.
+func (s *Store) bookLeaves(changes *fund.Changes) {
+	for _, sale := range changes.Sales {
+		id, kind := sale.Operation.ID, trail.Decided
+		if sale.Operation.Due {
+			kind = trail.Settled
+		}
+		if sale.Index == 0 {
+			s.leaf(kind, id, "operation", s.sales[id])
+		}
+	}
+	for _, r := range changes.Refusals {
+		s.leaf(trail.Decided, r.ID, "refusals", r)
+	}
+	for _, r := range changes.Reversals {
+		s.leaf(trail.Reversed, r.OperationID, "reversals", r)
+	}
+	s.posted(len(s.postings) - len(changes.Postings))
+}
+
+// posted adds the leaf of the postings from first on that are of no sale.
+func (s *Store) posted(first int) {
+	var values []any
+	for i := range s.postings[first:] {
+		if p := &s.postings[first+i]; p.Kind != fund.SalePosting {
+			values = append(values, *p)
+		}
+	}
+	if len(values) > 0 {
+		s.leaf(trail.Posted, s.postings[len(s.postings)-1].OperationID, "postings", values...)
+	}
 }
 
 // PutPrices adds prices.

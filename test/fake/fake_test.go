@@ -82,6 +82,19 @@ func TestOffice(t *testing.T) {
 	})
 }
 
+func TestTrail(t *testing.T) {
+	t.Parallel()
+	contract.Trail(t, func(*testing.T) contract.TrailUnderTest {
+		store, trouble := fake.NewStore(), new(trouble)
+		return contract.TrailUnderTest{
+			OfficeUnderTest: contract.OfficeUnderTest{
+				Ports: store.Backoffice(nil, time.Now), Books: store.Books(trouble.strike), Inboxes: store.Inboxes(nil), Trouble: trouble.makers(),
+			},
+			Trail: store.Trail(trouble.strike), Subscriptions: store.Subscriptions(nil),
+		}
+	})
+}
+
 // trouble has the faults that a test injects.
 type trouble struct {
 	disconnected      error

@@ -22,6 +22,7 @@ import (
 	"bankingapi/domain/operation"
 	"bankingapi/domain/push"
 	"bankingapi/domain/subscription"
+	"bankingapi/domain/trail"
 )
 
 // Store holds the data of all ports. Like SQLite it has one writer: a
@@ -45,6 +46,7 @@ type Store struct {
 	refusals      []operation.Refusal
 	reversals     map[operation.ID]fund.Reversal
 	acts          []audit.Act
+	trail         *trailLog // nil unless Trail was called
 }
 
 // NewStore returns an empty store.
@@ -141,7 +143,9 @@ func (s *Store) read(ctx context.Context, strike Strike, read func()) error {
 func (s *Store) write(write func() error) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return write()
+	err := write()
+	s.trail.commit(err == nil)
+	return err
 }
 
 // at calls strike. It also ends a transaction whose context ended before or
@@ -189,5 +193,6 @@ func (s *Store) audit(ctx context.Context, more ...string) {
 		}
 		act.Details = strings.Join(more, "; ")
 		s.acts = append(s.acts, act)
+		s.leaf(trail.Act, act.ID, "acts", act)
 	}
 }

@@ -8,6 +8,7 @@ import (
 
 	"bankingapi/application/subscriptions"
 	"bankingapi/domain/subscription"
+	"bankingapi/domain/trail"
 )
 
 // Subscriptions implements the port subscriptions.Repository on a Store.
@@ -45,6 +46,7 @@ func (b *Subscriptions) Create(ctx context.Context, created *subscription.Subscr
 		},
 		func() error {
 			s.subscriptions[created.Name] = *copySubscription(*created)
+			s.leaf(trail.Changed, trail.NameID(created.Name), "subscriptions", *created)
 			s.audit(ctx)
 			return nil
 		})
@@ -69,6 +71,7 @@ func (b *Subscriptions) Change(ctx context.Context, name string, change func(*su
 		},
 		func() error {
 			s.subscriptions[name] = *copySubscription(*changed)
+			s.leaf(trail.Changed, trail.NameID(name), "subscriptions", *changed)
 			s.audit(ctx)
 			return nil
 		})

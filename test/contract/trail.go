@@ -1,0 +1,394 @@
+package contract
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"sync/atomic"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"bankingapi/application/subscriptions"
+	application "bankingapi/application/trail"
+	"bankingapi/domain/audit"
+	"bankingapi/domain/fault"
+	"bankingapi/domain/fund"
+	"bankingapi/domain/operation"
+	"bankingapi/domain/push"
+	"bankingapi/domain/subscription"
+	"bankingapi/domain/trail"
+)
+
+// TrailUnderTest is an implementation of the ports of package application/trail,
+// with the ports whose transactions it records.
+type TrailUnderTest struct {
+	OfficeUnderTest
+	Trail         application.Ports
+	Subscriptions subscriptions.Repository
+}
+
+// Trail is the suite of the ports of package application/trail.
+func Trail(t *testing.T, open func(t *testing.T) TrailUnderTest) {
+	run := func(name string, test func(t *testing.T, k trails)) {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			u := open(t)
+			test(t, trails{office{u.OfficeUnderTest, t}, u.Trail, u.Subscriptions})
+		})
+	}
+	run("without keys nothing is written", testNoTrail)
+	run("every transaction writes leaves", testLeaves)
+	run("a transaction without effect writes no leaf", testNoLeaf)
+	run("a commit that fails writes all or nothing", testFailedCommit)
+	run("a transaction that is run again writes its leaves once", testLeavesOnce)
+	run("a settled sale has its newest leaf", testNewestLeaf)
+	run("batches are sealed in their order", testSeal)
+	run("a seal that fails changes nothing", testSealFails)
+	run("callers seal in turn", testSealRace)
+	run("a log is of the keys that made it", testIsOf)
+	run("what is older is adopted once", testAdopt)
+	run("an error says that the trail cannot be reached", testTrailUnreachable)
+}
+
+type trails struct {
+	office
+	trail         application.Ports
+	subscriptions subscriptions.Repository
+}
+
+var trailKeys = trail.NewKeys([]byte("the secret of a test"))
+
+// record starts the trail of a book that is older.
+func (k trails) record() {
+	k.t.Helper()
+	k.aDay()
+	k.begin()
+}
+
+func (k trails) begin() {
+	var next atomic.Int64
+	next.Store(0x1000)
+	k.trail.Writer.Record(trailKeys, func() operation.ID { return id(int(next.Add(1))) })
+}
+
+// leaf returns the leaf of an ID, which must be of one of the kinds.
+func (k trails) leaf(of operation.ID, kinds ...trail.Kind) application.Leaf {
+	k.t.Helper()
+	found, err := k.trail.Finder.Leaf(k.t.Context(), of)
+	require.NoError(k.t, err)
+	decoded, err := trail.Decode(found.Content)
+	require.NoError(k.t, err)
+	require.Equal(k.t, of, decoded.ID)
+	var names []string
+	for _, kind := range kinds {
+		names = append(names, kind.String())
+	}
+	require.Contains(k.t, names, decoded.Kind)
+	entry := found.Batch.Entries[found.Index]
+	require.Equal(k.t, of, entry.ID)
+	require.Equal(k.t, trail.LeafHash(found.Content), entry.Leaf)
+	return found
+}
+
+func (k trails) noLeaf(of operation.ID) {
+	k.t.Helper()
+	_, err := k.trail.Finder.Leaf(k.t.Context(), of)
+	require.ErrorIs(k.t, err, application.ErrNotFound)
+}
+
+// hashOf is a hash that stands for a record in these tests.
+func hashOf(record []byte) trail.Hash { return trail.LeafHash(record) }
+
+// sealed is what a notary would return: one hash for each record, and the size
+// as the checkpoint.
+func sealed(state application.State, records [][]byte) application.Sealed {
+	s := application.Sealed{First: state.Size, Checkpoint: strconv.FormatInt(state.Size+int64(len(records)), 10)}
+	for _, r := range records {
+		s.Hashes = append(s.Hashes, hashOf(r))
+	}
+	return s
+}
+
+// seal seals everything and returns the records.
+func (k trails) seal(limit int) (all [][]byte) {
+	k.t.Helper()
+	for {
+		n, err := k.trail.Log.Seal(k.t.Context(), limit, func(state application.State, records [][]byte, _ application.Hashes) (application.Sealed, error) {
+			require.LessOrEqual(k.t, len(records), limit)
+			all = append(all, records...)
+			return sealed(state, records), nil
+		})
+		require.NoError(k.t, err)
+		if n == 0 {
+			return all
+		}
+	}
+}
+
+func (k trails) state() application.State {
+	k.t.Helper()
+	state, err := k.trail.Log.State(k.t.Context())
+	require.NoError(k.t, err)
+	return state
+}
+
+func (k trails) isOf(keys *trail.Keys) bool {
+	k.t.Helper()
+	own, err := k.trail.Log.IsOf(k.t.Context(), keys)
+	require.NoError(k.t, err)
+	return own
+}
+
+func testNoTrail(t *testing.T, k trails) {
+	k.aDay()
+	adopted, err := k.trail.Writer.Adopt(t.Context())
+	require.NoError(t, err)
+	require.Zero(t, adopted)
+	k.noLeaf(id(1))
+	require.Empty(t, k.seal(10))
+	require.Equal(t, application.State{}, k.state())
+	require.True(t, k.isOf(nil))
+}
+
+func testLeaves(t *testing.T, k trails) {
+	k.record()
+	ctx := t.Context()
+	k.settle(3, order(11, "x", sale(1, 1, 2)), order(12, "", sale(2, 2, 1), sale(1, 1, 1)))
+	k.leaf(id(11), trail.Decided)
+	both := k.leaf(id(12), trail.Decided)
+	require.Equal(t, k.leaf(id(11), trail.Decided).Batch, both.Batch, "one commit is one batch")
+	k.settle(3, order(13, "y", sale(9_000_000, 1, 2)))
+	require.Contains(t, string(k.leaf(id(13), trail.Decided).Content), fault.HoldingInsufficient)
+
+	for n, callerID := range map[int]string{14: "p", 15: ""} {
+		o := &push.Operation{
+			ID: id(n), Subscription: "shop", Header: operation.Header{CallerID: callerID}, ReceivedAt: at(n),
+			Notifications: []push.Notification{note("u"+callerID, "a secret text")},
+		}
+		require.NoError(t, k.Inboxes.Update(ctx, push.Keys([]*push.Operation{o}), func(b *push.Inbox) { b.Accept([]*push.Operation{o}) }))
+		require.NotContains(t, string(k.leaf(id(n), trail.Notified, trail.Answered).Content), "a secret text")
+	}
+
+	_, err := k.Imports.Holdings(ctx, id(16), lines(fund.Holding{Key: holdingOf(9), Units: 1}), quiet)
+	require.NoError(t, err)
+	k.leaf(id(16), trail.Posted)
+	act := audit.Act{ID: id(17), At: at(17), Who: who, Action: "subscriptions.create", Object: "shop"}
+	require.NoError(t, k.subscriptions.Create(audit.With(ctx, act), named("shop")))
+	require.Contains(t, string(k.leaf(id(17), trail.Act).Content), "subscriptions.create")
+	k.noLeaf(id(18))
+}
+
+func testNoLeaf(t *testing.T, k trails) {
+	k.record()
+	ctx, cancel := context.WithCancel(t.Context())
+	o := []*fund.Operation{order(11, "x", sale(1, 1, 2))}
+	require.Error(t, k.Books.Update(ctx, fund.NewLockSet(o, on(3)), func(b *fund.Book) {
+		b.Settle(o, at(72), on(3))
+		cancel()
+	}))
+	k.noLeaf(id(11))
+	require.NoError(t, k.Books.Update(t.Context(), fund.NewLockSet(nil, on(3)), func(*fund.Book) {}))
+	broken := errors.New("the file is broken")
+	_, err := k.Imports.Holdings(t.Context(), id(12), func(yield func(int64, fund.Holding) error) error {
+		return errors.Join(yield(2, fund.Holding{Key: holdingOf(9), Units: 1}), broken)
+	}, quiet)
+	require.ErrorIs(t, err, broken)
+	k.noLeaf(id(12))
+	require.Empty(t, k.seal(10))
+
+	k.settle(3, order(13, "again", sale(1, 1, 2)))
+	require.Len(t, k.seal(10), 1)
+	k.settle(3, order(14, "again", sale(1, 1, 2)))
+	k.noLeaf(id(14))
+	require.Empty(t, k.seal(10), "a repeat writes nothing")
+}
+
+func testFailedCommit(t *testing.T, k trails) {
+	needs(t, k.FailCommit, "commit that fails on demand")
+	k.record()
+	k.FailCommit()
+	o := []*fund.Operation{order(11, "x", sale(1, 1, 2))}
+	_ = k.Books.Update(t.Context(), fund.NewLockSet(o, on(3)), func(b *fund.Book) { b.Settle(o, at(72), on(3)) }) // it may be run again
+	if _, err := k.Lookups.Operation(t.Context(), id(11)); err == nil {
+		k.leaf(id(11), trail.Decided)
+		require.Len(t, k.seal(10), 1)
+	} else {
+		k.noLeaf(id(11))
+		require.Empty(t, k.seal(10))
+	}
+}
+
+func testLeavesOnce(t *testing.T, k trails) {
+	needs(t, k.LoseRace, "race that is lost on demand")
+	k.record()
+	k.LoseRace()
+	k.settle(3, order(11, "x", sale(1, 1, 2)))
+	k.leaf(id(11), trail.Decided)
+	require.Len(t, k.seal(10), 1)
+}
+
+func testNewestLeaf(t *testing.T, k trails) {
+	k.record()
+	k.settle(3, order(11, "x", later(9, sale(1, 1, 2))))
+	first := k.leaf(id(11), trail.Decided)
+	k.settle(9, listDue(t.Context(), t, k.Books, 9, nil, 10)...)
+	second := k.leaf(id(11), trail.Settled)
+	require.NotEqual(t, first.Batch.ID, second.Batch.ID)
+	k.leaf(id(5), trail.Settled) // it was recorded before the trail began
+}
+
+func testSeal(t *testing.T, k trails) {
+	k.record()
+	require.Equal(t, application.State{}, k.state())
+	var batches []trail.Batch
+	for n := range 5 {
+		k.settle(3, order(11+n, "", sale(1, 1, 2)))
+		found := k.leaf(id(11+n), trail.Decided)
+		require.EqualValues(t, -1, found.Position, "it is not sealed yet")
+		batches = append(batches, found.Batch)
+	}
+	records := k.seal(2)
+	require.Len(t, records, 5)
+	for n := range batches {
+		require.Equal(t, batches[n].Record(), records[n])
+		require.EqualValues(t, n, k.leaf(id(11+n), trail.Decided).Position)
+	}
+	require.Equal(t, application.State{Size: 5, Checkpoint: "5"}, k.state())
+
+	k.settle(3, order(16, "", sale(1, 1, 2)))
+	n, err := k.trail.Log.Seal(t.Context(), 2, func(state application.State, records [][]byte, hashes application.Hashes) (application.Sealed, error) {
+		require.Equal(t, application.State{Size: 5, Checkpoint: "5"}, state)
+		stored, err := hashes([]int64{3, 0, 3})
+		require.NoError(t, err)
+		require.Equal(t, []trail.Hash{hashOf(batches[3].Record()), hashOf(batches[0].Record()), hashOf(batches[3].Record())}, stored)
+		return sealed(state, records), nil
+	})
+	require.NoError(t, err)
+	require.Equal(t, 1, n)
+	stored, err := k.trail.Log.Hashes(t.Context(), []int64{5, 1})
+	require.NoError(t, err)
+	require.Equal(t, hashOf(batches[1].Record()), stored[1])
+	_, err = k.trail.Log.Hashes(t.Context(), []int64{1, 6})
+	require.Error(t, err, "it is not stored")
+	none, err := k.trail.Log.Hashes(t.Context(), nil)
+	require.NoError(t, err)
+	require.Empty(t, none)
+
+	n, err = k.trail.Log.Seal(t.Context(), 2, nil)
+	require.NoError(t, err, "seal is not called if nothing is open")
+	require.Zero(t, n)
+}
+
+func testSealFails(t *testing.T, k trails) {
+	k.record()
+	k.settle(3, order(11, "", sale(1, 1, 2)))
+	refused := errors.New("the log was changed")
+	_, err := k.trail.Log.Seal(t.Context(), 2, func(application.State, [][]byte, application.Hashes) (application.Sealed, error) {
+		return application.Sealed{}, refused
+	})
+	require.ErrorIs(t, err, refused)
+	ctx, cancel := context.WithCancel(t.Context())
+	_, err = k.trail.Log.Seal(ctx, 2, func(state application.State, records [][]byte, _ application.Hashes) (application.Sealed, error) {
+		cancel()
+		return sealed(state, records), nil
+	})
+	fails(t, fault.Unavailable, err)
+	require.Equal(t, application.State{}, k.state())
+	require.EqualValues(t, -1, k.leaf(id(11), trail.Decided).Position)
+	require.Len(t, k.seal(2), 1)
+}
+
+func testSealRace(t *testing.T, k trails) {
+	k.record()
+	for n := range callers {
+		k.settle(3, order(11+n, "", sale(1, 1, 2)))
+	}
+	var places [callers]atomic.Int64
+	errs := make([]error, 3)
+	together(len(errs), func(i int) {
+		for n := 1; n > 0 && errs[i] == nil; {
+			var state application.State
+			n, errs[i] = k.trail.Log.Seal(t.Context(), 2, func(s application.State, records [][]byte, _ application.Hashes) (application.Sealed, error) {
+				state = s
+				return sealed(s, records), nil
+			})
+			for p := range n {
+				places[state.Size+int64(p)].Add(1)
+			}
+		}
+	})
+	for _, err := range errs {
+		require.NoError(t, err)
+	}
+	for p := range places {
+		require.EqualValues(t, 1, places[p].Load(), "place %d", p)
+	}
+	require.Equal(t, application.State{Size: callers, Checkpoint: strconv.Itoa(callers)}, k.state())
+}
+
+func testIsOf(t *testing.T, k trails) {
+	others := trail.NewKeys([]byte("another secret"))
+	k.record()
+	require.True(t, k.isOf(nil))
+	require.True(t, k.isOf(others), "the log is empty")
+	k.settle(3, order(11, "", sale(1, 1, 2)))
+	for range 2 {
+		require.False(t, k.isOf(nil))
+		require.False(t, k.isOf(others))
+		require.True(t, k.isOf(trailKeys))
+		k.seal(10)
+	}
+}
+
+func testAdopt(t *testing.T, k trails) {
+	k.aDay()
+	require.NoError(t, k.subscriptions.Create(t.Context(), &subscription.Subscription{Name: "shop", State: subscription.Active}))
+	k.begin()
+	k.settle(3, order(11, "", sale(1, 1, 2)))
+	k.noLeaf(id(1))
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, err := k.trail.Writer.Adopt(ctx)
+	fails(t, fault.Unavailable, err)
+
+	adopted, err := k.trail.Writer.Adopt(t.Context())
+	require.NoError(t, err)
+	require.GreaterOrEqual(t, adopted, int64(10), "7 operations, a price, an import of holdings and a subscription")
+	for n := 1; n <= 7; n++ {
+		k.leaf(id(n), trail.Decided, trail.Settled)
+	}
+	k.leaf(id(0x100), trail.Posted)
+	sealed := len(k.seal(10))
+	again, err := k.trail.Writer.Adopt(t.Context())
+	require.NoError(t, err)
+	require.Zero(t, again)
+	require.Empty(t, k.seal(10))
+	require.EqualValues(t, sealed, k.state().Size)
+	k.leaf(id(11), trail.Decided)
+}
+
+func testTrailUnreachable(t *testing.T, k trails) {
+	use := func(ctx context.Context) []error {
+		_, state := k.trail.Log.State(ctx)
+		_, seal := k.trail.Log.Seal(ctx, 10, nil)
+		_, hashes := k.trail.Log.Hashes(ctx, []int64{0})
+		_, isOf := k.trail.Log.IsOf(ctx, trailKeys)
+		_, leaf := k.trail.Finder.Leaf(ctx, id(11))
+		_, adopt := k.trail.Writer.Adopt(ctx)
+		return []error{state, seal, hashes, isOf, leaf, adopt}
+	}
+	k.record()
+	k.settle(3, order(11, "", sale(1, 1, 2)))
+	k.seal(10)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	for _, err := range use(ctx) {
+		fails(t, fault.Unavailable, err)
+	}
+	needs(t, k.Disconnect, "connection to cut on demand")
+	k.Disconnect()
+	for _, err := range use(t.Context()) {
+		fails(t, fault.Unavailable, err)
+	}
+}
