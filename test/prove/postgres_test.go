@@ -71,17 +71,22 @@ func TestPoolExhausted(t *testing.T) {
 		require.Equal(t, completed, d.sell(t, 0).verdict)
 		others, err := sql.Open("pgx", s.dsn)
 		require.NoError(t, err)
-		others.SetMaxIdleConns(100)
+		var taken []*sql.Conn
 		for {
 			d.replicas[0].proxy.cutAll()
-			if _, err = others.Conn(t.Context()); err != nil { // the service sometimes takes the connection first
+			conn, err := others.Conn(t.Context())
+			if err != nil { // the service sometimes takes the connection first
 				break
 			}
+			taken = append(taken, conn)
 		}
 		eventually(t, 5*time.Second, "the service has no connection", func() bool {
 			d.replicas[0].proxy.cutAll()
 			return d.sell(t, 1).verdict == noEffect
 		})
+		for _, conn := range taken {
+			require.NoError(t, conn.Close())
+		}
 		require.NoError(t, others.Close())
 		d.awaitWell(t)
 		require.Equal(t, completed, d.sell(t, 2).verdict)
