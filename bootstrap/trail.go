@@ -170,13 +170,17 @@ func sealTrail(lc fx.Lifecycle, settings Settings, k *keptTrail, s *store.Store,
 			observe.logger.Warn("the trail could not be sealed: it waits", zap.String("error", text))
 		}
 	}
-	seal := func(ctx context.Context) error {
-		if err := s.Schema.Require(ctx); err != nil {
-			return err
+	inBackground(lc, func(ctx context.Context) {
+		for wait(ctx, settings.Trail.Interval); ctx.Err() == nil; wait(ctx, settings.Trail.Interval) {
+			err := s.Schema.Require(ctx)
+			if err == nil {
+				err = k.seal(ctx)
+			}
+			if ctx.Err() == nil {
+				report(err)
+			}
 		}
-		return k.seal(ctx)
-	}
-	inBackground(lc, func(ctx context.Context) { trail.Every(ctx, settings.Trail.Interval, seal, report) })
+	})
 }
 
 // errNone is the error of every use of a trail that is not kept.

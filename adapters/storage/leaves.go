@@ -29,9 +29,24 @@ type storedLeaf struct {
 	object string
 }
 
-// each reads rows in an order. A row is valid during the call.
+// inTurn takes steps until one fails.
+func inTurn(steps ...func() error) error {
+	for _, step := range steps {
+		if err := step(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// each reads rows. narrow chooses them and their order; nil takes all of them. A
+// row is valid during the call.
 func each[R any](tx *gorm.DB, t *batch.Table[R], narrow func(*gorm.DB) *gorm.DB, found func(*R) error) error {
-	rows, err := narrow(tx.Table(t.Name + " AS t").Select(columnsOf("t", t))).Rows() //nolint:rowserrcheck,sqlclosecheck // Each does it
+	query := tx.Table(t.Name + " AS t").Select(columnsOf("t", t))
+	if narrow != nil {
+		query = narrow(query)
+	}
+	rows, err := query.Rows() //nolint:rowserrcheck,sqlclosecheck // Each does it
 	if err != nil {
 		return err
 	}
@@ -223,30 +238,33 @@ func (d *database) settledHash(buffer []byte, of *decision) trail.Hash {
 // few reads the leaves of which there are few: of prices, subscriptions, acts,
 // imports and corrections.
 func (d *database) few(tx *gorm.DB, keys *trail.Keys, found func(storedLeaf) error) error {
-	err := each(tx, d.prices.Table, func(tx *gorm.DB) *gorm.DB { return tx }, func(row *PriceRow) error {
-		return found(storedLeaf{Entry: d.priceEntry(row), name: fmt.Sprintf("price %d", row.PriceID)})
-	})
-	if err != nil {
-		return err
-	}
-	err = each(tx, d.subscriptions.Table, func(tx *gorm.DB) *gorm.DB { return tx }, func(row *SubscriptionRow) error {
-		return found(storedLeaf{Entry: d.subscriptionEntry(row), name: fmt.Sprintf("subscription %q", row.Name)})
-	})
-	if err != nil {
-		return err
-	}
-	err = each(tx, d.audits.Table, func(tx *gorm.DB) *gorm.DB { return tx }, func(row *AuditRow) error {
-		return found(storedLeaf{Entry: d.actEntry(row), name: "act " + row.AuditID.String(), object: row.Object})
-	})
-	if err != nil {
-		return err
-	}
-	err = each(tx, d.reversals.Table, func(tx *gorm.DB) *gorm.DB { return tx }, func(row *ReversalRow) error {
-		return found(storedLeaf{Entry: d.reversalEntry(row), name: "reversal of operation " + row.OperationID.String()})
-	})
-	if err != nil {
-		return err
-	}
+	return inTurn(
+		func() error {
+			return each(tx, d.prices.Table, nil, func(row *PriceRow) error {
+				return found(storedLeaf{Entry: d.priceEntry(row), name: fmt.Sprintf("price %d", row.PriceID)})
+			})
+		},
+		func() error {
+			return each(tx, d.subscriptions.Table, nil, func(row *SubscriptionRow) error {
+				return found(storedLeaf{Entry: d.subscriptionEntry(row), name: fmt.Sprintf("subscription %q", row.Name)})
+			})
+		},
+		func() error {
+			return each(tx, d.audits.Table, nil, func(row *AuditRow) error {
+				return found(storedLeaf{Entry: d.actEntry(row), name: "act " + row.AuditID.String(), object: row.Object})
+			})
+		},
+		func() error {
+			return each(tx, d.reversals.Table, nil, func(row *ReversalRow) error {
+				return found(storedLeaf{Entry: d.reversalEntry(row), name: "reversal of operation " + row.OperationID.String()})
+			})
+		},
+		func() error { return d.postedLeaves(tx, keys, found) },
+	)
+}
+
+// postedLeaves reads the leaves of postings that belong to no sale.
+func (d *database) postedLeaves(tx *gorm.DB, keys *trail.Keys, found func(storedLeaf) error) error {
 	var id batch.UUID
 	sum := trail.NewSum(keys)
 	flush := func() error {
@@ -257,7 +275,7 @@ func (d *database) few(tx *gorm.DB, keys *trail.Keys, found func(storedLeaf) err
 		sum = trail.NewSum(keys)
 		return found(storedLeaf{Entry: trail.Entry{Kind: trail.Posted, ID: operation.ID(id), Leaf: l.Hash()}, name: "postings of " + id.String()})
 	}
-	err = each(tx, d.postings.Table, func(tx *gorm.DB) *gorm.DB {
+	err := each(tx, d.postings.Table, func(tx *gorm.DB) *gorm.DB {
 		return tx.Where("t.kind <> ?", int64(fund.SalePosting)).Order("t.operation_id")
 	}, func(row *PostingRow) error {
 		if row.OperationID != id {
@@ -296,7 +314,7 @@ func (d *database) answered(tx *gorm.DB, found func(storedLeaf) error) error {
 // are not those of its digest.
 func (d *database) stored(tx *gorm.DB, keys *trail.Keys, found func(leaf storedLeaf, texts bool) error) error {
 	var buffer []byte
-	return each(tx, d.notifications.Table, func(tx *gorm.DB) *gorm.DB { return tx }, func(row *NotificationRow) error {
+	return each(tx, d.notifications.Table, nil, func(row *NotificationRow) error {
 		l := d.notified(buffer, keys, row)
 		buffer = l.Memory()
 		entry, err := row.entry()

@@ -222,7 +222,7 @@ func (t trailLog) Adopt(ctx context.Context) (int64, error) {
 // adopt returns the entries of all rows that have none.
 func (t trailLog) adopt(ctx context.Context, tx *gorm.DB, keys *trail.Keys) (entries []trail.Entry, err error) {
 	known := make(map[adoptable]bool)
-	err = each(tx, t.batches, func(tx *gorm.DB) *gorm.DB { return tx }, func(row *TrailBatchRow) error {
+	err = each(tx, t.batches, nil, func(row *TrailBatchRow) error {
 		b, err := row.batch()
 		for i := range b.Entries {
 			known[adoptable{leafKey{b.Entries[i].Kind, b.Entries[i].ID}, b.Entries[i].Digest}] = true
@@ -239,19 +239,17 @@ func (t trailLog) adopt(ctx context.Context, tx *gorm.DB, keys *trail.Keys) (ent
 		return nil
 	}
 	var buffer []byte
-	err = t.windows(tx, func(w window) error {
-		return t.decisions(ctx, tx, w, func(of *decision) error { return add(t.decided(&buffer, of)) })
-	})
-	if err != nil {
-		return nil, err
-	}
-	if err := t.few(tx, keys, add); err != nil {
-		return nil, err
-	}
-	if err := t.answered(tx, add); err != nil {
-		return nil, err
-	}
-	return entries, t.stored(tx, keys, func(s storedLeaf, _ bool) error { return add(s) })
+	err = inTurn(
+		func() error {
+			return t.windows(tx, func(w window) error {
+				return t.decisions(ctx, tx, w, func(of *decision) error { return add(t.decided(&buffer, of)) })
+			})
+		},
+		func() error { return t.few(tx, keys, add) },
+		func() error { return t.answered(tx, add) },
+		func() error { return t.stored(tx, keys, func(s storedLeaf, _ bool) error { return add(s) }) },
+	)
+	return entries, err
 }
 
 // Leaf is application.Finder.
@@ -311,12 +309,13 @@ func (t trailLog) contents(ctx context.Context, tx *gorm.DB, id batch.UUID, keys
 	if err != nil {
 		return nil, err
 	}
-	return leaves, each(tx, t.audits.Table, func(tx *gorm.DB) *gorm.DB {
+	err = each(tx, t.audits.Table, func(tx *gorm.DB) *gorm.DB {
 		return tx.Where("t.audit_id = ?", t.Dialect.Bind(id))
 	}, func(row *AuditRow) error {
 		add(t.actLeaf(row))
 		return nil
 	})
+	return leaves, err
 }
 
 // inBatch finds the batch of one of the leaves. A batch is made after the IDs

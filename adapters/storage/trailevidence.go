@@ -82,28 +82,21 @@ func (e evidence) trail(ctx context.Context, tx *gorm.DB, w *backoffice.TrailWit
 			return errors.Join(err, heed(w.Head(state)))
 		}
 	}
-	err = c.database.few(tx, w.Keys, func(s storedLeaf) error {
-		c.few[leafKey{s.Kind, s.ID}] = &fewLeaf{storedLeaf: s}
-		c.subscribed[trail.NameID(s.object)] = s.object
-		return nil
-	})
-	if err != nil {
-		return err
-	}
-	if err := c.compareDecisions(); err != nil {
-		return err
-	}
-	if err := c.leftover(); err != nil {
-		return err
-	}
-	if err := c.compareOthers(); err != nil {
-		return err
-	}
-	if err := c.gaps(head.Size); err != nil {
-		return err
-	}
-	state.Unsealed = c.opened
-	return heed(w.Head(state))
+	return inTurn(
+		func() error {
+			return c.database.few(tx, w.Keys, func(s storedLeaf) error {
+				c.few[leafKey{s.Kind, s.ID}] = &fewLeaf{storedLeaf: s}
+				c.subscribed[trail.NameID(s.object)] = s.object
+				return nil
+			})
+		},
+		c.compareDecisions, c.leftover, c.compareOthers,
+		func() error { return c.gaps(head.Size) },
+		func() error {
+			state.Unsealed = c.opened
+			return heed(w.Head(state))
+		},
+	)
 }
 
 // compareDecisions reads decisions and batches side by side.

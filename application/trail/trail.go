@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"bankingapi/domain/operation"
 	"bankingapi/domain/trail"
@@ -146,23 +145,6 @@ func (s *Sealer) Seal(ctx context.Context) error {
 		}
 		if n < batches {
 			return nil
-		}
-	}
-}
-
-// Every calls seal at that interval until ctx ends. report receives the result
-// of each round.
-func Every(ctx context.Context, interval time.Duration, seal func(context.Context) error, report func(error)) {
-	ticker := time.NewTicker(interval)
-	defer ticker.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-ticker.C:
-			if err := seal(ctx); ctx.Err() == nil {
-				report(err)
-			}
 		}
 	}
 }

@@ -96,7 +96,7 @@ func (t Trail) Record(keys *trail.Keys, newID func() operation.ID) {
 func (t Trail) Adopt(ctx context.Context) (leaves int64, err error) {
 	l := t.store.trail
 	none := func() error { return nil }
-	return leaves, t.store.transact(ctx, t.strike, func() {}, none, func() error {
+	err = t.store.transact(ctx, t.strike, func() {}, none, func() error {
 		if l.keys == nil || l.begun {
 			return nil
 		}
@@ -107,6 +107,7 @@ func (t Trail) Adopt(ctx context.Context) (leaves int64, err error) {
 		}
 		return nil
 	})
+	return leaves, err
 }
 
 // State implements Log.
