@@ -5,6 +5,7 @@ import (
 	"context"
 	"database/sql"
 	"database/sql/driver"
+	"os"
 	"path/filepath"
 	"slices"
 	"sync/atomic"
@@ -133,6 +134,10 @@ func seed(t testing.TB, store *store.Store, s contract.Seed) {
 	require.NoError(t, importHoldings(t.Context(), store, nextID(), lines(s.Holdings...), quiet))
 	require.NoError(t, importAccounts(t.Context(), store, nextID(), lines(s.Accounts...), quiet))
 }
+
+// longForm says that the suites also run behind every proxy and on partitions. They
+// repeat what runs on the engines themselves.
+func longForm() bool { return os.Getenv("PROVE_SUITES") != "" }
 
 // opener opens an empty store, with ways to make it trouble.
 type opener func(t *testing.T) (*store.Store, contract.Trouble)

@@ -5,7 +5,6 @@ package storage_test
 import (
 	"errors"
 	"net/url"
-	"os"
 	"strings"
 	"testing"
 	"time"
@@ -31,11 +30,13 @@ func TestPgBouncer(t *testing.T) {
 		return store, contract.Trouble{}
 	}
 	contract.Books(t, func(t *testing.T) contract.BooksUnderTest { return booksUnderTest(open(t)) })
-	contract.Inboxes(t, func(t *testing.T) contract.InboxesUnderTest { return inboxesUnderTest(open(t)) })
-	contract.Subscriptions(t, func(t *testing.T) contract.SubscriptionsUnderTest {
-		store, _ := open(t)
-		return contract.SubscriptionsUnderTest{Repository: store.Subscriptions}
-	})
+	if longForm() {
+		contract.Inboxes(t, func(t *testing.T) contract.InboxesUnderTest { return inboxesUnderTest(open(t)) })
+		contract.Subscriptions(t, func(t *testing.T) contract.SubscriptionsUnderTest {
+			store, _ := open(t)
+			return contract.SubscriptionsUnderTest{Repository: store.Subscriptions}
+		})
+	}
 	t.Run("everything", func(t *testing.T) {
 		t.Parallel()
 		own := testdb.Postgres(t)
@@ -52,7 +53,7 @@ func TestPgBouncer(t *testing.T) {
 }
 
 // Everything works through what a bank may put between the service and Postgres.
-// PROVE_PROXIES=1 adds the whole suite of the books.
+// The long form adds the suite of the books.
 func TestOtherProxies(t *testing.T) {
 	t.Parallel()
 	for name, start := range map[string]func(testing.TB, string) string{
@@ -69,7 +70,7 @@ func TestOtherProxies(t *testing.T) {
 				return testdb.OpenPostgres(t, inDatabase(through, database(t, testdb.Postgres(t))))
 			}
 			everything(t, open(t))
-			if os.Getenv("PROVE_PROXIES") != "" {
+			if longForm() {
 				contract.Books(t, func(t *testing.T) contract.BooksUnderTest { return booksUnderTest(open(t), contract.Trouble{}) })
 			}
 		})

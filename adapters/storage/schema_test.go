@@ -376,8 +376,15 @@ func TestHashPartitions(t *testing.T) {
 		t.Cleanup(func() { require.NoError(t, store.Close()) })
 		return store, contract.Trouble{}
 	}
-	contract.Books(t, func(t *testing.T) contract.BooksUnderTest { return booksUnderTest(open(t)) })
-	contract.Inboxes(t, func(t *testing.T) contract.InboxesUnderTest { return inboxesUnderTest(open(t)) })
+	if longForm() {
+		contract.Books(t, func(t *testing.T) contract.BooksUnderTest { return booksUnderTest(open(t)) })
+		contract.Inboxes(t, func(t *testing.T) contract.InboxesUnderTest { return inboxesUnderTest(open(t)) })
+	}
+	t.Run("everything", func(t *testing.T) {
+		t.Parallel()
+		store, _ := open(t)
+		everything(t, store)
+	})
 	t.Run("verify", func(t *testing.T) {
 		t.Parallel()
 		store, _ := open(t)
