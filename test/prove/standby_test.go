@@ -101,7 +101,8 @@ func (c *cluster) failOver(t testing.TB, receiver int) {
 		db, err := sql.Open("pgx", c.standby.dsn)
 		require.NoError(t, err)
 		defer db.Close()
-		if _, err := db.ExecContext(t.Context(), "SELECT pg_promote(wait => true)"); err != nil {
+		// A server that is just recovering misses the signal, so ask often.
+		if _, err := db.ExecContext(t.Context(), "SELECT pg_promote(wait => true, wait_seconds => 5)"); err != nil {
 			return false
 		}
 		var standby bool
