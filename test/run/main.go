@@ -80,12 +80,13 @@ type report struct {
 	output  map[string][]string // by package and test
 	skipped map[string][]string // tests by reason
 	slow    []event             // tests that took a while
+	parents map[string]bool     // tests that have parts
 	failed  []string
 	passed  int
 }
 
 func newReport(out io.Writer) *report {
-	return &report{out: out, started: map[string]bool{}, output: map[string][]string{}, skipped: map[string][]string{}}
+	return &report{out: out, started: map[string]bool{}, output: map[string][]string{}, skipped: map[string][]string{}, parents: map[string]bool{}}
 }
 
 func (r *report) add(e event) {
@@ -124,7 +125,11 @@ func (r *report) endTest(e event, key string) {
 	switch e.Action {
 	case "pass":
 		r.passed++
-		if e.Elapsed >= worthTelling {
+		// A test with parts ends after them, and its time is that of waiting for them.
+		if i := strings.LastIndex(e.Test, "/"); i > 0 {
+			r.parents[e.Package+" "+e.Test[:i]] = true
+		}
+		if e.Elapsed >= worthTelling && !r.parents[key] {
 			r.slow = append(r.slow, e)
 		}
 	case "skip":

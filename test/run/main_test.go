@@ -55,7 +55,7 @@ func TestTheSlowestTestsAreNamed(t *testing.T) {
 	require.Contains(t, reported(true,
 		`{"Action":"pass","Package":"bank","Test":"TestA","Elapsed":5}`,
 		`{"Action":"pass","Package":"bank","Test":"TestB/part","Elapsed":70.25}`,
-		`{"Action":"pass","Package":"bank","Test":"TestB","Elapsed":0}`,
+		`{"Action":"pass","Package":"bank","Test":"TestB","Elapsed":80}`,
 		`{"Action":"pass","Package":"bank","Test":"TestC","Elapsed":1}`,
 	), "\nSlowest:\n    70.2s bank TestB/part\n     5.0s bank TestA\n\n")
 }
