@@ -102,21 +102,28 @@ func (s *server) kill(t testing.TB) {
 	t.Helper()
 	file := filepath.Join(s.data, "postmaster.pid")
 	pid := s.pid(t)
-	for _, child := range children(t, pid) {
-		_ = syscall.Kill(child, syscall.SIGSTOP) // so that no process reacts to the end of another
+	_ = syscall.Kill(pid, syscall.SIGSTOP) // first, so that it starts no other process
+	all := append(children(t, pid), pid)
+	for _, process := range all {
+		_ = syscall.Kill(process, syscall.SIGSTOP) // so that no process reacts to the end of another
 	}
-	for _, process := range append([]int{pid}, children(t, pid)...) {
+	for _, process := range all {
 		_ = syscall.Kill(process, syscall.SIGKILL)
 	}
 	if s.process != nil {
 		<-s.exited
 		s.process = nil
 	}
-	eventually(t, service.Patience, "Postgres has ended", func() bool {
-		state, _ := exec.Command("ps", "-o", "stat=", "-p", strconv.Itoa(pid)).Output()
-		return len(state) == 0 || state[0] == 'Z' // a zombie until its parent waits for it
-	})
+	// The next server does not start while a process of this one has its memory.
+	eventually(t, service.Patience, "Postgres has ended", func() bool { return !slices.ContainsFunc(all, isAlive) })
 	require.NoError(t, os.Remove(file))
+}
+
+// isAlive reports whether a process runs or is stopped. A zombie only waits for
+// its parent.
+func isAlive(pid int) bool {
+	state, _ := exec.Command("ps", "-o", "stat=", "-p", strconv.Itoa(pid)).Output()
+	return len(state) > 0 && state[0] != 'Z'
 }
 
 // pid returns the process ID of the postmaster.
