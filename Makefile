@@ -57,13 +57,12 @@ test: ## run all tests (Postgres: TEST_POSTGRES_DSN, or server binaries on this 
 .PHONY: race
 race: ## run the tests, with the race detector where the service runs inside the tests
 	@$(if $(RACE),,echo "make race: no C compiler, so the tests run without the race detector")
-	@GOGC=400 CGO_ENABLED=$(CGO) go run ./test/run $(RACE) -timeout 20m $$(go list $(PACKAGES) | grep -vxF "$$(go list $(PLAIN))")
+	@GOGC=400 CGO_ENABLED=$(CGO) go run ./test/run $(RACE) -timeout 20m ./adapters/storage $$(go list $(PACKAGES) | grep -vxF "$$(go list $(PLAIN))")
 	@CGO_ENABLED=0 go run ./test/run -timeout 20m $(PLAIN)
 
 .PHONY: lint
 lint: $(TOOLS)/golangci-lint ## format, vet, lint, tidy
 	@test -z "$$(gofmt -l $$(git ls-files '*.go'))" || { gofmt -l $$(git ls-files '*.go'); echo "run: gofmt -w"; exit 1; }
-	go vet $(PACKAGES)
 	$(TOOLS)/golangci-lint run
 	go mod tidy -diff
 

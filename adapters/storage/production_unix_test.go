@@ -29,8 +29,8 @@ func TestPgBouncer(t *testing.T) {
 		store := testdb.OpenPostgres(t, inDatabase(through, database(t, testdb.Postgres(t))))
 		return store, contract.Trouble{}
 	}
-	contract.Books(t, func(t *testing.T) contract.BooksUnderTest { return booksUnderTest(open(t)) })
 	if longForm() {
+		contract.Books(t, func(t *testing.T) contract.BooksUnderTest { return booksUnderTest(open(t)) })
 		contract.Inboxes(t, func(t *testing.T) contract.InboxesUnderTest { return inboxesUnderTest(open(t)) })
 		contract.Subscriptions(t, func(t *testing.T) contract.SubscriptionsUnderTest {
 			store, _ := open(t)

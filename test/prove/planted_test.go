@@ -36,7 +36,7 @@ func TestPlantedBugsAreFound(t *testing.T) {
 			program := service.Build(t, "bankingapi/test/prove/planted", "planted")
 			// Which requests overlap is random, so one history may not show the
 			// bug.
-			for range 5 {
+			for range 20 {
 				h := oneHistory(t, chance(t), planted.engine, planted.replicas, 0, func(b *service.Bank) {
 					b.Program = program
 					b.Environment = append(b.Environment, "PLANTED="+planted.bug)

@@ -33,9 +33,10 @@ func main() {
 }
 
 func run() error {
-	bug, ok := bugs[os.Getenv("PLANTED")]
+	name := os.Getenv("PLANTED")
+	bug, ok := bugs[name]
 	if !ok {
-		return fmt.Errorf("PLANTED=%q: unknown bug", os.Getenv("PLANTED"))
+		return fmt.Errorf("PLANTED=%q: unknown bug", name)
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
@@ -44,8 +45,8 @@ func run() error {
 		return err
 	}
 	app, err := bootstrap.Open(ctx, loaded.Settings,
-		bootstrap.WithDriver(bootstrap.SQLite, with(bug, sqlite.Open)),
-		bootstrap.WithDriver(bootstrap.Postgres, with(bug, postgres.Open)),
+		bootstrap.WithDriver(bootstrap.SQLite, with(bug, false, sqlite.Open)),
+		bootstrap.WithDriver(bootstrap.Postgres, with(bug, name == "no-lock", postgres.Open)),
 	)
 	if err != nil {
 		return err
@@ -61,13 +62,17 @@ func run() error {
 
 type opener func(context.Context, storage.Options) (*storage.Engine, error)
 
-func with(plant func(batch.Session) batch.Session, open opener) opener {
+// with plants a bug. plain leaves out the optimistic commit, which locks nothing.
+func with(plant func(batch.Session) batch.Session, plain bool, open opener) opener {
 	return func(ctx context.Context, o storage.Options) (*storage.Engine, error) {
 		engine, err := open(ctx, o)
 		if err != nil {
 			return nil, err
 		}
 		engine.Dialect = planted{engine.Dialect, plant}
+		if plain {
+			engine.Refine = nil
+		}
 		return engine, nil
 	}
 }
@@ -142,7 +147,7 @@ type early struct {
 func (s *early) Commit(ctx context.Context, requests ...batch.Request) error {
 	ctx = context.WithoutCancel(ctx)
 	s.later.Go(func() {
-		time.Sleep(20 * time.Millisecond)
+		time.Sleep(5 * time.Millisecond)
 		_ = s.Session.Commit(ctx, requests...)
 	})
 	return nil
@@ -166,6 +171,6 @@ func (s unlocked) Exchange(ctx context.Context, requests ...batch.Request) error
 		requests[i].SQL = strings.ReplaceAll(requests[i].SQL, " FOR UPDATE", "")
 	}
 	err := s.Session.Exchange(ctx, requests...)
-	time.Sleep(20 * time.Millisecond)
+	time.Sleep(5 * time.Millisecond)
 	return err
 }
