@@ -47,7 +47,7 @@ func (d *deployment) storeAgain(t testing.TB, record int) result {
 func (d *deployment) awaitWell(t testing.TB) {
 	t.Helper()
 	for _, r := range d.replicas {
-		eventually(t, 15*time.Second, "the service works again", func() bool {
+		eventually(t, service.Patience, "the service works again", func() bool {
 			// A sale of too many units reads the store and has no effect.
 			s := &sale{caller: -1, parts: []part{{0, 1_000_000}}}
 			a, err := d.post(t.Context(), r.url(), buyFund, s.body("well", d.laterDay))

@@ -6,8 +6,8 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -65,16 +65,16 @@ func TestTheFileIsGone(t *testing.T) {
 				require.Equal(t, noEffect, got.verdict)
 				require.Contains(t, []verdict{noEffect, unknown}, d.sell(t, 0).verdict, "a repeat is not acknowledged either")
 			}
-			eventually(t, 10*time.Second, "the service is not ready", func() bool { return !one.process.IsReady() })
-			status, text := one.process.Get(t, "/readyz")
-			require.Equal(t, http.StatusServiceUnavailable, status)
-			require.Contains(t, text, "database file")
+			eventually(t, service.Patience, "the service is not ready because of its file", func() bool {
+				status, text := one.process.Get(t, "/readyz")
+				return status == http.StatusServiceUnavailable && strings.Contains(text, "database file")
+			})
 			one.process.Await(t, one.process.Err, `database file`)
 
 			if strike.undo != nil {
 				strike.undo(t, d.bank.DSN)
 				d.awaitWell(t)
-				eventually(t, 10*time.Second, "the service is ready again", one.process.IsReady)
+				eventually(t, service.Patience, "the service is ready again", one.process.IsReady)
 				for i := range 5 {
 					require.Equal(t, result{verdict: completed}, d.sell(t, 2+i))
 				}

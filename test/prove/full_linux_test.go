@@ -45,7 +45,7 @@ func TestDiskFull(t *testing.T) {
 		rest(t.Context(), 100*time.Millisecond)
 		fill(t, folder)
 		// An existing write-ahead log may have free space for a while.
-		eventually(t, 10*time.Second, "requests fail because the disk is full", func() bool {
+		eventually(t, service.Patience, "requests fail because the disk is full", func() bool {
 			got := storeLarge(t, d, large)
 			if got.verdict == completed {
 				large += 60

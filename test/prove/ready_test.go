@@ -4,9 +4,11 @@ package prove_test
 
 import (
 	"fmt"
+	"net/http"
 	"net/url"
 	"os"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -23,9 +25,11 @@ import (
 func requireNotReady(t *testing.T, d *deployment, reason string) {
 	t.Helper()
 	one := d.replicas[0]
-	eventually(t, 10*time.Second, "the service is not ready", func() bool { return !one.process.IsReady() })
-	_, text := one.process.Get(t, "/readyz")
-	require.Contains(t, text, reason)
+	// On a slow machine it first says that the database does not answer in time.
+	eventually(t, service.Patience, "the service is not ready because of "+reason, func() bool {
+		status, text := one.process.Get(t, "/readyz")
+		return status == http.StatusServiceUnavailable && strings.Contains(text, reason)
+	})
 	// One of the two operations may still succeed, and neither may be answered
 	// 500.
 	sold := d.sell(t, 50)
@@ -78,7 +82,7 @@ func TestReadinessAsksWhatASaleAsks(t *testing.T) {
 			requireNotReady(t, d, c.reason)
 			s.query(t, c.mend)
 			d.replicas[0].proxy.cutAll()
-			eventually(t, 15*time.Second, "the service is ready again", d.replicas[0].process.IsReady)
+			eventually(t, service.Patience, "the service is ready again", d.replicas[0].process.IsReady)
 			require.Equal(t, completed, d.sell(t, 50).verdict)
 			d.bank.Verify(t)
 		})
@@ -147,7 +151,7 @@ func TestReadinessAsksWhatASaleAsks(t *testing.T) {
 		d.exec(t, "ALTER TABLE postings RENAME TO gone")
 		requireNotReady(t, d, "table")
 		d.exec(t, "ALTER TABLE gone RENAME TO postings")
-		eventually(t, 10*time.Second, "the service is ready again", d.replicas[0].process.IsReady)
+		eventually(t, service.Patience, "the service is ready again", d.replicas[0].process.IsReady)
 		require.Equal(t, result{verdict: completed}, d.sell(t, 50))
 	})
 }
