@@ -18,7 +18,8 @@ const (
 	maxAge = 4 * time.Second
 	// missAge limits how often unknown keys refresh the directory. A new key works
 	// at once, and a flood of invented keys costs at most ten refreshes a second,
-	// also while refreshes fail.
+	// also while refreshes fail. A caller who needs a younger copy waits that long
+	// after a failure.
 	missAge = 100 * time.Millisecond
 	// maxRead is the timeout of a refresh, because callers wait for it.
 	maxRead = 2 * time.Second
@@ -98,10 +99,25 @@ func (d *Directory) youngerThan(ctx context.Context, age time.Duration) (*snapsh
 		return s, nil
 	}
 	if d.failure != nil && d.isWithin(missAge, d.failedAt) {
-		return nil, d.failure
+		// A caller whose key is not in the copy can do without. For the others the
+		// storage may be back, so they do not get a failure that is older than they.
+		isOlder := d.failedAt.Before(arrived)
+		if !isOlder || age <= missAge || !rest(ctx, missAge-d.now().Sub(d.failedAt)) {
+			return nil, d.failure
+		}
 	}
 	// All callers share the refresh, so it must not end with this caller's context.
 	return d.refresh(context.WithoutCancel(ctx))
+}
+
+// rest waits, and reports whether ctx lasted that long.
+func rest(ctx context.Context, pause time.Duration) bool {
+	select {
+	case <-ctx.Done():
+		return false
+	case <-time.After(pause):
+		return true
+	}
 }
 
 // isWithin reports whether an instant is less than age ago. An instant in the
