@@ -14,7 +14,7 @@ import (
 	"go.opentelemetry.io/contrib/instrumentation/net/http/otelhttp"
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/codes"
-	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracehttp"
+	"go.opentelemetry.io/otel/exporters/otlp/otlptrace"
 	metricnoop "go.opentelemetry.io/otel/metric/noop"
 	"go.opentelemetry.io/otel/propagation"
 	"go.opentelemetry.io/otel/sdk/resource"
@@ -63,7 +63,11 @@ func NewTracing(ctx context.Context, o TracingOptions) (*Tracing, error) {
 	if err != nil {
 		return nil, err
 	}
-	sender, err := otlptracehttp.New(ctx, otlptracehttp.WithEndpointURL(target))
+	client, err := newSender(target)
+	if err != nil {
+		return nil, fmt.Errorf("create the trace exporter: %w", err)
+	}
+	sender, err := otlptrace.New(ctx, client)
 	if err != nil {
 		return nil, fmt.Errorf("create the trace exporter: %w", err)
 	}

@@ -17,7 +17,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/otel"
-	coltracepb "go.opentelemetry.io/proto/otlp/collector/trace/v1"
 	commonpb "go.opentelemetry.io/proto/otlp/common/v1"
 	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
 	"google.golang.org/protobuf/proto"
@@ -48,7 +47,7 @@ func (c *collector) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	content, err := io.ReadAll(r.Body)
-	var request coltracepb.ExportTraceServiceRequest
+	var request tracepb.TracesData
 	if err = errors.Join(err, proto.Unmarshal(content, &request)); err != nil {
 		http.Error(w, err.Error(), http.StatusBadRequest)
 		return
