@@ -9,6 +9,7 @@ import (
 
 	"bankingapi/application/backoffice"
 	"bankingapi/bootstrap"
+	"bankingapi/domain/audit"
 	"bankingapi/domain/decimal"
 	"bankingapi/domain/fund"
 	"bankingapi/domain/operation"
@@ -20,8 +21,8 @@ func TestTheDemoAndSettlingAreActs(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 	app := newMemory(nil).open(t, nil, bootstrap.WithClock(func() time.Time { return now }), bootstrap.WithDataFolder(t.TempDir()))
-	who := bootstrap.Actor{Actor: "ayse", SystemUser: "root", Origin: "desk-7"}
-	ctx := bootstrap.By(t.Context(), who)
+	who := audit.Who{Actor: "ayse", SystemUser: "root", Origin: "desk-7"}
+	ctx := audit.By(t.Context(), who)
 	_, err := app.LoadDemo(ctx)
 	require.NoError(t, err)
 	_, err = app.Settle(ctx)
@@ -37,8 +38,10 @@ func TestTheDemoAndSettlingAreActs(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, bootstrap.Settlement{Completed: 1}, settled)
 
+	office, err := app.Backoffice(t.Context())
+	require.NoError(t, err)
 	var got []string
-	for act, err := range app.Backoffice().Records.Acts(t.Context(), backoffice.Filter{}) {
+	for act, err := range office.Records.Acts(t.Context(), backoffice.Filter{}) {
 		require.NoError(t, err)
 		require.Equal(t, who, act.Who)
 		got = append(got, strings.Join([]string{act.Action, act.Object, act.Details}, " "))

@@ -14,8 +14,10 @@ import (
 	"bankingapi/adapters/sandbox"
 	"bankingapi/adapters/telemetry"
 	"bankingapi/application/addpush"
+	"bankingapi/application/backoffice"
 	"bankingapi/application/buyfund"
 	"bankingapi/application/store"
+	"bankingapi/application/subscriptions"
 )
 
 // App is the service. Its methods may be called from any goroutine.
@@ -27,6 +29,8 @@ type App struct {
 	metrics  *telemetry.Metrics
 	store    *store.Store
 	trail    *keptTrail
+	office   *backoffice.Office
+	manager  *subscriptions.Manager
 	adder    *addpush.Adder
 	buyer    *buyfund.Buyer
 	handler  http.Handler
@@ -53,6 +57,8 @@ type appParts struct {
 	Metrics    *telemetry.Metrics
 	Store      *store.Store
 	Trail      *keptTrail
+	Office     *backoffice.Office
+	Manager    *subscriptions.Manager
 	Adder      *addpush.Adder
 	Buyer      *buyfund.Buyer
 	Handler    http.Handler
@@ -69,7 +75,7 @@ func newApp(p appParts) (*App, error) {
 	zone, err := p.Settings.Bank.Location()
 	p.Console.app = &App{
 		settings: p.Settings, options: p.Options, zone: zone,
-		observer: p.Observer, metrics: p.Metrics, store: p.Store, trail: p.Trail,
+		observer: p.Observer, metrics: p.Metrics, store: p.Store, trail: p.Trail, office: p.Office, manager: p.Manager,
 		adder: p.Adder, buyer: p.Buyer, handler: p.Handler, operations: p.Operations, sandbox: p.Sandbox,
 		ops: p.Ops, api: p.API, failed: p.Failed, shutdown: p.Shutdown,
 	}

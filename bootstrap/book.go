@@ -18,6 +18,7 @@ import (
 	"bankingapi/application/backoffice"
 	"bankingapi/domain/audit"
 	"bankingapi/domain/day"
+	"bankingapi/domain/fault"
 	"bankingapi/domain/operation"
 )
 
@@ -46,7 +47,7 @@ func (a *App) Import(ctx context.Context, kind string, r io.Reader, watch Import
 	if err := a.usable(ctx); err != nil {
 		return 0, err
 	}
-	imported, err := bookfile.Import(a.act(ctx, "import."+kind, watch.Name, ""), a.Backoffice().Importer, kind, r,
+	imported, err := bookfile.Import(a.options.acts().Begin(ctx, "import."+kind, watch.Name, ""), a.office.Importer, kind, r,
 		bookfile.Watch{Phase: watch.Phase, Written: watch.Progress})
 	if bad, ok := errors.AsType[*bookfile.Faults](err); ok {
 		for _, f := range bad.List {
@@ -62,7 +63,7 @@ func (a *App) Import(ctx context.Context, kind string, r io.Reader, watch Import
 	if err == nil && watch.Imported != nil {
 		watch.Imported(imported.New, imported.Changed, imported.Unchanged)
 	}
-	return imported.Lines(), explain(err)
+	return imported.Lines(), fault.Explain(err)
 }
 
 // ExportFilter narrows an Export; the zero value takes everything. What makes
@@ -121,14 +122,14 @@ func (a *App) Export(ctx context.Context, kind, format string, filter ExportFilt
 			return fmt.Errorf("%q is no ID of an operation", filter.OperationID)
 		}
 	}
-	office := a.Backoffice()
+	office := *a.office
 	if filter.Follow {
 		if kind != "sales" && kind != "notifications" {
 			return fmt.Errorf("%s cannot be followed: sales and notifications can", kind)
 		}
 		office.History = backoffice.Follower{History: office.History, Now: a.options.bank(), Every: followEvery, Idle: filter.Flush}
 	}
-	return explain(bookfile.Export(ctx, office, kind, format, f, w, progress))
+	return fault.Explain(bookfile.Export(ctx, &office, kind, format, f, w, progress))
 }
 
 // followEvery is how often an Export that follows reads what came.
@@ -169,11 +170,11 @@ func (a *App) Verify(ctx context.Context, watch VerifyWatch) (Proof, error) {
 	}
 	verifier, err := a.verifier(ctx, watch.Against)
 	if err != nil {
-		return Proof{}, explain(err)
+		return Proof{}, fault.Explain(err)
 	}
 	status, err := a.store.Schema.Status(ctx)
 	if err != nil {
-		return Proof{}, explain(err)
+		return Proof{}, fault.Explain(err)
 	}
 	who := audit.Actor(ctx)
 	report.Book, report.Schema, report.Program = bookName(a.settings.Storage), status.Version, a.options.version
@@ -183,10 +184,10 @@ func (a *App) Verify(ctx context.Context, watch VerifyWatch) (Proof, error) {
 	if err == nil {
 		report.Ended = a.options.now()
 		if who != (audit.Who{}) {
-			a.recordVerify(ctx, newAct(ctx, a.options, backoffice.VerifyAct, "", ""), report.Proof)
+			a.recordVerify(ctx, a.options.acts().New(ctx, backoffice.VerifyAct, "", ""), report.Proof)
 		}
 	}
-	return report.Proof, explain(err)
+	return report.Proof, fault.Explain(err)
 }
 
 // bookName names a book without secrets.
@@ -229,10 +230,4 @@ func (a *App) recordVerify(ctx context.Context, act audit.Act, proof Proof) {
 	if err := a.store.Backoffice.Audit.Record(ctx, act); err != nil {
 		a.observer.logger.Warn("it could not be recorded that the book was checked", zap.Error(err))
 	}
-}
-
-// Backoffice returns the use cases of people: import, lookups, verify, and the
-// streams that exports read.
-func (a *App) Backoffice() *backoffice.Office {
-	return backoffice.New(a.store.Backoffice, a.options.newID)
 }

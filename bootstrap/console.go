@@ -2,11 +2,9 @@ package bootstrap
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"net/http"
-	"os"
 	"strings"
 	"sync"
 	"time"
@@ -23,7 +21,6 @@ import (
 	"bankingapi/application/store"
 	"bankingapi/application/subscriptions"
 	"bankingapi/application/summary"
-	"bankingapi/domain/audit"
 	"bankingapi/domain/operation"
 )
 
@@ -44,7 +41,7 @@ const (
 	consoleTimeout = 2 * time.Second
 )
 
-func newConsole(lc fx.Lifecycle, settings Settings, o *options, observe *observer, s *store.Store, box *sandbox.Sandbox, k *keptTrail) (*consolePages, error) {
+func newConsole(lc fx.Lifecycle, settings Settings, o *options, observe *observer, s *store.Store, office *backoffice.Office, manager *subscriptions.Manager, box *sandbox.Sandbox, k *keptTrail) (*consolePages, error) {
 	c := &consolePages{checks: func() []opsapi.Result { return nil }}
 	if !settings.Console.Enabled {
 		return c, nil
@@ -62,11 +59,9 @@ func newConsole(lc fx.Lifecycle, settings Settings, o *options, observe *observe
 		return nil, errors.Join(fmt.Errorf("open the database of the console: %w", err), s.Close())
 	}
 	c.activity = console.NewActivity(zone, o.now())
-	manager := subscriptions.NewManager(s.Subscriptions, rand.Reader)
-	manager.Now = o.now
-	office := backoffice.New(reads.Backoffice, o.newID)
+	read := backoffice.New(reads.Backoffice, o.acts(), zone)
 	c.pages = console.New(console.Options{
-		Office:         office,
+		Office:         read,
 		Subscriptions:  manager,
 		Activity:       c.activity,
 		Checks:         c.results,
@@ -78,30 +73,20 @@ func newConsole(lc fx.Lifecycle, settings Settings, o *options, observe *observe
 		Operators:      settings.Console.Operators.Items(),
 		Show:           o.consoleLink,
 		Sandbox:        sandboxPage(box),
-		Corrector:      backoffice.New(s.Backoffice, o.newID).Corrector(o.bank(), zone),
-		Looked: func(ctx context.Context, user, page string) error {
+		Corrector:      office.Corrector,
+		Audit:          office.Audit,
+		Acts:           o.acts(),
+		Looked: func(user, page string) {
 			observe.logger.Info("unmasked data was shown", zap.String("user", user), zap.String("page", page))
-			if s.Backoffice.Audit == nil {
-				return nil
-			}
-			return s.Backoffice.Audit.Record(ctx, act(o, user, "", "console.view", page))
 		},
-		Acting: func(ctx context.Context, user, reason string, done audit.Act) context.Context {
-			a := act(o, user, reason, done.Action, done.Object)
-			a.Details = done.Details
-			if ctx = audit.By(ctx, a.Who); a.Action != "" {
-				ctx = audit.With(ctx, a)
-			}
-			return ctx
-		},
-		Verify: func(ctx context.Context, user string, watch backoffice.Watch) (backoffice.Proof, error) {
-			verifier, err := c.app.verifierOn(ctx, office.Verifier, nil)
+		Verify: func(ctx context.Context, watch backoffice.Watch) (backoffice.Proof, error) {
+			verifier, err := c.app.verifierOn(ctx, read.Verifier, nil)
 			if err != nil {
 				return backoffice.Proof{}, err
 			}
 			proof, err := verifier.Verify(ctx, watch)
 			if err == nil {
-				c.app.recordVerify(ctx, act(o, user, "", backoffice.VerifyAct, ""), proof)
+				c.app.recordVerify(ctx, o.acts().New(ctx, backoffice.VerifyAct, "", ""), proof)
 			}
 			return proof, err
 		},
@@ -177,12 +162,6 @@ func (c *consolePages) settled(s buyfund.Settlement, now time.Time) {
 	if c.activity != nil {
 		c.activity.Settled(s, now)
 	}
-}
-
-// act returns the act of a user of the console for the audit.
-func act(o *options, user, reason, action, object string) audit.Act {
-	host, _ := os.Hostname() // empty if the system has none
-	return audit.Act{ID: o.newID(), At: o.bank()(), Who: audit.Who{Actor: user, SystemUser: "console", Origin: host, Reason: reason}, Action: action, Object: object}
 }
 
 // sandboxPage is nil outside a sandbox.

@@ -11,6 +11,8 @@ import (
 
 	"bankingapi/adapters/httpapi"
 	"bankingapi/application/subscriptions"
+	"bankingapi/domain/audit"
+	"bankingapi/domain/fault"
 	"bankingapi/domain/subscription"
 )
 
@@ -36,27 +38,31 @@ func (a *App) LoadDemo(ctx context.Context) (Demo, error) {
 	if err := a.usable(ctx); err != nil {
 		return Demo{}, err
 	}
-	ctx = byService(ctx)
+	if audit.Actor(ctx) == (audit.Who{}) {
+		host, _ := os.Hostname() // empty if the system has none
+		ctx = audit.By(ctx, audit.Who{Actor: "bankingapi", Origin: host})
+	}
+	acts := a.options.acts()
 	demo := a.demo("", filepath.Join(a.store.DataFolder, "demo.key"))
-	known, err := a.manager().List(ctx)
+	known, err := a.manager.List(ctx)
 	if err != nil {
-		return Demo{}, explain(err)
+		return Demo{}, fault.Explain(err)
 	}
 	empty, err := a.store.Backoffice.Book.IsEmpty(ctx)
 	if err != nil {
-		return Demo{}, explain(err)
+		return Demo{}, fault.Explain(err)
 	}
 	if empty && len(known) == 0 {
-		if err := a.Backoffice().Importer.LoadDemo(a.act(ctx, "demo.load", "", "")); err != nil {
-			return Demo{}, explain(err)
+		if err := a.office.Importer.LoadDemo(acts.Begin(ctx, "demo.load", "", "")); err != nil {
+			return Demo{}, fault.Explain(err)
 		}
-		primary, _, err := a.manager().Create(a.act(ctx, "subscription.create", demoName, "demo"), subscription.Subscription{Name: demoName})
+		primary, _, err := a.manager.Create(acts.Begin(ctx, "subscription.create", demoName, "demo"), subscription.Subscription{Name: demoName})
 		if err == nil {
 			demo.Key = primary.Reveal()
 			return demo, keepKey(demo.keyFile, demo.Key)
 		}
 		if !errors.Is(err, subscriptions.ErrNameTaken) { // another replica was first
-			return Demo{}, explain(err)
+			return Demo{}, fault.Explain(err)
 		}
 	}
 	kept, err := os.ReadFile(demo.keyFile)
@@ -79,13 +85,12 @@ func (a *App) demo(key, keyFile string) Demo {
 // renewDemoKey makes a new key where the file with the old one was lost, and
 // none where there is no demo.
 func (a *App) renewDemoKey(ctx context.Context, demo Demo) (Demo, error) {
-	ctx = a.act(ctx, "subscription.regenerate", demoName, string(subscription.Primary))
-	key, err := a.manager().Regenerate(ctx, demoName, subscription.Primary)
+	key, err := a.manager.Regenerate(ctx, demoName, subscription.Primary)
 	if errors.Is(err, subscriptions.ErrNotFound) {
 		return demo, nil
 	}
 	if err != nil {
-		return demo, explain(err)
+		return demo, fault.Explain(err)
 	}
 	demo.Key = key.Reveal()
 	return demo, keepKey(demo.keyFile, demo.Key)

@@ -2,6 +2,7 @@ package bootstrap
 
 import (
 	"context"
+	"crypto/rand"
 	"fmt"
 	"net/http"
 	"strconv"
@@ -24,6 +25,7 @@ import (
 	"bankingapi/application/commit"
 	"bankingapi/application/store"
 	"bankingapi/application/subscriptions"
+	"bankingapi/domain/audit"
 	"bankingapi/domain/day"
 	"bankingapi/domain/operation"
 )
@@ -76,7 +78,7 @@ func assemble(settings Settings, o *options) (*App, error) {
 		}),
 		fx.Supply(settings, o, log, make(failures, 2), new(shutdown)),
 		fx.Provide(
-			newObserver, newStore, newTrail, newMetrics, newDirectory, newAdder, newBuyer, newSandbox, newOperations, newHandler,
+			newObserver, newStore, newOffice, newManager, newTrail, newMetrics, newDirectory, newAdder, newBuyer, newSandbox, newOperations, newHandler,
 			newConsole, newOpsListener, newAPIListener, newApp,
 		),
 		// The ops listener comes first: it answers until the rest has stopped.
@@ -88,6 +90,20 @@ func assemble(settings Settings, o *options) (*App, error) {
 	}
 	app.parts = parts
 	return app, nil
+}
+
+func newOffice(settings Settings, s *store.Store, o *options) (*backoffice.Office, error) {
+	zone, err := settings.Bank.Location()
+	return backoffice.New(s.Backoffice, o.acts(), zone), err
+}
+
+func newManager(s *store.Store, o *options) *subscriptions.Manager {
+	m, acts := subscriptions.NewManager(s.Subscriptions, rand.Reader), o.acts()
+	m.Now, m.Acts = o.now, &acts
+	for _, each := range o.operations {
+		m.HostOperations = append(m.HostOperations, each.OperationName())
+	}
+	return m
 }
 
 func newDirectory(s *store.Store, o *options) *subscriptions.Directory {
@@ -106,6 +122,9 @@ func (o *options) newID() operation.ID {
 	}
 	return id
 }
+
+// acts makes the acts of administration, at the bank's time.
+func (o *options) acts() audit.Acts { return audit.Acts{NewID: o.newID, Now: o.bank()} }
 
 // limits returns the limits of both queues. The timeout of a batch allows for a
 // few retries.

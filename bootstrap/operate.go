@@ -2,101 +2,58 @@ package bootstrap
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
-	"strings"
-	"time"
 
+	"bankingapi/application/backoffice"
 	"bankingapi/application/buyfund"
 	"bankingapi/application/subscriptions"
 	"bankingapi/domain/day"
 	"bankingapi/domain/fault"
-	"bankingapi/domain/operation"
 	"bankingapi/domain/subscription"
 )
 
-// explain is an error for a person at a terminal: the sentence, and the cause
-// where the sentence alone does not help.
-func explain(err error) error {
-	known, ok := errors.AsType[*fault.Error](err)
-	switch {
-	case !ok:
-		return err
-	case known.Cause != nil:
-		return fmt.Errorf("%s %w", known.Detail, known.Cause)
-	case len(known.Faults) == 0:
-		return errors.New(known.Detail)
-	}
-	var text strings.Builder
-	text.WriteString(known.Detail)
-	for _, f := range known.Faults {
-		fmt.Fprintf(&text, " %s: %s", f.Pointer, f.Detail)
-	}
-	return errors.New(text.String())
-}
-
 // usable returns an error if the store cannot be used. Call it before any work
 // on the store.
-func (a *App) usable(ctx context.Context) error { return explain(a.store.Schema.Require(ctx)) }
+func (a *App) usable(ctx context.Context) error { return fault.Explain(a.store.Schema.Require(ctx)) }
+
+// Backoffice returns the use cases of people: import, lookups, corrections,
+// verify, and the streams that exports read. It fails if the schema of the
+// storage does not fit.
+func (a *App) Backoffice(ctx context.Context) (*backoffice.Office, error) {
+	return a.office, a.usable(ctx)
+}
+
+// Manager returns the use cases that create and change subscriptions. It fails if
+// the schema of the storage does not fit.
+func (a *App) Manager(ctx context.Context) (*subscriptions.Manager, error) {
+	return a.manager, a.usable(ctx)
+}
+
+// Backup writes a consistent copy of the data to a new file, while the service
+// runs. Not every storage can do this.
+func (a *App) Backup(ctx context.Context, file string) error {
+	if err := a.usable(ctx); err != nil {
+		return err
+	}
+	if a.store.Backup == nil {
+		return errors.New("this storage is backed up with its own tools: for Postgres use pg_dump, or a base backup with WAL archiving")
+	}
+	return a.store.Backup(ctx, file)
+}
 
 // Subscription is a caller of the API. Empty Operations are all of them, 0
-// RequestsPerSecond no limit.
+// RequestsPerSecond no limit. Manager knows everything about a subscription.
 type Subscription struct {
 	Name, State                 string
 	Operations                  []string
 	RequestsPerSecond           int
 	AppKey, Channel, TellerName string
-	// RequireCallerID refuses requests without a CallerId.
-	RequireCallerID bool
-	// Expires is when both keys stop working. It is set by CreateSubscription and
-	// ChangeSubscription; the zero time means never.
-	Expires time.Time
-
-	// The fields below are what Subscriptions reports. A zero time means that it is
-	// not known, or never.
-	Created            time.Time
-	Primary, Secondary KeyTimes
-	// WithoutCallerID is when the last BuyFundFromCustomer without a CallerId
-	// arrived.
-	WithoutCallerID time.Time
 }
 
-// KeyTimes are when a key was created, until when it works, and when it was used
-// last, to the minute.
-type KeyTimes = subscription.KeyLife
-
-// OperationNames are the operations a subscription may be limited to.
-func OperationNames() []string {
-	names := make([]string, len(operation.Names))
-	for i, n := range operation.Names {
-		names[i] = n.String()
-	}
-	return names
-}
-
-func (a *App) manager() *subscriptions.Manager {
-	m := subscriptions.NewManager(a.store.Subscriptions, rand.Reader)
-	m.Now = a.options.now
-	return m
-}
-
-func (s *Subscription) fields() (subscription.Subscription, error) {
-	expires := s.Expires.UTC() // stored times are UTC
-	fields := subscription.Subscription{
-		Name: s.Name, RequestsPerSecond: s.RequestsPerSecond, RequireCallerID: s.RequireCallerID,
-		AppKey: s.AppKey, Channel: s.Channel, TellerName: s.TellerName,
-		PrimaryKey: KeyTimes{Expires: expires}, SecondaryKey: KeyTimes{Expires: expires},
-	}
-	for _, name := range s.Operations {
-		n, ok := operation.ParseName(name)
-		if !ok {
-			return fields, fmt.Errorf("there is no operation %q", name)
-		}
-		fields.Operations = append(fields.Operations, n)
-	}
-	return fields, nil
-}
+// OperationNames are the operations of the bank. Manager.Operations has those of
+// the host too.
+func OperationNames() []string { return new(subscriptions.Manager).Operations() }
 
 // CreateSubscription makes an active subscription and returns its two keys:
 // the only time they can be seen.
@@ -104,62 +61,32 @@ func (a *App) CreateSubscription(ctx context.Context, s Subscription) (primary, 
 	if err := a.usable(ctx); err != nil {
 		return "", "", err
 	}
-	fields, err := s.fields()
-	if err != nil {
-		return "", "", err
+	for _, name := range s.Operations {
+		if a.manager.CheckOperations(name) != nil {
+			return "", "", fmt.Errorf("there is no operation %q", name)
+		}
 	}
-	first, second, err := a.manager().Create(a.act(ctx, "subscription.create", s.Name, ""), fields)
+	fields := subscription.Subscription{
+		Name: s.Name, RequestsPerSecond: s.RequestsPerSecond, AppKey: s.AppKey, Channel: s.Channel, TellerName: s.TellerName,
+	}
+	fields.Grant(s.Operations...)
+	first, second, err := a.manager.Create(ctx, fields)
 	return first.Reveal(), second.Reveal(), about(s.Name, err)
 }
 
-// ChangeSubscription changes a subscription: change receives it as it is and
-// returns what it should be. Name, State and the times that are only reported
-// stay as they are.
-func (a *App) ChangeSubscription(ctx context.Context, name string, change func(*Subscription) error) error {
-	if err := a.usable(ctx); err != nil {
-		return err
-	}
-	ctx = a.act(ctx, "subscription.change", name, "")
-	return about(name, a.manager().Change(ctx, name, func(s *subscription.Subscription) error {
-		wanted := toSubscription(s)
-		before := wanted.Expires
-		if err := change(&wanted); err != nil {
-			return err
-		}
-		fields, err := wanted.fields()
-		if err != nil {
-			return err
-		}
-		if !wanted.Expires.Equal(before) {
-			s.PrimaryKey.Expires, s.SecondaryKey.Expires = fields.PrimaryKey.Expires, fields.SecondaryKey.Expires
-		}
-		return s.Revise(fields)
-	}))
-}
-
-func toSubscription(s *subscription.Subscription) Subscription {
-	shown := Subscription{
-		Name: s.Name, State: string(s.State), RequestsPerSecond: s.RequestsPerSecond,
-		AppKey: s.AppKey, Channel: s.Channel, TellerName: s.TellerName, RequireCallerID: s.RequireCallerID,
-		Expires: s.PrimaryKey.Expires, Created: s.Created, Primary: s.PrimaryKey, Secondary: s.SecondaryKey, WithoutCallerID: s.WithoutCallerID,
-	}
-	for _, n := range s.Operations {
-		shown.Operations = append(shown.Operations, n.String())
-	}
-	return shown
-}
-
 // Subscriptions lists all, by name.
-func (a *App) Subscriptions(ctx context.Context) ([]Subscription, error) {
+func (a *App) Subscriptions(ctx context.Context) (all []Subscription, err error) {
 	if err := a.usable(ctx); err != nil {
 		return nil, err
 	}
-	found, err := a.manager().List(ctx)
-	all := make([]Subscription, len(found))
-	for i, s := range found {
-		all[i] = toSubscription(s)
+	found, err := a.manager.List(ctx)
+	for _, s := range found {
+		all = append(all, Subscription{
+			Name: s.Name, State: string(s.State), Operations: s.Granted(), RequestsPerSecond: s.RequestsPerSecond,
+			AppKey: s.AppKey, Channel: s.Channel, TellerName: s.TellerName,
+		})
 	}
-	return all, explain(err)
+	return all, fault.Explain(err)
 }
 
 // RegenerateKey replaces the primary or secondary key and returns the new one.
@@ -167,7 +94,7 @@ func (a *App) RegenerateKey(ctx context.Context, name, slot string) (string, err
 	if err := a.usable(ctx); err != nil {
 		return "", err
 	}
-	key, err := a.manager().Regenerate(a.act(ctx, "subscription.regenerate", name, slot), name, subscription.Slot(slot))
+	key, err := a.manager.Regenerate(ctx, name, subscription.Slot(slot))
 	return key.Reveal(), about(name, err)
 }
 
@@ -176,17 +103,14 @@ func (a *App) SetSubscriptionState(ctx context.Context, name, state string) erro
 	if err := a.usable(ctx); err != nil {
 		return err
 	}
-	return about(name, a.manager().SetState(a.act(ctx, "subscription.state", name, state), name, subscription.State(state)))
+	return about(name, a.manager.SetState(ctx, name, subscription.State(state)))
 }
 
 func about(name string, err error) error {
 	if err == nil {
 		return nil
 	}
-	if errors.Is(err, subscription.ErrCancelled) || errors.Is(err, subscriptions.ErrNameTaken) {
-		err = fmt.Errorf("%w (a cancelled one keeps its name: choose another)", err)
-	}
-	return fmt.Errorf("subscription %q: %w", name, explain(err))
+	return fmt.Errorf("subscription %q: %w", name, fault.Explain(err))
 }
 
 // Settlement counts what one round of Settle settled.
@@ -202,16 +126,16 @@ func (a *App) Settle(ctx context.Context) (Settlement, error) {
 	today := day.Of(a.options.bank()(), a.zone)
 	due, _, err := a.store.CountDue(ctx, today)
 	if err != nil {
-		return Settlement{}, explain(err)
+		return Settlement{}, fault.Explain(err)
 	}
 	if record := a.store.Backoffice.Audit; due > 0 && record != nil {
-		act := newAct(ctx, a.options, "settle", today.String(), plural(due, "due sale"))
+		act := a.options.acts().New(ctx, "settle", today.String(), plural(due, "due sale"))
 		if err := record.Record(ctx, act); err != nil {
-			return Settlement{}, explain(err)
+			return Settlement{}, fault.Explain(err)
 		}
 	}
 	settled, err := a.buyer.SettleDue(ctx)
-	return settled, explain(err)
+	return settled, fault.Explain(err)
 }
 
 // plural is "1 sale" or "2 sales".

@@ -109,8 +109,9 @@ func WithTablePrefix(prefix string) Option {
 
 // WithOperation adds an operation of the host to the API, beside those of the
 // bank: an httpapi.Operation. It is served under /BankingApiV01/ and uses the
-// same callers, limits, error body, metrics and log lines. Open fails if its
-// name is taken.
+// same callers, limits, error body, metrics and log lines. Subscriptions are
+// granted it by its name, unless it decides itself (Operation.MayCall). Open
+// fails if its name is taken.
 func WithOperation(operation httpapi.Descriptor) Option {
 	return func(o *options) {
 		if operation = orNil(operation); operation != nil {

@@ -23,6 +23,7 @@ import (
 	"bankingapi/application/subscriptions"
 	"bankingapi/domain/audit"
 	"bankingapi/domain/day"
+	"bankingapi/domain/fault"
 	"bankingapi/domain/operation"
 	"bankingapi/domain/subscription"
 )
@@ -100,7 +101,7 @@ func (b *Sandbox) prepare(ctx context.Context) error {
 		err = b.sandbox.Reset(ctx)
 	}
 	if err != nil {
-		return explain(err)
+		return fault.Explain(err)
 	}
 	b.Key, err = b.subscriptionKey(ctx, sandboxName, b.keyFile())
 	return err
@@ -124,25 +125,25 @@ func (b *Sandbox) Now() time.Time { return b.sandbox.Now() }
 // are due by then are settled, each on its day.
 func (b *Sandbox) MoveClock(ctx context.Context, to time.Time) (SandboxMove, error) {
 	moved, err := b.sandbox.Move(ctx, to)
-	return moved, explain(err)
+	return moved, fault.Explain(err)
 }
 
 // AdvanceClock moves the clock forward by a duration, as MoveClock does.
 func (b *Sandbox) AdvanceClock(ctx context.Context, by time.Duration) (SandboxMove, error) {
 	moved, err := b.sandbox.Advance(ctx, by)
-	return moved, explain(err)
+	return moved, fault.Explain(err)
 }
 
 // OrderFault makes the next requests to operations fail, unless they order a
 // fault of their own. name is a value of the header Sandbox-Fault. 0 requests take
 // the order back.
 func (b *Sandbox) OrderFault(name string, requests int) error {
-	return explain(b.sandbox.OrderNext(name, requests))
+	return fault.Explain(b.sandbox.OrderNext(name, requests))
 }
 
 // Reset brings the book back to its beginning and the clock to the real time.
 // The key stays.
-func (b *Sandbox) Reset(ctx context.Context) error { return explain(b.sandbox.Reset(ctx)) }
+func (b *Sandbox) Reset(ctx context.Context) error { return fault.Explain(b.sandbox.Reset(ctx)) }
 
 // Requests returns the last requests with a number above after, newest first.
 // There are at most a thousand. Keys are masked.
@@ -150,7 +151,7 @@ func (b *Sandbox) Requests(after int64) []SandboxRequest { return b.sandbox.Requ
 
 // newSandbox returns nil unless the service is a sandbox. The clock continues
 // where it was.
-func newSandbox(lc fx.Lifecycle, settings Settings, o *options, s *store.Store, buyer *buyfund.Buyer) (*sandbox.Sandbox, error) {
+func newSandbox(lc fx.Lifecycle, settings Settings, o *options, s *store.Store, office *backoffice.Office, buyer *buyfund.Buyer) (*sandbox.Sandbox, error) {
 	if o.sandbox == nil {
 		return nil, nil //nolint:nilnil // the other parts ask for nil
 	}
@@ -161,11 +162,10 @@ func newSandbox(lc fx.Lifecycle, settings Settings, o *options, s *store.Store, 
 	if s.Marker == nil {
 		return nil, errors.New("this storage cannot be a sandbox: its store.Store has no Marker")
 	}
-	office := backoffice.New(s.Backoffice, o.newID)
 	lc.Append(fx.StartHook(func(ctx context.Context) error {
 		note, err := s.Marker.Note(ctx)
 		if err != nil || note == "" {
-			return explain(err)
+			return fault.Explain(err)
 		}
 		ahead, err := time.ParseDuration(note)
 		o.sandbox.SetAhead(ahead)
@@ -208,8 +208,7 @@ const lastDay = 366
 
 // cancelSales cancels the sales of a customer that are recorded for a later day.
 func cancelSales(ctx context.Context, office *backoffice.Office, customerNo int64, now func() time.Time, zone *time.Location) (cancelled int, err error) {
-	corrector := office.Corrector(now, zone)
-	if corrector == nil {
+	if office.Corrector == nil {
 		return 0, nil
 	}
 	today := day.Of(now(), zone)
@@ -223,7 +222,7 @@ func cancelSales(ctx context.Context, office *backoffice.Office, customerNo int6
 		}
 	}
 	for id := range waiting {
-		if err := corrector.Cancel(audit.By(ctx, audit.Who{Actor: sandboxName, Origin: sandboxName}), id); err != nil {
+		if err := office.Corrector.Cancel(audit.By(ctx, audit.Who{Actor: sandboxName, Origin: sandboxName}), id); err != nil {
 			return cancelled, err
 		}
 		cancelled++
@@ -254,15 +253,15 @@ func (a *App) subscriptionKey(ctx context.Context, name, file string) (string, e
 	if key := strings.TrimSpace(string(kept)); key != "" {
 		found, err := subscriptions.NewDirectory(a.store.Subscriptions, a.options.now).Find(ctx, key)
 		if err != nil || found != nil {
-			return key, explain(err)
+			return key, fault.Explain(err)
 		}
 	}
-	key, _, err := a.manager().Create(ctx, subscription.Subscription{Name: name})
+	key, _, err := a.manager.Create(ctx, subscription.Subscription{Name: name})
 	if errors.Is(err, subscriptions.ErrNameTaken) {
-		key, err = a.manager().Regenerate(ctx, name, subscription.Primary)
+		key, err = a.manager.Regenerate(ctx, name, subscription.Primary)
 	}
 	if err != nil {
-		return "", explain(err)
+		return "", fault.Explain(err)
 	}
 	return key.Reveal(), keepKey(file, key.Reveal())
 }

@@ -11,7 +11,7 @@ import (
 	"go.uber.org/zap"
 
 	"bankingapi/application/store"
-	"bankingapi/domain/audit"
+	"bankingapi/domain/fault"
 )
 
 // openTimeout bounds the opening of a storage, without its migration.
@@ -71,7 +71,7 @@ func newStore(lc fx.Lifecycle, settings Settings, o *options, observe *observer)
 	migrator := store.NewMigrator(s, settings.Storage.Migrate, func(err error) {
 		observe.logger.Warn("the schema could not be migrated yet", zap.Error(err))
 	})
-	lc.Append(fx.StartStopHook(func(ctx context.Context) error { return explain(startStore(migrating(ctx, o), s, migrator)) }, migrator.Stop))
+	lc.Append(fx.StartStopHook(func(ctx context.Context) error { return fault.Explain(startStore(migrating(ctx, o), s, migrator)) }, migrator.Stop))
 	tellRisks(lc, s, observe.logger)
 	return s, nil
 }
@@ -101,7 +101,7 @@ func withStore(settings Settings, all []Option, do func(*store.Store) error) err
 	if err != nil {
 		return err
 	}
-	return errors.Join(explain(do(s)), s.Close())
+	return errors.Join(fault.Explain(do(s)), s.Close())
 }
 
 // MigrateUp brings the schema to SchemaVersion and returns what it applied.
@@ -125,7 +125,7 @@ func MigrateUp(ctx context.Context, settings Settings, all ...Option) (applied [
 
 // migrating puts the act of a migration into the context.
 func migrating(ctx context.Context, o *options) context.Context {
-	return audit.With(ctx, newAct(ctx, o, "schema.migrate", "", ""))
+	return o.acts().Begin(ctx, "schema.migrate", "", "")
 }
 
 // MigrateDown undoes the newest migration. It fails if a service uses the

@@ -165,7 +165,7 @@ func sealTrail(lc fx.Lifecycle, settings Settings, k *keptTrail, s *store.Store,
 			k.trouble.Store(nil)
 			return
 		}
-		text := explain(err).Error()
+		text := fault.Explain(err).Error()
 		if before := k.trouble.Swap(&text); before == nil || *before != text {
 			observe.logger.Warn("the trail could not be sealed: it waits", zap.String("error", text))
 		}
@@ -215,13 +215,13 @@ func (a *App) TrailCheckpoint(ctx context.Context) (string, error) {
 		return "", err
 	}
 	if err := a.trail.seal(ctx); err != nil {
-		return "", explain(err)
+		return "", fault.Explain(err)
 	}
 	state, err := a.trail.ports.Log.State(ctx)
 	if err == nil && state.Checkpoint == "" {
 		err = errors.New("the log is empty: nothing was written yet")
 	}
-	return state.Checkpoint, explain(err)
+	return state.Checkpoint, fault.Explain(err)
 }
 
 // TrailProof returns a file that proves an operation, import or act. It is
@@ -235,7 +235,7 @@ func (a *App) TrailProof(ctx context.Context, operationID string) ([]byte, error
 		return nil, err
 	}
 	proof, err := a.trail.prove(ctx, id)
-	return proof, explain(err)
+	return proof, fault.Explain(err)
 }
 
 // TrailProofOf is TrailProof for the operation of a CallerId.
@@ -250,10 +250,10 @@ func (a *App) TrailProofOf(ctx context.Context, subscription, callerID string) (
 			continue
 		}
 		if err != nil {
-			return nil, explain(err)
+			return nil, fault.Explain(err)
 		}
 		proof, err := a.trail.prove(ctx, found.Record.ID)
-		return proof, explain(err)
+		return proof, fault.Explain(err)
 	}
 	return nil, errors.New("this subscription has not used this CallerId")
 }
@@ -319,7 +319,7 @@ func NewTrailKey(name string) (signing, verifying string, err error) {
 // verifier also checks the trail, against its newest checkpoint outside the
 // database and those that are given.
 func (a *App) verifier(ctx context.Context, against []string) (*backoffice.Verifier, error) {
-	return a.verifierOn(ctx, a.Backoffice().Verifier, against)
+	return a.verifierOn(ctx, a.office.Verifier, against)
 }
 
 // verifierOn is verifier on other connections.

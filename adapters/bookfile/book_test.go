@@ -18,6 +18,7 @@ import (
 
 	"bankingapi/adapters/bookfile"
 	"bankingapi/application/backoffice"
+	"bankingapi/domain/audit"
 	"bankingapi/domain/fault"
 	"bankingapi/domain/fund"
 	"bankingapi/test/fake"
@@ -25,7 +26,7 @@ import (
 
 func office(strike fake.Strike) *backoffice.Office {
 	var ids fake.IDs
-	return backoffice.New(fake.NewStore().Backoffice(strike, func() time.Time { return noon }), ids.Next)
+	return backoffice.New(fake.NewStore().Backoffice(strike, func() time.Time { return noon }), audit.Acts{NewID: ids.Next}, time.UTC)
 }
 
 func imports(t *testing.T, o *backoffice.Office, kind, content string) (backoffice.Imported, error) {

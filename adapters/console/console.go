@@ -7,7 +7,7 @@
 // by references that only the session can read.
 //
 // A viewer sees masked numbers and no texts. An operator can show them; each
-// page that shows them is reported to Options.Looked before it is sent.
+// page that shows them is reported to Options.Audit before it is sent.
 //
 // The console never competes with the API: at most two requests read at a time,
 // each for at most two seconds. Lists are read page by page, by operation ID.
@@ -58,16 +58,15 @@ type Options struct {
 	// it. Show is not called if UserHeader is set.
 	Show func(link string)
 
-	// Looked records that a user looked at unmasked data. If it fails, the page is
-	// not sent.
-	Looked func(ctx context.Context, user, page string) error
-	// Acting returns a context for a change that the user makes for that reason.
-	// It carries the act, of which the action, the object and the details are
-	// given. Without an action, what makes the change names the act. Acting may be
-	// nil.
-	Acting func(ctx context.Context, user, reason string, act audit.Act) context.Context
-	// Verify checks the book for a user, and records that it was checked.
-	Verify func(ctx context.Context, user string, watch backoffice.Watch) (backoffice.Proof, error)
+	// Looked is told that a user looked at unmasked data.
+	Looked func(user, page string)
+	// Audit keeps these looks. If it fails, the page is not sent. It may be nil.
+	Audit backoffice.Audit
+	// Acts makes the acts of the users.
+	Acts audit.Acts
+	// Verify checks the book for the user in the context, and records that it was
+	// checked.
+	Verify func(ctx context.Context, watch backoffice.Watch) (backoffice.Proof, error)
 	// Answer returns what the API answers to a repeat of an operation.
 	Answer func(operation.Outcome) []byte
 	// Trail is nil if the service keeps none.
@@ -115,9 +114,6 @@ var files embed.FS
 // New returns the console.
 func New(o Options) *Console {
 	c := &Console{o: o, sessions: newSessions(&o), mux: http.NewServeMux(), reading: make(chan struct{}, 2), long: make(chan struct{}, 1)}
-	if c.o.Acting == nil {
-		c.o.Acting = func(ctx context.Context, _, _ string, _ audit.Act) context.Context { return ctx }
-	}
 	if c.o.Failed == nil {
 		c.o.Failed = func(string, error) {}
 	}

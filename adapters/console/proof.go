@@ -187,7 +187,7 @@ func (p *proof) start(c *Console, user string) bool {
 		defer func() { <-c.long }()
 		c.reading <- struct{}{} // it is one of the two that read
 		defer func() { <-c.reading }()
-		result, err := c.o.Verify(ctx, user, backoffice.Watch{Found: p.found, Progress: p.progress})
+		result, err := c.o.Verify(by(ctx, user, ""), backoffice.Watch{Found: p.found, Progress: p.progress})
 		if err != nil && ctx.Err() == nil {
 			c.o.Failed("Proof", err)
 		}

@@ -11,7 +11,6 @@ import (
 	"strings"
 
 	"bankingapi/application/backoffice"
-	"bankingapi/domain/audit"
 	"bankingapi/domain/fault"
 	"bankingapi/domain/fund"
 	"bankingapi/domain/operation"
@@ -265,7 +264,7 @@ func correctSale(q *request) error {
 	if reason == "" || q.PostForm.Get("confirm") != "yes" {
 		return q.showOperation(id, "", "Nothing was changed: give a reason and tick the box.")
 	}
-	ctx := q.o.Acting(q.ctx, q.session.user, reason, audit.Act{})
+	ctx := by(q.ctx, q.session.user, reason)
 	var done string
 	switch q.PostForm.Get("action") {
 	case "cancel":

@@ -12,11 +12,9 @@ import (
 	"time"
 
 	"bankingapi/application/subscriptions"
-	"bankingapi/domain/audit"
 	"bankingapi/domain/day"
 	"bankingapi/domain/fault"
 	"bankingapi/domain/fund"
-	"bankingapi/domain/operation"
 	"bankingapi/domain/subscription"
 )
 
@@ -120,17 +118,11 @@ func (q *request) subscriptionRow(s *subscription.Subscription, refused int) sub
 	if s.RequireCallerID {
 		row.CallerID = "required"
 	}
-	row.Operations = namesOf(s.Operations)
+	row.Operations = namesOf(s)
 	return row
 }
 
-func namesOf(operations []operation.Name) string {
-	names := make([]string, len(operations))
-	for i, n := range operations {
-		names[i] = n.String()
-	}
-	return strings.Join(names, ", ")
-}
+func namesOf(s *subscription.Subscription) string { return strings.Join(s.Granted(), ", ") }
 
 func subscriptionPath(name string) string { return with("/console/subscription", "name", name) }
 
@@ -141,7 +133,9 @@ func (q *request) showSubscriptions(c change) (err error) {
 	if v.Rows, err = q.subscriptionRows(); err != nil {
 		return err
 	}
-	v.Form = q.formOf(&subscription.Subscription{Operations: operation.Names[:]})
+	var all subscription.Subscription
+	all.Grant(q.o.Subscriptions.Operations()...)
+	v.Form = q.formOf(&all)
 	return q.show("subscriptions", v)
 }
 
@@ -150,8 +144,14 @@ func (q *request) formOf(s *subscription.Subscription) subscriptionForm {
 	if s.RequestsPerSecond > 0 {
 		f.Rate = strconv.Itoa(s.RequestsPerSecond)
 	}
-	for _, n := range operation.Names {
-		f.Operations = append(f.Operations, operationChoice{n.String(), s.MayCall(n)})
+	known := q.o.Subscriptions.Operations()
+	for _, name := range known {
+		f.Operations = append(f.Operations, operationChoice{name, s.MayCallNamed(name)})
+	}
+	for _, name := range s.HostOperations { // of another host program on this database
+		if !slices.Contains(known, name) {
+			f.Operations = append(f.Operations, operationChoice{name, true})
+		}
 	}
 	return f
 }
@@ -249,41 +249,39 @@ func changeSubscription(q *request) error {
 
 func (q *request) carryOut(name, action string) (c change, err error) {
 	manager := q.o.Subscriptions
-	acting := func(action, details string) context.Context {
-		return q.o.Acting(q.ctx, q.session.user, q.PostForm.Get("reason"), audit.Act{Action: action, Object: name, Details: details})
-	}
+	ctx := by(q.ctx, q.session.user, q.PostForm.Get("reason"))
 	switch action {
 	case "create":
-		fields, err := q.fields()
+		fields, err := q.fields(new(subscription.Subscription))
 		if err != nil {
 			return c, err
 		}
 		fields.Name = name
-		primary, secondary, err := manager.Create(acting("subscription.create", ""), fields)
+		primary, secondary, err := manager.Create(ctx, fields)
 		return change{Of: name, NewKeys: []keyView{{"primary", primary.Reveal()}, {"secondary", secondary.Reveal()}}, Done: name + " can call the API within 5 seconds."}, err
 	case "change":
-		return q.revise(name, acting)
+		return q.revise(ctx, name)
 	case "suspend":
-		return change{Done: name + " is suspended. Its keys stop working within 5 seconds."}, manager.SetState(acting("subscription.state", "suspended"), name, subscription.Suspended)
+		return change{Done: name + " is suspended. Its keys stop working within 5 seconds."}, manager.SetState(ctx, name, subscription.Suspended)
 	case "activate":
-		return change{Done: name + " is active."}, manager.SetState(acting("subscription.state", "active"), name, subscription.Active)
+		return change{Done: name + " is active."}, manager.SetState(ctx, name, subscription.Active)
 	case "cancel":
-		return change{Done: name + " is cancelled, for good."}, manager.SetState(acting("subscription.state", "cancelled"), name, subscription.Cancelled)
+		return change{Done: name + " is cancelled, for good."}, manager.SetState(ctx, name, subscription.Cancelled)
 	case "regenerate-primary", "regenerate-secondary":
 		slot := subscription.Slot(strings.TrimPrefix(action, "regenerate-"))
-		key, err := manager.Regenerate(acting("subscription.regenerate", string(slot)), name, slot)
+		key, err := manager.Regenerate(ctx, name, slot)
 		return change{Of: name, NewKeys: []keyView{{string(slot), key.Reveal()}}, Done: "The old key stops working within 5 seconds."}, err
 	}
 	return c, errNothing
 }
 
 // revise changes what the form has changed.
-func (q *request) revise(name string, acting func(action, details string) context.Context) (c change, err error) {
-	fields, err := q.fields()
+func (q *request) revise(ctx context.Context, name string) (c change, err error) {
+	before, err := q.subscription(name)
 	if err != nil {
 		return c, err
 	}
-	before, err := q.subscription(name)
+	fields, err := q.fields(before)
 	if err != nil {
 		return c, err
 	}
@@ -293,7 +291,7 @@ func (q *request) revise(name string, acting func(action, details string) contex
 	}
 	details := strings.Join(changes, "; ")
 	expires := fields.PrimaryKey.Expires
-	err = q.o.Subscriptions.Change(acting("subscription.change", details), name, func(s *subscription.Subscription) error {
+	err = q.o.Subscriptions.Change(q.o.Acts.Begin(ctx, "subscription.change", name, details), name, func(s *subscription.Subscription) error {
 		if q.lastDay(expires) != q.lastDay(s.PrimaryKey.Expires) {
 			s.PrimaryKey.Expires, s.SecondaryKey.Expires = expires, expires
 		}
@@ -313,7 +311,7 @@ func (q *request) differences(from, to *subscription.Subscription) (all []string
 	callerID := map[bool]string{false: "optional", true: "required"}
 	for _, each := range []struct{ name, from, to string }{
 		{"rate limit", limit(from.RequestsPerSecond), limit(to.RequestsPerSecond)},
-		{"may call", namesOf(from.Operations), namesOf(to.Operations)},
+		{"may call", namesOf(from), namesOf(to)},
 		{"CallerId", callerID[from.RequireCallerID], callerID[to.RequireCallerID]},
 		{"last day of the keys", or(q.lastDay(from.PrimaryKey.Expires), "never"), or(q.lastDay(to.PrimaryKey.Expires), "never")},
 		{"AppKey", or(from.AppKey, "none"), or(to.AppKey, "none")},
@@ -328,17 +326,15 @@ func (q *request) differences(from, to *subscription.Subscription) (all []string
 }
 
 // fields reads the form of a subscription.
-func (q *request) fields() (fields subscription.Subscription, err error) {
+func (q *request) fields(before *subscription.Subscription) (fields subscription.Subscription, err error) {
 	fields = subscription.Subscription{AppKey: q.PostForm.Get("appkey"), Channel: q.PostForm.Get("channel"), TellerName: q.PostForm.Get("teller"),
 		RequireCallerID: q.PostForm.Get("callerid") == "required"}
-	for _, each := range q.PostForm["operation"] {
-		n, ok := operation.ParseName(each)
-		if !ok {
-			return fields, fault.New(fault.Invalid, "There is no such operation.")
-		}
-		fields.Operations = append(fields.Operations, n)
+	names := q.PostForm["operation"]
+	if err := q.o.Subscriptions.CheckOperations(slices.DeleteFunc(slices.Clone(names), before.MayCallNamed)...); err != nil {
+		return fields, err
 	}
-	if len(fields.Operations) == 0 {
+	fields.Grant(names...)
+	if len(fields.Granted()) == 0 {
 		return fields, fault.New(fault.Invalid, "Choose at least one operation. To refuse all, suspend the subscription.")
 	}
 	slices.Sort(fields.Operations)

@@ -7,11 +7,13 @@ import (
 	"io/fs"
 	"net/http"
 	"net/url"
+	"os"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
+	"bankingapi/domain/audit"
 	"bankingapi/domain/day"
 	"bankingapi/domain/fund"
 	"bankingapi/domain/money"
@@ -133,11 +135,21 @@ func (q *request) look() error {
 	if q.told || !q.session.reveals() {
 		return nil
 	}
-	if err := q.o.Looked(q.Context(), q.session.user, q.title); err != nil {
-		return err
+	q.o.Looked(q.session.user, q.title)
+	if q.o.Audit != nil {
+		ctx := by(q.Context(), q.session.user, "")
+		if err := q.o.Audit.Record(ctx, q.o.Acts.New(ctx, "console.view", q.title, "")); err != nil {
+			return err
+		}
 	}
 	q.told = true
 	return nil
+}
+
+// by returns a context whose acts are those of a user.
+func by(ctx context.Context, user, reason string) context.Context {
+	host, _ := os.Hostname() // empty if the system has none
+	return audit.By(ctx, audit.Who{Actor: user, SystemUser: "console", Origin: host, Reason: reason})
 }
 
 // number shows a number of a customer or an account, or its last digits.

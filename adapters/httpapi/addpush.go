@@ -31,7 +31,6 @@ func AddPush(adder Adder) Operation[push.Fields] {
 		Do:      adder.Add,
 		Faults:  adder.Faults,
 		Busy:    adder.Busy,
-		MayCall: granted(operation.AddPushNotificationResponse),
 		Example: `{"Header":{},"Parameters":[{"ExternalApplicationCode":"MOBILE","UserId":"user-1","PushId":"push-1","Platform":65,"Subject":"Hello","Content":"Your order was carried out.","SendStatus":1,"SendDate":"2026-11-20"}]}`,
 	}
 }

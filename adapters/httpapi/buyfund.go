@@ -38,7 +38,6 @@ func BuyFund(buyer Buyer) Operation[fund.SaleFields] {
 			}
 			return number
 		},
-		MayCall: granted(operation.BuyFundFromCustomer),
 		Example: `{"Header":{"CallerId":"demo-sale-1"},"Parameters":[{"CustomerNo":1001,"TransactionType":2,"FundAmount":12.5,"DestinationAccount":{"BranchCode":1,"CustomerNo":1001,"AccountSuffix":1,"CurrencyCode":"TRY"},"FundToProcess":{"IMKBCode":"AFA","HolderCorporationName":"Demo Portfoy","PriceID":1}}]}`,
 	}
 }

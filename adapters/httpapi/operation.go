@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"net/http"
-	"strings"
 
 	"bankingapi/adapters/httpapi/strictjson"
 	"bankingapi/application/commit"
@@ -43,7 +42,7 @@ type Operation[Record any] struct {
 	// it. It may be nil.
 	Customer func(record *Record) int64
 	// MayCall reports whether a subscription may call the operation. nil allows
-	// every active subscription.
+	// those that were granted it by its name (Subscription.MayCallNamed).
 	MayCall func(caller *subscription.Subscription) bool
 	// Example is the body of a request that works with the demo book. It may be
 	// empty.
@@ -87,15 +86,9 @@ func (o Operation[Record]) endpoint(a *api) http.Handler {
 		o.Customer = func(*Record) int64 { return 0 }
 	}
 	if o.MayCall == nil {
-		o.MayCall = func(*subscription.Subscription) bool { return true }
+		o.MayCall = func(caller *subscription.Subscription) bool { return caller.MayCallNamed(o.Name) }
 	}
 	return &endpoint[Record]{api: a, Operation: o, members: requestMembers(o.Members, a.ParametersLimit)}
-}
-
-// granted returns a MayCall for an operation that subscriptions are granted by
-// name.
-func granted(o operation.Name) func(*subscription.Subscription) bool {
-	return func(caller *subscription.Subscription) bool { return caller.MayCall(o) }
 }
 
 // Path returns the path of an operation.
@@ -110,7 +103,7 @@ func checkNames(operations []Descriptor) error {
 	for _, o := range operations {
 		name := o.OperationName()
 		switch {
-		case name == "" || strings.ContainsFunc(name, isNoNameCharacter):
+		case !operation.IsName(name):
 			return fmt.Errorf("the name of the operation %q must have letters A-Z, a-z and digits only", name)
 		case seen[name]:
 			return fmt.Errorf("two operations have the name %s", name)
@@ -118,10 +111,6 @@ func checkNames(operations []Descriptor) error {
 		seen[name] = true
 	}
 	return nil
-}
-
-func isNoNameCharacter(c rune) bool {
-	return (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && (c < '0' || c > '9')
 }
 
 // endpoint serves one operation.

@@ -108,8 +108,8 @@ func TestAHostAddsAnOperation(t *testing.T) {
 	require.Equal(t, http.StatusOK, s.post(t, salePath, saleBody).Code, "ours are beside it")
 }
 
-// What is left out of an Operation: then every active subscription may call it,
-// and the rules are those of Do alone.
+// What is left out of an Operation: then subscriptions that were granted it by
+// its name may call it, and the rules are those of Do alone.
 func TestTheLeastOperation(t *testing.T) {
 	t.Parallel()
 	s := newService(func(s *service) {
@@ -119,7 +119,7 @@ func TestTheLeastOperation(t *testing.T) {
 				return operation.Outcome{State: operation.Completed}, nil
 			},
 		}}
-		s.callers[key].Operations = nil
+		s.callers[key].Grant("Ping")
 	})
 	require.Equal(t, http.StatusOK, s.post(t, "/BankingApiV01/Ping", `{"Header":{},"Parameters":[{}]}`).Code)
 	require.Equal(t, []string{"unknown-member"}, codes(t, s.post(t, "/BankingApiV01/Ping", `{"Header":{},"Parameters":[{"x":1}]}`)))

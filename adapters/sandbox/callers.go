@@ -34,7 +34,7 @@ func NewCallers(find Find) Callers { return Callers{find} }
 func (c Callers) Find(ctx context.Context, presented string) (*subscription.Subscription, error) {
 	if key, ok := strings.CutSuffix(presented, PushOnly); ok {
 		return c.changed(ctx, key, func(s *subscription.Subscription) {
-			s.Operations = []operation.Name{operation.AddPushNotificationResponse}
+			s.Grant(operation.AddPushNotificationResponse.String())
 		})
 	}
 	if key, ok := strings.CutSuffix(presented, Mobile); ok {

@@ -10,7 +10,6 @@ import (
 
 	"bankingapi/adapters/storage/batch"
 	"bankingapi/application/subscriptions"
-	"bankingapi/domain/operation"
 	"bankingapi/domain/subscription"
 	"bankingapi/domain/trail"
 )
@@ -180,14 +179,10 @@ func (s *Subscriptions) change(ctx context.Context, work func(batch.Session) err
 }
 
 func newSubscriptionRow(s *subscription.Subscription) SubscriptionRow {
-	names := make([]string, len(s.Operations))
-	for i, n := range s.Operations {
-		names[i] = n.String()
-	}
 	return SubscriptionRow{
 		Name:              s.Name,
 		State:             string(s.State),
-		Operations:        strings.Join(names, ","),
+		Operations:        strings.Join(s.Granted(), ","),
 		RequestsPerSecond: int64(s.RequestsPerSecond),
 		AppKey:            s.AppKey,
 		Channel:           s.Channel,
@@ -228,13 +223,7 @@ func (r *SubscriptionRow) subscription() (*subscription.Subscription, error) {
 		SecondaryKey:      subscription.KeyLife{Created: r.SecondaryCreatedAt.Time, Expires: r.SecondaryExpiresAt.Time, Used: r.SecondaryUsedAt.Time},
 		WithoutCallerID:   r.WithoutCallerIDAt.Time,
 	}
-	for name := range strings.SplitSeq(r.Operations, ",") {
-		n, ok := operation.ParseName(name)
-		if !ok {
-			return nil, fmt.Errorf("subscription %q may call an operation that this version does not know", r.Name)
-		}
-		s.Operations = append(s.Operations, n)
-	}
+	s.Grant(strings.Split(r.Operations, ",")...)
 	if len(r.PrimaryHash) != len(s.PrimaryHash) || len(r.SecondaryHash) != len(s.SecondaryHash) {
 		return nil, fmt.Errorf("subscription %q: a stored key hash is damaged", r.Name)
 	}

@@ -15,7 +15,7 @@ package backoffice
 import (
 	"time"
 
-	"bankingapi/domain/operation"
+	"bankingapi/domain/audit"
 )
 
 // Ports are the ports of all use cases of this package. A storage adapter
@@ -52,13 +52,13 @@ type Office struct {
 	// Records and Audit are nil if the storage keeps none.
 	Records Records
 	Audit   Audit
-
-	ports Ports
-	newID func() operation.ID
+	// Corrector is nil if the storage cannot correct the book.
+	Corrector *Corrector
 }
 
-// New returns the use cases on the ports. newID makes the IDs of imports.
-func New(ports Ports, newID func() operation.ID) *Office {
+// New returns the use cases on the ports. acts makes the IDs of imports and
+// corrections, and has the time of the bank. zone is its time zone.
+func New(ports Ports, acts audit.Acts, zone *time.Location) *Office {
 	slow := recentOf{ports.History, ports.Lookups, ports.Records}
 	if ports.Recent == nil {
 		ports.Recent = slow
@@ -66,8 +66,8 @@ func New(ports Ports, newID func() operation.ID) *Office {
 	if ports.Recorded == nil {
 		ports.Recorded = slow
 	}
-	return &Office{
-		Importer: NewImporter(ports.Imports, newID),
+	office := &Office{
+		Importer: NewImporter(ports.Imports, acts.NewID),
 		Finder:   NewFinder(ports.Book, ports.Lookups),
 		Verifier: NewVerifier(ports.Evidence),
 		Book:     ports.Book,
@@ -76,16 +76,9 @@ func New(ports Ports, newID func() operation.ID) *Office {
 		Recorded: ports.Recorded,
 		Records:  ports.Records,
 		Audit:    ports.Audit,
-		ports:    ports,
-		newID:    newID,
 	}
-}
-
-// Corrector returns the use cases that correct the book. It is nil if the
-// storage cannot do this.
-func (o *Office) Corrector(now func() time.Time, zone *time.Location) *Corrector {
-	if o.ports.Books == nil {
-		return nil
+	if ports.Books != nil {
+		office.Corrector = NewCorrector(ports.Books, ports.Lookups, acts.NewID, acts.Now, zone)
 	}
-	return NewCorrector(o.ports.Books, o.ports.Lookups, o.newID, now, zone)
+	return office
 }

@@ -7,13 +7,14 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"bankingapi/application/backoffice"
+	"bankingapi/domain/audit"
 	"bankingapi/test/fake"
 )
 
 func TestTheDemoBookHoldsAndCanBeLoadedAgain(t *testing.T) {
 	t.Parallel()
 	var ids fake.IDs
-	office := backoffice.New(fake.NewStore().Backoffice(nil, func() time.Time { return noon }), ids.Next)
+	office := backoffice.New(fake.NewStore().Backoffice(nil, func() time.Time { return noon }), audit.Acts{NewID: ids.Next}, time.UTC)
 	for range 2 {
 		require.NoError(t, office.Importer.LoadDemo(t.Context()))
 		proof, err := office.Verifier.Verify(t.Context(), backoffice.Watch{})

@@ -227,6 +227,24 @@ func (o *Office) OperationOf(ctx context.Context, key idempotency.Key) (Operatio
 	return o.complete(ctx, found.ID, found, true)
 }
 
+// OperationsOf finds the operations that a subscription sent with a CallerId: at
+// most one of each kind. The error is ErrNotFound or that of a port.
+func (o *Office) OperationsOf(ctx context.Context, subscription, callerID string) (all []Operation, err error) {
+	for _, name := range operation.Names {
+		found, err := o.OperationOf(ctx, idempotency.Key{CallerID: callerID, Subscription: subscription, Operation: name})
+		switch {
+		case err == nil:
+			all = append(all, found)
+		case !errors.Is(err, ErrNotFound):
+			return nil, err
+		}
+	}
+	if len(all) == 0 {
+		return nil, ErrNotFound
+	}
+	return all, nil
+}
+
 // complete adds what the other ports have.
 func (o *Office) complete(ctx context.Context, id operation.ID, found Operation, exists bool) (_ Operation, err error) {
 	found.ID = id

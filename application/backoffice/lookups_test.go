@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"bankingapi/application/backoffice"
+	"bankingapi/domain/audit"
 	"bankingapi/domain/day"
 	"bankingapi/domain/fund"
 	"bankingapi/domain/money"
@@ -28,7 +29,7 @@ func bank(t *testing.T) (*fake.Store, *backoffice.Office) {
 	t.Helper()
 	var ids fake.IDs
 	store := fake.NewStore()
-	office := backoffice.New(store.Backoffice(nil, func() time.Time { return noon.Add(-time.Hour) }), ids.Next)
+	office := backoffice.New(store.Backoffice(nil, func() time.Time { return noon.Add(-time.Hour) }), audit.Acts{NewID: ids.Next}, time.UTC)
 	_, err := office.Importer.Prices(t.Context(), lines(onePrice), nil)
 	require.NoError(t, err)
 	_, err = office.Importer.Holdings(t.Context(), lines(fund.Holding{Key: oneFund, Units: 100_000_000}), nil)

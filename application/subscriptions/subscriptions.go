@@ -4,9 +4,15 @@ package subscriptions
 
 import (
 	"context"
+	"fmt"
 	"io"
+	"slices"
+	"strings"
 	"time"
 
+	"bankingapi/domain/audit"
+	"bankingapi/domain/fault"
+	"bankingapi/domain/operation"
 	"bankingapi/domain/subscription"
 )
 
@@ -50,6 +56,38 @@ type Manager struct {
 	// Now is the current time in UTC, cut to microseconds: it dates subscriptions
 	// and keys. Without it they have no dates.
 	Now func() time.Time
+	// Acts makes the act of each change, unless its context carries one already.
+	// nil makes none.
+	Acts *audit.Acts
+	// HostOperations are the names of the operations of the host program.
+	HostOperations []string
+}
+
+// Operations are the names of the operations that a subscription may be granted.
+func (m *Manager) Operations() []string {
+	var all subscription.Subscription
+	all.Operations, all.HostOperations = operation.Names[:], m.HostOperations
+	return all.Granted()
+}
+
+// CheckOperations returns an error of kind fault.Invalid for a name that is none
+// of Operations.
+func (m *Manager) CheckOperations(names ...string) error {
+	known := m.Operations()
+	for _, name := range names {
+		if !slices.Contains(known, name) {
+			return fault.New(fault.Invalid, fmt.Sprintf("There is no operation %q: it is %s.", name, strings.Join(known, " or ")))
+		}
+	}
+	return nil
+}
+
+// begin returns a context that carries the act of a change.
+func (m *Manager) begin(ctx context.Context, action, name, details string) context.Context {
+	if _, carried := audit.From(ctx); carried || m.Acts == nil {
+		return ctx
+	}
+	return m.Acts.Begin(ctx, action, name, details)
 }
 
 // NewManager returns a Manager that makes keys from random, which must be a
@@ -58,9 +96,12 @@ func NewManager(repository Repository, random io.Reader) *Manager {
 	return &Manager{repository: repository, random: random}
 }
 
-// Create makes an active subscription and returns its two keys. The keys cannot be
-// read later. The error is fault.Invalid, ErrNameTaken or one of the storage.
+// Create makes an active subscription and returns its two keys. A subscription
+// without operations is granted all Operations. The keys cannot be read later. The error is fault.Invalid, ErrNameTaken or one of the storage.
 func (m *Manager) Create(ctx context.Context, fields subscription.Subscription) (primary, secondary subscription.Key, err error) {
+	if len(fields.Granted()) == 0 {
+		fields.Grant(m.Operations()...)
+	}
 	s, err := subscription.New(fields)
 	if err != nil {
 		return primary, secondary, err
@@ -72,7 +113,7 @@ func (m *Manager) Create(ctx context.Context, fields subscription.Subscription) 
 		return primary, secondary, err
 	}
 	s.Created = m.now()
-	return primary, secondary, m.repository.Create(ctx, s)
+	return primary, secondary, m.repository.Create(m.begin(ctx, "subscription.create", s.Name, ""), s)
 }
 
 func (m *Manager) now() time.Time {
@@ -86,12 +127,13 @@ func (m *Manager) now() time.Time {
 // ErrNotFound or one of the storage. The change reaches every replica within five
 // seconds.
 func (m *Manager) Change(ctx context.Context, name string, change func(*subscription.Subscription) error) error {
-	return m.repository.Change(ctx, name, change)
+	return m.repository.Change(m.begin(ctx, "subscription.change", name, ""), name, change)
 }
 
 // Regenerate replaces one key and returns the new one, which cannot be read later.
 // The old key stops working on every replica within five seconds.
 func (m *Manager) Regenerate(ctx context.Context, name string, slot subscription.Slot) (key subscription.Key, err error) {
+	ctx = m.begin(ctx, "subscription.regenerate", name, string(slot))
 	err = m.repository.Change(ctx, name, func(s *subscription.Subscription) error {
 		key, err = m.regenerate(s, slot)
 		return err
@@ -122,6 +164,7 @@ func (m *Manager) regenerate(s *subscription.Subscription, slot subscription.Slo
 // subscription.ErrCancelled if it is cancelled. The change reaches every replica
 // within five seconds.
 func (m *Manager) SetState(ctx context.Context, name string, state subscription.State) error {
+	ctx = m.begin(ctx, "subscription.state", name, string(state))
 	return m.repository.Change(ctx, name, func(s *subscription.Subscription) error { return s.Become(state) })
 }
 
@@ -136,6 +179,6 @@ func (s sentinel) Error() string { return string(s) }
 
 // Errors of a Repository.
 const (
-	ErrNameTaken = sentinel("a subscription with this name exists")
+	ErrNameTaken = sentinel("a subscription with this name exists (a cancelled one keeps its name: choose another)")
 	ErrNotFound  = sentinel("there is no subscription with this name")
 )

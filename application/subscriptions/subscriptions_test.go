@@ -43,7 +43,7 @@ func TestCreate(t *testing.T) {
 	require.Equal(t, operation.Names[:], list(t, m)[0].Operations)
 	_, _, err = m.Create(t.Context(), subscription.Subscription{Name: "name"})
 	require.ErrorIs(t, err, subscriptions.ErrNameTaken)
-	require.EqualError(t, err, "a subscription with this name exists")
+	require.EqualError(t, err, "a subscription with this name exists (a cancelled one keeps its name: choose another)")
 	require.Len(t, list(t, m), 2)
 }
 

@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"bankingapi/application/backoffice"
 	"bankingapi/bootstrap"
 	"bankingapi/bootstrap/engines"
 )
@@ -25,6 +26,17 @@ func (p program) withApp(cmd *cobra.Command, do func(*bootstrap.App) error) erro
 // openBook opens a book that exists. Only serve and migrate up create one.
 func openBook(cmd *cobra.Command, settings bootstrap.Settings, do func(*bootstrap.App) error) error {
 	return open(cmd, inForeground(settings), do, bootstrap.WithExistingBook())
+}
+
+// withOffice is withApp for the use cases of people.
+func (p program) withOffice(cmd *cobra.Command, do func(*backoffice.Office) error) error {
+	return p.withApp(cmd, func(app *bootstrap.App) error {
+		office, err := app.Backoffice(cmd.Context())
+		if err != nil {
+			return err
+		}
+		return do(office)
+	})
 }
 
 func inForeground(settings bootstrap.Settings) bootstrap.Settings {

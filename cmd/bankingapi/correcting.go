@@ -2,13 +2,20 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/user"
 
 	"github.com/spf13/cobra"
 
-	"bankingapi/bootstrap"
+	"bankingapi/application/backoffice"
+	"bankingapi/domain/audit"
+	"bankingapi/domain/decimal"
+	"bankingapi/domain/fault"
+	"bankingapi/domain/fund"
+	"bankingapi/domain/money"
+	"bankingapi/domain/operation"
 )
 
 // addActor adds the flag --as to a command that changes something, and puts who
@@ -23,15 +30,15 @@ func addActor(cmd *cobra.Command) *cobra.Command {
 				return wrongUsef("--reason is missing: say why, for the audit")
 			}
 		}
-		cmd.SetContext(bootstrap.By(cmd.Context(), actor))
+		cmd.SetContext(audit.By(cmd.Context(), actor))
 		return run(cmd, args)
 	}
 	return cmd
 }
 
 // whoRuns is the person at the terminal. An empty name stands for the system user.
-func whoRuns(name string) bootstrap.Actor {
-	actor := bootstrap.Actor{Actor: name, SystemUser: systemUser()}
+func whoRuns(name string) audit.Who {
+	actor := audit.Who{Actor: name, SystemUser: systemUser()}
 	actor.Origin, _ = os.Hostname()
 	if name == "" {
 		actor.Actor = actor.SystemUser
@@ -62,31 +69,53 @@ reason and who made it: see 'bankingapi export audit'.`,
 	cmd.AddCommand(
 		p.saleCommand("cancel ID", "Cancel a recorded sale before its day", `Cancels an operation that is recorded for a later day. Its sales end as failed, with the code
 cancelled. A repeat of its CallerId is answered so. From its day on it can only be reversed.`,
-			func(ctx context.Context, app *bootstrap.App, id string) (string, error) {
-				return "Cancelled.", app.CancelSales(ctx, id)
+			func(ctx context.Context, c *backoffice.Corrector, id operation.ID) (string, error) {
+				return "Cancelled.", c.Cancel(ctx, id)
 			}),
 		p.saleCommand("reverse ID", "Undo a completed sale, once", `Returns the units of a completed operation to its holdings and takes its proceeds back from its
 accounts, with postings of kind reversal. It is refused if an account has less than the proceeds:
 nothing goes below zero. The sales stay completed.`,
-			func(ctx context.Context, app *bootstrap.App, id string) (string, error) {
-				reversal, err := app.ReverseSales(ctx, id)
-				return "Reversed by " + reversal + ".", err
+			func(ctx context.Context, c *backoffice.Corrector, id operation.ID) (string, error) {
+				reversal, err := c.Reverse(ctx, id)
+				return "Reversed by " + reversal.String() + ".", err
 			}),
 	)
 	return cmd
 }
 
-func (p program) saleCommand(use, short, long string, do func(context.Context, *bootstrap.App, string) (string, error)) *cobra.Command {
+// withCorrector opens the book to correct it.
+func (p program) withCorrector(cmd *cobra.Command, do func(*backoffice.Corrector) error) error {
+	return p.withOffice(cmd, func(office *backoffice.Office) error {
+		if office.Corrector == nil {
+			return errors.New("this storage cannot correct the book")
+		}
+		return do(office.Corrector)
+	})
+}
+
+func parseID(text string) (operation.ID, error) {
+	id, err := operation.ParseID(text)
+	if err != nil {
+		return id, fmt.Errorf("%q is no ID of an operation", text)
+	}
+	return id, nil
+}
+
+func (p program) saleCommand(use, short, long string, do func(context.Context, *backoffice.Corrector, operation.ID) (string, error)) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: use, Short: short, Long: long,
 		Example:     "  bankingapi sales " + use[:len(use)-len("ID")] + `019b1c2d-0000-7000-8000-000000000001 --reason "complaint 17"`,
 		Args:        named("ID"),
 		Annotations: mentionSettings(),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return p.withApp(cmd, func(app *bootstrap.App) error {
-				done, err := do(cmd.Context(), app, args[0])
+			return p.withCorrector(cmd, func(c *backoffice.Corrector) error {
+				id, err := parseID(args[0])
 				if err != nil {
 					return err
+				}
+				done, err := do(cmd.Context(), c, id)
+				if err != nil {
+					return fmt.Errorf("operation %s: %w", args[0], fault.Explain(err))
 				}
 				fmt.Fprintln(cmd.ErrOrStderr(), done)
 				return nil
@@ -111,7 +140,7 @@ Sales may continue: a difference never undoes them. Nothing goes below zero.`,
 	}
 	var branch, customer, suffix int64
 	var code, holder, currency, by string
-	adjust := func(use, short, example string, required []string, do func(context.Context, *bootstrap.App) (string, error)) *cobra.Command {
+	adjust := func(use, short, example string, required []string, do func(context.Context, *backoffice.Corrector) (operation.ID, error)) *cobra.Command {
 		sub := &cobra.Command{
 			Use: use, Short: short, Example: example, Args: named(), Annotations: mentionSettings(),
 			RunE: func(cmd *cobra.Command, _ []string) error {
@@ -120,8 +149,8 @@ Sales may continue: a difference never undoes them. Nothing goes below zero.`,
 						return wrongUsef("--%s is missing", name)
 					}
 				}
-				return p.withApp(cmd, func(app *bootstrap.App) error {
-					id, err := do(cmd.Context(), app)
+				return p.withCorrector(cmd, func(c *backoffice.Corrector) error {
+					id, err := do(cmd.Context(), c)
 					if err != nil {
 						return err
 					}
@@ -137,15 +166,41 @@ Sales may continue: a difference never undoes them. Nothing goes below zero.`,
 	}
 	holding := adjust("holding", "Correct the units of a holding", `  bankingapi adjust holding --customer 1001 --fund AFA --holder "Demo Portfoy" --by -1.5 --reason "counted twice"`,
 		[]string{"customer", "fund", "holder"},
-		func(ctx context.Context, app *bootstrap.App) (string, error) {
-			return app.AdjustHolding(ctx, customer, code, holder, by)
+		func(ctx context.Context, c *backoffice.Corrector) (id operation.ID, err error) {
+			h, faults := fund.NewHolding(fund.HoldingFields{CustomerNo: decimal.Int(customer), IMKBCode: code, HolderCorporationName: holder, Units: decimal.Int(0)})
+			if len(faults) > 0 {
+				return id, fmt.Errorf("%s: %s", faults[0].Pointer[1:], faults[0].Detail)
+			}
+			number, err := decimal.Parse(by)
+			if err != nil {
+				return id, fmt.Errorf("%q is no number of units", by)
+			}
+			units, err := fund.ParseUnits(number)
+			if err != nil || units == 0 {
+				return id, fmt.Errorf("%q is no number of units: it must not be 0 and may have 6 decimals", by)
+			}
+			return c.AdjustHolding(ctx, h.Key, units)
 		})
 	holding.Flags().StringVar(&code, "fund", "", "`IMKBCode` of the fund")
 	holding.Flags().StringVar(&holder, "holder", "", "`HolderCorporationName`")
 	account := adjust("account", "Correct the balance of an account", `  bankingapi adjust account --branch 1 --customer 1001 --suffix 1 --currency TRY --by 12.50 --reason "fee returned"`,
 		[]string{"branch", "customer", "suffix", "currency"},
-		func(ctx context.Context, app *bootstrap.App) (string, error) {
-			return app.AdjustAccount(ctx, branch, customer, suffix, currency, by)
+		func(ctx context.Context, c *backoffice.Corrector) (id operation.ID, err error) {
+			a, faults := fund.NewAccount(fund.AccountFields{
+				BranchCode: decimal.Int(branch), CustomerNo: decimal.Int(customer), AccountSuffix: decimal.Int(suffix), CurrencyCode: currency,
+			}, decimal.Int(0))
+			if len(faults) > 0 {
+				return id, fmt.Errorf("%s: %s", faults[0].Pointer[1:], faults[0].Detail)
+			}
+			number, err := decimal.Parse(by)
+			if err != nil {
+				return id, fmt.Errorf("%q is no amount", by)
+			}
+			amount, err := money.FromDecimal(number, a.Key.Currency)
+			if err != nil || amount.Minor() == 0 {
+				return id, fmt.Errorf("%q is no amount of %s: it must not be 0 and may have %d decimals", by, currency, a.Key.Currency.Decimals())
+			}
+			return c.AdjustAccount(ctx, a.Key, amount)
 		})
 	account.Flags().Int64Var(&branch, "branch", 0, "`BranchCode`")
 	account.Flags().Int64Var(&suffix, "suffix", 0, "`AccountSuffix`")

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"bankingapi/application/backoffice"
 	"bankingapi/bootstrap"
 )
 
@@ -49,11 +50,11 @@ changes had sales since: setting it would undo them.`,
 			if err != nil {
 				return err
 			}
-			options := bootstrap.ImportOptions{DryRun: dryRun}
+			options := backoffice.ImportOptions{DryRun: dryRun}
 			if options.AsOf, _, err = moment(loaded.Settings.Bank, "as-of", asOf); err != nil {
 				return err
 			}
-			cmd.SetContext(bootstrap.WithImport(cmd.Context(), options))
+			cmd.SetContext(backoffice.WithImport(cmd.Context(), options))
 			return openBook(cmd, loaded.Settings, func(app *bootstrap.App) error {
 				return importFile(cmd, app, args[0], args[1], file, size, dryRun)
 			})

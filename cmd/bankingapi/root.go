@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"bankingapi/bootstrap"
+	"bankingapi/domain/fault"
 )
 
 // program holds what the commands need from the process in addition to their
@@ -162,6 +163,6 @@ func report(errOut io.Writer, cmd *cobra.Command, err error) int {
 		fmt.Fprintf(errOut, "bankingapi: %v; see '%s --help'\n", err, cmd.CommandPath())
 		return 2
 	}
-	fmt.Fprintf(errOut, "bankingapi: %v\n", err)
+	fmt.Fprintf(errOut, "bankingapi: %v\n", fault.Explain(err))
 	return 1
 }

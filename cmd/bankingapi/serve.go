@@ -9,6 +9,7 @@ import (
 
 	"bankingapi/bootstrap"
 	"bankingapi/bootstrap/engines"
+	"bankingapi/domain/audit"
 )
 
 func (p program) serveCommand() *cobra.Command {
@@ -35,7 +36,7 @@ database must be empty or a sandbox already. Unless storage.dsn is set, it is ./
 			if err != nil {
 				return err
 			}
-			cmd.SetContext(bootstrap.By(cmd.Context(), whoRuns(""))) // for the demo book and migrations
+			cmd.SetContext(audit.By(cmd.Context(), whoRuns(""))) // for the demo book and migrations
 			switch {
 			case demo && sandbox:
 				return wrongUsef("use --demo or --sandbox, not both")

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"strconv"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"bankingapi/application/backoffice"
 	"bankingapi/bootstrap"
 )
 
@@ -59,17 +61,28 @@ subscription, or by the X-Request-Id of its answer.`,
 			case (callerID == "") != (subscription == ""):
 				return wrongUsef("--caller-id and --subscription go together: each subscription has CallerIds of its own")
 			}
-			return p.withApp(cmd, func(app *bootstrap.App) error {
-				var all []bootstrap.Operation
+			return p.withOffice(cmd, func(office *backoffice.Office) error {
+				var all []backoffice.Operation
 				var err error
+				var what string
 				switch {
 				case callerID != "":
-					all, err = app.FindOperationsOf(cmd.Context(), subscription, callerID)
+					what = "an operation with this CallerId of this subscription"
+					all, err = office.OperationsOf(cmd.Context(), subscription, callerID)
 				case requestID != "":
-					all, err = app.FindOperationsOfRequest(cmd.Context(), requestID)
+					what = "an operation with this X-Request-Id"
+					all, err = office.OperationsOfRequest(cmd.Context(), requestID)
 				default:
-					all = make([]bootstrap.Operation, 1)
-					all[0], err = app.FindOperation(cmd.Context(), args[0])
+					what = "operation " + args[0]
+					id, invalid := parseID(args[0])
+					if invalid != nil {
+						return invalid
+					}
+					all = make([]backoffice.Operation, 1)
+					all[0], err = office.Operation(cmd.Context(), id)
+				}
+				if errors.Is(err, backoffice.ErrNotFound) {
+					return fmt.Errorf("not found: %s", what)
 				}
 				if err != nil {
 					return err
@@ -104,7 +117,7 @@ func (t table) field(name, value string) {
 	}
 }
 
-func printOperation(out io.Writer, o *bootstrap.Operation) error {
+func printOperation(out io.Writer, o *backoffice.Operation) error {
 	t := newTable(out)
 	t.field("Operation", o.ID.String())
 	switch {
@@ -173,8 +186,8 @@ func printOperation(out io.Writer, o *bootstrap.Operation) error {
 	if postings := append(o.Postings[:len(o.Postings):len(o.Postings)], o.ReversalPostings...); len(postings) > 0 {
 		fmt.Fprintln(t, "\nPOSTED\tKIND\tPOSITION\tBY")
 		for i := range postings {
-			position, by := bootstrap.DescribePosting(&postings[i].Posting)
-			fmt.Fprintf(t, "%s\t%s\t%s\t%s\n", stamp(postings[i].PostedAt), postings[i].Kind, position, by(postings[i].Quantity))
+			each := &postings[i]
+			fmt.Fprintf(t, "%s\t%s\t%s\t%s\n", stamp(each.PostedAt), each.Kind, each.Position(), each.Format(each.Quantity))
 		}
 	}
 	if err := t.Flush(); err != nil {
@@ -220,7 +233,11 @@ func (p program) showCustomerCommand() *cobra.Command {
 				return err
 			}
 			return openBook(cmd, loaded.Settings, func(app *bootstrap.App) error {
-				return printCustomer(cmd, app, customer, until)
+				office, err := app.Backoffice(cmd.Context())
+				if err != nil {
+					return err
+				}
+				return printCustomer(cmd, office.Finder, customer, until)
 			})
 		},
 	}
@@ -228,8 +245,8 @@ func (p program) showCustomerCommand() *cobra.Command {
 	return cmd
 }
 
-func printCustomer(cmd *cobra.Command, app *bootstrap.App, number int64, until time.Time) error {
-	customer, statement, err := app.FindCustomer(cmd.Context(), number, until)
+func printCustomer(cmd *cobra.Command, finder *backoffice.Finder, number int64, until time.Time) error {
+	customer, err := finder.Customer(cmd.Context(), number, until)
 	if err != nil {
 		return err
 	}
@@ -242,15 +259,14 @@ func printCustomer(cmd *cobra.Command, app *bootstrap.App, number int64, until t
 		fmt.Fprintf(t, "account %d-%d-%d\t%s %s\n", a.Key.BranchCode, a.Key.CustomerNo, a.Key.AccountSuffix, a.Balance, a.Key.Currency.Code())
 	}
 	lines := 0
-	for line, err := range statement {
+	for line, err := range finder.Statement(cmd.Context(), number, until) {
 		if err != nil {
 			return err
 		}
 		if lines++; lines == 1 {
 			fmt.Fprintln(t, "\nPOSTED\tOPERATION\tKIND\tPOSITION\tBY\tAFTER")
 		}
-		position, quantity := bootstrap.DescribePosting(&line.Posting)
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\n", stamp(line.PostedAt), line.OperationID, line.Kind, position, quantity(line.Quantity), quantity(line.After))
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\n", stamp(line.PostedAt), line.OperationID, line.Kind, line.Position(), line.Format(line.Quantity), line.Format(line.After))
 	}
 	if len(customer.Holdings)+len(customer.Accounts)+lines == 0 {
 		return fmt.Errorf("not found: customer %d has no holding, no account and no posting", number)
@@ -272,10 +288,12 @@ func (p program) showNotificationCommand() *cobra.Command {
 				return wrongUsef("--push-id is missing")
 			}
 			return p.withApp(cmd, func(app *bootstrap.App) error {
-				if _, err := app.FindNotifications(cmd.Context(), pushID); err != nil {
-					return err
+				var found int64
+				err := app.Export(cmd.Context(), "notifications", "ndjson", bootstrap.ExportFilter{PushID: pushID}, cmd.OutOrStdout(), func(rows int64) { found = rows })
+				if err == nil && found == 0 {
+					err = errors.New("not found: a notification with this PushId")
 				}
-				return app.Export(cmd.Context(), "notifications", "ndjson", bootstrap.ExportFilter{PushID: pushID}, cmd.OutOrStdout(), nil)
+				return err
 			})
 		},
 	}

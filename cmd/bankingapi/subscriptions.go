@@ -11,7 +11,10 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"bankingapi/application/subscriptions"
 	"bankingapi/bootstrap"
+	"bankingapi/domain/fault"
+	"bankingapi/domain/subscription"
 )
 
 func (p program) subscriptionsCommand() *cobra.Command {
@@ -41,8 +44,7 @@ every change within 5 seconds.`,
 }
 
 func (p program) createSubscriptionCommand() *cobra.Command {
-	var s bootstrap.Subscription
-	var expires string
+	var flags subscriptionFlags
 	cmd := &cobra.Command{
 		Use:   "create NAME",
 		Short: "Create a subscription and print its two keys",
@@ -53,66 +55,91 @@ only once: the database stores only their hashes.`,
 		Args:        named("NAME"),
 		Annotations: mentionSettings(),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			s.Name = args[0]
-			settings, err := p.checkSubscription(cmd, &s, expires)
+			flags.Name = args[0]
+			settings, err := p.checkSubscription(cmd, &flags)
 			if err != nil {
 				return err
 			}
-			return openBook(cmd, settings, func(app *bootstrap.App) error {
-				primary, secondary, err := app.CreateSubscription(cmd.Context(), s)
+			return withManager(cmd, settings, func(m *subscriptions.Manager) error {
+				primary, secondary, err := m.Create(cmd.Context(), flags.Subscription)
 				if err != nil {
-					return err
+					return about(args[0], err)
 				}
-				_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s\n%s\n", primary, secondary)
+				_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s\n%s\n", primary.Reveal(), secondary.Reveal())
 				return err
 			})
 		},
 	}
-	addSubscriptionFlags(cmd, &s, &expires)
+	flags.addTo(cmd)
 	return cmd
 }
 
-// addSubscriptionFlags adds what a subscription can have.
-func addSubscriptionFlags(cmd *cobra.Command, s *bootstrap.Subscription, expires *string) {
+// withManager opens the book to read or change subscriptions.
+func withManager(cmd *cobra.Command, settings bootstrap.Settings, do func(*subscriptions.Manager) error) error {
+	return openBook(cmd, settings, func(app *bootstrap.App) error {
+		m, err := app.Manager(cmd.Context())
+		if err != nil {
+			return err
+		}
+		return do(m)
+	})
+}
+
+// about names the subscription that an error is about.
+func about(name string, err error) error {
+	return fmt.Errorf("subscription %q: %w", name, fault.Explain(err))
+}
+
+// subscriptionFlags are what a subscription can have.
+type subscriptionFlags struct {
+	subscription.Subscription
+	operations, hostOperations []string
+	expires                    string
+}
+
+func (s *subscriptionFlags) addTo(cmd *cobra.Command) {
 	flags := cmd.Flags()
-	flags.StringArrayVar(&s.Operations, "operation", nil, "`operation` that it may call; repeatable (default: all)")
+	flags.StringArrayVar(&s.operations, "operation", nil, "`operation` that it may call; repeatable (default: all)")
+	flags.StringArrayVar(&s.hostOperations, "host-operation", nil, "`operation` of a host program that it may call; repeatable")
 	flags.IntVar(&s.RequestsPerSecond, "rate", 0, "maximum `requests` per second on each replica (default: no limit)")
 	flags.StringVar(&s.AppKey, "app-key", "", "AppKey of the caller; requests with another one get 403")
 	flags.StringVar(&s.Channel, "channel", "", "Channel of the caller; requests with another one get 403")
 	flags.StringVar(&s.TellerName, "teller-name", "", "TellerName of the caller; requests with another one get 403")
 	flags.BoolVar(&s.RequireCallerID, "require-caller-id", false, "refuse requests without a CallerId: a repeat cannot sell twice then")
-	flags.StringVar(expires, "expires", "", "last `day` on which both keys work, in the bank's time zone; never for no end")
+	flags.StringVar(&s.expires, "expires", "", "last `day` on which both keys work, in the bank's time zone; never for no end")
 	complete(cmd, "operation", bootstrap.OperationNames()...)
 }
 
 // checkSubscription checks the flags, and returns the settings.
-func (p program) checkSubscription(cmd *cobra.Command, s *bootstrap.Subscription, expires string) (bootstrap.Settings, error) {
-	for _, name := range s.Operations {
+func (p program) checkSubscription(cmd *cobra.Command, s *subscriptionFlags) (bootstrap.Settings, error) {
+	for _, name := range s.operations {
 		if known := bootstrap.OperationNames(); !slices.Contains(known, name) {
 			return bootstrap.Settings{}, wrongUsef("--operation must be %s", strings.Join(known, " or "))
 		}
 	}
+	s.Grant(append(s.operations, s.hostOperations...)...)
 	if s.RequestsPerSecond < 0 {
 		return bootstrap.Settings{}, wrongUsef("--rate must be 1 or more, or 0 for no limit")
 	}
 	loaded, err := p.load(cmd)
-	if err != nil || expires == "" || expires == "never" {
+	if err != nil || s.expires == "" || s.expires == "never" {
 		return loaded.Settings, err
 	}
-	if _, s.Expires, err = loaded.Settings.Bank.Day(expires); err != nil {
+	_, end, err := loaded.Settings.Bank.Day(s.expires)
+	if err != nil {
 		return loaded.Settings, wrongUsef("--expires must be a day like 2027-11-20, or never")
 	}
+	s.PrimaryKey.Expires, s.SecondaryKey.Expires = end.UTC(), end.UTC()
 	return loaded.Settings, nil
 }
 
 func (p program) changeSubscriptionCommand() *cobra.Command {
-	var wanted bootstrap.Subscription
-	var expires string
+	var wanted subscriptionFlags
 	cmd := &cobra.Command{
 		Use:   "change NAME",
 		Short: "Change a subscription; its keys and CallerIds stay",
 		Long: `Changes what the flags name, and leaves everything else as it is. The keys stay the same, and
-CallerIds that were used stay used. --operation replaces all operations; --rate 0 removes the limit.`,
+CallerIds that were used stay used. --operation and --host-operation replace all operations; --rate 0 removes the limit.`,
 		Example: `  bankingapi subscriptions change mobile-app --rate 100
   bankingapi subscriptions change mobile-app --require-caller-id --expires 2027-12-31`,
 		Args:        named("NAME"),
@@ -120,37 +147,42 @@ CallerIds that were used stay used. --operation replaces all operations; --rate 
 	}
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		changed := cmd.Flags().Changed
-		names := []string{"operation", "rate", "app-key", "channel", "teller-name", "require-caller-id", "expires"}
+		names := []string{"operation", "host-operation", "rate", "app-key", "channel", "teller-name", "require-caller-id", "expires"}
 		if !slices.ContainsFunc(names, changed) {
 			return wrongUsef("nothing to change: give one of --%s", strings.Join(names, ", --"))
 		}
-		settings, err := p.checkSubscription(cmd, &wanted, expires)
+		settings, err := p.checkSubscription(cmd, &wanted)
 		if err != nil {
 			return err
 		}
-		return openBook(cmd, settings, func(app *bootstrap.App) error {
-			err := app.ChangeSubscription(cmd.Context(), args[0], func(s *bootstrap.Subscription) error {
+		return withManager(cmd, settings, func(m *subscriptions.Manager) error {
+			err := m.Change(cmd.Context(), args[0], func(now *subscription.Subscription) error {
+				s := *now
 				set := func(name string, apply func()) {
 					if changed(name) {
 						apply()
 					}
 				}
-				set("operation", func() { s.Operations = wanted.Operations })
+				set("operation", func() { s.Operations, s.HostOperations = wanted.Operations, wanted.HostOperations })
+				set("host-operation", func() { s.Operations, s.HostOperations = wanted.Operations, wanted.HostOperations })
 				set("rate", func() { s.RequestsPerSecond = wanted.RequestsPerSecond })
 				set("app-key", func() { s.AppKey = wanted.AppKey })
 				set("channel", func() { s.Channel = wanted.Channel })
 				set("teller-name", func() { s.TellerName = wanted.TellerName })
 				set("require-caller-id", func() { s.RequireCallerID = wanted.RequireCallerID })
-				set("expires", func() { s.Expires = wanted.Expires })
-				return nil
+				set("expires", func() {
+					now.PrimaryKey.Expires, now.SecondaryKey.Expires = wanted.PrimaryKey.Expires, wanted.SecondaryKey.Expires
+				})
+				return now.Revise(s)
 			})
-			if err == nil {
-				fmt.Fprintf(cmd.ErrOrStderr(), "%s is changed.\n", args[0])
+			if err != nil {
+				return about(args[0], err)
 			}
-			return err
+			fmt.Fprintf(cmd.ErrOrStderr(), "%s is changed.\n", args[0])
+			return nil
 		})
 	}
-	addSubscriptionFlags(cmd, &wanted, &expires)
+	wanted.addTo(cmd)
 	return cmd
 }
 
@@ -162,8 +194,12 @@ func (p program) listSubscriptionsCommand() *cobra.Command {
 		Args:        named(),
 		Annotations: mentionSettings(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return p.withApp(cmd, func(app *bootstrap.App) error {
-				list, err := app.Subscriptions(cmd.Context())
+			loaded, err := p.load(cmd)
+			if err != nil {
+				return err
+			}
+			return withManager(cmd, loaded.Settings, func(m *subscriptions.Manager) error {
+				list, err := m.List(cmd.Context())
 				if err != nil {
 					return err
 				}
@@ -173,7 +209,7 @@ func (p program) listSubscriptionsCommand() *cobra.Command {
 	}
 }
 
-func printSubscriptions(out io.Writer, list []bootstrap.Subscription) error {
+func printSubscriptions(out io.Writer, list []*subscription.Subscription) error {
 	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(table, "NAME\tSTATE\tOPERATIONS\tRATE\tAPPKEY\tCHANNEL\tTELLERNAME\tCREATED\tCALLERID\tWITHOUT-CALLERID\tPRIMARY(CREATED,USED,EXPIRES)\tSECONDARY(CREATED,USED,EXPIRES)")
 	for _, s := range list {
@@ -185,9 +221,9 @@ func printSubscriptions(out io.Writer, list []bootstrap.Subscription) error {
 		if s.RequireCallerID {
 			callerID = "required"
 		}
-		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", oneWord(s.Name), s.State, strings.Join(s.Operations, ","), rate,
+		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", oneWord(s.Name), s.State, strings.Join(s.Granted(), ","), rate,
 			orDash(s.AppKey), orDash(s.Channel), orDash(s.TellerName), minute(s.Created), callerID, minute(s.WithoutCallerID),
-			keyTimes(s.Primary), keyTimes(s.Secondary))
+			keyTimes(s.PrimaryKey), keyTimes(s.SecondaryKey))
 	}
 	return table.Flush()
 }
@@ -200,7 +236,7 @@ func minute(at time.Time) string {
 	return at.UTC().Format("2006-01-02T15:04Z")
 }
 
-func keyTimes(k bootstrap.KeyTimes) string {
+func keyTimes(k subscription.KeyLife) string {
 	return minute(k.Created) + "," + minute(k.Used) + "," + minute(k.Expires)
 }
 

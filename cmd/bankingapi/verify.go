@@ -8,7 +8,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"bankingapi/application/backoffice"
 	"bankingapi/bootstrap"
+	"bankingapi/domain/audit"
 )
 
 func (p program) verifyCommand() *cobra.Command {
@@ -41,9 +43,9 @@ are mismatches.`,
 				}
 				checkpoints[i] = string(content)
 			}
-			cmd.SetContext(bootstrap.By(cmd.Context(), whoRuns("")))
+			cmd.SetContext(audit.By(cmd.Context(), whoRuns("")))
 			return p.withApp(cmd, func(app *bootstrap.App) (err error) {
-				var report bootstrap.Report
+				var report backoffice.Report
 				if reportFile != "" {
 					written, err := newReport(reportFile)
 					if err != nil {
@@ -90,7 +92,7 @@ are mismatches.`,
 // newReport makes the file of a report at once, so that a name that cannot be
 // used is told before the work and not after it. The function that it returns
 // writes the report, or removes the file if there is none.
-func newReport(name string) (written func(*bootstrap.Report) error, err error) {
+func newReport(name string) (written func(*backoffice.Report) error, err error) {
 	file, err := os.OpenFile(name, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
 	if errors.Is(err, fs.ErrExist) {
 		return nil, fmt.Errorf("%s exists already: choose another name for the report", name)
@@ -98,7 +100,7 @@ func newReport(name string) (written func(*bootstrap.Report) error, err error) {
 	if err != nil {
 		return nil, fmt.Errorf("make the report: %w", err)
 	}
-	return func(report *bootstrap.Report) error {
+	return func(report *backoffice.Report) error {
 		if report.Ended.IsZero() {
 			return errors.Join(file.Close(), os.Remove(name))
 		}

@@ -61,3 +61,20 @@ func From(ctx context.Context) (act Act, ok bool) {
 	act, ok = ctx.Value(actKey{}).(Act)
 	return act, ok
 }
+
+// Acts makes acts.
+type Acts struct {
+	NewID func() operation.ID
+	// Now is the time of the bank.
+	Now func() time.Time
+}
+
+// New returns an act of the person whom By has put into the context.
+func (a Acts) New(ctx context.Context, action, object, details string) Act {
+	return Act{ID: a.NewID(), At: a.Now(), Who: Actor(ctx), Action: action, Object: object, Details: details}
+}
+
+// Begin returns a context that carries a new act.
+func (a Acts) Begin(ctx context.Context, action, object, details string) context.Context {
+	return With(ctx, a.New(ctx, action, object, details))
+}

@@ -121,3 +121,23 @@ func Of(err error) []Fault {
 	}
 	return nil
 }
+
+// Explain returns err as a person reads it: the sentence of its Error, with the
+// faults, or the cause if there is one.
+func Explain(err error) error {
+	known, ok := errors.AsType[*Error](err)
+	switch {
+	case !ok:
+		return err
+	case known.Cause != nil:
+		return fmt.Errorf("%s %w", known.Detail, known.Cause)
+	case len(known.Faults) == 0:
+		return errors.New(known.Detail)
+	}
+	var text strings.Builder
+	text.WriteString(known.Detail)
+	for _, f := range known.Faults {
+		fmt.Fprintf(&text, " %s: %s", f.Pointer, f.Detail)
+	}
+	return errors.New(text.String())
+}

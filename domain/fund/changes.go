@@ -1,6 +1,7 @@
 package fund
 
 import (
+	"fmt"
 	"slices"
 	"time"
 
@@ -94,6 +95,22 @@ func MoneyPosting(kind PostingKind, id operation.ID, index int, a AccountKey, mi
 
 // IsMoney reports whether the posting belongs to an account.
 func (p *Posting) IsMoney() bool { return !p.Account.Currency.IsNone() }
+
+// Position names the holding or account of the posting.
+func (p *Posting) Position() string {
+	if p.IsMoney() {
+		return fmt.Sprintf("account %d-%d-%d %s", p.Account.BranchCode, p.Account.CustomerNo, p.Account.AccountSuffix, p.Account.Currency.Code())
+	}
+	return p.Holding.IMKBCode + " " + p.Holding.HolderCorporationName
+}
+
+// Format writes a quantity of the position.
+func (p *Posting) Format(quantity int64) string {
+	if p.IsMoney() {
+		return money.New(quantity, p.Account.Currency).String()
+	}
+	return Units(quantity).String()
+}
 
 // CustomerNo returns the customer whose position the posting changes.
 func (p *Posting) CustomerNo() int64 {

@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"strconv"
+	"strings"
 	"time"
 	"unicode/utf8"
 
@@ -75,6 +76,14 @@ func ParseName(text string) (Name, bool) {
 		}
 	}
 	return 0, false
+}
+
+// IsName reports whether text can name an operation: it is one element of a path
+// of letters A-Z, a-z and digits.
+func IsName(text string) bool {
+	return text != "" && !strings.ContainsFunc(text, func(c rune) bool {
+		return (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && (c < '0' || c > '9')
+	})
 }
 
 // State is Data.State of the answer (the contract, section 5).

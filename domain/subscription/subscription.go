@@ -79,8 +79,10 @@ func (h Hash) Equal(other Hash) bool { return subtle.ConstantTimeCompare(h[:], o
 type Subscription struct {
 	Name  string
 	State State
-	// Operations are the operations that it may call. They are never empty.
-	Operations []operation.Name
+	// Operations are the operations that it may call, and HostOperations those of
+	// a host program, by their names. They are never both empty.
+	Operations     []operation.Name
+	HostOperations []string
 	// RequestsPerSecond is the maximum rate of its requests on each replica. 0
 	// means no limit.
 	RequestsPerSecond int
@@ -127,6 +129,11 @@ func New(s Subscription) (*Subscription, error) {
 	case strings.ContainsFunc(s.Name, func(r rune) bool { return !unicode.IsPrint(r) || r == utf8.RuneError }):
 		broken("Name", fault.InvalidCharacter, "Only printable characters.")
 	}
+	for _, name := range s.HostOperations {
+		if !operation.IsName(name) {
+			broken("HostOperations", fault.InvalidCharacter, "Names of letters A-Z, a-z and digits.")
+		}
+	}
 	if s.RequestsPerSecond < 0 {
 		broken("RequestsPerSecond", fault.OutOfRange, "0 (no limit) or more.")
 	}
@@ -145,14 +152,15 @@ func New(s Subscription) (*Subscription, error) {
 	}
 	s.State = Active
 	s.Operations = slices.Compact(slices.Sorted(slices.Values(s.Operations)))
-	if len(s.Operations) == 0 {
+	s.HostOperations = slices.Compact(slices.Sorted(slices.Values(s.HostOperations)))
+	if len(s.Operations)+len(s.HostOperations) == 0 {
 		s.Operations = slices.Clone(operation.Names[:])
 	}
 	return &s, nil
 }
 
 // ErrCancelled is returned for changes of a cancelled subscription.
-var ErrCancelled = errors.New("the subscription is cancelled, which is final: create a new one")
+var ErrCancelled = errors.New("the subscription is cancelled, which is final: create a new one (a cancelled one keeps its name: choose another)")
 
 // Regenerate puts a new key into the slot. The old key is not accepted any more.
 // The error is ErrCancelled, or fault.Invalid for an unknown slot.
@@ -216,13 +224,45 @@ func (s *Subscription) Revise(to Subscription) error {
 	if err != nil {
 		return err
 	}
-	s.Operations, s.RequestsPerSecond, s.RequireCallerID = revised.Operations, revised.RequestsPerSecond, revised.RequireCallerID
+	s.Operations, s.HostOperations = revised.Operations, revised.HostOperations
+	s.RequestsPerSecond, s.RequireCallerID = revised.RequestsPerSecond, revised.RequireCallerID
 	s.AppKey, s.Channel, s.TellerName = revised.AppKey, revised.Channel, revised.TellerName
 	return nil
 }
 
 // MayCall reports whether the subscription may call the operation.
 func (s *Subscription) MayCall(n operation.Name) bool { return slices.Contains(s.Operations, n) }
+
+// MayCallNamed is MayCall for a name, which may be that of an operation of a
+// host program.
+func (s *Subscription) MayCallNamed(name string) bool {
+	if n, ok := operation.ParseName(name); ok {
+		return s.MayCall(n)
+	}
+	return slices.Contains(s.HostOperations, name)
+}
+
+// Grant sets the operations that the subscription may call. A name that is none
+// of the bank's is that of an operation of a host program.
+func (s *Subscription) Grant(names ...string) {
+	s.Operations, s.HostOperations = nil, nil
+	for _, name := range names {
+		if n, ok := operation.ParseName(name); ok {
+			s.Operations = append(s.Operations, n)
+		} else {
+			s.HostOperations = append(s.HostOperations, name)
+		}
+	}
+}
+
+// Granted are the names of the operations that the subscription may call.
+func (s *Subscription) Granted() []string {
+	names := make([]string, len(s.Operations), len(s.Operations)+len(s.HostOperations))
+	for i, n := range s.Operations {
+		names[i] = n.String()
+	}
+	return append(names, s.HostOperations...)
+}
 
 // Missing returns the faults of fields that the subscription requires and the
 // header does not have.

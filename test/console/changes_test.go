@@ -15,6 +15,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"bankingapi/bootstrap"
+	"bankingapi/domain/audit"
+	"bankingapi/domain/subscription"
 )
 
 // get returns a page, which must be there.
@@ -44,15 +46,17 @@ func TestASubscriptionIsChanged(t *testing.T) {
 
 	form := url.Values{"action": {"change"}, "name": {"Shop & Co"}, "rate": {"50"}, "operation": {"BuyFundFromCustomer", "AddPushNotificationResponse"}, "callerid": {"required"},
 		"expires": {"2031-12-31"}, "channel": {"MOBILE"}, "reason": {"agreed in November"}}
-	changed := func() bootstrap.Subscription {
-		all, err := s.app.Subscriptions(t.Context())
+	manager, err := s.app.Manager(t.Context())
+	require.NoError(t, err)
+	changed := func() subscription.Subscription {
+		all, err := manager.List(t.Context())
 		require.NoError(t, err)
 		for _, each := range all {
 			if each.Name == "Shop & Co" {
-				return each
+				return *each
 			}
 		}
-		return bootstrap.Subscription{}
+		return subscription.Subscription{}
 	}
 	_, body = v.post("subscription", form)
 	require.Contains(t, body, "tick the box")
@@ -70,11 +74,11 @@ func TestASubscriptionIsChanged(t *testing.T) {
 	zone, err := time.LoadLocation("Europe/Istanbul")
 	require.NoError(t, err)
 	require.Equal(t, 50, now.RequestsPerSecond)
-	require.Equal(t, []string{"AddPushNotificationResponse", "BuyFundFromCustomer"}, now.Operations)
+	require.Equal(t, []string{"AddPushNotificationResponse", "BuyFundFromCustomer"}, now.Granted())
 	require.True(t, now.RequireCallerID)
 	require.Equal(t, "MOBILE", now.Channel)
-	require.True(t, now.Primary.Expires.Equal(time.Date(2032, 1, 1, 0, 0, 0, 0, zone)), now.Primary.Expires)
-	require.True(t, now.Secondary.Expires.Equal(now.Primary.Expires))
+	require.True(t, now.PrimaryKey.Expires.Equal(time.Date(2032, 1, 1, 0, 0, 0, 0, zone)), now.PrimaryKey.Expires)
+	require.True(t, now.SecondaryKey.Expires.Equal(now.PrimaryKey.Expires))
 	body = v.get("subscription?name=" + url.QueryEscape("Shop & Co"))
 	require.Contains(t, body, `value="2031-12-31"`)
 	require.Contains(t, body, "works until 2031-12-31")
@@ -132,7 +136,7 @@ func TestTheLastCheckOfAnyProgramIsShown(t *testing.T) {
 	require.NoError(t, err)
 	require.Contains(t, v.get(""), "no check is recorded", "nobody said who checks")
 
-	_, err = s.app.Verify(bootstrap.By(t.Context(), bootstrap.Actor{Actor: "nightly", Origin: "cron-7"}), bootstrap.VerifyWatch{})
+	_, err = s.app.Verify(audit.By(t.Context(), audit.Who{Actor: "nightly", Origin: "cron-7"}), bootstrap.VerifyWatch{})
 	require.NoError(t, err)
 	require.Regexp(t, `(?s)Book</a></dt><dd class="figure good">holds</dd>.*checked `, v.get(""))
 	require.Contains(t, v.get("proof"), "by nightly")

@@ -210,7 +210,7 @@ func testDecisions(t *testing.T, o office) {
 	all := all(t, o.Records.Decisions(t.Context(), backoffice.Filter{OperationID: id(6)}))
 	require.Equal(t, []string{fund.HoldingInsufficient}, all[0].Codes)
 
-	office := backoffice.New(o.Ports, func() operation.ID { return id(0x300) })
+	office := backoffice.New(o.Ports, audit.Acts{NewID: func() operation.ID { return id(0x300) }}, time.UTC)
 	for request, wanted := range map[string]int{"request-20": 20, "request-21": 21, "request-22": 22, id(3).String(): 3} {
 		found, err := office.OperationsOfRequest(t.Context(), request)
 		require.NoError(t, err, request)

@@ -42,7 +42,9 @@ func TestRecipesSurviveTheSandbox(t *testing.T) {
 				require.NoError(t, err, "%s\n%s", fault.Header, out)
 				require.Regexp(t, `State"?[: ]+2\b`, string(out), fault.Header)
 				sales := 0
-				for s, err := range box.Backoffice().Recent.RecentSales(ctx, backoffice.RecentFilter{State: operation.Completed}) {
+				office, err := box.Backoffice(ctx)
+				require.NoError(t, err)
+				for s, err := range office.Recent.RecentSales(ctx, backoffice.RecentFilter{State: operation.Completed}) {
 					require.NoError(t, err)
 					require.Equal(t, "12.5", s.Terms.Units.String())
 					sales++

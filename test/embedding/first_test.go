@@ -24,7 +24,7 @@ import (
 // firstSurface uses every exported name that bootstrap had when the first hosts
 // were written against it, as they may use it. It need not run: a host of that
 // time must go on compiling.
-func firstSurface(ctx context.Context, app *bootstrap.App, engine *storage.Engine, tx *sql.Tx) {
+func firstSurface(ctx context.Context, app *bootstrap.App, engine *storage.Engine, tx *sql.Tx) { //nolint:ineffassign,staticcheck // it only compiles
 	var err error
 	var lines, rows int64
 	var texts []string
@@ -88,7 +88,7 @@ func firstSurface(ctx context.Context, app *bootstrap.App, engine *storage.Engin
 		settings.TLS.Mode = mode
 	}
 	err = settings.Validate()
-	if problems, ok := err.(bootstrap.Problems); ok { //nolint:errorlint // as a host may do it
+	if problems, ok := err.(bootstrap.Problems); ok {
 		var problem bootstrap.Problem = problems[0]
 		text, text, text = problem.Path, problem.Rule, problem.Origin
 	}

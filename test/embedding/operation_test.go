@@ -121,6 +121,67 @@ func TestAHostAddsAnOperation(t *testing.T) {
 	require.Equal(t, map[string]float64{"none key-invalid": 1, "none unknown-member": 1, "completed none": 1, "none rate-limit-exceeded": 1}, outcomes)
 }
 
+// Subscriptions are granted an operation of the host by its name, like those of
+// the bank. One that was not granted it is answered 403.
+func TestAnOperationOfAHostIsGrantedByName(t *testing.T) {
+	t.Parallel()
+	settings := bootstrap.DefaultSettings()
+	settings.Storage.DSN = bootstrap.Secret(testdb.SQLite(t))
+	app := opened(t, settings, bootstrap.WithDriver(bootstrap.SQLite, sqlite.Open), quiet,
+		bootstrap.WithOperation(httpapi.Operation[consent]{
+			Name:    "RecordConsent",
+			Members: []strictjson.Member[consent]{strictjson.Text("UserId", func(c *consent) *string { return &c.UserID })},
+			Do: func(context.Context, *subscription.Subscription, operation.Header, []consent) (operation.Outcome, error) {
+				return operation.Outcome{ID: operation.ID{1}, State: operation.Completed}, nil
+			},
+		}))
+	manager, err := app.Manager(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, []string{"AddPushNotificationResponse", "BuyFundFromCustomer", "RecordConsent"}, manager.Operations())
+
+	create := func(name string, operations ...string) (key string) {
+		key, _, err := app.CreateSubscription(t.Context(), bootstrap.Subscription{Name: name, Operations: operations})
+		require.NoError(t, err)
+		return key
+	}
+	status := func(key, name string) int {
+		r := httptest.NewRequest(http.MethodPost, "/BankingApiV01/"+name, strings.NewReader(`{"Header":{},"Parameters":[{}]}`))
+		r.Header.Set("Ocp-Apim-Subscription-Key", key)
+		w := httptest.NewRecorder()
+		app.Handler().ServeHTTP(w, r)
+		return w.Code
+	}
+	everything, consents, sales := create("everything"), create("consents", "RecordConsent"), create("sales", "BuyFundFromCustomer")
+	require.Equal(t, http.StatusOK, status(everything, "RecordConsent"))
+	require.Equal(t, http.StatusOK, status(consents, "RecordConsent"))
+	require.Equal(t, http.StatusForbidden, status(consents, "BuyFundFromCustomer"))
+	require.Equal(t, http.StatusForbidden, status(sales, "RecordConsent"))
+	require.Equal(t, http.StatusBadRequest, status(sales, "BuyFundFromCustomer"))
+
+	_, _, err = app.CreateSubscription(t.Context(), bootstrap.Subscription{Name: "mistyped", Operations: []string{"RecordConsents"}})
+	require.EqualError(t, err, `there is no operation "RecordConsents"`)
+	all, err := app.Subscriptions(t.Context())
+	require.NoError(t, err)
+	granted := map[string][]string{}
+	for _, s := range all {
+		granted[s.Name] = s.Operations
+	}
+	require.Equal(t, map[string][]string{"everything": manager.Operations(), "consents": {"RecordConsent"}, "sales": {"BuyFundFromCustomer"}}, granted)
+
+	// A program that does not have the operation keeps the grant.
+	other := opened(t, settings, bootstrap.WithDriver(bootstrap.SQLite, sqlite.Open), quiet)
+	plain, err := other.Manager(t.Context())
+	require.NoError(t, err)
+	require.NoError(t, plain.Change(t.Context(), "consents", func(s *subscription.Subscription) error {
+		wanted := *s
+		wanted.RequestsPerSecond = 3
+		return s.Revise(wanted)
+	}))
+	all, err = other.Subscriptions(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, bootstrap.Subscription{Name: "consents", State: "active", Operations: []string{"RecordConsent"}, RequestsPerSecond: 3}, all[0])
+}
+
 func fieldText(value any) string {
 	text, _ := value.(string)
 	return text

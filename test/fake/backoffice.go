@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"bankingapi/application/backoffice"
+	"bankingapi/domain/audit"
 	"bankingapi/domain/day"
 	"bankingapi/domain/fund"
 	"bankingapi/domain/idempotency"
@@ -21,7 +22,7 @@ import (
 // the time of imports.
 func (s *Store) Backoffice(strike Strike, now func() time.Time) backoffice.Ports {
 	o := office{s, strike, now}
-	whole := backoffice.New(backoffice.Ports{History: history{o}, Lookups: lookups{o}, Records: records{o}}, nil)
+	whole := backoffice.New(backoffice.Ports{History: history{o}, Lookups: lookups{o}, Records: records{o}}, audit.Acts{}, time.UTC)
 	return backoffice.Ports{
 		Imports: imports{o}, Book: book{o}, History: history{o}, Lookups: lookups{o}, Evidence: evidence{o}, Records: records{o},
 		Recent: whole.Recent, Recorded: whole.Recorded, Audit: records{o},
