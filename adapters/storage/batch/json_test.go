@@ -101,6 +101,8 @@ func (s jsonSession) run(ctx context.Context, r *batch.Request) error {
 			switch v := value.(type) {
 			case []byte:
 				all[i][k] = hex.EncodeToString(v)
+			case [16]byte:
+				all[i][k] = hex.EncodeToString(v[:])
 			case time.Time:
 				all[i][k] = v.Format(batch.TextLayout)
 			}

@@ -115,7 +115,7 @@ func collect[T any](r *Rows, c *Column, value func(reflect.Value) T) []T {
 }
 
 // Append appends the values of row i to values: nil for NULL, else an int64, a
-// string, a []byte or a time.Time.
+// string, a []byte, a [16]byte or a time.Time.
 func (r *Rows) Append(values []any, i int) []any {
 	row := r.rows.Index(i)
 	for k := range r.columns {
@@ -134,7 +134,9 @@ func value(c *Column, row reflect.Value) any {
 			return n.Int64
 		}
 		return nil
-	case Bytes, Identifier:
+	case Identifier:
+		return [16]byte(v.Bytes())
+	case Bytes:
 		return v.Bytes()
 	case Date:
 		if v.Len() == 0 {

@@ -158,11 +158,12 @@ func newMoveStatements(p *storage.Parts) moves {
 func tryMove[R any](t *batch.Table[R]) *batch.Statement[R] {
 	quantity := quantityOf(t)
 	names := strings.Join(batch.Names(t.Columns), ", ")
-	return t.Statement("try to move "+t.Name, t.Columns, fmt.Sprintf(
-		"WITH k AS MATERIALIZED (SELECT %[1]s, n FROM %[2]s),"+
+	return t.Statement("try to move "+t.Name, t.Columns, statement(func(f form) string {
+		return fmt.Sprintf("WITH k AS MATERIALIZED (SELECT %[1]s, n FROM %[2]s),"+
 			" moved AS (UPDATE %[3]s t SET %[4]s = t.%[4]s + k.%[4]s FROM k WHERE %[5]s AND k.%[4]s <> 0 AND t.%[4]s >= -k.%[4]s"+
 			" RETURNING k.n, t.%[4]s - k.%[4]s AS before)"+
 			" SELECT n, before, 1 FROM moved"+
 			" UNION ALL SELECT k.n, t.%[4]s, 0 FROM k JOIN %[3]s t ON %[5]s WHERE k.n NOT IN (SELECT n FROM moved)",
-		names, unnest(t.Columns, " WITH ORDINALITY", ", n"), t.Name, quantity, matching(t.Columns)))
+			names, f.numbered(t.Columns), t.Name, quantity, matching(t.Columns))
+	}))
 }

@@ -15,8 +15,7 @@ import (
 	"bankingapi/adapters/storage/batch"
 )
 
-// dialect is batch.Dialect. A statement is one command for all rows, and its
-// arguments are one array for each column.
+// dialect is batch.Dialect. A statement is one command for all rows (forms.go).
 type dialect struct {
 	db       *sql.DB
 	settings *settings
@@ -24,15 +23,8 @@ type dialect struct {
 
 var _ batch.Dialect = dialect{}
 
-// The type of the array of a column, and how an element becomes a value of the
-// column.
-var (
-	arrays = map[batch.Kind]string{
-		batch.Integer: "bigint[]", batch.NullInteger: "bigint[]", batch.Text: "text[]", batch.Bytes: "bytea[]",
-		batch.Identifier: "uuid[]", batch.Date: "text[]", batch.Time: "timestamptz[]",
-	}
-	elements = map[batch.Kind]string{batch.Date: "NULLIF(k.%s, '')::date"}
-)
+// elements are how a text becomes a value of a column.
+var elements = map[batch.Kind]string{batch.Date: "NULLIF(k.%s, '')::date"}
 
 // reserved are columns whose names became keywords of Postgres: system_user in
 // version 16.
@@ -47,15 +39,6 @@ func names(columns []batch.Column) string {
 		}
 	}
 	return strings.Join(all, ", ")
-}
-
-// unnest makes a table k of the arrays.
-func unnest(columns []batch.Column, ordinality, number string) string {
-	parameters := make([]string, len(columns))
-	for i, c := range columns {
-		parameters[i] = fmt.Sprintf("$%d::%s", i+1, arrays[c.Kind])
-	}
-	return fmt.Sprintf("unnest(%s)%s AS k(%s%s)", strings.Join(parameters, ", "), ordinality, names(columns), number)
 }
 
 // element is the value of a column in a row of k.
@@ -83,8 +66,10 @@ func (dialect) Insert(table string, columns []batch.Column, conflict batch.Confl
 	for i, c := range columns {
 		values[i] = element(c)
 	}
-	return fmt.Sprintf("INSERT INTO %s (%s) SELECT %s FROM %s%s",
-		table, names(columns), strings.Join(values, ", "), unnest(columns, "", ""), conflict.SQL())
+	return statement(func(f form) string {
+		return fmt.Sprintf("INSERT INTO %s (%s) SELECT %s FROM %s%s",
+			table, names(columns), strings.Join(values, ", "), f.rows(columns), conflict.SQL())
+	})
 }
 
 // Update is batch.Dialect.
@@ -95,8 +80,9 @@ func (dialect) Update(table string, columns []batch.Column) string {
 			set = append(set, c.Name+" = "+element(c))
 		}
 	}
-	return fmt.Sprintf("UPDATE %s t SET %s FROM %s WHERE %s",
-		table, strings.Join(set, ", "), unnest(columns, "", ""), matching(columns))
+	return statement(func(f form) string {
+		return fmt.Sprintf("UPDATE %s t SET %s FROM %s WHERE %s", table, strings.Join(set, ", "), f.rows(columns), matching(columns))
+	})
 }
 
 // Find is batch.Dialect. LATERAL keeps the order of the keys, which is the
@@ -110,9 +96,11 @@ func (dialect) Find(l *batch.Lookup) string {
 		where = append(where, "t."+w.Name+" "+w.Operator+" "+element(w.Column))
 	}
 	locks := map[batch.Lock]string{batch.ForUpdate: " FOR UPDATE", batch.SkipLocked: " FOR UPDATE SKIP LOCKED"}
-	return fmt.Sprintf("SELECT k.n, r.* FROM %s CROSS JOIN LATERAL (SELECT t.%s FROM %s t WHERE %s%s LIMIT 1%s) r",
-		unnest(keys, " WITH ORDINALITY", ", n"), strings.Join(batch.Names(l.Select), ", t."), l.Table,
-		strings.Join(where, " AND "), l.Rest(), locks[l.Lock])
+	return statement(func(f form) string {
+		return fmt.Sprintf("SELECT k.n, r.* FROM %s CROSS JOIN LATERAL (SELECT t.%s FROM %s t WHERE %s%s LIMIT 1%s) r",
+			f.numbered(keys), strings.Join(batch.Names(l.Select), ", t."), l.Table,
+			strings.Join(where, " AND "), l.Rest(), locks[l.Lock])
+	})
 }
 
 // Bind is batch.Dialect.

@@ -250,20 +250,22 @@ func newAssertions(p *storage.Parts) assertions {
 	return assertions{
 		holding: assertMove(p.Holdings, "holding_exists"),
 		account: assertMove(p.Accounts, "account_exists"),
-		price: prices.Statement("assert current "+prices.Name, prices.Columns, fmt.Sprintf(
-			"SELECT %s FROM %s WHERE (k.price_id, k.price, k.currency_code) = (SELECT t.price_id, t.price, t.currency_code FROM %s t"+
+		price: prices.Statement("assert current "+prices.Name, prices.Columns, statement(func(f form) string {
+			return fmt.Sprintf("SELECT %s FROM %s WHERE (k.price_id, k.price, k.currency_code) = (SELECT t.price_id, t.price, t.currency_code FROM %s t"+
 				" WHERE t.imkb_code = k.imkb_code AND t.holder_corporation_name = k.holder_corporation_name AND t.valid_from <= k.valid_from::date"+
 				" ORDER BY %s LIMIT 1)",
-			assert("price_is_current"), unnest(prices.Columns, "", ""), prices.Name, storage.NewestPrice)),
+				assert("price_is_current", f), f.rows(prices.Columns), prices.Name, storage.NewestPrice)
+		})),
 	}
 }
 
 // assertMove adds to the quantities of rows, all of which must exist. The table's own
 // condition is that a quantity does not go below zero.
 func assertMove[R any](t *batch.Table[R], assertion string) *batch.Statement[R] {
-	return t.Statement("move "+t.Name, t.Columns, fmt.Sprintf(
-		"WITH moved AS (UPDATE %[1]s t SET %[2]s = t.%[2]s + k.%[2]s FROM %[3]s WHERE %[4]s RETURNING 1) SELECT %[5]s FROM moved",
-		t.Name, quantityOf(t), unnest(t.Columns, "", ""), matching(t.Columns), assert(assertion)))
+	return t.Statement("move "+t.Name, t.Columns, statement(func(f form) string {
+		return fmt.Sprintf("WITH moved AS (UPDATE %[1]s t SET %[2]s = t.%[2]s + k.%[2]s FROM %[3]s WHERE %[4]s RETURNING 1) SELECT %[5]s FROM moved",
+			t.Name, quantityOf(t), f.rows(t.Columns), matching(t.Columns), assert(assertion, f))
+	}))
 }
 
 // quantityOf is the column of a position that moves: the only one outside the
@@ -277,9 +279,9 @@ func quantityOf[R any](t *batch.Table[R]) string {
 const failed = "22P02"
 
 // assert is a value that ends the transaction unless there is one row for each
-// element of the first array.
-func assert(name string) string {
-	return "CASE WHEN COUNT(*) = cardinality($1) THEN 1 ELSE " + failing(name, "COUNT(*)") + " END"
+// row of the arguments.
+func assert(name string, f form) string {
+	return "CASE WHEN COUNT(*) = " + f.count() + " THEN 1 ELSE " + failing(name, "COUNT(*)") + " END"
 }
 
 // failing raises an error whose text has the name of an assertion. The server

@@ -100,7 +100,8 @@ func (s *session) send(ctx context.Context, requests []batch.Request, committed 
 		}
 		for i := range requests {
 			r := &requests[i]
-			queued := b.Queue(r.SQL, r.Rows.Arrays()...)
+			sql, arguments := formOf(r)
+			queued := b.Queue(sql, arguments...)
 			if r.Found != nil {
 				queued.Query(func(rows pgx.Rows) error {
 					found, err := find(rows, r.Found)
@@ -209,8 +210,9 @@ func (s *hostSession) Commit(ctx context.Context, requests ...batch.Request) err
 func (s *hostSession) Rollback() {}
 
 func (s *hostSession) run(ctx context.Context, r *batch.Request) error {
+	sql, arguments := formOf(r)
 	if r.Found == nil {
-		result, err := s.tx.ExecContext(ctx, r.SQL, r.Rows.Arrays()...)
+		result, err := s.tx.ExecContext(ctx, sql, arguments...)
 		if err != nil {
 			return err
 		}
@@ -219,7 +221,7 @@ func (s *hostSession) run(ctx context.Context, r *batch.Request) error {
 		s.found = s.found || r.Settled && changed < int64(r.Rows.Len())
 		return err
 	}
-	rows, err := s.tx.QueryContext(ctx, r.SQL, r.Rows.Arrays()...) //nolint:rowserrcheck // Each does it
+	rows, err := s.tx.QueryContext(ctx, sql, arguments...) //nolint:rowserrcheck // Each does it
 	if err != nil {
 		return err
 	}

@@ -57,6 +57,8 @@ func (dialect) Bind(value any) any {
 		return v.UTC().Format(batch.TextLayout)
 	case batch.UUID:
 		return v[:]
+	case [16]byte:
+		return v[:]
 	}
 	return value
 }
