@@ -1,12 +1,10 @@
 package batch
 
 import (
-	"context"
 	"database/sql"
 	"reflect"
 	"time"
-
-	"gorm.io/gorm/schema"
+	"unsafe"
 )
 
 // Kind is what a column holds. Each kind has one Go type, so that the values of
@@ -47,20 +45,27 @@ type Column struct {
 	// value. An insert leaves it out if it is empty in all rows.
 	Sparse bool
 
-	field  *schema.Field
+	index  []int   // of the field in a row, for package reflect
 	offset uintptr // of the field in a row
-}
-
-// of is the column's field of a row.
-func (c *Column) of(row reflect.Value) reflect.Value {
-	return c.field.ReflectValueOf(context.Background(), row)
 }
 
 // Rows are the arguments of a Request: some columns of many rows.
 type Rows struct {
-	rows    reflect.Value // a slice of models
-	columns []Column
+	first   unsafe.Pointer // the first of count rows, each of size bytes
+	size    uintptr
 	count   int
+	columns []Column
+}
+
+func newRows[R any](rows []R, columns []Column) Rows {
+	var one R
+	return Rows{unsafe.Pointer(unsafe.SliceData(rows)), unsafe.Sizeof(one), len(rows), columns} //nolint:gosec // the offsets are those of R
+}
+
+// at is the field of a column in row i. The column's Kind says of which type it
+// is. By reflection the arrays of a batch took three times as long.
+func at[F any](r *Rows, c *Column, i int) *F {
+	return (*F)(unsafe.Add(r.first, uintptr(i)*r.size+c.offset))
 }
 
 // Width is the number of arguments of a row.
@@ -82,34 +87,34 @@ func (r *Rows) Arrays() []any {
 func (r *Rows) array(c *Column) any {
 	switch c.Kind {
 	case Integer:
-		return collect(r, c, reflect.Value.Int)
+		return collect(r, c, func(n *int64) int64 { return *n })
 	case NullInteger:
-		return collect(r, c, func(v reflect.Value) *int64 {
-			if n := v.Addr().Interface().(*sql.NullInt64); n.Valid {
+		return collect(r, c, func(n *sql.NullInt64) *int64 {
+			if n.Valid {
 				return &n.Int64
 			}
 			return nil
 		})
 	case Bytes:
-		return collect(r, c, reflect.Value.Bytes)
+		return collect(r, c, func(b *[]byte) []byte { return *b })
 	case Identifier:
-		return collect(r, c, func(v reflect.Value) [16]byte { return *v.Addr().Interface().(*UUID) })
+		return collect(r, c, func(id *UUID) [16]byte { return *id })
 	case Time:
-		return collect(r, c, func(v reflect.Value) *time.Time {
-			if t := v.Addr().Interface().(*Instant); !t.IsZero() {
-				return &t.Time
+		return collect(r, c, func(i *Instant) *time.Time {
+			if !i.IsZero() {
+				return &i.Time
 			}
 			return nil
 		})
-	default:
-		return collect(r, c, reflect.Value.String)
+	default: // Text, Date
+		return collect(r, c, func(s *string) string { return *s })
 	}
 }
 
-func collect[T any](r *Rows, c *Column, value func(reflect.Value) T) []T {
+func collect[F, T any](r *Rows, c *Column, value func(*F) T) []T {
 	values := make([]T, r.count)
 	for i := range values {
-		values[i] = value(c.of(r.rows.Index(i)))
+		values[i] = value(at[F](r, c, i))
 	}
 	return values
 }
@@ -117,46 +122,59 @@ func collect[T any](r *Rows, c *Column, value func(reflect.Value) T) []T {
 // Append appends the values of row i to values: nil for NULL, else an int64, a
 // string, a []byte, a [16]byte or a time.Time.
 func (r *Rows) Append(values []any, i int) []any {
-	row := r.rows.Index(i)
 	for k := range r.columns {
-		values = append(values, value(&r.columns[k], row))
+		values = append(values, r.value(&r.columns[k], i))
 	}
 	return values
 }
 
-func value(c *Column, row reflect.Value) any {
-	v := c.of(row)
+func (r *Rows) value(c *Column, i int) any {
 	switch c.Kind {
 	case Integer:
-		return v.Int()
+		return *at[int64](r, c, i)
 	case NullInteger:
-		if n := v.Addr().Interface().(*sql.NullInt64); n.Valid {
+		if n := at[sql.NullInt64](r, c, i); n.Valid {
 			return n.Int64
 		}
 		return nil
-	case Identifier:
-		return [16]byte(v.Bytes())
 	case Bytes:
-		return v.Bytes()
+		return *at[[]byte](r, c, i)
+	case Identifier:
+		return [16]byte(*at[UUID](r, c, i))
 	case Date:
-		if v.Len() == 0 {
-			return nil
+		if d := *at[Day](r, c, i); d != "" {
+			return string(d)
 		}
-		return v.String()
+		return nil
 	case Time:
-		if t := v.Addr().Interface().(*Instant); !t.IsZero() {
+		if t := at[Instant](r, c, i); !t.IsZero() {
 			return t.Time
 		}
 		return nil
 	default:
-		return v.String()
+		return *at[string](r, c, i)
 	}
 }
 
 // isEmpty reports whether a column is empty in all rows.
 func (r *Rows) isEmpty(c *Column) bool {
 	for i := range r.count {
-		if !c.of(r.rows.Index(i)).IsZero() {
+		var empty bool
+		switch c.Kind {
+		case Integer:
+			empty = *at[int64](r, c, i) == 0
+		case NullInteger:
+			empty = *at[sql.NullInt64](r, c, i) == sql.NullInt64{}
+		case Bytes:
+			empty = *at[[]byte](r, c, i) == nil
+		case Identifier:
+			empty = *at[UUID](r, c, i) == UUID{}
+		case Time:
+			empty = at[Instant](r, c, i).IsZero()
+		default:
+			empty = *at[string](r, c, i) == ""
+		}
+		if !empty {
 			return false
 		}
 	}

@@ -37,8 +37,8 @@ func NewTable[R any](d Dialect, namer schema.Namer) *Table[R] {
 		nullable := !f.NotNull && !f.PrimaryKey
 		t.Columns = append(t.Columns, Column{
 			Name: f.DBName, Kind: kind, Key: f.PrimaryKey, Nullable: nullable,
-			Sparse: !f.PrimaryKey && (nullable || f.HasDefaultValue), field: f,
-			offset: offsetOf(reflect.TypeFor[R](), f.StructField.Index),
+			Sparse: !f.PrimaryKey && (nullable || f.HasDefaultValue),
+			index:  f.StructField.Index, offset: offsetOf(reflect.TypeFor[R](), f.StructField.Index),
 		})
 	}
 	return t
@@ -181,7 +181,7 @@ func Targets[R any](row *R, columns []Column) []any {
 	v := reflect.ValueOf(row).Elem()
 	into := make([]any, len(columns))
 	for i := range columns {
-		into[i] = columns[i].of(v).Addr().Interface()
+		into[i] = v.FieldByIndex(columns[i].index).Addr().Interface()
 	}
 	return into
 }
@@ -196,7 +196,7 @@ type Statement[R any] struct {
 
 // Request is the statement for these rows.
 func (s *Statement[R]) Request(rows []R) Request {
-	r := Request{Name: s.name, SQL: s.sql, Rows: Rows{reflect.ValueOf(rows), s.columns, len(rows)}}
+	r := Request{Name: s.name, SQL: s.sql, Rows: newRows(rows, s.columns)}
 	if s.sparse != nil && len(rows) > 0 {
 		r.SQL, r.Rows.columns = s.sparse.without(&r.Rows)
 	}
