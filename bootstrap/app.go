@@ -13,6 +13,7 @@ import (
 	"bankingapi/adapters/opsapi"
 	"bankingapi/adapters/sandbox"
 	"bankingapi/adapters/telemetry"
+	"bankingapi/adapters/trail"
 	"bankingapi/application/addpush"
 	"bankingapi/application/backoffice"
 	"bankingapi/application/buyfund"
@@ -28,7 +29,7 @@ type App struct {
 	observer *observer
 	metrics  *telemetry.Metrics
 	store    *store.Store
-	trail    *keptTrail
+	trail    *trail.Keeper
 	office   *backoffice.Office
 	manager  *subscriptions.Manager
 	adder    *addpush.Adder
@@ -56,7 +57,7 @@ type appParts struct {
 	Observer   *observer
 	Metrics    *telemetry.Metrics
 	Store      *store.Store
-	Trail      *keptTrail
+	Trail      *trail.Keeper
 	Office     *backoffice.Office
 	Manager    *subscriptions.Manager
 	Adder      *addpush.Adder

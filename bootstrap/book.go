@@ -168,10 +168,6 @@ func (a *App) Verify(ctx context.Context, watch VerifyWatch) (Proof, error) {
 			watch.Finding(f.Text)
 		}
 	}
-	verifier, err := a.verifier(ctx, watch.Against)
-	if err != nil {
-		return Proof{}, fault.Explain(err)
-	}
 	status, err := a.store.Schema.Status(ctx)
 	if err != nil {
 		return Proof{}, fault.Explain(err)
@@ -180,14 +176,29 @@ func (a *App) Verify(ctx context.Context, watch VerifyWatch) (Proof, error) {
 	report.Book, report.Schema, report.Program = bookName(a.settings.Storage), status.Version, a.options.version
 	report.By = strings.Trim(who.Actor+" at "+who.Origin, " ")
 	report.Started = a.options.now()
-	report.Proof, err = verifier.Verify(ctx, backoffice.Watch{Found: found, Progress: watch.Progress})
+	report.Proof, err = a.verify(ctx, a.office.Verifier, watch.Against, backoffice.Watch{Found: found, Progress: watch.Progress})
 	if err == nil {
 		report.Ended = a.options.now()
-		if who != (audit.Who{}) {
-			a.recordVerify(ctx, a.options.acts().New(ctx, backoffice.VerifyAct, "", ""), report.Proof)
-		}
 	}
 	return report.Proof, fault.Explain(err)
+}
+
+// verify proves the book, and records the act of a person. The check counts
+// although it cannot be kept, as on a server that only reads.
+func (a *App) verify(ctx context.Context, v *backoffice.Verifier, against []string, watch backoffice.Watch) (Proof, error) {
+	act := a.options.acts().New(ctx, backoffice.VerifyAct, "", "")
+	v, err := a.trail.Verifier(ctx, v, against)
+	if err != nil {
+		return Proof{}, err
+	}
+	proof, err := v.Verify(ctx, watch)
+	if err == nil && act.Who != (audit.Who{}) && a.office.Audit != nil && a.trail.MayAct(ctx) {
+		act.Details = proof.String()
+		if err := a.office.Audit.Record(ctx, act); err != nil {
+			a.observer.logger.Warn("it could not be recorded that the book was checked", zap.Error(err))
+		}
+	}
+	return proof, err
 }
 
 // bookName names a book without secrets.
@@ -212,22 +223,4 @@ func bookName(s StorageSettings) string {
 		return strings.Join(append([]string{"Postgres database"}, known...), " ")
 	}
 	return "storage " + s.Driver
-}
-
-// recordVerify keeps that the book was checked, and the result. The check counts
-// although it cannot be kept, as on a server that only reads.
-func (a *App) recordVerify(ctx context.Context, act audit.Act, proof Proof) {
-	if a.store.Backoffice.Audit == nil {
-		return
-	}
-	if a.trail.ports == nil && a.store.Trail != nil {
-		// The act would have no leaf, and would look added to the log.
-		if isEmpty, err := a.store.Trail.Log.IsOf(ctx, nil); err != nil || !isEmpty {
-			return
-		}
-	}
-	act.Details = proof.String()
-	if err := a.store.Backoffice.Audit.Record(ctx, act); err != nil {
-		a.observer.logger.Warn("it could not be recorded that the book was checked", zap.Error(err))
-	}
 }

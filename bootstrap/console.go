@@ -16,12 +16,12 @@ import (
 	"bankingapi/adapters/httpapi"
 	"bankingapi/adapters/opsapi"
 	"bankingapi/adapters/sandbox"
+	"bankingapi/adapters/trail"
 	"bankingapi/application/backoffice"
 	"bankingapi/application/buyfund"
 	"bankingapi/application/store"
 	"bankingapi/application/subscriptions"
 	"bankingapi/application/summary"
-	"bankingapi/domain/operation"
 )
 
 // consolePages is the operator's console, or nothing if it is not enabled.
@@ -41,7 +41,7 @@ const (
 	consoleTimeout = 2 * time.Second
 )
 
-func newConsole(lc fx.Lifecycle, settings Settings, o *options, observe *observer, s *store.Store, office *backoffice.Office, manager *subscriptions.Manager, box *sandbox.Sandbox, k *keptTrail) (*consolePages, error) {
+func newConsole(lc fx.Lifecycle, settings Settings, o *options, observe *observer, s *store.Store, office *backoffice.Office, manager *subscriptions.Manager, box *sandbox.Sandbox, k *trail.Keeper) (*consolePages, error) {
 	c := &consolePages{checks: func() []opsapi.Result { return nil }}
 	if !settings.Console.Enabled {
 		return c, nil
@@ -80,18 +80,10 @@ func newConsole(lc fx.Lifecycle, settings Settings, o *options, observe *observe
 			observe.logger.Info("unmasked data was shown", zap.String("user", user), zap.String("page", page))
 		},
 		Verify: func(ctx context.Context, watch backoffice.Watch) (backoffice.Proof, error) {
-			verifier, err := c.app.verifierOn(ctx, read.Verifier, nil)
-			if err != nil {
-				return backoffice.Proof{}, err
-			}
-			proof, err := verifier.Verify(ctx, watch)
-			if err == nil {
-				c.app.recordVerify(ctx, o.acts().New(ctx, backoffice.VerifyAct, "", ""), proof)
-			}
-			return proof, err
+			return c.app.verify(ctx, read.Verifier, nil, watch)
 		},
 		Answer: httpapi.Answer,
-		Trail:  c.trail(k),
+		Trail:  consoleTrail(k),
 		Failed: func(page string, err error) {
 			observe.logger.Warn("a page of the console failed", zap.String("page", page), zap.Error(err))
 		},
@@ -121,14 +113,12 @@ func consoleStore(lc fx.Lifecycle, settings Settings, o *options, s *store.Store
 	return reads, nil
 }
 
-// trail is nil if the service keeps no trail.
-func (c *consolePages) trail(k *keptTrail) *console.Trail {
-	if k.ports == nil {
+// consoleTrail is nil if the service keeps no trail.
+func consoleTrail(k *trail.Keeper) *console.Trail {
+	if k.Kept() != nil {
 		return nil
 	}
-	return &console.Trail{Key: k.notary.VerifyingKey(), Prove: func(ctx context.Context, id operation.ID) ([]byte, error) {
-		return c.app.TrailProof(ctx, id.String())
-	}}
+	return &console.Trail{Key: k.VerifyingKey(), Prove: k.Prove}
 }
 
 // handler is nil if the console is not enabled.

@@ -19,6 +19,7 @@ import (
 	"bankingapi/adapters/httpapi"
 	"bankingapi/adapters/sandbox"
 	"bankingapi/adapters/telemetry"
+	"bankingapi/adapters/trail"
 	"bankingapi/application/addpush"
 	"bankingapi/application/backoffice"
 	"bankingapi/application/buyfund"
@@ -82,7 +83,7 @@ func assemble(settings Settings, o *options) (*App, error) {
 			newConsole, newOpsListener, newAPIListener, newApp,
 		),
 		// The ops listener comes first: it answers until the rest has stopped.
-		fx.Invoke(func(*opsListener) {}, refreshDirectory, keepUsage, settleDueSales, sealTrail),
+		fx.Invoke(func(*opsListener) {}, refreshDirectory, keepUsage, settleDueSales),
 		fx.Populate(&app),
 	)
 	if err := parts.Err(); err != nil {
@@ -183,7 +184,7 @@ func newOperations(adder *addpush.Adder, buyer *buyfund.Buyer, o *options) []htt
 	return append([]httpapi.Descriptor{add, buy}, o.operations...)
 }
 
-func newHandler(settings Settings, operations []httpapi.Descriptor, directory *subscriptions.Directory, o *options, observe *observer, metrics *telemetry.Metrics, box *sandbox.Sandbox, pages *consolePages, k *keptTrail) (http.Handler, error) {
+func newHandler(settings Settings, operations []httpapi.Descriptor, directory *subscriptions.Directory, o *options, observe *observer, metrics *telemetry.Metrics, box *sandbox.Sandbox, pages *consolePages, k *trail.Keeper) (http.Handler, error) {
 	documentation, err := documents(settings, operations)
 	if err != nil {
 		return nil, err
@@ -208,7 +209,7 @@ func newHandler(settings Settings, operations []httpapi.Descriptor, directory *s
 			observe.exchange(ctx, metrics, x)
 			pages.request(x)
 		},
-		Receipt: k.receipts(observe),
+		Receipt: receipts(k, observe),
 		Now:     o.now,
 	}
 	if box == nil {

@@ -9,6 +9,7 @@ import (
 	"go.uber.org/zap"
 
 	"bankingapi/adapters/opsapi"
+	"bankingapi/adapters/trail"
 	"bankingapi/application/store"
 	"bankingapi/domain/fault"
 )
@@ -78,7 +79,7 @@ func Risks(ctx context.Context, settings Settings, all ...Option) (sentences []s
 	}
 	err = withStore(settings, all, func(s *store.Store) error {
 		if settings.Trail.Enabled && settings.Trail.KeyFile == "" && s.Trail != nil && !s.HasDataFile {
-			sentences = append(sentences, noTrailKey)
+			sentences = append(sentences, trail.NoKey)
 		}
 		risks, err := s.Risks(ctx)
 		for _, r := range risks {

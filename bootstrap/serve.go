@@ -17,6 +17,7 @@ import (
 	"bankingapi/adapters/httpapi"
 	"bankingapi/adapters/logging"
 	"bankingapi/adapters/opsapi"
+	"bankingapi/adapters/trail"
 	"bankingapi/application/store"
 	"bankingapi/domain/fault"
 )
@@ -69,7 +70,7 @@ type opsListener struct {
 	bound  string
 }
 
-func newOpsListener(lc fx.Lifecycle, settings Settings, o *options, observe *observer, s *store.Store, k *keptTrail, pages *consolePages, failed failures) *opsListener {
+func newOpsListener(lc fx.Lifecycle, settings Settings, o *options, observe *observer, s *store.Store, k *trail.Keeper, pages *consolePages, failed failures) *opsListener {
 	logger := observe.logger
 	l := &opsListener{address: settings.Ops.Address, logger: logger, failures: failed, console: pages}
 	checks := []opsapi.Check{
@@ -77,8 +78,13 @@ func newOpsListener(lc fx.Lifecycle, settings Settings, o *options, observe *obs
 		{Name: "schema", Probe: s.Schema.Require},
 		{Name: "durability", Probe: func(ctx context.Context) error { return checkRisks(ctx, s, settings.Storage.AllowUnsafe) }},
 	}
-	if k.wanted {
-		checks = append(checks, opsapi.Check{Name: "trail", Probe: k.check})
+	if k.IsWanted() {
+		checks = append(checks, opsapi.Check{Name: "trail", Probe: func(context.Context) error {
+			if problem := k.Problem(); problem != "" {
+				return opsapi.Warnings{problem} // it does not stop the service
+			}
+			return nil
+		}})
 	}
 	l.handler = opsapi.New(opsapi.Options{
 		Checks:   checks,

@@ -108,14 +108,8 @@ func withStore(settings Settings, all []Option, do func(*store.Store) error) err
 func MigrateUp(ctx context.Context, settings Settings, all ...Option) (applied []Migration, err error) {
 	o := collect(all)
 	err = withStore(settings, all, func(s *store.Store) (err error) {
-		if settings.Trail.Enabled && s.Trail != nil && o.sandbox == nil {
-			notary, _, err := trailNotary(settings, s)
-			if err != nil {
-				return err
-			}
-			if notary != nil {
-				s.Trail.Writer.Record(notary.Keys(), newID)
-			}
+		if _, err := keepTrail(settings, s, o); err != nil {
+			return err
 		}
 		applied, err = s.Schema.Up(migrating(ctx, o))
 		return err

@@ -6,6 +6,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
+	"time"
 
 	"bankingapi/domain/operation"
 	"bankingapi/domain/trail"
@@ -107,7 +109,9 @@ type Sealer struct {
 	ports  Ports
 	notary Notary
 	file   File
-	begun  bool
+
+	mu    sync.Mutex // held while a round runs
+	begun bool
 }
 
 // NewSealer returns a Sealer.
@@ -119,8 +123,10 @@ func NewSealer(ports Ports, notary Notary, file File) *Sealer {
 const batches = 500
 
 // Seal seals everything that is not sealed yet. The first call of a process also
-// adopts what is older than the trail. It is not safe for concurrent use.
+// adopts what is older than the trail.
 func (s *Sealer) Seal(ctx context.Context) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	if !s.begun {
 		if _, err := s.ports.Writer.Adopt(ctx); err != nil {
 			return fmt.Errorf("begin the trail: %w", err)
@@ -145,6 +151,25 @@ func (s *Sealer) Seal(ctx context.Context) error {
 		}
 		if n < batches {
 			return nil
+		}
+	}
+}
+
+// Run seals every interval until ctx ends, when ready returns nil. report is told
+// the error of each round, which may be nil.
+func (s *Sealer) Run(ctx context.Context, interval time.Duration, ready func(context.Context) error, report func(error)) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(interval):
+		}
+		err := ready(ctx)
+		if err == nil {
+			err = s.Seal(ctx)
+		}
+		if ctx.Err() == nil {
+			report(err)
 		}
 	}
 }

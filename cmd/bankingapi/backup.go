@@ -23,7 +23,9 @@ verify does. Sales may continue. For Postgres use pg_dump, or a base backup with
 				return err
 			}
 			err = openBook(cmd, loaded.Settings, func(app *bootstrap.App) error {
-				loaded.Settings.Trail.KeyFile = app.TrailKeyFile()
+				if keeper, err := app.Trail(); err == nil {
+					loaded.Settings.Trail.KeyFile = keeper.KeyFile()
+				}
 				return app.Backup(cmd.Context(), args[0])
 			})
 			if err != nil {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -9,7 +10,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"bankingapi/application/backoffice"
 	"bankingapi/bootstrap"
+	"bankingapi/domain/operation"
 )
 
 func (p program) trailCommand() *cobra.Command {
@@ -70,9 +73,9 @@ func (p program) trailKeyCommand() *cobra.Command {
 		Annotations: mentionSettings(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return p.withApp(cmd, func(app *bootstrap.App) error {
-				key, err := app.TrailKey()
+				keeper, err := app.Trail()
 				if err == nil {
-					fmt.Fprintln(cmd.OutOrStdout(), key)
+					fmt.Fprintln(cmd.OutOrStdout(), keeper.VerifyingKey())
 				}
 				return err
 			})
@@ -91,7 +94,11 @@ can change it: verify --against proves later that the log only grew.`,
 		Annotations: mentionSettings(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return p.withApp(cmd, func(app *bootstrap.App) error {
-				checkpoint, err := app.TrailCheckpoint(cmd.Context())
+				keeper, err := app.Trail()
+				if err != nil {
+					return err
+				}
+				checkpoint, err := keeper.Checkpoint(cmd.Context())
 				if err == nil {
 					fmt.Fprint(cmd.OutOrStdout(), checkpoint)
 				}
@@ -122,11 +129,18 @@ customers and accounts.`,
 				return wrongUsef("--subscription and --caller-id belong together")
 			}
 			return p.withApp(cmd, func(app *bootstrap.App) error {
-				prove := func() ([]byte, error) { return app.TrailProof(cmd.Context(), operation) }
-				if byCaller {
-					prove = func() ([]byte, error) { return app.TrailProofOf(cmd.Context(), subscription, callerID) }
+				keeper, err := app.Trail()
+				if err != nil {
+					return err
 				}
-				proof, err := prove()
+				id, err := parseID(operation)
+				if byCaller {
+					id, err = idOf(cmd.Context(), app, subscription, callerID)
+				}
+				if err != nil {
+					return err
+				}
+				proof, err := keeper.Prove(cmd.Context(), id)
 				if err == nil {
 					_, err = cmd.OutOrStdout().Write(proof)
 				}
@@ -138,6 +152,22 @@ customers and accounts.`,
 	cmd.Flags().StringVar(&subscription, "subscription", "", "`name` of the subscription that used the CallerId")
 	cmd.Flags().StringVar(&callerID, "caller-id", "", "the `CallerId` of the operation")
 	return cmd
+}
+
+// idOf finds the operation of a CallerId.
+func idOf(ctx context.Context, app *bootstrap.App, subscription, callerID string) (id operation.ID, err error) {
+	office, err := app.Backoffice(ctx)
+	if err != nil {
+		return id, err
+	}
+	found, err := office.OperationsOf(ctx, subscription, callerID)
+	if errors.Is(err, backoffice.ErrNotFound) {
+		return id, errors.New("this subscription has not used this CallerId")
+	}
+	if err != nil {
+		return id, err
+	}
+	return found[0].ID, nil
 }
 
 func trailCheckCommand() *cobra.Command {

@@ -142,7 +142,9 @@ func TestTheLastCheckOfAnyProgramIsShown(t *testing.T) {
 	require.Contains(t, v.get("proof"), "by nightly")
 	require.Contains(t, v.get("audit"), "cron-7")
 
-	_, err = s.app.TrailCheckpoint(t.Context())
+	keeper, err := s.app.Trail()
+	require.NoError(t, err)
+	_, err = keeper.Checkpoint(t.Context())
 	require.NoError(t, err)
 	v.post("proof", url.Values{})
 	require.Eventually(t, func() bool { return strings.Contains(v.get("proof"), "UTC, by operator") }, 20*time.Second, 50*time.Millisecond)
@@ -161,8 +163,9 @@ func TestTheProofOfASale(t *testing.T) {
 	require.Equal(t, http.StatusForbidden, status, "the file has the numbers that are masked")
 	v.post("reveal", url.Values{"on": {"1"}})
 	require.Contains(t, v.get("sale/"+k.sale), `href="`+proof+`"`)
-	key, err := s.app.TrailKey()
+	keeper, err := s.app.Trail()
 	require.NoError(t, err)
+	key := keeper.VerifyingKey()
 	for name, id := range map[string]string{"sale": k.sale, "array": k.array, "push": k.push, "refused": k.refused} {
 		status, file, header := v.do(http.MethodGet, "/console/sale/"+id+"/proof", nil)
 		require.Equal(t, http.StatusOK, status, file)

@@ -24,7 +24,9 @@ import (
 // firstSurface uses every exported name that bootstrap had when the first hosts
 // were written against it, as they may use it. It need not run: a host of that
 // time must go on compiling.
-func firstSurface(ctx context.Context, app *bootstrap.App, engine *storage.Engine, tx *sql.Tx) { //nolint:ineffassign,staticcheck // it only compiles
+//
+//nolint:ineffassign,staticcheck,wastedassign // it only compiles
+func firstSurface(ctx context.Context, app *bootstrap.App, engine *storage.Engine, tx *sql.Tx) {
 	var err error
 	var lines, rows int64
 	var texts []string

@@ -1,0 +1,265 @@
+package trail
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"sync/atomic"
+	"time"
+
+	"bankingapi/application/backoffice"
+	application "bankingapi/application/trail"
+	"bankingapi/domain/fault"
+	"bankingapi/domain/operation"
+	"bankingapi/domain/trail"
+)
+
+// Options say where the files of a trail are.
+type Options struct {
+	// Ports are those of the storage. nil means that the storage can keep no trail.
+	Ports *application.Ports
+	// Wanted is false if nobody wants a trail.
+	Wanted bool
+	// NewID makes the IDs of batches.
+	NewID func() operation.ID
+	// Ready returns an error while the storage cannot be used.
+	Ready func(ctx context.Context) error
+	// KeyFile has the signing key. If it is empty and the book is a file of its own,
+	// the key is beside it, and is made for an empty log.
+	KeyFile string
+	// Folder is the data folder. Book is the name of the book's file in it without
+	// its ending; empty if the book is no file.
+	Folder, Book string
+}
+
+// Keeper keeps the trail of a service, or says why it keeps none. It is safe for
+// concurrent use.
+type Keeper struct {
+	o           Options
+	keyFile     string
+	notary      *Notary // nil if no trail is kept
+	checkpoints *Checkpoints
+	sealer      *application.Sealer
+	// missing says why no trail is kept, and what to do.
+	missing string
+	// trouble is why the last round of Run did not seal.
+	trouble atomic.Pointer[string]
+}
+
+// startTimeout bounds how long Keep waits for the log.
+const startTimeout = 3 * time.Second
+
+// NoKey is why no trail is kept where no key was given.
+const NoKey = "There is no trail, because trail.key_file is empty. Make a key with `bankingapi trail keygen`, give its file to" +
+	" every replica as trail.key_file, or set trail.enabled to false."
+
+const (
+	lostKey = "The book has a trail, and the key of its log is missing. Set trail.key_file to the file with that key" +
+		" (trail.key beside the original book), or set trail.enabled to false."
+	otherKey = "The key of %s is not that of the log of this book. Set trail.key_file to the file with the key of" +
+		" this log (trail.key beside the original book), or set trail.enabled to false."
+	off = "this service keeps no trail: see trail.enabled"
+)
+
+// Keep loads the key and lets the storage write leaves from its next transaction
+// on. It writes none with another key than that of the log: they would look
+// forged.
+func Keep(o Options) (*Keeper, error) {
+	k := &Keeper{o: o}
+	if !k.IsWanted() {
+		return k, nil
+	}
+	k.keyFile = cmp.Or(o.KeyFile, o.file("key"))
+	err := k.load()
+	if err != nil || k.missing != "" {
+		return k, err
+	}
+	k.checkpoints = NewCheckpoints(o.file("checkpoints"), k.notary.VerifyingKey())
+	k.sealer = application.NewSealer(*o.Ports, k.notary, k.checkpoints)
+	o.Ports.Writer.Record(k.notary.Keys(), o.NewID)
+	return k, nil
+}
+
+// load loads the key of the log. It makes one for a log that is empty.
+func (k *Keeper) load() error {
+	ctx, cancel := context.WithTimeout(context.Background(), startTimeout)
+	defer cancel()
+	_, err := os.Stat(k.keyFile)
+	isMade := k.o.KeyFile == "" && k.o.Book != ""
+	if k.o.KeyFile == "" && (!isMade || errors.Is(err, fs.ErrNotExist)) {
+		switch isEmpty, err := k.o.Ports.Log.IsOf(ctx, nil); {
+		case err == nil && !isEmpty: // a book without tables has no log yet
+			k.missing = lostKey
+			return nil
+		case !isMade:
+			k.missing = NoKey
+			return nil
+		}
+	}
+	notary, err := LoadNotary(k.keyFile, isMade)
+	if err != nil {
+		return err
+	}
+	// A storage that does not answer yet has the key that it had before: if not,
+	// nothing is sealed, and verify says so.
+	if own, err := k.o.Ports.Log.IsOf(ctx, notary.Keys()); err == nil && !own {
+		k.missing = fmt.Sprintf(otherKey, k.keyFile)
+		return nil
+	}
+	k.notary = notary
+	return nil
+}
+
+// file is a file of the trail in the data folder. Two books in one folder have
+// different logs, so that a book whose name is not the default one gives its name
+// to these files: other.db has other.trail.key.
+func (o *Options) file(kind string) string {
+	name := "trail." + kind
+	if o.Book != "" && o.Book != "bankingapi" {
+		name = o.Book + "." + name
+	}
+	return filepath.Join(o.Folder, name)
+}
+
+// Kept returns nil if a trail is kept, and why not otherwise.
+func (k *Keeper) Kept() error {
+	switch {
+	case k.notary != nil:
+		return nil
+	case k.missing != "":
+		return errors.New(k.missing)
+	}
+	return errors.New(off)
+}
+
+// IsWanted reports whether a trail is kept, or would be if nothing was missing.
+func (k *Keeper) IsWanted() bool { return k.o.Wanted && k.o.Ports != nil }
+
+// Problem says what is wrong with the trail: why none is kept, or why it is not
+// sealed. It is empty if nothing is.
+func (k *Keeper) Problem() string {
+	if trouble := k.trouble.Load(); trouble != nil {
+		return "The trail is not sealed: " + *trouble
+	}
+	return k.missing
+}
+
+// Run seals every interval until ctx ends. report is told each new trouble.
+func (k *Keeper) Run(ctx context.Context, interval time.Duration, report func(error)) {
+	k.sealer.Run(ctx, interval, k.o.Ready, func(err error) {
+		if err == nil {
+			k.trouble.Store(nil)
+			return
+		}
+		err = fault.Explain(err)
+		text := err.Error()
+		if before := k.trouble.Swap(&text); before == nil || *before != text {
+			report(err)
+		}
+	})
+}
+
+// KeyFile is the file with the signing key. It is empty if no trail is kept. A
+// copy of the book needs the same key.
+func (k *Keeper) KeyFile() string {
+	if k.notary == nil {
+		return ""
+	}
+	return k.keyFile
+}
+
+// VerifyingKey is the public key that verifies checkpoints, proofs and receipts.
+func (k *Keeper) VerifyingKey() string { return k.notary.VerifyingKey() }
+
+// seal signs everything up to now.
+func (k *Keeper) seal(ctx context.Context) error {
+	if err := k.o.Ready(ctx); err != nil {
+		return err
+	}
+	return k.sealer.Seal(ctx)
+}
+
+// Checkpoint signs everything up to now and returns the newest checkpoint.
+func (k *Keeper) Checkpoint(ctx context.Context) (string, error) {
+	if err := k.seal(ctx); err != nil {
+		return "", err
+	}
+	state, err := k.o.Ports.Log.State(ctx)
+	if err == nil && state.Checkpoint == "" {
+		err = errors.New("the log is empty: nothing was written yet")
+	}
+	return state.Checkpoint, err
+}
+
+// Prove returns a file that proves an operation, import or act. CheckFile checks
+// it, also on another machine.
+func (k *Keeper) Prove(ctx context.Context, id operation.ID) ([]byte, error) {
+	if err := k.seal(ctx); err != nil {
+		return nil, err
+	}
+	leaf, err := k.o.Ports.Finder.Leaf(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	state, err := k.o.Ports.Log.State(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return k.notary.Prove(&leaf, state, func(indexes []int64) ([]trail.Hash, error) { return k.o.Ports.Log.Hashes(ctx, indexes) })
+}
+
+// receiptTimeout bounds how long an answer waits for its receipt.
+const receiptTimeout = time.Second
+
+// Receipt is the value of the header Receipt. It is empty if the operation has no
+// leaf, or if there is an error: the operation is done all the same.
+func (k *Keeper) Receipt(ctx context.Context, id operation.ID) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, receiptTimeout)
+	defer cancel()
+	leaf, err := k.o.Ports.Finder.Leaf(ctx, id)
+	if errors.Is(err, application.ErrNotFound) {
+		return "", nil
+	}
+	if err != nil {
+		return "", err
+	}
+	return k.notary.ReceiptHeader(&leaf)
+}
+
+// MayAct reports whether an act can be written. Without its leaf it would look
+// added to a log that is not empty.
+func (k *Keeper) MayAct(ctx context.Context) bool {
+	if k.notary != nil || k.o.Ports == nil {
+		return true
+	}
+	isEmpty, err := k.o.Ports.Log.IsOf(ctx, nil)
+	return err == nil && isEmpty
+}
+
+// Verifier returns a Verifier that also checks the trail, against its newest
+// checkpoint outside the database and those that are given.
+func (k *Keeper) Verifier(ctx context.Context, v *backoffice.Verifier, against []string) (*backoffice.Verifier, error) {
+	if k.notary == nil {
+		if len(against) > 0 {
+			return nil, k.Kept()
+		}
+		if k.missing != "" {
+			if isEmpty, err := k.o.Ports.Log.IsOf(ctx, nil); err != nil || !isEmpty {
+				return v.WithTrail(backoffice.TrailCheck{Problem: k.missing}), err
+			}
+		}
+		return v, nil
+	}
+	newest, err := k.checkpoints.Newest()
+	if err != nil && !errors.Is(err, os.ErrPermission) {
+		return nil, fault.Wrap(fault.Internal, err, "the file of checkpoints cannot be read")
+	}
+	if newest != "" {
+		against = append(against, newest)
+	}
+	return v.WithTrail(backoffice.TrailCheck{Keys: k.notary.Keys(), Against: against, Open: k.notary.Open}), nil
+}
