@@ -140,13 +140,12 @@ func (b *Books) Records(book *fund.Book, c *fund.Changes) []batch.Request {
 	rows.sold, rows.settled = saleRows(c.Sales)
 	rows.units, rows.money = postingRows(c.Postings, c.PostedAt)
 	rows.refused, rows.reversed = convert(c.Refusals, newRefusalRow), convert(c.Reversals, newReversalRow)
-	recording := b.db.trail.on.Load()
 	return []batch.Request{
 		b.db.operations.add.Request(rows.added), b.db.operations.settle.Request(rows.answered),
 		b.db.sales.add.Request(rows.sold), b.db.sales.settle.Request(rows.settled),
 		b.db.postings.add.Request(rows.units), b.db.postings.add.Request(rows.money),
 		b.db.refusals.add.Request(rows.refused), b.db.reversals.add.Request(rows.reversed),
-		b.db.trail.request(recording, b.db.entries(recording, &rows)),
+		b.db.entered(&rows),
 	}
 }
 

@@ -39,10 +39,9 @@ func (b *Inboxes) Writes(inbox *push.Inbox) ([]batch.Request, error) {
 	stored, err := notificationRows(inbox.Stored())
 	add := b.db.notifications.add.Request(stored)
 	add.Settled = true
-	recording := b.db.trail.on.Load()
 	return batch.NonEmpty(
 		b.db.operations.add.Request(added), b.db.operations.settle.Request(answered),
 		add,
-		b.db.trail.request(recording, b.db.accepted(recording, added, stored)),
+		b.db.accepted(added, stored),
 	), err
 }

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"math/bits"
+	"slices"
 
 	"bankingapi/domain/operation"
 )
@@ -75,6 +76,7 @@ func (b *Batch) Record() []byte {
 // AppendEntries encodes the entries: kind, ID, digest if the kind is Notified,
 // leaf. The order is that of the leaves.
 func AppendEntries(b []byte, entries []Entry) []byte {
+	b = slices.Grow(b, len(entries)*(1+len(Entry{}.ID)+len(Hash{})))
 	for i := range entries {
 		e := &entries[i]
 		b = append(b, byte(e.Kind))

@@ -55,11 +55,13 @@ type Rows struct {
 	size    uintptr
 	count   int
 	columns []Column
+	// late fills the rows. It is nil if they are known.
+	late func()
 }
 
 func newRows[R any](rows []R, columns []Column) Rows {
 	var one R
-	return Rows{unsafe.Pointer(unsafe.SliceData(rows)), unsafe.Sizeof(one), len(rows), columns} //nolint:gosec // the offsets are those of R
+	return Rows{unsafe.Pointer(unsafe.SliceData(rows)), unsafe.Sizeof(one), len(rows), columns, nil} //nolint:gosec // the offsets are those of R
 }
 
 // at is the field of a column in row i. The column's Kind says of which type it
@@ -74,9 +76,30 @@ func (r *Rows) Width() int { return len(r.columns) }
 // Len is the number of rows.
 func (r *Rows) Len() int { return r.count }
 
+// IsLate reports whether the rows are worked out when they are needed (see
+// Statement.Later). Arrays and Append then take their time.
+func (r *Rows) IsLate() bool { return r.late != nil }
+
+// Start works out late rows in another goroutine. It does nothing for other rows.
+func (r *Rows) Start() {
+	if r.late != nil {
+		go func() {
+			defer func() { _ = recover() }() // whoever needs the rows panics too
+			r.late()
+		}()
+	}
+}
+
+func (r *Rows) wait() {
+	if r.late != nil {
+		r.late()
+	}
+}
+
 // Arrays returns one array for each column. The arrays share the memory of the
 // rows, which must not change until the request is sent.
 func (r *Rows) Arrays() []any {
+	r.wait()
 	arrays := make([]any, len(r.columns))
 	for i := range arrays {
 		arrays[i] = r.array(&r.columns[i])
@@ -122,6 +145,7 @@ func collect[F, T any](r *Rows, c *Column, value func(*F) T) []T {
 // Append appends the values of row i to values: nil for NULL, else an int64, a
 // string, a []byte, a [16]byte or a time.Time.
 func (r *Rows) Append(values []any, i int) []any {
+	r.wait()
 	for k := range r.columns {
 		values = append(values, r.value(&r.columns[k], i))
 	}

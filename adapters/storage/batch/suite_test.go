@@ -140,6 +140,43 @@ func TestRowsComeBackAsTheyWere(t *testing.T) {
 	})
 }
 
+// A row that is worked out late is written like the others. A panic of the work
+// reaches the caller, and nothing is written.
+func TestALateRow(t *testing.T) {
+	t.Parallel()
+	onEachDialect(t, func(t *testing.T, u under) {
+		table := batch.NewTable[shelf](u.dialect, namer)
+		insert := table.Insert()
+		works := 0
+		late := insert.Later(func() shelf {
+			works++
+			return full
+		})
+		require.True(t, late.Rows.IsLate())
+		require.NoError(t, u.transact(t, insert.Request([]shelf{empty}), late))
+		require.Equal(t, []shelf{full, empty}, u.all(t, table))
+		require.Equal(t, 1, works)
+
+		other := empty
+		other.Name = "c"
+		require.PanicsWithValue(t, "broken", func() {
+			_ = u.transact(t, insert.Request([]shelf{other}), insert.Later(func() shelf { panic("broken") }))
+		})
+		require.Len(t, u.all(t, table), 2)
+		require.NoError(t, u.transact(t, insert.Request([]shelf{other})))
+		require.Len(t, u.all(t, table), 3)
+
+		tx, err := u.db.BeginTx(t.Context(), nil)
+		require.NoError(t, err)
+		other.Name = "d"
+		require.NoError(t, batch.NewDB(u.dialect, nil).Inside(tx).Attempt(t.Context(), func(s batch.Session) error {
+			return s.Commit(t.Context(), insert.Later(func() shelf { return other }))
+		}))
+		require.NoError(t, tx.Commit())
+		require.Len(t, u.all(t, table), 4)
+	})
+}
+
 func TestInsertOfExistingRows(t *testing.T) {
 	t.Parallel()
 	onEachDialect(t, func(t *testing.T, u under) {

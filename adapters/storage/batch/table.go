@@ -203,6 +203,16 @@ func (s *Statement[R]) Request(rows []R) Request {
 	return r
 }
 
+// Later is the statement for one row, which work returns. A Session calls work
+// once, while the database runs the statements before this one. Another goroutine
+// may do so. If work panics, the Session panics.
+func (s *Statement[R]) Later(work func() R) Request {
+	rows := make([]R, 1)
+	r := Request{Name: s.name, SQL: s.sql, Rows: newRows(rows, s.columns)}
+	r.Rows.late = sync.OnceFunc(func() { rows[0] = work() })
+	return r
+}
+
 // sparse makes variants of an insert without the columns that are empty in all
 // rows. Most rows leave most columns empty, and each column costs time in the
 // database. There are as many variants as callers have habits.

@@ -1,9 +1,12 @@
 package postgres
 
 import (
+	"database/sql/driver"
 	"fmt"
 	"strings"
 	"sync"
+
+	"github.com/jackc/pgx/v5"
 
 	"bankingapi/adapters/storage/batch"
 )
@@ -30,13 +33,47 @@ func statement(write func(form) string) string {
 }
 
 // formOf is the form of a request that fits its rows, with its arguments.
-func formOf(r *batch.Request) (sql string, arguments []any) {
+// It does not wait for a late row if it is for a message of conn.
+func formOf(r *batch.Request, conn *pgx.Conn) (sql string, arguments []any) {
 	if r.Rows.Len() == 1 {
 		if one, ok := single.Load(r.SQL); ok {
+			if r.Rows.IsLate() && conn != nil {
+				return one.(string), lateValues(&r.Rows, conn)
+			}
 			return one.(string), r.Rows.Append(nil, 0)
 		}
 	}
 	return r.SQL, r.Rows.Arrays()
+}
+
+// late is a value that is worked out when the message is written.
+type late func() (driver.Value, error)
+
+// Value is driver.Valuer.
+func (l late) Value() (driver.Value, error) { return l() }
+
+// lateValues are the values of a late row. They are worked out while the server runs the
+// statements before it: the first one sends what the message has so far. There
+// is still one round trip, because only the end of the message makes the server
+// answer.
+func lateValues(rows *batch.Rows, conn *pgx.Conn) []any {
+	work := sync.OnceValues(func() ([]any, error) {
+		if err := conn.PgConn().Frontend().Flush(); err != nil {
+			return nil, err
+		}
+		return rows.Append(nil, 0), nil
+	})
+	values := make([]any, rows.Width())
+	for i := range values {
+		values[i] = late(func() (driver.Value, error) {
+			all, err := work()
+			if err != nil {
+				return nil, err
+			}
+			return all[i], nil
+		})
+	}
+	return values
 }
 
 // types are the types of arguments.

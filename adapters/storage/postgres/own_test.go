@@ -12,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5/stdlib"
 	"github.com/stretchr/testify/require"
 	"gorm.io/gorm"
+	"gorm.io/gorm/schema"
 
 	"bankingapi/adapters/storage"
 	"bankingapi/adapters/storage/batch"
@@ -185,6 +186,26 @@ func TestABatchBeginsAndCommits(t *testing.T) {
 	require.Len(t, w.sent, 4)
 	require.Contains(t, w.sent[0], "begin")
 	require.Equal(t, []string{"SELECT 7", "commit"}, w.sent[2:])
+}
+
+// The server runs the first statements of a batch while a late row is worked out.
+func TestTheServerWorksWhileARowIsLate(t *testing.T) {
+	t.Parallel()
+	dsn := testdb.Postgres(t)
+	engine, other := open(t, dsn), open(t, dsn)
+	type worker struct {
+		ID int64 `gorm:"primaryKey"`
+	}
+	require.NoError(t, engine.DB.Exec("CREATE TABLE workers (id bigint PRIMARY KEY)").Error)
+	late := batch.NewTable[worker](engine.Dialect, schema.NamingStrategy{}).Insert().Later(func() worker {
+		const held = "SELECT COUNT(*)::text FROM pg_locks WHERE locktype = 'advisory' AND database = (SELECT oid FROM pg_database WHERE datname = current_database())"
+		require.Eventually(t, func() bool { return asked(t, other.DB, held) == "1" }, 10*time.Second, time.Millisecond)
+		return worker{7}
+	})
+	require.NoError(t, batch.NewDB(engine.Dialect, nil).Attempt(t.Context(), func(s batch.Session) error {
+		return s.Commit(t.Context(), batch.Request{SQL: "SELECT pg_advisory_xact_lock(4711)"}, late)
+	}))
+	require.Equal(t, "7", asked(t, engine.DB, "SELECT id::text FROM workers"))
 }
 
 type watcher struct{ sent []string }

@@ -100,7 +100,7 @@ func (s *session) send(ctx context.Context, requests []batch.Request, committed 
 		}
 		for i := range requests {
 			r := &requests[i]
-			sql, arguments := formOf(r)
+			sql, arguments := formOf(r, conn.Conn())
 			queued := b.Queue(sql, arguments...)
 			if r.Found != nil {
 				queued.Query(func(rows pgx.Rows) error {
@@ -210,7 +210,7 @@ func (s *hostSession) Commit(ctx context.Context, requests ...batch.Request) err
 func (s *hostSession) Rollback() {}
 
 func (s *hostSession) run(ctx context.Context, r *batch.Request) error {
-	sql, arguments := formOf(r)
+	sql, arguments := formOf(r, nil)
 	if r.Found == nil {
 		result, err := s.tx.ExecContext(ctx, sql, arguments...)
 		if err != nil {

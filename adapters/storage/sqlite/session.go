@@ -103,10 +103,22 @@ type session struct {
 // Exchange is batch.Session. The driver is called directly: database/sql and
 // a watcher of the context for every row would cost more than the row.
 func (s *session) Exchange(ctx context.Context, requests ...batch.Request) error {
+	// A panic inside Raw would end the connection without its transaction, which
+	// the prepared statements keep open.
+	var panicked any
+	defer func() {
+		if panicked != nil {
+			panic(panicked)
+		}
+	}()
 	return s.conn.Raw(func(raw any) error {
+		defer func() { panicked = recover() }()
 		conn, ok := raw.(driver.Conn)
 		if !ok {
 			return fmt.Errorf("unexpected connection %T", raw)
+		}
+		for i := range requests {
+			requests[i].Rows.Start()
 		}
 		for i := range requests {
 			if err := ctx.Err(); err != nil {
