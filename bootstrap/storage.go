@@ -123,10 +123,15 @@ func migrating(ctx context.Context, o *options) context.Context {
 }
 
 // MigrateDown undoes the newest migration. It fails if a service uses the
-// database. If the book has data, it fails without WithDropData.
+// database. If the book has data, it fails without WithDropData; with it, the act
+// is kept as long as the book keeps acts.
 func MigrateDown(ctx context.Context, settings Settings, all ...Option) (undone Migration, err error) {
+	o := collect(all)
 	err = withStore(settings, all, func(s *store.Store) (err error) {
-		undone, err = s.Schema.Down(ctx)
+		if _, err := keepTrail(settings, s, o); err != nil {
+			return err
+		}
+		undone, err = s.Schema.Down(o.acts().Begin(ctx, "schema.undo", "", ""))
 		return err
 	})
 	return undone, err

@@ -33,7 +33,11 @@ func onEmptyDatabase(t *testing.T, test func(t *testing.T, open func(mark string
 				require.NoError(t, err)
 				t.Cleanup(func() { require.NoError(t, s.Close()) })
 				return s
-			}, func(query string) []string { return statementsOf(t, connect(t, driver, dsn), query) })
+			}, func(query string) []string {
+				db := connect(t, driver, dsn)
+				defer db.Close() // a migration is undone only if no other process uses the database
+				return statementsOf(t, db, query)
+			})
 		})
 	}
 	run(testdb.EngineSQLite, "sqlite", testdb.SQLite(t), func(dsn string) (*storage.Engine, error) {

@@ -3,15 +3,18 @@ package storage
 import (
 	"bytes"
 	"context"
+	"database/sql"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
 	"path"
+	"strconv"
 	"strings"
 	"sync/atomic"
 
 	"github.com/pressly/goose/v3"
+	versions "github.com/pressly/goose/v3/database"
 	"github.com/pressly/goose/v3/lock"
 	"gorm.io/gorm"
 
@@ -110,10 +113,16 @@ func (s *Schema) Down(ctx context.Context) (store.Migration, error) {
 	if err := s.checkMark(ctx); err != nil {
 		return store.Migration{}, err // it would lose its mark
 	}
-	if err := s.mayUndo(ctx); err != nil {
+	hasData, err := s.mayUndo(ctx)
+	if err != nil {
 		return store.Migration{}, err
 	}
-	provider, err := s.provider()
+	provider, err := s.providerWith(func(all versions.Store) versions.Store {
+		if hasData {
+			all = undoing{all, s.marks.database}
+		}
+		return all
+	})
 	if err != nil {
 		return store.Migration{}, err
 	}
@@ -131,22 +140,48 @@ func (s *Schema) Down(ctx context.Context) (store.Migration, error) {
 	return migrations([]*goose.MigrationResult{result})[0], nil
 }
 
+// undoing writes the act that ctx carries when a migration is undone, in the
+// transaction of the migration.
+type undoing struct {
+	versions.Store
+	book *database
+}
+
+// The versions that bring the audits and the trail.
+const (
+	auditsVersion = 2
+	trailVersion  = 4
+)
+
+// Delete implements versions.Store.
+func (u undoing) Delete(ctx context.Context, db versions.DBTxConn, version int64) error {
+	if err := u.Store.Delete(ctx, db, version); err != nil {
+		return err
+	}
+	tx, ok := db.(*sql.Tx)
+	if !ok || version <= auditsVersion {
+		return nil // the audits are gone
+	}
+	requests := u.book.acted(ctx, nil, "version "+strconv.FormatInt(version, 10))
+	if version <= trailVersion && len(requests) > 1 {
+		requests = requests[:1] // the trail is gone
+	}
+	return u.book.Dialect.Within(tx).Exchange(ctx, requests...)
+}
+
 // mayUndo returns an error if a service uses the database, or if it has rows
 // that must not be deleted.
-func (s *Schema) mayUndo(ctx context.Context) error {
+func (s *Schema) mayUndo(ctx context.Context) (hasData bool, err error) {
 	if s.engine.Alone != nil {
 		if err := s.engine.Alone(ctx); err != nil {
-			return err
+			return false, err
 		}
 	}
-	if s.dropData {
-		return nil
-	}
 	filled, err := s.filled(ctx)
-	if err == nil && len(filled) > 0 {
+	if err == nil && len(filled) > 0 && !s.dropData {
 		err = fmt.Errorf("the book has data (%s), and undoing a migration may delete any of it: make a backup, then add --drop-data", strings.Join(filled, ", "))
 	}
-	return err
+	return len(filled) > 0, err
 }
 
 // filled are the tables that have rows. An older schema does not have all tables.
@@ -234,14 +269,23 @@ func (s *Schema) version(ctx context.Context) (version int64, err error) {
 func (s *Schema) table() string { return s.prefix + "schema_version" }
 
 func (s *Schema) provider() (*goose.Provider, error) {
+	return s.providerWith(func(all versions.Store) versions.Store { return all })
+}
+
+// providerWith is provider with another store of the versions.
+func (s *Schema) providerWith(change func(versions.Store) versions.Store) (*goose.Provider, error) {
 	m := &s.engine.Migrations
 	db, err := s.engine.DB.DB()
 	if err != nil {
 		return nil, err
 	}
+	all, err := versions.NewStore(m.Dialect, s.table())
+	if err != nil {
+		return nil, err
+	}
 	options := []goose.ProviderOption{
 		goose.WithDisableGlobalRegistry(true),
-		goose.WithTableName(s.table()),
+		goose.WithStore(change(all)),
 		goose.WithLogger(goose.NopLogger()),
 	}
 	files, err := fs.Sub(m.Files, "migrations")
@@ -255,7 +299,7 @@ func (s *Schema) provider() (*goose.Provider, error) {
 		}
 		options = append(options, goose.WithLocker(locker))
 	}
-	return goose.NewProvider(m.Dialect, db, prefixed{files, s.prefix}, options...)
+	return goose.NewProvider(goose.DialectCustom, db, prefixed{files, s.prefix}, options...)
 }
 
 func (s *Schema) explain(err error) error {

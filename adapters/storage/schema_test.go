@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"database/sql"
+	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -12,6 +13,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -19,6 +21,7 @@ import (
 	"bankingapi/adapters/storage/postgres"
 	"bankingapi/adapters/storage/sqlite"
 	"bankingapi/application/store"
+	"bankingapi/domain/audit"
 	"bankingapi/domain/fault"
 	"bankingapi/domain/operation"
 	"bankingapi/test/contract"
@@ -163,6 +166,38 @@ func TestMigrateDownKeepsData(t *testing.T) {
 			require.NoError(t, err, "a book without data")
 			require.Equal(t, version-1, left)
 		}
+	})
+}
+
+// Undoing a migration of a book with data is an act. It is written with the
+// migration, as long as there is a table for it.
+func TestMigrateDownIsAnAct(t *testing.T) {
+	t.Parallel()
+	onEmptyDatabase(t, func(t *testing.T, open func(string) *store.Store, query func(string) []string) {
+		s := up(t, open(""))
+		s.Trail.Writer.Record(trailKeys, v7)
+		down := func() {
+			ctx := audit.With(t.Context(), audit.Act{ID: v7(), At: time.Now(), Who: audit.Who{Actor: "ann"}, Action: "schema.undo"})
+			_, err := s.Schema.Down(ctx)
+			require.NoError(t, err)
+		}
+		down()
+		require.Empty(t, query("SELECT details FROM audits"), "a book without data")
+		_, err := s.Schema.Up(t.Context())
+		require.NoError(t, err)
+		newBank(t, s, 1)
+		storage.DropData(s, true)
+		for version := int64(store.SchemaVersion); version > 2; version-- {
+			down()
+			acts := query("SELECT actor || ' ' || action || ' ' || details FROM audits ORDER BY audit_id DESC")
+			require.Len(t, acts, int(store.SchemaVersion-version)+1)
+			require.Equal(t, fmt.Sprintf("ann schema.undo version %d", version), acts[0])
+			if version > 4 {
+				require.Len(t, query("SELECT 'x' FROM trail_batches"), len(acts)+2, "and a leaf of the trail")
+			}
+		}
+		down()
+		down()
 	})
 }
 
