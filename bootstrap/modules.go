@@ -83,7 +83,7 @@ func assemble(settings Settings, o *options) (*App, error) {
 			newConsole, newOpsListener, newAPIListener, newApp,
 		),
 		// The ops listener comes first: it answers until the rest has stopped.
-		fx.Invoke(func(*opsListener) {}, refreshDirectory, keepUsage, settleDueSales),
+		fx.Invoke(func(*opsListener) {}, refreshDirectory, keepUsage, settleDueSales, indexRows),
 		fx.Populate(&app),
 	)
 	if err := parts.Err(); err != nil {
@@ -247,6 +247,22 @@ func keepUsage(lc fx.Lifecycle, directory *subscriptions.Directory, s *store.Sto
 		directory.KeepUsage(ctx, s.Usage, usageEvery, func(err error) {
 			observe.logger.Warn("the last use of keys could not be written", zap.Error(err))
 		})
+	})
+}
+
+// indexEvery is how often rows that were written are prepared for lookups.
+const indexEvery = time.Second
+
+func indexRows(lc fx.Lifecycle, s *store.Store, observe *observer) {
+	if s.Index == nil {
+		return
+	}
+	inBackground(lc, func(ctx context.Context) {
+		for wait(ctx, indexEvery); ctx.Err() == nil; wait(ctx, indexEvery) {
+			if err := s.Index(ctx); err != nil && ctx.Err() == nil {
+				observe.logger.Debug("lookups could not be prepared: they are slower", zap.Error(err))
+			}
+		}
 	})
 }
 

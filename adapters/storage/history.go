@@ -3,6 +3,7 @@ package storage
 import (
 	"context"
 	"iter"
+	"slices"
 	"strings"
 	"time"
 
@@ -57,9 +58,9 @@ func (h history) Accounts(ctx context.Context, f backoffice.Filter) iter.Seq2[fu
 // Sales is as backoffice promises.
 func (h history) Sales(ctx context.Context, f backoffice.Filter) iter.Seq2[fund.SaleEntry, error] {
 	return stream(ctx, h.database, h.sales.Table, (*SaleRow).entry, func(tx *gorm.DB) *gorm.DB {
-		tx = h.ofOperation(tx, f)
+		tx = h.ofOperation(tx, h.sales.Name, f)
 		if f.CustomerNo != 0 {
-			tx = h.anyOperation(tx.Where("customer_no = ?", f.CustomerNo))
+			tx = h.find(tx, h.sales.Name, "customer_no", f.CustomerNo)
 		}
 		tx = h.between(tx, "settled_at", backoffice.Filter{Since: f.SettledSince, Until: f.SettledUntil})
 		if !f.DueSince.IsNone() {
@@ -92,9 +93,9 @@ func (h history) Notifications(ctx context.Context, f backoffice.Filter) iter.Se
 			tx = tx.Where("user_id = ?", f.UserID)
 		}
 		if f.PushID != "" {
-			tx = h.anyOperation(tx.Where("push_id = ?", f.PushID))
+			tx = h.find(tx, h.notifications.Name, "push_id", f.PushID)
 		}
-		return h.ofOperation(tx, f).Order("user_id, digest")
+		return h.ofOperation(tx, h.notifications.Name, f).Order("user_id, digest")
 	})
 }
 
@@ -109,11 +110,20 @@ func (h history) IsEmpty(ctx context.Context) (bool, error) {
 	return true, nil
 }
 
-// anyOperation adds a condition that every row fulfils. On Postgres, rows are
-// found by indexes of ranges of pages (BRIN). The planner uses them only if a
-// condition is on a column in the order of the table.
-func (d *database) anyOperation(tx *gorm.DB) *gorm.DB {
-	return tx.Where("operation_id >= ?", d.Dialect.Bind(batch.UUID{}))
+// find narrows to the rows of the table with that value.
+func (d *database) find(tx *gorm.DB, table, column string, value any) *gorm.DB {
+	condition, arguments := d.found(table, column, value)
+	return tx.Where(condition, arguments...)
+}
+
+// found is a condition that is true of the rows of the table with that value.
+func (d *database) found(table, column string, value any) (condition string, arguments []any) {
+	condition, arguments = column+" = ?", []any{value}
+	if d.engine.Find != nil {
+		by, more := d.engine.Find(d.prefix, strings.TrimPrefix(table, d.prefix), column, value)
+		condition, arguments = condition+" AND "+by, append(arguments, more...)
+	}
+	return condition, arguments
 }
 
 // postingsOfCustomer is a query of the postings of a customer. Those of sales are
@@ -122,7 +132,7 @@ const postingsOfCustomer = `(
 SELECT {{columns}} FROM {{prefix}}postings p WHERE customer_no = ? AND kind <> 1
 UNION ALL
 SELECT {{columns}} FROM (
- SELECT operation_id AS id FROM {{prefix}}sales WHERE customer_no = ? AND operation_id >= ?
+ SELECT operation_id AS id FROM {{prefix}}sales WHERE {{found}}
  UNION
  SELECT operation_id FROM {{prefix}}sales WHERE account_customer_no = ? AND account_customer_no <> customer_no
 ) s JOIN {{prefix}}postings p ON operation_id = id WHERE customer_no = ? AND kind = 1
@@ -131,9 +141,9 @@ SELECT {{columns}} FROM (
 // postingsOf reads from the postings of a customer.
 func (d *database) postingsOf(tx *gorm.DB, customerNo int64) *gorm.DB {
 	columns := strings.Join(batch.Names(d.postings.Columns), ", ")
-	query := strings.NewReplacer("{{prefix}}", d.prefix, "{{columns}}", columns).Replace(postingsOfCustomer)
-	first := d.Dialect.Bind(batch.UUID{}) // see anyOperation
-	return tx.Table(query, customerNo, customerNo, first, customerNo, customerNo)
+	condition, arguments := d.found(d.sales.Name, "customer_no", customerNo)
+	query := strings.NewReplacer("{{prefix}}", d.prefix, "{{columns}}", columns, "{{found}}", condition).Replace(postingsOfCustomer)
+	return tx.Table(query, slices.Concat([]any{customerNo}, arguments, []any{customerNo, customerNo})...)
 }
 
 func ofCustomer(tx *gorm.DB, f backoffice.Filter) *gorm.DB {

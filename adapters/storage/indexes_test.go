@@ -1,11 +1,16 @@
 package storage_test
 
 import (
+	"database/sql"
+	"fmt"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
+	"bankingapi/adapters/storage/sqlite"
+	"bankingapi/application/backoffice"
+	"bankingapi/application/store"
 	"bankingapi/test/testdb"
 )
 
@@ -49,4 +54,107 @@ SELECT n, gen_random_uuid(), 0, 's', 'A', 'H', 1, 1, n, 1, 1, 'TRY', 2, now() FR
 	var step string // the only one: there is nothing to sort
 	require.NoError(t, connect(t, "sqlite", file).QueryRowContext(t.Context(), "EXPLAIN QUERY PLAN "+page).Scan(&id, &parent, &unused, &step))
 	require.Contains(t, step, "sales_failed")
+}
+
+// On SQLite, lookups find rows by the runs that Index adds, and by the rows after
+// the last run. Whatever is in a run, a lookup shows the right rows.
+func TestLookupsFindIndexedAndNewRows(t *testing.T) {
+	t.Parallel()
+	file := testdb.SQLite(t)
+	s := testdb.OpenSQLite(t, file)
+	db := connect(t, "sqlite", file)
+	insert := func(first, last int) {
+		numbers := fmt.Sprintf("WITH RECURSIVE r (n) AS (SELECT %d UNION ALL SELECT n + 1 FROM r WHERE n < %d) ", first, last)
+		execute(t, db,
+			`INSERT INTO sales (customer_no, operation_id, position, subscription, imkb_code, holder_corporation_name, price_id, units,
+ account_customer_no, branch_code, account_suffix, currency_code, state, received_at, request_id)
+`+numbers+`SELECT 1 + n % 10000, unhex(printf('%032x', n)), 0, 's', 'A', 'H', 1, 1, 1 + n % 10000, 1, 1, 'TRY', 2, '2026-01-02T03:04:05.000000Z', CASE WHEN n % 2 THEN 'request ' || n ELSE '' END FROM r`,
+			`INSERT INTO notifications (user_id, digest, operation_id, position, subscription, external_application_code, push_id, platform, send_status, tran_data, received_at, request_id)
+`+numbers+`SELECT 'user ' || n, unhex(printf('%032x', n)), unhex(printf('%032x', n)), 0, 's', 'A', 'push ' || (n % 10000), 65, 1, '[]', '2026-01-02T03:04:05.000000Z', 'request ' || n FROM r`)
+	}
+	found := func(customerNo int64) (all []string) {
+		for sale, err := range s.Backoffice.History.Sales(t.Context(), backoffice.Filter{CustomerNo: customerNo}) {
+			require.NoError(t, err)
+			require.Equal(t, customerNo, sale.Terms.Holding.CustomerNo)
+			all = append(all, sale.OperationID.String()[32:])
+		}
+		return all
+	}
+	pushes := func(id string) (count int) {
+		for push, err := range s.Backoffice.History.Notifications(t.Context(), backoffice.Filter{PushID: id}) {
+			require.NoError(t, err)
+			require.Equal(t, id, push.Record.PushID)
+			count++
+		}
+		return count
+	}
+	decisions := func(requestID string) (count int) {
+		for _, err := range s.Backoffice.Records.Decisions(t.Context(), backoffice.Filter{RequestID: requestID}) {
+			require.NoError(t, err)
+			count++
+		}
+		return count
+	}
+	runs := func() string {
+		return strings.Join(statementsOf(t, db, "SELECT source || ':' || group_concat(last_row) FROM lookup_runs GROUP BY source"), " ")
+	}
+
+	insert(1, 9999)
+	require.NoError(t, s.Index(t.Context()))
+	require.Empty(t, runs(), "a run is full")
+	insert(10000, 24999)
+	require.NoError(t, s.Index(t.Context()))
+	require.Equal(t, "1:10000 2:10000 3:10000 4:10000", runs(), "one run at a time")
+	require.NoError(t, s.Index(t.Context()))
+	require.NoError(t, s.Index(t.Context()))
+	require.Equal(t, "1:10000,20000 2:10000,20000 3:10000,20000 4:10000,20000", runs())
+	require.Equal(t, []string{"0003", "2713", "4e23"}, found(4), "in both runs and after them")
+	require.Equal(t, []string{"270f", "4e1f"}, found(10000))
+	require.Empty(t, found(10001))
+	require.Equal(t, 3, pushes("push 3"))
+	require.Equal(t, 2, decisions("request 3"), "a sale and a push")
+	require.Equal(t, 1, decisions("request 4"))
+	require.Equal(t, 2, decisions("request 24999"))
+
+	// A wrong entry shows no wrong row, and rows without a run are read.
+	execute(t, db, "INSERT INTO lookup_entries SELECT 1, 10000, 4, operation_id FROM sales WHERE customer_no = 7")
+	require.Equal(t, []string{"0003", "2713", "4e23"}, found(4))
+	execute(t, db, "DELETE FROM lookup_runs", "DELETE FROM lookup_entries")
+	require.Equal(t, []string{"0003", "2713", "4e23"}, found(4))
+}
+
+// No lookup reads a whole table on SQLite.
+func TestLookupsReadNoTable(t *testing.T) {
+	t.Parallel()
+	file := testdb.SQLite(t)
+	testdb.OpenSQLite(t, file)
+	engine, err := sqlite.Open(t.Context(), store.Options{DSN: file})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, engine.Close()) })
+	for table, columns := range map[string][]string{"sales": {"customer_no", "request_id"}, "notifications": {"push_id", "request_id"}} {
+		for _, column := range columns {
+			condition, arguments := engine.Find("", table, column, "value")
+			for _, order := range []string{"operation_id, position", "rowid"} {
+				rows, err := connect(t, "sqlite", file).QueryContext(t.Context(), "EXPLAIN QUERY PLAN SELECT * FROM "+table+" WHERE "+condition+" ORDER BY "+order, arguments...)
+				require.NoError(t, err)
+				for _, step := range steps(t, rows) {
+					require.NotContains(t, step, "SCAN "+table)
+				}
+			}
+		}
+	}
+}
+
+func steps(t *testing.T, rows *sql.Rows) (all []string) {
+	t.Helper()
+	defer rows.Close()
+	for rows.Next() {
+		var id, parent, unused int
+		var step string
+		require.NoError(t, rows.Scan(&id, &parent, &unused, &step))
+		all = append(all, step)
+	}
+	require.NoError(t, rows.Err())
+	require.NotEmpty(t, all)
+	return all
 }

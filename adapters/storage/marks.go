@@ -63,6 +63,11 @@ func (m marks) Empty(ctx context.Context, note string) error {
 				return err
 			}
 		}
+		for _, table := range m.engine.Tables {
+			if err := tx.Exec("DELETE FROM " + m.prefix + table).Error; err != nil {
+				return err
+			}
+		}
 		return nil
 	})
 }

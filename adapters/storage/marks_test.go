@@ -150,12 +150,20 @@ func TestEmpty(t *testing.T) {
 		aDay(newBank(t, s, 3))
 		addMessage(t, s)
 		require.NoError(t, s.Marker.SetNote(t.Context(), "before"))
+		runs := func() []string { return nil }
+		if s.Name == testdb.EngineSQLite {
+			runs = func() []string { return query("SELECT 'x' FROM lookup_runs UNION ALL SELECT 'x' FROM lookup_entries") }
+			query("INSERT INTO lookup_runs VALUES (1, 1) RETURNING 'x'")
+			query("INSERT INTO lookup_entries VALUES (1, 1, 1, x'01') RETURNING 'x'")
+			require.Len(t, runs(), 2)
+		}
 
 		require.NoError(t, s.Marker.Empty(t.Context(), "after"))
 
 		note, err := s.Marker.Note(t.Context())
 		require.NoError(t, err)
 		require.Equal(t, "after", note)
+		require.Empty(t, runs(), "new rows have the same rowids")
 		existing := query(tables[s.Name])
 		require.ElementsMatch(t, existing, append(storage.Tables(s), "marks", "trail_batches", "trail_hashes", "trail_logs"),
 			"a reset empties every table; a sandbox keeps no trail")

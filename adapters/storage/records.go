@@ -3,7 +3,6 @@ package storage
 import (
 	"context"
 	"iter"
-	"slices"
 	"strings"
 
 	"gorm.io/gorm"
@@ -60,9 +59,12 @@ FROM {{prefix}}refusals WHERE TRUE{{and}}
 // Decisions is as backoffice.Records promises.
 func (r records) Decisions(ctx context.Context, f backoffice.Filter) iter.Seq2[backoffice.Decision, error] {
 	return stream(ctx, r.database, r.refusals.Table, (*RefusalRow).decision, func(tx *gorm.DB) *gorm.DB {
-		and, arguments := r.conditions(f)
-		query := strings.NewReplacer("{{prefix}}", r.prefix, "{{and}}", and).Replace(decisions)
-		tx = tx.Table(query, slices.Concat(arguments, arguments, arguments)...)
+		query, arguments := strings.ReplaceAll(decisions, "{{prefix}}", r.prefix), []any(nil)
+		for _, table := range []string{r.sales.Name, r.notifications.Name, r.refusals.Name} {
+			and, more := r.conditions(table, f)
+			query, arguments = strings.Replace(query, "{{and}}", and, 1), append(arguments, more...)
+		}
+		tx = tx.Table(query, arguments...)
 		if f.State != 0 {
 			tx = tx.Where("state = ?", int64(f.State))
 		}
@@ -78,9 +80,9 @@ func (r records) Acts(ctx context.Context, f backoffice.Filter) iter.Seq2[audit.
 	})
 }
 
-// conditions returns the conditions of the filter on every operation, each
-// after AND.
-func (d *database) conditions(f backoffice.Filter) (and string, arguments []any) {
+// conditions returns the conditions of the filter on the operations of a table,
+// each after AND.
+func (d *database) conditions(table string, f backoffice.Filter) (and string, arguments []any) {
 	add := func(condition string, set bool, argument any) {
 		if set {
 			and += " AND " + condition
@@ -91,16 +93,19 @@ func (d *database) conditions(f backoffice.Filter) (and string, arguments []any)
 	add("received_at < ?", !f.Until.IsZero(), microsecond(f.Until))
 	add("subscription = ?", f.Subscription != "", f.Subscription)
 	add("caller_id = ?", f.CallerID != "", f.CallerID)
-	add("request_id = ?", f.RequestID != "", f.RequestID)
-	add("operation_id >= ?", f.RequestID != "", batch.UUID{}) // see anyOperation
+	if f.RequestID != "" {
+		condition, more := d.found(table, "request_id", f.RequestID)
+		and += " AND request_id <> '' AND " + condition // as in the index of refusals
+		arguments = append(arguments, more...)
+	}
 	add("operation_id = ?", f.OperationID != (operation.ID{}), batch.UUID(f.OperationID))
 	add("operation_id >= ?", f.From != (operation.ID{}), batch.UUID(f.From))
 	return and, arguments
 }
 
 // ofOperation narrows to the operations that fit the filter.
-func (d *database) ofOperation(tx *gorm.DB, f backoffice.Filter) *gorm.DB {
-	if and, arguments := d.conditions(f); and != "" {
+func (d *database) ofOperation(tx *gorm.DB, table string, f backoffice.Filter) *gorm.DB {
+	if and, arguments := d.conditions(table, f); and != "" {
 		tx = tx.Where(strings.TrimPrefix(and, " AND "), arguments...)
 	}
 	return tx

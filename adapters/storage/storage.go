@@ -63,6 +63,15 @@ type Engine struct {
 	Check func() error
 	// Alone returns an error if another process uses the database. It may be nil.
 	Alone func(ctx context.Context) error
+	// Find returns a condition that is true of every row of the table with that
+	// value, and by which the engine finds these rows in a large table. It need not be
+	// false of other rows. It may be nil.
+	Find func(prefix, table, column string, value any) (condition string, arguments []any)
+	// Index prepares Find for rows that were written since its last call, or for
+	// some of them. It may be nil.
+	Index func(ctx context.Context, prefix string) error
+	// Tables are the tables that only this engine has, without prefix.
+	Tables []string
 	// Backup is store.Store.Backup. It may be nil.
 	Backup func(ctx context.Context, file string) error
 	// Close closes what was opened, and nothing that was handed in.
@@ -196,7 +205,21 @@ func (d *database) ports(b *Books, i *Inboxes, s *Schema, now func() time.Time) 
 		Ping:           d.ping,
 		Risks:          d.risks,
 		CountDue:       b.CountDue,
+		Index:          d.index(),
 		Backup:         d.engine.Backup,
+	}
+}
+
+// index is store.Store.Index.
+func (d *database) index() func(context.Context) error {
+	if d.engine.Index == nil {
+		return nil
+	}
+	return func(ctx context.Context) error {
+		if err := d.Ready(ctx); err != nil {
+			return err
+		}
+		return d.Translate(d.engine.Index(ctx, d.prefix))
 	}
 }
 

@@ -104,6 +104,11 @@ type Store struct {
 	// HasDataFile says that the data are in a file in DataFolder.
 	HasDataFile bool
 
+	// Index prepares lookups for rows that were written since its last call, or for
+	// some of them. Without it lookups are slower. The service calls it every second.
+	// nil means that there is nothing to prepare.
+	Index func(ctx context.Context) error
+
 	// Backup writes a consistent copy of the data to a new file, while the storage
 	// is used. nil means that the storage has tools of its own for this.
 	Backup func(ctx context.Context, file string) error
@@ -127,7 +132,7 @@ func (s *Store) Bind(Options) (*Store, error) { return s, nil }
 
 // SchemaVersion is the version of the relational schema that this program
 // needs. A test of the adapters holds their migrations to it.
-const SchemaVersion = 6
+const SchemaVersion = 7
 
 // Schema migrates a storage between versions.
 type Schema interface {

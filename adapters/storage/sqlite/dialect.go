@@ -64,7 +64,13 @@ func (dialect) Bind(value any) any {
 }
 
 // Begin is batch.Dialect.
-func (d dialect) Begin(ctx context.Context) (batch.Session, error) { return d.begin(ctx) }
+func (d dialect) Begin(ctx context.Context) (batch.Session, error) {
+	s, err := d.begin(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return s, nil
+}
 
 // Within is batch.Dialect.
 func (d dialect) Within(tx *sql.Tx) batch.Session { return hostSession{tx, d} }

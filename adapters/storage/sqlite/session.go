@@ -29,7 +29,7 @@ type connections struct {
 	statements map[string]driver.Stmt
 }
 
-func (b *connections) begin(ctx context.Context) (batch.Session, error) {
+func (b *connections) begin(ctx context.Context) (*session, error) {
 	conn, err := b.db.Conn(ctx)
 	if err != nil {
 		return nil, err

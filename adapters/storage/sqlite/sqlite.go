@@ -121,6 +121,9 @@ func use(ctx context.Context, writes, reads *sql.DB, c *connections) (*storage.E
 		Probe:   func(ctx context.Context, requests []batch.Request) error { return probe(ctx, reads, c.file, requests) },
 		Explain: reason,
 		Check:   c.file.check,
+		Find:    lookup,
+		Index:   func(ctx context.Context, prefix string) error { return c.index(ctx, reads, prefix) },
+		Tables:  []string{"lookup_runs", "lookup_entries"},
 		Backup:  func(ctx context.Context, file string) error { return backup(ctx, reads, file) },
 		Close:   c.close,
 	}, nil

@@ -1,0 +1,109 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"strings"
+)
+
+// source is a column that is looked up and has no index. Its number is stored.
+type source struct {
+	number        string
+	table, column string
+}
+
+var sources = []source{
+	{"1", "sales", "customer_no"},
+	{"2", "sales", "request_id"},
+	{"3", "notifications", "push_id"},
+	{"4", "notifications", "request_id"},
+}
+
+const (
+	// runRows is how many rows one run indexes. A lookup searches every run, and
+	// reads up to so many rows that have no run yet.
+	runRows = 10000
+	// stepRows is how many of them are indexed at once, while the writer waits.
+	stepRows = 2500
+)
+
+// Rows get their rowid in the order in which they are committed, because there is
+// one writer, and they are never removed one by one. So a run covers all rows up to
+// its last one.
+const (
+	// found is true of the rows with a value. The caller compares the value again,
+	// so that a wrong entry shows no wrong row.
+	found = `rowid IN (
+SELECT t.rowid FROM {{prefix}}lookup_runs r
+CROSS JOIN {{prefix}}lookup_entries e ON e.source = {{number}} AND e.last_row = r.last_row AND e.value = ?
+CROSS JOIN {{prefix}}{{table}} t ON t.operation_id = e.operation_id
+WHERE r.source = {{number}}
+UNION ALL
+SELECT rowid FROM {{prefix}}{{table}} WHERE rowid > ({{last}}) AND {{column}} = ?)`
+
+	last = `SELECT COALESCE(MAX(last_row), 0) FROM {{prefix}}lookup_runs WHERE source = {{number}}`
+
+	progress = `SELECT ({{last}}), (SELECT COALESCE(MAX(rowid), 0) FROM {{prefix}}{{table}})`
+
+	// addEntries writes entries of the run ?1 in their order. Nothing finds them
+	// before the run is added, so they may be there from an attempt that was cut short.
+	addEntries = `INSERT OR IGNORE INTO {{prefix}}lookup_entries (source, last_row, value, operation_id)
+SELECT {{number}}, ?1, {{column}}, operation_id FROM {{prefix}}{{table}}
+WHERE rowid > ?2 AND rowid <= ?3 AND {{column}} <> '' ORDER BY {{column}}, operation_id`
+
+	// addRun does nothing if another process has added the run.
+	addRun = `INSERT INTO {{prefix}}lookup_runs (source, last_row) SELECT {{number}}, ?1 WHERE ({{last}}) = ?2`
+)
+
+func (s *source) statement(text, prefix string) string {
+	text = strings.ReplaceAll(text, "{{last}}", last)
+	return strings.NewReplacer("{{prefix}}", prefix, "{{number}}", s.number, "{{table}}", s.table, "{{column}}", s.column).Replace(text)
+}
+
+// lookup is storage.Engine's Find.
+func lookup(prefix, table, column string, value any) (condition string, arguments []any) {
+	for i := range sources {
+		if s := &sources[i]; s.table == table && s.column == column {
+			return s.statement(found, prefix), []any{value, value}
+		}
+	}
+	return "TRUE", nil
+}
+
+// index is storage.Engine's Index. It adds at most one run of each source, so that
+// most of the time is left to the batches.
+func (b *connections) index(ctx context.Context, reads *sql.DB, prefix string) error {
+	for i := range sources {
+		s := &sources[i]
+		var from, newest int64
+		if err := reads.QueryRowContext(ctx, s.statement(progress, prefix)).Scan(&from, &newest); err != nil {
+			return err
+		}
+		to := from + runRows
+		if newest < to {
+			continue
+		}
+		for row := from; row < to; row += stepRows {
+			if err := b.write(ctx, s.statement(addEntries, prefix), to, row, row+stepRows); err != nil {
+				return err
+			}
+		}
+		if err := b.write(ctx, s.statement(addRun, prefix), to, from); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// write runs a statement in a transaction of its own.
+func (b *connections) write(ctx context.Context, statement string, arguments ...any) error {
+	session, err := b.begin(ctx)
+	if err != nil {
+		return err
+	}
+	defer session.Rollback()
+	if _, err := session.conn.ExecContext(ctx, statement, arguments...); err != nil {
+		return err
+	}
+	return session.Commit(ctx)
+}
