@@ -170,11 +170,11 @@ func sandboxPage(box *sandbox.Sandbox) *console.Sandbox {
 			return all
 		},
 		Advance: func(ctx context.Context, by time.Duration) (completed, failed int, err error) {
-			moved, err := box.Advance(ctx, by)
+			moved, err := box.AdvanceClock(ctx, by)
 			return moved.Settled.Completed, moved.Settled.Failed, err
 		},
 		Reset:   box.Reset,
-		Order:   box.OrderNext,
+		Order:   box.OrderFault,
 		Ordered: box.Ordered,
 	}
 	for _, order := range sandbox.Orders() {

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"maps"
 	"net/http"
-	"strings"
 
 	"bankingapi/adapters/httpapi"
 	"bankingapi/adapters/httpapi/docs"
@@ -77,23 +76,9 @@ func sandboxFaults() []docs.SandboxFault {
 }
 
 // sandboxRefusals are the refusals of a sandbox, as the guide shows them.
-func sandboxRefusals() []docs.SandboxRefusal {
-	var all []docs.SandboxRefusal
-	for _, r := range sandbox.Refusals() {
-		var values []string
-		for _, v := range r.Values {
-			values = append(values, "`"+v.Path+"` "+strings.Trim(v.JSON, `"`))
-		}
-		text := strings.Join(values, ", ")
-		if n := len(all); n == 0 || all[n-1].Code != r.Code {
-			all = append(all, docs.SandboxRefusal{Code: r.Code, AtOnce: "not possible", OnItsDay: "not possible"})
-		}
-		row := &all[len(all)-1]
-		if r.OnItsDay {
-			row.OnItsDay = text
-		} else {
-			row.AtOnce = text
-		}
+func sandboxRefusals() (all []docs.SandboxRefusal) {
+	for _, r := range sandbox.RefusalTable() {
+		all = append(all, docs.SandboxRefusal(r))
 	}
 	return all
 }

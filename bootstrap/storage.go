@@ -10,6 +10,7 @@ import (
 	"go.uber.org/fx"
 	"go.uber.org/zap"
 
+	"bankingapi/adapters/sandbox"
 	"bankingapi/application/store"
 	"bankingapi/domain/fault"
 )
@@ -33,7 +34,7 @@ func openStore(settings Settings, o *options, trace traceFunc) (*store.Store, er
 		DropData:         o.dropData,
 	}
 	if o.sandbox != nil {
-		bind.Mark = sandboxMark
+		bind.Mark = sandbox.Mark
 	}
 	database := o.database
 	if database == nil {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"strconv"
+	"strings"
 
 	"bankingapi/application/backoffice"
 	"bankingapi/domain/day"
@@ -26,7 +27,7 @@ type Refusal struct {
 type Value struct{ Path, JSON string }
 
 // Refusals lists how to get each refusal: at once and, if a sale can have it on
-// a later day too, on its day. The book of Load makes them possible.
+// a later day too, on its day. The book of a sandbox makes them possible.
 func Refusals() []Refusal {
 	var all []Refusal
 	for _, code := range fault.Codes() {
@@ -36,6 +37,31 @@ func Refusals() []Refusal {
 		}
 		if values.onItsDay != nil {
 			all = append(all, Refusal{code.Name, true, values.onItsDay})
+		}
+	}
+	return all
+}
+
+// RefusalRow says, in Markdown, which values of the demo sale to change to get a
+// refusal, at once and on a later day.
+type RefusalRow struct{ Code, AtOnce, OnItsDay string }
+
+// RefusalTable lists Refusals for the documentation, one row for each code.
+func RefusalTable() []RefusalRow {
+	var all []RefusalRow
+	for _, r := range Refusals() {
+		var values []string
+		for _, v := range r.Values {
+			values = append(values, "`"+v.Path+"` "+strings.Trim(v.JSON, `"`))
+		}
+		if n := len(all); n == 0 || all[n-1].Code != r.Code {
+			all = append(all, RefusalRow{Code: r.Code, AtOnce: "not possible", OnItsDay: "not possible"})
+		}
+		row := &all[len(all)-1]
+		if r.OnItsDay {
+			row.OnItsDay = strings.Join(values, ", ")
+		} else {
+			row.AtOnce = strings.Join(values, ", ")
 		}
 	}
 	return all
@@ -80,9 +106,9 @@ const (
 	seller    = 1001 // the customer of the demo sale
 )
 
-// Load loads the book of the sandbox into an empty book: the demo book, and what
+// load loads the book of the sandbox into an empty book: the demo book, and what
 // Refusals and Orders need. today is the day of the bank.
-func Load(ctx context.Context, to *backoffice.Importer, today day.Day) error {
+func load(ctx context.Context, to *backoffice.Importer, today day.Day) error {
 	if err := to.LoadDemo(ctx); err != nil {
 		return err
 	}

@@ -60,13 +60,13 @@ func (b *Sandbox) serveMove(r *http.Request) ([]byte, error) {
 		if invalid != nil {
 			return nil, refuse("/now", fault.InvalidFormat, "Must be a time of RFC 3339, like 2026-12-01T09:00:00+03:00.")
 		}
-		moved, err = b.Move(r.Context(), to)
+		moved, err = b.MoveClock(r.Context(), to)
 	default:
 		by, invalid := time.ParseDuration(*move.Advance)
 		if invalid != nil {
 			return nil, refuse("/advance", fault.InvalidFormat, "Must be a duration in hours, minutes or seconds, like 24h or 1h30m.")
 		}
-		moved, err = b.Advance(r.Context(), by)
+		moved, err = b.AdvanceClock(r.Context(), by)
 	}
 	if err != nil {
 		return nil, err

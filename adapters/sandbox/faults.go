@@ -200,10 +200,10 @@ func (n *next) take() (ordered, bool) {
 	return n.order, true
 }
 
-// OrderNext makes the next requests to operations fail, unless they order a
+// OrderFault makes the next requests to operations fail, unless they order a
 // fault of their own. order is a value of Sandbox-Fault; 0 requests take an
 // order back. The error is fault.Invalid if there is no such fault.
-func (b *Sandbox) OrderNext(order string, requests int) error {
+func (b *Sandbox) OrderFault(order string, requests int) error {
 	o, ok := parseOrder(order)
 	if !ok && requests > 0 {
 		return unknownOrder()
@@ -212,7 +212,7 @@ func (b *Sandbox) OrderNext(order string, requests int) error {
 	return nil
 }
 
-// Ordered returns the fault that OrderNext ordered, as a value of Sandbox-Fault,
+// Ordered returns the fault that OrderFault ordered, as a value of Sandbox-Fault,
 // and how many requests are left to have it.
 func (b *Sandbox) Ordered() (order string, requests int) {
 	b.next.mutex.Lock()

@@ -9,13 +9,18 @@ package sandbox
 
 import (
 	"context"
+	"errors"
 	"io"
 	"sync"
 	"time"
 
+	"bankingapi/application/backoffice"
 	"bankingapi/application/buyfund"
+	"bankingapi/application/store"
+	"bankingapi/domain/audit"
 	"bankingapi/domain/day"
 	"bankingapi/domain/fault"
+	"bankingapi/domain/operation"
 )
 
 // Options are what a sandbox needs of the service. All are required.
@@ -23,19 +28,16 @@ type Options struct {
 	Clock *Clock
 	// Zone is the time zone of the bank.
 	Zone *time.Location
-	// Keep stores how far the clock is ahead, so that it goes on after a restart.
-	Keep func(ctx context.Context, ahead time.Duration) error
+	// Marker keeps how far the clock is ahead, so that it goes on after a restart.
+	// A reset empties the book with it.
+	Marker store.Marker
+	// Office is the book.
+	Office *backoffice.Office
 	// CountDue counts the sales that are recorded for that day or an earlier one,
 	// and returns the first of their days.
 	CountDue func(ctx context.Context, on day.Day) (sales int64, oldest day.Day, err error)
 	// Settle settles what is due now.
 	Settle func(ctx context.Context) (buyfund.Settlement, error)
-	// Cancel cancels the sales of a customer that are recorded for a later day, as
-	// the bank does, and returns how many operations it cancelled.
-	Cancel func(ctx context.Context, customerNo int64) (int, error)
-	// Reset empties the book and loads the book of the sandbox. The clock shows
-	// the real time then.
-	Reset func(ctx context.Context) error
 	// Import imports a CSV file of prices, holdings or accounts. It returns the
 	// lines that break rules, if that is why nothing was imported.
 	Import func(ctx context.Context, kind string, r io.Reader) (lines int64, bad []BadLine, err error)
@@ -60,8 +62,36 @@ type Sandbox struct {
 	moving sync.Mutex
 }
 
-// New returns a sandbox.
-func New(o Options) *Sandbox { return &Sandbox{o: o} }
+// Mark is the mark of a sandbox in its database.
+const Mark = "sandbox"
+
+// New returns a sandbox. The storage may have no Marker: then the error says so.
+func New(o Options) (*Sandbox, error) {
+	if o.Marker == nil {
+		return nil, errors.New("this storage cannot be a sandbox: its store.Store has no Marker")
+	}
+	return &Sandbox{o: o}, nil
+}
+
+// Restore sets the clock to where it was before the program stopped.
+func (b *Sandbox) Restore(ctx context.Context) error {
+	note, err := b.o.Marker.Note(ctx)
+	if err != nil || note == "" {
+		return err
+	}
+	ahead, err := time.ParseDuration(note)
+	b.o.Clock.SetAhead(ahead)
+	return err
+}
+
+// Prepare loads the book of a new sandbox.
+func (b *Sandbox) Prepare(ctx context.Context) error {
+	note, err := b.o.Marker.Note(ctx)
+	if err != nil || note != "" {
+		return err
+	}
+	return b.Reset(ctx) // also after a reset that was interrupted
+}
 
 // Moved is the answer to a move of the clock.
 type Moved struct {
@@ -76,18 +106,18 @@ func (b *Sandbox) Now() time.Time { return b.o.Clock.Now().In(b.o.Zone) }
 // maxMove bounds how far the clock may be ahead of the real time.
 const maxMove = 10 * 366 * 24 * time.Hour
 
-// Move moves the clock forward. It stops on each day for which sales are
+// MoveClock moves the clock forward. It stops on each day for which sales are
 // recorded and settles them, so that each gets the price of its day. It returns
 // when everything that is due is settled. The error is fault.Invalid if the time
 // is in the past.
-func (b *Sandbox) Move(ctx context.Context, to time.Time) (Moved, error) {
+func (b *Sandbox) MoveClock(ctx context.Context, to time.Time) (Moved, error) {
 	b.moving.Lock()
 	defer b.moving.Unlock()
 	return b.move(ctx, b.o.Clock.Now(), to)
 }
 
-// Advance moves the clock forward by a duration, as Move does.
-func (b *Sandbox) Advance(ctx context.Context, by time.Duration) (Moved, error) {
+// AdvanceClock moves the clock forward by a duration, as MoveClock does.
+func (b *Sandbox) AdvanceClock(ctx context.Context, by time.Duration) (Moved, error) {
 	b.moving.Lock()
 	defer b.moving.Unlock()
 	now := b.o.Clock.Now()
@@ -101,7 +131,7 @@ func (b *Sandbox) move(ctx context.Context, now, to time.Time) (moved Moved, err
 	case to.Sub(b.o.Clock.real()) > maxMove:
 		return moved, clockFault("The clock may be at most ten years ahead of the real time.")
 	}
-	if moved.Settled.Failed, err = b.o.Cancel(ctx, cancelled); err != nil {
+	if moved.Settled.Failed, err = b.cancelSales(ctx); err != nil {
 		return moved, err
 	}
 	for {
@@ -137,11 +167,43 @@ func (b *Sandbox) set(ctx context.Context, to time.Time) error {
 	if ahead <= c.Ahead() {
 		return nil
 	}
-	if err := b.o.Keep(ctx, ahead); err != nil {
+	if err := b.keep(ctx, ahead); err != nil {
 		return err
 	}
 	c.SetAhead(ahead)
 	return nil
+}
+
+func (b *Sandbox) keep(ctx context.Context, ahead time.Duration) error {
+	return b.o.Marker.SetNote(ctx, ahead.String())
+}
+
+// lastDay is how many days ahead a sale can be recorded (the contract, section 5).
+const lastDay = 366
+
+// cancelSales cancels the recorded sales of the customer whose sales the bank
+// cancels, and returns how many operations.
+func (b *Sandbox) cancelSales(ctx context.Context) (n int, err error) {
+	if b.o.Office.Corrector == nil {
+		return 0, nil
+	}
+	today := day.Of(b.o.Clock.Now(), b.o.Zone)
+	waiting := map[operation.ID]bool{}
+	for sale, err := range b.o.Office.Finder.Waiting(ctx, today.Plus(lastDay)) {
+		if err != nil {
+			return 0, err
+		}
+		if sale.Terms.Holding.CustomerNo == cancelled && sale.Terms.SelectedDay.After(today) {
+			waiting[sale.OperationID] = true
+		}
+	}
+	for id := range waiting {
+		if err := b.o.Office.Corrector.Cancel(audit.By(ctx, audit.Who{Actor: Mark, Origin: Mark}), id); err != nil {
+			return n, err
+		}
+		n++
+	}
+	return n, nil
 }
 
 // clockFault is the error of a time that the clock cannot show.
@@ -161,7 +223,14 @@ func (b *Sandbox) SettleDue(ctx context.Context) (buyfund.Settlement, error) {
 func (b *Sandbox) Reset(ctx context.Context) error {
 	b.moving.Lock()
 	defer b.moving.Unlock()
-	if err := b.o.Reset(ctx); err != nil {
+	if err := b.o.Marker.Empty(ctx, ""); err != nil {
+		return err
+	}
+	b.o.Clock.SetAhead(0)
+	if err := load(ctx, b.o.Office.Importer, day.Of(b.o.Clock.Now(), b.o.Zone)); err != nil {
+		return err
+	}
+	if err := b.keep(ctx, 0); err != nil {
 		return err
 	}
 	b.requests.reset()
