@@ -6,9 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net/url"
-	"path/filepath"
-	"slices"
 	"strings"
 	"time"
 
@@ -17,25 +14,11 @@ import (
 	"bankingapi/adapters/bookfile"
 	"bankingapi/application/backoffice"
 	"bankingapi/domain/audit"
-	"bankingapi/domain/day"
 	"bankingapi/domain/fault"
-	"bankingapi/domain/operation"
 )
 
 // ImportWatch is told how an Import gets on; each function may be nil.
-type ImportWatch struct {
-	// Name is the name of the file, for the audit.
-	Name string
-	// Phase is told what begins: reading, checking, writing, committing. lines is
-	// how many lines the phase has; 0 if it has no such number.
-	Phase func(name string, lines int64)
-	// Progress is told how many lines are written, though not yet for good.
-	Progress func(lines int64)
-	// Fault is told each bad line, up to a hundred.
-	Fault func(LineFault)
-	// Imported is told once what the lines of a successful import changed.
-	Imported func(added, changed, unchanged int64)
-}
+type ImportWatch = bookfile.Watch
 
 // LineFault is a rule that a line of a file breaks.
 type LineFault = bookfile.Fault
@@ -47,46 +30,19 @@ func (a *App) Import(ctx context.Context, kind string, r io.Reader, watch Import
 	if err := a.usable(ctx); err != nil {
 		return 0, err
 	}
-	imported, err := bookfile.Import(a.options.acts().Begin(ctx, "import."+kind, watch.Name, ""), a.office.Importer, kind, r,
-		bookfile.Watch{Phase: watch.Phase, Written: watch.Progress})
+	imported, err := bookfile.Import(a.options.acts().Begin(ctx, "import."+kind, watch.Name, ""), a.office.Importer, kind, r, watch)
 	if bad, ok := errors.AsType[*bookfile.Faults](err); ok {
-		for _, f := range bad.List {
-			if watch.Fault != nil {
-				watch.Fault(f)
-			}
-		}
-		return imported.Lines(), fmt.Errorf("nothing was imported: %w", err)
+		return imported.Lines(), fmt.Errorf("nothing was imported: %w", bad)
 	}
 	if sold, ok := errors.AsType[*backoffice.SoldSince](err); ok {
 		return 0, fmt.Errorf("nothing was imported: %w. Export the positions again, or correct them with adjust", sold)
-	}
-	if err == nil && watch.Imported != nil {
-		watch.Imported(imported.New, imported.Changed, imported.Unchanged)
 	}
 	return imported.Lines(), fault.Explain(err)
 }
 
 // ExportFilter narrows an Export; the zero value takes everything. What makes
 // no sense for a kind is left aside.
-type ExportFilter struct {
-	Customer     int64
-	User         string
-	Since, Until time.Time // from Since on, and before Until
-	State        int       // Data.State of sales and operations
-
-	// DueSince and DueUntil are days, as YYYY-MM-DD: both are included. They take
-	// sales for a later day.
-	DueSince, DueUntil string
-	// SettledSince and SettledUntil take sales by the time of their settlement.
-	SettledSince, SettledUntil time.Time
-	// The rest takes sales, notifications and operations of that subscription,
-	// CallerId, X-Request-Id, operation or PushId.
-	Subscription, CallerID, RequestID, OperationID, PushID string
-	// Follow goes on with the sales or notifications that come, until the context
-	// ends, which is no error then. Flush is called after each part; it may be nil.
-	Follow bool
-	Flush  func() error
-}
+type ExportFilter = bookfile.Query
 
 // Export writes prices, holdings, accounts, sales, postings, notifications,
 // operations or audit as csv, ndjson or spreadsheet, as they are at one moment. A
@@ -97,43 +53,19 @@ func (a *App) Export(ctx context.Context, kind, format string, filter ExportFilt
 	if err := a.usable(ctx); err != nil {
 		return err
 	}
-	state := operation.State(filter.State) //nolint:gosec // checked in the next line
-	if filter.State != 0 && (filter.State != int(state) || state.String() == "none") {
-		return fmt.Errorf("there is no state %d: it is 1 (recorded), 2 (completed) or 8 (failed)", filter.State)
-	}
-	f := backoffice.Filter{
-		CustomerNo: filter.Customer, UserID: filter.User, Since: filter.Since, Until: filter.Until,
-		Zone: a.zone, State: state, SettledSince: filter.SettledSince, SettledUntil: filter.SettledUntil,
-		Subscription: filter.Subscription, CallerID: filter.CallerID, RequestID: filter.RequestID, PushID: filter.PushID,
-	}
-	var err error
-	if filter.DueSince != "" {
-		if f.DueSince, err = day.Parse(filter.DueSince); err != nil {
-			return fmt.Errorf("%q is no day: %w", filter.DueSince, err)
-		}
-	}
-	if filter.DueUntil != "" {
-		if f.DueUntil, err = day.Parse(filter.DueUntil); err != nil {
-			return fmt.Errorf("%q is no day: %w", filter.DueUntil, err)
-		}
-	}
-	if filter.OperationID != "" {
-		if f.OperationID, err = operation.ParseID(filter.OperationID); err != nil {
-			return fmt.Errorf("%q is no ID of an operation", filter.OperationID)
-		}
+	narrowed, err := filter.Filter(a.zone)
+	if err != nil {
+		return err
 	}
 	office := *a.office
 	if filter.Follow {
 		if kind != "sales" && kind != "notifications" {
 			return fmt.Errorf("%s cannot be followed: sales and notifications can", kind)
 		}
-		office.History = backoffice.Follower{History: office.History, Now: a.options.bank(), Every: followEvery, Idle: filter.Flush}
+		office.History = backoffice.Follower{History: office.History, Now: a.options.bank(), Every: time.Second, Idle: filter.Flush}
 	}
-	return fault.Explain(bookfile.Export(ctx, &office, kind, format, f, w, progress))
+	return fault.Explain(bookfile.Export(ctx, &office, kind, format, narrowed, w, progress))
 }
-
-// followEvery is how often an Export that follows reads what came.
-const followEvery = time.Second
 
 // Proof is the result of Verify. The book is correct if it has no Findings.
 type Proof = backoffice.Proof
@@ -173,7 +105,7 @@ func (a *App) Verify(ctx context.Context, watch VerifyWatch) (Proof, error) {
 		return Proof{}, fault.Explain(err)
 	}
 	who := audit.Actor(ctx)
-	report.Book, report.Schema, report.Program = bookName(a.settings.Storage), status.Version, a.options.version
+	report.Book, report.Schema, report.Program = a.settings.Storage.Name(), status.Version, a.options.version
 	report.By = strings.Trim(who.Actor+" at "+who.Origin, " ")
 	report.Started = a.options.now()
 	report.Proof, err = a.verify(ctx, a.office.Verifier, watch.Against, backoffice.Watch{Found: found, Progress: watch.Progress})
@@ -199,28 +131,4 @@ func (a *App) verify(ctx context.Context, v *backoffice.Verifier, against []stri
 		}
 	}
 	return proof, err
-}
-
-// bookName names a book without secrets.
-func bookName(s StorageSettings) string {
-	switch dsn := string(s.DSN); s.Driver {
-	case SQLite:
-		file := strings.TrimPrefix(dsn, "file:")
-		if path, err := filepath.Abs(file); err == nil {
-			file = path
-		}
-		return "SQLite file " + file
-	case Postgres:
-		if config, err := url.Parse(dsn); err == nil && config.Host != "" {
-			return "Postgres database " + strings.TrimPrefix(config.Path, "/") + " at " + config.Host
-		}
-		var known []string
-		for word := range strings.FieldsSeq(dsn) { // host=… dbname=…
-			if name, _, _ := strings.Cut(word, "="); slices.Contains([]string{"host", "hostaddr", "port", "dbname"}, name) {
-				known = append(known, word)
-			}
-		}
-		return strings.Join(append([]string{"Postgres database"}, known...), " ")
-	}
-	return "storage " + s.Driver
 }

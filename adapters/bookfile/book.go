@@ -12,14 +12,20 @@ import (
 	"bankingapi/application/backoffice"
 )
 
-// Watch is told how an Import gets on. Both functions may be nil.
+// Watch is told how an Import gets on. Each function may be nil.
 type Watch struct {
+	// Name is the name of the file, for the audit.
+	Name string
 	// Phase is told what begins: reading, checking, writing, committing. lines is
 	// how many lines the phase has; 0 if that is not known, or if it does not go
 	// line by line.
 	Phase func(name string, lines int64)
-	// Written is told how many lines are written, though not yet for good.
-	Written func(lines int64)
+	// Progress is told how many lines are written, though not yet for good.
+	Progress func(lines int64)
+	// Fault is told each bad line, up to a hundred.
+	Fault func(Fault)
+	// Imported is told once what the lines of a successful import changed.
+	Imported func(added, changed, unchanged int64)
 }
 
 // Import reads a file of prices, holdings or accounts and imports it, all lines
@@ -29,18 +35,30 @@ func Import(ctx context.Context, book *backoffice.Importer, kind string, r io.Re
 	if w.Phase == nil {
 		w.Phase = func(string, int64) {}
 	}
-	if w.Written == nil {
-		w.Written = func(int64) {}
+	if w.Progress == nil {
+		w.Progress = func(int64) {}
 	}
+	var imported backoffice.Imported
+	var err error
 	switch kind {
 	case "prices":
-		return importFile(ctx, r, &prices, book.Prices, w)
+		imported, err = importFile(ctx, r, &prices, book.Prices, w)
 	case "holdings":
-		return importFile(ctx, r, &holdings, book.Holdings, w)
+		imported, err = importFile(ctx, r, &holdings, book.Holdings, w)
 	case "accounts":
-		return importFile(ctx, r, &accounts, book.Accounts, w)
+		imported, err = importFile(ctx, r, &accounts, book.Accounts, w)
+	default:
+		return imported, unknownKind(kind, "prices", "holdings", "accounts")
 	}
-	return backoffice.Imported{}, unknownKind(kind, "prices", "holdings", "accounts")
+	if bad, ok := errors.AsType[*Faults](err); ok && w.Fault != nil {
+		for _, f := range bad.List {
+			w.Fault(f)
+		}
+	}
+	if err == nil && w.Imported != nil {
+		w.Imported(imported.New, imported.Changed, imported.Unchanged)
+	}
+	return imported, err
 }
 
 // importer is a method of backoffice.Importer.
@@ -61,7 +79,7 @@ func importFile[T any](ctx context.Context, r io.Reader, k *kind[T], write impor
 		}
 		return err
 	}
-	imported, err = write(ctx, lines, w.Written)
+	imported, err = write(ctx, lines, w.Progress)
 	if changed, ok := errors.AsType[*backoffice.ChangedPrices](err); ok {
 		return imported, changedPrices(changed)
 	}
