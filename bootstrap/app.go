@@ -10,7 +10,6 @@ import (
 	"go.uber.org/fx"
 
 	"bankingapi/adapters/httpapi"
-	"bankingapi/adapters/opsapi"
 	"bankingapi/adapters/sandbox"
 	"bankingapi/adapters/telemetry"
 	"bankingapi/adapters/trail"
@@ -153,10 +152,7 @@ func (a *App) Ready(ctx context.Context) error {
 	if err := a.store.Schema.Require(ctx); err != nil {
 		return err
 	}
-	err := checkRisks(ctx, a.store, a.settings.Storage.AllowUnsafe)
-	if _, warnings := errors.AsType[opsapi.Warnings](err); warnings {
-		return nil
-	}
+	_, err := a.store.Durability(ctx, a.settings.Storage.AllowUnsafe)
 	return err
 }
 

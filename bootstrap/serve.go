@@ -76,7 +76,13 @@ func newOpsListener(lc fx.Lifecycle, settings Settings, o *options, observe *obs
 	checks := []opsapi.Check{
 		{Name: "database", Probe: s.Ping},
 		{Name: "schema", Probe: s.Schema.Require},
-		{Name: "durability", Probe: func(ctx context.Context) error { return checkRisks(ctx, s, settings.Storage.AllowUnsafe) }},
+		{Name: "durability", Probe: func(ctx context.Context) error {
+			warnings, err := s.Durability(ctx, settings.Storage.AllowUnsafe)
+			if err == nil && len(warnings) > 0 {
+				err = opsapi.Warnings(warnings)
+			}
+			return err
+		}},
 	}
 	if k.IsWanted() {
 		checks = append(checks, opsapi.Check{Name: "trail", Probe: func(context.Context) error {

@@ -11,6 +11,7 @@ import (
 	"go.uber.org/zap"
 
 	"bankingapi/adapters/sandbox"
+	"bankingapi/adapters/trail"
 	"bankingapi/application/store"
 	"bankingapi/domain/fault"
 )
@@ -73,7 +74,9 @@ func newStore(lc fx.Lifecycle, settings Settings, o *options, observe *observer)
 		observe.logger.Warn("the schema could not be migrated yet", zap.Error(err))
 	})
 	lc.Append(fx.StartStopHook(func(ctx context.Context) error { return fault.Explain(startStore(migrating(ctx, o), s, migrator)) }, migrator.Stop))
-	tellRisks(lc, s, observe.logger)
+	inBackground(lc, func(ctx context.Context) {
+		s.TellRisks(ctx, func(r store.Risk) { observe.logger.Warn("the database may lose data", zap.String("risk", r.Detail)) })
+	})
 	return s, nil
 }
 
@@ -103,6 +106,26 @@ func withStore(settings Settings, all []Option, do func(*store.Store) error) err
 		return err
 	}
 	return errors.Join(fault.Explain(do(s)), s.Close())
+}
+
+// Risks asks the database of the settings for what may lose data, or leaves no
+// trail, in sentences for people. It changes nothing, and asks nothing of SQLite, whose file is
+// made only when it is used.
+func Risks(ctx context.Context, settings Settings, all ...Option) (sentences []string, err error) {
+	if settings.Storage.Driver == SQLite {
+		return nil, nil
+	}
+	err = withStore(settings, all, func(s *store.Store) error {
+		if settings.Trail.Enabled && settings.Trail.KeyFile == "" && s.Trail != nil && !s.HasDataFile {
+			sentences = append(sentences, trail.NoKey)
+		}
+		risks, err := s.Risks(ctx)
+		for _, r := range risks {
+			sentences = append(sentences, r.Detail)
+		}
+		return err
+	})
+	return sentences, err
 }
 
 // MigrateUp brings the schema to SchemaVersion and returns what it applied.
