@@ -108,25 +108,6 @@ var accounts = kind[fund.Account]{
 	again:   "The same account is on line %d.",
 }
 
-// ReadPrices reads a file of prices to its end. The error is *Faults when it
-// breaks rules. A price may be there twice if both lines say the same. Close
-// the result.
-func ReadPrices(ctx context.Context, r io.Reader) (*Sorted[fund.Price], error) {
-	return read(ctx, r, &prices, nil)
-}
-
-// ReadHoldings reads a file of holdings to its end. The error is *Faults when
-// it breaks rules. Close the result.
-func ReadHoldings(ctx context.Context, r io.Reader) (*Sorted[fund.Holding], error) {
-	return read(ctx, r, &holdings, nil)
-}
-
-// ReadAccounts reads a file of accounts to its end. The error is *Faults when
-// it breaks rules. Close the result.
-func ReadAccounts(ctx context.Context, r io.Reader) (*Sorted[fund.Account], error) {
-	return read(ctx, r, &accounts, nil)
-}
-
 // read reads a file to its end. It calls checking when all lines were read; it
 // may be nil.
 func read[T any](ctx context.Context, r io.Reader, k *kind[T], checking func()) (_ *Sorted[T], err error) {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
+	"bankingapi/application/backoffice"
 	"bankingapi/domain/fund"
 	"bankingapi/domain/push"
 )
@@ -127,17 +128,13 @@ func appendCSV[T any](b []byte, columns []column[T], row *T, guarded bool) []byt
 			b = append(b, ',')
 		}
 		v := c.value(row)
-		if guarded && v.kind != raw && isFormula(v.text) {
+		if guarded && v.kind != raw && backoffice.IsFormula(v.text) {
 			v.text = "'" + v.text
 		}
 		b = appendField(b, v.text)
 	}
 	return append(b, '\n')
 }
-
-// isFormula reports whether a spreadsheet may run the text. Some skip white space
-// at the begin.
-func isFormula(v string) bool { return v != "" && strings.IndexByte("=+-@\t\r\n", v[0]) >= 0 }
 
 func appendField(b []byte, v string) []byte {
 	if !needsQuotes(v) {

@@ -11,6 +11,8 @@ import (
 	"regexp"
 	"strings"
 	"time"
+
+	"bankingapi/application/backoffice"
 )
 
 // rowWriter writes rows of texts.
@@ -104,7 +106,7 @@ var number = regexp.MustCompile(`^-?[0-9]+(\.[0-9]+)?$`)
 
 // guard makes a cell a text that a spreadsheet does not run as a formula.
 func guard(cell string) string {
-	if cell != "" && strings.ContainsRune("=+-@\t\r\n", rune(cell[0])) && !number.MatchString(cell) {
+	if backoffice.IsFormula(cell) && !number.MatchString(cell) {
 		return "'" + cell
 	}
 	return cell

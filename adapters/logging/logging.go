@@ -18,8 +18,6 @@ import (
 
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
-
-	"bankingapi/application/summary"
 )
 
 // Options configure the log.
@@ -78,10 +76,6 @@ func (c clock) Now() time.Time { return c() }
 
 // NewTicker is for the buffered writers of zap, which this log does not use.
 func (clock) NewTicker(d time.Duration) *time.Ticker { return time.NewTicker(d) }
-
-// MaskNumber masks the number of a customer or an account: ******1234. It shows
-// the last four digits, and never more than half of a number.
-func MaskNumber(n int64) string { return summary.Mask(n).String() }
 
 // printable escapes characters that could control a terminal or mislead a
 // reader: escape sequences, line endings, changes of direction. Encoders escape

@@ -3,6 +3,7 @@ package backoffice
 import (
 	"context"
 	"iter"
+	"strings"
 	"time"
 
 	"bankingapi/domain/day"
@@ -91,3 +92,7 @@ func Counted[T any](rows iter.Seq2[T, error], progress func(rows int64)) iter.Se
 		}
 	}
 }
+
+// IsFormula reports whether a spreadsheet may run a text of an export as a
+// formula. Some skip white space at the beginning.
+func IsFormula(text string) bool { return text != "" && strings.IndexByte("=+-@\t\r\n", text[0]) >= 0 }

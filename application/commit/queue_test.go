@@ -51,6 +51,12 @@ type store struct {
 
 func newStore() *store { return &store{gate: make(chan error)} }
 
+// newQueue returns a store and a queue before it that nobody observes.
+func newQueue() (*store, *commit.Queue[*item]) {
+	s := newStore()
+	return s, commit.New(limits, weigh, s.run, commit.Observer{})
+}
+
 func (s *store) run(ctx context.Context, batch []*item) error {
 	if s.inside.Add(1) != 1 {
 		panic("run was called twice at a time")
@@ -114,6 +120,15 @@ func call(queue *commit.Queue[*item], it *item) *caller {
 	return c
 }
 
+// callAll calls with the items 0 to n-1.
+func callAll(queue *commit.Queue[*item], n int) []*caller {
+	callers := make([]*caller, n)
+	for id := range callers {
+		callers[id] = call(queue, &item{id: id})
+	}
+	return callers
+}
+
 func (c *caller) done() bool {
 	select {
 	case <-c.returned:
@@ -140,8 +155,7 @@ func (s *store) fail(err error) {
 func TestTwentyCallersShareTwoBatches(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		s := newStore()
-		queue := commit.New(limits, weigh, s.run, commit.Observer{})
+		s, queue := newQueue()
 		var callers []*caller
 		for id := range 20 {
 			callers = append(callers, call(queue, &item{id: id}))
@@ -168,8 +182,7 @@ func TestTwentyCallersShareTwoBatches(t *testing.T) {
 func TestIdleQueueRunsAtOnceAgain(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		s := newStore()
-		queue := commit.New(limits, weigh, s.run, commit.Observer{})
+		s, queue := newQueue()
 		for id := range 3 {
 			c := call(queue, &item{id: id})
 			s.open(1)
@@ -223,10 +236,7 @@ func TestFullQueueIsBusyAtOnce(t *testing.T) {
 		limits := limits
 		limits.Queue = 2
 		queue := commit.New(limits, weigh, s.run, commit.Observer{})
-		callers := make([]*caller, 4)
-		for id := range callers {
-			callers[id] = call(queue, &item{id: id})
-		}
+		callers := callAll(queue, 4)
 		require.True(t, callers[3].done())
 		require.Equal(t, fault.Busy, fault.KindOf(callers[3].err))
 		require.False(t, callers[2].done())
@@ -256,8 +266,7 @@ func TestNoQueueStillServesAnIdleQueue(t *testing.T) {
 func TestCallerWhoLeavesBeforeTheStartHasNoEffect(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		s := newStore()
-		queue := commit.New(limits, weigh, s.run, commit.Observer{})
+		s, queue := newQueue()
 		call(queue, &item{id: 0})
 		leaver, stayer := call(queue, &item{id: 1}), call(queue, &item{id: 2})
 		why := errors.New("client hung up")
@@ -277,8 +286,7 @@ func TestCallerWhoLeavesBeforeTheStartHasNoEffect(t *testing.T) {
 func TestEveryoneInTheQueueLeaves(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		s := newStore()
-		queue := commit.New(limits, weigh, s.run, commit.Observer{})
+		s, queue := newQueue()
 		call(queue, &item{id: 0})
 		call(queue, &item{id: 1}).cancel(nil)
 		synctest.Wait()
@@ -303,8 +311,7 @@ func TestCallerWhoseContextHasEndedDoesNotEnter(t *testing.T) {
 func TestCallerWhoLeavesAfterTheStartGetsTheOutcome(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		s := newStore()
-		queue := commit.New(limits, weigh, s.run, commit.Observer{})
+		s, queue := newQueue()
 		first := call(queue, &item{id: 0})
 		second, third := call(queue, &item{id: 1}), call(queue, &item{id: 2, poison: errPoison})
 		first.cancel(nil)
@@ -385,8 +392,7 @@ func TestAnAnswerCountsMoreThanADeadline(t *testing.T) {
 func TestPoisonFailsAlone(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		s := newStore()
-		queue := commit.New(limits, weigh, s.run, commit.Observer{})
+		s, queue := newQueue()
 		call(queue, &item{id: 0})
 		callers := []*caller{
 			call(queue, &item{id: 1}),
@@ -412,8 +418,7 @@ func TestPoisonFailsAlone(t *testing.T) {
 func TestSingleItemIsNotRunAgain(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		s := newStore()
-		queue := commit.New(limits, weigh, s.run, commit.Observer{})
+		s, queue := newQueue()
 		c := call(queue, &item{id: 0})
 		s.fail(errPoison)
 		require.True(t, c.done())
@@ -428,8 +433,7 @@ func TestLostStorageFailsTheWholeBatch(t *testing.T) {
 		t.Run(kind.String(), func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				s := newStore()
-				queue := commit.New(limits, weigh, s.run, commit.Observer{})
+				s, queue := newQueue()
 				call(queue, &item{id: 0})
 				callers := []*caller{call(queue, &item{id: 1}), call(queue, &item{id: 2})}
 				s.open(1)
@@ -451,8 +455,7 @@ func TestOtherKindsAreTheContentsFault(t *testing.T) {
 		t.Run(kind.String(), func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				s := newStore()
-				queue := commit.New(limits, weigh, s.run, commit.Observer{})
+				s, queue := newQueue()
 				call(queue, &item{id: 0})
 				call(queue, &item{id: 1})
 				call(queue, &item{id: 2})
@@ -471,13 +474,9 @@ func TestStorageLostWhileRunningAlone(t *testing.T) {
 		t.Run(gone.Error(), func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				s := newStore()
-				queue := commit.New(limits, weigh, s.run, commit.Observer{})
+				s, queue := newQueue()
 				call(queue, &item{id: 0})
-				callers := make([]*caller, 5)
-				for id := range callers {
-					callers[id] = call(queue, &item{id: id})
-				}
+				callers := callAll(queue, 5)
 				s.open(1)
 				s.fail(errPoison)
 				s.open(1)
@@ -498,8 +497,7 @@ func TestStorageLostWhileRunningAlone(t *testing.T) {
 func TestPanicReachesOnlyItsCaller(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		s := newStore()
-		queue := commit.New(limits, weigh, s.run, commit.Observer{})
+		s, queue := newQueue()
 		leader := call(queue, &item{id: 0, panics: "zero"})
 		before, culprit, after := call(queue, &item{id: 1}), call(queue, &item{id: 2, panics: errPoison}), call(queue, &item{id: 3})
 		s.open(1)
@@ -542,8 +540,7 @@ func TestTimeout(t *testing.T) {
 	t.Run("unknown effect", func(t *testing.T) {
 		t.Parallel()
 		synctest.Test(t, func(t *testing.T) {
-			s := newStore()
-			queue := commit.New(limits, weigh, s.run, commit.Observer{})
+			s, queue := newQueue()
 			first, second, third := call(queue, &item{id: 0}), call(queue, &item{id: 1}), call(queue, &item{id: 2})
 			time.Sleep(limits.Timeout - 1)
 			synctest.Wait()
@@ -577,13 +574,9 @@ func TestTimeout(t *testing.T) {
 	t.Run("one more for all that run alone", func(t *testing.T) {
 		t.Parallel()
 		synctest.Test(t, func(t *testing.T) {
-			s := newStore()
-			queue := commit.New(limits, weigh, s.run, commit.Observer{})
+			s, queue := newQueue()
 			call(queue, &item{id: 0})
-			callers := make([]*caller, 4)
-			for id := range callers {
-				callers[id] = call(queue, &item{id: id})
-			}
+			callers := callAll(queue, 4)
 			s.open(1)
 			time.Sleep(limits.Timeout - 1)
 			s.fail(errPoison)
@@ -675,8 +668,7 @@ func TestClose(t *testing.T) {
 	t.Run("drains, refuses, may be called again", func(t *testing.T) {
 		t.Parallel()
 		synctest.Test(t, func(t *testing.T) {
-			s := newStore()
-			queue := commit.New(limits, weigh, s.run, commit.Observer{})
+			s, queue := newQueue()
 			running, waiting := call(queue, &item{id: 0}), call(queue, &item{id: 1})
 			var closed [2]bool
 			for i := range closed {
@@ -707,8 +699,7 @@ func TestClose(t *testing.T) {
 	t.Run("gives up waiting with its context", func(t *testing.T) {
 		t.Parallel()
 		synctest.Test(t, func(t *testing.T) {
-			s := newStore()
-			queue := commit.New(limits, weigh, s.run, commit.Observer{})
+			s, queue := newQueue()
 			c := call(queue, &item{id: 0})
 			why := errors.New("no patience")
 			ctx, cancel := context.WithCancelCause(t.Context())

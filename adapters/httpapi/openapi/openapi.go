@@ -164,9 +164,6 @@ func (o Options) Pages() (map[string]http.Handler, error) {
 	return pages, nil
 }
 
-// Handler serves the 3.1 document without options. See Options.Pages.
-func Handler() http.Handler { return handler(document31) }
-
 // No answer of the service may be cached (the contract, section 1), hence
 // no-store. The ETag is for programs that keep their own copy and ask whether
 // it is still good: If-None-Match answers 304.
