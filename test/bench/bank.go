@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"time"
 )
 
@@ -14,6 +16,7 @@ const (
 	plainName  = "bankingapi"
 	secureName = "bankingapi over TLS"
 	bookName   = "bankingapi, big book"
+	otherName  = "other version"
 )
 
 // A bank is everything that runs on one engine: the service on its stores, and
@@ -24,17 +27,31 @@ type bank struct {
 	stores   []*store // the first is the plain one; empty if only the other side is measured
 	other    side     // nil if only the service is measured
 	peer     *peer    // also nil on SQLite
+	dir      string
+	versions []version // ours is the first
 	patience time.Duration
 	crowd    int
 }
+
+// A version is a binary of the service.
+type version struct{ name, binary string }
+
+// purpose is the name of its stores.
+func (v version) purpose() string { return strings.ReplaceAll(v.name, " ", "_") }
 
 // An engine creates temporary stores.
 type engine interface {
 	name() string
 	// create creates an empty store and returns its DSN for the service.
 	create(ctx context.Context, purpose string) (dsn string, err error)
-	// fill adds past sales and pushes to a store of the service.
-	fill(ctx context.Context, dsn string, perGap, perCustomer int) error
+	// fill runs a script of sql on a store of the service: "book" adds past
+	// sales and pushes, "due" adds sales that are due. The size is a list of
+	// SQL expressions with the names that the script uses.
+	fill(ctx context.Context, dsn, script, size string) error
+	// bytes returns the size of a store, and how many bytes were written to
+	// disk up to now: the write-ahead log on Postgres, everything that the
+	// process of the service wrote on SQLite.
+	bytes(ctx context.Context, dsn string, pid int) (stored, written int64, err error)
 	// checkpoint puts the engine into the same state before every run.
 	checkpoint(ctx context.Context) error
 	// close stops the other side and drops the stores.
@@ -47,7 +64,13 @@ func openBank(ctx context.Context, name, dir, binary string, s settings) (b *ban
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, err
 	}
-	b = &bank{patience: s.patience, crowd: s.crowd}
+	b = &bank{dir: dir, patience: s.patience, crowd: s.crowd}
+	if s.only != "other" {
+		b.versions = append(b.versions, version{plainName, binary})
+	}
+	if s.otherBinary != "" {
+		b.versions = append(b.versions, version{otherName, s.otherBinary})
+	}
 	switch name {
 	case "postgres":
 		b.engine, b.other, b.describe, err = openPostgres(ctx, s.postgres, dir)
@@ -74,26 +97,28 @@ func openBank(ctx context.Context, name, dir, binary string, s settings) (b *ban
 	case "service":
 		b.other = nil
 	}
-	plain, err := b.openStore(ctx, "service", dir, binary, 0, s)
-	if err != nil {
-		return b, err
-	}
-	if err := plain.serve(ctx, plainName, false, s); err != nil {
-		return b, err
+	for _, v := range b.versions {
+		o, err := b.openStore(ctx, v.purpose(), v.binary, 0, s.service)
+		if err != nil {
+			return b, err
+		}
+		if err := o.serve(ctx, v.name); err != nil {
+			return b, err
+		}
 	}
 	if s.tls {
-		if err := plain.serve(ctx, secureName, true, s); err != nil {
+		if err := b.stores[0].serve(ctx, secureName, "tls.mode=self-signed"); err != nil {
 			return b, err
 		}
 	}
 	if s.book == 0 {
 		return b, nil
 	}
-	big, err := b.openStore(ctx, "book", dir, binary, s.book, s)
+	big, err := b.openStore(ctx, "book", binary, s.book, s.service)
 	if err != nil {
 		return b, err
 	}
-	return b, big.serve(ctx, bookName, false, s)
+	return b, big.serve(ctx, bookName)
 }
 
 // sides lists what is compared.
@@ -120,9 +145,11 @@ func (b *bank) measure(ctx context.Context, side side, w work, connections int, 
 	}
 	waitQuiet(ctx, b.patience)
 	var pid int
-	over, isService := side.(*overHTTP)
-	if isService {
-		pid = over.server.cmd.Process.Pid
+	switch side := side.(type) {
+	case *overHTTP:
+		pid = side.server.cmd.Process.Pid
+	case *peer:
+		pid = side.cmd.Process.Pid
 	}
 	before := readClock(pid)
 	m, err := side.run(ctx, w, connections, length)
@@ -131,7 +158,7 @@ func (b *bank) measure(ctx context.Context, side side, w work, connections int, 
 	}
 	m.used = readClock(pid).since(before)
 	m.engine, m.side, m.work, m.connections = b.engine.name(), side.name(), w.name, connections
-	if isService {
+	if pid != 0 {
 		m.memory = residentBytes(pid)
 	}
 	return m, nil
@@ -165,6 +192,7 @@ func (b *bank) close() error {
 // A store is one database of the service, and the services that run on it.
 type store struct {
 	purpose string
+	dsn     string
 	program program
 	key     string
 	served  []*overHTTP
@@ -187,20 +215,11 @@ const (
 )
 
 // openStore creates a store with the book of the benchmark and, if rows is
-// positive, that many past sales and pushes.
-func (b *bank) openStore(ctx context.Context, purpose, dir, binary string, rows int, s settings) (*store, error) {
-	dir = filepath.Join(dir, purpose)
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return nil, err
-	}
-	dsn, err := b.engine.create(ctx, purpose)
+// positive, that many past sales and pushes. At the end the bank checks it.
+func (b *bank) openStore(ctx context.Context, purpose, binary string, rows int, settings []string) (*store, error) {
+	o, err := b.newStore(ctx, purpose, binary, settings)
 	if err != nil {
 		return nil, err
-	}
-	o := &store{
-		purpose: purpose,
-		program: newProgram(binary, dir, append([]string{"storage.driver=" + b.engine.name(), "storage.dsn=" + dsn, "tls.mode=off"}, s.service...)),
-		ledger:  ledger{before: map[string]int{}, acknowledged: map[string]int{}, unknown: map[string]int{}},
 	}
 	b.stores = append(b.stores, o)
 	perGap := min(mostPerGap, max(1, rows/bookStep))
@@ -208,22 +227,43 @@ func (b *bank) openStore(ctx context.Context, purpose, dir, binary string, rows 
 		return o, err
 	}
 	o.ledger.before["sales"], o.ledger.before["notifications"] = rows, rows
-	return o, b.engine.fill(ctx, dsn, perGap, rows/(customers*perGap))
+	return o, b.fillBook(ctx, o, perGap, rows/(customers*perGap))
 }
 
-// serve starts a service on the store, with or without TLS.
-func (o *store) serve(ctx context.Context, name string, secure bool, s settings) error {
-	side := &overHTTP{title: name, key: o.key, ledger: o.ledger}
-	program := o.program
-	if secure {
-		program = program.with("tls.mode=self-signed")
+// fillBook adds past sales and pushes: perCustomer for each customer, of whom
+// there are perGap in each gap.
+func (b *bank) fillBook(ctx context.Context, o *store, perGap, perCustomer int) error {
+	return b.engine.fill(ctx, o.dsn, "book", fmt.Sprintf("%d AS per_gap, %d AS per_customer", perGap, perCustomer))
+}
+
+// newStore creates an empty store.
+func (b *bank) newStore(ctx context.Context, purpose, binary string, settings []string) (*store, error) {
+	dir := filepath.Join(b.dir, purpose)
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return nil, err
 	}
+	dsn, err := b.engine.create(ctx, purpose)
+	if err != nil {
+		return nil, err
+	}
+	return &store{
+		purpose: purpose,
+		dsn:     dsn,
+		program: newProgram(binary, dir, append([]string{"storage.driver=" + b.engine.name(), "storage.dsn=" + dsn, "tls.mode=off"}, settings...)),
+		ledger:  ledger{before: map[string]int{}, acknowledged: map[string]int{}, unknown: map[string]int{}},
+	}, nil
+}
+
+// serve starts a service on the store, with more settings.
+func (o *store) serve(ctx context.Context, name string, settings ...string) error {
+	side := &overHTTP{title: name, key: o.key, ledger: o.ledger}
+	program := o.program.with(settings...)
 	var err error
 	if side.server, err = program.serve(ctx); err != nil {
 		return err
 	}
 	o.served = append(o.served, side)
-	if secure {
+	if slices.Contains(settings, "tls.mode=self-signed") {
 		side.tls, err = program.trust()
 	}
 	return err

@@ -174,6 +174,48 @@ func TestBenchFromStartToReport(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, rows, 1+2*2*2*3, "works, connections, rounds, sides")
 	require.FileExists(t, filepath.Join(out, "bench.md"))
+	require.FileExists(t, filepath.Join(out, "bench.svg"))
+}
+
+// TestExtrasOfTheService runs the extras with the service itself, and with
+// itself as the other version.
+func TestExtrasOfTheService(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds")
+	}
+	t.Parallel()
+	binary, err := buildService(t.Context(), t.TempDir())
+	require.NoError(t, err)
+	args := []string{"-engine=sqlite", "-work=bytes,log,steady,chores", "-seconds=0.1", "-steady=0.6s", "-rows=10000", "-rounds=1", "-other-binary=" + binary, "-wait=0s"}
+	s, err := parse(args, io.Discard)
+	require.NoError(t, err)
+	var report, progress bytes.Buffer
+	require.NoError(t, measureAll(t.Context(), s, t.TempDir(), binary, &report, &progress), progress.String())
+	for _, row := range []string{
+		"| sqlite | sale | bankingapi, no trail |", "| sqlite | push | bankingapi, with the trail |", "| sqlite | push | other version |",
+		"| engine | work | log.level=info | warn | more |",
+		"| sqlite | push | other version |", "| last to first |",
+		"| sqlite | import 10000 holdings | bankingapi |", "| sqlite | verify 10000 sales | other version |", "| sqlite | settle 1000 due sales | bankingapi |",
+	} {
+		require.Contains(t, report.String(), row)
+	}
+}
+
+// TestBytesOfPostgres checks the figures that only Postgres has.
+func TestBytesOfPostgres(t *testing.T) {
+	t.Parallel()
+	dsn := testdb.Postgres(t)
+	c, err := openCluster(t.Context(), dsn)
+	require.NoError(t, err)
+	stored, written, err := c.bytes(t.Context(), dsn, 0)
+	require.NoError(t, err)
+	_, err = c.admin.Exec(t.Context(), "CREATE TABLE grown AS SELECT repeat('x', 1000) FROM generate_series(1, 1000)")
+	require.NoError(t, err)
+	storedAfter, writtenAfter, err := c.bytes(t.Context(), dsn, 0)
+	require.NoError(t, err)
+	require.Greater(t, storedAfter-stored, int64(900_000))
+	require.Greater(t, writtenAfter-written, int64(900_000))
+	require.NoError(t, c.close())
 }
 
 // TestBenchMissesNoRow gives the service a row that was not acknowledged.
@@ -185,8 +227,8 @@ func TestBenchMissesNoRow(t *testing.T) {
 	binary, err := os.Executable()
 	require.NoError(t, err)
 	dir := t.TempDir()
-	require.NoError(t, os.MkdirAll(filepath.Join(dir, "sqlite", "service"), 0o755))
-	require.NoError(t, os.WriteFile(filepath.Join(dir, "sqlite", "service", "sales"), []byte("x"), 0o600))
+	require.NoError(t, os.MkdirAll(filepath.Join(dir, "sqlite", plainName), 0o755))
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "sqlite", plainName, "sales"), []byte("x"), 0o600))
 
 	err = measureAll(t.Context(), s, dir, binary, io.Discard, io.Discard)
 	require.ErrorContains(t, err, "acknowledged")

@@ -42,10 +42,22 @@ func procValue(file []byte, name string) string {
 }
 
 // residentBytes returns the resident memory of a process.
-func residentBytes(pid int) int64 {
+func residentBytes(pid int) int64 { return memoryBytes(pid, "VmRSS") }
+
+// peakBytes returns the largest resident memory that a process had.
+func peakBytes(pid int) int64 { return memoryBytes(pid, "VmHWM") }
+
+func memoryBytes(pid int, name string) int64 {
 	status, _ := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
-	kib, _ := strconv.ParseInt(strings.TrimSuffix(procValue(status, "VmRSS"), " kB"), 10, 64)
+	kib, _ := strconv.ParseInt(strings.TrimSuffix(procValue(status, name), " kB"), 10, 64)
 	return kib << 10
+}
+
+// writtenBytes returns how much a process wrote to disks, in whole pages.
+func writtenBytes(pid int) int64 {
+	file, _ := os.ReadFile(fmt.Sprintf("/proc/%d/io", pid))
+	n, _ := strconv.ParseInt(procValue(file, "write_bytes"), 10, 64)
+	return n
 }
 
 // tick is the unit of CPU time in /proc, the same on every Linux.

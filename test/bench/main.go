@@ -34,13 +34,19 @@ type settings struct {
 	crowd       int           // connections that offer a rate without waiting for answers
 	rounds      int
 	tls         bool
-	overload    bool
-	only        string // "service" or "other": measure one side alone
+	extras      []extra
+	long        time.Duration // length of a run that shows whether the rate is steady
+	rows        int           // holdings and sales of the book for the chores
+	from        []string      // CSV files of earlier runs to report instead of measuring
+	only        string        // "service" or "other": measure one side alone
+	otherBinary string        // another version of the service; empty for none
 	book        int
 	postgres    string
 	out         string
 	service     []string // name=value pairs for the service, as in its settings file
 }
+
+func (s settings) length() time.Duration { return time.Duration(s.seconds * float64(time.Second)) }
 
 func main() {
 	if isPeer() {
@@ -64,22 +70,37 @@ func main() {
 }
 
 // parse reads the command line. It returns an error for unknown options.
-func parse(args []string, usage io.Writer) (settings, error) {
+func parse(args []string, usage io.Writer) (s settings, err error) {
 	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
 	flags.SetOutput(usage)
 	// The crowd is larger than the queue of the service, so that the queue gets
 	// full.
-	s := settings{patience: 10 * time.Second, crowd: 6000}
+	s = settings{crowd: 6000}
+	var names []string
+	for _, w := range allWorks {
+		names = append(names, w.name)
+	}
+	for _, e := range extras {
+		names = append(names, e.name)
+	}
 	engine := flags.String("engine", "all", "sqlite, postgres or all")
 	connections := flags.String("connections", "1,16,64,256", "numbers of connections, in this order")
-	works := flags.String("work", "sale,sale-hot,sale-mixed,push,push100", "what to measure: "+strings.Join(workNames(), ", ")+", overload")
+	works := flags.String("work", "sale,sale-hot,sale-mixed,push,push100,bytes,log", "what to measure: "+strings.Join(names, ", "))
 	flags.Float64Var(&s.seconds, "seconds", 5, "length of each run")
+	flags.DurationVar(&s.patience, "wait", 10*time.Second, "how long a run waits for other programs to leave the machine quiet")
+	flags.DurationVar(&s.long, "steady", time.Minute, "length of each run of the work steady")
+	flags.IntVar(&s.rows, "rows", 1_000_000, "holdings and sales in the book for the work chores (a multiple of 10000, at most 1000000); a tenth of it is due")
 	flags.IntVar(&s.rounds, "rounds", 3, "runs of each side; the table shows medians")
 	flags.BoolVar(&s.tls, "tls", false, "measure the same over TLS as well")
 	flags.StringVar(&s.only, "only", "", "measure one side alone: service or other")
+	flags.StringVar(&s.otherBinary, "other-binary", "", "measure this binary, another version of the service, as well")
 	flags.IntVar(&s.book, "book", 0, "measure a store with this many past sales and pushes as well (a multiple of 100000; a million customers from 10000000 on)")
 	flags.StringVar(&s.postgres, "postgres", defaultDSN(), "Postgres server on which bench creates two temporary databases")
-	flags.StringVar(&s.out, "out", "", "folder for bench.csv and bench.md (default: write none)")
+	flags.StringVar(&s.out, "out", "", "folder for bench.csv, bench.md and bench.svg (default: write none)")
+	flags.Func("from", "report bench.csv of an earlier run instead of measuring, repeatable", func(name string) error {
+		s.from = append(s.from, name)
+		return nil
+	})
 	flags.Func("set", "setting of the service as name=value, repeatable (commit.batch_limit=1)", func(pair string) error {
 		if !strings.Contains(pair, "=") {
 			return errors.New("want name=value")
@@ -103,8 +124,8 @@ func parse(args []string, usage io.Writer) (settings, error) {
 		return s, fmt.Errorf("unknown engine %q", *engine)
 	}
 	for name := range strings.SplitSeq(*works, ",") {
-		if name == "overload" {
-			s.overload = true
+		if i := slices.IndexFunc(extras, func(e extra) bool { return e.name == name }); i >= 0 {
+			s.extras = append(s.extras, extras[i])
 			continue
 		}
 		w, err := findWork(name)
@@ -120,11 +141,23 @@ func parse(args []string, usage io.Writer) (settings, error) {
 		}
 		s.connections = append(s.connections, n)
 	}
-	if s.seconds <= 0 || s.rounds < 1 {
-		return s, errors.New("-seconds and -rounds must be positive")
+	if s.seconds <= 0 || s.rounds < 1 || s.long <= 0 {
+		return s, errors.New("-seconds, -steady and -rounds must be positive")
+	}
+	if s.rows < customers || s.rows%customers != 0 || s.rows > mostPerGap*customers {
+		return s, fmt.Errorf("-rows must be a multiple of %d, at most %d", customers, mostPerGap*customers)
 	}
 	if perGap := min(mostPerGap, max(1, s.book/bookStep)); s.book < 0 || s.book%(customers*perGap) != 0 || s.book > 0 && s.book < bookStep {
 		return s, fmt.Errorf("-book must be a multiple of %d, beyond %d one of %d", bookStep, mostPerGap*bookStep, mostPerGap*customers)
+	}
+	if s.otherBinary != "" {
+		// The programs run in folders of their own.
+		if s.otherBinary, err = filepath.Abs(s.otherBinary); err != nil {
+			return s, err
+		}
+		if _, err := os.Stat(s.otherBinary); err != nil {
+			return s, err
+		}
 	}
 	if s.only != "" && s.only != "service" && s.only != "other" {
 		return s, fmt.Errorf("unknown side %q", s.only)
@@ -135,6 +168,13 @@ func parse(args []string, usage io.Writer) (settings, error) {
 // run builds the service and measures it. It writes its progress to progress
 // and the report to stdout.
 func run(ctx context.Context, s settings, stdout, progress io.Writer) (err error) {
+	if len(s.from) > 0 {
+		r, err := readReports(s.from)
+		if err != nil {
+			return err
+		}
+		return r.write(s.out, stdout)
+	}
 	dir, err := os.MkdirTemp("", "bench-")
 	if err != nil {
 		return err
@@ -153,27 +193,28 @@ func run(ctx context.Context, s settings, stdout, progress io.Writer) (err error
 
 // measureAll measures every engine with a built binary and writes the report.
 func measureAll(ctx context.Context, s settings, dir, binary string, stdout, progress io.Writer) error {
-	if s.out != "" {
-		if err := os.MkdirAll(s.out, 0o755); err != nil {
-			return err
-		}
-	}
 	report := report{machine: describeMachine()}
 	for _, engine := range s.engines {
 		if err := measureEngine(ctx, s, engine, dir, binary, &report, progress); err != nil {
 			return fmt.Errorf("%s: %w", engine, err)
 		}
 	}
-	if err := report.writeMarkdown(stdout); err != nil {
-		return err
-	}
-	if s.out == "" {
-		return nil
-	}
-	return errors.Join(
-		writeFile(filepath.Join(s.out, "bench.csv"), report.writeCSV),
-		writeFile(filepath.Join(s.out, "bench.md"), report.writeMarkdown),
-	)
+	return report.write(s.out, stdout)
+}
+
+// An extra is a measurement other than the rate of a work. It adds a table to
+// the report.
+type extra struct {
+	name    string
+	measure func(b *bank, ctx context.Context, s settings, r *report, progress io.Writer) error
+}
+
+var extras = []extra{
+	{"overload", (*bank).measureOverload},
+	{"bytes", (*bank).measureBytes},
+	{"log", (*bank).measureLog},
+	{"steady", (*bank).measureSteady},
+	{"chores", (*bank).measureChores},
 }
 
 // writeFile creates a file and calls write with it.
@@ -214,7 +255,7 @@ func measureEngine(ctx context.Context, s settings, engine, dir, binary string, 
 	r.machine = append(r.machine, bank.describe...)
 
 	sides := bank.sides()
-	length := time.Duration(s.seconds * float64(time.Second))
+	length := s.length()
 	for _, w := range s.works {
 		for _, side := range sides {
 			// Warm up pools, caches and plans, so that the first round is like
@@ -244,12 +285,10 @@ func measureEngine(ctx context.Context, s settings, engine, dir, binary string, 
 	if len(bank.stores) == 0 {
 		return nil
 	}
-	if s.overload {
-		overloads, err := bank.overload(ctx, length)
-		if err != nil {
-			return fmt.Errorf("overload: %w", err)
+	for _, e := range s.extras {
+		if err := e.measure(bank, ctx, s, r, progress); err != nil {
+			return fmt.Errorf("%s: %w", e.name, err)
 		}
-		r.overloads = append(r.overloads, overloads...)
 	}
 	proofs, err := bank.prove(ctx)
 	if err != nil {

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"io"
 	"time"
 )
 
@@ -25,28 +26,28 @@ type overload struct {
 	used            usage // cores; the generator and the service share them
 }
 
-// overload finds the best rate and overloads the service in two ways. After
-// each it returns to the load of the best rate.
-func (b *bank) overload(ctx context.Context, length time.Duration) ([]overload, error) {
+// measureOverload finds the best rate and overloads the service in two ways.
+// After each it returns to the load of the best rate.
+func (b *bank) measureOverload(ctx context.Context, s settings, r *report, _ io.Writer) error {
+	length := s.length()
 	service := b.stores[0].served[0]
 	sale, err := findWork("sale")
 	if err != nil {
-		return nil, err
+		return err
 	}
 	best := overload{engine: b.engine.name()}
 	for _, connections := range []int{64, 256} {
 		t, err := service.load(ctx, load{work: sale, connections: connections, length: length})
 		if err != nil {
-			return nil, err
+			return err
 		}
 		if rate := float64(t.completed) / length.Seconds(); rate > best.best {
 			best.best, best.bestConnections = rate, connections
 		}
 	}
 	if best.best == 0 {
-		return nil, errors.New("nothing completed")
+		return errors.New("nothing completed")
 	}
-	var found []overload
 	for _, more := range []struct {
 		kind string
 		load load
@@ -58,11 +59,11 @@ func (b *bank) overload(ctx context.Context, length time.Duration) ([]overload, 
 		o.kind = more.kind
 		more.load.work, more.load.length = sale, length
 		if err := o.measure(ctx, service, more.load); err != nil {
-			return nil, err
+			return err
 		}
-		found = append(found, o)
+		r.overloads = append(r.overloads, o)
 	}
-	return found, nil
+	return nil
 }
 
 func (o *overload) measure(ctx context.Context, service *overHTTP, more load) error {

@@ -33,6 +33,9 @@ const peerCommand = "peer"
 // peerConnections is how many connections the peer has. More make it slower.
 const peerConnections = 32
 
+// peerIdle is how long the peer keeps a connection that it does not use.
+const peerIdle = 200 * time.Millisecond
+
 // isPeer runs the peer if the command line requests it, and reports whether it
 // did.
 func isPeer() bool {
@@ -110,6 +113,8 @@ func servePeer(dsn string) error {
 		return err
 	}
 	config.MaxConns = peerConnections
+	// Postgres as installed takes 100 connections, and pgbench needs 64 next.
+	config.MaxConnIdleTime, config.HealthCheckPeriod = peerIdle, peerIdle
 	pool, err := pgxpool.NewWithConfig(ctx, config)
 	if err != nil {
 		return err

@@ -83,8 +83,8 @@ func (c *cluster) create(ctx context.Context, purpose string) (string, error) {
 }
 
 // fill takes minutes for ten million rows.
-func (c *cluster) fill(ctx context.Context, dsn string, perGap, perCustomer int) (err error) {
-	script, err := scripts.ReadFile("sql/book-postgres.sql")
+func (c *cluster) fill(ctx context.Context, dsn, script, size string) (err error) {
+	text, err := scripts.ReadFile("sql/" + script + "-postgres.sql")
 	if err != nil {
 		return err
 	}
@@ -93,13 +93,23 @@ func (c *cluster) fill(ctx context.Context, dsn string, perGap, perCustomer int)
 		return err
 	}
 	defer func() { err = errors.Join(err, conn.Close(ctx)) }()
-	size := fmt.Sprintf("CREATE TEMP TABLE book_size AS SELECT %d AS per_gap, %d AS per_customer", perGap, perCustomer)
-	for _, statement := range []string{size, string(script), "VACUUM ANALYZE"} {
+	for _, statement := range []string{"CREATE TEMP TABLE size AS SELECT " + size, string(text), "VACUUM ANALYZE"} {
 		if _, err := conn.Exec(ctx, statement); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// bytes returns the position in the log of the whole server, so other databases
+// count too.
+func (c *cluster) bytes(ctx context.Context, dsn string, _ int) (stored, written int64, err error) {
+	config, err := pgx.ParseConfig(dsn)
+	if err != nil {
+		return 0, 0, err
+	}
+	err = c.admin.QueryRow(ctx, "SELECT pg_database_size($1), pg_current_wal_lsn() - '0/0'::pg_lsn", config.Database).Scan(&stored, &written)
+	return stored, written, err
 }
 
 // checkpoint gives every run the same start: no dirty pages, so the first

@@ -3,8 +3,11 @@ package main
 import (
 	"cmp"
 	"encoding/csv"
+	"errors"
 	"fmt"
 	"io"
+	"os"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -16,7 +19,42 @@ type report struct {
 	machine   []fact
 	measures  []measure
 	overloads []overload
+	tables    []*table
 	proofs    []string
+}
+
+// A table has the results of an extra measurement, a row for each.
+type table struct {
+	title   string
+	columns []string
+	rows    [][]string
+}
+
+// add adds a row to the table with the title. It creates the table first if
+// there is none.
+func (r *report) add(title string, columns []string, row ...string) {
+	i := slices.IndexFunc(r.tables, func(t *table) bool { return t.title == title })
+	if i < 0 {
+		i = len(r.tables)
+		r.tables = append(r.tables, &table{title: title, columns: columns})
+	}
+	r.tables[i].rows = append(r.tables[i].rows, row)
+}
+
+// write writes the tables to stdout, and all files to the folder if it has a
+// name.
+func (r *report) write(folder string, stdout io.Writer) error {
+	if err := r.writeMarkdown(stdout); err != nil || folder == "" {
+		return err
+	}
+	if err := os.MkdirAll(folder, 0o755); err != nil {
+		return err
+	}
+	return errors.Join(
+		writeFile(filepath.Join(folder, "bench.csv"), r.writeCSV),
+		writeFile(filepath.Join(folder, "bench.md"), r.writeMarkdown),
+		writeFile(filepath.Join(folder, "bench.svg"), r.writeSVG),
+	)
 }
 
 // A comparison is one side next to another on the same work, as medians of the
@@ -37,8 +75,8 @@ func (c comparison) ratio() float64 {
 }
 
 // comparisons pairs the sides in the order in which they were measured: the
-// plain service with the database alone, then the others with the plain
-// service.
+// plain service with the database alone, with the peer and with the other
+// version, then the others with the plain service.
 func (r *report) comparisons() []comparison {
 	type place struct {
 		engine, work string
@@ -66,15 +104,17 @@ func (r *report) comparisons() []comparison {
 			ours: plain,
 		}
 		for name, measures := range sides[p] {
-			if name != plainName && name != secureName && name != bookName && name != peerName {
+			if !slices.Contains([]string{plainName, secureName, bookName, peerName, otherName}, name) {
 				against.theirs = medians(measures)
 			}
 		}
 		found = append(found, against)
-		if measures := sides[p][peerName]; len(measures) > 0 {
-			found = append(found, comparison{
-				engine: p.engine, work: w, connections: p.connections, ours: plain, theirs: medians(measures),
-			})
+		for _, name := range []string{peerName, otherName} {
+			if measures := sides[p][name]; len(measures) > 0 {
+				found = append(found, comparison{
+					engine: p.engine, work: w, connections: p.connections, ours: plain, theirs: medians(measures),
+				})
+			}
 		}
 		for _, name := range []string{secureName, bookName} {
 			if measures := sides[p][name]; len(measures) > 0 {
@@ -107,7 +147,7 @@ func medians(measures []measure) measure {
 	return m
 }
 
-func median[T cmp.Ordered](measures []measure, of func(measure) T) T {
+func median[M any, T cmp.Ordered](measures []M, of func(M) T) T {
 	var values []T
 	for _, m := range measures {
 		values = append(values, of(m))
@@ -126,6 +166,7 @@ func (r *report) writeMarkdown(to io.Writer) error {
 	writeRates(&b, comparisons)
 	writeCores(&b, comparisons)
 	r.writeOverloads(&b)
+	r.writeTables(&b)
 	if len(r.proofs) > 0 {
 		b.WriteString("\nAfterwards:\n")
 	}
@@ -175,8 +216,9 @@ func writeCores(b *strings.Builder, comparisons []comparison) {
 	b.WriteString("|---|---|--:|---|--:|--:|--:|--:|--:|\n")
 	for _, c := range comparisons {
 		for _, m := range []measure{c.ours, c.theirs} {
-			// The plain side has its own row.
-			if m.side == "" || m == c.theirs && m.side == plainName {
+			// The plain side has its own row, once.
+			again := m.side == plainName && (m == c.theirs || c.theirs.side == peerName || c.theirs.side == otherName)
+			if m.side == "" || again {
 				continue
 			}
 			memory := ""
@@ -207,6 +249,17 @@ func (r *report) writeOverloads(b *strings.Builder) {
 	}
 }
 
+func (r *report) writeTables(b *strings.Builder) {
+	for _, t := range r.tables {
+		fmt.Fprintf(b, "\n%s\n\n", t.title)
+		fmt.Fprintf(b, "| %s |\n", strings.Join(t.columns, " | "))
+		b.WriteString(strings.Repeat("|---", len(t.columns)) + "|\n")
+		for _, row := range t.rows {
+			fmt.Fprintf(b, "| %s |\n", strings.Join(row, " | "))
+		}
+	}
+}
+
 // writeDoubts writes what makes the figures doubtful: requests that did not
 // complete, and other programs that used the machine.
 func (r *report) writeDoubts(b *strings.Builder) {
@@ -224,10 +277,13 @@ func (r *report) writeDoubts(b *strings.Builder) {
 	}
 }
 
+// The columns of the CSV file.
+var csvColumns = []string{"engine", "work", "connections", "side", "round", "records_per_second", "p50_us", "p99_us", "not_completed", "service_cores", "postgres_cores", "generator_cores", "other_cores", "memory_bytes"}
+
 // writeCSV writes every run.
 func (r *report) writeCSV(to io.Writer) error {
 	w := csv.NewWriter(to)
-	rows := [][]string{{"engine", "work", "connections", "side", "round", "records_per_second", "p50_us", "p99_us", "not_completed", "service_cores", "postgres_cores", "generator_cores", "other_cores", "memory_bytes"}}
+	rows := [][]string{csvColumns}
 	for _, m := range r.measures {
 		rows = append(rows, []string{
 			m.engine, m.work, strconv.Itoa(m.connections), m.side, strconv.Itoa(m.round),
@@ -237,6 +293,54 @@ func (r *report) writeCSV(to io.Writer) error {
 		})
 	}
 	return w.WriteAll(rows)
+}
+
+// readReports reads files that writeCSV wrote, as one report.
+func readReports(names []string) (*report, error) {
+	r := new(report)
+	for _, name := range names {
+		file, err := os.Open(name)
+		if err != nil {
+			return nil, err
+		}
+		err = r.readCSV(file)
+		if err := errors.Join(err, file.Close()); err != nil {
+			return nil, fmt.Errorf("%s: %w", name, err)
+		}
+	}
+	return r, nil
+}
+
+// readCSV adds the runs of a file that writeCSV wrote.
+func (r *report) readCSV(from io.Reader) error {
+	rows, err := csv.NewReader(from).ReadAll()
+	if err != nil {
+		return err
+	}
+	if len(rows) == 0 || !slices.Equal(rows[0], csvColumns) {
+		return errors.New("the first line is not that of bench.csv")
+	}
+	for i, row := range rows[1:] {
+		if _, err := findWork(row[1]); err != nil {
+			return fmt.Errorf("row %d: %w", i+1, err)
+		}
+		var numbers [14]float64
+		for column, text := range row {
+			if column == 0 || column == 1 || column == 3 {
+				continue
+			}
+			if numbers[column], err = strconv.ParseFloat(text, 64); err != nil {
+				return fmt.Errorf("row %d: %w", i+1, err)
+			}
+		}
+		r.measures = append(r.measures, measure{
+			engine: row[0], work: row[1], connections: int(numbers[2]), side: row[3], round: int(numbers[4]),
+			records: numbers[5], p50: time.Duration(numbers[6]) * time.Microsecond, p99: time.Duration(numbers[7]) * time.Microsecond, failed: int(numbers[8]),
+			used:   usage{service: numbers[9], database: numbers[10], generator: numbers[11], foreign: numbers[12]},
+			memory: int64(numbers[13]),
+		})
+	}
+	return nil
 }
 
 // String returns the progress line.

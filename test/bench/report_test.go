@@ -2,7 +2,11 @@ package main
 
 import (
 	"bytes"
+	"encoding/xml"
+	"errors"
 	"io"
+	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -50,10 +54,14 @@ func aReport() *report {
 		add("pgbench", "sale", 1, 500, 990*time.Microsecond)
 		add(plainName, "sale", 64, 8000, 4*time.Millisecond)
 		add("pgbench", "sale", 64, 2400, 13*time.Millisecond)
+		add(peerName, "sale", 64, 2000, 15*time.Millisecond)
+		add(otherName, "sale", 64, 6000, 5*time.Millisecond)
 		add(plainName, "push", 256, 9000, 12*time.Millisecond)
 		add("pgbench", "push", 256, 10000, 3*time.Millisecond)
 		add(plainName, "push100", 16, 30000, time.Second)
 	}
+	r.add("Bytes of one operation.", []string{"engine", "stored"}, "postgres", "980")
+	r.add("Bytes of one operation.", []string{"engine", "stored"}, "sqlite", "610")
 	r.measures[0].failed = 3
 	r.measures[1].used.foreign = 0.8
 	return r
@@ -64,6 +72,7 @@ func TestReportAsPeopleSeeIt(t *testing.T) {
 	for name, write := range map[string]func(*report, io.Writer) error{
 		"report.md":  (*report).writeMarkdown,
 		"report.csv": (*report).writeCSV,
+		"report.svg": (*report).writeSVG,
 	} {
 		var b bytes.Buffer
 		require.NoError(t, write(aReport(), &b))
@@ -76,6 +85,56 @@ func TestEmptyReportIsStillWritten(t *testing.T) {
 	var b bytes.Buffer
 	require.NoError(t, (&report{}).writeMarkdown(&b))
 	require.NoError(t, (&report{}).writeCSV(&b))
+	require.NoError(t, (&report{}).writeSVG(&b))
+}
+
+// TestSVGIsXML checks that a reader of XML accepts the picture.
+func TestSVGIsXML(t *testing.T) {
+	t.Parallel()
+	var b bytes.Buffer
+	require.NoError(t, aReport().writeSVG(&b))
+	for tokens := xml.NewDecoder(&b); ; {
+		_, err := tokens.Token()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		require.NoError(t, err)
+	}
+}
+
+func TestThousands(t *testing.T) {
+	t.Parallel()
+	for rate, want := range map[float64]string{630.4: "630", 999.4: "999", 5649: "5.6k", 9949: "9.9k", 9951: "10k", 12_400: "12k"} {
+		require.Equal(t, want, thousands(rate))
+	}
+}
+
+func TestReportOfEarlierRuns(t *testing.T) {
+	t.Parallel()
+	name := filepath.Join(t.TempDir(), "bench.csv")
+	require.NoError(t, writeFile(name, aReport().writeCSV))
+	got, err := readReports([]string{name, name})
+	require.NoError(t, err)
+	half := len(got.measures) / 2
+	require.Equal(t, got.measures[:half], got.measures[half:])
+
+	got.measures = got.measures[:half]
+	want, again := new(bytes.Buffer), new(bytes.Buffer)
+	require.NoError(t, aReport().writeCSV(want))
+	require.NoError(t, got.writeCSV(again))
+	require.Equal(t, want.String(), again.String())
+
+	for _, wrong := range []string{"", "a,b\n", strings.Replace(want.String(), ",sale,", ",buy,", 1), strings.Replace(want.String(), ",700.0,", ",many,", 1)} {
+		require.Error(t, new(report).readCSV(strings.NewReader(wrong)), wrong)
+	}
+	_, err = readReports([]string{name + "x"})
+	require.Error(t, err)
+}
+
+func TestPerRequest(t *testing.T) {
+	t.Parallel()
+	require.Equal(t, 80*time.Microsecond, measure{records: 10_000, used: usage{service: 0.8}}.perRequest())
+	require.Zero(t, measure{used: usage{service: 0.8}}.perRequest())
 }
 
 func TestPgbenchRate(t *testing.T) {
@@ -95,7 +154,7 @@ func TestCommandLine(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, []string{"postgres"}, s.engines)
 	require.Len(t, s.works, 1)
-	require.True(t, s.overload)
+	require.Len(t, s.extras, 1)
 	require.Equal(t, []int{1, 64}, s.connections)
 	p := newProgram("bankingapi", "", s.service)
 	require.Contains(t, p.env, "BANKINGAPI_COMMIT__BATCH_LIMIT=1")
@@ -104,6 +163,7 @@ func TestCommandLine(t *testing.T) {
 	for _, wrong := range [][]string{
 		{"-engine=oracle"}, {"-work=buy"}, {"-connections=0"}, {"-connections=x"}, {"-rounds=0"}, {"-seconds=0"},
 		{"-only=both"}, {"-set=nothing"}, {"stray"}, {"-book=-1"}, {"-book=5000"},
+		{"-rows=5"}, {"-rows=2000000"}, {"-steady=0s"}, {"-other-binary=/no/such/file"},
 	} {
 		_, err := parse(wrong, io.Discard)
 		require.Error(t, err, wrong)

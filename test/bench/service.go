@@ -79,7 +79,7 @@ func (p program) output(ctx context.Context, args ...string) ([]byte, error) {
 	cmd.Stderr = &stderr
 	out, err := cmd.Output()
 	if err != nil {
-		return nil, fmt.Errorf("bankingapi %s: %w\n%s", strings.Join(args, " "), err, tail(stderr.Bytes()))
+		return nil, fmt.Errorf("bankingapi %s: %w\n%s%s", strings.Join(args, " "), err, tail(out), tail(stderr.Bytes()))
 	}
 	return out, nil
 }
@@ -91,11 +91,10 @@ func (p program) prepare(ctx context.Context, perGap int) (key string, err error
 		return "", err
 	}
 	for _, book := range bookFiles {
-		name := filepath.Join(p.dir, book+".csv")
-		if err := writeFile(name, func(w io.Writer) error { return writeBook(w, book, perGap) }); err != nil {
+		if err := p.writeBook(book, perGap); err != nil {
 			return "", err
 		}
-		if _, err := p.output(ctx, "import", book, name); err != nil {
+		if _, err := p.output(ctx, "import", book, book+".csv"); err != nil {
 			return "", err
 		}
 	}
@@ -105,6 +104,11 @@ func (p program) prepare(ctx context.Context, perGap int) (key string, err error
 	}
 	primary, _, _ := strings.Cut(string(keys), "\n")
 	return strings.TrimSpace(primary), nil
+}
+
+// writeBook writes one of the files to import into the folder of the program.
+func (p program) writeBook(book string, perGap int) error {
+	return writeFile(filepath.Join(p.dir, book+".csv"), func(w io.Writer) error { return writeBook(w, book, perGap) })
 }
 
 // countRows counts the rows of an export. The rows of the benchmark have no

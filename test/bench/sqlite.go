@@ -33,8 +33,8 @@ func (f *sqliteFiles) create(_ context.Context, purpose string) (string, error) 
 }
 
 // fill needs no care for the disk: a file that was cut short is thrown away.
-func (f *sqliteFiles) fill(ctx context.Context, dsn string, perGap, perCustomer int) (err error) {
-	script, err := scripts.ReadFile("sql/book-sqlite.sql")
+func (f *sqliteFiles) fill(ctx context.Context, dsn, script, size string) (err error) {
+	text, err := scripts.ReadFile("sql/" + script + "-sqlite.sql")
 	if err != nil {
 		return err
 	}
@@ -48,11 +48,23 @@ func (f *sqliteFiles) fill(ctx context.Context, dsn string, perGap, perCustomer 
 		return err
 	}
 	defer func() { err = errors.Join(err, conn.Close()) }()
-	if _, err := conn.ExecContext(ctx, "CREATE TEMP TABLE book_size AS SELECT ?1 AS per_gap, ?2 AS per_customer", perGap, perCustomer); err != nil {
+	if _, err := conn.ExecContext(ctx, "CREATE TEMP TABLE size AS SELECT "+size); err != nil {
 		return err
 	}
-	_, err = conn.ExecContext(ctx, string(script))
+	_, err = conn.ExecContext(ctx, string(text))
 	return err
+}
+
+// bytes returns the pages in use, whether they are in the file or still in the
+// write-ahead log.
+func (f *sqliteFiles) bytes(ctx context.Context, dsn string, pid int) (stored, written int64, err error) {
+	db, err := sql.Open("sqlite", "file:"+dsn)
+	if err != nil {
+		return 0, 0, err
+	}
+	defer func() { err = errors.Join(err, db.Close()) }()
+	err = db.QueryRowContext(ctx, "SELECT (page_count - freelist_count) * page_size FROM pragma_page_count, pragma_freelist_count, pragma_page_size").Scan(&stored)
+	return stored, writtenBytes(pid), err
 }
 
 // checkpoint has nothing to do: SQLite writes back as it goes.

@@ -75,14 +75,6 @@ var allWorks = []work{
 	},
 }
 
-func workNames() []string {
-	var names []string
-	for _, w := range allWorks {
-		names = append(names, w.name)
-	}
-	return names
-}
-
 func findWork(name string) (work, error) {
 	for _, w := range allWorks {
 		if w.name == name {

@@ -1,13 +1,13 @@
 -- A book with history, written straight into the service's tables, because ten
 -- million requests would take hours: past sales with their postings and
 -- CallerIds, and past pushes. The holdings and accounts came by import; they are
--- set to what these sales left. The table book_size says how much: customers in
+-- set to what these sales left. The table size says how much: customers in
 -- each gap between the customers of the bench, sales of each customer.
 CREATE TEMP VIEW past AS
 SELECT c AS customer_no, n, 'F' || lpad((c % 20)::text, 2, '0') AS fund, 101 + c % 20 AS price_id, price,
        (1000000::bigint * price + 500000000000) / 1000000000000 AS proceeds,
        format('01900%s-0000-7000-8000-%s', lpad(to_hex(n), 3, '0'), lpad(to_hex(c), 12, '0')) AS id
-FROM book_size, generate_series(0, 9999) i, generate_series(0, per_gap - 1) j,
+FROM size, generate_series(0, 9999) i, generate_series(0, per_gap - 1) j,
      LATERAL (SELECT 10000001 + 101 * i + j AS c) customer, generate_series(1, per_customer) n,
      LATERAL (SELECT 1234567891 + (c % 20) * 1000003::bigint AS price) price;
 
@@ -29,10 +29,10 @@ SELECT customer_no, id::uuid, 0, leg, 1,
     CASE leg WHEN 1 THEN -1000000 ELSE proceeds END, '2026-01-02 03:04:05Z'
 FROM past, generate_series(1, 2) leg;
 
-UPDATE holdings SET units = units - 1000000 * per_customer FROM book_size;
+UPDATE holdings SET units = units - 1000000 * per_customer FROM size;
 
 UPDATE accounts SET balance = balance + per_customer * ((1000000 * (1234567891 + (customer_no % 20) * 1000003) + 500000000000) / 1000000000000)
-FROM book_size;
+FROM size;
 
 INSERT INTO notifications (user_id, digest, operation_id, position, subscription, app_key, channel, teller_name, caller_id, channel_session_id, channel_request_id,
     external_application_code, external_tran_code, push_id, push_interaction_id, platform, subject, content, deep_link_url, send_status, send_date, tran_data, received_at)

@@ -1,11 +1,11 @@
 -- sql/book-postgres.sql in SQLite's words.
 CREATE TEMP TABLE customer AS
 WITH RECURSIVE gap (i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM gap WHERE i < 9999),
-    place (j) AS (SELECT 0 UNION ALL SELECT j + 1 FROM place, book_size WHERE j < per_gap - 1)
+    place (j) AS (SELECT 0 UNION ALL SELECT j + 1 FROM place, size WHERE j < per_gap - 1)
 SELECT 10000001 + 101 * i + j AS c FROM gap, place;
 
 CREATE TEMP VIEW past AS
-WITH RECURSIVE sale (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM sale, book_size WHERE n < per_customer)
+WITH RECURSIVE sale (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM sale, size WHERE n < per_customer)
 SELECT c AS customer_no, n, printf('F%02d', c % 20) AS fund, 101 + c % 20 AS price_id, 1234567891 + (c % 20) * 1000003 AS price,
        (1000000 * (1234567891 + (c % 20) * 1000003) + 500000000000) / 1000000000000 AS proceeds,
        printf('01900%03x-0000-7000-8000-%012x', n, c) AS id
@@ -29,10 +29,10 @@ SELECT customer_no, unhex(id, '-'), 0, leg, 1,
     CASE leg WHEN 1 THEN -1000000 ELSE proceeds END, '2026-01-02T03:04:05.000000Z'
 FROM past, (SELECT 1 AS leg UNION ALL SELECT 2);
 
-UPDATE holdings SET units = units - 1000000 * per_customer FROM book_size;
+UPDATE holdings SET units = units - 1000000 * per_customer FROM size;
 
 UPDATE accounts SET balance = balance + per_customer * ((1000000 * (1234567891 + (customer_no % 20) * 1000003) + 500000000000) / 1000000000000)
-FROM book_size;
+FROM size;
 
 INSERT INTO notifications (user_id, digest, operation_id, position, subscription, app_key, channel, teller_name, caller_id, channel_session_id, channel_request_id,
     external_application_code, external_tran_code, push_id, push_interaction_id, platform, subject, content, deep_link_url, send_status, send_date, tran_data, received_at)
