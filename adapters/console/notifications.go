@@ -68,10 +68,10 @@ func (q *request) narrowed() (n narrowed, f backoffice.RecentFilter, err error) 
 
 // notificationsList is the page Notifications.
 type notificationsList struct {
-	Filter       narrowed
-	Rows         []notificationRow
-	Next, Export string
-	Full         bool
+	Filter              narrowed
+	Rows                []notificationRow
+	Next, Export, Depth string
+	Full                bool
 }
 
 type notificationRow struct {
@@ -126,7 +126,10 @@ func showNotifications(q *request) error {
 		return err
 	}
 	list := notificationsList{Filter: n, Export: exportPath(q.notificationsPath(n)), Full: q.session.reveals()}
-	f.Limit = pageSize + 1
+	f.Limit, f.Depth = pageSize+1, pageDepth
+	f.Rest = func(c backoffice.Cursor) {
+		list.Next, list.Depth = q.notificationsPath(n, "before", place(c.OperationID, c.Index)), grouped(itoa(pageDepth))
+	}
 	last := ""
 	for entry, err := range q.o.Office.Recent.RecentNotifications(q.ctx, f) {
 		if err != nil {

@@ -16,6 +16,9 @@ import (
 	"bankingapi/domain/operation"
 )
 
+// pageDepth is how many rows are searched for those of one page.
+const pageDepth = 20000
+
 // pageSize is how many rows a page of a list has.
 const pageSize = 50
 
@@ -66,7 +69,7 @@ func salePath(id operation.ID, index int) string {
 type salesList struct {
 	Day, State, Partner string
 	Rows                []saleRow
-	Next, Export        string
+	Next, Export, Depth string
 	Partners            []string
 }
 
@@ -119,7 +122,11 @@ func showSales(q *request) error {
 	if list.Partners, err = q.partners(); err != nil {
 		return err
 	}
-	f.Limit = pageSize + 1
+	f.Limit, f.Depth = pageSize+1, pageDepth
+	f.Rest = func(c backoffice.Cursor) {
+		list.Next = with("/console/sales", "day", list.Day, "state", list.State, "partner", list.Partner, "before", place(c.OperationID, c.Index))
+		list.Depth = grouped(itoa(pageDepth))
+	}
 	last := ""
 	for s, err := range q.o.Office.Recent.RecentSales(q.ctx, f) {
 		if err != nil {

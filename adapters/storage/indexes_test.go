@@ -11,6 +11,7 @@ import (
 	"bankingapi/adapters/storage/sqlite"
 	"bankingapi/application/backoffice"
 	"bankingapi/application/store"
+	"bankingapi/domain/operation"
 	"bankingapi/test/testdb"
 )
 
@@ -157,4 +158,19 @@ func steps(t *testing.T, rows *sql.Rows) (all []string) {
 	require.NoError(t, rows.Err())
 	require.NotEmpty(t, all)
 	return all
+}
+
+// A page that few rows fit does not read the whole book.
+func TestDepthBoundsAPage(t *testing.T) {
+	t.Parallel()
+	onEachDatabase(t, func(t *testing.T, s *store.Store, _ *sql.DB) {
+		aDay(newBank(t, s, 3))
+		var rest []backoffice.Cursor
+		f := backoffice.RecentFilter{Subscription: "nobody", Limit: 50, Depth: 2, Rest: func(c backoffice.Cursor) { rest = append(rest, c) }}
+		require.Empty(t, all(t, s.Backoffice.Recent.RecentSales(t.Context(), f)))
+		require.Equal(t, []backoffice.Cursor{{OperationID: operation.ID{6}}}, rest)
+		f.Depth = 100
+		require.Empty(t, all(t, s.Backoffice.Recent.RecentSales(t.Context(), f)))
+		require.Len(t, rest, 1, "everything was searched")
+	})
 }

@@ -27,20 +27,77 @@ const slack = time.Hour
 // RecentSales is as backoffice.Recent promises. It walks the primary key
 // backwards.
 func (r recent) RecentSales(ctx context.Context, f backoffice.RecentFilter) iter.Seq2[fund.SaleEntry, error] {
-	return stream(ctx, r.database, r.sales.Table, (*SaleRow).entry, func(tx *gorm.DB) *gorm.DB {
-		tx = r.page(tx, f)
-		if f.State != 0 {
-			// No parameter: an engine must see that it is the state of an index.
-			tx = tx.Where("state = " + strconv.Itoa(int(f.State)))
-		}
-		return tx
-	})
+	sales := func(since operation.ID) iter.Seq2[fund.SaleEntry, error] {
+		return stream(ctx, r.database, r.sales.Table, (*SaleRow).entry, func(tx *gorm.DB) *gorm.DB {
+			tx = r.since(r.page(tx, f), since)
+			if f.State != 0 {
+				// No parameter: an engine must see that it is the state of an index.
+				tx = tx.Where("state = " + strconv.Itoa(int(f.State)))
+			}
+			return tx
+		})
+	}
+	if f.Subscription == "" || f.State == operation.Recorded || f.State == operation.Failed {
+		f.Depth = 0 // they are many, or have an index
+	}
+	return bounded(ctx, r, r.sales.Name, f, sales)
 }
 
-// RecentNotifications is as backoffice.Recent promises. Notifications have no
-// B-tree that is ordered by operation, which would cost every request. So it
-// looks at a short time first, and at longer ones until the page is full.
+// bounded yields what read finds among the f.Depth newest rows of the table.
+func bounded[T any](ctx context.Context, r recent, table string, f backoffice.RecentFilter, read func(since operation.ID) iter.Seq2[T, error]) iter.Seq2[T, error] {
+	if f.Depth == 0 {
+		return read(operation.ID{})
+	}
+	return func(yield func(T, error) bool) {
+		last, err := r.deepest(ctx, table, f)
+		if err != nil {
+			var none T
+			yield(none, err)
+			return
+		}
+		found := 0
+		for each, err := range read(last) {
+			if !yield(each, err) || err != nil {
+				return
+			}
+			found++
+		}
+		if last != (operation.ID{}) && (f.Limit == 0 || found < f.Limit) && f.Rest != nil {
+			f.Rest(backoffice.Cursor{OperationID: last})
+		}
+	}
+}
+
+// deepest is the operation of the last row to look at; zero if there are fewer.
+func (r recent) deepest(ctx context.Context, table string, f backoffice.RecentFilter) (operation.ID, error) {
+	var ids []batch.UUID
+	err := r.snapshot(ctx, func(tx *gorm.DB) error {
+		place := backoffice.RecentFilter{Before: f.Before, Since: f.Since, Until: f.Until, Limit: 1}
+		return r.page(tx.Table(table), place).Offset(f.Depth-1).Pluck("operation_id", &ids).Error
+	})
+	if err != nil || len(ids) == 0 {
+		return operation.ID{}, err
+	}
+	return operation.ID(ids[0]), nil
+}
+
+// since narrows to operations from that one on. The zero ID is no bound.
+func (r recent) since(tx *gorm.DB, id operation.ID) *gorm.DB {
+	if id != (operation.ID{}) {
+		tx = tx.Where("operation_id >= ?", r.Dialect.Bind(batch.UUID(id)))
+	}
+	return tx
+}
+
+// RecentNotifications is as backoffice.Recent promises. It looks at a short time
+// first, and at longer ones until the page is full: a database that expects few
+// rows would read and sort all of them.
 func (r recent) RecentNotifications(ctx context.Context, f backoffice.RecentFilter) iter.Seq2[push.Entry, error] {
+	if f.Depth > 0 && f.UserID == "" && (f.Subscription != "" || f.Application != "" || f.Platform != 0 || f.Status != backoffice.AnyStatus) {
+		return bounded(ctx, r, r.notifications.Name, f, func(since operation.ID) iter.Seq2[push.Entry, error] {
+			return r.notificationsIn(ctx, f, since, operation.ID{})
+		})
+	}
 	return func(yield func(push.Entry, error) bool) {
 		found, rest := 0, f
 		var until operation.ID
@@ -92,10 +149,7 @@ func timeOf(id operation.ID) time.Time {
 // until. A zero ID is no bound.
 func (r recent) notificationsIn(ctx context.Context, f backoffice.RecentFilter, since, until operation.ID) iter.Seq2[push.Entry, error] {
 	return stream(ctx, r.database, r.notifications.Table, (*NotificationRow).entry, func(tx *gorm.DB) *gorm.DB {
-		tx = r.page(tx, f)
-		if since != (operation.ID{}) {
-			tx = tx.Where("operation_id >= ?", r.Dialect.Bind(batch.UUID(since)))
-		}
+		tx = r.since(r.page(tx, f), since)
 		if until != (operation.ID{}) {
 			tx = tx.Where("operation_id < ?", r.Dialect.Bind(batch.UUID(until)))
 		}

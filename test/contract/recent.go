@@ -44,6 +44,21 @@ func testRecentSales(t *testing.T, o office) {
 	equal(t, []place{{6, 1}, {6, 0}}, places(all(t, o.Recent.RecentSales(ctx, backoffice.RecentFilter{State: operation.Failed}))))
 	require.Empty(t, all(t, o.Recent.RecentSales(ctx, backoffice.RecentFilter{Subscription: "other"})))
 	require.Len(t, all(t, o.Recent.RecentSales(ctx, backoffice.RecentFilter{Subscription: "shop"})), 9)
+	for _, depth := range []int{1, 2, 100} {
+		for partner, sales := range map[string][]fund.SaleEntry{"shop": want, "other": nil} {
+			f, more := backoffice.RecentFilter{Subscription: partner, Limit: 4, Depth: depth}, true
+			f.Rest = func(c backoffice.Cursor) { f.Before, more = c, true }
+			for found = nil; more; {
+				more = false
+				page := all(t, o.Recent.RecentSales(ctx, f))
+				if found = append(found, page...); len(page) == f.Limit {
+					last := page[len(page)-1]
+					f.Before, more = backoffice.Cursor{OperationID: last.OperationID, Index: last.Index}, true
+				}
+			}
+			equal(t, sales, found)
+		}
+	}
 
 	early, late := order(8, "", sale(1, 1, 1)), order(9, "", sale(2, 1, 1))
 	early.ID, early.ReceivedAt = idAt(at(24*30), 1), at(24*30)
@@ -98,6 +113,13 @@ func testRecentNotifications(t *testing.T, o office) {
 	require.Equal(t, 6, count(backoffice.RecentFilter{Status: backoffice.Sent + backoffice.NotSent - sent}))
 	require.Equal(t, 6, count(backoffice.RecentFilter{Platform: push.Android}))
 	require.Equal(t, 6, count(backoffice.RecentFilter{Application: "OTHER"}))
+	narrow, found := backoffice.RecentFilter{Application: "OTHER", Depth: 3}, 0
+	for more := true; more; {
+		more = false
+		narrow.Rest = func(c backoffice.Cursor) { narrow.Before, more = c, true }
+		found += count(narrow)
+	}
+	require.Equal(t, 6, found, "in several steps")
 	require.Equal(t, 12, count(backoffice.RecentFilter{Subscription: "s"}))
 	require.Zero(t, count(backoffice.RecentFilter{Subscription: "t"}))
 	require.Equal(t, 2, count(backoffice.RecentFilter{Since: at(24 * 6), Until: at(24 * 7), Limit: 10}))
