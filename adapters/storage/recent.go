@@ -37,8 +37,8 @@ func (r recent) RecentSales(ctx context.Context, f backoffice.RecentFilter) iter
 			return tx
 		})
 	}
-	if f.Subscription == "" || f.State == operation.Recorded || f.State == operation.Failed {
-		f.Depth = 0 // they are many, or have an index
+	if f.State == operation.Failed || f.Subscription == "" && f.State != operation.Recorded {
+		f.Depth = 0 // they have an index, or are many
 	}
 	return bounded(ctx, r, r.sales.Name, f, sales)
 }
