@@ -57,6 +57,7 @@ type managed struct {
 type node struct {
 	name, data     string
 	postgres, rest string // addresses
+	manager        int    // the process above its manager
 }
 
 // newManaged makes the folder and the nodes of a cluster. The test is skipped if
@@ -94,7 +95,7 @@ func newManaged(t *testing.T, programs ...string) *managed {
 func (m *managed) addNodes(t *testing.T, names ...string) {
 	t.Helper()
 	for _, name := range names {
-		m.nodes = append(m.nodes, &node{name, m.makeFolder(t, name) + "/data", service.FreeAddress(t), service.FreeAddress(t)})
+		m.nodes = append(m.nodes, &node{name: name, data: m.makeFolder(t, name) + "/data", postgres: service.FreeAddress(t), rest: service.FreeAddress(t)})
 	}
 }
 
@@ -109,8 +110,9 @@ func (m *managed) makeFolder(t *testing.T, name string) string {
 }
 
 // run runs a program until the end of the test or of this process. Its servers
-// of Postgres end with it.
-func (m *managed) run(t *testing.T, name string, command ...string) {
+// of Postgres end with it. The process that it returns is the parent of the
+// program.
+func (m *managed) run(t *testing.T, name string, command ...string) (parent int) {
 	t.Helper()
 	const script = `folder=$1; shift
 "$@" & server=$!
@@ -139,12 +141,15 @@ true`
 		_ = write.Close()
 		_ = shell.Wait()
 	})
+	return shell.Process.Pid
 }
 
 // dsn names all nodes: a connection goes to the one that is the leader.
-func (m *managed) dsn() string {
-	hosts := make([]string, len(m.nodes))
-	for i, n := range m.nodes {
+func (m *managed) dsn() string { return dsnOf(m.nodes...) }
+
+func dsnOf(nodes ...*node) string {
+	hosts := make([]string, len(nodes))
+	for i, n := range nodes {
 		hosts[i] = n.postgres
 	}
 	return "postgres://postgres@" + strings.Join(hosts, ",") + "/postgres?" +
@@ -170,6 +175,19 @@ func (n *node) kill(t *testing.T) {
 	for _, process := range append([]int{pid}, children(t, pid)...) {
 		_ = syscall.Kill(process, syscall.SIGKILL) // it may just have ended
 	}
+}
+
+// signalPatroni sends a signal to a node's Patroni. Its Postgres does not get it.
+func (n *node) signalPatroni(t *testing.T, signal syscall.Signal) {
+	t.Helper()
+	for _, process := range children(t, n.manager) {
+		command, _ := os.ReadFile("/proc/" + strconv.Itoa(process) + "/cmdline")
+		if strings.Contains(string(command), "patroni.yml") {
+			require.NoError(t, syscall.Kill(process, signal))
+			return
+		}
+	}
+	t.Fatal("Patroni does not run")
 }
 
 // patroni is a cluster of three nodes that Patroni manages, with etcd. In
@@ -216,7 +234,7 @@ watchdog: {mode: "off"}
 		if m.owner != nil {
 			require.NoError(t, os.Chown(file, int(m.owner.Uid), int(m.owner.Gid)))
 		}
-		m.run(t, n.name, "patroni", file)
+		n.manager = m.run(t, n.name, "patroni", file)
 	}
 	m.leader = func() (leader *node, whole bool) {
 		var status struct {
@@ -361,11 +379,19 @@ func TestWhatAsynchronousReplicationLoses(t *testing.T) {
 	l.callers.Wait()
 	d.moveTo(t, c)
 	d.bank.Verify(t)
+	acknowledged, lost := lostOf(t, d, h)
+	require.Positive(t, lost, "a standby that is behind does not have what was acknowledged")
+	figure(t, "half a second behind: %d of %d acknowledged sales were lost", lost, acknowledged)
+}
+
+// lostOf counts the sales that were acknowledged, and those of them that are not
+// in the book.
+func lostOf(t *testing.T, d *deployment, h *history) (acknowledged, lost int) {
+	t.Helper()
 	rows := map[string]bool{}
 	for _, s := range d.bank.Export(t, "sales") {
 		rows[s["ChannelRequestId"]] = true
 	}
-	acknowledged, lost := 0, 0
 	for _, e := range h.events {
 		_, isSale := e.input.(*sale)
 		got, _ := e.output.(result)
@@ -376,6 +402,47 @@ func TestWhatAsynchronousReplicationLoses(t *testing.T) {
 			}
 		}
 	}
-	require.Positive(t, lost, "a standby that is behind does not have what was acknowledged")
-	figure(t, "half a second behind: %d of %d acknowledged sales were lost", lost, acknowledged)
+	return acknowledged, lost
+}
+
+// TestWhatALeaderWithoutPatroniLoses counts what is lost if a leader's Patroni
+// hangs for a while, its Postgres goes on, and no watchdog resets the node. The
+// lock expires, and another node becomes the leader. One service stays with the
+// former leader, and one goes to the new one. When Patroni runs again, the work
+// of one of them is thrown away. In strict synchronous mode the commits of the
+// former leader wait for a standby that it no longer has.
+func TestWhatALeaderWithoutPatroniLoses(t *testing.T) { //nolint:paralleltest // see TestFailOver
+	failOvers(t)
+	for name, synchronous := range map[string]bool{"asynchronous": false, "synchronous": true} {
+		t.Run(name, func(t *testing.T) {
+			r, h := chance(t), newHistory()
+			m := patroni(t, synchronous)
+			former := m.awaitLeader(t, nil)
+			d := deployOn(t, service.NewBank(t, testdb.EnginePostgres).On(m.dsn()), 1, 8, func(b *service.Bank) { b.On(dsnOf(former)) })
+			l := d.start(t, r, h, []int{0, 1, 2, 3}, 4, 10_000)
+			rest(t.Context(), time.Second)
+			former.signalPatroni(t, syscall.SIGSTOP)
+			var next *node
+			eventually(t, failOverPatience, "there is another leader", func() bool {
+				next, _ = m.leader()
+				return next != nil && next != former
+			})
+			other := *d
+			other.replicas = []*replica{{bank: d.replicas[0].bank.Replica(t).On(dsnOf(next)).Set("http.address", service.FreeAddress(t)).Set("ops.address", service.FreeAddress(t))}}
+			other.replicas[0].start(t)
+			second := other.start(t, r, h, []int{4, 5, 6, 7}, 4, 10_000)
+			rest(t.Context(), 5*time.Second)
+			former.signalPatroni(t, syscall.SIGCONT)
+			m.awaitLeader(t, nil)
+			for _, each := range []*load{l, second} {
+				each.stop()
+				each.callers.Wait()
+			}
+			d.bank.On(m.dsn())
+			d.bank.Verify(t)
+			acknowledged, lost := lostOf(t, d, h)
+			require.Equal(t, synchronous, lost == 0, "%d lost", lost)
+			figure(t, "a leader without Patroni, and another one for 5 s: %d of %d acknowledged sales were lost", lost, acknowledged)
+		})
+	}
 }
