@@ -75,11 +75,19 @@ func (s *Schema) Up(ctx context.Context) ([]store.Migration, error) {
 	if err != nil {
 		return nil, err
 	}
-	results, err := provider.Up(ctx)
+	var results []*goose.MigrationResult
 	// Without a lock there is only a transaction for each version. A replica
 	// that waited for another one finds its work done, fails, and tries again.
-	for attempt := 1; err != nil && s.engine.Migrations.Locker == nil && attempt < upAttempts && ctx.Err() == nil; attempt++ {
-		results, err = provider.Up(ctx)
+	for attempt := 1; ; attempt++ {
+		var applied []*goose.MigrationResult
+		applied, err = provider.Up(ctx)
+		if partial, ok := errors.AsType[*goose.PartialError](err); ok {
+			applied = partial.Applied
+		}
+		results = append(results, applied...)
+		if err == nil || s.engine.Migrations.Locker != nil || attempt == upAttempts || ctx.Err() != nil {
+			break
+		}
 	}
 	if err == nil && len(results) > 0 {
 		err = errors.Join(s.sync(ctx), s.acted(ctx, results))
