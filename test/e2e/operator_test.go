@@ -67,6 +67,12 @@ func TestTheOperatorsDay(t *testing.T) {
 		require.Contains(t, column(b.Export(t, "audit"), "Actor"), "ayse")
 		b.Verify(t)
 
+		b.Must(t, "subscriptions", "create", "partner", "--operation", "BuyFundFromCustomer", "--host-operation", "RecordConsent")
+		require.Contains(t, b.Must(t, "subscriptions", "list"), "BuyFundFromCustomer,RecordConsent")
+		b.Must(t, "subscriptions", "change", "partner", "--rate", "7")
+		require.Regexp(t, `BuyFundFromCustomer,RecordConsent +7/s`, b.Must(t, "subscriptions", "list"))
+		require.Contains(t, b.Run(t, "subscriptions", "create", "other", "--host-operation", "Record Consent").Err, "HostOperations")
+
 		copied := filepath.Join(b.Folder, "copy.db")
 		got := b.Run(t, "backup", copied)
 		if b.Engine == testdb.EnginePostgres {
