@@ -37,13 +37,14 @@ func sealAll(t *testing.T, s *store.Store, tree *trail.Tree) {
 	for {
 		n, err := s.Trail.Log.Seal(t.Context(), 3, func(state application.State, records [][]byte, _ application.Hashes) (application.Sealed, error) {
 			require.Equal(t, tree.Size(), state.Size)
+			var hashes []trail.Hash
 			for _, r := range records {
-				tree.Append(r)
+				hashes = append(hashes, tree.Append(r)...)
 			}
 			root := tree.Root()
 			return application.Sealed{
-				First:      state.Size,
-				Hashes:     make([]trail.Hash, len(records)),
+				First:      trail.StoredHashes(state.Size),
+				Hashes:     hashes,
 				Checkpoint: fmt.Sprintf("%d %x", tree.Size(), root),
 			}, nil
 		})

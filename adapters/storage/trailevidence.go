@@ -39,6 +39,11 @@ type comparison struct {
 	next   int64
 	early  map[int64]sealedRecord
 	opened int64
+	// missing says that a batch is missing in the log. nodes are the next of its
+	// hashes, of those before the index read.
+	missing bool
+	nodes   []TrailHashRow
+	read    int64
 }
 
 type leafKey struct {
@@ -92,7 +97,10 @@ func (e evidence) trail(ctx context.Context, tx *gorm.DB, w *backoffice.TrailWit
 		},
 		c.compareDecisions, c.leftover, c.compareOthers,
 		func() error { return c.gaps(head.Size) },
-		func() error {
+		func() (err error) {
+			if state.HasOtherHashes, err = c.hasOtherHashes(max(head.Size, 0)); err != nil {
+				return err
+			}
 			state.Unsealed = c.opened
 			return heed(w.Head(state))
 		},
@@ -175,6 +183,9 @@ func (c *comparison) readBatches(until *batch.UUID) error {
 		if err != nil {
 			return err
 		}
+		if err := c.records(); err != nil {
+			return err
+		}
 		c.ended = read < batchesRead
 	}
 	return nil
@@ -193,7 +204,7 @@ func (c *comparison) eachBatch(after *batch.UUID, limit int, found func(*TrailBa
 	}, found)
 }
 
-// logged hands the records to the witness in the order of the log.
+// logged keeps the record for its turn in the log.
 func (c *comparison) logged(row *TrailBatchRow, record []byte) error {
 	sealed := c.w.Keys.IsSealed(record, row.Entries, row.Seal)
 	r := sealedRecord{operation.ID(row.BatchID), record, sealed}
@@ -214,7 +225,7 @@ func (c *comparison) logged(row *TrailBatchRow, record []byte) error {
 		return c.changedBatch(r.id)
 	}
 	c.early[position] = r
-	return c.records()
+	return nil
 }
 
 // records hands over the records whose turn it is.
@@ -229,7 +240,45 @@ func (c *comparison) records() error {
 		if err := c.heed(c.w.Record(r.id, r.record, r.sealed)); err != nil {
 			return err
 		}
+		if err := c.hashes(c.next); err != nil {
+			return err
+		}
 	}
+}
+
+// hashesRead is how many stored hashes are read together.
+const hashesRead = 1000
+
+// hashes hands over the hashes that are stored for the last record of a log of
+// that size.
+func (c *comparison) hashes(size int64) error {
+	if c.missing {
+		return nil
+	}
+	first, end := trail.StoredHashes(size-1), trail.StoredHashes(size)
+	if end > c.read {
+		c.read = end + hashesRead
+		err := c.tx.Table(c.prefix+"trail_hashes").Where("hash_index >= ? AND hash_index < ?", first, c.read).Order("hash_index").Find(&c.nodes).Error
+		if err != nil {
+			return err
+		}
+	}
+	hashes := make([]trail.Hash, end-first)
+	for len(c.nodes) > 0 && c.nodes[0].HashIndex < end {
+		if row := &c.nodes[0]; row.HashIndex >= first && len(row.Hash) == len(trail.Hash{}) {
+			hashes[row.HashIndex-first] = trail.Hash(row.Hash)
+		}
+		c.nodes = c.nodes[1:]
+	}
+	return c.heed(c.w.Hashes(hashes))
+}
+
+// hasOtherHashes reports whether a log of that size stores more hashes than its batches
+// have.
+func (c *comparison) hasOtherHashes(size int64) (bool, error) {
+	var other []int64
+	err := c.tx.Table(c.prefix+"trail_hashes").Where("hash_index < 0 OR hash_index >= ?", trail.StoredHashes(size)).Limit(1).Pluck("hash_index", &other).Error
+	return len(other) > 0, err
 }
 
 // gaps names the batches that are missing in a log of that size, and those that
@@ -253,7 +302,7 @@ func (c *comparison) gaps(size int64) error {
 			if err := c.found(&backoffice.LeafRow{Name: name, HasLeaf: true}); err != nil {
 				return err
 			}
-			c.next = next
+			c.next, c.missing = next, true
 		}
 		if err := c.records(); err != nil {
 			return err

@@ -53,6 +53,9 @@ type TrailWitness struct {
 	// Record receives the record of each batch of the log, in the order of the
 	// log. sealed is false if no service has made the batch.
 	Record func(id operation.ID, record []byte, sealed bool) error
+	// Hashes receives the hashes that the log stores for the record before. One that
+	// is missing is zero. It is not called after a batch that is missing.
+	Hashes func(stored []trail.Hash) error
 	// Head receives the newest state of the log, after everything else.
 	Head func(*HeadRow) error
 	// Leaf receives the rows and leaves that do not belong together.
@@ -67,6 +70,8 @@ type HeadRow struct {
 	Checkpoint string
 	// Unsealed is how many batches the log does not have yet.
 	Unsealed int64
+	// HasOtherHashes says that there are stored hashes that no batch has.
+	HasOtherHashes bool
 }
 
 // LeafRow is a leaf of the trail without its rows, or rows without their leaf.

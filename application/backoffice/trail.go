@@ -2,6 +2,7 @@ package backoffice
 
 import (
 	"fmt"
+	"slices"
 
 	"bankingapi/domain/operation"
 	"bankingapi/domain/trail"
@@ -30,10 +31,12 @@ var (
 	trailNotAdded   = Rule{"trail-not-added", "Every row has its leaf."}
 	trailTexts      = Rule{"trail-texts", "Every notification has the texts of its digest."}
 	trailBatch      = Rule{"trail-batch", "Every batch of the trail was made by this service."}
+	trailHashes     = Rule{"trail-hashes", "The stored hashes of the log are those of its batches."}
+	trailPlace      = Rule{"trail-place", "Every batch is at its place in the log."}
 	trailLog        = Rule{"trail-log", "The log is that of its newest checkpoint."}
 	trailExtends    = Rule{"trail-extends", "The log extends every earlier checkpoint."}
 
-	trailRules = []Rule{trailKey, trailUnchanged, trailNotRemoved, trailNotAdded, trailTexts, trailBatch, trailLog, trailExtends}
+	trailRules = []Rule{trailKey, trailUnchanged, trailNotRemoved, trailNotAdded, trailTexts, trailBatch, trailHashes, trailPlace, trailLog, trailExtends}
 )
 
 // trailRun checks the trail.
@@ -45,7 +48,22 @@ type trailRun struct {
 	roots    map[int64]trail.Hash
 	earlier  []checkpoint
 	problems []string
+	// last is the newest record, hashes are those that the log stores for it.
+	last   operation.ID
+	hashes []trail.Hash
+	// other are the stored hashes that differ.
+	other []otherHash
 }
+
+// otherHash is a stored hash that is not that of the batches. batch is not zero if
+// it is the hash of a record.
+type otherHash struct {
+	index int64
+	batch operation.ID
+}
+
+// mostOther bounds how many stored hashes are named.
+const mostOther = 10_000
 
 type checkpoint struct {
 	size int64
@@ -71,7 +89,7 @@ func (c *TrailCheck) witness(v *verification) *TrailWitness {
 		run.earlier = append(run.earlier, checkpoint{size, root})
 	}
 	run.keep()
-	return &TrailWitness{Keys: c.Keys, Record: run.record, Head: run.head, Leaf: run.leaf}
+	return &TrailWitness{Keys: c.Keys, Record: run.record, Hashes: run.compare, Head: run.head, Leaf: run.leaf}
 }
 
 // keep keeps the root of the tree if a checkpoint is of its size.
@@ -87,10 +105,45 @@ func (r *trailRun) record(id operation.ID, record []byte, sealed bool) error {
 	if !sealed {
 		r.found(trailBatch, fmt.Sprintf("batch %s of the trail: it was not made by this service", id))
 	}
-	r.tree.Append(record)
+	r.last, r.hashes = id, r.tree.Append(record)
 	r.keep()
 	r.rows++
 	return nil
+}
+
+// compare compares the stored hashes of the newest record.
+func (r *trailRun) compare(stored []trail.Hash) error {
+	first := trail.StoredHashes(r.tree.Size() - 1)
+	for i, hash := range r.hashes {
+		if i < len(stored) && stored[i] == hash || len(r.other) == mostOther {
+			continue
+		}
+		o := otherHash{index: first + int64(i)}
+		if i == 0 {
+			o.batch = r.last
+		}
+		r.other = append(r.other, o)
+	}
+	return nil
+}
+
+// judgeHashes names what belongs to the stored hashes that differ. If the batches
+// are those of the checkpoint, the hashes were changed. If not, the hash of a
+// record shows that another batch was at its place. The hashes above it differ
+// too, and say nothing then.
+func (r *trailRun) judgeHashes(isLog bool) {
+	isBatch := func(o otherHash) bool { return o.batch != operation.ID{} }
+	if !isLog && slices.ContainsFunc(r.other, isBatch) {
+		for _, o := range r.other {
+			if isBatch(o) {
+				r.found(trailPlace, fmt.Sprintf("batch %s of the trail: the log has another batch at its place", o.batch))
+			}
+		}
+		return
+	}
+	for _, o := range r.other {
+		r.found(trailHashes, fmt.Sprintf("hash %d of the log: was changed or removed", o.index))
+	}
 }
 
 func (r *trailRun) leaf(l *LeafRow) error {
@@ -124,6 +177,10 @@ func (r *trailRun) head(h *HeadRow) error {
 		return nil
 	}
 	size, root, err := r.check.Open(h.Checkpoint)
+	r.judgeHashes(err == nil && root == r.tree.Root())
+	if h.HasOtherHashes {
+		r.found(trailHashes, "the log has hashes that no batch has")
+	}
 	switch {
 	case err != nil:
 		r.found(trailLog, "the newest checkpoint cannot be used: "+err.Error())

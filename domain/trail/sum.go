@@ -63,17 +63,26 @@ type Tree struct {
 	edges []Hash // the roots of the full subtrees, largest first
 }
 
-// Append adds the hash of a record.
-func (t *Tree) Append(record []byte) {
-	node := sha256.Sum256(append([]byte{0}, record...))
-	hash := Hash(node)
+// Append adds the hash of a record. It returns the hashes that a log stores for it:
+// that of the record, and those of the subtrees that it completes. The first one
+// has the index StoredHashes(t.Size()) before the call.
+func (t *Tree) Append(record []byte) (stored []Hash) {
+	hash := LeafHash(record)
+	stored = append(make([]Hash, 0, 2), hash)
 	for n := t.size; n&1 == 1; n >>= 1 {
 		last := len(t.edges) - 1
 		hash = Node(t.edges[last], hash)
+		stored = append(stored, hash)
 		t.edges = t.edges[:last]
 	}
 	t.edges = append(t.edges, hash)
 	t.size++
+	return stored
+}
+
+// StoredHashes is how many hashes a log of that size stores.
+func StoredHashes(size int64) int64 {
+	return 2*size - int64(bits.OnesCount64(uint64(size))) //nolint:gosec // a size is not negative
 }
 
 // Size is the number of records.
