@@ -158,8 +158,9 @@ func (d *database) decisions(ctx context.Context, tx *gorm.DB, w window, found f
 		return err
 	}
 	err = each(tx, d.refusals.Table, ordered("t.operation_id"), func(row *RefusalRow) error {
-		refusal := *row
-		of(row.OperationID).refusal = &refusal
+		refusal, o := *row, of(row.OperationID)
+		o.twice = o.twice || o.refusal != nil
+		o.refusal = &refusal
 		if row.Operation == int64(operation.BuyFundFromCustomer) {
 			caller(row.OperationID, row.Header.CallerID, row.Subscription)
 		}
@@ -168,7 +169,8 @@ func (d *database) decisions(ctx context.Context, tx *gorm.DB, w window, found f
 	if err != nil {
 		return err
 	}
-	if err := d.recordsOf(ctx, tx, callers, func(id batch.UUID, row *OperationRow) { all[id].record = row }); err != nil {
+	err = d.recordsOf(ctx, tx, callers, func(id batch.UUID, row *OperationRow) { all[id].record = row })
+	if err != nil {
 		return err
 	}
 	ids := make([]batch.UUID, 0, len(all))

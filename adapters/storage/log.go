@@ -3,6 +3,7 @@ package storage
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -197,6 +198,9 @@ func (t trailLog) Adopt(ctx context.Context) (int64, error) {
 	head, err := t.state(t.reads.WithContext(ctx))
 	if err != nil || recording == nil || head.Begun != 0 {
 		return 0, t.Translate(err)
+	}
+	if head.Size > 0 || head.Checkpoint != "" {
+		return 0, errors.New("the log has batches, but says that it has not begun: somebody has changed the table trail_logs")
 	}
 	var entries []trail.Entry
 	err = t.snapshot(ctx, func(tx *gorm.DB) (err error) {

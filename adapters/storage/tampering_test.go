@@ -424,7 +424,7 @@ func (m *tamperer) move(money map[string]any, times int64) {
 
 // removeSale removes a sale with its postings and its CallerId, and sets the
 // balances back.
-func (m *tamperer) removeSale() {
+func (m *tamperer) removeSale() (removed map[string]any) {
 	sale, unit, money := m.sale()
 	m.expect(m.tables["sales"], sale, nil)
 	m.post(unit, money, -1)
@@ -433,6 +433,7 @@ func (m *tamperer) removeSale() {
 	if sale["caller_id"] != "" {
 		m.exec("DELETE FROM operations WHERE operation_id = ?", sale["operation_id"])
 	}
+	return sale
 }
 
 // addSale adds a copy of a sale with its postings, and changes the balances.

@@ -189,11 +189,18 @@ type decision struct {
 	refusal      *RefusalRow   // nil unless it was refused at once
 	sales        []SaleRow
 	units, money []PostingRow
+	// twice says that there is another refusal. Only a table without its primary
+	// key has that.
+	twice bool
 }
 
 // leaf encodes the decision.
 func (d *database) leaf(buffer []byte, kind trail.Kind, of *decision) trail.Leaf {
 	l := trail.NewLeaf(buffer, kind, operation.ID(of.id))
+	if of.twice { // no such leaf was written
+		l.BeginRow("twice")
+		l.EndRow()
+	}
 	if of.record != nil {
 		encode(&l, "operations", d.operations.Table, of.record)
 	}

@@ -66,15 +66,26 @@ func openTestCheckpoint(signed string) (size int64, root trail.Hash, err error) 
 // trailFindings verifies book and trail.
 func trailFindings(t *testing.T, s *store.Store, against ...string) (proof backoffice.Proof, found []string) {
 	t.Helper()
-	v := backoffice.NewVerifier(s.Backoffice.Evidence).WithTrail(backoffice.TrailCheck{Keys: trailKeys, Open: openTestCheckpoint, Against: against})
-	proof, err := v.Verify(t.Context(), backoffice.Watch{Found: func(f backoffice.Finding) { found = append(found, f.Rule+" "+f.Text) }})
+	proof, found, err := verified(t, s, against...)
 	require.NoError(t, err)
 	return proof, found
 }
 
+func verified(t *testing.T, s *store.Store, against ...string) (proof backoffice.Proof, found []string, err error) {
+	t.Helper()
+	v := backoffice.NewVerifier(s.Backoffice.Evidence).WithTrail(backoffice.TrailCheck{Keys: trailKeys, Open: openTestCheckpoint, Against: against})
+	proof, err = v.Verify(t.Context(), backoffice.Watch{Found: func(f backoffice.Finding) { found = append(found, f.Rule+" "+f.Text) }})
+	return proof, found, err
+}
+
 func notify(t *testing.T, s *store.Store, callerID string, subjects ...string) {
 	t.Helper()
-	o := &push.Operation{ID: v7(), Subscription: "shop", Header: operation.Header{CallerID: callerID}, ReceivedAt: now}
+	notifyAs(t, s, v7(), callerID, subjects...)
+}
+
+func notifyAs(t *testing.T, s *store.Store, id operation.ID, callerID string, subjects ...string) {
+	t.Helper()
+	o := &push.Operation{ID: id, Subscription: "shop", Header: operation.Header{CallerID: callerID}, ReceivedAt: now}
 	for _, subject := range subjects {
 		o.Notifications = append(o.Notifications, push.Restore(push.Record{
 			ExternalApplicationCode: "MOBILE", UserID: "user", PushID: "push", Platform: push.IOS, Subject: subject, Sent: true,

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"time"
 
 	"gorm.io/gorm"
 
@@ -28,6 +29,7 @@ type comparison struct {
 	heed  func(error) error
 	batch *batch.UUID // the last one that was read
 	ended bool
+	begun time.Time // of the first batch
 	// rows are stored decisions without their leaf so far, leaves the reverse.
 	rows   map[leafKey]*storedDecision
 	leaves map[leafKey]trail.Hash
@@ -90,12 +92,16 @@ func (e evidence) trail(ctx context.Context, tx *gorm.DB, w *backoffice.TrailWit
 	return inTurn(
 		func() error {
 			return c.database.few(tx, w.Keys, func(s storedLeaf) error {
-				c.few[leafKey{s.Kind, s.ID}] = &fewLeaf{storedLeaf: s}
+				key := leafKey{s.Kind, s.ID}
+				if c.few[key] != nil { // only a table without its primary key has a row twice
+					return c.found(&backoffice.LeafRow{Name: s.name, HasRows: true})
+				}
+				c.few[key] = &fewLeaf{storedLeaf: s}
 				c.subscribed[trail.NameID(s.object)] = s.object
 				return nil
 			})
 		},
-		c.compareDecisions, c.leftover, c.compareOthers,
+		c.sameCallers, c.compareDecisions, c.leftover, c.compareOthers,
 		func() error { return c.gaps(head.Size) },
 		func() (err error) {
 			if state.HasOtherHashes, err = c.hasOtherHashes(max(head.Size, 0)); err != nil {
@@ -105,6 +111,23 @@ func (e evidence) trail(ctx context.Context, tx *gorm.DB, w *backoffice.TrailWit
 			return heed(w.Head(state))
 		},
 	)
+}
+
+// sameCallers finds CallerIds with several records: only a table without its
+// primary key has them. A lookup finds one of them.
+func (c *comparison) sameCallers() error {
+	var callers []string
+	const key = "caller_id, subscription, operation"
+	err := c.tx.Table(c.operations.Name).Group(key).Having("COUNT(*) > 1").Pluck("caller_id", &callers).Error
+	if err != nil {
+		return err
+	}
+	for _, caller := range callers {
+		if err := c.found(&backoffice.LeafRow{Name: fmt.Sprintf("second record of CallerId %q", caller), HasRows: true}); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // compareDecisions reads decisions and batches side by side.
@@ -174,7 +197,13 @@ func (c *comparison) readBatches(until *batch.UUID) error {
 				return err
 			}
 			for i := range b.Entries {
-				if err := c.entry(&b.Entries[i]); err != nil {
+				e := &b.Entries[i]
+				if c.isLate(operation.ID(id), e) {
+					if err := c.found(&backoffice.LeafRow{Name: c.name(e.Kind, e.ID), HasRows: true, IsLate: true}); err != nil {
+						return err
+					}
+				}
+				if err := c.entry(e); err != nil {
 					return err
 				}
 			}
@@ -190,6 +219,29 @@ func (c *comparison) readBatches(until *batch.UUID) error {
 	}
 	return nil
 }
+
+// A leaf is written with its rows. Only when the trail begins, older rows get
+// their leaves. longestLate is the most that an import, or the beginning, takes.
+const longestLate = 24 * time.Hour
+
+// isLate reports whether a leaf was written long after its rows. Somebody who
+// sets the state of the log back can make the service take rows over that it has
+// not written.
+func (c *comparison) isLate(in operation.ID, e *trail.Entry) bool {
+	written := timeOf(in)
+	if c.begun.IsZero() {
+		c.begun = written
+	}
+	switch e.Kind {
+	case trail.Decided, trail.Notified, trail.Answered, trail.Act, trail.Posted:
+	case trail.Settled, trail.Priced, trail.Changed, trail.Reversed: // their IDs do not say when
+		return false
+	}
+	return isTimed(in) && isTimed(e.ID) && written.Sub(timeOf(e.ID)) > longestLate && written.Sub(c.begun) > longestLate
+}
+
+// isTimed reports whether an ID has a time: whether it is a UUID of version 7.
+func isTimed(id operation.ID) bool { return id[6]>>4 == 7 }
 
 // eachBatch reads batches in the order of their IDs. 0 is no limit.
 func (c *comparison) eachBatch(after *batch.UUID, limit int, found func(*TrailBatchRow) error) error {
@@ -401,6 +453,7 @@ type otherLeaf struct {
 	leaf    trail.Hash
 	id      operation.ID
 	matched bool
+	first   time.Time // of the first batch with its digest
 }
 
 // compareOthers compares notifications and answers without sales, in parts.
@@ -436,7 +489,7 @@ func (c *comparison) comparePart(own func(last byte) bool) error {
 		if rows[key] != nil {
 			return c.found(&backoffice.LeafRow{Name: s.name, HasRows: true})
 		}
-		rows[key] = &otherLeaf{s.name, s.Leaf, s.ID, false}
+		rows[key] = &otherLeaf{name: s.name, leaf: s.Leaf, id: s.ID}
 		return nil
 	})
 	if err != nil {
@@ -455,7 +508,7 @@ func (c *comparison) comparePart(own func(last byte) bool) error {
 		if rows[key] != nil {
 			return c.found(&backoffice.LeafRow{Name: s.name, HasRows: true})
 		}
-		rows[key] = &otherLeaf{s.name, s.Leaf, s.ID, false}
+		rows[key] = &otherLeaf{name: s.name, leaf: s.Leaf, id: s.ID}
 		return nil
 	})
 	if err != nil {
@@ -486,11 +539,14 @@ func (c *comparison) comparePart(own func(last byte) bool) error {
 				if err := c.found(&backoffice.LeafRow{Name: c.name(e.Kind, e.ID), HasLeaf: true}); err != nil {
 					return err
 				}
-			case s.leaf == e.Leaf:
+			case s.leaf != e.Leaf:
+				// A notification that came again: its digest leads to the stored one.
+			case s.first.IsZero() || timeOf(operation.ID(row.BatchID)).Sub(s.first) < longestLate:
 				s.matched = true
 			}
-			// Another leaf of the same digest is a notification that came again: its
-			// digest leads to the stored one.
+			if s != nil && s.first.IsZero() {
+				s.first = timeOf(operation.ID(row.BatchID))
+			}
 		}
 		return nil
 	})

@@ -83,6 +83,9 @@ type LeafRow struct {
 	// HasOtherTexts says that the texts of a notification are not those of its
 	// digest.
 	HasOtherTexts bool
+	// IsLate says that the leaf was written long after its rows, and not when the
+	// trail began.
+	IsLate bool
 }
 
 // Sum is a sum of quantities in two parts that cannot overflow: High * 10^9 +

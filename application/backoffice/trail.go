@@ -150,6 +150,8 @@ func (r *trailRun) leaf(l *LeafRow) error {
 	switch {
 	case l.HasOtherTexts:
 		r.found(trailTexts, l.Name+": its texts are not those that came")
+	case l.IsLate:
+		r.found(trailNotAdded, l.Name+": came into the trail long after its time")
 	case l.HasRows && l.HasLeaf:
 		r.found(trailUnchanged, l.Name+": was changed after it was written")
 	case l.HasRows:

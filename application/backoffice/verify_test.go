@@ -289,7 +289,7 @@ func TestEveryColumnIsProved(t *testing.T) {
 
 	// Positions, totals and the trail have tests of their own.
 	for _, name := range []string{
-		"trail-key", "trail-unchanged", "trail-not-removed", "trail-not-added", "trail-texts", "trail-batch", "trail-log", "trail-extends",
+		"trail-key", "trail-unchanged", "trail-not-removed", "trail-not-added", "trail-texts", "trail-batch", "trail-hashes", "trail-place", "trail-log", "trail-extends",
 		"holding-exists", "holding-not-negative", "holding-is-its-postings",
 		"account-exists", "account-not-negative", "account-is-its-postings", "zero-sum",
 	} {

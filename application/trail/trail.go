@@ -128,6 +128,15 @@ func (s *Sealer) Seal(ctx context.Context) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if !s.begun {
+		// A log that has lost what a checkpoint has takes no rows over: their leaves
+		// would make them genuine.
+		state, err := s.ports.Log.State(ctx)
+		if err == nil && state.Size == 0 {
+			err = s.file.Extends(state, func(indexes []int64) ([]trail.Hash, error) { return s.ports.Log.Hashes(ctx, indexes) })
+		}
+		if err != nil {
+			return fmt.Errorf("begin the trail: %w", err)
+		}
 		if _, err := s.ports.Writer.Adopt(ctx); err != nil {
 			return fmt.Errorf("begin the trail: %w", err)
 		}

@@ -140,6 +140,17 @@ func TestRowsComeBackAsTheyWere(t *testing.T) {
 	})
 }
 
+// Bytes in the text form are no identifier: no lookup would find their row.
+func TestAnIdentifierHasOneForm(t *testing.T) {
+	t.Parallel()
+	const text = "01935c3e-6d0e-7cc3-8d5e-3f0b8f6f2c11"
+	var id batch.UUID
+	require.NoError(t, id.Scan(text))
+	require.NoError(t, id.Scan(id[:]))
+	require.Equal(t, text, id.String())
+	require.Error(t, id.Scan([]byte(text)))
+}
+
 // A row that is worked out late is written like the others. A panic of the work
 // reaches the caller, and nothing is written.
 func TestALateRow(t *testing.T) {

@@ -17,16 +17,14 @@ type UUID [16]byte
 // GormDataType names the type in gorm's schema.
 func (UUID) GormDataType() string { return "uuid" }
 
-// Scan reads 16 bytes, or the text form.
+// Scan reads 16 bytes, or the text form. Bytes in the text form are no UUID: no
+// lookup would find such a row.
 func (u *UUID) Scan(value any) error {
-	text, ok := value.(string)
-	if b, isBytes := value.([]byte); isBytes {
-		if len(b) == len(u) {
-			*u = UUID(b)
-			return nil
-		}
-		text, ok = string(b), true
+	if b, isBytes := value.([]byte); isBytes && len(b) == len(u) {
+		*u = UUID(b)
+		return nil
 	}
+	text, ok := value.(string)
 	if !ok {
 		return fmt.Errorf("an identifier is stored as %T", value)
 	}

@@ -1,0 +1,342 @@
+package storage_test
+
+import (
+	"bytes"
+	"database/sql"
+	"encoding/binary"
+	"fmt"
+	"maps"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/stretchr/testify/require"
+
+	"bankingapi/application/store"
+	"bankingapi/domain/operation"
+	"bankingapi/domain/trail"
+)
+
+// attack is a change of history by somebody with all rights on the database and
+// our source, who tries to leave everything consistent.
+type attack struct {
+	name string
+	do   func(t *testing.T, m *tamperer)
+	want string // a finding contains it
+}
+
+const (
+	bothEngines = iota
+	onlyPostgres
+)
+
+// rebuilt makes the log anew from the batches in the order of their positions,
+// with all stored hashes. The signature is missing.
+func rebuilt(t *testing.T, m *tamperer) {
+	t.Helper()
+	if m.exec("DELETE FROM trail_hashes"); !m.ok {
+		return
+	}
+	rows, err := m.tx.QueryContext(t.Context(), "SELECT batch_id, entries FROM trail_batches WHERE position IS NOT NULL ORDER BY position")
+	require.NoError(t, err)
+	var tree trail.Tree
+	var hashes []trail.Hash
+	for rows.Next() {
+		var id any
+		var encoded []byte
+		require.NoError(t, rows.Scan(&id, &encoded))
+		entries, err := trail.ParseEntries(encoded)
+		require.NoError(t, err)
+		b := trail.Batch{ID: operation.ID(uuid.MustParse(idOf(id))), Entries: entries}
+		hashes = append(hashes, tree.Append(b.Record())...)
+	}
+	require.NoError(t, rows.Err())
+	require.NoError(t, rows.Close())
+	for i, hash := range hashes {
+		m.exec("INSERT INTO trail_hashes (hash_index, hash) VALUES (?, ?)", i, hash[:])
+	}
+}
+
+// define runs a statement that changes a table itself.
+func (m *tamperer) define(statement string) {
+	_, err := m.tx.ExecContext(m.t.Context(), statement)
+	require.NoError(m.t, err)
+}
+
+func attacks() map[int][]attack {
+	first := func(m *tamperer, table, column string, is func(any) bool) map[string]any {
+		for _, row := range m.tables[table].rows {
+			if is(row[column]) {
+				return row
+			}
+		}
+		m.t.Fatalf("%s has no such row", table)
+		return nil
+	}
+	equal := func(want any) func(any) bool { return func(v any) bool { return equalValues(v, want) } }
+	return map[int][]attack{
+		bothEngines: {
+			{"a sale never was", func(_ *testing.T, m *tamperer) { m.removeSale() }, "trail-not-removed operation"},
+			{"a sale that never was", func(_ *testing.T, m *tamperer) { m.addSale() }, "trail-not-added operation"},
+			{"another price, and the money for it", func(_ *testing.T, m *tamperer) { m.raiseProceeds() }, "trail-unchanged operation"},
+			{"a sale for another customer, with holdings and accounts", func(_ *testing.T, m *tamperer) {
+				sale, unit, money := m.sale()
+				m.post(unit, money, -1)
+				for _, table := range []string{"sales", "postings"} {
+					m.exec("UPDATE "+table+" SET customer_no = ? WHERE operation_id = ?", 3, sale["operation_id"])
+				}
+				m.exec("UPDATE sales SET account_customer_no = ? WHERE operation_id = ?", 3, sale["operation_id"])
+			}, "trail-unchanged operation"},
+			{"a settled sale waits again", func(_ *testing.T, m *tamperer) {
+				later := m.tables["sales"].rows
+				for _, row := range later {
+					if row["selected_date"] != nil && equalValues(row["state"], 2) {
+						m.exec("DELETE FROM postings WHERE operation_id = ?", row["operation_id"])
+						m.exec("UPDATE sales SET state = 1, settled_price_id = NULL, settled_price = NULL, proceeds = NULL, settled_at = NULL WHERE operation_id = ?", row["operation_id"])
+						m.exec("UPDATE operations SET state = 1 WHERE operation_id = ?", row["operation_id"])
+						return
+					}
+				}
+				m.t.Fatal("no sale was settled on its day")
+			}, "trail-"},
+			{"the caller asked for another day", func(_ *testing.T, m *tamperer) {
+				row := first(m, "sales", "state", equal(1))
+				m.exec("UPDATE sales SET selected_date = ? WHERE operation_id = ?", m.other("selected_date", row["selected_date"]), row["operation_id"])
+			}, "trail-unchanged operation"},
+			{"a refusal never was", func(_ *testing.T, m *tamperer) {
+				row := m.tables["refusals"].rows[0]
+				m.exec("DELETE FROM refusals WHERE operation_id = ?", row["operation_id"])
+			}, "trail-"},
+			{"somebody else administered", func(_ *testing.T, m *tamperer) {
+				m.exec("UPDATE audits SET actor = 'mallory' WHERE audit_id = ?", m.tables["audits"].rows[0]["audit_id"])
+			}, "trail-unchanged act"},
+			{"a subscription gets an earlier state back", func(_ *testing.T, m *tamperer) {
+				m.exec("UPDATE subscriptions SET requests_per_second = requests_per_second - 1 WHERE name = 'after'")
+			}, `trail-unchanged subscription "after"`},
+			{"a subscription that nobody created", func(_ *testing.T, m *tamperer) {
+				row := maps.Clone(m.tables["subscriptions"].rows[0])
+				row["name"] = "mallory"
+				for column, value := range row {
+					if b, ok := value.([]byte); ok {
+						row[column] = m.flip(b)
+					}
+				}
+				m.insert(m.tables["subscriptions"], row)
+			}, `trail-not-added subscription "mallory"`},
+			{"a reversal never was", func(_ *testing.T, m *tamperer) {
+				m.exec("DELETE FROM reversals WHERE operation_id = ?", m.tables["reversals"].rows[0]["operation_id"])
+			}, "reversal of operation"},
+			{"the entries go with the rows", func(_ *testing.T, m *tamperer) {
+				sale := m.removeSale()
+				if !m.ok {
+					return
+				}
+				cut := func(all []byte) []byte {
+					entries, err := trail.ParseEntries(all)
+					require.NoError(m.t, err)
+					var kept []trail.Entry
+					for _, e := range entries {
+						if e.ID.String() != idOf(sale["operation_id"]) {
+							kept = append(kept, e)
+						}
+					}
+					return trail.AppendEntries([]byte{}, kept)
+				}
+				for _, row := range m.tables["trail_batches"].rows {
+					if all, _ := row["entries"].([]byte); !bytes.Equal(cut(all), all) {
+						m.set(m.tables["trail_batches"], row, "entries", cut(all))
+					}
+				}
+				rebuilt(m.t, m)
+			}, "it was not made by this service"},
+			{"a batch is replayed", func(_ *testing.T, m *tamperer) {
+				row := maps.Clone(m.tables["trail_batches"].rows[0])
+				row["batch_id"], row["position"] = m.other("batch_id", row["batch_id"]), nil
+				m.insert(m.tables["trail_batches"], row)
+			}, "trail-unchanged batch"},
+			{"two batches exchange what they say", func(_ *testing.T, m *tamperer) {
+				table := m.tables["trail_batches"]
+				a, b := table.rows[0], table.rows[1]
+				for _, column := range []string{"entries", "seal"} {
+					m.set(table, a, column, b[column])
+					m.set(table, b, column, a[column])
+				}
+			}, "it was not made by this service"},
+			{"two batches change places", func(_ *testing.T, m *tamperer) {
+				m.exec("UPDATE trail_batches SET position = 1 - position WHERE position IN (0, 1)")
+			}, "trail-place batch"},
+			{"two batches change places, with all hashes", func(t *testing.T, m *tamperer) {
+				m.exec("UPDATE trail_batches SET position = 1 - position WHERE position IN (0, 1)")
+				rebuilt(t, m)
+			}, "the batches of the log are not those of its checkpoint"},
+			{"one stored hash is another", func(_ *testing.T, m *tamperer) {
+				m.exec("UPDATE trail_hashes SET hash = ? WHERE hash_index = 2", make([]byte, 32))
+			}, "trail-hashes hash 2 of the log"},
+			{"a stored hash is gone", func(_ *testing.T, m *tamperer) {
+				m.exec("DELETE FROM trail_hashes WHERE hash_index = 1")
+			}, "trail-hashes hash 1 of the log"},
+			{"the log ends earlier", func(t *testing.T, m *tamperer) {
+				m.exec("DELETE FROM trail_batches WHERE position = (SELECT MAX(position) FROM trail_batches)")
+				m.exec("UPDATE trail_logs SET size = size - 1")
+				rebuilt(t, m)
+			}, "trail-log"},
+			{"the log has not begun", func(_ *testing.T, m *tamperer) {
+				m.exec("UPDATE trail_logs SET size = 0, checkpoint = '', begun = 0")
+			}, "trail-log"},
+			{"a checkpoint with another signature", func(_ *testing.T, m *tamperer) {
+				m.exec("UPDATE trail_logs SET checkpoint = 'forged'")
+			}, "trail-log the newest checkpoint cannot be used"},
+		},
+		onlyPostgres: {
+			{"a second price, which is found first", func(_ *testing.T, m *tamperer) {
+				m.define("ALTER TABLE prices DROP CONSTRAINT prices_pkey CASCADE")
+				m.define("CREATE TABLE kept AS TABLE prices")
+				m.exec("DELETE FROM prices")
+				m.exec("INSERT INTO prices SELECT price_id, imkb_code, holder_corporation_name, price * 2, currency_code, valid_from FROM kept LIMIT 1")
+				m.exec("INSERT INTO prices SELECT * FROM kept")
+			}, "trail-not-added price"},
+			{"a second CallerId record, which is found first", func(_ *testing.T, m *tamperer) {
+				m.define("ALTER TABLE operations DROP CONSTRAINT operations_pkey CASCADE")
+				row := maps.Clone(m.tables["operations"].rows[0])
+				for _, of := range m.tables["operations"].rows {
+					if strings.Contains(fmt.Sprint(of["caller_id"]), "after-0") {
+						row = maps.Clone(of)
+					}
+				}
+				fingerprint, _ := row["fingerprint"].([]byte)
+				row["fingerprint"] = m.flip(fingerprint)
+				m.insert(m.tables["operations"], row)
+			}, "trail-not-added second record of CallerId"},
+		},
+	}
+}
+
+// Each attack leaves a finding.
+func TestAttacksOnHistory(t *testing.T) {
+	t.Parallel()
+	onEachDatabase(t, func(t *testing.T, s *store.Store, db *sql.DB) {
+		var tree trail.Tree
+		aDayInTheTrail(t, s, &tree)
+		m := newTamperer(t, db)
+		var own []attack
+		if !m.isSQLite { // SQLite does not drop a primary key
+			own = attacks()[onlyPostgres]
+		}
+		for _, a := range append(attacks()[bothEngines], own...) {
+			m.ok = false
+			for tries := 0; tries < 20 && !m.ok; tries++ { // a table may refuse it, and have another sale
+				tx, err := db.BeginTx(t.Context(), nil)
+				require.NoError(t, err)
+				m.begin(tx)
+				a.do(t, m)
+				if m.ok {
+					inside, err := s.Within(tx)
+					require.NoError(t, err)
+					require.Contains(t, strings.Join(m.evidence(inside), "\n"), a.want, a.name)
+				}
+				require.NoError(t, tx.Rollback())
+			}
+			require.True(t, m.ok, "%s: %q", a.name, m.statements)
+		}
+	})
+}
+
+// evidence is what verify finds, or the error with which it ends.
+func (m *tamperer) evidence(s *store.Store) (found []string) {
+	_, found, err := verified(m.t, s)
+	if err != nil {
+		found = append(found, err.Error())
+	}
+	return found
+}
+
+// Somebody adds a sale, and sets the log back, so that the service takes the sale
+// over when it starts.
+func TestRowsAreNotMadeGenuine(t *testing.T) {
+	t.Parallel()
+	onEachDatabase(t, func(t *testing.T, s *store.Store, db *sql.DB) {
+		var tree trail.Tree
+		aDayInTheTrail(t, s, &tree)
+		_, err := db.ExecContext(t.Context(), "UPDATE trail_logs SET begun = 0")
+		require.NoError(t, err)
+		_, err = s.Trail.Writer.Adopt(t.Context())
+		require.ErrorContains(t, err, "somebody has changed the table trail_logs")
+
+		m := newTamperer(t, db)
+		tx, err := db.BeginTx(t.Context(), nil)
+		require.NoError(t, err)
+		m.begin(tx)
+		sale, unit, money := m.sale()
+		made := v7()
+		var id any = made[:]
+		if !m.isSQLite {
+			id = made.String()
+		}
+		for table, rows := range map[string][]map[string]any{"sales": {sale}, "postings": {unit, money}} {
+			for _, row := range rows {
+				added := maps.Clone(row)
+				if added["operation_id"] = id; table == "sales" {
+					added["caller_id"] = ""
+				}
+				m.insert(m.tables[table], added)
+			}
+		}
+		m.exec("DELETE FROM trail_hashes")
+		m.exec("UPDATE trail_batches SET position = NULL")
+		m.exec("UPDATE trail_logs SET size = 0, checkpoint = ''")
+		require.True(t, m.ok, m.statements)
+		require.NoError(t, tx.Commit())
+
+		s.Trail.Writer.Record(trailKeys, idsIn(72*time.Hour))
+		adopted, err := s.Trail.Writer.Adopt(t.Context())
+		require.NoError(t, err)
+		require.EqualValues(t, 1, adopted)
+		var again trail.Tree
+		sealAll(t, s, &again)
+		_, found := trailFindings(t, s)
+		require.Contains(t, strings.Join(found, "\n"), "came into the trail long after its time")
+	})
+}
+
+// A message that came again has a leaf of its own. Its row does not replace the
+// first one.
+func TestARepeatDoesNotReplaceANotification(t *testing.T) {
+	t.Parallel()
+	onEachDatabase(t, func(t *testing.T, s *store.Store, db *sql.DB) {
+		s.Trail.Writer.Record(trailKeys, v7)
+		_, err := s.Trail.Writer.Adopt(t.Context())
+		require.NoError(t, err)
+		notify(t, s, "", "the message")
+		later := idsIn(72 * time.Hour)
+		s.Trail.Writer.Record(trailKeys, later)
+		notifyAs(t, s, later(), "", "the message")
+		_, found := trailFindings(t, s)
+		require.Empty(t, found)
+
+		var encoded []byte
+		require.NoError(t, db.QueryRowContext(t.Context(), "SELECT entries FROM trail_batches ORDER BY batch_id DESC LIMIT 1").Scan(&encoded))
+		entries, err := trail.ParseEntries(encoded)
+		require.NoError(t, err)
+		repeat := fmt.Sprintf("'%s'", entries[0].ID)
+		if strings.Contains(fmt.Sprintf("%T", db.Driver()), "sqlite") {
+			repeat = fmt.Sprintf("x'%x'", entries[0].ID[:])
+		}
+		execute(t, db, "UPDATE notifications SET operation_id = "+repeat)
+		_, found = trailFindings(t, s)
+		require.Len(t, found, 1, found)
+		require.Contains(t, found[0], "trail-not-added notification")
+	})
+}
+
+// idsIn makes IDs of a clock that is ahead.
+func idsIn(ahead time.Duration) func() operation.ID {
+	return func() operation.ID {
+		id := v7()
+		var time8 [8]byte
+		milliseconds := uint64(time.Now().Add(ahead).UnixMilli())
+		binary.BigEndian.PutUint64(time8[:], milliseconds)
+		copy(id[:6], time8[2:])
+		return id
+	}
+}
