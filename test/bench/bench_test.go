@@ -290,3 +290,27 @@ func TestPgbenchKeepsTheBook(t *testing.T) {
 	}
 	require.NoError(t, conn.Close(t.Context()))
 }
+
+// TestInterruptedBenchDropsItsDatabases cancels a statement, which closes the
+// connection.
+func TestInterruptedBenchDropsItsDatabases(t *testing.T) {
+	t.Parallel()
+	dsn := testdb.Postgres(t)
+	c, err := openCluster(t.Context(), dsn)
+	require.NoError(t, err)
+	_, err = c.create(t.Context(), "interrupted")
+	require.NoError(t, err)
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	_, err = c.admin.Exec(ctx, "SELECT pg_sleep(10)")
+	require.Error(t, err)
+	require.True(t, c.admin.IsClosed())
+	require.NoError(t, c.close())
+
+	conn, err := pgx.Connect(t.Context(), dsn)
+	require.NoError(t, err)
+	var left int
+	require.NoError(t, conn.QueryRow(t.Context(), "SELECT count(*) FROM pg_database WHERE datname = $1", c.created[0]).Scan(&left))
+	require.Zero(t, left)
+	require.NoError(t, conn.Close(t.Context()))
+}

@@ -135,6 +135,13 @@ func (c *cluster) describe(ctx context.Context) ([]fact, error) {
 // close drops the created databases.
 func (c *cluster) close() error {
 	ctx := context.Background()
+	if c.admin.IsClosed() { // an interrupt closes a connection that waits for an answer
+		admin, err := pgx.ConnectConfig(ctx, c.admin.Config())
+		if err != nil {
+			return err
+		}
+		c.admin = admin
+	}
 	var errs []error
 	for _, name := range c.created {
 		_, err := c.admin.Exec(ctx, "DROP DATABASE "+name+" WITH (FORCE)")
