@@ -160,12 +160,12 @@ func (b *Books) Due(ctx context.Context, on day.Day, after *fund.Operation, limi
 	}
 	// Whole operations only: the inner query counts operations, the outer one
 	// reads all their sales.
-	recorded := b.db.reads.WithContext(ctx).Table(b.db.sales.Name).Where("state = ?", int64(operation.Recorded))
-	operations := recorded.Session(&gorm.Session{}).Select("selected_date, operation_id").
+	waiting := b.db.reads.WithContext(ctx).Table(b.db.sales.Name).Where(recorded)
+	operations := waiting.Session(&gorm.Session{}).Select("selected_date, operation_id").
 		Where("selected_date <= ? AND (selected_date, operation_id) > (?, ?)", on.String(), afterDay, b.db.Dialect.Bind(batch.UUID(afterID))).
 		Group("selected_date, operation_id").Order("selected_date, operation_id").Limit(limit)
 	var rows []SaleRow
-	err := recorded.Session(&gorm.Session{}).Where("(selected_date, operation_id) IN (?)", operations).
+	err := waiting.Session(&gorm.Session{}).Where("(selected_date, operation_id) IN (?)", operations).
 		Order("selected_date, operation_id, position").Find(&rows).Error
 	if err != nil {
 		return nil, b.db.Translate(err)
@@ -199,7 +199,7 @@ func (b *Books) CountDue(ctx context.Context, on day.Day) (count int64, oldest d
 		Oldest batch.Day
 	}
 	err = b.db.reads.WithContext(ctx).Table(b.db.sales.Name).Select("COUNT(*) AS count, MIN(selected_date) AS oldest").
-		Where("state = ? AND selected_date <= ?", int64(operation.Recorded), on.String()).Find(&found).Error
+		Where(recorded+" AND selected_date <= ?", on.String()).Find(&found).Error
 	if err == nil && found.Oldest != "" {
 		oldest, err = day.Parse(string(found.Oldest))
 	}

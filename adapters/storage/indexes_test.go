@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -55,6 +56,32 @@ SELECT n, gen_random_uuid(), 0, 's', 'A', 'H', 1, 1, n, 1, 1, 'TRY', 2, now() FR
 	var step string // the only one: there is nothing to sort
 	require.NoError(t, connect(t, "sqlite", file).QueryRowContext(t.Context(), "EXPLAIN QUERY PLAN "+page).Scan(&id, &parent, &unused, &step))
 	require.Contains(t, step, "sales_failed")
+}
+
+// Looking for due sales does not read those that completed. Connections keep one
+// plan for all values of a parameter, so the state must not be one.
+func TestDueSalesHaveAnIndex(t *testing.T) {
+	t.Parallel()
+	dsn := testdb.Postgres(t)
+	s := testdb.OpenPostgres(t, dsn)
+	db := connect(t, "pgx", dsn)
+	execute(t, db,
+		`INSERT INTO sales (customer_no, operation_id, position, subscription, imkb_code, holder_corporation_name, price_id, units,
+ account_customer_no, branch_code, account_suffix, currency_code, selected_date, state, received_at)
+SELECT n, gen_random_uuid(), 0, 's', 'A', 'H', 1, 1, n, 1, 1, 'TRY', '2026-01-05', CASE WHEN n <= 3 THEN 1 ELSE 2 END, now() FROM generate_series(1, 30000) n`,
+		"ANALYZE sales")
+	for range 10 {
+		due, err := s.Books.Due(t.Context(), today, nil, 10)
+		require.NoError(t, err)
+		require.Len(t, due, 3)
+		count, _, err := s.CountDue(t.Context(), today)
+		require.NoError(t, err)
+		require.EqualValues(t, 3, count)
+	}
+	require.NoError(t, s.Close()) // its connections report what they have read when they end
+	require.Eventually(t, func() bool {
+		return statementsOf(t, db, "SELECT (idx_scan >= 20)::text FROM pg_stat_user_indexes WHERE indexrelname = 'sales_due'")[0] == "true"
+	}, 15*time.Second, 20*time.Millisecond)
 }
 
 // On SQLite, lookups find rows by the runs that Index adds, and by the rows after
