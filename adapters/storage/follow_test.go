@@ -48,7 +48,7 @@ func TestAFollowerMissesNothing(t *testing.T) {
 			group.Go(func() {
 				<-read
 				for i := before + w; i < len(ids); i += writers {
-					if err := settle(ctx, s, today, order(ids[i], "", sale(1, w+1, w+1))); err != nil {
+					if err := settle(t.Context(), s, today, order(ids[i], "", sale(1, w+1, w+1))); err != nil {
 						t.Error(err)
 					}
 				}
