@@ -37,7 +37,12 @@ func (p Proof) String() string {
 	if p.Findings > 0 {
 		result = plural(int(p.Findings), "finding")
 	}
-	return fmt.Sprintf("%s: %s, %s, %s and %s checked", result, plural(int(p.Holdings), "holding"), plural(int(p.Accounts), "account"),
+	return result + ": " + p.Checked() + " checked"
+}
+
+// Checked says how many rows there are, for people.
+func (p Proof) Checked() string {
+	return fmt.Sprintf("%s, %s, %s and %s", plural(int(p.Holdings), "holding"), plural(int(p.Accounts), "account"),
 		plural(int(p.Sales), "sale"), plural(int(p.Postings), "posting"))
 }
 

@@ -40,8 +40,7 @@ verify does. Sales may continue. For Postgres use pg_dump, or a base backup with
 				if proof.Findings > 0 {
 					return fmt.Errorf("the copy was written, but the book has %d errors: run verify", proof.Findings)
 				}
-				fmt.Fprintf(cmd.ErrOrStderr(), "Copied to %s: %d holdings, %d accounts, %d sales and %d postings. The copy is correct.\n",
-					args[0], proof.Holdings, proof.Accounts, proof.Sales, proof.Postings)
+				fmt.Fprintf(cmd.ErrOrStderr(), "Copied to %s: %s. The copy is correct.\n", args[0], proof.Checked())
 				return nil
 			})
 		},

@@ -67,8 +67,7 @@ are mismatches.`,
 				if err != nil {
 					return err
 				}
-				work.printf("Checked %d holdings, %d accounts, %d sales and %d postings.\n",
-					proof.Holdings, proof.Accounts, proof.Sales, proof.Postings)
+				work.printf("Checked %s.\n", proof.Checked())
 				if proof.Batches+proof.Unsealed > 0 {
 					work.printf("Checked %d batches of the trail, and %d that are not in a checkpoint yet.\n", proof.Batches, proof.Unsealed)
 				}
