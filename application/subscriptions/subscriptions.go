@@ -97,7 +97,8 @@ func NewManager(repository Repository, random io.Reader) *Manager {
 }
 
 // Create makes an active subscription and returns its two keys. A subscription
-// without operations is granted all Operations. The keys cannot be read later. The error is fault.Invalid, ErrNameTaken or one of the storage.
+// without operations is granted all Operations. The keys cannot be read later. The
+// error is fault.Invalid, ErrNameTaken or one of the storage.
 func (m *Manager) Create(ctx context.Context, fields subscription.Subscription) (primary, secondary subscription.Key, err error) {
 	if len(fields.Granted()) == 0 {
 		fields.Grant(m.Operations()...)

@@ -74,7 +74,7 @@ func isUndone(err error) bool {
 	if native, ok := errors.AsType[*pgconn.PgError](err); ok {
 		return native.SeverityUnlocalized == "ERROR" // Severity is in the language of lc_messages
 	}
-	_, unsent := errors.AsType[pgx.ErrPreprocessingBatch](err) // statements are prepared before any is sent
+	_, unsent := errors.AsType[pgx.ErrPreprocessingBatch](err) // the commit is sent after everything is prepared
 	return unsent || pgconn.SafeToRetry(err)
 }
 
