@@ -32,6 +32,7 @@ type Directory struct {
 	now        func() time.Time
 	current    atomic.Pointer[snapshot]
 	uses       uses
+	keys       atomic.Uint64 // counts the keys that this process made
 
 	refreshing sync.Mutex // guards the fields below
 	failedAt   time.Time
@@ -43,6 +44,7 @@ type snapshot struct {
 	// lookup says nothing about the key itself.
 	byKey map[subscription.Hash]*subscription.Subscription
 	read  time.Time
+	keys  uint64 // the count when it was read
 }
 
 // NewDirectory returns a directory that is empty until its first use.
@@ -70,6 +72,16 @@ func (d *Directory) Find(ctx context.Context, presented string) (*subscription.S
 	return d.open(s, hash), nil
 }
 
+// KeyMade tells the directory that this process has stored a new key. The key
+// works from now on, even if the copy is younger than missAge.
+func (d *Directory) KeyMade() { d.keys.Add(1) }
+
+// lacksKey reports whether a caller who needs a copy of that age needs a newer one,
+// because it may lack a key of this process.
+func (d *Directory) lacksKey(s *snapshot, age time.Duration) bool {
+	return age <= missAge && s.keys != d.keys.Load()
+}
+
 // open returns the subscription that a key opens now, and notes the use.
 func (d *Directory) open(s *snapshot, hash subscription.Hash) *subscription.Subscription {
 	found := s.byKey[hash]
@@ -89,13 +101,13 @@ func (d *Directory) open(s *snapshot, hash subscription.Hash) *subscription.Subs
 // caller refreshes it for all.
 func (d *Directory) youngerThan(ctx context.Context, age time.Duration) (*snapshot, error) {
 	arrived, before := d.now(), d.current.Load()
-	if d.isWithin(age, before.read) {
+	if d.isWithin(age, before.read) && !d.lacksKey(before, age) {
 		return before, nil
 	}
 	d.refreshing.Lock()
 	defer d.refreshing.Unlock()
 	// A caller that waited for a refresh needs no second one, however long it took.
-	if s := d.current.Load(); s != before && arrived.Sub(s.read) < age {
+	if s := d.current.Load(); s != before && arrived.Sub(s.read) < age && !d.lacksKey(s, age) {
 		return s, nil
 	}
 	if d.failure != nil && d.isWithin(missAge, d.failedAt) {
@@ -128,7 +140,7 @@ func (d *Directory) isWithin(age time.Duration, instant time.Time) bool {
 }
 
 func (d *Directory) refresh(ctx context.Context) (*snapshot, error) {
-	read := d.now()
+	read, keys := d.now(), d.keys.Load()
 	ctx, cancel := context.WithTimeout(ctx, maxRead)
 	defer cancel()
 	all, err := d.repository.All(ctx)
@@ -136,7 +148,7 @@ func (d *Directory) refresh(ctx context.Context) (*snapshot, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &snapshot{byKey: make(map[subscription.Hash]*subscription.Subscription), read: read}
+	s := &snapshot{byKey: make(map[subscription.Hash]*subscription.Subscription), read: read, keys: keys}
 	for _, each := range all {
 		s.byKey[each.PrimaryHash] = each
 		s.byKey[each.SecondaryHash] = each

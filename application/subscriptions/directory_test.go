@@ -43,6 +43,23 @@ func TestANewKeyWorksAtOnce(t *testing.T) {
 	require.EqualValues(t, 2, o.reads.Load())
 }
 
+// The directory may have read just before the key was made.
+func TestAKeyOfThisProcessWorksAtOnce(t *testing.T) {
+	t.Parallel()
+	o := openOffice(t)
+	o.manager.KeyMade = o.directory.KeyMade
+	known, _ := o.create("known")
+	require.Equal(t, "known", o.find(known))
+	created, _ := o.create("new")
+	require.Equal(t, "new", o.find(created))
+	renewed, err := o.manager.Regenerate(t.Context(), "new", subscription.Primary)
+	require.NoError(t, err)
+	require.Equal(t, "new", o.find(renewed.Reveal()))
+	require.EqualValues(t, 3, o.reads.Load())
+	require.Empty(t, o.find("unknown"))
+	require.EqualValues(t, 3, o.reads.Load(), "another unknown key causes no read")
+}
+
 func TestAChangeIsSeenWithinFiveSeconds(t *testing.T) {
 	t.Parallel()
 	for name, change := range map[string]func(o *office){

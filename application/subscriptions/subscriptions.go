@@ -61,6 +61,8 @@ type Manager struct {
 	Acts *audit.Acts
 	// HostOperations are the names of the operations of the host program.
 	HostOperations []string
+	// KeyMade is called after a new key was stored. It may be nil.
+	KeyMade func()
 }
 
 // Operations are the names of the operations that a subscription may be granted.
@@ -114,7 +116,15 @@ func (m *Manager) Create(ctx context.Context, fields subscription.Subscription) 
 		return primary, secondary, err
 	}
 	s.Created = m.now()
-	return primary, secondary, m.repository.Create(m.begin(ctx, "subscription.create", s.Name, ""), s)
+	return primary, secondary, m.keyMade(m.repository.Create(m.begin(ctx, "subscription.create", s.Name, ""), s))
+}
+
+// keyMade calls KeyMade unless the key was not stored.
+func (m *Manager) keyMade(err error) error {
+	if err == nil && m.KeyMade != nil {
+		m.KeyMade()
+	}
+	return err
 }
 
 func (m *Manager) now() time.Time {
@@ -139,7 +149,7 @@ func (m *Manager) Regenerate(ctx context.Context, name string, slot subscription
 		key, err = m.regenerate(s, slot)
 		return err
 	})
-	return key, err
+	return key, m.keyMade(err)
 }
 
 func (m *Manager) regenerate(s *subscription.Subscription, slot subscription.Slot) (subscription.Key, error) {

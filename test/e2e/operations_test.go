@@ -64,7 +64,7 @@ func TestSecondSignal(t *testing.T) {
 func TestRollingReplacement(t *testing.T) {
 	t.Parallel()
 	b := newBank(t, testdb.EnginePostgres).with("storage.migrate", "true")
-	b.Set("shutdown.delay", "2s") // longer than the balancer needs to notice
+	b.Set("shutdown.delay", "5s") // longer than the balancer needs to notice
 	first := b.serve(t, "--demo")
 	balancer := &balancer{replicas: []*running{first, b.replica(t).serve(t)}}
 

@@ -44,6 +44,13 @@ func (c *Clock) Advance(d time.Duration) {
 	c.now = c.now.Add(d.Truncate(time.Microsecond))
 }
 
+// Running returns a clock of the service that shows start now and runs on from
+// there. A test whose bank has it never passes midnight, whenever it runs.
+func Running(start time.Time) func() time.Time {
+	began := time.Now()
+	return func() time.Time { return start.Add(time.Since(began)).UTC().Truncate(time.Microsecond) }
+}
+
 // IDs generates operation.IDs in a fixed sequence: NewID(1), NewID(2) and so
 // on. The zero value starts at NewID(1). It is safe for concurrent use.
 type IDs struct{ last atomic.Uint64 }

@@ -154,7 +154,7 @@ func TestIdleConnections(t *testing.T) {
 // by byte, and callers that read no answer. Other callers are served as usual.
 func TestSlowClients(t *testing.T) {
 	t.Parallel()
-	s := besiege(t, "http.header_timeout", "1s", "http.read_timeout", "2s", "http.write_timeout", "2s", "storage.statement_timeout", "900ms")
+	s := besiege(t, "http.header_timeout", "2s", "http.read_timeout", "5s", "http.write_timeout", "5s", "storage.statement_timeout", "2s")
 	const of = 20
 	ways := map[string]func(conn net.Conn) error{
 		"the header": func(conn net.Conn) error { return drip(conn, s.head(addPush, 100)) },

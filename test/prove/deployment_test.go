@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -37,6 +38,8 @@ type deployment struct {
 	laterDay string
 	pause    time.Duration // maximum time between two requests of a caller
 	seen     map[int]bool  // what a test has sent, if it needs to know
+	// unanswered counts the requests without a response.
+	unanswered int64
 }
 
 // replica is one service of a deployment. Its address never changes.
@@ -73,6 +76,12 @@ func deployOn(t *testing.T, b *service.Bank, replicas, groups int, adjust func(*
 		d.replicas = append(d.replicas, r)
 	}
 	return d
+}
+
+// unhurried gives every request much time, for tests in which none may fail on a
+// busy machine.
+func unhurried(b *service.Bank) {
+	b.Set("storage.statement_timeout", "50s").Set("http.write_timeout", service.Patience.String())
 }
 
 // prepare creates a store with a book, without a service.
@@ -144,7 +153,11 @@ type answer struct {
 
 // post sends a body unchanged.
 func (d *deployment) post(ctx context.Context, url, path, body string) (answer, error) {
-	return postTo(ctx, d.client, url+path, d.key, body)
+	a, err := postTo(ctx, d.client, url+path, d.key, body)
+	if err != nil {
+		atomic.AddInt64(&d.unanswered, 1)
+	}
+	return a, err
 }
 
 func postTo(ctx context.Context, client *http.Client, url, key, body string) (answer, error) {

@@ -163,7 +163,7 @@ func TestEachCallToTheDiskFailsOnce(t *testing.T) {
 				requireTrue(t, pushed, records)
 
 				// The disk works again, so the service must too.
-				eventually(t, 5*time.Second, "the service works again", func() bool { return sellIt().verdict == completed && pushIt().verdict == completed })
+				eventually(t, service.Patience, "the service works again", func() bool { return sellIt().verdict == completed && pushIt().verdict == completed })
 				l.look(t.Context(), &groupOfCallers{}, 1)
 				l.list(t.Context(), &groupOfCallers{}, 1)
 			}

@@ -61,11 +61,12 @@ func TestLikeADistributedPostgres(t *testing.T) {
 		if spoil {
 			likeDistributed(t, d)
 		}
-		d.pause = time.Millisecond
+		d.pause, d.client.Timeout = time.Millisecond, service.Patience
 		for range 2 {
 			one := &replica{bank: d.bank.Replica(t)}
 			one.bank.Set("http.address", service.FreeAddress(t)).Set("ops.address", service.FreeAddress(t)).
 				Set("tls.mode", "off").Set("log.level", "warn").Set("settlement.interval", "200ms")
+			unhurried(one.bank)
 			one.start(t)
 			d.replicas = append(d.replicas, one)
 		}

@@ -125,7 +125,7 @@ func TestCommitCut(t *testing.T) {
 func TestLockHeldByOthers(t *testing.T) {
 	t.Parallel()
 	onEachEngine(t, func(t *testing.T, engine string) {
-		d := deploy(t, engine, 1, 1, func(b *service.Bank) { b.Set("storage.statement_timeout", "300ms") })
+		d := deploy(t, engine, 1, 1, func(b *service.Bank) { b.Set("storage.statement_timeout", "1s") })
 		require.Equal(t, result{verdict: completed}, d.sell(t, 0))
 		conn, err := d.db.Conn(t.Context())
 		require.NoError(t, err)
@@ -155,7 +155,7 @@ func TestLockHeldByOthers(t *testing.T) {
 			require.Equal(t, result{verdict: completed}, d.sell(t, 10+i), "the first attempt had no effect")
 		}
 		d.bank.Verify(t)
-		figure(t, "8 requests waited for a lock of another program: 503 and no effect, the last after %s with storage.statement_timeout 300ms",
+		figure(t, "8 requests waited for a lock of another program: 503 and no effect, the last after %s with storage.statement_timeout 1s",
 			slices.Max(took[:]).Round(10*time.Millisecond))
 	})
 }
@@ -164,7 +164,7 @@ func TestLockHeldByOthers(t *testing.T) {
 // error.
 func TestNetworkAway(t *testing.T) {
 	t.Parallel()
-	d := deploy(t, testdb.EnginePostgres, 1, 1, func(b *service.Bank) { b.Set("storage.statement_timeout", "300ms") })
+	d := deploy(t, testdb.EnginePostgres, 1, 1, func(b *service.Bank) { b.Set("storage.statement_timeout", "1s") })
 	require.Equal(t, result{verdict: completed}, d.sell(t, 0))
 	proxy := d.replicas[0].proxy
 	proxy.stall()
@@ -174,7 +174,7 @@ func TestNetworkAway(t *testing.T) {
 		require.Contains(t, []verdict{unknown, noEffect}, d.sell(t, 1+i).verdict)
 		longest = max(longest, time.Since(began))
 	}
-	require.Less(t, longest, 10*time.Second)
+	require.Zero(t, d.unanswered)
 	require.False(t, d.replicas[0].process.IsReady())
 	proxy.flow()
 	d.awaitWell(t)
@@ -183,7 +183,7 @@ func TestNetworkAway(t *testing.T) {
 	}
 	require.Equal(t, opening-4, d.mustLookAt(t, 0).units[0], "each sale happened once")
 	d.bank.Verify(t)
-	figure(t, "the network to Postgres stalled: the longest answer took %s with storage.statement_timeout 300ms", longest.Round(10*time.Millisecond))
+	figure(t, "the network to Postgres stalled: the longest answer took %s with storage.statement_timeout 1s", longest.Round(10*time.Millisecond))
 }
 
 // TestPostgresInAnotherLanguage checks that the service recognizes errors of

@@ -147,7 +147,7 @@ func (h *history) String() string {
 
 // checkTime limits the search for an order. Histories are small enough that it
 // ends much earlier.
-const checkTime = time.Minute
+const checkTime = 5 * time.Minute
 
 // isLinearizable reports whether the model of a bank gives the same answers for
 // some order of all events. In this order each event takes place between its

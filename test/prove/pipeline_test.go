@@ -16,7 +16,8 @@ import (
 // the next sales use the optimistic commit.
 func splitDeployment(t *testing.T, groups int) *deployment {
 	t.Helper()
-	d := deploy(t, testdb.EnginePostgres, 1, groups, nil)
+	d := deploy(t, testdb.EnginePostgres, 1, groups, unhurried)
+	d.client.Timeout = service.Patience
 	require.Equal(t, result{verdict: completed}, d.sell(t, 0))
 	require.Equal(t, result{verdict: completed}, d.sell(t, 1))
 	d.replicas[0].proxy.split.Store(true)

@@ -80,7 +80,7 @@ func TestPoolExhausted(t *testing.T) {
 			}
 			taken = append(taken, conn)
 		}
-		eventually(t, 5*time.Second, "the service has no connection", func() bool {
+		eventually(t, service.Patience, "the service has no connection", func() bool {
 			d.replicas[0].proxy.cutAll()
 			return d.sell(t, 1).verdict == noEffect
 		})
@@ -96,8 +96,10 @@ func TestPoolExhausted(t *testing.T) {
 		t.Parallel()
 		r, h := chance(t), newHistory()
 		d := deploy(t, testdb.EnginePostgres, 1, 2, func(b *service.Bank) {
+			unhurried(b)
 			b.Set("storage.max_connections", "1").Set("settlement.interval", "20ms")
 		})
+		d.client.Timeout = service.Patience
 		l := d.start(t, r, h, []int{0, 1}, 8, 150)
 		rest(t.Context(), 500*time.Millisecond)
 		l.finish(t, r)
@@ -110,12 +112,10 @@ func TestPoolExhausted(t *testing.T) {
 // storage.statement_timeout.
 func TestStatementTimeout(t *testing.T) {
 	t.Parallel()
-	d := deploy(t, testdb.EnginePostgres, 1, 1, func(b *service.Bank) { b.Set("storage.statement_timeout", "300ms") })
+	d := deploy(t, testdb.EnginePostgres, 1, 1, func(b *service.Bank) { b.Set("storage.statement_timeout", "1s") })
 	d.exec(t, "CREATE FUNCTION wait() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM pg_sleep(60); RETURN NEW; END $$")
 	d.exec(t, "CREATE TRIGGER slow BEFORE INSERT ON sales FOR EACH ROW EXECUTE FUNCTION wait()")
-	began := time.Now()
 	require.Equal(t, noEffect, d.sell(t, 0).verdict)
-	require.Less(t, time.Since(began), 10*time.Second)
 	require.Equal(t, position{units: [2]int{opening, opening}}, d.mustLookAt(t, 0))
 	d.exec(t, "DROP TRIGGER slow ON sales")
 	require.Equal(t, result{verdict: completed}, d.sell(t, 0), "the same CallerId")
@@ -126,12 +126,11 @@ func TestStatementTimeout(t *testing.T) {
 // service stops waiting and answers that the outcome is unknown.
 func TestSlowCommit(t *testing.T) {
 	t.Parallel()
-	d := deploy(t, testdb.EnginePostgres, 1, 1, func(b *service.Bank) { b.Set("storage.statement_timeout", "300ms") })
-	d.exec(t, "CREATE FUNCTION wait() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM pg_sleep(5); RETURN NEW; END $$")
+	d := deploy(t, testdb.EnginePostgres, 1, 1, func(b *service.Bank) { b.Set("storage.statement_timeout", "1s") })
+	d.exec(t, "CREATE FUNCTION wait() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM pg_sleep(10); RETURN NEW; END $$")
 	d.exec(t, "CREATE CONSTRAINT TRIGGER slow AFTER INSERT ON sales DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION wait()")
-	began := time.Now()
 	require.Equal(t, unknown, d.sell(t, 0).verdict)
-	require.Less(t, time.Since(began), 4*time.Second)
+	require.Zero(t, d.unanswered)
 	d.exec(t, "DROP TRIGGER slow ON sales") // waits for the commit's end
 	require.Equal(t, completed, d.sell(t, 0).verdict)
 	require.Equal(t, opening-1, d.mustLookAt(t, 0).units[0], "once")
@@ -149,7 +148,7 @@ func TestReadOnlyServer(t *testing.T) {
 		d.exec(t, "ALTER SYSTEM SET default_transaction_read_only = "+on)
 		d.exec(t, "SELECT pg_reload_conf()")
 		if on == "on" {
-			eventually(t, 5*time.Second, "refused", func() bool { return d.sell(t, 1).verdict == noEffect })
+			eventually(t, service.Patience, "refused", func() bool { return d.sell(t, 1).verdict == noEffect })
 		}
 	}
 	d.awaitWell(t)

@@ -131,16 +131,23 @@ func TestReadinessAsksWhatASaleAsks(t *testing.T) {
 			}))
 		}
 		p := b.StartCommand(t, command)
-		select {
-		case <-p.Exited: // it may also refuse to start and log the reason
-		case <-time.After(5 * time.Second):
-		}
-		if p.State != nil {
+		p.URL, p.Ops = "http://"+b.Setting("http.address"), "http://"+b.Setting("ops.address")
+		refused := false // it may also refuse to start and log the reason
+		eventually(t, service.Patience, "the service answers or has ended", func() bool {
+			select {
+			case <-p.Exited:
+				refused = true
+				return true
+			default:
+			}
+			answer, err := http.Get(p.Ops + "/livez")
+			return err == nil && answer.Body.Close() == nil
+		})
+		if refused {
 			require.Equal(t, 1, p.Ended(t))
 			require.Contains(t, p.Err.String(), filepath.Base(b.DSN))
 			return
 		}
-		p.URL, p.Ops = "http://"+b.Setting("http.address"), "http://"+b.Setting("ops.address")
 		d.replicas = []*replica{{bank: b, process: p}}
 		requireNotReady(t, d, "written")
 	})

@@ -179,9 +179,8 @@ func TestARepeatWaitsForTheStandby(t *testing.T) {
 			told := map[int]verdict{}
 			for attempt := range 2 {
 				for i := range callers {
-					began := time.Now()
 					got := send(t, d, i)
-					require.Less(t, time.Since(began), 9*time.Second, "the answer comes before the timeout")
+					require.Zero(t, d.unanswered, "the answer comes before the timeout")
 					switch {
 					case attempt == 0 && i == 0:
 						require.Equal(t, unknown, got.verdict, "the commit waits")
@@ -222,9 +221,8 @@ func TestNoCancelWhileACommitWaits(t *testing.T) {
 	d := onCluster(t, c, 1, func(b *service.Bank) { b.Set("storage.statement_timeout", "1s") })
 	require.Equal(t, completed, d.sell(t, 0).verdict)
 	receiver := c.freezeReceiver(t)
-	began := time.Now()
 	require.Equal(t, unknown, d.sell(t, 1).verdict)
-	require.Less(t, time.Since(began), 9*time.Second)
+	require.Zero(t, d.unanswered)
 	rest(t.Context(), time.Second) // time for a cancel request to arrive
 	require.Equal(t, opening-1, d.mustLookAt(t, 0).units[0], "an uncertain sale is not visible")
 	require.Equal(t, "1", c.primary.value(t, "SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'SyncRep'"))

@@ -302,7 +302,8 @@ func TestManyDue(t *testing.T) {
 		const customers = 1000
 		sales := setting(t, "PROVE_DUE", 2000)
 		// The service that records them has a clock two days behind.
-		s := openTimed(t, engine, "Europe/Istanbul", time.Now().Add(-48*time.Hour), ancientPrice)
+		now := time.Now()
+		s := openTimed(t, engine, "Europe/Istanbul", now.Add(-48*time.Hour), ancientPrice)
 		holdings, accounts := []string{"CustomerNo,IMKBCode,HolderCorporationName,Units"}, []string{"BranchCode,CustomerNo,AccountSuffix,CurrencyCode,Balance"}
 		for c := range customers {
 			holdings = append(holdings, fmt.Sprintf("%d,AFA,Prove Portfoy,1000000", 2000+c))
@@ -310,7 +311,7 @@ func TestManyDue(t *testing.T) {
 		}
 		s.load(t, "holdings", holdings...)
 		s.load(t, "accounts", accounts...)
-		day := yesterday(t)
+		day := dayBefore(t, now)
 		var wait sync.WaitGroup
 		var next, recorded atomic.Int64
 		for range 64 {

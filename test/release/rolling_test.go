@@ -285,7 +285,7 @@ func (p *project) sendTraffic(t *testing.T, key string) *clients {
 			TLSClientConfig:   &tls.Config{RootCAs: authority, ServerName: "localhost", MinVersion: tls.VersionTLS12},
 			ForceAttemptHTTP2: i%2 == 0,
 		}
-		client := http.Client{Transport: transport, Timeout: 30 * time.Second}
+		client := http.Client{Transport: transport, Timeout: 2 * time.Minute}
 		running.Go(func() {
 			defer transport.CloseIdleConnections()
 			pace := time.NewTicker(10 * time.Millisecond)

@@ -6,18 +6,14 @@ package service
 import (
 	"bytes"
 	"encoding/csv"
-	"errors"
 	"fmt"
 	"maps"
-	"math/rand/v2"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
 
@@ -156,27 +152,11 @@ func (b *Bank) Replica(t testing.TB) *Bank {
 }
 
 // FreeAddress returns a local address with a free port, for services that keep
-// their address after a restart. The port is outside the range that the system
-// assigns to connections, so it stays free while the service is down.
+// their address after a restart.
 func FreeAddress(t testing.TB) string {
 	t.Helper()
-	for {
-		address := fmt.Sprintf("127.0.0.1:%d", 20_000+rand.N(12_000))
-		if _, taken := given.LoadOrStore(address, true); taken {
-			continue
-		}
-		listener, err := net.Listen("tcp", address)
-		if errors.Is(err, syscall.EADDRINUSE) {
-			continue
-		}
-		require.NoError(t, err)
-		require.NoError(t, listener.Close())
-		return address
-	}
+	return "127.0.0.1:" + testdb.FreePort(t)
 }
-
-// given has the addresses that FreeAddress has returned.
-var given sync.Map
 
 // Migrate brings the schema up to date.
 func (b *Bank) Migrate(t testing.TB) *Bank {

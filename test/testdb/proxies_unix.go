@@ -52,7 +52,7 @@ listen_addresses = '127.0.0.1'
 port = ` + port + `
 unix_socket_directories = '` + folder + `'
 pcp_socket_dir = '` + folder + `'
-pcp_port = ` + freePort(t) + `
+pcp_port = ` + FreePort(t) + `
 work_dir = '` + folder + `'
 logdir = '` + folder + `'
 pid_file_name = '` + folder + `/pgpool.pid'
@@ -83,7 +83,7 @@ func through(t testing.TB, dsn, name string, configure func(folder, port string,
 	require.NoError(t, err)
 	folder, err := os.MkdirTemp("/tmp", "bankingapi-"+name+"-")
 	require.NoError(t, err)
-	port := freePort(t)
+	port := FreePort(t)
 	file := filepath.Join(folder, "settings")
 	arguments, settings := configure(folder, port, server)
 	require.NoError(t, os.WriteFile(file, []byte(settings), 0o600))
@@ -108,14 +108,4 @@ func through(t testing.TB, dsn, name string, configure func(folder, port string,
 	u.RawQuery = url.Values{"sslmode": {"disable"}}.Encode()
 	require.NoError(t, waitFor(u.String()))
 	return u.String()
-}
-
-func freePort(t testing.TB) string {
-	t.Helper()
-	free, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	defer free.Close()
-	_, port, err := net.SplitHostPort(free.Addr().String())
-	require.NoError(t, err)
-	return port
 }
