@@ -3,15 +3,18 @@ package bootstrap
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"sync"
 	"time"
 
 	"go.uber.org/fx"
+	"go.uber.org/zap"
 
+	"bankingapi/adapters/console"
 	"bankingapi/adapters/httpapi"
+	"bankingapi/adapters/opsapi"
 	"bankingapi/adapters/sandbox"
-	"bankingapi/adapters/telemetry"
 	"bankingapi/adapters/trail"
 	"bankingapi/application/addpush"
 	"bankingapi/application/backoffice"
@@ -22,24 +25,23 @@ import (
 
 // App is the service. Its methods may be called from any goroutine.
 type App struct {
-	settings Settings
-	options  *options
-	zone     *time.Location
-	observer *observer
-	metrics  *telemetry.Metrics
-	store    *store.Store
-	trail    *trail.Keeper
-	office   *backoffice.Office
-	manager  *subscriptions.Manager
-	adder    *addpush.Adder
-	buyer    *buyfund.Buyer
-	handler  http.Handler
-	// operations are all operations of the API.
-	operations []httpapi.Descriptor
-	sandbox    *sandbox.Sandbox // nil unless OpenSandbox opened it
-	ops        *opsListener
-	api        *apiListener
-	failed     failures
+	*setup
+	store      *store.Store
+	trail      *trail.Keeper
+	office     *backoffice.Office
+	manager    *subscriptions.Manager
+	addOptions addpush.Options
+	buyOptions buyfund.Options
+	adder      *addpush.Adder
+	buyer      *buyfund.Buyer
+	operations []httpapi.Descriptor // all operations of the API
+	handler    http.Handler
+	box        *sandbox.Sandbox // nil unless OpenSandbox opened it
+	console    *console.Console // nil unless it is enabled
+	readiness  *opsapi.Readiness
+	ops        *opsapi.Server
+	api        *httpapi.Server
+	failed     chan error // has room for both listeners
 	shutdown   *shutdown
 
 	parts    *fx.App
@@ -47,39 +49,6 @@ type App struct {
 	started  bool
 	closing  sync.Once
 	closed   error
-}
-
-type appParts struct {
-	fx.In
-	Settings   Settings
-	Options    *options
-	Observer   *observer
-	Metrics    *telemetry.Metrics
-	Store      *store.Store
-	Trail      *trail.Keeper
-	Office     *backoffice.Office
-	Manager    *subscriptions.Manager
-	Adder      *addpush.Adder
-	Buyer      *buyfund.Buyer
-	Handler    http.Handler
-	Operations []httpapi.Descriptor
-	Sandbox    *sandbox.Sandbox
-	Ops        *opsListener
-	API        *apiListener
-	Console    *consolePages
-	Failed     failures
-	Shutdown   *shutdown
-}
-
-func newApp(p appParts) (*App, error) {
-	zone, err := p.Settings.Bank.Location()
-	p.Console.app = &App{
-		settings: p.Settings, options: p.Options, zone: zone,
-		observer: p.Observer, metrics: p.Metrics, store: p.Store, trail: p.Trail, office: p.Office, manager: p.Manager,
-		adder: p.Adder, buyer: p.Buyer, handler: p.Handler, operations: p.Operations, sandbox: p.Sandbox,
-		ops: p.Ops, api: p.API, failed: p.Failed, shutdown: p.Shutdown,
-	}
-	return p.Console.app, err
 }
 
 // Open starts the service without a listener: its use cases and its Handler
@@ -91,10 +60,10 @@ func newApp(p appParts) (*App, error) {
 // no error here: requests fail until it fits, and Ready says why.
 func Open(ctx context.Context, settings Settings, all ...Option) (*App, error) {
 	app, err := assemble(settings, collect(all))
-	if err != nil {
-		return nil, err
+	if err == nil {
+		err = app.open(ctx)
 	}
-	if err := app.open(ctx); err != nil {
+	if err != nil {
 		return nil, err
 	}
 	return app, nil
@@ -133,8 +102,7 @@ func (a *App) Within(tx any) (*addpush.Adder, *buyfund.Buyer, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	buyer, err := buyerOn(s, a.settings, a.options, a.observer, a.metrics)
-	return adderOn(s, a.settings, a.options, a.observer, a.metrics), buyer, err
+	return addpush.New(s.Inboxes, a.addOptions), buyfund.New(s.Books, a.buyOptions), nil
 }
 
 // Ready returns nil when requests can be served, and the reason when not: the
@@ -142,19 +110,7 @@ func (a *App) Within(tx any) (*addpush.Adder, *buyfund.Buyer, error) {
 // lose what it acknowledged and storage.allow_unsafe is not set. A schema
 // that fitted once is not asked again, so that a newer one, which a newer
 // version brought, does not stop the replicas that still run.
-func (a *App) Ready(ctx context.Context) error {
-	if err := a.shutdown.check(ctx); err != nil {
-		return err
-	}
-	if err := a.store.Ping(ctx); err != nil {
-		return err
-	}
-	if err := a.store.Schema.Require(ctx); err != nil {
-		return err
-	}
-	_, err := a.store.Durability(ctx, a.settings.Storage.AllowUnsafe)
-	return err
-}
+func (a *App) Ready(ctx context.Context) error { return a.readiness.Require(ctx) }
 
 // Start binds the listeners of the settings and serves. It returns when
 // requests are taken; a port in use is an error here.
@@ -164,31 +120,27 @@ func (a *App) Start(context.Context) error {
 	if a.started {
 		return errors.New("the service is started already")
 	}
-	if err := a.ops.listen(); err != nil {
-		return err
+	if err := a.ops.Start(); err != nil {
+		return fmt.Errorf("ops.address: %w", err)
 	}
-	if err := a.api.listen(); err != nil {
-		return errors.Join(err, a.ops.close())
+	if err := a.api.Start(); err != nil {
+		return errors.Join(fmt.Errorf("http.address: %w", err), a.ops.Close())
 	}
 	a.started = true
+	if address := a.ops.Address(); address != "" {
+		a.log.Info("serving health and metrics", zap.String("address", address))
+		a.console.Link(address)
+	}
+	a.log.Info("serving the API", zap.String("url", a.api.URL()))
 	return nil
 }
 
 // URL is the bound address of the API; empty before Start.
-func (a *App) URL() string {
-	if server := a.api.current(); server != nil {
-		return server.URL()
-	}
-	return ""
-}
+func (a *App) URL() string { return a.api.URL() }
 
 // OpsAddress is the bound host:port of health and metrics; empty if ops.address
 // is empty, and before Start.
-func (a *App) OpsAddress() string {
-	a.ops.mu.Lock()
-	defer a.ops.mu.Unlock()
-	return a.ops.bound
-}
+func (a *App) OpsAddress() string { return a.ops.Address() }
 
 // HasDocs reports whether the service serves its documentation at /docs.
 func (a *App) HasDocs() bool { return a.settings.HTTP.Docs }
@@ -202,10 +154,12 @@ func (a *App) Failed() <-chan error { return a.failed }
 // second call waits for the first.
 func (a *App) Close(ctx context.Context) error {
 	a.closing.Do(func() {
-		a.shutdown.draining.Store(true)
-		a.ops.handler.Drain()
-		if a.api.current() != nil {
-			wait(ctx, a.settings.Shutdown.Delay)
+		a.readiness.Drain()
+		if a.URL() != "" {
+			select {
+			case <-time.After(a.settings.Shutdown.Delay):
+			case <-ctx.Done():
+			}
 		}
 		bounded, cancel := context.WithTimeout(ctx, a.settings.Shutdown.Timeout)
 		defer cancel()

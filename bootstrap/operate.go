@@ -2,13 +2,14 @@ package bootstrap
 
 import (
 	"context"
-	"errors"
 	"fmt"
+	"io"
 
+	"bankingapi/adapters/bookfile"
+	"bankingapi/adapters/trail"
 	"bankingapi/application/backoffice"
 	"bankingapi/application/buyfund"
 	"bankingapi/application/subscriptions"
-	"bankingapi/domain/day"
 	"bankingapi/domain/fault"
 	"bankingapi/domain/subscription"
 )
@@ -36,10 +37,98 @@ func (a *App) Backup(ctx context.Context, file string) error {
 	if err := a.usable(ctx); err != nil {
 		return err
 	}
-	if a.store.Backup == nil {
-		return errors.New("this storage is backed up with its own tools: for Postgres use pg_dump, or a base backup with WAL archiving")
-	}
 	return a.store.Backup(ctx, file)
+}
+
+// ImportWatch is told how an Import gets on; each function may be nil.
+type ImportWatch = bookfile.Watch
+
+// LineFault is a rule that a line of a file breaks.
+type LineFault = bookfile.Fault
+
+// Import sets prices, holdings or accounts to what a CSV file says, all lines
+// or none, and returns how many. The error of a file that breaks rules counts
+// its bad lines; watch.Fault was told them before.
+func (a *App) Import(ctx context.Context, kind string, r io.Reader, watch ImportWatch) (lines int64, err error) {
+	if err := a.usable(ctx); err != nil {
+		return 0, err
+	}
+	imported, err := bookfile.Import(a.acts.Begin(ctx, "import."+kind, watch.Name, ""), a.office.Importer, kind, r, watch)
+	return imported.Lines(), fault.Explain(err)
+}
+
+// ExportFilter narrows an Export; the zero value takes everything. What makes
+// no sense for a kind is left aside.
+type ExportFilter = bookfile.Query
+
+// Export writes prices, holdings, accounts, sales, postings, notifications,
+// operations or audit as csv, ndjson or spreadsheet, as they are at one moment. A
+// spreadsheet is csv with an apostrophe before each text that a spreadsheet may
+// run as a formula. It streams: memory does not grow with the number of rows.
+// progress is told how many rows were written; it may be nil.
+func (a *App) Export(ctx context.Context, kind, format string, filter ExportFilter, w io.Writer, progress func(rows int64)) error {
+	if err := a.usable(ctx); err != nil {
+		return err
+	}
+	return fault.Explain(bookfile.Export(ctx, a.office, kind, format, filter, w, progress))
+}
+
+// Proof is the result of Verify. The book is correct if it has no Findings.
+type Proof = backoffice.Proof
+
+// VerifyWatch is told how Verify gets on; both may be nil.
+type VerifyWatch struct {
+	Progress func(rows int64)
+	Finding  func(text string) // a place that does not hold, in one line
+	// Against are earlier checkpoints of the trail, which its log must extend.
+	Against []string
+	// Report is filled with what an auditor files. Its Ended is zero if Verify
+	// failed. It may be nil.
+	Report *Report
+}
+
+// Report is what an auditor files of one run of Verify.
+type Report = backoffice.Report
+
+// Verify proves the book at one moment: every balance and holding is the sum
+// of its postings, units and money sum to zero, every completed sale has its
+// postings. What does not hold is a finding and no error.
+//
+// If ctx names who verifies, as By does, the check is recorded as an act.
+func (a *App) Verify(ctx context.Context, watch VerifyWatch) (Proof, error) {
+	if err := a.usable(ctx); err != nil {
+		return Proof{}, err
+	}
+	status, err := a.store.Schema.Status(ctx)
+	if err != nil {
+		return Proof{}, fault.Explain(err)
+	}
+	w := backoffice.Watch{Progress: watch.Progress, Report: watch.Report}
+	if w.Report != nil {
+		w.Report.Book, w.Report.Schema, w.Report.Program = a.settings.Storage.Name(), status.Version, a.version
+	}
+	if watch.Finding != nil {
+		w.Found = func(f backoffice.Finding) { watch.Finding(f.Text) }
+	}
+	proof, err := a.office.Verify(ctx, watch.Against, w)
+	return proof, fault.Explain(err)
+}
+
+// Trail returns the keeper of the trail. The error says why no trail is kept.
+func (a *App) Trail() (*trail.Keeper, error) { return a.trail, a.trail.Kept() }
+
+// CheckTrailProof checks a proof, or a receipt, with the public key of the
+// service that made it. It needs no database. It returns what is proved, a line
+// for each fact.
+func CheckTrailProof(file []byte, key string) (facts []string, err error) {
+	return trail.CheckFile(file, key)
+}
+
+// NewTrailKey makes a key for a trail. The signing key belongs into the file of
+// trail.key_file, the verifying key is public. name is the origin of the log,
+// such as bank.example/log.
+func NewTrailKey(name string) (signing, verifying string, err error) {
+	return trail.GenerateKeys(name)
 }
 
 // Subscription is a caller of the API. Empty Operations are all of them, 0
@@ -117,31 +206,18 @@ func about(name string, err error) error {
 type Settlement = buyfund.Settlement
 
 // Settle settles the sales that are due now: one round of what the service
-// does by itself. If sales are due, the act is kept before they are settled: they
-// share transactions with new requests, so that it has its own.
+// does by itself. If sales are due, the act is kept before they are settled.
 func (a *App) Settle(ctx context.Context) (Settlement, error) {
 	if err := a.usable(ctx); err != nil {
 		return Settlement{}, err
 	}
-	today := day.Of(a.options.bank()(), a.zone)
-	due, _, err := a.store.CountDue(ctx, today)
+	due, _, err := a.store.Due(ctx, a.bank(), a.zone)
+	if err == nil {
+		err = a.office.BeginSettling(ctx, due)
+	}
 	if err != nil {
 		return Settlement{}, fault.Explain(err)
 	}
-	if record := a.store.Backoffice.Audit; due > 0 && record != nil {
-		act := a.options.acts().New(ctx, "settle", today.String(), plural(due, "due sale"))
-		if err := record.Record(ctx, act); err != nil {
-			return Settlement{}, fault.Explain(err)
-		}
-	}
 	settled, err := a.buyer.SettleDue(ctx)
 	return settled, fault.Explain(err)
-}
-
-// plural is "1 sale" or "2 sales".
-func plural(n int64, one string) string {
-	if n != 1 {
-		one += "s"
-	}
-	return fmt.Sprintf("%d %s", n, one)
 }

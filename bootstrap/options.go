@@ -2,17 +2,24 @@ package bootstrap
 
 import (
 	"context"
+	"fmt"
+	"net/http"
+	"os"
 	"reflect"
 	"time"
 
+	"github.com/mattn/go-isatty"
 	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/zap"
 
 	"bankingapi/adapters/clock"
 	"bankingapi/adapters/httpapi"
+	"bankingapi/adapters/logging"
 	"bankingapi/adapters/sandbox"
 	"bankingapi/adapters/settings"
 	"bankingapi/application/store"
+	"bankingapi/domain/audit"
+	"bankingapi/domain/operation"
 )
 
 // Option gives the service something that settings cannot say. A nil Option,
@@ -49,21 +56,64 @@ func collect(all []Option) *options {
 	return o
 }
 
-// bank returns the clock of the bank, which decides its day and dates what it
-// stores. Everything else, such as limits and certificates, uses now.
-func (o *options) bank() func() time.Time {
-	if o.sandbox != nil {
-		return o.sandbox.Now
-	}
-	return o.now
-}
-
 // allowed are the names that storage.driver may have.
 func (o *options) allowed() settings.Drivers {
 	if o.database != nil {
 		return nil
 	}
 	return o.driverNames
+}
+
+// hostOperations are the names of the host's operations.
+func (o *options) hostOperations() (names []string) {
+	for _, each := range o.operations {
+		names = append(names, each.OperationName())
+	}
+	return names
+}
+
+// setup is what all parts are made with: what the operator and the host have
+// said.
+type setup struct {
+	*options
+	settings Settings
+	zone     *time.Location
+	log      *zap.Logger
+	level    http.Handler // of the log; nil with a logger of the host's
+	// bank is the clock of the bank, which decides its day and dates what it stores.
+	// Everything else, such as limits and certificates, uses now. Only a sandbox has
+	// two clocks.
+	bank func() time.Time
+	acts audit.Acts
+}
+
+// newSetup validates the settings.
+func newSetup(settings Settings, o *options) (*setup, error) {
+	if err := settings.ValidateFor(o.allowed()); err != nil {
+		return nil, err
+	}
+	zone, err := settings.Bank.Location()
+	w := &setup{options: o, settings: settings, zone: zone, log: o.logger, bank: o.now, acts: audit.Acts{NewID: clock.NewID, Now: o.now}}
+	if o.sandbox != nil {
+		w.bank = o.sandbox.Now
+		w.acts = audit.Acts{NewID: func() operation.ID { return clock.NewIDAt(w.bank()) }, Now: w.bank}
+	}
+	if err != nil || o.logger != nil {
+		return w, err
+	}
+	w.log, w.level, err = logging.New(logging.Options{
+		Level:      settings.Log.Level,
+		Format:     settings.Log.Format,
+		Writer:     os.Stderr,
+		IsTerminal: isatty.IsTerminal(os.Stderr.Fd()),
+		Now:        o.now,
+	})
+	return w, err
+}
+
+// warn returns a function that logs errors.
+func (w *setup) warn(text string) func(error) {
+	return func(err error) { w.log.Warn(text, zap.Error(err)) }
 }
 
 // Options joins several options into one.
@@ -89,7 +139,13 @@ func WithDriver[D store.Database](name string, open func(context.Context, store.
 		if _, known := o.drivers[name]; !known {
 			o.driverNames = append(o.driverNames, name)
 		}
-		o.drivers[name] = func(ctx context.Context, so store.Options) (store.Database, error) { return open(ctx, so) }
+		o.drivers[name] = func(ctx context.Context, so store.Options) (store.Database, error) {
+			opened, err := open(ctx, so)
+			if err == nil && orNil[store.Database](opened) == nil {
+				err = fmt.Errorf("storage.driver: the driver %s opened nothing", name)
+			}
+			return opened, err
+		}
 	}
 }
 

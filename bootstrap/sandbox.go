@@ -1,15 +1,18 @@
 package bootstrap
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io"
-	"net/http"
 	"path/filepath"
+	"time"
 
 	"go.uber.org/fx"
 
 	"bankingapi/adapters/bookfile"
+	"bankingapi/adapters/console"
+	"bankingapi/adapters/guide"
 	"bankingapi/adapters/httpapi"
 	"bankingapi/adapters/sandbox"
 	"bankingapi/application/backoffice"
@@ -55,52 +58,29 @@ func SandboxSettings(folder string) Settings {
 // empty or a sandbox already: any other is refused before it is changed. A new
 // sandbox has the demo book, and the customers and funds of the documentation.
 // The key is kept in sandbox.key in the data folder, readable only by its owner;
-// without a data folder, as on Postgres, in ./sandbox or WithDataFolder. One program at a time may open a sandbox.
+// without a data folder, as on Postgres, in ./sandbox or WithDataFolder. One
+// program at a time may open a sandbox.
 func OpenSandbox(ctx context.Context, settings Settings, all ...Option) (*Sandbox, error) {
-	o := collect(all)
-	o.sandbox = sandbox.NewClock(o.now)
-	if o.dataFolder == "" {
-		o.dataFolder = sandboxFolder
-	}
 	settings.Storage.Migrate = true
-	app, err := assemble(settings, o)
+	app, err := Open(ctx, settings, Options(all...), func(o *options) {
+		o.sandbox, o.dataFolder = sandbox.NewClock(o.now), cmp.Or(o.dataFolder, sandboxFolder)
+	})
 	if err != nil {
 		return nil, err
 	}
-	if err := app.open(ctx); err != nil {
-		return nil, err
+	box := &Sandbox{App: app, Sandbox: app.box, guide: app.guide("sandbox.key")}
+	err = app.usable(ctx)
+	if err == nil {
+		err = box.Prepare(ctx) // the book
 	}
-	box := &Sandbox{App: app, Sandbox: app.sandbox, guide: app.guide("sandbox.key")}
-	if err := box.prepare(ctx); err != nil {
-		return nil, errors.Join(err, app.Close(ctx))
+	if err == nil {
+		err = box.guide.KeepKey(ctx, app.manager, subscriptions.NewDirectory(app.store.Subscriptions, app.now).Find, sandbox.Mark)
 	}
+	if err != nil {
+		return nil, errors.Join(fault.Explain(err), app.Close(ctx))
+	}
+	box.Key = box.guide.Key
 	return box, nil
-}
-
-// prepare loads the book and makes the key.
-func (b *Sandbox) prepare(ctx context.Context) error {
-	if err := b.usable(ctx); err != nil {
-		return err
-	}
-	if err := b.Prepare(ctx); err != nil {
-		return fault.Explain(err)
-	}
-	if err := b.guide.ReadKey(); err != nil {
-		return err
-	}
-	if b.guide.Key != "" { // does it open the subscription?
-		found, err := subscriptions.NewDirectory(b.store.Subscriptions, b.options.now).Find(ctx, b.guide.Key)
-		if err != nil || found != nil {
-			b.Key = b.guide.Key
-			return fault.Explain(err)
-		}
-	}
-	err := b.guide.Create(ctx, b.manager, sandbox.Mark)
-	if errors.Is(err, subscriptions.ErrNameTaken) {
-		err = b.guide.Renew(ctx, b.manager, sandbox.Mark)
-	}
-	b.Key = b.guide.Key
-	return fault.Explain(err)
 }
 
 // Guide returns instructions for trying the sandbox for the first time.
@@ -111,28 +91,20 @@ type SandboxRequest = sandbox.Request
 
 // newSandbox returns nil unless the service is a sandbox. The clock continues
 // where it was.
-func newSandbox(lc fx.Lifecycle, settings Settings, o *options, s *store.Store, office *backoffice.Office, buyer *buyfund.Buyer) (*sandbox.Sandbox, error) {
-	if o.sandbox == nil {
+func newSandbox(lc fx.Lifecycle, w *setup, s *store.Store, office *backoffice.Office, buyer *buyfund.Buyer) (*sandbox.Sandbox, error) {
+	if w.sandbox == nil {
 		return nil, nil //nolint:nilnil // the other parts ask for nil
 	}
-	zone, err := settings.Bank.Location()
-	if err != nil {
-		return nil, err
-	}
 	box, err := sandbox.New(sandbox.Options{
-		Clock: o.sandbox, Zone: zone, Marker: s.Marker, Office: office, CountDue: s.CountDue, Settle: buyer.SettleDue,
-		Import: func(ctx context.Context, kind string, r io.Reader) (int64, []sandbox.BadLine, error) {
-			imported, err := bookfile.Import(ctx, office.Importer, kind, r, bookfile.Watch{})
-			var bad []sandbox.BadLine
-			if faults, ok := errors.AsType[*bookfile.Faults](err); ok {
-				for _, f := range faults.List {
-					bad = append(bad, sandbox.BadLine(f))
-				}
-			}
-			return imported.Lines(), bad, err
+		Clock: w.sandbox, Zone: w.zone, Marker: s.Marker, Office: office, CountDue: s.CountDue, Settle: buyer.SettleDue,
+		Import: func(ctx context.Context, kind string, r io.Reader, bad func(int64, string, string)) (int64, error) {
+			imported, err := bookfile.Import(ctx, office.Importer, kind, r, bookfile.Watch{
+				Fault: func(f bookfile.Fault) { bad(f.Line, f.Column, f.Rule) },
+			})
+			return imported.Lines(), err
 		},
-		Export: func(ctx context.Context, kind string, customer int64, w io.Writer) error {
-			return bookfile.Export(ctx, office, kind, string(bookfile.NDJSON), backoffice.Filter{CustomerNo: customer, Zone: zone}, w, nil)
+		Export: func(ctx context.Context, kind string, customer int64, out io.Writer) error {
+			return bookfile.Export(ctx, office, kind, string(bookfile.NDJSON), bookfile.Query{Customer: customer}, out, nil)
 		},
 	})
 	if err != nil {
@@ -142,15 +114,60 @@ func newSandbox(lc fx.Lifecycle, settings Settings, o *options, s *store.Store, 
 	return box, nil
 }
 
-// sandboxHandler is the API of a sandbox.
-func sandboxHandler(box *sandbox.Sandbox, operations []httpapi.Descriptor, directory *subscriptions.Directory, o httpapi.Options) (http.Handler, error) {
-	o.Check = sandbox.Check
-	for _, e := range box.Endpoints() {
-		o.Routes = append(o.Routes, httpapi.Route(e))
+// sandboxPage is nil outside a sandbox.
+func sandboxPage(box *sandbox.Sandbox) *console.Sandbox {
+	if box == nil {
+		return nil
 	}
-	api, err := httpapi.New(operations, sandbox.NewCallers(directory.Find), o)
-	if err != nil {
-		return nil, err
+	return &console.Sandbox{
+		Requests: func() (all []console.SandboxRequest) {
+			for _, r := range box.Requests(0) {
+				all = append(all, console.SandboxRequest{
+					Number: r.Number, ReceivedAt: r.ReceivedAt, Method: r.Method, Path: r.Path, Fault: r.Fault, Body: r.Body,
+					Answer: r.Answer.Body, Milliseconds: r.Milliseconds, Status: r.Answer.Status, Lost: r.Answer.Lost,
+				})
+			}
+			return all
+		},
+		Advance: func(ctx context.Context, by time.Duration) (buyfund.Settlement, error) {
+			moved, err := box.AdvanceClock(ctx, by)
+			return moved.Settled, err
+		},
+		Reset:   box.Reset,
+		Faults:  sandbox.Faults,
+		Order:   box.OrderFault,
+		Ordered: box.Ordered,
 	}
-	return box.Middleware(api), nil
+}
+
+// guide is the guide to the service, without a key.
+func (a *App) guide(keyFile string) Demo {
+	g := Demo{KeyFile: filepath.Join(a.store.DataFolder, keyFile)}
+	for _, each := range a.operations {
+		if body := each.ExampleRequest(); body != "" {
+			g.Examples = append(g.Examples, guide.Example{Path: httpapi.Path(each.OperationName()), Body: body})
+		}
+	}
+	if a.settings.TLS.Mode == TLSSelfSigned {
+		g.CAFile, _ = a.settings.TLS.Files(a.store.DataFolder)
+	}
+	return g
+}
+
+// Demo has instructions for trying the service for the first time. Its Key opens
+// the subscription "demo"; it is empty where the store had other data before and
+// no demo was loaded.
+type Demo = guide.Guide
+
+// LoadDemo loads a small book into an empty store and makes a subscription for
+// it, whose key it keeps in demo.key in the data folder, readable only by its
+// owner: the same commands work again after a restart. A store that has data
+// of its own is left as it is.
+func (a *App) LoadDemo(ctx context.Context) (Demo, error) {
+	demo := a.guide("demo.key")
+	err := a.usable(ctx)
+	if err == nil {
+		err = fault.Explain(demo.LoadBook(ctx, a.office, a.manager, a.acts))
+	}
+	return demo, err
 }

@@ -34,12 +34,12 @@ func ExampleOpenSandbox() {
 	server := httptest.NewServer(bank.Handler())
 	defer server.Close()
 
-	tomorrow := bank.Now().AddDate(0, 0, 1).Format(time.DateOnly)
+	later := bank.Now().AddDate(0, 0, 2).Format(time.DateOnly)
 	sell := func() string {
 		request, _ := http.NewRequestWithContext(ctx, http.MethodPost, server.URL+"/BankingApiV01/BuyFundFromCustomer", strings.NewReader(`{
 			"Header": {"CallerId": "my-sale-1"},
 			"Parameters": [{
-				"CustomerNo": 1001, "TransactionType": 2, "FundAmount": 12.5, "SelectedTransactionDate": "`+tomorrow+`",
+				"CustomerNo": 1001, "TransactionType": 2, "FundAmount": 12.5, "SelectedTransactionDate": "`+later+`",
 				"DestinationAccount": {"BranchCode": 1, "CustomerNo": 1001, "AccountSuffix": 1, "CurrencyCode": "TRY"},
 				"FundToProcess": {"IMKBCode": "AFA", "HolderCorporationName": "Demo Portfoy", "PriceID": 1}}]}`))
 		request.Header.Set("Ocp-Apim-Subscription-Key", bank.Key)
@@ -51,14 +51,14 @@ func ExampleOpenSandbox() {
 		body, _ := io.ReadAll(answer.Body)
 		return string(body)
 	}
-	fmt.Println("today:   ", sell())
-	moved, err := bank.AdvanceClock(ctx, 24*time.Hour)
-	fmt.Println("settled: ", moved.Settled.Completed, err)
-	fmt.Println("tomorrow:", sell())
+	fmt.Println("today:  ", sell())
+	moved, err := bank.AdvanceClock(ctx, 48*time.Hour)
+	fmt.Println("settled:", moved.Settled.Completed, err)
+	fmt.Println("later:  ", sell())
 	// Output:
-	// today:    {"Data":{"State":1}}
-	// settled:  1 <nil>
-	// tomorrow: {"Data":{"State":2}}
+	// today:   {"Data":{"State":1}}
+	// settled: 1 <nil>
+	// later:   {"Data":{"State":2}}
 }
 
 // BenchmarkOpenSandbox says how long a Go test waits for its sandbox.

@@ -7,55 +7,40 @@ import "bankingapi/adapters/settings"
 // flags; a host fills it in code.
 type Settings = settings.Settings
 
-// HTTPSettings is the listener of the API and the limits of a request.
-type HTTPSettings = settings.HTTP
-
-// TLSSettings says how requests are kept private.
-type TLSSettings = settings.TLS
-
-// StorageSettings is the database.
-type StorageSettings = settings.Storage
-
-// CommitSettings are the limits of batches and queues.
-type CommitSettings = settings.Commit
-
-// BankSettings is what is particular to the bank.
-type BankSettings = settings.Bank
-
-// SettlementSettings is the settling of forward-dated sales on their day.
-type SettlementSettings = settings.Settlement
-
-// TrailSettings is the log that proves what happened.
-type TrailSettings = settings.Trail
-
-// OpsSettings is the listener for operators.
-type OpsSettings = settings.Ops
-
-// ConsoleSettings is the operator's console.
-type ConsoleSettings = settings.Console
-
-// LogSettings is the log.
-type LogSettings = settings.Log
-
-// TelemetrySettings is where traces go.
-type TelemetrySettings = settings.Telemetry
-
-// ShutdownSettings is how the service stops.
-type ShutdownSettings = settings.Shutdown
-
 type (
+	// HTTPSettings is the listener of the API and the limits of a request.
+	HTTPSettings = settings.HTTP
+	// TLSSettings says how requests are kept private.
+	TLSSettings = settings.TLS
+	// StorageSettings is the database.
+	StorageSettings = settings.Storage
+	// CommitSettings are the limits of batches and queues.
+	CommitSettings = settings.Commit
+	// BankSettings is what is particular to the bank.
+	BankSettings = settings.Bank
+	// SettlementSettings is the settling of forward-dated sales on their day.
+	SettlementSettings = settings.Settlement
+	// TrailSettings is the log that proves what happened.
+	TrailSettings = settings.Trail
+	// OpsSettings is the listener for operators.
+	OpsSettings = settings.Ops
+	// ConsoleSettings is the operator's console.
+	ConsoleSettings = settings.Console
+	// LogSettings is the log.
+	LogSettings = settings.Log
+	// TelemetrySettings is where traces go.
+	TelemetrySettings = settings.Telemetry
+	// ShutdownSettings is how the service stops.
+	ShutdownSettings = settings.Shutdown
+
 	// Secret is a setting that is *** however it is printed, logged or encoded.
-	// Convert it to string to use it.
 	Secret = settings.Secret
 	// Size is a number of bytes, written as 1048576, 512KiB, 1MiB or 1GiB.
 	Size = settings.Size
 	// List is a list of words, written with commas between them.
 	List = settings.List
-)
 
-type (
-	// Sources are the sources of settings in addition to the defaults. Later ones
-	// take precedence.
+	// Sources are where Load reads. Later ones take precedence.
 	Sources = settings.Sources
 	// Loaded is settings that validate, and where each came from.
 	Loaded = settings.Loaded
@@ -65,8 +50,7 @@ type (
 	Setting = settings.Setting
 	// Problem is a setting that cannot be used.
 	Problem = settings.Problem
-	// Problems is the error of settings that cannot be used: all that is wrong
-	// with them, never only the first.
+	// Problems is the error of settings: all that is wrong, never only the first.
 	Problems = settings.Problems
 )
 
@@ -97,9 +81,8 @@ func Suggest(path string) (string, bool) { return settings.Suggest(path) }
 
 // Load reads the settings. Flags take precedence over the environment, the file
 // and the defaults, in this order. Unknown keys and variables are problems. The
-// error is Problems: it has every problem of all sources. The options are those
-// of Open. storage.driver accepts their drivers, or sqlite and postgres if
-// there are no options.
+// options are those of Open. storage.driver accepts their drivers, or sqlite and
+// postgres if there are no options.
 func Load(sources Sources, all ...Option) (Loaded, error) {
 	if len(all) == 0 {
 		return settings.Load(sources, settings.Drivers{SQLite, Postgres})

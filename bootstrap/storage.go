@@ -3,171 +3,153 @@ package bootstrap
 import (
 	"context"
 	"errors"
-	"fmt"
+	"path/filepath"
+	"strings"
 	"sync"
-	"time"
 
 	"go.uber.org/fx"
 	"go.uber.org/zap"
 
+	"bankingapi/adapters/clock"
 	"bankingapi/adapters/sandbox"
+	"bankingapi/adapters/telemetry"
 	"bankingapi/adapters/trail"
 	"bankingapi/application/store"
 	"bankingapi/domain/fault"
 )
 
-// openTimeout bounds the opening of a storage, without its migration.
-const openTimeout = 10 * time.Second
-
-// markTimeout bounds how long the start waits for the mark of a storage.
-const markTimeout = 3 * time.Second
-
 // openStore opens the storage of the settings, or binds the host's database.
-func openStore(settings Settings, o *options, trace traceFunc) (*store.Store, error) {
-	bind := store.Options{
-		DSN:              string(settings.Storage.DSN),
-		MaxConnections:   settings.Storage.MaxConnections,
-		StatementTimeout: settings.Storage.StatementTimeout,
-		TablePrefix:      o.tablePrefix,
-		Now:              o.bank(),
+func openStore(w *setup, trace func(context.Context, string) (context.Context, func(error))) (*store.Store, error) {
+	settings := w.settings.Storage
+	o := store.Options{
+		DSN:              string(settings.DSN),
+		MaxConnections:   settings.MaxConnections,
+		StatementTimeout: settings.StatementTimeout,
+		TablePrefix:      w.tablePrefix,
+		DataFolder:       w.dataFolder,
+		Now:              w.bank,
 		Trace:            trace,
-		MustExist:        o.mustExist,
-		DropData:         o.dropData,
+		MustExist:        w.mustExist,
+		DropData:         w.dropData,
 	}
-	if o.sandbox != nil {
-		bind.Mark = sandbox.Mark
+	if w.sandbox != nil {
+		o.Mark = sandbox.Mark
 	}
-	database := o.database
-	if database == nil {
-		open := o.drivers[settings.Storage.Driver] // settings that validate name one
-		ctx, cancel := context.WithTimeout(context.Background(), openTimeout)
-		defer cancel()
-		var err error
-		if database, err = open(ctx, bind); err != nil {
-			return nil, err
-		}
-		if orNil(database) == nil {
-			return nil, fmt.Errorf("storage.driver: the driver %s opened nothing", settings.Storage.Driver)
-		}
+	if w.database != nil {
+		return store.Open(func(context.Context, store.Options) (store.Database, error) { return w.database, nil }, o)
 	}
-	opened, err := database.Bind(bind)
-	if err != nil {
-		return nil, err
-	}
-	s, err := store.Complete(opened)
-	if err == nil && opened.DataFolder == "" && o.dataFolder != "" {
-		s.DataFolder = o.dataFolder
-	}
-	return s, err
+	return store.Open(w.drivers[settings.Driver], o) // settings that validate name one
 }
 
 // newStore opens the storage when the service is made, and migrates it when
 // the service starts.
-func newStore(lc fx.Lifecycle, settings Settings, o *options, observe *observer) (*store.Store, error) {
-	s, err := openStore(settings, o, observe.trace())
+func newStore(lc fx.Lifecycle, w *setup, tracing *telemetry.Tracing) (*store.Store, error) {
+	s, err := openStore(w, tracing.Spans())
 	if err != nil {
 		return nil, err
 	}
 	s.Close = sync.OnceValue(s.Close)
 	lc.Append(fx.StopHook(s.Close))
-	migrator := store.NewMigrator(s, settings.Storage.Migrate, func(err error) {
-		observe.logger.Warn("the schema could not be migrated yet", zap.Error(err))
-	})
-	lc.Append(fx.StartStopHook(func(ctx context.Context) error { return fault.Explain(startStore(migrating(ctx, o), s, migrator)) }, migrator.Stop))
+	migrator := store.NewMigrator(s, w.settings.Storage.Migrate, w.warn("the schema could not be migrated yet"))
+	lc.Append(fx.StartStopHook(func(ctx context.Context) error {
+		return fault.Explain(migrator.Start(w.acts.Begin(ctx, migrateAct, "", "")))
+	}, migrator.Stop))
 	inBackground(lc, func(ctx context.Context) {
-		s.TellRisks(ctx, func(r store.Risk) { observe.logger.Warn("the database may lose data", zap.String("risk", r.Detail)) })
+		s.TellRisks(ctx, func(r store.Risk) { w.log.Warn("the database may lose data", zap.String("risk", r.Detail)) })
+	})
+	inBackground(lc, func(ctx context.Context) {
+		s.KeepIndexed(ctx, func(err error) { w.log.Debug("lookups could not be prepared: they are slower", zap.Error(err)) })
 	})
 	return s, nil
 }
 
-// startStore migrates the storage and refuses one with another mark. A storage
-// that cannot be reached yet is checked before its first transaction.
-func startStore(ctx context.Context, s *store.Store, migrator *store.Migrator) error {
-	if err := migrator.Start(ctx); err != nil {
-		return err
+// keepTrail lets the storage write the trail of the settings.
+func keepTrail(w *setup, s *store.Store) (*trail.Keeper, error) {
+	book := ""
+	if s.HasDataFile {
+		book = strings.TrimSuffix(filepath.Base(string(w.settings.Storage.DSN)), ".db")
 	}
-	ctx, cancel := context.WithTimeout(ctx, markTimeout)
-	defer cancel()
-	err := s.Schema.Require(ctx)
-	if _, other := errors.AsType[store.MarkError](err); other {
-		return err
+	return trail.Keep(trail.Options{
+		Ports: s.Trail, Wanted: w.settings.Trail.Enabled && w.sandbox == nil, NewID: clock.NewID, Ready: s.Schema.Require,
+		KeyFile: w.settings.Trail.KeyFile, Folder: s.DataFolder, Book: book,
+	})
+}
+
+// newTrail seals in the background if the settings say so.
+func newTrail(lc fx.Lifecycle, w *setup, s *store.Store) (*trail.Keeper, error) {
+	k, err := keepTrail(w, s)
+	switch interval := w.settings.Trail.Interval; {
+	case err != nil || !k.IsWanted():
+	case k.Kept() != nil:
+		level := zap.WarnLevel
+		if k.Problem() == trail.NoKey && interval == 0 { // a command need not repeat what the service has said
+			level = zap.InfoLevel
+		}
+		w.log.Log(level, "no trail is kept", zap.String("reason", k.Problem()))
+	case interval > 0:
+		inBackground(lc, func(ctx context.Context) { k.Run(ctx, interval, w.warn("the trail could not be sealed: it waits")) })
 	}
-	return nil
+	return k, err
 }
 
 // withStore opens the storage for one administrative call.
-func withStore(settings Settings, all []Option, do func(*store.Store) error) error {
-	o := collect(all)
-	if err := settings.ValidateFor(o.allowed()); err != nil {
-		return err
-	}
-	s, err := openStore(settings, o, nil)
+func withStore[T any](settings Settings, all []Option, do func(*setup, *store.Store) (T, error)) (result T, err error) {
+	w, err := newSetup(settings, collect(all))
 	if err != nil {
-		return err
+		return result, err
 	}
-	return errors.Join(fault.Explain(do(s)), s.Close())
+	s, err := openStore(w, nil)
+	if err != nil {
+		return result, err
+	}
+	result, err = do(w, s)
+	return result, errors.Join(fault.Explain(err), s.Close())
 }
 
 // Risks asks the database of the settings for what may lose data, or leaves no
-// trail, in sentences for people. It changes nothing, and asks nothing of SQLite, whose file is
-// made only when it is used.
+// trail, in sentences for people. It changes nothing, and asks nothing of SQLite,
+// whose file is made only when it is used.
 func Risks(ctx context.Context, settings Settings, all ...Option) (sentences []string, err error) {
 	if settings.Storage.Driver == SQLite {
 		return nil, nil
 	}
-	err = withStore(settings, all, func(s *store.Store) error {
+	return withStore(settings, all, func(_ *setup, s *store.Store) ([]string, error) {
 		if settings.Trail.Enabled && settings.Trail.KeyFile == "" && s.Trail != nil && !s.HasDataFile {
 			sentences = append(sentences, trail.NoKey)
 		}
-		risks, err := s.Risks(ctx)
-		for _, r := range risks {
-			sentences = append(sentences, r.Detail)
-		}
-		return err
+		risks, err := s.Durability(ctx, true)
+		return append(sentences, risks...), err
 	})
-	return sentences, err
 }
+
+// migrateAct is the action of an act that migrates the schema.
+const migrateAct = "schema.migrate"
 
 // MigrateUp brings the schema to SchemaVersion and returns what it applied.
 func MigrateUp(ctx context.Context, settings Settings, all ...Option) (applied []Migration, err error) {
-	o := collect(all)
-	err = withStore(settings, all, func(s *store.Store) (err error) {
-		if _, err := keepTrail(settings, s, o); err != nil {
-			return err
-		}
-		applied, err = s.Schema.Up(migrating(ctx, o))
-		return err
-	})
-	return applied, err
-}
-
-// migrating puts the act of a migration into the context.
-func migrating(ctx context.Context, o *options) context.Context {
-	return o.acts().Begin(ctx, "schema.migrate", "", "")
+	return changeSchema(ctx, settings, all, migrateAct, store.Schema.Up)
 }
 
 // MigrateDown undoes the newest migration. It fails if a service uses the
 // database. If the book has data, it fails without WithDropData; with it, the act
 // is kept as long as the book keeps acts.
 func MigrateDown(ctx context.Context, settings Settings, all ...Option) (undone Migration, err error) {
-	o := collect(all)
-	err = withStore(settings, all, func(s *store.Store) (err error) {
-		if _, err := keepTrail(settings, s, o); err != nil {
-			return err
+	return changeSchema(ctx, settings, all, "schema.undo", store.Schema.Down)
+}
+
+// changeSchema also writes the act to the trail.
+func changeSchema[T any](ctx context.Context, settings Settings, all []Option, act string, change func(store.Schema, context.Context) (T, error)) (T, error) {
+	return withStore(settings, all, func(w *setup, s *store.Store) (none T, err error) {
+		if _, err := keepTrail(w, s); err != nil {
+			return none, err
 		}
-		undone, err = s.Schema.Down(o.acts().Begin(ctx, "schema.undo", "", ""))
-		return err
+		return change(s.Schema, w.acts.Begin(ctx, act, "", ""))
 	})
-	return undone, err
 }
 
 // SchemaStatus reads the state of the schema.
 func SchemaStatus(ctx context.Context, settings Settings, all ...Option) (schema Schema, err error) {
-	err = withStore(settings, all, func(s *store.Store) (err error) {
-		schema, err = s.Schema.Status(ctx)
-		return err
-	})
-	return schema, err
+	return withStore(settings, all, func(_ *setup, s *store.Store) (Schema, error) { return s.Schema.Status(ctx) })
 }
 
 // Migration is one version of the schema.

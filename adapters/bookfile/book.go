@@ -8,6 +8,7 @@ import (
 	"io"
 	"slices"
 	"strings"
+	"time"
 
 	"bankingapi/application/backoffice"
 )
@@ -29,7 +30,7 @@ type Watch struct {
 }
 
 // Import reads a file of prices, holdings or accounts and imports it, all lines
-// or none. Two equal lines of one price count as unchanged. The error is *Faults
+// or none. Two equal lines of one price count as unchanged. The error wraps *Faults
 // if lines break rules, also if a price exists with other values.
 func Import(ctx context.Context, book *backoffice.Importer, kind string, r io.Reader, w Watch) (backoffice.Imported, error) {
 	if w.Phase == nil {
@@ -37,6 +38,9 @@ func Import(ctx context.Context, book *backoffice.Importer, kind string, r io.Re
 	}
 	if w.Progress == nil {
 		w.Progress = func(int64) {}
+	}
+	if w.Fault == nil {
+		w.Fault = func(Fault) {}
 	}
 	var imported backoffice.Imported
 	var err error
@@ -50,10 +54,14 @@ func Import(ctx context.Context, book *backoffice.Importer, kind string, r io.Re
 	default:
 		return imported, unknownKind(kind, "prices", "holdings", "accounts")
 	}
-	if bad, ok := errors.AsType[*Faults](err); ok && w.Fault != nil {
+	if bad, ok := errors.AsType[*Faults](err); ok {
 		for _, f := range bad.List {
 			w.Fault(f)
 		}
+		err = fmt.Errorf("nothing was imported: %w", bad)
+	}
+	if sold, ok := errors.AsType[*backoffice.SoldSince](err); ok {
+		err = fmt.Errorf("nothing was imported: %w. Export the positions again, or correct them with adjust", sold)
 	}
 	if err == nil && w.Imported != nil {
 		w.Imported(imported.New, imported.Changed, imported.Unchanged)
@@ -98,26 +106,37 @@ func changedPrices(changed *backoffice.ChangedPrices) *Faults {
 }
 
 // Export writes rows of that kind to w: prices, holdings, accounts, sales,
-// postings, notifications, operations or audit, in the format csv or ndjson. It stops at the first
-// error. progress may be nil.
-func Export(ctx context.Context, office *backoffice.Office, kind, format string, filter backoffice.Filter, w io.Writer, progress func(rows int64)) error {
-	f, ok := ParseFormat(format)
-	if !ok {
+// postings, notifications, operations or audit, in the format csv, ndjson or
+// spreadsheet. It stops at the first error. progress may be nil.
+func Export(ctx context.Context, from *backoffice.Office, kind, format string, q Query, w io.Writer, progress func(rows int64)) error {
+	f := Format(format)
+	if f != CSV && f != NDJSON && f != Spreadsheet {
 		return fmt.Errorf("there is no format %q: it is csv, ndjson or spreadsheet", format)
+	}
+	filter, err := q.filter(from.Zone)
+	if err != nil {
+		return err
+	}
+	office := *from
+	if q.Follow {
+		if kind != "sales" && kind != "notifications" {
+			return fmt.Errorf("%s cannot be followed: sales and notifications can", kind)
+		}
+		office.History = backoffice.Follower{History: office.History, Now: office.Acts.Now, Every: time.Second, Idle: q.Flush}
 	}
 	switch kind {
 	case "prices":
-		return WritePrices(w, f, backoffice.Counted(office.Book.Prices(ctx, filter), progress))
+		return write(w, f, priceColumns, backoffice.Counted(office.Book.Prices(ctx, filter), progress))
 	case "holdings":
-		return WriteHoldings(w, f, backoffice.Counted(office.Book.Holdings(ctx, filter), progress))
+		return write(w, f, holdingColumns, backoffice.Counted(office.Book.Holdings(ctx, filter), progress))
 	case "accounts":
-		return WriteAccounts(w, f, backoffice.Counted(office.Book.Accounts(ctx, filter), progress))
+		return write(w, f, accountColumns, backoffice.Counted(office.Book.Accounts(ctx, filter), progress))
 	case "sales":
-		return WriteSales(w, f, backoffice.Counted(office.History.Sales(ctx, filter), progress))
+		return write(w, f, saleColumns, backoffice.Counted(office.History.Sales(ctx, filter), progress))
 	case "postings":
-		return WritePostings(w, f, backoffice.Counted(office.History.Postings(ctx, filter), progress))
+		return write(w, f, postingColumns, bothSides(backoffice.Counted(office.History.Postings(ctx, filter), progress)))
 	case "notifications":
-		return WriteNotifications(w, f, backoffice.Counted(office.History.Notifications(ctx, filter), progress))
+		return write(w, f, notificationColumns, backoffice.Counted(office.History.Notifications(ctx, filter), progress))
 	case "operations", "audit":
 		if office.Records == nil {
 			return fmt.Errorf("this storage keeps no %s", kind)

@@ -37,7 +37,7 @@ func imports(t *testing.T, o *backoffice.Office, kind, content string) (backoffi
 func exports(t *testing.T, o *backoffice.Office, kind, format string) string {
 	t.Helper()
 	var b bytes.Buffer
-	require.NoError(t, bookfile.Export(t.Context(), o, kind, format, backoffice.Filter{}, &b, nil))
+	require.NoError(t, bookfile.Export(t.Context(), o, kind, format, bookfile.Query{}, &b, nil))
 	return b.String()
 }
 
@@ -173,9 +173,9 @@ func TestUnknownKindsAndFormats(t *testing.T) {
 	_, err := imports(t, o, "sales", "")
 	require.ErrorContains(t, err, `"sales"`)
 	require.ErrorContains(t, err, "prices, holdings, accounts")
-	err = bookfile.Export(t.Context(), o, "customers", "csv", backoffice.Filter{}, io.Discard, nil)
+	err = bookfile.Export(t.Context(), o, "customers", "csv", bookfile.Query{}, io.Discard, nil)
 	require.ErrorContains(t, err, "prices, holdings, accounts, sales, postings, notifications")
-	err = bookfile.Export(t.Context(), o, "sales", "xml", backoffice.Filter{}, io.Discard, nil)
+	err = bookfile.Export(t.Context(), o, "sales", "xml", bookfile.Query{}, io.Discard, nil)
 	require.ErrorContains(t, err, "csv, ndjson or spreadsheet")
 }
 
@@ -190,7 +190,7 @@ func TestExportWritesEveryKind(t *testing.T) {
 	require.NoError(t, err)
 	var progress []int64
 	var b bytes.Buffer
-	require.NoError(t, bookfile.Export(t.Context(), o, "postings", "csv", backoffice.Filter{CustomerNo: 2}, &b, func(n int64) { progress = append(progress, n) }))
+	require.NoError(t, bookfile.Export(t.Context(), o, "postings", "csv", bookfile.Query{Customer: 2}, &b, func(n int64) { progress = append(progress, n) }))
 	require.Equal(t, []int64{1}, progress)
 	require.Equal(t, 3, strings.Count(b.String(), "\n"), "the header and both sides of a posting")
 }

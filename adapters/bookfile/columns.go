@@ -169,27 +169,26 @@ var notificationColumns = slices.Concat(
 		func(n *push.Entry) string { return n.Subscription },
 		func(n *push.Entry) *operation.Header { return &n.Header },
 	),
-	[]column[push.Entry]{
-		{"ExternalApplicationCode", func(n *push.Entry) value { return value{n.Record.ExternalApplicationCode, text} }},
-		{"ExternalTranCode", func(n *push.Entry) value { return value{n.Record.ExternalTranCode, text} }},
-		{"UserId", func(n *push.Entry) value { return value{n.Record.UserID, text} }},
-		{"PushId", func(n *push.Entry) value { return value{n.Record.PushID, text} }},
-		{"PushInteractionId", func(n *push.Entry) value {
-			if !n.Record.HasPushInteractionID {
-				return value{"", raw}
-			}
-			return integer(n.Record.PushInteractionID)
-		}},
-		{"Platform", func(n *push.Entry) value { return integer(int64(n.Record.Platform)) }},
-		{"Subject", func(n *push.Entry) value { return value{n.Record.Subject, text} }},
-		{"Content", func(n *push.Entry) value { return value{n.Record.Content, text} }},
-		{"DeepLinkUrl", func(n *push.Entry) value { return value{n.Record.DeepLinkURL, text} }},
-		{"SendStatus", func(n *push.Entry) value { return integer(int64(n.Record.SendStatus())) }},
-		{"SendDate", func(n *push.Entry) value { return value{n.Record.SendDate.String(), text} }},
-		{"TranData", func(n *push.Entry) value { return value{tranData(n.Record.TranData), raw} }},
-		{"ReceivedAt", func(n *push.Entry) value { return instant(n.ReceivedAt) }},
-	},
+	memberColumns(),
 )
+
+// memberColumns are the columns of a notification's record. The first files ended
+// with TranData and ReceivedAt, so newer members follow them.
+func memberColumns() (all []column[push.Entry]) {
+	for _, m := range push.Members {
+		kind := text
+		if m.Kind == push.Number {
+			kind = raw
+		}
+		all = append(all, column[push.Entry]{m.Name, func(n *push.Entry) value { return value{m.Value(&n.Record), kind} }})
+		if m.Name == "SendDate" {
+			all = append(all,
+				column[push.Entry]{"TranData", func(n *push.Entry) value { return value{tranData(n.Record.TranData), raw} }},
+				column[push.Entry]{"ReceivedAt", func(n *push.Entry) value { return instant(n.ReceivedAt) }})
+		}
+	}
+	return all
+}
 
 // tranData is TranData as JSON, with the names of the requests.
 func tranData(items []push.TranDataItem) string {

@@ -3,8 +3,10 @@ package bookfile
 import (
 	"context"
 	"io"
+	"iter"
 
 	"bankingapi/domain/fund"
+	"bankingapi/domain/push"
 )
 
 func ReadPrices(ctx context.Context, r io.Reader) (*Sorted[fund.Price], error) {
@@ -17,4 +19,28 @@ func ReadHoldings(ctx context.Context, r io.Reader) (*Sorted[fund.Holding], erro
 
 func ReadAccounts(ctx context.Context, r io.Reader) (*Sorted[fund.Account], error) {
 	return read(ctx, r, &accounts, nil)
+}
+
+func WritePrices(w io.Writer, f Format, rows iter.Seq2[fund.Price, error]) error {
+	return write(w, f, priceColumns, rows)
+}
+
+func WriteHoldings(w io.Writer, f Format, rows iter.Seq2[fund.Holding, error]) error {
+	return write(w, f, holdingColumns, rows)
+}
+
+func WriteAccounts(w io.Writer, f Format, rows iter.Seq2[fund.Account, error]) error {
+	return write(w, f, accountColumns, rows)
+}
+
+func WriteSales(w io.Writer, f Format, rows iter.Seq2[fund.SaleEntry, error]) error {
+	return write(w, f, saleColumns, rows)
+}
+
+func WritePostings(w io.Writer, f Format, rows iter.Seq2[fund.PostingEntry, error]) error {
+	return write(w, f, postingColumns, bothSides(rows))
+}
+
+func WriteNotifications(w io.Writer, f Format, rows iter.Seq2[push.Entry, error]) error {
+	return write(w, f, notificationColumns, rows)
 }

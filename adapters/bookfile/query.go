@@ -31,9 +31,9 @@ type Query struct {
 	Flush  func() error
 }
 
-// Filter returns the filter of the use cases. The error names what is no day, no
+// filter returns the filter of the use cases. The error names what is no day, no
 // state and no ID.
-func (q *Query) Filter(zone *time.Location) (f backoffice.Filter, err error) {
+func (q *Query) filter(zone *time.Location) (f backoffice.Filter, err error) {
 	f = backoffice.Filter{
 		CustomerNo: q.Customer, UserID: q.User, Since: q.Since, Until: q.Until,
 		Zone: zone, SettledSince: q.SettledSince, SettledUntil: q.SettledUntil,

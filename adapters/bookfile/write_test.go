@@ -125,7 +125,7 @@ func eachField[T any](t *testing.T, full T, write func(T) string) {
 		name := reflect.TypeFor[T]().Field(i).Name
 		cleared := full
 		field := reflect.ValueOf(&cleared).Elem().Field(i)
-		require.False(t, field.IsZero(), "the example has no %s", name)
+		require.False(t, field.IsZero(), "add %s to the examples of this file", name)
 		field.SetZero()
 		require.NotEqual(t, write(full), write(cleared), "columns.go does not write %s", name)
 	}
@@ -216,11 +216,11 @@ func TestWriteStopsAtAnError(t *testing.T) {
 	require.ErrorIs(t, bookfile.WritePrices(write, bookfile.CSV, rows), broken)
 }
 
-func TestParseFormat(t *testing.T) {
+func TestFormats(t *testing.T) {
 	t.Parallel()
-	for name, want := range map[string]bool{"csv": true, "ndjson": true, "": false, "CSV": false, "json": false} {
-		_, ok := bookfile.ParseFormat(name)
-		require.Equal(t, want, ok, name)
+	for name, want := range map[string]bool{"csv": true, "ndjson": true, "spreadsheet": true, "": false, "CSV": false, "json": false} {
+		err := bookfile.Export(t.Context(), office(nil), "prices", name, bookfile.Query{}, io.Discard, nil)
+		require.Equal(t, want, err == nil, name)
 	}
 }
 

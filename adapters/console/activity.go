@@ -12,18 +12,22 @@ import (
 	"bankingapi/domain/operation"
 )
 
-// Activity counts what this process does: by minute for the last hour, and in
+// activity counts what this process does: by minute for the last hour, and in
 // total for the bank's day. Its memory is bounded. It is safe for concurrent
 // use, and a request costs it less than a microsecond.
-type Activity struct {
+type activity struct {
 	zone  *time.Location
 	since time.Time
 
 	mu      sync.Mutex
 	minutes [hour]minute
-	day     day.Day
-	ends    time.Time // of the day
-	totals  totals
+	// second is that of the last request, since 1970. requests are those in it, and
+	// before those in the second before it.
+	second           int64
+	requests, before int
+	day              day.Day
+	ends             time.Time // of the day
+	totals           totals
 	// refusals are those of the day, at most maxRefusals.
 	refusals map[refusal]int
 	// partners are the requests of each subscription, at most maxCounted of them.
@@ -65,20 +69,22 @@ type refusal struct {
 	kept bool
 }
 
-// NewActivity begins to count.
-func NewActivity(zone *time.Location, now time.Time) *Activity {
-	return &Activity{zone: zone, since: now, partners: make(map[string]*partnerHour)}
+// newActivity begins to count.
+func newActivity(zone *time.Location, now time.Time) *activity {
+	return &activity{zone: zone, since: now, partners: make(map[string]*partnerHour)}
 }
 
 // Request counts a request of the API and its answer.
-func (a *Activity) Request(x *summary.Exchange) {
-	at := x.Start.Add(x.Duration)
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if x.Operation == "" {
+func (c *Console) Request(x *summary.Exchange) {
+	if c == nil || x.Operation == "" {
 		return
 	}
+	a, at := c.activity, x.Start.Add(x.Duration)
+	a.mu.Lock()
+	defer a.mu.Unlock()
 	a.turn(at)
+	a.tick(at)
+	a.requests++
 	m := a.minute(at)
 	m.requests++
 	m.latencies[bucketOf(x.Duration)]++
@@ -110,16 +116,20 @@ func (a *Activity) Request(x *summary.Exchange) {
 }
 
 // Settled counts a round of settlement.
-func (a *Activity) Settled(s buyfund.Settlement, now time.Time) {
+func (c *Console) Settled(s buyfund.Settlement) {
+	if c == nil {
+		return
+	}
+	a := c.activity
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.turn(now)
+	a.turn(c.o.Now())
 	a.totals.settled += s.Completed
 	a.totals.lapsed += s.Failed
 }
 
 // turn begins a new day at midnight.
-func (a *Activity) turn(now time.Time) {
+func (a *activity) turn(now time.Time) {
 	if !a.day.IsNone() && now.Before(a.ends) {
 		return
 	}
@@ -128,7 +138,29 @@ func (a *Activity) turn(now time.Time) {
 	a.totals, a.refusals = totals{}, make(map[refusal]int)
 }
 
-func (a *Activity) minute(at time.Time) *minute {
+// tick begins a new second.
+func (a *activity) tick(now time.Time) {
+	switch past := now.Unix() - a.second; {
+	case past == 1:
+		a.second, a.requests, a.before = a.second+1, 0, a.requests
+	case past > 1:
+		a.second, a.requests, a.before = a.second+past, 0, 0
+	}
+}
+
+// busyRate is how many requests a second make the API busy.
+const busyRate = 100
+
+// isBusy reports whether the API had that many requests in this second and the one
+// before.
+func (a *activity) isBusy(now time.Time) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.tick(now)
+	return a.requests+a.before >= busyRate
+}
+
+func (a *activity) minute(at time.Time) *minute {
 	number := at.Unix() / 60
 	m := &a.minutes[number%hour]
 	if m.number < number {
@@ -137,7 +169,7 @@ func (a *Activity) minute(at time.Time) *minute {
 	return m
 }
 
-func (a *Activity) partner(name string, at time.Time) {
+func (a *activity) partner(name string, at time.Time) {
 	p := a.partners[name]
 	if p == nil {
 		if name == "" || len(a.partners) == maxCounted {
@@ -156,7 +188,7 @@ func (a *Activity) partner(name string, at time.Time) {
 
 // rates are the requests a second of a subscription in each of the last 60
 // minutes, the running one last.
-func (a *Activity) rates(name string, now time.Time) []float64 {
+func (a *activity) rates(name string, now time.Time) []float64 {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	rates := make([]float64, hour)
@@ -197,7 +229,7 @@ type refusalCount struct {
 	count int
 }
 
-func (a *Activity) snapshot(now time.Time) snapshot {
+func (a *activity) snapshot(now time.Time) snapshot {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.turn(now)

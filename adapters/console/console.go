@@ -7,10 +7,11 @@
 // by references that only the session can read.
 //
 // A viewer sees masked numbers and no texts. An operator can show them; each
-// page that shows them is reported to Options.Audit before it is sent.
+// page that shows them is recorded before it is sent.
 //
-// The console never competes with the API: at most two requests read at a time,
-// each for at most two seconds. Lists are read page by page, by operation ID.
+// The console hardly competes with the API: at most two requests read at a time,
+// each for at most two seconds. While the API is busy, their places then rest. Lists
+// are read page by page, by operation ID.
 package console
 
 import (
@@ -26,23 +27,23 @@ import (
 
 	"bankingapi/application/backoffice"
 	"bankingapi/application/subscriptions"
-	"bankingapi/domain/audit"
+	"bankingapi/application/summary"
 	"bankingapi/domain/fault"
 	"bankingapi/domain/operation"
 )
 
 // Options configure the console. All fields without another word are required.
 type Options struct {
-	// Office reads, on connections of its own.
+	// Office reads, on connections of its own. Its Audit keeps the looks at unmasked
+	// data; if that fails, the page is not sent. Without a Corrector, the console
+	// cannot cancel and reverse.
 	Office *backoffice.Office
 	// Subscriptions changes the callers of the API.
 	Subscriptions *subscriptions.Manager
-	// Activity is what this process did.
-	Activity *Activity
-	// Checks are the conditions for the service to be ready. It may be nil.
-	Checks func() []Check
+	// Checks are the conditions for the service to be ready.
+	Checks func() []summary.Check
 	// Zone is the bank's time zone, Bank its clock, and Now the real time. The two
-	// clocks differ in a sandbox only. If Bank is nil, it is Now.
+	// clocks differ in a sandbox only.
 	Zone      *time.Location
 	Now, Bank func() time.Time
 
@@ -60,43 +61,29 @@ type Options struct {
 
 	// Looked is told that a user looked at unmasked data.
 	Looked func(user, page string)
-	// Audit keeps these looks. If it fails, the page is not sent. It may be nil.
-	Audit backoffice.Audit
-	// Acts makes the acts of the users.
-	Acts audit.Acts
-	// Verify checks the book for the user in the context, and records that it was
-	// checked.
-	Verify func(ctx context.Context, watch backoffice.Watch) (backoffice.Proof, error)
 	// Answer returns what the API answers to a repeat of an operation.
 	Answer func(operation.Outcome) []byte
 	// Trail is nil if the service keeps none.
-	Trail *Trail
+	Trail Trail
 	// Sandbox is set in a sandbox only.
 	Sandbox *Sandbox
-	// Corrector cancels and reverses. If it is nil, the console cannot do this.
-	Corrector *backoffice.Corrector
-	// Failed receives errors of pages. It may be nil.
+	// Failed receives errors of pages.
 	Failed func(page string, err error)
 }
 
 // Trail proves operations.
-type Trail struct {
-	// Key verifies the proofs.
-	Key string
+type Trail interface {
+	// VerifyingKey verifies the proofs.
+	VerifyingKey() string
 	// Prove returns the file that proves an operation.
-	Prove func(ctx context.Context, id operation.ID) ([]byte, error)
+	Prove(ctx context.Context, id operation.ID) ([]byte, error)
 }
 
-// Check is a condition for the service to be ready.
-type Check struct {
-	Name string
-	// Problem is empty if the condition is met.
-	Problem string
-}
-
-// Console is the handler. Make one with New and stop it with Close.
+// Console is the handler. Make one with New and stop it with Close. A nil *Console
+// is a service without one: its methods do nothing.
 type Console struct {
 	o        Options
+	activity *activity
 	sessions *sessions
 	mux      *http.ServeMux
 	pages    *pages
@@ -104,8 +91,9 @@ type Console struct {
 	reading chan struct{}
 	// long has one place, for an export or a check of the book. It holds a place
 	// of reading too, so that one place is left for pages.
-	long  chan struct{}
-	proof proof
+	long   chan struct{}
+	proof  proof
+	glance glance
 }
 
 //go:embed pages
@@ -113,16 +101,7 @@ var files embed.FS
 
 // New returns the console.
 func New(o Options) *Console {
-	c := &Console{o: o, sessions: newSessions(&o), mux: http.NewServeMux(), reading: make(chan struct{}, 2), long: make(chan struct{}, 1)}
-	if c.o.Failed == nil {
-		c.o.Failed = func(string, error) {}
-	}
-	if c.o.Bank == nil {
-		c.o.Bank = c.o.Now
-	}
-	if c.o.Checks == nil {
-		c.o.Checks = func() []Check { return nil }
-	}
+	c := &Console{o: o, activity: newActivity(o.Zone, o.Now()), sessions: newSessions(&o), mux: http.NewServeMux(), reading: make(chan struct{}, 2), long: make(chan struct{}, 1)}
 	c.pages = newPages()
 	c.asset("console.css", "text/css; charset=utf-8")
 	c.asset("console.js", "text/javascript; charset=utf-8")
@@ -178,7 +157,7 @@ func (c *Console) routes() {
 // and hands it to Options.Show. Earlier links end. It does nothing behind an
 // identity proxy.
 func (c *Console) Link(address string) {
-	if !c.sessions.behindProxy() && c.o.Show != nil {
+	if c != nil && !c.sessions.behindProxy() && c.o.Show != nil {
 		c.o.Show("http://" + address + "/console/enter?token=" + c.sessions.newToken())
 	}
 }
@@ -302,11 +281,27 @@ func (c *Console) page(name string, handle func(*request) error) http.Handler {
 	})
 }
 
+// After a page, its place rests nine times as long as the page took if the API is
+// busy. So pages take at most a tenth of the time of two connections from it. Nobody
+// who reads what a page says notices.
+const (
+	restFactor = 9
+	maxRest    = 500 * time.Millisecond
+)
+
 // inTurn runs the handler of a page when one of the two places to read is free.
 func (c *Console) inTurn(q *request, handle func(*request) error) error {
 	select {
 	case c.reading <- struct{}{}:
-		defer func() { <-c.reading }()
+		begun := c.o.Now()
+		defer func() {
+			end, now := func() { <-c.reading }, c.o.Now()
+			if c.activity.isBusy(now) {
+				time.AfterFunc(min(restFactor*now.Sub(begun), maxRest), end)
+			} else {
+				end()
+			}
+		}()
 		return handle(q)
 	case <-q.ctx.Done():
 		return errBusy

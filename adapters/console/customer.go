@@ -4,6 +4,7 @@ import (
 	"context"
 	"html/template"
 	"iter"
+	"slices"
 	"strconv"
 	"time"
 
@@ -67,18 +68,9 @@ func showCustomer(q *request) error {
 	}
 	path := "/console/customer/" + q.PathValue("ref")
 	v := customerView{Number: q.number(n), Path: path, Day: d.String(), Shown: calendar(d), Export: with(path+"/export", "day", d.String())}
-	has, err := q.o.Office.Finder.Customer(q.ctx, n, until)
-	if err != nil {
-		return err
-	}
-	chosen, _ := strconv.Atoi(q.URL.Query().Get("line"))
-	keys := q.positions(&v, has, chosen)
-	v.Known = len(keys) > 0
-	var points []point
-	var of positionKey
-	if chosen < len(keys) && chosen >= 0 && len(keys) > 0 {
-		of = keys[chosen]
-	}
+	// One reading of the statement serves all: on Postgres it costs most of the page.
+	var had backoffice.Positions
+	points := make(map[positionKey][]point)
 	for line, err := range q.o.Office.Finder.Statement(q.ctx, n, until) {
 		if err != nil {
 			return err
@@ -87,19 +79,26 @@ func showCustomer(q *request) error {
 			v.Statement = append(v.Statement[:0], v.Statement[1:]...)
 		}
 		v.Statement = append(v.Statement, q.statementRow(&line))
-		if (positionKey{line.Holding, line.Account}) == of {
-			points = append(points, point{line.PostedAt, line.After})
+		of := positionKey{line.Holding, line.Account}
+		points[of] = append(points[of], point{line.PostedAt, line.After})
+		had.Add(&line)
+	}
+	has := had.Customer()
+	if until.IsZero() {
+		if has, err = q.o.Office.Finder.Customer(q.ctx, n, until); err != nil {
+			return err
 		}
 	}
-	newestFirst(v.Statement)
-	v.Line = q.line(of, points, until)
-	return q.show("customer", v)
-}
-
-func newestFirst(rows []statementRow) {
-	for i, j := 0, len(rows)-1; i < j; i, j = i+1, j-1 {
-		rows[i], rows[j] = rows[j], rows[i]
+	chosen, _ := strconv.Atoi(q.URL.Query().Get("line"))
+	keys := q.positions(&v, has, chosen)
+	v.Known = len(keys) > 0
+	var of positionKey
+	if chosen < len(keys) && chosen >= 0 && len(keys) > 0 {
+		of = keys[chosen]
 	}
+	slices.Reverse(v.Statement) // newest first
+	v.Line = q.line(of, points[of], until)
+	return q.show("customer", v)
 }
 
 // positionKey is a holding or an account; the other is the zero value.

@@ -75,32 +75,61 @@ type notificationsList struct {
 }
 
 type notificationRow struct {
-	At                               *moment
-	Operation                        string
-	User, Application, Transaction   string
-	Platform, PushID, Interaction    string
-	Status                           state
-	SendDate, Subject, Content, Link string
-	Partner, CallerID, Channel       string
-	Extra                            []push.TranDataItem
+	At                                   *moment
+	Operation                            string
+	User, Application, Platform, Subject string
+	Status                               state
+	Partner, CallerID, Channel           string
+	// Facts are the members that the row does not show.
+	Facts []fact
+}
+
+// fact is a member and its value. Code says that the value is an ID or a code.
+type fact struct {
+	Name, Value string
+	Code        bool
+}
+
+// member is the value of a member, as the session may see it.
+func (q *request) member(m *push.Member, r *push.Record) string {
+	switch value := m.Value(r); m.Kind {
+	case push.Code, push.Number:
+		return value
+	case push.User:
+		return q.user(value)
+	default:
+		return q.text(value)
+	}
 }
 
 func (q *request) notificationRow(n *push.Entry) notificationRow {
-	r := &n.Record
 	row := notificationRow{
-		At: q.moment(n.ReceivedAt), Operation: n.OperationID.String(), User: q.user(r.UserID), Application: r.ExternalApplicationCode, Transaction: r.ExternalTranCode,
-		Platform: platform(r.Platform), PushID: r.PushID, Status: state{"0 Fail", "bad"}, SendDate: calendar(r.SendDate),
-		Subject: q.text(r.Subject), Content: q.text(r.Content), Link: q.text(r.DeepLinkURL),
+		At: q.moment(n.ReceivedAt), Operation: n.OperationID.String(), Status: state{"0 Fail", "bad"},
 		Partner: n.Subscription, CallerID: n.Header.CallerID, Channel: n.Header.Channel,
 	}
-	if r.Sent {
+	if n.Record.Sent {
 		row.Status = state{"1 Success", "good"}
 	}
-	if r.HasPushInteractionID {
-		row.Interaction = strconv.FormatInt(r.PushInteractionID, 10)
+	for i := range push.Members {
+		m := &push.Members[i]
+		switch value := q.member(m, &n.Record); m.Name {
+		case "ExternalApplicationCode":
+			row.Application = value
+		case "UserId":
+			row.User = value
+		case "Platform":
+			row.Platform = platform(n.Record.Platform)
+		case "Subject":
+			row.Subject = value
+		case "SendStatus": // it is the Status
+		default:
+			if value != "" {
+				row.Facts = append(row.Facts, fact{m.Name, value, m.Kind != push.Message})
+			}
+		}
 	}
-	for _, item := range r.TranData {
-		row.Extra = append(row.Extra, push.TranDataItem{Code: item.Code, Name: q.text(item.Name)})
+	for _, item := range n.Record.TranData {
+		row.Facts = append(row.Facts, fact{item.Code, q.text(item.Name), false})
 	}
 	return row
 }
@@ -157,7 +186,13 @@ func exportPath(path string) string {
 	return path + "/export"
 }
 
-var notificationColumns = []string{"ReceivedAt", "OperationId", "Index", "Partner", "CallerId", "ExternalApplicationCode", "ExternalTranCode", "UserId", "PushId", "PushInteractionId", "Platform", "SendStatus", "SendDate", "Subject", "Content", "DeepLinkUrl"}
+func notificationColumns() []string {
+	columns := []string{"ReceivedAt", "OperationId", "Index", "Partner", "CallerId"}
+	for _, m := range push.Members {
+		columns = append(columns, m.Name)
+	}
+	return columns
+}
 
 func exportNotifications(q *request) error {
 	_, f, err := q.narrowed()
@@ -168,10 +203,11 @@ func exportNotifications(q *request) error {
 	rows := func(ctx context.Context) iter.Seq2[push.Entry, error] {
 		return q.o.Office.Recent.RecentNotifications(ctx, f)
 	}
-	return export(q, "notifications", notificationColumns, rows, func(n *push.Entry) []string {
-		row := q.notificationRow(n)
-		sendDate := n.Record.SendDate.String()
-		return []string{instant(n.ReceivedAt), n.OperationID.String(), strconv.Itoa(n.Index), n.Subscription, n.Header.CallerID, row.Application, row.Transaction,
-			row.User, row.PushID, row.Interaction, strconv.Itoa(int(n.Record.Platform)), strconv.Itoa(n.Record.SendStatus()), sendDate, row.Subject, row.Content, row.Link}
+	return export(q, "notifications", notificationColumns(), rows, func(n *push.Entry) []string {
+		row := []string{instant(n.ReceivedAt), n.OperationID.String(), strconv.Itoa(n.Index), n.Subscription, n.Header.CallerID}
+		for i := range push.Members {
+			row = append(row, q.member(&push.Members[i], &n.Record))
+		}
+		return row
 	})
 }

@@ -88,7 +88,7 @@ func (p *proof) view(q *request) proofView {
 	defer p.mu.Unlock()
 	v := proofView{Running: p.running, By: p.by, Rows: grouped(itoa(p.rows)), Began: q.moment(p.began), Export: "/console/proof/export", CanStart: q.session.operator}
 	if q.o.Trail != nil {
-		v.TrailKey = q.o.Trail.Key
+		v.TrailKey = q.o.Trail.VerifyingKey()
 	}
 	if p.running || p.ended.IsZero() {
 		return v
@@ -187,7 +187,7 @@ func (p *proof) start(c *Console, user string) bool {
 		defer func() { <-c.long }()
 		c.reading <- struct{}{} // it is one of the two that read
 		defer func() { <-c.reading }()
-		result, err := c.o.Verify(by(ctx, user, ""), backoffice.Watch{Found: p.found, Progress: p.progress})
+		result, err := c.o.Office.Verify(by(ctx, user, ""), nil, backoffice.Watch{Found: p.found, Progress: p.progress})
 		if err != nil && ctx.Err() == nil {
 			c.o.Failed("Proof", err)
 		}

@@ -12,10 +12,10 @@ import (
 
 // refusalsList is the page of the operations that were refused at once.
 type refusalsList struct {
-	Day, Partner, Code string
-	Rows               []refusedRow
-	Next, Export       string
-	Partners, Codes    []string
+	Day, Partner, Code  string
+	Rows                []refusedRow
+	Next, Export, Depth string
+	Partners, Codes     []string
 }
 
 type refusedRow struct {
@@ -66,7 +66,11 @@ func showRefusals(q *request) error {
 	if list.Partners, err = q.partners(); err != nil {
 		return err
 	}
-	f.Limit = pageSize + 1
+	f.Limit, f.Depth = pageSize+1, pageDepth
+	f.Rest = func(c backoffice.Cursor) {
+		list.Next = with("/console/refusals", append(filter, "before", place(c.OperationID, 0))...)
+		list.Depth = grouped(itoa(pageDepth))
+	}
 	last := ""
 	for r, err := range q.o.Office.Recent.RecentRefusals(q.ctx, f) {
 		if err != nil {

@@ -264,7 +264,7 @@ func correctSale(q *request) error {
 	if err != nil {
 		return errNothing
 	}
-	if !q.session.operator || q.o.Corrector == nil {
+	if !q.session.operator || q.o.Office.Corrector == nil {
 		return errRole
 	}
 	reason := strings.TrimSpace(q.PostForm.Get("reason"))
@@ -275,10 +275,10 @@ func correctSale(q *request) error {
 	var done string
 	switch q.PostForm.Get("action") {
 	case "cancel":
-		err = q.o.Corrector.Cancel(ctx, id)
+		err = q.o.Office.Corrector.Cancel(ctx, id)
 		done = "The operation is cancelled. A repeat is answered 8 Failed."
 	case "reverse":
-		_, err = q.o.Corrector.Reverse(ctx, id)
+		_, err = q.o.Office.Corrector.Reverse(ctx, id)
 		done = "The operation is reversed: the units are back and the money is taken."
 	default:
 		return errNothing
@@ -297,7 +297,7 @@ func correctSale(q *request) error {
 func (q *request) saleView(found *backoffice.Operation) saleView {
 	v := saleView{ID: found.ID.String(), Count: len(found.Sales), Chosen: 1}
 	if q.o.Trail != nil && q.session.operator {
-		v.TrailKey = q.o.Trail.Key
+		v.TrailKey = q.o.Trail.VerifyingKey()
 	}
 	if r := found.Refusal; r != nil {
 		v.State = stateOf(operation.Failed)
@@ -356,7 +356,7 @@ func (q *request) saleView(found *backoffice.Operation) saleView {
 		v.Reversed = true
 		v.Steps = append(v.Steps, step{"bad", "Reversed by an operator", "see Audit for who and why", q.moment(found.Reversal.At)})
 	}
-	if q.session.operator && q.o.Corrector != nil {
+	if q.session.operator && q.o.Office.Corrector != nil {
 		v.Correct.Cancel = s.State == operation.Recorded && s.Terms.SelectedDay.After(q.today())
 		v.Correct.Reverse = s.State == operation.Completed && found.Reversal == nil
 	}

@@ -2,9 +2,12 @@ package console
 
 import (
 	"context"
+	"iter"
 	"net/http"
 	"strconv"
 	"time"
+
+	"bankingapi/application/buyfund"
 )
 
 // Sandbox is what the page Sandbox works with. All functions are required.
@@ -12,20 +15,18 @@ type Sandbox struct {
 	// Requests returns the last requests, newest first.
 	Requests func() []SandboxRequest
 	// Advance moves the clock of the bank forward, and settles what becomes due.
-	Advance func(ctx context.Context, by time.Duration) (completed, failed int, err error)
+	Advance func(ctx context.Context, by time.Duration) (buyfund.Settlement, error)
 	// Reset brings the book back to its beginning.
 	Reset func(ctx context.Context) error
-	// Faults are the faults that can be ordered.
-	Faults []SandboxFault
+	// Faults are the faults that can be ordered, by their values of the header
+	// Sandbox-Fault, with what they do.
+	Faults iter.Seq2[string, string]
 	// Order makes the next requests fail, unless they order a fault of their own. 0
 	// requests take the order back.
 	Order func(fault string, requests int) error
 	// Ordered returns the fault that Order ordered, and for how many requests more.
 	Ordered func() (fault string, requests int)
 }
-
-// SandboxFault is a fault. Its name is a value of the header Sandbox-Fault.
-type SandboxFault struct{ Name, Effect string }
 
 // SandboxRequest is a request to the API of a sandbox, and its answer. Keys are
 // masked.
@@ -48,7 +49,7 @@ type sandboxView struct {
 	Day         string
 	Ahead       string
 	Rows        []sandboxRow
-	Faults      []SandboxFault
+	Faults      iter.Seq2[string, string]
 	// Ordered is the fault of the next requests, Left how many have it.
 	Ordered, Left string
 }
@@ -112,7 +113,7 @@ func useSandbox(q *request) error {
 			q.status = http.StatusBadRequest
 			return q.showSandbox("", "The clock moves forward by a duration, such as 24h.")
 		}
-		completed, failed, err := q.o.Sandbox.Advance(q.Context(), by) // it may settle many days
+		settled, err := q.o.Sandbox.Advance(q.Context(), by) // it may settle many days
 		if err != nil {
 			wrong, ok := explain(err)
 			if !ok {
@@ -120,7 +121,7 @@ func useSandbox(q *request) error {
 			}
 			return q.showSandbox("", wrong)
 		}
-		return q.showSandbox("The clock moved. Settled on the way: "+count(completed)+" completed, "+count(failed)+" failed.", "")
+		return q.showSandbox("The clock moved. Settled on the way: "+count(settled.Completed)+" completed, "+count(settled.Failed)+" failed.", "")
 	case "fault":
 		return q.orderFault(q.PostForm.Get("fault"), q.PostForm.Get("requests"))
 	case "no-fault":

@@ -3,8 +3,10 @@ package console
 import (
 	"errors"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	"bankingapi/application/backoffice"
 	"bankingapi/domain/idempotency"
@@ -22,6 +24,9 @@ type searchView struct {
 // hit is something that was found.
 type hit struct{ Kind, Text, Note, Path string }
 
+// finder looks for a text as one thing that it may be.
+type finder func(q *request, text string) ([]hit, error)
+
 func showSearch(q *request) error { return q.show("search", searchView{}) }
 
 // search looks for a text as everything that it may be. The text comes in the
@@ -31,18 +36,48 @@ func search(q *request) error {
 	if text == "" || len(text) > 800 {
 		return q.show("search", searchView{})
 	}
-	v := searchView{Asked: true}
-	for _, find := range []func(*request, string) ([]hit, error){findOperation, findCustomer, findCallerID, findRequest, findUser, findPush} {
-		hits, err := find(q, text)
-		if err != nil {
-			return err
+	// A request is in three tables, so finding it takes as long as all the others.
+	// The console has two connections.
+	lanes := [][]finder{{findRequest}, {findOperation, findCustomer, findCallerID, findUser, findPush}}
+	hits := make([][]hit, len(lanes))
+	err := together(len(lanes), func(i int) error {
+		for _, find := range lanes[i] {
+			found, err := find(q, text)
+			if err != nil {
+				return err
+			}
+			hits[i] = append(hits[i], found...)
 		}
-		v.Hits = append(v.Hits, hits...)
+		return nil
+	})
+	if err != nil {
+		return err
 	}
+	v := searchView{Asked: true, Hits: slices.Concat(hits[1], hits[0])}
 	if len(v.Hits) == 1 {
 		return q.redirect(v.Hits[0].Path)
 	}
 	return q.show("search", v)
+}
+
+// together runs the tasks 0 to n-1 at the same time.
+// A panic of a task is one of the caller, whom the HTTP server protects.
+func together(n int, task func(i int) error) error {
+	errs, panics := make([]error, n), make([]any, n)
+	var running sync.WaitGroup
+	for i := range n {
+		running.Go(func() {
+			defer func() { panics[i] = recover() }()
+			errs[i] = task(i)
+		})
+	}
+	running.Wait()
+	for _, p := range panics {
+		if p != nil {
+			panic(p)
+		}
+	}
+	return errors.Join(errs...)
 }
 
 func findOperation(q *request, text string) ([]hit, error) {

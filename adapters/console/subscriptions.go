@@ -87,7 +87,7 @@ func (q *request) subscriptionRows() ([]subscriptionRow, error) {
 // refusedToday counts the refused requests of each subscription.
 func (q *request) refusedToday() map[string]int {
 	refused := make(map[string]int)
-	for _, r := range q.o.Activity.snapshot(q.real).refusals {
+	for _, r := range q.activity.snapshot(q.real).refusals {
 		refused[r.subscription] += r.count
 	}
 	return refused
@@ -109,7 +109,7 @@ func (q *request) subscriptionRow(s *subscription.Subscription, refused int) sub
 		row.State.Class = "bad"
 	case subscription.Active:
 	}
-	used := slices.Max(q.o.Activity.rates(s.Name, q.real))
+	used := slices.Max(q.activity.rates(s.Name, q.real))
 	row.Used = short(used) + "/s"
 	if s.RequestsPerSecond > 0 {
 		row.Limit = count(s.RequestsPerSecond) + "/s"
@@ -173,7 +173,7 @@ func (q *request) showSubscription(name string, c change) error {
 	if err != nil {
 		return err
 	}
-	rates := q.o.Activity.rates(name, q.real)
+	rates := q.activity.rates(name, q.real)
 	from, to := q.real.Add(-(hour-1)*time.Minute).In(q.o.Zone).Format("15:04"), q.real.In(q.o.Zone).Format("15:04")
 	return q.show("subscription", subscriptionView{
 		subscriptionRow: q.subscriptionRow(s, q.refusedToday()[name]), change: c, Form: q.formOf(s),
@@ -291,7 +291,7 @@ func (q *request) revise(ctx context.Context, name string) (c change, err error)
 	}
 	details := strings.Join(changes, "; ")
 	expires := fields.PrimaryKey.Expires
-	err = q.o.Subscriptions.Change(q.o.Acts.Begin(ctx, "subscription.change", name, details), name, func(s *subscription.Subscription) error {
+	err = q.o.Subscriptions.Change(q.o.Office.Acts.Begin(ctx, "subscription.change", name, details), name, func(s *subscription.Subscription) error {
 		if q.lastDay(expires) != q.lastDay(s.PrimaryKey.Expires) {
 			s.PrimaryKey.Expires, s.SecondaryKey.Expires = expires, expires
 		}

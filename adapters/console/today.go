@@ -4,9 +4,11 @@ import (
 	"fmt"
 	"html/template"
 	"slices"
+	"sync"
 	"time"
 
 	"bankingapi/application/backoffice"
+	"bankingapi/application/summary"
 	"bankingapi/domain/day"
 )
 
@@ -20,7 +22,7 @@ type today struct {
 	Refusals  []refusalRow
 	Refused   string
 	More      int
-	Checks    []Check
+	Checks    []summary.Check
 	OldestDue string
 }
 
@@ -29,12 +31,8 @@ type figure struct{ Name, Value, Class, Note, Path string }
 type refusalRow struct{ Partner, Operation, Code, Meaning, Count, Path string }
 
 func showToday(q *request) error {
-	s := q.o.Activity.snapshot(q.real)
-	due, err := q.due(q.today().Plus(maxAhead))
-	if err != nil {
-		return err
-	}
-	checked, err := q.lastVerify()
+	s := q.activity.snapshot(q.real)
+	due, checked, err := q.atAGlance()
 	if err != nil {
 		return err
 	}
@@ -61,6 +59,38 @@ func showToday(q *request) error {
 		t.Refusals = append(t.Refusals, row)
 	}
 	return q.show("today", t)
+}
+
+// glance is what the page Today reads from the database. All pages that refresh
+// themselves within a second share one. A page that a person opens reads anew.
+type glance struct {
+	mu      sync.Mutex
+	of      day.Day
+	read    time.Time
+	due     dueDays
+	checked *verified
+}
+
+const glanceAge = time.Second
+
+// atAGlance returns what waits, and the last check of the book.
+func (q *request) atAGlance() (dueDays, *verified, error) {
+	g := &q.glance
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if age := q.real.Sub(g.read).Abs(); q.Header.Get("X-Live") != "" && g.of == q.today() && age < glanceAge {
+		return g.due, g.checked, nil
+	}
+	due, err := q.due(q.today().Plus(maxAhead))
+	if err != nil {
+		return due, nil, err
+	}
+	checked, err := q.lastVerify()
+	if err != nil {
+		return due, nil, err
+	}
+	g.of, g.read, g.due, g.checked = q.today(), q.real, due, checked
+	return due, checked, nil
 }
 
 func or(text, otherwise string) string {

@@ -11,7 +11,9 @@ import (
 	"path/filepath"
 	"strings"
 
+	"bankingapi/application/backoffice"
 	"bankingapi/application/subscriptions"
+	"bankingapi/domain/audit"
 	"bankingapi/domain/subscription"
 )
 
@@ -56,8 +58,63 @@ func quote(path string) string {
 	return "'" + strings.ReplaceAll(path, "'", `'\''`) + "'"
 }
 
-// ReadKey returns the key in the file, or nothing if there is no file.
-func (g *Guide) ReadKey() error {
+// demo is the subscription of the demo book.
+const demo = "demo"
+
+// LoadBook loads the demo book into an empty store and makes its subscription. If
+// the store has data already, it reads the key in the file, or renews it if the
+// store has the subscription.
+func (g *Guide) LoadBook(ctx context.Context, office *backoffice.Office, m *subscriptions.Manager, acts audit.Acts) error {
+	if audit.Actor(ctx) == (audit.Who{}) {
+		host, _ := os.Hostname() // empty if the system has none
+		ctx = audit.By(ctx, audit.Who{Actor: "bankingapi", Origin: host})
+	}
+	known, err := m.List(ctx)
+	if err != nil {
+		return err
+	}
+	empty, err := office.Book.IsEmpty(ctx)
+	if err != nil {
+		return err
+	}
+	if empty && len(known) == 0 {
+		if err := office.Importer.LoadDemo(acts.Begin(ctx, "demo.load", "", "")); err != nil {
+			return err
+		}
+		err := g.create(acts.Begin(ctx, "subscription.create", demo, "demo"), m, demo)
+		if !errors.Is(err, subscriptions.ErrNameTaken) { // another replica was first
+			return err
+		}
+	}
+	if err := g.readKey(); err != nil || g.Key != "" {
+		return err
+	}
+	if err := g.renew(ctx, m, demo); !errors.Is(err, subscriptions.ErrNotFound) {
+		return err
+	}
+	return nil
+}
+
+// KeepKey reads the key in the file. If it opens no subscription, as find says,
+// KeepKey makes the subscription, or renews its key.
+func (g *Guide) KeepKey(ctx context.Context, m *subscriptions.Manager, find func(ctx context.Context, key string) (*subscription.Subscription, error), name string) error {
+	if err := g.readKey(); err != nil {
+		return err
+	}
+	if g.Key != "" {
+		if found, err := find(ctx, g.Key); err != nil || found != nil {
+			return err
+		}
+	}
+	err := g.create(ctx, m, name)
+	if errors.Is(err, subscriptions.ErrNameTaken) {
+		err = g.renew(ctx, m, name)
+	}
+	return err
+}
+
+// readKey reads the key, or nothing if there is no file.
+func (g *Guide) readKey() error {
 	kept, err := os.ReadFile(g.KeyFile)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("read the key: %w", err)
@@ -66,9 +123,9 @@ func (g *Guide) ReadKey() error {
 	return nil
 }
 
-// Create makes a subscription and keeps its key in the file, which only its owner
+// create makes a subscription and keeps its key in the file, which only its owner
 // can read. The error is subscriptions.ErrNameTaken if there is one.
-func (g *Guide) Create(ctx context.Context, m *subscriptions.Manager, name string) error {
+func (g *Guide) create(ctx context.Context, m *subscriptions.Manager, name string) error {
 	key, _, err := m.Create(ctx, subscription.Subscription{Name: name})
 	if err != nil {
 		return err
@@ -76,8 +133,8 @@ func (g *Guide) Create(ctx context.Context, m *subscriptions.Manager, name strin
 	return g.keep(key)
 }
 
-// Renew replaces the primary key of a subscription and keeps it in the file.
-func (g *Guide) Renew(ctx context.Context, m *subscriptions.Manager, name string) error {
+// renew replaces the primary key of a subscription and keeps it in the file.
+func (g *Guide) renew(ctx context.Context, m *subscriptions.Manager, name string) error {
 	key, err := m.Regenerate(ctx, name, subscription.Primary)
 	if err != nil {
 		return err

@@ -23,8 +23,10 @@ import (
 	"bytes"
 	"context"
 	"io"
+	"maps"
 	"net/http"
 	"net/netip"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -61,9 +63,11 @@ type Options struct {
 	// Pages are served beside the operations, to everyone, for GET and HEAD: a
 	// handler for each exact path. It may be empty.
 	Pages map[string]http.Handler
-	// Routes are served beside the operations, to callers with a key. It may be
-	// empty.
-	Routes []Route
+	// Routes are served beside the operations, to callers with a key. A key is a
+	// method and a path, such as GET /status. The function returns the answer as
+	// JSON; the body of its request is complete, and the kind of its error becomes
+	// the HTTP status. It may be empty.
+	Routes map[string]func(*http.Request) ([]byte, error)
 	// Check is called for a request to an operation once its caller is known.
 	// limited says that it is answered like one too many; otherwise the kind of
 	// err decides the answer. It may be nil.
@@ -87,14 +91,6 @@ type Options struct {
 
 // docsPath is the page to which a browser at the bare address is led.
 const docsPath = "/docs"
-
-// Route is something that the service serves as JSON, and that is no operation.
-type Route struct {
-	Method, Path string
-	// Serve returns the body of the answer. The body of r is complete. The kind
-	// of the error becomes the HTTP status.
-	Serve func(r *http.Request) ([]byte, error)
-}
 
 type api struct {
 	Options
@@ -135,8 +131,9 @@ func New(operations []Descriptor, callers Callers, o Options) (http.Handler, err
 	for _, each := range operations { // first, because mux tries routes in this order
 		a.handle(Path(each.OperationName()), each.OperationName(), each.endpoint(a), http.MethodPost)
 	}
-	for _, route := range o.Routes {
-		a.handle(route.Path, "", a.guarded(route), route.Method)
+	for _, route := range slices.Sorted(maps.Keys(o.Routes)) {
+		method, path, _ := strings.Cut(route, " ")
+		a.handle(path, "", a.guarded(o.Routes[route]), method)
 	}
 	for path, page := range o.Pages {
 		a.handle(path, "", page, http.MethodGet, http.MethodHead)
@@ -154,7 +151,7 @@ func (a *api) handle(path, operation string, h http.Handler, methods ...string) 
 }
 
 // guarded serves a route to callers with a key, within the limits of size.
-func (a *api) guarded(route Route) http.Handler {
+func (a *api) guarded(serve func(*http.Request) ([]byte, error)) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		x := w.(*exchange)
 		caller, refused := a.identify(r)
@@ -174,7 +171,7 @@ func (a *api) guarded(route Route) http.Handler {
 		}
 		complete := r.WithContext(r.Context())
 		complete.Body = io.NopCloser(&content)
-		answer, err := route.Serve(complete)
+		answer, err := serve(complete)
 		if err != nil {
 			x.refuse(problemOf(err))
 			return

@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -9,6 +10,7 @@ import (
 	"net"
 	"net/http"
 	"strconv"
+	"sync"
 	"syscall"
 	"time"
 )
@@ -25,62 +27,96 @@ type ServerOptions struct {
 	// ErrorLog receives the errors of connections, such as failed handshakes. It
 	// may be nil.
 	ErrorLog *log.Logger
+	// Failed receives the error if the server stops before Shutdown. It may be nil.
+	Failed func(error)
 }
 
 // maxHeaderBytes is far more than a key and some IDs need.
 const maxHeaderBytes = 64 << 10
 
-// Server serves a handler over HTTP/1.1 and, with TLS, HTTP/2.
+// Server serves a handler over HTTP/1.1 and, with TLS, HTTP/2. It is safe for
+// concurrent use.
 type Server struct {
+	address string
+	handler http.Handler
+	o       ServerOptions
+	serving sync.WaitGroup
+
+	mu       sync.Mutex // guards what follows, which Start sets
 	listener net.Listener
 	server   *http.Server
-	secure   bool // net/http sets a TLSConfig even if none was given
 }
 
-// Listen binds the address. It returns an error if the port is in use or the
-// certificate cannot be used. Connections wait until Serve. Use port 0 to pick a
-// free port.
-func Listen(address string, handler http.Handler, o ServerOptions) (*Server, error) {
-	config, err := o.TLS.config()
-	if err != nil {
-		return nil, err
-	}
-	listener, err := new(net.ListenConfig).Listen(context.Background(), "tcp", address)
-	if errors.Is(err, syscall.EADDRINUSE) {
-		return nil, fmt.Errorf("listen on %s: another program uses this port; stop it or choose another address: %w", address, err)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("listen on %s: %w", address, err)
-	}
-	if o.TLS.Mode == TLSOff && !listener.Addr().(*net.TCPAddr).IP.IsLoopback() {
-		_ = listener.Close()
-		return nil, fmt.Errorf("listen on %s: without TLS the address must be a loopback address, because keys would be sent in clear text; "+
-			"behind a proxy that ends TLS, use the mode %s", address, TLSProxy)
-	}
+// NewServer returns a server that does not listen yet.
+func NewServer(address string, handler http.Handler, o ServerOptions) *Server {
 	if o.ErrorLog == nil {
 		o.ErrorLog = log.New(io.Discard, "", 0)
 	}
-	return &Server{listener: listener, secure: config != nil, server: &http.Server{
-		Handler:           handler,
-		TLSConfig:         config,
-		ReadTimeout:       o.ReadTimeout,
-		ReadHeaderTimeout: o.HeaderTimeout,
-		WriteTimeout:      o.WriteTimeout,
-		IdleTimeout:       o.IdleTimeout,
-		MaxHeaderBytes:    maxHeaderBytes,
-		ErrorLog:          o.ErrorLog,
-		// "OPTIONS *" gets our own 404.
-		DisableGeneralOptionsHandler: true,
-	}}, nil
+	return &Server{address: address, handler: handler, o: o}
 }
 
-// Addr returns the bound address.
-func (s *Server) Addr() net.Addr { return s.listener.Addr() }
+// Start binds the address and serves in the background until Shutdown. It
+// returns an error if the port is in use or the certificate cannot be used. Use
+// port 0 to pick a free port.
+func (s *Server) Start() error {
+	config, err := s.o.TLS.config()
+	if err != nil {
+		return err
+	}
+	listener, err := new(net.ListenConfig).Listen(context.Background(), "tcp", s.address)
+	if errors.Is(err, syscall.EADDRINUSE) {
+		return fmt.Errorf("listen on %s: another program uses this port; stop it or choose another address: %w", s.address, err)
+	}
+	if err != nil {
+		return fmt.Errorf("listen on %s: %w", s.address, err)
+	}
+	if s.o.TLS.Mode == TLSOff && !listener.Addr().(*net.TCPAddr).IP.IsLoopback() {
+		_ = listener.Close()
+		return fmt.Errorf("listen on %s: without TLS the address must be a loopback address, because keys would be sent in clear text; "+
+			"behind a proxy that ends TLS, use the mode %s", s.address, TLSProxy)
+	}
+	s.serve(listener, config)
+	return nil
+}
 
-// URL returns the address of the API for callers on this machine.
+// serve serves on a listener in the background.
+func (s *Server) serve(listener net.Listener, config *tls.Config) {
+	server := &http.Server{
+		Handler:           s.handler,
+		TLSConfig:         config,
+		ReadTimeout:       s.o.ReadTimeout,
+		ReadHeaderTimeout: s.o.HeaderTimeout,
+		WriteTimeout:      s.o.WriteTimeout,
+		IdleTimeout:       s.o.IdleTimeout,
+		MaxHeaderBytes:    maxHeaderBytes,
+		ErrorLog:          s.o.ErrorLog,
+		// "OPTIONS *" gets our own 404.
+		DisableGeneralOptionsHandler: true,
+	}
+	serve := server.Serve
+	if config != nil {
+		serve = func(l net.Listener) error { return server.ServeTLS(l, "", "") }
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.listener, s.server = listener, server
+	s.serving.Go(func() {
+		if err := serve(listener); !errors.Is(err, http.ErrServerClosed) && s.o.Failed != nil {
+			s.o.Failed(fmt.Errorf("serve on %s: %w", listener.Addr(), err))
+		}
+	})
+}
+
+// URL returns the address of the API for callers on this machine. It is empty
+// before Start.
 func (s *Server) URL() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.listener == nil {
+		return ""
+	}
 	scheme := "http"
-	if s.secure {
+	if s.o.TLS.isSecure() {
 		scheme = "https"
 	}
 	bound := s.listener.Addr().(*net.TCPAddr)
@@ -91,30 +127,21 @@ func (s *Server) URL() string {
 	return scheme + "://" + net.JoinHostPort(host, strconv.Itoa(bound.Port))
 }
 
-// Serve answers requests until Shutdown. It then returns nil. If it stops
-// earlier, it returns the reason.
-func (s *Server) Serve() error {
-	var err error
-	if s.secure {
-		err = s.server.ServeTLS(s.listener, "", "")
-	} else {
-		err = s.server.Serve(s.listener)
-	}
-	if errors.Is(err, http.ErrServerClosed) {
-		return nil
-	}
-	return fmt.Errorf("serve on %s: %w", s.Addr(), err)
-}
-
 // Shutdown accepts no more connections and returns when every request is
 // answered. If ctx ends before that, Shutdown closes the remaining connections
-// and returns an error. It may be called before Serve, and twice.
+// and returns an error. It may be called before Start, and twice.
 func (s *Server) Shutdown(ctx context.Context) error {
-	err := s.server.Shutdown(ctx)
-	_ = s.listener.Close() // the server knows the listener only after Serve
-	if err != nil {
-		_ = s.server.Close()
-		return fmt.Errorf("some requests did not end in time and were cut: %w", err)
+	s.mu.Lock()
+	server := s.server
+	s.mu.Unlock()
+	if server == nil {
+		return nil
 	}
-	return nil
+	err := server.Shutdown(ctx)
+	if err != nil {
+		_ = server.Close()
+		err = fmt.Errorf("some requests did not end in time and were cut: %w", err)
+	}
+	s.serving.Wait()
+	return err
 }

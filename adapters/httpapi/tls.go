@@ -37,6 +37,8 @@ type TLSOptions struct {
 	Report func(error)
 }
 
+func (o TLSOptions) isSecure() bool { return o.Mode == TLSFiles || o.Mode == TLSSelfSigned }
+
 // config is nil for the modes without TLS.
 func (o TLSOptions) config() (*tls.Config, error) {
 	files := certificate.Files{CertFile: o.CertFile, KeyFile: o.KeyFile, Now: o.Now, Report: o.Report}

@@ -33,7 +33,7 @@ func roots(t *testing.T, certFile string) *x509.CertPool {
 // shown is the certificate that a new connection gets.
 func shown(t *testing.T, server *httpapi.Server, config *tls.Config) *x509.Certificate {
 	t.Helper()
-	conn, err := tls.Dial("tcp", server.Addr().String(), config)
+	conn, err := tls.Dial("tcp", hostPort(server), config)
 	require.NoError(t, err)
 	defer func() { _ = conn.Close() }()
 	return conn.ConnectionState().PeerCertificates[0]
@@ -73,8 +73,7 @@ func TestSelfSignedIsMadeOnce(t *testing.T) {
 	require.NoError(t, os.Remove(o.TLS.CertFile))
 	serve(t, newService(), o) // a start that was interrupted is made good
 	require.NoError(t, os.WriteFile(o.TLS.CertFile, []byte("mine"), 0o600))
-	_, err = httpapi.Listen("127.0.0.1:0", newService(), o)
-	require.ErrorContains(t, err, "remove both")
+	require.ErrorContains(t, httpapi.NewServer("127.0.0.1:0", newService(), o).Start(), "remove both")
 	content, err := os.ReadFile(o.TLS.CertFile)
 	require.NoError(t, err)
 	require.Equal(t, "mine", string(content), "an existing file is not overwritten")
@@ -85,8 +84,7 @@ func TestFilesMustBeThereAtTheStart(t *testing.T) {
 	o := serverOptions(func(o *httpapi.ServerOptions) {
 		o.TLS = httpapi.TLSOptions{Mode: httpapi.TLSFiles, CertFile: "no/such.crt", KeyFile: "no/such.key", Now: time.Now}
 	})
-	_, err := httpapi.Listen("127.0.0.1:0", newService(), o)
-	require.ErrorContains(t, err, "no/such.crt")
+	require.ErrorContains(t, httpapi.NewServer("127.0.0.1:0", newService(), o).Start(), "no/such.crt")
 }
 
 func TestVersionsAndSuites(t *testing.T) {
@@ -101,28 +99,30 @@ func TestVersionsAndSuites(t *testing.T) {
 		{RootCAs: pool, ServerName: "localhost", MinVersion: tls.VersionTLS10, MaxVersion: tls.VersionTLS11},
 		{RootCAs: pool, ServerName: "localhost", MaxVersion: tls.VersionTLS12, CipherSuites: []uint16{tls.TLS_ECDHE_ECDSA_WITH_AES_128_CBC_SHA}},
 	} {
-		_, err := tls.Dial("tcp", server.Addr().String(), refused)
+		_, err := tls.Dial("tcp", hostPort(server), refused)
 		require.Error(t, err)
 	}
-	conn, err := tls.Dial("tcp", server.Addr().String(), &tls.Config{RootCAs: pool, ServerName: "localhost", NextProtos: []string{"h2", "http/1.1"}})
+	conn, err := tls.Dial("tcp", hostPort(server), &tls.Config{RootCAs: pool, ServerName: "localhost", NextProtos: []string{"h2", "http/1.1"}})
 	require.NoError(t, err)
 	require.Equal(t, "h2", conn.ConnectionState().NegotiatedProtocol)
 	require.NoError(t, conn.Close())
 }
 
-// pairs are two certificates with their keys, as files have them.
+// pairs are two certificates with their keys, as files have them. The sizes of the
+// certificates differ. Otherwise a file that is written twice within one tick of
+// the file system's clock would look unchanged.
 func pairs(t *testing.T) (pairs [2]struct{ cert, key []byte }) {
 	t.Helper()
 	for i := range pairs {
 		o := selfSigned(t)
-		server, err := httpapi.Listen("127.0.0.1:0", newService(), o)
-		require.NoError(t, err)
-		require.NoError(t, server.Shutdown(t.Context()))
+		serve(t, newService(), o)
+		var err error
 		pairs[i].cert, err = os.ReadFile(o.TLS.CertFile)
 		require.NoError(t, err)
 		pairs[i].key, err = os.ReadFile(o.TLS.KeyFile)
 		require.NoError(t, err)
 	}
+	pairs[1].cert = append(pairs[1].cert, '\n')
 	return pairs
 }
 
@@ -237,7 +237,7 @@ func TestNoHandshakeFailsWhileFilesChange(t *testing.T) {
 				default:
 				}
 				clock.Add(int64(time.Second)) // every handshake looks
-				conn, err := tls.Dial("tcp", server.Addr().String(), &tls.Config{InsecureSkipVerify: true})
+				conn, err := tls.Dial("tcp", hostPort(server), &tls.Config{InsecureSkipVerify: true})
 				if err == nil && !known[string(conn.ConnectionState().PeerCertificates[0].Raw)] {
 					err = errors.New("an unknown certificate was shown")
 				}

@@ -20,6 +20,9 @@ import (
 	"go.uber.org/zap/zapcore"
 )
 
+// jsonTime is the time of a line in JSON.
+const jsonTime = "2006-01-02T15:04:05.000000Z07:00"
+
 // Options configure the log.
 type Options struct {
 	// Level is the lowest level that is logged: debug, info, warn or error.
@@ -46,11 +49,12 @@ func New(o Options) (*zap.Logger, zap.AtomicLevel, error) {
 	config := zapcore.EncoderConfig{
 		TimeKey: "time", LevelKey: "level", NameKey: "logger", MessageKey: "message",
 		LineEnding:     zapcore.DefaultLineEnding,
-		EncodeTime:     zapcore.TimeEncoderOfLayout("2006-01-02T15:04:05.000000Z07:00"),
+		EncodeTime:     zapcore.TimeEncoderOfLayout(jsonTime),
 		EncodeLevel:    zapcore.LowercaseLevelEncoder,
 		EncodeDuration: zapcore.SecondsDurationEncoder,
 	}
 	var encoder zapcore.Encoder
+	encode := encodeJSON
 	switch {
 	case o.Format == "console", o.Format == "auto" && o.IsTerminal:
 		config.EncodeTime = zapcore.TimeEncoderOfLayout("2006-01-02 15:04:05.000Z07:00")
@@ -58,12 +62,13 @@ func New(o Options) (*zap.Logger, zap.AtomicLevel, error) {
 		config.EncodeDuration = zapcore.StringDurationEncoder
 		config.ConsoleSeparator = " "
 		encoder = zapcore.NewConsoleEncoder(config)
+		encode = encodeWith(encoder)
 	case o.Format == "json", o.Format == "auto":
 		encoder = zapcore.NewJSONEncoder(config)
 	default:
 		return nil, level, errors.New("log.format must be auto, console or json")
 	}
-	sink := &buffer{to: o.Writer}
+	sink := &buffer{to: o.Writer, encode: encode}
 	core := buffered{zapcore.NewCore(encoder, sink, level), sink}
 	return zap.New(core, zap.WithClock(clock(o.Now)), zap.ErrorOutput(zapcore.Lock(zapcore.AddSync(o.Writer)))), level, nil
 }

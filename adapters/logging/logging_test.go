@@ -17,6 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 	"go.uber.org/zap"
+	"go.uber.org/zap/zaptest/observer"
 	"pgregory.net/rapid"
 
 	"bankingapi/adapters/logging"
@@ -90,13 +91,17 @@ func TestACallerCannotForgeALine(t *testing.T) {
 			var out bytes.Buffer
 			l, _, err := logging.New(logging.Options{Level: "info", Format: format, Writer: &out, Now: noon})
 			require.NoError(t, err)
-			logging.Request{
+			(&logging.Request{
 				Operation: text, Method: "POST", Status: 400, RequestID: text, Subscription: text,
 				ChannelRequestID: text, ChannelSessionID: text, Err: errors.New(text),
-			}.Log(l)
+			}).Log(l)
+			(&logging.Request{
+				Operation: text, Method: "POST", Status: 400, RequestID: text, Subscription: text,
+				ChannelRequestID: text, ChannelSessionID: text,
+			}).Log(l) // waits
 			logging.ServerErrors(l).Print(text)
 			got := strings.Split(strings.TrimSuffix(out.String(), "\n"), "\n")
-			require.Len(t, got, 2)
+			require.Len(t, got, 3)
 			for _, line := range got {
 				require.Equal(t, -1, strings.IndexFunc(line, func(r rune) bool {
 					return r < ' ' || r >= 0x7f && r <= 0x9f || r == '\u2028' || r == '\u2029' || r == '\u202e' || r == '\u200b' || r == '\ufeff'
@@ -114,11 +119,59 @@ func TestACallerCannotForgeALine(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) { check(t, rapid.String().Draw(t, "text")) })
 }
 
+// TestLinesThatWaitAreLikeOthers compares the lines of requests that wait with
+// those that zap encodes at once.
+func TestLinesThatWaitAreLikeOthers(t *testing.T) {
+	t.Parallel()
+	check := func(t require.TestingT, now time.Time, r logging.Request) {
+		for _, format := range []string{"json", "console"} {
+			var out, want bytes.Buffer
+			log := func(to io.Writer, atOnce bool) {
+				l, _, err := logging.New(logging.Options{Level: "debug", Format: format, Writer: to, Now: func() time.Time { return now }})
+				require.NoError(t, err)
+				if atOnce {
+					l = l.With(zap.Skip()) // a logger with fields of its own
+				}
+				r := r
+				r.Log(l)
+				r = logging.Request{} // callers use it again
+				require.NoError(t, l.Sync())
+			}
+			log(&out, false)
+			log(&want, true)
+			require.Equal(t, want.String(), out.String())
+		}
+	}
+	for _, line := range lines {
+		check(t, noon(), line)
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		text := func(name string) string { return rapid.String().Draw(t, name) }
+		check(t, time.UnixMicro(rapid.Int64Range(0, 4e15).Draw(t, "now")).UTC(), logging.Request{
+			Operation: text("operation"), Method: "POST", Status: rapid.Int().Draw(t, "status"), State: operation.Failed,
+			Duration: time.Duration(rapid.Int64().Draw(t, "duration")), BytesIn: rapid.Int64().Draw(t, "in"), BytesOut: rapid.Int64().Draw(t, "out"),
+			Replayed: rapid.Bool().Draw(t, "replayed"), Gone: rapid.Bool().Draw(t, "gone"), Codes: []string{"holding-insufficient", "amount-mismatch"},
+			RequestID: text("request"), Subscription: text("subscription"), OperationID: text("id"), Customer: summary.Mask(rapid.Int64().Draw(t, "customer")),
+			Address: text("address"), ChannelRequestID: text("channel request"), ChannelSessionID: text("channel session"), TraceID: text("trace"),
+		})
+	})
+}
+
+// A logger of a host may keep the fields.
+func TestALoggerMayKeepALine(t *testing.T) {
+	t.Parallel()
+	core, kept := observer.New(zap.InfoLevel)
+	r := logging.Request{RequestID: "r1", Status: 200}
+	r.Log(zap.New(core))
+	r = logging.Request{}
+	require.Equal(t, "r1", kept.All()[0].ContextMap()["request_id"])
+}
+
 func TestPrintableTextIsLeftAlone(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer
 	l, _ := newLogger(t, &out, "json")
-	logging.Request{ChannelRequestID: `İstanbul "şube" \1 日本`}.Log(l)
+	(&logging.Request{ChannelRequestID: `İstanbul "şube" \1 日本`}).Log(l)
 	require.NoError(t, l.Sync())
 	fields := map[string]any{}
 	require.NoError(t, json.Unmarshal(out.Bytes(), &fields))
@@ -157,9 +210,9 @@ func TestTheLevelChangesWhileInUse(t *testing.T) {
 	child := l.With(zap.String("part", "a"))
 	child.Debug("no")
 	level.SetLevel(zap.ErrorLevel)
-	logging.Request{Status: 200}.Log(child)
+	(&logging.Request{Status: 200}).Log(child)
 	require.Empty(t, out.String())
-	logging.Request{Status: 500}.Log(child)
+	(&logging.Request{Status: 500}).Log(child)
 	level.SetLevel(zap.DebugLevel)
 	child.Debug("yes")
 	require.Equal(t, 2, strings.Count(out.String(), "\n"))
@@ -170,7 +223,7 @@ func TestNothingIsSampledAway(t *testing.T) {
 	var out bytes.Buffer
 	l, _ := newLogger(t, &out, "json")
 	for range 5000 {
-		logging.Request{Status: 200}.Log(l)
+		(&logging.Request{Status: 200}).Log(l)
 	}
 	require.NoError(t, l.Sync())
 	require.Equal(t, 5000, strings.Count(out.String(), "\n"))
@@ -183,7 +236,7 @@ func TestLinesOfRequestsAreWrittenTogether(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		to := new(writes)
 		l, _ := newLogger(t, to, "json")
-		request := func(id string, status int) { logging.Request{Status: status, RequestID: id}.Log(l) }
+		request := func(id string, status int) { (&logging.Request{Status: status, RequestID: id}).Log(l) }
 
 		request("a", 200)
 		time.Sleep(99 * time.Millisecond)
@@ -288,15 +341,15 @@ func TestAFloodOfResetsIsForDebug(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer
 	l, level := newLogger(t, &out, "json")
-	logging.Request{Status: 401, Gone: true}.Log(l)
-	logging.Request{Status: 499, Gone: true}.Log(l)
+	(&logging.Request{Status: 401, Gone: true}).Log(l)
+	(&logging.Request{Status: 499, Gone: true}).Log(l)
 	require.Empty(t, out.String())
-	logging.Request{Status: 499}.Log(l)
-	logging.Request{Status: 200, State: operation.Completed, Gone: true}.Log(l)
-	logging.Request{Status: 503, Gone: true}.Log(l)
+	(&logging.Request{Status: 499}).Log(l)
+	(&logging.Request{Status: 200, State: operation.Completed, Gone: true}).Log(l)
+	(&logging.Request{Status: 503, Gone: true}).Log(l)
 	require.Equal(t, 3, strings.Count(out.String(), "\n"), "what was decided is always told")
 	level.SetLevel(zap.DebugLevel)
-	logging.Request{Status: 401, Gone: true}.Log(l)
+	(&logging.Request{Status: 401, Gone: true}).Log(l)
 	require.NoError(t, l.Sync())
 	require.Contains(t, out.String(), `"level":"debug"`)
 }

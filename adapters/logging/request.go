@@ -20,8 +20,9 @@ const requestMessage = "request"
 // Log writes the line. Its level is error if the status is 500 or more, debug if
 // nothing was decided and the caller had left, and info otherwise: a flood of
 // requests that are reset at once must not flood the log. Log costs almost
-// nothing if the logger does not want the level.
-func (r Request) Log(to *zap.Logger) {
+// nothing if the logger does not want the level. It does not keep r, but may keep
+// the array of Codes for a while.
+func (r *Request) Log(to *zap.Logger) {
 	level := zap.InfoLevel
 	switch {
 	case r.Status >= http.StatusInternalServerError:
@@ -30,14 +31,19 @@ func (r Request) Log(to *zap.Logger) {
 		level = zap.DebugLevel
 	}
 	if entry := to.Check(level, requestMessage); entry != nil {
-		line := r // allocated only if it is logged
-		entry.Write(zap.Inline(&line))
+		if _, ours := to.Core().(buffered); !ours {
+			line := *r // a logger of a host may keep it, and callers use r again
+			r = &line
+		}
+		entry.Write(zap.Inline(r))
 	}
 }
 
-// MarshalLogObject implements zapcore.ObjectMarshaler. It adds the fields of the
-// line.
-func (r *Request) MarshalLogObject(line zapcore.ObjectEncoder) error {
+// MarshalLogObject implements zapcore.ObjectMarshaler.
+func (r *Request) MarshalLogObject(line zapcore.ObjectEncoder) error { return r.addTo(line) }
+
+// addTo adds the fields of the line.
+func (r *Request) addTo(line fields) error {
 	text := func(key, value string) {
 		if value != "" {
 			line.AddString(key, printable(value))
@@ -50,7 +56,7 @@ func (r *Request) MarshalLogObject(line zapcore.ObjectEncoder) error {
 	}
 	text("operation", cmp.Or(r.Operation, r.Route, "other"))
 	line.AddString("method", r.Method)
-	line.AddInt("status", r.Status)
+	line.AddInt64("status", int64(r.Status))
 	line.AddString("state", r.State.String())
 	line.AddDuration("duration", r.Duration)
 	if r.Replayed {

@@ -15,7 +15,6 @@ import (
 	"html/template"
 	"log"
 	"net/http"
-	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
@@ -23,19 +22,13 @@ import (
 
 // Options configure the listener.
 type Options struct {
-	// Checks must all pass for the service to be ready. Each name is one word and
-	// unique.
-	Checks []Check
+	// Readiness answers /readyz. It is required.
+	Readiness *Readiness
 	// Metrics may be nil. Then /metrics does not exist.
 	Metrics prometheus.Gatherer
 	// LogLevel handles GET and PUT of /log/level, as zap.AtomicLevel does. It may
 	// be nil. Then /log/level does not exist.
 	LogLevel http.Handler
-	// Now returns the current time.
-	Now func() time.Time
-	// Changed is called with the error when a check starts to fail, and with nil
-	// when it passes again. It may be nil.
-	Changed func(check string, err error)
 	// ErrorLog receives errors of metrics that cannot be written.
 	ErrorLog *log.Logger
 	// Hosts lists the names that are accepted as Host, without a port. IP
@@ -45,20 +38,14 @@ type Options struct {
 	Console http.Handler
 }
 
-// Handler serves the ops listener. It is safe for concurrent use.
-type Handler struct {
-	http.Handler
-	readiness *readiness
-}
-
-// New returns the handler. It runs checks only when a request asks for them.
-func New(o Options) *Handler {
-	h := &Handler{readiness: newReadiness(o)}
+// New returns the handler of the listener, which is safe for concurrent use. It
+// runs checks only when a request asks for them.
+func New(o Options) http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("GET /{$}", index(o))
 	mux.HandleFunc("GET /livez", serveAlive)
-	mux.Handle("GET /readyz", h.readiness.serve("readyz"))
-	mux.Handle("GET /healthz", h.readiness.serve("healthz"))
+	mux.Handle("GET /readyz", o.Readiness.serve("readyz"))
+	mux.Handle("GET /healthz", o.Readiness.serve("healthz"))
 	if o.Metrics != nil {
 		mux.Handle("GET /metrics", promhttp.HandlerFor(o.Metrics, promhttp.HandlerOpts{
 			EnableOpenMetrics:   true, // the only format with exemplars
@@ -77,31 +64,11 @@ func New(o Options) *Handler {
 	}
 	profiles(mux)
 	guarded := guard(o.Hosts, mux)
-	h.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Cache-Control", "no-store")
 		w.Header().Set("X-Content-Type-Options", "nosniff")
 		guarded.ServeHTTP(w, r)
 	})
-	return h
-}
-
-// Drain makes /readyz report not ready from now on, because the service is about
-// to stop. It may be called twice.
-func (h *Handler) Drain() { h.readiness.draining.Store(true) }
-
-// NewServer returns a server for the handler, with timeouts. Profiles last as
-// long as the request asks, so they remove their own timeouts. Stop the server
-// with Close, last of all: its requests are not worth waiting for.
-func NewServer(h *Handler, errorLog *log.Logger) *http.Server {
-	return &http.Server{
-		Handler:           h,
-		ErrorLog:          errorLog,
-		ReadHeaderTimeout: 5 * time.Second,
-		ReadTimeout:       10 * time.Second,
-		WriteTimeout:      30 * time.Second,
-		IdleTimeout:       60 * time.Second,
-		MaxHeaderBytes:    16 << 10,
-	}
 }
 
 func serveText(w http.ResponseWriter, status int, text string) {

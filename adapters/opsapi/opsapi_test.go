@@ -40,14 +40,14 @@ func ask(t *testing.T, h http.Handler, r *http.Request) *httptest.ResponseRecord
 	return answer
 }
 
-func full(t *testing.T) (*opsapi.Handler, zap.AtomicLevel) {
+func full(t *testing.T) (http.Handler, zap.AtomicLevel) {
 	t.Helper()
 	registry := prometheus.NewRegistry()
 	latency := prometheus.NewHistogram(prometheus.HistogramOpts{Name: "latency_seconds", Help: "Latency."})
 	latency.(prometheus.ExemplarObserver).ObserveWithExemplar(.003, prometheus.Labels{"trace_id": "0af7651916cd43dd8448eb211c80319c"})
 	require.NoError(t, registry.Register(latency))
 	level := zap.NewAtomicLevel()
-	return opsapi.New(opsapi.Options{Metrics: registry, LogLevel: level, Now: time.Now}), level
+	return opsapi.New(opsapi.Options{Readiness: opsapi.NewReadiness(time.Now, nil), Metrics: registry, LogLevel: level}), level
 }
 
 // TestThePageLinksToWhatThereIs follows every link, from the first page on.
@@ -72,7 +72,7 @@ func TestThePageLinksToWhatThereIs(t *testing.T) {
 		}
 	}
 
-	bare := opsapi.New(opsapi.Options{Now: time.Now})
+	bare, _ := checked(time.Now)
 	require.Equal(t, []string{"/livez", "/readyz?verbose", "/healthz", "/debug/pprof/"}, links(get(t, bare, "/").Body.String()))
 	for _, path := range []string{"/metrics", "/log/level", "/debug/vars", "/debug/pprof/cmdline", "/debug/pprof/nonsense", "/readyz/database", "/nonsense"} {
 		require.Equal(t, http.StatusNotFound, get(t, bare, path).Code, path)
@@ -101,8 +101,8 @@ func TestOnlyReadingIsAllowed(t *testing.T) {
 
 func TestAlive(t *testing.T) {
 	t.Parallel()
-	h := opsapi.New(opsapi.Options{Now: time.Now, Checks: []opsapi.Check{{Name: "database", Probe: func(context.Context) error { panic("asked") }}}})
-	h.Drain()
+	h, r := checked(time.Now, opsapi.Check{Name: "database", Probe: func(context.Context) error { panic("asked") }})
+	r.Drain()
 	for path, body := range map[string]string{"/livez": "ok\n", "/livez?verbose": "[+]ping ok\nlivez check passed\n"} {
 		answer := get(t, h, path)
 		require.Equal(t, http.StatusOK, answer.Code)
@@ -152,28 +152,41 @@ func TestTheProgramsOwnMuxIsLeftAlone(t *testing.T) {
 	}
 }
 
-// listening is the whole listener, with time-outs of its own that are shorter
-// than anything that is recorded.
-func listening(t *testing.T) string {
+// listening serves the handler with this timeout, or with none.
+func listening(t *testing.T, timeout time.Duration) string {
 	t.Helper()
 	h, _ := full(t)
-	server := opsapi.NewServer(h, log.New(io.Discard, "", 0))
-	require.NotZero(t, server.ReadHeaderTimeout)
-	require.NotZero(t, server.IdleTimeout)
-	server.ReadTimeout, server.WriteTimeout = 100*time.Millisecond, 100*time.Millisecond
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
-		_ = server.Serve(listener)
-	}()
+	server := httptest.NewUnstartedServer(h)
+	server.Config.ReadTimeout, server.Config.WriteTimeout = timeout, timeout
+	server.Start()
 	t.Cleanup(func() {
-		require.NoError(t, server.Close())
-		<-ended
+		server.Close()
 		http.DefaultClient.CloseIdleConnections()
 	})
-	return "http://" + listener.Addr().String()
+	return server.URL
+}
+
+func TestServer(t *testing.T) {
+	t.Parallel()
+	h, _ := full(t)
+	failed := func(err error) { t.Error(err) }
+	server := opsapi.NewServer("127.0.0.1:0", h, log.New(io.Discard, "", 0), failed)
+	require.Empty(t, server.Address())
+	require.NoError(t, server.Close(), "before it started")
+	for range 2 {
+		require.NoError(t, server.Start())
+		conn, err := net.Dial("tcp", server.Address())
+		require.NoError(t, err)
+		require.Error(t, opsapi.NewServer(server.Address(), h, nil, failed).Start(), "the port is in use")
+		require.NoError(t, server.Close(), "without waiting for the connection")
+		require.Empty(t, server.Address())
+		_, err = conn.Read(make([]byte, 1))
+		require.Error(t, err)
+		require.NoError(t, conn.Close())
+	}
+	disabled := opsapi.NewServer("", h, nil, failed)
+	require.NoError(t, disabled.Start())
+	require.Empty(t, disabled.Address())
 }
 
 // TestProfiles records, which only one can do at a time, so it is alone.
@@ -181,8 +194,11 @@ func TestProfiles(t *testing.T) {
 	if testing.Short() {
 		t.Skip("SKIPPED: -short; records profiles for several seconds")
 	}
-	url := listening(t)
-	fetch := func(ctx context.Context, path string) (int, []byte) {
+	// Shorter than what is recorded, and long enough for a busy machine to begin
+	// with it.
+	hurried := listening(t, 1900*time.Millisecond)
+	patient := listening(t, 0)
+	fetch := func(ctx context.Context, url, path string) (int, []byte) {
 		request, err := http.NewRequestWithContext(ctx, http.MethodGet, url+path, nil)
 		require.NoError(t, err)
 		answer, err := http.DefaultClient.Do(request)
@@ -196,16 +212,16 @@ func TestProfiles(t *testing.T) {
 		}
 		return answer.StatusCode, body
 	}
-	for _, path := range []string{"profile?seconds=1", "heap?gc=1", "goroutine"} {
-		status, body := fetch(t.Context(), "/debug/pprof/"+path)
+	for path, url := range map[string]string{"profile?seconds=2": hurried, "heap?gc=1": patient, "goroutine": patient} {
+		status, body := fetch(t.Context(), url, "/debug/pprof/"+path)
 		require.Equal(t, http.StatusOK, status, path)
 		require.Equal(t, "\x1f\x8b", string(body[:2]), "%s: profiles are gzipped", path)
 	}
-	status, body := fetch(t.Context(), "/debug/pprof/trace?seconds=1")
+	status, body := fetch(t.Context(), hurried, "/debug/pprof/trace?seconds=2")
 	require.Equal(t, http.StatusOK, status)
 	require.Contains(t, string(body[:16]), "trace")
 	for _, seconds := range []string{"0", "-1", "601", "1.5", "9223372037", "x"} {
-		status, _ = fetch(t.Context(), "/debug/pprof/profile?seconds="+seconds)
+		status, _ = fetch(t.Context(), patient, "/debug/pprof/profile?seconds="+seconds)
 		require.Equal(t, http.StatusBadRequest, status, seconds)
 	}
 
@@ -214,17 +230,17 @@ func TestProfiles(t *testing.T) {
 	go func() {
 		defer close(left)
 		for status := http.StatusConflict; status == http.StatusConflict; {
-			status, _ = fetch(ctx, "/debug/pprof/profile?seconds=600")
+			status, _ = fetch(ctx, patient, "/debug/pprof/profile?seconds=600")
 		}
 	}()
 	require.Eventually(t, func() bool {
-		status, _ := fetch(t.Context(), "/debug/pprof/profile?seconds=1")
+		status, _ := fetch(t.Context(), patient, "/debug/pprof/profile?seconds=1")
 		return status == http.StatusConflict
 	}, time.Minute, time.Millisecond, "one at a time")
 	leave()
 	<-left
 	require.Eventually(t, func() bool {
-		status, _ := fetch(t.Context(), "/debug/pprof/profile?seconds=1")
+		status, _ := fetch(t.Context(), patient, "/debug/pprof/profile?seconds=1")
 		return status == http.StatusOK
 	}, time.Minute, time.Millisecond, "who leaves stops recording")
 }

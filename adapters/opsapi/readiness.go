@@ -10,6 +10,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"bankingapi/application/store"
+	"bankingapi/application/summary"
 	"bankingapi/domain/fault"
 )
 
@@ -25,24 +27,54 @@ const (
 type Check struct {
 	Name string
 	// Probe returns nil if the condition is met. Its context ends after 2
-	// seconds. It is not called again before it returned. The listener shows the
-	// Detail of a *fault.Error, which contains no secrets. The rest of the error
-	// goes to Options.Changed. Warnings mean that the condition is met.
+	// seconds. The listener does not call it again before it returned. It shows
+	// the Detail of a *fault.Error, which contains no secrets. The rest of the
+	// error goes to the function changed of NewReadiness. Warnings mean that the
+	// condition is met.
 	Probe func(context.Context) error
+}
+
+// StorageChecks are the checks of a storage. Risks are warnings if the operator
+// allows them.
+func StorageChecks(s *store.Store, allowUnsafe bool) []Check {
+	return []Check{
+		{"database", s.Ping},
+		{"schema", s.Schema.Require},
+		{"durability", func(ctx context.Context) error {
+			warnings, err := s.Durability(ctx, allowUnsafe)
+			if err == nil && len(warnings) > 0 {
+				err = Warnings(warnings)
+			}
+			return err
+		}},
+	}
 }
 
 // Warnings are sentences about risks of a service that is ready. They contain
 // no secrets.
 type Warnings []string
 
+func isFailure(err error) bool {
+	_, warnings := errors.AsType[Warnings](err)
+	return err != nil && !warnings
+}
+
+// Warn returns a warning, or nil for an empty text.
+func Warn(text string) error {
+	if text == "" {
+		return nil
+	}
+	return Warnings{text}
+}
+
 // Error joins the sentences.
 func (w Warnings) Error() string { return strings.Join(w, " ") }
 
-// readiness answers /readyz in the format of the Kubernetes servers.
-type readiness struct {
+// Readiness decides whether the service is ready. It is safe for concurrent use.
+type Readiness struct {
 	checks   []*probe
 	now      func() time.Time
-	changed  func(string, error)
+	changed  func(check string, err error)
 	draining atomic.Bool
 
 	turn   chan struct{} // a mutex for the fields below that one can wait for
@@ -50,20 +82,39 @@ type readiness struct {
 	errs   []error // of each check; nil before the first run
 }
 
-func newReadiness(o Options) *readiness {
-	r := &readiness{now: o.Now, changed: o.Changed, turn: make(chan struct{}, 1)}
-	for _, c := range o.Checks {
+// NewReadiness returns the Readiness of a service that is ready if all checks
+// pass. Each name is one word and unique. changed is called with the error when a
+// check starts to fail, and with nil when it passes again.
+func NewReadiness(now func() time.Time, changed func(check string, err error), checks ...Check) *Readiness {
+	r := &Readiness{now: now, changed: changed, turn: make(chan struct{}, 1)}
+	for _, c := range checks {
 		r.checks = append(r.checks, &probe{Check: c})
-	}
-	if r.changed == nil {
-		r.changed = func(string, error) {}
 	}
 	return r
 }
 
-// serve returns a handler that answers 200 or 503. With ?verbose, and whenever
-// the service is not ready, it lists every check.
-func (r *readiness) serve(name string) http.HandlerFunc {
+// Drain makes the service not ready from now on, because it is about to stop. It
+// may be called twice.
+func (r *Readiness) Drain() { r.draining.Store(true) }
+
+// Require runs the checks one after the other, now. It returns the error of the
+// first one that fails.
+func (r *Readiness) Require(ctx context.Context) error {
+	if r.draining.Load() {
+		return errStopping
+	}
+	for _, c := range r.checks {
+		if err := c.Probe(ctx); isFailure(err) {
+			return err
+		}
+	}
+	return nil
+}
+
+// serve returns a handler that answers 200 or 503, in the format of the Kubernetes
+// servers. With ?verbose, and whenever the service is not ready, it lists every
+// check.
+func (r *Readiness) serve(name string) http.HandlerFunc {
 	return func(w http.ResponseWriter, request *http.Request) {
 		// Without the context of the request: several requests share a run, and a
 		// client that disconnects must not fail the others.
@@ -79,20 +130,10 @@ func (r *readiness) serve(name string) http.HandlerFunc {
 	}
 }
 
-// Result is a check and its result.
-type Result struct {
-	Name string
-	// Problem is empty if the check passes. It contains no secrets.
-	Problem string
-	// Warnings are risks that the check has found. It passes.
-	Warnings []string
-}
-
 // Results runs the checks, as /readyz does, and returns them in their order.
-func (h *Handler) Results() (all []Result) {
-	r := h.readiness
+func (r *Readiness) Results() (all []summary.Check) {
 	for i, err := range r.look() {
-		result := Result{Name: r.checks[i].Name}
+		result := summary.Check{Name: r.checks[i].Name}
 		if warnings, ok := errors.AsType[Warnings](err); ok {
 			result.Warnings = warnings
 		} else if err != nil {
@@ -101,36 +142,34 @@ func (h *Handler) Results() (all []Result) {
 		all = append(all, result)
 	}
 	if r.draining.Load() {
-		all = append(all, Result{Name: "shutdown", Problem: detail(errStopping)})
+		all = append(all, summary.Check{Name: shutdown, Problem: detail(errStopping)})
 	}
 	return all
 }
 
+// shutdown is the name of the check that fails while the service stops.
+const shutdown = "shutdown"
+
 // list returns a line for each check and reports whether all of them pass.
-func (r *readiness) list() (text string, ready bool) {
+func (r *Readiness) list() (text string, ready bool) {
+	results := r.Results()
+	if n := len(results); n == 0 || results[n-1].Name != shutdown {
+		results = append(results, summary.Check{Name: shutdown})
+	}
 	var lines strings.Builder
 	ready = true
-	tell := func(name string, err error) {
-		if err == nil {
-			fmt.Fprintf(&lines, "[+]%s ok\n", name)
-			return
-		}
-		if warnings, ok := errors.AsType[Warnings](err); ok {
-			for _, w := range warnings {
-				fmt.Fprintf(&lines, "[!]%s warning: %s\n", name, w)
+	for _, c := range results {
+		switch {
+		case c.Problem != "":
+			ready = false
+			fmt.Fprintf(&lines, "[-]%s failed: %s\n", c.Name, c.Problem)
+		case len(c.Warnings) > 0:
+			for _, w := range c.Warnings {
+				fmt.Fprintf(&lines, "[!]%s warning: %s\n", c.Name, w)
 			}
-			return
+		default:
+			fmt.Fprintf(&lines, "[+]%s ok\n", c.Name)
 		}
-		ready = false
-		fmt.Fprintf(&lines, "[-]%s failed: %s\n", name, detail(err))
-	}
-	for i, err := range r.look() {
-		tell(r.checks[i].Name, err)
-	}
-	if r.draining.Load() {
-		tell("shutdown", errStopping)
-	} else {
-		tell("shutdown", nil)
 	}
 	return lines.String(), ready
 }
@@ -150,7 +189,7 @@ func detail(err error) string {
 
 // look returns the results of the checks, at most freshness old. Concurrent
 // callers wait for the same run.
-func (r *readiness) look() []error {
+func (r *Readiness) look() []error {
 	r.turn <- struct{}{}
 	defer func() { <-r.turn }()
 	if age := r.now().Sub(r.looked); r.errs != nil && 0 <= age && age < freshness {
@@ -163,7 +202,7 @@ func (r *readiness) look() []error {
 	}
 	all.Wait()
 	for i, err := range errs {
-		if failed := r.errs != nil && r.errs[i] != nil; failed != (err != nil) {
+		if failed := r.errs != nil && isFailure(r.errs[i]); failed != isFailure(err) {
 			r.changed(r.checks[i].Name, err)
 		}
 	}

@@ -15,9 +15,16 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"bankingapi/adapters/opsapi"
+	"bankingapi/application/summary"
 	"bankingapi/domain/fault"
 	"bankingapi/test/golden"
 )
+
+// checked is the handler of a service with these checks.
+func checked(now func() time.Time, checks ...opsapi.Check) (http.Handler, *opsapi.Readiness) {
+	r := opsapi.NewReadiness(now, func(string, error) {}, checks...)
+	return opsapi.New(opsapi.Options{Readiness: r}), r
+}
 
 func passes(context.Context) error { return nil }
 
@@ -42,9 +49,9 @@ func TestReadiness(t *testing.T) {
 		}, false, 503},
 		{"stopping.txt", []opsapi.Check{{"database", passes}}, true, 503},
 	} {
-		h := opsapi.New(opsapi.Options{Checks: test.checks, Now: time.Now})
+		h, r := checked(time.Now, test.checks...)
 		if test.drain {
-			h.Drain()
+			r.Drain()
 		}
 		verbose := get(t, h, "/readyz?verbose")
 		require.Equal(t, test.status, verbose.Code)
@@ -64,11 +71,11 @@ func TestReadiness(t *testing.T) {
 
 func TestDrainingShowsAtOnce(t *testing.T) {
 	t.Parallel()
-	h := opsapi.New(opsapi.Options{Now: time.Now})
+	h, r := checked(time.Now)
 	require.Equal(t, http.StatusOK, get(t, h, "/readyz").Code)
-	h.Drain()
+	r.Drain()
 	require.Equal(t, http.StatusServiceUnavailable, get(t, h, "/readyz").Code)
-	h.Drain()
+	r.Drain()
 	require.Equal(t, http.StatusServiceUnavailable, get(t, h, "/readyz").Code)
 }
 
@@ -76,11 +83,11 @@ func TestAFloodOfProbesIsOneLookASecond(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var looks atomic.Int32
-		h := opsapi.New(opsapi.Options{Now: time.Now, Checks: []opsapi.Check{{"database", func(context.Context) error {
+		h, _ := checked(time.Now, opsapi.Check{"database", func(context.Context) error {
 			looks.Add(1)
 			time.Sleep(100 * time.Millisecond)
 			return nil
-		}}}})
+		}})
 		flood := func() {
 			var all sync.WaitGroup
 			for range 1000 {
@@ -100,10 +107,10 @@ func TestAFloodOfProbesIsOneLookASecond(t *testing.T) {
 func TestAClockThatStepsBackIsNoExcuse(t *testing.T) {
 	t.Parallel()
 	now, looks := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC), 0
-	h := opsapi.New(opsapi.Options{Now: func() time.Time { return now }, Checks: []opsapi.Check{{"database", func(context.Context) error {
+	h, _ := checked(func() time.Time { return now }, opsapi.Check{"database", func(context.Context) error {
 		looks++
 		return nil
-	}}}})
+	}})
 	get(t, h, "/readyz")
 	now = now.Add(-time.Hour)
 	get(t, h, "/readyz")
@@ -118,14 +125,12 @@ func TestACheckThatHangs(t *testing.T) {
 		release := make(chan error)
 		var calls atomic.Int32
 		var changes []string
-		h := opsapi.New(opsapi.Options{
-			Now:     time.Now,
-			Changed: func(check string, err error) { changes = append(changes, fmt.Sprintf("%s: %v", check, err)) },
-			Checks: []opsapi.Check{{"database", func(context.Context) error {
+		h := opsapi.New(opsapi.Options{Readiness: opsapi.NewReadiness(time.Now,
+			func(check string, err error) { changes = append(changes, fmt.Sprintf("%s: %v", check, err)) },
+			opsapi.Check{"database", func(context.Context) error {
 				calls.Add(1)
 				return <-release
-			}}, {"schema", passes}},
-		})
+			}}, opsapi.Check{"schema", passes})})
 		for range 5 {
 			start := time.Now()
 			answer := get(t, h, "/readyz")
@@ -148,10 +153,10 @@ func TestACheckThatHangs(t *testing.T) {
 func TestACheckThatHeedsItsContext(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		h := opsapi.New(opsapi.Options{Now: time.Now, Checks: []opsapi.Check{{"database", func(ctx context.Context) error {
+		h, _ := checked(time.Now, opsapi.Check{"database", func(ctx context.Context) error {
 			<-ctx.Done()
 			return fault.Wrap(fault.Unavailable, ctx.Err(), "The storage cannot be reached.")
-		}}}})
+		}})
 		answer := get(t, h, "/readyz")
 		require.Equal(t, http.StatusServiceUnavailable, answer.Code)
 		require.Contains(t, answer.Body.String(), "[-]database failed: No answer within 2s.\n")
@@ -161,7 +166,7 @@ func TestACheckThatHeedsItsContext(t *testing.T) {
 
 func TestACallerThatLeavesDoesNotFailTheOthers(t *testing.T) {
 	t.Parallel()
-	h := opsapi.New(opsapi.Options{Now: time.Now, Checks: []opsapi.Check{{"database", func(ctx context.Context) error { return ctx.Err() }}}})
+	h, _ := checked(time.Now, opsapi.Check{"database", func(ctx context.Context) error { return ctx.Err() }})
 	ctx, leave := context.WithCancel(t.Context())
 	leave()
 	ask(t, h, httptest.NewRequestWithContext(ctx, http.MethodGet, "/readyz", nil))
@@ -176,11 +181,9 @@ func TestChangesAreTold(t *testing.T) {
 	gone := fault.Wrap(fault.Unavailable, errors.New("connection refused"), "The storage cannot be reached.")
 	var state error
 	var changes []error
-	h := opsapi.New(opsapi.Options{
-		Now:     func() time.Time { return now },
-		Changed: func(_ string, err error) { changes = append(changes, err) },
-		Checks:  []opsapi.Check{{"database", func(context.Context) error { return state }}},
-	})
+	h := opsapi.New(opsapi.Options{Readiness: opsapi.NewReadiness(func() time.Time { return now },
+		func(_ string, err error) { changes = append(changes, err) },
+		opsapi.Check{"database", func(context.Context) error { return state }})})
 	for _, state = range []error{nil, nil, gone, gone, nil, gone} {
 		get(t, h, "/readyz")
 		now = now.Add(time.Second)
@@ -189,7 +192,7 @@ func TestChangesAreTold(t *testing.T) {
 }
 
 func BenchmarkReady(b *testing.B) {
-	h := opsapi.New(opsapi.Options{Now: time.Now, Checks: []opsapi.Check{{"database", passes}, {"schema", passes}}})
+	h, _ := checked(time.Now, opsapi.Check{"database", passes}, opsapi.Check{"schema", passes})
 	request := httptest.NewRequest(http.MethodGet, "/readyz", nil)
 	b.ReportAllocs()
 	for b.Loop() {
@@ -201,17 +204,33 @@ func BenchmarkReady(b *testing.B) {
 func TestWarningsDoNotStopTheService(t *testing.T) {
 	t.Parallel()
 	var told []string
-	h := opsapi.New(opsapi.Options{Now: time.Now, Checks: []opsapi.Check{
-		{"database", passes},
-		{"durability", fails(opsapi.Warnings{"There are no checksums.", "There is no standby."})},
-	}, Changed: func(check string, _ error) { told = append(told, check) }})
+	r := opsapi.NewReadiness(time.Now, func(check string, _ error) { told = append(told, check) },
+		opsapi.Check{"database", passes},
+		opsapi.Check{"durability", fails(opsapi.Warnings{"There are no checksums.", "There is no standby."})})
+	h := opsapi.New(opsapi.Options{Readiness: r})
 	verbose := get(t, h, "/readyz?verbose")
 	require.Equal(t, http.StatusOK, verbose.Code)
 	require.Equal(t, "[+]database ok\n[!]durability warning: There are no checksums.\n[!]durability warning: There is no standby.\n"+
 		"[+]shutdown ok\nreadyz check passed\n", verbose.Body.String())
 	require.Equal(t, "ok\n", get(t, h, "/readyz").Body.String())
-	require.Equal(t, []opsapi.Result{
+	require.Equal(t, []summary.Check{
 		{Name: "database"}, {Name: "durability", Warnings: []string{"There are no checksums.", "There is no standby."}},
-	}, h.Results())
-	require.Equal(t, []string{"durability"}, told)
+	}, r.Results())
+	require.NoError(t, r.Require(t.Context()))
+	require.Empty(t, told)
+}
+
+// TestRequireAsksNow: it returns the first error as it is, and stops with the
+// service.
+func TestRequireAsksNow(t *testing.T) {
+	t.Parallel()
+	gone := errors.New("connection refused")
+	state := error(nil)
+	_, r := checked(time.Now, opsapi.Check{"database", func(context.Context) error { return state }}, opsapi.Check{"schema", passes})
+	require.NoError(t, r.Require(t.Context()))
+	state = gone
+	require.Equal(t, gone, r.Require(t.Context()))
+	state = nil
+	r.Drain()
+	require.ErrorContains(t, r.Require(t.Context()), "The service is stopping.")
 }

@@ -1,6 +1,7 @@
 package sandbox
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math"
@@ -14,86 +15,66 @@ import (
 	"bankingapi/domain/money"
 )
 
-// Refusal is a way to provoke a refusal: the demo sale with other values.
+// Refusal says how to get a refusal: the demo sale with other values. AtOnce or
+// OnItsDay is empty if a sale cannot have the refusal then.
 type Refusal struct {
 	Code string
-	// OnItsDay says that the sale is for a later day, and fails on that day.
-	OnItsDay bool
-	// Values are what the sale has in place of the values of the demo sale.
-	Values []Value
+	// AtOnce has a sale for now refused.
+	AtOnce []Value
+	// OnItsDay has a sale for a later day refused on that day.
+	OnItsDay []Value
 }
 
 // Value is a member of a sale, by its path in the record, and its JSON value.
 type Value struct{ Path, JSON string }
 
-// Refusals lists how to get each refusal: at once and, if a sale can have it on
-// a later day too, on its day. The book of a sandbox makes them possible.
+// Refusals lists the refusals that need values or a book of the sandbox's own.
+// Any other code has a request on its page.
 func Refusals() []Refusal {
-	var all []Refusal
-	for _, code := range fault.Codes() {
-		values := provocations[code.Name]
-		if values.atOnce != nil {
-			all = append(all, Refusal{code.Name, false, values.atOnce})
-		}
-		if values.onItsDay != nil {
-			all = append(all, Refusal{code.Name, true, values.onItsDay})
-		}
+	nothing := []Value{{"CustomerNo", strconv.Itoa(nobody)}}
+	little := []Value{{"CustomerNo", strconv.Itoa(poor)}}
+	small := ofFund("SBXSMALL", 9006)
+	big := append(ofFund("SBXBIG", 9003), Value{"FundAmount", "1000000000000"})
+	full := []Value{{"DestinationAccount.CustomerNo", strconv.Itoa(rich)}}
+	return []Refusal{
+		{fault.HoldingNotFound, nothing, nothing},
+		{fault.HoldingInsufficient, little, little},
+		{fault.PriceNotFound, []Value{{"FundToProcess.PriceID", "9999"}}, ofFund("SBXNEW", 9007)},
+		{fault.PriceNotCurrent, ofFund("SBXOLD", 9001), nil},
+		{fault.AccountNotFound, []Value{{"DestinationAccount.CustomerNo", strconv.Itoa(nobody)}}, nil},
+		{
+			fault.CurrencyMismatch,
+			[]Value{{"DestinationAccount.AccountSuffix", "2"}, {"DestinationAccount.CurrencyCode", `"USD"`}},
+			ofFund("SBXUSD", 9004),
+		},
+		{fault.AmountMismatch, []Value{{"Amount", "1"}}, nil},
+		{fault.ProceedsZero, small, small},
+		{fault.ProceedsOutOfRange, big, big},
+		{fault.BalanceOutOfRange, full, full},
+		{fault.Cancelled, nil, []Value{{"CustomerNo", strconv.Itoa(cancelled)}}},
 	}
-	return all
 }
-
-// RefusalRow says, in Markdown, which values of the demo sale to change to get a
-// refusal, at once and on a later day.
-type RefusalRow struct{ Code, AtOnce, OnItsDay string }
-
-// RefusalTable lists Refusals for the documentation, one row for each code.
-func RefusalTable() []RefusalRow {
-	var all []RefusalRow
-	for _, r := range Refusals() {
-		var values []string
-		for _, v := range r.Values {
-			values = append(values, "`"+v.Path+"` "+strings.Trim(v.JSON, `"`))
-		}
-		if n := len(all); n == 0 || all[n-1].Code != r.Code {
-			all = append(all, RefusalRow{Code: r.Code, AtOnce: "not possible", OnItsDay: "not possible"})
-		}
-		row := &all[len(all)-1]
-		if r.OnItsDay {
-			row.OnItsDay = strings.Join(values, ", ")
-		} else {
-			row.AtOnce = strings.Join(values, ", ")
-		}
-	}
-	return all
-}
-
-type provocation struct{ atOnce, onItsDay []Value }
-
-// always is a provocation that works at once and on a later day.
-func always(values ...Value) provocation { return provocation{values, values} }
-
-func atOnce(values ...Value) provocation { return provocation{atOnce: values} }
 
 // ofFund is a sale of a reserved fund at that price.
 func ofFund(imkb string, priceID int) []Value {
 	return []Value{{"FundToProcess.IMKBCode", `"` + imkb + `"`}, {"FundToProcess.PriceID", strconv.Itoa(priceID)}}
 }
 
-var provocations = map[string]provocation{
-	fault.HoldingNotFound:     always(Value{"CustomerNo", strconv.Itoa(nobody)}),
-	fault.HoldingInsufficient: always(Value{"CustomerNo", strconv.Itoa(poor)}),
-	fault.PriceNotFound:       {[]Value{{"FundToProcess.PriceID", "9999"}}, ofFund("SBXNEW", 9007)},
-	fault.PriceNotCurrent:     atOnce(ofFund("SBXOLD", 9001)...),
-	fault.AccountNotFound:     atOnce(Value{"DestinationAccount.CustomerNo", strconv.Itoa(nobody)}),
-	fault.CurrencyMismatch: {
-		[]Value{{"DestinationAccount.AccountSuffix", "2"}, {"DestinationAccount.CurrencyCode", `"USD"`}},
-		ofFund("SBXUSD", 9004),
-	},
-	fault.AmountMismatch:     atOnce(Value{"Amount", "1"}),
-	fault.ProceedsZero:       always(ofFund("SBXSMALL", 9006)...),
-	fault.ProceedsOutOfRange: always(append(ofFund("SBXBIG", 9003), Value{"FundAmount", "1000000000000"})...),
-	fault.Cancelled:          {onItsDay: []Value{{"CustomerNo", strconv.Itoa(cancelled)}}},
-	fault.BalanceOutOfRange:  always(Value{"DestinationAccount.CustomerNo", strconv.Itoa(rich)}),
+// RefusalTable has Refusals in Markdown, for the documentation: a row for each
+// code, with the values of the demo sale to change at once and on a later day.
+func RefusalTable() string {
+	cell := func(values []Value) string {
+		var texts []string
+		for _, v := range values {
+			texts = append(texts, "`"+v.Path+"` "+strings.Trim(v.JSON, `"`))
+		}
+		return cmp.Or(strings.Join(texts, ", "), "not possible")
+	}
+	var rows strings.Builder
+	for _, r := range Refusals() {
+		fmt.Fprintf(&rows, "| [`%[1]s`](errors/%[1]s) | %s | %s |\n", r.Code, cell(r.AtOnce), cell(r.OnItsDay))
+	}
+	return rows.String()
 }
 
 // The reserved customers.

@@ -17,23 +17,17 @@ import (
 	"bankingapi/domain/fault"
 )
 
-// Endpoint is one endpoint of the sandbox, for callers with a key.
-type Endpoint struct {
-	Method, Path string
-	// Serve returns the answer as JSON. The body of the request is complete. The
-	// kind of the error is that of package fault.
-	Serve func(r *http.Request) ([]byte, error)
-}
-
-// Endpoints lists the endpoints.
-func (b *Sandbox) Endpoints() []Endpoint {
-	return []Endpoint{
-		{http.MethodGet, "/_sandbox/clock", b.serveClock},
-		{http.MethodPut, "/_sandbox/clock", b.serveMove},
-		{http.MethodPost, "/_sandbox/reset", b.serveReset},
-		{http.MethodPost, "/_sandbox/seed", b.serveSeed},
-		{http.MethodGet, "/_sandbox/requests", b.serveRequests},
-		{http.MethodGet, "/_sandbox/book", b.serveBook},
+// Endpoints are the endpoints of the sandbox, for callers with a key, by method
+// and path. Each returns its answer as JSON. The body of the request is complete.
+// The kind of the error is that of package fault.
+func (b *Sandbox) Endpoints() map[string]func(*http.Request) ([]byte, error) {
+	return map[string]func(*http.Request) ([]byte, error){
+		"GET /_sandbox/clock":    b.serveClock,
+		"PUT /_sandbox/clock":    b.serveMove,
+		"POST /_sandbox/reset":   b.serveReset,
+		"POST /_sandbox/seed":    b.serveSeed,
+		"GET /_sandbox/requests": b.serveRequests,
+		"GET /_sandbox/book":     b.serveBook,
 	}
 }
 
@@ -204,24 +198,26 @@ func answerOr(err error, answer any) ([]byte, error) {
 	return json.Marshal(answer)
 }
 
-func (b *Sandbox) importCSV(ctx context.Context, kind string, file []byte, toFault func(kind string, bad BadLine) fault.Fault) (int64, error) {
-	lines, bad, err := b.o.Import(ctx, kind, bytes.NewReader(file))
-	if len(bad) > 0 {
-		faults := make([]fault.Fault, len(bad))
-		for i, line := range bad {
-			faults[i] = toFault(kind, line)
-		}
+// lineFault makes the fault of an answer of a rule that a line of a file breaks.
+type lineFault func(kind string, line int64, column, rule string) fault.Fault
+
+func (b *Sandbox) importCSV(ctx context.Context, kind string, file []byte, toFault lineFault) (int64, error) {
+	var faults []fault.Fault
+	lines, err := b.o.Import(ctx, kind, bytes.NewReader(file), func(line int64, column, rule string) {
+		faults = append(faults, toFault(kind, line, column, rule))
+	})
+	if len(faults) > 0 {
 		return 0, fault.New(fault.Invalid, "The seed breaks a rule.", faults...)
 	}
 	return lines, err
 }
 
-func csvFault(_ string, bad BadLine) fault.Fault {
-	return fault.Fault{Code: fault.InvalidFormat, Detail: fmt.Sprintf("Line %d, %s: %s", bad.Line, bad.Column, bad.Rule)}
+func csvFault(_ string, line int64, column, rule string) fault.Fault {
+	return fault.Fault{Code: fault.InvalidFormat, Detail: fmt.Sprintf("Line %d, %s: %s", line, column, rule)}
 }
 
-func jsonFault(kind string, bad BadLine) fault.Fault {
-	return fault.Fault{Pointer: fmt.Sprintf("/%s/%d/%s", kind, bad.Line-2, bad.Column), Code: fault.InvalidFormat, Detail: bad.Rule}
+func jsonFault(kind string, line int64, column, rule string) fault.Fault {
+	return fault.Fault{Pointer: fmt.Sprintf("/%s/%d/%s", kind, line-2, column), Code: fault.InvalidFormat, Detail: rule}
 }
 
 // row is one object of a seed, by its members.

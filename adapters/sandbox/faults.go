@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"strconv"
@@ -59,6 +60,24 @@ func Orders() []Order {
 		{internalError, firstFaulty + 6, "Nothing is done. The answer is 500 `internal-error`, without `Data`."},
 		{overloaded, firstFaulty + 7, "Nothing is done. The answer is 503 `overloaded`."},
 		{shuttingDown, firstFaulty + 8, "Nothing is done. The answer is 503 `shutting-down`."},
+	}
+}
+
+// FaultTable has Orders in Markdown, for the documentation.
+func FaultTable() string {
+	var rows strings.Builder
+	for _, o := range Orders() {
+		fmt.Fprintf(&rows, "| `%s` | %d | %s |\n", o.Header, o.CustomerNo, o.Effect)
+	}
+	return rows.String()
+}
+
+// Faults are Orders as plain text: each value of Sandbox-Fault, and what happens.
+func Faults(yield func(header, effect string) bool) {
+	for _, o := range Orders() {
+		if !yield(o.Header, strings.ReplaceAll(o.Effect, "`", "")) {
+			return
+		}
 	}
 }
 

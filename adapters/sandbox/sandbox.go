@@ -38,17 +38,11 @@ type Options struct {
 	CountDue func(ctx context.Context, on day.Day) (sales int64, oldest day.Day, err error)
 	// Settle settles what is due now.
 	Settle func(ctx context.Context) (buyfund.Settlement, error)
-	// Import imports a CSV file of prices, holdings or accounts. It returns the
-	// lines that break rules, if that is why nothing was imported.
-	Import func(ctx context.Context, kind string, r io.Reader) (lines int64, bad []BadLine, err error)
+	// Import imports a CSV file of prices, holdings or accounts. It tells bad each
+	// line that breaks a rule, from 1 for the header, and then imports nothing.
+	Import func(ctx context.Context, kind string, r io.Reader, bad func(line int64, column, rule string)) (lines int64, err error)
 	// Export writes rows as JSON, one in each line. Customer 0 is all customers.
 	Export func(ctx context.Context, kind string, customer int64, w io.Writer) error
-}
-
-// BadLine is a rule that a line of a CSV file breaks.
-type BadLine struct {
-	Line         int64 // the header is line 1
-	Column, Rule string
 }
 
 // Sandbox is the sandbox around one service. It is safe for concurrent use.

@@ -5,6 +5,7 @@ package settings
 
 import (
 	"net/netip"
+	"path/filepath"
 	"time"
 
 	"bankingapi/domain/day"
@@ -74,6 +75,14 @@ type TLS struct {
 	Mode string
 	// CertFile and KeyFile are PEM files, for TLSFiles and for no other mode.
 	CertFile, KeyFile string
+}
+
+// Files returns the files of the certificate. With TLSSelfSigned they are in folder.
+func (t TLS) Files(folder string) (certFile, keyFile string) {
+	if t.Mode == TLSSelfSigned {
+		return filepath.Join(folder, "tls.crt"), filepath.Join(folder, "tls.key")
+	}
+	return t.CertFile, t.KeyFile
 }
 
 // The values of Storage.Driver.

@@ -160,13 +160,16 @@ func (b *Books) Due(ctx context.Context, on day.Day, after *fund.Operation, limi
 	}
 	// Whole operations only: the inner query counts operations, the outer one
 	// reads all their sales.
-	waiting := b.db.reads.WithContext(ctx).Table(b.db.sales.Name).Where(recorded)
-	operations := waiting.Session(&gorm.Session{}).Select("selected_date, operation_id").
+	operations := b.db.reads.WithContext(ctx).Table(b.db.sales.Name).Where(recorded).Select("selected_date, operation_id").
 		Where("selected_date <= ? AND (selected_date, operation_id) > (?, ?)", on.String(), afterDay, b.db.Dialect.Bind(batch.UUID(afterID))).
 		Group("selected_date, operation_id").Order("selected_date, operation_id").Limit(limit)
 	var rows []SaleRow
-	err := waiting.Session(&gorm.Session{}).Where("(selected_date, operation_id) IN (?)", operations).
-		Order("selected_date, operation_id, position").Find(&rows).Error
+	err := each(b.db.reads.WithContext(ctx), b.db.sales.Table, func(tx *gorm.DB) *gorm.DB {
+		return tx.Where(recorded).Where("(selected_date, operation_id) IN (?)", operations).Order("selected_date, operation_id, position")
+	}, func(row *SaleRow) error {
+		rows = append(rows, *row)
+		return nil
+	})
 	if err != nil {
 		return nil, b.db.Translate(err)
 	}

@@ -3,8 +3,10 @@ package storage
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
 	"strings"
+	"sync"
 
 	"gorm.io/gorm"
 
@@ -19,28 +21,109 @@ type evidence struct{ *database }
 
 // Read is as backoffice.Evidence promises.
 func (e evidence) Read(ctx context.Context, w backoffice.Witness) error {
-	var told error // the witness's error keeps its identity
-	heed := func(err error) error {
-		told = err
-		return err
-	}
-	err := e.snapshot(ctx, func(tx *gorm.DB) error {
-		for _, read := range []func(*gorm.DB, *backoffice.Witness, func(error) error) error{
-			e.holdings, e.accounts, e.sales, e.postings, e.operations, e.reversals,
-		} {
-			if err := read(tx, &w, heed); err != nil {
-				return err
-			}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	var one serial
+	one.witness(&w)
+	err := e.snapshots(ctx, func(all []*gorm.DB) error {
+		parts := []func(*gorm.DB) error{
+			func(tx *gorm.DB) error { return e.sales(tx, &w) },
+			func(tx *gorm.DB) error { return e.holdings(tx, &w) },
+			func(tx *gorm.DB) error { return e.accounts(tx, &w) },
+			func(tx *gorm.DB) error { return e.postings(tx, &w) },
+			func(tx *gorm.DB) error { return e.operations(tx, &w) },
+			func(tx *gorm.DB) error { return e.reversals(tx, &w) },
 		}
 		if w.Trail == nil {
-			return nil
+			return inParallel(cancel, all, parts)
 		}
-		return e.trail(ctx, tx, w.Trail, heed)
+		c, err := e.trail(ctx, all[0], w.Trail)
+		if err != nil {
+			return err
+		}
+		if c.hasBegun {
+			parts = append([]func(*gorm.DB) error{c.compareLog, c.compareOthers}, parts...) // the longest first
+		}
+		if err := inParallel(cancel, all, parts); err != nil {
+			return err
+		}
+		return w.Trail.Head(&c.state)
 	})
-	if told != nil {
-		return told
+	if one.told != nil {
+		return one.told
 	}
 	return err
+}
+
+// inParallel reads the parts with the transactions, each of which takes the next
+// one. The first error ends all.
+func inParallel(cancel func(), all []*gorm.DB, parts []func(*gorm.DB) error) error {
+	waiting := make(chan func(*gorm.DB) error, len(parts))
+	for _, part := range parts {
+		waiting <- part
+	}
+	close(waiting)
+	var first sync.Once
+	var failed error
+	var readers []func() error
+	for _, tx := range all {
+		readers = append(readers, aside(func() error {
+			for part := range waiting {
+				if err := part(tx); err != nil {
+					first.Do(func() { failed = err })
+					cancel()
+					return err
+				}
+			}
+			return nil
+		}))
+	}
+	ended := make([]error, len(readers))
+	for i, wait := range readers {
+		ended[i] = wait()
+	}
+	if failed != nil {
+		return failed
+	}
+	return errors.Join(ended...)
+}
+
+// serial lets the readers call a witness one at a time, until its first error. It
+// keeps the identity of that error.
+type serial struct {
+	mu   sync.Mutex
+	told error
+}
+
+func (s *serial) call(witness func() error) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.told == nil {
+		s.told = witness()
+	}
+	return s.told
+}
+
+// oneByOne is the witness through call. Who does not want these rows has none.
+func oneByOne[R any](s *serial, witness func(R) error) func(R) error {
+	if witness == nil {
+		return func(R) error { return nil }
+	}
+	return func(row R) error { return s.call(func() error { return witness(row) }) }
+}
+
+func (s *serial) witness(w *backoffice.Witness) {
+	w.Holding, w.Account, w.Sale = oneByOne(s, w.Holding), oneByOne(s, w.Account), oneByOne(s, w.Sale)
+	w.Posting, w.Operation, w.Reversal = oneByOne(s, w.Posting), oneByOne(s, w.Operation), oneByOne(s, w.Reversal)
+	if w.Trail == nil {
+		return
+	}
+	record, t := w.Trail.Record, *w.Trail
+	t.Hashes, t.Head, t.Leaf = oneByOne(s, t.Hashes), oneByOne(s, t.Head), oneByOne(s, t.Leaf)
+	t.Record = func(id operation.ID, content []byte, sealed bool) error {
+		return s.call(func() error { return record(id, content, sealed) })
+	}
+	w.Trail = &t
 }
 
 func (e evidence) each(tx *gorm.DB, query string, row func(*sql.Rows) error) error {
@@ -64,7 +147,7 @@ FROM (
 ) p GROUP BY %[2]s`, table, keys, quantity, leg)
 }
 
-func (e evidence) holdings(tx *gorm.DB, w *backoffice.Witness, heed func(error) error) error {
+func (e evidence) holdings(tx *gorm.DB, w *backoffice.Witness) error {
 	var h backoffice.HoldingRow
 	query := positionsOf("holdings", "customer_no, imkb_code, holder_corporation_name", "units", unitLeg)
 	return e.each(tx, query, func(rows *sql.Rows) error {
@@ -73,11 +156,11 @@ func (e evidence) holdings(tx *gorm.DB, w *backoffice.Witness, heed func(error) 
 		if err != nil {
 			return err
 		}
-		return heed(w.Holding(&h))
+		return w.Holding(&h)
 	})
 }
 
-func (e evidence) accounts(tx *gorm.DB, w *backoffice.Witness, heed func(error) error) error {
+func (e evidence) accounts(tx *gorm.DB, w *backoffice.Witness) error {
 	var a backoffice.AccountRow
 	query := positionsOf("accounts", "customer_no, branch_code, account_suffix, currency_code", "balance", moneyLeg)
 	return e.each(tx, query, func(rows *sql.Rows) error {
@@ -86,7 +169,7 @@ func (e evidence) accounts(tx *gorm.DB, w *backoffice.Witness, heed func(error) 
 		if err != nil {
 			return err
 		}
-		return heed(w.Account(&a))
+		return w.Account(&a)
 	})
 }
 
@@ -107,7 +190,7 @@ LEFT JOIN {{prefix}}postings m ON m.customer_no = s.account_customer_no AND m.op
 LEFT JOIN {{prefix}}prices p ON p.price_id = s.settled_price_id
 LEFT JOIN {{prefix}}operations o ON o.caller_id = s.caller_id AND o.subscription = s.subscription AND o.operation = 2 AND s.caller_id <> ''`
 
-func (e evidence) sales(tx *gorm.DB, w *backoffice.Witness, heed func(error) error) error {
+func (e evidence) sales(tx *gorm.DB, w *backoffice.Witness) error {
 	var s backoffice.SaleRow
 	var units backoffice.UnitPostingRow
 	var money backoffice.MoneyPostingRow
@@ -166,7 +249,7 @@ func (e evidence) sales(tx *gorm.DB, w *backoffice.Witness, heed func(error) err
 				record.OperationID = recordID.ID
 			}
 		}
-		return heed(w.Sale(&s))
+		return w.Sale(&s)
 	})
 }
 
@@ -242,10 +325,7 @@ LEFT JOIN {{prefix}}sales s ON s.operation_id = r.operation_id
 LEFT JOIN {{prefix}}postings u ON u.customer_no = s.customer_no AND u.operation_id = r.reversal_id AND u.position = s.position AND u.leg = 1
 LEFT JOIN {{prefix}}postings m ON m.customer_no = s.account_customer_no AND m.operation_id = r.reversal_id AND m.position = s.position AND m.leg = 2`
 
-func (e evidence) reversals(tx *gorm.DB, w *backoffice.Witness, heed func(error) error) error {
-	if w.Reversal == nil { // a witness of an earlier version
-		return nil
-	}
+func (e evidence) reversals(tx *gorm.DB, w *backoffice.Witness) error {
 	return e.each(tx, reversalEvidence, func(rows *sql.Rows) error {
 		var r backoffice.ReversalRow
 		var position, customer, units, accountCustomer, branch, suffix, state, proceeds sql.NullInt64
@@ -272,11 +352,11 @@ func (e evidence) reversals(tx *gorm.DB, w *backoffice.Witness, heed func(error)
 				CustomerNo: accountCustomer.Int64, BranchCode: moneyBranch.Int64, AccountSuffix: moneySuffix.Int64, CurrencyCode: moneyCurrency.String,
 			}}
 		}
-		return heed(w.Reversal(&r))
+		return w.Reversal(&r)
 	})
 }
 
-func (e evidence) postings(tx *gorm.DB, w *backoffice.Witness, heed func(error) error) error {
+func (e evidence) postings(tx *gorm.DB, w *backoffice.Witness) error {
 	for _, query := range []string{unitPostings, otherPostings, reversalPostings} {
 		err := e.each(tx, query, func(rows *sql.Rows) error {
 			var p backoffice.PostingRow
@@ -285,7 +365,7 @@ func (e evidence) postings(tx *gorm.DB, w *backoffice.Witness, heed func(error) 
 			if err != nil {
 				return err
 			}
-			return heed(w.Posting(&p))
+			return w.Posting(&p)
 		})
 		if err != nil {
 			return err
@@ -294,7 +374,7 @@ func (e evidence) postings(tx *gorm.DB, w *backoffice.Witness, heed func(error) 
 	return nil
 }
 
-func (e evidence) operations(tx *gorm.DB, w *backoffice.Witness, heed func(error) error) error {
+func (e evidence) operations(tx *gorm.DB, w *backoffice.Witness) error {
 	for _, query := range []string{
 		`SELECT o.operation_id, o.state, 0, 0, 0, 0 FROM {{prefix}}operations o
 WHERE o.operation = 2 AND o.state <> 8 AND NOT EXISTS (SELECT 1 FROM {{prefix}}sales s WHERE s.operation_id = o.operation_id)`,
@@ -307,7 +387,7 @@ GROUP BY operation_id HAVING MIN(state) <> MAX(state) OR COUNT(*) <> MAX(positio
 			if err != nil {
 				return err
 			}
-			return heed(w.Operation(&o))
+			return w.Operation(&o)
 		})
 		if err != nil {
 			return err

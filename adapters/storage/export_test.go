@@ -16,6 +16,9 @@ import (
 
 var ModelNames = modelNames
 
+// Personal are the columns that stay out of the leaf of a notification.
+var Personal = personal
+
 // Tables are the names of all tables of a store but the one with the mark.
 func Tables(s *store.Store) []string { return s.Marker.(marks).tables() }
 

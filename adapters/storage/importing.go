@@ -1,9 +1,11 @@
 package storage
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"time"
 
 	"bankingapi/adapters/storage/batch"
@@ -17,7 +19,7 @@ import (
 type Lines[T any] = backoffice.Lines[T]
 
 // chunk is the number of lines in one round trip.
-const chunk = 2000
+const chunk = 1000
 
 // imports is backoffice.Imports.
 type imports struct {
@@ -97,13 +99,16 @@ func (i imports) findImported(part []numbered[fund.Price], found func(int, fund.
 // Holdings is as backoffice.Imports promises.
 func (i imports) Holdings(ctx context.Context, id operation.ID, lines Lines[fund.Holding], written func(int64)) (backoffice.Imported, error) {
 	return importPositions(ctx, i, lines, written, positions[fund.Holding]{
-		id: id, leg: unitLeg, key: "customer_no, imkb_code, holder_corporation_name",
+		id: id, table: i.holdings.Name, leg: unitLeg, key: "customer_no, imkb_code, holder_corporation_name",
 		find: func(part []numbered[fund.Holding], found func(int, int64)) batch.Request {
 			keys := convert(part, func(n numbered[fund.Holding]) HoldingRow { return holdingKey(n.value.Key) })
 			return i.holdings.find.Request(keys, func(key int, row *HoldingRow) error {
 				found(key, row.Units)
 				return nil
 			})
+		},
+		first: func(found func()) batch.Request {
+			return anyRow(i.holdings.Table, HoldingRow{CustomerNo: math.MinInt64}, found)
 		},
 		quantity: func(h *fund.Holding) int64 { return int64(h.Units) },
 		posting: func(kind fund.PostingKind, line int64, h *fund.Holding, by int64) fund.Posting {
@@ -117,13 +122,16 @@ func (i imports) Holdings(ctx context.Context, id operation.ID, lines Lines[fund
 // Accounts is as backoffice.Imports promises.
 func (i imports) Accounts(ctx context.Context, id operation.ID, lines Lines[fund.Account], written func(int64)) (backoffice.Imported, error) {
 	return importPositions(ctx, i, lines, written, positions[fund.Account]{
-		id: id, leg: moneyLeg, key: "customer_no, branch_code, account_suffix, currency_code",
+		id: id, table: i.accounts.Name, leg: moneyLeg, key: "customer_no, branch_code, account_suffix, currency_code",
 		find: func(part []numbered[fund.Account], found func(int, int64)) batch.Request {
 			keys := convert(part, func(n numbered[fund.Account]) AccountRow { return accountKey(n.value.Key) })
 			return i.accounts.find.Request(keys, func(key int, row *AccountRow) error {
 				found(key, row.Balance)
 				return nil
 			})
+		},
+		first: func(found func()) batch.Request {
+			return anyRow(i.accounts.Table, AccountRow{CustomerNo: math.MinInt64}, found)
 		},
 		quantity: func(a *fund.Account) int64 { return a.Balance.Minor() },
 		posting: func(kind fund.PostingKind, line int64, a *fund.Account, by int64) fund.Posting {
@@ -142,11 +150,14 @@ type numbered[T any] struct {
 
 // positions says how holdings or accounts are read and written.
 type positions[T any] struct {
-	id operation.ID
+	id    operation.ID
+	table string
 	// key are the columns that name a position in its postings of that leg.
-	key      string
-	leg      int
-	find     func(part []numbered[T], found func(key int, quantity int64)) batch.Request
+	key  string
+	leg  int
+	find func(part []numbered[T], found func(key int, quantity int64)) batch.Request
+	// first finds one position, if there are any.
+	first    func(found func()) batch.Request
 	quantity func(*T) int64
 	posting  func(kind fund.PostingKind, line int64, of *T, by int64) fund.Posting
 	add, put func([]T) batch.Request
@@ -154,14 +165,38 @@ type positions[T any] struct {
 
 func importPositions[T any](ctx context.Context, i imports, lines Lines[T], written func(int64), p positions[T]) (imported backoffice.Imported, err error) {
 	now := i.now()
+	if i.engine.LeaveRoom != nil {
+		i.engine.LeaveRoom(ctx, p.table, true)
+		defer i.engine.LeaveRoom(ctx, p.table, false)
+	}
 	var sold *backoffice.SoldSince
 	err = i.Transact(ctx, func(session batch.Session) error {
 		imported, sold = backoffice.Imported{}, nil
+		posted := make(chan []PostingRow)
+		a := attempt{i.database, session, now, &imported, true, posted}
+		if err := session.Exchange(ctx, p.first(func() { a.isEmpty = false })); err != nil {
+			return err
+		}
 		sum := i.trail.sum()
-		err := inChunks(ctx, i.database, session, lines, written, func(part []numbered[T]) error {
-			return importChunk(ctx, i.database, session, part, &p, now, &imported, sum)
+		summed := aside(func() error { // while the database writes the rows
+			defer func() { // after a panic too: the writer must not wait for ever
+				for range posted {
+				}
+			}()
+			for rows := range posted {
+				for k := range rows {
+					i.sum(sum, &rows[k])
+				}
+			}
+			return nil
 		})
-		if err != nil {
+		write := func() error {
+			defer close(posted)
+			return inChunks(ctx, i.database, session, lines, written, func(part []numbered[T]) error {
+				return importChunk(ctx, &a, part, &p)
+			})
+		}
+		if err := cmp.Or(write(), summed()); err != nil {
 			return err
 		}
 		if sold, err = i.soldSince(ctx, session, p.id, p.leg, p.key); err != nil {
@@ -201,15 +236,31 @@ func (i imports) soldSince(ctx context.Context, session batch.Session, id operat
 	return sold, err
 }
 
+// attempt is one attempt of an import.
+type attempt struct {
+	*database
+	session  batch.Session
+	now      time.Time
+	imported *backoffice.Imported
+	// isEmpty says that there were no positions. Then none is looked up, which
+	// saves a fifth of the time. If another import adds some meanwhile, this one
+	// loses the race and is retried.
+	isEmpty bool
+	// posted receives the postings for the trail.
+	posted chan<- []PostingRow
+}
+
 // importChunk reads and locks the existing positions and writes the
 // differences. If two imports add one position at the same moment, the second
 // one loses the race and is retried.
-func importChunk[T any](ctx context.Context, d *database, session batch.Session, part []numbered[T], p *positions[T], now time.Time, imported *backoffice.Imported, sum *trail.Sum) error {
+func importChunk[T any](ctx context.Context, a *attempt, part []numbered[T], p *positions[T]) error {
 	before := make([]int64, len(part))
 	there := make([]bool, len(part))
-	find := p.find(part, func(key int, quantity int64) { before[key], there[key] = quantity, true })
-	if err := session.Exchange(ctx, find); err != nil {
-		return err
+	if !a.isEmpty {
+		find := p.find(part, func(key int, quantity int64) { before[key], there[key] = quantity, true })
+		if err := a.session.Exchange(ctx, find); err != nil {
+			return err
+		}
 	}
 	var added, changed []T
 	var postings []fund.Posting
@@ -228,52 +279,99 @@ func importChunk[T any](ctx context.Context, d *database, session batch.Session,
 			postings = append(postings, p.posting(kind, part[i].line, of, by))
 		}
 	}
-	imported.New += int64(len(added))
-	imported.Changed += int64(len(changed))
-	imported.Unchanged += int64(len(part) - len(added) - len(changed))
-	units, money := postingRows(postings, now)
+	a.imported.New += int64(len(added))
+	a.imported.Changed += int64(len(changed))
+	a.imported.Unchanged += int64(len(part) - len(added) - len(changed))
+	units, money := postingRows(postings, a.now)
 	for _, rows := range [][]PostingRow{units, money} {
-		for i := range rows {
-			d.sum(sum, &rows[i])
+		if len(rows) > 0 {
+			a.posted <- rows
 		}
 	}
-	writes := batch.NonEmpty(p.add(added), p.put(changed), d.postings.add.Request(units), d.postings.add.Request(money))
+	writes := batch.NonEmpty(p.add(added), p.put(changed), a.postings.add.Request(units), a.postings.add.Request(money))
 	if len(writes) == 0 {
 		return nil
 	}
-	return session.Exchange(ctx, writes...)
+	return a.session.Exchange(ctx, writes...)
 }
 
 // inChunks hands the lines on in chunks, in a transaction that may take its
-// time.
+// time. The next chunk is read while one is written.
 func inChunks[T any](ctx context.Context, d *database, session batch.Session, lines Lines[T], done func(int64), write func([]numbered[T]) error) error {
 	for _, statement := range d.Dialect.Prepare(batch.Import) {
 		if err := session.Exchange(ctx, batch.Request{Name: "prepare the import", SQL: statement}); err != nil {
 			return err
 		}
 	}
-	part := make([]numbered[T], 0, chunk)
-	total := int64(0)
-	flush := func() error {
-		if len(part) == 0 {
-			return nil
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	parts := make(chan []numbered[T], 1)
+	read := aside(func() error {
+		defer close(parts)
+		var part []numbered[T]
+		flush := func() error {
+			select {
+			case parts <- part:
+				part = nil
+				return nil
+			case <-ctx.Done():
+				return ctx.Err()
+			}
 		}
-		if err := write(part); err != nil {
+		err := lines(func(line int64, value T) error {
+			if part == nil {
+				part = make([]numbered[T], 0, chunk)
+			}
+			if part = append(part, numbered[T]{line, value}); len(part) < chunk {
+				return nil
+			}
+			return flush()
+		})
+		if err != nil || part == nil {
 			return err
-		}
-		total += int64(len(part))
-		part = part[:0]
-		done(total)
-		return nil
-	}
-	err := lines(func(line int64, value T) error {
-		if part = append(part, numbered[T]{line, value}); len(part) < chunk {
-			return nil
 		}
 		return flush()
 	})
-	if err != nil {
+	total := int64(0)
+	for part := range parts {
+		if err := write(part); err != nil {
+			cancel()
+			_ = read() // it must not go on
+			return err
+		}
+		total += int64(len(part))
+		done(total)
+	}
+	return read()
+}
+
+// anyRow finds a row of the table, if there are any. No customer is before that of
+// the key.
+func anyRow[R any](t *batch.Table[R], key R, found func()) batch.Request {
+	first := t.Select("customer_no")
+	query := t.Lookup("find any row", batch.Lookup{Select: first, Where: []batch.Condition{{Column: first[0], Operator: ">="}}})
+	return query.Request([]R{key}, func(int, *R) error {
+		found()
+		return nil
+	})
+}
+
+// aside runs work in a goroutine of its own. wait returns its error, or panics as
+// it did.
+func aside(work func() error) (wait func() error) {
+	err := errors.New("the goroutine has ended")
+	var panicked any
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		defer func() { panicked = recover() }()
+		err = work()
+	}()
+	return func() error {
+		<-ended
+		if panicked != nil {
+			panic(panicked)
+		}
 		return err
 	}
-	return flush()
 }

@@ -38,6 +38,10 @@ type NotificationRow struct {
 	RequestID               string        `gorm:"not null;default:''"`
 }
 
+// personal are the columns that stay out of a notification's leaf of the trail: they
+// can be erased, and the digest has them. Every other column is in the leaf.
+var personal = []string{"user_id", "digest", "push_id", "push_interaction_id", "subject", "content", "deep_link_url", "tran_data"}
+
 // notifications are the table and its statements.
 type notifications struct {
 	*batch.Table[NotificationRow]

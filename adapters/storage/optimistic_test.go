@@ -146,3 +146,27 @@ func TestMixedBatches(t *testing.T) {
 		require.Equal(t, []int64{(rounds + 1) * 250, 0, rounds * 4 * 250, 0}, accounts)
 	})
 }
+
+// A sale of a day whose price the store does not know is not among the sales
+// that are assumed to complete. It takes no more than the holding has left.
+func TestTwoDaysInOneBatch(t *testing.T) {
+	t.Parallel()
+	testdb.Each(t, func(t *testing.T, _ string, store *store.Store) {
+		b := newBank(t, store, 2)
+		for range 5 {
+			_, err := b.refusedWith(order(nextID(), "", sale(1, 1, 1)))
+			require.NoError(t, err)
+		}
+		first, second := order(nextID(), "", sale(600_000, 2, 2)), order(nextID(), "", sale(600_000, 2, 2))
+		second.Today = today.Plus(1)
+		require.NoError(t, settle(t.Context(), store, today, first, second))
+		outcome, err := first.Outcome()
+		require.NoError(t, err)
+		require.Equal(t, operation.Completed, outcome.State)
+		outcome, err = second.Outcome()
+		require.NoError(t, err)
+		require.Equal(t, operation.Failed, outcome.State)
+		require.Equal(t, fund.HoldingInsufficient, outcome.Faults[0].Code)
+		b.holds()
+	})
+}

@@ -23,6 +23,7 @@ import (
 	"bankingapi/application/store"
 	"bankingapi/domain/fund"
 	"bankingapi/domain/operation"
+	"bankingapi/test/contract"
 	"bankingapi/test/testdb"
 )
 
@@ -72,6 +73,58 @@ func TestHotRows(t *testing.T) {
 	require.EqualValues(t, sellers*batches*holdings, proof.Sales)
 	account := all(t, b.Backoffice.Book.Accounts(t.Context(), backoffice.Filter{CustomerNo: 1}))[0]
 	require.EqualValues(t, sellers*batches*holdings*250, account.Balance.Minor())
+}
+
+// Replicas sell more units than there are, in batches with refused and repeated
+// sales. They sell every unit, once.
+func TestSoldOutAtAllReplicas(t *testing.T) {
+	t.Parallel()
+	const holdings, units, batches = 4, 20, 12
+	dsn := testdb.Postgres(t)
+	b := newBank(t, testdb.OpenPostgres(t, dsn), 1)
+	var s contract.Seed
+	for i := range holdings {
+		s.Holdings = append(s.Holdings, fund.Holding{Key: holdingOf(i + 2), Units: units * 1_000_000})
+	}
+	seed(t, b.Store, s)
+	stores := []*store.Store{b.Store, testdb.OpenPostgres(t, dsn), testdb.OpenPostgres(t, dsn)}
+	var completed, refused atomic.Int64
+	var done sync.WaitGroup
+	for i, s := range stores {
+		done.Go(func() {
+			repeated := nextID().String()
+			for n := range batches {
+				orders := []*fund.Operation{order(nextID(), repeated, sale(1, 1, 1)), order(nextID(), "", sale(1, 9, 1)), order(nextID(), "", sale(1, 1, 9))}
+				for step := range holdings {
+					from := 2 + (i+n+step)%holdings
+					orders = append(orders, order(nextID(), "", sale(1, from, 1)))
+				}
+				if err := settle(t.Context(), s, today, orders...); err != nil {
+					t.Errorf("replica %d: %v", i, err)
+					return
+				}
+				for k, o := range orders {
+					switch outcome, _ := o.Outcome(); {
+					case k == 0 && outcome.State == operation.Completed && outcome.Replayed == (n > 0):
+					case k > 2 && outcome.State == operation.Completed:
+						completed.Add(1)
+					case k > 0 && outcome.State == operation.Failed:
+						refused.Add(1)
+					default:
+						t.Errorf("operation %d of batch %d: %v", k, n, outcome)
+					}
+				}
+			}
+		})
+	}
+	done.Wait()
+	require.EqualValues(t, holdings*units, completed.Load())
+	require.EqualValues(t, int64(len(stores)*batches*(2+holdings)-holdings*units), refused.Load())
+	require.EqualValues(t, holdings*units+len(stores), b.holds().Sales)
+	for i := range holdings {
+		left := all(t, b.Backoffice.Book.Holdings(t.Context(), backoffice.Filter{CustomerNo: int64(i + 2)}))
+		require.Zero(t, left[0].Units)
+	}
 }
 
 // The same CallerId at several replicas at once has one effect, and the same

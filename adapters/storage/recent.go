@@ -25,31 +25,38 @@ type recent struct{ *database }
 const slack = time.Hour
 
 // RecentSales is as backoffice.Recent promises. It walks the primary key
-// backwards.
+// backwards, or the index of failed sales.
 func (r recent) RecentSales(ctx context.Context, f backoffice.RecentFilter) iter.Seq2[fund.SaleEntry, error] {
-	sales := func(since operation.ID) iter.Seq2[fund.SaleEntry, error] {
-		return stream(ctx, r.database, r.sales.Table, (*SaleRow).entry, func(tx *gorm.DB) *gorm.DB {
-			tx = r.since(r.page(tx, f), since)
-			if f.State != 0 {
-				// No parameter: an engine must see that it is the state of an index.
-				tx = tx.Where("state = " + strconv.Itoa(int(f.State)))
-			}
+	in := func(tx *gorm.DB, state operation.State) *gorm.DB {
+		if state == 0 {
 			return tx
+		}
+		// No parameter: an engine must see that it is the state of an index.
+		return tx.Where("state = " + strconv.Itoa(int(state)))
+	}
+	if f.Subscription == "" && f.State != operation.Recorded {
+		f.Depth = 0 // all of them fit, or many
+	}
+	walk := func(tx *gorm.DB) *gorm.DB {
+		if tx = tx.Table(r.sales.Name); f.State == operation.Failed {
+			return in(tx, f.State) // they have an index, so Depth is of them
+		}
+		return tx
+	}
+	return bounded(ctx, r, f, walk, func(since operation.ID) iter.Seq2[fund.SaleEntry, error] {
+		return stream(ctx, r.database, r.sales.Table, (*SaleRow).entry, func(tx *gorm.DB) *gorm.DB {
+			return in(r.since(r.page(tx, f), since), f.State)
 		})
-	}
-	if f.State == operation.Failed || f.Subscription == "" && f.State != operation.Recorded {
-		f.Depth = 0 // they have an index, or are many
-	}
-	return bounded(ctx, r, r.sales.Name, f, sales)
+	})
 }
 
-// bounded yields what read finds among the f.Depth newest rows of the table.
-func bounded[T any](ctx context.Context, r recent, table string, f backoffice.RecentFilter, read func(since operation.ID) iter.Seq2[T, error]) iter.Seq2[T, error] {
+// bounded yields what read finds among the f.Depth newest rows that walk has.
+func bounded[T any](ctx context.Context, r recent, f backoffice.RecentFilter, walk func(*gorm.DB) *gorm.DB, read func(since operation.ID) iter.Seq2[T, error]) iter.Seq2[T, error] {
 	if f.Depth == 0 {
 		return read(operation.ID{})
 	}
 	return func(yield func(T, error) bool) {
-		last, err := r.deepest(ctx, table, f)
+		last, err := r.deepest(ctx, f, walk)
 		if err != nil {
 			var none T
 			yield(none, err)
@@ -68,12 +75,20 @@ func bounded[T any](ctx context.Context, r recent, table string, f backoffice.Re
 	}
 }
 
-// deepest is the operation of the last row to look at; zero if there are fewer.
-func (r recent) deepest(ctx context.Context, table string, f backoffice.RecentFilter) (operation.ID, error) {
+// deepest is the operation of the last row to look at; zero if there are fewer. It
+// reads only operation IDs, which an index has.
+func (r recent) deepest(ctx context.Context, f backoffice.RecentFilter, walk func(*gorm.DB) *gorm.DB) (operation.ID, error) {
 	var ids []batch.UUID
 	err := r.snapshot(ctx, func(tx *gorm.DB) error {
-		place := backoffice.RecentFilter{Before: f.Before, Since: f.Since, Until: f.Until, Limit: 1}
-		return r.page(tx.Table(table), place).Offset(f.Depth-1).Pluck("operation_id", &ids).Error
+		tx = r.identified(walk(tx), "operation_id", f)
+		before := r.Dialect.Bind(batch.UUID(f.Before.OperationID))
+		switch {
+		case f.Before.Index > 0: // its operation has more rows
+			tx = tx.Where("operation_id <= ?", before)
+		case !f.Before.IsZero():
+			tx = tx.Where("operation_id < ?", before)
+		}
+		return tx.Order("operation_id DESC").Limit(1).Offset(f.Depth-1).Pluck("operation_id", &ids).Error
 	})
 	if err != nil || len(ids) == 0 {
 		return operation.ID{}, err
@@ -94,7 +109,8 @@ func (r recent) since(tx *gorm.DB, id operation.ID) *gorm.DB {
 // rows would read and sort all of them.
 func (r recent) RecentNotifications(ctx context.Context, f backoffice.RecentFilter) iter.Seq2[push.Entry, error] {
 	if f.Depth > 0 && f.UserID == "" && (f.Subscription != "" || f.Application != "" || f.Platform != 0 || f.Status != backoffice.AnyStatus) {
-		return bounded(ctx, r, r.notifications.Name, f, func(since operation.ID) iter.Seq2[push.Entry, error] {
+		walk := func(tx *gorm.DB) *gorm.DB { return tx.Table(r.notifications.Name) }
+		return bounded(ctx, r, f, walk, func(since operation.ID) iter.Seq2[push.Entry, error] {
 			return r.notificationsIn(ctx, f, since, operation.ID{})
 		})
 	}
@@ -176,15 +192,27 @@ func (r recent) notificationsIn(ctx context.Context, f backoffice.RecentFilter, 
 // RecentRefusals is as backoffice.Recent promises. It walks the primary key
 // backwards.
 func (r recent) RecentRefusals(ctx context.Context, f backoffice.RecentFilter) iter.Seq2[operation.Refusal, error] {
-	return stream(ctx, r.database, r.refusals.Table, (*RefusalRow).refusal, func(tx *gorm.DB) *gorm.DB {
-		if !f.Before.IsZero() {
-			tx = tx.Where("operation_id < ?", r.Dialect.Bind(batch.UUID(f.Before.OperationID)))
-		}
-		if f.Code != "" { // the text begins with the code of the first fault and a space
-			tx = tx.Where("substr(faults, 1, ?) = ?", len(f.Code)+1, f.Code+" ")
-		}
-		return limited(r.received(tx, f).Order("operation_id DESC"), f.Limit)
+	if f.Subscription == "" && f.Code == "" {
+		f.Depth = 0 // all of them fit
+	}
+	walk := func(tx *gorm.DB) *gorm.DB { return tx.Table(r.refusals.Name) }
+	return bounded(ctx, r, f, walk, func(since operation.ID) iter.Seq2[operation.Refusal, error] {
+		return stream(ctx, r.database, r.refusals.Table, (*RefusalRow).refusal, func(tx *gorm.DB) *gorm.DB {
+			tx = r.since(r.refused(tx, f), since)
+			if f.Code != "" { // the text begins with the code of the first fault and a space
+				tx = tx.Where("substr(faults, 1, ?) = ?", len(f.Code)+1, f.Code+" ")
+			}
+			return tx
+		})
 	})
+}
+
+// refused takes the refusals of a page. An operation has one.
+func (r recent) refused(tx *gorm.DB, f backoffice.RecentFilter) *gorm.DB {
+	if !f.Before.IsZero() {
+		tx = tx.Where("operation_id < ?", r.Dialect.Bind(batch.UUID(f.Before.OperationID)))
+	}
+	return limited(r.received(tx, f).Order("operation_id DESC"), f.Limit)
 }
 
 // RecordedSales is as backoffice.Recorded promises.

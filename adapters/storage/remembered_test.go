@@ -3,6 +3,7 @@ package storage_test
 import (
 	"database/sql"
 	"errors"
+	"strconv"
 	"testing"
 
 	"github.com/jackc/pgx/v5/pgconn"
@@ -13,6 +14,7 @@ import (
 	"bankingapi/domain/fault"
 	"bankingapi/domain/fund"
 	"bankingapi/domain/operation"
+	"bankingapi/test/contract"
 	"bankingapi/test/testdb"
 )
 
@@ -70,6 +72,63 @@ func TestAPriceThatChangedUnderARunningStore(t *testing.T) {
 	})
 }
 
+// refusedWith settles a sale in a batch with another one that is refused.
+func (b bank) refusedWith(o *fund.Operation) (operation.Outcome, error) {
+	b.t.Helper()
+	refused := order(nextID(), "", sale(1, 9, 1))
+	require.NoError(b.t, settle(b.t.Context(), b.Store, today, refused, o))
+	outcome, err := refused.Outcome()
+	require.NoError(b.t, err)
+	require.Equal(b.t, fund.HoldingNotFound, outcome.Faults[0].Code)
+	return o.Outcome()
+}
+
+// Batches with refused sales check the prices that the store knows, too.
+func TestPricesThatChangedBeforeABatchWithRefusals(t *testing.T) {
+	t.Parallel()
+	onEachDatabase(t, func(t *testing.T, s *store.Store, db *sql.DB) {
+		b := newBank(t, s, 2)
+		completed := func() {
+			t.Helper()
+			outcome, err := b.refusedWith(order(nextID(), "", sale(1, 1, 1)))
+			require.NoError(t, err)
+			require.Equal(t, operation.Completed, outcome.State, "%v", outcome.Faults)
+		}
+		failed := func(code string, terms fund.Terms) {
+			t.Helper()
+			outcome, err := b.refusedWith(order(nextID(), "", terms))
+			require.NoError(t, err)
+			require.Equal(t, operation.Failed, outcome.State)
+			require.Len(t, outcome.Faults, 1)
+			require.Equal(t, code, outcome.Faults[0].Code)
+		}
+		balance := func() int64 {
+			return all(t, s.Backoffice.Book.Accounts(t.Context(), backoffice.Filter{CustomerNo: 1}))[0].Balance.Minor()
+		}
+		for range 5 { // no batch is assumed to complete any more
+			completed()
+		}
+		require.EqualValues(t, 5*250, balance())
+
+		execute(t, db, "UPDATE prices SET price = price * 2")
+		completed()
+		require.EqualValues(t, 5*250+500, balance(), "at the new price")
+		completed()
+
+		seed(t, s, contract.Seed{Prices: []fund.Price{{ID: 2, Fund: afa, PerUnit: priceOfAFA, Currency: lira, ValidFrom: today}}})
+		failed(fund.PriceNotCurrent, sale(1, 1, 1))
+		newest := sale(1, 1, 1)
+		newest.PriceID = 2
+		outcome, err := b.refusedWith(order(nextID(), "", newest))
+		require.NoError(t, err)
+		require.Equal(t, operation.Completed, outcome.State, "%v", outcome.Faults)
+		failed(fund.PriceNotCurrent, sale(1, 1, 1))
+		unknown := sale(1, 1, 1)
+		unknown.PriceID = 3
+		failed(fund.PriceNotFound, unknown)
+	})
+}
+
 // A book that is restored from a time before the schema fitted is not written
 // to by rules that are not its own. One with a later schema is: it only adds.
 func TestAnotherBookBehindTheSameName(t *testing.T) {
@@ -85,7 +144,7 @@ func TestAnotherBookBehindTheSameName(t *testing.T) {
 		require.Equal(t, fault.Unavailable, fault.KindOf(err))
 		require.ErrorContains(t, err, "The schema is too old: version 0")
 
-		execute(t, db, "ALTER TABLE sales_of_later RENAME TO sales", "UPDATE schema_version SET version_id = 7 WHERE version_id = 0")
+		execute(t, db, "ALTER TABLE sales_of_later RENAME TO sales", "UPDATE schema_version SET version_id = "+strconv.Itoa(store.SchemaVersion)+" WHERE version_id = 0")
 		require.NoError(t, again())
 	})
 }

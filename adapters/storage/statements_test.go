@@ -25,6 +25,7 @@ import (
 	"bankingapi/application/commit"
 	"bankingapi/application/store"
 	"bankingapi/application/subscriptions"
+	"bankingapi/domain/audit"
 	"bankingapi/domain/decimal"
 	"bankingapi/domain/fund"
 	"bankingapi/domain/operation"
@@ -176,7 +177,11 @@ func TestStatementsArePlain(t *testing.T) {
 	require.Greater(t, len(statements), 25)
 	lacking := regexp.MustCompile(`(?i)\b(nextval|setval|currval|pg_\w*advisory\w*|LISTEN|NOTIFY|SAVEPOINT|LOCK|TEMP|TEMPORARY|TRIGGER|TRUNCATE|DECLARE|CURSOR|COPY|PREPARE|CREATE|ALTER|DROP|DISCARD|RESET)\b`)
 	set := regexp.MustCompile(`(?i)^\s*SET\s+(\w+)`)
+	room := regexp.MustCompile(`^ALTER TABLE \w+ SET \(fillfactor = \d+\)$`) // may fail
 	for _, s := range statements {
+		if room.MatchString(s) {
+			continue
+		}
 		require.Empty(t, lacking.FindAllString(s, -1), s)
 		if found := set.FindStringSubmatch(s); found != nil {
 			require.Contains(t, []string{"LOCAL", "TRANSACTION"}, strings.ToUpper(found[1]), s)
@@ -232,13 +237,10 @@ func everything(t *testing.T, store *store.Store) {
 	require.NoError(t, store.Schema.Require(ctx))
 	_, _, err = store.CountDue(ctx, today)
 	require.NoError(t, err)
-	f := backoffice.Filter{Since: clock.Now(), Until: clock.Now(), Zone: time.UTC}
-	require.NoError(t, bookfile.WritePrices(io.Discard, bookfile.CSV, store.Backoffice.Book.Prices(ctx, f)))
-	require.NoError(t, bookfile.WriteHoldings(io.Discard, bookfile.CSV, store.Backoffice.Book.Holdings(ctx, f)))
-	require.NoError(t, bookfile.WriteAccounts(io.Discard, bookfile.CSV, store.Backoffice.Book.Accounts(ctx, f)))
-	require.NoError(t, bookfile.WriteSales(io.Discard, bookfile.CSV, store.Backoffice.History.Sales(ctx, f)))
-	require.NoError(t, bookfile.WritePostings(io.Discard, bookfile.CSV, store.Backoffice.History.Postings(ctx, f)))
-	require.NoError(t, bookfile.WriteNotifications(io.Discard, bookfile.CSV, store.Backoffice.History.Notifications(ctx, f)))
+	office := backoffice.New(store.Backoffice, audit.Acts{}, time.UTC)
+	for _, kind := range []string{"prices", "holdings", "accounts", "sales", "postings", "notifications"} {
+		require.NoError(t, bookfile.Export(ctx, office, kind, "csv", bookfile.Query{Since: clock.Now(), Until: clock.Now()}, io.Discard, nil))
+	}
 	require.EqualValues(t, 6, b.holds().Sales)
 }
 

@@ -70,6 +70,12 @@ type Engine struct {
 	// Index prepares Find for rows that were written since its last call, or for
 	// some of them. It may be nil.
 	Index func(ctx context.Context, prefix string) error
+	// LeaveRoom makes inserts into a table leave room in its pages, where the changes
+	// of its rows find place, until it is called with on false. It may be nil.
+	LeaveRoom func(ctx context.Context, table string, on bool)
+	// Align makes two transactions that have read nothing yet see the same state of
+	// the database. After an error both are rolled back. It may be nil.
+	Align func(ctx context.Context, first, second *sql.Tx) error
 	// Tables are the tables that only this engine has, without prefix.
 	Tables []string
 	// Backup is store.Store.Backup. It may be nil.
@@ -227,10 +233,11 @@ func (d *database) index() func(context.Context) error {
 func (d *database) inside(tx *sql.Tx, s *Schema, now func() time.Time) *store.Store {
 	within := *d
 	within.DB = d.DB.Inside(tx)
-	// Nothing asks for another connection: the host may have no other. With a
-	// context gorm copies the statement, which is shared otherwise.
-	within.reads = d.reads.Session(&gorm.Session{NewDB: true, Context: context.Background()})
-	within.reads.Statement.ConnPool = tx
+	// Nothing asks for another connection: the host may have no other.
+	engine := *d.engine
+	engine.LeaveRoom = nil
+	within.engine = &engine
+	within.reads = d.over(context.Background(), tx)
 	within.writes = within.reads
 	schema := &Schema{d.engine, d.prefix, within.reads, s.state, marks{&within, s.marks.mark}, s.dropData}
 	within.Ready = schema.Require
@@ -274,15 +281,81 @@ func (d *database) snapshot(ctx context.Context, read func(tx *gorm.DB) error) e
 	return d.Translate(d.reads.WithContext(ctx).Transaction(d.prepared(batch.Snapshot, read), &sql.TxOptions{ReadOnly: true}))
 }
 
+// snapshots is snapshot with a second transaction that sees the same, if the engine
+// can align them and a connection is free. On two cores two readers of a SQLite book
+// take 0.7 of the time of one.
+func (d *database) snapshots(ctx context.Context, read func(all []*gorm.DB) error) error {
+	all, end := d.aligned(ctx)
+	if all == nil {
+		return d.snapshot(ctx, func(tx *gorm.DB) error { return read([]*gorm.DB{tx}) })
+	}
+	defer end()
+	for _, tx := range all {
+		if err := d.prepare(tx, batch.Snapshot); err != nil {
+			return d.Translate(err)
+		}
+	}
+	return d.Translate(read(all))
+}
+
+// aligned begins two transactions that see the same. It returns none if that does
+// not work.
+func (d *database) aligned(ctx context.Context) (all []*gorm.DB, end func()) {
+	pool, isPool := d.reads.Statement.ConnPool.(*sql.DB)
+	if d.engine.Align == nil || !isPool {
+		return nil, nil
+	}
+	var begun []*sql.Tx
+	end = func() {
+		for _, tx := range begun {
+			_ = tx.Rollback()
+		}
+	}
+	for range 2 {
+		// Readers that wait for a second connection could wait for each other.
+		if s := pool.Stats(); len(begun) > 0 && s.MaxOpenConnections > 0 && s.InUse >= s.MaxOpenConnections {
+			break
+		}
+		tx, err := pool.BeginTx(ctx, &sql.TxOptions{ReadOnly: true})
+		if err != nil {
+			break
+		}
+		begun = append(begun, tx)
+	}
+	if len(begun) < 2 || d.engine.Align(ctx, begun[0], begun[1]) != nil {
+		end()
+		return nil, nil
+	}
+	for _, tx := range begun {
+		all = append(all, d.over(ctx, tx))
+	}
+	return all, end
+}
+
+// over reads in a transaction. With a context gorm copies the statement, which is
+// shared otherwise.
+func (d *database) over(ctx context.Context, tx *sql.Tx) *gorm.DB {
+	reads := d.reads.Session(&gorm.Session{NewDB: true, Context: ctx})
+	reads.Statement.ConnPool = tx
+	return reads
+}
+
 func (d *database) prepared(p batch.Purpose, work func(tx *gorm.DB) error) func(tx *gorm.DB) error {
 	return func(tx *gorm.DB) error {
-		for _, statement := range d.Dialect.Prepare(p) {
-			if err := tx.Exec(statement).Error; err != nil {
-				return err
-			}
+		if err := d.prepare(tx, p); err != nil {
+			return err
 		}
 		return work(tx)
 	}
+}
+
+func (d *database) prepare(tx *gorm.DB, p batch.Purpose) error {
+	for _, statement := range d.Dialect.Prepare(p) {
+		if err := tx.Exec(statement).Error; err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // tracing makes a span of every round trip to the database, and of each of its

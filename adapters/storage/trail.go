@@ -242,10 +242,6 @@ func encode[R any](l *trail.Leaf, table string, t *batch.Table[R], row *R, skip 
 	l.EndRow()
 }
 
-// personal are the columns of a notification that stay out of its leaf: they
-// can be erased, and the digest has them.
-var personal = []string{"user_id", "digest", "push_id", "push_interaction_id", "subject", "content", "deep_link_url", "tran_data"}
-
 // notified encodes a notification. Its texts enter by a keyed hash of their
 // digest.
 func (d *database) notified(buffer []byte, keys *trail.Keys, row *NotificationRow) trail.Leaf {

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -26,10 +25,12 @@ type comparison struct {
 	ctx   context.Context
 	tx    *gorm.DB
 	w     *backoffice.TrailWitness
-	heed  func(error) error
-	batch *batch.UUID // the last one that was read
-	ended bool
-	begun time.Time // of the first batch
+	state backoffice.HeadRow
+	// hasBegun says that there is a trail.
+	hasBegun bool
+	batch    *batch.UUID // the last one that was read
+	ended    bool
+	begun    time.Time // of the first batch
 	// rows are stored decisions without their leaf so far, leaves the reverse.
 	rows   map[leafKey]*storedDecision
 	leaves map[leafKey]trail.Hash
@@ -69,29 +70,34 @@ type sealedRecord struct {
 	sealed bool
 }
 
-// trail reads the whole trail.
-func (e evidence) trail(ctx context.Context, tx *gorm.DB, w *backoffice.TrailWitness, heed func(error) error) error {
+// trail returns the comparison of the trail with the rows.
+func (e evidence) trail(ctx context.Context, tx *gorm.DB, w *backoffice.TrailWitness) (*comparison, error) {
 	c := &comparison{
-		database: e.database, ctx: ctx, tx: tx, w: w, heed: heed,
+		database: e.database, ctx: ctx, w: w,
 		rows: make(map[leafKey]*storedDecision), leaves: make(map[leafKey]trail.Hash),
 		few: make(map[leafKey]*fewLeaf), subscribed: make(map[operation.ID]string), early: make(map[int64]sealedRecord),
 	}
 	head, err := trailLog(e).state(tx)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	state := &backoffice.HeadRow{Begun: head.Begun != 0, Size: head.Size, Checkpoint: head.Checkpoint}
-	if !state.Begun && head.Size == 0 && head.Checkpoint == "" {
-		// It has not begun, unless somebody has set it back.
-		var placed []int64
-		err := tx.Table(e.batches.Name).Where("position IS NOT NULL").Limit(1).Pluck("position", &placed).Error
-		if err != nil || len(placed) == 0 {
-			return errors.Join(err, heed(w.Head(state)))
-		}
+	c.state = backoffice.HeadRow{Begun: head.Begun != 0, Size: head.Size, Checkpoint: head.Checkpoint}
+	if c.hasBegun = c.state.Begun || head.Size != 0 || head.Checkpoint != ""; c.hasBegun {
+		return c, nil
 	}
+	// It has not begun, unless somebody has set it back.
+	var placed []int64
+	err = tx.Table(e.batches.Name).Where("position IS NOT NULL").Limit(1).Pluck("position", &placed).Error
+	c.hasBegun = len(placed) > 0
+	return c, err
+}
+
+// compareLog reads the log, and everything but notifications and answers.
+func (c *comparison) compareLog(tx *gorm.DB) error {
+	c.tx = tx
 	return inTurn(
 		func() error {
-			return c.database.few(tx, w.Keys, func(s storedLeaf) error {
+			return c.database.few(tx, c.w.Keys, func(s storedLeaf) error {
 				key := leafKey{s.Kind, s.ID}
 				if c.few[key] != nil { // only a table without its primary key has a row twice
 					return c.found(&backoffice.LeafRow{Name: s.name, HasRows: true})
@@ -101,14 +107,12 @@ func (e evidence) trail(ctx context.Context, tx *gorm.DB, w *backoffice.TrailWit
 				return nil
 			})
 		},
-		c.sameCallers, c.compareDecisions, c.leftover, c.compareOthers,
-		func() error { return c.gaps(head.Size) },
+		c.sameCallers, c.compareDecisions, c.leftover,
+		func() error { return c.gaps(c.state.Size) },
 		func() (err error) {
-			if state.HasOtherHashes, err = c.hasOtherHashes(max(head.Size, 0)); err != nil {
-				return err
-			}
-			state.Unsealed = c.opened
-			return heed(w.Head(state))
+			c.state.HasOtherHashes, err = c.hasOtherHashes(max(c.state.Size, 0))
+			c.state.Unsealed = c.opened
+			return err
 		},
 	)
 }
@@ -175,7 +179,7 @@ func (c *comparison) judge(s *storedDecision, leaf trail.Hash) error {
 	return c.found(&backoffice.LeafRow{Name: s.name, HasRows: true, HasLeaf: true})
 }
 
-func (c *comparison) found(row *backoffice.LeafRow) error { return c.heed(c.w.Leaf(row)) }
+func (c *comparison) found(row *backoffice.LeafRow) error { return c.w.Leaf(row) }
 
 // batchesRead is how many batches are read together.
 const batchesRead = 200
@@ -289,7 +293,7 @@ func (c *comparison) records() error {
 		}
 		delete(c.early, c.next)
 		c.next++
-		if err := c.heed(c.w.Record(r.id, r.record, r.sealed)); err != nil {
+		if err := c.w.Record(r.id, r.record, r.sealed); err != nil {
 			return err
 		}
 		if err := c.hashes(c.next); err != nil {
@@ -322,7 +326,7 @@ func (c *comparison) hashes(size int64) error {
 		}
 		c.nodes = c.nodes[1:]
 	}
-	return c.heed(c.w.Hashes(hashes))
+	return c.w.Hashes(hashes)
 }
 
 // hasOtherHashes reports whether a log of that size stores more hashes than its batches
@@ -456,8 +460,14 @@ type otherLeaf struct {
 	first   time.Time // of the first batch with its digest
 }
 
-// compareOthers compares notifications and answers without sales, in parts.
-func (c *comparison) compareOthers() error {
+// compareOthers compares notifications and answers without sales, in parts. It
+// shares nothing with compareLog.
+func (c *comparison) compareOthers(tx *gorm.DB) error {
+	other := comparison{database: c.database, ctx: c.ctx, tx: tx, w: c.w}
+	return other.compareParts()
+}
+
+func (c *comparison) compareParts() error {
 	var notifications, answers int64
 	if err := c.tx.Table(c.notifications.Name).Count(&notifications).Error; err != nil {
 		return err

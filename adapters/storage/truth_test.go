@@ -186,19 +186,7 @@ func TestAMissingRightIsNoDefect(t *testing.T) {
 	dsn := testdb.Postgres(t)
 	owner := testdb.OpenPostgres(t, dsn)
 	newBank(t, owner, 1)
-	role := "reader_" + database(t, dsn)
-	script(t, dsn, "CREATE ROLE "+role+" LOGIN", "GRANT USAGE ON SCHEMA public TO "+role, "GRANT SELECT ON ALL TABLES IN SCHEMA public TO "+role)
-	t.Cleanup(func() {
-		db := connect(t, "pgx", dsn)
-		_, err := db.ExecContext(context.Background(), "DROP OWNED BY "+role)
-		require.NoError(t, err)
-		_, err = db.ExecContext(context.Background(), "DROP ROLE "+role)
-		require.NoError(t, err)
-	})
-	config, err := pgx.ParseConfig(dsn)
-	require.NoError(t, err)
-	asReader := "host=" + config.Host + " port=" + strconv.Itoa(int(config.Port)) + " dbname=" + config.Database + " sslmode=disable user=" + role
-	engine, err := postgres.Open(t.Context(), storage.Options{DSN: asReader})
+	engine, err := postgres.Open(t.Context(), storage.Options{DSN: asGuest(t, dsn, "reader", "SELECT")})
 	require.NoError(t, err)
 	s, err := engine.Bind(storage.Options{Now: clock.Now})
 	require.NoError(t, err)
@@ -214,4 +202,21 @@ func TestAMissingRightIsNoDefect(t *testing.T) {
 	var known *fault.Error
 	require.ErrorAs(t, s.Ping(t.Context()), &known)
 	require.Contains(t, known.Detail, "right")
+}
+
+// asGuest is the DSN of a new role that has these rights on all tables and owns none.
+func asGuest(t *testing.T, dsn, name, rights string) string {
+	t.Helper()
+	role := name + "_" + database(t, dsn)
+	script(t, dsn, "CREATE ROLE "+role+" LOGIN", "GRANT USAGE ON SCHEMA public TO "+role, "GRANT "+rights+" ON ALL TABLES IN SCHEMA public TO "+role)
+	t.Cleanup(func() {
+		db := connect(t, "pgx", dsn)
+		_, err := db.ExecContext(context.Background(), "DROP OWNED BY "+role)
+		require.NoError(t, err)
+		_, err = db.ExecContext(context.Background(), "DROP ROLE "+role)
+		require.NoError(t, err)
+	})
+	config, err := pgx.ParseConfig(dsn)
+	require.NoError(t, err)
+	return "host=" + config.Host + " port=" + strconv.Itoa(int(config.Port)) + " dbname=" + config.Database + " sslmode=disable user=" + role
 }

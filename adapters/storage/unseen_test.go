@@ -3,6 +3,7 @@ package storage_test
 import (
 	"database/sql"
 	"path/filepath"
+	"sync"
 	"testing"
 	"time"
 
@@ -126,6 +127,78 @@ func TestEvidenceIsOneSnapshot(t *testing.T) {
 		require.True(t, sold)
 		require.Equal(t, 1, sales)
 		require.EqualValues(t, 2, b.holds().Sales)
+	})
+}
+
+// Two connections read what verify proves. They see the same, although sales go on:
+// every sale has two postings.
+func TestReadersOfTheEvidenceSeeOneState(t *testing.T) {
+	t.Parallel()
+	testdb.Each(t, func(t *testing.T, _ string, s *store.Store) {
+		b := newBank(t, s, 2)
+		opened := b.holds().Postings
+		stop := make(chan struct{})
+		var seller sync.WaitGroup
+		seller.Go(func() {
+			for {
+				select {
+				case <-stop:
+					return
+				default:
+				}
+				if err := settle(t.Context(), s, today, order(nextID(), "", sale(1, 1, 1), sale(1, 2, 2))); err != nil {
+					t.Errorf("sale: %v", err)
+					return
+				}
+			}
+		})
+		for range 10 {
+			proof := b.holds()
+			require.Equal(t, opened+2*proof.Sales, proof.Postings)
+		}
+		close(stop)
+		seller.Wait()
+	})
+}
+
+// A long import keeps SQLite's only writer. Verify does not wait for its end.
+func TestVerifyWhileAnotherWrites(t *testing.T) {
+	t.Parallel()
+	file := testdb.SQLite(t)
+	b := newBank(t, testdb.OpenSQLite(t, file), 2)
+	err := importHoldings(t.Context(), b.Store, nextID(), manyHoldings(1, 1), func(int64) { b.holds() })
+	require.NoError(t, err)
+	other := connect(t, "sqlite", file)
+	other.SetMaxOpenConns(1)
+	_, err = other.ExecContext(t.Context(), "BEGIN IMMEDIATE")
+	require.NoError(t, err)
+	b.holds()
+	_, err = other.ExecContext(t.Context(), "ROLLBACK")
+	require.NoError(t, err)
+}
+
+// A host's function that panics panics in the goroutine of its caller, and leaves
+// the connections usable.
+func TestPanicsOfCallersAreTheirs(t *testing.T) {
+	t.Parallel()
+	testdb.Each(t, func(t *testing.T, _ string, s *store.Store) {
+		b := newBank(t, s, 2)
+		require.PanicsWithValue(t, "holding", func() {
+			_ = s.Backoffice.Evidence.Read(t.Context(), backoffice.Witness{Holding: func(*backoffice.HoldingRow) error { panic("holding") }})
+		})
+		require.PanicsWithValue(t, "line", func() {
+			_ = importHoldings(t.Context(), s, nextID(), func(func(int64, fund.Holding) error) error { panic("line") }, quiet)
+		})
+		require.PanicsWithValue(t, "written", func() {
+			_ = importHoldings(t.Context(), s, nextID(), manyHoldings(several, 1), func(int64) { panic("written") })
+		})
+		require.PanicsWithValue(t, "row", func() {
+			for range s.Backoffice.Book.Holdings(t.Context(), backoffice.Filter{}) {
+				panic("row")
+			}
+		})
+		require.NoError(t, importHoldings(t.Context(), s, nextID(), manyHoldings(several, 1), quiet))
+		b.holds()
 	})
 }
 

@@ -14,7 +14,6 @@ import (
 	"fmt"
 	"runtime"
 	"strconv"
-	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -47,12 +46,15 @@ type Options struct {
 	Routes Routes
 	// QueueLimit is how many requests may wait in the queue of one operation.
 	QueueLimit int
+	// Pools are the pools of database connections, by their purpose.
+	Pools map[string]*sql.DB
 }
 
 // Metrics are the metrics of one instance of the service. All methods may be
 // called from any goroutine.
 type Metrics struct {
 	registerer prometheus.Registerer
+	gatherer   prometheus.Gatherer
 	routes     Routes
 
 	requests        *prometheus.CounterVec
@@ -75,8 +77,7 @@ type Metrics struct {
 	settlementRounds  prometheus.Counter
 	settlementFailure prometheus.Counter
 
-	mu         sync.Mutex
-	registered []prometheus.Collector
+	registered group
 }
 
 // NewRegistry returns a registry with the metrics of the Go runtime and of the
@@ -96,9 +97,10 @@ var (
 	counts    = prometheus.ExponentialBuckets(1, 2, 13)
 )
 
-// NewMetrics registers the metrics. It fails if the registerer already has
-// metrics with these names. Two instances need two registries, or registerers
-// with a distinguishing label (prometheus.WrapRegistererWith).
+// NewMetrics registers the metrics. A nil registerer means a new registry. It
+// fails if the registerer already has metrics with these names. Two instances need
+// two registries, or registerers with a distinguishing label
+// (prometheus.WrapRegistererWith).
 func NewMetrics(registerer prometheus.Registerer, o Options) (*Metrics, error) {
 	var all group
 	counter := func(name, help string, labels ...string) *prometheus.CounterVec {
@@ -112,8 +114,7 @@ func NewMetrics(registerer prometheus.Registerer, o Options) (*Metrics, error) {
 	}
 
 	m := &Metrics{
-		registerer: registerer,
-		routes:     o.Routes,
+		routes: o.Routes,
 
 		requests:        counter("bankingapi_http_requests_total", "Requests by route and status. Status 499 means that the caller disconnected before the answer.", "route", "status"),
 		requestDuration: histogram("bankingapi_http_request_duration_seconds", "Time from the header of a request to the end of its answer, by route and class of status.", latencies, "route", "status_class"),
@@ -137,8 +138,19 @@ func NewMetrics(registerer prometheus.Registerer, o Options) (*Metrics, error) {
 	gauge("bankingapi_queue_limit", "Maximum number of queued requests of one operation. Further requests get 503.").WithLabelValues().Set(float64(o.QueueLimit))
 	gauge("bankingapi_build_info", "Always 1. The labels identify the running program.", "version", "revision", "goversion", "storage", "schema").
 		WithLabelValues(o.Version, o.Revision, runtime.Version(), o.Storage, strconv.FormatInt(o.Schema, 10)).Set(1)
+	for purpose, db := range o.Pools {
+		add(&all, collectors.NewDBStatsCollector(db, purpose))
+	}
 	m.begin()
-	return m, m.register(all)
+	m.registerer, m.gatherer = registry(registerer)
+	if err := m.registerer.Register(all); err != nil {
+		if errors.As(err, new(prometheus.AlreadyRegisteredError)) {
+			err = errors.New("the names are taken: use a registry, or a registerer with a distinct label, for each instance")
+		}
+		return nil, fmt.Errorf("register the metrics: %w", err)
+	}
+	m.registered = all
+	return m, nil
 }
 
 // begin creates the series that alerts need. To Prometheus, a counter that
@@ -195,7 +207,20 @@ func (m *Metrics) Request(ctx context.Context, r *Request) {
 	}
 }
 
-// Batches returns the observer of an operation's lane: commit.Observer.Batch.
+// Observer observes the batches of an operation. It traces them unless tracing is
+// disabled.
+func (m *Metrics) Observer(o operation.Name, t *Tracing, now func() time.Time) commit.Observer {
+	observer := commit.Observer{Now: now, Batch: m.Batches(o)}
+	if t != nil {
+		span := "batch of " + o.String()
+		observer.Trace = func(ctx context.Context, callers []context.Context) (context.Context, func(error)) {
+			return t.Batch(ctx, span, callers)
+		}
+	}
+	return observer
+}
+
+// Batches counts the batches of an operation: it is commit.Observer.Batch.
 func (m *Metrics) Batches(o operation.Name) func(commit.Batch) {
 	items, records := m.batchItems.WithLabelValues(o.String()), m.batchRecords.WithLabelValues(o.String())
 	wait, reruns := m.batchWait.WithLabelValues(o.String()), m.batchReruns.WithLabelValues(o.String())
@@ -226,35 +251,12 @@ func (m *Metrics) Due(sales int64, lag time.Duration) {
 	m.lag.Set(lag.Seconds())
 }
 
-// Pool adds the statistics of a database pool under a name. It fails like
-// NewMetrics.
-func (m *Metrics) Pool(name string, db *sql.DB) error {
-	return m.register(collectors.NewDBStatsCollector(db, name))
-}
+// Gatherer reads the metrics of the registerer.
+func (m *Metrics) Gatherer() prometheus.Gatherer { return m.gatherer }
 
 // Close removes the metrics from the registerer, so that another instance may use
 // it. Later measurements are not exported. It may be called twice.
-func (m *Metrics) Close() {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	for _, c := range m.registered {
-		m.registerer.Unregister(c)
-	}
-	m.registered = nil
-}
-
-func (m *Metrics) register(c prometheus.Collector) error {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if err := m.registerer.Register(c); err != nil {
-		if errors.As(err, new(prometheus.AlreadyRegisteredError)) {
-			err = errors.New("the names are taken: use a registry, or a registerer with a distinct label, for each instance")
-		}
-		return fmt.Errorf("register the metrics: %w", err)
-	}
-	m.registered = append(m.registered, c)
-	return nil
-}
+func (m *Metrics) Close() { m.registerer.Unregister(m.registered) }
 
 // group registers several collectors, or none of them.
 type group []prometheus.Collector

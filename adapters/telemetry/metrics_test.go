@@ -46,6 +46,10 @@ var options = telemetry.Options{
 // populated returns metrics in which something of everything has happened.
 func populated(t *testing.T, registry *prometheus.Registry) *telemetry.Metrics {
 	t.Helper()
+	db := sql.OpenDB(nowhere{})
+	t.Cleanup(func() { require.NoError(t, db.Close()) })
+	options := options
+	options.Pools = map[string]*sql.DB{"writes": db}
 	m, err := telemetry.NewMetrics(registry, options)
 	require.NoError(t, err)
 	for _, r := range []telemetry.Request{
@@ -70,9 +74,6 @@ func populated(t *testing.T, registry *prometheus.Registry) *telemetry.Metrics {
 	m.Settled(buyfund.Settlement{Completed: 5, Failed: 2}, nil)
 	m.Settled(buyfund.Settlement{}, errors.New("the storage is gone"))
 	m.Due(4, 90*time.Minute)
-	db := sql.OpenDB(nowhere{})
-	t.Cleanup(func() { require.NoError(t, db.Close()) })
-	require.NoError(t, m.Pool("writes", db))
 	return m
 }
 
@@ -165,6 +166,10 @@ func TestASampledTraceIsTheExemplarOfItsLatency(t *testing.T) {
 func TestSeveralInstances(t *testing.T) {
 	t.Parallel()
 	registry := telemetry.NewRegistry()
+	db := sql.OpenDB(nowhere{})
+	defer db.Close()
+	options := options
+	options.Pools = map[string]*sql.DB{"one": db, "two": db}
 	named := func(name string) prometheus.Registerer {
 		return prometheus.WrapRegistererWith(prometheus.Labels{"replica": name}, registry)
 	}
@@ -177,15 +182,11 @@ func TestSeveralInstances(t *testing.T) {
 	second.Due(3, time.Hour)
 	require.Contains(t, exposition(t, registry, "text/plain"), `bankingapi_settlement_due_sales{replica="b"} 3`)
 
-	db := sql.OpenDB(nowhere{})
-	defer db.Close()
-	require.NoError(t, first.Pool("one", db))
-	require.ErrorContains(t, first.Pool("one", db), "the names are taken")
+	require.Contains(t, exposition(t, registry, "text/plain"), `go_sql_idle_connections{db_name="two",replica="b"} 0`)
 	first.Close()
 	first.Close()
-	third, err := telemetry.NewMetrics(named("a"), options)
+	_, err = telemetry.NewMetrics(named("a"), options)
 	require.NoError(t, err, "after Close the names are free")
-	require.NoError(t, third.Pool("one", db))
 	first.Due(1, time.Hour)
 }
 

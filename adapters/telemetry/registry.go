@@ -2,10 +2,10 @@ package telemetry
 
 import "github.com/prometheus/client_golang/prometheus"
 
-// Registry returns where metrics are registered and where they are read. A nil
+// registry returns where metrics are registered and where they are read. A nil
 // registerer means a new registry. A registerer that cannot be read, such as
 // that of prometheus.WrapRegistererWith, gets a registry beside it that can.
-func Registry(registerer prometheus.Registerer) (prometheus.Registerer, prometheus.Gatherer) {
+func registry(registerer prometheus.Registerer) (prometheus.Registerer, prometheus.Gatherer) {
 	if registerer == nil {
 		own := NewRegistry()
 		return own, own

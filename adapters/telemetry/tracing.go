@@ -175,6 +175,14 @@ func (t *Tracing) Span(ctx context.Context, name string) (context.Context, func(
 	return t.start(ctx, name)
 }
 
+// Spans is Span, or nil if tracing is disabled, for those who then need not call.
+func (t *Tracing) Spans() func(ctx context.Context, name string) (context.Context, func(error)) {
+	if t == nil {
+		return nil
+	}
+	return t.Span
+}
+
 // Batch is Span for work that several callers share. The span joins the trace of
 // the first recorded caller and is linked with the spans of the others. ctx is
 // the context of the batch.

@@ -215,19 +215,26 @@ func (k *Keeper) Prove(ctx context.Context, id operation.ID) ([]byte, error) {
 // receiptTimeout bounds how long an answer waits for its receipt.
 const receiptTimeout = time.Second
 
-// Receipt is the value of the header Receipt. It is empty if the operation has no
-// leaf, or if there is an error: the operation is done all the same.
-func (k *Keeper) Receipt(ctx context.Context, id operation.ID) (string, error) {
-	ctx, cancel := context.WithTimeout(ctx, receiptTimeout)
-	defer cancel()
-	leaf, err := k.o.Ports.Finder.Leaf(ctx, id)
-	if errors.Is(err, application.ErrNotFound) {
-		return "", nil
+// Receipts returns what makes the value of the header Receipt, or nil if no trail
+// is kept. The value is empty if the operation has no leaf, or if there is an error,
+// which failed is told: the operation is done all the same.
+func (k *Keeper) Receipts(failed func(operation.ID, error)) func(context.Context, operation.ID) string {
+	if k.notary == nil {
+		return nil
 	}
-	if err != nil {
-		return "", err
+	return func(ctx context.Context, id operation.ID) string {
+		ctx, cancel := context.WithTimeout(ctx, receiptTimeout)
+		defer cancel()
+		var header string
+		leaf, err := k.o.Ports.Finder.Leaf(ctx, id)
+		if err == nil {
+			header, err = k.notary.ReceiptHeader(&leaf)
+		}
+		if err != nil && !errors.Is(err, application.ErrNotFound) {
+			failed(id, err)
+		}
+		return header
 	}
-	return k.notary.ReceiptHeader(&leaf)
 }
 
 // MayAct reports whether an act can be written. Without its leaf it would look

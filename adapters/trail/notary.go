@@ -55,8 +55,11 @@ func parseCheckpoint(text string) (c Checkpoint, err error) {
 }
 
 // GenerateKeys makes a signing key and the key that verifies it. name is the
-// origin of the log: it must not contain spaces or plus signs.
+// origin of the log.
 func GenerateKeys(name string) (signing, verifying string, err error) {
+	if name == "" || strings.ContainsAny(name, " +\t\r\n") {
+		return "", "", errors.New("the name of a trail has no spaces and no plus signs")
+	}
 	return note.GenerateKey(rand.Reader, name)
 }
 

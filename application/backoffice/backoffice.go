@@ -13,9 +13,11 @@
 package backoffice
 
 import (
+	"context"
 	"time"
 
 	"bankingapi/domain/audit"
+	"bankingapi/domain/day"
 )
 
 // Ports are the ports of all use cases of this package. A storage adapter
@@ -54,6 +56,14 @@ type Office struct {
 	Audit   Audit
 	// Corrector is nil if the storage cannot correct the book.
 	Corrector *Corrector
+	// Trail is the trail of the book. New leaves it nil: then Verify checks the book
+	// alone.
+	Trail Trail
+	// Unkept receives the reason why Verify could not keep its act. It may be nil.
+	Unkept func(error)
+	// Acts makes the acts of people, at the time of the bank. Zone is its time zone.
+	Acts audit.Acts
+	Zone *time.Location
 }
 
 // New returns the use cases on the ports. acts makes the IDs of imports and
@@ -76,9 +86,20 @@ func New(ports Ports, acts audit.Acts, zone *time.Location) *Office {
 		Recorded: ports.Recorded,
 		Records:  ports.Records,
 		Audit:    ports.Audit,
+		Acts:     acts,
+		Zone:     zone,
 	}
 	if ports.Books != nil {
 		office.Corrector = NewCorrector(ports.Books, ports.Lookups, acts.NewID, acts.Now, zone)
 	}
 	return office
+}
+
+// BeginSettling keeps the act of a person who settles sales that are due. They
+// share transactions with new requests, so that the act has its own, before them.
+func (o *Office) BeginSettling(ctx context.Context, due int64) error {
+	if due == 0 || o.Audit == nil {
+		return nil
+	}
+	return o.Audit.Record(ctx, o.Acts.New(ctx, "settle", day.Of(o.Acts.Now(), o.Zone).String(), plural(int(due), "due sale")))
 }

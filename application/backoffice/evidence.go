@@ -14,7 +14,8 @@ type Evidence interface {
 	// Read hands all rows to the functions of w, from one snapshot, so that
 	// sales may continue. The storage does the joins and sums; memory does not
 	// grow with the book. A row is valid only during the call. The first error
-	// of w ends the reading and is returned.
+	// of w ends the reading and is returned. The functions are called one at a
+	// time, in any order and perhaps from other goroutines.
 	//
 	// The rows are the stored values as they are, valid or not. Each row comes
 	// once. No row is left out because it breaks a rule.

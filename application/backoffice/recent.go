@@ -73,9 +73,9 @@ type RecentFilter struct {
 	Code string
 	// Action takes acts of that kind.
 	Action string
-	// Depth bounds how many sales or notifications are looked at, whether they fit
-	// or not: a page with few rows would read the whole book otherwise. An adapter
-	// that finds them at once may ignore it. 0 means no bound.
+	// Depth bounds how many sales, notifications or refused operations are looked
+	// at, whether they fit or not: a page with few rows would read the whole book
+	// otherwise. An adapter that finds them at once may ignore it. 0 means no bound.
 	Depth int
 	// Rest is called at the end if Depth left rows out, with Before of the next
 	// page. It may be nil.

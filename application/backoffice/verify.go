@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"bankingapi/domain/audit"
 	"bankingapi/domain/fund"
 )
 
@@ -67,12 +68,58 @@ type Finding struct {
 	Text string
 }
 
-// Watch reports the progress of Verify. Both functions may be nil. They are
-// called from the goroutine of Verify.
+// Watch reports the progress of Verify. Each function may be nil. They are called
+// one at a time, until Verify returns.
 type Watch struct {
 	Found func(Finding)
 	// Progress receives the number of rows that were checked.
 	Progress func(rows int64)
+	// Report gets what Office.Verify found, who ran it and when. It may be nil.
+	Report *Report
+}
+
+// Trail is the trail of a book, as Office.Verify needs it.
+type Trail interface {
+	// Verifier returns a Verifier that also checks the trail, against its newest
+	// checkpoint outside the database and those that are given.
+	Verifier(ctx context.Context, v *Verifier, against []string) (*Verifier, error)
+	// MayAct reports whether an act can be written.
+	MayAct(ctx context.Context) bool
+}
+
+// Verify proves the book with its trail, which must extend the checkpoints
+// against. It keeps the act of the person in ctx, if there is one. The check
+// counts although the act cannot be kept, as on a server that only reads.
+func (o *Office) Verify(ctx context.Context, against []string, w Watch) (proof Proof, err error) {
+	act, v, report := o.Acts.New(ctx, VerifyAct, "", ""), o.Verifier, w.Report
+	if found := w.Found; report != nil {
+		report.By, report.Started = strings.Trim(act.Actor+" at "+act.Origin, " "), act.At
+		w.Found = func(f Finding) {
+			report.Found(f)
+			if found != nil {
+				found(f)
+			}
+		}
+	}
+	if o.Trail != nil {
+		if v, err = o.Trail.Verifier(ctx, v, against); err != nil {
+			return proof, err
+		}
+	}
+	proof, err = v.Verify(ctx, w)
+	if err == nil && act.Who != (audit.Who{}) && o.Audit != nil && (o.Trail == nil || o.Trail.MayAct(ctx)) {
+		act.Details = proof.String()
+		if err := o.Audit.Record(ctx, act); err != nil && o.Unkept != nil {
+			o.Unkept(err)
+		}
+	}
+	if report != nil {
+		report.Proof = proof
+		if err == nil {
+			report.Ended = o.Acts.Now()
+		}
+	}
+	return proof, err
 }
 
 // Verifier proves the book. Make one with NewVerifier.

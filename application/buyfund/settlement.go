@@ -14,8 +14,9 @@ import (
 	"bankingapi/domain/operation"
 )
 
-// page is the maximum number of due operations in memory.
-const page = 256
+// page is the maximum number of due operations in memory and in a batch, for which
+// new requests wait.
+const page = 512
 
 // Settlement counts the operations that one call of SettleDue settled.
 type Settlement struct{ Completed, Failed int }

@@ -411,7 +411,7 @@ func TestAListingThatFailsEndsTheRound(t *testing.T) {
 	t.Parallel()
 	lost := fault.New(fault.Unavailable, "lost")
 	b := openBank(t, with{})
-	for n := range 300 {
+	for n := range 600 {
 		customer := int64(1001)
 		if n == 3 {
 			customer = failing
@@ -429,12 +429,12 @@ func TestAListingThatFailsEndsTheRound(t *testing.T) {
 		}})
 	}})
 	settled, err := b.SettleDue(t.Context())
-	require.Equal(t, buyfund.Settlement{Completed: 255}, settled) // a page, without the poisonous one
+	require.Equal(t, buyfund.Settlement{Completed: 511}, settled) // a page, without the poisonous one
 	require.ErrorIs(t, err, lost)
 	require.ErrorIs(t, err, errPoison)
-	b.sold(255)
+	b.sold(511)
 	settled, err = b.SettleDue(t.Context())
-	require.Equal(t, buyfund.Settlement{Completed: 44}, settled)
+	require.Equal(t, buyfund.Settlement{Completed: 88}, settled)
 	require.ErrorIs(t, err, errPoison)
 	require.NotErrorIs(t, err, lost)
 }

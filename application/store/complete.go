@@ -1,13 +1,37 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	"bankingapi/domain/day"
 )
+
+// openTimeout bounds the opening of a storage, without its migration.
+const openTimeout = 10 * time.Second
+
+// Open opens a storage with an adapter, and completes it.
+func Open(adapter func(context.Context, Options) (Database, error), o Options) (*Store, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), openTimeout)
+	defer cancel()
+	database, err := adapter(ctx, o)
+	if err != nil {
+		return nil, err
+	}
+	opened, err := database.Bind(o)
+	if err != nil {
+		return nil, err
+	}
+	s, err := Complete(opened)
+	if err == nil {
+		s.DataFolder = cmp.Or(opened.DataFolder, o.DataFolder, s.DataFolder)
+	}
+	return s, err
+}
 
 // Complete returns a copy of an adapter's Store in which no field is nil. What
 // is optional gets a stand-in that does nothing. The error names the required
@@ -42,14 +66,17 @@ func Complete(opened *Store) (*Store, error) {
 	if s.CountDue == nil {
 		s.CountDue = func(context.Context, day.Day) (int64, day.Day, error) { return 0, day.Day{}, nil }
 	}
+	if s.Backup == nil {
+		s.Backup = func(context.Context, string) error {
+			return errors.New("this storage is backed up with its own tools: for Postgres use pg_dump, or a base backup with WAL archiving")
+		}
+	}
 	if s.Within == nil {
 		s.Within = func(any) (*Store, error) {
 			return nil, errors.New("this storage cannot work inside a transaction of the host")
 		}
 	}
-	if s.DataFolder == "" {
-		s.DataFolder = "data"
-	}
+	s.DataFolder = cmp.Or(s.DataFolder, "data")
 	return &s, nil
 }
 

@@ -9,8 +9,12 @@ import (
 	"bankingapi/domain/fault"
 )
 
-// migrateEvery is the time between two attempts to migrate.
-const migrateEvery = 2 * time.Second
+const (
+	// migrateEvery is the time between two attempts to migrate.
+	migrateEvery = 2 * time.Second
+	// markTimeout bounds how long Start waits for the mark of a storage.
+	markTimeout = 3 * time.Second
+)
 
 // Migrator migrates a storage when the service starts. Make one with
 // NewMigrator.
@@ -32,10 +36,24 @@ func NewMigrator(s *Store, wanted bool, report func(error)) *Migrator {
 	return m
 }
 
-// Start migrates. If the storage cannot be reached yet, Start returns nil and
-// retries in the background until Stop. A storage that asks to be migrated must
-// be reachable now, and must not have a newer schema.
+// Start migrates, and refuses a storage with another mark. If the storage cannot
+// be reached yet, Start returns nil and retries in the background until Stop. A
+// storage that asks to be migrated must be reachable now, and must not have a
+// newer schema.
 func (m *Migrator) Start(ctx context.Context) error {
+	if err := m.migrate(ctx); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, markTimeout)
+	defer cancel()
+	// A storage that cannot be reached yet is checked before its first transaction.
+	if err := m.store.Schema.Require(ctx); isMarked(err) {
+		return err
+	}
+	return nil
+}
+
+func (m *Migrator) migrate(ctx context.Context) error {
 	if !m.wanted && !m.store.MigrateAtStart {
 		return nil
 	}

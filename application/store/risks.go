@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"bankingapi/domain/day"
 	"bankingapi/domain/fault"
 )
 
@@ -22,6 +23,39 @@ func (s *Store) Durability(ctx context.Context, allowUnsafe bool) (warnings []st
 		warnings = append(warnings, r.Detail)
 	}
 	return warnings, nil
+}
+
+// Due counts the sales that are due at that time, and returns how long the oldest of
+// them has been due.
+func (s *Store) Due(ctx context.Context, now time.Time, zone *time.Location) (sales int64, lag time.Duration, err error) {
+	sales, oldest, err := s.CountDue(ctx, day.Of(now, zone))
+	if err == nil && sales > 0 {
+		lag = now.Sub(oldest.Start(zone))
+	}
+	return sales, lag, err
+}
+
+// indexEvery is how often rows that were written are prepared for lookups.
+const indexEvery = time.Second
+
+// KeepIndexed calls Index until ctx ends. report receives its errors: lookups are
+// slower then.
+func (s *Store) KeepIndexed(ctx context.Context, report func(error)) {
+	if s.Index == nil {
+		return
+	}
+	ticker := time.NewTicker(indexEvery)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+		}
+		if err := s.Index(ctx); err != nil && ctx.Err() == nil {
+			report(err)
+		}
+	}
 }
 
 // risksEvery is how often a storage that cannot be asked is asked again.

@@ -30,6 +30,9 @@ type Options struct {
 	// TablePrefix is the prefix of every table and index name, for a database
 	// that has other tables. Letters, digits and underscores.
 	TablePrefix string
+	// DataFolder is where the service keeps its own files if the storage has no
+	// folder.
+	DataFolder string
 	// MustExist makes it an error if there is no book: the adapter creates
 	// nothing. An adapter whose data are on a server ignores it.
 	MustExist bool
@@ -132,7 +135,7 @@ func (s *Store) Bind(Options) (*Store, error) { return s, nil }
 
 // SchemaVersion is the version of the relational schema that this program
 // needs. A test of the adapters holds their migrations to it.
-const SchemaVersion = 7
+const SchemaVersion = 8
 
 // Schema migrates a storage between versions.
 type Schema interface {

@@ -1,5 +1,5 @@
-// Package summary describes one request and its answer for logs, metrics and
-// traces. HTTP fills it in.
+// Package summary has what one adapter tells another: a request and its answer,
+// for logs, metrics and traces, and whether the service is ready.
 package summary
 
 import (
@@ -10,7 +10,16 @@ import (
 	"bankingapi/domain/operation"
 )
 
-// Exchange is one request and its answer: everything that a log line, a metric
+// Check is a condition for the service to be ready, and its result.
+type Check struct {
+	Name string
+	// Problem is empty if the condition is met. It contains no secrets.
+	Problem string
+	// Warnings are risks of a service that is ready.
+	Warnings []string
+}
+
+// Exchange is one request and its answer, which HTTP fills in: everything that a log line, a metric
 // or a trace may know of it. It has no keys, no contents and no numbers of
 // customers or accounts.
 type Exchange struct {

@@ -17,12 +17,8 @@ verify does. Sales may continue. For Postgres use pg_dump, or a base backup with
 		Example:     "  bankingapi backup /backup/bank-2026-11-20.db",
 		Args:        named("FILE"),
 		Annotations: mentionSettings(),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			loaded, err := p.load(cmd)
-			if err != nil {
-				return err
-			}
-			err = openBook(cmd, loaded.Settings, func(app *bootstrap.App) error {
+		RunE: p.withSettings(func(cmd *cobra.Command, args []string, loaded bootstrap.Loaded) error {
+			err := openBook(cmd, loaded.Settings, func(app *bootstrap.App) error {
 				if keeper, err := app.Trail(); err == nil {
 					loaded.Settings.Trail.KeyFile = keeper.KeyFile()
 				}
@@ -43,6 +39,6 @@ verify does. Sales may continue. For Postgres use pg_dump, or a base backup with
 				fmt.Fprintf(cmd.ErrOrStderr(), "Copied to %s: %s. The copy is correct.\n", args[0], proof.Checked())
 				return nil
 			})
-		},
+		}),
 	}
 }

@@ -26,11 +26,7 @@ it also asks a Postgres server for settings that may lose data, and warns of the
   bankingapi config --config bankingapi.yaml --check`,
 		Args:        named(),
 		Annotations: listSettings(),
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			loaded, err := p.load(cmd)
-			if err != nil {
-				return err
-			}
+		RunE: p.withSettings(func(cmd *cobra.Command, _ []string, loaded bootstrap.Loaded) error {
 			if check {
 				fmt.Fprintln(cmd.ErrOrStderr(), "The settings are valid.")
 				warnOfRisks(cmd, loaded.Settings)
@@ -42,7 +38,7 @@ it also asks a Postgres server for settings that may lose data, and warns of the
 				fmt.Fprintf(table, "%s\t%s\t%s\n", v.Path, oneWord(v.Text), v.Origin)
 			}
 			return table.Flush()
-		},
+		}),
 	}
 	cmd.Flags().BoolVar(&check, "check", false, "only check the settings, and warn of risks of the database")
 	return cmd

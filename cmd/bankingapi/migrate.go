@@ -34,11 +34,7 @@ the database. It fails while a service uses the database. It fails if the book h
   bankingapi migrate down --drop-data`,
 		Args:        named(),
 		Annotations: mentionSettings(),
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			loaded, err := p.load(cmd)
-			if err != nil {
-				return err
-			}
+		RunE: p.withSettings(func(cmd *cobra.Command, _ []string, loaded bootstrap.Loaded) error {
 			options := []bootstrap.Option{engines.All(), bootstrap.WithExistingBook()}
 			if dropData {
 				options = append(options, bootstrap.WithDropData())
@@ -49,7 +45,7 @@ the database. It fails while a service uses the database. It fails if the book h
 			}
 			fmt.Fprintf(cmd.ErrOrStderr(), "undone %d %s\n", undone.Version, undone.Name)
 			return nil
-		},
+		}),
 	}
 	down.Flags().BoolVar(&dropData, "drop-data", false, "undo the migration although data are deleted")
 	cmd.AddCommand(
@@ -60,11 +56,7 @@ the database. It fails while a service uses the database. It fails if the book h
 			Example:     "  bankingapi migrate up",
 			Args:        named(),
 			Annotations: mentionSettings(),
-			RunE: func(cmd *cobra.Command, _ []string) error {
-				loaded, err := p.load(cmd)
-				if err != nil {
-					return err
-				}
+			RunE: p.withSettings(func(cmd *cobra.Command, _ []string, loaded bootstrap.Loaded) error {
 				applied, err := bootstrap.MigrateUp(cmd.Context(), loaded.Settings, engines.All())
 				for _, m := range applied {
 					fmt.Fprintf(cmd.ErrOrStderr(), "applied %d %s\n", m.Version, m.Name)
@@ -73,7 +65,7 @@ the database. It fails while a service uses the database. It fails if the book h
 					fmt.Fprintln(cmd.ErrOrStderr(), "The schema is up to date.")
 				}
 				return err
-			},
+			}),
 		}),
 		&cobra.Command{
 			Use:         "status",
@@ -81,11 +73,7 @@ the database. It fails while a service uses the database. It fails if the book h
 			Example:     "  bankingapi migrate status",
 			Args:        named(),
 			Annotations: mentionSettings(),
-			RunE: func(cmd *cobra.Command, _ []string) error {
-				loaded, err := p.load(cmd)
-				if err != nil {
-					return err
-				}
+			RunE: p.withSettings(func(cmd *cobra.Command, _ []string, loaded bootstrap.Loaded) error {
 				schema, err := bootstrap.SchemaStatus(cmd.Context(), loaded.Settings, engines.All(), bootstrap.WithExistingBook())
 				if err != nil {
 					return err
@@ -103,7 +91,7 @@ the database. It fails while a service uses the database. It fails if the book h
 					fmt.Fprintf(cmd.ErrOrStderr(), "The database has schema version %d, but this program only knows version %d: use a newer program.\n", schema.Version, schema.Wanted)
 				}
 				return table.Flush()
-			},
+			}),
 		},
 	)
 	return cmd

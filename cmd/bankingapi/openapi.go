@@ -17,18 +17,14 @@ generators that do not read 3.1, for example API Management. Contact and terms c
   bankingapi openapi --version 3.0 --server https://bank.example > openapi-3.0.json`,
 		Args:        named(),
 		Annotations: mentionSettings(),
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			loaded, err := p.load(cmd)
-			if err != nil {
-				return err
-			}
+		RunE: p.withSettings(func(cmd *cobra.Command, _ []string, loaded bootstrap.Loaded) error {
 			document, err := bootstrap.OpenAPIDocument(loaded.Settings, version, server)
 			if err != nil {
 				return wrongUsef("%v", err)
 			}
 			_, err = cmd.OutOrStdout().Write(document)
 			return err
-		},
+		}),
 	}
 	cmd.Flags().StringVar(&version, "version", "3.1", "`version` of OpenAPI: 3.0 or 3.1")
 	cmd.Flags().StringVar(&server, "server", "", "base `url` of the service, for gateways that import the document as a file")

@@ -16,7 +16,7 @@ import (
 // serveUntil runs serve until it has printed a text, and returns all output.
 func serveUntil(t *testing.T, text string, args ...string) (status int, out, errOut string) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
 	var stderr bytes.Buffer
 	read, write := io.Pipe()

@@ -31,11 +31,7 @@ database must be empty or a sandbox already. Unless storage.dsn is set, it is ./
   BANKINGAPI_STORAGE__DSN_FILE=/run/secrets/dsn bankingapi serve --storage.driver postgres`,
 		Args:        named(),
 		Annotations: listSettings(),
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			loaded, err := p.load(cmd)
-			if err != nil {
-				return err
-			}
+		RunE: p.withSettings(func(cmd *cobra.Command, _ []string, loaded bootstrap.Loaded) error {
 			cmd.SetContext(audit.By(cmd.Context(), whoRuns(""))) // for the demo book and migrations
 			switch {
 			case demo && sandbox:
@@ -46,7 +42,7 @@ database must be empty or a sandbox already. Unless storage.dsn is set, it is ./
 				enableConsole(&loaded)
 			}
 			return open(cmd, loaded.Settings, func(app *bootstrap.App) error { return serve(cmd, app, demo) })
-		},
+		}),
 	}
 	cmd.Flags().BoolVar(&demo, "demo", false, "load the demo book into an empty store, create a key, print curl commands to try")
 	cmd.Flags().BoolVar(&sandbox, "sandbox", false, "run a sandbox for partners, with its own book, clock and faults")

@@ -49,6 +49,17 @@ func isSetting(flag *pflag.Flag) bool {
 	return ok
 }
 
+// withSettings is the RunE of a command that begins with its settings.
+func (p program) withSettings(run func(*cobra.Command, []string, bootstrap.Loaded) error) func(*cobra.Command, []string) error {
+	return func(cmd *cobra.Command, args []string) error {
+		loaded, err := p.load(cmd)
+		if err != nil {
+			return err
+		}
+		return run(cmd, args, loaded)
+	}
+}
+
 // load reads the settings of a command line. Its error is bootstrap.Problems.
 func (p program) load(cmd *cobra.Command) (bootstrap.Loaded, error) {
 	flags := map[string]string{}

@@ -13,6 +13,7 @@ import (
 
 	"bankingapi/application/backoffice"
 	"bankingapi/bootstrap"
+	"bankingapi/domain/operation"
 )
 
 func (p program) showCommand() *cobra.Command {
@@ -117,33 +118,29 @@ func (t table) field(name, value string) {
 	}
 }
 
+func (t table) request(name operation.Name, subscription string, h *operation.Header, received time.Time) {
+	t.field("Name", name.String())
+	t.field("Subscription", subscription)
+	t.field("CallerId", h.CallerID)
+	t.field("RequestId", h.RequestID)
+	t.field("Received", stamp(received))
+}
+
 func printOperation(out io.Writer, o *backoffice.Operation) error {
 	t := newTable(out)
 	t.field("Operation", o.ID.String())
 	switch {
 	case len(o.Sales) > 0:
 		s := &o.Sales[0]
-		t.field("Name", "BuyFundFromCustomer")
-		t.field("Subscription", s.Subscription)
-		t.field("CallerId", s.Header.CallerID)
-		t.field("RequestId", s.Header.RequestID)
-		t.field("Received", stamp(s.ReceivedAt))
+		t.request(operation.BuyFundFromCustomer, s.Subscription, &s.Header, s.ReceivedAt)
 		t.field("State", fmt.Sprintf("%d %s", s.State, s.State))
 		t.field("Settled", stamp(s.SettledAt))
 	case o.Refusal != nil:
-		t.field("Name", o.Refusal.Operation.String())
-		t.field("Subscription", o.Refusal.Subscription)
-		t.field("CallerId", o.Refusal.Header.CallerID)
-		t.field("RequestId", o.Refusal.Header.RequestID)
-		t.field("Received", stamp(o.Refusal.ReceivedAt))
+		t.request(o.Refusal.Operation, o.Refusal.Subscription, &o.Refusal.Header, o.Refusal.ReceivedAt)
 		t.field("State", "8 failed: refused at once, nothing was changed")
 	case len(o.Notifications) > 0:
 		n := &o.Notifications[0]
-		t.field("Name", "AddPushNotificationResponse")
-		t.field("Subscription", n.Subscription)
-		t.field("CallerId", n.Header.CallerID)
-		t.field("RequestId", n.Header.RequestID)
-		t.field("Received", stamp(n.ReceivedAt))
+		t.request(operation.AddPushNotificationResponse, n.Subscription, &n.Header, n.ReceivedAt)
 		t.field("State", "2 completed")
 	case o.Record != nil:
 		t.field("Name", o.Record.Key.Operation.String())

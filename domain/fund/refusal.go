@@ -3,7 +3,8 @@ package fund
 import "bankingapi/domain/fault"
 
 // The reasons for which the bank refuses a well-formed sale (the contract,
-// section 5). Package fault describes them.
+// section 5). Package fault declares and describes them all. A new reason needs
+// no second name here.
 const (
 	HoldingNotFound     = fault.HoldingNotFound
 	HoldingInsufficient = fault.HoldingInsufficient

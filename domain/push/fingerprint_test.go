@@ -56,3 +56,30 @@ func TestEveryFieldIsInTheDigest(t *testing.T) {
 		"Platform", "Subject", "Content", "DeepLinkURL", "Sent", "SendDate", "TranData", "Code", "Name",
 	}, names, digestRule)
 }
+
+// TestEveryFieldIsAMember: files, pages and clients would not show a field that is
+// no member.
+func TestEveryFieldIsAMember(t *testing.T) {
+	t.Parallel()
+	values := func(r *push.Record) (all []string) {
+		for _, m := range push.Members {
+			require.NotZero(t, m.Kind, m.Name)
+			all = append(all, m.Value(r))
+		}
+		return all
+	}
+	n, faults := push.New(sent())
+	require.Empty(t, faults)
+	full := *n.Record()
+	for i := range reflect.TypeFor[push.Record]().NumField() {
+		name := reflect.TypeFor[push.Record]().Field(i).Name
+		if name == "TranData" {
+			continue // an array
+		}
+		cleared := full
+		field := reflect.ValueOf(&cleared).Elem().Field(i)
+		require.False(t, field.IsZero(), "add %s to sent in notification_test.go", name)
+		field.SetZero()
+		require.NotEqual(t, values(&full), values(&cleared), "Members lacks %s", name)
+	}
+}

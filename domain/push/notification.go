@@ -65,6 +65,49 @@ type Record struct {
 	TranData                []TranDataItem
 }
 
+// Kind is what the value of a Member is.
+type Kind uint8
+
+// The kinds of values.
+const (
+	Code    Kind = iota + 1 // a text that the external system gave: a code, an ID, a day
+	Number                  // an integer
+	User                    // a text that names the user
+	Message                 // a text that the user saw
+)
+
+// Member is a member of a push notification record (the contract, section 4).
+type Member struct {
+	// Name is the member's name in a request.
+	Name string
+	Kind Kind
+	// Value returns a number in decimal digits and a day as YYYY-MM-DD. It returns
+	// an empty text if the record does not have the member.
+	Value func(*Record) string
+}
+
+// Members are the members of a record, without TranData, which is an array. Files,
+// pages and clients are made of this list. Programs may read an exported file by
+// position: a new member is the last.
+var Members = []Member{
+	{"ExternalApplicationCode", Code, func(r *Record) string { return r.ExternalApplicationCode }},
+	{"ExternalTranCode", Code, func(r *Record) string { return r.ExternalTranCode }},
+	{"UserId", User, func(r *Record) string { return r.UserID }},
+	{"PushId", Code, func(r *Record) string { return r.PushID }},
+	{"PushInteractionId", Number, func(r *Record) string {
+		if !r.HasPushInteractionID {
+			return ""
+		}
+		return strconv.FormatInt(r.PushInteractionID, 10)
+	}},
+	{"Platform", Number, func(r *Record) string { return strconv.Itoa(int(r.Platform)) }},
+	{"Subject", Message, func(r *Record) string { return r.Subject }},
+	{"Content", Message, func(r *Record) string { return r.Content }},
+	{"DeepLinkUrl", Message, func(r *Record) string { return r.DeepLinkURL }},
+	{"SendStatus", Number, func(r *Record) string { return strconv.Itoa(r.SendStatus()) }},
+	{"SendDate", Code, func(r *Record) string { return r.SendDate.String() }},
+}
+
 // Notification is a push notification that keeps every rule of the contract,
 // section 4. Its texts are byte for byte what the caller sent.
 type Notification struct{ record Record }

@@ -3,6 +3,7 @@ package console_test
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"html"
 	"net/http"
 	"net/http/httptest"
@@ -44,8 +45,10 @@ func TestASubscriptionIsChanged(t *testing.T) {
 	require.Len(t, keys, 2)
 	require.Contains(t, body, "(0 days ago), never used", "keys have an age")
 
+	year := time.Now().Year() + 5
+	last := fmt.Sprintf("%d-12-31", year)
 	form := url.Values{"action": {"change"}, "name": {"Shop & Co"}, "rate": {"50"}, "operation": {"BuyFundFromCustomer", "AddPushNotificationResponse"}, "callerid": {"required"},
-		"expires": {"2031-12-31"}, "channel": {"MOBILE"}, "reason": {"agreed in November"}}
+		"expires": {last}, "channel": {"MOBILE"}, "reason": {"agreed in November"}}
 	manager, err := s.app.Manager(t.Context())
 	require.NoError(t, err)
 	changed := func() subscription.Subscription {
@@ -71,17 +74,15 @@ func TestASubscriptionIsChanged(t *testing.T) {
 	require.Equal(t, http.StatusOK, status)
 	require.Contains(t, body, "rate limit 50/s instead of none")
 	now := changed()
-	zone, err := time.LoadLocation("Europe/Istanbul")
-	require.NoError(t, err)
 	require.Equal(t, 50, now.RequestsPerSecond)
 	require.Equal(t, []string{"AddPushNotificationResponse", "BuyFundFromCustomer"}, now.Granted())
 	require.True(t, now.RequireCallerID)
 	require.Equal(t, "MOBILE", now.Channel)
-	require.True(t, now.PrimaryKey.Expires.Equal(time.Date(2032, 1, 1, 0, 0, 0, 0, zone)), now.PrimaryKey.Expires)
+	require.True(t, now.PrimaryKey.Expires.Equal(time.Date(year+1, 1, 1, 0, 0, 0, 0, zone)), now.PrimaryKey.Expires)
 	require.True(t, now.SecondaryKey.Expires.Equal(now.PrimaryKey.Expires))
 	body = v.get("subscription?name=" + url.QueryEscape("Shop & Co"))
-	require.Contains(t, body, `value="2031-12-31"`)
-	require.Contains(t, body, "works until 2031-12-31")
+	require.Contains(t, body, `value="`+last+`"`)
+	require.Contains(t, body, "works until "+last)
 	body = v.get("audit")
 	require.Contains(t, body, "agreed in November")
 	require.Contains(t, body, "CallerId required instead of optional")
@@ -147,7 +148,7 @@ func TestTheLastCheckOfAnyProgramIsShown(t *testing.T) {
 	_, err = keeper.Checkpoint(t.Context())
 	require.NoError(t, err)
 	v.post("proof", url.Values{})
-	require.Eventually(t, func() bool { return strings.Contains(v.get("proof"), "UTC, by operator") }, 20*time.Second, 50*time.Millisecond)
+	require.Eventually(t, func() bool { return strings.Contains(v.get("proof"), "UTC, by operator") }, time.Minute, 50*time.Millisecond)
 	require.Contains(t, v.get("proof"), "Batches of the trail")
 }
 

@@ -14,6 +14,7 @@ import (
 
 	"bankingapi/bootstrap"
 	"bankingapi/bootstrap/engines"
+	"bankingapi/test/fake"
 )
 
 // startSandbox starts a sandbox with its console.
@@ -22,7 +23,8 @@ func startSandbox(t *testing.T) (*service, *bootstrap.Sandbox) {
 	s := &service{}
 	settings := bootstrap.SandboxSettings(t.TempDir())
 	settings.Ops.Address, settings.Console.Enabled = "127.0.0.1:0", true
-	box, err := bootstrap.OpenSandbox(t.Context(), settings, engines.All(), bootstrap.WithLogger(zap.NewNop()), bootstrap.WithConsoleLink(func(link string) {
+	now := fake.Running(time.Date(2026, 11, 20, 9, 0, 0, 0, time.UTC)) // noon in Istanbul: no test passes midnight
+	box, err := bootstrap.OpenSandbox(t.Context(), settings, engines.All(), bootstrap.WithClock(now), bootstrap.WithLogger(zap.NewNop()), bootstrap.WithConsoleLink(func(link string) {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		s.link = link

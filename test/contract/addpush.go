@@ -69,7 +69,7 @@ func Inboxes(t *testing.T, open func(t *testing.T) InboxesUnderTest) {
 		}
 		fields := reflect.ValueOf(full.Notifications[0].Record()).Elem()
 		for i := range fields.NumField() {
-			require.False(t, fields.Field(i).IsZero(), "this test does not set %s", fields.Type().Field(i).Name)
+			require.False(t, fields.Field(i).IsZero(), "add %s to this record in test/contract/addpush.go", fields.Type().Field(i).Name)
 		}
 		bare := b.operation(2, "s", "", note("e", ""))
 		b.accept(full, bare)

@@ -782,12 +782,13 @@ func copied[T any](from *T) *T {
 func testEvidenceStops(t *testing.T, o office) {
 	o.aDay()
 	enough := errors.New("enough")
-	rows := 0
+	holdings, after := 0, 0 // how many come, and how many rows come after the error
 	err := o.Evidence.Read(t.Context(), backoffice.Witness{
-		Holding: func(*backoffice.HoldingRow) error { rows++; return enough },
-		Account: func(*backoffice.AccountRow) error { rows++; return nil },
+		Holding: func(*backoffice.HoldingRow) error { holdings++; return enough },
+		Account: func(*backoffice.AccountRow) error { after += holdings; return nil },
 	})
 	require.ErrorIs(t, err, enough)
-	require.Equal(t, 1, rows)
+	require.Equal(t, 1, holdings)
+	require.Zero(t, after)
 	o.holds()
 }

@@ -60,6 +60,16 @@ func testRecentSales(t *testing.T, o office) {
 		}
 	}
 
+	for partner, want := range map[string][]place{"shop": {{6, 1}, {6, 0}}, "other": nil} {
+		f, failed, more := backoffice.RecentFilter{State: operation.Failed, Subscription: partner, Limit: 4, Depth: 1}, []place(nil), true
+		f.Rest = func(c backoffice.Cursor) { f.Before, more = c, true }
+		for more {
+			more = false
+			failed = append(failed, places(all(t, o.Recent.RecentSales(ctx, f)))...)
+		}
+		equal(t, want, failed)
+	}
+
 	early, late := order(8, "", sale(1, 1, 1)), order(9, "", sale(2, 1, 1))
 	early.ID, early.ReceivedAt = idAt(at(24*30), 1), at(24*30)
 	late.ID, late.ReceivedAt = idAt(at(24*31), 1), at(24*31)
@@ -167,5 +177,14 @@ func testRecentRefusals(t *testing.T, o office) {
 	require.Equal(t, []operation.ID{second, first}, ids(backoffice.RecentFilter{Since: since, Until: at(24 * 31)}))
 	require.Equal(t, []operation.ID{other, second, first}, ids(backoffice.RecentFilter{Since: since, Code: fund.HoldingInsufficient}))
 	require.Empty(t, ids(backoffice.RecentFilter{Since: since, Code: "holding"}), "a code is whole")
+	for _, depth := range []int{1, 2, 100} {
+		f, found, more := backoffice.RecentFilter{Since: since, Subscription: "shop", Code: fund.HoldingInsufficient, Depth: depth}, []operation.ID(nil), true
+		f.Rest = func(c backoffice.Cursor) { f.Before, more = c, true }
+		for more {
+			more = false
+			found = append(found, ids(f)...)
+		}
+		require.Equal(t, []operation.ID{second, first}, found, "in several steps")
+	}
 	require.Equal(t, fund.HoldingInsufficient, all(t, o.Recent.RecentRefusals(ctx, backoffice.RecentFilter{Limit: 1}))[0].Faults[0].Code)
 }

@@ -108,7 +108,7 @@ func TestNamesOnThePagesExist(t *testing.T) {
 	for _, path := range pages(t) {
 		page := read(t, path)
 		for _, match := range namedTest.FindAllStringSubmatch(page, -1) {
-			require.Contains(t, tests.String(), "func "+match[1]+"(", "%s names a test that does not exist", path)
+			require.True(t, strings.Contains(tests.String(), "func "+match[1]+"("), "%s names %s, but there is no such test", path, match[1])
 		}
 		for _, match := range namedFile.FindAllStringSubmatch(page, -1) {
 			if match[1] != "application/json" && !strings.Contains(match[1], "getsomething") && !strings.Contains(match[1], "NAME") {

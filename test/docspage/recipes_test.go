@@ -106,7 +106,7 @@ func TestRecipes(t *testing.T) {
 			folder := t.TempDir()
 			command := prepare(t, folder)
 			server, store, asked := bank(t)
-			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 			defer cancel()
 			recipe := exec.CommandContext(ctx, command[0], append(command[1:], unitsOfRecipes)...)
 			recipe.Env = append(os.Environ(), "BANK_URL="+server.URL, "BANK_KEY="+demo.Key)

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"io"
-	"maps"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -34,9 +33,6 @@ func pages(t *testing.T) map[string]http.Handler {
 	t.Helper()
 	guide, err := docs.Pages(docs.Options{})
 	require.NoError(t, err)
-	documents, err := openapi.Options{}.Pages()
-	require.NoError(t, err)
-	maps.Copy(guide, documents)
 	return guide
 }
 

@@ -160,7 +160,7 @@ func TestHostsTransaction(t *testing.T) {
 func TestHostsOnlyConnection(t *testing.T) {
 	t.Parallel()
 	eachEngine(t, func(t *testing.T, h host) {
-		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
 		app := h.open(t)
 		h.db.SetMaxOpenConns(1)

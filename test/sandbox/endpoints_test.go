@@ -102,7 +102,7 @@ func TestEveryAnswerHasTheClock(t *testing.T) {
 	} {
 		clock, err := time.Parse(time.RFC3339, got.header.Get("Sandbox-Clock"))
 		require.NoError(t, err, got.body)
-		require.WithinDuration(t, time.Now().Add(100*time.Hour), clock, time.Minute)
+		require.WithinDuration(t, now().Add(100*time.Hour), clock, time.Minute)
 	}
 }
 
@@ -216,6 +216,6 @@ func TestTenSideBySide(t *testing.T) {
 	all.Wait()
 	for i, p := range partners {
 		require.Equal(t, i, p.sales())
-		require.WithinDuration(t, time.Now().Add(time.Duration(i)*time.Hour), p.bank.Now(), time.Minute)
+		require.WithinDuration(t, now().Add(time.Duration(i)*time.Hour), p.bank.Now(), time.Minute)
 	}
 }

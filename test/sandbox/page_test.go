@@ -4,11 +4,13 @@ import (
 	"net/http"
 	"os/exec"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
+	"bankingapi/adapters/clock"
 	"bankingapi/adapters/sandbox"
 	"bankingapi/bootstrap"
 )
@@ -27,7 +29,7 @@ func TestTheFirstHour(t *testing.T) {
 	}
 	settings := bootstrap.SandboxSettings(t.TempDir())
 	settings.HTTP.Docs = true
-	p := partnerOf(t, settings)
+	p := partnerOf(t, settings, bootstrap.WithClock(clock.Now)) // that of the shell, which works out the later day
 	page := p.send(http.MethodGet, "/docs/sandbox.md", "").body
 	_, page, found := strings.Cut(page, "## Minute 5") // the test has its own sandbox
 	require.True(t, found)
@@ -61,7 +63,7 @@ func TestThePageHasTheTables(t *testing.T) {
 	}
 	for _, refusal := range sandbox.Refusals() {
 		line := regexp.MustCompile("(?m)^\\| \\[`" + refusal.Code + "`\\].*$").FindString(page)
-		for _, v := range refusal.Values {
+		for _, v := range slices.Concat(refusal.AtOnce, refusal.OnItsDay) {
 			require.Contains(t, line, "`"+v.Path+"` "+strings.Trim(v.JSON, `"`), line)
 		}
 	}

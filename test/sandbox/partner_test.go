@@ -19,6 +19,7 @@ import (
 	"bankingapi/adapters/storage/postgres"
 	"bankingapi/adapters/storage/sqlite"
 	"bankingapi/bootstrap"
+	"bankingapi/test/fake"
 )
 
 const (
@@ -29,7 +30,12 @@ const (
 		`"FundToProcess":{"IMKBCode":"AFA","HolderCorporationName":"Demo Portfoy","PriceID":1}}`
 )
 
+// now is the clock of the machine: around noon in Istanbul, so that no test
+// passes midnight.
+var now = fake.Running(time.Date(2026, 11, 20, 9, 0, 0, 0, time.UTC))
+
 var drivers = bootstrap.Options(
+	bootstrap.WithClock(now),
 	bootstrap.WithDriver(bootstrap.SQLite, sqlite.Open),
 	bootstrap.WithDriver(bootstrap.Postgres, postgres.Open),
 	bootstrap.WithLogger(zap.NewNop()),
@@ -47,9 +53,9 @@ func newPartner(t *testing.T) partner {
 	return partnerOf(t, bootstrap.SandboxSettings(t.TempDir()))
 }
 
-func partnerOf(t *testing.T, settings bootstrap.Settings) partner {
+func partnerOf(t *testing.T, settings bootstrap.Settings, more ...bootstrap.Option) partner {
 	t.Helper()
-	bank, err := bootstrap.OpenSandbox(t.Context(), settings, drivers, bootstrap.WithDataFolder(t.TempDir()))
+	bank, err := bootstrap.OpenSandbox(t.Context(), settings, drivers, bootstrap.WithDataFolder(t.TempDir()), bootstrap.Options(more...))
 	require.NoError(t, err)
 	server := httptest.NewServer(bank.Handler())
 	t.Cleanup(func() {

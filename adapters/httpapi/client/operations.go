@@ -41,7 +41,7 @@ func NewAddPush(notifications ...push.Notification) *AddPush {
 	return &AddPush{Header: operation.Header{CallerID: rand.Text()}, Notifications: notifications}
 }
 
-// The JSON of a request. Amounts are json.Number: their digits go out as they
+// The JSON of a request, but for push notifications: push.Members lists theirs. Amounts are json.Number: their digits go out as they
 // are and never through a float.
 type (
 	wireRequest struct {
@@ -76,20 +76,6 @@ type (
 		HolderCorporationName string
 		PriceID               int64
 	}
-	wirePush struct {
-		ExternalApplicationCode string
-		ExternalTranCode        string `json:",omitempty"`
-		UserID                  string `json:"UserId"`
-		PushID                  string `json:"PushId"`
-		PushInteractionID       *int64 `json:"PushInteractionId,omitempty"`
-		Platform                push.Platform
-		Subject                 string `json:",omitempty"`
-		Content                 string `json:",omitempty"`
-		DeepLinkURL             string `json:"DeepLinkUrl,omitempty"`
-		SendStatus              int
-		SendDate                string              `json:",omitempty"`
-		TranData                []push.TranDataItem `json:",omitempty"`
-	}
 )
 
 func (o *BuyFund) records() any {
@@ -117,20 +103,21 @@ func (o *BuyFund) records() any {
 }
 
 func (o *AddPush) records() any {
-	records := make([]wirePush, len(o.Notifications))
+	records := make([]map[string]any, len(o.Notifications))
 	for i := range o.Notifications {
 		r := o.Notifications[i].Record()
-		records[i] = wirePush{
-			ExternalApplicationCode: r.ExternalApplicationCode, ExternalTranCode: r.ExternalTranCode,
-			UserID: r.UserID, PushID: r.PushID, Platform: r.Platform,
-			Subject: r.Subject, Content: r.Content, DeepLinkURL: r.DeepLinkURL,
-			SendStatus: r.SendStatus(), TranData: r.TranData,
+		records[i] = make(map[string]any, len(push.Members)+1)
+		for _, m := range push.Members {
+			switch value := m.Value(r); {
+			case value == "": // absent
+			case m.Kind == push.Number:
+				records[i][m.Name] = json.Number(value)
+			default:
+				records[i][m.Name] = value
+			}
 		}
-		if r.HasPushInteractionID {
-			records[i].PushInteractionID = &r.PushInteractionID
-		}
-		if !r.SendDate.IsNone() {
-			records[i].SendDate = r.SendDate.String()
+		if len(r.TranData) > 0 {
+			records[i]["TranData"] = r.TranData
 		}
 	}
 	return records

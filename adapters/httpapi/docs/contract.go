@@ -165,10 +165,12 @@ func exampleOf(code string) (request, answer string) {
 	return request, answer
 }
 
-func answerOf(code string) string { _, answer := exampleOf(code); return answer }
-
-// body is what follows the header of an answer.
-func body(answer string) string { _, body, _ := strings.Cut(answer, "\n\n"); return body }
+// bodyOf is the body of the recorded answer.
+func bodyOf(code string) string {
+	_, answer := exampleOf(code)
+	_, body, _ := strings.Cut(answer, "\n\n")
+	return body
+}
 
 // group is the codes of one chapter of the catalogue.
 type group struct {

@@ -19,11 +19,14 @@ import (
 	"bytes"
 	"compress/gzip"
 	"embed"
+	"maps"
 	"net/http"
 	"path"
 	"strconv"
 	"strings"
 	"sync"
+
+	"bankingapi/adapters/httpapi/openapi"
 )
 
 //go:embed CHANGELOG.md pages/* recipes/* examples/* layout.html style.css try/* swagger-ui/*
@@ -48,37 +51,26 @@ var contentTypes = map[string]string{
 // Options are what the guide says about this service. A field that is zero has
 // the default of the service.
 type Options struct {
+	// OpenAPI is how the OpenAPI documents describe it.
+	OpenAPI openapi.Options
 	// BodyLimit is the largest request body in bytes, ParametersLimit the
 	// maximum number of records in one request.
 	BodyLimit       int64
 	ParametersLimit int
 	// TimeZone is the name of the bank's time zone.
 	TimeZone string
-	// Faults and Refusals are what a partner can order in a sandbox.
-	Faults   []SandboxFault
-	Refusals []SandboxRefusal
+	// Faults and Refusals are the rows of the tables of what a partner can order
+	// in a sandbox, in Markdown.
+	Faults, Refusals string
 }
-
-// SandboxFault is a value of Sandbox-Fault, and the customer whose sales have
-// the same fault.
-type SandboxFault struct {
-	Header     string
-	CustomerNo int64
-	Effect     string
-}
-
-// SandboxRefusal says, in Markdown, which values of the demo sale to change to
-// get a refusal, at once and on a later day.
-type SandboxRefusal struct{ Code, AtOnce, OnItsDay string }
 
 // Pages returns a handler for each exact path, for everyone: /docs, the pages
-// and files below it, and each page as Markdown. Mount them for GET and HEAD,
-// so that the router answers everything else in its own error form; called with
-// another method, they answer a bare 405.
+// and files below it, each page as Markdown, and the OpenAPI documents. Mount
+// them for GET and HEAD, so that the router answers everything else in its own
+// error form; called with another method, they answer a bare 405.
 //
 // Under a prefix, mount them behind http.StripPrefix: each page finds the
-// others and the service relative to itself. They expect the OpenAPI documents
-// in BankingApiV01 beside /docs.
+// others and the service relative to itself.
 func Pages(o Options) (map[string]http.Handler, error) {
 	pages, err := guide(o)
 	if err != nil {
@@ -93,7 +85,9 @@ func Pages(o Options) (map[string]http.Handler, error) {
 	pages["/docs/try"] = pages["/docs/index.html"]
 	delete(pages, "/docs/index.html")
 	pages["/docs/style.css"] = newPage("style.css", guidePolicy, func() []byte { return read("style.css") })
-	return pages, nil
+	documents, err := o.OpenAPI.Pages()
+	maps.Copy(pages, documents)
+	return pages, err
 }
 
 func read(name string) []byte {

@@ -132,7 +132,7 @@ func write(o Options) ([]article, error) {
 	functions := template.FuncMap{
 		"fields": contract.fields,
 		"recipe": func(name string) string { return strings.TrimSpace(string(read("recipes/" + name))) },
-		"answer": func(code string) string { return body(answerOf(code)) },
+		"answer": bodyOf,
 	}
 	templates, err := template.New("").Funcs(functions).ParseFS(files, "pages/*.md.tmpl", "CHANGELOG.md")
 	if err != nil {

@@ -9,11 +9,15 @@ import (
 	"strconv"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	"github.com/stretchr/testify/require"
 	"go.yaml.in/yaml/v3"
 
+	"bankingapi/adapters/httpapi"
 	"bankingapi/adapters/httpapi/openapi"
 	"bankingapi/domain/fault"
+	"bankingapi/domain/fund"
+	"bankingapi/domain/operation"
 	"bankingapi/test/golden"
 )
 
@@ -41,7 +45,7 @@ func TestJSONIsMadeFromYAML(t *testing.T) {
 		}
 		got, err := openapi.Options{}.Document(version)
 		require.NoError(t, err)
-		require.Equal(t, indented.String(), string(got), "%s is not what openapi.yaml says: run go test with -update", file)
+		require.Empty(t, cmp.Diff(string(got), indented.String()), "%s is not what openapi.yaml and the list of codes say: go test ./adapters/httpapi/openapi -update writes it", file)
 	}
 }
 
@@ -69,7 +73,47 @@ func expand(t *testing.T, node *yaml.Node) {
 		require.NoError(t, node.Decode(&short))
 		_, faults := member(node, "errors")
 		*node = *problem(t, short.Status, short.Errors, faults)
+	case "!refused":
+		var codes [][]string
+		require.NoError(t, node.Decode(&codes))
+		*node = *refused(t, codes...)
 	}
+	for i, child := range node.Content {
+		if child.Tag == "!refusals" {
+			node.Content = slices.Replace(node.Content, i-1, i+1, refusals(t)...)
+			return
+		}
+	}
+}
+
+// refusals has an example of each code of a refusal, under its name.
+func refusals(t *testing.T) (examples []*yaml.Node) {
+	for _, code := range fault.Codes() {
+		if code.Remedy != fault.NewOperation {
+			continue
+		}
+		examples = append(examples, scalar(code.Name), mapping(
+			"summary", scalar("8 Failed: "+code.Name),
+			"description", scalar(code.Meaning+" "+code.Action),
+			"value", refused(t, []string{code.Name}),
+		))
+	}
+	return examples
+}
+
+// refused is what the service answers if it refuses the records for these codes.
+func refused(t *testing.T, records ...[]string) *yaml.Node {
+	outcome := operation.Outcome{State: operation.Failed}
+	for i, codes := range records {
+		for _, code := range codes {
+			_, known := fault.Describe(code)
+			require.True(t, known, "no code %s", code)
+			outcome.Faults = append(outcome.Faults, operation.UnderParameter(i, []fault.Fault{fund.Refusal(code)})...)
+		}
+	}
+	var body yaml.Node
+	require.NoError(t, yaml.Unmarshal(httpapi.Answer(outcome), &body))
+	return body.Content[0]
 }
 
 // problem is the body that the service answers (the contract, section 1).

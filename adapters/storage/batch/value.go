@@ -4,7 +4,6 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 )
 
@@ -28,13 +27,29 @@ func (u *UUID) Scan(value any) error {
 	if !ok {
 		return fmt.Errorf("an identifier is stored as %T", value)
 	}
-	b, err := hex.DecodeString(strings.ReplaceAll(text, "-", ""))
-	if err != nil || len(b) != len(u) {
-		return errors.New("a stored identifier is not a UUID")
+	var digits [2 * len(u)]byte // on the stack: every row of a book has an identifier
+	n := 0
+	for i := range len(text) {
+		if text[i] == '-' {
+			continue
+		}
+		if n < len(digits) {
+			digits[n] = text[i]
+		}
+		n++
 	}
-	*u = UUID(b)
+	if n != len(digits) {
+		return errNoUUID
+	}
+	var id UUID
+	if _, err := hex.Decode(id[:], digits[:]); err != nil {
+		return errNoUUID
+	}
+	*u = id
 	return nil
 }
+
+var errNoUUID = errors.New("a stored identifier is not a UUID")
 
 // String is the form 8-4-4-4-12 in lower case.
 func (u UUID) String() string {
@@ -76,7 +91,11 @@ func (i *Instant) Scan(value any) (err error) {
 	case time.Time:
 		i.Time = v.UTC()
 	case string:
-		i.Time, err = time.Parse(TextLayout, v)
+		layout := TextLayout
+		if len(v) == len(TextLayout) && v[len(v)-1] == 'Z' {
+			layout = time.RFC3339 // such a text is in both layouts, and Parse is three times as fast with this one
+		}
+		i.Time, err = time.Parse(layout, v)
 	default:
 		return fmt.Errorf("a time is stored as %T", value)
 	}

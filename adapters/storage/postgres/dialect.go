@@ -139,7 +139,7 @@ func (d dialect) Prepare(p batch.Purpose) []string {
 	case batch.Import:
 		return []string{noTimeout, mayWait}
 	case batch.Snapshot:
-		return []string{"SET TRANSACTION ISOLATION LEVEL REPEATABLE READ", noTimeout, mayWait, usual}
+		return []string{"SET TRANSACTION ISOLATION LEVEL REPEATABLE READ", d.settings.readsMuch()}
 	default:
 		return []string{durable}
 	}

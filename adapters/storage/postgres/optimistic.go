@@ -161,6 +161,15 @@ func (b *optimisticBooks) learn(of fund.PriceDay, price fund.Price) {
 	b.current[of] = price
 }
 
+// forget makes the next batch read the current prices again.
+func (b *optimisticBooks) forget(locks *fund.LockSet) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, of := range locks.PriceDays {
+		delete(b.current, of)
+	}
+}
+
 // Update is buyfund.Books.
 func (b *optimisticBooks) Update(ctx context.Context, locks fund.LockSet, settle func(*fund.Book)) error {
 	if len(locks.Due) > 0 || len(locks.Holdings) == 0 {
@@ -176,6 +185,7 @@ func (b *optimisticBooks) Update(ctx context.Context, locks fund.LockSet, settle
 		if done, err := b.attempts.commit(ctx, b.db, b.requests(book, &assumed, prices)); done {
 			return err
 		}
+		b.forget(&locks) // a price may have changed
 	}
 	clean, done, err := b.check(ctx, &locks, &assumed, settle)
 	b.attempts.note(clean && done)
@@ -189,9 +199,22 @@ func (b *optimisticBooks) Update(ctx context.Context, locks fund.LockSet, settle
 // returns the prices that it assumes.
 func (b *optimisticBooks) assume(locks *fund.LockSet) (*fund.Book, []storage.PriceRow) {
 	book := fund.NewBook(len(locks.Holdings))
-	var prices []storage.PriceRow
+	prices, _ := b.assumePrices(locks, book)
+	for _, key := range locks.Holdings {
+		book.LoadHolding(fund.Holding{Key: key, Units: assumedUnits})
+	}
+	for _, key := range locks.Accounts {
+		book.LoadAccount(fund.Account{Key: key, Balance: money.New(0, key.Currency)})
+	}
+	return book, prices
+}
+
+// assumePrices loads the current prices that are known, and returns them. all is
+// false if the book needs others.
+func (b *optimisticBooks) assumePrices(locks *fund.LockSet, book *fund.Book) (prices []storage.PriceRow, all bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	ids := make(map[int64]bool, len(locks.PriceDays))
 	for _, of := range locks.PriceDays {
 		price, ok := b.current[of]
 		if !ok {
@@ -200,14 +223,11 @@ func (b *optimisticBooks) assume(locks *fund.LockSet) (*fund.Book, []storage.Pri
 		book.LoadCurrentPrice(of, price)
 		book.LoadPrice(price) // a sale that names another one does not complete
 		prices = append(prices, storage.NewCurrentPriceRow(of, price))
+		ids[price.ID] = true
 	}
-	for _, key := range locks.Holdings {
-		book.LoadHolding(fund.Holding{Key: key, Units: assumedUnits})
-	}
-	for _, key := range locks.Accounts {
-		book.LoadAccount(fund.Account{Key: key, Balance: money.New(0, key.Currency)})
-	}
-	return book, prices
+	all = len(prices) == len(locks.PriceDays) &&
+		!slices.ContainsFunc(locks.PriceIDs, func(id int64) bool { return !ids[id] })
+	return prices, all
 }
 
 // changesOf are the changes of an assumed book. The quantities of holdings and

@@ -80,7 +80,10 @@ func TestSettingsOfOurOwnConnection(t *testing.T) {
 		}
 		require.Equal(t, "on", asked(t, tx, "SHOW enable_seqscan"), "reading much needs the planner")
 		require.Equal(t, "on", asked(t, tx, "SHOW enable_partition_pruning"))
+		require.Equal(t, "auto", asked(t, tx, "SHOW plan_cache_mode"))
+		require.Equal(t, "32MB", asked(t, tx, "SHOW work_mem"))
 		require.Equal(t, "0", asked(t, tx, "SHOW statement_timeout"))
+		require.Equal(t, "0", asked(t, tx, "SHOW idle_in_transaction_session_timeout"))
 		require.Equal(t, "repeatable read", asked(t, tx, "SHOW transaction_isolation"))
 		return nil
 	}))
@@ -199,7 +202,7 @@ func TestTheServerWorksWhileARowIsLate(t *testing.T) {
 	require.NoError(t, engine.DB.Exec("CREATE TABLE workers (id bigint PRIMARY KEY)").Error)
 	late := batch.NewTable[worker](engine.Dialect, schema.NamingStrategy{}).Insert().Later(func() worker {
 		const held = "SELECT COUNT(*)::text FROM pg_locks WHERE locktype = 'advisory' AND database = (SELECT oid FROM pg_database WHERE datname = current_database())"
-		require.Eventually(t, func() bool { return asked(t, other.DB, held) == "1" }, 10*time.Second, time.Millisecond)
+		require.Eventually(t, func() bool { return asked(t, other.DB, held) == "1" }, time.Minute, time.Millisecond)
 		return worker{7}
 	})
 	require.NoError(t, batch.NewDB(engine.Dialect, nil).Attempt(t.Context(), func(s batch.Session) error {

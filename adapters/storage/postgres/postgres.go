@@ -145,9 +145,67 @@ func use(db *sql.DB, s *settings) (*storage.Engine, error) {
 		Probe:   dialect{db, s}.probe,
 		Explain: explain,
 		Find:    lookup,
+		Align:   align,
 		Risks:   func(ctx context.Context) ([]store.Risk, error) { return risks(ctx, db, false) },
 		Close:   func() error { return nil },
+
+		LeaveRoom: dialect{db, s}.leaveRoom,
 	}, nil
+}
+
+// align is storage.Engine's Align.
+func align(ctx context.Context, first, second *sql.Tx) error {
+	const repeatable = "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ"
+	if _, err := first.ExecContext(ctx, repeatable); err != nil {
+		return err
+	}
+	var snapshot string
+	if err := first.QueryRowContext(ctx, "SELECT pg_export_snapshot()").Scan(&snapshot); err != nil {
+		return err
+	}
+	if _, err := second.ExecContext(ctx, repeatable); err != nil {
+		return err
+	}
+	_, err := second.ExecContext(ctx, "SET TRANSACTION SNAPSHOT '"+snapshot+"'")
+	return err
+}
+
+// roomTimeout bounds how long an import waits for VACUUM or another import.
+const roomTimeout = time.Second
+
+// leaveRoom is storage.Engine's LeaveRoom. A sale adds a version of its holding and of
+// its account to their pages. A page that is half empty takes many of them. But the
+// server cleans a page, and logs that, at each look at it while it is fuller than the
+// table's fillfactor. So the fillfactor is 50 only while rows are imported, and 90
+// otherwise: with 50 a change of a position took 1.7 times as long, and wrote 134 bytes
+// of log instead of 80.
+//
+// Only the owner of a table may do this, and partitions keep what they have. Without it
+// sales are slower, and nothing else, so its errors are of no interest.
+func (d dialect) leaveRoom(ctx context.Context, table string, on bool) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), roomTimeout)
+	defer cancel()
+	fillfactor := 90
+	if on {
+		fillfactor = 50
+	}
+	tx, err := d.db.BeginTx(ctx, nil)
+	if err != nil {
+		return
+	}
+	defer tx.Rollback() //nolint:errcheck // see above
+	const mayAlter = "SELECT relkind = 'r' AND pg_has_role(relowner, 'USAGE') FROM pg_class WHERE oid = to_regclass($1)"
+	var may bool
+	if err := tx.QueryRowContext(ctx, mayAlter, table).Scan(&may); err != nil || !may {
+		return
+	}
+	// It waits for the disk, like all that an operator does.
+	for _, statement := range []string{durable, fmt.Sprintf("ALTER TABLE %s SET (fillfactor = %d)", table, fillfactor)} {
+		if _, err := tx.ExecContext(ctx, statement); err != nil {
+			return
+		}
+	}
+	_ = tx.Commit()
 }
 
 // lookup is storage.Engine's Find. Rows are found by indexes of ranges of pages

@@ -61,9 +61,14 @@ var startup = map[string]string{
 	"idle_in_transaction_session_timeout": "60s",
 }
 
-// usual undoes for one transaction what only batches need.
-const usual = "SELECT set_config(name, reset_val, true) FROM pg_settings WHERE name IN" +
-	" ('plan_cache_mode', 'enable_seqscan', 'enable_hashjoin', 'enable_mergejoin', 'enable_partition_pruning')"
+// muchValues are the settings of a transaction that reads much: no timeout, neither
+// of a statement nor between two of them, and those that only batches need as they
+// are without us. Reading a whole book sorts and joins large tables: with the default
+// of 4 MB for each it takes a quarter longer, and compiling the statements takes
+// longer than it saves.
+const muchValues = "SELECT name, CASE WHEN name LIKE '%timeout' THEN '0' WHEN name = 'work_mem' THEN GREATEST(reset_val::bigint, 32768)::text" +
+	" WHEN name = 'jit' THEN 'off' ELSE reset_val END AS value FROM pg_settings WHERE name IN ('statement_timeout', 'idle_in_transaction_session_timeout'," +
+	" 'plan_cache_mode', 'enable_seqscan', 'enable_hashjoin', 'enable_mergejoin', 'enable_partition_pruning', 'work_mem', 'jit')"
 
 // settings are the settings of batches on the connections of one database.
 //
@@ -85,6 +90,9 @@ type settings struct {
 
 	// messages says whether the server has messages: see hasMessages.
 	messages atomic.Int32
+	// much sets muchValues without asking for them: the server lists all its
+	// settings then, which takes it longer than a small lookup. nil until known.
+	much atomic.Pointer[string]
 
 	mu    sync.Mutex
 	local string // sets all of them for one transaction; empty until the server was asked which it has
@@ -147,6 +155,36 @@ func (s *settings) ask(ctx context.Context, conn *sql.Conn) (string, error) {
 		}
 	}
 	return "SELECT " + strings.Join(calls, ", "), err
+}
+
+// readsMuch sets muchValues for one transaction.
+func (s *settings) readsMuch() string {
+	if known := s.much.Load(); known != nil {
+		return *known
+	}
+	return "SELECT set_config(name, value, true) FROM (" + muchValues + ") s"
+}
+
+// learn asks for muchValues once.
+func (s *settings) learn(ctx context.Context, c *pgx.Conn) error {
+	if s.much.Load() != nil {
+		return nil
+	}
+	rows, err := c.Query(ctx, muchValues)
+	if err != nil {
+		return err
+	}
+	calls := []string{"1"}
+	var name, value string
+	_, err = pgx.ForEachRow(rows, []any{&name, &value}, func() error {
+		calls = append(calls, set(setting{name, "'" + value + "'"}, true))
+		return nil
+	})
+	if err == nil {
+		much := "SELECT " + strings.Join(calls, ", ")
+		s.much.Store(&much)
+	}
+	return err
 }
 
 // set sets one of them, for the transaction or for the connection.
@@ -254,8 +292,9 @@ func (s *settings) own(ctx context.Context, c *pgx.Conn) error {
 	}
 	_, err := c.Exec(ctx, "SELECT set_config(v.name, v.value, false) FROM (VALUES "+strings.Join(values, ", ")+
 		") AS v (name, value) JOIN pg_settings s ON s.name = v.name")
-	if err == nil {
-		c.PgConn().CustomData()[marker] = mine
+	if err != nil {
+		return err
 	}
-	return err
+	c.PgConn().CustomData()[marker] = mine
+	return s.learn(ctx, c)
 }

@@ -50,6 +50,29 @@ func (b *connections) begin(ctx context.Context) (*session, error) {
 	return s, nil
 }
 
+// align is storage.Engine's Align. A transaction sees what it saw when it first
+// read. While this connection may write, no other one does. An import may write for
+// minutes: then it is an error.
+func (b *connections) align(ctx context.Context, first, second *sql.Tx) error {
+	ctx, cancel := context.WithTimeout(ctx, alignTimeout)
+	defer cancel()
+	s, err := b.begin(ctx)
+	if err != nil {
+		return err
+	}
+	defer s.Rollback()
+	for _, tx := range []*sql.Tx{first, second} {
+		var tables int
+		if err := tx.QueryRowContext(ctx, "SELECT COUNT(*) FROM sqlite_schema").Scan(&tables); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// alignTimeout is how long align waits for its turn to write.
+const alignTimeout = time.Second
+
 func (b *connections) prepare(conn driver.Conn, command string) (driver.Stmt, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

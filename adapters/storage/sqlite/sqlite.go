@@ -81,6 +81,7 @@ func Open(ctx context.Context, o storage.Options) (*storage.Engine, error) {
 		return nil, errors.Join(fmt.Errorf("open the database file %s: %w", path, err), c.checkpoints.close(), reads.Close(), writes.Close())
 	}
 	engine.DataFolder = filepath.Dir(path)
+	engine.Align = c.align
 	engine.Alone = func(ctx context.Context) error { return alone(ctx, opened, writes, reads, moves) }
 	ended := engine.Close
 	engine.Close = func() error { return errors.Join(c.checkpoints.close(), ended(), reads.Close(), writes.Close()) }

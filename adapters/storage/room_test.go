@@ -1,0 +1,85 @@
+package storage_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"bankingapi/adapters/storage"
+	"bankingapi/adapters/storage/postgres"
+	"bankingapi/domain/fund"
+	"bankingapi/domain/operation"
+	"bankingapi/test/testdb"
+)
+
+// A sale adds a version of its holding and of its account to their pages. If the server
+// cleaned the pages each time somebody looks at them, that would be logged.
+func TestPagesThatWereImportedHaveRoom(t *testing.T) {
+	t.Parallel()
+	const customers = 2 * several
+	dsn := testdb.Postgres(t)
+	b := newBank(t, testdb.OpenPostgres(t, dsn), customers)
+	b.sell(operation.Completed, order(nextID(), "", sale(1, 1, 1)))
+
+	db := connect(t, "pgx", dsn)
+	for table, columns := range map[string]string{"holdings": "units", "accounts": "balance"} {
+		var plan []byte
+		require.NoError(t, db.QueryRowContext(t.Context(), "EXPLAIN (ANALYZE, WAL, TIMING off, FORMAT JSON) SELECT "+columns+" FROM "+table+" WHERE customer_no = 1").Scan(&plan))
+		require.Contains(t, string(plan), `"WAL Records": 0`, table)
+		require.NotRegexp(t, `"WAL Records": [1-9]`, string(plan), table)
+		var half, leaves bool
+		require.NoError(t, db.QueryRowContext(t.Context(), "SELECT pg_relation_size('"+table+"') > 1.8 * (SELECT sum(pg_column_size(t.*) + 4) FROM "+table+" t), reloptions @> '{fillfactor=90}' FROM pg_class WHERE oid = '"+table+"'::regclass").Scan(&half, &leaves))
+		require.True(t, half, "the pages of %s are half empty", table)
+		require.True(t, leaves, "the fillfactor of %s is low only during an import", table)
+	}
+}
+
+// A service whose role does not own the tables imports too.
+func TestWhoDoesNotOwnTheTablesImports(t *testing.T) {
+	t.Parallel()
+	dsn := testdb.Postgres(t)
+	b := bank{testdb.OpenPostgres(t, dsn), t}
+	engine, err := postgres.Open(t.Context(), storage.Options{DSN: asGuest(t, dsn, "writer", "ALL")})
+	require.NoError(t, err)
+	s, err := engine.Bind(storage.Options{Now: time.Now})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, s.Close()) })
+	require.NoError(t, importHoldings(t.Context(), s, nextID(), manyHoldings(several, fund.Units(1)), quiet))
+	require.EqualValues(t, several, b.holds().Postings)
+}
+
+// An import does not wait for a long VACUUM.
+func TestImportBesideMaintenance(t *testing.T) {
+	t.Parallel()
+	dsn := testdb.Postgres(t)
+	b := bank{testdb.OpenPostgres(t, dsn), t}
+	tx, err := connect(t, "pgx", dsn).BeginTx(t.Context(), nil)
+	require.NoError(t, err)
+	_, err = tx.ExecContext(t.Context(), "LOCK TABLE holdings IN SHARE UPDATE EXCLUSIVE MODE") // as VACUUM does
+	require.NoError(t, err)
+	require.NoError(t, importHoldings(t.Context(), b.Store, nextID(), manyHoldings(several, fund.Units(1)), quiet))
+	require.NoError(t, tx.Rollback())
+	require.EqualValues(t, several, b.holds().Postings)
+}
+
+// An import in a transaction of a host asks for no other connection.
+func TestImportsOfAHostUseItsConnection(t *testing.T) {
+	t.Parallel()
+	dsn := testdb.Postgres(t)
+	b := bank{testdb.OpenPostgres(t, dsn), t}
+	host := connect(t, "pgx", dsn)
+	host.SetMaxOpenConns(1)
+	engine, err := postgres.Use(host, storage.Options{})
+	require.NoError(t, err)
+	s, err := engine.Bind(storage.Options{Now: time.Now})
+	require.NoError(t, err)
+	tx, err := host.BeginTx(t.Context(), nil)
+	require.NoError(t, err)
+	within, err := s.Within(tx)
+	require.NoError(t, err)
+	require.NoError(t, importHoldings(t.Context(), within, nextID(), manyHoldings(several, fund.Units(1)), quiet))
+	require.Zero(t, host.Stats().WaitCount)
+	require.NoError(t, tx.Commit())
+	require.EqualValues(t, several, b.holds().Postings)
+}
