@@ -14,6 +14,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -42,7 +43,8 @@ type load struct {
 	work        work
 	connections int
 	length      time.Duration
-	rate        float64 // total requests per second; 0 sends each request after the previous response
+	rate        float64       // total requests per second; 0 sends each request after the previous response
+	answered    *atomic.Int64 // counts responses during the run; may be nil
 }
 
 // A tally counts responses.
@@ -195,6 +197,9 @@ func (c *client) count(status int, body []byte, err error, took, since time.Dura
 		return
 	}
 	t.statuses[status]++
+	if c.answered != nil {
+		c.answered.Add(1)
+	}
 	switch {
 	case status == 200 && c.decided(body):
 		if bytes.HasPrefix(body, refusedStart) || bytes.Contains(c.answer, replayed) {

@@ -15,7 +15,7 @@ import (
 )
 
 // shortRun is long enough for some answers on a slow machine.
-const shortRun = 200 * time.Millisecond
+const shortRun = 2 * time.Second
 
 // bankThat answers every request by answer, after it read the body.
 func bankThat(t *testing.T, answer func(n int64, w http.ResponseWriter)) (server *httptest.Server, asked *atomic.Int64) {

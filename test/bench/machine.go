@@ -125,6 +125,20 @@ func processTime(pid int) (own, children time.Duration) {
 	return ticks[0] + ticks[1], ticks[2] + ticks[3]
 }
 
+// threadTime returns the processor time of all threads of a process. It is exact,
+// but lacks the time of threads that have ended. The threads of a Go program
+// rarely do.
+func threadTime(pid int) (sum time.Duration) {
+	names, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/schedstat", pid))
+	for _, name := range names {
+		file, _ := os.ReadFile(name)
+		nanoseconds, _, _ := strings.Cut(string(file), " ")
+		n, _ := strconv.ParseInt(nanoseconds, 10, 64)
+		sum += time.Duration(n)
+	}
+	return sum
+}
+
 func (c clock) since(before clock) usage {
 	cores := func(now, then time.Duration) float64 {
 		return max(0, (now-then).Seconds()/c.at.Sub(before.at).Seconds())

@@ -215,6 +215,7 @@ var extras = []extra{
 	{"log", (*bank).measureLog},
 	{"steady", (*bank).measureSteady},
 	{"chores", (*bank).measureChores},
+	{"console", (*bank).measureConsole},
 }
 
 // writeFile creates a file and calls write with it.

@@ -133,8 +133,8 @@ func TestReportOfEarlierRuns(t *testing.T) {
 
 func TestPerRequest(t *testing.T) {
 	t.Parallel()
-	require.Equal(t, 80*time.Microsecond, measure{records: 10_000, used: usage{service: 0.8}}.perRequest())
-	require.Zero(t, measure{used: usage{service: 0.8}}.perRequest())
+	require.Equal(t, 80*time.Microsecond, measure{records: 10_000, used: usage{service: 0.8}}.perRecord())
+	require.Zero(t, measure{used: usage{service: 0.8}}.perRecord())
 }
 
 func TestPgbenchRate(t *testing.T) {

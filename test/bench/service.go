@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"net"
 	"net/http"
 	"os"
@@ -21,8 +22,8 @@ import (
 // startLimit is the maximum time until the service is ready. stopLimit is the
 // maximum time to finish running requests after SIGTERM.
 const (
-	startLimit = 30 * time.Second
-	stopLimit  = 30 * time.Second
+	startLimit = 2 * time.Minute
+	stopLimit  = 2 * time.Minute
 )
 
 // buildService builds the binary to measure: without cgo, as released.
@@ -222,12 +223,20 @@ func tail(b []byte) []byte {
 	return b[max(0, len(b)-2000):]
 }
 
+// freeAddress returns a local address with a free port. The port is outside the
+// range that the system assigns to connections, so it stays free until the service
+// starts.
 func freeAddress() (string, error) {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return "", err
+	for {
+		listener, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", 20_000+rand.N(12_000)))
+		if errors.Is(err, syscall.EADDRINUSE) {
+			continue
+		}
+		if err != nil {
+			return "", err
+		}
+		return listener.Addr().String(), listener.Close()
 	}
-	return listener.Addr().String(), listener.Close()
 }
 
 // trust returns a TLS client configuration that trusts only the self-signed

@@ -38,7 +38,7 @@ func (f *sqliteFiles) fill(ctx context.Context, dsn, script, size string) (err e
 	if err != nil {
 		return err
 	}
-	db, err := sql.Open("sqlite", "file:"+dsn+"?_pragma=synchronous(OFF)&_pragma=temp_store(MEMORY)")
+	db, err := sql.Open("sqlite", "file:"+dsn+"?_pragma=synchronous(OFF)&_pragma=temp_store(MEMORY)&_pragma=cache_size(-1000000)")
 	if err != nil {
 		return err
 	}

@@ -17,7 +17,8 @@ type drift struct{ first, last measure }
 func (d drift) ratio() float64 { return d.last.records / d.first.records }
 
 // measureSteady measures whether the rate with 64 connections stays the same for
-// a minute. The parts follow each other at once.
+// a minute. The parts follow each other at once. If the rate falls, but the
+// processor time of an operation is the same, other programs had the processor.
 func (b *bank) measureSteady(ctx context.Context, s settings, r *report, progress io.Writer) error {
 	type row struct{ work, side string }
 	var order []row
@@ -33,11 +34,10 @@ func (b *bank) measureSteady(ctx context.Context, s settings, r *report, progres
 				if !ok {
 					continue
 				}
-				d, err := b.drift(ctx, served, w, s.long)
+				d, err := b.drift(ctx, served, w, s.long, progress)
 				if err != nil {
 					return err
 				}
-				fmt.Fprintf(progress, "%s, %s, %s: %.0f/s at the beginning and %.0f/s at the end\n", b.engine.name(), work, side.name(), d.first.records, d.last.records)
 				key := row{work, side.name()}
 				if drifts[key] == nil {
 					order = append(order, key)
@@ -49,29 +49,46 @@ func (b *bank) measureSteady(ctx context.Context, s settings, r *report, progres
 	title := fmt.Sprintf("Runs of %s with 64 connections: the first and the last %s, medians.", s.long, s.long/steadyParts)
 	for _, key := range order {
 		all := drifts[key]
-		r.add(title, []string{"engine", "work", "side", "per second, first", "last", "last to first", "p99, first", "last"},
+		r.add(title, []string{"engine", "work", "side", "per second, first", "last", "last to first", "p99, first", "last", "processor time, first", "last", "cores of others, first", "last"},
 			b.engine.name(), key.work, key.side,
 			fmt.Sprintf("%.0f", median(all, func(d drift) float64 { return d.first.records })),
 			fmt.Sprintf("%.0f", median(all, func(d drift) float64 { return d.last.records })),
 			fmt.Sprintf("**%.2f**", median(all, drift.ratio)),
 			short(median(all, func(d drift) time.Duration { return d.first.p99 })),
-			short(median(all, func(d drift) time.Duration { return d.last.p99 })))
+			short(median(all, func(d drift) time.Duration { return d.last.p99 })),
+			median(all, func(d drift) time.Duration { return d.first.perRecord() }).String(),
+			median(all, func(d drift) time.Duration { return d.last.perRecord() }).String(),
+			fmt.Sprintf("%.2f", median(all, func(d drift) float64 { return d.first.used.foreign })),
+			fmt.Sprintf("%.2f", median(all, func(d drift) float64 { return d.last.used.foreign })))
 	}
 	return nil
 }
 
-func (b *bank) drift(ctx context.Context, side *overHTTP, w work, length time.Duration) (d drift, err error) {
+func (b *bank) drift(ctx context.Context, side *overHTTP, w work, length time.Duration, progress io.Writer) (d drift, err error) {
 	if err := b.engine.checkpoint(ctx); err != nil {
 		return d, err
 	}
 	waitQuiet(ctx, b.patience)
+	pid := side.server.cmd.Process.Pid
 	for part := range steadyParts {
+		before := readClock(pid)
 		if d.last, err = side.run(ctx, w, 64, length/steadyParts); err != nil {
 			return d, err
 		}
+		d.last.used = readClock(pid).since(before)
+		fmt.Fprintf(progress, "%s, %s, %s, part %d: %.0f/s, p99 %s, %s of the service's processor time each; other programs %.2f cores\n",
+			b.engine.name(), w.name, side.name(), part+1, d.last.records, short(d.last.p99), d.last.perRecord(), d.last.used.foreign)
 		if part == 0 {
 			d.first = d.last
 		}
 	}
 	return d, nil
+}
+
+// perRecord returns the processor time of the service for one record.
+func (m measure) perRecord() time.Duration {
+	if m.records == 0 {
+		return 0
+	}
+	return time.Duration(m.used.service / m.records * float64(time.Second)).Round(100 * time.Nanosecond)
 }
