@@ -257,7 +257,7 @@ func TestTwoStoresOnOneFile(t *testing.T) {
 func TestOnlyLostRacesAreRunAgain(t *testing.T) {
 	t.Parallel()
 	for failure, want := range map[batch.Failure]int{
-		batch.LostRace: 12, batch.Unreachable: 1, batch.Interrupted: 1, batch.Unknown: 1,
+		batch.LostRace: 24, batch.Unreachable: 1, batch.Interrupted: 1, batch.Unknown: 1,
 	} {
 		t.Run(string(rune('0'+failure)), func(t *testing.T) {
 			t.Parallel()

@@ -13,8 +13,10 @@ import (
 )
 
 const (
-	// maxAttempts bounds how often a transaction that lost a race is run.
-	maxAttempts = 12
+	// maxAttempts bounds how often a transaction that lost a race is run, to about
+	// two seconds. A distributed database may reject every second commit: then one
+	// transaction of two thousand would lose 11 times.
+	maxAttempts = 24
 	// firstBackoff doubles with every attempt, up to lastBackoff. Each wait is a
 	// random part of it, so that those who met once do not meet again.
 	firstBackoff = 2 * time.Millisecond

@@ -41,7 +41,7 @@ func TestRetries(t *testing.T) {
 		kind     fault.Kind
 		failed   bool
 	}{
-		batch.LostRace:    {12, fault.Unavailable, false},
+		batch.LostRace:    {24, fault.Unavailable, false},
 		batch.Unreachable: {1, fault.Unavailable, true},
 		batch.Interrupted: {1, fault.Indeterminate, true},
 		batch.Broken:      {2, fault.Unavailable, true}, // once more, on another connection
