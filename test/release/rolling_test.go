@@ -159,6 +159,8 @@ func (p *project) command(ctx context.Context, service string, args ...string) *
 		value = strings.ReplaceAll(p.here(service, value), "0.0.0.0", p.address(service))
 		command.Env = append(command.Env, name+"="+value)
 	}
+	// The temporary servers of testdb run without fsync, that of compose.yaml does not.
+	command.Env = append(command.Env, "BANKINGAPI_STORAGE__ALLOW_UNSAFE=true")
 	return command
 }
 
