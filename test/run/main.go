@@ -1,7 +1,8 @@
 // Command run runs go test and prints its progress: each package when it ends,
-// which packages are still running, the output of failed tests, and at the end
-// which tests were skipped and why, and which were the slowest. It takes the arguments of go test. Its exit
-// status is 0 if all tests passed.
+// which packages are still running, and the output of failed tests. At the end it
+// prints which tests were skipped and why, which were the slowest, and once more
+// why tests failed. It takes the arguments of go test. Its exit status is 0 if all
+// tests passed.
 package main
 
 import (
@@ -81,7 +82,8 @@ type report struct {
 	skipped map[string][]string // tests by reason
 	slow    []event             // tests that took a while
 	parents map[string]bool     // tests that have parts
-	failed  []string
+	failed  []string            // packages
+	reasons []string            // of failed tests, with their names
 	passed  int
 }
 
@@ -137,6 +139,9 @@ func (r *report) endTest(e event, key string) {
 		r.skipped[reason] = append(r.skipped[reason], e.Package+" "+e.Test)
 	case "fail":
 		fmt.Fprintf(r.out, "FAIL  %s %s\n%s", e.Package, e.Test, strings.Join(r.output[key], ""))
+		if reason := failureOf(r.output[key]); reason != "" {
+			r.reasons = append(r.reasons, fmt.Sprintf("  %s %s\n%s", e.Package, e.Test, reason))
+		}
 	}
 	delete(r.output, key)
 }
@@ -155,6 +160,25 @@ func reasonOf(output []string) string {
 		}
 	}
 	return "no reason given"
+}
+
+// failureOf returns the first lines that say why a test failed, without the logs
+// of the processes that it started. A test that failed because a part of it did
+// has none.
+func failureOf(output []string) string {
+	lines := slices.DeleteFunc(slices.Clone(output), func(line string) bool {
+		return strings.HasPrefix(line, "=== ") || strings.HasPrefix(strings.TrimSpace(line), "--- ")
+	})
+	if first := slices.IndexFunc(lines, func(line string) bool { return strings.Contains(line, "Error Trace:") }); first > 0 {
+		lines = lines[first-1:] // the line before has the place
+	}
+	const enough, width = 12, 300
+	var reason strings.Builder
+	for _, line := range lines[:min(len(lines), enough)] {
+		line = strings.TrimRight(line, "\n")
+		reason.WriteString("  " + line[:min(len(line), width)] + "\n")
+	}
+	return reason.String()
 }
 
 // running prints which packages are still running.
@@ -186,6 +210,9 @@ func (r *report) finish(took time.Duration, ok bool) {
 	slices.SortStableFunc(r.slow, func(a, b event) int { return cmp.Compare(b.Elapsed, a.Elapsed) })
 	for _, e := range r.slow[:min(len(r.slow), 15)] {
 		fmt.Fprintf(r.out, "  %6.1fs %s %s\n", e.Elapsed, e.Package, e.Test)
+	}
+	if len(r.reasons) > 0 {
+		fmt.Fprintf(r.out, "\nFailed:\n%s", strings.Join(r.reasons, ""))
 	}
 	skipped := 0
 	for _, tests := range r.skipped {

@@ -75,6 +75,28 @@ func TestWhatFailsIsShown(t *testing.T) {
 	}
 }
 
+// Who reads only the end of a long log must see it too.
+func TestReasonsAreAtTheEnd(t *testing.T) {
+	t.Parallel()
+	out := reported(false,
+		`{"Action":"output","Package":"bank","Test":"TestA/part","Output":"=== RUN   TestA/part\n"}`,
+		`{"Action":"output","Package":"bank","Test":"TestA/part","Output":"    a_test.go:3: a figure\n"}`,
+		`{"Action":"output","Package":"bank","Test":"TestA/part","Output":"    a_test.go:7: \n"}`,
+		`{"Action":"output","Package":"bank","Test":"TestA/part","Output":"        \tError Trace:\t/a_test.go:7\n"}`,
+		`{"Action":"output","Package":"bank","Test":"TestA/part","Output":"        \tError:      \tNot equal\n"}`,
+		`{"Action":"output","Package":"bank","Test":"TestA/part","Output":"    --- FAIL: TestA/part (0.00s)\n"}`,
+		`{"Action":"fail","Package":"bank","Test":"TestA/part"}`,
+		`{"Action":"output","Package":"bank","Test":"TestA","Output":"--- FAIL: TestA (0.00s)\n"}`,
+		`{"Action":"fail","Package":"bank","Test":"TestA"}`,
+		`{"Action":"output","Package":"bank","Test":"TestB","Output":"    b_test.go:7: `+strings.Repeat("x", 400)+`\n"}`,
+		`{"Action":"fail","Package":"bank","Test":"TestB"}`,
+		`{"Action":"fail","Package":"bank"}`)
+	_, end, _ := strings.Cut(out, "\nFailed:\n")
+	require.Equal(t, "  bank TestA/part\n      a_test.go:7: \n          \tError Trace:\t/a_test.go:7\n          \tError:      \tNot equal\n"+
+		"  bank TestB\n      b_test.go:7: "+strings.Repeat("x", 300-len("    b_test.go:7: "))+"\n"+
+		"\nFAILED after 2s: bank\n", end)
+}
+
 func TestWhatIsStillRunningIsNamed(t *testing.T) {
 	t.Parallel()
 	var out strings.Builder
