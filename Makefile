@@ -78,12 +78,15 @@ bench: ## compare the service with its database alone; BENCH="-engine sqlite" pa
 host: ## build and run programs of another module that embed the service
 	cd test/host && CGO_ENABLED=0 GOFLAGS= go run . && CGO_ENABLED=0 GOFLAGS= go run ./memory
 
+# A target sometimes fails with nothing but "context deadline exceeded" when
+# FUZZTIME ends: a race of the go command (golang.org/issue/75804). That is no failure.
 .PHONY: fuzz
 FUZZTIME ?= 10s
 fuzz: ## run every fuzz target for FUZZTIME (10s)
 	@set -e; grep -rl --include='*_test.go' '^func Fuzz' . | xargs -n1 dirname | sort -u | while read -r dir; do \
 	  for f in $$(grep -hoE '^func Fuzz[A-Za-z0-9_]*' $$dir/*_test.go | cut -c6-); do \
-	    echo "fuzz $$dir $$f"; CGO_ENABLED=0 go test $$dir -run '^$$' -fuzz "^$$f$$" -fuzztime $(FUZZTIME) | tail -n 1; done; done
+	    echo "fuzz $$dir $$f"; if out=$$(CGO_ENABLED=0 go test $$dir -run '^$$' -fuzz "^$$f$$" -fuzztime $(FUZZTIME) 2>&1); then echo "$$out" | tail -n 1; else \
+	      echo "$$out"; test "$$(echo "$$out" | grep -A1 -e '^--- FAIL' | tail -n 1 | tr -d ' ')" = contextdeadlineexceeded; fi; done; done
 
 .PHONY: simulate
 SEED ?= 1
