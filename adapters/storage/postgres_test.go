@@ -68,6 +68,9 @@ func lockOut(t testing.TB, dsn string) {
 // connect opens a database for the test's own statements.
 func connect(t testing.TB, driver, dsn string) *sql.DB {
 	t.Helper()
+	if driver == "sqlite" && !strings.Contains(dsn, "?") { // others may be writing
+		dsn += "?_pragma=busy_timeout(10000)"
+	}
 	db, err := sql.Open(driver, dsn)
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, db.Close()) })

@@ -80,8 +80,11 @@ func (b bank) stored(t testing.TB) []string {
 // execute writes to the store directly, without the program.
 func (b bank) execute(t testing.TB, command string) {
 	t.Helper()
-	driver := map[string]string{testdb.EngineSQLite: "sqlite", testdb.EnginePostgres: "pgx"}[b.Engine]
-	db, err := sql.Open(driver, b.DSN)
+	driver, dsn := "pgx", b.DSN
+	if b.Engine == testdb.EngineSQLite { // the service may be writing
+		driver, dsn = "sqlite", "file:"+b.DSN+"?_pragma=busy_timeout(10000)"
+	}
+	db, err := sql.Open(driver, dsn)
 	require.NoError(t, err)
 	defer db.Close()
 	_, err = db.ExecContext(t.Context(), command)
