@@ -30,10 +30,7 @@ import (
 	"bankingapi/test/browser"
 )
 
-var (
-	screenshots = flag.String("screenshots", "", "folder to put a picture of each page into")
-	axe         = flag.String("axe", "", "axe.min.js of the npm package axe-core, to check accessibility with")
-)
+var screenshots = flag.String("screenshots", "", "folder to put a picture of each page into")
 
 // service is a running service with the console and a book with rows of every
 // kind.
@@ -212,7 +209,7 @@ func TestEveryPageOnEveryScreen(t *testing.T) {
 
 func onEveryScreen(ctx context.Context, t *testing.T, s *service, pages map[string]string) {
 	t.Helper()
-	rules := axeRules(t)
+	axe := browser.AxeCore(t)
 	for _, width := range []int64{1280, 390} {
 		require.NoError(t, chromedp.Do(ctx, chromedp.EmulateViewport(width, 900)))
 		for _, scheme := range []string{"light", "dark"} {
@@ -229,8 +226,8 @@ func onEveryScreen(ctx context.Context, t *testing.T, s *service, pages map[stri
 					require.NoError(t, err)
 					require.NoError(t, os.WriteFile(filepath.Join(*screenshots, fmt.Sprintf("console-%s-%d-%s.png", name, width, scheme)), picture, 0o600))
 				}
-				if rules != "" {
-					checkAccess(ctx, t, rules, fmt.Sprintf("%s %d %s", name, width, scheme))
+				if axe != "" {
+					assert.Empty(t, browser.Violations(ctx, t, axe), "%s %d %s", name, width, scheme)
 				}
 			}
 		}
@@ -239,26 +236,6 @@ func onEveryScreen(ctx context.Context, t *testing.T, s *service, pages map[stri
 
 // wide returns the elements that are wider than the window.
 const wide = `[...document.querySelectorAll("body *")].filter(e => e.getBoundingClientRect().right > innerWidth + 1 && !e.closest(".scroll, nav, pre")).slice(0, 6).map(e => e.tagName + "." + e.className + " " + Math.round(e.getBoundingClientRect().right)).join(", ")`
-
-func axeRules(t *testing.T) string {
-	t.Helper()
-	if *axe == "" {
-		t.Log("SKIPPED in part: give -axe node_modules/axe-core/axe.min.js to check accessibility")
-		return ""
-	}
-	rules, err := os.ReadFile(*axe)
-	require.NoError(t, err)
-	return string(rules)
-}
-
-func checkAccess(ctx context.Context, t *testing.T, rules, page string) {
-	t.Helper()
-	_, err := chromedp.Run(ctx, chromedp.Evaluate[any](rules+"\n;undefined"))
-	require.NoError(t, err)
-	found, err := chromedp.Run(ctx, chromedp.Evaluate[string](`axe.run(document, {resultTypes: ["violations"]}).then(r => JSON.stringify(r.violations.map(v => [v.id, v.nodes.map(n => n.target.join(" ") + " " + n.failureSummary)])))`, chromedp.EvalAwaitPromise))
-	require.NoError(t, err)
-	assert.Equal(t, "[]", found, page)
-}
 
 // get sends a request with the cookies of a browser.
 type visitor struct {

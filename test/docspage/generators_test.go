@@ -11,6 +11,7 @@ import (
 
 	"bankingapi/adapters/httpapi/openapi"
 	"bankingapi/test/demo"
+	"bankingapi/test/npm"
 )
 
 // TestGeneratedClients generates clients from the documents with common
@@ -18,7 +19,7 @@ import (
 // and the book has the amount that the client sent, to the last decimal.
 func TestGeneratedClients(t *testing.T) {
 	t.Parallel()
-	requireDownloads(t)
+	npm.Require(t)
 	for name, prepare := range map[string]func(t *testing.T) (folder string, command []string){
 		"oapi-codegen": func(t *testing.T) (string, []string) {
 			folder := t.TempDir()
@@ -37,7 +38,7 @@ func TestGeneratedClients(t *testing.T) {
 		},
 		"openapi-typescript": func(t *testing.T) (string, []string) {
 			requireTool(t, "node")
-			folder := npmInstall(t, "openapi-typescript@7.13.0", "typescript@5.9.3", "@types/node@20.19.0")
+			folder := npm.Install(t, "openapi-typescript@7.13.0", "typescript@5.9.3", "@types/node@20.19.0")
 			if folder == "" {
 				t.Skip("SKIPPED: cannot get openapi-typescript from npm")
 			}
@@ -49,7 +50,7 @@ func TestGeneratedClients(t *testing.T) {
 		},
 		"hey-api": func(t *testing.T) (string, []string) {
 			requireTool(t, "node")
-			folder := npmInstall(t, "@hey-api/openapi-ts@0.64.15", "@hey-api/client-fetch@0.8.4", "esbuild@0.28.2", "typescript@5.9.3", "@types/node@20.19.0")
+			folder := npm.Install(t, "@hey-api/openapi-ts@0.64.15", "@hey-api/client-fetch@0.8.4", "esbuild@0.28.2", "typescript@5.9.3", "@types/node@20.19.0")
 			if folder == "" {
 				t.Skip("SKIPPED: cannot get @hey-api/openapi-ts from npm")
 			}

@@ -18,6 +18,7 @@ import (
 	"bankingapi/domain/fund"
 	"bankingapi/test/demo"
 	"bankingapi/test/fake"
+	"bankingapi/test/npm"
 )
 
 // unitsOfRecipes has more digits than a double can hold.
@@ -68,9 +69,9 @@ func recipes(t *testing.T) map[string]func(t *testing.T, folder string) (command
 			return []string{filepath.Join(folder, "recipe")}
 		},
 		"TypeScript": func(t *testing.T, folder string) []string {
-			requireDownloads(t)
+			npm.Require(t)
 			requireTool(t, "node")
-			packages := npmInstall(t, "typescript@5.9.3", "@types/node@20.19.0")
+			packages := npm.Install(t, "typescript@5.9.3", "@types/node@20.19.0")
 			if packages == "" {
 				t.Skip("SKIPPED: cannot get the TypeScript compiler from npm")
 			}
