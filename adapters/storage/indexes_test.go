@@ -3,12 +3,15 @@ package storage_test
 import (
 	"database/sql"
 	"fmt"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"bankingapi/adapters/storage"
+	"bankingapi/adapters/storage/postgres"
 	"bankingapi/adapters/storage/sqlite"
 	"bankingapi/application/backoffice"
 	"bankingapi/application/store"
@@ -41,6 +44,15 @@ SELECT 'user ' || n, sha256(n::text::bytea), gen_random_uuid(), 0, 's', 'A', 'pu
 // summarize adds new rows to all BRIN indexes, as autovacuum does.
 const summarize = "SELECT brin_summarize_new_values(c.oid) FROM pg_class c JOIN pg_am a ON a.oid = relam WHERE relkind = 'i' AND amname = 'brin'"
 
+const (
+	manySales = `INSERT INTO sales (customer_no, operation_id, position, subscription, imkb_code, holder_corporation_name, price_id, units,
+ account_customer_no, branch_code, account_suffix, currency_code, state, received_at, request_id)
+SELECT 1 + n % 10000, lpad(to_hex(n), 32, '0')::uuid, 0, 's', 'A', 'H', 1, 1, 1 + n % 10000, 1, 1, 'TRY', 2, now(), 'request ' || n FROM generate_series(1, 30000) n`
+	manyNotifications = `INSERT INTO notifications (user_id, digest, operation_id, position, subscription, external_application_code, push_id, platform, send_status,
+ tran_data, received_at, request_id)
+SELECT 'user ' || n, sha256(n::text::bytea), lpad(to_hex(n), 32, '0')::uuid, 0, 's', 'A', 'push ' || n, 65, 1, '[]', now(), 'request ' || n FROM generate_series(1, 30000) n`
+)
+
 // Lookups use the indexes. Connections keep one plan for all values of a parameter,
 // so every lookup runs more often than Postgres plans anew.
 func TestLookupsUseIndexes(t *testing.T) {
@@ -49,12 +61,7 @@ func TestLookupsUseIndexes(t *testing.T) {
 	s := testdb.OpenPostgres(t, dsn)
 	db := connect(t, "pgx", dsn)
 	execute(t, db,
-		`INSERT INTO sales (customer_no, operation_id, position, subscription, imkb_code, holder_corporation_name, price_id, units,
- account_customer_no, branch_code, account_suffix, currency_code, state, received_at, request_id)
-SELECT 1 + n % 10000, lpad(to_hex(n), 32, '0')::uuid, 0, 's', 'A', 'H', 1, 1, 1 + n % 10000, 1, 1, 'TRY', 2, now(), 'request ' || n FROM generate_series(1, 30000) n`,
-		`INSERT INTO notifications (user_id, digest, operation_id, position, subscription, external_application_code, push_id, platform, send_status,
- tran_data, received_at, request_id)
-SELECT 'user ' || n, sha256(n::text::bytea), lpad(to_hex(n), 32, '0')::uuid, 0, 's', 'A', 'push ' || n, 65, 1, '[]', now(), 'request ' || n FROM generate_series(1, 30000) n`,
+		manySales, manyNotifications,
 		summarize, "ANALYZE sales, notifications")
 	const lookups = 10
 	for n := range lookups {
@@ -69,6 +76,66 @@ SELECT 'user ' || n, sha256(n::text::bytea), lpad(to_hex(n), 32, '0')::uuid, 0, 
 			return statementsOf(t, db, fmt.Sprintf("SELECT (idx_scan >= %d)::text FROM pg_stat_user_indexes WHERE indexrelname = '%s'", scans, index))[0] == "true"
 		}, 15*time.Second, 20*time.Millisecond, index)
 	}
+}
+
+// The service adds new rows to the indexes itself, but for the newest pages. A lookup
+// would read all of them until autovacuum does.
+func TestNewRowsAreAddedToIndexes(t *testing.T) {
+	t.Parallel()
+	open := func(t *testing.T, dsn string) *store.Store {
+		engine, err := postgres.Open(t.Context(), storage.Options{DSN: dsn})
+		require.NoError(t, err)
+		s := bind(t, engine, "")
+		t.Cleanup(func() { require.NoError(t, s.Close()) })
+		return s
+	}
+	index := func(t *testing.T, s *store.Store) {
+		for range 50 { // one call adds a part
+			require.NoError(t, s.Index(t.Context()))
+		}
+	}
+	lacks := func(t *testing.T, db *sql.DB) int {
+		ranges, err := strconv.Atoi(statementsOf(t, db, "SELECT SUM(added)::text FROM ("+summarize+") AS t(added)")[0])
+		require.NoError(t, err)
+		return ranges
+	}
+	const newest = 128/16 + 1 + 128/32 + 1 + 2*(128/64+1) // 128 pages in ranges of each index, and those that are not full
+
+	t.Run("a table", func(t *testing.T) {
+		t.Parallel()
+		dsn := testdb.Postgres(t)
+		s, db := testdb.OpenPostgres(t, dsn), connect(t, "pgx", dsn)
+		execute(t, db, "ALTER TABLE sales SET (autovacuum_enabled = off)", "ALTER TABLE notifications SET (autovacuum_enabled = off)",
+			manySales, manyNotifications)
+		index(t, open(t, asGuest(t, dsn, "guest", "ALL"))) // it may not, and leaves it to autovacuum
+
+		tx, err := db.BeginTx(t.Context(), nil)
+		require.NoError(t, err)
+		_, err = tx.ExecContext(t.Context(), "LOCK TABLE sales IN SHARE UPDATE EXCLUSIVE MODE") // as VACUUM does
+		require.NoError(t, err)
+		require.NoError(t, s.Index(t.Context()), "it comes back later")
+		require.NoError(t, tx.Rollback())
+
+		index(t, s)
+		left := lacks(t, db)
+		require.LessOrEqual(t, left, newest)
+		require.NotZero(t, left, "a sale in a range that is in an index writes its filter")
+
+		execute(t, db, "TRUNCATE sales, notifications", manySales, manyNotifications)
+		index(t, s)
+		require.LessOrEqual(t, lacks(t, db), newest, "tables that were emptied are indexed again")
+	})
+	t.Run("partitions", func(t *testing.T) {
+		t.Parallel()
+		dsn := testdb.Postgres(t)
+		script(t, dsn, partitioned(t)...)
+		db := connect(t, "pgx", dsn)
+		execute(t, db, manySales, manyNotifications)
+		index(t, open(t, dsn))
+		left := lacks(t, db)
+		require.LessOrEqual(t, left, 4*newest)
+		require.NotZero(t, left)
+	})
 }
 
 // A sale that is settled stays in its page. One that moves leaves a gap, and the next

@@ -130,6 +130,7 @@ func use(db *sql.DB, s *settings) (*storage.Engine, error) {
 	if err != nil {
 		return nil, err
 	}
+	r := &ranges{done: make(map[int64]int64)}
 	return &storage.Engine{
 		Dialect: dialect{db, s},
 		Name:    "postgres",
@@ -145,6 +146,7 @@ func use(db *sql.DB, s *settings) (*storage.Engine, error) {
 		Probe:   dialect{db, s}.probe,
 		Explain: explain,
 		Find:    lookup,
+		Index:   func(ctx context.Context, prefix string) error { return r.index(ctx, db, prefix) },
 		Align:   align,
 		Risks:   func(ctx context.Context) ([]store.Risk, error) { return risks(ctx, db, false) },
 		Close:   func() error { return nil },

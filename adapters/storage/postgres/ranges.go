@@ -1,0 +1,130 @@
+package postgres
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgconn"
+)
+
+// ranges adds new ranges of pages to the BRIN indexes by which lookups find rows.
+// Until a range is in its index, every lookup reads its rows. Autovacuum adds ranges
+// too, but once a minute, and it remembers at most 256 of them.
+type ranges struct {
+	mu   sync.Mutex
+	done map[int64]int64 // by the file of an index: the page after the ranges that it has
+	// lacking says that the server does not know such indexes, as some that are like
+	// Postgres.
+	lacking bool
+}
+
+const (
+	// brinIndexes finds the indexes of sales and notifications, or of their
+	// partitions, that this role may add ranges to.
+	brinIndexes = `SELECT i.indexrelid::bigint, x.relfilenode::bigint, pg_relation_size(i.indrelid) / current_setting('block_size')::int,
+ COALESCE((SELECT option_value::int FROM pg_options_to_table(x.reloptions) WHERE option_name = 'pages_per_range'), 128)
+ FROM pg_index i JOIN pg_class x ON x.oid = i.indexrelid JOIN pg_am a ON a.oid = x.relam
+ WHERE a.amname = 'brin' AND x.relkind = 'i' AND i.indisvalid AND pg_has_role(x.relowner, 'USAGE') AND NOT pg_is_in_recovery()
+ AND i.indrelid IN (SELECT to_regclass(name)::oid FROM unnest($1::text[]) AS t(name)
+  UNION SELECT p.relid::oid FROM unnest($1::text[]) AS t(name), pg_partition_tree(to_regclass(name)) p)`
+
+	// addRanges does nothing to a range that is in the index.
+	addRanges = "SELECT COALESCE(SUM(brin_summarize_range($1::bigint::oid::regclass, page)), 0) FROM generate_series($2::bigint, $3::bigint, $4::bigint) page"
+
+	// rangesAtOnce bounds one statement to some ten milliseconds.
+	rangesAtOnce = 16
+	// rangesTime bounds one call, so that an index that lacks many ranges takes a
+	// tenth of a processor for a while.
+	rangesTime = 100 * time.Millisecond
+	// newestPages are the pages at the end that still get rows. A row that comes into
+	// a range that is in the index writes the filter of the range.
+	newestPages = 128
+
+	// A statement waits no longer than this for VACUUM, which adds ranges itself.
+	rangesLimits = "SELECT set_config('lock_timeout', '50ms', true), set_config('statement_timeout', '10s', true)"
+
+	lockTimeout = "55P03"
+	// The beginnings of codes of errors.
+	syntaxOrAccess = "42"
+	unsupported    = "0A"
+)
+
+// index is storage.Engine's Index.
+func (r *ranges) index(ctx context.Context, db *sql.DB, prefix string) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.lacking {
+		return nil
+	}
+	err := r.addAll(ctx, db, prefix)
+	refused, _ := errors.AsType[*pgconn.PgError](err)
+	switch {
+	case refused == nil:
+		return err
+	case refused.Code == lockTimeout:
+		return nil // the next call tries again
+	case strings.HasPrefix(refused.Code, syntaxOrAccess) || strings.HasPrefix(refused.Code, unsupported):
+		r.lacking = true
+	}
+	return err
+}
+
+func (r *ranges) addAll(ctx context.Context, db *sql.DB, prefix string) error {
+	indexes, err := readIndexes(ctx, db, prefix)
+	if err != nil {
+		return err
+	}
+	began := time.Now()
+	for _, x := range indexes {
+		whole := max(0, x.pages-newestPages) / x.perRange * x.perRange
+		for r.done[x.file] < whole && time.Since(began) < rangesTime {
+			from := r.done[x.file]
+			to := min(from+rangesAtOnce*x.perRange, whole)
+			if err := add(ctx, db, x.id, from, to-x.perRange, x.perRange); err != nil {
+				return err
+			}
+			r.done[x.file] = to
+		}
+	}
+	return nil
+}
+
+type brinIndex struct {
+	id, file        int64 // file is another one after TRUNCATE or REINDEX
+	pages, perRange int64
+}
+
+func readIndexes(ctx context.Context, db *sql.DB, prefix string) (all []brinIndex, err error) {
+	rows, err := db.QueryContext(ctx, brinIndexes, []string{prefix + "sales", prefix + "notifications"})
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var x brinIndex
+		if err := rows.Scan(&x.id, &x.file, &x.pages, &x.perRange); err != nil {
+			return nil, err
+		}
+		all = append(all, x)
+	}
+	return all, rows.Err()
+}
+
+func add(ctx context.Context, db *sql.DB, index, first, last, step int64) error {
+	tx, err := db.BeginTx(ctx, nil)
+	if err != nil {
+		return err
+	}
+	defer tx.Rollback() //nolint:errcheck // after a commit there is nothing to undo
+	if _, err := tx.ExecContext(ctx, rangesLimits); err != nil {
+		return err
+	}
+	if _, err := tx.ExecContext(ctx, addRanges, index, first, last, step); err != nil {
+		return err
+	}
+	return tx.Commit()
+}
