@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"bankingapi/application/backoffice"
+	"bankingapi/domain/day"
 	"bankingapi/domain/fault"
 	"bankingapi/domain/fund"
 	"bankingapi/domain/operation"
@@ -492,7 +493,7 @@ func (q *request) postingRow(p *fund.PostingEntry) postingRow {
 // steps are the states of a sale in the order of time.
 func (q *request) steps(s *fund.SaleEntry) []step {
 	steps := []step{{"", "Received from " + s.Subscription, "", q.moment(s.ReceivedAt)}}
-	if !s.Terms.SelectedDay.IsNone() {
+	if s.Terms.SelectedDay.After(day.Of(s.ReceivedAt, q.o.Zone)) {
 		steps = append(steps, step{"wait", "Recorded for " + calendar(s.Terms.SelectedDay), "answered State 1", q.moment(s.ReceivedAt)})
 	}
 	settled := q.moment(s.SettledAt)
