@@ -9,19 +9,16 @@ import (
 	"sync"
 
 	"bankingapi/application/backoffice"
-	"bankingapi/domain/idempotency"
 	"bankingapi/domain/operation"
 )
 
 // searchView is the page Search.
 type searchView struct {
 	Asked bool
-	// What is the text that was searched for. Only users who may see it get it.
-	What string
-	Hits []hit
+	Hits  []hit
 }
 
-// hit is something that was found.
+// hit is something that was found. Path is empty if it has no page.
 type hit struct{ Kind, Text, Note, Path string }
 
 // finder looks for a text as one thing that it may be.
@@ -54,7 +51,7 @@ func search(q *request) error {
 		return err
 	}
 	v := searchView{Asked: true, Hits: slices.Concat(hits[1], hits[0])}
-	if len(v.Hits) == 1 {
+	if len(v.Hits) == 1 && v.Hits[0].Path != "" {
 		return q.redirect(v.Hits[0].Path)
 	}
 	return q.show("search", v)
@@ -138,24 +135,32 @@ func findCallerID(q *request, text string) (hits []hit, err error) {
 		if i == maxPartners {
 			break
 		}
-		found, err := q.o.Office.Finder.OperationOf(q.ctx, name, text)
+		found, err := q.o.Office.OperationsOf(q.ctx, name, text)
 		if errors.Is(err, backoffice.ErrNotFound) {
 			continue
 		}
 		if err != nil {
 			return nil, err
 		}
-		hits = append(hits, callerHit(found.Record, name, text))
+		for i := range found {
+			hits = append(hits, callerHit(&found[i], name, text))
+		}
 	}
 	return hits, nil
 }
 
-func callerHit(r *idempotency.Record, partner, callerID string) hit {
-	note := "from " + partner
+// callerHit is an operation of a CallerId. It has no path if the operation stored
+// nothing: all its notifications were stored by an earlier one.
+func callerHit(found *backoffice.Operation, partner, callerID string) hit {
+	r := found.Record
+	h := hit{"CallerId", callerID, r.Key.Operation.String() + " from " + partner, salePath(r.ID, 0)}
 	if r.Outcome.State == operation.Failed && len(r.Outcome.Faults) > 0 {
-		note += ", " + r.Outcome.Faults[0].Code
+		h.Note += ", " + r.Outcome.Faults[0].Code
 	}
-	return hit{"CallerId", callerID, note, salePath(r.ID, 0)}
+	if r.Key.Operation == operation.AddPushNotificationResponse && len(found.Notifications) == 0 {
+		h.Note, h.Path = h.Note+", all its notifications were stored before", ""
+	}
+	return h
 }
 
 func findUser(q *request, text string) ([]hit, error) {
