@@ -28,10 +28,17 @@ func (q *request) notificationsPath(n narrowed, more ...string) string {
 	return with("/console/notifications", append([]string{"f", ref}, more...)...)
 }
 
-// narrowNotifications takes the form of the filter.
+// narrowNotifications takes the form of the filter. A masked form has its user
+// sealed. Another user may be written beside it.
 func narrowNotifications(q *request) error {
+	user := q.PostForm.Get("user")
+	if of := q.PostForm.Get("of"); of != "" && user == "" {
+		if err := q.session.follow(of, &user); err != nil {
+			return err
+		}
+	}
 	return q.redirect(q.notificationsPath(narrowed{
-		User: q.PostForm.Get("user"), Application: q.PostForm.Get("application"),
+		User: user, Application: q.PostForm.Get("application"),
 		Platform: q.PostForm.Get("platform"), Sent: q.PostForm.Get("sent"), Day: q.PostForm.Get("day"),
 	}))
 }
@@ -68,7 +75,12 @@ func (q *request) narrowed() (n narrowed, f backoffice.RecentFilter, err error) 
 
 // notificationsList is the page Notifications.
 type notificationsList struct {
-	Filter              narrowed
+	Filter narrowed
+	// Of is the user of the filter as the session may see it, Sealed the user for
+	// the form, and Everyone the path without it. They are empty if the form shows
+	// the user.
+	Of, Sealed, Everyone string
+
 	Rows                []notificationRow
 	Next, Export, Depth string
 	Full                bool
@@ -170,8 +182,10 @@ func showNotifications(q *request) error {
 		}
 		list.Rows, last = append(list.Rows, q.notificationRow(&entry)), place(entry.OperationID, entry.Index)
 	}
-	if !list.Full && list.Filter.User != "" {
-		list.Filter.User = "" // the form does not show it again
+	if !list.Full && n.User != "" {
+		list.Of, list.Sealed = q.user(n.User), q.session.refer(n.User)
+		n.User = ""
+		list.Filter, list.Everyone = n, q.notificationsPath(n)
 	}
 	return q.show("notifications", list)
 }

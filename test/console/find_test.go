@@ -1,8 +1,10 @@
 package console_test
 
 import (
+	"html"
 	"net/http"
 	"net/url"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -43,4 +45,49 @@ func TestACallerIDFindsEveryKindOfOperation(t *testing.T) {
 	require.Empty(t, to, "the operation has no page")
 	require.Contains(t, body, "all its notifications were stored before")
 	require.Equal(t, 1, strings.Count(body, `<th scope="row">CallerId`))
+}
+
+// While users are masked, the list says of which user it is, and another filter
+// keeps the user. No URL has the user.
+func TestNarrowingKeepsTheMaskedUser(t *testing.T) {
+	t.Parallel()
+	s := start(t, nil)
+	s.fill(t)
+	v := s.entered(t)
+	path, _ := v.search("user-1")
+	_, body, _ := v.do(http.MethodGet, path, nil)
+	require.Contains(t, body, "Only notifications of user ******-1.")
+	require.NotContains(t, body, "user-1")
+	require.NotContains(t, body, "******-2")
+	everyone := regexp.MustCompile(`href="([^"]*)">Show all users<`).FindStringSubmatch(body)
+	require.NotNil(t, everyone)
+	_, all, _ := v.do(http.MethodGet, html.UnescapeString(everyone[1]), nil)
+	require.Contains(t, all, "******-2")
+	require.NotContains(t, all, "Only notifications of user")
+
+	sealed := regexp.MustCompile(`name="of" value="([^"]*)"`).FindStringSubmatch(body)
+	require.NotNil(t, sealed)
+	narrow := func(user, sent string) (path, body string) {
+		form := url.Values{"csrf": {v.csrf()}, "of": {sealed[1]}, "user": {user}, "sent": {sent}}
+		_, _, header := v.do(http.MethodPost, "/console/notifications", form)
+		require.NotContains(t, header.Get("Location"), "user-")
+		_, body, _ = v.do(http.MethodGet, header.Get("Location"), nil)
+		return header.Get("Location"), body
+	}
+	_, body = narrow("", "0")
+	require.Contains(t, body, "No notification fits.", "both messages of the user were sent")
+	require.Contains(t, body, "Only notifications of user ******-1.")
+	path, body = narrow("", "1")
+	require.Contains(t, body, `<td data-name="User">******-1</td>`)
+	require.NotContains(t, body, "******-2")
+	_, body = narrow("user-2", "")
+	require.Contains(t, body, `<td data-name="User">******-2</td>`)
+	require.NotContains(t, body, "******-1")
+
+	v.post("reveal", url.Values{"on": {"1"}})
+	_, body, _ = v.do(http.MethodGet, path, nil)
+	require.Contains(t, body, `name="user" value="user-1"`)
+	require.NotContains(t, body, `name="of"`)
+	status, _ := v.post("notifications", url.Values{"of": {"guessed"}})
+	require.Equal(t, http.StatusNotFound, status)
 }
