@@ -16,10 +16,12 @@ import (
 // total for the bank's day. Its memory is bounded. It is safe for concurrent
 // use, and a request costs it less than a microsecond.
 type activity struct {
-	zone  *time.Location
-	since time.Time
+	zone *time.Location
+	bank func() time.Time // the bank's clock, which decides the day
 
 	mu      sync.Mutex
+	began   time.Time // of the process
+	since   time.Time // of the totals
 	minutes [hour]minute
 	// second is that of the last request, since 1970. requests are those in it, and
 	// before those in the second before it.
@@ -56,10 +58,13 @@ type minute struct {
 
 // totals are those of the bank's day.
 type totals struct {
-	completed, recorded, refused, messages, replayed int
+	// completed and recorded are sales, messages those that were sent.
+	completed, recorded, messages int
+	// refused are operations, replayed requests.
+	refused, replayed int
 	// rejected are requests that were answered 4xx, failed those with 5xx.
 	rejected, failed int
-	// settled are due operations that were completed, lapsed those that failed.
+	// settled are due sales that were completed, lapsed those that failed.
 	settled, lapsed int
 }
 
@@ -70,8 +75,8 @@ type refusal struct {
 }
 
 // newActivity begins to count.
-func newActivity(zone *time.Location, now time.Time) *activity {
-	return &activity{zone: zone, since: now, partners: make(map[string]*partnerHour)}
+func newActivity(zone *time.Location, bank func() time.Time, now time.Time) *activity {
+	return &activity{zone: zone, bank: bank, began: now, since: now, partners: make(map[string]*partnerHour)}
 }
 
 // Request counts a request of the API and its answer.
@@ -82,7 +87,7 @@ func (c *Console) Request(x *summary.Exchange) {
 	a, at := c.activity, x.Start.Add(x.Duration)
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.turn(at)
+	a.turn(at, a.bank())
 	a.tick(at)
 	a.requests++
 	m := a.minute(at)
@@ -100,11 +105,11 @@ func (c *Console) Request(x *summary.Exchange) {
 	case x.State == operation.Failed:
 		t.refused++
 	case x.State == operation.Recorded:
-		t.recorded++
-	case x.State == operation.Completed && x.Operation == operation.AddPushNotificationResponse.String():
-		t.messages++
-	case x.State == operation.Completed:
-		t.completed++
+		t.recorded += x.Records
+	case x.Operation == operation.AddPushNotificationResponse.String():
+		t.messages += x.Records
+	case x.Operation == operation.BuyFundFromCustomer.String(): // not one of a host
+		t.completed += x.Records
 	}
 	if x.Replayed || len(x.Codes) == 0 {
 		return
@@ -123,17 +128,23 @@ func (c *Console) Settled(s buyfund.Settlement) {
 	a := c.activity
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.turn(c.o.Now())
+	a.turn(c.o.Now(), a.bank())
 	a.totals.settled += s.Completed
 	a.totals.lapsed += s.Failed
 }
 
-// turn begins a new day at midnight.
-func (a *activity) turn(now time.Time) {
-	if !a.day.IsNone() && now.Before(a.ends) {
+// turn begins a new day at the bank's midnight. now is the real time.
+func (a *activity) turn(now, bank time.Time) {
+	if !a.day.IsNone() && bank.Before(a.ends) {
 		return
 	}
-	a.day = day.Of(now, a.zone)
+	if !a.day.IsNone() {
+		a.since = now
+		if midnight := a.ends; bank.Sub(now).Abs() < time.Minute && midnight.Before(now) {
+			a.since = midnight // nothing was asked since
+		}
+	}
+	a.day = day.Of(bank, a.zone)
 	a.ends = a.day.Plus(1).Start(a.zone)
 	a.totals, a.refusals = totals{}, make(map[refusal]int)
 }
@@ -217,10 +228,10 @@ func secondsOf(number int64, now time.Time) float64 {
 // snapshot is what the Today page shows.
 type snapshot struct {
 	totals
-	since    time.Time // when counting began, or the day
+	since    time.Time // when counting began
 	refusals []refusalCount
 	// rate is in requests a second, median and slow in milliseconds: one value for
-	// each of the last 60 minutes, the running one last.
+	// each of the last 60 minutes that this process has seen, the running one last.
 	rate, median, slow []float64
 }
 
@@ -232,11 +243,8 @@ type refusalCount struct {
 func (a *activity) snapshot(now time.Time) snapshot {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.turn(now)
+	a.turn(now, a.bank())
 	s := snapshot{totals: a.totals, since: a.since}
-	if start := a.day.Start(a.zone); start.After(s.since) {
-		s.since = start
-	}
 	for key, n := range a.refusals {
 		s.refusals = append(s.refusals, refusalCount{key, n})
 	}
@@ -244,7 +252,7 @@ func (a *activity) snapshot(now time.Time) snapshot {
 		return cmp.Or(-cmp.Compare(x.count, y.count), cmp.Compare(x.subscription, y.subscription), cmp.Compare(x.code, y.code))
 	})
 	running := now.Unix() / 60
-	for number := running - hour + 1; number <= running; number++ {
+	for number := max(running-hour+1, a.began.Unix()/60); number <= running; number++ {
 		m := &a.minutes[number%hour]
 		if m.number != number {
 			m = &minute{}

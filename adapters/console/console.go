@@ -101,7 +101,7 @@ var files embed.FS
 
 // New returns the console.
 func New(o Options) *Console {
-	c := &Console{o: o, activity: newActivity(o.Zone, o.Now()), sessions: newSessions(&o), mux: http.NewServeMux(), reading: make(chan struct{}, 2), long: make(chan struct{}, 1)}
+	c := &Console{o: o, activity: newActivity(o.Zone, o.Bank, o.Now()), sessions: newSessions(&o), mux: http.NewServeMux(), reading: make(chan struct{}, 2), long: make(chan struct{}, 1)}
 	c.pages = newPages()
 	c.asset("console.css", "text/css; charset=utf-8")
 	c.asset("console.js", "text/javascript; charset=utf-8")

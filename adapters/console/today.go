@@ -42,11 +42,12 @@ func showToday(q *request) error {
 	if len(due.late) > 0 {
 		t.OldestDue = calendar(due.late[0].Day)
 	}
-	from, to := q.real.Add(-(hour-1)*time.Minute).In(q.o.Zone).Format("15:04"), q.real.In(q.o.Zone).Format("15:04")
-	latest := s.rate[hour-1]
+	last := len(s.rate) - 1
+	from, to := q.real.Add(-time.Duration(last)*time.Minute).In(q.o.Zone).Format("15:04"), q.real.In(q.o.Zone).Format("15:04")
+	latest := s.rate[last]
 	t.Rate = chart(halfWidth, fmt.Sprintf("Requests a second over the last hour: now %s, at most %s.", short(latest), short(slices.Max(s.rate))), "", from, to, false, line{"first", s.rate})
 	t.Latency = chart(halfWidth, fmt.Sprintf("Time to answer over the last hour. 99th percentile: now %s ms, at most %s ms. Median: now %s ms.",
-		short(s.slow[hour-1]), short(slices.Max(s.slow)), short(s.median[hour-1])), "ms", from, to, false, line{"first", s.slow}, line{"second", s.median})
+		short(s.slow[last]), short(slices.Max(s.slow)), short(s.median[last])), "ms", from, to, false, line{"first", s.slow}, line{"second", s.median})
 	for i, r := range s.refusals {
 		if i == 12 {
 			t.More = len(s.refusals) - i
@@ -137,11 +138,11 @@ func (q *request) figures(s snapshot, d dueDays, book figure) []figure {
 		waiting.Class, waiting.Note = "bad", d.lateText()+" due, not settled"
 	}
 	return []figure{
-		{"Sales completed", count(s.completed + s.settled), class(s.completed+s.settled, "good"), note(s.settled, "on their day"), with("/console/sales", "day", on, "state", "2")},
-		{"Failed", count(s.refused + s.lapsed), class(s.refused+s.lapsed, "bad"), note(s.lapsed, "on their day"), with("/console/refusals", "day", on)},
-		{"Recorded", count(s.recorded), class(s.recorded, "wait"), "for a later day", with("/console/sales", "day", on, "state", "1")},
+		{"Sales completed", count(s.completed), class(s.completed, "good"), note(s.settled, "more on their day"), with("/console/sales", "day", on, "state", "2")},
+		{"Refused operations", count(s.refused), class(s.refused, "bad"), note(s.lapsed, "sales failed on their day"), with("/console/refusals", "day", on)},
+		{"Sales recorded", count(s.recorded), class(s.recorded, "wait"), "for a later day", "/console/due"},
 		waiting,
-		{"Messages stored", count(s.messages), "", note(s.replayed, "repeats answered"), "/console/notifications"},
+		{"Messages accepted", count(s.messages), "", note(s.replayed, "repeats answered"), "/console/notifications"},
 		{"Rejected requests", count(s.rejected), "", note(s.failed, "answered 5xx"), ""},
 		book,
 	}

@@ -15,7 +15,7 @@ import (
 func TestPagesLeaveTimeToTheAPI(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		c := New(Options{Now: time.Now, Zone: time.UTC})
+		c := New(Options{Now: time.Now, Bank: time.Now, Zone: time.UTC})
 		q := &request{Console: c, ctx: t.Context()}
 		const takes = 20 * time.Millisecond
 		load := func(pages int, takes time.Duration) time.Duration {

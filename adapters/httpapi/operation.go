@@ -193,6 +193,7 @@ func (e *endpoint[Record]) carryOut(x *exchange, r *http.Request, caller *subscr
 	if x.sentID {
 		q.header.RequestID = x.RequestID
 	}
+	x.Records = len(q.parameters)
 	x.WithoutCallerID = q.header.CallerID == "" && e.Name == operation.BuyFundFromCustomer.String()
 	outcome, err := e.Do(ctx, caller, q.header, q.parameters)
 	ended(err)

@@ -84,6 +84,7 @@ func TestAHostAddsAnOperation(t *testing.T) {
 	require.Equal(t, "RaiseAlarm", x.Operation)
 	require.Equal(t, "acme", x.Subscription)
 	require.Equal(t, operation.Completed, x.State)
+	require.Equal(t, 1, x.Records)
 	require.Equal(t, "******", x.Customer.String())
 
 	for name, test := range map[string]struct {

@@ -19,9 +19,9 @@ type Check struct {
 	Warnings []string
 }
 
-// Exchange is one request and its answer, which HTTP fills in: everything that a log line, a metric
-// or a trace may know of it. It has no keys, no contents and no numbers of
-// customers or accounts.
+// Exchange is one request and its answer, which HTTP fills in: everything that a log
+// line, a metric or a trace may know of it. It has no keys, no contents and no
+// numbers of customers or accounts.
 type Exchange struct {
 	// Method is one of the nine of HTTP, or OTHER.
 	Method string
@@ -48,6 +48,9 @@ type Exchange struct {
 	// Subscription is the name of the subscription, or empty if the key belongs
 	// to none.
 	Subscription string
+	// Records is how many records Parameters has. It is 0 for a request that was
+	// refused before it was decided.
+	Records int
 	// WithoutCallerID reports a request to BuyFundFromCustomer that had no CallerId.
 	WithoutCallerID bool
 	// OperationID is the answer's Operation-Id. It is empty if nothing was
