@@ -119,6 +119,7 @@ func (c *Console) routes() {
 	post := func(path, name string, do func(*request) error) {
 		c.mux.Handle("POST /console/"+path, c.page(name, do))
 	}
+	act := func(path, name string, do func(*request) error) { post(path, name, once(do)) }
 	get("{$}", "Today", showToday)
 	get("sales", "Sales", showSales)
 	get("sales/export", "Sales", exportSales)
@@ -137,15 +138,15 @@ func (c *Console) routes() {
 	get("due/export", "Due", exportDue)
 	get("subscriptions", "Subscriptions", showSubscriptions)
 	get("subscriptions/export", "Subscriptions", exportSubscriptions)
-	post("subscriptions", "Subscriptions", changeSubscription)
+	act("subscriptions", "Subscriptions", changeSubscription)
 	get("subscription", "Subscription", showSubscription)
-	post("subscription", "Subscription", changeSubscription)
+	act("subscription", "Subscription", changeSubscription)
 	get("proof", "Proof", showProof)
-	post("proof", "Proof", startProof)
+	act("proof", "Proof", startProof)
 	get("proof/export", "Proof", exportProof)
-	post("sale/{id}", "Sale", correctSale)
+	act("sale/{id}", "Sale", correctSale)
 	get("sandbox", "Sandbox", showSandbox)
-	post("sandbox", "Sandbox", useSandbox)
+	act("sandbox", "Sandbox", useSandbox)
 	get("audit", "Audit", showAudit)
 	get("audit/export", "Audit", exportAudit)
 	post("reveal", "Reveal", reveal)
@@ -252,7 +253,8 @@ const patience = 2 * time.Second
 var (
 	errNoPage   = errors.New("this page does not exist")
 	errBusy     = errors.New("other pages are being read: try again in a moment")
-	errForm     = errors.New("the form is too old: go back, reload the page and try again")
+	errForm     = errors.New("the form is too old, and nothing was changed: go back, reload the page and try again")
+	errSent     = errors.New("this form was sent before: nothing more was done")
 	errRole     = errors.New("only an operator may do this")
 	errNothing  = errors.New("nothing is stored under this reference")
 	errNotToday = errors.New("a day is written as 2026-11-21")
@@ -333,19 +335,43 @@ func (c *Console) signedIn(w http.ResponseWriter, r *http.Request) (*session, bo
 }
 
 // check refuses forms that this session did not get.
-func (q *request) check() error {
+func (q *request) check() (err error) {
 	if q.Method != http.MethodPost {
 		return nil
 	}
-	if q.ParseForm() != nil || !sameText(q.PostForm.Get("csrf"), q.session.csrf) {
+	if q.ParseForm() != nil {
 		return errForm
 	}
-	return nil
+	q.form, err = q.session.readForm(q.PostForm.Get("csrf"))
+	return err
+}
+
+// once carries out a form that changes something, unless it was sent before. A
+// form that changed nothing can be sent again.
+func once(do func(*request) error) func(*request) error {
+	return func(q *request) error {
+		if err := q.session.spend(q.form); err != nil {
+			return err
+		}
+		err := do(q)
+		if q.status >= http.StatusBadRequest || errors.Is(err, errBusy) {
+			q.session.unspend(q.form)
+		}
+		return err
+	}
+}
+
+// did leads to the page of what a form has changed. A reload of that page
+// changes nothing.
+func (q *request) did(path, text string) error {
+	q.session.say(path, text)
+	return q.redirect(path)
 }
 
 // fail shows an error.
 func (q *request) fail(err error) {
 	status, text := http.StatusInternalServerError, "The service could not make this page. See its log."
+	page := errorPage{Path: "/console/", Name: "Today"}
 	switch {
 	case errors.Is(err, errNoPage), errors.Is(err, backoffice.ErrNotFound), errors.Is(err, errNothing), errors.Is(err, errReference):
 		status, text = http.StatusNotFound, sentence(err)
@@ -353,6 +379,15 @@ func (q *request) fail(err error) {
 		status, text = http.StatusForbidden, sentence(err)
 	case errors.Is(err, errNotToday):
 		status, text = http.StatusBadRequest, sentence(err)
+	case errors.Is(err, errSent):
+		status, text = http.StatusConflict, "This form was sent before. Nothing more was done."
+		page.Path, page.Name = q.URL.Path, "See what it did"
+		if name := q.PostForm.Get("name"); name != "" {
+			page.Path = subscriptionPath(name)
+		}
+		if action := q.PostForm.Get("action"); action == "create" || strings.HasPrefix(action, "regenerate-") {
+			text += " New keys are shown only once. If you have not copied them, make another key."
+		}
 	case errors.Is(err, errBusy):
 		status, text = http.StatusServiceUnavailable, sentence(err)
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(q.ctx.Err(), context.DeadlineExceeded):
@@ -366,7 +401,8 @@ func (q *request) fail(err error) {
 		q.o.Failed(q.title, err)
 	}
 	q.status = status
-	if q.show("error", errorPage{status, text}) != nil {
+	page.Status, page.Text = status, text
+	if q.show("error", page) != nil {
 		q.body.WriteString(text) // the template is broken
 	}
 }
@@ -374,6 +410,8 @@ func (q *request) fail(err error) {
 type errorPage struct {
 	Status int
 	Text   string
+	// Path leads on.
+	Path, Name string
 }
 
 // sentence makes a sentence of the text of an error.

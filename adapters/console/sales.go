@@ -270,6 +270,7 @@ func correctSale(q *request) error {
 	}
 	reason := strings.TrimSpace(q.PostForm.Get("reason"))
 	if reason == "" || q.PostForm.Get("confirm") != "yes" {
+		q.status = http.StatusBadRequest
 		return q.showOperation(id, "", "Nothing was changed: give a reason and tick the box.")
 	}
 	ctx := by(q.ctx, q.session.user, reason)
@@ -292,7 +293,7 @@ func correctSale(q *request) error {
 		q.status = http.StatusConflict
 		return q.showOperation(id, "", "Nothing was changed. "+wrong)
 	}
-	return q.showOperation(id, done, "")
+	return q.did(salePath(id, 0), done)
 }
 
 func (q *request) saleView(found *backoffice.Operation) saleView {

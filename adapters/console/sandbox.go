@@ -44,12 +44,12 @@ type SandboxRequest struct {
 
 // sandboxView is the page Sandbox.
 type sandboxView struct {
-	Done, Wrong string
-	Clock       *moment
-	Day         string
-	Ahead       string
-	Rows        []sandboxRow
-	Faults      iter.Seq2[string, string]
+	Wrong  string
+	Clock  *moment
+	Day    string
+	Ahead  string
+	Rows   []sandboxRow
+	Faults iter.Seq2[string, string]
 	// Ordered is the fault of the next requests, Left how many have it.
 	Ordered, Left string
 }
@@ -63,14 +63,15 @@ type sandboxRow struct {
 // shownRequests is how many requests the page shows.
 const shownRequests = 100
 
-func showSandbox(q *request) error { return q.showSandbox("", "") }
+func showSandbox(q *request) error { return q.showSandbox("") }
 
-func (q *request) showSandbox(done, wrong string) error {
+// showSandbox shows the page, and why a form changed nothing.
+func (q *request) showSandbox(wrong string) error {
 	if q.o.Sandbox == nil {
 		return errNoPage
 	}
 	now := q.o.Bank()
-	v := sandboxView{Done: done, Wrong: wrong, Clock: q.moment(now), Day: now.In(q.o.Zone).Format("Monday 2 January 2006, 15:04"), Faults: q.o.Sandbox.Faults}
+	v := sandboxView{Wrong: wrong, Clock: q.moment(now), Day: now.In(q.o.Zone).Format("Monday 2 January 2006, 15:04"), Faults: q.o.Sandbox.Faults}
 	if ahead := now.Sub(q.o.Now()).Round(time.Second); ahead > 0 {
 		v.Ahead = ahead.String()
 	}
@@ -111,7 +112,7 @@ func useSandbox(q *request) error {
 		by, err := time.ParseDuration(q.PostForm.Get("by"))
 		if err != nil || by <= 0 {
 			q.status = http.StatusBadRequest
-			return q.showSandbox("", "The clock moves forward by a duration, such as 24h.")
+			return q.showSandbox("The clock moves forward by a duration, such as 24h.")
 		}
 		settled, err := q.o.Sandbox.Advance(q.Context(), by) // it may settle many days
 		if err != nil {
@@ -119,24 +120,26 @@ func useSandbox(q *request) error {
 			if !ok {
 				return err
 			}
-			return q.showSandbox("", wrong)
+			q.status = http.StatusConflict
+			return q.showSandbox(wrong)
 		}
-		return q.showSandbox("The clock moved. Settled on the way: "+count(settled.Completed)+" completed, "+count(settled.Failed)+" failed.", "")
+		return q.did("/console/sandbox", "The clock moved. Settled on the way: "+count(settled.Completed)+" completed, "+count(settled.Failed)+" failed.")
 	case "fault":
 		return q.orderFault(q.PostForm.Get("fault"), q.PostForm.Get("requests"))
 	case "no-fault":
 		if err := q.o.Sandbox.Order("", 0); err != nil {
 			return err
 		}
-		return q.showSandbox("The next requests are answered as usual.", "")
+		return q.did("/console/sandbox", "The next requests are answered as usual.")
 	case "reset":
 		if q.PostForm.Get("confirm") != "yes" {
-			return q.showSandbox("", "Nothing was changed: tick the box to confirm.")
+			q.status = http.StatusBadRequest
+			return q.showSandbox("Nothing was changed: tick the box to confirm.")
 		}
 		if err := q.o.Sandbox.Reset(q.Context()); err != nil {
 			return err
 		}
-		return q.showSandbox("The book is back at its beginning, and the clock at the real time. The key stays.", "")
+		return q.did("/console/sandbox", "The book is back at its beginning, and the clock at the real time. The key stays.")
 	}
 	return errNothing
 }
@@ -149,7 +152,7 @@ func (q *request) orderFault(name, requests string) error {
 	n, err := strconv.Atoi(requests)
 	if err != nil || n < 1 || n > maxOrdered {
 		q.status = http.StatusBadRequest
-		return q.showSandbox("", "A fault is ordered for 1 to "+count(maxOrdered)+" requests.")
+		return q.showSandbox("A fault is ordered for 1 to " + count(maxOrdered) + " requests.")
 	}
 	if err := q.o.Sandbox.Order(name, n); err != nil {
 		wrong, ok := explain(err)
@@ -157,7 +160,7 @@ func (q *request) orderFault(name, requests string) error {
 			return err
 		}
 		q.status = http.StatusBadRequest
-		return q.showSandbox("", wrong)
+		return q.showSandbox(wrong)
 	}
-	return q.showSandbox("Ordered: "+name+" for the next "+plural(n, "request")+" to an operation.", "")
+	return q.did("/console/sandbox", "Ordered: "+name+" for the next "+plural(n, "request")+" to an operation.")
 }

@@ -10,6 +10,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"errors"
+	"maps"
 	"net"
 	"net/http"
 	"net/netip"
@@ -32,8 +33,6 @@ type session struct {
 	user string
 	// operator is false for a viewer, who sees masked numbers and no texts.
 	operator bool
-	// csrf must be in every form.
-	csrf string
 	// seal encrypts what a URL must not show.
 	seal cipher.AEAD
 	// browser is the hash of what the browser sends with every request.
@@ -43,6 +42,80 @@ type session struct {
 
 	mu       sync.Mutex
 	revealed bool
+	// made counts the forms. spent are those that were carried out. Those up to
+	// forgotten are too old.
+	made, forgotten int64
+	spent           map[int64]bool
+	// said is what a form did. The next page at saidAt shows it, once.
+	said, saidAt string
+}
+
+// maxSpent bounds the memory.
+const maxSpent = 500
+
+// form is in a hidden field of each form, sealed: a page of another site cannot
+// make one.
+type form struct{ FormNumber int64 }
+
+// newForm returns the value of the hidden field of another form.
+func (s *session) newForm() string {
+	s.mu.Lock()
+	s.made++
+	f := form{s.made}
+	s.mu.Unlock()
+	return s.refer(f)
+}
+
+// readForm returns the number of a form that this session got.
+func (s *session) readForm(field string) (number int64, err error) {
+	var f form
+	if s.follow(field, &f) != nil || f.FormNumber < 1 {
+		return 0, errForm
+	}
+	return f.FormNumber, nil
+}
+
+// spend takes a form that is about to change something. It fails if the form
+// was sent before.
+func (s *session) spend(number int64) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case s.spent[number]:
+		return errSent
+	case number <= s.forgotten:
+		return errForm
+	}
+	if len(s.spent) >= maxSpent {
+		s.forgotten = slices.Min(slices.Collect(maps.Keys(s.spent)))
+		delete(s.spent, s.forgotten)
+	}
+	s.spent[number] = true
+	return nil
+}
+
+// unspend gives a form back that changed nothing.
+func (s *session) unspend(number int64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.spent, number)
+}
+
+// say keeps what a form did, for the page that is shown next.
+func (s *session) say(path, text string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.said, s.saidAt = text, path
+}
+
+// hear returns what say kept for a page, once.
+func (s *session) hear(path string) (text string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if path == s.saidAt {
+		text, s.said, s.saidAt = s.said, "", ""
+	}
+	return text
 }
 
 // reveals reports whether the session shows numbers and texts in full.
@@ -145,8 +218,8 @@ func (s *sessions) begin(r *http.Request, user string, operator bool) (*session,
 	_, _ = rand.Read(key)
 	block, _ := aes.NewCipher(key)  // 32 bytes are a key
 	seal, _ := cipher.NewGCM(block) // AES has the right block size
-	id, csrf := rand.Text(), rand.Text()
-	made := &session{user: user, operator: operator, csrf: csrf, seal: seal, browser: browserOf(r), used: s.now()}
+	id := rand.Text()
+	made := &session{user: user, operator: operator, spent: make(map[int64]bool), seal: seal, browser: browserOf(r), used: s.now()}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for len(s.open) >= maxSessions {
@@ -247,12 +320,6 @@ func (s *sessions) proxied(r *http.Request) (user string, ok bool) {
 
 // isOperator reports whether a user of the proxy sees everything.
 func (s *sessions) isOperator(user string) bool { return slices.Contains(s.operators, user) }
-
-// sameText compares in constant time.
-func sameText(a, b string) bool {
-	x, y := sha256.Sum256([]byte(a)), sha256.Sum256([]byte(b))
-	return subtle.ConstantTimeCompare(x[:], y[:]) == 1
-}
 
 // fingerprint is a short text that identifies bytes, for the addresses of the
 // stylesheet and the script.

@@ -233,6 +233,7 @@ func changeSubscription(q *request) error {
 		return q.showSubscription(name, c)
 	}
 	if action != "create" && action != "activate" && q.PostForm.Get("confirm") != "yes" {
+		q.status = http.StatusBadRequest
 		return show(change{Wrong: "Nothing was changed: tick the box to confirm."})
 	}
 	c, err := q.carryOut(name, action)
@@ -242,9 +243,15 @@ func changeSubscription(q *request) error {
 			return err
 		}
 		c = change{Wrong: "Nothing was changed. " + wrong}
-		q.status = http.StatusBadRequest
 	}
-	return show(c)
+	switch {
+	case c.Wrong != "":
+		q.status = http.StatusBadRequest
+		return show(c)
+	case len(c.NewKeys) > 0: // they are in this answer only
+		return show(c)
+	}
+	return q.did(subscriptionPath(name), c.Done)
 }
 
 func (q *request) carryOut(name, action string) (c change, err error) {

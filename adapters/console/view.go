@@ -72,6 +72,8 @@ type request struct {
 	// now is the time of the bank, real that of the machine.
 	now, real time.Time
 
+	// form is the number of the form that was sent.
+	form   int64
 	status int
 	body   bytes.Buffer
 	// streamed is true if the body was written already.
@@ -82,8 +84,11 @@ type request struct {
 
 // layout is what every page has.
 type layout struct {
-	Title, Here        string
-	CSRF, Path         string
+	Title, Here string
+	session     *session
+	Path        string
+	// Said is what a form did before this page.
+	Said               string
 	User, Role         string
 	Operator, Revealed bool
 	BankDay, BankTime  string
@@ -92,6 +97,9 @@ type layout struct {
 	Content            any
 }
 
+// CSRF is the hidden field of one form. Each form has another one.
+func (l layout) CSRF() string { return l.session.newForm() }
+
 // show renders a page into the body.
 func (q *request) show(name string, content any) error {
 	role := "viewer"
@@ -99,9 +107,13 @@ func (q *request) show(name string, content any) error {
 		role = "operator"
 	}
 	local := q.now.In(q.o.Zone)
+	said := ""
+	if q.Method == http.MethodGet && q.Header.Get("X-Live") == "" {
+		said = q.session.hear(q.URL.RequestURI())
+	}
 	q.body.Reset()
 	return q.pages.named[name].ExecuteTemplate(&q.body, "layout.html", layout{
-		Title: q.title, Here: q.title, CSRF: q.session.csrf, Path: q.URL.RequestURI(),
+		Title: q.title, Here: q.title, session: q.session, Path: q.URL.RequestURI(), Said: said,
 		User: q.session.user, Role: role, Operator: q.session.operator, Revealed: q.session.reveals(),
 		BankDay: local.Format("Monday, 2 January 2006"), BankTime: local.Format("15:04"),
 		UTC: q.now.UTC().Format("15:04"), Zone: city(q.o.Zone.String()),

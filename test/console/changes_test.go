@@ -28,11 +28,14 @@ func (v *visitor) get(path string) string {
 	return body
 }
 
-// post sends a form and returns the page.
+// post sends a form and returns the page that it leads to.
 func (v *visitor) post(path string, form url.Values) (status int, body string) {
 	v.t.Helper()
 	form.Set("csrf", v.csrf())
-	status, body, _ = v.do(http.MethodPost, "/console/"+path, form)
+	status, body, header := v.do(http.MethodPost, "/console/"+path, form)
+	if status == http.StatusSeeOther {
+		status, body, _ = v.do(http.MethodGet, header.Get("Location"), nil)
+	}
 	return status, body
 }
 

@@ -1,0 +1,103 @@
+package console_test
+
+import (
+	"net/http"
+	"net/url"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"bankingapi/bootstrap"
+)
+
+var newKey = regexp.MustCompile(`<code>([0-9a-f]{32})</code>`)
+
+// sent sends a form as it is, with the value that it has.
+func (v *visitor) sent(path string, form url.Values) (status int, body, location string) {
+	v.t.Helper()
+	status, body, header := v.do(http.MethodPost, "/console/"+path, form)
+	return status, body, header.Get("Location")
+}
+
+// A form that is sent twice acts once, for a session of its own and behind an
+// identity proxy.
+func TestAFormActsOnce(t *testing.T) {
+	t.Parallel()
+	for name, change := range map[string]func(*bootstrap.Settings){
+		"link": nil,
+		"identity proxy": func(settings *bootstrap.Settings) {
+			settings.Console.UserHeader, settings.Console.TrustedProxies, settings.Console.Operators = "X-User", "127.0.0.1", "ayse"
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := start(t, change)
+			k := s.fill(t)
+			v := s.visitor(t)
+			if change == nil {
+				v = s.entered(t)
+			} else {
+				v.header.Set("X-User", "ayse")
+			}
+			form := url.Values{"action": {"create"}, "name": {"shop"}, "operation": {"BuyFundFromCustomer"}, "csrf": {v.csrf()}}
+			status, body, _ := v.sent("subscriptions", form)
+			require.Equal(t, http.StatusOK, status, body)
+			require.Len(t, newKey.FindAllString(body, -1), 2)
+
+			form = url.Values{"action": {"regenerate-secondary"}, "name": {"shop"}, "csrf": {v.csrf()}}
+			status, body, _ = v.sent("subscription", form)
+			require.Equal(t, http.StatusBadRequest, status)
+			require.Contains(t, body, "tick the box")
+			form.Set("confirm", "yes")
+			status, body, _ = v.sent("subscription", form)
+			require.Equal(t, http.StatusOK, status, "a form that changed nothing can be sent again")
+			require.Len(t, newKey.FindAllString(body, -1), 1)
+			status, body, _ = v.sent("subscription", form)
+			require.Equal(t, http.StatusConflict, status)
+			require.Contains(t, body, "This form was sent before. Nothing more was done.")
+			require.Contains(t, body, "New keys are shown only once")
+			require.Contains(t, body, `href="/console/subscription?name=shop"`)
+			require.Empty(t, newKey.FindAllString(body, -1))
+			require.Equal(t, 1, strings.Count(v.get("audit"), "<code>subscription.regenerate"))
+
+			form = url.Values{"action": {"cancel"}, "reason": {"the customer called"}, "confirm": {"yes"}, "csrf": {v.csrf()}}
+			status, _, location := v.sent("sale/"+k.later, form)
+			require.Equal(t, http.StatusSeeOther, status)
+			require.Equal(t, "/console/sale/"+k.later, location)
+			v.get("")
+			require.Contains(t, v.get("sale/"+k.later), "The operation is cancelled.")
+			require.NotContains(t, v.get("sale/"+k.later), "The operation is cancelled.", "the message is shown once")
+			status, body, _ = v.sent("sale/"+k.later, form)
+			require.Equal(t, http.StatusConflict, status)
+			require.Contains(t, body, "Nothing more was done.")
+			require.NotContains(t, body, "Nothing was changed")
+			require.NotContains(t, body, "New keys")
+			require.Contains(t, body, `href="/console/sale/`+k.later+`"`)
+
+			form = url.Values{"action": {"suspend"}, "name": {"shop"}, "confirm": {"yes"}, "csrf": {v.csrf()}}
+			status, _, location = v.sent("subscription", form)
+			require.Equal(t, http.StatusSeeOther, status)
+			v.post("subscription", url.Values{"action": {"activate"}, "name": {"shop"}})
+			v.sent("subscription", form)
+			_, body, _ = v.do(http.MethodGet, location, nil)
+			require.Contains(t, body, ">active</span>", "the old form did not suspend again")
+		})
+	}
+}
+
+// The forms of one page are sent independently.
+func TestEachFormOfAPageHasItsOwnValue(t *testing.T) {
+	t.Parallel()
+	s := start(t, nil)
+	v := s.entered(t)
+	body := v.get("subscription?name=demo")
+	seen := map[string]bool{}
+	values := regexp.MustCompile(`name="csrf" value="([^"]+)"`).FindAllStringSubmatch(body, -1)
+	for _, each := range values {
+		seen[each[1]] = true
+	}
+	require.Greater(t, len(values), 4)
+	require.Len(t, seen, len(values))
+}
