@@ -136,6 +136,18 @@ func TestNewRowsAreAddedToIndexes(t *testing.T) {
 		require.LessOrEqual(t, left, 4*newest)
 		require.NotZero(t, left)
 	})
+	t.Run("a server without such indexes is asked once", func(t *testing.T) {
+		t.Parallel()
+		dsn := testdb.Postgres(t)
+		testdb.OpenPostgres(t, dsn)
+		db := connect(t, "pgx", dsn)
+		execute(t, db, `CREATE SEQUENCE asked`, `CREATE FUNCTION pg_partition_tree(regclass) RETURNS TABLE (relid regclass) LANGUAGE plpgsql AS
+ $$ BEGIN RAISE EXCEPTION '%', nextval('asked') USING ERRCODE = 'undefined_function'; END $$`)
+		s := open(t, dsn+"&search_path=public,pg_catalog")
+		require.Error(t, s.Index(t.Context()))
+		index(t, s)
+		require.Equal(t, []string{"1"}, statementsOf(t, db, "SELECT last_value::text FROM asked"))
+	})
 }
 
 // A sale that is settled stays in its page. One that moves leaves a gap, and the next
