@@ -9,8 +9,10 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
+	"time"
 
 	"bankingapi/application/backoffice"
+	"bankingapi/domain/audit"
 	"bankingapi/domain/day"
 	"bankingapi/domain/fault"
 	"bankingapi/domain/fund"
@@ -179,7 +181,7 @@ func (q *request) exportSales(name string, sales func(context.Context) iter.Seq2
 // saleView is the page of a sale.
 type saleView struct {
 	ID       string
-	Import   bool
+	Booking  *bookingView
 	State    state
 	Chosen   int
 	Count    int
@@ -215,11 +217,34 @@ type saleFacts struct {
 
 type proceedsView struct{ Units, Price, Exact, Rounded, Currency, PriceID, Decimals string }
 
-type postingRow struct{ Of, Kind, Customer, Bank string }
+// bookingView is the page of an operation that has postings and no sale: a
+// reversal, an adjustment or an import.
+type bookingView struct {
+	Title       string
+	At          *moment
+	Who, Reason string
+	// Audit lists the acts of its day. It is set if the act is not known.
+	Audit string
+	// Reversed is the operation that a reversal undid.
+	Reversed, ReversedPath string
+	Total                  int
+	Cut                    bool
+}
+
+// maxPostings is how many postings of an import are shown.
+const maxPostings = 200
+
+// postingRow has Who only on pages with postings of many customers.
+type postingRow struct {
+	Who                      customer
+	Of, Kind, Customer, Bank string
+}
 
 type step struct {
 	Class, Text, Note string
 	At                *moment
+	// Path is where Link leads. Both may be empty.
+	Path, Link string
 }
 
 type whyView struct{ Pointer, Code, Meaning, Action string }
@@ -254,7 +279,10 @@ func (q *request) showOperation(id operation.ID, done, wrong string) error {
 	if err := q.look(); err != nil {
 		return err
 	}
-	v := q.saleView(&found)
+	v, err := q.saleView(&found)
+	if err != nil {
+		return err
+	}
 	v.Correct.Done, v.Correct.Wrong = done, wrong
 	return q.show("sale", v)
 }
@@ -296,8 +324,8 @@ func correctSale(q *request) error {
 	return q.did(salePath(id, 0), done)
 }
 
-func (q *request) saleView(found *backoffice.Operation) saleView {
-	v := saleView{ID: found.ID.String(), Count: len(found.Sales), Chosen: 1}
+func (q *request) saleView(found *backoffice.Operation) (v saleView, err error) {
+	v = saleView{ID: found.ID.String(), Count: len(found.Sales), Chosen: 1}
 	if q.o.Trail != nil && q.session.operator {
 		v.TrailKey = q.o.Trail.VerifyingKey()
 	}
@@ -310,7 +338,7 @@ func (q *request) saleView(found *backoffice.Operation) saleView {
 			v.Refused = append(v.Refused, why)
 		}
 		v.Repeat, v.Replay = q.repeatOf(found)
-		return v
+		return v, nil
 	}
 	if len(found.Notifications) > 0 {
 		for i := range found.Notifications {
@@ -318,24 +346,26 @@ func (q *request) saleView(found *backoffice.Operation) saleView {
 		}
 		v.State = stateOf(operation.Completed)
 		v.Repeat, v.Replay = q.repeatOf(found)
-		return v
+		return v, nil
 	}
 	if len(found.Sales) == 0 {
-		v.Import = true
-		for i := range found.Postings {
-			if i == 200 {
-				break
-			}
-			v.Postings = append(v.Postings, q.postingRow(&found.Postings[i]))
+		for i := range min(len(found.Postings), maxPostings) {
+			row := q.postingRow(&found.Postings[i])
+			row.Who = q.customer(found.Postings[i].CustomerNo())
+			v.Postings = append(v.Postings, row)
 		}
-		return v
+		v.Booking, err = q.bookingView(found)
+		return v, err
 	}
 	if n, err := strconv.Atoi(q.URL.Query().Get("sale")); err == nil && n >= 1 && n <= len(found.Sales) {
 		v.Chosen = n
 	}
 	s := &found.Sales[v.Chosen-1]
 	v.State = stateOf(s.State)
-	v.Sale, v.Request, v.Steps, v.Proceeds = q.saleFacts(s), q.requestOf(found), q.steps(s), proceedsOf(s)
+	v.Sale, v.Request, v.Proceeds = q.saleFacts(s), q.requestOf(found), proceedsOf(s)
+	if v.Steps, err = q.steps(s); err != nil {
+		return v, err
+	}
 	v.Repeat, v.Replay = q.repeatOf(found)
 	if s.State == operation.Failed {
 		why := explainCode(s.Refusal)
@@ -356,7 +386,14 @@ func (q *request) saleView(found *backoffice.Operation) saleView {
 	}
 	if found.Reversal != nil {
 		v.Reversed = true
-		v.Steps = append(v.Steps, step{"bad", "Reversed by an operator", "see Audit for who and why", q.moment(found.Reversal.At)})
+		undone, err := q.actStep("Reversed", "", found.Reversal.ID, found.Reversal.At)
+		if err != nil {
+			return v, err
+		}
+		if undone.Path == "" {
+			undone.Path, undone.Link = salePath(found.Reversal.ID, 0), "its postings"
+		}
+		v.Steps = append(v.Steps, undone)
 	}
 	if q.session.operator && q.o.Office.Corrector != nil {
 		v.Correct.Cancel = s.State == operation.Recorded && s.Terms.SelectedDay.After(q.today())
@@ -367,7 +404,70 @@ func (q *request) saleView(found *backoffice.Operation) saleView {
 			v.Others = append(v.Others, q.saleRow(&found.Sales[i]))
 		}
 	}
-	return v
+	return v, nil
+}
+
+// bookingView tells a reversal, an adjustment and an import apart.
+func (q *request) bookingView(found *backoffice.Operation) (*bookingView, error) {
+	first := &found.Postings[0]
+	v := &bookingView{Title: "Import", At: q.moment(first.PostedAt), Total: len(found.Postings), Cut: len(found.Postings) > maxPostings}
+	act, err := q.act(found.ID, first.PostedAt)
+	switch {
+	case err != nil:
+		return nil, err
+	case act == nil:
+		v.Audit = q.auditPath(first.PostedAt)
+	default:
+		v.Title, v.Who, v.Reason = "Adjustment", act.Actor, act.Reason
+	}
+	if first.Kind == fund.ReversalPosting {
+		v.Title = "Reversal of a sale"
+		if act != nil {
+			if id, err := operation.ParseID(act.Object); err == nil {
+				v.Reversed, v.ReversedPath = act.Object, salePath(id, 0)
+			}
+		}
+	}
+	return v, nil
+}
+
+// act finds the act that corrected the book at that time. A reversal or an
+// adjustment has the ID of its act; a cancelled operation is its object. It is nil
+// if there is none.
+func (q *request) act(id operation.ID, at time.Time) (*audit.Act, error) {
+	for a, err := range q.o.Office.Recent.RecentActs(q.ctx, backoffice.RecentFilter{Since: at, Until: at.Add(time.Millisecond)}) {
+		if err != nil {
+			return nil, err
+		}
+		if a.ID == id || a.Action == "sales.cancel" && a.Object == id.String() {
+			return &a, nil
+		}
+	}
+	return nil, nil //nolint:nilnil // most operations have none
+}
+
+// actStep is the step of a correction, with who did it and why.
+func (q *request) actStep(did, note string, id operation.ID, at time.Time) (step, error) {
+	s := step{Class: "bad", Text: did + " by an operator", Note: note, At: q.moment(at)}
+	act, err := q.act(id, at)
+	if act == nil {
+		s.Path, s.Link = q.auditPath(at), "see Audit for who and why"
+		return s, err
+	}
+	if act.Actor != "" {
+		s.Text = did + " by " + act.Actor
+	}
+	reason := "reason: " + or(act.Reason, "none given")
+	if s.Note != "" {
+		reason = s.Note + ", " + reason
+	}
+	s.Note = reason
+	return s, nil
+}
+
+// auditPath lists the acts of a day.
+func (q *request) auditPath(at time.Time) string {
+	return with("/console/audit", "day", day.Of(at, q.o.Zone).String())
 }
 
 func explainCode(name string) whyView {
@@ -492,25 +592,29 @@ func (q *request) postingRow(p *fund.PostingEntry) postingRow {
 }
 
 // steps are the states of a sale in the order of time.
-func (q *request) steps(s *fund.SaleEntry) []step {
-	steps := []step{{"", "Received from " + s.Subscription, "", q.moment(s.ReceivedAt)}}
+func (q *request) steps(s *fund.SaleEntry) ([]step, error) {
+	steps := []step{{Text: "Received from " + s.Subscription, At: q.moment(s.ReceivedAt)}}
 	if s.Terms.SelectedDay.After(day.Of(s.ReceivedAt, q.o.Zone)) {
-		steps = append(steps, step{"wait", "Recorded for " + calendar(s.Terms.SelectedDay), "answered State 1", q.moment(s.ReceivedAt)})
+		steps = append(steps, step{Class: "wait", Text: "Recorded for " + calendar(s.Terms.SelectedDay), Note: "answered State 1", At: q.moment(s.ReceivedAt)})
 	}
 	settled := q.moment(s.SettledAt)
 	switch s.State {
 	case operation.Recorded:
 		if !s.Terms.SelectedDay.After(q.today()) {
-			steps = append(steps, step{"bad", "Due and not settled yet", "", nil})
+			steps = append(steps, step{Class: "bad", Text: "Due and not settled yet"})
 		} else {
-			steps = append(steps, step{"wait", "Waits for its day", "", nil})
+			steps = append(steps, step{Class: "wait", Text: "Waits for its day"})
 		}
 	case operation.Completed:
-		steps = append(steps, step{"good", "Settled and committed", "State 2 Completed", settled})
+		steps = append(steps, step{Class: "good", Text: "Settled and committed", Note: "State 2 Completed", At: settled})
 	case operation.Failed:
-		steps = append(steps, step{"bad", "Failed", "State 8 Failed, " + or(s.Refusal, "another sale of the request failed"), settled})
+		if s.Refusal == fault.Cancelled {
+			cancelled, err := q.actStep("Cancelled", "State 8 Failed", s.OperationID, s.SettledAt)
+			return append(steps, cancelled), err
+		}
+		steps = append(steps, step{Class: "bad", Text: "Failed", Note: "State 8 Failed, " + or(s.Refusal, "another sale of the request failed"), At: settled})
 	}
-	return steps
+	return steps, nil
 }
 
 // repeatOf is what a repeat of the request would be answered, and how.
