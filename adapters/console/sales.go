@@ -187,6 +187,7 @@ type saleView struct {
 	Count    int
 	Sale     *saleFacts
 	Request  string
+	Cut      int // how many sales Request has, if not all
 	Proceeds *proceedsView
 	Postings []postingRow
 	Steps    []step
@@ -231,8 +232,12 @@ type bookingView struct {
 	Cut                    bool
 }
 
-// maxPostings is how many postings of an import are shown.
-const maxPostings = 200
+// maxPostings is how many postings of an import are shown, maxRequested how many
+// sales of a request.
+const (
+	maxPostings  = 200
+	maxRequested = 20
+)
 
 // postingRow has Who only on pages with postings of many customers.
 type postingRow struct {
@@ -247,7 +252,9 @@ type step struct {
 	Path, Link string
 }
 
-type whyView struct{ Pointer, Code, Meaning, Action string }
+// whyView is a fault. Record says which sale or message Pointer leads to: pointers
+// count from 0, and pages from 1.
+type whyView struct{ Pointer, Record, Code, Meaning, Action string }
 
 // correction says what may be done to an operation.
 type correction struct {
@@ -334,7 +341,7 @@ func (q *request) saleView(found *backoffice.Operation) (v saleView, err error) 
 		v.Rejected = &refusedView{r.Subscription, r.Header.Channel, r.Header.CallerID, r.Header.RequestID, r.Operation.String(), q.moment(r.ReceivedAt)}
 		for _, f := range r.Faults {
 			why := explainCode(f.Code)
-			why.Pointer = f.Pointer
+			why.Pointer, why.Record = f.Pointer, recordAt(f.Pointer, r.Operation)
 			v.Refused = append(v.Refused, why)
 		}
 		v.Repeat, v.Replay = q.repeatOf(found)
@@ -363,6 +370,9 @@ func (q *request) saleView(found *backoffice.Operation) (v saleView, err error) 
 	s := &found.Sales[v.Chosen-1]
 	v.State = stateOf(s.State)
 	v.Sale, v.Request, v.Proceeds = q.saleFacts(s), q.requestOf(found), proceedsOf(s)
+	if v.Count > maxRequested {
+		v.Cut = maxRequested
+	}
 	if v.Steps, err = q.steps(s); err != nil {
 		return v, err
 	}
@@ -478,6 +488,24 @@ func explainCode(name string) whyView {
 	return whyView{Code: name, Meaning: code.Meaning, Action: code.Action}
 }
 
+// recordAt names the record of a request that a pointer leads to, counted from 1.
+func recordAt(pointer string, of operation.Name) string {
+	rest, found := strings.CutPrefix(pointer, "/Parameters/")
+	index, _, _ := strings.Cut(rest, "/")
+	n, err := strconv.Atoi(index)
+	if !found || err != nil {
+		return ""
+	}
+	word := "record "
+	switch of {
+	case operation.BuyFundFromCustomer:
+		word = "sale "
+	case operation.AddPushNotificationResponse:
+		word = "message "
+	}
+	return word + strconv.Itoa(n+1)
+}
+
 func (q *request) saleFacts(s *fund.SaleEntry) *saleFacts {
 	t := &s.Terms
 	f := &saleFacts{
@@ -496,8 +524,8 @@ func (q *request) saleFacts(s *fund.SaleEntry) *saleFacts {
 	return f
 }
 
-// requestOf is the request as it was received, with the values that the
-// subscription defines.
+// requestOf is the request as it was understood: the service does not keep its
+// bytes. It has the values that the subscription defines.
 func (q *request) requestOf(found *backoffice.Operation) string {
 	type object = map[string]any
 	number := func(n int64) any {
@@ -518,7 +546,7 @@ func (q *request) requestOf(found *backoffice.Operation) string {
 	}
 	var parameters []object
 	for i := range found.Sales {
-		if i == 20 {
+		if i == maxRequested {
 			break
 		}
 		t := &found.Sales[i].Terms

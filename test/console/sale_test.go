@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"net/url"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -73,6 +74,7 @@ func TestTheReasonOfACancellation(t *testing.T) {
 	require.Contains(t, body, "Cancelled by operator")
 	require.Contains(t, body, "State 8 Failed, reason: the customer called")
 	require.NotContains(t, body, "see Audit for who and why")
+	require.Contains(t, body, "The documentation tells the caller: “Ask the bank why.”")
 }
 
 func TestThePageOfAnAdjustment(t *testing.T) {
@@ -119,4 +121,48 @@ func TestThePageOfAnImport(t *testing.T) {
 	require.Contains(t, body, "/console/audit?day=")
 	v.post("reveal", url.Values{"on": {"1"}})
 	require.Contains(t, v.get("sale/"+id), ">500101</a>")
+}
+
+// array is a request with these units, one sale each.
+func array(callerID string, units ...string) string {
+	var parameters []string
+	for _, each := range units {
+		_, after, _ := strings.Cut(sale("", each, ""), `"Parameters":[`)
+		parameters = append(parameters, strings.TrimSuffix(after, "]}"))
+	}
+	before, _, _ := strings.Cut(sale(callerID, "1", ""), `"Parameters":[`)
+	return before + `"Parameters":[` + strings.Join(parameters, ",") + "]}"
+}
+
+func TestTheRequestIsCutAloud(t *testing.T) {
+	t.Parallel()
+	s := start(t, nil)
+	v := s.entered(t)
+	id := s.call(t, "BuyFundFromCustomer", array("many", slices.Repeat([]string{"1"}, 21)...))
+	body := v.get("sale/" + id)
+	require.Contains(t, body, "The request, as it was understood")
+	require.Contains(t, body, "The first 20 of 21 sales.")
+	id = s.call(t, "BuyFundFromCustomer", array("fewer", slices.Repeat([]string{"1"}, 20)...))
+	require.NotContains(t, v.get("sale/"+id), "The first 20")
+}
+
+// Pointers count from 0, and pages from 1.
+func TestPointersAreExplained(t *testing.T) {
+	t.Parallel()
+	s := start(t, nil)
+	v := s.entered(t)
+	id := s.call(t, "BuyFundFromCustomer", array("second", "1", "999999"))
+	body := v.get("sale/" + id)
+	require.Contains(t, body, "<code>/Parameters/1/FundAmount</code>, which is sale 2: pointers count from 0.")
+	require.Contains(t, body, "<code>/Parameters/0</code> is the first record")
+	require.Contains(t, body, "The documentation tells the caller: “")
+}
+
+func TestWordsOfProceeds(t *testing.T) {
+	t.Parallel()
+	s := start(t, nil)
+	k := s.fill(t)
+	body := s.entered(t).get("sale/" + k.sale)
+	require.Contains(t, body, "Units × price (PriceID 1)")
+	require.Contains(t, body, "15.4320975 TRY")
 }
