@@ -27,6 +27,7 @@ import (
 
 	"bankingapi/bootstrap"
 	"bankingapi/bootstrap/engines"
+	"bankingapi/domain/operation"
 	"bankingapi/test/browser"
 )
 
@@ -192,6 +193,13 @@ func TestEveryPageOnEveryScreen(t *testing.T) {
 	k := s.fill(t)
 	open(ctx, t, s.currentLink())
 	pages := pagesOf(k)
+	office, err := s.app.Backoffice(t.Context())
+	require.NoError(t, err)
+	array, err := operation.ParseID(k.array)
+	require.NoError(t, err)
+	reversal, err := office.Corrector.Reverse(t.Context(), array)
+	require.NoError(t, err)
+	pages["reversal"] = "sale/" + reversal.String()
 	searchFor(ctx, t, "1001")
 	pages["customer"] = strings.TrimPrefix(eval[string](ctx, t, `location.pathname`), "/console/")
 	onEveryScreen(ctx, t, s, pages)
