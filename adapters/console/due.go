@@ -3,10 +3,12 @@ package console
 import (
 	"context"
 	"iter"
+	"slices"
 	"time"
 
 	"bankingapi/application/backoffice"
 	"bankingapi/domain/day"
+	"bankingapi/domain/fault"
 	"bankingapi/domain/fund"
 	"bankingapi/domain/operation"
 )
@@ -21,7 +23,9 @@ type dueView struct {
 	Rows     []saleRow
 	MoreRows bool
 	Failed   []saleRow
-	Export   string
+	// MoreFailed is true if more sales may have failed than are listed.
+	MoreFailed bool
+	Export     string
 }
 
 type dueDayRow struct{ Day, Operations, Sales, Path string }
@@ -59,17 +63,45 @@ func showDue(q *request) error {
 	if err := q.waiting(&v, chosen); err != nil {
 		return err
 	}
-	failed := backoffice.RecentFilter{State: operation.Failed, Limit: 20, Since: q.real.AddDate(0, 0, -30), Until: q.now.Add(time.Hour)}
-	for s, err := range q.o.Office.Recent.RecentSales(q.ctx, failed) {
-		if err != nil {
-			return err
-		}
-		v.Failed = append(v.Failed, q.saleRow(&s))
+	if err := q.failed(&v); err != nil {
+		return err
 	}
 	return q.show("due", v)
 }
 
 func duePath(d day.Day) string { return with("/console/due", "day", d.String()) + "#waiting" }
+
+const (
+	// failedDays is for how many days a sale that failed on its day is shown.
+	failedDays = 30
+	// maxFailed is how many of them are shown, and maxFailedRead how many failed
+	// sales are read for it. They have an index by receipt.
+	maxFailed, maxFailedRead = 20, 2000
+)
+
+// failed lists the sales that failed on their day, the last settled first. A sale
+// may have been received long before. A cancelled sale did not reach its day.
+func (q *request) failed(v *dueView) error {
+	since, read := q.now.AddDate(0, 0, -failedDays), 0
+	f := backoffice.RecentFilter{State: operation.Failed, Limit: maxFailedRead, Since: q.real.AddDate(0, 0, -maxAhead-failedDays), Until: q.now.Add(time.Hour)}
+	var failed []fund.SaleEntry
+	for s, err := range q.o.Office.Recent.RecentSales(q.ctx, f) {
+		if err != nil {
+			return err
+		}
+		if read++; s.Refusal != fault.Cancelled && s.SettledAt.After(since) {
+			failed = append(failed, s)
+		}
+	}
+	slices.SortStableFunc(failed, func(a, b fund.SaleEntry) int { return b.SettledAt.Compare(a.SettledAt) })
+	v.MoreFailed = len(failed) > maxFailed || read == maxFailedRead
+	for i := range failed[:min(len(failed), maxFailed)] {
+		row := q.saleRow(&failed[i])
+		row.Why += " on " + calendar(day.Of(failed[i].SettledAt, q.o.Zone))
+		v.Failed = append(v.Failed, row)
+	}
+	return nil
+}
 
 // waiting lists the sales of a day, or the first that wait.
 func (q *request) waiting(v *dueView, chosen day.Day) error {

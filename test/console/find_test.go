@@ -7,6 +7,7 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 )
@@ -90,4 +91,31 @@ func TestNarrowingKeepsTheMaskedUser(t *testing.T) {
 	require.NotContains(t, body, `name="of"`)
 	status, _ := v.post("notifications", url.Values{"of": {"guessed"}})
 	require.Equal(t, http.StatusNotFound, status)
+}
+
+// A sale that fails on its day is listed however long ago it was received. A
+// cancelled sale did not reach its day.
+func TestSalesThatFailedOnTheirDay(t *testing.T) {
+	t.Parallel()
+	s, box := startSandbox(t)
+	v := s.entered(t)
+	listed := func(id string) bool {
+		_, failed, found := strings.Cut(v.get("due"), "Failed on their day")
+		require.True(t, found)
+		return strings.Contains(failed, id)
+	}
+	on := func(days int) string { return box.Now().AddDate(0, 0, days).Format(time.DateOnly) }
+	failing := s.call(t, "BuyFundFromCustomer", sale("fails", "999999", on(90)))
+	cancelled := s.call(t, "BuyFundFromCustomer", sale("cancelled", "1", on(95)))
+	status, _ := v.post("sale/"+cancelled, url.Values{"action": {"cancel"}, "confirm": {"yes"}, "reason": {"the customer called"}})
+	require.Equal(t, http.StatusOK, status)
+	require.Contains(t, v.get("sale/"+cancelled), "8 Failed")
+	require.False(t, listed(cancelled))
+	v.post("sandbox", url.Values{"action": {"advance"}, "by": {"2184h"}}) // 91 days
+	require.Contains(t, v.get("sale/"+failing), "8 Failed")
+	require.True(t, listed(failing))
+	require.Contains(t, v.get("due"), "holding-insufficient on ")
+	require.False(t, listed(cancelled))
+	v.post("sandbox", url.Values{"action": {"advance"}, "by": {"720h"}}) // 30 days
+	require.False(t, listed(failing))
 }
