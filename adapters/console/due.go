@@ -15,14 +15,17 @@ import (
 
 // dueView is the page Due.
 type dueView struct {
-	Day      string
-	Shown    string
-	Months   []month
-	Late     []dueDayRow
-	Total    string
-	Rows     []saleRow
-	MoreRows bool
-	Failed   []saleRow
+	Day    string
+	Shown  string
+	Months []month
+	// Beyond is what waits after BeyondMonth, the last of Months, with its first day.
+	Beyond      dueDayRow
+	BeyondMonth string
+	Late        []dueDayRow
+	Total       string
+	Rows        []saleRow
+	MoreRows    bool
+	Failed      []saleRow
 	// MoreFailed is true if more sales may have failed than are listed.
 	MoreFailed bool
 	Export     string
@@ -56,7 +59,8 @@ func showDue(q *request) error {
 	if err != nil {
 		return err
 	}
-	v := dueView{Day: chosen.String(), Shown: calendar(chosen), Total: due.total(), Export: with("/console/due/export", "day", chosen.String()), Months: q.months(due)}
+	v := dueView{Day: chosen.String(), Shown: calendar(chosen), Total: due.total(), Export: with("/console/due/export", "day", chosen.String())}
+	q.months(&v, due)
 	for _, d := range due.late {
 		v.Late = append(v.Late, dueDayRow{calendar(d.Day), plural(int(d.Operations), "request"), plural(int(d.Sales), "sale"), duePath(d.Day)})
 	}
@@ -135,17 +139,26 @@ func exportDue(q *request) error {
 	return q.exportSales("due", func(ctx context.Context) iter.Seq2[fund.SaleEntry, error] { return q.recorded(ctx, chosen, 0) })
 }
 
-// months are this month and the next ones, as far as something waits, at least
-// two and at most six.
-func (q *request) months(due dueDays) (all []month) {
+// maxMonths is how many months the calendar shows.
+const maxMonths = 6
+
+// months fills in this month, the next one and the later ones in which something
+// waits. What waits after them is one line.
+func (q *request) months(v *dueView, due dueDays) {
 	sales := make(map[day.Day]int)
-	last := q.today()
+	waits := make(map[string]bool)
 	for _, d := range due.days {
-		sales[d.Day], last = int(d.Sales), d.Day
+		sales[d.Day], waits[d.Day.String()[:len("2006-01")]] = int(d.Sales), true
 	}
 	first := q.today().Start(time.UTC)
-	start := time.Date(first.Year(), first.Month(), 1, 0, 0, 0, 0, time.UTC)
-	for len(all) < 6 && (len(all) < 2 || !start.After(last.Start(time.UTC))) {
+	first = time.Date(first.Year(), first.Month(), 1, 0, 0, 0, 0, time.UTC)
+	after := first
+	for i := 0; len(v.Months) < maxMonths && i <= maxAhead/28; i++ {
+		start := first.AddDate(0, i, 0)
+		if i > 1 && !waits[start.Format("2006-01")] {
+			continue
+		}
+		after = start.AddDate(0, 1, 0)
 		m := month{Name: start.Format("January 2006"), Blank: make([]struct{}, (int(start.Weekday())+6)%7)}
 		for at := start; at.Month() == start.Month(); at = at.AddDate(0, 0, 1) {
 			d := day.Of(at, time.UTC)
@@ -155,8 +168,19 @@ func (q *request) months(due dueDays) (all []month) {
 			}
 			m.Days = append(m.Days, cell)
 		}
-		all = append(all, m)
-		start = start.AddDate(0, 1, 0)
+		v.Months = append(v.Months, m)
 	}
-	return all
+	beyond := 0
+	for _, d := range due.days {
+		if d.Day.Before(day.Of(after, time.UTC)) {
+			continue
+		}
+		if beyond == 0 {
+			v.Beyond = dueDayRow{Day: calendar(d.Day), Path: duePath(d.Day)}
+		}
+		beyond += int(d.Sales)
+	}
+	if beyond > 0 {
+		v.Beyond.Sales, v.BeyondMonth = due.text(beyond), after.AddDate(0, -1, 0).Format("January 2006")
+	}
 }

@@ -119,3 +119,25 @@ func TestSalesThatFailedOnTheirDay(t *testing.T) {
 	v.post("sandbox", url.Values{"action": {"advance"}, "by": {"720h"}}) // 30 days
 	require.False(t, listed(failing))
 }
+
+// The calendar shows the months in which something waits, and counts the rest.
+func TestTheCalendarHasEverySaleThatWaits(t *testing.T) {
+	t.Parallel()
+	s, _ := startSandbox(t)
+	v := s.entered(t)
+	s.call(t, "BuyFundFromCustomer", sale("in-a-year", "1", "2027-11-19"))
+	body := v.get("due")
+	require.Equal(t, 3, strings.Count(body, `class="calendar"`), "this month, the next one, and that of the sale")
+	require.Contains(t, body, "November 2027")
+	require.Contains(t, body, `aria-label="Fri 19 Nov 2027: 1 sale waits"`)
+	require.NotContains(t, body, "more sale")
+
+	for _, date := range []string{"2027-01-15", "2027-02-15", "2027-03-15", "2027-06-15"} {
+		s.call(t, "BuyFundFromCustomer", sale("on-"+date, "1", date))
+	}
+	body = v.get("due")
+	require.Equal(t, 6, strings.Count(body, `class="calendar"`))
+	require.Regexp(t, `After June 2027 1 more sale waits, on <a href="[^"]*2027-11-19[^"]*">Fri 19 Nov 2027</a>`, body)
+	s.call(t, "BuyFundFromCustomer", sale("on-2027-08-15", "1", "2027-08-15"))
+	require.Regexp(t, `After June 2027 2 more sales wait, the first on <a href="[^"]*">Sun 15 Aug 2027</a>`, v.get("due"))
+}
