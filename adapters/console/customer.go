@@ -16,8 +16,9 @@ import (
 // customerView is the page of a customer.
 type customerView struct {
 	Number, Path string
-	Day          string // the day that is shown, as in the form
+	Day, Today   string // the day that is shown and the last that may be, as in the form
 	Shown        string // the same for people; empty for now
+	Past         bool   // the day is over
 	Holdings     []position
 	Accounts     []position
 	Line         template.HTML
@@ -47,13 +48,30 @@ type statementRow struct {
 // maxLines is how many postings the statement of a page has, the newest.
 const maxLines = 100
 
-// customerAt reads the reference and the day of a request.
+// laterDay is the error for a day that has not come. A page shows it like that for
+// a text that is no day.
+type laterDay struct{ chosen, today day.Day }
+
+func (e laterDay) Error() string {
+	return calendar(e.chosen) + " has not come: choose " + calendar(e.today) + ", which is today at the bank, or an earlier day"
+}
+
+func (laterDay) Is(target error) bool { return target == errNotToday }
+
+// customerAt reads the reference and the day of a request. Until is the zero time
+// if the day is not over.
 func (q *request) customerAt() (customerNo int64, d day.Day, until time.Time, err error) {
 	if err := q.session.follow(q.PathValue("ref"), &customerNo); err != nil {
 		return 0, d, until, err
 	}
 	if d, err = q.day(q.URL.Query().Get("day")); err != nil || d.IsNone() {
 		return customerNo, d, until, err
+	}
+	switch today := q.today(); {
+	case d.After(today):
+		return 0, d, until, laterDay{d, today}
+	case d == today:
+		return customerNo, d, until, nil
 	}
 	return customerNo, d, d.Plus(1).Start(q.o.Zone), nil
 }
@@ -67,7 +85,12 @@ func showCustomer(q *request) error {
 		return err
 	}
 	path := "/console/customer/" + q.PathValue("ref")
-	v := customerView{Number: q.number(n), Path: path, Day: d.String(), Shown: calendar(d), Export: with(path+"/export", "day", d.String())}
+	v := customerView{Number: q.number(n), Path: path, Day: d.String(), Today: q.today().String(), Past: !until.IsZero(), Export: with(path+"/export", "day", d.String())}
+	if v.Past {
+		v.Shown = "at the end of " + calendar(d)
+	} else if !d.IsNone() {
+		v.Shown = "so far today, " + calendar(d)
+	}
 	// One reading of the statement serves all: on Postgres it costs most of the page.
 	var had backoffice.Positions
 	points := make(map[positionKey][]point)

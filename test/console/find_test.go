@@ -141,3 +141,36 @@ func TestTheCalendarHasEverySaleThatWaits(t *testing.T) {
 	s.call(t, "BuyFundFromCustomer", sale("on-2027-08-15", "1", "2027-08-15"))
 	require.Regexp(t, `After June 2027 2 more sales wait, the first on <a href="[^"]*">Sun 15 Aug 2027</a>`, v.get("due"))
 }
+
+// A customer has a past: it ends now. The page does not say that today is over.
+func TestTheDaysOfACustomer(t *testing.T) {
+	t.Parallel()
+	s, box := startSandbox(t)
+	s.call(t, "BuyFundFromCustomer", sale("today", "1", ""))
+	v := s.entered(t)
+	path, _ := v.search("1001")
+	path = strings.TrimPrefix(path, "/console/")
+	now := v.get(path)
+	require.NotContains(t, now, "imported with zero")
+	require.Contains(t, now, `max="2026-11-20"`)
+
+	today := v.get(path + "?day=2026-11-20")
+	require.Contains(t, today, "so far today, Fri 20 Nov 2026")
+	require.NotContains(t, today, "at the end of")
+	require.NotContains(t, today, "imported with zero")
+	positions := regexp.MustCompile(`<th scope="row">[^<]*`)
+	require.NotEmpty(t, positions.FindAllString(now, -1))
+	require.Equal(t, positions.FindAllString(now, -1), positions.FindAllString(today, -1), "accounts that never moved too")
+
+	for _, later := range []string{"?day=2027-11-21", "/export?day=2027-11-21"} {
+		status, body, _ := v.do(http.MethodGet, "/console/"+path+later, nil)
+		require.Equal(t, http.StatusBadRequest, status)
+		require.Contains(t, body, "Sun 21 Nov 2027 has not come: choose Fri 20 Nov 2026, which is today at the bank, or an earlier day.")
+	}
+
+	v.post("sandbox", url.Values{"action": {"advance"}, "by": {"24h"}})
+	require.Contains(t, v.get(path), `max="`+box.Now().Format(time.DateOnly)+`"`)
+	past := v.get(path + "?day=2026-11-20")
+	require.Contains(t, past, "at the end of Fri 20 Nov 2026")
+	require.Contains(t, past, "Holdings and accounts that were imported with zero and did not move until then are not listed.")
+}
