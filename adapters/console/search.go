@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"time"
 
 	"bankingapi/application/backoffice"
 	"bankingapi/domain/operation"
@@ -35,7 +36,7 @@ func search(q *request) error {
 	}
 	// A request is in three tables, so finding it takes as long as all the others.
 	// The console has two connections.
-	lanes := [][]finder{{findRequest}, {findOperation, findCustomer, findCallerID, findUser, findPush}}
+	lanes := [][]finder{{findRequest}, {findOperation, findCustomer, findAccount, findCallerID, findUser, findPush}}
 	hits := make([][]hit, len(lanes))
 	err := together(len(lanes), func(i int) error {
 		for _, find := range lanes[i] {
@@ -51,7 +52,7 @@ func search(q *request) error {
 		return err
 	}
 	v := searchView{Asked: true, Hits: slices.Concat(hits[1], hits[0])}
-	if len(v.Hits) == 1 && v.Hits[0].Path != "" {
+	if len(v.Hits) == 1 && v.Hits[0].Path != "" && v.Hits[0].Kind != noAccount {
 		return q.redirect(v.Hits[0].Path)
 	}
 	return q.show("search", v)
@@ -92,14 +93,9 @@ func findOperation(q *request, text string) ([]hit, error) {
 	return []hit{{"Operation", id.String(), noteOf(&found), salePath(id, 0)}}, nil
 }
 
-var accountText = regexp.MustCompile(`^(\d{1,19})\s*[-/. ]\s*(\d{1,19})\s*[-/. ]\s*(\d{1,19})(\s+[A-Z]{3})?$`)
+var accountText = regexp.MustCompile(`^(\d{1,19})\s*[-/. ]\s*(\d{1,19})\s*[-/. ]\s*(\d{1,19})(?:\s+([A-Z]{3}))?$`)
 
-// findCustomer takes a CustomerNo, or an account as BRANCH-CUSTOMER-SUFFIX.
 func findCustomer(q *request, text string) ([]hit, error) {
-	kind := "Customer"
-	if m := accountText.FindStringSubmatch(text); m != nil {
-		kind, text = "Account of customer", m[2]
-	}
 	n, err := strconv.ParseInt(text, 10, 64)
 	if err != nil || n < 1 {
 		return nil, nil //nolint:nilerr // the text is something else
@@ -108,7 +104,44 @@ func findCustomer(q *request, text string) ([]hit, error) {
 	if err != nil || !known {
 		return nil, err
 	}
-	return []hit{{kind, q.number(n), "", q.customer(n).Path}}, nil
+	return []hit{{"Customer", q.number(n), "", q.customer(n).Path}}, nil
+}
+
+// noAccount is the kind of a hit that is not what was searched for.
+const noAccount = "No such account of customer"
+
+// findAccount takes an account as BRANCH-CUSTOMER-SUFFIX, with or without its
+// currency. If a customer has no such account, it says so and does not open the
+// customer.
+func findAccount(q *request, text string) (hits []hit, err error) {
+	m := accountText.FindStringSubmatch(text)
+	if m == nil {
+		return nil, nil
+	}
+	var numbers [3]int64
+	for i := range numbers {
+		if numbers[i], err = strconv.ParseInt(m[i+1], 10, 64); err != nil {
+			return nil, nil //nolint:nilerr // no account has such a number
+		}
+	}
+	if numbers[1] == 0 {
+		return nil, nil // a filter takes every customer for 0
+	}
+	has, err := q.o.Office.Finder.Customer(q.ctx, numbers[1], time.Time{})
+	if err != nil {
+		return nil, err
+	}
+	of := q.customer(numbers[1])
+	for i, a := range has.Accounts {
+		if a.Key.BranchCode == numbers[0] && a.Key.AccountSuffix == numbers[2] && (m[4] == "" || m[4] == a.Key.Currency.Code()) {
+			line := with(of.Path, "line", strconv.Itoa(len(has.Holdings)+i)) + "#line" // see positions
+			hits = append(hits, hit{"Account", q.account(a.Key), "of customer " + of.Number, line})
+		}
+	}
+	if len(hits) == 0 && len(has.Holdings)+len(has.Accounts) > 0 {
+		return []hit{{noAccount, of.Number, "the page of the customer", of.Path}}, nil
+	}
+	return hits, nil
 }
 
 // knows reports whether a customer has a holding or an account.

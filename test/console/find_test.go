@@ -174,3 +174,30 @@ func TestTheDaysOfACustomer(t *testing.T) {
 	require.Contains(t, past, "at the end of Fri 20 Nov 2026")
 	require.Contains(t, past, "Holdings and accounts that were imported with zero and did not move until then are not listed.")
 }
+
+// The search for an account leads to its line. It does not open the customer for
+// an account that does not exist.
+func TestSearchingForAnAccount(t *testing.T) {
+	t.Parallel()
+	s := start(t, nil)
+	v := s.entered(t)
+	for _, text := range []string{"1-1001-1", "1/1001/1 TRY"} {
+		to, _ := v.search(text)
+		require.Regexp(t, `^/console/customer/[\w-]+\?line=\d+#line$`, to)
+		path, _, _ := strings.Cut(strings.TrimPrefix(to, "/console/"), "#")
+		require.Contains(t, v.get(path), `<span class="dim">account 1-******01-* TRY</span>`)
+	}
+	for _, text := range []string{"1-1001-9", "2-1001-1", "1-1001-1 USD"} {
+		to, body := v.search(text)
+		require.Empty(t, to, text)
+		require.Contains(t, body, "No such account of customer")
+		link := regexp.MustCompile(`<a href="/console/(customer/[^"]*)">\*{6}01</a>`).FindStringSubmatch(body)
+		require.NotNil(t, link, body)
+		require.Contains(t, v.get(link[1]), "Statement")
+	}
+	for _, text := range []string{"1-999999-1", "1-0-1", "1-99999999999999999999-1", "1-1001-9999999999999999999"} {
+		to, body := v.search(text)
+		require.Empty(t, to)
+		require.Contains(t, body, "Nothing was found.")
+	}
+}
