@@ -18,9 +18,11 @@ func Now() time.Time { return time.Now().UTC().Truncate(time.Microsecond) }
 // the time of their IDs.
 func NewID() operation.ID { return operation.ID(uuid.Must(uuid.NewV7())) }
 
-// NewIDAt makes an ID of another time.
+// NewIDAt makes an ID of another time. IDs of later microseconds come later.
 func NewIDAt(at time.Time) operation.ID {
 	id, first := NewID(), backoffice.FirstID(at)
 	copy(id[:6], first[:6])
+	within := at.Nanosecond() % 1_000_000 >> 8 // as NewV7 counts within a millisecond
+	id[6], id[7] = 0x70|byte(within>>8), byte(within)
 	return id
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"slices"
 
 	"bankingapi/adapters/httpapi/strictjson"
 	"bankingapi/application/commit"
@@ -26,10 +27,11 @@ type Operation[Record any] struct {
 	//
 	// The State of its outcome must be Recorded, Completed or Failed. The kind
 	// of its error becomes the HTTP status; an error of no kind is 500. Do must
-	// check the number of records (operation.CountFaults), the header
-	// (operation.Header.Faults), and what is required of and defined for the
-	// caller (Subscription.Missing and Complete). It may keep the texts in the parameters, but not
-	// the slice.
+	// check that there is a record, and a limit of its own that is lower than
+	// http.parameters_limit (operation.CountFaults), the header
+	// (operation.Header.Faults), and what is required of and defined for the caller
+	// (Subscription.Missing and Complete). It may keep the texts in the parameters,
+	// but not the slice.
 	Do func(ctx context.Context, caller *subscription.Subscription, header operation.Header, parameters []Record) (operation.Outcome, error)
 	// Faults returns the rules that the fields break, as Do would report them.
 	// It is called for a request whose JSON already has faults, so that the
@@ -175,8 +177,13 @@ func (e *endpoint[Record]) decode(x *exchange, caller *subscription.Subscription
 	switch {
 	case q.Broken():
 		return invalid(q.Faults(), false)
-	case len(q.Faults()) > 0:
-		return invalid(q.Join(append(caller.Missing(q.header), e.Operation.Faults(q.header, q.parameters)...)))
+	case len(q.Faults()) > 0 || len(q.parameters) > e.ParametersLimit:
+		faults := append(caller.Missing(q.header), e.Operation.Faults(q.header, q.parameters)...)
+		if !slices.ContainsFunc(faults, func(f fault.Fault) bool { return f.Code == fault.TooMany && f.Pointer == "/Parameters" }) {
+			// Do would not see the records beyond the limit.
+			faults = append(faults, operation.CountFaults(max(1, len(q.parameters)), e.ParametersLimit)...)
+		}
+		return invalid(q.Join(faults))
 	}
 	return nil
 }

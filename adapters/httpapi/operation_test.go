@@ -63,6 +63,32 @@ func raiseAlarm(raised *[]string) httpapi.Operation[alarm] {
 	}
 }
 
+// Records beyond the limit are not even read. An operation that does not count them
+// must not be answered Completed for those that were.
+func TestNoRecordIsLeftOutSilently(t *testing.T) {
+	t.Parallel()
+	var raised []string
+	careless := raiseAlarm(&raised)
+	careless.Faults = nil
+	careless.Do = func(_ context.Context, _ *subscription.Subscription, _ operation.Header, alarms []alarm) (operation.Outcome, error) {
+		raised = append(raised, make([]string, len(alarms))...)
+		return operation.Outcome{State: operation.Completed}, nil
+	}
+	s := newService(func(s *service) { s.others = []httpapi.Descriptor{careless} })
+	send := func(records int) *httptest.ResponseRecorder {
+		one := strings.Repeat(`{"Text":"x"},`, records)
+		return s.do(post(alarmPath, `{"Header":{},"Parameters":[`+strings.TrimSuffix(one, ",")+`]}`, func(r *http.Request) { r.Header.Set("Ocp-Apim-Subscription-Key", key) }))
+	}
+	require.Equal(t, http.StatusOK, send(limit).Code)
+	require.Len(t, raised, limit)
+	for _, records := range []int{limit + 1, 100} {
+		w := send(records)
+		require.Equal(t, http.StatusBadRequest, w.Code)
+		require.Equal(t, []string{"too-many"}, codes(t, w))
+	}
+	require.Len(t, raised, limit, "nothing was done")
+}
+
 func TestAHostAddsAnOperation(t *testing.T) {
 	t.Parallel()
 	var raised []string
