@@ -88,7 +88,7 @@ func TestModelsAreTheSchema(t *testing.T) {
 			for i := range found {
 				found[i].Key = min(found[i].Key, 1)
 			}
-			require.Empty(t, without(found, models), "no row struct of package storage has these columns of the migrated schema")
+			require.Empty(t, without(found, models), "no row struct of package storage has these columns of the migrated schema; a new struct belongs into models in this test")
 			require.Empty(t, without(models, found), "the migrated schema has no such columns: write a migration")
 		})
 	}

@@ -1,6 +1,7 @@
 package e2e_test
 
 import (
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -72,7 +73,7 @@ func TestFirstMinute(t *testing.T) {
 		}
 		require.Equal(t, first.key, s.key)
 		require.Len(t, s.key, 32)
-		shown := regexp.MustCompile(`(?m)^curl .*$`).FindAllString(s.Await(t, s.Out, `(?s)(.*BuyFundFromCustomer.*\n)`), -1)
+		shown := regexp.MustCompile(`(?m)^curl .*$`).FindAllString(s.Await(t, s.Out, fmt.Sprintf(`(?ms)((?:.*?^curl [^\n]*\n){%d})`, len(curls))), -1)
 		for i := range shown {
 			shown[i] = strings.ReplaceAll(shown[i], s.URL, address)
 		}
