@@ -94,7 +94,9 @@ type layout struct {
 	BankDay, BankTime  string
 	UTC, Zone          string
 	Sandbox            bool
-	Content            any
+	// Live is how often the page refreshes itself, in seconds, 0 if it does not.
+	Live    int
+	Content any
 }
 
 // CSRF is the hidden field of one form. Each form has another one.
@@ -107,6 +109,10 @@ func (q *request) show(name string, content any) error {
 		role = "operator"
 	}
 	local := q.now.In(q.o.Zone)
+	live := map[string]int{"Today": 5, "Sandbox": 2}[q.title]
+	if p, ok := content.(proofView); ok && p.Running {
+		live = 2
+	}
 	said := ""
 	if q.Method == http.MethodGet && q.Header.Get("X-Live") == "" {
 		said = q.session.hear(q.URL.RequestURI())
@@ -117,7 +123,7 @@ func (q *request) show(name string, content any) error {
 		User: q.session.user, Role: role, Operator: q.session.operator, Revealed: q.session.reveals(),
 		BankDay: local.Format("Monday, 2 January 2006"), BankTime: local.Format("15:04"),
 		UTC: q.now.UTC().Format("15:04"), Zone: city(q.o.Zone.String()),
-		Sandbox: q.o.Sandbox != nil,
+		Sandbox: q.o.Sandbox != nil, Live: live,
 		Content: content,
 	})
 }

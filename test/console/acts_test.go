@@ -6,10 +6,12 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"bankingapi/bootstrap"
+	"bankingapi/test/browser"
 )
 
 var newKey = regexp.MustCompile(`<code>([0-9a-f]{32})</code>`)
@@ -100,4 +102,41 @@ func TestEachFormOfAPageHasItsOwnValue(t *testing.T) {
 	}
 	require.Greater(t, len(values), 4)
 	require.Len(t, seen, len(values))
+}
+
+// A page refreshes itself only while something changes on it, and never while a
+// person selects a text.
+func TestAPageThatRefreshesItselfLeavesASelection(t *testing.T) {
+	ctx := browser.Start(t, 1280, 900)
+	s, _ := startSandbox(t)
+	open(ctx, t, s.currentLink())
+	open(ctx, t, s.home+"/console/proof")
+	require.Empty(t, eval[string](ctx, t, `document.querySelector("main").dataset.live || ""`), "no check runs")
+
+	open(ctx, t, s.home+"/console/sandbox")
+	selectTitle := `(e => { e.mark = true; getSelection().selectAllChildren(e); return getSelection().toString(); })(document.querySelector("main h1"))`
+	require.Contains(t, eval[string](ctx, t, selectTitle), "Sandbox")
+	time.Sleep(2500 * time.Millisecond)
+	require.Contains(t, eval[string](ctx, t, `getSelection().toString()`), "Sandbox")
+	require.True(t, eval[bool](ctx, t, `document.querySelector("main h1").mark === true`))
+	eval[bool](ctx, t, `getSelection().removeAllRanges() || true`)
+	require.Eventually(t, func() bool { return eval[bool](ctx, t, `!document.querySelector("main h1").mark`) }, 10*time.Second, 100*time.Millisecond, "it refreshes itself again")
+
+	submit(ctx, t, `button[value="1h"]`)
+	eval[bool](ctx, t, `(document.querySelector("main h1").mark = true)`)
+	require.Eventually(t, func() bool { return eval[bool](ctx, t, `!document.querySelector("main h1").mark`) }, 10*time.Second, 100*time.Millisecond)
+	require.Contains(t, mainText(ctx, t), "The clock moved", "the message stays while the page refreshes itself")
+}
+
+// The current entry of the menu and the banner are where a person sees them.
+func TestTheMenuAndTheBannerOnAPhone(t *testing.T) {
+	ctx := browser.Start(t, 390, 900)
+	s, _ := startSandbox(t)
+	open(ctx, t, s.currentLink())
+	submit(ctx, t, `form[action="/console/reveal"] button`)
+	for _, path := range []string{"", "sales", "due", "subscriptions", "proof", "audit", "sandbox", "search", "sale/none"} {
+		open(ctx, t, s.home+"/console/"+path)
+		require.True(t, eval[bool](ctx, t, `[...document.querySelectorAll("nav [aria-current]")].every(e => { const r = e.getBoundingClientRect(); return r.left >= 0 && r.right <= innerWidth && document.elementFromPoint(r.left + r.width / 2, r.top + r.height / 2) === e; })`), path)
+		require.InDelta(t, eval[float64](ctx, t, `innerHeight`), eval[float64](ctx, t, `document.querySelector(".banner").getBoundingClientRect().bottom`), 1, path)
+	}
 }
