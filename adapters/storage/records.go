@@ -14,7 +14,7 @@ import (
 	"bankingapi/domain/operation"
 )
 
-// records is backoffice.Records.
+// records is backoffice.Records and backoffice.Reversals.
 type records struct{ *database }
 
 // Refusal is as backoffice.Records promises.
@@ -25,6 +25,24 @@ func (r records) Refusal(ctx context.Context, id operation.ID) (operation.Refusa
 // Reversal is as backoffice.Records promises.
 func (r records) Reversal(ctx context.Context, id operation.ID) (fund.Reversal, error) {
 	return one(ctx, r.database, r.reversals.Table, id, (*ReversalRow).reversal)
+}
+
+// Reversals is as backoffice.Reversals promises.
+func (r records) Reversals(ctx context.Context, ids []operation.ID) (map[operation.ID]fund.Reversal, error) {
+	all := make(map[operation.ID]fund.Reversal)
+	if len(ids) == 0 {
+		return all, nil
+	}
+	of := convert(ids, func(id operation.ID) any { return r.Dialect.Bind(batch.UUID(id)) })
+	for reversal, err := range stream(ctx, r.database, r.reversals.Table, (*ReversalRow).reversal, func(tx *gorm.DB) *gorm.DB {
+		return tx.Where("operation_id IN ?", of)
+	}) {
+		if err != nil {
+			return nil, err
+		}
+		all[reversal.OperationID] = reversal
+	}
+	return all, nil
 }
 
 // one finds the row of an operation.

@@ -202,7 +202,7 @@ func (d *database) ports(b *Books, i *Inboxes, s *Schema, now func() time.Time) 
 		Subscriptions: &Subscriptions{d},
 		Usage:         &Subscriptions{d},
 		Backoffice: backoffice.Ports{
-			Imports: imports{d, now}, Book: h, History: h, Lookups: lookups{d}, Evidence: evidence{d}, Records: records{d}, Recent: recent{d}, Recorded: recent{d}, Audit: recent{d}, Books: b,
+			Imports: imports{d, now}, Book: h, History: h, Lookups: lookups{d}, Evidence: evidence{d}, Records: records{d}, Recent: recent{d}, Recorded: recent{d}, Audit: recent{d}, Books: b, Reversals: records{d},
 		},
 		Trail:          &trail.Ports{Writer: trailLog{d}, Log: trailLog{d}, Finder: trailLog{d}},
 		Schema:         s,

@@ -36,6 +36,8 @@ type Ports struct {
 	// operations and no corrections.
 	Records Records
 	Books   Books
+	// Reversals may be nil. Then Records finds them one by one.
+	Reversals Reversals
 	// Audit may be nil. Then looks at personal data are not kept in the book.
 	Audit Audit
 }
@@ -54,6 +56,8 @@ type Office struct {
 	// Records and Audit are nil if the storage keeps none.
 	Records Records
 	Audit   Audit
+	// Reversals is nil if Records is.
+	Reversals Reversals
 	// Corrector is nil if the storage cannot correct the book.
 	Corrector *Corrector
 	// Trail is the trail of the book. New leaves it nil: then Verify checks the book
@@ -76,18 +80,22 @@ func New(ports Ports, acts audit.Acts, zone *time.Location) *Office {
 	if ports.Recorded == nil {
 		ports.Recorded = slow
 	}
+	if ports.Reversals == nil && ports.Records != nil {
+		ports.Reversals = reversalsOf{ports.Records}
+	}
 	office := &Office{
-		Importer: NewImporter(ports.Imports, acts.NewID),
-		Finder:   NewFinder(ports.Book, ports.Lookups),
-		Verifier: NewVerifier(ports.Evidence),
-		Book:     ports.Book,
-		History:  ports.History,
-		Recent:   ports.Recent,
-		Recorded: ports.Recorded,
-		Records:  ports.Records,
-		Audit:    ports.Audit,
-		Acts:     acts,
-		Zone:     zone,
+		Importer:  NewImporter(ports.Imports, acts.NewID),
+		Finder:    NewFinder(ports.Book, ports.Lookups),
+		Verifier:  NewVerifier(ports.Evidence),
+		Book:      ports.Book,
+		History:   ports.History,
+		Recent:    ports.Recent,
+		Recorded:  ports.Recorded,
+		Records:   ports.Records,
+		Audit:     ports.Audit,
+		Acts:      acts,
+		Zone:      zone,
+		Reversals: ports.Reversals,
 	}
 	if ports.Books != nil {
 		office.Corrector = NewCorrector(ports.Books, ports.Lookups, acts.NewID, acts.Now, zone)

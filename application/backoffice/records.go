@@ -2,6 +2,7 @@ package backoffice
 
 import (
 	"context"
+	"errors"
 	"iter"
 	"time"
 
@@ -39,4 +40,30 @@ type Records interface {
 	Decisions(ctx context.Context, f Filter) iter.Seq2[Decision, error]
 	// Acts yields the acts of administration by ID: in the order of their time.
 	Acts(ctx context.Context, f Filter) iter.Seq2[audit.Act, error]
+}
+
+// Reversals finds the reversals of many operations at once, for lists.
+type Reversals interface {
+	// Reversals returns those of the operations that were reversed, by the ID of
+	// the operation.
+	Reversals(ctx context.Context, ids []operation.ID) (map[operation.ID]fund.Reversal, error)
+}
+
+// reversalsOf asks for one after the other. It stands in for storages that have no
+// Reversals.
+type reversalsOf struct{ records Records }
+
+func (r reversalsOf) Reversals(ctx context.Context, ids []operation.ID) (map[operation.ID]fund.Reversal, error) {
+	all := make(map[operation.ID]fund.Reversal)
+	for _, id := range ids {
+		reversal, err := r.records.Reversal(ctx, id)
+		if errors.Is(err, ErrNotFound) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		all[id] = reversal
+	}
+	return all, nil
 }

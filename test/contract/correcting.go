@@ -111,6 +111,13 @@ func testReverse(t *testing.T, o office) {
 	equal(t, fund.Reversal{OperationID: id(2), ID: reversal, At: at(48)}, kept)
 	_, err = o.Records.Reversal(t.Context(), id(1))
 	require.ErrorIs(t, err, backoffice.ErrNotFound)
+	reversals, err := o.Reversals.Reversals(t.Context(), []operation.ID{id(1), id(2), id(99)})
+	require.NoError(t, err)
+	require.Len(t, reversals, 1)
+	equal(t, kept, reversals[id(2)])
+	reversals, err = o.Reversals.Reversals(t.Context(), nil)
+	require.NoError(t, err)
+	require.Empty(t, reversals)
 	require.Equal(t, "sales.reverse", o.acts()[0].Action)
 	o.proves()
 

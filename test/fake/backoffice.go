@@ -25,7 +25,7 @@ func (s *Store) Backoffice(strike Strike, now func() time.Time) backoffice.Ports
 	whole := backoffice.New(backoffice.Ports{History: history{o}, Lookups: lookups{o}, Records: records{o}}, audit.Acts{}, time.UTC)
 	return backoffice.Ports{
 		Imports: imports{o}, Book: book{o}, History: history{o}, Lookups: lookups{o}, Evidence: evidence{o}, Records: records{o},
-		Recent: whole.Recent, Recorded: whole.Recorded, Audit: records{o},
+		Recent: whole.Recent, Recorded: whole.Recorded, Audit: records{o}, Reversals: whole.Reversals,
 		Books: s.Books(strike),
 	}
 }
