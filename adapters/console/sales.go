@@ -40,6 +40,7 @@ type saleRow struct {
 	Partner  string
 	CallerID string
 	Due      string
+	Reversed bool
 }
 
 func (q *request) saleRow(s *fund.SaleEntry) saleRow {
@@ -130,18 +131,42 @@ func showSales(q *request) error {
 		list.Next = with("/console/sales", "day", list.Day, "state", list.State, "partner", list.Partner, "before", place(c.OperationID, c.Index))
 		list.Depth = grouped(itoa(pageDepth))
 	}
-	last := ""
+	var sales []fund.SaleEntry
 	for s, err := range q.o.Office.Recent.RecentSales(q.ctx, f) {
 		if err != nil {
 			return err
 		}
-		if len(list.Rows) == pageSize {
-			list.Next = with("/console/sales", "day", list.Day, "state", list.State, "partner", list.Partner, "before", last)
+		if len(sales) == pageSize {
+			last := &sales[pageSize-1]
+			list.Next = with("/console/sales", "day", list.Day, "state", list.State, "partner", list.Partner, "before", place(last.OperationID, last.Index))
 			break
 		}
-		list.Rows, last = append(list.Rows, q.saleRow(&s)), place(s.OperationID, s.Index)
+		sales = append(sales, s)
+	}
+	reversals, err := q.reversals(q.ctx, sales)
+	if err != nil {
+		return err
+	}
+	for i := range sales {
+		row := q.saleRow(&sales[i])
+		_, row.Reversed = reversals[sales[i].OperationID]
+		list.Rows = append(list.Rows, row)
 	}
 	return q.show("sales", list)
+}
+
+// reversals finds the reversals of sales, with one lookup.
+func (q *request) reversals(ctx context.Context, sales []fund.SaleEntry) (map[operation.ID]fund.Reversal, error) {
+	var ids []operation.ID
+	for i := range sales {
+		if s := &sales[i]; s.State == operation.Completed && (len(ids) == 0 || ids[len(ids)-1] != s.OperationID) {
+			ids = append(ids, s.OperationID)
+		}
+	}
+	if len(ids) == 0 || q.o.Office.Reversals == nil {
+		return nil, nil
+	}
+	return q.o.Office.Reversals.Reversals(ctx, ids)
 }
 
 // partners are the names of the subscriptions.
@@ -153,7 +178,7 @@ func (q *request) partners() (names []string, err error) {
 	return names, err
 }
 
-var saleColumns = []string{"ReceivedAt", "OperationId", "Sale", "Partner", "CallerId", "CustomerNo", "Fund", "Holder", "Units", "Account", "PriceID", "SelectedDay", "State", "Refusal", "SettledAt", "SettledPriceID", "Price", "Proceeds", "CurrencyCode"}
+var saleColumns = []string{"ReceivedAt", "OperationId", "Sale", "Partner", "CallerId", "CustomerNo", "Fund", "Holder", "Units", "Account", "PriceID", "SelectedDay", "State", "Refusal", "SettledAt", "SettledPriceID", "Price", "Proceeds", "CurrencyCode", "ReversedAt"}
 
 func exportSales(q *request) error {
 	f, err := q.salesFilter()
@@ -167,15 +192,62 @@ func exportSales(q *request) error {
 }
 
 func (q *request) exportSales(name string, sales func(context.Context) iter.Seq2[fund.SaleEntry, error]) error {
-	return export(q, name, saleColumns, sales, func(s *fund.SaleEntry) []string {
+	rows := func(ctx context.Context) iter.Seq2[exportedSale, error] { return q.withReversals(ctx, sales(ctx)) }
+	return export(q, name, saleColumns, rows, func(s *exportedSale) []string {
 		row := []string{instant(s.ReceivedAt), s.OperationID.String(), strconv.Itoa(s.Index + 1), s.Subscription, s.Header.CallerID,
 			q.number(s.Terms.Holding.CustomerNo), s.Terms.Holding.IMKBCode, s.Terms.Holding.HolderCorporationName, s.Terms.Units.String(),
 			q.account(s.Terms.Account), strconv.FormatInt(s.Terms.PriceID, 10), s.Terms.SelectedDay.String(), s.State.String(), s.Refusal, instant(s.SettledAt)}
 		if s.State != operation.Completed {
-			return append(row, "", "", "", s.Terms.Account.Currency.Code())
+			return append(row, "", "", "", s.Terms.Account.Currency.Code(), "")
 		}
-		return append(row, strconv.FormatInt(s.PriceID, 10), s.PerUnit.String(), s.Proceeds.String(), s.Proceeds.Currency().Code())
+		return append(row, strconv.FormatInt(s.PriceID, 10), s.PerUnit.String(), s.Proceeds.String(), s.Proceeds.Currency().Code(), instant(s.reversedAt))
 	})
+}
+
+// exportedSale is a sale and when it was reversed.
+type exportedSale struct {
+	fund.SaleEntry
+	reversedAt time.Time
+}
+
+const (
+	// exportedAtOnce is for how many sales of an export one lookup finds reversals.
+	exportedAtOnce = 500
+	// reversalsIn is the maximum time of that lookup. An export holds a connection
+	// meanwhile, so it must not wait for another one without end.
+	reversalsIn = 20 * time.Second
+)
+
+func (q *request) withReversals(ctx context.Context, sales iter.Seq2[fund.SaleEntry, error]) iter.Seq2[exportedSale, error] {
+	return func(yield func(exportedSale, error) bool) {
+		var part []fund.SaleEntry
+		flush := func() bool {
+			limited, cancel := context.WithTimeout(ctx, reversalsIn)
+			defer cancel()
+			reversals, err := q.reversals(limited, part)
+			if err != nil {
+				yield(exportedSale{}, err)
+				return false
+			}
+			for i := range part {
+				if !yield(exportedSale{part[i], reversals[part[i].OperationID].At}, nil) {
+					return false
+				}
+			}
+			part = part[:0]
+			return true
+		}
+		for s, err := range sales {
+			if err != nil {
+				yield(exportedSale{}, err)
+				return
+			}
+			if part = append(part, s); len(part) == exportedAtOnce && !flush() {
+				return
+			}
+		}
+		flush()
+	}
 }
 
 // saleView is the page of a sale.
@@ -411,7 +483,9 @@ func (q *request) saleView(found *backoffice.Operation) (v saleView, err error) 
 	}
 	if len(found.Sales) > 1 {
 		for i := range found.Sales {
-			v.Others = append(v.Others, q.saleRow(&found.Sales[i]))
+			row := q.saleRow(&found.Sales[i])
+			row.Reversed = v.Reversed
+			v.Others = append(v.Others, row)
 		}
 	}
 	return v, nil

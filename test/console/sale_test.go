@@ -1,6 +1,7 @@
 package console_test
 
 import (
+	"encoding/csv"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -165,4 +166,33 @@ func TestWordsOfProceeds(t *testing.T) {
 	body := s.entered(t).get("sale/" + k.sale)
 	require.Contains(t, body, "Units × price (PriceID 1)")
 	require.Contains(t, body, "15.4320975 TRY")
+}
+
+// The list and its export show what was reversed, and only that.
+func TestReversedSalesInTheList(t *testing.T) {
+	t.Parallel()
+	s := start(t, nil)
+	k := s.fill(t)
+	v := s.entered(t)
+	const pill = `<span class="pill bad">reversed</span>`
+	require.NotContains(t, v.get("sales"), pill)
+	v.correct("reverse", k.array, "credited twice")
+	require.Equal(t, 2, strings.Count(v.get("sales"), pill), "both sales of the array")
+	require.Equal(t, 3, strings.Count(v.get("sale/"+k.array), pill), "the heading and both sales")
+
+	_, file, _ := v.do(http.MethodGet, "/console/sales/export?format=csv", nil)
+	rows, err := csv.NewReader(strings.NewReader(file)).ReadAll()
+	require.NoError(t, err)
+	last := len(rows[0]) - 1
+	require.Equal(t, []string{"CurrencyCode", "ReversedAt"}, rows[0][last-1:])
+	reversed := 0
+	for _, row := range rows[1:] {
+		require.Equal(t, row[1] == k.array, row[last] != "", row)
+		if row[last] != "" {
+			reversed++
+		}
+	}
+	require.Equal(t, 2, reversed)
+	_, file, _ = v.do(http.MethodGet, "/console/due/export?format=csv", nil)
+	require.Contains(t, file, ",ReversedAt\n")
 }
