@@ -2,6 +2,7 @@ package console_test
 
 import (
 	"net/http"
+	"net/http/httptest"
 	"net/url"
 	"regexp"
 	"strings"
@@ -139,4 +140,22 @@ func TestTheMenuAndTheBannerOnAPhone(t *testing.T) {
 		require.True(t, eval[bool](ctx, t, `[...document.querySelectorAll("nav [aria-current]")].every(e => { const r = e.getBoundingClientRect(); return r.left >= 0 && r.right <= innerWidth && document.elementFromPoint(r.left + r.width / 2, r.top + r.height / 2) === e; })`), path)
 		require.InDelta(t, eval[float64](ctx, t, `innerHeight`), eval[float64](ctx, t, `document.querySelector(".banner").getBoundingClientRect().bottom`), 1, path)
 	}
+}
+
+// A figure and the list that it leads to agree.
+func TestRequestsAndOperationsThatWereRefused(t *testing.T) {
+	t.Parallel()
+	s := start(t, nil)
+	v := s.entered(t)
+	s.fill(t)
+	r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/BankingApiV01/BuyFundFromCustomer", strings.NewReader("{}"))
+	r.Header.Set("Ocp-Apim-Subscription-Key", s.key)
+	w := httptest.NewRecorder()
+	s.app.Handler().ServeHTTP(w, r)
+	require.Equal(t, http.StatusBadRequest, w.Code)
+	require.Contains(t, v.get("subscriptions"), `<td data-name="Refused today" class="n">2</td>`)
+	require.Contains(t, v.get("subscription?name=demo"), `2 requests on this replica, see <a href="/console/">Today</a>`)
+
+	require.Contains(t, v.get("sales?state=8"), `refused at once are under <a href="/console/refusals">`)
+	require.NotContains(t, v.get("sales?partner=none"), "refused at once")
 }
