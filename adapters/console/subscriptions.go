@@ -60,7 +60,9 @@ type subscriptionView struct {
 
 // subscriptionForm has the fields of a subscription as the form shows them.
 type subscriptionForm struct {
-	Rate, Expires               string
+	Rate, Expires string
+	// From is the first day that Expires may be.
+	From                        string
 	AppKey, Channel, TellerName string
 	CallerID                    bool
 	Operations                  []operationChoice
@@ -141,6 +143,10 @@ func (q *request) showSubscriptions(c change) (err error) {
 
 func (q *request) formOf(s *subscription.Subscription) subscriptionForm {
 	f := subscriptionForm{AppKey: s.AppKey, Channel: s.Channel, TellerName: s.TellerName, CallerID: s.RequireCallerID, Expires: q.lastDay(s.PrimaryKey.Expires)}
+	f.From = day.Of(q.real, q.o.Zone).String()
+	if f.Expires != "" {
+		f.From = min(f.From, f.Expires) // an expired key may stay so
+	}
 	if s.RequestsPerSecond > 0 {
 		f.Rate = strconv.Itoa(s.RequestsPerSecond)
 	}
@@ -353,6 +359,9 @@ func (q *request) fields(before *subscription.Subscription) (fields subscription
 	last, err := q.day(q.PostForm.Get("expires"))
 	if err != nil {
 		return fields, fault.New(fault.Invalid, "The last day of the keys must be a day, such as 2027-12-31.")
+	}
+	if today := day.Of(q.real, q.o.Zone); !last.IsNone() && last.Before(today) && last.String() != q.lastDay(before.PrimaryKey.Expires) {
+		return fields, fault.New(fault.Invalid, "Last day of both keys: choose "+today.String()+" or a later day. An earlier day would end both keys at once. To do that, suspend the subscription.")
 	}
 	if !last.IsNone() {
 		expires := last.Plus(1).Start(q.o.Zone).UTC()

@@ -9,9 +9,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/chromedp/chromedp"
 	"github.com/stretchr/testify/require"
 
 	"bankingapi/bootstrap"
+	"bankingapi/domain/subscription"
 	"bankingapi/test/browser"
 )
 
@@ -158,4 +160,55 @@ func TestRequestsAndOperationsThatWereRefused(t *testing.T) {
 
 	require.Contains(t, v.get("sales?state=8"), `refused at once are under <a href="/console/refusals">`)
 	require.NotContains(t, v.get("sales?partner=none"), "refused at once")
+}
+
+// A last day that has passed would end both keys at once.
+func TestALastDayThatHasPassedIsRefused(t *testing.T) {
+	t.Parallel()
+	s := start(t, nil)
+	v := s.entered(t)
+	today := time.Now().In(zone)
+	day := func(days int) string { return today.AddDate(0, 0, days).Format(time.DateOnly) }
+	form := func(expires string) url.Values {
+		return url.Values{"action": {"change"}, "name": {"demo"}, "operation": {"BuyFundFromCustomer"}, "expires": {expires}, "confirm": {"yes"}}
+	}
+	require.Contains(t, v.get("subscription?name=demo"), `name="expires" value="" min="`+day(0)+`"`)
+	status, body := v.post("subscription", form(day(-1)))
+	require.Equal(t, http.StatusBadRequest, status)
+	require.Contains(t, body, "Nothing was changed. Last day of both keys: choose "+day(0)+" or a later day.")
+	status, body = v.post("subscription", form(day(0)))
+	require.Equal(t, http.StatusOK, status)
+	require.Contains(t, body, "works until "+day(0))
+
+	manager, err := s.app.Manager(t.Context())
+	require.NoError(t, err)
+	require.NoError(t, manager.Change(t.Context(), "demo", func(s *subscription.Subscription) error {
+		s.PrimaryKey.Expires = today.AddDate(0, 0, -30)
+		s.SecondaryKey.Expires = s.PrimaryKey.Expires
+		return nil
+	}))
+	past := regexp.MustCompile(`name="expires" value="([^"]+)" min="([^"]+)"`).FindStringSubmatch(v.get("subscription?name=demo"))
+	require.NotNil(t, past)
+	require.Equal(t, past[1], past[2])
+	expired := form(past[1])
+	expired.Set("rate", "7")
+	status, body = v.post("subscription", expired)
+	require.Equal(t, http.StatusOK, status, "the keys have expired, and something else is changed")
+	require.Contains(t, body, "rate limit 7/s")
+}
+
+// Enter in a field does not choose which key is replaced.
+func TestEnterMakesNoKey(t *testing.T) {
+	ctx := browser.Start(t, 1280, 900)
+	s := start(t, nil)
+	open(ctx, t, s.currentLink())
+	open(ctx, t, s.home+"/console/subscription?name=demo")
+	require.NoError(t, chromedp.Do(ctx, chromedp.Click(chromedp.CSS(`.confirm:has(select) input[name=confirm]`))))
+	write(ctx, t, `.confirm:has(select) input[name=reason]`, "why\r")
+	time.Sleep(300 * time.Millisecond)
+	require.False(t, eval[bool](ctx, t, `document.body.textContent.includes("shown this once")`))
+	require.NoError(t, chromedp.Do(ctx, chromedp.SetValue(chromedp.CSS(`.confirm select`), "regenerate-secondary")))
+	submit(ctx, t, `.confirm:has(select) button`)
+	require.Contains(t, mainText(ctx, t), "shown this once")
+	require.Regexp(t, `secondary[0-9a-f]{32}`, mainText(ctx, t))
 }
