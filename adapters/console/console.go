@@ -239,7 +239,8 @@ func (c *Console) askLink(w http.ResponseWriter, r *http.Request) {
 }
 
 // signIn is the page for those who are not signed in.
-type signIn struct{ Spent, Asked, Left, Proxy bool }
+// Form says that a form was sent.
+type signIn struct{ Form, Spent, Asked, Left, Proxy bool }
 
 func (c *Console) refuse(w http.ResponseWriter, status int, page signIn) {
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
@@ -315,7 +316,7 @@ func (c *Console) signedIn(w http.ResponseWriter, r *http.Request) (*session, bo
 	s := c.sessions.find(r)
 	if !c.sessions.behindProxy() {
 		if s == nil {
-			c.refuse(w, http.StatusUnauthorized, signIn{})
+			c.refuse(w, http.StatusUnauthorized, signIn{Form: r.Method == http.MethodPost})
 			return nil, false
 		}
 		return s, true

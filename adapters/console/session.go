@@ -21,7 +21,7 @@ import (
 )
 
 const (
-	cookieName = "bankingapi-console"
+	cookiePrefix = "bankingapi-console"
 	// idle is how long a session lasts without a request.
 	idle = 8 * time.Hour
 	// maxSessions bounds the memory. The session that was idle longest ends.
@@ -226,7 +226,7 @@ func (s *sessions) begin(r *http.Request, user string, operator bool) (*session,
 		s.endOldest()
 	}
 	s.open[sha256.Sum256([]byte(id))] = made
-	return made, s.cookie(id)
+	return made, s.cookie(r, id)
 }
 
 func (s *sessions) endOldest() {
@@ -240,9 +240,18 @@ func (s *sessions) endOldest() {
 	delete(s.open, oldest)
 }
 
-func (s *sessions) cookie(id string) *http.Cookie {
+// cookieName has the port, because a browser sends the cookies of a host to all
+// its ports: two consoles on one host do not end each other's sessions.
+func cookieName(r *http.Request) string {
+	if _, port, err := net.SplitHostPort(r.Host); err == nil {
+		return cookiePrefix + "-" + port
+	}
+	return cookiePrefix
+}
+
+func (s *sessions) cookie(r *http.Request, id string) *http.Cookie {
 	return &http.Cookie{ //nolint:gosec // the reason for Secure is given below
-		Name: cookieName, Value: id, Path: "/console/", HttpOnly: true, SameSite: http.SameSiteStrictMode,
+		Name: cookieName(r), Value: id, Path: "/console/", HttpOnly: true, SameSite: http.SameSiteStrictMode,
 		Secure: s.behindProxy(), // the link is plain HTTP on loopback
 	}
 }
@@ -254,7 +263,7 @@ func (s *sessions) end(r *http.Request) *http.Cookie {
 		delete(s.open, id)
 		s.mu.Unlock()
 	}
-	gone := s.cookie("") //nolint:gosec // as above
+	gone := s.cookie(r, "") //nolint:gosec // as above
 	gone.MaxAge = -1
 	return gone
 }
@@ -284,7 +293,7 @@ func (s *sessions) find(r *http.Request) *session {
 }
 
 func idOf(r *http.Request) (id [sha256.Size]byte, ok bool) {
-	cookie, err := r.Cookie(cookieName)
+	cookie, err := r.Cookie(cookieName(r))
 	if err != nil || cookie.Value == "" {
 		return id, false
 	}

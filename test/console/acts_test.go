@@ -212,3 +212,33 @@ func TestEnterMakesNoKey(t *testing.T) {
 	require.Contains(t, mainText(ctx, t), "shown this once")
 	require.Regexp(t, `secondary[0-9a-f]{32}`, mainText(ctx, t))
 }
+
+// A browser sends the cookies of a host to all its ports.
+func TestTwoConsolesOnOneHost(t *testing.T) {
+	t.Parallel()
+	one, other := start(t, nil), start(t, nil)
+	v := one.entered(t)
+	w := other.visitor(t)
+	w.client.Jar = v.client.Jar
+	status, _, _ := w.do(http.MethodGet, other.currentLink(), nil)
+	require.Equal(t, http.StatusSeeOther, status)
+	w.get("")
+	v.get("")
+	v.do(http.MethodPost, "/console/leave", url.Values{"csrf": {v.csrf()}})
+	w.get("")
+}
+
+// A form that is sent after signing out says that it did nothing.
+func TestAFormAfterSigningOut(t *testing.T) {
+	t.Parallel()
+	s := start(t, nil)
+	v := s.entered(t)
+	form := url.Values{"action": {"suspend"}, "name": {"demo"}, "confirm": {"yes"}, "csrf": {v.csrf()}}
+	v.do(http.MethodPost, "/console/leave", url.Values{"csrf": {v.csrf()}})
+	status, body, _ := v.sent("subscription", form)
+	require.Equal(t, http.StatusUnauthorized, status)
+	require.Contains(t, body, "You are signed out. Nothing was changed.")
+	require.Contains(t, body, "Open the link")
+	_, body, _ = v.do(http.MethodGet, "/console/", nil)
+	require.NotContains(t, body, "Nothing was changed")
+}
