@@ -195,4 +195,9 @@ func TestReversedSalesInTheList(t *testing.T) {
 	require.Equal(t, 2, reversed)
 	_, file, _ = v.do(http.MethodGet, "/console/due/export?format=csv", nil)
 	require.Contains(t, file, ",ReversedAt\n")
+
+	long := s.call(t, "BuyFundFromCustomer", array("long", slices.Repeat([]string{"1"}, 501)...)) // more than one lookup
+	v.correct("reverse", long, "credited twice")
+	_, file, _ = v.do(http.MethodGet, "/console/sales/export?format=ndjson", nil)
+	require.Equal(t, 2+501, strings.Count(file, `"ReversedAt":"2`))
 }
