@@ -331,7 +331,7 @@ type whyView struct{ Pointer, Record, Code, Meaning, Action string }
 // correction says what may be done to an operation.
 type correction struct {
 	Cancel, Reverse bool
-	Done, Wrong     string
+	Wrong           string
 }
 
 // refusedView is the page of an operation that was refused at once.
@@ -345,12 +345,11 @@ func showSale(q *request) error {
 	if err != nil {
 		return errNothing
 	}
-	return q.showOperation(id, "", "")
+	return q.showOperation(id, "")
 }
 
-// showOperation shows an operation, and what a correction did or why it did
-// not.
-func (q *request) showOperation(id operation.ID, done, wrong string) error {
+// showOperation shows an operation, and why a correction changed nothing.
+func (q *request) showOperation(id operation.ID, wrong string) error {
 	found, err := q.o.Office.Operation(q.ctx, id)
 	if err != nil {
 		return err
@@ -362,7 +361,7 @@ func (q *request) showOperation(id operation.ID, done, wrong string) error {
 	if err != nil {
 		return err
 	}
-	v.Correct.Done, v.Correct.Wrong = done, wrong
+	v.Correct.Wrong = wrong
 	return q.show("sale", v)
 }
 
@@ -378,7 +377,7 @@ func correctSale(q *request) error {
 	reason := strings.TrimSpace(q.PostForm.Get("reason"))
 	if reason == "" || q.PostForm.Get("confirm") != "yes" {
 		q.status = http.StatusBadRequest
-		return q.showOperation(id, "", "Nothing was changed: give a reason and tick the box.")
+		return q.showOperation(id, "Nothing was changed: give a reason and tick the box.")
 	}
 	ctx := by(q.ctx, q.session.user, reason)
 	var done string
@@ -398,7 +397,7 @@ func correctSale(q *request) error {
 			return err
 		}
 		q.status = http.StatusConflict
-		return q.showOperation(id, "", "Nothing was changed. "+wrong)
+		return q.showOperation(id, "Nothing was changed. "+wrong)
 	}
 	return q.did(salePath(id, 0), done)
 }

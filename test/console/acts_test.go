@@ -1,6 +1,7 @@
 package console_test
 
 import (
+	"context"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -241,4 +242,43 @@ func TestAFormAfterSigningOut(t *testing.T) {
 	require.Contains(t, body, "Open the link")
 	_, body, _ = v.do(http.MethodGet, "/console/", nil)
 	require.NotContains(t, body, "Nothing was changed")
+}
+
+// leave runs a script that loads another page, and waits for that page.
+func leave(ctx context.Context, t *testing.T, script string) {
+	t.Helper()
+	eval[bool](ctx, t, `(window.left = true)`)
+	eval[bool](ctx, t, `(setTimeout(() => { `+script+` }), true)`)
+	require.Eventually(t, func() bool {
+		loaded, err := chromedp.Run(ctx, chromedp.Evaluate[bool](`!window.left && document.readyState === "complete"`))
+		return err == nil && loaded
+	}, 10*time.Second, 50*time.Millisecond)
+}
+
+// Reload and Back after an act change nothing, and show a page.
+func TestReloadAndBackAfterAnAct(t *testing.T) {
+	ctx := browser.Start(t, 1280, 900)
+	s := start(t, nil)
+	k := s.fill(t)
+	open(ctx, t, s.currentLink())
+	open(ctx, t, s.home+"/console/sale/"+k.later)
+	write(ctx, t, `.confirm input[name=reason]`, "the customer called")
+	require.NoError(t, chromedp.Do(ctx, chromedp.Click(chromedp.CSS(`.confirm input[name=confirm]`))))
+	submit(ctx, t, `.confirm button`)
+	require.Contains(t, mainText(ctx, t), "is cancelled")
+	for _, script := range []string{`location.reload()`, `history.back()`} {
+		leave(ctx, t, script)
+		require.Contains(t, mainText(ctx, t), "Failed")
+		require.NotContains(t, mainText(ctx, t), "does not wait")
+	}
+
+	open(ctx, t, s.home+"/console/subscription?name=demo")
+	require.NoError(t, chromedp.Do(ctx, chromedp.Click(chromedp.CSS(`.confirm:has(select) input[name=confirm]`))))
+	require.NoError(t, chromedp.Do(ctx, chromedp.SetValue(chromedp.CSS(`.confirm select`), "regenerate-secondary")))
+	submit(ctx, t, `.confirm:has(select) button`)
+	require.Contains(t, mainText(ctx, t), "shown this once")
+	leave(ctx, t, `location.reload()`)
+	require.Contains(t, mainText(ctx, t), "This form was sent before. Nothing more was done.")
+	submit(ctx, t, `main a`)
+	require.Contains(t, mainText(ctx, t), "Replace a key")
 }
