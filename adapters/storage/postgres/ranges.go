@@ -6,7 +6,6 @@ import (
 	"errors"
 	"strings"
 	"sync"
-	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
 )
@@ -37,9 +36,9 @@ const (
 
 	// rangesAtOnce bounds one statement to some ten milliseconds.
 	rangesAtOnce = 16
-	// rangesTime bounds one call, so that an index that lacks many ranges takes a
-	// tenth of a processor for a while.
-	rangesTime = 100 * time.Millisecond
+	// rangesPerCall bounds what one call adds, so that indexes that lack many ranges
+	// take a tenth of a processor for a while.
+	rangesPerCall = 128
 	// newestPages are the pages at the end that still get rows. A row that comes into
 	// a range that is in the index writes the filter of the range.
 	newestPages = 128
@@ -78,16 +77,18 @@ func (r *ranges) addAll(ctx context.Context, db *sql.DB, prefix string) error {
 	if err != nil {
 		return err
 	}
-	began := time.Now()
+	left := int64(rangesPerCall)
 	for _, x := range indexes {
 		whole := max(0, x.pages-newestPages) / x.perRange * x.perRange
-		for r.done[x.file] < whole && time.Since(began) < rangesTime {
+		for r.done[x.file] < whole && left > 0 {
 			from := r.done[x.file]
 			to := min(from+rangesAtOnce*x.perRange, whole)
-			if err := add(ctx, db, x.id, from, to-x.perRange, x.perRange); err != nil {
+			added, err := add(ctx, db, x.id, from, to-x.perRange, x.perRange)
+			if err != nil {
 				return err
 			}
 			r.done[x.file] = to
+			left -= added
 		}
 	}
 	return nil
@@ -114,17 +115,18 @@ func readIndexes(ctx context.Context, db *sql.DB, prefix string) (all []brinInde
 	return all, rows.Err()
 }
 
-func add(ctx context.Context, db *sql.DB, index, first, last, step int64) error {
+// add returns how many of the ranges were not in the index.
+func add(ctx context.Context, db *sql.DB, index, first, last, step int64) (added int64, err error) {
 	tx, err := db.BeginTx(ctx, nil)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	defer tx.Rollback() //nolint:errcheck // after a commit there is nothing to undo
 	if _, err := tx.ExecContext(ctx, rangesLimits); err != nil {
-		return err
+		return 0, err
 	}
-	if _, err := tx.ExecContext(ctx, addRanges, index, first, last, step); err != nil {
-		return err
+	if err := tx.QueryRowContext(ctx, addRanges, index, first, last, step).Scan(&added); err != nil {
+		return 0, err
 	}
-	return tx.Commit()
+	return added, tx.Commit()
 }
