@@ -427,6 +427,9 @@ func (q *request) saleView(found *backoffice.Operation) (v saleView, err error) 
 		return v, nil
 	}
 	if len(found.Sales) == 0 {
+		if len(found.Postings) == 0 {
+			return v, errNothing
+		}
 		for i := range min(len(found.Postings), maxPostings) {
 			row := q.postingRow(&found.Postings[i])
 			row.Who = q.customer(found.Postings[i].CustomerNo())
