@@ -17,10 +17,10 @@ import (
 
 // step is one thing that happens to a queue.
 type step struct {
-	Do     string // arrive, leave, succeed, break, close
+	Do     string // arrive, leave, release, succeed, break, close
 	Weight int    // of who arrives
 	Trait  string // of who arrives: what it makes of a batch that would be stored
-	Who    int    // leaves, counted by arrival
+	Who    int    // leaves, counted by arrival; or which of two running batches does it
 }
 
 // moment is what can be seen of a queue after one step.
@@ -39,7 +39,7 @@ func TestQueueFollowsTheModel(t *testing.T) {
 		limits.Queue = rapid.IntRange(0, 8).Draw(rt, "queue")
 		script := rapid.SliceOfN(rapid.Custom(func(rt *rapid.T) step {
 			return step{
-				Do:     rapid.SampledFrom([]string{"arrive", "arrive", "arrive", "arrive", "leave", "succeed", "break", "close"}).Draw(rt, "do"),
+				Do:     rapid.SampledFrom([]string{"arrive", "arrive", "arrive", "arrive", "leave", "release", "release", "succeed", "succeed", "break", "close"}).Draw(rt, "do"),
 				Weight: rapid.IntRange(1, 10).Draw(rt, "weight"),
 				Trait:  rapid.SampledFrom([]string{"stored", "stored", "stored", "poison", "panics"}).Draw(rt, "trait"),
 				Who:    rapid.IntRange(0, 30).Draw(rt, "who"),
@@ -60,47 +60,63 @@ func foresee(limits commit.Limits, script []step) (seen []moment) {
 		step
 		id int
 	}
-	var queue, batch []arrival
-	arrivals, closed := 0, false
+	type running struct {
+		items    []arrival
+		released bool
+		single   bool // of weight 1, after another one
+	}
+	var queue []arrival
+	var batches []running // at most two, the older one first
+	arrivals, closed, last := 0, false, 0
 	for _, s := range script {
 		m := moment{Answers: map[int]string{}}
-		switch s.Do {
-		case "arrive":
-			if closed || len(batch) > 0 && len(queue) >= limits.Queue {
+		end := func(answer func(arrival) string) {
+			i := s.Who % len(batches)
+			for _, a := range batches[i].items {
+				m.Answers[a.id] = answer(a)
+			}
+			batches = slices.Delete(batches, i, i+1)
+		}
+		switch {
+		case s.Do == "arrive":
+			if closed || len(batches) > 0 && len(queue) >= limits.Queue {
 				m.Answers[arrivals] = "busy"
 			} else {
 				queue = append(queue, arrival{s, arrivals})
 			}
 			arrivals++
-		case "leave":
+		case s.Do == "leave":
 			if i := slices.IndexFunc(queue, func(a arrival) bool { return a.id == s.Who }); i >= 0 {
 				queue = slices.Delete(queue, i, i+1)
 				m.Answers[s.Who] = "unavailable"
 			}
-		case "succeed":
-			again := len(batch) > 1 && slices.ContainsFunc(batch, func(a arrival) bool { return a.Trait != "stored" })
-			for _, a := range batch {
-				m.Answers[a.id] = a.Trait
-				if again {
+		case s.Do == "close":
+			closed = true
+		case len(batches) == 0:
+		case s.Do == "release":
+			batch := &batches[s.Who%len(batches)]
+			batch.released = !batch.single
+		case s.Do == "succeed":
+			items := batches[s.Who%len(batches)].items
+			if len(items) > 1 && slices.ContainsFunc(items, func(a arrival) bool { return a.Trait != "stored" }) {
+				for _, a := range items {
 					m.Calls = append(m.Calls, []int{a.id})
 				}
 			}
-			batch = nil
-		case "break":
-			for _, a := range batch {
-				m.Answers[a.id] = "unavailable"
-			}
-			batch = nil
-		case "close":
-			closed = true
+			end(func(a arrival) string { return a.Trait })
+		case s.Do == "break":
+			end(func(arrival) string { return "unavailable" })
 		}
-		if len(batch) == 0 && len(queue) > 0 {
-			weight, ids := 0, []int{}
+		if len(queue) > 0 && (len(batches) == 0 || len(batches) == 1 && batches[0].released && len(queue) >= len(batches[0].items)) {
+			weight, ids, batch := 0, []int{}, running{}
 			for len(queue) > 0 && (weight == 0 || weight+queue[0].Weight <= limits.Batch) {
 				weight += queue[0].Weight
 				ids = append(ids, queue[0].id)
-				batch, queue = append(batch, queue[0]), queue[1:]
+				batch.items, queue = append(batch.items, queue[0]), queue[1:]
 			}
+			batch.single = weight == 1 && last <= 1
+			last = weight
+			batches = append(batches, batch)
 			m.Calls = append(m.Calls, ids)
 		}
 		seen = append(seen, m)
@@ -112,27 +128,33 @@ func foresee(limits commit.Limits, script []step) (seen []moment) {
 func play(t *testing.T, limits commit.Limits, script []step) (seen []moment) {
 	synctest.Test(t, func(t *testing.T) {
 		var now moment
-		var running bool
-		gate := make(chan error)
-		alone := 0 // how many calls are still to run a failed batch's items again; they pass the gate
-		queue := commit.New(limits, weigh, func(_ context.Context, batch []*item) (err error) {
-			running = true
+		type run struct {
+			next func()
+			gate chan error
+		}
+		var running []*run          // the older one first
+		again := make(map[int]bool) // the items of failed batches; they pass the gate
+		queue := commit.New(limits, weigh, func(ctx context.Context, batch []*item) (err error) {
 			ids := []int{}
 			for _, it := range batch {
 				ids = append(ids, it.id)
 				err = cmp.Or(err, it.poison)
 			}
 			now.Calls = append(now.Calls, ids)
-			if alone > 0 {
-				alone--
-			} else if gone := <-gate; gone != nil {
-				running = false
-				return gone
+			if !again[batch[0].id] {
+				c := &run{commit.Next(ctx), make(chan error)}
+				running = append(running, c)
+				gone := <-c.gate
+				running = slices.DeleteFunc(running, func(other *run) bool { return other == c })
+				if gone != nil {
+					return gone
+				}
 			}
-			running = false
 			i := slices.IndexFunc(batch, func(it *item) bool { return it.panics != nil })
 			if len(batch) > 1 && (err != nil || i >= 0) {
-				alone = len(batch)
+				for _, it := range batch {
+					again[it.id] = true
+				}
 			}
 			if i >= 0 {
 				panic(batch[i].panics)
@@ -161,13 +183,19 @@ func play(t *testing.T, limits commit.Limits, script []step) (seen []moment) {
 				if s.Who < len(callers) {
 					callers[s.Who].cancel(nil)
 				}
+			case "release":
+				if len(running) > 0 {
+					if next := running[s.Who%len(running)].next; next != nil {
+						next()
+					}
+				}
 			case "succeed":
-				if running {
-					gate <- nil
+				if len(running) > 0 {
+					running[s.Who%len(running)].gate <- nil
 				}
 			case "break":
-				if running {
-					gate <- errGone
+				if len(running) > 0 {
+					running[s.Who%len(running)].gate <- errGone
 				}
 			case "close":
 				go func() { _ = queue.Close(context.Background()) }()

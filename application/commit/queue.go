@@ -4,6 +4,9 @@
 // There is no timer. An item that arrives at an idle queue runs at once, so an
 // idle system adds no delay. The busier the storage is, the larger the batches
 // are.
+//
+// A commit waits for a disk, and perhaps for a standby. Meanwhile the next batch
+// may already run (see Next).
 package commit
 
 import (
@@ -29,13 +32,13 @@ type Limits struct {
 	Timeout time.Duration
 }
 
-// Observer is told about every batch, after its callers were answered and before
-// the next batch starts. Its functions must be quick and must not panic. Each may
-// be nil.
+// Observer is told about every batch, after its callers were answered. Its
+// functions must be quick and must not panic. Each may be nil.
 type Observer struct {
 	// Now is the clock for Batch.Wait. It is required if Batch is set.
 	Now func() time.Time
-	// Batch is called for one batch at a time.
+	// Batch is called for each batch. Two batches may end at the same time if run
+	// uses Next.
 	Batch func(Batch)
 	// Trace is called when a batch starts, with the contexts of its callers, which
 	// it must not keep. It returns the context of the batch, derived from ctx, and
@@ -53,10 +56,10 @@ type Batch struct {
 	Alone   int           // items run again alone, because their batch failed
 }
 
-// Queue joins items into batches and runs one batch at a time, in the order of
-// arrival. No item overtakes another, so no item starves: an item behind n
-// waiting items waits for at most n batches and the running one. Methods may be
-// called from any goroutine.
+// Queue joins items into batches and starts them in the order of arrival, one
+// after the other: the next batch begins when the one before has ended, or has
+// called Next. No item starves: an item behind n waiting items waits for at most n
+// batches and the running ones. Methods may be called from any goroutine.
 type Queue[T any] struct {
 	limits   Limits
 	weight   func(T) int
@@ -67,13 +70,25 @@ type Queue[T any] struct {
 
 	mu      sync.Mutex
 	waiting list.List // of *waiter[T], oldest first
-	running bool      // a goroutine runs a batch and takes the next one after it
+	turns   [2]turn[T]
+	last    int // the weight of the batch that began last
 	closed  bool
+}
 
-	// The running batch, used only by the goroutine that runs it.
+// turn is a running batch, or a place for one.
+type turn[T any] struct {
+	// The queue's mu guards these.
+	running  bool // a goroutine runs the batch and takes the next one after it
+	released bool // the batch has called Next
+
+	// Only the goroutine that runs the batch uses these. report.Items does not
+	// change while it runs.
 	batch  []*waiter[T]
 	items  []T
 	report Batch
+	// single says that one record follows another. The caller is probably alone,
+	// and letting another batch begin would only cost time.
+	single bool
 }
 
 // waiter is one caller inside Do. The batch owns it from the moment it is taken
@@ -93,8 +108,8 @@ type waiter[T any] struct {
 // of its caller. A weight less than 1 counts as 1.
 //
 // run stores a batch, all of it or nothing, and writes each outcome into its item.
-// Only one call runs at a time. It may reorder the slice but must not keep it. It
-// returns:
+// Only one call runs at a time, and another one after it has called Next. It may
+// reorder the slice but must not keep it. It returns:
 //
 //  1. nil: the whole batch is durable.
 //  2. an error of kind fault.Unavailable or fault.Busy: the storage failed, and
@@ -152,13 +167,13 @@ func (q *Queue[T]) Do(ctx context.Context, item T) error {
 
 	first, err := q.enter(w)
 	if err != nil {
-		q.release(w)
+		q.recycle(w)
 		return err
 	}
-	if first {
+	if first != nil {
 		// Not the caller itself: it must be able to leave at its deadline. The
 		// goroutine lasts until the queue is empty.
-		go q.drain()
+		go q.drain(first)
 	}
 
 	var timeout <-chan time.Time
@@ -170,7 +185,7 @@ func (q *Queue[T]) Do(ctx context.Context, item T) error {
 	case <-timeout:
 		switch {
 		case q.leave(w):
-			q.release(w)
+			q.recycle(w)
 			return errNoTurn
 		case !w.isAnswered():
 			return errTooLate // w stays with its batch
@@ -178,7 +193,7 @@ func (q *Queue[T]) Do(ctx context.Context, item T) error {
 	case <-ctx.Done():
 		switch {
 		case q.leave(w):
-			q.release(w)
+			q.recycle(w)
 			return left(ctx)
 		case isPastDeadline(ctx):
 			if !w.isAnswered() {
@@ -195,7 +210,7 @@ func (q *Queue[T]) Do(ctx context.Context, item T) error {
 		}
 	}
 	err = w.err
-	q.release(w)
+	q.recycle(w)
 	if p, ok := errors.AsType[*Panic](err); ok {
 		panic(p)
 	}
@@ -221,8 +236,8 @@ func (w *waiter[T]) isAnswered() bool {
 
 var errTooLate = fault.Wrap(fault.Indeterminate, context.DeadlineExceeded, "the batch did not finish before the caller's deadline")
 
-// release clears w for another use, except its empty channel and its timer.
-func (q *Queue[T]) release(w *waiter[T]) {
+// recycle clears w for another use, except its empty channel and its timer.
+func (q *Queue[T]) recycle(w *waiter[T]) {
 	if w.timer != nil {
 		w.timer.Stop()
 	}
@@ -245,7 +260,7 @@ func (w *waiter[T]) startTimer(after time.Duration) <-chan time.Time {
 // again, and then it waits too.
 func (q *Queue[T]) Close(ctx context.Context) error {
 	q.mu.Lock()
-	if !q.closed && !q.running {
+	if !q.closed && q.isIdle() {
 		close(q.drained)
 	}
 	q.closed = true
@@ -285,27 +300,25 @@ func (q *Queue[T]) busy() error {
 	switch {
 	case q.closed:
 		return errStopping
-	case q.running && q.waiting.Len() >= q.limits.Queue:
+	case !q.isIdle() && q.waiting.Len() >= q.limits.Queue:
 		return errFull
 	}
 	return nil
 }
 
-// enter puts w at the end of the queue. If the queue was idle, it also starts w's
-// batch, and the caller must run it.
-func (q *Queue[T]) enter(w *waiter[T]) (first bool, err error) {
+// isIdle reports whether no batch is running. The caller holds mu.
+func (q *Queue[T]) isIdle() bool { return !q.turns[0].running && !q.turns[1].running }
+
+// enter puts w at the end of the queue. If a batch may begin, it starts it, and
+// the caller must run it.
+func (q *Queue[T]) enter(w *waiter[T]) (first *turn[T], err error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if err := q.busy(); err != nil {
-		return false, err
+		return nil, err
 	}
 	w.place = q.waiting.PushBack(w)
-	if q.running {
-		return false, nil
-	}
-	q.running = true
-	q.take()
-	return true, nil
+	return q.start(), nil
 }
 
 // leave removes w from the queue, unless its batch has started.
@@ -323,37 +336,63 @@ func left(ctx context.Context) error {
 	return fault.Wrap(fault.Unavailable, context.Cause(ctx), "the caller left before its turn")
 }
 
-// next starts the next batch. If no item waits, the queue becomes idle.
-func (q *Queue[T]) next() bool {
+// next ends the turn and starts the next batch. It returns nil if none may begin.
+func (q *Queue[T]) next(ended *turn[T]) *turn[T] {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if q.waiting.Len() > 0 {
-		q.take()
-		return true
-	}
-	q.running = false
-	if q.closed {
+	ended.running = false
+	started := q.start()
+	if q.closed && q.isIdle() {
 		close(q.drained)
 	}
-	return false
+	return started
 }
 
-// take moves the oldest items, as many as fit, from the queue to the batch.
-// The caller holds mu and knows that an item waits.
-func (q *Queue[T]) take() {
-	q.report = Batch{}
+// release lets the next batch begin while t is in its commit.
+func (q *Queue[T]) release(t *turn[T]) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	t.released = true
+	if started := q.start(); started != nil {
+		go q.drain(started)
+	}
+}
+
+// start begins the next batch: it moves the oldest items, as many as fit, from the
+// queue to it. It returns nil if no item waits or no batch may begin. The caller
+// holds mu.
+//
+// Beside a batch in its commit the next one begins only if it is as large. Each
+// batch has a fixed cost, and smaller ones cost more than they gain.
+func (q *Queue[T]) start() *turn[T] {
+	var t *turn[T]
+	for i := range q.turns {
+		switch other := &q.turns[i]; {
+		case !other.running:
+			t = other
+		case !other.released || q.waiting.Len() < other.report.Items:
+			return nil
+		}
+	}
+	if t == nil || q.waiting.Len() == 0 {
+		return nil
+	}
+	t.running, t.released, t.report = true, false, Batch{}
 	for e := q.waiting.Front(); e != nil; e = q.waiting.Front() {
 		w := e.Value.(*waiter[T])
-		if len(q.batch) > 0 && q.report.Weight+w.weight > q.limits.Batch {
+		if len(t.batch) > 0 && t.report.Weight+w.weight > q.limits.Batch {
 			break
 		}
 		q.waiting.Remove(e)
 		w.place = nil
-		q.batch = append(q.batch, w)
-		q.report.Weight += w.weight
+		t.batch = append(t.batch, w)
+		t.report.Weight += w.weight
 	}
-	q.report.Items, q.report.Waiting = len(q.batch), q.waiting.Len()
+	t.report.Items, t.report.Waiting = len(t.batch), q.waiting.Len()
+	t.single = t.report.Weight == 1 && q.last <= 1
+	q.last = t.report.Weight
 	if q.observer.Batch != nil {
-		q.report.Wait = q.observer.Now().Sub(q.batch[0].since)
+		t.report.Wait = q.observer.Now().Sub(t.batch[0].since)
 	}
+	return t
 }

@@ -748,6 +748,56 @@ func TestObserver(t *testing.T) {
 	})
 }
 
+// While a batch is in its commit, the next one runs if it is as large.
+func TestTheNextBatchBeginsDuringACommit(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var next []func()
+		var ended []commit.Batch
+		gates := []chan error{make(chan error), make(chan error), make(chan error), make(chan error)}
+		queue := commit.New(limits, weigh, func(ctx context.Context, batch []*item) error {
+			next = append(next, commit.Next(ctx))
+			return <-gates[len(next)-1]
+		}, commit.Observer{Now: time.Now, Batch: func(b commit.Batch) { ended = append(ended, b) }})
+		callers := callAll(queue, 4)
+		require.Len(t, next, 1)
+		require.Nil(t, next[0], "one item, after none")
+		gates[0] <- nil
+		synctest.Wait()
+		require.Len(t, next, 2, "a batch of three items")
+
+		callers = append(callers, callAll(queue, 2)...)
+		next[1]()
+		synctest.Wait()
+		require.Len(t, next, 2, "two items wait for a batch of three")
+		callers = append(callers, callAll(queue, 1)...)
+		require.Len(t, next, 3, "three items wait")
+		require.False(t, callers[1].done())
+
+		callers = append(callers, callAll(queue, 5)...)
+		next[2]()
+		synctest.Wait()
+		require.Len(t, next, 3, "two batches run")
+		gates[2] <- nil
+		synctest.Wait()
+		require.True(t, callers[4].done())
+		require.False(t, callers[1].done(), "the older batch is still in its commit")
+		require.Len(t, next, 4)
+
+		closed := make(chan error, 1)
+		go func() { closed <- queue.Close(context.Background()) }()
+		gates[3] <- nil
+		synctest.Wait()
+		require.Empty(t, closed)
+		gates[1] <- errGone
+		require.NoError(t, <-closed)
+		synctest.Wait()
+		require.ErrorIs(t, callers[1].err, errGone)
+		require.NoError(t, callers[11].err)
+		require.Len(t, ended, 4)
+	})
+}
+
 // TestManyCallers is for the race detector: no gate, no fake time.
 func TestManyCallers(t *testing.T) {
 	t.Parallel()

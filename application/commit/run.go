@@ -18,54 +18,71 @@ type Panic struct {
 // Error returns the type of the value and the place of the panic.
 func (p *Panic) Error() string { return fault.Panicked(p.Value, p.Stack).Error() }
 
-// drain runs the started batch and all batches after it, until no item waits.
-func (q *Queue[T]) drain() {
-	q.runBatch()
-	for q.next() {
-		q.runBatch()
+// Next returns a function with which run lets the next batch begin before its own
+// batch has ended, that of ctx. run calls it when its batch holds all its locks and
+// waits for no other: the next batch may then have to wait for this one, but not the
+// other way round. A third batch begins when one of the two has ended.
+//
+// It may be called several times, but not after run has returned. It is nil outside
+// a queue, and for a batch of weight 1 that follows another one.
+func Next(ctx context.Context) func() {
+	next, _ := ctx.Value(nextKey{}).(func())
+	return next
+}
+
+type nextKey struct{}
+
+// drain runs a started batch and the batches after it, until none may begin.
+func (q *Queue[T]) drain(t *turn[T]) {
+	for ; t != nil; t = q.next(t) {
+		q.runBatch(t)
 	}
 }
 
-// runBatch runs the started batch and answers its callers.
-func (q *Queue[T]) runBatch() {
-	ctx, cancel := context.WithTimeout(context.Background(), q.limits.Timeout)
+// runBatch runs a started batch and answers its callers.
+func (q *Queue[T]) runBatch(t *turn[T]) {
+	ctx := context.Background()
+	if !t.single {
+		ctx = context.WithValue(ctx, nextKey{}, func() { q.release(t) })
+	}
+	ctx, cancel := context.WithTimeout(ctx, q.limits.Timeout)
 	defer cancel()
-	for _, w := range q.batch {
-		q.items = append(q.items, w.item)
+	for _, w := range t.batch {
+		t.items = append(t.items, w.item)
 	}
 	ended := func(error) {}
 	if q.observer.Trace != nil {
-		callers := make([]context.Context, len(q.batch))
-		for i, w := range q.batch {
+		callers := make([]context.Context, len(t.batch))
+		for i, w := range t.batch {
 			callers[i] = w.ctx
 		}
 		ctx, ended = q.observer.Trace(ctx, callers)
 	}
-	err := q.try(ctx, q.items)
+	err := q.try(ctx, t.items)
 	ended(err)
-	if err != nil && len(q.batch) > 1 && !blamesStorage(err) {
-		q.runAlone()
+	if err != nil && len(t.batch) > 1 && !blamesStorage(err) {
+		q.runAlone(t)
 	} else {
-		for _, w := range q.batch {
+		for _, w := range t.batch {
 			w.answer(err)
 		}
 	}
 	if q.observer.Batch != nil {
-		q.observer.Batch(q.report)
+		q.observer.Batch(t.report)
 	}
-	clear(q.items)
-	q.batch, q.items = q.batch[:0], q.items[:0]
+	clear(t.items)
+	t.batch, t.items = t.batch[:0], t.items[:0]
 }
 
 // runAlone runs each item of a failed batch again, so that only the item that
 // makes it fail fails. Together they get the Timeout once more, because other
 // items wait behind them. If the storage itself fails, the rest is not tried. The
 // failed batch had no effect on them.
-func (q *Queue[T]) runAlone() {
+func (q *Queue[T]) runAlone(t *turn[T]) {
 	ctx, cancel := context.WithTimeout(context.Background(), q.limits.Timeout)
 	defer cancel()
 	var lost error
-	for _, w := range q.batch {
+	for _, w := range t.batch {
 		if ctx.Err() != nil && lost == nil {
 			lost = fault.Wrap(fault.Unavailable, context.Cause(ctx), "no time was left to try this alone")
 		}
@@ -73,9 +90,9 @@ func (q *Queue[T]) runAlone() {
 			w.answer(lost)
 			continue
 		}
-		q.report.Alone++
-		q.items[0] = w.item
-		err := q.try(ctx, q.items[:1])
+		t.report.Alone++
+		t.items[0] = w.item
+		err := q.try(ctx, t.items[:1])
 		if blamesStorage(err) {
 			lost = fault.Wrap(fault.Unavailable, err, "the storage was lost before this was tried alone")
 		}
