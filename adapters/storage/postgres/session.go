@@ -13,6 +13,7 @@ import (
 	"github.com/jackc/pgx/v5/stdlib"
 
 	"bankingapi/adapters/storage/batch"
+	"bankingapi/application/commit"
 )
 
 // rollbackTimeout bounds a rollback, for which the caller does not wait.
@@ -39,7 +40,11 @@ type session struct {
 
 // Exchange is batch.Session.
 func (s *session) Exchange(ctx context.Context, requests ...batch.Request) error {
-	return s.send(ctx, requests, nil)
+	err := s.send(ctx, requests, nil)
+	if next := commit.Next(ctx); next != nil && err == nil {
+		next() // what the batch changes is locked now
+	}
+	return err
 }
 
 // Commit is batch.Session.
@@ -118,6 +123,7 @@ func (s *session) send(ctx context.Context, requests []batch.Request, committed 
 			})
 		}
 		if committed != nil {
+			s.callNext(ctx, &b, conn.Conn())
 			b.Queue("commit").Exec(func(tag pgconn.CommandTag) error {
 				*committed = tag.String() == "COMMIT"
 				return nil
@@ -133,6 +139,25 @@ func (s *session) send(ctx context.Context, requests []batch.Request, committed 
 		}
 		return err
 	})
+}
+
+// callNext makes the queue's next batch begin when the statements in b have run,
+// and not only when their commit is on the disk.
+func (s *session) callNext(ctx context.Context, b *pgx.Batch, conn *pgx.Conn) {
+	next := commit.Next(ctx)
+	if next == nil || b.Len() == 0 || len(s.arguments) == 0 { // a pooler may not pass on a Flush
+		return
+	}
+	last := b.QueuedQueries[b.Len()-1]
+	done := last.Fn
+	last.Fn = func(results pgx.BatchResults) error {
+		err := done(results)
+		if err == nil {
+			next()
+		}
+		return err
+	}
+	b.Queue("SELECT $1::bigint", answerBefore(conn, 0))
 }
 
 // find hands out the rows of a lookup and returns how many there are: the number
