@@ -40,17 +40,17 @@ func TestPowerCut(t *testing.T) {
 	d, under := onDisk(t, 2)
 	h := newHistory()
 	l := d.start(t, r, h, []int{0, 1}, 6, 40*cuts)
-	var moments []time.Duration
+	var moments []moment
 	var banks []*service.Bank
 	for range cuts {
 		rest(t.Context(), 20*time.Millisecond+time.Duration(r.Int64N(int64(60*time.Millisecond))))
-		moment, b := cutPower(t, r, d, under, h)
-		moments, banks = append(moments, moment), append(banks, b)
+		at, b := cutPower(t, r, d, under, h)
+		moments, banks = append(moments, at), append(banks, b)
 	}
 	l.finish(t, r)
 	requests := 0
 	for i, b := range banks {
-		before := h.until(moments[i])
+		before := h.until(moments[i].since, moments[i].to)
 		checkIntegrity(t, b)
 		checkLedger(t, b, before)
 		requests = len(before.events)
@@ -94,14 +94,18 @@ func withoutSync(ctx context.Context, o storage.Options) (*storage.Engine, error
 	return engine, err
 }
 
+// moment is some time between since and to.
+type moment struct{ since, to time.Duration }
+
 // cutPower copies the files as a power cut would leave them now, into the store
-// of another bank.
-func cutPower(t *testing.T, r *rand.Rand, d *deployment, under *disk.Disk, h *history) (time.Duration, *service.Bank) {
+// of another bank. Requests go on meanwhile.
+func cutPower(t *testing.T, r *rand.Rand, d *deployment, under *disk.Disk, h *history) (moment, *service.Bank) {
 	t.Helper()
 	b := d.bank.Replica(t)
-	moment := h.now()
+	at := moment{since: h.now()}
 	require.NoError(t, under.Cut(r, b.Folder))
-	return moment, b.On(filepath.Join(b.Folder, filepath.Base(d.bank.DSN)))
+	at.to = h.now()
+	return at, b.On(filepath.Join(b.Folder, filepath.Base(d.bank.DSN)))
 }
 
 // checkIntegrity runs the integrity check of SQLite.

@@ -92,17 +92,17 @@ func (h *history) note(format string, values ...any) {
 	}
 }
 
-// until returns the history up to a moment. Requests without an answer at that
-// moment are unknown.
-func (h *history) until(moment time.Duration) *history {
+// until returns the history up to a moment between since and to. Requests that had
+// no answer since then are unknown.
+func (h *history) until(since, to time.Duration) *history {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	before := &history{began: h.began}
 	for _, e := range h.events {
-		if e.call > moment {
+		if e.call > to {
 			continue
 		}
-		if _, ok := e.output.(result); ok && e.end > moment {
+		if _, ok := e.output.(result); ok && e.end > since {
 			e.output = result{}
 		}
 		before.events = append(before.events, e)
