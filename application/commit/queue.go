@@ -37,8 +37,7 @@ type Limits struct {
 type Observer struct {
 	// Now is the clock for Batch.Wait. It is required if Batch is set.
 	Now func() time.Time
-	// Batch is called for each batch. Two batches may end at the same time if run
-	// uses Next.
+	// Batch is called for one batch at a time.
 	Batch func(Batch)
 	// Trace is called when a batch starts, with the contexts of its callers, which
 	// it must not keep. It returns the context of the batch, derived from ctx, and
@@ -73,6 +72,8 @@ type Queue[T any] struct {
 	turns   [2]turn[T]
 	last    int // the weight of the batch that began last
 	closed  bool
+
+	reporting sync.Mutex // held while Observer.Batch is called
 }
 
 // turn is a running batch, or a place for one.
@@ -348,7 +349,7 @@ func (q *Queue[T]) next(ended *turn[T]) *turn[T] {
 	return started
 }
 
-// release lets the next batch begin while t is in its commit.
+// release lets the next batch begin beside t.
 func (q *Queue[T]) release(t *turn[T]) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -362,7 +363,7 @@ func (q *Queue[T]) release(t *turn[T]) {
 // queue to it. It returns nil if no item waits or no batch may begin. The caller
 // holds mu.
 //
-// Beside a batch in its commit the next one begins only if it is as large. Each
+// Beside another batch the next one begins only if it is as large. Each
 // batch has a fixed cost, and smaller ones cost more than they gain.
 func (q *Queue[T]) start() *turn[T] {
 	var t *turn[T]

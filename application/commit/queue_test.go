@@ -798,6 +798,44 @@ func TestTheNextBatchBeginsDuringACommit(t *testing.T) {
 	})
 }
 
+// A host's observer counts batches without a lock.
+func TestBatchesThatOverlapAreReportedOneAtATime(t *testing.T) {
+	t.Parallel()
+	const callers, rounds = 16, 200
+	items := 0
+	var reporting, overlaps atomic.Int32
+	queue := commit.New(commit.Limits{Batch: 20, Queue: 50, Timeout: time.Minute}, weigh,
+		func(ctx context.Context, _ []*item) error {
+			if next := commit.Next(ctx); next != nil {
+				next()
+			}
+			runtime.Gosched()
+			return nil
+		},
+		commit.Observer{Now: time.Now, Batch: func(b commit.Batch) {
+			if reporting.Add(1) > 1 {
+				overlaps.Add(1)
+			}
+			runtime.Gosched()
+			items += b.Items
+			reporting.Add(-1)
+		}})
+	var done sync.WaitGroup
+	for range callers {
+		done.Go(func() {
+			for range rounds {
+				if err := queue.Do(context.Background(), &item{weight: 2}); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	done.Wait()
+	require.NoError(t, queue.Close(t.Context()))
+	require.Zero(t, overlaps.Load())
+	require.Equal(t, callers*rounds, items)
+}
+
 // TestManyCallers is for the race detector: no gate, no fake time.
 func TestManyCallers(t *testing.T) {
 	t.Parallel()

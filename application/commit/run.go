@@ -68,7 +68,9 @@ func (q *Queue[T]) runBatch(t *turn[T]) {
 		}
 	}
 	if q.observer.Batch != nil {
+		q.reporting.Lock()
 		q.observer.Batch(t.report)
+		q.reporting.Unlock()
 	}
 	clear(t.items)
 	t.batch, t.items = t.batch[:0], t.items[:0]
