@@ -7,7 +7,6 @@ import (
 	"sync"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgproto3"
 
 	"bankingapi/adapters/storage/batch"
 )
@@ -75,16 +74,6 @@ func lateValues(rows *batch.Rows, conn *pgx.Conn) []any {
 		})
 	}
 	return values
-}
-
-// answerBefore is an argument that makes the server answer all statements before
-// its own at once. Otherwise it keeps the answers until the end of the message,
-// that is until the commit is on the disk.
-func answerBefore(conn *pgx.Conn, argument int64) late {
-	return func() (driver.Value, error) {
-		conn.PgConn().Frontend().Send(&pgproto3.Flush{})
-		return argument, nil
-	}
 }
 
 // types are the types of arguments.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgproto3"
 	"github.com/jackc/pgx/v5/stdlib"
 
 	"bankingapi/adapters/storage/batch"
@@ -157,7 +158,13 @@ func (s *session) callNext(ctx context.Context, b *pgx.Batch, conn *pgx.Conn) {
 		}
 		return err
 	}
-	b.Queue("SELECT $1::bigint", answerBefore(conn, 0))
+	// The server keeps its answers until the end of the message, that is until the
+	// commit is on the disk, unless a Flush comes before. The argument of a small
+	// statement is where one can be put into the message.
+	b.Queue("SELECT $1::bigint", late(func() (driver.Value, error) {
+		conn.PgConn().Frontend().Send(&pgproto3.Flush{})
+		return int64(0), nil
+	}))
 }
 
 // find hands out the rows of a lookup and returns how many there are: the number
