@@ -66,6 +66,25 @@ func newBank(t testing.TB, store *store.Store, customers int) bank {
 	return bank{store, t}
 }
 
+// stock gives the customers from 2 on a holding of that many units each.
+func (b bank) stock(holdings, units int) {
+	b.t.Helper()
+	var s contract.Seed
+	for i := range holdings {
+		s.Holdings = append(s.Holdings, fund.Holding{Key: holdingOf(i + 2), Units: fund.Units(units * 1_000_000)})
+	}
+	seed(b.t, b.Store, s)
+}
+
+// isSoldOut requires that nothing is left of the stock.
+func (b bank) isSoldOut(holdings int) {
+	b.t.Helper()
+	for i := range holdings {
+		left := all(b.t, b.Backoffice.Book.Holdings(b.t.Context(), backoffice.Filter{CustomerNo: int64(i + 2)}))
+		require.Zero(b.t, left[0].Units)
+	}
+}
+
 func holdingOf(customer int) fund.HoldingKey {
 	return fund.HoldingKey{CustomerNo: int64(customer), Fund: afa}
 }

@@ -9,13 +9,11 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"bankingapi/application/backoffice"
 	"bankingapi/application/commit"
 	"bankingapi/domain/decimal"
 	"bankingapi/domain/fund"
 	"bankingapi/domain/operation"
 	"bankingapi/domain/push"
-	"bankingapi/test/contract"
 	"bankingapi/test/testdb"
 )
 
@@ -117,11 +115,7 @@ func TestSoldOutInOverlappingBatches(t *testing.T) {
 	const holdings, units, callers, sales = 3, 40, 24, 8
 	dsn := testdb.Postgres(t)
 	b := newBank(t, testdb.OpenPostgres(t, dsn), 1)
-	var s contract.Seed
-	for i := range holdings {
-		s.Holdings = append(s.Holdings, fund.Holding{Key: holdingOf(i + 2), Units: units * 1_000_000})
-	}
-	seed(t, b.Store, s)
+	b.stock(holdings, units)
 	slow(t, dsn, "sales", atCommit, "pg_sleep(0.001)")
 	queue := queueOf(b)
 	var completed, refused atomic.Int64
@@ -157,8 +151,5 @@ func TestSoldOutInOverlappingBatches(t *testing.T) {
 	require.EqualValues(t, holdings*units, completed.Load())
 	require.EqualValues(t, callers*sales-holdings*units, refused.Load())
 	require.EqualValues(t, holdings*units+2*callers, b.holds().Sales)
-	for i := range holdings {
-		left := all(t, b.Backoffice.Book.Holdings(t.Context(), backoffice.Filter{CustomerNo: int64(i + 2)}))
-		require.Zero(t, left[0].Units)
-	}
+	b.isSoldOut(holdings)
 }

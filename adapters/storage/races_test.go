@@ -23,7 +23,6 @@ import (
 	"bankingapi/application/store"
 	"bankingapi/domain/fund"
 	"bankingapi/domain/operation"
-	"bankingapi/test/contract"
 	"bankingapi/test/testdb"
 )
 
@@ -82,11 +81,7 @@ func TestSoldOutAtAllReplicas(t *testing.T) {
 	const holdings, units, batches = 4, 20, 12
 	dsn := testdb.Postgres(t)
 	b := newBank(t, testdb.OpenPostgres(t, dsn), 1)
-	var s contract.Seed
-	for i := range holdings {
-		s.Holdings = append(s.Holdings, fund.Holding{Key: holdingOf(i + 2), Units: units * 1_000_000})
-	}
-	seed(t, b.Store, s)
+	b.stock(holdings, units)
 	stores := []*store.Store{b.Store, testdb.OpenPostgres(t, dsn), testdb.OpenPostgres(t, dsn)}
 	var completed, refused atomic.Int64
 	var done sync.WaitGroup
@@ -121,10 +116,7 @@ func TestSoldOutAtAllReplicas(t *testing.T) {
 	require.EqualValues(t, holdings*units, completed.Load())
 	require.EqualValues(t, int64(len(stores)*batches*(2+holdings)-holdings*units), refused.Load())
 	require.EqualValues(t, holdings*units+len(stores), b.holds().Sales)
-	for i := range holdings {
-		left := all(t, b.Backoffice.Book.Holdings(t.Context(), backoffice.Filter{CustomerNo: int64(i + 2)}))
-		require.Zero(t, left[0].Units)
-	}
+	b.isSoldOut(holdings)
 }
 
 // The same CallerId at several replicas at once has one effect, and the same
