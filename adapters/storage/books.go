@@ -139,11 +139,12 @@ func (b *Books) Records(book *fund.Book, c *fund.Changes) []batch.Request {
 	rows.added, rows.answered = operationRows(book.Register.Added()), operationRows(book.Register.Changed())
 	rows.sold, rows.settled = saleRows(c.Sales)
 	rows.units, rows.money = postingRows(c.Postings, c.PostedAt)
+	joined, units, money := transferRows(rows.units, rows.money)
 	rows.refused, rows.reversed = convert(c.Refusals, newRefusalRow), convert(c.Reversals, newReversalRow)
 	return []batch.Request{
 		b.db.operations.add.Request(rows.added), b.db.operations.settle.Request(rows.answered),
 		b.db.sales.add.Request(rows.sold), b.db.sales.settle.Request(rows.settled),
-		b.db.postings.add.Request(rows.units), b.db.postings.add.Request(rows.money),
+		b.db.transfers.add.Request(joined), b.db.postings.add.Request(units), b.db.postings.add.Request(money),
 		b.db.refusals.add.Request(rows.refused), b.db.reversals.add.Request(rows.reversed),
 		b.db.entered(&rows),
 	}

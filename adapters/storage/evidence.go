@@ -143,7 +143,7 @@ func positionsOf(table, keys, quantity string, leg int) string {
 FROM (
  SELECT %[2]s, %[3]s AS held, 1 AS present, 0 AS posted, 0 AS high, 0 AS low FROM {{prefix}}%[1]s
  UNION ALL
- SELECT %[2]s, 0, 0, 1, quantity / 1000000000, quantity %% 1000000000 FROM {{prefix}}postings WHERE leg = %[4]d
+ SELECT %[2]s, 0, 0, 1, quantity / 1000000000, quantity %% 1000000000 FROM {{prefix}}all_postings WHERE leg = %[4]d
 ) p GROUP BY %[2]s`, table, keys, quantity, leg)
 }
 
@@ -180,11 +180,15 @@ const saleEvidence = `SELECT s.operation_id, s.position, s.customer_no, s.imkb_c
  CASE WHEN s.selected_date IS NULL THEN 0 ELSE 1 END + CASE WHEN s.settled_at IS NULL THEN 0 ELSE 2 END
   + CASE WHEN s.caller_id = '' THEN 0 ELSE 4 END,
  s.settled_price_id, s.settled_price, s.proceeds,
- u.kind, u.quantity, NULLIF(u.imkb_code, s.imkb_code), NULLIF(u.holder_corporation_name, s.holder_corporation_name),
- m.kind, m.quantity, NULLIF(m.branch_code, s.branch_code), NULLIF(m.account_suffix, s.account_suffix), NULLIF(m.currency_code, s.currency_code),
+ CASE WHEN t.customer_no = s.customer_no THEN 1 ELSE u.kind END, COALESCE(t.unit_quantity, u.quantity),
+ NULLIF(COALESCE(t.imkb_code, u.imkb_code), s.imkb_code), NULLIF(COALESCE(t.holder_corporation_name, u.holder_corporation_name), s.holder_corporation_name),
+ CASE WHEN t.account_customer_no = s.account_customer_no THEN 1 ELSE m.kind END, COALESCE(t.money_quantity, m.quantity),
+ NULLIF(COALESCE(t.branch_code, m.branch_code), s.branch_code), NULLIF(COALESCE(t.account_suffix, m.account_suffix), s.account_suffix),
+ NULLIF(COALESCE(t.currency_code, m.currency_code), s.currency_code),
  p.price, NULLIF(p.imkb_code, s.imkb_code), NULLIF(p.holder_corporation_name, s.holder_corporation_name), NULLIF(p.currency_code, s.currency_code),
  o.state, NULLIF(o.operation_id, s.operation_id)
 FROM {{prefix}}sales s
+LEFT JOIN {{prefix}}transfers t ON t.operation_id = s.operation_id AND t.position = s.position
 LEFT JOIN {{prefix}}postings u ON u.customer_no = s.customer_no AND u.operation_id = s.operation_id AND u.position = s.position AND u.leg = 1
 LEFT JOIN {{prefix}}postings m ON m.customer_no = s.account_customer_no AND m.operation_id = s.operation_id AND m.position = s.position AND m.leg = 2
 LEFT JOIN {{prefix}}prices p ON p.price_id = s.settled_price_id
@@ -284,8 +288,8 @@ func (n *nullID) Scan(value any) error {
 // postingEvidence finds the postings of a leg that may break a rule.
 func postingEvidence(leg, joined, hasSale string) string {
 	return `SELECT p.operation_id, p.position, p.leg, p.kind, p.customer_no, p.imkb_code, p.holder_corporation_name, p.currency_code,
- CASE WHEN ` + hasSale + ` THEN 1 ELSE 0 END
-FROM {{prefix}}postings p
+ CASE WHEN ` + hasSale + ` THEN 1 ELSE 0 END, 0
+FROM {{prefix}}all_postings p
 ` + joined + `
 WHERE ` + leg + ` AND (p.kind = 1 AND NOT (` + hasSale + `)
  OR p.kind NOT IN (1, 2, 3, 4) OR p.leg NOT IN (1, 2) OR (p.leg = 1) <> (p.currency_code = '') OR (p.leg = 2) <> (p.imkb_code = ''))`
@@ -306,9 +310,15 @@ LEFT JOIN (
 		"s.customer_no IS NOT NULL OR o.operation_id IS NOT NULL")
 )
 
+// secondPostings finds the postings of sales that have a transfer too.
+const secondPostings = `SELECT p.operation_id, p.position, p.leg, p.kind, p.customer_no, p.imkb_code, p.holder_corporation_name, p.currency_code, 1, 1
+FROM {{prefix}}postings p
+JOIN {{prefix}}transfers t ON t.operation_id = p.operation_id AND t.position = p.position
+WHERE p.kind = 1`
+
 // reversalPostings finds the postings of reversals that belong to no sale of a
 // reversed operation.
-const reversalPostings = `SELECT p.operation_id, p.position, p.leg, p.kind, p.customer_no, p.imkb_code, p.holder_corporation_name, p.currency_code, 0
+const reversalPostings = `SELECT p.operation_id, p.position, p.leg, p.kind, p.customer_no, p.imkb_code, p.holder_corporation_name, p.currency_code, 0, 0
 FROM {{prefix}}postings p
 LEFT JOIN {{prefix}}reversals r ON r.reversal_id = p.operation_id
 LEFT JOIN {{prefix}}sales s ON s.operation_id = r.operation_id AND s.position = p.position
@@ -357,11 +367,11 @@ func (e evidence) reversals(tx *gorm.DB, w *backoffice.Witness) error {
 }
 
 func (e evidence) postings(tx *gorm.DB, w *backoffice.Witness) error {
-	for _, query := range []string{unitPostings, otherPostings, reversalPostings} {
+	for _, query := range []string{unitPostings, otherPostings, secondPostings, reversalPostings} {
 		err := e.each(tx, query, func(rows *sql.Rows) error {
 			var p backoffice.PostingRow
 			err := rows.Scan((*batch.UUID)(&p.OperationID), &p.Index, &p.Leg, &p.Kind, &p.CustomerNo,
-				&p.Fund.IMKBCode, &p.Fund.HolderCorporationName, &p.CurrencyCode, &p.HasSale)
+				&p.Fund.IMKBCode, &p.Fund.HolderCorporationName, &p.CurrencyCode, &p.HasSale, &p.IsSecond)
 			if err != nil {
 				return err
 			}

@@ -144,7 +144,7 @@ func (d *database) decisions(ctx context.Context, tx *gorm.DB, w window, found f
 	if err != nil {
 		return err
 	}
-	err = each(tx, d.postings.Table, func(tx *gorm.DB) *gorm.DB {
+	err = each(tx, d.postings.all, func(tx *gorm.DB) *gorm.DB {
 		return ordered("t.operation_id, t.position, t.leg, t.customer_no")(tx).Where("t.kind = ?", int64(fund.SalePosting))
 	}, func(row *PostingRow) error {
 		if o := of(row.OperationID); row.Leg == unitLeg {

@@ -65,7 +65,7 @@ func TestModelsAreTheSchema(t *testing.T) {
 	t.Parallel()
 	models := slices.Concat(
 		ofModel[storage.SubscriptionRow](""), ofModel[storage.PriceRow](""), ofModel[storage.HoldingRow](""), ofModel[storage.AccountRow](""),
-		ofModel[storage.OperationRow](""), ofModel[storage.SaleRow](""), ofModel[storage.PostingRow](""), ofModel[storage.NotificationRow](""),
+		ofModel[storage.OperationRow](""), ofModel[storage.SaleRow](""), ofModel[storage.PostingRow](""), ofModel[storage.TransferRow](""), ofModel[storage.NotificationRow](""),
 		ofModel[storage.RefusalRow](""), ofModel[storage.ReversalRow](""), ofModel[storage.AuditRow](""), ofModel[storage.MarkRow](""),
 		ofModel[storage.TrailBatchRow](""), ofModel[storage.TrailHashRow](""), ofModel[storage.TrailLogRow](""),
 	)

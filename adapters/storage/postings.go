@@ -8,7 +8,8 @@ import (
 	"bankingapi/domain/operation"
 )
 
-// PostingRow is a row of the table postings.
+// PostingRow is a row of the table postings, or one of the two postings of a
+// TransferRow: the view all_postings has both.
 type PostingRow struct {
 	CustomerNo            int64         `gorm:"primaryKey"`
 	OperationID           batch.UUID    `gorm:"primaryKey"`
@@ -34,9 +35,15 @@ const (
 type postings struct {
 	*batch.Table[PostingRow]
 	add *batch.Statement[PostingRow]
+	// all is the view that also has the postings of transfers.
+	all *batch.Table[PostingRow]
 }
 
-func newPostings(t *batch.Table[PostingRow]) postings { return postings{t, t.Insert()} }
+func newPostings(t *batch.Table[PostingRow], prefix string) postings {
+	all := *t
+	all.Name = prefix + "all_postings"
+	return postings{t, t.Insert(), &all}
+}
 
 // newPostingRow returns the row of a posting.
 func newPostingRow(p *fund.Posting, at time.Time) PostingRow {

@@ -45,6 +45,7 @@ func (d *database) probes() []batch.Request {
 		d.operations.settle.Request(nil),
 		d.sales.add.Request(nil),
 		d.sales.settle.Request(nil),
+		d.transfers.add.Request(nil),
 		d.postings.add.Request(nil),
 		d.notifications.add.Request(nil),
 	}

@@ -55,7 +55,7 @@ func TestSchemasAreOne(t *testing.T) {
 	onSQLiteColumns, onPostgresColumns := columns(t, onSQLite, sqliteColumns), columns(t, onPostgres, postgresColumns)
 	require.Empty(t, without(onSQLiteColumns, onPostgresColumns), "only SQLite has these columns: its migrations and those of Postgres differ")
 	require.Empty(t, without(onPostgresColumns, onSQLiteColumns), "only Postgres has these columns: its migrations and those of SQLite differ")
-	require.Len(t, slices.Compact(keys(onSQLiteColumns, func(c column) string { return c.Table })), 15, "a new table is counted here and in partitioned")
+	require.Len(t, slices.Compact(keys(onSQLiteColumns, func(c column) string { return c.Table })), 16, "a new table is counted here and in partitioned")
 
 	for _, c := range onSQLiteColumns {
 		if c.Key > 0 {
@@ -79,7 +79,7 @@ WHERE m.type = 'table' AND m.name NOT IN ` + notOurs
 	postgresColumns = `SELECT c.table_name, c.column_name, c.data_type, c.is_nullable = 'NO',
  COALESCE(replace(c.column_default, '::text', ''), ''), COALESCE((SELECT k.ordinal_position FROM information_schema.key_column_usage k
   WHERE k.table_schema = 'public' AND k.table_name = c.table_name AND k.column_name = c.column_name), 0)
-FROM information_schema.columns c WHERE c.table_schema = 'public' AND c.table_name NOT IN ` + notOurs
+FROM information_schema.columns c WHERE c.table_schema = 'public' AND c.table_name <> 'all_postings' AND c.table_name NOT IN ` + notOurs
 )
 
 func columns(t *testing.T, db *sql.DB, query string) []column {
@@ -396,7 +396,7 @@ func partitioned(t *testing.T) (statements []string) {
 			return split
 		}))
 	}
-	require.Equal(t, 15, tables, "a new table is counted here and in TestSchemasAreOne")
+	require.Equal(t, 16, tables, "a new table is counted here and in TestSchemasAreOne")
 	return append(statements, "CREATE TABLE schema_version AS SELECT "+strconv.Itoa(store.SchemaVersion)+" AS version_id, true AS is_applied")
 }
 

@@ -156,6 +156,7 @@ type database struct {
 	operations    operations
 	sales         sales
 	postings      postings
+	transfers     transfers
 	notifications notifications
 	subscriptions subscriptionTable
 	refusals      refusals
@@ -177,7 +178,8 @@ func newDatabase(e *Engine, db *batch.DB, prefix string) *database {
 		prices:        newPrices(batch.NewTable[PriceRow](d, namer)),
 		operations:    newOperations(batch.NewTable[OperationRow](d, namer)),
 		sales:         newSales(batch.NewTable[SaleRow](d, namer)),
-		postings:      newPostings(batch.NewTable[PostingRow](d, namer)),
+		postings:      newPostings(batch.NewTable[PostingRow](d, namer), prefix),
+		transfers:     newTransfers(batch.NewTable[TransferRow](d, namer)),
 		notifications: newNotifications(batch.NewTable[NotificationRow](d, namer)),
 		subscriptions: newSubscriptionTable(batch.NewTable[SubscriptionRow](d, namer)),
 		refusals:      newRefusals(batch.NewTable[RefusalRow](d, namer)),

@@ -36,6 +36,7 @@ func TestEveryChangeOfARowIsFound(t *testing.T) {
 		aDayInTheTrail(t, s, &tree)
 		_, found := trailFindings(t, s)
 		require.Empty(t, found)
+		apart(func(sql string) { execute(t, db, sql) }, "unit_quantity / 1000000 % 2 = 0")
 		m := newTamperer(t, db)
 		done := map[string]int{}
 		for tried := 0; tried < changes; {
@@ -63,6 +64,8 @@ type tamperer struct {
 	random   *rand.Rand
 	isSQLite bool
 	tables   map[string]*tampered
+	// postings are those of transfers too.
+	postings []map[string]any
 
 	tx *sql.Tx
 	ok bool // false if the database refused the change
@@ -86,6 +89,7 @@ type tampered struct {
 var tables = []tampered{
 	{name: "sales", keys: []string{"operation_id", "position", "customer_no"}},
 	{name: "postings", keys: []string{"operation_id", "position", "leg", "customer_no"}},
+	{name: "transfers", keys: []string{"operation_id", "position"}},
 	{name: "operations", keys: []string{"caller_id", "subscription", "operation"}},
 	{name: "notifications", keys: []string{"user_id", "digest"}},
 	{name: "refusals", keys: []string{"operation_id"}},
@@ -103,31 +107,38 @@ func newTamperer(t *testing.T, db *sql.DB) *tamperer {
 	t.Logf("seed %d", seed)
 	m := &tamperer{t: t, isSQLite: strings.Contains(fmt.Sprintf("%T", db.Driver()), "sqlite"), random: rand.New(rand.NewPCG(19, seed)), tables: map[string]*tampered{}}
 	for _, table := range tables {
-		rows, err := db.QueryContext(t.Context(), "SELECT * FROM "+table.name)
-		require.NoError(t, err)
-		all, err := rows.Columns()
-		require.NoError(t, err)
-		for rows.Next() {
-			values, into := make([]any, len(all)), make([]any, len(all))
-			for i := range values {
-				into[i] = &values[i]
-			}
-			require.NoError(t, rows.Scan(into...))
-			row := map[string]any{}
-			for i, name := range all {
-				row[name] = values[i]
-			}
-			table.rows = append(table.rows, row)
-		}
-		require.NoError(t, rows.Err())
-		require.NoError(t, rows.Close())
+		table.columns, table.rows = rowsOf(t, db, table.name)
 		require.NotEmpty(t, table.rows, table.name)
-		table.columns = slices.DeleteFunc(all, func(name string) bool {
+		table.columns = slices.DeleteFunc(table.columns, func(name string) bool {
 			return name == "primary_used_at" || name == "secondary_used_at" || name == "without_caller_id_at"
 		})
 		m.tables[table.name] = &table
 	}
+	_, m.postings = rowsOf(t, db, "all_postings")
 	return m
+}
+
+func rowsOf(t *testing.T, db *sql.DB, table string) (columns []string, all []map[string]any) {
+	t.Helper()
+	rows, err := db.QueryContext(t.Context(), "SELECT * FROM "+table)
+	require.NoError(t, err)
+	defer rows.Close()
+	columns, err = rows.Columns()
+	require.NoError(t, err)
+	for rows.Next() {
+		values, into := make([]any, len(columns)), make([]any, len(columns))
+		for i := range values {
+			into[i] = &values[i]
+		}
+		require.NoError(t, rows.Scan(into...))
+		row := map[string]any{}
+		for i, name := range columns {
+			row[name] = values[i]
+		}
+		all = append(all, row)
+	}
+	require.NoError(t, rows.Err())
+	return columns, all
 }
 
 func (m *tamperer) begin(tx *sql.Tx) {
@@ -387,18 +398,19 @@ func (m *tamperer) requireNamed(findings []string) {
 }
 
 // sale picks a completed operation with one sale, and returns its postings.
+// postingsOf is the table that has them.
 func (m *tamperer) sale() (sale, unit, money map[string]any) {
 	for {
 		sale = pick(m, m.tables["sales"].rows)
-		own := func(table string) (rows []map[string]any) {
-			for _, row := range m.tables[table].rows {
+		own := func(of []map[string]any) (rows []map[string]any) {
+			for _, row := range of {
 				if equalValues(row["operation_id"], sale["operation_id"]) {
 					rows = append(rows, row)
 				}
 			}
 			return rows
 		}
-		if postings := own("postings"); len(own("sales")) == 1 && len(postings) == 2 {
+		if postings := own(m.postings); len(own(m.tables["sales"].rows)) == 1 && len(postings) == 2 {
 			unit, money = postings[0], postings[1]
 			if unit["leg"] != int64(1) {
 				unit, money = money, unit
@@ -406,6 +418,15 @@ func (m *tamperer) sale() (sale, unit, money map[string]any) {
 			return sale, unit, money
 		}
 	}
+}
+
+func (m *tamperer) postingsOf(sale map[string]any) string {
+	for _, row := range m.tables["transfers"].rows {
+		if equalValues(row["operation_id"], sale["operation_id"]) {
+			return "transfers"
+		}
+	}
+	return "postings"
 }
 
 // post changes the balances by a number of times the postings.
@@ -428,7 +449,7 @@ func (m *tamperer) removeSale() (removed map[string]any) {
 	sale, unit, money := m.sale()
 	m.expect(m.tables["sales"], sale, nil)
 	m.post(unit, money, -1)
-	m.exec("DELETE FROM postings WHERE operation_id = ?", sale["operation_id"])
+	m.exec("DELETE FROM "+m.postingsOf(sale)+" WHERE operation_id = ?", sale["operation_id"])
 	m.exec("DELETE FROM sales WHERE operation_id = ?", sale["operation_id"])
 	if sale["caller_id"] != "" {
 		m.exec("DELETE FROM operations WHERE operation_id = ?", sale["operation_id"])
@@ -460,7 +481,11 @@ func (m *tamperer) raiseProceeds() {
 	sale, _, money := m.sale()
 	m.expect(m.tables["sales"], sale, nil)
 	m.exec("UPDATE sales SET proceeds = 2 * proceeds, settled_price = 2 * settled_price WHERE operation_id = ?", sale["operation_id"])
-	m.exec("UPDATE postings SET quantity = 2 * quantity WHERE operation_id = ? AND leg = 2", sale["operation_id"])
+	double := "UPDATE postings SET quantity = 2 * quantity WHERE operation_id = ? AND leg = 2"
+	if m.postingsOf(sale) == "transfers" {
+		double = "UPDATE transfers SET money_quantity = 2 * money_quantity WHERE operation_id = ?"
+	}
+	m.exec(double, sale["operation_id"])
 	m.move(money, 1)
 }
 

@@ -146,7 +146,7 @@ func TestAnotherFile(t *testing.T) {
 // stored, does not pass. It waits for no one who writes.
 func TestPingAsksWhatASaleAsks(t *testing.T) {
 	t.Parallel()
-	tables := []string{"subscriptions", "prices", "holdings", "accounts", "operations", "sales", "postings", "notifications"}
+	tables := []string{"subscriptions", "prices", "holdings", "accounts", "operations", "sales", "transfers", "postings", "notifications"}
 	testdb.Each(t, func(t *testing.T, engine string, s *store.Store) {
 		require.NoError(t, s.Ping(t.Context()))
 		var db *sql.DB

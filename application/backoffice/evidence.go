@@ -193,6 +193,8 @@ type PostingRow struct {
 	// of units, of the account's customer if it is of money. The posting of a
 	// reversal belongs to a sale of the operation that it reverses.
 	HasSale bool
+	// IsSecond is true if it says again what another posting of the sale says.
+	IsSecond bool
 }
 
 // OperationRow is an operation under a CallerId, or one with sales.

@@ -204,6 +204,10 @@ var postingRules = []rule[PostingRow]{
 		}),
 	},
 	{
+		Rule{"posting-once", "The units and the proceeds of a sale are posted once."},
+		says((*PostingRow).String, "its sale was posted before", func(p *PostingRow) bool { return p.IsSecond }),
+	},
+	{
 		Rule{"posting-reversal-has-sale", "Every posting of a reversal belongs to a sale of a reversed operation."},
 		says((*PostingRow).String, "belongs to no reversal of a sale", func(p *PostingRow) bool {
 			return p.Kind == reversalPosting && !p.HasSale

@@ -233,6 +233,9 @@ func TestEveryColumnIsProved(t *testing.T) {
 		"posting-proceeds-have-sale": {saleName + "/0 of customer 2: is not completed, but has a posting of proceeds", cases{
 			"no sale": posting(moneyPosting, func(p *backoffice.PostingRow) { p.HasSale = false }),
 		}},
+		"posting-once": {"posting 01000000-0000-0000-0000-000000000000/0/1 of customer 1: its sale was posted before", cases{
+			"twice": posting(unitPosting, func(p *backoffice.PostingRow) { p.IsSecond = true }),
+		}},
 		"posting-reversal-has-sale": {"posting 01000000-0000-0000-0000-000000000000/0/1 of customer 1: belongs to no reversal of a sale", cases{
 			"no sale": posting(unitPosting, func(p *backoffice.PostingRow) { p.Kind, p.HasSale = 4, false }),
 		}},

@@ -159,7 +159,7 @@ func TestHistoryIsNotChangedUnnoticed(t *testing.T) {
 		if b.Engine == testdb.EngineSQLite {
 			of = "operation_id = x'" + strings.ReplaceAll(ids[1], "-", "") + "'"
 		}
-		b.execute(t, "DELETE FROM postings WHERE "+of)
+		b.execute(t, "DELETE FROM transfers WHERE "+of)
 		b.execute(t, "DELETE FROM sales WHERE "+of)
 		b.execute(t, "DELETE FROM operations WHERE "+of)
 		b.execute(t, "UPDATE holdings SET units = units + 10000000 WHERE customer_no = 1001")
