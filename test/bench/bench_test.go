@@ -237,10 +237,10 @@ func TestBenchMissesNoRow(t *testing.T) {
 // bookHolds is true of a book in which every transaction did its whole work;
 // the other side must, or the ratios would mean nothing.
 var bookHolds = []string{
-	`SELECT (SELECT sum(balance) FROM accounts) = (SELECT sum(quantity) FROM postings WHERE kind = 'money')`,
-	`SELECT (SELECT sum(units) FROM holdings) - 10000 * 100000000000000 = (SELECT sum(quantity) FROM postings WHERE kind = 'units')`,
+	`SELECT (SELECT sum(balance) FROM accounts) = (SELECT sum(money_quantity) FROM transfers)`,
+	`SELECT (SELECT sum(units) FROM holdings) - 10000 * 100000000000000 = (SELECT sum(unit_quantity) FROM transfers)`,
 	`SELECT (SELECT count(*) FROM sales) = (SELECT count(*) FROM operations)`,
-	`SELECT 2 * (SELECT count(*) FROM sales) = (SELECT count(*) FROM postings)`,
+	`SELECT (SELECT count(*) FROM sales) = (SELECT count(*) FROM transfers)`,
 	`SELECT (SELECT sum(proceeds) FROM sales) = (SELECT sum(balance) FROM accounts)`,
 	`SELECT (SELECT count(*) FROM notifications) > 100`,
 }

@@ -223,8 +223,8 @@ func sell(ctx context.Context, tx pgx.Tx, h *peerHeader, s *peerSale, body []byt
 		a.CustomerNo, a.BranchCode, a.AccountSuffix, a.CurrencyCode, proceeds); err != nil {
 		return err
 	}
-	return one("INSERT INTO postings VALUES ($1, $2, 0, 0, 'units', $3, - $4::bigint), ($5, $2, 0, 1, 'money', $6, $7)",
-		s.CustomerNo, id, f.IMKBCode, units, a.CustomerNo, a.CurrencyCode, proceeds)
+	return one("INSERT INTO transfers VALUES ($1, 0, $2, - $3::bigint, $4, $5, $6, $7, now(), $8, $9, $10)",
+		id, s.CustomerNo, units, a.CustomerNo, a.BranchCode, a.AccountSuffix, proceeds, f.IMKBCode, f.HolderCorporationName, a.CurrencyCode)
 }
 
 type peerPush struct {

@@ -51,7 +51,7 @@ func (l *sqliteLoop) prepare(ctx context.Context) error {
 	if _, err := l.conn.ExecContext(ctx, string(schema)); err != nil {
 		return err
 	}
-	for _, text := range []string{begin, insertOperation, selectPrice, takeUnits, creditAccount, insertSale, insertPostings, insertPush, commit} {
+	for _, text := range []string{begin, insertOperation, selectPrice, takeUnits, creditAccount, insertSale, insertTransfer, insertPush, commit} {
 		if l.statements[text], err = l.conn.PrepareContext(ctx, text); err != nil {
 			return fmt.Errorf("%s: %w", text, err)
 		}
@@ -136,11 +136,12 @@ func (l *sqliteLoop) sale(ctx context.Context, hot bool) error {
 		return err
 	}
 	proceeds := (units*price + 500_000_000_000) / 1_000_000_000_000
+	now := time.Now().UTC().Format(time.RFC3339Nano)
 	return errors.Join(
 		l.exec(ctx, takeUnits, units, customer, fund, holder),
 		l.exec(ctx, creditAccount, proceeds, account, currency),
-		l.exec(ctx, insertSale, customer, id, callerID, time.Now().UTC().Format(time.RFC3339Nano), units, fund, holder, firstPrice+customer%funds, account, currency, proceeds),
-		l.exec(ctx, insertPostings, customer, id, fund, -units, currency, proceeds),
+		l.exec(ctx, insertSale, customer, id, callerID, now, units, fund, holder, firstPrice+customer%funds, account, currency, proceeds),
+		l.exec(ctx, insertTransfer, id, customer, -units, account, proceeds, now, fund, holder, currency),
 	)
 }
 
@@ -159,7 +160,7 @@ const (
 	takeUnits       = `UPDATE holdings SET units = units - ?1 WHERE customer_no = ? AND imkb_code = ? AND holder_corporation_name = ? AND units >= ?1`
 	creditAccount   = `UPDATE accounts SET balance = balance + ? WHERE customer_no = ? AND branch_code = 101 AND account_suffix = 351 AND currency_code = ?`
 	insertSale      = `INSERT INTO sales (customer_no, operation_id, position, subscription, app_key, channel, teller_name, caller_id, received_at, units, imkb_code, holder_corporation_name, price_id, account_customer_no, branch_code, account_suffix, currency_code, proceeds, state) VALUES (?, ?, 0, 'bench', '', 'MOBILE', '', ?, ?, ?, ?, ?, ?, ?, 101, 351, ?, ?, 2)`
-	insertPostings  = `INSERT INTO postings (customer_no, operation_id, position, leg, kind, item, quantity) VALUES (?1, ?2, 0, 0, 'units', ?3, ?4), (?1, ?2, 0, 1, 'money', ?5, ?6)`
+	insertTransfer  = `INSERT INTO transfers (operation_id, position, customer_no, unit_quantity, account_customer_no, branch_code, account_suffix, money_quantity, posted_at, imkb_code, holder_corporation_name, currency_code) VALUES (?, 0, ?, ?, ?, 101, 351, ?, ?, ?, ?, ?)`
 	insertPush      = `INSERT INTO notifications (user_id, digest, subscription, channel, received_at, external_application_code, external_tran_code, push_id, push_interaction_id, platform, subject, content, deep_link_url, send_status, send_date, tran_data) VALUES (?, ?, 'bench', 'PUSH', ?, 'MOBILBANK', 'FUNDSALE', ?, 42, 73, 'Fon satış talimatınız gerçekleşti', 'Sayın müşterimiz, fon satış talimatınız bugün gerçekleşmiştir. Satış tutarı hesabınıza aktarılmıştır. Ayrıntılar için uygulamamızı ziyaret edebilirsiniz.', 'examplebank://funds/sales/latest', 1, '2026-11-20', '[{"Code":"FUND","Name":"F07"},{"Code":"LANG","Name":"TR"}]')`
 	commit          = `COMMIT`
 )

@@ -1,5 +1,5 @@
 -- A book with history, written straight into the service's tables, because ten
--- million requests would take hours: past sales with their postings and
+-- million requests would take hours: past sales with their transfers and
 -- CallerIds, and past pushes. They are spread over the last 100 days, in the order
 -- of time. The holdings and accounts came by import; they are set to what these
 -- sales left. The table size says how much: customers in each gap between the
@@ -27,12 +27,10 @@ SELECT customer_no, id::uuid, 0, 'bench', '', 'MOBILE', '', id, '', '',
     2, price_id, price, proceeds, '', received_at, received_at, request_id
 FROM past;
 
-INSERT INTO postings (customer_no, operation_id, position, leg, kind, imkb_code, holder_corporation_name, branch_code, account_suffix, currency_code, quantity, posted_at)
-SELECT customer_no, id::uuid, 0, leg, 1,
-    CASE leg WHEN 1 THEN fund ELSE '' END, CASE leg WHEN 1 THEN 'EXAMPLE PORTFOY YONETIMI A.S.' ELSE '' END,
-    CASE leg WHEN 2 THEN 101 ELSE 0 END, CASE leg WHEN 2 THEN 351 ELSE 0 END, CASE leg WHEN 2 THEN 'TRY' ELSE '' END,
-    CASE leg WHEN 1 THEN -1000000 ELSE proceeds END, received_at
-FROM (SELECT *, generate_series(1, 2) AS leg FROM past) past;
+INSERT INTO transfers (operation_id, position, customer_no, unit_quantity, account_customer_no, branch_code, account_suffix, money_quantity, posted_at,
+    imkb_code, holder_corporation_name, currency_code)
+SELECT id::uuid, 0, customer_no, -1000000, customer_no, 101, 351, proceeds, received_at, fund, 'EXAMPLE PORTFOY YONETIMI A.S.', 'TRY'
+FROM past;
 
 UPDATE holdings SET units = units - 1000000 * per_customer FROM size;
 

@@ -28,12 +28,10 @@ SELECT customer_no, unhex(id, '-'), 0, 'bench', '', 'MOBILE', '', id, '', '',
     2, price_id, price, proceeds, '', received_at, received_at, request_id
 FROM past;
 
-INSERT INTO postings (customer_no, operation_id, position, leg, kind, imkb_code, holder_corporation_name, branch_code, account_suffix, currency_code, quantity, posted_at)
-SELECT customer_no, unhex(id, '-'), 0, leg, 1,
-    CASE leg WHEN 1 THEN fund ELSE '' END, CASE leg WHEN 1 THEN 'EXAMPLE PORTFOY YONETIMI A.S.' ELSE '' END,
-    CASE leg WHEN 2 THEN 101 ELSE 0 END, CASE leg WHEN 2 THEN 351 ELSE 0 END, CASE leg WHEN 2 THEN 'TRY' ELSE '' END,
-    CASE leg WHEN 1 THEN -1000000 ELSE proceeds END, received_at
-FROM past CROSS JOIN (SELECT 1 AS leg UNION ALL SELECT 2);
+INSERT INTO transfers (operation_id, position, customer_no, unit_quantity, account_customer_no, branch_code, account_suffix, money_quantity, posted_at,
+    imkb_code, holder_corporation_name, currency_code)
+SELECT unhex(id, '-'), 0, customer_no, -1000000, customer_no, 101, 351, proceeds, received_at, fund, 'EXAMPLE PORTFOY YONETIMI A.S.', 'TRY'
+FROM past;
 
 UPDATE holdings SET units = units - 1000000 * per_customer FROM size;
 

@@ -60,15 +60,20 @@ CREATE TABLE sales (
     PRIMARY KEY (operation_id, position, customer_no)
 );
 
-CREATE TABLE postings (
-    customer_no  bigint   NOT NULL,
-    operation_id uuid     NOT NULL,
-    position     integer  NOT NULL,
-    leg          smallint NOT NULL,
-    kind         text     NOT NULL,
-    item         text     NOT NULL,
-    quantity     bigint   NOT NULL,
-    PRIMARY KEY (operation_id, position, leg, customer_no)
+CREATE TABLE transfers (
+    operation_id            uuid        NOT NULL,
+    position                integer     NOT NULL,
+    customer_no             bigint      NOT NULL,
+    unit_quantity           bigint      NOT NULL,
+    account_customer_no     bigint      NOT NULL,
+    branch_code             bigint      NOT NULL,
+    account_suffix          bigint      NOT NULL,
+    money_quantity          bigint      NOT NULL,
+    posted_at               timestamptz NOT NULL,
+    imkb_code               text        NOT NULL,
+    holder_corporation_name text        NOT NULL,
+    currency_code           text        NOT NULL,
+    PRIMARY KEY (operation_id, position)
 );
 
 CREATE TABLE notifications (

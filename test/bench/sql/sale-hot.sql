@@ -18,7 +18,6 @@ UPDATE accounts SET balance = balance + :proceeds::bigint
 WHERE customer_no = :account::bigint AND branch_code = 101 AND account_suffix = 351 AND currency_code = :currency_code;
 INSERT INTO sales (customer_no, operation_id, position, subscription, app_key, channel, teller_name, caller_id, received_at, units, imkb_code, holder_corporation_name, price_id, account_customer_no, branch_code, account_suffix, currency_code, proceeds, state)
 VALUES (:customer, :operation_id, 0, 'bench', '', 'MOBILE', '', :caller_id, now(), :units, :imkb_code, :holder_corporation_name, 101 + :fund::bigint, :account, 101, 351, :currency_code, :proceeds, 2);
-INSERT INTO postings (customer_no, operation_id, position, leg, kind, item, quantity)
-VALUES (:customer::bigint, :operation_id::uuid, 0, 0, 'units', :imkb_code, - :units::bigint),
-       (:customer::bigint, :operation_id::uuid, 0, 1, 'money', :currency_code, :proceeds::bigint);
+INSERT INTO transfers (operation_id, position, customer_no, unit_quantity, account_customer_no, branch_code, account_suffix, money_quantity, posted_at, imkb_code, holder_corporation_name, currency_code)
+VALUES (:operation_id, 0, :customer, - :units::bigint, :account, 101, 351, :proceeds, now(), :imkb_code, :holder_corporation_name, :currency_code);
 COMMIT;

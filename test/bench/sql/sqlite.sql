@@ -58,15 +58,20 @@ CREATE TABLE sales (
     PRIMARY KEY (operation_id, position, customer_no)
 ) WITHOUT ROWID;
 
-CREATE TABLE postings (
-    customer_no  integer  NOT NULL,
-    operation_id blob     NOT NULL,
-    position     integer  NOT NULL,
-    leg          integer  NOT NULL,
-    kind         text     NOT NULL,
-    item         text     NOT NULL,
-    quantity     integer  NOT NULL,
-    PRIMARY KEY (operation_id, position, leg, customer_no)
+CREATE TABLE transfers (
+    operation_id            blob    NOT NULL,
+    position                integer NOT NULL,
+    customer_no             integer NOT NULL,
+    unit_quantity           integer NOT NULL,
+    account_customer_no     integer NOT NULL,
+    branch_code             integer NOT NULL,
+    account_suffix          integer NOT NULL,
+    money_quantity          integer NOT NULL,
+    posted_at               text    NOT NULL,
+    imkb_code               text    NOT NULL,
+    holder_corporation_name text    NOT NULL,
+    currency_code           text    NOT NULL,
+    PRIMARY KEY (operation_id, position)
 ) WITHOUT ROWID;
 
 CREATE TABLE notifications (
