@@ -98,6 +98,7 @@ func (p *peer) run(ctx context.Context, w work, connections int, length time.Dur
 	if t.completed == 0 {
 		return measure{}, fmt.Errorf("nothing completed (%s); one answer: %s", t, t.example)
 	}
+	time.Sleep(3 * peerIdle) // its connections are closed when pgbench needs them
 	return measure{
 		records: float64(t.completed*w.records) / length.Seconds(),
 		p50:     t.latency.quantile(0.5), p99: t.latency.quantile(0.99), failed: t.failed(),
