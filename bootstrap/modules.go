@@ -122,7 +122,7 @@ func newDirectory(lc fx.Lifecycle, w *setup, s *store.Store, m *subscriptions.Ma
 // queues when the service stops.
 func newUseCases(lc fx.Lifecycle, w *setup, s *store.Store, tracing *telemetry.Tracing, metrics *telemetry.Metrics, stop *shutdown) (*addpush.Adder, *buyfund.Buyer, addpush.Options, buyfund.Options) {
 	records := w.settings.HTTP.ParametersLimit
-	limits := commit.Limits{Batch: w.settings.Commit.BatchLimit, Queue: w.settings.Commit.QueueLimit, Timeout: 2 * w.settings.Storage.StatementTimeout}
+	limits := commit.Limits{Batch: w.settings.Commit.BatchLimit, Queue: w.settings.Commit.QueueLimit, Timeout: 2 * w.settings.Storage.StatementTimeout, Grace: s.Grace}
 	add := addpush.Options{
 		ParametersLimit: records, Commit: limits, Now: w.bank, NewID: w.acts.NewID,
 		Observer: metrics.Observer(operation.AddPushNotificationResponse, tracing, w.now),

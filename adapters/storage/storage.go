@@ -76,6 +76,8 @@ type Engine struct {
 	// Align makes two transactions that have read nothing yet see the same state of
 	// the database. After an error both are rolled back. It may be nil.
 	Align func(ctx context.Context, first, second *sql.Tx) error
+	// Grace is store.Store.Grace.
+	Grace time.Duration
 	// Tables are the tables that only this engine has, without prefix.
 	Tables []string
 	// Backup is store.Store.Backup. It may be nil.
@@ -214,6 +216,7 @@ func (d *database) ports(b *Books, i *Inboxes, s *Schema, now func() time.Time) 
 		Risks:          d.risks,
 		CountDue:       b.CountDue,
 		Index:          d.index(),
+		Grace:          d.engine.Grace,
 		Backup:         d.engine.Backup,
 	}
 }

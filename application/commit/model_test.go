@@ -7,6 +7,7 @@ import (
 	"slices"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	gocmp "github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
@@ -37,6 +38,7 @@ func TestQueueFollowsTheModel(t *testing.T) {
 		limits := limits
 		limits.Batch = rapid.IntRange(1, 8).Draw(rt, "batch")
 		limits.Queue = rapid.IntRange(0, 8).Draw(rt, "queue")
+		limits.Grace = rapid.SampledFrom([]time.Duration{0, time.Millisecond}).Draw(rt, "grace")
 		script := rapid.SliceOfN(rapid.Custom(func(rt *rapid.T) step {
 			return step{
 				Do:     rapid.SampledFrom([]string{"arrive", "arrive", "arrive", "arrive", "leave", "release", "release", "succeed", "succeed", "break", "close"}).Draw(rt, "do"),

@@ -30,6 +30,11 @@ type Limits struct {
 	// Timeout is the maximum time of a batch. If its items are run again alone,
 	// they get this time once more. It must be positive.
 	Timeout time.Duration
+	// Grace is the maximum time that run takes after its context has ended, whatever
+	// the storage does. A caller that may wait for Timeout and Grace, and finds the queue
+	// idle, runs its item itself: handing it to another goroutine and waking up again
+	// takes a fifth of the time of a push. 0 means that it is not known.
+	Grace time.Duration
 }
 
 // Observer is told about every batch, after its callers were answered. Its
@@ -171,7 +176,14 @@ func (q *Queue[T]) Do(ctx context.Context, item T) error {
 		q.recycle(w)
 		return err
 	}
-	if first != nil {
+	switch {
+	case first == nil:
+	case q.mayRun(ctx, limit, limited):
+		q.runBatch(first)
+		if next := q.next(first); next != nil {
+			go q.drain(next)
+		}
+	default:
 		// Not the caller itself: it must be able to leave at its deadline. The
 		// goroutine lasts until the queue is empty.
 		go q.drain(first)
@@ -216,6 +228,13 @@ func (q *Queue[T]) Do(ctx context.Context, item T) error {
 		panic(p)
 	}
 	return err
+}
+
+// mayRun reports whether a caller may run a batch itself: whether the batch ends before
+// the caller must leave.
+func (q *Queue[T]) mayRun(ctx context.Context, limit time.Duration, limited bool) bool {
+	_, bounded := ctx.Deadline()
+	return q.limits.Grace > 0 && !bounded && (!limited || limit >= q.limits.Timeout+q.limits.Grace)
 }
 
 // isPastDeadline reports whether ctx ended because of its deadline, not because

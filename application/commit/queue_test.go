@@ -1,9 +1,11 @@
 package commit_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"runtime"
+	"runtime/debug"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -955,4 +957,73 @@ func TestTraceOfABatch(t *testing.T) {
 	require.Equal(t, []any{"caller 1", "caller 2"}, traced)
 	require.Equal(t, []error{nil, errPoison}, ended)
 	require.NoError(t, queue.Close(t.Context()))
+}
+
+// A caller runs its batch itself if the batch ends before the caller must leave, and
+// no other batch is running.
+func TestACallerRunsItsOwnBatch(t *testing.T) {
+	t.Parallel()
+	goroutine := func() string {
+		line, _, _ := bytes.Cut(debug.Stack(), []byte(" ["))
+		return string(line)
+	}
+	const grace = 100 * time.Millisecond
+	enough := limits.Timeout + grace
+	for name, c := range map[string]struct {
+		grace time.Duration
+		ctx   func(context.Context) (context.Context, context.CancelFunc)
+		own   bool
+	}{
+		"without a limit": {grace, context.WithCancel, true},
+		"with enough time": {grace, func(ctx context.Context) (context.Context, context.CancelFunc) {
+			return commit.WithWait(ctx, enough), func() {}
+		}, true},
+		"with too little time": {grace, func(ctx context.Context) (context.Context, context.CancelFunc) {
+			return commit.WithWait(ctx, enough-1), func() {}
+		}, false},
+		"with a deadline": {grace, func(ctx context.Context) (context.Context, context.CancelFunc) {
+			return context.WithTimeout(ctx, time.Hour)
+		}, false},
+		"of a storage that may stall": {0, context.WithCancel, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			limits := limits
+			limits.Grace = c.grace
+			var ran string
+			queue := commit.New(limits, weigh, func(context.Context, []*item) error {
+				ran = goroutine()
+				return nil
+			}, commit.Observer{})
+			ctx, cancel := c.ctx(t.Context())
+			defer cancel()
+			require.NoError(t, queue.Do(ctx, &item{id: 1}))
+			require.Equal(t, c.own, ran == goroutine())
+			require.NoError(t, queue.Close(t.Context()))
+		})
+	}
+}
+
+// A caller that runs its batch itself does not stay for the next one.
+func TestACallerDoesNotRunTheNextBatch(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		limits := limits
+		limits.Grace = time.Millisecond
+		s := newStore()
+		queue := commit.New(limits, weigh, s.run, commit.Observer{})
+		callers := callAll(queue, 3)
+		require.Equal(t, [][]int{{0}}, s.calls)
+		s.gate <- nil
+		synctest.Wait()
+		require.Equal(t, [][]int{{0}, {1, 2}}, s.calls)
+		<-callers[0].returned
+		require.NoError(t, callers[0].err)
+		s.gate <- nil
+		for _, c := range callers {
+			<-c.returned
+			require.NoError(t, c.err)
+		}
+		require.NoError(t, queue.Close(t.Context()))
+	})
 }

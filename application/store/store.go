@@ -107,6 +107,10 @@ type Store struct {
 	// HasDataFile says that the data are in a file in DataFolder.
 	HasDataFile bool
 
+	// Grace is the maximum time that a call of Books or Inboxes takes after its context
+	// has ended, whatever the storage does. 0 means that it is not known.
+	Grace time.Duration
+
 	// Index prepares lookups for rows that were written since its last call, or for
 	// some of them. Without it lookups are slower. The service calls it every second.
 	// nil means that there is nothing to prepare.

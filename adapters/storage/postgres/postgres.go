@@ -88,6 +88,7 @@ func Open(_ context.Context, o storage.Options) (*storage.Engine, error) {
 	if err != nil {
 		return nil, errors.Join(err, db.Close())
 	}
+	engine.Grace = grace // a host may have configured its connections otherwise
 	plain := isPlain(config)
 	engine.Risks = func(ctx context.Context) ([]store.Risk, error) { return risks(ctx, db, plain) }
 	engine.Alone = func(ctx context.Context) error {

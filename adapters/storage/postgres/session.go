@@ -17,8 +17,13 @@ import (
 	"bankingapi/application/commit"
 )
 
-// rollbackTimeout bounds a rollback, for which the caller does not wait.
-const rollbackTimeout = 2 * time.Second
+const (
+	// rollbackTimeout bounds a rollback.
+	rollbackTimeout = time.Second
+	// grace is how long a batch may go on after its context has ended. Whatever waits
+	// for the server ends with the context, except a rollback that has just begun.
+	grace = rollbackTimeout + 250*time.Millisecond
+)
 
 // session is one transaction. Its BEGIN is sent with the first requests and its
 // COMMIT with the last: a batch is as many round trips as it has exchanges.
