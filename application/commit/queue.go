@@ -31,8 +31,8 @@ type Limits struct {
 	// they get this time once more. It must be positive.
 	Timeout time.Duration
 	// Grace is the maximum time that run takes after its context has ended, whatever
-	// the storage does. A caller that may wait for Timeout and Grace, and finds the queue
-	// idle, runs its item itself: handing it to another goroutine and waking up again
+	// the storage does. A caller that may wait for Timeout and Grace runs its item itself
+	// if that begins a batch alone: handing it to another goroutine and waking up again
 	// takes a fifth of the time of a push. 0 means that it is not known.
 	Grace time.Duration
 }
@@ -178,7 +178,7 @@ func (q *Queue[T]) Do(ctx context.Context, item T) error {
 	}
 	switch {
 	case first == nil:
-	case q.mayRun(ctx, limit, limited):
+	case len(first.batch) == 1 && first.batch[0] == w && q.mayRun(ctx, limit, limited):
 		q.runBatch(first)
 		if next := q.next(first); next != nil {
 			go q.drain(next)
@@ -230,7 +230,7 @@ func (q *Queue[T]) Do(ctx context.Context, item T) error {
 	return err
 }
 
-// mayRun reports whether a caller may run a batch itself: whether the batch ends before
+// mayRun reports whether a caller may run its item itself: whether the run ends before
 // the caller must leave.
 func (q *Queue[T]) mayRun(ctx context.Context, limit time.Duration, limited bool) bool {
 	_, bounded := ctx.Deadline()

@@ -1027,3 +1027,34 @@ func TestACallerDoesNotRunTheNextBatch(t *testing.T) {
 		require.NoError(t, queue.Close(t.Context()))
 	})
 }
+
+// A caller that begins a batch with others does not run it: if it fails, each item is
+// run again alone, and that may take longer than the caller may wait.
+func TestACallerDoesNotRunABatchOfSeveral(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		limits := limits
+		limits.Grace = time.Millisecond
+		gate := make(chan struct{})
+		queue := commit.New(limits, weigh, func(ctx context.Context, batch []*item) error {
+			if next := commit.Next(ctx); next != nil && len(batch) == 2 {
+				next()
+			}
+			<-gate
+			return nil
+		}, commit.Observer{})
+		callers := callAll(queue, 3) // 1 and 2 wait for 0
+		gate <- struct{}{}           // they begin, and let the next batch begin
+		synctest.Wait()
+		callers = append(callers, call(queue, &item{id: 3}))
+		ctx := commit.WithWait(t.Context(), limits.Timeout+limits.Grace)
+		err := queue.Do(ctx, &item{id: 4, weight: 1}) // it begins the batch of 3 and 4
+		require.Equal(t, fault.Indeterminate, fault.KindOf(err), "it leaves when its time is over")
+		close(gate)
+		for _, c := range callers {
+			<-c.returned
+			require.NoError(t, c.err)
+		}
+		require.NoError(t, queue.Close(t.Context()))
+	})
+}
