@@ -127,7 +127,7 @@ func (s *serial) witness(w *backoffice.Witness) {
 }
 
 func (e evidence) each(tx *gorm.DB, query string, row func(*sql.Rows) error) error {
-	rows, err := tx.Raw(strings.ReplaceAll(query, "{{prefix}}", e.prefix)).Rows() //nolint:rowserrcheck // Each does it
+	rows, err := tx.Raw(strings.NewReplacer("{{prefix}}", e.prefix, "{{all}}", e.database.postings.all.Name).Replace(query)).Rows() //nolint:rowserrcheck // Each does it
 	if err != nil {
 		return err
 	}
@@ -143,7 +143,7 @@ func positionsOf(table, keys, quantity string, leg int) string {
 FROM (
  SELECT %[2]s, %[3]s AS held, 1 AS present, 0 AS posted, 0 AS high, 0 AS low FROM {{prefix}}%[1]s
  UNION ALL
- SELECT %[2]s, 0, 0, 1, quantity / 1000000000, quantity %% 1000000000 FROM {{prefix}}all_postings WHERE leg = %[4]d
+ SELECT %[2]s, 0, 0, 1, quantity / 1000000000, quantity %% 1000000000 FROM {{all}} a WHERE leg = %[4]d
 ) p GROUP BY %[2]s`, table, keys, quantity, leg)
 }
 
@@ -289,7 +289,7 @@ func (n *nullID) Scan(value any) error {
 func postingEvidence(leg, joined, hasSale string) string {
 	return `SELECT p.operation_id, p.position, p.leg, p.kind, p.customer_no, p.imkb_code, p.holder_corporation_name, p.currency_code,
  CASE WHEN ` + hasSale + ` THEN 1 ELSE 0 END, 0
-FROM {{prefix}}all_postings p
+FROM {{all}} p
 ` + joined + `
 WHERE ` + leg + ` AND (p.kind = 1 AND NOT (` + hasSale + `)
  OR p.kind NOT IN (1, 2, 3, 4) OR p.leg NOT IN (1, 2) OR (p.leg = 1) <> (p.currency_code = '') OR (p.leg = 2) <> (p.imkb_code = ''))`

@@ -3,6 +3,7 @@ package storage
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	"gorm.io/gorm"
 
@@ -15,6 +16,9 @@ import (
 )
 
 var ModelNames = modelNames
+
+// AllPostings is a table of all postings of a book without a prefix. It needs an alias.
+var AllPostings = strings.ReplaceAll(allPostings, "{{prefix}}", "")
 
 // Personal are the columns that stay out of the leaf of a notification.
 var Personal = personal

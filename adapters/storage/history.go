@@ -80,6 +80,7 @@ func (h history) Sales(ctx context.Context, f backoffice.Filter) iter.Seq2[fund.
 // Postings is as backoffice promises.
 func (h history) Postings(ctx context.Context, f backoffice.Filter) iter.Seq2[fund.PostingEntry, error] {
 	return stream(ctx, h.database, h.postings.all, (*PostingRow).entry, func(tx *gorm.DB) *gorm.DB {
+		tx = tx.Table(h.postings.all.Name + " AS p")
 		if f.CustomerNo != 0 {
 			tx = h.postingsOf(tx, f.CustomerNo)
 		}
@@ -132,7 +133,7 @@ func (d *database) found(table, column string, value any) (condition string, arg
 const postingsOfCustomer = `(
 SELECT {{columns}} FROM {{prefix}}postings p WHERE customer_no = ? AND kind <> 1
 UNION ALL
-SELECT {{columns}} FROM {{prefix}}all_postings p WHERE customer_no = ? AND kind = 1 AND operation_id IN (
+SELECT {{columns}} FROM {{all}} p WHERE customer_no = ? AND kind = 1 AND operation_id IN (
  SELECT operation_id FROM {{prefix}}sales WHERE {{found}}
  UNION
  SELECT operation_id FROM {{prefix}}sales WHERE account_customer_no = ? AND account_customer_no <> customer_no
@@ -143,7 +144,7 @@ SELECT {{columns}} FROM {{prefix}}all_postings p WHERE customer_no = ? AND kind 
 func (d *database) postingsOf(tx *gorm.DB, customerNo int64) *gorm.DB {
 	columns := strings.Join(batch.Names(d.postings.Columns), ", ")
 	condition, arguments := d.found(d.sales.Name, "customer_no", customerNo)
-	query := strings.NewReplacer("{{prefix}}", d.prefix, "{{columns}}", columns, "{{found}}", condition).Replace(postingsOfCustomer)
+	query := strings.NewReplacer("{{prefix}}", d.prefix, "{{columns}}", columns, "{{found}}", condition, "{{all}}", d.postings.all.Name).Replace(postingsOfCustomer)
 	return tx.Table(query, slices.Concat([]any{customerNo, customerNo}, arguments, []any{customerNo})...)
 }
 

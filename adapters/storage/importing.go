@@ -224,7 +224,7 @@ func (i imports) soldSince(ctx context.Context, session batch.Session, id operat
 	first := i.postings.Lookup("find sales since", batch.Lookup{
 		Select: i.postings.Select("position"),
 		Where:  []batch.Condition{{Column: i.postings.Select("operation_id")[0], Operator: "="}},
-		And: fmt.Sprintf("t.leg = %[1]d AND t.kind = %[2]d AND (%[3]s) IN (SELECT %[3]s FROM %[4]s WHERE leg = %[1]d AND kind IN (%[5]d, %[6]d) AND posted_at >= '%[7]s')",
+		And: fmt.Sprintf("t.leg = %[1]d AND t.kind = %[2]d AND (%[3]s) IN (SELECT %[3]s FROM %[4]s AS p WHERE leg = %[1]d AND kind IN (%[5]d, %[6]d) AND posted_at >= '%[7]s')",
 			leg, fund.AdjustmentPosting, key, i.postings.all.Name, fund.SalePosting, fund.ReversalPosting, microsecond(since).Format(batch.TextLayout)),
 		Order: "t.position",
 	})

@@ -68,7 +68,7 @@ func (l lookups) read(tx *gorm.DB, id operation.ID, into *backoffice.Operation) 
 	if err := tx.Table(l.sales.Name).Where("operation_id = ?", of).Order("position").Find(&sales).Error; err != nil {
 		return err
 	}
-	if err := tx.Table(l.postings.all.Name).Where("operation_id = ?", of).Order("position, leg").Find(&postings).Error; err != nil {
+	if err := tx.Table(l.postings.all.Name+" AS t").Where("operation_id = ?", of).Order("position, leg").Find(&postings).Error; err != nil {
 		return err
 	}
 	for i := range sales {

@@ -1,6 +1,7 @@
 package storage
 
 import (
+	"strings"
 	"time"
 
 	"bankingapi/adapters/storage/batch"
@@ -9,7 +10,7 @@ import (
 )
 
 // PostingRow is a row of the table postings, or one of the two postings of a
-// TransferRow: the view all_postings has both.
+// TransferRow: allPostings has both.
 type PostingRow struct {
 	CustomerNo            int64         `gorm:"primaryKey"`
 	OperationID           batch.UUID    `gorm:"primaryKey"`
@@ -35,13 +36,26 @@ const (
 type postings struct {
 	*batch.Table[PostingRow]
 	add *batch.Statement[PostingRow]
-	// all is the view that also has the postings of transfers.
+	// all is allPostings. Its name needs an alias.
 	all *batch.Table[PostingRow]
 }
 
+// allPostings has the rows of postings, and the two of each transfer. The database has
+// no view for it: who can change rows could change that too, and verify would not see it.
+const allPostings = `(
+SELECT customer_no, operation_id, position, leg, kind, imkb_code, holder_corporation_name,
+ branch_code, account_suffix, currency_code, quantity, posted_at FROM {{prefix}}postings
+UNION ALL
+SELECT customer_no, operation_id, position, CAST(1 AS bigint), CAST(1 AS bigint), imkb_code, holder_corporation_name,
+ CAST(0 AS bigint), CAST(0 AS bigint), CAST('' AS text), unit_quantity, posted_at FROM {{prefix}}transfers
+UNION ALL
+SELECT account_customer_no, operation_id, position, CAST(2 AS bigint), CAST(1 AS bigint), CAST('' AS text), CAST('' AS text),
+ branch_code, account_suffix, currency_code, money_quantity, posted_at FROM {{prefix}}transfers
+)`
+
 func newPostings(t *batch.Table[PostingRow], prefix string) postings {
 	all := *t
-	all.Name = prefix + "all_postings"
+	all.Name = strings.ReplaceAll(allPostings, "{{prefix}}", prefix)
 	return postings{t, t.Insert(), &all}
 }
 

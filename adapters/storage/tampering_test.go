@@ -16,6 +16,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/stretchr/testify/require"
 
+	"bankingapi/adapters/storage"
 	"bankingapi/application/store"
 	"bankingapi/domain/trail"
 )
@@ -114,7 +115,7 @@ func newTamperer(t *testing.T, db *sql.DB) *tamperer {
 		})
 		m.tables[table.name] = &table
 	}
-	_, m.postings = rowsOf(t, db, "all_postings")
+	_, m.postings = rowsOf(t, db, storage.AllPostings+" p")
 	return m
 }
 

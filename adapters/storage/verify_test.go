@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"bankingapi/adapters/storage"
 	"bankingapi/application/backoffice"
 	"bankingapi/application/store"
 	"bankingapi/domain/fund"
@@ -195,7 +196,7 @@ func TestVerifyFinds(t *testing.T) {
 		},
 		"a sale is posted twice": {
 			[]string{
-				"INSERT INTO postings SELECT * FROM all_postings WHERE operation_id = @1",
+				"INSERT INTO postings SELECT * FROM " + storage.AllPostings + " p WHERE operation_id = @1",
 				"UPDATE holdings SET units = units - 10000000 WHERE customer_no = 1",
 				"UPDATE accounts SET balance = balance + 2500 WHERE customer_no = 1",
 			},
@@ -411,7 +412,7 @@ func TestVerifyFinds(t *testing.T) {
 // apart makes two rows of postings of the transfers that the condition chooses, as
 // programs before version 9 wrote them.
 func apart(run func(sql string), where string) {
-	const add = "INSERT INTO postings SELECT p.* FROM all_postings p JOIN transfers t ON t.operation_id = p.operation_id AND t.position = p.position WHERE "
+	add := "INSERT INTO postings SELECT p.* FROM " + storage.AllPostings + " p JOIN transfers t ON t.operation_id = p.operation_id AND t.position = p.position WHERE "
 	for _, statement := range []string{
 		"CREATE TABLE chosen AS SELECT operation_id, position FROM transfers WHERE " + where,
 		add + "(t.operation_id, t.position) IN (SELECT operation_id, position FROM chosen)",

@@ -959,8 +959,8 @@ func TestTraceOfABatch(t *testing.T) {
 	require.NoError(t, queue.Close(t.Context()))
 }
 
-// A caller runs its batch itself if the batch ends before the caller must leave, and
-// no other batch is running.
+// A caller whose item begins a batch alone runs it itself, if that ends before the caller
+// must leave.
 func TestACallerRunsItsOwnBatch(t *testing.T) {
 	t.Parallel()
 	goroutine := func() string {

@@ -6,8 +6,7 @@
 -- +goose Up
 
 -- A transfer has the posting of a sale's units (leg 1) and that of its proceeds (leg 2).
--- What has no counterpart among customers is in postings: imports and corrections.
--- Reversals are there too, and sales of earlier versions.
+-- Imports, corrections, reversals and the sales of earlier versions are in postings.
 CREATE TABLE {{prefix}}transfers (
     operation_id            uuid        NOT NULL,
     position                bigint      NOT NULL,
@@ -24,21 +23,7 @@ CREATE TABLE {{prefix}}transfers (
     PRIMARY KEY (operation_id, position)
 );
 
-CREATE VIEW {{prefix}}all_postings AS
-SELECT customer_no, operation_id, position, leg, kind, imkb_code, holder_corporation_name,
-    branch_code, account_suffix, currency_code, quantity, posted_at
-FROM {{prefix}}postings
-UNION ALL
-SELECT customer_no, operation_id, position, CAST(1 AS bigint), CAST(1 AS bigint), imkb_code, holder_corporation_name,
-    CAST(0 AS bigint), CAST(0 AS bigint), CAST('' AS text), unit_quantity, posted_at
-FROM {{prefix}}transfers
-UNION ALL
-SELECT account_customer_no, operation_id, position, CAST(2 AS bigint), CAST(1 AS bigint), CAST('' AS text), CAST('' AS text),
-    branch_code, account_suffix, currency_code, money_quantity, posted_at
-FROM {{prefix}}transfers;
-
 -- +goose Down
-DROP VIEW {{prefix}}all_postings;
 INSERT INTO {{prefix}}postings
 SELECT customer_no, operation_id, position, 1, 1, imkb_code, holder_corporation_name, 0, 0, '', unit_quantity, posted_at
 FROM {{prefix}}transfers;
