@@ -30,7 +30,6 @@ func (e evidence) Read(ctx context.Context, w backoffice.Witness) error {
 			func(tx *gorm.DB) error { return e.sales(tx, &w) },
 			func(tx *gorm.DB) error { return e.holdings(tx, &w) },
 			func(tx *gorm.DB) error { return e.accounts(tx, &w) },
-			func(tx *gorm.DB) error { return e.postings(tx, &w) },
 			func(tx *gorm.DB) error { return e.operations(tx, &w) },
 			func(tx *gorm.DB) error { return e.reversals(tx, &w) },
 		}
@@ -135,40 +134,54 @@ func (e evidence) each(tx *gorm.DB, query string, row func(*sql.Rows) error) err
 }
 
 // positionsOf is a query of every position and the sum of its postings: the key,
-// the quantity, whether the position exists, how many postings it has, and
-// their sum in two parts, each of which fits 64 bits whatever the postings are.
+// the quantity, whether the position exists, how many postings it has, and the sums
+// of the halves of their quantities. A half is 32 bits with a sign, for which low has
+// 2^31 less: Postgres sums such integers in 64 bits, and larger ones in 128, which
+// takes twice as long.
 func positionsOf(table, keys, quantity string, leg int) string {
-	return fmt.Sprintf(`SELECT %[2]s, CAST(SUM(held) AS bigint), CAST(SUM(present) AS bigint), CAST(SUM(posted) AS bigint),
+	return fmt.Sprintf(`SELECT %[2]s, COALESCE(MAX(held), 0), CAST(SUM(present) AS bigint), CAST(SUM(posted) AS bigint),
  CAST(SUM(high) AS bigint), CAST(SUM(low) AS bigint)
 FROM (
  SELECT %[2]s, %[3]s AS held, 1 AS present, 0 AS posted, 0 AS high, 0 AS low FROM {{prefix}}%[1]s
  UNION ALL
- SELECT %[2]s, 0, 0, 1, quantity / 1000000000, quantity %% 1000000000 FROM {{all}} a WHERE leg = %[4]d
+ SELECT %[2]s, NULL, 0, 1, CAST(quantity >> 32 AS integer), CAST((quantity & 4294967295) - 2147483648 AS integer) FROM {{all}} a WHERE leg = %[4]d
 ) p GROUP BY %[2]s`, table, keys, quantity, leg)
+}
+
+// setPosted reads the sums of positionsOf: high * 2^32 + low + 2^31 for each posting.
+// 2^32 is 4 * 10^9 + 294,967,296.
+func setPosted(s *backoffice.PositionSums, high, low int64) {
+	const billion, rest = 1_000_000_000, 294_967_296
+	s.Posted.High = 4*high + high/billion*rest
+	s.Posted.Low = high%billion*rest + low + s.Postings<<31
 }
 
 func (e evidence) holdings(tx *gorm.DB, w *backoffice.Witness) error {
 	var h backoffice.HoldingRow
+	var high, low int64
 	query := positionsOf("holdings", "customer_no, imkb_code, holder_corporation_name", "units", unitLeg)
 	return e.each(tx, query, func(rows *sql.Rows) error {
 		err := rows.Scan(&h.Key.CustomerNo, &h.Key.IMKBCode, &h.Key.HolderCorporationName,
-			&h.Quantity, &h.Exists, &h.Postings, &h.Posted.High, &h.Posted.Low)
+			&h.Quantity, &h.Exists, &h.Postings, &high, &low)
 		if err != nil {
 			return err
 		}
+		setPosted(&h.PositionSums, high, low)
 		return w.Holding(&h)
 	})
 }
 
 func (e evidence) accounts(tx *gorm.DB, w *backoffice.Witness) error {
 	var a backoffice.AccountRow
+	var high, low int64
 	query := positionsOf("accounts", "customer_no, branch_code, account_suffix, currency_code", "balance", moneyLeg)
 	return e.each(tx, query, func(rows *sql.Rows) error {
 		err := rows.Scan(&a.Key.CustomerNo, &a.Key.BranchCode, &a.Key.AccountSuffix, &a.Key.CurrencyCode,
-			&a.Quantity, &a.Exists, &a.Postings, &a.Posted.High, &a.Posted.Low)
+			&a.Quantity, &a.Exists, &a.Postings, &high, &low)
 		if err != nil {
 			return err
 		}
+		setPosted(&a.PositionSums, high, low)
 		return w.Account(&a)
 	})
 }
@@ -178,7 +191,8 @@ func (e evidence) accounts(tx *gorm.DB, w *backoffice.Witness) error {
 const saleEvidence = `SELECT s.operation_id, s.position, s.customer_no, s.imkb_code, s.holder_corporation_name, s.units,
  s.account_customer_no, s.branch_code, s.account_suffix, s.currency_code, s.state,
  CASE WHEN s.selected_date IS NULL THEN 0 ELSE 1 END + CASE WHEN s.settled_at IS NULL THEN 0 ELSE 2 END
-  + CASE WHEN s.caller_id = '' THEN 0 ELSE 4 END,
+  + CASE WHEN s.caller_id = '' THEN 0 ELSE 4 END
+  + CASE WHEN t.customer_no = s.customer_no AND t.account_customer_no = s.account_customer_no THEN 8 ELSE 0 END,
  s.settled_price_id, s.settled_price, s.proceeds,
  CASE WHEN t.customer_no = s.customer_no THEN 1 ELSE u.kind END, COALESCE(t.unit_quantity, u.quantity),
  NULLIF(COALESCE(t.imkb_code, u.imkb_code), s.imkb_code), NULLIF(COALESCE(t.holder_corporation_name, u.holder_corporation_name), s.holder_corporation_name),
@@ -189,12 +203,28 @@ const saleEvidence = `SELECT s.operation_id, s.position, s.customer_no, s.imkb_c
  o.state, NULLIF(o.operation_id, s.operation_id)
 FROM {{prefix}}sales s
 LEFT JOIN {{prefix}}transfers t ON t.operation_id = s.operation_id AND t.position = s.position
-LEFT JOIN {{prefix}}postings u ON u.customer_no = s.customer_no AND u.operation_id = s.operation_id AND u.position = s.position AND u.leg = 1
-LEFT JOIN {{prefix}}postings m ON m.customer_no = s.account_customer_no AND m.operation_id = s.operation_id AND m.position = s.position AND m.leg = 2
+LEFT JOIN {{prefix}}postings u ON u.customer_no = s.customer_no AND u.operation_id = s.operation_id AND u.position = s.position AND u.leg = 1 AND u.kind = 1
+LEFT JOIN {{prefix}}postings m ON m.customer_no = s.account_customer_no AND m.operation_id = s.operation_id AND m.position = s.position AND m.leg = 2 AND m.kind = 1
 LEFT JOIN {{prefix}}prices p ON p.price_id = s.settled_price_id
 LEFT JOIN {{prefix}}operations o ON o.caller_id = s.caller_id AND o.subscription = s.subscription AND o.operation = 2 AND s.caller_id <> ''`
 
+// sales reads the sales, and then the postings without one.
 func (e evidence) sales(tx *gorm.DB, w *backoffice.Witness) error {
+	posted, err := e.joinedSales(tx, w)
+	if err != nil {
+		return err
+	}
+	var transfers int64
+	err = e.each(tx, "SELECT COUNT(*) FROM {{prefix}}transfers", func(rows *sql.Rows) error { return rows.Scan(&transfers) })
+	if err != nil {
+		return err
+	}
+	return e.postings(tx, w, transfers == posted)
+}
+
+// joinedSales reads the sales. posted counts completed ones that have the customers of
+// their transfer. No two of them have the same.
+func (e evidence) joinedSales(tx *gorm.DB, w *backoffice.Witness) (posted int64, err error) {
 	var s backoffice.SaleRow
 	var units backoffice.UnitPostingRow
 	var money backoffice.MoneyPostingRow
@@ -215,13 +245,16 @@ func (e evidence) sales(tx *gorm.DB, w *backoffice.Witness) error {
 		&perUnit, &priceCode, &priceHolder, &priceCurrency,
 		&recordState, &recordID,
 	}
-	return e.each(tx, saleEvidence, func(rows *sql.Rows) error {
+	err = e.each(tx, saleEvidence, func(rows *sql.Rows) error {
 		if err := rows.Scan(into...); err != nil {
 			return err
 		}
 		s.SettledPriceID, s.SettledPrice, s.Proceeds = pointer(&settledPriceID), pointer(&settledPrice), pointer(&proceeds)
 		s.HasSelectedDay, s.HasSettledAt, s.HasCallerID = flags&1 != 0, flags&2 != 0, flags&4 != 0
 		s.UnitPosting, s.MoneyPosting, s.Price, s.Record = nil, nil, nil, nil
+		if s.State == int64(operation.Completed) && flags&8 != 0 {
+			posted++
+		}
 		if unitKind.Valid {
 			s.UnitPosting = &units
 			units.Kind, units.Quantity = unitKind.Int64, unitQuantity.Int64
@@ -255,6 +288,7 @@ func (e evidence) sales(tx *gorm.DB, w *backoffice.Witness) error {
 		}
 		return w.Sale(&s)
 	})
+	return posted, err
 }
 
 func pointer(n *sql.NullInt64) *int64 {
@@ -285,23 +319,28 @@ func (n *nullID) Scan(value any) error {
 	return (*batch.UUID)(&n.ID).Scan(value)
 }
 
-// postingEvidence finds the postings of a leg that may break a rule.
-func postingEvidence(leg, joined, hasSale string) string {
-	return `SELECT p.operation_id, p.position, p.leg, p.kind, p.customer_no, p.imkb_code, p.holder_corporation_name, p.currency_code,
- CASE WHEN ` + hasSale + ` THEN 1 ELSE 0 END, 0
+// misshapen is the condition that a posting is neither of units nor of money.
+const misshapen = `(p.kind NOT IN (1, 2, 3, 4) OR p.leg NOT IN (1, 2) OR (p.leg = 1) <> (p.currency_code = '') OR (p.leg = 2) <> (p.imkb_code = ''))`
+
+// misshapenPostings finds those whose shape breaks a rule.
+const misshapenPostings = `SELECT p.operation_id, p.position, p.leg, p.kind, p.customer_no, p.imkb_code, p.holder_corporation_name, p.currency_code, 1, 0
+FROM {{all}} p WHERE ` + misshapen
+
+// postingsWithoutSale finds the postings of a leg that belong to no completed sale.
+func postingsWithoutSale(leg, joined, hasSale string) string {
+	return `SELECT p.operation_id, p.position, p.leg, p.kind, p.customer_no, p.imkb_code, p.holder_corporation_name, p.currency_code, 0, 0
 FROM {{all}} p
 ` + joined + `
-WHERE ` + leg + ` AND (p.kind = 1 AND NOT (` + hasSale + `)
- OR p.kind NOT IN (1, 2, 3, 4) OR p.leg NOT IN (1, 2) OR (p.leg = 1) <> (p.currency_code = '') OR (p.leg = 2) <> (p.imkb_code = ''))`
+WHERE ` + leg + ` AND p.kind = 1 AND NOT (` + hasSale + `) AND NOT ` + misshapen
 }
 
 // Money may go to another customer than the seller. No key leads from such a
 // posting to its sale, so these sales are joined on their own.
 var (
-	unitPostings = postingEvidence("p.leg = 1", `LEFT JOIN {{prefix}}sales s
+	unitsWithoutSale = postingsWithoutSale("p.leg = 1", `LEFT JOIN {{prefix}}sales s
  ON s.customer_no = p.customer_no AND s.operation_id = p.operation_id AND s.position = p.position AND s.state = 2`,
 		"s.customer_no IS NOT NULL")
-	otherPostings = postingEvidence("p.leg <> 1", `LEFT JOIN {{prefix}}sales s
+	moneyWithoutSale = postingsWithoutSale("p.leg <> 1", `LEFT JOIN {{prefix}}sales s
  ON s.customer_no = p.customer_no AND s.operation_id = p.operation_id AND s.position = p.position
  AND s.account_customer_no = p.customer_no AND s.state = 2
 LEFT JOIN (
@@ -366,8 +405,16 @@ func (e evidence) reversals(tx *gorm.DB, w *backoffice.Witness) error {
 	})
 }
 
-func (e evidence) postings(tx *gorm.DB, w *backoffice.Witness) error {
-	for _, query := range []string{unitPostings, otherPostings, secondPostings, reversalPostings} {
+// postings reads those that may break a rule. If every transfer has its sale, only
+// the other postings are joined with sales.
+func (e evidence) postings(tx *gorm.DB, w *backoffice.Witness, transfersHaveSales bool) error {
+	queries := []string{misshapenPostings, unitsWithoutSale, moneyWithoutSale, secondPostings, reversalPostings}
+	if transfersHaveSales {
+		for i := range queries[1:] {
+			queries[i+1] = strings.ReplaceAll(queries[i+1], "{{all}}", "{{prefix}}postings")
+		}
+	}
+	for _, query := range queries {
 		err := e.each(tx, query, func(rows *sql.Rows) error {
 			var p backoffice.PostingRow
 			err := rows.Scan((*batch.UUID)(&p.OperationID), &p.Index, &p.Leg, &p.Kind, &p.CustomerNo,

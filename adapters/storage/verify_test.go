@@ -116,6 +116,24 @@ func TestVerifyFinds(t *testing.T) {
 				`holding 9 B "H": is 0.000005, but its postings sum to 0.000000`,
 			},
 		},
+		"postings are as large as they can be": {
+			[]string{"UPDATE postings SET quantity = 9223372036854775807 WHERE kind = 2 AND leg = 1"},
+			[]string{
+				totals + `2999980.000000 and the bank -27670116110544.327421, which is not zero together`,
+				`holding 1 AFA "Demo Portfoy": is 999986.000000, but its postings sum to 9223372036840.775807`,
+				`holding 2 AFA "Demo Portfoy": is 999998.000000, but its postings sum to 9223372036852.775807`,
+				`holding 3 AFA "Demo Portfoy": is 999996.000000, but its postings sum to 9223372036850.775807`,
+			},
+		},
+		"postings are as small as they can be": {
+			[]string{"UPDATE postings SET quantity = -9223372036854775807 - 1 WHERE kind = 2 AND leg = 1"},
+			[]string{
+				totals + `2999980.000000 and the bank 27670116110584.327424, which is not zero together`,
+				`holding 1 AFA "Demo Portfoy": is 999986.000000, but its postings sum to -9223372036868.775808`,
+				`holding 2 AFA "Demo Portfoy": is 999998.000000, but its postings sum to -9223372036856.775808`,
+				`holding 3 AFA "Demo Portfoy": is 999996.000000, but its postings sum to -9223372036858.775808`,
+			},
+		},
 		"a posting vanishes": {
 			[]string{"DELETE FROM postings WHERE operation_id = @1 AND leg = 1"},
 			[]string{
@@ -134,6 +152,15 @@ func TestVerifyFinds(t *testing.T) {
 			[]string{
 				"sale " + second + "/0 of customer 1: has no posting of its proceeds",
 				"sale " + second + "/2 of customer 1: has no posting of its proceeds",
+			},
+		},
+		"a transfer goes to another operation": {
+			[]string{"UPDATE transfers SET operation_id = @5 WHERE operation_id = @1"},
+			[]string{
+				"sale " + first + "/0 of customer 1: has no posting of its proceeds",
+				"sale " + first + "/0 of customer 1: has no posting of its units",
+				"sale " + fifth + "/0 of customer 1: is not completed, but has a posting of proceeds",
+				"sale " + fifth + "/0 of customer 1: is not completed, but has a posting of units",
 			},
 		},
 		"a transfer vanishes": {

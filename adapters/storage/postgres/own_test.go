@@ -82,6 +82,7 @@ func TestSettingsOfOurOwnConnection(t *testing.T) {
 		require.Equal(t, "on", asked(t, tx, "SHOW enable_partition_pruning"))
 		require.Equal(t, "auto", asked(t, tx, "SHOW plan_cache_mode"))
 		require.Equal(t, "32MB", asked(t, tx, "SHOW work_mem"))
+		require.Equal(t, "0", asked(t, tx, "SHOW max_parallel_workers_per_gather"))
 		require.Equal(t, "0", asked(t, tx, "SHOW statement_timeout"))
 		require.Equal(t, "0", asked(t, tx, "SHOW idle_in_transaction_session_timeout"))
 		require.Equal(t, "repeatable read", asked(t, tx, "SHOW transaction_isolation"))

@@ -65,10 +65,11 @@ var startup = map[string]string{
 // of a statement nor between two of them, and those that only batches need as they
 // are without us. Reading a whole book sorts and joins large tables: with the default
 // of 4 MB for each it takes a quarter longer, and compiling the statements takes
-// longer than it saves.
-const muchValues = "SELECT name, CASE WHEN name LIKE '%timeout' THEN '0' WHEN name = 'work_mem' THEN GREATEST(reset_val::bigint, 32768)::text" +
+// longer than it saves. So do parallel workers: each of them sums nearly all positions,
+// and verify has two connections already.
+const muchValues = "SELECT name, CASE WHEN name LIKE '%timeout' OR name LIKE 'max_parallel%' THEN '0' WHEN name = 'work_mem' THEN GREATEST(reset_val::bigint, 32768)::text" +
 	" WHEN name = 'jit' THEN 'off' ELSE reset_val END AS value FROM pg_settings WHERE name IN ('statement_timeout', 'idle_in_transaction_session_timeout'," +
-	" 'plan_cache_mode', 'enable_seqscan', 'enable_hashjoin', 'enable_mergejoin', 'enable_partition_pruning', 'work_mem', 'jit')"
+	" 'plan_cache_mode', 'enable_seqscan', 'enable_hashjoin', 'enable_mergejoin', 'enable_partition_pruning', 'work_mem', 'jit', 'max_parallel_workers_per_gather')"
 
 // settings are the settings of batches on the connections of one database.
 //
