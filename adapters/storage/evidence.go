@@ -433,14 +433,14 @@ func (e evidence) postings(tx *gorm.DB, w *backoffice.Witness, transfersHaveSale
 
 func (e evidence) operations(tx *gorm.DB, w *backoffice.Witness) error {
 	for _, query := range []string{
-		`SELECT o.operation_id, o.state, 0, 0, 0, 0 FROM {{prefix}}operations o
+		`SELECT o.operation_id, o.state, 0, 0, 0, 0, 0 FROM {{prefix}}operations o
 WHERE o.operation = 2 AND o.state <> 8 AND NOT EXISTS (SELECT 1 FROM {{prefix}}sales s WHERE s.operation_id = o.operation_id)`,
-		`SELECT operation_id, 0, COUNT(*), MAX(position), MIN(state), MAX(state) FROM {{prefix}}sales
-GROUP BY operation_id HAVING MIN(state) <> MAX(state) OR COUNT(*) <> MAX(position) + 1`,
+		`SELECT operation_id, 0, COUNT(*), MAX(position), MIN(state), MAX(state), CASE WHEN COUNT(*) <> COUNT(DISTINCT position) THEN 1 ELSE 0 END FROM {{prefix}}sales
+GROUP BY operation_id HAVING MIN(state) <> MAX(state) OR COUNT(*) <> MAX(position) + 1 OR COUNT(*) <> COUNT(DISTINCT position)`,
 	} {
 		err := e.each(tx, query, func(rows *sql.Rows) error {
 			var o backoffice.OperationRow
-			err := rows.Scan((*batch.UUID)(&o.ID), &o.RecordState, &o.Sales, &o.LastIndex, &o.LowestState, &o.HighestState)
+			err := rows.Scan((*batch.UUID)(&o.ID), &o.RecordState, &o.Sales, &o.LastIndex, &o.LowestState, &o.HighestState, &o.SharesIndex)
 			if err != nil {
 				return err
 			}

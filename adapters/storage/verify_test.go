@@ -134,6 +134,13 @@ func TestVerifyFinds(t *testing.T) {
 				`holding 3 AFA "Demo Portfoy": is 999996.000000, but its postings sum to -9223372036858.775808`,
 			},
 		},
+		"a sale takes the place of another": {
+			[]string{
+				"UPDATE sales SET position = 0 WHERE operation_id = @2 AND position = 1",
+				"UPDATE postings SET position = 0 WHERE operation_id = @2 AND position = 1",
+			},
+			[]string{"operation " + second + ": some of its sales are missing"},
+		},
 		"a posting vanishes": {
 			[]string{"DELETE FROM postings WHERE operation_id = @1 AND leg = 1"},
 			[]string{

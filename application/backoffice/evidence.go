@@ -206,6 +206,8 @@ type OperationRow struct {
 	// LowestState and HighestState their states.
 	Sales, LastIndex          int64
 	LowestState, HighestState int64
+	// SharesIndex is true if two of its sales have the same index.
+	SharesIndex bool
 }
 
 // ReversalRow is a sale of a reversed operation, with the postings of the

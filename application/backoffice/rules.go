@@ -259,7 +259,7 @@ var operationRules = []rule[OperationRow]{
 	{
 		Rule{"operation-complete", "No sale of an operation is missing between the first and the last."},
 		says((*OperationRow).String, "some of its sales are missing", func(o *OperationRow) bool {
-			return o.Sales > 0 && o.Sales != o.LastIndex+1
+			return o.Sales > 0 && (o.SharesIndex || o.Sales != o.LastIndex+1)
 		}),
 	},
 }

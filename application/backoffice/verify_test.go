@@ -275,7 +275,8 @@ func TestEveryColumnIsProved(t *testing.T) {
 			"two states": {operations: []backoffice.OperationRow{{ID: saleID, Sales: 2, LastIndex: 1, LowestState: 2, HighestState: 8}}},
 		}},
 		"operation-complete": {"operation 01000000-0000-0000-0000-000000000000: some of its sales are missing", cases{
-			"the first of two": {operations: []backoffice.OperationRow{{ID: saleID, Sales: 1, LastIndex: 1, LowestState: 2, HighestState: 2}}},
+			"two have one index": {operations: []backoffice.OperationRow{{ID: saleID, Sales: 3, SharesIndex: true, LastIndex: 2, LowestState: 2, HighestState: 2}}},
+			"the first of two":   {operations: []backoffice.OperationRow{{ID: saleID, Sales: 1, LastIndex: 1, LowestState: 2, HighestState: 2}}},
 		}},
 	} {
 		tested[rule] = true

@@ -570,7 +570,10 @@ func (s *Store) tellOperations(w *backoffice.Witness) error {
 	rows := make(map[operation.ID]*backoffice.OperationRow)
 	for id, sales := range s.sales {
 		row := &backoffice.OperationRow{ID: id, Sales: int64(len(sales)), LowestState: int64(sales[0].State), HighestState: int64(sales[0].State)}
+		indexes := make(map[int]bool)
 		for _, sale := range sales {
+			row.SharesIndex = row.SharesIndex || indexes[sale.Index]
+			indexes[sale.Index] = true
 			row.LastIndex = max(row.LastIndex, int64(sale.Index))
 			row.LowestState, row.HighestState = min(row.LowestState, int64(sale.State)), max(row.HighestState, int64(sale.State))
 		}
