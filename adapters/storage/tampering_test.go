@@ -363,7 +363,7 @@ func (m *tamperer) batchNames(row map[string]any) []string {
 	require.True(m.t, ok)
 	if parsed, err := trail.ParseEntries(entries); err == nil {
 		for _, e := range parsed {
-			m.others = append(m.others, e.ID.String())
+			m.others = append(m.others, e.ID.String(), fmt.Sprintf("price %d:", trail.ParsePriceID(e.ID)))
 		}
 	}
 	for _, all := range []string{"prices", "subscriptions"} { // these have no ID
