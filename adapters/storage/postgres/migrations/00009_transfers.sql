@@ -24,6 +24,8 @@ CREATE TABLE {{prefix}}transfers (
 );
 
 -- +goose Down
+-- The first form of this migration made a view.
+DROP VIEW IF EXISTS {{prefix}}all_postings;
 INSERT INTO {{prefix}}postings
 SELECT customer_no, operation_id, position, 1, 1, imkb_code, holder_corporation_name, 0, 0, '', unit_quantity, posted_at
 FROM {{prefix}}transfers;
