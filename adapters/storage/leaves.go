@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 
 	"gorm.io/gorm"
@@ -173,12 +174,7 @@ func (d *database) decisions(ctx context.Context, tx *gorm.DB, w window, found f
 	if err != nil {
 		return err
 	}
-	ids := make([]batch.UUID, 0, len(all))
-	for id := range all {
-		ids = append(ids, id)
-	}
-	slices.SortFunc(ids, func(a, b batch.UUID) int { return bytes.Compare(a[:], b[:]) })
-	for _, id := range ids {
+	for _, id := range slices.SortedFunc(maps.Keys(all), compareIDs) {
 		if err := found(all[id]); err != nil {
 			return err
 		}

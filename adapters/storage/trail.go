@@ -3,6 +3,7 @@ package storage
 import (
 	"bytes"
 	"database/sql"
+	"maps"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -97,7 +98,8 @@ func (d *database) entered(rows *booked) batch.Request {
 }
 
 // entries returns the entries of the operations in the rows. The sales of an
-// operation are consecutive, and its postings have the same order.
+// operation are consecutive. Its postings are found by its ID: due operations and
+// new ones are apart among the sales, and mixed among the postings.
 func (d *database) entries(r *recording, rows *booked) (entries []trail.Entry) {
 	records := make(map[batch.UUID]*OperationRow, len(rows.added)+len(rows.answered))
 	for _, all := range [][]OperationRow{rows.added, rows.answered} {
@@ -105,8 +107,8 @@ func (d *database) entries(r *recording, rows *booked) (entries []trail.Entry) {
 			records[all[i].OperationID] = &all[i]
 		}
 	}
+	units, money := byOperation(rows.units), byOperation(rows.money)
 	entries = make([]trail.Entry, 0, len(rows.sold)+len(rows.settled)+len(rows.refused))
-	units, money := rows.units, rows.money
 	d.trail.buffer(func(buffer []byte) []byte {
 		add := func(kind trail.Kind, of *decision) {
 			l := d.leaf(buffer, kind, of)
@@ -115,11 +117,12 @@ func (d *database) entries(r *recording, rows *booked) (entries []trail.Entry) {
 		}
 		ofSales := func(kind trail.Kind, sales []SaleRow) {
 			for len(sales) > 0 {
-				of := decision{id: sales[0].OperationID, record: records[sales[0].OperationID]}
-				of.sales, sales = cut(sales, of.id, saleOperation)
-				of.units, units = cut(units, of.id, postingOperation)
-				of.money, money = cut(money, of.id, postingOperation)
-				delete(records, of.id)
+				id := sales[0].OperationID
+				of := decision{id: id, record: records[id], units: units[id], money: money[id]}
+				of.sales, sales = cut(sales, id, saleOperation)
+				delete(units, id)
+				delete(money, id)
+				delete(records, id)
 				add(kind, &of)
 			}
 		}
@@ -140,9 +143,16 @@ func (d *database) entries(r *recording, rows *booked) (entries []trail.Entry) {
 	for i := range rows.reversed {
 		entries = append(entries, d.reversalEntry(&rows.reversed[i]))
 	}
-	return append(entries, d.posted(r, slices.Concat(units, money))...)
+	for id, own := range money { // a correction may post units, money or both
+		units[id] = append(units[id], own...)
+	}
+	for _, id := range slices.SortedFunc(maps.Keys(units), compareIDs) {
+		entries = append(entries, d.posted(r.keys, units[id]))
+	}
+	return entries
 }
 
+func compareIDs(a, b batch.UUID) int            { return bytes.Compare(a[:], b[:]) }
 func saleOperation(r *SaleRow) batch.UUID       { return r.OperationID }
 func postingOperation(r *PostingRow) batch.UUID { return r.OperationID }
 
@@ -152,25 +162,32 @@ func cut[R any](rows []R, id batch.UUID, of func(*R) batch.UUID) (own, others []
 	for n < len(rows) && of(&rows[n]) == id {
 		n++
 	}
-	return rows[:n], rows[n:]
+	return rows[:n:n], rows[n:]
 }
 
-// posted are the entries of postings that belong to no sale: one for each
-// operation.
-func (d *database) posted(r *recording, rows []PostingRow) (entries []trail.Entry) {
-	slices.SortFunc(rows, func(a, b PostingRow) int { return bytes.Compare(a.OperationID[:], b.OperationID[:]) })
+// byOperation groups postings by their operation.
+func byOperation(rows []PostingRow) map[batch.UUID][]PostingRow {
+	groups := make(map[batch.UUID][]PostingRow, len(rows))
 	for len(rows) > 0 {
 		var own []PostingRow
-		own, rows = cut(rows, rows[0].OperationID, postingOperation)
-		sum := trail.NewSum(r.keys)
-		for i := range own {
-			d.sum(sum, &own[i])
+		id := rows[0].OperationID
+		if own, rows = cut(rows, id, postingOperation); groups[id] != nil {
+			own = append(groups[id], own...)
 		}
-		id := operation.ID(own[0].OperationID)
-		l := sum.Leaf(trail.Posted, id)
-		entries = append(entries, trail.Entry{Kind: trail.Posted, ID: id, Leaf: l.Hash()})
+		groups[id] = own
 	}
-	return entries
+	return groups
+}
+
+// posted is the entry of an operation's postings that belong to no sale.
+func (d *database) posted(keys *trail.Keys, rows []PostingRow) trail.Entry {
+	sum := trail.NewSum(keys)
+	for i := range rows {
+		d.sum(sum, &rows[i])
+	}
+	id := operation.ID(rows[0].OperationID)
+	l := sum.Leaf(trail.Posted, id)
+	return trail.Entry{Kind: trail.Posted, ID: id, Leaf: l.Hash()}
 }
 
 // sum adds a posting to the sum of an operation. Nothing is added while no trail

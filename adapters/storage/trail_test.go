@@ -175,6 +175,65 @@ func TestTheTrailHolds(t *testing.T) {
 	})
 }
 
+// mixed settles due operations beside new ones in one commit, so that a due one
+// comes first, last and between two new ones. It returns all of them.
+func (b bank) mixed(callerID string) []*fund.Operation {
+	b.t.Helper()
+	ctx, tomorrow := b.t.Context(), today.Plus(1)
+	for i := range 4 {
+		b.sell(operation.Recorded, order(v7(), fmt.Sprintf("%s-due-%d", callerID, i), on(tomorrow, sale(1, 1, 2)), on(tomorrow, sale(2, 3, 4))))
+	}
+	due, err := b.Books.Due(ctx, tomorrow, nil, 10)
+	require.NoError(b.t, err)
+	require.Len(b.t, due, 4)
+	for _, o := range due {
+		o.Due = true
+	}
+	fresh := func(terms ...fund.Terms) *fund.Operation { return order(v7(), callerID+v7().String(), terms...) }
+	all := []*fund.Operation{
+		due[0], fresh(sale(1, 1, 2)), due[1], due[2], fresh(sale(3, 2, 1), sale(1, 4, 2)),
+		fresh(sale(999_999_999, 1, 2)), fresh(on(tomorrow.Plus(1), sale(1, 1, 1))), order(v7(), "", on(tomorrow, sale(1, 2, 3))), due[3],
+	}
+	require.NoError(b.t, settle(ctx, b.Store, tomorrow, all...))
+	return all
+}
+
+// postingsIn counts the postings in the newest leaf of an operation.
+func postingsIn(t *testing.T, s *store.Store, id operation.ID) (postings int) {
+	t.Helper()
+	found, err := s.Trail.Finder.Leaf(t.Context(), id)
+	require.NoError(t, err)
+	decoded, err := trail.Decode(found.Content)
+	require.NoError(t, err)
+	for _, row := range decoded.Rows {
+		if row.Table == "postings" {
+			postings++
+		}
+	}
+	return postings
+}
+
+func TestDueSalesBesideNewOnesHaveTheirOwnPostingsInTheTrail(t *testing.T) {
+	t.Parallel()
+	testdb.Each(t, func(t *testing.T, _ string, s *store.Store) {
+		b := newBank(t, s, 4)
+		s.Trail.Writer.Record(trailKeys, v7)
+		_, err := s.Trail.Writer.Adopt(t.Context())
+		require.NoError(t, err)
+		for _, o := range b.mixed("a") {
+			outcome, err := o.Outcome()
+			require.NoError(t, err)
+			want := 0
+			if outcome.State == operation.Completed {
+				want = 2 * len(o.Sales)
+			}
+			require.Equal(t, want, postingsIn(t, s, o.ID))
+		}
+		_, found := trailFindings(t, s)
+		require.Empty(t, found)
+	})
+}
+
 // A row that is read has the leaf with which it was written, whatever its
 // values are.
 func TestWhatIsReadHasTheLeafOfWhatWasWritten(t *testing.T) {
