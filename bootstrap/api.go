@@ -28,7 +28,7 @@ func newHandler(w *setup, operations []httpapi.Descriptor, directory *subscripti
 	if err != nil {
 		return nil, err
 	}
-	proxies, err := h.Proxies()
+	proxies, err := h.TrustedProxies.Networks()
 	if err != nil {
 		return nil, err
 	}

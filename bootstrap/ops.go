@@ -112,7 +112,7 @@ func newConsole(lc fx.Lifecycle, w *setup, s *store.Store, office *backoffice.Of
 	if !w.settings.Console.Enabled {
 		return nil, nil //nolint:nilnil // a service without a console
 	}
-	proxies, err := w.settings.Console.Proxies()
+	proxies, err := w.settings.Console.TrustedProxies.Networks()
 	if err != nil {
 		return nil, err
 	}

@@ -1,22 +1,25 @@
 package settings
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 
 	"bankingapi/domain/fault"
 )
 
-// Setting describes one setting, for flags, documents and messages.
+// Setting is all that there is to say of one setting, for flags, documents and
+// messages.
 type Setting struct {
 	// Path is its name in the settings file and as a flag: http.address.
-	Path string
+	Path    string
+	field   any    // points into the Settings that it was listed for
+	initial string // the default, as one would write it
 	// Form shows what a value looks like: host:port, duration, true|false.
 	Form string
 	// Usage says in one line what it does.
 	Usage string
-
-	field func(*Settings) any
+	check *check // nil allows every value of the type
 }
 
 const envPrefix = "BANKINGAPI_"
@@ -27,84 +30,94 @@ func (s Setting) Variable() string {
 }
 
 // Default returns the value that applies if nothing is set, as one would write it.
-func (s Setting) Default() string {
-	settings := Default()
-	if secret, ok := s.field(&settings).(*Secret); ok {
-		return string(*secret) // the default is public
+func (s Setting) Default() string { return s.initial }
+
+// Choices returns the values to choose from, or nil if they cannot be listed.
+func (s Setting) Choices() []string {
+	if s.check == nil {
+		return nil
 	}
-	return show(s.field(&settings))
+	return s.check.choices
 }
 
 // IsSecret reports whether its value is masked. A secret may also come from a
 // file: the variable with the suffix _FILE names it.
-func (s Setting) IsSecret() bool {
-	_, ok := s.field(new(Settings)).(*Secret)
-	return ok
-}
+func (s Setting) IsSecret() bool { return isA[Secret](s) }
 
 // IsSwitch reports whether it is either true or false.
-func (s Setting) IsSwitch() bool {
-	_, ok := s.field(new(Settings)).(*bool)
+func (s Setting) IsSwitch() bool { return isA[bool](s) }
+
+func isA[T any](s Setting) bool {
+	_, ok := s.field.(*T)
 	return ok
 }
 
 // All lists every setting, in the order of the Settings struct.
-func All() []Setting {
+func All() []Setting { return new(Settings).rows() }
+
+// Default returns the default settings: SQLite in the folder data, a
+// self-signed certificate, loopback addresses.
+func Default() Settings {
+	var settings Settings
+	for _, s := range settings.rows() {
+		if err := assign(s.field, s.initial); err != nil {
+			panic(fmt.Sprintf("settings: the default of %s %v", s.Path, err))
+		}
+	}
+	return settings
+}
+
+// rows has one row for each field. A new setting is a field and its row:
+//
+//	{path, field, default, form, usage, check}
+//
+// What it must be together with others is in ValidateFor. The tests of
+// cmd/bankingapi write the documents: -run 'Example|Readme' -update.
+func (s *Settings) rows() []Setting {
 	return []Setting{
-		{"http.address", "host:port", "address of the API; use port 0 to pick a free port", func(s *Settings) any { return &s.HTTP.Address }},
-		{"http.body_limit", "size", "maximum size of a request body; larger ones get 413", func(s *Settings) any { return &s.HTTP.BodyLimit }},
-		{"http.parameters_limit", "count", "maximum number of records in one request", func(s *Settings) any { return &s.HTTP.ParametersLimit }},
-		{"http.read_timeout", "duration", "maximum time to read a request", func(s *Settings) any { return &s.HTTP.ReadTimeout }},
-		{"http.write_timeout", "duration", "maximum time to handle a request and write the response", func(s *Settings) any { return &s.HTTP.WriteTimeout }},
-		{"http.idle_timeout", "duration", "how long an idle connection stays open", func(s *Settings) any { return &s.HTTP.IdleTimeout }},
-		{"http.header_timeout", "duration", "maximum time to read the header of a request", func(s *Settings) any { return &s.HTTP.HeaderTimeout }},
-		{"http.docs", "true|false", "serve /docs and the OpenAPI documents", func(s *Settings) any { return &s.HTTP.Docs }},
-		{"http.trusted_proxies", "addresses", "addresses or networks of proxies whose X-Forwarded-For is believed, separated by commas. If set, the log has the address of each caller", func(s *Settings) any { return &s.HTTP.TrustedProxies }},
-		{"http.public_url", "url", "address under which callers reach the service, for links in errors. Empty makes them relative", func(s *Settings) any { return &s.HTTP.PublicURL }},
-		{"http.contact_name", "text", "name of the contact in the OpenAPI documents", func(s *Settings) any { return &s.HTTP.ContactName }},
-		{"http.contact_email", "address", "email address of the contact in the OpenAPI documents", func(s *Settings) any { return &s.HTTP.ContactEmail }},
-		{"http.contact_url", "url", "page of the contact in the OpenAPI documents", func(s *Settings) any { return &s.HTTP.ContactURL }},
-		{"http.terms_url", "url", "page with the terms of service in the OpenAPI documents", func(s *Settings) any { return &s.HTTP.TermsURL }},
-
-		{"tls.mode", "mode", "files (cert_file and key_file), self-signed (for development), off (plain HTTP on loopback only) or proxy (a proxy in front ends TLS)", func(s *Settings) any { return &s.TLS.Mode }},
-		{"tls.cert_file", "file", "PEM file with the certificate chain, for tls.mode files; read again when it changes", func(s *Settings) any { return &s.TLS.CertFile }},
-		{"tls.key_file", "file", "PEM file with the private key of tls.cert_file", func(s *Settings) any { return &s.TLS.KeyFile }},
-
-		{"storage.driver", "engine", "sqlite or postgres", func(s *Settings) any { return &s.Storage.Driver }},
-		{"storage.dsn", "file|url", "SQLite file or Postgres URL; contains a secret: prefer the environment variable or its _FILE form", func(s *Settings) any { return &s.Storage.DSN }},
-		{"storage.migrate", "true|false", "let serve migrate a Postgres schema at startup (otherwise run migrate up; SQLite is always migrated)", func(s *Settings) any { return &s.Storage.Migrate }},
-		{"storage.max_connections", "count", "maximum number of database connections of this process", func(s *Settings) any { return &s.Storage.MaxConnections }},
-		{"storage.statement_timeout", "duration", "maximum time of one SQL statement of a request; less than half of http.write_timeout", func(s *Settings) any { return &s.Storage.StatementTimeout }},
-		{"storage.allow_unsafe", "true|false", "be ready although the database server has fsync = off and may lose acknowledged operations", func(s *Settings) any { return &s.Storage.AllowUnsafe }},
-
-		{"commit.batch_limit", "count", "maximum number of records in one shared commit; 1 gives each request its own commit", func(s *Settings) any { return &s.Commit.BatchLimit }},
-		{"commit.queue_limit", "count", "maximum number of queued requests; further requests get 503", func(s *Settings) any { return &s.Commit.QueueLimit }},
-
-		{"bank.time_zone", "zone", "IANA name of the bank's time zone, which decides its current day", func(s *Settings) any { return &s.Bank.TimeZone }},
-
-		{"settlement.enabled", "true|false", "settle forward-dated sales on their day", func(s *Settings) any { return &s.Settlement.Enabled }},
-		{"settlement.interval", "duration", "how often to check for due sales", func(s *Settings) any { return &s.Settlement.Interval }},
-
-		{"trail.enabled", "true|false", "write the trail, which proves what happened", func(s *Settings) any { return &s.Trail.Enabled }},
-		{"trail.key_file", "file", "file with the signing key of the trail (see trail keygen); empty makes one beside a SQLite file, and keeps no trail on Postgres", func(s *Settings) any { return &s.Trail.KeyFile }},
-		{"trail.interval", "duration", "how often to sign a checkpoint of the trail; 0s leaves it to other replicas", func(s *Settings) any { return &s.Trail.Interval }},
-
-		{"ops.address", "host:port", "address for health checks, metrics and profiles (plain HTTP, without a key: keep it private); empty disables it", func(s *Settings) any { return &s.Ops.Address }},
-		{"ops.hosts", "names", "host names to accept in requests to ops.address, separated by commas; IP addresses and localhost are always accepted", func(s *Settings) any { return &s.Ops.Hosts }},
-
-		{"console.enabled", "true|false", "serve the operator's console at /console/ of ops.address", func(s *Settings) any { return &s.Console.Enabled }},
-		{"console.user_header", "header", "header in which an identity proxy names the user; empty means that a one-time link signs in, on a loopback ops.address", func(s *Settings) any { return &s.Console.UserHeader }},
-		{"console.trusted_proxies", "addresses", "addresses or networks whose console.user_header is believed, separated by commas", func(s *Settings) any { return &s.Console.TrustedProxies }},
-		{"console.operators", "names", "users of console.user_header who may show everything and change things, separated by commas; others are viewers", func(s *Settings) any { return &s.Console.Operators }},
-		{"console.dsn", "file|url", "database that the console reads, such as a standby; empty means storage.dsn; contains a secret: prefer the environment variable or its _FILE form", func(s *Settings) any { return &s.Console.DSN }},
-
-		{"log.level", "level", "debug, info, warn or error; can be changed at run time", func(s *Settings) any { return &s.Log.Level }},
-		{"log.format", "format", "auto (console on a terminal, otherwise json), console or json", func(s *Settings) any { return &s.Log.Format }},
-
-		{"telemetry.otlp_endpoint", "url", "URL of the OpenTelemetry collector for traces; empty disables them", func(s *Settings) any { return &s.Telemetry.OTLPEndpoint }},
-
-		{"shutdown.delay", "duration", "how long to keep serving after reporting not ready, so that balancers notice", func(s *Settings) any { return &s.Shutdown.Delay }},
-		{"shutdown.timeout", "duration", "how long to wait for running requests at shutdown", func(s *Settings) any { return &s.Shutdown.Timeout }},
+		{"http.address", &s.HTTP.Address, "127.0.0.1:8443", "host:port", "address of the API; use port 0 to pick a free port", must("be host:port, like 127.0.0.1:8443; use port 0 to pick a free port", isAddress)},
+		{"http.body_limit", &s.HTTP.BodyLimit, "1MiB", "size", "maximum size of a request body; larger ones get 413", must("be at least 1 byte and at most 1GiB", func(s Size) bool { return s >= 1 && s <= 1<<30 })},
+		{"http.parameters_limit", &s.HTTP.ParametersLimit, "1000", "count", "maximum number of records in one request", atLeastOne},
+		{"http.read_timeout", &s.HTTP.ReadTimeout, "10s", "duration", "maximum time to read a request", positive},
+		{"http.write_timeout", &s.HTTP.WriteTimeout, "10s", "duration", "maximum time to handle a request and write the response", positive},
+		{"http.idle_timeout", &s.HTTP.IdleTimeout, "60s", "duration", "how long an idle connection stays open", positive},
+		{"http.header_timeout", &s.HTTP.HeaderTimeout, "5s", "duration", "maximum time to read the header of a request", positive},
+		{"http.docs", &s.HTTP.Docs, "true", "true|false", "serve /docs and the OpenAPI documents", nil},
+		{"http.trusted_proxies", &s.HTTP.TrustedProxies, "", "addresses", "addresses or networks of proxies whose X-Forwarded-For is believed, separated by commas. If set, the log has the address of each caller", addresses},
+		{"http.public_url", &s.HTTP.PublicURL, "", "url", "address under which callers reach the service, for links in errors. Empty makes them relative", must("be an http or https URL without a query, like https://bank.example, or empty", orEmpty(isPublicURL))},
+		{"http.contact_name", &s.HTTP.ContactName, "", "text", "name of the contact in the OpenAPI documents", nil},
+		{"http.contact_email", &s.HTTP.ContactEmail, "", "address", "email address of the contact in the OpenAPI documents", must("be an email address, like api@bank.example, or empty", orEmpty(isEmail))},
+		{"http.contact_url", &s.HTTP.ContactURL, "", "url", "page of the contact in the OpenAPI documents", page},
+		{"http.terms_url", &s.HTTP.TermsURL, "", "url", "page with the terms of service in the OpenAPI documents", page},
+		{"tls.mode", &s.TLS.Mode, "self-signed", "mode", "files (cert_file and key_file), self-signed (for development), off (plain HTTP on loopback only) or proxy (a proxy in front ends TLS)", oneOf(TLSFiles, TLSSelfSigned, TLSOff, TLSProxy)},
+		{"tls.cert_file", &s.TLS.CertFile, "", "file", "PEM file with the certificate chain, for tls.mode files; read again when it changes", nil},
+		{"tls.key_file", &s.TLS.KeyFile, "", "file", "PEM file with the private key of tls.cert_file", nil},
+		{"storage.driver", &s.Storage.Driver, "sqlite", "engine", "sqlite or postgres", &check{choices: known}},
+		{"storage.dsn", &s.Storage.DSN, "data/bankingapi.db", "file|url", "SQLite file or Postgres URL; contains a secret: prefer the environment variable or its _FILE form", nil},
+		{"storage.migrate", &s.Storage.Migrate, "false", "true|false", "let serve migrate a Postgres schema at startup (otherwise run migrate up; SQLite is always migrated)", nil},
+		{"storage.max_connections", &s.Storage.MaxConnections, "16", "count", "maximum number of database connections of this process", atLeastOne},
+		{"storage.statement_timeout", &s.Storage.StatementTimeout, "4s", "duration", "maximum time of one SQL statement of a request; less than half of http.write_timeout", positive},
+		{"storage.allow_unsafe", &s.Storage.AllowUnsafe, "false", "true|false", "be ready although the database server has fsync = off and may lose acknowledged operations", nil},
+		{"commit.batch_limit", &s.Commit.BatchLimit, "2048", "count", "maximum number of records in one shared commit; 1 gives each request its own commit", atLeastOne},
+		{"commit.queue_limit", &s.Commit.QueueLimit, "4096", "count", "maximum number of queued requests; further requests get 503", atLeastOne},
+		{"bank.time_zone", &s.Bank.TimeZone, "Europe/Istanbul", "zone", "IANA name of the bank's time zone, which decides its current day", must("be a name of the IANA time zone database, like Europe/Istanbul", isZone)},
+		{"settlement.enabled", &s.Settlement.Enabled, "true", "true|false", "settle forward-dated sales on their day", nil},
+		{"settlement.interval", &s.Settlement.Interval, "15s", "duration", "how often to check for due sales", positive},
+		{"trail.enabled", &s.Trail.Enabled, "true", "true|false", "write the trail, which proves what happened", nil},
+		{"trail.key_file", &s.Trail.KeyFile, "", "file", "file with the signing key of the trail (see trail keygen); empty makes one beside a SQLite file, and keeps no trail on Postgres", nil},
+		{"trail.interval", &s.Trail.Interval, "1s", "duration", "how often to sign a checkpoint of the trail; 0s leaves it to other replicas", notNegative},
+		{"ops.address", &s.Ops.Address, "127.0.0.1:9090", "host:port", "address for health checks, metrics and profiles (plain HTTP, without a key: keep it private); empty disables it", must("be host:port, like 127.0.0.1:9090, or empty to switch it off", orEmpty(isAddress))},
+		{"ops.hosts", &s.Ops.Hosts, "", "names", "host names to accept in requests to ops.address, separated by commas; IP addresses and localhost are always accepted", must("be host names separated by commas, without scheme and port, like ops.bank.example,metrics", areHostnames)},
+		{"console.enabled", &s.Console.Enabled, "false", "true|false", "serve the operator's console at /console/ of ops.address", nil},
+		{"console.user_header", &s.Console.UserHeader, "", "header", "header in which an identity proxy names the user; empty means that a one-time link signs in, on a loopback ops.address", must("be the name of a header, like X-Forwarded-User", orEmpty(headerName.MatchString))},
+		{"console.trusted_proxies", &s.Console.TrustedProxies, "", "addresses", "addresses or networks whose console.user_header is believed, separated by commas", addresses},
+		{"console.operators", &s.Console.Operators, "", "names", "users of console.user_header who may show everything and change things, separated by commas; others are viewers", nil},
+		{"console.dsn", &s.Console.DSN, "", "file|url", "database that the console reads, such as a standby; empty means storage.dsn; contains a secret: prefer the environment variable or its _FILE form", nil},
+		{"log.level", &s.Log.Level, "info", "level", "debug, info, warn or error; can be changed at run time", oneOf("debug", "info", "warn", "error")},
+		{"log.format", &s.Log.Format, "auto", "format", "auto (console on a terminal, otherwise json), console or json", oneOf(LogAuto, LogConsole, LogJSON)},
+		{"telemetry.otlp_endpoint", &s.Telemetry.OTLPEndpoint, "", "url", "URL of the OpenTelemetry collector for traces; empty disables them", must("be an http or https URL, like http://127.0.0.1:4318, or empty for no traces", orEmpty(IsHTTPURL))},
+		{"shutdown.delay", &s.Shutdown.Delay, "0s", "duration", "how long to keep serving after reporting not ready, so that balancers notice", notNegative},
+		{"shutdown.timeout", &s.Shutdown.Timeout, "20s", "duration", "how long to wait for running requests at shutdown", positive},
 	}
 }
 

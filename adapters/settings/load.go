@@ -2,10 +2,12 @@ package settings
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"os"
 	"slices"
 	"strings"
@@ -43,18 +45,13 @@ type Value struct {
 // Values lists every setting, in the order of the Settings struct.
 func (l Loaded) Values() []Value {
 	var values []Value
-	for _, s := range All() {
-		values = append(values, Value{Setting: s, Text: show(s.field(&l.Settings)), Origin: l.origin(s.Path)})
+	for _, s := range l.Settings.rows() {
+		values = append(values, Value{Setting: s, Text: show(s.field), Origin: l.origin(s.Path)})
 	}
 	return values
 }
 
-func (l Loaded) origin(path string) string {
-	if origin, ok := l.origins[path]; ok {
-		return origin
-	}
-	return "default"
-}
+func (l Loaded) origin(path string) string { return cmp.Or(l.origins[path], "default") }
 
 // Load reads the settings: a flag wins over the environment, that over the
 // file, that over the default. Unknown keys and variables are problems, not
@@ -62,13 +59,23 @@ func (l Loaded) origin(path string) string {
 // and with the settings they add up to.
 func Load(sources Sources, drivers Drivers) (Loaded, error) {
 	loaded := Loaded{Settings: Default(), origins: map[string]string{}}
-	file, problems := readFile(sources.File)
-	environment, wrong := readEnvironment(sources.Environment)
-	problems = append(problems, wrong...)
-	flags, wrong := readFlags(sources.Flags)
-	problems = append(problems, wrong...)
-	for _, layer := range []layer{file, environment, flags} {
-		problems = append(problems, loaded.apply(layer)...)
+	layers := []*layer{readFile(sources.File), readEnvironment(sources.Environment), readFlags(sources.Flags)}
+	var problems Problems
+	for _, l := range layers {
+		problems = append(problems, l.problems...)
+	}
+	for _, l := range layers {
+		for _, s := range loaded.Settings.rows() {
+			value, ok := l.values[s.Path]
+			if !ok {
+				continue
+			}
+			if err := assign(s.field, value.text); err != nil {
+				problems = append(problems, Problem{s.Path, err.Error(), value.origin})
+				continue
+			}
+			loaded.origins[s.Path] = value.origin
+		}
 	}
 
 	var broken Problems
@@ -84,145 +91,130 @@ func Load(sources Sources, drivers Drivers) (Loaded, error) {
 	return loaded, nil
 }
 
-// A layer has the values of one source, by path.
-type layer map[string]given
+// A layer has the values of one source, by path, and what is wrong with it.
+type layer struct {
+	values   map[string]given
+	problems Problems
+}
 
 type given struct{ text, origin string }
 
-func (l *Loaded) apply(from layer) (problems Problems) {
-	for _, s := range All() {
-		value, ok := from[s.Path]
-		if !ok {
-			continue
-		}
-		if err := assign(s.field(&l.Settings), value.text); err != nil {
-			problems = append(problems, Problem{s.Path, err.Error(), value.origin})
-			continue
-		}
-		l.origins[s.Path] = value.origin
-	}
-	return problems
+func newLayer() *layer { return &layer{values: map[string]given{}} }
+
+func (l *layer) problem(path, rule, origin string) {
+	l.problems = append(l.problems, Problem{path, rule, origin})
 }
 
-func readFlags(flags map[string]string) (layer, Problems) {
-	known := map[string]bool{}
-	for _, s := range All() {
-		known[s.Path] = true
-	}
-	values, problems := layer{}, Problems{}
+func readFlags(flags map[string]string) *layer {
+	l, all := newLayer(), All()
 	for path, text := range flags {
-		if !known[path] {
-			problems = append(problems, Problem{Path: path, Rule: "unknown setting", Origin: "flag"})
+		if !slices.ContainsFunc(all, func(s Setting) bool { return s.Path == path }) {
+			l.problem(path, "unknown setting", "flag")
 		}
-		values[path] = given{text, "flag --" + path}
+		l.values[path] = given{text, "flag --" + path}
 	}
-	return values, problems
+	return l
 }
 
 // readEnvironment also follows the _FILE twin of a secret's variable.
-func readEnvironment(environment []string) (layer, Problems) {
-	settings, twins, names := map[string]Setting{}, map[string]Setting{}, []string{}
+func readEnvironment(environment []string) *layer {
+	const fromFile = "_FILE"
+	settings := map[string]Setting{} // by variable
 	for _, s := range All() {
 		settings[s.Variable()] = s
-		names = append(names, s.Variable())
 		if s.IsSecret() {
-			twins[s.Variable()+"_FILE"] = s
-			names = append(names, s.Variable()+"_FILE")
+			settings[s.Variable()+fromFile] = s
 		}
 	}
-
-	values, fromFiles, problems := layer{}, layer{}, Problems{}
-	for _, entry := range environment {
+	l := newLayer()
+	for _, entry := range slices.Sorted(slices.Values(environment)) { // the twin comes second
 		name, text, _ := strings.Cut(entry, "=")
 		if !strings.HasPrefix(name, envPrefix) {
 			continue
 		}
+		s, ok := settings[name]
+		if !ok {
+			l.problem(name, unknown("variable", name, settings), "environment")
+			continue
+		}
 		origin := "environment " + name
-		if s, ok := settings[name]; ok {
-			values[s.Path] = given{text, origin}
-		} else if s, ok := twins[name]; ok {
+		if name != s.Variable() {
 			content, err := os.ReadFile(text)
 			if err != nil {
-				problems = append(problems, Problem{s.Path, "cannot be read from its file: " + reason(err), origin})
+				l.problem(s.Path, "cannot be read from its file: "+reason(err), origin)
 				continue
 			}
-			fromFiles[s.Path] = given{strings.TrimRight(string(content), "\r\n"), origin}
-		} else {
-			problems = append(problems, Problem{name, unknown("variable", name, names), "environment"})
+			if plain, both := l.values[s.Path]; both {
+				l.problem(s.Path, "is given twice, also by "+plain.origin+": keep one", origin)
+			}
+			text = strings.TrimRight(string(content), "\r\n")
 		}
+		l.values[s.Path] = given{text, origin}
 	}
-	for path, value := range fromFiles {
-		if plain, both := values[path]; both {
-			problems = append(problems, Problem{path, "is given twice, also by " + plain.origin + ": keep one", value.origin})
-		}
-		values[path] = value
-	}
-	return values, problems
+	return l
 }
 
 // readFile walks the YAML tree rather than decoding it, to know the line of
 // every key and to let nothing pass that decoding would forgive.
-func readFile(path string) (layer, Problems) {
-	f := &settingsFile{path: path, values: layer{}}
+func readFile(path string) *layer {
+	f := settingsFile{newLayer(), path, map[string]Setting{}}
 	if path == "" {
-		return f.values, nil
+		return f.layer
 	}
 	content, err := os.ReadFile(path)
 	if err != nil {
-		return nil, Problems{{Path: path, Rule: "cannot be read: " + reason(err)}}
+		f.layer.problem(path, "cannot be read: "+reason(err), "")
+		return f.layer
 	}
 	decoder := yaml.NewDecoder(bytes.NewReader(content))
 	var document, next yaml.Node
 	switch err := decoder.Decode(&document); {
 	case errors.Is(err, io.EOF): // empty, or comments only
-		return f.values, nil
+		return f.layer
 	case err != nil:
-		return nil, Problems{{Path: path, Rule: "is not YAML: " + strings.TrimPrefix(err.Error(), "yaml: ")}}
+		f.layer.problem(path, "is not YAML: "+strings.TrimPrefix(err.Error(), "yaml: "), "")
+		return f.layer
 	}
 	if err := decoder.Decode(&next); !errors.Is(err, io.EOF) {
 		f.problem(path, "must hold one YAML document", &next)
 	}
 	for _, s := range All() {
 		section, _, _ := strings.Cut(s.Path, ".")
-		if !slices.Contains(f.sections, section) {
-			f.sections = append(f.sections, section)
-		}
-		f.settings = append(f.settings, s.Path)
+		f.known[section], f.known[s.Path] = Setting{}, s
 	}
 	if root := document.Content[0]; root.Kind == yaml.MappingNode {
 		f.section("", root)
 	} else if root.Tag != "!!null" {
 		f.problem(path, "must hold sections with settings, as in http: {address: ...}", root)
 	}
-	return f.values, f.problems
+	return f.layer
 }
 
 type settingsFile struct {
-	path     string
-	sections []string
-	settings []string
-	values   layer
-	problems Problems
+	*layer
+	path  string
+	known map[string]Setting // by path; a section is a Setting without a path
 }
 
 // section reads the keys of a mapping; prefix is the path of the mapping.
-func (f *settingsFile) section(prefix string, mapping *yaml.Node) {
+func (f settingsFile) section(prefix string, mapping *yaml.Node) {
 	for i := 0; i < len(mapping.Content); i += 2 {
 		key, value := mapping.Content[i], mapping.Content[i+1]
 		path := prefix + key.Value
-		isSetting, isSection := slices.Contains(f.settings, path), slices.Contains(f.sections, path)
-		_, twice := f.values[path]
+		setting, isKnown := f.known[path]
+		isSection := isKnown && setting.Path == ""
+		first, twice := f.values[path]
 		switch {
 		case isSection && value.Kind == yaml.MappingNode:
 			f.section(path+".", value)
 		case isSection && value.Tag == "!!null": // all its keys are commented out
 		case isSection:
 			f.problem(path, "is a section, and must hold settings", key)
-		case !isSetting:
-			f.problem(path, unknown("setting", path, slices.Concat(f.settings, f.sections)), key)
+		case !isKnown:
+			f.problem(path, unknown("setting", path, f.known), key)
 		case twice:
-			f.problem(path, "is given twice, the first time in "+f.values[path].origin, key)
-		case value.Kind == yaml.SequenceNode && isList(path):
+			f.problem(path, "is given twice, the first time in "+first.origin, key)
+		case value.Kind == yaml.SequenceNode && isA[List](setting):
 			f.list(path, key, value)
 		case value.Kind != yaml.ScalarNode:
 			f.problem(path, "must be a single value", key)
@@ -235,7 +227,7 @@ func (f *settingsFile) section(prefix string, mapping *yaml.Node) {
 }
 
 // list reads a sequence as the value of a setting that is a List.
-func (f *settingsFile) list(path string, key, sequence *yaml.Node) {
+func (f settingsFile) list(path string, key, sequence *yaml.Node) {
 	items := make([]string, len(sequence.Content))
 	for i, item := range sequence.Content {
 		if item.Kind != yaml.ScalarNode || item.Tag == "!!null" || strings.Contains(item.Value, ",") {
@@ -247,26 +239,16 @@ func (f *settingsFile) list(path string, key, sequence *yaml.Node) {
 	f.values[path] = given{strings.Join(items, ","), f.origin(key)}
 }
 
-func isList(path string) bool {
-	for _, s := range All() {
-		if s.Path == path {
-			_, ok := s.field(new(Settings)).(*List)
-			return ok
-		}
-	}
-	return false
+func (f settingsFile) problem(path, rule string, at *yaml.Node) {
+	f.layer.problem(path, rule, f.origin(at))
 }
 
-func (f *settingsFile) problem(path, rule string, at *yaml.Node) {
-	f.problems = append(f.problems, Problem{path, rule, f.origin(at)})
-}
-
-func (f *settingsFile) origin(at *yaml.Node) string {
+func (f settingsFile) origin(at *yaml.Node) string {
 	return fmt.Sprintf("file %s:%d", f.path, at.Line)
 }
 
-func unknown(what, name string, known []string) string {
-	if near, ok := nearest(name, known); ok {
+func unknown(what, name string, known map[string]Setting) string {
+	if near, ok := nearest(name, slices.Sorted(maps.Keys(known))); ok {
 		return "unknown " + what + ", did you mean " + near + "?"
 	}
 	return "unknown " + what

@@ -77,8 +77,8 @@ func TestEveryFieldIsASetting(t *testing.T) {
 	t.Parallel()
 	var settings Settings
 	listed := map[any]string{}
-	for _, s := range All() {
-		field := s.field(&settings)
+	for _, s := range settings.rows() {
+		field := s.field
 		require.Empty(t, listed[field], "named twice, also by %s", s.Path)
 		listed[field] = s.Path
 		require.NotEmpty(t, s.Usage, s.Path)
@@ -178,7 +178,7 @@ func TestValidateNamesEveryProblem(t *testing.T) {
 		{"collector", func(s *Settings) { s.Telemetry.OTLPEndpoint = "http://collector:4318" }, nil},
 		{"a contact that cannot be reached", func(s *Settings) {
 			s.HTTP.ContactURL, s.HTTP.TermsURL, s.HTTP.ContactEmail = "bank.example", "javascript:alert(1)", "Desk <api@bank.example>"
-		}, []string{"http.contact_url", "http.terms_url", "http.contact_email"}},
+		}, []string{"http.contact_email", "http.contact_url", "http.terms_url"}},
 		{"collector without a scheme", func(s *Settings) { s.Telemetry.OTLPEndpoint = "collector:4318" }, []string{"telemetry.otlp_endpoint"}},
 		{"negative delay", func(s *Settings) { s.Shutdown.Delay = -time.Second }, []string{"shutdown.delay"}},
 	} {

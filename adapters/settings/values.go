@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"net/netip"
+	"reflect"
 	"strconv"
 	"strings"
 	"time"
@@ -19,11 +21,7 @@ const mask = "***"
 // String hides the secret.
 func (Secret) String() string { return mask }
 
-// GoString hides the secret.
-func (Secret) GoString() string { return mask }
-
-// Format hides the secret from every verb, also from those that look past
-// String.
+// Format hides the secret from every verb.
 func (Secret) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, mask) }
 
 // MarshalText hides the secret from JSON, YAML and zap.
@@ -62,8 +60,22 @@ func (l List) Items() []string {
 	return items
 }
 
-// String returns the list as it would be written.
-func (l List) String() string { return string(l) }
+// Networks returns the words as networks: an address alone is a network of one.
+// It fails if a word is neither.
+func (l List) Networks() (networks []netip.Prefix, err error) {
+	for _, text := range l.Items() {
+		network, err := netip.ParsePrefix(text)
+		if err != nil {
+			address, err := netip.ParseAddr(text)
+			if err != nil {
+				return nil, err
+			}
+			network = netip.PrefixFrom(address, address.BitLen())
+		}
+		networks = append(networks, network.Masked())
+	}
+	return networks, nil
+}
 
 func parseSize(text string) (Size, error) {
 	unit := int64(1)
@@ -75,22 +87,15 @@ func parseSize(text string) (Size, error) {
 	}
 	n, err := strconv.ParseInt(text, 10, 64)
 	if err != nil || n > math.MaxInt64/unit || n < math.MinInt64/unit {
-		return 0, errNotSize
+		return 0, strconv.ErrSyntax
 	}
 	return Size(n * unit), nil
 }
 
-// What a text must be to become a value. The errors are rules to follow; they
-// never repeat the text, which may be a misplaced secret.
-var (
-	errNotBool     = errors.New("must be true or false")
-	errNotInt      = errors.New("must be a whole number")
-	errNotDuration = errors.New("must be a duration with its unit, like 500ms, 15s or 1m30s")
-	errNotSize     = errors.New("must be a size in bytes, like 65536, 512KiB or 1MiB")
-)
-
-// assign reads text into the field of Settings that target points to.
-func assign(target any, text string) (err error) {
+// assign reads text into the field of Settings that target points to. The error
+// is a rule to follow; it never repeats the text, which may be a misplaced
+// secret. Then the field stays as it is.
+func assign(target any, text string) error {
 	switch target := target.(type) {
 	case *string:
 		*target = text
@@ -99,24 +104,23 @@ func assign(target any, text string) (err error) {
 	case *List:
 		*target = List(text)
 	case *bool:
-		err = set(target, text, strconv.ParseBool, errNotBool)
+		return set(target, text, strconv.ParseBool, "true or false")
 	case *int:
-		err = set(target, text, strconv.Atoi, errNotInt)
+		return set(target, text, strconv.Atoi, "a whole number")
 	case *time.Duration:
-		err = set(target, text, time.ParseDuration, errNotDuration)
+		return set(target, text, time.ParseDuration, "a duration with its unit, like 500ms, 15s or 1m30s")
 	case *Size:
-		err = set(target, text, parseSize, errNotSize)
+		return set(target, text, parseSize, "a size in bytes, like 65536, 512KiB or 1MiB")
 	default:
 		panic(fmt.Sprintf("settings: no way to read a setting into %T", target))
 	}
-	return err
+	return nil
 }
 
-// set leaves the target alone when the text breaks the rule.
-func set[T any](target *T, text string, parse func(string) (T, error), rule error) error {
+func set[T any](target *T, text string, parse func(string) (T, error), what string) error {
 	value, err := parse(text)
 	if err != nil {
-		return rule
+		return errors.New("must be " + what)
 	}
 	*target = value
 	return nil
@@ -125,19 +129,10 @@ func set[T any](target *T, text string, parse func(string) (T, error), rule erro
 // show is the field that target points to in the form assign reads; a Secret
 // stays hidden.
 func show(target any) string {
-	switch target := target.(type) {
-	case *string:
-		return *target
-	case *bool:
-		return strconv.FormatBool(*target)
-	case *int:
-		return strconv.Itoa(*target)
-	case *time.Duration:
-		return showDuration(*target)
-	case fmt.Stringer: // *Secret, *Size, *List
-		return target.String()
+	if d, ok := target.(*time.Duration); ok {
+		return showDuration(*d)
 	}
-	panic(fmt.Sprintf("settings: no way to show a setting of type %T", target))
+	return fmt.Sprint(reflect.ValueOf(target).Elem())
 }
 
 // showDuration writes short times in seconds, as people do: 60s, not 1m0s.

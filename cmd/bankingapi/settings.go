@@ -26,14 +26,9 @@ func addSettingFlags(root *cobra.Command) {
 		if s.IsSwitch() {
 			flag.NoOptDefVal = "true"
 		}
-	}
-	for path, values := range map[string][]string{
-		"tls.mode":       {bootstrap.TLSFiles, bootstrap.TLSSelfSigned, bootstrap.TLSOff, bootstrap.TLSProxy},
-		"storage.driver": {bootstrap.SQLite, bootstrap.Postgres},
-		"log.level":      {"debug", "info", "warn", "error"},
-		"log.format":     {bootstrap.LogAuto, bootstrap.LogConsole, bootstrap.LogJSON},
-	} {
-		complete(root, path, values...)
+		if choices := s.Choices(); choices != nil {
+			complete(root, s.Path, choices...)
+		}
 	}
 }
 
