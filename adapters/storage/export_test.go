@@ -48,6 +48,59 @@ func HotPath(d batch.Dialect) (sales func(*fund.Book), notifications func(*push.
 	return sales, notifications
 }
 
+// MisplacePostings makes the open batches what versions with a schema up to 9 wrote: the
+// leaves of these operations have no postings, and leaves of their own have them.
+func MisplacePostings(ctx context.Context, s *store.Store, keys *trail.Keys, ids ...operation.ID) error {
+	d := s.Trail.Log.(trailLog).database
+	whole, without, apart := make(map[trail.Hash]operation.ID), make(map[operation.ID]func(trail.Kind) trail.Hash), make(map[operation.ID]trail.Entry)
+	return d.change(ctx, func(tx *gorm.DB) error {
+		for _, id := range ids {
+			only := batch.UUID(id)
+			err := d.decisions(ctx, tx, window{only: &only}, func(of *decision) error {
+				for _, kind := range []trail.Kind{trail.Decided, trail.Settled} {
+					l := d.leaf(nil, kind, of)
+					whole[l.Hash()] = id
+				}
+				bare, postings := of.withoutPostings()
+				without[id] = func(kind trail.Kind) trail.Hash {
+					l := d.leaf(nil, kind, bare)
+					return l.Hash()
+				}
+				apart[id] = d.posted(keys, postings)
+				return nil
+			})
+			if err != nil {
+				return err
+			}
+		}
+		var rows []TrailBatchRow
+		if err := tx.Table(d.batches.Name).Where("position IS NULL").Find(&rows).Error; err != nil {
+			return err
+		}
+		for i := range rows {
+			b, err := rows[i].batch()
+			if err != nil {
+				return err
+			}
+			for _, e := range b.Entries {
+				for k := range b.Entries {
+					if id, is := whole[e.Leaf]; is && b.Entries[k] == e {
+						b.Entries[k].Leaf = without[id](e.Kind)
+						b.Entries = append(b.Entries, apart[id])
+					}
+				}
+			}
+			encoded := trail.AppendEntries(nil, b.Entries)
+			changed := TrailBatchRow{Entries: encoded, Seal: keys.Seal(b.Record(), encoded)}
+			err = tx.Table(d.batches.Name).Where("batch_id = ?", d.Dialect.Bind(rows[i].BatchID)).Select("entries", "seal").Updates(changed).Error
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
 // WrittenAndRead writes one row into each table of which the trail has leaves,
 // in a transaction that is undone. It returns the leaf of each row as it was
 // written, and as it was read, by the name of the table. fill sets a column.

@@ -283,6 +283,9 @@ func (t trailLog) contents(ctx context.Context, tx *gorm.DB, id batch.UUID, keys
 	err = t.decisions(ctx, tx, w, func(of *decision) error {
 		add(t.leaf(nil, trail.Decided, of))
 		add(t.leaf(nil, trail.Settled, of))
+		misplaced, _ := of.withoutPostings() // see comparison.isMisplaced
+		add(t.leaf(nil, trail.Decided, misplaced))
+		add(t.leaf(nil, trail.Settled, misplaced))
 		return nil
 	})
 	if err != nil {

@@ -253,6 +253,13 @@ func (d *decision) asRecorded() *decision {
 	return first
 }
 
+// withoutPostings are the decision and its postings apart.
+func (d *decision) withoutPostings() (*decision, []PostingRow) {
+	without := *d
+	without.units, without.money = nil, nil
+	return &without, slices.Concat(d.units, d.money)
+}
+
 func encode[R any](l *trail.Leaf, table string, t *batch.Table[R], row *R, skip ...string) {
 	l.BeginRow(table)
 	batch.Encode(t, row, l, skip...)

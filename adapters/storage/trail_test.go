@@ -176,12 +176,13 @@ func TestTheTrailHolds(t *testing.T) {
 }
 
 // mixed settles due operations beside new ones in one commit, so that a due one
-// comes first, last and between two new ones. It returns all of them.
-func (b bank) mixed(callerID string) []*fund.Operation {
+// comes first, last and between two new ones. newID makes the IDs of the new ones and of their
+// batch. It returns all of them.
+func (b bank) mixed(newID func() operation.ID) []*fund.Operation {
 	b.t.Helper()
 	ctx, tomorrow := b.t.Context(), today.Plus(1)
 	for i := range 4 {
-		b.sell(operation.Recorded, order(v7(), fmt.Sprintf("%s-due-%d", callerID, i), on(tomorrow, sale(1, 1, 2)), on(tomorrow, sale(2, 3, 4))))
+		b.sell(operation.Recorded, order(v7(), fmt.Sprintf("due-%d", i), on(tomorrow, sale(1, 1, 2)), on(tomorrow, sale(2, 3, 4))))
 	}
 	due, err := b.Books.Due(ctx, tomorrow, nil, 10)
 	require.NoError(b.t, err)
@@ -189,10 +190,11 @@ func (b bank) mixed(callerID string) []*fund.Operation {
 	for _, o := range due {
 		o.Due = true
 	}
-	fresh := func(terms ...fund.Terms) *fund.Operation { return order(v7(), callerID+v7().String(), terms...) }
+	b.Trail.Writer.Record(trailKeys, newID)
+	fresh := func(terms ...fund.Terms) *fund.Operation { return order(newID(), newID().String(), terms...) }
 	all := []*fund.Operation{
 		due[0], fresh(sale(1, 1, 2)), due[1], due[2], fresh(sale(3, 2, 1), sale(1, 4, 2)),
-		fresh(sale(999_999_999, 1, 2)), fresh(on(tomorrow.Plus(1), sale(1, 1, 1))), order(v7(), "", on(tomorrow, sale(1, 2, 3))), due[3],
+		fresh(sale(999_999_999, 1, 2)), fresh(on(tomorrow.Plus(1), sale(1, 1, 1))), order(newID(), "", on(tomorrow, sale(1, 2, 3))), due[3],
 	}
 	require.NoError(b.t, settle(ctx, b.Store, tomorrow, all...))
 	return all
@@ -220,7 +222,7 @@ func TestDueSalesBesideNewOnesHaveTheirOwnPostingsInTheTrail(t *testing.T) {
 		s.Trail.Writer.Record(trailKeys, v7)
 		_, err := s.Trail.Writer.Adopt(t.Context())
 		require.NoError(t, err)
-		for _, o := range b.mixed("a") {
+		for _, o := range b.mixed(v7) {
 			outcome, err := o.Outcome()
 			require.NoError(t, err)
 			want := 0
@@ -231,6 +233,54 @@ func TestDueSalesBesideNewOnesHaveTheirOwnPostingsInTheTrail(t *testing.T) {
 		}
 		_, found := trailFindings(t, s)
 		require.Empty(t, found)
+	})
+}
+
+// misplaced makes a book that a version with a schema up to 9 has left. It returns the operations
+// whose leaves have no postings. The due ones are days older than the commit.
+func misplaced(t *testing.T, s *store.Store) (ids []operation.ID) {
+	t.Helper()
+	b := newBank(t, s, 4)
+	s.Trail.Writer.Record(trailKeys, v7)
+	_, err := s.Trail.Writer.Adopt(t.Context())
+	require.NoError(t, err)
+	b.sell(operation.Completed, order(v7(), "", sale(1, 1, 2)))
+	for i, o := range b.mixed(idsIn(72 * time.Hour)) {
+		if outcome, _ := o.Outcome(); outcome.State == operation.Completed && i > 0 { // the postings of the first due one were right
+			ids = append(ids, o.ID)
+		}
+	}
+	require.Len(t, ids, 6)
+	require.NoError(t, storage.MisplacePostings(t.Context(), s, trailKeys, ids...))
+	return ids
+}
+
+func TestABookWithMisplacedPostingsHolds(t *testing.T) {
+	t.Parallel()
+	testdb.Each(t, func(t *testing.T, _ string, s *store.Store) {
+		ids := misplaced(t, s)
+		_, found := trailFindings(t, s)
+		require.Empty(t, found)
+		for _, id := range ids {
+			require.Zero(t, postingsIn(t, s, id), "its leaf without postings proves it")
+		}
+	})
+}
+
+func TestAChangeOfMisplacedPostingsIsFound(t *testing.T) {
+	t.Parallel()
+	onEachDatabase(t, func(t *testing.T, s *store.Store, db *sql.DB) {
+		ids := misplaced(t, s)
+		last := fmt.Sprintf("'%s'", ids[5])
+		if strings.Contains(fmt.Sprintf("%T", db.Driver()), "sqlite") {
+			last = fmt.Sprintf("x'%x'", ids[5][:])
+		}
+		execute(t, db, "UPDATE transfers SET account_suffix = account_suffix + 1 WHERE operation_id = "+last)
+		_, found := trailFindings(t, s)
+		require.Contains(t, found, fmt.Sprintf("trail-unchanged operation %s: was changed after it was written", ids[5]))
+		for _, id := range ids[:5] {
+			require.NotContains(t, strings.Join(found, "\n"), id.String())
+		}
 	})
 }
 

@@ -35,6 +35,8 @@ type comparison struct {
 	rows   map[leafKey]*storedDecision
 	leaves map[leafKey]trail.Hash
 	few    map[leafKey]*fewLeaf
+	// doubted are the decisions that differ from their leaf.
+	doubted []storedLeaf
 	// subscribed are the names that acts have mentioned: the leaf of a
 	// subscription has its name's hash only.
 	subscribed map[operation.ID]string
@@ -61,7 +63,7 @@ type storedDecision struct {
 
 type fewLeaf struct {
 	storedLeaf
-	matched, seen bool
+	matched, seen, late bool
 }
 
 type sealedRecord struct {
@@ -175,8 +177,29 @@ func (c *comparison) judge(s *storedDecision, leaf trail.Hash) error {
 		c.rows[key] = second
 		return nil
 	}
-	delete(c.leaves, leafKey{trail.Settled, s.ID})
-	return c.found(&backoffice.LeafRow{Name: s.name, HasRows: true, HasLeaf: true})
+	doubt := s.storedLeaf
+	doubt.Leaf = leaf
+	c.doubted = append(c.doubted, doubt)
+	return nil
+}
+
+// isMisplaced reports whether a decision has its postings in a leaf of their own.
+// Versions
+// with a schema up to 9 wrote such leaves when one commit had due sales and new ones.
+func (c *comparison) isMisplaced(s *storedLeaf) (is bool, err error) {
+	apart := c.few[leafKey{trail.Posted, s.ID}]
+	if apart == nil || apart.name != "" {
+		return false, nil
+	}
+	id := batch.UUID(s.ID)
+	err = c.decisions(c.ctx, c.tx, window{only: &id}, func(of *decision) error {
+		decided, postings := of.withoutPostings()
+		l := c.leaf(nil, s.Kind, decided)
+		is = len(postings) > 0 && l.Hash() == s.Leaf && c.posted(c.w.Keys, postings).Leaf == apart.Leaf
+		return nil
+	})
+	apart.matched, apart.late = is, apart.late && !is // a due sale is older than its postings
+	return is, err
 }
 
 func (c *comparison) found(row *backoffice.LeafRow) error { return c.w.Leaf(row) }
@@ -202,12 +225,7 @@ func (c *comparison) readBatches(until *batch.UUID) error {
 			}
 			for i := range b.Entries {
 				e := &b.Entries[i]
-				if c.isLate(operation.ID(id), e) {
-					if err := c.found(&backoffice.LeafRow{Name: c.name(e.Kind, e.ID), HasRows: true, IsLate: true}); err != nil {
-						return err
-					}
-				}
-				if err := c.entry(e); err != nil {
+				if err := c.entry(e, c.isLate(operation.ID(id), e)); err != nil {
 					return err
 				}
 			}
@@ -371,8 +389,13 @@ func (c *comparison) changedBatch(id operation.ID) error {
 	return c.found(&backoffice.LeafRow{Name: "batch " + id.String(), HasRows: true, HasLeaf: true})
 }
 
-func (c *comparison) entry(e *trail.Entry) error {
+func (c *comparison) entry(e *trail.Entry, late bool) error {
 	key := leafKey{e.Kind, e.ID}
+	if late && e.Kind != trail.Posted {
+		if err := c.late(e); err != nil {
+			return err
+		}
+	}
 	switch e.Kind {
 	case trail.Decided, trail.Settled:
 		if s, ok := c.rows[key]; ok {
@@ -387,7 +410,7 @@ func (c *comparison) entry(e *trail.Entry) error {
 			f = &fewLeaf{}
 			c.few[key] = f
 		}
-		f.seen = true
+		f.seen, f.late = true, f.late || late
 		switch matches := f.name != "" && f.Leaf == e.Leaf; {
 		case e.Kind == trail.Changed: // the newest one counts
 			f.matched = matches
@@ -395,14 +418,31 @@ func (c *comparison) entry(e *trail.Entry) error {
 			f.matched = true
 		}
 		if f.name == "" {
-			f.Kind, f.ID = e.Kind, e.ID
+			f.Entry = *e
 		}
 	}
 	return nil
 }
 
+func (c *comparison) late(e *trail.Entry) error {
+	return c.found(&backoffice.LeafRow{Name: c.name(e.Kind, e.ID), HasRows: true, IsLate: true})
+}
+
 // leftover judges what has no counterpart.
 func (c *comparison) leftover() error {
+	for i := range c.doubted {
+		s := &c.doubted[i]
+		switch misplaced, err := c.isMisplaced(s); {
+		case err != nil:
+			return err
+		case misplaced:
+			continue
+		}
+		delete(c.leaves, leafKey{trail.Settled, s.ID})
+		if err := c.found(&backoffice.LeafRow{Name: s.name, HasRows: true, HasLeaf: true}); err != nil {
+			return err
+		}
+	}
 	for key := range c.leaves {
 		if _, ok := c.rows[leafKey{trail.Decided, key.id}]; ok {
 			continue // its first leaf is missing, which is found below
@@ -417,6 +457,11 @@ func (c *comparison) leftover() error {
 		}
 	}
 	for _, f := range c.few {
+		if f.late {
+			if err := c.late(&f.Entry); err != nil {
+				return err
+			}
+		}
 		row := backoffice.LeafRow{Name: f.name, HasRows: f.name != "", HasLeaf: f.seen}
 		if row.Name == "" {
 			row.Name = c.name(f.Kind, f.ID)
