@@ -16,7 +16,7 @@ CGO := $(if $(RACE),1,0)
 # Without the detector: bookfile, which starts no goroutine, and the tests that start
 # the service as a program of its own, which is built as it is released. The
 # detector would see nothing but the tests. The longest comes first.
-PLAIN := $(addprefix ./test/,prove e2e docspage docs release bench architecture matrix run) ./adapters/bookfile
+PLAIN := $(addprefix ./test/,prove e2e docspage docs release bench architecture matrix run) ./application/bookfile
 
 # "make module PATH=..." would replace the PATH of every command. So the value
 # becomes MODULE, and PATH is set back to that of the environment.

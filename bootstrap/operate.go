@@ -5,9 +5,9 @@ import (
 	"fmt"
 	"io"
 
-	"bankingapi/adapters/bookfile"
 	"bankingapi/adapters/trail"
 	"bankingapi/application/backoffice"
+	"bankingapi/application/bookfile"
 	"bankingapi/application/buyfund"
 	"bankingapi/application/subscriptions"
 	"bankingapi/domain/fault"

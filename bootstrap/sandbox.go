@@ -10,12 +10,12 @@ import (
 
 	"go.uber.org/fx"
 
-	"bankingapi/adapters/bookfile"
 	"bankingapi/adapters/console"
 	"bankingapi/adapters/guide"
 	"bankingapi/adapters/httpapi"
 	"bankingapi/adapters/sandbox"
 	"bankingapi/application/backoffice"
+	"bankingapi/application/bookfile"
 	"bankingapi/application/buyfund"
 	"bankingapi/application/store"
 	"bankingapi/application/subscriptions"

@@ -21,7 +21,6 @@ import (
 	"io/fs"
 	"net/http"
 	"net/netip"
-	"net/url"
 	"strings"
 	"time"
 
@@ -94,6 +93,8 @@ type Console struct {
 	long   chan struct{}
 	proof  proof
 	glance glance
+	// origins refuses forms of other sites.
+	origins http.CrossOriginProtection
 }
 
 //go:embed pages
@@ -179,7 +180,7 @@ func (c *Console) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h.Set("Cross-Origin-Opener-Policy", "same-origin")
 	h.Set("Cross-Origin-Resource-Policy", "same-origin")
 	h.Set("Cache-Control", "no-store")
-	if isForeign(r) {
+	if c.isForeign(r) {
 		http.Error(w, "A page of another site must not use the console.", http.StatusForbidden)
 		return
 	}
@@ -190,20 +191,10 @@ func (c *Console) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // isForeign reports whether a page of another origin sent the request. A link
 // from elsewhere may be followed, but it brings no cookie, because the cookie is
 // SameSite=Strict.
-func isForeign(r *http.Request) bool {
+func (c *Console) isForeign(r *http.Request) bool {
 	site := r.Header.Get("Sec-Fetch-Site")
-	if r.Method == http.MethodGet {
-		return (site == "cross-site" || site == "same-site") && r.Header.Get("Sec-Fetch-Mode") != "navigate"
-	}
-	if site != "" && site != "same-origin" && site != "none" {
-		return true
-	}
-	origin := r.Header.Get("Origin")
-	if origin == "" {
-		return false
-	}
-	u, err := url.Parse(origin)
-	return err != nil || u.Host == "" || !strings.EqualFold(u.Host, r.Host)
+	embedded := (site == "cross-site" || site == "same-site") && r.Header.Get("Sec-Fetch-Mode") != "navigate"
+	return embedded || c.origins.Check(r) != nil
 }
 
 func (c *Console) asset(name, kind string) {

@@ -4,7 +4,6 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
-	"net/url"
 	"strings"
 )
 
@@ -23,13 +22,14 @@ func guard(names []string, next http.Handler) http.Handler {
 	for _, name := range names {
 		accepted[canonical(name)] = true
 	}
+	var origins http.CrossOriginProtection
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		host := hostname(r.Host)
 		_, notAddress := netip.ParseAddr(host)
 		switch {
 		case notAddress != nil && !accepted[canonical(host)]:
 			serveText(w, http.StatusMisdirectedRequest, "This listener does not answer to this host name. Use its IP address, or add the name to ops.hosts.\n")
-		case !isSafe(r.Method) && isCrossOrigin(r):
+		case origins.Check(r) != nil:
 			serveText(w, http.StatusForbidden, "A page of another origin must not change anything here.\n")
 		default:
 			next.ServeHTTP(w, r)
@@ -49,23 +49,3 @@ func hostname(host string) string {
 // canonical returns a host name as it is compared: in lower case and without
 // the dot of the root.
 func canonical(name string) string { return strings.TrimSuffix(strings.ToLower(name), ".") }
-
-func isSafe(method string) bool {
-	return method == http.MethodGet || method == http.MethodHead || method == http.MethodOptions
-}
-
-// isCrossOrigin reports whether a browser sent the request for a page of
-// another origin. Programs that are not browsers send neither header.
-func isCrossOrigin(r *http.Request) bool {
-	switch r.Header.Get("Sec-Fetch-Site") {
-	case "", "none", "same-origin":
-	default:
-		return true
-	}
-	origin := r.Header.Get("Origin")
-	if origin == "" {
-		return false
-	}
-	u, err := url.Parse(origin)
-	return err != nil || u.Host == "" || !strings.EqualFold(u.Host, r.Host)
-}

@@ -16,11 +16,11 @@ import (
 	"github.com/jackc/pgx/v5/stdlib"
 	"github.com/stretchr/testify/require"
 
-	"bankingapi/adapters/bookfile"
 	"bankingapi/adapters/storage"
 	"bankingapi/adapters/storage/postgres"
 	"bankingapi/application/addpush"
 	"bankingapi/application/backoffice"
+	"bankingapi/application/bookfile"
 	"bankingapi/application/buyfund"
 	"bankingapi/application/commit"
 	"bankingapi/application/store"

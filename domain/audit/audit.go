@@ -38,6 +38,12 @@ type Act struct {
 	Details string
 }
 
+// NamesCustomer reports whether Object names a customer, so that not everybody may
+// read it.
+func (a *Act) NamesCustomer() bool {
+	return a.Action == "adjust.holding" || a.Action == "adjust.account"
+}
+
 type (
 	whoKey struct{}
 	actKey struct{}

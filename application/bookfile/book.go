@@ -132,11 +132,11 @@ func Export(ctx context.Context, from *backoffice.Office, kind, format string, q
 	case "accounts":
 		return write(w, f, accountColumns, backoffice.Counted(office.Book.Accounts(ctx, filter), progress))
 	case "sales":
-		return write(w, f, saleColumns, backoffice.Counted(office.History.Sales(ctx, filter), progress))
+		return write(w, f, Sales, backoffice.Counted(office.History.Sales(ctx, filter), progress))
 	case "postings":
 		return write(w, f, postingColumns, bothSides(backoffice.Counted(office.History.Postings(ctx, filter), progress)))
 	case "notifications":
-		return write(w, f, notificationColumns, backoffice.Counted(office.History.Notifications(ctx, filter), progress))
+		return write(w, f, Notifications, backoffice.Counted(office.History.Notifications(ctx, filter), progress))
 	case "operations", "audit":
 		if office.Records == nil {
 			return fmt.Errorf("this storage keeps no %s", kind)
@@ -144,7 +144,7 @@ func Export(ctx context.Context, from *backoffice.Office, kind, format string, q
 		if kind == "operations" {
 			return write(w, f, decisionColumns, backoffice.Counted(office.Records.Decisions(ctx, filter), progress))
 		}
-		return write(w, f, actColumns, backoffice.Counted(office.Records.Acts(ctx, filter), progress))
+		return write(w, f, Acts, backoffice.Counted(office.Records.Acts(ctx, filter), progress))
 	}
 	return unknownKind(kind, "prices", "holdings", "accounts", "sales", "postings", "notifications", "operations", "audit")
 }

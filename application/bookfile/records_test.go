@@ -76,9 +76,9 @@ func TestRecordsReadWhatIsWritten(t *testing.T) {
 		rows := rapid.SliceOfN(rapid.SliceOfN(texts, 2, 4), 1, 5).Draw(t, "rows")
 		content := []byte("header\n") // a text that begins like a byte order mark is never first in a file
 		for _, row := range rows {
-			columns := make([]column[[]string], len(row))
+			columns := make([]Column[[]string], len(row))
 			for i := range row {
-				columns[i].value = cell(i)
+				columns[i].Value = cell(i)
 			}
 			content = appendCSV(content, columns, &row, false)
 		}
@@ -110,6 +110,6 @@ func FuzzRecords(f *testing.F) {
 	})
 }
 
-func cell(i int) func(*[]string) value {
-	return func(r *[]string) value { return value{(*r)[i], text} }
+func cell(i int) func(*[]string) Value {
+	return func(r *[]string) Value { return Text((*r)[i]) }
 }

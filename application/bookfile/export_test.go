@@ -34,7 +34,7 @@ func WriteAccounts(w io.Writer, f Format, rows iter.Seq2[fund.Account, error]) e
 }
 
 func WriteSales(w io.Writer, f Format, rows iter.Seq2[fund.SaleEntry, error]) error {
-	return write(w, f, saleColumns, rows)
+	return write(w, f, Sales, rows)
 }
 
 func WritePostings(w io.Writer, f Format, rows iter.Seq2[fund.PostingEntry, error]) error {
@@ -42,5 +42,5 @@ func WritePostings(w io.Writer, f Format, rows iter.Seq2[fund.PostingEntry, erro
 }
 
 func WriteNotifications(w io.Writer, f Format, rows iter.Seq2[push.Entry, error]) error {
-	return write(w, f, notificationColumns, rows)
+	return write(w, f, Notifications, rows)
 }

@@ -5,16 +5,21 @@ import (
 	"encoding/csv"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"math"
 	"math/big"
 	"reflect"
+	"slices"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
-	"bankingapi/adapters/bookfile"
+	"bankingapi/application/backoffice"
+	"bankingapi/application/bookfile"
+	"bankingapi/domain/audit"
+	"bankingapi/domain/fault"
 	"bankingapi/domain/fund"
 	"bankingapi/domain/money"
 	"bankingapi/domain/operation"
@@ -256,4 +261,55 @@ func TestSpreadsheet(t *testing.T) {
 	require.NoError(t, bookfile.WritePostings(&out, bookfile.Spreadsheet, func(yield func(fund.PostingEntry, error) bool) { yield(negative[0], nil) }))
 	require.Contains(t, out.String(), "-1.5")
 	require.NotContains(t, out.String(), "'-")
+}
+
+// A reader who may not see everything gets what Mask returns for each value that names
+// somebody, and everything else as it is.
+func TestMaskedColumns(t *testing.T) {
+	t.Parallel()
+	mask := func(of bookfile.Personal, text string) string { return fmt.Sprintf("masked %d, %d", of, len(text)) }
+	written := func(write func(io.Writer, bookfile.Mask) error, mask bookfile.Mask) (object map[string]any) {
+		var b bytes.Buffer
+		require.NoError(t, write(&b, mask))
+		require.NoError(t, json.Unmarshal(b.Bytes(), &object))
+		return object
+	}
+	line := backoffice.Line{PostingEntry: postings[1], After: 1500}
+	act := audit.Act{Action: "adjust.holding", Object: `holding 1001 AFA "H"`}
+	refusal := operation.Refusal{ID: operation.ID{1}, Faults: []fault.Fault{{Code: "price-not-found", Pointer: "/Parameters/0"}}}
+	for name, c := range map[string]struct {
+		write func(io.Writer, bookfile.Mask) error
+		names []string
+	}{
+		"sale": {func(w io.Writer, m bookfile.Mask) error {
+			return bookfile.Write(w, bookfile.NDJSON, bookfile.Sales, rows(sales[0]), m)
+		}, []string{"AccountCustomerNo", "AccountSuffix", "CustomerNo"}},
+		"notification": {func(w io.Writer, m bookfile.Mask) error {
+			return bookfile.Write(w, bookfile.NDJSON, bookfile.Notifications, rows(notifications[0]), m)
+		}, []string{"Content", "DeepLinkUrl", "Subject", "TranData", "UserId"}},
+		"posting": {func(w io.Writer, m bookfile.Mask) error {
+			return bookfile.Write(w, bookfile.NDJSON, bookfile.Statement, rows(line), m)
+		}, []string{"AccountSuffix", "CustomerNo"}},
+		"adjustment": {func(w io.Writer, m bookfile.Mask) error {
+			return bookfile.Write(w, bookfile.NDJSON, bookfile.Acts, rows(act), m)
+		}, []string{"Object"}},
+		"refusal": {func(w io.Writer, m bookfile.Mask) error {
+			return bookfile.Write(w, bookfile.NDJSON, bookfile.Refusals, rows(refusal), m)
+		}, nil},
+	} {
+		full, seen := written(c.write, nil), written(c.write, mask)
+		var changed []string
+		for column := range full {
+			if !reflect.DeepEqual(full[column], seen[column]) {
+				require.Contains(t, seen[column], "masked ", column)
+				changed = append(changed, column)
+			}
+		}
+		slices.Sort(changed)
+		require.Equal(t, c.names, changed, name)
+	}
+	object := written(func(w io.Writer, m bookfile.Mask) error {
+		return bookfile.Write(w, bookfile.NDJSON, bookfile.Statement, rows(line), m)
+	}, nil)
+	require.InDelta(t, 15.0, object["After"], 0)
 }

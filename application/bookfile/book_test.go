@@ -16,8 +16,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"bankingapi/adapters/bookfile"
 	"bankingapi/application/backoffice"
+	"bankingapi/application/bookfile"
 	"bankingapi/domain/audit"
 	"bankingapi/domain/fault"
 	"bankingapi/domain/fund"

@@ -16,7 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
-	"bankingapi/adapters/bookfile"
+	"bankingapi/application/bookfile"
 	"bankingapi/domain/fund"
 	"bankingapi/test/golden"
 )

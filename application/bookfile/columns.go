@@ -1,0 +1,287 @@
+package bookfile
+
+import (
+	"cmp"
+	"iter"
+	"slices"
+	"strings"
+
+	"bankingapi/application/backoffice"
+	"bankingapi/domain/audit"
+	"bankingapi/domain/fund"
+	"bankingapi/domain/money"
+	"bankingapi/domain/operation"
+	"bankingapi/domain/push"
+)
+
+var priceColumns = []Column[fund.Price]{
+	{"PriceID", func(p *fund.Price) Value { return integer(p.ID) }},
+	{"IMKBCode", func(p *fund.Price) Value { return Text(p.Fund.IMKBCode) }},
+	{"HolderCorporationName", func(p *fund.Price) Value { return Text(p.Fund.HolderCorporationName) }},
+	{"Price", func(p *fund.Price) Value { return number(p.PerUnit.String()) }},
+	{"CurrencyCode", func(p *fund.Price) Value { return Text(p.Currency.Code()) }},
+	{"ValidFrom", func(p *fund.Price) Value { return Text(p.ValidFrom.String()) }},
+}
+
+var holdingColumns = []Column[fund.Holding]{
+	{"CustomerNo", func(h *fund.Holding) Value { return integer(h.Key.CustomerNo).of(Customer) }},
+	{"IMKBCode", func(h *fund.Holding) Value { return Text(h.Key.IMKBCode) }},
+	{"HolderCorporationName", func(h *fund.Holding) Value { return Text(h.Key.HolderCorporationName) }},
+	{"Units", func(h *fund.Holding) Value { return number(h.Units.String()) }},
+}
+
+var accountColumns = []Column[fund.Account]{
+	{"BranchCode", func(a *fund.Account) Value { return integer(a.Key.BranchCode) }},
+	{"CustomerNo", func(a *fund.Account) Value { return integer(a.Key.CustomerNo).of(Customer) }},
+	{"AccountSuffix", func(a *fund.Account) Value { return integer(a.Key.AccountSuffix).of(Suffix) }},
+	{"CurrencyCode", func(a *fund.Account) Value { return Text(a.Key.Currency.Code()) }},
+	{"Balance", func(a *fund.Account) Value { return number(a.Balance.String()) }},
+}
+
+// origin are the columns of the operation that brought a row.
+func origin[T any](id func(*T) operation.ID, position func(*T) int, subscription func(*T) string, header func(*T) *operation.Header) []Column[T] {
+	return []Column[T]{
+		{"OperationId", func(r *T) Value { return Text(id(r).String()) }},
+		{"Position", func(r *T) Value { return integer(int64(position(r))) }},
+		{"Subscription", func(r *T) Value { return Text(subscription(r)) }},
+		{"AppKey", func(r *T) Value { return Text(header(r).AppKey) }},
+		{"Channel", func(r *T) Value { return Text(header(r).Channel) }},
+		{"TellerName", func(r *T) Value { return Text(header(r).TellerName) }},
+		{"CallerId", func(r *T) Value { return Text(header(r).CallerID) }},
+		{"ChannelSessionId", func(r *T) Value { return Text(header(r).ChannelSessionID) }},
+		{"ChannelRequestId", func(r *T) Value { return Text(header(r).ChannelRequestID) }},
+	}
+}
+
+var Sales = slices.Concat(
+	origin(
+		func(s *fund.SaleEntry) operation.ID { return s.OperationID },
+		func(s *fund.SaleEntry) int { return s.Index },
+		func(s *fund.SaleEntry) string { return s.Subscription },
+		func(s *fund.SaleEntry) *operation.Header { return &s.Header },
+	),
+	[]Column[fund.SaleEntry]{
+		{"CustomerNo", func(s *fund.SaleEntry) Value { return integer(s.Terms.Holding.CustomerNo).of(Customer) }},
+		{"TransactionType", func(*fund.SaleEntry) Value { return integer(fund.SaleTransaction) }},
+		{"FundAmount", func(s *fund.SaleEntry) Value { return number(s.Terms.Units.String()) }},
+		{"BranchCode", func(s *fund.SaleEntry) Value { return integer(s.Terms.Account.BranchCode) }},
+		{"AccountCustomerNo", func(s *fund.SaleEntry) Value { return integer(s.Terms.Account.CustomerNo).of(Customer) }},
+		{"AccountSuffix", func(s *fund.SaleEntry) Value { return integer(s.Terms.Account.AccountSuffix).of(Suffix) }},
+		{"CurrencyCode", func(s *fund.SaleEntry) Value { return Text(s.Terms.Account.Currency.Code()) }},
+		{"IMKBCode", func(s *fund.SaleEntry) Value { return Text(s.Terms.Holding.IMKBCode) }},
+		{"HolderCorporationName", func(s *fund.SaleEntry) Value { return Text(s.Terms.Holding.HolderCorporationName) }},
+		{"PriceID", func(s *fund.SaleEntry) Value { return integer(s.Terms.PriceID) }},
+		{"Amount", controlTotal},
+		{"SelectedTransactionDate", func(s *fund.SaleEntry) Value { return Text(s.Terms.SelectedDay.String()) }},
+		{"State", func(s *fund.SaleEntry) Value { return integer(int64(s.State)) }},
+		{"SettledPriceID", settled(func(s *fund.SaleEntry) Value { return integer(s.PriceID) })},
+		{"Price", settled(func(s *fund.SaleEntry) Value { return number(s.PerUnit.String()) })},
+		{"Proceeds", settled(func(s *fund.SaleEntry) Value { return number(s.Proceeds.String()) })},
+		{"Refusal", func(s *fund.SaleEntry) Value { return Text(s.Refusal) }},
+		{"ReceivedAt", func(s *fund.SaleEntry) Value { return Instant(s.ReceivedAt) }},
+		{"SettledAt", func(s *fund.SaleEntry) Value { return Instant(s.SettledAt) }},
+	},
+)
+
+// controlTotal is the caller's Amount; 0 and none are the same to the bank.
+func controlTotal(s *fund.SaleEntry) Value {
+	if s.Terms.ControlTotal == 0 {
+		return number("")
+	}
+	return number(money.New(s.Terms.ControlTotal, s.Terms.Account.Currency).String())
+}
+
+// settled is a value that only completed sales have.
+func settled(of func(*fund.SaleEntry) Value) func(*fund.SaleEntry) Value {
+	return func(s *fund.SaleEntry) Value {
+		if s.State != operation.Completed {
+			return number("")
+		}
+		return of(s)
+	}
+}
+
+// side is one side of a posting.
+type side struct {
+	fund.PostingEntry
+	bank bool
+}
+
+func bothSides(rows iter.Seq2[fund.PostingEntry, error]) iter.Seq2[side, error] {
+	return func(yield func(side, error) bool) {
+		for p, err := range rows {
+			if !yield(side{p, false}, err) {
+				return
+			}
+			p.Quantity = -p.Quantity
+			if err == nil && !yield(side{p, true}, nil) {
+				return
+			}
+		}
+	}
+}
+
+var postingColumns = []Column[side]{
+	{"OperationId", func(s *side) Value { return Text(s.OperationID.String()) }},
+	{"Position", func(s *side) Value { return integer(int64(s.Index)) }},
+	{"Kind", func(s *side) Value { return Text(s.Kind.String()) }},
+	{"Side", func(s *side) Value {
+		if s.bank {
+			return Text("bank")
+		}
+		return Text("customer")
+	}},
+	{"CustomerNo", func(s *side) Value { return s.only(!s.bank, s.CustomerNo()).of(Customer) }},
+	{"IMKBCode", func(s *side) Value { return Text(s.Holding.IMKBCode) }},
+	{"HolderCorporationName", func(s *side) Value { return Text(s.Holding.HolderCorporationName) }},
+	{"BranchCode", func(s *side) Value { return s.only(s.IsMoney() && !s.bank, s.Account.BranchCode) }},
+	{"AccountSuffix", func(s *side) Value { return s.only(s.IsMoney() && !s.bank, s.Account.AccountSuffix).of(Suffix) }},
+	{"CurrencyCode", func(s *side) Value { return Text(s.Account.Currency.Code()) }},
+	{"Units", func(s *side) Value {
+		if s.IsMoney() {
+			return number("")
+		}
+		return number(fund.Units(s.Quantity).String())
+	}},
+	{"Amount", func(s *side) Value {
+		if !s.IsMoney() {
+			return number("")
+		}
+		return number(money.New(s.Quantity, s.Account.Currency).String())
+	}},
+	{"PostedAt", func(s *side) Value { return Instant(s.PostedAt) }},
+}
+
+// only is n where the side has it.
+func (s *side) only(has bool, n int64) Value {
+	if !has {
+		return number("")
+	}
+	return integer(n)
+}
+
+var Notifications = slices.Concat(
+	origin(
+		func(n *push.Entry) operation.ID { return n.OperationID },
+		func(n *push.Entry) int { return n.Index },
+		func(n *push.Entry) string { return n.Subscription },
+		func(n *push.Entry) *operation.Header { return &n.Header },
+	),
+	memberColumns(),
+)
+
+// memberColumns are the columns of a notification's record. The first files ended
+// with TranData and ReceivedAt, so newer members follow them.
+func memberColumns() (all []Column[push.Entry]) {
+	for _, m := range push.Members {
+		all = append(all, Column[push.Entry]{m.Name, func(n *push.Entry) Value { return member(m.Kind, m.Value(&n.Record)) }})
+		if m.Name == "SendDate" {
+			all = append(all,
+				Column[push.Entry]{"TranData", func(n *push.Entry) Value { return number(tranData(n.Record.TranData)).of(Message) }},
+				Column[push.Entry]{"ReceivedAt", func(n *push.Entry) Value { return Instant(n.ReceivedAt) }})
+		}
+	}
+	return all
+}
+
+func member(kind push.Kind, value string) Value {
+	switch kind {
+	case push.Number:
+		return number(value)
+	case push.User:
+		return Text(value).of(User)
+	case push.Message:
+		return Text(value).of(Message)
+	case push.Code:
+	}
+	return Text(value)
+}
+
+// tranData is TranData as JSON, with the names of the requests.
+func tranData(items []push.TranDataItem) string {
+	b := []byte{'['}
+	for i, item := range items {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = append(b, `{"Code":`...)
+		b = appendQuoted(b, item.Code)
+		b = append(b, `,"Name":`...)
+		b = appendQuoted(b, item.Name)
+		b = append(b, '}')
+	}
+	return string(append(b, ']'))
+}
+
+var decisionColumns = []Column[backoffice.Decision]{
+	{"OperationId", func(d *backoffice.Decision) Value { return Text(d.ID.String()) }},
+	{"Operation", func(d *backoffice.Decision) Value { return Text(d.Operation.String()) }},
+	{"Subscription", func(d *backoffice.Decision) Value { return Text(d.Subscription) }},
+	{"AppKey", func(d *backoffice.Decision) Value { return Text(d.Header.AppKey) }},
+	{"Channel", func(d *backoffice.Decision) Value { return Text(d.Header.Channel) }},
+	{"TellerName", func(d *backoffice.Decision) Value { return Text(d.Header.TellerName) }},
+	{"CallerId", func(d *backoffice.Decision) Value { return Text(d.Header.CallerID) }},
+	{"ChannelSessionId", func(d *backoffice.Decision) Value { return Text(d.Header.ChannelSessionID) }},
+	{"ChannelRequestId", func(d *backoffice.Decision) Value { return Text(d.Header.ChannelRequestID) }},
+	{"RequestId", func(d *backoffice.Decision) Value { return Text(cmp.Or(d.Header.RequestID, d.ID.String())) }},
+	{"State", func(d *backoffice.Decision) Value { return integer(int64(d.State)) }},
+	{"Codes", func(d *backoffice.Decision) Value { return Text(strings.Join(d.Codes, " ")) }},
+	{"ReceivedAt", func(d *backoffice.Decision) Value { return Instant(d.ReceivedAt) }},
+}
+
+var Acts = []Column[audit.Act]{
+	{"Id", func(a *audit.Act) Value { return Text(a.ID.String()) }},
+	{"At", func(a *audit.Act) Value { return Instant(a.At) }},
+	{"Actor", func(a *audit.Act) Value { return Text(a.Actor) }},
+	{"SystemUser", func(a *audit.Act) Value { return Text(a.SystemUser) }},
+	{"Origin", func(a *audit.Act) Value { return Text(a.Origin) }},
+	{"Action", func(a *audit.Act) Value { return Text(a.Action) }},
+	{"Object", func(a *audit.Act) Value {
+		if a.NamesCustomer() {
+			return Text(a.Object).of(Message)
+		}
+		return Text(a.Object)
+	}},
+	{"Reason", func(a *audit.Act) Value { return Text(a.Reason) }},
+	{"Details", func(a *audit.Act) Value { return Text(a.Details) }},
+}
+
+// columnsOf are the columns of what part returns.
+func columnsOf[T, Part any](columns []Column[Part], part func(*T) Part) (all []Column[T]) {
+	for _, c := range columns {
+		all = append(all, Column[T]{c.Name, func(row *T) Value {
+			p := part(row)
+			return c.Value(&p)
+		}})
+	}
+	return all
+}
+
+// Refusals are the columns of operations that were refused at once: those of all
+// operations, and where in the request each fault is.
+var Refusals = append(
+	columnsOf(decisionColumns, func(r *operation.Refusal) backoffice.Decision {
+		d := backoffice.Decision{ID: r.ID, Operation: r.Operation, Subscription: r.Subscription, Header: r.Header, ReceivedAt: r.ReceivedAt, State: operation.Failed}
+		for _, f := range r.Faults {
+			d.Codes = append(d.Codes, f.Code)
+		}
+		return d
+	}),
+	Column[operation.Refusal]{"Pointers", func(r *operation.Refusal) Value {
+		var pointers []string
+		for _, f := range r.Faults {
+			pointers = append(pointers, f.Pointer)
+		}
+		return Text(strings.Join(pointers, " "))
+	}})
+
+// Statement are the columns of a customer's statement: those of the customer's side
+// of a posting, and the quantity after it.
+var Statement = append(
+	columnsOf(postingColumns, func(l *backoffice.Line) side { return side{l.PostingEntry, false} }),
+	Column[backoffice.Line]{"After", func(l *backoffice.Line) Value {
+		if l.IsMoney() {
+			return number(money.New(l.After, l.Account.Currency).String())
+		}
+		return number(fund.Units(l.After).String())
+	}})

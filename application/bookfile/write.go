@@ -1,0 +1,227 @@
+package bookfile
+
+import (
+	"fmt"
+	"io"
+	"iter"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"bankingapi/application/backoffice"
+)
+
+// Format is how rows are written.
+type Format string
+
+// The formats.
+const (
+	CSV    Format = "csv"
+	NDJSON Format = "ndjson" // one JSON object a line
+	// Spreadsheet is CSV in which a text that a spreadsheet may run as a formula
+	// begins with an apostrophe. Import does not read it back as it was.
+	Spreadsheet Format = "spreadsheet"
+)
+
+// Column is one column of a file.
+type Column[T any] struct {
+	Name  string
+	Value func(*T) Value
+}
+
+// Value is a value of a row. Both formats have the same text and only differ in
+// its quotes. Make one with Text or Instant.
+type Value struct {
+	text     string
+	kind     valueKind
+	personal Personal
+}
+
+type valueKind uint8
+
+const (
+	text     valueKind = iota
+	raw                // a number or other JSON; without text it is null
+	optional           // a text that is null where it is not there
+)
+
+// Personal says whom a value names. Some readers may not see such values in full.
+type Personal uint8
+
+// The values that name somebody.
+const (
+	Customer Personal = iota + 1 // the number of a customer
+	Suffix                       // the suffix of an account
+	User                         // the code of a user
+	Message                      // a text that may name anybody
+)
+
+// Mask returns what a reader may see of a text that names somebody.
+type Mask func(of Personal, text string) string
+
+// Text is a value that is a text.
+func Text(s string) Value { return Value{text: s, kind: text} }
+
+// of says that the value names somebody.
+func (v Value) of(p Personal) Value {
+	v.personal = p
+	return v
+}
+
+// number is a number or other JSON.
+func number(s string) Value { return Value{text: s, kind: raw} }
+
+func integer(n int64) Value { return number(strconv.FormatInt(n, 10)) }
+
+// Instant is a time in UTC. It is missing if t is the zero time.
+func Instant(t time.Time) Value {
+	if t.IsZero() {
+		return Value{kind: optional}
+	}
+	t = t.UTC()
+	// The layout of RFC 3339 is several times as fast as others.
+	var buffer [32]byte
+	b := t.AppendFormat(buffer[:0], time.RFC3339)
+	b = append(b[:len(b)-1], '.')
+	for unit := 100_000_000; unit >= 1000; unit /= 10 {
+		b = append(b, byte('0'+t.Nanosecond()/unit%10))
+	}
+	return Value{text: string(append(b, 'Z')), kind: optional}
+}
+
+// write is Write for readers who see everything.
+func write[T any](w io.Writer, f Format, columns []Column[T], rows iter.Seq2[T, error]) error {
+	return Write(w, f, columns, rows, nil)
+}
+
+// Write writes rows as they come, with what mask returns for values that name
+// somebody. A nil mask writes everything in full. Write stops at the first error of
+// the rows or of w, which it returns. It does not buffer more than a row where w does
+// not.
+func Write[T any](w io.Writer, f Format, columns []Column[T], rows iter.Seq2[T, error], mask Mask) error {
+	if mask != nil {
+		columns = masked(columns, mask)
+	}
+	appendRow := appendNDJSON[T]
+	if f != NDJSON {
+		names := make([]string, len(columns))
+		for i, each := range columns {
+			names[i] = each.Name
+		}
+		if _, err := io.WriteString(w, strings.Join(names, ",")+"\n"); err != nil {
+			return err
+		}
+		appendRow = func(b []byte, columns []Column[T], row *T) []byte {
+			return appendCSV(b, columns, row, f == Spreadsheet)
+		}
+	}
+	var b []byte
+	for row, err := range rows {
+		if err == nil {
+			b = appendRow(b[:0], columns, &row)
+			_, err = w.Write(b)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// masked are the columns as a reader may see them. What is masked is a text.
+func masked[T any](columns []Column[T], mask Mask) (all []Column[T]) {
+	for _, c := range columns {
+		all = append(all, Column[T]{c.Name, func(row *T) Value {
+			v := c.Value(row)
+			if v.personal == 0 || v.text == "" {
+				return v
+			}
+			return Text(mask(v.personal, v.text))
+		}})
+	}
+	return all
+}
+
+func appendCSV[T any](b []byte, columns []Column[T], row *T, guarded bool) []byte {
+	for i, c := range columns {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		v := c.Value(row)
+		if guarded && v.kind != raw && backoffice.IsFormula(v.text) {
+			v.text = "'" + v.text
+		}
+		b = appendField(b, v.text)
+	}
+	return append(b, '\n')
+}
+
+func appendField(b []byte, v string) []byte {
+	if !needsQuotes(v) {
+		return append(b, v...)
+	}
+	b = append(b, '"')
+	for i := range len(v) { // byte for byte: line ends stay what they are
+		if v[i] == '"' {
+			b = append(b, '"')
+		}
+		b = append(b, v[i])
+	}
+	return append(b, '"')
+}
+
+// needsQuotes is true also for spaces at the ends, which some readers cut off.
+func needsQuotes(v string) bool {
+	for i := range len(v) {
+		switch v[i] {
+		case '"', ',', '\r', '\n':
+			return true
+		case ' ', '\t':
+			if i == 0 || i == len(v)-1 {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+func appendNDJSON[T any](b []byte, columns []Column[T], row *T) []byte {
+	separator := byte('{')
+	for _, c := range columns {
+		b = append(b, separator, '"')
+		b = append(b, c.Name...)
+		b = append(b, '"', ':')
+		switch v := c.Value(row); {
+		case v.text == "" && v.kind != text:
+			b = append(b, "null"...)
+		case v.kind == raw:
+			b = append(b, v.text...)
+		default:
+			b = appendQuoted(b, v.text)
+		}
+		separator = ','
+	}
+	return append(b, '}', '\n')
+}
+
+// appendQuoted appends a JSON string. Storage has valid UTF-8 only; anything else is
+// replaced.
+func appendQuoted(b []byte, s string) []byte {
+	b = append(b, '"')
+	for _, r := range s {
+		switch {
+		case r == '"' || r == '\\':
+			b = append(b, '\\', byte(r))
+		case r >= ' ':
+			b = utf8.AppendRune(b, r)
+		default:
+			if at := strings.IndexRune("\b\f\n\r\t", r); at >= 0 {
+				b = append(b, '\\', "bfnrt"[at])
+			} else {
+				b = fmt.Appendf(b, "\\u%04x", r)
+			}
+		}
+	}
+	return append(b, '"')
+}
