@@ -100,7 +100,7 @@ func NewManager(repository Repository, random io.Reader) *Manager {
 
 // Create makes an active subscription and returns its two keys. A subscription
 // without operations is granted all Operations. The keys cannot be read later. The
-// error is fault.Invalid, ErrNameTaken or one of the storage.
+// error is fault.Invalid, ErrExpired, ErrNameTaken or one of the storage.
 func (m *Manager) Create(ctx context.Context, fields subscription.Subscription) (primary, secondary subscription.Key, err error) {
 	if len(fields.Granted()) == 0 {
 		fields.Grant(m.Operations()...)
@@ -142,7 +142,8 @@ func (m *Manager) Change(ctx context.Context, name string, change func(*subscrip
 }
 
 // Regenerate replaces one key and returns the new one, which cannot be read later.
-// The old key stops working on every replica within five seconds.
+// The old key stops working on every replica within five seconds. The error is
+// ErrExpired if the expiry of the key has passed: the new key would have it too.
 func (m *Manager) Regenerate(ctx context.Context, name string, slot subscription.Slot) (key subscription.Key, err error) {
 	ctx = m.begin(ctx, "subscription.regenerate", name, string(slot))
 	err = m.repository.Change(ctx, name, func(s *subscription.Subscription) error {
@@ -166,7 +167,7 @@ func (m *Manager) regenerate(s *subscription.Subscription, slot subscription.Slo
 	}
 	*life = subscription.KeyLife{Created: m.now(), Expires: life.Expires}
 	if !life.Expires.IsZero() && !life.Expires.After(life.Created) {
-		life.Expires = time.Time{} // a new key does not begin expired
+		return key, ErrExpired
 	}
 	return key, nil
 }
@@ -187,6 +188,9 @@ func (m *Manager) List(ctx context.Context) ([]*subscription.Subscription, error
 type sentinel string
 
 func (s sentinel) Error() string { return string(s) }
+
+// ErrExpired is returned for a new key that would expire before it is used.
+const ErrExpired = sentinel("a new key would be expired already: change the last day of the subscription first")
 
 // Errors of a Repository.
 const (

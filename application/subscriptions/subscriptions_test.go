@@ -7,6 +7,7 @@ import (
 	"io"
 	"testing"
 	"testing/iotest"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
@@ -170,4 +171,25 @@ func counting() io.Reader {
 		b[i] = byte(i)
 	}
 	return bytes.NewReader(b)
+}
+
+func TestANewKeyIsNeverExpired(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 11, 20, 9, 0, 0, 0, time.UTC)
+	m := subscriptions.NewManager(fake.NewStore().Subscriptions(nil), counting())
+	m.Now = func() time.Time { return now }
+	expires := func(at time.Time) subscription.Subscription {
+		return subscription.Subscription{Name: "name", PrimaryKey: subscription.KeyLife{Expires: at}, SecondaryKey: subscription.KeyLife{Expires: at}}
+	}
+	_, _, err := m.Create(t.Context(), expires(now))
+	require.ErrorIs(t, err, subscriptions.ErrExpired)
+	require.Empty(t, list(t, m))
+
+	_, _, err = m.Create(t.Context(), expires(now.Add(time.Hour)))
+	require.NoError(t, err)
+	before := list(t, m)
+	now = now.Add(time.Hour)
+	_, err = m.Regenerate(t.Context(), "name", subscription.Primary)
+	require.ErrorIs(t, err, subscriptions.ErrExpired)
+	require.Equal(t, before, list(t, m), "the expiry stays, and so does the old key")
 }

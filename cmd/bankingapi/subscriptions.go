@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -128,6 +129,9 @@ func (p program) checkSubscription(cmd *cobra.Command, s *subscriptionFlags) (bo
 	_, end, err := loaded.Settings.Bank.Day(s.expires)
 	if err != nil {
 		return loaded.Settings, wrongUsef("--expires must be a day like 2027-11-20, or never")
+	}
+	if !end.After(time.Now()) {
+		return loaded.Settings, wrongUsef("--expires must not be in the past: use 'subscriptions suspend' to refuse the keys now")
 	}
 	s.PrimaryKey.Expires, s.SecondaryKey.Expires = end.UTC(), end.UTC()
 	return loaded.Settings, nil
@@ -262,6 +266,9 @@ once: the database stores only its hash.`,
 			}
 			return p.withApp(cmd, func(app *bootstrap.App) error {
 				key, err := app.RegenerateKey(cmd.Context(), args[0], args[1])
+				if errors.Is(err, subscriptions.ErrExpired) {
+					return wrongUsef("%v, with 'subscriptions change %s --expires DAY'", err, args[0])
+				}
 				if err != nil {
 					return err
 				}

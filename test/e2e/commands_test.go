@@ -68,6 +68,8 @@ func TestExitStatus(t *testing.T) {
 		{"subscriptions create", 2, "", "NAME is missing"},
 		{"subscriptions create x --operation SellFund", 2, "", "--operation must be"},
 		{"subscriptions create x --rate fast", 2, "", "--rate"},
+		{"subscriptions create late --expires 2020-01-01", 2, "", "--expires must not be in the past"},
+		{"subscriptions change known --expires 2020-01-01", 2, "", "--expires must not be in the past"},
 		{"subscriptions regenerate known third", 2, "", "primary or secondary"},
 		{"import dogs dogs.csv", 2, "", `cannot import "dogs"`},
 		{"export dogs", 2, "", `cannot export "dogs"`},

@@ -50,11 +50,16 @@ func TestTheOperatorsDay(t *testing.T) {
 		require.Contains(t, b.Must(t, "show", "customer", "1001"), "999.5")
 		require.Contains(t, b.Must(t, "show", "operation", "--caller-id", "sold", "--subscription", "shop"), "reversal")
 
-		b.Must(t, "subscriptions", "change", "shop", "--require-caller-id", "--rate", "50", "--expires", "2020-01-01")
-		require.Contains(t, b.Must(t, "subscriptions", "list"), "2020-01-01T21:00Z")
+		b.Must(t, "subscriptions", "change", "shop", "--require-caller-id", "--rate", "50", "--expires", "2199-01-01")
+		require.Contains(t, b.Must(t, "subscriptions", "list"), "2199-01-01T21:00Z")
+		b.execute(t, "UPDATE subscriptions SET primary_expires_at = '2020-01-01 21:00:00+00:00'")
 		eventually(t, patience, "an expired key is answered as invalid", func() bool {
 			return s.post(t, path, key, body("late", "1", "")).status == 401
 		})
+		expired := b.Run(t, "subscriptions", "regenerate", "shop", "primary")
+		require.Equal(t, 2, expired.Status)
+		require.Empty(t, expired.Out)
+		require.Contains(t, expired.Err, "subscriptions change shop --expires DAY")
 		b.Must(t, "subscriptions", "change", "shop", "--expires", "never")
 		eventually(t, patience, "a CallerId is required", func() bool {
 			return strings.Contains(s.post(t, path, key, body("", "1", "")).body, "/Header/CallerId")
