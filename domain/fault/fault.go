@@ -7,7 +7,9 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
+	"unicode/utf8"
 )
 
 // Kind says who must act after a failure, and whether the request had an effect.
@@ -62,6 +64,18 @@ type Fault struct {
 func Under(pointer string, faults []Fault) []Fault {
 	for i := range faults {
 		faults[i].Pointer = pointer + faults[i].Pointer
+	}
+	return faults
+}
+
+// CheckText returns the faults of a text that has more than most characters, or
+// that the storage cannot keep: it must be valid UTF-8 without U+0000.
+func CheckText(pointer, text string, most int) (faults []Fault) {
+	if len(text) > most && utf8.RuneCountInString(text) > most {
+		faults = append(faults, Fault{Pointer: pointer, Code: TooLong, Detail: "At most " + strconv.Itoa(most) + " characters."})
+	}
+	if strings.IndexByte(text, 0) >= 0 || !utf8.ValidString(text) {
+		faults = append(faults, Fault{Pointer: pointer, Code: InvalidCharacter, Detail: "Must be valid UTF-8 without the character U+0000."})
 	}
 	return faults
 }

@@ -3,7 +3,6 @@ package fund
 import (
 	"errors"
 	"strconv"
-	"unicode/utf8"
 
 	"bankingapi/domain/day"
 	"bankingapi/domain/decimal"
@@ -210,12 +209,10 @@ func (c *checker) fund(under, imkbCode, holder string) Fund {
 	case !isIMKBCode(imkbCode):
 		c.fault(under+"/IMKBCode", fault.InvalidFormat, code)
 	}
-	switch {
-	case holder == "":
+	if holder == "" {
 		c.fault(under+"/HolderCorporationName", fault.Required, "Required: 1 to 200 characters.")
-	case utf8.RuneCountInString(holder) > maxHolder:
-		c.fault(under+"/HolderCorporationName", fault.TooLong, "At most 200 characters.")
 	}
+	c.faults = append(c.faults, fault.CheckText(under+"/HolderCorporationName", holder, maxHolder)...)
 	return Fund{imkbCode, holder}
 }
 

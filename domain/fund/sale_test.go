@@ -11,6 +11,7 @@ import (
 
 	"bankingapi/domain/fault"
 	"bankingapi/domain/fund"
+	"bankingapi/test/value"
 )
 
 // saleFaults are the codes by their pointers.
@@ -181,6 +182,9 @@ func TestHolderCorporationName(t *testing.T) {
 		require.Empty(t, with(strings.Repeat(character, 199)))
 		require.Empty(t, with(strings.Repeat(character, 200)))
 		require.Equal(t, map[string]string{"/FundToProcess/HolderCorporationName": "too-long"}, with(strings.Repeat(character, 201)))
+	}
+	for _, text := range value.Unkeepable {
+		require.Equal(t, map[string]string{"/FundToProcess/HolderCorporationName": "invalid-character"}, with(text))
 	}
 }
 

@@ -8,7 +8,6 @@ import (
 	"strconv"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"bankingapi/domain/fault"
 )
@@ -128,14 +127,13 @@ type Header struct {
 // maxHeader is the maximum length of a Header field, in characters.
 const maxHeader = 200
 
-// Faults returns the faults of fields that are too long. Pointers start with
-// /Header.
+// Faults returns the faults of fields that are too long or that cannot be kept
+// (fault.CheckText). Pointers start with /Header. The pointer of RequestID is
+// empty.
 func (h *Header) Faults() []fault.Fault {
 	var faults []fault.Fault
 	check := func(value, pointer string) {
-		if utf8.RuneCountInString(value) > maxHeader {
-			faults = append(faults, fault.Fault{Pointer: pointer, Code: fault.TooLong, Detail: "At most 200 characters."})
-		}
+		faults = append(faults, fault.CheckText(pointer, value, maxHeader)...)
 	}
 	check(h.AppKey, "/Header/AppKey")
 	check(h.Channel, "/Header/Channel")
@@ -143,6 +141,7 @@ func (h *Header) Faults() []fault.Fault {
 	check(h.CallerID, "/Header/CallerId")
 	check(h.ChannelSessionID, "/Header/ChannelSessionId")
 	check(h.ChannelRequestID, "/Header/ChannelRequestId")
+	check(h.RequestID, "")
 	return faults
 }
 

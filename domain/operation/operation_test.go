@@ -10,6 +10,7 @@ import (
 
 	"bankingapi/domain/fault"
 	"bankingapi/domain/operation"
+	"bankingapi/test/value"
 )
 
 func TestAnIDIsWrittenAsAUUID(t *testing.T) {
@@ -108,7 +109,15 @@ func TestEveryHeaderFieldHasAtMost200Characters(t *testing.T) {
 			*field(&h) += character
 			require.Equal(t, []fault.Fault{{Pointer: pointer, Code: "too-long", Detail: "At most 200 characters."}}, h.Faults())
 		}
+		for _, text := range value.Unkeepable {
+			var h operation.Header
+			*field(&h) = text
+			require.Len(t, h.Faults(), 1)
+			require.Equal(t, pointer, h.Faults()[0].Pointer)
+			require.Equal(t, "invalid-character", h.Faults()[0].Code)
+		}
 	}
+	require.NotEmpty(t, (&operation.Header{RequestID: "\x00"}).Faults())
 }
 
 func TestAllFaultsOfAHeaderComeAtOnce(t *testing.T) {

@@ -9,7 +9,6 @@ import (
 	"strconv"
 	"strings"
 	"unicode"
-	"unicode/utf8"
 
 	"bankingapi/domain/day"
 	"bankingapi/domain/decimal"
@@ -224,9 +223,7 @@ func (c *check) fault(pointer, code, detail string) {
 
 // text checks a text of at most that many characters.
 func (c *check) text(pointer, value string, most int) string {
-	if utf8.RuneCountInString(value) > most {
-		c.fault(pointer, fault.TooLong, "At most "+strconv.Itoa(most)+" characters.")
-	}
+	c.faults = append(c.faults, fault.CheckText(pointer, value, most)...)
 	return value
 }
 

@@ -130,6 +130,9 @@ func TestLengthsOfTexts(t *testing.T) {
 			require.Equal(t, map[string]string{tt.pointer: "too-long"}, faults(t, with(strings.Repeat(character, tt.most+1))), tt.pointer)
 			require.Empty(t, faults(t, with(character)), "%s of one character", tt.pointer)
 		}
+		for _, text := range value.Unkeepable {
+			require.Equal(t, map[string]string{tt.pointer: "invalid-character"}, faults(t, with(text)), "%s %q", tt.pointer, text)
+		}
 		want := map[string]string{}
 		if tt.least > 0 {
 			want[tt.pointer] = "required"
@@ -205,7 +208,7 @@ func TestDeepLinkURL(t *testing.T) {
 		require.Equal(t, url, n.Record().DeepLinkURL)
 	}
 	for _, url := range []string{
-		"://bank.example", ":", ":a", "/a b", "loans 42", "a\x00", "/%zz", "1bank:x",
+		"://bank.example", ":", ":a", "/a b", "loans 42", "/%zz", "1bank:x",
 		"https:", "https://", "https:///x", "https:x", "http://?a=b", "http://:80/", "bank:", "1bank://x", "ba nk://x", "bänk://x",
 		" https://bank.example", "https://bank.example ", "https://bank.example/a b", "https://bank example/", "https://bank.example/\t",
 		"https://bank.example/\n", "https://bank.example/\r\nX: y", "https://bank.example/\x7f", "https://bank.example/\x1b[0m",
@@ -213,6 +216,10 @@ func TestDeepLinkURL(t *testing.T) {
 		"https://bank.example/%zz", "https://bank.example:port/", "https://[2001:db8::1", "https://%00/", `https:\\bank.example`,
 	} {
 		require.Equal(t, map[string]string{"/DeepLinkUrl": "invalid-url"}, faults(t, sent(func(f *push.Fields) { f.DeepLinkURL = url })), "%q", url)
+	}
+	for _, url := range value.Unkeepable {
+		_, got := push.New(sent(func(f *push.Fields) { f.DeepLinkURL = url }))
+		require.Equal(t, "invalid-character", got[0].Code, "%q", url)
 	}
 	for _, url := range []string{long + "a", longInTurkish + "ş"} {
 		require.Equal(t, map[string]string{"/DeepLinkUrl": "too-long"}, faults(t, sent(func(f *push.Fields) { f.DeepLinkURL = url })))

@@ -140,12 +140,7 @@ func New(s Subscription) (*Subscription, error) {
 	for _, defined := range []struct{ field, value string }{
 		{"AppKey", s.AppKey}, {"Channel", s.Channel}, {"TellerName", s.TellerName},
 	} {
-		if utf8.RuneCountInString(defined.value) > maxDefined {
-			broken(defined.field, fault.TooLong, "At most 200 characters.")
-		}
-		if !utf8.ValidString(defined.value) || strings.ContainsRune(defined.value, 0) {
-			broken(defined.field, fault.InvalidCharacter, "Valid UTF-8 without U+0000.")
-		}
+		faults = append(faults, fault.CheckText("/"+defined.field, defined.value, maxDefined)...)
 	}
 	if len(faults) > 0 {
 		return nil, fault.New(fault.Invalid, "The subscription is not valid.", faults...)

@@ -9,15 +9,18 @@ import (
 	"slices"
 	"strconv"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"bankingapi/application/addpush"
+	"bankingapi/application/commit"
 	"bankingapi/domain/day"
 	"bankingapi/domain/fault"
 	"bankingapi/domain/idempotency"
 	"bankingapi/domain/operation"
 	"bankingapi/domain/push"
+	"bankingapi/domain/subscription"
 )
 
 // InboxesUnderTest is an implementation of addpush.Inboxes, with a function
@@ -74,6 +77,19 @@ func Inboxes(t *testing.T, open func(t *testing.T) InboxesUnderTest) {
 		bare := b.operation(2, "s", "", note("e", ""))
 		b.accept(full, bare)
 		b.stored(full, bare)
+	})
+
+	run("text that cannot be kept never reaches the storage", func(t *testing.T, b inboxes) {
+		adder := addpush.New(b, addpush.Options{
+			ParametersLimit: 1, Commit: commit.Limits{Batch: 1, Timeout: time.Minute},
+			Now: func() time.Time { return at(0) }, NewID: func() operation.ID { return id(1) },
+		})
+		unkeepable(t, func(caller *subscription.Subscription, header operation.Header, text string) error {
+			n := note("u", text)
+			_, err := adder.Add(t.Context(), caller, header, []push.Fields{n.Record().Fields()})
+			return err
+		})
+		require.Empty(t, b.all())
 	})
 
 	run("a stored record is not changed", func(t *testing.T, b inboxes) {

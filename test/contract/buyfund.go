@@ -13,11 +13,13 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"bankingapi/application/buyfund"
+	"bankingapi/application/commit"
 	"bankingapi/domain/fault"
 	"bankingapi/domain/fund"
 	"bankingapi/domain/idempotency"
 	"bankingapi/domain/money"
 	"bankingapi/domain/operation"
+	"bankingapi/domain/subscription"
 )
 
 // BooksUnderTest is an implementation of buyfund.Books, with functions to fill
@@ -73,6 +75,21 @@ func Books(t *testing.T, open func(t *testing.T) BooksUnderTest) {
 	run("only one transaction claims a due operation", testClaimOnce)
 	run("one of twenty settles a due operation", testClaimRace)
 	run("a claimed operation that was not settled is still due", testClaimReleased)
+
+	run("text that cannot be kept never reaches the storage", func(t *testing.T, b books) {
+		buyer := buyfund.New(b, buyfund.Options{
+			ParametersLimit: 1, Commit: commit.Limits{Batch: 1, Timeout: time.Minute}, Zone: time.UTC,
+			Now: func() time.Time { return at(0) }, NewID: func() operation.ID { return id(1) },
+		})
+		m := b.market(1, 1000)
+		unkeepable(t, func(caller *subscription.Subscription, header operation.Header, text string) error {
+			sale := m.sale(1).Fields()
+			sale.FundToProcess.HolderCorporationName += text
+			_, err := buyer.Buy(t.Context(), caller, header, []fund.SaleFields{sale})
+			return err
+		})
+		require.Empty(t, b.sales())
+	})
 
 	t.Run("transaction", func(t *testing.T) {
 		transactions(t, func(t *testing.T) transaction { return saleTransaction(t, books{open(t), t}) })

@@ -30,6 +30,7 @@ import (
 	"bankingapi/domain/day"
 	"bankingapi/domain/fault"
 	"bankingapi/domain/operation"
+	"bankingapi/domain/subscription"
 	"bankingapi/test/value"
 )
 
@@ -82,6 +83,18 @@ func fails(t *testing.T, kind fault.Kind, err error) {
 	t.Helper()
 	require.Error(t, err)
 	require.Equal(t, kind, fault.KindOf(err), "%v", err)
+}
+
+// unkeepable requires that a use case on the storage refuses every text that no
+// storage may be asked to keep: in a record, and in the header.
+func unkeepable(t *testing.T, do func(caller *subscription.Subscription, header operation.Header, text string) error) {
+	t.Helper()
+	caller := &subscription.Subscription{Name: "s"}
+	for _, text := range value.Unkeepable {
+		fails(t, fault.Invalid, do(caller, operation.Header{CallerID: "c"}, text))
+		fails(t, fault.Invalid, do(caller, operation.Header{CallerID: text}, ""))
+		fails(t, fault.Invalid, do(caller, operation.Header{ChannelSessionID: text}, ""))
+	}
 }
 
 // needs skips a test if the implementation cannot fail in the way that it
