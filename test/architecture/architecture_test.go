@@ -299,7 +299,7 @@ func TestTopLevelIsTheCustomers(t *testing.T) {
 	command.Dir = "../.."
 	out, err := command.Output()
 	if errors.Is(err, fs.ErrNotExist) || err != nil {
-		t.Skip("not a git checkout: which files belong to the project is not known")
+		t.Skip("SKIPPED: not a git checkout: which files belong to the project is not known")
 	}
 	for line := range strings.Lines(string(out)) {
 		top, _, _ := strings.Cut(strings.TrimSpace(line), "/")

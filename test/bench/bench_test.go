@@ -181,7 +181,7 @@ func TestBenchFromStartToReport(t *testing.T) {
 // itself as the other version.
 func TestExtrasOfTheService(t *testing.T) {
 	if testing.Short() {
-		t.Skip("takes seconds")
+		t.Skip("SKIPPED: -short leaves out what takes seconds")
 	}
 	t.Parallel()
 	binary, err := buildService(t.Context(), t.TempDir())
@@ -270,7 +270,7 @@ func TestSQLiteLoopKeepsTheBook(t *testing.T) {
 func TestPgbenchKeepsTheBook(t *testing.T) {
 	t.Parallel()
 	if _, err := findPgbench(); err != nil {
-		t.Skip(err)
+		t.Skip("SKIPPED:", err)
 	}
 	dsn := testdb.Postgres(t)
 	other, err := openPgbench(t.Context(), t.TempDir(), dsn)

@@ -47,7 +47,7 @@ func TestFirstMinute(t *testing.T) {
 
 	curl, err := exec.LookPath("curl")
 	if err != nil {
-		t.Skip("there is no curl, so the README's commands were not tried")
+		t.Skip("SKIPPED: no curl on this machine, so the README's commands were not tried")
 	}
 	t.Log("with", curl)
 	b := newBank(t, testdb.EngineSQLite)

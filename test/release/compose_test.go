@@ -57,7 +57,7 @@ func TestComposeIsValid(t *testing.T) {
 		require.NoError(t, err)
 		return
 	}
-	t.Skip("neither docker compose nor docker-compose is here to read compose.yaml")
+	t.Skip("SKIPPED: neither docker compose nor docker-compose is here to read compose.yaml")
 }
 
 func TestComposeIsConfined(t *testing.T) {

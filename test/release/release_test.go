@@ -30,7 +30,7 @@ func TestSameCommitSameBytes(t *testing.T) {
 	t.Parallel()
 	commit, err := run(t.Context(), root, nil, "git", "show", "--no-patch", "--format=%H %cI", "HEAD")
 	if err != nil {
-		t.Skipf("no commit to make a release of: %v", err)
+		t.Skipf("SKIPPED: no commit to make a release of: %v", err)
 	}
 	hash, date, _ := strings.Cut(commit, " ")
 	at, err := time.Parse(time.RFC3339, date)

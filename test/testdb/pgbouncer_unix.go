@@ -24,7 +24,7 @@ func PgBouncer(t testing.TB, dsn string, more ...string) string {
 	program, err := exec.LookPath("pgbouncer")
 	if err != nil {
 		if program, err = exec.LookPath("/usr/sbin/pgbouncer"); err != nil { // often not in PATH
-			t.Skip("no pgbouncer to test with: apt-get install pgbouncer brings one")
+			t.Skip("SKIPPED: no pgbouncer to test with: apt-get install pgbouncer brings one")
 		}
 	}
 	server, err := pgx.ParseConfig(dsn)

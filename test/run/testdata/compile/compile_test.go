@@ -1,0 +1,5 @@
+package compile
+
+import "testing"
+
+func TestDoesNotCompile(*testing.T) { missing() }

@@ -1,0 +1,12 @@
+package deadlock
+
+import (
+	"sync"
+	"testing"
+)
+
+func TestLocksTwice(*testing.T) {
+	var lock sync.Mutex
+	lock.Lock()
+	lock.Lock()
+}

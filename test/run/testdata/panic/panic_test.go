@@ -1,0 +1,5 @@
+package panics
+
+import "testing"
+
+func TestPanics(*testing.T) { panic("a panic in a test") }
