@@ -376,3 +376,22 @@ func TestLifecycleIsLoggedAtDebug(t *testing.T) {
 	require.NotZero(t, logged.FilterMessage("OnStop hook executed").Len())
 	require.Equal(t, logged.Len(), logged.FilterLevelExact(zapcore.DebugLevel).Len(), "a start and a stop say nothing else")
 }
+
+// A replica whose clock is ahead would settle the sales of tomorrow.
+func TestAServiceWhoseClockIsAheadDoesNotSettle(t *testing.T) {
+	t.Parallel()
+	var skew atomic.Int64
+	app := newMemory(func(s *store.Store) {
+		s.Clock = func(context.Context, string) (now, newest time.Time, err error) {
+			return time.Now().Add(-time.Duration(skew.Load())), newest, nil
+		}
+	}).open(t, nil)
+	_, err := app.Settle(t.Context())
+	require.NoError(t, err)
+	require.NoError(t, app.Ready(t.Context()))
+
+	skew.Store(int64(48 * time.Hour))
+	_, err = app.Settle(t.Context())
+	require.ErrorContains(t, err, "ahead of the clock of the database")
+	require.ErrorContains(t, app.Ready(t.Context()), "ahead of the clock of the database")
+}

@@ -179,7 +179,12 @@ func settleDueSales(lc fx.Lifecycle, w *setup, metrics *telemetry.Metrics, s *st
 			metrics.Due(sales, lag)
 		}
 	}
-	settle := buyer.SettleDue
+	settle := func(ctx context.Context) (buyfund.Settlement, error) {
+		if _, err := w.checkClock(ctx, s); err != nil {
+			return buyfund.Settlement{}, err
+		}
+		return buyer.SettleDue(ctx)
+	}
 	if box != nil {
 		settle = box.SettleDue
 	}

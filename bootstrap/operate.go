@@ -211,7 +211,11 @@ func (a *App) Settle(ctx context.Context) (Settlement, error) {
 	if err := a.usable(ctx); err != nil {
 		return Settlement{}, err
 	}
-	due, _, err := a.store.Due(ctx, a.bank(), a.zone)
+	_, err := a.checkClock(ctx, a.store)
+	var due int64
+	if err == nil {
+		due, _, err = a.store.Due(ctx, a.bank(), a.zone)
+	}
 	if err == nil {
 		err = a.office.BeginSettling(ctx, due)
 	}

@@ -79,6 +79,9 @@ func newMetrics(lc fx.Lifecycle, w *setup, s *store.Store, routes telemetry.Rout
 // newReadiness makes the checks of the service.
 func newReadiness(w *setup, s *store.Store, k *trail.Keeper) *opsapi.Readiness {
 	checks := opsapi.StorageChecks(s, w.settings.Storage.AllowUnsafe)
+	if w.sandbox == nil {
+		checks = append(checks, opsapi.Check{Name: "clock", Probe: func(ctx context.Context) error { return opsapi.Warned(w.checkClock(ctx, s)) }})
+	}
 	if k.IsWanted() {
 		checks = append(checks, opsapi.Check{Name: "trail", Probe: func(context.Context) error { return opsapi.Warn(k.Problem()) }})
 	}

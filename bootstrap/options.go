@@ -227,7 +227,8 @@ func WithVersion(version, revision string) Option {
 }
 
 // WithClock takes the time from now, which must be UTC: for tests that move
-// over midnight.
+// over midnight. A clock that is not that of the database needs
+// storage.allow_unsafe to settle.
 func WithClock(now func() time.Time) Option {
 	return func(o *options) {
 		if now != nil {

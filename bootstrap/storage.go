@@ -63,6 +63,14 @@ func newStore(lc fx.Lifecycle, w *setup, tracing *telemetry.Tracing) (*store.Sto
 	return s, nil
 }
 
+// checkClock is store.CheckClock. Partners move the clock of a sandbox.
+func (w *setup) checkClock(ctx context.Context, s *store.Store) (warnings []string, err error) {
+	if w.sandbox != nil {
+		return nil, nil
+	}
+	return s.CheckClock(ctx, w.now, w.zone, w.settings.Storage.AllowUnsafe)
+}
+
 // keepTrail lets the storage write the trail of the settings.
 func keepTrail(w *setup, s *store.Store) (*trail.Keeper, error) {
 	book := ""

@@ -83,6 +83,7 @@ func (a *api) admit(r *http.Request, caller *subscription.Subscription) *problem
 // of one second may come at once.
 type rates struct {
 	mutex   sync.Mutex
+	last    time.Time
 	byName  map[string]*rate.Limiter
 	sweepAt int
 }
@@ -100,6 +101,12 @@ func (l *rates) allow(s *subscription.Subscription, now time.Time) bool {
 func (l *rates) of(s *subscription.Subscription, now time.Time) *rate.Limiter {
 	l.mutex.Lock()
 	defer l.mutex.Unlock()
+	// A limiter would wait until a clock that was set back is where it was. Requests
+	// that overtake each other are not that far apart.
+	if l.last.Sub(now) > time.Second {
+		l.byName = nil
+	}
+	l.last = now
 	limiter, known := l.byName[s.Name]
 	switch limit := rate.Limit(s.RequestsPerSecond); {
 	case !known:

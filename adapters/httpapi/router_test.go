@@ -574,6 +574,11 @@ func TestRateLimit(t *testing.T) {
 	now = now.Add(time.Hour)
 	require.Equal(t, []int{200, 200, 429}, []int{send("slow"), send("slow"), send("slow")}, "what was not used is not saved up")
 
+	now = now.Add(-time.Hour)
+	require.Equal(t, []int{200, 200, 429}, []int{send("slow"), send("slow"), send("slow")}, "the clock was set back")
+	now = now.Add(500 * time.Millisecond)
+	require.Equal(t, []int{200, 429}, []int{send("slow"), send("slow")})
+
 	s.callers["slow"] = caller(func(s *subscription.Subscription) { s.Name, s.RequestsPerSecond = "slow", 5 })
 	now = now.Add(time.Second)
 	granted := 0

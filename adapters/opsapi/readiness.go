@@ -40,13 +40,7 @@ func StorageChecks(s *store.Store, allowUnsafe bool) []Check {
 	return []Check{
 		{"database", s.Ping},
 		{"schema", s.Schema.Require},
-		{"durability", func(ctx context.Context) error {
-			warnings, err := s.Durability(ctx, allowUnsafe)
-			if err == nil && len(warnings) > 0 {
-				err = Warnings(warnings)
-			}
-			return err
-		}},
+		{"durability", func(ctx context.Context) error { return Warned(s.Durability(ctx, allowUnsafe)) }},
 	}
 }
 
@@ -57,6 +51,14 @@ type Warnings []string
 func isFailure(err error) bool {
 	_, warnings := errors.AsType[Warnings](err)
 	return err != nil && !warnings
+}
+
+// Warned returns err, or the warnings as the error of a check whose condition is met.
+func Warned(warnings []string, err error) error {
+	if err == nil && len(warnings) > 0 {
+		return Warnings(warnings)
+	}
+	return err
 }
 
 // Warn returns a warning, or nil for an empty text.

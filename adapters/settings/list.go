@@ -97,7 +97,7 @@ func (s *Settings) rows() []Setting {
 		{"storage.migrate", &s.Storage.Migrate, "false", "true|false", "let serve migrate a Postgres schema at startup (otherwise run migrate up; SQLite is always migrated)", nil},
 		{"storage.max_connections", &s.Storage.MaxConnections, "16", "count", "maximum number of database connections of this process", atLeastOne},
 		{"storage.statement_timeout", &s.Storage.StatementTimeout, "4s", "duration", "maximum time of one SQL statement of a request; less than half of http.write_timeout", positive},
-		{"storage.allow_unsafe", &s.Storage.AllowUnsafe, "false", "true|false", "be ready although the database server has fsync = off and may lose acknowledged operations", nil},
+		{"storage.allow_unsafe", &s.Storage.AllowUnsafe, "false", "true|false", "be ready although the database may lose acknowledged operations, as with fsync = off, or the clock is wrong", nil},
 		{"commit.batch_limit", &s.Commit.BatchLimit, "2048", "count", "maximum number of records in one shared commit; 1 gives each request its own commit", atLeastOne},
 		{"commit.queue_limit", &s.Commit.QueueLimit, "4096", "count", "maximum number of queued requests; further requests get 503", atLeastOne},
 		{"bank.time_zone", &s.Bank.TimeZone, "Europe/Istanbul", "zone", "IANA name of the bank's time zone, which decides its current day", must("be a name of the IANA time zone database, like Europe/Istanbul", isZone)},

@@ -165,7 +165,7 @@ func TestEmpty(t *testing.T) {
 		require.Equal(t, "after", note)
 		require.Empty(t, runs(), "new rows have the same rowids")
 		existing := query(tables[s.Name])
-		require.ElementsMatch(t, existing, append(storage.Tables(s), "marks", "trail_batches", "trail_hashes", "trail_logs"),
+		require.ElementsMatch(t, existing, append(storage.Tables(s), "marks", "properties", "trail_batches", "trail_hashes", "trail_logs"),
 			"a reset empties every table: add it to tables in marks.go; a sandbox keeps no trail")
 		var full []string
 		for _, table := range existing {

@@ -76,6 +76,8 @@ type Engine struct {
 	// Align makes two transactions that have read nothing yet see the same state of
 	// the database. After an error both are rolled back. It may be nil.
 	Align func(ctx context.Context, first, second *sql.Tx) error
+	// Now is the time of the server in SQL. It is NULL if the engine has no server.
+	Now string
 	// Grace is store.Store.Grace.
 	Grace time.Duration
 	// Tables are the tables that only this engine has, without prefix.
@@ -165,6 +167,7 @@ type database struct {
 	reversals     reversals
 	audits        audits
 	marked        *batch.Table[MarkRow]
+	properties    *batch.Table[PropertyRow]
 	batches       *batch.Table[TrailBatchRow]
 	trail         *trailWriter
 }
@@ -188,6 +191,7 @@ func newDatabase(e *Engine, db *batch.DB, prefix string) *database {
 		reversals:     newReversals(batch.NewTable[ReversalRow](d, namer)),
 		audits:        newAudits(batch.NewTable[AuditRow](d, namer)),
 		marked:        batch.NewTable[MarkRow](d, namer),
+		properties:    batch.NewTable[PropertyRow](d, namer),
 		batches:       batches,
 		trail:         newTrailWriter(batches, batch.NewTable[TrailHashRow](d, namer), batch.NewTable[TrailLogRow](d, namer)),
 	}
@@ -215,6 +219,7 @@ func (d *database) ports(b *Books, i *Inboxes, s *Schema, now func() time.Time) 
 		Ping:           d.ping,
 		Risks:          d.risks,
 		CountDue:       b.CountDue,
+		Clock:          d.clock,
 		Index:          d.index(),
 		Grace:          d.engine.Grace,
 		Backup:         d.engine.Backup,

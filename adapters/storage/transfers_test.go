@@ -56,9 +56,13 @@ func TestASaleInTwoRowsIsTheSame(t *testing.T) {
 
 		db.SetMaxIdleConns(0) // undoing a migration needs the database alone
 		storage.DropData(s, true)
-		_, err := s.Schema.Down(t.Context())
-		require.NoError(t, err)
-		_, err = s.Schema.Up(t.Context())
+		const inTransfers = 9 // the version that brings them
+		for undone := int64(store.SchemaVersion) + 1; undone > inTransfers; {
+			down, err := s.Schema.Down(t.Context())
+			require.NoError(t, err)
+			undone = down.Version
+		}
+		_, err := s.Schema.Up(t.Context())
 		require.NoError(t, err)
 		require.Equal(t, "0", transfers())
 		require.Equal(t, first, read(), "all sales in two rows")

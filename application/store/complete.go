@@ -66,6 +66,9 @@ func Complete(opened *Store) (*Store, error) {
 	if s.CountDue == nil {
 		s.CountDue = func(context.Context, day.Day) (int64, day.Day, error) { return 0, day.Day{}, nil }
 	}
+	if s.Clock == nil {
+		s.Clock = func(context.Context, string) (now, newest time.Time, err error) { return now, newest, nil }
+	}
 	if s.Backup == nil {
 		s.Backup = func(context.Context, string) error {
 			return errors.New("this storage is backed up with its own tools: for Postgres use pg_dump, or a base backup with WAL archiving")

@@ -94,6 +94,11 @@ type Store struct {
 	// one, for the metrics. oldest is the first of their days; it is no day if
 	// there are none. nil means that these metrics stay 0.
 	CountDue func(ctx context.Context, on day.Day) (sales int64, oldest day.Day, err error)
+	// Clock returns the time of the storage's own clock, and when the newest sale was
+	// received. Either is zero if there is none. It is an error if the days of the book
+	// are those of another time zone. The first call decides the zone of a book. nil
+	// means that the storage keeps neither.
+	Clock func(ctx context.Context, zone string) (now, newest time.Time, err error)
 	// Within returns the Store inside a transaction of the host. The adapter
 	// says which types tx may have, and returns an error for others. It does not
 	// retry a transaction that lost a race: the error is fault.Unavailable, and
@@ -139,7 +144,7 @@ func (s *Store) Bind(Options) (*Store, error) { return s, nil }
 
 // SchemaVersion is the version of the relational schema that this program
 // needs. A test of the adapters holds their migrations to it.
-const SchemaVersion = 9
+const SchemaVersion = 10
 
 // Schema migrates a storage between versions.
 type Schema interface {

@@ -58,7 +58,7 @@ func openTimed(t *testing.T, engine, zone string, at time.Time, prices ...string
 // openAnother opens a service on the same bank with the same clock.
 func openAnother(t *testing.T, first *timed) *timed {
 	t.Helper()
-	command := first.bank.Set("settlement.enabled", "false").Set("storage.dsn", first.bank.DSN).Command()
+	command := first.bank.Set("settlement.enabled", "false").Set("storage.allow_unsafe", "true").Set("storage.dsn", first.bank.DSN).Command()
 	loaded, err := bootstrap.Load(bootstrap.Sources{Environment: command.Env})
 	require.NoError(t, err)
 	app, err := bootstrap.Open(t.Context(), loaded.Settings, engines.All(), bootstrap.WithLogger(zap.NewNop()), bootstrap.WithClock(first.now))

@@ -146,6 +146,7 @@ func use(db *sql.DB, s *settings) (*storage.Engine, error) {
 		Refine:  refine,
 		Probe:   dialect{db, s}.probe,
 		Explain: explain,
+		Now:     "clock_timestamp()",
 		Find:    lookup,
 		Index:   func(ctx context.Context, prefix string) error { return r.index(ctx, db, prefix) },
 		Align:   align,

@@ -121,6 +121,7 @@ func use(ctx context.Context, writes, reads *sql.DB, c *connections) (*storage.E
 		},
 		Probe:   func(ctx context.Context, requests []batch.Request) error { return probe(ctx, reads, c.file, requests) },
 		Explain: reason,
+		Now:     "NULL",
 		Check:   c.file.check,
 		Find:    lookup,
 		Index:   func(ctx context.Context, prefix string) error { return c.index(ctx, reads, prefix) },

@@ -1,0 +1,49 @@
+package storage
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"gorm.io/gorm"
+	"gorm.io/gorm/clause"
+
+	"bankingapi/adapters/storage/batch"
+	"bankingapi/domain/fault"
+)
+
+// PropertyRow is a row of the table properties: something that is true of the book
+// as a whole.
+type PropertyRow struct {
+	Name  string `gorm:"primaryKey"`
+	Value string `gorm:"not null"`
+}
+
+// zoneProperty is the time zone of the book. The first service that asks sets it.
+const zoneProperty = "time_zone"
+
+// clock is store.Store's Clock.
+func (d *database) clock(ctx context.Context, zone string) (now, newest time.Time, err error) {
+	if err := d.Ready(ctx); err != nil {
+		return now, newest, err
+	}
+	var found struct {
+		Zone        string
+		Now, Newest batch.Instant
+	}
+	err = d.reads.WithContext(ctx).Raw(fmt.Sprintf("SELECT COALESCE((SELECT value FROM %s WHERE name = ?), '') AS zone, %s AS now,"+
+		" (SELECT received_at FROM %s ORDER BY operation_id DESC LIMIT 1) AS newest",
+		d.properties.Name, d.engine.Now, d.sales.Name), zoneProperty).Scan(&found).Error
+	if err == nil && found.Zone == "" {
+		found.Zone = zone
+		err = d.change(ctx, func(tx *gorm.DB) error {
+			return tx.Table(d.properties.Name).Clauses(clause.OnConflict{DoNothing: true}).Create(&PropertyRow{zoneProperty, zone}).Error
+		})
+	}
+	if err == nil && found.Zone != zone {
+		err = fault.New(fault.Unavailable, fmt.Sprintf("bank.time_zone is %[2]s, but the days of this book are those of %[1]s. Set bank.time_zone to %[1]s."+
+			" To give the book another time zone, stop all services and run: UPDATE %[3]s SET value = '%[2]s' WHERE name = '%[4]s'",
+			found.Zone, zone, d.properties.Name, zoneProperty))
+	}
+	return found.Now.Time, found.Newest.Time, d.Translate(err)
+}
