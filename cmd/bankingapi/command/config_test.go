@@ -1,0 +1,121 @@
+package command
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"bankingapi/bootstrap"
+	"bankingapi/test/golden"
+)
+
+func TestConfigShowsValuesAndOrigins(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "bank.yaml")
+	require.NoError(t, os.WriteFile(file, []byte("log:\n  level: debug\nshutdown:\n  delay: 5s\n"), 0o600))
+	environment := []string{
+		"BANKINGAPI_SHUTDOWN__DELAY=7s",
+		"BANKINGAPI_STORAGE__DSN=postgres://bank:open-sesame@db/bank",
+	}
+	got := bankingapi(t, environment, "config", "--config", file, "--storage.driver=postgres", "--ops.address", "", "--http.docs=false", "--storage.migrate")
+	require.Equal(t, 0, got.status)
+	require.Empty(t, got.err)
+	require.NotContains(t, got.out, "open-sesame")
+	golden.Equal(t, "config.txt", strings.ReplaceAll(got.out, file, "bank.yaml"))
+}
+
+func TestConfigNamesEveryProblem(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "bank.yaml")
+	require.NoError(t, os.WriteFile(file, []byte("log:\n  levle: debug\nhttp: {address: everywhere}\n"), 0o600))
+	environment := []string{"BANKINGAPI_SHUTDOWN__DELAY=soon", "BANKINGAPI_PORT=8443", "BANKINGAPI_STORAGE__DRIVER=open-sesame"}
+	got := bankingapi(t, environment, "config", "--check", "--config", file, "--http.body_limit=0")
+	require.Equal(t, 2, got.status)
+	require.Empty(t, got.out)
+	require.NotContains(t, got.err, "open-sesame")
+	golden.Equal(t, "config-problems.txt", strings.ReplaceAll(got.err, file, "bank.yaml"))
+}
+
+func TestConfigCheck(t *testing.T) {
+	t.Parallel()
+	require.Equal(t, outcome{0, "", "The settings are valid.\n"}, bankingapi(t, nil, "config", "--check"))
+	require.Equal(t, outcome{2, "", "bankingapi: invalid settings, see 'bankingapi config --help':\n" +
+		"  nowhere.yaml: cannot be read: no such file or directory\n"}, bankingapi(t, nil, "config", "--check", "--config", "nowhere.yaml"))
+}
+
+// TestExampleFile: the file is made of the settings, each with its default and
+// its meaning, and the program reads it.
+func TestExampleFile(t *testing.T) {
+	t.Parallel()
+	var want strings.Builder
+	want.WriteString("# Settings of bankingapi: every key, with its default and its meaning.\n" +
+		"# Use it with: bankingapi serve --config example.yaml\n#\n" +
+		"# A setting can also be a flag (--http.address) or an environment variable\n" +
+		"# (BANKINGAPI_HTTP__ADDRESS). A flag overrides the environment, the environment\n" +
+		"# overrides this file, and this file overrides the default.\n" +
+		"# 'bankingapi config' shows the values in effect.\n" +
+		"# This file is written by: go test ./cmd/bankingapi/... -run Example -update\n")
+	group := ""
+	for _, s := range bootstrap.AllSettings() {
+		name, key, _ := strings.Cut(s.Path, ".")
+		if name != group {
+			want.WriteString("\n" + name + ":\n")
+			group = name
+		}
+		for line := range strings.Lines(wrap(s.Usage, 76)) {
+			want.WriteString("  # " + line)
+		}
+		value := s.Default()
+		if value == "" {
+			value = `""`
+		}
+		want.WriteString("  " + key + ": " + value + "\n")
+	}
+	if *golden.Update {
+		require.NoError(t, os.WriteFile("../example.yaml", []byte(want.String()), 0o644))
+	}
+	content, err := os.ReadFile("../example.yaml")
+	require.NoError(t, err)
+	require.Equal(t, want.String(), string(content), "go test ./cmd/bankingapi/... -run Example -update writes the file")
+
+	loaded, err := bootstrap.Load(bootstrap.Sources{File: "../example.yaml"})
+	require.NoError(t, err)
+	require.Equal(t, bootstrap.DefaultSettings(), loaded.Settings)
+	for _, v := range loaded.Values() {
+		require.Contains(t, v.Origin, "file ../example.yaml:", v.Path)
+	}
+}
+
+// wrap breaks a text into lines of at most that many bytes.
+func wrap(text string, width int) string {
+	var out strings.Builder
+	length := 0
+	for word := range strings.FieldsSeq(text) {
+		switch {
+		case length == 0:
+		case length+1+len(word) > width:
+			out.WriteString("\n")
+			length = 0
+		default:
+			out.WriteString(" ")
+			length++
+		}
+		out.WriteString(word)
+		length += len(word)
+	}
+	return out.String() + "\n"
+}
+
+func TestEverySettingIsAFlag(t *testing.T) {
+	t.Parallel()
+	root := program{}.root()
+	for _, s := range bootstrap.AllSettings() {
+		flag := root.PersistentFlags().Lookup(s.Path)
+		require.NotNil(t, flag, s.Path)
+		require.Equal(t, s.Default(), flag.DefValue, s.Path)
+		require.True(t, isSetting(flag), s.Path)
+	}
+}

@@ -1,0 +1,62 @@
+package command
+
+import (
+	"bytes"
+	"io"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"bankingapi/bootstrap"
+	"bankingapi/bootstrap/engines"
+)
+
+func TestMomentIsADayOfTheBankOrAnInstant(t *testing.T) {
+	t.Parallel()
+	bank := bootstrap.DefaultSettings().Bank
+	for _, test := range []struct{ text, start, end string }{
+		{"2026-11-20", "2026-11-19T21:00:00Z", "2026-11-20T21:00:00Z"},
+		{"2026-11-20T09:30:00+03:00", "2026-11-20T06:30:00Z", "2026-11-20T06:30:00Z"},
+		{"2026-11-20T09:30:00.5Z", "2026-11-20T09:30:00.5Z", "2026-11-20T09:30:00.5Z"},
+	} {
+		start, end, err := moment(bank, "since", test.text)
+		require.NoError(t, err)
+		require.Equal(t, test.start, start.UTC().Format(time.RFC3339Nano))
+		require.Equal(t, test.end, end.UTC().Format(time.RFC3339Nano))
+	}
+	start, end, err := moment(bank, "since", "")
+	require.NoError(t, err)
+	require.True(t, start.IsZero() && end.IsZero())
+}
+
+// full is a disk that has room for some bytes only.
+type full struct{ room int }
+
+func (f *full) Write(p []byte) (int, error) {
+	if len(p) > f.room {
+		return 0, syscall.ENOSPC
+	}
+	f.room -= len(p)
+	return len(p), nil
+}
+
+// An export fails if its last bytes cannot be written: the file looks complete
+// but is not.
+func TestExportFailsWhenItsEndCannotBeWritten(t *testing.T) {
+	t.Parallel()
+	environment := []string{"BANKINGAPI_STORAGE__DSN=" + filepath.Join(t.TempDir(), "bank.db")}
+	var out, errOut bytes.Buffer
+	command := func(out io.Writer, args ...string) int {
+		return program{environment, engines.All()}.run(t.Context(), args, strings.NewReader(""), out, &errOut)
+	}
+	export := func(out io.Writer) int { return command(out, "export", "prices") }
+	require.Zero(t, command(&out, "migrate", "up"), errOut.String())
+	require.Zero(t, export(&out), errOut.String())
+	require.Zero(t, export(&full{room: out.Len()}))
+	require.Equal(t, 1, export(&full{room: out.Len() - 1}))
+	require.Contains(t, errOut.String(), "no space left on device")
+}

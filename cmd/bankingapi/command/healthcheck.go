@@ -1,0 +1,93 @@
+package command
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+)
+
+func (p program) healthcheckCommand() *cobra.Command {
+	var address string
+	cmd := &cobra.Command{
+		Use:   "healthcheck",
+		Short: "Ask the running service whether it is ready",
+		Long: `Requests /readyz from the service that runs with the same settings. The exit status is 0 if it is
+ready, and 1 if it is not or does not answer within 5 seconds. Use it in containers without curl.`,
+		Example: `  bankingapi healthcheck
+  bankingapi healthcheck --url http://127.0.0.1:9090/livez`,
+		Args:        named(),
+		Annotations: mentionSettings(),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if !cmd.Flags().Changed("url") {
+				loaded, err := p.load(cmd)
+				if err != nil {
+					return err
+				}
+				if address, err = readyURL(loaded.Settings.Ops.Address); err != nil {
+					return err
+				}
+			}
+			request, err := http.NewRequestWithContext(cmd.Context(), http.MethodGet, address, nil)
+			if err != nil || request.URL.Host == "" {
+				return wrongUsef("--url must be an address like http://127.0.0.1:9090/readyz")
+			}
+			return ask(request)
+		},
+	}
+	cmd.Flags().StringVar(&address, "url", "", "request this `address` instead of ops.address")
+	return cmd
+}
+
+// readyURL returns the URL of /readyz on this machine for a service that listens
+// on address.
+func readyURL(address string) (string, error) {
+	if address == "" {
+		return "", wrongUsef("ops.address is empty: set it, or use --url")
+	}
+	host, port, err := net.SplitHostPort(address)
+	if err != nil {
+		return "", err
+	}
+	if port == "0" {
+		return "", wrongUsef("ops.address has port 0, so the actual port is unknown: set a port, or use --url")
+	}
+	switch ip := net.ParseIP(host); {
+	case host == "" || ip.Equal(net.IPv4zero):
+		host = "127.0.0.1"
+	case ip.Equal(net.IPv6unspecified):
+		host = "::1"
+	}
+	return "http://" + net.JoinHostPort(host, port) + "/readyz", nil
+}
+
+func ask(request *http.Request) error {
+	client := http.Client{
+		Timeout:       5 * time.Second,
+		Transport:     &http.Transport{DisableKeepAlives: true}, // no proxy: the service is on this machine
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
+	answer, err := client.Do(request)
+	var failure *url.Error
+	if errors.As(err, &failure) {
+		return fmt.Errorf("no answer from %s: %w; is the service running with this ops.address?", request.URL.Host, failure.Err)
+	}
+	if err != nil {
+		return err
+	}
+	defer answer.Body.Close()
+	if answer.StatusCode == http.StatusOK {
+		return nil
+	}
+	body, err := io.ReadAll(io.LimitReader(answer.Body, 1000))
+	if err != nil || len(body) == 0 {
+		return errors.New("the service is not ready: " + answer.Status)
+	}
+	return errors.New("the service is not ready: " + strings.Join(strings.Fields(string(body)), " "))
+}

@@ -1,0 +1,115 @@
+package command
+
+import (
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+)
+
+// helpWidth is the width of help texts. With 80 columns every setting would need
+// two lines.
+const helpWidth = 100
+
+// How much the help of a command says about settings: nothing, a reference, or
+// all of them.
+const (
+	settingsHelp     = "settings"
+	settingsAreKnown = "mention"
+	settingsInFull   = "full"
+)
+
+func mentionSettings() map[string]string { return map[string]string{settingsHelp: settingsAreKnown} }
+func listSettings() map[string]string    { return map[string]string{settingsHelp: settingsInFull} }
+
+// help prints the help of a command: description, usage, examples, then commands,
+// flags and settings.
+func help(cmd *cobra.Command, _ []string) {
+	cmd.InitDefaultHelpFlag() // cobra does this only in some cases
+	out := cmd.OutOrStdout()
+	description := cmd.Long
+	if description == "" {
+		description = cmd.Short + "."
+	}
+	fmt.Fprintf(out, "%s\n\nUsage:\n  %s\n", strings.TrimSpace(description), cmd.UseLine())
+	if cmd.Example != "" {
+		fmt.Fprintf(out, "\nExamples:\n%s\n", strings.TrimRight(cmd.Example, "\n"))
+	}
+	if cmd.HasAvailableSubCommands() {
+		fmt.Fprint(out, "\nCommands:\n")
+		for _, sub := range cmd.Commands() {
+			if sub.IsAvailableCommand() || sub.Name() == "help" {
+				fmt.Fprintf(out, "  %-*s  %s\n", cmd.Commands()[0].NamePadding(), sub.Name(), sub.Short)
+			}
+		}
+	}
+	own, settings := pflag.NewFlagSet("", pflag.ContinueOnError), pflag.NewFlagSet("", pflag.ContinueOnError)
+	settings.SortFlags = false
+	usesSettings := !cmd.HasParent() || cmd.Annotations[settingsHelp] != ""
+	cmd.LocalFlags().VisitAll(func(flag *pflag.Flag) {
+		if !isSetting(flag) {
+			own.AddFlag(flag)
+		}
+	})
+	cmd.Root().PersistentFlags().SortFlags = false
+	cmd.Root().PersistentFlags().VisitAll(func(flag *pflag.Flag) {
+		if isSetting(flag) {
+			settings.AddFlag(flag)
+		} else if usesSettings && own.Lookup(flag.Name) == nil {
+			own.AddFlag(flag)
+		}
+	})
+	printFlags(out, "Flags", own)
+	switch {
+	case cmd.Annotations[settingsHelp] == settingsInFull:
+		printFlags(out, "Settings", settings)
+		fmt.Fprint(out, `
+A flag overrides the environment variable, the variable overrides the --config file, and the file
+overrides the default. The variable of http.address is BANKINGAPI_HTTP__ADDRESS. A secret may also
+come from a file: set BANKINGAPI_STORAGE__DSN_FILE to its name.
+`)
+	case usesSettings:
+		fmt.Fprint(out, "\nEvery setting is also a flag, for example --http.address: see 'bankingapi config --help'.\n")
+	}
+	if cmd.HasAvailableSubCommands() {
+		fmt.Fprintf(out, "\nFor details: '%s COMMAND --help'.\n", cmd.CommandPath())
+	}
+}
+
+func printFlags(out io.Writer, title string, flags *pflag.FlagSet) {
+	if flags.HasAvailableFlags() {
+		fmt.Fprintf(out, "\n%s:\n%s", title, flags.FlagUsagesWrapped(helpWidth))
+	}
+}
+
+func helpCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:     "help [COMMAND]...",
+		Short:   "Show help for a command",
+		Example: "  bankingapi help subscriptions create",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			subject := cmd.Root()
+			for _, name := range args {
+				next, _, err := subject.Find([]string{name})
+				if err != nil || next == subject {
+					return chooseCommand(subject, []string{name})
+				}
+				subject = next
+			}
+			return subject.Help()
+		},
+		ValidArgsFunction: func(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+			subject, _, err := cmd.Root().Find(args)
+			if err != nil {
+				return nil, cobra.ShellCompDirectiveNoFileComp
+			}
+			var names []string
+			for _, sub := range subject.Commands() {
+				names = append(names, cobra.CompletionWithDesc(sub.Name(), sub.Short))
+			}
+			return names, cobra.ShellCompDirectiveNoFileComp
+		},
+	}
+}

@@ -1,0 +1,130 @@
+package command
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"bankingapi/application/backoffice"
+	"bankingapi/bootstrap"
+)
+
+var importKinds = []string{"prices", "holdings", "accounts"}
+
+func (p program) importCommand() *cobra.Command {
+	var dryRun bool
+	var asOf string
+	cmd := &cobra.Command{
+		Use:   "import prices|holdings|accounts FILE",
+		Short: "Load prices, holdings or accounts from a CSV file",
+		Long: `Loads a CSV file with a header line. - reads standard input. The import is all or nothing. It
+reports every bad line with its number and column.
+
+  prices    PriceID,IMKBCode,HolderCorporationName,Price,CurrencyCode,ValidFrom
+  holdings  CustomerNo,IMKBCode,HolderCorporationName,Units
+  accounts  BranchCode,CustomerNo,AccountSuffix,CurrencyCode,Balance
+
+If a holding or account exists, it is set to the new value, with a balancing posting. A price never
+changes: importing the same line again is fine, another value is refused.
+
+A file of positions is true at one moment. With --as-of the import is refused if a position that it
+changes had sales since: setting it would undo them.`,
+		Example: `  bankingapi import prices prices.csv
+  zcat holdings.csv.gz | bankingapi import holdings -`,
+		Args:        named("what to import", "FILE"),
+		Annotations: mentionSettings(),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if !slices.Contains(importKinds, args[0]) {
+				return wrongUsef("cannot import %q: want %s", args[0], strings.Join(importKinds, ", "))
+			}
+			file, size, err := openInput(cmd, args[1])
+			if err != nil {
+				return err
+			}
+			defer file.Close()
+			loaded, err := p.load(cmd)
+			if err != nil {
+				return err
+			}
+			options := backoffice.ImportOptions{DryRun: dryRun}
+			if options.AsOf, _, err = moment(loaded.Settings.Bank, "as-of", asOf); err != nil {
+				return err
+			}
+			cmd.SetContext(backoffice.WithImport(cmd.Context(), options))
+			return p.openBook(cmd, loaded.Settings, func(app *bootstrap.App) error {
+				return importFile(cmd, app, args[0], args[1], file, size, dryRun)
+			})
+		},
+		ValidArgsFunction: func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+			if len(args) == 0 {
+				return importKinds, cobra.ShellCompDirectiveNoFileComp
+			}
+			return nil, cobra.ShellCompDirectiveDefault
+		},
+	}
+	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "say what would change, and change nothing")
+	cmd.Flags().StringVar(&asOf, "as-of", "", "when the file was true: a `day` (its start) or a time. Refuse it if positions were sold from since")
+	return addActor(cmd)
+}
+
+func importFile(cmd *cobra.Command, app *bootstrap.App, kind, name string, file io.Reader, size int64, dryRun bool) error {
+	if name == "-" {
+		name = "standard input"
+	}
+	importing := "importing " + kind
+	work := startProgress(cmd.ErrOrStderr(), importing+", reading", size)
+	defer work.stop()
+	var result string
+	lines, err := app.Import(cmd.Context(), kind, work.reading(file), bootstrap.ImportWatch{
+		Name:     name,
+		Progress: work.rows.Store,
+		Phase: func(phase string, lines int64) {
+			if phase != "reading" { // startProgress counts its bytes
+				work.enter(importing+", "+phase, lines)
+			}
+		},
+		Fault: func(f bootstrap.LineFault) {
+			if f.Column == "" {
+				work.printf("%s:%d: %s\n", name, f.Line, f.Rule)
+			} else {
+				work.printf("%s:%d: %s: %s\n", name, f.Line, f.Column, f.Rule)
+			}
+		},
+		Imported: func(added, changed, unchanged int64) {
+			result = fmt.Sprintf("%d new, %d changed, %d unchanged", added, changed, unchanged)
+		},
+	})
+	if err != nil {
+		return err
+	}
+	if lines == 1 {
+		kind = strings.TrimSuffix(kind, "s")
+	}
+	done := "Imported"
+	if dryRun {
+		done = "Dry run, nothing was written:"
+	}
+	work.printf("%s %d %s: %s.\n", done, lines, kind, result)
+	return nil
+}
+
+// openInput opens a file, or standard input for -. The size is 0 if it is
+// unknown.
+func openInput(cmd *cobra.Command, name string) (io.ReadCloser, int64, error) {
+	if name == "-" {
+		return io.NopCloser(cmd.InOrStdin()), 0, nil
+	}
+	file, err := os.Open(name)
+	if err != nil {
+		return nil, 0, err
+	}
+	info, err := file.Stat()
+	if err != nil || !info.Mode().IsRegular() {
+		return file, 0, nil //nolint:nilerr // a pipe or a device
+	}
+	return file, info.Size(), nil
+}

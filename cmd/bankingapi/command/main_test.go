@@ -1,0 +1,53 @@
+package command
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"bankingapi/application/store"
+	"bankingapi/bootstrap"
+	"bankingapi/bootstrap/engines"
+)
+
+// outcome is what a user of the program sees.
+type outcome struct {
+	status   int
+	out, err string
+}
+
+func bankingapi(t *testing.T, environment []string, args ...string) outcome {
+	t.Helper()
+	var out, errOut bytes.Buffer
+	status := program{environment, engines.All()}.run(t.Context(), append([]string{}, args...), strings.NewReader(""), &out, &errOut)
+	return outcome{status, out.String(), errOut.String()}
+}
+
+// A program that reuses the command line has the engines that it hands in.
+func TestCommandsHaveTheEnginesOfTheirProgram(t *testing.T) {
+	t.Parallel()
+	var out, errOut strings.Builder
+	p := program{nil, bootstrap.WithDriver("ledger", func(context.Context, store.Options) (*store.Store, error) { return nil, errors.New("not opened") })}
+	require.Equal(t, 2, p.run(t.Context(), []string{"config", "--check"}, strings.NewReader(""), &out, &errOut))
+	require.Contains(t, errOut.String(), "storage.driver: must be ledger: this program has no other driver (default)")
+	require.Zero(t, p.run(t.Context(), []string{"config", "--storage.driver", "ledger"}, strings.NewReader(""), &out, &errOut))
+	require.Contains(t, out.String(), "flag --storage.driver")
+}
+
+// An operator who sets the collector gets what the Go runtime documents.
+func TestBallastLeavesTheCollectorToTheOperator(t *testing.T) {
+	t.Parallel()
+	require.Len(t, newBallast(func(string) string { return "" }), ballastSize)
+	for _, set := range []string{"GOGC", "GOMEMLIMIT"} {
+		require.Empty(t, newBallast(func(name string) string {
+			if name == set {
+				return "off"
+			}
+			return ""
+		}), set)
+	}
+}

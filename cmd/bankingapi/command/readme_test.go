@@ -1,0 +1,68 @@
+package command
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/spf13/cobra"
+	"github.com/stretchr/testify/require"
+
+	"bankingapi/bootstrap"
+	"bankingapi/test/golden"
+)
+
+// TestReadmeHasEveryCommandAndSetting: both tables of README.md are made of the
+// commands and settings themselves.
+func TestReadmeHasEveryCommandAndSetting(t *testing.T) {
+	t.Parallel()
+	content, err := os.ReadFile("../README.md")
+	require.NoError(t, err)
+	page := string(content)
+	for title, table := range map[string]string{"commands": commandTable(), "settings": settingTable()} {
+		before, rest, found := strings.Cut(page, "<!-- "+title+":")
+		require.True(t, found, title)
+		mark, rest, found := strings.Cut(rest, "-->\n")
+		require.True(t, found, title)
+		_, after, found := strings.Cut(rest, "<!-- end -->")
+		require.True(t, found, title)
+		page = before + "<!-- " + title + ":" + mark + "-->\n" + table + "<!-- end -->" + after
+	}
+	if *golden.Update {
+		require.NoError(t, os.WriteFile("../README.md", []byte(page), 0o644))
+		return
+	}
+	require.Equal(t, page, string(content), "go test ./cmd/bankingapi/... -run Readme -update writes the tables")
+}
+
+func commandTable() string {
+	var table strings.Builder
+	table.WriteString("| command | does |\n|---|---|\n")
+	var visit func(*cobra.Command)
+	visit = func(cmd *cobra.Command) {
+		for _, sub := range cmd.Commands() {
+			visit(sub)
+		}
+		if cmd.HasParent() && !cmd.HasSubCommands() {
+			use := strings.TrimPrefix(cmd.Parent().CommandPath()+" "+cmd.Use, "bankingapi ")
+			fmt.Fprintf(&table, "| `%s` | %s |\n", cell(use), cell(cmd.Short))
+		}
+	}
+	root := program{}.root()
+	for _, cmd := range root.Commands() {
+		visit(cmd)
+	}
+	return table.String()
+}
+
+func settingTable() string {
+	var table strings.Builder
+	table.WriteString("| setting | default | meaning |\n|---|---|---|\n")
+	for _, s := range bootstrap.AllSettings() {
+		fmt.Fprintf(&table, "| `%s` | %s | %s |\n", s.Path, cell(s.Default()), cell(s.Usage))
+	}
+	return table.String()
+}
+
+func cell(text string) string { return strings.ReplaceAll(text, "|", `\|`) }

@@ -1,0 +1,169 @@
+package command
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"bankingapi/bootstrap"
+	"bankingapi/domain/fault"
+)
+
+// program holds what the commands need from the process in addition to their
+// arguments and streams, which cobra passes.
+type program struct {
+	environment []string
+	options     bootstrap.Option // of every bootstrap.Open
+}
+
+// run runs the command line and returns the exit status.
+func (p program) run(ctx context.Context, args []string, in io.Reader, out, errOut io.Writer) int {
+	root := p.root()
+	root.SetArgs(args)
+	root.SetIn(in)
+	root.SetOut(forTerminal(out))
+	root.SetErr(errOut)
+	cmd, err := root.ExecuteContextC(ctx)
+	return report(errOut, cmd, err)
+}
+
+func (p program) root() *cobra.Command {
+	root := &cobra.Command{
+		Use:   "bankingapi COMMAND",
+		Short: "The banking API: stores push messages and sells fund holdings",
+		Long: `bankingapi is the banking API in one program. It stores the push messages that external
+systems sent, and sells fund holdings of customers.
+
+Exit status: 0 done, 1 failed, 2 wrong use or invalid settings.`,
+		Example: `  bankingapi serve --demo
+  bankingapi subscriptions create mobile-app
+  bankingapi import prices prices.csv`,
+		Args:          cobra.ArbitraryArgs,
+		RunE:          chooseCommand,
+		SilenceErrors: true, // report prints them
+		SilenceUsage:  true,
+		Version:       versionNumber(),
+	}
+	root.SetVersionTemplate(versionText())
+	root.SetFlagErrorFunc(explainFlag)
+	root.SetHelpFunc(help)
+	root.SetHelpCommand(helpCommand())
+	root.CompletionOptions.DisableDefaultCmd = true // completion.go replaces it
+	root.Flags().Bool("version", false, "print the version and everything needed for a bug report")
+	root.PersistentFlags().String("config", "", "read settings from this YAML `file`")
+	addSettingFlags(root)
+	root.AddCommand(
+		p.serveCommand(),
+		p.migrateCommand(),
+		p.subscriptionsCommand(),
+		p.importCommand(),
+		p.exportCommand(),
+		p.backupCommand(),
+		p.showCommand(),
+		p.salesCommand(),
+		p.adjustCommand(),
+		addActor(p.settleCommand()),
+		addActor(p.verifyCommand()),
+		p.trailCommand(),
+		p.configCommand(),
+		p.openapiCommand(),
+		p.healthcheckCommand(),
+		versionCommand(),
+		completionCommand(),
+	)
+	return root
+}
+
+// chooseCommand runs a command that has only subcommands.
+func chooseCommand(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 && !cmd.HasParent() {
+		return cmd.Help()
+	}
+	var names []string
+	for _, sub := range cmd.Commands() {
+		if sub.IsAvailableCommand() {
+			names = append(names, sub.Name())
+		}
+	}
+	if len(args) == 0 {
+		return wrongUsef("a command is missing: %s", strings.Join(names, ", "))
+	}
+	cmd.SuggestionsMinimumDistance = 2
+	if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
+		return wrongUsef("unknown command %q (did you mean %s?)", args[0], near[0])
+	}
+	return wrongUsef("unknown command %q", args[0])
+}
+
+// named returns the cobra.PositionalArgs of a command that takes exactly these
+// arguments.
+func named(names ...string) cobra.PositionalArgs {
+	return func(_ *cobra.Command, args []string) error {
+		if len(args) > len(names) {
+			return wrongUsef("unexpected argument %q", args[len(names)])
+		}
+		switch missing := names[len(args):]; len(missing) {
+		case 0:
+			return nil
+		case 1:
+			return wrongUsef("%s is missing", missing[0])
+		default:
+			return wrongUsef("%s are missing", strings.Join(missing, " and "))
+		}
+	}
+}
+
+// wrongUse is an error of the command line itself.
+type wrongUse struct{ text string }
+
+func (e wrongUse) Error() string { return e.text }
+
+func wrongUsef(format string, args ...any) error { return wrongUse{fmt.Sprintf(format, args...)} }
+
+// explainFlag rewrites an error of pflag.
+func explainFlag(cmd *cobra.Command, err error) error {
+	if errors.Is(err, pflag.ErrHelp) {
+		return err
+	}
+	if cmd.HasSubCommands() && cmd.Flags().NArg() > 0 { // the flag belongs to a mistyped command
+		return chooseCommand(cmd, cmd.Flags().Args())
+	}
+	var unknown *pflag.NotExistError
+	if errors.As(err, &unknown) {
+		if near, ok := bootstrap.Suggest(unknown.GetSpecifiedName()); ok {
+			return wrongUsef("unknown flag --%s (did you mean --%s?)", unknown.GetSpecifiedName(), near)
+		}
+	}
+	var invalid *pflag.InvalidValueError
+	if errors.As(err, &invalid) {
+		return wrongUsef("--%s: the value must be of type %s", invalid.GetFlag().Name, invalid.GetFlag().Value.Type())
+	}
+	return wrongUse{err.Error()}
+}
+
+// report prints what went wrong and what to do next, and returns the exit
+// status.
+func report(errOut io.Writer, cmd *cobra.Command, err error) int {
+	var problems bootstrap.Problems
+	var wrong wrongUse
+	switch {
+	case err == nil:
+		return 0
+	case errors.As(err, &problems):
+		fmt.Fprintf(errOut, "bankingapi: invalid settings, see 'bankingapi config --help':\n")
+		for _, p := range problems {
+			fmt.Fprintf(errOut, "  %v\n", p)
+		}
+		return 2
+	case errors.As(err, &wrong):
+		fmt.Fprintf(errOut, "bankingapi: %v; see '%s --help'\n", err, cmd.CommandPath())
+		return 2
+	}
+	fmt.Fprintf(errOut, "bankingapi: %v\n", fault.Explain(err))
+	return 1
+}

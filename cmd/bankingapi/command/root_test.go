@@ -1,0 +1,126 @@
+package command
+
+import (
+	"strings"
+	"testing"
+
+	"bankingapi/test/golden"
+
+	"github.com/spf13/cobra"
+	"github.com/stretchr/testify/require"
+)
+
+func TestHelpOfEveryCommand(t *testing.T) {
+	t.Parallel()
+	var visit func(*cobra.Command)
+	visit = func(cmd *cobra.Command) {
+		path := strings.Fields(cmd.CommandPath())
+		t.Run(strings.Join(path, "-"), func(t *testing.T) {
+			t.Parallel()
+			got := bankingapi(t, nil, append(path[1:], "--help")...)
+			require.Zero(t, got.status)
+			require.Empty(t, got.err)
+			require.Contains(t, got.out, "Examples:\n  ")
+			golden.Equal(t, "help-"+strings.Join(path, "-")+".txt", got.out)
+
+			byName := bankingapi(t, nil, append([]string{"help"}, path[1:]...)...)
+			require.Equal(t, got, byName)
+		})
+		for _, sub := range cmd.Commands() {
+			visit(sub)
+		}
+	}
+	root := program{}.root()
+	root.InitDefaultHelpCmd()
+	visit(root)
+}
+
+func TestHelpWithoutACommand(t *testing.T) {
+	t.Parallel()
+	require.Equal(t, bankingapi(t, nil, "--help"), bankingapi(t, nil))
+}
+
+func TestWrongUse(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct{ args, want string }{
+		{"nonsense", `unknown command "nonsense"; see 'bankingapi --help'`},
+		{"confg", `unknown command "confg" (did you mean config?); see 'bankingapi --help'`},
+		{"confg --check", `unknown command "confg" (did you mean config?); see 'bankingapi --help'`},
+		{"help confg", `unknown command "confg" (did you mean config?); see 'bankingapi help --help'`},
+		{"config extra", `unexpected argument "extra"; see 'bankingapi config --help'`},
+		{"config --no-such", `unknown flag: --no-such; see 'bankingapi config --help'`},
+		{"config --http.adress=x", `unknown flag --http.adress (did you mean --http.address?); see 'bankingapi config --help'`},
+		{"config --check=perhaps", `--check: the value must be of type bool; see 'bankingapi config --help'`},
+		{"config --log.level", `flag needs an argument: --log.level; see 'bankingapi config --help'`},
+		{"completion", `the shell is missing; see 'bankingapi completion --help'`},
+		{"completion tcsh", `no completion for the shell "tcsh": want bash, zsh, fish or powershell; see 'bankingapi completion --help'`},
+		{"healthcheck --ops.address=", `ops.address is empty: set it, or use --url; see 'bankingapi healthcheck --help'`},
+		{"healthcheck --ops.address=127.0.0.1:0", `ops.address has port 0, so the actual port is unknown: set a port, or use --url; see 'bankingapi healthcheck --help'`},
+		{"healthcheck --url nowhere", `--url must be an address like http://127.0.0.1:9090/readyz; see 'bankingapi healthcheck --help'`},
+
+		{"subscriptions", `a command is missing: activate, cancel, change, create, list, regenerate, suspend; see 'bankingapi subscriptions --help'`},
+		{"subscriptions make x", `unknown command "make"; see 'bankingapi subscriptions --help'`},
+		{"subscriptions creat x --rate 1", `unknown command "creat" (did you mean create?); see 'bankingapi subscriptions --help'`},
+		{"subscriptions create", `NAME is missing; see 'bankingapi subscriptions create --help'`},
+		{"subscriptions create a b", `unexpected argument "b"; see 'bankingapi subscriptions create --help'`},
+		{"subscriptions create a --rate -1", `--rate must be 1 or more, or 0 for no limit; see 'bankingapi subscriptions create --help'`},
+		{"subscriptions create a --rate many", `--rate: the value must be of type int; see 'bankingapi subscriptions create --help'`},
+		{"subscriptions create a --operation Pay", `--operation must be AddPushNotificationResponse or BuyFundFromCustomer; see 'bankingapi subscriptions create --help'`},
+		{"subscriptions regenerate a", `primary or secondary is missing; see 'bankingapi subscriptions regenerate --help'`},
+		{"subscriptions regenerate a third", `unknown key "third": want primary or secondary; see 'bankingapi subscriptions regenerate --help'`},
+		{"subscriptions cancel", `NAME is missing; see 'bankingapi subscriptions cancel --help'`},
+		{"migrate", `a command is missing: down, status, up; see 'bankingapi migrate --help'`},
+		{"migrate sideways", `unknown command "sideways"; see 'bankingapi migrate --help'`},
+		{"import", `what to import and FILE are missing; see 'bankingapi import --help'`},
+		{"import prices", `FILE is missing; see 'bankingapi import --help'`},
+		{"import sales x.csv", `cannot import "sales": want prices, holdings, accounts; see 'bankingapi import --help'`},
+		{"export", `what to export is missing; see 'bankingapi export --help'`},
+		{"export keys", `cannot export "keys": want prices, holdings, accounts, sales, postings, notifications, operations, audit; see 'bankingapi export --help'`},
+		{"export sales --format xml", `--format must be csv or ndjson; see 'bankingapi export --help'`},
+		{"export sales --user u", `--user does not filter sales; see 'bankingapi export --help'`},
+		{"export holdings --since 2026-11-20", `--since does not filter holdings; see 'bankingapi export --help'`},
+		{"export notifications --customer 1", `--customer does not filter notifications; see 'bankingapi export --help'`},
+		{"export postings --state failed", `--state does not filter postings; see 'bankingapi export --help'`},
+		{"export sales --customer 0", `--customer must be greater than 0; see 'bankingapi export --help'`},
+		{"export sales --state done", `--state must be recorded, completed or failed; see 'bankingapi export --help'`},
+		{"export sales --since 2026-02-29", `--since must be a day like 2026-11-20, or a time like 2026-11-20T09:30:00+03:00; see 'bankingapi export --help'`},
+		{"export sales --until tomorrow", `--until must be a day like 2026-11-20, or a time like 2026-11-20T09:30:00+03:00; see 'bankingapi export --help'`},
+		{"serve now", `unexpected argument "now"; see 'bankingapi serve --help'`},
+		{"settle now", `unexpected argument "now"; see 'bankingapi settle --help'`},
+		{"verify now", `unexpected argument "now"; see 'bankingapi verify --help'`},
+		{"openapi --version 2.0", `unknown OpenAPI version "2.0": use 3.0 or 3.1; see 'bankingapi openapi --help'`},
+		{"openapi --server bank.example", `the server must be an http or https URL, like https://bank.example: "bank.example"; see 'bankingapi openapi --help'`},
+		{"openapi now", `unexpected argument "now"; see 'bankingapi openapi --help'`},
+	} {
+		t.Run(test.args, func(t *testing.T) {
+			t.Parallel()
+			got := bankingapi(t, nil, strings.Fields(test.args)...)
+			require.Equal(t, outcome{2, "", "bankingapi: " + test.want + "\n"}, got)
+		})
+	}
+}
+
+func TestCompletion(t *testing.T) {
+	t.Parallel()
+	for _, shell := range []string{"bash", "zsh", "fish", "powershell"} {
+		got := bankingapi(t, nil, "completion", shell)
+		require.Zero(t, got.status)
+		require.Contains(t, got.out, "bankingapi")
+	}
+	for args, want := range map[string]string{
+		"comp":                                   "completion\t",
+		"completion z":                           "zsh",
+		"config --tls.mode s":                    "self-signed",
+		"config --storage.dri":                   "--storage.driver",
+		"config --storage.driver ":               "postgres",
+		"subscriptions create a --operation Buy": "BuyFundFromCustomer",
+		"subscriptions regenerate a p":           "primary",
+		"import h":                               "holdings",
+		"export s":                               "sales",
+		"export sales --state f":                 "failed",
+		"help conf":                              "config\t",
+	} {
+		got := bankingapi(t, nil, append([]string{"__complete"}, strings.Split(args, " ")...)...)
+		require.Contains(t, "\n"+got.out, "\n"+want, args)
+	}
+}

@@ -1,0 +1,56 @@
+package command
+
+import (
+	"fmt"
+	"io"
+	"unicode"
+	"unicode/utf8"
+)
+
+// forTerminal returns w, or a writer that escapes control characters if w is a
+// terminal: callers of the API choose texts that would move the cursor, change
+// the title or rewrite lines. A file or a pipe gets every byte as it is.
+func forTerminal(w io.Writer) io.Writer {
+	if isTerminal(w) {
+		return &escaping{w: w}
+	}
+	return w
+}
+
+// escaping escapes everything that a terminal does not print, except line ends
+// and tabs.
+type escaping struct {
+	w io.Writer
+	// begun are the first bytes of a character whose last ones were not written
+	// yet, because a buffer ended in between.
+	begun []byte
+}
+
+// Write is io.Writer.
+func (e *escaping) Write(p []byte) (int, error) {
+	escaped := make([]byte, 0, len(p))
+	rest := append(e.begun, p...)
+	e.begun = nil
+	for len(rest) > 0 {
+		if !utf8.FullRune(rest) {
+			e.begun = rest
+			break
+		}
+		r, size := utf8.DecodeRune(rest)
+		switch {
+		case r == utf8.RuneError && size == 1:
+			escaped = fmt.Appendf(escaped, `\x%02x`, rest[0])
+		case r == '\n' || r == '\t' || r == ' ' || unicode.IsGraphic(r):
+			escaped = append(escaped, rest[:size]...)
+		case r < 0x80:
+			escaped = fmt.Appendf(escaped, `\x%02x`, r)
+		default: // C1 controls, and format characters that reverse the direction
+			escaped = fmt.Appendf(escaped, `\u%04x`, r)
+		}
+		rest = rest[size:]
+	}
+	if _, err := e.w.Write(escaped); err != nil {
+		return 0, err
+	}
+	return len(p), nil
+}

@@ -1,0 +1,209 @@
+package command
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"bankingapi/application/backoffice"
+	"bankingapi/bootstrap"
+	"bankingapi/domain/operation"
+)
+
+func (p program) trailCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "trail",
+		Short: "Prove what happened, and check such proofs",
+		Long: `The trail is a log that only grows. It has a hash of everything that happened, and a signed
+checkpoint of it every second. With an earlier checkpoint one can prove that history was changed.`,
+		Example: "  bankingapi trail checkpoint",
+		Args:    cobra.ArbitraryArgs,
+		RunE:    chooseCommand,
+	}
+	cmd.AddCommand(trailKeygenCommand(), p.trailKeyCommand(), p.trailCheckpointCommand(), p.trailProveCommand(), trailCheckCommand())
+	return cmd
+}
+
+func trailKeygenCommand() *cobra.Command {
+	var file string
+	cmd := &cobra.Command{
+		Use:   "keygen NAME",
+		Short: "Make a signing key",
+		Long: `Makes a key that signs checkpoints, writes it to a new file and prints the public key that verifies
+them. All replicas of one database need the same file (trail.key_file). NAME is the name of the log,
+such as bank.example/log.`,
+		Example: "  bankingapi trail keygen bank.example/log --file trail.key",
+		Args:    named("NAME"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if file == "" {
+				return wrongUsef("--file is missing")
+			}
+			signing, verifying, err := bootstrap.NewTrailKey(args[0])
+			if err != nil {
+				return wrongUse{err.Error()}
+			}
+			f, err := os.OpenFile(file, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+			if err != nil {
+				return err
+			}
+			_, err = fmt.Fprintln(f, signing)
+			if err := errors.Join(err, f.Sync(), f.Close()); err != nil {
+				return err
+			}
+			fmt.Fprintln(cmd.OutOrStdout(), verifying)
+			return nil
+		},
+	}
+	cmd.Flags().StringVar(&file, "file", "", "write the signing key to this new `file`")
+	return cmd
+}
+
+func (p program) trailKeyCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:         "key",
+		Short:       "Print the public key of the trail",
+		Long:        "Prints the key that verifies checkpoints, proofs and receipts. It is public: publish it.",
+		Example:     "  bankingapi trail key",
+		Args:        named(),
+		Annotations: mentionSettings(),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return p.withApp(cmd, func(app *bootstrap.App) error {
+				keeper, err := app.Trail()
+				if err == nil {
+					fmt.Fprintln(cmd.OutOrStdout(), keeper.VerifyingKey())
+				}
+				return err
+			})
+		},
+	}
+}
+
+func (p program) trailCheckpointCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "checkpoint",
+		Short: "Sign everything up to now and print the checkpoint",
+		Long: `Signs everything up to now and prints the checkpoint. Keep it where no administrator of the service
+can change it: verify --against proves later that the log only grew.`,
+		Example:     "  bankingapi trail checkpoint > 2026-11.checkpoint",
+		Args:        named(),
+		Annotations: mentionSettings(),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return p.withApp(cmd, func(app *bootstrap.App) error {
+				keeper, err := app.Trail()
+				if err != nil {
+					return err
+				}
+				checkpoint, err := keeper.Checkpoint(cmd.Context())
+				if err == nil {
+					fmt.Fprint(cmd.OutOrStdout(), checkpoint)
+				}
+				return err
+			})
+		},
+	}
+}
+
+func (p program) trailProveCommand() *cobra.Command {
+	var operation, subscription, callerID string
+	cmd := &cobra.Command{
+		Use:   "prove",
+		Short: "Print a proof of an operation",
+		Long: `Prints a file that proves what an operation did: its stored rows, and that they are in the signed
+log. Name the operation by its ID, or by the CallerId of a subscription. The file has names of
+customers and accounts.`,
+		Example: `  bankingapi trail prove --operation 01935c3e-6d0e-7cc3-8d5e-3f0b8f6f2c11 > proof.json
+  bankingapi trail prove --subscription mobile-app --caller-id 4711 > proof.json`,
+		Args:        named(),
+		Annotations: mentionSettings(),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			byCaller := subscription != "" || callerID != ""
+			switch {
+			case byCaller == (operation != ""):
+				return wrongUsef("either --operation, or --subscription and --caller-id is needed")
+			case byCaller && (subscription == "" || callerID == ""):
+				return wrongUsef("--subscription and --caller-id belong together")
+			}
+			return p.withApp(cmd, func(app *bootstrap.App) error {
+				keeper, err := app.Trail()
+				if err != nil {
+					return err
+				}
+				id, err := parseID(operation)
+				if byCaller {
+					id, err = idOf(cmd.Context(), app, subscription, callerID)
+				}
+				if err != nil {
+					return err
+				}
+				proof, err := keeper.Prove(cmd.Context(), id)
+				if err == nil {
+					_, err = cmd.OutOrStdout().Write(proof)
+				}
+				return err
+			})
+		},
+	}
+	cmd.Flags().StringVar(&operation, "operation", "", "`ID` of the operation, import or act")
+	cmd.Flags().StringVar(&subscription, "subscription", "", "`name` of the subscription that used the CallerId")
+	cmd.Flags().StringVar(&callerID, "caller-id", "", "the `CallerId` of the operation")
+	return cmd
+}
+
+// idOf finds the operation of a CallerId.
+func idOf(ctx context.Context, app *bootstrap.App, subscription, callerID string) (id operation.ID, err error) {
+	office, err := app.Backoffice(ctx)
+	if err != nil {
+		return id, err
+	}
+	found, err := office.OperationsOf(ctx, subscription, callerID)
+	if errors.Is(err, backoffice.ErrNotFound) {
+		return id, errors.New("this subscription has not used this CallerId")
+	}
+	if err != nil {
+		return id, err
+	}
+	return found[0].ID, nil
+}
+
+func trailCheckCommand() *cobra.Command {
+	var key string
+	cmd := &cobra.Command{
+		Use:   "check FILE",
+		Short: "Check a proof or a receipt",
+		Long: `Checks a proof of trail prove, or the value of a header Receipt, and prints what it proves. It needs
+the public key and no database. - reads from standard input. It exits with status 1 if the proof
+does not hold.`,
+		Example: "  bankingapi trail check proof.json --key bank.example/log+a1b2c3d4+AbCd...",
+		Args:    named("FILE"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if key == "" {
+				return wrongUsef("--key is missing")
+			}
+			file, err := readArgument(cmd, args[0])
+			if err != nil {
+				return err
+			}
+			facts, err := bootstrap.CheckTrailProof(file, key)
+			if err != nil {
+				return fmt.Errorf("the proof does not hold: %w", err)
+			}
+			fmt.Fprintln(cmd.OutOrStdout(), strings.Join(facts, "\n"))
+			return nil
+		},
+	}
+	cmd.Flags().StringVar(&key, "key", "", "the public `key` (see trail key)")
+	return cmd
+}
+
+// readArgument reads a file, or standard input for -.
+func readArgument(cmd *cobra.Command, name string) ([]byte, error) {
+	if name == "-" {
+		return io.ReadAll(cmd.InOrStdin())
+	}
+	return os.ReadFile(name)
+}

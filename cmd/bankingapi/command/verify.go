@@ -1,0 +1,109 @@
+package command
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"bankingapi/application/backoffice"
+	"bankingapi/bootstrap"
+	"bankingapi/domain/audit"
+)
+
+func (p program) verifyCommand() *cobra.Command {
+	var against []string
+	var reportFile string
+	cmd := &cobra.Command{
+		Use:   "verify",
+		Short: "Check that all balances and holdings match their postings",
+		Long: `Checks that every balance and holding equals the sum of its postings, that units and money sum to
+zero, and that every completed sale has its postings. It prints each mismatch on a line and exits
+with status 1 if there is one. It may run while the service accepts sales.
+
+If the service keeps a trail, it also finds every row that was changed, removed or added by anything
+but the service, and proves that the log extends the earlier checkpoints in the files of --against.
+
+--report writes a text for an auditor: which book, when, the sums by fund and by currency, the rules
+that were checked, and the result. The file must not exist. It names customers and accounts if there
+are mismatches.`,
+		Example: `  bankingapi verify
+  bankingapi verify --report bank-2026-11-20.txt
+  bankingapi verify --against 2026-11.checkpoint`,
+		Args:        named(),
+		Annotations: mentionSettings(),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			checkpoints := make([]string, len(against))
+			for i, file := range against {
+				content, err := readArgument(cmd, file)
+				if err != nil {
+					return err
+				}
+				checkpoints[i] = string(content)
+			}
+			cmd.SetContext(audit.By(cmd.Context(), whoRuns("")))
+			return p.withApp(cmd, func(app *bootstrap.App) (err error) {
+				var report backoffice.Report
+				if reportFile != "" {
+					written, err := newReport(reportFile)
+					if err != nil {
+						return err
+					}
+					defer func() { err = errors.Join(err, written(&report)) }()
+				}
+				work := startProgress(cmd.ErrOrStderr(), "verifying", 0)
+				defer work.stop()
+				proof, err := app.Verify(cmd.Context(), bootstrap.VerifyWatch{
+					Against:  checkpoints,
+					Report:   &report,
+					Progress: work.rows.Store,
+					Finding: func(finding string) {
+						work.clear()
+						fmt.Fprintln(cmd.OutOrStdout(), finding)
+					},
+				})
+				if err != nil {
+					return err
+				}
+				work.printf("Checked %s.\n", proof.Checked())
+				if proof.Batches+proof.Unsealed > 0 {
+					work.printf("Checked %d batches of the trail, and %d that are not in a checkpoint yet.\n", proof.Batches, proof.Unsealed)
+				}
+				if proof.Findings > 0 {
+					return fmt.Errorf("the book has %d errors", proof.Findings)
+				}
+				if proof.Holdings+proof.Accounts+proof.Sales+proof.Postings == 0 {
+					work.printf("The book is empty: there was nothing to check.\n")
+					return nil
+				}
+				work.printf("The book is correct.\n")
+				return nil
+			})
+		},
+	}
+	cmd.Flags().StringArrayVar(&against, "against", nil, "`file` with an earlier checkpoint of the trail; may be repeated")
+	cmd.Flags().StringVar(&reportFile, "report", "", "write a report for an auditor to this new `file`")
+	return cmd
+}
+
+// newReport makes the file of a report at once, so that a name that cannot be
+// used is told before the work and not after it. The function that it returns
+// writes the report, or removes the file if there is none.
+func newReport(name string) (written func(*backoffice.Report) error, err error) {
+	file, err := os.OpenFile(name, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+	if errors.Is(err, fs.ErrExist) {
+		return nil, fmt.Errorf("%s exists already: choose another name for the report", name)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("make the report: %w", err)
+	}
+	return func(report *backoffice.Report) error {
+		if report.Ended.IsZero() {
+			return errors.Join(file.Close(), os.Remove(name))
+		}
+		_, err := file.WriteString(report.Text())
+		return errors.Join(err, file.Sync(), file.Close())
+	}, nil
+}

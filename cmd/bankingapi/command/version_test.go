@@ -1,0 +1,45 @@
+package command
+
+import (
+	"runtime/debug"
+	"testing"
+
+	"bankingapi/bootstrap"
+	"bankingapi/test/golden"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestVersion(t *testing.T) {
+	t.Parallel()
+	got := bankingapi(t, nil, "version")
+	require.Zero(t, got.status)
+	require.Contains(t, got.out, "bankingapi ")
+	require.Equal(t, got, bankingapi(t, nil, "--version"))
+}
+
+func TestVersionSaysHowItWasBuilt(t *testing.T) {
+	t.Parallel()
+	info := &debug.BuildInfo{
+		GoVersion: "go1.26.8",
+		Main:      debug.Module{Version: "v1.2.3"},
+		Deps: []*debug.Module{
+			{Path: "github.com/jackc/pgx/v5", Version: "v5.11.0"},
+			{Path: "gorm.io/gorm", Version: "v1.31.2"},
+			{Path: "modernc.org/sqlite", Version: "v1.61.1"},
+		},
+		Settings: []debug.BuildSetting{
+			{Key: "GOOS", Value: "linux"},
+			{Key: "GOARCH", Value: "arm64"},
+			{Key: "vcs.revision", Value: "f2a3dcc5a7e1"},
+			{Key: "vcs.time", Value: "2026-11-20T16:35:00Z"},
+			{Key: "vcs.modified", Value: "true"},
+		},
+	}
+	b := describe(info)
+	require.Equal(t, bootstrap.SchemaVersion(), b.schema)
+	b.schema = 1 // the golden file does not change with every migration
+	golden.Equal(t, "version.txt", b.String())
+	require.Equal(t, "unknown", describe(&debug.BuildInfo{}).commit)
+	require.Equal(t, "unknown", describe(nil).commit)
+}
