@@ -234,7 +234,7 @@ func (m *Metrics) Batches(o operation.Name) func(commit.Batch) {
 	}
 }
 
-// Settled counts a round of settlement, as Buyer.SettleEvery reports it.
+// Settled counts a round of settlement, as buyfund.Every reports it.
 func (m *Metrics) Settled(s buyfund.Settlement, err error) {
 	m.settlementRounds.Inc()
 	if err != nil {

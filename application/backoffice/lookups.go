@@ -73,14 +73,6 @@ func (f *Finder) Operation(ctx context.Context, id operation.ID) (Operation, err
 	return f.lookups.Operation(ctx, id)
 }
 
-// OperationOf finds the BuyFundFromCustomer that a subscription sent with a
-// CallerId. The error is ErrNotFound or that of the port.
-func (f *Finder) OperationOf(ctx context.Context, subscription, callerID string) (Operation, error) {
-	return f.lookups.OperationOf(ctx, idempotency.Key{
-		CallerID: callerID, Subscription: subscription, Operation: operation.BuyFundFromCustomer,
-	})
-}
-
 // Line is a posting in a customer's statement.
 type Line struct {
 	fund.PostingEntry
@@ -193,11 +185,6 @@ type DueDay struct {
 	Day day.Day
 	// Operations and Sales are how many are recorded for the day.
 	Operations, Sales int64
-}
-
-// Due counts what waits for that day or an earlier one, by day.
-func (f *Finder) Due(ctx context.Context, until day.Day) ([]DueDay, error) {
-	return countDue(f.lookups.Waiting(ctx, until))
 }
 
 // countDue counts sales in the order of their days.

@@ -10,6 +10,7 @@ import (
 	"bankingapi/domain/audit"
 	"bankingapi/domain/day"
 	"bankingapi/domain/fund"
+	"bankingapi/domain/idempotency"
 	"bankingapi/domain/money"
 	"bankingapi/domain/operation"
 	"bankingapi/test/fake"
@@ -77,11 +78,15 @@ func TestAnOperationIsFoundByIDAndCallerID(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, byID.Sales, 2)
 	require.Len(t, byID.Postings, 4)
-	byCaller, err := office.Finder.OperationOf(t.Context(), "shop", "caller")
+	byCaller, err := office.OperationOf(t.Context(), callerOf("shop"))
 	require.NoError(t, err)
 	require.Equal(t, byID, byCaller)
-	_, err = office.Finder.OperationOf(t.Context(), "another shop", "caller")
+	_, err = office.OperationOf(t.Context(), callerOf("another shop"))
 	require.ErrorIs(t, err, backoffice.ErrNotFound)
+}
+
+func callerOf(subscription string) idempotency.Key {
+	return idempotency.Key{CallerID: "caller", Subscription: subscription, Operation: operation.BuyFundFromCustomer}
 }
 
 func TestAStatementHasRunningBalances(t *testing.T) {
@@ -129,23 +134,6 @@ func TestACustomerNowAndThen(t *testing.T) {
 	unknown, err := office.Finder.Customer(t.Context(), 1002, time.Time{})
 	require.NoError(t, err)
 	require.Empty(t, unknown)
-}
-
-func TestDueIsCountedByDay(t *testing.T) {
-	t.Parallel()
-	store, office := bank(t)
-	sell(t, store, 1, "", 2, 1, 1)
-	sell(t, store, 2, "", 1, 1)
-	sell(t, store, 3, "", 2, 1)
-	sell(t, store, 4, "", 0, 1)
-	due, err := office.Finder.Due(t.Context(), today.Plus(366))
-	require.NoError(t, err)
-	require.Equal(t, []backoffice.DueDay{
-		{Day: today.Plus(1), Operations: 1, Sales: 1}, {Day: today.Plus(2), Operations: 2, Sales: 3},
-	}, due)
-	due, err = office.Finder.Due(t.Context(), today.Plus(1))
-	require.NoError(t, err)
-	require.Len(t, due, 1)
 }
 
 func TestCounted(t *testing.T) {

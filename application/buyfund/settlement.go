@@ -118,11 +118,6 @@ func (b *Buyer) settleQueued(ctx context.Context, g group) (err error) {
 	return b.queue.Do(ctx, g)
 }
 
-// SettleEvery is Every with SettleDue.
-func (b *Buyer) SettleEvery(ctx context.Context, interval time.Duration, done func(Settlement, error)) {
-	Every(ctx, interval, b.SettleDue, done)
-}
-
 // Every calls settle at once and then once in each interval, until ctx ends. It
 // calls done with each result.
 func Every(ctx context.Context, interval time.Duration, settle func(context.Context) (Settlement, error), done func(Settlement, error)) {

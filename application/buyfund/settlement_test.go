@@ -516,7 +516,7 @@ func TestAClosedBuyerLeavesWhatIsDue(t *testing.T) {
 	b.settles(buyfund.Settlement{Completed: 1})
 }
 
-func TestSettleEvery(t *testing.T) {
+func TestEvery(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		const interval = 15 * time.Second
@@ -548,7 +548,7 @@ func TestSettleEvery(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		var done sync.WaitGroup
 		done.Go(func() {
-			b.SettleEvery(ctx, interval, func(settled buyfund.Settlement, err error) {
+			buyfund.Every(ctx, interval, b.SettleDue, func(settled buyfund.Settlement, err error) {
 				rounds = append(rounds, round{after(), settled, err != nil})
 			})
 		})
@@ -574,12 +574,12 @@ func TestSettleEvery(t *testing.T) {
 }
 
 // A round that was cancelled is not reported.
-func TestSettleEveryEndsInTheMiddleOfARound(t *testing.T) {
+func TestEveryEndsInTheMiddleOfARound(t *testing.T) {
 	t.Parallel()
 	b := openBank(t, with{})
 	ctx, cancel := context.WithCancel(t.Context())
 	b.Buyer = b.replica(with{books: func(books buyfund.Books) buyfund.Books { return listing{books, cancel} }})
-	b.SettleEvery(ctx, time.Hour, func(buyfund.Settlement, error) { t.Error("the round had no end") })
+	buyfund.Every(ctx, time.Hour, b.SettleDue, func(buyfund.Settlement, error) { t.Error("the round had no end") })
 }
 
 // settles runs a round and checks what it says.

@@ -20,6 +20,15 @@ import (
 
 var number, unitsOf, on, currency = value.Number, value.Units, value.Day, value.Currency
 
+// priceOf is the price with that text.
+func priceOf(text string) fund.UnitPrice {
+	n, err := number(text).Scaled(fund.PriceDecimals)
+	if err != nil {
+		panic(err)
+	}
+	return fund.UnitPrice(n)
+}
+
 // bank is a whole book in memory: it loads what a batch touches, has it
 // settled, and keeps the changes, as storage does.
 type bank struct {
@@ -70,11 +79,7 @@ func (b *bank) hold(units, imkbCode string) {
 func (b *bank) open(code string) { b.accounts[accountIn(code)] = money.New(0, currency(code)) }
 
 func (b *bank) price(id int64, imkbCode, perUnit, code, from string) {
-	p, err := fund.ParseUnitPrice(number(perUnit))
-	if err != nil {
-		panic(err)
-	}
-	b.prices[id] = fund.Price{ID: id, Fund: fundOf(imkbCode), PerUnit: p, Currency: currency(code), ValidFrom: on(from)}
+	b.prices[id] = fund.Price{ID: id, Fund: fundOf(imkbCode), PerUnit: priceOf(perUnit), Currency: currency(code), ValidFrom: on(from)}
 }
 
 func (b *bank) clone() *bank {

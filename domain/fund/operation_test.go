@@ -14,7 +14,7 @@ import (
 	"bankingapi/domain/operation"
 )
 
-func TestNewSalesOfAnArray(t *testing.T) {
+func TestNewRequestOfAnArray(t *testing.T) {
 	t.Parallel()
 	array := func(n int) []fund.SaleFields {
 		all := make([]fund.SaleFields, n)
@@ -24,25 +24,25 @@ func TestNewSalesOfAnArray(t *testing.T) {
 		return all
 	}
 	for _, n := range []int{1, 2, 3} {
-		sales, faults := fund.NewSales(array(n), 3)
-		require.Empty(t, faults)
-		require.Len(t, sales, n)
-		for i, s := range sales {
+		r := fund.NewRequest(array(n), 3, on(friday))
+		require.Empty(t, r.Faults)
+		require.Len(t, r.Sales, n)
+		for i, s := range r.Sales {
 			require.Equal(t, sale(selling(fmt.Sprint(i+1))), s)
 		}
 	}
 	for n, code := range map[int]string{0: "too-few", 4: "too-many"} {
-		sales, faults := fund.NewSales(array(n), 3)
-		require.Nil(t, sales)
-		require.Equal(t, map[string]string{"/Parameters": code}, byPointer(t, faults))
+		r := fund.NewRequest(array(n), 3, on(friday))
+		require.Nil(t, r.Sales)
+		require.Equal(t, map[string]string{"/Parameters": code}, byPointer(t, r.Faults))
 	}
-	sales, faults := fund.NewSales([]fund.SaleFields{asked(selling("0")), asked(), asked(at(""), into("TL"))}, 3)
-	require.Nil(t, sales)
+	r := fund.NewRequest([]fund.SaleFields{asked(selling("0")), asked(), asked(at(""), into("TL"))}, 3, on(friday))
+	require.Nil(t, r.Sales)
 	require.Equal(t, map[string]string{
 		"/Parameters/0/FundAmount":                      "out-of-range",
 		"/Parameters/2/FundToProcess/PriceID":           "required",
 		"/Parameters/2/DestinationAccount/CurrencyCode": "invalid-currency",
-	}, byPointer(t, faults))
+	}, byPointer(t, r.Faults))
 }
 
 // dayFaults are the faults of sales with these days, on Friday, in the order

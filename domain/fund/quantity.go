@@ -35,13 +35,6 @@ const PriceDecimals = 8
 // MaxUnitPrice is the largest price of one unit: 10^10.
 const MaxUnitPrice UnitPrice = 1_000_000_000_000_000_000
 
-// ParseUnitPrice returns d as a price. The error is that of
-// decimal.Decimal.Scaled.
-func ParseUnitPrice(d decimal.Decimal) (UnitPrice, error) {
-	n, err := d.Scaled(PriceDecimals)
-	return UnitPrice(n), err
-}
-
 // String returns the price without trailing zeros: 1.25.
 func (p UnitPrice) String() string { return decimal.Format(int64(p), PriceDecimals) }
 

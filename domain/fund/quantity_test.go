@@ -9,6 +9,7 @@ import (
 	"pgregory.net/rapid"
 
 	"bankingapi/domain/decimal"
+	"bankingapi/domain/fault"
 	"bankingapi/domain/fund"
 	"bankingapi/domain/money"
 )
@@ -30,15 +31,20 @@ func TestUnitsHaveSixDecimals(t *testing.T) {
 
 func TestPricesHaveEightDecimals(t *testing.T) {
 	t.Parallel()
-	for text, want := range map[string]fund.UnitPrice{"1.25": 125_000_000, "0.00000001": 1, "1e10": fund.MaxUnitPrice} {
-		got, err := fund.ParseUnitPrice(number(text))
-		require.NoError(t, err)
-		require.Equal(t, want, got)
+	price := func(text string) (fund.Price, []fault.Fault) {
+		return fund.NewPrice(fund.PriceFields{
+			PriceID: number("1"), IMKBCode: "AFA", HolderCorporationName: "Holder", Price: number(text), CurrencyCode: "TRY", ValidFrom: saturday,
+		})
 	}
-	_, err := fund.ParseUnitPrice(number("0.000000001"))
-	require.ErrorIs(t, err, decimal.ErrPrecision)
-	_, err = fund.ParseUnitPrice(number("1e11"))
-	require.ErrorIs(t, err, decimal.ErrRange)
+	for text, want := range map[string]fund.UnitPrice{"1.25": 125_000_000, "0.00000001": 1, "1e10": fund.MaxUnitPrice} {
+		got, faults := price(text)
+		require.Empty(t, faults)
+		require.Equal(t, want, got.PerUnit)
+	}
+	for text, code := range map[string]string{"0.000000001": "too-many-decimals", "1e11": "out-of-range"} {
+		_, faults := price(text)
+		require.Equal(t, map[string]string{"/Price": code}, byPointer(t, faults))
+	}
 	require.Equal(t, "1.25", fund.UnitPrice(125_000_000).String())
 	require.Equal(t, "10000000000", fund.MaxUnitPrice.String())
 }
@@ -76,9 +82,7 @@ func TestProceedsAreRoundedHalfAwayFromZeroOnce(t *testing.T) {
 		{"1000000000000", "92233.72036855", "TRY", "out of range"},
 		{"1000000000000", "10000000000", "CLF", "out of range"},
 	} {
-		price, err := fund.ParseUnitPrice(number(tt.price))
-		require.NoError(t, err)
-		proceeds, ok := fund.Proceeds(unitsOf(tt.units), price, currency(tt.currency))
+		proceeds, ok := fund.Proceeds(unitsOf(tt.units), priceOf(tt.price), currency(tt.currency))
 		if tt.want == "out of range" {
 			require.False(t, ok, tt)
 			continue

@@ -67,13 +67,6 @@ func dayFaults(on, first, today day.Day) []fault.Fault {
 	return []fault.Fault{f}
 }
 
-// NewSales checks an array of Parameters as NewRequest does, without the rules
-// about the day. It returns either sales or faults.
-func NewSales(parameters []SaleFields, limit int) ([]Sale, []fault.Fault) {
-	r := NewRequest(parameters, limit, day.Day{})
-	return r.Sales, r.Faults
-}
-
 // dayOr returns the day of the sale. A sale without a day takes place today.
 func (t *Terms) dayOr(today day.Day) day.Day {
 	if t.SelectedDay.IsNone() {

@@ -188,15 +188,9 @@ func (s *Subscription) Become(state State) error {
 	return nil
 }
 
-// Opens reports whether the subscription is active and the hash belongs to one of
-// its keys.
-func (s *Subscription) Opens(presented Hash) bool {
-	primary, secondary := s.PrimaryHash.Equal(presented), s.SecondaryHash.Equal(presented)
-	return (primary || secondary) && s.State == Active
-}
-
 // OpensAt reports whether a presented key opens the subscription at that time,
-// and which of the two keys it is. A key that has expired opens nothing.
+// and which of the two keys it is. The subscription must be active. A key that has
+// expired opens nothing.
 func (s *Subscription) OpensAt(presented Hash, now time.Time) (slot Slot, ok bool) {
 	primary, secondary := s.PrimaryHash.Equal(presented), s.SecondaryHash.Equal(presented)
 	slot, life := Primary, &s.PrimaryKey

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 	"testing/iotest"
 
 	"github.com/stretchr/testify/require"
@@ -157,23 +158,29 @@ func TestAllFaultsOfASubscriptionComeAtOnce(t *testing.T) {
 	}, got)
 }
 
+// opens reports whether the key opens the subscription while no key expires.
+func opens(s *subscription.Subscription, presented subscription.Hash) bool {
+	_, ok := s.OpensAt(presented, time.Time{})
+	return ok
+}
+
 func TestBothKeysOpenUntilTheyAreReplaced(t *testing.T) {
 	t.Parallel()
 	s := withKeys(t)
-	require.True(t, s.Opens(key(t, 1).Hash()))
-	require.True(t, s.Opens(key(t, 2).Hash()))
-	require.False(t, s.Opens(key(t, 3).Hash()))
-	require.False(t, s.Opens(subscription.HashOf("")))
+	require.True(t, opens(s, key(t, 1).Hash()))
+	require.True(t, opens(s, key(t, 2).Hash()))
+	require.False(t, opens(s, key(t, 3).Hash()))
+	require.False(t, opens(s, subscription.HashOf("")))
 
 	require.NoError(t, s.Regenerate(subscription.Primary, key(t, 3)))
-	require.False(t, s.Opens(key(t, 1).Hash()))
-	require.True(t, s.Opens(key(t, 2).Hash()), "the other key goes on")
-	require.True(t, s.Opens(key(t, 3).Hash()))
+	require.False(t, opens(s, key(t, 1).Hash()))
+	require.True(t, opens(s, key(t, 2).Hash()), "the other key goes on")
+	require.True(t, opens(s, key(t, 3).Hash()))
 
 	require.NoError(t, s.Regenerate(subscription.Secondary, key(t, 4)))
-	require.False(t, s.Opens(key(t, 2).Hash()))
-	require.True(t, s.Opens(key(t, 3).Hash()))
-	require.True(t, s.Opens(key(t, 4).Hash()))
+	require.False(t, opens(s, key(t, 2).Hash()))
+	require.True(t, opens(s, key(t, 3).Hash()))
+	require.True(t, opens(s, key(t, 4).Hash()))
 }
 
 func TestStatesAndKeysHaveTheNamesThatCommandsAndStorageUse(t *testing.T) {
@@ -223,8 +230,8 @@ func TestStates(t *testing.T) {
 				require.NoError(t, err)
 				require.Equal(t, to, s.State)
 			}
-			require.Equal(t, s.State == subscription.Active, s.Opens(key(t, 1).Hash()))
-			require.Equal(t, s.State == subscription.Active, s.Opens(key(t, 2).Hash()))
+			require.Equal(t, s.State == subscription.Active, opens(s, key(t, 1).Hash()))
+			require.Equal(t, s.State == subscription.Active, opens(s, key(t, 2).Hash()))
 		}
 	}
 }
