@@ -14,7 +14,7 @@ import (
 )
 
 // checkMedia checks that the body is JSON in UTF-8 without a content coding
-// (the contract, section 9).
+// (the contract, section 1.2).
 func checkMedia(h http.Header) *problem {
 	if !isJSON(h["Content-Type"]) {
 		return bare(http.StatusUnsupportedMediaType, fault.UnsupportedMediaType,

@@ -13,7 +13,7 @@ import (
 
 // problem is the one body of every answer that is not 200: RFC 9457 problem
 // details with the two members of API Management's errors (the contract,
-// sections 1 and 9).
+// section 1.4).
 type problem struct {
 	status int
 	// faults is never empty. Members type and message are about the first one.

@@ -17,7 +17,7 @@ import (
 
 // evidence is backoffice.Evidence. The database joins and sums; what the rows
 // mean is for the rules of package backoffice to say.
-type evidence struct{ *database }
+type evidence struct{ db *database }
 
 // Read is as backoffice.Evidence promises.
 func (e evidence) Read(ctx context.Context, w backoffice.Witness) error {
@@ -25,7 +25,7 @@ func (e evidence) Read(ctx context.Context, w backoffice.Witness) error {
 	defer cancel()
 	var one serial
 	one.witness(&w)
-	err := e.snapshots(ctx, func(all []*gorm.DB) error {
+	err := e.db.snapshots(ctx, func(all []*gorm.DB) error {
 		parts := []func(*gorm.DB) error{
 			func(tx *gorm.DB) error { return e.sales(tx, &w) },
 			func(tx *gorm.DB) error { return e.holdings(tx, &w) },
@@ -126,7 +126,7 @@ func (s *serial) witness(w *backoffice.Witness) {
 }
 
 func (e evidence) each(tx *gorm.DB, query string, row func(*sql.Rows) error) error {
-	rows, err := tx.Raw(strings.NewReplacer("{{prefix}}", e.prefix, "{{all}}", e.database.postings.all.Name).Replace(query)).Rows() //nolint:rowserrcheck // Each does it
+	rows, err := tx.Raw(strings.NewReplacer("{{prefix}}", e.db.prefix, "{{all}}", e.db.postings.all.Name).Replace(query)).Rows() //nolint:rowserrcheck // Each does it
 	if err != nil {
 		return err
 	}

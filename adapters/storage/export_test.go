@@ -23,7 +23,7 @@ var AllPostings = strings.ReplaceAll(allPostings, "{{prefix}}", "")
 // Personal are the columns that stay out of the leaf of a notification.
 var Personal = personal
 
-// Tables are the names of all tables of a store but the one with the mark.
+// Tables are the names of the tables that hold the book of a store and its records.
 func Tables(s *store.Store) []string { return s.Marker.(marks).tables() }
 
 // DropData sets Options.DropData.

@@ -12,7 +12,8 @@ import (
 	"bankingapi/domain/fault"
 )
 
-// MarkRow is a row of the table marks. The book of a bank has none.
+// MarkRow is the row of the table marks of a database with a mark. The book of a
+// bank has no row.
 type MarkRow struct {
 	Mark string `gorm:"primaryKey"`
 	Note string `gorm:"not null"`
@@ -102,7 +103,8 @@ func (d *database) isEmpty(tx *gorm.DB) (bool, error) {
 	return true, nil
 }
 
-// tables are the names of all tables but the one with the mark.
+// tables are the names of the tables that hold the book and its records. The mark,
+// the trail and the version of the schema have others.
 func (d *database) tables() []string {
 	return []string{
 		d.subscriptions.Name, d.prices.Name, d.holdings.Name, d.accounts.Name,

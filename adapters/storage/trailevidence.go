@@ -75,11 +75,11 @@ type sealedRecord struct {
 // trail returns the comparison of the trail with the rows.
 func (e evidence) trail(ctx context.Context, tx *gorm.DB, w *backoffice.TrailWitness) (*comparison, error) {
 	c := &comparison{
-		database: e.database, ctx: ctx, w: w,
+		database: e.db, ctx: ctx, w: w,
 		rows: make(map[leafKey]*storedDecision), leaves: make(map[leafKey]trail.Hash),
 		few: make(map[leafKey]*fewLeaf), subscribed: make(map[operation.ID]string), early: make(map[int64]sealedRecord),
 	}
-	head, err := trailLog(e).state(tx)
+	head, err := trailLog{e.db}.state(tx)
 	if err != nil {
 		return nil, err
 	}
@@ -89,7 +89,7 @@ func (e evidence) trail(ctx context.Context, tx *gorm.DB, w *backoffice.TrailWit
 	}
 	// It has not begun, unless somebody has set it back.
 	var placed []int64
-	err = tx.Table(e.batches.Name).Where("position IS NOT NULL").Limit(1).Pluck("position", &placed).Error
+	err = tx.Table(e.db.batches.Name).Where("position IS NOT NULL").Limit(1).Pluck("position", &placed).Error
 	c.hasBegun = len(placed) > 0
 	return c, err
 }
