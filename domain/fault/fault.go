@@ -136,22 +136,33 @@ func Of(err error) []Fault {
 	return nil
 }
 
-// Explain returns err as a person reads it: the sentence of its Error, with the
-// faults, or the cause if there is one.
+// Explain returns err with a text for people: the sentence of its Error, with the
+// faults, or the cause if there is one. The error still wraps err, so that KindOf
+// and errors.Is find what they found before. Explain may be called twice.
 func Explain(err error) error {
-	known, ok := errors.AsType[*Error](err)
-	switch {
-	case !ok:
+	if _, done := errors.AsType[explained](err); done {
 		return err
-	case known.Cause != nil:
-		return fmt.Errorf("%s %w", known.Detail, known.Cause)
-	case len(known.Faults) == 0:
-		return errors.New(known.Detail)
 	}
-	var text strings.Builder
-	text.WriteString(known.Detail)
-	for _, f := range known.Faults {
-		fmt.Fprintf(&text, " %s: %s", f.Pointer, f.Detail)
+	known, ok := errors.AsType[*Error](err)
+	if !ok {
+		return err
 	}
-	return errors.New(text.String())
+	text := known.Detail
+	if known.Cause != nil {
+		text += " " + known.Cause.Error()
+	} else {
+		for _, f := range known.Faults {
+			text += " " + f.Pointer + ": " + f.Detail
+		}
+	}
+	return explained{text, err}
 }
+
+// explained is an error with another text.
+type explained struct {
+	text string
+	error
+}
+
+func (e explained) Error() string { return e.text }
+func (e explained) Unwrap() error { return e.error }

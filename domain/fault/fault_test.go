@@ -83,3 +83,30 @@ func TestUnderPutsARecordsFaultsIntoItsArray(t *testing.T) {
 	}, got)
 	require.Empty(t, fault.Under("/Parameters/3", nil))
 }
+
+// What a person reads still has its kind, its faults and its cause.
+func TestExplainKeepsTheError(t *testing.T) {
+	t.Parallel()
+	cause := errors.New("connection refused")
+	for name, c := range map[string]struct {
+		err  error
+		text string
+		kind fault.Kind
+	}{
+		"with a cause":    {fault.Wrap(fault.Unavailable, cause, "The storage cannot be reached."), "The storage cannot be reached. connection refused", fault.Unavailable},
+		"with faults":     {fault.New(fault.Invalid, "The request breaks a rule.", fault.Fault{Pointer: "/Name", Detail: "Required."}), "The request breaks a rule. /Name: Required.", fault.Invalid},
+		"with a sentence": {fault.New(fault.Busy, "The queue is full."), "The queue is full.", fault.Busy},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			explained := fault.Explain(fmt.Errorf("import: %w", c.err))
+			require.EqualError(t, explained, c.text)
+			require.Equal(t, c.kind, fault.KindOf(explained))
+			require.Equal(t, fault.Of(c.err), fault.Of(explained))
+			require.ErrorIs(t, explained, c.err)
+			require.EqualError(t, fault.Explain(fmt.Errorf("holdings: %w", explained)), "holdings: "+c.text, "a second call keeps the text")
+		})
+	}
+	require.Equal(t, cause, fault.Explain(cause))
+	require.NoError(t, fault.Explain(nil))
+}
