@@ -20,13 +20,20 @@ type Table[R any] struct {
 	dialect Dialect
 }
 
+// maxColumns is how many columns a table can have: sparse has a bit for each.
+const maxColumns = 64
+
 // NewTable returns the table of the model R. The namer is that of the gorm.DB
-// which uses the same model. A model that gorm cannot parse, or with a field of
-// a type without a Kind, is a mistake of the programmer: NewTable panics.
+// which uses the same model. A model that gorm cannot parse, with a field of a type
+// without a Kind, or with more than 64 columns, is a mistake of the programmer:
+// NewTable panics.
 func NewTable[R any](d Dialect, namer schema.Namer) *Table[R] {
 	parsed, err := schema.Parse(new(R), new(sync.Map), namer)
 	if err != nil {
 		panic(fmt.Sprintf("batch: model %T: %v", *new(R), err))
+	}
+	if len(parsed.Fields) > maxColumns {
+		panic(fmt.Sprintf("batch: model %T has %d columns, and a table has at most %d", *new(R), len(parsed.Fields), maxColumns))
 	}
 	t := &Table[R]{Name: parsed.Table, dialect: d}
 	for _, f := range parsed.Fields {
