@@ -165,13 +165,17 @@ type positions[T any] struct {
 
 func importPositions[T any](ctx context.Context, i imports, lines Lines[T], written func(int64), p positions[T]) (imported backoffice.Imported, err error) {
 	now := i.now()
-	if i.engine.LeaveRoom != nil {
-		i.engine.LeaveRoom(ctx, p.table, true)
-		defer i.engine.LeaveRoom(ctx, p.table, false)
-	}
+	hasRoom := i.engine.LeaveRoom != nil && !backoffice.ImportOptionsOf(ctx).DryRun
 	var sold *backoffice.SoldSince
-	err = i.Transact(ctx, func(session batch.Session) error {
+	transaction := func(session batch.Session) error {
 		imported, sold = backoffice.Imported{}, nil
+		var last []batch.Request
+		if hasRoom {
+			var err error
+			if last, err = i.engine.LeaveRoom(ctx, session, p.table); err != nil {
+				return errors.Join(errNoRoom, err)
+			}
+		}
 		posted := make(chan []PostingRow)
 		a := attempt{i.database, session, now, &imported, true, posted}
 		if err := session.Exchange(ctx, p.first(func() { a.isEmpty = false })); err != nil {
@@ -205,13 +209,19 @@ func importPositions[T any](ctx context.Context, i imports, lines Lines[T], writ
 		if sold != nil {
 			return sold
 		}
-		return i.commit(ctx, session, imported, i.trail.posted(p.id, sum)...)
-	})
+		return i.commit(ctx, session, imported, append(last, i.trail.posted(p.id, sum)...)...)
+	}
+	if err = i.Transact(ctx, transaction); errors.Is(err, errNoRoom) {
+		hasRoom = false
+		err = i.Transact(ctx, transaction)
+	}
 	if sold != nil {
 		return imported, sold
 	}
 	return imported, ended(err)
 }
+
+var errNoRoom = errors.New("the table leaves no room for changes")
 
 // soldSince finds the first position that the import has changed and that a sale
 // or a reversal has changed since the moment of the file. All of them are locked,

@@ -8,6 +8,7 @@ import (
 
 	"bankingapi/adapters/storage"
 	"bankingapi/adapters/storage/postgres"
+	"bankingapi/application/backoffice"
 	"bankingapi/domain/fund"
 	"bankingapi/domain/operation"
 	"bankingapi/test/testdb"
@@ -82,4 +83,41 @@ func TestImportsOfAHostUseItsConnection(t *testing.T) {
 	require.Zero(t, host.Stats().WaitCount)
 	require.NoError(t, tx.Commit())
 	require.EqualValues(t, several, b.holds().Postings)
+}
+
+// Two imports into a table at once: the one that ends first leaves the room of the
+// other as it is. An import that is undone changes nothing at all.
+func TestAnImportLeavesTheRoomOfAnother(t *testing.T) {
+	t.Parallel()
+	const half = 2 * several
+	dsn := testdb.Postgres(t)
+	b := bank{testdb.OpenPostgres(t, dsn), t}
+	db := connect(t, "pgx", dsn)
+	version := func() (xmin string) {
+		require.NoError(t, db.QueryRowContext(t.Context(), "SELECT xmin::text FROM pg_class WHERE oid = 'holdings'::regclass").Scan(&xmin))
+		return xmin
+	}
+	before := version()
+	dry := backoffice.WithImport(t.Context(), backoffice.ImportOptions{DryRun: true})
+	require.NoError(t, importHoldings(dry, b.Store, nextID(), manyHoldings(several, fund.Units(1)), quiet))
+	require.Equal(t, before, version(), "a dry run does not alter the table")
+
+	first := func(yield func(int64, fund.Holding) error) error {
+		other := func() error {
+			return importHoldings(t.Context(), b.Store, nextID(), lines(fund.Holding{Key: holdingOf(9 * half), Units: 1}), quiet)
+		}
+		return manyHoldings(2*half, fund.Units(1))(func(line int64, h fund.Holding) error {
+			if line == half {
+				if err := other(); err != nil {
+					return err
+				}
+			}
+			return yield(line, h)
+		})
+	}
+	require.NoError(t, importHoldings(t.Context(), b.Store, nextID(), first, quiet))
+	var fullest int
+	require.NoError(t, db.QueryRowContext(t.Context(), "SELECT MAX(n) FROM (SELECT SUM(pg_column_size(h.*) + 4) AS n FROM holdings h GROUP BY (ctid::text::point)[0]) p").Scan(&fullest))
+	require.Less(t, fullest, 8192*6/10, "every page is half empty")
+	require.EqualValues(t, 2*half+1, b.holds().Postings)
 }

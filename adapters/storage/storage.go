@@ -70,9 +70,11 @@ type Engine struct {
 	// Index prepares Find for rows that were written since its last call, or for
 	// some of them. It may be nil.
 	Index func(ctx context.Context, prefix string) error
-	// LeaveRoom makes inserts into a table leave room in its pages, where the changes
-	// of its rows find place, until it is called with on false. It may be nil.
-	LeaveRoom func(ctx context.Context, table string, on bool)
+	// LeaveRoom makes the inserts of a transaction into a table leave room in its
+	// pages, where the changes of its rows find place. The transaction ends with the
+	// requests that it returns. After an error the transaction is run again without
+	// it. It may be nil.
+	LeaveRoom func(ctx context.Context, s batch.Session, table string) ([]batch.Request, error)
 	// Align makes two transactions that have read nothing yet see the same state of
 	// the database. After an error both are rolled back. It may be nil.
 	Align func(ctx context.Context, first, second *sql.Tx) error
@@ -243,8 +245,7 @@ func (d *database) index() func(context.Context) error {
 func (d *database) inside(tx *sql.Tx, s *Schema, now func() time.Time) *store.Store {
 	within := *d
 	within.DB = d.DB.Inside(tx)
-	// Nothing asks for another connection: the host may have no other.
-	engine := *d.engine
+	engine := *d.engine // an error would end the transaction of the host
 	engine.LeaveRoom = nil
 	within.engine = &engine
 	within.reads = d.over(context.Background(), tx)
