@@ -25,7 +25,7 @@ type accounts struct {
 }
 
 func newAccounts(t *batch.Table[AccountRow]) accounts {
-	return accounts{t, t.Find(batch.ForUpdate, "", "balance"), t.Upsert("balance"), t.Insert()}
+	return accounts{t, t.Find(batch.ForUpdate, "", "balance"), t.Upsert("balance"), t.InsertRacing()}
 }
 
 func accountKey(k fund.AccountKey) AccountRow {

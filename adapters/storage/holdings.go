@@ -21,7 +21,7 @@ type holdings struct {
 }
 
 func newHoldings(t *batch.Table[HoldingRow]) holdings {
-	return holdings{t, t.Find(batch.ForUpdate, "", "units"), t.Upsert("units"), t.Insert()}
+	return holdings{t, t.Find(batch.ForUpdate, "", "units"), t.Upsert("units"), t.InsertRacing()}
 }
 
 func holdingKey(k fund.HoldingKey) HoldingRow {

@@ -34,7 +34,7 @@ type operations struct {
 func newOperations(t *batch.Table[OperationRow]) operations {
 	return operations{
 		t, t.Find(batch.NoLock, "", "operation_id", "fingerprint", "state", "faults"),
-		t.Insert(), t.Update("state", "faults"),
+		t.InsertRacing(), t.Update("state", "faults"),
 	}
 }
 

@@ -22,7 +22,7 @@ type reversals struct {
 }
 
 func newReversals(t *batch.Table[ReversalRow]) reversals {
-	return reversals{t, t.Find(batch.NoLock, "", "reversal_id"), t.Insert()}
+	return reversals{t, t.Find(batch.NoLock, "", "reversal_id"), t.InsertRacing()}
 }
 
 func newReversalRow(r fund.Reversal) ReversalRow {

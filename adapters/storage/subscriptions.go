@@ -47,7 +47,7 @@ type subscriptionTable struct {
 func newSubscriptionTable(t *batch.Table[SubscriptionRow]) subscriptionTable {
 	all := batch.Names(t.Columns)
 	return subscriptionTable{
-		t, t.Find(batch.ForUpdate, "", all...), t.Insert(), t.Update(all[1:]...),
+		t, t.Find(batch.ForUpdate, "", all...), t.InsertRacing(), t.Update(all[1:]...),
 		t.Update("primary_used_at", "secondary_used_at", "without_caller_id_at"),
 	}
 }

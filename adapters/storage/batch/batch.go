@@ -83,6 +83,9 @@ type Request struct {
 	// finds, or one that the insert leaves as it is. The transaction that wrote
 	// the row may still wait for a standby, so the commit must wait for it too.
 	Settled bool
+	// Races says that another transaction may add a row with the same key at the same
+	// moment. An insert that finds such a row has lost a race.
+	Races bool
 }
 
 // Scan reads a row into variables and returns the index of the key for which it

@@ -81,6 +81,14 @@ func (t *Table[R]) Select(names ...string) []Column {
 // Insert adds rows. A row whose key exists is an error of the database.
 func (t *Table[R]) Insert() *Statement[R] { return t.insert(Conflict{}) }
 
+// InsertRacing is Insert for rows whose keys others may add at the same moment, after
+// a lookup did not find them: see Request.Races.
+func (t *Table[R]) InsertRacing() *Statement[R] {
+	s := t.Insert()
+	s.races = true
+	return s
+}
+
 // InsertNew adds the rows whose keys do not exist.
 func (t *Table[R]) InsertNew() *Statement[R] { return t.insert(Conflict{Keys: t.keys()}) }
 
@@ -199,11 +207,12 @@ type Statement[R any] struct {
 	columns []Column
 	sql     string
 	sparse  *sparse // nil for what is no insert
+	races   bool    // Request.Races
 }
 
 // Request is the statement for these rows.
 func (s *Statement[R]) Request(rows []R) Request {
-	r := Request{Name: s.name, SQL: s.sql, Rows: newRows(rows, s.columns)}
+	r := Request{Name: s.name, SQL: s.sql, Rows: newRows(rows, s.columns), Races: s.races}
 	if s.sparse != nil && len(rows) > 0 {
 		r.SQL, r.Rows.columns = s.sparse.without(&r.Rows)
 	}

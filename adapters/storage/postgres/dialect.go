@@ -154,6 +154,9 @@ func (dialect) Classify(err error) batch.Failure {
 	if errors.Is(err, errShared) {
 		return batch.LostRace // the next transaction has its settings
 	}
+	if _, ok := errors.AsType[duplicateError](err); ok {
+		return batch.LostRace // the next transaction reads the row of the winner
+	}
 	if _, ok := errors.AsType[*pgconn.ConnectError](err); ok { // whatever the server's reason is
 		return batch.Unreachable
 	}
@@ -180,12 +183,6 @@ func classifyCode(native *pgconn.PgError) batch.Failure {
 	switch native.Code {
 	case "40001", "40P01": // serialization failure, deadlock
 		return batch.LostRace
-	case "23505": // two added one key at once: the loser reads the winner. Partitions put their own names around ours.
-		for _, table := range []string{"operations", "holdings", "accounts", "subscriptions", "reversals"} {
-			if strings.Contains(native.ConstraintName, table) {
-				return batch.LostRace
-			}
-		}
 	case "57P01", "57P02": // the server stops, or ends this connection
 		return batch.Broken
 	case "57014", "55P03", "25P03", "25P04", readOnly, "42P01", "42703", "3F000", "42501":
@@ -233,6 +230,23 @@ func explain(err error) string {
 		return "The database has no resources left: connections, memory or disk."
 	}
 	return ""
+}
+
+// duplicateError is the error of an insert that lost a race: see Request.Races.
+type duplicateError struct{ cause error }
+
+func (e duplicateError) Error() string { return e.cause.Error() }
+func (e duplicateError) Unwrap() error { return e.cause }
+
+// uniqueViolation is the code of an insert of a key that exists.
+const uniqueViolation = "23505"
+
+// raced is the error of a request, as a duplicateError if it is one.
+func raced(r *batch.Request, err error) error {
+	if native, ok := errors.AsType[*pgconn.PgError](err); ok && r.Races && native.Code == uniqueViolation {
+		return duplicateError{err}
+	}
+	return err
 }
 
 // commitError is a commit whose answer was lost.

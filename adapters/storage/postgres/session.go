@@ -121,12 +121,16 @@ func (s *session) send(ctx context.Context, requests []batch.Request, committed 
 				})
 				continue
 			}
-			queued.Exec(func(tag pgconn.CommandTag) error {
+			queued.Fn = func(results pgx.BatchResults) error {
+				tag, err := results.Exec()
+				if err != nil {
+					return raced(r, err)
+				}
 				changed := tag.RowsAffected()
 				s.wrote = s.wrote || changed > 0 && !tag.Select()
 				s.found = s.found || r.Settled && changed < int64(r.Rows.Len())
 				return nil
-			})
+			}
 		}
 		if committed != nil {
 			s.callNext(ctx, &b, conn.Conn())
@@ -224,7 +228,7 @@ type hostSession struct {
 func (s *hostSession) Exchange(ctx context.Context, requests ...batch.Request) error {
 	for i := range requests {
 		if err := s.run(ctx, &requests[i]); err != nil {
-			return err
+			return raced(r, err)
 		}
 	}
 	return nil
