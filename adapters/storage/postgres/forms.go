@@ -1,10 +1,8 @@
 package postgres
 
 import (
-	"database/sql/driver"
 	"fmt"
 	"strings"
-	"sync"
 
 	"github.com/jackc/pgx/v5"
 
@@ -22,58 +20,24 @@ const (
 	oneRow
 )
 
-// single finds the form for one row by the form for many.
-var single sync.Map
+// orOneRow is between the two forms in the SQL of a Request. No SQL has it.
+const orOneRow = "\x00"
 
-// statement makes both forms and returns the one for many rows.
-func statement(write func(form) string) string {
-	many := write(manyRows)
-	single.Store(many, write(oneRow))
-	return many
-}
+// statement returns both forms, as the SQL of a Request has them.
+func statement(write func(form) string) string { return write(manyRows) + orOneRow + write(oneRow) }
 
 // formOf is the form of a request that fits its rows, with its arguments.
 // It does not wait for a late row if it is for a message of conn.
 func formOf(r *batch.Request, conn *pgx.Conn) (sql string, arguments []any) {
-	if r.Rows.Len() == 1 {
-		if one, ok := single.Load(r.SQL); ok {
-			if r.Rows.IsLate() && conn != nil {
-				return one.(string), lateValues(&r.Rows, conn)
-			}
-			return one.(string), r.Rows.Append(nil, 0)
-		}
+	many, one, hasOne := strings.Cut(r.SQL, orOneRow)
+	switch {
+	case !hasOne || r.Rows.Len() != 1:
+		return many, r.Rows.Arrays()
+	case r.Rows.IsLate() && conn != nil:
+		return one, lateValues(&r.Rows, conn)
+	default:
+		return one, r.Rows.Append(nil, 0)
 	}
-	return r.SQL, r.Rows.Arrays()
-}
-
-// late is a value that is worked out when the message is written.
-type late func() (driver.Value, error)
-
-// Value is driver.Valuer.
-func (l late) Value() (driver.Value, error) { return l() }
-
-// lateValues are the values of a late row. They are worked out while the server runs the
-// statements before it: the first one sends what the message has so far. There
-// is still one round trip, because only the end of the message makes the server
-// answer.
-func lateValues(rows *batch.Rows, conn *pgx.Conn) []any {
-	work := sync.OnceValues(func() ([]any, error) {
-		if err := conn.PgConn().Frontend().Flush(); err != nil {
-			return nil, err
-		}
-		return rows.Append(nil, 0), nil
-	})
-	values := make([]any, rows.Width())
-	for i := range values {
-		values[i] = late(func() (driver.Value, error) {
-			all, err := work()
-			if err != nil {
-				return nil, err
-			}
-			return all[i], nil
-		})
-	}
-	return values
 }
 
 // types are the types of arguments.

@@ -10,7 +10,6 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
-	"github.com/jackc/pgx/v5/pgproto3"
 	"github.com/jackc/pgx/v5/stdlib"
 
 	"bankingapi/adapters/storage/batch"
@@ -133,7 +132,9 @@ func (s *session) send(ctx context.Context, requests []batch.Request, committed 
 			}
 		}
 		if committed != nil {
-			s.callNext(ctx, &b, conn.Conn())
+			if len(s.arguments) > 0 { // a pooler may not pass on a Flush
+				callNext(commit.Next(ctx), &b, conn.Conn())
+			}
 			b.Queue("commit").Exec(func(tag pgconn.CommandTag) error {
 				*committed = tag.String() == "COMMIT"
 				return nil
@@ -149,31 +150,6 @@ func (s *session) send(ctx context.Context, requests []batch.Request, committed 
 		}
 		return err
 	})
-}
-
-// callNext makes the queue's next batch begin when the statements in b have run,
-// and not only when their commit is on the disk.
-func (s *session) callNext(ctx context.Context, b *pgx.Batch, conn *pgx.Conn) {
-	next := commit.Next(ctx)
-	if next == nil || b.Len() == 0 || len(s.arguments) == 0 { // a pooler may not pass on a Flush
-		return
-	}
-	last := b.QueuedQueries[b.Len()-1]
-	done := last.Fn
-	last.Fn = func(results pgx.BatchResults) error {
-		err := done(results)
-		if err == nil {
-			next()
-		}
-		return err
-	}
-	// The server keeps its answers until the end of the message, that is until the
-	// commit is on the disk, unless a Flush comes before. The argument of a small
-	// statement is where one can be put into the message.
-	b.Queue("SELECT $1::bigint", late(func() (driver.Value, error) {
-		conn.PgConn().Frontend().Send(&pgproto3.Flush{})
-		return int64(0), nil
-	}))
 }
 
 // find hands out the rows of a lookup and returns how many there are: the number
@@ -228,7 +204,7 @@ type hostSession struct {
 func (s *hostSession) Exchange(ctx context.Context, requests ...batch.Request) error {
 	for i := range requests {
 		if err := s.run(ctx, &requests[i]); err != nil {
-			return raced(r, err)
+			return err
 		}
 	}
 	return nil
@@ -255,7 +231,7 @@ func (s *hostSession) run(ctx context.Context, r *batch.Request) error {
 	if r.Found == nil {
 		result, err := s.tx.ExecContext(ctx, sql, arguments...)
 		if err != nil {
-			return err
+			return raced(r, err)
 		}
 		changed, err := result.RowsAffected()
 		s.wrote = s.wrote || changed > 0
