@@ -41,7 +41,7 @@ func TestTheDemoAndSettlingAreActs(t *testing.T) {
 	office, err := app.Backoffice(t.Context())
 	require.NoError(t, err)
 	var got []string
-	for act, err := range office.Records.Acts(t.Context(), backoffice.Filter{}) {
+	for act, err := range office.Reader.Acts(t.Context(), backoffice.Query{}) {
 		require.NoError(t, err)
 		require.Equal(t, who, act.Who)
 		got = append(got, strings.Join([]string{act.Action, act.Object, act.Details}, " "))

@@ -109,11 +109,9 @@ func newDirectory(lc fx.Lifecycle, w *setup, s *store.Store, m *subscriptions.Ma
 	d := subscriptions.NewDirectory(s.Subscriptions, w.now)
 	m.KeyMade = d.KeyMade
 	inBackground(lc, func(ctx context.Context) { d.Run(ctx, w.warn("subscriptions could not be read")) })
-	if s.Usage != nil {
-		inBackground(lc, func(ctx context.Context) {
-			d.KeepUsage(ctx, s.Usage, time.Minute, w.warn("the last use of keys could not be written"))
-		})
-	}
+	inBackground(lc, func(ctx context.Context) {
+		d.KeepUsage(ctx, s.Usage, time.Minute, w.warn("the last use of keys could not be written"))
+	})
 	return d
 }
 

@@ -91,11 +91,11 @@ type SandboxRequest = sandbox.Request
 
 // newSandbox returns nil unless the service is a sandbox. The clock continues
 // where it was.
-func newSandbox(lc fx.Lifecycle, w *setup, s *store.Store, office *backoffice.Office, buyer *buyfund.Buyer) (*sandbox.Sandbox, error) {
+func newSandbox(lc fx.Lifecycle, w *setup, s *store.Store, office *backoffice.Office, buyer *buyfund.Buyer) *sandbox.Sandbox {
 	if w.sandbox == nil {
-		return nil, nil //nolint:nilnil // the other parts ask for nil
+		return nil
 	}
-	box, err := sandbox.New(sandbox.Options{
+	box := sandbox.New(sandbox.Options{
 		Clock: w.sandbox, Zone: w.zone, Marker: s.Marker, Office: office, CountDue: s.CountDue, Settle: buyer.SettleDue,
 		Import: func(ctx context.Context, kind string, r io.Reader, bad func(int64, string, string)) (int64, error) {
 			imported, err := bookfile.Import(ctx, office.Importer, kind, r, bookfile.Watch{
@@ -107,11 +107,8 @@ func newSandbox(lc fx.Lifecycle, w *setup, s *store.Store, office *backoffice.Of
 			return bookfile.Export(ctx, office, kind, string(bookfile.NDJSON), bookfile.Query{Customer: customer}, out, nil)
 		},
 	})
-	if err != nil {
-		return nil, err
-	}
 	lc.Append(fx.StartHook(func(ctx context.Context) error { return fault.Explain(box.Restore(ctx)) }))
-	return box, nil
+	return box
 }
 
 // sandboxPage is nil outside a sandbox.

@@ -33,12 +33,12 @@ func (q *request) actRow(a *audit.Act) actRow {
 	return row
 }
 
-func (q *request) auditFilter() (f backoffice.RecentFilter, day string, err error) {
+func (q *request) auditFilter() (f backoffice.Query, day string, err error) {
 	day = q.URL.Query().Get("day")
 	if f, err = q.onDay(day); err != nil {
 		return f, day, err
 	}
-	f.Before, err = cursor(q.URL.Query().Get("before"))
+	f.After, err = cursor(q.URL.Query().Get("before"))
 	return f, day, err
 }
 
@@ -53,7 +53,7 @@ func showAudit(q *request) error {
 	v := auditView{Day: day, Export: with("/console/audit/export", "day", day)}
 	f.Limit = pageSize + 1
 	last := ""
-	for a, err := range q.o.Office.Recent.RecentActs(q.ctx, f) {
+	for a, err := range q.o.Office.Reader.Acts(q.ctx, f) {
 		if err != nil {
 			return err
 		}
@@ -71,8 +71,8 @@ func exportAudit(q *request) error {
 	if err != nil {
 		return err
 	}
-	f.Before = backoffice.Cursor{}
-	rows := func(ctx context.Context) iter.Seq2[audit.Act, error] { return q.o.Office.Recent.RecentActs(ctx, f) }
+	f.After = backoffice.Cursor{}
+	rows := func(ctx context.Context) iter.Seq2[audit.Act, error] { return q.o.Office.Reader.Acts(ctx, f) }
 	return export(q, "audit", []string{"At", "AuditId", "Actor", "SystemUser", "Origin", "Action", "Object", "Reason", "Details"}, rows, func(a *audit.Act) []string {
 		return []string{instant(a.At), a.ID.String(), a.Actor, a.SystemUser, a.Origin, a.Action, q.actRow(a).Object, a.Reason, a.Details}
 	})

@@ -34,8 +34,7 @@ import (
 // Options configure the console. All fields without another word are required.
 type Options struct {
 	// Office reads, on connections of its own. Its Audit keeps the looks at unmasked
-	// data; if that fails, the page is not sent. Without a Corrector, the console
-	// cannot cancel and reverse.
+	// data; if that fails, the page is not sent.
 	Office *backoffice.Office
 	// Subscriptions changes the callers of the API.
 	Subscriptions *subscriptions.Manager

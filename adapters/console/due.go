@@ -87,9 +87,9 @@ const (
 // may have been received long before. A cancelled sale did not reach its day.
 func (q *request) failed(v *dueView) error {
 	since, read := q.now.AddDate(0, 0, -failedDays), 0
-	f := backoffice.RecentFilter{State: operation.Failed, Limit: maxFailedRead, Since: q.real.AddDate(0, 0, -maxAhead-failedDays), Until: q.now.Add(time.Hour)}
+	f := backoffice.Query{State: operation.Failed, Limit: maxFailedRead, Since: q.real.AddDate(0, 0, -maxAhead-failedDays), Until: q.now.Add(time.Hour), Order: backoffice.Newest}
 	var failed []fund.SaleEntry
-	for s, err := range q.o.Office.Recent.RecentSales(q.ctx, f) {
+	for s, err := range q.o.Office.Reader.Sales(q.ctx, f) {
 		if err != nil {
 			return err
 		}
@@ -128,7 +128,7 @@ func (q *request) recorded(ctx context.Context, chosen day.Day, limit int) iter.
 	if chosen.IsNone() {
 		until = q.today().Plus(maxAhead)
 	}
-	return q.o.Office.Recorded.RecordedSales(ctx, chosen, until, limit)
+	return q.o.Office.Reader.Sales(ctx, backoffice.Query{State: operation.Recorded, DueSince: chosen, DueUntil: until, Limit: limit, Order: backoffice.ByDay})
 }
 
 func exportDue(q *request) error {

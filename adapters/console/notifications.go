@@ -43,7 +43,7 @@ func narrowNotifications(q *request) error {
 	}))
 }
 
-func (q *request) narrowed() (n narrowed, f backoffice.RecentFilter, err error) {
+func (q *request) narrowed() (n narrowed, f backoffice.Query, err error) {
 	if ref := q.URL.Query().Get("f"); ref != "" {
 		if err := q.session.follow(ref, &n); err != nil {
 			return n, f, err
@@ -54,7 +54,7 @@ func (q *request) narrowed() (n narrowed, f backoffice.RecentFilter, err error) 
 		return n, f, err
 	}
 	// The upper bound lets the storage look at the last minutes first.
-	f = backoffice.RecentFilter{UserID: n.User, Application: n.Application, Until: q.now.Add(time.Minute)}
+	f = backoffice.Query{UserID: n.User, Application: n.Application, Until: q.now.Add(time.Minute), Order: backoffice.Newest}
 	if !d.IsNone() {
 		f.Since, f.Until = d.Start(q.o.Zone), d.Plus(1).Start(q.o.Zone)
 	}
@@ -69,7 +69,7 @@ func (q *request) narrowed() (n narrowed, f backoffice.RecentFilter, err error) 
 	case "0":
 		f.Status = backoffice.NotSent
 	}
-	f.Before, err = cursor(q.URL.Query().Get("before"))
+	f.After, err = cursor(q.URL.Query().Get("before"))
 	return n, f, err
 }
 
@@ -167,12 +167,12 @@ func showNotifications(q *request) error {
 		return err
 	}
 	list := notificationsList{Filter: n, Export: exportPath(q.notificationsPath(n)), Full: q.session.reveals()}
-	f.Limit, f.Depth = pageSize+1, pageDepth
-	f.Rest = func(c backoffice.Cursor) {
+	f.Limit, f.ScanLimit = pageSize+1, pageDepth
+	f.Truncated = func(c backoffice.Cursor) {
 		list.Next, list.Depth = q.notificationsPath(n, "before", place(c.OperationID, c.Index)), grouped(itoa(pageDepth))
 	}
 	last := ""
-	for entry, err := range q.o.Office.Recent.RecentNotifications(q.ctx, f) {
+	for entry, err := range q.o.Office.Reader.Notifications(q.ctx, f) {
 		if err != nil {
 			return err
 		}
@@ -213,9 +213,9 @@ func exportNotifications(q *request) error {
 	if err != nil {
 		return err
 	}
-	f.Before = backoffice.Cursor{}
+	f.After = backoffice.Cursor{}
 	rows := func(ctx context.Context) iter.Seq2[push.Entry, error] {
-		return q.o.Office.Recent.RecentNotifications(ctx, f)
+		return q.o.Office.Reader.Notifications(ctx, f)
 	}
 	return export(q, "notifications", notificationColumns(), rows, func(n *push.Entry) []string {
 		row := []string{instant(n.ReceivedAt), n.OperationID.String(), strconv.Itoa(n.Index), n.Subscription, n.Header.CallerID}

@@ -63,8 +63,8 @@ const lookBack = 90
 
 // lastVerify returns the newest check that any program has recorded, or nil.
 func (q *request) lastVerify() (*verified, error) {
-	f := backoffice.RecentFilter{Action: backoffice.VerifyAct, Since: q.now.AddDate(0, 0, -lookBack), Limit: 1}
-	for a, err := range q.o.Office.Recent.RecentActs(q.ctx, f) {
+	f := backoffice.Query{Action: backoffice.VerifyAct, Since: q.now.AddDate(0, 0, -lookBack), Limit: 1, Order: backoffice.Newest}
+	for a, err := range q.o.Office.Reader.Acts(q.ctx, f) {
 		if err != nil {
 			return nil, err
 		}

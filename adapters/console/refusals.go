@@ -25,18 +25,20 @@ type refusedRow struct {
 	Faults                       []whyView
 }
 
-func (q *request) refusalsFilter() (f backoffice.RecentFilter, err error) {
+func (q *request) refusalsFilter() (f backoffice.Query, err error) {
 	values := q.URL.Query()
 	if f, err = q.onDay(values.Get("day")); err != nil {
 		return f, err
 	}
 	f.Subscription, f.Code = values.Get("partner"), values.Get("code")
-	f.Before, err = cursor(values.Get("before"))
+	f.After, err = cursor(values.Get("before"))
 	return f, err
 }
 
-// onDay takes what was received on a day of the bank; everything if it is empty.
-func (q *request) onDay(text string) (f backoffice.RecentFilter, err error) {
+// onDay takes what was received on a day of the bank, newest first; everything if it
+// is empty.
+func (q *request) onDay(text string) (f backoffice.Query, err error) {
+	f.Order = backoffice.Newest
 	d, err := q.day(text)
 	if err == nil && !d.IsNone() {
 		f.Since, f.Until = d.Start(q.o.Zone), d.Plus(1).Start(q.o.Zone)
@@ -66,13 +68,13 @@ func showRefusals(q *request) error {
 	if list.Partners, err = q.partners(); err != nil {
 		return err
 	}
-	f.Limit, f.Depth = pageSize+1, pageDepth
-	f.Rest = func(c backoffice.Cursor) {
+	f.Limit, f.ScanLimit = pageSize+1, pageDepth
+	f.Truncated = func(c backoffice.Cursor) {
 		list.Next = with("/console/refusals", append(filter, "before", place(c.OperationID, 0))...)
 		list.Depth = grouped(itoa(pageDepth))
 	}
 	last := ""
-	for r, err := range q.o.Office.Recent.RecentRefusals(q.ctx, f) {
+	for r, err := range q.o.Office.Reader.Refusals(q.ctx, f) {
 		if err != nil {
 			return err
 		}
@@ -100,9 +102,9 @@ func exportRefusals(q *request) error {
 	if err != nil {
 		return err
 	}
-	f.Before = backoffice.Cursor{}
+	f.After = backoffice.Cursor{}
 	rows := func(ctx context.Context) iter.Seq2[operation.Refusal, error] {
-		return q.o.Office.Recent.RecentRefusals(ctx, f)
+		return q.o.Office.Reader.Refusals(ctx, f)
 	}
 	columns := []string{"ReceivedAt", "OperationId", "Operation", "Partner", "CallerId", "RequestId", "Codes", "Pointers"}
 	return export(q, "refusals", columns, rows, func(r *operation.Refusal) []string {

@@ -77,7 +77,7 @@ type salesList struct {
 	Partners            []string
 }
 
-func (q *request) salesFilter() (f backoffice.RecentFilter, err error) {
+func (q *request) salesFilter() (f backoffice.Query, err error) {
 	values := q.URL.Query()
 	if f, err = q.onDay(values.Get("day")); err != nil {
 		return f, err
@@ -91,7 +91,7 @@ func (q *request) salesFilter() (f backoffice.RecentFilter, err error) {
 		f.State = operation.Failed
 	}
 	f.Subscription = values.Get("partner")
-	f.Before, err = cursor(values.Get("before"))
+	f.After, err = cursor(values.Get("before"))
 	return f, err
 }
 
@@ -126,13 +126,13 @@ func showSales(q *request) error {
 	if list.Partners, err = q.partners(); err != nil {
 		return err
 	}
-	f.Limit, f.Depth = pageSize+1, pageDepth
-	f.Rest = func(c backoffice.Cursor) {
+	f.Limit, f.ScanLimit = pageSize+1, pageDepth
+	f.Truncated = func(c backoffice.Cursor) {
 		list.Next = with("/console/sales", "day", list.Day, "state", list.State, "partner", list.Partner, "before", place(c.OperationID, c.Index))
 		list.Depth = grouped(itoa(pageDepth))
 	}
 	var sales []fund.SaleEntry
-	for s, err := range q.o.Office.Recent.RecentSales(q.ctx, f) {
+	for s, err := range q.o.Office.Reader.Sales(q.ctx, f) {
 		if err != nil {
 			return err
 		}
@@ -163,10 +163,10 @@ func (q *request) reversals(ctx context.Context, sales []fund.SaleEntry) (map[op
 			ids = append(ids, s.OperationID)
 		}
 	}
-	if len(ids) == 0 || q.o.Office.Reversals == nil {
+	if len(ids) == 0 {
 		return nil, nil
 	}
-	return q.o.Office.Reversals.Reversals(ctx, ids)
+	return q.o.Office.Lookups.Reversals(ctx, ids)
 }
 
 // partners are the names of the subscriptions.
@@ -185,9 +185,9 @@ func exportSales(q *request) error {
 	if err != nil {
 		return err
 	}
-	f.Before = backoffice.Cursor{}
+	f.After = backoffice.Cursor{}
 	return q.exportSales("sales", func(ctx context.Context) iter.Seq2[fund.SaleEntry, error] {
-		return q.o.Office.Recent.RecentSales(ctx, f)
+		return q.o.Office.Reader.Sales(ctx, f)
 	})
 }
 
@@ -371,7 +371,7 @@ func correctSale(q *request) error {
 	if err != nil {
 		return errNothing
 	}
-	if !q.session.operator || q.o.Office.Corrector == nil {
+	if !q.session.operator {
 		return errRole
 	}
 	reason := strings.TrimSpace(q.PostForm.Get("reason"))
@@ -479,7 +479,7 @@ func (q *request) saleView(found *backoffice.Operation) (v saleView, err error) 
 		}
 		v.Steps = append(v.Steps, undone)
 	}
-	if q.session.operator && q.o.Office.Corrector != nil {
+	if q.session.operator {
 		v.Correct.Cancel = s.State == operation.Recorded && s.Terms.SelectedDay.After(q.today())
 		v.Correct.Reverse = s.State == operation.Completed && found.Reversal == nil
 	}
@@ -521,7 +521,7 @@ func (q *request) bookingView(found *backoffice.Operation) (*bookingView, error)
 // adjustment has the ID of its act; a cancelled operation is its object. It is nil
 // if there is none.
 func (q *request) act(id operation.ID, at time.Time) (*audit.Act, error) {
-	for a, err := range q.o.Office.Recent.RecentActs(q.ctx, backoffice.RecentFilter{Since: at, Until: at.Add(time.Millisecond)}) {
+	for a, err := range q.o.Office.Reader.Acts(q.ctx, backoffice.Query{Since: at, Until: at.Add(time.Millisecond), Order: backoffice.Newest}) {
 		if err != nil {
 			return nil, err
 		}

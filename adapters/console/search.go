@@ -146,11 +146,11 @@ func findAccount(q *request, text string) (hits []hit, err error) {
 
 // knows reports whether a customer has a holding or an account.
 func (q *request) knows(customerNo int64) (bool, error) {
-	of := backoffice.Filter{CustomerNo: customerNo}
-	for _, err := range q.o.Office.Book.Holdings(q.ctx, of) {
+	of := backoffice.Query{CustomerNo: customerNo}
+	for _, err := range q.o.Office.Reader.Holdings(q.ctx, of) {
 		return err == nil, err
 	}
-	for _, err := range q.o.Office.Book.Accounts(q.ctx, of) {
+	for _, err := range q.o.Office.Reader.Accounts(q.ctx, of) {
 		return err == nil, err
 	}
 	return false, nil
@@ -197,7 +197,7 @@ func callerHit(found *backoffice.Operation, partner, callerID string) hit {
 }
 
 func findUser(q *request, text string) ([]hit, error) {
-	for _, err := range q.o.Office.Recent.RecentNotifications(q.ctx, backoffice.RecentFilter{UserID: text, Limit: 1}) {
+	for _, err := range q.o.Office.Reader.Notifications(q.ctx, backoffice.Query{UserID: text, Limit: 1, Order: backoffice.Newest}) {
 		if err != nil {
 			return nil, err
 		}
@@ -224,10 +224,10 @@ const maxHits = 20
 // findRequest takes an X-Request-Id, as the caller sent it. Where the caller
 // sent none, it is the ID of the operation.
 func findRequest(q *request, text string) (hits []hit, err error) {
-	if q.o.Office.Records == nil || len(text) > 200 {
+	if len(text) > 200 {
 		return nil, nil
 	}
-	for d, err := range q.o.Office.Records.Decisions(q.ctx, backoffice.Filter{RequestID: text}) {
+	for d, err := range q.o.Office.Reader.Decisions(q.ctx, backoffice.Query{RequestID: text}) {
 		if err != nil {
 			return nil, err
 		}
@@ -243,7 +243,7 @@ func findPush(q *request, text string) (hits []hit, err error) {
 	if len(text) > 200 {
 		return nil, nil
 	}
-	for n, err := range q.o.Office.History.Notifications(q.ctx, backoffice.Filter{PushID: text}) {
+	for n, err := range q.o.Office.Reader.Notifications(q.ctx, backoffice.Query{PushID: text}) {
 		if err != nil {
 			return nil, err
 		}

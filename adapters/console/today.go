@@ -163,7 +163,7 @@ const maxWaiting = 20_000
 
 // due counts what waits for that day or an earlier one, by day.
 func (q *request) due(until day.Day) (found dueDays, err error) {
-	if found.days, err = q.o.Office.Recorded.RecordedDays(q.ctx, until, maxWaiting); err != nil {
+	if found.days, err = q.o.Office.Lookups.DueDays(q.ctx, until, maxWaiting); err != nil {
 		return found, err
 	}
 	sales := 0

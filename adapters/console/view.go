@@ -154,11 +154,9 @@ func (q *request) look() error {
 		return nil
 	}
 	q.o.Looked(q.session.user, q.title)
-	if q.o.Office.Audit != nil {
-		ctx := by(q.Context(), q.session.user, "")
-		if err := q.o.Office.Audit.Record(ctx, q.o.Office.Acts.New(ctx, "console.view", q.title, "")); err != nil {
-			return err
-		}
+	ctx := by(q.Context(), q.session.user, "")
+	if err := q.o.Office.Audit.Record(ctx, q.o.Office.Acts.New(ctx, "console.view", q.title, "")); err != nil {
+		return err
 	}
 	q.told = true
 	return nil

@@ -73,7 +73,7 @@ func (g *Guide) LoadBook(ctx context.Context, office *backoffice.Office, m *subs
 	if err != nil {
 		return err
 	}
-	empty, err := office.Book.IsEmpty(ctx)
+	empty, err := backoffice.IsEmpty(ctx, office.Reader)
 	if err != nil {
 		return err
 	}

@@ -9,7 +9,6 @@ package sandbox
 
 import (
 	"context"
-	"errors"
 	"io"
 	"sync"
 	"time"
@@ -59,13 +58,8 @@ type Sandbox struct {
 // Mark is the mark of a sandbox in its database.
 const Mark = "sandbox"
 
-// New returns a sandbox. The storage may have no Marker: then the error says so.
-func New(o Options) (*Sandbox, error) {
-	if o.Marker == nil {
-		return nil, errors.New("this storage cannot be a sandbox: its store.Store has no Marker")
-	}
-	return &Sandbox{o: o}, nil
-}
+// New returns a sandbox.
+func New(o Options) *Sandbox { return &Sandbox{o: o} }
 
 // Restore sets the clock to where it was before the program stopped.
 func (b *Sandbox) Restore(ctx context.Context) error {
@@ -178,12 +172,9 @@ const lastDay = 366
 // cancelSales cancels the recorded sales of the customer whose sales the bank
 // cancels, and returns how many operations.
 func (b *Sandbox) cancelSales(ctx context.Context) (n int, err error) {
-	if b.o.Office.Corrector == nil {
-		return 0, nil
-	}
 	today := day.Of(b.o.Clock.Now(), b.o.Zone)
 	waiting := map[operation.ID]bool{}
-	for sale, err := range b.o.Office.Finder.Waiting(ctx, today.Plus(lastDay)) {
+	for sale, err := range b.o.Office.Reader.Sales(ctx, backoffice.Query{State: operation.Recorded, DueUntil: today.Plus(lastDay)}) {
 		if err != nil {
 			return 0, err
 		}

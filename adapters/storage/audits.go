@@ -72,3 +72,12 @@ func (r *AuditRow) act() (audit.Act, error) {
 		Action: r.Action, Object: r.Object, Details: r.Details,
 	}, nil
 }
+
+// acts is backoffice.Audit.
+type acts struct{ *database }
+
+// Record is as backoffice.Audit promises.
+func (a acts) Record(ctx context.Context, act audit.Act) error {
+	ctx = audit.With(ctx, act)
+	return a.Transact(ctx, func(session batch.Session) error { return session.Commit(ctx, a.acted(ctx, nil)...) })
+}

@@ -80,7 +80,7 @@ func (b bank) stock(holdings, units int) {
 func (b bank) isSoldOut(holdings int) {
 	b.t.Helper()
 	for i := range holdings {
-		left := all(b.t, b.Backoffice.Book.Holdings(b.t.Context(), backoffice.Filter{CustomerNo: int64(i + 2)}))
+		left := all(b.t, b.Backoffice.Reader.Holdings(b.t.Context(), backoffice.Query{CustomerNo: int64(i + 2)}))
 		require.Zero(b.t, left[0].Units)
 	}
 }

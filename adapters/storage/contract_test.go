@@ -93,7 +93,7 @@ func inboxesUnderTest(store *store.Store, trouble contract.Trouble) contract.Inb
 	return contract.InboxesUnderTest{
 		Inboxes: store.Inboxes,
 		Notifications: func(t *testing.T) []push.Entry {
-			return all(t, store.Backoffice.History.Notifications(t.Context(), backoffice.Filter{}))
+			return all(t, store.Backoffice.Reader.Notifications(t.Context(), backoffice.Query{}))
 		},
 		Trouble: trouble,
 	}
@@ -104,17 +104,17 @@ func booksUnderTest(store *store.Store, trouble contract.Trouble) contract.Books
 		Books: store.Books,
 		Seed:  func(t *testing.T, s contract.Seed) { seed(t, store, s) },
 		Holdings: func(t *testing.T) []fund.Holding {
-			return all(t, store.Backoffice.Book.Holdings(t.Context(), backoffice.Filter{}))
+			return all(t, store.Backoffice.Reader.Holdings(t.Context(), backoffice.Query{}))
 		},
 		Accounts: func(t *testing.T) []fund.Account {
-			return all(t, store.Backoffice.Book.Accounts(t.Context(), backoffice.Filter{}))
+			return all(t, store.Backoffice.Reader.Accounts(t.Context(), backoffice.Query{}))
 		},
 		Sales: func(t *testing.T) []fund.SaleEntry {
-			return all(t, store.Backoffice.History.Sales(t.Context(), backoffice.Filter{}))
+			return all(t, store.Backoffice.Reader.Sales(t.Context(), backoffice.Query{}))
 		},
 		Postings: func(t *testing.T) []fund.Posting {
 			var found []fund.Posting
-			for _, p := range all(t, store.Backoffice.History.Postings(t.Context(), backoffice.Filter{})) {
+			for _, p := range all(t, store.Backoffice.Reader.Postings(t.Context(), backoffice.Query{})) {
 				found = append(found, p.Posting)
 			}
 			return found

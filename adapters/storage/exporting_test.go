@@ -33,7 +33,7 @@ func TestExportOrderInTurkish(t *testing.T) {
 	t.Cleanup(func() { admin(t, dsn, "DROP DATABASE "+name+" WITH (FORCE)") })
 	s := testdb.OpenPostgres(t, inDatabase(dsn, name))
 	require.NoError(t, importHoldings(t.Context(), s, nextID(), lines(holdings...), quiet))
-	require.Equal(t, holdings, all(t, s.Backoffice.Book.Holdings(t.Context(), backoffice.Filter{})))
+	require.Equal(t, holdings, all(t, s.Backoffice.Reader.Holdings(t.Context(), backoffice.Query{})))
 }
 
 // An export may take longer than any statement: its reader may be slow.
@@ -46,7 +46,7 @@ func TestExportOutlivesTheStatementTimeout(t *testing.T) {
 	admin(t, dsn, "ALTER DATABASE "+database(t, dsn)+" SET statement_timeout = '100ms'")
 	s = testdb.OpenPostgres(t, dsn)
 	rows := 0
-	for _, err := range s.Backoffice.Book.Holdings(t.Context(), backoffice.Filter{}) {
+	for _, err := range s.Backoffice.Reader.Holdings(t.Context(), backoffice.Query{}) {
 		require.NoError(t, err)
 		if rows == 0 {
 			admin(t, dsn, "SELECT pg_sleep(0.5)")

@@ -37,7 +37,7 @@ func TestAFollowerMissesNothing(t *testing.T) {
 		read := make(chan struct{})
 		var once sync.Once
 		follower := backoffice.Follower{
-			History: s.Backoffice.History, Now: func() time.Time { return now.Add(time.Second) }, Every: time.Millisecond,
+			Reader: s.Backoffice.Reader, Now: func() time.Time { return now.Add(time.Second) }, Every: time.Millisecond,
 			Idle: func() error {
 				once.Do(func() { close(read) })
 				return nil
@@ -55,7 +55,7 @@ func TestAFollowerMissesNothing(t *testing.T) {
 			})
 		}
 		seen := make(map[operation.ID]int)
-		for row, err := range follower.Sales(ctx, backoffice.Filter{}) {
+		for row, err := range follower.Sales(ctx, backoffice.Query{}) {
 			require.NoError(t, err)
 			if seen[row.OperationID]++; len(seen) == len(ids) {
 				stop() // the follower ends without an error

@@ -65,9 +65,9 @@ func TestLookupsUseIndexes(t *testing.T) {
 		summarize, "ANALYZE sales, notifications")
 	const lookups = 10
 	for n := range lookups {
-		require.Len(t, all(t, s.Backoffice.History.Sales(t.Context(), backoffice.Filter{CustomerNo: int64(n + 1)})), 3)
-		require.Len(t, all(t, s.Backoffice.Records.Decisions(t.Context(), backoffice.Filter{RequestID: fmt.Sprint("request ", n+1)})), 2)
-		require.Len(t, all(t, s.Backoffice.History.Notifications(t.Context(), backoffice.Filter{PushID: fmt.Sprint("push ", n+1)})), 1)
+		require.Len(t, all(t, s.Backoffice.Reader.Sales(t.Context(), backoffice.Query{CustomerNo: int64(n + 1)})), 3)
+		require.Len(t, all(t, s.Backoffice.Reader.Decisions(t.Context(), backoffice.Query{RequestID: fmt.Sprint("request ", n+1)})), 2)
+		require.Len(t, all(t, s.Backoffice.Reader.Notifications(t.Context(), backoffice.Query{PushID: fmt.Sprint("push ", n+1)})), 1)
 	}
 	require.NoError(t, s.Close()) // its connections report what they have read when they end
 	want := map[string]int{"sales_customer": lookups, "sales_request": lookups, "notifications_push": lookups, "notifications_request": lookups}
@@ -232,7 +232,7 @@ func TestLookupsFindIndexedAndNewRows(t *testing.T) {
 `+numbers+`SELECT 'user ' || n, unhex(printf('%032x', n)), unhex(printf('%032x', n)), 0, 's', 'A', 'push ' || (n % 10000), 65, 1, '[]', '2026-01-02T03:04:05.000000Z', 'request ' || n FROM r`)
 	}
 	found := func(customerNo int64) (all []string) {
-		for sale, err := range s.Backoffice.History.Sales(t.Context(), backoffice.Filter{CustomerNo: customerNo}) {
+		for sale, err := range s.Backoffice.Reader.Sales(t.Context(), backoffice.Query{CustomerNo: customerNo}) {
 			require.NoError(t, err)
 			require.Equal(t, customerNo, sale.Terms.Holding.CustomerNo)
 			all = append(all, sale.OperationID.String()[32:])
@@ -240,7 +240,7 @@ func TestLookupsFindIndexedAndNewRows(t *testing.T) {
 		return all
 	}
 	pushes := func(id string) (count int) {
-		for push, err := range s.Backoffice.History.Notifications(t.Context(), backoffice.Filter{PushID: id}) {
+		for push, err := range s.Backoffice.Reader.Notifications(t.Context(), backoffice.Query{PushID: id}) {
 			require.NoError(t, err)
 			require.Equal(t, id, push.Record.PushID)
 			count++
@@ -248,7 +248,7 @@ func TestLookupsFindIndexedAndNewRows(t *testing.T) {
 		return count
 	}
 	decisions := func(requestID string) (count int) {
-		for _, err := range s.Backoffice.Records.Decisions(t.Context(), backoffice.Filter{RequestID: requestID}) {
+		for _, err := range s.Backoffice.Reader.Decisions(t.Context(), backoffice.Query{RequestID: requestID}) {
 			require.NoError(t, err)
 			count++
 		}
@@ -324,18 +324,18 @@ func TestDepthBoundsAPage(t *testing.T) {
 	onEachDatabase(t, func(t *testing.T, s *store.Store, _ *sql.DB) {
 		aDay(newBank(t, s, 3))
 		var rest []backoffice.Cursor
-		f := backoffice.RecentFilter{Subscription: "nobody", Limit: 50, Depth: 2, Rest: func(c backoffice.Cursor) { rest = append(rest, c) }}
-		require.Empty(t, all(t, s.Backoffice.Recent.RecentSales(t.Context(), f)))
+		f := backoffice.Query{Subscription: "nobody", Limit: 50, Order: backoffice.Newest, ScanLimit: 2, Truncated: func(c backoffice.Cursor) { rest = append(rest, c) }}
+		require.Empty(t, all(t, s.Backoffice.Reader.Sales(t.Context(), f)))
 		require.Equal(t, []backoffice.Cursor{{OperationID: operation.ID{6}}}, rest)
-		f.Depth = 100
-		require.Empty(t, all(t, s.Backoffice.Recent.RecentSales(t.Context(), f)))
+		f.ScanLimit = 100
+		require.Empty(t, all(t, s.Backoffice.Reader.Sales(t.Context(), f)))
 		require.Len(t, rest, 1, "everything was searched")
 
-		f.Depth, f.State = 2, operation.Failed
-		require.Empty(t, all(t, s.Backoffice.Recent.RecentSales(t.Context(), f)))
+		f.ScanLimit, f.State = 2, operation.Failed
+		require.Empty(t, all(t, s.Backoffice.Reader.Sales(t.Context(), f)))
 		require.Equal(t, operation.ID{6}, rest[1].OperationID, "only failed sales count: two of one operation")
-		f.Depth = 1
-		require.Empty(t, all(t, s.Backoffice.Recent.RecentRefusals(t.Context(), f)))
+		f.ScanLimit = 1
+		require.Empty(t, all(t, s.Backoffice.Reader.Refusals(t.Context(), f)))
 		require.Len(t, rest, 3, "a page of refusals too")
 	})
 }
@@ -351,7 +351,7 @@ func TestStoppingEarlyKeepsTheConnection(t *testing.T) {
 		return statementsOf(t, db, "SELECT pid::text FROM pg_stat_activity WHERE datname = current_database() AND backend_type = 'client backend'")
 	}
 	first := func() {
-		for _, err := range s.Backoffice.Recent.RecentSales(t.Context(), backoffice.RecentFilter{Limit: 5}) {
+		for _, err := range s.Backoffice.Reader.Sales(t.Context(), backoffice.Query{Limit: 5, Order: backoffice.Newest}) {
 			require.NoError(t, err)
 			break
 		}

@@ -2,8 +2,6 @@ package storage
 
 import (
 	"context"
-	"iter"
-	"time"
 
 	"gorm.io/gorm"
 
@@ -100,18 +98,44 @@ func (l lookups) record(tx *gorm.DB, key idempotency.Key) (*idempotency.Record, 
 	return &record, err
 }
 
-// Statement is as backoffice.Lookups promises.
-func (l lookups) Statement(ctx context.Context, customerNo int64, until time.Time) iter.Seq2[fund.PostingEntry, error] {
-	return stream(ctx, l.database, l.postings.Table, (*PostingRow).entry, func(tx *gorm.DB) *gorm.DB {
-		return l.between(l.postingsOf(tx, customerNo), "posted_at", backoffice.Filter{Until: until}).
-			Order("posted_at, operation_id, position, leg")
-	})
+// Reversals is as backoffice.Lookups promises.
+func (l lookups) Reversals(ctx context.Context, ids []operation.ID) (map[operation.ID]fund.Reversal, error) {
+	all := make(map[operation.ID]fund.Reversal)
+	if len(ids) == 0 {
+		return all, nil
+	}
+	of := convert(ids, func(id operation.ID) any { return l.Dialect.Bind(batch.UUID(id)) })
+	for reversal, err := range stream(ctx, l.database, l.reversals.Table, (*ReversalRow).reversal, func(tx *gorm.DB) *gorm.DB {
+		return tx.Where("operation_id IN ?", of)
+	}) {
+		if err != nil {
+			return nil, err
+		}
+		all[reversal.OperationID] = reversal
+	}
+	return all, nil
 }
 
-// Waiting is as backoffice.Lookups promises.
-func (l lookups) Waiting(ctx context.Context, until day.Day) iter.Seq2[fund.SaleEntry, error] {
-	return stream(ctx, l.database, l.sales.Table, (*SaleRow).entry, func(tx *gorm.DB) *gorm.DB {
-		return tx.Where(recorded+" AND selected_date <= ?", until.String()).
-			Order("selected_date, operation_id, position")
+// DueDays is as backoffice.Lookups promises. The index of due sales has all that it
+// reads.
+func (l lookups) DueDays(ctx context.Context, until day.Day, limit int) (days []backoffice.DueDay, err error) {
+	var rows []struct {
+		SelectedDate      batch.Day
+		Operations, Sales int64
+	}
+	due := l.reads.Table(l.sales.Name).Select("selected_date, operation_id").Where(recorded+" AND selected_date <= ?", until.String()).
+		Order("selected_date, operation_id, position")
+	err = l.snapshot(ctx, func(tx *gorm.DB) error {
+		return tx.Table("(?) due", limited(due, backoffice.Query{Limit: limit})).
+			Select("selected_date, COUNT(DISTINCT operation_id) AS operations, COUNT(*) AS sales").
+			Group("selected_date").Order("selected_date").Find(&rows).Error
 	})
+	for _, row := range rows {
+		of, err := day.Parse(string(row.SelectedDate))
+		if err != nil {
+			return nil, err
+		}
+		days = append(days, backoffice.DueDay{Day: of, Operations: row.Operations, Sales: row.Sales})
+	}
+	return days, err
 }

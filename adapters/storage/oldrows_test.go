@@ -48,7 +48,7 @@ func TestRowsOfTheFirstReleaseAreRecognised(t *testing.T) {
 			before := b.holds()
 			require.EqualValues(t, 3, before.Sales)
 			notifications := func() []push.Entry {
-				return all(t, s.Backoffice.History.Notifications(t.Context(), backoffice.Filter{}))
+				return all(t, s.Backoffice.Reader.Notifications(t.Context(), backoffice.Query{}))
 			}
 			stored := notifications()
 			require.Len(t, stored, 2)

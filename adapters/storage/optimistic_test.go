@@ -133,11 +133,11 @@ func TestMixedBatches(t *testing.T) {
 			b.holds()
 		}
 		var holdings []fund.Units
-		for _, h := range all(t, store.Backoffice.Book.Holdings(t.Context(), backoffice.Filter{})) {
+		for _, h := range all(t, store.Backoffice.Reader.Holdings(t.Context(), backoffice.Query{})) {
 			holdings = append(holdings, h.Units)
 		}
 		var accounts []int64
-		for _, a := range all(t, store.Backoffice.Book.Accounts(t.Context(), backoffice.Filter{})) {
+		for _, a := range all(t, store.Backoffice.Reader.Accounts(t.Context(), backoffice.Query{})) {
 			accounts = append(accounts, a.Balance.Minor())
 		}
 		require.Equal(t, []fund.Units{

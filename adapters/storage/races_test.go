@@ -70,7 +70,7 @@ func TestHotRows(t *testing.T) {
 	require.Zero(t, lost.Load(), "transactions that had to be run again")
 	proof := b.holds()
 	require.EqualValues(t, sellers*batches*holdings, proof.Sales)
-	account := all(t, b.Backoffice.Book.Accounts(t.Context(), backoffice.Filter{CustomerNo: 1}))[0]
+	account := all(t, b.Backoffice.Reader.Accounts(t.Context(), backoffice.Query{CustomerNo: 1}))[0]
 	require.EqualValues(t, sellers*batches*holdings*250, account.Balance.Minor())
 }
 

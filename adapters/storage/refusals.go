@@ -2,6 +2,7 @@ package storage
 
 import (
 	"bankingapi/adapters/storage/batch"
+	"bankingapi/application/backoffice"
 	"bankingapi/domain/operation"
 )
 
@@ -37,4 +38,22 @@ func newRefusalRow(r operation.Refusal) RefusalRow {
 		Faults:       formatFaults(r.Faults),
 		ReceivedAt:   batch.Instant{Time: r.ReceivedAt},
 	}
+}
+
+func (r *RefusalRow) refusal() (operation.Refusal, error) {
+	return operation.Refusal{
+		ID: operation.ID(r.OperationID), Operation: operation.Name(r.Operation), Subscription: r.Subscription, //nolint:gosec // written by us
+		Header: r.Header.header(r.RequestID), ReceivedAt: r.ReceivedAt.Time, Faults: parseFaults(r.Faults),
+	}, nil
+}
+
+func (r *RefusalRow) decision() (backoffice.Decision, error) {
+	d := backoffice.Decision{
+		ID: operation.ID(r.OperationID), Operation: operation.Name(r.Operation), Subscription: r.Subscription, //nolint:gosec // written by us
+		Header: r.Header.header(r.RequestID), ReceivedAt: r.ReceivedAt.Time, State: operation.State(r.State), //nolint:gosec // written by us
+	}
+	for _, f := range parseFaults(r.Faults) {
+		d.Codes = append(d.Codes, f.Code)
+	}
+	return d, nil
 }

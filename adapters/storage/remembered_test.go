@@ -47,7 +47,7 @@ func TestAPriceThatChangedUnderARunningStore(t *testing.T) {
 	onEachDatabase(t, func(t *testing.T, s *store.Store, db *sql.DB) {
 		b := newBank(t, s, 2)
 		balance := func(customer int) int64 {
-			return all(t, s.Backoffice.Book.Accounts(t.Context(), backoffice.Filter{CustomerNo: int64(customer)}))[0].Balance.Minor()
+			return all(t, s.Backoffice.Reader.Accounts(t.Context(), backoffice.Query{CustomerNo: int64(customer)}))[0].Balance.Minor()
 		}
 		for range 3 { // the price is known now
 			b.sell(operation.Completed, order(nextID(), "", sale(1, 1, 1)))
@@ -57,7 +57,7 @@ func TestAPriceThatChangedUnderARunningStore(t *testing.T) {
 		execute(t, db, "UPDATE prices SET price = price * 2")
 		b.sell(operation.Completed, order(nextID(), "", sale(1, 1, 1)))
 		require.EqualValues(t, 3*250+500, balance(1), "at the new price")
-		last := all(t, s.Backoffice.History.Sales(t.Context(), backoffice.Filter{}))[3]
+		last := all(t, s.Backoffice.Reader.Sales(t.Context(), backoffice.Query{}))[3]
 		require.Equal(t, 2*priceOfAFA, last.PerUnit)
 
 		for range 25 { // the optimistic commit is tried again
@@ -103,7 +103,7 @@ func TestPricesThatChangedBeforeABatchWithRefusals(t *testing.T) {
 			require.Equal(t, code, outcome.Faults[0].Code)
 		}
 		balance := func() int64 {
-			return all(t, s.Backoffice.Book.Accounts(t.Context(), backoffice.Filter{CustomerNo: 1}))[0].Balance.Minor()
+			return all(t, s.Backoffice.Reader.Accounts(t.Context(), backoffice.Query{CustomerNo: 1}))[0].Balance.Minor()
 		}
 		for range 5 { // no batch is assumed to complete any more
 			completed()

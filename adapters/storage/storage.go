@@ -204,7 +204,6 @@ var modelNames = strings.NewReplacer("Row", "")
 
 // ports are the ports of the database.
 func (d *database) ports(b *Books, i *Inboxes, s *Schema, now func() time.Time) *store.Store {
-	h := history{d}
 	return &store.Store{
 		Name:          d.engine.Name,
 		Books:         b,
@@ -212,7 +211,7 @@ func (d *database) ports(b *Books, i *Inboxes, s *Schema, now func() time.Time) 
 		Subscriptions: &Subscriptions{d},
 		Usage:         &Subscriptions{d},
 		Backoffice: backoffice.Ports{
-			Imports: imports{d, now}, Book: h, History: h, Lookups: lookups{d}, Evidence: evidence{d}, Records: records{d}, Recent: recent{d}, Recorded: recent{d}, Audit: recent{d}, Books: b, Reversals: records{d},
+			Imports: imports{d, now}, Reader: reader{d}, Lookups: lookups{d}, Evidence: evidence{d}, Books: b, Audit: acts{d},
 		},
 		Trail:          &trail.Ports{Writer: trailLog{d}, Log: trailLog{d}, Finder: trailLog{d}},
 		Schema:         s,
@@ -222,23 +221,18 @@ func (d *database) ports(b *Books, i *Inboxes, s *Schema, now func() time.Time) 
 		Risks:          d.risks,
 		CountDue:       b.CountDue,
 		Clock:          d.clock,
-		Index:          d.index(),
+		Index:          d.index,
 		Grace:          d.engine.Grace,
 		Backup:         d.engine.Backup,
 	}
 }
 
 // index is store.Store.Index.
-func (d *database) index() func(context.Context) error {
-	if d.engine.Index == nil {
-		return nil
+func (d *database) index(ctx context.Context) error {
+	if err := d.Ready(ctx); err != nil {
+		return err
 	}
-	return func(ctx context.Context) error {
-		if err := d.Ready(ctx); err != nil {
-			return err
-		}
-		return d.Translate(d.engine.Index(ctx, d.prefix))
-	}
+	return d.Translate(d.engine.Index(ctx, d.prefix))
 }
 
 // inside are the ports inside a transaction of a host.

@@ -3,7 +3,6 @@ package storage_test
 import (
 	"database/sql"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -32,11 +31,11 @@ func TestASaleInTwoRowsIsTheSame(t *testing.T) {
 			var found []string
 			b.proof, found = trailFindings(t, s)
 			require.Empty(t, found)
-			b.postings = all(t, s.Backoffice.History.Postings(t.Context(), backoffice.Filter{}))
+			b.postings = all(t, s.Backoffice.Reader.Postings(t.Context(), backoffice.Query{}))
 			for customer := range int64(5) {
 				b.statements = append(b.statements,
-					all(t, s.Backoffice.History.Postings(t.Context(), backoffice.Filter{CustomerNo: customer})),
-					all(t, s.Backoffice.Lookups.Statement(t.Context(), customer, time.Time{})))
+					all(t, s.Backoffice.Reader.Postings(t.Context(), backoffice.Query{CustomerNo: customer})),
+					all(t, s.Backoffice.Reader.Postings(t.Context(), backoffice.Query{CustomerNo: customer, Order: backoffice.ByTime})))
 			}
 			for _, p := range b.postings {
 				o, err := s.Backoffice.Lookups.Operation(t.Context(), p.OperationID)

@@ -55,7 +55,7 @@ func TestADueArrayOfWhichASaleIsLocked(t *testing.T) {
 			commit := locked(t, connect(t, "pgx", dsn), "SELECT 1 FROM sales WHERE position = "+string(rune('0'+position))+" FOR UPDATE")
 			require.NoError(t, settle(t.Context(), b.Store, tomorrow, due...))
 			states := func() []operation.State {
-				return keys(all(t, b.Backoffice.History.Sales(t.Context(), backoffice.Filter{})), func(s fund.SaleEntry) operation.State { return s.State })
+				return keys(all(t, b.Backoffice.Reader.Sales(t.Context(), backoffice.Query{})), func(s fund.SaleEntry) operation.State { return s.State })
 			}
 			require.Equal(t, []operation.State{operation.Recorded, operation.Recorded}, states())
 			commit()
@@ -89,8 +89,8 @@ func TestRowsAreLockedBeforeTheyAreRead(t *testing.T) {
 			}, time.Minute, 5*time.Millisecond)
 			commit()
 			require.NoError(t, <-settled)
-			account := all(t, b.Backoffice.Book.Accounts(t.Context(), backoffice.Filter{}))[0].Balance.Minor()
-			units := all(t, b.Backoffice.Book.Holdings(t.Context(), backoffice.Filter{}))[0].Units
+			account := all(t, b.Backoffice.Reader.Accounts(t.Context(), backoffice.Query{}))[0].Balance.Minor()
+			units := all(t, b.Backoffice.Reader.Holdings(t.Context(), backoffice.Query{}))[0].Units
 			if row == "account" {
 				require.EqualValues(t, 1250, account)
 			} else {
@@ -193,7 +193,7 @@ func TestPanicsOfCallersAreTheirs(t *testing.T) {
 			_ = importHoldings(t.Context(), s, nextID(), manyHoldings(several, 1), func(int64) { panic("written") })
 		})
 		require.PanicsWithValue(t, "row", func() {
-			for range s.Backoffice.Book.Holdings(t.Context(), backoffice.Filter{}) {
+			for range s.Backoffice.Reader.Holdings(t.Context(), backoffice.Query{}) {
 				panic("row")
 			}
 		})

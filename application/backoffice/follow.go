@@ -11,8 +11,8 @@ import (
 	"bankingapi/domain/push"
 )
 
-// Follower is a History whose Sales and Notifications do not end: they yield what
-// exists in the order of History, and then each row that comes, once, until the
+// Follower is a Reader whose Sales and Notifications do not end: they yield what
+// exists by key, and then each row that comes, once, until the
 // context ends. The end of the context is no error. A row is yielded as it is when
 // it is seen: a recorded sale does not come again when it is settled.
 //
@@ -20,7 +20,7 @@ import (
 // the order of their IDs. A Follower reads the IDs of the last minute again each
 // time, and remembers which rows of that time it has yielded.
 type Follower struct {
-	History
+	Reader
 	// Now is the current time of the service.
 	Now func() time.Time
 	// Every is the time between two reads.
@@ -33,23 +33,23 @@ type Follower struct {
 // request, and how much the clocks of replicas differ.
 const inFlight = time.Minute
 
-// Sales is History.Sales without an end.
-func (f Follower) Sales(ctx context.Context, filter Filter) iter.Seq2[fund.SaleEntry, error] {
-	return follow(ctx, f, filter, f.History.Sales, func(s *fund.SaleEntry) Cursor { return Cursor{s.OperationID, s.Index} })
+// Sales is Reader.Sales without an end.
+func (f Follower) Sales(ctx context.Context, query Query) iter.Seq2[fund.SaleEntry, error] {
+	return follow(ctx, f, query, f.Reader.Sales, func(s *fund.SaleEntry) Cursor { return Cursor{s.OperationID, s.Index} })
 }
 
-// Notifications is History.Notifications without an end.
-func (f Follower) Notifications(ctx context.Context, filter Filter) iter.Seq2[push.Entry, error] {
-	return follow(ctx, f, filter, f.History.Notifications, func(n *push.Entry) Cursor { return Cursor{n.OperationID, n.Index} })
+// Notifications is Reader.Notifications without an end.
+func (f Follower) Notifications(ctx context.Context, query Query) iter.Seq2[push.Entry, error] {
+	return follow(ctx, f, query, f.Reader.Notifications, func(n *push.Entry) Cursor { return Cursor{n.OperationID, n.Index} })
 }
 
-func follow[T any](ctx context.Context, f Follower, filter Filter, read func(context.Context, Filter) iter.Seq2[T, error], place func(*T) Cursor) iter.Seq2[T, error] {
+func follow[T any](ctx context.Context, f Follower, query Query, read func(context.Context, Query) iter.Seq2[T, error], place func(*T) Cursor) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
 		yielded := make(map[Cursor]bool) // of the IDs from the next read on
 		for {
 			began := f.Now()
 			next := FirstID(began.Add(-inFlight)) // what this read cannot see has no older ID
-			for row, err := range read(ctx, filter) {
+			for row, err := range read(ctx, query) {
 				if ctx.Err() != nil {
 					return
 				}
@@ -80,7 +80,7 @@ func follow[T any](ctx context.Context, f Follower, filter Filter, read func(con
 					delete(yielded, at)
 				}
 			}
-			filter.From = later(filter.From, next)
+			query.From = later(query.From, next)
 			select {
 			case <-ctx.Done():
 				return

@@ -42,7 +42,8 @@ type Operation struct {
 	Notifications    []push.Entry
 }
 
-// Lookups finds single things. Each call reads from one snapshot.
+// Lookups finds single operations, and what belongs to them. Each call reads from
+// one snapshot.
 type Lookups interface {
 	// Operation finds the operation or import with that ID. The error is
 	// ErrNotFound if no sale and no posting has it.
@@ -50,22 +51,29 @@ type Lookups interface {
 	// OperationOf finds the operation of a CallerId. The error is ErrNotFound if
 	// the CallerId was never used.
 	OperationOf(ctx context.Context, key idempotency.Key) (Operation, error)
-	// Statement yields the postings of a customer before until, in the order of
-	// PostedAt, then operation, index and leg. The zero time takes all.
-	Statement(ctx context.Context, customerNo int64, until time.Time) iter.Seq2[fund.PostingEntry, error]
-	// Waiting yields the sales that are recorded for that day or an earlier one,
-	// in the order of day, operation and index.
-	Waiting(ctx context.Context, until day.Day) iter.Seq2[fund.SaleEntry, error]
+	// Reversals returns those of the operations that were reversed, by the ID of
+	// the operation.
+	Reversals(ctx context.Context, ids []operation.ID) (map[operation.ID]fund.Reversal, error)
+	// DueDays counts the sales that wait for that day or an earlier one, by day. It
+	// counts at most limit sales, those that are due first. 0 means no limit.
+	DueDays(ctx context.Context, until day.Day, limit int) ([]DueDay, error)
+}
+
+// DueDay is how much waits for a day.
+type DueDay struct {
+	Day day.Day
+	// Operations and Sales are how many are recorded for the day.
+	Operations, Sales int64
 }
 
 // Finder looks things up. Make one with NewFinder.
 type Finder struct {
-	book    Book
+	reader  Reader
 	lookups Lookups
 }
 
 // NewFinder returns a Finder.
-func NewFinder(book Book, lookups Lookups) *Finder { return &Finder{book, lookups} }
+func NewFinder(reader Reader, lookups Lookups) *Finder { return &Finder{reader, lookups} }
 
 // Operation finds an operation by its ID. The error is ErrNotFound or that of
 // the port.
@@ -93,7 +101,7 @@ type position struct {
 func (f *Finder) Statement(ctx context.Context, customerNo int64, until time.Time) iter.Seq2[Line, error] {
 	return func(yield func(Line, error) bool) {
 		after := make(map[position]int64)
-		for p, err := range f.lookups.Statement(ctx, customerNo, until) {
+		for p, err := range f.reader.Postings(ctx, Query{CustomerNo: customerNo, Until: until, Order: ByTime}) {
 			if err != nil {
 				yield(Line{}, err)
 				return
@@ -162,11 +170,11 @@ func (p *Positions) Customer() (c Customer) {
 }
 
 func (f *Finder) now(ctx context.Context, customerNo int64) (c Customer, err error) {
-	of := Filter{CustomerNo: customerNo}
-	if c.Holdings, err = collect(f.book.Holdings(ctx, of)); err != nil {
+	of := Query{CustomerNo: customerNo}
+	if c.Holdings, err = collect(f.reader.Holdings(ctx, of)); err != nil {
 		return Customer{}, err
 	}
-	c.Accounts, err = collect(f.book.Accounts(ctx, of))
+	c.Accounts, err = collect(f.reader.Accounts(ctx, of))
 	return c, err
 }
 
@@ -178,40 +186,6 @@ func collect[T any](rows iter.Seq2[T, error]) (all []T, err error) {
 		all = append(all, row)
 	}
 	return all, nil
-}
-
-// DueDay is how much waits for a day.
-type DueDay struct {
-	Day day.Day
-	// Operations and Sales are how many are recorded for the day.
-	Operations, Sales int64
-}
-
-// countDue counts sales in the order of their days.
-func countDue(sales iter.Seq2[fund.SaleEntry, error]) ([]DueDay, error) {
-	var days []DueDay
-	var last operation.ID
-	for s, err := range sales {
-		if err != nil {
-			return nil, err
-		}
-		if n := len(days); n == 0 || days[n-1].Day != s.Terms.SelectedDay {
-			days, last = append(days, DueDay{Day: s.Terms.SelectedDay}), operation.ID{}
-		}
-		today := &days[len(days)-1]
-		today.Sales++
-		if s.OperationID != last {
-			today.Operations++
-			last = s.OperationID
-		}
-	}
-	return days, nil
-}
-
-// Waiting yields the sales that wait for that day or an earlier one, in the
-// order of day, operation and index.
-func (f *Finder) Waiting(ctx context.Context, until day.Day) iter.Seq2[fund.SaleEntry, error] {
-	return f.lookups.Waiting(ctx, until)
 }
 
 // Operation finds everything that is kept of an operation, refused ones too, or
@@ -226,7 +200,7 @@ func (o *Office) Operation(ctx context.Context, id operation.ID) (Operation, err
 
 // OperationOf is Operation for the CallerId of a subscription.
 func (o *Office) OperationOf(ctx context.Context, key idempotency.Key) (Operation, error) {
-	found, err := o.Finder.lookups.OperationOf(ctx, key)
+	found, err := o.Lookups.OperationOf(ctx, key)
 	if err != nil {
 		return found, err
 	}
@@ -254,32 +228,31 @@ func (o *Office) OperationsOf(ctx context.Context, subscription, callerID string
 // complete adds what the other ports have.
 func (o *Office) complete(ctx context.Context, id operation.ID, found Operation, exists bool) (_ Operation, err error) {
 	found.ID = id
-	if o.Records == nil {
-		if !exists {
-			err = ErrNotFound
-		}
+	refused, err := collect(o.Reader.Refusals(ctx, Query{OperationID: id}))
+	if err != nil {
 		return found, err
 	}
-	if refusal, err := o.Records.Refusal(ctx, id); err == nil {
-		found.Refusal, exists = &refusal, true
+	if len(refused) > 0 {
+		refusal := &refused[0]
+		found.Refusal, exists = refusal, true
 		if err := o.addRecord(ctx, &found, idempotency.Key{CallerID: refusal.Header.CallerID, Subscription: refusal.Subscription, Operation: refusal.Operation}); err != nil {
 			return found, err
 		}
-	} else if !errors.Is(err, ErrNotFound) {
+	}
+	reversals, err := o.Lookups.Reversals(ctx, []operation.ID{id})
+	if err != nil {
 		return found, err
 	}
-	if reversal, err := o.Records.Reversal(ctx, id); err == nil {
+	if reversal, ok := reversals[id]; ok {
 		found.Reversal = &reversal
 		undone, err := o.Finder.Operation(ctx, reversal.ID)
 		if err != nil && !errors.Is(err, ErrNotFound) {
 			return found, err
 		}
 		found.ReversalPostings = undone.Postings
-	} else if !errors.Is(err, ErrNotFound) {
-		return found, err
 	}
 	if len(found.Sales) == 0 && found.Refusal == nil {
-		if found.Notifications, err = collect(o.History.Notifications(ctx, Filter{OperationID: id})); err != nil {
+		if found.Notifications, err = collect(o.Reader.Notifications(ctx, Query{OperationID: id})); err != nil {
 			return found, err
 		}
 		if len(found.Notifications) > 0 {
@@ -302,7 +275,7 @@ func (o *Office) addRecord(ctx context.Context, found *Operation, key idempotenc
 	if found.Record != nil || key.CallerID == "" {
 		return nil
 	}
-	of, err := o.Finder.lookups.OperationOf(ctx, key)
+	of, err := o.Lookups.OperationOf(ctx, key)
 	if errors.Is(err, ErrNotFound) {
 		return nil
 	}
@@ -317,13 +290,11 @@ func (o *Office) addRecord(ctx context.Context, found *Operation, key idempotenc
 // caller sent none, the ID is that of the operation.
 func (o *Office) OperationsOfRequest(ctx context.Context, requestID string) (all []Operation, err error) {
 	var ids []operation.ID
-	if o.Records != nil {
-		for d, err := range o.Records.Decisions(ctx, Filter{RequestID: requestID}) {
-			if err != nil {
-				return nil, err
-			}
-			ids = append(ids, d.ID)
+	for d, err := range o.Reader.Decisions(ctx, Query{RequestID: requestID}) {
+		if err != nil {
+			return nil, err
 		}
+		ids = append(ids, d.ID)
 	}
 	if id, err := operation.ParseID(requestID); err == nil && !slices.Contains(ids, id) {
 		ids = append(ids, id)

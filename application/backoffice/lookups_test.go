@@ -10,7 +10,6 @@ import (
 	"bankingapi/domain/audit"
 	"bankingapi/domain/day"
 	"bankingapi/domain/fund"
-	"bankingapi/domain/idempotency"
 	"bankingapi/domain/money"
 	"bankingapi/domain/operation"
 	"bankingapi/test/fake"
@@ -78,15 +77,11 @@ func TestAnOperationIsFoundByIDAndCallerID(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, byID.Sales, 2)
 	require.Len(t, byID.Postings, 4)
-	byCaller, err := office.OperationOf(t.Context(), callerOf("shop"))
+	byCaller, err := office.OperationsOf(t.Context(), "shop", "caller")
 	require.NoError(t, err)
-	require.Equal(t, byID, byCaller)
-	_, err = office.OperationOf(t.Context(), callerOf("another shop"))
+	require.Equal(t, []backoffice.Operation{byID}, byCaller)
+	_, err = office.OperationsOf(t.Context(), "another shop", "caller")
 	require.ErrorIs(t, err, backoffice.ErrNotFound)
-}
-
-func callerOf(subscription string) idempotency.Key {
-	return idempotency.Key{CallerID: "caller", Subscription: subscription, Operation: operation.BuyFundFromCustomer}
 }
 
 func TestAStatementHasRunningBalances(t *testing.T) {

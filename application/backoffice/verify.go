@@ -107,7 +107,7 @@ func (o *Office) Verify(ctx context.Context, against []string, w Watch) (proof P
 		}
 	}
 	proof, err = v.Verify(ctx, w)
-	if err == nil && act.Who != (audit.Who{}) && o.Audit != nil && (o.Trail == nil || o.Trail.MayAct(ctx)) {
+	if err == nil && act.Who != (audit.Who{}) && (o.Trail == nil || o.Trail.MayAct(ctx)) {
 		act.Details = proof.String()
 		if err := o.Audit.Record(ctx, act); err != nil && o.Unkept != nil {
 			o.Unkept(err)

@@ -122,29 +122,25 @@ func Export(ctx context.Context, from *backoffice.Office, kind, format string, q
 		if kind != "sales" && kind != "notifications" {
 			return fmt.Errorf("%s cannot be followed: sales and notifications can", kind)
 		}
-		office.History = backoffice.Follower{History: office.History, Now: office.Acts.Now, Every: time.Second, Idle: q.Flush}
+		office.Reader = backoffice.Follower{Reader: office.Reader, Now: office.Acts.Now, Every: time.Second, Idle: q.Flush}
 	}
 	switch kind {
 	case "prices":
-		return write(w, f, priceColumns, backoffice.Counted(office.Book.Prices(ctx, filter), progress))
+		return write(w, f, priceColumns, backoffice.Counted(office.Reader.Prices(ctx, filter), progress))
 	case "holdings":
-		return write(w, f, holdingColumns, backoffice.Counted(office.Book.Holdings(ctx, filter), progress))
+		return write(w, f, holdingColumns, backoffice.Counted(office.Reader.Holdings(ctx, filter), progress))
 	case "accounts":
-		return write(w, f, accountColumns, backoffice.Counted(office.Book.Accounts(ctx, filter), progress))
+		return write(w, f, accountColumns, backoffice.Counted(office.Reader.Accounts(ctx, filter), progress))
 	case "sales":
-		return write(w, f, Sales, backoffice.Counted(office.History.Sales(ctx, filter), progress))
+		return write(w, f, Sales, backoffice.Counted(office.Reader.Sales(ctx, filter), progress))
 	case "postings":
-		return write(w, f, postingColumns, bothSides(backoffice.Counted(office.History.Postings(ctx, filter), progress)))
+		return write(w, f, postingColumns, bothSides(backoffice.Counted(office.Reader.Postings(ctx, filter), progress)))
 	case "notifications":
-		return write(w, f, Notifications, backoffice.Counted(office.History.Notifications(ctx, filter), progress))
-	case "operations", "audit":
-		if office.Records == nil {
-			return fmt.Errorf("this storage keeps no %s", kind)
-		}
-		if kind == "operations" {
-			return write(w, f, decisionColumns, backoffice.Counted(office.Records.Decisions(ctx, filter), progress))
-		}
-		return write(w, f, Acts, backoffice.Counted(office.Records.Acts(ctx, filter), progress))
+		return write(w, f, Notifications, backoffice.Counted(office.Reader.Notifications(ctx, filter), progress))
+	case "operations":
+		return write(w, f, decisionColumns, backoffice.Counted(office.Reader.Decisions(ctx, filter), progress))
+	case "audit":
+		return write(w, f, Acts, backoffice.Counted(office.Reader.Acts(ctx, filter), progress))
 	}
 	return unknownKind(kind, "prices", "holdings", "accounts", "sales", "postings", "notifications", "operations", "audit")
 }

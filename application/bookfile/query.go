@@ -33,8 +33,8 @@ type Query struct {
 
 // filter returns the filter of the use cases. The error names what is no day, no
 // state and no ID.
-func (q *Query) filter(zone *time.Location) (f backoffice.Filter, err error) {
-	f = backoffice.Filter{
+func (q *Query) filter(zone *time.Location) (f backoffice.Query, err error) {
+	f = backoffice.Query{
 		CustomerNo: q.Customer, UserID: q.User, Since: q.Since, Until: q.Until,
 		Zone: zone, SettledSince: q.SettledSince, SettledUntil: q.SettledUntil,
 		Subscription: q.Subscription, CallerID: q.CallerID, RequestID: q.RequestID, PushID: q.PushID,

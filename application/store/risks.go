@@ -11,7 +11,7 @@ import (
 
 // Durability returns sentences about what may lose data. The error says that an
 // acknowledged operation may be lost, unless that is allowed, or that the storage
-// cannot be asked. The Store must be complete.
+// cannot be asked.
 func (s *Store) Durability(ctx context.Context, allowUnsafe bool) (warnings []string, err error) {
 	risks, err := s.Risks(ctx)
 	if err != nil {
@@ -38,7 +38,7 @@ const maxSkew = time.Minute
 // the book, or the clock is a minute ahead of the storage's. A storage without a
 // clock has the newest sale as its witness: the clock was set back, or was ahead
 // before. With allowUnsafe a wrong clock is only a warning, as one that is behind
-// always is. The Store must be complete.
+// always is.
 func (s *Store) CheckClock(ctx context.Context, now func() time.Time, zone *time.Location, allowUnsafe bool) (warnings []string, err error) {
 	at := now()
 	theirs, newest, err := s.Clock(ctx, zone.String())
@@ -78,9 +78,6 @@ const indexEvery = time.Second
 // KeepIndexed calls Index until ctx ends. report receives its errors: lookups are
 // slower then.
 func (s *Store) KeepIndexed(ctx context.Context, report func(error)) {
-	if s.Index == nil {
-		return
-	}
 	ticker := time.NewTicker(indexEvery)
 	defer ticker.Stop()
 	for {

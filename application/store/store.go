@@ -57,8 +57,8 @@ type Database interface {
 }
 
 // Store is an opened storage: the ports of the use cases, and functions for the
-// service itself. Books, Inboxes, Subscriptions, Backoffice, Ping and Close are
-// required. All fields are safe for concurrent use.
+// service itself. Every port and function but Trail is required. An adapter that
+// cannot do everything begins with Unsupported. All fields are safe for concurrent use.
 type Store struct {
 	// Name is a short name of the storage, such as sqlite. The metrics have it as
 	// a label. Empty means the name of the driver.
@@ -67,7 +67,7 @@ type Store struct {
 	Books         buyfund.Books
 	Inboxes       addpush.Inboxes
 	Subscriptions subscriptions.Repository
-	// Usage keeps when subscriptions were used. nil means that it is not kept.
+	// Usage keeps when subscriptions were used.
 	Usage subscriptions.Usage
 	// Backoffice are the ports of import, export, lookups and verify.
 	Backoffice backoffice.Ports
@@ -75,24 +75,23 @@ type Store struct {
 	// Trail are the ports of the trail. nil means that the storage keeps none.
 	Trail *trail.Ports
 
-	// Schema migrates the storage. nil means that there is nothing to migrate.
+	// Schema migrates the storage.
 	Schema Schema
 	// MigrateAtStart says that the service migrates this storage when it opens
 	// it, also without the setting storage.migrate.
 	MigrateAtStart bool
 
-	// Marker is the mark of the storage. nil means that the storage cannot have
-	// one.
+	// Marker is the mark of the storage.
 	Marker Marker
 
 	// Ping returns nil if the storage answers.
 	Ping func(ctx context.Context) error
 	// Risks lists what may lose data although the storage answers: settings of
-	// the server, or the way to it. nil means that there is nothing to ask.
+	// the server, or the way to it.
 	Risks func(ctx context.Context) ([]Risk, error)
 	// CountDue counts the sales that are recorded for that day or an earlier
 	// one, for the metrics. oldest is the first of their days; it is no day if
-	// there are none. nil means that these metrics stay 0.
+	// there are none.
 	CountDue func(ctx context.Context, on day.Day) (sales int64, oldest day.Day, err error)
 	// Clock returns the time of the storage's own clock, and when the newest sale was
 	// received. Either is zero if there is none. It is an error if the days of the book
@@ -102,7 +101,7 @@ type Store struct {
 	// Within returns the Store inside a transaction of the host. The adapter
 	// says which types tx may have, and returns an error for others. It does not
 	// retry a transaction that lost a race: the error is fault.Unavailable, and
-	// the host rolls back. nil means that the storage cannot do this.
+	// the host rolls back.
 	Within func(tx any) (*Store, error)
 	// Pools are the connection pools by their purpose, for the metrics.
 	Pools map[string]*sql.DB
@@ -118,11 +117,10 @@ type Store struct {
 
 	// Index prepares lookups for rows that were written since its last call, or for
 	// some of them. Without it lookups are slower. The service calls it every second.
-	// nil means that there is nothing to prepare.
 	Index func(ctx context.Context) error
 
 	// Backup writes a consistent copy of the data to a new file, while the storage
-	// is used. nil means that the storage has tools of its own for this.
+	// is used.
 	Backup func(ctx context.Context, file string) error
 
 	// Close closes what the adapter opened, and nothing that a host handed in.

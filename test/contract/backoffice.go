@@ -126,9 +126,9 @@ func failure[T any](t *testing.T, rows iter.Seq2[T, error]) (failed error) {
 	return failed
 }
 
-func (o office) postings(f backoffice.Filter) (found []fund.Posting) {
+func (o office) postings(f backoffice.Query) (found []fund.Posting) {
 	o.t.Helper()
-	for _, p := range all(o.t, o.History.Postings(o.t.Context(), f)) {
+	for _, p := range all(o.t, o.Reader.Postings(o.t.Context(), f)) {
 		found = append(found, p.Posting)
 	}
 	return found
@@ -233,7 +233,7 @@ func testImportPrices(t *testing.T, o office) {
 		{Line: 3, Column: "IMKBCode"}, {Line: 4, Column: "HolderCorporationName"}, {Line: 5, Column: "Price"},
 		{Line: 6, Column: "CurrencyCode"}, {Line: 7, Column: "ValidFrom"},
 	}}, err)
-	equal(t, more, all(t, o.Book.Prices(t.Context(), backoffice.Filter{})))
+	equal(t, more, all(t, o.Reader.Prices(t.Context(), backoffice.Query{})))
 }
 
 func testImportManyChangedPrices(t *testing.T, o office) {
@@ -265,13 +265,13 @@ func testImportHoldings(t *testing.T, o office) {
 	imported, err := o.Imports.Holdings(t.Context(), id(1), lines(widest, full, empty, same), quiet)
 	require.NoError(t, err)
 	require.Equal(t, backoffice.Imported{New: 4}, imported)
-	equal(t, []fund.Holding{widest, full, empty, same}, all(t, o.Book.Holdings(t.Context(), backoffice.Filter{})))
+	equal(t, []fund.Holding{widest, full, empty, same}, all(t, o.Reader.Holdings(t.Context(), backoffice.Query{})))
 
 	widest.Units, full.Units, empty.Units = 9, 0, fund.MaxUnits
 	imported, err = o.Imports.Holdings(t.Context(), id(2), lines(widest, full, empty, same), quiet)
 	require.NoError(t, err)
 	require.Equal(t, backoffice.Imported{Changed: 3, Unchanged: 1}, imported)
-	equal(t, []fund.Holding{widest, full, empty, same}, all(t, o.Book.Holdings(t.Context(), backoffice.Filter{})))
+	equal(t, []fund.Holding{widest, full, empty, same}, all(t, o.Reader.Holdings(t.Context(), backoffice.Query{})))
 	equal(t, []fund.Posting{
 		fund.UnitPosting(fund.OpeningPosting, id(1), 2, widest.Key, 5),
 		fund.UnitPosting(fund.OpeningPosting, id(1), 3, full.Key, fund.MaxUnits),
@@ -279,8 +279,8 @@ func testImportHoldings(t *testing.T, o office) {
 		fund.UnitPosting(fund.AdjustmentPosting, id(2), 2, widest.Key, 4),
 		fund.UnitPosting(fund.AdjustmentPosting, id(2), 3, full.Key, -fund.MaxUnits),
 		fund.UnitPosting(fund.AdjustmentPosting, id(2), 4, empty.Key, fund.MaxUnits),
-	}, o.postings(backoffice.Filter{}))
-	for _, p := range all(t, o.History.Postings(t.Context(), backoffice.Filter{})) {
+	}, o.postings(backoffice.Query{}))
+	for _, p := range all(t, o.Reader.Postings(t.Context(), backoffice.Query{})) {
 		require.WithinDuration(t, o.Now, p.PostedAt, time.Hour)
 	}
 	o.holds()
@@ -297,18 +297,18 @@ func testImportAccounts(t *testing.T, o office) {
 	imported, err := o.Imports.Accounts(t.Context(), id(1), lines(widest, other), quiet)
 	require.NoError(t, err)
 	require.Equal(t, backoffice.Imported{New: 2}, imported)
-	equal(t, []fund.Account{widest, other}, all(t, o.Book.Accounts(t.Context(), backoffice.Filter{})))
+	equal(t, []fund.Account{widest, other}, all(t, o.Reader.Accounts(t.Context(), backoffice.Query{})))
 
 	widest.Balance, other.Balance = money.New(0, lira), money.New(7, dollar)
 	imported, err = o.Imports.Accounts(t.Context(), id(2), lines(widest, other), quiet)
 	require.NoError(t, err)
 	require.Equal(t, backoffice.Imported{Changed: 2}, imported)
-	equal(t, []fund.Account{widest, other}, all(t, o.Book.Accounts(t.Context(), backoffice.Filter{})))
+	equal(t, []fund.Account{widest, other}, all(t, o.Reader.Accounts(t.Context(), backoffice.Query{})))
 	equal(t, []fund.Posting{
 		fund.MoneyPosting(fund.OpeningPosting, id(1), 2, widest.Key, math.MaxInt64),
 		fund.MoneyPosting(fund.AdjustmentPosting, id(2), 2, widest.Key, -math.MaxInt64),
 		fund.MoneyPosting(fund.AdjustmentPosting, id(2), 3, other.Key, 7),
-	}, o.postings(backoffice.Filter{}))
+	}, o.postings(backoffice.Query{}))
 	o.holds()
 }
 
@@ -333,8 +333,8 @@ func testImportIsAllOrNothing(t *testing.T, o office) {
 		return errors.Join(manyHoldings(1)(yield), broken)
 	}, quiet)
 	require.ErrorIs(t, err, broken)
-	require.Empty(t, all(t, o.Book.Holdings(t.Context(), backoffice.Filter{})))
-	require.Empty(t, o.postings(backoffice.Filter{}))
+	require.Empty(t, all(t, o.Reader.Holdings(t.Context(), backoffice.Query{})))
+	require.Empty(t, o.postings(backoffice.Query{}))
 
 	var written []int64
 	imported, err := o.Imports.Holdings(t.Context(), id(2), manyHoldings(1), func(n int64) { written = append(written, n) })
@@ -366,23 +366,23 @@ func importTransaction(t *testing.T, o office) transaction {
 			return err
 		},
 		nothing: func(t *testing.T) {
-			require.Empty(t, all(t, o.Book.Holdings(t.Context(), backoffice.Filter{})))
-			require.Empty(t, o.postings(backoffice.Filter{}))
+			require.Empty(t, all(t, o.Reader.Holdings(t.Context(), backoffice.Query{})))
+			require.Empty(t, o.postings(backoffice.Query{}))
 		},
 		once: func(t *testing.T) {
-			equal(t, []fund.Holding{holding}, all(t, o.Book.Holdings(t.Context(), backoffice.Filter{})))
-			require.Len(t, o.postings(backoffice.Filter{}), 1)
+			equal(t, []fund.Holding{holding}, all(t, o.Reader.Holdings(t.Context(), backoffice.Query{})))
+			require.Len(t, o.postings(backoffice.Query{}), 1)
 		},
 	}
 }
 
 func testIsEmpty(t *testing.T, o office) {
-	empty, err := o.Book.IsEmpty(t.Context())
+	empty, err := backoffice.IsEmpty(t.Context(), o.Reader)
 	require.NoError(t, err)
 	require.True(t, empty)
 	_, err = o.Imports.Accounts(t.Context(), id(1), lines(fund.Account{Key: accountOf(1), Balance: money.New(0, lira)}), quiet)
 	require.NoError(t, err)
-	empty, err = o.Book.IsEmpty(t.Context())
+	empty, err = backoffice.IsEmpty(t.Context(), o.Reader)
 	require.NoError(t, err)
 	require.False(t, empty)
 }
@@ -398,7 +398,7 @@ func testStreamOrder(t *testing.T, o office) {
 	slices.SortFunc(holdings, compareHoldings)
 	_, err := o.Imports.Holdings(t.Context(), id(1), lines(holdings...), quiet)
 	require.NoError(t, err)
-	equal(t, holdings, all(t, o.Book.Holdings(t.Context(), backoffice.Filter{})))
+	equal(t, holdings, all(t, o.Reader.Holdings(t.Context(), backoffice.Query{})))
 }
 
 func testPricesByTime(t *testing.T, o office) {
@@ -423,7 +423,7 @@ func testPricesByTime(t *testing.T, o office) {
 		{begin, begin.Add(24 * time.Hour), prices[1:2]},
 		{begin, begin, nil},
 	} {
-		got := all(t, o.Book.Prices(t.Context(), backoffice.Filter{Since: c.since, Until: c.until, Zone: zone}))
+		got := all(t, o.Reader.Prices(t.Context(), backoffice.Query{Since: c.since, Until: c.until, Zone: zone}))
 		equal(t, c.want, got)
 	}
 }
@@ -441,37 +441,37 @@ func places(sales []fund.SaleEntry) (found []place) {
 func testFilters(t *testing.T, o office) {
 	ctx := t.Context()
 	o.aDay()
-	for _, h := range all(t, o.Book.Holdings(ctx, backoffice.Filter{CustomerNo: 2})) {
+	for _, h := range all(t, o.Reader.Holdings(ctx, backoffice.Query{CustomerNo: 2})) {
 		require.Equal(t, holdingOf(2), h.Key)
 	}
-	for _, a := range all(t, o.Book.Accounts(ctx, backoffice.Filter{CustomerNo: 2})) {
+	for _, a := range all(t, o.Reader.Accounts(ctx, backoffice.Query{CustomerNo: 2})) {
 		require.Equal(t, accountOf(2), a.Key)
 	}
-	require.Len(t, all(t, o.Book.Holdings(ctx, backoffice.Filter{})), 3)
-	require.Len(t, all(t, o.Book.Accounts(ctx, backoffice.Filter{})), 3)
+	require.Len(t, all(t, o.Reader.Holdings(ctx, backoffice.Query{})), 3)
+	require.Len(t, all(t, o.Reader.Accounts(ctx, backoffice.Query{})), 3)
 
 	everything := []place{{1, 0}, {2, 0}, {2, 1}, {2, 2}, {3, 0}, {5, 0}, {6, 0}, {6, 1}, {7, 0}}
 	for _, c := range []struct {
-		filter backoffice.Filter
+		filter backoffice.Query
 		want   []place
 	}{
-		{backoffice.Filter{}, everything},
-		{backoffice.Filter{CustomerNo: 2}, []place{{2, 1}, {6, 0}}},
-		{backoffice.Filter{State: operation.Recorded}, []place{{5, 0}}},
-		{backoffice.Filter{State: operation.Failed}, []place{{6, 0}, {6, 1}}},
-		{backoffice.Filter{State: operation.Completed, CustomerNo: 2}, []place{{2, 1}}},
-		{backoffice.Filter{Since: at(0), Until: at(0).Add(time.Nanosecond)}, everything},
-		{backoffice.Filter{Since: at(0).Add(time.Nanosecond)}, nil},
-		{backoffice.Filter{Until: at(0).In(time.FixedZone("", 3*60*60))}, nil},
-		{backoffice.Filter{CustomerNo: 9}, nil},
+		{backoffice.Query{}, everything},
+		{backoffice.Query{CustomerNo: 2}, []place{{2, 1}, {6, 0}}},
+		{backoffice.Query{State: operation.Recorded}, []place{{5, 0}}},
+		{backoffice.Query{State: operation.Failed}, []place{{6, 0}, {6, 1}}},
+		{backoffice.Query{State: operation.Completed, CustomerNo: 2}, []place{{2, 1}}},
+		{backoffice.Query{Since: at(0), Until: at(0).Add(time.Nanosecond)}, everything},
+		{backoffice.Query{Since: at(0).Add(time.Nanosecond)}, nil},
+		{backoffice.Query{Until: at(0).In(time.FixedZone("", 3*60*60))}, nil},
+		{backoffice.Query{CustomerNo: 9}, nil},
 	} {
-		equal(t, c.want, places(all(t, o.History.Sales(ctx, c.filter))))
+		equal(t, c.want, places(all(t, o.Reader.Sales(ctx, c.filter))))
 	}
 
-	require.Len(t, o.postings(backoffice.Filter{}), 3+2*6)
-	require.Len(t, o.postings(backoffice.Filter{Since: at(0), Until: at(0).Add(time.Microsecond)}), 2*5)
-	require.Len(t, o.postings(backoffice.Filter{Since: at(24)}), 2)
-	require.Len(t, o.postings(backoffice.Filter{CustomerNo: 3}), 2)
+	require.Len(t, o.postings(backoffice.Query{}), 3+2*6)
+	require.Len(t, o.postings(backoffice.Query{Since: at(0), Until: at(0).Add(time.Microsecond)}), 2*5)
+	require.Len(t, o.postings(backoffice.Query{Since: at(24)}), 2)
+	require.Len(t, o.postings(backoffice.Query{CustomerNo: 3}), 2)
 }
 
 func testNotificationFilters(t *testing.T, o office) {
@@ -482,16 +482,16 @@ func testNotificationFilters(t *testing.T, o office) {
 	batch := []*push.Operation{{ID: id(1), Subscription: "s", ReceivedAt: at(0), Notifications: notes}}
 	require.NoError(t, o.Inboxes.Update(t.Context(), nil, func(b *push.Inbox) { b.Accept(batch) }))
 	for _, c := range []struct {
-		filter backoffice.Filter
+		filter backoffice.Query
 		want   []string
 	}{
-		{backoffice.Filter{}, []string{"U", "u", "v'", "ü"}},
-		{backoffice.Filter{UserID: "u"}, []string{"u"}},
-		{backoffice.Filter{UserID: "v'", Since: at(0)}, []string{"v'"}},
-		{backoffice.Filter{UserID: "u", Until: at(0)}, nil},
+		{backoffice.Query{}, []string{"U", "u", "v'", "ü"}},
+		{backoffice.Query{UserID: "u"}, []string{"u"}},
+		{backoffice.Query{UserID: "v'", Since: at(0)}, []string{"v'"}},
+		{backoffice.Query{UserID: "u", Until: at(0)}, nil},
 	} {
 		var users []string
-		for _, n := range all(t, o.History.Notifications(t.Context(), c.filter)) {
+		for _, n := range all(t, o.Reader.Notifications(t.Context(), c.filter)) {
 			users = append(users, n.Record.UserID)
 		}
 		require.Equal(t, c.want, users)
@@ -501,7 +501,7 @@ func testNotificationFilters(t *testing.T, o office) {
 func testStreamStops(t *testing.T, o office) {
 	_, err := o.Imports.Holdings(t.Context(), id(1), manyHoldings(1), quiet)
 	require.NoError(t, err)
-	stream := o.Book.Holdings(t.Context(), backoffice.Filter{})
+	stream := o.Reader.Holdings(t.Context(), backoffice.Query{})
 	for range 50 { // more than the number of connections
 		for h, err := range stream {
 			require.NoError(t, err)
@@ -513,7 +513,7 @@ func testStreamStops(t *testing.T, o office) {
 	defer cancel()
 	var failed error
 	rows := 0
-	for _, err := range o.Book.Holdings(ctx, backoffice.Filter{}) {
+	for _, err := range o.Reader.Holdings(ctx, backoffice.Query{}) {
 		require.NoError(t, failed, "an error is the last row")
 		if rows++; rows == 10 {
 			cancel()
@@ -525,19 +525,24 @@ func testStreamStops(t *testing.T, o office) {
 
 func testReadingFails(t *testing.T, o office) {
 	read := func(ctx context.Context) []error {
-		_, isEmpty := o.Book.IsEmpty(ctx)
+		_, isEmpty := backoffice.IsEmpty(ctx, o.Reader)
+		_, reversals := o.Lookups.Reversals(ctx, []operation.ID{id(1)})
+		_, due := o.Lookups.DueDays(ctx, on(0), 0)
 		_, byID := o.Lookups.Operation(ctx, id(1))
 		_, byCallerID := o.Lookups.OperationOf(ctx, callerKey(order(1, "a")))
 		return []error{
-			isEmpty, byID, byCallerID,
-			failure(t, o.Book.Prices(ctx, backoffice.Filter{})),
-			failure(t, o.Book.Holdings(ctx, backoffice.Filter{})),
-			failure(t, o.Book.Accounts(ctx, backoffice.Filter{})),
-			failure(t, o.History.Sales(ctx, backoffice.Filter{})),
-			failure(t, o.History.Postings(ctx, backoffice.Filter{})),
-			failure(t, o.History.Notifications(ctx, backoffice.Filter{})),
-			failure(t, o.Lookups.Statement(ctx, 1, time.Time{})),
-			failure(t, o.Lookups.Waiting(ctx, on(0))),
+			isEmpty, byID, byCallerID, reversals, due,
+			failure(t, o.Reader.Prices(ctx, backoffice.Query{})),
+			failure(t, o.Reader.Holdings(ctx, backoffice.Query{})),
+			failure(t, o.Reader.Accounts(ctx, backoffice.Query{})),
+			failure(t, o.Reader.Sales(ctx, backoffice.Query{})),
+			failure(t, o.Reader.Postings(ctx, backoffice.Query{})),
+			failure(t, o.Reader.Notifications(ctx, backoffice.Query{})),
+			failure(t, o.Reader.Sales(ctx, newest(backoffice.Query{}))),
+			failure(t, o.Reader.Notifications(ctx, newest(backoffice.Query{}))),
+			failure(t, o.Reader.Refusals(ctx, backoffice.Query{})),
+			failure(t, o.Reader.Decisions(ctx, backoffice.Query{})),
+			failure(t, o.Reader.Acts(ctx, backoffice.Query{})),
 			o.Evidence.Read(ctx, backoffice.Witness{}),
 		}
 	}
@@ -640,7 +645,7 @@ func testImportFound(t *testing.T, o office) {
 func testStatement(t *testing.T, o office) {
 	o.aDay()
 	statement := func(customer int64, until time.Time) (found []fund.Posting) {
-		for _, p := range all(t, o.Lookups.Statement(t.Context(), customer, until)) {
+		for _, p := range all(t, o.Reader.Postings(t.Context(), backoffice.Query{CustomerNo: customer, Until: until, Order: backoffice.ByTime})) {
 			found = append(found, p.Posting)
 		}
 		return found
@@ -670,18 +675,19 @@ func testWaiting(t *testing.T, o office) {
 		order(3, "", later(2, sale(1, 1, 1))),
 		order(4, "", later(1, sale(1, 1, 1))),
 	)
-	waiting := func(until int) []place { return places(all(t, o.Lookups.Waiting(t.Context(), on(until)))) }
+	recorded := func(since, until day.Day, limit int) []place {
+		q := backoffice.Query{State: operation.Recorded, DueSince: since, DueUntil: until, Limit: limit, Order: backoffice.ByDay}
+		return places(all(t, o.Reader.Sales(t.Context(), q)))
+	}
+	waiting := func(until int) []place { return recorded(day.Day{}, on(until), 0) }
 	require.Empty(t, waiting(0))
 	require.Equal(t, []place{{2, 0}, {2, 1}, {4, 0}}, waiting(1))
 	require.Equal(t, []place{{2, 0}, {2, 1}, {4, 0}, {3, 0}, {1, 0}}, waiting(366))
 
-	recorded := func(since, until day.Day, limit int) []place {
-		return places(all(t, o.Recorded.RecordedSales(t.Context(), since, until, limit)))
-	}
 	require.Equal(t, []place{{2, 0}, {2, 1}}, recorded(day.Day{}, on(366), 2))
 	require.Equal(t, []place{{3, 0}}, recorded(on(2), on(2), 0))
 	days := func(limit int) []backoffice.DueDay {
-		found, err := o.Recorded.RecordedDays(t.Context(), on(2), limit)
+		found, err := o.Lookups.DueDays(t.Context(), on(2), limit)
 		require.NoError(t, err)
 		return found
 	}

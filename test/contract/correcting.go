@@ -33,7 +33,7 @@ func (o office) by() context.Context { return audit.By(o.t.Context(), who) }
 // acts returns the stored acts without their IDs.
 func (o office) acts() []audit.Act {
 	o.t.Helper()
-	found := all(o.t, o.Records.Acts(o.t.Context(), backoffice.Filter{}))
+	found := all(o.t, o.Reader.Acts(o.t.Context(), backoffice.Query{}))
 	for i := range found {
 		require.NotZero(o.t, found[i].ID)
 		found[i].ID = operation.ID{}
@@ -80,7 +80,7 @@ func testCancel(t *testing.T, o office) {
 func testReverse(t *testing.T, o office) {
 	o.aDay()
 	c := o.corrector(2)
-	holdings, accounts := all(t, o.Book.Holdings(t.Context(), backoffice.Filter{})), all(t, o.Book.Accounts(t.Context(), backoffice.Filter{}))
+	holdings, accounts := all(t, o.Reader.Holdings(t.Context(), backoffice.Query{})), all(t, o.Reader.Accounts(t.Context(), backoffice.Query{}))
 	for _, wrong := range []int{5, 6, 0x100} { // recorded, failed, an import
 		_, err := c.Reverse(o.by(), id(wrong))
 		require.ErrorIs(t, err, fund.ErrNotCompleted, wrong)
@@ -91,7 +91,7 @@ func testReverse(t *testing.T, o office) {
 	require.ErrorIs(t, err, fund.ErrReversed)
 
 	var undone []fund.Posting
-	for _, p := range o.postings(backoffice.Filter{}) {
+	for _, p := range o.postings(backoffice.Query{}) {
 		if p.Kind == fund.ReversalPosting {
 			require.Equal(t, reversal, p.OperationID)
 			undone = append(undone, p)
@@ -102,20 +102,15 @@ func testReverse(t *testing.T, o office) {
 	equal(t, fund.MoneyPosting(fund.ReversalPosting, reversal, 1, accountOf(1), -500), undone[3])
 	holdings[0].Units += 4_000_000
 	holdings[1].Units += 2_000_000
-	equal(t, holdings, all(t, o.Book.Holdings(t.Context(), backoffice.Filter{})))
+	equal(t, holdings, all(t, o.Reader.Holdings(t.Context(), backoffice.Query{})))
 	accounts[0].Balance = money.New(accounts[0].Balance.Minor()-500-750, lira)
 	accounts[1].Balance = money.New(accounts[1].Balance.Minor()-250, lira)
-	equal(t, accounts, all(t, o.Book.Accounts(t.Context(), backoffice.Filter{})))
-	kept, err := o.Records.Reversal(t.Context(), id(2))
-	require.NoError(t, err)
-	equal(t, fund.Reversal{OperationID: id(2), ID: reversal, At: at(48)}, kept)
-	_, err = o.Records.Reversal(t.Context(), id(1))
-	require.ErrorIs(t, err, backoffice.ErrNotFound)
-	reversals, err := o.Reversals.Reversals(t.Context(), []operation.ID{id(1), id(2), id(99)})
+	equal(t, accounts, all(t, o.Reader.Accounts(t.Context(), backoffice.Query{})))
+	reversals, err := o.Lookups.Reversals(t.Context(), []operation.ID{id(1), id(2), id(99)})
 	require.NoError(t, err)
 	require.Len(t, reversals, 1)
-	equal(t, kept, reversals[id(2)])
-	reversals, err = o.Reversals.Reversals(t.Context(), nil)
+	equal(t, fund.Reversal{OperationID: id(2), ID: reversal, At: at(48)}, reversals[id(2)])
+	reversals, err = o.Lookups.Reversals(t.Context(), nil)
 	require.NoError(t, err)
 	require.Empty(t, reversals)
 	require.Equal(t, "sales.reverse", o.acts()[0].Action)
@@ -153,12 +148,12 @@ func testReverseAtOnce(t *testing.T, o office) {
 func testAdjust(t *testing.T, o office) {
 	o.aDay()
 	c := o.corrector(2)
-	before := all(t, o.Book.Holdings(t.Context(), backoffice.Filter{CustomerNo: 1}))[0].Units
+	before := all(t, o.Reader.Holdings(t.Context(), backoffice.Query{CustomerNo: 1}))[0].Units
 	first, err := c.AdjustHolding(o.by(), holdingOf(1), -1_500_000)
 	require.NoError(t, err)
 	_, err = c.AdjustAccount(o.by(), accountOf(1), money.New(125, lira))
 	require.NoError(t, err)
-	require.Equal(t, before-1_500_000, all(t, o.Book.Holdings(t.Context(), backoffice.Filter{CustomerNo: 1}))[0].Units)
+	require.Equal(t, before-1_500_000, all(t, o.Reader.Holdings(t.Context(), backoffice.Query{CustomerNo: 1}))[0].Units)
 	found, err := o.Lookups.Operation(t.Context(), first)
 	require.NoError(t, err)
 	equal(t, []fund.PostingEntry{{Posting: fund.UnitPosting(fund.AdjustmentPosting, first, 0, holdingOf(1), -1_500_000), PostedAt: at(48)}}, found.Postings)
@@ -191,30 +186,30 @@ func testDecisions(t *testing.T, o office) {
 		Notifications: []push.Notification{push.Restore(push.Record{UserID: "u", PushID: "p"})}}
 	require.NoError(t, o.Inboxes.Update(t.Context(), push.Keys([]*push.Operation{note}), func(b *push.Inbox) { b.Accept([]*push.Operation{note}) }))
 
-	refusal, err := o.Records.Refusal(t.Context(), id(20))
-	require.NoError(t, err)
-	equal(t, operation.Refusal{
+	refusals := func(n int) []operation.Refusal {
+		return all(t, o.Reader.Refusals(t.Context(), backoffice.Query{OperationID: id(n)}))
+	}
+	equal(t, []operation.Refusal{{
 		ID: id(20), Operation: operation.BuyFundFromCustomer, Subscription: "shop", Header: refused.Header, ReceivedAt: at(0),
 		Faults: operation.UnderParameter(0, []fault.Fault{fund.Refusal(fund.HoldingInsufficient)}),
-	}, refusal)
-	_, err = o.Records.Refusal(t.Context(), id(21))
-	require.ErrorIs(t, err, backoffice.ErrNotFound)
+	}}, refusals(20))
+	require.Empty(t, refusals(21))
 
-	find := func(f backoffice.Filter) (found []int) {
-		for _, d := range all(t, o.Records.Decisions(t.Context(), f)) {
+	find := func(f backoffice.Query) (found []int) {
+		for _, d := range all(t, o.Reader.Decisions(t.Context(), f)) {
 			found = append(found, int(d.ID[4])<<8|int(d.ID[5]))
 		}
 		return found
 	}
-	require.Equal(t, []int{1, 2, 3, 4, 5, 6, 7, 20, 21, 22}, find(backoffice.Filter{}))
-	require.Equal(t, []int{4, 6, 20}, find(backoffice.Filter{State: operation.Failed}))
-	require.Equal(t, []int{22}, find(backoffice.Filter{Subscription: "pusher"}))
-	require.Equal(t, []int{4}, find(backoffice.Filter{CallerID: "c"}))
-	require.Equal(t, []int{20}, find(backoffice.Filter{RequestID: "request-20"}))
-	require.Equal(t, []int{22}, find(backoffice.Filter{RequestID: "request-22"}))
-	require.Equal(t, []int{22}, find(backoffice.Filter{Since: at(1)}))
-	require.Equal(t, []int{3}, find(backoffice.Filter{OperationID: id(3)}))
-	all := all(t, o.Records.Decisions(t.Context(), backoffice.Filter{OperationID: id(6)}))
+	require.Equal(t, []int{1, 2, 3, 4, 5, 6, 7, 20, 21, 22}, find(backoffice.Query{}))
+	require.Equal(t, []int{4, 6, 20}, find(backoffice.Query{State: operation.Failed}))
+	require.Equal(t, []int{22}, find(backoffice.Query{Subscription: "pusher"}))
+	require.Equal(t, []int{4}, find(backoffice.Query{CallerID: "c"}))
+	require.Equal(t, []int{20}, find(backoffice.Query{RequestID: "request-20"}))
+	require.Equal(t, []int{22}, find(backoffice.Query{RequestID: "request-22"}))
+	require.Equal(t, []int{22}, find(backoffice.Query{Since: at(1)}))
+	require.Equal(t, []int{3}, find(backoffice.Query{OperationID: id(3)}))
+	all := all(t, o.Reader.Decisions(t.Context(), backoffice.Query{OperationID: id(6)}))
 	require.Equal(t, []string{fund.HoldingInsufficient}, all[0].Codes)
 
 	office := backoffice.New(o.Ports, audit.Acts{NewID: func() operation.ID { return id(0x300) }}, time.UTC)
@@ -224,7 +219,7 @@ func testDecisions(t *testing.T, o office) {
 		require.Len(t, found, 1, request)
 		require.Equal(t, id(wanted), found[0].ID, request)
 	}
-	_, err = office.OperationsOfRequest(t.Context(), "unknown")
+	_, err := office.OperationsOfRequest(t.Context(), "unknown")
 	require.ErrorIs(t, err, backoffice.ErrNotFound)
 	found, err := office.Operation(t.Context(), id(22))
 	require.NoError(t, err)
@@ -233,23 +228,23 @@ func testDecisions(t *testing.T, o office) {
 
 func testSaleFilters(t *testing.T, o office) {
 	o.aDay()
-	find := func(f backoffice.Filter) (found []int) {
-		for _, s := range all(t, o.History.Sales(t.Context(), f)) {
+	find := func(f backoffice.Query) (found []int) {
+		for _, s := range all(t, o.Reader.Sales(t.Context(), f)) {
 			found = append(found, int(s.OperationID[5]))
 		}
 		return found
 	}
-	require.Equal(t, []int{5, 6, 6}, find(backoffice.Filter{DueSince: on(2)}))
-	require.Equal(t, []int{7}, find(backoffice.Filter{DueUntil: on(1)}))
-	require.Equal(t, []int{6, 6}, find(backoffice.Filter{SettledSince: at(48)}))
-	require.Equal(t, []int{1, 2, 2, 2, 3}, find(backoffice.Filter{SettledUntil: at(1)}))
-	require.Equal(t, []int{1}, find(backoffice.Filter{CallerID: "a", Subscription: "shop"}))
-	require.Empty(t, find(backoffice.Filter{Subscription: "other"}))
+	require.Equal(t, []int{5, 6, 6}, find(backoffice.Query{DueSince: on(2)}))
+	require.Equal(t, []int{7}, find(backoffice.Query{DueUntil: on(1)}))
+	require.Equal(t, []int{6, 6}, find(backoffice.Query{SettledSince: at(48)}))
+	require.Equal(t, []int{1, 2, 2, 2, 3}, find(backoffice.Query{SettledUntil: at(1)}))
+	require.Equal(t, []int{1}, find(backoffice.Query{CallerID: "a", Subscription: "shop"}))
+	require.Empty(t, find(backoffice.Query{Subscription: "other"}))
 }
 
 func testDryRun(t *testing.T, o office) {
 	o.aDay()
-	before := o.postings(backoffice.Filter{})
+	before := o.postings(backoffice.Query{})
 	ctx := backoffice.WithImport(o.t.Context(), backoffice.ImportOptions{DryRun: true})
 	imported, err := o.Imports.Holdings(ctx, id(0x110), lines(
 		fund.Holding{Key: holdingOf(1), Units: 5}, fund.Holding{Key: holdingOf(50), Units: 5},
@@ -258,20 +253,20 @@ func testDryRun(t *testing.T, o office) {
 	require.Equal(t, backoffice.Imported{New: 1, Changed: 1}, imported)
 	_, err = o.Imports.Prices(ctx, lines(fund.Price{ID: 9, Fund: someFund, PerUnit: 1, Currency: lira, ValidFrom: on(1)}), quiet)
 	require.NoError(t, err)
-	equal(t, before, o.postings(backoffice.Filter{}))
-	require.Len(t, all(t, o.Book.Prices(t.Context(), backoffice.Filter{})), 1)
-	require.Len(t, all(t, o.Book.Holdings(t.Context(), backoffice.Filter{})), 3)
+	equal(t, before, o.postings(backoffice.Query{}))
+	require.Len(t, all(t, o.Reader.Prices(t.Context(), backoffice.Query{})), 1)
+	require.Len(t, all(t, o.Reader.Holdings(t.Context(), backoffice.Query{})), 3)
 }
 
 func testSoldSince(t *testing.T, o office) {
 	o.aDay()
 	ctx := backoffice.WithImport(o.t.Context(), backoffice.ImportOptions{AsOf: at(0)})
-	before := o.postings(backoffice.Filter{})
+	before := o.postings(backoffice.Query{})
 	_, err := o.Imports.Holdings(ctx, id(0x110), lines(fund.Holding{Key: holdingOf(50), Units: 5}, fund.Holding{Key: holdingOf(1), Units: 5}), quiet)
 	require.Equal(t, &backoffice.SoldSince{Line: 3}, err)
 	_, err = o.Imports.Accounts(ctx, id(0x111), lines(fund.Account{Key: accountOf(2), Balance: money.New(5, lira)}), quiet)
 	require.Equal(t, &backoffice.SoldSince{Line: 2}, err)
-	equal(t, before, o.postings(backoffice.Filter{}))
+	equal(t, before, o.postings(backoffice.Query{}))
 
 	ctx = backoffice.WithImport(o.t.Context(), backoffice.ImportOptions{AsOf: at(49)})
 	_, err = o.Imports.Holdings(ctx, id(0x112), lines(fund.Holding{Key: holdingOf(1), Units: 5}), quiet)

@@ -21,39 +21,45 @@ func idAt(received time.Time, n byte) operation.ID {
 	return id
 }
 
+// newest is the query with the newest rows first.
+func newest(q backoffice.Query) backoffice.Query {
+	q.Order = backoffice.Newest
+	return q
+}
+
 func testRecentSales(t *testing.T, o office) {
 	ctx := t.Context()
 	o.aDay()
 	var found []fund.SaleEntry
 	var pages []int
-	f := backoffice.RecentFilter{Limit: 4}
+	f := backoffice.Query{Limit: 4}
 	for {
-		page := all(t, o.Recent.RecentSales(ctx, f))
+		page := all(t, o.Reader.Sales(ctx, newest(f)))
 		found, pages = append(found, page...), append(pages, len(page))
 		if len(page) < f.Limit {
 			break
 		}
 		last := page[len(page)-1]
-		f.Before = backoffice.Cursor{OperationID: last.OperationID, Index: last.Index}
+		f.After = backoffice.Cursor{OperationID: last.OperationID, Index: last.Index}
 	}
 	require.Equal(t, []int{4, 4, 1}, pages, "pages may end inside an array and do not overlap")
-	want := all(t, o.History.Sales(ctx, backoffice.Filter{}))
+	want := all(t, o.Reader.Sales(ctx, backoffice.Query{}))
 	slices.Reverse(want)
 	equal(t, want, found)
 
-	equal(t, []place{{6, 1}, {6, 0}}, places(all(t, o.Recent.RecentSales(ctx, backoffice.RecentFilter{State: operation.Failed}))))
-	require.Empty(t, all(t, o.Recent.RecentSales(ctx, backoffice.RecentFilter{Subscription: "other"})))
-	require.Len(t, all(t, o.Recent.RecentSales(ctx, backoffice.RecentFilter{Subscription: "shop"})), 9)
+	equal(t, []place{{6, 1}, {6, 0}}, places(all(t, o.Reader.Sales(ctx, newest(backoffice.Query{State: operation.Failed})))))
+	require.Empty(t, all(t, o.Reader.Sales(ctx, newest(backoffice.Query{Subscription: "other"}))))
+	require.Len(t, all(t, o.Reader.Sales(ctx, newest(backoffice.Query{Subscription: "shop"}))), 9)
 	for _, depth := range []int{1, 2, 100} {
 		for partner, sales := range map[string][]fund.SaleEntry{"shop": want, "other": nil} {
-			f, more := backoffice.RecentFilter{Subscription: partner, Limit: 4, Depth: depth}, true
-			f.Rest = func(c backoffice.Cursor) { f.Before, more = c, true }
+			f, more := backoffice.Query{Subscription: partner, Limit: 4, ScanLimit: depth}, true
+			f.Truncated = func(c backoffice.Cursor) { f.After, more = c, true }
 			for found = nil; more; {
 				more = false
-				page := all(t, o.Recent.RecentSales(ctx, f))
+				page := all(t, o.Reader.Sales(ctx, newest(f)))
 				if found = append(found, page...); len(page) == f.Limit {
 					last := page[len(page)-1]
-					f.Before, more = backoffice.Cursor{OperationID: last.OperationID, Index: last.Index}, true
+					f.After, more = backoffice.Cursor{OperationID: last.OperationID, Index: last.Index}, true
 				}
 			}
 			equal(t, sales, found)
@@ -61,11 +67,11 @@ func testRecentSales(t *testing.T, o office) {
 	}
 
 	for partner, want := range map[string][]place{"shop": {{6, 1}, {6, 0}}, "other": nil} {
-		f, failed, more := backoffice.RecentFilter{State: operation.Failed, Subscription: partner, Limit: 4, Depth: 1}, []place(nil), true
-		f.Rest = func(c backoffice.Cursor) { f.Before, more = c, true }
+		f, failed, more := backoffice.Query{State: operation.Failed, Subscription: partner, Limit: 4, ScanLimit: 1}, []place(nil), true
+		f.Truncated = func(c backoffice.Cursor) { f.After, more = c, true }
 		for more {
 			more = false
-			failed = append(failed, places(all(t, o.Recent.RecentSales(ctx, f)))...)
+			failed = append(failed, places(all(t, o.Reader.Sales(ctx, newest(f))))...)
 		}
 		equal(t, want, failed)
 	}
@@ -74,9 +80,9 @@ func testRecentSales(t *testing.T, o office) {
 	early.ID, early.ReceivedAt = idAt(at(24*30), 1), at(24*30)
 	late.ID, late.ReceivedAt = idAt(at(24*31), 1), at(24*31)
 	o.settle(31, early, late)
-	between := backoffice.RecentFilter{Since: at(24 * 30), Until: at(24 * 31)}
-	require.Len(t, all(t, o.Recent.RecentSales(ctx, between)), 1)
-	require.Equal(t, early.ID, all(t, o.Recent.RecentSales(ctx, between))[0].OperationID)
+	between := backoffice.Query{Since: at(24 * 30), Until: at(24 * 31)}
+	require.Len(t, all(t, o.Reader.Sales(ctx, newest(between))), 1)
+	require.Equal(t, early.ID, all(t, o.Reader.Sales(ctx, newest(between)))[0].OperationID)
 }
 
 func testRecentNotifications(t *testing.T, o office) {
@@ -99,40 +105,40 @@ func testRecentNotifications(t *testing.T, o office) {
 	for _, until := range []time.Time{{}, at(24 * 30)} {
 		for _, limit := range []int{0, 1, 5, 12} {
 			var found []backoffice.Cursor
-			f := backoffice.RecentFilter{Limit: limit, Until: until}
+			f := backoffice.Query{Limit: limit, Until: until}
 			for {
-				page := all(t, o.Recent.RecentNotifications(ctx, f))
+				page := all(t, o.Reader.Notifications(ctx, newest(f)))
 				for i := range page {
 					found = append(found, backoffice.Cursor{OperationID: page[i].OperationID, Index: page[i].Index})
 				}
 				if limit == 0 || len(page) < limit {
 					break
 				}
-				f.Before = found[len(found)-1]
+				f.After = found[len(found)-1]
 			}
 			equal(t, want, found)
 		}
 	}
-	count := func(f backoffice.RecentFilter) int { return len(all(t, o.Recent.RecentNotifications(ctx, f))) }
+	count := func(f backoffice.Query) int { return len(all(t, o.Reader.Notifications(ctx, newest(f)))) }
 	sent := backoffice.NotSent
 	if batch[0].Notifications[0].Record().Sent {
 		sent = backoffice.Sent
 	}
-	require.Equal(t, 6, count(backoffice.RecentFilter{UserID: "u"}))
-	require.Equal(t, 6, count(backoffice.RecentFilter{Status: sent}))
-	require.Equal(t, 6, count(backoffice.RecentFilter{Status: backoffice.Sent + backoffice.NotSent - sent}))
-	require.Equal(t, 6, count(backoffice.RecentFilter{Platform: push.Android}))
-	require.Equal(t, 6, count(backoffice.RecentFilter{Application: "OTHER"}))
-	narrow, found := backoffice.RecentFilter{Application: "OTHER", Depth: 3}, 0
+	require.Equal(t, 6, count(backoffice.Query{UserID: "u"}))
+	require.Equal(t, 6, count(backoffice.Query{Status: sent}))
+	require.Equal(t, 6, count(backoffice.Query{Status: backoffice.Sent + backoffice.NotSent - sent}))
+	require.Equal(t, 6, count(backoffice.Query{Platform: push.Android}))
+	require.Equal(t, 6, count(backoffice.Query{Application: "OTHER"}))
+	narrow, found := backoffice.Query{Application: "OTHER", ScanLimit: 3}, 0
 	for more := true; more; {
 		more = false
-		narrow.Rest = func(c backoffice.Cursor) { narrow.Before, more = c, true }
+		narrow.Truncated = func(c backoffice.Cursor) { narrow.After, more = c, true }
 		found += count(narrow)
 	}
 	require.Equal(t, 6, found, "in several steps")
-	require.Equal(t, 12, count(backoffice.RecentFilter{Subscription: "s"}))
-	require.Zero(t, count(backoffice.RecentFilter{Subscription: "t"}))
-	require.Equal(t, 2, count(backoffice.RecentFilter{Since: at(24 * 6), Until: at(24 * 7), Limit: 10}))
+	require.Equal(t, 12, count(backoffice.Query{Subscription: "s"}))
+	require.Zero(t, count(backoffice.Query{Subscription: "t"}))
+	require.Equal(t, 2, count(backoffice.Query{Since: at(24 * 6), Until: at(24 * 7), Limit: 10}))
 }
 
 func testRecentActs(t *testing.T, o office) {
@@ -144,11 +150,11 @@ func testRecentActs(t *testing.T, o office) {
 		want = append(want, act)
 	}
 	slices.Reverse(want)
-	equal(t, want, all(t, o.Recent.RecentActs(ctx, backoffice.RecentFilter{})))
-	equal(t, want[:2], all(t, o.Recent.RecentActs(ctx, backoffice.RecentFilter{Limit: 2})))
-	equal(t, want[2:4], all(t, o.Recent.RecentActs(ctx, backoffice.RecentFilter{Limit: 2, Before: backoffice.Cursor{OperationID: want[1].ID}})))
-	equal(t, want[1:3], all(t, o.Recent.RecentActs(ctx, backoffice.RecentFilter{Since: at(2), Until: at(4)})))
-	equal(t, []audit.Act{want[1], want[3]}, all(t, o.Recent.RecentActs(ctx, backoffice.RecentFilter{Action: backoffice.VerifyAct, Since: at(0)})))
+	equal(t, want, all(t, o.Reader.Acts(ctx, newest(backoffice.Query{}))))
+	equal(t, want[:2], all(t, o.Reader.Acts(ctx, newest(backoffice.Query{Limit: 2}))))
+	equal(t, want[2:4], all(t, o.Reader.Acts(ctx, newest(backoffice.Query{Limit: 2, After: backoffice.Cursor{OperationID: want[1].ID}}))))
+	equal(t, want[1:3], all(t, o.Reader.Acts(ctx, newest(backoffice.Query{Since: at(2), Until: at(4)}))))
+	equal(t, []audit.Act{want[1], want[3]}, all(t, o.Reader.Acts(ctx, newest(backoffice.Query{Action: backoffice.VerifyAct, Since: at(0)}))))
 }
 
 func testRecentRefusals(t *testing.T, o office) {
@@ -163,28 +169,28 @@ func testRecentRefusals(t *testing.T, o office) {
 	first := refuse(10, at(24*30), "shop")
 	second := refuse(11, at(24*30+1), "shop")
 	other := refuse(12, at(24*31), "other")
-	ids := func(f backoffice.RecentFilter) (found []operation.ID) {
-		for _, r := range all(t, o.Recent.RecentRefusals(ctx, f)) {
+	ids := func(f backoffice.Query) (found []operation.ID) {
+		for _, r := range all(t, o.Reader.Refusals(ctx, newest(f))) {
 			found = append(found, r.ID)
 		}
 		return found
 	}
 	since := at(24 * 30)
-	require.Equal(t, []operation.ID{other, second, first}, ids(backoffice.RecentFilter{Since: since}))
-	require.Equal(t, []operation.ID{other, second}, ids(backoffice.RecentFilter{Since: since, Limit: 2}))
-	require.Equal(t, []operation.ID{first}, ids(backoffice.RecentFilter{Since: since, Limit: 2, Before: backoffice.Cursor{OperationID: second}}))
-	require.Equal(t, []operation.ID{other}, ids(backoffice.RecentFilter{Since: since, Subscription: "other"}))
-	require.Equal(t, []operation.ID{second, first}, ids(backoffice.RecentFilter{Since: since, Until: at(24 * 31)}))
-	require.Equal(t, []operation.ID{other, second, first}, ids(backoffice.RecentFilter{Since: since, Code: fund.HoldingInsufficient}))
-	require.Empty(t, ids(backoffice.RecentFilter{Since: since, Code: "holding"}), "a code is whole")
+	require.Equal(t, []operation.ID{other, second, first}, ids(backoffice.Query{Since: since}))
+	require.Equal(t, []operation.ID{other, second}, ids(backoffice.Query{Since: since, Limit: 2}))
+	require.Equal(t, []operation.ID{first}, ids(backoffice.Query{Since: since, Limit: 2, After: backoffice.Cursor{OperationID: second}}))
+	require.Equal(t, []operation.ID{other}, ids(backoffice.Query{Since: since, Subscription: "other"}))
+	require.Equal(t, []operation.ID{second, first}, ids(backoffice.Query{Since: since, Until: at(24 * 31)}))
+	require.Equal(t, []operation.ID{other, second, first}, ids(backoffice.Query{Since: since, Code: fund.HoldingInsufficient}))
+	require.Empty(t, ids(backoffice.Query{Since: since, Code: "holding"}), "a code is whole")
 	for _, depth := range []int{1, 2, 100} {
-		f, found, more := backoffice.RecentFilter{Since: since, Subscription: "shop", Code: fund.HoldingInsufficient, Depth: depth}, []operation.ID(nil), true
-		f.Rest = func(c backoffice.Cursor) { f.Before, more = c, true }
+		f, found, more := backoffice.Query{Since: since, Subscription: "shop", Code: fund.HoldingInsufficient, ScanLimit: depth}, []operation.ID(nil), true
+		f.Truncated = func(c backoffice.Cursor) { f.After, more = c, true }
 		for more {
 			more = false
 			found = append(found, ids(f)...)
 		}
 		require.Equal(t, []operation.ID{second, first}, found, "in several steps")
 	}
-	require.Equal(t, fund.HoldingInsufficient, all(t, o.Recent.RecentRefusals(ctx, backoffice.RecentFilter{Limit: 1}))[0].Faults[0].Code)
+	require.Equal(t, fund.HoldingInsufficient, all(t, o.Reader.Refusals(ctx, newest(backoffice.Query{Limit: 1})))[0].Faults[0].Code)
 }

@@ -44,7 +44,7 @@ func TestRecipesSurviveTheSandbox(t *testing.T) {
 				sales := 0
 				office, err := box.Backoffice(ctx)
 				require.NoError(t, err)
-				for s, err := range office.Recent.RecentSales(ctx, backoffice.RecentFilter{State: operation.Completed}) {
+				for s, err := range office.Reader.Sales(ctx, backoffice.Query{State: operation.Completed}) {
 					require.NoError(t, err)
 					require.Equal(t, "12.5", s.Terms.Units.String())
 					sales++

@@ -1,20 +1,16 @@
 package fake
 
 import (
-	"cmp"
 	"context"
-	"iter"
 	"maps"
 	"slices"
 	"time"
 
 	"bankingapi/application/backoffice"
-	"bankingapi/domain/audit"
 	"bankingapi/domain/day"
 	"bankingapi/domain/fund"
 	"bankingapi/domain/idempotency"
 	"bankingapi/domain/operation"
-	"bankingapi/domain/push"
 	"bankingapi/domain/trail"
 )
 
@@ -22,11 +18,8 @@ import (
 // the time of imports.
 func (s *Store) Backoffice(strike Strike, now func() time.Time) backoffice.Ports {
 	o := office{s, strike, now}
-	whole := backoffice.New(backoffice.Ports{History: history{o}, Lookups: lookups{o}, Records: records{o}}, audit.Acts{}, time.UTC)
 	return backoffice.Ports{
-		Imports: imports{o}, Book: book{o}, History: history{o}, Lookups: lookups{o}, Evidence: evidence{o}, Records: records{o},
-		Recent: whole.Recent, Recorded: whole.Recorded, Audit: records{o}, Reversals: whole.Reversals,
-		Books: s.Books(strike),
+		Imports: imports{o}, Reader: reader{o}, Lookups: lookups{o}, Evidence: evidence{o}, Books: s.Books(strike), Audit: acts{o},
 	}
 }
 
@@ -38,11 +31,10 @@ type office struct {
 
 type (
 	imports  struct{ office }
-	book     struct{ office }
-	history  struct{ office }
+	reader   struct{ office }
 	lookups  struct{ office }
 	evidence struct{ office }
-	records  struct{ office }
+	acts     struct{ office }
 )
 
 // numbered is one line of an import.
@@ -202,116 +194,6 @@ func count(imported *backoffice.Imported, exists, same bool) fund.PostingKind {
 	return fund.AdjustmentPosting
 }
 
-// stream yields the result of read, which copies the store at that moment.
-func stream[T any](ctx context.Context, o office, read func() []T, wanted func(*T) bool) iter.Seq2[T, error] {
-	return func(yield func(T, error) bool) {
-		var all []T
-		if err := o.store.read(ctx, o.strike, func() { all = read() }); err != nil {
-			var none T
-			yield(none, err)
-			return
-		}
-		for i := range all {
-			if ctx.Err() != nil {
-				var none T
-				yield(none, cancelled(ctx))
-				return
-			}
-			if wanted(&all[i]) && !yield(all[i], nil) {
-				return
-			}
-		}
-	}
-}
-
-// during reports whether an instant is in the time range of the filter.
-func during(f backoffice.Filter, at time.Time) bool {
-	return (f.Since.IsZero() || !at.Before(f.Since)) && (f.Until.IsZero() || at.Before(f.Until))
-}
-
-func ofOperation(f backoffice.Filter, id operation.ID, subscription string, h *operation.Header) bool {
-	return (f.OperationID == operation.ID{} || f.OperationID == id) && compareIDs(f.From, id) <= 0 && (f.Subscription == "" || f.Subscription == subscription) &&
-		(f.CallerID == "" || f.CallerID == h.CallerID) && (f.RequestID == "" || f.RequestID == h.RequestID)
-}
-
-func ofCustomer(f backoffice.Filter, customerNo int64) bool {
-	return f.CustomerNo == 0 || f.CustomerNo == customerNo
-}
-
-// Prices implements backoffice.Book.
-func (b book) Prices(ctx context.Context, f backoffice.Filter) iter.Seq2[fund.Price, error] {
-	return stream(ctx, b.office,
-		func() []fund.Price {
-			return slices.SortedFunc(slices.Values(b.store.prices), func(x, y fund.Price) int { return cmp.Compare(x.ID, y.ID) })
-		},
-		func(p *fund.Price) bool {
-			return f.Since.IsZero() && f.Until.IsZero() || during(f, p.ValidFrom.Start(f.Zone))
-		})
-}
-
-// Holdings implements backoffice.Book.
-func (b book) Holdings(ctx context.Context, f backoffice.Filter) iter.Seq2[fund.Holding, error] {
-	return stream(ctx, b.office, b.store.allHoldings, func(h *fund.Holding) bool { return ofCustomer(f, h.Key.CustomerNo) })
-}
-
-// Accounts implements backoffice.Book.
-func (b book) Accounts(ctx context.Context, f backoffice.Filter) iter.Seq2[fund.Account, error] {
-	return stream(ctx, b.office, b.store.allAccounts, func(a *fund.Account) bool { return ofCustomer(f, a.Key.CustomerNo) })
-}
-
-// IsEmpty implements backoffice.Book.
-func (b book) IsEmpty(ctx context.Context) (empty bool, err error) {
-	s := b.store
-	err = s.read(ctx, b.strike, func() { empty = len(s.prices)+len(s.holdings)+len(s.accounts) == 0 })
-	return empty, err
-}
-
-// Sales implements backoffice.History.
-func (h history) Sales(ctx context.Context, f backoffice.Filter) iter.Seq2[fund.SaleEntry, error] {
-	return stream(ctx, h.office, h.store.allSales, func(s *fund.SaleEntry) bool {
-		settled := backoffice.Filter{Since: f.SettledSince, Until: f.SettledUntil}
-		asked := !f.SettledSince.IsZero() || !f.SettledUntil.IsZero()
-		selected := s.Terms.SelectedDay
-		return ofCustomer(f, s.Terms.Holding.CustomerNo) && during(f, s.ReceivedAt) && (f.State == 0 || f.State == s.State) &&
-			(!asked || !s.SettledAt.IsZero() && during(settled, s.SettledAt)) &&
-			(f.DueSince.IsNone() || !selected.IsNone() && !f.DueSince.After(selected)) &&
-			(f.DueUntil.IsNone() || !selected.IsNone() && !selected.After(f.DueUntil)) &&
-			ofOperation(f, s.OperationID, s.Subscription, &s.Header)
-	})
-}
-
-// Postings implements backoffice.History.
-func (h history) Postings(ctx context.Context, f backoffice.Filter) iter.Seq2[fund.PostingEntry, error] {
-	return stream(ctx, h.office,
-		func() []fund.PostingEntry { return slices.SortedFunc(slices.Values(h.store.postings), comparePostings) },
-		func(p *fund.PostingEntry) bool { return ofCustomer(f, p.CustomerNo()) && during(f, p.PostedAt) })
-}
-
-func comparePostings(a, b fund.PostingEntry) int {
-	return cmp.Or(compareIDs(a.OperationID, b.OperationID), cmp.Compare(a.Index, b.Index), cmp.Compare(leg(&a), leg(&b)))
-}
-
-func leg(p *fund.PostingEntry) int64 {
-	if p.IsMoney() {
-		return 2
-	}
-	return 1
-}
-
-// Notifications implements backoffice.History.
-func (h history) Notifications(ctx context.Context, f backoffice.Filter) iter.Seq2[push.Entry, error] {
-	return stream(ctx, h.office,
-		func() []push.Entry {
-			all := copyNotifications(h.store.notifications)
-			slices.SortStableFunc(all, func(a, b push.Entry) int { return cmp.Compare(a.Record.UserID, b.Record.UserID) })
-			return all
-		},
-		func(n *push.Entry) bool {
-			return (f.UserID == "" || f.UserID == n.Record.UserID) && (f.PushID == "" || f.PushID == n.Record.PushID) &&
-				during(f, n.ReceivedAt) && ofOperation(f, n.OperationID, n.Subscription, &n.Header)
-		})
-}
-
 // Operation implements backoffice.Lookups.
 func (l lookups) Operation(ctx context.Context, id operation.ID) (found backoffice.Operation, err error) {
 	err = l.store.read(ctx, l.strike, func() {
@@ -363,30 +245,38 @@ func (l lookups) record(key idempotency.Key) *idempotency.Record {
 	return &r
 }
 
-// Statement implements backoffice.Lookups.
-func (l lookups) Statement(ctx context.Context, customerNo int64, until time.Time) iter.Seq2[fund.PostingEntry, error] {
-	return stream(ctx, l.office,
-		func() []fund.PostingEntry {
-			return slices.SortedFunc(slices.Values(l.store.postings), func(a, b fund.PostingEntry) int {
-				return cmp.Or(a.PostedAt.Compare(b.PostedAt), comparePostings(a, b))
-			})
-		},
-		func(p *fund.PostingEntry) bool {
-			return p.CustomerNo() == customerNo && during(backoffice.Filter{Until: until}, p.PostedAt)
-		})
+// Reversals implements backoffice.Lookups.
+func (l lookups) Reversals(ctx context.Context, ids []operation.ID) (map[operation.ID]fund.Reversal, error) {
+	all := make(map[operation.ID]fund.Reversal)
+	err := l.store.read(ctx, l.strike, func() {
+		for _, id := range ids {
+			if reversal, ok := l.store.reversals[id]; ok {
+				all[id] = reversal
+			}
+		}
+	})
+	return all, err
 }
 
-// Waiting implements backoffice.Lookups.
-func (l lookups) Waiting(ctx context.Context, until day.Day) iter.Seq2[fund.SaleEntry, error] {
-	return stream(ctx, l.office,
-		func() []fund.SaleEntry {
-			all := l.store.allSales()
-			slices.SortStableFunc(all, func(a, b fund.SaleEntry) int { return a.Terms.SelectedDay.Compare(b.Terms.SelectedDay) })
-			return all
-		},
-		func(s *fund.SaleEntry) bool {
-			return s.State == operation.Recorded && !s.Terms.SelectedDay.After(until)
-		})
+// DueDays implements backoffice.Lookups.
+func (l lookups) DueDays(ctx context.Context, until day.Day, limit int) (days []backoffice.DueDay, err error) {
+	var last operation.ID
+	due := backoffice.Query{State: operation.Recorded, DueUntil: until, Limit: limit, Order: backoffice.ByDay}
+	for s, err := range (reader{l.office}).Sales(ctx, due) {
+		if err != nil {
+			return nil, err
+		}
+		if n := len(days); n == 0 || days[n-1].Day != s.Terms.SelectedDay {
+			days, last = append(days, backoffice.DueDay{Day: s.Terms.SelectedDay}), operation.ID{}
+		}
+		today := &days[len(days)-1]
+		today.Sales++
+		if s.OperationID != last {
+			today.Operations++
+			last = s.OperationID
+		}
+	}
+	return days, nil
 }
 
 // Read implements backoffice.Evidence.

@@ -11,17 +11,12 @@ import (
 // Ports returns the store as a storage adapter. strike may be nil. now is the
 // time of imports. Close does nothing: the data live as long as the Store.
 func (s *Store) Ports(strike Strike, now func() time.Time) *store.Store {
-	return &store.Store{
-		Name:          "memory",
-		Books:         s.Books(strike),
-		Inboxes:       s.Inboxes(strike),
-		Subscriptions: s.Subscriptions(strike),
-		Usage:         s.Subscriptions(strike),
-		Backoffice:    s.Backoffice(strike, now),
-		Ping:          func(context.Context) error { return nil },
-		CountDue:      s.countDue,
-		Close:         func() error { return nil },
-	}
+	ports := store.Unsupported()
+	ports.Name = "memory"
+	ports.Books, ports.Inboxes = s.Books(strike), s.Inboxes(strike)
+	ports.Subscriptions, ports.Usage = s.Subscriptions(strike), s.Subscriptions(strike)
+	ports.Backoffice, ports.CountDue = s.Backoffice(strike, now), s.countDue
+	return ports
 }
 
 // Open is a storage driver for bootstrap.WithDriver. Its data are in the Store.

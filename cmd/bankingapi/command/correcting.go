@@ -2,7 +2,6 @@ package command
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"os/user"
@@ -86,9 +85,6 @@ nothing goes below zero. The sales stay completed.`,
 // withCorrector opens the book to correct it.
 func (p program) withCorrector(cmd *cobra.Command, do func(*backoffice.Corrector) error) error {
 	return p.withOffice(cmd, func(office *backoffice.Office) error {
-		if office.Corrector == nil {
-			return errors.New("this storage cannot correct the book")
-		}
 		return do(office.Corrector)
 	})
 }

@@ -1,0 +1,201 @@
+package backoffice
+
+import (
+	"context"
+	"encoding/binary"
+	"iter"
+	"strings"
+	"time"
+
+	"bankingapi/domain/audit"
+	"bankingapi/domain/day"
+	"bankingapi/domain/fund"
+	"bankingapi/domain/operation"
+	"bankingapi/domain/push"
+)
+
+// Reader reads lists: one method for each kind of rows. Commands, the console,
+// exports and hosts read through it.
+//
+// The methods return streams. A stream has all rows that fit the query, as they
+// were at one moment, in the order of the query; no row is held in memory. After an
+// error there is no further row. Each use of the result reads anew, and keeps a
+// connection until its end. A stream is not subject to the statement timeout.
+type Reader interface {
+	// Prices yields prices by ID.
+	Prices(ctx context.Context, q Query) iter.Seq2[fund.Price, error]
+	// Holdings yields holdings in the order of HoldingKey.Compare.
+	Holdings(ctx context.Context, q Query) iter.Seq2[fund.Holding, error]
+	// Accounts yields accounts in the order of AccountKey.Compare.
+	Accounts(ctx context.Context, q Query) iter.Seq2[fund.Account, error]
+	// Sales yields sales of every state by operation and index, which is the order in
+	// which they were received; with ByDay by selected day first.
+	Sales(ctx context.Context, q Query) iter.Seq2[fund.SaleEntry, error]
+	// Postings yields postings by operation and index, units before money; with ByTime
+	// by PostedAt first.
+	Postings(ctx context.Context, q Query) iter.Seq2[fund.PostingEntry, error]
+	// Notifications yields notifications grouped by user, in byte order of the
+	// UserID.
+	Notifications(ctx context.Context, q Query) iter.Seq2[push.Entry, error]
+	// Refusals yields operations that were refused at once, by ID.
+	Refusals(ctx context.Context, q Query) iter.Seq2[operation.Refusal, error]
+	// Decisions yields the operations that were decided, by ID.
+	Decisions(ctx context.Context, q Query) iter.Seq2[Decision, error]
+	// Acts yields the acts of administration by ID, which is the order of their time.
+	Acts(ctx context.Context, q Query) iter.Seq2[audit.Act, error]
+}
+
+// Order is the order of a stream. Kinds of rows for which an order is not named here
+// have one order only.
+type Order uint8
+
+// The orders.
+const (
+	// ByKey is the order that each method of Reader names.
+	ByKey Order = iota
+	// Newest yields sales, notifications, refusals and acts newest first: by
+	// operation, which is ordered by time, then by index. It reads only the rows that
+	// Query.Limit needs, as far as the conditions allow it.
+	Newest
+	// ByDay yields sales by selected day, operation and index.
+	ByDay
+	// ByTime yields postings by PostedAt, operation and index, units before money.
+	ByTime
+)
+
+// Query chooses rows and their order. Its zero value takes everything by key. A
+// field that does not apply to a kind of rows is ignored.
+type Query struct {
+	// CustomerNo takes holdings, accounts, sales and postings of that customer.
+	CustomerNo int64
+	// UserID, PushID, Application and Platform take notifications of those.
+	UserID, PushID, Application string
+	Platform                    push.Platform
+	// Status takes notifications that were sent, or that were not.
+	Status SendStatus
+	// Since and Until take rows from Since on and before Until: by ReceivedAt
+	// (sales, notifications, operations), PostedAt (postings), At (acts) or the
+	// start of ValidFrom in Zone (prices).
+	Since, Until time.Time
+	// Zone is the bank's time zone. Prices need it if Since or Until is set.
+	Zone *time.Location
+	// State takes sales and decided operations in that state.
+	State operation.State
+	// DueSince and DueUntil take sales for a later day from DueSince on and not
+	// after DueUntil. None takes every sale.
+	DueSince, DueUntil day.Day
+	// SettledSince and SettledUntil take sales by SettledAt, as Since and Until.
+	SettledSince, SettledUntil time.Time
+	// Subscription, CallerID, RequestID and OperationID take sales, notifications
+	// and operations of that subscription, Header.CallerID, Header.RequestID and
+	// operation.
+	Subscription, CallerID, RequestID string
+	OperationID                       operation.ID
+	// From takes sales, notifications and operations with that ID or a larger one.
+	From operation.ID
+	// Code takes refusals whose first fault has that code.
+	Code string
+	// Action takes acts of that kind.
+	Action string
+
+	// Order is the order of the rows.
+	Order Order
+	// Limit is the maximum number of rows. 0 means no limit.
+	Limit int
+	// After takes rows that come after this one in the order Newest. The zero value
+	// takes the first page.
+	After Cursor
+	// ScanLimit bounds how many sales, notifications or refusals the order Newest looks
+	// at, whether they fit or not: a page with few rows would read the whole book
+	// otherwise. An adapter that finds them at once may ignore it. 0 means no bound.
+	ScanLimit int
+	// Truncated is called at the end if ScanLimit left rows out, with After of the next
+	// page. It is optional.
+	Truncated func(Cursor)
+}
+
+// SendStatus narrows notifications.
+type SendStatus uint8
+
+// The values of SendStatus.
+const (
+	AnyStatus SendStatus = iota
+	Sent
+	NotSent
+)
+
+// Cursor is the place of a row in a list. The place of an act is its ID.
+type Cursor struct {
+	OperationID operation.ID
+	Index       int
+}
+
+// IsZero reports whether it is the place before all rows.
+func (c Cursor) IsZero() bool { return c == Cursor{} }
+
+// FirstID is the smallest ID that an operation at that time can have. It lets
+// a storage find a time by the order of the IDs.
+func FirstID(at time.Time) operation.ID {
+	var id operation.ID
+	var milliseconds [8]byte
+	binary.BigEndian.PutUint64(milliseconds[:], uint64(max(0, at.UnixMilli())))
+	copy(id[:6], milliseconds[2:])
+	return id
+}
+
+// Decision is an operation that was decided: completed, recorded or refused.
+type Decision struct {
+	ID           operation.ID
+	Operation    operation.Name
+	Subscription string
+	Header       operation.Header
+	ReceivedAt   time.Time
+	State        operation.State
+	// Codes are the error codes of a failed operation. For a sale that failed on
+	// its day it is the first one.
+	Codes []string
+}
+
+// IsEmpty reports whether the book has no price, no holding and no account.
+func IsEmpty(ctx context.Context, r Reader) (bool, error) {
+	for _, is := range []func() (bool, error){
+		func() (bool, error) { return none(r.Prices(ctx, Query{Limit: 1})) },
+		func() (bool, error) { return none(r.Holdings(ctx, Query{Limit: 1})) },
+		func() (bool, error) { return none(r.Accounts(ctx, Query{Limit: 1})) },
+	} {
+		if empty, err := is(); !empty || err != nil {
+			return false, err
+		}
+	}
+	return true, nil
+}
+
+// none reports whether a stream has no row.
+func none[T any](rows iter.Seq2[T, error]) (bool, error) {
+	for _, err := range rows {
+		return false, err
+	}
+	return true, nil
+}
+
+// Counted reports every thousandth row, and the number of all rows at the end.
+// progress may be nil.
+func Counted[T any](rows iter.Seq2[T, error], progress func(rows int64)) iter.Seq2[T, error] {
+	progress = orQuiet(progress)
+	return func(yield func(T, error) bool) {
+		var n int64
+		defer func() { progress(n) }()
+		for row, err := range rows {
+			if !yield(row, err) {
+				return
+			}
+			if n++; n%1000 == 0 {
+				progress(n)
+			}
+		}
+	}
+}
+
+// IsFormula reports whether a spreadsheet may run a text of an export as a
+// formula. Some skip white space at the beginning.
+func IsFormula(text string) bool { return text != "" && strings.IndexByte("=+-@\t\r\n", text[0]) >= 0 }

@@ -1,0 +1,216 @@
+package store
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"strings"
+	"time"
+
+	"bankingapi/application/backoffice"
+	"bankingapi/application/subscriptions"
+	"bankingapi/domain/audit"
+	"bankingapi/domain/day"
+	"bankingapi/domain/fund"
+	"bankingapi/domain/idempotency"
+	"bankingapi/domain/operation"
+	"bankingapi/domain/push"
+)
+
+// openTimeout bounds the opening of a storage, without its migration.
+const openTimeout = 10 * time.Second
+
+// Open opens a storage with an adapter. The error names the fields of its Store that
+// are missing.
+func Open(adapter func(context.Context, Options) (Database, error), o Options) (*Store, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), openTimeout)
+	defer cancel()
+	database, err := adapter(ctx, o)
+	if err != nil {
+		return nil, err
+	}
+	opened, err := database.Bind(o)
+	if err != nil {
+		return nil, err
+	}
+	if err := opened.complete(); err != nil {
+		return nil, err
+	}
+	s := *opened
+	s.DataFolder = cmp.Or(opened.DataFolder, o.DataFolder, "data")
+	return &s, nil
+}
+
+// complete returns an error that names the required fields that are missing.
+func (s *Store) complete() error {
+	b := &s.Backoffice
+	var missing []string
+	for _, field := range []struct {
+		name      string
+		isMissing bool
+	}{
+		{"Books", s.Books == nil}, {"Inboxes", s.Inboxes == nil}, {"Subscriptions", s.Subscriptions == nil}, {"Usage", s.Usage == nil},
+		{"Backoffice.Imports", b.Imports == nil}, {"Backoffice.Reader", b.Reader == nil}, {"Backoffice.Lookups", b.Lookups == nil},
+		{"Backoffice.Evidence", b.Evidence == nil}, {"Backoffice.Books", b.Books == nil}, {"Backoffice.Audit", b.Audit == nil},
+		{"Schema", s.Schema == nil}, {"Marker", s.Marker == nil}, {"Ping", s.Ping == nil}, {"Risks", s.Risks == nil}, {"CountDue", s.CountDue == nil}, {"Clock", s.Clock == nil},
+		{"Within", s.Within == nil}, {"Index", s.Index == nil}, {"Backup", s.Backup == nil}, {"Close", s.Close == nil},
+	} {
+		if field.isMissing {
+			missing = append(missing, field.name)
+		}
+	}
+	if len(missing) > 0 {
+		return fmt.Errorf("the storage that was opened is incomplete: its store.Store has no %s. Begin with store.Unsupported if it cannot do that",
+			strings.Join(missing, ", "))
+	}
+	return nil
+}
+
+// Unsupported returns a Store whose optional ports say that the storage cannot do
+// what they are asked: "this storage cannot verify". A storage adapter sets what it
+// can do. Books, Inboxes and Subscriptions are not optional and are nil. The errors
+// are errors.ErrUnsupported.
+func Unsupported() *Store {
+	return &Store{
+		Usage: noUsage{},
+		Backoffice: backoffice.Ports{
+			Imports: noImports{}, Reader: noReader{}, Lookups: noLookups{}, Evidence: noEvidence{}, Books: noBooks{}, Audit: noAudit{},
+		},
+		Schema:   noSchema{},
+		Marker:   noMarker{},
+		Ping:     func(context.Context) error { return nil },
+		Risks:    func(context.Context) ([]Risk, error) { return nil, nil },
+		CountDue: func(context.Context, day.Day) (int64, day.Day, error) { return 0, day.Day{}, nil },
+		Clock:    func(context.Context, string) (now, newest time.Time, err error) { return now, newest, nil },
+		Within:   func(any) (*Store, error) { return nil, cannot("work inside a transaction of the host") },
+		Index:    func(context.Context) error { return nil },
+		Backup: func(context.Context, string) error {
+			return errors.New("this storage is backed up with its own tools: for Postgres use pg_dump, or a base backup with WAL archiving")
+		},
+		Close: func() error { return nil },
+	}
+}
+
+func cannot(do string) error { return unsupported("this storage cannot " + do) }
+
+// unsupported is errors.ErrUnsupported with a sentence of its own.
+type unsupported string
+
+func (u unsupported) Error() string { return string(u) }
+func (u unsupported) Unwrap() error { return errors.ErrUnsupported }
+
+type noUsage struct{}
+
+func (noUsage) Used(context.Context, []subscriptions.Use) error { return nil }
+
+type noImports struct{}
+
+func (noImports) Prices(context.Context, backoffice.Lines[fund.Price], func(int64)) (none backoffice.Imported, err error) {
+	return none, cannot("import prices")
+}
+
+func (noImports) Holdings(context.Context, operation.ID, backoffice.Lines[fund.Holding], func(int64)) (none backoffice.Imported, err error) {
+	return none, cannot("import holdings")
+}
+
+func (noImports) Accounts(context.Context, operation.ID, backoffice.Lines[fund.Account], func(int64)) (none backoffice.Imported, err error) {
+	return none, cannot("import accounts")
+}
+
+type noReader struct{}
+
+func unread[T any](rows string) iter.Seq2[T, error] {
+	return func(yield func(T, error) bool) {
+		var none T
+		yield(none, cannot("list "+rows))
+	}
+}
+
+func (noReader) Prices(context.Context, backoffice.Query) iter.Seq2[fund.Price, error] {
+	return unread[fund.Price]("prices")
+}
+
+func (noReader) Holdings(context.Context, backoffice.Query) iter.Seq2[fund.Holding, error] {
+	return unread[fund.Holding]("holdings")
+}
+
+func (noReader) Accounts(context.Context, backoffice.Query) iter.Seq2[fund.Account, error] {
+	return unread[fund.Account]("accounts")
+}
+
+func (noReader) Sales(context.Context, backoffice.Query) iter.Seq2[fund.SaleEntry, error] {
+	return unread[fund.SaleEntry]("sales")
+}
+
+func (noReader) Postings(context.Context, backoffice.Query) iter.Seq2[fund.PostingEntry, error] {
+	return unread[fund.PostingEntry]("postings")
+}
+
+func (noReader) Notifications(context.Context, backoffice.Query) iter.Seq2[push.Entry, error] {
+	return unread[push.Entry]("notifications")
+}
+
+func (noReader) Refusals(context.Context, backoffice.Query) iter.Seq2[operation.Refusal, error] {
+	return unread[operation.Refusal]("refused operations")
+}
+
+func (noReader) Decisions(context.Context, backoffice.Query) iter.Seq2[backoffice.Decision, error] {
+	return unread[backoffice.Decision]("operations")
+}
+
+func (noReader) Acts(context.Context, backoffice.Query) iter.Seq2[audit.Act, error] {
+	return unread[audit.Act]("acts")
+}
+
+type noLookups struct{}
+
+func (noLookups) Operation(context.Context, operation.ID) (none backoffice.Operation, err error) {
+	return none, cannot("look up operations")
+}
+
+func (noLookups) OperationOf(context.Context, idempotency.Key) (none backoffice.Operation, err error) {
+	return none, cannot("look up operations")
+}
+
+func (noLookups) Reversals(context.Context, []operation.ID) (map[operation.ID]fund.Reversal, error) {
+	return nil, nil
+}
+
+func (noLookups) DueDays(context.Context, day.Day, int) ([]backoffice.DueDay, error) {
+	return nil, nil
+}
+
+type noEvidence struct{}
+
+func (noEvidence) Read(context.Context, backoffice.Witness) error { return cannot("verify") }
+
+type noBooks struct{}
+
+func (noBooks) Update(context.Context, fund.LockSet, func(*fund.Book)) error {
+	return cannot("correct the book")
+}
+
+type noAudit struct{}
+
+func (noAudit) Record(context.Context, audit.Act) error { return nil }
+
+// HasSchema reports whether the storage has something to migrate.
+func (s *Store) HasSchema() bool { return s.Schema != noSchema{} }
+
+// noSchema is the schema of a storage that has nothing to migrate.
+type noSchema struct{}
+
+func (noSchema) Up(context.Context) ([]Migration, error) { return nil, nil }
+func (noSchema) Down(context.Context) (none Migration, err error) {
+	return none, errors.New("this storage has no schema to migrate")
+}
+func (noSchema) Status(context.Context) (none Status, err error) { return none, nil }
+func (noSchema) Require(context.Context) error                   { return nil }
+
+type noMarker struct{}
+
+func (noMarker) Note(context.Context) (string, error)  { return "", cannot("be a sandbox") }
+func (noMarker) SetNote(context.Context, string) error { return cannot("be a sandbox") }
+func (noMarker) Empty(context.Context, string) error   { return cannot("be a sandbox") }

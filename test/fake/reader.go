@@ -1,0 +1,237 @@
+package fake
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"iter"
+	"slices"
+	"time"
+
+	"bankingapi/application/backoffice"
+	"bankingapi/domain/audit"
+	"bankingapi/domain/fund"
+	"bankingapi/domain/operation"
+	"bankingapi/domain/push"
+)
+
+// stream yields the rows that are wanted, at most q.Limit. read copies the store at
+// that moment. place is the place of a row in the order Newest; rows that have no such
+// order have no place.
+func stream[T any](ctx context.Context, r reader, q backoffice.Query, read func() []T, place func(*T) backoffice.Cursor, wanted func(*T) bool) iter.Seq2[T, error] {
+	return func(yield func(T, error) bool) {
+		var all []T
+		if err := r.store.read(ctx, r.strike, func() { all = read() }); err != nil {
+			var none T
+			yield(none, err)
+			return
+		}
+		newest := q.Order == backoffice.Newest && place != nil
+		if newest {
+			slices.SortStableFunc(all, func(x, y T) int { return compareCursors(place(&y), place(&x)) })
+		}
+		found := 0
+		for i := range all {
+			if ctx.Err() != nil {
+				var none T
+				yield(none, cancelled(ctx))
+				return
+			}
+			if !wanted(&all[i]) || newest && !q.After.IsZero() && compareCursors(place(&all[i]), q.After) >= 0 {
+				continue
+			}
+			if !yield(all[i], nil) {
+				return
+			}
+			if found++; found == q.Limit {
+				return
+			}
+		}
+	}
+}
+
+func compareCursors(a, b backoffice.Cursor) int {
+	return cmp.Or(bytes.Compare(a.OperationID[:], b.OperationID[:]), cmp.Compare(a.Index, b.Index))
+}
+
+// during reports whether an instant is in the time range of the query.
+func during(q backoffice.Query, at time.Time) bool { return within(at, q.Since, q.Until) }
+
+func within(at, since, until time.Time) bool {
+	return (since.IsZero() || !at.Before(since)) && (until.IsZero() || at.Before(until))
+}
+
+func ofOperation(q backoffice.Query, id operation.ID, subscription string, h *operation.Header) bool {
+	return (q.OperationID == operation.ID{} || q.OperationID == id) && compareIDs(q.From, id) <= 0 && (q.Subscription == "" || q.Subscription == subscription) &&
+		(q.CallerID == "" || q.CallerID == h.CallerID) && (q.RequestID == "" || q.RequestID == h.RequestID)
+}
+
+func ofCustomer(q backoffice.Query, customerNo int64) bool {
+	return q.CustomerNo == 0 || q.CustomerNo == customerNo
+}
+
+// Prices implements backoffice.Reader.
+func (r reader) Prices(ctx context.Context, q backoffice.Query) iter.Seq2[fund.Price, error] {
+	return stream(ctx, r, q,
+		func() []fund.Price {
+			return slices.SortedFunc(slices.Values(r.store.prices), func(x, y fund.Price) int { return cmp.Compare(x.ID, y.ID) })
+		}, nil,
+		func(p *fund.Price) bool {
+			return q.Since.IsZero() && q.Until.IsZero() || during(q, p.ValidFrom.Start(q.Zone))
+		})
+}
+
+// Holdings implements backoffice.Reader.
+func (r reader) Holdings(ctx context.Context, q backoffice.Query) iter.Seq2[fund.Holding, error] {
+	return stream(ctx, r, q, r.store.allHoldings, nil, func(h *fund.Holding) bool { return ofCustomer(q, h.Key.CustomerNo) })
+}
+
+// Accounts implements backoffice.Reader.
+func (r reader) Accounts(ctx context.Context, q backoffice.Query) iter.Seq2[fund.Account, error] {
+	return stream(ctx, r, q, r.store.allAccounts, nil, func(a *fund.Account) bool { return ofCustomer(q, a.Key.CustomerNo) })
+}
+
+// Sales implements backoffice.Reader.
+func (r reader) Sales(ctx context.Context, q backoffice.Query) iter.Seq2[fund.SaleEntry, error] {
+	read := func() []fund.SaleEntry {
+		all := r.store.allSales()
+		if q.Order == backoffice.ByDay {
+			slices.SortStableFunc(all, func(a, b fund.SaleEntry) int { return a.Terms.SelectedDay.Compare(b.Terms.SelectedDay) })
+		}
+		return all
+	}
+	place := func(s *fund.SaleEntry) backoffice.Cursor {
+		return backoffice.Cursor{OperationID: s.OperationID, Index: s.Index}
+	}
+	return stream(ctx, r, q, read, place, func(s *fund.SaleEntry) bool {
+		asked := !q.SettledSince.IsZero() || !q.SettledUntil.IsZero()
+		selected := s.Terms.SelectedDay
+		return ofCustomer(q, s.Terms.Holding.CustomerNo) && during(q, s.ReceivedAt) && (q.State == 0 || q.State == s.State) &&
+			(!asked || !s.SettledAt.IsZero() && within(s.SettledAt, q.SettledSince, q.SettledUntil)) &&
+			(q.DueSince.IsNone() || !selected.IsNone() && !q.DueSince.After(selected)) &&
+			(q.DueUntil.IsNone() || !selected.IsNone() && !selected.After(q.DueUntil)) &&
+			ofOperation(q, s.OperationID, s.Subscription, &s.Header)
+	})
+}
+
+// Postings implements backoffice.Reader.
+func (r reader) Postings(ctx context.Context, q backoffice.Query) iter.Seq2[fund.PostingEntry, error] {
+	return stream(ctx, r, q,
+		func() []fund.PostingEntry {
+			return slices.SortedFunc(slices.Values(r.store.postings), func(a, b fund.PostingEntry) int {
+				if by := a.PostedAt.Compare(b.PostedAt); q.Order == backoffice.ByTime && by != 0 {
+					return by
+				}
+				return comparePostings(a, b)
+			})
+		}, nil,
+		func(p *fund.PostingEntry) bool { return ofCustomer(q, p.CustomerNo()) && during(q, p.PostedAt) })
+}
+
+func comparePostings(a, b fund.PostingEntry) int {
+	return cmp.Or(compareIDs(a.OperationID, b.OperationID), cmp.Compare(a.Index, b.Index), cmp.Compare(leg(&a), leg(&b)))
+}
+
+func leg(p *fund.PostingEntry) int64 {
+	if p.IsMoney() {
+		return 2
+	}
+	return 1
+}
+
+// Notifications implements backoffice.Reader.
+func (r reader) Notifications(ctx context.Context, q backoffice.Query) iter.Seq2[push.Entry, error] {
+	read := func() []push.Entry {
+		all := copyNotifications(r.store.notifications)
+		slices.SortStableFunc(all, func(a, b push.Entry) int { return cmp.Compare(a.Record.UserID, b.Record.UserID) })
+		return all
+	}
+	place := func(n *push.Entry) backoffice.Cursor {
+		return backoffice.Cursor{OperationID: n.OperationID, Index: n.Index}
+	}
+	return stream(ctx, r, q, read, place, func(n *push.Entry) bool {
+		return (q.UserID == "" || q.UserID == n.Record.UserID) && (q.PushID == "" || q.PushID == n.Record.PushID) &&
+			(q.Application == "" || n.Record.ExternalApplicationCode == q.Application) &&
+			(q.Platform == 0 || n.Record.Platform == q.Platform) &&
+			(q.Status == backoffice.AnyStatus || n.Record.Sent == (q.Status == backoffice.Sent)) &&
+			during(q, n.ReceivedAt) && ofOperation(q, n.OperationID, n.Subscription, &n.Header)
+	})
+}
+
+// Refusals implements backoffice.Reader.
+func (r reader) Refusals(ctx context.Context, q backoffice.Query) iter.Seq2[operation.Refusal, error] {
+	read := func() []operation.Refusal {
+		return slices.SortedFunc(slices.Values(r.store.refusals), func(a, b operation.Refusal) int { return compareIDs(a.ID, b.ID) })
+	}
+	place := func(r *operation.Refusal) backoffice.Cursor { return backoffice.Cursor{OperationID: r.ID} }
+	return stream(ctx, r, q, read, place, func(r *operation.Refusal) bool {
+		return during(q, r.ReceivedAt) && ofOperation(q, r.ID, r.Subscription, &r.Header) && (q.Code == "" || r.Faults[0].Code == q.Code)
+	})
+}
+
+// Decisions implements backoffice.Reader.
+func (r reader) Decisions(ctx context.Context, q backoffice.Query) iter.Seq2[backoffice.Decision, error] {
+	return stream(ctx, r, q, r.store.decisions, nil, func(d *backoffice.Decision) bool {
+		return during(q, d.ReceivedAt) && (q.State == 0 || q.State == d.State) && ofOperation(q, d.ID, d.Subscription, &d.Header)
+	})
+}
+
+func (s *Store) decisions() (all []backoffice.Decision) {
+	for _, sales := range s.sales {
+		first := &sales[0]
+		d := backoffice.Decision{
+			ID: first.OperationID, Operation: operation.BuyFundFromCustomer, Subscription: first.Subscription,
+			Header: first.Header, ReceivedAt: first.ReceivedAt, State: first.State,
+		}
+		refusal := ""
+		for i := range sales {
+			refusal = max(refusal, sales[i].Refusal)
+		}
+		if refusal != "" {
+			d.Codes = []string{refusal}
+		}
+		all = append(all, d)
+	}
+	seen := map[operation.ID]bool{}
+	for i := range s.notifications {
+		n := &s.notifications[i]
+		if !seen[n.OperationID] {
+			seen[n.OperationID] = true
+			all = append(all, backoffice.Decision{
+				ID: n.OperationID, Operation: operation.AddPushNotificationResponse, Subscription: n.Subscription,
+				Header: n.Header, ReceivedAt: n.ReceivedAt, State: operation.Completed,
+			})
+		}
+	}
+	for i := range s.refusals {
+		r := &s.refusals[i]
+		d := backoffice.Decision{
+			ID: r.ID, Operation: r.Operation, Subscription: r.Subscription, Header: r.Header, ReceivedAt: r.ReceivedAt, State: operation.Failed,
+		}
+		for _, f := range r.Faults {
+			d.Codes = append(d.Codes, f.Code)
+		}
+		all = append(all, d)
+	}
+	slices.SortFunc(all, func(a, b backoffice.Decision) int { return compareIDs(a.ID, b.ID) })
+	return all
+}
+
+// Acts implements backoffice.Reader.
+func (r reader) Acts(ctx context.Context, q backoffice.Query) iter.Seq2[audit.Act, error] {
+	read := func() []audit.Act {
+		return slices.SortedFunc(slices.Values(r.store.acts), func(a, b audit.Act) int { return compareIDs(a.ID, b.ID) })
+	}
+	place := func(a *audit.Act) backoffice.Cursor { return backoffice.Cursor{OperationID: a.ID} }
+	return stream(ctx, r, q, read, place, func(a *audit.Act) bool {
+		return during(q, a.At) && (q.Action == "" || a.Action == q.Action)
+	})
+}
+
+// Record implements backoffice.Audit.
+func (a acts) Record(ctx context.Context, act audit.Act) error {
+	a.store.mu.Lock()
+	defer a.store.mu.Unlock()
+	a.store.audit(audit.With(ctx, act))
+	return nil
+}
