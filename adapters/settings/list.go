@@ -72,7 +72,7 @@ func Default() Settings {
 //	{path, field, default, form, usage, check}
 //
 // What it must be together with others is in ValidateFor. The tests of
-// cmd/bankingapi/command write the documents: -run 'Example|Readme' -update.
+// cmd/bankingapi/command write the documents: make generate.
 func (s *Settings) rows() []Setting {
 	return []Setting{
 		{"http.address", &s.HTTP.Address, "127.0.0.1:8443", "host:port", "address of the API; use port 0 to pick a free port", must("be host:port, like 127.0.0.1:8443; use port 0 to pick a free port", isAddress)},

@@ -17,10 +17,13 @@ import (
 const limit = 10 * time.Minute
 
 // Start starts a headless Chromium with a window of this size and returns its
-// context for chromedp. It ends with the test. Where none is installed, the test
-// is skipped and says so. The browser reaches no host but 127.0.0.1.
+// context for chromedp. It ends with the test. If none is installed, or with -short,
+// the test is skipped and says so. The browser reaches no host but 127.0.0.1.
 func Start(t testing.TB, width, height int) context.Context {
 	t.Helper()
+	if testing.Short() {
+		t.Skip("SKIPPED: -short leaves out tests in a browser")
+	}
 	var program string
 	for _, name := range []string{"chromium", "chromium-browser", "google-chrome"} {
 		if found, err := exec.LookPath(name); err == nil {

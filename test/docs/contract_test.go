@@ -262,7 +262,7 @@ func TestCodesOfTheContractAreThoseOfTheProgram(t *testing.T) {
 	if *golden.Update {
 		require.NoError(t, os.WriteFile(filepath.Join(root, "domain/README.md"), []byte(want), 0o644))
 	} else {
-		require.Empty(t, cmp.Diff(page, want), "go test ./test/docs -run Codes -update writes the table of codes (-want +got)")
+		require.Empty(t, cmp.Diff(page, want), "make generate writes the table of codes (-want +got)")
 	}
 
 	tables := rows(page, "| status | codes |")

@@ -34,7 +34,7 @@ import (
 //
 //	the body
 //
-//	=> 200 OK             (what follows is written by -update)
+//	=> 200 OK             (what follows is written by make generate)
 //
 // Requests are text templates with these functions:
 //
@@ -128,7 +128,7 @@ func (h *house) exchange(t *testing.T, file string) {
 		got := h.send(t, x)
 		answered = append(answered, x.source+"\n\n"+got)
 		if !*golden.Update {
-			require.Empty(t, cmp.Diff(x.answer, got), "%s\ngo test ./test/e2e -run TestExchanges -update accepts it", x.source)
+			require.Empty(t, cmp.Diff(x.answer, got), "%s\nmake generate accepts it", x.source)
 		}
 	}
 	if *golden.Update && h.Engine == "sqlite" { // run the test again without -update: Postgres must answer the same

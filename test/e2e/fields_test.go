@@ -81,7 +81,7 @@ func (h *house) lines(t *testing.T, name string, request func(line string) (body
 		}
 		return
 	}
-	require.Empty(t, cmp.Diff(string(content), all.String()), "go test ./test/e2e -run 'TestFields|TestJSON' -update accepts it")
+	require.Empty(t, cmp.Diff(string(content), all.String()), "make generate accepts it")
 }
 
 // verdict returns a short description of the response to a body.

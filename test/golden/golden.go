@@ -28,9 +28,9 @@ func Equal(t testing.TB, name, got string) {
 	}
 	want, err := os.ReadFile(file)
 	if err != nil {
-		t.Fatalf("%v: run the test with -update", err)
+		t.Fatalf("%v: make generate writes it", err)
 	}
 	if diff := cmp.Diff(string(want), got); diff != "" {
-		t.Errorf("%s (-want +got), accept it with -update:\n%s", file, diff)
+		t.Errorf("%s (-want +got), make generate accepts it:\n%s", file, diff)
 	}
 }

@@ -85,7 +85,7 @@ func catalogue() map[string]request {
 func onPage(t *testing.T, code string) request {
 	t.Helper()
 	example, err := os.ReadFile("../../adapters/httpapi/docs/examples/" + code + ".http")
-	require.NoError(t, err, "go test ./adapters/httpapi/docs -update records it")
+	require.NoError(t, err, "make generate records it")
 	shown, _, _ := strings.Cut(string(example), "\n\n\n")
 	head, body, _ := strings.Cut(shown, "\n\n")
 	lines := strings.Split(head, "\n")

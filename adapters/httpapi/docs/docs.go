@@ -6,7 +6,7 @@
 // the fields of the OpenAPI document, the list of error codes and its limits,
 // and shows them as HTML and as Markdown. There is no build step, and no
 // script on a page of ours. Folder examples has a request and its real answer
-// for each error code, recorded by the tests (flag -update). Folder recipes has
+// for each error code, recorded by make generate. Folder recipes has
 // programs that the tests run.
 //
 // Swagger UI is at /docs/try. It runs under a Content-Security-Policy that lets

@@ -21,6 +21,8 @@ import (
 	"bankingapi/adapters/httpapi/docs"
 	"bankingapi/adapters/httpapi/openapi"
 	"bankingapi/domain/fault"
+
+	"bankingapi/test/golden"
 )
 
 var pages = func() map[string]http.Handler {
@@ -202,7 +204,7 @@ var statusRow = regexp.MustCompile(`\| [2-5][0-9]{2} \| (8|absent): `)
 
 func TestPagesSayWhatTheProgramDoes(t *testing.T) {
 	t.Parallel()
-	if *update {
+	if *golden.Update {
 		t.Skip("this program was built with the examples of before")
 	}
 	index := ask(http.MethodGet, "/docs/index.md").Body.String()

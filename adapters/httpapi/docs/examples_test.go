@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"flag"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -25,9 +24,8 @@ import (
 	"bankingapi/domain/operation"
 	"bankingapi/test/demo"
 	"bankingapi/test/fake"
+	"bankingapi/test/golden"
 )
-
-var update = flag.Bool("update", false, "record the examples anew")
 
 const (
 	addPush = "/BankingApiV01/AddPushNotificationResponse"
@@ -284,12 +282,12 @@ func TestExamplesAreRealAnswers(t *testing.T) {
 			}
 			file := filepath.Join("examples", code.Name+".http")
 			want := shown + "\n\n" + answer(t, w)
-			if *update {
+			if *golden.Update {
 				require.NoError(t, os.WriteFile(file, []byte(want), 0o644))
 			}
 			recorded, err := os.ReadFile(file)
-			require.NoError(t, err, "go test ./adapters/httpapi/docs -update records it")
-			require.Equal(t, want, string(recorded), "go test ./adapters/httpapi/docs -update records it")
+			require.NoError(t, err, "make generate records it")
+			require.Equal(t, want, string(recorded), "make generate records it")
 		})
 	}
 }

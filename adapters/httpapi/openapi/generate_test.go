@@ -45,7 +45,7 @@ func TestJSONIsMadeFromYAML(t *testing.T) {
 		}
 		got, err := openapi.Options{}.Document(version)
 		require.NoError(t, err)
-		require.Empty(t, cmp.Diff(string(got), indented.String()), "%s is not what openapi.yaml and the list of codes say: go test ./adapters/httpapi/openapi -update writes it", file)
+		require.Empty(t, cmp.Diff(string(got), indented.String()), "%s is not what openapi.yaml and the list of codes say: make generate writes it", file)
 	}
 }
 

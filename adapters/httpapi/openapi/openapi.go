@@ -3,8 +3,8 @@
 // example and every error code. It exists in OpenAPI 3.1 and, for gateways and
 // generators that do not read 3.1, in 3.0.3.
 //
-// openapi.yaml is written by hand. The tests make both JSON files from it (flag
-// -update) and fail if they differ, so the program needs no YAML and no
+// openapi.yaml is written by hand. The tests make both JSON files from it (make
+// generate) and fail if they differ, so the program needs no YAML and no
 // conversion.
 package openapi
 

@@ -57,7 +57,7 @@ func TestExampleFile(t *testing.T) {
 		"# (BANKINGAPI_HTTP__ADDRESS). A flag overrides the environment, the environment\n" +
 		"# overrides this file, and this file overrides the default.\n" +
 		"# 'bankingapi config' shows the values in effect.\n" +
-		"# This file is written by: go test ./cmd/bankingapi/... -run Example -update\n")
+		"# This file is written by: make generate\n")
 	group := ""
 	for _, s := range bootstrap.AllSettings() {
 		name, key, _ := strings.Cut(s.Path, ".")
@@ -79,7 +79,7 @@ func TestExampleFile(t *testing.T) {
 	}
 	content, err := os.ReadFile("../example.yaml")
 	require.NoError(t, err)
-	require.Equal(t, want.String(), string(content), "go test ./cmd/bankingapi/... -run Example -update writes the file")
+	require.Equal(t, want.String(), string(content), "make generate writes the file")
 
 	loaded, err := bootstrap.Load(bootstrap.Sources{File: "../example.yaml"})
 	require.NoError(t, err)

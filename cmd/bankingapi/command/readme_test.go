@@ -33,7 +33,7 @@ func TestReadmeHasEveryCommandAndSetting(t *testing.T) {
 		require.NoError(t, os.WriteFile("../README.md", []byte(page), 0o644))
 		return
 	}
-	require.Equal(t, page, string(content), "go test ./cmd/bankingapi/... -run Readme -update writes the tables")
+	require.Equal(t, page, string(content), "make generate writes the tables")
 }
 
 func commandTable() string {
