@@ -2,7 +2,7 @@
 -- adds: a program of version 9 that is running does not read it.
 -- +goose Up
 CREATE TABLE {{prefix}}properties (
-    name  text NOT NULL,
+    name  text COLLATE "C" NOT NULL,
     value text NOT NULL,
     PRIMARY KEY (name)
 );
