@@ -95,6 +95,7 @@ func newTrail(lc fx.Lifecycle, w *setup, s *store.Store) (*trail.Keeper, error) 
 		}
 		w.log.Log(level, "no trail is kept", zap.String("reason", k.Problem()))
 	case interval > 0:
+		lc.Append(fx.StartHook(k.Begin))
 		inBackground(lc, func(ctx context.Context) { k.Run(ctx, interval, w.warn("the trail could not be sealed: it waits")) })
 	}
 	return k, err

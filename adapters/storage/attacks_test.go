@@ -16,6 +16,7 @@ import (
 	"bankingapi/application/store"
 	"bankingapi/domain/operation"
 	"bankingapi/domain/trail"
+	"bankingapi/test/testdb"
 )
 
 // attack is a change of history by somebody with all rights on the database and
@@ -263,7 +264,7 @@ func TestRowsAreNotMadeGenuine(t *testing.T) {
 		aDayInTheTrail(t, s, &tree)
 		_, err := db.ExecContext(t.Context(), "UPDATE trail_logs SET begun = 0")
 		require.NoError(t, err)
-		_, err = s.Trail.Writer.Adopt(t.Context())
+		_, err = s.Trail.Origin.Adopt(t.Context())
 		require.ErrorContains(t, err, "somebody has changed the table trail_logs")
 
 		apart(func(sql string) { execute(t, db, sql) }, "unit_quantity / 1000000 % 2 = 0")
@@ -293,7 +294,7 @@ func TestRowsAreNotMadeGenuine(t *testing.T) {
 		require.NoError(t, tx.Commit())
 
 		s.Trail.Writer.Record(trailKeys, idsIn(72*time.Hour))
-		adopted, err := s.Trail.Writer.Adopt(t.Context())
+		adopted, err := s.Trail.Origin.Adopt(t.Context())
 		require.NoError(t, err)
 		require.EqualValues(t, 1, adopted)
 		var again trail.Tree
@@ -309,7 +310,7 @@ func TestARepeatDoesNotReplaceANotification(t *testing.T) {
 	t.Parallel()
 	onEachDatabase(t, func(t *testing.T, s *store.Store, db *sql.DB) {
 		s.Trail.Writer.Record(trailKeys, v7)
-		_, err := s.Trail.Writer.Adopt(t.Context())
+		_, err := s.Trail.Origin.Adopt(t.Context())
 		require.NoError(t, err)
 		notify(t, s, "", "the message")
 		later := idsIn(72 * time.Hour)
@@ -330,6 +331,44 @@ func TestARepeatDoesNotReplaceANotification(t *testing.T) {
 		_, found = trailFindings(t, s)
 		require.Len(t, found, 1, found)
 		require.Contains(t, found[0], "trail-not-added notification")
+	})
+}
+
+// A message that was sent while a clock was ahead comes again when the clock is right.
+func TestARepeatAfterAClockWasAheadIsNoFinding(t *testing.T) {
+	t.Parallel()
+	testdb.Each(t, func(t *testing.T, _ string, s *store.Store) {
+		ahead := idsIn(72 * time.Hour)
+		s.Trail.Writer.Record(trailKeys, ahead)
+		_, err := s.Trail.Origin.Adopt(t.Context())
+		require.NoError(t, err)
+		notifyAs(t, s, ahead(), "", "the message")
+		var tree trail.Tree
+		sealAll(t, s, &tree)
+		s.Trail.Writer.Record(trailKeys, v7)
+		notify(t, s, "", "the message")
+		for range 2 {
+			_, found := trailFindings(t, s)
+			require.Empty(t, found)
+			sealAll(t, s, &tree)
+		}
+	})
+}
+
+// A machine sleeps while a request is between its ID and its commit.
+func TestARequestThatSleptIsNoFinding(t *testing.T) {
+	t.Parallel()
+	testdb.Each(t, func(t *testing.T, _ string, s *store.Store) {
+		b := newBank(t, s, 2)
+		s.Trail.Writer.Record(trailKeys, v7)
+		_, err := s.Trail.Origin.Adopt(t.Context())
+		require.NoError(t, err)
+		b.sell(operation.Completed, order(v7(), "a", sale(1, 1, 2)))
+		s.Trail.Writer.Record(trailKeys, idsIn(25*time.Hour))
+		b.sell(operation.Completed, order(v7(), "b", sale(1, 1, 2)))
+		notify(t, s, "c", "the message")
+		_, found := trailFindings(t, s)
+		require.Empty(t, found)
 	})
 }
 

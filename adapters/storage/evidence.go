@@ -117,11 +117,9 @@ func (s *serial) witness(w *backoffice.Witness) {
 	if w.Trail == nil {
 		return
 	}
-	record, t := w.Trail.Record, *w.Trail
+	t := *w.Trail
+	t.Record, t.Foreign = oneByOne(s, t.Record), oneByOne(s, t.Foreign)
 	t.Hashes, t.Head, t.Leaf = oneByOne(s, t.Hashes), oneByOne(s, t.Head), oneByOne(s, t.Leaf)
-	t.Record = func(id operation.ID, content []byte, sealed bool) error {
-		return s.call(func() error { return record(id, content, sealed) })
-	}
 	w.Trail = &t
 }
 

@@ -91,7 +91,7 @@ func MisplacePostings(ctx context.Context, s *store.Store, keys *trail.Keys, ids
 				}
 			}
 			encoded := trail.AppendEntries(nil, b.Entries)
-			changed := TrailBatchRow{Entries: encoded, Seal: keys.Seal(b.Record(), encoded)}
+			changed := TrailBatchRow{Entries: encoded, Seal: keys.Seal(b.Record(), encoded, trail.Seal{Base: trail.Base{Root: new(trail.Tree).Root()}})}
 			err = tx.Table(d.batches.Name).Where("batch_id = ?", d.Dialect.Bind(rows[i].BatchID)).Select("entries", "seal").Updates(changed).Error
 			if err != nil {
 				return err

@@ -1,6 +1,7 @@
 package storage
 
 import (
+	"bytes"
 	"context"
 	"database/sql"
 	"errors"
@@ -24,6 +25,7 @@ var (
 	_ application.Writer = trailLog{}
 	_ application.Log    = trailLog{}
 	_ application.Finder = trailLog{}
+	_ application.Origin = trailLog{}
 )
 
 // TrailLogRow is the row of the table trail_logs: the state of the log.
@@ -44,6 +46,34 @@ type TrailHashRow struct {
 // Record is application.Writer.
 func (t trailLog) Record(keys *trail.Keys, newID func() operation.ID) {
 	t.trail.on.Store(&recording{keys, newID})
+}
+
+// Follow is application.Writer.
+func (t trailLog) Follow(base trail.Base) { t.trail.base.Store(&base) }
+
+// Mark is application.Writer.
+func (t trailLog) Mark(ctx context.Context) error {
+	r := t.trail.on.Load()
+	if r == nil {
+		return nil
+	}
+	return t.Transact(ctx, func(session batch.Session) error {
+		return session.Commit(ctx, t.trail.add.Request([]TrailBatchRow{t.trail.row(r, nil, false)}))
+	})
+}
+
+// Clear is application.Origin.
+func (t trailLog) Clear(ctx context.Context) error {
+	t.trail.base.Store(nil)
+	return t.change(ctx, func(tx *gorm.DB) error {
+		return inTurn(
+			func() error { return tx.Exec("DELETE FROM " + t.batches.Name).Error },
+			func() error { return tx.Exec("DELETE FROM " + t.prefix + "trail_hashes").Error },
+			func() error {
+				return tx.Exec("UPDATE " + t.prefix + "trail_logs SET size = 0, checkpoint = '', begun = 0").Error
+			},
+		)
+	})
 }
 
 // State is application.Log.
@@ -71,7 +101,9 @@ func (t trailLog) IsOf(ctx context.Context, keys *trail.Keys) (bool, error) {
 				read++
 				found = true
 				b, err := row.batch()
-				own = own || err == nil && keys != nil && keys.IsSealed(b.Record(), row.Entries, row.Seal)
+				if err == nil && keys != nil && !own {
+					_, own = keys.OpenSeal(b.Record(), row.Entries, row.Seal)
+				}
 				return nil
 			})
 			if err != nil || keys == nil {
@@ -95,10 +127,10 @@ func (t trailLog) state(tx *gorm.DB) (row TrailLogRow, err error) {
 }
 
 // Seal is application.Log. The row of trail_logs is the lock.
-func (t trailLog) Seal(ctx context.Context, limit int, seal application.Seal) (sealed int, err error) {
+func (t trailLog) Seal(ctx context.Context, limit int, seal application.Seal) (round application.Round, err error) {
 	var open int64
 	if err := t.reads.WithContext(ctx).Raw("SELECT 1 FROM " + t.batches.Name + " WHERE position IS NULL LIMIT 1").Scan(&open).Error; err != nil || open == 0 {
-		return 0, t.Translate(err)
+		return round, t.Translate(err)
 	}
 	err = t.change(ctx, func(tx *gorm.DB) error {
 		head, err := t.state(tx.Clauses(clause.Locking{Strength: clause.LockingStrengthUpdate}))
@@ -106,19 +138,9 @@ func (t trailLog) Seal(ctx context.Context, limit int, seal application.Seal) (s
 			return err
 		}
 		var rows []TrailBatchRow
-		if err := tx.Table(t.batches.Name).Where("position IS NULL").Order("batch_id").Limit(limit).Find(&rows).Error; err != nil {
+		var records [][]byte
+		if rows, records, round, err = t.unsealed(tx, limit); err != nil || len(rows) == 0 {
 			return err
-		}
-		if sealed = len(rows); sealed == 0 {
-			return nil
-		}
-		records := make([][]byte, len(rows))
-		for i := range rows {
-			b, err := rows[i].batch()
-			if err != nil {
-				return err
-			}
-			records[i] = b.Record()
 		}
 		added, err := seal(application.State{Size: head.Size, Checkpoint: head.Checkpoint}, records,
 			func(indexes []int64) ([]trail.Hash, error) { return t.hashes(tx, indexes) })
@@ -127,7 +149,86 @@ func (t trailLog) Seal(ctx context.Context, limit int, seal application.Seal) (s
 		}
 		return t.store(ctx, tx, &head, rows, &added)
 	})
-	return sealed, err
+	return round, err
+}
+
+// mostLeftOut bounds how many foreign batches a round names.
+const mostLeftOut = 5
+
+// unsealed reads the next batches to be sealed, and their records.
+func (t trailLog) unsealed(tx *gorm.DB, limit int) (rows []TrailBatchRow, records [][]byte, round application.Round, err error) {
+	recording, roots := t.trail.on.Load(), t.knownRoots()
+	if recording == nil {
+		return nil, nil, round, errors.New("no trail is kept")
+	}
+	query := tx.Table(t.batches.Name).Where("position IS NULL").Order("batch_id").Limit(limit)
+	for read := limit; read == limit && len(rows) < limit; {
+		var page []TrailBatchRow
+		if err := query.Session(new(gorm.Session)).Find(&page).Error; err != nil {
+			return nil, nil, round, err
+		}
+		for i := range page {
+			b, isOwn, err := t.genuine(tx, recording.keys, &page[i], roots)
+			switch {
+			case err != nil:
+				return nil, nil, round, err
+			case isOwn && len(rows) < limit:
+				rows, records = append(rows, page[i]), append(records, b.Record())
+			case !isOwn:
+				if round.Foreign++; round.Foreign <= mostLeftOut {
+					round.LeftOut = append(round.LeftOut, operation.ID(page[i].BatchID))
+				}
+			}
+		}
+		if read = len(page); read > 0 {
+			query = tx.Table(t.batches.Name).Where("position IS NULL AND batch_id > ?", t.Dialect.Bind(page[read-1].BatchID)).Order("batch_id").Limit(limit)
+		}
+	}
+	round.Sealed = len(rows)
+	return rows, records, round, nil
+}
+
+// roots are those of the log at the sizes that batches name.
+type roots map[int64]trail.Hash
+
+// knownRoots has the root of the newest state that this service follows.
+func (t trailLog) knownRoots() roots {
+	known := roots{0: new(trail.Tree).Root()}
+	if base := t.trail.base.Load(); base != nil {
+		known[base.Size] = base.Root
+	}
+	return known
+}
+
+// genuine decodes a batch. It returns false if no service with these keys has made it for this
+// log.
+func (t trailLog) genuine(tx *gorm.DB, keys *trail.Keys, row *TrailBatchRow, known roots) (b trail.Batch, is bool, err error) {
+	if b, err = row.batch(); err != nil {
+		return b, false, nil //nolint:nilerr // verify names it
+	}
+	seal, ok := keys.OpenSeal(b.Record(), row.Entries, row.Seal)
+	if !ok || !seal.IsBound {
+		return b, ok, nil
+	}
+	is, err = t.has(tx, seal.Base, known)
+	return b, is, err
+}
+
+// has reports whether the log was in that state.
+func (t trailLog) has(tx *gorm.DB, base trail.Base, known roots) (bool, error) {
+	root, ok := known[base.Size]
+	if !ok {
+		tree, err := trail.LoadTree(base.Size, func(indexes []int64) ([]trail.Hash, error) { return t.hashes(tx, indexes) })
+		if errors.Is(err, errNoHash) {
+			return false, nil
+		}
+		if err != nil {
+			return false, err
+		}
+		root = tree.Root()
+		known[base.Size] = root
+	}
+	return root == base.Root, nil
 }
 
 func (t trailLog) store(ctx context.Context, tx *gorm.DB, head *TrailLogRow, rows []TrailBatchRow, added *application.Sealed) error {
@@ -155,6 +256,8 @@ func (r *TrailBatchRow) batch() (trail.Batch, error) {
 	return trail.Batch{ID: operation.ID(r.BatchID), Entries: entries}, nil
 }
 
+var errNoHash = errors.New("the trail has no hash")
+
 // Hashes is application.Log.
 func (t trailLog) Hashes(ctx context.Context, indexes []int64) ([]trail.Hash, error) {
 	hashes, err := t.hashes(t.reads.WithContext(ctx), indexes)
@@ -179,7 +282,7 @@ func (t trailLog) hashes(tx *gorm.DB, indexes []int64) ([]trail.Hash, error) {
 	for i, index := range indexes {
 		hash, ok := found[index]
 		if !ok {
-			return nil, fmt.Errorf("the trail has no hash %d", index)
+			return nil, fmt.Errorf("%w %d", errNoHash, index)
 		}
 		hashes[i] = hash
 	}
@@ -192,7 +295,7 @@ type adoptable struct {
 	digest trail.Hash
 }
 
-// Adopt is application.Writer.
+// Adopt is application.Origin.
 func (t trailLog) Adopt(ctx context.Context) (int64, error) {
 	recording := t.trail.on.Load()
 	head, err := t.state(t.reads.WithContext(ctx))
@@ -212,7 +315,7 @@ func (t trailLog) Adopt(ctx context.Context) (int64, error) {
 	}
 	for part := range slices.Chunk(entries, chunk) {
 		err := t.Transact(ctx, func(session batch.Session) error {
-			return session.Commit(ctx, t.trail.request(recording, part))
+			return session.Commit(ctx, t.trail.add.Request([]TrailBatchRow{t.trail.row(recording, part, true)}))
 		})
 		if err != nil {
 			return 0, err
@@ -267,7 +370,7 @@ func (t trailLog) Leaf(ctx context.Context, id operation.ID) (found application.
 		if err != nil || len(contents) == 0 {
 			return err
 		}
-		found, err = t.inBatch(tx, id, contents)
+		found, err = t.inBatch(tx, id, contents, recording.keys)
 		return err
 	})
 	if err == nil && found.Content == nil {
@@ -327,32 +430,40 @@ func (t trailLog) contents(ctx context.Context, tx *gorm.DB, id batch.UUID, keys
 
 // inBatch finds the batch of one of the leaves. A batch is made after the IDs
 // in it, and IDs grow with time.
-func (t trailLog) inBatch(tx *gorm.DB, id operation.ID, leaves []trail.Leaf) (found application.Leaf, err error) {
+func (t trailLog) inBatch(tx *gorm.DB, id operation.ID, leaves []trail.Leaf, keys *trail.Keys) (found application.Leaf, err error) {
 	of := make(map[trail.Hash]*trail.Leaf, len(leaves))
 	for i := range leaves {
 		of[leaves[i].Hash()] = &leaves[i]
 	}
-	c := &comparison{database: t.database, tx: tx}
+	c, known := &comparison{database: t.database, tx: tx}, t.knownRoots()
 	after := batch.UUID(id)
 	for read := batchesRead; read == batchesRead && found.Content == nil; {
 		read = 0
+		var having []TrailBatchRow
 		err = c.eachBatch(&after, batchesRead, func(row *TrailBatchRow) error {
 			read++
 			after = row.BatchID
-			if found.Content != nil {
-				return nil
+			if bytes.Contains(row.Entries, id[:]) {
+				has := *row
+				has.Entries, has.Seal = bytes.Clone(row.Entries), bytes.Clone(row.Seal)
+				having = append(having, has)
 			}
-			b, err := row.batch()
-			for i := range b.Entries {
-				if l := of[b.Entries[i].Leaf]; l != nil && b.Entries[i].ID == id && found.Content == nil {
-					found = application.Leaf{Content: l.Content(), Batch: b, Index: i, Position: -1}
-					if row.Position.Valid {
-						found.Position = row.Position.Int64
-					}
+			return nil
+		})
+		for i := 0; i < len(having) && err == nil && found.Content == nil; i++ {
+			var b trail.Batch
+			var isOwn bool
+			if b, isOwn, err = t.genuine(tx, keys, &having[i], known); !isOwn {
+				continue
+			}
+			at := slices.IndexFunc(b.Entries, func(e trail.Entry) bool { return e.ID == id && of[e.Leaf] != nil })
+			if at >= 0 {
+				found = application.Leaf{Content: of[b.Entries[at].Leaf].Content(), Batch: b, Index: at, Position: -1}
+				if having[i].Position.Valid {
+					found.Position = having[i].Position.Int64
 				}
 			}
-			return err
-		})
+		}
 		if err != nil {
 			return found, err
 		}

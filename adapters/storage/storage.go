@@ -213,7 +213,7 @@ func (d *database) ports(b *Books, i *Inboxes, s *Schema, now func() time.Time) 
 		Backoffice: backoffice.Ports{
 			Imports: imports{d, now}, Reader: reader{d}, Lookups: lookups{d}, Evidence: evidence{d}, Books: b, Audit: acts{d},
 		},
-		Trail:          &trail.Ports{Writer: trailLog{d}, Log: trailLog{d}, Finder: trailLog{d}},
+		Trail:          &trail.Ports{Writer: trailLog{d}, Log: trailLog{d}, Finder: trailLog{d}, Origin: trailLog{d}},
 		Schema:         s,
 		MigrateAtStart: d.engine.Migrations.AtStart,
 		Marker:         s.marks,

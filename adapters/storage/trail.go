@@ -31,8 +31,9 @@ type trailWriter struct {
 	place   *batch.Statement[TrailBatchRow]
 	hash    *batch.Statement[TrailHashRow]
 	advance *batch.Statement[TrailLogRow]
-	// on is nil while no trail is kept.
+	// on is nil while no trail is kept. base is nil until the log is followed.
 	on      atomic.Pointer[recording]
+	base    atomic.Pointer[trail.Base]
 	buffers sync.Pool // of *[]byte, for leaves
 }
 
@@ -54,20 +55,25 @@ func (w *trailWriter) request(r *recording, entries []trail.Entry) batch.Request
 	if r == nil || len(entries) == 0 {
 		return batch.Request{}
 	}
-	return w.add.Request([]TrailBatchRow{r.row(entries)})
+	return w.add.Request([]TrailBatchRow{w.row(r, entries, false)})
 }
 
 // later writes the entries that work returns, of which there is at least one. The
 // leaves of 256 sales take 0.6 ms, in which the database runs the other
 // statements.
 func (w *trailWriter) later(r *recording, work func() []trail.Entry) batch.Request {
-	return w.add.Later(func() TrailBatchRow { return r.row(work()) })
+	return w.add.Later(func() TrailBatchRow { return w.row(r, work(), false) })
 }
 
-func (r *recording) row(entries []trail.Entry) TrailBatchRow {
+// row is the batch of the entries. adopted says that their rows are older than the trail.
+func (w *trailWriter) row(r *recording, entries []trail.Entry, adopted bool) TrailBatchRow {
 	b := trail.Batch{ID: r.newID(), Entries: entries}
-	encoded := trail.AppendEntries(nil, entries)
-	return TrailBatchRow{BatchID: batch.UUID(b.ID), Entries: encoded, Seal: r.keys.Seal(b.Record(), encoded)}
+	encoded := trail.AppendEntries([]byte{}, entries)
+	seal := trail.Seal{Base: trail.Base{Root: new(trail.Tree).Root()}, IsAdopted: adopted}
+	if base := w.base.Load(); base != nil {
+		seal.Base = *base
+	}
+	return TrailBatchRow{BatchID: batch.UUID(b.ID), Entries: encoded, Seal: r.keys.Seal(b.Record(), encoded, seal)}
 }
 
 // buffer lends memory to do, which returns it, possibly grown.

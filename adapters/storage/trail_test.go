@@ -35,7 +35,7 @@ func v7() operation.ID { return operation.ID(uuid.Must(uuid.NewV7())) }
 func sealAll(t *testing.T, s *store.Store, tree *trail.Tree) {
 	t.Helper()
 	for {
-		n, err := s.Trail.Log.Seal(t.Context(), 3, func(state application.State, records [][]byte, _ application.Hashes) (application.Sealed, error) {
+		round, err := s.Trail.Log.Seal(t.Context(), 3, func(state application.State, records [][]byte, _ application.Hashes) (application.Sealed, error) {
 			require.Equal(t, tree.Size(), state.Size)
 			var hashes []trail.Hash
 			for _, r := range records {
@@ -49,7 +49,7 @@ func sealAll(t *testing.T, s *store.Store, tree *trail.Tree) {
 			}, nil
 		})
 		require.NoError(t, err)
-		if n == 0 {
+		if round.Sealed == 0 {
 			return
 		}
 	}
@@ -136,10 +136,10 @@ func aDayInTheTrail(t *testing.T, s *store.Store, tree *trail.Tree) {
 	s.Trail.Writer.Record(trailKeys, v7)
 	_, found := trailFindings(t, s)
 	require.Empty(t, found, "the trail has not begun")
-	adopted, err := s.Trail.Writer.Adopt(t.Context())
+	adopted, err := s.Trail.Origin.Adopt(t.Context())
 	require.NoError(t, err)
 	require.Positive(t, adopted)
-	again, err := s.Trail.Writer.Adopt(t.Context())
+	again, err := s.Trail.Origin.Adopt(t.Context())
 	require.NoError(t, err)
 	require.Zero(t, again)
 	half("after", 2)
@@ -220,7 +220,7 @@ func TestDueSalesBesideNewOnesHaveTheirOwnPostingsInTheTrail(t *testing.T) {
 	testdb.Each(t, func(t *testing.T, _ string, s *store.Store) {
 		b := newBank(t, s, 4)
 		s.Trail.Writer.Record(trailKeys, v7)
-		_, err := s.Trail.Writer.Adopt(t.Context())
+		_, err := s.Trail.Origin.Adopt(t.Context())
 		require.NoError(t, err)
 		for _, o := range b.mixed(v7) {
 			outcome, err := o.Outcome()
@@ -242,7 +242,7 @@ func misplaced(t *testing.T, s *store.Store) (ids []operation.ID) {
 	t.Helper()
 	b := newBank(t, s, 4)
 	s.Trail.Writer.Record(trailKeys, v7)
-	_, err := s.Trail.Writer.Adopt(t.Context())
+	_, err := s.Trail.Origin.Adopt(t.Context())
 	require.NoError(t, err)
 	b.sell(operation.Completed, order(v7(), "", sale(1, 1, 2)))
 	for i, o := range b.mixed(idsIn(72 * time.Hour)) {
@@ -281,6 +281,101 @@ func TestAChangeOfMisplacedPostingsIsFound(t *testing.T) {
 		for _, id := range ids[:5] {
 			require.NotContains(t, strings.Join(found, "\n"), id.String())
 		}
+	})
+}
+
+// adopted is a bank whose trail has begun.
+func adopted(t *testing.T, s *store.Store) bank {
+	t.Helper()
+	b := newBank(t, s, 4)
+	s.Trail.Writer.Record(trailKeys, v7)
+	_, err := s.Trail.Origin.Adopt(t.Context())
+	require.NoError(t, err)
+	return b
+}
+
+// follow tells the writer how far the log has come.
+func follow(t *testing.T, s *store.Store) {
+	t.Helper()
+	state, err := s.Trail.Log.State(t.Context())
+	require.NoError(t, err)
+	size, root, err := openTestCheckpoint(state.Checkpoint)
+	require.NoError(t, err)
+	s.Trail.Writer.Follow(trail.Base{Size: size, Root: root})
+}
+
+// Batches that the service did not make are named, and everything else is sealed and proved.
+func TestABatchThatIsNotGenuineIsLeftOut(t *testing.T) {
+	t.Parallel()
+	onEachDatabase(t, func(t *testing.T, s *store.Store, db *sql.DB) {
+		b := adopted(t, s)
+		var tree trail.Tree
+		sealAll(t, s, &tree)
+		for range 9 { // more than the limit of a round
+			forged := order(v7(), "", sale(1, 1, 2))
+			b.sell(operation.Completed, forged)
+			execute(t, db, "UPDATE trail_batches SET seal = entries WHERE position IS NULL")
+			_, err := s.Trail.Finder.Leaf(t.Context(), forged.ID)
+			require.ErrorIs(t, err, application.ErrNotFound)
+		}
+		honest := order(v7(), "", sale(1, 1, 2))
+		b.sell(operation.Completed, honest)
+		sealAll(t, s, &tree)
+		found, err := s.Trail.Finder.Leaf(t.Context(), honest.ID)
+		require.NoError(t, err)
+		require.NotEqual(t, int64(-1), found.Position)
+
+		round, err := s.Trail.Log.Seal(t.Context(), 3, nil)
+		require.NoError(t, err)
+		require.Equal(t, 9, round.Foreign)
+		require.Zero(t, round.Sealed)
+		_, findings := trailFindings(t, s)
+		for _, id := range round.LeftOut {
+			require.Contains(t, strings.Join(findings, "\n"), "batch "+id.String())
+		}
+	})
+}
+
+// A batch of a copy with the same key is genuine there only.
+func TestABatchOfACopyIsNotGenuine(t *testing.T) {
+	t.Parallel()
+	onEachDatabase(t, func(t *testing.T, s *store.Store, db *sql.DB) {
+		b := adopted(t, s)
+		var tree trail.Tree
+		sealAll(t, s, &tree)
+		follow(t, s)
+		common := order(v7(), "", sale(1, 1, 2))
+		b.sell(operation.Completed, common)
+		sealAll(t, s, &tree)
+		follow(t, s)
+
+		// The copy has the log so far, and goes on by itself.
+		var of trail.Tree
+		require.NoError(t, s.Trail.Writer.Mark(t.Context()))
+		for range tree.Size() + 1 {
+			of.Append([]byte("the log of the copy"))
+		}
+		s.Trail.Writer.Follow(trail.Base{Size: of.Size(), Root: of.Root()})
+		sealAll(t, s, &tree)
+		foreign := order(v7(), "", sale(1, 1, 2))
+		b.sell(operation.Completed, foreign)
+		follow(t, s)
+
+		round, err := s.Trail.Log.Seal(t.Context(), 3, nil)
+		require.NoError(t, err)
+		require.Equal(t, 1, round.Foreign)
+		_, err = s.Trail.Finder.Leaf(t.Context(), foreign.ID)
+		require.ErrorIs(t, err, application.ErrNotFound)
+		name := fmt.Sprintf("trail-batch batch %s of the trail: it was made for another log, by a copy of this book or before a restore", round.LeftOut[0])
+		_, found := trailFindings(t, s)
+		require.Equal(t, []string{name}, found)
+
+		// An earlier version sealed it all the same.
+		execute(t, db, fmt.Sprintf("UPDATE trail_batches SET position = %d WHERE position IS NULL", tree.Size()))
+		_, found = trailFindings(t, s)
+		require.Contains(t, found, name)
+		_, err = s.Trail.Finder.Leaf(t.Context(), common.ID)
+		require.NoError(t, err)
 	})
 }
 
@@ -347,7 +442,7 @@ func TestAnImportInTheOrderOfItsKeysIsInTheTrail(t *testing.T) {
 	t.Parallel()
 	testdb.Each(t, func(t *testing.T, _ string, s *store.Store) {
 		s.Trail.Writer.Record(trailKeys, v7)
-		_, err := s.Trail.Writer.Adopt(t.Context())
+		_, err := s.Trail.Origin.Adopt(t.Context())
 		require.NoError(t, err)
 		require.NoError(t, importHoldings(t.Context(), s, v7(), func(yield func(int64, fund.Holding) error) error {
 			for i, line := range []int64{9, 2, 7, 3} {

@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"time"
 
@@ -42,8 +43,8 @@ type comparison struct {
 	subscribed map[operation.ID]string
 	// The log: records that came before their turn.
 	next   int64
-	early  map[int64]sealedRecord
-	opened int64
+	early  map[int64]*backoffice.BatchRow
+	opened []*backoffice.BatchRow
 	// missing says that a batch is missing in the log. nodes are the next of its
 	// hashes, of those before the index read.
 	missing bool
@@ -66,18 +67,12 @@ type fewLeaf struct {
 	matched, seen, late bool
 }
 
-type sealedRecord struct {
-	id     operation.ID
-	record []byte
-	sealed bool
-}
-
 // trail returns the comparison of the trail with the rows.
 func (e evidence) trail(ctx context.Context, tx *gorm.DB, w *backoffice.TrailWitness) (*comparison, error) {
 	c := &comparison{
 		database: e.db, ctx: ctx, w: w,
 		rows: make(map[leafKey]*storedDecision), leaves: make(map[leafKey]trail.Hash),
-		few: make(map[leafKey]*fewLeaf), subscribed: make(map[operation.ID]string), early: make(map[int64]sealedRecord),
+		few: make(map[leafKey]*fewLeaf), subscribed: make(map[operation.ID]string), early: make(map[int64]*backoffice.BatchRow),
 	}
 	head, err := trailLog{e.db}.state(tx)
 	if err != nil {
@@ -113,9 +108,10 @@ func (c *comparison) compareLog(tx *gorm.DB) error {
 		func() error { return c.gaps(c.state.Size) },
 		func() (err error) {
 			c.state.HasOtherHashes, err = c.hasOtherHashes(max(c.state.Size, 0))
-			c.state.Unsealed = c.opened
+			c.state.Unsealed = int64(len(c.opened))
 			return err
 		},
+		c.compareOpen,
 	)
 }
 
@@ -220,12 +216,13 @@ func (c *comparison) readBatches(until *batch.UUID) error {
 			if err != nil {
 				return c.changedBatch(operation.ID(id))
 			}
-			if err := c.logged(row, b.Record()); err != nil {
+			seal, err := c.logged(row, b.Record())
+			if err != nil {
 				return err
 			}
 			for i := range b.Entries {
 				e := &b.Entries[i]
-				if err := c.entry(e, c.isLate(operation.ID(id), e)); err != nil {
+				if err := c.entry(e, c.isLate(operation.ID(id), e, seal)); err != nil {
 					return err
 				}
 			}
@@ -248,8 +245,8 @@ const longestLate = 24 * time.Hour
 
 // isLate reports whether a leaf was written long after its rows. Somebody who
 // sets the state of the log back can make the service take rows over that it has
-// not written.
-func (c *comparison) isLate(in operation.ID, e *trail.Entry) bool {
+// not written. The seals of earlier versions do not tell such batches from others.
+func (c *comparison) isLate(in operation.ID, e *trail.Entry, seal trail.Seal) bool {
 	written := timeOf(in)
 	if c.begun.IsZero() {
 		c.begun = written
@@ -259,7 +256,7 @@ func (c *comparison) isLate(in operation.ID, e *trail.Entry) bool {
 	case trail.Settled, trail.Priced, trail.Changed, trail.Reversed: // their IDs do not say when
 		return false
 	}
-	return isTimed(in) && isTimed(e.ID) && written.Sub(timeOf(e.ID)) > longestLate && written.Sub(c.begun) > longestLate
+	return (seal.IsAdopted || !seal.IsBound) && isTimed(in) && isTimed(e.ID) && written.Sub(timeOf(e.ID)) > longestLate && written.Sub(c.begun) > longestLate
 }
 
 // isTimed reports whether an ID has a time: whether it is a UUID of version 7.
@@ -278,27 +275,50 @@ func (c *comparison) eachBatch(after *batch.UUID, limit int, found func(*TrailBa
 	}, found)
 }
 
-// logged keeps the record for its turn in the log.
-func (c *comparison) logged(row *TrailBatchRow, record []byte) error {
-	sealed := c.w.Keys.IsSealed(record, row.Entries, row.Seal)
-	r := sealedRecord{operation.ID(row.BatchID), record, sealed}
+// logged keeps the record for its turn in the log. It returns what the seal says.
+func (c *comparison) logged(row *TrailBatchRow, record []byte) (trail.Seal, error) {
+	seal, ok := c.w.Keys.OpenSeal(record, row.Entries, row.Seal)
+	r := &backoffice.BatchRow{ID: operation.ID(row.BatchID), Record: record, IsSealed: ok}
+	if ok && seal.IsBound {
+		r.Base = &seal.Base
+	}
 	if !row.Position.Valid {
-		c.opened++
-		if sealed {
-			return nil
+		r.Record = nil
+		c.opened = append(c.opened, r)
+		if ok {
+			return seal, nil
 		}
-		return c.changedBatch(r.id)
+		return seal, c.changedBatch(r.ID)
 	}
 	position := row.Position.Int64
 	if other, twice := c.early[position]; twice || position < c.next {
 		if twice { // one of them was there
-			if err := c.changedBatch(other.id); err != nil {
-				return err
+			if err := c.changedBatch(other.ID); err != nil {
+				return seal, err
 			}
 		}
-		return c.changedBatch(r.id)
+		return seal, c.changedBatch(r.ID)
 	}
 	c.early[position] = r
+	return seal, nil
+}
+
+// compareOpen names the open batches that were made for another log.
+func (c *comparison) compareOpen() error {
+	log := trailLog{c.database}
+	known := log.knownRoots()
+	for _, r := range c.opened {
+		if r.Base == nil {
+			continue
+		}
+		has, err := log.has(c.tx, *r.Base, known)
+		if err == nil && !has {
+			err = c.w.Foreign(r.ID)
+		}
+		if err != nil {
+			return err
+		}
+	}
 	return nil
 }
 
@@ -311,7 +331,10 @@ func (c *comparison) records() error {
 		}
 		delete(c.early, c.next)
 		c.next++
-		if err := c.w.Record(r.id, r.record, r.sealed); err != nil {
+		if c.missing {
+			r.Base = nil
+		}
+		if err := c.w.Record(r); err != nil {
 			return err
 		}
 		if err := c.hashes(c.next); err != nil {
@@ -361,7 +384,7 @@ func (c *comparison) gaps(size int64) error {
 	places := slices.Sorted(maps.Keys(c.early))
 	for i, place := range places {
 		if place >= size {
-			if err := c.changedBatch(c.early[place].id); err != nil {
+			if err := c.changedBatch(c.early[place].ID); err != nil {
 				return err
 			}
 			places[i] = size
@@ -501,8 +524,32 @@ type otherLeaf struct {
 	name    string
 	leaf    trail.Hash
 	id      operation.ID
-	matched bool
-	first   time.Time // of the first batch with its digest
+	matched bool // a leaf is its own
+	// own is the first place of its leaf, first that of any leaf with its digest.
+	own, first place
+}
+
+// place is where a batch is. The log has the order in which batches were written, nearly: a
+// clock that is ahead makes IDs that are not in this order. The time orders what is sealed
+// together.
+type place struct {
+	position int64
+	time     time.Time
+}
+
+// isOpen is the position of a batch that is not sealed.
+const isOpen = math.MaxInt64
+
+// note keeps the first place.
+func (p *place) note(other place) {
+	if p.time.IsZero() || other.position < p.position {
+		*p = other
+	}
+}
+
+// isLongAfter reports whether a batch was written long after another one.
+func (p *place) isLongAfter(other place) bool {
+	return (p.position > other.position || p.position == isOpen) && p.time.Sub(other.time) > longestLate
 }
 
 // compareOthers compares notifications and answers without sales, in parts. It
@@ -589,18 +636,19 @@ func (c *comparison) comparePart(own func(last byte) bool) error {
 				continue
 			}
 			s := rows[key]
-			switch {
-			case s == nil:
+			if s == nil {
 				if err := c.found(&backoffice.LeafRow{Name: c.name(e.Kind, e.ID), HasLeaf: true}); err != nil {
 					return err
 				}
-			case s.leaf != e.Leaf:
-				// A notification that came again: its digest leads to the stored one.
-			case s.first.IsZero() || timeOf(operation.ID(row.BatchID)).Sub(s.first) < longestLate:
-				s.matched = true
+				continue
 			}
-			if s != nil && s.first.IsZero() {
-				s.first = timeOf(operation.ID(row.BatchID))
+			at := place{isOpen, timeOf(operation.ID(row.BatchID))}
+			if row.Position.Valid {
+				at.position = row.Position.Int64
+			}
+			if s.first.note(at); s.leaf == e.Leaf { // otherwise it came again: its digest leads to the stored one
+				s.matched = true
+				s.own.note(at)
 			}
 		}
 		return nil
@@ -609,7 +657,7 @@ func (c *comparison) comparePart(own func(last byte) bool) error {
 		return err
 	}
 	for _, s := range rows {
-		if !s.matched {
+		if !s.matched || s.own.isLongAfter(s.first) {
 			if err := c.found(&backoffice.LeafRow{Name: s.name, HasRows: true, HasLeaf: false}); err != nil {
 				return err
 			}

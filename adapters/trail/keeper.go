@@ -81,6 +81,9 @@ func Keep(o Options) (*Keeper, error) {
 	k.checkpoints = NewCheckpoints(o.file("checkpoints"), k.notary.VerifyingKey())
 	k.sealer = application.NewSealer(*o.Ports, k.notary, k.checkpoints)
 	o.Ports.Writer.Record(k.notary.Keys(), o.NewID)
+	ctx, cancel := context.WithTimeout(context.Background(), startTimeout)
+	defer cancel()
+	_ = k.sealer.Follow(ctx) // a storage that does not answer yet is followed by the first round
 	return k, nil
 }
 
@@ -143,9 +146,22 @@ func (k *Keeper) IsWanted() bool { return k.o.Wanted && k.o.Ports != nil }
 // sealed. It is empty if nothing is.
 func (k *Keeper) Problem() string {
 	if trouble := k.trouble.Load(); trouble != nil {
-		return "The trail is not sealed: " + *trouble
+		return *trouble
 	}
 	return k.missing
+}
+
+// beginTimeout bounds how long Begin waits.
+const beginTimeout = 2 * time.Second
+
+// Begin seals the first round before there are requests: the batches of a service that runs on a
+// copy of the book are genuine in its own log only. If it fails, Run tries again.
+func (k *Keeper) Begin(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, beginTimeout)
+	defer cancel()
+	if k.o.Ready(ctx) == nil {
+		_ = k.sealer.Round(ctx)
+	}
 }
 
 // Run seals every interval until ctx ends. report is told each new trouble.
@@ -157,6 +173,9 @@ func (k *Keeper) Run(ctx context.Context, interval time.Duration, report func(er
 		}
 		err = fault.Explain(err)
 		text := err.Error()
+		if _, isForeign := errors.AsType[*application.ForeignError](err); !isForeign {
+			text = "The trail is not sealed: " + text
+		}
 		if before := k.trouble.Swap(&text); before == nil || *before != text {
 			report(err)
 		}
@@ -175,12 +194,16 @@ func (k *Keeper) KeyFile() string {
 // VerifyingKey is the public key that verifies checkpoints, proofs and receipts.
 func (k *Keeper) VerifyingKey() string { return k.notary.VerifyingKey() }
 
-// seal signs everything up to now.
+// seal signs everything up to now, except foreign batches.
 func (k *Keeper) seal(ctx context.Context) error {
 	if err := k.o.Ready(ctx); err != nil {
 		return err
 	}
-	return k.sealer.Seal(ctx)
+	err := k.sealer.Seal(ctx)
+	if _, isForeign := errors.AsType[*application.ForeignError](err); isForeign {
+		return nil
+	}
+	return err
 }
 
 // Checkpoint signs everything up to now and returns the newest checkpoint.

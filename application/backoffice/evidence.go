@@ -52,8 +52,10 @@ type TrailWitness struct {
 	// Keys are those with which the leaves were written.
 	Keys *trail.Keys
 	// Record receives the record of each batch of the log, in the order of the
-	// log. sealed is false if no service has made the batch.
-	Record func(id operation.ID, record []byte, sealed bool) error
+	// log.
+	Record func(*BatchRow) error
+	// Foreign receives each batch that is not in the log, and whose writer had seen another log.
+	Foreign func(id operation.ID) error
 	// Hashes receives the hashes that the log stores for the record before. One that
 	// is missing is zero. It is not called after a batch that is missing.
 	Hashes func(stored []trail.Hash) error
@@ -61,6 +63,17 @@ type TrailWitness struct {
 	Head func(*HeadRow) error
 	// Leaf receives the rows and leaves that do not belong together.
 	Leaf func(*LeafRow) error
+}
+
+// BatchRow is a batch of the log.
+type BatchRow struct {
+	ID     operation.ID
+	Record []byte
+	// IsSealed is false if no service has made the batch.
+	IsSealed bool
+	// Base is the state of the log that its writer had seen. It is nil if an earlier version made
+	// the batch, or if batches before it are missing.
+	Base *trail.Base
 }
 
 // HeadRow is the newest state of the log.

@@ -44,6 +44,8 @@ type trailRun struct {
 	*verification
 	check *TrailCheck
 	tree  trail.Tree
+	// newest are the roots at the newest sizes of the tree.
+	newest []trail.Hash
 	// roots are those of the log at the sizes of checkpoints.
 	roots    map[int64]trail.Hash
 	earlier  []checkpoint
@@ -89,7 +91,7 @@ func (c *TrailCheck) witness(v *verification) *TrailWitness {
 		run.earlier = append(run.earlier, checkpoint{size, root})
 	}
 	run.keep()
-	return &TrailWitness{Keys: c.Keys, Record: run.record, Hashes: run.compare, Head: run.head, Leaf: run.leaf}
+	return &TrailWitness{Keys: c.Keys, Record: run.record, Foreign: run.foreign, Hashes: run.compare, Head: run.head, Leaf: run.leaf}
 }
 
 // keep keeps the root of the tree if a checkpoint is of its size.
@@ -101,13 +103,35 @@ func (r *trailRun) keep() {
 	}
 }
 
-func (r *trailRun) record(id operation.ID, record []byte, sealed bool) error {
-	if !sealed {
-		r.found(trailBatch, fmt.Sprintf("batch %s of the trail: it was not made by this service", id))
+func (r *trailRun) record(b *BatchRow) error {
+	if !b.IsSealed {
+		r.found(trailBatch, fmt.Sprintf("batch %s of the trail: it was not made by this service", b.ID))
 	}
-	r.last, r.hashes = id, r.tree.Append(record)
+	if len(r.newest) < mostRoots {
+		r.newest = append(r.newest, trail.Hash{})
+	}
+	r.newest[r.tree.Size()%mostRoots] = r.tree.Root()
+	if b.Base != nil && len(r.other) == 0 && !r.has(b.Base) { // a batch that was changed changes the roots too
+		if err := r.foreign(b.ID); err != nil {
+			return err
+		}
+	}
+	r.last, r.hashes = b.ID, r.tree.Append(b.Record)
 	r.keep()
 	r.rows++
+	return nil
+}
+
+// mostRoots bounds how old a base may be, and the memory for roots.
+const mostRoots = 1 << 20
+
+// has reports whether the log was in that state.
+func (r *trailRun) has(base *trail.Base) bool {
+	return base.Size >= 0 && base.Size <= r.tree.Size() && base.Size > r.tree.Size()-mostRoots && r.newest[base.Size%mostRoots] == base.Root
+}
+
+func (r *trailRun) foreign(id operation.ID) error {
+	r.found(trailBatch, fmt.Sprintf("batch %s of the trail: it was made for another log, by a copy of this book or before a restore", id))
 	return nil
 }
 

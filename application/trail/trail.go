@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"time"
 
@@ -19,6 +20,7 @@ type Ports struct {
 	Writer Writer
 	Log    Log
 	Finder Finder
+	Origin Origin
 }
 
 // Writer writes leaves.
@@ -27,10 +29,20 @@ type Writer interface {
 	// newID makes the IDs of batches. They grow, and are larger than those of the
 	// operations in the batch. Record is called once, before the first transaction.
 	Record(keys *trail.Keys, newID func() operation.ID)
+	// Follow says how far the log has come. The seals of later batches name it.
+	Follow(base trail.Base)
+	// Mark writes a batch without leaves. A copy of the book has a log of its own after it.
+	Mark(ctx context.Context) error
+}
+
+// Origin begins logs.
+type Origin interface {
 	// Adopt writes leaves of everything that is older than the trail, once in the
 	// life of a log, and returns how many. An attempt that was interrupted may be
 	// repeated.
 	Adopt(ctx context.Context) (leaves int64, err error)
+	// Clear removes the log with all its batches and checkpoints, so that another one can begin.
+	Clear(ctx context.Context) error
 }
 
 // Log is the log of sealed batches.
@@ -40,13 +52,22 @@ type Log interface {
 	// Seal calls seal with the oldest batches that are not sealed, at most limit,
 	// and stores what it returns, or returns its error and stores nothing. Callers
 	// exclude each other. It may call seal again after a lost race. It does not
-	// call seal if there is no such batch. It returns how many were sealed.
-	Seal(ctx context.Context, limit int, seal Seal) (sealed int, err error)
+	// call seal if there is no such batch. It leaves out the batches that no service
+	// with the keys of Record has made for this log.
+	Seal(ctx context.Context, limit int, seal Seal) (Round, error)
 	// Hashes reads stored hashes.
 	Hashes(ctx context.Context, indexes []int64) ([]trail.Hash, error)
 	// IsOf reports whether a service with these keys made a batch, or whether
 	// there are no batches. keys may be nil: then it reports whether there are none.
 	IsOf(ctx context.Context, keys *trail.Keys) (bool, error)
+}
+
+// Round says what Log.Seal did.
+type Round struct {
+	Sealed int
+	// LeftOut are the first of the batches that were left out, which are Foreign.
+	LeftOut []operation.ID
+	Foreign int
 }
 
 // State is a state of the log.
@@ -71,8 +92,9 @@ type Sealed struct {
 
 // Finder finds leaves.
 type Finder interface {
-	// Leaf finds the newest leaf of an operation, or of an act. The error is
-	// ErrNotFound if there is none.
+	// Leaf finds the newest leaf of an operation, or of an act, in the batches that a
+	// service with the keys of Record has made for this log. The error is ErrNotFound
+	// if there is none.
 	Leaf(ctx context.Context, id operation.ID) (Leaf, error)
 }
 
@@ -93,6 +115,8 @@ type Notary interface {
 	// Append appends records. It returns an error if the state is not one that
 	// this notary has signed, or if the hashes do not belong to it.
 	Append(state State, records [][]byte, hashes Hashes) (Sealed, error)
+	// Open returns what a checkpoint says that this notary has signed.
+	Open(checkpoint string) (size int64, root trail.Hash, err error)
 }
 
 // File keeps checkpoints outside the database.
@@ -110,8 +134,9 @@ type Sealer struct {
 	notary Notary
 	file   File
 
-	mu    sync.Mutex // held while a round runs
-	begun bool
+	mu            sync.Mutex // held while a round runs
+	begun, marked bool
+	followed      string // the checkpoint that the writer follows
 }
 
 // NewSealer returns a Sealer.
@@ -122,29 +147,38 @@ func NewSealer(ports Ports, notary Notary, file File) *Sealer {
 // batches is how many are sealed in one transaction.
 const batches = 500
 
+// ForeignError says that batches were left out when everything else was sealed.
+type ForeignError struct{ Round }
+
+// Error names them.
+func (e *ForeignError) Error() string {
+	names := make([]string, len(e.LeftOut))
+	for i, id := range e.LeftOut {
+		names[i] = id.String()
+	}
+	if e.Foreign > len(names) {
+		names = append(names, "...")
+	}
+	return fmt.Sprintf("%d batches of the trail were left out, because this service did not make them for this log: %s."+
+		" Run `bankingapi verify`", e.Foreign, strings.Join(names, ", "))
+}
+
 // Seal seals everything that is not sealed yet. The first call of a process also
-// adopts what is older than the trail.
+// adopts what is older than the trail. The error is a *ForeignError if all but foreign batches
+// were sealed.
 func (s *Sealer) Seal(ctx context.Context) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if !s.begun {
-		// A log that has lost what a checkpoint has takes no rows over: their leaves
-		// would make them genuine.
-		state, err := s.ports.Log.State(ctx)
-		if err == nil && state.Size == 0 {
-			err = s.file.Extends(state, func(indexes []int64) ([]trail.Hash, error) { return s.ports.Log.Hashes(ctx, indexes) })
-		}
-		if err != nil {
-			return fmt.Errorf("begin the trail: %w", err)
-		}
-		if _, err := s.ports.Writer.Adopt(ctx); err != nil {
-			return fmt.Errorf("begin the trail: %w", err)
-		}
-		s.begun = true
+	return s.seal(ctx)
+}
+
+func (s *Sealer) seal(ctx context.Context) error {
+	if err := s.begin(ctx); err != nil {
+		return fmt.Errorf("begin the trail: %w", err)
 	}
 	for {
 		var added Sealed
-		n, err := s.ports.Log.Seal(ctx, batches, func(state State, records [][]byte, hashes Hashes) (Sealed, error) {
+		round, err := s.ports.Log.Seal(ctx, batches, func(state State, records [][]byte, hashes Hashes) (Sealed, error) {
 			if err := s.file.Extends(state, hashes); err != nil {
 				return Sealed{}, err
 			}
@@ -152,33 +186,95 @@ func (s *Sealer) Seal(ctx context.Context) error {
 			added, err = s.notary.Append(state, records, hashes)
 			return added, err
 		})
-		if err != nil || n == 0 {
+		if err != nil {
 			return err
 		}
-		if err := s.file.Append(added.Checkpoint); err != nil {
-			return fmt.Errorf("write the checkpoint to its file: %w", err)
+		if round.Sealed > 0 {
+			if err := s.file.Append(added.Checkpoint); err != nil {
+				return fmt.Errorf("write the checkpoint to its file: %w", err)
+			}
 		}
-		if n < batches {
+		if round.Sealed < batches {
+			if err := s.follow(ctx); err != nil {
+				return err
+			}
+			if round.Foreign > 0 {
+				return &ForeignError{round}
+			}
 			return nil
 		}
 	}
 }
 
-// Run seals every interval until ctx ends, when ready returns nil. report is told
+// begin adopts what is older than the trail. A log that has lost what a checkpoint
+// has takes no rows over: their leaves would make them genuine.
+func (s *Sealer) begin(ctx context.Context) error {
+	if s.begun {
+		return nil
+	}
+	state, err := s.ports.Log.State(ctx)
+	if err == nil && state.Size == 0 {
+		err = s.file.Extends(state, func(indexes []int64) ([]trail.Hash, error) { return s.ports.Log.Hashes(ctx, indexes) })
+	}
+	if err == nil {
+		_, err = s.ports.Origin.Adopt(ctx)
+	}
+	s.begun = err == nil
+	return err
+}
+
+// follow tells the writer how far the log has come: other replicas seal it too.
+func (s *Sealer) follow(ctx context.Context) error {
+	state, err := s.ports.Log.State(ctx)
+	if err != nil || state.Checkpoint == s.followed {
+		return err
+	}
+	size, root, err := s.notary.Open(state.Checkpoint)
+	if err == nil {
+		s.followed = state.Checkpoint
+		s.ports.Writer.Follow(trail.Base{Size: size, Root: root})
+	}
+	return err
+}
+
+// Follow tells the writer how far the log has come.
+func (s *Sealer) Follow(ctx context.Context) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.follow(ctx)
+}
+
+// Round seals. The first one of a service also marks the log, so that the batches
+// which a copy of the book writes name another log.
+func (s *Sealer) Round(ctx context.Context) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	err := s.seal(ctx)
+	if _, isForeign := errors.AsType[*ForeignError](err); s.marked || err != nil && !isForeign {
+		return err
+	}
+	if err := s.ports.Writer.Mark(ctx); err != nil {
+		return err
+	}
+	s.marked = true
+	return s.seal(ctx)
+}
+
+// Run seals at once and then every interval until ctx ends, when ready returns nil. report is told
 // the error of each round, which may be nil.
 func (s *Sealer) Run(ctx context.Context, interval time.Duration, ready func(context.Context) error, report func(error)) {
 	for {
+		err := ready(ctx)
+		if err == nil {
+			err = s.Round(ctx)
+		}
+		if ctx.Err() == nil {
+			report(err)
+		}
 		select {
 		case <-ctx.Done():
 			return
 		case <-time.After(interval):
-		}
-		err := ready(ctx)
-		if err == nil {
-			err = s.Seal(ctx)
-		}
-		if ctx.Err() == nil {
-			report(err)
 		}
 	}
 }

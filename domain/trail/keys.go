@@ -3,7 +3,7 @@ package trail
 import (
 	"crypto/hmac"
 	"crypto/sha256"
-	"crypto/subtle"
+	"encoding/binary"
 
 	"bankingapi/domain/operation"
 )
@@ -11,44 +11,80 @@ import (
 // Keys are what a writer of the trail needs. They are derived from the signing
 // key, so that a person who can write the database, and nothing else, can
 // neither make a batch nor test guesses of a text. Make them with NewKeys.
-type Keys struct{ texts, batches, rows []byte }
+type Keys struct{ texts, batches, unbound, rows []byte }
 
 // NewKeys derives the keys from a secret.
 func NewKeys(secret []byte) *Keys {
 	return &Keys{
 		texts:   derive(secret, "bankingapi trail texts 1"),
-		batches: derive(secret, "bankingapi trail batches 1"),
+		batches: derive(secret, "bankingapi trail batches 2"),
+		unbound: derive(secret, "bankingapi trail batches 1"),
 		rows:    derive(secret, "bankingapi trail rows 1"),
 	}
 }
 
 func derive(secret []byte, purpose string) []byte {
-	h := hmac.New(sha256.New, secret)
-	h.Write([]byte(purpose))
-	return h.Sum(nil)
+	return keyedHash(secret, nil, []byte(purpose))
 }
 
 // Text is the keyed hash that stands for a text in a leaf.
 func (k *Keys) Text(text []byte) []byte {
-	h := hmac.New(sha256.New, k.texts)
-	h.Write(text)
-	return h.Sum(nil)
+	return keyedHash(k.texts, nil, text)
 }
 
-// Seal is the keyed hash of a batch: of its record, and of its entries as
-// AppendEntries encodes them. The record has the leaves only. It says that a
-// service made the batch.
-func (k *Keys) Seal(record, entries []byte) []byte {
-	h := hmac.New(sha256.New, k.batches)
-	h.Write(record)
-	h.Write(entries)
-	return h.Sum(nil)
+// Seal says who wrote a batch: a service with these keys, when the log was at Base.
+type Seal struct {
+	// Base is the newest state of the log that the writer had seen. It binds the
+	// batch to this log: a copy of the book that goes on by itself has another log.
+	Base Base
+	// IsBound is false for the batches of versions with a schema up to 9, which have no Base.
+	IsBound bool
+	// IsAdopted says that the rows are older than the trail.
+	IsAdopted bool
 }
 
-// IsSealed reports whether a service made the batch. The seals of earlier
-// versions are of the record alone.
-func (k *Keys) IsSealed(record, entries, seal []byte) bool {
-	return subtle.ConstantTimeCompare(k.Seal(record, entries), seal)|subtle.ConstantTimeCompare(k.Seal(record, nil), seal) == 1
+// Base is a state of the log: how many batches it has, and their root.
+type Base struct {
+	Size int64
+	Root Hash
+}
+
+// The bytes of a seal are a byte that is 1 for adopted rows, the size and root of its
+// base, and a keyed hash of these, of the record and of the entries.
+const baseSize = 1 + 8 + sha256.Size
+
+// Seal returns the bytes of the seal of a batch: of its record, and of its entries as
+// AppendEntries encodes them. The record has the leaves only.
+func (k *Keys) Seal(record, entries []byte, s Seal) []byte {
+	seal := make([]byte, 1, baseSize+sha256.Size)
+	if s.IsAdopted {
+		seal[0] = 1
+	}
+	seal = binary.BigEndian.AppendUint64(seal, uint64(s.Base.Size)) //nolint:gosec // a size is not negative
+	seal = append(seal, s.Base.Root[:]...)
+	return keyedHash(k.batches, seal, seal, record, entries)
+}
+
+// OpenSeal returns what the seal of a batch says. It returns false if no service with
+// these keys made the batch.
+func (k *Keys) OpenSeal(record, entries, seal []byte) (s Seal, ok bool) {
+	if len(seal) != baseSize+sha256.Size { // the first versions sealed the record alone
+		return s, hmac.Equal(keyedHash(k.unbound, nil, record, entries), seal) || hmac.Equal(keyedHash(k.unbound, nil, record), seal)
+	}
+	base := seal[:baseSize]
+	s.IsBound, s.IsAdopted = true, base[0] == 1
+	s.Base.Size = int64(binary.BigEndian.Uint64(base[1:])) //nolint:gosec // as it was written
+	copy(s.Base.Root[:], base[1+8:])
+	return s, hmac.Equal(keyedHash(k.batches, nil, base, record, entries), seal[baseSize:])
+}
+
+// keyedHash appends the keyed hash of the parts.
+func keyedHash(key, to []byte, parts ...[]byte) []byte {
+	h := hmac.New(sha256.New, key)
+	for _, part := range parts {
+		h.Write(part)
+	}
+	return h.Sum(to)
 }
 
 // PriceID is the ID of the entry of a price.

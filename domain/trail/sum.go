@@ -99,3 +99,16 @@ func (t *Tree) Root() Hash {
 	}
 	return root
 }
+
+// LoadTree reads the tree of a log that had this size. read reads stored hashes.
+func LoadTree(size int64, read func(indexes []int64) ([]Hash, error)) (*Tree, error) {
+	var indexes []int64
+	for rest := size; rest > 0; {
+		full := int64(1) << (bits.Len64(uint64(rest)) - 1) //nolint:gosec // it is positive
+		rest -= full
+		// The root of a subtree is stored with its last record, above the smaller ones.
+		indexes = append(indexes, StoredHashes(size-rest)-1)
+	}
+	edges, err := read(indexes)
+	return &Tree{size, edges}, err
+}

@@ -135,11 +135,58 @@ func TestASealIsOfTheWholeBatch(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		b := trail.Batch{ID: id, Entries: entries(t)}
 		encoded := trail.AppendEntries(nil, b.Entries)
-		seal := keys.Seal(b.Record(), encoded)
-		require.True(t, keys.IsSealed(b.Record(), encoded, seal))
-		require.True(t, keys.IsSealed(b.Record(), encoded, keys.Seal(b.Record(), nil)), "an earlier version made it")
-		require.False(t, others.IsSealed(b.Record(), encoded, seal))
-		encoded[rapid.IntRange(0, len(encoded)-1).Draw(t, "changed byte")] ^= 1
-		require.False(t, keys.IsSealed(b.Record(), encoded, seal))
+		said := trail.Seal{
+			Base:    trail.Base{Size: rapid.Int64Min(0).Draw(t, "size"), Root: trail.LeafHash([]byte("root"))},
+			IsBound: true, IsAdopted: rapid.Bool().Draw(t, "adopted"),
+		}
+		seal := keys.Seal(b.Record(), encoded, said)
+		found, ok := keys.OpenSeal(b.Record(), encoded, seal)
+		require.True(t, ok)
+		require.Equal(t, said, found)
+		_, ok = others.OpenSeal(b.Record(), encoded, seal)
+		require.False(t, ok)
+		changed := [][]byte{b.Record(), encoded, seal}
+		part := changed[rapid.IntRange(0, 2).Draw(t, "part")]
+		part[rapid.IntRange(0, len(part)-1).Draw(t, "changed byte")] ^= 2
+		_, ok = keys.OpenSeal(changed[0], encoded, seal)
+		require.False(t, ok)
 	})
+}
+
+// These seals are stored. Versions with a schema up to 9 made them, the first versions from the
+// record alone.
+func TestSealsOfEarlierVersionsStayValid(t *testing.T) {
+	t.Parallel()
+	keys := trail.NewKeys([]byte("secret"))
+	b := trail.Batch{ID: id, Entries: []trail.Entry{{Kind: trail.Decided, ID: id}}}
+	encoded := trail.AppendEntries(nil, b.Entries)
+	for _, seal := range []string{"ae77ac8e370af62d6eb77674ffaa4386b8fa06736946c172d95139dce5f0ac6f", "f107b269a6ef49b8846e829e4f2bf2d676127fd12b738e8ca15be0474fedf8a3"} {
+		bytes, err := hex.DecodeString(seal)
+		require.NoError(t, err)
+		found, ok := keys.OpenSeal(b.Record(), encoded, bytes)
+		require.True(t, ok)
+		require.False(t, found.IsBound)
+	}
+}
+
+func TestATreeIsLoadedAtEachSize(t *testing.T) {
+	t.Parallel()
+	var tree trail.Tree
+	var stored []trail.Hash
+	roots := []trail.Hash{tree.Root()}
+	for n := range 70 {
+		stored = append(stored, tree.Append([]byte{byte(n)})...)
+		roots = append(roots, tree.Root())
+	}
+	for size, root := range roots {
+		loaded, err := trail.LoadTree(int64(size), func(indexes []int64) (found []trail.Hash, err error) {
+			for _, i := range indexes {
+				found = append(found, stored[i])
+			}
+			return found, nil
+		})
+		require.NoError(t, err)
+		require.Equal(t, root, loaded.Root())
+		require.EqualValues(t, size, loaded.Size())
+	}
 }

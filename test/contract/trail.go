@@ -48,6 +48,8 @@ func Trail(t *testing.T, open func(t *testing.T) TrailUnderTest) {
 	run("callers seal in turn", testSealRace)
 	run("a log is of the keys that made it", testIsOf)
 	run("what is older is adopted once", testAdopt)
+	run("a log that is cleared begins again", testClear)
+	run("a mark is a batch without leaves", testMark)
 	run("an error says that the trail cannot be reached", testTrailUnreachable)
 }
 
@@ -114,13 +116,13 @@ func sealed(state application.State, records [][]byte) application.Sealed {
 func (k trails) seal(limit int) (all [][]byte) {
 	k.t.Helper()
 	for {
-		n, err := k.trail.Log.Seal(k.t.Context(), limit, func(state application.State, records [][]byte, _ application.Hashes) (application.Sealed, error) {
+		round, err := k.trail.Log.Seal(k.t.Context(), limit, func(state application.State, records [][]byte, _ application.Hashes) (application.Sealed, error) {
 			require.LessOrEqual(k.t, len(records), limit)
 			all = append(all, records...)
 			return sealed(state, records), nil
 		})
 		require.NoError(k.t, err)
-		if n == 0 {
+		if round.Sealed == 0 {
 			return all
 		}
 	}
@@ -142,7 +144,7 @@ func (k trails) isOf(keys *trail.Keys) bool {
 
 func testNoTrail(t *testing.T, k trails) {
 	k.aDay()
-	adopted, err := k.trail.Writer.Adopt(t.Context())
+	adopted, err := k.trail.Origin.Adopt(t.Context())
 	require.NoError(t, err)
 	require.Zero(t, adopted)
 	k.noLeaf(id(1))
@@ -257,7 +259,7 @@ func testSeal(t *testing.T, k trails) {
 	require.Equal(t, application.State{Size: 5, Checkpoint: "5"}, k.state())
 
 	k.settle(3, order(16, "", sale(1, 1, 2)))
-	n, err := k.trail.Log.Seal(t.Context(), 2, func(state application.State, records [][]byte, hashes application.Hashes) (application.Sealed, error) {
+	round, err := k.trail.Log.Seal(t.Context(), 2, func(state application.State, records [][]byte, hashes application.Hashes) (application.Sealed, error) {
 		require.Equal(t, application.State{Size: 5, Checkpoint: "5"}, state)
 		stored, err := hashes([]int64{3, 0, 3})
 		require.NoError(t, err)
@@ -265,7 +267,7 @@ func testSeal(t *testing.T, k trails) {
 		return sealed(state, records), nil
 	})
 	require.NoError(t, err)
-	require.Equal(t, 1, n)
+	require.Equal(t, application.Round{Sealed: 1}, round)
 	stored, err := k.trail.Log.Hashes(t.Context(), []int64{5, 1})
 	require.NoError(t, err)
 	require.Equal(t, hashOf(batches[1].Record()), stored[1])
@@ -275,9 +277,9 @@ func testSeal(t *testing.T, k trails) {
 	require.NoError(t, err)
 	require.Empty(t, none)
 
-	n, err = k.trail.Log.Seal(t.Context(), 2, nil)
+	round, err = k.trail.Log.Seal(t.Context(), 2, nil)
 	require.NoError(t, err, "seal is not called if nothing is open")
-	require.Zero(t, n)
+	require.Zero(t, round)
 }
 
 func testSealFails(t *testing.T, k trails) {
@@ -307,13 +309,14 @@ func testSealRace(t *testing.T, k trails) {
 	var places [callers]atomic.Int64
 	errs := make([]error, 3)
 	together(len(errs), func(i int) {
-		for n := 1; n > 0 && errs[i] == nil; {
+		var round application.Round
+		for round.Sealed = 1; round.Sealed > 0 && errs[i] == nil; {
 			var state application.State
-			n, errs[i] = k.trail.Log.Seal(t.Context(), 2, func(s application.State, records [][]byte, _ application.Hashes) (application.Sealed, error) {
+			round, errs[i] = k.trail.Log.Seal(t.Context(), 2, func(s application.State, records [][]byte, _ application.Hashes) (application.Sealed, error) {
 				state = s
 				return sealed(s, records), nil
 			})
-			for p := range n {
+			for p := range round.Sealed {
 				places[state.Size+int64(p)].Add(1)
 			}
 		}
@@ -349,10 +352,10 @@ func testAdopt(t *testing.T, k trails) {
 	k.noLeaf(id(1))
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	_, err := k.trail.Writer.Adopt(ctx)
+	_, err := k.trail.Origin.Adopt(ctx)
 	fails(t, fault.Unavailable, err)
 
-	adopted, err := k.trail.Writer.Adopt(t.Context())
+	adopted, err := k.trail.Origin.Adopt(t.Context())
 	require.NoError(t, err)
 	require.GreaterOrEqual(t, adopted, int64(10), "7 operations, a price, an import of holdings and a subscription")
 	for n := 1; n <= 7; n++ {
@@ -360,12 +363,42 @@ func testAdopt(t *testing.T, k trails) {
 	}
 	k.leaf(id(0x100), trail.Posted)
 	sealed := len(k.seal(10))
-	again, err := k.trail.Writer.Adopt(t.Context())
+	again, err := k.trail.Origin.Adopt(t.Context())
 	require.NoError(t, err)
 	require.Zero(t, again)
 	require.Empty(t, k.seal(10))
 	require.EqualValues(t, sealed, k.state().Size)
 	k.leaf(id(11), trail.Decided)
+}
+
+func testClear(t *testing.T, k trails) {
+	k.record()
+	k.settle(3, order(11, "x", sale(1, 1, 2)))
+	_, err := k.trail.Origin.Adopt(t.Context())
+	require.NoError(t, err)
+	k.seal(10)
+	require.NoError(t, k.trail.Origin.Clear(t.Context()))
+	require.True(t, k.isOf(nil))
+	require.Equal(t, application.State{}, k.state())
+	_, err = k.trail.Log.Hashes(t.Context(), []int64{0})
+	require.Error(t, err)
+	k.noLeaf(id(11))
+	adopted, err := k.trail.Origin.Adopt(t.Context())
+	require.NoError(t, err)
+	require.Positive(t, adopted)
+	k.leaf(id(11), trail.Decided)
+}
+
+func testMark(t *testing.T, k trails) {
+	require.NoError(t, k.trail.Writer.Mark(t.Context()))
+	require.True(t, k.isOf(nil), "no trail is kept")
+	k.begin()
+	require.NoError(t, k.trail.Writer.Mark(t.Context()))
+	records := k.seal(10)
+	require.Len(t, records, 1)
+	_, leaves, err := trail.ParseRecord(records[0])
+	require.NoError(t, err)
+	require.Zero(t, leaves)
 }
 
 func testTrailUnreachable(t *testing.T, k trails) {
@@ -375,8 +408,8 @@ func testTrailUnreachable(t *testing.T, k trails) {
 		_, hashes := k.trail.Log.Hashes(ctx, []int64{0})
 		_, isOf := k.trail.Log.IsOf(ctx, trailKeys)
 		_, leaf := k.trail.Finder.Leaf(ctx, id(11))
-		_, adopt := k.trail.Writer.Adopt(ctx)
-		return []error{state, seal, hashes, isOf, leaf, adopt}
+		_, adopt := k.trail.Origin.Adopt(ctx)
+		return []error{state, seal, hashes, isOf, leaf, adopt, k.trail.Writer.Mark(ctx), k.trail.Origin.Clear(ctx)}
 	}
 	k.record()
 	k.settle(3, order(11, "", sale(1, 1, 2)))

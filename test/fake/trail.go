@@ -21,7 +21,7 @@ type Trail struct {
 func (s *Store) Trail(strike Strike) application.Ports {
 	s.trail = new(trailLog)
 	t := Trail{s, strike}
-	return application.Ports{Writer: t, Log: t, Finder: t}
+	return application.Ports{Writer: t, Log: t, Finder: t, Origin: t}
 }
 
 // trailLog is the trail of a Store.
@@ -29,6 +29,7 @@ type trailLog struct {
 	keys   *trail.Keys // nil before Record
 	newID  func() operation.ID
 	begun  bool
+	base   trail.Base
 	open   pending // of the transaction that runs
 	older  pending // what was written before Record
 	sealed int
@@ -82,7 +83,7 @@ func (l *trailLog) commit(done bool) {
 
 func (l *trailLog) add(p pending) {
 	b := trail.Batch{ID: l.newID(), Entries: p.entries}
-	l.all = append(l.all, sealedBatch{b, p.contents, l.keys.Seal(b.Record(), trail.AppendEntries(nil, b.Entries))})
+	l.all = append(l.all, sealedBatch{b, p.contents, l.keys.Seal(b.Record(), trail.AppendEntries(nil, b.Entries), trail.Seal{Base: l.base})})
 }
 
 // Record implements Writer.
@@ -92,20 +93,50 @@ func (t Trail) Record(keys *trail.Keys, newID func() operation.ID) {
 	t.store.trail.keys, t.store.trail.newID = keys, newID
 }
 
-// Adopt implements Writer.
+// Follow implements Writer.
+func (t Trail) Follow(base trail.Base) {
+	t.store.mu.Lock()
+	defer t.store.mu.Unlock()
+	t.store.trail.base = base
+}
+
+// Mark implements Writer.
+func (t Trail) Mark(ctx context.Context) error {
+	return t.change(ctx, func(l *trailLog) {
+		if l.keys != nil {
+			l.add(pending{})
+		}
+	})
+}
+
+// Clear implements Origin.
+func (t Trail) Clear(ctx context.Context) error {
+	return t.change(ctx, func(l *trailLog) {
+		for i := range l.all {
+			l.older.entries, l.older.contents = append(l.older.entries, l.all[i].Entries...), append(l.older.contents, l.all[i].contents...)
+		}
+		l.begun, l.base, l.sealed, l.all, l.state, l.hashes = false, trail.Base{}, 0, nil, application.State{}, nil
+	})
+}
+
+func (t Trail) change(ctx context.Context, do func(*trailLog)) error {
+	return t.store.transact(ctx, t.strike, func() {}, func() error { return nil }, func() error {
+		do(t.store.trail)
+		return nil
+	})
+}
+
+// Adopt implements Origin.
 func (t Trail) Adopt(ctx context.Context) (leaves int64, err error) {
-	l := t.store.trail
-	none := func() error { return nil }
-	err = t.store.transact(ctx, t.strike, func() {}, none, func() error {
+	err = t.change(ctx, func(l *trailLog) {
 		if l.keys == nil || l.begun {
-			return nil
+			return
 		}
 		l.begun = true
 		if leaves = int64(len(l.older.entries)); leaves > 0 {
 			l.add(l.older)
 			l.older = pending{}
 		}
-		return nil
 	})
 	return leaves, err
 }
@@ -117,7 +148,7 @@ func (t Trail) State(ctx context.Context) (state application.State, err error) {
 }
 
 // Seal implements Log.
-func (t Trail) Seal(ctx context.Context, limit int, seal application.Seal) (sealed int, err error) {
+func (t Trail) Seal(ctx context.Context, limit int, seal application.Seal) (round application.Round, err error) {
 	l := t.store.trail
 	var state application.State
 	var records [][]byte
@@ -151,9 +182,10 @@ func (t Trail) Seal(ctx context.Context, limit int, seal application.Seal) (seal
 			return nil
 		})
 	if err != nil {
-		return 0, err
+		return round, err
 	}
-	return len(records), nil
+	round.Sealed = len(records)
+	return round, nil
 }
 
 // Hashes implements Log.
@@ -179,7 +211,9 @@ func (t Trail) IsOf(ctx context.Context, keys *trail.Keys) (own bool, err error)
 		own = len(all) == 0
 		for i := range all {
 			b := &all[i]
-			own = own || keys != nil && keys.IsSealed(b.Record(), trail.AppendEntries(nil, b.Entries), b.seal)
+			if keys != nil && !own {
+				_, own = keys.OpenSeal(b.Record(), trail.AppendEntries(nil, b.Entries), b.seal)
+			}
 		}
 	})
 	return own, err
