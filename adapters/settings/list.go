@@ -22,7 +22,10 @@ type Setting struct {
 	check *check // nil allows every value of the type
 }
 
-const envPrefix = "BANKINGAPI_"
+const (
+	envPrefix    = "BANKINGAPI_"
+	fileVariable = envPrefix + "CONFIG"
+)
 
 // Variable returns its name in the environment: BANKINGAPI_HTTP__ADDRESS.
 func (s Setting) Variable() string {

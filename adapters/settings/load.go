@@ -18,8 +18,10 @@ import (
 // Sources are the sources of settings in addition to the defaults. Later ones
 // take precedence.
 type Sources struct {
-	// File is the path of a YAML file; empty is none.
-	File string
+	// File is the path of a YAML file. If it is empty, the variable
+	// BANKINGAPI_CONFIG names it. If that is not set, it is DefaultFile, which
+	// need not exist.
+	File, DefaultFile string
 	// Environment is a list of NAME=value as os.Environ gives it. Only the
 	// names that begin with BANKINGAPI_ count.
 	Environment []string
@@ -59,7 +61,7 @@ func (l Loaded) origin(path string) string { return cmp.Or(l.origins[path], "def
 // and with the settings they add up to.
 func Load(sources Sources, drivers Drivers) (Loaded, error) {
 	loaded := Loaded{Settings: Default(), origins: map[string]string{}}
-	layers := []*layer{readFile(sources.File), readEnvironment(sources.Environment), readFlags(sources.Flags)}
+	layers := []*layer{readFile(sources.file()), readEnvironment(sources.Environment), readFlags(sources.Flags)}
 	var problems Problems
 	for _, l := range layers {
 		problems = append(problems, l.problems...)
@@ -89,6 +91,22 @@ func Load(sources Sources, drivers Drivers) (Loaded, error) {
 		return Loaded{}, problems
 	}
 	return loaded, nil
+}
+
+// file returns the file to read, or "".
+func (s Sources) file() string {
+	if s.File != "" {
+		return s.File
+	}
+	for _, entry := range s.Environment {
+		if file, ok := strings.CutPrefix(entry, fileVariable+"="); ok && file != "" {
+			return file
+		}
+	}
+	if _, err := os.Stat(s.DefaultFile); errors.Is(err, fs.ErrNotExist) {
+		return ""
+	}
+	return s.DefaultFile
 }
 
 // A layer has the values of one source, by path, and what is wrong with it.
@@ -129,7 +147,7 @@ func readEnvironment(environment []string) *layer {
 	l := newLayer()
 	for _, entry := range slices.Sorted(slices.Values(environment)) { // the twin comes second
 		name, text, _ := strings.Cut(entry, "=")
-		if !strings.HasPrefix(name, envPrefix) {
+		if !strings.HasPrefix(name, envPrefix) || name == fileVariable {
 			continue
 		}
 		s, ok := settings[name]

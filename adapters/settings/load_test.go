@@ -195,6 +195,30 @@ func TestLoadSecretFromFile(t *testing.T) {
 	}
 }
 
+// The file of an operator who gives no --config: the variable names it, or it is
+// in its default place.
+func TestLoadFindsItsFile(t *testing.T) {
+	t.Parallel()
+	given, named, usual := write(t, "a.yaml", "log: {level: debug}\n"), write(t, "b.yaml", "log: {level: warn}\n"), write(t, "c.yaml", "log: {level: error}\n")
+	environment := []string{"BANKINGAPI_CONFIG=" + named}
+	for _, test := range []struct {
+		sources Sources
+		want    string
+	}{
+		{Sources{File: given, Environment: environment, DefaultFile: usual}, "debug"},
+		{Sources{Environment: environment, DefaultFile: usual}, "warn"},
+		{Sources{DefaultFile: usual}, "error"},
+		{Sources{DefaultFile: filepath.Join(t.TempDir(), "absent.yaml")}, "info"},
+		{Sources{}, "info"},
+	} {
+		loaded, err := load(test.sources)
+		require.NoError(t, err)
+		require.Equal(t, test.want, loaded.Settings.Log.Level)
+	}
+	_, err := load(Sources{Environment: []string{"BANKINGAPI_CONFIG=no/such.yaml"}, DefaultFile: usual})
+	require.EqualError(t, err, "no/such.yaml: cannot be read: no such file or directory")
+}
+
 func FuzzLoadFile(f *testing.F) {
 	f.Add("http:\n  address: 127.0.0.1:8443\n")
 	f.Add("http: &a {docs: *a}\n")

@@ -9,36 +9,40 @@ import (
 )
 
 func (p program) backupCommand() *cobra.Command {
-	return &cobra.Command{
+	return p.command(&cobra.Command{
 		Use:   "backup FILE",
 		Short: "Copy a SQLite book to a new file, while the service runs",
 		Long: `Writes a consistent copy of the SQLite book to FILE, which must not exist, and then checks the copy as
 verify does. Sales may continue. For Postgres use pg_dump, or a base backup with WAL archiving.`,
-		Example:     "  bankingapi backup /backup/bank-2026-11-20.db",
-		Args:        named("FILE"),
-		Annotations: mentionSettings(),
-		RunE: p.withSettings(func(cmd *cobra.Command, args []string, loaded bootstrap.Loaded) error {
-			err := p.openBook(cmd, loaded.Settings, func(app *bootstrap.App) error {
-				if keeper, err := app.Trail(); err == nil {
-					loaded.Settings.Trail.KeyFile = keeper.KeyFile()
-				}
-				return app.Backup(cmd.Context(), args[0])
-			})
-			if err != nil {
-				return err
-			}
-			loaded.Settings.Storage.DSN = bootstrap.Secret(args[0])
-			return p.openBook(cmd, loaded.Settings, func(app *bootstrap.App) error {
-				proof, err := app.Verify(cmd.Context(), bootstrap.VerifyWatch{})
-				if err != nil {
-					return err
-				}
-				if proof.Findings > 0 {
-					return fmt.Errorf("the copy was written, but the book has %d errors: run verify", proof.Findings)
-				}
-				fmt.Fprintf(cmd.ErrOrStderr(), "Copied to %s: %s. The copy is correct.\n", args[0], proof.Checked())
-				return nil
-			})
-		}),
-	}
+		Example: "  bankingapi backup /backup/bank-2026-11-20.db",
+		Args:    named("FILE"),
+	}, func(c *call) error {
+		app, err := c.book()
+		if err != nil {
+			return err
+		}
+		settings := &c.loaded.Settings
+		if keeper, err := app.Trail(); err == nil {
+			settings.Trail.KeyFile = keeper.KeyFile()
+		}
+		if err := app.Backup(c.Context(), c.args[0]); err != nil {
+			return err
+		}
+		if err := c.close(); err != nil {
+			return err
+		}
+		settings.Storage.DSN = bootstrap.Secret(c.args[0])
+		if app, err = c.book(); err != nil {
+			return err
+		}
+		proof, err := app.Verify(c.Context(), bootstrap.VerifyWatch{})
+		if err != nil {
+			return err
+		}
+		if proof.Findings > 0 {
+			return fmt.Errorf("the copy was written, but the book has %d errors: run verify", proof.Findings)
+		}
+		c.tell("Copied to %s: %s. The copy is correct.\n", c.args[0], proof.Checked())
+		return nil
+	})
 }

@@ -2,10 +2,6 @@ package command
 
 import (
 	"context"
-	"fmt"
-	"strconv"
-	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -15,7 +11,7 @@ import (
 
 func (p program) configCommand() *cobra.Command {
 	var check bool
-	cmd := &cobra.Command{
+	cmd := p.command(&cobra.Command{
 		Use:   "config",
 		Short: "Show the settings in effect and where they come from",
 		Long: `Prints every setting, its value in effect and where the value comes from. Secrets are shown as ***.
@@ -23,24 +19,21 @@ It starts nothing. If settings are invalid, it lists all of them and exits with 
 it also asks a Postgres server for settings that may lose data, and warns of them.`,
 		Example: `  bankingapi config
   bankingapi config --config bankingapi.yaml --check`,
-		Args:        named(),
 		Annotations: listSettings(),
-		RunE: p.withSettings(func(cmd *cobra.Command, _ []string, loaded bootstrap.Loaded) error {
-			if check {
-				fmt.Fprintln(cmd.ErrOrStderr(), "The settings are valid.")
-				p.warnOfRisks(cmd, loaded.Settings)
-				return nil
-			}
-			table := tabwriter.NewWriter(cmd.OutOrStdout(), 0, 0, 2, ' ', 0)
-			fmt.Fprintln(table, "SETTING\tVALUE\tORIGIN")
-			for _, v := range loaded.Values() {
-				fmt.Fprintf(table, "%s\t%s\t%s\n", v.Path, oneWord(v.Text), v.Origin)
-			}
-			return table.Flush()
-		}),
-	}
+	}, func(c *call) error {
+		if check {
+			c.tell("The settings are valid.\n")
+			c.warnOfRisks()
+			return nil
+		}
+		list := table{columns: []string{"Setting", "Value", "Origin"}}
+		for _, v := range c.loaded.Values() {
+			list.add(v.Path, cell{oneWord(v.Text), v.Text}, raw(v.Origin))
+		}
+		return write(c.Command, "", document{tables: []table{list}})
+	})
 	cmd.Flags().BoolVar(&check, "check", false, "only check the settings, and warn of risks of the database")
-	return cmd
+	return addFormat(cmd)
 }
 
 // askTimeout bounds how long a database is asked for its risks.
@@ -48,22 +41,14 @@ const askTimeout = 5 * time.Second
 
 // warnOfRisks writes what may lose data. A database that cannot be asked makes
 // no setting invalid.
-func (p program) warnOfRisks(cmd *cobra.Command, settings bootstrap.Settings) {
-	ctx, cancel := context.WithTimeout(cmd.Context(), askTimeout)
+func (c *call) warnOfRisks() {
+	ctx, cancel := context.WithTimeout(c.Context(), askTimeout)
 	defer cancel()
-	risks, err := bootstrap.Risks(ctx, settings, p.options)
+	risks, err := bootstrap.Risks(ctx, c.loaded.Settings, c.options)
 	if err != nil {
-		fmt.Fprintln(cmd.ErrOrStderr(), "Warning: the database cannot be asked for its settings:", err)
+		c.tell("Warning: the database cannot be asked for its settings: %v\n", err)
 	}
 	for _, r := range risks {
-		fmt.Fprintln(cmd.ErrOrStderr(), "Warning:", r)
+		c.tell("Warning: %s\n", r)
 	}
-}
-
-// oneWord quotes a text that contains spaces or does not print.
-func oneWord(text string) string {
-	if text == "" || strings.ContainsFunc(text, func(r rune) bool { return r <= ' ' || r == '"' || !strconv.IsPrint(r) }) {
-		return strconv.Quote(text)
-	}
-	return text
 }

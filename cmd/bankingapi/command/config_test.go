@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"bankingapi/bootstrap"
+	"bankingapi/bootstrap/engines"
 	"bankingapi/test/golden"
 )
 
@@ -44,6 +45,19 @@ func TestConfigCheck(t *testing.T) {
 	require.Equal(t, outcome{0, "", "The settings are valid.\n"}, bankingapi(t, nil, "config", "--check"))
 	require.Equal(t, outcome{2, "", "bankingapi: invalid settings, see 'bankingapi config --help':\n" +
 		"  nowhere.yaml: cannot be read: no such file or directory\n"}, bankingapi(t, nil, "config", "--check", "--config", "nowhere.yaml"))
+}
+
+// The file of settings may be where every other file of the machine is.
+func TestConfigFindsItsFile(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "bankingapi.yaml")
+	require.NoError(t, os.WriteFile(file, []byte("shutdown:\n  delay: 5s\n"), 0o600))
+	var out, errOut strings.Builder
+	p := program{nil, engines.All(), file}
+	require.Zero(t, p.run(t.Context(), []string{"config"}, strings.NewReader(""), &out, &errOut), errOut.String())
+	require.Regexp(t, `shutdown.delay +5s +file `+file+":2\n", out.String())
+	got := bankingapi(t, []string{"BANKINGAPI_CONFIG=" + file}, "config")
+	require.Equal(t, out.String(), got.out)
 }
 
 // TestExampleFile: the file is made of the settings, each with its default and
@@ -109,11 +123,14 @@ func wrap(text string, width int) string {
 	return out.String() + "\n"
 }
 
+// A command has the flags of settings only if it uses them.
 func TestEverySettingIsAFlag(t *testing.T) {
 	t.Parallel()
-	root := program{}.root()
+	got := bankingapi(t, nil, "version", "--http.address", ":1")
+	require.Equal(t, outcome{2, "", "bankingapi: unknown flag: --http.address; see 'bankingapi version --help'\n"}, got)
+	serve := program{}.serveCommand()
 	for _, s := range bootstrap.AllSettings() {
-		flag := root.PersistentFlags().Lookup(s.Path)
+		flag := serve.Flags().Lookup(s.Path)
 		require.NotNil(t, flag, s.Path)
 		require.Equal(t, s.Default(), flag.DefValue, s.Path)
 		require.True(t, isSetting(flag), s.Path)

@@ -51,11 +51,16 @@ func exportKinds() []string {
 
 var saleStates = map[string]int{"recorded": 1, "1": 1, "completed": 2, "2": 2, "failed": 8, "8": 8}
 
+// exportOptions are the flags of export.
+type exportOptions struct {
+	format, since, until, settledSince, settledUntil, state string
+	filter                                                  bootstrap.ExportFilter
+	spreadsheet                                             bool
+}
+
 func (p program) exportCommand() *cobra.Command {
-	var format, since, until, settledSince, settledUntil, state string
-	var filter bootstrap.ExportFilter
-	var spreadsheet bool
-	cmd := &cobra.Command{
+	var o exportOptions
+	cmd := p.command(&cobra.Command{
 		Use:   "export prices|holdings|accounts|sales|postings|notifications|operations|audit",
 		Short: "Write the book or the notifications to standard output",
 		Long: `Writes all rows as of one moment, with the columns that import reads. These flags filter them:
@@ -84,82 +89,97 @@ A file or a pipe gets every byte as it is stored. On a terminal, control charact
 		Example: `  bankingapi export holdings > holdings.csv
   bankingapi export sales --format ndjson --state failed --since 2026-11-01 --until 2026-11-30
   bankingapi export notifications --user u-1001`,
-		Args:        named("what to export"),
-		Annotations: mentionSettings(),
-		ValidArgs:   exportKinds(),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			at := slices.IndexFunc(exports, func(e exportOf) bool { return e.kind == args[0] })
-			if at < 0 {
-				return wrongUsef("cannot export %q: want %s", args[0], strings.Join(exportKinds(), ", "))
-			}
-			for _, name := range exportFlags() {
-				if cmd.Flags().Changed(name) && !slices.Contains(exports[at].flags, name) {
-					return wrongUsef("--%s does not filter %s", name, args[0])
-				}
-			}
-			if format != "csv" && format != "ndjson" {
-				return wrongUsef("--format must be csv or ndjson")
-			}
-			if spreadsheet {
-				if format != "csv" {
-					return wrongUsef("--spreadsheet is for --format csv")
-				}
-				format = "spreadsheet"
-			}
-			if cmd.Flags().Changed("customer") && filter.Customer <= 0 {
-				return wrongUsef("--customer must be greater than 0")
-			}
-			if state != "" {
-				if filter.State = saleStates[strings.ToLower(state)]; filter.State == 0 {
-					return wrongUsef("--state must be recorded, completed or failed")
-				}
-			}
-			if filter.Follow && args[0] != "sales" && args[0] != "notifications" {
-				return wrongUsef("--follow is for sales and notifications")
-			}
-			loaded, err := p.load(cmd)
-			if err != nil {
-				return err
-			}
-			bank := loaded.Settings.Bank
-			if filter.Since, _, err = moment(bank, "since", since); err != nil {
-				return err
-			}
-			if _, filter.Until, err = moment(bank, "until", until); err != nil {
-				return err
-			}
-			if filter.SettledSince, _, err = moment(bank, "settled-since", settledSince); err != nil {
-				return err
-			}
-			if _, filter.SettledUntil, err = moment(bank, "settled-until", settledUntil); err != nil {
-				return err
-			}
-			return p.openBook(cmd, loaded.Settings, func(app *bootstrap.App) error {
-				return export(cmd, app, args[0], format, filter)
-			})
-		},
-	}
+		Args:      named("what to export"),
+		ValidArgs: exportKinds(),
+	}, o.run)
 	flags := cmd.Flags()
-	flags.StringVar(&format, "format", "csv", "csv or ndjson")
-	flags.BoolVar(&spreadsheet, "spreadsheet", false, "write an apostrophe before texts that a spreadsheet would run as a formula")
-	flags.Int64Var(&filter.Customer, "customer", 0, "only rows of this customer `number`")
-	flags.StringVar(&filter.User, "user", "", "only notifications of this `UserId`")
-	flags.StringVar(&since, "since", "", "only rows from this `day` or time on")
-	flags.StringVar(&until, "until", "", "only rows up to this `day`, or before this time")
-	flags.StringVar(&state, "state", "", "only sales in this `state`: recorded, completed or failed")
-	flags.StringVar(&filter.DueSince, "due-since", "", "only sales for this later `day` or a later one")
-	flags.StringVar(&filter.DueUntil, "due-until", "", "only sales for this later `day` or an earlier one")
-	flags.StringVar(&settledSince, "settled-since", "", "only sales that were settled from this `day` or time on")
-	flags.StringVar(&settledUntil, "settled-until", "", "only sales that were settled up to this `day`, or before this time")
-	flags.StringVar(&filter.Subscription, "subscription", "", "only rows of the subscription with this `name`")
-	flags.StringVar(&filter.CallerID, "caller-id", "", "only rows with this `CallerId`")
-	flags.StringVar(&filter.RequestID, "request-id", "", "only rows with this `X-Request-Id` of the caller")
-	flags.StringVar(&filter.OperationID, "operation-id", "", "only rows of this operation `ID`")
-	flags.StringVar(&filter.PushID, "push-id", "", "only notifications with this `PushId`")
-	flags.BoolVar(&filter.Follow, "follow", false, "go on with the sales or notifications that come, until interrupted")
+	flags.StringVar(&o.format, "format", "csv", "csv or ndjson")
+	flags.BoolVar(&o.spreadsheet, "spreadsheet", false, "write an apostrophe before texts that a spreadsheet would run as a formula")
+	flags.Int64Var(&o.filter.Customer, "customer", 0, "only rows of this customer `number`")
+	flags.StringVar(&o.filter.User, "user", "", "only notifications of this `UserId`")
+	flags.StringVar(&o.since, "since", "", "only rows from this `day` or time on")
+	flags.StringVar(&o.until, "until", "", "only rows up to this `day`, or before this time")
+	flags.StringVar(&o.state, "state", "", "only sales in this `state`: recorded, completed or failed")
+	flags.StringVar(&o.filter.DueSince, "due-since", "", "only sales for this later `day` or a later one")
+	flags.StringVar(&o.filter.DueUntil, "due-until", "", "only sales for this later `day` or an earlier one")
+	flags.StringVar(&o.settledSince, "settled-since", "", "only sales that were settled from this `day` or time on")
+	flags.StringVar(&o.settledUntil, "settled-until", "", "only sales that were settled up to this `day`, or before this time")
+	flags.StringVar(&o.filter.Subscription, "subscription", "", "only rows of the subscription with this `name`")
+	flags.StringVar(&o.filter.CallerID, "caller-id", "", "only rows with this `CallerId`")
+	flags.StringVar(&o.filter.RequestID, "request-id", "", "only rows with this `X-Request-Id` of the caller")
+	flags.StringVar(&o.filter.OperationID, "operation-id", "", "only rows of this operation `ID`")
+	flags.StringVar(&o.filter.PushID, "push-id", "", "only notifications with this `PushId`")
+	flags.BoolVar(&o.filter.Follow, "follow", false, "go on with the sales or notifications that come, until interrupted")
 	complete(cmd, "format", "csv", "ndjson")
 	complete(cmd, "state", "recorded", "completed", "failed")
 	return cmd
+}
+
+// check refuses flags that do not fit, and completes the filter.
+func (o *exportOptions) check(c *call, kind string) (err error) {
+	at := slices.IndexFunc(exports, func(e exportOf) bool { return e.kind == kind })
+	if at < 0 {
+		return wrongUsef("cannot export %q: want %s", kind, strings.Join(exportKinds(), ", "))
+	}
+	for _, name := range exportFlags() {
+		if c.Flags().Changed(name) && !slices.Contains(exports[at].flags, name) {
+			return wrongUsef("--%s does not filter %s", name, kind)
+		}
+	}
+	switch {
+	case o.format != "csv" && o.format != "ndjson":
+		return wrongUsef("--format must be csv or ndjson")
+	case o.spreadsheet && o.format != "csv":
+		return wrongUsef("--spreadsheet is for --format csv")
+	case o.spreadsheet:
+		o.format = "spreadsheet"
+	}
+	if c.Flags().Changed("customer") && o.filter.Customer <= 0 {
+		return wrongUsef("--customer must be greater than 0")
+	}
+	if o.state != "" {
+		if o.filter.State = saleStates[strings.ToLower(o.state)]; o.filter.State == 0 {
+			return wrongUsef("--state must be recorded, completed or failed")
+		}
+	}
+	if o.filter.Follow && kind != "sales" && kind != "notifications" {
+		return wrongUsef("--follow is for sales and notifications")
+	}
+	bank := c.loaded.Settings.Bank
+	if o.filter.Since, _, err = moment(bank, "since", o.since); err != nil {
+		return err
+	}
+	if _, o.filter.Until, err = moment(bank, "until", o.until); err != nil {
+		return err
+	}
+	if o.filter.SettledSince, _, err = moment(bank, "settled-since", o.settledSince); err != nil {
+		return err
+	}
+	_, o.filter.SettledUntil, err = moment(bank, "settled-until", o.settledUntil)
+	return err
+}
+
+func (o *exportOptions) run(c *call) error {
+	kind := c.args[0]
+	if err := o.check(c, kind); err != nil {
+		return err
+	}
+	app, err := c.book()
+	if err != nil {
+		return err
+	}
+	out := bufio.NewWriterSize(c.OutOrStdout(), 1<<16)
+	o.filter.Flush = out.Flush
+	watch := func(int64) {}
+	if !o.filter.Follow && !isTerminal(c.OutOrStdout()) { // on a terminal the rows themselves show the progress
+		work := startProgress(c.ErrOrStderr(), "exporting "+kind, 0)
+		defer work.stop()
+		watch = work.rows.Store
+	}
+	if err := app.Export(c.Context(), kind, o.format, o.filter, out, watch); err != nil {
+		return err
+	}
+	return out.Flush()
 }
 
 // moment parses a day in the bank's time zone, which has a start and an end, or a
@@ -175,19 +195,4 @@ func moment(bank bootstrap.BankSettings, flag, text string) (start, end time.Tim
 		return start, start, nil
 	}
 	return start, end, wrongUsef("--%s must be a day like 2026-11-20, or a time like 2026-11-20T09:30:00+03:00", flag)
-}
-
-func export(cmd *cobra.Command, app *bootstrap.App, kind, format string, filter bootstrap.ExportFilter) error {
-	out := bufio.NewWriterSize(cmd.OutOrStdout(), 1<<16)
-	watch := func(int64) {}
-	filter.Flush = out.Flush
-	if !filter.Follow && !isTerminal(cmd.OutOrStdout()) { // on a terminal the rows themselves show the progress
-		work := startProgress(cmd.ErrOrStderr(), "exporting "+kind, 0)
-		defer work.stop()
-		watch = work.rows.Store
-	}
-	if err := app.Export(cmd.Context(), kind, format, filter, out, watch); err != nil {
-		return err
-	}
-	return out.Flush()
 }

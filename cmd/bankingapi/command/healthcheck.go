@@ -15,31 +15,29 @@ import (
 
 func (p program) healthcheckCommand() *cobra.Command {
 	var address string
-	cmd := &cobra.Command{
+	cmd := p.command(&cobra.Command{
 		Use:   "healthcheck",
 		Short: "Ask the running service whether it is ready",
 		Long: `Requests /readyz from the service that runs with the same settings. The exit status is 0 if it is
 ready, and 1 if it is not or does not answer within 5 seconds. Use it in containers without curl.`,
 		Example: `  bankingapi healthcheck
   bankingapi healthcheck --url http://127.0.0.1:9090/livez`,
-		Args:        named(),
-		Annotations: mentionSettings(),
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			if !cmd.Flags().Changed("url") {
-				loaded, err := p.load(cmd)
-				if err != nil {
-					return err
-				}
-				if address, err = readyURL(loaded.Settings.Ops.Address); err != nil {
-					return err
-				}
+	}, nil)
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		if !cmd.Flags().Changed("url") { // with it, the settings do not matter
+			loaded, err := p.load(cmd)
+			if err != nil {
+				return err
 			}
-			request, err := http.NewRequestWithContext(cmd.Context(), http.MethodGet, address, nil)
-			if err != nil || request.URL.Host == "" {
-				return wrongUsef("--url must be an address like http://127.0.0.1:9090/readyz")
+			if address, err = readyURL(loaded.Settings.Ops.Address); err != nil {
+				return err
 			}
-			return ask(request)
-		},
+		}
+		request, err := http.NewRequestWithContext(cmd.Context(), http.MethodGet, address, nil)
+		if err != nil || request.URL.Host == "" {
+			return wrongUsef("--url must be an address like http://127.0.0.1:9090/readyz")
+		}
+		return ask(request)
 	}
 	cmd.Flags().StringVar(&address, "url", "", "request this `address` instead of ops.address")
 	return cmd

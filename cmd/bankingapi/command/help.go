@@ -3,26 +3,31 @@ package command
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"bankingapi/bootstrap"
 )
 
 // helpWidth is the width of help texts. With 80 columns every setting would need
 // two lines.
 const helpWidth = 100
 
-// How much the help of a command says about settings: nothing, a reference, or
-// all of them.
-const (
-	settingsHelp     = "settings"
-	settingsAreKnown = "mention"
-	settingsInFull   = "full"
-)
+// listSettings marks a command whose help has all settings. That of other commands
+// only mentions them.
+func listSettings() map[string]string { return map[string]string{"settings": "all"} }
 
-func mentionSettings() map[string]string { return map[string]string{settingsHelp: settingsAreKnown} }
-func listSettings() map[string]string    { return map[string]string{settingsHelp: settingsInFull} }
+// usesSettings reports whether a command has the flags of settings, or all
+// commands of a group.
+func usesSettings(cmd *cobra.Command) bool {
+	if !cmd.HasParent() || cmd.LocalFlags().Lookup(bootstrap.AllSettings()[0].Path) != nil {
+		return true
+	}
+	return cmd.HasSubCommands() && !slices.ContainsFunc(cmd.Commands(), func(sub *cobra.Command) bool { return !usesSettings(sub) })
+}
 
 // help prints the help of a command: description, usage, examples, then commands,
 // flags and settings.
@@ -47,30 +52,28 @@ func help(cmd *cobra.Command, _ []string) {
 	}
 	own, settings := pflag.NewFlagSet("", pflag.ContinueOnError), pflag.NewFlagSet("", pflag.ContinueOnError)
 	settings.SortFlags = false
-	usesSettings := !cmd.HasParent() || cmd.Annotations[settingsHelp] != ""
 	cmd.LocalFlags().VisitAll(func(flag *pflag.Flag) {
 		if !isSetting(flag) {
 			own.AddFlag(flag)
 		}
 	})
-	cmd.Root().PersistentFlags().SortFlags = false
-	cmd.Root().PersistentFlags().VisitAll(func(flag *pflag.Flag) {
-		if isSetting(flag) {
-			settings.AddFlag(flag)
-		} else if usesSettings && own.Lookup(flag.Name) == nil {
-			own.AddFlag(flag)
-		}
-	})
+	if config := cmd.Flag("config"); usesSettings(cmd) && own.Lookup(config.Name) == nil {
+		own.AddFlag(config)
+	}
 	printFlags(out, "Flags", own)
 	switch {
-	case cmd.Annotations[settingsHelp] == settingsInFull:
+	case cmd.Annotations != nil:
+		for _, s := range bootstrap.AllSettings() {
+			settings.AddFlag(cmd.Flags().Lookup(s.Path))
+		}
 		printFlags(out, "Settings", settings)
 		fmt.Fprint(out, `
 A flag overrides the environment variable, the variable overrides the --config file, and the file
 overrides the default. The variable of http.address is BANKINGAPI_HTTP__ADDRESS. A secret may also
-come from a file: set BANKINGAPI_STORAGE__DSN_FILE to its name.
+come from a file: set BANKINGAPI_STORAGE__DSN_FILE to its name. Without --config, the file is the one
+that BANKINGAPI_CONFIG names, otherwise /etc/bankingapi/bankingapi.yaml if it exists.
 `)
-	case usesSettings:
+	case usesSettings(cmd):
 		fmt.Fprint(out, "\nEvery setting is also a flag, for example --http.address: see 'bankingapi config --help'.\n")
 	}
 	if cmd.HasAvailableSubCommands() {

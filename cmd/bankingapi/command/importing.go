@@ -15,10 +15,15 @@ import (
 
 var importKinds = []string{"prices", "holdings", "accounts"}
 
+// importOptions are the flags of import.
+type importOptions struct {
+	dryRun bool
+	asOf   string
+}
+
 func (p program) importCommand() *cobra.Command {
-	var dryRun bool
-	var asOf string
-	cmd := &cobra.Command{
+	var o importOptions
+	cmd := p.command(&cobra.Command{
 		Use:   "import prices|holdings|accounts FILE",
 		Short: "Load prices, holdings or accounts from a CSV file",
 		Long: `Loads a CSV file with a header line. - reads standard input. The import is all or nothing. It
@@ -35,51 +40,45 @@ A file of positions is true at one moment. With --as-of the import is refused if
 changes had sales since: setting it would undo them.`,
 		Example: `  bankingapi import prices prices.csv
   zcat holdings.csv.gz | bankingapi import holdings -`,
-		Args:        named("what to import", "FILE"),
-		Annotations: mentionSettings(),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if !slices.Contains(importKinds, args[0]) {
-				return wrongUsef("cannot import %q: want %s", args[0], strings.Join(importKinds, ", "))
-			}
-			file, size, err := openInput(cmd, args[1])
-			if err != nil {
-				return err
-			}
-			defer file.Close()
-			loaded, err := p.load(cmd)
-			if err != nil {
-				return err
-			}
-			options := backoffice.ImportOptions{DryRun: dryRun}
-			if options.AsOf, _, err = moment(loaded.Settings.Bank, "as-of", asOf); err != nil {
-				return err
-			}
-			cmd.SetContext(backoffice.WithImport(cmd.Context(), options))
-			return p.openBook(cmd, loaded.Settings, func(app *bootstrap.App) error {
-				return importFile(cmd, app, args[0], args[1], file, size, dryRun)
-			})
-		},
+		Args: named("what to import", "FILE"),
 		ValidArgsFunction: func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 			if len(args) == 0 {
 				return importKinds, cobra.ShellCompDirectiveNoFileComp
 			}
 			return nil, cobra.ShellCompDirectiveDefault
 		},
-	}
-	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "say what would change, and change nothing")
-	cmd.Flags().StringVar(&asOf, "as-of", "", "when the file was true: a `day` (its start) or a time. Refuse it if positions were sold from since")
+	}, o.run)
+	cmd.Flags().BoolVar(&o.dryRun, "dry-run", false, "say what would change, and change nothing")
+	cmd.Flags().StringVar(&o.asOf, "as-of", "", "when the file was true: a `day` (its start) or a time. Refuse it if positions were sold from since")
 	return addActor(cmd)
 }
 
-func importFile(cmd *cobra.Command, app *bootstrap.App, kind, name string, file io.Reader, size int64, dryRun bool) error {
+func (o *importOptions) run(c *call) error {
+	kind, name := c.args[0], c.args[1]
+	if !slices.Contains(importKinds, kind) {
+		return wrongUsef("cannot import %q: want %s", kind, strings.Join(importKinds, ", "))
+	}
+	file, size, err := openInput(c.Command, name)
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	options := backoffice.ImportOptions{DryRun: o.dryRun}
+	if options.AsOf, _, err = moment(c.loaded.Settings.Bank, "as-of", o.asOf); err != nil {
+		return err
+	}
+	app, err := c.book()
+	if err != nil {
+		return err
+	}
 	if name == "-" {
 		name = "standard input"
 	}
 	importing := "importing " + kind
-	work := startProgress(cmd.ErrOrStderr(), importing+", reading", size)
+	work := startProgress(c.ErrOrStderr(), importing+", reading", size)
 	defer work.stop()
 	var result string
-	lines, err := app.Import(cmd.Context(), kind, work.reading(file), bootstrap.ImportWatch{
+	lines, err := app.Import(backoffice.WithImport(c.Context(), options), kind, work.reading(file), bootstrap.ImportWatch{
 		Name:     name,
 		Progress: work.rows.Store,
 		Phase: func(phase string, lines int64) {
@@ -105,7 +104,7 @@ func importFile(cmd *cobra.Command, app *bootstrap.App, kind, name string, file 
 		kind = strings.TrimSuffix(kind, "s")
 	}
 	done := "Imported"
-	if dryRun {
+	if o.dryRun {
 		done = "Dry run, nothing was written:"
 	}
 	work.printf("%s %d %s: %s.\n", done, lines, kind, result)

@@ -39,6 +39,6 @@ func Main(options ...bootstrap.Option) int {
 	defer runtime.KeepAlive(ballast)
 	ctx, release := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, release) // a second signal ends the program at once
-	p := program{os.Environ(), bootstrap.Options(options...)}
+	p := program{os.Environ(), bootstrap.Options(options...), "/etc/bankingapi/bankingapi.yaml"}
 	return p.run(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr)
 }

@@ -23,7 +23,7 @@ type outcome struct {
 func bankingapi(t *testing.T, environment []string, args ...string) outcome {
 	t.Helper()
 	var out, errOut bytes.Buffer
-	status := program{environment, engines.All()}.run(t.Context(), append([]string{}, args...), strings.NewReader(""), &out, &errOut)
+	status := program{environment, engines.All(), ""}.run(t.Context(), append([]string{}, args...), strings.NewReader(""), &out, &errOut)
 	return outcome{status, out.String(), errOut.String()}
 }
 
@@ -31,7 +31,7 @@ func bankingapi(t *testing.T, environment []string, args ...string) outcome {
 func TestCommandsHaveTheEnginesOfTheirProgram(t *testing.T) {
 	t.Parallel()
 	var out, errOut strings.Builder
-	p := program{nil, bootstrap.WithDriver("ledger", func(context.Context, store.Options) (*store.Store, error) { return nil, errors.New("not opened") })}
+	p := program{nil, bootstrap.WithDriver("ledger", func(context.Context, store.Options) (*store.Store, error) { return nil, errors.New("not opened") }), ""}
 	require.Equal(t, 2, p.run(t.Context(), []string{"config", "--check"}, strings.NewReader(""), &out, &errOut))
 	require.Contains(t, errOut.String(), "storage.driver: must be ledger: this program has no other driver (default)")
 	require.Zero(t, p.run(t.Context(), []string{"config", "--storage.driver", "ledger"}, strings.NewReader(""), &out, &errOut))

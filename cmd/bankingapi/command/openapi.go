@@ -8,24 +8,21 @@ import (
 
 func (p program) openapiCommand() *cobra.Command {
 	var version, server string
-	cmd := &cobra.Command{
+	cmd := p.command(&cobra.Command{
 		Use:   "openapi",
 		Short: "Print the OpenAPI document of the API",
 		Long: `Prints the contract of the API as an OpenAPI document. Version 3.0 is for gateways and
 generators that do not read 3.1, for example API Management. Contact and terms come from the settings.`,
 		Example: `  bankingapi openapi > openapi.json
   bankingapi openapi --version 3.0 --server https://bank.example > openapi-3.0.json`,
-		Args:        named(),
-		Annotations: mentionSettings(),
-		RunE: p.withSettings(func(cmd *cobra.Command, _ []string, loaded bootstrap.Loaded) error {
-			document, err := bootstrap.OpenAPIDocument(loaded.Settings, version, server)
-			if err != nil {
-				return wrongUsef("%v", err)
-			}
-			_, err = cmd.OutOrStdout().Write(document)
-			return err
-		}),
-	}
+	}, func(c *call) error {
+		document, err := bootstrap.OpenAPIDocument(c.loaded.Settings, version, server)
+		if err != nil {
+			return wrongUsef("%v", err)
+		}
+		_, err = c.OutOrStdout().Write(document)
+		return err
+	})
 	cmd.Flags().StringVar(&version, "version", "3.1", "`version` of OpenAPI: 3.0 or 3.1")
 	cmd.Flags().StringVar(&server, "server", "", "base `url` of the service, for gateways that import the document as a file")
 	complete(cmd, "version", "3.0", "3.1")

@@ -46,7 +46,7 @@ func commandTable() string {
 		}
 		if cmd.HasParent() && !cmd.HasSubCommands() {
 			use := strings.TrimPrefix(cmd.Parent().CommandPath()+" "+cmd.Use, "bankingapi ")
-			fmt.Fprintf(&table, "| `%s` | %s |\n", cell(use), cell(cmd.Short))
+			fmt.Fprintf(&table, "| `%s` | %s |\n", tableCell(use), tableCell(cmd.Short))
 		}
 	}
 	root := program{}.root()
@@ -60,9 +60,9 @@ func settingTable() string {
 	var table strings.Builder
 	table.WriteString("| setting | default | meaning |\n|---|---|---|\n")
 	for _, s := range bootstrap.AllSettings() {
-		fmt.Fprintf(&table, "| `%s` | %s | %s |\n", s.Path, cell(s.Default()), cell(s.Usage))
+		fmt.Fprintf(&table, "| `%s` | %s | %s |\n", s.Path, tableCell(s.Default()), tableCell(s.Usage))
 	}
 	return table.String()
 }
 
-func cell(text string) string { return strings.ReplaceAll(text, "|", `\|`) }
+func tableCell(text string) string { return strings.ReplaceAll(text, "|", `\|`) }

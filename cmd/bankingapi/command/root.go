@@ -19,6 +19,7 @@ import (
 type program struct {
 	environment []string
 	options     bootstrap.Option // of every bootstrap.Open
+	config      string           // the settings file, if no other is named and it exists
 }
 
 // run runs the command line and returns the exit status.
@@ -56,7 +57,6 @@ Exit status: 0 done, 1 failed, 2 wrong use or invalid settings.`,
 	root.CompletionOptions.DisableDefaultCmd = true // completion.go replaces it
 	root.Flags().Bool("version", false, "print the version and everything needed for a bug report")
 	root.PersistentFlags().String("config", "", "read settings from this YAML `file`")
-	addSettingFlags(root)
 	root.AddCommand(
 		p.serveCommand(),
 		p.migrateCommand(),
@@ -67,8 +67,8 @@ Exit status: 0 done, 1 failed, 2 wrong use or invalid settings.`,
 		p.showCommand(),
 		p.salesCommand(),
 		p.adjustCommand(),
-		addActor(p.settleCommand()),
-		addActor(p.verifyCommand()),
+		p.settleCommand(),
+		p.verifyCommand(),
 		p.trailCommand(),
 		p.configCommand(),
 		p.openapiCommand(),
@@ -135,7 +135,7 @@ func explainFlag(cmd *cobra.Command, err error) error {
 	}
 	var unknown *pflag.NotExistError
 	if errors.As(err, &unknown) {
-		if near, ok := bootstrap.Suggest(unknown.GetSpecifiedName()); ok {
+		if near, ok := bootstrap.Suggest(unknown.GetSpecifiedName()); ok && near != unknown.GetSpecifiedName() {
 			return wrongUsef("unknown flag --%s (did you mean --%s?)", unknown.GetSpecifiedName(), near)
 		}
 	}

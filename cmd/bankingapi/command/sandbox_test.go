@@ -24,7 +24,7 @@ func serveUntil(t *testing.T, text string, args ...string) (status int, out, err
 	read, write := io.Pipe()
 	ended := make(chan int, 1)
 	go func() {
-		ended <- program{nil, engines.All()}.run(ctx, append([]string{"serve", "--http.address", "127.0.0.1:0", "--ops.address", "", "--log.level", "error"}, args...), strings.NewReader(""), write, &stderr)
+		ended <- program{nil, engines.All(), ""}.run(ctx, append([]string{"serve", "--http.address", "127.0.0.1:0", "--ops.address", "", "--log.level", "error"}, args...), strings.NewReader(""), write, &stderr)
 		_ = write.Close()
 	}()
 	var printed strings.Builder

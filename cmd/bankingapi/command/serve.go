@@ -1,9 +1,8 @@
 package command
 
 import (
-	"context"
-	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -11,9 +10,11 @@ import (
 	"bankingapi/domain/audit"
 )
 
+type serveOptions struct{ demo, sandbox bool }
+
 func (p program) serveCommand() *cobra.Command {
-	var demo, sandbox bool
-	cmd := &cobra.Command{
+	var o serveOptions
+	cmd := p.command(&cobra.Command{
 		Use:   "serve",
 		Short: "Run the API",
 		Long: `Runs the API. On SIGTERM or SIGINT it reports not ready, waits for shutdown.delay, stops accepting
@@ -28,72 +29,72 @@ database must be empty or a sandbox already. Unless storage.dsn is set, it is ./
   bankingapi serve --sandbox
   bankingapi serve --config bankingapi.yaml
   BANKINGAPI_STORAGE__DSN_FILE=/run/secrets/dsn bankingapi serve --storage.driver postgres`,
-		Args:        named(),
 		Annotations: listSettings(),
-		RunE: p.withSettings(func(cmd *cobra.Command, _ []string, loaded bootstrap.Loaded) error {
-			cmd.SetContext(audit.By(cmd.Context(), whoRuns(""))) // for the demo book and migrations
-			switch {
-			case demo && sandbox:
-				return wrongUsef("use --demo or --sandbox, not both")
-			case sandbox:
-				return p.serveSandbox(cmd, loaded)
-			case demo:
-				enableConsole(&loaded)
-			}
-			return p.open(cmd, loaded.Settings, func(app *bootstrap.App) error { return serve(cmd, app, demo) })
-		}),
-	}
-	cmd.Flags().BoolVar(&demo, "demo", false, "load the demo book into an empty store, create a key, print curl commands to try")
-	cmd.Flags().BoolVar(&sandbox, "sandbox", false, "run a sandbox for partners, with its own book, clock and faults")
+	}, o.run)
+	cmd.Flags().BoolVar(&o.demo, "demo", false, "load the demo book into an empty store, create a key, print curl commands to try")
+	cmd.Flags().BoolVar(&o.sandbox, "sandbox", false, "run a sandbox for partners, with its own book, clock and faults")
 	return cmd
+}
+
+func (o *serveOptions) run(c *call) error {
+	c.SetContext(audit.By(c.Context(), whoRuns(""))) // for the demo book and migrations
+	switch {
+	case o.demo && o.sandbox:
+		return wrongUsef("use --demo or --sandbox, not both")
+	case o.sandbox:
+		return c.serveSandbox()
+	case o.demo:
+		c.enableConsole()
+	}
+	app, err := c.open(c.loaded.Settings)
+	if err != nil {
+		return err
+	}
+	c.opened = app
+	if !o.demo {
+		return c.listen(app, nil)
+	}
+	guide, err := app.LoadDemo(c.Context())
+	if err != nil {
+		return fmt.Errorf("load the demo book: %w", err)
+	}
+	return c.listen(app, &guide)
+}
+
+// isDefault reports whether nothing sets the setting.
+func (c *call) isDefault(path string) bool {
+	return slices.ContainsFunc(c.loaded.Values(), func(v bootstrap.Value) bool { return v.Path == path && v.Origin == "default" })
 }
 
 // enableConsole enables the console with the demo book or the sandbox. It does
 // nothing if the settings configure the console, or if anyone could sign in.
-func enableConsole(loaded *bootstrap.Loaded) {
-	for _, v := range loaded.Values() {
-		if v.Path == "console.enabled" && v.Origin != "default" {
-			return
-		}
-	}
-	enabled := loaded.Settings
+func (c *call) enableConsole() {
+	enabled := c.loaded.Settings
 	enabled.Console.Enabled = true
-	if enabled.Validate() == nil {
-		loaded.Settings = enabled
+	if c.isDefault("console.enabled") && enabled.Validate() == nil {
+		c.loaded.Settings = enabled
 	}
 }
 
 // serveSandbox runs a sandbox until the context ends.
-func (p program) serveSandbox(cmd *cobra.Command, loaded bootstrap.Loaded) error {
-	enableConsole(&loaded)
-	settings := loaded.Settings
-	for _, value := range loaded.Values() {
-		if value.Path == "storage.dsn" && value.Origin == "default" && settings.Storage.Driver == bootstrap.SQLite {
-			settings.Storage.DSN = bootstrap.SandboxDSN()
-		}
+func (c *call) serveSandbox() error {
+	c.enableConsole()
+	settings := c.loaded.Settings
+	if c.isDefault("storage.dsn") && settings.Storage.Driver == bootstrap.SQLite {
+		settings.Storage.DSN = bootstrap.SandboxDSN()
 	}
-	app, err := bootstrap.OpenSandbox(cmd.Context(), settings, p.options, buildVersion(), showLinks(cmd))
+	app, err := bootstrap.OpenSandbox(c.Context(), settings, c.options, buildVersion(), c.showLink())
 	if err != nil {
 		return fmt.Errorf("open the sandbox: %w", err)
 	}
+	c.opened = app.App
 	guide := app.Guide()
-	return errors.Join(listen(cmd, app.App, &guide), app.Close(context.WithoutCancel(cmd.Context())))
-}
-
-func serve(cmd *cobra.Command, app *bootstrap.App, demo bool) error {
-	if !demo {
-		return listen(cmd, app, nil)
-	}
-	guide, err := app.LoadDemo(cmd.Context())
-	if err != nil {
-		return fmt.Errorf("load the demo book: %w", err)
-	}
-	return listen(cmd, app, &guide)
+	return c.listen(app.App, &guide)
 }
 
 // listen serves until the context ends. It prints the guide if there is one.
-func listen(cmd *cobra.Command, app *bootstrap.App, guide *bootstrap.Demo) error {
-	ctx, out := cmd.Context(), cmd.OutOrStdout()
+func (c *call) listen(app *bootstrap.App, guide *bootstrap.Demo) error {
+	ctx, out := c.Context(), c.OutOrStdout()
 	if err := app.Start(ctx); err != nil {
 		return err
 	}
@@ -112,8 +113,8 @@ func listen(cmd *cobra.Command, app *bootstrap.App, guide *bootstrap.Demo) error
 	}
 	select {
 	case <-ctx.Done():
-		if isTerminal(cmd.ErrOrStderr()) { // after the ^C
-			fmt.Fprintln(cmd.ErrOrStderr(), "\nStopping: running requests are finished first. Press Ctrl-C again to stop at once.")
+		if isTerminal(c.ErrOrStderr()) { // after the ^C
+			fmt.Fprintln(c.ErrOrStderr(), "\nStopping: running requests are finished first. Press Ctrl-C again to stop at once.")
 		}
 		return nil
 	case err := <-app.Failed():

@@ -28,7 +28,7 @@ func TestServeFailsWhenItsListenerDies(t *testing.T) {
 			"BANKINGAPI_TLS__MODE=off",
 			"BANKINGAPI_OPS__ADDRESS=",
 			"BANKINGAPI_LOG__LEVEL=error",
-		}, engines.All()}.run(t.Context(), []string{"serve"}, strings.NewReader(""), printed, &errOut)
+		}, engines.All(), ""}.run(t.Context(), []string{"serve"}, strings.NewReader(""), printed, &errOut)
 	}()
 	line := make([]byte, 200)
 	n, err := out.Read(line)

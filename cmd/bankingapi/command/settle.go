@@ -1,29 +1,22 @@
 package command
 
-import (
-	"fmt"
-
-	"github.com/spf13/cobra"
-
-	"bankingapi/bootstrap"
-)
+import "github.com/spf13/cobra"
 
 func (p program) settleCommand() *cobra.Command {
-	return &cobra.Command{
+	return addActor(p.command(&cobra.Command{
 		Use:   "settle",
 		Short: "Settle the forward-dated sales that are due now",
 		Long: `Settles every forward-dated sale that is due, then exits. serve does the same automatically while
 settlement.enabled is true. Any number of services may run at the same time: no sale is settled
 twice.`,
-		Example:     "  bankingapi settle",
-		Args:        named(),
-		Annotations: mentionSettings(),
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			return p.withApp(cmd, func(app *bootstrap.App) error {
-				settled, err := app.Settle(cmd.Context())
-				fmt.Fprintf(cmd.OutOrStdout(), "%d completed, %d failed\n", settled.Completed, settled.Failed)
-				return err
-			})
-		},
-	}
+		Example: "  bankingapi settle",
+	}, func(c *call) error {
+		app, err := c.book()
+		if err != nil {
+			return err
+		}
+		settled, err := app.Settle(c.Context())
+		c.print("%d completed, %d failed\n", settled.Completed, settled.Failed)
+		return err
+	}))
 }

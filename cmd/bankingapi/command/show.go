@@ -3,37 +3,33 @@ package command
 import (
 	"errors"
 	"fmt"
-	"io"
 	"strconv"
-	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"bankingapi/application/backoffice"
 	"bankingapi/bootstrap"
+	"bankingapi/domain/fault"
+	"bankingapi/domain/fund"
 	"bankingapi/domain/operation"
 )
 
 func (p program) showCommand() *cobra.Command {
-	cmd := &cobra.Command{
+	return group(&cobra.Command{
 		Use:   "show COMMAND",
 		Short: "Look up an operation, a customer or a notification",
 		Example: `  bankingapi show operation 019b1c2d-0000-7000-8000-000000000001
   bankingapi show customer 1001 --at 2026-11-20
   bankingapi show notification --push-id push-0001`,
-		Args:        cobra.ArbitraryArgs,
-		Annotations: mentionSettings(),
-		RunE:        chooseCommand,
-	}
-	cmd.AddCommand(p.showOperationCommand(), p.showCustomerCommand(), p.showNotificationCommand())
-	return cmd
+	}, p.showOperationCommand(), p.showCustomerCommand(), p.showNotificationCommand())
 }
 
+type showOperationOptions struct{ callerID, subscription, requestID string }
+
 func (p program) showOperationCommand() *cobra.Command {
-	var callerID, subscription, requestID string
-	cmd := &cobra.Command{
+	var o showOperationOptions
+	cmd := p.command(&cobra.Command{
 		Use:   "operation [ID]",
 		Short: "Show everything that is kept of an operation",
 		Long: `Shows an operation with its sales, postings and notifications. It finds refused operations, imports
@@ -48,252 +44,215 @@ subscription, or by the X-Request-Id of its answer.`,
 			}
 			return nil
 		},
-		Annotations: mentionSettings(),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			given := 0
-			for _, set := range []bool{len(args) == 1, callerID != "", requestID != ""} {
-				if set {
-					given++
-				}
-			}
-			switch {
-			case given != 1:
-				return wrongUsef("give an ID, or --caller-id and --subscription, or --request-id")
-			case (callerID == "") != (subscription == ""):
-				return wrongUsef("--caller-id and --subscription go together: each subscription has CallerIds of its own")
-			}
-			return p.withOffice(cmd, func(office *backoffice.Office) error {
-				var all []backoffice.Operation
-				var err error
-				var what string
-				switch {
-				case callerID != "":
-					what = "an operation with this CallerId of this subscription"
-					all, err = office.OperationsOf(cmd.Context(), subscription, callerID)
-				case requestID != "":
-					what = "an operation with this X-Request-Id"
-					all, err = office.OperationsOfRequest(cmd.Context(), requestID)
-				default:
-					what = "operation " + args[0]
-					id, invalid := parseID(args[0])
-					if invalid != nil {
-						return invalid
-					}
-					all = make([]backoffice.Operation, 1)
-					all[0], err = office.Operation(cmd.Context(), id)
-				}
-				if errors.Is(err, backoffice.ErrNotFound) {
-					return fmt.Errorf("not found: %s", what)
-				}
-				if err != nil {
-					return err
-				}
-				for i := range all {
-					if err := printOperation(cmd.OutOrStdout(), &all[i]); err != nil {
-						return err
-					}
-				}
-				return nil
-			})
-		},
-	}
+	}, o.run)
 	flags := cmd.Flags()
-	flags.StringVar(&callerID, "caller-id", "", "`CallerId` of the operation, with --subscription")
-	flags.StringVar(&subscription, "subscription", "", "`name` of the subscription that sent the CallerId")
-	flags.StringVar(&requestID, "request-id", "", "`X-Request-Id` of the answer")
-	return cmd
+	flags.StringVar(&o.callerID, "caller-id", "", "`CallerId` of the operation, with --subscription")
+	flags.StringVar(&o.subscription, "subscription", "", "`name` of the subscription that sent the CallerId")
+	flags.StringVar(&o.requestID, "request-id", "", "`X-Request-Id` of the answer")
+	return addFormat(cmd)
 }
 
-// table aligns columns.
-type table struct{ *tabwriter.Writer }
-
-func newTable(out io.Writer) table { return table{tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)} }
-
-func (t table) field(name, value string) {
-	if value != "" {
-		if strings.ContainsFunc(value, func(r rune) bool { return !strconv.IsPrint(r) }) {
-			value = strconv.Quote(value)
+func (o *showOperationOptions) run(c *call) error {
+	given := len(c.args)
+	for _, text := range []string{o.callerID, o.requestID} {
+		if text != "" {
+			given++
 		}
-		fmt.Fprintf(t, "%s\t%s\n", name, value)
 	}
+	switch {
+	case given != 1:
+		return wrongUsef("give an ID, or --caller-id and --subscription, or --request-id")
+	case (o.callerID == "") != (o.subscription == ""):
+		return wrongUsef("--caller-id and --subscription go together: each subscription has CallerIds of its own")
+	}
+	office, err := c.office()
+	if err != nil {
+		return err
+	}
+	all, what, err := o.find(c, office)
+	if errors.Is(err, backoffice.ErrNotFound) {
+		return fmt.Errorf("not found: %s", what)
+	}
+	if err != nil {
+		return err
+	}
+	documents := make([]document, len(all))
+	for i := range all {
+		documents[i] = operationDocument(&all[i])
+	}
+	return write(c.Command, micros, documents...)
 }
 
-func (t table) request(name operation.Name, subscription string, h *operation.Header, received time.Time) {
-	t.field("Name", name.String())
-	t.field("Subscription", subscription)
-	t.field("CallerId", h.CallerID)
-	t.field("RequestId", h.RequestID)
-	t.field("Received", stamp(received))
+// find returns the operations, and what was looked for.
+func (o *showOperationOptions) find(c *call, office *backoffice.Office) (all []backoffice.Operation, what string, err error) {
+	switch {
+	case o.callerID != "":
+		all, err = office.OperationsOf(c.Context(), o.subscription, o.callerID)
+		return all, "an operation with this CallerId of this subscription", err
+	case o.requestID != "":
+		all, err = office.OperationsOfRequest(c.Context(), o.requestID)
+		return all, "an operation with this X-Request-Id", err
+	}
+	id, err := parseID(c.args[0])
+	if err != nil {
+		return nil, "", err
+	}
+	one, err := office.Operation(c.Context(), id)
+	return []backoffice.Operation{one}, "operation " + c.args[0], err
 }
 
-func printOperation(out io.Writer, o *backoffice.Operation) error {
-	t := newTable(out)
-	t.field("Operation", o.ID.String())
+func operationDocument(o *backoffice.Operation) document {
+	var d document
+	field := func(name string, value any) { d.fields = append(d.fields, field{name, value}) }
+	request := func(name operation.Name, subscription string, h *operation.Header, received time.Time) {
+		field("Name", name.String())
+		field("Subscription", subscription)
+		field("CallerId", h.CallerID)
+		field("RequestId", h.RequestID)
+		field("Received", received)
+	}
+	field("Operation", o.ID.String())
+	var faults []fault.Fault
 	switch {
 	case len(o.Sales) > 0:
 		s := &o.Sales[0]
-		t.request(operation.BuyFundFromCustomer, s.Subscription, &s.Header, s.ReceivedAt)
-		t.field("State", fmt.Sprintf("%d %s", s.State, s.State))
-		t.field("Settled", stamp(s.SettledAt))
+		request(operation.BuyFundFromCustomer, s.Subscription, &s.Header, s.ReceivedAt)
+		field("State", fmt.Sprintf("%d %s", s.State, s.State))
+		field("Settled", s.SettledAt)
 	case o.Refusal != nil:
-		t.request(o.Refusal.Operation, o.Refusal.Subscription, &o.Refusal.Header, o.Refusal.ReceivedAt)
-		t.field("State", "8 failed: refused at once, nothing was changed")
+		request(o.Refusal.Operation, o.Refusal.Subscription, &o.Refusal.Header, o.Refusal.ReceivedAt)
+		field("State", "8 failed: refused at once, nothing was changed")
 	case len(o.Notifications) > 0:
 		n := &o.Notifications[0]
-		t.request(operation.AddPushNotificationResponse, n.Subscription, &n.Header, n.ReceivedAt)
-		t.field("State", "2 completed")
+		request(operation.AddPushNotificationResponse, n.Subscription, &n.Header, n.ReceivedAt)
+		field("State", "2 completed")
 	case o.Record != nil:
-		t.field("Name", o.Record.Key.Operation.String())
-		t.field("Subscription", o.Record.Key.Subscription)
-		t.field("CallerId", o.Record.Key.CallerID)
-		t.field("State", fmt.Sprintf("%d %s", o.Record.Outcome.State, o.Record.Outcome.State))
+		field("Name", o.Record.Key.Operation.String())
+		field("Subscription", o.Record.Key.Subscription)
+		field("CallerId", o.Record.Key.CallerID)
+		field("State", fmt.Sprintf("%d %s", o.Record.Outcome.State, o.Record.Outcome.State))
 	default:
-		t.field("Name", "import or correction")
+		field("Name", "import or correction")
 	}
 	if o.Refusal != nil {
-		for _, f := range o.Refusal.Faults {
-			t.field("Reason", f.Code+" at "+f.Pointer)
-		}
+		faults = o.Refusal.Faults
 	} else if o.Record != nil {
-		for _, f := range o.Record.Outcome.Faults {
-			t.field("Reason", f.Code+" at "+f.Pointer)
-		}
+		faults = o.Record.Outcome.Faults
 	}
+	reasons := make([]string, len(faults))
+	for i, f := range faults {
+		reasons[i] = f.Code + " at " + f.Pointer
+	}
+	field("Reason", reasons)
 	if o.Reversal != nil {
-		t.field("Reversed", stamp(o.Reversal.At)+" by "+o.Reversal.ID.String())
+		field("Reversed", o.Reversal.At.Format(micros)+" by "+o.Reversal.ID.String())
 	}
-	if err := t.Flush(); err != nil {
-		return err
-	}
-	t = newTable(out)
-	if len(o.Sales) > 0 {
-		fmt.Fprintln(t, "\nSALE\tCUSTOMER\tFUND\tUNITS\tACCOUNT\tDAY\tSTATE\tPRICE\tPROCEEDS\tREFUSAL")
-	}
+	sales := table{name: "Sales", columns: []string{"Sale", "Customer", "Fund", "Units", "Account", "Day", "State", "Price", "Proceeds", "Refusal"}}
 	for i := range o.Sales {
 		s := &o.Sales[i]
-		price, proceeds := "-", "-"
+		var price, proceeds string
 		if s.PriceID != 0 {
 			price, proceeds = s.PerUnit.String(), s.Proceeds.String()+" "+s.Terms.Account.Currency.Code()
 		}
-		fmt.Fprintf(t, "%d\t%d\t%s %s\t%s\t%d-%d-%d %s\t%s\t%s\t%s\t%s\t%s\n", s.Index, s.Terms.Holding.CustomerNo,
-			s.Terms.Holding.IMKBCode, oneWord(s.Terms.Holding.HolderCorporationName), s.Terms.Units,
-			s.Terms.Account.BranchCode, s.Terms.Account.CustomerNo, s.Terms.Account.AccountSuffix, s.Terms.Account.Currency.Code(),
-			orDash(s.Terms.SelectedDay.String()), s.State, price, proceeds, orDash(s.Refusal))
+		fund := s.Terms.Holding.IMKBCode + " " + oneWord(s.Terms.Holding.HolderCorporationName)
+		sales.add(s.Index, s.Terms.Holding.CustomerNo, raw(fund), s.Terms.Units, raw(accountText(s.Terms.Account)+" "+s.Terms.Account.Currency.Code()),
+			s.Terms.SelectedDay.String(), s.State, optional(price), optional(proceeds), s.Refusal)
 	}
-	if postings := append(o.Postings[:len(o.Postings):len(o.Postings)], o.ReversalPostings...); len(postings) > 0 {
-		fmt.Fprintln(t, "\nPOSTED\tKIND\tPOSITION\tBY")
-		for i := range postings {
-			each := &postings[i]
-			fmt.Fprintf(t, "%s\t%s\t%s\t%s\n", stamp(each.PostedAt), each.Kind, each.Position(), each.Format(each.Quantity))
+	postings := table{name: "Postings", columns: []string{"Posted", "Kind", "Position", "By"}}
+	for _, all := range [][]fund.PostingEntry{o.Postings, o.ReversalPostings} {
+		for i := range all {
+			postings.add(all[i].PostedAt, all[i].Kind, raw(all[i].Position()), raw(all[i].Format(all[i].Quantity)))
 		}
 	}
-	if err := t.Flush(); err != nil {
-		return err
-	}
+	notifications := table{name: "Notifications", columns: []string{"Notification", "PushId", "UserId"}, line: "notification %s: push %s to user %s\n"}
 	for i := range o.Notifications {
 		n := &o.Notifications[i]
-		fmt.Fprintf(out, "notification %d: push %s to user %s\n", n.Index, oneWord(n.Record.PushID), oneWord(n.Record.UserID))
+		notifications.add(n.Index, n.Record.PushID, n.Record.UserID)
 	}
-	return nil
+	d.tables = []table{sales, postings, notifications}
+	return d
 }
 
-// stamp formats a time; the zero time is empty.
-func stamp(at time.Time) string {
-	if at.IsZero() {
-		return ""
-	}
-	return at.Format("2006-01-02T15:04:05.000000Z07:00")
+func accountText(a fund.AccountKey) string {
+	return fmt.Sprintf("%d-%d-%d", a.BranchCode, a.CustomerNo, a.AccountSuffix)
 }
+
+type showCustomerOptions struct{ at string }
 
 func (p program) showCustomerCommand() *cobra.Command {
-	var at string
-	cmd := &cobra.Command{
+	var o showCustomerOptions
+	cmd := p.command(&cobra.Command{
 		Use:   "customer NUMBER",
 		Short: "Show what a customer has, and the statement",
 		Long: `Shows the holdings and accounts of a customer, and all postings with the quantity after each. With
 --at it shows them as they were at the end of that day, or before that time.`,
 		Example: `  bankingapi show customer 1001
   bankingapi show customer 1001 --at 2026-11-20`,
-		Args:        named("NUMBER"),
-		Annotations: mentionSettings(),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			customer, err := strconv.ParseInt(args[0], 10, 64)
-			if err != nil || customer <= 0 {
-				return wrongUsef("NUMBER must be a customer number greater than 0")
-			}
-			loaded, err := p.load(cmd)
-			if err != nil {
-				return err
-			}
-			_, until, err := moment(loaded.Settings.Bank, "at", at)
-			if err != nil {
-				return err
-			}
-			return p.openBook(cmd, loaded.Settings, func(app *bootstrap.App) error {
-				office, err := app.Backoffice(cmd.Context())
-				if err != nil {
-					return err
-				}
-				return printCustomer(cmd, office.Finder, customer, until)
-			})
-		},
-	}
-	cmd.Flags().StringVar(&at, "at", "", "at the end of this `day`, or before this time")
-	return cmd
+		Args: named("NUMBER"),
+	}, o.run)
+	cmd.Flags().StringVar(&o.at, "at", "", "at the end of this `day`, or before this time")
+	return addFormat(cmd)
 }
 
-func printCustomer(cmd *cobra.Command, finder *backoffice.Finder, number int64, until time.Time) error {
-	customer, err := finder.Customer(cmd.Context(), number, until)
+func (o *showCustomerOptions) run(c *call) error {
+	number, err := strconv.ParseInt(c.args[0], 10, 64)
+	if err != nil || number <= 0 {
+		return wrongUsef("NUMBER must be a customer number greater than 0")
+	}
+	_, until, err := moment(c.loaded.Settings.Bank, "at", o.at)
 	if err != nil {
 		return err
 	}
-	t := newTable(cmd.OutOrStdout())
-	fmt.Fprintln(t, "POSITION\tHAS")
+	office, err := c.office()
+	if err != nil {
+		return err
+	}
+	customer, err := office.Finder.Customer(c.Context(), number, until)
+	if err != nil {
+		return err
+	}
+	positions := table{name: "Positions", columns: []string{"Position", "Has"}}
 	for _, h := range customer.Holdings {
-		fmt.Fprintf(t, "%s %s\t%s\n", h.Key.IMKBCode, oneWord(h.Key.HolderCorporationName), h.Units)
+		positions.add(raw(h.Key.IMKBCode+" "+oneWord(h.Key.HolderCorporationName)), h.Units)
 	}
 	for _, a := range customer.Accounts {
-		fmt.Fprintf(t, "account %d-%d-%d\t%s %s\n", a.Key.BranchCode, a.Key.CustomerNo, a.Key.AccountSuffix, a.Balance, a.Key.Currency.Code())
+		positions.add(raw("account "+accountText(a.Key)), raw(a.Balance.String()+" "+a.Key.Currency.Code()))
 	}
-	lines := 0
-	for line, err := range finder.Statement(cmd.Context(), number, until) {
+	statement := table{name: "Statement", columns: []string{"Posted", "Operation", "Kind", "Position", "By", "After"}}
+	for line, err := range office.Finder.Statement(c.Context(), number, until) {
 		if err != nil {
 			return err
 		}
-		if lines++; lines == 1 {
-			fmt.Fprintln(t, "\nPOSTED\tOPERATION\tKIND\tPOSITION\tBY\tAFTER")
-		}
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\n", stamp(line.PostedAt), line.OperationID, line.Kind, line.Position(), line.Format(line.Quantity), line.Format(line.After))
+		statement.add(line.PostedAt, line.OperationID, line.Kind, raw(line.Position()), raw(line.Format(line.Quantity)), raw(line.Format(line.After)))
 	}
-	if len(customer.Holdings)+len(customer.Accounts)+lines == 0 {
+	if len(positions.rows)+len(statement.rows) == 0 {
 		return fmt.Errorf("not found: customer %d has no holding, no account and no posting", number)
 	}
-	return t.Flush()
+	return write(c.Command, micros, document{tables: []table{positions, statement}})
 }
 
 func (p program) showNotificationCommand() *cobra.Command {
 	var pushID string
-	cmd := &cobra.Command{
-		Use:         "notification --push-id ID",
-		Short:       "Show the notifications with a PushId",
-		Long:        "Shows who sent a push message, when and to whom, with all its fields, as NDJSON.",
-		Example:     "  bankingapi show notification --push-id push-0001",
-		Args:        named(),
-		Annotations: mentionSettings(),
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			if pushID == "" {
-				return wrongUsef("--push-id is missing")
-			}
-			return p.withApp(cmd, func(app *bootstrap.App) error {
-				var found int64
-				err := app.Export(cmd.Context(), "notifications", "ndjson", bootstrap.ExportFilter{PushID: pushID}, cmd.OutOrStdout(), func(rows int64) { found = rows })
-				if err == nil && found == 0 {
-					err = errors.New("not found: a notification with this PushId")
-				}
-				return err
-			})
-		},
-	}
+	cmd := p.command(&cobra.Command{
+		Use:     "notification --push-id ID",
+		Short:   "Show the notifications with a PushId",
+		Long:    "Shows who sent a push message, when and to whom, with all its fields, as NDJSON.",
+		Example: "  bankingapi show notification --push-id push-0001",
+	}, func(c *call) error {
+		if pushID == "" {
+			return wrongUsef("--push-id is missing")
+		}
+		app, err := c.book()
+		if err != nil {
+			return err
+		}
+		var found int64
+		err = app.Export(c.Context(), "notifications", "ndjson", bootstrap.ExportFilter{PushID: pushID}, c.OutOrStdout(), func(rows int64) { found = rows })
+		if err == nil && found == 0 {
+			err = errors.New("not found: a notification with this PushId")
+		}
+		return err
+	})
 	cmd.Flags().StringVar(&pushID, "push-id", "", "`PushId` of the notification")
-	return cmd
+	return addFormat(cmd)
 }

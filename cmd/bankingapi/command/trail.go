@@ -1,7 +1,6 @@
 package command
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -16,17 +15,13 @@ import (
 )
 
 func (p program) trailCommand() *cobra.Command {
-	cmd := &cobra.Command{
+	return group(&cobra.Command{
 		Use:   "trail",
 		Short: "Prove what happened, and check such proofs",
 		Long: `The trail is a log that only grows. It has a hash of everything that happened, and a signed
 checkpoint of it every second. With an earlier checkpoint one can prove that history was changed.`,
 		Example: "  bankingapi trail checkpoint",
-		Args:    cobra.ArbitraryArgs,
-		RunE:    chooseCommand,
-	}
-	cmd.AddCommand(trailKeygenCommand(), p.trailKeyCommand(), p.trailCheckpointCommand(), p.trailProveCommand(), trailCheckCommand())
-	return cmd
+	}, trailKeygenCommand(), p.trailKeyCommand(), p.trailCheckpointCommand(), p.trailProveCommand(), trailCheckCommand())
 }
 
 func trailKeygenCommand() *cobra.Command {
@@ -64,53 +59,45 @@ such as bank.example/log.`,
 }
 
 func (p program) trailKeyCommand() *cobra.Command {
-	return &cobra.Command{
-		Use:         "key",
-		Short:       "Print the public key of the trail",
-		Long:        "Prints the key that verifies checkpoints, proofs and receipts. It is public: publish it.",
-		Example:     "  bankingapi trail key",
-		Args:        named(),
-		Annotations: mentionSettings(),
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			return p.withApp(cmd, func(app *bootstrap.App) error {
-				keeper, err := app.Trail()
-				if err == nil {
-					fmt.Fprintln(cmd.OutOrStdout(), keeper.VerifyingKey())
-				}
-				return err
-			})
-		},
-	}
+	return p.command(&cobra.Command{
+		Use:     "key",
+		Short:   "Print the public key of the trail",
+		Long:    "Prints the key that verifies checkpoints, proofs and receipts. It is public: publish it.",
+		Example: "  bankingapi trail key",
+	}, func(c *call) error {
+		keeper, err := part(c, (*bootstrap.App).Trail)
+		if err == nil {
+			c.print("%s\n", keeper.VerifyingKey())
+		}
+		return err
+	})
 }
 
 func (p program) trailCheckpointCommand() *cobra.Command {
-	return &cobra.Command{
+	return p.command(&cobra.Command{
 		Use:   "checkpoint",
 		Short: "Sign everything up to now and print the checkpoint",
 		Long: `Signs everything up to now and prints the checkpoint. Keep it where no administrator of the service
 can change it: verify --against proves later that the log only grew.`,
-		Example:     "  bankingapi trail checkpoint > 2026-11.checkpoint",
-		Args:        named(),
-		Annotations: mentionSettings(),
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			return p.withApp(cmd, func(app *bootstrap.App) error {
-				keeper, err := app.Trail()
-				if err != nil {
-					return err
-				}
-				checkpoint, err := keeper.Checkpoint(cmd.Context())
-				if err == nil {
-					fmt.Fprint(cmd.OutOrStdout(), checkpoint)
-				}
-				return err
-			})
-		},
-	}
+		Example: "  bankingapi trail checkpoint > 2026-11.checkpoint",
+	}, func(c *call) error {
+		keeper, err := part(c, (*bootstrap.App).Trail)
+		if err != nil {
+			return err
+		}
+		checkpoint, err := keeper.Checkpoint(c.Context())
+		if err == nil {
+			c.print("%s", checkpoint)
+		}
+		return err
+	})
 }
 
+type trailProveOptions struct{ operation, subscription, callerID string }
+
 func (p program) trailProveCommand() *cobra.Command {
-	var operation, subscription, callerID string
-	cmd := &cobra.Command{
+	var o trailProveOptions
+	cmd := p.command(&cobra.Command{
 		Use:   "prove",
 		Short: "Print a proof of an operation",
 		Long: `Prints a file that proves what an operation did: its stored rows, and that they are in the signed
@@ -118,49 +105,46 @@ log. Name the operation by its ID, or by the CallerId of a subscription. The fil
 customers and accounts.`,
 		Example: `  bankingapi trail prove --operation 01935c3e-6d0e-7cc3-8d5e-3f0b8f6f2c11 > proof.json
   bankingapi trail prove --subscription mobile-app --caller-id 4711 > proof.json`,
-		Args:        named(),
-		Annotations: mentionSettings(),
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			byCaller := subscription != "" || callerID != ""
-			switch {
-			case byCaller == (operation != ""):
-				return wrongUsef("either --operation, or --subscription and --caller-id is needed")
-			case byCaller && (subscription == "" || callerID == ""):
-				return wrongUsef("--subscription and --caller-id belong together")
-			}
-			return p.withApp(cmd, func(app *bootstrap.App) error {
-				keeper, err := app.Trail()
-				if err != nil {
-					return err
-				}
-				id, err := parseID(operation)
-				if byCaller {
-					id, err = idOf(cmd.Context(), app, subscription, callerID)
-				}
-				if err != nil {
-					return err
-				}
-				proof, err := keeper.Prove(cmd.Context(), id)
-				if err == nil {
-					_, err = cmd.OutOrStdout().Write(proof)
-				}
-				return err
-			})
-		},
-	}
-	cmd.Flags().StringVar(&operation, "operation", "", "`ID` of the operation, import or act")
-	cmd.Flags().StringVar(&subscription, "subscription", "", "`name` of the subscription that used the CallerId")
-	cmd.Flags().StringVar(&callerID, "caller-id", "", "the `CallerId` of the operation")
+	}, o.run)
+	cmd.Flags().StringVar(&o.operation, "operation", "", "`ID` of the operation, import or act")
+	cmd.Flags().StringVar(&o.subscription, "subscription", "", "`name` of the subscription that used the CallerId")
+	cmd.Flags().StringVar(&o.callerID, "caller-id", "", "the `CallerId` of the operation")
 	return cmd
 }
 
-// idOf finds the operation of a CallerId.
-func idOf(ctx context.Context, app *bootstrap.App, subscription, callerID string) (id operation.ID, err error) {
-	office, err := app.Backoffice(ctx)
+func (o *trailProveOptions) run(c *call) error {
+	byCaller := o.subscription != "" || o.callerID != ""
+	switch {
+	case byCaller == (o.operation != ""):
+		return wrongUsef("either --operation, or --subscription and --caller-id is needed")
+	case byCaller && (o.subscription == "" || o.callerID == ""):
+		return wrongUsef("--subscription and --caller-id belong together")
+	}
+	keeper, err := part(c, (*bootstrap.App).Trail)
+	if err != nil {
+		return err
+	}
+	id, err := o.id(c)
+	if err != nil {
+		return err
+	}
+	proof, err := keeper.Prove(c.Context(), id)
+	if err == nil {
+		_, err = c.OutOrStdout().Write(proof)
+	}
+	return err
+}
+
+// id finds the operation to prove.
+func (o *trailProveOptions) id(c *call) (id operation.ID, err error) {
+	if o.operation != "" {
+		return parseID(o.operation)
+	}
+	office, err := c.office()
 	if err != nil {
 		return id, err
 	}
-	found, err := office.OperationsOf(ctx, subscription, callerID)
+	found, err := office.OperationsOf(c.Context(), o.subscription, o.callerID)
 	if errors.Is(err, backoffice.ErrNotFound) {
 		return id, errors.New("this subscription has not used this CallerId")
 	}

@@ -10,13 +10,16 @@ import (
 
 	"bankingapi/application/backoffice"
 	"bankingapi/bootstrap"
-	"bankingapi/domain/audit"
 )
 
+type verifyOptions struct {
+	against []string
+	report  string
+}
+
 func (p program) verifyCommand() *cobra.Command {
-	var against []string
-	var reportFile string
-	cmd := &cobra.Command{
+	var o verifyOptions
+	cmd := p.command(&cobra.Command{
 		Use:   "verify",
 		Short: "Check that all balances and holdings match their postings",
 		Long: `Checks that every balance and holding equals the sum of its postings, that units and money sum to
@@ -32,60 +35,83 @@ are mismatches.`,
 		Example: `  bankingapi verify
   bankingapi verify --report bank-2026-11-20.txt
   bankingapi verify --against 2026-11.checkpoint`,
-		Args:        named(),
-		Annotations: mentionSettings(),
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			checkpoints := make([]string, len(against))
-			for i, file := range against {
-				content, err := readArgument(cmd, file)
-				if err != nil {
-					return err
-				}
-				checkpoints[i] = string(content)
-			}
-			cmd.SetContext(audit.By(cmd.Context(), whoRuns("")))
-			return p.withApp(cmd, func(app *bootstrap.App) (err error) {
-				var report backoffice.Report
-				if reportFile != "" {
-					written, err := newReport(reportFile)
-					if err != nil {
-						return err
-					}
-					defer func() { err = errors.Join(err, written(&report)) }()
-				}
-				work := startProgress(cmd.ErrOrStderr(), "verifying", 0)
-				defer work.stop()
-				proof, err := app.Verify(cmd.Context(), bootstrap.VerifyWatch{
-					Against:  checkpoints,
-					Report:   &report,
-					Progress: work.rows.Store,
-					Finding: func(finding string) {
-						work.clear()
-						fmt.Fprintln(cmd.OutOrStdout(), finding)
-					},
-				})
-				if err != nil {
-					return err
-				}
-				work.printf("Checked %s.\n", proof.Checked())
-				if proof.Batches+proof.Unsealed > 0 {
-					work.printf("Checked %d batches of the trail, and %d that are not in a checkpoint yet.\n", proof.Batches, proof.Unsealed)
-				}
-				if proof.Findings > 0 {
-					return fmt.Errorf("the book has %d errors", proof.Findings)
-				}
-				if proof.Holdings+proof.Accounts+proof.Sales+proof.Postings == 0 {
-					work.printf("The book is empty: there was nothing to check.\n")
-					return nil
-				}
-				work.printf("The book is correct.\n")
-				return nil
-			})
-		},
+	}, o.run)
+	cmd.Flags().StringArrayVar(&o.against, "against", nil, "`file` with an earlier checkpoint of the trail; may be repeated")
+	cmd.Flags().StringVar(&o.report, "report", "", "write a report for an auditor to this new `file`")
+	return addActor(addFormat(cmd))
+}
+
+func (o *verifyOptions) run(c *call) (err error) {
+	checkpoints := make([]string, len(o.against))
+	for i, file := range o.against {
+		content, err := readArgument(c.Command, file)
+		if err != nil {
+			return err
+		}
+		checkpoints[i] = string(content)
 	}
-	cmd.Flags().StringArrayVar(&against, "against", nil, "`file` with an earlier checkpoint of the trail; may be repeated")
-	cmd.Flags().StringVar(&reportFile, "report", "", "write a report for an auditor to this new `file`")
-	return cmd
+	app, err := c.book()
+	if err != nil {
+		return err
+	}
+	var report backoffice.Report
+	if o.report != "" {
+		written, err := newReport(o.report)
+		if err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, written(&report)) }()
+	}
+	findings := []string{}
+	work := startProgress(c.ErrOrStderr(), "verifying", 0)
+	defer work.stop()
+	proof, err := app.Verify(c.Context(), bootstrap.VerifyWatch{
+		Against:  checkpoints,
+		Report:   &report,
+		Progress: work.rows.Store,
+		Finding: func(finding string) {
+			if wantsJSON(c.Command) {
+				findings = append(findings, finding)
+				return
+			}
+			work.clear()
+			c.print("%s\n", finding)
+		},
+	})
+	if err != nil {
+		return err
+	}
+	if wantsJSON(c.Command) {
+		if err := write(c.Command, "", proofDocument(proof, findings)); err != nil {
+			return err
+		}
+	}
+	work.printf("Checked %s.\n", proof.Checked())
+	if proof.Batches+proof.Unsealed > 0 {
+		work.printf("Checked %d batches of the trail, and %d that are not in a checkpoint yet.\n", proof.Batches, proof.Unsealed)
+	}
+	switch {
+	case proof.Findings > 0:
+		return fmt.Errorf("the book has %d errors", proof.Findings)
+	case proof.Holdings+proof.Accounts+proof.Sales+proof.Postings == 0:
+		work.printf("The book is empty: there was nothing to check.\n")
+	default:
+		work.printf("The book is correct.\n")
+	}
+	return nil
+}
+
+func proofDocument(p bootstrap.Proof, findings []string) document {
+	return document{fields: []field{
+		{"Correct", p.Findings == 0},
+		{"Findings", findings},
+		{"Holdings", p.Holdings},
+		{"Accounts", p.Accounts},
+		{"Sales", p.Sales},
+		{"Postings", p.Postings},
+		{"Batches", p.Batches},
+		{"Unsealed", p.Unsealed},
+	}}
 }
 
 // newReport makes the file of a report at once, so that a name that cannot be

@@ -14,16 +14,20 @@ import (
 var version string
 
 func versionCommand() *cobra.Command {
-	return &cobra.Command{
+	return addFormat(&cobra.Command{
 		Use:     "version",
 		Short:   "Print the version and everything needed for a bug report",
 		Example: "  bankingapi version",
 		Args:    named(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if wantsJSON(cmd) {
+				info, _ := debug.ReadBuildInfo()
+				return write(cmd, "", describe(info).document())
+			}
 			_, err := fmt.Fprint(cmd.OutOrStdout(), versionText())
 			return err
 		},
-	}
+	})
 }
 
 func versionNumber() string {
@@ -95,4 +99,11 @@ go       %s %s
 storage  %s
 schema   %d
 `, b.version, b.commit, b.time, b.goVersion, b.platform, strings.Join(b.engines, ", "), b.schema)
+}
+
+func (b build) document() document {
+	return document{fields: []field{
+		{"Version", b.version}, {"Commit", b.commit}, {"Time", b.time}, {"Go", b.goVersion}, {"Platform", b.platform},
+		{"Storage", b.engines}, {"Schema", b.schema},
+	}}
 }
