@@ -53,6 +53,7 @@ func origin[T any](id func(*T) operation.ID, position func(*T) int, subscription
 	}
 }
 
+// Sales are the columns of sales.
 var Sales = slices.Concat(
 	origin(
 		func(s *fund.SaleEntry) operation.ID { return s.OperationID },
@@ -160,6 +161,7 @@ func (s *side) only(has bool, n int64) Value {
 	return integer(n)
 }
 
+// Notifications are the columns of push messages.
 var Notifications = slices.Concat(
 	origin(
 		func(n *push.Entry) operation.ID { return n.OperationID },
@@ -229,6 +231,7 @@ var decisionColumns = []Column[backoffice.Decision]{
 	{"ReceivedAt", func(d *backoffice.Decision) Value { return Instant(d.ReceivedAt) }},
 }
 
+// Acts are the columns of acts of administration.
 var Acts = []Column[audit.Act]{
 	{"Id", func(a *audit.Act) Value { return Text(a.ID.String()) }},
 	{"At", func(a *audit.Act) Value { return Instant(a.At) }},

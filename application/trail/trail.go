@@ -152,9 +152,9 @@ type ForeignError struct{ Round }
 
 // Error names them.
 func (e *ForeignError) Error() string {
-	names := make([]string, len(e.LeftOut))
-	for i, id := range e.LeftOut {
-		names[i] = id.String()
+	var names []string
+	for _, id := range e.LeftOut {
+		names = append(names, id.String())
 	}
 	if e.Foreign > len(names) {
 		names = append(names, "...")

@@ -147,15 +147,14 @@ func Explain(err error) error {
 	if !ok {
 		return err
 	}
-	text := known.Detail
 	if known.Cause != nil {
-		text += " " + known.Cause.Error()
-	} else {
-		for _, f := range known.Faults {
-			text += " " + f.Pointer + ": " + f.Detail
-		}
+		return explained{known.Detail + " " + known.Cause.Error(), err}
 	}
-	return explained{text, err}
+	text := []string{known.Detail}
+	for _, f := range known.Faults {
+		text = append(text, f.Pointer+": "+f.Detail)
+	}
+	return explained{strings.Join(text, " "), err}
 }
 
 // explained is an error with another text.

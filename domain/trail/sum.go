@@ -104,7 +104,7 @@ func (t *Tree) Root() Hash {
 func LoadTree(size int64, read func(indexes []int64) ([]Hash, error)) (*Tree, error) {
 	var indexes []int64
 	for rest := size; rest > 0; {
-		full := int64(1) << (bits.Len64(uint64(rest)) - 1) //nolint:gosec // it is positive
+		full := int64(1) << (bits.Len64(uint64(rest)) - 1)
 		rest -= full
 		// The root of a subtree is stored with its last record, above the smaller ones.
 		indexes = append(indexes, StoredHashes(size-rest)-1)

@@ -262,7 +262,7 @@ func (l lookups) Reversals(ctx context.Context, ids []operation.ID) (map[operati
 func (l lookups) DueDays(ctx context.Context, until day.Day, limit int) (days []backoffice.DueDay, err error) {
 	var last operation.ID
 	due := backoffice.Query{State: operation.Recorded, DueUntil: until, Limit: limit, Order: backoffice.ByDay}
-	for s, err := range (reader{l.office}).Sales(ctx, due) {
+	for s, err := range reader(l).Sales(ctx, due) {
 		if err != nil {
 			return nil, err
 		}

@@ -5,10 +5,10 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
+	"bankingapi/adapters/clock"
 	"bankingapi/application/subscriptions"
 	"bankingapi/bootstrap"
 	"bankingapi/domain/fault"
@@ -74,7 +74,7 @@ func (s *subscriptionFlags) check(bank bootstrap.BankSettings) error {
 	if err != nil {
 		return wrongUsef("--expires must be a day like 2027-11-20, or never")
 	}
-	if !end.After(time.Now()) {
+	if !end.After(clock.Now()) {
 		return wrongUsef("--expires must not be in the past: use 'subscriptions suspend' to refuse the keys now")
 	}
 	s.PrimaryKey.Expires, s.SecondaryKey.Expires = end.UTC(), end.UTC()
