@@ -29,6 +29,7 @@ import (
 	"os"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -100,4 +101,20 @@ func eventually(t testing.TB, limit time.Duration, what string, holds func() boo
 		}
 		<-ticker.C
 	}
+}
+
+// pauses measures how long this process got no time from the machine. The function
+// that it returns tells the longest pause so far.
+func pauses(t testing.TB) func() time.Duration {
+	const tick = 10 * time.Millisecond
+	var longest atomic.Int64
+	go func() {
+		for last := time.Now(); t.Context().Err() == nil; {
+			time.Sleep(tick)
+			now := time.Now()
+			longest.Store(max(longest.Load(), int64(now.Sub(last)-tick)))
+			last = now
+		}
+	}()
+	return func() time.Duration { return time.Duration(longest.Load()) }
 }

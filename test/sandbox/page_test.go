@@ -7,10 +7,10 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
-	"bankingapi/adapters/clock"
 	"bankingapi/adapters/sandbox"
 	"bankingapi/bootstrap"
 )
@@ -29,14 +29,18 @@ func TestTheFirstHour(t *testing.T) {
 	}
 	settings := bootstrap.SandboxSettings(t.TempDir())
 	settings.HTTP.Docs = true
-	p := partnerOf(t, settings, bootstrap.WithClock(clock.Now)) // that of the shell, which works out the later day
+	p := partnerOf(t, settings)
 	page := p.send(http.MethodGet, "/docs/sandbox.md", "").body
 	_, page, found := strings.Cut(page, "## Minute 5") // the test has its own sandbox
 	require.True(t, found)
 	steps := step.FindAllStringSubmatch(page, -1)
 	require.Len(t, steps, 7)
 	const end = "\n=== end of step\n"
+	// The later day is worked out with the clock of the test.
+	zone, err := time.LoadLocation(settings.Bank.TimeZone)
+	require.NoError(t, err)
 	var script strings.Builder
+	script.WriteString(`date() { test "$*" = "-d +2 days +%F" && echo ` + now().In(zone).AddDate(0, 0, 2).Format(time.DateOnly) + "; }\n")
 	for _, s := range steps {
 		script.WriteString(s[1] + "printf '" + strings.ReplaceAll(end, "\n", `\n`) + "'\n")
 	}
