@@ -6,17 +6,17 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"time"
+
+	"bankingapi/test/service"
 )
 
 // The names of the sides that are the service.
 const (
-	plainName  = "bankingapi"
-	secureName = "bankingapi over TLS"
-	bookName   = "bankingapi, big book"
-	otherName  = "other version"
+	plainName = "bankingapi"
+	bookName  = "bankingapi, big book"
+	otherName = "other version"
 )
 
 // A bank is everything that runs on one engine: the service on its stores, and
@@ -30,7 +30,7 @@ type bank struct {
 	dir      string
 	versions []version // ours is the first
 	patience time.Duration
-	crowd    int
+	t        *runner
 }
 
 // A version is a binary of the service.
@@ -48,10 +48,6 @@ type engine interface {
 	// sales and pushes, "due" adds sales that are due. The size is a list of
 	// SQL expressions with the names that the script uses.
 	fill(ctx context.Context, dsn, script, size string) error
-	// bytes returns the size of a store, and how many bytes were written to
-	// disk up to now: the write-ahead log on Postgres, everything that the
-	// process of the service wrote on SQLite.
-	bytes(ctx context.Context, dsn string, pid int) (stored, written int64, err error)
 	// checkpoint puts the engine into the same state before every run.
 	checkpoint(ctx context.Context) error
 	// close stops the other side and drops the stores.
@@ -59,12 +55,12 @@ type engine interface {
 }
 
 // openBank prepares both sides of one engine. The book is the same on both.
-func openBank(ctx context.Context, name, dir, binary string, s settings) (b *bank, err error) {
+func openBank(ctx context.Context, t *runner, name, dir, binary string, s settings) (b *bank, err error) {
 	dir = filepath.Join(dir, name)
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, err
 	}
-	b = &bank{dir: dir, patience: s.patience, crowd: s.crowd}
+	b = &bank{dir: dir, patience: s.patience, t: t}
 	if s.only != "other" {
 		b.versions = append(b.versions, version{plainName, binary})
 	}
@@ -102,12 +98,7 @@ func openBank(ctx context.Context, name, dir, binary string, s settings) (b *ban
 		if err != nil {
 			return b, err
 		}
-		if err := o.serve(ctx, v.name); err != nil {
-			return b, err
-		}
-	}
-	if s.tls {
-		if err := b.stores[0].serve(ctx, secureName, "tls.mode=self-signed"); err != nil {
+		if err := o.serve(v.name); err != nil {
 			return b, err
 		}
 	}
@@ -118,16 +109,14 @@ func openBank(ctx context.Context, name, dir, binary string, s settings) (b *ban
 	if err != nil {
 		return b, err
 	}
-	return b, big.serve(ctx, bookName)
+	return b, big.serve(bookName)
 }
 
 // sides lists what is compared.
 func (b *bank) sides() []side {
 	var sides []side
 	for _, s := range b.stores {
-		for _, served := range s.served {
-			sides = append(sides, served)
-		}
+		sides = append(sides, s.served)
 	}
 	if b.other != nil {
 		sides = append(sides, b.other)
@@ -147,7 +136,7 @@ func (b *bank) measure(ctx context.Context, side side, w work, connections int, 
 	var pid int
 	switch side := side.(type) {
 	case *overHTTP:
-		pid = side.server.cmd.Process.Pid
+		pid = side.server.Pid
 	case *peer:
 		pid = side.cmd.Process.Pid
 	}
@@ -165,10 +154,10 @@ func (b *bank) measure(ctx context.Context, side side, w work, connections int, 
 }
 
 // prove stops every service and checks its store.
-func (b *bank) prove(ctx context.Context) ([]string, error) {
+func (b *bank) prove() ([]string, error) {
 	var proofs []string
 	for _, s := range b.stores {
-		proof, err := s.prove(ctx)
+		proof, err := s.prove()
 		if err != nil {
 			return nil, err
 		}
@@ -177,25 +166,27 @@ func (b *bank) prove(ctx context.Context) ([]string, error) {
 	return proofs, nil
 }
 
-// close stops everything and drops the stores.
-func (b *bank) close() error {
-	var errs []error
+// close stops everything and drops the stores, even if a service does not stop.
+func (b *bank) close() (err error) {
+	defer func() {
+		if b.peer != nil {
+			err = errors.Join(err, b.peer.stop())
+		}
+		err = errors.Join(err, b.engine.close())
+	}()
 	for _, s := range b.stores {
-		errs = append(errs, s.stop())
+		s.stop()
 	}
-	if b.peer != nil {
-		errs = append(errs, b.peer.stop())
-	}
-	return errors.Join(append(errs, b.engine.close())...)
+	return nil
 }
 
-// A store is one database of the service, and the services that run on it.
+// A store is one database of the service, and the service that runs on it.
 type store struct {
 	purpose string
 	dsn     string
 	program program
 	key     string
-	served  []*overHTTP
+	served  *overHTTP // nil if no service runs on it
 	ledger  ledger
 }
 
@@ -223,11 +214,11 @@ func (b *bank) openStore(ctx context.Context, purpose, binary string, rows int, 
 	}
 	b.stores = append(b.stores, o)
 	perGap := min(mostPerGap, max(1, rows/bookStep))
-	if o.key, err = o.program.prepare(ctx, perGap); err != nil || rows == 0 {
+	if o.key, err = o.program.prepare(perGap); err != nil || rows == 0 {
 		return o, err
 	}
 	// The service has not written these rows, so they have no leaves.
-	o.program = o.program.with("trail.enabled=false")
+	o.program.Set("trail.enabled", "false")
 	o.ledger.before["sales"], o.ledger.before["notifications"] = rows+rows/500, rows // some failed, some wait
 	return o, b.fillBook(ctx, o, perGap, rows/(customers*perGap))
 }
@@ -251,44 +242,32 @@ func (b *bank) newStore(ctx context.Context, purpose, binary string, settings []
 	return &store{
 		purpose: purpose,
 		dsn:     dsn,
-		program: newProgram(binary, dir, append([]string{"storage.driver=" + b.engine.name(), "storage.dsn=" + dsn, "tls.mode=off"}, settings...)),
+		program: newProgram(b.t, service.Open(b.engine.name(), dir, binary).On(dsn).Set("tls.mode", "off"), settings),
 		ledger:  ledger{before: map[string]int{}, acknowledged: map[string]int{}, unknown: map[string]int{}},
 	}, nil
 }
 
-// serve starts a service on the store, with more settings.
-func (o *store) serve(ctx context.Context, name string, settings ...string) error {
-	side := &overHTTP{title: name, key: o.key, ledger: o.ledger}
-	program := o.program.with(settings...)
-	var err error
-	if side.server, err = program.serve(ctx); err != nil {
-		return err
-	}
-	o.served = append(o.served, side)
-	if slices.Contains(settings, "tls.mode=self-signed") {
-		side.tls, err = program.trust()
-	}
+// serve starts a service on the store.
+func (o *store) serve(name string) error {
+	server, err := o.program.serve()
+	o.served = &overHTTP{title: name, server: server, key: o.key, ledger: o.ledger}
 	return err
 }
 
-func (o *store) stop() error {
-	var errs []error
-	for _, served := range o.served {
-		errs = append(errs, served.server.stop())
+func (o *store) stop() {
+	if o.served != nil {
+		o.served.server.Stop(o.program.t)
 	}
 	o.served = nil
-	return errors.Join(errs...)
 }
 
 // prove stops the services and checks what they left behind: every
 // acknowledged operation is stored, none twice, and the book balances.
-func (o *store) prove(ctx context.Context) (string, error) {
-	if err := o.stop(); err != nil {
-		return "", err
-	}
+func (o *store) prove() (string, error) {
+	o.stop()
 	proof := ""
 	for _, export := range []string{"sales", "notifications"} {
-		rows, err := o.program.countRows(ctx, export)
+		rows, err := o.program.countRows(export)
 		if err != nil {
 			return "", err
 		}
@@ -299,8 +278,6 @@ func (o *store) prove(ctx context.Context) (string, error) {
 		}
 		proof += fmt.Sprintf("%d %s acknowledged, %d stored; ", acknowledged, export, rows)
 	}
-	if _, err := o.program.output(ctx, "verify"); err != nil {
-		return "", err
-	}
+	o.program.Must(o.program.t, "verify")
 	return proof + "`bankingapi verify` found nothing wrong", nil
 }

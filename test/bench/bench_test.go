@@ -3,16 +3,12 @@ package main
 import (
 	"bytes"
 	"context"
-	"crypto/tls"
 	"database/sql"
 	"encoding/csv"
-	"encoding/pem"
-	"errors"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
-	"net/http/httptest"
 	"os"
 	"os/signal"
 	"path/filepath"
@@ -25,6 +21,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
 
+	"bankingapi/test/service"
 	"bankingapi/test/testdb"
 )
 
@@ -36,7 +33,7 @@ func TestMain(m *testing.M) {
 		return
 	}
 	if os.Getenv(playsService) == "" {
-		os.Exit(m.Run())
+		os.Exit(service.Main(m))
 	}
 	if err := playService(os.Args[1:]); err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -84,12 +81,7 @@ func playServe() error {
 	mux := http.NewServeMux()
 	mux.Handle("POST /BankingApiV01/BuyFundFromCustomer", store(&sales))
 	mux.Handle("POST /BankingApiV01/AddPushNotificationResponse", store(&notifications))
-	service := &http.Server{Handler: mux}
-	secure, err := playSelfSigned()
-	if err != nil {
-		return err
-	}
-	service.TLSConfig = secure
+	api := &http.Server{Handler: mux}
 	ops := &http.Server{Handler: http.NotFoundHandler()}
 	listener, err := net.Listen("tcp", os.Getenv("BANKINGAPI_HTTP__ADDRESS"))
 	if err != nil {
@@ -105,31 +97,15 @@ func playServe() error {
 		}
 	})
 	go func() { _ = ops.Serve(opsListener) }()
+	fmt.Println("Listening on http://" + listener.Addr().String())
 	go func() {
-		if secure != nil {
-			_ = service.ServeTLS(listener, "", "")
-			return
-		}
-		_ = service.Serve(listener)
+		_ = api.Serve(listener)
 	}()
 	<-ctx.Done()
-	if err := service.Shutdown(context.Background()); err != nil {
+	if err := api.Shutdown(context.Background()); err != nil {
 		return err
 	}
 	return addRows(map[string]int64{"sales": sales.Load(), "notifications": notifications.Load()})
-}
-
-// playSelfSigned borrows the certificate of httptest and puts it into the data
-// folder, if TLS is asked for.
-func playSelfSigned() (*tls.Config, error) {
-	if os.Getenv("BANKINGAPI_TLS__MODE") != "self-signed" {
-		return nil, nil
-	}
-	borrowed := httptest.NewTLSServer(http.NotFoundHandler())
-	defer borrowed.Close()
-	certificate := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: borrowed.Certificate().Raw})
-	return &tls.Config{Certificates: borrowed.TLS.Certificates},
-		errors.Join(os.MkdirAll("data", 0o700), os.WriteFile(filepath.Join("data", "tls.crt"), certificate, 0o600))
 }
 
 // addRows appends one byte for each row to the files that export reads.
@@ -149,21 +125,25 @@ func addRows(rows map[string]int64) error {
 	return nil
 }
 
+// measureWith runs the benchmark with this binary as the service.
+func measureWith(t *testing.T, s settings, dir, binary string, report, progress io.Writer) error {
+	return guard(t.TempDir(), func(r *runner) error { return measureAll(t.Context(), r, s, dir, binary, report, progress) })
+}
+
 // TestBenchFromStartToReport runs everything but the service itself.
 func TestBenchFromStartToReport(t *testing.T) {
 	t.Setenv(playsService, "1")
 	out := t.TempDir()
-	s, err := parse([]string{"-engine=sqlite", "-work=sale,push100,overload", "-connections=1,4", "-seconds=0.5", "-rounds=2", "-tls", "-out=" + out}, io.Discard)
+	s, err := parse([]string{"-engine=sqlite", "-work=sale,push100", "-connections=1,4", "-seconds=0.5", "-rounds=2", "-out=" + out}, io.Discard)
 	require.NoError(t, err)
-	s.patience, s.crowd = 0, 20
+	s.patience = 0
 	binary, err := os.Executable()
 	require.NoError(t, err)
 
 	var report, progress bytes.Buffer
-	require.NoError(t, measureAll(t.Context(), s, t.TempDir(), binary, &report, &progress), progress.String())
+	require.NoError(t, measureWith(t, s, t.TempDir(), binary, &report, &progress), progress.String())
 	require.Contains(t, report.String(), "| sqlite | sale, random among 10,000 customers | 4 | bankingapi |")
-	require.Contains(t, report.String(), "| sqlite | push, 100 records a request | 1 | bankingapi over TLS |")
-	require.Contains(t, report.String(), "share of best")
+	require.Contains(t, report.String(), "| sqlite | push, 100 records a request | 1 | bankingapi |")
 	require.Contains(t, report.String(), "found nothing wrong")
 	require.NotContains(t, report.String(), "Not completed")
 
@@ -172,50 +152,28 @@ func TestBenchFromStartToReport(t *testing.T) {
 	defer file.Close()
 	rows, err := csv.NewReader(file).ReadAll()
 	require.NoError(t, err)
-	require.Len(t, rows, 1+2*2*2*3, "works, connections, rounds, sides")
+	require.Len(t, rows, 1+2*2*2*2, "works, connections, rounds, sides")
 	require.FileExists(t, filepath.Join(out, "bench.md"))
-	require.FileExists(t, filepath.Join(out, "bench.svg"))
 }
 
-// TestExtrasOfTheService runs the extras with the service itself, and with
+// TestChoresOfTheService runs the chores with the service itself, and with
 // itself as the other version.
-func TestExtrasOfTheService(t *testing.T) {
+func TestChoresOfTheService(t *testing.T) {
 	if testing.Short() {
 		t.Skip("SKIPPED: -short leaves out what takes seconds")
 	}
 	t.Parallel()
-	binary, err := buildService(t.Context(), t.TempDir())
-	require.NoError(t, err)
-	args := []string{"-engine=sqlite", "-work=bytes,log,steady,chores", "-seconds=0.5", "-steady=0.6s", "-rows=10000", "-rounds=1", "-other-binary=" + binary, "-wait=0s"}
+	binary := service.Build(t, "bankingapi/cmd/bankingapi")
+	args := []string{"-engine=sqlite", "-work=chores", "-rows=10000", "-rounds=1", "-other-binary=" + binary, "-wait=0s"}
 	s, err := parse(args, io.Discard)
 	require.NoError(t, err)
 	var report, progress bytes.Buffer
-	require.NoError(t, measureAll(t.Context(), s, t.TempDir(), binary, &report, &progress), progress.String())
+	require.NoError(t, measureWith(t, s, t.TempDir(), binary, &report, &progress), progress.String())
 	for _, row := range []string{
-		"| sqlite | sale | bankingapi, no trail |", "| sqlite | push | bankingapi, with the trail |", "| sqlite | push | other version |",
-		"| engine | work | side | log.level=info | warn | more |",
-		"| sqlite | push | other version |", "| last to first |",
 		"| sqlite | import 10000 holdings | bankingapi |", "| sqlite | verify 10000 sales | other version |", "| sqlite | settle 1000 due sales | bankingapi |",
 	} {
 		require.Contains(t, report.String(), row)
 	}
-}
-
-// TestBytesOfPostgres checks the figures that only Postgres has.
-func TestBytesOfPostgres(t *testing.T) {
-	t.Parallel()
-	dsn := testdb.Postgres(t)
-	c, err := openCluster(t.Context(), dsn)
-	require.NoError(t, err)
-	stored, written, err := c.bytes(t.Context(), dsn, 0)
-	require.NoError(t, err)
-	_, err = c.admin.Exec(t.Context(), "CREATE TABLE grown AS SELECT repeat('x', 1000) FROM generate_series(1, 1000)")
-	require.NoError(t, err)
-	storedAfter, writtenAfter, err := c.bytes(t.Context(), dsn, 0)
-	require.NoError(t, err)
-	require.Greater(t, storedAfter-stored, int64(900_000))
-	require.Greater(t, writtenAfter-written, int64(900_000))
-	require.NoError(t, c.close())
 }
 
 // TestBenchMissesNoRow gives the service a row that was not acknowledged.
@@ -230,7 +188,7 @@ func TestBenchMissesNoRow(t *testing.T) {
 	require.NoError(t, os.MkdirAll(filepath.Join(dir, "sqlite", plainName), 0o755))
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "sqlite", plainName, "sales"), []byte("x"), 0o600))
 
-	err = measureAll(t.Context(), s, dir, binary, io.Discard, io.Discard)
+	err = measureWith(t, s, dir, binary, io.Discard, io.Discard)
 	require.ErrorContains(t, err, "acknowledged")
 }
 

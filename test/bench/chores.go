@@ -36,7 +36,7 @@ func (b *bank) measureChores(ctx context.Context, s settings, r *report, progres
 	type row struct{ chore, side string }
 	efforts := map[row][]effort{}
 	run := func(o *store, c chore, v version, round int) error {
-		e, err := o.program.effort(ctx, c.args...)
+		e, err := o.program.effort(c.args...)
 		if err != nil {
 			return err
 		}
@@ -54,7 +54,7 @@ func (b *bank) measureChores(ctx context.Context, s settings, r *report, progres
 			if err != nil {
 				return err
 			}
-			if err := o.program.prepareImport(ctx, perGap); err != nil {
+			if err := o.program.prepareImport(perGap); err != nil {
 				return err
 			}
 			if err := run(o, imports, v, round); err != nil {
@@ -64,9 +64,7 @@ func (b *bank) measureChores(ctx context.Context, s settings, r *report, progres
 		}
 	}
 	for _, v := range b.versions {
-		if _, err := books[v].program.output(ctx, "import", "accounts", "accounts.csv"); err != nil {
-			return err
-		}
+		books[v].program.Must(b.t, "import", "accounts", "accounts.csv")
 		if err := b.fillBook(ctx, books[v], perGap, 1); err != nil {
 			return err
 		}
@@ -97,26 +95,9 @@ func (b *bank) measureChores(ctx context.Context, s settings, r *report, progres
 		}
 	}
 	for _, v := range b.versions {
-		if _, err := books[v].program.output(ctx, "verify"); err != nil {
-			return fmt.Errorf("%s, after settling: %w", v.name, err)
-		}
+		books[v].program.Must(b.t, "verify")
 	}
 	return nil
-}
-
-// prepareImport migrates the store, imports the prices and writes the files of
-// holdings and accounts.
-func (p program) prepareImport(ctx context.Context, perGap int) error {
-	for _, book := range bookFiles {
-		if err := p.writeBook(book, perGap); err != nil {
-			return err
-		}
-	}
-	if _, err := p.output(ctx, "migrate", "up"); err != nil {
-		return err
-	}
-	_, err := p.output(ctx, "import", "prices", "prices.csv")
-	return err
 }
 
 // memoryLook is how often the memory of a running command is read. Linux keeps
@@ -124,9 +105,9 @@ func (p program) prepareImport(ctx context.Context, perGap int) error {
 const memoryLook = 20 * time.Millisecond
 
 // effort runs a command and measures it. Its output is thrown away.
-func (p program) effort(ctx context.Context, args ...string) (e effort, err error) {
+func (p program) effort(args ...string) (e effort, err error) {
 	var stderr bytes.Buffer
-	cmd := p.command(ctx, args...)
+	cmd := p.Command(args...)
 	cmd.Stderr = &stderr
 	begun := time.Now()
 	if err := cmd.Start(); err != nil {
@@ -144,7 +125,7 @@ func (p program) effort(ctx context.Context, args ...string) (e effort, err erro
 	}
 	e.took = time.Since(begun)
 	if err != nil {
-		return e, fmt.Errorf("bankingapi %s: %w\n%s", strings.Join(args, " "), err, tail(stderr.Bytes()))
+		return e, fmt.Errorf("bankingapi %s: %w\n%s", strings.Join(args, " "), err, stderr.String())
 	}
 	e.cpu = cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()
 	return e, nil

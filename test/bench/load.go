@@ -3,7 +3,6 @@ package main
 import (
 	"bytes"
 	"context"
-	"crypto/tls"
 	"errors"
 	"fmt"
 	"maps"
@@ -14,7 +13,6 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 )
 
@@ -38,13 +36,10 @@ var (
 // length and body of a response.
 type load struct {
 	address     string
-	tls         *tls.Config // nil for plain HTTP
 	key         string
 	work        work
 	connections int
 	length      time.Duration
-	rate        float64       // total requests per second; 0 sends each request after the previous response
-	answered    *atomic.Int64 // counts responses during the run; may be nil
 }
 
 // A tally counts responses.
@@ -56,11 +51,7 @@ type tally struct {
 	broken    int    // requests without a response, whose outcome is unknown
 	example   string // a response that was not a completed operation
 	latency   latencies
-	refusal   latencies // responses with status 503
-	slots     []int     // completed per slotLength since the start
 }
-
-const slotLength = 50 * time.Millisecond
 
 // failed returns the number of responses that were not a completed operation.
 func (t *tally) failed() int {
@@ -83,15 +74,9 @@ func (t *tally) merge(other *tally) {
 		t.example = other.example
 	}
 	t.latency.merge(other.latency)
-	t.refusal.merge(other.refusal)
-	for i, n := range other.slots {
-		t.slots[i] += n
-	}
 }
 
-func newTally(length time.Duration) *tally {
-	return &tally{statuses: map[int]int{}, slots: make([]int, int(length/slotLength)+1)}
-}
+func newTally() *tally { return &tally{statuses: map[int]int{}} }
 
 // run opens all connections, starts them together and returns when each has the
 // response to its last request.
@@ -103,7 +88,7 @@ func (l load) run(ctx context.Context) (*tally, error) {
 		}
 	}()
 	for i := range l.connections {
-		c := &client{load: l, buffer: make([]byte, 8<<10), tally: newTally(l.length)}
+		c := &client{load: l, buffer: make([]byte, 8<<10), tally: newTally()}
 		if err := c.dial(ctx); err != nil {
 			return nil, err
 		}
@@ -117,11 +102,11 @@ func (l load) run(ctx context.Context) (*tally, error) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
 	start := time.Now()
 	var running sync.WaitGroup
-	for i, c := range clients {
-		running.Go(func() { c.run(ctx, i, start) })
+	for _, c := range clients {
+		running.Go(func() { c.run(ctx, start) })
 	}
 	running.Wait()
-	total := newTally(l.length)
+	total := newTally()
 	for _, c := range clients {
 		total.merge(c.tally)
 	}
@@ -144,35 +129,15 @@ func (c *client) dial(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if c.tls != nil {
-		secure := tls.Client(conn, c.tls)
-		if err := secure.HandshakeContext(ctx); err != nil {
-			_ = conn.Close()
-			return err
-		}
-		conn = secure
-	}
 	c.conn = conn
 	// Use one deadline for the whole run, because setting it for each request
 	// costs a timer.
 	return conn.SetDeadline(time.Now().Add(c.length + answerLimit))
 }
 
-func (c *client) run(ctx context.Context, index int, start time.Time) {
+func (c *client) run(ctx context.Context, start time.Time) {
 	stop := start.Add(c.length)
-	var interval time.Duration
-	due := start
-	if c.rate > 0 {
-		interval = time.Duration(float64(c.connections) / c.rate * float64(time.Second))
-		due = start.Add(interval * time.Duration(index) / time.Duration(c.connections))
-	}
 	for begun := time.Now(); begun.Before(stop) && ctx.Err() == nil; {
-		if wait := due.Sub(begun); interval > 0 && wait > 0 {
-			time.Sleep(wait)
-			begun = time.Now()
-		}
-		due = due.Add(interval)
-
 		status, body, closing, err := c.exchange(c.request.next())
 		done := time.Now()
 		c.count(status, body, err, done.Sub(begun), done.Sub(start))
@@ -197,9 +162,6 @@ func (c *client) count(status int, body []byte, err error, took, since time.Dura
 		return
 	}
 	t.statuses[status]++
-	if c.answered != nil {
-		c.answered.Add(1)
-	}
 	switch {
 	case status == 200 && c.decided(body):
 		if bytes.HasPrefix(body, refusedStart) || bytes.Contains(c.answer, replayed) {
@@ -211,10 +173,6 @@ func (c *client) count(status int, body []byte, err error, took, since time.Dura
 		}
 		t.completed++
 		t.latency.record(took)
-		t.slots[since/slotLength]++
-	case status == 503:
-		t.refusal.record(took)
-		fallthrough
 	default:
 		if t.example == "" {
 			t.example = fmt.Sprintf("%d %s", status, body)

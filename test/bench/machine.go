@@ -53,13 +53,6 @@ func memoryBytes(pid int, name string) int64 {
 	return kib << 10
 }
 
-// writtenBytes returns how much a process wrote to disks, in whole pages.
-func writtenBytes(pid int) int64 {
-	file, _ := os.ReadFile(fmt.Sprintf("/proc/%d/io", pid))
-	n, _ := strconv.ParseInt(procValue(file, "write_bytes"), 10, 64)
-	return n
-}
-
 // tick is the unit of CPU time in /proc, the same on every Linux.
 const tick = 10 * time.Millisecond
 
@@ -123,20 +116,6 @@ func processTime(pid int) (own, children time.Duration) {
 		ticks[i] = time.Duration(n) * tick
 	}
 	return ticks[0] + ticks[1], ticks[2] + ticks[3]
-}
-
-// threadTime returns the processor time of all threads of a process. It is exact,
-// but lacks the time of threads that have ended. The threads of a Go program
-// rarely do.
-func threadTime(pid int) (sum time.Duration) {
-	names, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/schedstat", pid))
-	for _, name := range names {
-		file, _ := os.ReadFile(name)
-		nanoseconds, _, _ := strings.Cut(string(file), " ")
-		n, _ := strconv.ParseInt(nanoseconds, 10, 64)
-		sum += time.Duration(n)
-	}
-	return sum
 }
 
 func (c clock) since(before clock) usage {

@@ -22,6 +22,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"bankingapi/test/service"
 )
 
 // settings is the command line.
@@ -31,15 +33,11 @@ type settings struct {
 	connections []int
 	seconds     float64
 	patience    time.Duration // how long a run waits for other programs to finish
-	crowd       int           // connections that offer a rate without waiting for answers
 	rounds      int
-	tls         bool
 	extras      []extra
-	long        time.Duration // length of a run that shows whether the rate is steady
-	rows        int           // holdings and sales of the book for the chores
-	from        []string      // CSV files of earlier runs to report instead of measuring
-	only        string        // "service" or "other": measure one side alone
-	otherBinary string        // another version of the service; empty for none
+	rows        int    // holdings and sales of the book for the chores
+	only        string // "service" or "other": measure one side alone
+	otherBinary string // another version of the service; empty for none
 	book        int
 	postgres    string
 	out         string
@@ -73,9 +71,6 @@ func main() {
 func parse(args []string, usage io.Writer) (s settings, err error) {
 	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
 	flags.SetOutput(usage)
-	// The crowd is larger than the queue of the service, so that the queue gets
-	// full.
-	s = settings{crowd: 6000}
 	var names []string
 	for _, w := range allWorks {
 		names = append(names, w.name)
@@ -85,22 +80,16 @@ func parse(args []string, usage io.Writer) (s settings, err error) {
 	}
 	engine := flags.String("engine", "all", "sqlite, postgres or all")
 	connections := flags.String("connections", "1,16,64,256", "numbers of connections, in this order")
-	works := flags.String("work", "sale,sale-hot,sale-mixed,push,push100,bytes,log", "what to measure: "+strings.Join(names, ", "))
+	works := flags.String("work", "sale,sale-hot,sale-mixed,push,push100", "what to measure: "+strings.Join(names, ", "))
 	flags.Float64Var(&s.seconds, "seconds", 5, "length of each run")
 	flags.DurationVar(&s.patience, "wait", 10*time.Second, "how long a run waits for other programs to leave the machine quiet")
-	flags.DurationVar(&s.long, "steady", time.Minute, "length of each run of the work steady")
 	flags.IntVar(&s.rows, "rows", 1_000_000, "holdings and sales in the book for the work chores (a multiple of 10000, at most 1000000); a tenth of it is due")
 	flags.IntVar(&s.rounds, "rounds", 3, "runs of each side; the table shows medians")
-	flags.BoolVar(&s.tls, "tls", false, "measure the same over TLS as well")
 	flags.StringVar(&s.only, "only", "", "measure one side alone: service or other")
 	flags.StringVar(&s.otherBinary, "other-binary", "", "measure this binary, another version of the service, as well")
 	flags.IntVar(&s.book, "book", 0, "measure a store with this many past sales and pushes as well (a multiple of 100000; a million customers from 10000000 on)")
 	flags.StringVar(&s.postgres, "postgres", defaultDSN(), "Postgres server on which bench creates two temporary databases")
-	flags.StringVar(&s.out, "out", "", "folder for bench.csv, bench.md and bench.svg (default: write none)")
-	flags.Func("from", "report bench.csv of an earlier run instead of measuring, repeatable", func(name string) error {
-		s.from = append(s.from, name)
-		return nil
-	})
+	flags.StringVar(&s.out, "out", "", "folder for bench.csv and bench.md (default: write none)")
 	flags.Func("set", "setting of the service as name=value, repeatable (commit.batch_limit=1)", func(pair string) error {
 		if !strings.Contains(pair, "=") {
 			return errors.New("want name=value")
@@ -141,8 +130,8 @@ func parse(args []string, usage io.Writer) (s settings, err error) {
 		}
 		s.connections = append(s.connections, n)
 	}
-	if s.seconds <= 0 || s.rounds < 1 || s.long <= 0 {
-		return s, errors.New("-seconds, -steady and -rounds must be positive")
+	if s.seconds <= 0 || s.rounds < 1 {
+		return s, errors.New("-seconds and -rounds must be positive")
 	}
 	if s.rows < customers || s.rows%customers != 0 || s.rows > mostPerGap*customers {
 		return s, fmt.Errorf("-rows must be a multiple of %d, at most %d", customers, mostPerGap*customers)
@@ -167,35 +156,23 @@ func parse(args []string, usage io.Writer) (s settings, err error) {
 
 // run builds the service and measures it. It writes its progress to progress
 // and the report to stdout.
-func run(ctx context.Context, s settings, stdout, progress io.Writer) (err error) {
-	if len(s.from) > 0 {
-		r, err := readReports(s.from)
-		if err != nil {
-			return err
+func run(ctx context.Context, s settings, stdout, progress io.Writer) error {
+	return guard("", func(t *runner) error {
+		var binary string
+		if s.only != "other" {
+			fmt.Fprintln(progress, "building the service")
+			binary = service.Build(t, "bankingapi/cmd/bankingapi")
+			defer service.Remove()
 		}
-		return r.write(s.out, stdout)
-	}
-	dir, err := os.MkdirTemp("", "bench-")
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-
-	var binary string
-	if s.only != "other" {
-		fmt.Fprintln(progress, "building the service")
-		if binary, err = buildService(ctx, dir); err != nil {
-			return err
-		}
-	}
-	return measureAll(ctx, s, dir, binary, stdout, progress)
+		return measureAll(ctx, t, s, t.TempDir(), binary, stdout, progress)
+	})
 }
 
 // measureAll measures every engine with a built binary and writes the report.
-func measureAll(ctx context.Context, s settings, dir, binary string, stdout, progress io.Writer) error {
+func measureAll(ctx context.Context, t *runner, s settings, dir, binary string, stdout, progress io.Writer) error {
 	report := report{machine: describeMachine()}
 	for _, engine := range s.engines {
-		if err := measureEngine(ctx, s, engine, dir, binary, &report, progress); err != nil {
+		if err := measureEngine(ctx, t, s, engine, dir, binary, &report, progress); err != nil {
 			return fmt.Errorf("%s: %w", engine, err)
 		}
 	}
@@ -210,12 +187,7 @@ type extra struct {
 }
 
 var extras = []extra{
-	{"overload", (*bank).measureOverload},
-	{"bytes", (*bank).measureBytes},
-	{"log", (*bank).measureLog},
-	{"steady", (*bank).measureSteady},
 	{"chores", (*bank).measureChores},
-	{"console", (*bank).measureConsole},
 }
 
 // writeFile creates a file and calls write with it.
@@ -247,8 +219,8 @@ type measure struct {
 
 // measureEngine runs all sides on one engine in turn and adds the results to
 // the report.
-func measureEngine(ctx context.Context, s settings, engine, dir, binary string, r *report, progress io.Writer) (err error) {
-	bank, err := openBank(ctx, engine, dir, binary, s)
+func measureEngine(ctx context.Context, t *runner, s settings, engine, dir, binary string, r *report, progress io.Writer) (err error) {
+	bank, err := openBank(ctx, t, engine, dir, binary, s)
 	if err != nil {
 		return err
 	}
@@ -291,7 +263,7 @@ func measureEngine(ctx context.Context, s settings, engine, dir, binary string, 
 			return fmt.Errorf("%s: %w", e.name, err)
 		}
 	}
-	proofs, err := bank.prove(ctx)
+	proofs, err := bank.prove()
 	if err != nil {
 		return fmt.Errorf("after the runs: %w", err)
 	}

@@ -2,17 +2,18 @@ package main
 
 import (
 	"context"
-	"crypto/tls"
 	"fmt"
+	"strings"
 	"time"
+
+	"bankingapi/test/service"
 )
 
 // overHTTP is the side of the service: a running service and the load
 // generator.
 type overHTTP struct {
 	title  string
-	server *server
-	tls    *tls.Config
+	server *service.Process
 	key    string
 	ledger ledger
 }
@@ -37,7 +38,7 @@ func (o *overHTTP) run(ctx context.Context, w work, connections int, length time
 
 // load runs the generator against this service and updates the ledger.
 func (o *overHTTP) load(ctx context.Context, l load) (*tally, error) {
-	l.address, l.tls, l.key = o.server.address, o.tls, o.key
+	l.address, l.key = strings.TrimPrefix(o.server.URL, "http://"), o.key
 	t, err := l.run(ctx)
 	if t != nil {
 		o.ledger.acknowledged[l.work.export] += (t.completed + t.late - t.rowless) * l.work.records

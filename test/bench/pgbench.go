@@ -90,7 +90,7 @@ func (p *pgbench) run(ctx context.Context, w work, connections int, length time.
 		"--log", "--log-prefix="+log, "--sampling-rate="+sampling, p.dsn)
 	out, err := cmd.CombinedOutput()
 	if err != nil {
-		return measure{}, fmt.Errorf("pgbench: %w\n%s", err, tail(out))
+		return measure{}, fmt.Errorf("pgbench: %w\n%s", err, out)
 	}
 	rate, err := pgbenchRate(string(out))
 	if err != nil {

@@ -101,18 +101,6 @@ func (c *cluster) fill(ctx context.Context, dsn, script, size string) (err error
 	return nil
 }
 
-// bytes returns the position in the log of the whole server, so other databases
-// count too. It is the position up to which log was made: a server with
-// synchronous_commit off writes it later.
-func (c *cluster) bytes(ctx context.Context, dsn string, _ int) (stored, written int64, err error) {
-	config, err := pgx.ParseConfig(dsn)
-	if err != nil {
-		return 0, 0, err
-	}
-	err = c.admin.QueryRow(ctx, "SELECT pg_database_size($1), pg_current_wal_insert_lsn() - '0/0'::pg_lsn", config.Database).Scan(&stored, &written)
-	return stored, written, err
-}
-
 // checkpoint gives every run the same start: no dirty pages, so the first
 // change of each page logs the full page.
 func (c *cluster) checkpoint(ctx context.Context) error {

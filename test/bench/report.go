@@ -16,11 +16,10 @@ import (
 
 // A report has all results.
 type report struct {
-	machine   []fact
-	measures  []measure
-	overloads []overload
-	tables    []*table
-	proofs    []string
+	machine  []fact
+	measures []measure
+	tables   []*table
+	proofs   []string
 }
 
 // A table has the results of an extra measurement, a row for each.
@@ -53,7 +52,6 @@ func (r *report) write(folder string, stdout io.Writer) error {
 	return errors.Join(
 		writeFile(filepath.Join(folder, "bench.csv"), r.writeCSV),
 		writeFile(filepath.Join(folder, "bench.md"), r.writeMarkdown),
-		writeFile(filepath.Join(folder, "bench.svg"), r.writeSVG),
 	)
 }
 
@@ -104,7 +102,7 @@ func (r *report) comparisons() []comparison {
 			ours: plain,
 		}
 		for name, measures := range sides[p] {
-			if !slices.Contains([]string{plainName, secureName, bookName, peerName, otherName}, name) {
+			if !slices.Contains([]string{plainName, bookName, peerName, otherName}, name) {
 				against.theirs = medians(measures)
 			}
 		}
@@ -116,13 +114,11 @@ func (r *report) comparisons() []comparison {
 				})
 			}
 		}
-		for _, name := range []string{secureName, bookName} {
-			if measures := sides[p][name]; len(measures) > 0 {
-				found = append(found, comparison{
-					engine: p.engine, work: w, connections: p.connections,
-					ours: medians(measures), theirs: plain,
-				})
-			}
+		if measures := sides[p][bookName]; len(measures) > 0 {
+			found = append(found, comparison{
+				engine: p.engine, work: w, connections: p.connections,
+				ours: medians(measures), theirs: plain,
+			})
 		}
 	}
 	return found
@@ -165,7 +161,6 @@ func (r *report) writeMarkdown(to io.Writer) error {
 	comparisons := r.comparisons()
 	writeRates(&b, comparisons)
 	writeCores(&b, comparisons)
-	r.writeOverloads(&b)
 	r.writeTables(&b)
 	if len(r.proofs) > 0 {
 		b.WriteString("\nAfterwards:\n")
@@ -231,24 +226,6 @@ func writeCores(b *strings.Builder, comparisons []comparison) {
 	}
 }
 
-func (r *report) writeOverloads(b *strings.Builder) {
-	if len(r.overloads) == 0 {
-		return
-	}
-	b.WriteString("\nSales beyond what the service can do. The load generator uses cores that the service lacks.\n\n")
-	b.WriteString("| engine | offered | best per second | offered per second | completed per second | share of best | p99 | refused with 503 | p99 of refusals | best rate again after | cores of generator, service, Postgres | answers |\n")
-	b.WriteString("|---|---|--:|--:|--:|--:|--:|--:|--:|--:|---|---|\n")
-	for _, o := range r.overloads {
-		recovered := "not within the run"
-		if o.recovery >= 0 {
-			recovered = o.recovery.String()
-		}
-		fmt.Fprintf(b, "| %s | %s | %.0f on %d connections | %.0f on %d | %.0f | **%.2f** | %s | %d | %s | %s | %.2f, %.2f, %.2f | %s |\n",
-			o.engine, o.kind, o.best, o.bestConnections, o.offered, o.connections, o.goodput, o.goodput/o.best,
-			short(o.latency), o.refused, short(o.refusal), recovered, o.used.generator, o.used.service, o.used.database, o.answers)
-	}
-}
-
 func (r *report) writeTables(b *strings.Builder) {
 	for _, t := range r.tables {
 		fmt.Fprintf(b, "\n%s\n\n", t.title)
@@ -293,54 +270,6 @@ func (r *report) writeCSV(to io.Writer) error {
 		})
 	}
 	return w.WriteAll(rows)
-}
-
-// readReports reads files that writeCSV wrote, as one report.
-func readReports(names []string) (*report, error) {
-	r := new(report)
-	for _, name := range names {
-		file, err := os.Open(name)
-		if err != nil {
-			return nil, err
-		}
-		err = r.readCSV(file)
-		if err := errors.Join(err, file.Close()); err != nil {
-			return nil, fmt.Errorf("%s: %w", name, err)
-		}
-	}
-	return r, nil
-}
-
-// readCSV adds the runs of a file that writeCSV wrote.
-func (r *report) readCSV(from io.Reader) error {
-	rows, err := csv.NewReader(from).ReadAll()
-	if err != nil {
-		return err
-	}
-	if len(rows) == 0 || !slices.Equal(rows[0], csvColumns) {
-		return errors.New("the first line is not that of bench.csv")
-	}
-	for i, row := range rows[1:] {
-		if _, err := findWork(row[1]); err != nil {
-			return fmt.Errorf("row %d: %w", i+1, err)
-		}
-		var numbers [14]float64
-		for column, text := range row {
-			if column == 0 || column == 1 || column == 3 {
-				continue
-			}
-			if numbers[column], err = strconv.ParseFloat(text, 64); err != nil {
-				return fmt.Errorf("row %d: %w", i+1, err)
-			}
-		}
-		r.measures = append(r.measures, measure{
-			engine: row[0], work: row[1], connections: int(numbers[2]), side: row[3], round: int(numbers[4]),
-			records: numbers[5], p50: time.Duration(numbers[6]) * time.Microsecond, p99: time.Duration(numbers[7]) * time.Microsecond, failed: int(numbers[8]),
-			used:   usage{service: numbers[9], database: numbers[10], generator: numbers[11], foreign: numbers[12]},
-			memory: int64(numbers[13]),
-		})
-	}
-	return nil
 }
 
 // String returns the progress line.

@@ -2,15 +2,12 @@ package main
 
 import (
 	"bytes"
-	"encoding/xml"
-	"errors"
 	"io"
-	"path/filepath"
-	"strings"
 	"testing"
 	"time"
 
 	"bankingapi/test/golden"
+	"bankingapi/test/service"
 
 	"github.com/stretchr/testify/require"
 )
@@ -27,13 +24,6 @@ func aReport() *report {
 			{"Postgres server_version", "15.18"},
 			{"Postgres fsync", "on"},
 		},
-		overloads: []overload{{
-			engine: "postgres", kind: "three times the connections", best: 20000, bestConnections: 256, offered: 45000, connections: 768, goodput: 18600,
-			latency: 80 * time.Millisecond, refused: 52800, refusal: 12 * time.Millisecond, recovery: 50 * time.Millisecond,
-			answers: "200 x 37200, 503 x 52800", used: usage{generator: 0.7, service: 0.8, database: 0.5},
-		}, {
-			engine: "sqlite", kind: "three times the rate", best: 10000, bestConnections: 64, offered: 30000, connections: 192, goodput: 8000, recovery: -1,
-		}},
 		proofs: []string{"postgres: 37200 sales acknowledged, 37200 stored; `bankingapi verify` found nothing wrong"},
 	}
 	for round := 1; round <= 3; round++ {
@@ -49,7 +39,6 @@ func aReport() *report {
 			r.measures = append(r.measures, m)
 		}
 		add(plainName, "sale", 1, 700, 650*time.Microsecond)
-		add(secureName, "sale", 1, 600, 700*time.Microsecond)
 		add(bookName, "sale", 1, 650, 655*time.Microsecond)
 		add("pgbench", "sale", 1, 500, 990*time.Microsecond)
 		add(plainName, "sale", 64, 8000, 4*time.Millisecond)
@@ -72,7 +61,6 @@ func TestReportAsPeopleSeeIt(t *testing.T) {
 	for name, write := range map[string]func(*report, io.Writer) error{
 		"report.md":  (*report).writeMarkdown,
 		"report.csv": (*report).writeCSV,
-		"report.svg": (*report).writeSVG,
 	} {
 		var b bytes.Buffer
 		require.NoError(t, write(aReport(), &b))
@@ -85,56 +73,6 @@ func TestEmptyReportIsStillWritten(t *testing.T) {
 	var b bytes.Buffer
 	require.NoError(t, (&report{}).writeMarkdown(&b))
 	require.NoError(t, (&report{}).writeCSV(&b))
-	require.NoError(t, (&report{}).writeSVG(&b))
-}
-
-// TestSVGIsXML checks that a reader of XML accepts the picture.
-func TestSVGIsXML(t *testing.T) {
-	t.Parallel()
-	var b bytes.Buffer
-	require.NoError(t, aReport().writeSVG(&b))
-	for tokens := xml.NewDecoder(&b); ; {
-		_, err := tokens.Token()
-		if errors.Is(err, io.EOF) {
-			break
-		}
-		require.NoError(t, err)
-	}
-}
-
-func TestThousands(t *testing.T) {
-	t.Parallel()
-	for rate, want := range map[float64]string{630.4: "630", 999.4: "999", 5649: "5.6k", 9949: "9.9k", 9951: "10k", 12_400: "12k"} {
-		require.Equal(t, want, thousands(rate))
-	}
-}
-
-func TestReportOfEarlierRuns(t *testing.T) {
-	t.Parallel()
-	name := filepath.Join(t.TempDir(), "bench.csv")
-	require.NoError(t, writeFile(name, aReport().writeCSV))
-	got, err := readReports([]string{name, name})
-	require.NoError(t, err)
-	half := len(got.measures) / 2
-	require.Equal(t, got.measures[:half], got.measures[half:])
-
-	got.measures = got.measures[:half]
-	want, again := new(bytes.Buffer), new(bytes.Buffer)
-	require.NoError(t, aReport().writeCSV(want))
-	require.NoError(t, got.writeCSV(again))
-	require.Equal(t, want.String(), again.String())
-
-	for _, wrong := range []string{"", "a,b\n", strings.Replace(want.String(), ",sale,", ",buy,", 1), strings.Replace(want.String(), ",700.0,", ",many,", 1)} {
-		require.Error(t, new(report).readCSV(strings.NewReader(wrong)), wrong)
-	}
-	_, err = readReports([]string{name + "x"})
-	require.Error(t, err)
-}
-
-func TestPerRequest(t *testing.T) {
-	t.Parallel()
-	require.Equal(t, 80*time.Microsecond, measure{records: 10_000, used: usage{service: 0.8}}.perRecord())
-	require.Zero(t, measure{used: usage{service: 0.8}}.perRecord())
 }
 
 func TestPgbenchRate(t *testing.T) {
@@ -150,20 +88,20 @@ func TestPgbenchRate(t *testing.T) {
 
 func TestCommandLine(t *testing.T) {
 	t.Parallel()
-	s, err := parse([]string{"-engine=postgres", "-work=sale,overload", "-connections=1,64", "-set=commit.batch_limit=1", "-set=log.level=warn"}, io.Discard)
+	s, err := parse([]string{"-engine=postgres", "-work=sale,chores", "-connections=1,64", "-set=commit.batch_limit=1", "-set=log.level=warn"}, io.Discard)
 	require.NoError(t, err)
 	require.Equal(t, []string{"postgres"}, s.engines)
 	require.Len(t, s.works, 1)
 	require.Len(t, s.extras, 1)
 	require.Equal(t, []int{1, 64}, s.connections)
-	p := newProgram("bankingapi", "", s.service)
-	require.Contains(t, p.env, "BANKINGAPI_COMMIT__BATCH_LIMIT=1")
-	require.Contains(t, p.env, "BANKINGAPI_LOG__LEVEL=warn")
+	p := newProgram(nil, service.Open("postgres", "", "bankingapi"), s.service)
+	require.Equal(t, "1", p.Setting("commit.batch_limit"))
+	require.Equal(t, "warn", p.Setting("log.level"))
 
 	for _, wrong := range [][]string{
 		{"-engine=oracle"}, {"-work=buy"}, {"-connections=0"}, {"-connections=x"}, {"-rounds=0"}, {"-seconds=0"},
 		{"-only=both"}, {"-set=nothing"}, {"stray"}, {"-book=-1"}, {"-book=5000"},
-		{"-rows=5"}, {"-rows=2000000"}, {"-steady=0s"}, {"-other-binary=/no/such/file"},
+		{"-rows=5"}, {"-rows=2000000"}, {"-other-binary=/no/such/file"},
 	} {
 		_, err := parse(wrong, io.Discard)
 		require.Error(t, err, wrong)

@@ -55,18 +55,6 @@ func (f *sqliteFiles) fill(ctx context.Context, dsn, script, size string) (err e
 	return err
 }
 
-// bytes returns the pages in use, whether they are in the file or still in the
-// write-ahead log.
-func (f *sqliteFiles) bytes(ctx context.Context, dsn string, pid int) (stored, written int64, err error) {
-	db, err := sql.Open("sqlite", "file:"+dsn)
-	if err != nil {
-		return 0, 0, err
-	}
-	defer func() { err = errors.Join(err, db.Close()) }()
-	err = db.QueryRowContext(ctx, "SELECT (page_count - freelist_count) * page_size FROM pragma_page_count, pragma_freelist_count, pragma_page_size").Scan(&stored)
-	return stored, writtenBytes(pid), err
-}
-
 // checkpoint has nothing to do: SQLite writes back as it goes.
 func (f *sqliteFiles) checkpoint(context.Context) error { return nil }
 

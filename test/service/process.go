@@ -60,14 +60,18 @@ func (b *Bank) Start(t testing.TB, args ...string) *Process {
 	return b.StartCommand(t, b.Command(append([]string{"serve"}, args...)...))
 }
 
-// StartCommand is like Start for a prepared command.
-func (b *Bank) StartCommand(t testing.TB, command *exec.Cmd) *Process {
+// StartCommand is like Start for a prepared command. If the command has its own
+// standard error, Err stays empty.
+func (b *Bank) StartCommand(t T, command *exec.Cmd) *Process {
 	t.Helper()
 	p := &Process{
 		Out: &Output{written: make(chan struct{})}, Err: &Output{written: make(chan struct{})},
 		Exited: make(chan struct{}),
 	}
-	command.Stdout, command.Stderr = p.Out, p.Err
+	command.Stdout = p.Out
+	if command.Stderr == nil {
+		command.Stderr = p.Err
+	}
 	require.NoError(t, Start(command))
 	p.Process = command.Process
 	go p.wait(command)
@@ -91,7 +95,14 @@ func (p *Process) wait(command *exec.Cmd) {
 // Serve starts the service and waits until it accepts requests.
 func (b *Bank) Serve(t testing.TB, args ...string) *Process {
 	t.Helper()
-	p := b.Start(t, args...)
+	return b.ServeCommand(t, b.Command(append([]string{"serve"}, args...)...))
+}
+
+// ServeCommand is like Serve for a prepared command. If the command has its own
+// standard error, ops.address must name a port.
+func (b *Bank) ServeCommand(t T, command *exec.Cmd) *Process {
+	t.Helper()
+	p := b.StartCommand(t, command)
 	p.URL = p.Await(t, p.Out, `(?m)^Listening on (\S+)$`)
 	switch ops := b.settings["ops.address"]; {
 	case strings.HasSuffix(ops, ":0"): // needs a log.level that logs the address
@@ -103,7 +114,7 @@ func (b *Bank) Serve(t testing.TB, args ...string) *Process {
 }
 
 // Await waits for a matching line and returns the last group.
-func (p *Process) Await(t testing.TB, o *Output, pattern string) string {
+func (p *Process) Await(t T, o *Output, pattern string) string {
 	t.Helper()
 	wanted := regexp.MustCompile(pattern)
 	late := time.NewTimer(Patience)
@@ -152,7 +163,7 @@ func (p *Process) IsReady() bool {
 
 // Ended waits until the process has ended and returns its exit status. It is -1
 // if a signal ended the process.
-func (p *Process) Ended(t testing.TB) int {
+func (p *Process) Ended(t T) int {
 	t.Helper()
 	late := time.NewTimer(Patience)
 	defer late.Stop()
@@ -166,9 +177,11 @@ func (p *Process) Ended(t testing.TB) int {
 }
 
 // Stop stops the service with SIGTERM, as an operator does.
-func (p *Process) Stop(t testing.TB) {
+func (p *Process) Stop(t T) {
 	t.Helper()
-	require.NoError(t, p.Signal(syscall.SIGTERM))
+	if err := p.Signal(syscall.SIGTERM); !errors.Is(err, os.ErrProcessDone) {
+		require.NoError(t, err)
+	}
 	require.Zero(t, p.Ended(t), p.Err)
 }
 

@@ -26,6 +26,17 @@ import (
 // It is long, because only a failing test waits that long.
 const Patience = 2 * time.Minute
 
+// T is the part of a test that this package needs, so that the benchmark, which is no
+// test, can run the program as the tests do.
+type T interface {
+	require.TestingT
+	Helper()
+	Logf(format string, values ...any)
+	Failed() bool
+	Cleanup(func())
+	TempDir() string
+}
+
 // built has the programs that this process has built.
 var built struct {
 	sync.Mutex
@@ -36,17 +47,20 @@ var built struct {
 // Main runs the tests of a package that builds programs and removes the
 // programs afterwards. It returns the exit status. Call it from TestMain.
 func Main(m *testing.M) int {
-	defer func() {
-		built.Lock()
-		defer built.Unlock()
-		_ = os.RemoveAll(built.folder)
-	}()
+	defer Remove()
 	return m.Run()
+}
+
+// Remove removes the programs that this process has built.
+func Remove() {
+	built.Lock()
+	defer built.Unlock()
+	_ = os.RemoveAll(built.folder)
 }
 
 // Build builds a program of this module once for all tests, as it is released:
 // without a C compiler. It returns the path of the program.
-func Build(t testing.TB, pkg string, tags ...string) string {
+func Build(t T, pkg string, tags ...string) string {
 	t.Helper()
 	path, err := builder(pkg, strings.Join(tags, ","))()
 	require.NoError(t, err)
@@ -111,20 +125,27 @@ type Bank struct {
 	settings map[string]string
 }
 
+// Open returns the bank of a program in a folder. On SQLite its store is in the
+// folder. On Postgres call On.
+func Open(engine, folder, program string) *Bank {
+	return &Bank{Engine: engine, Folder: folder, Program: program, settings: map[string]string{
+		"storage.driver": engine,
+		"http.address":   "127.0.0.1:0",
+		"ops.address":    "127.0.0.1:0",
+	}}
+}
+
 // NewBank returns an empty store on the engine. On SQLite it is migrated. On
 // Postgres call Migrate.
 func NewBank(t testing.TB, engine string) *Bank {
 	t.Helper()
-	b := &Bank{Engine: engine, Folder: t.TempDir(), Program: Build(t, "bankingapi/cmd/bankingapi"), settings: map[string]string{
-		"http.address": "127.0.0.1:0",
-		"ops.address":  "127.0.0.1:0",
-	}}
+	b := Open(engine, t.TempDir(), Build(t, "bankingapi/cmd/bankingapi"))
 	if engine == testdb.EngineSQLite {
 		b.DSN = filepath.Join(b.Folder, "data", "bankingapi.db") // the default path
 		return b.Migrate(t)
 	}
 	// Temporary servers run without fsync.
-	return b.Set("storage.driver", "postgres").Set("storage.allow_unsafe", "true").On(testdb.Postgres(t))
+	return b.Set("storage.allow_unsafe", "true").On(testdb.Postgres(t))
 }
 
 // On changes the store of the bank.
@@ -153,13 +174,13 @@ func (b *Bank) Replica(t testing.TB) *Bank {
 
 // FreeAddress returns a local address with a free port, for services that keep
 // their address after a restart.
-func FreeAddress(t testing.TB) string {
+func FreeAddress(t T) string {
 	t.Helper()
 	return "127.0.0.1:" + testdb.FreePort(t)
 }
 
 // Migrate brings the schema up to date.
-func (b *Bank) Migrate(t testing.TB) *Bank {
+func (b *Bank) Migrate(t T) *Bank {
 	t.Helper()
 	b.Must(t, "migrate", "up")
 	return b
@@ -193,13 +214,13 @@ type Outcome struct {
 }
 
 // Run runs a command until it ends.
-func (b *Bank) Run(t testing.TB, args ...string) Outcome {
+func (b *Bank) Run(t T, args ...string) Outcome {
 	t.Helper()
 	return b.RunWith(t, "", args...)
 }
 
 // RunWith is like Run with standard input.
-func (b *Bank) RunWith(t testing.TB, input string, args ...string) Outcome {
+func (b *Bank) RunWith(t T, input string, args ...string) Outcome {
 	t.Helper()
 	var out, errOut bytes.Buffer
 	command := b.Command(args...)
@@ -210,7 +231,7 @@ func (b *Bank) RunWith(t testing.TB, input string, args ...string) Outcome {
 }
 
 // Must runs a command that must succeed and returns its standard output.
-func (b *Bank) Must(t testing.TB, args ...string) string {
+func (b *Bank) Must(t T, args ...string) string {
 	t.Helper()
 	got := b.Run(t, args...)
 	require.Zero(t, got.Status, "bankingapi %s\n%s", strings.Join(args, " "), got.Err)
@@ -218,7 +239,7 @@ func (b *Bank) Must(t testing.TB, args ...string) string {
 }
 
 // Subscribe creates a subscription and returns its primary key.
-func (b *Bank) Subscribe(t testing.TB, name string, flags ...string) string {
+func (b *Bank) Subscribe(t T, name string, flags ...string) string {
 	t.Helper()
 	primary, _, _ := strings.Cut(b.Must(t, append([]string{"subscriptions", "create", name}, flags...)...), "\n")
 	require.NotEmpty(t, primary)

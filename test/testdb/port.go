@@ -7,7 +7,6 @@ import (
 	"strconv"
 	"sync"
 	"syscall"
-	"testing"
 
 	"github.com/stretchr/testify/require"
 )
@@ -18,8 +17,7 @@ var given sync.Map
 // FreePort returns a free port of 127.0.0.1, for programs that must be told one.
 // The port is outside the range that the system assigns to connections, so it
 // stays free until the program starts, and while it is down.
-func FreePort(t testing.TB) string {
-	t.Helper()
+func FreePort(t require.TestingT) string {
 	for {
 		port := strconv.Itoa(20_000 + rand.N(12_000))
 		if _, taken := given.LoadOrStore(port, true); taken {
