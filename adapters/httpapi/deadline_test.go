@@ -62,7 +62,7 @@ func TestEveryRequestIsAnsweredBeforeTheWriteTimeout(t *testing.T) {
 		require.Equal(t, 10500*time.Millisecond, time.Since(began), "half a second before its own write timeout")
 		require.Equal(t, http.StatusServiceUnavailable, waiting.Status)
 		require.Equal(t, "overloaded", waiting.Errors[0].Code)
-		require.Equal(t, 8, waiting.Data.State, "its batch had not started: it had no effect")
+		require.Nil(t, waiting.Data, "its batch had not started, but an earlier attempt may have had an effect")
 		running := <-first
 		require.Equal(t, http.StatusServiceUnavailable, running.Status)
 		require.Equal(t, "outcome-unknown", running.Errors[0].Code)

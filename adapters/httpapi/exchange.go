@@ -139,17 +139,22 @@ var (
 	recorded  = []byte(`{"Data":{"State":1}}`)
 )
 
+// name puts the ID of an operation, if there is one, into the answer.
+func (x *exchange) name(id operation.ID) {
+	if id != (operation.ID{}) {
+		x.ids[1] = id.String()
+		x.OperationID = x.ids[1]
+		x.Header()["Operation-Id"] = x.ids[1:2:2]
+	}
+}
+
 // answer writes the 200 of a decided operation.
 func (x *exchange) answer(o operation.Outcome) {
 	x.State, x.Replayed = o.State, o.Replayed
-	if o.ID != (operation.ID{}) {
-		x.ids[1] = o.ID.String()
-		x.OperationID = x.ids[1]
-		x.Header()["Operation-Id"] = x.ids[1:2:2]
-		if !x.sentID { // it is kept with nothing, so that it must be one that is kept
-			x.ids[0] = x.ids[1]
-			x.RequestID = x.ids[0]
-		}
+	if x.name(o.ID); x.OperationID != "" && !x.sentID {
+		// It is kept with nothing, so that it must be one that is kept.
+		x.ids[0] = x.OperationID
+		x.RequestID = x.ids[0]
 	}
 	if o.Replayed {
 		x.Header()["Idempotent-Replayed"] = replayed

@@ -211,6 +211,7 @@ func (e *endpoint[Record]) carryOut(x *exchange, r *http.Request, caller *subscr
 	case fault.KindOf(err) == fault.Unavailable && r.Context().Err() != nil:
 		x.abandon(err)
 	default:
+		x.name(outcome.ID) // the operation that has the CallerId
 		x.refuse(problemOf(err))
 	}
 }

@@ -189,7 +189,6 @@ func TestABusyServiceIsToldBeforeTheBodyIsDecoded(t *testing.T) {
 		require.Equal(t, http.StatusServiceUnavailable, w.Code)
 		require.Equal(t, []string{"overloaded"}, codes(t, w))
 		require.Equal(t, "1", w.Header().Get("Retry-After"))
-		require.NotNil(t, problemIn(t, w).Data)
 	}
 	require.Zero(t, s.calls)
 }

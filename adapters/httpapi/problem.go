@@ -20,8 +20,6 @@ type problem struct {
 	faults []fault.Fault
 	// rest follows the first fault in detail. It may be empty.
 	rest string
-	// noEffect: the request certainly had no effect. Then the body has State 8.
-	noEffect bool
 	// bare: the error is one of HTTP alone, so type is about:blank.
 	bare bool
 	// header is a header that this status requires. It may be empty.
@@ -30,9 +28,9 @@ type problem struct {
 	cause error
 }
 
-// refusal is a problem of the request as a whole, which therefore had no effect.
+// refusal is a problem of the request as a whole.
 func refusal(status int, code, detail string) *problem {
-	return &problem{status: status, faults: []fault.Fault{{Code: code, Detail: detail}}, noEffect: true}
+	return &problem{status: status, faults: []fault.Fault{{Code: code, Detail: detail}}}
 }
 
 // bare is a refusal for a reason of HTTP alone.
@@ -50,20 +48,19 @@ func (p *problem) with(header, value string) *problem {
 // ofKind is the response for a kind of failure. It has the fault for errors
 // without one.
 type ofKind struct {
-	status   int
-	noEffect bool
-	fault    fault.Fault
+	status int
+	fault  fault.Fault
 }
 
 // kinds is the only place where a kind of failure becomes a status.
 var kinds = map[fault.Kind]ofKind{
-	fault.Internal:      {http.StatusInternalServerError, false, described(fault.InternalError)},
-	fault.Invalid:       {http.StatusBadRequest, true, described(fault.InvalidFormat)},
-	fault.Forbidden:     {http.StatusForbidden, true, described(fault.ContradictsSubscription)},
-	fault.Conflict:      {http.StatusUnprocessableEntity, true, described(fault.CallerIDReused)},
-	fault.Busy:          {http.StatusServiceUnavailable, true, described(fault.Overloaded)},
-	fault.Unavailable:   {http.StatusServiceUnavailable, true, described(fault.StorageUnavailable)},
-	fault.Indeterminate: {http.StatusServiceUnavailable, false, described(fault.OutcomeUnknown)},
+	fault.Internal:      {http.StatusInternalServerError, described(fault.InternalError)},
+	fault.Invalid:       {http.StatusBadRequest, described(fault.InvalidFormat)},
+	fault.Forbidden:     {http.StatusForbidden, described(fault.ContradictsSubscription)},
+	fault.Conflict:      {http.StatusUnprocessableEntity, described(fault.CallerIDReused)},
+	fault.Busy:          {http.StatusServiceUnavailable, described(fault.Overloaded)},
+	fault.Unavailable:   {http.StatusServiceUnavailable, described(fault.StorageUnavailable)},
+	fault.Indeterminate: {http.StatusServiceUnavailable, described(fault.OutcomeUnknown)},
 }
 
 // described is the fault of a code as the list of codes describes it.
@@ -78,7 +75,7 @@ func described(code string) fault.Fault {
 func problemOf(err error) *problem {
 	kind := fault.KindOf(err)
 	of := kinds[kind]
-	p := &problem{status: of.status, noEffect: of.noEffect}
+	p := &problem{status: of.status}
 	if kind == fault.Invalid || kind == fault.Forbidden || kind == fault.Conflict || kind == fault.Busy {
 		p.faults = fault.Of(err)
 	}
@@ -103,7 +100,7 @@ func invalid(faults []fault.Fault, more bool) *problem {
 	if len(faults) > strictjson.MaxFaults {
 		faults, more = faults[:strictjson.MaxFaults], true
 	}
-	p := &problem{status: kinds[fault.Invalid].status, noEffect: kinds[fault.Invalid].noEffect, faults: faults}
+	p := &problem{status: kinds[fault.Invalid].status, faults: faults}
 	switch count := strconv.Itoa(len(faults)); {
 	case more:
 		p.rest = " The request breaks more than " + count + " rules. The first " + count + " are listed in errors."
@@ -135,7 +132,10 @@ func (p *problem) append(b []byte, pages, requestID string) []byte {
 	b = strconv.AppendInt(b, int64(p.status), 10)
 	b = append(b, `,"message":`...)
 	b = appendText(b, first)
-	if p.noEffect {
+	// State 8 is about the operation, not about the request (the contract, section
+	// 9). Only a content that can never have been accepted is certain to have had
+	// no effect: with all other statuses an earlier attempt may have succeeded.
+	if p.status == http.StatusBadRequest {
 		b = append(b, `,"Data":{"State":8}`...)
 	}
 	return append(b, '}')

@@ -227,7 +227,7 @@ func (r reader) pushed(tx *gorm.DB, q backoffice.Query) *gorm.DB {
 func ranges(q backoffice.Query) (first []operation.ID) {
 	from := q.Until
 	if !q.After.IsZero() {
-		if at := timeOf(q.After.OperationID); from.IsZero() || at.Before(from) {
+		if at := q.After.OperationID.Time(); from.IsZero() || at.Before(from) {
 			from = at
 		}
 	}
@@ -237,15 +237,6 @@ func ranges(q backoffice.Query) (first []operation.ID) {
 		}
 	}
 	return append(first, operation.ID{})
-}
-
-// timeOf is the time in a UUID of version 7.
-func timeOf(id operation.ID) time.Time {
-	var milliseconds int64
-	for _, b := range id[:6] {
-		milliseconds = milliseconds<<8 | int64(b)
-	}
-	return time.UnixMilli(milliseconds).UTC()
 }
 
 // Refusals is as backoffice.Reader promises.

@@ -247,7 +247,7 @@ const longestLate = 24 * time.Hour
 // sets the state of the log back can make the service take rows over that it has
 // not written. The seals of earlier versions do not tell such batches from others.
 func (c *comparison) isLate(in operation.ID, e *trail.Entry, seal trail.Seal) bool {
-	written := timeOf(in)
+	written := in.Time()
 	if c.begun.IsZero() {
 		c.begun = written
 	}
@@ -256,7 +256,7 @@ func (c *comparison) isLate(in operation.ID, e *trail.Entry, seal trail.Seal) bo
 	case trail.Settled, trail.Priced, trail.Changed, trail.Reversed: // their IDs do not say when
 		return false
 	}
-	return (seal.IsAdopted || !seal.IsBound) && isTimed(in) && isTimed(e.ID) && written.Sub(timeOf(e.ID)) > longestLate && written.Sub(c.begun) > longestLate
+	return (seal.IsAdopted || !seal.IsBound) && isTimed(in) && isTimed(e.ID) && written.Sub(e.ID.Time()) > longestLate && written.Sub(c.begun) > longestLate
 }
 
 // isTimed reports whether an ID has a time: whether it is a UUID of version 7.
@@ -642,7 +642,7 @@ func (c *comparison) comparePart(own func(last byte) bool) error {
 				}
 				continue
 			}
-			at := place{isOpen, timeOf(operation.ID(row.BatchID))}
+			at := place{isOpen, operation.ID(row.BatchID).Time()}
 			if row.Position.Valid {
 				at.position = row.Position.Int64
 			}

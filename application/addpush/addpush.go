@@ -76,7 +76,8 @@ func New(inboxes Inboxes, o Options) *Adder {
 //   - fault.Invalid: the request breaks rules. The error has all faults.
 //   - fault.Forbidden: the header has other values than those defined for the
 //     caller.
-//   - fault.Conflict: the CallerId was already used for other content.
+//   - fault.Conflict: the CallerId was already used for other content. The
+//     outcome has only the ID of the operation that has it.
 //   - fault.Busy, fault.Unavailable: nothing happened. A retry may succeed.
 //   - fault.Indeterminate: the effect is not known. A repeat is harmless.
 //

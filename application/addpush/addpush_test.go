@@ -218,14 +218,14 @@ func TestAnotherContentIsAConflict(t *testing.T) {
 			t.Parallel()
 			b := open(t, with{})
 			content := []push.Fields{record("a"), full}
-			_, err := b.Add(t.Context(), ours, header, content)
+			first, err := b.Add(t.Context(), ours, header, content)
 			require.NoError(t, err)
 
 			h, p := header, []push.Fields{record("a"), full}
 			other(&h, &p)
 			outcome, err := b.Add(t.Context(), ours, h, p)
 			fails(t, fault.Conflict, err, "caller-id-reused /Header/CallerId")
-			require.Zero(t, outcome)
+			require.Equal(t, operation.Outcome{ID: first.ID}, outcome)
 			b.stored("a", "content")
 
 			// What does not count: the tracking fields and the spelling of numbers.

@@ -113,7 +113,8 @@ func (b *Buyer) settle(ctx context.Context, batch []group) error {
 //   - fault.Invalid: the request breaks rules. The error has all faults.
 //   - fault.Forbidden: the header has other values than those defined for the
 //     caller.
-//   - fault.Conflict: the CallerId was already used for other content.
+//   - fault.Conflict: the CallerId was already used for other content. The
+//     outcome has only the ID of the operation that has it.
 //   - fault.Busy, fault.Unavailable: nothing happened. A retry may succeed.
 //   - fault.Indeterminate: the effect is not known. A repeat with the same
 //     CallerId is harmless. Without a CallerId it may be a second sale.
@@ -127,9 +128,9 @@ func (b *Buyer) Buy(ctx context.Context, caller *subscription.Subscription, head
 	faults := slices.Concat(header.Faults(), caller.Missing(header), request.Faults)
 	completed, err := caller.Complete(header)
 	// A repeat is answered although its day has passed, and only the book knows
-	// if a request is a repeat. In all other cases the day is checked now: 400
-	// comes before 403 (the contract, section 1).
-	if len(faults) > 0 || err != nil || header.CallerID == "" {
+	// if a request is a repeat. A request without a CallerId is none, and one with
+	// other faults can never have been accepted: then the day is checked now.
+	if len(faults) > 0 || header.CallerID == "" {
 		faults = append(faults, request.DayFaults...)
 	}
 	switch {
@@ -146,6 +147,7 @@ func (b *Buyer) Buy(ctx context.Context, caller *subscription.Subscription, head
 		Sales:        request.Sales,
 		Today:        request.Today,
 		DayFaults:    request.DayFaults,
+		Zone:         b.options.Zone,
 	}
 	if err := b.queue.Do(ctx, group{o}); err != nil {
 		return operation.Outcome{}, err

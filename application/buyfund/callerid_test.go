@@ -1,10 +1,13 @@
 package buyfund_test
 
 import (
+	"encoding/binary"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -49,7 +52,7 @@ func TestAnotherContentIsAConflict(t *testing.T) {
 		"holder":        change(func(f *fund.SaleFields) { f.FundToProcess.HolderCorporationName = "holder" }),
 		"PriceID":       change(func(f *fund.SaleFields) { f.FundToProcess.PriceID = decimal.Int(2) }),
 		"Amount":        change(func(f *fund.SaleFields) { f.Amount = number("1.25") }),
-		"the day":       change(on(today(0))), // the day it takes place on, yet another content
+		"the day":       change(on(today(1))),
 		"fewer records": func(_ *operation.Header, p *[]fund.SaleFields) { *p = (*p)[:1] },
 		"more records":  func(_ *operation.Header, p *[]fund.SaleFields) { *p = append(*p, sale("1")) },
 		"another order": func(_ *operation.Header, p *[]fund.SaleFields) { (*p)[0], (*p)[1] = (*p)[1], (*p)[0] },
@@ -75,9 +78,10 @@ func TestAnotherContentIsAConflict(t *testing.T) {
 
 			h, p := header, copied()
 			other(&h, &p)
+			first := outcome.ID
 			outcome, err = b.Buy(t.Context(), ours, h, p)
 			fails(t, fault.Conflict, err, "caller-id-reused /Header/CallerId")
-			require.Zero(t, outcome)
+			require.Equal(t, operation.Outcome{ID: first}, outcome)
 			b.sold(2)
 
 			// The conflict changed nothing about the first one.
@@ -141,6 +145,54 @@ func TestARepeatIsAnsweredAfterItsDay(t *testing.T) {
 	b.sold(1)
 }
 
+// timedIDs are IDs of the time of the clock, as the program makes them.
+func timedIDs(b **bank) func(o *buyfund.Options) {
+	var count atomic.Uint64
+	return func(o *buyfund.Options) {
+		o.NewID = func() (id operation.ID) {
+			binary.BigEndian.PutUint64(id[:8], uint64((*b).clock.Now().UnixMilli())<<16)
+			binary.BigEndian.PutUint64(id[8:], count.Add(1))
+			return id
+		}
+	}
+}
+
+// A sale without a day and a sale for the day on which it arrived are one content.
+func TestTheDayIsContentAsItWasUnderstood(t *testing.T) {
+	t.Parallel()
+	without, explicit := sale("1"), sale("1", on(today(0)))
+	tomorrow, yesterday := sale("1", on(today(1))), sale("1", on(today(-1)))
+	for _, first := range []fund.SaleFields{without, explicit} {
+		for _, later := range []int{0, 1, 2, 400} {
+			var b *bank
+			b = openBank(t, with{options: timedIDs(&b)})
+			b.clock.Set(midnight(1).Add(-time.Microsecond)) // the last of the bank's day, in UTC the same day
+			requireOutcome(t, completed, b.mustBuy("caller", first))
+			b.clock.Set(midnight(later + 1).Add(-time.Hour))
+			for _, repeat := range []fund.SaleFields{without, explicit} {
+				requireOutcome(t, replayed(completed), b.mustBuy("caller", repeat))
+			}
+			for _, other := range []fund.SaleFields{tomorrow, yesterday, sale("2"), sale("2", on(today(0)))} {
+				_, err := b.buy("caller", other)
+				fails(t, fault.Conflict, err, "caller-id-reused /Header/CallerId")
+			}
+			b.sold(1)
+		}
+	}
+	var b *bank
+	b = openBank(t, with{options: timedIDs(&b)})
+	requireOutcome(t, completed, b.mustBuy("several", without, explicit))
+	requireOutcome(t, replayed(completed), b.mustBuy("several", without, explicit))
+	requireOutcome(t, recorded, b.mustBuy("recorded", tomorrow))
+	for _, repeat := range []fund.SaleFields{without, explicit} {
+		_, err := b.buy("recorded", repeat)
+		fails(t, fault.Conflict, err, "caller-id-reused /Header/CallerId")
+	}
+	b.clock.Set(midnight(1))
+	requireOutcome(t, replayed(recorded), b.mustBuy("recorded", tomorrow))
+	b.sold(2)
+}
+
 func TestTheOrderOfTheChecks(t *testing.T) {
 	t.Parallel()
 	b := openBank(t, with{})
@@ -149,13 +201,16 @@ func TestTheOrderOfTheChecks(t *testing.T) {
 	wrong := operation.Header{CallerID: "caller", Channel: "other"}
 	past, other := sale("2", on(today(-1))), sale("2")
 
-	// 400 before 403 before 422.
-	_, err := b.Buy(t.Context(), strict, wrong, []fund.SaleFields{past})
-	fails(t, fault.Invalid, err, "date-in-the-past /Parameters/0/SelectedTransactionDate")
+	// 400 before 403 before 422. An answer 400 says that nothing happened under
+	// this CallerId, so the day alone is checked when that is known.
+	_, err := b.Buy(t.Context(), strict, wrong, []fund.SaleFields{sale("0", on(today(-1)))})
+	fails(t, fault.Invalid, err, "out-of-range /Parameters/0/FundAmount", "date-in-the-past /Parameters/0/SelectedTransactionDate")
+	_, err = b.Buy(t.Context(), strict, wrong, []fund.SaleFields{past})
+	fails(t, fault.Forbidden, err, "contradicts-subscription /Header/Channel")
 	_, err = b.Buy(t.Context(), strict, wrong, []fund.SaleFields{other})
 	fails(t, fault.Forbidden, err, "contradicts-subscription /Header/Channel")
 	_, err = b.buy("caller", past)
-	fails(t, fault.Invalid, err, "date-in-the-past /Parameters/0/SelectedTransactionDate")
+	fails(t, fault.Conflict, err, "caller-id-reused /Header/CallerId")
 	_, err = b.buy("caller", other)
 	fails(t, fault.Conflict, err, "caller-id-reused /Header/CallerId")
 	b.sold(1)

@@ -68,7 +68,8 @@ const (
 type Remedy uint8
 
 const (
-	// FixRequest means that the caller corrects the request. It had no effect.
+	// FixRequest means that the caller corrects the request. It had no effect, but
+	// an earlier attempt may have had one unless the status is 400.
 	FixRequest Remedy = iota + 1
 	// ChangeSubscription means that the operator of the service changes the
 	// subscription, or that the caller uses another one. The request had no
@@ -426,8 +427,8 @@ var codes = []Code{
 	},
 	{
 		Name: CallerIDReused, Remedy: FixRequest,
-		Meaning: "This CallerId was already used for an operation with other content.",
-		Action:  "Use a new CallerId for each new operation. To repeat an operation, send exactly the same content.",
+		Meaning: "This CallerId belongs to an operation with other content. The header Operation-Id names it.",
+		Action:  "Repeat that operation with its own content to learn its State. Use a new CallerId for each new operation.",
 		Example: "The client corrected a field but kept the CallerId.",
 		Provoke: "Send the demo sale twice with the same CallerId and different values of FundAmount.",
 	},
@@ -484,21 +485,21 @@ var codes = []Code{
 	},
 	{
 		Name: Overloaded, Remedy: Retry,
-		Meaning: "The service has too many waiting requests. Nothing was changed.",
+		Meaning: "The service has too many waiting requests. This request changed nothing.",
 		Action:  "Wait for the seconds in Retry-After, then send the same request again.",
 		Example: "Many clients send at the same time.",
 		Provoke: "In the sandbox, send the header Sandbox-Fault: overloaded.",
 	},
 	{
 		Name: ShuttingDown, Remedy: Retry,
-		Meaning: "The service is shutting down. Nothing was changed.",
+		Meaning: "The service is shutting down. This request changed nothing.",
 		Action:  "Send the same request again. Another instance or the restarted service will answer it.",
 		Example: "The service is being updated.",
 		Provoke: "In the sandbox, send the header Sandbox-Fault: shutting-down.",
 	},
 	{
 		Name: StorageUnavailable, Remedy: Retry,
-		Meaning: "The service cannot reach its database. Nothing was changed.",
+		Meaning: "The service cannot reach its database. This request changed nothing.",
 		Action:  "Wait for the seconds in Retry-After, then send the same request again.",
 		Example: "The database is restarting.",
 		Provoke: "In the sandbox, send the header Sandbox-Fault: unavailable-before.",

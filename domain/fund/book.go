@@ -149,10 +149,8 @@ func (b *Book) settle(o *Operation, now time.Time, today day.Day) {
 	var fingerprint idempotency.Fingerprint
 	if hasKey {
 		fingerprint = o.fingerprint()
-		outcome, known, err := b.Register.Find(key, fingerprint)
-		// A repeat is answered although its day has passed. If the content
-		// differs, 400 comes before 422 (the contract, section 1).
-		if known && (err == nil || len(o.DayFaults) == 0) {
+		outcome, known, err := b.Register.Find(key, fingerprint, o.fingerprints)
+		if known { // a repeat is answered although its day has passed
 			o.outcome, o.err = outcome, err
 			return
 		}

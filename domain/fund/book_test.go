@@ -500,13 +500,14 @@ func TestADayThatIsNotPossibleLeavesNoTrace(t *testing.T) {
 	requireResult(t, "invalid; date-in-the-past 1/SelectedTransactionDate", o)
 }
 
-func TestA400ComesBeforeA422(t *testing.T) {
+// A 400 says that nothing happened under this CallerId, which would not be true.
+func TestA422ComesBeforeTheDay(t *testing.T) {
 	t.Parallel()
 	b := newBank()
 	b.settle(friday, named(1, "c-1", sale()))
 	o := named(2, "c-1", sale(onDay(friday)))
 	b.settle(saturday, o)
-	requireResult(t, "invalid; date-in-the-past 0/SelectedTransactionDate", o)
+	requireResult(t, "conflict; caller-id-reused /Header/CallerId", o)
 	repeat := named(3, "c-1", sale())
 	b.settle(saturday, repeat)
 	requireResult(t, "completed; again", repeat)

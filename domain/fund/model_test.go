@@ -73,12 +73,10 @@ func (m *model) decide(o *fund.Operation, today day.Day) string {
 	content := fmt.Sprint(o.Header.AppKey, sales)
 	wrongDays := daysOutOfOrder(sales, today)
 	if known := m.answers[caller]; known != nil {
-		switch {
-		case known.content == content:
+		if known.content == content {
 			return answer{state: known.state + "; again", reasons: known.reasons}.line()
-		case wrongDays == nil:
-			return "conflict; caller-id-reused /Header/CallerId"
 		}
+		return "conflict; caller-id-reused /Header/CallerId"
 	}
 	if wrongDays != nil {
 		return answer{state: "invalid", reasons: wrongDays}.line()
@@ -359,7 +357,7 @@ func (m *machine) identified(o *fund.Operation) *fund.Operation {
 func copied(o *fund.Operation) *fund.Operation {
 	return &fund.Operation{
 		ID: o.ID, Subscription: o.Subscription, Header: o.Header, ReceivedAt: o.ReceivedAt, Sales: slices.Clone(o.Sales),
-		Today: o.Today, DayFaults: o.DayFaults, Due: o.Due,
+		Today: o.Today, DayFaults: o.DayFaults, Zone: o.Zone, Due: o.Due,
 	}
 }
 

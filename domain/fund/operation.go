@@ -26,6 +26,9 @@ type Operation struct {
 	// arrived (Request.DayFaults). An operation that has any is not carried out,
 	// but a repeat is answered.
 	DayFaults []fault.Fault
+	// Zone is the time zone of the bank's day. It tells the day on which an
+	// earlier operation with the same CallerId arrived. nil is UTC.
+	Zone *time.Location
 
 	// Due marks an operation that was recorded for a later day and is settled
 	// now. All its sales have their SelectedDay.
@@ -54,7 +57,8 @@ func (o *Operation) Key() (key idempotency.Key, ok bool) {
 
 // Outcome returns how the operation ended, after a Book settled it. The error is
 // fault.Conflict if the CallerId was used for other content, and fault.Invalid
-// if the operation has DayFaults and is not a repeat.
+// if the operation has DayFaults and is not a repeat. With fault.Conflict the
+// outcome has only the ID of the operation that has the CallerId.
 func (o *Operation) Outcome() (operation.Outcome, error) {
 	outcome := o.outcome
 	if outcome.State != 0 && !outcome.Replayed {
@@ -64,6 +68,33 @@ func (o *Operation) Outcome() (operation.Outcome, error) {
 }
 
 func (o *Operation) fingerprint() idempotency.Fingerprint {
+	return o.fingerprintOn(func(selected day.Day) day.Day { return selected })
+}
+
+// fingerprints returns those of the same content if it first arrived as the
+// operation with that ID. A sale without a day and a sale for the day on which it
+// arrived are the same content (the contract, section 6). Only the day of the
+// first one is known to be that day.
+func (o *Operation) fingerprints(first operation.ID) []idempotency.Fingerprint {
+	zone := o.Zone
+	if zone == nil {
+		zone = time.UTC
+	}
+	arrived := day.Of(first.Time(), zone)
+	for i := range o.Sales {
+		if selected := o.Sales[i].terms.SelectedDay; !selected.IsNone() && selected != arrived {
+			return nil
+		}
+	}
+	return []idempotency.Fingerprint{
+		o.fingerprintOn(func(day.Day) day.Day { return day.Day{} }),
+		o.fingerprintOn(func(day.Day) day.Day { return arrived }),
+	}
+}
+
+// fingerprintOn takes the sales as if each had the day that on returns for its
+// SelectedDay.
+func (o *Operation) fingerprintOn(on func(day.Day) day.Day) idempotency.Fingerprint {
 	var d idempotency.Digest
 	d.Header(&o.Header)
 	for i := range o.Sales {
@@ -78,7 +109,7 @@ func (o *Operation) fingerprint() idempotency.Fingerprint {
 		d.Text(t.Holding.HolderCorporationName)
 		d.Int(t.PriceID)
 		d.Int(t.ControlTotal)
-		d.Text(t.SelectedDay.String())
+		d.Text(on(t.SelectedDay).String())
 	}
 	return d.Sum()
 }

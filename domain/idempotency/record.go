@@ -38,7 +38,7 @@ type Record struct {
 // Reused returns the error of a request whose CallerId belongs to an operation
 // with other content (422).
 func Reused() error {
-	const detail = "This CallerId was already used for other content."
+	const detail = "This CallerId belongs to an operation with other content. Repeat that operation with its own content to learn its State."
 	return fault.New(fault.Conflict, detail, fault.Fault{Pointer: "/Header/CallerId", Code: fault.CallerIDReused, Detail: detail})
 }
 

@@ -1,6 +1,8 @@
 package idempotency
 
 import (
+	"slices"
+
 	"bankingapi/domain/fault"
 	"bankingapi/domain/operation"
 )
@@ -24,10 +26,14 @@ func (r *Register) Load(k Record) {
 
 // Find looks for the operation of a request. found is false if the operation
 // is new. If the request is a repeat, outcome is the current outcome of the
-// operation, marked Replayed. The error is Reused if the content differs. It is
-// fault.Internal if the contents cannot be compared, because another version of
-// the service wrote the fingerprint.
-func (r *Register) Find(key Key, f Fingerprint) (outcome operation.Outcome, found bool, err error) {
+// operation, marked Replayed. The error is Reused if the content differs; then
+// outcome has only the ID of the operation. It is fault.Internal if the contents
+// cannot be compared, because another version of the service wrote the
+// fingerprint.
+//
+// equal returns the other fingerprints of the same content, given the operation
+// that has the CallerId. It may be nil.
+func (r *Register) Find(key Key, f Fingerprint, equal func(operation.ID) []Fingerprint) (outcome operation.Outcome, found bool, err error) {
 	k, found := r.known[key]
 	if !found {
 		return operation.Outcome{}, false, nil
@@ -35,8 +41,8 @@ func (r *Register) Find(key Key, f Fingerprint) (outcome operation.Outcome, foun
 	if !k.Fingerprint.sameVersion(f) {
 		return operation.Outcome{}, true, fault.Wrap(fault.Internal, ErrFingerprint, "the fingerprint has an unknown version")
 	}
-	if k.Fingerprint != f {
-		return operation.Outcome{}, true, Reused()
+	if k.Fingerprint != f && (equal == nil || !slices.Contains(equal(k.ID), k.Fingerprint)) {
+		return operation.Outcome{ID: k.ID}, true, Reused()
 	}
 	outcome = k.Outcome
 	outcome.ID, outcome.Replayed = k.ID, true

@@ -28,7 +28,7 @@ func TestAnUnknownCallerIDIsANewOperation(t *testing.T) {
 		{CallerID: "c-1", Subscription: "branch", Operation: operation.BuyFundFromCustomer},
 		{CallerID: "c-1", Subscription: "mobile", Operation: operation.AddPushNotificationResponse},
 	} {
-		outcome, found, err := r.Find(key, content)
+		outcome, found, err := r.Find(key, content, nil)
 		require.NoError(t, err)
 		require.False(t, found)
 		require.Equal(t, operation.Outcome{}, outcome)
@@ -50,7 +50,7 @@ func TestARepeatIsAnsweredWithTheOutcomeAsItIsNow(t *testing.T) {
 
 func requireReplay(t *testing.T, r *idempotency.Register, callerID string, want operation.Outcome) {
 	t.Helper()
-	outcome, found, err := r.Find(sale(callerID), content)
+	outcome, found, err := r.Find(sale(callerID), content, nil)
 	require.NoError(t, err)
 	require.True(t, found)
 	outcome.ID = operation.ID{}
@@ -60,14 +60,28 @@ func requireReplay(t *testing.T, r *idempotency.Register, callerID string, want 
 func TestACallerIDOfAnotherContentIsAConflict(t *testing.T) {
 	t.Parallel()
 	var r idempotency.Register
-	r.Load(idempotency.Record{Key: sale("c-1"), Fingerprint: content, Outcome: operation.Outcome{State: operation.Completed}})
-	outcome, found, err := r.Find(sale("c-1"), other)
+	r.Load(idempotency.Record{Key: sale("c-1"), ID: operation.ID{7}, Fingerprint: content, Outcome: operation.Outcome{State: operation.Completed}})
+	outcome, found, err := r.Find(sale("c-1"), other, nil)
 	require.True(t, found)
-	require.Equal(t, operation.Outcome{}, outcome, "it is not told how the other ended")
+	require.Equal(t, operation.Outcome{ID: operation.ID{7}}, outcome, "which operation it is, but not how it ended")
 	require.Equal(t, fault.Conflict, fault.KindOf(err))
 	require.Equal(t, []fault.Fault{{
-		Pointer: "/Header/CallerId", Code: "caller-id-reused", Detail: "This CallerId was already used for other content.",
+		Pointer: "/Header/CallerId", Code: "caller-id-reused", Detail: "This CallerId belongs to an operation with other content. Repeat that operation with its own content to learn its State.",
 	}}, fault.Of(err))
+}
+
+func TestAnotherFingerprintOfTheSameContentIsARepeat(t *testing.T) {
+	t.Parallel()
+	var r idempotency.Register
+	r.Load(idempotency.Record{Key: sale("c-1"), ID: operation.ID{7}, Fingerprint: content, Outcome: operation.Outcome{State: operation.Completed}})
+	equal := func(first operation.ID) []idempotency.Fingerprint {
+		require.Equal(t, operation.ID{7}, first)
+		return []idempotency.Fingerprint{other, content}
+	}
+	outcome, found, err := r.Find(sale("c-1"), other, equal)
+	require.NoError(t, err)
+	require.True(t, found)
+	require.Equal(t, operation.Outcome{ID: operation.ID{7}, State: operation.Completed, Replayed: true}, outcome)
 }
 
 func TestAContentThatCannotBeComparedIsNoConflict(t *testing.T) {
@@ -76,7 +90,7 @@ func TestAContentThatCannotBeComparedIsNoConflict(t *testing.T) {
 	require.NoError(t, err)
 	var r idempotency.Register
 	r.Load(idempotency.Record{Key: sale("c-1"), Fingerprint: later, Outcome: operation.Outcome{State: operation.Completed}})
-	outcome, found, err := r.Find(sale("c-1"), content)
+	outcome, found, err := r.Find(sale("c-1"), content, nil)
 	require.True(t, found)
 	require.Equal(t, operation.Outcome{}, outcome)
 	require.ErrorIs(t, err, idempotency.ErrFingerprint)
@@ -92,7 +106,7 @@ func TestAnAddedOperationIsKnownFromThenOn(t *testing.T) {
 	r.Add(second)
 	requireReplay(t, &r, "c-1", operation.Outcome{State: operation.Completed, Replayed: true})
 	requireReplay(t, &r, "c-2", operation.Outcome{State: operation.Failed, Replayed: true})
-	repeat, _, err := r.Find(sale("c-2"), content)
+	repeat, _, err := r.Find(sale("c-2"), content, nil)
 	require.NoError(t, err)
 	require.Equal(t, operation.ID{2}, repeat.ID, "a repeat names the operation that it repeats")
 	require.Equal(t, []*idempotency.Record{&first, &second}, r.Added())

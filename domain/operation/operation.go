@@ -44,6 +44,15 @@ func (id ID) String() string {
 	return string(b[:])
 }
 
+// Time returns the millisecond in which the ID was made.
+func (id ID) Time() time.Time {
+	var milliseconds int64
+	for _, b := range id[:6] {
+		milliseconds = milliseconds<<8 | int64(b)
+	}
+	return time.UnixMilli(milliseconds).UTC()
+}
+
 // Name is one of the two operations.
 type Name uint8
 

@@ -41,7 +41,8 @@ func (o *Operation) Key() (key idempotency.Key, ok bool) {
 }
 
 // Outcome returns how the operation ended, after an Inbox decided it. The error is
-// fault.Conflict if the CallerId was used for other content.
+// fault.Conflict if the CallerId was used for other content. Then the outcome has
+// only the ID of the operation that has the CallerId.
 func (o *Operation) Outcome() (operation.Outcome, error) {
 	outcome := o.outcome
 	if outcome.State != 0 && !outcome.Replayed {
@@ -76,7 +77,7 @@ func (b *Inbox) Accept(operations []*Operation) {
 		o.outcome, o.err = operation.Outcome{State: operation.Completed}, nil
 		if key, ok := o.Key(); ok {
 			fingerprint := o.fingerprint(&digest)
-			outcome, known, err := b.Register.Find(key, fingerprint)
+			outcome, known, err := b.Register.Find(key, fingerprint, nil)
 			if known {
 				o.outcome, o.err = outcome, err
 				continue

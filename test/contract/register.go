@@ -39,19 +39,20 @@ func register(t *testing.T, name operation.Name, update registers) {
 	find := func(k idempotency.Record) {
 		t.Helper()
 		k.Outcome.ID, k.Outcome.Replayed = k.ID, true
-		var outcome operation.Outcome
+		var outcome, conflict operation.Outcome
 		var same, other, never bool
 		var sameErr, otherErr error
 		require.NoError(t, update(keys, func(r *idempotency.Register) { // only the last call counts
-			outcome, same, sameErr = r.Find(k.Key, k.Fingerprint)
-			_, other, otherErr = r.Find(k.Key, fingerprint("other"))
-			_, never, _ = r.Find(unseen, k.Fingerprint)
+			outcome, same, sameErr = r.Find(k.Key, k.Fingerprint, nil)
+			conflict, other, otherErr = r.Find(k.Key, fingerprint("other"), nil)
+			_, never, _ = r.Find(unseen, k.Fingerprint, nil)
 		}))
 		require.NoError(t, sameErr)
 		require.True(t, same)
 		equal(t, k.Outcome, outcome)
 		require.True(t, other)
 		fails(t, fault.Conflict, otherErr)
+		equal(t, operation.Outcome{ID: k.ID}, conflict)
 		require.False(t, never)
 	}
 	find(recorded)
@@ -85,7 +86,7 @@ func unknown(t *testing.T, o interface {
 	t.Helper()
 	key, _ := o.Key()
 	require.NoError(t, update([]idempotency.Key{key}, func(r *idempotency.Register) {
-		_, found, _ := r.Find(key, idempotency.Fingerprint{})
+		_, found, _ := r.Find(key, idempotency.Fingerprint{}, nil)
 		require.False(t, found)
 	}))
 }

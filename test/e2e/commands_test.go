@@ -318,7 +318,7 @@ func TestMigrate(t *testing.T) {
 		require.Contains(t, ready, "[-]schema failed: "+tooNew)
 		got := s.post(t, addPush, key, push("too-new"))
 		require.Equal(t, http.StatusServiceUnavailable, got.status, "requests are answered 503")
-		require.Contains(t, got.body, `"Data":{"State":8}`)
+		require.NotContains(t, got.body, "Data")
 		b.execute(t, "DELETE FROM schema_version WHERE version_id = 99")
 		eventually(t, patience, "the service becomes ready without a restart", s.IsReady)
 		require.Equal(t, http.StatusOK, s.post(t, addPush, key, push("too-new")).status)
@@ -355,7 +355,7 @@ func TestSchemaOnPostgres(t *testing.T) {
 	got := s.post(t, addPush, "any", "{}")
 	require.Equal(t, http.StatusServiceUnavailable, got.status)
 	require.Contains(t, got.body, `"code":"storage-unavailable"`)
-	require.Contains(t, got.body, `"Data":{"State":8}`)
+	require.NotContains(t, got.body, "Data")
 	require.Equal(t, []string{"1"}, got.header.Values("Retry-After"))
 	require.Equal(t, 1, b.Run(t, "export", "sales").Status)
 

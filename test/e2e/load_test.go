@@ -104,7 +104,7 @@ func (l *load) note(each sent, got answer, err error) {
 		l.failures = append(l.failures, err)
 	case got.body == completed:
 		l.acknowledged = append(l.acknowledged, each.id)
-	case strings.Contains(got.body, `"Data":{"State":8}`):
+	case got.status == http.StatusServiceUnavailable && !strings.Contains(got.body, "outcome-unknown"):
 		l.refused = append(l.refused, each.id)
 	default:
 		l.unknown = append(l.unknown, each)

@@ -46,7 +46,7 @@ func TestDatabaseIsGoneAndBack(t *testing.T) {
 		require.Equal(t, http.StatusServiceUnavailable, refused.status)
 		require.Equal(t, []string{"1"}, refused.header.Values("Retry-After"))
 		require.Contains(t, refused.body, `"code":"storage-unavailable"`)
-		require.Contains(t, refused.body, `"Data":{"State":8}`)
+		require.NotContains(t, refused.body, "Data")
 	}
 	s.Await(t, s.Err, `"message":"not ready","check":"database"`)
 

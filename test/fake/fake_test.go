@@ -207,7 +207,7 @@ func TestTheStoreKeepsCopies(t *testing.T) {
 	known.Outcome.Faults[0].Code = "changed"
 	for range 2 {
 		require.NoError(t, books.Update(t.Context(), touched, func(b *fund.Book) {
-			outcome, _, _ := b.Register.Find(key, idempotency.Fingerprint{})
+			outcome, _, _ := b.Register.Find(key, idempotency.Fingerprint{}, nil)
 			require.Equal(t, "kept", outcome.Faults[0].Code)
 			outcome.Faults[0].Code = "changed"
 		}))

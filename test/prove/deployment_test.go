@@ -213,12 +213,13 @@ func judge(a answer, err error) (result, bool) {
 		return result{recorded, a.replayed}, true
 	case a.status == http.StatusOK && a.state == 8 && slices.Equal(slices.Compact(a.codes), []string{"holding-insufficient"}):
 		return result{refused, a.replayed}, true
-	case a.status == http.StatusUnprocessableEntity && a.state == 8:
+	case strings.Contains(a.body, `"Data"`): // an earlier attempt may have succeeded
+	case a.status == http.StatusUnprocessableEntity:
 		return result{verdict: conflict}, true
-	case a.status == http.StatusServiceUnavailable && a.state == 8:
-		return result{verdict: noEffect}, true
-	case a.status == http.StatusServiceUnavailable && a.state == 0 && !strings.Contains(a.body, `"Data"`):
+	case a.status == http.StatusServiceUnavailable && slices.Contains(a.codes, "outcome-unknown"):
 		return result{}, true
+	case a.status == http.StatusServiceUnavailable:
+		return result{verdict: noEffect}, true
 	}
 	return result{}, false
 }

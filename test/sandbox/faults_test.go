@@ -17,15 +17,15 @@ var outcomes = map[string]struct {
 	status, state int
 	done          bool
 }{
-	"unavailable-before": {503, 8, false},
+	"unavailable-before": {503, 0, false},
 	"unavailable-after":  {503, 0, true},
 	"cut-before":         {0, 0, false},
 	"cut-after":          {0, 0, true},
 	"slow":               {200, 2, true},
-	"rate-limited":       {429, 8, false},
+	"rate-limited":       {429, 0, false},
 	"internal":           {500, 0, false},
-	"overloaded":         {503, 8, false},
-	"shutting-down":      {503, 8, false},
+	"overloaded":         {503, 0, false},
+	"shutting-down":      {503, 0, false},
 }
 
 // TestFaults orders each fault in each way. A repeat with the same CallerId

@@ -147,7 +147,7 @@ func (b *bank) buy(a *attempt, c circumstances) string {
 	r := a.request
 	today := b.dayOf(a.arrived) // even if midnight passed while it was queued
 	wrong := wrongDays(r.sales, today)
-	if answer, ok := b.again(r); ok && (!strings.HasPrefix(answer, "conflict") || wrong == "") {
+	if answer, ok := b.again(r); ok {
 		return answer
 	}
 	if wrong != "" {

@@ -43,7 +43,7 @@ func (w *world) atTheDoor(l *queue, a *attempt) {
 	switch {
 	case r.broken:
 		want = "invalid"
-	case wrong != "" && (r.callerID == "" || r.forbidden):
+	case wrong != "" && r.callerID == "":
 		want = "invalid: " + wrong
 	case r.forbidden:
 		want = "forbidden: contradicts-subscription /Header/AppKey"

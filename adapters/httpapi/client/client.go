@@ -149,9 +149,7 @@ func (c *Client) do(ctx context.Context, name operation.Name, header operation.H
 	if err != nil {
 		return Answer{}, err
 	}
-	// An attempt without a certain outcome may have had the effect. What a
-	// later attempt says about itself does not change that.
-	unknown := false
+	unknown := false // whether an attempt may have had an effect
 	for attempt := 1; ; attempt++ {
 		got := c.attempt(ctx, name, body)
 		if got.err == nil {
@@ -159,7 +157,7 @@ func (c *Client) do(ctx context.Context, name operation.Name, header operation.H
 		}
 		failure := got.err
 		failure.CallerID = header.CallerID
-		unknown = !failure.Refused && (unknown || failure.Unknown)
+		unknown = !failure.certain && (unknown || failure.Unknown)
 		failure.Unknown = unknown
 		if !got.retry || attempt == c.Attempts {
 			return Answer{}, failure

@@ -108,10 +108,12 @@ func TestOutcomes(t *testing.T) {
 		"refused":                             {exchanges: []exchange{{status: 200, body: refused}}, refused: true, code: "holding-insufficient", status: 200},
 		"cut, then refused":                   {exchanges: []exchange{cut, {status: 200, body: refused}}, refused: true, code: "holding-insufficient", status: 200},
 		"invalid":                             {exchanges: []exchange{{status: 400, body: invalid}}, code: fault.OutOfRange, status: 400},
-		"cut, then invalid":                   {exchanges: []exchange{cut, {status: 400, body: invalid}}, unknown: true, code: fault.OutOfRange, status: 400},
+		"cut, then invalid":                   {exchanges: []exchange{cut, {status: 400, body: invalid}}, code: fault.OutOfRange, status: 400},
 		"a page of another server":            {exchanges: []exchange{{status: 404, body: gatewayPage}}, unknown: true, status: 404},
 		"a redirect is not followed":          {exchanges: []exchange{{status: 307, header: "Location: /elsewhere"}}, unknown: true, status: 307},
-		"busy to the end":                     {exchanges: []exchange{{status: 503, body: noEffect}, {status: 503, body: noEffect}, {status: 429, body: noEffect}}, code: "overloaded", status: 429},
+		"busy to the end":                     {exchanges: []exchange{{status: 503, body: noEffect}, {status: 503, body: noEffect}, {status: 429, body: noEffect}}, unknown: true, code: "overloaded", status: 429},
+		"a key that was changed":              {exchanges: []exchange{{status: 401, body: noEffect}}, unknown: true, code: "overloaded", status: 401},
+		"another content":                     {exchanges: []exchange{{status: 422, body: noEffect, header: "Operation-Id: 1"}}, unknown: true, code: "overloaded", status: 422},
 		"cut once, busy to the end":           {exchanges: []exchange{{status: 503, body: noEffect}, cut, {status: 503, body: noEffect}}, unknown: true, code: "overloaded", status: 503},
 		"cut to the end":                      {exchanges: []exchange{cut, cut, cut}, unknown: true},
 		"no connection to the end":            {exchanges: []exchange{dial, dial, dial}},
@@ -230,7 +232,7 @@ func TestContextEndsTheCall(t *testing.T) {
 		require.Zero(t, time.Since(start), "a wait that cannot end in time must not begin")
 		var failure *client.Error
 		require.ErrorAs(t, err, &failure)
-		require.False(t, failure.Unknown)
+		require.True(t, failure.Unknown)
 
 		cancelled, cancelNow := context.WithCancel(t.Context())
 		cancelNow()

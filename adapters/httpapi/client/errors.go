@@ -18,8 +18,9 @@ type Error struct {
 	// needs a new one.
 	Refused bool
 	// Unknown reports that the operation may have taken effect: an answer was
-	// lost, or the service itself does not know. Send the same operation again
-	// to learn its outcome. If Unknown is false, nothing was changed.
+	// lost, or the answer speaks of the request only, like 401, 422, 429 and 503.
+	// Send the same operation again to learn its outcome before you do anything
+	// else. If Unknown is false, the operation has had no effect.
 	Unknown bool
 	// Status is the HTTP status of the last answer. It is 200 if the bank
 	// refused the operation, and 0 if there was no answer.
@@ -37,6 +38,9 @@ type Error struct {
 	// Cause is the error of the connection or the context. It is nil if the
 	// service answered.
 	Cause error
+
+	// certain reports that the answer has State 8, which is true of all attempts.
+	certain bool
 }
 
 // Code is an error code of the catalogue. It is the target of errors.Is:
@@ -112,7 +116,10 @@ func read(response *http.Response, content []byte) result {
 	}
 	var got wireAnswer
 	err := json.Unmarshal(content, &got) // an answer of a proxy may be no JSON: then there is no Data
-	failed := got.Data != nil && got.Data.State == operation.Failed && err == nil
+	// With another status State 8 would speak of the request, as in earlier versions
+	// of the service, and not of the operation.
+	failed := got.Data != nil && got.Data.State == operation.Failed && err == nil &&
+		(response.StatusCode == http.StatusOK || response.StatusCode == http.StatusBadRequest)
 	if response.StatusCode == http.StatusOK && err == nil && got.Data != nil {
 		switch answer.State = got.Data.State; answer.State {
 		case operation.Recorded, operation.Completed:
@@ -122,7 +129,7 @@ func read(response *http.Response, content []byte) result {
 	}
 	return result{
 		err: &Error{
-			Refused: failed && response.StatusCode == http.StatusOK, Unknown: !failed, Status: response.StatusCode,
+			Refused: failed && response.StatusCode == http.StatusOK, Unknown: !failed, certain: failed, Status: response.StatusCode,
 			Detail: got.Detail, Faults: got.Errors, RequestID: answer.RequestID,
 		},
 		retry:      isTransient(response.StatusCode) || response.StatusCode == http.StatusOK && !failed,

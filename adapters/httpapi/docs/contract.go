@@ -149,12 +149,12 @@ var statusLine = regexp.MustCompile(`^HTTP/1\.1 ([0-9]{3})`)
 
 func (contract) code(c fault.Code) codePage {
 	request, answer := exampleOf(c.Name)
-	page := codePage{Code: c, RepeatText: repeats[c.Repeat()], State: "8: nothing was changed", Request: request, Answer: answer}
-	if c.Remedy == fault.CheckOutcome {
-		page.State = "absent: the outcome is not known"
-	}
+	page := codePage{Code: c, RepeatText: repeats[c.Repeat()], State: "absent: ask again with the same CallerId", Request: request, Answer: answer}
 	if status := statusLine.FindStringSubmatch(answer); status != nil {
 		page.Status = status[1]
+	}
+	if page.Status == "200" || page.Status == "400" {
+		page.State = "8: the operation has had no effect"
 	}
 	return page
 }

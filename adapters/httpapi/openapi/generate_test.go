@@ -144,7 +144,7 @@ func problem(t *testing.T, status int, errors []map[string]string, faults *yaml.
 		"statusCode", number,
 		"message", scalar(message),
 	)
-	if first.Remedy != fault.CheckOutcome {
+	if status == http.StatusBadRequest {
 		body.Content = append(body.Content, mapping("Data", mapping("State", &yaml.Node{Kind: yaml.ScalarNode, Value: "8", Tag: "!!int"})).Content...)
 	}
 	return body
