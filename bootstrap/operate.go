@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"io"
 
+	"go.uber.org/zap"
+
 	"bankingapi/adapters/trail"
 	"bankingapi/application/backoffice"
 	"bankingapi/application/bookfile"
@@ -80,7 +82,8 @@ type Proof = backoffice.Proof
 type VerifyWatch struct {
 	Progress func(rows int64)
 	Finding  func(text string) // a place that does not hold, in one line
-	// Against are earlier checkpoints of the trail, which its log must extend.
+	// Against are the contents of files with earlier checkpoints of the trail, which its log must
+	// extend (see CheckTrailCheckpoints).
 	Against []string
 	// Report is filled with what an auditor files. Its Ended is zero if Verify
 	// failed. It may be nil.
@@ -106,6 +109,9 @@ func (a *App) Verify(ctx context.Context, watch VerifyWatch) (Proof, error) {
 	w := backoffice.Watch{Progress: watch.Progress, Report: watch.Report}
 	if w.Report != nil {
 		w.Report.Book, w.Report.Schema, w.Report.Program = a.settings.Storage.Name(), status.Version, a.version
+		if a.revision != "" {
+			w.Report.Program += ", commit " + a.revision
+		}
 	}
 	if watch.Finding != nil {
 		w.Found = func(f backoffice.Finding) { watch.Finding(f.Text) }
@@ -117,12 +123,33 @@ func (a *App) Verify(ctx context.Context, watch VerifyWatch) (Proof, error) {
 // Trail returns the keeper of the trail. The error says why no trail is kept.
 func (a *App) Trail() (*trail.Keeper, error) { return a.trail, a.trail.Kept() }
 
+// Rekey begins another log of the trail (see trail.Keeper). Stop all other replicas first. It returns
+// the newest checkpoint of the log that ends, which is empty without its key. name is the origin
+// of the new log.
+func (a *App) Rekey(ctx context.Context, name string) (last string, err error) {
+	if err := a.usable(ctx); err != nil {
+		return "", err
+	}
+	if a.trail.Kept() == nil {
+		if last, err = a.trail.Checkpoint(ctx); err != nil {
+			a.log.Warn("the log that ends cannot be signed", zap.Error(fault.Explain(err)))
+		}
+	}
+	if err = a.trail.Rekey(ctx, name); err == nil {
+		err = a.office.Audit.Record(ctx, a.acts.New(ctx, "trail.rekey", a.trail.VerifyingKey(), ""))
+	}
+	return last, fault.Explain(err)
+}
+
 // CheckTrailProof checks a proof, or a receipt, with the public key of the
 // service that made it. It needs no database. It returns what is proved, a line
 // for each fact.
 func CheckTrailProof(file []byte, key string) (facts []string, err error) {
 	return trail.CheckFile(file, key)
 }
+
+// CheckTrailCheckpoints returns an error if the content of a file has no checkpoint of a trail.
+func CheckTrailCheckpoints(content string) error { return trail.CheckCheckpoints(content) }
 
 // NewTrailKey makes a key for a trail. The signing key belongs into the file of
 // trail.key_file, the verifying key is public. name is the origin of the log,

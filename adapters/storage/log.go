@@ -51,17 +51,6 @@ func (t trailLog) Record(keys *trail.Keys, newID func() operation.ID) {
 // Follow is application.Writer.
 func (t trailLog) Follow(base trail.Base) { t.trail.base.Store(&base) }
 
-// Mark is application.Writer.
-func (t trailLog) Mark(ctx context.Context) error {
-	r := t.trail.on.Load()
-	if r == nil {
-		return nil
-	}
-	return t.Transact(ctx, func(session batch.Session) error {
-		return session.Commit(ctx, t.trail.add.Request([]TrailBatchRow{t.trail.row(r, nil, false)}))
-	})
-}
-
 // Clear is application.Origin.
 func (t trailLog) Clear(ctx context.Context) error {
 	t.trail.base.Store(nil)
@@ -127,9 +116,10 @@ func (t trailLog) state(tx *gorm.DB) (row TrailLogRow, err error) {
 }
 
 // Seal is application.Log. The row of trail_logs is the lock.
-func (t trailLog) Seal(ctx context.Context, limit int, seal application.Seal) (round application.Round, err error) {
+func (t trailLog) Seal(ctx context.Context, limit int, mark bool, seal application.Seal) (round application.Round, err error) {
 	var open int64
-	if err := t.reads.WithContext(ctx).Raw("SELECT 1 FROM " + t.batches.Name + " WHERE position IS NULL LIMIT 1").Scan(&open).Error; err != nil || open == 0 {
+	err = t.reads.WithContext(ctx).Raw("SELECT 1 FROM " + t.batches.Name + " WHERE position IS NULL LIMIT 1").Scan(&open).Error
+	if err != nil || open == 0 && !mark {
 		return round, t.Translate(err)
 	}
 	err = t.change(ctx, func(tx *gorm.DB) error {
@@ -137,9 +127,11 @@ func (t trailLog) Seal(ctx context.Context, limit int, seal application.Seal) (r
 		if err != nil {
 			return err
 		}
-		var rows []TrailBatchRow
-		var records [][]byte
-		if rows, records, round, err = t.unsealed(tx, limit); err != nil || len(rows) == 0 {
+		rows, records, left, err := t.unsealed(tx, limit)
+		if round = left; err == nil && mark {
+			rows, records, err = t.marked(tx, head.Size, rows, records)
+		}
+		if round.Sealed = len(rows); err != nil || len(rows) == 0 {
 			return err
 		}
 		added, err := seal(application.State{Size: head.Size, Checkpoint: head.Checkpoint}, records,
@@ -147,9 +139,27 @@ func (t trailLog) Seal(ctx context.Context, limit int, seal application.Seal) (r
 		if err != nil {
 			return err
 		}
-		return t.store(ctx, tx, &head, rows, &added)
+		return t.store(ctx, tx, &head, rows, mark, &added)
 	})
 	return round, err
+}
+
+// marked begins with a batch without leaves. Its base is the log before it.
+func (t trailLog) marked(tx *gorm.DB, size int64, rows []TrailBatchRow, records [][]byte) ([]TrailBatchRow, [][]byte, error) {
+	tree, err := trail.LoadTree(size, func(indexes []int64) ([]trail.Hash, error) { return t.hashes(tx, indexes) })
+	if err != nil {
+		return nil, nil, err
+	}
+	r := t.trail.on.Load()
+	b := trail.Batch{ID: r.newID()}
+	seal := r.keys.Seal(b.Record(), nil, trail.Seal{Base: trail.Base{Size: size, Root: tree.Root()}})
+	mark := TrailBatchRow{BatchID: batch.UUID(b.ID), Entries: []byte{}, Seal: seal}
+	return append([]TrailBatchRow{mark}, rows...), append([][]byte{b.Record()}, records...), nil
+}
+
+// isElsewhere reports whether a batch without leaves is not at the place for which it was made.
+func (r *TrailBatchRow) isElsewhere(seal *trail.Seal) bool {
+	return seal.IsBound && len(r.Entries) == 0 && (!r.Position.Valid || r.Position.Int64 != seal.Base.Size)
 }
 
 // mostLeftOut bounds how many foreign batches a round names.
@@ -184,7 +194,6 @@ func (t trailLog) unsealed(tx *gorm.DB, limit int) (rows []TrailBatchRow, record
 			query = tx.Table(t.batches.Name).Where("position IS NULL AND batch_id > ?", t.Dialect.Bind(page[read-1].BatchID)).Order("batch_id").Limit(limit)
 		}
 	}
-	round.Sealed = len(rows)
 	return rows, records, round, nil
 }
 
@@ -207,8 +216,8 @@ func (t trailLog) genuine(tx *gorm.DB, keys *trail.Keys, row *TrailBatchRow, kno
 		return b, false, nil //nolint:nilerr // verify names it
 	}
 	seal, ok := keys.OpenSeal(b.Record(), row.Entries, row.Seal)
-	if !ok || !seal.IsBound {
-		return b, ok, nil
+	if !ok || !seal.IsBound || row.isElsewhere(&seal) {
+		return b, ok && !row.isElsewhere(&seal), nil
 	}
 	is, err = t.has(tx, seal.Base, known)
 	return b, is, err
@@ -231,7 +240,7 @@ func (t trailLog) has(tx *gorm.DB, base trail.Base, known roots) (bool, error) {
 	return root == base.Root, nil
 }
 
-func (t trailLog) store(ctx context.Context, tx *gorm.DB, head *TrailLogRow, rows []TrailBatchRow, added *application.Sealed) error {
+func (t trailLog) store(ctx context.Context, tx *gorm.DB, head *TrailLogRow, rows []TrailBatchRow, mark bool, added *application.Sealed) error {
 	native, err := transaction(tx)
 	if err != nil {
 		return err
@@ -245,7 +254,12 @@ func (t trailLog) store(ctx context.Context, tx *gorm.DB, head *TrailLogRow, row
 	}
 	head.Size, head.Checkpoint = head.Size+int64(len(rows)), added.Checkpoint
 	w := t.trail
-	return t.Dialect.Within(native).Exchange(ctx, w.hash.Request(hashes), w.place.Request(rows), w.advance.Request([]TrailLogRow{*head}))
+	var marks []TrailBatchRow
+	if mark {
+		marks, rows = rows[:1], rows[1:]
+	}
+	return t.Dialect.Within(native).Exchange(ctx, batch.NonEmpty(
+		w.hash.Request(hashes), w.add.Request(marks), w.place.Request(rows), w.advance.Request([]TrailLogRow{*head}))...)
 }
 
 func (r *TrailBatchRow) batch() (trail.Batch, error) {

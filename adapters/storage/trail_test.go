@@ -35,7 +35,7 @@ func v7() operation.ID { return operation.ID(uuid.Must(uuid.NewV7())) }
 func sealAll(t *testing.T, s *store.Store, tree *trail.Tree) {
 	t.Helper()
 	for {
-		round, err := s.Trail.Log.Seal(t.Context(), 3, func(state application.State, records [][]byte, _ application.Hashes) (application.Sealed, error) {
+		round, err := s.Trail.Log.Seal(t.Context(), 3, false, func(state application.State, records [][]byte, _ application.Hashes) (application.Sealed, error) {
 			require.Equal(t, tree.Size(), state.Size)
 			var hashes []trail.Hash
 			for _, r := range records {
@@ -73,7 +73,13 @@ func trailFindings(t *testing.T, s *store.Store, against ...string) (proof backo
 
 func verified(t *testing.T, s *store.Store, against ...string) (proof backoffice.Proof, found []string, err error) {
 	t.Helper()
-	v := backoffice.NewVerifier(s.Backoffice.Evidence).WithTrail(backoffice.TrailCheck{Keys: trailKeys, Open: openTestCheckpoint, Against: against})
+	c := backoffice.TrailCheck{Keys: trailKeys, Open: openTestCheckpoint}
+	for _, signed := range against {
+		size, root, err := openTestCheckpoint(signed)
+		require.NoError(t, err)
+		c.Earlier = append(c.Earlier, backoffice.Earlier{Checkpoints: []trail.Base{{Size: size, Root: root}}})
+	}
+	v := backoffice.NewVerifier(s.Backoffice.Evidence).WithTrail(c)
 	proof, err = v.Verify(t.Context(), backoffice.Watch{Found: func(f backoffice.Finding) { found = append(found, f.Rule+" "+f.Text) }})
 	return proof, found, err
 }
@@ -325,7 +331,7 @@ func TestABatchThatIsNotGenuineIsLeftOut(t *testing.T) {
 		require.NoError(t, err)
 		require.NotEqual(t, int64(-1), found.Position)
 
-		round, err := s.Trail.Log.Seal(t.Context(), 3, nil)
+		round, err := s.Trail.Log.Seal(t.Context(), 3, false, nil)
 		require.NoError(t, err)
 		require.Equal(t, 9, round.Foreign)
 		require.Zero(t, round.Sealed)
@@ -351,7 +357,6 @@ func TestABatchOfACopyIsNotGenuine(t *testing.T) {
 
 		// The copy has the log so far, and goes on by itself.
 		var of trail.Tree
-		require.NoError(t, s.Trail.Writer.Mark(t.Context()))
 		for range tree.Size() + 1 {
 			of.Append([]byte("the log of the copy"))
 		}
@@ -361,7 +366,7 @@ func TestABatchOfACopyIsNotGenuine(t *testing.T) {
 		b.sell(operation.Completed, foreign)
 		follow(t, s)
 
-		round, err := s.Trail.Log.Seal(t.Context(), 3, nil)
+		round, err := s.Trail.Log.Seal(t.Context(), 3, false, nil)
 		require.NoError(t, err)
 		require.Equal(t, 1, round.Foreign)
 		_, err = s.Trail.Finder.Leaf(t.Context(), foreign.ID)

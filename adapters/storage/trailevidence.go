@@ -282,6 +282,9 @@ func (c *comparison) logged(row *TrailBatchRow, record []byte) (trail.Seal, erro
 	if ok && seal.IsBound {
 		r.Base = &seal.Base
 	}
+	if ok && row.isElsewhere(&seal) {
+		r.Base = &trail.Base{Size: -1} // no log has it
+	}
 	if !row.Position.Valid {
 		r.Record = nil
 		c.opened = append(c.opened, r)

@@ -1,15 +1,19 @@
 package trail
 
 import (
+	"cmp"
 	"crypto/rand"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
+	"bankingapi/application/backoffice"
 	application "bankingapi/application/trail"
+	"bankingapi/domain/trail"
 )
 
 // LoadNotary reads the signing key from a file. If create is true and there is
@@ -32,15 +36,8 @@ func LoadNotary(file string, create bool) (*Notary, error) {
 // createKey makes the file complete or not at all: a replica that starts at the
 // same moment reads the same key.
 func createKey(file string) (*Notary, error) {
-	signing, _, err := GenerateKeys("bankingapi-" + strings.ToLower(rand.Text()[:8]))
+	temporary, err := newKey(file, "")
 	if err != nil {
-		return nil, err
-	}
-	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
-		return nil, err
-	}
-	temporary := file + "." + rand.Text()
-	if err := os.WriteFile(temporary, []byte(signing+"\n"), 0o600); err != nil {
 		return nil, err
 	}
 	err = os.Link(temporary, file) // fails if another replica was faster
@@ -51,6 +48,31 @@ func createKey(file string) (*Notary, error) {
 		return nil, err
 	}
 	return LoadNotary(file, false)
+}
+
+// newKey makes a key with that name, or a name of its own, in a file beside the given one.
+func newKey(file, name string) (temporary string, err error) {
+	signing, _, err := GenerateKeys(cmp.Or(name, "bankingapi-"+strings.ToLower(rand.Text()[:8])))
+	if err != nil {
+		return "", err
+	}
+	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
+		return "", err
+	}
+	temporary = file + "." + rand.Text()
+	return temporary, os.WriteFile(temporary, []byte(signing+"\n"), 0o600)
+}
+
+// replaceKey makes a new key. The old one, if there is one, gets its hash as the end of its name.
+func replaceKey(file, name string, old *Notary) error {
+	temporary, err := newKey(file, name)
+	if err == nil && old != nil {
+		err = os.Rename(file, fmt.Sprintf("%s.%08x", file, old.signer.KeyHash()))
+	}
+	if err != nil {
+		return err
+	}
+	return os.Rename(temporary, file)
 }
 
 // Checkpoints is a file of checkpoints, to which lines are only added. Logs with
@@ -107,17 +129,72 @@ func (c *Checkpoints) Newest() (string, error) {
 	}
 }
 
-// last is the last checkpoint of this log. In the file it is a text, an empty
-// line, a signature and another empty line.
+// last is the last checkpoint of this log.
 func (c *Checkpoints) last(content string) string {
-	parts := strings.SplitAfter(content, "\n\n")
-	for i := len(parts) - 2; i > 0; i-- {
-		checkpoint := parts[i-1] + strings.TrimSuffix(parts[i], "\n")
+	for _, checkpoint := range slices.Backward(splitCheckpoints(content)) {
 		if _, err := OpenCheckpoint(checkpoint, c.verifying); err == nil {
 			return checkpoint
 		}
 	}
 	return ""
+}
+
+// splitCheckpoints returns the checkpoints in the content of a file, signed or not by the right
+// key: a text, an empty line and a signature each. It accepts more empty lines and other ends of
+// lines, and skips what is no checkpoint.
+func splitCheckpoints(content string) (all []string) {
+	var text []string
+	ended := false
+	for line := range strings.Lines(strings.TrimPrefix(content, "\ufeff")) {
+		line = strings.TrimRight(line, " \t\r\n")
+		switch {
+		case strings.HasPrefix(line, "— "):
+			signed := strings.Join(text, "\n") + "\n"
+			if _, err := parseCheckpoint(signed); err == nil {
+				all = append(all, signed+"\n"+line+"\n")
+			}
+			text = nil
+		case line == "":
+			ended = true
+			continue
+		case ended:
+			text = []string{line}
+		default:
+			text = append(text, line)
+		}
+		ended = false
+	}
+	return all
+}
+
+// CheckCheckpoints returns an error if the content of a file has no checkpoint of any log.
+func CheckCheckpoints(content string) error {
+	if len(splitCheckpoints(content)) == 0 {
+		return errors.New("no checkpoint of a trail")
+	}
+	return nil
+}
+
+// earlier returns the checkpoints of this log in the content of a file.
+func (n *Notary) earlier(name, content string) (backoffice.Earlier, string) {
+	of := backoffice.Earlier{Name: name}
+	all := splitCheckpoints(content)
+	var problem string
+	for _, checkpoint := range all {
+		if size, root, err := n.Open(checkpoint); err == nil {
+			of.Checkpoints = append(of.Checkpoints, trail.Base{Size: size, Root: root})
+		} else {
+			problem = err.Error()
+		}
+	}
+	if len(of.Checkpoints) == 0 {
+		of.Problem = problem
+		return of, ""
+	}
+	if skipped := len(all) - len(of.Checkpoints); skipped > 0 {
+		return of, fmt.Sprintf("%s: %d of %d checkpoints are not of this log, and were skipped: %s", name, skipped, len(all), problem)
+	}
+	return of, ""
 }
 
 // Extends is application.File.

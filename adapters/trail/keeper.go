@@ -59,9 +59,9 @@ const NoKey = "There is no trail, because trail.key_file is empty. Make a key wi
 
 const (
 	lostKey = "The book has a trail, and the key of its log is missing. Set trail.key_file to the file with that key" +
-		" (trail.key beside the original book), or set trail.enabled to false."
+		" (trail.key beside the original book), begin another log with `bankingapi trail rekey`, or set trail.enabled to false."
 	otherKey = "The key of %s is not that of the log of this book. Set trail.key_file to the file with the key of" +
-		" this log (trail.key beside the original book), or set trail.enabled to false."
+		" this log (trail.key beside the original book), begin another log with `bankingapi trail rekey`, or set trail.enabled to false."
 	off = "this service keeps no trail: see trail.enabled"
 )
 
@@ -74,21 +74,27 @@ func Keep(o Options) (*Keeper, error) {
 		return k, nil
 	}
 	k.keyFile = cmp.Or(o.KeyFile, o.file("key"))
-	err := k.load()
+	notary, err := k.load()
 	if err != nil || k.missing != "" {
 		return k, err
 	}
-	k.checkpoints = NewCheckpoints(o.file("checkpoints"), k.notary.VerifyingKey())
-	k.sealer = application.NewSealer(*o.Ports, k.notary, k.checkpoints)
-	o.Ports.Writer.Record(k.notary.Keys(), o.NewID)
+	k.use(notary)
 	ctx, cancel := context.WithTimeout(context.Background(), startTimeout)
 	defer cancel()
 	_ = k.sealer.Follow(ctx) // a storage that does not answer yet is followed by the first round
 	return k, nil
 }
 
+// use keeps the trail with a key.
+func (k *Keeper) use(notary *Notary) {
+	k.notary, k.missing = notary, ""
+	k.checkpoints = NewCheckpoints(k.o.file("checkpoints"), notary.VerifyingKey())
+	k.sealer = application.NewSealer(*k.o.Ports, notary, k.checkpoints)
+	k.o.Ports.Writer.Record(notary.Keys(), k.o.NewID)
+}
+
 // load loads the key of the log. It makes one for a log that is empty.
-func (k *Keeper) load() error {
+func (k *Keeper) load() (*Notary, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), startTimeout)
 	defer cancel()
 	_, err := os.Stat(k.keyFile)
@@ -97,24 +103,22 @@ func (k *Keeper) load() error {
 		switch isEmpty, err := k.o.Ports.Log.IsOf(ctx, nil); {
 		case err == nil && !isEmpty: // a book without tables has no log yet
 			k.missing = lostKey
-			return nil
+			return nil, nil
 		case !isMade:
 			k.missing = NoKey
-			return nil
+			return nil, nil
 		}
 	}
 	notary, err := LoadNotary(k.keyFile, isMade)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	// A storage that does not answer yet has the key that it had before: if not,
 	// nothing is sealed, and verify says so.
 	if own, err := k.o.Ports.Log.IsOf(ctx, notary.Keys()); err == nil && !own {
 		k.missing = fmt.Sprintf(otherKey, k.keyFile)
-		return nil
 	}
-	k.notary = notary
-	return nil
+	return notary, nil
 }
 
 // file is a file of the trail in the data folder. Two books in one folder have
@@ -260,6 +264,37 @@ func (k *Keeper) Receipts(failed func(operation.ID, error)) func(context.Context
 	}
 }
 
+// Rekey begins another log, which takes over all rows as they are. It uses the key in the file of
+// trail.key_file, unless that is the key of the present log: then it makes one with that name, and
+// keeps the old key beside it. An empty name is made up. Stop all other replicas first.
+func (k *Keeper) Rekey(ctx context.Context, name string) error {
+	_, err := os.Stat(k.keyFile)
+	isThere := err == nil
+	switch {
+	case !k.IsWanted():
+		return k.Kept()
+	case k.o.KeyFile == "" && k.o.Book == "":
+		return errors.New(NoKey)
+	}
+	if err := k.o.Ready(ctx); err != nil {
+		return err
+	}
+	if !isThere || k.notary != nil {
+		if err := replaceKey(k.keyFile, name, k.notary); err != nil {
+			return err
+		}
+	}
+	notary, err := LoadNotary(k.keyFile, false)
+	if err != nil {
+		return err
+	}
+	if err := k.o.Ports.Origin.Clear(ctx); err != nil {
+		return err
+	}
+	k.use(notary)
+	return k.seal(ctx)
+}
+
 // MayAct reports whether an act can be written. Without its leaf it would look
 // added to a log that is not empty.
 func (k *Keeper) MayAct(ctx context.Context) bool {
@@ -270,9 +305,13 @@ func (k *Keeper) MayAct(ctx context.Context) bool {
 	return err == nil && isEmpty
 }
 
-// Verifier returns a Verifier that also checks the trail, against its newest
-// checkpoint outside the database and those that are given.
+// Verifier is backoffice.Trail.
 func (k *Keeper) Verifier(ctx context.Context, v *backoffice.Verifier, against []string) (*backoffice.Verifier, error) {
+	for _, content := range against {
+		if err := CheckCheckpoints(content); err != nil {
+			return nil, fault.Wrap(fault.Invalid, err, "A file of earlier checkpoints has")
+		}
+	}
 	if k.notary == nil {
 		if len(against) > 0 {
 			return nil, k.Kept()
@@ -282,14 +321,25 @@ func (k *Keeper) Verifier(ctx context.Context, v *backoffice.Verifier, against [
 				return v.WithTrail(backoffice.TrailCheck{Problem: k.missing}), err
 			}
 		}
-		return v, nil
+		return v.WithTrail(backoffice.TrailCheck{Reason: k.Kept().Error()}), nil
 	}
-	newest, err := k.checkpoints.Newest()
-	if err != nil && !errors.Is(err, os.ErrPermission) {
-		return nil, fault.Wrap(fault.Internal, err, "the file of checkpoints cannot be read")
+	c := backoffice.TrailCheck{Keys: k.notary.Keys(), PublicKey: k.VerifyingKey(), Open: k.notary.Open}
+	compare := func(name, content string) {
+		of, warning := k.notary.earlier(name, content)
+		if c.Earlier = append(c.Earlier, of); warning != "" {
+			c.Warnings = append(c.Warnings, warning)
+		}
 	}
-	if newest != "" {
-		against = append(against, newest)
+	for i, content := range against {
+		compare(fmt.Sprintf("file %d of --against", i+1), content)
 	}
-	return v.WithTrail(backoffice.TrailCheck{Keys: k.notary.Keys(), Against: against, Open: k.notary.Open}), nil
+	switch newest, err := k.checkpoints.Newest(); {
+	case err != nil:
+		c.Warnings = append(c.Warnings, "The log was not compared with its newest checkpoint outside the database: "+err.Error())
+	case newest != "":
+		compare(k.checkpoints.path, newest)
+	case len(against) == 0:
+		c.Warnings = append(c.Warnings, "The log was compared with no checkpoint outside the database: "+k.checkpoints.path+" has none.")
+	}
+	return v.WithTrail(c), nil
 }

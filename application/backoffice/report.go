@@ -1,6 +1,7 @@
 package backoffice
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
@@ -15,7 +16,7 @@ type Report struct {
 	// Book names the book, without secrets. Schema is the version of its schema.
 	Book   string
 	Schema int64
-	// Program is the version of the program. By says who ran it, and where.
+	// Program is the version and commit of the program. By says who ran it, and where.
 	Program, By string
 	// Started is when Verify began: the book was read as it was then. Ended is
 	// when it had checked everything.
@@ -68,6 +69,21 @@ func (r *Report) Text() string {
 			cell("Batches not in a checkpoint yet", count(p.Unsealed))
 		}
 	})
+	line("\nTrail\n")
+	table(func(cell func(...string)) {
+		if p.Trail.Reason != "" {
+			cell("Not compared", p.Trail.Reason)
+			return
+		}
+		cell("Public key", p.Trail.PublicKey)
+		cell("Newest checkpoint", cmp.Or(p.Trail.Newest, "none"))
+		for _, file := range p.Trail.Extends {
+			cell("Compared with", file)
+		}
+		for _, warning := range p.Trail.Warnings {
+			cell("Warning", warning)
+		}
+	})
 	sums := func(title, of string, all []Total) {
 		line("\n%s. Customers and bank are zero together.\n", title)
 		table(func(cell func(...string)) {
@@ -88,9 +104,6 @@ func (r *Report) Text() string {
 			}
 		}
 	})
-	if !p.hasTrail() {
-		line("\nThe trail was not checked: the service keeps none.")
-	}
 	if p.Findings > 0 {
 		line("\nFindings\n")
 		table(func(cell func(...string)) {

@@ -18,13 +18,14 @@ func TestTheReportOfAnAuditor(t *testing.T) {
 		Proof: backoffice.Proof{
 			Holdings: 2, Accounts: 1, Sales: 3, Postings: 9,
 			Units: []backoffice.Total{{Of: "AFA Demo", Customers: "10.000000", Bank: "-10.000000"}},
+			Trail: backoffice.TrailProof{Reason: "no reason"},
 			Money: []backoffice.Total{{Of: "TRY", Customers: "5.00", Bank: "-5.00"}},
 		},
 	}
 	text := report.Text()
 	for _, want := range []string{
 		"Result             Correct: no rule has a finding", "SQLite file /bank.db", "2026-11-20 12:00:00 UTC", "2026-11-20 12:01:00 UTC", "ayse at desk-7",
-		"AFA Demo  10.000000  -10.000000", "TRY       5.00       -5.00", "holding-is-its-postings", "The trail was not checked",
+		"AFA Demo  10.000000  -10.000000", "TRY       5.00       -5.00", "holding-is-its-postings", "Not compared  no reason",
 	} {
 		require.Contains(t, text, want)
 	}

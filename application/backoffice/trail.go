@@ -1,6 +1,8 @@
 package backoffice
 
 import (
+	"cmp"
+	"encoding/base64"
 	"fmt"
 	"slices"
 
@@ -10,14 +12,42 @@ import (
 
 // TrailCheck is what Verify needs to check the trail.
 type TrailCheck struct {
-	// Keys are those with which the leaves were written.
-	Keys *trail.Keys
+	// Keys are those with which the leaves were written. nil means that the trail is not compared;
+	// Reason says why not.
+	Keys   *trail.Keys
+	Reason string
+	// PublicKey is the key of Open, for people.
+	PublicKey string
 	// Open verifies the signature of a checkpoint and returns what it says.
 	Open func(checkpoint string) (size int64, root trail.Hash, err error)
-	// Against are earlier checkpoints, which the log must extend.
-	Against []string
+	// Earlier are files with checkpoints, which the log must extend.
+	Earlier []Earlier
 	// Problem says why the trail cannot be checked. It is empty if it can.
 	Problem string
+	// Warnings are what people should know of the check.
+	Warnings []string
+}
+
+// Earlier is what a file has of this log.
+type Earlier struct {
+	// Name names the file.
+	Name        string
+	Checkpoints []trail.Base
+	// Problem says why none of its checkpoints can be used. It is empty if one can.
+	Problem string
+}
+
+// TrailProof says what the trail was compared with.
+type TrailProof struct {
+	// Reason says why the trail was not compared. It is empty if it was.
+	Reason    string
+	PublicKey string
+	// Newest is the newest checkpoint in the database, Extends are the newest ones of the files
+	// whose checkpoints the log must extend.
+	Newest  string
+	Extends []string
+	// Warnings are what people should know of the check.
+	Warnings []string
 }
 
 // WithTrail returns a Verifier that also checks the trail.
@@ -47,9 +77,7 @@ type trailRun struct {
 	// newest are the roots at the newest sizes of the tree.
 	newest []trail.Hash
 	// roots are those of the log at the sizes of checkpoints.
-	roots    map[int64]trail.Hash
-	earlier  []checkpoint
-	problems []string
+	roots map[int64]trail.Hash
 	// last is the newest record, hashes are those that the log stores for it.
 	last   operation.ID
 	hashes []trail.Hash
@@ -67,39 +95,46 @@ type otherHash struct {
 // mostOther bounds how many stored hashes are named.
 const mostOther = 10_000
 
-type checkpoint struct {
-	size int64
-	root trail.Hash
-}
-
 // witness returns nil if the trail is not to be checked.
 func (c *TrailCheck) witness(v *verification) *TrailWitness {
 	if c == nil {
 		return nil
 	}
+	v.proof.Trail = TrailProof{Reason: cmp.Or(c.Problem, c.Reason), PublicKey: c.PublicKey, Warnings: c.Warnings}
 	if c.Problem != "" {
 		v.found(trailKey, c.Problem)
 		return nil
 	}
+	if c.Keys == nil {
+		return nil
+	}
 	run := &trailRun{verification: v, check: c, roots: make(map[int64]trail.Hash)}
-	for _, signed := range c.Against {
-		size, root, err := c.Open(signed)
-		if err != nil {
-			run.problems = append(run.problems, "an earlier checkpoint cannot be used: "+err.Error())
-			continue
+	for _, file := range c.Earlier {
+		var newest trail.Base
+		for _, c := range file.Checkpoints {
+			run.roots[c.Size] = trail.Hash{}
+			if c.Size >= newest.Size {
+				newest = c
+			}
 		}
-		run.earlier = append(run.earlier, checkpoint{size, root})
+		if file.Problem == "" {
+			v.proof.Trail.Extends = append(v.proof.Trail.Extends, fmt.Sprintf("%s: %s, the newest has %s",
+				file.Name, plural(len(file.Checkpoints), "checkpoint"), state(newest.Size, newest.Root)))
+		}
 	}
 	run.keep()
 	return &TrailWitness{Keys: c.Keys, Record: run.record, Foreign: run.foreign, Hashes: run.compare, Head: run.head, Leaf: run.leaf}
 }
 
+// state names a state of the log.
+func state(size int64, root trail.Hash) string {
+	return fmt.Sprintf("size %d and root %s", size, base64.StdEncoding.EncodeToString(root[:]))
+}
+
 // keep keeps the root of the tree if a checkpoint is of its size.
 func (r *trailRun) keep() {
-	for _, c := range r.earlier {
-		if c.size == r.tree.Size() {
-			r.roots[c.size] = r.tree.Root()
-		}
+	if _, isWanted := r.roots[r.tree.Size()]; isWanted {
+		r.roots[r.tree.Size()] = r.tree.Root()
 	}
 }
 
@@ -188,21 +223,26 @@ func (r *trailRun) leaf(l *LeafRow) error {
 
 func (r *trailRun) head(h *HeadRow) error {
 	r.proof.Batches, r.proof.Unsealed = r.tree.Size(), h.Unsealed
-	for _, p := range r.problems {
-		r.found(trailExtends, p)
-	}
-	for _, c := range r.earlier {
-		switch root, ok := r.roots[c.size]; {
-		case !ok:
-			r.found(trailExtends, fmt.Sprintf("the log has become shorter: it has %d batches, and had %d", r.tree.Size(), c.size))
-		case root != c.root:
-			r.found(trailExtends, fmt.Sprintf("the log has changed: its first %d batches are not those of the earlier checkpoint", c.size))
+	for _, file := range r.check.Earlier {
+		if file.Problem != "" {
+			r.found(trailExtends, "an earlier checkpoint cannot be used: "+file.Problem)
+		}
+		for _, c := range file.Checkpoints {
+			switch {
+			case c.Size > r.tree.Size():
+				r.found(trailExtends, fmt.Sprintf("the log has become shorter: it has %d batches, and had %d", r.tree.Size(), c.Size))
+			case r.roots[c.Size] != c.Root:
+				r.found(trailExtends, fmt.Sprintf("the log has changed: its first %d batches are not those of the earlier checkpoint", c.Size))
+			}
 		}
 	}
 	if h.Size == 0 && h.Checkpoint == "" && r.tree.Size() == 0 {
 		return nil
 	}
 	size, root, err := r.check.Open(h.Checkpoint)
+	if err == nil {
+		r.proof.Trail.Newest = state(size, root)
+	}
 	r.judgeHashes(err == nil && root == r.tree.Root())
 	if h.HasOtherHashes {
 		r.found(trailHashes, "the log has hashes that no batch has")

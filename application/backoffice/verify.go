@@ -23,6 +23,7 @@ type Proof struct {
 	// Batches is how many batches the log of the trail has, Unsealed how many are
 	// not in it yet. Both are 0 if the trail was not checked.
 	Batches, Unsealed int64
+	Trail             TrailProof
 }
 
 // VerifyAct is the action of an act that says that the book was verified. Its
@@ -81,7 +82,8 @@ type Watch struct {
 // Trail is the trail of a book, as Office.Verify needs it.
 type Trail interface {
 	// Verifier returns a Verifier that also checks the trail, against its newest
-	// checkpoint outside the database and those that are given.
+	// checkpoint outside the database and those in the contents of files. The error is
+	// fault.Invalid if a content has no checkpoint.
 	Verifier(ctx context.Context, v *Verifier, against []string) (*Verifier, error)
 	// MayAct reports whether an act can be written.
 	MayAct(ctx context.Context) bool
@@ -101,7 +103,9 @@ func (o *Office) Verify(ctx context.Context, against []string, w Watch) (proof P
 			}
 		}
 	}
-	if o.Trail != nil {
+	if o.Trail == nil {
+		v = v.WithTrail(TrailCheck{Reason: "This storage keeps no trail."})
+	} else {
 		if v, err = o.Trail.Verifier(ctx, v, against); err != nil {
 			return proof, err
 		}

@@ -31,8 +31,6 @@ type Writer interface {
 	Record(keys *trail.Keys, newID func() operation.ID)
 	// Follow says how far the log has come. The seals of later batches name it.
 	Follow(base trail.Base)
-	// Mark writes a batch without leaves. A copy of the book has a log of its own after it.
-	Mark(ctx context.Context) error
 }
 
 // Origin begins logs.
@@ -53,8 +51,10 @@ type Log interface {
 	// and stores what it returns, or returns its error and stores nothing. Callers
 	// exclude each other. It may call seal again after a lost race. It does not
 	// call seal if there is no such batch. It leaves out the batches that no service
-	// with the keys of Record has made for this log.
-	Seal(ctx context.Context, limit int, seal Seal) (Round, error)
+	// with the keys of Record has made for this log. mark adds a batch without leaves
+	// before them, which belongs to this place of the log: a copy of the book has a log
+	// of its own after it.
+	Seal(ctx context.Context, limit int, mark bool, seal Seal) (Round, error)
 	// Hashes reads stored hashes.
 	Hashes(ctx context.Context, indexes []int64) ([]trail.Hash, error)
 	// IsOf reports whether a service with these keys made a batch, or whether
@@ -169,16 +169,16 @@ func (e *ForeignError) Error() string {
 func (s *Sealer) Seal(ctx context.Context) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.seal(ctx)
+	return s.seal(ctx, false)
 }
 
-func (s *Sealer) seal(ctx context.Context) error {
+func (s *Sealer) seal(ctx context.Context, mark bool) error {
 	if err := s.begin(ctx); err != nil {
 		return fmt.Errorf("begin the trail: %w", err)
 	}
 	for {
 		var added Sealed
-		round, err := s.ports.Log.Seal(ctx, batches, func(state State, records [][]byte, hashes Hashes) (Sealed, error) {
+		round, err := s.ports.Log.Seal(ctx, batches, mark && !s.marked, func(state State, records [][]byte, hashes Hashes) (Sealed, error) {
 			if err := s.file.Extends(state, hashes); err != nil {
 				return Sealed{}, err
 			}
@@ -189,6 +189,7 @@ func (s *Sealer) seal(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
+		s.marked = s.marked || mark
 		if round.Sealed > 0 {
 			if err := s.file.Append(added.Checkpoint); err != nil {
 				return fmt.Errorf("write the checkpoint to its file: %w", err)
@@ -244,20 +245,11 @@ func (s *Sealer) Follow(ctx context.Context) error {
 	return s.follow(ctx)
 }
 
-// Round seals. The first one of a service also marks the log, so that the batches
-// which a copy of the book writes name another log.
+// Round seals. The first one of a service also marks the log.
 func (s *Sealer) Round(ctx context.Context) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	err := s.seal(ctx)
-	if _, isForeign := errors.AsType[*ForeignError](err); s.marked || err != nil && !isForeign {
-		return err
-	}
-	if err := s.ports.Writer.Mark(ctx); err != nil {
-		return err
-	}
-	s.marked = true
-	return s.seal(ctx)
+	return s.seal(ctx, true)
 }
 
 // Run seals at once and then every interval until ctx ends, when ready returns nil. report is told

@@ -116,7 +116,7 @@ func sealed(state application.State, records [][]byte) application.Sealed {
 func (k trails) seal(limit int) (all [][]byte) {
 	k.t.Helper()
 	for {
-		round, err := k.trail.Log.Seal(k.t.Context(), limit, func(state application.State, records [][]byte, _ application.Hashes) (application.Sealed, error) {
+		round, err := k.trail.Log.Seal(k.t.Context(), limit, false, func(state application.State, records [][]byte, _ application.Hashes) (application.Sealed, error) {
 			require.LessOrEqual(k.t, len(records), limit)
 			all = append(all, records...)
 			return sealed(state, records), nil
@@ -259,7 +259,7 @@ func testSeal(t *testing.T, k trails) {
 	require.Equal(t, application.State{Size: 5, Checkpoint: "5"}, k.state())
 
 	k.settle(3, order(16, "", sale(1, 1, 2)))
-	round, err := k.trail.Log.Seal(t.Context(), 2, func(state application.State, records [][]byte, hashes application.Hashes) (application.Sealed, error) {
+	round, err := k.trail.Log.Seal(t.Context(), 2, false, func(state application.State, records [][]byte, hashes application.Hashes) (application.Sealed, error) {
 		require.Equal(t, application.State{Size: 5, Checkpoint: "5"}, state)
 		stored, err := hashes([]int64{3, 0, 3})
 		require.NoError(t, err)
@@ -277,7 +277,7 @@ func testSeal(t *testing.T, k trails) {
 	require.NoError(t, err)
 	require.Empty(t, none)
 
-	round, err = k.trail.Log.Seal(t.Context(), 2, nil)
+	round, err = k.trail.Log.Seal(t.Context(), 2, false, nil)
 	require.NoError(t, err, "seal is not called if nothing is open")
 	require.Zero(t, round)
 }
@@ -286,12 +286,12 @@ func testSealFails(t *testing.T, k trails) {
 	k.record()
 	k.settle(3, order(11, "", sale(1, 1, 2)))
 	refused := errors.New("the log was changed")
-	_, err := k.trail.Log.Seal(t.Context(), 2, func(application.State, [][]byte, application.Hashes) (application.Sealed, error) {
+	_, err := k.trail.Log.Seal(t.Context(), 2, false, func(application.State, [][]byte, application.Hashes) (application.Sealed, error) {
 		return application.Sealed{}, refused
 	})
 	require.ErrorIs(t, err, refused)
 	ctx, cancel := context.WithCancel(t.Context())
-	_, err = k.trail.Log.Seal(ctx, 2, func(state application.State, records [][]byte, _ application.Hashes) (application.Sealed, error) {
+	_, err = k.trail.Log.Seal(ctx, 2, false, func(state application.State, records [][]byte, _ application.Hashes) (application.Sealed, error) {
 		cancel()
 		return sealed(state, records), nil
 	})
@@ -312,7 +312,7 @@ func testSealRace(t *testing.T, k trails) {
 		var round application.Round
 		for round.Sealed = 1; round.Sealed > 0 && errs[i] == nil; {
 			var state application.State
-			round, errs[i] = k.trail.Log.Seal(t.Context(), 2, func(s application.State, records [][]byte, _ application.Hashes) (application.Sealed, error) {
+			round, errs[i] = k.trail.Log.Seal(t.Context(), 2, false, func(s application.State, records [][]byte, _ application.Hashes) (application.Sealed, error) {
 				state = s
 				return sealed(s, records), nil
 			})
@@ -390,26 +390,32 @@ func testClear(t *testing.T, k trails) {
 }
 
 func testMark(t *testing.T, k trails) {
-	require.NoError(t, k.trail.Writer.Mark(t.Context()))
-	require.True(t, k.isOf(nil), "no trail is kept")
-	k.begin()
-	require.NoError(t, k.trail.Writer.Mark(t.Context()))
-	records := k.seal(10)
-	require.Len(t, records, 1)
-	_, leaves, err := trail.ParseRecord(records[0])
-	require.NoError(t, err)
-	require.Zero(t, leaves)
+	k.record()
+	k.settle(3, order(11, "", sale(1, 1, 2)))
+	for size := range int64(2) {
+		round, err := k.trail.Log.Seal(t.Context(), 10, true, func(state application.State, records [][]byte, _ application.Hashes) (application.Sealed, error) {
+			_, leaves, err := trail.ParseRecord(records[0])
+			require.NoError(t, err)
+			require.Zero(t, leaves)
+			return sealed(state, records), nil
+		})
+		require.NoError(t, err)
+		require.EqualValues(t, 2-size, round.Sealed, "also without an open batch")
+		require.Empty(t, k.seal(10))
+	}
+	require.EqualValues(t, 3, k.state().Size)
+	require.EqualValues(t, 1, k.leaf(id(11), trail.Decided).Position)
 }
 
 func testTrailUnreachable(t *testing.T, k trails) {
 	use := func(ctx context.Context) []error {
 		_, state := k.trail.Log.State(ctx)
-		_, seal := k.trail.Log.Seal(ctx, 10, nil)
+		_, seal := k.trail.Log.Seal(ctx, 10, false, nil)
 		_, hashes := k.trail.Log.Hashes(ctx, []int64{0})
 		_, isOf := k.trail.Log.IsOf(ctx, trailKeys)
 		_, leaf := k.trail.Finder.Leaf(ctx, id(11))
 		_, adopt := k.trail.Origin.Adopt(ctx)
-		return []error{state, seal, hashes, isOf, leaf, adopt, k.trail.Writer.Mark(ctx), k.trail.Origin.Clear(ctx)}
+		return []error{state, seal, hashes, isOf, leaf, adopt, k.trail.Origin.Clear(ctx)}
 	}
 	k.record()
 	k.settle(3, order(11, "", sale(1, 1, 2)))

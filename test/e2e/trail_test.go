@@ -1,6 +1,7 @@
 package e2e_test
 
 import (
+	"fmt"
 	"net/http"
 	"os"
 	"os/exec"
@@ -226,30 +227,133 @@ func TestABookWithAnotherKey(t *testing.T) {
 		sold := s.post(t, buyFund, key, trailSale("sold", "10"))
 		require.Equal(t, completed, sold.body)
 		proof := []string{"trail", "prove", "--operation", sold.header.Get("Operation-Id")}
-		before := b.Must(t, proof...)
+		proofs := map[string]string{b.Must(t, proof...): first}
 		s.Stop(t)
-
-		page, err := os.ReadFile("../../adapters/trail/README.md")
-		require.NoError(t, err)
-		_, text, found := strings.Cut(string(page), "```sql\n")
-		require.True(t, found, "the page has the statements")
-		text, _, _ = strings.Cut(text, "```")
-		for statement := range strings.Lines(text) {
-			b.execute(t, statement)
+		begin := func(args ...string) {
+			t.Helper()
+			got := b.Run(t, append([]string{"trail", "rekey"}, args...)...)
+			require.Zero(t, got.Status, got.Err)
+			verifying := strings.TrimSpace(got.Out)
+			require.NotContains(t, proofs, verifying)
+			b.Verify(t)
+			s := b.serve(t)
+			require.Equal(t, completed, s.post(t, buyFund, key, trailSale(verifying, "10")).body)
+			s.Stop(t)
+			b.Verify(t)
+			require.Equal(t, verifying+"\n", b.Must(t, "trail", "key"))
+			proofs[b.Must(t, proof...)] = verifying
+			require.Contains(t, b.Must(t, "export", "audit"), "trail.rekey,"+verifying)
 		}
-		file := filepath.Join(t.TempDir(), "second.key")
-		second := strings.TrimSpace(b.Must(t, "trail", "keygen", "bank.example/log2", "--file", file))
+		begin()
+		begin("bank.example/log3", "--as", "ayse")
+		file := filepath.Join(t.TempDir(), "own.key")
+		b.Must(t, "trail", "keygen", "bank.example/log4", "--file", file)
 		b.Set("trail.key_file", file)
-		require.Contains(t, b.Must(t, "trail", "checkpoint"), "bank.example/log2\n")
-		b.Verify(t)
-		s = b.serve(t)
-		require.Equal(t, completed, s.post(t, buyFund, key, trailSale("more", "10")).body)
-		for text, key := range map[string]string{before: first, b.Must(t, proof...): second} {
+		require.Equal(t, 1, b.Run(t, "trail", "checkpoint").Status, "it is not the key of the log")
+		begin()
+		require.Len(t, proofs, 4)
+		for text, key := range proofs {
 			got := b.RunWith(t, text, "trail", "check", "-", "--key", key)
 			require.Zero(t, got.Status, got.Err)
 			require.Contains(t, got.Out, "leaf: decided "+sold.header.Get("Operation-Id"))
 		}
-		b.Verify(t)
+	})
+}
+
+// Somebody takes a sale from a copy of the book, which runs with the same key, into the book.
+func TestASaleOfACopyIsFound(t *testing.T) {
+	t.Parallel()
+	b := newBank(t, testdb.EngineSQLite)
+	b.Migrate(t)
+	s, key, _ := trailHouse(t, b)
+	require.Equal(t, completed, s.post(t, buyFund, key, trailSale("before", "10")).body)
+	file := filepath.Join(t.TempDir(), "copy.db")
+	b.Must(t, "backup", file)
+	copied := b.replica(t)
+	copied.On(file)
+	other := copied.serve(t)
+	sold := other.post(t, buyFund, key, trailSale("forged", "10"))
+	require.Equal(t, completed, sold.body)
+	other.Stop(t)
+	copied.Verify(t)
+
+	require.Equal(t, completed, s.post(t, buyFund, key, trailSale("after", "10")).body)
+	b.execute(t, "ATTACH '"+file+"' AS copied;"+
+		"INSERT OR IGNORE INTO trail_batches SELECT batch_id, entries, seal, NULL FROM copied.trail_batches;"+
+		"INSERT INTO sales SELECT * FROM copied.sales WHERE caller_id = 'forged';"+
+		"INSERT INTO operations SELECT * FROM copied.operations WHERE caller_id = 'forged';"+
+		"INSERT OR IGNORE INTO transfers SELECT * FROM copied.transfers;"+
+		"UPDATE holdings SET units = units - 10000000 WHERE customer_no = 1001;"+
+		"UPDATE accounts SET balance = balance + 1250 WHERE customer_no = 1001")
+	s.Await(t, s.Err, `batches of the trail were left out`)
+	status, ready := s.Get(t, "/readyz?verbose")
+	require.Equal(t, 200, status)
+	require.Contains(t, ready, "[!]trail warning: ")
+	require.Equal(t, completed, s.post(t, buyFund, key, trailSale("still", "10")).body)
+	id := sold.header.Get("Operation-Id")
+	require.Contains(t, b.Run(t, "trail", "prove", "--operation", id).Err, "the trail has no leaf of this operation")
+	_, receipt := s.postFor(t, buyFund, key, trailSale("forged", "10"), "1")
+	require.Empty(t, receipt)
+	got := b.Run(t, "verify")
+	require.Equal(t, 1, got.Status)
+	require.Contains(t, got.Out, "it was made for another log, by a copy of this book or before a restore")
+	require.Contains(t, got.Err, "Checked ")
+}
+
+// An auditor has files with many checkpoints, of any system.
+func TestEarlierCheckpointsInFiles(t *testing.T) {
+	t.Parallel()
+	onEachEngine(t, func(t *testing.T, b bank) {
+		s, key, verifying := trailHouse(t, b)
+		for _, callerID := range []string{"first", "second"} {
+			require.Equal(t, completed, s.post(t, buyFund, key, trailSale(callerID, "10")).body)
+			b.Must(t, "trail", "checkpoint")
+		}
+		s.Stop(t)
+		own := filepath.Join(b.Setting("data.folder"), "trail.checkpoints")
+		if b.Engine == testdb.EngineSQLite {
+			own = filepath.Join(filepath.Dir(b.DSN), "trail.checkpoints")
+		}
+		content, err := os.ReadFile(own)
+		require.NoError(t, err)
+		count := strings.Count(string(content), "\u2014 ")
+		require.Greater(t, count, 1)
+		write := func(text string) string {
+			file := filepath.Join(t.TempDir(), "file")
+			require.NoError(t, os.WriteFile(file, []byte(text), 0o600))
+			return file
+		}
+		for _, text := range []string{
+			string(content), strings.ReplaceAll(string(content), "\n", "\r\n"), "\n\n" + strings.ReplaceAll(string(content), "\n\n", "\n\n\n") + "\n",
+			"bank.example/log\n12\n" + "\n" + string(content),
+		} {
+			got := b.Run(t, "verify", "--against", write(text))
+			require.Zero(t, got.Status, got.Out+got.Err)
+			require.Contains(t, got.Err, fmt.Sprintf("It extends file 1 of --against: %d checkpoints", count))
+			require.Contains(t, got.Err, "Its public key is "+verifying)
+		}
+		for _, text := range []string{"", "hello\n", "bank.example/log\n12\n", string(content[:40])} {
+			got := b.Run(t, "verify", "--against", write(text))
+			require.Equal(t, 2, got.Status, got.Err)
+			require.Empty(t, got.Out)
+			require.Contains(t, got.Err, "no checkpoint of a trail")
+		}
+
+		require.NoError(t, os.Rename(own, own+".moved"))
+		got := b.Run(t, "verify")
+		require.Zero(t, got.Status, got.Err)
+		require.Contains(t, got.Err, "The log was compared with no checkpoint outside the database")
+		require.NoError(t, os.Mkdir(own, 0o700)) // it cannot be read
+		report := filepath.Join(t.TempDir(), "report.txt")
+		got = b.Run(t, "verify", "--report", report)
+		require.Contains(t, got.Err, "Warning: The log was not compared with its newest checkpoint outside the database")
+		text, err := os.ReadFile(report)
+		require.NoError(t, err)
+		for _, want := range []string{verifying, "Newest checkpoint  size ", "was not compared with its newest", "Program"} {
+			require.Contains(t, string(text), want)
+		}
+		b.Set("trail.enabled", "false")
+		require.Contains(t, b.Run(t, "verify").Err, "The trail was not compared: this service keeps no trail: see trail.enabled")
 	})
 }
 

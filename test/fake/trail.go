@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	application "bankingapi/application/trail"
 	"bankingapi/domain/operation"
@@ -100,15 +101,6 @@ func (t Trail) Follow(base trail.Base) {
 	t.store.trail.base = base
 }
 
-// Mark implements Writer.
-func (t Trail) Mark(ctx context.Context) error {
-	return t.change(ctx, func(l *trailLog) {
-		if l.keys != nil {
-			l.add(pending{})
-		}
-	})
-}
-
 // Clear implements Origin.
 func (t Trail) Clear(ctx context.Context) error {
 	return t.change(ctx, func(l *trailLog) {
@@ -148,15 +140,20 @@ func (t Trail) State(ctx context.Context) (state application.State, err error) {
 }
 
 // Seal implements Log.
-func (t Trail) Seal(ctx context.Context, limit int, seal application.Seal) (round application.Round, err error) {
+func (t Trail) Seal(ctx context.Context, limit int, mark bool, seal application.Seal) (round application.Round, err error) {
 	l := t.store.trail
 	var state application.State
+	var marked sealedBatch
 	var records [][]byte
 	var added application.Sealed
 	err = t.store.transact(ctx, t.strike,
 		func() {
 			state, records = l.state, nil
-			for i := l.sealed; i < min(len(l.all), l.sealed+limit); i++ {
+			if mark {
+				marked.ID = l.newID()
+				records = append(records, marked.Record())
+			}
+			for i := l.sealed; i < min(len(l.all), l.sealed+limit-len(records)); i++ {
 				records = append(records, l.all[i].Record())
 			}
 		},
@@ -170,6 +167,9 @@ func (t Trail) Seal(ctx context.Context, limit int, seal application.Seal) (roun
 		func() error {
 			if len(records) == 0 {
 				return nil
+			}
+			if mark {
+				l.all = slices.Insert(l.all, l.sealed, marked)
 			}
 			l.sealed += len(records)
 			l.state = application.State{Size: state.Size + int64(len(records)), Checkpoint: added.Checkpoint}

@@ -21,7 +21,7 @@ func (p program) trailCommand() *cobra.Command {
 		Long: `The trail is a log that only grows. It has a hash of everything that happened, and a signed
 checkpoint of it every second. With an earlier checkpoint one can prove that history was changed.`,
 		Example: "  bankingapi trail checkpoint",
-	}, trailKeygenCommand(), p.trailKeyCommand(), p.trailCheckpointCommand(), p.trailProveCommand(), trailCheckCommand())
+	}, trailKeygenCommand(), p.trailKeyCommand(), p.trailCheckpointCommand(), p.trailProveCommand(), trailCheckCommand(), p.trailRekeyCommand())
 }
 
 func trailKeygenCommand() *cobra.Command {
@@ -91,6 +91,40 @@ can change it: verify --against proves later that the log only grew.`,
 		}
 		return err
 	})
+}
+
+func (p program) trailRekeyCommand() *cobra.Command {
+	return addActor(p.command(&cobra.Command{
+		Use:   "rekey [NAME]",
+		Short: "Begin another log with another key",
+		Long: `Begins another log of the trail. Use it for a copy of a book that goes on by itself, or if the key
+was lost or seen by others. Stop all replicas first, and run verify: the new log takes over all rows
+as they are, and cannot tell whether they were changed before.
+
+If trail.key_file has another key than the present log, the new log has that key. If not, the command
+makes a key with this name and keeps the old key beside it. It prints the new public key, and the
+newest checkpoint of the log that ends, which verifies what was proved so far.`,
+		Example: `  bankingapi trail rekey
+  bankingapi trail rekey bank.example/copy --as ayse`,
+		Args: cobra.MaximumNArgs(1),
+	}, func(c *call) error {
+		app, err := c.book()
+		if err != nil {
+			return err
+		}
+		last, err := app.Rekey(c.Context(), strings.Join(c.args, ""))
+		if err != nil {
+			return err
+		}
+		if last != "" {
+			c.tell("The log that ended had this checkpoint. Keep it with its public key:\n\n%s\n", last)
+		}
+		keeper, err := app.Trail()
+		if err == nil {
+			c.print("%s\n", keeper.VerifyingKey())
+		}
+		return err
+	}))
 }
 
 type trailProveOptions struct{ operation, subscription, callerID string }

@@ -29,14 +29,16 @@ with status 1 if there is one. It may run while the service accepts sales.
 If the service keeps a trail, it also finds every row that was changed, removed or added by anything
 but the service, and proves that the log extends the earlier checkpoints in the files of --against.
 
---report writes a text for an auditor: which book, when, the sums by fund and by currency, the rules
-that were checked, and the result. The file must not exist. It names customers and accounts if there
-are mismatches.`,
+A file may have any number of checkpoints, as trail.checkpoints has.
+
+--report writes a text for an auditor: which book, when, what the trail was compared with, the sums by
+fund and by currency, the rules that were checked, and the result. The file must not exist. It names
+customers and accounts if there are mismatches.`,
 		Example: `  bankingapi verify
   bankingapi verify --report bank-2026-11-20.txt
   bankingapi verify --against 2026-11.checkpoint`,
 	}, o.run)
-	cmd.Flags().StringArrayVar(&o.against, "against", nil, "`file` with an earlier checkpoint of the trail; may be repeated")
+	cmd.Flags().StringArrayVar(&o.against, "against", nil, "`file` with earlier checkpoints of the trail; may be repeated")
 	cmd.Flags().StringVar(&o.report, "report", "", "write a report for an auditor to this new `file`")
 	return addActor(addFormat(cmd))
 }
@@ -49,6 +51,9 @@ func (o *verifyOptions) run(c *call) (err error) {
 			return err
 		}
 		checkpoints[i] = string(content)
+		if err := bootstrap.CheckTrailCheckpoints(checkpoints[i]); err != nil {
+			return wrongUsef("--against %s: %v", file, err)
+		}
 	}
 	app, err := c.book()
 	if err != nil {
@@ -87,9 +92,7 @@ func (o *verifyOptions) run(c *call) (err error) {
 		}
 	}
 	work.printf("Checked %s.\n", proof.Checked())
-	if proof.Batches+proof.Unsealed > 0 {
-		work.printf("Checked %d batches of the trail, and %d that are not in a checkpoint yet.\n", proof.Batches, proof.Unsealed)
-	}
+	printTrail(work.printf, &proof)
 	switch {
 	case proof.Findings > 0:
 		return fmt.Errorf("the book has %d errors", proof.Findings)
@@ -111,7 +114,28 @@ func proofDocument(p bootstrap.Proof, findings []string) document {
 		{"Postings", p.Postings},
 		{"Batches", p.Batches},
 		{"Unsealed", p.Unsealed},
+		{"TrailKey", p.Trail.PublicKey},
+		{"TrailNotCompared", p.Trail.Reason},
+		{"Extends", append([]string{}, p.Trail.Extends...)},
+		{"Warnings", append([]string{}, p.Trail.Warnings...)},
 	}}
+}
+
+// printTrail says what the trail was compared with.
+func printTrail(printf func(format string, args ...any), proof *bootstrap.Proof) {
+	t := &proof.Trail
+	if t.Reason != "" {
+		printf("The trail was not compared: %s\n", t.Reason)
+		return
+	}
+	printf("Checked %d batches of the trail, and %d that are not in a checkpoint yet.\nIts public key is %s.\n",
+		proof.Batches, proof.Unsealed, t.PublicKey)
+	for _, file := range t.Extends {
+		printf("It extends %s.\n", file)
+	}
+	for _, warning := range t.Warnings {
+		printf("Warning: %s\n", warning)
+	}
 }
 
 // newReport makes the file of a report at once, so that a name that cannot be
