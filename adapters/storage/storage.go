@@ -204,6 +204,10 @@ var modelNames = strings.NewReplacer("Row", "")
 
 // ports are the ports of the database.
 func (d *database) ports(b *Books, i *Inboxes, s *Schema, now func() time.Time) *store.Store {
+	backup := d.engine.Backup
+	if backup == nil {
+		backup = store.Unsupported().Backup
+	}
 	return &store.Store{
 		Name:          d.engine.Name,
 		Books:         b,
@@ -223,7 +227,7 @@ func (d *database) ports(b *Books, i *Inboxes, s *Schema, now func() time.Time) 
 		Clock:          d.clock,
 		Index:          d.index,
 		Grace:          d.engine.Grace,
-		Backup:         d.engine.Backup,
+		Backup:         backup,
 	}
 }
 

@@ -310,7 +310,7 @@ func TestEarlierCheckpointsInFiles(t *testing.T) {
 			b.Must(t, "trail", "checkpoint")
 		}
 		s.Stop(t)
-		own := filepath.Join(b.Setting("data.folder"), "trail.checkpoints")
+		own := filepath.Join(b.Folder, "data", "trail.checkpoints")
 		if b.Engine == testdb.EngineSQLite {
 			own = filepath.Join(filepath.Dir(b.DSN), "trail.checkpoints")
 		}
