@@ -15,30 +15,45 @@ import (
 
 // Books is buyfund.Books.
 type Books struct {
-	db *database
+	db   *database
+	ways func(*fund.LockSet, Way[*fund.Book]) []Way[*fund.Book]
 	// Learn receives each current price that is read. It may be nil.
 	Learn func(fund.PriceDay, fund.Price)
 }
 
 var _ buyfund.Books = (*Books)(nil)
 
-// Update is buyfund.Books: one round trip to read and lock, and one to write
-// and commit.
+// newBooks returns a Books that only knows the normal way.
+func newBooks(d *database) *Books { return &Books{db: d, ways: only[*fund.LockSet, *fund.Book]} }
+
+// Update is buyfund.Books.
 func (b *Books) Update(ctx context.Context, locks fund.LockSet, settle func(*fund.Book)) error {
-	return b.db.Transact(ctx, func(session batch.Session) error {
-		book := fund.NewBook(len(locks.Holdings))
-		if reads := b.load(&locks, book); len(reads) > 0 {
-			if err := session.Exchange(ctx, reads...); err != nil {
-				return err
-			}
-		}
-		settle(book)
-		writes := b.changes(book)
-		if len(writes) > 0 { // an act that changed nothing is no act
-			writes = append(writes, b.db.acted(ctx, nil)...)
-		}
-		return session.Commit(ctx, writes...)
-	})
+	return update(ctx, b.db.DB, b.ways(&locks, lookAtBook{b, &locks}), settle)
+}
+
+// lookAtBook is the normal way: one round trip to read and lock, and one to write and
+// commit.
+type lookAtBook struct {
+	*Books
+	locks *fund.LockSet
+}
+
+// Load is Way.
+func (w lookAtBook) Load(ctx context.Context, s batch.Session) (*fund.Book, error) {
+	book := fund.NewBook(len(w.locks.Holdings))
+	if reads := w.load(w.locks, book); len(reads) > 0 {
+		return book, s.Exchange(ctx, reads...)
+	}
+	return book, nil
+}
+
+// Store is Way.
+func (w lookAtBook) Store(ctx context.Context, s batch.Session, book *fund.Book) error {
+	writes := w.changes(book)
+	if len(writes) > 0 { // an act that changed nothing is no act
+		writes = append(writes, w.db.acted(ctx, nil)...)
+	}
+	return s.Commit(ctx, writes...)
 }
 
 // load looks up everything in the lock set, in the order of locking.
@@ -120,15 +135,10 @@ func (b *Books) claim(due []*fund.Operation, book *fund.Book) batch.Request {
 // changes writes everything that settling changed.
 func (b *Books) changes(book *fund.Book) []batch.Request {
 	c := book.Changes()
-	return batch.NonEmpty(append(b.Positions(&c), b.Records(book, &c)...)...)
-}
-
-// Positions writes the new quantities of holdings and accounts.
-func (b *Books) Positions(c *fund.Changes) []batch.Request {
-	return []batch.Request{
+	return batch.NonEmpty(append([]batch.Request{
 		b.db.holdings.put.Request(convert(c.Holdings, NewHoldingRow)),
 		b.db.accounts.put.Request(convert(c.Accounts, NewAccountRow)),
-	}
+	}, b.Records(book, &c)...)...)
 }
 
 // Records writes the operations, sales, postings and refusals of a settled book,

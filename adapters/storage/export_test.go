@@ -33,7 +33,7 @@ func DropData(s *store.Store, drop bool) { s.Schema.(*Schema).dropData = drop }
 // takes arrays.
 func HotPath(d batch.Dialect) (sales func(*fund.Book), notifications func(*push.Inbox) error) {
 	db := newDatabase(&Engine{Dialect: d}, nil, "")
-	books, inboxes := &Books{db: db}, &Inboxes{db}
+	books, inboxes := newBooks(db), newInboxes(db)
 	arrays := func(requests []batch.Request) {
 		for i := range requests {
 			requests[i].Rows.Arrays()

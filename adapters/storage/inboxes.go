@@ -10,27 +10,44 @@ import (
 )
 
 // Inboxes is addpush.Inboxes.
-type Inboxes struct{ db *database }
+type Inboxes struct {
+	db   *database
+	ways func([]idempotency.Key, Way[*push.Inbox]) []Way[*push.Inbox]
+}
 
 var _ addpush.Inboxes = (*Inboxes)(nil)
 
-// Update is addpush.Inboxes: one round trip, or two if CallerIds are to be
-// looked up.
+// newInboxes returns an Inboxes that only knows the normal way.
+func newInboxes(d *database) *Inboxes { return &Inboxes{d, only[[]idempotency.Key, *push.Inbox]} }
+
+// Update is addpush.Inboxes.
 func (b *Inboxes) Update(ctx context.Context, callers []idempotency.Key, accept func(*push.Inbox)) error {
-	return b.db.Transact(ctx, func(session batch.Session) error {
-		var inbox push.Inbox
-		if len(callers) > 0 {
-			if err := session.Exchange(ctx, b.db.operations.load(callers, &inbox.Register)); err != nil {
-				return err
-			}
-		}
-		accept(&inbox)
-		writes, err := b.Writes(&inbox)
-		if err != nil {
-			return err
-		}
-		return session.Commit(ctx, writes...)
-	})
+	return update(ctx, b.db.DB, b.ways(callers, lookIntoInbox{b, callers}), accept)
+}
+
+// lookIntoInbox is the normal way: one round trip, or two if CallerIds are to be
+// looked up.
+type lookIntoInbox struct {
+	*Inboxes
+	callers []idempotency.Key
+}
+
+// Load is Way.
+func (w lookIntoInbox) Load(ctx context.Context, s batch.Session) (*push.Inbox, error) {
+	inbox := new(push.Inbox)
+	if len(w.callers) == 0 {
+		return inbox, nil
+	}
+	return inbox, s.Exchange(ctx, w.db.operations.load(w.callers, &inbox.Register))
+}
+
+// Store is Way.
+func (w lookIntoInbox) Store(ctx context.Context, s batch.Session, inbox *push.Inbox) error {
+	writes, err := w.Writes(inbox)
+	if err != nil {
+		return err
+	}
+	return s.Commit(ctx, writes...)
 }
 
 // Writes writes everything that was accepted, and its entries in the trail.

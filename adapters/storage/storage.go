@@ -25,9 +25,7 @@ import (
 	"gorm.io/gorm/schema"
 
 	"bankingapi/adapters/storage/batch"
-	"bankingapi/application/addpush"
 	"bankingapi/application/backoffice"
-	"bankingapi/application/buyfund"
 	"bankingapi/application/store"
 	"bankingapi/application/trail"
 )
@@ -48,8 +46,8 @@ type Engine struct {
 	DB, Reads *gorm.DB
 	// Migrations are the migrations of the engine.
 	Migrations Migrations
-	// Refine replaces repositories by the engine's own, if it has any.
-	Refine func(Parts) (buyfund.Books, addpush.Inboxes)
+	// Ways are the engine's own ways to carry out batches. It may be nil.
+	Ways func(Parts) Ways
 	// Probe runs requests without rows as a batch would, and undoes everything.
 	// It may be nil.
 	Probe func(ctx context.Context, requests []batch.Request) error
@@ -90,9 +88,8 @@ type Engine struct {
 	Close func() error
 }
 
-// Parts are what an engine's own repositories are made of.
+// Parts are what an engine's own ways are made of.
 type Parts struct {
-	DB       *batch.DB
 	Books    *Books
 	Inboxes  *Inboxes
 	Holdings *batch.Table[HoldingRow]
@@ -118,11 +115,12 @@ func (e *Engine) Bind(o Options) (*store.Store, error) {
 	db.Failed = schema.doubt
 	d := newDatabase(e, db, o.TablePrefix)
 	schema.marks, schema.dropData = marks{d, o.Mark}, o.DropData
-	books, inboxes := &Books{db: d}, &Inboxes{d}
-	ports := d.ports(books, inboxes, schema, o.Now)
-	if e.Refine != nil {
-		ports.Books, ports.Inboxes = e.Refine(Parts{db, books, inboxes, d.holdings.Table, d.accounts.Table, d.prices.Table})
+	books, inboxes := newBooks(d), newInboxes(d)
+	if e.Ways != nil {
+		own := e.Ways(Parts{books, inboxes, d.holdings.Table, d.accounts.Table, d.prices.Table})
+		books.ways, inboxes.ways = own.Sales, own.Notifications
 	}
+	ports := d.ports(books, inboxes, schema, o.Now)
 	ports.Pools, ports.DataFolder, ports.Close = pools, e.DataFolder, e.Close
 	ports.HasDataFile = e.DataFolder != ""
 	ports.Within = func(tx any) (*store.Store, error) {
@@ -215,7 +213,7 @@ func (d *database) ports(b *Books, i *Inboxes, s *Schema, now func() time.Time) 
 		Subscriptions: &Subscriptions{d},
 		Usage:         &Subscriptions{d},
 		Backoffice: backoffice.Ports{
-			Imports: imports{d, now}, Reader: reader{d}, Lookups: lookups{d}, Evidence: evidence{d}, Books: b, Audit: acts{d},
+			Imports: imports{d, now}, Reader: reader{d}, Lookups: lookups{d}, Evidence: evidence{d}, Books: newBooks(d), Audit: acts{d},
 		},
 		Trail:          &trail.Ports{Writer: trailLog{d}, Log: trailLog{d}, Finder: trailLog{d}, Origin: trailLog{d}},
 		Schema:         s,
@@ -250,7 +248,7 @@ func (d *database) inside(tx *sql.Tx, s *Schema, now func() time.Time) *store.St
 	within.writes = within.reads
 	schema := &Schema{d.engine, d.prefix, within.reads, s.state, marks{&within, s.marks.mark}, s.dropData}
 	within.Ready = schema.Require
-	ports := within.ports(&Books{db: &within}, &Inboxes{&within}, schema, now)
+	ports := within.ports(newBooks(&within), newInboxes(&within), schema, now)
 	ports.Close = func() error { return nil }
 	return ports
 }

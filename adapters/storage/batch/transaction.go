@@ -63,8 +63,18 @@ func (db *DB) Transact(ctx context.Context, work func(Session) error) error {
 	return db.Retry(ctx, func() error { return db.Attempt(ctx, work) })
 }
 
+// Fallback is the error of a transaction that does its work in another way when it is
+// run again.
+type Fallback struct{ Cause error }
+
+func (f Fallback) Error() string { return f.Cause.Error() }
+
+// Unwrap returns the cause.
+func (f Fallback) Unwrap() error { return f.Cause }
+
 // Retry runs a whole transaction, and runs it again when it loses a race, or
-// once when its connection was broken. The error has its kind.
+// once when its connection was broken. After a Fallback it runs it again at once, unless
+// the database cannot be reached or its answer is unknown. The error has its kind.
 func (db *DB) Retry(ctx context.Context, transaction func() error) error {
 	backoff := firstBackoff
 	mended := false
@@ -74,6 +84,10 @@ func (db *DB) Retry(ctx context.Context, transaction func() error) error {
 			return nil
 		}
 		failure := db.Classify(err)
+		if _, ok := errors.AsType[Fallback](err); ok && failure != Unreachable && failure != Interrupted {
+			attempt--
+			continue
+		}
 		if failure != LostRace && db.Failed != nil {
 			db.Failed()
 		}

@@ -72,6 +72,30 @@ func TestRetries(t *testing.T) {
 	}
 }
 
+// A transaction that has another way takes it at once, unless that would not help or might
+// do the work twice. What counts is how the last way ends.
+func TestAFallbackIsTakenAtOnce(t *testing.T) {
+	t.Parallel()
+	for failure, want := range map[batch.Failure]int{
+		batch.LostRace: 100, batch.Broken: 100, batch.Unknown: 100, batch.Unreachable: 1, batch.Interrupted: 1,
+	} {
+		runs := 0
+		db := batch.NewDB(scripted{failure: failure}, nil)
+		err := db.Transact(t.Context(), func(batch.Session) error {
+			if runs++; runs < 100 {
+				return batch.Fallback{Cause: errScripted}
+			}
+			return nil
+		})
+		require.Equal(t, want, runs)
+		if want == 1 {
+			require.ErrorIs(t, err, errScripted)
+		} else {
+			require.NoError(t, err)
+		}
+	}
+}
+
 func TestARetryMaySucceed(t *testing.T) {
 	t.Parallel()
 	attempts := 0

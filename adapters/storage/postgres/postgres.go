@@ -144,7 +144,7 @@ func use(db *sql.DB, s *settings) (*storage.Engine, error) {
 			Locker:   locker,
 			HasTable: "SELECT COUNT(to_regclass(?))",
 		},
-		Refine:  refine,
+		Ways:    newWays,
 		Probe:   dialect{db, s}.probe,
 		Explain: explain,
 		Now:     "clock_timestamp()",

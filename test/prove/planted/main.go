@@ -71,7 +71,7 @@ func with(plant func(batch.Session) batch.Session, plain bool, open opener) open
 		}
 		engine.Dialect = planted{engine.Dialect, plant}
 		if plain {
-			engine.Refine = nil
+			engine.Ways = nil
 		}
 		return engine, nil
 	}

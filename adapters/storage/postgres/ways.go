@@ -1,0 +1,148 @@
+package postgres
+
+import (
+	"context"
+	"slices"
+	"sync"
+
+	"bankingapi/adapters/storage"
+	"bankingapi/adapters/storage/batch"
+	"bankingapi/domain/fund"
+	"bankingapi/domain/idempotency"
+	"bankingapi/domain/push"
+)
+
+// ways are what the ways of all batches of a database share. A batch of sales has three:
+//
+//	assume (assume.go)  one round trip, if all sales complete
+//	move (move.go)      two round trips, but each position is touched once
+//	the normal way      two round trips, and each position is read and then written
+type ways struct {
+	*storage.Books
+	holdings positions[fund.HoldingKey, fund.Holding, storage.HoldingRow]
+	accounts positions[fund.AccountKey, fund.Account, storage.AccountRow]
+	price    *batch.Statement[storage.PriceRow] // asserts current prices
+	sales    attempts
+
+	inboxes       *storage.Inboxes
+	notifications attempts
+
+	mu      sync.Mutex
+	current map[fund.PriceDay]fund.Price // as they were read last
+}
+
+// pricesKept bounds the memory. A bank has some hundred funds.
+const pricesKept = 10_000
+
+// newWays is storage.Engine's Ways.
+func newWays(p storage.Parts) storage.Ways {
+	w := &ways{Books: p.Books, inboxes: p.Inboxes, holdings: newHoldings(p.Holdings), accounts: newAccounts(p.Accounts), price: assertPrices(p.Prices)}
+	p.Books.Learn = w.learn
+	return storage.Ways{Sales: w.ofSales, Notifications: w.ofNotifications}
+}
+
+func (w *ways) ofSales(locks *fund.LockSet, look storage.Way[*fund.Book]) []storage.Way[*fund.Book] {
+	if len(locks.Due) > 0 || len(locks.Holdings) == 0 {
+		return []storage.Way[*fund.Book]{look}
+	}
+	first := &assume{ways: w, locks: locks}
+	return []storage.Way[*fund.Book]{first, move{first}, look}
+}
+
+// ofNotifications: without CallerIds there is nothing to assume, and the normal way is
+// one round trip too.
+func (w *ways) ofNotifications(callers []idempotency.Key, look storage.Way[*push.Inbox]) []storage.Way[*push.Inbox] {
+	if len(callers) == 0 {
+		return []storage.Way[*push.Inbox]{look}
+	}
+	look = learning{look, &w.notifications, callers}
+	if !w.notifications.mayTry() {
+		return []storage.Way[*push.Inbox]{look}
+	}
+	return []storage.Way[*push.Inbox]{assumeNew{w}, look}
+}
+
+// learning is the normal way. It learns whether the batch had only new CallerIds.
+type learning struct {
+	storage.Way[*push.Inbox]
+	attempts *attempts
+	callers  []idempotency.Key
+}
+
+// Store is storage.Way.
+func (l learning) Store(ctx context.Context, s batch.Session, inbox *push.Inbox) error {
+	l.attempts.note(len(inbox.Register.Added()) == len(l.callers))
+	return l.Way.Store(ctx, s, inbox)
+}
+
+// attempts decides which batches are tried optimistically.
+type attempts struct {
+	mu sync.Mutex
+	// missed is the share of the last batches whose assumptions were wrong.
+	missed float64
+}
+
+const (
+	// recent is the weight of one batch in attempts.missed.
+	recent = 1. / 16
+	// mostMissed is the share beyond which attempts cost more than they save.
+	mostMissed = 0.15
+)
+
+// mayTry reports whether a batch may be tried.
+func (a *attempts) mayTry() bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.missed < mostMissed
+}
+
+// note learns from a batch, also from one that was not tried. clean says that
+// the assumptions were right.
+func (a *attempts) note(clean bool) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.missed -= recent * a.missed
+	if !clean {
+		a.missed += recent
+	}
+}
+
+// learn keeps a current price that was read.
+func (w *ways) learn(of fund.PriceDay, price fund.Price) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.current == nil || len(w.current) >= pricesKept {
+		w.current = make(map[fund.PriceDay]fund.Price)
+	}
+	w.current[of] = price
+}
+
+// forget makes the next batch read the current prices again.
+func (w *ways) forget(locks *fund.LockSet) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, of := range locks.PriceDays {
+		delete(w.current, of)
+	}
+}
+
+// loadPrices loads the current prices that are known, and returns them. all is
+// false if the book needs others.
+func (w *ways) loadPrices(locks *fund.LockSet, book *fund.Book) (prices []storage.PriceRow, all bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	ids := make(map[int64]bool, len(locks.PriceDays))
+	for _, of := range locks.PriceDays {
+		price, ok := w.current[of]
+		if !ok {
+			continue
+		}
+		book.LoadCurrentPrice(of, price)
+		book.LoadPrice(price) // a sale that names another one does not complete
+		prices = append(prices, storage.NewCurrentPriceRow(of, price))
+		ids[price.ID] = true
+	}
+	all = len(prices) == len(locks.PriceDays) &&
+		!slices.ContainsFunc(locks.PriceIDs, func(id int64) bool { return !ids[id] })
+	return prices, all
+}
