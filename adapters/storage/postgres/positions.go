@@ -81,9 +81,12 @@ func (p *positions[K, P, R]) differences(keys []K, changes []P) []difference[K] 
 
 // addAll adds the differences.
 func (p *positions[K, P, R]) addAll(all []difference[K]) batch.Request {
-	rows := make([]R, 0, len(all))
+	var rows []R
 	for i := range all {
 		if all[i].by != 0 {
+			if rows == nil {
+				rows = make([]R, 0, len(all)-i)
+			}
 			rows = append(rows, p.row(all[i].key, all[i].by))
 		}
 	}
@@ -125,24 +128,22 @@ func (p *positions[K, P, R]) loadTried(book *fund.Book, all []difference[K]) {
 // correct adds what the book changes and what was not added. ok is false if the book
 // changes a position that stayed.
 func (p *positions[K, P, R]) correct(all []difference[K], changes []P) (r batch.Request, ok bool) {
-	var rest []difference[K]
 	for i := range all {
-		d := all[i]
+		d := &all[i]
+		d.by = -d.by // it moves back, unless the book changes it too
 		if d.stays {
 			d.by = 0
 		}
-		want := int64(0)
 		if len(changes) > 0 {
 			if changed, quantity := p.quantity(changes[0]); changed == d.key {
-				want, changes = quantity-d.quantity, changes[1:]
+				d.by, changes = d.by+quantity-d.quantity, changes[1:]
 			}
 		}
-		if d.by = want - d.by; d.by != 0 && d.stays {
+		if d.by != 0 && d.stays {
 			return r, false
 		}
-		rest = append(rest, d)
 	}
-	return p.addAll(rest), true
+	return p.addAll(all), true
 }
 
 // quantityOf is the column of a position outside its key.
