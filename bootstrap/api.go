@@ -19,6 +19,7 @@ import (
 	"bankingapi/adapters/trail"
 	"bankingapi/application/store"
 	"bankingapi/application/subscriptions"
+	"bankingapi/application/summary"
 	"bankingapi/domain/operation"
 )
 
@@ -39,14 +40,14 @@ func newHandler(w *setup, operations []httpapi.Descriptor, directory *subscripti
 		Unlinked:       !h.Docs && h.PublicURL == "",
 		Pages:          documentation,
 		Trace:          tracing.Spans(),
-		Observe: func(ctx context.Context, x *httpapi.Exchange) {
+		Observe: func(ctx context.Context, x *summary.Exchange) {
 			if x.WithoutCallerID {
 				directory.WithoutCallerID(x.Subscription)
 			}
 			metrics.Request(ctx, x)
 			tracing.Request(ctx, x)
 			x.TraceID = telemetry.TraceID(ctx)
-			(*logging.Request)(x).Log(w.log)
+			logging.Log(w.log, x)
 			pages.Request(x)
 		},
 		Receipt: k.Receipts(func(id operation.ID, err error) {

@@ -39,7 +39,7 @@ type App struct {
 	box        *sandbox.Sandbox // nil unless OpenSandbox opened it
 	console    *console.Console // nil unless it is enabled
 	readiness  *opsapi.Readiness
-	ops        *opsapi.Server
+	ops        opsServer
 	api        *httpapi.Server
 	failed     chan error // has room for both listeners
 	shutdown   *shutdown
@@ -120,11 +120,19 @@ func (a *App) Start(context.Context) error {
 	if a.started {
 		return errors.New("the service is started already")
 	}
-	if err := a.ops.Start(); err != nil {
-		return fmt.Errorf("ops.address: %w", err)
+	bound := func(setting, variable string, err error) error {
+		if err != nil {
+			return fmt.Errorf("%s (%s): %w", setting, variable, err)
+		}
+		return nil
 	}
-	if err := a.api.Start(); err != nil {
-		return errors.Join(fmt.Errorf("http.address: %w", err), a.ops.Close())
+	// Both are bound first: a port in use is told of both, and no request is taken in vain.
+	err := errors.Join(bound("ops.address", "BANKINGAPI_OPS__ADDRESS", a.ops.Bind()), bound("http.address", "BANKINGAPI_HTTP__ADDRESS", a.api.Bind()))
+	if err == nil {
+		err = errors.Join(a.ops.Start(), a.api.Start())
+	}
+	if err != nil {
+		return errors.Join(err, a.ops.Close(), a.api.Close())
 	}
 	a.started = true
 	if address := a.ops.Address(); address != "" {

@@ -94,20 +94,29 @@ func newReadiness(w *setup, s *store.Store, k *trail.Keeper) *opsapi.Readiness {
 	}, checks...)
 }
 
+// opsServer is the listener for operators.
+type opsServer struct{ *httpapi.Server }
+
 // newOpsServer serves health, metrics, profiles and the console. It answers to
 // the host names of the settings, and to that of its own address.
-func newOpsServer(lc fx.Lifecycle, w *setup, readiness *opsapi.Readiness, metrics *telemetry.Metrics, pages *console.Console, failed chan error) *opsapi.Server {
+func newOpsServer(lc fx.Lifecycle, w *setup, readiness *opsapi.Readiness, metrics *telemetry.Metrics, pages *console.Console, failed chan error) opsServer {
 	ops, errorLog := w.settings.Ops, logging.ServerErrors(w.log)
 	host, _, _ := net.SplitHostPort(ops.Address) // empty where there is no listener
 	o := opsapi.Options{
 		Readiness: readiness, Metrics: metrics.Gatherer(), LogLevel: w.level, ErrorLog: errorLog, Hosts: append(ops.Hosts.Items(), host),
+		Profiles: w.profiles,
 	}
 	if pages != nil {
 		o.Console = pages
 	}
-	server := opsapi.NewServer(ops.Address, opsapi.New(o), errorLog, func(err error) { failed <- err })
-	lc.Append(fx.StopHook(server.Close))
-	return server
+	server := httpapi.NewServer(ops.Address, opsapi.New(o), httpapi.ServerOptions{
+		TLS:         httpapi.TLSOptions{Mode: httpapi.TLSProxy}, // plain, on any address
+		ReadTimeout: 10 * time.Second, WriteTimeout: 30 * time.Second, IdleTimeout: time.Minute, HeaderTimeout: 5 * time.Second,
+		ErrorLog: errorLog,
+		Failed:   func(err error) { failed <- err },
+	})
+	lc.Append(fx.StopHook(server.Close)) // no request here is worth waiting for
+	return opsServer{server}
 }
 
 // newConsole returns nil if the console is not enabled.

@@ -42,6 +42,7 @@ type options struct {
 	// sandbox is the clock of the bank in a sandbox; nil elsewhere.
 	sandbox *sandbox.Clock
 
+	profiles http.Handler
 	// consoleLink receives the one-time links of the console.
 	consoleLink func(string)
 
@@ -219,6 +220,13 @@ func WithDropData() Option {
 // are no links, so signing in requires an identity proxy.
 func WithConsoleLink(show func(link string)) Option {
 	return func(o *options) { o.consoleLink = show }
+}
+
+// WithProfiles serves profiles at /debug/pprof/ of the ops listener, for example
+// with the handlers of net/http/pprof. Without it there are none: that package
+// changes http.DefaultServeMux, which belongs to the program.
+func WithProfiles(profiles http.Handler) Option {
+	return func(o *options) { o.profiles = profiles }
 }
 
 // WithVersion tells metrics and traces which release of which commit runs.

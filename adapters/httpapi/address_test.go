@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"bankingapi/adapters/httpapi"
+	"bankingapi/application/summary"
 )
 
 // A caller may write anything into X-Forwarded-For. Only what trusted proxies
@@ -40,7 +41,7 @@ func TestTheCallersAddressIsWhatTrustedProxiesSay(t *testing.T) {
 		seen := "none"
 		api, err := httpapi.New(nil, nil, httpapi.Options{
 			TrustedProxies: trusted, Now: time.Now,
-			Observe: func(_ context.Context, x *httpapi.Exchange) { seen = x.Address },
+			Observe: func(_ context.Context, x *summary.Exchange) { seen = x.Address },
 		})
 		require.NoError(t, err)
 		r := httptest.NewRequest(http.MethodPost, "/", strings.NewReader(""))

@@ -23,6 +23,7 @@ import (
 	"bankingapi/application/addpush"
 	"bankingapi/application/buyfund"
 	"bankingapi/application/commit"
+	"bankingapi/application/summary"
 	"bankingapi/domain/day"
 	"bankingapi/domain/fault"
 	"bankingapi/domain/fund"
@@ -49,7 +50,7 @@ type bank struct {
 	trouble atomic.Int32
 
 	mutex     sync.Mutex
-	exchanges []httpapi.Exchange
+	exchanges []summary.Exchange
 }
 
 // channel is defined for the caller.
@@ -80,7 +81,7 @@ func newBank(first trouble) (*bank, http.Handler) {
 	callers := callers{key: caller(func(s *subscription.Subscription) { s.Channel = channel })}
 	handler, err := httpapi.New([]httpapi.Descriptor{httpapi.AddPush(adder), httpapi.BuyFund(buyer)}, callers, httpapi.Options{
 		BodyLimit: bodyLimit, ParametersLimit: limit, Now: now,
-		Observe: func(_ context.Context, x *httpapi.Exchange) {
+		Observe: func(_ context.Context, x *summary.Exchange) {
 			b.mutex.Lock()
 			defer b.mutex.Unlock()
 			b.exchanges = append(b.exchanges, *x)
@@ -103,7 +104,7 @@ func (b *bank) strike(_ context.Context, m fake.Moment) error {
 }
 
 // answered are the exchanges that came to an answer.
-func (b *bank) answered() (answered []httpapi.Exchange) {
+func (b *bank) answered() (answered []summary.Exchange) {
 	b.mutex.Lock()
 	defer b.mutex.Unlock()
 	for _, x := range b.exchanges {

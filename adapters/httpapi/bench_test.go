@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"bankingapi/adapters/httpapi/strictjson"
+	"bankingapi/application/summary"
 	"bankingapi/domain/fault"
 	"bankingapi/domain/fund"
 	"bankingapi/domain/operation"
@@ -91,7 +92,7 @@ func newTaking(o Options) http.Handler {
 func exchangeOnce(o operation.Name, body string) func() {
 	h := newTaking(Options{
 		BodyLimit: 1 << 20, ParametersLimit: 1000, WriteTimeout: 10 * time.Second, Now: time.Now,
-		Observe: func(context.Context, *Exchange) {},
+		Observe: func(context.Context, *summary.Exchange) {},
 	})
 	r := httptest.NewRequest(http.MethodPost, Path(o.String()), nil)
 	r.Header.Set("Ocp-Apim-Subscription-Key", "0123456789abcdef0123456789abcdef")

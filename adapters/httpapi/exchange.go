@@ -18,14 +18,11 @@ import (
 // never on the wire.
 const StatusClientGone = 499
 
-// Exchange is one request and its response.
-type Exchange = summary.Exchange
-
 // exchange is a request in progress and the http.ResponseWriter of its answer.
 type exchange struct {
 	api *api
 	http.ResponseWriter
-	Exchange
+	summary.Exchange
 	// ids holds the values of X-Request-Id and Operation-Id, so that both
 	// headers cost one allocation. It is not pooled, because a handler around the
 	// API may still read the header.
@@ -49,7 +46,7 @@ var (
 // begin sets the headers of every answer.
 func (x *exchange) begin(w http.ResponseWriter, r *http.Request) {
 	x.ResponseWriter = w
-	x.Exchange = Exchange{Method: method(r.Method), Start: x.api.Now()}
+	x.Exchange = summary.Exchange{Method: method(r.Method), Start: x.api.Now()}
 	if len(x.api.TrustedProxies) > 0 {
 		x.Address = callerAddress(r, x.api.TrustedProxies)
 	}

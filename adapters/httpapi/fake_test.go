@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"bankingapi/adapters/httpapi"
+	"bankingapi/application/summary"
 	"bankingapi/domain/day"
 	"bankingapi/domain/fault"
 	"bankingapi/domain/fund"
@@ -126,7 +127,7 @@ type service struct {
 	options *httpapi.Options
 
 	mutex     sync.Mutex
-	exchanges []httpapi.Exchange
+	exchanges []summary.Exchange
 }
 
 func newService(change ...func(*service)) *service {
@@ -139,7 +140,7 @@ func newService(change ...func(*service)) *service {
 		ParametersLimit: limit,
 		NewRequestID:    func() string { return requestID },
 		Now:             func() time.Time { return today },
-		Observe: func(_ context.Context, x *httpapi.Exchange) {
+		Observe: func(_ context.Context, x *summary.Exchange) {
 			s.mutex.Lock()
 			defer s.mutex.Unlock()
 			s.exchanges = append(s.exchanges, *x)
@@ -157,10 +158,10 @@ func newService(change ...func(*service)) *service {
 	return s
 }
 
-func (s *service) observed() []httpapi.Exchange {
+func (s *service) observed() []summary.Exchange {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
-	return append([]httpapi.Exchange(nil), s.exchanges...)
+	return append([]summary.Exchange(nil), s.exchanges...)
 }
 
 func post(path, body string, change ...func(*http.Request)) *http.Request {

@@ -34,6 +34,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/gorilla/mux"
 
+	"bankingapi/application/summary"
 	"bankingapi/domain/fault"
 	"bankingapi/domain/operation"
 )
@@ -74,7 +75,7 @@ type Options struct {
 	Check func(r *http.Request) (limited bool, err error)
 	// Observe is called once for each request, after it was answered. It must
 	// not keep the Exchange. The context is the request's. It may be nil.
-	Observe func(ctx context.Context, x *Exchange)
+	Observe func(ctx context.Context, x *summary.Exchange)
 	// Trace begins a span around the use case of an operation and returns the
 	// function that ends it. It may be nil.
 	Trace func(ctx context.Context, operation string) (context.Context, func(error))

@@ -42,9 +42,10 @@ type Server struct {
 	o       ServerOptions
 	serving sync.WaitGroup
 
-	mu       sync.Mutex // guards what follows, which Start sets
-	listener net.Listener
-	server   *http.Server
+	mu       sync.Mutex   // guards what follows
+	listener net.Listener // Bind sets it
+	config   *tls.Config
+	server   *http.Server // Start sets it
 }
 
 // NewServer returns a server that does not listen yet.
@@ -55,10 +56,13 @@ func NewServer(address string, handler http.Handler, o ServerOptions) *Server {
 	return &Server{address: address, handler: handler, o: o}
 }
 
-// Start binds the address and serves in the background until Shutdown. It
-// returns an error if the port is in use or the certificate cannot be used. Use
-// port 0 to pick a free port.
-func (s *Server) Start() error {
+// Bind binds the address, without serving. It returns an error if the port is in
+// use or the certificate cannot be used. Use port 0 to pick a free port. It does
+// nothing if the address is empty.
+func (s *Server) Bind() error {
+	if s.address == "" {
+		return nil
+	}
 	config, err := s.o.TLS.config()
 	if err != nil {
 		return err
@@ -75,12 +79,29 @@ func (s *Server) Start() error {
 		return fmt.Errorf("listen on %s: without TLS the address must be a loopback address, because keys would be sent in clear text; "+
 			"behind a proxy that ends TLS, use the mode %s", s.address, TLSProxy)
 	}
-	s.serve(listener, config)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.listener, s.config = listener, config
 	return nil
 }
 
-// serve serves on a listener in the background.
-func (s *Server) serve(listener net.Listener, config *tls.Config) {
+// Start binds the address, if Bind has not done it, and serves in the background
+// until Shutdown or Close.
+func (s *Server) Start() error {
+	s.mu.Lock()
+	bound := s.listener != nil
+	s.mu.Unlock()
+	if !bound {
+		if err := s.Bind(); err != nil {
+			return err
+		}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.listener == nil {
+		return nil
+	}
+	listener, config := s.listener, s.config
 	server := &http.Server{
 		Handler:           s.handler,
 		TLSConfig:         config,
@@ -97,14 +118,13 @@ func (s *Server) serve(listener net.Listener, config *tls.Config) {
 	if config != nil {
 		serve = func(l net.Listener) error { return server.ServeTLS(l, "", "") }
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.listener, s.server = listener, server
+	s.server = server
 	s.serving.Go(func() {
 		if err := serve(listener); !errors.Is(err, http.ErrServerClosed) && s.o.Failed != nil {
 			s.o.Failed(fmt.Errorf("serve on %s: %w", listener.Addr(), err))
 		}
 	})
+	return nil
 }
 
 // URL returns the address of the API for callers on this machine. It is empty
@@ -127,21 +147,45 @@ func (s *Server) URL() string {
 	return scheme + "://" + net.JoinHostPort(host, strconv.Itoa(bound.Port))
 }
 
+// Address is the bound host:port. It is empty before Start.
+func (s *Server) Address() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.listener == nil {
+		return ""
+	}
+	return s.listener.Addr().String()
+}
+
 // Shutdown accepts no more connections and returns when every request is
 // answered. If ctx ends before that, Shutdown closes the remaining connections
 // and returns an error. It may be called before Start, and twice.
 func (s *Server) Shutdown(ctx context.Context) error {
+	return s.end(func(server *http.Server) error {
+		err := server.Shutdown(ctx)
+		if err != nil {
+			_ = server.Close()
+			err = fmt.Errorf("some requests did not end in time and were cut: %w", err)
+		}
+		return err
+	})
+}
+
+// Close ends the server at once, with the requests that it serves. It may be
+// called before Start, and twice.
+func (s *Server) Close() error { return s.end((*http.Server).Close) }
+
+func (s *Server) end(how func(*http.Server) error) error {
 	s.mu.Lock()
-	server := s.server
+	server, listener := s.server, s.listener
 	s.mu.Unlock()
-	if server == nil {
+	switch {
+	case listener == nil:
 		return nil
+	case server == nil:
+		return listener.Close()
 	}
-	err := server.Shutdown(ctx)
-	if err != nil {
-		_ = server.Close()
-		err = fmt.Errorf("some requests did not end in time and were cut: %w", err)
-	}
+	err := how(server)
 	s.serving.Wait()
 	return err
 }

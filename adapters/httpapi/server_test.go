@@ -92,6 +92,27 @@ func TestAPortInUseIsAnErrorOfStart(t *testing.T) {
 	require.Regexp(t, `^http://127\.0\.0\.1:\d+$`, first.URL())
 }
 
+// A server that binds serves nobody before it starts, and gives its port back.
+func TestAPortIsBoundBeforeItIsServed(t *testing.T) {
+	t.Parallel()
+	server := httpapi.NewServer("127.0.0.1:0", newService(), serverOptions())
+	require.NoError(t, server.Close(), "before it is bound")
+	require.NoError(t, server.Bind())
+	require.ErrorContains(t, httpapi.NewServer(server.Address(), newService(), serverOptions()).Bind(), "another program uses this port")
+	require.NoError(t, server.Close())
+	again := httpapi.NewServer(server.Address(), newService(), serverOptions())
+	require.NoError(t, again.Start())
+	conn := dial(t, again)
+	require.NoError(t, again.Close(), "without waiting for the connection")
+	_, err := conn.Read(make([]byte, 1))
+	require.Error(t, err)
+
+	disabled := httpapi.NewServer("", newService(), serverOptions())
+	require.NoError(t, disabled.Start())
+	require.Empty(t, disabled.Address())
+	require.NoError(t, disabled.Close())
+}
+
 func TestPlainHTTPIsForLoopbackOrBehindAProxy(t *testing.T) {
 	t.Parallel()
 	server := httpapi.NewServer("0.0.0.0:0", newService(), serverOptions())

@@ -42,7 +42,7 @@ func (c buffered) Check(e zapcore.Entry, checked *zapcore.CheckedEntry) *zapcore
 func (c buffered) Write(e zapcore.Entry, fields []zapcore.Field) error {
 	if len(fields) == 1 && e.Level <= zapcore.InfoLevel && e.LoggerName == "" {
 		// The text of an error is asked for at once: it may change, or panic.
-		if r, ok := fields[0].Interface.(*Request); ok && r.Err == nil {
+		if r, ok := fields[0].Interface.(*request); ok && r.Err == nil {
 			return c.to.add(&e, r)
 		}
 	}
@@ -53,7 +53,7 @@ func (c buffered) Write(e zapcore.Entry, fields []zapcore.Field) error {
 type waiting struct {
 	level   zapcore.Level
 	time    time.Time
-	request Request
+	request request
 }
 
 // encodeWith returns a function that encodes requests with an encoder of zap.
@@ -84,7 +84,7 @@ type buffer struct {
 }
 
 // add adds a request. It waits for the writer only if the buffer is full.
-func (b *buffer) add(e *zapcore.Entry, r *Request) error {
+func (b *buffer) add(e *zapcore.Entry, r *request) error {
 	b.mu.Lock()
 	switch {
 	case b.timer == nil:

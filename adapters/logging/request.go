@@ -10,29 +10,30 @@ import (
 	"bankingapi/application/summary"
 )
 
-// Request is one request and its answer: one line of the log. Empty fields are
+// request is a request and its answer as one line of the log. Empty fields are
 // omitted, except operation, method, status, state and duration.
-type Request summary.Exchange
+type request summary.Exchange
 
 // requestMessage is the message of the line.
 const requestMessage = "request"
 
-// Log writes the line. Its level is error if the status is 500 or more, debug if
-// nothing was decided and the caller had left, and info otherwise: a flood of
-// requests that are reset at once must not flood the log. Log costs almost
-// nothing if the logger does not want the level. It does not keep r, but may keep
-// the array of Codes for a while.
-func (r *Request) Log(to *zap.Logger) {
+// Log writes the line of a request. Its level is error if the status is 500 or
+// more, debug if nothing was decided and the caller had left, and info otherwise:
+// a flood of requests that are reset at once must not flood the log. Log costs
+// almost nothing if the logger does not want the level. It does not keep x, but
+// may keep the array of Codes for a while.
+func Log(to *zap.Logger, x *summary.Exchange) {
 	level := zap.InfoLevel
 	switch {
-	case r.Status >= http.StatusInternalServerError:
+	case x.Status >= http.StatusInternalServerError:
 		level = zap.ErrorLevel
-	case r.Gone && r.State == 0:
+	case x.Gone && x.State == 0:
 		level = zap.DebugLevel
 	}
 	if entry := to.Check(level, requestMessage); entry != nil {
+		r := (*request)(x)
 		if _, ours := to.Core().(buffered); !ours {
-			line := *r // a logger of a host may keep it, and callers use r again
+			line := *r // a logger of a host may keep it, and callers use x again
 			r = &line
 		}
 		entry.Write(zap.Inline(r))
@@ -40,10 +41,10 @@ func (r *Request) Log(to *zap.Logger) {
 }
 
 // MarshalLogObject implements zapcore.ObjectMarshaler.
-func (r *Request) MarshalLogObject(line zapcore.ObjectEncoder) error { return r.addTo(line) }
+func (r *request) MarshalLogObject(line zapcore.ObjectEncoder) error { return r.addTo(line) }
 
 // addTo adds the fields of the line.
-func (r *Request) addTo(line fields) error {
+func (r *request) addTo(line fields) error {
 	text := func(key, value string) {
 		if value != "" {
 			line.AddString(key, printable(value))

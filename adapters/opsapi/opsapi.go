@@ -34,6 +34,9 @@ type Options struct {
 	// Hosts lists the names that are accepted as Host, without a port. IP
 	// addresses and localhost are always accepted. Other names get 421.
 	Hosts []string
+	// Profiles handles GET of /debug/pprof/. It may be nil. Then /debug/pprof/ does
+	// not exist.
+	Profiles http.Handler
 	// Console handles /console/. It may be nil. Then /console/ does not exist.
 	Console http.Handler
 }
@@ -62,7 +65,9 @@ func New(o Options) http.Handler {
 	if o.Console != nil {
 		mux.Handle("/console/", o.Console)
 	}
-	profiles(mux)
+	if o.Profiles != nil {
+		mux.Handle("GET /debug/pprof/", o.Profiles)
+	}
 	guarded := guard(o.Hosts, mux)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Cache-Control", "no-store")
@@ -116,12 +121,12 @@ func index(o Options) http.Handler {
 	if o.Console != nil {
 		entries = append(entries, entry{"/console/", "the operator's console"})
 	}
-	entries = append(entries, entry{"/debug/pprof/", "profiles, for go tool pprof"})
-	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { servePage(w, page, entries) })
-}
-
-func servePage(w http.ResponseWriter, t *template.Template, data any) {
-	w.Header().Set("Content-Type", "text/html; charset=utf-8")
-	w.Header().Set("Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'")
-	_ = t.Execute(w, data) // it fails only if the client disconnected
+	if o.Profiles != nil {
+		entries = append(entries, entry{"/debug/pprof/", "profiles, for go tool pprof"})
+	}
+	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "text/html; charset=utf-8")
+		w.Header().Set("Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'")
+		_ = page.Execute(w, entries) // it fails only if the client disconnected
+	})
 }

@@ -17,7 +17,7 @@ import (
 // name points at this listener must not read it.
 func TestOnlyKnownHostsAreAnswered(t *testing.T) {
 	t.Parallel()
-	h := opsapi.New(opsapi.Options{Readiness: opsapi.NewReadiness(time.Now, nil), LogLevel: zap.NewAtomicLevel(), Hosts: []string{"Ops.bank.example", "metrics."}})
+	h := opsapi.New(opsapi.Options{Readiness: opsapi.NewReadiness(time.Now, nil), LogLevel: zap.NewAtomicLevel(), Profiles: profiles, Hosts: []string{"Ops.bank.example", "metrics."}})
 	for host, status := range map[string]int{
 		"":                      http.StatusOK, // HTTP/1.0
 		"127.0.0.1":             http.StatusOK,

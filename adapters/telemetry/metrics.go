@@ -31,10 +31,6 @@ import (
 // "other".
 type Routes map[string]string
 
-// Request describes one request and its answer. Its Route is one of Routes; any
-// other text is an unknown path.
-type Request = summary.Exchange
-
 // Options are constants that the metrics show.
 type Options struct {
 	// Version and Revision are the release and the commit it was built from.
@@ -178,7 +174,7 @@ func (m *Metrics) begin() {
 
 // Request counts a request. The trace of ctx, if it is sampled, becomes the
 // exemplar of its latency.
-func (m *Metrics) Request(ctx context.Context, r *Request) {
+func (m *Metrics) Request(ctx context.Context, r *summary.Exchange) {
 	route := r.Route
 	name, known := m.routes[route]
 	if !known {

@@ -22,6 +22,7 @@ import (
 	"bankingapi/adapters/telemetry"
 	"bankingapi/application/buyfund"
 	"bankingapi/application/commit"
+	"bankingapi/application/summary"
 	"bankingapi/domain/fault"
 	"bankingapi/domain/operation"
 	"bankingapi/test/golden"
@@ -52,7 +53,7 @@ func populated(t *testing.T, registry *prometheus.Registry) *telemetry.Metrics {
 	options.Pools = map[string]*sql.DB{"writes": db}
 	m, err := telemetry.NewMetrics(registry, options)
 	require.NoError(t, err)
-	for _, r := range []telemetry.Request{
+	for _, r := range []summary.Exchange{
 		{Route: saleRoute, Status: 200, State: operation.Completed, Duration: 3 * time.Millisecond, Subscription: "mobile-app"},
 		{Route: saleRoute, Status: 200, State: operation.Completed, Duration: 2 * time.Millisecond, Replayed: true},
 		{Route: saleRoute, Status: 200, State: operation.Recorded, Duration: 30 * time.Millisecond},
@@ -109,8 +110,8 @@ func TestLabelsAreClosedSets(t *testing.T) {
 	require.NoError(t, err)
 	const junk = "1234567890\"} 1\nevil"
 	for status := -1; status < 2000; status += 7 {
-		m.Request(t.Context(), &telemetry.Request{Route: junk, Method: junk, Status: status, State: 77, Codes: []string{junk}, Subscription: junk})
-		m.Request(t.Context(), &telemetry.Request{Route: saleRoute, Method: junk, Status: status, State: 77, Codes: []string{junk}, RequestID: junk})
+		m.Request(t.Context(), &summary.Exchange{Route: junk, Method: junk, Status: status, State: 77, Codes: []string{junk}, Subscription: junk})
+		m.Request(t.Context(), &summary.Exchange{Route: saleRoute, Method: junk, Status: status, State: 77, Codes: []string{junk}, RequestID: junk})
 	}
 	got := exposition(t, registry, "text/plain")
 	require.NotContains(t, got, "1234567890")
@@ -126,7 +127,7 @@ func TestEveryCodeIsALabel(t *testing.T) {
 	m, err := telemetry.NewMetrics(registry, options)
 	require.NoError(t, err)
 	for _, code := range fault.Codes() {
-		m.Request(t.Context(), &telemetry.Request{Route: saleRoute, Status: 400, Codes: []string{code.Name}})
+		m.Request(t.Context(), &summary.Exchange{Route: saleRoute, Status: 400, Codes: []string{code.Name}})
 	}
 	got := exposition(t, registry, "text/plain")
 	for _, code := range fault.Codes() {
@@ -148,7 +149,7 @@ func TestASampledTraceIsTheExemplarOfItsLatency(t *testing.T) {
 		}))
 	}
 	const sampled, unsampled = "0af7651916cd43dd8448eb211c80319c", "1af7651916cd43dd8448eb211c80319c"
-	r := telemetry.Request{Route: saleRoute, Status: 200, State: operation.Completed, Duration: 3 * time.Millisecond}
+	r := summary.Exchange{Route: saleRoute, Status: 200, State: operation.Completed, Duration: 3 * time.Millisecond}
 	m.Request(traced(sampled, trace.FlagsSampled), &r)
 	m.Request(traced(unsampled, 0), &r)
 	m.Request(t.Context(), &r)
@@ -193,7 +194,7 @@ func TestSeveralInstances(t *testing.T) {
 func BenchmarkRequest(b *testing.B) {
 	m, err := telemetry.NewMetrics(prometheus.NewRegistry(), options)
 	require.NoError(b, err)
-	r := telemetry.Request{Route: saleRoute, Method: "POST", Status: 200, State: operation.Completed, Duration: time.Millisecond}
+	r := summary.Exchange{Route: saleRoute, Method: "POST", Status: 200, State: operation.Completed, Duration: time.Millisecond}
 	b.ReportAllocs()
 	b.RunParallel(func(pb *testing.PB) {
 		ctx := context.Background()
@@ -221,11 +222,11 @@ func TestSubscriptionsAreBounded(t *testing.T) {
 	require.NoError(t, err)
 	for n := range 300 {
 		for range 2 {
-			m.Request(t.Context(), &telemetry.Request{Route: saleRoute, Status: 429, Codes: []string{"rate-limit-exceeded"}, Subscription: fmt.Sprint("caller ", n)})
+			m.Request(t.Context(), &summary.Exchange{Route: saleRoute, Status: 429, Codes: []string{"rate-limit-exceeded"}, Subscription: fmt.Sprint("caller ", n)})
 		}
 	}
-	m.Request(t.Context(), &telemetry.Request{Route: saleRoute, Status: 429, Subscription: "\xff"})
-	m.Request(t.Context(), &telemetry.Request{Route: saleRoute, Status: 401, Codes: []string{"key-missing"}})
+	m.Request(t.Context(), &summary.Exchange{Route: saleRoute, Status: 429, Subscription: "\xff"})
+	m.Request(t.Context(), &summary.Exchange{Route: saleRoute, Status: 401, Codes: []string{"key-missing"}})
 	families, err := registry.Gather()
 	require.NoError(t, err)
 	for _, f := range families {

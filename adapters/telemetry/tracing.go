@@ -21,6 +21,7 @@ import (
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/trace"
 
+	"bankingapi/application/summary"
 	"bankingapi/domain/fault"
 )
 
@@ -131,7 +132,7 @@ func (t *Tracing) Middleware(next http.Handler) http.Handler {
 }
 
 // Request adds the outcome of the request to the span that Middleware created.
-func (t *Tracing) Request(ctx context.Context, r *Request) {
+func (t *Tracing) Request(ctx context.Context, r *summary.Exchange) {
 	if t == nil {
 		return
 	}

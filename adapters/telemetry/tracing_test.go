@@ -22,6 +22,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"bankingapi/adapters/telemetry"
+	"bankingapi/application/summary"
 	"bankingapi/domain/fault"
 	"bankingapi/domain/operation"
 )
@@ -118,7 +119,7 @@ func TestATraceOfARequest(t *testing.T) {
 		endBatch(errors.New("insert " + message))
 		endUseCase(nil)
 		w.WriteHeader(http.StatusServiceUnavailable)
-		tracing.Request(r.Context(), &telemetry.Request{
+		tracing.Request(r.Context(), &summary.Exchange{
 			Route: saleRoute, Status: http.StatusServiceUnavailable, State: operation.Failed, Replayed: true,
 			Codes: []string{"storage-unavailable"}, RequestID: "request-1", Subscription: "Acme",
 			ChannelSessionID: "session-1", ChannelRequestID: "channel-1",
@@ -249,7 +250,7 @@ func TestTheVariablesOfOpenTelemetryCount(t *testing.T) {
 		request := httptest.NewRequest(http.MethodPost, saleRoute, nil)
 		request.Header.Set("Traceparent", parent)
 		tracing.Middleware(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
-			tracing.Request(r.Context(), &telemetry.Request{Route: saleRoute})
+			tracing.Request(r.Context(), &summary.Exchange{Route: saleRoute})
 			_, end := tracing.Batch(context.Background(), "batch", []context.Context{r.Context()})
 			end(nil)
 			require.NotEmpty(t, telemetry.TraceID(r.Context()))
@@ -326,7 +327,7 @@ func TestTracingSwitchedOffCostsNothing(t *testing.T) { // measures, so it is al
 	require.Nil(t, tracing)
 	handler := http.NotFoundHandler()
 	require.Equal(t, reflectPointer(handler), reflectPointer(tracing.Middleware(handler)))
-	ctx, r, callers := t.Context(), &telemetry.Request{}, []context.Context{t.Context()}
+	ctx, r, callers := t.Context(), &summary.Exchange{}, []context.Context{t.Context()}
 	require.Zero(t, testing.AllocsPerRun(100, func() {
 		inside, end := tracing.Span(ctx, "buyfund.Buy")
 		_, endBatch := tracing.Batch(inside, "batch", callers)

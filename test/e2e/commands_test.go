@@ -381,6 +381,12 @@ func TestUsedPort(t *testing.T) {
 		require.Contains(t, got.Err, "address already in use")
 		require.NotContains(t, got.Out, "Listening")
 	}
+	other, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer other.Close()
+	got := newBank(t, testdb.EngineSQLite).Run(t, "serve", "--http.address", taken.Addr().String(), "--ops.address", other.Addr().String())
+	require.Contains(t, got.Err, "http.address (BANKINGAPI_HTTP__ADDRESS): listen on "+taken.Addr().String())
+	require.Contains(t, got.Err, "ops.address (BANKINGAPI_OPS__ADDRESS): listen on "+other.Addr().String(), "both are told of at once")
 }
 
 // TestImportWhileServing checks that commands of another process and requests

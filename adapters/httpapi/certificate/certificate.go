@@ -58,32 +58,22 @@ type certificates struct {
 	refused  *stamp // of files that were reported
 }
 
-// stamp identifies one state of the two files.
-type stamp [2]fs.FileInfo
+// stamp identifies one state of the two files: when they were written, and their
+// sizes, because two writes may fall into one tick of the clock.
+type stamp [2]struct {
+	written time.Time
+	size    int64
+}
 
 func stampOf(certFile, keyFile string) (s stamp, err error) {
 	for i, name := range []string{certFile, keyFile} {
-		if s[i], err = os.Stat(name); err != nil {
+		info, err := os.Stat(name)
+		if err != nil {
 			return stamp{}, err
 		}
+		s[i].written, s[i].size = info.ModTime(), info.Size()
 	}
 	return s, nil
-}
-
-func (s stamp) equal(other stamp) bool {
-	for i := range s {
-		a, b := s[i], other[i]
-		if a == nil || b == nil {
-			if a != b {
-				return false
-			}
-			continue
-		}
-		if !a.ModTime().Equal(b.ModTime()) || a.Size() != b.Size() || !os.SameFile(a, b) {
-			return false
-		}
-	}
-	return true
 }
 
 func (f Files) load() (*certificates, error) {
@@ -125,7 +115,7 @@ func (c *certificates) check() {
 	}
 	c.checked = now
 	found, err := stampOf(c.CertFile, c.KeyFile)
-	if err == nil && found.equal(c.used) {
+	if err == nil && found == c.used {
 		return
 	}
 	var pair *tls.Certificate
@@ -133,7 +123,7 @@ func (c *certificates) check() {
 		pair, err = c.read()
 	}
 	if err != nil {
-		if c.Report != nil && (c.refused == nil || !found.equal(*c.refused)) {
+		if c.Report != nil && (c.refused == nil || found != *c.refused) {
 			c.Report(fmt.Errorf("the previous certificate stays in use: %w", err))
 		}
 		c.refused = &found

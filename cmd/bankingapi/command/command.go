@@ -50,7 +50,7 @@ func group(cmd *cobra.Command, subs ...*cobra.Command) *cobra.Command {
 
 // open opens the service with its options in addition to those of the program.
 func (c *call) open(settings bootstrap.Settings, more ...bootstrap.Option) (*bootstrap.App, error) {
-	return bootstrap.Open(c.Context(), settings, c.options, buildVersion(), c.showLink(), bootstrap.Options(more...))
+	return bootstrap.Open(c.Context(), settings, c.options, buildVersion(), bootstrap.WithProfiles(profiles()), c.showLink(), bootstrap.Options(more...))
 }
 
 // showLink prints each link to the console on a line of its own.

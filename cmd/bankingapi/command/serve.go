@@ -83,7 +83,7 @@ func (c *call) serveSandbox() error {
 	if c.isDefault("storage.dsn") && settings.Storage.Driver == bootstrap.SQLite {
 		settings.Storage.DSN = bootstrap.SandboxDSN()
 	}
-	app, err := bootstrap.OpenSandbox(c.Context(), settings, c.options, buildVersion(), c.showLink())
+	app, err := bootstrap.OpenSandbox(c.Context(), settings, c.options, buildVersion(), bootstrap.WithProfiles(profiles()), c.showLink())
 	if err != nil {
 		return fmt.Errorf("open the sandbox: %w", err)
 	}
