@@ -100,7 +100,7 @@ func newOffice(w *setup, s *store.Store, k *trail.Keeper) *backoffice.Office {
 
 func newManager(w *setup, s *store.Store) *subscriptions.Manager {
 	m := subscriptions.NewManager(s.Subscriptions, rand.Reader)
-	m.Now, m.Acts, m.HostOperations = w.now, &w.acts, w.hostOperations()
+	m.Now, m.Acts, m.HostOperations, m.Zone = w.now, &w.acts, w.hostOperations(), w.zone
 	return m
 }
 

@@ -298,44 +298,19 @@ func (q *request) revise(ctx context.Context, name string) (c change, err error)
 	if err != nil {
 		return c, err
 	}
-	changes := q.differences(before, &fields)
+	changes := subscriptions.Differences(before, &fields, q.o.Zone)
 	if len(changes) == 0 {
 		return change{Wrong: "Nothing was changed: the form has the values that the subscription has."}, nil
 	}
 	details := strings.Join(changes, "; ")
 	expires := fields.PrimaryKey.Expires
-	err = q.o.Subscriptions.Change(q.o.Office.Acts.Begin(ctx, "subscription.change", name, details), name, func(s *subscription.Subscription) error {
+	err = q.o.Subscriptions.Change(ctx, name, func(s *subscription.Subscription) error {
 		if q.lastDay(expires) != q.lastDay(s.PrimaryKey.Expires) {
 			s.PrimaryKey.Expires, s.SecondaryKey.Expires = expires, expires
 		}
 		return s.Revise(fields)
 	})
 	return change{Done: name + " is changed: " + details + ". Every replica follows within 5 seconds."}, err
-}
-
-// differences says what a change of a subscription changes.
-func (q *request) differences(from, to *subscription.Subscription) (all []string) {
-	limit := func(n int) string {
-		if n == 0 {
-			return "none"
-		}
-		return strconv.Itoa(n) + "/s"
-	}
-	callerID := map[bool]string{false: "optional", true: "required"}
-	for _, each := range []struct{ name, from, to string }{
-		{"rate limit", limit(from.RequestsPerSecond), limit(to.RequestsPerSecond)},
-		{"may call", namesOf(from), namesOf(to)},
-		{"CallerId", callerID[from.RequireCallerID], callerID[to.RequireCallerID]},
-		{"last day of the keys", or(q.lastDay(from.PrimaryKey.Expires), "never"), or(q.lastDay(to.PrimaryKey.Expires), "never")},
-		{"AppKey", or(from.AppKey, "none"), or(to.AppKey, "none")},
-		{"Channel", or(from.Channel, "none"), or(to.Channel, "none")},
-		{"TellerName", or(from.TellerName, "none"), or(to.TellerName, "none")},
-	} {
-		if each.from != each.to {
-			all = append(all, each.name+" "+each.to+" instead of "+each.from)
-		}
-	}
-	return all
 }
 
 // fields reads the form of a subscription.

@@ -3,14 +3,17 @@
 package subscriptions
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
 	"bankingapi/domain/audit"
+	"bankingapi/domain/day"
 	"bankingapi/domain/fault"
 	"bankingapi/domain/operation"
 	"bankingapi/domain/subscription"
@@ -59,6 +62,8 @@ type Manager struct {
 	// Acts makes the act of each change, unless its context carries one already.
 	// nil makes none.
 	Acts *audit.Acts
+	// Zone is the time zone of the bank, in which keys expire. nil is UTC.
+	Zone *time.Location
 	// HostOperations are the names of the operations of the host program.
 	HostOperations []string
 	// KeyMade is called after a new key was stored. It may be nil.
@@ -116,7 +121,8 @@ func (m *Manager) Create(ctx context.Context, fields subscription.Subscription) 
 		return primary, secondary, err
 	}
 	s.Created = m.now()
-	return primary, secondary, m.keyMade(m.repository.Create(m.begin(ctx, "subscription.create", s.Name, ""), s))
+	details := strings.Join(Differences(nil, s, m.Zone), "; ")
+	return primary, secondary, m.keyMade(m.repository.Create(m.begin(ctx, "subscription.create", s.Name, details), s))
 }
 
 // keyMade calls KeyMade unless the key was not stored.
@@ -134,11 +140,61 @@ func (m *Manager) now() time.Time {
 	return m.Now()
 }
 
-// Change changes a subscription in place. The error is that of change,
-// ErrNotFound or one of the storage. The change reaches every replica within five
-// seconds.
+// Change changes a subscription in place, and says in its act what it changed. The
+// error is that of change, ErrNotFound or one of the storage. The change reaches
+// every replica within five seconds.
 func (m *Manager) Change(ctx context.Context, name string, change func(*subscription.Subscription) error) error {
-	return m.repository.Change(m.begin(ctx, "subscription.change", name, ""), name, change)
+	ctx = m.begin(ctx, "subscription.change", name, "")
+	return m.repository.Change(ctx, name, func(s *subscription.Subscription) error {
+		before := *s
+		err := change(s)
+		audit.Describe(ctx, strings.Join(Differences(&before, s, m.Zone), "; "))
+		return err
+	})
+}
+
+// Differences says what differs between two versions of a subscription, in a
+// sentence for each. Without a version before it says what is not the default.
+// The last day of the keys is one of the zone; nil is UTC.
+func Differences(before, after *subscription.Subscription, zone *time.Location) (all []string) {
+	if zone == nil {
+		zone = time.UTC
+	}
+	from := before
+	if from == nil {
+		from = new(subscription.Subscription)
+	}
+	limit := func(s *subscription.Subscription) string {
+		if s.RequestsPerSecond == 0 {
+			return ""
+		}
+		return strconv.Itoa(s.RequestsPerSecond) + "/s"
+	}
+	last := func(s *subscription.Subscription) string {
+		if s.PrimaryKey.Expires.IsZero() {
+			return ""
+		}
+		return day.Of(s.PrimaryKey.Expires.Add(-time.Nanosecond), zone).String()
+	}
+	callerID := map[bool]string{true: "required"}
+	for _, each := range []struct{ name, from, to, none string }{
+		{"rate limit", limit(from), limit(after), "none"},
+		{"may call", strings.Join(from.Granted(), ", "), strings.Join(after.Granted(), ", "), "nothing"},
+		{"CallerId", callerID[from.RequireCallerID], callerID[after.RequireCallerID], "optional"},
+		{"last day of the keys", last(from), last(after), "never"},
+		{"AppKey", from.AppKey, after.AppKey, "none"},
+		{"Channel", from.Channel, after.Channel, "none"},
+		{"TellerName", from.TellerName, after.TellerName, "none"},
+	} {
+		switch {
+		case each.from == each.to:
+		case before == nil:
+			all = append(all, each.name+" "+each.to)
+		default:
+			all = append(all, each.name+" "+cmp.Or(each.to, each.none)+" instead of "+cmp.Or(each.from, each.none))
+		}
+	}
+	return all
 }
 
 // Regenerate replaces one key and returns the new one, which cannot be read later.

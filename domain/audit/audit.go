@@ -60,12 +60,24 @@ func Actor(ctx context.Context) Who {
 }
 
 // With returns a context that carries the act.
-func With(ctx context.Context, act Act) context.Context { return context.WithValue(ctx, actKey{}, act) }
+func With(ctx context.Context, act Act) context.Context {
+	return context.WithValue(ctx, actKey{}, &act)
+}
 
 // From returns the act that a context carries. ok is false if it carries none.
 func From(ctx context.Context) (act Act, ok bool) {
-	act, ok = ctx.Value(actKey{}).(Act)
-	return act, ok
+	if carried, ok := ctx.Value(actKey{}).(*Act); ok {
+		return *carried, true
+	}
+	return act, false
+}
+
+// Describe sets the details of the act that a context carries, if it carries one.
+// It is for details that are known only while the act is carried out.
+func Describe(ctx context.Context, details string) {
+	if carried, ok := ctx.Value(actKey{}).(*Act); ok {
+		carried.Details = details
+	}
 }
 
 // Acts makes acts.

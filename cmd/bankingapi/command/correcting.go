@@ -33,6 +33,12 @@ func addActor(cmd *cobra.Command) *cobra.Command {
 	return cmd
 }
 
+// addOptionalReason is addActor for a command that may have a --reason.
+func addOptionalReason(cmd *cobra.Command) *cobra.Command {
+	cmd.Flags().String("reason", "", "why, in your `words`, for the audit")
+	return addActor(cmd)
+}
+
 // addReason is addActor for a command that is refused without a --reason.
 func addReason(cmd *cobra.Command) *cobra.Command {
 	reason := cmd.Flags().String("reason", "", "why, in your `words`: required")

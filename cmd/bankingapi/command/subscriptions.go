@@ -113,7 +113,7 @@ only once: the database stores only their hashes.`,
 		return err
 	})
 	wanted.addTo(cmd)
-	return addActor(cmd)
+	return addOptionalReason(cmd)
 }
 
 func (p program) changeSubscriptionCommand() *cobra.Command {
@@ -179,7 +179,7 @@ CallerIds that were used stay used. --operation and --host-operation replace all
 		return nil
 	})
 	wanted.addTo(cmd)
-	return addActor(cmd)
+	return addOptionalReason(cmd)
 }
 
 func (p program) listSubscriptionsCommand() *cobra.Command {
@@ -228,7 +228,7 @@ func keyTimes(k subscription.KeyLife) cell {
 
 func (p program) regenerateKeyCommand() *cobra.Command {
 	slots := []string{string(subscription.Primary), string(subscription.Secondary)}
-	return addActor(p.command(&cobra.Command{
+	return addOptionalReason(p.command(&cobra.Command{
 		Use:   "regenerate NAME primary|secondary",
 		Short: "Replace a key of a subscription and print the new one",
 		Long: `Replaces a key by a new one and prints it. The old key stops working. The new key is shown only
@@ -262,7 +262,7 @@ once: the database stores only its hash.`,
 }
 
 func (p program) subscriptionStateCommand(verb string, state subscription.State, short string) *cobra.Command {
-	return addActor(p.command(&cobra.Command{
+	return addOptionalReason(p.command(&cobra.Command{
 		Use:     verb + " NAME",
 		Short:   short,
 		Example: "  bankingapi subscriptions " + verb + " mobile-app",

@@ -1,6 +1,7 @@
 package command
 
 import (
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -28,4 +29,25 @@ func TestSubscriptionsTable(t *testing.T) {
 	out.Reset()
 	require.NoError(t, list.write(&out, minutes, true))
 	golden.Equal(t, "subscriptions.json", out.String())
+}
+
+// The audit says what changed, and why.
+func TestTheAuditSaysWhatChanged(t *testing.T) {
+	t.Parallel()
+	environment := []string{"BANKINGAPI_STORAGE__DSN=" + filepath.Join(t.TempDir(), "bank.db")}
+	for _, command := range [][]string{
+		{"migrate", "up"},
+		{"subscriptions", "create", "shop", "--rate", "20", "--operation", "BuyFundFromCustomer", "--reason", "contract 7"},
+		{"subscriptions", "change", "shop", "--rate", "0", "--expires", "2999-12-31"},
+		{"subscriptions", "suspend", "shop", "--reason", "key was leaked"},
+		{"subscriptions", "regenerate", "shop", "primary", "--reason", "key was leaked"},
+	} {
+		got := bankingapi(t, environment, command...)
+		require.Zero(t, got.status, got.err)
+	}
+	audit := bankingapi(t, environment, "export", "audit").out
+	require.Contains(t, audit, `subscription.create,shop,contract 7,rate limit 20/s; may call BuyFundFromCustomer`)
+	require.Contains(t, audit, `subscription.change,shop,,rate limit none instead of 20/s; last day of the keys 2999-12-31 instead of never`)
+	require.Contains(t, audit, `subscription.state,shop,key was leaked,suspended`)
+	require.Contains(t, audit, `subscription.regenerate,shop,key was leaked,primary`)
 }
