@@ -139,7 +139,7 @@ func newConsole(lc fx.Lifecycle, w *setup, s *store.Store, office *backoffice.Of
 		Subscriptions:  manager,
 		Checks:         readiness.Results,
 		Zone:           w.zone,
-		Now:            w.now,
+		Machine:        w.now,
 		Bank:           w.bank,
 		UserHeader:     w.settings.Console.UserHeader,
 		TrustedProxies: proxies,

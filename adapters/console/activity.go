@@ -2,6 +2,7 @@ package console
 
 import (
 	"cmp"
+	"net/http"
 	"slices"
 	"sync"
 	"time"
@@ -52,26 +53,28 @@ type partnerHour [hour]struct {
 type minute struct {
 	number   int64 // since 1970
 	requests int
-	// latencies are counted by bucketOf.
+	// answered are the requests to operations that were answered 2xx. Their latencies
+	// are counted by bucketOf.
+	answered  int
 	latencies [buckets]int32
 }
 
-// totals are those of the bank's day.
+// totals are those of the requests of the bank's day to this replica.
 type totals struct {
-	// completed and recorded are sales, messages those that were sent.
-	completed, recorded, messages int
-	// refused are operations, replayed requests.
-	refused, replayed int
-	// rejected are requests that were answered 4xx, failed those with 5xx.
-	rejected, failed int
-	// settled are due sales that were completed, lapsed those that failed.
-	settled, lapsed int
+	// Replayed requests repeated an operation. Rejected are requests that were answered
+	// 4xx, Failed those with 5xx.
+	Replayed, Rejected, Failed int
+	// Settled are due sales that were completed, Lapsed those that failed.
+	Settled, Lapsed int
 }
 
+// refusal is a kind of refused requests.
 type refusal struct {
-	subscription, operation, code string
-	// kept says that the bank refused the operation, so that it is stored.
-	kept bool
+	// Partner is empty if the key belongs to no subscription. Code is the first of the
+	// answer.
+	Partner, Code string
+	// Kept says that the bank refused the operation, so that it is stored.
+	Kept bool
 }
 
 // newActivity begins to count.
@@ -79,9 +82,10 @@ func newActivity(zone *time.Location, bank func() time.Time, now time.Time) *act
 	return &activity{zone: zone, bank: bank, began: now, since: now, partners: make(map[string]*partnerHour)}
 }
 
-// Request counts a request of the API and its answer.
+// Request counts a request and its answer, as the metrics do: the dashboard and the
+// page Today say the same.
 func (c *Console) Request(x *summary.Exchange) {
-	if c == nil || x.Operation == "" {
+	if c == nil {
 		return
 	}
 	a, at := c.activity, x.Start.Add(x.Duration)
@@ -92,29 +96,26 @@ func (c *Console) Request(x *summary.Exchange) {
 	a.requests++
 	m := a.minute(at)
 	m.requests++
-	m.latencies[bucketOf(x.Duration)]++
-	a.partner(x.Subscription, at)
-	t := &a.totals
-	switch {
-	case x.Status >= 500:
-		t.failed++
-	case x.Status >= 400:
-		t.rejected++
-	case x.Replayed:
-		t.replayed++
-	case x.State == operation.Failed:
-		t.refused++
-	case x.State == operation.Recorded:
-		t.recorded += x.Records
-	case x.Operation == operation.AddPushNotificationResponse.String():
-		t.messages += x.Records
-	case x.Operation == operation.BuyFundFromCustomer.String(): // not one of a host
-		t.completed += x.Records
-	}
-	if x.Replayed || len(x.Codes) == 0 {
+	if x.Operation == "" {
 		return
 	}
-	key := refusal{x.Subscription, x.Operation, x.Codes[0], x.State == operation.Failed}
+	if x.Status < http.StatusMultipleChoices {
+		m.answered++
+		m.latencies[bucketOf(x.Duration)]++
+	}
+	a.partner(x.Subscription, at)
+	switch {
+	case x.Status >= http.StatusInternalServerError:
+		a.totals.Failed++
+	case x.Status >= http.StatusBadRequest:
+		a.totals.Rejected++
+	case x.Replayed:
+		a.totals.Replayed++
+	}
+	if len(x.Codes) == 0 {
+		return
+	}
+	key := refusal{x.Subscription, x.Codes[0], x.State == operation.Failed}
 	if _, known := a.refusals[key]; known || len(a.refusals) < maxRefusals {
 		a.refusals[key]++
 	}
@@ -128,12 +129,12 @@ func (c *Console) Settled(s buyfund.Settlement) {
 	a := c.activity
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.turn(c.o.Now(), a.bank())
-	a.totals.settled += s.Completed
-	a.totals.lapsed += s.Failed
+	a.turn(c.o.Machine(), a.bank())
+	a.totals.Settled += s.Completed
+	a.totals.Lapsed += s.Failed
 }
 
-// turn begins a new day at the bank's midnight. now is the real time.
+// turn begins a new day at the bank's midnight. now is the time of the machine.
 func (a *activity) turn(now, bank time.Time) {
 	if !a.day.IsNone() && bank.Before(a.ends) {
 		return
@@ -228,8 +229,8 @@ func secondsOf(number int64, now time.Time) float64 {
 // snapshot is what the Today page shows.
 type snapshot struct {
 	totals
-	since    time.Time // when counting began
-	refusals []refusalCount
+	Since    time.Time // when counting began
+	Refusals []refusalCount
 	// rate is in requests a second, median and slow in milliseconds: one value for
 	// each of the last 60 minutes that this process has seen, the running one last.
 	rate, median, slow []float64
@@ -237,19 +238,19 @@ type snapshot struct {
 
 type refusalCount struct {
 	refusal
-	count int
+	Requests int
 }
 
 func (a *activity) snapshot(now time.Time) snapshot {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.turn(now, a.bank())
-	s := snapshot{totals: a.totals, since: a.since}
+	s := snapshot{totals: a.totals, Since: a.since}
 	for key, n := range a.refusals {
-		s.refusals = append(s.refusals, refusalCount{key, n})
+		s.Refusals = append(s.Refusals, refusalCount{key, n})
 	}
-	slices.SortFunc(s.refusals, func(x, y refusalCount) int {
-		return cmp.Or(-cmp.Compare(x.count, y.count), cmp.Compare(x.subscription, y.subscription), cmp.Compare(x.code, y.code))
+	slices.SortFunc(s.Refusals, func(x, y refusalCount) int {
+		return cmp.Or(cmp.Compare(y.Requests, x.Requests), cmp.Compare(x.Partner, y.Partner), cmp.Compare(x.Code, y.Code))
 	})
 	running := now.Unix() / 60
 	for number := max(running-hour+1, a.began.Unix()/60); number <= running; number++ {
@@ -282,12 +283,12 @@ func bucketOf(d time.Duration) int {
 }
 
 // quantile is the upper bound of the bucket that has it, in milliseconds; 0
-// without requests.
+// without answers.
 func (m *minute) quantile(q float64) float64 {
-	if m.requests == 0 {
+	if m.answered == 0 {
 		return 0
 	}
-	left := int32(q * float64(m.requests))
+	left := int32(q * float64(m.answered))
 	for i, n := range m.latencies {
 		if left -= n; left < 0 {
 			return float64(bounds[i].Microseconds()) / 1000

@@ -2,7 +2,6 @@ package console
 
 import (
 	"fmt"
-	"html/template"
 	"math"
 	"slices"
 	"strconv"
@@ -16,53 +15,40 @@ const (
 	chartHeight = 130
 )
 
-// line is one series of a chart.
-type line struct {
-	class  string // of the stylesheet
-	values []float64
+// picture is a chart, which the template "chart" draws. About says what a person who
+// cannot see it must know. High, From and To label the axes.
+type picture struct {
+	Width, Height         int
+	About, High, From, To string
+	Paths                 []string // one for each line
 }
 
-// chart draws lines over a common axis as SVG. about says what a person who
-// cannot see it must know; from and to label the ends of the axis.
-func chart(width int, about, unit, from, to string, step bool, lines ...line) template.HTML {
+// chart is a picture of lines over a common axis.
+func chart(width int, unit string, step bool, lines ...[]float64) picture {
 	top := 0.0
-	for _, l := range lines {
-		for _, v := range l.values {
+	for _, values := range lines {
+		for _, v := range values {
 			top = math.Max(top, v)
 		}
 	}
 	top = roundUp(top)
-	escape := template.HTMLEscapeString
-	var b strings.Builder
-	fmt.Fprintf(&b, `<div class="chart" role="img" aria-label="%s"><svg viewBox="0 0 %d %d" preserveAspectRatio="none" aria-hidden="true">`, escape(about), width, chartHeight)
-	for k := range 3 {
-		y := chartHeight * k / 2
-		fmt.Fprintf(&b, `<line class="rule" x1="0" x2="%d" y1="%d" y2="%d"/>`, width, y, y)
+	high := strconv.FormatFloat(top, 'f', -1, 64)
+	if top >= 1000 {
+		high = grouped(strconv.FormatFloat(top, 'f', 0, 64))
 	}
-	for i, l := range lines {
-		path := trace(l.values, width, top, step)
-		if path == "" {
-			continue
+	p := picture{Width: width, Height: chartHeight, High: strings.TrimSpace(high + " " + unit)}
+	for _, values := range lines {
+		if path := trace(values, width, top, step); path != "" {
+			p.Paths = append(p.Paths, path)
 		}
-		if i == 0 {
-			fmt.Fprintf(&b, `<path class="area" d="%s L%d %d L0 %d Z"/>`, path, width, chartHeight, chartHeight)
-		}
-		fmt.Fprintf(&b, `<path class="%s" d="%s"/>`, l.class, path)
 	}
-	// The picture stretches with the page. Labels are texts beside it, so that
-	// they keep their size.
-	fmt.Fprintf(&b, `</svg><span class="high">%s</span><span class="from">%s</span><span class="to">%s</span></div>`,
-		escape(axis(top, unit)), escape(from), escape(to))
-	return template.HTML(b.String()) //nolint:gosec // numbers, and texts that are escaped
+	return p
 }
 
 // trace is the path of a line. A single value is a level line.
 func trace(values []float64, width int, top float64, step bool) string {
 	if len(values) == 1 {
 		values = slices.Repeat(values, 2)
-	}
-	if len(values) == 0 || top <= 0 {
-		return ""
 	}
 	var b strings.Builder
 	for i, v := range values {
@@ -92,15 +78,6 @@ func roundUp(v float64) float64 {
 		}
 	}
 	return v
-}
-
-// axis is a label of an axis.
-func axis(v float64, unit string) string {
-	text := strconv.FormatFloat(v, 'f', -1, 64)
-	if v >= 1000 {
-		text = grouped(strconv.FormatFloat(v, 'f', 0, 64))
-	}
-	return strings.TrimSpace(text + " " + unit)
 }
 
 // short is a number with three digits or so.

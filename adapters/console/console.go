@@ -6,8 +6,10 @@
 // has a number of a customer or an account: pages of a customer are addressed
 // by references that only the session can read.
 //
-// A viewer sees masked numbers and no texts. An operator can show them; each
-// page that shows them is recorded before it is sent.
+// A page is a row of the table in pages.go: where it is, its template, and a
+// function that returns what the template shows. Templates show values of the
+// domain through a viewer. It masks numbers and texts, and an operator can show
+// them; each page that shows them is recorded before it is sent.
 //
 // The console hardly competes with the API: at most two requests read at a time,
 // each for at most two seconds. While the API is busy, their places then rest. Lists
@@ -16,18 +18,18 @@ package console
 
 import (
 	"context"
+	"crypto/sha256"
 	"embed"
-	"errors"
+	"encoding/hex"
+	"html/template"
 	"io/fs"
 	"net/http"
 	"net/netip"
-	"strings"
 	"time"
 
 	"bankingapi/application/backoffice"
 	"bankingapi/application/subscriptions"
 	"bankingapi/application/summary"
-	"bankingapi/domain/fault"
 	"bankingapi/domain/operation"
 )
 
@@ -40,10 +42,10 @@ type Options struct {
 	Subscriptions *subscriptions.Manager
 	// Checks are the conditions for the service to be ready.
 	Checks func() []summary.Check
-	// Zone is the bank's time zone, Bank its clock, and Now the real time. The two
-	// clocks differ in a sandbox only.
-	Zone      *time.Location
-	Now, Bank func() time.Time
+	// Zone is the bank's time zone. Machine is the real time, and Bank the time of the
+	// bank. The two clocks differ in a sandbox only.
+	Zone          *time.Location
+	Machine, Bank func() time.Time
 
 	// UserHeader is the header in which an identity proxy names the user. If it
 	// is empty, a one-time link signs in.
@@ -80,11 +82,13 @@ type Trail interface {
 // Console is the handler. Make one with New and stop it with Close. A nil *Console
 // is a service without one: its methods do nothing.
 type Console struct {
-	o        Options
-	activity *activity
-	sessions *sessions
-	mux      *http.ServeMux
-	pages    *pages
+	o         Options
+	activity  *activity
+	sessions  *sessions
+	mux       *http.ServeMux
+	templates map[string]*template.Template
+	menu      []entry
+	origins   http.CrossOriginProtection
 	// reading has two places: a request that reads holds one.
 	reading chan struct{}
 	// long has one place, for an export or a check of the book. It holds a place
@@ -92,66 +96,34 @@ type Console struct {
 	long   chan struct{}
 	proof  proof
 	glance glance
-	// origins refuses forms of other sites.
-	origins http.CrossOriginProtection
 }
-
-//go:embed pages
-var files embed.FS
 
 // New returns the console.
 func New(o Options) *Console {
-	c := &Console{o: o, activity: newActivity(o.Zone, o.Bank, o.Now()), sessions: newSessions(&o), mux: http.NewServeMux(), reading: make(chan struct{}, 2), long: make(chan struct{}, 1)}
-	c.pages = newPages()
-	c.asset("console.css", "text/css; charset=utf-8")
-	c.asset("console.js", "text/javascript; charset=utf-8")
-	c.asset("icon.svg", "image/svg+xml")
+	c := &Console{o: o, activity: newActivity(o.Zone, o.Bank, o.Machine()), sessions: newSessions(&o), mux: http.NewServeMux(),
+		templates: parseTemplates(), reading: make(chan struct{}, 2), long: make(chan struct{}, 1)}
+	for name, kind := range map[string]string{"console.css": "text/css; charset=utf-8", "console.js": "text/javascript; charset=utf-8", "icon.svg": "image/svg+xml"} {
+		content := asset(name)
+		c.mux.HandleFunc("GET /console/"+name, func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", kind)
+			w.Header().Set("Cache-Control", "public, max-age=31536000, immutable") // its address has its fingerprint
+			_, _ = w.Write(content)
+		})
+	}
 	c.mux.HandleFunc("GET /console/enter", c.enter)
 	c.mux.HandleFunc("POST /console/link", c.askLink)
-	c.routes()
+	for _, p := range pages(o.Sandbox != nil) {
+		if p.isEntry() {
+			c.menu = append(c.menu, entry{p.title, p.address()})
+		}
+		for method, handle := range map[string]handler{"GET ": p.show, "POST ": p.handlePost()} {
+			if handle != nil {
+				c.mux.Handle(method+"/console/"+p.path, c.serve(&p, handle))
+			}
+		}
+	}
+	c.mux.Handle("/console/", c.serve(&page{title: "Not found"}, func(*request) (any, error) { return nil, errNoPage }))
 	return c
-}
-
-func (c *Console) routes() {
-	get := func(path, name string, show func(*request) error) {
-		c.mux.Handle("GET /console/"+path, c.page(name, show))
-	}
-	post := func(path, name string, do func(*request) error) {
-		c.mux.Handle("POST /console/"+path, c.page(name, do))
-	}
-	act := func(path, name string, do func(*request) error) { post(path, name, once(do)) }
-	get("{$}", "Today", showToday)
-	get("sales", "Sales", showSales)
-	get("sales/export", "Sales", exportSales)
-	get("sale/{id}", "Sale", showSale)
-	get("sale/{id}/proof", "Sale", downloadProof)
-	get("refusals", "Refusals", showRefusals)
-	get("refusals/export", "Refusals", exportRefusals)
-	get("search", "Search", showSearch)
-	post("search", "Search", search)
-	get("customer/{ref}", "Customer", showCustomer)
-	get("customer/{ref}/export", "Customer", exportCustomer)
-	get("notifications", "Notifications", showNotifications)
-	post("notifications", "Notifications", narrowNotifications)
-	get("notifications/export", "Notifications", exportNotifications)
-	get("due", "Due", showDue)
-	get("due/export", "Due", exportDue)
-	get("subscriptions", "Subscriptions", showSubscriptions)
-	get("subscriptions/export", "Subscriptions", exportSubscriptions)
-	act("subscriptions", "Subscriptions", changeSubscription)
-	get("subscription", "Subscription", showSubscription)
-	act("subscription", "Subscription", changeSubscription)
-	get("proof", "Proof", showProof)
-	act("proof", "Proof", startProof)
-	get("proof/export", "Proof", exportProof)
-	act("sale/{id}", "Sale", correctSale)
-	get("sandbox", "Sandbox", showSandbox)
-	act("sandbox", "Sandbox", useSandbox)
-	get("audit", "Audit", showAudit)
-	get("audit/export", "Audit", exportAudit)
-	post("reveal", "Reveal", reveal)
-	post("leave", "Leave", leave)
-	get("", "Not found", func(*request) error { return errNoPage })
 }
 
 // Link makes a one-time link to the console at that address, a host and port,
@@ -196,22 +168,38 @@ func (c *Console) isForeign(r *http.Request) bool {
 	return embedded || c.origins.Check(r) != nil
 }
 
-func (c *Console) asset(name, kind string) {
+//go:embed pages
+var files embed.FS
+
+func asset(name string) []byte {
 	content, err := fs.ReadFile(files, "pages/"+name)
 	if err != nil {
 		panic(err) // it is embedded
 	}
-	c.mux.HandleFunc("GET /console/"+name, func(w http.ResponseWriter, _ *http.Request) {
-		w.Header().Set("Content-Type", kind)
-		w.Header().Set("Cache-Control", "public, max-age=31536000, immutable") // its address has its fingerprint
-		_, _ = w.Write(content)
-	})
+	return content
+}
+
+// assetPath is the address of an asset. It changes with the content.
+func assetPath(name string) string {
+	sum := sha256.Sum256(asset(name))
+	return "/console/" + name + "?" + hex.EncodeToString(sum[:6])
+}
+
+// signIn is the page for those who are not signed in.
+// Form says that a form was sent.
+type signIn struct{ Form, Spent, Asked, Left, Proxy bool }
+
+func (c *Console) refuse(w http.ResponseWriter, status int, page signIn) {
+	page.Proxy = c.sessions.behindProxy()
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	w.WriteHeader(status)
+	_ = c.templates["signin"].Execute(w, page) // it fails only if the client disconnected
 }
 
 // enter signs in with the token of a link, which works once.
 func (c *Console) enter(w http.ResponseWriter, r *http.Request) {
 	if c.sessions.behindProxy() || !c.sessions.spend(r.URL.Query().Get("token")) {
-		c.refuse(w, http.StatusForbidden, signIn{Spent: true, Proxy: c.sessions.behindProxy()})
+		c.refuse(w, http.StatusForbidden, signIn{Spent: true})
 		return
 	}
 	_, cookie := c.sessions.begin(r, "operator", true)
@@ -225,53 +213,30 @@ func (c *Console) askLink(w http.ResponseWriter, r *http.Request) {
 	if !c.sessions.behindProxy() && c.sessions.mayAsk() {
 		c.Link(r.Host)
 	}
-	c.refuse(w, http.StatusOK, signIn{Asked: true, Proxy: c.sessions.behindProxy()})
+	c.refuse(w, http.StatusOK, signIn{Asked: true})
 }
 
-// signIn is the page for those who are not signed in.
-// Form says that a form was sent.
-type signIn struct{ Form, Spent, Asked, Left, Proxy bool }
-
-func (c *Console) refuse(w http.ResponseWriter, status int, page signIn) {
-	w.Header().Set("Content-Type", "text/html; charset=utf-8")
-	w.WriteHeader(status)
-	_ = c.pages.signIn.Execute(w, page) // it fails only if the client disconnected
-}
-
-// patience is the maximum time for a page to read, and to wait before it reads.
-const patience = 2 * time.Second
-
-var (
-	errNoPage   = errors.New("this page does not exist")
-	errBusy     = errors.New("other pages are being read: try again in a moment")
-	errForm     = errors.New("the form is too old, and nothing was changed: go back, reload the page and try again")
-	errSent     = errors.New("this form was sent before: nothing more was done")
-	errRole     = errors.New("only an operator may do this")
-	errNothing  = errors.New("nothing is stored under this reference")
-	errNotToday = errors.New("a day is written as 2026-11-21")
-	errMasked   = errors.New("the file has numbers and texts in full: show them first, then download it")
-)
-
-// page wraps the handler of a page: it finds the session, checks forms, waits
-// for a place to read and shows errors.
-func (c *Console) page(name string, handle func(*request) error) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		s, ok := c.signedIn(w, r)
-		if !ok {
-			return
+// signedIn returns the session of a request. If there is none, it answers.
+func (c *Console) signedIn(w http.ResponseWriter, r *http.Request) *session {
+	s := c.sessions.find(r)
+	if !c.sessions.behindProxy() {
+		if s == nil {
+			c.refuse(w, http.StatusUnauthorized, signIn{Form: r.Method == http.MethodPost})
 		}
-		ctx, cancel := context.WithTimeout(r.Context(), patience)
-		defer cancel()
-		q := &request{Console: c, Request: r, w: w, session: s, ctx: ctx, title: name, now: c.o.Bank(), real: c.o.Now()}
-		err := q.check()
-		if err == nil {
-			err = c.inTurn(q, handle)
-		}
-		if err != nil {
-			q.fail(err)
-		}
-		q.send()
-	})
+		return s
+	}
+	user, ok := c.sessions.proxied(r)
+	if !ok {
+		c.refuse(w, http.StatusForbidden, signIn{})
+		return nil
+	}
+	if s == nil || s.user != user {
+		c.sessions.end(r)
+		var cookie *http.Cookie
+		s, cookie = c.sessions.begin(r, user, c.sessions.isOperator(user))
+		http.SetCookie(w, cookie)
+	}
+	return s
 }
 
 // After a page, its place rests nine times as long as the page took if the API is
@@ -282,150 +247,21 @@ const (
 	maxRest    = 500 * time.Millisecond
 )
 
-// inTurn runs the handler of a page when one of the two places to read is free.
-func (c *Console) inTurn(q *request, handle func(*request) error) error {
+// inTurn works when one of the two places to read is free.
+func (c *Console) inTurn(ctx context.Context, work func() error) error {
 	select {
 	case c.reading <- struct{}{}:
-		begun := c.o.Now()
+		begun := c.o.Machine()
 		defer func() {
-			end, now := func() { <-c.reading }, c.o.Now()
+			end, now := func() { <-c.reading }, c.o.Machine()
 			if c.activity.isBusy(now) {
 				time.AfterFunc(min(restFactor*now.Sub(begun), maxRest), end)
 			} else {
 				end()
 			}
 		}()
-		return handle(q)
-	case <-q.ctx.Done():
+		return work()
+	case <-ctx.Done():
 		return errBusy
 	}
-}
-
-// signedIn returns the session of a request. If there is none, it answers.
-func (c *Console) signedIn(w http.ResponseWriter, r *http.Request) (*session, bool) {
-	s := c.sessions.find(r)
-	if !c.sessions.behindProxy() {
-		if s == nil {
-			c.refuse(w, http.StatusUnauthorized, signIn{Form: r.Method == http.MethodPost})
-			return nil, false
-		}
-		return s, true
-	}
-	user, ok := c.sessions.proxied(r)
-	if !ok {
-		c.refuse(w, http.StatusForbidden, signIn{Proxy: true})
-		return nil, false
-	}
-	if s == nil || s.user != user {
-		c.sessions.end(r)
-		var cookie *http.Cookie
-		s, cookie = c.sessions.begin(r, user, c.sessions.isOperator(user))
-		http.SetCookie(w, cookie)
-	}
-	return s, true
-}
-
-// check refuses forms that this session did not get.
-func (q *request) check() (err error) {
-	if q.Method != http.MethodPost {
-		return nil
-	}
-	if q.ParseForm() != nil {
-		return errForm
-	}
-	q.form, err = q.session.readForm(q.PostForm.Get("csrf"))
-	return err
-}
-
-// once carries out a form that changes something, unless it was sent before. A
-// form that changed nothing can be sent again.
-func once(do func(*request) error) func(*request) error {
-	return func(q *request) error {
-		if err := q.session.spend(q.form); err != nil {
-			return err
-		}
-		err := do(q)
-		if q.status >= http.StatusBadRequest || errors.Is(err, errBusy) {
-			q.session.unspend(q.form)
-		}
-		return err
-	}
-}
-
-// did leads to the page of what a form has changed. A reload of that page
-// changes nothing.
-func (q *request) did(path, text string) error {
-	q.session.say(path, text)
-	return q.redirect(path)
-}
-
-// fail shows an error.
-func (q *request) fail(err error) {
-	status, text := http.StatusInternalServerError, "The service could not make this page. See its log."
-	page := errorPage{Path: "/console/", Name: "Today"}
-	switch {
-	case errors.Is(err, errNoPage), errors.Is(err, backoffice.ErrNotFound), errors.Is(err, errNothing), errors.Is(err, errReference):
-		status, text = http.StatusNotFound, sentence(err)
-	case errors.Is(err, errForm), errors.Is(err, errRole), errors.Is(err, errMasked):
-		status, text = http.StatusForbidden, sentence(err)
-	case errors.Is(err, errNotToday):
-		status, text = http.StatusBadRequest, sentence(err)
-	case errors.Is(err, errSent):
-		status, text = http.StatusConflict, "This form was sent before. Nothing more was done."
-		page.Path, page.Name = q.URL.Path, "See what it did"
-		if name := q.PostForm.Get("name"); name != "" {
-			page.Path = subscriptionPath(name)
-		}
-		if action := q.PostForm.Get("action"); action == "create" || strings.HasPrefix(action, "regenerate-") {
-			text += " New keys are shown only once. If you have not copied them, make another key."
-		}
-	case errors.Is(err, errBusy):
-		status, text = http.StatusServiceUnavailable, sentence(err)
-	case errors.Is(err, context.DeadlineExceeded), errors.Is(q.ctx.Err(), context.DeadlineExceeded):
-		status, text = http.StatusServiceUnavailable, "The answer took longer than 2 seconds, so the console stopped reading. Narrow the page by a day, a customer or a user."
-	case errors.Is(err, context.Canceled):
-		return
-	default:
-		if known, ok := errors.AsType[*fault.Error](err); ok && known.Kind == fault.Unavailable {
-			status, text = http.StatusServiceUnavailable, "The database cannot be reached."
-		}
-		q.o.Failed(q.title, err)
-	}
-	q.status = status
-	page.Status, page.Text = status, text
-	if q.show("error", page) != nil {
-		q.body.WriteString(text) // the template is broken
-	}
-}
-
-type errorPage struct {
-	Status int
-	Text   string
-	// Path leads on.
-	Path, Name string
-}
-
-// sentence makes a sentence of the text of an error.
-func sentence(err error) string {
-	text := err.Error()
-	return strings.ToUpper(text[:1]) + text[1:] + "."
-}
-
-// reveal shows numbers and texts from now on, or masks them again.
-func reveal(q *request) error {
-	if !q.session.operator {
-		return errRole
-	}
-	q.session.reveal(q.PostForm.Get("on") == "1")
-	back := q.PostForm.Get("back")
-	if !strings.HasPrefix(back, "/console/") {
-		back = "/console/"
-	}
-	return q.redirect(back)
-}
-
-// leave signs out.
-func leave(q *request) error {
-	http.SetCookie(q.w, q.sessions.end(q.Request))
-	return q.pages.signIn.Execute(&q.body, signIn{Left: true, Proxy: q.sessions.behindProxy()})
 }

@@ -13,25 +13,21 @@ import (
 	"bankingapi/domain/operation"
 )
 
-// dueView is the page Due.
-type dueView struct {
-	Day    string
-	Shown  string
+// duePage is the page Due.
+type duePage struct {
+	Day    day.Day // whose sales are listed, none for all
 	Months []month
-	// Beyond is what waits after BeyondMonth, the last of Months, with its first day.
-	Beyond      dueDayRow
-	BeyondMonth string
-	Late        []dueDayRow
-	Total       string
-	Rows        []saleRow
-	MoreRows    bool
-	Failed      []saleRow
-	// MoreFailed is true if more sales may have failed than are listed.
-	MoreFailed bool
+	// Beyond is the first day after Months for which something waits, and SalesBeyond
+	// what waits from then on.
+	Beyond      day.Day
+	SalesBeyond string
+	dueDays
+	Rows       []sale
+	MoreRows   bool
+	Failed     []sale
+	MoreFailed bool // more sales may have failed than are listed
 	Export     string
 }
-
-type dueDayRow struct{ Day, Operations, Sales, Path string }
 
 // month is a month of the calendar, from Monday on.
 type month struct {
@@ -41,39 +37,57 @@ type month struct {
 }
 
 type calendarDay struct {
-	Number           int
-	Name, Sales      string
-	Path             string
-	Today, Has, Late bool
-}
-
-func showDue(q *request) error {
-	chosen, err := q.day(q.URL.Query().Get("day"))
-	if err != nil {
-		return err
-	}
-	if err := q.look(); err != nil {
-		return err
-	}
-	due, err := q.due(q.today().Plus(maxAhead))
-	if err != nil {
-		return err
-	}
-	v := dueView{Day: chosen.String(), Shown: calendar(chosen), Total: due.total(), Export: with("/console/due/export", "day", chosen.String())}
-	q.months(&v, due)
-	for _, d := range due.late {
-		v.Late = append(v.Late, dueDayRow{calendar(d.Day), plural(int(d.Operations), "request"), plural(int(d.Sales), "sale"), duePath(d.Day)})
-	}
-	if err := q.waiting(&v, chosen); err != nil {
-		return err
-	}
-	if err := q.failed(&v); err != nil {
-		return err
-	}
-	return q.show("due", v)
+	Number      int
+	Day         day.Day
+	Sales       int64
+	Today, Late bool
 }
 
 func duePath(d day.Day) string { return with("/console/due", "day", d.String()) + "#waiting" }
+
+func showDue(q *request) (any, error) {
+	chosen, err := parseDay(q.query("day"))
+	if err == nil {
+		err = q.look()
+	}
+	if err != nil {
+		return nil, err
+	}
+	p := duePage{Day: chosen, Export: with("/console/due/export", "day", chosen.String())}
+	if p.dueDays, err = q.due(q.ctx); err != nil {
+		return nil, err
+	}
+	p.addMonths(q.Today())
+	for s, err := range q.recorded(q.ctx, chosen, pageSize+1) {
+		if err != nil {
+			return nil, err
+		}
+		if p.MoreRows = len(p.Rows) == pageSize; !p.MoreRows {
+			p.Rows = append(p.Rows, sale{SaleEntry: s})
+		}
+	}
+	p.Failed, p.MoreFailed, err = q.failed()
+	return p, err
+}
+
+// recorded yields the sales that wait for a day; those of all days if it is none.
+func (q *request) recorded(ctx context.Context, chosen day.Day, limit int) iter.Seq2[fund.SaleEntry, error] {
+	until := chosen
+	if chosen.IsNone() {
+		until = q.Today().Plus(maxAhead)
+	}
+	return q.Office.Reader.Sales(ctx, backoffice.Query{State: operation.Recorded, DueSince: chosen, DueUntil: until, Limit: limit, Order: backoffice.ByDay})
+}
+
+func exportDue(q *request) (any, error) {
+	chosen, err := parseDay(q.query("day"))
+	if err != nil {
+		return nil, err
+	}
+	return download(q, "due", saleColumns, func(ctx context.Context) iter.Seq2[sale, error] {
+		return withReversals(ctx, q.Office, q.recorded(ctx, chosen, 0))
+	})
+}
 
 const (
 	// failedDays is for how many days a sale that failed on its day is shown.
@@ -84,103 +98,115 @@ const (
 )
 
 // failed lists the sales that failed on their day, the last settled first. A sale
-// may have been received long before. A cancelled sale did not reach its day.
-func (q *request) failed(v *dueView) error {
-	since, read := q.now.AddDate(0, 0, -failedDays), 0
-	f := backoffice.Query{State: operation.Failed, Limit: maxFailedRead, Since: q.real.AddDate(0, 0, -maxAhead-failedDays), Until: q.now.Add(time.Hour), Order: backoffice.Newest}
-	var failed []fund.SaleEntry
-	for s, err := range q.o.Office.Reader.Sales(q.ctx, f) {
+// may have been received long before. A cancelled sale did not reach its day. more is
+// true if there may be others.
+func (q *request) failed() (all []sale, more bool, err error) {
+	since, read := q.bank.AddDate(0, 0, -failedDays), 0
+	f := backoffice.Query{Order: backoffice.Newest, State: operation.Failed, Limit: maxFailedRead, Since: q.machine.AddDate(0, 0, -maxAhead-failedDays), Until: q.bank.Add(time.Hour)}
+	for s, err := range q.Office.Reader.Sales(q.ctx, f) {
 		if err != nil {
-			return err
+			return nil, false, err
 		}
 		if read++; s.Refusal != fault.Cancelled && s.SettledAt.After(since) {
-			failed = append(failed, s)
+			all = append(all, sale{SaleEntry: s, OnDay: true})
 		}
 	}
-	slices.SortStableFunc(failed, func(a, b fund.SaleEntry) int { return b.SettledAt.Compare(a.SettledAt) })
-	v.MoreFailed = len(failed) > maxFailed || read == maxFailedRead
-	for i := range failed[:min(len(failed), maxFailed)] {
-		row := q.saleRow(&failed[i])
-		row.Why += " on " + calendar(day.Of(failed[i].SettledAt, q.o.Zone))
-		v.Failed = append(v.Failed, row)
-	}
-	return nil
+	slices.SortStableFunc(all, func(a, b sale) int { return b.SettledAt.Compare(a.SettledAt) })
+	return all[:min(len(all), maxFailed)], len(all) > maxFailed || read == maxFailedRead, nil
 }
 
-// waiting lists the sales of a day, or the first that wait.
-func (q *request) waiting(v *dueView, chosen day.Day) error {
-	for s, err := range q.recorded(q.ctx, chosen, pageSize+1) {
-		if err != nil {
-			return err
-		}
-		if len(v.Rows) == pageSize {
-			v.MoreRows = true
-			break
-		}
-		v.Rows = append(v.Rows, q.saleRow(&s))
-	}
-	return nil
-}
-
-// recorded yields the sales that wait for a day; those of all days if it is none.
-func (q *request) recorded(ctx context.Context, chosen day.Day, limit int) iter.Seq2[fund.SaleEntry, error] {
-	until := chosen
-	if chosen.IsNone() {
-		until = q.today().Plus(maxAhead)
-	}
-	return q.o.Office.Reader.Sales(ctx, backoffice.Query{State: operation.Recorded, DueSince: chosen, DueUntil: until, Limit: limit, Order: backoffice.ByDay})
-}
-
-func exportDue(q *request) error {
-	chosen, err := q.day(q.URL.Query().Get("day"))
-	if err != nil {
-		return err
-	}
-	return q.exportSales("due", func(ctx context.Context) iter.Seq2[fund.SaleEntry, error] { return q.recorded(ctx, chosen, 0) })
-}
+// LastMonth is the last month of the calendar.
+func (p duePage) LastMonth() string { return p.Months[len(p.Months)-1].Name }
 
 // maxMonths is how many months the calendar shows.
 const maxMonths = 6
 
-// months fills in this month, the next one and the later ones in which something
+// addMonths adds this month, the next one and the later ones in which something
 // waits. What waits after them is one line.
-func (q *request) months(v *dueView, due dueDays) {
-	sales := make(map[day.Day]int)
+func (p *duePage) addMonths(today day.Day) {
+	sales := make(map[day.Day]int64)
 	waits := make(map[string]bool)
-	for _, d := range due.days {
-		sales[d.Day], waits[d.Day.String()[:len("2006-01")]] = int(d.Sales), true
+	for _, d := range p.Days {
+		sales[d.Day], waits[d.Day.String()[:len("2006-01")]] = d.Sales, true
 	}
-	first := q.today().Start(time.UTC)
-	first = time.Date(first.Year(), first.Month(), 1, 0, 0, 0, 0, time.UTC)
-	after := first
-	for i := 0; len(v.Months) < maxMonths && i <= maxAhead/28; i++ {
+	first := today.Start(time.UTC)
+	first = first.AddDate(0, 0, 1-first.Day())
+	var after day.Day
+	for i := 0; len(p.Months) < maxMonths && i <= maxAhead/28; i++ {
 		start := first.AddDate(0, i, 0)
 		if i > 1 && !waits[start.Format("2006-01")] {
 			continue
 		}
-		after = start.AddDate(0, 1, 0)
 		m := month{Name: start.Format("January 2006"), Blank: make([]struct{}, (int(start.Weekday())+6)%7)}
 		for at := start; at.Month() == start.Month(); at = at.AddDate(0, 0, 1) {
 			d := day.Of(at, time.UTC)
-			cell := calendarDay{Number: at.Day(), Name: calendar(d), Today: d == q.today()}
-			if n := sales[d]; n > 0 {
-				cell.Has, cell.Late, cell.Sales, cell.Path = true, !d.After(q.today()), count(n), duePath(d)
-			}
-			m.Days = append(m.Days, cell)
+			m.Days = append(m.Days, calendarDay{at.Day(), d, sales[d], d == today, sales[d] > 0 && !d.After(today)})
 		}
-		v.Months = append(v.Months, m)
+		p.Months, after = append(p.Months, m), day.Of(start.AddDate(0, 1, 0), time.UTC)
 	}
-	beyond := 0
-	for _, d := range due.days {
-		if d.Day.Before(day.Of(after, time.UTC)) {
+	beyond := int64(0)
+	for _, d := range p.Days {
+		if d.Day.Before(after) {
 			continue
 		}
 		if beyond == 0 {
-			v.Beyond = dueDayRow{Day: calendar(d.Day), Path: duePath(d.Day)}
+			p.Beyond = d.Day
 		}
-		beyond += int(d.Sales)
+		beyond += d.Sales
 	}
 	if beyond > 0 {
-		v.Beyond.Sales, v.BeyondMonth = due.text(beyond), after.AddDate(0, -1, 0).Format("January 2006")
+		p.SalesBeyond = p.over(beyond)
 	}
+}
+
+// maxAhead is how many days ahead a sale may be recorded.
+const maxAhead = 366
+
+// maxWaiting is how many waiting sales a page counts. More are shown as "over".
+const maxWaiting = 20_000
+
+// dueDays are the sales that wait, counted up to a limit.
+type dueDays struct {
+	// Days are in order. Late are those that have come.
+	Days, Late []backoffice.DueDay
+	more       bool // there are more than were counted
+}
+
+// due counts what waits, by day.
+func (q *request) due(ctx context.Context) (found dueDays, err error) {
+	if found.Days, err = q.Office.Lookups.DueDays(ctx, q.Today().Plus(maxAhead), maxWaiting); err != nil {
+		return found, err
+	}
+	for _, d := range found.Days {
+		if !d.Day.After(q.Today()) {
+			found.Late = append(found.Late, d)
+		}
+	}
+	found.more = salesOn(found.Days) == maxWaiting
+	return found, nil
+}
+
+func salesOn(days []backoffice.DueDay) (n int64) {
+	for _, d := range days {
+		n += d.Sales
+	}
+	return n
+}
+
+// Total is how many sales wait.
+func (d dueDays) Total() string { return d.over(salesOn(d.Days)) }
+
+// TotalLate is how many of them are due.
+func (d dueDays) TotalLate() string {
+	if len(d.Late) == len(d.Days) {
+		return d.over(salesOn(d.Late))
+	}
+	return count(salesOn(d.Late))
+}
+
+func (d dueDays) over(n int64) string {
+	if d.more {
+		return "over " + count(n)
+	}
+	return count(n)
 }

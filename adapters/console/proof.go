@@ -7,209 +7,152 @@ import (
 	"time"
 
 	"bankingapi/application/backoffice"
+	"bankingapi/application/bookfile"
 )
 
 // proof is the check of the book that runs, or ran last, in this process.
 type proof struct {
-	mu       sync.Mutex
-	running  bool
-	cancel   context.CancelFunc
-	done     sync.WaitGroup
-	by       string
-	began    time.Time
-	ended    time.Time
-	rows     int64
-	findings []backoffice.Finding
-	result   backoffice.Proof
-	err      error
-	stopped  bool
+	mu     sync.Mutex
+	run    proofRun
+	cancel context.CancelFunc
+	done   sync.WaitGroup
+}
+
+// proofRun is a check of the book. Ended is the zero time while it runs.
+type proofRun struct {
+	By           string
+	Began, Ended time.Time
+	Rows         int64
+	Findings     []backoffice.Finding // at most maxFindings
+	Result       backoffice.Proof
+	// Failed says that it could not be finished, Stopped that a person stopped it.
+	Failed, Stopped bool
 }
 
 // maxFindings is how many findings are kept.
 const maxFindings = 500
 
-// proofView is the page Proof.
-type proofView struct {
-	Running, Done, Holds, Stopped bool
-	By, Rows, Count               string
-	Failed                        string
-	Began, Ended                  *moment
-	Took                          string
-	Checked                       []figure
-	Totals                        []totalRow
-	Findings                      []backoffice.Finding
-	More                          string
-	Hidden                        bool
-	Export                        string
-	CanStart                      bool
-	// Last is the newest check that is recorded.
-	Last *verified
-	// TrailKey is empty without a trail.
-	TrailKey string
+// Running reports whether the check goes on.
+func (r proofRun) Running() bool { return !r.Began.IsZero() && r.Ended.IsZero() }
+
+// Done reports whether it has a result.
+func (r proofRun) Done() bool { return !r.Ended.IsZero() && !r.Failed && !r.Stopped }
+
+// Took is how long it ran.
+func (r proofRun) Took() time.Duration { return r.Ended.Sub(r.Began).Round(time.Millisecond) }
+
+// Totals are the sums of all funds and currencies.
+func (r proofRun) Totals() []backoffice.Total {
+	return append(append([]backoffice.Total(nil), r.Result.Units...), r.Result.Money...)
 }
 
-type totalRow struct{ Of, Customers, Bank string }
+// More is how many findings are not kept.
+func (r proofRun) More() int64 { return r.Result.Findings - int64(len(r.Findings)) }
+
+// proofPage is the page Proof. Last is the newest check that is recorded.
+type proofPage struct {
+	proofRun
+	Running  bool
+	Last     *verified
+	TrailKey string // empty without a trail
+}
 
 // verified is a check of the book that was recorded.
 type verified struct {
-	At                    *moment
-	Who, Text             string
-	Result, Short, Reason string
-	Holds                 bool
+	At                time.Time
+	Who, Result, Text string
+	Holds             bool
 }
 
-// lookBack is how far back a check of the book is looked for.
+// lookBack is how many days back a check of the book is looked for.
 const lookBack = 90
 
 // lastVerify returns the newest check that any program has recorded, or nil.
 func (q *request) lastVerify() (*verified, error) {
-	f := backoffice.Query{Action: backoffice.VerifyAct, Since: q.now.AddDate(0, 0, -lookBack), Limit: 1, Order: backoffice.Newest}
-	for a, err := range q.o.Office.Reader.Acts(q.ctx, f) {
-		if err != nil {
-			return nil, err
-		}
+	f := backoffice.Query{Order: backoffice.Newest, Action: backoffice.VerifyAct, Since: q.bank.AddDate(0, 0, -lookBack), Limit: 1}
+	for a, err := range q.Office.Reader.Acts(q.ctx, f) {
 		result, text, _ := strings.Cut(a.Details, ": ")
-		v := &verified{At: q.moment(a.At), Who: a.Actor, Result: result, Text: text, Reason: a.Reason, Holds: backoffice.Held(a.Details)}
-		v.Short = a.At.In(q.o.Zone).Format("2 Jan 15:04")
-		return v, nil
+		return &verified{a.At, a.Actor, result, text, backoffice.Held(a.Details)}, err
 	}
 	return nil, nil //nolint:nilnil // there is none
 }
 
-// progressNow reports whether a check runs, and how many rows it has read.
-func (p *proof) progressNow() (running bool, rows int64) {
+// now returns how the check is going.
+func (p *proof) now() proofRun {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.running, p.rows
+	return p.run
 }
 
-func (p *proof) view(q *request) proofView {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	v := proofView{Running: p.running, By: p.by, Rows: grouped(itoa(p.rows)), Began: q.moment(p.began), Export: "/console/proof/export", CanStart: q.session.operator}
-	if q.o.Trail != nil {
-		v.TrailKey = q.o.Trail.VerifyingKey()
+func showProof(q *request) (any, error) {
+	p := proofPage{proofRun: q.console.proof.now()}
+	p.Running = p.proofRun.Running()
+	if q.Trail != nil {
+		p.TrailKey = q.Trail.VerifyingKey()
 	}
-	if p.running || p.ended.IsZero() {
-		return v
-	}
-	v.Ended = q.moment(p.ended)
-	v.Took = p.ended.Sub(p.began).Round(time.Millisecond).String()
-	if p.stopped {
-		v.Stopped = true
-		return v
-	}
-	if p.err != nil {
-		v.Failed = "The check could not be finished. See the log of the service."
-		return v
-	}
-	r := p.result
-	v.Done, v.Holds, v.Count = true, r.Findings == 0, grouped(itoa(r.Findings))
-	for _, each := range []struct {
-		name string
-		rows int64
-	}{{"Holdings", r.Holdings}, {"Accounts", r.Accounts}, {"Sales", r.Sales}, {"Postings", r.Postings}} {
-		v.Checked = append(v.Checked, figure{Name: each.name, Value: grouped(itoa(each.rows))})
-	}
-	if r.Batches+r.Unsealed > 0 {
-		v.Checked = append(v.Checked, figure{Name: "Batches of the trail", Value: grouped(itoa(r.Batches)), Note: grouped(itoa(r.Unsealed)) + " not signed yet"})
-	}
-	for _, t := range append(append([]backoffice.Total(nil), r.Units...), r.Money...) {
-		v.Totals = append(v.Totals, totalRow{t.Of, grouped(t.Customers), grouped(t.Bank)})
-	}
-	v.Findings = q.findings(p.findings)
-	v.Hidden = len(p.findings) > 0 && !q.session.reveals()
-	if extra := r.Findings - int64(len(p.findings)); extra > 0 {
-		v.More = grouped(itoa(extra))
-	}
-	return v
-}
-
-// findings are what a session may see: the texts name customers.
-func (q *request) findings(found []backoffice.Finding) []backoffice.Finding {
-	shown := append([]backoffice.Finding(nil), found...)
-	if !q.session.reveals() {
-		for i := range shown {
-			shown[i].Text = q.text(shown[i].Text)
-		}
-	}
-	return shown
-}
-
-func itoa(n int64) string { return fixedAmount(n, 0) }
-
-func showProof(q *request) (err error) {
-	v := q.proof.view(q)
-	if v.Last, err = q.lastVerify(); err != nil {
-		return err
-	}
-	if len(v.Findings) > 0 {
+	if p.Done() && len(p.Findings) > 0 {
 		if err := q.look(); err != nil {
-			return err
+			return nil, err
 		}
 	}
-	return q.show("proof", v)
+	var err error
+	p.Last, err = q.lastVerify()
+	return p, err
 }
 
 // startProof begins a check, or stops the one that runs. The check goes on
 // after the answer. It reads a snapshot on one connection, so that sales go on.
-func startProof(q *request) error {
+func startProof(q *request) (any, error) {
 	if !q.session.operator {
-		return errRole
+		return nil, errRole
 	}
-	if q.PostForm.Get("action") == "stop" {
-		q.proof.stop()
-		return q.redirect("/console/proof")
+	if q.field("action") == "stop" {
+		q.console.proof.stop()
+		return redirect("/console/proof"), nil
 	}
 	select {
-	case q.long <- struct{}{}:
+	case q.console.long <- struct{}{}:
 	default:
-		return errBusy
+		return nil, errBusy
 	}
-	if !q.proof.start(q.Console, q.session.user) {
-		<-q.long
-	}
-	return q.redirect("/console/proof")
+	q.console.startProof(q.by(context.Background(), ""), q.session.user)
+	return redirect("/console/proof"), nil
 }
 
-// start begins a check unless one runs. It gives back the place of long work
-// when the check ends.
-func (p *proof) start(c *Console, user string) bool {
+// startProof begins a check. It gives back the place of long work when the check
+// ends, so no other one runs.
+func (c *Console) startProof(ctx context.Context, user string) {
+	p := &c.proof
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.running {
-		return false
+	ctx, p.cancel = context.WithCancel(ctx)
+	p.run = proofRun{By: user, Began: c.o.Machine()}
+	update := func(change func(*proofRun)) {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		change(&p.run)
 	}
-	ctx, cancel := context.WithCancel(context.Background())
-	p.running, p.cancel, p.by, p.began, p.ended, p.rows, p.findings, p.err, p.stopped = true, cancel, user, c.o.Now(), time.Time{}, 0, nil, nil, false
 	p.done.Go(func() {
-		defer cancel()
 		defer func() { <-c.long }()
 		c.reading <- struct{}{} // it is one of the two that read
 		defer func() { <-c.reading }()
-		result, err := c.o.Office.Verify(by(ctx, user, ""), nil, backoffice.Watch{Found: p.found, Progress: p.progress})
+		result, err := c.o.Office.Verify(ctx, nil, backoffice.Watch{
+			Found: func(f backoffice.Finding) {
+				update(func(r *proofRun) {
+					if len(r.Findings) < maxFindings {
+						r.Findings = append(r.Findings, f)
+					}
+				})
+			},
+			Progress: func(rows int64) { update(func(r *proofRun) { r.Rows = rows }) },
+		})
 		if err != nil && ctx.Err() == nil {
 			c.o.Failed("Proof", err)
 		}
-		p.mu.Lock()
-		defer p.mu.Unlock()
-		p.running, p.result, p.err, p.stopped, p.ended = false, result, err, ctx.Err() != nil, c.o.Now()
+		update(func(r *proofRun) {
+			r.Result, r.Stopped, r.Failed, r.Ended = result, ctx.Err() != nil, err != nil, c.o.Machine()
+		})
 	})
-	return true
-}
-
-func (p *proof) found(f backoffice.Finding) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if len(p.findings) < maxFindings {
-		p.findings = append(p.findings, f)
-	}
-}
-
-func (p *proof) progress(rows int64) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.rows = rows
 }
 
 // stop ends a check that runs and waits for it.
@@ -222,9 +165,10 @@ func (p *proof) stop() {
 	p.done.Wait()
 }
 
-func exportProof(q *request) error {
-	q.proof.mu.Lock()
-	found := q.findings(q.proof.findings)
-	q.proof.mu.Unlock()
-	return export(q, "findings", []string{"Rule", "Finding"}, sliceOf(found), func(f *backoffice.Finding) []string { return []string{f.Rule, f.Text} })
+func exportProof(q *request) (any, error) {
+	columns := []bookfile.Column[backoffice.Finding]{
+		{Name: "Rule", Value: func(f *backoffice.Finding) bookfile.Value { return bookfile.Text(f.Rule) }},
+		{Name: "Finding", Value: func(f *backoffice.Finding) bookfile.Value { return bookfile.MessageText(f.Text) }},
+	}
+	return download(q, "findings", columns, rowsOf(q.console.proof.now().Findings))
 }

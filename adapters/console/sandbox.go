@@ -42,125 +42,96 @@ type SandboxRequest struct {
 	Lost   bool
 }
 
-// sandboxView is the page Sandbox.
-type sandboxView struct {
-	Wrong  string
-	Clock  *moment
-	Day    string
-	Ahead  string
-	Rows   []sandboxRow
-	Faults iter.Seq2[string, string]
-	// Ordered is the fault of the next requests, Left how many have it.
-	Ordered, Left string
+// Took is how long the answer took.
+func (r SandboxRequest) Took() string { return short(r.Milliseconds) + " ms" }
+
+// Badge is its status.
+func (r SandboxRequest) Badge() state {
+	switch text := strconv.Itoa(r.Status); {
+	case r.Status == 0:
+		return state{"connection cut", "bad"}
+	case r.Lost:
+		return state{text + ", answer lost", "bad"}
+	case r.Status >= 500:
+		return state{text, "bad"}
+	case r.Status >= 400:
+		return state{text, "wait"}
+	default:
+		return state{text, "good"}
+	}
 }
 
-type sandboxRow struct {
-	Number, Time, Method, Path, Fault, Took string
-	State                                   state
-	Body, Answer                            string
+// sandboxPage is the page Sandbox.
+type sandboxPage struct {
+	Wrong string // why a form changed nothing
+	Ahead time.Duration
+	Rows  []SandboxRequest
+	// Faults can be ordered. Ordered is the fault of the next Left requests.
+	Faults  iter.Seq2[string, string]
+	Ordered string
+	Left    int
 }
 
-// shownRequests is how many requests the page shows.
-const shownRequests = 100
+const (
+	// shownRequests is how many requests the page shows.
+	shownRequests = 100
+	// maxOrdered is how many requests a fault can be ordered for.
+	maxOrdered = 1000
+)
 
-func showSandbox(q *request) error { return q.showSandbox("") }
+func showSandbox(q *request) (any, error) { return q.sandboxPage(""), nil }
 
-// showSandbox shows the page, and why a form changed nothing.
-func (q *request) showSandbox(wrong string) error {
-	if q.o.Sandbox == nil {
-		return errNoPage
-	}
-	now := q.o.Bank()
-	v := sandboxView{Wrong: wrong, Clock: q.moment(now), Day: now.In(q.o.Zone).Format("Monday 2 January 2006, 15:04"), Faults: q.o.Sandbox.Faults}
-	if ahead := now.Sub(q.o.Now()).Round(time.Second); ahead > 0 {
-		v.Ahead = ahead.String()
-	}
-	if fault, requests := q.o.Sandbox.Ordered(); requests > 0 {
-		v.Ordered, v.Left = fault, plural(requests, "request")
-	}
-	for i, r := range q.o.Sandbox.Requests() {
-		if i == shownRequests {
-			break
-		}
-		row := sandboxRow{Number: strconv.FormatInt(r.Number, 10), Time: r.ReceivedAt.In(q.o.Zone).Format("15:04:05.000"), Method: r.Method, Path: r.Path, Fault: r.Fault,
-			Took: short(r.Milliseconds) + " ms", State: state{strconv.Itoa(r.Status), "good"}, Body: r.Body, Answer: r.Answer}
-		switch {
-		case r.Status == 0:
-			row.State = state{"connection cut", "bad"}
-		case r.Lost:
-			row.State = state{row.State.Text + ", answer lost", "bad"}
-		case r.Status >= 500:
-			row.State.Class = "bad"
-		case r.Status >= 400:
-			row.State.Class = "wait"
-		}
-		v.Rows = append(v.Rows, row)
-	}
-	return q.show("sandbox", v)
+func (q *request) sandboxPage(wrong string) sandboxPage {
+	p := sandboxPage{Wrong: wrong, Ahead: max(0, q.bank.Sub(q.machine).Round(time.Second)), Rows: q.Sandbox.Requests(), Faults: q.Sandbox.Faults}
+	p.Rows = p.Rows[:min(len(p.Rows), shownRequests)]
+	p.Ordered, p.Left = q.Sandbox.Ordered()
+	return p
 }
 
-// useSandbox moves the clock or resets the book.
-func useSandbox(q *request) error {
-	if q.o.Sandbox == nil {
-		return errNoPage
-	}
+// useSandbox moves the clock, orders faults or resets the book.
+func useSandbox(q *request) (any, error) {
 	if !q.session.operator {
-		return errRole
+		return nil, errRole
 	}
-	switch q.PostForm.Get("action") {
+	rejected := func(status int, wrong string) (any, error) {
+		return shown{status, q.page.template, q.sandboxPage(wrong)}, nil
+	}
+	var err error
+	done, status := "", http.StatusBadRequest
+	switch q.field("action") {
 	case "advance":
-		by, err := time.ParseDuration(q.PostForm.Get("by"))
-		if err != nil || by <= 0 {
-			q.status = http.StatusBadRequest
-			return q.showSandbox("The clock moves forward by a duration, such as 24h.")
+		by, wrong := time.ParseDuration(q.field("by"))
+		if wrong != nil || by <= 0 {
+			return rejected(status, "The clock moves forward by a duration, such as 24h.")
 		}
-		settled, err := q.o.Sandbox.Advance(q.Context(), by) // it may settle many days
-		if err != nil {
-			wrong, ok := explain(err)
-			if !ok {
-				return err
-			}
-			q.status = http.StatusConflict
-			return q.showSandbox(wrong)
-		}
-		return q.did("/console/sandbox", "The clock moved. Settled on the way: "+count(settled.Completed)+" completed, "+count(settled.Failed)+" failed.")
+		var settled buyfund.Settlement
+		settled, err = q.Sandbox.Advance(q.r.Context(), by) // it may settle many days
+		done = "The clock moved. Settled on the way: " + count(settled.Completed) + " completed, " + count(settled.Failed) + " failed."
+		status = http.StatusConflict
 	case "fault":
-		return q.orderFault(q.PostForm.Get("fault"), q.PostForm.Get("requests"))
+		n, wrong := strconv.Atoi(q.field("requests"))
+		if wrong != nil || n < 1 || n > maxOrdered {
+			return rejected(status, "A fault is ordered for 1 to "+count(maxOrdered)+" requests.")
+		}
+		err = q.Sandbox.Order(q.field("fault"), n)
+		done = "Ordered: " + q.field("fault") + " for the next " + plural(n, "request") + " to an operation."
 	case "no-fault":
-		if err := q.o.Sandbox.Order("", 0); err != nil {
-			return err
-		}
-		return q.did("/console/sandbox", "The next requests are answered as usual.")
+		err = q.Sandbox.Order("", 0)
+		done = "The next requests are answered as usual."
 	case "reset":
-		if q.PostForm.Get("confirm") != "yes" {
-			q.status = http.StatusBadRequest
-			return q.showSandbox("Nothing was changed: tick the box to confirm.")
+		if q.field("confirm") != "yes" {
+			return rejected(status, "Nothing was changed: tick the box to confirm.")
 		}
-		if err := q.o.Sandbox.Reset(q.Context()); err != nil {
-			return err
-		}
-		return q.did("/console/sandbox", "The book is back at its beginning, and the clock at the real time. The key stays.")
+		err = q.Sandbox.Reset(q.r.Context())
+		done = "The book is back at its beginning, and the clock at the real time. The key stays."
+	default:
+		return nil, errNothing
 	}
-	return errNothing
-}
-
-// maxOrdered is how many requests a fault can be ordered for.
-const maxOrdered = 1000
-
-// orderFault makes the next requests fail.
-func (q *request) orderFault(name, requests string) error {
-	n, err := strconv.Atoi(requests)
-	if err != nil || n < 1 || n > maxOrdered {
-		q.status = http.StatusBadRequest
-		return q.showSandbox("A fault is ordered for 1 to " + count(maxOrdered) + " requests.")
+	if err == nil {
+		return q.done("/console/sandbox", done)
 	}
-	if err := q.o.Sandbox.Order(name, n); err != nil {
-		wrong, ok := explain(err)
-		if !ok {
-			return err
-		}
-		q.status = http.StatusBadRequest
-		return q.showSandbox(wrong)
+	if reason, ok := reasonOf(err); ok {
+		return rejected(status, reason)
 	}
-	return q.did("/console/sandbox", "Ordered: "+name+" for the next "+plural(n, "request")+" to an operation.")
+	return nil, err
 }

@@ -2,6 +2,7 @@ package console
 
 import (
 	"errors"
+	"net/url"
 	"regexp"
 	"slices"
 	"strconv"
@@ -13,8 +14,8 @@ import (
 	"bankingapi/domain/operation"
 )
 
-// searchView is the page Search.
-type searchView struct {
+// searchPage is the page Search.
+type searchPage struct {
 	Asked bool
 	Hits  []hit
 }
@@ -25,21 +26,37 @@ type hit struct{ Kind, Text, Note, Path string }
 // finder looks for a text as one thing that it may be.
 type finder func(q *request, text string) ([]hit, error)
 
-func showSearch(q *request) error { return q.show("search", searchView{}) }
+// finders are in two groups, which look at the same time: the console has two
+// connections. A request is in three tables, so finding it takes as long as all the
+// others.
+var finders = [][]finder{
+	{findOperation, findCustomer, findAccount, findCallerID, findUser, findPush},
+	{findRequest},
+}
+
+const (
+	// maxQuery is the longest text to search for, in bytes.
+	maxQuery = 800
+	// maxPartners is for how many subscriptions a CallerId is looked up.
+	maxPartners = 200
+	// maxHits is how many hits of one kind are shown.
+	maxHits = 20
+	// noAccount is the kind of a hit that is not what was searched for.
+	noAccount = "No such account of customer"
+)
+
+func showSearch(*request) (any, error) { return searchPage{}, nil }
 
 // search looks for a text as everything that it may be. The text comes in the
 // body of the request, so that no URL has it. A single hit is opened at once.
-func search(q *request) error {
-	text := strings.TrimSpace(q.PostForm.Get("q"))
-	if text == "" || len(text) > 800 {
-		return q.show("search", searchView{})
+func search(q *request) (any, error) {
+	text := strings.TrimSpace(q.field("q"))
+	if text == "" || len(text) > maxQuery {
+		return searchPage{}, nil
 	}
-	// A request is in three tables, so finding it takes as long as all the others.
-	// The console has two connections.
-	lanes := [][]finder{{findRequest}, {findOperation, findCustomer, findAccount, findCallerID, findUser, findPush}}
-	hits := make([][]hit, len(lanes))
-	err := together(len(lanes), func(i int) error {
-		for _, find := range lanes[i] {
+	hits := make([][]hit, len(finders))
+	err := together(len(finders), func(i int) error {
+		for _, find := range finders[i] {
 			found, err := find(q, text)
 			if err != nil {
 				return err
@@ -49,13 +66,13 @@ func search(q *request) error {
 		return nil
 	})
 	if err != nil {
-		return err
+		return nil, err
 	}
-	v := searchView{Asked: true, Hits: slices.Concat(hits[1], hits[0])}
-	if len(v.Hits) == 1 && v.Hits[0].Path != "" && v.Hits[0].Kind != noAccount {
-		return q.redirect(v.Hits[0].Path)
+	p := searchPage{Asked: true, Hits: slices.Concat(hits...)}
+	if len(p.Hits) == 1 && p.Hits[0].Path != "" && p.Hits[0].Kind != noAccount {
+		return redirect(p.Hits[0].Path), nil
 	}
-	return q.show("search", v)
+	return p, nil
 }
 
 // together runs the tasks 0 to n-1 at the same time.
@@ -83,32 +100,40 @@ func findOperation(q *request, text string) ([]hit, error) {
 	if err != nil {
 		return nil, nil //nolint:nilerr // the text is something else
 	}
-	found, err := q.o.Office.Operation(q.ctx, id)
+	found, err := q.Office.Operation(q.ctx, id)
 	if errors.Is(err, backoffice.ErrNotFound) {
 		return nil, nil
 	}
-	if err != nil {
-		return nil, err
+	note := plural(len(found.Postings), "posting")
+	switch {
+	case found.Refusal != nil:
+		note = "refused"
+	case len(found.Notifications) > 0:
+		note = plural(len(found.Notifications), "notification")
+	case len(found.Sales) > 0:
+		note = plural(len(found.Sales), "sale")
 	}
-	return []hit{{"Operation", id.String(), noteOf(&found), salePath(id, 0)}}, nil
+	return []hit{{"Operation", id.String(), note, salePath(id, 0)}}, err
 }
 
-var accountText = regexp.MustCompile(`^(\d{1,19})\s*[-/. ]\s*(\d{1,19})\s*[-/. ]\s*(\d{1,19})(?:\s+([A-Z]{3}))?$`)
-
+// findCustomer takes a number whose customer has a holding or an account.
 func findCustomer(q *request, text string) ([]hit, error) {
 	n, err := strconv.ParseInt(text, 10, 64)
 	if err != nil || n < 1 {
 		return nil, nil //nolint:nilerr // the text is something else
 	}
-	known, err := q.knows(n)
-	if err != nil || !known {
-		return nil, err
+	found := []hit{{"Customer", q.Number(n), "", q.Customer(n)}}
+	of := backoffice.Query{CustomerNo: n}
+	for _, err := range q.Office.Reader.Holdings(q.ctx, of) {
+		return found, err
 	}
-	return []hit{{"Customer", q.number(n), "", q.customer(n).Path}}, nil
+	for _, err := range q.Office.Reader.Accounts(q.ctx, of) {
+		return found, err
+	}
+	return nil, nil
 }
 
-// noAccount is the kind of a hit that is not what was searched for.
-const noAccount = "No such account of customer"
+var accountText = regexp.MustCompile(`^(\d{1,19})\s*[-/. ]\s*(\d{1,19})\s*[-/. ]\s*(\d{1,19})(?:\s+([A-Z]{3}))?$`)
 
 // findAccount takes an account as BRANCH-CUSTOMER-SUFFIX, with or without its
 // currency. If a customer has no such account, it says so and does not open the
@@ -124,51 +149,36 @@ func findAccount(q *request, text string) (hits []hit, err error) {
 			return nil, nil //nolint:nilerr // no account has such a number
 		}
 	}
-	if numbers[1] == 0 {
+	customerNo := numbers[1]
+	if customerNo == 0 {
 		return nil, nil // a filter takes every customer for 0
 	}
-	has, err := q.o.Office.Finder.Customer(q.ctx, numbers[1], time.Time{})
+	has, err := q.Office.Finder.Customer(q.ctx, customerNo, time.Time{})
 	if err != nil {
 		return nil, err
 	}
-	of := q.customer(numbers[1])
+	path := q.Customer(customerNo)
 	for i, a := range has.Accounts {
 		if a.Key.BranchCode == numbers[0] && a.Key.AccountSuffix == numbers[2] && (m[4] == "" || m[4] == a.Key.Currency.Code()) {
-			line := with(of.Path, "line", strconv.Itoa(len(has.Holdings)+i)) + "#line" // see positions
-			hits = append(hits, hit{"Account", q.account(a.Key), "of customer " + of.Number, line})
+			line := customerPage{Path: path}.LinePath(len(has.Holdings) + i)
+			hits = append(hits, hit{"Account", q.Account(a.Key), "of customer " + q.Number(customerNo), line})
 		}
 	}
 	if len(hits) == 0 && len(has.Holdings)+len(has.Accounts) > 0 {
-		return []hit{{noAccount, of.Number, "the page of the customer", of.Path}}, nil
+		return []hit{{noAccount, q.Number(customerNo), "the page of the customer", path}}, nil
 	}
 	return hits, nil
 }
 
-// knows reports whether a customer has a holding or an account.
-func (q *request) knows(customerNo int64) (bool, error) {
-	of := backoffice.Query{CustomerNo: customerNo}
-	for _, err := range q.o.Office.Reader.Holdings(q.ctx, of) {
-		return err == nil, err
-	}
-	for _, err := range q.o.Office.Reader.Accounts(q.ctx, of) {
-		return err == nil, err
-	}
-	return false, nil
-}
-
-// maxPartners is for how many subscriptions a CallerId is looked up.
-const maxPartners = 200
-
+// findCallerID finds the operations of a CallerId. One that stored nothing has no
+// page: all its notifications were stored by an earlier one.
 func findCallerID(q *request, text string) (hits []hit, err error) {
-	partners, err := q.partners()
+	partners, err := q.Subscriptions.List(q.ctx)
 	if err != nil {
 		return nil, err
 	}
-	for i, name := range partners {
-		if i == maxPartners {
-			break
-		}
-		found, err := q.o.Office.OperationsOf(q.ctx, name, text)
+	for _, partner := range partners[:min(len(partners), maxPartners)] {
+		found, err := q.Office.OperationsOf(q.ctx, partner.Name, text)
 		if errors.Is(err, backoffice.ErrNotFound) {
 			continue
 		}
@@ -176,50 +186,26 @@ func findCallerID(q *request, text string) (hits []hit, err error) {
 			return nil, err
 		}
 		for i := range found {
-			hits = append(hits, callerHit(&found[i], name, text))
+			r := found[i].Record
+			h := hit{"CallerId", text, r.Key.Operation.String() + " from " + partner.Name, salePath(r.ID, 0)}
+			if r.Outcome.State == operation.Failed && len(r.Outcome.Faults) > 0 {
+				h.Note += ", " + r.Outcome.Faults[0].Code
+			}
+			if r.Key.Operation == operation.AddPushNotificationResponse && len(found[i].Notifications) == 0 {
+				h.Note, h.Path = h.Note+", all its notifications were stored before", ""
+			}
+			hits = append(hits, h)
 		}
 	}
 	return hits, nil
 }
 
-// callerHit is an operation of a CallerId. It has no path if the operation stored
-// nothing: all its notifications were stored by an earlier one.
-func callerHit(found *backoffice.Operation, partner, callerID string) hit {
-	r := found.Record
-	h := hit{"CallerId", callerID, r.Key.Operation.String() + " from " + partner, salePath(r.ID, 0)}
-	if r.Outcome.State == operation.Failed && len(r.Outcome.Faults) > 0 {
-		h.Note += ", " + r.Outcome.Faults[0].Code
-	}
-	if r.Key.Operation == operation.AddPushNotificationResponse && len(found.Notifications) == 0 {
-		h.Note, h.Path = h.Note+", all its notifications were stored before", ""
-	}
-	return h
-}
-
 func findUser(q *request, text string) ([]hit, error) {
-	for _, err := range q.o.Office.Reader.Notifications(q.ctx, backoffice.Query{UserID: text, Limit: 1, Order: backoffice.Newest}) {
-		if err != nil {
-			return nil, err
-		}
-		return []hit{{"Notifications of user", q.user(text), "", q.notificationsPath(narrowed{User: text})}}, nil
+	for _, err := range q.Office.Reader.Notifications(q.ctx, backoffice.Query{Order: backoffice.Newest, UserID: text, Limit: 1}) {
+		return []hit{{"Notifications of user", q.User(text), "", notifications.address(q, "", url.Values{"user": {text}})}}, err
 	}
 	return nil, nil
 }
-
-func noteOf(found *backoffice.Operation) string {
-	switch {
-	case found.Refusal != nil:
-		return "refused"
-	case len(found.Notifications) > 0:
-		return plural(len(found.Notifications), "notification")
-	case len(found.Sales) > 0:
-		return plural(len(found.Sales), "sale")
-	}
-	return plural(len(found.Postings), "posting")
-}
-
-// maxHits is how many hits of one kind are shown.
-const maxHits = 20
 
 // findRequest takes an X-Request-Id, as the caller sent it. Where the caller
 // sent none, it is the ID of the operation.
@@ -227,7 +213,7 @@ func findRequest(q *request, text string) (hits []hit, err error) {
 	if len(text) > 200 {
 		return nil, nil
 	}
-	for d, err := range q.o.Office.Reader.Decisions(q.ctx, backoffice.Query{RequestID: text}) {
+	for d, err := range q.Office.Reader.Decisions(q.ctx, backoffice.Query{RequestID: text}) {
 		if err != nil {
 			return nil, err
 		}
@@ -243,11 +229,11 @@ func findPush(q *request, text string) (hits []hit, err error) {
 	if len(text) > 200 {
 		return nil, nil
 	}
-	for n, err := range q.o.Office.Reader.Notifications(q.ctx, backoffice.Query{PushID: text}) {
+	for n, err := range q.Office.Reader.Notifications(q.ctx, backoffice.Query{PushID: text}) {
 		if err != nil {
 			return nil, err
 		}
-		hits = append(hits, hit{"Push", text, "to user " + q.user(n.Record.UserID) + ", from " + n.Subscription, salePath(n.OperationID, 0)})
+		hits = append(hits, hit{"Push", text, "to user " + q.User(n.Record.UserID) + ", from " + n.Subscription, salePath(n.OperationID, 0)})
 		if len(hits) == maxHits {
 			break
 		}

@@ -7,9 +7,7 @@ import (
 	"crypto/sha256"
 	"crypto/subtle"
 	"encoding/base64"
-	"encoding/hex"
 	"encoding/json"
-	"errors"
 	"maps"
 	"net"
 	"net/http"
@@ -42,37 +40,37 @@ type session struct {
 
 	mu       sync.Mutex
 	revealed bool
-	// made counts the forms. spent are those that were carried out. Those up to
-	// forgotten are too old.
+	// made counts the form tokens. spent are those of forms that were carried out.
+	// Those up to forgotten are too old.
 	made, forgotten int64
 	spent           map[int64]bool
-	// said is what a form did. The next page at saidAt shows it, once.
-	said, saidAt string
+	// flash is what a form did. The next page at flashPath shows it, once.
+	flash, flashPath string
 }
 
 // maxSpent bounds the memory.
 const maxSpent = 500
 
-// form is in a hidden field of each form, sealed: a page of another site cannot
+// formToken is in a hidden field of each form, sealed: a page of another site cannot
 // make one.
-type form struct{ FormNumber int64 }
+type formToken struct{ FormNumber int64 }
 
-// newForm returns the value of the hidden field of another form.
-func (s *session) newForm() string {
+// newFormToken returns the token of another form.
+func (s *session) newFormToken() string {
 	s.mu.Lock()
 	s.made++
-	f := form{s.made}
+	token := formToken{s.made}
 	s.mu.Unlock()
-	return s.refer(f)
+	return s.refer(token)
 }
 
-// readForm returns the number of a form that this session got.
-func (s *session) readForm(field string) (number int64, err error) {
-	var f form
-	if s.follow(field, &f) != nil || f.FormNumber < 1 {
+// readFormToken returns the number of a form that this session got.
+func (s *session) readFormToken(text string) (number int64, err error) {
+	var token formToken
+	if s.follow(text, &token) != nil || token.FormNumber < 1 {
 		return 0, errForm
 	}
-	return f.FormNumber, nil
+	return token.FormNumber, nil
 }
 
 // spend takes a form that is about to change something. It fails if the form
@@ -101,19 +99,19 @@ func (s *session) unspend(number int64) {
 	delete(s.spent, number)
 }
 
-// say keeps what a form did, for the page that is shown next.
-func (s *session) say(path, text string) {
+// setFlash keeps what a form did, for the page that is shown next.
+func (s *session) setFlash(path, text string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.said, s.saidAt = text, path
+	s.flash, s.flashPath = text, path
 }
 
-// hear returns what say kept for a page, once.
-func (s *session) hear(path string) (text string) {
+// takeFlash returns what setFlash kept for a page, once.
+func (s *session) takeFlash(path string) (text string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if path == s.saidAt {
-		text, s.said, s.saidAt = s.said, "", ""
+	if path == s.flashPath {
+		text, s.flash, s.flashPath = s.flash, "", ""
 	}
 	return text
 }
@@ -141,8 +139,6 @@ func (s *session) refer(value any) string {
 	_, _ = rand.Read(nonce) // it never fails
 	return base64.RawURLEncoding.EncodeToString(s.seal.Seal(nonce, nonce, plain, nil))
 }
-
-var errReference = errors.New("the reference belongs to another session")
 
 // follow reads what refer made.
 func (s *session) follow(text string, into any) error {
@@ -173,7 +169,7 @@ type sessions struct {
 }
 
 func newSessions(o *Options) *sessions {
-	return &sessions{now: o.Now, header: o.UserHeader, proxies: o.TrustedProxies, operators: o.Operators, open: make(map[[sha256.Size]byte]*session)}
+	return &sessions{now: o.Machine, header: o.UserHeader, proxies: o.TrustedProxies, operators: o.Operators, open: make(map[[sha256.Size]byte]*session)}
 }
 
 // behindProxy reports whether an identity proxy says who the user is.
@@ -222,22 +218,11 @@ func (s *sessions) begin(r *http.Request, user string, operator bool) (*session,
 	made := &session{user: user, operator: operator, spent: make(map[int64]bool), seal: seal, browser: browserOf(r), used: s.now()}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for len(s.open) >= maxSessions {
-		s.endOldest()
+	if len(s.open) >= maxSessions {
+		delete(s.open, slices.MinFunc(slices.Collect(maps.Keys(s.open)), func(a, b [sha256.Size]byte) int { return s.open[a].used.Compare(s.open[b].used) }))
 	}
 	s.open[sha256.Sum256([]byte(id))] = made
 	return made, s.cookie(r, id)
-}
-
-func (s *sessions) endOldest() {
-	var oldest [sha256.Size]byte
-	var used time.Time
-	for id, each := range s.open {
-		if used.IsZero() || each.used.Before(used) {
-			oldest, used = id, each.used
-		}
-	}
-	delete(s.open, oldest)
 }
 
 // cookieName has the port, because a browser sends the cookies of a host to all
@@ -329,10 +314,3 @@ func (s *sessions) proxied(r *http.Request) (user string, ok bool) {
 
 // isOperator reports whether a user of the proxy sees everything.
 func (s *sessions) isOperator(user string) bool { return slices.Contains(s.operators, user) }
-
-// fingerprint is a short text that identifies bytes, for the addresses of the
-// stylesheet and the script.
-func fingerprint(b []byte) string {
-	sum := sha256.Sum256(b)
-	return hex.EncodeToString(sum[:6])
-}

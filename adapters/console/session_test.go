@@ -11,10 +11,10 @@ import (
 // A session forgets old forms, and does not accept them again.
 func TestAFormThatWasForgottenIsRefused(t *testing.T) {
 	t.Parallel()
-	s, _ := newSessions(&Options{Now: time.Now}).begin(&http.Request{}, "ayse", true)
+	s, _ := newSessions(&Options{Machine: time.Now}).begin(&http.Request{}, "ayse", true)
 	forms := make([]int64, maxSpent+2)
 	for i := range forms {
-		number, err := s.readForm(s.newForm())
+		number, err := s.readFormToken(s.newFormToken())
 		require.NoError(t, err)
 		forms[i] = number
 	}
@@ -30,9 +30,9 @@ func TestAFormThatWasForgottenIsRefused(t *testing.T) {
 	require.NoError(t, s.spend(late), "no form before it that was sent is forgotten")
 	require.ErrorIs(t, s.spend(late), errSent)
 
-	_, err := s.readForm(s.refer(7))
+	_, err := s.readFormToken(s.refer(7))
 	require.ErrorIs(t, err, errForm, "a reference to a customer is no form")
-	other, _ := newSessions(&Options{Now: time.Now}).begin(&http.Request{}, "ayse", true)
-	_, err = s.readForm(other.newForm())
+	other, _ := newSessions(&Options{Machine: time.Now}).begin(&http.Request{}, "ayse", true)
+	_, err = s.readFormToken(other.newFormToken())
 	require.ErrorIs(t, err, errForm, "the form of another session")
 }

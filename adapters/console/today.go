@@ -1,8 +1,8 @@
 package console
 
 import (
+	"context"
 	"fmt"
-	"html/template"
 	"slices"
 	"sync"
 	"time"
@@ -12,196 +12,120 @@ import (
 	"bankingapi/domain/day"
 )
 
-// today is the page Today.
-type today struct {
-	Heading   string
-	Figures   []figure
-	Since     string
-	Rate      template.HTML
-	Latency   template.HTML
-	Refusals  []refusalRow
-	Refused   string
-	More      int
-	Checks    []summary.Check
-	OldestDue string
+// todayPage is the page Today.
+type todayPage struct {
+	glanced
+	snapshot
+	Rate, Latency picture
+	Check         proofRun // of this process
+	Checks        []summary.Check
 }
 
-type figure struct{ Name, Value, Class, Note, Path string }
-
-type refusalRow struct{ Partner, Operation, Code, Meaning, Count, Path string }
-
-func showToday(q *request) error {
-	s := q.activity.snapshot(q.real)
-	due, checked, err := q.atAGlance()
+func showToday(q *request) (any, error) {
+	g, err := q.console.glance.read(q)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	on := q.today().String()
-	t := today{Heading: calendar(q.today()), Since: q.dated(s.since), Checks: q.o.Checks(), Refused: with("/console/refusals", "day", on)}
-	t.Figures = q.figures(s, due, q.book(checked))
-	if len(due.late) > 0 {
-		t.OldestDue = calendar(due.late[0].Day)
-	}
-	last := len(s.rate) - 1
-	from, to := q.real.Add(-time.Duration(last)*time.Minute).In(q.o.Zone).Format("15:04"), q.real.In(q.o.Zone).Format("15:04")
-	latest := s.rate[last]
-	t.Rate = chart(halfWidth, fmt.Sprintf("Requests a second over the last hour: now %s, at most %s.", short(latest), short(slices.Max(s.rate))), "", from, to, false, line{"first", s.rate})
-	t.Latency = chart(halfWidth, fmt.Sprintf("Time to answer over the last hour. 99th percentile: now %s ms, at most %s ms. Median: now %s ms.",
-		short(s.slow[last]), short(slices.Max(s.slow)), short(s.median[last])), "ms", from, to, false, line{"first", s.slow}, line{"second", s.median})
-	for i, r := range s.refusals {
-		if i == 12 {
-			t.More = len(s.refusals) - i
-			break
-		}
-		row := refusalRow{Partner: or(r.subscription, "no subscription"), Operation: r.operation, Code: r.code, Meaning: explainCode(r.code).Meaning, Count: count(r.count)}
-		if r.kept {
-			row.Path = with("/console/refusals", "day", on, "partner", r.subscription, "code", r.code)
-		}
-		t.Refusals = append(t.Refusals, row)
-	}
-	return q.show("today", t)
+	p := todayPage{glanced: g, snapshot: q.console.activity.snapshot(q.machine), Check: q.console.proof.now(), Checks: q.Checks()}
+	last := len(p.rate) - 1
+	p.Rate = q.lastHour(p.rate, "")
+	p.Rate.About = fmt.Sprintf("Requests a second over the last hour: now %s, at most %s.", short(p.rate[last]), short(slices.Max(p.rate)))
+	p.Latency = q.lastHour(p.slow, "ms", p.median)
+	p.Latency.About = fmt.Sprintf("Time to answer over the last hour. 99th percentile: now %s ms, at most %s ms. Median: now %s ms.",
+		short(p.slow[last]), short(slices.Max(p.slow)), short(p.median[last]))
+	return p, nil
+}
+
+// lastHour is a chart of values of the last minutes, the running one last.
+func (q *request) lastHour(first []float64, unit string, others ...[]float64) picture {
+	p := chart(halfWidth, unit, false, append([][]float64{first}, others...)...)
+	p.From, p.To = q.local(q.machine.Add(-time.Duration(len(first)-1)*time.Minute), "15:04"), q.local(q.machine, "15:04")
+	return p
 }
 
 // glance is what the page Today reads from the database. All pages that refresh
 // themselves within a second share one. A page that a person opens reads anew.
 type glance struct {
-	mu      sync.Mutex
-	of      day.Day
-	read    time.Time
-	due     dueDays
-	checked *verified
+	mu   sync.Mutex
+	at   time.Time // of the machine
+	last glanced
+	tally
+}
+
+type glanced struct {
+	Today    day.Day // of the bank
+	Received backoffice.Received
+	// Counted is until when Received counts so far, the zero time if it counts all.
+	Counted time.Time
+	Due     dueDays
+	Checked *verified
 }
 
 const glanceAge = time.Second
 
-// atAGlance returns what waits, and the last check of the book.
-func (q *request) atAGlance() (dueDays, *verified, error) {
-	g := &q.glance
+func (g *glance) read(q *request) (now glanced, err error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if age := q.real.Sub(g.read).Abs(); q.Header.Get("X-Live") != "" && g.of == q.today() && age < glanceAge {
-		return g.due, g.checked, nil
+	now.Today = q.Today()
+	if age := q.machine.Sub(g.at).Abs(); q.r.Header.Get("X-Live") != "" && g.last.Today == now.Today && age < glanceAge {
+		return g.last, nil
 	}
-	due, err := q.due(q.today().Plus(maxAhead))
-	if err != nil {
-		return due, nil, err
+	if now.Due, err = q.due(q.ctx); err != nil {
+		return now, err
 	}
-	checked, err := q.lastVerify()
-	if err != nil {
-		return due, nil, err
+	if now.Checked, err = q.lastVerify(); err != nil {
+		return now, err
 	}
-	g.of, g.read, g.due, g.checked = q.today(), q.real, due, checked
-	return due, checked, nil
+	if now.Received, now.Counted, err = g.count(q); err == nil {
+		g.at, g.last = q.machine, now
+	}
+	return now, err
 }
 
-func or(text, otherwise string) string {
-	if text == "" {
-		return otherwise
-	}
-	return text
+// tally counts what the bank received on its day, part by part: what was counted is
+// kept, so that a page reads the last minutes only. It starts anew every hour, because
+// a sale that waits may be cancelled.
+type tally struct {
+	started time.Time // of the machine
+	day     day.Day
+	until   time.Time // what came before is in sum
+	sum     backoffice.Received
 }
 
-// book is the figure of the last check of the book: the one that runs, or the
-// newest that was recorded, by whichever program.
-func (q *request) book(last *verified) figure {
-	f := figure{Name: "Book", Value: "unchecked", Note: "no check is recorded", Path: "/console/proof"}
-	if running, rows := q.proof.progressNow(); running {
-		f.Value, f.Class, f.Note = "checking", "wait", grouped(itoa(rows))+" rows"
-		return f
+const (
+	// tallyPart is how much of the day one statement counts.
+	tallyPart = time.Hour
+	// tallyAge is how long a tally is kept.
+	tallyAge = time.Hour
+	// tallyTime is how long a page counts. The next one goes on.
+	tallyTime = time.Second
+	// tallyOpen is for how long an operation may be stored after its ID was made.
+	tallyOpen = 2 * time.Minute
+)
+
+// count returns what was received on the bank's day. until is the zero time unless
+// there was no time to count all.
+func (t *tally) count(q *request) (received backoffice.Received, until time.Time, err error) {
+	// A sandbox can go back to its beginning. Its book is small.
+	if today := q.Today(); t.day != today || q.Sandbox != nil || q.machine.Sub(t.started).Abs() > tallyAge {
+		*t = tally{started: q.machine, day: today, until: today.Start(q.Zone)}
 	}
-	if last != nil {
-		f.Value, f.Class, f.Note = "holds", "good", "checked "+last.Short
-		if !last.Holds {
-			f.Value, f.Class = last.Result, "bad"
+	ctx, cancel := context.WithTimeout(q.ctx, tallyTime)
+	defer cancel()
+	for closed := q.bank.Add(-tallyOpen); t.until.Before(closed); {
+		end := t.until.Add(tallyPart)
+		if end.After(closed) {
+			end = closed
 		}
-	}
-	return f
-}
-
-// figures are the numbers at the top.
-func (q *request) figures(s snapshot, d dueDays, book figure) []figure {
-	note := func(n int, text string) string {
-		if n == 0 {
-			return ""
+		part, err := q.Office.Lookups.Received(ctx, t.until, end)
+		if err != nil && ctx.Err() != nil && q.ctx.Err() == nil {
+			return t.sum, t.until, nil
 		}
-		return count(n) + " " + text
-	}
-	class := func(n int, name string) string {
-		if n == 0 {
-			return ""
+		if err != nil {
+			return received, until, err
 		}
-		return name
+		t.sum, t.until = t.sum.Plus(part), end
 	}
-	on := q.today().String()
-	waiting := figure{Name: "Waiting for a day", Value: d.total(), Path: "/console/due"}
-	if late := d.lateSales(); late > 0 {
-		waiting.Class, waiting.Note = "bad", d.lateText()+" due, not settled"
-	}
-	return []figure{
-		{"Sales completed", count(s.completed), class(s.completed, "good"), note(s.settled, "more on their day"), with("/console/sales", "day", on, "state", "2")},
-		{"Refused operations", count(s.refused), class(s.refused, "bad"), note(s.lapsed, "sales failed on their day"), with("/console/refusals", "day", on)},
-		{"Sales recorded", count(s.recorded), class(s.recorded, "wait"), "for a later day", "/console/due"},
-		waiting,
-		{"Messages accepted", count(s.messages), "", note(s.replayed, "repeats answered"), "/console/notifications"},
-		{"Rejected requests", count(s.rejected), "", note(s.failed, "answered 5xx"), ""},
-		book,
-	}
-}
-
-// maxAhead is how many days ahead a sale may be recorded.
-const maxAhead = 366
-
-// dueDays are the sales that wait, counted up to a limit.
-type dueDays struct {
-	days []backoffice.DueDay
-	late []backoffice.DueDay
-	more bool // there are more than were counted
-}
-
-// maxWaiting is how many waiting sales a page counts. More are shown as "over".
-const maxWaiting = 20_000
-
-// due counts what waits for that day or an earlier one, by day.
-func (q *request) due(until day.Day) (found dueDays, err error) {
-	if found.days, err = q.o.Office.Lookups.DueDays(q.ctx, until, maxWaiting); err != nil {
-		return found, err
-	}
-	sales := 0
-	for _, d := range found.days {
-		sales += int(d.Sales)
-		if !d.Day.After(q.today()) {
-			found.late = append(found.late, d)
-		}
-	}
-	found.more = sales == maxWaiting
-	return found, nil
-}
-
-func (d dueDays) total() string {
-	n := 0
-	for _, each := range d.days {
-		n += int(each.Sales)
-	}
-	return d.text(n)
-}
-
-func (d dueDays) lateSales() (n int) {
-	for _, each := range d.late {
-		n += int(each.Sales)
-	}
-	return n
-}
-
-func (d dueDays) lateText() string {
-	if len(d.late) == len(d.days) {
-		return d.text(d.lateSales())
-	}
-	return count(d.lateSales())
-}
-
-func (d dueDays) text(n int) string {
-	if d.more {
-		return "over " + count(n)
-	}
-	return count(n)
+	open, err := q.Office.Lookups.Received(q.ctx, t.until, t.day.Plus(1).Start(q.Zone))
+	return t.sum.Plus(open), time.Time{}, err
 }

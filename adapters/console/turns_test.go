@@ -15,13 +15,12 @@ import (
 func TestPagesLeaveTimeToTheAPI(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		c := New(Options{Now: time.Now, Bank: time.Now, Zone: time.UTC})
-		q := &request{Console: c, ctx: t.Context()}
+		c := New(Options{Machine: time.Now, Bank: time.Now, Zone: time.UTC})
 		const takes = 20 * time.Millisecond
 		load := func(pages int, takes time.Duration) time.Duration {
 			begun := time.Now()
 			for range pages {
-				require.NoError(t, c.inTurn(q, func(*request) error {
+				require.NoError(t, c.inTurn(t.Context(), func() error {
 					time.Sleep(takes)
 					return nil
 				}))

@@ -2,6 +2,8 @@ package storage
 
 import (
 	"context"
+	"errors"
+	"time"
 
 	"gorm.io/gorm"
 
@@ -138,4 +140,33 @@ func (l lookups) DueDays(ctx context.Context, until day.Day, limit int) (days []
 		days = append(days, backoffice.DueDay{Day: of, Operations: row.Operations, Sales: row.Sales})
 	}
 	return days, err
+}
+
+// Received is as backoffice.Lookups promises. It reads ranges of primary keys.
+func (l lookups) Received(ctx context.Context, since, until time.Time) (r backoffice.Received, err error) {
+	bound := func(at time.Time) any { return l.Dialect.Bind(batch.UUID(backoffice.FirstID(at))) }
+	within := func(tx *gorm.DB, table string) *gorm.DB {
+		return tx.Table(table).Where("operation_id >= ? AND operation_id < ?", bound(since), bound(until))
+	}
+	var states []struct {
+		State operation.State
+		Sales int64
+	}
+	err = l.snapshot(ctx, func(tx *gorm.DB) error {
+		return errors.Join(
+			within(tx, l.sales.Name).Select("state, COUNT(*) AS sales").Group("state").Find(&states).Error,
+			within(tx, l.refusals.Name).Count(&r.Refused).Error,
+			within(tx, l.notifications.Name).Count(&r.Messages).Error)
+	})
+	for _, of := range states {
+		switch of.State {
+		case operation.Completed:
+			r.Completed = of.Sales
+		case operation.Recorded:
+			r.Recorded = of.Sales
+		case operation.Failed:
+			r.Failed = of.Sales
+		}
+	}
+	return r, err
 }

@@ -57,6 +57,24 @@ type Lookups interface {
 	// DueDays counts the sales that wait for that day or an earlier one, by day. It
 	// counts at most limit sales, those that are due first. 0 means no limit.
 	DueDays(ctx context.Context, until day.Day, limit int) ([]DueDay, error)
+	// Received counts what was received from since on and before until, by the time in
+	// the IDs of the operations. The cost grows with what it counts.
+	Received(ctx context.Context, since, until time.Time) (Received, error)
+}
+
+// Received is how much was received in some time.
+type Received struct {
+	// Completed, Recorded and Failed are sales, by their state now.
+	Completed, Recorded, Failed int64
+	// Refused are operations that were refused at once.
+	Refused int64
+	// Messages are notifications that were stored.
+	Messages int64
+}
+
+// Plus is the sum of two.
+func (r Received) Plus(o Received) Received {
+	return Received{r.Completed + o.Completed, r.Recorded + o.Recorded, r.Failed + o.Failed, r.Refused + o.Refused, r.Messages + o.Messages}
 }
 
 // DueDay is how much waits for a day.

@@ -249,13 +249,10 @@ var Acts = []Column[audit.Act]{
 	{"Details", func(a *audit.Act) Value { return Text(a.Details) }},
 }
 
-// columnsOf are the columns of what part returns.
-func columnsOf[T, Part any](columns []Column[Part], part func(*T) Part) (all []Column[T]) {
+// ColumnsOf are the columns of what part returns.
+func ColumnsOf[T, Part any](columns []Column[Part], part func(*T) *Part) (all []Column[T]) {
 	for _, c := range columns {
-		all = append(all, Column[T]{c.Name, func(row *T) Value {
-			p := part(row)
-			return c.Value(&p)
-		}})
+		all = append(all, Column[T]{c.Name, func(row *T) Value { return c.Value(part(row)) }})
 	}
 	return all
 }
@@ -263,8 +260,8 @@ func columnsOf[T, Part any](columns []Column[Part], part func(*T) Part) (all []C
 // Refusals are the columns of operations that were refused at once: those of all
 // operations, and where in the request each fault is.
 var Refusals = append(
-	columnsOf(decisionColumns, func(r *operation.Refusal) backoffice.Decision {
-		d := backoffice.Decision{ID: r.ID, Operation: r.Operation, Subscription: r.Subscription, Header: r.Header, ReceivedAt: r.ReceivedAt, State: operation.Failed}
+	ColumnsOf(decisionColumns, func(r *operation.Refusal) *backoffice.Decision {
+		d := &backoffice.Decision{ID: r.ID, Operation: r.Operation, Subscription: r.Subscription, Header: r.Header, ReceivedAt: r.ReceivedAt, State: operation.Failed}
 		for _, f := range r.Faults {
 			d.Codes = append(d.Codes, f.Code)
 		}
@@ -281,7 +278,7 @@ var Refusals = append(
 // Statement are the columns of a customer's statement: those of the customer's side
 // of a posting, and the quantity after it.
 var Statement = append(
-	columnsOf(postingColumns, func(l *backoffice.Line) side { return side{l.PostingEntry, false} }),
+	ColumnsOf(postingColumns, func(l *backoffice.Line) *side { return &side{l.PostingEntry, false} }),
 	Column[backoffice.Line]{"After", func(l *backoffice.Line) Value {
 		if l.IsMoney() {
 			return number(money.New(l.After, l.Account.Currency).String())

@@ -31,7 +31,8 @@ type Column[T any] struct {
 }
 
 // Value is a value of a row. Both formats have the same text and only differ in
-// its quotes. Make one with Text or Instant.
+// its quotes. Make one with Text,
+// MessageText or Instant.
 type Value struct {
 	text     string
 	kind     valueKind
@@ -62,6 +63,9 @@ type Mask func(of Personal, text string) string
 
 // Text is a value that is a text.
 func Text(s string) Value { return Value{text: s, kind: text} }
+
+// MessageText is a text that may name somebody.
+func MessageText(s string) Value { return Text(s).of(Message) }
 
 // of says that the value names somebody.
 func (v Value) of(p Personal) Value {

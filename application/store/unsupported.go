@@ -182,6 +182,10 @@ func (noLookups) DueDays(context.Context, day.Day, int) ([]backoffice.DueDay, er
 	return nil, nil
 }
 
+func (noLookups) Received(context.Context, time.Time, time.Time) (none backoffice.Received, err error) {
+	return none, nil
+}
+
 type noEvidence struct{}
 
 func (noEvidence) Read(context.Context, backoffice.Witness) error { return cannot("verify") }

@@ -142,7 +142,7 @@ func TestTheLastCheckOfAnyProgramIsShown(t *testing.T) {
 
 	_, err = s.app.Verify(audit.By(t.Context(), audit.Who{Actor: "nightly", Origin: "cron-7"}), bootstrap.VerifyWatch{})
 	require.NoError(t, err)
-	require.Regexp(t, `(?s)Book</a></dt><dd class="figure good">holds</dd>.*checked `, v.get(""))
+	require.Regexp(t, `(?s)Book</a></dt>\s*<dd class="figure good">holds</dd>.*checked `, v.get(""))
 	require.Contains(t, v.get("proof"), "by nightly")
 	require.Contains(t, v.get("audit"), "cron-7")
 

@@ -693,6 +693,11 @@ func testWaiting(t *testing.T, o office) {
 	}
 	equal(t, []backoffice.DueDay{{Day: on(1), Operations: 2, Sales: 3}, {Day: on(2), Operations: 1, Sales: 1}}, days(0))
 	equal(t, []backoffice.DueDay{{Day: on(1), Operations: 1, Sales: 2}}, days(2))
+
+	const first = 0x0102_0304_0000 // the milliseconds of id(0)
+	received, err := o.Lookups.Received(t.Context(), time.UnixMilli(first+2), time.UnixMilli(first+4))
+	require.NoError(t, err)
+	require.Equal(t, backoffice.Received{Recorded: 3}, received)
 }
 
 // holds checks that the book passes all rules of verify.
@@ -708,6 +713,16 @@ func (o office) holds() backoffice.Proof {
 
 func testEvidence(t *testing.T, o office) {
 	o.aDay()
+	received, err := o.Lookups.Received(t.Context(), time.UnixMilli(0), time.UnixMilli(1<<47))
+	require.NoError(t, err)
+	counted := backoffice.Received{
+		Refused:  int64(len(all(t, o.Reader.Refusals(t.Context(), backoffice.Query{})))),
+		Messages: int64(len(all(t, o.Reader.Notifications(t.Context(), backoffice.Query{})))),
+	}
+	for _, s := range all(t, o.Reader.Sales(t.Context(), backoffice.Query{})) {
+		*map[operation.State]*int64{operation.Completed: &counted.Completed, operation.Recorded: &counted.Recorded, operation.Failed: &counted.Failed}[s.State]++
+	}
+	require.Equal(t, counted, received)
 	require.Equal(t, backoffice.Proof{
 		Holdings: 3, Accounts: 3, Sales: 9, Postings: 3 + 2*6,
 		Units: []backoffice.Total{{Of: "AFA Demo Portfoy", Customers: "2999974.000000", Bank: "-2999974.000000"}},

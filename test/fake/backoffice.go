@@ -1,7 +1,9 @@
 package fake
 
 import (
+	"bytes"
 	"context"
+	"errors"
 	"maps"
 	"slices"
 	"time"
@@ -277,6 +279,38 @@ func (l lookups) DueDays(ctx context.Context, until day.Day, limit int) (days []
 		}
 	}
 	return days, nil
+}
+
+// Received implements backoffice.Lookups.
+func (l lookups) Received(ctx context.Context, since, until time.Time) (r backoffice.Received, err error) {
+	in := func(id operation.ID) bool {
+		first, end := backoffice.FirstID(since), backoffice.FirstID(until)
+		return bytes.Compare(first[:], id[:]) <= 0 && bytes.Compare(id[:], end[:]) < 0
+	}
+	rows, all := reader{l.office}, backoffice.Query{}
+	for s, wrong := range rows.Sales(ctx, all) {
+		if err = errors.Join(err, wrong); in(s.OperationID) {
+			switch s.State {
+			case operation.Completed:
+				r.Completed++
+			case operation.Recorded:
+				r.Recorded++
+			case operation.Failed:
+				r.Failed++
+			}
+		}
+	}
+	for refused, wrong := range rows.Refusals(ctx, all) {
+		if err = errors.Join(err, wrong); in(refused.ID) {
+			r.Refused++
+		}
+	}
+	for n, wrong := range rows.Notifications(ctx, all) {
+		if err = errors.Join(err, wrong); in(n.OperationID) {
+			r.Messages++
+		}
+	}
+	return r, err
 }
 
 // Read implements backoffice.Evidence.

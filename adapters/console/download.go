@@ -1,0 +1,96 @@
+package console
+
+import (
+	"bufio"
+	"context"
+	"io"
+	"iter"
+	"net/http"
+	"time"
+
+	"bankingapi/application/bookfile"
+)
+
+// file is a download.
+type file struct {
+	name, kind string
+	write      func(io.Writer) error
+}
+
+// download is a whole list as a file: csv, or ndjson with the columns as members. The
+// values are masked as those of the page. It streams, and one download of a list
+// runs at a time.
+func download[T any](q *request, name string, columns []bookfile.Column[T], rows func(context.Context) iter.Seq2[T, error]) (any, error) {
+	f := &file{name: name + ".csv", kind: "text/csv; charset=utf-8"}
+	format := bookfile.Spreadsheet
+	if q.query("format") == "ndjson" {
+		f.name, f.kind, format = name+".ndjson", "application/x-ndjson", bookfile.NDJSON
+	}
+	f.write = func(w io.Writer) error {
+		select {
+		case q.console.long <- struct{}{}:
+			defer func() { <-q.console.long }()
+			if err := q.look(); err != nil {
+				return err
+			}
+			return bookfile.Write(w, format, columns, rows(q.r.Context()), q.Mask)
+		default:
+			return errBusy
+		}
+	}
+	return f, nil
+}
+
+// begun is an answer whose header is sent with its first bytes: until then, an error
+// can be shown.
+type begun struct {
+	http.ResponseWriter
+	file *file
+	sent bool
+	err  error
+}
+
+func (b *begun) Write(p []byte) (n int, err error) {
+	if !b.sent {
+		b.sent = true
+		_ = http.NewResponseController(b.ResponseWriter).SetWriteDeadline(time.Time{}) // a download may take long
+		b.Header().Set("Content-Type", b.file.kind)
+		b.Header().Set("Content-Disposition", `attachment; filename="`+b.file.name+`"`)
+	}
+	n, b.err = b.ResponseWriter.Write(p)
+	return n, b.err
+}
+
+// send writes the file. After the first bytes, a broken connection says that the file
+// is not whole.
+func (f *file) send(w http.ResponseWriter) error {
+	out := &begun{ResponseWriter: w, file: f}
+	buffered := bufio.NewWriterSize(out, 32<<10)
+	err := f.write(buffered)
+	if err == nil {
+		err = buffered.Flush()
+	}
+	if err == nil && !out.sent { // a file without a byte
+		_, err = out.Write(nil)
+	}
+	switch {
+	case err == nil, out.err != nil: // the client disconnected
+		return nil
+	case out.sent:
+		panic(http.ErrAbortHandler)
+	}
+	return err
+}
+
+// rowsOf yields rows that are in memory.
+func rowsOf[T any](rows []T) func(context.Context) iter.Seq2[T, error] {
+	return func(context.Context) iter.Seq2[T, error] {
+		return func(yield func(T, error) bool) {
+			for _, row := range rows {
+				if !yield(row, nil) {
+					return
+				}
+			}
+		}
+	}
+}

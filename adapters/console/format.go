@@ -1,0 +1,208 @@
+package console
+
+import (
+	"fmt"
+	"html/template"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"bankingapi/application/backoffice"
+	"bankingapi/domain/day"
+	"bankingapi/domain/decimal"
+	"bankingapi/domain/fault"
+	"bankingapi/domain/fund"
+	"bankingapi/domain/money"
+	"bankingapi/domain/operation"
+	"bankingapi/domain/push"
+)
+
+// formats are the functions of templates for values that anybody may see.
+var formats = template.FuncMap{
+	"add":      func(a, b int) int { return a + b },
+	"after":    func(p fund.Posting, quantity int64) string { return quantityOf(&p, quantity) },
+	"amount":   amount,
+	"asset":    assetPath,
+	"calendar": calendar,
+	"count":    func(n any) string { return grouped(fmt.Sprint(n)) },
+	"describe": describe,
+	"duepath":  duePath,
+	"exports":  func(path, format string) string { return joined(path) + "format=" + format },
+	"has":      strings.Contains,
+	"isid": func(text string) bool {
+		_, err := operation.ParseID(text)
+		return err == nil
+	},
+	"linepath": linePath,
+	"minor":    func(n int64, c money.Currency) string { return amount(money.New(n, c)) },
+	"moved":    moved,
+	"path":     with,
+	"platform": platform,
+	"plural":   plural,
+	"price":    func(p fund.UnitPrice) string { return grouped(p.String()) },
+	"record":   recordAt,
+	"salepath": salePath,
+	"shortid":  shortID,
+	"state":    func(s operation.State) state { return states[s] },
+	"units":    units,
+}
+
+// grouped puts commas between thousands: 1,204,318.50
+func grouped(number string) string {
+	digits, minus := strings.CutPrefix(number, "-")
+	whole, fraction, has := strings.Cut(digits, ".")
+	var b strings.Builder
+	if minus {
+		b.WriteString("−")
+	}
+	for i := range len(whole) {
+		if i > 0 && (len(whole)-i)%3 == 0 {
+			b.WriteByte(',')
+		}
+		b.WriteByte(whole[i])
+	}
+	if has {
+		b.WriteString("." + fraction)
+	}
+	return b.String()
+}
+
+// count is an integer with commas.
+func count[N int | int64](n N) string { return grouped(strconv.FormatInt(int64(n), 10)) }
+
+// plural takes an integer.
+func plural(n any, word string) string {
+	if number := grouped(fmt.Sprint(n)); number != "1" {
+		return number + " " + word + "s"
+	}
+	return "1 " + word
+}
+
+// units shows all decimals, so that a column aligns.
+func units(u fund.Units) string { return grouped(decimal.FormatFixed(int64(u), fund.UnitDecimals)) }
+
+func amount(a money.Amount) string { return grouped(a.String()) }
+
+// quantityOf is a quantity of the holding or account of a posting.
+func quantityOf(p *fund.Posting, quantity int64) string {
+	if p.IsMoney() {
+		return amount(money.New(quantity, p.Account.Currency))
+	}
+	return units(fund.Units(quantity))
+}
+
+// moved is what a posting changed, with its sign: on the customer's side or, with -1,
+// on the bank's.
+func moved(p fund.Posting, side int64) string {
+	text := quantityOf(&p, side*p.Quantity)
+	if !strings.HasPrefix(text, "−") {
+		return "+" + text
+	}
+	return text
+}
+
+// calendar shows a day for people.
+func calendar(d day.Day) string {
+	if d.IsNone() {
+		return ""
+	}
+	return d.Start(time.UTC).Format("Mon 2 Jan 2006")
+}
+
+// state is a badge.
+type state struct{ Text, Class string }
+
+var states = map[operation.State]state{
+	operation.Recorded:  {"1 Recorded", "wait"},
+	operation.Completed: {"2 Completed", "good"},
+	operation.Failed:    {"8 Failed", "bad"},
+}
+
+func platform(p push.Platform) string {
+	switch p {
+	case push.Android:
+		return "Android"
+	case push.IOS:
+		return "iOS"
+	case push.Other:
+		return "Other"
+	}
+	return strconv.Itoa(int(p))
+}
+
+// describe is what the documentation says about an error code.
+func describe(name string) fault.Code {
+	code, _ := fault.Describe(name)
+	code.Name = name
+	return code
+}
+
+// recordAt names the record of a request that a pointer leads to. Pointers count from
+// 0, and pages from 1.
+func recordAt(pointer string, of operation.Name) string {
+	rest, found := strings.CutPrefix(pointer, "/Parameters/")
+	index, _, _ := strings.Cut(rest, "/")
+	n, err := strconv.Atoi(index)
+	if !found || err != nil {
+		return ""
+	}
+	word := "record "
+	switch of {
+	case operation.BuyFundFromCustomer:
+		word = "sale "
+	case operation.AddPushNotificationResponse:
+		word = "message "
+	}
+	return word + strconv.Itoa(n+1)
+}
+
+// shortID is the part of an ID that tells operations of one millisecond apart.
+func shortID(id operation.ID) string { return id.String()[:18] }
+
+// salePath is the page of an operation, with one of its sales in front.
+func salePath(id operation.ID, index int) string {
+	path := "/console/sale/" + id.String()
+	if index > 0 {
+		path += "?sale=" + strconv.Itoa(index+1)
+	}
+	return path
+}
+
+// linePath is the page of a line of a statement. The index of a posting that is not of
+// a sale names no sale.
+func linePath(l backoffice.Line) string {
+	if l.Kind != fund.SalePosting {
+		return salePath(l.OperationID, 0)
+	}
+	return salePath(l.OperationID, l.Index)
+}
+
+// with is the path with these query values; empty ones are left out.
+func with(path string, pairs ...string) string {
+	values := url.Values{}
+	for pair := range slices.Chunk(pairs, 2) {
+		if pair[1] != "" {
+			values.Set(pair[0], pair[1])
+		}
+	}
+	if len(values) == 0 {
+		return path
+	}
+	return path + "?" + values.Encode()
+}
+
+// joined is a path to which a query value can be added.
+func joined(path string) string {
+	if strings.Contains(path, "?") {
+		return path + "&"
+	}
+	return path + "?"
+}
+
+// sentence makes a sentence of the text of an error.
+func sentence(err error) string {
+	text := err.Error()
+	return strings.ToUpper(text[:1]) + text[1:] + "."
+}

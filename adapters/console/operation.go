@@ -1,0 +1,337 @@
+package console
+
+import (
+	"bytes"
+	"encoding/json"
+	"io"
+	"math/big"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"bankingapi/application/backoffice"
+	"bankingapi/domain/audit"
+	"bankingapi/domain/decimal"
+	"bankingapi/domain/fault"
+	"bankingapi/domain/fund"
+	"bankingapi/domain/operation"
+)
+
+// operationPage is what the pages of all operations have: of sales, of a refusal, of
+// messages, and of what was booked without a sale.
+type operationPage struct {
+	*backoffice.Operation
+	// Wrong says why a form changed nothing.
+	Wrong string
+	// Repeat is what a repeat of the request is answered, and Replay says how.
+	Repeat, Replay string
+	// TrailKey verifies the proof of the operation. It is empty if there is none.
+	TrailKey string
+}
+
+// salePage is the page of one sale of an operation.
+type salePage struct {
+	operationPage
+	Sale   *fund.SaleEntry
+	Chosen int // counted from 1
+	// Request is the request as it was understood, with the first Shown sales.
+	Request  string
+	Shown    int
+	Exact    string // the proceeds before they are rounded
+	Postings []fund.PostingEntry
+	All      []sale
+	// Act cancelled or reversed the operation. It is nil if it is not known.
+	Act *audit.Act
+	// Cancel and Reverse say what the user may do.
+	Cancel, Reverse bool
+}
+
+// bookingPage is the page of a reversal, an adjustment or an import.
+type bookingPage struct {
+	operationPage
+	Kind     string
+	PostedAt time.Time
+	Act      *audit.Act // nil if it is not known
+	// Reversed is the operation that a reversal undid, zero if it is not known.
+	Reversed operation.ID
+	Shown    []fund.PostingEntry
+}
+
+// Reverses reports whether Reversed is known.
+func (p bookingPage) Reverses() bool { return p.Reversed != operation.ID{} }
+
+const (
+	// maxPostings is how many postings of an import are shown.
+	maxPostings = 200
+	// maxRequested is how many sales of a request are shown.
+	maxRequested = 20
+)
+
+func showOperation(q *request) (any, error) {
+	found, err := q.operation()
+	if err == nil {
+		err = q.look()
+	}
+	if err != nil {
+		return nil, err
+	}
+	return q.operationPage(found, "")
+}
+
+// operation finds the operation that the path names.
+func (q *request) operation() (*backoffice.Operation, error) {
+	id, err := operation.ParseID(q.r.PathValue("id"))
+	if err != nil {
+		return nil, errNothing
+	}
+	found, err := q.Office.Operation(q.ctx, id)
+	return &found, err
+}
+
+// operationPage returns the page for the kind of an operation. wrong says why a
+// correction changed nothing.
+func (q *request) operationPage(found *backoffice.Operation, wrong string) (any, error) {
+	p := operationPage{Operation: found, Wrong: wrong}
+	p.Repeat, p.Replay = repeatOf(found, q.Answer)
+	if q.Trail != nil && q.session.operator {
+		p.TrailKey = q.Trail.VerifyingKey()
+	}
+	switch {
+	case found.Refusal != nil:
+		return shown{template: "refused", content: p}, nil
+	case len(found.Notifications) > 0:
+		return shown{template: "messages", content: p}, nil
+	case len(found.Sales) > 0:
+		return q.salePage(p)
+	case len(found.Postings) > 0:
+		return q.bookingPage(p)
+	}
+	return nil, errNothing
+}
+
+// correctOperation cancels or reverses an operation.
+func correctOperation(q *request) (any, error) {
+	if !q.session.operator {
+		return nil, errRole
+	}
+	id, err := operation.ParseID(q.r.PathValue("id"))
+	if err != nil {
+		return nil, errNothing
+	}
+	rejected := func(status int, wrong string) (any, error) {
+		found, err := q.operation()
+		if err == nil {
+			err = q.look()
+		}
+		if err != nil {
+			return nil, err
+		}
+		page, err := q.operationPage(found, wrong)
+		if p, isShown := page.(shown); isShown {
+			p.status = status
+			return p, err
+		}
+		return shown{status, q.page.template, page}, err
+	}
+	reason := strings.TrimSpace(q.field("reason"))
+	if reason == "" || q.field("confirm") != "yes" {
+		return rejected(http.StatusBadRequest, "Nothing was changed: give a reason and tick the box.")
+	}
+	ctx, done := q.by(q.ctx, reason), ""
+	switch q.field("action") {
+	case "cancel":
+		err = q.Office.Corrector.Cancel(ctx, id)
+		done = "The operation is cancelled. A repeat is answered 8 Failed."
+	case "reverse":
+		_, err = q.Office.Corrector.Reverse(ctx, id)
+		done = "The operation is reversed: the units are back and the money is taken."
+	default:
+		return nil, errNothing
+	}
+	if err == nil {
+		return q.done(salePath(id, 0), done)
+	}
+	if wrong, ok := reasonOf(err); ok {
+		return rejected(http.StatusConflict, "Nothing was changed. "+wrong)
+	}
+	return nil, err
+}
+
+func (q *request) salePage(common operationPage) (any, error) {
+	found := common.Operation
+	p := salePage{operationPage: common, Chosen: 1, Shown: min(len(found.Sales), maxRequested)}
+	if n, err := strconv.Atoi(q.query("sale")); err == nil && n >= 1 && n <= len(found.Sales) {
+		p.Chosen = n
+	}
+	s := &found.Sales[p.Chosen-1]
+	p.Sale, p.Request = s, q.requestOf(found.Sales[:p.Shown])
+	if s.State == operation.Completed {
+		p.Exact = exactProceeds(s)
+	}
+	for _, all := range [][]fund.PostingEntry{found.Postings, found.ReversalPostings} {
+		for i := range all {
+			if all[i].Index == s.Index {
+				p.Postings = append(p.Postings, all[i])
+			}
+		}
+	}
+	var err error
+	if found.Reversal != nil {
+		p.Act, err = q.actOf(found.Reversal.ID, found.Reversal.At)
+	} else if s.Refusal == fault.Cancelled {
+		p.Act, err = q.actOf(s.OperationID, s.SettledAt)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if q.session.operator {
+		p.Cancel = s.State == operation.Recorded && s.Terms.SelectedDay.After(q.Today())
+		p.Reverse = s.State == operation.Completed && found.Reversal == nil
+	}
+	for i := range found.Sales {
+		row := sale{SaleEntry: found.Sales[i]}
+		if found.Reversal != nil {
+			row.ReversedAt = found.Reversal.At
+		}
+		p.All = append(p.All, row)
+	}
+	return p, nil
+}
+
+// bookingPage tells a reversal, an adjustment and an import apart.
+func (q *request) bookingPage(common operationPage) (any, error) {
+	first := &common.Postings[0]
+	p := bookingPage{operationPage: common, Kind: "Import", PostedAt: first.PostedAt, Shown: common.Postings[:min(len(common.Postings), maxPostings)]}
+	act, err := q.actOf(common.ID, first.PostedAt)
+	if err != nil {
+		return nil, err
+	}
+	if p.Act = act; act != nil {
+		p.Kind = "Adjustment"
+	}
+	if first.Kind == fund.ReversalPosting {
+		if p.Kind = "Reversal of a sale"; act != nil {
+			p.Reversed, _ = operation.ParseID(act.Object) // the act of another version may have another object
+		}
+	}
+	return shown{template: "booking", content: p}, nil
+}
+
+// actOf finds the act that corrected the book at that time. A reversal or an
+// adjustment has the ID of its act; a cancelled operation is its object. It is nil
+// if there is none.
+func (q *request) actOf(id operation.ID, at time.Time) (*audit.Act, error) {
+	for a, err := range q.Office.Reader.Acts(q.ctx, backoffice.Query{Order: backoffice.Newest, Since: at, Until: at.Add(time.Millisecond)}) {
+		if err != nil {
+			return nil, err
+		}
+		if a.ID == id || a.Action == "sales.cancel" && a.Object == id.String() {
+			return &a, nil
+		}
+	}
+	return nil, nil //nolint:nilnil // most operations have none
+}
+
+// AuditPath lists the acts of a day.
+func (v *viewer) AuditPath(at time.Time) string {
+	return with("/console/audit", "day", v.Day(at).String())
+}
+
+// requestOf is the request as it was understood: the service does not keep its
+// bytes. It has the values that the subscription defines.
+func (q *request) requestOf(sold []fund.SaleEntry) string {
+	type object = map[string]any
+	number := func(n int64) any {
+		if q.Revealed() {
+			return n
+		}
+		return q.Number(n)
+	}
+	h, header := &sold[0].Header, object{}
+	for name, value := range map[string]string{
+		"AppKey": h.AppKey, "Channel": h.Channel, "TellerName": h.TellerName, "CallerId": h.CallerID,
+		"ChannelSessionId": h.ChannelSessionID, "ChannelRequestId": h.ChannelRequestID,
+	} {
+		if value != "" {
+			header[name] = value
+		}
+	}
+	var parameters []object
+	for i := range sold {
+		t := &sold[i].Terms
+		suffix := any(t.Account.AccountSuffix)
+		if !q.Revealed() {
+			suffix = "*"
+		}
+		parameter := object{
+			"CustomerNo": number(t.Holding.CustomerNo), "TransactionType": fund.SaleTransaction, "FundAmount": json.Number(t.Units.String()),
+			"DestinationAccount": object{"BranchCode": t.Account.BranchCode, "CustomerNo": number(t.Account.CustomerNo), "AccountSuffix": suffix, "CurrencyCode": t.Account.Currency.Code()},
+			"FundToProcess":      object{"IMKBCode": t.Holding.IMKBCode, "HolderCorporationName": t.Holding.HolderCorporationName, "PriceID": t.PriceID},
+		}
+		if t.ControlTotal != 0 {
+			parameter["Amount"] = json.Number(decimal.FormatFixed(t.ControlTotal, t.Account.Currency.Decimals()))
+		}
+		if !t.SelectedDay.IsNone() {
+			parameter["SelectedTransactionDate"] = t.SelectedDay.String()
+		}
+		parameters = append(parameters, parameter)
+	}
+	var b strings.Builder
+	encoder := json.NewEncoder(&b)
+	encoder.SetEscapeHTML(false) // the template escapes
+	encoder.SetIndent("", "  ")
+	_ = encoder.Encode(object{"Header": header, "Parameters": parameters}) // maps of texts and numbers
+	return b.String()
+}
+
+// exactProceeds are units × price, before they are rounded.
+func exactProceeds(s *fund.SaleEntry) string {
+	const scale = fund.UnitDecimals + fund.PriceDecimals
+	digits := new(big.Int).Mul(big.NewInt(int64(s.Terms.Units)), big.NewInt(int64(s.PerUnit))).String()
+	digits = strings.Repeat("0", max(0, scale+1-len(digits))) + digits
+	text := digits[:len(digits)-scale] + "." + digits[len(digits)-scale:]
+	return grouped(strings.TrimSuffix(strings.TrimRight(text, "0"), "."))
+}
+
+// repeatOf is what a repeat of the request would be answered, and how.
+func repeatOf(found *backoffice.Operation, answer func(operation.Outcome) []byte) (body, how string) {
+	switch {
+	case found.Record != nil:
+		var indented bytes.Buffer
+		if json.Indent(&indented, answer(found.Record.Outcome), "", "  ") != nil {
+			return "", "No answer is kept."
+		}
+		return indented.String(), "The same content under this CallerId has no second effect. It is answered 200 with the state as it is now and Idempotent-Replayed: true. Other content is answered 422."
+	case found.Refusal != nil && found.Refusal.Header.CallerID != "":
+		return "", "Another operation has this CallerId."
+	case len(found.Notifications) > 0:
+		return "", "The caller gave no CallerId. The same messages again are not stored twice, and are answered 2 Completed."
+	}
+	return "", "The caller gave no CallerId, so the same request again would be a new sale."
+}
+
+// downloadProof sends the file that proves an operation. The file has the
+// numbers in full, so it is a look at them.
+func downloadProof(q *request) (any, error) {
+	switch {
+	case q.Trail == nil:
+		return nil, errNoPage
+	case !q.session.operator:
+		return nil, errRole
+	case !q.Revealed():
+		return nil, errMasked
+	}
+	found, err := q.operation()
+	if err == nil {
+		err = q.look()
+	}
+	if err != nil {
+		return nil, err
+	}
+	proof, err := q.Trail.Prove(q.ctx, found.ID)
+	return &file{"proof-" + found.ID.String() + ".json", "application/json", func(w io.Writer) error {
+		_, err := w.Write(proof)
+		return err
+	}}, err
+}

@@ -1,0 +1,98 @@
+package console_test
+
+import (
+	"encoding/csv"
+	"html"
+	"net/http"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// figure is a number at the top of Today.
+func figure(t *testing.T, page, name string) float64 {
+	t.Helper()
+	found := regexp.MustCompile(`(?s)<dt>(?:<a [^>]*>)?` + name + `(?:</a>)?</dt>\s*<dd class="figure[^"]*">([^<]*)<`).FindStringSubmatch(page)
+	require.NotNil(t, found, name)
+	n, err := strconv.ParseFloat(strings.ReplaceAll(found[1], ",", ""), 64)
+	require.NoError(t, err)
+	return n
+}
+
+// metric is the sum of the series of a metric whose labels have these texts.
+func metric(t *testing.T, metrics, name string, labels ...string) (sum float64) {
+	t.Helper()
+	for _, line := range strings.Split(metrics, "\n") {
+		rest, is := strings.CutPrefix(line, name+"{")
+		for _, label := range labels {
+			is = is && strings.Contains(rest, label)
+		}
+		if is {
+			value, err := strconv.ParseFloat(line[strings.LastIndexByte(line, ' ')+1:], 64)
+			require.NoError(t, err)
+			sum += value
+		}
+	}
+	return sum
+}
+
+// Today, the lists that it leads to, and the metrics of the dashboard tell one story.
+// Another replica, which was just started, tells it too.
+func TestTodayTheListsAndTheDashboardAgree(t *testing.T) {
+	t.Parallel()
+	s := start(t, nil)
+	v := s.entered(t)
+	s.fill(t)
+	for _, body := range []string{sale("order-4711", "12.345678", ""), sale("order-too-much", "999999", ""), "{}", "{}"} { // two repeats
+		s.status(t, body)
+	}
+	_, metrics, _ := v.do(http.MethodGet, "/metrics", nil)
+	page := v.get("")
+	rows := func(path string) float64 {
+		_, file, _ := v.do(http.MethodGet, "/console/"+path, nil)
+		lines, err := csv.NewReader(strings.NewReader(file)).ReadAll()
+		require.NoError(t, err)
+		return float64(len(lines) - 1)
+	}
+	require.InDelta(t, rows("sales/export?state=2"), figure(t, page, "Sales completed"), 0)
+	require.InDelta(t, rows("sales/export?state=1"), figure(t, page, "Sales recorded"), 0)
+	require.InDelta(t, rows("refusals/export"), figure(t, page, "Refused operations"), 0)
+	require.InDelta(t, rows("notifications/export"), figure(t, page, "Messages accepted"), 0)
+
+	const outcomes = "bankingapi_outcomes_total"
+	replays := metric(t, metrics, "bankingapi_replays_total")
+	require.InDelta(t, 2, replays, 0)
+	require.InDelta(t, metric(t, metrics, outcomes, `state="failed"`)-1, figure(t, page, "Refused operations"), 0, "one of them is a repeat")
+	require.InDelta(t, 2, figure(t, page, "Rejected requests"), 0)
+	require.InDelta(t, metric(t, metrics, "bankingapi_subscription_requests_total", `status_class="4xx"`), figure(t, page, "Rejected requests"), 0)
+	refused := regexp.MustCompile(`(?s)<th scope="row">demo</th>\s*<td>(?:<a [^>]*>)?<code>([a-z-]+)</code>.*?<td class="n">(\d+)</td>`).FindAllStringSubmatch(html.UnescapeString(page), -1)
+	require.Len(t, refused, 2)
+	for _, row := range refused {
+		n, err := strconv.ParseFloat(row[2], 64)
+		require.NoError(t, err)
+		require.InDelta(t, metric(t, metrics, "bankingapi_subscription_requests_total", `subscription="demo"`, `code="`+row[1]+`"`), n, 0, row[1])
+	}
+}
+
+// A sale that was counted as waiting is not counted for the day on which it is settled,
+// and each day begins with nothing.
+func TestTodayCountsTheDayOfTheBank(t *testing.T) {
+	t.Parallel()
+	s, box := startSandbox(t)
+	v := s.entered(t)
+	s.call(t, "BuyFundFromCustomer", sale("now", "1", ""))
+	s.call(t, "BuyFundFromCustomer", sale("tomorrow", "1", box.Now().AddDate(0, 0, 1).Format(time.DateOnly)))
+	page := v.get("")
+	require.InDelta(t, 1, figure(t, page, "Sales completed"), 0)
+	require.InDelta(t, 1, figure(t, page, "Sales recorded"), 0)
+	_, err := box.AdvanceClock(t.Context(), 24*time.Hour)
+	require.NoError(t, err)
+	page = v.get("")
+	require.InDelta(t, 0, figure(t, page, "Sales completed"), 0)
+	s.call(t, "BuyFundFromCustomer", sale("then", "1", ""))
+	require.InDelta(t, 1, figure(t, v.get(""), "Sales completed"), 0)
+}
