@@ -82,7 +82,7 @@ type Engine struct {
 	Grace time.Duration
 	// Tables are the tables that only this engine has, without prefix.
 	Tables []string
-	// Backup is store.Store.Backup. It may be nil.
+	// Backup is store.Store.Backup.
 	Backup func(ctx context.Context, file string) error
 	// Close closes what was opened, and nothing that was handed in.
 	Close func() error

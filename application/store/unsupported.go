@@ -86,10 +86,8 @@ func Unsupported() *Store {
 		Clock:    func(context.Context, string) (now, newest time.Time, err error) { return now, newest, nil },
 		Within:   func(any) (*Store, error) { return nil, cannot("work inside a transaction of the host") },
 		Index:    func(context.Context) error { return nil },
-		Backup: func(context.Context, string) error {
-			return errors.New("this storage is backed up with its own tools: for Postgres use pg_dump, or a base backup with WAL archiving")
-		},
-		Close: func() error { return nil },
+		Backup:   func(context.Context, string) error { return cannot("back itself up: use its own tools") },
+		Close:    func() error { return nil },
 	}
 }
 

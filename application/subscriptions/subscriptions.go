@@ -141,15 +141,23 @@ func (m *Manager) now() time.Time {
 }
 
 // Change changes a subscription in place, and says in its act what it changed. The
-// error is that of change, ErrNotFound or one of the storage. The change reaches
-// every replica within five seconds.
+// error is that of change, ErrExpired if change makes the keys expire in the past,
+// ErrNotFound or one of the storage. The change reaches every replica within five
+// seconds.
 func (m *Manager) Change(ctx context.Context, name string, change func(*subscription.Subscription) error) error {
 	ctx = m.begin(ctx, "subscription.change", name, "")
 	return m.repository.Change(ctx, name, func(s *subscription.Subscription) error {
 		before := *s
-		err := change(s)
+		if err := change(s); err != nil {
+			return err
+		}
+		for _, expires := range [][2]time.Time{{before.PrimaryKey.Expires, s.PrimaryKey.Expires}, {before.SecondaryKey.Expires, s.SecondaryKey.Expires}} {
+			if to := expires[1]; !to.Equal(expires[0]) && !to.IsZero() && !to.After(m.now()) {
+				return ErrExpired
+			}
+		}
 		audit.Describe(ctx, strings.Join(Differences(&before, s, m.Zone), "; "))
-		return err
+		return nil
 	})
 }
 

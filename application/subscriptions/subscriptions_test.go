@@ -191,5 +191,10 @@ func TestANewKeyIsNeverExpired(t *testing.T) {
 	now = now.Add(time.Hour)
 	_, err = m.Regenerate(t.Context(), "name", subscription.Primary)
 	require.ErrorIs(t, err, subscriptions.ErrExpired)
+	last := func(at time.Time) func(*subscription.Subscription) error {
+		return func(s *subscription.Subscription) error { s.SecondaryKey.Expires = at; return nil }
+	}
+	require.ErrorIs(t, m.Change(t.Context(), "name", last(now.Add(-time.Hour))), subscriptions.ErrExpired)
+	require.NoError(t, m.Change(t.Context(), "name", last(now)), "what has expired may stay so")
 	require.Equal(t, before, list(t, m), "the expiry stays, and so does the old key")
 }

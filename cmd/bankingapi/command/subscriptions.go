@@ -8,7 +8,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"bankingapi/adapters/clock"
 	"bankingapi/application/subscriptions"
 	"bankingapi/bootstrap"
 	"bankingapi/domain/fault"
@@ -74,9 +73,6 @@ func (s *subscriptionFlags) check(bank bootstrap.BankSettings) error {
 	if err != nil {
 		return wrongUsef("--expires must be a day like 2027-11-20, or never")
 	}
-	if !end.After(clock.Now()) {
-		return wrongUsef("--expires must not be in the past: use 'subscriptions suspend' to refuse the keys now")
-	}
 	s.PrimaryKey.Expires, s.SecondaryKey.Expires = end.UTC(), end.UTC()
 	return nil
 }
@@ -84,6 +80,14 @@ func (s *subscriptionFlags) check(bank bootstrap.BankSettings) error {
 // about names the subscription that an error is about.
 func about(name string, err error) error {
 	return fmt.Errorf("subscription %q: %w", name, fault.Explain(err))
+}
+
+// refused is about for a subscription with new terms.
+func refused(name string, err error) error {
+	if errors.Is(err, subscriptions.ErrExpired) {
+		return wrongUsef("--expires must not be in the past: use 'subscriptions suspend' to refuse the keys now")
+	}
+	return about(name, err)
 }
 
 func (p program) createSubscriptionCommand() *cobra.Command {
@@ -107,7 +111,7 @@ only once: the database stores only their hashes.`,
 		}
 		primary, secondary, err := manager.Create(c.Context(), wanted.Subscription)
 		if err != nil {
-			return about(wanted.Name, err)
+			return refused(wanted.Name, err)
 		}
 		_, err = fmt.Fprintf(c.OutOrStdout(), "%s\n%s\n", primary.Reveal(), secondary.Reveal())
 		return err
@@ -173,7 +177,7 @@ CallerIds that were used stay used. --operation and --host-operation replace all
 			return now.Revise(revised)
 		})
 		if err != nil {
-			return about(c.args[0], err)
+			return refused(c.args[0], err)
 		}
 		c.tell("%s is changed.\n", c.args[0])
 		return nil
