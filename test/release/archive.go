@@ -8,13 +8,47 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
 )
 
 const sumsFile = "SHA256SUMS"
+
+// files are the files of an archive, by their name there.
+var files = map[string]string{
+	"LICENSE":            "LICENSE",
+	"README.md":          "cmd/bankingapi/README.md",
+	"CHANGELOG.md":       "CHANGELOG.md",
+	"example.yaml":       "cmd/bankingapi/example.yaml",
+	"bankingapi.service": "cmd/bankingapi/bankingapi.service",
+	"compose.yaml":       "compose.yaml",
+	"alerts.yaml":        "adapters/opsapi/monitoring/alerts.yaml",
+	"dashboard.json":     "adapters/opsapi/monitoring/dashboard.json",
+}
+
+var link = regexp.MustCompile(`\[([^\]]+)\]\(([^)\s]+)\)`)
+
+// relink makes the links of a page from a folder of the repository fit the archive.
+// A link to a file that the archive lacks becomes text.
+func relink(page []byte, folder string) []byte {
+	return link.ReplaceAllFunc(page, func(found []byte) []byte {
+		parts := link.FindSubmatch(found)
+		text, target := string(parts[1]), string(parts[2])
+		if strings.HasPrefix(target, "#") || strings.Contains(target, "://") {
+			return found
+		}
+		for as, file := range files {
+			if path.Join(folder, target) == file {
+				return []byte("[" + text + "](" + as + ")")
+			}
+		}
+		return []byte(text)
+	})
+}
 
 // entry is a file of an archive.
 type entry struct {
@@ -32,14 +66,18 @@ func (s source) pack(p program, out string) (string, error) {
 	if p.os == "windows" {
 		entries[0].name += ".exe"
 	}
-	for file, as := range map[string]string{
-		"LICENSE": "LICENSE", "cmd/bankingapi/README.md": "README.md", "cmd/bankingapi/example.yaml": "example.yaml",
-	} {
+	for as, file := range files {
 		content, err := os.ReadFile(filepath.Join(s.folder, filepath.FromSlash(file)))
 		if err != nil {
 			return "", err
 		}
+		if strings.HasSuffix(as, ".md") {
+			content = relink(content, path.Dir(file))
+		}
 		entries = append(entries, entry{as, 0o644, content})
+	}
+	for name, content := range s.completions {
+		entries = append(entries, entry{name, 0o644, content})
 	}
 	slices.SortFunc(entries, func(a, b entry) int { return strings.Compare(a.name, b.name) })
 	packed, err := tarGzip(p.fileName(), entries, s.time)

@@ -69,6 +69,13 @@ func release(ctx context.Context, root, commit, out string, platforms []platform
 	if err := prepare(out); err != nil {
 		return err
 	}
+	for shell, file := range map[string]string{"bash": "bankingapi.bash", "zsh": "_bankingapi", "fish": "bankingapi.fish", "powershell": "bankingapi.ps1"} {
+		script, err := run(ctx, source.folder, []string{"CGO_ENABLED=0"}, "go", "run", "./cmd/"+name, "completion", shell)
+		if err != nil {
+			return err
+		}
+		source.completions["completions/"+file] = []byte(script + "\n")
+	}
 	var made []string
 	for _, p := range platforms {
 		fmt.Fprintf(log, "building %s/%s\n", p.os, p.arch)
@@ -110,6 +117,8 @@ func prepare(out string) error {
 type source struct {
 	folder string
 	time   time.Time // of the commit
+	// completions of the program, by file name. They are the same on every platform.
+	completions map[string][]byte
 }
 
 func checkOut(ctx context.Context, root, commit, folder string, log io.Writer) (source, error) {
@@ -134,7 +143,7 @@ func checkOut(ctx context.Context, root, commit, folder string, log io.Writer) (
 		return source{}, err
 	}
 	at, err := time.Parse(time.RFC3339, text)
-	return source{folder, at.UTC()}, err
+	return source{folder, at.UTC(), map[string][]byte{}}, err
 }
 
 // run returns the output of a command without the last newline.

@@ -79,21 +79,39 @@ func checkArchive(t *testing.T, folder string, content []byte, commit string, at
 		listed = append(listed, fmt.Sprintf("%o %s", f.Mode, strings.TrimPrefix(f.Name, folder+"/")))
 	}
 	require.Equal(t, []string{
-		"644 LICENSE", "644 README.md", "644 THIRD_PARTY_LICENSES.txt", "755 bankingapi", "644 example.yaml",
+		"644 CHANGELOG.md", "644 LICENSE", "644 README.md", "644 THIRD_PARTY_LICENSES.txt", "644 alerts.yaml", "755 bankingapi", "644 bankingapi.service", "644 compose.yaml",
+		"644 completions/_bankingapi", "644 completions/bankingapi.bash", "644 completions/bankingapi.fish", "644 completions/bankingapi.ps1",
+		"644 dashboard.json", "644 example.yaml",
 	}, listed)
-	licences := string(files[2].content)
+	contents := map[string]string{}
+	for _, f := range files {
+		contents[strings.TrimPrefix(f.Name, folder+"/")] = string(f.content)
+	}
+	for _, page := range []string{"README.md", "CHANGELOG.md"} {
+		for _, found := range link.FindAllStringSubmatch(contents[page], -1) {
+			if target := found[2]; !strings.HasPrefix(target, "#") && !strings.Contains(target, "://") {
+				require.Contains(t, contents, target, "%s of the archive links to it", page)
+			}
+		}
+	}
+	require.Contains(t, contents["completions/bankingapi.bash"], "__start_bankingapi")
+	licences := contents["THIRD_PARTY_LICENSES.txt"]
 	require.Contains(t, licences, "modernc.org/sqlite")
 	require.Contains(t, licences, "swagger-ui-dist")
 	require.Contains(t, licences, "The Go Authors")
 
 	binary := filepath.Join(t.TempDir(), "bankingapi")
-	require.NoError(t, os.WriteFile(binary, files[3].content, 0o700))
+	require.NoError(t, os.WriteFile(binary, []byte(contents["bankingapi"]), 0o700))
 	info, err := buildinfo.ReadFile(binary)
 	require.NoError(t, err)
 	require.Equal(t, folder, "bankingapi_"+info.Main.Version+"_linux_amd64")
 	if runtime.GOOS+"/"+runtime.GOARCH != "linux/amd64" {
 		return // this machine cannot run the program
 	}
+	start := regexp.MustCompile(`(?m)^ExecStart=/usr/local/bin/bankingapi (.*)$`).FindStringSubmatch(contents["bankingapi.service"])
+	require.NotNil(t, start)
+	out, err := exec.CommandContext(t.Context(), binary, append(strings.Fields(start[1]), "--help")...).CombinedOutput()
+	require.NoError(t, err, string(out))
 	version, err := exec.CommandContext(t.Context(), binary, "--version").Output()
 	require.NoError(t, err)
 	require.Contains(t, string(version), "bankingapi "+info.Main.Version+"\ncommit   "+commit+"\n")
