@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"net"
 	"net/http"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -14,141 +12,6 @@ import (
 	"bankingapi/bootstrap"
 	"bankingapi/test/testdb"
 )
-
-// TestExitStatus checks the exit status: 0 for success, 1 for failure, 2 for
-// wrong usage. Data goes to standard output and everything else to standard
-// error.
-func TestExitStatus(t *testing.T) {
-	t.Parallel()
-	b := newBank(t, testdb.EngineSQLite)
-	b.Subscribe(t, "known")
-	for _, test := range []struct {
-		args   string
-		status int
-		out    string // prefix of standard output; empty if there must be no output
-		err    string // part of standard error; empty if there must be no output
-	}{
-		{"", 0, "bankingapi is the banking API", ""},
-		{"--help", 0, "bankingapi is the banking API", ""},
-		{"serve --help", 0, "Runs the API", ""},
-		{"--version", 0, "bankingapi ", ""},
-		{"version", 0, "bankingapi ", ""},
-		{"openapi", 0, "{\n  \"openapi\": \"3.1.0\"", ""},
-		{"completion bash", 0, "# bash completion", ""},
-		{"config", 0, "SETTING", ""},
-		{"config --check", 0, "", "The settings are valid."},
-		{"subscriptions list", 0, "NAME", ""},
-		{"subscriptions suspend known", 0, "", "known is suspended."},
-		{"export holdings", 0, "CustomerNo,IMKBCode,HolderCorporationName,Units\n", ""},
-		{"export sales --format ndjson", 0, "", ""},
-		{"settle", 0, "0 completed, 0 failed\n", ""},
-		{"verify", 0, "", "The book is empty: there was nothing to check."},
-		{"migrate status", 0, "VERSION", ""},
-		{"migrate up", 0, "", "The schema is up to date."},
-
-		{"subscriptions create known", 1, "", "a subscription with this name exists"},
-		{"subscriptions suspend unknown", 1, "", "there is no subscription with this name"},
-		{"import holdings nowhere.csv", 1, "", "nowhere.csv: no such file"},
-		{"healthcheck --url http://127.0.0.1:1/readyz", 1, "", "is the service running"},
-		{"export sales --storage.dsn /proc/nowhere/bank.db", 1, "", "no book at /proc/nowhere/bank.db"},
-		{"migrate up --storage.dsn /proc/nowhere/bank.db", 1, "", "make the data folder"},
-		{"export sales --storage.driver postgres --storage.dsn postgres://bank:open-sesame@127.0.0.1:1/bank", 1, "", "connection refused"},
-		{"migrate up --storage.driver postgres --storage.dsn postgres://bank:open-sesame@127.0.0.1:1/bank", 1, "", "connection refused"},
-		{"serve --tls.mode files --tls.cert_file a.crt --tls.key_file a.key", 1, "", "a.crt"},
-
-		{"sevre", 2, "", `unknown command "sevre" (did you mean serve?)`},
-		{"serve now", 2, "", `unexpected argument "now"`},
-		{"serve --http.adress x", 2, "", "did you mean --http.address?"},
-		{"serve --http.address x", 2, "", "http.address: must be host:port"},
-		{"serve --storage.driver oracle", 2, "", "storage.driver: must be sqlite or postgres"},
-		{"serve --storage.driver postgres", 2, "", "storage.dsn: must be a Postgres URL"},
-		{"serve --tls.mode off --http.address 0.0.0.0:0", 2, "", "tls.mode: off is for a loopback http.address only"},
-		{"config --config nowhere.yaml", 2, "", "nowhere.yaml: cannot be read"},
-		{"subscriptions", 2, "", "a command is missing"},
-		{"subscriptions create", 2, "", "NAME is missing"},
-		{"subscriptions create x --operation SellFund", 2, "", "--operation must be"},
-		{"subscriptions create x --rate fast", 2, "", "--rate"},
-		{"subscriptions create late --expires 2020-01-01", 2, "", "--expires must not be in the past"},
-		{"subscriptions change known --expires 2020-01-01", 2, "", "--expires must not be in the past"},
-		{"subscriptions regenerate known third", 2, "", "primary or secondary"},
-		{"import dogs dogs.csv", 2, "", `cannot import "dogs"`},
-		{"export dogs", 2, "", `cannot export "dogs"`},
-		{"export sales --state done", 2, "", "--state must be"},
-		{"export sales --since yesterday", 2, "", "--since must be a day"},
-		{"export prices --customer 1001", 2, "", "--customer does not filter prices"},
-		{"migrate sideways", 2, "", `unknown command "sideways"`},
-	} {
-		got := b.Run(t, strings.Fields(test.args)...)
-		require.Equal(t, test.status, got.Status, "bankingapi %s\n%s", test.args, got.Err)
-		require.True(t, strings.HasPrefix(got.Out, test.out), "bankingapi %s\n%s", test.args, got.Out)
-		require.Equal(t, test.out == "", got.Out == "", "bankingapi %s\n%s", test.args, got.Out)
-		require.Contains(t, got.Err, test.err, "bankingapi %s", test.args)
-		require.Equal(t, test.err == "", got.Err == "", "bankingapi %s\n%s", test.args, got.Err)
-		require.NotContains(t, got.Out+got.Err, "open-sesame", test.args)
-		require.NotContains(t, got.Err, "goroutine", test.args)
-	}
-}
-
-// Only serve and migrate up create a book. Without a book the other commands
-// fail and create nothing.
-func TestNoBook(t *testing.T) {
-	t.Parallel()
-	b := newBank(t, testdb.EngineSQLite)
-	missing := filepath.Join(b.Folder, "elsewhere", "bank.db")
-	for _, args := range []string{
-		"verify", "settle", "subscriptions list", "subscriptions create x", "subscriptions suspend x",
-		"export prices", "export sales", "migrate status", "migrate down", "import prices -",
-	} {
-		got := b.Run(t, append(strings.Fields(args), "--storage.dsn", missing)...)
-		require.Equal(t, 1, got.Status, args)
-		require.Contains(t, got.Err, "no book at "+missing, args)
-		require.Empty(t, got.Out, args)
-		require.NoFileExists(t, missing, args)
-		require.NoDirExists(t, filepath.Dir(missing), args)
-	}
-	b.Must(t, "migrate", "up", "--storage.dsn", missing)
-	require.Contains(t, b.Run(t, "verify", "--storage.dsn", missing).Err, "The book is empty")
-}
-
-// TestSettings checks that flags take precedence over the environment, the file
-// and the defaults, that all problems are reported at once, and that secrets
-// are not printed.
-func TestSettings(t *testing.T) {
-	t.Parallel()
-	b := newBank(t, testdb.EngineSQLite)
-	file := filepath.Join(b.Folder, "bank.yaml")
-	require.NoError(t, os.WriteFile(file, []byte("http:\n  body_limit: 1KiB\nlog:\n  level: warn\ncommit:\n  queue_limit: 7\n"), 0o600))
-	b.Set("log.level", "error").Set("http.body_limit", "2KiB")
-	shown := b.Must(t, "config", "--config", file, "--http.body_limit", "3KiB")
-	for setting, wanted := range map[string]string{
-		"http.body_limit":     `3KiB +flag --http\.body_limit`,
-		"log.level":           `error +environment BANKINGAPI_LOG__LEVEL`,
-		"commit.queue_limit":  `7 +file \S+bank\.yaml:6`,
-		"settlement.interval": `15s +default`,
-		"storage.dsn":         `\*\*\* +default`,
-	} {
-		require.Regexp(t, `(?m)^`+strings.ReplaceAll(setting, ".", `\.`)+` +`+wanted, shown)
-	}
-
-	secret := filepath.Join(b.Folder, "dsn")
-	require.NoError(t, os.WriteFile(secret, []byte("postgres://bank:open-sesame@127.0.0.1:1/bank\n"), 0o600))
-	b.Set("storage.driver", "postgres").Set("storage.dsn_file", secret)
-	require.Regexp(t, `(?m)^storage\.dsn +\*\*\* +environment BANKINGAPI_STORAGE__DSN_FILE`, b.Must(t, "config"))
-	got := b.Run(t, "export", "prices")
-	require.Equal(t, 1, got.Status)
-	require.NotContains(t, got.Err, "open-sesame")
-	require.Contains(t, got.Err, "127.0.0.1:1", "the DSN of the file is used")
-
-	require.NoError(t, os.WriteFile(file, []byte("http:\n  adress: x\nstorage:\n  max_connections: many\n"), 0o600))
-	b.Set("http.port", "8443").Set("log.level", "loud")
-	got = b.Run(t, "config", "--check", "--config", file, "--settlement.interval", "15", "--http.read_timeout=-1s")
-	require.Equal(t, 2, got.Status)
-	for _, problem := range []string{"http.adress", "storage.max_connections", "BANKINGAPI_HTTP__PORT", "log.level", "settlement.interval", "http.read_timeout"} {
-		require.Contains(t, got.Err, problem)
-	}
-	require.Empty(t, got.Out)
-	require.NotContains(t, got.Err, "loud", "a misplaced value may be a secret")
-}
 
 // TestSubscriptions checks that a running service applies changes of the
 // commands. How soon is tested where time stands still (the directory of package
@@ -191,55 +54,6 @@ func TestSubscriptions(t *testing.T) {
 			return status(renewed) == http.StatusUnauthorized && status(keys[1]) == http.StatusUnauthorized
 		})
 		require.Equal(t, 1, b.Run(t, "subscriptions", "activate", name).Status)
-	})
-}
-
-// TestImport checks that a file is imported completely or not at all, and that
-// every bad line is named.
-func TestImport(t *testing.T) {
-	t.Parallel()
-	onEachEngine(t, func(t *testing.T, b bank) {
-		const prices = "PriceID,IMKBCode,HolderCorporationName,Price,CurrencyCode,ValidFrom"
-		const holdings = "CustomerNo,IMKBCode,HolderCorporationName,Units"
-		const accounts = "BranchCode,CustomerNo,AccountSuffix,CurrencyCode,Balance"
-
-		file := filepath.Join(b.Folder, "holdings.csv")
-		require.NoError(t, os.WriteFile(file, []byte(holdings+"\n1001,AFA,Bank,1\n0,AFA,Bank,2\n1002,afa,Bank,-1\n1003,AFA\n1001,AFA,Bank,4\n"), 0o600))
-		got := b.Run(t, "import", "holdings", file)
-		require.Equal(t, 1, got.Status)
-		require.Empty(t, got.Out)
-		for _, line := range []string{":3: CustomerNo: ", ":4: IMKBCode: ", ":4: Units: ", ":5: ", ":6: "} {
-			require.Contains(t, got.Err, file+line)
-		}
-		require.Contains(t, got.Err, "nothing was imported: 4 bad lines")
-		require.Empty(t, b.Export(t, "holdings"))
-
-		b.Load(t, "prices", prices, `7,AFA,"Bank, ""A""",1.25,TRY,2026-01-01`)
-		b.Load(t, "prices", prices, `7,AFA,"Bank, ""A""",1.250,TRY,2026-01-01`, "8,AFA,Bank,2,TRY,2026-01-01")
-		got = b.RunWith(t, prices+"\n8,AFA,Bank,2,TRY,2026-01-01\n", "import", "prices", "-")
-		require.Contains(t, got.Err, "Imported 1 price: 0 new, 0 changed, 1 unchanged.\n")
-		got = b.RunWith(t, prices+"\n9,AFA,Bank,3,TRY,2026-01-01\n8,AFA,Bank,2.01,TRY,2026-01-01\n", "import", "prices", "-")
-		require.Equal(t, 1, got.Status)
-		require.Contains(t, got.Err, "standard input:3: Price: ", "a price never changes")
-		require.Equal(t, []string{"7", "8"}, column(b.Export(t, "prices"), "PriceID"))
-		require.Equal(t, prices+"\n7,AFA,\"Bank, \"\"A\"\"\",1.25,TRY,2026-01-01\n8,AFA,Bank,2,TRY,2026-01-01\n", b.Must(t, "export", "prices"))
-
-		b.Load(t, "holdings", "\uFEFFUnits,CustomerNo,HolderCorporationName,IMKBCode\r", "10.5,1001,Bank,AFA\r")
-		b.Load(t, "accounts", accounts, "1,1001,1,TRY,5", "1,1001,1,USD,0.10")
-		b.Load(t, "holdings", holdings, "1001,AFA,Bank,7")
-		b.Load(t, "accounts", accounts, "1,1001,1,TRY,8.25")
-		require.Equal(t, holdings+"\n1001,AFA,Bank,7\n", b.Must(t, "export", "holdings"))
-		require.Equal(t, accounts+"\n1,1001,1,TRY,8.25\n1,1001,1,USD,0.10\n", b.Must(t, "export", "accounts"))
-		var moved []string
-		for _, p := range b.Export(t, "postings") {
-			moved = append(moved, p["Kind"]+" "+p["Side"]+" "+p["Units"]+p["Amount"]+p["CurrencyCode"])
-		}
-		require.ElementsMatch(t, []string{
-			"opening customer 10.5", "opening bank -10.5", "adjustment customer -3.5", "adjustment bank 3.5",
-			"opening customer 5.00TRY", "opening bank -5.00TRY", "adjustment customer 3.25TRY", "adjustment bank -3.25TRY",
-			"opening customer 0.10USD", "opening bank -0.10USD",
-		}, moved)
-		b.Verify(t)
 	})
 }
 

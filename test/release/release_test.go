@@ -79,9 +79,9 @@ func checkArchive(t *testing.T, folder string, content []byte, commit string, at
 		listed = append(listed, fmt.Sprintf("%o %s", f.Mode, strings.TrimPrefix(f.Name, folder+"/")))
 	}
 	require.Equal(t, []string{
-		"644 CHANGELOG.md", "644 LICENSE", "644 README.md", "644 THIRD_PARTY_LICENSES.txt", "644 alerts.yaml", "755 bankingapi", "644 bankingapi.service", "644 compose.yaml",
+		"644 CHANGELOG.md", "644 LICENSE", "644 README.md", "644 THIRD_PARTY_LICENSES.txt", "644 alerts.yaml", "755 bankingapi", "644 bankingapi.service",
 		"644 completions/_bankingapi", "644 completions/bankingapi.bash", "644 completions/bankingapi.fish", "644 completions/bankingapi.ps1",
-		"644 dashboard.json", "644 example.yaml",
+		"644 compose.yaml", "644 dashboard.json", "644 example.yaml",
 	}, listed)
 	contents := map[string]string{}
 	for _, f := range files {
