@@ -26,6 +26,9 @@ var Personal = personal
 // Tables are the names of the tables that hold the book of a store and its records.
 func Tables(s *store.Store) []string { return s.Marker.(marks).tables() }
 
+// ReliedOn are the tables of a store as it relies on them.
+func ReliedOn(s *store.Store) []Relied { return s.Marker.(marks).relied() }
+
 // DropData sets Options.DropData.
 func DropData(s *store.Store, drop bool) { s.Schema.(*Schema).dropData = drop }
 

@@ -23,6 +23,11 @@ func (d *database) ping(ctx context.Context) error {
 	}
 	err := d.reads.WithContext(ctx).Exec("SELECT 1").Error
 	if err == nil && d.engine.Probe != nil && d.Ready(ctx) == nil { // if the schema does not fit, that is said of the schema
+		if d.isAsRelied != nil {
+			if err := d.isAsRelied(ctx); err != nil {
+				return d.explain(err)
+			}
+		}
 		if err = d.engine.Probe(ctx, d.probes()); err == nil {
 			err = d.subscribers(ctx)
 		}
@@ -30,9 +35,9 @@ func (d *database) ping(ctx context.Context) error {
 	return d.explain(err)
 }
 
-// probes are all statements of sales and pushes, without rows.
+// probes are all statements of sales, refusals and pushes, without rows.
 func (d *database) probes() []batch.Request {
-	return []batch.Request{
+	probes := []batch.Request{
 		d.holdings.find.Request(nil, nil),
 		d.accounts.find.Request(nil, nil),
 		d.prices.find.Request(nil, nil),
@@ -48,7 +53,13 @@ func (d *database) probes() []batch.Request {
 		d.transfers.add.Request(nil),
 		d.postings.add.Request(nil),
 		d.notifications.add.Request(nil),
+		d.refusals.add.Request(nil),
+		d.reversals.find.Request(nil, nil),
 	}
+	if d.trail.on.Load() != nil {
+		probes = append(probes, d.trail.add.Request(nil))
+	}
+	return probes
 }
 
 // subscribers reads no subscription.

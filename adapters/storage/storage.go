@@ -51,6 +51,10 @@ type Engine struct {
 	// Probe runs requests without rows as a batch would, and undoes everything.
 	// It may be nil.
 	Probe func(ctx context.Context, requests []batch.Request) error
+	// Relying returns a dialect whose sessions begin only while the tables are as the
+	// program relies on them, and a function that checks them now. version is the table
+	// with the version of the schema. It may be nil.
+	Relying func(version string, tables []Relied) (batch.Dialect, func(context.Context) error)
 	// Explain says in a sentence what is wrong, for the people who run the
 	// service. Empty means that there is nothing to say. It may be nil.
 	Explain func(error) string
@@ -107,13 +111,15 @@ func (e *Engine) Bind(o Options) (*store.Store, error) {
 		return nil, err
 	}
 	schema := newSchema(e, o.TablePrefix)
-	dialect := e.Dialect
-	if o.Trace != nil {
-		dialect = tracing{dialect, o.Trace}
-	}
-	db := batch.NewDB(dialect, schema.Require)
+	db := batch.NewDB(e.Dialect, schema.Require)
 	db.Failed = schema.doubt
 	d := newDatabase(e, db, o.TablePrefix)
+	if e.Relying != nil {
+		db.Dialect, d.isAsRelied = e.Relying(schema.table(), d.relied())
+	}
+	if o.Trace != nil {
+		db.Dialect = tracing{db.Dialect, o.Trace}
+	}
 	schema.marks, schema.dropData = marks{d, o.Mark}, o.DropData
 	books, inboxes := newBooks(d), newInboxes(d)
 	if e.Ways != nil {
@@ -153,6 +159,8 @@ type database struct {
 	prefix string
 	// writes and reads are gorm's, without a model.
 	writes, reads *gorm.DB
+	// isAsRelied is the check of Engine.Relying. It may be nil.
+	isAsRelied func(context.Context) error
 
 	holdings      holdings
 	accounts      accounts
@@ -169,13 +177,15 @@ type database struct {
 	marked        *batch.Table[MarkRow]
 	properties    *batch.Table[PropertyRow]
 	batches       *batch.Table[TrailBatchRow]
+	trailHashes   *batch.Table[TrailHashRow]
+	trailLogs     *batch.Table[TrailLogRow]
 	trail         *trailWriter
 }
 
 func newDatabase(e *Engine, db *batch.DB, prefix string) *database {
 	namer := schema.NamingStrategy{TablePrefix: prefix, NameReplacer: modelNames}
 	d := e.Dialect
-	batches := batch.NewTable[TrailBatchRow](d, namer)
+	batches, hashes, logs := batch.NewTable[TrailBatchRow](d, namer), batch.NewTable[TrailHashRow](d, namer), batch.NewTable[TrailLogRow](d, namer)
 	return &database{
 		DB: db, engine: e, prefix: prefix, writes: e.DB, reads: e.Reads,
 		holdings:      newHoldings(batch.NewTable[HoldingRow](d, namer)),
@@ -193,7 +203,9 @@ func newDatabase(e *Engine, db *batch.DB, prefix string) *database {
 		marked:        batch.NewTable[MarkRow](d, namer),
 		properties:    batch.NewTable[PropertyRow](d, namer),
 		batches:       batches,
-		trail:         newTrailWriter(batches, batch.NewTable[TrailHashRow](d, namer), batch.NewTable[TrailLogRow](d, namer)),
+		trailHashes:   hashes,
+		trailLogs:     logs,
+		trail:         newTrailWriter(batches, hashes, logs),
 	}
 }
 

@@ -146,8 +146,9 @@ func TestAnotherFile(t *testing.T) {
 // stored, does not pass. It waits for no one who writes.
 func TestPingAsksWhatASaleAsks(t *testing.T) {
 	t.Parallel()
-	tables := []string{"subscriptions", "prices", "holdings", "accounts", "operations", "sales", "transfers", "postings", "notifications"}
+	tables := []string{"subscriptions", "prices", "holdings", "accounts", "operations", "sales", "transfers", "postings", "notifications", "refusals", "reversals", "trail_batches"}
 	testdb.Each(t, func(t *testing.T, engine string, s *store.Store) {
+		s.Trail.Writer.Record(trailKeys, v7)
 		require.NoError(t, s.Ping(t.Context()))
 		var db *sql.DB
 		for _, db = range s.Pools {

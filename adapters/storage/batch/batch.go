@@ -86,6 +86,8 @@ type Request struct {
 	// Races says that another transaction may add a row with the same key at the same
 	// moment. An insert that finds such a row has lost a race.
 	Races bool
+	// Writes says that the statement writes each of its rows, or has failed.
+	Writes bool
 }
 
 // Scan reads a row into variables and returns the index of the key for which it

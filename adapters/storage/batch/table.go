@@ -102,6 +102,7 @@ func (t *Table[R]) Upsert(columns ...string) *Statement[R] {
 func (t *Table[R]) insert(conflict Conflict) *Statement[R] {
 	sql := func(columns []Column) string { return t.dialect.Insert(t.Name, columns, conflict) }
 	s := t.Statement("insert "+t.Name, t.Columns, sql(t.Columns))
+	s.writes = len(conflict.Keys) == 0 || len(conflict.Set) > 0
 	if slices.ContainsFunc(t.Columns, func(c Column) bool { return c.Sparse }) {
 		s.sparse = &sparse{sql: sql}
 	}
@@ -111,7 +112,9 @@ func (t *Table[R]) insert(conflict Conflict) *Statement[R] {
 // Update sets these columns of existing rows.
 func (t *Table[R]) Update(columns ...string) *Statement[R] {
 	all := t.Select(append(t.keys(), columns...)...)
-	return t.Statement("update "+t.Name, all, t.dialect.Update(t.Name, all))
+	s := t.Statement("update "+t.Name, all, t.dialect.Update(t.Name, all))
+	s.writes = true
+	return s
 }
 
 // Statement is a statement with SQL of its own. It receives these columns.
@@ -208,11 +211,12 @@ type Statement[R any] struct {
 	sql     string
 	sparse  *sparse // nil for what is no insert
 	races   bool    // Request.Races
+	writes  bool    // each row, or it has failed
 }
 
 // Request is the statement for these rows.
 func (s *Statement[R]) Request(rows []R) Request {
-	r := Request{Name: s.name, SQL: s.sql, Rows: newRows(rows, s.columns), Races: s.races}
+	r := Request{Name: s.name, SQL: s.sql, Rows: newRows(rows, s.columns), Races: s.races, Writes: s.writes}
 	if s.sparse != nil && len(rows) > 0 {
 		r.SQL, r.Rows.columns = s.sparse.without(&r.Rows)
 	}
@@ -224,7 +228,7 @@ func (s *Statement[R]) Request(rows []R) Request {
 // may do so. If work panics, the Session panics.
 func (s *Statement[R]) Later(work func() R) Request {
 	rows := make([]R, 1)
-	r := Request{Name: s.name, SQL: s.sql, Rows: newRows(rows, s.columns)}
+	r := Request{Name: s.name, SQL: s.sql, Rows: newRows(rows, s.columns), Writes: s.writes}
 	r.Rows.late = sync.OnceFunc(func() { rows[0] = work() })
 	return r
 }

@@ -19,6 +19,7 @@ import (
 type dialect struct {
 	db       *sql.DB
 	settings *settings
+	relied   *relied // nil without tables
 }
 
 var _ batch.Dialect = dialect{}
@@ -67,8 +68,12 @@ func (dialect) Insert(table string, columns []batch.Column, conflict batch.Confl
 		values[i] = element(c)
 	}
 	return statement(func(f form) string {
-		return fmt.Sprintf("INSERT INTO %s (%s) SELECT %s FROM %s%s",
+		insert := fmt.Sprintf("INSERT INTO %s (%s) SELECT %s FROM %s%s",
 			table, names(columns), strings.Join(values, ", "), f.rows(columns), conflict.SQL())
+		if len(conflict.Set) > 0 {
+			return counted(insert, f)
+		}
+		return insert
 	})
 }
 
@@ -81,8 +86,13 @@ func (dialect) Update(table string, columns []batch.Column) string {
 		}
 	}
 	return statement(func(f form) string {
-		return fmt.Sprintf("UPDATE %s t SET %s FROM %s WHERE %s", table, strings.Join(set, ", "), f.rows(columns), matching(columns))
+		return counted(fmt.Sprintf("UPDATE %s t SET %s FROM %s WHERE %s", table, strings.Join(set, ", "), f.rows(columns), matching(columns)), f)
 	})
+}
+
+// counted ends the transaction unless the statement writes each of its rows.
+func counted(statement string, f form) string {
+	return "WITH written AS (" + statement + " RETURNING 1) SELECT " + assert("row_is_written", f) + " FROM written"
 }
 
 // Find is batch.Dialect. LATERAL keeps the order of the keys, which is the
@@ -118,6 +128,10 @@ func (d dialect) Begin(ctx context.Context) (batch.Session, error) {
 		return nil, err
 	}
 	s := &session{conn: conn, settings: d.settings}
+	if err := d.relied.first(ctx, conn); err != nil {
+		s.Rollback()
+		return nil, err
+	}
 	if s.begins, s.arguments, err = d.settings.begins(ctx, conn); err != nil {
 		s.Rollback()
 		return nil, err

@@ -21,6 +21,8 @@
 //	                             that an earlier batch has read
 //	bankingapi_holding_exists    a holding does not exist
 //	bankingapi_account_exists    an account does not exist
+//	bankingapi_row_is_written    something swallowed a row that a batch updates,
+//	                             and the batch fails
 //	bankingapi_own_session       another client uses the same server connection,
 //	                             so batches set their settings per transaction
 //
@@ -132,9 +134,10 @@ func use(db *sql.DB, s *settings) (*storage.Engine, error) {
 	if err != nil {
 		return nil, err
 	}
+	d := dialect{db: db, settings: s}
 	r := &ranges{done: make(map[int64]int64)}
 	return &storage.Engine{
-		Dialect: dialect{db, s},
+		Dialect: d,
 		Name:    "postgres",
 		DB:      g,
 		Reads:   g,
@@ -145,7 +148,8 @@ func use(db *sql.DB, s *settings) (*storage.Engine, error) {
 			HasTable: "SELECT COUNT(to_regclass(?))",
 		},
 		Ways:    newWays,
-		Probe:   dialect{db, s}.probe,
+		Probe:   d.probe,
+		Relying: d.relying,
 		Explain: explain,
 		Now:     "clock_timestamp()",
 		Find:    lookup,

@@ -68,7 +68,7 @@ func risks(ctx context.Context, db *sql.DB, plain bool) (found []store.Risk, err
 		return nil, err
 	}
 	if connected == 0 && known == count {
-		found = append(found, store.Risk{Detail: "The database server waits for a synchronous standby, but none is connected. " +
+		found = append(found, store.Risk{Unsafe: settings["synchronous_commit"] != "local", Detail: "The database server waits for a synchronous standby, but none is connected. " +
 			"Every commit waits until one is, and requests are answered 503. Look at the standby."})
 	}
 	return found, nil

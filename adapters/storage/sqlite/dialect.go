@@ -15,7 +15,10 @@ import (
 )
 
 // dialect is batch.Dialect. A statement runs once for each row.
-type dialect struct{ *connections }
+type dialect struct {
+	*connections
+	relied *relied // nil without tables
+}
 
 var _ batch.Dialect = dialect{}
 
@@ -67,6 +70,10 @@ func (dialect) Bind(value any) any {
 func (d dialect) Begin(ctx context.Context) (batch.Session, error) {
 	s, err := d.begin(ctx)
 	if err != nil {
+		return nil, err
+	}
+	if err := d.relied.first(ctx, s); err != nil {
+		s.Rollback()
 		return nil, err
 	}
 	return s, nil

@@ -40,8 +40,8 @@ func (b *connections) begin(ctx context.Context) (*session, error) {
 		return nil, errors.Join(err, conn.Close())
 	}
 	err = conn.Raw(func(raw any) error {
-		native, _ := raw.(driver.Conn)
-		return b.file.remember(native)
+		s.native, _ = raw.(driver.Conn)
+		return b.file.remember(s.native)
 	})
 	if err != nil {
 		s.Rollback()
@@ -119,6 +119,7 @@ const closeTimeout = time.Second
 type session struct {
 	connections *connections
 	conn        *sql.Conn
+	native      driver.Conn
 	rows        int // written
 	ended       bool
 }
@@ -172,13 +173,24 @@ func (s *session) run(conn driver.Conn, r *batch.Request) error {
 			values = append(values, dialect{}.Bind(a))
 		}
 		if r.Found == nil {
-			_, err = prepared.Exec(values) //nolint:staticcheck // the variant with a context would watch it for every row
+			var result driver.Result
+			if result, err = prepared.Exec(values); err == nil { //nolint:staticcheck // the variant with a context would watch it for every row
+				err = wrote(r, result)
+			}
 		} else {
 			err = find(prepared, values, n, r.Found)
 		}
 		if err != nil {
 			return err
 		}
+	}
+	return nil
+}
+
+// wrote returns an error if something swallowed the row.
+func wrote(r *batch.Request, result driver.Result) error {
+	if n, err := result.RowsAffected(); r.Writes && (err != nil || n != 1) {
+		return fmt.Errorf("%s wrote %d rows instead of 1: does the table have a trigger?", r.Name, n)
 	}
 	return nil
 }
@@ -298,7 +310,10 @@ func (s hostSession) run(ctx context.Context, r *batch.Request) error {
 			arguments[i] = s.dialect.Bind(arguments[i])
 		}
 		if r.Found == nil {
-			_, err = prepared.ExecContext(ctx, arguments...)
+			var result sql.Result
+			if result, err = prepared.ExecContext(ctx, arguments...); err == nil {
+				err = wrote(r, result)
+			}
 		} else {
 			var rows *sql.Rows
 			if rows, err = prepared.QueryContext(ctx, arguments...); err == nil { //nolint:rowserrcheck,sqlclosecheck // Each does it

@@ -108,8 +108,9 @@ func use(ctx context.Context, writes, reads *sql.DB, c *connections) (*storage.E
 	if err != nil {
 		return nil, err
 	}
+	d := dialect{connections: c}
 	return &storage.Engine{
-		Dialect: dialect{c},
+		Dialect: d,
 		Name:    "sqlite",
 		DB:      w,
 		Reads:   r,
@@ -119,7 +120,10 @@ func use(ctx context.Context, writes, reads *sql.DB, c *connections) (*storage.E
 			HasTable: "SELECT COUNT(*) FROM sqlite_schema WHERE type = 'table' AND name = ? COLLATE NOCASE",
 			AtStart:  true,
 		},
-		Probe:   func(ctx context.Context, requests []batch.Request) error { return probe(ctx, reads, c.file, requests) },
+		Probe: func(ctx context.Context, requests []batch.Request) error { return probe(ctx, reads, c.file, requests) },
+		Relying: func(_ string, tables []storage.Relied) (batch.Dialect, func(context.Context) error) {
+			return d.relying(reads, tables)
+		},
 		Explain: reason,
 		Now:     "NULL",
 		Check:   c.file.check,

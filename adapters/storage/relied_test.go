@@ -1,0 +1,236 @@
+package storage_test
+
+import (
+	"database/sql"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"bankingapi/adapters/clock"
+	"bankingapi/adapters/storage"
+	"bankingapi/adapters/storage/postgres"
+	"bankingapi/application/store"
+	"bankingapi/domain/fault"
+	"bankingapi/test/testdb"
+)
+
+// requireNotReady requires that readiness says what is wrong, and that no sale is
+// answered until it is mended. It returns the SQL that mends it.
+func requireNotReady(t *testing.T, s *store.Store, sentence string) (mend string) {
+	t.Helper()
+	err := s.Ping(t.Context())
+	var known *fault.Error
+	require.ErrorAs(t, err, &known)
+	require.Equal(t, fault.Unavailable, known.Kind)
+	require.Contains(t, known.Detail, sentence)
+	for caller := range 2 {
+		err = settle(t.Context(), s, today, order(v7(), strings.Repeat("x", caller), sale(1, 1, 2)))
+		require.Equal(t, fault.Unavailable, fault.KindOf(err), "a sale: %v", err)
+	}
+	_, mend, _ = strings.Cut(known.Detail, "Run: ")
+	return mend
+}
+
+// What the optimistic commit relies on may be gone: a restore left out a key, somebody
+// added a trigger. Then no answer is true, and the service is not ready.
+func TestWhatThePostgresBookReliesOn(t *testing.T) {
+	t.Parallel()
+	const swallow = "CREATE FUNCTION %s() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RETURN NULL; END $$"
+	for name, test := range map[string]struct {
+		sabotage []string
+		sentence string
+	}{
+		"no key":        {[]string{"ALTER TABLE operations DROP CONSTRAINT operations_pkey"}, "The table operations has no valid key (caller_id, operation, subscription)"},
+		"another key":   {[]string{"ALTER TABLE accounts DROP CONSTRAINT accounts_pkey", "CREATE UNIQUE INDEX ON accounts (customer_no, branch_code, account_suffix, currency_code, balance)"}, "The table accounts has no valid key"},
+		"a partial key": {[]string{"ALTER TABLE transfers DROP CONSTRAINT transfers_pkey", "CREATE UNIQUE INDEX ON transfers (operation_id, position) WHERE position > 0"}, "The table transfers has no valid key"},
+		"no condition":  {[]string{"ALTER TABLE holdings DROP CONSTRAINT holdings_units_check"}, "The table holdings lacks the condition units >= 0"},
+		"another condition": {[]string{"ALTER TABLE accounts DROP CONSTRAINT accounts_balance_check, ADD CONSTRAINT accounts_balance_check CHECK (balance >= -5)"},
+			"The table accounts lacks the condition balance >= 0"},
+		"a condition of new rows only": {[]string{"ALTER TABLE holdings DROP CONSTRAINT holdings_units_check, ADD CONSTRAINT holdings_units_check CHECK (units >= 0) NOT VALID"}, "lacks the condition"},
+		"unlogged":                     {[]string{"ALTER TABLE postings SET UNLOGGED"}, "The table postings is UNLOGGED"},
+		"a trigger":                    {[]string{strings.ReplaceAll(swallow, "%s", "swallow"), "CREATE TRIGGER swallows BEFORE INSERT ON transfers FOR EACH ROW EXECUTE FUNCTION swallow()"}, "The table transfers has the trigger swallows"},
+		"a rule":                       {[]string{"CREATE RULE twice AS ON UPDATE TO accounts DO ALSO NOTHING"}, "The table accounts has the rule twice"},
+		"a new column":                 {[]string{"ALTER TABLE refusals ADD COLUMN branch text NOT NULL DEFAULT ''", "ALTER TABLE refusals ALTER COLUMN branch DROP DEFAULT"}, "The column branch of the table refusals needs a value"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dsn := testdb.Postgres(t)
+			s := testdb.OpenPostgres(t, dsn)
+			b := newBank(t, s, 2)
+			b.sell(2, order(v7(), "", sale(1, 1, 2)))
+			require.NoError(t, s.Ping(t.Context()))
+			script(t, dsn, test.sabotage...)
+			mend := requireNotReady(t, s, test.sentence)
+			requireNotReady(t, openAgain(t, dsn), test.sentence)
+			script(t, dsn, mend)
+			require.NoError(t, s.Ping(t.Context()))
+			b.sell(2, order(v7(), "again", sale(1, 1, 2)))
+			b.holds()
+		})
+	}
+}
+
+func openAgain(t *testing.T, dsn string) *store.Store {
+	t.Helper()
+	engine, err := postgres.Open(t.Context(), storage.Options{DSN: dsn, StatementTimeout: statementTimeout})
+	require.NoError(t, err)
+	s, err := engine.Bind(storage.Options{Now: clock.Now})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, s.Close()) })
+	return s
+}
+
+// A new connection asks before it writes, though nobody asks whether the service is
+// ready.
+func TestANewConnectionAsksFirst(t *testing.T) {
+	t.Parallel()
+	dsn := testdb.Postgres(t)
+	newBank(t, testdb.OpenPostgres(t, dsn), 2)
+	script(t, dsn, "ALTER TABLE operations DROP CONSTRAINT operations_pkey")
+	err := settle(t.Context(), openAgain(t, dsn), today, order(v7(), "one", sale(1, 1, 2)))
+	require.Equal(t, fault.Unavailable, fault.KindOf(err), "%v", err)
+	require.ErrorContains(t, err, "no valid key")
+}
+
+func TestRowSecurityAndRights(t *testing.T) {
+	t.Parallel()
+	dsn := testdb.Postgres(t)
+	newBank(t, testdb.OpenPostgres(t, dsn), 2)
+	s := openAgain(t, asGuest(t, dsn, "teller", "SELECT, INSERT, UPDATE"))
+	require.NoError(t, s.Ping(t.Context()))
+	role := "teller_" + database(t, dsn)
+
+	script(t, dsn, "ALTER TABLE holdings ENABLE ROW LEVEL SECURITY")
+	script(t, dsn, requireNotReady(t, s, "The table holdings hides rows from the role "+role+" by row level security"))
+	require.NoError(t, s.Ping(t.Context()))
+	for _, right := range []string{"INSERT ON refusals", "UPDATE ON sales", "SELECT ON reversals", "INSERT ON notifications", "INSERT ON transfers"} {
+		script(t, dsn, "REVOKE "+right+" FROM "+role)
+		kind, table, _ := strings.Cut(right, " ON ")
+		mend := requireNotReady(t, s, "The role "+role+" has no right to "+kind+" on the table "+table)
+		require.Equal(t, "GRANT "+right+" TO "+role, mend)
+		script(t, dsn, mend)
+		require.NoError(t, s.Ping(t.Context()))
+	}
+	require.NoError(t, settle(t.Context(), s, today, order(v7(), "", sale(1, 1, 2))))
+}
+
+// Another schema on the search_path may have tables of the same name.
+func TestTheSearchPathLeadsElsewhere(t *testing.T) {
+	t.Parallel()
+	dsn := testdb.Postgres(t)
+	s := testdb.OpenPostgres(t, dsn)
+	newBank(t, s, 2)
+	require.NoError(t, s.Ping(t.Context()))
+	script(t, dsn, "CREATE SCHEMA other", "CREATE TABLE other.holdings (LIKE holdings INCLUDING ALL)",
+		"ALTER DATABASE "+database(t, dsn)+" SET search_path = other, public")
+	terminate(t, dsn)
+	requireNotReady(t, s, "search_path leads to the table other.holdings, and the book is in the schema public")
+
+	script(t, dsn, "DROP TABLE other.holdings")
+	require.NoError(t, s.Ping(t.Context()))
+	for _, table := range append(storage.Tables(s), "properties", "marks", "trail_batches", "trail_hashes", "trail_logs") {
+		script(t, dsn, "CREATE TABLE other."+table+" (LIKE public."+table+" INCLUDING ALL)")
+	}
+	script(t, dsn, "CREATE TABLE other.schema_version AS SELECT * FROM public.schema_version")
+	requireNotReady(t, s, "and the book is in the schema public")
+}
+
+// Whatever swallows rows, a sale is not answered with success.
+func TestRowsThatAreNotWrittenAreNoticed(t *testing.T) {
+	t.Parallel()
+	onEachDatabase(t, func(t *testing.T, s *store.Store, db *sql.DB) {
+		b := newBank(t, s, 2)
+		later := order(v7(), "", on(today.Plus(1), sale(1, 1, 2)))
+		b.sell(1, later)
+		due, err := s.Books.Due(t.Context(), today.Plus(1), nil, 10)
+		require.NoError(t, err)
+		swallow := []string{"CREATE TRIGGER swallows BEFORE UPDATE ON sales BEGIN SELECT RAISE(IGNORE); END"}
+		if !b.isSQLite() {
+			swallow = []string{"CREATE FUNCTION swallow() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RETURN NULL; END $$",
+				"CREATE TRIGGER swallows BEFORE UPDATE ON sales FOR EACH ROW EXECUTE FUNCTION swallow()"}
+		}
+		execute(t, db, swallow...)
+		require.Error(t, settle(t.Context(), s, today.Plus(1), due...))
+		execute(t, db, map[bool]string{true: "DROP TRIGGER swallows", false: "DROP TRIGGER swallows ON sales"}[b.isSQLite()])
+		due, err = s.Books.Due(t.Context(), today.Plus(1), nil, 10)
+		require.NoError(t, err)
+		require.Len(t, due, 1, "the sale is still due")
+		require.NoError(t, settle(t.Context(), s, today.Plus(1), due...))
+		b.holds()
+	})
+}
+
+func TestWhatTheSQLiteBookReliesOn(t *testing.T) {
+	t.Parallel()
+	rewrite := func(table, from, to string) []string {
+		return []string{"PRAGMA writable_schema = ON", "UPDATE sqlite_schema SET sql = replace(sql, '" + from + "', '" + to + "') WHERE name = '" + table + "'",
+			"PRAGMA schema_version = 999", "PRAGMA writable_schema = RESET"}
+	}
+	for name, test := range map[string]struct {
+		sabotage []string
+		sentence string
+	}{
+		"a trigger":    {[]string{"CREATE TRIGGER twice AFTER UPDATE ON accounts BEGIN UPDATE accounts SET balance = balance + 1; END"}, "The table accounts has the trigger twice"},
+		"no condition": {rewrite("holdings", "CHECK (units >= 0)", ""), "The table holdings lacks the condition units >= 0"},
+		"another key": {rewrite("transfers", "PRIMARY KEY (operation_id, position)", "PRIMARY KEY (operation_id, position, posted_at)"),
+			"The table transfers has no key (operation_id, position)"},
+		"a new column": {rewrite("refusals", "faults ", "branch TEXT NOT NULL, faults "), "The column branch of the table refusals needs a value"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			file := testdb.SQLite(t)
+			s := testdb.OpenSQLite(t, file)
+			b := newBank(t, s, 2)
+			require.NoError(t, s.Ping(t.Context()))
+			db := connect(t, "sqlite", file)
+			db.SetMaxOpenConns(1)
+			execute(t, db, test.sabotage...)
+			mend := requireNotReady(t, s, test.sentence)
+			if strings.HasPrefix(mend, "DROP TRIGGER") {
+				execute(t, db, mend)
+				require.NoError(t, s.Ping(t.Context()))
+				b.sell(2, order(v7(), "again", sale(1, 1, 2)))
+			}
+		})
+	}
+}
+
+// Each table and each condition of the schema is relied on.
+func TestEverythingIsReliedOn(t *testing.T) {
+	t.Parallel()
+	dsn := testdb.Postgres(t)
+	s := testdb.OpenPostgres(t, dsn)
+	var tables, conditions []string
+	for _, r := range storage.ReliedOn(s) {
+		tables = append(tables, r.Table)
+		for _, c := range r.Checks {
+			conditions = append(conditions, r.Table+" CHECK (("+c+"))")
+		}
+	}
+	db := connect(t, "pgx", dsn)
+	slices.Sort(tables)
+	slices.Sort(conditions)
+	require.Equal(t, statementsOf(t, db, "SELECT tablename FROM pg_tables WHERE schemaname = 'public' AND tablename NOT IN "+notOurs), tables)
+	require.Equal(t, statementsOf(t, db, "SELECT conrelid::regclass || ' ' || pg_get_constraintdef(oid) FROM pg_constraint WHERE contype = 'c' AND connamespace = 'public'::regnamespace"), conditions)
+}
+
+// Every commit waits for a standby that is away: no request gets an answer.
+func TestNoStandbyIsConnected(t *testing.T) {
+	t.Parallel()
+	dsn := testdb.Cluster(t)
+	s := testdb.OpenPostgres(t, dsn)
+	unsafe := func() bool {
+		risks, err := s.Risks(t.Context())
+		require.NoError(t, err)
+		return slices.ContainsFunc(risks, func(r store.Risk) bool {
+			return r.Unsafe && strings.Contains(r.Detail, "standby, but none is connected")
+		})
+	}
+	require.False(t, unsafe())
+	admin(t, dsn, "ALTER SYSTEM SET synchronous_standby_names = 'nowhere'")
+	admin(t, dsn, "SELECT pg_reload_conf()")
+	require.Eventually(t, unsafe, time.Minute, 10*time.Millisecond)
+}
