@@ -246,6 +246,11 @@ func (s *Schema) Require(ctx context.Context) error {
 	if state == fitted {
 		return nil
 	}
+	if s.engine.Check != nil {
+		if err := s.engine.Check(); err != nil {
+			return err
+		}
+	}
 	version, err := s.version(ctx)
 	switch {
 	case err != nil:

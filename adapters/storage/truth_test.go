@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"os"
+	"path/filepath"
 	"strconv"
 	"testing"
 	"time"
@@ -15,6 +16,7 @@ import (
 	"bankingapi/adapters/clock"
 	"bankingapi/adapters/storage"
 	"bankingapi/adapters/storage/postgres"
+	"bankingapi/adapters/storage/sqlite"
 	"bankingapi/application/store"
 	"bankingapi/domain/decimal"
 	"bankingapi/domain/fault"
@@ -116,6 +118,13 @@ func TestAnotherFile(t *testing.T) {
 		"with another log": func(file string) error {
 			return errors.Join(os.Rename(file+"-wal", file+".old"), os.WriteFile(file+"-wal", nil, 0o600))
 		},
+		"with an empty log": func(file string) error { return os.Truncate(file+"-wal", 0) },
+		"with a log that lacks its end": func(file string) error {
+			info, err := os.Stat(file + "-wal")
+			return errors.Join(err, os.Truncate(file+"-wal", info.Size()-1))
+		},
+		"with a log of another salt": func(file string) error { return overwrite(file+"-wal", 16, "saltsalt") },
+		"with less of the file":      func(file string) error { return errors.Join(checkpointed(file), os.Truncate(file, 4096)) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -140,6 +149,74 @@ func TestAnotherFile(t *testing.T) {
 			require.ErrorContains(t, s.Ping(t.Context()), file)
 		})
 	}
+}
+
+func checkpointed(file string) error {
+	db, err := sql.Open("sqlite", file)
+	if err == nil {
+		_, err = db.Exec("PRAGMA wal_checkpoint(FULL)")
+		err = errors.Join(err, db.Close())
+	}
+	return err
+}
+
+func overwrite(file string, at int64, with string) error {
+	f, err := os.OpenFile(file, os.O_WRONLY, 0)
+	if err == nil {
+		_, err = f.WriteAt([]byte(with), at)
+		err = errors.Join(err, f.Close())
+	}
+	return err
+}
+
+// What other programs may do to a database in use is no damage.
+func TestOthersMayCheckpointAndVacuum(t *testing.T) {
+	t.Parallel()
+	file := testdb.SQLite(t)
+	s := testdb.OpenSQLite(t, file)
+	b := newBank(t, s, 1)
+	db := connect(t, "sqlite", file)
+	for i, pragma := range []string{"PRAGMA wal_checkpoint(TRUNCATE)", "VACUUM", "PRAGMA wal_checkpoint(TRUNCATE)", "PRAGMA wal_checkpoint(RESTART)"} {
+		require.NoError(t, importHoldings(t.Context(), s, nextID(), manyHoldings(1000*(i+1), unitsAtFirst), quiet))
+		if pragma == "VACUUM" {
+			execute(t, db, "CREATE TABLE room AS SELECT zeroblob(1000000) AS x", "DROP TABLE room")
+		}
+		execute(t, db, pragma)
+		require.NoError(t, s.Ping(t.Context()), pragma)
+		b.sell(operation.Completed, order(nextID(), "", sale(1, 1, 1)))
+		require.NoError(t, s.Ping(t.Context()), pragma)
+	}
+	b.holds()
+}
+
+// SQLite finds the log by the name of the file: two names are two logs.
+func TestASecondNameOfTheFile(t *testing.T) {
+	t.Parallel()
+	file := testdb.SQLite(t)
+	s := testdb.OpenSQLite(t, file)
+	b := newBank(t, s, 1)
+	link := filepath.Join(t.TempDir(), "other.db")
+	require.NoError(t, os.Link(file, link))
+	_, err := sqlite.Open(t.Context(), storage.Options{DSN: link})
+	require.ErrorContains(t, err, "a second name")
+	require.ErrorContains(t, s.Ping(t.Context()), "Remove the other name.")
+	require.Equal(t, fault.Unavailable, fault.KindOf(settle(t.Context(), s, today, order(nextID(), "", sale(1, 1, 1)))))
+	require.NoError(t, os.Remove(link))
+	require.NoError(t, s.Ping(t.Context()))
+	b.sell(operation.Completed, order(nextID(), "", sale(1, 1, 1)))
+}
+
+func TestAFullDiskIsNotReady(t *testing.T) {
+	t.Parallel()
+	if _, err := os.Stat("/dev/full"); err != nil {
+		t.Skip("there is no /dev/full")
+	}
+	file := testdb.SQLite(t)
+	s := testdb.OpenSQLite(t, file)
+	require.NoError(t, s.Ping(t.Context()))
+	require.NoError(t, os.Symlink("/dev/full", file+"-space"))
+	require.ErrorContains(t, s.Ping(t.Context()), "The disk of the database is full")
+	require.NoError(t, s.Ping(t.Context()), "the probe leaves nothing behind")
 }
 
 // TestPingAsksWhatASaleAsks: a database that answers, but where a sale cannot be

@@ -2,7 +2,18 @@
 
 package sqlite
 
-import "syscall"
+import (
+	"os"
+	"syscall"
+)
+
+// links is how many names a file has.
+func links(info os.FileInfo) uint64 {
+	if s, ok := info.Sys().(*syscall.Stat_t); ok {
+		return uint64(s.Nlink) //nolint:unconvert // it has another type elsewhere
+	}
+	return 1
+}
 
 // mayWrite asks whether the process may write the file, without opening it:
 // closing a file drops all locks that this process has on it, also those of

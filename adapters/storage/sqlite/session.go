@@ -37,7 +37,7 @@ func (b *connections) begin(ctx context.Context) (*session, error) {
 	s := &session{connections: b, conn: conn}
 	b.checkpoints.finish(ctx, conn)
 	if _, err := conn.ExecContext(ctx, "BEGIN IMMEDIATE"); err != nil {
-		return nil, errors.Join(err, conn.Close())
+		return nil, errors.Join(b.file.explain(err), conn.Close())
 	}
 	err = conn.Raw(func(raw any) error {
 		s.native, _ = raw.(driver.Conn)
@@ -135,7 +135,7 @@ func (s *session) Exchange(ctx context.Context, requests ...batch.Request) error
 			panic(panicked)
 		}
 	}()
-	return s.conn.Raw(func(raw any) error {
+	err := s.conn.Raw(func(raw any) error {
 		defer func() { panicked = recover() }()
 		conn, ok := raw.(driver.Conn)
 		if !ok {
@@ -157,6 +157,7 @@ func (s *session) Exchange(ctx context.Context, requests ...batch.Request) error
 		}
 		return nil
 	})
+	return s.connections.file.explain(err)
 }
 
 func (s *session) run(conn driver.Conn, r *batch.Request) error {

@@ -78,13 +78,17 @@ func Open(ctx context.Context, o storage.Options) (*storage.Engine, error) {
 	c := &connections{db: writes, file: opened, checkpoints: startCheckpoints(moves)}
 	engine, err := use(ctx, writes, reads, c)
 	if err != nil {
+		defer opened.close()
 		return nil, errors.Join(fmt.Errorf("open the database file %s: %w", path, err), c.checkpoints.close(), reads.Close(), writes.Close())
 	}
 	engine.DataFolder = filepath.Dir(path)
 	engine.Align = c.align
 	engine.Alone = func(ctx context.Context) error { return alone(ctx, opened, writes, reads, moves) }
 	ended := engine.Close
-	engine.Close = func() error { return errors.Join(c.checkpoints.close(), ended(), reads.Close(), writes.Close()) }
+	engine.Close = func() error {
+		defer opened.close()
+		return errors.Join(c.checkpoints.close(), ended(), reads.Close(), writes.Close())
+	}
 	return engine, nil
 }
 
@@ -188,7 +192,11 @@ func create(path string) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return fmt.Errorf("make the data folder: %w", err)
 	}
-	file, err := os.OpenFile(path, os.O_CREATE|os.O_RDONLY, 0o600)
+	// To close an existing file would drop the locks of this process.
+	file, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_RDONLY, 0o600)
+	if errors.Is(err, fs.ErrExist) {
+		return nil
+	}
 	if err != nil {
 		return fmt.Errorf("make the database file: %w", err)
 	}

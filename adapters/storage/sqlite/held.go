@@ -1,0 +1,99 @@
+package sqlite
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+
+	"bankingapi/domain/fault"
+)
+
+// held is a descriptor of a file that others in this process may have open too.
+// Closing one drops all locks that the process has on the file, also those of SQLite.
+// So there is one for all, and it is closed when the last one has closed the file.
+type held struct {
+	*os.File
+	info  os.FileInfo
+	name  string // under which the database was opened
+	users int
+}
+
+var descriptors struct {
+	sync.Mutex
+	open []*held
+}
+
+// hold opens a file, or shares the descriptor of who has opened it.
+func hold(path string) (*held, error) {
+	descriptors.Lock()
+	defer descriptors.Unlock()
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, err
+	}
+	for _, h := range descriptors.open {
+		if os.SameFile(h.info, info) {
+			h.users++
+			return h, nil
+		}
+	}
+	opened, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	if info, err = opened.Stat(); err != nil {
+		return nil, errors.Join(err, opened.Close())
+	}
+	h := &held{File: opened, info: info, users: 1}
+	descriptors.open = append(descriptors.open, h)
+	return h, nil
+}
+
+// release is called when SQLite has closed the file. The descriptor may be nil.
+func (h *held) release() {
+	descriptors.Lock()
+	defer descriptors.Unlock()
+	if h == nil {
+		return
+	}
+	if h.users--; h.users == 0 {
+		descriptors.open = slices.DeleteFunc(descriptors.open, func(other *held) bool { return other == h })
+		_ = h.Close()
+	}
+}
+
+// A database has one name. SQLite finds the log by the name, so that two processes that
+// use two names write two logs into one file. A hard link is seen by the count of
+// names. A file that is mounted elsewhere is seen by a lock that each process holds on
+// a byte which stands for the name (claim).
+
+func checkLinks(path string, info os.FileInfo) error {
+	if links(info) > 1 {
+		return fault.New(fault.Unavailable, "The database file "+path+" has a second name (a hard link). A service that opens it by that name "+
+			"destroys the book. Remove the other name.")
+	}
+	return nil
+}
+
+// claim returns an error if another process has opened the database by another name.
+func (h *held) claim(path string) error {
+	real, err := filepath.EvalSymlinks(path)
+	if err == nil {
+		real, err = filepath.Abs(real)
+	}
+	if err != nil {
+		return err
+	}
+	descriptors.Lock()
+	defer descriptors.Unlock()
+	if h.name == "" {
+		h.name = real
+	}
+	if h.name != real || !claim(h.File, real) {
+		return fault.New(fault.Unavailable, "Another service uses the database file "+path+" by another name, such as a mount of the file alone. "+
+			"Both destroy the book. Stop one of them, and mount the folder instead of the file.")
+	}
+	return nil
+}
