@@ -44,6 +44,8 @@ func slow(t *testing.T, dsn, table, moment, something string) {
 		_, err := db.ExecContext(t.Context(), statement)
 		require.NoError(t, err)
 	}
+	require.NoError(t, db.Close())
+	testdb.EnableTrigger(t, dsn, table, "slow")
 }
 
 func TestTheNextBatchRunsBesideACommit(t *testing.T) {

@@ -54,7 +54,7 @@ type Engine struct {
 	// Relying returns a dialect whose sessions begin only while the tables are as the
 	// program relies on them, and a function that checks them now. version is the table
 	// with the version of the schema. It may be nil.
-	Relying func(version string, tables []Relied) (batch.Dialect, func(context.Context) error)
+	Relying func(of batch.Dialect, version string, tables []Relied) (batch.Dialect, func(context.Context) error)
 	// Explain says in a sentence what is wrong, for the people who run the
 	// service. Empty means that there is nothing to say. It may be nil.
 	Explain func(error) string
@@ -115,7 +115,7 @@ func (e *Engine) Bind(o Options) (*store.Store, error) {
 	db.Failed = schema.doubt
 	d := newDatabase(e, db, o.TablePrefix)
 	if e.Relying != nil {
-		db.Dialect, d.isAsRelied = e.Relying(schema.table(), d.relied())
+		db.Dialect, d.isAsRelied = e.Relying(e.Dialect, schema.table(), d.relied())
 	}
 	if o.Trace != nil {
 		db.Dialect = tracing{db.Dialect, o.Trace}

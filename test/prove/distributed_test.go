@@ -47,6 +47,9 @@ func likeDistributed(t testing.TB, d *deployment) {
 	} {
 		d.exec(t, statement)
 	}
+	testdb.EnableTrigger(t, d.bank.DSN, "sales", "lose_race")
+	testdb.EnableTrigger(t, d.bank.DSN, "notifications", "lose_race")
+	testdb.EnableTrigger(t, d.bank.DSN, "accounts", "deadlock")
 }
 
 // TestLikeADistributedPostgres runs the service on a Postgres that fails

@@ -115,6 +115,7 @@ func TestStatementTimeout(t *testing.T) {
 	d := deploy(t, testdb.EnginePostgres, 1, 1, func(b *service.Bank) { b.Set("storage.statement_timeout", "1s") })
 	d.exec(t, "CREATE FUNCTION wait() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM pg_sleep(60); RETURN NEW; END $$")
 	d.exec(t, "CREATE TRIGGER slow BEFORE INSERT ON sales FOR EACH ROW EXECUTE FUNCTION wait()")
+	testdb.EnableTrigger(t, d.bank.DSN, "sales", "slow")
 	require.Equal(t, noEffect, d.sell(t, 0).verdict)
 	require.Equal(t, position{units: [2]int{opening, opening}}, d.mustLookAt(t, 0))
 	d.exec(t, "DROP TRIGGER slow ON sales")
@@ -129,6 +130,7 @@ func TestSlowCommit(t *testing.T) {
 	d := deploy(t, testdb.EnginePostgres, 1, 1, func(b *service.Bank) { b.Set("storage.statement_timeout", "1s") })
 	d.exec(t, "CREATE FUNCTION wait() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM pg_sleep(10); RETURN NEW; END $$")
 	d.exec(t, "CREATE CONSTRAINT TRIGGER slow AFTER INSERT ON sales DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION wait()")
+	testdb.EnableTrigger(t, d.bank.DSN, "sales", "slow")
 	require.Equal(t, unknown, d.sell(t, 0).verdict)
 	require.Zero(t, d.unanswered)
 	d.exec(t, "DROP TRIGGER slow ON sales") // waits for the commit's end

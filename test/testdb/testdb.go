@@ -105,6 +105,16 @@ func empty(t testing.TB, dsn, name string) {
 	END $$`, "CREATE SCHEMA public")
 }
 
+// EnableTrigger lets a trigger of a test fire, although the service refuses a table with
+// triggers: it becomes one of replicas, and every later connection that of a replica.
+func EnableTrigger(t testing.TB, dsn, table, trigger string) {
+	t.Helper()
+	run(t, dsn,
+		"ALTER TABLE "+table+" ENABLE REPLICA TRIGGER "+trigger,
+		"DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET session_replication_role = replica', current_database()); END $$",
+		"SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()")
+}
+
 // run runs statements on a separate connection, also after the end of the test.
 func run(t testing.TB, dsn string, statements ...string) {
 	t.Helper()

@@ -102,7 +102,7 @@ var flawsQuery = func() string {
 }()
 
 // relying is storage.Engine's.
-func (d dialect) relying(version string, tables []storage.Relied) (batch.Dialect, func(context.Context) error) {
+func (d dialect) relying(of batch.Dialect, version string, tables []storage.Relied) (batch.Dialect, func(context.Context) error) {
 	var names, columns, keys, rights, checked, conditions []string
 	for _, t := range tables {
 		names, columns, keys = append(names, t.Table), append(columns, strings.Join(t.Columns, " ")), append(keys, strings.Join(t.Keys, " "))
@@ -112,7 +112,10 @@ func (d dialect) relying(version string, tables []storage.Relied) (batch.Dialect
 		}
 	}
 	d.relied = &relied{arguments: []any{names, columns, keys, rights, checked, conditions, version}}
-	return d, func(ctx context.Context) error {
+	if _, own := of.(dialect); own {
+		of = d
+	}
+	return of, func(ctx context.Context) error {
 		err := d.relied.check(ctx, d.db)
 		if err != nil {
 			d.relied.round.Add(1)

@@ -29,12 +29,15 @@ type relied struct {
 }
 
 // relying is storage.Engine's.
-func (d dialect) relying(reads *sql.DB, tables []storage.Relied) (batch.Dialect, func(context.Context) error) {
+func (d dialect) relying(of batch.Dialect, reads *sql.DB, tables []storage.Relied) (batch.Dialect, func(context.Context) error) {
 	d.relied = &relied{tables: make(map[string]storage.Relied, len(tables))}
 	for _, t := range tables {
 		d.relied.tables[strings.ToLower(t.Table)] = t
 	}
-	return d, func(ctx context.Context) error {
+	if _, own := of.(dialect); own {
+		of = d
+	}
+	return of, func(ctx context.Context) error {
 		err := d.relied.check(ctx, reads)
 		if err != nil {
 			d.relied.round.Add(1)

@@ -125,8 +125,8 @@ func use(ctx context.Context, writes, reads *sql.DB, c *connections) (*storage.E
 			AtStart:  true,
 		},
 		Probe: func(ctx context.Context, requests []batch.Request) error { return probe(ctx, reads, c.file, requests) },
-		Relying: func(_ string, tables []storage.Relied) (batch.Dialect, func(context.Context) error) {
-			return d.relying(reads, tables)
+		Relying: func(of batch.Dialect, _ string, tables []storage.Relied) (batch.Dialect, func(context.Context) error) {
+			return d.relying(of, reads, tables)
 		},
 		Explain: reason,
 		Now:     "NULL",
