@@ -374,17 +374,37 @@ func (t trailLog) adopt(ctx context.Context, tx *gorm.DB, keys *trail.Keys) (ent
 }
 
 // Leaf is application.Finder.
-func (t trailLog) Leaf(ctx context.Context, id operation.ID) (found application.Leaf, err error) {
+func (t trailLog) Leaf(ctx context.Context, id operation.ID) (application.Leaf, error) {
+	return t.find(ctx, id, func(tx *gorm.DB, keys *trail.Keys) ([]trail.Leaf, batch.UUID, error) {
+		leaves, err := t.contents(ctx, tx, batch.UUID(id), keys)
+		return leaves, batch.UUID(id), err
+	})
+}
+
+// Reversal is application.Finder.
+func (t trailLog) Reversal(ctx context.Context, id operation.ID) (application.Leaf, error) {
+	return t.find(ctx, id, func(tx *gorm.DB, _ *trail.Keys) (leaves []trail.Leaf, by batch.UUID, err error) {
+		only := batch.UUID(id)
+		err = each(tx, t.reversals.Table, t.within(window{only: &only}), func(row *ReversalRow) error {
+			leaves, by = append(leaves, t.reversalLeaf(row)), row.ReversalID
+			return nil
+		})
+		return leaves, by, err
+	})
+}
+
+// find finds one of the leaves that read returns, in a batch that is newer than an ID.
+func (t trailLog) find(ctx context.Context, id operation.ID, read func(*gorm.DB, *trail.Keys) ([]trail.Leaf, batch.UUID, error)) (found application.Leaf, err error) {
 	recording := t.trail.on.Load()
 	if recording == nil {
 		return found, application.ErrNotFound
 	}
 	err = t.snapshot(ctx, func(tx *gorm.DB) error {
-		contents, err := t.contents(ctx, tx, batch.UUID(id), recording.keys)
+		contents, after, err := read(tx, recording.keys)
 		if err != nil || len(contents) == 0 {
 			return err
 		}
-		found, err = t.inBatch(tx, id, contents, recording.keys)
+		found, err = t.inBatch(tx, id, after, contents, recording.keys)
 		return err
 	})
 	if err == nil && found.Content == nil {
@@ -444,13 +464,12 @@ func (t trailLog) contents(ctx context.Context, tx *gorm.DB, id batch.UUID, keys
 
 // inBatch finds the batch of one of the leaves. A batch is made after the IDs
 // in it, and IDs grow with time.
-func (t trailLog) inBatch(tx *gorm.DB, id operation.ID, leaves []trail.Leaf, keys *trail.Keys) (found application.Leaf, err error) {
+func (t trailLog) inBatch(tx *gorm.DB, id operation.ID, after batch.UUID, leaves []trail.Leaf, keys *trail.Keys) (found application.Leaf, err error) {
 	of := make(map[trail.Hash]*trail.Leaf, len(leaves))
 	for i := range leaves {
 		of[leaves[i].Hash()] = &leaves[i]
 	}
 	c, known := &comparison{database: t.database, tx: tx}, t.knownRoots()
-	after := batch.UUID(id)
 	for read := batchesRead; read == batchesRead && found.Content == nil; {
 		read = 0
 		var having []TrailBatchRow

@@ -357,8 +357,12 @@ func (d *database) subscriptionEntry(row *SubscriptionRow) trail.Entry {
 
 // reversalEntry is the entry of a reversal.
 func (d *database) reversalEntry(row *ReversalRow) trail.Entry {
-	id := operation.ID(row.OperationID)
-	l := trail.NewLeaf(nil, trail.Reversed, id)
+	l := d.reversalLeaf(row)
+	return trail.Entry{Kind: trail.Reversed, ID: operation.ID(row.OperationID), Leaf: l.Hash()}
+}
+
+func (d *database) reversalLeaf(row *ReversalRow) trail.Leaf {
+	l := trail.NewLeaf(nil, trail.Reversed, operation.ID(row.OperationID))
 	encode(&l, "reversals", d.reversals.Table, row)
-	return trail.Entry{Kind: trail.Reversed, ID: id, Leaf: l.Hash()}
+	return l
 }

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Checks a proof of the trail: check.py PROOF VKEY
+"""Checks the proofs of the trail in a file: check.py PROOF VKEY
 
 It needs Python 3.8 and nothing else, no database and none of our code. It
-prints the leaf and exits with 0 if the proof holds, with 1 if it does not.
-README.md beside this file describes the format.
+prints the leaves, a quoted value a line, and exits with 0 if all proofs hold,
+with 1 if one does not. README.md beside this file describes the format.
 """
 import base64
 import hashlib
@@ -139,11 +139,54 @@ def check(proof, vkey):
     return f"checkpoint of {origin} with {size} batches", leaf
 
 
+DECIMALS = {"sales.units": 6, "sales.settled_price": 8, "prices.price": 8}
+MINOR = {"sales.proceeds", "sales.control_total"}  # minor units of the currency, as stored
+
+
+def quoted(text):  # in one line, whatever a partner has sent
+    return '"' + "".join(
+        c if c.isprintable() and c not in '"\\' else "\\u{%x}" % ord(c) for c in text) + '"'
+
+
+def readable(name, value, row):
+    decimals = DECIMALS.get(name, 6 if name == "postings.quantity" and "currency_code" not in row else 0)
+    if name in MINOR or name == "postings.quantity" and not decimals:
+        return f"{quoted(value)} minor units of {quoted(row.get('currency_code', ''))}"
+    digits = value.lstrip("-")
+    if decimals and digits.isdecimal():
+        digits = digits.rjust(decimals + 1, "0")
+        fraction = digits[-decimals:].rstrip("0")
+        value = ("-" if value[0] == "-" else "") + digits[:-decimals] + ("." + fraction if fraction else "")
+    return quoted(value)
+
+
+def facts(leaf):
+    parts = texts(leaf)
+    if next(parts) != "bankingapi leaf 1":
+        raise ValueError("not a leaf")
+    yield f"leaf: {quoted(next(parts))} {quoted(next(parts))}"
+    for table in parts:
+        row = {}
+        for column in parts:
+            if not column:
+                break
+            row[column] = next(parts)
+        for column, value in row.items():
+            name = table + "." + column
+            yield f"{name}: {readable(name, value, row)}"
+
+
+def main(file, vkey):
+    with open(file, encoding="utf-8") as lines:
+        for line in lines:
+            found, leaf = check(json.loads(line), vkey)
+            print("in the " + found, *facts(leaf), sep="\n")
+
+
 if __name__ == "__main__":
     if len(sys.argv) != 3:
         sys.exit(__doc__)
     try:
-        found, leaf = check(json.load(open(sys.argv[1])), sys.argv[2])
-    except (ValueError, KeyError, TypeError, IndexError) as why:
+        main(sys.argv[1], sys.argv[2])
+    except (ValueError, KeyError, TypeError, IndexError, StopIteration, RuntimeError) as why:
         sys.exit(f"the proof does not hold: {why}")
-    print("in the " + found, *texts(leaf), sep="\n")

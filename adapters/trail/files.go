@@ -89,6 +89,9 @@ func NewCheckpoints(path, verifyingKey string) *Checkpoints { return &Checkpoint
 
 // Append is application.File. The checkpoint is on disk when it returns.
 func (c *Checkpoints) Append(checkpoint string) error {
+	if err := os.MkdirAll(filepath.Dir(c.path), 0o700); err != nil {
+		return err
+	}
 	f, err := os.OpenFile(c.path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644) //nolint:gosec // checkpoints are public
 	if err != nil {
 		return err

@@ -222,21 +222,32 @@ func (k *Keeper) Checkpoint(ctx context.Context) (string, error) {
 	return state.Checkpoint, err
 }
 
-// Prove returns a file that proves an operation, import or act. CheckFile checks
-// it, also on another machine.
-func (k *Keeper) Prove(ctx context.Context, id operation.ID) ([]byte, error) {
+// Prove returns a file that proves an operation, import or act, and the reversal of an operation.
+// CheckFile checks it, also on another machine.
+func (k *Keeper) Prove(ctx context.Context, id operation.ID) (file []byte, err error) {
 	if err := k.seal(ctx); err != nil {
 		return nil, err
 	}
-	leaf, err := k.o.Ports.Finder.Leaf(ctx, id)
-	if err != nil {
-		return nil, err
+	find := k.o.Ports.Finder
+	for _, leaf := range []func(context.Context, operation.ID) (application.Leaf, error){find.Leaf, find.Reversal} {
+		found, err := leaf(ctx, id)
+		if errors.Is(err, application.ErrNotFound) && file != nil {
+			break // it was not reversed
+		}
+		if err != nil {
+			return nil, err
+		}
+		state, err := k.o.Ports.Log.State(ctx)
+		if err != nil {
+			return nil, err
+		}
+		proof, err := k.notary.Prove(&found, state, func(indexes []int64) ([]trail.Hash, error) { return k.o.Ports.Log.Hashes(ctx, indexes) })
+		if err != nil {
+			return nil, err
+		}
+		file = append(file, proof...)
 	}
-	state, err := k.o.Ports.Log.State(ctx)
-	if err != nil {
-		return nil, err
-	}
-	return k.notary.Prove(&leaf, state, func(indexes []int64) ([]trail.Hash, error) { return k.o.Ports.Log.Hashes(ctx, indexes) })
+	return file, nil
 }
 
 // receiptTimeout bounds how long an answer waits for its receipt.

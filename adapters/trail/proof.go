@@ -6,12 +6,16 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 
 	"github.com/go-json-experiment/json"
 	"golang.org/x/mod/sumdb/tlog"
 
 	application "bankingapi/application/trail"
+	"bankingapi/domain/fund"
+	"bankingapi/domain/money"
+	"bankingapi/domain/operation"
 	"bankingapi/domain/trail"
 )
 
@@ -96,13 +100,15 @@ func (p *Proof) Marshal() ([]byte, error) {
 	return append(line, '\n'), err
 }
 
+var errNoProof = errors.New("not a proof of the trail")
+
 // ParseProof reads a proof as Marshal writes it, and in no other form. It does
 // not check it.
 func ParseProof(file []byte) (*Proof, error) {
 	p := new(Proof)
 	err := json.Unmarshal(file, p, json.RejectUnknownMembers(true))
 	if again, _ := p.Marshal(); err != nil || p.Format != ProofFormat || !bytes.Equal(again, file) {
-		return nil, errors.New("not a proof of the trail")
+		return nil, errNoProof
 	}
 	return p, nil
 }
@@ -242,8 +248,8 @@ func (n *Notary) ReceiptHeader(l *application.Leaf) (string, error) {
 	return header, nil
 }
 
-// CheckFile verifies a proof or a receipt with the verifying key. It returns
-// what is proved, a line for each fact.
+// CheckFile verifies a receipt, or a file of proofs, which are one line each, with the
+// verifying key. It returns what is proved, a line for each fact.
 func CheckFile(file []byte, verifyingKey string) (facts []string, err error) {
 	header := strings.TrimSpace(string(file))
 	if name, value, found := strings.Cut(header, ":"); found && strings.EqualFold(name, "Receipt") {
@@ -252,7 +258,21 @@ func CheckFile(file []byte, verifyingKey string) (facts []string, err error) {
 	if decoded, err := base64.StdEncoding.Strict().DecodeString(header); err == nil {
 		file = decoded // the header of an answer
 	}
-	p, err := ParseProof(file)
+	for line := range bytes.Lines(file) {
+		more, err := checkProof(line, verifyingKey)
+		if err != nil {
+			return nil, err
+		}
+		facts = append(facts, more...)
+	}
+	if len(facts) == 0 {
+		return nil, errNoProof
+	}
+	return facts, nil
+}
+
+func checkProof(line []byte, verifyingKey string) (facts []string, err error) {
+	p, err := ParseProof(line)
 	if err != nil {
 		return nil, err
 	}
@@ -273,8 +293,40 @@ func CheckFile(file []byte, verifyingKey string) (facts []string, err error) {
 	facts = append(facts, "leaf: "+leaf.Kind+" "+leaf.ID.String())
 	for _, row := range leaf.Rows {
 		for _, f := range row.Fields {
-			facts = append(facts, fmt.Sprintf("%s.%s: %q", row.Table, f.Column, f.Value))
+			facts = append(facts, fmt.Sprintf("%s.%s: %q", row.Table, f.Column, readable(&row, f)))
 		}
 	}
 	return facts, nil
+}
+
+// readable is the value of a field as people write it. A value that is not as the service writes it
+// stays as it is.
+func readable(row *trail.Row, f trail.Field) string {
+	n, err := strconv.ParseInt(f.Value, 10, 64)
+	if err != nil {
+		return f.Value
+	}
+	currency, isMoney := money.ParseCurrency(row.Value("currency_code"))
+	switch row.Table + "." + f.Column {
+	case "postings.quantity":
+		if isMoney {
+			return money.New(n, currency).String()
+		}
+		return fund.Units(n).String()
+	case "sales.units":
+		return fund.Units(n).String()
+	case "sales.settled_price", "prices.price":
+		return fund.UnitPrice(n).String()
+	case "sales.proceeds", "sales.control_total":
+		if isMoney {
+			return money.New(n, currency).String()
+		}
+	case "sales.state", "operations.state":
+		for _, state := range []operation.State{operation.Recorded, operation.Completed, operation.Failed} {
+			if int64(state) == n {
+				return state.String()
+			}
+		}
+	}
+	return f.Value
 }

@@ -96,6 +96,9 @@ type Finder interface {
 	// service with the keys of Record has made for this log. The error is ErrNotFound
 	// if there is none.
 	Leaf(ctx context.Context, id operation.ID) (Leaf, error)
+	// Reversal finds the leaf that says that an operation was reversed, in the same
+	// batches. The error is ErrNotFound if there is none.
+	Reversal(ctx context.Context, id operation.ID) (Leaf, error)
 }
 
 // Leaf is a leaf in its batch.

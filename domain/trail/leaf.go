@@ -178,6 +178,16 @@ type Row struct {
 	Fields []Field
 }
 
+// Value is the value of a column. It is empty if the row has no such column.
+func (r *Row) Value(column string) string {
+	for _, f := range r.Fields {
+		if f.Column == column {
+			return f.Value
+		}
+	}
+	return ""
+}
+
 // Field is a column of a Row, as text.
 type Field struct{ Column, Value string }
 

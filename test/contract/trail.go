@@ -43,6 +43,7 @@ func Trail(t *testing.T, open func(t *testing.T) TrailUnderTest) {
 	run("a commit that fails writes all or nothing", testFailedCommit)
 	run("a transaction that is run again writes its leaves once", testLeavesOnce)
 	run("a settled sale has its newest leaf", testNewestLeaf)
+	run("a reversal has a leaf of its own", testReversal)
 	run("batches are sealed in their order", testSeal)
 	run("a seal that fails changes nothing", testSealFails)
 	run("callers seal in turn", testSealRace)
@@ -240,6 +241,22 @@ func testNewestLeaf(t *testing.T, k trails) {
 	k.leaf(id(5), trail.Settled) // it was recorded before the trail began
 }
 
+func testReversal(t *testing.T, k trails) {
+	k.record()
+	k.settle(3, order(11, "x", sale(1, 1, 2)))
+	_, err := k.trail.Finder.Reversal(t.Context(), id(11))
+	require.ErrorIs(t, err, application.ErrNotFound)
+	_, err = k.corrector(3).Reverse(k.by(), id(11))
+	require.NoError(t, err)
+	k.leaf(id(11), trail.Decided)
+	found, err := k.trail.Finder.Reversal(t.Context(), id(11))
+	require.NoError(t, err)
+	decoded, err := trail.Decode(found.Content)
+	require.NoError(t, err)
+	require.Equal(t, trail.Reversed.String(), decoded.Kind)
+	require.Equal(t, id(11), decoded.ID)
+}
+
 func testSeal(t *testing.T, k trails) {
 	k.record()
 	require.Equal(t, application.State{}, k.state())
@@ -392,12 +409,17 @@ func testClear(t *testing.T, k trails) {
 func testMark(t *testing.T, k trails) {
 	k.record()
 	k.settle(3, order(11, "", sale(1, 1, 2)))
+	var tree trail.Tree
 	for size := range int64(2) {
 		round, err := k.trail.Log.Seal(t.Context(), 10, true, func(state application.State, records [][]byte, _ application.Hashes) (application.Sealed, error) {
 			_, leaves, err := trail.ParseRecord(records[0])
 			require.NoError(t, err)
 			require.Zero(t, leaves)
-			return sealed(state, records), nil
+			s := application.Sealed{First: trail.StoredHashes(state.Size), Checkpoint: "signed"}
+			for _, r := range records {
+				s.Hashes = append(s.Hashes, tree.Append(r)...)
+			}
+			return s, nil
 		})
 		require.NoError(t, err)
 		require.EqualValues(t, 2-size, round.Sealed, "also without an open batch")

@@ -89,7 +89,7 @@ func TestReceiptsAndProofs(t *testing.T) {
 		sold, receipt := s.postFor(t, buyFund, key, trailSale("sold", "10"), "1")
 		require.Equal(t, completed, sold.body)
 		id := sold.header.Get("Operation-Id")
-		holds(receipt, "leaf: decided "+id, `sales.customer_no: "1001"`, `sales.proceeds: "1250"`, `operations.caller_id: "sold"`)
+		holds(receipt, "leaf: decided "+id, `sales.customer_no: "1001"`, `sales.proceeds: "12.50"`, `sales.state: "completed"`, `operations.caller_id: "sold"`)
 		holds("Receipt: "+receipt+"\r\n", "leaf: decided "+id)
 
 		again, receipt := s.postFor(t, buyFund, key, trailSale("sold", "10"), "1")
@@ -115,7 +115,7 @@ func TestReceiptsAndProofs(t *testing.T) {
 		require.Empty(t, receipt)
 
 		proof := b.Must(t, "trail", "prove", "--operation", id)
-		holds(proof, "log: bank.example/log, batch ", "leaf: decided "+id, `sales.units: "10000000"`)
+		holds(proof, "log: bank.example/log, batch ", "leaf: decided "+id, `sales.units: "10"`, `postings.quantity: "-10"`, `sales.settled_price: "1.25"`)
 		require.Equal(t, leafOf(proof), leafOf(b.Must(t, "trail", "prove", "--subscription", "shop", "--caller-id", "sold")))
 		require.Equal(t, 1, b.Run(t, "trail", "prove", "--subscription", "shop", "--caller-id", "nothing").Status)
 		require.Equal(t, 1, b.Run(t, "trail", "prove", "--operation", "01935c3e-6d0e-7cc3-8d5e-3f0b8f6f2c11").Status)
@@ -124,12 +124,40 @@ func TestReceiptsAndProofs(t *testing.T) {
 			require.NoError(t, os.WriteFile(file, []byte(proof), 0o600))
 			out, err := exec.Command(python, "../../adapters/trail/check.py", file, verifying).CombinedOutput()
 			require.NoError(t, err, string(out))
-			require.Contains(t, string(out), id)
+			for _, want := range []string{id, `sales.units: "10"`, `sales.proceeds: "1250" minor units of "TRY"`} {
+				require.Contains(t, string(out), want)
+			}
 			out, err = exec.Command(python, "../../adapters/trail/check.py", file, other).CombinedOutput()
 			require.Error(t, err, string(out))
 		}
 		require.Equal(t, verifying+"\n", b.Must(t, "trail", "key"))
+		b.Must(t, "sales", "reverse", id, "--reason", "a mistake")
+		holds(b.Must(t, "trail", "prove", "--operation", id), "leaf: decided "+id, "leaf: reversed "+id, `reversals.reversed_at: "20`)
 		b.Verify(t)
+	})
+}
+
+// What a partner sends looks like no other field, in no program.
+func TestProofsQuoteWhatAPartnerSends(t *testing.T) {
+	t.Parallel()
+	onEachEngine(t, func(t *testing.T, b bank) {
+		s, key, verifying := trailHouse(t, b)
+		sold := s.post(t, buyFund, key, trailSale(`x\nsales.units: \"999\"\u2028\u202e`, "10"))
+		require.Equal(t, completed, sold.body)
+		file := filepath.Join(t.TempDir(), "proof.json")
+		require.NoError(t, os.WriteFile(file, []byte(b.Must(t, "trail", "prove", "--operation", sold.header.Get("Operation-Id"))), 0o600))
+		texts := []string{b.Must(t, "trail", "check", file, "--key", verifying)}
+		if python, err := exec.LookPath("python3"); err == nil {
+			out, err := exec.Command(python, "../../adapters/trail/check.py", file, verifying).CombinedOutput()
+			require.NoError(t, err, string(out))
+			texts = append(texts, string(out))
+		}
+		for _, text := range texts {
+			require.Contains(t, text, "\nsales.units: \"10\"\n")
+			require.NotContains(t, text, "\nsales.units: \"999\"")
+			require.NotContains(t, text, "\u2028")
+			require.NotContains(t, text, "\u202e")
+		}
 	})
 }
 

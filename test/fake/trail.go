@@ -220,13 +220,22 @@ func (t Trail) IsOf(ctx context.Context, keys *trail.Keys) (own bool, err error)
 }
 
 // Leaf implements Finder.
-func (t Trail) Leaf(ctx context.Context, id operation.ID) (found application.Leaf, err error) {
+func (t Trail) Leaf(ctx context.Context, id operation.ID) (application.Leaf, error) {
+	return t.find(ctx, id, func(kind trail.Kind) bool { return kind != trail.Reversed })
+}
+
+// Reversal implements Finder.
+func (t Trail) Reversal(ctx context.Context, id operation.ID) (application.Leaf, error) {
+	return t.find(ctx, id, func(kind trail.Kind) bool { return kind == trail.Reversed })
+}
+
+func (t Trail) find(ctx context.Context, id operation.ID, wanted func(trail.Kind) bool) (found application.Leaf, err error) {
 	err = t.store.read(ctx, t.strike, func() {
 		l := t.store.trail
 		for place := range l.all {
 			b := &l.all[place]
 			for i := range b.Entries {
-				if b.Entries[i].ID == id {
+				if b.Entries[i].ID == id && wanted(b.Entries[i].Kind) {
 					found = application.Leaf{Content: b.contents[i], Batch: b.Batch, Index: i, Position: int64(place)}
 				}
 			}

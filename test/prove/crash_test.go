@@ -45,13 +45,13 @@ func TestKilledAtAnyMoment(t *testing.T) {
 }
 
 // TestKilledWhileSettling kills the service with SIGKILL while it settles due
-// sales. Each sale is settled once.
+// sales beside new ones. Each sale is settled once, and the trail has its postings.
 func TestKilledWhileSettling(t *testing.T) {
 	t.Parallel()
 	onEachEngine(t, func(t *testing.T, engine string) {
 		const operations = 30 // in each round
 		r, n := chance(t), rounds(t)
-		d := deploy(t, engine, 1, n, func(b *service.Bank) { b.Set("settlement.interval", "20ms").Set("commit.batch_limit", "16") })
+		d := deploy(t, engine, 1, 2*n, func(b *service.Bank) { b.Set("settlement.interval", "20ms").Set("commit.batch_limit", "16") })
 		one, kills := d.replicas[0], 0
 		type asking struct {
 			*sale
@@ -75,6 +75,7 @@ func TestKilledWhileSettling(t *testing.T) {
 				asked[id] = asking{s, dayBefore(t, now)}
 			}
 			require.NoError(t, past.Close(t.Context()))
+			beside := d.start(t, r, newHistory(), []int{n + round}, 6, 300)
 			for range 3 {
 				rest(t.Context(), time.Duration(r.Int64N(int64(30*time.Millisecond))))
 				one.process.Kill(t)
@@ -83,9 +84,10 @@ func TestKilledWhileSettling(t *testing.T) {
 			}
 			eventually(t, service.Patience, "nothing is due", func() bool {
 				var due int
-				require.NoError(t, d.db.QueryRowContext(t.Context(), "SELECT COUNT(*) FROM sales WHERE state = 1").Scan(&due))
+				require.NoError(t, d.db.QueryRowContext(t.Context(), "SELECT COUNT(*) FROM sales WHERE state = 1 AND selected_date < '"+d.laterDay+"'").Scan(&due))
 				return due == 0
 			})
+			beside.finish(t, r)
 			d.bank.Verify(t)
 		}
 		sold, states := map[string]int{}, map[string]string{}
@@ -94,7 +96,9 @@ func TestKilledWhileSettling(t *testing.T) {
 			require.Contains(t, []string{"", row["State"]}, states[id], "an operation has one outcome")
 			states[id] = row["State"]
 			if row["State"] == "2" {
-				sold[row["CustomerNo"]]++
+				units, err := strconv.Atoi(row["FundAmount"])
+				require.NoError(t, err)
+				sold[row["CustomerNo"]] += units
 			}
 		}
 		for _, row := range d.bank.Export(t, "holdings") {

@@ -8,6 +8,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -84,9 +85,14 @@ func unhurried(b *service.Bank) {
 	b.Set("storage.statement_timeout", "50s").Set("http.write_timeout", service.Patience.String())
 }
 
-// prepare creates a store with a book, without a service.
+// prepare creates a store with a book and a trail, without a service.
 func prepare(t testing.TB, b *service.Bank, groups int) *deployment {
 	t.Helper()
+	if b.Engine == testdb.EnginePostgres { // SQLite has a key beside the book
+		file := filepath.Join(b.Folder, "log.key")
+		b.Must(t, "trail", "keygen", "prove.example/log", "--file", file)
+		b.Set("trail.key_file", file)
+	}
 	d := &deployment{bank: b, key: loadBook(t, b, groups), laterDay: time.Now().AddDate(0, 0, 200).Format(time.DateOnly), pause: 20 * time.Millisecond}
 	transport := &http.Transport{MaxIdleConnsPerHost: 100, DisableCompression: true}
 	d.client = &http.Client{Transport: transport, Timeout: 15 * time.Second}

@@ -289,6 +289,9 @@ func (a *arrival) named(tx *transaction) []*fund.Operation {
 
 // effect decides the operations of a transaction that took effect.
 func (w *world) effect(tx *transaction, answered []*arrival, unknown bool) {
+	if len(tx.due) > 0 && slices.ContainsFunc(answered, func(a *arrival) bool { return a.settler == nil }) {
+		w.saw(aDueBesideANewOne)
+	}
 	for _, a := range answered {
 		if a.settler != nil {
 			w.effectOfRound(tx, a, unknown)

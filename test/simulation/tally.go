@@ -36,6 +36,7 @@ const (
 	aDueHeld
 	aDueNoLongerDue
 	aDueOfAnotherReplica
+	aDueBesideANewOne
 	aPoisonedRequest
 	aPoisonedDue
 	aPanic
@@ -68,6 +69,7 @@ var situationNames = [situations]string{
 	aDueHeld:                 "due sales held by another transaction",
 	aDueNoLongerDue:          "due sales that were no longer due",
 	aDueOfAnotherReplica:     "due sales that another round had settled",
+	aDueBesideANewOne:        "due sales beside new ones in one transaction",
 	aPoisonedRequest:         "poisoned requests",
 	aPoisonedDue:             "poisoned due sales",
 	aPanic:                   "panics",
