@@ -156,6 +156,22 @@ func (a *App) HasDocs() bool { return a.settings.HTTP.Docs }
 // Failed delivers the error of a listener that ended by itself.
 func (a *App) Failed() <-chan error { return a.failed }
 
+// Reload takes over what may change while the service runs: log.level, unless the
+// logger is the host's. It logs what it did, or why load failed; then nothing
+// changes. Changed certificate files need no Reload. Other settings need a restart.
+func (a *App) Reload(load func() (Settings, error)) {
+	loaded, err := load()
+	if err == nil && a.level != nil {
+		err = a.level.UnmarshalText([]byte(loaded.Log.Level))
+	}
+	if err != nil {
+		a.log.Error("the settings were not reloaded", zap.Error(err))
+		return
+	}
+	a.log.Warn("log.level was reloaded, other settings need a restart; changed certificate files are used anyway",
+		zap.String("log.level", loaded.Log.Level))
+}
+
 // Close ends the service: it stops being ready, waits shutdown.delay, takes no
 // more, finishes all that was taken within shutdown.timeout, and closes what it
 // opened. When ctx ends it does not wait any longer. It may be called twice; the

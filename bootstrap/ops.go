@@ -65,6 +65,7 @@ func newMetrics(lc fx.Lifecycle, w *setup, s *store.Store, routes telemetry.Rout
 		Routes:     routes,
 		QueueLimit: w.settings.Commit.QueueLimit,
 		Pools:      s.Pools,
+		Dropped:    w.dropped,
 	}
 	if s.HasSchema() {
 		o.Schema = SchemaVersion()
@@ -103,8 +104,11 @@ func newOpsServer(lc fx.Lifecycle, w *setup, readiness *opsapi.Readiness, metric
 	ops, errorLog := w.settings.Ops, logging.ServerErrors(w.log)
 	host, _, _ := net.SplitHostPort(ops.Address) // empty where there is no listener
 	o := opsapi.Options{
-		Readiness: readiness, Metrics: metrics.Gatherer(), LogLevel: w.level, ErrorLog: errorLog, Hosts: append(ops.Hosts.Items(), host),
+		Readiness: readiness, Metrics: metrics.Gatherer(), ErrorLog: errorLog, Hosts: append(ops.Hosts.Items(), host),
 		Profiles: w.profiles,
+	}
+	if w.level != nil {
+		o.LogLevel = w.level
 	}
 	if pages != nil {
 		o.Console = pages

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"os"
 	"reflect"
+	"sync/atomic"
 	"time"
 
 	"github.com/mattn/go-isatty"
@@ -80,7 +81,8 @@ type setup struct {
 	settings Settings
 	zone     *time.Location
 	log      *zap.Logger
-	level    http.Handler // of the log; nil with a logger of the host's
+	level    *zap.AtomicLevel // of the log; nil with a logger of the host's
+	dropped  *atomic.Int64    // lines of the log
 	// bank is the clock of the bank, which decides its day and dates what it stores.
 	// Everything else, such as limits and certificates, uses now. Only a sandbox has
 	// two clocks.
@@ -94,7 +96,7 @@ func newSetup(settings Settings, o *options) (*setup, error) {
 		return nil, err
 	}
 	zone, err := settings.Bank.Location()
-	w := &setup{options: o, settings: settings, zone: zone, log: o.logger, bank: o.now, acts: audit.Acts{NewID: clock.NewID, Now: o.now}}
+	w := &setup{options: o, settings: settings, zone: zone, log: o.logger, dropped: new(atomic.Int64), bank: o.now, acts: audit.Acts{NewID: clock.NewID, Now: o.now}}
 	if o.sandbox != nil {
 		w.bank = o.sandbox.Now
 		w.acts = audit.Acts{NewID: func() operation.ID { return clock.NewIDAt(w.bank()) }, Now: w.bank}
@@ -102,13 +104,15 @@ func newSetup(settings Settings, o *options) (*setup, error) {
 	if err != nil || o.logger != nil {
 		return w, err
 	}
-	w.log, w.level, err = logging.New(logging.Options{
+	log, level, err := logging.New(logging.Options{
 		Level:      settings.Log.Level,
 		Format:     settings.Log.Format,
 		Writer:     os.Stderr,
 		IsTerminal: isatty.IsTerminal(os.Stderr.Fd()),
 		Now:        o.now,
+		Dropped:    w.dropped,
 	})
+	w.log, w.level = log, &level
 	return w, err
 }
 

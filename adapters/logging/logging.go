@@ -12,6 +12,7 @@ import (
 	"io"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 	"unicode"
 	"unicode/utf8"
@@ -30,10 +31,14 @@ type Options struct {
 	// Format is json, console or auto. auto is console on a terminal, otherwise
 	// json.
 	Format string
-	// Writer receives whole lines, in one call of Write at a time. Lines about
-	// requests that did not fail arrive together, up to 100 ms later. Sync of the
-	// logger writes those that wait.
+	// Writer receives whole lines, in one call of Write at a time, from a goroutine
+	// of the log. Lines about requests that did not fail arrive together, up to 100
+	// ms later. While a call hangs, 8,192 lines are kept and the rest is dropped; a
+	// line tells how many, once the call has returned. Sync of the logger waits for
+	// the lines, at most a second.
 	Writer io.Writer
+	// Dropped counts the lines that were dropped. It may be nil.
+	Dropped *atomic.Int64
 	// IsTerminal reports whether Writer is a terminal.
 	IsTerminal bool
 	// Now returns the current time in UTC.
@@ -68,9 +73,19 @@ func New(o Options) (*zap.Logger, zap.AtomicLevel, error) {
 	default:
 		return nil, level, errors.New("log.format must be auto, console or json")
 	}
-	sink := &buffer{to: o.Writer, encode: encode}
+	sink := &buffer{to: o.Writer, encode: encode, dropped: o.Dropped, lost: func(count int64) []byte {
+		e := zapcore.Entry{Level: zapcore.WarnLevel, Time: o.Now(), Message: "lines of the log were dropped: its reader was too slow"}
+		line, err := encoder.EncodeEntry(e, []zapcore.Field{zap.Int64("lines", count)})
+		if err != nil {
+			return nil
+		}
+		return line.Bytes()
+	}}
+	if sink.dropped == nil {
+		sink.dropped = new(atomic.Int64)
+	}
 	core := buffered{zapcore.NewCore(encoder, sink, level), sink}
-	return zap.New(core, zap.WithClock(clock(o.Now)), zap.ErrorOutput(zapcore.Lock(zapcore.AddSync(o.Writer)))), level, nil
+	return zap.New(core, zap.WithClock(clock(o.Now)), zap.ErrorOutput(sink)), level, nil
 }
 
 // clock implements zapcore.Clock.

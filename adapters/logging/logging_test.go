@@ -10,6 +10,7 @@ import (
 	"regexp"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -30,6 +31,26 @@ import (
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func noon() time.Time { return time.Date(2026, 11, 20, 12, 0, 0, 123456000, time.UTC) }
+
+// output is what a log wrote.
+type output struct {
+	bytes.Buffer
+	log *zap.Logger
+}
+
+// String waits for the lines.
+func (o *output) String() string {
+	_ = o.log.Sync()
+	return o.Buffer.String()
+}
+
+func newOutput(t testing.TB) (*output, *zap.Logger, zap.AtomicLevel) {
+	t.Helper()
+	out := new(output)
+	l, level := newLogger(t, out, "json")
+	out.log = l
+	return out, l, level
+}
 
 func newLogger(t testing.TB, to io.Writer, format string) (*zap.Logger, zap.AtomicLevel) {
 	t.Helper()
@@ -100,6 +121,7 @@ func TestACallerCannotForgeALine(t *testing.T) {
 				ChannelRequestID: text, ChannelSessionID: text,
 			}) // waits
 			logging.ServerErrors(l).Print(text)
+			require.NoError(t, l.Sync())
 			got := strings.Split(strings.TrimSuffix(out.String(), "\n"), "\n")
 			require.Len(t, got, 3)
 			for _, line := range got {
@@ -169,12 +191,11 @@ func TestALoggerMayKeepALine(t *testing.T) {
 
 func TestPrintableTextIsLeftAlone(t *testing.T) {
 	t.Parallel()
-	var out bytes.Buffer
-	l, _ := newLogger(t, &out, "json")
+	out, l, _ := newOutput(t)
 	logging.Log(l, &summary.Exchange{ChannelRequestID: `İstanbul "şube" \1 日本`})
 	require.NoError(t, l.Sync())
 	fields := map[string]any{}
-	require.NoError(t, json.Unmarshal(out.Bytes(), &fields))
+	require.NoError(t, json.Unmarshal([]byte(out.String()), &fields))
 	require.Equal(t, `İstanbul "şube" \1 日本`, fields["channel_request_id"])
 }
 
@@ -194,6 +215,7 @@ func TestFormats(t *testing.T) {
 		l, _, err := logging.New(logging.Options{Level: "info", Format: test.format, IsTerminal: test.isTerminal, Writer: &out, Now: noon})
 		require.NoError(t, err)
 		l.Named("settlement").Info("settled")
+		require.NoError(t, l.Sync())
 		require.Equal(t, test.json, json.Valid(out.Bytes()), "%+v: %s", test, out.String())
 		require.Contains(t, out.String(), "settlement")
 	}
@@ -205,8 +227,7 @@ func TestFormats(t *testing.T) {
 
 func TestTheLevelChangesWhileInUse(t *testing.T) {
 	t.Parallel()
-	var out bytes.Buffer
-	l, level := newLogger(t, &out, "json")
+	out, l, level := newOutput(t)
 	child := l.With(zap.String("part", "a"))
 	child.Debug("no")
 	level.SetLevel(zap.ErrorLevel)
@@ -220,8 +241,7 @@ func TestTheLevelChangesWhileInUse(t *testing.T) {
 
 func TestNothingIsSampledAway(t *testing.T) {
 	t.Parallel()
-	var out bytes.Buffer
-	l, _ := newLogger(t, &out, "json")
+	out, l, _ := newOutput(t)
 	for range 5000 {
 		logging.Log(l, &summary.Exchange{Status: 200})
 	}
@@ -249,10 +269,12 @@ func TestLinesOfRequestsAreWrittenTogether(t *testing.T) {
 
 		request("c", 200)
 		request("d", 500)
+		synctest.Wait()
 		require.Equal(t, []string{"a b", "c d"}, to.ids(), "an error waits for nothing")
 
 		request("e", 200)
 		l.Info("stopping", zap.String("request_id", "f"))
+		synctest.Wait()
 		require.Equal(t, []string{"a b", "c d", "e f"}, to.ids(), "neither does what is no request")
 
 		request("g", 200)
@@ -263,7 +285,8 @@ func TestLinesOfRequestsAreWrittenTogether(t *testing.T) {
 		for range 700 {
 			request(long, 200)
 		}
-		require.Greater(t, len(to.ids()), 4, "memory is bounded")
+		synctest.Wait()
+		require.Greater(t, len(strings.Fields(strings.Join(to.ids(), " "))), 500, "many are written at once")
 		time.Sleep(time.Second)
 	})
 }
@@ -297,10 +320,59 @@ func (w *writes) ids() (all []string) {
 	return all
 }
 
+// hung is a reader that reads nothing until it is told to, or has ended.
+type hung struct {
+	writes
+	reads chan struct{}
+	ended atomic.Bool
+}
+
+func (h *hung) Write(b []byte) (int, error) {
+	if h.ended.Load() {
+		return 0, io.ErrClosedPipe
+	}
+	<-h.reads
+	return h.writes.Write(b)
+}
+
+func TestAReaderThatHangsBlocksNobody(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		to := &hung{reads: make(chan struct{})}
+		var dropped atomic.Int64
+		l, _, err := logging.New(logging.Options{Level: "info", Format: "json", Writer: to, Now: noon, Dropped: &dropped})
+		require.NoError(t, err)
+		for range 10_000 {
+			logging.Log(l, &summary.Exchange{Status: 200, RequestID: "a"})
+			logging.Log(l, &summary.Exchange{Status: 500, RequestID: "b"})
+		}
+		require.Greater(t, dropped.Load(), int64(10_000), "lines beyond a limit are dropped")
+		begun := time.Now()
+		require.Error(t, l.Sync(), "lines may be lost at the end")
+		require.Equal(t, time.Second, time.Since(begun))
+
+		close(to.reads)
+		l.Info("later")
+		require.NoError(t, l.Sync())
+		written := strings.Join(to.all, "")
+		require.Contains(t, written, fmt.Sprintf(`"message":"lines of the log were dropped: its reader was too slow","lines":%d`, dropped.Load()))
+		require.EqualValues(t, 20_000+2-dropped.Load(), strings.Count(written, "\n"))
+
+		was := dropped.Load()
+		to.ended.Store(true)
+		l.Info("to nobody")
+		require.NoError(t, l.Sync())
+		require.Equal(t, was+1, dropped.Load(), "a reader that ended")
+		to.ended.Store(false)
+		l.Info("to another")
+		require.NoError(t, l.Sync())
+		require.Contains(t, to.all[len(to.all)-1], `"lines":1`)
+	})
+}
+
 func TestFailedHandshakesAreForDebug(t *testing.T) {
 	t.Parallel()
-	var out bytes.Buffer
-	l, level := newLogger(t, &out, "json")
+	out, l, level := newOutput(t)
 	errorLog := logging.ServerErrors(l)
 	errorLog.Printf("http: TLS handshake error from %s: EOF", "203.0.113.9:1234")
 	require.Empty(t, out.String())
@@ -313,10 +385,11 @@ func TestFailedHandshakesAreForDebug(t *testing.T) {
 
 func TestAFloodOfServerErrorsIsCounted(t *testing.T) {
 	t.Parallel()
-	var out bytes.Buffer
+	out := new(output)
 	now := noon()
-	l, _, err := logging.New(logging.Options{Level: "info", Format: "json", Writer: &out, Now: func() time.Time { return now }})
+	l, _, err := logging.New(logging.Options{Level: "info", Format: "json", Writer: out, Now: func() time.Time { return now }})
 	require.NoError(t, err)
+	out.log = l
 	errorLog := logging.ServerErrors(l)
 	flood := func() {
 		for i := range 1000 {
@@ -339,8 +412,7 @@ func TestAFloodOfServerErrorsIsCounted(t *testing.T) {
 
 func TestAFloodOfResetsIsForDebug(t *testing.T) {
 	t.Parallel()
-	var out bytes.Buffer
-	l, level := newLogger(t, &out, "json")
+	out, l, level := newOutput(t)
 	logging.Log(l, &summary.Exchange{Status: 401, Gone: true})
 	logging.Log(l, &summary.Exchange{Status: 499, Gone: true})
 	require.Empty(t, out.String())

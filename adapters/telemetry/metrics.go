@@ -14,6 +14,7 @@ import (
 	"fmt"
 	"runtime"
 	"strconv"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -44,6 +45,8 @@ type Options struct {
 	QueueLimit int
 	// Pools are the pools of database connections, by their purpose.
 	Pools map[string]*sql.DB
+	// Dropped counts the lines of the log that were dropped. It may be nil.
+	Dropped *atomic.Int64
 }
 
 // Metrics are the metrics of one instance of the service. All methods may be
@@ -134,6 +137,12 @@ func NewMetrics(registerer prometheus.Registerer, o Options) (*Metrics, error) {
 	gauge("bankingapi_queue_limit", "Maximum number of queued requests of one operation. Further requests get 503.").WithLabelValues().Set(float64(o.QueueLimit))
 	gauge("bankingapi_build_info", "Always 1. The labels identify the running program.", "version", "revision", "goversion", "storage", "schema").
 		WithLabelValues(o.Version, o.Revision, runtime.Version(), o.Storage, strconv.FormatInt(o.Schema, 10)).Set(1)
+	if o.Dropped == nil {
+		o.Dropped = new(atomic.Int64)
+	}
+	add(&all, prometheus.NewCounterFunc(prometheus.CounterOpts{
+		Name: "bankingapi_log_lines_dropped_total", Help: "Lines of the log that were dropped because their reader was too slow or ended.",
+	}, func() float64 { return float64(o.Dropped.Load()) }))
 	for purpose, db := range o.Pools {
 		add(&all, collectors.NewDBStatsCollector(db, purpose))
 	}

@@ -2,8 +2,8 @@
 // commands to set it up, to import and export its book, and to verify it.
 //
 // Data goes to standard output and everything else to standard error. The exit
-// status is 0 for success, 1 for failure, and 2 for wrong use: unknown commands,
-// flags and arguments, and invalid settings.
+// status is 0 for success, 1 for failure, 2 for wrong use (unknown commands, flags
+// and arguments, and invalid settings), and 130 if a signal ended a command.
 package main
 
 import (

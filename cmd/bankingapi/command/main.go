@@ -32,8 +32,8 @@ func newBallast(variable func(string) string) []byte {
 
 // Main runs the command line of the process, and returns its exit status. The
 // options are those of bootstrap.Open: the engines that storage.driver may name,
-// and what a host adds. Main is for main functions: it takes over SIGINT and
-// SIGTERM, and the process must end when it returns.
+// and what a host adds. Main is for main functions: it takes over SIGINT, SIGTERM,
+// SIGHUP and SIGPIPE, and the process must end when it returns.
 func Main(options ...bootstrap.Option) int {
 	ballast := newBallast(os.Getenv)
 	defer runtime.KeepAlive(ballast)

@@ -30,7 +30,30 @@ func (p program) run(ctx context.Context, args []string, in io.Reader, out, errO
 	root.SetOut(forTerminal(out))
 	root.SetErr(errOut)
 	cmd, err := root.ExecuteContextC(ctx)
+	if name := strings.Fields(cmd.CommandPath() + " ")[min(1, strings.Count(cmd.CommandPath(), " "))]; err != nil && ctx.Err() != nil && name != "serve" {
+		return interrupted(errOut, name, err)
+	}
 	return report(errOut, cmd, err)
+}
+
+// leaves says what an interrupted command leaves behind.
+var leaves = map[string]string{
+	"backup":  "there is no copy",
+	"export":  "the output is not complete",
+	"import":  "nothing was imported",
+	"migrate": "finished steps stay, run it again to go on",
+	"settle":  "what was settled stays settled, run it again to go on",
+	"verify":  "the book was not checked to its end",
+}
+
+// interrupted reports that a signal ended the command, and returns the exit status.
+func interrupted(errOut io.Writer, name string, err error) int {
+	left, known := leaves[name]
+	if !known || fault.KindOf(err) == fault.Indeterminate {
+		left = "it is not known whether it was done, run it again"
+	}
+	fmt.Fprintf(errOut, "Interrupted: %s.\n", left)
+	return 130 // as shells report SIGINT
 }
 
 func (p program) root() *cobra.Command {
@@ -40,7 +63,7 @@ func (p program) root() *cobra.Command {
 		Long: `bankingapi is the banking API in one program. It stores the push messages that external
 systems sent, and sells fund holdings of customers.
 
-Exit status: 0 done, 1 failed, 2 wrong use or invalid settings.`,
+Exit status: 0 done, 1 failed, 2 wrong use or invalid settings, 130 interrupted.`,
 		Example: `  bankingapi serve --demo
   bankingapi subscriptions create mobile-app
   bankingapi import prices prices.csv`,

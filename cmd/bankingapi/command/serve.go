@@ -2,7 +2,10 @@ package command
 
 import (
 	"fmt"
+	"os"
+	"os/signal"
 	"slices"
+	"syscall"
 
 	"github.com/spf13/cobra"
 
@@ -18,7 +21,8 @@ func (p program) serveCommand() *cobra.Command {
 		Use:   "serve",
 		Short: "Run the API",
 		Long: `Runs the API. On SIGTERM or SIGINT it reports not ready, waits for shutdown.delay, stops accepting
-requests, finishes the running ones and exits. A second signal ends it at once.
+requests, finishes the running ones and exits. A second signal ends it at once. On SIGHUP it takes
+over log.level from the settings. It uses changed certificate files without a signal.
 
 The first start creates the SQLite file and its folder. On Postgres the service is not ready until
 the schema is up to date: run 'bankingapi migrate up', or set storage.migrate.
@@ -38,6 +42,7 @@ database must be empty or a sandbox already. Unless storage.dsn is set, it is ./
 
 func (o *serveOptions) run(c *call) error {
 	c.SetContext(audit.By(c.Context(), whoRuns(""))) // for the demo book and migrations
+	signal.Ignore(syscall.SIGPIPE)                   // whoever reads the log may end
 	switch {
 	case o.demo && o.sandbox:
 		return wrongUsef("use --demo or --sandbox, not both")
@@ -111,13 +116,24 @@ func (c *call) listen(app *bootstrap.App, guide *bootstrap.Demo) error {
 			fmt.Fprintf(out, "\n%s\n", command)
 		}
 	}
-	select {
-	case <-ctx.Done():
+	hangUp := make(chan os.Signal, 1)
+	signal.Notify(hangUp, syscall.SIGHUP)
+	defer signal.Stop(hangUp)
+	for {
+		select {
+		case <-hangUp:
+			app.Reload(func() (bootstrap.Settings, error) {
+				loaded, err := c.load(c.Command)
+				return loaded.Settings, err
+			})
+			continue
+		case <-ctx.Done():
+		case err := <-app.Failed():
+			return err
+		}
 		if isTerminal(c.ErrOrStderr()) { // after the ^C
 			fmt.Fprintln(c.ErrOrStderr(), "\nStopping: running requests are finished first. Press Ctrl-C again to stop at once.")
 		}
 		return nil
-	case err := <-app.Failed():
-		return err
 	}
 }
