@@ -50,3 +50,23 @@ func TestTheCallersAddressIsWhatTrustedProxiesSay(t *testing.T) {
 		require.Equal(t, c.want, seen, name)
 	}
 }
+
+// The log of a 401 says who it was: a key that was accepted once, or else the
+// caller's address and the start of the key, without the key.
+func TestARefusedCallerCanBeFound(t *testing.T) {
+	t.Parallel()
+	for key, want := range map[string]summary.Exchange{
+		"":                    {Address: "192.0.2.1"},
+		"old acme":            {Address: "192.0.2.1", Subscription: "acme"},
+		"0123456789abcdef":    {Address: "192.0.2.1", KeyStart: "1be2e452"},
+		"0123-another-secret": {Address: "192.0.2.1", KeyStart: "1be2e452"},
+	} {
+		service := newService()
+		r := httptest.NewRequest(http.MethodPost, "/BankingApiV01/BuyFundFromCustomer", strings.NewReader("{}"))
+		r.Header.Set("Ocp-Apim-Subscription-Key", key)
+		service.ServeHTTP(httptest.NewRecorder(), r)
+		seen := service.observed()[0]
+		require.Equal(t, http.StatusUnauthorized, seen.Status)
+		require.Equal(t, want, summary.Exchange{Address: seen.Address, Subscription: seen.Subscription, KeyStart: seen.KeyStart}, key)
+	}
+}

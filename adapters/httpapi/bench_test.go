@@ -52,6 +52,8 @@ func (taker) Find(context.Context, string) (*subscription.Subscription, error) {
 	return &someone, nil
 }
 
+func (taker) Name(string) string { return "" }
+
 func (taker) Add(context.Context, *subscription.Subscription, operation.Header, []push.Fields) (operation.Outcome, error) {
 	return operation.Outcome{ID: operation.ID{1}, State: operation.Completed}, nil
 }

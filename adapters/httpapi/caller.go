@@ -2,6 +2,8 @@ package httpapi
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"net/http"
 	"strings"
 	"sync"
@@ -19,16 +21,19 @@ type Callers interface {
 	// none. The API does not change it. The error is fault.Unavailable if
 	// subscriptions cannot be read now.
 	Find(ctx context.Context, presented string) (*subscription.Subscription, error)
+	// Name returns the name of a subscription that has this key but is not active,
+	// or whose key has expired. It is empty if no subscription is known to have it.
+	Name(presented string) string
 }
 
 const keyHeader = "Ocp-Apim-Subscription-Key"
 
 // identify returns the subscription of the caller. Its error responses are like
 // those of API Management, so that existing clients understand them.
-func (a *api) identify(r *http.Request) (*subscription.Subscription, *problem) {
+func (a *api) identify(x *exchange, r *http.Request) (*subscription.Subscription, *problem) {
 	keys := r.Header[keyHeader]
 	if len(keys) == 0 || (len(keys) == 1 && keys[0] == "") {
-		return nil, challenge(r, fault.KeyMissing,
+		return nil, x.challenge(r, fault.KeyMissing,
 			"Access denied due to missing subscription key. Make sure to include subscription key when making requests to an API.")
 	}
 	if len(keys) == 1 { // with several keys, it is not known which one is meant
@@ -37,14 +42,21 @@ func (a *api) identify(r *http.Request) (*subscription.Subscription, *problem) {
 			return nil, problemOf(err)
 		}
 		if caller != nil {
+			x.Subscription = caller.Name
 			return caller, nil
 		}
+		if x.Subscription = a.callers.Name(keys[0]); x.Subscription == "" {
+			start := sha256.Sum256([]byte(keys[0][:min(4, len(keys[0]))]))
+			x.KeyStart = hex.EncodeToString(start[:4])
+		}
 	}
-	return nil, challenge(r, fault.KeyInvalid,
+	return nil, x.challenge(r, fault.KeyInvalid,
 		"Access denied due to invalid subscription key. Make sure to provide a valid key for an active subscription.")
 }
 
-func challenge(r *http.Request, code, detail string) *problem {
+// challenge also notes the address: a caller without a key is known by nothing else.
+func (x *exchange) challenge(r *http.Request, code, detail string) *problem {
+	x.Address = callerAddress(r, x.api.TrustedProxies)
 	return refusal(http.StatusUnauthorized, code, detail).with("WWW-Authenticate",
 		`AzureApiManagementKey realm="https://`+saneHost(r.Host)+`/BankingApiV01",name="`+keyHeader+`",type="header"`)
 }

@@ -110,6 +110,15 @@ func (c callers) Find(_ context.Context, presented string) (*subscription.Subscr
 	return c[presented], nil
 }
 
+// The key of a subscription that is not active begins with "old ".
+func (callers) Name(presented string) string {
+	name, old := strings.CutPrefix(presented, "old ")
+	if !old {
+		return ""
+	}
+	return name
+}
+
 func caller(change func(*subscription.Subscription)) *subscription.Subscription {
 	s := &subscription.Subscription{Name: "acme", State: subscription.Active, Operations: operation.Names[:]}
 	if change != nil {

@@ -127,12 +127,11 @@ type endpoint[Record any] struct {
 // with several faults gets the answer of the first check that fails.
 func (e *endpoint[Record]) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	x := w.(*exchange)
-	caller, refused := e.identify(r) // 401
+	caller, refused := e.identify(x, r) // 401
 	if refused != nil {
 		x.refuse(refused)
 		return
 	}
-	x.Subscription = caller.Name
 	if !e.MayCall(caller) {
 		x.refuse(refusal(http.StatusForbidden, fault.OperationNotGranted, "The subscription may not call this operation."))
 		return
@@ -166,7 +165,7 @@ func (e *endpoint[Record]) decode(x *exchange, caller *subscription.Subscription
 	}
 	q.decode(e.members)
 	if !q.Broken() && q.header.Faults() == nil { // a text that is too long stays out of logs too
-		x.ChannelSessionID, x.ChannelRequestID = q.header.ChannelSessionID, q.header.ChannelRequestID
+		x.ChannelSessionID, x.ChannelRequestID, x.CallerID = q.header.ChannelSessionID, q.header.ChannelRequestID, q.header.CallerID
 	}
 	for i := range q.parameters {
 		if number := e.Customer(&q.parameters[i]); number != 0 {

@@ -155,12 +155,11 @@ func (a *api) handle(path, operation string, h http.Handler, methods ...string) 
 func (a *api) guarded(serve func(*http.Request) ([]byte, error)) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		x := w.(*exchange)
-		caller, refused := a.identify(r)
+		_, refused := a.identify(x, r)
 		if refused != nil {
 			x.refuse(refused)
 			return
 		}
-		x.Subscription = caller.Name
 		var content bytes.Buffer
 		refused, received := a.receive(x, r, &content)
 		if refused != nil {

@@ -64,13 +64,13 @@ var lines = []summary.Exchange{
 		Operation: "BuyFundFromCustomer", Method: "POST", Status: 200, State: operation.Completed, Duration: 3217 * time.Microsecond,
 		BytesIn: 412, BytesOut: 20, RequestID: "0197f6b1-6f0a-7c3e-9a4b-2f1d5c8e7a60", Subscription: "Acme Payments",
 		OperationID: "0197f6b1-6f0a-7c3e-9a4b-2f1d5c8e7a61", Customer: summary.Mask(12345678), Address: "203.0.113.7",
-		ChannelRequestID: "channel-request-1", ChannelSessionID: "channel-session-1", TraceID: "0af7651916cd43dd8448eb211c80319c",
+		CallerID: "sale-1", ChannelRequestID: "channel-request-1", ChannelSessionID: "channel-session-1", TraceID: "0af7651916cd43dd8448eb211c80319c",
 	},
 	{
 		Operation: "BuyFundFromCustomer", Method: "POST", Status: 200, State: operation.Failed, Duration: time.Millisecond, Replayed: true,
 		Codes: []string{"holding-insufficient", "amount-mismatch"}, RequestID: "r2", Subscription: "Acme Payments",
 	},
-	{Operation: "AddPushNotificationResponse", Method: "POST", Status: 401, Duration: 80 * time.Microsecond, Codes: []string{"key-missing"}, RequestID: "r3"},
+	{Operation: "AddPushNotificationResponse", Method: "POST", Status: 401, Duration: 80 * time.Microsecond, Codes: []string{"key-missing"}, RequestID: "r3", Address: "203.0.113.9", KeyStart: "1be2e452"},
 	{Operation: "/docs", Method: "GET", Status: 200, Duration: 2 * time.Second, BytesOut: 3000, RequestID: "r4"},
 	{Method: "OTHER", Status: 404, Duration: 0, Codes: []string{"unknown-path"}, RequestID: "r5"},
 	{

@@ -70,7 +70,9 @@ func (r *request) addTo(line fields) error {
 	}
 	text("request_id", r.RequestID)
 	text("operation_id", r.OperationID)
+	text("caller_id", r.CallerID)
 	text("subscription", r.Subscription)
+	text("key_start", r.KeyStart)
 	text("customer", r.Customer.String())
 	text("address", r.Address)
 	text("channel_request_id", r.ChannelRequestID)

@@ -43,6 +43,9 @@ func (c Callers) Find(ctx context.Context, presented string) (*subscription.Subs
 	return c.find(ctx, presented)
 }
 
+// Name names nobody: the one key of a sandbox is always active.
+func (Callers) Name(string) string { return "" }
+
 func (c Callers) changed(ctx context.Context, key string, change func(*subscription.Subscription)) (*subscription.Subscription, error) {
 	found, err := c.find(ctx, key)
 	if found == nil || err != nil {

@@ -95,6 +95,9 @@ func (r reader) Sales(ctx context.Context, q backoffice.Query) iter.Seq2[fund.Sa
 		if q.State != 0 {
 			tx = tx.Where(inState(q.State))
 		}
+		if q.PriceID != 0 {
+			tx = tx.Where("settled_price_id = ?", q.PriceID)
+		}
 		return tx
 	}
 	read := func(since operation.ID) iter.Seq2[fund.SaleEntry, error] {
@@ -128,6 +131,9 @@ func (r reader) Postings(ctx context.Context, q backoffice.Query) iter.Seq2[fund
 		tx = tx.Table(r.postings.all.Name + " AS p")
 		if q.CustomerNo != 0 {
 			tx = r.postingsOf(tx, q.CustomerNo)
+		}
+		if q.OperationID != (operation.ID{}) {
+			tx = tx.Where("operation_id = ?", r.Dialect.Bind(batch.UUID(q.OperationID)))
 		}
 		order := "operation_id, position, leg"
 		if q.Order == backoffice.ByTime {
@@ -295,8 +301,10 @@ func (r reader) Decisions(ctx context.Context, q backoffice.Query) iter.Seq2[bac
 func (r reader) Acts(ctx context.Context, q backoffice.Query) iter.Seq2[audit.Act, error] {
 	return stream(ctx, r.database, r.audits.Table, (*AuditRow).act, func(tx *gorm.DB) *gorm.DB {
 		tx = tx.Select(columnsOf(r.audits.Name, r.audits.Table))
-		if q.Action != "" {
-			tx = tx.Where("action = ?", q.Action)
+		for column, value := range map[string]string{"action": q.Action, "actor": q.Actor, "object": q.Object} {
+			if value != "" {
+				tx = tx.Where(column+" = ?", value)
+			}
 		}
 		return limited(r.newestIDs(r.between(tx, "at", q.Since, q.Until), "audit_id", q, operation.ID{}), q)
 	})

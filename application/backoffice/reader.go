@@ -86,17 +86,20 @@ type Query struct {
 	DueSince, DueUntil day.Day
 	// SettledSince and SettledUntil take sales by SettledAt, as Since and Until.
 	SettledSince, SettledUntil time.Time
+	// PriceID takes sales that were settled at that price.
+	PriceID int64
 	// Subscription, CallerID, RequestID and OperationID take sales, notifications
 	// and operations of that subscription, Header.CallerID, Header.RequestID and
-	// operation.
+	// operation. OperationID takes postings too.
 	Subscription, CallerID, RequestID string
 	OperationID                       operation.ID
 	// From takes sales, notifications and operations with that ID or a larger one.
 	From operation.ID
 	// Code takes refusals whose first fault has that code.
 	Code string
-	// Action takes acts of that kind.
-	Action string
+	// Action, Actor and Object take acts of that kind, of that person and on that
+	// object.
+	Action, Actor, Object string
 
 	// Order is the order of the rows.
 	Order Order

@@ -22,8 +22,13 @@ type Query struct {
 	DueSince, DueUntil string
 	// SettledSince and SettledUntil take sales by the time of their settlement.
 	SettledSince, SettledUntil time.Time
+	// PriceID takes sales that were settled at that price.
+	PriceID int64
+	// Actor, Action and Object take acts of that person, of that kind, on that
+	// object.
+	Actor, Action, Object string
 	// The rest takes sales, notifications and operations of that subscription,
-	// CallerId, X-Request-Id, operation or PushId.
+	// CallerId, X-Request-Id, operation or PushId. OperationID takes postings too.
 	Subscription, CallerID, RequestID, OperationID, PushID string
 	// Follow goes on with the sales or notifications that come, until the context
 	// ends, which is no error then. Flush is called after each part; it may be nil.
@@ -38,6 +43,7 @@ func (q *Query) filter(zone *time.Location) (f backoffice.Query, err error) {
 		CustomerNo: q.Customer, UserID: q.User, Since: q.Since, Until: q.Until,
 		Zone: zone, SettledSince: q.SettledSince, SettledUntil: q.SettledUntil,
 		Subscription: q.Subscription, CallerID: q.CallerID, RequestID: q.RequestID, PushID: q.PushID,
+		PriceID: q.PriceID, Actor: q.Actor, Action: q.Action, Object: q.Object,
 	}
 	f.State = operation.State(q.State) //nolint:gosec // checked in the next line
 	if q.State != 0 && (q.State != int(f.State) || f.State.String() == "none") {

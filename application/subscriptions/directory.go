@@ -72,6 +72,15 @@ func (d *Directory) Find(ctx context.Context, presented string) (*subscription.S
 	return d.open(s, hash), nil
 }
 
+// Name returns the name of the subscription that has the key, in any state. It
+// asks the copy in memory, which Find has just refreshed for an unknown key.
+func (d *Directory) Name(presented string) string {
+	if found := d.current.Load().byKey[subscription.HashOf(presented)]; found != nil {
+		return found.Name
+	}
+	return ""
+}
+
 // KeyMade tells the directory that this process has stored a new key. The key
 // works from now on, even if the copy is younger than missAge.
 func (d *Directory) KeyMade() { d.keys.Add(1) }

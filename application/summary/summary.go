@@ -46,8 +46,11 @@ type Exchange struct {
 	// RequestID is the answer's X-Request-Id.
 	RequestID string
 	// Subscription is the name of the subscription, or empty if the key belongs
-	// to none.
+	// to none. If Status is 401, it is suspended, cancelled, or its key expired.
 	Subscription string
+	// KeyStart identifies the first four characters of a key that belongs to no
+	// subscription, by the first 8 hex digits of their SHA-256.
+	KeyStart string
 	// Records is how many records Parameters has. It is 0 for a request that was
 	// refused before it was decided.
 	Records int
@@ -58,12 +61,12 @@ type Exchange struct {
 	OperationID string
 	// Customer is the masked CustomerNo of the first record that has one.
 	Customer Masked
-	// Address is the caller's IP address. It is empty unless the service was told
-	// which proxies to trust.
+	// Address is the caller's IP address. It is empty unless Status is 401, or the
+	// service was told which proxies to trust.
 	Address string
-	// ChannelSessionID and ChannelRequestID come from the caller: at most 200
-	// characters of any kind. Escape them wherever they are written.
-	ChannelSessionID, ChannelRequestID string
+	// CallerID, ChannelSessionID and ChannelRequestID come from the caller: at most
+	// 200 characters of any kind. Escape them wherever they are written.
+	CallerID, ChannelSessionID, ChannelRequestID string
 	// Gone reports that the caller had left before the end of the answer.
 	Gone bool
 	// TraceID is the trace that the request belongs to, if there is one. HTTP does

@@ -464,9 +464,20 @@ func testFilters(t *testing.T, o office) {
 		{backoffice.Query{Since: at(0).Add(time.Nanosecond)}, nil},
 		{backoffice.Query{Until: at(0).In(time.FixedZone("", 3*60*60))}, nil},
 		{backoffice.Query{CustomerNo: 9}, nil},
+		{backoffice.Query{PriceID: 1, CustomerNo: 2}, []place{{2, 1}}},
+		{backoffice.Query{PriceID: 9}, nil},
 	} {
 		equal(t, c.want, places(all(t, o.Reader.Sales(ctx, c.filter))))
 	}
+	var ofTwo []fund.Posting
+	for _, p := range o.postings(backoffice.Query{}) {
+		if p.OperationID == id(2) {
+			ofTwo = append(ofTwo, p)
+		}
+	}
+	require.NotEmpty(t, ofTwo)
+	equal(t, ofTwo, o.postings(backoffice.Query{OperationID: id(2)}))
+	require.Empty(t, o.postings(backoffice.Query{OperationID: id(2), CustomerNo: 9}))
 
 	require.Len(t, o.postings(backoffice.Query{}), 3+2*6)
 	require.Len(t, o.postings(backoffice.Query{Since: at(0), Until: at(0).Add(time.Microsecond)}), 2*5)

@@ -155,6 +155,12 @@ func testRecentActs(t *testing.T, o office) {
 	equal(t, want[2:4], all(t, o.Reader.Acts(ctx, newest(backoffice.Query{Limit: 2, After: backoffice.Cursor{OperationID: want[1].ID}}))))
 	equal(t, want[1:3], all(t, o.Reader.Acts(ctx, newest(backoffice.Query{Since: at(2), Until: at(4)}))))
 	equal(t, []audit.Act{want[1], want[3]}, all(t, o.Reader.Acts(ctx, newest(backoffice.Query{Action: backoffice.VerifyAct, Since: at(0)}))))
+	other := audit.Act{ID: idAt(at(9), 9), At: at(9), Who: audit.Who{Actor: "ali"}, Action: "console.view", Object: "Shop"}
+	require.NoError(t, o.Audit.Record(ctx, other))
+	for _, q := range []backoffice.Query{{Actor: "ali"}, {Object: "Shop"}, {Actor: "ali", Object: "Shop", Action: "console.view"}} {
+		equal(t, []audit.Act{other}, all(t, o.Reader.Acts(ctx, newest(q))))
+	}
+	require.Empty(t, all(t, o.Reader.Acts(ctx, backoffice.Query{Actor: "ali", Object: "Customer"})))
 }
 
 func testRecentRefusals(t *testing.T, o office) {

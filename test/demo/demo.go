@@ -44,6 +44,8 @@ func (c caller) Find(_ context.Context, presented string) (*subscription.Subscri
 	return &c.subscription, nil
 }
 
+func (caller) Name(string) string { return "" }
+
 // Setup changes the default service.
 type Setup struct {
 	Pages        map[string]http.Handler

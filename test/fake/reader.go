@@ -106,7 +106,7 @@ func (r reader) Sales(ctx context.Context, q backoffice.Query) iter.Seq2[fund.Sa
 	return stream(ctx, r, q, read, place, func(s *fund.SaleEntry) bool {
 		asked := !q.SettledSince.IsZero() || !q.SettledUntil.IsZero()
 		selected := s.Terms.SelectedDay
-		return ofCustomer(q, s.Terms.Holding.CustomerNo) && during(q, s.ReceivedAt) && (q.State == 0 || q.State == s.State) &&
+		return ofCustomer(q, s.Terms.Holding.CustomerNo) && during(q, s.ReceivedAt) && (q.State == 0 || q.State == s.State) && (q.PriceID == 0 || q.PriceID == s.PriceID) &&
 			(!asked || !s.SettledAt.IsZero() && within(s.SettledAt, q.SettledSince, q.SettledUntil)) &&
 			(q.DueSince.IsNone() || !selected.IsNone() && !q.DueSince.After(selected)) &&
 			(q.DueUntil.IsNone() || !selected.IsNone() && !selected.After(q.DueUntil)) &&
@@ -125,7 +125,9 @@ func (r reader) Postings(ctx context.Context, q backoffice.Query) iter.Seq2[fund
 				return comparePostings(a, b)
 			})
 		}, nil,
-		func(p *fund.PostingEntry) bool { return ofCustomer(q, p.CustomerNo()) && during(q, p.PostedAt) })
+		func(p *fund.PostingEntry) bool {
+			return ofCustomer(q, p.CustomerNo()) && during(q, p.PostedAt) && (q.OperationID == operation.ID{} || q.OperationID == p.OperationID)
+		})
 }
 
 func comparePostings(a, b fund.PostingEntry) int {
@@ -224,7 +226,7 @@ func (r reader) Acts(ctx context.Context, q backoffice.Query) iter.Seq2[audit.Ac
 	}
 	place := func(a *audit.Act) backoffice.Cursor { return backoffice.Cursor{OperationID: a.ID} }
 	return stream(ctx, r, q, read, place, func(a *audit.Act) bool {
-		return during(q, a.At) && (q.Action == "" || a.Action == q.Action)
+		return during(q, a.At) && (q.Action == "" || a.Action == q.Action) && (q.Actor == "" || a.Actor == q.Actor) && (q.Object == "" || a.Object == q.Object)
 	})
 }
 

@@ -23,12 +23,12 @@ var exports = []exportOf{
 	{"accounts", []string{"customer"}},
 	{"sales", []string{
 		"customer", "since", "until", "due-since", "due-until", "settled-since", "settled-until", "state",
-		"subscription", "caller-id", "request-id", "operation-id",
+		"subscription", "caller-id", "request-id", "operation-id", "price-id",
 	}},
-	{"postings", []string{"customer", "since", "until"}},
+	{"postings", []string{"customer", "since", "until", "operation-id"}},
 	{"notifications", []string{"user", "push-id", "since", "until", "subscription", "caller-id", "request-id", "operation-id"}},
 	{"operations", []string{"since", "until", "state", "subscription", "caller-id", "request-id", "operation-id"}},
-	{"audit", []string{"since", "until"}},
+	{"audit", []string{"since", "until", "actor", "action", "object"}},
 }
 
 // exportFlags are the flags that filter something.
@@ -70,13 +70,14 @@ func (p program) exportCommand() *cobra.Command {
   accounts       --customer
   sales          --customer --since --until (when it was received), --due-since --due-until (the later day
                  that it is for), --settled-since --settled-until (when it was settled), --state
-                 --subscription --caller-id --request-id --operation-id
-  postings       --customer --since --until (when it was posted)
+                 --subscription --caller-id --request-id --operation-id --price-id
+  postings       --customer --since --until (when it was posted) --operation-id
   notifications  --user --push-id --since --until (when it was received) --subscription --caller-id
                  --request-id --operation-id
   operations     --since --until (when it was received) --state --subscription --caller-id --request-id
                  --operation-id. Every decided operation, refused ones too
-  audit          --since --until. Who administered what, when, from where and why
+  audit          --since --until --actor --action --object. Who administered what, when, from where
+                 and why
 
 --since and --until take a day in the bank's time zone (2026-11-20), and both days are included. They
 also take a time (2026-11-20T09:30:00+03:00): from --since on, and before --until.
@@ -108,6 +109,10 @@ A file or a pipe gets every byte as it is stored. On a terminal, control charact
 	flags.StringVar(&o.filter.CallerID, "caller-id", "", "only rows with this `CallerId`")
 	flags.StringVar(&o.filter.RequestID, "request-id", "", "only rows with this `X-Request-Id` of the caller")
 	flags.StringVar(&o.filter.OperationID, "operation-id", "", "only rows of this operation `ID`")
+	flags.Int64Var(&o.filter.PriceID, "price-id", 0, "only sales that were settled at the price with this `PriceID`")
+	flags.StringVar(&o.filter.Actor, "actor", "", "only acts of the person with this `name`")
+	flags.StringVar(&o.filter.Action, "action", "", "only acts of this `kind`, like subscription.change")
+	flags.StringVar(&o.filter.Object, "object", "", "only acts on this `object`, like the name of a subscription")
 	flags.StringVar(&o.filter.PushID, "push-id", "", "only notifications with this `PushId`")
 	flags.BoolVar(&o.filter.Follow, "follow", false, "go on with the sales or notifications that come, until interrupted")
 	complete(cmd, "format", "csv", "ndjson")

@@ -55,6 +55,8 @@ func TestFormatJSON(t *testing.T) {
 	statement := customer["Statement"].([]any)[0].(object)
 	require.Equal(t, "12.5", statement["After"])
 	require.Equal(t, "opening", statement["Kind"])
+	require.Empty(t, one("show", "customer", "1001", "--since", "2999-12-31")["Statement"])
+	require.Len(t, one("show", "customer", "1001", "--limit", "1")["Statement"], 1)
 	operation := one("show", "operation", statement["Operation"].(string))
 	require.Equal(t, "import or correction", operation["Name"])
 	require.Len(t, operation["Postings"], 1)

@@ -177,7 +177,10 @@ func accountText(a fund.AccountKey) string {
 	return fmt.Sprintf("%d-%d-%d", a.BranchCode, a.CustomerNo, a.AccountSuffix)
 }
 
-type showCustomerOptions struct{ at string }
+type showCustomerOptions struct {
+	at, since string
+	limit     int
+}
 
 func (p program) showCustomerCommand() *cobra.Command {
 	var o showCustomerOptions
@@ -185,12 +188,15 @@ func (p program) showCustomerCommand() *cobra.Command {
 		Use:   "customer NUMBER",
 		Short: "Show what a customer has, and the statement",
 		Long: `Shows the holdings and accounts of a customer, and all postings with the quantity after each. With
---at it shows them as they were at the end of that day, or before that time.`,
+--at it shows them as they were at the end of that day, or before that time. --since and --limit
+shorten the statement.`,
 		Example: `  bankingapi show customer 1001
   bankingapi show customer 1001 --at 2026-11-20`,
 		Args: named("NUMBER"),
 	}, o.run)
 	cmd.Flags().StringVar(&o.at, "at", "", "at the end of this `day`, or before this time")
+	cmd.Flags().StringVar(&o.since, "since", "", "only postings from this `day` or time on")
+	cmd.Flags().IntVar(&o.limit, "limit", 0, "only the newest postings, at most this `number`")
 	return addFormat(cmd)
 }
 
@@ -202,6 +208,13 @@ func (o *showCustomerOptions) run(c *call) error {
 	_, until, err := moment(c.loaded.Settings.Bank, "at", o.at)
 	if err != nil {
 		return err
+	}
+	since, _, err := moment(c.loaded.Settings.Bank, "since", o.since)
+	if err != nil {
+		return err
+	}
+	if o.limit < 0 {
+		return wrongUsef("--limit must be 1 or more, or 0 for no limit")
 	}
 	office, err := c.office()
 	if err != nil {
@@ -222,6 +235,12 @@ func (o *showCustomerOptions) run(c *call) error {
 	for line, err := range office.Finder.Statement(c.Context(), number, until) {
 		if err != nil {
 			return err
+		}
+		if line.PostedAt.Before(since) { // it counts for what comes after
+			continue
+		}
+		if o.limit > 0 && len(statement.rows) == o.limit {
+			statement.rows = statement.rows[1:]
 		}
 		statement.add(line.PostedAt, line.OperationID, line.Kind, raw(line.Position()), raw(line.Format(line.Quantity)), raw(line.Format(line.After)))
 	}

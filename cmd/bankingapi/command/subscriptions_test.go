@@ -45,6 +45,8 @@ func TestTheAuditSaysWhatChanged(t *testing.T) {
 		got := bankingapi(t, environment, command...)
 		require.Zero(t, got.status, got.err)
 	}
+	only := bankingapi(t, environment, "export", "audit", "--action", "subscription.state", "--object", "shop")
+	require.Equal(t, 2, strings.Count(only.out, "\n"), only)
 	audit := bankingapi(t, environment, "export", "audit").out
 	require.Contains(t, audit, `subscription.create,shop,contract 7,rate limit 20/s; may call BuyFundFromCustomer`)
 	require.Contains(t, audit, `subscription.change,shop,,rate limit none instead of 20/s; last day of the keys 2999-12-31 instead of never`)
