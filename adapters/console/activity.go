@@ -23,7 +23,7 @@ type activity struct {
 	mu      sync.Mutex
 	began   time.Time // of the process
 	since   time.Time // of the totals
-	minutes [hour]minute
+	minutes ring[minute]
 	// second is that of the last request, since 1970. requests are those in it, and
 	// before those in the second before it.
 	second           int64
@@ -34,7 +34,7 @@ type activity struct {
 	// refusals are those of the day, at most maxRefusals.
 	refusals map[refusal]int
 	// partners are the requests of each subscription, at most maxCounted of them.
-	partners map[string]*partnerHour
+	partners map[string]*ring[int]
 }
 
 const (
@@ -43,20 +43,31 @@ const (
 	maxCounted  = 500
 )
 
-// partnerHour counts the requests of a subscription by minute.
-type partnerHour [hour]struct {
-	number   int64 // since 1970
-	requests int
+// ring has something for each of the last 60 minutes.
+type ring[T any] [hour]struct {
+	number int64 // of the minute, since 1970
+	value  T
 }
 
-// minute counts the requests of one minute.
+// at is the value of a minute, the zero value at first. A request of an
+// earlier hour counts for the minute that took its place.
+func (r *ring[T]) at(t time.Time) *T {
+	number := t.Unix() / 60
+	slot := &r[number%hour]
+	if slot.number < number {
+		*slot = struct {
+			number int64
+			value  T
+		}{number: number}
+	}
+	return &slot.value
+}
+
+// minute counts the requests of one minute. Answered are the requests to operations
+// that were answered 2xx: their latencies are counted by bucketOf.
 type minute struct {
-	number   int64 // since 1970
-	requests int
-	// answered are the requests to operations that were answered 2xx. Their latencies
-	// are counted by bucketOf.
-	answered  int
-	latencies [buckets]int32
+	requests, answered int
+	latencies          [buckets]int32
 }
 
 // totals are those of the requests of the bank's day to this replica.
@@ -79,7 +90,7 @@ type refusal struct {
 
 // newActivity begins to count.
 func newActivity(zone *time.Location, bank func() time.Time, now time.Time) *activity {
-	return &activity{zone: zone, bank: bank, began: now, since: now, partners: make(map[string]*partnerHour)}
+	return &activity{zone: zone, bank: bank, began: now, since: now, partners: make(map[string]*ring[int])}
 }
 
 // Request counts a request and its answer, as the metrics do: the dashboard and the
@@ -94,7 +105,7 @@ func (c *Console) Request(x *summary.Exchange) {
 	a.turn(at, a.bank())
 	a.tick(at)
 	a.requests++
-	m := a.minute(at)
+	m := a.minutes.at(at)
 	m.requests++
 	if x.Operation == "" {
 		return
@@ -103,7 +114,14 @@ func (c *Console) Request(x *summary.Exchange) {
 		m.answered++
 		m.latencies[bucketOf(x.Duration)]++
 	}
-	a.partner(x.Subscription, at)
+	p := a.partners[x.Subscription]
+	if p == nil && x.Subscription != "" && len(a.partners) < maxCounted {
+		p = new(ring[int])
+		a.partners[x.Subscription] = p
+	}
+	if p != nil {
+		*p.at(at)++
+	}
 	switch {
 	case x.Status >= http.StatusInternalServerError:
 		a.totals.Failed++
@@ -172,55 +190,25 @@ func (a *activity) isBusy(now time.Time) bool {
 	return a.requests+a.before >= busyRate
 }
 
-func (a *activity) minute(at time.Time) *minute {
-	number := at.Unix() / 60
-	m := &a.minutes[number%hour]
-	if m.number < number {
-		*m = minute{number: number}
-	}
-	return m
-}
-
-func (a *activity) partner(name string, at time.Time) {
-	p := a.partners[name]
-	if p == nil {
-		if name == "" || len(a.partners) == maxCounted {
-			return
-		}
-		p = new(partnerHour)
-		a.partners[name] = p
-	}
-	number := at.Unix() / 60
-	m := &p[number%hour]
-	if m.number < number {
-		m.number, m.requests = number, 0
-	}
-	m.requests++
-}
-
 // rates are the requests a second of a subscription in each of the last 60
 // minutes, the running one last.
-func (a *activity) rates(name string, now time.Time) []float64 {
+func (a *activity) rates(name string, now time.Time) (rates []float64) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	rates := make([]float64, hour)
 	p := a.partners[name]
 	if p == nil {
-		return rates
+		return make([]float64, hour)
 	}
-	running := now.Unix() / 60
-	for i := range rates {
-		number := running - hour + 1 + int64(i)
-		if m := &p[number%hour]; m.number == number {
-			rates[i] = float64(m.requests) / secondsOf(number, now)
-		}
+	for ago := hour - 1; ago >= 0; ago-- {
+		at := now.Add(-time.Duration(ago) * time.Minute)
+		rates = append(rates, float64(*p.at(at))/secondsOf(ago, now))
 	}
 	return rates
 }
 
-// secondsOf is how much of a minute has passed.
-func secondsOf(number int64, now time.Time) float64 {
-	if number == now.Unix()/60 {
+// secondsOf is how much of a minute has passed, counted back from the running one.
+func secondsOf(ago int, now time.Time) float64 {
+	if ago == 0 {
 		return max(1, float64(now.Unix()%60))
 	}
 	return 60
@@ -252,13 +240,9 @@ func (a *activity) snapshot(now time.Time) snapshot {
 	slices.SortFunc(s.Refusals, func(x, y refusalCount) int {
 		return cmp.Or(cmp.Compare(y.Requests, x.Requests), cmp.Compare(x.Partner, y.Partner), cmp.Compare(x.Code, y.Code))
 	})
-	running := now.Unix() / 60
-	for number := max(running-hour+1, a.began.Unix()/60); number <= running; number++ {
-		m := &a.minutes[number%hour]
-		if m.number != number {
-			m = &minute{}
-		}
-		s.rate = append(s.rate, float64(m.requests)/secondsOf(number, now))
+	for ago := min(hour-1, int(now.Unix()/60-a.began.Unix()/60)); ago >= 0; ago-- {
+		m := a.minutes.at(now.Add(-time.Duration(ago) * time.Minute))
+		s.rate = append(s.rate, float64(m.requests)/secondsOf(ago, now))
 		s.median = append(s.median, m.quantile(0.5))
 		s.slow = append(s.slow, m.quantile(0.99))
 	}

@@ -7,9 +7,9 @@ import (
 	"time"
 
 	"bankingapi/application/backoffice"
+	"bankingapi/application/bookfile"
 	"bankingapi/domain/day"
 	"bankingapi/domain/fault"
-	"bankingapi/domain/fund"
 	"bankingapi/domain/operation"
 )
 
@@ -22,9 +22,9 @@ type duePage struct {
 	Beyond      day.Day
 	SalesBeyond string
 	dueDays
-	Rows       []sale
+	Rows       []backoffice.Sale
 	MoreRows   bool
-	Failed     []sale
+	Failed     []backoffice.Sale
 	MoreFailed bool // more sales may have failed than are listed
 	Export     string
 }
@@ -63,7 +63,7 @@ func showDue(q *request) (any, error) {
 			return nil, err
 		}
 		if p.MoreRows = len(p.Rows) == pageSize; !p.MoreRows {
-			p.Rows = append(p.Rows, sale{SaleEntry: s})
+			p.Rows = append(p.Rows, s)
 		}
 	}
 	p.Failed, p.MoreFailed, err = q.failed()
@@ -71,12 +71,12 @@ func showDue(q *request) (any, error) {
 }
 
 // recorded yields the sales that wait for a day; those of all days if it is none.
-func (q *request) recorded(ctx context.Context, chosen day.Day, limit int) iter.Seq2[fund.SaleEntry, error] {
+func (q *request) recorded(ctx context.Context, chosen day.Day, limit int) iter.Seq2[backoffice.Sale, error] {
 	until := chosen
 	if chosen.IsNone() {
 		until = q.Today().Plus(maxAhead)
 	}
-	return q.Office.Reader.Sales(ctx, backoffice.Query{State: operation.Recorded, DueSince: chosen, DueUntil: until, Limit: limit, Order: backoffice.ByDay})
+	return q.Office.Sales(ctx, backoffice.Query{State: operation.Recorded, DueSince: chosen, DueUntil: until, Limit: limit, Order: backoffice.ByDay})
 }
 
 func exportDue(q *request) (any, error) {
@@ -84,9 +84,7 @@ func exportDue(q *request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return download(q, "due", saleColumns, func(ctx context.Context) iter.Seq2[sale, error] {
-		return withReversals(ctx, q.Office, q.recorded(ctx, chosen, 0))
-	})
+	return download(q, "due", bookfile.ReversedSales, func(ctx context.Context) iter.Seq2[backoffice.Sale, error] { return q.recorded(ctx, chosen, 0) })
 }
 
 const (
@@ -100,18 +98,18 @@ const (
 // failed lists the sales that failed on their day, the last settled first. A sale
 // may have been received long before. A cancelled sale did not reach its day. more is
 // true if there may be others.
-func (q *request) failed() (all []sale, more bool, err error) {
+func (q *request) failed() (all []backoffice.Sale, more bool, err error) {
 	since, read := q.bank.AddDate(0, 0, -failedDays), 0
 	f := backoffice.Query{Order: backoffice.Newest, State: operation.Failed, Limit: maxFailedRead, Since: q.machine.AddDate(0, 0, -maxAhead-failedDays), Until: q.bank.Add(time.Hour)}
-	for s, err := range q.Office.Reader.Sales(q.ctx, f) {
+	for s, err := range q.Office.Sales(q.ctx, f) {
 		if err != nil {
 			return nil, false, err
 		}
 		if read++; s.Refusal != fault.Cancelled && s.SettledAt.After(since) {
-			all = append(all, sale{SaleEntry: s, OnDay: true})
+			all = append(all, s)
 		}
 	}
-	slices.SortStableFunc(all, func(a, b sale) int { return b.SettledAt.Compare(a.SettledAt) })
+	slices.SortStableFunc(all, func(a, b backoffice.Sale) int { return b.SettledAt.Compare(a.SettledAt) })
 	return all[:min(len(all), maxFailed)], len(all) > maxFailed || read == maxFailedRead, nil
 }
 

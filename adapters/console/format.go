@@ -31,6 +31,7 @@ var formats = template.FuncMap{
 	"duepath":  duePath,
 	"exports":  func(path, format string) string { return joined(path) + "format=" + format },
 	"has":      strings.Contains,
+	"held":     backoffice.Held,
 	"isid": func(text string) bool {
 		_, err := operation.ParseID(text)
 		return err == nil
@@ -44,9 +45,14 @@ var formats = template.FuncMap{
 	"price":    func(p fund.UnitPrice) string { return grouped(p.String()) },
 	"record":   recordAt,
 	"salepath": salePath,
-	"shortid":  shortID,
+	"short":    short,
+	"shortid":  func(id operation.ID) string { return id.String()[:18] }, // tells operations of one millisecond apart
 	"state":    func(s operation.State) state { return states[s] },
 	"units":    units,
+	"upto": func(text, end string) string {
+		before, _, _ := strings.Cut(text, end)
+		return before
+	},
 }
 
 // grouped puts commas between thousands: 1,204,318.50
@@ -157,9 +163,6 @@ func recordAt(pointer string, of operation.Name) string {
 	}
 	return word + strconv.Itoa(n+1)
 }
-
-// shortID is the part of an ID that tells operations of one millisecond apart.
-func shortID(id operation.ID) string { return id.String()[:18] }
 
 // salePath is the page of an operation, with one of its sales in front.
 func salePath(id operation.ID, index int) string {

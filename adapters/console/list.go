@@ -14,7 +14,6 @@ import (
 	"bankingapi/domain/audit"
 	"bankingapi/domain/day"
 	"bankingapi/domain/fault"
-	"bankingapi/domain/fund"
 	"bankingapi/domain/operation"
 	"bankingapi/domain/push"
 )
@@ -75,14 +74,16 @@ var (
 	onDay     = field{Name: "day", Label: "Received on", Day: true}
 	byPartner = field{Name: "partner", Label: "Partner", options: partnerOptions}
 
-	sales = list[sale]{
+	sales = list[backoffice.Sale]{
 		path:   "sales",
 		fields: []field{onDay, {Name: "state", Label: "State", options: options("1", "1 Recorded", "2", "2 Completed", "8", "8 Failed")}, byPartner},
-		read: func(ctx context.Context, q *request, f backoffice.Query) iter.Seq2[sale, error] {
-			return withReversals(ctx, q.Office, q.Office.Reader.Sales(ctx, f))
+		read: func(ctx context.Context, q *request, f backoffice.Query) iter.Seq2[backoffice.Sale, error] {
+			return q.Office.Sales(ctx, f)
 		},
-		place:   func(s *sale) backoffice.Cursor { return backoffice.Cursor{OperationID: s.OperationID, Index: s.Index} },
-		columns: saleColumns,
+		place: func(s *backoffice.Sale) backoffice.Cursor {
+			return backoffice.Cursor{OperationID: s.OperationID, Index: s.Index}
+		},
+		columns: bookfile.ReversedSales,
 	}
 	refusals = list[operation.Refusal]{
 		path:   "refusals",
@@ -293,72 +294,4 @@ func codeOptions(*request) (all []option, err error) {
 		}
 	}
 	return all, nil
-}
-
-// sale is a sale in a list. ReversedAt is the zero time if it was not reversed.
-type sale struct {
-	fund.SaleEntry
-	ReversedAt time.Time
-	// OnDay says that the list shows on which day it failed.
-	OnDay bool
-}
-
-// saleColumns are those of the back office, and when a sale was reversed.
-var saleColumns = append(
-	bookfile.ColumnsOf(bookfile.Sales, func(s *sale) *fund.SaleEntry { return &s.SaleEntry }),
-	bookfile.Column[sale]{Name: "ReversedAt", Value: func(s *sale) bookfile.Value { return bookfile.Instant(s.ReversedAt) }})
-
-const (
-	// foundAtOnce is for how many sales one lookup finds reversals.
-	foundAtOnce = 500
-	// reversalsIn is the maximum time of that lookup. An export holds a connection
-	// meanwhile, so it must not wait for another one without end.
-	reversalsIn = 20 * time.Second
-)
-
-// withReversals adds when sales were reversed.
-func withReversals(ctx context.Context, office *backoffice.Office, entries iter.Seq2[fund.SaleEntry, error]) iter.Seq2[sale, error] {
-	return func(yield func(sale, error) bool) {
-		var part []sale
-		flush := func() bool {
-			err := findReversals(ctx, office, part)
-			for i := 0; err == nil && i < len(part); i++ {
-				if !yield(part[i], nil) {
-					return false
-				}
-			}
-			part = part[:0]
-			return err == nil || yield(sale{}, err) && false
-		}
-		for s, err := range entries {
-			if err != nil {
-				yield(sale{}, err)
-				return
-			}
-			if part = append(part, sale{SaleEntry: s}); len(part) == foundAtOnce && !flush() {
-				return
-			}
-		}
-		flush()
-	}
-}
-
-// findReversals finds the reversals of sales, with one lookup.
-func findReversals(ctx context.Context, office *backoffice.Office, part []sale) error {
-	ctx, cancel := context.WithTimeout(ctx, reversalsIn)
-	defer cancel()
-	var ids []operation.ID
-	for i := range part {
-		if s := &part[i]; s.State == operation.Completed && (len(ids) == 0 || ids[len(ids)-1] != s.OperationID) {
-			ids = append(ids, s.OperationID)
-		}
-	}
-	if len(ids) == 0 {
-		return nil
-	}
-	found, err := office.Lookups.Reversals(ctx, ids)
-	for i := range part {
-		part[i].ReversedAt = found[part[i].OperationID].At
-	}
-	return err
 }

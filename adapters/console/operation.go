@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"io"
-	"math/big"
 	"net/http"
 	"strconv"
 	"strings"
@@ -40,7 +39,7 @@ type salePage struct {
 	Shown    int
 	Exact    string // the proceeds before they are rounded
 	Postings []fund.PostingEntry
-	All      []sale
+	All      []backoffice.Sale
 	// Act cancelled or reversed the operation. It is nil if it is not known.
 	Act *audit.Act
 	// Cancel and Reverse say what the user may do.
@@ -167,7 +166,7 @@ func (q *request) salePage(common operationPage) (any, error) {
 	s := &found.Sales[p.Chosen-1]
 	p.Sale, p.Request = s, q.requestOf(found.Sales[:p.Shown])
 	if s.State == operation.Completed {
-		p.Exact = exactProceeds(s)
+		p.Exact = grouped(fund.ExactProceeds(s.Terms.Units, s.PerUnit))
 	}
 	for _, all := range [][]fund.PostingEntry{found.Postings, found.ReversalPostings} {
 		for i := range all {
@@ -178,9 +177,9 @@ func (q *request) salePage(common operationPage) (any, error) {
 	}
 	var err error
 	if found.Reversal != nil {
-		p.Act, err = q.actOf(found.Reversal.ID, found.Reversal.At)
+		p.Act, err = q.Office.Correction(q.ctx, found.Reversal.ID, found.Reversal.At)
 	} else if s.Refusal == fault.Cancelled {
-		p.Act, err = q.actOf(s.OperationID, s.SettledAt)
+		p.Act, err = q.Office.Correction(q.ctx, s.OperationID, s.SettledAt)
 	}
 	if err != nil {
 		return nil, err
@@ -190,7 +189,7 @@ func (q *request) salePage(common operationPage) (any, error) {
 		p.Reverse = s.State == operation.Completed && found.Reversal == nil
 	}
 	for i := range found.Sales {
-		row := sale{SaleEntry: found.Sales[i]}
+		row := backoffice.Sale{SaleEntry: found.Sales[i]}
 		if found.Reversal != nil {
 			row.ReversedAt = found.Reversal.At
 		}
@@ -203,7 +202,7 @@ func (q *request) salePage(common operationPage) (any, error) {
 func (q *request) bookingPage(common operationPage) (any, error) {
 	first := &common.Postings[0]
 	p := bookingPage{operationPage: common, Kind: "Import", PostedAt: first.PostedAt, Shown: common.Postings[:min(len(common.Postings), maxPostings)]}
-	act, err := q.actOf(common.ID, first.PostedAt)
+	act, err := q.Office.Correction(q.ctx, common.ID, first.PostedAt)
 	if err != nil {
 		return nil, err
 	}
@@ -216,21 +215,6 @@ func (q *request) bookingPage(common operationPage) (any, error) {
 		}
 	}
 	return shown{template: "booking", content: p}, nil
-}
-
-// actOf finds the act that corrected the book at that time. A reversal or an
-// adjustment has the ID of its act; a cancelled operation is its object. It is nil
-// if there is none.
-func (q *request) actOf(id operation.ID, at time.Time) (*audit.Act, error) {
-	for a, err := range q.Office.Reader.Acts(q.ctx, backoffice.Query{Order: backoffice.Newest, Since: at, Until: at.Add(time.Millisecond)}) {
-		if err != nil {
-			return nil, err
-		}
-		if a.ID == id || a.Action == "sales.cancel" && a.Object == id.String() {
-			return &a, nil
-		}
-	}
-	return nil, nil //nolint:nilnil // most operations have none
 }
 
 // AuditPath lists the acts of a day.
@@ -283,15 +267,6 @@ func (q *request) requestOf(sold []fund.SaleEntry) string {
 	encoder.SetIndent("", "  ")
 	_ = encoder.Encode(object{"Header": header, "Parameters": parameters}) // maps of texts and numbers
 	return b.String()
-}
-
-// exactProceeds are units × price, before they are rounded.
-func exactProceeds(s *fund.SaleEntry) string {
-	const scale = fund.UnitDecimals + fund.PriceDecimals
-	digits := new(big.Int).Mul(big.NewInt(int64(s.Terms.Units)), big.NewInt(int64(s.PerUnit))).String()
-	digits = strings.Repeat("0", max(0, scale+1-len(digits))) + digits
-	text := digits[:len(digits)-scale] + "." + digits[len(digits)-scale:]
-	return grouped(strings.TrimSuffix(strings.TrimRight(text, "0"), "."))
 }
 
 // repeatOf is what a repeat of the request would be answered, and how.

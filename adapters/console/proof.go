@@ -2,12 +2,12 @@ package console
 
 import (
 	"context"
-	"strings"
 	"sync"
 	"time"
 
 	"bankingapi/application/backoffice"
 	"bankingapi/application/bookfile"
+	"bankingapi/domain/audit"
 )
 
 // proof is the check of the book that runs, or ran last, in this process.
@@ -38,43 +38,19 @@ func (r proofRun) Running() bool { return !r.Began.IsZero() && r.Ended.IsZero() 
 // Done reports whether it has a result.
 func (r proofRun) Done() bool { return !r.Ended.IsZero() && !r.Failed && !r.Stopped }
 
-// Took is how long it ran.
-func (r proofRun) Took() time.Duration { return r.Ended.Sub(r.Began).Round(time.Millisecond) }
-
-// Totals are the sums of all funds and currencies.
-func (r proofRun) Totals() []backoffice.Total {
-	return append(append([]backoffice.Total(nil), r.Result.Units...), r.Result.Money...)
-}
-
-// More is how many findings are not kept.
-func (r proofRun) More() int64 { return r.Result.Findings - int64(len(r.Findings)) }
-
 // proofPage is the page Proof. Last is the newest check that is recorded.
 type proofPage struct {
 	proofRun
-	Running  bool
-	Last     *verified
+	Last     *audit.Act
 	TrailKey string // empty without a trail
-}
-
-// verified is a check of the book that was recorded.
-type verified struct {
-	At                time.Time
-	Who, Result, Text string
-	Holds             bool
 }
 
 // lookBack is how many days back a check of the book is looked for.
 const lookBack = 90
 
-// lastVerify returns the newest check that any program has recorded, or nil.
-func (q *request) lastVerify() (*verified, error) {
-	f := backoffice.Query{Order: backoffice.Newest, Action: backoffice.VerifyAct, Since: q.bank.AddDate(0, 0, -lookBack), Limit: 1}
-	for a, err := range q.Office.Reader.Acts(q.ctx, f) {
-		result, text, _ := strings.Cut(a.Details, ": ")
-		return &verified{a.At, a.Actor, result, text, backoffice.Held(a.Details)}, err
-	}
-	return nil, nil //nolint:nilnil // there is none
+// lastVerified is the newest check that any program has recorded, or nil.
+func (q *request) lastVerified() (*audit.Act, error) {
+	return q.Office.LastVerified(q.ctx, q.bank.AddDate(0, 0, -lookBack))
 }
 
 // now returns how the check is going.
@@ -86,7 +62,6 @@ func (p *proof) now() proofRun {
 
 func showProof(q *request) (any, error) {
 	p := proofPage{proofRun: q.console.proof.now()}
-	p.Running = p.proofRun.Running()
 	if q.Trail != nil {
 		p.TrailKey = q.Trail.VerifyingKey()
 	}
@@ -96,7 +71,7 @@ func showProof(q *request) (any, error) {
 		}
 	}
 	var err error
-	p.Last, err = q.lastVerify()
+	p.Last, err = q.lastVerified()
 	return p, err
 }
 

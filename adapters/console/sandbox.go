@@ -42,25 +42,6 @@ type SandboxRequest struct {
 	Lost   bool
 }
 
-// Took is how long the answer took.
-func (r SandboxRequest) Took() string { return short(r.Milliseconds) + " ms" }
-
-// Badge is its status.
-func (r SandboxRequest) Badge() state {
-	switch text := strconv.Itoa(r.Status); {
-	case r.Status == 0:
-		return state{"connection cut", "bad"}
-	case r.Lost:
-		return state{text + ", answer lost", "bad"}
-	case r.Status >= 500:
-		return state{text, "bad"}
-	case r.Status >= 400:
-		return state{text, "wait"}
-	default:
-		return state{text, "good"}
-	}
-}
-
 // sandboxPage is the page Sandbox.
 type sandboxPage struct {
 	Wrong string // why a form changed nothing

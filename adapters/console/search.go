@@ -2,6 +2,7 @@ package console
 
 import (
 	"errors"
+	"iter"
 	"net/url"
 	"regexp"
 	"slices"
@@ -12,6 +13,7 @@ import (
 
 	"bankingapi/application/backoffice"
 	"bankingapi/domain/operation"
+	"bankingapi/domain/push"
 )
 
 // searchPage is the page Search.
@@ -41,6 +43,8 @@ const (
 	maxPartners = 200
 	// maxHits is how many hits of one kind are shown.
 	maxHits = 20
+	// maxID is the longest ID that is stored, in bytes.
+	maxID = 200
 	// noAccount is the kind of a hit that is not what was searched for.
 	noAccount = "No such account of customer"
 )
@@ -209,32 +213,28 @@ func findUser(q *request, text string) ([]hit, error) {
 
 // findRequest takes an X-Request-Id, as the caller sent it. Where the caller
 // sent none, it is the ID of the operation.
-func findRequest(q *request, text string) (hits []hit, err error) {
-	if len(text) > 200 {
-		return nil, nil
-	}
-	for d, err := range q.Office.Reader.Decisions(q.ctx, backoffice.Query{RequestID: text}) {
-		if err != nil {
-			return nil, err
-		}
-		hits = append(hits, hit{"X-Request-Id", text, d.State.String() + ", from " + d.Subscription, salePath(d.ID, 0)})
-		if len(hits) == maxHits {
-			break
-		}
-	}
-	return hits, nil
+func findRequest(q *request, text string) ([]hit, error) {
+	return hitsOf(q.Office.Reader.Decisions(q.ctx, backoffice.Query{RequestID: text}), text, func(d *backoffice.Decision) hit {
+		return hit{"X-Request-Id", text, d.State.String() + ", from " + d.Subscription, salePath(d.ID, 0)}
+	})
 }
 
-func findPush(q *request, text string) (hits []hit, err error) {
-	if len(text) > 200 {
+func findPush(q *request, text string) ([]hit, error) {
+	return hitsOf(q.Office.Reader.Notifications(q.ctx, backoffice.Query{PushID: text}), text, func(n *push.Entry) hit {
+		return hit{"Push", text, "to user " + q.User(n.Record.UserID) + ", from " + n.Subscription, salePath(n.OperationID, 0)}
+	})
+}
+
+// hitsOf are the first rows that an ID finds.
+func hitsOf[T any](rows iter.Seq2[T, error], id string, show func(*T) hit) (hits []hit, err error) {
+	if len(id) > maxID {
 		return nil, nil
 	}
-	for n, err := range q.Office.Reader.Notifications(q.ctx, backoffice.Query{PushID: text}) {
+	for row, err := range rows {
 		if err != nil {
 			return nil, err
 		}
-		hits = append(hits, hit{"Push", text, "to user " + q.User(n.Record.UserID) + ", from " + n.Subscription, salePath(n.OperationID, 0)})
-		if len(hits) == maxHits {
+		if hits = append(hits, show(&row)); len(hits) == maxHits {
 			break
 		}
 	}

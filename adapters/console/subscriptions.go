@@ -49,18 +49,8 @@ type newKey struct {
 // subscriber is a subscription and what it did on this replica.
 type subscriber struct {
 	*subscription.Subscription
-	Keys  []keyLife
-	Used  string // the busiest minute of the last hour
-	Today string // the bank's day
-	// Refused are the requests that were refused today.
-	Refused int
-}
-
-// keyLife is how old a key is, and when it was used.
-type keyLife struct {
-	Slot    subscription.Slot
-	Text    string
-	Expired bool
+	Used    string // the busiest minute of the last hour
+	Refused int    // requests that were refused today
 }
 
 // subscriptionForm has the fields of a subscription as the form shows them.
@@ -90,8 +80,7 @@ func (q *request) subscribers(name string) (all []subscriber, err error) {
 			continue
 		}
 		used := slices.Max(q.console.activity.rates(s.Name, q.machine))
-		row := subscriber{Subscription: s, Used: short(used) + "/s", Refused: refused[s.Name], Today: q.Today().String(),
-			Keys: []keyLife{q.keyLife(subscription.Primary, s.PrimaryKey), q.keyLife(subscription.Secondary, s.SecondaryKey)}}
+		row := subscriber{s, short(used) + "/s", refused[s.Name]}
 		if s.RequestsPerSecond > 0 {
 			row.Used += ", " + strconv.Itoa(int(100*used)/s.RequestsPerSecond) + " %"
 		}
@@ -101,47 +90,6 @@ func (q *request) subscribers(name string) (all []subscriber, err error) {
 		err = errNothing
 	}
 	return all, err
-}
-
-func (q *request) keyLife(slot subscription.Slot, life subscription.KeyLife) keyLife {
-	k := keyLife{Slot: slot, Text: "age not known", Expired: !life.Expires.IsZero() && !q.machine.Before(life.Expires)}
-	if !life.Created.IsZero() {
-		k.Text = "made " + q.Local(life.Created) + " (" + plural(max(0, int(q.machine.Sub(life.Created).Hours()/24)), "day") + " ago)"
-	}
-	k.Text += ", never used"
-	if !life.Used.IsZero() {
-		k.Text = strings.TrimSuffix(k.Text, "never used") + "last used " + q.Local(life.Used)
-	}
-	if last := q.lastDay(life.Expires).String(); k.Expired {
-		k.Text += ", expired on " + last
-	} else if last != "" {
-		k.Text += ", works until " + last
-	}
-	return k
-}
-
-// Calls are the names of the operations that it may call.
-func (s subscriber) Calls() string { return strings.Join(s.Granted(), ", ") }
-
-// Badge is its state.
-func (s subscriber) Badge() state {
-	return state{string(s.State), map[subscription.State]string{subscription.Active: "good", subscription.Suspended: "wait", subscription.Cancelled: "bad"}[s.State]}
-}
-
-// Limit is its rate limit.
-func (s subscriber) Limit() string {
-	if s.RequestsPerSecond == 0 {
-		return "none"
-	}
-	return count(s.RequestsPerSecond) + "/s"
-}
-
-// CallerID says whether it must send one.
-func (s subscriber) CallerID() string {
-	if s.RequireCallerID {
-		return "required"
-	}
-	return "optional"
 }
 
 func showSubscriptions(q *request) (any, error) { return q.subscriptionsPage(change{}) }
@@ -167,7 +115,7 @@ func (q *request) subscriptionPage(name string, c change) (any, error) {
 }
 
 func (q *request) subscriptionForm(s *subscription.Subscription) subscriptionForm {
-	f := subscriptionForm{Subscription: s, Expires: q.lastDay(s.PrimaryKey.Expires), From: q.Day(q.machine)}
+	f := subscriptionForm{Subscription: s, Expires: q.LastDay(s.PrimaryKey.Expires), From: q.Day(q.machine)}
 	if !f.Expires.IsNone() && f.Expires.Before(f.From) {
 		f.From = f.Expires // an expired key may stay so
 	}
@@ -183,33 +131,33 @@ func (q *request) subscriptionForm(s *subscription.Subscription) subscriptionFor
 	return f
 }
 
+// subscriptionColumns are the columns of the export.
+var subscriptionColumns = []bookfile.Column[subscriber]{
+	{Name: "Name", Value: func(s *subscriber) bookfile.Value { return bookfile.Text(s.Name) }},
+	{Name: "State", Value: func(s *subscriber) bookfile.Value { return bookfile.Text(string(s.State)) }},
+	{Name: "Operations", Value: func(s *subscriber) bookfile.Value { return bookfile.Text(strings.Join(s.Granted(), ", ")) }},
+	{Name: "RequestsPerSecond", Value: func(s *subscriber) bookfile.Value { return bookfile.Integer(int64(s.RequestsPerSecond)) }},
+	{Name: "BusiestMinute", Value: func(s *subscriber) bookfile.Value { return bookfile.Text(s.Used) }},
+	{Name: "RequireCallerId", Value: func(s *subscriber) bookfile.Value { return bookfile.Text(strconv.FormatBool(s.RequireCallerID)) }},
+	{Name: "Created", Value: func(s *subscriber) bookfile.Value { return bookfile.Instant(s.Created) }},
+	{Name: "PrimaryKeyCreated", Value: func(s *subscriber) bookfile.Value { return bookfile.Instant(s.PrimaryKey.Created) }},
+	{Name: "PrimaryKeyUsed", Value: func(s *subscriber) bookfile.Value { return bookfile.Instant(s.PrimaryKey.Used) }},
+	{Name: "PrimaryKeyExpires", Value: func(s *subscriber) bookfile.Value { return bookfile.Instant(s.PrimaryKey.Expires) }},
+	{Name: "SecondaryKeyCreated", Value: func(s *subscriber) bookfile.Value { return bookfile.Instant(s.SecondaryKey.Created) }},
+	{Name: "SecondaryKeyUsed", Value: func(s *subscriber) bookfile.Value { return bookfile.Instant(s.SecondaryKey.Used) }},
+	{Name: "SecondaryKeyExpires", Value: func(s *subscriber) bookfile.Value { return bookfile.Instant(s.SecondaryKey.Expires) }},
+	{Name: "AppKey", Value: func(s *subscriber) bookfile.Value { return bookfile.Text(s.AppKey) }},
+	{Name: "Channel", Value: func(s *subscriber) bookfile.Value { return bookfile.Text(s.Channel) }},
+	{Name: "TellerName", Value: func(s *subscriber) bookfile.Value { return bookfile.Text(s.TellerName) }},
+	{Name: "RefusedToday", Value: func(s *subscriber) bookfile.Value { return bookfile.Integer(int64(s.Refused)) }},
+}
+
 func exportSubscriptions(q *request) (any, error) {
-	rows, err := q.subscribers("")
-	var columns []bookfile.Column[subscriber]
-	for _, c := range []struct {
-		name string
-		text func(*subscriber) string
-	}{
-		{"Name", func(s *subscriber) string { return s.Name }},
-		{"State", func(s *subscriber) string { return string(s.State) }},
-		{"Operations", func(s *subscriber) string { return s.Calls() }},
-		{"RequestsPerSecond", func(s *subscriber) string { return strings.TrimSuffix(s.Limit(), "/s") }},
-		{"BusiestMinute", func(s *subscriber) string { return s.Used }},
-		{"CallerId", func(s *subscriber) string { return s.CallerID() }},
-		{"Created", func(s *subscriber) string { return q.Local(s.Created) }},
-		{"PrimaryKey", func(s *subscriber) string { return s.Keys[0].Text }},
-		{"SecondaryKey", func(s *subscriber) string { return s.Keys[1].Text }},
-		{"AppKey", func(s *subscriber) string { return s.AppKey }},
-		{"Channel", func(s *subscriber) string { return s.Channel }},
-		{"TellerName", func(s *subscriber) string { return s.TellerName }},
-		{"RefusedToday", func(s *subscriber) string { return count(s.Refused) }},
-	} {
-		columns = append(columns, bookfile.Column[subscriber]{Name: c.name, Value: func(s *subscriber) bookfile.Value { return bookfile.Text(c.text(s)) }})
-	}
+	all, err := q.subscribers("")
 	if err != nil {
 		return nil, err
 	}
-	return download(q, "subscriptions", columns, rowsOf(rows))
+	return download(q, "subscriptions", subscriptionColumns, rowsOf(all))
 }
 
 // changeSubscription carries out a form of the pages. What takes something from
@@ -290,7 +238,7 @@ func (q *request) revise(ctx context.Context, name string) (c change, err error)
 	details := strings.Join(changes, "; ")
 	expires := fields.PrimaryKey.Expires
 	err = q.Subscriptions.Change(ctx, name, func(s *subscription.Subscription) error {
-		if q.lastDay(expires) != q.lastDay(s.PrimaryKey.Expires) {
+		if q.LastDay(expires) != q.LastDay(s.PrimaryKey.Expires) {
 			s.PrimaryKey.Expires, s.SecondaryKey.Expires = expires, expires
 		}
 		return s.Revise(fields)
@@ -319,7 +267,7 @@ func (q *request) fields(before *subscription.Subscription) (fields subscription
 	switch today := q.Day(q.machine); {
 	case err != nil:
 		return fields, fault.New(fault.Invalid, "The last day of the keys must be a day, such as 2027-12-31.")
-	case !last.IsNone() && last.Before(today) && last != q.lastDay(before.PrimaryKey.Expires):
+	case !last.IsNone() && last.Before(today) && last != q.LastDay(before.PrimaryKey.Expires):
 		return fields, fault.New(fault.Invalid, "Last day of both keys: choose "+today.String()+" or a later day. An earlier day would end both keys at once. To do that, suspend the subscription.")
 	case !last.IsNone():
 		expires := last.Plus(1).Start(q.Zone).UTC()

@@ -9,6 +9,7 @@ import (
 
 	"bankingapi/application/backoffice"
 	"bankingapi/application/summary"
+	"bankingapi/domain/audit"
 	"bankingapi/domain/day"
 )
 
@@ -58,7 +59,7 @@ type glanced struct {
 	// Counted is until when Received counts so far, the zero time if it counts all.
 	Counted time.Time
 	Due     dueDays
-	Checked *verified
+	Checked *audit.Act
 }
 
 const glanceAge = time.Second
@@ -73,7 +74,7 @@ func (g *glance) read(q *request) (now glanced, err error) {
 	if now.Due, err = q.due(q.ctx); err != nil {
 		return now, err
 	}
-	if now.Checked, err = q.lastVerify(); err != nil {
+	if now.Checked, err = q.lastVerified(); err != nil {
 		return now, err
 	}
 	if now.Received, now.Counted, err = g.count(q); err == nil {

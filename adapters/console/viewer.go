@@ -130,8 +130,14 @@ func (v *viewer) Day(at time.Time) day.Day { return day.Of(at, v.zone) }
 // Today is the bank's day.
 func (v *viewer) Today() day.Day { return v.Day(v.bank) }
 
-// lastDay is the last whole day before a time, none for the zero time.
-func (v *viewer) lastDay(at time.Time) (last day.Day) {
+// IsPast reports whether a time of the machine has passed. The zero time never does.
+func (v *viewer) IsPast(at time.Time) bool { return !at.IsZero() && !v.machine.Before(at) }
+
+// DaysSince is how many whole days ago a time of the machine was.
+func (v *viewer) DaysSince(at time.Time) int { return max(0, int(v.machine.Sub(at).Hours()/24)) }
+
+// LastDay is the last whole day before a time, none for the zero time.
+func (v *viewer) LastDay(at time.Time) (last day.Day) {
 	if at.IsZero() {
 		return last
 	}
@@ -159,7 +165,7 @@ func (q *request) view(content any) view {
 	if q.session.operator {
 		v.Role = "operator"
 	}
-	if p, ok := content.(proofPage); ok && p.Running {
+	if p, ok := content.(proofPage); ok && p.Running() {
 		v.Refresh = 2
 	}
 	if q.r.Method == "GET" && q.r.Header.Get("X-Live") == "" {

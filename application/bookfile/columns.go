@@ -15,7 +15,7 @@ import (
 )
 
 var priceColumns = []Column[fund.Price]{
-	{"PriceID", func(p *fund.Price) Value { return integer(p.ID) }},
+	{"PriceID", func(p *fund.Price) Value { return Integer(p.ID) }},
 	{"IMKBCode", func(p *fund.Price) Value { return Text(p.Fund.IMKBCode) }},
 	{"HolderCorporationName", func(p *fund.Price) Value { return Text(p.Fund.HolderCorporationName) }},
 	{"Price", func(p *fund.Price) Value { return number(p.PerUnit.String()) }},
@@ -24,16 +24,16 @@ var priceColumns = []Column[fund.Price]{
 }
 
 var holdingColumns = []Column[fund.Holding]{
-	{"CustomerNo", func(h *fund.Holding) Value { return integer(h.Key.CustomerNo).of(Customer) }},
+	{"CustomerNo", func(h *fund.Holding) Value { return Integer(h.Key.CustomerNo).of(Customer) }},
 	{"IMKBCode", func(h *fund.Holding) Value { return Text(h.Key.IMKBCode) }},
 	{"HolderCorporationName", func(h *fund.Holding) Value { return Text(h.Key.HolderCorporationName) }},
 	{"Units", func(h *fund.Holding) Value { return number(h.Units.String()) }},
 }
 
 var accountColumns = []Column[fund.Account]{
-	{"BranchCode", func(a *fund.Account) Value { return integer(a.Key.BranchCode) }},
-	{"CustomerNo", func(a *fund.Account) Value { return integer(a.Key.CustomerNo).of(Customer) }},
-	{"AccountSuffix", func(a *fund.Account) Value { return integer(a.Key.AccountSuffix).of(Suffix) }},
+	{"BranchCode", func(a *fund.Account) Value { return Integer(a.Key.BranchCode) }},
+	{"CustomerNo", func(a *fund.Account) Value { return Integer(a.Key.CustomerNo).of(Customer) }},
+	{"AccountSuffix", func(a *fund.Account) Value { return Integer(a.Key.AccountSuffix).of(Suffix) }},
 	{"CurrencyCode", func(a *fund.Account) Value { return Text(a.Key.Currency.Code()) }},
 	{"Balance", func(a *fund.Account) Value { return number(a.Balance.String()) }},
 }
@@ -42,7 +42,7 @@ var accountColumns = []Column[fund.Account]{
 func origin[T any](id func(*T) operation.ID, position func(*T) int, subscription func(*T) string, header func(*T) *operation.Header) []Column[T] {
 	return []Column[T]{
 		{"OperationId", func(r *T) Value { return Text(id(r).String()) }},
-		{"Position", func(r *T) Value { return integer(int64(position(r))) }},
+		{"Position", func(r *T) Value { return Integer(int64(position(r))) }},
 		{"Subscription", func(r *T) Value { return Text(subscription(r)) }},
 		{"AppKey", func(r *T) Value { return Text(header(r).AppKey) }},
 		{"Channel", func(r *T) Value { return Text(header(r).Channel) }},
@@ -62,20 +62,20 @@ var Sales = slices.Concat(
 		func(s *fund.SaleEntry) *operation.Header { return &s.Header },
 	),
 	[]Column[fund.SaleEntry]{
-		{"CustomerNo", func(s *fund.SaleEntry) Value { return integer(s.Terms.Holding.CustomerNo).of(Customer) }},
-		{"TransactionType", func(*fund.SaleEntry) Value { return integer(fund.SaleTransaction) }},
+		{"CustomerNo", func(s *fund.SaleEntry) Value { return Integer(s.Terms.Holding.CustomerNo).of(Customer) }},
+		{"TransactionType", func(*fund.SaleEntry) Value { return Integer(fund.SaleTransaction) }},
 		{"FundAmount", func(s *fund.SaleEntry) Value { return number(s.Terms.Units.String()) }},
-		{"BranchCode", func(s *fund.SaleEntry) Value { return integer(s.Terms.Account.BranchCode) }},
-		{"AccountCustomerNo", func(s *fund.SaleEntry) Value { return integer(s.Terms.Account.CustomerNo).of(Customer) }},
-		{"AccountSuffix", func(s *fund.SaleEntry) Value { return integer(s.Terms.Account.AccountSuffix).of(Suffix) }},
+		{"BranchCode", func(s *fund.SaleEntry) Value { return Integer(s.Terms.Account.BranchCode) }},
+		{"AccountCustomerNo", func(s *fund.SaleEntry) Value { return Integer(s.Terms.Account.CustomerNo).of(Customer) }},
+		{"AccountSuffix", func(s *fund.SaleEntry) Value { return Integer(s.Terms.Account.AccountSuffix).of(Suffix) }},
 		{"CurrencyCode", func(s *fund.SaleEntry) Value { return Text(s.Terms.Account.Currency.Code()) }},
 		{"IMKBCode", func(s *fund.SaleEntry) Value { return Text(s.Terms.Holding.IMKBCode) }},
 		{"HolderCorporationName", func(s *fund.SaleEntry) Value { return Text(s.Terms.Holding.HolderCorporationName) }},
-		{"PriceID", func(s *fund.SaleEntry) Value { return integer(s.Terms.PriceID) }},
+		{"PriceID", func(s *fund.SaleEntry) Value { return Integer(s.Terms.PriceID) }},
 		{"Amount", controlTotal},
 		{"SelectedTransactionDate", func(s *fund.SaleEntry) Value { return Text(s.Terms.SelectedDay.String()) }},
-		{"State", func(s *fund.SaleEntry) Value { return integer(int64(s.State)) }},
-		{"SettledPriceID", settled(func(s *fund.SaleEntry) Value { return integer(s.PriceID) })},
+		{"State", func(s *fund.SaleEntry) Value { return Integer(int64(s.State)) }},
+		{"SettledPriceID", settled(func(s *fund.SaleEntry) Value { return Integer(s.PriceID) })},
 		{"Price", settled(func(s *fund.SaleEntry) Value { return number(s.PerUnit.String()) })},
 		{"Proceeds", settled(func(s *fund.SaleEntry) Value { return number(s.Proceeds.String()) })},
 		{"Refusal", func(s *fund.SaleEntry) Value { return Text(s.Refusal) }},
@@ -124,7 +124,7 @@ func bothSides(rows iter.Seq2[fund.PostingEntry, error]) iter.Seq2[side, error] 
 
 var postingColumns = []Column[side]{
 	{"OperationId", func(s *side) Value { return Text(s.OperationID.String()) }},
-	{"Position", func(s *side) Value { return integer(int64(s.Index)) }},
+	{"Position", func(s *side) Value { return Integer(int64(s.Index)) }},
 	{"Kind", func(s *side) Value { return Text(s.Kind.String()) }},
 	{"Side", func(s *side) Value {
 		if s.bank {
@@ -158,7 +158,7 @@ func (s *side) only(has bool, n int64) Value {
 	if !has {
 		return number("")
 	}
-	return integer(n)
+	return Integer(n)
 }
 
 // Notifications are the columns of push messages.
@@ -226,7 +226,7 @@ var decisionColumns = []Column[backoffice.Decision]{
 	{"ChannelSessionId", func(d *backoffice.Decision) Value { return Text(d.Header.ChannelSessionID) }},
 	{"ChannelRequestId", func(d *backoffice.Decision) Value { return Text(d.Header.ChannelRequestID) }},
 	{"RequestId", func(d *backoffice.Decision) Value { return Text(cmp.Or(d.Header.RequestID, d.ID.String())) }},
-	{"State", func(d *backoffice.Decision) Value { return integer(int64(d.State)) }},
+	{"State", func(d *backoffice.Decision) Value { return Integer(int64(d.State)) }},
 	{"Codes", func(d *backoffice.Decision) Value { return Text(strings.Join(d.Codes, " ")) }},
 	{"ReceivedAt", func(d *backoffice.Decision) Value { return Instant(d.ReceivedAt) }},
 }
@@ -256,6 +256,11 @@ func ColumnsOf[T, Part any](columns []Column[Part], part func(*T) *Part) (all []
 	}
 	return all
 }
+
+// ReversedSales are the columns of sales, and when they were reversed.
+var ReversedSales = append(
+	ColumnsOf(Sales, func(s *backoffice.Sale) *fund.SaleEntry { return &s.SaleEntry }),
+	Column[backoffice.Sale]{"ReversedAt", func(s *backoffice.Sale) Value { return Instant(s.ReversedAt) }})
 
 // Refusals are the columns of operations that were refused at once: those of all
 // operations, and where in the request each fault is.

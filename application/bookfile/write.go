@@ -32,7 +32,7 @@ type Column[T any] struct {
 
 // Value is a value of a row. Both formats have the same text and only differ in
 // its quotes. Make one with Text,
-// MessageText or Instant.
+// MessageText, Integer or Instant.
 type Value struct {
 	text     string
 	kind     valueKind
@@ -76,7 +76,8 @@ func (v Value) of(p Personal) Value {
 // number is a number or other JSON.
 func number(s string) Value { return Value{text: s, kind: raw} }
 
-func integer(n int64) Value { return number(strconv.FormatInt(n, 10)) }
+// Integer is a number.
+func Integer(n int64) Value { return number(strconv.FormatInt(n, 10)) }
 
 // Instant is a time in UTC. It is missing if t is the zero time.
 func Instant(t time.Time) Value {

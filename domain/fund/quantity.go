@@ -1,7 +1,9 @@
 package fund
 
 import (
+	"math/big"
 	"math/bits"
+	"strings"
 
 	"bankingapi/domain/decimal"
 	"bankingapi/domain/money"
@@ -62,4 +64,13 @@ func Proceeds(units Units, price UnitPrice, c money.Currency) (proceeds money.Am
 		return money.Amount{}, false
 	}
 	return money.New(int64(minor), c), true
+}
+
+// ExactProceeds returns units × price in full, before it is rounded to a currency.
+func ExactProceeds(units Units, price UnitPrice) string {
+	const scale = UnitDecimals + PriceDecimals
+	digits := new(big.Int).Mul(big.NewInt(int64(units)), big.NewInt(int64(price))).String()
+	digits = strings.Repeat("0", max(0, scale+1-len(digits))) + digits
+	text := digits[:len(digits)-scale] + "." + digits[len(digits)-scale:]
+	return strings.TrimSuffix(strings.TrimRight(text, "0"), ".")
 }
