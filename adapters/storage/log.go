@@ -18,14 +18,17 @@ import (
 	"bankingapi/domain/trail"
 )
 
-// trailLog is the ports of package application/trail.
+// trailLog is the ports of package application/trail, except Origin.
 type trailLog struct{ *database }
+
+// trailOrigin is application.Origin.
+type trailOrigin struct{ trail trailLog }
 
 var (
 	_ application.Writer = trailLog{}
 	_ application.Log    = trailLog{}
 	_ application.Finder = trailLog{}
-	_ application.Origin = trailLog{}
+	_ application.Origin = trailOrigin{}
 )
 
 // TrailLogRow is the row of the table trail_logs: the state of the log.
@@ -52,7 +55,8 @@ func (t trailLog) Record(keys *trail.Keys, newID func() operation.ID) {
 func (t trailLog) Follow(base trail.Base) { t.trail.base.Store(&base) }
 
 // Clear is application.Origin.
-func (t trailLog) Clear(ctx context.Context) error {
+func (o trailOrigin) Clear(ctx context.Context) error {
+	t := o.trail
 	t.trail.base.Store(nil)
 	return t.change(ctx, func(tx *gorm.DB) error {
 		return inTurn(
@@ -310,7 +314,8 @@ type adoptable struct {
 }
 
 // Adopt is application.Origin.
-func (t trailLog) Adopt(ctx context.Context) (int64, error) {
+func (o trailOrigin) Adopt(ctx context.Context) (int64, error) {
+	t := o.trail
 	recording := t.trail.on.Load()
 	head, err := t.state(t.reads.WithContext(ctx))
 	if err != nil || recording == nil || head.Begun != 0 {

@@ -227,7 +227,7 @@ func (d *database) ports(b *Books, i *Inboxes, s *Schema, now func() time.Time) 
 		Backoffice: backoffice.Ports{
 			Imports: imports{d, now}, Reader: reader{d}, Lookups: lookups{d}, Evidence: evidence{d}, Books: newBooks(d), Audit: acts{d},
 		},
-		Trail:          &trail.Ports{Writer: trailLog{d}, Log: trailLog{d}, Finder: trailLog{d}, Origin: trailLog{d}},
+		Trail:          &trail.Ports{Writer: trailLog{d}, Log: trailLog{d}, Finder: trailLog{d}, Origin: trailOrigin{trailLog{d}}},
 		Schema:         s,
 		MigrateAtStart: d.engine.Migrations.AtStart,
 		Marker:         s.marks,
