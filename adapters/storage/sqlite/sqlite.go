@@ -192,11 +192,10 @@ func create(path string) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return fmt.Errorf("make the data folder: %w", err)
 	}
-	// To close an existing file would drop the locks of this process.
-	file, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_RDONLY, 0o600)
-	if errors.Is(err, fs.ErrExist) {
-		return nil
+	if info, err := os.Stat(path); err == nil && info.Mode().IsRegular() {
+		return nil // to close it would drop the locks of this process
 	}
+	file, err := os.OpenFile(path, os.O_CREATE|os.O_RDONLY, 0o600)
 	if err != nil {
 		return fmt.Errorf("make the database file: %w", err)
 	}
