@@ -36,10 +36,7 @@ func (a *App) Manager(ctx context.Context) (*subscriptions.Manager, error) {
 // Backup writes a consistent copy of the data to a new file, while the service
 // runs. Not every storage can do this.
 func (a *App) Backup(ctx context.Context, file string) error {
-	if err := a.usable(ctx); err != nil {
-		return err
-	}
-	return a.store.Backup(ctx, file)
+	return a.store.Backup(ctx, file) // also before a migration
 }
 
 // ImportWatch is told how an Import gets on; each function may be nil.

@@ -38,6 +38,7 @@ type options struct {
 	now         func() time.Time
 	name        string
 	mustExist   bool
+	asItIs      bool
 	dropData    bool
 	dataFolder  string
 	// sandbox is the clock of the bank in a sandbox; nil elsewhere.
@@ -210,6 +211,13 @@ func WithName(name string) Option {
 // of creating it: for commands that work on a book.
 func WithExistingBook() Option {
 	return func(o *options) { o.mustExist = true }
+}
+
+// WithBookAsItIs lets Open change nothing: it migrates no schema and makes no key. The
+// book must exist. A book with an older schema cannot be used: for commands that only
+// read.
+func WithBookAsItIs() Option {
+	return func(o *options) { o.mustExist, o.asItIs = true, true }
 }
 
 // WithDropData lets MigrateDown delete data. Without it, MigrateDown fails if the

@@ -31,6 +31,7 @@ func openStore(w *setup, trace func(context.Context, string) (context.Context, f
 		Trace:            trace,
 		MustExist:        w.mustExist,
 		DropData:         w.dropData,
+		AsItIs:           w.asItIs,
 	}
 	if w.sandbox != nil {
 		o.Mark = sandbox.Mark
@@ -50,7 +51,11 @@ func newStore(lc fx.Lifecycle, w *setup, tracing *telemetry.Tracing) (*store.Sto
 	}
 	s.Close = sync.OnceValue(s.Close)
 	lc.Append(fx.StopHook(s.Close))
-	migrator := store.NewMigrator(s, w.settings.Storage.Migrate, w.warn("the schema could not be migrated yet"))
+	s.MigrateAtStart = s.MigrateAtStart && !w.asItIs
+	migrator := store.NewMigrator(s, w.settings.Storage.Migrate && !w.asItIs, w.warn("the schema could not be migrated yet"))
+	migrator.Migrated = func(applied []store.Migration) {
+		w.log.Warn("the schema of the book was migrated", zap.Int64("from", applied[0].Version-1), zap.Int64("to", applied[len(applied)-1].Version))
+	}
 	lc.Append(fx.StartStopHook(func(ctx context.Context) error {
 		return fault.Explain(migrator.Start(w.acts.Begin(ctx, migrateAct, "", "")))
 	}, migrator.Stop))
@@ -79,7 +84,7 @@ func keepTrail(w *setup, s *store.Store) (*trail.Keeper, error) {
 	}
 	return trail.Keep(trail.Options{
 		Ports: s.Trail, Wanted: w.settings.Trail.Enabled && w.sandbox == nil, NewID: clock.NewID, Ready: s.Schema.Require,
-		KeyFile: w.settings.Trail.KeyFile, Folder: s.DataFolder, Book: book,
+		KeyFile: w.settings.Trail.KeyFile, Folder: s.DataFolder, Book: book, AsItIs: w.asItIs,
 	})
 }
 

@@ -34,6 +34,8 @@ type Options struct {
 	// Folder is the data folder. Book is the name of the book's file in it without
 	// its ending; empty if the book is no file.
 	Folder, Book string
+	// AsItIs makes no key.
+	AsItIs bool
 }
 
 // Keeper keeps the trail of a service, or says why it keeps none. It is safe for
@@ -62,7 +64,8 @@ const (
 		" (trail.key beside the original book), begin another log with `bankingapi trail rekey`, or set trail.enabled to false."
 	otherKey = "The key of %s is not that of the log of this book. Set trail.key_file to the file with the key of" +
 		" this log (trail.key beside the original book), begin another log with `bankingapi trail rekey`, or set trail.enabled to false."
-	off = "this service keeps no trail: see trail.enabled"
+	noKeyYet = "The trail has not begun: the service makes its key."
+	off      = "this service keeps no trail: see trail.enabled"
 )
 
 // Keep loads the key and lets the storage write leaves from its next transaction
@@ -106,6 +109,9 @@ func (k *Keeper) load() (*Notary, error) {
 			return nil, nil
 		case !isMade:
 			k.missing = NoKey
+			return nil, nil
+		case k.o.AsItIs:
+			k.missing = noKeyYet
 			return nil, nil
 		}
 	}

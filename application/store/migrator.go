@@ -19,6 +19,9 @@ const (
 // Migrator migrates a storage when the service starts. Make one with
 // NewMigrator.
 type Migrator struct {
+	// Migrated is called when a storage that had a schema was migrated. It may be nil.
+	Migrated func([]Migration)
+
 	store  *Store
 	wanted bool
 	report func(error)
@@ -57,7 +60,7 @@ func (m *Migrator) migrate(ctx context.Context) error {
 	if !m.wanted && !m.store.MigrateAtStart {
 		return nil
 	}
-	_, err := m.store.Schema.Up(ctx)
+	err := m.up(ctx)
 	switch {
 	case m.store.MigrateAtStart && err == nil:
 		return m.store.Schema.Require(ctx)
@@ -66,6 +69,14 @@ func (m *Migrator) migrate(ctx context.Context) error {
 	case !m.store.MigrateAtStart && err != nil && fault.KindOf(err) == fault.Unavailable:
 		m.retry.Go(func() { m.keepTrying(ctx, err) })
 		return nil
+	}
+	return err
+}
+
+func (m *Migrator) up(ctx context.Context) error {
+	applied, err := m.store.Schema.Up(ctx)
+	if m.Migrated != nil && len(applied) > 0 && applied[0].Version > 1 {
+		m.Migrated(applied)
 	}
 	return err
 }
@@ -90,7 +101,7 @@ func (m *Migrator) keepTrying(ctx context.Context, err error) {
 			return
 		case <-ticker.C:
 		}
-		_, err = m.store.Schema.Up(ctx)
+		err = m.up(ctx)
 	}
 }
 

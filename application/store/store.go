@@ -36,6 +36,8 @@ type Options struct {
 	// MustExist makes it an error if there is no book: the adapter creates
 	// nothing. An adapter whose data are on a server ignores it.
 	MustExist bool
+	// AsItIs lets opening change nothing: the storage is only read, or written as it is.
+	AsItIs bool
 	// Mark is the mark that the storage must have. Empty means none: it is the
 	// book of a bank. A storage with another mark fails every call, with a
 	// MarkError.

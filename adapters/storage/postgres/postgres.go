@@ -42,6 +42,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/stdlib"
 	"github.com/pressly/goose/v3"
 	"github.com/pressly/goose/v3/lock"
 	gormpostgres "gorm.io/driver/postgres"
@@ -121,6 +122,9 @@ func reason(err error) string {
 // Use makes an engine of a database that a host has opened with pgx's stdlib,
 // and that it closes itself. Of the options only StatementTimeout counts.
 func Use(db *sql.DB, o storage.Options) (*storage.Engine, error) {
+	if _, ok := db.Driver().(*stdlib.Driver); !ok {
+		return nil, fmt.Errorf("the database was opened with the driver %T: open it with github.com/jackc/pgx/v5/stdlib", db.Driver())
+	}
 	return use(db, newSettings(o.StatementTimeout))
 }
 

@@ -9,6 +9,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"sync"
 	"syscall"
@@ -28,6 +29,8 @@ import (
 type file struct {
 	path string
 	held *held // the database
+	// asItIs says that it may have no log.
+	asItIs bool
 
 	mu     sync.Mutex
 	opened os.FileInfo
@@ -82,6 +85,9 @@ func (f *file) remember(conn driver.Conn) error {
 	}
 	for i, suffix := range suffixes {
 		h, err := hold(f.path + suffix)
+		if f.asItIs && errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
 		if err != nil {
 			return fileError(err, "%s is missing", f.path+suffix)
 		}

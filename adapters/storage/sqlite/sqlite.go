@@ -23,10 +23,11 @@ import (
 	gormsqlite "gorm.io/driver/sqlite"
 	"gorm.io/gorm"
 	"gorm.io/gorm/logger"
-	_ "modernc.org/sqlite" // the driver "sqlite"
+	sqlitedriver "modernc.org/sqlite"
 
 	"bankingapi/adapters/storage"
 	"bankingapi/adapters/storage/batch"
+	"bankingapi/application/store"
 )
 
 //go:embed migrations
@@ -55,7 +56,11 @@ func Open(ctx context.Context, o storage.Options) (*storage.Engine, error) {
 		return nil, err
 	}
 	busy := max(o.StatementTimeout.Milliseconds(), 1)
-	writes, err := sql.Open("sqlite", dsn(path, busy, "journal_mode(WAL)", "synchronous(FULL)", walPages))
+	pragmas := []string{"journal_mode(WAL)", "synchronous(FULL)", walPages}
+	if o.AsItIs {
+		pragmas = pragmas[1:] // a backup has no log
+	}
+	writes, err := sql.Open("sqlite", dsn(path, busy, pragmas...))
 	if err != nil {
 		return nil, err
 	}
@@ -72,6 +77,9 @@ func Open(ctx context.Context, o storage.Options) (*storage.Engine, error) {
 	}
 	moves.SetMaxOpenConns(1)
 	opened, err := newFile(path)
+	if err == nil {
+		opened.asItIs = o.AsItIs
+	}
 	if err != nil {
 		return nil, errors.Join(err, writes.Close(), reads.Close(), moves.Close())
 	}
@@ -96,8 +104,28 @@ func Open(ctx context.Context, o storage.Options) (*storage.Engine, error) {
 // modernc.org/sqlite, and that it closes itself. writes should have one
 // connection and begin its transactions immediately (_txlock=immediate); reads
 // may be the same.
+//
+// It is an error if they have another driver, if the database is in memory and they
+// have more than one connection, or if journal_mode is OFF, which cannot roll back.
+// What else may lose data is a risk: readiness tells it.
 func Use(ctx context.Context, writes, reads *sql.DB) (*storage.Engine, error) {
-	return use(ctx, writes, reads, &connections{db: writes})
+	for _, db := range []*sql.DB{writes, reads} {
+		if _, ok := db.Driver().(*sqlitedriver.Driver); !ok {
+			return nil, fmt.Errorf("the database was opened with the driver %T: open it with modernc.org/sqlite", db.Driver())
+		}
+	}
+	host, err := settingsOf(ctx, writes)
+	if err == nil {
+		err = host.usable(writes, reads)
+	}
+	if err != nil {
+		return nil, err
+	}
+	engine, err := use(ctx, writes, reads, &connections{db: writes})
+	if err == nil {
+		engine.Risks = func(ctx context.Context) ([]store.Risk, error) { return risks(ctx, writes) }
+	}
+	return engine, err
 }
 
 func use(ctx context.Context, writes, reads *sql.DB, c *connections) (*storage.Engine, error) {

@@ -37,7 +37,7 @@ verify does. Sales may continue. For Postgres use pg_dump, or a base backup with
 		}
 		proof, err := app.Verify(c.Context(), bootstrap.VerifyWatch{})
 		if err != nil {
-			return err
+			return fmt.Errorf("the copy was written, but could not be checked: %w", err)
 		}
 		if proof.Findings > 0 {
 			return fmt.Errorf("the copy was written, but the book has %d errors: run verify", proof.Findings)

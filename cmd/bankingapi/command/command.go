@@ -58,7 +58,8 @@ func (c *call) showLink() bootstrap.Option {
 	return bootstrap.WithConsoleLink(func(link string) { c.print("console: %s\n", link) })
 }
 
-// book opens the book, which must exist: only serve and migrate up create one. It
+// book opens the book, which must exist: only serve and migrate up create one. A
+// command that has no --as changes nothing, and verify no more than its act. It
 // settles and signs nothing in the background, and logs only warnings and errors.
 // It is closed when the command ends.
 func (c *call) book() (_ *bootstrap.App, err error) {
@@ -68,7 +69,11 @@ func (c *call) book() (_ *bootstrap.App, err error) {
 		if settings.Log.Level != "error" {
 			settings.Log.Level = "warn"
 		}
-		c.opened, err = c.open(settings, bootstrap.WithExistingBook())
+		existing := bootstrap.WithExistingBook()
+		if c.Flag("as") == nil || c.Name() == "verify" {
+			existing = bootstrap.WithBookAsItIs()
+		}
+		c.opened, err = c.open(settings, existing)
 	}
 	return c.opened, err
 }

@@ -68,7 +68,7 @@ func (p program) migrateStatusCommand() *cobra.Command {
 		Short:   "List the migrations and when they were applied",
 		Example: "  bankingapi migrate status",
 	}, func(c *call) error {
-		schema, err := bootstrap.SchemaStatus(c.Context(), c.loaded.Settings, c.options, bootstrap.WithExistingBook())
+		schema, err := bootstrap.SchemaStatus(c.Context(), c.loaded.Settings, c.options, bootstrap.WithBookAsItIs())
 		if err != nil {
 			return err
 		}

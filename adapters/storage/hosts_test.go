@@ -1,0 +1,78 @@
+package storage_test
+
+import (
+	"database/sql"
+	"database/sql/driver"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"bankingapi/adapters/clock"
+	"bankingapi/adapters/storage"
+	"bankingapi/adapters/storage/postgres"
+	"bankingapi/adapters/storage/sqlite"
+)
+
+// otherDriver is a driver of which the engines know nothing.
+type otherDriver struct{ driver.Connector }
+
+func (otherDriver) Driver() driver.Driver { return nil }
+
+// A host's database is looked at before it is believed.
+func TestADatabaseOfAHostThatCannotBeUsed(t *testing.T) {
+	t.Parallel()
+	other := sql.OpenDB(otherDriver{})
+	t.Cleanup(func() { require.NoError(t, other.Close()) })
+	_, err := postgres.Use(other, storage.Options{})
+	require.ErrorContains(t, err, "open it with github.com/jackc/pgx/v5/stdlib")
+	_, err = sqlite.Use(t.Context(), other, other)
+	require.ErrorContains(t, err, "open it with modernc.org/sqlite")
+
+	memory := connect(t, "sqlite", ":memory:")
+	_, err = sqlite.Use(t.Context(), memory, memory)
+	require.ErrorContains(t, err, "each connection has its own")
+	off := connect(t, "sqlite", filepath.Join(t.TempDir(), "book.db")+"?_pragma=journal_mode(OFF)")
+	_, err = sqlite.Use(t.Context(), off, off)
+	require.ErrorContains(t, err, "cannot roll back")
+}
+
+func TestADatabaseOfAHostThatMayLoseData(t *testing.T) {
+	t.Parallel()
+	file := func(t *testing.T, pragmas string) string {
+		return filepath.Join(t.TempDir(), "book.db") + "?" + pragmas
+	}
+	const wal, busy = "_pragma=journal_mode(WAL)", "&_pragma=busy_timeout(1000)"
+	for name, test := range map[string]struct {
+		dsn    func(t *testing.T) string
+		unsafe bool
+		says   string
+	}{
+		"as it should be": {func(t *testing.T) string { return file(t, wal+busy) }, false, ""},
+		"a journal":       {func(t *testing.T) string { return file(t, "x=y"+busy) }, false, ""},
+		"in memory":       {func(*testing.T) string { return ":memory:" }, true, "in memory"},
+		"never syncs":     {func(t *testing.T) string { return file(t, wal+busy+"&_pragma=synchronous(OFF)") }, true, "does not sync"},
+		"syncs sometimes": {func(t *testing.T) string { return file(t, wal+busy+"&_pragma=synchronous(NORMAL)") }, true, "does not sync"},
+		"a weak journal":  {func(t *testing.T) string { return file(t, "_pragma=journal_mode(MEMORY)"+busy) }, true, "journal_mode = MEMORY"},
+		"does not wait":   {func(t *testing.T) string { return file(t, wal) }, false, "busy_timeout"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			db := connect(t, "sqlite", test.dsn(t))
+			db.SetMaxOpenConns(1)
+			engine, err := sqlite.Use(t.Context(), db, db)
+			require.NoError(t, err)
+			s, err := engine.Bind(storage.Options{Now: clock.Now})
+			require.NoError(t, err)
+			risks, err := s.Risks(t.Context())
+			require.NoError(t, err)
+			if test.says == "" {
+				require.Empty(t, risks)
+				return
+			}
+			require.Len(t, risks, 1)
+			require.Contains(t, risks[0].Detail, test.says)
+			require.Equal(t, test.unsafe, risks[0].Unsafe)
+		})
+	}
+}

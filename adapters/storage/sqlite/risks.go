@@ -1,0 +1,61 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+
+	"bankingapi/application/store"
+)
+
+// hostSettings are the settings of a database that a host has opened.
+type hostSettings struct {
+	File, Journal     string
+	Synchronous, Busy int
+}
+
+// settingsOf asks a connection. The host must give all connections the same settings.
+func settingsOf(ctx context.Context, db *sql.DB) (s hostSettings, err error) {
+	err = db.QueryRowContext(ctx, "SELECT (SELECT file FROM pragma_database_list WHERE name = 'main'), (SELECT * FROM pragma_journal_mode),"+
+		" (SELECT * FROM pragma_synchronous), (SELECT * FROM pragma_busy_timeout)").Scan(&s.File, &s.Journal, &s.Synchronous, &s.Busy)
+	return s, err
+}
+
+// usable returns an error if no answer could be true.
+func (s hostSettings) usable(writes, reads *sql.DB) error {
+	switch {
+	case s.Journal == "off":
+		return errors.New("the database has journal_mode = OFF and cannot roll back: open it with _pragma=journal_mode(WAL)")
+	case s.File == "" && (writes != reads || writes.Stats().MaxOpenConnections != 1):
+		return errors.New("the database is in memory, and each connection has its own: use one *sql.DB with SetMaxOpenConns(1), or a file")
+	}
+	return nil
+}
+
+// The settings that may cost data.
+var riskySettings = []struct {
+	isSet func(hostSettings) bool
+	store.Risk
+}{
+	{func(s hostSettings) bool { return s.File == "" }, store.Risk{Unsafe: true, Detail: "The database is in memory. Everything is lost when the process ends. Use a file."}},
+	{func(s hostSettings) bool { return s.File != "" && s.Journal == "memory" }, store.Risk{Unsafe: true, Detail: "The database has journal_mode = MEMORY. If the process crashes, the database may be damaged. Use journal_mode(WAL)."}},
+	{func(s hostSettings) bool {
+		return s.File != "" && (s.Synchronous == 0 || s.Synchronous == 1 && s.Journal == "wal")
+	}, store.Risk{Unsafe: true,
+		Detail: "The database does not sync each commit. If the machine crashes, acknowledged operations are lost. Use synchronous(FULL)."}},
+	{func(s hostSettings) bool { return s.File != "" && s.Busy == 0 }, store.Risk{Detail: "The database has no busy_timeout. While another connection writes, requests are answered 503. Use busy_timeout(5000)."}},
+}
+
+// risks is storage.Engine's for a database that a host has opened.
+func risks(ctx context.Context, db *sql.DB) (found []store.Risk, err error) {
+	host, err := settingsOf(ctx, db)
+	if err != nil {
+		return nil, err
+	}
+	for _, r := range riskySettings {
+		if r.isSet(host) {
+			found = append(found, r.Risk)
+		}
+	}
+	return found, nil
+}
