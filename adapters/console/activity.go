@@ -66,8 +66,8 @@ func (r *ring[T]) at(t time.Time) *T {
 // minute counts the requests of one minute. Answered are the requests to operations
 // that were answered 2xx: their latencies are counted by bucketOf.
 type minute struct {
-	requests, answered int
-	latencies          [buckets]int32
+	requests, answered, failed int
+	latencies                  [buckets]int32
 }
 
 // totals are those of the requests of the bank's day to this replica.
@@ -125,6 +125,7 @@ func (c *Console) Request(x *summary.Exchange) {
 	switch {
 	case x.Status >= http.StatusInternalServerError:
 		a.totals.Failed++
+		m.failed++
 	case x.Status >= http.StatusBadRequest:
 		a.totals.Rejected++
 	case x.Replayed:
@@ -204,6 +205,18 @@ func (a *activity) rates(name string, now time.Time) (rates []float64) {
 		rates = append(rates, float64(*p.at(at))/secondsOf(ago, now))
 	}
 	return rates
+}
+
+// failures are the requests of this minute and the one before that were answered 5xx,
+// and all requests.
+func (a *activity) failures(now time.Time) (failed, requests int) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for _, at := range []time.Time{now, now.Add(-time.Minute)} {
+		m := a.minutes.at(at)
+		failed, requests = failed+m.failed, requests+m.requests
+	}
+	return failed, requests
 }
 
 // secondsOf is how much of a minute has passed, counted back from the running one.

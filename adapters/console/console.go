@@ -96,6 +96,7 @@ type Console struct {
 	long   chan struct{}
 	proof  proof
 	glance glance
+	health health
 }
 
 // New returns the console.
@@ -112,6 +113,7 @@ func New(o Options) *Console {
 	}
 	c.mux.HandleFunc("GET /console/enter", c.enter)
 	c.mux.HandleFunc("POST /console/link", c.askLink)
+	c.mux.HandleFunc("GET /console/health", c.serveHealth)
 	for _, p := range pages(o.Sandbox != nil) {
 		if p.isEntry() {
 			c.menu = append(c.menu, entry{p.title, p.address()})
@@ -135,8 +137,11 @@ func (c *Console) Link(address string) {
 	}
 }
 
-// Close stops a running check of the book.
-func (c *Console) Close() { c.proof.stop() }
+// Close stops a running check of the book, and waits for the checks of readiness.
+func (c *Console) Close() {
+	c.proof.stop()
+	c.health.running.Wait()
+}
 
 // policy allows what the pages have: one stylesheet, one script, own forms.
 const policy = "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"

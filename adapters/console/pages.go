@@ -15,6 +15,8 @@ type page struct {
 	menu string
 	// refresh is how often the page refreshes itself, in seconds. 0 means never.
 	refresh int
+	// memory says that the page reads the database by itself, and is shown without it.
+	memory bool
 	// template is a file of the folder pages. A row without one answers with files or
 	// leads to other pages.
 	template string
@@ -30,7 +32,7 @@ type handler func(*request) (any, error)
 // pages are all pages. Their order is that of the menu.
 func pages(sandbox bool) []page {
 	all := []page{
-		{path: "{$}", title: "Today", menu: "Today", refresh: 5, template: "today", show: showToday},
+		{path: "{$}", title: "Today", menu: "Today", refresh: 5, memory: true, template: "today", show: showToday},
 		{path: "sales", title: "Sales", menu: "Sales", template: "sales", show: sales.show},
 		{path: "sales/export", title: "Sales", show: sales.export},
 		{path: "sale/{id}", title: "Sale", menu: "Sales", template: "sale", show: showOperation, act: correctOperation},

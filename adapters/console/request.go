@@ -79,13 +79,18 @@ func (c *Console) serve(p *page, handle handler) http.Handler {
 		q := &request{Options: &c.o, viewer: &viewer{s, c.o.Zone, c.o.Machine(), c.o.Bank()}, console: c, r: r, ctx: ctx, page: p}
 		err := q.checkForm()
 		if err == nil {
-			err = c.inTurn(ctx, func() error {
+			work := func() error {
 				answer, err := handle(q)
 				if err != nil {
 					return err
 				}
 				return q.answer(w, answer)
-			})
+			}
+			if p.memory {
+				err = work()
+			} else {
+				err = c.inTurn(ctx, work)
+			}
 		}
 		disconnected := errors.Is(err, context.Canceled) && ctx.Err() != context.DeadlineExceeded //nolint:errorlint // of a context
 		if err != nil && !disconnected {

@@ -20,14 +20,24 @@ type todayPage struct {
 	Rate, Latency picture
 	Check         proofRun // of this process
 	Checks        []summary.Check
+	// Unread says why the database could not be read. What is of it is not known then.
+	Unread string
 }
 
 func showToday(q *request) (any, error) {
-	g, err := q.console.glance.read(q)
+	checks, _ := q.console.health.results(q.Machine, q.Checks)
+	p := todayPage{snapshot: q.console.activity.snapshot(q.machine), Check: q.console.proof.now(), Checks: checks}
+	err := q.console.inTurn(q.ctx, func() (err error) {
+		p.glanced, err = q.console.glance.read(q)
+		return err
+	})
 	if err != nil {
-		return nil, err
+		known, _ := q.explain(err)
+		if known == errInternal {
+			return nil, err
+		}
+		p.glanced, p.Unread = glanced{Today: q.Today()}, known.text
 	}
-	p := todayPage{glanced: g, snapshot: q.console.activity.snapshot(q.machine), Check: q.console.proof.now(), Checks: q.Checks()}
 	last := len(p.rate) - 1
 	p.Rate = q.lastHour(p.rate, "")
 	p.Rate.About = fmt.Sprintf("Requests a second over the last hour: now %s, at most %s.", short(p.rate[last]), short(slices.Max(p.rate)))

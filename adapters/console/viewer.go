@@ -150,6 +150,8 @@ type view struct {
 	*viewer
 	Title, Role, Path string
 	Menu              []entry
+	// Troubles are what the bar says.
+	Troubles []trouble
 	// Entry is the entry of the menu that leads to this page.
 	Entry string
 	// Flash is what a form did before this page.
@@ -161,7 +163,7 @@ type view struct {
 
 // view is what the layout shows around the content of a page.
 func (q *request) view(content any) view {
-	v := view{viewer: q.viewer, Title: q.page.title, Role: "viewer", Path: q.r.URL.RequestURI(), Menu: q.console.menu, Entry: q.page.menu, Refresh: q.page.refresh, Content: content}
+	v := view{viewer: q.viewer, Title: q.page.title, Role: "viewer", Path: q.r.URL.RequestURI(), Menu: q.console.menu, Troubles: q.console.troubles(), Entry: q.page.menu, Refresh: q.page.refresh, Content: content}
 	if q.session.operator {
 		v.Role = "operator"
 	}

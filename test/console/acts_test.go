@@ -183,7 +183,9 @@ func TestALastDayThatHasPassedIsRefused(t *testing.T) {
 
 	manager, err := s.app.Manager(t.Context())
 	require.NoError(t, err)
-	require.NoError(t, manager.Change(t.Context(), "demo", func(s *subscription.Subscription) error {
+	before := *manager
+	before.Now = func() time.Time { return today.AddDate(0, 0, -60) }
+	require.NoError(t, before.Change(t.Context(), "demo", func(s *subscription.Subscription) error {
 		s.PrimaryKey.Expires = today.AddDate(0, 0, -30)
 		s.SecondaryKey.Expires = s.PrimaryKey.Expires
 		return nil

@@ -1,8 +1,50 @@
-// Refreshes a page that says so with data-live, while it is visible and nobody
-// uses one of its forms or selects a text in it. Without this script the page is
-// the same, and still.
+// Keeps the bar of health and the page fresh while the page is visible. Without this
+// script the page is the same, and still.
 'use strict';
 (() => {
+  const get = (address, patience) =>
+    fetch(address, { headers: { 'X-Live': '1' }, cache: 'no-store', signal: AbortSignal.timeout(patience) });
+  const parse = text => new DOMParser().parseFromString(text, 'text/html');
+  const signedOut = answer => answer.status === 401 || answer.status === 403;
+
+  // The bar. It changes only when its text changes, so that each trouble is announced
+  // once. An answer that is not 2xx, and no answer, are troubles too.
+  const bar = document.getElementById('health');
+  let shown = bar ? bar.innerHTML.trim() : '', silentSince;
+  const show = (html, lines) => {
+    if (html === shown) return;
+    shown = html;
+    bar.replaceChildren(...lines);
+  };
+  const silent = what => {
+    silentSince ??= new Date();
+    const line = document.createElement('p');
+    line.className = 'notice bad';
+    line.textContent = `${what} since ${silentSince.toLocaleTimeString('en-GB')}. This page is old. Callers of this replica may get no answer either.`;
+    show(line.textContent, [line]);
+  };
+  const watch = async () => {
+    if (!document.hidden) {
+      try {
+        const answer = await get('/console/health', 1400);
+        if (signedOut(answer)) return location.reload();
+        if (answer.ok) {
+          const next = parse(await answer.text()).getElementById('health');
+          silentSince = undefined;
+          show(next.innerHTML.trim(), [...document.adoptNode(next).childNodes]);
+        } else {
+          silent(`The console has answered ${answer.status}`);
+        }
+      } catch {
+        silent('The service has not answered');
+      }
+    }
+    setTimeout(watch, 1400);
+  };
+  if (bar) setTimeout(watch, 1400);
+
+  // A page that says so with data-live is loaded again, unless somebody uses one of its
+  // forms or selects a text in it.
   const main = document.querySelector('main[data-live]');
   if (!main) return;
   const inUse = () => {
@@ -13,17 +55,17 @@
   const refresh = async () => {
     if (!inUse()) {
       try {
-        const answer = await fetch(location.href, { headers: { 'X-Live': '1' }, cache: 'no-store' });
-        if (answer.status === 401 || answer.status === 403) return location.reload();
-        const page = new DOMParser().parseFromString(await answer.text(), 'text/html');
+        const answer = await get(location.href, 5000);
+        if (signedOut(answer)) return location.reload();
+        const page = parse(await answer.text());
         const next = page.querySelector('main');
+        main.classList.toggle('stale', !answer.ok);
         if (answer.ok && next && !inUse()) {
           const said = document.getElementById('said');
           const live = next.dataset.live;
           main.replaceChildren(...(said ? [said] : []), ...document.adoptNode(next).childNodes);
           const footer = page.querySelector('footer p');
           if (footer) document.querySelector('footer p').replaceWith(document.adoptNode(footer));
-          main.classList.remove('stale');
           if (!live) return;
         }
       } catch {

@@ -1,0 +1,160 @@
+package console
+
+import (
+	"context"
+	"net/http"
+	"net/http/cookiejar"
+	"net/http/httptest"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"bankingapi/application/backoffice"
+	"bankingapi/application/subscriptions"
+	"bankingapi/application/summary"
+	"bankingapi/domain/audit"
+	"bankingapi/domain/fault"
+	"bankingapi/domain/operation"
+	"bankingapi/test/fake"
+)
+
+// operated is a console whose database and checks a test can break, and a browser that
+// is signed in.
+type operated struct {
+	console *Console
+	get     func(path string) (status int, body string)
+	strike  atomic.Pointer[fake.Strike]
+	checks  atomic.Pointer[func() []summary.Check]
+}
+
+func operate(t *testing.T) *operated {
+	t.Helper()
+	o := &operated{}
+	o.checks.Store(new(func() []summary.Check { return []summary.Check{{Name: "database"}} }))
+	store := fake.NewStore()
+	strike := func(ctx context.Context, m fake.Moment) error {
+		if strike := o.strike.Load(); strike != nil {
+			return (*strike)(ctx, m)
+		}
+		return nil
+	}
+	var ids fake.IDs
+	var link string
+	o.console = New(Options{
+		Office:        backoffice.New(store.Backoffice(strike, time.Now), audit.Acts{NewID: ids.Next, Now: time.Now}, time.UTC),
+		Subscriptions: subscriptions.NewManager(store.Subscriptions(nil), strings.NewReader("")),
+		Checks:        func() []summary.Check { return (*o.checks.Load())() },
+		Zone:          time.UTC, Machine: time.Now, Bank: time.Now,
+		Show: func(made string) { link = made }, Looked: func(string, string) {}, Failed: func(string, error) {},
+		Answer: func(operation.Outcome) []byte { return nil },
+	})
+	server := httptest.NewServer(o.console)
+	t.Cleanup(func() {
+		server.Close()
+		o.console.Close()
+	})
+	jar, err := cookiejar.New(nil)
+	require.NoError(t, err)
+	client := &http.Client{Jar: jar}
+	o.get = func(path string) (int, string) {
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, path, nil)
+		require.NoError(t, err)
+		answer, err := client.Do(r)
+		require.NoError(t, err)
+		defer answer.Body.Close()
+		var body strings.Builder
+		require.NoError(t, answer.Write(&body))
+		return answer.StatusCode, body.String()
+	}
+	o.console.Link(strings.TrimPrefix(server.URL, "http://"))
+	status, _ := o.get(link)
+	require.Equal(t, http.StatusOK, status)
+	get := o.get
+	o.get = func(path string) (int, string) { return get(server.URL + "/console/" + path) }
+	return o
+}
+
+// breakDatabase makes the database fail, and the checks say so.
+func (o *operated) breakDatabase(strike fake.Strike) {
+	o.strike.Store(&strike)
+	o.checks.Store(new(func() []summary.Check { return []summary.Check{{Name: "database", Problem: "It cannot be reached."}} }))
+}
+
+// Every page says what is wrong, from memory. Today opens without the database.
+func TestEveryPageSaysWhatIsWrong(t *testing.T) {
+	t.Parallel()
+	o := operate(t)
+	const problem = "<b>database</b>. Not ready. It cannot be reached. Requests that need it are answered 503."
+	for _, path := range []string{"", "sales", "health"} {
+		status, body := o.get(path)
+		require.Equal(t, http.StatusOK, status)
+		require.NotContains(t, body, problem)
+	}
+	o.breakDatabase(func(context.Context, fake.Moment) error { return fault.New(fault.Unavailable, "struck") })
+	time.Sleep(healthAge)
+	for path, want := range map[string]int{"": http.StatusOK, "sales": http.StatusServiceUnavailable, "search": http.StatusOK, "health": http.StatusOK} {
+		status, body := o.get(path)
+		require.Equal(t, want, status, path)
+		require.Contains(t, body, problem, path)
+	}
+	_, body := o.get("")
+	require.Contains(t, body, "The database cannot be reached.")
+	require.Contains(t, body, `<dd class="figure">?</dd>`)
+	require.NotContains(t, body, `<dd class="figure good">`)
+}
+
+// A database that hangs hangs the checks too. Pages still say so.
+func TestAHangingDatabaseHangsNoPage(t *testing.T) {
+	t.Parallel()
+	o := operate(t)
+	over := make(chan struct{})
+	t.Cleanup(func() { close(over) })
+	o.breakDatabase(func(ctx context.Context, _ fake.Moment) error {
+		<-ctx.Done()
+		return ctx.Err()
+	})
+	o.checks.Store(new(func() []summary.Check {
+		<-over
+		return nil
+	}))
+	require.Eventually(t, func() bool {
+		status, body := o.get("health")
+		return status == http.StatusOK && strings.Contains(body, "The checks of the service do not end.")
+	}, 10*time.Second, 100*time.Millisecond)
+	status, body := o.get("")
+	require.Equal(t, http.StatusOK, status)
+	require.Contains(t, body, "The checks of the service do not end.")
+	require.Contains(t, body, `<dd class="figure">?</dd>`)
+}
+
+// Many requests that were answered 5xx are a trouble, which ends with them.
+func TestTheBarCountsFailedRequests(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 11, 22, 12, 0, 30, 0, time.UTC)
+	clock := func() time.Time { return now }
+	c := New(Options{Machine: clock, Bank: clock, Zone: time.UTC, Checks: func() []summary.Check {
+		return []summary.Check{{Name: "trail", Warnings: []string{"It is not sealed."}}}
+	}})
+	t.Cleanup(c.Close)
+	ask := func(n, status int) {
+		for range n {
+			c.Request(&summary.Exchange{Operation: "BuyFundFromCustomer", Start: now, Status: status})
+		}
+	}
+	ask(96, 200)
+	ask(4, 503)
+	require.Eventually(t, func() bool { return len(c.troubles()) == 1 }, 10*time.Second, time.Millisecond, "4 of 100 are few, and the warning is there")
+	ask(2, 500)
+	all := c.troubles()
+	require.Len(t, all, 2)
+	require.Equal(t, trouble{Name: "errors", Text: "6 of 102 requests of the last two minutes were answered 5xx.", Bad: true, Since: now}, all[0])
+	require.Equal(t, "It is not sealed.", all[1].Text)
+	began := now
+	now = now.Add(time.Minute)
+	require.Equal(t, began, c.troubles()[0].Since)
+	now = now.Add(time.Minute)
+	require.Len(t, c.troubles(), 1)
+}
