@@ -31,6 +31,7 @@ import (
 	"bankingapi/domain/operation"
 	"bankingapi/domain/subscription"
 	"bankingapi/test/browser"
+	"bankingapi/test/payload"
 )
 
 var screenshots = flag.String("screenshots", "", "folder to put a picture of each page into")
@@ -103,8 +104,7 @@ func (s *service) call(t *testing.T, operation, body string) string {
 }
 
 func sale(callerID string, units string, date string) string {
-	return `{"Header":{"CallerId":"` + callerID + `","Channel":"MOBILE","TellerName":"teller-7"},"Parameters":[{"CustomerNo":1001,"TransactionType":2,"FundAmount":` + units +
-		`,"DestinationAccount":{"BranchCode":1,"CustomerNo":1001,"AccountSuffix":1,"CurrencyCode":"TRY"},"FundToProcess":{"IMKBCode":"AFA","HolderCorporationName":"Demo Portfoy","PriceID":1},"SelectedTransactionDate":"` + date + `"}]}`
+	return payload.Request(payload.CallerID(callerID)+`,"Channel":"MOBILE","TellerName":"teller-7"`, payload.Demo(1001, units, date).String())
 }
 
 // markup is a text that a partner may send.

@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"bankingapi/test/payload"
 )
 
 // The bodies of successful responses.
@@ -23,10 +25,7 @@ func number(n int) string { return strconv.Itoa(n) }
 // sale returns a request to sell units of AFA, the fund of the demo book. day
 // is its SelectedTransactionDate.
 func sale(callerID string, customer int, units, day string) string {
-	return fmt.Sprintf(`{"Header":{"CallerId":%q},"Parameters":[{"CustomerNo":%d,"TransactionType":2,"FundAmount":%s,`+
-		`"DestinationAccount":{"BranchCode":1,"CustomerNo":%d,"AccountSuffix":1,"CurrencyCode":"TRY"},`+
-		`"FundToProcess":{"IMKBCode":"AFA","HolderCorporationName":"Demo Portfoy","PriceID":1},"SelectedTransactionDate":%q}]}`,
-		callerID, customer, units, customer, day)
+	return payload.Request(payload.CallerID(callerID), payload.Demo(customer, units, day).String())
 }
 
 // push returns a request to store a push message.

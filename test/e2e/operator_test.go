@@ -22,11 +22,7 @@ func TestTheOperatorsDay(t *testing.T) {
 		b.Load(t, "accounts", "BranchCode,CustomerNo,AccountSuffix,CurrencyCode,Balance", "1,1001,1,TRY,0")
 		key := b.Subscribe(t, "shop")
 		s := b.serve(t)
-		body := func(callerID, units, day string) string {
-			return `{"Header":{"CallerId":"` + callerID + `"},"Parameters":[{"CustomerNo":1001,"TransactionType":2,"FundAmount":` + units +
-				`,"SelectedTransactionDate":"` + day + `","DestinationAccount":{"BranchCode":1,"CustomerNo":1001,"AccountSuffix":1,"CurrencyCode":"TRY"},` +
-				`"FundToProcess":{"IMKBCode":"AFA","HolderCorporationName":"Demo Portfoy","PriceID":1}}]}`
-		}
+		body := func(callerID, units, day string) string { return sale(callerID, 1001, units, day) }
 		const path = "/BankingApiV01/BuyFundFromCustomer"
 		refused := s.post(t, path, key, body("", "99999", ""))
 		require.Contains(t, refused.body, "holding-insufficient")

@@ -35,12 +35,6 @@ func trailHouse(t *testing.T, b bank) (s *running, key, verifying string) {
 	return b.serve(t), key, verifying
 }
 
-func trailSale(callerID, units string) string {
-	return `{"Header":{"CallerId":"` + callerID + `"},"Parameters":[{"CustomerNo":1001,"TransactionType":2,"FundAmount":` + units +
-		`,"DestinationAccount":{"BranchCode":1,"CustomerNo":1001,"AccountSuffix":1,"CurrencyCode":"TRY"},` +
-		`"FundToProcess":{"IMKBCode":"AFA","HolderCorporationName":"Demo Portfoy","PriceID":1}}]}`
-}
-
 // postFor is post with Want-Receipt. It returns the receipt too.
 func (s *running) postFor(t *testing.T, path, key, body, want string) (answer, string) {
 	t.Helper()
@@ -86,16 +80,16 @@ func TestReceiptsAndProofs(t *testing.T) {
 			require.Equal(t, 1, status)
 		}
 
-		sold, receipt := s.postFor(t, buyFund, key, trailSale("sold", "10"), "1")
+		sold, receipt := s.postFor(t, buyFund, key, sale("sold", 1001, "10", ""), "1")
 		require.Equal(t, completed, sold.body)
 		id := sold.header.Get("Operation-Id")
 		holds(receipt, "leaf: decided "+id, `sales.customer_no: "1001"`, `sales.proceeds: "12.50"`, `sales.state: "completed"`, `operations.caller_id: "sold"`)
 		holds("Receipt: "+receipt+"\r\n", "leaf: decided "+id)
 
-		again, receipt := s.postFor(t, buyFund, key, trailSale("sold", "10"), "1")
+		again, receipt := s.postFor(t, buyFund, key, sale("sold", 1001, "10", ""), "1")
 		require.Equal(t, "true", again.header.Get("Idempotent-Replayed"))
 		holds(receipt, "leaf: decided "+id)
-		refused, receipt := s.postFor(t, buyFund, key, trailSale("refused", "99999"), "1")
+		refused, receipt := s.postFor(t, buyFund, key, sale("refused", 1001, "99999", ""), "1")
 		require.Contains(t, refused.body, "holding-insufficient")
 		holds(receipt, "leaf: decided "+refused.header.Get("Operation-Id"), "holding-insufficient")
 		push, receipt := s.postFor(t, addPush, key, `{"Header":{"CallerId":"push"},"Parameters":[`+validPush+`]}`, "1")
@@ -106,7 +100,7 @@ func TestReceiptsAndProofs(t *testing.T) {
 		require.NotContains(t, receipt, "another one")
 
 		for _, want := range []string{"", "0", "yes"} {
-			got, receipt := s.postFor(t, buyFund, key, trailSale("sold", "10"), want)
+			got, receipt := s.postFor(t, buyFund, key, sale("sold", 1001, "10", ""), want)
 			require.Equal(t, completed, got.body)
 			require.Empty(t, receipt, want)
 		}
@@ -174,13 +168,13 @@ func TestHistoryIsNotChangedUnnoticed(t *testing.T) {
 		s, key, _ := trailHouse(t, b)
 		var ids []string
 		for _, callerID := range []string{"first", "second"} {
-			got := s.post(t, buyFund, key, trailSale(callerID, "10"))
+			got := s.post(t, buyFund, key, sale(callerID, 1001, "10", ""))
 			require.Equal(t, completed, got.body)
 			ids = append(ids, got.header.Get("Operation-Id"))
 		}
 		earlier := filepath.Join(t.TempDir(), "checkpoint")
 		require.NoError(t, os.WriteFile(earlier, []byte(b.Must(t, "trail", "checkpoint")), 0o600))
-		require.Equal(t, completed, s.post(t, buyFund, key, trailSale("third", "10")).body)
+		require.Equal(t, completed, s.post(t, buyFund, key, sale("third", 1001, "10", "")).body)
 		require.Contains(t, b.Run(t, "verify", "--against", earlier).Err, "The book is correct.")
 		s.Stop(t)
 
@@ -214,7 +208,7 @@ func TestACopyWithoutItsKey(t *testing.T) {
 	t.Parallel()
 	onEachEngine(t, func(t *testing.T, b bank) {
 		s, key, _ := trailHouse(t, b)
-		require.Equal(t, completed, s.post(t, buyFund, key, trailSale("sold", "10")).body)
+		require.Equal(t, completed, s.post(t, buyFund, key, sale("sold", 1001, "10", "")).body)
 		require.Equal(t, completed, s.post(t, addPush, key, `{"Header":{},"Parameters":[`+validPush+`]}`).body)
 		s.Stop(t)
 		keyFile := b.Setting("trail.key_file")
@@ -252,7 +246,7 @@ func TestABookWithAnotherKey(t *testing.T) {
 	t.Parallel()
 	onEachEngine(t, func(t *testing.T, b bank) {
 		s, key, first := trailHouse(t, b)
-		sold := s.post(t, buyFund, key, trailSale("sold", "10"))
+		sold := s.post(t, buyFund, key, sale("sold", 1001, "10", ""))
 		require.Equal(t, completed, sold.body)
 		proof := []string{"trail", "prove", "--operation", sold.header.Get("Operation-Id")}
 		proofs := map[string]string{b.Must(t, proof...): first}
@@ -265,7 +259,7 @@ func TestABookWithAnotherKey(t *testing.T) {
 			require.NotContains(t, proofs, verifying)
 			b.Verify(t)
 			s := b.serve(t)
-			require.Equal(t, completed, s.post(t, buyFund, key, trailSale(verifying, "10")).body)
+			require.Equal(t, completed, s.post(t, buyFund, key, sale(verifying, 1001, "10", "")).body)
 			s.Stop(t)
 			b.Verify(t)
 			require.Equal(t, verifying+"\n", b.Must(t, "trail", "key"))
@@ -294,18 +288,18 @@ func TestASaleOfACopyIsFound(t *testing.T) {
 	b := newBank(t, testdb.EngineSQLite)
 	b.Migrate(t)
 	s, key, _ := trailHouse(t, b)
-	require.Equal(t, completed, s.post(t, buyFund, key, trailSale("before", "10")).body)
+	require.Equal(t, completed, s.post(t, buyFund, key, sale("before", 1001, "10", "")).body)
 	file := filepath.Join(t.TempDir(), "copy.db")
 	b.Must(t, "backup", file)
 	copied := b.replica(t)
 	copied.On(file)
 	other := copied.serve(t)
-	sold := other.post(t, buyFund, key, trailSale("forged", "10"))
+	sold := other.post(t, buyFund, key, sale("forged", 1001, "10", ""))
 	require.Equal(t, completed, sold.body)
 	other.Stop(t)
 	copied.Verify(t)
 
-	require.Equal(t, completed, s.post(t, buyFund, key, trailSale("after", "10")).body)
+	require.Equal(t, completed, s.post(t, buyFund, key, sale("after", 1001, "10", "")).body)
 	b.execute(t, "ATTACH '"+file+"' AS copied;"+
 		"INSERT OR IGNORE INTO trail_batches SELECT batch_id, entries, seal, NULL FROM copied.trail_batches;"+
 		"INSERT INTO sales SELECT * FROM copied.sales WHERE caller_id = 'forged';"+
@@ -317,10 +311,10 @@ func TestASaleOfACopyIsFound(t *testing.T) {
 	status, ready := s.Get(t, "/readyz?verbose")
 	require.Equal(t, 200, status)
 	require.Contains(t, ready, "[!]trail warning: ")
-	require.Equal(t, completed, s.post(t, buyFund, key, trailSale("still", "10")).body)
+	require.Equal(t, completed, s.post(t, buyFund, key, sale("still", 1001, "10", "")).body)
 	id := sold.header.Get("Operation-Id")
 	require.Contains(t, b.Run(t, "trail", "prove", "--operation", id).Err, "the trail has no leaf of this operation")
-	_, receipt := s.postFor(t, buyFund, key, trailSale("forged", "10"), "1")
+	_, receipt := s.postFor(t, buyFund, key, sale("forged", 1001, "10", ""), "1")
 	require.Empty(t, receipt)
 	got := b.Run(t, "verify")
 	require.Equal(t, 1, got.Status)
@@ -334,7 +328,7 @@ func TestEarlierCheckpointsInFiles(t *testing.T) {
 	onEachEngine(t, func(t *testing.T, b bank) {
 		s, key, verifying := trailHouse(t, b)
 		for _, callerID := range []string{"first", "second"} {
-			require.Equal(t, completed, s.post(t, buyFund, key, trailSale(callerID, "10")).body)
+			require.Equal(t, completed, s.post(t, buyFund, key, sale(callerID, 1001, "10", "")).body)
 			b.Must(t, "trail", "checkpoint")
 		}
 		s.Stop(t)

@@ -2,9 +2,10 @@ package prove_test
 
 import (
 	"fmt"
-	"strings"
+	"strconv"
 	"testing"
 
+	"bankingapi/test/payload"
 	"bankingapi/test/service"
 )
 
@@ -78,7 +79,7 @@ func callerID(group, caller int) string { return fmt.Sprintf("sale-%d-%d", group
 func (s *sale) body(id, laterDay string) string {
 	header := fmt.Sprintf(`"ChannelRequestId":%q`, id)
 	if s.caller >= 0 {
-		header += fmt.Sprintf(`,"CallerId":%q`, callerID(s.group, s.caller))
+		header += "," + payload.CallerID(callerID(s.group, s.caller))
 	}
 	day := ""
 	if s.later {
@@ -86,12 +87,9 @@ func (s *sale) body(id, laterDay string) string {
 	}
 	records := make([]string, len(s.parts))
 	for i, p := range s.parts {
-		records[i] = fmt.Sprintf(`{"CustomerNo":%d,"TransactionType":2,"FundAmount":%d,`+
-			`"DestinationAccount":{"BranchCode":1,"CustomerNo":%d,"AccountSuffix":1,"CurrencyCode":"TRY"},`+
-			`"FundToProcess":{"IMKBCode":"AFA","HolderCorporationName":"Prove Portfoy","PriceID":1},`+
-			`"SelectedTransactionDate":%q}`, customer(s.group, p.of), p.units, customer(s.group, 0), day)
+		records[i] = payload.Sale{CustomerNo: customer(s.group, p.of), PaidTo: customer(s.group, 0), Units: strconv.Itoa(p.units), Holder: "Prove Portfoy", PriceID: 1, Day: day}.String()
 	}
-	return fmt.Sprintf(`{"Header":{%s},"Parameters":[%s]}`, header, strings.Join(records, ","))
+	return payload.Request(header, records...)
 }
 
 // pushes is a request to store records. Records are numbered within the group.
@@ -105,8 +103,7 @@ func pushID(record int) string { return fmt.Sprintf("push-%d", record) }
 func (p *pushes) body(id string) string {
 	records := make([]string, len(p.records))
 	for i, r := range p.records {
-		records[i] = fmt.Sprintf(`{"ExternalApplicationCode":"PROVE","UserId":%q,"PushId":%q,"Platform":65,`+
-			`"Subject":"Hello","Content":"Your order was carried out.","SendStatus":1}`, user(p.group), pushID(r))
+		records[i] = payload.Push("PROVE", user(p.group), pushID(r))
 	}
-	return fmt.Sprintf(`{"Header":{"ChannelRequestId":%q},"Parameters":[%s]}`, id, strings.Join(records, ","))
+	return payload.Request(fmt.Sprintf(`"ChannelRequestId":%q`, id), records...)
 }

@@ -19,6 +19,7 @@ import (
 
 	"bankingapi/bootstrap"
 	"bankingapi/bootstrap/engines"
+	"bankingapi/test/payload"
 	"bankingapi/test/service"
 	"bankingapi/test/testdb"
 )
@@ -79,9 +80,7 @@ func (s *timed) sell(callerID, day string, price int) answer {
 }
 
 func saleBody(callerID, day string, price int) string {
-	return fmt.Sprintf(`{"Header":{"CallerId":%q},"Parameters":[{"CustomerNo":1000,"TransactionType":2,"FundAmount":1,`+
-		`"DestinationAccount":{"BranchCode":1,"CustomerNo":1000,"AccountSuffix":1,"CurrencyCode":"TRY"},`+
-		`"FundToProcess":{"IMKBCode":"AFA","HolderCorporationName":"Prove Portfoy","PriceID":%d},"SelectedTransactionDate":%q}]}`, callerID, price, day)
+	return payload.Request(payload.CallerID(callerID), payload.Sale{CustomerNo: 1000, PaidTo: 1000, Units: "1", Holder: "Prove Portfoy", PriceID: price, Day: day}.String())
 }
 
 func (s *timed) post(body string) answer {
