@@ -136,7 +136,7 @@ func TestProofsQuoteWhatAPartnerSends(t *testing.T) {
 	t.Parallel()
 	onEachEngine(t, func(t *testing.T, b bank) {
 		s, key, verifying := trailHouse(t, b)
-		sold := s.post(t, buyFund, key, trailSale(`x\nsales.units: \"999\"\u2028\u202e`, "10"))
+		sold := s.post(t, buyFund, key, sale(`x\nsales.units: \"999\"\u2028\u202e`, 1001, "10", ""))
 		require.Equal(t, completed, sold.body)
 		file := filepath.Join(t.TempDir(), "proof.json")
 		require.NoError(t, os.WriteFile(file, []byte(b.Must(t, "trail", "prove", "--operation", sold.header.Get("Operation-Id"))), 0o600))
