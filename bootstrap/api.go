@@ -44,6 +44,7 @@ func newHandler(w *setup, operations []httpapi.Descriptor, directory *subscripti
 			if x.WithoutCallerID {
 				directory.WithoutCallerID(x.Subscription)
 			}
+			w.requests.Add(1)
 			metrics.Request(ctx, x)
 			tracing.Request(ctx, x)
 			x.TraceID = telemetry.TraceID(ctx)

@@ -139,7 +139,8 @@ func (a *App) Start(context.Context) error {
 		a.log.Info("serving health and metrics", zap.String("address", address))
 		a.console.Link(address)
 	}
-	a.log.Info("serving the API", zap.String("url", a.api.URL()))
+	a.log.Info("serving the API", zap.String("url", a.api.URL()), zap.String("version", a.version), zap.String("commit", a.revision),
+		zap.Int64("schema", SchemaVersion()), zap.String("storage", a.settings.Storage.Name()))
 	return nil
 }
 
@@ -176,7 +177,10 @@ func (a *App) Reload(load func() (Settings, error)) {
 // more, finishes all that was taken within shutdown.timeout, and closes what it
 // opened. When ctx ends it does not wait any longer. It may be called twice; the
 // second call waits for the first.
-func (a *App) Close(ctx context.Context) error {
+func (a *App) Close(ctx context.Context) error { return a.CloseBecause(ctx, "closed by the program") }
+
+// CloseBecause is Close with a reason for the log, such as the signal.
+func (a *App) CloseBecause(ctx context.Context, reason string) error {
 	a.closing.Do(func() {
 		a.readiness.Drain()
 		if a.URL() != "" {
@@ -188,6 +192,13 @@ func (a *App) Close(ctx context.Context) error {
 		bounded, cancel := context.WithTimeout(ctx, a.settings.Shutdown.Timeout)
 		defer cancel()
 		a.shutdown.ctx = bounded
+		if a.URL() != "" {
+			a.log.Info("stopping", zap.String("reason", reason))
+			defer func() {
+				a.log.Info("stopped", zap.Int64("requests", a.requests.Load()), zap.Error(a.closed))
+				_ = a.log.Sync()
+			}()
+		}
 		a.closed = a.parts.Stop(context.WithoutCancel(ctx))
 	})
 	return a.closed

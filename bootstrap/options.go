@@ -89,6 +89,8 @@ type setup struct {
 	// two clocks.
 	bank func() time.Time
 	acts audit.Acts
+	// requests counts those that were answered.
+	requests *atomic.Int64
 }
 
 // newSetup validates the settings.
@@ -97,7 +99,7 @@ func newSetup(settings Settings, o *options) (*setup, error) {
 		return nil, err
 	}
 	zone, err := settings.Bank.Location()
-	w := &setup{options: o, settings: settings, zone: zone, log: o.logger, dropped: new(atomic.Int64), bank: o.now, acts: audit.Acts{NewID: clock.NewID, Now: o.now}}
+	w := &setup{options: o, settings: settings, zone: zone, log: o.logger, dropped: new(atomic.Int64), requests: new(atomic.Int64), bank: o.now, acts: audit.Acts{NewID: clock.NewID, Now: o.now}}
 	if o.sandbox != nil {
 		w.bank = o.sandbox.Now
 		w.acts = audit.Acts{NewID: func() operation.ID { return clock.NewIDAt(w.bank()) }, Now: w.bank}

@@ -29,6 +29,14 @@ type Fault struct {
 // listed bounds the faults that are listed; the rest is counted.
 const listed = 100
 
+// String is line: column: rule.
+func (f Fault) String() string {
+	if f.Column == "" {
+		return fmt.Sprintf("%d: %s", f.Line, f.Rule)
+	}
+	return fmt.Sprintf("%d: %s: %s", f.Line, f.Column, f.Rule)
+}
+
 // Faults is the error of a file that breaks rules: nothing of it is to be
 // imported.
 type Faults struct {

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"iter"
 	"os"
 	"slices"
 	"strconv"
@@ -75,6 +76,23 @@ func (s *Sorted[T]) Each(yield func(line int64, value T) error) error {
 		}
 		return yield(e.line, e.value)
 	})
+}
+
+// all is Each as a stream.
+func (s *Sorted[T]) all() iter.Seq2[T, error] {
+	return func(yield func(T, error) bool) {
+		enough := errors.New("the reader has enough")
+		err := s.Each(func(_ int64, value T) error {
+			if !yield(value, nil) {
+				return enough
+			}
+			return nil
+		})
+		if err != nil && !errors.Is(err, enough) {
+			var none T
+			yield(none, err)
+		}
+	}
 }
 
 func (s *Sorted[T]) add(line int64, fields []string, value T) error {

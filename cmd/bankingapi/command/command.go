@@ -85,7 +85,11 @@ func (c *call) close() error {
 	if c.opened = nil; app == nil {
 		return nil
 	}
-	return app.Close(context.WithoutCancel(c.Context()))
+	reason := "a listener failed"
+	if cause := context.Cause(c.Context()); cause != nil {
+		reason = cause.Error() // names the signal
+	}
+	return app.CloseBecause(context.WithoutCancel(c.Context()), reason)
 }
 
 // office opens the book for the use cases of people.

@@ -87,11 +87,7 @@ func (o *importOptions) run(c *call) error {
 			}
 		},
 		Fault: func(f bootstrap.LineFault) {
-			if f.Column == "" {
-				work.printf("%s:%d: %s\n", name, f.Line, f.Rule)
-			} else {
-				work.printf("%s:%d: %s: %s\n", name, f.Line, f.Column, f.Rule)
-			}
+			work.printf("%s:%s\n", name, f)
 		},
 		Imported: func(added, changed, unchanged int64) {
 			result = fmt.Sprintf("%d new, %d changed, %d unchanged", added, changed, unchanged)

@@ -90,6 +90,7 @@ Exit status: 0 done, 1 failed, 2 wrong use or invalid settings, 130 interrupted.
 		p.showCommand(),
 		p.salesCommand(),
 		p.adjustCommand(),
+		p.reconcileCommand(),
 		p.settleCommand(),
 		p.verifyCommand(),
 		p.trailCommand(),
