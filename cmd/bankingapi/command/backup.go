@@ -26,7 +26,7 @@ verify does. Sales may continue. For Postgres use pg_dump, or a base backup with
 			settings.Trail.KeyFile = keeper.KeyFile()
 		}
 		if err := app.Backup(c.Context(), c.args[0]); err != nil {
-			return err
+			return exists(c.args[0], err)
 		}
 		if err := c.close(); err != nil {
 			return err
@@ -40,7 +40,7 @@ verify does. Sales may continue. For Postgres use pg_dump, or a base backup with
 			return fmt.Errorf("the copy was written, but could not be checked: %w", err)
 		}
 		if proof.Findings > 0 {
-			return fmt.Errorf("the copy was written, but the book has %d errors: run verify", proof.Findings)
+			return fmt.Errorf("the copy was written, but the book has %s: run verify", counted(proof.Findings, "error"))
 		}
 		c.tell("Copied to %s: %s. The copy is correct.\n", c.args[0], proof.Checked())
 		return nil

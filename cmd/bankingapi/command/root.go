@@ -91,6 +91,7 @@ Exit status: 0 done, 1 failed, 2 wrong use or invalid settings, 130 interrupted.
 		p.salesCommand(),
 		p.adjustCommand(),
 		p.reconcileCommand(),
+		p.restoreCommand(),
 		p.settleCommand(),
 		p.verifyCommand(),
 		p.trailCommand(),

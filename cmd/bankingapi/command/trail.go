@@ -42,7 +42,7 @@ such as bank.example/log.`,
 			if err != nil {
 				return wrongUse{err.Error()}
 			}
-			f, err := os.OpenFile(file, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+			f, err := newFile(file)
 			if err != nil {
 				return err
 			}

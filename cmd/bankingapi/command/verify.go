@@ -95,13 +95,21 @@ func (o *verifyOptions) run(c *call) (err error) {
 	printTrail(work.printf, &proof)
 	switch {
 	case proof.Findings > 0:
-		return fmt.Errorf("the book has %d errors", proof.Findings)
+		return fmt.Errorf("the book has %s", counted(proof.Findings, "error"))
 	case proof.Holdings+proof.Accounts+proof.Sales+proof.Postings == 0:
 		work.printf("The book is empty: there was nothing to check.\n")
 	default:
 		work.printf("The book is correct.\n")
 	}
 	return nil
+}
+
+// counted is "1 error" or "2 errors".
+func counted(n int64, what string) string {
+	if n != 1 {
+		what += "s"
+	}
+	return fmt.Sprint(n, " ", what)
 }
 
 func proofDocument(p bootstrap.Proof, findings []string) document {
@@ -142,12 +150,9 @@ func printTrail(printf func(format string, args ...any), proof *bootstrap.Proof)
 // used is told before the work and not after it. The function that it returns
 // writes the report, or removes the file if there is none.
 func newReport(name string) (written func(*backoffice.Report) error, err error) {
-	file, err := os.OpenFile(name, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
-	if errors.Is(err, fs.ErrExist) {
-		return nil, fmt.Errorf("%s exists already: choose another name for the report", name)
-	}
+	file, err := newFile(name)
 	if err != nil {
-		return nil, fmt.Errorf("make the report: %w", err)
+		return nil, err
 	}
 	return func(report *backoffice.Report) error {
 		if report.Ended.IsZero() {
@@ -156,4 +161,18 @@ func newReport(name string) (written func(*backoffice.Report) error, err error) 
 		_, err := file.WriteString(report.Text())
 		return errors.Join(err, file.Sync(), file.Close())
 	}, nil
+}
+
+// newFile makes a file that only its owner can read.
+func newFile(name string) (*os.File, error) {
+	file, err := os.OpenFile(name, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+	return file, exists(name, err)
+}
+
+// exists says plainly that a new file cannot have this name.
+func exists(name string, err error) error {
+	if errors.Is(err, fs.ErrExist) {
+		return fmt.Errorf("%s exists already: choose another name", name)
+	}
+	return err
 }

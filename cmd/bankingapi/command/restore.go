@@ -1,0 +1,102 @@
+package command
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"bankingapi/bootstrap"
+)
+
+type restoreOptions struct {
+	verifyOptions
+	replace bool
+}
+
+func (p program) restoreCommand() *cobra.Command {
+	var o restoreOptions
+	cmd := p.command(&cobra.Command{
+		Use:   "restore FILE",
+		Short: "Put a backup of a SQLite book in its place, and check it",
+		Long: `Copies FILE, which backup has made, to the file of storage.dsn, and then checks the book as verify
+does. Stop the service first. With --replace a book that is there is kept beside it, under a name
+that ends in the time. The signing key of the trail stays where it is: keep a copy of it too.
+For Postgres use pg_restore.`,
+		Example: `  bankingapi restore /backup/bank-2026-11-20.db
+  bankingapi restore /backup/bank-2026-11-20.db --replace --against 2026-11.checkpoint`,
+		Args: named("FILE"),
+	}, o.run)
+	cmd.Flags().BoolVar(&o.replace, "replace", false, "keep the book that is there under another name")
+	cmd.Flags().StringArrayVar(&o.against, "against", nil, "`file` with an earlier checkpoint of the trail; may be repeated")
+	return addActor(addFormat(cmd))
+}
+
+func (o *restoreOptions) run(c *call) error {
+	storage := c.loaded.Settings.Storage
+	if storage.Driver != bootstrap.SQLite {
+		return errors.New("restore is for books of SQLite: on Postgres use pg_restore, then run verify")
+	}
+	backup := c.args[0]
+	if info, err := os.Stat(backup + "-wal"); err == nil && info.Size() > 0 {
+		return fmt.Errorf("%s is a book in use, with changes in %s-wal: make a copy with backup first", backup, backup)
+	}
+	from, err := os.Open(backup)
+	if err != nil {
+		return err
+	}
+	defer from.Close()
+	book, _, _ := strings.Cut(strings.TrimPrefix(string(storage.DSN), "file:"), "?")
+	if err := os.MkdirAll(filepath.Dir(book), 0o700); err != nil {
+		return err
+	}
+	copied := book + ".restoring"
+	if err := copyTo(copied, from); err != nil {
+		return errors.Join(err, os.Remove(copied))
+	}
+	if err := o.makeRoom(c, book); err != nil {
+		return errors.Join(err, os.Remove(copied))
+	}
+	if err := os.Rename(copied, book); err != nil {
+		return err
+	}
+	c.tell("Restored %s to %s.\n", backup, book)
+	return o.verifyOptions.run(c)
+}
+
+// makeRoom keeps the files of a book that is there under another name.
+func (o *restoreOptions) makeRoom(c *call, book string) error {
+	aside := book + ".replaced-" + time.Now().UTC().Format("20060102T150405")
+	for _, suffix := range []string{"", "-wal", "-shm"} {
+		_, err := os.Lstat(book + suffix)
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			continue
+		case err == nil && !o.replace:
+			return fmt.Errorf("%s exists already: stop the service, and use --replace to keep the book under another name", book+suffix)
+		case err == nil:
+			err = os.Rename(book+suffix, aside+suffix)
+		}
+		if err != nil {
+			return err
+		}
+		c.tell("Kept %s as %s.\n", book+suffix, aside+suffix)
+	}
+	return nil
+}
+
+// copyTo writes a new file that only its owner can read.
+func copyTo(name string, from io.Reader) error {
+	to, err := os.OpenFile(name, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(to, from)
+	return errors.Join(err, to.Sync(), to.Close())
+}
