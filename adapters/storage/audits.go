@@ -33,7 +33,7 @@ func newAudits(t *batch.Table[AuditRow]) audits { return audits{t, t.Insert()} }
 
 // acted writes the act that ctx carries, if it carries one, and the entries in
 // the trail of the act and of what it has changed. more is added to its details.
-func (d *database) acted(ctx context.Context, changed []trail.Entry, more ...string) []batch.Request {
+func (d leafMaker) acted(ctx context.Context, changed []trail.Entry, more ...string) []batch.Request {
 	var rows []AuditRow
 	if act, ok := audit.From(ctx); ok {
 		rows = []AuditRow{{
@@ -47,12 +47,12 @@ func (d *database) acted(ctx context.Context, changed []trail.Entry, more ...str
 }
 
 // actEntry is the entry of an act.
-func (d *database) actEntry(row *AuditRow) trail.Entry {
+func (d leafMaker) actEntry(row *AuditRow) trail.Entry {
 	l := d.actLeaf(row)
 	return trail.Entry{Kind: trail.Act, ID: operation.ID(row.AuditID), Leaf: l.Hash()}
 }
 
-func (d *database) actLeaf(row *AuditRow) trail.Leaf {
+func (d leafMaker) actLeaf(row *AuditRow) trail.Leaf {
 	l := trail.NewLeaf(nil, trail.Act, operation.ID(row.AuditID))
 	encode(&l, "audits", d.audits.Table, row)
 	return l
@@ -74,7 +74,7 @@ func (r *AuditRow) act() (audit.Act, error) {
 }
 
 // acts is backoffice.Audit.
-type acts struct{ *database }
+type acts struct{ leafMaker }
 
 // Record is as backoffice.Audit promises.
 func (a acts) Record(ctx context.Context, act audit.Act) error {

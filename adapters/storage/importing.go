@@ -23,7 +23,7 @@ const chunk = 1000
 
 // imports is backoffice.Imports.
 type imports struct {
-	*database
+	leafMaker
 	now func() time.Time
 }
 

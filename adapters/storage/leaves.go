@@ -15,8 +15,11 @@ import (
 	"bankingapi/domain/trail"
 )
 
-// The leaves of stored rows. They are made by the same functions as when the
-// rows were written.
+// leafReader reads the leaves of stored rows. They are made by the same functions as when
+// the rows were written.
+type leafReader struct{ leafMaker }
+
+func newLeafReader(d *database) leafReader { return leafReader{leafMaker{d}} }
 
 // storedLeaf is the leaf of rows as they are stored.
 type storedLeaf struct {
@@ -78,7 +81,7 @@ const windowSize = 2000
 // ID. nil is no bound.
 type window struct{ after, until, only *batch.UUID }
 
-func (d *database) within(w window) func(*gorm.DB) *gorm.DB {
+func (d leafReader) within(w window) func(*gorm.DB) *gorm.DB {
 	return func(tx *gorm.DB) *gorm.DB {
 		if w.only != nil {
 			tx = tx.Where("t.operation_id = ?", d.Dialect.Bind(*w.only))
@@ -95,7 +98,7 @@ func (d *database) within(w window) func(*gorm.DB) *gorm.DB {
 
 // windows calls read with windows that have all operations with sales, postings
 // or refusals, in the order of their IDs.
-func (d *database) windows(tx *gorm.DB, read func(window) error) error {
+func (d leafReader) windows(tx *gorm.DB, read func(window) error) error {
 	var w window
 	for {
 		w.until = nil
@@ -117,7 +120,7 @@ func (d *database) windows(tx *gorm.DB, read func(window) error) error {
 }
 
 // decisions reads the decisions of a window.
-func (d *database) decisions(ctx context.Context, tx *gorm.DB, w window, found func(*decision) error) error {
+func (d leafReader) decisions(ctx context.Context, tx *gorm.DB, w window, found func(*decision) error) error {
 	all := make(map[batch.UUID]*decision)
 	of := func(id batch.UUID) *decision {
 		if all[id] == nil {
@@ -189,7 +192,7 @@ type callerKey struct {
 }
 
 // recordsOf finds the records of CallerIds.
-func (d *database) recordsOf(ctx context.Context, tx *gorm.DB, callers map[callerKey]batch.UUID, found func(of batch.UUID, row *OperationRow)) error {
+func (d leafReader) recordsOf(ctx context.Context, tx *gorm.DB, callers map[callerKey]batch.UUID, found func(of batch.UUID, row *OperationRow)) error {
 	if len(callers) == 0 {
 		return nil
 	}
@@ -214,7 +217,7 @@ func (d *database) recordsOf(ctx context.Context, tx *gorm.DB, callers map[calle
 
 // decided is the leaf of a decision. A sale that has a day was recorded first,
 // or was carried out at once because it was its day.
-func (d *database) decided(buffer *[]byte, of *decision) storedLeaf {
+func (d leafReader) decided(buffer *[]byte, of *decision) storedLeaf {
 	l := d.leaf(*buffer, trail.Decided, of)
 	s := storedLeaf{Entry: trail.Entry{Kind: trail.Decided, ID: operation.ID(of.id), Leaf: l.Hash()}, name: "operation " + of.id.String()}
 	*buffer = l.Memory()
@@ -228,14 +231,14 @@ func (d *database) decided(buffer *[]byte, of *decision) storedLeaf {
 }
 
 // settledHash is the hash of the second leaf of a decision.
-func (d *database) settledHash(buffer []byte, of *decision) trail.Hash {
+func (d leafReader) settledHash(buffer []byte, of *decision) trail.Hash {
 	l := d.leaf(buffer, trail.Settled, of)
 	return l.Hash()
 }
 
 // few reads the leaves of which there are few: of prices, subscriptions, acts,
 // imports and corrections.
-func (d *database) few(tx *gorm.DB, keys *trail.Keys, found func(storedLeaf) error) error {
+func (d leafReader) few(tx *gorm.DB, keys *trail.Keys, found func(storedLeaf) error) error {
 	return inTurn(
 		func() error {
 			return each(tx, d.prices.Table, nil, func(row *PriceRow) error {
@@ -262,7 +265,7 @@ func (d *database) few(tx *gorm.DB, keys *trail.Keys, found func(storedLeaf) err
 }
 
 // postedLeaves reads the leaves of postings that belong to no sale.
-func (d *database) postedLeaves(tx *gorm.DB, keys *trail.Keys, found func(storedLeaf) error) error {
+func (d leafReader) postedLeaves(tx *gorm.DB, keys *trail.Keys, found func(storedLeaf) error) error {
 	var id batch.UUID
 	sum := trail.NewSum(keys)
 	flush := func() error {
@@ -293,7 +296,7 @@ func (d *database) postedLeaves(tx *gorm.DB, keys *trail.Keys, found func(stored
 
 // answered reads the leaves of CallerIds whose operations have no sales: of
 // notifications, and of refusals by versions that kept nothing else.
-func (d *database) answered(tx *gorm.DB, found func(storedLeaf) error) error {
+func (d leafReader) answered(tx *gorm.DB, found func(storedLeaf) error) error {
 	var buffer []byte
 	return each(tx, d.operations.Table, func(tx *gorm.DB) *gorm.DB {
 		const of = " o WHERE t.operation = 2 AND o.operation_id = t.operation_id AND o.caller_id = t.caller_id AND o.subscription = t.subscription)"
@@ -310,7 +313,7 @@ func (d *database) answered(tx *gorm.DB, found func(storedLeaf) error) error {
 
 // stored reads the leaves of notifications. texts is false if the texts of one
 // are not those of its digest.
-func (d *database) stored(tx *gorm.DB, keys *trail.Keys, found func(leaf storedLeaf, texts bool) error) error {
+func (d leafReader) stored(tx *gorm.DB, keys *trail.Keys, found func(leaf storedLeaf, texts bool) error) error {
 	var buffer []byte
 	return each(tx, d.notifications.Table, nil, func(row *NotificationRow) error {
 		l := d.notified(buffer, keys, row)
@@ -322,4 +325,17 @@ func (d *database) stored(tx *gorm.DB, keys *trail.Keys, found func(leaf storedL
 			name:  fmt.Sprintf("notification %s/%d", row.OperationID, row.Position),
 		}, err == nil && bytes.Equal(digest.Bytes(), row.Digest))
 	})
+}
+
+// eachBatch reads batches in the order of their IDs. 0 is no limit.
+func (d leafReader) eachBatch(tx *gorm.DB, after *batch.UUID, limit int, found func(*TrailBatchRow) error) error {
+	return each(tx, d.batches, func(tx *gorm.DB) *gorm.DB {
+		if after != nil {
+			tx = tx.Where("t.batch_id > ?", d.Dialect.Bind(*after))
+		}
+		if limit > 0 {
+			tx = tx.Limit(limit)
+		}
+		return tx.Order("t.batch_id")
+	}, found)
 }

@@ -18,8 +18,11 @@ import (
 	"bankingapi/domain/trail"
 )
 
-// trailLog is the ports of package application/trail, except Origin.
-type trailLog struct{ *database }
+// trailLog and leafFinder are the ports of package application/trail, except Origin.
+type (
+	trailLog   struct{ leafReader }
+	leafFinder struct{ trailLog }
+)
 
 // trailOrigin is application.Origin.
 type trailOrigin struct{ trail trailLog }
@@ -27,7 +30,7 @@ type trailOrigin struct{ trail trailLog }
 var (
 	_ application.Writer = trailLog{}
 	_ application.Log    = trailLog{}
-	_ application.Finder = trailLog{}
+	_ application.Finder = leafFinder{}
 	_ application.Origin = trailOrigin{}
 )
 
@@ -80,7 +83,6 @@ func (t trailLog) State(ctx context.Context) (application.State, error) {
 func (t trailLog) IsOf(ctx context.Context, keys *trail.Keys) (bool, error) {
 	found, own := false, false
 	err := t.snapshot(ctx, func(tx *gorm.DB) error {
-		c := &comparison{database: t.database, tx: tx}
 		var after *batch.UUID
 		for read := batchesRead; read == batchesRead && !own; {
 			read = 0
@@ -88,7 +90,7 @@ func (t trailLog) IsOf(ctx context.Context, keys *trail.Keys) (bool, error) {
 			if after == nil {
 				read, limit = batchesRead-1, 1 // the first one decides nearly always
 			}
-			err := c.eachBatch(after, limit, func(row *TrailBatchRow) error {
+			err := t.eachBatch(tx, after, limit, func(row *TrailBatchRow) error {
 				id := row.BatchID
 				after = &id
 				read++
@@ -379,7 +381,7 @@ func (t trailLog) adopt(ctx context.Context, tx *gorm.DB, keys *trail.Keys) (ent
 }
 
 // Leaf is application.Finder.
-func (t trailLog) Leaf(ctx context.Context, id operation.ID) (application.Leaf, error) {
+func (t leafFinder) Leaf(ctx context.Context, id operation.ID) (application.Leaf, error) {
 	return t.find(ctx, id, func(tx *gorm.DB, keys *trail.Keys) ([]trail.Leaf, batch.UUID, error) {
 		leaves, err := t.contents(ctx, tx, batch.UUID(id), keys)
 		return leaves, batch.UUID(id), err
@@ -387,7 +389,7 @@ func (t trailLog) Leaf(ctx context.Context, id operation.ID) (application.Leaf, 
 }
 
 // Reversal is application.Finder.
-func (t trailLog) Reversal(ctx context.Context, id operation.ID) (application.Leaf, error) {
+func (t leafFinder) Reversal(ctx context.Context, id operation.ID) (application.Leaf, error) {
 	return t.find(ctx, id, func(tx *gorm.DB, _ *trail.Keys) (leaves []trail.Leaf, by batch.UUID, err error) {
 		only := batch.UUID(id)
 		err = each(tx, t.reversals.Table, t.within(window{only: &only}), func(row *ReversalRow) error {
@@ -399,7 +401,7 @@ func (t trailLog) Reversal(ctx context.Context, id operation.ID) (application.Le
 }
 
 // find finds one of the leaves that read returns, in a batch that is newer than an ID.
-func (t trailLog) find(ctx context.Context, id operation.ID, read func(*gorm.DB, *trail.Keys) ([]trail.Leaf, batch.UUID, error)) (found application.Leaf, err error) {
+func (t leafFinder) find(ctx context.Context, id operation.ID, read func(*gorm.DB, *trail.Keys) ([]trail.Leaf, batch.UUID, error)) (found application.Leaf, err error) {
 	recording := t.trail.on.Load()
 	if recording == nil {
 		return found, application.ErrNotFound
@@ -419,7 +421,7 @@ func (t trailLog) find(ctx context.Context, id operation.ID, read func(*gorm.DB,
 }
 
 // contents are the leaves that the rows of an ID may have.
-func (t trailLog) contents(ctx context.Context, tx *gorm.DB, id batch.UUID, keys *trail.Keys) (leaves []trail.Leaf, err error) {
+func (t leafFinder) contents(ctx context.Context, tx *gorm.DB, id batch.UUID, keys *trail.Keys) (leaves []trail.Leaf, err error) {
 	add := func(l trail.Leaf) { leaves = append(leaves, l) }
 	w := window{only: &id}
 	err = t.decisions(ctx, tx, w, func(of *decision) error {
@@ -469,16 +471,16 @@ func (t trailLog) contents(ctx context.Context, tx *gorm.DB, id batch.UUID, keys
 
 // inBatch finds the batch of one of the leaves. A batch is made after the IDs
 // in it, and IDs grow with time.
-func (t trailLog) inBatch(tx *gorm.DB, id operation.ID, after batch.UUID, leaves []trail.Leaf, keys *trail.Keys) (found application.Leaf, err error) {
+func (t leafFinder) inBatch(tx *gorm.DB, id operation.ID, after batch.UUID, leaves []trail.Leaf, keys *trail.Keys) (found application.Leaf, err error) {
 	of := make(map[trail.Hash]*trail.Leaf, len(leaves))
 	for i := range leaves {
 		of[leaves[i].Hash()] = &leaves[i]
 	}
-	c, known := &comparison{database: t.database, tx: tx}, t.knownRoots()
+	known := t.knownRoots()
 	for read := batchesRead; read == batchesRead && found.Content == nil; {
 		read = 0
 		var having []TrailBatchRow
-		err = c.eachBatch(&after, batchesRead, func(row *TrailBatchRow) error {
+		err = t.eachBatch(tx, &after, batchesRead, func(row *TrailBatchRow) error {
 			read++
 			after = row.BatchID
 			if bytes.Contains(row.Entries, id[:]) {

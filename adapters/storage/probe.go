@@ -11,11 +11,14 @@ import (
 	"bankingapi/domain/fault"
 )
 
+// service is what the service itself asks of the database.
+type service struct{ *database }
+
 // ping asks of the database what requests ask of it: without rows, so that
 // nothing changes and nothing is locked. A database that answers but cannot
 // store a sale is not ready: it is read-only, a right or a table is missing, or
 // a pooler allows no transaction.
-func (d *database) ping(ctx context.Context) error {
+func (d service) ping(ctx context.Context) error {
 	if d.engine.Check != nil {
 		if err := d.engine.Check(); err != nil {
 			return err // a new connection would fail too, and could not say why
@@ -36,7 +39,7 @@ func (d *database) ping(ctx context.Context) error {
 }
 
 // probes are all statements of sales, refusals and pushes, without rows.
-func (d *database) probes() []batch.Request {
+func (d service) probes() []batch.Request {
 	probes := []batch.Request{
 		d.holdings.find.Request(nil, nil),
 		d.accounts.find.Request(nil, nil),
@@ -63,14 +66,14 @@ func (d *database) probes() []batch.Request {
 }
 
 // subscribers reads no subscription.
-func (d *database) subscribers(ctx context.Context) error {
+func (d service) subscribers(ctx context.Context) error {
 	var none []SubscriptionRow
 	return d.reads.WithContext(ctx).Session(&gorm.Session{}).Table(d.subscriptions.Name).Limit(0).Find(&none).Error
 }
 
 // explain gives an error its kind, with a sentence for the people who run the
 // service if the engine has one.
-func (d *database) explain(err error) error {
+func (d service) explain(err error) error {
 	if _, known := errors.AsType[*fault.Error](err); known || err == nil || d.engine.Explain == nil {
 		return d.Translate(err)
 	}
@@ -81,10 +84,18 @@ func (d *database) explain(err error) error {
 }
 
 // risks is store.Store's Risks.
-func (d *database) risks(ctx context.Context) ([]store.Risk, error) {
+func (d service) risks(ctx context.Context) ([]store.Risk, error) {
 	if d.engine.Risks == nil {
 		return nil, nil
 	}
 	found, err := d.engine.Risks(ctx)
 	return found, d.explain(err)
+}
+
+// index is store.Store.Index.
+func (d service) index(ctx context.Context) error {
+	if err := d.Ready(ctx); err != nil {
+		return err
+	}
+	return d.Translate(d.engine.Index(ctx, d.prefix))
 }

@@ -23,7 +23,7 @@ type PropertyRow struct {
 const zoneProperty = "time_zone"
 
 // clock is store.Store's Clock.
-func (d *database) clock(ctx context.Context, zone string) (now, newest time.Time, err error) {
+func (d service) clock(ctx context.Context, zone string) (now, newest time.Time, err error) {
 	if err := d.Ready(ctx); err != nil {
 		return now, newest, err
 	}

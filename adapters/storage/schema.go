@@ -112,7 +112,7 @@ func (s *Schema) acted(ctx context.Context, results []*goose.MigrationResult) er
 	}
 	d := s.marks.database
 	return d.Transact(ctx, func(session batch.Session) error {
-		return session.Commit(ctx, d.acted(ctx, nil, strings.Join(names, ", "))...)
+		return session.Commit(ctx, leafMaker{d}.acted(ctx, nil, strings.Join(names, ", "))...)
 	})
 }
 
@@ -170,7 +170,7 @@ func (u undoing) Delete(ctx context.Context, db versions.DBTxConn, version int64
 	if !ok || version <= auditsVersion {
 		return nil // the audits are gone
 	}
-	requests := u.book.acted(ctx, nil, "version "+strconv.FormatInt(version, 10))
+	requests := leafMaker{u.book}.acted(ctx, nil, "version "+strconv.FormatInt(version, 10))
 	if version <= trailVersion && len(requests) > 1 {
 		requests = requests[:1] // the trail is gone
 	}

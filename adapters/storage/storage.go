@@ -218,6 +218,7 @@ func (d *database) ports(b *Books, i *Inboxes, s *Schema, now func() time.Time) 
 	if backup == nil {
 		backup = store.Unsupported().Backup
 	}
+	log, service := trailLog{newLeafReader(d)}, service{d}
 	return &store.Store{
 		Name:          d.engine.Name,
 		Books:         b,
@@ -225,28 +226,20 @@ func (d *database) ports(b *Books, i *Inboxes, s *Schema, now func() time.Time) 
 		Subscriptions: &Subscriptions{d},
 		Usage:         &Subscriptions{d},
 		Backoffice: backoffice.Ports{
-			Imports: imports{d, now}, Reader: reader{d}, Lookups: lookups{d}, Evidence: evidence{d}, Books: newBooks(d), Audit: acts{d},
+			Imports: imports{leafMaker{d}, now}, Reader: reader{d}, Lookups: lookups{d}, Evidence: evidence{d}, Books: newBooks(d), Audit: acts{leafMaker{d}},
 		},
-		Trail:          &trail.Ports{Writer: trailLog{d}, Log: trailLog{d}, Finder: trailLog{d}, Origin: trailOrigin{trailLog{d}}},
+		Trail:          &trail.Ports{Writer: log, Log: log, Finder: leafFinder{log}, Origin: trailOrigin{log}},
 		Schema:         s,
 		MigrateAtStart: d.engine.Migrations.AtStart,
 		Marker:         s.marks,
-		Ping:           d.ping,
-		Risks:          d.risks,
+		Ping:           service.ping,
+		Risks:          service.risks,
 		CountDue:       b.CountDue,
-		Clock:          d.clock,
-		Index:          d.index,
+		Clock:          service.clock,
+		Index:          service.index,
 		Grace:          d.engine.Grace,
 		Backup:         backup,
 	}
-}
-
-// index is store.Store.Index.
-func (d *database) index(ctx context.Context) error {
-	if err := d.Ready(ctx); err != nil {
-		return err
-	}
-	return d.Translate(d.engine.Index(ctx, d.prefix))
 }
 
 // inside are the ports inside a transaction of a host.

@@ -83,6 +83,9 @@ func (w *trailWriter) buffer(do func([]byte) []byte) {
 	w.buffers.Put(b)
 }
 
+// leafMaker makes the leaves of rows, and writes their entries.
+type leafMaker struct{ *database }
+
 // booked are the rows that a settled book adds and settles.
 type booked struct {
 	added, answered []OperationRow
@@ -94,7 +97,7 @@ type booked struct {
 
 // entered writes the entries of the rows. Every row has one, except records that
 // change: the sales that change with them have it.
-func (d *database) entered(rows *booked) batch.Request {
+func (d leafMaker) entered(rows *booked) batch.Request {
 	r := d.trail.on.Load()
 	n := len(rows.added) + len(rows.sold) + len(rows.settled) + len(rows.units) + len(rows.money) + len(rows.refused) + len(rows.reversed)
 	if r == nil || n == 0 {
@@ -106,7 +109,7 @@ func (d *database) entered(rows *booked) batch.Request {
 // entries returns the entries of the operations in the rows. The sales of an
 // operation are consecutive. Its postings are found by its ID: due operations and
 // new ones are apart among the sales, and mixed among the postings.
-func (d *database) entries(r *recording, rows *booked) (entries []trail.Entry) {
+func (d leafMaker) entries(r *recording, rows *booked) (entries []trail.Entry) {
 	records := make(map[batch.UUID]*OperationRow, len(rows.added)+len(rows.answered))
 	for _, all := range [][]OperationRow{rows.added, rows.answered} {
 		for i := range all {
@@ -186,7 +189,7 @@ func byOperation(rows []PostingRow) map[batch.UUID][]PostingRow {
 }
 
 // posted is the entry of an operation's postings that belong to no sale.
-func (d *database) posted(keys *trail.Keys, rows []PostingRow) trail.Entry {
+func (d leafMaker) posted(keys *trail.Keys, rows []PostingRow) trail.Entry {
 	sum := trail.NewSum(keys)
 	for i := range rows {
 		d.sum(sum, &rows[i])
@@ -198,7 +201,7 @@ func (d *database) posted(keys *trail.Keys, rows []PostingRow) trail.Entry {
 
 // sum adds a posting to the sum of an operation. Nothing is added while no trail
 // is kept: the sum is nil then.
-func (d *database) sum(s *trail.Sum, row *PostingRow) {
+func (d leafMaker) sum(s *trail.Sum, row *PostingRow) {
 	if s == nil {
 		return
 	}
@@ -218,7 +221,7 @@ type decision struct {
 }
 
 // leaf encodes the decision.
-func (d *database) leaf(buffer []byte, kind trail.Kind, of *decision) trail.Leaf {
+func (d leafMaker) leaf(buffer []byte, kind trail.Kind, of *decision) trail.Leaf {
 	l := trail.NewLeaf(buffer, kind, operation.ID(of.id))
 	if of.twice { // no such leaf was written
 		l.BeginRow("twice")
@@ -274,7 +277,7 @@ func encode[R any](l *trail.Leaf, table string, t *batch.Table[R], row *R, skip 
 
 // notified encodes a notification. Its texts enter by a keyed hash of their
 // digest.
-func (d *database) notified(buffer []byte, keys *trail.Keys, row *NotificationRow) trail.Leaf {
+func (d leafMaker) notified(buffer []byte, keys *trail.Keys, row *NotificationRow) trail.Leaf {
 	l := trail.NewLeaf(buffer, trail.Notified, operation.ID(row.OperationID))
 	l.BeginRow("notifications")
 	l.Bytes("keyed_digest", keys.Text(row.Digest))
@@ -285,7 +288,7 @@ func (d *database) notified(buffer []byte, keys *trail.Keys, row *NotificationRo
 
 // accepted writes the entries of accepted notifications and of the records of
 // their operations.
-func (d *database) accepted(records []OperationRow, rows []NotificationRow) batch.Request {
+func (d leafMaker) accepted(records []OperationRow, rows []NotificationRow) batch.Request {
 	r := d.trail.on.Load()
 	if r == nil || len(records)+len(rows) == 0 {
 		return batch.Request{}
@@ -293,7 +296,7 @@ func (d *database) accepted(records []OperationRow, rows []NotificationRow) batc
 	return d.trail.later(r, func() []trail.Entry { return d.notifiedEntries(r, records, rows) })
 }
 
-func (d *database) notifiedEntries(r *recording, records []OperationRow, rows []NotificationRow) []trail.Entry {
+func (d leafMaker) notifiedEntries(r *recording, records []OperationRow, rows []NotificationRow) []trail.Entry {
 	entries := make([]trail.Entry, 0, len(records)+len(rows))
 	d.trail.buffer(func(buffer []byte) []byte {
 		for i := range records {
@@ -338,7 +341,7 @@ func (w *trailWriter) posted(id operation.ID, sum *trail.Sum) []batch.Request {
 }
 
 // priceEntry is the entry of a price.
-func (d *database) priceEntry(row *PriceRow) trail.Entry {
+func (d leafMaker) priceEntry(row *PriceRow) trail.Entry {
 	l := trail.NewLeaf(nil, trail.Priced, trail.PriceID(row.PriceID))
 	encode(&l, "prices", d.prices.Table, row)
 	return trail.Entry{Kind: trail.Priced, ID: trail.PriceID(row.PriceID), Leaf: l.Hash()}
@@ -348,7 +351,7 @@ func (d *database) priceEntry(row *PriceRow) trail.Entry {
 var neverLogged = []string{"primary_used_at", "secondary_used_at", "without_caller_id_at"}
 
 // subscriptionEntry is the entry of a subscription as a change left it.
-func (d *database) subscriptionEntry(row *SubscriptionRow) trail.Entry {
+func (d leafMaker) subscriptionEntry(row *SubscriptionRow) trail.Entry {
 	id := trail.NameID(row.Name)
 	l := trail.NewLeaf(nil, trail.Changed, id)
 	encode(&l, "subscriptions", d.subscriptions.Table, row, neverLogged...)
@@ -356,12 +359,12 @@ func (d *database) subscriptionEntry(row *SubscriptionRow) trail.Entry {
 }
 
 // reversalEntry is the entry of a reversal.
-func (d *database) reversalEntry(row *ReversalRow) trail.Entry {
+func (d leafMaker) reversalEntry(row *ReversalRow) trail.Entry {
 	l := d.reversalLeaf(row)
 	return trail.Entry{Kind: trail.Reversed, ID: operation.ID(row.OperationID), Leaf: l.Hash()}
 }
 
-func (d *database) reversalLeaf(row *ReversalRow) trail.Leaf {
+func (d leafMaker) reversalLeaf(row *ReversalRow) trail.Leaf {
 	l := trail.NewLeaf(nil, trail.Reversed, operation.ID(row.OperationID))
 	encode(&l, "reversals", d.reversals.Table, row)
 	return l

@@ -22,10 +22,8 @@ import (
 // rows. Rows and batches are read nearly in the order of time, so that it holds
 // little at once.
 type comparison struct {
-	*database
+	logComparison
 	ctx   context.Context
-	tx    *gorm.DB
-	w     *backoffice.TrailWitness
 	state backoffice.HeadRow
 	// hasBegun says that there is a trail.
 	hasBegun bool
@@ -41,7 +39,14 @@ type comparison struct {
 	// subscribed are the names that acts have mentioned: the leaf of a
 	// subscription has its name's hash only.
 	subscribed map[operation.ID]string
-	// The log: records that came before their turn.
+}
+
+// logComparison is the part that compares the batches with the log.
+type logComparison struct {
+	leafReader
+	tx *gorm.DB
+	w  *backoffice.TrailWitness
+	// early are records that came before their turn, which is that of next.
 	next   int64
 	early  map[int64]*backoffice.BatchRow
 	opened []*backoffice.BatchRow
@@ -50,6 +55,10 @@ type comparison struct {
 	missing bool
 	nodes   []TrailHashRow
 	read    int64
+}
+
+func newLogComparison(r leafReader, tx *gorm.DB, w *backoffice.TrailWitness) logComparison {
+	return logComparison{leafReader: r, tx: tx, w: w, early: make(map[int64]*backoffice.BatchRow)}
 }
 
 type leafKey struct {
@@ -70,11 +79,11 @@ type fewLeaf struct {
 // trail returns the comparison of the trail with the rows.
 func (e evidence) trail(ctx context.Context, tx *gorm.DB, w *backoffice.TrailWitness) (*comparison, error) {
 	c := &comparison{
-		database: e.db, ctx: ctx, w: w,
+		logComparison: newLogComparison(newLeafReader(e.db), nil, w), ctx: ctx,
 		rows: make(map[leafKey]*storedDecision), leaves: make(map[leafKey]trail.Hash),
-		few: make(map[leafKey]*fewLeaf), subscribed: make(map[operation.ID]string), early: make(map[int64]*backoffice.BatchRow),
+		few: make(map[leafKey]*fewLeaf), subscribed: make(map[operation.ID]string),
 	}
-	head, err := trailLog{e.db}.state(tx)
+	head, err := trailLog{c.leafReader}.state(tx)
 	if err != nil {
 		return nil, err
 	}
@@ -94,7 +103,7 @@ func (c *comparison) compareLog(tx *gorm.DB) error {
 	c.tx = tx
 	return inTurn(
 		func() error {
-			return c.database.few(tx, c.w.Keys, func(s storedLeaf) error {
+			return c.leafReader.few(tx, c.w.Keys, func(s storedLeaf) error {
 				key := leafKey{s.Kind, s.ID}
 				if c.few[key] != nil { // only a table without its primary key has a row twice
 					return c.found(&backoffice.LeafRow{Name: s.name, HasRows: true})
@@ -198,7 +207,7 @@ func (c *comparison) isMisplaced(s *storedLeaf) (is bool, err error) {
 	return is, err
 }
 
-func (c *comparison) found(row *backoffice.LeafRow) error { return c.w.Leaf(row) }
+func (c *logComparison) found(row *backoffice.LeafRow) error { return c.w.Leaf(row) }
 
 // batchesRead is how many batches are read together.
 const batchesRead = 200
@@ -208,7 +217,7 @@ const batchesRead = 200
 func (c *comparison) readBatches(until *batch.UUID) error {
 	for !c.ended && (until == nil || c.batch == nil || bytes.Compare(c.batch[:], until[:]) <= 0) {
 		read := 0
-		err := c.eachBatch(c.batch, batchesRead, func(row *TrailBatchRow) error {
+		err := c.eachBatch(c.tx, c.batch, batchesRead, func(row *TrailBatchRow) error {
 			read++
 			id := row.BatchID
 			c.batch = &id
@@ -262,21 +271,8 @@ func (c *comparison) isLate(in operation.ID, e *trail.Entry, seal trail.Seal) bo
 // isTimed reports whether an ID has a time: whether it is a UUID of version 7.
 func isTimed(id operation.ID) bool { return id[6]>>4 == 7 }
 
-// eachBatch reads batches in the order of their IDs. 0 is no limit.
-func (c *comparison) eachBatch(after *batch.UUID, limit int, found func(*TrailBatchRow) error) error {
-	return each(c.tx, c.batches, func(tx *gorm.DB) *gorm.DB {
-		if after != nil {
-			tx = tx.Where("t.batch_id > ?", c.Dialect.Bind(*after))
-		}
-		if limit > 0 {
-			tx = tx.Limit(limit)
-		}
-		return tx.Order("t.batch_id")
-	}, found)
-}
-
 // logged keeps the record for its turn in the log. It returns what the seal says.
-func (c *comparison) logged(row *TrailBatchRow, record []byte) (trail.Seal, error) {
+func (c *logComparison) logged(row *TrailBatchRow, record []byte) (trail.Seal, error) {
 	seal, ok := c.w.Keys.OpenSeal(record, row.Entries, row.Seal)
 	r := &backoffice.BatchRow{ID: operation.ID(row.BatchID), Record: record, IsSealed: ok}
 	if ok && seal.IsBound {
@@ -307,8 +303,8 @@ func (c *comparison) logged(row *TrailBatchRow, record []byte) (trail.Seal, erro
 }
 
 // compareOpen names the open batches that were made for another log.
-func (c *comparison) compareOpen() error {
-	log := trailLog{c.database}
+func (c *logComparison) compareOpen() error {
+	log := trailLog{c.leafReader}
 	known := log.knownRoots()
 	for _, r := range c.opened {
 		if r.Base == nil {
@@ -326,7 +322,7 @@ func (c *comparison) compareOpen() error {
 }
 
 // records hands over the records whose turn it is.
-func (c *comparison) records() error {
+func (c *logComparison) records() error {
 	for {
 		r, ok := c.early[c.next]
 		if !ok {
@@ -351,7 +347,7 @@ const hashesRead = 1000
 
 // hashes hands over the hashes that are stored for the last record of a log of
 // that size.
-func (c *comparison) hashes(size int64) error {
+func (c *logComparison) hashes(size int64) error {
 	if c.missing {
 		return nil
 	}
@@ -375,7 +371,7 @@ func (c *comparison) hashes(size int64) error {
 
 // hasOtherHashes reports whether a log of that size stores more hashes than its batches
 // have.
-func (c *comparison) hasOtherHashes(size int64) (bool, error) {
+func (c *logComparison) hasOtherHashes(size int64) (bool, error) {
 	var other []int64
 	err := c.tx.Table(c.prefix+"trail_hashes").Where("hash_index < 0 OR hash_index >= ?", trail.StoredHashes(size)).Limit(1).Pluck("hash_index", &other).Error
 	return len(other) > 0, err
@@ -383,7 +379,7 @@ func (c *comparison) hasOtherHashes(size int64) (bool, error) {
 
 // gaps names the batches that are missing in a log of that size, and those that
 // are behind its end.
-func (c *comparison) gaps(size int64) error {
+func (c *logComparison) gaps(size int64) error {
 	places := slices.Sorted(maps.Keys(c.early))
 	for i, place := range places {
 		if place >= size {
@@ -411,7 +407,7 @@ func (c *comparison) gaps(size int64) error {
 	return nil
 }
 
-func (c *comparison) changedBatch(id operation.ID) error {
+func (c *logComparison) changedBatch(id operation.ID) error {
 	return c.found(&backoffice.LeafRow{Name: "batch " + id.String(), HasRows: true, HasLeaf: true})
 }
 
@@ -558,7 +554,7 @@ func (p *place) isLongAfter(other place) bool {
 // compareOthers compares notifications and answers without sales, in parts. It
 // shares nothing with compareLog.
 func (c *comparison) compareOthers(tx *gorm.DB) error {
-	other := comparison{database: c.database, ctx: c.ctx, tx: tx, w: c.w}
+	other := comparison{logComparison: newLogComparison(c.leafReader, tx, c.w), ctx: c.ctx}
 	return other.compareParts()
 }
 
@@ -619,7 +615,7 @@ func (c *comparison) comparePart(own func(last byte) bool) error {
 	if err != nil {
 		return err
 	}
-	err = c.eachBatch(nil, 0, func(row *TrailBatchRow) error {
+	err = c.eachBatch(c.tx, nil, 0, func(row *TrailBatchRow) error {
 		b, err := row.batch()
 		if err != nil {
 			return nil //nolint:nilerr // readBatches has found it
