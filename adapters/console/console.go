@@ -128,12 +128,12 @@ func New(o Options) *Console {
 	return c
 }
 
-// Link makes a one-time link to the console at that address, a host and port,
-// and hands it to Options.Show. Earlier links end. It does nothing behind an
-// identity proxy.
+// Link hands a one-time link to the console at that address, a host and port, to
+// Options.Show. A link that was not used yet is handed over again. Link does nothing
+// behind an identity proxy.
 func (c *Console) Link(address string) {
 	if c != nil && !c.sessions.behindProxy() && c.o.Show != nil {
-		c.o.Show("http://" + address + "/console/enter?token=" + c.sessions.newToken())
+		c.o.Show("http://" + address + "/console/enter?token=" + c.sessions.linkTo(address))
 	}
 }
 
@@ -165,8 +165,7 @@ func (c *Console) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 // isForeign reports whether a page of another origin sent the request. A link
-// from elsewhere may be followed, but it brings no cookie, because the cookie is
-// SameSite=Strict.
+// from elsewhere, such as one in a ticket, may be followed: a GET changes nothing.
 func (c *Console) isForeign(r *http.Request) bool {
 	site := r.Header.Get("Sec-Fetch-Site")
 	embedded := (site == "cross-site" || site == "same-site") && r.Header.Get("Sec-Fetch-Mode") != "navigate"
@@ -201,9 +200,9 @@ func (c *Console) refuse(w http.ResponseWriter, status int, page signIn) {
 	_ = c.templates["signin"].Execute(w, page) // it fails only if the client disconnected
 }
 
-// enter signs in with the token of a link, which works once.
+// enter signs in with the token of a link, which works once. A HEAD uses nothing up.
 func (c *Console) enter(w http.ResponseWriter, r *http.Request) {
-	if c.sessions.behindProxy() || !c.sessions.spend(r.URL.Query().Get("token")) {
+	if c.sessions.behindProxy() || r.Method == http.MethodHead || !c.sessions.spend(r.URL.Query().Get("token")) {
 		c.refuse(w, http.StatusForbidden, signIn{Spent: true})
 		return
 	}
@@ -212,11 +211,12 @@ func (c *Console) enter(w http.ResponseWriter, r *http.Request) {
 	http.Redirect(w, r, "/console/", http.StatusSeeOther)
 }
 
-// askLink prints another link where the service runs. Only who sees that
-// terminal can use it.
-func (c *Console) askLink(w http.ResponseWriter, r *http.Request) {
-	if !c.sessions.behindProxy() && c.sessions.mayAsk() {
-		c.Link(r.Host)
+// askLink prints a link where the service runs. Only who sees that terminal can use
+// it. Anybody can ask, so it leads to the address that the service told, and ends no
+// link that was not used yet.
+func (c *Console) askLink(w http.ResponseWriter, _ *http.Request) {
+	if address, ok := c.sessions.mayAsk(); ok {
+		c.Link(address)
 	}
 	c.refuse(w, http.StatusOK, signIn{Asked: true})
 }

@@ -15,13 +15,21 @@ import (
 type file struct {
 	name, kind string
 	write      func(io.Writer) error
+	limits
 }
+
+// limits end a download whose client stalls: it holds places, a connection and, on
+// Postgres, a snapshot. part is the maximum time to take the next 32 KiB, and whole to
+// take the file.
+type limits struct{ part, whole time.Duration }
+
+var downloadLimits = limits{part: 10 * time.Second, whole: 30 * time.Minute}
 
 // download is a whole list as a file: csv, or ndjson with the columns as members. The
 // values are masked as those of the page. It streams, and one download of a list
 // runs at a time.
 func download[T any](q *request, name string, columns []bookfile.Column[T], rows func(context.Context) iter.Seq2[T, error]) (any, error) {
-	f := &file{name: name + ".csv", kind: "text/csv; charset=utf-8"}
+	f := &file{name: name + ".csv", kind: "text/csv; charset=utf-8", limits: downloadLimits}
 	format := bookfile.Spreadsheet
 	if q.query("format") == "ndjson" {
 		f.name, f.kind, format = name+".ndjson", "application/x-ndjson", bookfile.NDJSON
@@ -35,7 +43,7 @@ func download[T any](q *request, name string, columns []bookfile.Column[T], rows
 			}
 			return bookfile.Write(w, format, columns, rows(q.r.Context()), q.Mask)
 		default:
-			return errBusy
+			return errLong
 		}
 	}
 	return f, nil
@@ -47,24 +55,29 @@ type begun struct {
 	http.ResponseWriter
 	file *file
 	sent bool
-	err  error
 }
 
-func (b *begun) Write(p []byte) (n int, err error) {
+// abort ends the write that runs, and all later ones.
+func (b *begun) abort() {
+	_ = http.NewResponseController(b.ResponseWriter).SetWriteDeadline(time.Unix(1, 0))
+}
+
+func (b *begun) Write(p []byte) (int, error) {
 	if !b.sent {
 		b.sent = true
 		_ = http.NewResponseController(b.ResponseWriter).SetWriteDeadline(time.Time{}) // a download may take long
 		b.Header().Set("Content-Type", b.file.kind)
 		b.Header().Set("Content-Disposition", `attachment; filename="`+b.file.name+`"`)
 	}
-	n, b.err = b.ResponseWriter.Write(p)
-	return n, b.err
+	defer time.AfterFunc(b.file.part, b.abort).Stop()
+	return b.ResponseWriter.Write(p)
 }
 
 // send writes the file. After the first bytes, a broken connection says that the file
 // is not whole.
 func (f *file) send(w http.ResponseWriter) error {
 	out := &begun{ResponseWriter: w, file: f}
+	defer time.AfterFunc(f.whole, out.abort).Stop()
 	buffered := bufio.NewWriterSize(out, 32<<10)
 	err := f.write(buffered)
 	if err == nil {
@@ -73,10 +86,7 @@ func (f *file) send(w http.ResponseWriter) error {
 	if err == nil && !out.sent { // a file without a byte
 		_, err = out.Write(nil)
 	}
-	switch {
-	case err == nil, out.err != nil: // the client disconnected
-		return nil
-	case out.sent:
+	if err != nil && out.sent {
 		panic(http.ErrAbortHandler)
 	}
 	return err

@@ -308,5 +308,5 @@ func downloadProof(q *request) (any, error) {
 	return &file{"proof-" + found.ID.String() + ".json", "application/json", func(w io.Writer) error {
 		_, err := w.Write(proof)
 		return err
-	}}, err
+	}, downloadLimits}, err
 }

@@ -51,10 +51,11 @@ const (
 
 func showSearch(*request) (any, error) { return searchPage{}, nil }
 
-// search looks for a text as everything that it may be. The text comes in the
-// body of the request, so that no URL has it. A single hit is opened at once.
-func search(q *request) (any, error) {
-	text := strings.TrimSpace(q.field("q"))
+// search looks for a text as everything that it may be. The text of the form comes in
+// the body of the request, so that no URL has it. A link of a ticket may have an ID. A
+// single hit is opened at once.
+func (q *request) search(text string) (any, error) {
+	text = strings.TrimSpace(text)
 	if text == "" || len(text) > maxQuery {
 		return searchPage{}, nil
 	}

@@ -162,10 +162,11 @@ type sessions struct {
 	// operators are the users behind the header who see everything.
 	operators []string
 
-	mu    sync.Mutex
-	open  map[[sha256.Size]byte]*session
-	token [sha256.Size]byte // of the link that was not used yet
-	asked time.Time         // when the last link was asked for
+	mu      sync.Mutex
+	open    map[[sha256.Size]byte]*session
+	address string    // of the console, as links have it
+	token   string    // of the link that was not used yet
+	asked   time.Time // when the last link was asked for
 }
 
 func newSessions(o *Options) *sessions {
@@ -175,36 +176,35 @@ func newSessions(o *Options) *sessions {
 // behindProxy reports whether an identity proxy says who the user is.
 func (s *sessions) behindProxy() bool { return s.header != "" }
 
-// newToken makes the token of a link. The token of an earlier link ends.
-func (s *sessions) newToken() string {
-	token := rand.Text()
+// linkTo returns the token of the link that was not used yet, or makes one.
+func (s *sessions) linkTo(address string) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.token = sha256.Sum256([]byte(token))
-	return token
+	if s.address = address; s.token == "" {
+		s.token = rand.Text()
+	}
+	return s.token
 }
 
-// mayAsk reports whether another link may be made now.
-func (s *sessions) mayAsk() bool {
+// mayAsk reports whether a link may be printed now, and for which address.
+func (s *sessions) mayAsk() (address string, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	now := s.now()
-	if since := now.Sub(s.asked); 0 <= since && since < 5*time.Second {
-		return false
+	if since := s.now().Sub(s.asked); 0 <= since && since < 5*time.Second || s.address == "" {
+		return "", false
 	}
-	s.asked = now
-	return true
+	s.asked = s.now()
+	return s.address, true
 }
 
 // spend reports whether the token is that of the link, which is used then.
 func (s *sessions) spend(token string) bool {
-	presented := sha256.Sum256([]byte(token))
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.token == ([sha256.Size]byte{}) || subtle.ConstantTimeCompare(presented[:], s.token[:]) != 1 {
+	if s.token == "" || subtle.ConstantTimeCompare([]byte(token), []byte(s.token)) != 1 {
 		return false
 	}
-	s.token = [sha256.Size]byte{}
+	s.token = ""
 	return true
 }
 
@@ -236,7 +236,7 @@ func cookieName(r *http.Request) string {
 
 func (s *sessions) cookie(r *http.Request, id string) *http.Cookie {
 	return &http.Cookie{ //nolint:gosec // the reason for Secure is given below
-		Name: cookieName(r), Value: id, Path: "/console/", HttpOnly: true, SameSite: http.SameSiteStrictMode,
+		Name: cookieName(r), Value: id, Path: "/console/", HttpOnly: true, SameSite: http.SameSiteLaxMode,
 		Secure: s.behindProxy(), // the link is plain HTTP on loopback
 	}
 }

@@ -19,7 +19,7 @@ func (s *service) entered(t *testing.T) *visitor {
 	status, _, header := v.do(http.MethodGet, s.currentLink(), nil)
 	require.Equal(t, http.StatusSeeOther, status)
 	cookie := header.Get("Set-Cookie")
-	for _, word := range []string{"HttpOnly", "SameSite=Strict", "Path=/console/"} {
+	for _, word := range []string{"HttpOnly", "SameSite=Lax", "Path=/console/"} {
 		require.Contains(t, cookie, word)
 	}
 	return v
@@ -48,6 +48,40 @@ func TestOnlyTheLinkSignsInAndOnce(t *testing.T) {
 	require.NotContains(t, body, "token=", "a new link is shown at the terminal only")
 	require.NotEqual(t, link, s.currentLink())
 	s.entered(t)
+}
+
+// Anybody who reaches the listener can ask for a link. This neither ends the link of the
+// operator nor leads it elsewhere. A program that looks at a link does not use it.
+func TestAskingForALinkTakesNothing(t *testing.T) {
+	t.Parallel()
+	s := start(t, nil)
+	link := s.currentLink()
+	stranger := s.visitor(t)
+	stranger.header.Set("Host", "localhost:9")
+	status, _, _ := stranger.do(http.MethodPost, "/console/link", url.Values{})
+	require.Equal(t, http.StatusOK, status)
+	require.Equal(t, link, s.currentLink())
+	status, _, header := s.visitor(t).do(http.MethodHead, link, nil)
+	require.Equal(t, http.StatusForbidden, status)
+	require.Empty(t, header.Get("Set-Cookie"))
+	s.entered(t)
+}
+
+// A link of a ticket opens the page for an operator who is signed in.
+func TestALinkOfATicketOpensThePage(t *testing.T) {
+	t.Parallel()
+	s := start(t, nil)
+	k := s.fill(t)
+	v := s.entered(t)
+	v.header = http.Header{"Sec-Fetch-Site": {"cross-site"}, "Sec-Fetch-Mode": {"navigate"}}
+	for _, id := range []string{k.sale, "order-4711"} {
+		status, _, header := v.do(http.MethodGet, "/console/find/"+id, nil)
+		require.Equal(t, http.StatusSeeOther, status)
+		require.Equal(t, "/console/sale/"+k.sale, header.Get("Location"))
+	}
+	require.Contains(t, v.get("find/none"), "Nothing was found.")
+	status, _, _ := s.visitor(t).do(http.MethodGet, "/console/find/"+k.sale, nil)
+	require.Equal(t, http.StatusUnauthorized, status)
 }
 
 func TestSessionsCannotBeStolen(t *testing.T) {
