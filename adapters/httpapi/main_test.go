@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"bankingapi/test/golden"
+	"bankingapi/test/kit/golden"
 
 	"go.uber.org/goleak"
 )

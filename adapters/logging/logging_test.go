@@ -25,7 +25,7 @@ import (
 	"bankingapi/application/summary"
 	"bankingapi/domain/fault"
 	"bankingapi/domain/operation"
-	"bankingapi/test/golden"
+	"bankingapi/test/kit/golden"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

@@ -16,7 +16,7 @@ import (
 	"go.uber.org/zap"
 
 	"bankingapi/adapters/opsapi"
-	"bankingapi/test/golden"
+	"bankingapi/test/kit/golden"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

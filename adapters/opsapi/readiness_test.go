@@ -17,7 +17,7 @@ import (
 	"bankingapi/adapters/opsapi"
 	"bankingapi/application/summary"
 	"bankingapi/domain/fault"
-	"bankingapi/test/golden"
+	"bankingapi/test/kit/golden"
 )
 
 // checked is the handler of a service with these checks.

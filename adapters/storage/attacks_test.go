@@ -16,7 +16,7 @@ import (
 	"bankingapi/application/store"
 	"bankingapi/domain/operation"
 	"bankingapi/domain/trail"
-	"bankingapi/test/testdb"
+	"bankingapi/test/kit/testdb"
 )
 
 // attack is a change of history by somebody with all rights on the database and

@@ -17,7 +17,7 @@ import (
 	"bankingapi/domain/money"
 	"bankingapi/domain/operation"
 	"bankingapi/test/contract"
-	"bankingapi/test/testdb"
+	"bankingapi/test/kit/testdb"
 )
 
 var (

@@ -11,7 +11,7 @@ import (
 	"bankingapi/application/store"
 	"bankingapi/domain/fund"
 	"bankingapi/domain/operation"
-	"bankingapi/test/testdb"
+	"bankingapi/test/kit/testdb"
 )
 
 // BenchmarkUpdate is one batch of sales, from the book's look-up to the commit:

@@ -18,7 +18,7 @@ import (
 	"bankingapi/adapters/storage/batch"
 	"bankingapi/adapters/storage/postgres"
 	"bankingapi/adapters/storage/sqlite"
-	"bankingapi/test/testdb"
+	"bankingapi/test/kit/testdb"
 )
 
 // What errors mean decides whether a transaction is run again, and whether a

@@ -26,7 +26,7 @@ import (
 	"bankingapi/domain/fund"
 	"bankingapi/domain/push"
 	"bankingapi/test/contract"
-	"bankingapi/test/testdb"
+	"bankingapi/test/kit/testdb"
 )
 
 // The suites of the ports, on every engine.

@@ -10,7 +10,7 @@ import (
 	"bankingapi/application/backoffice"
 	"bankingapi/domain/fund"
 	"bankingapi/domain/operation"
-	"bankingapi/test/testdb"
+	"bankingapi/test/kit/testdb"
 )
 
 // Every row with all its fields is tested by the suites of the ports.

@@ -12,7 +12,7 @@ import (
 	"bankingapi/application/backoffice"
 	"bankingapi/application/store"
 	"bankingapi/domain/operation"
-	"bankingapi/test/testdb"
+	"bankingapi/test/kit/testdb"
 )
 
 // Writers commit in another order than that of their IDs. A follower sees every

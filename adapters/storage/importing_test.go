@@ -12,7 +12,7 @@ import (
 	"bankingapi/application/backoffice"
 	"bankingapi/application/store"
 	"bankingapi/domain/fund"
-	"bankingapi/test/testdb"
+	"bankingapi/test/kit/testdb"
 )
 
 // some thousand lines are several chunks.

@@ -16,7 +16,7 @@ import (
 	"bankingapi/application/backoffice"
 	"bankingapi/application/store"
 	"bankingapi/domain/operation"
-	"bankingapi/test/testdb"
+	"bankingapi/test/kit/testdb"
 )
 
 // The filters of an index fit into its page however many customers, pushes and

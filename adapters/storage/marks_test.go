@@ -16,7 +16,7 @@ import (
 	"bankingapi/domain/operation"
 	"bankingapi/domain/push"
 	"bankingapi/domain/subscription"
-	"bankingapi/test/testdb"
+	"bankingapi/test/kit/testdb"
 )
 
 // onEmptyDatabase runs the test on an empty database of each engine. open opens

@@ -10,7 +10,7 @@ import (
 
 	"bankingapi/adapters/storage"
 	"bankingapi/adapters/storage/batch"
-	"bankingapi/test/testdb"
+	"bankingapi/test/kit/testdb"
 )
 
 // modelKinds are the types of columns by their kinds, as type kinds has them.

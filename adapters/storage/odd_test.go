@@ -11,7 +11,7 @@ import (
 	"bankingapi/application/store"
 	"bankingapi/domain/operation"
 	"bankingapi/domain/subscription"
-	"bankingapi/test/testdb"
+	"bankingapi/test/kit/testdb"
 )
 
 // The service works with any settings of the database, because it sets

@@ -19,7 +19,7 @@ import (
 	"bankingapi/domain/push"
 	"bankingapi/domain/subscription"
 	"bankingapi/test/fake"
-	"bankingapi/test/testdb"
+	"bankingapi/test/kit/testdb"
 )
 
 // The files in testdata are the rows that commit 923de92 wrote, byte for byte:

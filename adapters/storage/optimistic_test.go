@@ -13,7 +13,7 @@ import (
 	"bankingapi/domain/money"
 	"bankingapi/domain/operation"
 	"bankingapi/test/contract"
-	"bankingapi/test/testdb"
+	"bankingapi/test/kit/testdb"
 )
 
 // On Postgres a batch is settled optimistically once its prices are known. If an

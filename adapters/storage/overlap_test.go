@@ -14,7 +14,7 @@ import (
 	"bankingapi/domain/fund"
 	"bankingapi/domain/operation"
 	"bankingapi/domain/push"
-	"bankingapi/test/testdb"
+	"bankingapi/test/kit/testdb"
 )
 
 // A batch lets the next one begin when it holds its locks (commit.Next).

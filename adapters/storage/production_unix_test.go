@@ -16,7 +16,7 @@ import (
 	"bankingapi/adapters/storage/postgres"
 	"bankingapi/application/store"
 	"bankingapi/test/contract"
-	"bankingapi/test/testdb"
+	"bankingapi/test/kit/testdb"
 )
 
 // Everything works through PgBouncer in transaction mode, where no two

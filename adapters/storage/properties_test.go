@@ -8,7 +8,7 @@ import (
 
 	"bankingapi/application/store"
 	"bankingapi/domain/fault"
-	"bankingapi/test/testdb"
+	"bankingapi/test/kit/testdb"
 )
 
 // The first service decides the time zone of a book. Another one neither settles nor

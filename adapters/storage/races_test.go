@@ -23,7 +23,7 @@ import (
 	"bankingapi/application/store"
 	"bankingapi/domain/fund"
 	"bankingapi/domain/operation"
-	"bankingapi/test/testdb"
+	"bankingapi/test/kit/testdb"
 )
 
 func TestMain(m *testing.M) {

@@ -14,7 +14,7 @@ import (
 	"bankingapi/adapters/storage/postgres"
 	"bankingapi/application/store"
 	"bankingapi/domain/fault"
-	"bankingapi/test/testdb"
+	"bankingapi/test/kit/testdb"
 )
 
 // requireNotReady requires that readiness says what is wrong, and that no sale is

@@ -15,7 +15,7 @@ import (
 	"bankingapi/domain/fund"
 	"bankingapi/domain/operation"
 	"bankingapi/test/contract"
-	"bankingapi/test/testdb"
+	"bankingapi/test/kit/testdb"
 )
 
 // What a running store remembers between batches may change under it: an

@@ -11,7 +11,7 @@ import (
 	"bankingapi/application/backoffice"
 	"bankingapi/domain/fund"
 	"bankingapi/domain/operation"
-	"bankingapi/test/testdb"
+	"bankingapi/test/kit/testdb"
 )
 
 // A sale adds a version of its holding and of its account to their pages. If the server

@@ -25,7 +25,7 @@ import (
 	"bankingapi/domain/fault"
 	"bankingapi/domain/operation"
 	"bankingapi/test/contract"
-	"bankingapi/test/testdb"
+	"bankingapi/test/kit/testdb"
 )
 
 // column is what both dialects have of a column.

@@ -32,7 +32,7 @@ import (
 	"bankingapi/domain/push"
 	"bankingapi/domain/subscription"
 	"bankingapi/test/fake"
-	"bankingapi/test/testdb"
+	"bankingapi/test/kit/testdb"
 )
 
 // wire records the traffic with Postgres: every statement and the number of

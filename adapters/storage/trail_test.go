@@ -24,7 +24,7 @@ import (
 	"bankingapi/domain/push"
 	"bankingapi/domain/subscription"
 	"bankingapi/domain/trail"
-	"bankingapi/test/testdb"
+	"bankingapi/test/kit/testdb"
 )
 
 var trailKeys = trail.NewKeys([]byte("a secret of this test"))

@@ -22,7 +22,7 @@ import (
 	"bankingapi/domain/fault"
 	"bankingapi/domain/operation"
 	"bankingapi/domain/push"
-	"bankingapi/test/testdb"
+	"bankingapi/test/kit/testdb"
 )
 
 func pushOf(id operation.ID, callerID, content string) *push.Operation {

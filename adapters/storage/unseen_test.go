@@ -17,8 +17,8 @@ import (
 	"bankingapi/domain/fault"
 	"bankingapi/domain/fund"
 	"bankingapi/domain/operation"
-	"bankingapi/test/prove/disk"
-	"bankingapi/test/testdb"
+	"bankingapi/test/kit/testdb"
+	"bankingapi/test/suites/prove/disk"
 )
 
 // Each test in this file finds a planted bug that no other test of the package

@@ -15,7 +15,7 @@ import (
 	"bankingapi/domain/fund"
 	"bankingapi/domain/money"
 	"bankingapi/domain/operation"
-	"bankingapi/test/testdb"
+	"bankingapi/test/kit/testdb"
 )
 
 // onEachBank runs a test on every engine with a bank, and with a way to run

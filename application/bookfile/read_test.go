@@ -18,7 +18,7 @@ import (
 
 	"bankingapi/application/bookfile"
 	"bankingapi/domain/fund"
-	"bankingapi/test/golden"
+	"bankingapi/test/kit/golden"
 )
 
 // collect reads everything of a checked file.

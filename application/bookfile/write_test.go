@@ -24,8 +24,8 @@ import (
 	"bankingapi/domain/money"
 	"bankingapi/domain/operation"
 	"bankingapi/domain/push"
-	"bankingapi/test/golden"
-	"bankingapi/test/value"
+	"bankingapi/test/kit/golden"
+	"bankingapi/test/kit/value"
 )
 
 var currency, on = value.Currency, value.Day

@@ -23,7 +23,7 @@ import (
 	"bankingapi/domain/operation"
 	"bankingapi/domain/subscription"
 	"bankingapi/test/fake"
-	"bankingapi/test/value"
+	"bankingapi/test/kit/value"
 )
 
 var number = value.Number

@@ -20,7 +20,7 @@ import (
 	"bankingapi/domain/money"
 	"bankingapi/domain/operation"
 	"bankingapi/test/fake"
-	"bankingapi/test/value"
+	"bankingapi/test/kit/value"
 )
 
 func TestARecordedSaleIsSettledOnItsDay(t *testing.T) {

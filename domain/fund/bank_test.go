@@ -15,7 +15,7 @@ import (
 	"bankingapi/domain/idempotency"
 	"bankingapi/domain/money"
 	"bankingapi/domain/operation"
-	"bankingapi/test/value"
+	"bankingapi/test/kit/value"
 )
 
 var number, unitsOf, on, currency = value.Number, value.Units, value.Day, value.Currency

@@ -11,7 +11,7 @@ import (
 
 	"bankingapi/domain/fault"
 	"bankingapi/domain/fund"
-	"bankingapi/test/value"
+	"bankingapi/test/kit/value"
 )
 
 // saleFaults are the codes by their pointers.

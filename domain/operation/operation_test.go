@@ -10,7 +10,7 @@ import (
 
 	"bankingapi/domain/fault"
 	"bankingapi/domain/operation"
-	"bankingapi/test/value"
+	"bankingapi/test/kit/value"
 )
 
 func TestAnIDIsWrittenAsAUUID(t *testing.T) {

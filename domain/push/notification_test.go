@@ -11,7 +11,7 @@ import (
 	"bankingapi/domain/day"
 	"bankingapi/domain/fault"
 	"bankingapi/domain/push"
-	"bankingapi/test/value"
+	"bankingapi/test/kit/value"
 )
 
 var number = value.Number

@@ -31,7 +31,7 @@ import (
 	"bankingapi/domain/fault"
 	"bankingapi/domain/operation"
 	"bankingapi/domain/subscription"
-	"bankingapi/test/value"
+	"bankingapi/test/kit/value"
 )
 
 var currency = value.Currency

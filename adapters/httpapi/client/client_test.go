@@ -21,7 +21,7 @@ import (
 	"bankingapi/domain/fund"
 	"bankingapi/domain/operation"
 	"bankingapi/domain/push"
-	"bankingapi/test/demo"
+	"bankingapi/test/kit/demo"
 )
 
 const (

@@ -18,7 +18,7 @@ import (
 	"bankingapi/domain/decimal"
 	"bankingapi/domain/fund"
 	"bankingapi/domain/operation"
-	"bankingapi/test/demo"
+	"bankingapi/test/kit/demo"
 )
 
 // unreliable passes requests on to a service and loses many answers, in the

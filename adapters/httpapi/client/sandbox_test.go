@@ -16,7 +16,7 @@ import (
 	"bankingapi/domain/decimal"
 	"bankingapi/domain/fund"
 	"bankingapi/domain/operation"
-	"bankingapi/test/demo"
+	"bankingapi/test/kit/demo"
 )
 
 // ordering adds Sandbox-Fault to the first attempts.

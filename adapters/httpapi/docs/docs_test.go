@@ -22,7 +22,7 @@ import (
 	"bankingapi/adapters/httpapi/openapi"
 	"bankingapi/domain/fault"
 
-	"bankingapi/test/golden"
+	"bankingapi/test/kit/golden"
 )
 
 var pages = func() map[string]http.Handler {

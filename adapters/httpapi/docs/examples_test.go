@@ -22,9 +22,9 @@ import (
 	"bankingapi/domain/fault"
 	"bankingapi/domain/fund"
 	"bankingapi/domain/operation"
-	"bankingapi/test/demo"
 	"bankingapi/test/fake"
-	"bankingapi/test/golden"
+	"bankingapi/test/kit/demo"
+	"bankingapi/test/kit/golden"
 )
 
 const (

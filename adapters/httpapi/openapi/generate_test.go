@@ -18,7 +18,7 @@ import (
 	"bankingapi/domain/fault"
 	"bankingapi/domain/fund"
 	"bankingapi/domain/operation"
-	"bankingapi/test/golden"
+	"bankingapi/test/kit/golden"
 )
 
 // TestJSONIsMadeFromYAML makes both documents from openapi.yaml and the list of

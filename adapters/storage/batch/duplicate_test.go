@@ -12,7 +12,7 @@ import (
 	"bankingapi/adapters/storage"
 	"bankingapi/adapters/storage/batch"
 	"bankingapi/adapters/storage/postgres"
-	"bankingapi/test/testdb"
+	"bankingapi/test/kit/testdb"
 )
 
 // A key that exists is a lost race for an insert that races, and a mistake for any

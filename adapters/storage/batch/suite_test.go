@@ -16,7 +16,7 @@ import (
 	"bankingapi/adapters/storage/batch"
 	"bankingapi/adapters/storage/postgres"
 	"bankingapi/adapters/storage/sqlite"
-	"bankingapi/test/testdb"
+	"bankingapi/test/kit/testdb"
 )
 
 // shelf has a column of every kind, nullable or not.

@@ -17,7 +17,7 @@ import (
 	"bankingapi/adapters/storage"
 	"bankingapi/adapters/storage/batch"
 	"bankingapi/adapters/storage/postgres"
-	"bankingapi/test/testdb"
+	"bankingapi/test/kit/testdb"
 )
 
 // open opens one connection.

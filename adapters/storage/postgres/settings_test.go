@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"bankingapi/adapters/storage/postgres"
-	"bankingapi/test/testdb"
+	"bankingapi/test/kit/testdb"
 )
 
 // A batch waits for the disk, whatever the default of the database is. A

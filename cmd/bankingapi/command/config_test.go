@@ -10,7 +10,7 @@ import (
 
 	"bankingapi/bootstrap"
 	"bankingapi/bootstrap/engines"
-	"bankingapi/test/golden"
+	"bankingapi/test/kit/golden"
 )
 
 func TestConfigShowsValuesAndOrigins(t *testing.T) {

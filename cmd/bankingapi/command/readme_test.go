@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"bankingapi/bootstrap"
-	"bankingapi/test/golden"
+	"bankingapi/test/kit/golden"
 )
 
 // TestReadmeHasEveryCommandAndSetting: both tables of README.md are made of the

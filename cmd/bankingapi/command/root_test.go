@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"bankingapi/test/golden"
+	"bankingapi/test/kit/golden"
 
 	"github.com/spf13/cobra"
 	"github.com/stretchr/testify/require"

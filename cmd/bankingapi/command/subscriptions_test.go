@@ -10,7 +10,7 @@ import (
 
 	"bankingapi/domain/operation"
 	"bankingapi/domain/subscription"
-	"bankingapi/test/golden"
+	"bankingapi/test/kit/golden"
 )
 
 func TestSubscriptionsTable(t *testing.T) {

@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"bankingapi/bootstrap"
-	"bankingapi/test/golden"
+	"bankingapi/test/kit/golden"
 
 	"github.com/stretchr/testify/require"
 )

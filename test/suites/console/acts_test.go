@@ -1,0 +1,286 @@
+package console_test
+
+import (
+	"context"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/chromedp/chromedp"
+	"github.com/stretchr/testify/require"
+
+	"bankingapi/bootstrap"
+	"bankingapi/domain/subscription"
+	"bankingapi/test/kit/browser"
+)
+
+var newKey = regexp.MustCompile(`<code>([0-9a-f]{32})</code>`)
+
+// sent sends a form as it is, with the value that it has.
+func (v *visitor) sent(path string, form url.Values) (status int, body, location string) {
+	v.t.Helper()
+	status, body, header := v.do(http.MethodPost, "/console/"+path, form)
+	return status, body, header.Get("Location")
+}
+
+// A form that is sent twice acts once, for a session of its own and behind an
+// identity proxy.
+func TestAFormActsOnce(t *testing.T) {
+	t.Parallel()
+	for name, change := range map[string]func(*bootstrap.Settings){
+		"link": nil,
+		"identity proxy": func(settings *bootstrap.Settings) {
+			settings.Console.UserHeader, settings.Console.TrustedProxies, settings.Console.Operators = "X-User", "127.0.0.1", "ayse"
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := start(t, change)
+			k := s.fill(t)
+			v := s.visitor(t)
+			if change == nil {
+				v = s.entered(t)
+			} else {
+				v.header.Set("X-User", "ayse")
+			}
+			form := url.Values{"action": {"create"}, "name": {"shop"}, "operation": {"BuyFundFromCustomer"}, "csrf": {v.csrf()}}
+			status, body, _ := v.sent("subscriptions", form)
+			require.Equal(t, http.StatusOK, status, body)
+			require.Len(t, newKey.FindAllString(body, -1), 2)
+
+			form = url.Values{"action": {"regenerate-secondary"}, "name": {"shop"}, "csrf": {v.csrf()}}
+			status, body, _ = v.sent("subscription", form)
+			require.Equal(t, http.StatusBadRequest, status)
+			require.Contains(t, body, "tick the box")
+			form.Set("confirm", "yes")
+			status, body, _ = v.sent("subscription", form)
+			require.Equal(t, http.StatusOK, status, "a form that changed nothing can be sent again")
+			require.Len(t, newKey.FindAllString(body, -1), 1)
+			status, body, _ = v.sent("subscription", form)
+			require.Equal(t, http.StatusConflict, status)
+			require.Contains(t, body, "This form was sent before. Nothing more was done.")
+			require.Contains(t, body, "New keys are shown only once")
+			require.Contains(t, body, `href="/console/subscription?name=shop"`)
+			require.Empty(t, newKey.FindAllString(body, -1))
+			require.Equal(t, 1, strings.Count(v.get("audit"), "<code>subscription.regenerate"))
+
+			form = url.Values{"action": {"cancel"}, "reason": {"the customer called"}, "confirm": {"yes"}, "csrf": {v.csrf()}}
+			status, _, location := v.sent("sale/"+k.later, form)
+			require.Equal(t, http.StatusSeeOther, status)
+			require.Equal(t, "/console/sale/"+k.later, location)
+			v.get("")
+			require.Contains(t, v.get("sale/"+k.later), "The operation is cancelled.")
+			require.NotContains(t, v.get("sale/"+k.later), "The operation is cancelled.", "the message is shown once")
+			status, body, _ = v.sent("sale/"+k.later, form)
+			require.Equal(t, http.StatusConflict, status)
+			require.Contains(t, body, "Nothing more was done.")
+			require.NotContains(t, body, "Nothing was changed")
+			require.NotContains(t, body, "New keys")
+			require.Contains(t, body, `href="/console/sale/`+k.later+`"`)
+
+			form = url.Values{"action": {"suspend"}, "name": {"shop"}, "confirm": {"yes"}, "csrf": {v.csrf()}}
+			status, _, location = v.sent("subscription", form)
+			require.Equal(t, http.StatusSeeOther, status)
+			v.post("subscription", url.Values{"action": {"activate"}, "name": {"shop"}})
+			v.sent("subscription", form)
+			_, body, _ = v.do(http.MethodGet, location, nil)
+			require.Contains(t, body, ">active</span>", "the old form did not suspend again")
+		})
+	}
+}
+
+// The forms of one page are sent independently.
+func TestEachFormOfAPageHasItsOwnValue(t *testing.T) {
+	t.Parallel()
+	s := start(t, nil)
+	v := s.entered(t)
+	body := v.get("subscription?name=demo")
+	seen := map[string]bool{}
+	values := regexp.MustCompile(`name="csrf" value="([^"]+)"`).FindAllStringSubmatch(body, -1)
+	for _, each := range values {
+		seen[each[1]] = true
+	}
+	require.Greater(t, len(values), 4)
+	require.Len(t, seen, len(values))
+}
+
+// A page refreshes itself only while something changes on it, and never while a
+// person selects a text.
+func TestAPageThatRefreshesItselfLeavesASelection(t *testing.T) {
+	ctx := browser.Start(t, 1280, 900)
+	s, _ := startSandbox(t)
+	open(ctx, t, s.currentLink())
+	open(ctx, t, s.home+"/console/proof")
+	require.Empty(t, eval[string](ctx, t, `document.querySelector("main").dataset.live || ""`), "no check runs")
+
+	open(ctx, t, s.home+"/console/sandbox")
+	selectTitle := `(e => { e.mark = true; getSelection().selectAllChildren(e); return getSelection().toString(); })(document.querySelector("main h1"))`
+	require.Contains(t, eval[string](ctx, t, selectTitle), "Sandbox")
+	time.Sleep(2500 * time.Millisecond)
+	require.Contains(t, eval[string](ctx, t, `getSelection().toString()`), "Sandbox")
+	require.True(t, eval[bool](ctx, t, `document.querySelector("main h1").mark === true`))
+	eval[bool](ctx, t, `getSelection().removeAllRanges() || true`)
+	require.Eventually(t, func() bool { return eval[bool](ctx, t, `!document.querySelector("main h1").mark`) }, 10*time.Second, 100*time.Millisecond, "it refreshes itself again")
+
+	submit(ctx, t, `button[value="1h"]`)
+	eval[bool](ctx, t, `(document.querySelector("main h1").mark = true)`)
+	require.Eventually(t, func() bool { return eval[bool](ctx, t, `!document.querySelector("main h1").mark`) }, 10*time.Second, 100*time.Millisecond)
+	require.Contains(t, mainText(ctx, t), "The clock moved", "the message stays while the page refreshes itself")
+}
+
+// The current entry of the menu and the banner are where a person sees them.
+func TestTheMenuAndTheBannerOnAPhone(t *testing.T) {
+	ctx := browser.Start(t, 390, 900)
+	s, _ := startSandbox(t)
+	open(ctx, t, s.currentLink())
+	submit(ctx, t, `form[action="/console/reveal"] button`)
+	for _, path := range []string{"", "sales", "due", "subscriptions", "proof", "audit", "sandbox", "search", "sale/none"} {
+		open(ctx, t, s.home+"/console/"+path)
+		require.True(t, eval[bool](ctx, t, `[...document.querySelectorAll("nav [aria-current]")].every(e => { const r = e.getBoundingClientRect(); return r.left >= 0 && r.right <= innerWidth && document.elementFromPoint(r.left + r.width / 2, r.top + r.height / 2) === e; })`), path)
+		require.InDelta(t, eval[float64](ctx, t, `innerHeight`), eval[float64](ctx, t, `document.querySelector(".banner").getBoundingClientRect().bottom`), 1, path)
+	}
+}
+
+// A figure and the list that it leads to agree.
+func TestRequestsAndOperationsThatWereRefused(t *testing.T) {
+	t.Parallel()
+	s := start(t, nil)
+	v := s.entered(t)
+	s.fill(t)
+	r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/BankingApiV01/BuyFundFromCustomer", strings.NewReader("{}"))
+	r.Header.Set("Ocp-Apim-Subscription-Key", s.key)
+	w := httptest.NewRecorder()
+	s.app.Handler().ServeHTTP(w, r)
+	require.Equal(t, http.StatusBadRequest, w.Code)
+	require.Contains(t, v.get("subscriptions"), `<td data-name="Refused today" class="n">2</td>`)
+	require.Contains(t, v.get("subscription?name=demo"), `2 requests on this replica, see <a href="/console/">Today</a>`)
+
+	require.Contains(t, v.get("sales?state=8"), `refused at once are under <a href="/console/refusals">`)
+	require.NotContains(t, v.get("sales?partner=none"), "refused at once")
+}
+
+// A last day that has passed would end both keys at once.
+func TestALastDayThatHasPassedIsRefused(t *testing.T) {
+	t.Parallel()
+	s := start(t, nil)
+	v := s.entered(t)
+	today := time.Now().In(zone)
+	day := func(days int) string { return today.AddDate(0, 0, days).Format(time.DateOnly) }
+	form := func(expires string) url.Values {
+		return url.Values{"action": {"change"}, "name": {"demo"}, "operation": {"BuyFundFromCustomer"}, "expires": {expires}, "confirm": {"yes"}}
+	}
+	require.Contains(t, v.get("subscription?name=demo"), `name="expires" value="" min="`+day(0)+`"`)
+	status, body := v.post("subscription", form(day(-1)))
+	require.Equal(t, http.StatusBadRequest, status)
+	require.Contains(t, body, "Nothing was changed. Last day of both keys: choose "+day(0)+" or a later day.")
+	status, body = v.post("subscription", form(day(0)))
+	require.Equal(t, http.StatusOK, status)
+	require.Contains(t, body, "works until "+day(0))
+
+	manager, err := s.app.Manager(t.Context())
+	require.NoError(t, err)
+	before := *manager
+	before.Now = func() time.Time { return today.AddDate(0, 0, -60) }
+	require.NoError(t, before.Change(t.Context(), "demo", func(s *subscription.Subscription) error {
+		s.PrimaryKey.Expires = today.AddDate(0, 0, -30)
+		s.SecondaryKey.Expires = s.PrimaryKey.Expires
+		return nil
+	}))
+	past := regexp.MustCompile(`name="expires" value="([^"]+)" min="([^"]+)"`).FindStringSubmatch(v.get("subscription?name=demo"))
+	require.NotNil(t, past)
+	require.Equal(t, past[1], past[2])
+	expired := form(past[1])
+	expired.Set("rate", "7")
+	status, body = v.post("subscription", expired)
+	require.Equal(t, http.StatusOK, status, "the keys have expired, and something else is changed")
+	require.Contains(t, body, "rate limit 7/s")
+}
+
+// Enter in a field does not choose which key is replaced.
+func TestEnterMakesNoKey(t *testing.T) {
+	ctx := browser.Start(t, 1280, 900)
+	s := start(t, nil)
+	open(ctx, t, s.currentLink())
+	open(ctx, t, s.home+"/console/subscription?name=demo")
+	require.NoError(t, chromedp.Do(ctx, chromedp.Click(chromedp.CSS(`.confirm:has(select) input[name=confirm]`))))
+	write(ctx, t, `.confirm:has(select) input[name=reason]`, "why\r")
+	time.Sleep(300 * time.Millisecond)
+	require.False(t, eval[bool](ctx, t, `document.body.textContent.includes("shown this once")`))
+	require.NoError(t, chromedp.Do(ctx, chromedp.SetValue(chromedp.CSS(`.confirm select`), "regenerate-secondary")))
+	submit(ctx, t, `.confirm:has(select) button`)
+	require.Contains(t, mainText(ctx, t), "shown this once")
+	require.Regexp(t, `secondary\s*[0-9a-f]{32}`, mainText(ctx, t))
+}
+
+// A browser sends the cookies of a host to all its ports.
+func TestTwoConsolesOnOneHost(t *testing.T) {
+	t.Parallel()
+	one, other := start(t, nil), start(t, nil)
+	v := one.entered(t)
+	w := other.visitor(t)
+	w.client.Jar = v.client.Jar
+	status, _, _ := w.do(http.MethodGet, other.currentLink(), nil)
+	require.Equal(t, http.StatusSeeOther, status)
+	w.get("")
+	v.get("")
+	v.do(http.MethodPost, "/console/leave", url.Values{"csrf": {v.csrf()}})
+	w.get("")
+}
+
+// A form that is sent after signing out says that it did nothing.
+func TestAFormAfterSigningOut(t *testing.T) {
+	t.Parallel()
+	s := start(t, nil)
+	v := s.entered(t)
+	form := url.Values{"action": {"suspend"}, "name": {"demo"}, "confirm": {"yes"}, "csrf": {v.csrf()}}
+	v.do(http.MethodPost, "/console/leave", url.Values{"csrf": {v.csrf()}})
+	status, body, _ := v.sent("subscription", form)
+	require.Equal(t, http.StatusUnauthorized, status)
+	require.Contains(t, body, "You are signed out. Nothing was changed.")
+	require.Contains(t, body, "Open the link")
+	_, body, _ = v.do(http.MethodGet, "/console/", nil)
+	require.NotContains(t, body, "Nothing was changed")
+}
+
+// leave runs a script that loads another page, and waits for that page.
+func leave(ctx context.Context, t *testing.T, script string) {
+	t.Helper()
+	eval[bool](ctx, t, `(window.left = true)`)
+	eval[bool](ctx, t, `(setTimeout(() => { `+script+` }), true)`)
+	require.Eventually(t, func() bool {
+		loaded, err := chromedp.Run(ctx, chromedp.Evaluate[bool](`!window.left && document.readyState === "complete"`))
+		return err == nil && loaded
+	}, 10*time.Second, 50*time.Millisecond)
+}
+
+// Reload and Back after an act change nothing, and show a page.
+func TestReloadAndBackAfterAnAct(t *testing.T) {
+	ctx := browser.Start(t, 1280, 900)
+	s := start(t, nil)
+	k := s.fill(t)
+	open(ctx, t, s.currentLink())
+	open(ctx, t, s.home+"/console/sale/"+k.later)
+	write(ctx, t, `.confirm input[name=reason]`, "the customer called")
+	require.NoError(t, chromedp.Do(ctx, chromedp.Click(chromedp.CSS(`.confirm input[name=confirm]`))))
+	submit(ctx, t, `.confirm button`)
+	require.Contains(t, mainText(ctx, t), "is cancelled")
+	for _, script := range []string{`location.reload()`, `history.back()`} {
+		leave(ctx, t, script)
+		require.Contains(t, mainText(ctx, t), "Failed")
+		require.NotContains(t, mainText(ctx, t), "does not wait")
+	}
+
+	open(ctx, t, s.home+"/console/subscription?name=demo")
+	require.NoError(t, chromedp.Do(ctx, chromedp.Click(chromedp.CSS(`.confirm:has(select) input[name=confirm]`))))
+	require.NoError(t, chromedp.Do(ctx, chromedp.SetValue(chromedp.CSS(`.confirm select`), "regenerate-secondary")))
+	submit(ctx, t, `.confirm:has(select) button`)
+	require.Contains(t, mainText(ctx, t), "shown this once")
+	leave(ctx, t, `location.reload()`)
+	require.Contains(t, mainText(ctx, t), "This form was sent before. Nothing more was done.")
+	submit(ctx, t, `main a`)
+	require.Contains(t, mainText(ctx, t), "Replace a key")
+}

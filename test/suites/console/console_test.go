@@ -1,0 +1,343 @@
+// Package console_test opens the operator's console in a real browser, on a
+// service with a small book, and does what an operator does.
+package console_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/chromedp"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.uber.org/zap"
+
+	"bankingapi/bootstrap"
+	"bankingapi/bootstrap/engines"
+	"bankingapi/domain/audit"
+	"bankingapi/domain/operation"
+	"bankingapi/domain/subscription"
+	"bankingapi/test/kit/browser"
+	"bankingapi/test/kit/payload"
+)
+
+var screenshots = flag.String("screenshots", "", "folder to put a picture of each page into")
+
+// service is a running service with the console and a book with rows of every
+// kind.
+type service struct {
+	app  *bootstrap.App
+	key  string
+	home string // http://127.0.0.1:port
+
+	mu   sync.Mutex
+	link string
+}
+
+func start(t *testing.T, change func(*bootstrap.Settings)) *service {
+	t.Helper()
+	s := &service{}
+	settings := bootstrap.DefaultSettings()
+	settings.Storage.DSN = bootstrap.Secret(filepath.Join(t.TempDir(), "bank.db"))
+	settings.TLS.Mode, settings.HTTP.Address, settings.Ops.Address = bootstrap.TLSOff, "127.0.0.1:0", "127.0.0.1:0"
+	settings.Console.Enabled = true
+	settings.Bank.TimeZone = zone.String()
+	if change != nil {
+		change(&settings)
+	}
+	app, err := bootstrap.Open(t.Context(), settings, engines.All(), bootstrap.WithLogger(zap.NewNop()), bootstrap.WithConsoleLink(func(link string) {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.link = link
+	}))
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, app.Close(context.Background())) })
+	demo, err := app.LoadDemo(t.Context())
+	require.NoError(t, err)
+	require.NoError(t, app.Start(t.Context()))
+	s.app, s.key, s.home = app, demo.Key, "http://"+app.OpsAddress()
+	return s
+}
+
+// zone is the time zone of the bank: one in which midnight does not pass during
+// the tests.
+var zone = func() *time.Location {
+	zone, err := time.LoadLocation("Europe/Istanbul")
+	if err == nil && time.Now().In(zone).Hour() == 23 {
+		zone, err = time.LoadLocation("Europe/London")
+	}
+	if err != nil {
+		panic(err)
+	}
+	return zone
+}()
+
+func (s *service) currentLink() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.link
+}
+
+// call sends a request to the API and returns its Operation-Id.
+func (s *service) call(t *testing.T, operation, body string) string {
+	t.Helper()
+	r := httptest.NewRequest(http.MethodPost, "/BankingApiV01/"+operation, strings.NewReader(body))
+	r.Header.Set("Ocp-Apim-Subscription-Key", s.key)
+	r.Header.Set("X-Request-Id", fmt.Sprintf("req-%d", len(body)))
+	w := httptest.NewRecorder()
+	s.app.Handler().ServeHTTP(w, r)
+	require.Equal(t, http.StatusOK, w.Code, w.Body.String())
+	return w.Header().Get("Operation-Id")
+}
+
+func sale(callerID string, units string, date string) string {
+	return payload.Request(payload.CallerID(callerID)+`,"Channel":"MOBILE","TellerName":"teller-7"`, payload.Demo(1001, units, date).String())
+}
+
+// markup is a text that a partner may send.
+const markup = `<script>document.title='owned'</script><img src=x onerror=alert(1)><b>bold</b>{{.CSRF}}&amp;`
+
+type known struct{ sale, array, refused, push, later string }
+
+// fill adds the requests of a day.
+func (s *service) fill(t *testing.T) (k known) {
+	t.Helper()
+	k.sale = s.call(t, "BuyFundFromCustomer", sale("order-4711", "12.345678", ""))
+	for n := range 6 {
+		s.call(t, "BuyFundFromCustomer", sale(fmt.Sprintf("order-48%02d", n), fmt.Sprintf("%d.5", 3*n+1), ""))
+	}
+	array := strings.Replace(sale("array-1", "2", ""), `"Parameters":[`, `"Parameters":[`+strings.TrimSuffix(strings.SplitN(sale("", "1", ""), `"Parameters":[`, 2)[1], "]}")+",", 1)
+	k.array = s.call(t, "BuyFundFromCustomer", array)
+	k.refused = s.call(t, "BuyFundFromCustomer", sale("order-too-much", "999999", ""))
+	today := time.Now().In(zone)
+	for n := 1; n < 5; n++ {
+		k.later = s.call(t, "BuyFundFromCustomer", sale(fmt.Sprintf("later-%d", n), "1", today.AddDate(0, 0, n*n).Format(time.DateOnly)))
+	}
+	text, err := json.Marshal(markup)
+	require.NoError(t, err)
+	k.push = s.call(t, "AddPushNotificationResponse", `{"Header":{"TellerName":`+string(text)+`},"Parameters":[{"ExternalApplicationCode":`+string(text[:90])+`","UserId":"user-42","PushId":"push-4711","Platform":73,"Subject":`+
+		string(text)+`,"Content":`+string(text)+`,"DeepLinkUrl":"javascript:alert(1)","SendStatus":0,"TranData":[{"Code":"<u>","Name":`+string(text)+`}]}]}`)
+	for n := range 4 {
+		s.call(t, "AddPushNotificationResponse", fmt.Sprintf(`{"Header":{"Channel":"PUSH"},"Parameters":[{"ExternalApplicationCode":"MOBILE","UserId":"user-%d","PushId":"push-%d","Platform":65,"Subject":"Your order was carried out","Content":"Your order of %d units was carried out.","SendStatus":1,"SendDate":"2026-11-20"}]}`, n, n, n))
+	}
+	return k
+}
+
+// eval runs an expression in the page.
+func eval[T any](ctx context.Context, t *testing.T, expression string) T {
+	t.Helper()
+	value, err := chromedp.Run(ctx, chromedp.Evaluate[T](expression))
+	require.NoError(t, err, expression)
+	return value
+}
+
+func open(ctx context.Context, t *testing.T, address string) {
+	t.Helper()
+	require.NoError(t, chromedp.Do(ctx, chromedp.Navigate(address)))
+}
+
+// submit presses a button and waits for the next page.
+func submit(ctx context.Context, t *testing.T, selector string) {
+	t.Helper()
+	_, err := chromedp.RunResponse(ctx, chromedp.Click(chromedp.CSS(selector)))
+	require.NoError(t, err, selector)
+}
+
+func write(ctx context.Context, t *testing.T, selector, text string) {
+	t.Helper()
+	require.NoError(t, chromedp.Do(ctx, chromedp.SendKeys(chromedp.CSS(selector), text)), selector)
+}
+
+func searchFor(ctx context.Context, t *testing.T, text string) string {
+	t.Helper()
+	write(ctx, t, `input[name=q]`, text)
+	submit(ctx, t, `.search button`)
+	return mainText(ctx, t)
+}
+
+func mainText(ctx context.Context, t *testing.T) string {
+	t.Helper()
+	return eval[string](ctx, t, `document.querySelector("main").textContent`)
+}
+
+func media(ctx context.Context, t *testing.T, scheme string) {
+	t.Helper()
+	_, err := chromedp.Call(ctx, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}}})
+	require.NoError(t, err)
+}
+
+// The pages of the console, by name.
+func pagesOf(k known) map[string]string {
+	return map[string]string{
+		"today": "", "sales": "sales", "sale": "sale/" + k.sale, "array": "sale/" + k.array + "?sale=2", "refused": "sale/" + k.refused, "recorded": "sale/" + k.later, "push": "sale/" + k.push,
+		"notifications": "notifications", "due": "due", "refusals": "refusals", "subscriptions": "subscriptions", "subscription": "subscription?name=demo", "proof": "proof", "audit": "audit", "search": "search",
+	}
+}
+
+// Every page fits a phone and a desktop, in light and dark mode, and axe-core
+// finds no violation.
+func TestEveryPageOnEveryScreen(t *testing.T) {
+	ctx := browser.Start(t, 1280, 900)
+	s := start(t, nil)
+	k := s.fill(t)
+	open(ctx, t, s.currentLink())
+	long := s.longName(t)
+	pages := pagesOf(k)
+	office, err := s.app.Backoffice(t.Context())
+	require.NoError(t, err)
+	array, err := operation.ParseID(k.array)
+	require.NoError(t, err)
+	reversal, err := office.Corrector.Reverse(t.Context(), array)
+	require.NoError(t, err)
+	pages["reversal"] = "sale/" + reversal.String()
+	pages["long name"] = "subscription?name=" + long
+	searchFor(ctx, t, "1001")
+	pages["customer"] = strings.TrimPrefix(eval[string](ctx, t, `location.pathname`), "/console/")
+	onEveryScreen(ctx, t, s, pages)
+
+	box, _ := startSandbox(t)
+	box.status(t, sale("first", "1", ""))
+	box.status(t, sale("too-much", "999999", ""))
+	box.status(t, "{}")
+	open(ctx, t, box.currentLink())
+	submit(ctx, t, `nav a[href="/console/sandbox"]`)
+	require.NoError(t, chromedp.Do(ctx, chromedp.Click(chromedp.CSS(`details.order summary`))))
+	submit(ctx, t, `button[value="cut-after"]`)
+	onEveryScreen(ctx, t, box, map[string]string{"sandbox": "sandbox"})
+}
+
+// longName makes a subscription whose name has no space, calls with it and
+// returns the name.
+func (s *service) longName(t *testing.T) string {
+	t.Helper()
+	name := strings.Repeat("Subscriber", 10)
+	manager, err := s.app.Manager(t.Context())
+	require.NoError(t, err)
+	fields := subscription.Subscription{Name: name, RequestsPerSecond: 50}
+	fields.Grant("BuyFundFromCustomer", "AddPushNotificationResponse")
+	ctx := audit.By(t.Context(), audit.Who{Actor: "operator", Origin: "host-7", Reason: "agreed in November"})
+	key, _, err := manager.Create(ctx, fields)
+	require.NoError(t, err)
+	_, err = manager.Regenerate(ctx, name, subscription.Secondary)
+	require.NoError(t, err)
+	partner := &service{app: s.app, key: key.Reveal()}
+	partner.call(t, "BuyFundFromCustomer", sale("of-a-long-name", "1", ""))
+	partner.call(t, "BuyFundFromCustomer", sale("too-much-of-a-long-name", "999999", ""))
+	return name
+}
+
+func onEveryScreen(ctx context.Context, t *testing.T, s *service, pages map[string]string) {
+	t.Helper()
+	axe := browser.AxeCore(t)
+	for _, width := range []int64{1280, 390} {
+		require.NoError(t, chromedp.Do(ctx, chromedp.EmulateViewport(width, 900)))
+		for _, scheme := range []string{"light", "dark"} {
+			media(ctx, t, scheme)
+			for name, path := range pages {
+				open(ctx, t, s.home+"/console/"+path)
+				require.NotEmpty(t, eval[string](ctx, t, `document.querySelector("h1").textContent`))
+				assert.LessOrEqual(t, eval[int64](ctx, t, `document.documentElement.scrollWidth`), width, "%s is wider than %d: %s", name, width, eval[string](ctx, t, wide))
+				assert.Zero(t, eval[int64](ctx, t, `[...document.querySelectorAll(".scroll:has(.wide)")].filter(e => e.scrollWidth > e.clientWidth).length`), "a list of %s is cut off at %d", name, width)
+				assert.Empty(t, eval[string](ctx, t, narrow), "columns of %s at %d have a few letters in each line", name, width)
+				if *screenshots != "" {
+					picture, err := chromedp.Run(ctx, chromedp.FullScreenshot(100))
+					require.NoError(t, err)
+					require.NoError(t, os.WriteFile(filepath.Join(*screenshots, fmt.Sprintf("console-%s-%d-%s.png", name, width, scheme)), picture, 0o600))
+				}
+				if axe != "" {
+					assert.Empty(t, browser.Violations(ctx, t, axe), "%s %d %s", name, width, scheme)
+				}
+			}
+		}
+	}
+}
+
+// narrow returns the cells that break their words, and codes of actions that
+// are broken.
+const narrow = `[...document.querySelectorAll("td, tbody th")].filter(e => e.innerText.trim().length > 12 && e.clientWidth < 60).concat(
+	[...document.querySelectorAll("td[data-name=Did] code")].filter(e => e.getClientRects().length > 1)).slice(0, 6).map(e => e.innerText).join(", ")`
+
+// wide returns the elements that are wider than the window.
+const wide = `[...document.querySelectorAll("body *")].filter(e => e.getBoundingClientRect().right > innerWidth + 1 && !e.closest(".scroll, nav, pre")).slice(0, 6).map(e => e.tagName + "." + e.className + " " + Math.round(e.getBoundingClientRect().right)).join(", ")`
+
+// get sends a request with the cookies of a browser.
+type visitor struct {
+	t      *testing.T
+	client *http.Client
+	home   string
+	header http.Header
+}
+
+func (s *service) visitor(t *testing.T) *visitor {
+	t.Helper()
+	jar := cookies{}
+	return &visitor{t, &http.Client{Jar: jar, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}, s.home, http.Header{}}
+}
+
+// cookies keeps every cookie for every page, as a thief would.
+type cookies map[string]string
+
+func (c cookies) SetCookies(_ *url.URL, set []*http.Cookie) {
+	for _, each := range set {
+		c[each.Name] = each.Value
+	}
+}
+
+func (c cookies) Cookies(*url.URL) (all []*http.Cookie) {
+	for name, value := range c {
+		all = append(all, &http.Cookie{Name: name, Value: value})
+	}
+	return all
+}
+
+func (v *visitor) do(method, path string, form url.Values) (status int, body string, header http.Header) {
+	v.t.Helper()
+	var content io.Reader
+	if form != nil {
+		content = strings.NewReader(form.Encode())
+	}
+	if !strings.HasPrefix(path, "http") {
+		path = v.home + path
+	}
+	r, err := http.NewRequestWithContext(v.t.Context(), method, path, content)
+	require.NoError(v.t, err)
+	for name, values := range v.header {
+		r.Header[name] = values
+		if name == "Host" {
+			r.Host = values[0]
+		}
+	}
+	if form != nil {
+		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	}
+	answer, err := v.client.Do(r)
+	require.NoError(v.t, err)
+	defer answer.Body.Close()
+	var b bytes.Buffer
+	_, err = b.ReadFrom(answer.Body)
+	require.NoError(v.t, err)
+	return answer.StatusCode, b.String(), answer.Header
+}
+
+// csrf reads the token of the forms.
+func (v *visitor) csrf() string {
+	v.t.Helper()
+	_, body, _ := v.do(http.MethodGet, "/console/", nil)
+	_, after, found := strings.Cut(body, `name="csrf" value="`)
+	require.True(v.t, found, body)
+	token, _, _ := strings.Cut(after, `"`)
+	return token
+}

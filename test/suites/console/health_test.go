@@ -1,0 +1,55 @@
+package console_test
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"bankingapi/test/kit/browser"
+)
+
+// An open page says that the service is gone, that it answers with errors, and that it
+// is well again. Nobody has to reload it.
+func TestAnOpenPageNoticesThatTheServiceIsGone(t *testing.T) {
+	ctx := browser.Start(t, 1280, 900)
+	s := start(t, nil)
+	to, err := url.Parse(s.home)
+	require.NoError(t, err)
+	proxy := &httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(to); r.Out.Host = r.In.Host }}
+	var broken atomic.Int32
+	front := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch status := int(broken.Load()); status {
+		case 0:
+			proxy.ServeHTTP(w, r)
+		case 1:
+			panic(http.ErrAbortHandler) // no answer
+		default:
+			w.WriteHeader(status)
+		}
+	}))
+	t.Cleanup(front.Close)
+	open(ctx, t, strings.Replace(s.currentLink(), s.home, front.URL, 1))
+	says := func(text string) {
+		t.Helper()
+		require.Eventually(t, func() bool {
+			return strings.Contains(eval[string](ctx, t, `document.getElementById("health").innerText`), text)
+		}, 10*time.Second, 50*time.Millisecond, text)
+	}
+	for _, path := range []string{"", "sales"} {
+		open(ctx, t, front.URL+"/console/"+path)
+		broken.Store(1)
+		says("The service has not answered since")
+		require.Equal(t, int64(1), eval[int64](ctx, t, `document.querySelectorAll("#health .bad").length`))
+		broken.Store(http.StatusBadGateway)
+		says("The console has answered 502 since")
+		broken.Store(0)
+		require.Eventually(t, func() bool { return eval[int64](ctx, t, `document.querySelectorAll("#health .bad").length`) == 0 }, 10*time.Second, 50*time.Millisecond)
+	}
+}

@@ -1,0 +1,154 @@
+package docspage_test
+
+import (
+	"context"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"bankingapi/domain/decimal"
+	"bankingapi/domain/fund"
+	"bankingapi/test/fake"
+	"bankingapi/test/kit/demo"
+	"bankingapi/test/kit/npm"
+)
+
+// unitsOfRecipes has more digits than a double can hold.
+const unitsOfRecipes = "123456789012.123457"
+
+// bank is a service that answers the first request with 503, loses the answer
+// to the second, and answers the third.
+func bank(t *testing.T) (*httptest.Server, *fake.Store, *atomic.Int64) {
+	t.Helper()
+	api, store := demo.New(t, nil)
+	holding, faults := fund.NewHolding(fund.HoldingFields{
+		CustomerNo: decimal.Int(1001), IMKBCode: "AFA", HolderCorporationName: "Demo Portfoy", Units: decimal.Int(1_000_000_000_000),
+	})
+	require.Empty(t, faults)
+	store.PutHoldings(holding)
+	asked := new(atomic.Int64)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch asked.Add(1) {
+		case 1:
+			w.Header().Set("Retry-After", "1")
+			w.WriteHeader(http.StatusServiceUnavailable)
+		case 2:
+			api.ServeHTTP(httptest.NewRecorder(), r)
+			panic(http.ErrAbortHandler)
+		default:
+			api.ServeHTTP(w, r)
+		}
+	}))
+	t.Cleanup(server.Close)
+	return server, store, asked
+}
+
+// recipes are the programs of the recipes page, by language. Each function
+// prepares a program and returns its command. It skips the test if the tool is
+// not on this machine.
+func recipes(t *testing.T) map[string]func(t *testing.T, folder string) (command []string) {
+	t.Helper()
+	source, err := filepath.Abs("../../../adapters/httpapi/docs/recipes")
+	require.NoError(t, err)
+	return map[string]func(t *testing.T, folder string) (command []string){
+		"Go": func(t *testing.T, folder string) []string {
+			copyFile(t, filepath.Join(source, "sell.go.txt"), filepath.Join(folder, "main.go"))
+			root, err := filepath.Abs("../../..")
+			require.NoError(t, err)
+			module := "module recipe\n\ngo 1.26\n\nrequire bankingapi v0.0.0\n\nreplace bankingapi => " + root + "\n"
+			require.NoError(t, os.WriteFile(filepath.Join(folder, "go.mod"), []byte(module), 0o600))
+			run(t, folder, "go", "build", "-mod=mod", "-o", "recipe", ".")
+			return []string{filepath.Join(folder, "recipe")}
+		},
+		"TypeScript": func(t *testing.T, folder string) []string {
+			npm.Require(t)
+			requireTool(t, "node")
+			packages := npm.Install(t, "typescript@5.9.3", "@types/node@20.19.0")
+			if packages == "" {
+				t.Skip("SKIPPED: cannot get the TypeScript compiler from npm")
+			}
+			copyFile(t, filepath.Join(source, "sell.ts"), filepath.Join(packages, "sell.mts"))
+			run(t, packages, "node", "node_modules/typescript/bin/tsc", "--strict", "--target", "es2022", "--module", "nodenext", "--types", "node", "sell.mts")
+			return []string{"node", filepath.Join(packages, "sell.mjs")}
+		},
+		"Python": func(t *testing.T, _ string) []string {
+			requireTool(t, "python3")
+			return []string{"python3", filepath.Join(source, "sell.py")}
+		},
+		"Java": func(t *testing.T, _ string) []string {
+			requireTool(t, "java")
+			return []string{"java", filepath.Join(source, "Sell.java")}
+		},
+		"C#": func(t *testing.T, folder string) []string {
+			requireTool(t, "dotnet")
+			run(t, folder, "dotnet", "new", "console", "--name", "recipe", "--output", ".")
+			copyFile(t, filepath.Join(source, "Sell.cs"), filepath.Join(folder, "Program.cs"))
+			return []string{"dotnet", "run", "--project", folder, "--"}
+		},
+	}
+}
+
+// TestRecipes runs the programs of the recipes page. The bank answers the first
+// request with 503 and loses the second answer. Each program must still reach
+// State 2, with one sale in the book and every digit of its amount.
+func TestRecipes(t *testing.T) {
+	t.Parallel()
+	for name, prepare := range recipes(t) {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			folder := t.TempDir()
+			command := prepare(t, folder)
+			server, store, asked := bank(t)
+			ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+			defer cancel()
+			recipe := exec.CommandContext(ctx, command[0], append(command[1:], unitsOfRecipes)...)
+			recipe.Env = append(os.Environ(), "BANK_URL="+server.URL, "BANK_KEY="+demo.Key)
+			out, err := recipe.CombinedOutput()
+			require.NoError(t, err, string(out))
+			require.Regexp(t, `State"?[: ]+2\b`, string(out))
+			require.EqualValues(t, 3, asked.Load(), "a 503, a lost answer, the answer")
+			require.Len(t, store.Sales(), 1)
+			require.Equal(t, unitsOfRecipes, store.Sales()[0].Terms.Units.String())
+			require.NotEmpty(t, store.Sales()[0].Header.CallerID)
+		})
+	}
+}
+
+func requireTool(t *testing.T, name string) {
+	t.Helper()
+	if _, err := exec.LookPath(name); err != nil {
+		t.Skipf("SKIPPED: no %s on this machine", name)
+	}
+}
+
+func copyFile(t *testing.T, from, to string) {
+	t.Helper()
+	content, err := os.ReadFile(from)
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(to, content, 0o600))
+}
+
+// run runs a tool that must succeed.
+func run(t *testing.T, folder string, command ...string) {
+	t.Helper()
+	out, err := tool(t, folder, command...)
+	require.NoError(t, err, "%s\n%s", strings.Join(command, " "), out)
+}
+
+// tool runs a tool in a folder and returns its output. Programs that Go
+// installs are in the folder bin.
+func tool(t *testing.T, folder string, command ...string) (out []byte, err error) {
+	t.Helper()
+	program := exec.CommandContext(t.Context(), command[0], command[1:]...)
+	program.Dir = folder
+	program.Env = append(os.Environ(), "GOFLAGS=", "GOBIN="+filepath.Join(folder, "bin"))
+	return program.CombinedOutput()
+}

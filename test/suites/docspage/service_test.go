@@ -1,0 +1,105 @@
+package docspage_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/getkin/kin-openapi/openapi3"
+	"github.com/getkin/kin-openapi/openapi3filter"
+	"github.com/getkin/kin-openapi/routers/gorillamux"
+	"github.com/stretchr/testify/require"
+
+	"bankingapi/adapters/httpapi/docs"
+	"bankingapi/adapters/httpapi/openapi"
+	"bankingapi/test/kit/demo"
+)
+
+// service is the API with its pages, over the demo book in memory.
+func service(t *testing.T) http.Handler {
+	t.Helper()
+	api, _ := demo.New(t, pages(t))
+	return api
+}
+
+func pages(t *testing.T) map[string]http.Handler {
+	t.Helper()
+	guide, err := docs.Pages(docs.Options{})
+	require.NoError(t, err)
+	return guide
+}
+
+// Integrators send the examples of the document first. Each gets the answer
+// that its summary says, and the document describes the answer.
+func TestExamplesOfTheDocumentWork(t *testing.T) {
+	t.Parallel()
+	api := service(t)
+	served := httptest.NewRecorder()
+	api.ServeHTTP(served, httptest.NewRequest(http.MethodGet, openapi.Path, nil))
+	doc, err := openapi3.NewLoader().LoadFromData(served.Body.Bytes())
+	require.NoError(t, err)
+	router, err := gorillamux.NewRouter(doc)
+	require.NoError(t, err)
+	options := &openapi3filter.Options{IncludeResponseStatus: true, AuthenticationFunc: openapi3filter.NoopAuthenticationFunc}
+
+	for path, item := range doc.Paths.Map() {
+		for name, example := range item.Post.RequestBody.Value.Content["application/json"].Examples {
+			body, err := json.Marshal(example.Value.Value)
+			require.NoError(t, err)
+			r := httptest.NewRequest(http.MethodPost, path, bytes.NewReader(body))
+			r.Header.Set("Content-Type", "application/json")
+			r.Header.Set("Ocp-Apim-Subscription-Key", demo.Key)
+			w := httptest.NewRecorder()
+			api.ServeHTTP(w, r)
+			want := `{"Data":{"State":2}}`
+			if name == "later" {
+				want = `{"Data":{"State":1}}`
+			}
+			require.Equal(t, want, w.Body.String(), "%s %s", path, name)
+
+			route, parameters, err := router.FindRoute(r)
+			require.NoError(t, err)
+			answer := &openapi3filter.ResponseValidationInput{
+				RequestValidationInput: &openapi3filter.RequestValidationInput{Request: r, PathParams: parameters, Route: route, Options: options},
+				Status:                 w.Code, Header: w.Header(), Options: options,
+			}
+			answer.SetBodyBytes(w.Body.Bytes())
+			require.NoError(t, openapi3filter.ValidateResponse(t.Context(), answer))
+		}
+	}
+}
+
+// The commands of the guide do what the guide says.
+func TestCommandsOfTheGuideWork(t *testing.T) {
+	t.Parallel()
+	shell, err := exec.LookPath("sh")
+	if err != nil {
+		t.Skip("SKIPPED: no shell on this machine")
+	}
+	if _, err := exec.LookPath("curl"); err != nil {
+		t.Skip("SKIPPED: no curl on this machine, so nothing has run the commands of the guide")
+	}
+	server := httptest.NewServer(service(t))
+	defer server.Close()
+	page, err := http.Get(server.URL + "/docs/index.md")
+	require.NoError(t, err)
+	defer page.Body.Close()
+	text, err := io.ReadAll(page.Body)
+	require.NoError(t, err)
+	commands := regexp.MustCompile("(?s)```sh\n(.*?)```").FindAllStringSubmatch(string(text), -1)
+	require.Len(t, commands, 2)
+	for _, found := range commands {
+		command := exec.Command(shell, "-c", strings.ReplaceAll(found[1], "https://HOST", server.URL))
+		command.Env = append(os.Environ(), "KEY="+demo.Key)
+		out, err := command.Output()
+		require.NoError(t, err)
+		require.Equal(t, `{"Data":{"State":2}}`, string(out), found[1])
+	}
+}

@@ -1,0 +1,92 @@
+package e2e_test
+
+import (
+	"database/sql"
+	"fmt"
+	"testing"
+
+	_ "github.com/jackc/pgx/v5/stdlib" // the driver "pgx"
+	"github.com/stretchr/testify/require"
+	_ "modernc.org/sqlite" // the driver "sqlite"
+
+	"bankingapi/test/kit/service"
+	"bankingapi/test/kit/testdb"
+)
+
+// bank is a separate store and the folder in which a test runs commands and
+// services.
+type bank struct{ *service.Bank }
+
+// onEachEngine runs a test on SQLite and on Postgres, in parallel, with an
+// empty store that has its schema.
+func onEachEngine(t *testing.T, test func(t *testing.T, b bank)) {
+	t.Helper()
+	for _, engine := range []string{testdb.EngineSQLite, testdb.EnginePostgres} {
+		t.Run(engine, func(t *testing.T) {
+			t.Parallel()
+			b := newBank(t, engine)
+			b.Migrate(t)
+			test(t, b)
+		})
+	}
+}
+
+// newBank returns an empty store without a schema. Services and commands on
+// SQLite create the schema themselves.
+func newBank(t testing.TB, engine string) bank {
+	t.Helper()
+	b := service.NewBank(t, engine)
+	b.Program = program(t)
+	return bank{b}
+}
+
+// with returns the bank with another setting.
+func (b bank) with(path, value string) bank {
+	b.Set(path, value)
+	return b
+}
+
+// replica returns a bank on the same store with its own settings and folder.
+func (b bank) replica(t testing.TB) bank { return bank{b.Replica(t)} }
+
+// column returns one column of rows.
+func column(rows []service.Row, name string) []string {
+	values := make([]string, len(rows))
+	for i, r := range rows {
+		values[i] = r[name]
+	}
+	return values
+}
+
+// holding returns the units of fund AFA that a customer has.
+func (b bank) holding(t testing.TB, customer int) string {
+	t.Helper()
+	for _, r := range b.Export(t, "holdings", "--customer", fmt.Sprint(customer)) {
+		if r["IMKBCode"] == "AFA" {
+			return r["Units"]
+		}
+	}
+	return "none"
+}
+
+// stored returns what the store has of all loads: CallerIds of completed sales,
+// and PushIds.
+func (b bank) stored(t testing.TB) []string {
+	t.Helper()
+	all := column(b.Export(t, "sales", "--state", "completed"), "CallerId")
+	return append(all, column(b.Export(t, "notifications"), "PushId")...)
+}
+
+// execute writes to the store directly, without the program.
+func (b bank) execute(t testing.TB, command string) {
+	t.Helper()
+	driver, dsn := "pgx", b.DSN
+	if b.Engine == testdb.EngineSQLite { // the service may be writing
+		driver, dsn = "sqlite", "file:"+b.DSN+"?_pragma=busy_timeout(10000)"
+	}
+	db, err := sql.Open(driver, dsn)
+	require.NoError(t, err)
+	defer db.Close()
+	_, err = db.ExecContext(t.Context(), command)
+	require.NoError(t, err)
+}

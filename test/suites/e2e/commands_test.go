@@ -1,0 +1,227 @@
+package e2e_test
+
+import (
+	"fmt"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"bankingapi/bootstrap"
+	"bankingapi/test/kit/testdb"
+)
+
+// TestSubscriptions checks that a running service applies changes of the
+// commands. How soon is tested where time stands still (the directory of package
+// subscriptions).
+func TestSubscriptions(t *testing.T) {
+	t.Parallel()
+	onEachEngine(t, func(t *testing.T, b bank) {
+		s := b.serve(t)
+		body := `{"Header":{},"Parameters":[` + validPush + `]}`
+		status := func(key string) int { return s.post(t, addPush, key, body).status }
+		require.Equal(t, http.StatusUnauthorized, status(strings.Repeat("0", 32)), "the service knows that there is no subscription")
+
+		keys := strings.Fields(b.Must(t, "subscriptions", "create", "İş Bankası \"1\"", "--operation", "AddPushNotificationResponse",
+			"--rate", "1000", "--app-key", "app", "--channel", "WEB", "--teller-name", "T"))
+		require.Len(t, keys, 2)
+		require.Regexp(t, `^[0-9a-f]{32}$`, keys[0])
+		require.Regexp(t, `^[0-9a-f]{32}$`, keys[1])
+		require.NotEqual(t, keys[0], keys[1])
+		eventually(t, patience, "a new key works", func() bool { return status(keys[0]) == http.StatusOK })
+		require.Equal(t, http.StatusOK, status(keys[1]))
+		require.Equal(t, http.StatusForbidden, s.post(t, buyFund, keys[0], `{"Header":{},"Parameters":[`+validSale+`]}`).status)
+		list := b.Must(t, "subscriptions", "list")
+		require.Regexp(t, `"İş Bankası \\"1\\"" +active +AddPushNotificationResponse +1000/s +app +WEB +T`, list)
+		require.NotContains(t, list, keys[0])
+
+		name := "İş Bankası \"1\""
+		renewed := strings.TrimSpace(b.Must(t, "subscriptions", "regenerate", name, "primary"))
+		eventually(t, patience, "a renewed key works", func() bool { return status(renewed) == http.StatusOK })
+		eventually(t, patience, "the old key is refused", func() bool { return status(keys[0]) == http.StatusUnauthorized })
+		require.Equal(t, http.StatusOK, status(keys[1]), "the secondary key has not changed")
+
+		b.Must(t, "subscriptions", "suspend", name)
+		eventually(t, patience, "both keys are refused", func() bool {
+			return status(renewed) == http.StatusUnauthorized && status(keys[1]) == http.StatusUnauthorized
+		})
+		b.Must(t, "subscriptions", "activate", name)
+		eventually(t, patience, "both keys work again", func() bool { return status(renewed) == http.StatusOK && status(keys[1]) == http.StatusOK })
+		b.Must(t, "subscriptions", "cancel", name)
+		eventually(t, patience, "both keys are refused for good", func() bool {
+			return status(renewed) == http.StatusUnauthorized && status(keys[1]) == http.StatusUnauthorized
+		})
+		require.Equal(t, 1, b.Run(t, "subscriptions", "activate", name).Status)
+	})
+}
+
+// TestVerifyFindsTampering checks that verify finds changes that were made
+// directly in the database.
+func TestVerifyFindsTampering(t *testing.T) {
+	t.Parallel()
+	onEachEngine(t, func(t *testing.T, b bank) {
+		s := b.serve(t, "--demo")
+		require.Equal(t, completed, s.post(t, buyFund, s.key, sale("tampered", 1001, "2", "")).body)
+		b.Verify(t)
+		for _, tampering := range []struct{ do, undo, found string }{
+			{"UPDATE accounts SET balance = balance + 1 WHERE customer_no = 1001 AND currency_code = 'TRY'",
+				"UPDATE accounts SET balance = balance - 1 WHERE customer_no = 1001 AND currency_code = 'TRY'",
+				"account 1-1001-1 TRY: is 2.51, but its postings sum to 2.50"},
+			{"UPDATE holdings SET units = units - 1 WHERE customer_no = 1002",
+				"UPDATE holdings SET units = units + 1 WHERE customer_no = 1002",
+				`holding 1002 AFA "Demo Portfoy": is 499.999999, but its postings sum to 500.000000`},
+			{"UPDATE sales SET proceeds = proceeds + 1", "UPDATE sales SET proceeds = proceeds - 1", "its proceeds are not units times price"},
+			{"UPDATE sales SET state = 8", "UPDATE sales SET state = 2", "is not completed, but has a posting"},
+			{"UPDATE operations SET state = 1 WHERE operation = 2", "UPDATE operations SET state = 2 WHERE operation = 2", "is in another state than its CallerId answers"},
+			{"UPDATE transfers SET money_quantity = money_quantity + 1", "UPDATE transfers SET money_quantity = money_quantity - 1", "has no posting of its proceeds"},
+			{"DELETE FROM transfers", "", "has no posting of its proceeds"},
+		} {
+			b.execute(t, tampering.do)
+			got := b.Run(t, "verify")
+			require.Equal(t, 1, got.Status, tampering.do)
+			require.Contains(t, got.Out, tampering.found, tampering.do)
+			require.Contains(t, got.Err, "the book has ", tampering.do)
+			if tampering.undo != "" {
+				b.execute(t, tampering.undo)
+				b.Verify(t)
+			}
+		}
+	})
+}
+
+// TestMigrate checks up, status and down, and what serve answers with another
+// version of the schema.
+func TestMigrate(t *testing.T) {
+	t.Parallel()
+	onEachEngine(t, func(t *testing.T, b bank) {
+		require.Regexp(t, `(?m)^1 +00001_book.sql +20\d\d-\d\d-\d\dT`, b.Must(t, "migrate", "status"))
+		require.Contains(t, b.Run(t, "migrate", "up").Err, "The schema is up to date.")
+		b.Subscribe(t, "gone")
+		kept := b.Run(t, "migrate", "down")
+		require.Equal(t, 1, kept.Status)
+		require.Contains(t, kept.Err, "the book has data (subscriptions, audits)")
+		require.Contains(t, kept.Err, "--drop-data")
+		require.Contains(t, b.Must(t, "subscriptions", "list"), "gone")
+		for version := bootstrap.SchemaVersion(); version > 0; version-- {
+			require.Contains(t, b.Run(t, "migrate", "down", "--drop-data").Err, fmt.Sprintf("undone %d ", version))
+		}
+		require.Regexp(t, `(?m)^1 +00001_book.sql +pending$`, b.Must(t, "migrate", "status"))
+		require.Equal(t, 1, b.Run(t, "migrate", "down").Status, "no migration is left to undo")
+		require.Contains(t, b.Run(t, "migrate", "up").Err, "applied 1 ")
+		require.NotContains(t, b.Must(t, "subscriptions", "list"), "gone")
+		key := b.Subscribe(t, "here")
+
+		b.execute(t, "INSERT INTO schema_version (version_id, is_applied) VALUES (99, "+map[string]string{"sqlite": "1", "postgres": "true"}[b.Engine]+")")
+		require.Contains(t, b.Run(t, "migrate", "status").Err, "use a newer program")
+		for _, args := range []string{"export sales", "subscriptions list", "verify", "settle"} {
+			got := b.Run(t, strings.Fields(args)...)
+			require.Equal(t, 1, got.Status, args)
+			require.Contains(t, got.Err, "The schema is too new", args)
+		}
+		tooNew := fmt.Sprintf("The schema is too new: version 99, this program knows %d. Run a newer bankingapi.", bootstrap.SchemaVersion())
+		if b.Engine == testdb.EngineSQLite {
+			got := b.Run(t, "serve")
+			require.Equal(t, 1, got.Status)
+			require.Contains(t, got.Err, tooNew)
+			return
+		}
+		s := b.serve(t)
+		_, ready := s.Get(t, "/readyz")
+		require.Contains(t, ready, "[-]schema failed: "+tooNew)
+		got := s.post(t, addPush, key, push("too-new"))
+		require.Equal(t, http.StatusServiceUnavailable, got.status, "requests are answered 503")
+		require.NotContains(t, got.body, "Data")
+		b.execute(t, "DELETE FROM schema_version WHERE version_id = 99")
+		eventually(t, patience, "the service becomes ready without a restart", s.IsReady)
+		require.Equal(t, http.StatusOK, s.post(t, addPush, key, push("too-new")).status)
+	})
+}
+
+// TestMigrateDownWhileItServes checks that migrate down is refused while a service
+// uses the schema.
+func TestMigrateDownWhileItServes(t *testing.T) {
+	t.Parallel()
+	onEachEngine(t, func(t *testing.T, b bank) {
+		key := b.Subscribe(t, "partner")
+		s := b.serve(t)
+		for n := range 2 {
+			eventually(t, patience, "it is ready", s.IsReady)
+			got := b.Run(t, "migrate", "down", "--drop-data")
+			require.Equal(t, 1, got.Status)
+			require.Contains(t, got.Err, "another process uses")
+			require.Equal(t, http.StatusOK, s.post(t, addPush, key, push(fmt.Sprint("kept-", n))).status)
+		}
+		s.Stop(t)
+		require.Contains(t, b.Run(t, "migrate", "down", "--drop-data").Err, fmt.Sprintf("undone %d ", bootstrap.SchemaVersion()))
+	})
+}
+
+// TestSchemaOnPostgres checks that serve does not migrate unless a setting says
+// so, and is not ready before the schema fits.
+func TestSchemaOnPostgres(t *testing.T) {
+	t.Parallel()
+	b := newBank(t, testdb.EnginePostgres)
+	s := b.serve(t)
+	_, ready := s.Get(t, "/readyz?verbose")
+	require.Contains(t, ready, fmt.Sprintf("[-]schema failed: The schema is too old: version 0, this program needs %d. Run `bankingapi migrate up`, or set storage.migrate.", bootstrap.SchemaVersion()))
+	got := s.post(t, addPush, "any", "{}")
+	require.Equal(t, http.StatusServiceUnavailable, got.status)
+	require.Contains(t, got.body, `"code":"storage-unavailable"`)
+	require.NotContains(t, got.body, "Data")
+	require.Equal(t, []string{"1"}, got.header.Values("Retry-After"))
+	require.Equal(t, 1, b.Run(t, "export", "sales").Status)
+
+	b.Must(t, "migrate", "up")
+	eventually(t, patience, "the service becomes ready without a restart", s.IsReady)
+	require.Equal(t, http.StatusUnauthorized, s.post(t, addPush, "any", "{}").status)
+
+	migrating := newBank(t, testdb.EnginePostgres).with("storage.migrate", "true")
+	require.True(t, migrating.serve(t).IsReady())
+}
+
+// TestUsedPort checks that the error for a port in use says what to do.
+func TestUsedPort(t *testing.T) {
+	t.Parallel()
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer taken.Close()
+	for _, setting := range []string{"http.address", "ops.address"} {
+		got := newBank(t, testdb.EngineSQLite).Run(t, "serve", "--"+setting, taken.Addr().String())
+		require.Equal(t, 1, got.Status)
+		require.Contains(t, got.Err, setting)
+		require.Contains(t, got.Err, taken.Addr().String())
+		require.Contains(t, got.Err, "address already in use")
+		require.NotContains(t, got.Out, "Listening")
+	}
+	other, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer other.Close()
+	got := newBank(t, testdb.EngineSQLite).Run(t, "serve", "--http.address", taken.Addr().String(), "--ops.address", other.Addr().String())
+	require.Contains(t, got.Err, "http.address (BANKINGAPI_HTTP__ADDRESS): listen on "+taken.Addr().String())
+	require.Contains(t, got.Err, "ops.address (BANKINGAPI_OPS__ADDRESS): listen on "+other.Addr().String(), "both are told of at once")
+}
+
+// TestImportWhileServing checks that commands of another process and requests
+// do not block each other, on SQLite too.
+func TestImportWhileServing(t *testing.T) {
+	t.Parallel()
+	onEachEngine(t, func(t *testing.T, b bank) {
+		s := b.serve(t, "--demo")
+		l := work(t, s, 4, 0)
+		var lines strings.Builder
+		for customer := range 3000 {
+			lines.WriteString(number(100_000+customer) + ",AFA,Demo Portfoy,1\n")
+		}
+		for range 3 {
+			b.Load(t, "holdings", "CustomerNo,IMKBCode,HolderCorporationName,Units", strings.TrimSuffix(lines.String(), "\n"))
+			b.Verify(t)
+		}
+		acknowledged := l.stop()
+		require.NotEmpty(t, acknowledged)
+		require.Subset(t, b.stored(t), acknowledged)
+		require.Len(t, b.Export(t, "holdings"), 3003)
+		b.Verify(t)
+	})
+}

@@ -1,0 +1,86 @@
+package e2e_test
+
+import (
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"bankingapi/adapters/clock"
+	"bankingapi/test/kit/testdb"
+)
+
+// The complaints of a day, by the command line alone: a sale that was refused,
+// one that must not take place, one that was a mistake, and who did what.
+func TestTheOperatorsDay(t *testing.T) {
+	t.Parallel()
+	onEachEngine(t, func(t *testing.T, b bank) {
+		b.Load(t, "prices", "PriceID,IMKBCode,HolderCorporationName,Price,CurrencyCode,ValidFrom", "1,AFA,Demo Portfoy,1.25,TRY,2024-01-01")
+		b.Load(t, "holdings", "CustomerNo,IMKBCode,HolderCorporationName,Units", "1001,AFA,Demo Portfoy,1000")
+		b.Load(t, "accounts", "BranchCode,CustomerNo,AccountSuffix,CurrencyCode,Balance", "1,1001,1,TRY,0")
+		key := b.Subscribe(t, "shop")
+		s := b.serve(t)
+		body := func(callerID, units, day string) string { return sale(callerID, 1001, units, day) }
+		const path = "/BankingApiV01/BuyFundFromCustomer"
+		refused := s.post(t, path, key, body("", "99999", ""))
+		require.Contains(t, refused.body, "holding-insufficient")
+		id := refused.header.Get("Operation-Id")
+		require.Equal(t, id, refused.header.Get("X-Request-Id"), "the ID that partners quote leads somewhere")
+		require.Contains(t, b.Must(t, "show", "operation", "--request-id", id), "holding-insufficient at /Parameters/0/FundAmount")
+		require.Equal(t, []string{"8"}, column(b.Export(t, "operations", "--state", "failed"), "State"))
+
+		sold := s.post(t, path, key, body("sold", "10", "")).header.Get("Operation-Id")
+		day := clock.Now().AddDate(0, 0, 30).Format(time.DateOnly)
+		waits := s.post(t, path, key, body("waits", "10", day)).header.Get("Operation-Id")
+		b.Must(t, "sales", "cancel", waits, "--reason", "the customer called", "--as", "ayse")
+		require.Contains(t, s.post(t, path, key, body("waits", "10", day)).body, `"code":"cancelled"`)
+		b.Must(t, "sales", "reverse", sold, "--reason", "sold by mistake")
+		again := b.Run(t, "sales", "reverse", sold, "--reason", "sold by mistake")
+		require.Equal(t, 1, again.Status)
+		require.Contains(t, again.Err, "reversed already")
+		require.Equal(t, "1000", b.holding(t, 1001))
+		b.Must(t, "adjust", "holding", "--customer", "1001", "--fund", "AFA", "--holder", "Demo Portfoy", "--by", "-0.5", "--reason", "counted twice")
+		require.Equal(t, "999.5", b.holding(t, 1001))
+		require.Contains(t, b.Must(t, "show", "customer", "1001"), "999.5")
+		require.Contains(t, b.Must(t, "show", "operation", "--caller-id", "sold", "--subscription", "shop"), "reversal")
+
+		b.Must(t, "subscriptions", "change", "shop", "--require-caller-id", "--rate", "50", "--expires", "2199-01-01")
+		require.Contains(t, b.Must(t, "subscriptions", "list"), "2199-01-01T21:00Z")
+		b.execute(t, "UPDATE subscriptions SET primary_expires_at = '2020-01-01T21:00:00.000000Z'")
+		eventually(t, patience, "an expired key is answered as invalid", func() bool {
+			return s.post(t, path, key, body("late", "1", "")).status == 401
+		})
+		expired := b.Run(t, "subscriptions", "regenerate", "shop", "primary")
+		require.Equal(t, 2, expired.Status)
+		require.Empty(t, expired.Out)
+		require.Contains(t, expired.Err, "subscriptions change shop --expires DAY")
+		b.Must(t, "subscriptions", "change", "shop", "--expires", "never")
+		eventually(t, patience, "a CallerId is required", func() bool {
+			return strings.Contains(s.post(t, path, key, body("", "1", "")).body, "/Header/CallerId")
+		})
+
+		actions := strings.Join(column(b.Export(t, "audit"), "Action"), " ")
+		require.Equal(t, "import.prices import.holdings import.accounts subscription.create sales.cancel sales.reverse adjust.holding "+
+			"subscription.change subscription.change", strings.TrimPrefix(actions, "schema.up "))
+		require.Contains(t, column(b.Export(t, "audit"), "Actor"), "ayse")
+		b.Verify(t)
+
+		b.Must(t, "subscriptions", "create", "partner", "--operation", "BuyFundFromCustomer", "--host-operation", "RecordConsent")
+		require.Contains(t, b.Must(t, "subscriptions", "list"), "BuyFundFromCustomer,RecordConsent")
+		b.Must(t, "subscriptions", "change", "partner", "--rate", "7")
+		require.Regexp(t, `BuyFundFromCustomer,RecordConsent +7/s`, b.Must(t, "subscriptions", "list"))
+		require.Contains(t, b.Run(t, "subscriptions", "create", "other", "--host-operation", "Record Consent").Err, "HostOperations")
+
+		copied := filepath.Join(b.Folder, "copy.db")
+		got := b.Run(t, "backup", copied)
+		if b.Engine == testdb.EnginePostgres {
+			require.Contains(t, got.Err, "pg_dump")
+			return
+		}
+		require.Contains(t, got.Err, "The copy is correct.")
+		require.Equal(t, b.Must(t, "export", "holdings"), b.Must(t, "export", "holdings", "--storage.dsn", copied))
+		require.Equal(t, 1, b.Run(t, "backup", copied).Status, "it overwrites nothing")
+	})
+}

@@ -1,0 +1,95 @@
+//go:build unix
+
+package e2e_test
+
+import (
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"bankingapi/test/kit/testdb"
+)
+
+// TestALogNeverBlocksRequests checks that the service answers, and ends on
+// SIGTERM, although nobody reads its log or its reader has ended.
+func TestALogNeverBlocksRequests(t *testing.T) {
+	t.Parallel()
+	for name, ends := range map[string]bool{"a reader that hangs": false, "a reader that ends": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := newBank(t, testdb.EngineSQLite)
+			key := b.Subscribe(t, "partner")
+			b.Set("ops.address", "127.0.0.1:"+testdb.FreePort(t)).Set("tls.mode", "off").Set("log.level", "info")
+			reader, writer, err := os.Pipe()
+			require.NoError(t, err)
+			defer reader.Close()
+			command := b.Command("serve")
+			command.Stderr = writer
+			s := b.ServeCommand(t, command)
+			require.NoError(t, writer.Close())
+			if ends {
+				require.NoError(t, reader.Close())
+			}
+			for range 2000 { // their lines fill a pipe of 64 KiB
+				r, err := http.NewRequest(http.MethodPost, s.URL+addPush, strings.NewReader("{}"))
+				require.NoError(t, err)
+				r.Header.Set("Ocp-Apim-Subscription-Key", key)
+				got, err := do(http.DefaultClient, r)
+				require.NoError(t, err)
+				require.Equal(t, http.StatusBadRequest, got.status)
+			}
+			if ends {
+				_, metrics := s.Get(t, "/metrics")
+				require.Regexp(t, `(?m)^bankingapi_log_lines_dropped_total [1-9]`, metrics)
+			}
+			s.Stop(t)
+			require.Zero(t, s.Ended(t))
+		})
+	}
+}
+
+// TestHangUp checks that SIGHUP takes over log.level, refuses settings that are
+// wrong, and never ends the service.
+func TestHangUp(t *testing.T) {
+	t.Parallel()
+	b := newBank(t, testdb.EngineSQLite)
+	key := b.Subscribe(t, "partner")
+	file := filepath.Join(b.Folder, "reload.yaml")
+	write := func(text string) { require.NoError(t, os.WriteFile(file, []byte(text), 0o600)) }
+	write("log:\n  level: info\n")
+	s := b.serve(t, "--config", file)
+	for text, want := range map[string]string{
+		"log:\n  level: debug\n": `"message":"log.level was reloaded.*"log.level":"debug"`,
+		"log:\n  level: loud\n":  `"message":"the settings were not reloaded"`,
+	} {
+		write(text)
+		require.NoError(t, s.Signal(syscall.SIGHUP))
+		s.Await(t, s.Err, want)
+		require.Equal(t, http.StatusOK, s.post(t, addPush, key, push("alive")).status)
+	}
+}
+
+// TestInterruptedCommands checks that a command that a signal ends says what it
+// leaves.
+func TestInterruptedCommands(t *testing.T) {
+	t.Parallel()
+	b := newBank(t, testdb.EngineSQLite)
+	b.Migrate(t)
+	reader, writer := io.Pipe()
+	command := b.Command("import", "prices", "-")
+	command.Stdin = reader
+	p := b.StartCommand(t, command)
+	_, err := io.WriteString(writer, "PriceID,IMKBCode,HolderCorporationName,Price,CurrencyCode,ValidFrom\n"+strings.Repeat("1,AFA,Demo,1.25,TRY,2026-01-01\n", 100))
+	require.NoError(t, err)
+	eventually(t, patience, "the import has begun", func() bool { return strings.Contains(p.Err.String(), "importing prices") })
+	require.NoError(t, p.Signal(os.Interrupt))
+	require.NoError(t, writer.Close())
+	require.Equal(t, 130, p.Ended(t), p.Err.String())
+	require.Contains(t, p.Err.String(), "Interrupted: nothing was imported.")
+}

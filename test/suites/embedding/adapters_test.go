@@ -1,0 +1,302 @@
+package embedding_test
+
+import (
+	"bytes"
+	"context"
+	"database/sql"
+	"errors"
+	"io"
+	"net/http"
+	"os/exec"
+	"path/filepath"
+	"testing"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/stretchr/testify/require"
+	"go.uber.org/fx"
+	"go.uber.org/zap"
+	gormpostgres "gorm.io/driver/postgres"
+	gormsqlite "gorm.io/driver/sqlite"
+	"gorm.io/gorm"
+
+	"bankingapi/adapters/clock"
+	"bankingapi/adapters/storage/postgres"
+	"bankingapi/adapters/storage/sqlite"
+	"bankingapi/application/addpush"
+	"bankingapi/application/buyfund"
+	"bankingapi/application/store"
+	"bankingapi/bootstrap"
+	"bankingapi/domain/operation"
+	"bankingapi/domain/subscription"
+	"bankingapi/test/fake"
+	"bankingapi/test/kit/testdb"
+)
+
+var quiet = bootstrap.WithLogger(zap.NewNop())
+
+// inMemory is the settings and options of a service on the host's own storage.
+func inMemory() (bootstrap.Settings, bootstrap.Option) {
+	settings := bootstrap.DefaultSettings()
+	settings.Storage.Driver = "memory"
+	settings.HTTP.Address, settings.Ops.Address, settings.TLS.Mode = "127.0.0.1:0", "127.0.0.1:0", bootstrap.TLSOff
+	return settings, bootstrap.Options(bootstrap.WithDriver("memory", fake.NewStore().Open), quiet)
+}
+
+func opened(t *testing.T, settings bootstrap.Settings, options ...bootstrap.Option) *bootstrap.App {
+	t.Helper()
+	app, err := bootstrap.Open(t.Context(), settings, options...)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, app.Close(context.WithoutCancel(t.Context()))) })
+	return app
+}
+
+// A storage of the host is selected by its name like any other.
+func TestDriverOfTheHost(t *testing.T) {
+	t.Parallel()
+	_, options := inMemory()
+	load := func(driver string, options ...bootstrap.Option) error {
+		_, err := bootstrap.Load(bootstrap.Sources{Environment: []string{"BANKINGAPI_STORAGE__DRIVER=" + driver}}, options...)
+		return err
+	}
+	require.NoError(t, load("memory", options))
+	require.EqualError(t, load("memori", options), "storage.driver: must be memory (environment BANKINGAPI_STORAGE__DRIVER)")
+	require.EqualError(t, load("sqlite", options), "storage.driver: must be memory: this program has no other driver (environment BANKINGAPI_STORAGE__DRIVER)")
+	require.EqualError(t, load("memory"), "storage.driver: must be sqlite or postgres (environment BANKINGAPI_STORAGE__DRIVER)")
+	require.EqualError(t, load("x", options, bootstrap.WithDriver(bootstrap.SQLite, sqlite.Open)),
+		"storage.driver: must be memory or sqlite (environment BANKINGAPI_STORAGE__DRIVER)")
+
+	settings, options := inMemory()
+	settings.Storage.DSN = "" // the driver of the host decides what DSN it needs
+	app := opened(t, settings, options)
+	loadBook(t, app)
+	outcome, err := app.Buyer().Buy(t.Context(), &subscription.Subscription{Name: "host"}, operation.Header{}, sale)
+	require.NoError(t, err)
+	require.Equal(t, operation.Completed, outcome.State, outcome.Faults)
+	proof, err := app.Verify(t.Context(), bootstrap.VerifyWatch{})
+	require.NoError(t, err)
+	require.Equal(t, [5]int64{1, 1, 1, 3, 0}, [5]int64{proof.Holdings, proof.Accounts, proof.Sales, proof.Postings, proof.Findings})
+	status, err := bootstrap.SchemaStatus(t.Context(), settings, options)
+	require.NoError(t, err)
+	require.Zero(t, status)
+	_, err = bootstrap.MigrateDown(t.Context(), settings, options)
+	require.EqualError(t, err, "this storage has no schema to migrate")
+	_, _, err = app.Within(new(sql.Tx))
+	require.EqualError(t, err, "this storage cannot work inside a transaction of the host")
+}
+
+func TestErrorsOfDrivers(t *testing.T) {
+	t.Parallel()
+	settings, _ := inMemory()
+	broken := errors.New("out of order")
+	for want, options := range map[string]bootstrap.Option{
+		"storage.driver: no storage driver is linked: pass bootstrap.WithDriver or engines.All()": nil,
+		"out of order": bootstrap.WithDriver("memory", func(context.Context, store.Options) (*store.Store, error) { return nil, broken }),
+		"storage.driver: the driver memory opened nothing": bootstrap.WithDriver("memory", func(context.Context, store.Options) (*store.Store, error) { return nil, nil }),
+		"the storage that was opened is incomplete: its store.Store has no Books, Ping": bootstrap.WithDriver("memory", func(context.Context, store.Options) (*store.Store, error) {
+			s := fake.NewStore().Ports(nil, clock.Now)
+			s.Books, s.Ping = nil, nil
+			return s, nil
+		}),
+	} {
+		_, err := bootstrap.Open(t.Context(), settings, options, quiet)
+		require.EqualError(t, err, want)
+	}
+}
+
+// Options and their arguments may be nil.
+func TestNilOptions(t *testing.T) {
+	t.Parallel()
+	settings, options := inMemory()
+	var engine *store.Store
+	var registry *prometheus.Registry
+	app := opened(t, settings, options, nil, bootstrap.Options(nil), bootstrap.WithClock(nil), bootstrap.WithDatabase(nil),
+		bootstrap.WithDatabase(engine), bootstrap.WithRegistry(nil), bootstrap.WithRegistry(registry),
+		bootstrap.WithDriver[*store.Store]("sqlite", nil))
+	require.NoError(t, app.Start(t.Context()))
+	loadBook(t, app) // with an empty ImportWatch
+	_, err := app.Verify(t.Context(), bootstrap.VerifyWatch{})
+	require.NoError(t, err)
+	require.NoError(t, app.Export(t.Context(), "prices", "csv", bootstrap.ExportFilter{}, io.Discard, nil))
+	_, err = app.Import(t.Context(), "prices", bytes.NewReader([]byte("nonsense\n")), bootstrap.ImportWatch{})
+	require.Error(t, err)
+}
+
+// A database that a host passes in takes precedence over the setting
+// storage.driver. A Postgres is migrated only if the host requests it.
+func TestHandedInDatabaseDecides(t *testing.T) {
+	t.Parallel()
+	t.Run("postgres", func(t *testing.T) {
+		t.Parallel()
+		db, err := sql.Open("pgx", testdb.Postgres(t))
+		require.NoError(t, err)
+		t.Cleanup(func() { require.NoError(t, db.Close()) })
+		engine, err := postgres.Use(db, store.Options{})
+		require.NoError(t, err)
+		settings := bootstrap.DefaultSettings() // its driver is sqlite
+		settings.Settlement.Enabled, settings.Storage.AllowUnsafe = false, true
+		tables := func() (n int) {
+			require.NoError(t, db.QueryRow("SELECT COUNT(*) FROM pg_tables WHERE schemaname = 'public'").Scan(&n))
+			return n
+		}
+
+		app := opened(t, settings, bootstrap.WithDatabase(engine), quiet)
+		require.Zero(t, tables())
+		require.ErrorContains(t, app.Ready(t.Context()), "The schema is too old")
+
+		settings.Storage.Migrate = true
+		app = opened(t, settings, bootstrap.WithDatabase(engine), quiet)
+		require.NotZero(t, tables())
+		require.NoError(t, app.Ready(t.Context()))
+	})
+	t.Run("sqlite", func(t *testing.T) {
+		t.Parallel()
+		db, err := sql.Open("sqlite", "file:"+testdb.SQLite(t)+"?_txlock=immediate")
+		require.NoError(t, err)
+		t.Cleanup(func() { require.NoError(t, db.Close()) })
+		db.SetMaxOpenConns(1)
+		engine, err := sqlite.Use(t.Context(), db, db)
+		require.NoError(t, err)
+		settings := bootstrap.DefaultSettings()
+		settings.Storage.Driver, settings.Storage.DSN, settings.Settlement.Enabled = bootstrap.Postgres, "", false
+		app := opened(t, settings, bootstrap.WithDatabase(engine), quiet)
+		require.NoError(t, app.Ready(t.Context()), "SQLite is brought up to date")
+	})
+}
+
+// A host that uses gorm passes in its transaction.
+func TestHostsGormTransaction(t *testing.T) {
+	t.Parallel()
+	eachEngine(t, func(t *testing.T, h host) {
+		app := h.open(t)
+		loadBook(t, app)
+		dialector := gormsqlite.New(gormsqlite.Config{Conn: h.db})
+		if h.settings.Storage.Driver == bootstrap.Postgres {
+			dialector = gormpostgres.New(gormpostgres.Config{Conn: h.db})
+		}
+		g, err := gorm.Open(dialector, &gorm.Config{})
+		require.NoError(t, err)
+		undone := errors.New("undone")
+		for want, end := range map[int]error{0: undone, 1: nil} {
+			err = g.Transaction(func(tx *gorm.DB) error {
+				_, buyer, err := app.Within(tx)
+				require.NoError(t, err)
+				outcome, err := buyer.Buy(t.Context(), &subscription.Subscription{Name: "host"}, operation.Header{}, sale)
+				require.NoError(t, err)
+				require.Equal(t, operation.Completed, outcome.State, outcome.Faults)
+				return end
+			})
+			require.ErrorIs(t, err, end)
+			if end == nil {
+				require.Equal(t, want, h.count(t, "SELECT COUNT(*) FROM sales"))
+			}
+		}
+		require.Equal(t, 90_000_000, h.count(t, "SELECT units FROM holdings"))
+		_, _, err = app.Within(g)
+		require.ErrorContains(t, err, "a transaction must be a *sql.Tx, or a *gorm.DB that has begun one")
+	})
+}
+
+// Two services share the registry of the host if labels distinguish them. Each
+// shows its own metrics on its own listener.
+func TestWrappedRegisterers(t *testing.T) {
+	t.Parallel()
+	registry := prometheus.NewRegistry()
+	for _, name := range []string{"one", "two"} {
+		settings, options := inMemory()
+		labelled := prometheus.WrapRegistererWith(prometheus.Labels{"bank": name}, registry)
+		app, err := bootstrap.Open(t.Context(), settings, options, bootstrap.WithRegistry(labelled))
+		require.NoError(t, err)
+		t.Cleanup(func() {
+			require.NoError(t, app.Close(context.WithoutCancel(t.Context())))
+			left, err := registry.Gather()
+			require.NoError(t, err)
+			for _, family := range left {
+				for _, metric := range family.GetMetric() {
+					require.NotEqual(t, name, metric.GetLabel()[0].GetValue(), family.GetName())
+				}
+			}
+		})
+		require.NoError(t, app.Start(t.Context()))
+		answer, err := http.Get("http://" + app.OpsAddress() + "/metrics")
+		require.NoError(t, err)
+		body, err := io.ReadAll(answer.Body)
+		require.NoError(t, errors.Join(err, answer.Body.Close()))
+		require.Contains(t, string(body), `bankingapi_build_info{`)
+		require.Contains(t, string(body), `storage="memory"`)
+	}
+	families, err := registry.Gather()
+	require.NoError(t, err)
+	require.NotEmpty(t, families)
+	for _, family := range families {
+		if family.GetName() == "bankingapi_build_info" {
+			require.Len(t, family.GetMetric(), 2)
+		}
+	}
+
+	settings, options := inMemory()
+	_, err = bootstrap.Open(t.Context(), settings, options, bootstrap.WithRegistry(
+		prometheus.WrapRegistererWith(prometheus.Labels{"bank": "one"}, registry)))
+	require.ErrorContains(t, err, "register the metrics: the names are taken")
+}
+
+// Two services in one fx application need names.
+func TestTwoModulesInOneApplication(t *testing.T) {
+	t.Parallel()
+	type services struct {
+		fx.In
+		First       *bootstrap.App
+		Second      *bootstrap.App `name:"second"`
+		FirstBuyer  *buyfund.Buyer
+		SecondAdder *addpush.Adder `name:"second"`
+		SecondBuyer *buyfund.Buyer `name:"second"`
+	}
+	var s services
+	settings, first := inMemory()
+	_, second := inMemory()
+	application := fx.New(fx.NopLogger,
+		bootstrap.Module(settings, first),
+		bootstrap.Module(settings, second, bootstrap.WithName("second")),
+		fx.Populate(&s))
+	require.NoError(t, application.Start(t.Context()))
+	loadBook(t, s.First)
+	caller := &subscription.Subscription{Name: "host"}
+	outcome, err := s.FirstBuyer.Buy(t.Context(), caller, operation.Header{}, sale)
+	require.NoError(t, err)
+	require.Equal(t, operation.Completed, outcome.State)
+	outcome, err = s.SecondBuyer.Buy(t.Context(), caller, operation.Header{}, sale)
+	require.NoError(t, err)
+	require.Equal(t, operation.Failed, outcome.State, "its book is another one, and empty")
+	_, err = s.SecondAdder.Add(t.Context(), caller, operation.Header{}, notification)
+	require.NoError(t, err)
+	require.NoError(t, application.Stop(t.Context()))
+	require.Error(t, s.First.Ready(t.Context()))
+	require.Error(t, s.Second.Ready(t.Context()))
+	require.NoError(t, s.First.Close(t.Context()), "closing what is closed is fine")
+
+	unnamed := fx.New(fx.NopLogger, bootstrap.Module(settings, first), bootstrap.Module(settings, second))
+	require.ErrorContains(t, unnamed.Err(), "already provided")
+}
+
+// A Module with invalid settings is an error of the application. The error
+// lists all problems.
+func TestModuleValidatesItsSettings(t *testing.T) {
+	t.Parallel()
+	settings, options := inMemory()
+	settings.Commit.BatchLimit, settings.Log.Level = 0, "loud"
+	application := fx.New(fx.NopLogger, bootstrap.Module(settings, options))
+	require.ErrorContains(t, application.Err(), "commit.batch_limit")
+	require.ErrorContains(t, application.Err(), "log.level")
+}
+
+// A program with its own storage links neither gorm nor a database driver.
+func TestHostsStorageLinksNoDatabase(t *testing.T) {
+	t.Parallel()
+	command := exec.Command("go", "list", "-deps", "./memory")
+	command.Dir = filepath.Join("..", "host")
+	out, err := command.Output()
+	require.NoError(t, err)
+	require.Contains(t, string(out), "bankingapi/bootstrap\n")
+	for _, library := range []string{"gorm", "sqlite", "pgx", "goose", "bankingapi/adapters/storage"} {
+		require.NotContains(t, string(out), library)
+	}
+}

@@ -1,0 +1,261 @@
+// Package embedding_test checks what a host that runs the service inside its
+// own program may rely on.
+package embedding_test
+
+import (
+	"context"
+	"database/sql"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	_ "github.com/jackc/pgx/v5/stdlib"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+	"go.uber.org/zap"
+	_ "modernc.org/sqlite"
+
+	"bankingapi/adapters/storage"
+	"bankingapi/adapters/storage/postgres"
+	"bankingapi/adapters/storage/sqlite"
+	"bankingapi/bootstrap"
+	"bankingapi/bootstrap/engines"
+	"bankingapi/domain/decimal"
+	"bankingapi/domain/fund"
+	"bankingapi/domain/operation"
+	"bankingapi/domain/push"
+	"bankingapi/domain/subscription"
+	"bankingapi/test/kit/testdb"
+)
+
+// host is a program that opens and closes its own database.
+type host struct {
+	db       *sql.DB
+	engine   *storage.Engine
+	settings bootstrap.Settings
+}
+
+func eachEngine(t *testing.T, test func(t *testing.T, h host)) {
+	t.Run("sqlite", func(t *testing.T) {
+		t.Parallel()
+		db, err := sql.Open("sqlite", "file:"+testdb.SQLite(t)+"?_txlock=immediate&_pragma=journal_mode(WAL)&_pragma=busy_timeout(5000)")
+		require.NoError(t, err)
+		t.Cleanup(func() { require.NoError(t, db.Close()) })
+		db.SetMaxOpenConns(1)
+		engine, err := sqlite.Use(t.Context(), db, db)
+		require.NoError(t, err)
+		test(t, host{db, engine, bootstrap.DefaultSettings()})
+	})
+	t.Run("postgres", func(t *testing.T) {
+		t.Parallel()
+		db, err := sql.Open("pgx", testdb.Postgres(t))
+		require.NoError(t, err)
+		t.Cleanup(func() { require.NoError(t, db.Close()) })
+		engine, err := postgres.Use(db, storage.Options{})
+		require.NoError(t, err)
+		settings := bootstrap.DefaultSettings()
+		settings.Storage.Driver, settings.Storage.DSN = bootstrap.Postgres, "postgres://the-hosts-own"
+		settings.Storage.Migrate, settings.Storage.AllowUnsafe = true, true // a temporary server has no fsync
+		test(t, host{db, engine, settings})
+	})
+}
+
+func (h host) open(t *testing.T, options ...bootstrap.Option) *bootstrap.App {
+	t.Helper()
+	h.settings.Settlement.Enabled = false
+	app, err := bootstrap.Open(t.Context(), h.settings,
+		append(options, bootstrap.WithDatabase(h.engine), bootstrap.WithLogger(zap.NewNop()))...)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, app.Close(context.WithoutCancel(t.Context()))) })
+	return app
+}
+
+func (h host) count(t *testing.T, query string) (n int) {
+	t.Helper()
+	require.NoError(t, h.db.QueryRow(query).Scan(&n))
+	return n
+}
+
+var notification = []push.Fields{{
+	ExternalApplicationCode: "HOST", UserID: "u", PushID: "p", Platform: decimal.Int(65), SendStatus: decimal.Int(1),
+}}
+
+var sale = []fund.SaleFields{{
+	CustomerNo: decimal.Int(1001), TransactionType: decimal.Int(2), FundAmount: decimal.Int(10),
+	DestinationAccount: &fund.AccountFields{
+		BranchCode: decimal.Int(1), CustomerNo: decimal.Int(1001), AccountSuffix: decimal.Int(1), CurrencyCode: "TRY",
+	},
+	FundToProcess: &fund.FundFields{IMKBCode: "AFA", HolderCorporationName: "H", PriceID: decimal.Int(1)},
+}}
+
+func loadBook(t *testing.T, app *bootstrap.App) {
+	t.Helper()
+	for _, file := range [][2]string{
+		{"prices", "PriceID,IMKBCode,HolderCorporationName,Price,CurrencyCode,ValidFrom\n1,AFA,H,1.25,TRY,2024-01-01\n"},
+		{"holdings", "CustomerNo,IMKBCode,HolderCorporationName,Units\n1001,AFA,H,100\n"},
+		{"accounts", "BranchCode,CustomerNo,AccountSuffix,CurrencyCode,Balance\n1,1001,1,TRY,0\n"},
+	} {
+		_, err := app.Import(t.Context(), file[0], strings.NewReader(file[1]), bootstrap.ImportWatch{})
+		require.NoError(t, err)
+	}
+}
+
+// The writes of the host and of the service are committed together or not at
+// all.
+func TestHostsTransaction(t *testing.T) {
+	t.Parallel()
+	eachEngine(t, func(t *testing.T, h host) {
+		ctx := t.Context()
+		app := h.open(t)
+		loadBook(t, app)
+		_, err := h.db.Exec("CREATE TABLE orders (id INTEGER)")
+		require.NoError(t, err)
+		caller := &subscription.Subscription{Name: "host"}
+		within := func(callerID string, end func(*sql.Tx) error) {
+			tx, err := h.db.BeginTx(ctx, nil)
+			require.NoError(t, err)
+			adder, buyer, err := app.Within(tx)
+			require.NoError(t, err)
+			_, err = tx.Exec("INSERT INTO orders VALUES (1)")
+			require.NoError(t, err)
+			outcome, err := buyer.Buy(ctx, caller, operation.Header{CallerID: callerID}, sale)
+			require.NoError(t, err)
+			require.Equal(t, operation.Completed, outcome.State, outcome.Faults)
+			outcome, err = adder.Add(ctx, caller, operation.Header{CallerID: callerID}, notification)
+			require.NoError(t, err)
+			require.Equal(t, operation.Completed, outcome.State)
+			require.NoError(t, end(tx))
+		}
+
+		within("order-1", (*sql.Tx).Rollback)
+		require.Zero(t, h.count(t, "SELECT COUNT(*) FROM orders"))
+		require.Zero(t, h.count(t, "SELECT COUNT(*) FROM sales"))
+		require.Zero(t, h.count(t, "SELECT COUNT(*) FROM notifications"))
+		require.Zero(t, h.count(t, "SELECT COUNT(*) FROM operations"))
+		require.Equal(t, 100_000_000, h.count(t, "SELECT units FROM holdings"))
+
+		within("order-1", (*sql.Tx).Commit)
+		require.Equal(t, 1, h.count(t, "SELECT COUNT(*) FROM orders"))
+		require.Equal(t, 1, h.count(t, "SELECT COUNT(*) FROM sales"))
+		require.Equal(t, 1, h.count(t, "SELECT COUNT(*) FROM notifications"))
+		require.Equal(t, 90_000_000, h.count(t, "SELECT units FROM holdings"))
+		require.Equal(t, 1250, h.count(t, "SELECT balance FROM accounts"))
+
+		// The service knows an operation that the host committed like any
+		// other.
+		outcome, err := app.Buyer().Buy(ctx, caller, operation.Header{CallerID: "order-1"}, sale)
+		require.NoError(t, err)
+		require.True(t, outcome.Replayed)
+		proof, err := app.Verify(ctx, bootstrap.VerifyWatch{Finding: func(f string) { t.Error(f) }, Progress: func(int64) {}})
+		require.NoError(t, err)
+		require.Zero(t, proof.Findings)
+	})
+}
+
+// A host can use the service inside a transaction on its only connection,
+// because the service needs no other connection.
+func TestHostsOnlyConnection(t *testing.T) {
+	t.Parallel()
+	eachEngine(t, func(t *testing.T, h host) {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		app := h.open(t)
+		h.db.SetMaxOpenConns(1)
+		tx, err := h.db.BeginTx(ctx, nil)
+		require.NoError(t, err)
+		adder, _, err := app.Within(tx)
+		require.NoError(t, err)
+		outcome, err := adder.Add(ctx, &subscription.Subscription{Name: "host"}, operation.Header{}, notification)
+		require.NoError(t, err)
+		require.Equal(t, operation.Completed, outcome.State)
+		require.NoError(t, tx.Commit())
+		require.Equal(t, 1, h.count(t, "SELECT COUNT(*) FROM notifications"))
+	})
+}
+
+// A database that the host opened is open after Close, and its other tables
+// are untouched.
+func TestCloseClosesOnlyWhatItOpened(t *testing.T) {
+	t.Parallel()
+	eachEngine(t, func(t *testing.T, h host) {
+		app := h.open(t, bootstrap.WithTablePrefix("bank_"))
+		require.NoError(t, app.Ready(t.Context()))
+		require.NoError(t, app.Close(t.Context()))
+		require.NoError(t, app.Close(t.Context()), "twice is fine")
+		require.Zero(t, h.count(t, "SELECT COUNT(*) FROM bank_sales"))
+	})
+}
+
+func TestTwoInstancesInOneProcess(t *testing.T) {
+	t.Parallel()
+	open := func() (*bootstrap.App, string) {
+		s := bootstrap.DefaultSettings()
+		s.Storage.DSN = bootstrap.Secret(testdb.SQLite(t))
+		s.HTTP.Address, s.Ops.Address = "127.0.0.1:0", "127.0.0.1:0"
+		app, err := bootstrap.Open(t.Context(), s, engines.All(), bootstrap.WithLogger(zap.NewNop()))
+		require.NoError(t, err)
+		t.Cleanup(func() { require.NoError(t, app.Close(context.WithoutCancel(t.Context()))) })
+		require.NoError(t, app.Start(t.Context()))
+		key, _, err := app.CreateSubscription(t.Context(), bootstrap.Subscription{Name: "host"})
+		require.NoError(t, err)
+		return app, key
+	}
+	first, firstKey := open()
+	second, secondKey := open()
+	require.NotEqual(t, first.URL(), second.URL())
+	require.Equal(t, http.StatusOK, post(t, first, firstKey))
+	require.Equal(t, http.StatusOK, post(t, second, secondKey))
+	require.Equal(t, http.StatusUnauthorized, post(t, second, firstKey), "the instances share nothing")
+}
+
+func post(t *testing.T, app *bootstrap.App, key string) int {
+	t.Helper()
+	request := httptest.NewRequest(http.MethodPost, "/BankingApiV01/AddPushNotificationResponse", strings.NewReader(
+		`{"Header":{},"Parameters":[{"ExternalApplicationCode":"HOST","UserId":"u","PushId":"p","Platform":65,"SendStatus":1}]}`))
+	request.Header.Set("Ocp-Apim-Subscription-Key", key)
+	answer := httptest.NewRecorder()
+	app.Handler().ServeHTTP(answer, request)
+	return answer.Code
+}
+
+// The registry of the host has the metrics of the service until Close. Without
+// a registry, two instances do not collide.
+func TestHostsMetricsRegistry(t *testing.T) {
+	t.Parallel()
+	registry := prometheus.NewRegistry()
+	s := bootstrap.DefaultSettings()
+	s.Storage.DSN = bootstrap.Secret(testdb.SQLite(t))
+	app, err := bootstrap.Open(t.Context(), s, engines.All(), bootstrap.WithLogger(zap.NewNop()), bootstrap.WithRegistry(registry))
+	require.NoError(t, err)
+	found, err := registry.Gather()
+	require.NoError(t, err)
+	require.NotEmpty(t, found)
+	require.NoError(t, app.Close(t.Context()))
+	found, err = registry.Gather()
+	require.NoError(t, err)
+	require.Empty(t, found)
+}
+
+func TestUnknownDriverIsAnErrorOfTheStart(t *testing.T) {
+	t.Parallel()
+	_, err := bootstrap.Open(t.Context(), bootstrap.DefaultSettings(), bootstrap.WithDriver(bootstrap.Postgres, postgres.Open))
+	require.EqualError(t, err, "storage.driver: must be postgres: this program has no other driver")
+}
+
+// Not parallel: it counts the goroutines of the process.
+func TestCloseLeavesNoGoroutine(t *testing.T) {
+	before := goleak.IgnoreCurrent()
+	s := bootstrap.DefaultSettings()
+	s.Storage.DSN = bootstrap.Secret(testdb.SQLite(t))
+	s.HTTP.Address, s.Ops.Address = "127.0.0.1:0", "127.0.0.1:0"
+	app, err := bootstrap.Open(t.Context(), s, engines.All(), bootstrap.WithLogger(zap.NewNop()))
+	require.NoError(t, err)
+	require.NoError(t, app.Start(t.Context()))
+	_, err = app.Adder().Add(t.Context(), &subscription.Subscription{Name: "host"}, operation.Header{}, notification)
+	require.NoError(t, err)
+	require.NoError(t, app.Close(t.Context()))
+	goleak.VerifyNone(t, before)
+}

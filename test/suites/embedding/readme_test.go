@@ -1,0 +1,82 @@
+package embedding_test
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+var goBlock = regexp.MustCompile("(?s)```go\n(.*?)```")
+
+// TestProgramsOfTheReadmeCompile takes the programs from bootstrap/README.md as
+// they stand, and compiles them in a module of their own.
+func TestProgramsOfTheReadmeCompile(t *testing.T) {
+	t.Parallel()
+	root, err := filepath.Abs("../../..")
+	require.NoError(t, err)
+	readme, err := os.ReadFile(filepath.Join(root, "bootstrap/README.md"))
+	require.NoError(t, err)
+	blocks := goBlock.FindAllStringSubmatch(string(readme), -1)
+	require.Len(t, blocks, 3, "one for each door")
+
+	// The modules that a host needs, as the program in test/suites/host has them.
+	folder := t.TempDir()
+	mod, err := os.ReadFile(filepath.Join(root, "test/suites/host/go.mod"))
+	require.NoError(t, err)
+	sum, err := os.ReadFile(filepath.Join(root, "test/suites/host/go.sum"))
+	require.NoError(t, err)
+	write := func(name, content string) {
+		path := filepath.Join(folder, name)
+		require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o700))
+		require.NoError(t, os.WriteFile(path, []byte(content), 0o600))
+	}
+	write("go.mod", strings.Replace(string(mod), "../../..", root, 1))
+	write("go.sum", string(sum))
+	for i, block := range blocks {
+		lines := strings.Count(block[1], "\n")
+		_, body, _ := strings.Cut(block[1], "\n)\n") // behind the imports
+		require.Less(t, strings.Count(strings.TrimSpace(body), "\n"), 25, "snippet %d of %d lines", i, lines)
+		write(fmt.Sprintf("door%d/main.go", i+1), block[1])
+	}
+	vet := exec.Command("go", "vet", "./...")
+	vet.Dir = folder
+	vet.Env = append(os.Environ(), "GOFLAGS=-mod=mod", "GOWORK=off")
+	out, err := vet.CombinedOutput()
+	require.NoError(t, err, string(out))
+}
+
+// TestAHostGetsTheModule runs the commands of bootstrap/README.md in a new
+// module. go mod tidy asks the network for more than a build needs, so go vet adds
+// the sums in its place.
+func TestAHostGetsTheModule(t *testing.T) {
+	t.Parallel()
+	root, err := filepath.Abs("../../..")
+	require.NoError(t, err)
+	page, err := os.ReadFile(filepath.Join(root, "bootstrap/README.md"))
+	require.NoError(t, err)
+	commands := regexp.MustCompile(`(?m)^go mod .*$`).FindAllString(string(page), -1)
+	require.Len(t, commands, 3)
+	folder := t.TempDir()
+	inside := func(command string) {
+		t.Helper()
+		words := strings.Fields(strings.Replace(command, "=../bankingapi", "="+root, 1))
+		run := exec.CommandContext(t.Context(), words[0], words[1:]...)
+		run.Dir = folder
+		run.Env = append(os.Environ(), "GOFLAGS=-mod=mod", "GOWORK=off", "GOSUMDB=off")
+		out, err := run.CombinedOutput()
+		require.NoError(t, err, string(out))
+	}
+	program := goBlock.FindAllStringSubmatch(string(page), -1)[1][1]
+	require.NoError(t, os.WriteFile(filepath.Join(folder, "main.go"), []byte(program), 0o600))
+	inside("go mod init example.com/host")
+	inside(commands[0])
+	inside(commands[1])
+	require.Equal(t, "go mod tidy", commands[2])
+	inside("go vet .")
+}

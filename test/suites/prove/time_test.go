@@ -1,0 +1,352 @@
+package prove_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/zap"
+
+	"bankingapi/bootstrap"
+	"bankingapi/bootstrap/engines"
+	"bankingapi/test/kit/payload"
+	"bankingapi/test/kit/service"
+	"bankingapi/test/kit/testdb"
+)
+
+// watch is a clock that a test sets.
+type watch struct{ micros atomic.Int64 }
+
+func (w *watch) now() time.Time { return time.UnixMicro(w.micros.Load()).UTC() }
+
+func (w *watch) set(at time.Time) { w.micros.Store(at.UnixMicro()) }
+
+// timed is a service in the test process whose clock is a watch. It settles
+// when the test calls settle.
+type timed struct {
+	*bootstrap.App
+	*watch
+	bank *service.Bank
+	key  string
+}
+
+// openTimed opens a service on its own bank in the given time zone. The lines
+// are the price file of its book.
+func openTimed(t *testing.T, engine, zone string, at time.Time, prices ...string) *timed {
+	t.Helper()
+	b := service.NewBank(t, engine).Migrate(t).Set("bank.time_zone", zone)
+	s := openAnother(t, &timed{watch: new(watch), bank: b})
+	s.set(at)
+	s.load(t, "prices", append([]string{"PriceID,IMKBCode,HolderCorporationName,Price,CurrencyCode,ValidFrom"}, prices...)...)
+	s.load(t, "holdings", "CustomerNo,IMKBCode,HolderCorporationName,Units", "1000,AFA,Prove Portfoy,1000000")
+	s.load(t, "accounts", "BranchCode,CustomerNo,AccountSuffix,CurrencyCode,Balance", "1,1000,1,TRY,0")
+	var err error
+	s.key, _, err = s.CreateSubscription(t.Context(), bootstrap.Subscription{Name: "prove"})
+	require.NoError(t, err)
+	return s
+}
+
+// openAnother opens a service on the same bank with the same clock.
+func openAnother(t *testing.T, first *timed) *timed {
+	t.Helper()
+	command := first.bank.Set("settlement.enabled", "false").Set("storage.allow_unsafe", "true").Set("storage.dsn", first.bank.DSN).Command()
+	loaded, err := bootstrap.Load(bootstrap.Sources{Environment: command.Env})
+	require.NoError(t, err)
+	app, err := bootstrap.Open(t.Context(), loaded.Settings, engines.All(), bootstrap.WithLogger(zap.NewNop()), bootstrap.WithClock(first.now))
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, app.Close(context.Background())) })
+	return &timed{App: app, watch: first.watch, bank: first.bank, key: first.key}
+}
+
+func (s *timed) load(t *testing.T, kind string, lines ...string) {
+	t.Helper()
+	_, err := s.Import(t.Context(), kind, strings.NewReader(strings.Join(lines, "\n")+"\n"), bootstrap.ImportWatch{})
+	require.NoError(t, err)
+}
+
+// sell sells one unit, today or on the given day, and returns the answer.
+func (s *timed) sell(callerID, day string, price int) answer {
+	return s.post(saleBody(callerID, day, price))
+}
+
+func saleBody(callerID, day string, price int) string {
+	return payload.Request(payload.CallerID(callerID), payload.Sale{CustomerNo: 1000, PaidTo: 1000, Units: "1", Holder: "Prove Portfoy", PriceID: price, Day: day}.String())
+}
+
+func (s *timed) post(body string) answer {
+	r := httptest.NewRequest(http.MethodPost, buyFund, strings.NewReader(body))
+	r.Header.Set("Ocp-Apim-Subscription-Key", s.key)
+	w := httptest.NewRecorder()
+	s.Handler().ServeHTTP(w, r)
+	return readAnswer(w.Code, w.Result().Header, w.Body.String())
+}
+
+func (s *timed) settle(t *testing.T) int {
+	t.Helper()
+	settled, err := s.Settle(t.Context())
+	require.NoError(t, err)
+	require.Zero(t, settled.Failed)
+	return settled.Completed
+}
+
+func instant(t *testing.T, text string) time.Time {
+	t.Helper()
+	at, err := time.Parse(time.RFC3339Nano, text)
+	require.NoError(t, err)
+	return at
+}
+
+const ancientPrice = "1,AFA,Prove Portfoy,1.25,TRY,2000-01-01"
+
+// TestDaysOfZones checks that a sale is settled from the first instant of its
+// day in the zone of the bank, and not a microsecond earlier. This includes
+// days that begin at one o'clock, days after an evening with a repeated hour,
+// and a day that does not exist.
+func TestDaysOfZones(t *testing.T) {
+	t.Parallel()
+	onEachEngine(t, func(t *testing.T, engine string) {
+		for zone, days := range map[string]map[string]string{
+			"Europe/Istanbul": {
+				"2026-11-21": "2026-11-20T21:00:00Z",
+				"2027-01-01": "2026-12-31T21:00:00Z",
+				"2028-02-29": "2028-02-28T21:00:00Z",
+				"2016-03-27": "2016-03-26T22:00:00Z", // the last change to summer time, which stayed
+			},
+			"America/Sao_Paulo": {
+				"2018-11-04": "2018-11-04T03:00:00Z", // begins at 01:00
+				"2018-02-18": "2018-02-18T03:00:00Z", // the evening before has 23:00 twice
+			},
+			"Asia/Beirut": {
+				"2026-03-29": "2026-03-28T22:00:00Z", // begins at 01:00
+				"2026-10-25": "2026-10-24T22:00:00Z", // the evening before has 23:00 twice
+			},
+			"America/New_York": {
+				"2026-03-08": "2026-03-08T05:00:00Z", // has 23 hours
+				"2026-03-09": "2026-03-09T04:00:00Z",
+				"2026-11-01": "2026-11-01T04:00:00Z", // has 25
+				"2026-11-02": "2026-11-02T05:00:00Z",
+			},
+			"Australia/Lord_Howe": {"2026-04-06": "2026-04-05T13:30:00Z"}, // its clock moves by half an hour
+			"Pacific/Apia": {
+				"2011-12-29": "2011-12-29T10:00:00Z",
+				"2011-12-30": "2011-12-30T10:00:00Z", // does not exist: settled with the next day
+				"2011-12-31": "2011-12-30T10:00:00Z",
+			},
+			"Pacific/Kiritimati": {"2026-11-21": "2026-11-20T10:00:00Z"},
+			"Pacific/Pago_Pago":  {"2026-11-21": "2026-11-21T11:00:00Z"},
+		} {
+			if engine == testdb.EnginePostgres && zone != "Europe/Istanbul" {
+				continue // Go computes the days, so one zone is enough here
+			}
+			t.Run(zone, func(t *testing.T) {
+				s := openTimed(t, engine, zone, instant(t, "2000-01-01T00:00:00Z"), ancientPrice)
+				for _, day := range slices.Sorted(maps.Keys(days)) {
+					due := instant(t, days[day])
+					s.set(due.Add(-50 * time.Hour))
+					a := s.sell(day, day, 1)
+					require.Equal(t, 1, a.state, a.body)
+					for _, before := range []time.Duration{2 * time.Hour, time.Hour, 30 * time.Minute, time.Second, time.Microsecond} {
+						s.set(due.Add(-before))
+						require.Zero(t, s.settle(t), "%s before %s", before, day)
+						require.Equal(t, 1, s.sell(day, day, 1).state)
+					}
+					s.set(due)
+					require.Equal(t, 1, s.settle(t), day)
+					a = s.sell(day, day, 1)
+					require.Equal(t, 2, a.state)
+					require.True(t, a.replayed)
+					require.Zero(t, s.settle(t), "once")
+				}
+			})
+		}
+	})
+}
+
+// TestLastInstantOfADay checks that a day can be selected as today until
+// midnight and is in the past from then on.
+func TestLastInstantOfADay(t *testing.T) {
+	t.Parallel()
+	onEachEngine(t, func(t *testing.T, engine string) {
+		midnight := instant(t, "2026-11-20T21:00:00Z")
+		s := openTimed(t, engine, "Europe/Istanbul", midnight.Add(-time.Microsecond), ancientPrice)
+		require.Equal(t, 400, s.sell("yesterday", "2026-11-19", 1).status)
+		require.Equal(t, `{"Data":{"State":2}}`, s.sell("today", "2026-11-20", 1).body)
+		require.Equal(t, `{"Data":{"State":1}}`, s.sell("tomorrow", "2026-11-21", 1).body)
+		require.Equal(t, 400, s.sell("366 days and one", "2027-11-22", 1).status)
+		require.Equal(t, `{"Data":{"State":1}}`, s.sell("366 days", "2027-11-21", 1).body)
+		s.set(midnight)
+		require.Equal(t, 400, s.sell("too late", "2026-11-20", 1).status)
+		require.Equal(t, `{"Data":{"State":2}}`, s.sell("now it is today", "2026-11-21", 1).body)
+		require.Equal(t, `{"Data":{"State":1}}`, s.sell("now it is near enough", "2027-11-22", 1).body)
+		again := s.sell("today", "2026-11-20", 1)
+		require.Equal(t, `{"Data":{"State":2}}`, again.body, "a repeat gets the same answer after the day has passed")
+		require.True(t, again.replayed)
+		require.Equal(t, 1, s.settle(t))
+		s.bank.Verify(t)
+	})
+}
+
+// TestClockStepsBack sets the clock back over midnight and by days. No sale is
+// settled twice or forgotten.
+func TestClockStepsBack(t *testing.T) {
+	t.Parallel()
+	onEachEngine(t, func(t *testing.T, engine string) {
+		midnight := instant(t, "2026-11-20T21:00:00Z")
+		s := openTimed(t, engine, "Europe/Istanbul", midnight.Add(-time.Hour), ancientPrice)
+		require.Equal(t, 1, s.sell("first", "2026-11-21", 1).state)
+		s.set(midnight)
+		require.Equal(t, 1, s.settle(t))
+		for _, back := range []time.Duration{time.Second, time.Hour, 72 * time.Hour, 24 * 365 * time.Hour} {
+			s.set(midnight.Add(-back))
+			require.Zero(t, s.settle(t))
+			require.Equal(t, 2, s.sell("first", "2026-11-21", 1).state, "a settled sale stays settled when the clock is set back")
+			require.Equal(t, 2, s.sell(fmt.Sprint("now ", back), "", 1).state)
+			require.Equal(t, 1, s.sell(fmt.Sprint("later ", back), "2026-11-21", 1).state, "the day is in the future again")
+			s.set(midnight)
+			require.Equal(t, 1, s.settle(t))
+			require.Equal(t, 2, s.sell(fmt.Sprint("later ", back), "2026-11-21", 1).state)
+		}
+		require.Equal(t, "999991", s.bank.Export(t, "holdings")[0]["Units"], "1, 4 and 4 sales of one unit")
+		s.bank.Verify(t)
+	})
+}
+
+// TestThreeDaysOfDowntime checks that sales that became due while no service
+// ran are settled at the next start, each at the price of its own day.
+func TestThreeDaysOfDowntime(t *testing.T) {
+	t.Parallel()
+	onEachEngine(t, func(t *testing.T, engine string) {
+		friday := instant(t, "2026-11-20T12:00:00Z")
+		s := openTimed(t, engine, "Europe/Istanbul", friday,
+			"1,AFA,Prove Portfoy,1,TRY,2026-11-20", "2,AFA,Prove Portfoy,2,TRY,2026-11-21",
+			"3,AFA,Prove Portfoy,4,TRY,2026-11-22", "4,AFA,Prove Portfoy,8,TRY,2026-11-23", "5,AFA,Prove Portfoy,16,TRY,2026-11-24")
+		for _, day := range []string{"2026-11-23", "2026-11-21", "2026-11-22", "2026-11-24", "2026-11-21"} {
+			require.Equal(t, 1, s.sell(fmt.Sprint("for ", day), day, 1).state)
+		}
+		s.set(friday.Add(72 * time.Hour)) // Monday
+		require.Equal(t, 3, s.settle(t))
+		require.Equal(t, "14.00", s.bank.Export(t, "accounts")[0]["Balance"], "2 for Saturday, 4 for Sunday, 8 for Monday")
+		require.Equal(t, 1, s.sell("for 2026-11-24", "2026-11-24", 1).state, "Tuesday is in the future")
+		s.bank.Verify(t)
+	})
+}
+
+// TestSettledInParallel runs several services that settle the same sales at the
+// same time. Each sale is settled once.
+func TestSettledInParallel(t *testing.T) {
+	t.Parallel()
+	onEachEngine(t, func(t *testing.T, engine string) {
+		const services, sales = 4, 400
+		friday := instant(t, "2026-11-20T12:00:00Z")
+		first := openTimed(t, engine, "Europe/Istanbul", friday, ancientPrice)
+		first.bank.Set("commit.batch_limit", "16") // batches of the services that settle
+		var wait sync.WaitGroup
+		var recordedSales atomic.Int64
+		for i := range sales {
+			wait.Go(func() {
+				if first.sell(fmt.Sprint("sale ", i), "2026-11-21", 1).state == 1 {
+					recordedSales.Add(1)
+				}
+			})
+		}
+		wait.Wait()
+		require.EqualValues(t, sales, recordedSales.Load())
+		var all []*timed
+		for range services {
+			all = append(all, openAnother(t, first))
+		}
+		first.set(friday.Add(24 * time.Hour))
+		var settled [services]int
+		for i, s := range all {
+			wait.Go(func() {
+				for range 5 { // a round skips sales that another service has claimed
+					done, err := s.Settle(context.Background())
+					settled[i] += done.Completed
+					if err != nil || done.Failed > 0 {
+						t.Errorf("%+v %v", done, err)
+					}
+				}
+			})
+		}
+		wait.Wait()
+		total := first.settle(t)
+		for _, n := range settled {
+			total += n
+		}
+		require.Equal(t, sales, total)
+		require.Equal(t, fmt.Sprint(1_000_000-sales), first.bank.Export(t, "holdings")[0]["Units"])
+		for i := range sales {
+			require.Equal(t, 2, first.sell(fmt.Sprint("sale ", i), "2026-11-21", 1).state)
+		}
+		first.bank.Verify(t)
+		figure(t, "%d services settled %d due sales in parallel, each once: %v", services, sales, settled)
+	})
+}
+
+// TestManyDue settles many sales that are due on one day in one run of the
+// settle command. Its memory does not grow with the number of sales.
+func TestManyDue(t *testing.T) {
+	t.Parallel()
+	onEachEngine(t, func(t *testing.T, engine string) {
+		const customers = 1000
+		sales := setting(t, "PROVE_DUE", 2000)
+		// The service that records them has a clock two days behind.
+		now := time.Now()
+		s := openTimed(t, engine, "Europe/Istanbul", now.Add(-48*time.Hour), ancientPrice)
+		holdings, accounts := []string{"CustomerNo,IMKBCode,HolderCorporationName,Units"}, []string{"BranchCode,CustomerNo,AccountSuffix,CurrencyCode,Balance"}
+		for c := range customers {
+			holdings = append(holdings, fmt.Sprintf("%d,AFA,Prove Portfoy,1000000", 2000+c))
+			accounts = append(accounts, fmt.Sprintf("1,%d,1,TRY,0", 2000+c))
+		}
+		s.load(t, "holdings", holdings...)
+		s.load(t, "accounts", accounts...)
+		day := dayBefore(t, now)
+		var wait sync.WaitGroup
+		var next, recorded atomic.Int64
+		for range 64 {
+			wait.Go(func() {
+				for {
+					n := int(next.Add(1))
+					if n > sales {
+						return
+					}
+					body := strings.ReplaceAll(saleBody(fmt.Sprint("sale ", n), day, 1), "1000,", fmt.Sprintf("%d,", 2000+n%customers))
+					got := s.post(body)
+					for got.status == http.StatusServiceUnavailable && t.Context().Err() == nil {
+						got = s.post(body) // a busy machine: repeat with the same CallerId, so it is recorded once
+					}
+					if got.state != 1 {
+						t.Errorf("sale %d: %s", n, got.body)
+						return
+					}
+					recorded.Add(1)
+				}
+			})
+		}
+		wait.Wait()
+		require.EqualValues(t, sales, recorded.Load())
+
+		command := s.bank.Set("settlement.enabled", "true").Command("settle")
+		var out bytes.Buffer
+		command.Stdout = &out // standard error contains warnings about the server
+		began := time.Now()
+		require.NoError(t, service.Start(command))
+		peak := awaitWithMemory(command)
+		took := time.Since(began)
+		require.Equal(t, fmt.Sprintf("%d completed, 0 failed\n", sales), out.String())
+		figure(t, "%d due sales settled in one run: %s, %d a second, at most %d MiB resident",
+			sales, took.Round(10*time.Millisecond), int(float64(sales)/took.Seconds()), peak>>20)
+		require.Less(t, peak, int64(256<<20), "memory does not grow with the number of sales")
+		s.bank.Verify(t)
+	})
+}

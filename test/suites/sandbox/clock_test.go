@@ -1,0 +1,125 @@
+package sandbox_test
+
+import (
+	"fmt"
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"bankingapi/bootstrap"
+	"bankingapi/test/kit/testdb"
+)
+
+// TestTheLifeOfASaleTakesSeconds sells for two later days with a price change
+// between them, and moves the clock past both. Each sale gets the price of its
+// day.
+func TestTheLifeOfASaleTakesSeconds(t *testing.T) {
+	t.Parallel()
+	p := newPartner(t)
+	price := fmt.Sprintf(`{"prices":[{"PriceID":50,"IMKBCode":"AFA","HolderCorporationName":"Demo Portfoy","Price":"2","CurrencyCode":"TRY","ValidFrom":%q}]}`, p.day(3))
+	require.Equal(t, http.StatusOK, p.send(http.MethodPost, "/_sandbox/seed", price).status)
+	early, late := on(p.day(2), demoSale), on(p.day(4), demoSale)
+	require.Equal(t, 1, p.sell("early", early).state())
+	require.Equal(t, 1, p.sell("late", late).state())
+
+	moved := p.moveClock(`{"advance":"240h"}`)
+	require.Equal(t, 2, moved.Settled.Completed)
+	require.WithinDuration(t, now().Add(240*time.Hour), moved.Now, time.Minute)
+	require.Equal(t, 2, p.sell("early", early).state())
+	require.Equal(t, 2, p.sell("late", late).state())
+
+	var proceeds, settled []any
+	for _, s := range p.book()["sales"] {
+		proceeds = append(proceeds, s["Proceeds"])
+		settled = append(settled, s["SettledAt"].(string)[:10])
+	}
+	require.Equal(t, []any{15.63, 25.0}, proceeds, "12.5 units at 1.25 and at 2")
+	require.NotEqual(t, settled[0], settled[1], "each is settled on its day")
+	proof, err := p.bank.Verify(t.Context(), bootstrap.VerifyWatch{Finding: func(text string) { t.Error(text) }})
+	require.NoError(t, err)
+	require.EqualValues(t, 2, proof.Sales)
+}
+
+func TestTheClockMovesForwardOnly(t *testing.T) {
+	t.Parallel()
+	p := newPartner(t)
+	to := p.bank.Now().Add(48 * time.Hour).Truncate(time.Second)
+	moved := p.moveClock(fmt.Sprintf(`{"now":%q}`, to.Format(time.RFC3339)))
+	require.WithinDuration(t, to, moved.Now, time.Minute)
+	require.False(t, moved.Now.Before(to))
+	for _, move := range []string{
+		fmt.Sprintf(`{"now":%q}`, to.Add(-time.Hour).Format(time.RFC3339)), `{"advance":"-1h"}`, `{"advance":"1000000h"}`,
+		`{"now":"tomorrow"}`, `{"advance":"x"}`, `{}`, `{"now":"2099-01-01T00:00:00Z","advance":"1h"}`, `{"later":"1h"}`, `[]`, `{"advance":"1h"} x`, ``,
+	} {
+		got := p.send(http.MethodPut, "/_sandbox/clock", move)
+		require.Equal(t, http.StatusBadRequest, got.status, move)
+		require.NotEmpty(t, got.codes(), move)
+	}
+	require.WithinDuration(t, to, p.bank.Now(), time.Minute)
+}
+
+// The clock, the book and the key are the same after a restart.
+func TestRestart(t *testing.T) {
+	t.Parallel()
+	settings := bootstrap.SandboxSettings(t.TempDir())
+	open := func() *bootstrap.Sandbox {
+		bank, err := bootstrap.OpenSandbox(t.Context(), settings, drivers)
+		require.NoError(t, err)
+		return bank
+	}
+	first := open()
+	_, err := first.AdvanceClock(t.Context(), 72*time.Hour)
+	require.NoError(t, err)
+	require.NoError(t, first.Close(t.Context()))
+	second := open()
+	require.Equal(t, first.Key, second.Key)
+	require.WithinDuration(t, now().Add(72*time.Hour), second.Now(), time.Minute)
+	require.NoError(t, second.Close(t.Context()))
+}
+
+// Rate limits keep the real time: a moved clock does not refill them.
+func TestLimitsKeepTheRealTime(t *testing.T) {
+	t.Parallel()
+	p := newPartner(t)
+	key, _, err := p.bank.CreateSubscription(t.Context(), bootstrap.Subscription{Name: "slow", RequestsPerSecond: 1})
+	require.NoError(t, err)
+	limited := false
+	for range 20 {
+		got := p.sell("", demoSale, "Ocp-Apim-Subscription-Key", key)
+		p.moveClock(`{"advance":"1h"}`)
+		limited = limited || got.status == http.StatusTooManyRequests
+	}
+	require.True(t, limited)
+}
+
+func TestReset(t *testing.T) {
+	t.Parallel()
+	for engine, dsn := range map[string]func(*testing.T) string{
+		bootstrap.SQLite:   func(t *testing.T) string { return testdb.SQLite(t) },
+		bootstrap.Postgres: func(t *testing.T) string { return testdb.Postgres(t) },
+	} {
+		t.Run(engine, func(t *testing.T) {
+			t.Parallel()
+			settings := bootstrap.SandboxSettings(t.TempDir())
+			settings.Storage.Driver, settings.Storage.DSN = engine, bootstrap.Secret(dsn(t))
+			p := partnerOf(t, settings)
+			before := p.book()
+			p.sell("a", demoSale)
+			p.sell("b", on(p.day(2), demoSale))
+			p.moveClock(`{"advance":"24h"}`)
+			require.Equal(t, 2, p.sales())
+
+			require.Equal(t, http.StatusOK, p.send(http.MethodPost, "/_sandbox/reset", "").status)
+			after := p.book()
+			for _, kind := range []string{"prices", "holdings", "accounts", "sales", "notifications"} {
+				require.Equal(t, before[kind], after[kind], kind)
+			}
+			require.Len(t, after["postings"], len(before["postings"]))
+			require.WithinDuration(t, now(), p.bank.Now(), time.Minute)
+			require.Equal(t, 2, p.sell("a", demoSale).state(), "the key and the CallerId can be used")
+			require.Len(t, p.bank.Requests(0), 1)
+		})
+	}
+}

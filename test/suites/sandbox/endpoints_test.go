@@ -1,0 +1,221 @@
+package sandbox_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"bankingapi/bootstrap"
+	"bankingapi/test/kit/testdb"
+)
+
+func TestSeed(t *testing.T) {
+	t.Parallel()
+	p := newPartner(t)
+	seed := func(body string) answer { return p.send(http.MethodPost, "/_sandbox/seed", body) }
+	got := seed(`{"prices":[{"PriceID":70,"IMKBCode":"NEW","HolderCorporationName":"My, Fund","Price":3.5,"CurrencyCode":"EUR","ValidFrom":"2026-01-01"}],
+		"holdings":[{"CustomerNo":7,"IMKBCode":"NEW","HolderCorporationName":"My, Fund","Units":"10"}],
+		"accounts":[{"BranchCode":1,"CustomerNo":7,"AccountSuffix":1,"CurrencyCode":"EUR","Balance":0}]}`)
+	require.JSONEq(t, `{"prices":1,"holdings":1,"accounts":1}`, got.body)
+	sale := `{"CustomerNo":7,"TransactionType":2,"FundAmount":2,"DestinationAccount":{"BranchCode":1,"CustomerNo":7,"AccountSuffix":1,"CurrencyCode":"EUR"},` +
+		`"FundToProcess":{"IMKBCode":"NEW","HolderCorporationName":"My, Fund","PriceID":70}}`
+	require.Equal(t, 2, p.sell("", sale).state())
+
+	got = seed("CustomerNo,IMKBCode,HolderCorporationName,Units\n8,NEW,X,5\n9,NEW,X,5\n")
+	require.JSONEq(t, `{"holdings":2}`, got.body)
+
+	for body, where := range map[string]string{
+		`{"holdings":[{"CustomerNo":8,"IMKBCode":"NEW","HolderCorporationName":"X","Units":1},{"CustomerNo":8,"IMKBCode":"lower","HolderCorporationName":"X","Units":1}]}`: `"pointer":"/holdings/1/IMKBCode"`,
+		`{"holdings":[{"Customer":8}]}`:    `"pointer":"/holdings/0/Customer"`,
+		`{"holdings":[{"CustomerNo":{}}]}`: `"pointer":"/holdings/0/CustomerNo"`,
+		`{"holdings":[]}`:                  `"pointer":"/holdings"`,
+		`{"sales":[{}]}`:                   `"pointer":"/sales"`,
+		`{`:                                `"code":"invalid-json"`,
+		`{}`:                               `"code":"required"`,
+		"CustomerNo,IMKBCode,HolderCorporationName,Units\n8,NEW,X,-5\n": `Line 2, Units`,
+		"a,b\n": `"code":"invalid-format"`,
+	} {
+		got := seed(body)
+		require.Equal(t, http.StatusBadRequest, got.status, body)
+		require.Contains(t, got.body, where, body)
+	}
+}
+
+func TestRequestsAreKept(t *testing.T) {
+	t.Parallel()
+	p := newPartner(t)
+	p.send(http.MethodPost, sellPath, `{"Header":{"AppKey":"very-secret","CallerId":"`+p.bank.Key+`"},"Parameters":[`+demoSale+`]}`)
+	p.sell("lost", demoSale, "Sandbox-Fault", "cut-after")
+	p.send(http.MethodGet, "/BankingApiV01/"+p.bank.Key, "")
+	got := p.send(http.MethodGet, "/_sandbox/requests", "")
+	require.NotContains(t, got.body, p.bank.Key)
+	require.NotContains(t, got.body, "very-secret")
+
+	var kept struct{ Requests []bootstrap.SandboxRequest }
+	require.NoError(t, json.Unmarshal([]byte(got.body), &kept))
+	require.Len(t, kept.Requests, 3, "without those of the sandbox itself")
+	lost, first := kept.Requests[1], kept.Requests[2]
+	require.Equal(t, "cut-after", lost.Fault)
+	require.True(t, lost.Answer.Lost)
+	require.Equal(t, `{"Data":{"State":2}}`, lost.Answer.Body, "the answer that the partner did not get")
+	require.Equal(t, http.StatusOK, first.Answer.Status)
+	require.Contains(t, first.Body, `"CustomerNo":1001`)
+	require.Equal(t, []string{"***"}, first.Header["Ocp-Apim-Subscription-Key"])
+
+	got = p.send(http.MethodGet, "/_sandbox/requests?after=2", "")
+	require.Equal(t, 1, strings.Count(got.body, `"number"`))
+	require.Equal(t, http.StatusBadRequest, p.send(http.MethodGet, "/_sandbox/requests?after=x", "").status)
+}
+
+func TestTheLastThousandRequestsAreKept(t *testing.T) {
+	t.Parallel()
+	p := newPartner(t)
+	for range 1010 {
+		w := httptest.NewRecorder()
+		p.bank.Handler().ServeHTTP(w, httptest.NewRequest(http.MethodPost, sellPath, nil))
+	}
+	kept := p.bank.Requests(0)
+	require.Len(t, kept, 1000)
+	require.EqualValues(t, 1010, kept[0].Number)
+	require.EqualValues(t, 11, kept[999].Number)
+}
+
+func TestEveryAnswerHasTheClock(t *testing.T) {
+	t.Parallel()
+	settings := bootstrap.SandboxSettings(t.TempDir())
+	settings.HTTP.Docs = true
+	p := partnerOf(t, settings)
+	p.moveClock(`{"advance":"100h"}`)
+	for _, got := range []answer{
+		p.sell("", demoSale), p.send(http.MethodGet, sellPath, ""), p.send(http.MethodGet, "/nothing", ""), p.send(http.MethodGet, "/docs", ""),
+		p.send(http.MethodGet, "/_sandbox/clock", ""), p.sell("", demoSale, "Ocp-Apim-Subscription-Key", ""), p.sell("", demoSale, "Sandbox-Fault", "internal"),
+		p.send(http.MethodPut, "/_sandbox/clock", `{"advance":"1s"}`),
+	} {
+		clock, err := time.Parse(time.RFC3339, got.header.Get("Sandbox-Clock"))
+		require.NoError(t, err, got.body)
+		require.WithinDuration(t, now().Add(100*time.Hour), clock, time.Minute)
+	}
+}
+
+// The endpoints need the key.
+func TestEndpointsNeedTheKey(t *testing.T) {
+	t.Parallel()
+	p := newPartner(t)
+	before := p.book()
+	for path, method := range endpoints {
+		got := p.send(method, path, `{"advance":"24h"}`, "Ocp-Apim-Subscription-Key", "other")
+		require.Equal(t, []string{"key-invalid"}, got.codes(), path)
+	}
+	require.Equal(t, before, p.book())
+	require.Equal(t, http.StatusMethodNotAllowed, p.send(http.MethodDelete, "/_sandbox/clock", "").status)
+	require.Equal(t, "GET, PUT", p.send(http.MethodDelete, "/_sandbox/clock", "").header.Get("Allow"))
+}
+
+var endpoints = map[string]string{
+	"/_sandbox/clock": http.MethodPut, "/_sandbox/reset": http.MethodPost, "/_sandbox/seed": http.MethodPost,
+	"/_sandbox/requests": http.MethodGet, "/_sandbox/book": http.MethodGet,
+}
+
+// A service that is not a sandbox has no sandbox endpoints and ignores the
+// header and the reserved values.
+func TestABankHasNoSandbox(t *testing.T) {
+	t.Parallel()
+	settings := bootstrap.SandboxSettings(t.TempDir())
+	bank, err := bootstrap.Open(t.Context(), settings, drivers)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, bank.Close(context.WithoutCancel(t.Context()))) })
+	demo, err := bank.LoadDemo(t.Context())
+	require.NoError(t, err)
+	send := func(method, path, body string) *httptest.ResponseRecorder {
+		r := httptest.NewRequest(method, path, strings.NewReader(body))
+		r.Header.Set("Ocp-Apim-Subscription-Key", demo.Key)
+		r.Header.Set("Sandbox-Fault", "internal")
+		w := httptest.NewRecorder()
+		bank.Handler().ServeHTTP(w, r)
+		require.Empty(t, w.Header().Get("Sandbox-Clock"))
+		return w
+	}
+	for path, method := range endpoints {
+		require.Equal(t, http.StatusNotFound, send(method, path, "{}").Code, path)
+	}
+	sold := send(http.MethodPost, sellPath, `{"Header":{"CallerId":"sandbox-internal"},"Parameters":[`+demoSale+`]}`)
+	require.JSONEq(t, `{"Data":{"State":2}}`, sold.Body.String())
+}
+
+// A book of a bank is never opened as a sandbox, and a sandbox never as a bank.
+func TestBankAndSandboxAreApart(t *testing.T) {
+	t.Parallel()
+	for engine, dsn := range map[string]func(*testing.T) string{
+		bootstrap.SQLite:   func(t *testing.T) string { return filepath.Join(t.TempDir(), "bank.db") },
+		bootstrap.Postgres: func(t *testing.T) string { return testdb.Postgres(t) },
+	} {
+		t.Run(engine, func(t *testing.T) {
+			t.Parallel()
+			settings := func(dsn string) bootstrap.Settings {
+				s := bootstrap.SandboxSettings(t.TempDir())
+				s.Storage.Driver, s.Storage.DSN, s.Storage.Migrate = engine, bootstrap.Secret(dsn), true
+				s.Storage.AllowUnsafe = true // a temporary server has no fsync
+				return s
+			}
+			ofBank := settings(dsn(t))
+			bank, err := bootstrap.Open(t.Context(), ofBank, drivers)
+			require.NoError(t, err)
+			_, _, err = bank.CreateSubscription(t.Context(), bootstrap.Subscription{Name: "partner"})
+			require.NoError(t, err)
+			_, err = bootstrap.OpenSandbox(t.Context(), ofBank, drivers)
+			require.ErrorContains(t, err, "it is the book of a bank: a sandbox needs an empty database")
+			require.NoError(t, bank.Ready(t.Context()))
+			require.NoError(t, bank.Close(t.Context()))
+
+			ofSandbox := settings(dsn(t))
+			box, err := bootstrap.OpenSandbox(t.Context(), ofSandbox, drivers, bootstrap.WithDataFolder(t.TempDir()))
+			require.NoError(t, err)
+			require.NoError(t, box.Close(t.Context()))
+			for _, migrate := range []bool{true, false} {
+				ofSandbox.Storage.Migrate = migrate
+				_, err = bootstrap.Open(t.Context(), ofSandbox, drivers)
+				require.ErrorContains(t, err, "it is a sandbox: start with --sandbox")
+			}
+			_, err = bootstrap.MigrateDown(t.Context(), ofSandbox, drivers)
+			require.ErrorContains(t, err, "it is a sandbox")
+			_, err = bootstrap.MigrateUp(t.Context(), ofSandbox, drivers)
+			require.ErrorContains(t, err, "it is a sandbox")
+		})
+	}
+}
+
+// Ten sandboxes in one process are independent.
+func TestTenSideBySide(t *testing.T) {
+	t.Parallel()
+	partners := make([]partner, 10)
+	for i := range partners {
+		partners[i] = newPartner(t)
+	}
+	var all sync.WaitGroup
+	for i, p := range partners {
+		all.Go(func() {
+			for n := range i {
+				if got := p.sell(fmt.Sprint(n), demoSale); got.state() != 2 {
+					t.Error(got.body)
+				}
+			}
+			if _, err := p.bank.AdvanceClock(t.Context(), time.Duration(i)*time.Hour); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	all.Wait()
+	for i, p := range partners {
+		require.Equal(t, i, p.sales())
+		require.WithinDuration(t, now().Add(time.Duration(i)*time.Hour), p.bank.Now(), time.Minute)
+	}
+}

@@ -1,0 +1,131 @@
+package sandbox_test
+
+import (
+	"fmt"
+	"net/http"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"bankingapi/adapters/sandbox"
+	"bankingapi/domain/fault"
+)
+
+// TestRefusals tries every row of the table in the documentation: each sale is
+// refused with its code, at once or on its day.
+func TestRefusals(t *testing.T) {
+	t.Parallel()
+	refuse := func(code string, values []sandbox.Value, onItsDay bool) {
+		if values == nil {
+			return
+		}
+		t.Run(fmt.Sprint(code, " ", onItsDay), func(t *testing.T) {
+			t.Parallel()
+			p := newPartner(t)
+			sale := with(t, values)
+			if onItsDay {
+				sale = on(p.day(1), sale)
+				first := p.sell("a", sale)
+				require.Equal(t, 1, first.state(), first.body)
+				require.Equal(t, 1, p.moveClock(`{"advance":"24h"}`).Settled.Failed)
+			}
+			got := p.sell("a", sale)
+			require.Equal(t, http.StatusOK, got.status, got.body)
+			require.Equal(t, 8, got.state())
+			require.Equal(t, []string{code}, got.codes(), got.body)
+		})
+	}
+	for _, refusal := range sandbox.Refusals() {
+		refuse(refusal.Code, refusal.AtOnce, false)
+		refuse(refusal.Code, refusal.OnItsDay, true)
+	}
+}
+
+// request is a request with an error.
+type request struct {
+	method, path, body string
+	header             []string
+	// before is sent first.
+	before string
+}
+
+// catalogue has requests for the errors that the request on their page does not
+// get in a sandbox: it is shortened there, needs a day of this year or another
+// caller, or the service must fail.
+func catalogue() map[string]request {
+	sale := func(old, changed string) request {
+		return request{method: http.MethodPost, path: sellPath, body: strings.Replace(`{"Header":{},"Parameters":[`+demoSale+`]}`, old, changed, 1)}
+	}
+	withHeader := func(r request, header ...string) request { r.header = header; return r }
+	ordered := func(name string) request { return withHeader(sale("", ""), "Sandbox-Fault", name) }
+	reused := sale(`"Header":{}`, `"Header":{"CallerId":"x"}`)
+	reused.before = strings.Replace(reused.body, "12.5", "13", 1)
+	return map[string]request{
+		fault.TooMany:      sale(demoSale, strings.Repeat(demoSale+",", 1000)+demoSale),
+		fault.DatesDiffer:  sale(demoSale, demoSale+","+on("TOMORROW", demoSale)),
+		fault.BodyTooLarge: {method: http.MethodPost, path: sellPath, body: strings.Repeat(" ", 2<<20)},
+
+		fault.OperationNotGranted:     withHeader(sale("", ""), "Ocp-Apim-Subscription-Key", "KEY"+sandbox.PushOnly),
+		fault.ContradictsSubscription: withHeader(sale(`"Header":{}`, `"Header":{"Channel":"WEB"}`), "Ocp-Apim-Subscription-Key", "KEY"+sandbox.Mobile),
+		fault.CallerIDReused:          reused,
+
+		fault.RateLimitExceeded:  ordered("rate-limited"),
+		fault.InternalError:      ordered("internal"),
+		fault.Overloaded:         ordered("overloaded"),
+		fault.ShuttingDown:       ordered("shutting-down"),
+		fault.StorageUnavailable: ordered("unavailable-before"),
+		fault.OutcomeUnknown:     ordered("unavailable-after"),
+	}
+}
+
+// onPage returns the request on the page of a code.
+func onPage(t *testing.T, code string) request {
+	t.Helper()
+	example, err := os.ReadFile("../../../adapters/httpapi/docs/examples/" + code + ".http")
+	require.NoError(t, err, "make generate records it")
+	shown, _, _ := strings.Cut(string(example), "\n\n\n")
+	head, body, _ := strings.Cut(shown, "\n\n")
+	lines := strings.Split(head, "\n")
+	line := strings.Fields(lines[0])
+	header := []string{"Ocp-Apim-Subscription-Key", ""}
+	for _, line := range lines[1:] {
+		name, value, _ := strings.Cut(line, ": ")
+		header = append(header, name, strings.Replace(value, "your key", "KEY", 1))
+	}
+	return request{method: line[0], path: line[1], header: header, body: body}
+}
+
+// TestTheWholeCatalogue gets every error code from a sandbox. TestRefusals does
+// it for the refusals of the table.
+func TestTheWholeCatalogue(t *testing.T) {
+	t.Parallel()
+	p := newPartner(t)
+	requests := catalogue()
+	inTable := map[string]bool{}
+	for _, refusal := range sandbox.Refusals() {
+		inTable[refusal.Code] = true
+	}
+	for _, code := range fault.Codes() {
+		if inTable[code.Name] {
+			continue
+		}
+		r, special := requests[code.Name]
+		if !special {
+			r = onPage(t, code.Name)
+		}
+		for i := range r.header {
+			r.header[i] = strings.Replace(r.header[i], "KEY", p.bank.Key, 1)
+		}
+		if r.before != "" {
+			p.send(r.method, r.path, r.before)
+		}
+		got := p.send(r.method, r.path, strings.ReplaceAll(r.body, "TOMORROW", p.day(1)), r.header...)
+		if !slices.Contains(got.codes(), code.Name) {
+			t.Errorf("the request on the page of %s (examples in adapters/httpapi/docs/examples_test.go) does not get this code in a sandbox: %s\n"+
+				"Add one that does to catalogue in this file or, for a refusal, to Refusals in adapters/sandbox/book.go.", code.Name, got.body)
+		}
+	}
+}
