@@ -31,9 +31,9 @@ type audits struct {
 
 func newAudits(t *batch.Table[AuditRow]) audits { return audits{t, t.Insert()} }
 
-// acted writes the act that ctx carries, if it carries one, and the entries in
+// actWrites writes the act that ctx carries, if it carries one, and the entries in
 // the trail of the act and of what it has changed. more is added to its details.
-func (d leafMaker) acted(ctx context.Context, changed []trail.Entry, more ...string) []batch.Request {
+func (d leafMaker) actWrites(ctx context.Context, changed []trail.Entry, more ...string) []batch.Request {
 	var rows []AuditRow
 	if act, ok := audit.From(ctx); ok {
 		rows = []AuditRow{{
@@ -79,5 +79,5 @@ type acts struct{ leafMaker }
 // Record is as backoffice.Audit promises.
 func (a acts) Record(ctx context.Context, act audit.Act) error {
 	ctx = audit.With(ctx, act)
-	return a.Transact(ctx, func(session batch.Session) error { return session.Commit(ctx, a.acted(ctx, nil)...) })
+	return a.Transact(ctx, func(session batch.Session) error { return session.Commit(ctx, a.actWrites(ctx, nil)...) })
 }

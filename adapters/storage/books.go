@@ -51,7 +51,7 @@ func (w lookAtBook) Load(ctx context.Context, s batch.Session) (*fund.Book, erro
 func (w lookAtBook) Store(ctx context.Context, s batch.Session, book *fund.Book) error {
 	writes := w.changes(book)
 	if len(writes) > 0 { // an act that changed nothing is no act
-		writes = append(writes, leafMaker{w.db}.acted(ctx, nil)...)
+		writes = append(writes, leafMaker{w.db}.actWrites(ctx, nil)...)
 	}
 	return s.Commit(ctx, writes...)
 }
@@ -145,7 +145,7 @@ func (b *Books) changes(book *fund.Book) []batch.Request {
 // which are all its changes except those of holdings and accounts, and their
 // entries in the trail.
 func (b *Books) Records(book *fund.Book, c *fund.Changes) []batch.Request {
-	var rows booked
+	var rows bookRows
 	rows.added, rows.answered = operationRows(book.Register.Added()), operationRows(book.Register.Changed())
 	rows.sold, rows.settled = saleRows(c.Sales)
 	rows.units, rows.money = postingRows(c.Postings, c.PostedAt)
@@ -156,7 +156,7 @@ func (b *Books) Records(book *fund.Book, c *fund.Changes) []batch.Request {
 		b.db.sales.add.Request(rows.sold), b.db.sales.settle.Request(rows.settled),
 		b.db.transfers.add.Request(joined), b.db.postings.add.Request(units), b.db.postings.add.Request(money),
 		b.db.refusals.add.Request(rows.refused), b.db.reversals.add.Request(rows.reversed),
-		leafMaker{b.db}.entered(&rows),
+		leafMaker{b.db}.bookEntryWrite(&rows),
 	}
 }
 

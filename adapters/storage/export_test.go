@@ -61,15 +61,15 @@ func MisplacePostings(ctx context.Context, s *store.Store, keys *trail.Keys, ids
 			only := batch.UUID(id)
 			err := d.decisions(ctx, tx, window{only: &only}, func(of *decision) error {
 				for _, kind := range []trail.Kind{trail.Decided, trail.Settled} {
-					l := d.leaf(nil, kind, of)
+					l := d.decisionLeaf(nil, kind, of)
 					whole[l.Hash()] = id
 				}
 				bare, postings := of.withoutPostings()
 				without[id] = func(kind trail.Kind) trail.Hash {
-					l := d.leaf(nil, kind, bare)
+					l := d.decisionLeaf(nil, kind, bare)
 					return l.Hash()
 				}
-				apart[id] = d.posted(keys, postings)
+				apart[id] = d.postingsEntry(keys, postings)
 				return nil
 			})
 			if err != nil {

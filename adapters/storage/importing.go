@@ -41,7 +41,7 @@ func (i imports) Prices(ctx context.Context, lines Lines[fund.Price], written fu
 			}
 			imported.New += int64(len(part) - len(existing))
 			imported.Unchanged += int64(len(existing))
-			return session.Exchange(ctx, batch.NonEmpty(i.priced(part, existing))...)
+			return session.Exchange(ctx, batch.NonEmpty(i.priceEntryWrite(part, existing))...)
 		})
 		if err != nil {
 			return err
@@ -62,7 +62,7 @@ func (i imports) commit(ctx context.Context, session batch.Session, imported bac
 	if backoffice.ImportOptionsOf(ctx).DryRun {
 		return backoffice.ErrDryRun
 	}
-	return session.Commit(ctx, append(i.acted(ctx, nil, imported.String()), posted...)...)
+	return session.Commit(ctx, append(i.actWrites(ctx, nil, imported.String()), posted...)...)
 }
 
 // ended is nil for an import that was to write nothing.
@@ -79,8 +79,8 @@ func (i imports) addPrices(part []numbered[fund.Price]) batch.Request {
 	return request
 }
 
-// priced writes the entries of the prices that did not exist.
-func (i imports) priced(part []numbered[fund.Price], existing map[int]bool) batch.Request {
+// priceEntryWrite writes the entries of the prices that did not exist.
+func (i imports) priceEntryWrite(part []numbered[fund.Price], existing map[int]bool) batch.Request {
 	recording := i.trail.on.Load()
 	var entries []trail.Entry
 	for k := range part {
@@ -209,7 +209,7 @@ func importPositions[T any](ctx context.Context, i imports, lines Lines[T], writ
 		if sold != nil {
 			return sold
 		}
-		return i.commit(ctx, session, imported, append(last, i.trail.posted(p.id, sum)...)...)
+		return i.commit(ctx, session, imported, append(last, i.trail.importEntryWrite(p.id, sum)...)...)
 	}
 	if err = i.Transact(ctx, transaction); errors.Is(err, errNoRoom) {
 		hasRoom = false

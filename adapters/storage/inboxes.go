@@ -59,6 +59,6 @@ func (b *Inboxes) Writes(inbox *push.Inbox) ([]batch.Request, error) {
 	return batch.NonEmpty(
 		b.db.operations.add.Request(added), b.db.operations.settle.Request(answered),
 		add,
-		leafMaker{b.db}.accepted(added, stored),
+		leafMaker{b.db}.inboxEntryWrite(added, stored),
 	), err
 }

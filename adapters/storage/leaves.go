@@ -215,14 +215,14 @@ func (d leafReader) recordsOf(ctx context.Context, tx *gorm.DB, callers map[call
 	}))
 }
 
-// decided is the leaf of a decision. A sale that has a day was recorded first,
+// storedDecisionLeaf is the leaf of a decision. A sale that has a day was recorded first,
 // or was carried out at once because it was its day.
-func (d leafReader) decided(buffer *[]byte, of *decision) storedLeaf {
-	l := d.leaf(*buffer, trail.Decided, of)
+func (d leafReader) storedDecisionLeaf(buffer *[]byte, of *decision) storedLeaf {
+	l := d.decisionLeaf(*buffer, trail.Decided, of)
 	s := storedLeaf{Entry: trail.Entry{Kind: trail.Decided, ID: operation.ID(of.id), Leaf: l.Hash()}, name: "operation " + of.id.String()}
 	*buffer = l.Memory()
 	if len(of.sales) > 0 && of.sales[0].SelectedDate != "" && of.sales[0].State != int64(operation.Recorded) {
-		l = d.leaf(*buffer, trail.Decided, of.asRecorded())
+		l = d.decisionLeaf(*buffer, trail.Decided, of.asRecorded())
 		hash := l.Hash()
 		s.recorded = &hash
 		*buffer = l.Memory()
@@ -232,7 +232,7 @@ func (d leafReader) decided(buffer *[]byte, of *decision) storedLeaf {
 
 // settledHash is the hash of the second leaf of a decision.
 func (d leafReader) settledHash(buffer []byte, of *decision) trail.Hash {
-	l := d.leaf(buffer, trail.Settled, of)
+	l := d.decisionLeaf(buffer, trail.Settled, of)
 	return l.Hash()
 }
 
@@ -294,15 +294,15 @@ func (d leafReader) postedLeaves(tx *gorm.DB, keys *trail.Keys, found func(store
 	return flush()
 }
 
-// answered reads the leaves of CallerIds whose operations have no sales: of
+// eachAnswer reads the leaves of CallerIds whose operations have no sales: of
 // notifications, and of refusals by versions that kept nothing else.
-func (d leafReader) answered(tx *gorm.DB, found func(storedLeaf) error) error {
+func (d leafReader) eachAnswer(tx *gorm.DB, found func(storedLeaf) error) error {
 	var buffer []byte
 	return each(tx, d.operations.Table, func(tx *gorm.DB) *gorm.DB {
 		const of = " o WHERE t.operation = 2 AND o.operation_id = t.operation_id AND o.caller_id = t.caller_id AND o.subscription = t.subscription)"
 		return tx.Where("NOT EXISTS (SELECT 1 FROM " + d.sales.Name + of).Where("NOT EXISTS (SELECT 1 FROM " + d.refusals.Name + of)
 	}, func(row *OperationRow) error {
-		l := d.leaf(buffer, trail.Answered, &decision{id: row.OperationID, record: row})
+		l := d.decisionLeaf(buffer, trail.Answered, &decision{id: row.OperationID, record: row})
 		buffer = l.Memory()
 		return found(storedLeaf{
 			Entry: trail.Entry{Kind: trail.Answered, ID: operation.ID(row.OperationID), Leaf: l.Hash()},
@@ -311,12 +311,12 @@ func (d leafReader) answered(tx *gorm.DB, found func(storedLeaf) error) error {
 	})
 }
 
-// stored reads the leaves of notifications. texts is false if the texts of one
+// eachNotification reads the leaves of notifications. texts is false if the texts of one
 // are not those of its digest.
-func (d leafReader) stored(tx *gorm.DB, keys *trail.Keys, found func(leaf storedLeaf, texts bool) error) error {
+func (d leafReader) eachNotification(tx *gorm.DB, keys *trail.Keys, found func(leaf storedLeaf, texts bool) error) error {
 	var buffer []byte
 	return each(tx, d.notifications.Table, nil, func(row *NotificationRow) error {
-		l := d.notified(buffer, keys, row)
+		l := d.notificationLeaf(buffer, keys, row)
 		buffer = l.Memory()
 		entry, err := row.entry()
 		digest := entry.Digest()

@@ -370,12 +370,12 @@ func (t trailLog) adopt(ctx context.Context, tx *gorm.DB, keys *trail.Keys) (ent
 	err = inTurn(
 		func() error {
 			return t.windows(tx, func(w window) error {
-				return t.decisions(ctx, tx, w, func(of *decision) error { return add(t.decided(&buffer, of)) })
+				return t.decisions(ctx, tx, w, func(of *decision) error { return add(t.storedDecisionLeaf(&buffer, of)) })
 			})
 		},
 		func() error { return t.few(tx, keys, add) },
-		func() error { return t.answered(tx, add) },
-		func() error { return t.stored(tx, keys, func(s storedLeaf, _ bool) error { return add(s) }) },
+		func() error { return t.eachAnswer(tx, add) },
+		func() error { return t.eachNotification(tx, keys, func(s storedLeaf, _ bool) error { return add(s) }) },
 	)
 	return entries, err
 }
@@ -425,11 +425,11 @@ func (t leafFinder) contents(ctx context.Context, tx *gorm.DB, id batch.UUID, ke
 	add := func(l trail.Leaf) { leaves = append(leaves, l) }
 	w := window{only: &id}
 	err = t.decisions(ctx, tx, w, func(of *decision) error {
-		add(t.leaf(nil, trail.Decided, of))
-		add(t.leaf(nil, trail.Settled, of))
+		add(t.decisionLeaf(nil, trail.Decided, of))
+		add(t.decisionLeaf(nil, trail.Settled, of))
 		misplaced, _ := of.withoutPostings() // see comparison.isMisplaced
-		add(t.leaf(nil, trail.Decided, misplaced))
-		add(t.leaf(nil, trail.Settled, misplaced))
+		add(t.decisionLeaf(nil, trail.Decided, misplaced))
+		add(t.decisionLeaf(nil, trail.Settled, misplaced))
 		return nil
 	})
 	if err != nil {
@@ -447,14 +447,14 @@ func (t leafFinder) contents(ctx context.Context, tx *gorm.DB, id batch.UUID, ke
 	}
 	add(sum.Leaf(trail.Posted, operation.ID(id)))
 	err = each(tx, t.operations.Table, t.within(w), func(row *OperationRow) error {
-		add(t.leaf(nil, trail.Answered, &decision{id: id, record: row}))
+		add(t.decisionLeaf(nil, trail.Answered, &decision{id: id, record: row}))
 		return nil
 	})
 	if err != nil {
 		return nil, err
 	}
 	err = each(tx, t.notifications.Table, t.within(w), func(row *NotificationRow) error {
-		add(t.notified(nil, keys, row))
+		add(t.notificationLeaf(nil, keys, row))
 		return nil
 	})
 	if err != nil {

@@ -90,7 +90,7 @@ func (s *Schema) Up(ctx context.Context) ([]store.Migration, error) {
 		}
 	}
 	if err == nil && len(results) > 0 {
-		err = errors.Join(s.sync(ctx), s.acted(ctx, results))
+		err = errors.Join(s.sync(ctx), s.writeAct(ctx, results))
 	}
 	if err == nil && s.marks.mark != "" {
 		return migrations(results), s.marks.add(ctx)
@@ -100,9 +100,9 @@ func (s *Schema) Up(ctx context.Context) ([]store.Migration, error) {
 
 const upAttempts = 12
 
-// acted writes the act of the migration that ctx carries. To make a book is no
+// writeAct writes the act of the migration that ctx carries. To make a book is no
 // act: its first row is one.
-func (s *Schema) acted(ctx context.Context, results []*goose.MigrationResult) error {
+func (s *Schema) writeAct(ctx context.Context, results []*goose.MigrationResult) error {
 	if _, ok := audit.From(ctx); !ok || results[0].Source.Version == 1 {
 		return nil
 	}
@@ -112,7 +112,7 @@ func (s *Schema) acted(ctx context.Context, results []*goose.MigrationResult) er
 	}
 	d := s.marks.database
 	return d.Transact(ctx, func(session batch.Session) error {
-		return session.Commit(ctx, leafMaker{d}.acted(ctx, nil, strings.Join(names, ", "))...)
+		return session.Commit(ctx, leafMaker{d}.actWrites(ctx, nil, strings.Join(names, ", "))...)
 	})
 }
 
@@ -170,7 +170,7 @@ func (u undoing) Delete(ctx context.Context, db versions.DBTxConn, version int64
 	if !ok || version <= auditsVersion {
 		return nil // the audits are gone
 	}
-	requests := leafMaker{u.book}.acted(ctx, nil, "version "+strconv.FormatInt(version, 10))
+	requests := leafMaker{u.book}.actWrites(ctx, nil, "version "+strconv.FormatInt(version, 10))
 	if version <= trailVersion && len(requests) > 1 {
 		requests = requests[:1] // the trail is gone
 	}
@@ -185,15 +185,15 @@ func (s *Schema) mayUndo(ctx context.Context) (hasData bool, err error) {
 			return false, err
 		}
 	}
-	filled, err := s.filled(ctx)
+	filled, err := s.tablesWithRows(ctx)
 	if err == nil && len(filled) > 0 && !s.dropData {
 		err = fmt.Errorf("the book has data (%s), and undoing a migration may delete any of it: make a backup, then add --drop-data", strings.Join(filled, ", "))
 	}
 	return len(filled) > 0, err
 }
 
-// filled are the tables that have rows. An older schema does not have all tables.
-func (s *Schema) filled(ctx context.Context) (names []string, err error) {
+// tablesWithRows are the tables that have rows. An older schema does not have all tables.
+func (s *Schema) tablesWithRows(ctx context.Context) (names []string, err error) {
 	db := s.reads.WithContext(ctx)
 	for _, table := range s.marks.tables() {
 		var tables int64

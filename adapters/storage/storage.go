@@ -278,7 +278,7 @@ func transaction(tx any) (*sql.Tx, error) {
 // when it loses a race. The error has its kind.
 func (d *database) change(ctx context.Context, work func(tx *gorm.DB) error) error {
 	return d.Retry(ctx, func() error {
-		return d.writes.WithContext(ctx).Transaction(d.prepared(batch.Change, func(tx *gorm.DB) error {
+		return d.writes.WithContext(ctx).Transaction(d.afterPrepare(batch.Change, func(tx *gorm.DB) error {
 			if err := work(tx); err != nil || d.engine.Check == nil {
 				return err
 			}
@@ -290,14 +290,14 @@ func (d *database) change(ctx context.Context, work func(tx *gorm.DB) error) err
 // snapshot runs read in a transaction that sees the book as it is at its first
 // statement, and may take its time. The error has its kind.
 func (d *database) snapshot(ctx context.Context, read func(tx *gorm.DB) error) error {
-	return d.Translate(d.reads.WithContext(ctx).Transaction(d.prepared(batch.Snapshot, read), &sql.TxOptions{ReadOnly: true}))
+	return d.Translate(d.reads.WithContext(ctx).Transaction(d.afterPrepare(batch.Snapshot, read), &sql.TxOptions{ReadOnly: true}))
 }
 
 // snapshots is snapshot with a second transaction that sees the same, if the engine
 // can align them and a connection is free. On two cores two readers of a SQLite book
 // take 0.7 of the time of one.
 func (d *database) snapshots(ctx context.Context, read func(all []*gorm.DB) error) error {
-	all, end := d.aligned(ctx)
+	all, end := d.beginAligned(ctx)
 	if all == nil {
 		return d.snapshot(ctx, func(tx *gorm.DB) error { return read([]*gorm.DB{tx}) })
 	}
@@ -310,9 +310,9 @@ func (d *database) snapshots(ctx context.Context, read func(all []*gorm.DB) erro
 	return d.Translate(read(all))
 }
 
-// aligned begins two transactions that see the same. It returns none if that does
+// beginAligned begins two transactions that see the same. It returns none if that does
 // not work.
-func (d *database) aligned(ctx context.Context) (all []*gorm.DB, end func()) {
+func (d *database) beginAligned(ctx context.Context) (all []*gorm.DB, end func()) {
 	pool, isPool := d.reads.Statement.ConnPool.(*sql.DB)
 	if d.engine.Align == nil || !isPool {
 		return nil, nil
@@ -352,7 +352,7 @@ func (d *database) over(ctx context.Context, tx *sql.Tx) *gorm.DB {
 	return reads
 }
 
-func (d *database) prepared(p batch.Purpose, work func(tx *gorm.DB) error) func(tx *gorm.DB) error {
+func (d *database) afterPrepare(p batch.Purpose, work func(tx *gorm.DB) error) func(tx *gorm.DB) error {
 	return func(tx *gorm.DB) error {
 		if err := d.prepare(tx, p); err != nil {
 			return err

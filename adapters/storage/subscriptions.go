@@ -152,7 +152,7 @@ func later(a batch.Instant, b time.Time) batch.Instant {
 
 // commit writes a row, and the act that ctx carries.
 func (s *Subscriptions) commit(ctx context.Context, session batch.Session, write *batch.Statement[SubscriptionRow], row SubscriptionRow) error {
-	return session.Commit(ctx, append(leafMaker{s.db}.acted(ctx, []trail.Entry{leafMaker{s.db}.subscriptionEntry(&row)}), write.Request([]SubscriptionRow{row}))...)
+	return session.Commit(ctx, append(leafMaker{s.db}.actWrites(ctx, []trail.Entry{leafMaker{s.db}.subscriptionEntry(&row)}), write.Request([]SubscriptionRow{row}))...)
 }
 
 // refused is the error of a caller's change: it keeps its identity.

@@ -86,8 +86,8 @@ func (w *trailWriter) buffer(do func([]byte) []byte) {
 // leafMaker makes the leaves of rows, and writes their entries.
 type leafMaker struct{ *database }
 
-// booked are the rows that a settled book adds and settles.
-type booked struct {
+// bookRows are the rows that a settled book adds and settles.
+type bookRows struct {
 	added, answered []OperationRow
 	sold, settled   []SaleRow
 	units, money    []PostingRow
@@ -95,21 +95,21 @@ type booked struct {
 	reversed        []ReversalRow
 }
 
-// entered writes the entries of the rows. Every row has one, except records that
+// bookEntryWrite writes the entries of the rows. Every row has one, except records that
 // change: the sales that change with them have it.
-func (d leafMaker) entered(rows *booked) batch.Request {
+func (d leafMaker) bookEntryWrite(rows *bookRows) batch.Request {
 	r := d.trail.on.Load()
 	n := len(rows.added) + len(rows.sold) + len(rows.settled) + len(rows.units) + len(rows.money) + len(rows.refused) + len(rows.reversed)
 	if r == nil || n == 0 {
 		return batch.Request{}
 	}
-	return d.trail.later(r, func() []trail.Entry { return d.entries(r, rows) })
+	return d.trail.later(r, func() []trail.Entry { return d.bookEntries(r, rows) })
 }
 
-// entries returns the entries of the operations in the rows. The sales of an
+// bookEntries returns the entries of the operations in the rows. The sales of an
 // operation are consecutive. Its postings are found by its ID: due operations and
 // new ones are apart among the sales, and mixed among the postings.
-func (d leafMaker) entries(r *recording, rows *booked) (entries []trail.Entry) {
+func (d leafMaker) bookEntries(r *recording, rows *bookRows) (entries []trail.Entry) {
 	records := make(map[batch.UUID]*OperationRow, len(rows.added)+len(rows.answered))
 	for _, all := range [][]OperationRow{rows.added, rows.answered} {
 		for i := range all {
@@ -120,7 +120,7 @@ func (d leafMaker) entries(r *recording, rows *booked) (entries []trail.Entry) {
 	entries = make([]trail.Entry, 0, len(rows.sold)+len(rows.settled)+len(rows.refused))
 	d.trail.buffer(func(buffer []byte) []byte {
 		add := func(kind trail.Kind, of *decision) {
-			l := d.leaf(buffer, kind, of)
+			l := d.decisionLeaf(buffer, kind, of)
 			entries = append(entries, trail.Entry{Kind: kind, ID: operation.ID(of.id), Leaf: l.Hash()})
 			buffer = l.Memory()
 		}
@@ -156,7 +156,7 @@ func (d leafMaker) entries(r *recording, rows *booked) (entries []trail.Entry) {
 		units[id] = append(units[id], own...)
 	}
 	for _, id := range slices.SortedFunc(maps.Keys(units), compareIDs) {
-		entries = append(entries, d.posted(r.keys, units[id]))
+		entries = append(entries, d.postingsEntry(r.keys, units[id]))
 	}
 	return entries
 }
@@ -188,8 +188,8 @@ func byOperation(rows []PostingRow) map[batch.UUID][]PostingRow {
 	return groups
 }
 
-// posted is the entry of an operation's postings that belong to no sale.
-func (d leafMaker) posted(keys *trail.Keys, rows []PostingRow) trail.Entry {
+// postingsEntry is the entry of an operation's postings that belong to no sale.
+func (d leafMaker) postingsEntry(keys *trail.Keys, rows []PostingRow) trail.Entry {
 	sum := trail.NewSum(keys)
 	for i := range rows {
 		d.sum(sum, &rows[i])
@@ -220,8 +220,8 @@ type decision struct {
 	twice bool
 }
 
-// leaf encodes the decision.
-func (d leafMaker) leaf(buffer []byte, kind trail.Kind, of *decision) trail.Leaf {
+// decisionLeaf encodes the decision.
+func (d leafMaker) decisionLeaf(buffer []byte, kind trail.Kind, of *decision) trail.Leaf {
 	l := trail.NewLeaf(buffer, kind, operation.ID(of.id))
 	if of.twice { // no such leaf was written
 		l.BeginRow("twice")
@@ -275,9 +275,9 @@ func encode[R any](l *trail.Leaf, table string, t *batch.Table[R], row *R, skip 
 	l.EndRow()
 }
 
-// notified encodes a notification. Its texts enter by a keyed hash of their
+// notificationLeaf encodes a notification. Its texts enter by a keyed hash of their
 // digest.
-func (d leafMaker) notified(buffer []byte, keys *trail.Keys, row *NotificationRow) trail.Leaf {
+func (d leafMaker) notificationLeaf(buffer []byte, keys *trail.Keys, row *NotificationRow) trail.Leaf {
 	l := trail.NewLeaf(buffer, trail.Notified, operation.ID(row.OperationID))
 	l.BeginRow("notifications")
 	l.Bytes("keyed_digest", keys.Text(row.Digest))
@@ -286,26 +286,26 @@ func (d leafMaker) notified(buffer []byte, keys *trail.Keys, row *NotificationRo
 	return l
 }
 
-// accepted writes the entries of accepted notifications and of the records of
+// inboxEntryWrite writes the entries of accepted notifications and of the records of
 // their operations.
-func (d leafMaker) accepted(records []OperationRow, rows []NotificationRow) batch.Request {
+func (d leafMaker) inboxEntryWrite(records []OperationRow, rows []NotificationRow) batch.Request {
 	r := d.trail.on.Load()
 	if r == nil || len(records)+len(rows) == 0 {
 		return batch.Request{}
 	}
-	return d.trail.later(r, func() []trail.Entry { return d.notifiedEntries(r, records, rows) })
+	return d.trail.later(r, func() []trail.Entry { return d.inboxEntries(r, records, rows) })
 }
 
-func (d leafMaker) notifiedEntries(r *recording, records []OperationRow, rows []NotificationRow) []trail.Entry {
+func (d leafMaker) inboxEntries(r *recording, records []OperationRow, rows []NotificationRow) []trail.Entry {
 	entries := make([]trail.Entry, 0, len(records)+len(rows))
 	d.trail.buffer(func(buffer []byte) []byte {
 		for i := range records {
-			l := d.leaf(buffer, trail.Answered, &decision{id: records[i].OperationID, record: &records[i]})
+			l := d.decisionLeaf(buffer, trail.Answered, &decision{id: records[i].OperationID, record: &records[i]})
 			entries = append(entries, trail.Entry{Kind: trail.Answered, ID: operation.ID(records[i].OperationID), Leaf: l.Hash()})
 			buffer = l.Memory()
 		}
 		for i := range rows {
-			l := d.notified(buffer, r.keys, &rows[i])
+			l := d.notificationLeaf(buffer, r.keys, &rows[i])
 			entries = append(entries, trail.Entry{
 				Kind: trail.Notified, ID: operation.ID(rows[i].OperationID), Digest: shortDigest(rows[i].Digest), Leaf: l.Hash(),
 			})
@@ -330,9 +330,9 @@ func (w *trailWriter) sum() *trail.Sum {
 	return nil
 }
 
-// posted writes the entry of an import. It writes nothing if the import posted
+// importEntryWrite writes the entry of an import. It writes nothing if the import posted
 // nothing.
-func (w *trailWriter) posted(id operation.ID, sum *trail.Sum) []batch.Request {
+func (w *trailWriter) importEntryWrite(id operation.ID, sum *trail.Sum) []batch.Request {
 	if sum == nil || sum.Rows() == 0 {
 		return nil
 	}

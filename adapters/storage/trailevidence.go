@@ -146,7 +146,7 @@ func (c *comparison) compareDecisions() error {
 	var buffer []byte
 	return c.windows(c.tx, func(w window) error {
 		err := c.decisions(c.ctx, c.tx, w, func(of *decision) error {
-			s := &storedDecision{storedLeaf: c.decided(&buffer, of)}
+			s := &storedDecision{storedLeaf: c.storedDecisionLeaf(&buffer, of)}
 			if s.recorded != nil {
 				s.settled = c.settledHash(buffer, of)
 			}
@@ -199,8 +199,8 @@ func (c *comparison) isMisplaced(s *storedLeaf) (is bool, err error) {
 	id := batch.UUID(s.ID)
 	err = c.decisions(c.ctx, c.tx, window{only: &id}, func(of *decision) error {
 		decided, postings := of.withoutPostings()
-		l := c.leaf(nil, s.Kind, decided)
-		is = len(postings) > 0 && l.Hash() == s.Leaf && c.posted(c.w.Keys, postings).Leaf == apart.Leaf
+		l := c.decisionLeaf(nil, s.Kind, decided)
+		is = len(postings) > 0 && l.Hash() == s.Leaf && c.postingsEntry(c.w.Keys, postings).Leaf == apart.Leaf
 		return nil
 	})
 	apart.matched, apart.late = is, apart.late && !is // a due sale is older than its postings
@@ -582,7 +582,7 @@ type otherKey struct {
 
 func (c *comparison) comparePart(own func(last byte) bool) error {
 	rows := make(map[otherKey]*otherLeaf)
-	err := c.answered(c.tx, func(s storedLeaf) error {
+	err := c.eachAnswer(c.tx, func(s storedLeaf) error {
 		if !own(s.ID[15]) {
 			return nil
 		}
@@ -596,7 +596,7 @@ func (c *comparison) comparePart(own func(last byte) bool) error {
 	if err != nil {
 		return err
 	}
-	err = c.stored(c.tx, c.w.Keys, func(s storedLeaf, texts bool) error {
+	err = c.eachNotification(c.tx, c.w.Keys, func(s storedLeaf, texts bool) error {
 		if !own(s.Digest[31]) {
 			return nil
 		}

@@ -255,8 +255,8 @@ func (e duplicateError) Unwrap() error { return e.cause }
 // uniqueViolation is the code of an insert of a key that exists.
 const uniqueViolation = "23505"
 
-// raced is the error of a request, as a duplicateError if it is one.
-func raced(r *batch.Request, err error) error {
+// asLostRace is the error of a request, as a duplicateError if it is one.
+func asLostRace(r *batch.Request, err error) error {
 	if native, ok := errors.AsType[*pgconn.PgError](err); ok && r.Races && native.Code == uniqueViolation {
 		return duplicateError{err}
 	}

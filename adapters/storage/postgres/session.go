@@ -123,7 +123,7 @@ func (s *session) send(ctx context.Context, requests []batch.Request, committed 
 			queued.Fn = func(results pgx.BatchResults) error {
 				tag, err := results.Exec()
 				if err != nil {
-					return raced(r, err)
+					return asLostRace(r, err)
 				}
 				changed := tag.RowsAffected()
 				s.wrote = s.wrote || changed > 0 && !tag.Select()
@@ -231,7 +231,7 @@ func (s *hostSession) run(ctx context.Context, r *batch.Request) error {
 	if r.Found == nil {
 		result, err := s.tx.ExecContext(ctx, sql, arguments...)
 		if err != nil {
-			return raced(r, err)
+			return asLostRace(r, err)
 		}
 		changed, err := result.RowsAffected()
 		s.wrote = s.wrote || changed > 0
