@@ -115,7 +115,7 @@ var (
 	}
 	acts = list[audit.Act]{
 		path:   "audit",
-		fields: []field{{Name: "day", Label: "On", Day: true}},
+		fields: []field{{Name: "day", Label: "On", Day: true}, {Name: "actor", Label: "Who"}, {Name: "action", Label: "Did"}, {Name: "object", Label: "To"}},
 		read: func(ctx context.Context, q *request, f backoffice.Query) iter.Seq2[audit.Act, error] {
 			return q.Office.Reader.Acts(ctx, f)
 		},
@@ -233,6 +233,7 @@ func (l list[T]) filter(q *request) (values url.Values, f backoffice.Query, err 
 	}
 	f.Order = backoffice.Newest
 	f.Subscription, f.Code, f.UserID, f.Application = values.Get("partner"), values.Get("code"), values.Get("user"), values.Get("application")
+	f.Actor, f.Action, f.Object = values.Get("actor"), values.Get("action"), values.Get("object")
 	f.State = map[string]operation.State{"1": operation.Recorded, "2": operation.Completed, "8": operation.Failed}[values.Get("state")]
 	f.Platform = map[string]push.Platform{"65": push.Android, "73": push.IOS, "79": push.Other}[values.Get("platform")]
 	f.Status = map[string]backoffice.SendStatus{"1": backoffice.Sent, "0": backoffice.NotSent}[values.Get("sent")]

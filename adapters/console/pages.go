@@ -50,7 +50,7 @@ func pages(sandbox bool) []page {
 		{path: "proof/export", title: "Proof", show: exportProof},
 		{path: "audit", title: "Audit", menu: "Audit", template: "audit", show: acts.show},
 		{path: "audit/export", title: "Audit", show: acts.export},
-		{path: "search", title: "Search", template: "search", show: showSearch, ask: func(q *request) (any, error) { return q.search(q.field("q")) }},
+		{path: "search", title: "Search", template: "search", show: showSearch, ask: search},
 		{path: "find/{id...}", title: "Search", template: "search", show: func(q *request) (any, error) { return q.search(q.r.PathValue("id")) }},
 		{path: "customer/{ref}", title: "Customer", template: "customer", show: showCustomer},
 		{path: "customer/{ref}/export", title: "Customer", show: exportStatement},

@@ -213,12 +213,19 @@ func (q *request) look() error {
 		return nil
 	}
 	q.Looked(q.session.user, q.page.title)
-	ctx := q.by(q.r.Context(), "")
-	if err := q.Office.Audit.Record(ctx, q.Office.Acts.New(ctx, "console.view", q.page.title, "")); err != nil {
-		return err
+	action := "console.view"
+	if strings.HasSuffix(q.page.path, "/export") {
+		action = "console.export"
 	}
-	q.looked = true
-	return nil
+	err := q.record(action, q.page.title, q.r.PathValue("id"))
+	q.looked = err == nil
+	return err
+}
+
+// record keeps an act of the user that changes nothing.
+func (q *request) record(action, object, details string) error {
+	ctx := q.by(q.r.Context(), "")
+	return q.Office.Audit.Record(ctx, q.Office.Acts.New(ctx, action, object, details))
 }
 
 // by returns a context whose acts are those of the user.
@@ -232,7 +239,13 @@ func reveal(q *request) (any, error) {
 	if !q.session.operator {
 		return nil, errRole
 	}
-	q.session.reveal(q.field("on") == "1")
+	on := q.field("on") == "1"
+	if on && !q.Revealed() {
+		if err := q.record("console.reveal", "numbers and texts", ""); err != nil {
+			return nil, err
+		}
+	}
+	q.session.reveal(on)
 	back := q.field("back")
 	if !strings.HasPrefix(back, "/console/") {
 		back = "/console/"

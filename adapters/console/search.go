@@ -49,11 +49,30 @@ const (
 	noAccount = "No such account of customer"
 )
 
-func showSearch(*request) (any, error) { return searchPage{}, nil }
+// showSearch shows the hits of a text that the URL has sealed.
+func showSearch(q *request) (any, error) {
+	ref := q.query("q")
+	if ref == "" {
+		return searchPage{}, nil
+	}
+	var text string
+	if err := q.session.follow(ref, &text); err != nil {
+		return nil, err
+	}
+	return q.search(text)
+}
 
-// search looks for a text as everything that it may be. The text of the form comes in
-// the body of the request, so that no URL has it. A link of a ticket may have an ID. A
-// single hit is opened at once.
+// search takes the form. The text comes in the body of the request, so that no URL has
+// it. Several hits have a page of their own, to which Back leads.
+func search(q *request) (any, error) {
+	answer, err := q.search(q.field("q"))
+	if p, isPage := answer.(searchPage); isPage && len(p.Hits) > 1 {
+		return redirect(with("/console/search", "q", q.session.refer(q.field("q")))), err
+	}
+	return answer, err
+}
+
+// search looks for a text as everything that it may be. A single hit is opened at once.
 func (q *request) search(text string) (any, error) {
 	text = strings.TrimSpace(text)
 	if text == "" || len(text) > maxQuery {

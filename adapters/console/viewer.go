@@ -92,7 +92,7 @@ func (v *viewer) Facts(r push.Record) (all []fact) {
 		}
 	}
 	for _, item := range r.TranData {
-		all = append(all, fact{item.Code, v.Text(item.Name), false})
+		all = append(all, fact{"TranData " + item.Code, v.Text(item.Name), false})
 	}
 	return all
 }

@@ -17,7 +17,11 @@ func (v *visitor) search(text string) (location, body string) {
 	v.t.Helper()
 	status, body, header := v.do(http.MethodPost, "/console/search", url.Values{"csrf": {v.csrf()}, "q": {text}})
 	require.Contains(v.t, []int{http.StatusOK, http.StatusSeeOther}, status)
-	return header.Get("Location"), body
+	if location = header.Get("Location"); strings.HasPrefix(location, "/console/search?q=") {
+		require.NotContains(v.t, location, url.QueryEscape(text), "no URL has the text")
+		return "", v.get(strings.TrimPrefix(location, "/console/"))
+	}
+	return location, body
 }
 
 func message(callerID, pushID string) string {

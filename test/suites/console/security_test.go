@@ -202,6 +202,14 @@ func TestLooksAreKept(t *testing.T) {
 	require.True(t, shows(body, "1001"), body)
 	_, body, _ = v.do(http.MethodGet, "/console/audit", nil)
 	require.Equal(t, 2, strings.Count(body, "console.view"), "the sale, and this page")
+	require.Equal(t, 1, strings.Count(body, "console.reveal"))
+	require.Contains(t, body, `<td data-name="Details" class="name">`+k.sale+`</td>`, "which sale")
+
+	v.do(http.MethodGet, "/console/sales/export", nil)
+	require.Equal(t, 1, strings.Count(v.get("audit?action=console.export"), "<code>console.export</code>"))
+	require.NotContains(t, v.get("audit?action=console.export"), "<code>console.view</code>")
+	require.Contains(t, v.get("audit?actor=operator&object=Sale"), "<code>console.view</code>")
+	require.Contains(t, v.get("audit?actor=nobody"), "No act of administration.")
 }
 
 // A customer is searched with POST, so that no URL has the number.
