@@ -8,6 +8,9 @@ import (
 	"time"
 )
 
+// longestRetryAfter bounds the wait that an answer can ask for.
+const longestRetryAfter = time.Minute
+
 // maxDoublings bounds the backoff at about 100 times its first value.
 const maxDoublings = 100
 
@@ -16,7 +19,7 @@ const maxDoublings = 100
 // from retrying at the same moment after an outage.
 func (c *Client) wait(attempt int, retryAfter time.Duration) time.Duration {
 	longest := c.Backoff * time.Duration(min(maxDoublings, 1<<min(attempt-1, 10)))
-	return retryAfter + rand.N(longest) + 1 //nolint:gosec // jitter is no secret
+	return min(retryAfter, longestRetryAfter) + rand.N(longest) + 1 //nolint:gosec // jitter is no secret
 }
 
 // sleep waits. It returns an error at once if the context would end first.

@@ -24,6 +24,7 @@ import (
 	"time"
 
 	"bankingapi/domain/operation"
+	"bankingapi/domain/push"
 )
 
 // Options changes how a Client sends requests. The zero value is usable.
@@ -33,15 +34,19 @@ type Options struct {
 	// proxy, a private certificate authority or tracing. Redirects are never
 	// followed, because they may turn a POST into a GET.
 	HTTP *http.Client
+	// Patience is the maximum time of one call with all its attempts. The default
+	// is 2 minutes. A context that ends earlier ends the call earlier.
+	Patience time.Duration
 	// Attempts is the maximum number of times an operation is sent in one
-	// call. The default is 10.
+	// call. 0 means as often as Patience allows.
 	Attempts int
 	// Timeout is the maximum time of one attempt. The default is 15 seconds,
 	// which is longer than the service takes by default.
 	Timeout time.Duration
 	// Backoff is the longest wait before the second attempt. It doubles with
 	// each further attempt, up to 100 times its value. Each wait is a random
-	// part of it, added to what Retry-After asks for. The default is 100ms.
+	// part of it, added to what Retry-After asks for, at most a minute. The
+	// default is 100ms.
 	Backoff time.Duration
 	// WantReceipt asks for a receipt with every answer.
 	WantReceipt bool
@@ -58,7 +63,7 @@ type Client struct {
 
 // New returns a client of the service at baseURL, for example
 // "https://bank.example". baseURL may have a path, which is put before the path
-// of the operation. It must be https, because the key travels in every request;
+// of the operation. It may end with the prefix /BankingApiV01 of the operations. It must be https, because the key travels in every request;
 // plain http is accepted for loopback addresses only.
 func New(baseURL, key string, o Options) (*Client, error) {
 	base, err := url.Parse(baseURL)
@@ -72,9 +77,10 @@ func New(baseURL, key string, o Options) (*Client, error) {
 	case key == "":
 		return nil, errors.New("subscription key is empty")
 	}
-	c := &Client{base: strings.TrimSuffix(baseURL, "/") + "/BankingApiV01/", key: key, Options: o}
-	if c.Attempts < 1 {
-		c.Attempts = 10
+	const prefix = "/BankingApiV01"
+	c := &Client{base: strings.TrimSuffix(strings.TrimSuffix(baseURL, "/"), prefix) + prefix + "/", key: key, Options: o}
+	if c.Patience <= 0 {
+		c.Patience = 2 * time.Minute
 	}
 	if c.Timeout <= 0 {
 		c.Timeout = 15 * time.Second
@@ -132,24 +138,34 @@ func (c *Client) BuyFund(ctx context.Context, o *BuyFund) (Answer, error) {
 	if o.Header.CallerID == "" {
 		return Answer{}, errors.New("the operation has no CallerId: make it with NewBuyFund, so that it can be repeated safely")
 	}
-	return c.do(ctx, operation.BuyFundFromCustomer, o.Header, o.records())
+	return c.do(ctx, operation.BuyFundFromCustomer, o.Header, o.records(), o.resumed)
 }
 
 // AddPush stores push notifications. A nil error means that all of them are
 // stored. Otherwise the error is an *Error. A call may always be repeated: a
 // notification that is stored already is not stored again.
 func (c *Client) AddPush(ctx context.Context, o *AddPush) (Answer, error) {
-	return c.do(ctx, operation.AddPushNotificationResponse, o.Header, o.records())
+	for i := range o.Notifications {
+		if _, faults := push.FromRecord(*o.Notifications[i].Record()); len(faults) > 0 {
+			return Answer{}, &Error{Faults: operation.UnderParameter(i, faults), CallerID: o.Header.CallerID}
+		}
+	}
+	return c.do(ctx, operation.AddPushNotificationResponse, o.Header, o.records(), false)
 }
 
-// do sends one operation until its outcome is certain, or until there are no
-// attempts left.
-func (c *Client) do(ctx context.Context, name operation.Name, header operation.Header, records any) (Answer, error) {
+// do sends one operation until its outcome is certain, or until there is no time
+// left. unknown reports whether an attempt may have had an effect before.
+func (c *Client) do(ctx context.Context, name operation.Name, header operation.Header, records any, unknown bool) (Answer, error) {
+	// JSON would turn bytes that are not UTF-8 into others.
+	if faults := header.Faults(); len(faults) > 0 {
+		return Answer{}, &Error{Faults: faults, Unknown: unknown, CallerID: header.CallerID}
+	}
 	body, err := encode(header, records)
 	if err != nil {
 		return Answer{}, err
 	}
-	unknown := false // whether an attempt may have had an effect
+	ctx, cancel := context.WithTimeout(ctx, c.Patience)
+	defer cancel()
 	for attempt := 1; ; attempt++ {
 		got := c.attempt(ctx, name, body)
 		if got.err == nil {
@@ -163,7 +179,7 @@ func (c *Client) do(ctx context.Context, name operation.Name, header operation.H
 			return Answer{}, failure
 		}
 		if err := sleep(ctx, c.wait(attempt, got.retryAfter)); err != nil {
-			failure.Cause = err
+			failure.Cause = errors.Join(failure.Cause, err)
 			return Answer{}, failure
 		}
 	}

@@ -157,6 +157,8 @@ func TestRetryAfterIsHonoured(t *testing.T) {
 		"Retry-After: 7":  7 * time.Second,
 		"Retry-After: -1": 0,
 		"Retry-After: x":  0,
+
+		"Retry-After: 100": time.Minute, // no longer
 		"":                0,
 	} {
 		synctest.Test(t, func(t *testing.T) {
@@ -241,6 +243,91 @@ func TestContextEndsTheCall(t *testing.T) {
 		require.ErrorAs(t, err, &failure)
 		require.False(t, failure.Unknown, "nothing was sent")
 	})
+}
+
+func TestACallEndsAfterItsPatience(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		service := &script{}
+		for range 1000 {
+			service.exchanges = append(service.exchanges, exchange{err: errCut})
+		}
+		c := newClient(t, "https://bank.example", client.Options{HTTP: &http.Client{Transport: service}, Patience: 30 * time.Second})
+		began := time.Now()
+		order := client.NewBuyFund(sale(t, "1"))
+		_, err := c.BuyFund(t.Context(), order)
+		require.LessOrEqual(t, time.Since(began), 30*time.Second)
+		require.Greater(t, time.Since(began), 15*time.Second, "time counts, not attempts")
+		require.ErrorIs(t, err, errCut, "the last cause stays")
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		require.ErrorContains(t, err, order.Header.CallerID)
+	})
+}
+
+// An operation of another process may have had an effect, whatever happens now.
+func TestAResumedOperationIsUnknownUntilAnAnswerIsCertain(t *testing.T) {
+	t.Parallel()
+	dial := exchange{err: &net.OpError{Op: "dial", Err: errCut}}
+	for _, test := range []struct {
+		exchange
+		unknown bool
+	}{{dial, true}, {exchange{status: 401, body: noEffect}, true}, {exchange{status: 200, body: refused}, false}} {
+		service := &script{exchanges: []exchange{test.exchange}}
+		c := newClient(t, "https://bank.example", client.Options{HTTP: &http.Client{Transport: service}, Attempts: 1})
+		_, err := c.BuyFund(t.Context(), client.ResumeBuyFund("stored", sale(t, "1")))
+		var failure *client.Error
+		require.ErrorAs(t, err, &failure)
+		require.Equal(t, test.unknown, failure.Unknown)
+		for _, body := range service.bodies {
+			require.Contains(t, body, `"CallerId":"stored"`)
+		}
+	}
+}
+
+func TestTextThatIsNotUTF8IsNotSent(t *testing.T) {
+	t.Parallel()
+	c := newClient(t, "https://bank.example", client.Options{HTTP: &http.Client{Transport: &script{}}})
+	note := push.Restore(push.Record{ExternalApplicationCode: "A", UserID: "u", PushID: "p\xff", Platform: push.IOS})
+	order := client.NewBuyFund(sale(t, "1"))
+	order.Header.Channel = "\xff"
+	_, pushErr := c.AddPush(t.Context(), client.NewAddPush(note))
+	_, saleErr := c.BuyFund(t.Context(), order)
+	for pointer, err := range map[string]error{"/Parameters/0/PushId": pushErr, "/Header/Channel": saleErr} {
+		require.ErrorIs(t, err, client.Code(fault.InvalidCharacter))
+		require.ErrorContains(t, err, pointer)
+	}
+}
+
+func TestPlainValues(t *testing.T) {
+	t.Parallel()
+	plain := client.Sale{
+		CustomerNo: 1001, Units: "12.5", IMKBCode: "AFA", HolderCorporationName: "Demo Portfoy", PriceID: 1,
+		BranchCode: 1, AccountSuffix: 1, CurrencyCode: "TRY",
+	}
+	sales, err := client.NewSales(plain)
+	require.NoError(t, err)
+	require.Equal(t, []fund.Sale{sale(t, "12.5")}, sales)
+
+	wrong, empty := plain, plain
+	wrong.Units, wrong.Amount, empty.Units, empty.Day = "12,5", "x", "", "tomorrow"
+	_, err = client.NewSales(plain, wrong, empty)
+	var failure *client.Error
+	require.ErrorAs(t, err, &failure)
+	require.False(t, failure.Unknown)
+	var pointers []string
+	for _, f := range failure.Faults {
+		pointers = append(pointers, f.Pointer)
+	}
+	require.Equal(t, []string{
+		"/Parameters/1/FundAmount", "/Parameters/1/Amount", "/Parameters/2/FundAmount", "/Parameters/2/SelectedTransactionDate",
+	}, pointers)
+}
+
+func TestABaseURLMayHaveThePrefixOfTheOperations(t *testing.T) {
+	t.Parallel()
+	for _, base := range []string{"https://bank.example/x", "https://bank.example/x/", "https://bank.example/x/BankingApiV01", "https://bank.example/x/BankingApiV01/"} {
+		require.Equal(t, "client of https://bank.example/x/BankingApiV01/", fmt.Sprint(newClient(t, base, client.Options{})))
+	}
 }
 
 func TestEveryOperationHasACallerIDOfItsOwn(t *testing.T) {
@@ -329,7 +416,8 @@ func TestTheServiceUnderstandsEveryField(t *testing.T) {
 	code, ok := failure.Code()
 	require.True(t, ok)
 	require.Equal(t, fault.NewOperation, code.Remedy)
-	require.Equal(t, "the bank refused the operation: holding-insufficient at /Parameters/0/FundAmount", err.Error())
+	require.Equal(t, "the bank refused the operation: holding-insufficient at /Parameters/0/FundAmount (The holding does not have enough units.), CallerId "+
+		failure.CallerID+", X-Request-Id "+failure.RequestID, err.Error())
 }
 
 func TestConnectionsAreReused(t *testing.T) {

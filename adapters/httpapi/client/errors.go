@@ -35,8 +35,8 @@ type Error struct {
 	// RequestID is the X-Request-Id of the last answer. Quote it in questions
 	// to the bank.
 	RequestID string
-	// Cause is the error of the connection or the context. It is nil if the
-	// service answered.
+	// Cause is the error of the connection, the context, or both. It is nil if the
+	// service answered in time.
 	Cause error
 
 	// certain reports that the answer has State 8, which is true of all attempts.
@@ -67,7 +67,8 @@ func (e *Error) Code() (code fault.Code, ok bool) {
 	return fault.Describe(e.Faults[0].Code)
 }
 
-// Error describes the failure in one line, with the codes and pointers.
+// Error describes the failure in one line, with the codes, pointers, sentences and
+// ids.
 func (e *Error) Error() string {
 	var b strings.Builder
 	switch {
@@ -86,9 +87,17 @@ func (e *Error) Error() string {
 		if f.Pointer != "" {
 			b.WriteString(" at " + f.Pointer)
 		}
+		if f.Detail != "" {
+			b.WriteString(" (" + f.Detail + ")")
+		}
 	}
 	if e.Cause != nil {
-		b.WriteString(": " + e.Cause.Error())
+		b.WriteString(": " + strings.ReplaceAll(e.Cause.Error(), "\n", ": "))
+	}
+	for _, id := range []struct{ name, value string }{{"CallerId", e.CallerID}, {"X-Request-Id", e.RequestID}} {
+		if id.value != "" {
+			b.WriteString(", " + id.name + " " + id.value)
+		}
 	}
 	return b.String()
 }

@@ -9,7 +9,6 @@ import (
 	"bankingapi/adapters/httpapi/client"
 	"bankingapi/domain/decimal"
 	"bankingapi/domain/fault"
-	"bankingapi/domain/fund"
 	"bankingapi/domain/push"
 )
 
@@ -20,23 +19,14 @@ func ExampleClient_BuyFund() {
 	if err != nil {
 		panic(err)
 	}
-	units, err := decimal.Parse("1234567.89")
+	sales, err := client.NewSales(client.Sale{
+		CustomerNo: 1001, Units: "1234567.89", IMKBCode: "AFA", HolderCorporationName: "Demo Portfoy", PriceID: 1,
+		BranchCode: 1, AccountSuffix: 1, CurrencyCode: "TRY",
+	})
 	if err != nil {
 		panic(err)
 	}
-	sale, faults := fund.NewSale(fund.SaleFields{
-		CustomerNo:      decimal.Int(1001),
-		TransactionType: decimal.Int(fund.SaleTransaction),
-		FundAmount:      units,
-		DestinationAccount: &fund.AccountFields{
-			BranchCode: decimal.Int(1), CustomerNo: decimal.Int(1001), AccountSuffix: decimal.Int(1), CurrencyCode: "TRY",
-		},
-		FundToProcess: &fund.FundFields{IMKBCode: "AFA", HolderCorporationName: "Demo Portfoy", PriceID: decimal.Int(1)},
-	})
-	if len(faults) > 0 {
-		panic(faults)
-	}
-	order := client.NewBuyFund(sale) // store order.Header.CallerID before the first call
+	order := client.NewBuyFund(sales...) // store order.Header.CallerID before the first call
 
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()

@@ -2,6 +2,7 @@ package client
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/json"
@@ -9,6 +10,7 @@ import (
 	"net/http"
 
 	"bankingapi/domain/decimal"
+	"bankingapi/domain/fault"
 	"bankingapi/domain/fund"
 	"bankingapi/domain/operation"
 	"bankingapi/domain/push"
@@ -22,11 +24,76 @@ type BuyFund struct {
 	// to set before the first call.
 	Header operation.Header
 	Sales  []fund.Sale
+
+	resumed bool
 }
 
 // NewBuyFund returns an operation with a CallerId of its own, 130 random bits.
 func NewBuyFund(sales ...fund.Sale) *BuyFund {
 	return &BuyFund{Header: operation.Header{CallerID: rand.Text()}, Sales: sales}
+}
+
+// ResumeBuyFund returns an operation with a CallerId that was stored before an
+// earlier attempt, perhaps by another process. Its sales must be those of that
+// attempt. Until an answer is certain, its outcome is Unknown, even if nothing could
+// be sent this time.
+func ResumeBuyFund(callerID string, sales ...fund.Sale) *BuyFund {
+	return &BuyFund{Header: operation.Header{CallerID: callerID}, Sales: sales, resumed: true}
+}
+
+// Sale is a fund sale as plain values.
+type Sale struct {
+	CustomerNo int64
+	// Units are the units to sell, such as "12.5".
+	Units string
+	// IMKBCode and HolderCorporationName name the fund. PriceID is the price that
+	// the customer agreed to.
+	IMKBCode, HolderCorporationName string
+	PriceID                         int64
+	// BranchCode, AccountCustomerNo, AccountSuffix and CurrencyCode name the account
+	// that gets the proceeds. AccountCustomerNo 0 means CustomerNo.
+	BranchCode, AccountCustomerNo, AccountSuffix int64
+	CurrencyCode                                 string
+	// Amount is what the proceeds must be, such as "15.63". It may be empty.
+	Amount string
+	// Day is the day of the sale as YYYY-MM-DD. Empty means today.
+	Day string
+}
+
+// NewSales checks plain values. The error is an *Error with all faults, whose
+// pointers start with /Parameters.
+func NewSales(sales ...Sale) ([]fund.Sale, error) {
+	checked := make([]fund.Sale, len(sales))
+	var all []fault.Fault
+	for i, s := range sales {
+		var faults []fault.Fault
+		number := func(pointer, text string) (d decimal.Decimal) {
+			if text != "" {
+				var err error
+				if d, err = decimal.Parse(text); err != nil {
+					faults = append(faults, fault.Fault{Pointer: pointer, Code: fault.InvalidFormat, Detail: "Must be a number like 12.5."})
+				}
+			}
+			return d
+		}
+		fields := fund.SaleFields{
+			CustomerNo: decimal.Int(s.CustomerNo), TransactionType: decimal.Int(fund.SaleTransaction), FundAmount: number("/FundAmount", s.Units),
+			DestinationAccount: &fund.AccountFields{
+				BranchCode: decimal.Int(s.BranchCode), CustomerNo: decimal.Int(cmp.Or(s.AccountCustomerNo, s.CustomerNo)),
+				AccountSuffix: decimal.Int(s.AccountSuffix), CurrencyCode: s.CurrencyCode,
+			},
+			FundToProcess: &fund.FundFields{IMKBCode: s.IMKBCode, HolderCorporationName: s.HolderCorporationName, PriceID: decimal.Int(s.PriceID)},
+			Amount:        number("/Amount", s.Amount), SelectedTransactionDate: s.Day,
+		}
+		if len(faults) == 0 {
+			checked[i], faults = fund.NewSale(fields)
+		}
+		all = append(all, operation.UnderParameter(i, faults)...)
+	}
+	if len(all) > 0 {
+		return nil, &Error{Faults: all}
+	}
+	return checked, nil
 }
 
 // AddPush is one AddPushNotificationResponse operation: up to 1,000
@@ -41,8 +108,9 @@ func NewAddPush(notifications ...push.Notification) *AddPush {
 	return &AddPush{Header: operation.Header{CallerID: rand.Text()}, Notifications: notifications}
 }
 
-// The JSON of a request, but for push notifications: push.Members lists theirs. Amounts are json.Number: their digits go out as they
-// are and never through a float.
+// The JSON of a request, but for push notifications: push.Members lists theirs.
+// Amounts are json.Number: their digits go out as they are and never through a
+// float.
 type (
 	wireRequest struct {
 		Header     wireHeader
