@@ -154,12 +154,11 @@ func TestOutcomes(t *testing.T) {
 func TestRetryAfterIsHonoured(t *testing.T) {
 	t.Parallel()
 	for header, least := range map[string]time.Duration{
-		"Retry-After: 7":  7 * time.Second,
-		"Retry-After: -1": 0,
-		"Retry-After: x":  0,
-
+		"Retry-After: 7":   7 * time.Second,
+		"Retry-After: -1":  0,
+		"Retry-After: x":   0,
 		"Retry-After: 100": time.Minute, // no longer
-		"":                0,
+		"":                 0,
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			service := &script{exchanges: []exchange{{status: 503, body: noEffect, header: header}, {status: 200, body: completed}}}

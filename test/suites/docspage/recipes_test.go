@@ -38,7 +38,7 @@ func bank(t *testing.T) (*httptest.Server, *fake.Store, *atomic.Int64) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch asked.Add(1) {
 		case 1:
-			w.Header().Set("Retry-After", "1")
+			w.Header().Set("Retry-After", time.Now().Add(2*time.Second).UTC().Format(http.TimeFormat)) // some gateways send a date
 			w.WriteHeader(http.StatusServiceUnavailable)
 		case 2:
 			api.ServeHTTP(httptest.NewRecorder(), r)
@@ -79,6 +79,10 @@ func recipes(t *testing.T) map[string]func(t *testing.T, folder string) (command
 			run(t, packages, "node", "node_modules/typescript/bin/tsc", "--strict", "--target", "es2022", "--module", "nodenext", "--types", "node", "sell.mts")
 			return []string{"node", filepath.Join(packages, "sell.mjs")}
 		},
+		"curl": func(t *testing.T, _ string) []string {
+			requireTool(t, "curl")
+			return []string{"sh", filepath.Join(source, "sell.sh")}
+		},
 		"Python": func(t *testing.T, _ string) []string {
 			requireTool(t, "python3")
 			return []string{"python3", filepath.Join(source, "sell.py")}
@@ -118,6 +122,39 @@ func TestRecipes(t *testing.T) {
 			require.Len(t, store.Sales(), 1)
 			require.Equal(t, unitsOfRecipes, store.Sales()[0].Terms.Units.String())
 			require.NotEmpty(t, store.Sales()[0].Header.CallerID)
+		})
+	}
+}
+
+// TestRecipesTellWhatIsNotKnown checks what a recipe says when it cannot
+// know how its sale ended. Recipes wait for two minutes, so these are stopped early
+// by an answer that no repeat can change.
+func TestRecipesTellWhatIsNotKnown(t *testing.T) {
+	t.Parallel()
+	for name, prepare := range recipes(t) {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			folder := t.TempDir()
+			command := prepare(t, folder)
+			for key, want := range map[string]string{"another key": "outcome not known", demo.Key: "without effect"} {
+				units := "1"
+				if key == demo.Key {
+					units = "0"
+				}
+				api, _ := demo.New(t, nil)
+				server := httptest.NewServer(api)
+				t.Cleanup(server.Close)
+				recipe := exec.CommandContext(t.Context(), command[0], append(command[1:len(command):len(command)], units)...)
+				recipe.Env = append(os.Environ(), "BANK_URL="+server.URL, "BANK_KEY="+key)
+				out, err := recipe.CombinedOutput()
+				require.Error(t, err, "%s", out)
+				switch {
+				case name == "Go" && key == demo.Key:
+					require.Contains(t, string(out), "out-of-range")
+				default:
+					require.Contains(t, string(out), want)
+				}
+			}
 		})
 	}
 }

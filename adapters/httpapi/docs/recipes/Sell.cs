@@ -1,3 +1,4 @@
+using System.Net.Http;
 using System.Net.Http.Json;
 using System.Text.Json;
 
@@ -20,24 +21,37 @@ async Task<JsonElement> Sell(string callerId, decimal units)
             FundToProcess = new { IMKBCode = "AFA", HolderCorporationName = "Demo Portfoy", PriceID = 1L },
         } },
     };
-    for (var attempt = 0; attempt < 10; attempt++)
+    var end = DateTimeOffset.UtcNow + TimeSpan.FromMinutes(2); // by then the outcome must be certain
+    var sent = false;
+    for (var attempt = 0; ; attempt++)
     {
         var wait = TimeSpan.Zero;
+        string cause;
         try
         {
             using var response = await client.PostAsJsonAsync("/BankingApiV01/BuyFundFromCustomer", order,
                 new JsonSerializerOptions()); // the names as they are, not in camel case
+            sent = true;
             var text = await response.Content.ReadAsStringAsync();
             if (response.IsSuccessStatusCode) return JsonDocument.Parse(text).RootElement;
-            if ((int)response.StatusCode is not (408 or 429 or 500 or 502 or 503 or 504))
-                throw new InvalidOperationException($"rejected: {text}");
-            wait = response.Headers.RetryAfter?.Delta ?? TimeSpan.Zero;
+            var status = (int)response.StatusCode;
+            cause = $"{status} {text}";
+            if (status == 400) throw new ArgumentException($"invalid, without effect: {cause}");
+            if (status is not (408 or 429 or 500 or 502 or 503 or 504))
+                throw new InvalidOperationException($"outcome not known, correct this and send CallerId {callerId} again: {cause}");
+            var after = response.Headers.RetryAfter; // seconds or a date
+            wait = after?.Delta ?? (after?.Date is { } date && date > DateTimeOffset.UtcNow ? date - DateTimeOffset.UtcNow : TimeSpan.Zero);
         }
         catch (Exception e) when (e is HttpRequestException or TaskCanceledException or JsonException)
         {
-            // No whole answer: the sale may have taken place.
+            // No whole answer: the sale may have taken place, unless nothing was sent.
+            sent |= e is not HttpRequestException { HttpRequestError: HttpRequestError.ConnectionError
+                or HttpRequestError.NameResolutionError or HttpRequestError.SecureConnectionError };
+            cause = e.Message;
         }
-        await Task.Delay(wait + TimeSpan.FromMilliseconds(Random.Shared.Next(100 << attempt)));
+        wait += TimeSpan.FromMilliseconds(Random.Shared.Next(Math.Min(10_000, 100 << Math.Min(attempt, 10))));
+        if (DateTimeOffset.UtcNow + wait > end)
+            throw new TimeoutException((sent ? $"outcome not known, send CallerId {callerId} again: " : "not sent: ") + cause);
+        await Task.Delay(wait);
     }
-    throw new TimeoutException($"outcome not known: send the sale again with CallerId {callerId}");
 }

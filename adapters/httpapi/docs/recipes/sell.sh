@@ -1,0 +1,36 @@
+#!/bin/sh
+# Sends one sale until its outcome is certain, for about two minutes. The second argument is the CallerId of an earlier
+# attempt. Store the CallerId with your order before the first attempt.
+units=${1:-12.5}
+caller_id=${2:-sale-$(od -An -N16 -tx1 /dev/urandom | tr -d ' \n')}
+end=$(($(date +%s) + 120))
+sent=${2:+yes}
+while :; do
+  # curl repeats 429, 500 and 503 itself, after the time that Retry-After asks for.
+  answer=$(curl -sS --max-time 15 --retry 5 --retry-max-time 60 -w '\n%{http_code}' \
+    "$BANK_URL/BankingApiV01/BuyFundFromCustomer" \
+    -H "Content-Type: application/json" -H "Ocp-Apim-Subscription-Key: $BANK_KEY" -d '{
+      "Header": { "CallerId": "'"$caller_id"'" },
+      "Parameters": [{
+        "CustomerNo": 1001, "TransactionType": 2, "FundAmount": '"$units"',
+        "DestinationAccount": { "BranchCode": 1, "CustomerNo": 1001, "AccountSuffix": 1, "CurrencyCode": "TRY" },
+        "FundToProcess": { "IMKBCode": "AFA", "HolderCorporationName": "Demo Portfoy", "PriceID": 1 }
+      }]
+    }')
+  status=$?
+  case $status in
+    6 | 7 | 35 | 60) ;; # no connection: nothing was sent
+    *) sent=yes ;;
+  esac
+  [ "$status" -ne 0 ] || break
+  [ "$(date +%s)" -lt "$end" ] || break
+  sleep 2
+done
+code=$(echo "$answer" | tail -n 1)
+echo "$answer" | sed '$d'
+case $code in
+  200) exit 0 ;;
+  400) echo "invalid, without effect" >&2 ;;
+  *) if [ "$sent" ]; then echo "outcome not known: send the sale again with CallerId $caller_id" >&2; else echo "not sent" >&2; fi ;;
+esac
+exit 1
