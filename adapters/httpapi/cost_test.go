@@ -116,13 +116,13 @@ func TestIdleLimitersAreForgotten(t *testing.T) {
 func TestNothingIsPooledTwice(t *testing.T) {
 	a := &api{Options: Options{BodyLimit: 1 << 20, ParametersLimit: 1000, Now: time.Now, NewRequestID: func() string { return "r" }}, callers: taker{}}
 	a.exchanges.New = func() any { return &exchange{api: a} }
-	e := AddPush(pushTaker{}).endpoint(a).(*endpoint[push.Fields])
+	e := AddPush(pushTaker{}).on(a)
 	for _, body := range []string{push600, `{"Header":`, `{}`, strings.Repeat(" ", 2<<20)} {
 		r := httptest.NewRequest(http.MethodPost, "/", strings.NewReader(body))
 		r.Header.Set(keyHeader, "k")
 		x := a.exchanges.Get().(*exchange)
 		x.begin(httptest.NewRecorder(), r)
-		e.ServeHTTP(x, r)
+		e.serve(x, r)
 		x.end(r)
 		requests, exchanges := make(map[*request[push.Fields]]bool), make(map[*exchange]bool)
 		for range 4 {

@@ -65,7 +65,7 @@ type Descriptor interface {
 	// Description is the OpenAPI of the Operation.
 	Description() string
 
-	endpoint(a *api) http.Handler
+	endpoint(a *api) endpointFunc
 }
 
 // OperationName is the Name of the operation.
@@ -77,7 +77,9 @@ func (o Operation[Record]) ExampleRequest() string { return o.Example }
 // Description is the OpenAPI of the operation.
 func (o Operation[Record]) Description() string { return o.OpenAPI }
 
-func (o Operation[Record]) endpoint(a *api) http.Handler {
+func (o Operation[Record]) endpoint(a *api) endpointFunc { return o.on(a).serve }
+
+func (o Operation[Record]) on(a *api) *endpoint[Record] {
 	if o.Faults == nil {
 		o.Faults = func(operation.Header, []Record) []fault.Fault { return nil }
 	}
@@ -123,10 +125,9 @@ type endpoint[Record any] struct {
 	requests requestPool[Record]
 }
 
-// ServeHTTP makes the checks in the order of the contract, section 1. A request
-// with several faults gets the answer of the first check that fails.
-func (e *endpoint[Record]) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	x := w.(*exchange)
+// serve makes the checks in the order of the contract, section 1. A request with
+// several faults gets the answer of the first check that fails.
+func (e *endpoint[Record]) serve(x *exchange, r *http.Request) {
 	caller, refused := e.identify(x, r) // 401
 	if refused != nil {
 		x.refuse(refused)

@@ -127,8 +127,8 @@ func New(operations []Descriptor, callers Callers, o Options) (http.Handler, err
 	// Paths are compared byte for byte. Decoding would turn %2F into a slash,
 	// and cleaning would answer 301, which turns a POST into a GET.
 	a.router = mux.NewRouter().UseEncodedPath().SkipClean(true)
-	a.router.NotFoundHandler = http.HandlerFunc(a.notFound)
-	a.router.MethodNotAllowedHandler = http.HandlerFunc(a.methodNotAllowed)
+	a.router.NotFoundHandler = endpointFunc(a.notFound)
+	a.router.MethodNotAllowedHandler = endpointFunc(a.methodNotAllowed)
 	for _, each := range operations { // first, because mux tries routes in this order
 		a.handle(Path(each.OperationName()), each.OperationName(), each.endpoint(a), http.MethodPost)
 	}
@@ -137,24 +137,29 @@ func New(operations []Descriptor, callers Callers, o Options) (http.Handler, err
 		a.handle(path, "", a.guarded(o.Routes[route]), method)
 	}
 	for path, page := range o.Pages {
-		a.handle(path, "", page, http.MethodGet, http.MethodHead)
+		a.handle(path, "", func(x *exchange, r *http.Request) { page.ServeHTTP(x, r) }, http.MethodGet, http.MethodHead)
 	}
 	return a, nil
 }
 
-func (a *api) handle(path, operation string, h http.Handler, methods ...string) {
+// endpointFunc answers a request. ServeHTTP of the API is the only one that calls
+// it, through the router.
+type endpointFunc func(*exchange, *http.Request)
+
+// ServeHTTP implements http.Handler for the router.
+func (serve endpointFunc) ServeHTTP(w http.ResponseWriter, r *http.Request) { serve(w.(*exchange), r) }
+
+func (a *api) handle(path, operation string, serve endpointFunc, methods ...string) {
 	a.methods[path] = append(a.methods[path], methods...)
-	a.router.Handle(path, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		x := w.(*exchange)
+	a.router.Handle(path, endpointFunc(func(x *exchange, r *http.Request) {
 		x.Route, x.Operation = path, operation
-		h.ServeHTTP(x, r)
+		serve(x, r)
 	})).Methods(methods...)
 }
 
 // guarded serves a route to callers with a key, within the limits of size.
-func (a *api) guarded(serve func(*http.Request) ([]byte, error)) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		x := w.(*exchange)
+func (a *api) guarded(serve func(*http.Request) ([]byte, error)) endpointFunc {
+	return func(x *exchange, r *http.Request) {
 		_, refused := a.identify(x, r)
 		if refused != nil {
 			x.refuse(refused)
@@ -177,7 +182,7 @@ func (a *api) guarded(serve func(*http.Request) ([]byte, error)) http.Handler {
 			return
 		}
 		x.send(http.StatusOK, jsonType, answer)
-	})
+	}
 }
 
 // ServeHTTP wraps the router, so that 404, 405 and panics are answered and
@@ -193,8 +198,7 @@ func (a *api) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	match.Handler.ServeHTTP(x, r)
 }
 
-func (a *api) notFound(w http.ResponseWriter, r *http.Request) {
-	x := w.(*exchange)
+func (a *api) notFound(x *exchange, r *http.Request) {
 	if r.URL.EscapedPath() == "/" && r.Method == http.MethodGet && a.Pages[docsPath] != nil && strings.Contains(r.Header.Get("Accept"), "text/html") {
 		// A person typed the address into a browser. Programs get 404.
 		x.Header()["Location"] = []string{docsPath[1:]} // relative: a host may mount the API under a prefix
@@ -204,8 +208,7 @@ func (a *api) notFound(w http.ResponseWriter, r *http.Request) {
 	x.refuse(bare(http.StatusNotFound, fault.UnknownPath, "The service has nothing at this path. Paths are case-sensitive."))
 }
 
-func (a *api) methodNotAllowed(w http.ResponseWriter, r *http.Request) {
-	x := w.(*exchange)
+func (a *api) methodNotAllowed(x *exchange, r *http.Request) {
 	x.Route = r.URL.EscapedPath() // mux matched it
 	methods := a.methods[x.Route]
 	x.refuse(bare(http.StatusMethodNotAllowed, fault.MethodNotAllowed,
