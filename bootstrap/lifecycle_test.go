@@ -377,6 +377,27 @@ func TestLifecycleIsLoggedAtDebug(t *testing.T) {
 	require.Equal(t, logged.Len(), logged.FilterLevelExact(zapcore.DebugLevel).Len(), "a start and a stop say nothing else")
 }
 
+// A service says what may lose data. A command that opens a book does not say it
+// each time.
+func TestRisksAreToldByTheService(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		for _, command := range []bool{false, true} {
+			core, logged := observer.New(zapcore.WarnLevel)
+			options := []bootstrap.Option{bootstrap.WithLogger(zap.New(core))}
+			if command {
+				options = append(options, bootstrap.WithExistingBook())
+			}
+			app := newMemory(func(s *store.Store) {
+				s.Risks = func(context.Context) ([]store.Risk, error) { return []store.Risk{{Detail: "no checksums"}}, nil }
+			}).open(t, nil, options...)
+			synctest.Wait()
+			require.NoError(t, app.Close(t.Context()))
+			require.Equal(t, !command, logged.FilterMessage("the database may lose data").Len() == 1)
+		}
+	})
+}
+
 // A replica whose clock is ahead would settle the sales of tomorrow.
 func TestAServiceWhoseClockIsAheadDoesNotSettle(t *testing.T) {
 	t.Parallel()

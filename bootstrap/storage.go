@@ -59,9 +59,11 @@ func newStore(lc fx.Lifecycle, w *setup, tracing *telemetry.Tracing) (*store.Sto
 	lc.Append(fx.StartStopHook(func(ctx context.Context) error {
 		return fault.Explain(migrator.Start(w.acts.Begin(ctx, migrateAct, "", "")))
 	}, migrator.Stop))
-	inBackground(lc, func(ctx context.Context) {
-		s.TellRisks(ctx, func(r store.Risk) { w.log.Warn("the database may lose data", zap.String("risk", r.Detail)) })
-	})
+	if !w.mustExist { // a command is not the place: readiness and migrate status tell it
+		inBackground(lc, func(ctx context.Context) {
+			s.TellRisks(ctx, func(r store.Risk) { w.log.Warn("the database may lose data", zap.String("risk", r.Detail)) })
+		})
+	}
 	inBackground(lc, func(ctx context.Context) {
 		s.KeepIndexed(ctx, func(err error) { w.log.Debug("lookups could not be prepared: they are slower", zap.Error(err)) })
 	})

@@ -83,6 +83,7 @@ func (p program) migrateStatusCommand() *cobra.Command {
 		if schema.Version > schema.Wanted {
 			c.tell("The database has schema version %d, but this program only knows version %d: use a newer program.\n", schema.Version, schema.Wanted)
 		}
+		c.warnOfRisks()
 		return write(c.Command, time.RFC3339, document{tables: []table{list}})
 	}))
 }
