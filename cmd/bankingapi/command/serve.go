@@ -111,9 +111,13 @@ func (c *call) listen(app *bootstrap.App, guide *bootstrap.Demo) error {
 		if address := app.OpsAddress(); address != "" {
 			fmt.Fprintf(out, "Health and metrics http://%s/readyz?verbose and /metrics\n", address)
 		}
-		fmt.Fprintf(out, "Subscription key %s\nTry it, from this folder:\n", guide.Key)
-		for _, command := range guide.Commands(app.URL()) {
-			fmt.Fprintf(out, "\n%s\n", command)
+		if guide.Key == "" {
+			c.tell("The demo book was not loaded: the book has data already, and no key of a demo is known.\n")
+		} else {
+			fmt.Fprintf(out, "Subscription key %s\nTry it, from this folder:\n", guide.Key)
+			for _, command := range guide.Commands(app.URL()) {
+				fmt.Fprintf(out, "\n%s\n", command)
+			}
 		}
 	}
 	hangUp := make(chan os.Signal, 1)

@@ -148,7 +148,8 @@ func (p program) changeSubscriptionCommand() *cobra.Command {
 CallerIds that were used stay used. --operation and --host-operation replace all operations; --rate 0 removes the limit.`,
 		Example: `  bankingapi subscriptions change mobile-app --rate 100
   bankingapi subscriptions change mobile-app --require-caller-id --expires 2027-12-31`,
-		Args: named("NAME"),
+		Args:              named("NAME"),
+		ValidArgsFunction: p.completeNames(nil),
 	}, func(c *call) error {
 		var flags []string
 		changed := false
@@ -237,14 +238,9 @@ func (p program) regenerateKeyCommand() *cobra.Command {
 		Short: "Replace a key of a subscription and print the new one",
 		Long: `Replaces a key by a new one and prints it. The old key stops working. The new key is shown only
 once: the database stores only its hash.`,
-		Example: "  bankingapi subscriptions regenerate mobile-app primary",
-		Args:    named("NAME", "primary or secondary"),
-		ValidArgsFunction: func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
-			if len(args) == 1 {
-				return slots, cobra.ShellCompDirectiveNoFileComp
-			}
-			return nil, cobra.ShellCompDirectiveNoFileComp
-		},
+		Example:           "  bankingapi subscriptions regenerate mobile-app primary",
+		Args:              named("NAME", "primary or secondary"),
+		ValidArgsFunction: p.completeNames(slots),
 	}, func(c *call) error {
 		if !slices.Contains(slots, c.args[1]) {
 			return wrongUsef("unknown key %q: want primary or secondary", c.args[1])
@@ -267,10 +263,11 @@ once: the database stores only its hash.`,
 
 func (p program) subscriptionStateCommand(verb string, state subscription.State, short string) *cobra.Command {
 	return addOptionalReason(p.command(&cobra.Command{
-		Use:     verb + " NAME",
-		Short:   short,
-		Example: "  bankingapi subscriptions " + verb + " mobile-app",
-		Args:    named("NAME"),
+		Use:               verb + " NAME",
+		Short:             short,
+		Example:           "  bankingapi subscriptions " + verb + " mobile-app",
+		Args:              named("NAME"),
+		ValidArgsFunction: p.completeNames(nil),
 	}, func(c *call) error {
 		manager, err := c.manager()
 		if err != nil {
@@ -282,4 +279,28 @@ func (p program) subscriptionStateCommand(verb string, state subscription.State,
 		c.tell("%s is %s.\n", c.args[0], state)
 		return nil
 	}))
+}
+
+// completeNames completes the name of a subscription, if the book can be read, and
+// then one of the words.
+func (p program) completeNames(words []string) cobra.CompletionFunc {
+	return func(cmd *cobra.Command, args []string, _ string) (names []string, _ cobra.ShellCompDirective) {
+		if len(args) > 0 {
+			return words, cobra.ShellCompDirectiveNoFileComp
+		}
+		loaded, err := p.load(cmd)
+		if err != nil {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		loaded.Settings.Log.Level = "error"
+		c := &call{Command: cmd, program: p, loaded: loaded}
+		defer func() { _ = c.close() }()
+		if manager, err := c.manager(); err == nil {
+			list, _ := manager.List(cmd.Context())
+			for _, s := range list {
+				names = append(names, s.Name)
+			}
+		}
+		return names, cobra.ShellCompDirectiveNoFileComp
+	}
 }

@@ -45,6 +45,8 @@ func TestTheAuditSaysWhatChanged(t *testing.T) {
 		got := bankingapi(t, environment, command...)
 		require.Zero(t, got.status, got.err)
 	}
+	require.Contains(t, bankingapi(t, environment, "__complete", "subscriptions", "suspend", "").out, "shop\n")
+	require.Contains(t, bankingapi(t, environment, "__complete", "subscriptions", "regenerate", "shop", "p").out, "primary\n")
 	only := bankingapi(t, environment, "export", "audit", "--action", "subscription.state", "--object", "shop")
 	require.Equal(t, 2, strings.Count(only.out, "\n"), only)
 	audit := bankingapi(t, environment, "export", "audit").out
