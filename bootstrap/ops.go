@@ -65,6 +65,7 @@ func newMetrics(lc fx.Lifecycle, w *setup, s *store.Store, routes telemetry.Rout
 		Routes:     routes,
 		QueueLimit: w.settings.Commit.QueueLimit,
 		Pools:      s.Pools,
+		FreeSpace:  s.FreeSpace,
 		Dropped:    w.dropped,
 	}
 	if s.HasSchema() {

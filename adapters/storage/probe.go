@@ -2,13 +2,11 @@ package storage
 
 import (
 	"context"
-	"errors"
 
 	"gorm.io/gorm"
 
 	"bankingapi/adapters/storage/batch"
 	"bankingapi/application/store"
-	"bankingapi/domain/fault"
 )
 
 // service is what the service itself asks of the database.
@@ -28,14 +26,14 @@ func (d service) ping(ctx context.Context) error {
 	if err == nil && d.engine.Probe != nil && d.Ready(ctx) == nil { // if the schema does not fit, that is said of the schema
 		if d.isAsRelied != nil {
 			if err := d.isAsRelied(ctx); err != nil {
-				return d.explain(err)
+				return d.Translate(err)
 			}
 		}
 		if err = d.engine.Probe(ctx, d.probes()); err == nil {
 			err = d.subscribers(ctx)
 		}
 	}
-	return d.explain(err)
+	return d.Translate(err)
 }
 
 // probes are all statements of sales, refusals and pushes, without rows.
@@ -71,25 +69,13 @@ func (d service) subscribers(ctx context.Context) error {
 	return d.reads.WithContext(ctx).Session(&gorm.Session{}).Table(d.subscriptions.Name).Limit(0).Find(&none).Error
 }
 
-// explain gives an error its kind, with a sentence for the people who run the
-// service if the engine has one.
-func (d service) explain(err error) error {
-	if _, known := errors.AsType[*fault.Error](err); known || err == nil || d.engine.Explain == nil {
-		return d.Translate(err)
-	}
-	if sentence := d.engine.Explain(err); sentence != "" {
-		return fault.Wrap(fault.Unavailable, err, sentence)
-	}
-	return d.Translate(err)
-}
-
 // risks is store.Store's Risks.
 func (d service) risks(ctx context.Context) ([]store.Risk, error) {
 	if d.engine.Risks == nil {
 		return nil, nil
 	}
 	found, err := d.engine.Risks(ctx)
-	return found, d.explain(err)
+	return found, d.Translate(err)
 }
 
 // index is store.Store.Index.

@@ -82,6 +82,8 @@ type Engine struct {
 	Align func(ctx context.Context, first, second *sql.Tx) error
 	// Now is the time of the server in SQL. It is NULL if the engine has no server.
 	Now string
+	// FreeSpace is store.Store.FreeSpace.
+	FreeSpace func() int64
 	// Grace is store.Store.Grace.
 	Grace time.Duration
 	// Tables are the tables that only this engine has, without prefix.
@@ -112,7 +114,7 @@ func (e *Engine) Bind(o Options) (*store.Store, error) {
 	}
 	schema := newSchema(e, o.TablePrefix)
 	db := batch.NewDB(e.Dialect, schema.Require)
-	db.Failed = schema.doubt
+	db.Failed, db.Explain = schema.doubt, e.Explain
 	d := newDatabase(e, db, o.TablePrefix)
 	if e.Relying != nil {
 		db.Dialect, d.isAsRelied = e.Relying(e.Dialect, schema.table(), d.relied())
@@ -127,6 +129,7 @@ func (e *Engine) Bind(o Options) (*store.Store, error) {
 		books.ways, inboxes.ways = own.Sales, own.Notifications
 	}
 	ports := d.ports(books, inboxes, schema, o.Now)
+	ports.FreeSpace = e.FreeSpace
 	ports.Pools, ports.DataFolder, ports.Close = pools, e.DataFolder, e.Close
 	ports.HasDataFile = e.DataFolder != ""
 	ports.Within = func(tx any) (*store.Store, error) {

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -217,6 +218,18 @@ func TestAFullDiskIsNotReady(t *testing.T) {
 	require.NoError(t, os.Symlink("/dev/full", file+"-space"))
 	require.ErrorContains(t, s.Ping(t.Context()), "The disk of the database is full")
 	require.NoError(t, s.Ping(t.Context()), "the probe leaves nothing behind")
+	if s.FreeSpace != nil {
+		require.Positive(t, s.FreeSpace())
+	}
+
+	newBank(t, s, 1)
+	for _, db := range s.Pools {
+		if db.Stats().MaxOpenConnections == 1 {
+			execute(t, db, "PRAGMA max_page_count = 1")
+		}
+	}
+	big := order(nextID(), strings.Repeat("x", 1<<20), sale(1, 1, 1))
+	require.ErrorContains(t, settle(t.Context(), s, today, big), "unavailable: The disk is full.")
 }
 
 // TestPingAsksWhatASaleAsks: a database that answers, but where a sale cannot be

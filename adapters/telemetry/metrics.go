@@ -45,6 +45,8 @@ type Options struct {
 	QueueLimit int
 	// Pools are the pools of database connections, by their purpose.
 	Pools map[string]*sql.DB
+	// FreeSpace is store.Store.FreeSpace. It may be nil.
+	FreeSpace func() int64
 	// Dropped counts the lines of the log that were dropped. It may be nil.
 	Dropped *atomic.Int64
 }
@@ -143,6 +145,11 @@ func NewMetrics(registerer prometheus.Registerer, o Options) (*Metrics, error) {
 	add(&all, prometheus.NewCounterFunc(prometheus.CounterOpts{
 		Name: "bankingapi_log_lines_dropped_total", Help: "Lines of the log that were dropped because their reader was too slow or ended.",
 	}, func() float64 { return float64(o.Dropped.Load()) }))
+	if o.FreeSpace != nil {
+		add(&all, prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+			Name: "bankingapi_storage_free_bytes", Help: "Free space on the disk of the SQLite file. With less than 1 MiB the service is not ready.",
+		}, func() float64 { return float64(o.FreeSpace()) }))
+	}
 	for purpose, db := range o.Pools {
 		add(&all, collectors.NewDBStatsCollector(db, purpose))
 	}

@@ -107,6 +107,9 @@ type Store struct {
 	Within func(tx any) (*Store, error)
 	// Pools are the connection pools by their purpose, for the metrics.
 	Pools map[string]*sql.DB
+	// FreeSpace is the room on the disk of the data in bytes, for the metrics. nil means
+	// that it is not known.
+	FreeSpace func() int64
 	// DataFolder is the folder of the data, if they are in a file. The service
 	// keeps its certificate there.
 	DataFolder string

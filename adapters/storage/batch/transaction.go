@@ -1,6 +1,7 @@
 package batch
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"database/sql/driver"
@@ -31,6 +32,9 @@ type DB struct {
 	// Failed is called when something failed that did not lose a race. It may be
 	// nil.
 	Failed func()
+	// Explain says in a sentence why the database could not do something. Empty means
+	// that there is nothing to say. It may be nil.
+	Explain func(error) string
 
 	attempts int
 }
@@ -43,7 +47,7 @@ func NewDB(d Dialect, ready func(context.Context) error) *DB {
 // Inside returns the DB inside a transaction that the caller ends. It retries
 // nothing: the caller must retry a transaction that lost a race.
 func (db *DB) Inside(tx *sql.Tx) *DB {
-	return &DB{inside{db.Dialect, tx}, db.Ready, db.Failed, 1}
+	return &DB{inside{db.Dialect, tx}, db.Ready, db.Failed, db.Explain, 1}
 }
 
 type inside struct {
@@ -93,13 +97,13 @@ func (db *DB) Retry(ctx context.Context, transaction func() error) error {
 		}
 		switch {
 		case attempt >= db.attempts || ctx.Err() != nil:
-			return withKind(failure, err)
+			return db.withKind(failure, err)
 		case failure == Broken && !mended:
 			mended = true // a server that has just been restarted ends all connections at once
 		case failure == LostRace && wait(ctx, backoff):
 			backoff = min(2*backoff, lastBackoff)
 		default:
-			return withKind(failure, err)
+			return db.withKind(failure, err)
 		}
 	}
 }
@@ -140,16 +144,20 @@ func (db *DB) Translate(err error) error {
 	if failure != LostRace && db.Failed != nil {
 		db.Failed()
 	}
-	return withKind(failure, err)
+	return db.withKind(failure, err)
 }
 
-func withKind(failure Failure, err error) error {
+func (db *DB) withKind(failure Failure, err error) error {
 	if known, ok := errors.AsType[*fault.Error](err); ok {
 		return known
 	}
 	switch failure {
 	case LostRace, Unreachable, Broken:
-		return fault.Wrap(fault.Unavailable, err, "The storage cannot be reached.")
+		sentence := ""
+		if db.Explain != nil {
+			sentence = db.Explain(err)
+		}
+		return fault.Wrap(fault.Unavailable, err, cmp.Or(sentence, "The storage cannot be reached."))
 	case Interrupted:
 		return fault.Wrap(fault.Indeterminate, err, "The connection to the storage was lost during the commit.")
 	default:

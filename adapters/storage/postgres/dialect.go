@@ -230,6 +230,8 @@ func explain(err error) string {
 	switch native.Code {
 	case readOnly:
 		return "The database is read-only: it is a standby, or default_transaction_read_only is on."
+	case "53100":
+		return "The disk of the database server is full."
 	case "42501":
 		return "The database role has no right to read or write a table: the log names it."
 	case "42P01", "42703", "3F000":

@@ -91,6 +91,12 @@ func Open(ctx context.Context, o storage.Options) (*storage.Engine, error) {
 	}
 	engine.DataFolder = filepath.Dir(path)
 	engine.Align = c.align
+	if _, ok := free(engine.DataFolder); ok {
+		engine.FreeSpace = func() int64 {
+			bytes, _ := free(engine.DataFolder)
+			return bytes
+		}
+	}
 	engine.Alone = func(ctx context.Context) error { return alone(ctx, opened, writes, reads, moves) }
 	ended := engine.Close
 	engine.Close = func() error {
