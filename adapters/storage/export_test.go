@@ -59,7 +59,7 @@ func MisplacePostings(ctx context.Context, s *store.Store, keys *trail.Keys, ids
 	return d.change(ctx, func(tx *gorm.DB) error {
 		for _, id := range ids {
 			only := batch.UUID(id)
-			err := d.decisions(ctx, tx, window{only: &only}, func(of *decision) error {
+			err := d.decisions(ctx, tx, idRange{only: &only}, func(of *decision) error {
 				for _, kind := range []trail.Kind{trail.Decided, trail.Settled} {
 					l := d.decisionLeaf(nil, kind, of)
 					whole[l.Hash()] = id

@@ -74,14 +74,14 @@ func columnsOf[R any](as string, t *batch.Table[R]) []string {
 	return names
 }
 
-// windowSize is how many operations are read together.
-const windowSize = 2000
+// rangeSize is how many operations are read together.
+const rangeSize = 2000
 
-// window is a range of operation IDs: after the first, up to the last; or one
+// idRange is a range of operation IDs: after the first, up to the last; or one
 // ID. nil is no bound.
-type window struct{ after, until, only *batch.UUID }
+type idRange struct{ after, until, only *batch.UUID }
 
-func (d leafReader) within(w window) func(*gorm.DB) *gorm.DB {
+func (d leafReader) within(w idRange) func(*gorm.DB) *gorm.DB {
 	return func(tx *gorm.DB) *gorm.DB {
 		if w.only != nil {
 			tx = tx.Where("t.operation_id = ?", d.Dialect.Bind(*w.only))
@@ -96,16 +96,16 @@ func (d leafReader) within(w window) func(*gorm.DB) *gorm.DB {
 	}
 }
 
-// windows calls read with windows that have all operations with sales, postings
+// eachRange calls read with ranges that have all operations with sales, postings
 // or refusals, in the order of their IDs.
-func (d leafReader) windows(tx *gorm.DB, read func(window) error) error {
-	var w window
+func (d leafReader) eachRange(tx *gorm.DB, read func(idRange) error) error {
+	var w idRange
 	for {
 		w.until = nil
 		for _, table := range []string{d.sales.Name, d.refusals.Name} {
 			var ids []batch.UUID
-			query := d.within(window{after: w.after})(tx.Table(table + " AS t"))
-			if err := query.Order("t.operation_id").Offset(windowSize).Limit(1).Pluck("t.operation_id", &ids).Error; err != nil {
+			query := d.within(idRange{after: w.after})(tx.Table(table + " AS t"))
+			if err := query.Order("t.operation_id").Offset(rangeSize).Limit(1).Pluck("t.operation_id", &ids).Error; err != nil {
 				return err
 			}
 			if len(ids) > 0 && (w.until == nil || bytes.Compare(ids[0][:], w.until[:]) < 0) {
@@ -119,8 +119,8 @@ func (d leafReader) windows(tx *gorm.DB, read func(window) error) error {
 	}
 }
 
-// decisions reads the decisions of a window.
-func (d leafReader) decisions(ctx context.Context, tx *gorm.DB, w window, found func(*decision) error) error {
+// decisions reads the decisions of a range.
+func (d leafReader) decisions(ctx context.Context, tx *gorm.DB, w idRange, found func(*decision) error) error {
 	all := make(map[batch.UUID]*decision)
 	of := func(id batch.UUID) *decision {
 		if all[id] == nil {

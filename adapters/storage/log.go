@@ -369,7 +369,7 @@ func (t trailLog) adopt(ctx context.Context, tx *gorm.DB, keys *trail.Keys) (ent
 	var buffer []byte
 	err = inTurn(
 		func() error {
-			return t.windows(tx, func(w window) error {
+			return t.eachRange(tx, func(w idRange) error {
 				return t.decisions(ctx, tx, w, func(of *decision) error { return add(t.storedDecisionLeaf(&buffer, of)) })
 			})
 		},
@@ -392,7 +392,7 @@ func (t leafFinder) Leaf(ctx context.Context, id operation.ID) (application.Leaf
 func (t leafFinder) Reversal(ctx context.Context, id operation.ID) (application.Leaf, error) {
 	return t.find(ctx, id, func(tx *gorm.DB, _ *trail.Keys) (leaves []trail.Leaf, by batch.UUID, err error) {
 		only := batch.UUID(id)
-		err = each(tx, t.reversals.Table, t.within(window{only: &only}), func(row *ReversalRow) error {
+		err = each(tx, t.reversals.Table, t.within(idRange{only: &only}), func(row *ReversalRow) error {
 			leaves, by = append(leaves, t.reversalLeaf(row)), row.ReversalID
 			return nil
 		})
@@ -423,7 +423,7 @@ func (t leafFinder) find(ctx context.Context, id operation.ID, read func(*gorm.D
 // contents are the leaves that the rows of an ID may have.
 func (t leafFinder) contents(ctx context.Context, tx *gorm.DB, id batch.UUID, keys *trail.Keys) (leaves []trail.Leaf, err error) {
 	add := func(l trail.Leaf) { leaves = append(leaves, l) }
-	w := window{only: &id}
+	w := idRange{only: &id}
 	err = t.decisions(ctx, tx, w, func(of *decision) error {
 		add(t.decisionLeaf(nil, trail.Decided, of))
 		add(t.decisionLeaf(nil, trail.Settled, of))

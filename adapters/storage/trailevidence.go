@@ -144,7 +144,7 @@ func (c *comparison) sameCallers() error {
 // compareDecisions reads decisions and batches side by side.
 func (c *comparison) compareDecisions() error {
 	var buffer []byte
-	return c.windows(c.tx, func(w window) error {
+	return c.eachRange(c.tx, func(w idRange) error {
 		err := c.decisions(c.ctx, c.tx, w, func(of *decision) error {
 			s := &storedDecision{storedLeaf: c.storedDecisionLeaf(&buffer, of)}
 			if s.recorded != nil {
@@ -197,7 +197,7 @@ func (c *comparison) isMisplaced(s *storedLeaf) (is bool, err error) {
 		return false, nil
 	}
 	id := batch.UUID(s.ID)
-	err = c.decisions(c.ctx, c.tx, window{only: &id}, func(of *decision) error {
+	err = c.decisions(c.ctx, c.tx, idRange{only: &id}, func(of *decision) error {
 		decided, postings := of.withoutPostings()
 		l := c.decisionLeaf(nil, s.Kind, decided)
 		is = len(postings) > 0 && l.Hash() == s.Leaf && c.postingsEntry(c.w.Keys, postings).Leaf == apart.Leaf
