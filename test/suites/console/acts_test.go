@@ -124,11 +124,11 @@ func TestAPageThatRefreshesItselfLeavesASelection(t *testing.T) {
 	require.Contains(t, eval[string](ctx, t, `getSelection().toString()`), "Sandbox")
 	require.True(t, eval[bool](ctx, t, `document.querySelector("main h1").mark === true`))
 	eval[bool](ctx, t, `getSelection().removeAllRanges() || true`)
-	require.Eventually(t, func() bool { return eval[bool](ctx, t, `!document.querySelector("main h1").mark`) }, 10*time.Second, 100*time.Millisecond, "it refreshes itself again")
+	require.Eventually(t, func() bool { return eval[bool](ctx, t, `!document.querySelector("main h1").mark`) }, time.Minute, 100*time.Millisecond, "it refreshes itself again")
 
 	submit(ctx, t, `button[value="1h"]`)
 	eval[bool](ctx, t, `(document.querySelector("main h1").mark = true)`)
-	require.Eventually(t, func() bool { return eval[bool](ctx, t, `!document.querySelector("main h1").mark`) }, 10*time.Second, 100*time.Millisecond)
+	require.Eventually(t, func() bool { return eval[bool](ctx, t, `!document.querySelector("main h1").mark`) }, time.Minute, 100*time.Millisecond)
 	require.Contains(t, mainText(ctx, t), "The clock moved", "the message stays while the page refreshes itself")
 }
 
@@ -254,7 +254,7 @@ func leave(ctx context.Context, t *testing.T, script string) {
 	require.Eventually(t, func() bool {
 		loaded, err := chromedp.Run(ctx, chromedp.Evaluate[bool](`!window.left && document.readyState === "complete"`))
 		return err == nil && loaded
-	}, 10*time.Second, 50*time.Millisecond)
+	}, time.Minute, 50*time.Millisecond)
 }
 
 // Reload and Back after an act change nothing, and show a page.
