@@ -17,13 +17,14 @@ import (
 	"bankingapi/adapters/settings"
 	"bankingapi/adapters/telemetry"
 	"bankingapi/adapters/trail"
+	"bankingapi/application/outcomes"
 	"bankingapi/application/store"
 	"bankingapi/application/subscriptions"
 	"bankingapi/application/summary"
 	"bankingapi/domain/operation"
 )
 
-func newHandler(w *setup, operations []httpapi.Descriptor, directory *subscriptions.Directory, tracing *telemetry.Tracing, metrics *telemetry.Metrics, box *sandbox.Sandbox, pages *console.Console, k *trail.Keeper) (http.Handler, error) {
+func newHandler(w *setup, operations []httpapi.Descriptor, directory *subscriptions.Directory, tracing *telemetry.Tracing, metrics *telemetry.Metrics, box *sandbox.Sandbox, pages *console.Console, k *trail.Keeper, feed *outcomes.Feed) (http.Handler, error) {
 	h := w.settings.HTTP
 	documentation, err := documents(w.settings, operations)
 	if err != nil {
@@ -55,6 +56,9 @@ func newHandler(w *setup, operations []httpapi.Descriptor, directory *subscripti
 			w.log.Warn("an answer has no receipt", zap.Stringer("operation_id", id), zap.Error(err))
 		}),
 		Now: w.now,
+	}
+	if h.Outcomes {
+		api.Outcomes = feed
 	}
 	if box == nil {
 		return httpapi.New(operations, directory, api)

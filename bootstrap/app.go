@@ -19,6 +19,7 @@ import (
 	"bankingapi/application/addpush"
 	"bankingapi/application/backoffice"
 	"bankingapi/application/buyfund"
+	"bankingapi/application/outcomes"
 	"bankingapi/application/store"
 	"bankingapi/application/subscriptions"
 )
@@ -34,6 +35,7 @@ type App struct {
 	buyOptions buyfund.Options
 	adder      *addpush.Adder
 	buyer      *buyfund.Buyer
+	outcomes   *outcomes.Feed
 	operations []httpapi.Descriptor // all operations of the API
 	handler    http.Handler
 	box        *sandbox.Sandbox // nil unless OpenSandbox opened it
@@ -102,7 +104,9 @@ func (a *App) Within(tx any) (*addpush.Adder, *buyfund.Buyer, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	return addpush.New(s.Inboxes, a.addOptions), buyfund.New(s.Books, a.buyOptions), nil
+	buy := a.buyOptions
+	buy.Calendar = buy.Calendar.From(s.Backoffice.Calendar)
+	return addpush.New(s.Inboxes, a.addOptions), buyfund.New(s.Books, buy), nil
 }
 
 // Ready returns nil when requests can be served, and the reason when not: the
@@ -183,6 +187,7 @@ func (a *App) Close(ctx context.Context) error { return a.CloseBecause(ctx, "clo
 func (a *App) CloseBecause(ctx context.Context, reason string) error {
 	a.closing.Do(func() {
 		a.readiness.Drain()
+		a.outcomes.Close()
 		if a.URL() != "" {
 			select {
 			case <-time.After(a.settings.Shutdown.Delay):

@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"bankingapi/application/backoffice"
 	"bankingapi/bootstrap"
 )
 
@@ -43,13 +44,13 @@ func TestProgressOfFiles(t *testing.T) {
 func TestImportSaysWhatItChanged(t *testing.T) {
 	t.Parallel()
 	app := newMemory(nil).open(t, nil)
-	var told [][3]int64
-	watch := bootstrap.ImportWatch{Imported: func(added, changed, unchanged int64) { told = append(told, [3]int64{added, changed, unchanged}) }}
+	var told []backoffice.Imported
+	watch := bootstrap.ImportWatch{Imported: func(i backoffice.Imported) { told = append(told, i) }}
 	for _, file := range []string{"1,AFA,H,100\n2,AFA,H,100\n", "1,AFA,H,100\n2,AFA,H,101\n3,AFA,H,0\n", "x,AFA,H,100\n"} {
 		_, err := app.Import(t.Context(), "holdings", strings.NewReader("CustomerNo,IMKBCode,HolderCorporationName,Units\n"+file), watch)
 		require.Equal(t, strings.HasPrefix(file, "x"), err != nil, "%v", err)
 	}
-	require.Equal(t, [][3]int64{{2, 0, 0}, {1, 1, 1}}, told)
+	require.Equal(t, []backoffice.Imported{{New: 2}, {New: 1, Changed: 1, Unchanged: 1}}, told)
 }
 
 func requireProgress(t *testing.T, told []int64, end int64) {

@@ -17,12 +17,14 @@ import (
 	"bankingapi/adapters/console"
 	"bankingapi/adapters/httpapi"
 	"bankingapi/adapters/sandbox"
+	"bankingapi/adapters/settings"
 	"bankingapi/adapters/telemetry"
 	"bankingapi/adapters/trail"
 	"bankingapi/application/addpush"
 	"bankingapi/application/backoffice"
 	"bankingapi/application/buyfund"
 	"bankingapi/application/commit"
+	"bankingapi/application/outcomes"
 	"bankingapi/application/store"
 	"bankingapi/application/subscriptions"
 	"bankingapi/domain/operation"
@@ -74,12 +76,12 @@ func assemble(settings Settings, o *options) (*App, error) {
 		fx.Supply(w, a.failed, a.shutdown),
 		fx.Provide(
 			newTracing, newStore, newMetrics, newOffice, newManager, newTrail, newDirectory, newUseCases,
-			newSandbox, newOperations, newHandler, newReadiness, newConsole, newOpsServer, newAPIServer,
+			newOutcomes, newSandbox, newOperations, newHandler, newReadiness, newConsole, newOpsServer, newAPIServer,
 		),
 		fx.Populate(&a.store),
 		// The ops server comes first: it answers until the rest has stopped.
 		fx.Populate(&a.ops), fx.Invoke(settleDueSales),
-		fx.Populate(&a.trail, &a.office, &a.manager, &a.addOptions, &a.buyOptions, &a.adder, &a.buyer, &a.operations, &a.handler,
+		fx.Populate(&a.trail, &a.office, &a.manager, &a.addOptions, &a.buyOptions, &a.adder, &a.buyer, &a.outcomes, &a.operations, &a.handler,
 			&a.box, &a.console, &a.readiness, &a.api),
 	)
 	if err := a.parts.Err(); err != nil {
@@ -127,6 +129,8 @@ func newUseCases(lc fx.Lifecycle, w *setup, s *store.Store, tracing *telemetry.T
 	}
 	buy := buyfund.Options{
 		ParametersLimit: records, Commit: limits, Now: w.bank, NewID: w.acts.NewID, Zone: w.zone,
+		OfTheDay: w.settings.Settlement.Price == settings.PriceOfTheDay, NotBefore: w.settings.Settlement.Begins(),
+		Calendar: buyfund.NewCalendar(s.Backoffice.Calendar, w.settings.Bank.Calendar(), w.now),
 		Observer: metrics.Observer(operation.BuyFundFromCustomer, tracing, w.now),
 	}
 	adder, buyer := addpush.New(s.Inboxes, add), buyfund.New(s.Books, buy)
@@ -134,6 +138,9 @@ func newUseCases(lc fx.Lifecycle, w *setup, s *store.Store, tracing *telemetry.T
 	lc.Append(fx.StopHook(stop.bounding(buyer.Close)))
 	return adder, buyer, add, buy
 }
+
+// newOutcomes makes what callers and exports read outcomes from.
+func newOutcomes(s *store.Store) *outcomes.Feed { return outcomes.New(s.Backoffice.Outcomes) }
 
 // newOperations is the list of all operations of the API.
 func newOperations(w *setup, adder *addpush.Adder, buyer *buyfund.Buyer) []httpapi.Descriptor {
@@ -156,11 +163,16 @@ func inBackground(lc fx.Lifecycle, work func(context.Context)) {
 		}))
 }
 
+// countShare is how many times as long as a count of the due sales took there is none.
+// Millions may wait for a price.
+const countShare = 100
+
 // settleDueSales settles if the settings say so, and reports what is left.
 func settleDueSales(lc fx.Lifecycle, w *setup, metrics *telemetry.Metrics, s *store.Store, buyer *buyfund.Buyer, box *sandbox.Sandbox, pages *console.Console) {
 	if !w.settings.Settlement.Enabled {
 		return
 	}
+	var count time.Time // when the due sales are counted next
 	report := func(settled buyfund.Settlement, err error) {
 		metrics.Settled(settled, err)
 		pages.Settled(settled)
@@ -171,11 +183,16 @@ func settleDueSales(lc fx.Lifecycle, w *setup, metrics *telemetry.Metrics, s *st
 		case settled != buyfund.Settlement{}:
 			w.log.Info("due sales are settled", counts...)
 		}
+		began := w.now()
+		if began.Before(count) {
+			return
+		}
 		ctx, cancel := context.WithTimeout(context.Background(), w.settings.Storage.StatementTimeout)
 		defer cancel()
-		if sales, lag, err := s.Due(ctx, w.bank(), w.zone); err == nil { // the round has said what is wrong
-			metrics.Due(sales, lag)
+		if due, err := buyer.CountDue(ctx); err == nil { // the round has said what is wrong
+			metrics.Due(due.ForSettling, due.PriceSales(), due.Lag(w.bank()))
 		}
+		count = w.now().Add(countShare * w.now().Sub(began))
 	}
 	settle := func(ctx context.Context) (buyfund.Settlement, error) {
 		if _, err := w.checkClock(ctx, s); err != nil {

@@ -229,6 +229,18 @@ func about(name string, err error) error {
 // Settlement counts what one round of Settle settled.
 type Settlement = buyfund.Settlement
 
+// DueSales is how many sales are due, by the reason why they wait.
+type DueSales = buyfund.Waits
+
+// CountDue counts the sales that are due now.
+func (a *App) CountDue(ctx context.Context) (DueSales, error) {
+	if err := a.usable(ctx); err != nil {
+		return DueSales{}, err
+	}
+	due, err := a.buyer.CountDue(ctx)
+	return due, fault.Explain(err)
+}
+
 // Settle settles the sales that are due now: one round of what the service
 // does by itself. If sales are due, the act is kept before they are settled.
 func (a *App) Settle(ctx context.Context) (Settlement, error) {
@@ -236,12 +248,12 @@ func (a *App) Settle(ctx context.Context) (Settlement, error) {
 		return Settlement{}, err
 	}
 	_, err := a.checkClock(ctx, a.store)
-	var due int64
+	var due buyfund.Waits
 	if err == nil {
-		due, _, err = a.store.Due(ctx, a.bank(), a.zone)
+		due, err = a.buyer.CountDue(ctx)
 	}
 	if err == nil {
-		err = a.office.BeginSettling(ctx, due)
+		err = a.office.BeginSettling(ctx, due.ForSettling)
 	}
 	if err != nil {
 		return Settlement{}, fault.Explain(err)

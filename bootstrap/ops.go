@@ -32,7 +32,7 @@ func newTracing(lc fx.Lifecycle, w *setup) (*telemetry.Tracing, telemetry.Routes
 	if w.level != nil {
 		lc.Append(fx.StopHook(func() { _ = w.log.Sync() }))
 	}
-	routes := telemetry.Routes{openapi.Path: "", openapi.Path30: "", "/docs": ""} // pages below /docs are many: they count as other
+	routes := telemetry.Routes{httpapi.OutcomesPath: "", openapi.Path: "", openapi.Path30: "", "/docs": ""} // pages below /docs are many: they count as other
 	for _, name := range slices.Concat(OperationNames(), w.hostOperations()) {
 		routes[httpapi.Path(name)] = name
 	}

@@ -22,6 +22,10 @@ import (
 	"bankingapi/domain/fault"
 )
 
+// sandboxCutOff is the last minute of the day, so that a partner can provoke the
+// refusal and nobody meets it by chance.
+const sandboxCutOff = "23:59"
+
 // sandboxFolder is the folder of a sandbox unless its database is in another one.
 const sandboxFolder = "sandbox"
 
@@ -62,6 +66,7 @@ func SandboxSettings(folder string) Settings {
 // program at a time may open a sandbox.
 func OpenSandbox(ctx context.Context, settings Settings, all ...Option) (*Sandbox, error) {
 	settings.Storage.Migrate = true
+	settings.HTTP.Outcomes, settings.Bank.CutOff = true, cmp.Or(settings.Bank.CutOff, sandboxCutOff)
 	app, err := Open(ctx, settings, Options(all...), func(o *options) {
 		o.sandbox, o.dataFolder = sandbox.NewClock(o.now), cmp.Or(o.dataFolder, sandboxFolder)
 	})
@@ -96,7 +101,7 @@ func newSandbox(lc fx.Lifecycle, w *setup, s *store.Store, office *backoffice.Of
 		return nil
 	}
 	box := sandbox.New(sandbox.Options{
-		Clock: w.sandbox, Zone: w.zone, Marker: s.Marker, Office: office, CountDue: s.CountDue, Settle: buyer.SettleDue,
+		Clock: w.sandbox, Zone: w.zone, Marker: s.Marker, Office: office, DueFunds: s.Books.DueFunds, Begins: w.settings.Settlement.Begins(), Settle: buyer.SettleDue,
 		Import: func(ctx context.Context, kind string, r io.Reader, bad func(int64, string, string)) (int64, error) {
 			imported, err := bookfile.Import(ctx, office.Importer, kind, r, bookfile.Watch{
 				Fault: func(f bookfile.Fault) { bad(f.Line, f.Column, f.Rule) },

@@ -22,6 +22,8 @@ type problem struct {
 	rest string
 	// bare: the error is one of HTTP alone, so type is about:blank.
 	bare bool
+	// stateless: the request is no operation, so the body has no State.
+	stateless bool
 	// header is a header that this status requires. It may be empty.
 	header, value string
 	// cause is for the log.
@@ -135,7 +137,7 @@ func (p *problem) append(b []byte, pages, requestID string) []byte {
 	// State 8 is about the operation, not about the request (the contract, section
 	// 9). Only a content that can never have been accepted is certain to have had
 	// no effect: with all other statuses an earlier attempt may have succeeded.
-	if p.status == http.StatusBadRequest {
+	if p.status == http.StatusBadRequest && !p.stateless {
 		b = append(b, `,"Data":{"State":8}`...)
 	}
 	return append(b, '}')

@@ -34,6 +34,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/gorilla/mux"
 
+	"bankingapi/application/outcomes"
 	"bankingapi/application/summary"
 	"bankingapi/domain/fault"
 	"bankingapi/domain/operation"
@@ -69,6 +70,8 @@ type Options struct {
 	// JSON; the body of its request is complete, and the kind of its error becomes
 	// the HTTP status. It may be empty.
 	Routes map[string]func(*http.Request) ([]byte, error)
+	// Outcomes serves OutcomesPath. nil serves nothing there.
+	Outcomes *outcomes.Feed
 	// Check is called for a request to an operation once its caller is known.
 	// limited says that it is answered like one too many; otherwise the kind of
 	// err decides the answer. It may be nil.
@@ -135,6 +138,9 @@ func New(operations []Descriptor, callers Callers, o Options) (http.Handler, err
 	for _, route := range slices.Sorted(maps.Keys(o.Routes)) {
 		method, path, _ := strings.Cut(route, " ")
 		a.handle(path, "", a.guarded(o.Routes[route]), method)
+	}
+	if o.Outcomes != nil {
+		a.handle(OutcomesPath, "", a.serveOutcomes, http.MethodGet)
 	}
 	for path, page := range o.Pages {
 		a.handle(path, "", func(x *exchange, r *http.Request) { page.ServeHTTP(x, r) }, http.MethodGet, http.MethodHead)

@@ -90,7 +90,7 @@ const (
 // load loads the book of the sandbox into an empty book: the demo book, and what
 // Refusals and Orders need. today is the day of the bank.
 func load(ctx context.Context, to *backoffice.Importer, today day.Day) error {
-	if err := to.LoadDemo(ctx); err != nil {
+	if err := to.LoadDemo(ctx, today); err != nil {
 		return err
 	}
 	lira, _ := money.ParseCurrency("TRY")

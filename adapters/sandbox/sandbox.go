@@ -10,6 +10,7 @@ package sandbox
 import (
 	"context"
 	"io"
+	"slices"
 	"sync"
 	"time"
 
@@ -32,9 +33,10 @@ type Options struct {
 	Marker store.Marker
 	// Office is the book.
 	Office *backoffice.Office
-	// CountDue counts the sales that are recorded for that day or an earlier one,
-	// and returns the first of their days.
-	CountDue func(ctx context.Context, on day.Day) (sales int64, oldest day.Day, err error)
+	// DueFunds lists the funds and days of recorded sales (buyfund.Books).
+	DueFunds func(ctx context.Context, until day.Day, count bool) ([]buyfund.DueFund, error)
+	// Begins is the local time from which the sales of a day are settled.
+	Begins day.Clock
 	// Settle settles what is due now.
 	Settle func(ctx context.Context) (buyfund.Settlement, error)
 	// Import imports a CSV file of prices, holdings or accounts. It tells bad each
@@ -122,28 +124,31 @@ func (b *Sandbox) move(ctx context.Context, now, to time.Time) (moved Moved, err
 	if moved.Settled.Failed, err = b.cancelSales(ctx); err != nil {
 		return moved, err
 	}
-	for {
-		before, oldest, err := b.o.CountDue(ctx, day.Of(to, b.o.Zone))
-		if err != nil {
+	due, err := b.o.DueFunds(ctx, day.Of(to, b.o.Zone), false)
+	if err != nil {
+		return moved, err
+	}
+	stops := []time.Time{to}
+	for i, of := range slices.Backward(due) {
+		begins := of.Day.At(b.o.Begins, b.o.Zone)
+		if !begins.After(to) && (i == 0 || due[i-1].Day != of.Day) {
+			stops = append(stops, begins)
+		}
+	}
+	for _, stop := range slices.Backward(stops) {
+		if err := b.set(ctx, stop); err != nil {
 			return moved, err
 		}
-		if before == 0 {
+		if len(due) == 0 {
 			break
-		}
-		if err := b.set(ctx, oldest.Start(b.o.Zone)); err != nil {
-			return moved, err
 		}
 		settled, err := b.o.Settle(ctx)
 		moved.Settled.Completed += settled.Completed
 		moved.Settled.Failed += settled.Failed
-		if err == nil && settled == (buyfund.Settlement{}) {
-			err = fault.New(fault.Unavailable, "Another program settles the sales of this sandbox.")
-		}
 		if err != nil {
 			return moved, err
 		}
 	}
-	err = b.set(ctx, to)
 	moved.Now = b.Now()
 	return moved, err
 }

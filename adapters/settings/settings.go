@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"bankingapi/domain/day"
+	"bankingapi/domain/fund"
 )
 
 // Settings is everything an operator can set. Start from Default: the
@@ -39,6 +40,7 @@ type HTTP struct {
 	IdleTimeout     time.Duration
 	HeaderTimeout   time.Duration
 	Docs            bool
+	Outcomes        bool // serves /outcomes
 	TrustedProxies  List
 	PublicURL       string // may be empty, as the next four
 	ContactName     string
@@ -108,6 +110,23 @@ type Bank struct {
 	// TimeZone is the IANA name of the zone in which the bank's calendar day
 	// begins and ends.
 	TimeZone string
+	// ClosedWeekdays are the English names of the days of the week on which the bank
+	// is closed. Other closed days are in the book.
+	ClosedWeekdays List
+	// CutOff is the bank's local time, HH:MM, from which on sales for today are
+	// refused. Empty means never.
+	CutOff string
+}
+
+// Calendar is what the settings say of the days for which the bank takes sales.
+func (b Bank) Calendar() (c fund.Calendar) {
+	c.CutOff, _ = day.ParseClock(b.CutOff) // none if it is empty
+	for _, name := range b.ClosedWeekdays.Items() {
+		if of, ok := fund.ParseWeekday(name); ok {
+			c.Weekdays[of] = true
+		}
+	}
+	return c
 }
 
 // Location is the time zone. Settings that validate always have one.
@@ -131,6 +150,23 @@ func (b Bank) Day(text string) (start, end time.Time, err error) {
 type Settlement struct {
 	Enabled  bool // false leaves it to other replicas, or to the settle command
 	Interval time.Duration
+	// Price is PriceNewest or PriceOfTheDay.
+	Price string
+	// NotBefore is the bank's local time, HH:MM, before which the sales of a day are
+	// not settled.
+	NotBefore string
+}
+
+// The values of Settlement.Price (the contract, section 5.5).
+const (
+	PriceNewest   = "newest"
+	PriceOfTheDay = "of-the-day"
+)
+
+// Begins is NotBefore. Settings that validate always have it.
+func (s Settlement) Begins() day.Clock {
+	c, _ := day.ParseClock(s.NotBefore)
+	return c
 }
 
 // Trail is the log that proves what happened.

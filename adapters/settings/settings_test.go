@@ -50,6 +50,11 @@ func TestDefaultSettingsAreThoseOfTheDocuments(t *testing.T) {
 		"commit.batch_limit":        "2048",
 		"commit.queue_limit":        "4096",
 		"bank.time_zone":            "Europe/Istanbul",
+		"bank.closed_weekdays":      "",
+		"bank.cut_off":              "",
+		"settlement.price":          "newest",
+		"settlement.not_before":     "00:00",
+		"http.outcomes":             "false",
 		"settlement.enabled":        "true",
 		"settlement.interval":       "15s",
 		"trail.enabled":             "true",
@@ -113,7 +118,7 @@ func TestValidateNamesEveryProblem(t *testing.T) {
 			"http.address", "http.body_limit", "http.parameters_limit", "http.read_timeout", "http.write_timeout",
 			"http.idle_timeout", "http.header_timeout", "tls.mode", "storage.driver", "storage.max_connections",
 			"storage.statement_timeout", "commit.batch_limit", "commit.queue_limit", "bank.time_zone",
-			"settlement.interval", "log.level", "log.format", "shutdown.timeout",
+			"settlement.interval", "settlement.price", "settlement.not_before", "log.level", "log.format", "shutdown.timeout",
 		}},
 		{"port 0", func(s *Settings) { s.HTTP.Address, s.Ops.Address = "127.0.0.1:0", "127.0.0.1:0" }, nil},
 		{"all interfaces", func(s *Settings) { s.HTTP.Address = ":8443" }, nil},
@@ -151,6 +156,10 @@ func TestValidateNamesEveryProblem(t *testing.T) {
 		{"a public URL with a query", func(s *Settings) { s.HTTP.PublicURL = "https://bank.example?x" }, []string{"http.public_url"}},
 
 		{"zone unknown", func(s *Settings) { s.Bank.TimeZone = "Europe/Atlantis" }, []string{"bank.time_zone"}},
+		{"weekday unknown", func(s *Settings) { s.Bank.ClosedWeekdays = "Saturday,Pazar" }, []string{"bank.closed_weekdays"}},
+		{"hour without minutes", func(s *Settings) { s.Bank.CutOff = "17" }, []string{"bank.cut_off"}},
+		{"hour that does not exist", func(s *Settings) { s.Settlement.NotBefore = "24:00" }, []string{"settlement.not_before"}},
+		{"price unknown", func(s *Settings) { s.Settlement.Price = "best" }, []string{"settlement.price"}},
 		{"zone of the machine", func(s *Settings) { s.Bank.TimeZone = "Local" }, []string{"bank.time_zone"}},
 		{"zone outside the database", func(s *Settings) { s.Bank.TimeZone = "../../etc/passwd" }, []string{"bank.time_zone"}},
 		{"ops off", func(s *Settings) { s.Ops.Address = "" }, nil},
@@ -254,13 +263,13 @@ func TestDayOfTheBank(t *testing.T) {
 		{"Europe/Berlin", "2026-03-29", "2026-03-28T23:00:00Z", "2026-03-29T22:00:00Z"}, // 23 hours
 		{"Asia/Beirut", "2022-03-27", "2022-03-26T22:00:00Z", "2022-03-27T21:00:00Z"},   // begins at 01:00
 	} {
-		start, end, err := Bank{test.zone}.Day(test.text)
+		start, end, err := Bank{TimeZone: test.zone}.Day(test.text)
 		require.NoError(t, err)
 		require.Equal(t, test.start, start.UTC().Format(time.RFC3339), test)
 		require.Equal(t, test.end, end.UTC().Format(time.RFC3339), test)
 	}
 	for _, text := range []string{"", "2026-02-29", "20.11.2026", "2026-11-20T00:00:00Z"} {
-		_, _, err := Bank{"UTC"}.Day(text)
+		_, _, err := Bank{TimeZone: "UTC"}.Day(text)
 		require.Error(t, err, text)
 	}
 }

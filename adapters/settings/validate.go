@@ -11,6 +11,9 @@ import (
 	"strings"
 	"time"
 	_ "time/tzdata" // the bank's time zone must be known on machines that have no time zone data
+
+	"bankingapi/domain/day"
+	"bankingapi/domain/fund"
 )
 
 // Problem is a setting that cannot be used.
@@ -216,6 +219,18 @@ func areHostnames(list List) bool {
 func isLoopback(address string) bool {
 	host, _, err := net.SplitHostPort(address)
 	return err == nil && (host == "localhost" || net.ParseIP(host).IsLoopback())
+}
+
+func isClock(text string) bool {
+	_, err := day.ParseClock(text)
+	return err == nil
+}
+
+func areWeekdays(list List) bool {
+	return !slices.ContainsFunc(list.Items(), func(name string) bool {
+		_, ok := fund.ParseWeekday(name)
+		return !ok
+	})
 }
 
 // isZone refuses the empty name and Local, which mean another zone on every

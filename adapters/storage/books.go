@@ -49,7 +49,13 @@ func (w lookAtBook) Load(ctx context.Context, s batch.Session) (*fund.Book, erro
 
 // Store is Way.
 func (w lookAtBook) Store(ctx context.Context, s batch.Session, book *fund.Book) error {
-	writes := w.changes(book)
+	c := book.Changes()
+	writes := w.changes(book, &c)
+	outcomes, err := w.db.outcomes.write(ctx, s, c.Ended)
+	if err != nil {
+		return err
+	}
+	writes = append(writes, outcomes...)
 	if len(writes) > 0 { // an act that changed nothing is no act
 		writes = append(writes, leafMaker{w.db}.actWrites(ctx, nil)...)
 	}
@@ -133,12 +139,11 @@ func (b *Books) claim(due []*fund.Operation, book *fund.Book) batch.Request {
 }
 
 // changes writes everything that settling changed.
-func (b *Books) changes(book *fund.Book) []batch.Request {
-	c := book.Changes()
+func (b *Books) changes(book *fund.Book, c *fund.Changes) []batch.Request {
 	return batch.NonEmpty(append([]batch.Request{
 		b.db.holdings.put.Request(convert(c.Holdings, NewHoldingRow)),
 		b.db.accounts.put.Request(convert(c.Accounts, NewAccountRow)),
-	}, b.Records(book, &c)...)...)
+	}, b.Records(book, c)...)...)
 }
 
 // Records writes the operations, sales, postings and refusals of a settled book,
@@ -161,7 +166,7 @@ func (b *Books) Records(book *fund.Book, c *fund.Changes) []batch.Request {
 }
 
 // Due is buyfund.Books.
-func (b *Books) Due(ctx context.Context, on day.Day, after *fund.Operation, limit int) ([]*fund.Operation, error) {
+func (b *Books) Due(ctx context.Context, of buyfund.Due, after *fund.Operation, limit int) ([]*fund.Operation, error) {
 	if err := b.db.Ready(ctx); err != nil {
 		return nil, err
 	}
@@ -172,8 +177,13 @@ func (b *Books) Due(ctx context.Context, on day.Day, after *fund.Operation, limi
 	// Whole operations only: the inner query counts operations, the outer one
 	// reads all their sales.
 	operations := b.db.reads.WithContext(ctx).Table(b.db.sales.Name).Where(recorded).Select("selected_date, operation_id").
-		Where("selected_date <= ? AND (selected_date, operation_id) > (?, ?)", on.String(), afterDay, b.db.Dialect.Bind(batch.UUID(afterID))).
 		Group("selected_date, operation_id").Order("selected_date, operation_id").Limit(limit)
+	if of.Of == (fund.PriceDay{}) {
+		operations = operations.Where("selected_date <= ? AND (selected_date, operation_id) > (?, ?)", of.Until.String(), afterDay, b.db.Dialect.Bind(batch.UUID(afterID)))
+	} else {
+		operations = operations.Where("selected_date = ? AND imkb_code = ? AND holder_corporation_name = ? AND operation_id > ?",
+			of.Of.Day.String(), of.Of.Fund.IMKBCode, of.Of.Fund.HolderCorporationName, b.db.Dialect.Bind(batch.UUID(afterID)))
+	}
 	var rows []SaleRow
 	err := each(b.db.reads.WithContext(ctx), b.db.sales.Table, func(tx *gorm.DB) *gorm.DB {
 		return tx.Where(recorded).Where("(selected_date, operation_id) IN (?)", operations).Order("selected_date, operation_id, position")
@@ -205,17 +215,57 @@ func dueOperations(rows []SaleRow) ([]*fund.Operation, error) {
 	return due, nil
 }
 
-// CountDue counts the sales that are recorded for that day or an earlier one.
-// oldest is the earliest of their days. It is no day if no sale is due.
-func (b *Books) CountDue(ctx context.Context, on day.Day) (count int64, oldest day.Day, err error) {
-	var found struct {
-		Count  int64
-		Oldest batch.Day
+// DueFunds is buyfund.Books. The index of the funds that wait has all that it reads.
+func (b *Books) DueFunds(ctx context.Context, until day.Day, count bool) ([]buyfund.DueFund, error) {
+	if err := b.db.Ready(ctx); err != nil {
+		return nil, err
 	}
-	err = b.db.reads.WithContext(ctx).Table(b.db.sales.Name).Select("COUNT(*) AS count, MIN(selected_date) AS oldest").
-		Where(recorded+" AND selected_date <= ?", on.String()).Find(&found).Error
-	if err == nil && found.Oldest != "" {
-		oldest, err = day.Parse(string(found.Oldest))
+	const of = "selected_date, imkb_code, holder_corporation_name"
+	var rows []dueFundRow
+	due := func() *gorm.DB {
+		return b.db.reads.WithContext(ctx).Table(b.db.sales.Name).Where(recorded+" AND selected_date <= ?", until.String()).Order(of)
 	}
-	return found.Count, oldest, b.db.Translate(err)
+	if count {
+		if err := due().Select(of + ", COUNT(*) AS sales").Group(of).Find(&rows).Error; err != nil {
+			return nil, b.db.Translate(err)
+		}
+	}
+	for last := (dueFundRow{SelectedDate: "0001-01-01"}); !count; { // one step in the index for each fund
+		var next []dueFundRow
+		err := due().Select(of).Where("("+of+") > (?, ?, ?)", string(last.SelectedDate), last.IMKBCode, last.HolderCorporationName).Limit(1).Find(&next).Error
+		if err != nil {
+			return nil, b.db.Translate(err)
+		}
+		if len(next) == 0 {
+			break
+		}
+		last = next[0]
+		rows = append(rows, last)
+	}
+	found := make([]buyfund.DueFund, len(rows))
+	for i, row := range rows {
+		var prices []int64
+		err := b.db.reads.WithContext(ctx).Table(b.db.prices.Name).Where("imkb_code = ? AND holder_corporation_name = ? AND valid_from = ?",
+			row.IMKBCode, row.HolderCorporationName, string(row.SelectedDate)).Limit(1).Pluck("price_id", &prices).Error
+		if err != nil {
+			return nil, b.db.Translate(err)
+		}
+		on, err := day.Parse(string(row.SelectedDate))
+		if err != nil {
+			return nil, err
+		}
+		found[i] = buyfund.DueFund{
+			PriceDay: fund.PriceDay{Fund: fund.Fund{IMKBCode: row.IMKBCode, HolderCorporationName: row.HolderCorporationName}, Day: on},
+			Priced:   len(prices) > 0, Sales: row.Sales,
+		}
+	}
+	return found, nil
+}
+
+// dueFundRow is a fund and a day of recorded sales.
+type dueFundRow struct {
+	SelectedDate          batch.Day
+	IMKBCode              string
+	HolderCorporationName string
+	Sales                 int64
 }

@@ -42,7 +42,10 @@ func HotPath(d batch.Dialect) (sales func(*fund.Book), notifications func(*push.
 			requests[i].Rows.Arrays()
 		}
 	}
-	sales = func(book *fund.Book) { arrays(books.changes(book)) }
+	sales = func(book *fund.Book) {
+		c := book.Changes()
+		arrays(books.changes(book, &c))
+	}
 	notifications = func(inbox *push.Inbox) error {
 		writes, err := inboxes.Writes(inbox)
 		arrays(writes)

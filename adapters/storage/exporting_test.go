@@ -9,7 +9,6 @@ import (
 
 	"bankingapi/application/backoffice"
 	"bankingapi/domain/fund"
-	"bankingapi/domain/operation"
 	"bankingapi/test/kit/testdb"
 )
 
@@ -55,22 +54,4 @@ func TestExportOutlivesTheStatementTimeout(t *testing.T) {
 	}
 	require.Equal(t, n, rows)
 	bank{s, t}.holds()
-}
-
-func TestDueSales(t *testing.T) {
-	t.Parallel()
-	onEachBank(t, 3, func(t *testing.T, b bank, _ func(string)) {
-		count, oldest, err := b.CountDue(t.Context(), today)
-		require.NoError(t, err)
-		require.Zero(t, count)
-		require.True(t, oldest.IsNone())
-		for i := range 3 {
-			later := today.Plus(i + 1)
-			b.sell(operation.Recorded, order(nextID(), "", on(later, sale(1, 1, 1)), on(later, sale(1, 2, 2))))
-		}
-		count, oldest, err = b.CountDue(t.Context(), today.Plus(2))
-		require.NoError(t, err)
-		require.EqualValues(t, 4, count)
-		require.Equal(t, today.Plus(1), oldest)
-	})
 }

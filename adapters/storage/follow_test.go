@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"bankingapi/application/backoffice"
+	"bankingapi/application/buyfund"
 	"bankingapi/application/store"
 	"bankingapi/domain/operation"
 	"bankingapi/test/kit/testdb"
@@ -37,7 +38,7 @@ func TestAFollowerMissesNothing(t *testing.T) {
 		read := make(chan struct{})
 		var once sync.Once
 		follower := backoffice.Follower{
-			Reader: s.Backoffice.Reader, Now: func() time.Time { return now.Add(time.Second) }, Every: time.Millisecond,
+			Reader: s.Backoffice.Reader, Outcomes: s.Backoffice.Outcomes, Now: func() time.Time { return now.Add(time.Second) }, Every: time.Millisecond,
 			Idle: func() error {
 				once.Do(func() { close(read) })
 				return nil
@@ -66,5 +67,49 @@ func TestAFollowerMissesNothing(t *testing.T) {
 		for id, times := range seen {
 			require.Equal(t, 1, times, id)
 		}
+	})
+}
+
+// A sale comes again when it is settled, cancelled or reversed.
+func TestAFollowerSeesHowSalesEnd(t *testing.T) {
+	t.Parallel()
+	testdb.Each(t, func(t *testing.T, _ string, s *store.Store) {
+		b := newBank(t, s, 2)
+		tomorrow := today.Plus(1)
+		settled, cancelled := order(nextID(), "", on(tomorrow, sale(1, 1, 1))), order(nextID(), "", on(tomorrow, sale(1, 1, 1)))
+		b.sell(operation.Recorded, settled)
+		b.sell(operation.Recorded, cancelled)
+		corrector := backoffice.NewCorrector(s.Backoffice.Books, s.Backoffice.Lookups, nextID, func() time.Time { return now }, time.UTC)
+		steps := []func() error{
+			func() error { return corrector.Cancel(t.Context(), cancelled.ID) },
+			func() error {
+				due, err := s.Books.Due(t.Context(), buyfund.Due{Until: tomorrow}, nil, 10)
+				require.NoError(t, err)
+				return settle(t.Context(), s, tomorrow, due...)
+			},
+			func() error { _, err := corrector.Reverse(t.Context(), settled.ID); return err },
+			func() error { return nil },
+		}
+		ctx, stop := context.WithCancel(t.Context())
+		defer stop()
+		var seen []string
+		follower := backoffice.Follower{
+			Reader: s.Backoffice.Reader, Outcomes: s.Backoffice.Outcomes, Now: func() time.Time { return now.Add(time.Second) }, Every: time.Millisecond,
+			Idle: func() error {
+				step := steps[0]
+				if steps = steps[1:]; len(steps) == 0 {
+					stop()
+				}
+				return step()
+			},
+		}
+		for row, err := range follower.Sales(ctx, backoffice.Query{}) {
+			require.NoError(t, err)
+			seen = append(seen, row.State.String())
+			if !row.ReversedAt.IsZero() {
+				seen[len(seen)-1] += " reversed"
+			}
+		}
+		require.Equal(t, []string{"recorded", "recorded", "failed", "completed", "completed reversed"}, seen)
 	})
 }

@@ -165,7 +165,7 @@ func TestEmpty(t *testing.T) {
 		require.Equal(t, "after", note)
 		require.Empty(t, runs(), "new rows have the same rowids")
 		existing := query(tables[s.Name])
-		require.ElementsMatch(t, existing, append(storage.Tables(s), "marks", "properties", "trail_batches", "trail_hashes", "trail_logs"),
+		require.ElementsMatch(t, existing, append(storage.Tables(s), "marks", "outcome_counters", "properties", "trail_batches", "trail_hashes", "trail_logs"),
 			"a reset empties every table: add it to tables in marks.go; a sandbox keeps no trail")
 		var full []string
 		for _, table := range existing {
@@ -174,7 +174,7 @@ func TestEmpty(t *testing.T) {
 			}
 		}
 		slices.Sort(full)
-		require.Equal(t, []string{"marks", "subscriptions", "trail_logs"}, full, "a sandbox keeps no trail")
+		require.Equal(t, []string{"marks", "outcome_counters", "subscriptions", "trail_logs"}, full, "a sandbox keeps no trail")
 		aDay(newBank(t, s, 3))
 	})
 }

@@ -85,15 +85,16 @@ func operationRows(records []*idempotency.Record) []OperationRow {
 	return convert(sorted, newOperationRow)
 }
 
-// formatFaults writes refusals as lines of code and pointer. The sentence of a
-// code belongs to the program, not to the record.
+// formatFaults writes refusals as lines of code, pointer and what the detail names,
+// if it names something. The sentence of a code belongs to the program, not to the
+// record.
 func formatFaults(faults []fault.Fault) string {
 	if len(faults) == 0 {
 		return ""
 	}
 	lines := make([]string, len(faults))
 	for i, f := range faults {
-		lines[i] = f.Code + " " + f.Pointer
+		lines[i] = strings.TrimSuffix(f.Code+" "+f.Pointer+" "+f.Named, " ")
 	}
 	return strings.Join(lines, "\n")
 }
@@ -105,8 +106,9 @@ func parseFaults(text string) []fault.Fault {
 	lines := strings.Split(text, "\n")
 	faults := make([]fault.Fault, len(lines))
 	for i, line := range lines {
-		code, pointer, _ := strings.Cut(line, " ")
-		faults[i] = fund.Refusal(code)
+		code, rest, _ := strings.Cut(line, " ")
+		pointer, named, _ := strings.Cut(rest, " ")
+		faults[i] = fund.RefusalNaming(code, named)
 		faults[i].Pointer = pointer
 	}
 	return faults

@@ -101,8 +101,8 @@ func (r reader) Sales(ctx context.Context, q backoffice.Query) iter.Seq2[fund.Sa
 		return tx
 	}
 	read := func(since operation.ID) iter.Seq2[fund.SaleEntry, error] {
-		return stream(ctx, r.database, r.sales.Table, (*SaleRow).entry, func(tx *gorm.DB) *gorm.DB {
-			tx = narrow(tx)
+		return stream(ctx, r.database, r.sales.listed, (*listedSaleRow).entry, func(tx *gorm.DB) *gorm.DB {
+			tx = narrow(tx.Select(r.sales.selected(r.reversals.Name)))
 			switch q.Order {
 			case backoffice.Newest:
 				tx = r.newest(tx, q, since, operation.ID{})

@@ -12,6 +12,7 @@ import (
 	"bankingapi/adapters/clock"
 	"bankingapi/adapters/storage"
 	"bankingapi/adapters/storage/postgres"
+	"bankingapi/application/buyfund"
 	"bankingapi/application/store"
 	"bankingapi/domain/fault"
 	"bankingapi/test/kit/testdb"
@@ -145,7 +146,7 @@ func TestRowsThatAreNotWrittenAreNoticed(t *testing.T) {
 		b := newBank(t, s, 2)
 		later := order(v7(), "", on(today.Plus(1), sale(1, 1, 2)))
 		b.sell(1, later)
-		due, err := s.Books.Due(t.Context(), today.Plus(1), nil, 10)
+		due, err := s.Books.Due(t.Context(), buyfund.Due{Until: today.Plus(1)}, nil, 10)
 		require.NoError(t, err)
 		swallow := []string{"CREATE TRIGGER swallows BEFORE UPDATE ON sales BEGIN SELECT RAISE(IGNORE); END"}
 		if !b.isSQLite() {
@@ -155,7 +156,7 @@ func TestRowsThatAreNotWrittenAreNoticed(t *testing.T) {
 		execute(t, db, swallow...)
 		require.Error(t, settle(t.Context(), s, today.Plus(1), due...))
 		execute(t, db, map[bool]string{true: "DROP TRIGGER swallows", false: "DROP TRIGGER swallows ON sales"}[b.isSQLite()])
-		due, err = s.Books.Due(t.Context(), today.Plus(1), nil, 10)
+		due, err = s.Books.Due(t.Context(), buyfund.Due{Until: today.Plus(1)}, nil, 10)
 		require.NoError(t, err)
 		require.Len(t, due, 1, "the sale is still due")
 		require.NoError(t, settle(t.Context(), s, today.Plus(1), due...))

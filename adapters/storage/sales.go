@@ -38,17 +38,40 @@ type SaleRow struct {
 	RequestID             string `gorm:"not null;default:''"`
 }
 
+// listedSaleRow is a row of a list of sales.
+type listedSaleRow struct {
+	SaleRow    `gorm:"embedded"`
+	ReversedAt batch.Instant
+}
+
+func (r *listedSaleRow) entry() (fund.SaleEntry, error) {
+	e, err := r.SaleRow.entry()
+	e.ReversedAt = r.ReversedAt.Time
+	return e, err
+}
+
+// selected are the columns of a list. Only completed sales have reversals to look for.
+func (s *sales) selected(reversals string) []string {
+	columns := batch.Names(s.listed.Columns)
+	columns[len(columns)-1] = fmt.Sprintf("CASE WHEN state = %d THEN (SELECT r.reversed_at FROM %s r WHERE r.operation_id = %s.operation_id) END AS reversed_at",
+		operation.Completed, reversals, s.Name)
+	return columns
+}
+
 // sales are the table and its statements.
 type sales struct {
 	*batch.Table[SaleRow]
+	// listed is the table as lists show it.
+	listed *batch.Table[listedSaleRow]
 	// claim finds the sale if it is recorded and not claimed by another replica.
 	claim       *batch.Query[SaleRow]
 	add, settle *batch.Statement[SaleRow]
 }
 
-func newSales(t *batch.Table[SaleRow]) sales {
+func newSales(t *batch.Table[SaleRow], listed *batch.Table[listedSaleRow]) sales {
+	listed.Name = t.Name
 	return sales{
-		t, t.Find(batch.SkipLocked, "t.state = 1", "state"),
+		t, listed, t.Find(batch.SkipLocked, "t.state = 1", "state"),
 		t.Insert(), t.Update("state", "settled_price_id", "settled_price", "proceeds", "refusal", "settled_at"),
 	}
 }

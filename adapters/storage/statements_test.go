@@ -235,8 +235,10 @@ func everything(t *testing.T, store *store.Store) {
 	require.NoError(t, adder.Close(ctx))
 
 	require.NoError(t, store.Schema.Require(ctx))
-	_, _, err = store.CountDue(ctx, today)
-	require.NoError(t, err)
+	for _, count := range []bool{false, true} {
+		_, err = store.Books.DueFunds(ctx, today, count)
+		require.NoError(t, err)
+	}
 	office := backoffice.New(store.Backoffice, audit.Acts{}, time.UTC)
 	for _, kind := range []string{"prices", "holdings", "accounts", "sales", "postings", "notifications"} {
 		require.NoError(t, bookfile.Export(ctx, office, kind, "csv", bookfile.Query{Since: clock.Now(), Until: clock.Now()}, io.Discard, nil))

@@ -177,6 +177,8 @@ type database struct {
 	refusals      refusals
 	reversals     reversals
 	audits        audits
+	calendars     calendars
+	outcomes      outcomeTables
 	marked        *batch.Table[MarkRow]
 	properties    *batch.Table[PropertyRow]
 	batches       *batch.Table[TrailBatchRow]
@@ -195,7 +197,7 @@ func newDatabase(e *Engine, db *batch.DB, prefix string) *database {
 		accounts:      newAccounts(batch.NewTable[AccountRow](d, namer)),
 		prices:        newPrices(batch.NewTable[PriceRow](d, namer)),
 		operations:    newOperations(batch.NewTable[OperationRow](d, namer)),
-		sales:         newSales(batch.NewTable[SaleRow](d, namer)),
+		sales:         newSales(batch.NewTable[SaleRow](d, namer), batch.NewTable[listedSaleRow](d, namer)),
 		postings:      newPostings(batch.NewTable[PostingRow](d, namer), prefix),
 		transfers:     newTransfers(batch.NewTable[TransferRow](d, namer)),
 		notifications: newNotifications(batch.NewTable[NotificationRow](d, namer)),
@@ -203,6 +205,8 @@ func newDatabase(e *Engine, db *batch.DB, prefix string) *database {
 		refusals:      newRefusals(batch.NewTable[RefusalRow](d, namer)),
 		reversals:     newReversals(batch.NewTable[ReversalRow](d, namer)),
 		audits:        newAudits(batch.NewTable[AuditRow](d, namer)),
+		calendars:     newCalendars(batch.NewTable[CalendarRow](d, namer)),
+		outcomes:      newOutcomes(batch.NewTable[OutcomeRow](d, namer), batch.NewTable[OutcomeCounterRow](d, namer)),
 		marked:        batch.NewTable[MarkRow](d, namer),
 		properties:    batch.NewTable[PropertyRow](d, namer),
 		batches:       batches,
@@ -229,7 +233,7 @@ func (d *database) ports(b *Books, i *Inboxes, s *Schema, now func() time.Time) 
 		Subscriptions: &Subscriptions{d},
 		Usage:         &Subscriptions{d},
 		Backoffice: backoffice.Ports{
-			Imports: imports{leafMaker{d}, now}, Reader: reader{d}, Lookups: lookups{d}, Evidence: evidence{d}, Books: newBooks(d), Audit: acts{leafMaker{d}},
+			Imports: imports{leafMaker{d}, now}, Reader: reader{d}, Lookups: lookups{d}, Evidence: evidence{d}, Books: newBooks(d), Audit: acts{leafMaker{d}}, Calendar: calendar{d}, Outcomes: outcomeSource{d},
 		},
 		Trail:          &trail.Ports{Writer: log, Log: log, Finder: leafFinder{log}, Origin: trailOrigin{log}},
 		Schema:         s,
@@ -237,7 +241,6 @@ func (d *database) ports(b *Books, i *Inboxes, s *Schema, now func() time.Time) 
 		Marker:         s.marks,
 		Ping:           service.ping,
 		Risks:          service.risks,
-		CountDue:       b.CountDue,
 		Clock:          service.clock,
 		Index:          service.index,
 		Grace:          d.engine.Grace,

@@ -16,6 +16,7 @@ import (
 	"bankingapi/adapters/storage"
 	"bankingapi/adapters/storage/batch"
 	"bankingapi/application/backoffice"
+	"bankingapi/application/buyfund"
 	"bankingapi/application/store"
 	application "bankingapi/application/trail"
 	"bankingapi/domain/audit"
@@ -108,7 +109,7 @@ func aDayInTheTrail(t *testing.T, s *store.Store, tree *trail.Tree) {
 	half := func(name string, first int) {
 		tomorrow := order(v7(), name+"-later", on(today.Plus(1), sale(3, 1, 2)))
 		b.sell(operation.Recorded, tomorrow)
-		due, err := s.Books.Due(t.Context(), today.Plus(1), nil, 10)
+		due, err := s.Books.Due(t.Context(), buyfund.Due{Until: today.Plus(1)}, nil, 10)
 		require.NoError(t, err)
 		require.NoError(t, settle(t.Context(), s, today.Plus(1), due...))
 		b.sell(operation.Recorded, order(v7(), "", on(today.Plus(9), sale(1, 1, 1))))
@@ -190,7 +191,7 @@ func (b bank) mixed(newID func() operation.ID) []*fund.Operation {
 	for i := range 4 {
 		b.sell(operation.Recorded, order(v7(), fmt.Sprintf("due-%d", i), on(tomorrow, sale(1, 1, 2)), on(tomorrow, sale(2, 3, 4))))
 	}
-	due, err := b.Books.Due(ctx, tomorrow, nil, 10)
+	due, err := b.Books.Due(ctx, buyfund.Due{Until: tomorrow}, nil, 10)
 	require.NoError(b.t, err)
 	require.Len(b.t, due, 4)
 	for _, o := range due {

@@ -13,6 +13,7 @@ import (
 	"bankingapi/adapters/storage"
 	"bankingapi/adapters/storage/sqlite"
 	"bankingapi/application/backoffice"
+	"bankingapi/application/buyfund"
 	"bankingapi/application/store"
 	"bankingapi/domain/fault"
 	"bankingapi/domain/fund"
@@ -48,7 +49,7 @@ func TestADueArrayOfWhichASaleIsLocked(t *testing.T) {
 			b := newBank(t, testdb.OpenPostgres(t, dsn), 2)
 			tomorrow := today.Plus(1)
 			b.sell(operation.Recorded, order(nextID(), "", on(tomorrow, sale(1, 1, 1)), on(tomorrow, sale(1, 2, 2))))
-			due, err := b.Books.Due(t.Context(), tomorrow, nil, 10)
+			due, err := b.Books.Due(t.Context(), buyfund.Due{Until: tomorrow}, nil, 10)
 			require.NoError(t, err)
 			require.Len(t, due, 1)
 

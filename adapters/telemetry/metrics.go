@@ -73,6 +73,7 @@ type Metrics struct {
 	queueLength  *prometheus.GaugeVec
 
 	due               prometheus.Gauge
+	dueSales          *prometheus.GaugeVec
 	lag               prometheus.Gauge
 	settled           *prometheus.CounterVec
 	settlementRounds  prometheus.Counter
@@ -131,7 +132,8 @@ func NewMetrics(registerer prometheus.Registerer, o Options) (*Metrics, error) {
 		queueLength:  gauge("bankingapi_queue_length", "Requests that were queued when the latest batch started.", "operation"),
 
 		due:               gauge("bankingapi_settlement_due_sales", "Due sales that are not settled yet.").WithLabelValues(),
-		lag:               gauge("bankingapi_settlement_lag_seconds", "Time since the start of the day of the oldest due sale. 0 if no sale is due.").WithLabelValues(),
+		dueSales:          gauge("bankingapi_due_sales", "Due sales by the reason why they wait: price (their fund has no price of their day yet) or settlement (the next round settles them).", "reason"),
+		lag:               gauge("bankingapi_settlement_lag_seconds", "Time since the oldest due sale could be settled. 0 if no sale is due, or all wait for a price.").WithLabelValues(),
 		settled:           counter("bankingapi_settlement_operations_total", "Recorded operations that this instance settled, by outcome.", "state"),
 		settlementRounds:  counter("bankingapi_settlement_rounds_total", "Rounds of settlement.").WithLabelValues(),
 		settlementFailure: counter("bankingapi_settlement_errors_total", "Rounds of settlement that failed, at least in part.").WithLabelValues(),
@@ -256,10 +258,12 @@ func (m *Metrics) Settled(s buyfund.Settlement, err error) {
 	m.settled.WithLabelValues(operation.Failed.String()).Add(float64(s.Failed))
 }
 
-// Due sets how many sales are due, and the time since the day of the oldest one
-// began. Both are 0 if no sale is due.
-func (m *Metrics) Due(sales int64, lag time.Duration) {
-	m.due.Set(float64(sales))
+// Due sets how many due sales wait for the next round and how many wait for a price,
+// and how long the oldest of the first has been waiting.
+func (m *Metrics) Due(settlement, price int64, lag time.Duration) {
+	m.due.Set(float64(settlement + price))
+	m.dueSales.WithLabelValues("settlement").Set(float64(settlement))
+	m.dueSales.WithLabelValues("price").Set(float64(price))
 	m.lag.Set(lag.Seconds())
 }
 

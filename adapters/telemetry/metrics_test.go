@@ -74,7 +74,7 @@ func populated(t *testing.T, registry *prometheus.Registry) *telemetry.Metrics {
 	m.Batches(operation.BuyFundFromCustomer)(commit.Batch{Items: 3, Weight: 3, Wait: time.Millisecond, Waiting: 0, Alone: 3})
 	m.Settled(buyfund.Settlement{Completed: 5, Failed: 2}, nil)
 	m.Settled(buyfund.Settlement{}, errors.New("the storage is gone"))
-	m.Due(4, 90*time.Minute)
+	m.Due(1, 3, 90*time.Minute)
 	return m
 }
 
@@ -180,7 +180,7 @@ func TestSeveralInstances(t *testing.T) {
 	require.ErrorContains(t, err, "the names are taken")
 	second, err := telemetry.NewMetrics(named("b"), options)
 	require.NoError(t, err, "a label tells them apart")
-	second.Due(3, time.Hour)
+	second.Due(3, 0, time.Hour)
 	require.Contains(t, exposition(t, registry, "text/plain"), `bankingapi_settlement_due_sales{replica="b"} 3`)
 
 	require.Contains(t, exposition(t, registry, "text/plain"), `go_sql_idle_connections{db_name="two",replica="b"} 0`)
@@ -188,7 +188,7 @@ func TestSeveralInstances(t *testing.T) {
 	first.Close()
 	_, err = telemetry.NewMetrics(named("a"), options)
 	require.NoError(t, err, "after Close the names are free")
-	first.Due(1, time.Hour)
+	first.Due(1, 0, time.Hour)
 }
 
 func BenchmarkRequest(b *testing.B) {

@@ -14,10 +14,12 @@ package backoffice
 
 import (
 	"context"
+	"iter"
 	"time"
 
 	"bankingapi/domain/audit"
 	"bankingapi/domain/day"
+	"bankingapi/domain/fund"
 )
 
 // Ports are the ports of all use cases of this package. A storage adapter
@@ -29,6 +31,26 @@ type Ports struct {
 	Evidence Evidence
 	Books    Books
 	Audit    Audit
+	Calendar Calendar
+	Outcomes Outcomes
+}
+
+// Outcomes reads how operations ended after they were answered. It is the port Source
+// of the use case for partners (package outcomes).
+type Outcomes interface {
+	// Outcomes lists outcomes with a larger Number than after, in the order of
+	// Number. It lists at most limit, and only those of the subscription unless it is
+	// empty.
+	Outcomes(ctx context.Context, subscription string, after int64, limit int) ([]fund.Ended, error)
+	// LastOutcome returns the largest Number, or 0 if nothing has ended.
+	LastOutcome(ctx context.Context) (int64, error)
+}
+
+// Calendar reads the bank's calendar.
+type Calendar interface {
+	// ClosedDays yields the days on which the bank is closed, by day. The stream is one
+	// of Reader.
+	ClosedDays(ctx context.Context) iter.Seq2[fund.ClosedDay, error]
 }
 
 // Audit keeps acts that change nothing else, such as a look at personal data.
@@ -44,10 +66,12 @@ type Office struct {
 	Finder    *Finder
 	Verifier  *Verifier
 	Corrector *Corrector
-	// Reader, Lookups and Audit need no use case between.
-	Reader  Reader
-	Lookups Lookups
-	Audit   Audit
+	// Reader, Lookups, Audit, Calendar and Outcomes need no use case between.
+	Reader   Reader
+	Lookups  Lookups
+	Audit    Audit
+	Calendar Calendar
+	Outcomes Outcomes
 	// Trail is the trail of the book. New leaves it nil: then Verify checks the book
 	// alone.
 	Trail Trail
@@ -69,10 +93,15 @@ func New(ports Ports, acts audit.Acts, zone *time.Location) *Office {
 		Reader:    ports.Reader,
 		Lookups:   ports.Lookups,
 		Audit:     ports.Audit,
+		Calendar:  ports.Calendar,
+		Outcomes:  ports.Outcomes,
 		Acts:      acts,
 		Zone:      zone,
 	}
 }
+
+// Today is the bank's current day.
+func (o *Office) Today() day.Day { return day.Of(o.Acts.Now(), o.Zone) }
 
 // BeginSettling keeps the act of a person who settles sales that are due. They
 // share transactions with new requests, so that the act has its own, before them.
@@ -80,5 +109,5 @@ func (o *Office) BeginSettling(ctx context.Context, due int64) error {
 	if due == 0 {
 		return nil
 	}
-	return o.Audit.Record(ctx, o.Acts.New(ctx, "settle", day.Of(o.Acts.Now(), o.Zone).String(), plural(int(due), "due sale")))
+	return o.Audit.Record(ctx, o.Acts.New(ctx, "settle", o.Today().String(), plural(int(due), "due sale")))
 }

@@ -10,11 +10,12 @@ import (
 	"bankingapi/domain/money"
 )
 
-// LoadDemo loads a small demo book: two customers, two funds, lira and dollar.
-// Like every import it sets holdings and balances anew, so that it can be
-// called again. Callers load it only into a book that IsEmpty. Each of its three
-// imports keeps an act of its own if ctx carries one.
-func (i *Importer) LoadDemo(ctx context.Context) error {
+// LoadDemo loads a small demo book: two customers, two funds, lira and dollar, and a
+// calendar in which the bank is closed 200 days after today. Like every import it
+// sets holdings and balances anew, so that it can be called again. Callers load it
+// only into a book that IsEmpty. Each of its four imports keeps an act of its own if
+// ctx carries one.
+func (i *Importer) LoadDemo(ctx context.Context, today day.Day) error {
 	lira, _ := money.ParseCurrency("TRY")
 	dollar, _ := money.ParseCurrency("USD")
 	afa := fund.Fund{IMKBCode: "AFA", HolderCorporationName: "Demo Portfoy"}
@@ -42,8 +43,15 @@ func (i *Importer) LoadDemo(ctx context.Context) error {
 	if _, err := i.Accounts(i.actOn(ctx, "accounts"), inOrder(account(1001, 1, lira), account(1001, 2, dollar), account(1002, 1, lira)), nil); err != nil {
 		return fmt.Errorf("accounts: %w", err)
 	}
+	closed := fund.ClosedDay{Day: today.Plus(demoClosed), Reason: "Demo holiday"}
+	if _, err := i.ClosedDays(i.actOn(ctx, "calendar"), inOrder(closed), nil); err != nil {
+		return fmt.Errorf("calendar: %w", err)
+	}
 	return nil
 }
+
+// demoClosed is in how many days the bank of the demo book is closed.
+const demoClosed = 200
 
 // actOn returns a context with the act of ctx, on that object and with an ID of
 // its own.

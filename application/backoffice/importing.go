@@ -38,6 +38,9 @@ type Imports interface {
 	Holdings(ctx context.Context, id operation.ID, lines Lines[fund.Holding], written func(lines int64)) (Imported, error)
 	// Accounts sets accounts as Holdings sets holdings.
 	Accounts(ctx context.Context, id operation.ID, lines Lines[fund.Account], written func(lines int64)) (Imported, error)
+	// ClosedDays makes the lines the whole calendar of the bank. Days that it had and
+	// the lines do not have are removed.
+	ClosedDays(ctx context.Context, lines Lines[fund.ClosedDay], written func(lines int64)) (Imported, error)
 }
 
 // ImportOptions change an import. They travel in its context.
@@ -80,14 +83,23 @@ func (s *SoldSince) Error() string {
 }
 
 // Imported counts the lines of an import by what they changed in the book.
-type Imported struct{ New, Changed, Unchanged int64 }
+type Imported struct {
+	New, Changed, Unchanged int64
+	// Removed counts what the lines did not have, and what the import removed. Only a
+	// calendar loses lines.
+	Removed int64
+}
 
-// Lines is the number of all lines.
+// Lines is the number of all lines of the file.
 func (i Imported) Lines() int64 { return i.New + i.Changed + i.Unchanged }
 
 // String counts the lines in words: 3 new, 1 changed, 0 unchanged.
 func (i Imported) String() string {
-	return fmt.Sprintf("%d new, %d changed, %d unchanged", i.New, i.Changed, i.Unchanged)
+	text := fmt.Sprintf("%d new, %d changed, %d unchanged", i.New, i.Changed, i.Unchanged)
+	if i.Removed > 0 {
+		text += fmt.Sprintf(", %d removed", i.Removed)
+	}
+	return text
 }
 
 // ChangedPrices is the error of an import whose prices exist with other values.
@@ -163,6 +175,12 @@ func (i *Importer) Holdings(ctx context.Context, lines Lines[fund.Holding], writ
 // of the port Imports.
 func (i *Importer) Accounts(ctx context.Context, lines Lines[fund.Account], written func(int64)) (Imported, error) {
 	return i.book.Accounts(ctx, i.newID(), lines, orQuiet(written))
+}
+
+// ClosedDays imports the calendar, all of it or nothing. written may be nil. The
+// error is that of the port Imports.
+func (i *Importer) ClosedDays(ctx context.Context, lines Lines[fund.ClosedDay], written func(int64)) (Imported, error) {
+	return i.book.ClosedDays(ctx, lines, orQuiet(written))
 }
 
 // orQuiet replaces a nil function by one that does nothing.

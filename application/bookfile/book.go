@@ -26,10 +26,10 @@ type Watch struct {
 	// Fault is told each bad line, up to a hundred.
 	Fault func(Fault)
 	// Imported is told once what the lines of a successful import changed.
-	Imported func(added, changed, unchanged int64)
+	Imported func(backoffice.Imported)
 }
 
-// Import reads a file of prices, holdings or accounts and imports it, all lines
+// Import reads a file of prices, holdings, accounts or the calendar and imports it, all lines
 // or none. Two equal lines of one price count as unchanged. The error wraps *Faults
 // if lines break rules, also if a price exists with other values.
 func Import(ctx context.Context, book *backoffice.Importer, kind string, r io.Reader, w Watch) (backoffice.Imported, error) {
@@ -51,8 +51,10 @@ func Import(ctx context.Context, book *backoffice.Importer, kind string, r io.Re
 		imported, err = importFile(ctx, r, &holdings, book.Holdings, w)
 	case "accounts":
 		imported, err = importFile(ctx, r, &accounts, book.Accounts, w)
+	case "calendar":
+		imported, err = importFile(ctx, r, &calendar, book.ClosedDays, w)
 	default:
-		return imported, unknownKind(kind, "prices", "holdings", "accounts")
+		return imported, unknownKind(kind, "prices", "holdings", "accounts", "calendar")
 	}
 	if bad, ok := errors.AsType[*Faults](err); ok {
 		for _, f := range bad.List {
@@ -64,7 +66,7 @@ func Import(ctx context.Context, book *backoffice.Importer, kind string, r io.Re
 		err = fmt.Errorf("nothing was imported: %w. Export the positions again, or correct them with adjust", sold)
 	}
 	if err == nil && w.Imported != nil {
-		w.Imported(imported.New, imported.Changed, imported.Unchanged)
+		w.Imported(imported)
 	}
 	return imported, err
 }
@@ -105,8 +107,8 @@ func changedPrices(changed *backoffice.ChangedPrices) *Faults {
 	return faults
 }
 
-// Export writes rows of that kind to w: prices, holdings, accounts, sales,
-// postings, notifications, operations or audit, in the format csv, ndjson or
+// Export writes rows of that kind to w: prices, holdings, accounts, calendar, sales,
+// postings, notifications, operations, outcomes or audit, in the format csv, ndjson or
 // spreadsheet. It stops at the first error. progress may be nil.
 func Export(ctx context.Context, from *backoffice.Office, kind, format string, q Query, w io.Writer, progress func(rows int64)) error {
 	f := Format(format)
@@ -119,10 +121,14 @@ func Export(ctx context.Context, from *backoffice.Office, kind, format string, q
 	}
 	office := *from
 	if q.Follow {
-		if kind != "sales" && kind != "notifications" {
-			return fmt.Errorf("%s cannot be followed: sales and notifications can", kind)
+		if kind != "sales" && kind != "notifications" && kind != "outcomes" {
+			return fmt.Errorf("%s cannot be followed: sales, notifications and outcomes can", kind)
 		}
-		office.Reader = backoffice.Follower{Reader: office.Reader, Now: office.Acts.Now, Every: time.Second, Idle: q.Flush}
+		follower := backoffice.Follower{Reader: office.Reader, Outcomes: office.Outcomes, Now: office.Acts.Now, Every: time.Second, Idle: q.Flush}
+		if kind == "outcomes" {
+			return write(w, f, outcomeColumns, backoffice.Counted(follower.Ended(ctx, filter.Subscription, 0), progress))
+		}
+		office.Reader = follower
 	}
 	switch kind {
 	case "prices":
@@ -131,6 +137,10 @@ func Export(ctx context.Context, from *backoffice.Office, kind, format string, q
 		return write(w, f, holdingColumns, backoffice.Counted(office.Reader.Holdings(ctx, filter), progress))
 	case "accounts":
 		return write(w, f, accountColumns, backoffice.Counted(office.Reader.Accounts(ctx, filter), progress))
+	case "calendar":
+		return write(w, f, closedDayColumns, backoffice.Counted(office.Calendar.ClosedDays(ctx), progress))
+	case "outcomes":
+		return write(w, f, outcomeColumns, backoffice.Counted(backoffice.EachOutcome(ctx, office.Outcomes, filter.Subscription, 0), progress))
 	case "sales":
 		return write(w, f, Sales, backoffice.Counted(office.Reader.Sales(ctx, filter), progress))
 	case "postings":
@@ -142,7 +152,7 @@ func Export(ctx context.Context, from *backoffice.Office, kind, format string, q
 	case "audit":
 		return write(w, f, Acts, backoffice.Counted(office.Reader.Acts(ctx, filter), progress))
 	}
-	return unknownKind(kind, "prices", "holdings", "accounts", "sales", "postings", "notifications", "operations", "audit")
+	return unknownKind(kind, "prices", "holdings", "accounts", "calendar", "sales", "postings", "notifications", "operations", "outcomes", "audit")
 }
 
 func unknownKind(kind string, known ...string) error {

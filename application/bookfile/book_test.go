@@ -174,7 +174,7 @@ func TestUnknownKindsAndFormats(t *testing.T) {
 	require.ErrorContains(t, err, `"sales"`)
 	require.ErrorContains(t, err, "prices, holdings, accounts")
 	err = bookfile.Export(t.Context(), o, "customers", "csv", bookfile.Query{}, io.Discard, nil)
-	require.ErrorContains(t, err, "prices, holdings, accounts, sales, postings, notifications")
+	require.ErrorContains(t, err, "prices, holdings, accounts, calendar, sales, postings, notifications")
 	err = bookfile.Export(t.Context(), o, "sales", "xml", bookfile.Query{}, io.Discard, nil)
 	require.ErrorContains(t, err, "csv, ndjson or spreadsheet")
 }

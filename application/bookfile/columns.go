@@ -4,10 +4,12 @@ import (
 	"cmp"
 	"iter"
 	"slices"
+	"strconv"
 	"strings"
 
 	"bankingapi/application/backoffice"
 	"bankingapi/domain/audit"
+	"bankingapi/domain/fault"
 	"bankingapi/domain/fund"
 	"bankingapi/domain/money"
 	"bankingapi/domain/operation"
@@ -21,6 +23,11 @@ var priceColumns = []Column[fund.Price]{
 	{"Price", func(p *fund.Price) Value { return number(p.PerUnit.String()) }},
 	{"CurrencyCode", func(p *fund.Price) Value { return Text(p.Currency.Code()) }},
 	{"ValidFrom", func(p *fund.Price) Value { return Text(p.ValidFrom.String()) }},
+}
+
+var closedDayColumns = []Column[fund.ClosedDay]{
+	{"Day", func(c *fund.ClosedDay) Value { return Text(c.Day.String()) }},
+	{"Reason", func(c *fund.ClosedDay) Value { return Text(c.Reason) }},
 }
 
 var holdingColumns = []Column[fund.Holding]{
@@ -81,6 +88,7 @@ var Sales = slices.Concat(
 		{"Refusal", func(s *fund.SaleEntry) Value { return Text(s.Refusal) }},
 		{"ReceivedAt", func(s *fund.SaleEntry) Value { return Instant(s.ReceivedAt) }},
 		{"SettledAt", func(s *fund.SaleEntry) Value { return Instant(s.SettledAt) }},
+		{"ReversedAt", func(s *fund.SaleEntry) Value { return Instant(s.ReversedAt) }},
 	},
 )
 
@@ -213,6 +221,28 @@ func tranData(items []push.TranDataItem) string {
 		b = append(b, '}')
 	}
 	return string(append(b, ']'))
+}
+
+var outcomeColumns = []Column[fund.Ended]{
+	{"Number", func(e *fund.Ended) Value { return Integer(e.Number) }},
+	{"OperationId", func(e *fund.Ended) Value { return Text(e.OperationID.String()) }},
+	{"Subscription", func(e *fund.Ended) Value { return Text(e.Subscription) }},
+	{"CallerId", func(e *fund.Ended) Value { return Text(e.CallerID) }},
+	{"State", func(e *fund.Ended) Value { return Integer(int64(e.State)) }},
+	{"Codes", func(e *fund.Ended) Value { return Text(codes(e.Faults)) }},
+	{"Reversed", func(e *fund.Ended) Value { return Text(strconv.FormatBool(e.Reversed)) }},
+	{"At", func(e *fund.Ended) Value { return Instant(e.At) }},
+}
+
+// codes are the codes of faults, each once.
+func codes(faults []fault.Fault) string {
+	var all []string
+	for _, f := range faults {
+		if !slices.Contains(all, f.Code) {
+			all = append(all, f.Code)
+		}
+	}
+	return strings.Join(all, " ")
 }
 
 var decisionColumns = []Column[backoffice.Decision]{

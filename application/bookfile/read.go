@@ -116,6 +116,13 @@ var accounts = kind[fund.Account]{
 	again:   "The same account is on line %d.",
 }
 
+var calendar = kind[fund.ClosedDay]{
+	columns: []string{"Day", "Reason"},
+	parse:   func(l *line) (fund.ClosedDay, []fault.Fault) { return fund.NewClosedDay(l.text(0), l.text(1)) },
+	compare: func(a, b fund.ClosedDay) int { return a.Day.Compare(b.Day) },
+	again:   "The same day is on line %d.",
+}
+
 // read reads a file to its end. It calls checking when all lines were read; it
 // may be nil.
 func read[T any](ctx context.Context, r io.Reader, k *kind[T], checking func()) (_ *Sorted[T], err error) {
@@ -179,7 +186,7 @@ func header(file *records, columns []string, faults *Faults) ([]int, error) {
 		faults.add(found.line, "", found.broken)
 		return nil, nil
 	}
-	for name, others := range map[string][]string{"prices": prices.columns, "holdings": holdings.columns, "accounts": accounts.columns} {
+	for name, others := range map[string][]string{"prices": prices.columns, "holdings": holdings.columns, "accounts": accounts.columns, "calendar": calendar.columns} {
 		if !slices.Equal(slices.Sorted(slices.Values(columns)), slices.Sorted(slices.Values(others))) &&
 			slices.Equal(slices.Sorted(slices.Values(found.fields)), slices.Sorted(slices.Values(others))) {
 			return nil, &Faults{List: []Fault{{found.line, "", "This is a file of " + name + ": use import " + name + "."}}, Lines: 1}

@@ -38,24 +38,54 @@ type Books interface {
 	// value. If ctx is cancelled before the commit, the outcome is 2.
 	Update(ctx context.Context, touched fund.LockSet, settle func(*fund.Book)) error
 
-	// Due lists operations that were recorded for that day or an earlier one and
-	// are not settled, in the order of day and ID. It returns at most limit
-	// operations, and none at the end of the list. It starts after the given
-	// operation, or with the first one if after is nil; the given operation may
-	// have been settled since. Each operation has its ID, Subscription, Header
-	// and ReceivedAt, and all its sales in order. The other fields are not used:
-	// SettleDue marks the operations as due itself. Due claims nothing, Update
-	// does. The errors are those of Update.
-	Due(ctx context.Context, on day.Day, after *fund.Operation, limit int) ([]*fund.Operation, error)
+	// Due lists operations that are recorded for a day, in the order of day and ID.
+	// It returns at most limit operations, and none at the end of the list. It
+	// starts after the given operation, or with the first one if after is nil; the
+	// given operation may have been settled since. Each operation has its ID,
+	// Subscription, Header and ReceivedAt, and all its sales in order. The other
+	// fields are not used: SettleDue marks the operations as due itself. Due claims
+	// nothing, Update does. The errors are those of Update.
+	Due(ctx context.Context, of Due, after *fund.Operation, limit int) ([]*fund.Operation, error)
+
+	// DueFunds lists the funds and days of the sales that are recorded for that day
+	// or an earlier one, by day and fund. It counts the sales if count is true, for
+	// which it reads an entry for each of them. Otherwise its time depends only on
+	// the number of funds. The errors are those of Update.
+	DueFunds(ctx context.Context, until day.Day, count bool) ([]DueFund, error)
+}
+
+// Due says which recorded operations Books.Due lists.
+type Due struct {
+	// Until takes operations for that day or an earlier one.
+	Until day.Day
+	// Of, if it is set, takes those for its day that sell units of its fund.
+	Of fund.PriceDay
+}
+
+// DueFund is what is recorded for a day and sells units of a fund.
+type DueFund struct {
+	fund.PriceDay
+	// Priced says that the fund has a price whose ValidFrom is that very day.
+	Priced bool
+	// Sales is their number if it was counted, and 0 otherwise.
+	Sales int64
 }
 
 // Options are what a Buyer needs in addition to its port. All are required
-// except Observer.
+// except Observer, Calendar, OfTheDay and NotBefore.
 type Options struct {
 	// ParametersLimit is the maximum number of records in a request.
 	ParametersLimit int
 	Commit          commit.Limits
 	Observer        commit.Observer
+	// Calendar says for which days the bank takes sales. nil takes them for every day.
+	Calendar *Calendar
+	// OfTheDay lets a sale for a later day wait for a price of that very day. Without
+	// it the newest price until that day counts.
+	OfTheDay bool
+	// NotBefore is the local time of the bank before which the sales of a day are not
+	// settled. None means 00:00.
+	NotBefore day.Clock
 	// Zone is the time zone of the bank's calendar day.
 	Zone *time.Location
 	// Now returns the current time in UTC, truncated to microseconds.
@@ -148,6 +178,13 @@ func (b *Buyer) Buy(ctx context.Context, caller *subscription.Subscription, head
 		Today:        request.Today,
 		DayFaults:    request.DayFaults,
 		Zone:         b.options.Zone,
+	}
+	if b.options.Calendar != nil {
+		calendar, err := b.options.Calendar.Current(ctx)
+		if err != nil {
+			return operation.Outcome{}, err
+		}
+		o.Closed = calendar.Refusal(request.Day(), request.Today, day.ClockOf(now, b.options.Zone))
 	}
 	if err := b.queue.Do(ctx, group{o}); err != nil {
 		return operation.Outcome{}, err

@@ -21,31 +21,107 @@ const page = 512
 // Settlement counts the operations that one call of SettleDue settled.
 type Settlement struct{ Completed, Failed int }
 
-// SettleDue settles the operations that were recorded for the bank's current day
-// or an earlier one, in the order of day and ID. They share batches with new
-// requests. SettleDue skips operations that another replica is settling, so any
+// DueUntil returns the last day whose sales are settled now: the bank's current day,
+// or the day before if it is too early (Options.NotBefore).
+func (b *Buyer) DueUntil() day.Day {
+	now := b.options.Now()
+	today := day.Of(now, b.options.Zone)
+	if day.ClockOf(now, b.options.Zone).Before(b.options.NotBefore) {
+		return today.Plus(-1)
+	}
+	return today
+}
+
+// Waits is how many sales are due, by the reason why they are not settled.
+type Waits struct {
+	// ForPrice are the funds and days whose sales wait for a price of that day.
+	ForPrice []DueFund
+	// ForSettling is how many sales wait for the next SettleDue, and Since the time
+	// from which the oldest could be settled.
+	ForSettling int64
+	Since       time.Time
+}
+
+// PriceSales is the number of sales that wait for a price.
+func (w *Waits) PriceSales() (sales int64) {
+	for _, of := range w.ForPrice {
+		sales += of.Sales
+	}
+	return sales
+}
+
+// Lag is how long the oldest sale has waited for settling.
+func (w *Waits) Lag(now time.Time) time.Duration {
+	if w.ForSettling == 0 {
+		return 0
+	}
+	return now.Sub(w.Since)
+}
+
+// CountDue counts the sales that are due. The error is that of Books.DueFunds.
+func (b *Buyer) CountDue(ctx context.Context) (w Waits, err error) {
+	funds, err := b.books.DueFunds(ctx, b.DueUntil(), true)
+	for _, of := range funds {
+		if b.options.OfTheDay && !of.Priced {
+			w.ForPrice = append(w.ForPrice, of)
+			continue
+		}
+		if w.ForSettling == 0 {
+			w.Since = of.Day.At(b.options.NotBefore, b.options.Zone)
+		}
+		w.ForSettling += of.Sales
+	}
+	return w, err
+}
+
+// due lists what SettleDue settles: everything, or what has a price of its day, fund
+// by fund. So sales that wait for a price are not read again and again.
+func (b *Buyer) due(ctx context.Context) (all []Due, err error) {
+	until := b.DueUntil()
+	if !b.options.OfTheDay {
+		return []Due{{Until: until}}, nil
+	}
+	funds, err := b.books.DueFunds(ctx, until, false)
+	for _, of := range funds {
+		if of.Priced {
+			all = append(all, Due{Until: until, Of: of.PriceDay})
+		}
+	}
+	return all, err
+}
+
+// SettleDue settles the operations that were recorded for the day of DueUntil or an
+// earlier one, in the order of day and ID. With Options.OfTheDay the order is that of
+// day, fund and ID, and operations that wait for a price stay due. They share batches
+// with new requests. SettleDue skips operations that another replica is settling, so any
 // number of replicas may call it at the same time. It may be called at any time.
 //
 // An operation that cannot be settled stays due and does not stop the others. The
 // error joins the first failures. The result counts what is on disk.
 func (b *Buyer) SettleDue(ctx context.Context) (Settlement, error) {
 	var r round
+	all, err := b.due(ctx)
+	for i := 0; i < len(all) && err == nil; i++ {
+		err = b.settleAll(ctx, all[i], &r)
+	}
+	return r.Settlement, errors.Join(append(r.failures, err)...)
+}
+
+// settleAll settles what is listed, page by page.
+func (b *Buyer) settleAll(ctx context.Context, of Due, r *round) error {
 	var after *fund.Operation
 	for {
-		due, err := b.books.Due(ctx, day.Of(b.options.Now(), b.options.Zone), after, page)
-		if err != nil {
-			return r.Settlement, errors.Join(append(r.failures, err)...)
-		}
-		if len(due) == 0 {
-			return r.Settlement, errors.Join(r.failures...)
+		due, err := b.books.Due(ctx, of, after, page)
+		if err != nil || len(due) == 0 {
+			return err
 		}
 		for _, o := range due {
-			o.Due = true
+			o.Due, o.OfTheDay = true, b.options.OfTheDay
 		}
 		after = due[len(due)-1]
 		for len(due) > 0 {
 			next := b.firstBatch(due)
-			b.settleTogether(ctx, next, &r)
+			b.settleTogether(ctx, next, r)
 			due = due[len(next):]
 		}
 	}

@@ -123,8 +123,8 @@ type listing struct {
 	then func()
 }
 
-func (l listing) Due(ctx context.Context, on day.Day, after *fund.Operation, limit int) ([]*fund.Operation, error) {
-	due, err := l.Books.Due(ctx, on, after, limit)
+func (l listing) Due(ctx context.Context, of buyfund.Due, after *fund.Operation, limit int) ([]*fund.Operation, error) {
+	due, err := l.Books.Due(ctx, of, after, limit)
 	l.then()
 	return due, err
 }
@@ -461,11 +461,11 @@ type failingList struct {
 	fail func() error
 }
 
-func (l failingList) Due(ctx context.Context, on day.Day, after *fund.Operation, limit int) ([]*fund.Operation, error) {
+func (l failingList) Due(ctx context.Context, of buyfund.Due, after *fund.Operation, limit int) ([]*fund.Operation, error) {
 	if err := l.fail(); err != nil {
 		return nil, err
 	}
-	return l.Books.Due(ctx, on, after, limit)
+	return l.Books.Due(ctx, of, after, limit)
 }
 
 func TestSettleDueEndsWithItsContext(t *testing.T) {
@@ -588,4 +588,78 @@ func (b *bank) settles(want buyfund.Settlement) {
 	settled, err := b.SettleDue(b.t.Context())
 	require.NoError(b.t, err)
 	require.Equal(b.t, want, settled)
+}
+
+func ofTheDay(o *buyfund.Options) { o.OfTheDay = true }
+
+func TestSalesWaitForThePriceOfTheirDay(t *testing.T) {
+	t.Parallel()
+	b := openBank(t, with{options: ofTheDay})
+	silver := fund.Fund{IMKBCode: "SLV", HolderCorporationName: "Holder"}
+	b.store.PutPrices(fund.Price{ID: 7, Fund: silver, PerUnit: 100_000_000, Currency: lira, ValidFrom: today(-1)})
+	b.store.PutHoldings(fund.Holding{Key: holding(1001, silver), Units: 1000_000_000})
+	ofSilver := func(f *fund.SaleFields) { f.FundToProcess.IMKBCode, f.FundToProcess.PriceID = "SLV", number("7") }
+	for range 3 {
+		requireOutcome(t, recorded, b.mustBuy("", sale("1", on(today(1)))))
+	}
+	requireOutcome(t, recorded, b.mustBuy("", sale("1", on(today(1)), ofSilver)))
+	b.clock.Set(midnight(1))
+	b.settles(buyfund.Settlement{}) // there is a price of yesterday
+	waits, err := b.CountDue(t.Context())
+	require.NoError(t, err)
+	require.EqualValues(t, 4, waits.PriceSales())
+	require.Len(t, waits.ForPrice, 2)
+	require.Zero(t, waits.ForSettling)
+	require.Zero(t, waits.Lag(b.clock.Now()))
+
+	b.store.PutPrices(fund.Price{ID: 2, Fund: gold, PerUnit: 200_000_000, Currency: lira, ValidFrom: today(1)})
+	waits, err = b.CountDue(t.Context())
+	require.NoError(t, err)
+	require.EqualValues(t, 3, waits.ForSettling)
+	require.Equal(t, midnight(1), waits.Since)
+	b.settles(buyfund.Settlement{Completed: 3})
+
+	// Its price comes a week later, after a newer one.
+	b.clock.Set(midnight(8))
+	b.store.PutPrices(fund.Price{ID: 9, Fund: silver, PerUnit: 900_000_000, Currency: lira, ValidFrom: today(7)})
+	b.settles(buyfund.Settlement{})
+	b.store.PutPrices(fund.Price{ID: 8, Fund: silver, PerUnit: 300_000_000, Currency: lira, ValidFrom: today(1)})
+	b.settles(buyfund.Settlement{Completed: 1})
+	require.EqualValues(t, 3*200+300, b.store.Accounts()[0].Balance.Minor())
+}
+
+func TestWaitingSalesAreNotListedAgain(t *testing.T) {
+	t.Parallel()
+	lists := 0
+	b := openBank(t, with{options: ofTheDay, books: func(books buyfund.Books) buyfund.Books {
+		return listing{books, func() { lists++ }}
+	}})
+	for range 2 {
+		requireOutcome(t, recorded, b.mustBuy("", sale("1", on(today(1)))))
+	}
+	b.clock.Set(midnight(1))
+	b.settles(buyfund.Settlement{})
+	require.Zero(t, lists, "a round reads no sale that waits for a price")
+}
+
+func TestSalesAreSettledFromTheHourOfTheBank(t *testing.T) {
+	t.Parallel()
+	half, err := day.ParseClock("18:30")
+	require.NoError(t, err)
+	b := openBank(t, with{options: func(o *buyfund.Options) { o.NotBefore = half }})
+	requireOutcome(t, recorded, b.mustBuy("", sale("1", on(today(1)))))
+	b.clock.Set(midnight(1).Add(18*time.Hour + 29*time.Minute + 59*time.Second))
+	require.Equal(t, today(0), b.DueUntil())
+	b.settles(buyfund.Settlement{})
+	waits, err := b.CountDue(t.Context())
+	require.NoError(t, err)
+	require.Zero(t, waits)
+	// A price of the afternoon counts for it.
+	b.store.PutPrices(fund.Price{ID: 2, Fund: gold, PerUnit: 200_000_000, Currency: lira, ValidFrom: today(1)})
+	b.clock.Set(midnight(1).Add(19 * time.Hour))
+	waits, err = b.CountDue(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, 30*time.Minute, waits.Lag(b.clock.Now()))
+	b.settles(buyfund.Settlement{Completed: 1})
+	require.EqualValues(t, 200, b.store.Accounts()[0].Balance.Minor())
 }

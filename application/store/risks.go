@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"time"
 
-	"bankingapi/domain/day"
 	"bankingapi/domain/fault"
 )
 
@@ -60,16 +59,6 @@ func (s *Store) CheckClock(ctx context.Context, now func() time.Time, zone *time
 			"its clock was set back, or was ahead before. Synchronize the clock.", newest.UTC().Format(time.RFC3339), behind.Round(time.Second))})
 	}
 	return judge(risks, allowUnsafe)
-}
-
-// Due counts the sales that are due at that time, and returns how long the oldest of
-// them has been due.
-func (s *Store) Due(ctx context.Context, now time.Time, zone *time.Location) (sales int64, lag time.Duration, err error) {
-	sales, oldest, err := s.CountDue(ctx, day.Of(now, zone))
-	if err == nil && sales > 0 {
-		lag = now.Sub(oldest.Start(zone))
-	}
-	return sales, lag, err
 }
 
 // indexEvery is how often rows that were written are prepared for lookups.

@@ -13,7 +13,6 @@ import (
 	"bankingapi/application/buyfund"
 	"bankingapi/application/subscriptions"
 	"bankingapi/application/trail"
-	"bankingapi/domain/day"
 )
 
 // Options say how to open a storage. An adapter ignores the options that have
@@ -91,10 +90,6 @@ type Store struct {
 	// Risks lists what may lose data although the storage answers: settings of
 	// the server, or the way to it.
 	Risks func(ctx context.Context) ([]Risk, error)
-	// CountDue counts the sales that are recorded for that day or an earlier
-	// one, for the metrics. oldest is the first of their days; it is no day if
-	// there are none.
-	CountDue func(ctx context.Context, on day.Day) (sales int64, oldest day.Day, err error)
 	// Clock returns the time of the storage's own clock, and when the newest sale was
 	// received. Either is zero if there is none. It is an error if the days of the book
 	// are those of another time zone. The first call decides the zone of a book. nil
@@ -147,7 +142,7 @@ func (s *Store) Bind(Options) (*Store, error) { return s, nil }
 
 // SchemaVersion is the version of the relational schema that this program
 // needs. A test of the adapters holds their migrations to it.
-const SchemaVersion = 10
+const SchemaVersion = 11
 
 // Schema migrates a storage between versions.
 type Schema interface {

@@ -53,8 +53,8 @@ func (s *Store) complete() error {
 	}{
 		{"Books", s.Books == nil}, {"Inboxes", s.Inboxes == nil}, {"Subscriptions", s.Subscriptions == nil}, {"Usage", s.Usage == nil},
 		{"Backoffice.Imports", b.Imports == nil}, {"Backoffice.Reader", b.Reader == nil}, {"Backoffice.Lookups", b.Lookups == nil},
-		{"Backoffice.Evidence", b.Evidence == nil}, {"Backoffice.Books", b.Books == nil}, {"Backoffice.Audit", b.Audit == nil},
-		{"Schema", s.Schema == nil}, {"Marker", s.Marker == nil}, {"Ping", s.Ping == nil}, {"Risks", s.Risks == nil}, {"CountDue", s.CountDue == nil}, {"Clock", s.Clock == nil},
+		{"Backoffice.Evidence", b.Evidence == nil}, {"Backoffice.Books", b.Books == nil}, {"Backoffice.Audit", b.Audit == nil}, {"Backoffice.Calendar", b.Calendar == nil}, {"Backoffice.Outcomes", b.Outcomes == nil},
+		{"Schema", s.Schema == nil}, {"Marker", s.Marker == nil}, {"Ping", s.Ping == nil}, {"Risks", s.Risks == nil}, {"Clock", s.Clock == nil},
 		{"Within", s.Within == nil}, {"Index", s.Index == nil}, {"Backup", s.Backup == nil}, {"Close", s.Close == nil},
 	} {
 		if field.isMissing {
@@ -76,18 +76,17 @@ func Unsupported() *Store {
 	return &Store{
 		Usage: noUsage{},
 		Backoffice: backoffice.Ports{
-			Imports: noImports{}, Reader: noReader{}, Lookups: noLookups{}, Evidence: noEvidence{}, Books: noBooks{}, Audit: noAudit{},
+			Imports: noImports{}, Reader: noReader{}, Lookups: noLookups{}, Evidence: noEvidence{}, Books: noBooks{}, Audit: noAudit{}, Calendar: noCalendar{}, Outcomes: noOutcomes{},
 		},
-		Schema:   noSchema{},
-		Marker:   noMarker{},
-		Ping:     func(context.Context) error { return nil },
-		Risks:    func(context.Context) ([]Risk, error) { return nil, nil },
-		CountDue: func(context.Context, day.Day) (int64, day.Day, error) { return 0, day.Day{}, nil },
-		Clock:    func(context.Context, string) (now, newest time.Time, err error) { return now, newest, nil },
-		Within:   func(any) (*Store, error) { return nil, cannot("work inside a transaction of the host") },
-		Index:    func(context.Context) error { return nil },
-		Backup:   func(context.Context, string) error { return cannot("back itself up: use its own tools") },
-		Close:    func() error { return nil },
+		Schema: noSchema{},
+		Marker: noMarker{},
+		Ping:   func(context.Context) error { return nil },
+		Risks:  func(context.Context) ([]Risk, error) { return nil, nil },
+		Clock:  func(context.Context, string) (now, newest time.Time, err error) { return now, newest, nil },
+		Within: func(any) (*Store, error) { return nil, cannot("work inside a transaction of the host") },
+		Index:  func(context.Context) error { return nil },
+		Backup: func(context.Context, string) error { return cannot("back itself up: use its own tools") },
+		Close:  func() error { return nil },
 	}
 }
 
@@ -117,6 +116,10 @@ func (noImports) Accounts(context.Context, operation.ID, backoffice.Lines[fund.A
 	return none, cannot("import accounts")
 }
 
+func (noImports) ClosedDays(context.Context, backoffice.Lines[fund.ClosedDay], func(int64)) (none backoffice.Imported, err error) {
+	return none, cannot("import a calendar")
+}
+
 type noReader struct{}
 
 func unread[T any](rows string) iter.Seq2[T, error] {
@@ -136,6 +139,13 @@ func (noReader) Holdings(context.Context, backoffice.Query) iter.Seq2[fund.Holdi
 
 func (noReader) Accounts(context.Context, backoffice.Query) iter.Seq2[fund.Account, error] {
 	return unread[fund.Account]("accounts")
+}
+
+type noCalendar struct{}
+
+// ClosedDays yields nothing: a bank without a calendar is open every day.
+func (noCalendar) ClosedDays(context.Context) iter.Seq2[fund.ClosedDay, error] {
+	return func(func(fund.ClosedDay, error) bool) {}
 }
 
 func (noReader) Sales(context.Context, backoffice.Query) iter.Seq2[fund.SaleEntry, error] {
@@ -193,6 +203,14 @@ type noBooks struct{}
 func (noBooks) Update(context.Context, fund.LockSet, func(*fund.Book)) error {
 	return cannot("correct the book")
 }
+
+type noOutcomes struct{}
+
+func (noOutcomes) Outcomes(context.Context, string, int64, int) ([]fund.Ended, error) {
+	return nil, cannot("list outcomes")
+}
+
+func (noOutcomes) LastOutcome(context.Context) (int64, error) { return 0, cannot("list outcomes") }
 
 type noAudit struct{}
 

@@ -3,7 +3,7 @@
 //
 // Data goes to standard output and everything else to standard error. The exit
 // status is 0 for success, 1 for failure, 2 for wrong use (unknown commands, flags
-// and arguments, and invalid settings), and 130 if a signal ended a command.
+// and arguments, and invalid settings), 3 if settle found sales that failed, and 130 if a signal ended a command.
 package main
 
 import (

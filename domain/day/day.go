@@ -11,6 +11,9 @@ import (
 // ErrSyntax is returned for text that is not a valid date in YYYY-MM-DD format.
 var ErrSyntax = errors.New("not a day of the form YYYY-MM-DD")
 
+// ErrClockSyntax is returned for text that is not a time in HH:MM format.
+var ErrClockSyntax = errors.New("not a time of the form HH:MM")
+
 // Day is a day of the Gregorian calendar from 0001-01-01 to 9999-12-31. The zero
 // value is no day. Compare days with == or Compare.
 type Day struct {
@@ -57,6 +60,9 @@ func (d Day) After(other Day) bool { return d.number > other.number }
 
 // Plus returns the day n days later, or earlier if n is negative.
 func (d Day) Plus(n int) Day { return Day{d.number + int32(n)} } //nolint:gosec // callers add at most some years
+
+// Weekday returns the day of the week.
+func (d Day) Weekday() time.Weekday { return d.utc().Weekday() }
 
 // Start returns the first instant at which a clock in that location shows the
 // day. This is 00:00, or the instant of a clock change that skips midnight. A day

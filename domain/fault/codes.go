@@ -40,6 +40,8 @@ const (
 	ProceedsOutOfRange  = "proceeds-out-of-range"
 	BalanceOutOfRange   = "balance-out-of-range"
 	Cancelled           = "cancelled"
+	DayClosed           = "day-closed"
+	AfterCutOff         = "after-cut-off"
 
 	// The subscription and its CallerIds.
 	KeyMissing              = "key-missing"
@@ -121,6 +123,9 @@ type Code struct {
 	// Pointer and Detail are set for codes of refused sales. Their faults always
 	// point to the same place in the record and have the same detail.
 	Pointer, Detail string
+	// Naming is a further sentence of the detail if the bank has something to name.
+	// %s stands for it. Most codes have none.
+	Naming string
 }
 
 // Repeat says what happens if the caller sends the same request again.
@@ -335,8 +340,9 @@ var codes = []Code{
 	{
 		Name: PriceNotCurrent, Remedy: NewOperation,
 		Pointer: "/FundToProcess/PriceID", Detail: "This is not the current price of the fund.",
+		Naming:  "The current PriceID is %s.",
 		Meaning: "The fund has a newer price than the one the customer agreed to.",
-		Action:  "Show the customer the current price and send its PriceID.",
+		Action:  "Show the customer the current price and send its PriceID, which the detail names.",
 		Example: "A new price became valid after the customer saw the old one.",
 		Provoke: "In the sandbox, send the demo sale with IMKBCode SBXOLD and PriceID 9001.",
 	},
@@ -359,8 +365,9 @@ var codes = []Code{
 	{
 		Name: AmountMismatch, Remedy: NewOperation,
 		Pointer: "/Amount", Detail: "Amount is not equal to the proceeds.",
+		Naming:  "The proceeds are %s.",
 		Meaning: "Amount is given and is not equal to the proceeds.",
-		Action:  "Calculate units times price, rounded half away from zero, or leave Amount out.",
+		Action:  "Send the proceeds that the detail names if the customer agrees, or leave Amount out.",
 		Example: "Amount was calculated with another price.",
 		Provoke: "Send the demo sale with Amount 1.",
 	},
@@ -395,6 +402,24 @@ var codes = []Code{
 		Action:  "Ask the bank why.",
 		Example: "The customer asked the bank not to sell.",
 		Provoke: "In the sandbox, send the demo sale for tomorrow with CustomerNo 9104, move the clock, and send it again.",
+	},
+	{
+		Name: DayClosed, Remedy: NewOperation,
+		Pointer: "/SelectedTransactionDate", Detail: "The bank is closed on this day.",
+		Naming:  "The next open day is %s.",
+		Meaning: "The bank carries out no sales on this day.",
+		Action:  "Send the sale for an open day, such as the one that the detail names.",
+		Example: "The day is a public holiday.",
+		Provoke: "Send the demo sale for the 200th day after the demo book was loaded. bankingapi export calendar prints that day.",
+	},
+	{
+		Name: AfterCutOff, Remedy: NewOperation,
+		Pointer: "/SelectedTransactionDate", Detail: "The bank takes no more sales for today.",
+		Naming:  "The next open day is %s.",
+		Meaning: "The sale is for today, and it arrived after the hour until which the bank takes sales for the day.",
+		Action:  "Send the sale for the day that the detail names.",
+		Example: "The customer sells late in the evening.",
+		Provoke: "In the sandbox, move the clock to 23:59 of the bank's day, and send the demo sale.",
 	},
 
 	{

@@ -19,6 +19,7 @@ not-an-integer too-many-decimals invalid-format invalid-date date-in-the-past da
 invalid-url invalid-currency invalid-character invalid-json nesting-too-deep
 holding-not-found holding-insufficient price-not-found price-not-current account-not-found currency-mismatch
 amount-mismatch proceeds-zero proceeds-out-of-range balance-out-of-range cancelled
+day-closed after-cut-off
 key-missing key-invalid operation-not-granted contradicts-subscription caller-id-reused rate-limit-exceeded
 unknown-path method-not-allowed body-too-large unsupported-media-type unsupported-content-encoding
 internal-error overloaded shutting-down storage-unavailable outcome-unknown`

@@ -56,6 +56,9 @@ type Fault struct {
 	Code string
 	// Detail describes the rule in a sentence. It never repeats the value.
 	Detail string
+	// Named is what Detail names beside the rule, such as the current PriceID. It
+	// is empty for most codes.
+	Named string
 }
 
 // Under puts pointer in front of the pointer of every fault and returns the

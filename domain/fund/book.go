@@ -2,6 +2,7 @@ package fund
 
 import (
 	"slices"
+	"strconv"
 	"time"
 
 	"bankingapi/domain/day"
@@ -138,10 +139,11 @@ func (b *Book) settle(o *Operation, now time.Time, today day.Day) {
 	o.outcome, o.err = operation.Outcome{}, nil
 	key, hasKey := o.Key()
 	if o.Due {
-		if b.claimed[o.ID] && !o.Sales[0].terms.SelectedDay.After(today) {
+		if b.claimed[o.ID] && !o.Sales[0].terms.SelectedDay.After(today) && !b.lacksPrice(o) {
 			delete(b.claimed, o.ID)
 			b.carryOut(o, now, today)
 			b.Register.Change(key, o.outcome)
+			b.ended(o, now)
 		}
 		return
 	}
@@ -175,13 +177,22 @@ func (b *Book) settle(o *Operation, now time.Time, today day.Day) {
 	}
 }
 
+// lacksPrice reports whether a due operation waits, because one of its funds has no
+// price from the day of the sale yet.
+func (b *Book) lacksPrice(o *Operation) bool {
+	return o.OfTheDay && slices.ContainsFunc(o.Sales, func(s Sale) bool {
+		price, ok := b.current[PriceDay{s.terms.Holding.Fund, s.terms.SelectedDay}]
+		return !ok || price.ValidFrom != s.terms.SelectedDay
+	})
+}
+
 // record keeps the operation for its day if price, account and currency are valid
 // now.
 func (b *Book) record(o *Operation) {
 	var refusals []fault.Fault
 	for i := range o.Sales {
 		t := &o.Sales[i].terms
-		var r reasons
+		r := o.closed()
 		price, found := b.prices[t.PriceID]
 		found = found && price.Fund == t.Holding.Fund
 		r.refuseUnless(found, PriceNotFound)
@@ -237,7 +248,7 @@ func (b *Book) carryOut(o *Operation, now time.Time, today day.Day) {
 // sell decides one sale, and carries it out if there is no reason against it.
 func (b *Book) sell(s *SaleRecord, today day.Day) reasons {
 	t := &s.Operation.Sales[s.Index].terms
-	var r reasons
+	r := s.Operation.closed()
 
 	holding := b.holdings[t.Holding]
 	r.refuseUnless(holding != nil, HoldingNotFound)
@@ -257,7 +268,9 @@ func (b *Book) sell(s *SaleRecord, today day.Day) reasons {
 		r.refuseUnless(inRange, ProceedsOutOfRange)
 		r.refuseUnless(!inRange || s.Proceeds.Minor() > 0, ProceedsZero)
 		checked := t.ControlTotal != 0 && !s.Operation.Due
-		r.refuseUnless(!inRange || !checked || t.ControlTotal == s.Proceeds.Minor(), AmountMismatch)
+		if inRange && checked && t.ControlTotal != s.Proceeds.Minor() {
+			r = append(r, RefusalNaming(AmountMismatch, s.Proceeds.String()+" "+s.Proceeds.Currency().Code()))
+		}
 	}
 	if len(r) > 0 {
 		return r
@@ -292,12 +305,26 @@ func (b *Book) agreedPrice(due bool, t *Terms, today day.Day, r *reasons) (price
 		return Price{}, false
 	}
 	agreed = hasCurrent && current.ID == named.ID
-	r.refuseUnless(agreed, PriceNotCurrent)
+	if !agreed {
+		newer := ""
+		if hasCurrent {
+			newer = strconv.FormatInt(current.ID, 10)
+		}
+		*r = append(*r, RefusalNaming(PriceNotCurrent, newer))
+	}
 	return named, agreed
 }
 
 // reasons collects the reasons to refuse one sale.
 type reasons []fault.Fault
+
+// closed begins the reasons with the one that the bank takes no sale for the day.
+func (o *Operation) closed() (r reasons) {
+	if o.Closed.Code != "" {
+		r = reasons{o.Closed}
+	}
+	return r
+}
 
 func (r *reasons) refuseUnless(inOrder bool, code string) {
 	if !inOrder {

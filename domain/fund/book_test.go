@@ -351,7 +351,9 @@ func TestADueSaleThatIsRefusedEndsAsFailed(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, fund.Changes{Sales: []fund.SaleRecord{
 			{Operation: o, State: operation.Failed, Refusal: outcome.Faults[0].Code, SettledAt: now},
-		}}, changes, tt.name)
+		}, Ended: []fund.Ended{{
+			OperationID: o.ID, Subscription: o.Subscription, CallerID: "c-1", State: operation.Failed, Faults: outcome.Faults, At: now,
+		}}}, changes, tt.name)
 		require.Equal(t, o.ID, outcome.ID)
 		outcome.ID = operation.ID{}
 		require.Equal(t, outcome, b.known[keyOf(o)].Outcome, tt.name)

@@ -22,6 +22,9 @@ type Changes struct {
 	Refusals []operation.Refusal
 	// Reversals are the operations that were reversed.
 	Reversals []Reversal
+	// Ended are the operations that ended after they were answered, in the order in
+	// which they ended. Without due operations and corrections there are none.
+	Ended []Ended
 	// PostedAt is the time of all postings, if there are any.
 	PostedAt time.Time
 }

@@ -67,15 +67,16 @@ func (b *Book) LoadReversal(id operation.ID) {
 	b.reversed[id] = true
 }
 
-// Cancel ends a due operation before its day: it is Failed, and its CallerId
-// answers so. The error is ErrNotRecorded if the operation is not recorded or
-// another transaction is settling it, and ErrDayHasCome from its day on. Cancel
-// and the other corrections are used in place of Settle.
+// Cancel ends a due operation before its day, or while it waits for a price of its
+// day: it is Failed, and its CallerId answers so. The error is ErrNotRecorded if
+// the operation is not recorded or another transaction is settling it, and
+// ErrDayHasCome if it is to be settled. Cancel and the other corrections are used
+// in place of Settle.
 func (b *Book) Cancel(o *Operation, now time.Time, today day.Day) error {
 	switch {
 	case !b.claimed[o.ID]:
 		return ErrNotRecorded
-	case !o.Sales[0].terms.SelectedDay.After(today):
+	case !o.Sales[0].terms.SelectedDay.After(today) && !b.lacksPrice(o):
 		return ErrDayHasCome
 	}
 	delete(b.claimed, o.ID)
@@ -89,6 +90,7 @@ func (b *Book) Cancel(o *Operation, now time.Time, today day.Day) error {
 	if key, ok := o.Key(); ok {
 		b.Register.Change(key, o.outcome)
 	}
+	b.ended(o, now)
 	return nil
 }
 
@@ -115,7 +117,12 @@ func (b *Book) Reverse(sales []SaleEntry, id operation.ID, now time.Time) error 
 			return err
 		}
 	}
-	b.changes.Reversals = append(b.changes.Reversals, Reversal{OperationID: sales[0].OperationID, ID: id, At: now})
+	first := &sales[0]
+	b.changes.Reversals = append(b.changes.Reversals, Reversal{OperationID: first.OperationID, ID: id, At: now})
+	b.changes.Ended = append(b.changes.Ended, Ended{
+		OperationID: first.OperationID, Subscription: first.Subscription, CallerID: first.Header.CallerID,
+		State: operation.Completed, Reversed: true, At: now,
+	})
 	b.changes.PostedAt = now
 	return nil
 }

@@ -24,6 +24,9 @@ type SaleEntry struct {
 	Proceeds  money.Amount
 	Refusal   string    // code of a Failed sale; empty if only another sale of the array was refused
 	SettledAt time.Time // zero while Recorded
+	// ReversedAt is when the bank reversed its operation. Lists have it (package
+	// backoffice, Reader). It is zero unless the operation was reversed.
+	ReversedAt time.Time
 }
 
 // PostingEntry is one stored posting.

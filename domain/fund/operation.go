@@ -29,10 +29,17 @@ type Operation struct {
 	// Zone is the time zone of the bank's day. It tells the day on which an
 	// earlier operation with the same CallerId arrived. nil is UTC.
 	Zone *time.Location
+	// Closed is the reason why the bank takes no sale for this day, if there is one
+	// (Calendar.Refusal). Like DayFaults it was found when the operation arrived.
+	Closed fault.Fault
 
 	// Due marks an operation that was recorded for a later day and is settled
 	// now. All its sales have their SelectedDay.
 	Due bool
+	// OfTheDay says that a due operation stays recorded until each of its funds has
+	// a price whose ValidFrom is the day of the sale. Without it, the newest price
+	// until that day counts.
+	OfTheDay bool
 
 	outcome operation.Outcome
 	err     error

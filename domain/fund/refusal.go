@@ -1,6 +1,10 @@
 package fund
 
-import "bankingapi/domain/fault"
+import (
+	"fmt"
+
+	"bankingapi/domain/fault"
+)
 
 // The reasons for which the bank refuses a well-formed sale (the contract,
 // section 5). Package fault declares and describes them all. A new reason needs
@@ -18,11 +22,21 @@ const (
 	// Such a sale is refused; a sum never wraps.
 	ProceedsOutOfRange = fault.ProceedsOutOfRange
 	BalanceOutOfRange  = fault.BalanceOutOfRange
+	DayClosed          = fault.DayClosed
+	AfterCutOff        = fault.AfterCutOff
 )
 
 // Refusal returns the fault of a refused sale, with its pointer from the
 // record (/FundAmount).
-func Refusal(code string) fault.Fault {
+func Refusal(code string) fault.Fault { return RefusalNaming(code, "") }
+
+// RefusalNaming is Refusal with a detail that names what the caller needs to know,
+// such as the current PriceID. If named is empty, the detail is that of the code.
+func RefusalNaming(code, named string) fault.Fault {
 	c, _ := fault.Describe(code)
-	return fault.Fault{Pointer: c.Pointer, Code: code, Detail: c.Detail}
+	f := fault.Fault{Pointer: c.Pointer, Code: code, Detail: c.Detail}
+	if named != "" && c.Naming != "" {
+		f.Named, f.Detail = named, c.Detail+" "+fmt.Sprintf(c.Naming, named)
+	}
+	return f
 }

@@ -81,6 +81,9 @@ func Office(t *testing.T, open func(t *testing.T) OfficeUnderTest) {
 	run("a dry run writes nothing", testDryRun)
 	run("an import does not undo sales", testSoldSince)
 	run("an import stores its act", testImportActs)
+	run("an import sets the whole calendar", testImportCalendar)
+	run("outcomes come in the order in which operations end", testOutcomes)
+	run("no outcome appears before one that was read", testOutcomesAtOnce)
 
 	run("the evidence of a day is complete", testEvidence)
 	run("reading evidence stops at the witness's error", testEvidenceStops)

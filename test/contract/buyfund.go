@@ -70,6 +70,7 @@ func Books(t *testing.T, open func(t *testing.T) BooksUnderTest) {
 	run("twenty sales of the same rows in different orders all succeed", testCrossing)
 
 	run("due operations are listed in order and in pages once their day has come", testDue)
+	run("due operations are listed by the funds that they wait for", testDueFunds)
 	run("a due operation is settled and its CallerId returns the outcome", testDueSettled)
 	run("a due operation that fails keeps its reason", testDueFailed)
 	run("only one transaction claims a due operation", testClaimOnce)
@@ -97,11 +98,11 @@ func Books(t *testing.T, open func(t *testing.T) BooksUnderTest) {
 	run("listing due operations fails without storage or context", func(t *testing.T, b books) {
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
-		_, err := b.Due(ctx, on(0), nil, 10)
+		_, err := b.Due(ctx, buyfund.Due{Until: on(0)}, nil, 10)
 		fails(t, fault.Unavailable, err)
 		needs(t, b.Disconnect, "connection to cut on demand")
 		b.Disconnect()
-		_, err = b.Due(t.Context(), on(0), nil, 10)
+		_, err = b.Due(t.Context(), buyfund.Due{Until: on(0)}, nil, 10)
 		fails(t, fault.Unavailable, err)
 	})
 }
@@ -518,6 +519,79 @@ func testDue(t *testing.T, b books) {
 	require.Equal(t, []int{5, 6}, numbers)
 }
 
+func testDueFunds(t *testing.T, b books) {
+	m := b.market(1, 1000)
+	sold, other := m.sale(1).Holding.Fund, fund.Fund{IMKBCode: "OTH.ER", HolderCorporationName: "h"}
+	b.Seed(t, Seed{
+		Prices:   []fund.Price{{ID: 900, Fund: other, PerUnit: 100_000_000, Currency: currency("TRY"), ValidFrom: on(2)}},
+		Holdings: []fund.Holding{{Key: fund.HoldingKey{CustomerNo: 1, Fund: other}, Units: 1_000_000_000}},
+	})
+	sale := func(days int, of fund.Fund) fund.Terms {
+		terms := m.sale(1)
+		terms.SelectedDay, terms.Holding.Fund = on(days), of
+		if of == other {
+			terms.PriceID = 900
+		}
+		return terms
+	}
+	b.settle(0, m.operation(1, "", sale(1, sold), sale(1, sold)))
+	b.settle(0, m.operation(2, "", sale(1, other)))
+	b.settle(0, m.operation(3, "", sale(2, other), sale(2, sold)))
+	b.settle(0, m.operation(4, "", sale(2, other)))
+	b.settle(0, m.operation(5, "", sale(3, other)))
+
+	of := func(days int, f fund.Fund, priced bool, sales int64) buyfund.DueFund {
+		return buyfund.DueFund{PriceDay: fund.PriceDay{Fund: f, Day: on(days)}, Priced: priced, Sales: sales}
+	}
+	has := func(until int, want ...buyfund.DueFund) {
+		t.Helper()
+		counted, err := b.DueFunds(t.Context(), on(until), true)
+		require.NoError(t, err)
+		require.ElementsMatch(t, want, counted)
+		require.True(t, slices.IsSortedFunc(counted, func(x, y buyfund.DueFund) int { return x.Day.Compare(y.Day) }))
+		listed, err := b.DueFunds(t.Context(), on(until), false)
+		require.NoError(t, err)
+		for i := range counted {
+			counted[i].Sales = 0
+		}
+		require.Equal(t, counted, listed)
+	}
+	list := func(days int, f fund.Fund, after *fund.Operation) (due []*fund.Operation, numbers []int) {
+		t.Helper()
+		due, err := b.Due(t.Context(), buyfund.Due{Until: on(9), Of: fund.PriceDay{Fund: f, Day: on(days)}}, after, 1)
+		require.NoError(t, err)
+		for _, o := range due {
+			o.Due = true
+			numbers = append(numbers, number(o.ID))
+		}
+		return due, numbers
+	}
+	has(0)
+	has(1, of(1, sold, false, 2), of(1, other, false, 1))
+	has(3, of(1, sold, false, 2), of(1, other, false, 1), of(2, sold, false, 1), of(2, other, true, 2), of(3, other, false, 1))
+
+	due, numbers := list(2, other, nil)
+	require.Equal(t, []int{3}, numbers)
+	require.Len(t, due[0].Sales, 2, "the whole operation, with its sale of another fund")
+	last, numbers := list(2, other, due[0])
+	require.Equal(t, []int{4}, numbers)
+	_, numbers = list(2, other, last[0])
+	require.Empty(t, numbers)
+
+	// What waits for a price stays as it is, and is settled when there is one.
+	for _, o := range due {
+		o.OfTheDay = true
+	}
+	b.settle(5, due...)
+	b.outcome(due[0], operation.Outcome{})
+	has(2, of(1, sold, false, 2), of(1, other, false, 1), of(2, sold, false, 1), of(2, other, true, 2))
+	b.Seed(t, Seed{Prices: []fund.Price{{ID: 901, Fund: sold, PerUnit: 300_000_000, Currency: currency("TRY"), ValidFrom: on(2)}}})
+	b.settle(5, due...)
+	b.outcome(due[0], operation.Outcome{State: operation.Completed})
+	has(2, of(1, sold, false, 2), of(1, other, false, 1), of(2, other, true, 1))
+	require.EqualValues(t, 901, b.sales()[4].PriceID)
+}
+
 func testDueSettled(t *testing.T, b books) {
 	m := b.market(2, 1000)
 	first, second := m.sale(1), m.sale(2)
@@ -751,7 +825,7 @@ func (b books) due(today int, after *fund.Operation, limit int) []*fund.Operatio
 // listDue lists the due operations and marks them, as SettleDue does.
 func listDue(ctx context.Context, t *testing.T, b buyfund.Books, today int, after *fund.Operation, limit int) []*fund.Operation {
 	t.Helper()
-	due, err := b.Due(ctx, on(today), after, limit)
+	due, err := b.Due(ctx, buyfund.Due{Until: on(today)}, after, limit)
 	require.NoError(t, err)
 	for _, o := range due {
 		o.Due = true

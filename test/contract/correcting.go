@@ -2,6 +2,7 @@ package contract
 
 import (
 	"context"
+	"errors"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -9,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"bankingapi/application/backoffice"
+	"bankingapi/application/buyfund"
 	"bankingapi/domain/audit"
 	"bankingapi/domain/fault"
 	"bankingapi/domain/fund"
@@ -24,6 +26,11 @@ var who = audit.Who{Actor: "ayse", SystemUser: "root", Origin: "desk-7", Reason:
 func (o office) corrector(today int) *backoffice.Corrector {
 	var next atomic.Int64
 	next.Store(0x200)
+	return o.correctorOf(today, &next)
+}
+
+// correctorOf is a corrector whose IDs come after next.
+func (o office) correctorOf(today int, next *atomic.Int64) *backoffice.Corrector {
 	newID := func() operation.ID { return id(int(next.Add(1))) }
 	return backoffice.NewCorrector(o.Ports.Books, o.Lookups, newID, func() time.Time { return at(today * 24) }, time.UTC)
 }
@@ -70,7 +77,7 @@ func testCancel(t *testing.T, o office) {
 	equal(t, at(48), found.Sales[0].SettledAt)
 	require.Equal(t, operation.Failed, found.Record.Outcome.State)
 	require.Equal(t, "/Parameters/0/SelectedTransactionDate", found.Record.Outcome.Faults[0].Pointer)
-	due, err := o.Books.Due(t.Context(), on(3), nil, 10)
+	due, err := o.Books.Due(t.Context(), buyfund.Due{Until: on(3)}, nil, 10)
 	require.NoError(t, err)
 	require.Empty(t, due)
 	equal(t, []audit.Act{{At: at(48), Who: who, Action: "sales.cancel", Object: id(5).String(), Details: "1 sale for 2026-11-23"}}, o.acts())
@@ -280,4 +287,45 @@ func testImportActs(t *testing.T, o office) {
 	require.NoError(t, err)
 	act.ID, act.Details = operation.ID{}, "1 new, 0 changed, 0 unchanged"
 	equal(t, []audit.Act{act}, o.acts())
+}
+
+func testImportCalendar(t *testing.T, o office) {
+	closed := func(n int, reason string) fund.ClosedDay { return fund.ClosedDay{Day: on(n), Reason: reason} }
+	set := func(ctx context.Context, want backoffice.Imported, days ...fund.ClosedDay) {
+		t.Helper()
+		imported, err := o.Imports.ClosedDays(ctx, lines(days...), quiet)
+		require.NoError(t, err)
+		require.Equal(t, want, imported)
+	}
+	has := func(want ...fund.ClosedDay) {
+		t.Helper()
+		require.Equal(t, want, all(t, o.Calendar.ClosedDays(t.Context())))
+	}
+	const reason = "Kurban Bayramı, 1. gün "
+	has()
+	set(t.Context(), backoffice.Imported{New: 2}, closed(1, reason), closed(2, ""))
+	set(t.Context(), backoffice.Imported{Unchanged: 2}, closed(1, reason), closed(2, ""))
+	has(closed(1, reason), closed(2, ""))
+
+	dry := backoffice.WithImport(t.Context(), backoffice.ImportOptions{DryRun: true})
+	next := []fund.ClosedDay{closed(-5, "first"), closed(2, "named"), closed(3, "")}
+	set(dry, backoffice.Imported{New: 2, Changed: 1, Removed: 1}, next...)
+	has(closed(1, reason), closed(2, ""))
+	act := audit.Act{ID: id(1), At: at(0), Who: who, Action: "import.calendar", Object: "calendar.csv"}
+	set(audit.With(t.Context(), act), backoffice.Imported{New: 2, Changed: 1, Removed: 1}, next...)
+	has(next...)
+	act.ID, act.Details = operation.ID{}, "2 new, 1 changed, 0 unchanged, 1 removed"
+	equal(t, []audit.Act{act}, o.acts())
+
+	broken := errors.New("the file broke")
+	_, err := o.Imports.ClosedDays(t.Context(), func(yield func(int64, fund.ClosedDay) error) error {
+		if err := yield(2, closed(9, "")); err != nil {
+			return err
+		}
+		return broken
+	}, quiet)
+	require.ErrorIs(t, err, broken)
+	has(next...)
+	set(t.Context(), backoffice.Imported{Removed: 3})
+	has()
 }

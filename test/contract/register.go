@@ -28,6 +28,7 @@ func register(t *testing.T, name operation.Name, update registers) {
 	failed.Key.CallerID, failed.ID, failed.Fingerprint = "b", id(2), fingerprint("failed")
 	failed.Outcome = operation.Outcome{State: operation.Failed, Faults: []fault.Fault{ // unordered
 		refusal(10, fund.HoldingInsufficient), refusal(999, fund.PriceNotCurrent), refusal(2, fund.HoldingInsufficient), refusal(2, fund.AmountMismatch),
+		operation.UnderParameter(1, []fault.Fault{fund.RefusalNaming(fund.AmountMismatch, "15.63 TRY")})[0],
 	}}
 	unseen := idempotency.Key{CallerID: "unseen", Subscription: "s", Operation: name}
 	keys := []idempotency.Key{recorded.Key, failed.Key, unseen}

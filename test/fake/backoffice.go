@@ -21,7 +21,7 @@ import (
 func (s *Store) Backoffice(strike Strike, now func() time.Time) backoffice.Ports {
 	o := office{s, strike, now}
 	return backoffice.Ports{
-		Imports: imports{o}, Reader: reader{o}, Lookups: lookups{o}, Evidence: evidence{o}, Books: s.Books(strike), Audit: acts{o},
+		Imports: imports{o}, Reader: reader{o}, Lookups: lookups{o}, Evidence: evidence{o}, Books: s.Books(strike), Audit: acts{o}, Calendar: reader{o}, Outcomes: s.Books(strike),
 	}
 }
 
@@ -156,6 +156,38 @@ func (i imports) Accounts(ctx context.Context, id operation.ID, lines backoffice
 			s.postings = append(s.postings, fund.PostingEntry{Posting: fund.MoneyPosting(kind, id, int(l.line), a.Key, by), PostedAt: at})
 		}
 	})
+	return imported, err
+}
+
+// ClosedDays implements backoffice.Imports.
+func (i imports) ClosedDays(ctx context.Context, lines backoffice.Lines[fund.ClosedDay], written func(int64)) (imported backoffice.Imported, err error) {
+	s := i.store
+	var all []fund.ClosedDay
+	err = s.transact(ctx, i.strike, func() {},
+		func() error {
+			all = nil
+			err := lines(func(_ int64, c fund.ClosedDay) error {
+				all = append(all, c)
+				return ctx.Err()
+			})
+			written(int64(len(all)))
+			return err
+		},
+		func() error {
+			imported = backoffice.Imported{Removed: int64(len(s.closed))}
+			for _, c := range all {
+				at := slices.IndexFunc(s.closed, func(known fund.ClosedDay) bool { return known.Day == c.Day })
+				count(&imported, at >= 0, at >= 0 && s.closed[at] == c)
+				if at >= 0 {
+					imported.Removed--
+				}
+			}
+			if !backoffice.ImportOptionsOf(ctx).DryRun {
+				s.closed = all
+				s.audit(ctx, imported.String())
+			}
+			return nil
+		})
 	return imported, err
 }
 

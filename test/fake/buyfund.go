@@ -8,6 +8,7 @@ import (
 	"maps"
 	"slices"
 
+	"bankingapi/application/buyfund"
 	"bankingapi/domain/day"
 	"bankingapi/domain/fund"
 	"bankingapi/domain/operation"
@@ -35,14 +36,15 @@ func (b *Books) Update(ctx context.Context, touched fund.LockSet, settle func(*f
 }
 
 // Due implements buyfund.Books.
-func (b *Books) Due(ctx context.Context, on day.Day, after *fund.Operation, limit int) ([]*fund.Operation, error) {
+func (b *Books) Due(ctx context.Context, of buyfund.Due, after *fund.Operation, limit int) ([]*fund.Operation, error) {
 	s := b.store
 	var due []*fund.Operation
 	err := s.read(ctx, b.strike, func() {
 		var places []place
 		for id := range s.recorded {
 			p := place{s.sales[id][0].Terms.SelectedDay, id}
-			if !p.day.After(on) && (after == nil || p.compare(place{after.Sales[0].Terms().SelectedDay, after.ID}) > 0) {
+			wanted := of.Of == fund.PriceDay{} || slices.ContainsFunc(s.sales[id], func(sale fund.SaleEntry) bool { return selling(&sale) == of.Of })
+			if wanted && !p.day.After(of.Until) && (after == nil || p.compare(place{after.Sales[0].Terms().SelectedDay, after.ID}) > 0) {
 				places = append(places, p)
 			}
 		}
@@ -52,6 +54,56 @@ func (b *Books) Due(ctx context.Context, on day.Day, after *fund.Operation, limi
 		}
 	})
 	return due, err
+}
+
+// selling is the fund and the day of a sale.
+func selling(s *fund.SaleEntry) fund.PriceDay {
+	return fund.PriceDay{Fund: s.Terms.Holding.Fund, Day: s.Terms.SelectedDay}
+}
+
+// DueFunds implements buyfund.Books.
+func (b *Books) DueFunds(ctx context.Context, until day.Day, count bool) (all []buyfund.DueFund, err error) {
+	s := b.store
+	err = s.read(ctx, b.strike, func() {
+		sales := make(map[fund.PriceDay]int64)
+		for id := range s.recorded {
+			for _, sale := range s.sales[id] {
+				if of := selling(&sale); !of.Day.After(until) {
+					sales[of]++
+				}
+			}
+		}
+		for of, n := range sales {
+			price, ok := s.currentPrice(of)
+			due := buyfund.DueFund{PriceDay: of, Priced: ok && price.ValidFrom == of.Day}
+			if count {
+				due.Sales = n
+			}
+			all = append(all, due)
+		}
+		slices.SortFunc(all, func(x, y buyfund.DueFund) int {
+			return cmp.Or(x.Day.Compare(y.Day), cmp.Compare(x.Fund.IMKBCode, y.Fund.IMKBCode), cmp.Compare(x.Fund.HolderCorporationName, y.Fund.HolderCorporationName))
+		})
+	})
+	return all, err
+}
+
+// Outcomes implements outcomes.Source.
+func (b *Books) Outcomes(ctx context.Context, subscription string, after int64, limit int) (all []fund.Ended, err error) {
+	err = b.store.read(ctx, b.strike, func() {
+		for _, e := range b.store.ended {
+			if e.Number > after && (subscription == "" || e.Subscription == subscription) && len(all) < limit {
+				all = append(all, e)
+			}
+		}
+	})
+	return all, err
+}
+
+// LastOutcome implements outcomes.Source.
+func (b *Books) LastOutcome(ctx context.Context) (last int64, err error) {
+	err = b.store.read(ctx, b.strike, func() { last = int64(len(b.store.ended)) })
+	return last, err
 }
 
 // place is the place of a recorded operation among the due ones.
@@ -177,6 +229,10 @@ func (s *Store) keep(ctx context.Context, book *fund.Book) error {
 	for _, r := range changes.Refusals {
 		r.Faults = slices.Clone(r.Faults)
 		s.refusals = append(s.refusals, r)
+	}
+	for _, e := range changes.Ended {
+		e.Number = int64(len(s.ended)) + 1
+		s.ended = append(s.ended, e)
 	}
 	s.bookLeaves(&changes)
 	changed := len(changes.Holdings)+len(changes.Accounts)+len(changes.Sales)+len(changes.Postings)+len(changes.Refusals) > 0 ||

@@ -81,6 +81,11 @@ func (r reader) Prices(ctx context.Context, q backoffice.Query) iter.Seq2[fund.P
 		})
 }
 
+// ClosedDays implements backoffice.Calendar.
+func (r reader) ClosedDays(ctx context.Context) iter.Seq2[fund.ClosedDay, error] {
+	return stream(ctx, r, backoffice.Query{}, func() []fund.ClosedDay { return slices.Clone(r.store.closed) }, nil, func(*fund.ClosedDay) bool { return true })
+}
+
 // Holdings implements backoffice.Reader.
 func (r reader) Holdings(ctx context.Context, q backoffice.Query) iter.Seq2[fund.Holding, error] {
 	return stream(ctx, r, q, r.store.allHoldings, nil, func(h *fund.Holding) bool { return ofCustomer(q, h.Key.CustomerNo) })
@@ -95,6 +100,9 @@ func (r reader) Accounts(ctx context.Context, q backoffice.Query) iter.Seq2[fund
 func (r reader) Sales(ctx context.Context, q backoffice.Query) iter.Seq2[fund.SaleEntry, error] {
 	read := func() []fund.SaleEntry {
 		all := r.store.allSales()
+		for i := range all {
+			all[i].ReversedAt = r.store.reversals[all[i].OperationID].At
+		}
 		if q.Order == backoffice.ByDay {
 			slices.SortStableFunc(all, func(a, b fund.SaleEntry) int { return a.Terms.SelectedDay.Compare(b.Terms.SelectedDay) })
 		}

@@ -45,8 +45,10 @@ type Store struct {
 	subscriptions map[string]subscription.Subscription
 	refusals      []operation.Refusal
 	reversals     map[operation.ID]fund.Reversal
+	ended         []fund.Ended // in the order of their numbers
 	acts          []audit.Act
-	trail         *trailLog // nil unless Trail was called
+	closed        []fund.ClosedDay // by day
+	trail         *trailLog        // nil unless Trail was called
 }
 
 // NewStore returns an empty store.

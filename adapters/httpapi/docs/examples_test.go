@@ -18,6 +18,7 @@ import (
 
 	"bankingapi/adapters/httpapi/openapi"
 	"bankingapi/application/backoffice"
+	"bankingapi/domain/day"
 	"bankingapi/domain/decimal"
 	"bankingapi/domain/fault"
 	"bankingapi/domain/fund"
@@ -165,6 +166,10 @@ func examples() map[string]example {
 			e.twice = e.body
 			e.between = cancelSale
 		}),
+		fault.DayClosed: sale(`"FundAmount": 12.5,`, `"FundAmount": 12.5, "SelectedTransactionDate": "2026-11-29",`).with(func(e *example) {
+			e.setup = func(s *demo.Setup) { s.Calendar = &fund.Calendar{Weekdays: [7]bool{time.Sunday: true}} }
+		}),
+		fault.AfterCutOff: setup(func(s *demo.Setup) { s.Calendar = &fund.Calendar{CutOff: day.ClockOf(demo.Today, time.UTC)} }),
 
 		fault.KeyMissing: sale(`12.5`, `12.5`).with(func(e *example) { e.noKey = true }),
 		fault.KeyInvalid: sale(`12.5`, `12.5`).with(func(e *example) {

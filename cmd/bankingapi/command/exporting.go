@@ -21,6 +21,7 @@ var exports = []exportOf{
 	{"prices", []string{"since", "until"}},
 	{"holdings", []string{"customer"}},
 	{"accounts", []string{"customer"}},
+	{"calendar", nil},
 	{"sales", []string{
 		"customer", "since", "until", "due-since", "due-until", "settled-since", "settled-until", "state",
 		"subscription", "caller-id", "request-id", "operation-id", "price-id",
@@ -28,6 +29,7 @@ var exports = []exportOf{
 	{"postings", []string{"customer", "since", "until", "operation-id"}},
 	{"notifications", []string{"user", "push-id", "since", "until", "subscription", "caller-id", "request-id", "operation-id"}},
 	{"operations", []string{"since", "until", "state", "subscription", "caller-id", "request-id", "operation-id"}},
+	{"outcomes", []string{"subscription"}},
 	{"audit", []string{"since", "until", "actor", "action", "object"}},
 }
 
@@ -61,13 +63,14 @@ type exportOptions struct {
 func (p program) exportCommand() *cobra.Command {
 	var o exportOptions
 	cmd := p.command(&cobra.Command{
-		Use:   "export prices|holdings|accounts|sales|postings|notifications|operations|audit",
+		Use:   "export prices|holdings|accounts|calendar|sales|postings|notifications|operations|outcomes|audit",
 		Short: "Write the book or the notifications to standard output",
 		Long: `Writes all rows as of one moment, with the columns that import reads. These flags filter them:
 
   prices         --since --until (by ValidFrom)
   holdings       --customer
   accounts       --customer
+  calendar       all days on which the bank is closed
   sales          --customer --since --until (when it was received), --due-since --due-until (the later day
                  that it is for), --settled-since --settled-until (when it was settled), --state
                  --subscription --caller-id --request-id --operation-id --price-id
@@ -76,6 +79,8 @@ func (p program) exportCommand() *cobra.Command {
                  --request-id --operation-id
   operations     --since --until (when it was received) --state --subscription --caller-id --request-id
                  --operation-id. Every decided operation, refused ones too
+  outcomes       --subscription. How operations ended after they were answered: settled on their day,
+                 cancelled or reversed, in the order in which they ended
   audit          --since --until --actor --action --object. Who administered what, when, from where
                  and why
 
@@ -114,7 +119,7 @@ A file or a pipe gets every byte as it is stored. On a terminal, control charact
 	flags.StringVar(&o.filter.Action, "action", "", "only acts of this `kind`, like subscription.change")
 	flags.StringVar(&o.filter.Object, "object", "", "only acts on this `object`, like the name of a subscription")
 	flags.StringVar(&o.filter.PushID, "push-id", "", "only notifications with this `PushId`")
-	flags.BoolVar(&o.filter.Follow, "follow", false, "go on with the sales or notifications that come, until interrupted")
+	flags.BoolVar(&o.filter.Follow, "follow", false, "go on with the sales, notifications or outcomes that come, until interrupted. A sale comes again when it ends")
 	complete(cmd, "format", "csv", "ndjson")
 	complete(cmd, "state", "recorded", "completed", "failed")
 	return cmd
@@ -147,8 +152,8 @@ func (o *exportOptions) check(c *call, kind string) (err error) {
 			return wrongUsef("--state must be recorded, completed or failed")
 		}
 	}
-	if o.filter.Follow && kind != "sales" && kind != "notifications" {
-		return wrongUsef("--follow is for sales and notifications")
+	if o.filter.Follow && kind != "sales" && kind != "notifications" && kind != "outcomes" {
+		return wrongUsef("--follow is for sales, notifications and outcomes")
 	}
 	bank := c.loaded.Settings.Bank
 	if o.filter.Since, _, err = moment(bank, "since", o.since); err != nil {

@@ -1,7 +1,6 @@
 package command
 
 import (
-	"fmt"
 	"io"
 	"os"
 	"slices"
@@ -13,7 +12,7 @@ import (
 	"bankingapi/bootstrap"
 )
 
-var importKinds = []string{"prices", "holdings", "accounts"}
+var importKinds = []string{"prices", "holdings", "accounts", "calendar"}
 
 // importOptions are the flags of import.
 type importOptions struct {
@@ -24,17 +23,21 @@ type importOptions struct {
 func (p program) importCommand() *cobra.Command {
 	var o importOptions
 	cmd := p.command(&cobra.Command{
-		Use:   "import prices|holdings|accounts FILE",
-		Short: "Load prices, holdings or accounts from a CSV file",
+		Use:   "import prices|holdings|accounts|calendar FILE",
+		Short: "Load prices, holdings, accounts or closed days from a CSV file",
 		Long: `Loads a CSV file with a header line. - reads standard input. The import is all or nothing. It
 reports every bad line with its number and column.
 
   prices    PriceID,IMKBCode,HolderCorporationName,Price,CurrencyCode,ValidFrom
   holdings  CustomerNo,IMKBCode,HolderCorporationName,Units
   accounts  BranchCode,CustomerNo,AccountSuffix,CurrencyCode,Balance
+  calendar  Day,Reason
 
 If a holding or account exists, it is set to the new value, with a balancing posting. A price never
 changes: importing the same line again is fine, another value is refused.
+
+The calendar has the days on which the bank is closed. The file is the whole calendar: days that it
+does not have are open again. Every service takes it into account within 5 seconds.
 
 A file of positions is true at one moment. With --as-of the import is refused if a position that it
 changes had sales since: setting it would undo them.`,
@@ -89,12 +92,13 @@ func (o *importOptions) run(c *call) error {
 		Fault: func(f bootstrap.LineFault) {
 			work.printf("%s:%s\n", name, f)
 		},
-		Imported: func(added, changed, unchanged int64) {
-			result = fmt.Sprintf("%d new, %d changed, %d unchanged", added, changed, unchanged)
-		},
+		Imported: func(imported backoffice.Imported) { result = imported.String() },
 	})
 	if err != nil {
 		return err
+	}
+	if kind == "calendar" {
+		kind = "closed days"
 	}
 	if lines == 1 {
 		kind = strings.TrimSuffix(kind, "s")

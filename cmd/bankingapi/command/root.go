@@ -188,6 +188,9 @@ func report(errOut io.Writer, cmd *cobra.Command, err error) int {
 	case errors.As(err, &wrong):
 		fmt.Fprintf(errOut, "bankingapi: %v; see '%s --help'\n", err, cmd.CommandPath())
 		return 2
+	case errors.As(err, new(someFailed)):
+		fmt.Fprintf(errOut, "bankingapi: %v\n", err)
+		return 3
 	}
 	fmt.Fprintf(errOut, "bankingapi: %v\n", fault.Explain(err))
 	return 1

@@ -52,6 +52,8 @@ type Setup struct {
 	Subscription subscription.Subscription
 	// Strike injects faults into the storage of sales. It may be nil.
 	Strike fake.Strike
+	// Calendar is the bank's. It may be nil.
+	Calendar *fund.Calendar
 	// Stopping makes the service behave as during shutdown.
 	Stopping bool
 	// RequestID, unless it is empty, is the X-Request-Id of every request.
@@ -98,7 +100,11 @@ func Start(t testing.TB, setup Setup) (http.Handler, *fake.Store) {
 	clock, ids := fake.NewClock(Today), new(fake.IDs)
 	limits := commit.Limits{Batch: 100, Queue: 100, Timeout: time.Minute}
 	adder := addpush.New(store.Inboxes(nil), addpush.Options{ParametersLimit: 1000, Commit: limits, Now: clock.Now, NewID: ids.Next})
-	buyer := buyfund.New(store.Books(setup.Strike), buyfund.Options{ParametersLimit: 1000, Commit: limits, Zone: time.UTC, Now: clock.Now, NewID: ids.Next})
+	sale := buyfund.Options{ParametersLimit: 1000, Commit: limits, Zone: time.UTC, Now: clock.Now, NewID: ids.Next}
+	if setup.Calendar != nil {
+		sale.Calendar = buyfund.NewCalendar(store.Backoffice(nil, clock.Now).Calendar, *setup.Calendar, clock.Now)
+	}
+	buyer := buyfund.New(store.Books(setup.Strike), sale)
 	stop := func() {
 		require.NoError(t, adder.Close(context.Background()))
 		require.NoError(t, buyer.Close(context.Background()))

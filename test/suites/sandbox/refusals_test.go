@@ -50,6 +50,8 @@ type request struct {
 	header             []string
 	// before is sent first.
 	before string
+	// hour is the time to which the clock is moved before.
+	hour string
 }
 
 // catalogue has requests for the errors that the request on their page does not
@@ -63,7 +65,11 @@ func catalogue() map[string]request {
 	ordered := func(name string) request { return withHeader(sale("", ""), "Sandbox-Fault", name) }
 	reused := sale(`"Header":{}`, `"Header":{"CallerId":"x"}`)
 	reused.before = strings.Replace(reused.body, "12.5", "13", 1)
+	late := sale("", "")
+	late.hour = "23:59:00"
 	return map[string]request{
+		fault.DayClosed:    sale(demoSale, on("HOLIDAY", demoSale)),
+		fault.AfterCutOff:  late,
 		fault.TooMany:      sale(demoSale, strings.Repeat(demoSale+",", 1000)+demoSale),
 		fault.DatesDiffer:  sale(demoSale, demoSale+","+on("TOMORROW", demoSale)),
 		fault.BodyTooLarge: {method: http.MethodPost, path: sellPath, body: strings.Repeat(" ", 2<<20)},
@@ -119,10 +125,15 @@ func TestTheWholeCatalogue(t *testing.T) {
 		for i := range r.header {
 			r.header[i] = strings.Replace(r.header[i], "KEY", p.bank.Key, 1)
 		}
+		p := p
+		if r.hour != "" {
+			p = newPartner(t)
+			p.moveClock(`{"now":"` + p.day(0) + "T" + r.hour + `+03:00"}`)
+		}
 		if r.before != "" {
 			p.send(r.method, r.path, r.before)
 		}
-		got := p.send(r.method, r.path, strings.ReplaceAll(r.body, "TOMORROW", p.day(1)), r.header...)
+		got := p.send(r.method, r.path, strings.NewReplacer("TOMORROW", p.day(1), "HOLIDAY", p.day(200)).Replace(r.body), r.header...)
 		if !slices.Contains(got.codes(), code.Name) {
 			t.Errorf("the request on the page of %s (examples in adapters/httpapi/docs/examples_test.go) does not get this code in a sandbox: %s\n"+
 				"Add one that does to catalogue in this file or, for a refusal, to Refusals in adapters/sandbox/book.go.", code.Name, got.body)

@@ -312,9 +312,13 @@ func (c *changed) Update(ctx context.Context, touched fund.LockSet, settle func(
 	return through(c.end, err)
 }
 
-func (c *changed) Due(ctx context.Context, on day.Day, after *fund.Operation, limit int) ([]*fund.Operation, error) {
-	due, err := c.next.Due(ctx, on, after, limit)
+func (c *changed) Due(ctx context.Context, of buyfund.Due, after *fund.Operation, limit int) ([]*fund.Operation, error) {
+	due, err := c.next.Due(ctx, of, after, limit)
 	return through(c.list, due), err
+}
+
+func (c *changed) DueFunds(ctx context.Context, until day.Day, count bool) ([]buyfund.DueFund, error) {
+	return c.next.DueFunds(ctx, until, count)
 }
 
 // forgetful sometimes loads no known records.

@@ -244,7 +244,7 @@ func (tx *transaction) run(update func() error) (err error) {
 }
 
 // Due lists for a settler, whose gate is the context.
-func (b *watchedBooks) Due(ctx context.Context, on day.Day, after *fund.Operation, limit int) ([]*fund.Operation, error) {
+func (b *watchedBooks) Due(ctx context.Context, of buyfund.Due, after *fund.Operation, limit int) ([]*fund.Operation, error) {
 	s := ctx.(*gate).settler
 	s.replica.world.turn.Load()
 	s.steps++
@@ -254,13 +254,18 @@ func (b *watchedBooks) Due(ctx context.Context, on day.Day, after *fund.Operatio
 	tx := &transaction{settler: s, verdict: make(chan error)}
 	tx.ctx = context.WithValue(s.ctx, transactionKey{}, tx)
 	s.listing = tx
-	due, err := b.next.Due(tx.ctx, on, after, limit)
+	due, err := b.next.Due(tx.ctx, of, after, limit)
 	s.listing = nil
 	s.list = due
 	if err != nil {
 		s.failures++
 	}
 	return due, err
+}
+
+// DueFunds is not called: the simulation settles at the newest price.
+func (b *watchedBooks) DueFunds(ctx context.Context, until day.Day, count bool) ([]buyfund.DueFund, error) {
+	return b.next.DueFunds(ctx, until, count)
 }
 
 type watchedInboxes struct {

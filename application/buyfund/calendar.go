@@ -1,0 +1,88 @@
+package buyfund
+
+import (
+	"context"
+	"iter"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"bankingapi/domain/day"
+	"bankingapi/domain/fund"
+)
+
+// ClosedDays reads the days on which the bank is closed.
+type ClosedDays interface {
+	// ClosedDays yields all of them, by day.
+	ClosedDays(ctx context.Context) iter.Seq2[fund.ClosedDay, error]
+}
+
+const (
+	// calendarAge is the maximum age of a calendar that is used. A change reaches every
+	// replica within 5 s (the contract, section 5.2).
+	calendarAge = 4 * time.Second
+	// calendarTimeout bounds a read, because requests wait for it.
+	calendarTimeout = 2 * time.Second
+)
+
+// Calendar is the bank's calendar, read from storage and kept for some seconds. It
+// is safe for concurrent use. Make one with NewCalendar.
+type Calendar struct {
+	days    ClosedDays
+	always  fund.Calendar
+	now     func() time.Time
+	reading sync.Mutex
+	current atomic.Pointer[calendar]
+}
+
+type calendar struct {
+	fund.Calendar
+	read time.Time
+}
+
+// NewCalendar returns the calendar with these days. always has what does not come
+// from storage. now is the time of the service, not that of the bank.
+func NewCalendar(days ClosedDays, always fund.Calendar, now func() time.Time) *Calendar {
+	return &Calendar{days: days, always: always, now: now}
+}
+
+// From returns the calendar that reads these days when its copy is too old: inside a
+// transaction of a host, nothing may ask for another connection.
+func (c *Calendar) From(days ClosedDays) *Calendar {
+	from := NewCalendar(days, c.always, c.now)
+	from.current.Store(c.current.Load())
+	return from
+}
+
+// Current returns the calendar as it was at most some seconds ago. One caller reads
+// it for all. The error is that of the port.
+func (c *Calendar) Current(ctx context.Context) (*fund.Calendar, error) {
+	if kept := c.current.Load(); c.isFresh(kept) {
+		return &kept.Calendar, nil
+	}
+	c.reading.Lock()
+	defer c.reading.Unlock()
+	if kept := c.current.Load(); c.isFresh(kept) {
+		return &kept.Calendar, nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, calendarTimeout)
+	defer cancel()
+	read := &calendar{Calendar: c.always, read: c.now()}
+	read.Closed = make(map[day.Day]bool)
+	for closed, err := range c.days.ClosedDays(ctx) {
+		if err != nil {
+			return nil, err
+		}
+		read.Closed[closed.Day] = true
+	}
+	c.current.Store(read)
+	return &read.Calendar, nil
+}
+
+func (c *Calendar) isFresh(kept *calendar) bool {
+	if kept == nil {
+		return false
+	}
+	age := c.now().Sub(kept.read)
+	return 0 <= age && age < calendarAge
+}

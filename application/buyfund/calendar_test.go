@@ -1,0 +1,122 @@
+package buyfund_test
+
+import (
+	"context"
+	"errors"
+	"iter"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"bankingapi/application/buyfund"
+	"bankingapi/domain/day"
+	"bankingapi/domain/fault"
+	"bankingapi/domain/fund"
+	"bankingapi/domain/operation"
+)
+
+// closings are the closed days of a storage.
+type closings struct {
+	days []day.Day
+	err  error
+}
+
+func (c *closings) ClosedDays(context.Context) iter.Seq2[fund.ClosedDay, error] {
+	return func(yield func(fund.ClosedDay, error) bool) {
+		if c.err != nil {
+			yield(fund.ClosedDay{}, c.err)
+			return
+		}
+		for _, d := range c.days {
+			if !yield(fund.ClosedDay{Day: d}, nil) {
+				return
+			}
+		}
+	}
+}
+
+// openCalendar opens a bank whose last hour is 17:30, and that is closed on these days.
+func openCalendar(t *testing.T, days *closings) *bank {
+	t.Helper()
+	cutOff, err := day.ParseClock("17:30")
+	require.NoError(t, err)
+	var b *bank
+	now := func() time.Time { return b.clock.Now() }
+	b = openBank(t, with{options: func(o *buyfund.Options) {
+		o.Calendar = buyfund.NewCalendar(days, fund.Calendar{CutOff: cutOff}, func() time.Time {
+			if b == nil {
+				return noon
+			}
+			return now()
+		})
+	}})
+	return b
+}
+
+func TestASaleForAClosedDayIsRefused(t *testing.T) {
+	t.Parallel()
+	days := &closings{days: []day.Day{today(1), today(2)}}
+	b := openCalendar(t, days)
+	outcome := b.mustBuy("closed", sale("1", on(today(1))))
+	require.Equal(t, operation.Failed, outcome.State)
+	require.Equal(t, fund.DayClosed, outcome.Faults[0].Code)
+	require.Equal(t, "/Parameters/0/SelectedTransactionDate", outcome.Faults[0].Pointer)
+	require.Contains(t, outcome.Faults[0].Detail, today(3).String())
+	require.Equal(t, operation.Recorded, b.mustBuy("open", sale("1", on(today(3)))).State)
+
+	// A sale that is recorded is settled on its day, although the bank is closed by then.
+	days.days = []day.Day{today(3)}
+	b.clock.Set(midnight(3))
+	settled, err := b.SettleDue(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, buyfund.Settlement{Completed: 1}, settled)
+	require.Equal(t, fund.DayClosed, b.mustBuy("", sale("1")).Faults[0].Code, "a sale for today, without a date")
+	require.Equal(t, operation.Completed, b.mustBuy("open", sale("1", on(today(3)))).State, "a repeat is answered as before")
+	require.Equal(t, operation.Failed, b.mustBuy("closed", sale("1", on(today(1)))).State)
+}
+
+func TestASaleAfterTheLastHourIsRefused(t *testing.T) {
+	t.Parallel()
+	b := openCalendar(t, &closings{days: []day.Day{today(1)}})
+	b.clock.Set(noon.Add(2*time.Hour + 29*time.Minute + 59*time.Second)) // 17:29:59 in Istanbul
+	require.Equal(t, operation.Completed, b.mustBuy("a", sale("1")).State)
+	b.clock.Set(noon.Add(2*time.Hour + 30*time.Minute))
+	for _, late := range []fund.SaleFields{sale("2"), sale("2", on(today(0)))} {
+		outcome := b.mustBuy("", late)
+		require.Equal(t, operation.Failed, outcome.State)
+		require.Equal(t, fund.AfterCutOff, outcome.Faults[0].Code)
+		require.Contains(t, outcome.Faults[0].Detail, today(2).String())
+	}
+	repeat := b.mustBuy("a", sale("1"))
+	require.True(t, repeat.Replayed)
+	require.Equal(t, operation.Completed, repeat.State)
+	require.Equal(t, operation.Recorded, b.mustBuy("", sale("1", on(today(2)))).State)
+	b.clock.Set(midnight(2))
+	require.Equal(t, operation.Completed, b.mustBuy("", sale("1")).State, "a new day has begun")
+	b.sold(2)
+}
+
+func TestAChangedCalendarCountsWithinFiveSeconds(t *testing.T) {
+	t.Parallel()
+	days := &closings{}
+	b := openCalendar(t, days)
+	require.Equal(t, operation.Completed, b.mustBuy("", sale("1")).State)
+	days.days = []day.Day{today(0)}
+	b.clock.Set(noon.Add(4 * time.Second))
+	require.Equal(t, fund.DayClosed, b.mustBuy("", sale("1")).Faults[0].Code)
+}
+
+func TestWithoutItsCalendarTheBankTakesNoSale(t *testing.T) {
+	t.Parallel()
+	days := &closings{err: fault.New(fault.Unavailable, "away")}
+	b := openCalendar(t, days)
+	_, err := b.buy("a", sale("1"))
+	require.Equal(t, fault.Unavailable, fault.KindOf(err))
+	days.err = nil
+	require.Equal(t, operation.Completed, b.mustBuy("a", sale("1")).State)
+	days.err = errors.New("away again")
+	require.Equal(t, operation.Completed, b.mustBuy("b", sale("1")).State, "it is some seconds old")
+	require.False(t, slices.Contains(b.states(), operation.Failed))
+}

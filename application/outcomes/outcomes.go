@@ -1,0 +1,168 @@
+// Package outcomes is the use case of a partner who wants to learn how operations
+// ended after they were answered: settled on their day, cancelled, or reversed.
+//
+// Operations end in one order for all replicas. A cursor is a place in this order.
+// No outcome appears before a cursor that was handed out, so a partner who always
+// asks after the last cursor misses nothing and sees nothing twice.
+package outcomes
+
+import (
+	"context"
+	"strconv"
+	"sync"
+	"time"
+
+	"bankingapi/domain/fault"
+	"bankingapi/domain/fund"
+)
+
+// Source reads the outcomes.
+type Source interface {
+	// Outcomes lists outcomes with a larger Number than after, in the order of
+	// Number. It lists at most limit, and only those of the subscription unless it is
+	// empty. What it lists is as durable as an answer.
+	Outcomes(ctx context.Context, subscription string, after int64, limit int) ([]fund.Ended, error)
+	// LastOutcome returns the largest Number, or 0 if nothing has ended.
+	LastOutcome(ctx context.Context) (int64, error)
+}
+
+const (
+	// MaxLimit and MaxWait bound one page. DefaultLimit is the limit of a query
+	// without one.
+	MaxLimit, DefaultLimit = 1000, 100
+	MaxWait                = time.Minute
+	// look is the time between two looks for new outcomes, for all that wait.
+	look = 500 * time.Millisecond
+	// lookTimeout bounds a look.
+	lookTimeout = 2 * time.Second
+)
+
+// Query asks for a page.
+type Query struct {
+	// Subscription takes the outcomes of that partner. Empty takes all.
+	Subscription string
+	// After is the cursor of the page before. Empty takes the first page.
+	After string
+	// Limit is the maximum number of outcomes, at most MaxLimit. 0 is DefaultLimit.
+	Limit int
+	// Wait is how long to wait until there is an outcome, at most MaxWait.
+	Wait time.Duration
+}
+
+// Page is a part of the outcomes. Next is the cursor of the page after it.
+type Page struct {
+	Outcomes []fund.Ended
+	Next     string
+}
+
+// Feed hands out pages. It is safe for concurrent use. Make one with New.
+type Feed struct {
+	source Source
+	closed chan struct{}
+	close  func()
+
+	looking sync.Mutex // guards the fields below
+	last    int64
+	looked  time.Time
+}
+
+// New returns a Feed.
+func New(source Source) *Feed {
+	f := &Feed{source: source, closed: make(chan struct{})}
+	f.close = sync.OnceFunc(func() { close(f.closed) })
+	return f
+}
+
+// Close ends all waiting: pages are answered at once from then on. It may be called
+// twice.
+func (f *Feed) Close() { f.close() }
+
+// Page returns the next page. It waits up to q.Wait if there is no outcome, and
+// returns an empty page if there is none by then, or if ctx ends. The error is
+// fault.Invalid if the cursor is unknown or a bound is exceeded, or that of the
+// Source.
+func (f *Feed) Page(ctx context.Context, q Query) (Page, error) {
+	after, err := f.check(ctx, &q)
+	if err != nil {
+		return Page{}, err
+	}
+	deadline := time.Now().Add(q.Wait)
+	for {
+		seen, err := f.lastSeen(ctx)
+		if err != nil {
+			return Page{}, err
+		}
+		found, err := f.source.Outcomes(ctx, q.Subscription, after, q.Limit)
+		if err != nil {
+			return Page{}, err
+		}
+		if n := len(found); n > 0 {
+			return Page{found, strconv.FormatInt(found[n-1].Number, 10)}, nil
+		}
+		for more := false; !more; {
+			rest := min(look, time.Until(deadline))
+			if rest <= 0 {
+				return Page{nil, strconv.FormatInt(after, 10)}, nil
+			}
+			select {
+			case <-ctx.Done():
+				return Page{nil, strconv.FormatInt(after, 10)}, nil
+			case <-f.closed:
+				return Page{nil, strconv.FormatInt(after, 10)}, nil
+			case <-time.After(rest):
+			}
+			last, err := f.lastSeen(ctx)
+			if err != nil {
+				return Page{}, err
+			}
+			more = last > seen
+		}
+	}
+}
+
+// check returns the number of the cursor. A cursor that nobody was given is an error.
+func (f *Feed) check(ctx context.Context, q *Query) (after int64, err error) {
+	invalid := func(detail string) error {
+		return fault.New(fault.Invalid, "The request breaks a rule.", fault.Fault{Code: fault.OutOfRange, Detail: detail})
+	}
+	if q.Limit == 0 {
+		q.Limit = DefaultLimit
+	}
+	switch {
+	case q.Limit < 1 || q.Limit > MaxLimit:
+		return 0, invalid("limit must be an integer from 1 to " + strconv.Itoa(MaxLimit) + ".")
+	case q.Wait < 0 || q.Wait > MaxWait:
+		return 0, invalid("wait must be a duration from 0s to 60s.")
+	case q.After == "":
+		return 0, nil
+	}
+	after, err = strconv.ParseInt(q.After, 10, 64)
+	if err != nil || after < 0 || strconv.FormatInt(after, 10) != q.After {
+		return 0, invalid("after must be a cursor of an earlier answer.")
+	}
+	last, err := f.lastSeen(ctx)
+	if err == nil && after > last { // it may be younger than the last look
+		last, err = f.source.LastOutcome(ctx)
+	}
+	if err == nil && after > last {
+		err = invalid("after must be a cursor of an earlier answer.")
+	}
+	return after, err
+}
+
+// lastSeen returns the largest number as it was at most one look ago. One caller looks
+// for all.
+func (f *Feed) lastSeen(ctx context.Context) (int64, error) {
+	f.looking.Lock()
+	defer f.looking.Unlock()
+	if !f.looked.IsZero() && time.Since(f.looked) < look {
+		return f.last, nil
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lookTimeout)
+	defer cancel()
+	last, err := f.source.LastOutcome(ctx)
+	if err == nil {
+		f.last, f.looked = last, time.Now()
+	}
+	return f.last, err
+}

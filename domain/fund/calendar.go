@@ -1,0 +1,88 @@
+package fund
+
+import (
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"bankingapi/domain/day"
+	"bankingapi/domain/fault"
+)
+
+// Calendar says for which days the bank takes sales, and until when. It counts when
+// a request arrives: a sale that is recorded is settled on its day. The zero value
+// takes sales for every day at every hour.
+type Calendar struct {
+	// Closed are the days on which the bank is closed.
+	Closed map[day.Day]bool
+	// Weekdays are the days of the week on which the bank is always closed.
+	Weekdays [7]bool
+	// CutOff is the local time from which on the bank takes no sale for today. None
+	// means that there is no such time.
+	CutOff day.Clock
+}
+
+// IsOpen reports whether the bank carries out sales on that day.
+func (c *Calendar) IsOpen(d day.Day) bool { return !c.Closed[d] && !c.Weekdays[d.Weekday()] }
+
+// NextOpen returns the first open day after d. It returns no day if the bank is
+// closed as far ahead as a sale can be recorded.
+func (c *Calendar) NextOpen(d day.Day) day.Day {
+	for i := 1; i <= furthest; i++ {
+		if next := d.Plus(i); c.IsOpen(next) {
+			return next
+		}
+	}
+	return day.Day{}
+}
+
+// Refusal returns the reason why the bank takes no sale for that day, if it arrives
+// today at that time. The fault has no Code if the bank takes it. It names the next
+// open day.
+func (c *Calendar) Refusal(on, today day.Day, at day.Clock) fault.Fault {
+	switch {
+	case !c.IsOpen(on):
+		return RefusalNaming(DayClosed, c.NextOpen(on).String())
+	case on == today && !c.CutOff.IsNone() && !at.Before(c.CutOff):
+		return RefusalNaming(AfterCutOff, c.NextOpen(on).String())
+	}
+	return fault.Fault{}
+}
+
+// Day returns the day of the sales of a request without faults.
+func (r *Request) Day() day.Day { return r.Sales[0].terms.dayOr(r.Today) }
+
+// ClosedDay is a day on which the bank is closed.
+type ClosedDay struct {
+	Day day.Day
+	// Reason is for people: the name of a holiday. It may be empty.
+	Reason string
+}
+
+// NewClosedDay checks the fields of the bank's file. It returns either a closed day
+// or all faults, with pointers from the record (/Day).
+func NewClosedDay(on, reason string) (ClosedDay, []fault.Fault) {
+	var c checker
+	closed := ClosedDay{Reason: reason}
+	var err error
+	if closed.Day, err = day.Parse(on); err != nil {
+		c.fault("/Day", fault.InvalidDate, "Required: a real date in YYYY-MM-DD format, without a time.")
+	}
+	if utf8.RuneCountInString(reason) > maxHolder || strings.ContainsAny(reason, "\r\n") {
+		c.fault("/Reason", fault.TooLong, "At most 200 characters, in one line.")
+	}
+	if len(c.faults) > 0 {
+		return ClosedDay{}, c.faults
+	}
+	return closed, nil
+}
+
+// ParseWeekday reads the English name of a day of the week, such as Sunday.
+func ParseWeekday(text string) (of time.Weekday, ok bool) {
+	for of = range time.Saturday + 1 {
+		if of.String() == text {
+			return of, true
+		}
+	}
+	return 0, false
+}
