@@ -30,7 +30,7 @@ it also asks a Postgres server for settings that may lose data, and warns of the
 		for _, v := range c.loaded.Values() {
 			list.add(v.Path, cell{oneWord(v.Text), v.Text}, raw(v.Origin))
 		}
-		return write(c.Command, "", document{tables: []table{list}})
+		return c.write("", document{tables: []table{list}})
 	})
 	cmd.Flags().BoolVar(&check, "check", false, "only check the settings, and warn of risks of the database")
 	return addFormat(cmd)

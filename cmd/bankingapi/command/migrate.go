@@ -76,7 +76,7 @@ func (p program) migrateStatusCommand() *cobra.Command {
 		for _, m := range schema.Migrations {
 			var applied any = cell{"pending", nil}
 			if !m.Applied.IsZero() {
-				applied = m.Applied.UTC()
+				applied = m.Applied
 			}
 			list.add(m.Version, m.Name, applied)
 		}
@@ -84,6 +84,6 @@ func (p program) migrateStatusCommand() *cobra.Command {
 			c.tell("The database has schema version %d, but this program only knows version %d: use a newer program.\n", schema.Version, schema.Wanted)
 		}
 		c.warnOfRisks()
-		return write(c.Command, time.RFC3339, document{tables: []table{list}})
+		return c.write(time.RFC3339, document{tables: []table{list}})
 	}))
 }

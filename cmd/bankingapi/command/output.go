@@ -43,7 +43,7 @@ func (t *table) add(cells ...any) { t.rows = append(t.rows, cells) }
 // A cell is a value with another text for people. A raw text has spaces.
 type (
 	cell struct {
-		text string
+		text any // a string is printed as it is
 		json any
 	}
 	raw string
@@ -85,18 +85,22 @@ func (f *outputFormat) Set(text string) error {
 
 func wantsJSON(cmd *cobra.Command) bool { return cmd.Flag("format").Value.String() == "json" }
 
-// write prints the document in the format that the user wants. layout is how
-// times look in the text.
-func write(cmd *cobra.Command, layout string, documents ...document) error {
+// write prints the documents in the format that the user wants. layout is how
+// times of the bank look in the text; in JSON they are UTC.
+func (c *call) write(layout string, documents ...document) error {
+	zone, err := c.loaded.Settings.Bank.Location()
+	if err != nil {
+		return err
+	}
 	for _, d := range documents {
-		if err := d.write(cmd.OutOrStdout(), layout, wantsJSON(cmd)); err != nil {
+		if err := d.write(c.OutOrStdout(), layout, zone, wantsJSON(c.Command)); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (d document) write(out io.Writer, layout string, isJSON bool) error {
+func (d document) write(out io.Writer, layout string, zone *time.Location, isJSON bool) error {
 	if isJSON {
 		encoder := json.NewEncoder(out)
 		encoder.SetEscapeHTML(false)
@@ -112,10 +116,10 @@ func (d document) write(out io.Writer, layout string, isJSON bool) error {
 			lines = []string{value}
 		case time.Time:
 			if !value.IsZero() {
-				lines = []string{value.Format(layout)}
+				lines = []string{value.In(zone).Format(layout)}
 			}
 		default:
-			lines = []string{text(value, layout)}
+			lines = []string{text(value, layout, zone)}
 		}
 		for _, line := range lines {
 			if strings.ContainsFunc(line, func(r rune) bool { return !strconv.IsPrint(r) }) {
@@ -136,7 +140,7 @@ func (d document) write(out io.Writer, layout string, isJSON bool) error {
 		for _, row := range t.rows {
 			cells := make([]any, len(row))
 			for i, value := range row {
-				cells[i] = text(value, layout)
+				cells[i] = text(value, layout, zone)
 			}
 			line := t.line
 			if line == "" {
@@ -179,23 +183,33 @@ func jsonOf(value any) any {
 		if value.IsZero() {
 			return nil
 		}
+		return value.UTC()
 	case fmt.Stringer:
 		return value.String()
 	}
 	return value
 }
 
-func text(value any, layout string) string {
+func text(value any, layout string, zone *time.Location) string {
 	switch value := value.(type) {
 	case cell:
-		return value.text
+		if as, ok := value.text.(string); ok {
+			return as
+		}
+		return text(value.text, layout, zone)
+	case []time.Time:
+		all := make([]string, len(value))
+		for i, each := range value {
+			all[i] = text(each, layout, zone)
+		}
+		return strings.Join(all, ",")
 	case string:
 		return orDash(value)
 	case time.Time:
 		if value.IsZero() {
 			return "-"
 		}
-		return value.Format(layout)
+		return value.In(zone).Format(layout)
 	}
 	return fmt.Sprint(value)
 }

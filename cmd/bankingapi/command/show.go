@@ -76,11 +76,15 @@ func (o *showOperationOptions) run(c *call) error {
 	if err != nil {
 		return err
 	}
+	zone, err := c.loaded.Settings.Bank.Location()
+	if err != nil {
+		return err
+	}
 	documents := make([]document, len(all))
 	for i := range all {
-		documents[i] = operationDocument(&all[i])
+		documents[i] = operationDocument(&all[i], zone)
 	}
-	return write(c.Command, micros, documents...)
+	return c.write(micros, documents...)
 }
 
 // find returns the operations, and what was looked for.
@@ -101,7 +105,7 @@ func (o *showOperationOptions) find(c *call, office *backoffice.Office) (all []b
 	return []backoffice.Operation{one}, "operation " + c.args[0], err
 }
 
-func operationDocument(o *backoffice.Operation) document {
+func operationDocument(o *backoffice.Operation, zone *time.Location) document {
 	var d document
 	field := func(name string, value any) { d.fields = append(d.fields, field{name, value}) }
 	request := func(name operation.Name, subscription string, h *operation.Header, received time.Time) {
@@ -145,7 +149,7 @@ func operationDocument(o *backoffice.Operation) document {
 	}
 	field("Reason", reasons)
 	if o.Reversal != nil {
-		field("Reversed", o.Reversal.At.Format(micros)+" by "+o.Reversal.ID.String())
+		field("Reversed", o.Reversal.At.In(zone).Format(micros)+" by "+o.Reversal.ID.String())
 	}
 	sales := table{name: "Sales", columns: []string{"Sale", "Customer", "Fund", "Units", "Account", "Day", "State", "Price", "Proceeds", "Refusal"}}
 	for i := range o.Sales {
@@ -247,7 +251,7 @@ func (o *showCustomerOptions) run(c *call) error {
 	if len(positions.rows)+len(statement.rows) == 0 {
 		return fmt.Errorf("not found: customer %d has no holding, no account and no posting", number)
 	}
-	return write(c.Command, micros, document{tables: []table{positions, statement}})
+	return c.write(micros, document{tables: []table{positions, statement}})
 }
 
 func (p program) showNotificationCommand() *cobra.Command {

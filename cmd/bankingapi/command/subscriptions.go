@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -201,7 +202,7 @@ func (p program) listSubscriptionsCommand() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		return write(c.Command, minutes, subscriptionList(list))
+		return c.write(minutes, subscriptionList(list))
 	}))
 }
 
@@ -226,7 +227,7 @@ func subscriptionList(list []*subscription.Subscription) document {
 
 func keyTimes(k subscription.KeyLife) cell {
 	return cell{
-		text(k.Created, minutes) + "," + text(k.Used, minutes) + "," + text(k.Expires, minutes),
+		[]time.Time{k.Created, k.Used, k.Expires},
 		map[string]any{"Created": jsonOf(k.Created), "Used": jsonOf(k.Used), "Expires": jsonOf(k.Expires)},
 	}
 }

@@ -24,10 +24,10 @@ func TestSubscriptionsTable(t *testing.T) {
 			PrimaryKey: subscription.KeyLife{Created: time.Date(2026, 11, 20, 9, 30, 0, 0, time.UTC)},
 		},
 	})
-	require.NoError(t, list.write(&out, minutes, false))
+	require.NoError(t, list.write(&out, minutes, time.FixedZone("", 3*60*60), false))
 	golden.Equal(t, "subscriptions.txt", out.String())
 	out.Reset()
-	require.NoError(t, list.write(&out, minutes, true))
+	require.NoError(t, list.write(&out, minutes, time.UTC, true))
 	golden.Equal(t, "subscriptions.json", out.String())
 }
 

@@ -87,7 +87,7 @@ func (o *verifyOptions) run(c *call) (err error) {
 		return err
 	}
 	if wantsJSON(c.Command) {
-		if err := write(c.Command, "", proofDocument(proof, findings)); err != nil {
+		if err := c.write("", proofDocument(proof, findings)); err != nil {
 			return err
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"runtime/debug"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -22,7 +23,7 @@ func versionCommand() *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if wantsJSON(cmd) {
 				info, _ := debug.ReadBuildInfo()
-				return write(cmd, "", describe(info).document())
+				return describe(info).document().write(cmd.OutOrStdout(), "", time.UTC, true)
 			}
 			_, err := fmt.Fprint(cmd.OutOrStdout(), versionText())
 			return err
