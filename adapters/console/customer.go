@@ -38,7 +38,7 @@ const maxLines = 100
 
 // customerAt reads the reference and the day of a request. Until is the zero time
 // if the day is not over.
-func (q *request) customerAt() (customerNo int64, d day.Day, until time.Time, err error) {
+func customerAt(q *request) (customerNo int64, d day.Day, until time.Time, err error) {
 	if err := q.session.follow(q.r.PathValue("ref"), &customerNo); err != nil {
 		return 0, d, until, err
 	}
@@ -54,7 +54,7 @@ func (q *request) customerAt() (customerNo int64, d day.Day, until time.Time, er
 }
 
 func showCustomer(q *request) (any, error) {
-	n, d, until, err := q.customerAt()
+	n, d, until, err := customerAt(q)
 	if err == nil {
 		err = q.look()
 	}
@@ -95,9 +95,9 @@ func showCustomer(q *request) (any, error) {
 		p.Name = "account " + q.Account(of.account)
 	}
 	if p.Past && until.Before(q.bank) {
-		p.Line = q.line(of, points[of], until)
+		p.Line = lineOf(q, of, points[of], until)
 	} else {
-		p.Line = q.line(of, points[of], q.bank)
+		p.Line = lineOf(q, of, points[of], q.bank)
 	}
 	return p, nil
 }
@@ -122,8 +122,8 @@ type point struct {
 // lineSteps is how many steps a line over time has.
 const lineSteps = 280
 
-// line draws a holding or an account over time.
-func (q *request) line(of positionKey, points []point, to time.Time) *picture {
+// lineOf draws a holding or an account over time.
+func lineOf(q *request, of positionKey, points []point, to time.Time) *picture {
 	if len(points) == 0 {
 		return nil
 	}
@@ -157,7 +157,7 @@ func (q *request) line(of positionKey, points []point, to time.Time) *picture {
 }
 
 func exportStatement(q *request) (any, error) {
-	n, _, until, err := q.customerAt()
+	n, _, until, err := customerAt(q)
 	if err != nil {
 		return nil, err
 	}

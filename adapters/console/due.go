@@ -54,11 +54,11 @@ func showDue(q *request) (any, error) {
 		return nil, err
 	}
 	p := duePage{Day: chosen, Export: with("/console/due/export", "day", chosen.String())}
-	if p.dueDays, err = q.due(q.ctx); err != nil {
+	if p.dueDays, err = dueOf(q); err != nil {
 		return nil, err
 	}
 	p.addMonths(q.Today())
-	for s, err := range q.recorded(q.ctx, chosen, pageSize+1) {
+	for s, err := range recorded(q.ctx, q, chosen, pageSize+1) {
 		if err != nil {
 			return nil, err
 		}
@@ -66,12 +66,12 @@ func showDue(q *request) (any, error) {
 			p.Rows = append(p.Rows, s)
 		}
 	}
-	p.Failed, p.MoreFailed, err = q.failed()
+	p.Failed, p.MoreFailed, err = failedOnTheirDay(q)
 	return p, err
 }
 
 // recorded yields the sales that wait for a day; those of all days if it is none.
-func (q *request) recorded(ctx context.Context, chosen day.Day, limit int) iter.Seq2[backoffice.Sale, error] {
+func recorded(ctx context.Context, q *request, chosen day.Day, limit int) iter.Seq2[backoffice.Sale, error] {
 	until := chosen
 	if chosen.IsNone() {
 		until = q.Today().Plus(maxAhead)
@@ -84,7 +84,7 @@ func exportDue(q *request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return download(q, "due", bookfile.ReversedSales, func(ctx context.Context) iter.Seq2[backoffice.Sale, error] { return q.recorded(ctx, chosen, 0) })
+	return download(q, "due", bookfile.ReversedSales, func(ctx context.Context) iter.Seq2[backoffice.Sale, error] { return recorded(ctx, q, chosen, 0) })
 }
 
 const (
@@ -95,10 +95,10 @@ const (
 	maxFailed, maxFailedRead = 20, 2000
 )
 
-// failed lists the sales that failed on their day, the last settled first. A sale
+// failedOnTheirDay lists the sales that failed on their day, the last settled first. A sale
 // may have been received long before. A cancelled sale did not reach its day. more is
 // true if there may be others.
-func (q *request) failed() (all []backoffice.Sale, more bool, err error) {
+func failedOnTheirDay(q *request) (all []backoffice.Sale, more bool, err error) {
 	since, read := q.bank.AddDate(0, 0, -failedDays), 0
 	f := backoffice.Query{Order: backoffice.Newest, State: operation.Failed, Limit: maxFailedRead, Since: q.machine.AddDate(0, 0, -maxAhead-failedDays), Until: q.bank.Add(time.Hour)}
 	for s, err := range q.Office.Sales(q.ctx, f) {
@@ -170,9 +170,9 @@ type dueDays struct {
 	more       bool // there are more than were counted
 }
 
-// due counts what waits, by day.
-func (q *request) due(ctx context.Context) (found dueDays, err error) {
-	if found.Days, err = q.Office.Lookups.DueDays(ctx, q.Today().Plus(maxAhead), maxWaiting); err != nil {
+// dueOf counts what waits, by day.
+func dueOf(q *request) (found dueDays, err error) {
+	if found.Days, err = q.Office.Lookups.DueDays(q.ctx, q.Today().Plus(maxAhead), maxWaiting); err != nil {
 		return found, err
 	}
 	for _, d := range found.Days {

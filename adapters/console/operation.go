@@ -68,18 +68,18 @@ const (
 )
 
 func showOperation(q *request) (any, error) {
-	found, err := q.operation()
+	found, err := operationOf(q)
 	if err == nil {
 		err = q.look()
 	}
 	if err != nil {
 		return nil, err
 	}
-	return q.operationPage(found, "")
+	return newOperationPage(q, found, "")
 }
 
-// operation finds the operation that the path names.
-func (q *request) operation() (*backoffice.Operation, error) {
+// operationOf finds the operation that the path names.
+func operationOf(q *request) (*backoffice.Operation, error) {
 	id, err := operation.ParseID(q.r.PathValue("id"))
 	if err != nil {
 		return nil, errNothing
@@ -88,9 +88,9 @@ func (q *request) operation() (*backoffice.Operation, error) {
 	return &found, err
 }
 
-// operationPage returns the page for the kind of an operation. wrong says why a
+// newOperationPage returns the page for the kind of an operation. wrong says why a
 // correction changed nothing.
-func (q *request) operationPage(found *backoffice.Operation, wrong string) (any, error) {
+func newOperationPage(q *request, found *backoffice.Operation, wrong string) (any, error) {
 	p := operationPage{Operation: found, Wrong: wrong}
 	p.Repeat, p.Replay = repeatOf(found, q.Answer)
 	if q.Trail != nil && q.session.operator {
@@ -102,9 +102,9 @@ func (q *request) operationPage(found *backoffice.Operation, wrong string) (any,
 	case len(found.Notifications) > 0:
 		return shown{template: "messages", content: p}, nil
 	case len(found.Sales) > 0:
-		return q.salePage(p)
+		return newSalePage(q, p)
 	case len(found.Postings) > 0:
-		return q.bookingPage(p)
+		return newBookingPage(q, p)
 	}
 	return nil, errNothing
 }
@@ -119,14 +119,14 @@ func correctOperation(q *request) (any, error) {
 		return nil, errNothing
 	}
 	rejected := func(status int, wrong string) (any, error) {
-		found, err := q.operation()
+		found, err := operationOf(q)
 		if err == nil {
 			err = q.look()
 		}
 		if err != nil {
 			return nil, err
 		}
-		page, err := q.operationPage(found, wrong)
+		page, err := newOperationPage(q, found, wrong)
 		if p, isShown := page.(shown); isShown {
 			p.status = status
 			return p, err
@@ -157,14 +157,14 @@ func correctOperation(q *request) (any, error) {
 	return nil, err
 }
 
-func (q *request) salePage(common operationPage) (any, error) {
+func newSalePage(q *request, common operationPage) (any, error) {
 	found := common.Operation
 	p := salePage{operationPage: common, Chosen: 1, Shown: min(len(found.Sales), maxRequested)}
 	if n, err := strconv.Atoi(q.query("sale")); err == nil && n >= 1 && n <= len(found.Sales) {
 		p.Chosen = n
 	}
 	s := &found.Sales[p.Chosen-1]
-	p.Sale, p.Request = s, q.requestOf(found.Sales[:p.Shown])
+	p.Sale, p.Request = s, requestOf(q, found.Sales[:p.Shown])
 	if s.State == operation.Completed {
 		p.Exact = grouped(fund.ExactProceeds(s.Terms.Units, s.PerUnit))
 	}
@@ -199,7 +199,7 @@ func (q *request) salePage(common operationPage) (any, error) {
 }
 
 // bookingPage tells a reversal, an adjustment and an import apart.
-func (q *request) bookingPage(common operationPage) (any, error) {
+func newBookingPage(q *request, common operationPage) (any, error) {
 	first := &common.Postings[0]
 	p := bookingPage{operationPage: common, Kind: "Import", PostedAt: first.PostedAt, Shown: common.Postings[:min(len(common.Postings), maxPostings)]}
 	act, err := q.Office.Correction(q.ctx, common.ID, first.PostedAt)
@@ -224,7 +224,7 @@ func (v *viewer) AuditPath(at time.Time) string {
 
 // requestOf is the request as it was understood: the service does not keep its
 // bytes. It has the values that the subscription defines.
-func (q *request) requestOf(sold []fund.SaleEntry) string {
+func requestOf(q *request, sold []fund.SaleEntry) string {
 	type object = map[string]any
 	number := func(n int64) any {
 		if q.Revealed() {
@@ -297,7 +297,7 @@ func downloadProof(q *request) (any, error) {
 	case !q.Revealed():
 		return nil, errMasked
 	}
-	found, err := q.operation()
+	found, err := operationOf(q)
 	if err == nil {
 		err = q.look()
 	}

@@ -51,7 +51,7 @@ func pages(sandbox bool) []page {
 		{path: "audit", title: "Audit", menu: "Audit", template: "audit", show: acts.show},
 		{path: "audit/export", title: "Audit", show: acts.export},
 		{path: "search", title: "Search", template: "search", show: showSearch, ask: search},
-		{path: "find/{id...}", title: "Search", template: "search", show: func(q *request) (any, error) { return q.search(q.r.PathValue("id")) }},
+		{path: "find/{id...}", title: "Search", template: "search", show: func(q *request) (any, error) { return searchFor(q, q.r.PathValue("id")) }},
 		{path: "customer/{ref}", title: "Customer", template: "customer", show: showCustomer},
 		{path: "customer/{ref}/export", title: "Customer", show: exportStatement},
 		{path: "reveal", title: "Reveal", ask: reveal},

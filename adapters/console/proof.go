@@ -49,7 +49,7 @@ type proofPage struct {
 const lookBack = 90
 
 // lastVerified is the newest check that any program has recorded, or nil.
-func (q *request) lastVerified() (*audit.Act, error) {
+func lastVerified(q *request) (*audit.Act, error) {
 	return q.Office.LastVerified(q.ctx, q.bank.AddDate(0, 0, -lookBack))
 }
 
@@ -71,7 +71,7 @@ func showProof(q *request) (any, error) {
 		}
 	}
 	var err error
-	p.Last, err = q.lastVerified()
+	p.Last, err = lastVerified(q)
 	return p, err
 }
 

@@ -60,9 +60,9 @@ const (
 	maxOrdered = 1000
 )
 
-func showSandbox(q *request) (any, error) { return q.sandboxPage(""), nil }
+func showSandbox(q *request) (any, error) { return newSandboxPage(q, ""), nil }
 
-func (q *request) sandboxPage(wrong string) sandboxPage {
+func newSandboxPage(q *request, wrong string) sandboxPage {
 	p := sandboxPage{Wrong: wrong, Ahead: max(0, q.bank.Sub(q.machine).Round(time.Second)), Rows: q.Sandbox.Requests(), Faults: q.Sandbox.Faults}
 	p.Rows = p.Rows[:min(len(p.Rows), shownRequests)]
 	p.Ordered, p.Left = q.Sandbox.Ordered()
@@ -75,7 +75,7 @@ func useSandbox(q *request) (any, error) {
 		return nil, errRole
 	}
 	rejected := func(status int, wrong string) (any, error) {
-		return shown{status, q.page.template, q.sandboxPage(wrong)}, nil
+		return shown{status, q.page.template, newSandboxPage(q, wrong)}, nil
 	}
 	var err error
 	done, status := "", http.StatusBadRequest

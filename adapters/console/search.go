@@ -59,21 +59,21 @@ func showSearch(q *request) (any, error) {
 	if err := q.session.follow(ref, &text); err != nil {
 		return nil, err
 	}
-	return q.search(text)
+	return searchFor(q, text)
 }
 
 // search takes the form. The text comes in the body of the request, so that no URL has
 // it. Several hits have a page of their own, to which Back leads.
 func search(q *request) (any, error) {
-	answer, err := q.search(q.field("q"))
+	answer, err := searchFor(q, q.field("q"))
 	if p, isPage := answer.(searchPage); isPage && len(p.Hits) > 1 {
 		return redirect(with("/console/search", "q", q.session.refer(q.field("q")))), err
 	}
 	return answer, err
 }
 
-// search looks for a text as everything that it may be. A single hit is opened at once.
-func (q *request) search(text string) (any, error) {
+// searchFor looks for a text as everything that it may be. A single hit is opened at once.
+func searchFor(q *request, text string) (any, error) {
 	text = strings.TrimSpace(text)
 	if text == "" || len(text) > maxQuery {
 		return searchPage{}, nil

@@ -69,7 +69,7 @@ type operationChoice struct {
 func subscriptionPath(name string) string { return with("/console/subscription", "name", name) }
 
 // subscribers are all subscriptions, or that with the name.
-func (q *request) subscribers(name string) (all []subscriber, err error) {
+func subscribers(q *request, name string) (all []subscriber, err error) {
 	found, err := q.Subscriptions.List(q.ctx)
 	refused := make(map[string]int)
 	for _, r := range q.console.activity.snapshot(q.machine).Refusals {
@@ -92,29 +92,31 @@ func (q *request) subscribers(name string) (all []subscriber, err error) {
 	return all, err
 }
 
-func showSubscriptions(q *request) (any, error) { return q.subscriptionsPage(change{}) }
+func showSubscriptions(q *request) (any, error) { return newSubscriptionsPage(q, change{}) }
 
-func (q *request) subscriptionsPage(c change) (any, error) {
-	rows, err := q.subscribers("")
+func newSubscriptionsPage(q *request, c change) (any, error) {
+	rows, err := subscribers(q, "")
 	var all subscription.Subscription
 	all.Grant(q.Subscriptions.Operations()...)
-	return subscriptionsPage{rows, q.subscriptionForm(&all), c}, err
+	return subscriptionsPage{rows, newSubscriptionForm(q, &all), c}, err
 }
 
-func showSubscription(q *request) (any, error) { return q.subscriptionPage(q.query("name"), change{}) }
+func showSubscription(q *request) (any, error) {
+	return newSubscriptionPage(q, q.query("name"), change{})
+}
 
-func (q *request) subscriptionPage(name string, c change) (any, error) {
-	found, err := q.subscribers(cmp.Or(name, "\n")) // no name has a line end
+func newSubscriptionPage(q *request, name string, c change) (any, error) {
+	found, err := subscribers(q, cmp.Or(name, "\n")) // no name has a line end
 	if err != nil {
 		return nil, err
 	}
 	rates := q.console.activity.rates(name, q.machine)
-	rate := q.lastHour(rates, "")
+	rate := lastHour(q, rates, "")
 	rate.About = "Requests a second of " + name + " over the last hour: at most " + short(slices.Max(rates)) + "."
-	return subscriptionPage{found[0], rate, q.subscriptionForm(found[0].Subscription), c}, nil
+	return subscriptionPage{found[0], rate, newSubscriptionForm(q, found[0].Subscription), c}, nil
 }
 
-func (q *request) subscriptionForm(s *subscription.Subscription) subscriptionForm {
+func newSubscriptionForm(q *request, s *subscription.Subscription) subscriptionForm {
 	f := subscriptionForm{Subscription: s, Expires: q.LastDay(s.PrimaryKey.Expires), From: q.Day(q.machine)}
 	if !f.Expires.IsNone() && f.Expires.Before(f.From) {
 		f.From = f.Expires // an expired key may stay so
@@ -153,7 +155,7 @@ var subscriptionColumns = []bookfile.Column[subscriber]{
 }
 
 func exportSubscriptions(q *request) (any, error) {
-	all, err := q.subscribers("")
+	all, err := subscribers(q, "")
 	if err != nil {
 		return nil, err
 	}
@@ -170,7 +172,7 @@ func changeSubscription(q *request) (any, error) {
 	c := change{Wrong: "Nothing was changed: tick the box to confirm."}
 	if action == "create" || action == "activate" || q.field("confirm") == "yes" {
 		var err error
-		if c, err = q.carryOut(name, action); err != nil {
+		if c, err = carryOut(q, name, action); err != nil {
 			reason, ok := reasonOf(err)
 			if !ok {
 				return nil, err
@@ -181,23 +183,23 @@ func changeSubscription(q *request) (any, error) {
 	if c.Wrong == "" && len(c.NewKeys) == 0 {
 		return q.done(subscriptionPath(name), c.Done)
 	}
-	page, err := q.subscriptionPage(name, c) // new keys are in this answer only
+	page, err := newSubscriptionPage(q, name, c) // new keys are in this answer only
 	answer := shown{0, "subscription", page}
 	if c.Wrong != "" {
 		answer.status = http.StatusBadRequest
 		if action == "create" {
 			answer.template = "subscriptions"
-			answer.content, err = q.subscriptionsPage(c)
+			answer.content, err = newSubscriptionsPage(q, c)
 		}
 	}
 	return answer, err
 }
 
-func (q *request) carryOut(name, action string) (c change, err error) {
+func carryOut(q *request, name, action string) (c change, err error) {
 	ctx := q.by(q.ctx, q.field("reason"))
 	switch action {
 	case "create":
-		fields, err := q.fields(new(subscription.Subscription))
+		fields, err := fieldsOf(q, new(subscription.Subscription))
 		if err != nil {
 			return c, err
 		}
@@ -205,7 +207,7 @@ func (q *request) carryOut(name, action string) (c change, err error) {
 		primary, secondary, err := q.Subscriptions.Create(ctx, fields)
 		return change{Of: name, NewKeys: []newKey{{subscription.Primary, primary.Reveal()}, {subscription.Secondary, secondary.Reveal()}}, Done: name + " can call the API within 5 seconds."}, err
 	case "change":
-		return q.revise(ctx, name)
+		return revise(ctx, q, name)
 	case "suspend":
 		return change{Done: name + " is suspended. Its keys stop working within 5 seconds."}, q.Subscriptions.SetState(ctx, name, subscription.Suspended)
 	case "activate":
@@ -221,13 +223,13 @@ func (q *request) carryOut(name, action string) (c change, err error) {
 }
 
 // revise changes what the form has changed.
-func (q *request) revise(ctx context.Context, name string) (c change, err error) {
-	found, err := q.subscribers(name)
+func revise(ctx context.Context, q *request, name string) (c change, err error) {
+	found, err := subscribers(q, name)
 	if err != nil {
 		return c, err
 	}
 	before := found[0].Subscription
-	fields, err := q.fields(before)
+	fields, err := fieldsOf(q, before)
 	if err != nil {
 		return c, err
 	}
@@ -246,8 +248,8 @@ func (q *request) revise(ctx context.Context, name string) (c change, err error)
 	return change{Done: name + " is changed: " + details + ". Every replica follows within 5 seconds."}, err
 }
 
-// fields reads the form of a subscription.
-func (q *request) fields(before *subscription.Subscription) (fields subscription.Subscription, err error) {
+// fieldsOf reads the form of a subscription.
+func fieldsOf(q *request, before *subscription.Subscription) (fields subscription.Subscription, err error) {
 	fields = subscription.Subscription{AppKey: q.field("appkey"), Channel: q.field("channel"), TellerName: q.field("teller"), RequireCallerID: q.field("callerid") == "required"}
 	names := q.r.PostForm["operation"]
 	if err := q.Subscriptions.CheckOperations(slices.DeleteFunc(slices.Clone(names), before.MayCallNamed)...); err != nil {

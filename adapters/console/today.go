@@ -39,16 +39,16 @@ func showToday(q *request) (any, error) {
 		p.glanced, p.Unread = glanced{Today: q.Today()}, known.text
 	}
 	last := len(p.rate) - 1
-	p.Rate = q.lastHour(p.rate, "")
+	p.Rate = lastHour(q, p.rate, "")
 	p.Rate.About = fmt.Sprintf("Requests a second over the last hour: now %s, at most %s.", short(p.rate[last]), short(slices.Max(p.rate)))
-	p.Latency = q.lastHour(p.slow, "ms", p.median)
+	p.Latency = lastHour(q, p.slow, "ms", p.median)
 	p.Latency.About = fmt.Sprintf("Time to answer over the last hour. 99th percentile: now %s ms, at most %s ms. Median: now %s ms.",
 		short(p.slow[last]), short(slices.Max(p.slow)), short(p.median[last]))
 	return p, nil
 }
 
 // lastHour is a chart of values of the last minutes, the running one last.
-func (q *request) lastHour(first []float64, unit string, others ...[]float64) picture {
+func lastHour(q *request, first []float64, unit string, others ...[]float64) picture {
 	p := chart(halfWidth, unit, false, append([][]float64{first}, others...)...)
 	p.From, p.To = q.local(q.machine.Add(-time.Duration(len(first)-1)*time.Minute), "15:04"), q.local(q.machine, "15:04")
 	return p
@@ -81,10 +81,10 @@ func (g *glance) read(q *request) (now glanced, err error) {
 	if age := q.machine.Sub(g.at).Abs(); q.r.Header.Get("X-Live") != "" && g.last.Today == now.Today && age < glanceAge {
 		return g.last, nil
 	}
-	if now.Due, err = q.due(q.ctx); err != nil {
+	if now.Due, err = dueOf(q); err != nil {
 		return now, err
 	}
-	if now.Checked, err = q.lastVerified(); err != nil {
+	if now.Checked, err = lastVerified(q); err != nil {
 		return now, err
 	}
 	if now.Received, now.Counted, err = g.count(q); err == nil {
