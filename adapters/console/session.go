@@ -135,19 +135,16 @@ func (s *session) refer(value any) string {
 	if err != nil {
 		return ""
 	}
-	nonce := make([]byte, s.seal.NonceSize())
-	_, _ = rand.Read(nonce) // it never fails
-	return base64.RawURLEncoding.EncodeToString(s.seal.Seal(nonce, nonce, plain, nil))
+	return base64.RawURLEncoding.EncodeToString(s.seal.Seal(nil, nil, plain, nil))
 }
 
 // follow reads what refer made.
 func (s *session) follow(text string, into any) error {
 	sealed, err := base64.RawURLEncoding.DecodeString(text)
-	if err != nil || len(sealed) < s.seal.NonceSize() {
+	if err != nil {
 		return errReference
 	}
-	n := s.seal.NonceSize()
-	plain, err := s.seal.Open(nil, sealed[:n], sealed[n:], nil)
+	plain, err := s.seal.Open(nil, nil, sealed, nil)
 	if err != nil || json.Unmarshal(plain, into) != nil {
 		return errReference
 	}
@@ -212,8 +209,8 @@ func (s *sessions) spend(token string) bool {
 func (s *sessions) begin(r *http.Request, user string, operator bool) (*session, *http.Cookie) {
 	key := make([]byte, 32)
 	_, _ = rand.Read(key)
-	block, _ := aes.NewCipher(key)  // 32 bytes are a key
-	seal, _ := cipher.NewGCM(block) // AES has the right block size
+	block, _ := aes.NewCipher(key)                 // 32 bytes are a key
+	seal, _ := cipher.NewGCMWithRandomNonce(block) // of AES
 	id := rand.Text()
 	made := &session{user: user, operator: operator, spent: make(map[int64]bool), seal: seal, browser: browserOf(r), used: s.now()}
 	s.mu.Lock()
