@@ -21,12 +21,13 @@ import (
 	"bankingapi/application/store"
 	"bankingapi/application/subscriptions"
 	"bankingapi/application/summary"
+	"bankingapi/domain/day"
 	"bankingapi/domain/operation"
 )
 
 func newHandler(w *setup, operations []httpapi.Descriptor, directory *subscriptions.Directory, tracing *telemetry.Tracing, metrics *telemetry.Metrics, box *sandbox.Sandbox, pages *console.Console, k *trail.Keeper, feed *outcomes.Feed) (http.Handler, error) {
 	h := w.settings.HTTP
-	documentation, err := documents(w.settings, operations)
+	documentation, err := documents(w, operations)
 	if err != nil {
 		return nil, err
 	}
@@ -77,7 +78,8 @@ func openAPIOptions(s Settings) openapi.Options {
 }
 
 // documents are the pages beside the operations, by path.
-func documents(settings Settings, operations []httpapi.Descriptor) (map[string]http.Handler, error) {
+func documents(w *setup, operations []httpapi.Descriptor) (map[string]http.Handler, error) {
+	settings := w.settings
 	if !settings.HTTP.Docs {
 		return nil, nil
 	}
@@ -90,6 +92,7 @@ func documents(settings Settings, operations []httpapi.Descriptor) (map[string]h
 	}
 	return docs.Pages(docs.Options{
 		OpenAPI: described, BodyLimit: int64(settings.HTTP.BodyLimit), ParametersLimit: settings.HTTP.ParametersLimit, TimeZone: settings.Bank.TimeZone,
+		Day:    day.Of(w.bank(), w.zone).Plus(180).String(),
 		Faults: sandbox.FaultTable(), Refusals: sandbox.RefusalTable(),
 	})
 }

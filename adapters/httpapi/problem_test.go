@@ -104,7 +104,7 @@ func TestProblems(t *testing.T) {
 		},
 		"caller-id-reused":    {service: fail(idempotency.Reused())},
 		"overloaded":          {service: fail(fault.New(fault.Busy, "too many requests are waiting"))},
-		"shutting-down":       {service: fail(fault.New(fault.Busy, "", fault.Fault{Code: "shutting-down", Detail: "The service is shutting down. This request changed nothing. Send it again."}))},
+		"shutting-down":       {service: fail(fault.New(fault.Busy, "", fault.Fault{Code: "shutting-down", Detail: "The service is shutting down. This request changed nothing. Send the same request again. Another instance or the restarted service will answer it."}))},
 		"storage-unavailable": {service: fail(fault.Wrap(fault.Unavailable, errors.New(secret), secret))},
 		"outcome-unknown":     {service: fail(fault.Wrap(fault.Indeterminate, errors.New(secret), secret))},
 		"internal-error":      {service: fail(errors.New(secret))},

@@ -300,7 +300,7 @@ func (q *Queue[T]) Close(ctx context.Context) error {
 }
 
 var errStopping = fault.New(fault.Busy, "the service is stopping",
-	fault.Fault{Code: fault.ShuttingDown, Detail: "The service is shutting down. This request changed nothing. Send it again."})
+	fault.Fault{Code: fault.ShuttingDown, Detail: "The service is shutting down. This request changed nothing. Send the same request again. Another instance or the restarted service will answer it."})
 
 var (
 	errFull   = fault.New(fault.Busy, "too many requests are waiting")

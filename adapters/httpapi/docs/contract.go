@@ -18,6 +18,8 @@ type contract struct {
 	Components struct {
 		Schemas map[string]schema
 	}
+	// day is a later day, for requests of examples.
+	day string
 }
 
 type schema struct {
@@ -147,8 +149,9 @@ var repeats = map[fault.Repeat]string{
 
 var statusLine = regexp.MustCompile(`^HTTP/1\.1 ([0-9]{3})`)
 
-func (contract) code(c fault.Code) codePage {
+func (of contract) code(c fault.Code) codePage {
 	request, answer := exampleOf(c.Name)
+	request = strings.ReplaceAll(request, `"DAY"`, strconv.Quote(of.day))
 	page := codePage{Code: c, RepeatText: repeats[c.Repeat()], State: "absent: ask again with the same CallerId", Request: request, Answer: answer}
 	if status := statusLine.FindStringSubmatch(answer); status != nil {
 		page.Status = status[1]

@@ -59,6 +59,9 @@ type Options struct {
 	ParametersLimit int
 	// TimeZone is the name of the bank's time zone.
 	TimeZone string
+	// Day is a day that is about 180 days ahead, as YYYY-MM-DD, for requests of
+	// examples.
+	Day string
 	// Faults and Refusals are the rows of the tables of what a partner can order
 	// in a sandbox, in Markdown.
 	Faults, Refusals string

@@ -64,6 +64,15 @@ type example struct {
 	book         func(*testing.T, *fake.Store)
 	twice        string // the body of a request before this one
 	between      func(*testing.T, *fake.Store)
+	// sandbox is how a reader provokes the code in a sandbox: pairs of texts of the
+	// request, old and new. A header is put before the line that it replaces.
+	sandbox []string
+}
+
+// ordered is the line of the fault that a reader orders.
+func (e example) ordered(fault string) example {
+	e.sandbox = []string{"Content-Type: ", "Sandbox-Fault: " + fault + "\nContent-Type: "}
+	return e
 }
 
 // sale is the demo sale with a part of it replaced.
@@ -123,7 +132,7 @@ func examples() map[string]example {
 		fault.DuplicateMember:  sale(`"FundAmount": 12.5,`, `"FundAmount": 12.5, "FundAmount": 1,`),
 		fault.TooLong:          push(`"push-0001"`, `"`+strings.Repeat("0123456789", 20)+`1"`),
 		fault.TooFew:           {path: buyFund, body: "{\n  \"Header\": { \"CallerId\": \"sale-1\" },\n  \"Parameters\": []\n}"},
-		fault.TooMany:          {path: buyFund, body: `{"Header":{},"Parameters":[` + strings.Repeat(strings.Join(strings.Fields(saleBody[strings.Index(saleBody, "[{")+1:strings.Index(saleBody, "}]")]), "")+"},", 1000) + strings.Join(strings.Fields(saleBody[strings.Index(saleBody, "[{")+1:strings.Index(saleBody, "}]")]), "") + `}]}`, shown: "(1,001 sales in Parameters)"},
+		fault.TooMany:          push(`"SendStatus": 1`, `"SendStatus": 1, "TranData": [`+strings.Repeat(`{"Code":"a"},`, 100)+`{"Code":"a"}]`),
 		fault.NotAllowed:       sale(`"TransactionType": 2`, `"TransactionType": 1`),
 		fault.OutOfRange:       sale(`"FundAmount": 12.5`, `"FundAmount": 0`),
 		fault.NotAnInteger:     sale(`"CustomerNo": 1001`, `"CustomerNo": 1001.5`),
@@ -144,16 +153,19 @@ func examples() map[string]example {
 		fault.PriceNotFound:       sale(`"PriceID": 1`, `"PriceID": 999999`),
 		fault.PriceNotCurrent: sale(`12.5`, `12.5`).with(func(e *example) {
 			e.book = func(t *testing.T, store *fake.Store) { store.PutPrices(price(t, 3, "1.3")) }
+			e.sandbox = []string{`"AFA"`, `"SBXOLD"`, `"PriceID": 1`, `"PriceID": 9001`}
 		}),
 		fault.AccountNotFound:  sale(`"AccountSuffix": 1`, `"AccountSuffix": 999999`),
 		fault.CurrencyMismatch: sale(`"AccountSuffix": 1, "CurrencyCode": "TRY"`, `"AccountSuffix": 2, "CurrencyCode": "USD"`),
 		fault.AmountMismatch:   sale(`"FundAmount": 12.5,`, `"FundAmount": 12.5, "Amount": 1,`),
 		fault.ProceedsZero:     sale(`"FundAmount": 12.5`, `"FundAmount": 0.000001`),
 		fault.ProceedsOutOfRange: sale(`"CustomerNo": 1001, "TransactionType": 2, "FundAmount": 12.5`, `"CustomerNo": 1002, "TransactionType": 2, "FundAmount": 1000000000`).with(func(e *example) {
+			e.sandbox = []string{`"CustomerNo": 1002`, `"CustomerNo": 1001`, `1000000000,`, `1000000000000,`, `"AFA"`, `"SBXBIG"`, `"PriceID": 3`, `"PriceID": 9003`}
 			e.body = replaced(e.body, `"PriceID": 1`, `"PriceID": 3`)
 			e.book = func(t *testing.T, store *fake.Store) { store.PutPrices(price(t, 3, "10000000000")) }
 		}),
 		fault.BalanceOutOfRange: sale(`12.5`, `12.5`).with(func(e *example) {
+			e.sandbox = []string{`"BranchCode": 1, "CustomerNo": 1001`, `"BranchCode": 1, "CustomerNo": 9103`}
 			e.book = func(t *testing.T, store *fake.Store) {
 				account, faults := fund.NewAccount(fund.AccountFields{
 					BranchCode: decimal.Int(1), CustomerNo: decimal.Int(1001), AccountSuffix: decimal.Int(1), CurrencyCode: "TRY",
@@ -165,6 +177,7 @@ func examples() map[string]example {
 		fault.Cancelled: sale(`"FundAmount": 12.5,`, `"FundAmount": 12.5, "SelectedTransactionDate": "2026-11-24",`).with(func(e *example) {
 			e.twice = e.body
 			e.between = cancelSale
+			e.sandbox = []string{`"CustomerNo": 1001, "TransactionType"`, `"CustomerNo": 9104, "TransactionType"`}
 		}),
 		fault.DayClosed: sale(`"FundAmount": 12.5,`, `"FundAmount": 12.5, "SelectedTransactionDate": "2026-11-29",`).with(func(e *example) {
 			e.setup = func(s *demo.Setup) { s.Calendar = &fund.Calendar{Weekdays: [7]bool{time.Sunday: true}} }
@@ -177,26 +190,27 @@ func examples() map[string]example {
 		}),
 		fault.OperationNotGranted: setup(func(s *demo.Setup) {
 			s.Subscription.Operations = []operation.Name{operation.AddPushNotificationResponse}
-		}),
+		}).with(func(e *example) { e.sandbox = []string{"your key", "your key-push-only"} }),
 		fault.ContradictsSubscription: sale(`"CallerId": "sale-1"`, `"CallerId": "sale-1", "Channel": "WEB"`).with(func(e *example) {
 			e.setup = func(s *demo.Setup) { s.Subscription.Channel = "MOBILE" }
+			e.sandbox = []string{"your key", "your key-mobile"}
 		}),
 		fault.CallerIDReused: sale(`12.5`, `13`).with(func(e *example) { e.twice = saleBody }),
 		fault.RateLimitExceeded: setup(func(s *demo.Setup) { s.Subscription.RequestsPerSecond = 1 }).with(func(e *example) {
 			e.twice = saleBody
-		}),
+		}).ordered("rate-limited"),
 
 		fault.UnknownPath:                {path: "/BankingApiV01/Unknown", body: saleBody},
 		fault.MethodNotAllowed:           {method: http.MethodGet, path: buyFund},
 		fault.BodyTooLarge:               {path: buyFund, body: strings.Repeat(" ", 2<<20), shown: "(2 MiB)"},
 		fault.UnsupportedMediaType:       {path: buyFund, body: saleBody, header: "Content-Type: text/plain"},
-		fault.UnsupportedContentEncoding: {path: buyFund, body: saleBody, header: "Content-Encoding: gzip", shown: "(compressed)"},
+		fault.UnsupportedContentEncoding: {path: buyFund, body: saleBody, header: "Content-Encoding: gzip"},
 
-		fault.InternalError:      strike(fake.Begin, errors.New("a bug")),
-		fault.Overloaded:         strike(fake.Begin, fault.New(fault.Busy, "full")),
-		fault.ShuttingDown:       setup(func(s *demo.Setup) { s.Stopping = true }),
-		fault.StorageUnavailable: strike(fake.Begin, fault.New(fault.Unavailable, "gone")),
-		fault.OutcomeUnknown:     strike(fake.Committed, fault.New(fault.Indeterminate, "gone")),
+		fault.InternalError:      strike(fake.Begin, errors.New("a bug")).ordered("internal"),
+		fault.Overloaded:         strike(fake.Begin, fault.New(fault.Busy, "full")).ordered("overloaded"),
+		fault.ShuttingDown:       setup(func(s *demo.Setup) { s.Stopping = true }).ordered("shutting-down"),
+		fault.StorageUnavailable: strike(fake.Begin, fault.New(fault.Unavailable, "gone")).ordered("unavailable-before"),
+		fault.OutcomeUnknown:     strike(fake.Committed, fault.New(fault.Indeterminate, "gone")).ordered("unavailable-after"),
 	}
 }
 
@@ -286,7 +300,7 @@ func TestExamplesAreRealAnswers(t *testing.T) {
 				require.Contains(t, page.Body.String(), "<h1 id=\""+code.Name+"\">")
 			}
 			file := filepath.Join("examples", code.Name+".http")
-			want := shown + "\n\n" + answer(t, w)
+			want := e.asShown(code.Name, shown) + "\n\n" + answer(t, w)
 			if *golden.Update {
 				require.NoError(t, os.WriteFile(file, []byte(want), 0o644))
 			}
@@ -295,6 +309,24 @@ func TestExamplesAreRealAnswers(t *testing.T) {
 			require.Equal(t, want, string(recorded), "make generate records it")
 		})
 	}
+}
+
+// asShown is the request as a reader sends it to a sandbox, after the requests that
+// must come before it. A test of the sandbox sends the pages' requests.
+func (e example) asShown(code, shown string) string {
+	before := ""
+	switch code {
+	case fault.CallerIDReused:
+		_, before = e.request(e.twice)
+		before += "\n"
+	case fault.Cancelled: // it is recorded, and cancelled before its day
+		before = shown + "\nPUT /_sandbox/clock HTTP/1.1\nOcp-Apim-Subscription-Key: your key\n\n{\"advance\":\"4344h\"}\n\n"
+	}
+	shown = before + shown
+	for i := 0; i < len(e.sandbox); i += 2 {
+		shown = strings.ReplaceAll(shown, e.sandbox[i], e.sandbox[i+1])
+	}
+	return strings.ReplaceAll(shown, "2026-11-24", "DAY") // the page has one that is 180 days ahead
 }
 
 // answer is what a reader sees of an answer.

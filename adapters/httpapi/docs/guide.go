@@ -2,6 +2,7 @@ package docs
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	htmltemplate "html/template"
 	"net/http"
@@ -129,6 +130,7 @@ func write(o Options) ([]article, error) {
 	if err != nil {
 		return nil, err
 	}
+	contract.day = cmp.Or(o.Day, "2027-05-20")
 	functions := template.FuncMap{
 		"fields": contract.fields,
 		"recipe": func(name string) string { return strings.TrimSpace(string(read("recipes/" + name))) },

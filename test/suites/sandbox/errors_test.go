@@ -1,0 +1,67 @@
+package sandbox_test
+
+import (
+	"encoding/json"
+	"net/http"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"bankingapi/bootstrap"
+	"bankingapi/domain/fault"
+)
+
+// TestErrorPagesProvokeWhatTheySay sends the requests of every error page, as they
+// stand, to a sandbox and compares the last answer with the printed one.
+func TestErrorPagesProvokeWhatTheySay(t *testing.T) {
+	t.Parallel()
+	blocks := regexp.MustCompile("(?s)```http\n(.*?)\n```")
+	begin := regexp.MustCompile(`(?m)^(GET|POST|PUT) (/\S+) HTTP/1\.1\n`)
+	for _, code := range fault.Codes() {
+		t.Run(code.Name, func(t *testing.T) {
+			t.Parallel()
+			settings := bootstrap.SandboxSettings(t.TempDir())
+			settings.HTTP.Docs = true
+			p := partnerOf(t, settings)
+			page := p.send(http.MethodGet, "/docs/errors/"+code.Name+".md", "")
+			require.Equal(t, http.StatusOK, page.status)
+			printed := blocks.FindAllStringSubmatch(page.body, -1)
+			require.Len(t, printed, 2, "a request and its answer")
+			requests := printed[0][1]
+			var got answer
+			starts := begin.FindAllStringSubmatchIndex(requests, -1)
+			require.NotEmpty(t, starts)
+			for i, at := range starts {
+				end := len(requests)
+				if i+1 < len(starts) {
+					end = starts[i+1][0]
+				}
+				head, body, _ := strings.Cut(requests[at[1]:end], "\n\n")
+				headers := []string{"Ocp-Apim-Subscription-Key", ""}
+				for line := range strings.Lines(head) {
+					name, value, _ := strings.Cut(strings.TrimSpace(line), ": ")
+					headers = append(headers, name, strings.Replace(value, "your key", p.bank.Key, 1))
+				}
+				if body = strings.TrimSpace(body); body == "(2 MiB)" { // nobody wants to read it
+					body = strings.Repeat(" ", 2<<20)
+				}
+				got = p.send(requests[at[2]:at[3]], requests[at[4]:at[5]], body, headers...)
+			}
+			status, want, _ := strings.Cut(printed[1][1], "\n\n")
+			require.Contains(t, status, http.StatusText(got.status), got.body)
+			read := func(text string) (a struct {
+				Status, StatusCode     int
+				Title, Detail, Message string
+				Errors                 []fault.Fault
+				Data                   *struct{ State int }
+			}) {
+				require.NoError(t, json.Unmarshal([]byte(text), &a), text)
+				return a
+			}
+			require.Equal(t, code.Name, read(want).Errors[0].Code)
+			require.Equal(t, read(want), read(got.body))
+		})
+	}
+}
