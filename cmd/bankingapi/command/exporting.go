@@ -2,6 +2,7 @@ package command
 
 import (
 	"bufio"
+	"cmp"
 	"slices"
 	"strings"
 	"time"
@@ -156,17 +157,12 @@ func (o *exportOptions) check(c *call, kind string) (err error) {
 		return wrongUsef("--follow is for sales, notifications and outcomes")
 	}
 	bank := c.loaded.Settings.Bank
-	if o.filter.Since, _, err = moment(bank, "since", o.since); err != nil {
-		return err
-	}
-	if _, o.filter.Until, err = moment(bank, "until", o.until); err != nil {
-		return err
-	}
-	if o.filter.SettledSince, _, err = moment(bank, "settled-since", o.settledSince); err != nil {
-		return err
-	}
-	_, o.filter.SettledUntil, err = moment(bank, "settled-until", o.settledUntil)
-	return err
+	var errs [4]error
+	o.filter.Since, _, errs[0] = moment(bank, "since", o.since)
+	_, o.filter.Until, errs[1] = moment(bank, "until", o.until)
+	o.filter.SettledSince, _, errs[2] = moment(bank, "settled-since", o.settledSince)
+	_, o.filter.SettledUntil, errs[3] = moment(bank, "settled-until", o.settledUntil)
+	return cmp.Or(errs[:]...)
 }
 
 func (o *exportOptions) run(c *call) error {

@@ -22,8 +22,7 @@ func versionCommand() *cobra.Command {
 		Args:    named(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if wantsJSON(cmd) {
-				info, _ := debug.ReadBuildInfo()
-				return describe(info).document().write(cmd.OutOrStdout(), "", time.UTC, true)
+				return thisBuild().document().write(cmd.OutOrStdout(), "", time.UTC, true)
 			}
 			_, err := fmt.Fprint(cmd.OutOrStdout(), versionText())
 			return err
@@ -31,21 +30,18 @@ func versionCommand() *cobra.Command {
 	})
 }
 
-func versionNumber() string {
+func thisBuild() build {
 	info, _ := debug.ReadBuildInfo()
-	return describe(info).version
+	return describe(info)
 }
+
+func versionNumber() string { return thisBuild().version }
+func versionText() string   { return thisBuild().String() }
 
 // buildVersion is the version that metrics and traces show.
 func buildVersion() bootstrap.Option {
-	info, _ := debug.ReadBuildInfo()
-	b := describe(info)
+	b := thisBuild()
 	return bootstrap.WithVersion(b.version, b.commit)
-}
-
-func versionText() string {
-	info, _ := debug.ReadBuildInfo()
-	return describe(info).String()
 }
 
 // build describes how the program was built.
