@@ -10,6 +10,7 @@ import (
 	"bankingapi/application/bookfile"
 	"bankingapi/domain/day"
 	"bankingapi/domain/fault"
+	"bankingapi/domain/fund"
 	"bankingapi/domain/operation"
 )
 
@@ -22,9 +23,9 @@ type duePage struct {
 	Beyond      day.Day
 	SalesBeyond string
 	dueDays
-	Rows       []backoffice.Sale
+	Rows       []fund.SaleEntry
 	MoreRows   bool
-	Failed     []backoffice.Sale
+	Failed     []fund.SaleEntry
 	MoreFailed bool // more sales may have failed than are listed
 	Export     string
 }
@@ -71,12 +72,12 @@ func showDue(q *request) (any, error) {
 }
 
 // recorded yields the sales that wait for a day; those of all days if it is none.
-func recorded(ctx context.Context, q *request, chosen day.Day, limit int) iter.Seq2[backoffice.Sale, error] {
+func recorded(ctx context.Context, q *request, chosen day.Day, limit int) iter.Seq2[fund.SaleEntry, error] {
 	until := chosen
 	if chosen.IsNone() {
 		until = q.Today().Plus(maxAhead)
 	}
-	return q.Office.Sales(ctx, backoffice.Query{State: operation.Recorded, DueSince: chosen, DueUntil: until, Limit: limit, Order: backoffice.ByDay})
+	return q.Office.Reader.Sales(ctx, backoffice.Query{State: operation.Recorded, DueSince: chosen, DueUntil: until, Limit: limit, Order: backoffice.ByDay})
 }
 
 func exportDue(q *request) (any, error) {
@@ -84,7 +85,7 @@ func exportDue(q *request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return download(q, "due", bookfile.ReversedSales, func(ctx context.Context) iter.Seq2[backoffice.Sale, error] { return recorded(ctx, q, chosen, 0) })
+	return download(q, "due", bookfile.Sales, func(ctx context.Context) iter.Seq2[fund.SaleEntry, error] { return recorded(ctx, q, chosen, 0) })
 }
 
 const (
@@ -98,10 +99,10 @@ const (
 // failedOnTheirDay lists the sales that failed on their day, the last settled first. A sale
 // may have been received long before. A cancelled sale did not reach its day. more is
 // true if there may be others.
-func failedOnTheirDay(q *request) (all []backoffice.Sale, more bool, err error) {
+func failedOnTheirDay(q *request) (all []fund.SaleEntry, more bool, err error) {
 	since, read := q.bank.AddDate(0, 0, -failedDays), 0
 	f := backoffice.Query{Order: backoffice.Newest, State: operation.Failed, Limit: maxFailedRead, Since: q.machine.AddDate(0, 0, -maxAhead-failedDays), Until: q.bank.Add(time.Hour)}
-	for s, err := range q.Office.Sales(q.ctx, f) {
+	for s, err := range q.Office.Reader.Sales(q.ctx, f) {
 		if err != nil {
 			return nil, false, err
 		}
@@ -109,7 +110,7 @@ func failedOnTheirDay(q *request) (all []backoffice.Sale, more bool, err error) 
 			all = append(all, s)
 		}
 	}
-	slices.SortStableFunc(all, func(a, b backoffice.Sale) int { return b.SettledAt.Compare(a.SettledAt) })
+	slices.SortStableFunc(all, func(a, b fund.SaleEntry) int { return b.SettledAt.Compare(a.SettledAt) })
 	return all[:min(len(all), maxFailed)], len(all) > maxFailed || read == maxFailedRead, nil
 }
 

@@ -14,6 +14,7 @@ import (
 	"bankingapi/domain/audit"
 	"bankingapi/domain/day"
 	"bankingapi/domain/fault"
+	"bankingapi/domain/fund"
 	"bankingapi/domain/operation"
 	"bankingapi/domain/push"
 )
@@ -74,16 +75,16 @@ var (
 	onDay     = field{Name: "day", Label: "Received on", Day: true}
 	byPartner = field{Name: "partner", Label: "Partner", options: partnerOptions}
 
-	sales = list[backoffice.Sale]{
+	sales = list[fund.SaleEntry]{
 		path:   "sales",
 		fields: []field{onDay, {Name: "state", Label: "State", options: options("1", "1 Recorded", "2", "2 Completed", "8", "8 Failed")}, byPartner},
-		read: func(ctx context.Context, q *request, f backoffice.Query) iter.Seq2[backoffice.Sale, error] {
-			return q.Office.Sales(ctx, f)
+		read: func(ctx context.Context, q *request, f backoffice.Query) iter.Seq2[fund.SaleEntry, error] {
+			return q.Office.Reader.Sales(ctx, f)
 		},
-		place: func(s *backoffice.Sale) backoffice.Cursor {
+		place: func(s *fund.SaleEntry) backoffice.Cursor {
 			return backoffice.Cursor{OperationID: s.OperationID, Index: s.Index}
 		},
-		columns: bookfile.ReversedSales,
+		columns: bookfile.Sales,
 	}
 	refusals = list[operation.Refusal]{
 		path:   "refusals",

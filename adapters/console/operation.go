@@ -39,7 +39,7 @@ type salePage struct {
 	Shown    int
 	Exact    string // the proceeds before they are rounded
 	Postings []fund.PostingEntry
-	All      []backoffice.Sale
+	All      []fund.SaleEntry
 	// Act cancelled or reversed the operation. It is nil if it is not known.
 	Act *audit.Act
 	// Cancel and Reverse say what the user may do.
@@ -189,7 +189,7 @@ func newSalePage(q *request, common operationPage) (any, error) {
 		p.Reverse = s.State == operation.Completed && found.Reversal == nil
 	}
 	for i := range found.Sales {
-		row := backoffice.Sale{SaleEntry: found.Sales[i]}
+		row := found.Sales[i]
 		if found.Reversal != nil {
 			row.ReversedAt = found.Reversal.At
 		}

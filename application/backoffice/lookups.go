@@ -334,67 +334,6 @@ func (o *Office) OperationsOfRequest(ctx context.Context, requestID string) (all
 	return all, nil
 }
 
-// Sale is a sale, and when it was reversed: the zero time if it was not.
-type Sale struct {
-	fund.SaleEntry
-	ReversedAt time.Time
-}
-
-const (
-	// reversalsAtOnce is for how many sales one lookup finds reversals.
-	reversalsAtOnce = 500
-	// reversalsIn is the maximum time of that lookup. A stream holds a connection
-	// meanwhile, so it must not wait for another one without end.
-	reversalsIn = 20 * time.Second
-)
-
-// Sales yields what the Reader yields, with the reversals.
-func (o *Office) Sales(ctx context.Context, q Query) iter.Seq2[Sale, error] {
-	return func(yield func(Sale, error) bool) {
-		var part []Sale
-		flush := func() bool {
-			err := o.findReversals(ctx, part)
-			for i := 0; err == nil && i < len(part); i++ {
-				if !yield(part[i], nil) {
-					return false
-				}
-			}
-			part = part[:0]
-			return err == nil || yield(Sale{}, err) && false
-		}
-		for s, err := range o.Reader.Sales(ctx, q) {
-			if err != nil {
-				yield(Sale{}, err)
-				return
-			}
-			if part = append(part, Sale{SaleEntry: s}); len(part) == reversalsAtOnce && !flush() {
-				return
-			}
-		}
-		flush()
-	}
-}
-
-// findReversals finds the reversals of sales, with one lookup.
-func (o *Office) findReversals(ctx context.Context, part []Sale) error {
-	var ids []operation.ID
-	for i := range part {
-		if s := &part[i]; s.State == operation.Completed && (len(ids) == 0 || ids[len(ids)-1] != s.OperationID) {
-			ids = append(ids, s.OperationID)
-		}
-	}
-	if len(ids) == 0 {
-		return nil
-	}
-	ctx, cancel := context.WithTimeout(ctx, reversalsIn)
-	defer cancel()
-	found, err := o.Lookups.Reversals(ctx, ids)
-	for i := range part {
-		part[i].ReversedAt = found[part[i].OperationID].At
-	}
-	return err
-}
-
 // Correction finds the act that corrected the book at that time. A reversal or an
 // adjustment has the ID of its act; a cancelled operation is the object of its act.
 // It is nil if there is none, or if it is not known.

@@ -287,11 +287,6 @@ func ColumnsOf[T, Part any](columns []Column[Part], part func(*T) *Part) (all []
 	return all
 }
 
-// ReversedSales are the columns of sales, and when they were reversed.
-var ReversedSales = append(
-	ColumnsOf(Sales, func(s *backoffice.Sale) *fund.SaleEntry { return &s.SaleEntry }),
-	Column[backoffice.Sale]{"ReversedAt", func(s *backoffice.Sale) Value { return Instant(s.ReversedAt) }})
-
 // Refusals are the columns of operations that were refused at once: those of all
 // operations, and where in the request each fault is.
 var Refusals = append(
