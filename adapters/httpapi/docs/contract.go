@@ -18,8 +18,8 @@ type contract struct {
 	Components struct {
 		Schemas map[string]schema
 	}
-	// day is a later day, for requests of examples.
-	day string
+	// days replaces the names of days in requests of examples.
+	days *strings.Replacer
 }
 
 type schema struct {
@@ -151,7 +151,7 @@ var statusLine = regexp.MustCompile(`^HTTP/1\.1 ([0-9]{3})`)
 
 func (of contract) code(c fault.Code) codePage {
 	request, answer := exampleOf(c.Name)
-	request = strings.ReplaceAll(request, `"DAY"`, strconv.Quote(of.day))
+	request = of.days.Replace(request)
 	page := codePage{Code: c, RepeatText: repeats[c.Repeat()], State: "absent: ask again with the same CallerId", Request: request, Answer: answer}
 	if status := statusLine.FindStringSubmatch(answer); status != nil {
 		page.Status = status[1]

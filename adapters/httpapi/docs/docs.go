@@ -59,8 +59,8 @@ type Options struct {
 	ParametersLimit int
 	// TimeZone is the name of the bank's time zone.
 	TimeZone string
-	// Day is a day that is about 180 days ahead, as YYYY-MM-DD, for requests of
-	// examples.
+	// Day is the day 180 days ahead, as YYYY-MM-DD, for requests of examples. The
+	// demo book and a sandbox are closed 20 days later.
 	Day string
 	// Faults and Refusals are the rows of the tables of what a partner can order
 	// in a sandbox, in Markdown.

@@ -308,3 +308,38 @@ func TestSwaggerUIIsWhatItsMakersDelivered(t *testing.T) {
 	}
 	require.Equal(t, want, got)
 }
+
+// TestNoCellOfATableVanishes compares the tables of every page with their source.
+func TestNoCellOfATableVanishes(t *testing.T) {
+	t.Parallel()
+	pages, err := docs.Pages(docs.Options{Faults: "| a | b | c |\n", Refusals: "| a | | c |\n"})
+	require.NoError(t, err)
+	bars := regexp.MustCompile("`[^`]*`")
+	row := regexp.MustCompile(`(?s)<tr>.*?</tr>`)
+	cell := regexp.MustCompile(`<t[hd][ >]`)
+	text := func(path string) string {
+		w := httptest.NewRecorder()
+		pages[path].ServeHTTP(w, httptest.NewRequest(http.MethodGet, path, nil))
+		return w.Body.String()
+	}
+	rows := 0
+	for path := range pages {
+		page, isSource := strings.CutSuffix(path, ".md")
+		if !isSource {
+			continue
+		}
+		page = strings.TrimSuffix(page, "index")
+		var want, got []int
+		for line := range strings.Lines(text(path)) {
+			if strings.HasPrefix(line, "|") && !strings.HasPrefix(line, "|---") {
+				want = append(want, strings.Count(bars.ReplaceAllString(line, ""), "|")-1)
+			}
+		}
+		for _, each := range row.FindAllString(text(page), -1) {
+			got = append(got, len(cell.FindAllString(each, -1)))
+		}
+		require.Equal(t, want, got, path)
+		rows += len(want)
+	}
+	require.Greater(t, rows, 200)
+}

@@ -152,7 +152,7 @@ func examples() map[string]example {
 		fault.HoldingInsufficient: sale(`"FundAmount": 12.5`, `"FundAmount": 1000000000`),
 		fault.PriceNotFound:       sale(`"PriceID": 1`, `"PriceID": 999999`),
 		fault.PriceNotCurrent: sale(`12.5`, `12.5`).with(func(e *example) {
-			e.book = func(t *testing.T, store *fake.Store) { store.PutPrices(price(t, 3, "1.3")) }
+			e.book = func(t *testing.T, store *fake.Store) { store.PutPrices(price(t, 9002, "1.3")) }
 			e.sandbox = []string{`"AFA"`, `"SBXOLD"`, `"PriceID": 1`, `"PriceID": 9001`}
 		}),
 		fault.AccountNotFound:  sale(`"AccountSuffix": 1`, `"AccountSuffix": 999999`),
@@ -322,11 +322,14 @@ func (e example) asShown(code, shown string) string {
 	case fault.Cancelled: // it is recorded, and cancelled before its day
 		before = shown + "\nPUT /_sandbox/clock HTTP/1.1\nOcp-Apim-Subscription-Key: your key\n\n{\"advance\":\"4344h\"}\n\n"
 	}
-	shown = before + shown
+	if code == fault.AfterCutOff {
+		before = "PUT /_sandbox/clock HTTP/1.1\nOcp-Apim-Subscription-Key: your key\n\n{\"now\":\"DAYT23:59:00+03:00\"}\n\n"
+	}
+	shown = before + strings.ReplaceAll(shown, "2026-11-29", "CLOSED")
 	for i := 0; i < len(e.sandbox); i += 2 {
 		shown = strings.ReplaceAll(shown, e.sandbox[i], e.sandbox[i+1])
 	}
-	return strings.ReplaceAll(shown, "2026-11-24", "DAY") // the page has one that is 180 days ahead
+	return strings.ReplaceAll(shown, "2026-11-24", "DAY") // the page has days that are ahead
 }
 
 // answer is what a reader sees of an answer.

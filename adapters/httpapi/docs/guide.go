@@ -11,6 +11,7 @@ import (
 	"strings"
 	"text/template"
 
+	"bankingapi/domain/day"
 	"bankingapi/domain/fault"
 )
 
@@ -130,7 +131,11 @@ func write(o Options) ([]article, error) {
 	if err != nil {
 		return nil, err
 	}
-	contract.day = cmp.Or(o.Day, "2027-05-20")
+	later, err := day.Parse(cmp.Or(o.Day, "2027-05-20"))
+	if err != nil {
+		return nil, fmt.Errorf("the day of examples: %w", err)
+	}
+	contract.days = strings.NewReplacer(`"DAY`, `"`+later.String(), "CLOSED", later.Plus(20).String())
 	functions := template.FuncMap{
 		"fields": contract.fields,
 		"recipe": func(name string) string { return strings.TrimSpace(string(read("recipes/" + name))) },

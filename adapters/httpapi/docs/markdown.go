@@ -113,7 +113,8 @@ func (r *renderer) table(lines []string) int {
 		if n == 1 {
 			continue // |---|---|
 		}
-		cells := strings.Split(strings.TrimSuffix(strings.TrimPrefix(lines[n], "| "), " |"), " | ")
+		line := strings.ReplaceAll(strings.ReplaceAll(lines[n], "| |", "|  |"), "| |", "|  |") // empty cells
+		cells := strings.Split(strings.TrimSuffix(strings.TrimPrefix(line, "| "), " |"), " | ")
 		r.write("<tr>")
 		for i, cell := range cells {
 			cell = r.inline(strings.TrimSpace(cell))
