@@ -1,0 +1,78 @@
+package httpapi_test
+
+import (
+	"context"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"bankingapi/adapters/httpapi"
+	"bankingapi/application/outcomes"
+	"bankingapi/domain/fault"
+	"bankingapi/domain/fund"
+	"bankingapi/domain/operation"
+	"bankingapi/domain/subscription"
+)
+
+// endings are outcomes of the subscription of callers, and of another one.
+type endings []fund.Ended
+
+func (e endings) Outcomes(_ context.Context, subscription string, after int64, limit int) (all []fund.Ended, err error) {
+	for _, one := range e {
+		if one.Number > after && one.Subscription == subscription && len(all) < limit {
+			all = append(all, one)
+		}
+	}
+	return all, nil
+}
+
+func (e endings) LastOutcome(context.Context) (int64, error) { return int64(len(e)), nil }
+
+func TestCallersReadHowTheirOperationsEnded(t *testing.T) {
+	t.Parallel()
+	ours := caller(func(*subscription.Subscription) {})
+	at := time.Date(2026, 12, 4, 15, 30, 0, 1000, time.UTC)
+	source := endings{
+		{Number: 1, Subscription: ours.Name, OperationID: operation.ID{1}, CallerID: "a", State: operation.Completed, At: at},
+		{Number: 2, Subscription: "another", OperationID: operation.ID{2}, CallerID: "secret", State: operation.Completed, At: at},
+		{Number: 3, Subscription: ours.Name, OperationID: operation.ID{3}, State: operation.Failed, At: at,
+			Faults: operation.UnderParameter(0, []fault.Fault{fund.Refusal(fund.HoldingInsufficient)})},
+		{Number: 4, Subscription: ours.Name, OperationID: operation.ID{1}, CallerID: "a", State: operation.Completed, Reversed: true, At: at},
+	}
+	open := func(feed *outcomes.Feed) http.Handler {
+		h, err := httpapi.New(nil, callers{key: ours}, httpapi.Options{BodyLimit: 1, ParametersLimit: 1, Now: time.Now, Outcomes: feed})
+		require.NoError(t, err)
+		return h
+	}
+	get := func(h http.Handler, target, with string) *httptest.ResponseRecorder {
+		r := httptest.NewRequest(http.MethodGet, target, nil)
+		if with != "" {
+			r.Header.Set("Ocp-Apim-Subscription-Key", with)
+		}
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, r)
+		return w
+	}
+	h := open(outcomes.New(source))
+	w := get(h, "/outcomes?limit=2", key)
+	require.Equal(t, http.StatusOK, w.Code, w.Body)
+	require.JSONEq(t, `{"Outcomes":[
+		{"OperationId":"01000000-0000-0000-0000-000000000000","CallerId":"a","Operation":"BuyFundFromCustomer","State":2,"At":"2026-12-04T15:30:00.000001Z"},
+		{"OperationId":"03000000-0000-0000-0000-000000000000","CallerId":"","Operation":"BuyFundFromCustomer","State":8,"At":"2026-12-04T15:30:00.000001Z",
+			"Errors":[{"pointer":"/Parameters/0/FundAmount","code":"holding-insufficient","detail":"The holding does not have enough units."}]}
+	],"Next":"3"}`, w.Body.String())
+	require.JSONEq(t, `{"Outcomes":[{"OperationId":"01000000-0000-0000-0000-000000000000","CallerId":"a","Operation":"BuyFundFromCustomer","State":2,
+		"At":"2026-12-04T15:30:00.000001Z","Reversed":true}],"Next":"4"}`, get(h, "/outcomes?after=3", key).Body.String())
+	require.JSONEq(t, `{"Outcomes":[],"Next":"4"}`, get(h, "/outcomes?after=4&wait=1ms", key).Body.String())
+
+	for _, bad := range []string{"after=5", "after=x", "limit=0", "limit=x", "limit=1001", "wait=20", "wait=61s"} {
+		w := get(h, "/outcomes?"+bad, key)
+		require.Equal(t, http.StatusBadRequest, w.Code, bad)
+		require.NotContains(t, w.Body.String(), `"Data"`, "a read says nothing of an operation")
+	}
+	require.Equal(t, http.StatusUnauthorized, get(h, "/outcomes", "").Code)
+	require.Equal(t, http.StatusNotFound, get(open(nil), "/outcomes", key).Code, "it is off")
+}
