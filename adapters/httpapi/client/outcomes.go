@@ -1,0 +1,103 @@
+package client
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"iter"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"bankingapi/domain/operation"
+)
+
+// Outcome is how an operation ended after it was answered.
+type Outcome struct {
+	OperationID string `json:"OperationId"`
+	CallerID    string `json:"CallerId"`
+	Operation   string
+	// State is operation.Completed, or operation.Failed with Errors.
+	State  operation.State
+	At     time.Time
+	Errors []struct{ Pointer, Code, Detail string }
+	// Reversed says that the bank undid the operation.
+	Reversed bool
+	// Cursor is the place of the outcome. Keep the cursor of the last outcome that
+	// you have processed, and begin with it next time.
+	Cursor string `json:"-"`
+}
+
+// pollWait is how long the service holds a request until there is an outcome.
+const pollWait = 20 * time.Second
+
+// Outcomes yields how the caller's operations ended, in the order in which they
+// ended, and then each outcome that comes, until ctx ends. after is the cursor of the
+// last one that was processed, or empty for the beginning. A request that fails is
+// sent again with pauses. It yields an error only if the service refuses the
+// request: if it does not serve outcomes, or the key or the cursor is wrong.
+func (c *Client) Outcomes(ctx context.Context, after string) iter.Seq2[Outcome, error] {
+	return func(yield func(Outcome, error) bool) {
+		for attempt := 1; ; {
+			page, refused, err := c.outcomes(ctx, after)
+			switch {
+			case ctx.Err() != nil:
+				return
+			case refused:
+				yield(Outcome{}, err)
+				return
+			case err != nil:
+				if sleep(ctx, c.wait(attempt, 0)) != nil {
+					return
+				}
+				attempt++
+				continue
+			}
+			attempt = 1
+			// Only the last outcome of a page has a cursor of its own: an earlier one
+			// begins with its page again.
+			for i, o := range page.Outcomes {
+				if o.Cursor = after; i == len(page.Outcomes)-1 {
+					o.Cursor = page.Next
+				}
+				if !yield(o, nil) {
+					return
+				}
+			}
+			after = page.Next
+		}
+	}
+}
+
+type outcomesPage struct {
+	Outcomes []Outcome
+	Next     string
+}
+
+// outcomes reads one page. refused says that a repeat would fail too.
+func (c *Client) outcomes(ctx context.Context, after string) (page outcomesPage, refused bool, err error) {
+	ctx, cancel := context.WithTimeout(ctx, c.Timeout+pollWait)
+	defer cancel()
+	address := strings.TrimSuffix(c.base, "BankingApiV01/") + "outcomes?" + url.Values{"after": {after}, "wait": {pollWait.String()}}.Encode()
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
+	if err != nil {
+		return page, true, err
+	}
+	request.Header.Set("Ocp-Apim-Subscription-Key", c.key)
+	response, err := c.http.Do(request)
+	if err != nil {
+		return page, false, err
+	}
+	defer response.Body.Close()
+	content, err := io.ReadAll(io.LimitReader(response.Body, maxAnswer))
+	if err != nil {
+		return page, false, err
+	}
+	if response.StatusCode != http.StatusOK {
+		again := response.StatusCode == http.StatusTooManyRequests || response.StatusCode >= http.StatusInternalServerError
+		return page, !again, fmt.Errorf("outcomes: the service answered %s", response.Status)
+	}
+	return page, false, json.Unmarshal(content, &page)
+}

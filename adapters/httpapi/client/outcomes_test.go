@@ -1,0 +1,53 @@
+package client_test
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"bankingapi/adapters/httpapi/client"
+)
+
+func TestOutcomesAreReadToTheEndAndOn(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	asked := 0
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path != "/outcomes" || r.Header.Get("Ocp-Apim-Subscription-Key") != "key" {
+			http.Error(w, "", http.StatusBadRequest)
+			return
+		}
+		asked++
+		switch after := r.URL.Query().Get("after"); {
+		case asked == 2: // a failure is repeated
+			http.Error(w, "", http.StatusServiceUnavailable)
+		case after == "":
+			fmt.Fprint(w, `{"Outcomes":[{"OperationId":"1","CallerId":"a","State":2},{"OperationId":"2","CallerId":"b","State":8,"Errors":[{"code":"cancelled"}]}],"Next":"9"}`)
+		case after == "9":
+			fmt.Fprint(w, `{"Outcomes":[{"OperationId":"1","CallerId":"a","State":2,"Reversed":true}],"Next":"10"}`)
+		default:
+			cancel()
+			fmt.Fprint(w, `{"Outcomes":[],"Next":"10"}`)
+		}
+	}))
+	defer server.Close()
+	c, err := client.New(server.URL, "key", client.Options{Backoff: 1})
+	require.NoError(t, err)
+	var seen []string
+	for o, err := range c.Outcomes(ctx, "") {
+		require.NoError(t, err)
+		seen = append(seen, fmt.Sprint(o.CallerID, " ", o.State, " ", o.Reversed, " ", len(o.Errors), " after ", o.Cursor))
+	}
+	require.Equal(t, []string{"a completed false 0 after ", "b failed false 1 after 9", "a completed true 0 after 10"}, seen)
+
+	wrong, err := client.New(server.URL, "other", client.Options{})
+	require.NoError(t, err)
+	for _, err := range wrong.Outcomes(t.Context(), "") {
+		require.ErrorContains(t, err, "400")
+	}
+}
