@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"iter"
 
 	"go.uber.org/zap"
 
@@ -12,7 +13,9 @@ import (
 	"bankingapi/application/bookfile"
 	"bankingapi/application/buyfund"
 	"bankingapi/application/subscriptions"
+	"bankingapi/domain/day"
 	"bankingapi/domain/fault"
+	"bankingapi/domain/fund"
 	"bankingapi/domain/subscription"
 )
 
@@ -239,6 +242,23 @@ func (a *App) CountDue(ctx context.Context) (DueSales, error) {
 	}
 	due, err := a.buyer.CountDue(ctx)
 	return due, fault.Explain(err)
+}
+
+// Forecast yields what Settle would do with each sale that is due until that day, if
+// that day were today. Empty text is the day until which sales are due now. It changes
+// nothing.
+func (a *App) Forecast(ctx context.Context, until string) (iter.Seq2[fund.SaleEntry, error], error) {
+	if err := a.usable(ctx); err != nil {
+		return nil, err
+	}
+	on := a.buyer.DueUntil()
+	if until != "" {
+		var err error
+		if on, err = day.Parse(until); err != nil {
+			return nil, err
+		}
+	}
+	return a.buyer.Forecast(ctx, on), nil
 }
 
 // Settle settles the sales that are due now: one round of what the service

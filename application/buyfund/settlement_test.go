@@ -663,3 +663,35 @@ func TestSalesAreSettledFromTheHourOfTheBank(t *testing.T) {
 	b.settles(buyfund.Settlement{Completed: 1})
 	require.EqualValues(t, 200, b.store.Accounts()[0].Balance.Minor())
 }
+
+func TestAForecastSaysWhatWouldHappenAndChangesNothing(t *testing.T) {
+	t.Parallel()
+	b := openBank(t, with{options: ofTheDay})
+	const operations = 600 // more than a page: 1,000 units are enough for 500
+	for range operations {
+		requireOutcome(t, recorded, b.mustBuy("", sale("2", on(today(1)))))
+	}
+	requireOutcome(t, recorded, b.mustBuy("", sale("2", on(today(2)))))
+	b.store.PutPrices(fund.Price{ID: 2, Fund: gold, PerUnit: 200_000_000, Currency: lira, ValidFrom: today(1)})
+	before := b.store.Sales()
+	states := map[operation.State]int{}
+	n := 0
+	for s, err := range b.Forecast(t.Context(), today(2)) {
+		require.NoError(t, err)
+		states[s.State]++
+		if n++; s.State == operation.Failed {
+			require.Equal(t, fund.HoldingInsufficient, s.Refusal)
+			require.Greater(t, n, 500, "who was recorded first sells first, also across pages")
+		}
+		if s.State == operation.Completed {
+			require.EqualValues(t, 2, s.PriceID)
+			require.EqualValues(t, 400, s.Proceeds.Minor())
+		}
+	}
+	require.Equal(t, map[operation.State]int{operation.Completed: 500, operation.Failed: 100, operation.Recorded: 1}, states)
+	require.Equal(t, before, b.store.Sales())
+	require.Len(t, b.store.Postings(), 0)
+	b.sold(0)
+	b.clock.Set(midnight(1))
+	b.settles(buyfund.Settlement{Completed: 500, Failed: 100})
+}
