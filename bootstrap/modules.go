@@ -96,6 +96,7 @@ func assemble(settings Settings, o *options) (*App, error) {
 
 func newOffice(w *setup, s *store.Store, k *trail.Keeper) *backoffice.Office {
 	office := backoffice.New(s.Backoffice, w.acts, w.zone)
+	office.Corrector.OfTheDay = w.settings.Settlement.Price == settings.PriceOfTheDay
 	office.Trail, office.Unkept = k, w.warn("it could not be recorded that the book was checked")
 	return office
 }

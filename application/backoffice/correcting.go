@@ -27,15 +27,19 @@ type Corrector struct {
 	newID   func() operation.ID
 	now     func() time.Time
 	zone    *time.Location
+	// OfTheDay lets a sale be cancelled while it waits for a price of its day. It is
+	// that of buyfund.Options.
+	OfTheDay bool
 }
 
 // NewCorrector returns a Corrector. newID makes the IDs of acts, zone is the
 // bank's time zone.
 func NewCorrector(books Books, lookups Lookups, newID func() operation.ID, now func() time.Time, zone *time.Location) *Corrector {
-	return &Corrector{books, lookups, newID, now, zone}
+	return &Corrector{books: books, lookups: lookups, newID: newID, now: now, zone: zone}
 }
 
-// Cancel cancels a recorded operation before its day, with all its sales. A
+// Cancel cancels a recorded operation before its day, or while it waits for a price
+// (OfTheDay), with all its sales. A
 // repeat of its CallerId is answered Failed from then on. The error is
 // ErrNotFound, one of package fund that says why, or that of the port.
 func (c *Corrector) Cancel(ctx context.Context, id operation.ID) error {
@@ -50,7 +54,7 @@ func (c *Corrector) Cancel(ctx context.Context, id operation.ID) error {
 		return fund.ErrNotRecorded
 	}
 	first := &found.Sales[0]
-	o := &fund.Operation{ID: id, Subscription: first.Subscription, Header: first.Header, ReceivedAt: first.ReceivedAt, Due: true}
+	o := &fund.Operation{ID: id, Subscription: first.Subscription, Header: first.Header, ReceivedAt: first.ReceivedAt, Due: true, OfTheDay: c.OfTheDay}
 	for i := range found.Sales {
 		o.Sales = append(o.Sales, fund.RestoreSale(found.Sales[i].Terms))
 	}

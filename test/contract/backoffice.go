@@ -73,6 +73,7 @@ func Office(t *testing.T, open func(t *testing.T) OfficeUnderTest) {
 	run("acts without a change are stored and listed newest first", testRecentActs)
 	run("recent notifications come newest first, page by page", testRecentNotifications)
 	run("a recorded operation is cancelled before its day", testCancel)
+	run("a sale that waits for a price is cancelled", testCancelWaiting)
 	run("a completed operation is reversed once", testReverse)
 	run("one of several concurrent reversals succeeds", testReverseAtOnce)
 	run("holdings and accounts are adjusted by a difference", testAdjust)

@@ -329,3 +329,16 @@ func testImportCalendar(t *testing.T, o office) {
 	set(t.Context(), backoffice.Imported{Removed: 3})
 	has()
 }
+
+// A sale that waits for a price of its day can be cancelled on and after that day.
+func testCancelWaiting(t *testing.T, o office) {
+	o.aDay()
+	c := o.corrector(4)
+	require.ErrorIs(t, c.Cancel(o.by(), id(5)), fund.ErrDayHasCome)
+	c.OfTheDay = true
+	require.NoError(t, c.Cancel(o.by(), id(5)))
+	found, err := o.Lookups.Operation(t.Context(), id(5))
+	require.NoError(t, err)
+	require.Equal(t, fault.Cancelled, found.Sales[0].Refusal)
+	o.proves()
+}
