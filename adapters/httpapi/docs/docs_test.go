@@ -105,7 +105,7 @@ func TestPathsAndMethods(t *testing.T) {
 		"/docs/try", "/docs/initializer.js", "/docs/try.css", "/docs/swagger-ui-bundle.js", "/docs/swagger-ui.css",
 		"/docs/LICENSE", "/docs/NOTICE", "/docs/swagger-ui-bundle.js.LICENSE.txt",
 	}
-	for _, slug := range []string{"recipes", "sandbox", "repeats", "values", "limits", "keys", "versions", "changelog"} {
+	for _, slug := range []string{"recipes", "sandbox", "repeats", "values", "settled", "limits", "keys", "versions", "changelog"} {
 		want = append(want, "/docs/"+slug, "/docs/"+slug+".md")
 	}
 	for _, code := range fault.Codes() {

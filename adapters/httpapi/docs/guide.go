@@ -24,6 +24,7 @@ var navigation = []entry{
 	{"sandbox", "sandbox", "Your first hour"},
 	{"repeats", "repeats", "Repeats"},
 	{"values", "values", "Amounts, prices, dates"},
+	{"settled", "settled", "When is it settled?"},
 	{"errors", "errors/", "Error codes"},
 	{"limits", "limits", "Limits"},
 	{"keys", "keys", "Keys"},
