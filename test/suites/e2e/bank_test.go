@@ -49,6 +49,14 @@ func (b bank) with(path, value string) bank {
 // replica returns a bank on the same store with its own settings and folder.
 func (b bank) replica(t testing.TB) bank { return bank{b.Replica(t)} }
 
+// moved returns the bank in another time zone, in which it may be another day. The
+// book keeps its zone, so it moves too.
+func (b bank) moved(t testing.TB, zone string) bank {
+	t.Helper()
+	b.execute(t, "UPDATE properties SET value = '"+zone+"' WHERE name = 'time_zone'")
+	return b.replica(t).with("bank.time_zone", zone)
+}
+
 // column returns one column of rows.
 func column(rows []service.Row, name string) []string {
 	values := make([]string, len(rows))

@@ -293,8 +293,8 @@ func TestForwardDatedSales(t *testing.T) {
 		b.Verify(t)
 
 		b.Load(t, "prices", "PriceID,IMKBCode,HolderCorporationName,Price,CurrencyCode,ValidFrom", "9,AFA,Demo Portfoy,2,TRY,"+tomorrow)
-		later := b.replica(t).with("bank.time_zone", "Etc/GMT-14").with("settlement.interval", "50ms")
-		require.Equal(t, "1 completed, 1 failed\n", later.Must(t, "settle"))
+		later := b.moved(t, "Etc/GMT-14").with("settlement.interval", "50ms")
+		require.Equal(t, "1 completed, 1 failed\n", later.Run(t, "settle").Out)
 		require.Equal(t, "0 completed, 0 failed\n", later.Must(t, "settle"), "once")
 		for _, r := range b.Export(t, "sales") {
 			if r["CallerId"] == "good" {
@@ -314,7 +314,7 @@ func TestForwardDatedSales(t *testing.T) {
 		for n := range many {
 			require.Equal(t, recorded, s.post(t, buyFund, s.key, sale("many-"+number(n), 1001, "1", tomorrow)).body)
 		}
-		other := b.replica(t).with("bank.time_zone", "Etc/GMT-14").with("settlement.interval", "50ms")
+		other := b.moved(t, "Etc/GMT-14").with("settlement.interval", "50ms")
 		first := later.serve(t)
 		other.serve(t)
 		eventually(t, patience, "all are settled", func() bool { return len(b.Export(t, "sales", "--state", "recorded")) == 0 })

@@ -104,13 +104,13 @@ func TestNothingPrivateIsTold(t *testing.T) {
 			return got
 		}
 		sell := func(caller, units, more string) string {
-			return `{"Header":{"CallerId":"` + secretWord + caller + `","TellerName":"` + secretWord + `","ChannelRequestId":"request-` + caller + `"},` +
+			return `{"Header":{"CallerId":"caller-` + caller + `","TellerName":"` + secretWord + `","ChannelRequestId":"request-` + caller + `"},` +
 				`"Parameters":[{"CustomerNo":` + secretCustomer + `,"TransactionType":2,"FundAmount":` + units +
 				`,"DestinationAccount":{"BranchCode":` + secretAccount + `,"CustomerNo":` + secretCustomer + `,"AccountSuffix":` + secretAccount + `,"CurrencyCode":"TRY"}` +
 				`,"FundToProcess":{"IMKBCode":"AFA","HolderCorporationName":"` + secretWord + ` Portfoy","PriceID":1}` + more + `}]}`
 		}
 		tell := func(more string) string {
-			return `{"Header":{"CallerId":"` + secretWord + `"},"Parameters":[{"ExternalApplicationCode":"` + secretWord + `","UserId":"` + secretWord +
+			return `{"Header":{"CallerId":"push"},"Parameters":[{"ExternalApplicationCode":"` + secretWord + `","UserId":"` + secretWord +
 				`","PushId":"` + secretWord + `","Platform":65,"Subject":"` + secretWord + `","Content":"` + secretWord + `","DeepLinkUrl":"https://` +
 				secretWord + `/","SendStatus":1,"TranData":[{"Code":"` + secretWord + `","Name":"` + secretWord + `"}]` + more + `}]}`
 		}
@@ -161,7 +161,7 @@ func TestNothingPrivateIsTold(t *testing.T) {
 			eventually(t, patience, "it is back", s.IsReady)
 		}
 		_, metrics := s.Get(t, "/metrics")
-		later := b.replica(t).with("bank.time_zone", "Etc/GMT-14").serve(t)
+		later := b.moved(t, "Etc/GMT-14").serve(t)
 		later.Await(t, later.Err, `due sales are settled`)
 		_, more := later.Get(t, "/metrics")
 		later.Stop(t)
