@@ -66,7 +66,7 @@ func operations(doc *openapi3.T) map[string]*openapi3.Operation {
 
 func TestEveryOperationIsComplete(t *testing.T) {
 	t.Parallel()
-	statuses := []string{"200", "400", "401", "403", "404", "405", "413", "415", "422", "429", "500", "503"}
+	statuses := []string{"200", "400", "401", "403", "404", "405", "413", "415", "422", "429", "500", "503", "default"}
 	for name, operation := range operations(load(t)) {
 		require.NotEmpty(t, operation.Summary, name)
 		require.NotEmpty(t, operation.Description, name)
@@ -81,6 +81,9 @@ func TestEveryOperationIsComplete(t *testing.T) {
 			require.NotEmpty(t, response.Value.Description, where)
 			require.Len(t, response.Value.Content, 1, where)
 			require.Contains(t, response.Value.Content, media, where)
+			if status == "default" { // of a proxy, for example
+				continue
+			}
 			require.NotEmpty(t, response.Value.Content[media].Examples, where)
 			require.Contains(t, response.Value.Headers, "X-Request-Id", where)
 			require.Contains(t, response.Value.Headers, "Cache-Control", where)
