@@ -77,7 +77,7 @@ func openBank(ctx context.Context, t *runner, name, dir, binary string, s settin
 		return nil, err
 	}
 	defer func() {
-		if err != nil {
+		if err != nil || t.Failed() {
 			err = errors.Join(err, b.close())
 		}
 	}()
