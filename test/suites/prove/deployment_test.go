@@ -137,7 +137,8 @@ func inside(t testing.TB, b *service.Bank, options ...bootstrap.Option) *replica
 		Set("storage.dsn", b.DSN).Set("storage.statement_timeout", "2s")
 	loaded, err := bootstrap.Load(bootstrap.Sources{Environment: b.Command().Env})
 	require.NoError(t, err)
-	options = append([]bootstrap.Option{engines.All(), bootstrap.WithLogger(zap.NewNop())}, options...)
+	options = append([]bootstrap.Option{engines.All(), bootstrap.WithLogger(zap.NewNop()),
+		bootstrap.WithDataFolder(filepath.Join(b.Folder, "data"))}, options...)
 	app, err := bootstrap.Open(t.Context(), loaded.Settings, options...)
 	require.NoError(t, err)
 	require.NoError(t, app.Start(t.Context()))

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"net/http"
 	"net/http/httptest"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -62,7 +63,8 @@ func openAnother(t *testing.T, first *timed) *timed {
 	command := first.bank.Set("settlement.enabled", "false").Set("storage.allow_unsafe", "true").Set("storage.dsn", first.bank.DSN).Command()
 	loaded, err := bootstrap.Load(bootstrap.Sources{Environment: command.Env})
 	require.NoError(t, err)
-	app, err := bootstrap.Open(t.Context(), loaded.Settings, engines.All(), bootstrap.WithLogger(zap.NewNop()), bootstrap.WithClock(first.now))
+	app, err := bootstrap.Open(t.Context(), loaded.Settings, engines.All(), bootstrap.WithLogger(zap.NewNop()), bootstrap.WithClock(first.now),
+		bootstrap.WithDataFolder(filepath.Join(first.bank.Folder, "data")))
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, app.Close(context.Background())) })
 	return &timed{App: app, watch: first.watch, bank: first.bank, key: first.key}
