@@ -40,7 +40,7 @@ func TestADownloadThatStallsEnds(t *testing.T) {
 				_ = (&file{name: "f", kind: "text/plain", write: endless, limits: c.limits}).send(w)
 			}))
 			defer server.Close()
-			client, err := net.Dial("tcp", server.Listener.Addr().String()) //nolint:noctx // a raw connection
+			client, err := net.Dial("tcp", server.Listener.Addr().String())
 			require.NoError(t, err)
 			defer client.Close()
 			_, err = io.WriteString(client, "GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")

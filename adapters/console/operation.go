@@ -137,7 +137,8 @@ func correctOperation(q *request) (any, error) {
 	if reason == "" || q.field("confirm") != "yes" {
 		return rejected(http.StatusBadRequest, "Nothing was changed: give a reason and tick the box.")
 	}
-	ctx, done := q.by(q.ctx, reason), ""
+	ctx := q.by(q.ctx, reason)
+	var done string
 	switch q.field("action") {
 	case "cancel":
 		err = q.Office.Corrector.Cancel(ctx, id)

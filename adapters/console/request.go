@@ -93,7 +93,7 @@ func (c *Console) serve(p *page, handle handler) http.Handler {
 				err = c.inTurn(ctx, work)
 			}
 		}
-		disconnected := errors.Is(err, context.Canceled) && ctx.Err() != context.DeadlineExceeded //nolint:errorlint // of a context
+		disconnected := errors.Is(err, context.Canceled) && ctx.Err() != context.DeadlineExceeded
 		if err != nil && !disconnected {
 			known, page := q.explain(err)
 			if known == errInternal || known == errStorage {

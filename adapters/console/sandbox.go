@@ -78,7 +78,8 @@ func useSandbox(q *request) (any, error) {
 		return shown{status, q.page.template, newSandboxPage(q, wrong)}, nil
 	}
 	var err error
-	done, status := "", http.StatusBadRequest
+	var done string
+	status := http.StatusBadRequest
 	switch q.field("action") {
 	case "advance":
 		by, wrong := time.ParseDuration(q.field("by"))

@@ -122,7 +122,7 @@ func together(n int, task func(i int) error) error {
 func findOperation(q *request, text string) ([]hit, error) {
 	id, err := operation.ParseID(strings.ToLower(text))
 	if err != nil {
-		return nil, nil //nolint:nilerr // the text is something else
+		return nil, nil
 	}
 	found, err := q.Office.Operation(q.ctx, id)
 	if errors.Is(err, backoffice.ErrNotFound) {

@@ -292,9 +292,9 @@ func reasonOf(err error) (text string, ok bool) {
 	if !ok || known.Kind != fault.Invalid {
 		return "", false
 	}
-	text = known.Detail
+	all := []string{known.Detail}
 	for _, f := range known.Faults {
-		text += " " + strings.TrimPrefix(f.Pointer, "/") + ": " + f.Detail
+		all = append(all, strings.TrimPrefix(f.Pointer, "/")+": "+f.Detail)
 	}
-	return text, true
+	return strings.Join(all, " "), true
 }

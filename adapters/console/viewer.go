@@ -1,6 +1,7 @@
 package console
 
 import (
+	"net/http"
 	"strconv"
 	"strings"
 	"time"
@@ -170,7 +171,7 @@ func (q *request) view(content any) view {
 	if p, ok := content.(proofPage); ok && p.Running() {
 		v.Refresh = 2
 	}
-	if q.r.Method == "GET" && q.r.Header.Get("X-Live") == "" {
+	if q.r.Method == http.MethodGet && q.r.Header.Get("X-Live") == "" {
 		v.Flash = q.session.takeFlash(v.Path)
 	}
 	return v

@@ -56,7 +56,7 @@ func (a *api) serveOutcomes(x *exchange, r *http.Request) {
 	}
 	q.Subscription = caller.Name
 	if a.WriteTimeout > 0 && q.Wait > 0 { // a server that cannot do this closes the connection sooner
-		_ = http.NewResponseController(x.ResponseWriter).SetWriteDeadline(time.Now().Add(a.WriteTimeout + min(q.Wait, outcomes.MaxWait)))
+		_ = http.NewResponseController(x.ResponseWriter).SetWriteDeadline(time.Now().Add(a.WriteTimeout + min(q.Wait, outcomes.MaxWait))) //nolint:forbidigo // a connection has the time of the machine
 	}
 	page, err := a.Outcomes.Page(r.Context(), q)
 	if err == nil && r.Context().Err() != nil {

@@ -93,11 +93,7 @@ func (s outcomeSource) Outcomes(ctx context.Context, subscription string, after 
 		return nil, s.Translate(err)
 	}
 	for i := range rows {
-		ended, err := rows[i].ended()
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, ended)
+		all = append(all, rows[i].ended())
 	}
 	find := s.outcomes.find.Request(rows[len(rows)-1:], func(int, *OutcomeRow) error { return nil })
 	find.Settled = true
@@ -119,9 +115,9 @@ func newOutcomeRow(e *fund.Ended, number int64) OutcomeRow {
 	}
 }
 
-func (r *OutcomeRow) ended() (fund.Ended, error) {
+func (r *OutcomeRow) ended() fund.Ended {
 	return fund.Ended{
 		Number: r.Number, OperationID: operation.ID(r.OperationID), Subscription: r.Subscription, CallerID: r.CallerID,
 		State: operation.State(r.State), Faults: parseFaults(r.Faults), Reversed: r.Reversed != 0, At: r.EndedAt.Time, //nolint:gosec // written by us
-	}, nil
+	}
 }

@@ -291,7 +291,8 @@ func (k *Keeper) Rekey(ctx context.Context, name string) error {
 	case !k.IsWanted():
 		return k.Kept()
 	case k.o.KeyFile == "" && k.o.Book == "":
-		return errors.New(NoKey)
+		k.missing = NoKey
+		return k.Kept()
 	}
 	if err := k.o.Ready(ctx); err != nil {
 		return err

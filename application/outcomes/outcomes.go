@@ -27,10 +27,12 @@ type Source interface {
 }
 
 const (
-	// MaxLimit and MaxWait bound one page. DefaultLimit is the limit of a query
-	// without one.
-	MaxLimit, DefaultLimit = 1000, 100
-	MaxWait                = time.Minute
+	// MaxLimit is the maximum number of outcomes in a page.
+	MaxLimit = 1000
+	// DefaultLimit is the limit of a query without one.
+	DefaultLimit = 100
+	// MaxWait is how long a page may wait for an outcome.
+	MaxWait = time.Minute
 	// look is the time between two looks for new outcomes, for all that wait.
 	look = 500 * time.Millisecond
 	// lookTimeout bounds a look.
@@ -63,7 +65,7 @@ type Feed struct {
 
 	looking sync.Mutex // guards the fields below
 	last    int64
-	looked  time.Time
+	isFresh bool // last was read at most one look ago
 }
 
 // New returns a Feed.
@@ -86,7 +88,8 @@ func (f *Feed) Page(ctx context.Context, q Query) (Page, error) {
 	if err != nil {
 		return Page{}, err
 	}
-	deadline := time.Now().Add(q.Wait)
+	ended := time.NewTimer(q.Wait)
+	defer ended.Stop()
 	for {
 		seen, err := f.lastSeen(ctx)
 		if err != nil {
@@ -100,16 +103,14 @@ func (f *Feed) Page(ctx context.Context, q Query) (Page, error) {
 			return Page{found, strconv.FormatInt(found[n-1].Number, 10)}, nil
 		}
 		for more := false; !more; {
-			rest := min(look, time.Until(deadline))
-			if rest <= 0 {
-				return Page{nil, strconv.FormatInt(after, 10)}, nil
-			}
 			select {
 			case <-ctx.Done():
 				return Page{nil, strconv.FormatInt(after, 10)}, nil
 			case <-f.closed:
 				return Page{nil, strconv.FormatInt(after, 10)}, nil
-			case <-time.After(rest):
+			case <-ended.C:
+				return Page{nil, strconv.FormatInt(after, 10)}, nil
+			case <-time.After(look):
 			}
 			last, err := f.lastSeen(ctx)
 			if err != nil {
@@ -155,14 +156,19 @@ func (f *Feed) check(ctx context.Context, q *Query) (after int64, err error) {
 func (f *Feed) lastSeen(ctx context.Context) (int64, error) {
 	f.looking.Lock()
 	defer f.looking.Unlock()
-	if !f.looked.IsZero() && time.Since(f.looked) < look {
+	if f.isFresh {
 		return f.last, nil
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lookTimeout)
 	defer cancel()
 	last, err := f.source.LastOutcome(ctx)
 	if err == nil {
-		f.last, f.looked = last, time.Now()
+		f.last, f.isFresh = last, true
+		time.AfterFunc(look, func() {
+			f.looking.Lock()
+			defer f.looking.Unlock()
+			f.isFresh = false
+		})
 	}
 	return f.last, err
 }

@@ -319,7 +319,7 @@ func (l lookups) Received(ctx context.Context, since, until time.Time) (r backof
 		first, end := backoffice.FirstID(since), backoffice.FirstID(until)
 		return bytes.Compare(first[:], id[:]) <= 0 && bytes.Compare(id[:], end[:]) < 0
 	}
-	rows, all := reader{l.office}, backoffice.Query{}
+	rows, all := reader(l), backoffice.Query{}
 	for s, wrong := range rows.Sales(ctx, all) {
 		if err = errors.Join(err, wrong); in(s.OperationID) {
 			switch s.State {

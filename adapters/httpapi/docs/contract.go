@@ -149,10 +149,10 @@ var repeats = map[fault.Repeat]string{
 
 var statusLine = regexp.MustCompile(`^HTTP/1\.1 ([0-9]{3})`)
 
-func (of contract) code(c fault.Code) codePage {
-	request, answer := exampleOf(c.Name)
-	request = of.days.Replace(request)
-	page := codePage{Code: c, RepeatText: repeats[c.Repeat()], State: "absent: ask again with the same CallerId", Request: request, Answer: answer}
+func (c contract) code(of fault.Code) codePage {
+	request, answer := exampleOf(of.Name)
+	request = c.days.Replace(request)
+	page := codePage{Code: of, RepeatText: repeats[of.Repeat()], State: "absent: ask again with the same CallerId", Request: request, Answer: answer}
 	if status := statusLine.FindStringSubmatch(answer); status != nil {
 		page.Status = status[1]
 	}

@@ -160,7 +160,7 @@ func use(db *sql.DB, s *settings) (*storage.Engine, error) {
 		Index:   func(ctx context.Context, prefix string) error { return r.index(ctx, db, prefix) },
 		Align:   align,
 		Backup: func(context.Context, string) error {
-			return errors.New("Postgres is backed up with its own tools: with pg_dump, or with a base backup and WAL archiving")
+			return errors.New("a Postgres database is backed up with its own tools: with pg_dump, or with a base backup and WAL archiving")
 		},
 		Risks: func(ctx context.Context) ([]store.Risk, error) { return risks(ctx, db, false) },
 		Close: func() error { return nil },

@@ -79,9 +79,9 @@ func checkLinks(path string, info os.FileInfo) error {
 
 // claim returns an error if another process has opened the database by another name.
 func (h *held) claim(path string) error {
-	real, err := filepath.EvalSymlinks(path)
+	resolved, err := filepath.EvalSymlinks(path)
 	if err == nil {
-		real, err = filepath.Abs(real)
+		resolved, err = filepath.Abs(resolved)
 	}
 	if err != nil {
 		return err
@@ -89,9 +89,9 @@ func (h *held) claim(path string) error {
 	descriptors.Lock()
 	defer descriptors.Unlock()
 	if h.name == "" {
-		h.name = real
+		h.name = resolved
 	}
-	if h.name != real || !claim(h.File, real) {
+	if h.name != resolved || !claim(h.File, resolved) {
 		return fault.New(fault.Unavailable, "Another service uses the database file "+path+" by another name, such as a mount of the file alone. "+
 			"Both destroy the book. Stop one of them, and mount the folder instead of the file.")
 	}

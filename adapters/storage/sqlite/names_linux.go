@@ -26,7 +26,7 @@ func claim(f *os.File, path string) bool {
 	}
 	hash := fnv.New64a()
 	fmt.Fprintf(hash, "%d %d %s", folder.Dev, folder.Ino, filepath.Base(path))
-	own := firstByte + int64(hash.Sum64()>>4)%(lockedBytes-2) + 1 //nolint:gosec // the quotient is small
+	own := firstByte + int64(hash.Sum64()>>4)%(lockedBytes-2) + 1
 	if syscall.FcntlFlock(f.Fd(), setLock, &syscall.Flock_t{Type: syscall.F_RDLCK, Start: own, Len: 1}) != nil {
 		return true
 	}
