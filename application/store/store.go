@@ -58,7 +58,7 @@ type Database interface {
 }
 
 // Store is an opened storage: the ports of the use cases, and functions for the
-// service itself. Every port and function but Trail is required. An adapter that
+// service itself. Every port and function but Trail and FreeSpace is required. An adapter that
 // cannot do everything begins with Unsupported. All fields are safe for concurrent use.
 type Store struct {
 	// Name is a short name of the storage, such as sqlite. The metrics have it as
