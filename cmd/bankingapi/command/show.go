@@ -3,7 +3,9 @@ package command
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -83,6 +85,13 @@ func (o *showOperationOptions) run(c *call) error {
 	documents := make([]document, len(all))
 	for i := range all {
 		documents[i] = operationDocument(&all[i], zone)
+		prices, err := missingPrices(c, &all[i])
+		if err != nil {
+			return err
+		}
+		if prices != "" {
+			documents[i].fields = append(documents[i].fields, field{"Waits for", prices})
+		}
 	}
 	return c.write(micros, documents...)
 }
@@ -103,6 +112,26 @@ func (o *showOperationOptions) find(c *call, office *backoffice.Office) (all []b
 	}
 	one, err := office.Operation(c.Context(), id)
 	return []backoffice.Operation{one}, "operation " + c.args[0], err
+}
+
+// missingPrices names the prices that a due operation waits for.
+func missingPrices(c *call, o *backoffice.Operation) (prices string, err error) {
+	if len(o.Sales) == 0 || o.Sales[0].State != operation.Recorded {
+		return "", nil
+	}
+	app, err := c.book()
+	if err != nil {
+		return "", err
+	}
+	due, err := app.CountDue(c.Context())
+	var all []string
+	for _, of := range due.ForPrice {
+		sells := func(s fund.SaleEntry) bool { return s.Terms.Holding.Fund == of.Fund && s.Terms.SelectedDay == of.Day }
+		if slices.ContainsFunc(o.Sales, sells) {
+			all = append(all, fmt.Sprintf("a price of %s (%s), %s", of.Fund.IMKBCode, of.Fund.HolderCorporationName, of.Day))
+		}
+	}
+	return strings.Join(all, "; "), err
 }
 
 func operationDocument(o *backoffice.Operation, zone *time.Location) document {
