@@ -122,7 +122,7 @@ func together(n int, task func(i int) error) error {
 func findOperation(q *request, text string) ([]hit, error) {
 	id, err := operation.ParseID(strings.ToLower(text))
 	if err != nil {
-		return nil, nil
+		return nil, nil //nolint:nilerr // the text is something else
 	}
 	found, err := q.Office.Operation(q.ctx, id)
 	if errors.Is(err, backoffice.ErrNotFound) {
@@ -144,7 +144,7 @@ func findOperation(q *request, text string) ([]hit, error) {
 func findCustomer(q *request, text string) ([]hit, error) {
 	n, err := strconv.ParseInt(text, 10, 64)
 	if err != nil || n < 1 {
-		return nil, nil //nolint:nilerr // the text is something else
+		return nil, nil
 	}
 	found := []hit{{"Customer", q.Number(n), "", q.Customer(n)}}
 	of := backoffice.Query{CustomerNo: n}

@@ -49,7 +49,7 @@ func TestOutcomesOfReplicasThatAreKilled(t *testing.T) {
 		})
 		t.Cleanup(func() { require.NoError(t, buyer.Close(context.Background())) })
 		working.Go(func() {
-			for rounds := 0; rounds < 1000; rounds++ {
+			for range 1000 {
 				settled, err := buyer.SettleDue(t.Context())
 				if err == nil && settled == (buyfund.Settlement{}) {
 					return

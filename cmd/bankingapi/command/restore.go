@@ -7,8 +7,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -27,7 +27,7 @@ func (p program) restoreCommand() *cobra.Command {
 		Short: "Put a backup of a SQLite book in its place, and check it",
 		Long: `Copies FILE, which backup has made, to the file of storage.dsn, and then checks the book as verify
 does. Stop the service first. With --replace a book that is there is kept beside it, under a name
-that ends in the time. The signing key of the trail stays where it is: keep a copy of it too.
+that ends in .replaced-1, or the next number. The signing key of the trail stays where it is: keep a copy of it too.
 For Postgres use pg_restore.`,
 		Example: `  bankingapi restore /backup/bank-2026-11-20.db
   bankingapi restore /backup/bank-2026-11-20.db --replace --against 2026-11.checkpoint`,
@@ -72,7 +72,13 @@ func (o *restoreOptions) run(c *call) error {
 
 // makeRoom keeps the files of a book that is there under another name.
 func (o *restoreOptions) makeRoom(c *call, book string) error {
-	aside := book + ".replaced-" + time.Now().UTC().Format("20060102T150405")
+	aside := book + ".replaced-1"
+	for n := 2; ; n++ { // what was kept before stays
+		if _, err := os.Lstat(aside); errors.Is(err, fs.ErrNotExist) {
+			break
+		}
+		aside = book + ".replaced-" + strconv.Itoa(n)
+	}
 	for _, suffix := range []string{"", "-wal", "-shm"} {
 		_, err := os.Lstat(book + suffix)
 		switch {

@@ -88,7 +88,7 @@ func forecast(c *call, until string) error {
 		if err != nil {
 			return err
 		}
-		what := ""
+		var what string
 		switch s.State {
 		case operation.Completed:
 			completed++
