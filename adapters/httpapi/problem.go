@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"net/http"
+	"slices"
 	"strconv"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -22,7 +23,8 @@ type problem struct {
 	rest string
 	// bare: the error is one of HTTP alone, so type is about:blank.
 	bare bool
-	// stateless: the request is no operation, so the body has no State.
+	// stateless: the request is no operation, or an earlier attempt may have
+	// succeeded, so the body has no State.
 	stateless bool
 	// header is a header that this status requires. It may be empty.
 	header, value string
@@ -102,7 +104,7 @@ func invalid(faults []fault.Fault, more bool) *problem {
 	if len(faults) > strictjson.MaxFaults {
 		faults, more = faults[:strictjson.MaxFaults], true
 	}
-	p := &problem{status: kinds[fault.Invalid].status, faults: faults}
+	p := &problem{status: kinds[fault.Invalid].status, faults: faults, stateless: !slices.ContainsFunc(faults, isPermanent)}
 	switch count := strconv.Itoa(len(faults)); {
 	case more:
 		p.rest = " The request breaks more than " + count + " rules. The first " + count + " are listed in errors."
@@ -110,6 +112,13 @@ func invalid(faults []fault.Fault, more bool) *problem {
 		p.rest = " The request breaks " + count + " rules. All are listed in errors."
 	}
 	return p
+}
+
+// isPermanent reports whether a content with this fault can never have been
+// accepted. http.parameters_limit may have been higher before, and the
+// subscription may not have required a CallerId.
+func isPermanent(f fault.Fault) bool {
+	return (f.Pointer != "/Parameters" || f.Code != fault.TooMany) && (f.Pointer != "/Header/CallerId" || f.Code != fault.Required)
 }
 
 // append writes the body. Links begin with pages; if it is empty, there are none.

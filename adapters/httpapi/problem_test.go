@@ -139,6 +139,40 @@ func TestProblems(t *testing.T) {
 	}
 }
 
+// The limit of records and the CallerId that a subscription must send may have
+// changed since an earlier attempt, which may have succeeded.
+func TestA400HasAStateOnlyIfItsContentCanNeverHaveBeenAccepted(t *testing.T) {
+	t.Parallel()
+	const callerID, records, header = `"CallerId":"c"`, `"Parameters":[`, `"Header":{`
+	many := records + strings.Repeat("{},", limit)
+	required := (&subscription.Subscription{RequireCallerID: true}).Missing(operation.Header{})
+	for name, test := range map[string]struct {
+		body     *strings.Replacer
+		faults   []fault.Fault // of the use case
+		hasState bool
+	}{
+		"more records than the setting allows":   {strings.NewReplacer(records, many), nil, false},
+		"no CallerId, which is required now":     {strings.NewReplacer(callerID, ""), required, false},
+		"both":                                   {strings.NewReplacer(callerID, "", records, many), nil, false},
+		"too many records and an unknown member": {strings.NewReplacer(header, header+`"x":0,`, records, many), nil, true},
+		"no CallerId and an unknown member":      {strings.NewReplacer(callerID, `"x":0`), nil, true},
+		"no CallerId and another fault": {strings.NewReplacer(callerID, ""),
+			[]fault.Fault{required[0], {Pointer: "/Parameters/0/Amount", Code: fault.OutOfRange, Detail: "Too small."}}, true},
+		"too many items in a field, whose limit is fixed": {strings.NewReplacer(),
+			[]fault.Fault{{Pointer: "/Parameters/0/TranData", Code: fault.TooMany, Detail: "At most 100 items."}}, true},
+		"no UserId, which is always required": {strings.NewReplacer(),
+			[]fault.Fault{{Pointer: "/Parameters/0/UserId", Code: fault.Required, Detail: "Required."}}, true},
+	} {
+		s := newService(func(s *service) {
+			s.callers[key].RequireCallerID = true
+			s.err = fault.New(fault.Invalid, "", test.faults...)
+		})
+		w := s.post(t, salePath, test.body.Replace(saleBody))
+		require.Equal(t, http.StatusBadRequest, w.Code, name)
+		require.Equal(t, test.hasState, problemIn(t, w).Data != nil, "%s: %s", name, w.Body)
+	}
+}
+
 func TestLinksBeginWithThePublicURL(t *testing.T) {
 	t.Parallel()
 	for _, public := range []string{"https://api.bank.example", "https://api.bank.example/"} {

@@ -158,6 +158,12 @@ func (c contract) code(of fault.Code) codePage {
 	}
 	if page.Status == "200" || page.Status == "400" {
 		page.State = "8: the operation has had no effect"
+		switch of.Name {
+		case fault.TooMany:
+			page.State += ". Absent if `Parameters` alone has too many: the limit may have been higher before"
+		case fault.Required:
+			page.State += ". Absent if `CallerId` alone is missing: it may have been optional before"
+		}
 	}
 	return page
 }

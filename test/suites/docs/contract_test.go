@@ -267,7 +267,7 @@ func TestCodesOfTheContractAreThoseOfTheProgram(t *testing.T) {
 
 	tables := rows(page, "| status | codes |")
 	require.Len(t, tables, 1)
-	statuses := []string{"200", "400"}
+	statuses := []string{"200", "400", "default"}
 	for _, row := range tables[0] {
 		statuses = append(statuses, row[0])
 		for name := range strings.SplitSeq(row[1], ", ") {

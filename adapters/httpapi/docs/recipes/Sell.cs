@@ -36,7 +36,7 @@ async Task<JsonElement> Sell(string callerId, decimal units)
             if (response.IsSuccessStatusCode) return JsonDocument.Parse(text).RootElement;
             var status = (int)response.StatusCode;
             cause = $"{status} {text}";
-            if (status == 400) throw new ArgumentException($"invalid, without effect: {cause}");
+            if (status == 400 && text.Contains("\"State\":8")) throw new ArgumentException($"invalid, without effect: {cause}");
             if (status is not (408 or 429 or 500 or 502 or 503 or 504))
                 throw new InvalidOperationException($"outcome not known, correct this and send CallerId {callerId} again: {cause}");
             var after = response.Headers.RetryAfter; // seconds or a date

@@ -48,7 +48,7 @@ public class Sell {
                     return response.body();
                 }
                 cause = response.statusCode() + " " + response.body();
-                if (response.statusCode() == 400) {
+                if (response.statusCode() == 400 && response.body().contains("\"State\":8")) {
                     throw new IllegalArgumentException("invalid, without effect: " + cause);
                 }
                 if (!TRANSIENT.contains(response.statusCode())) {

@@ -43,7 +43,7 @@ def sell(caller_id: str, units: Decimal) -> dict:
                 return json.load(response)
         except urllib.error.HTTPError as error:
             sent, cause = True, f"{error.code} {error.read().decode(errors='replace')}"
-            if error.code == 400:
+            if error.code == 400 and '"State":8' in cause:
                 raise ValueError(f"invalid, without effect: {cause}") from error
             if error.code not in (408, 429, 500, 502, 503, 504):
                 raise RuntimeError(f"outcome not known, correct this and send CallerId {caller_id} again: {cause}") from error

@@ -28,9 +28,9 @@ while :; do
 done
 code=$(echo "$answer" | tail -n 1)
 echo "$answer" | sed '$d'
-case $code in
-  200) exit 0 ;;
-  400) echo "invalid, without effect" >&2 ;;
+case $code$answer in
+  200*) exit 0 ;;
+  400*'"State":8'*) echo "invalid, without effect" >&2 ;;
   *) if [ "$sent" ]; then echo "outcome not known: send the sale again with CallerId $caller_id" >&2; else echo "not sent" >&2; fi ;;
 esac
 exit 1

@@ -32,7 +32,7 @@ async function sell(callerId: string, units: string): Promise<Answer> {
       const text = await response.text();
       if (response.ok) return JSON.parse(text) as Answer;
       cause = `${response.status} ${text}`;
-      if (response.status === 400) return Promise.reject(new Error(`invalid, without effect: ${cause}`));
+      if (response.status === 400 && text.includes('"State":8')) return Promise.reject(new Error(`invalid, without effect: ${cause}`));
       if (![408, 429, 500, 502, 503, 504].includes(response.status))
         return Promise.reject(new Error(`outcome not known, correct this and send CallerId ${callerId} again: ${cause}`));
       wait = retryAfter(response.headers.get("Retry-After"));
