@@ -101,7 +101,7 @@ func TestEveryPageSaysWhatIsWrong(t *testing.T) {
 		require.Contains(t, body, problem, path)
 	}
 	_, body := o.get("")
-	require.Contains(t, body, "The database cannot be reached.")
+	require.Contains(t, body, "The database cannot be used now.")
 	require.Contains(t, body, `<dd class="figure">?</dd>`)
 	require.NotContains(t, body, `<dd class="figure good">`)
 }

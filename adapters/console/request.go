@@ -60,7 +60,7 @@ var (
 	errBusy      = &problem{http.StatusServiceUnavailable, "Other pages are being read: try again in a moment."}
 	errLong      = &problem{http.StatusServiceUnavailable, "Another download or a check of the book runs: try again in a moment."}
 	errSlow      = &problem{http.StatusServiceUnavailable, "The answer took longer than 2 seconds, so the console stopped reading. Narrow the page by a day, a customer or a user."}
-	errStorage   = &problem{http.StatusServiceUnavailable, "The database cannot be reached."}
+	errStorage   = &problem{http.StatusServiceUnavailable, "The database cannot be used now."}
 	errInternal  = &problem{http.StatusInternalServerError, "The service could not make this page. See its log."}
 )
 

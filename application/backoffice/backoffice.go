@@ -7,7 +7,7 @@
 // a storage adapter implements.
 //
 // All ports are safe for concurrent use. Their errors have a kind of package
-// fault: Unavailable if the storage cannot be reached, Indeterminate if the
+// fault: Unavailable if the storage cannot be used, Indeterminate if the
 // connection was lost during a commit, Internal for anything unexpected. Names
 // of customers and accounts occur in results and in findings, never in errors.
 package backoffice

@@ -524,8 +524,8 @@ var codes = []Code{
 	},
 	{
 		Name: StorageUnavailable, Remedy: Retry,
-		Meaning: "The service cannot reach its database. This request changed nothing.",
-		Action:  "Wait for the seconds in Retry-After, then send the same request again.",
+		Meaning: "The service cannot carry out requests right now. This request changed nothing.",
+		Action:  "Wait for the seconds in Retry-After, then send the same request again with the same CallerId.",
 		Example: "The database is restarting.",
 		Provoke: "In the sandbox, send the header Sandbox-Fault: unavailable-before.",
 	},

@@ -29,7 +29,8 @@ const (
 	// Busy means that the queue is full or the service is stopping. Nothing
 	// happened. Another replica may be able to take the request.
 	Busy
-	// Unavailable means that the storage cannot be reached. Nothing happened.
+	// Unavailable means that the storage cannot be used now: it cannot be reached, or
+	// it refuses. Nothing happened.
 	Unavailable
 	// Indeterminate means that the connection was lost during the commit, so the
 	// effect is not known. The caller repeats with the same CallerId.
