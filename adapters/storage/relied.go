@@ -1,10 +1,14 @@
 package storage
 
 import (
+	"errors"
 	"slices"
 	"strings"
+	"sync"
+	"time"
 
 	"bankingapi/adapters/storage/batch"
+	"bankingapi/domain/fault"
 )
 
 // Relied is a table with what the program relies on. Without it an answer may be
@@ -57,4 +61,52 @@ func relied[R any](t *batch.Table[R], rights string, checks ...string) Relied {
 	}
 	slices.Sort(r.Keys)
 	return r
+}
+
+// Every batch rests on a check of the whole process that began at most maxUnchecked
+// ago. One batch repeats it after half of that, so that the others need not wait. What
+// remains: until then a repeat may sell again after its key was dropped, because an
+// insert without a key looks like any other. The transactions of a host rest on the
+// checks of readiness alone.
+const maxUnchecked = time.Second
+
+// Checks is what all connections of a database know of the checks whether the tables are
+// as the program relies on them. Its zero value knows of none. It is safe for concurrent
+// use.
+type Checks struct {
+	mu     sync.Mutex
+	round  int64     // grows when a check finds something: what a connection passed before does not count
+	passed time.Time // when the last check of this round began that found nothing; zero if none did
+	asked  time.Time
+}
+
+// Due reports whether a connection must run a check before it begins a batch. round is
+// that of its last check, or -1.
+func (c *Checks) Due(round int64) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	now := time.Now()
+	due := round != c.round || now.Sub(c.passed) >= maxUnchecked || now.Sub(c.asked) >= maxUnchecked/2
+	if due {
+		c.asked = now
+	}
+	return due
+}
+
+// Run runs a check and returns the round in which it began. A fault is what it found:
+// all connections must check again, until one finds nothing.
+func (c *Checks) Run(check func() error) (round int64, err error) {
+	c.mu.Lock()
+	round, began := c.round, time.Now()
+	c.mu.Unlock()
+	err = check()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if _, found := errors.AsType[*fault.Error](err); found {
+		c.round++
+		c.passed = time.Time{}
+	} else if err == nil && round == c.round { // a check that began before the finding does not clear it
+		c.passed = began
+	}
+	return round, err
 }

@@ -2,9 +2,12 @@ package storage_test
 
 import (
 	"database/sql"
+	"errors"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -94,6 +97,102 @@ func TestANewConnectionAsksFirst(t *testing.T) {
 	err := settle(t.Context(), openAgain(t, dsn), today, order(v7(), "one", sale(1, 1, 2)))
 	require.Equal(t, fault.Unavailable, fault.KindOf(err), "%v", err)
 	require.ErrorContains(t, err, "no valid key")
+}
+
+// Connections that have passed ask again, though nobody asks whether the service is
+// ready. From the first refusal on all of them refuse, until it is mended.
+func TestConnectionsThatHavePassedAskAgain(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct{ sabotage, sentence string }{
+		"no key":       {"ALTER TABLE operations DROP CONSTRAINT operations_pkey", "The table operations has no valid key"},
+		"no condition": {"ALTER TABLE holdings DROP CONSTRAINT holdings_units_check", "The table holdings lacks the condition units >= 0"},
+		"unlogged":     {"ALTER TABLE trail_batches SET UNLOGGED", "The table trail_batches is UNLOGGED"},
+		"a trigger": {"CREATE FUNCTION swallow() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RETURN NULL; END $$;" +
+			"CREATE TRIGGER swallows BEFORE INSERT ON sales FOR EACH ROW EXECUTE FUNCTION swallow()", "The table sales has the trigger swallows"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dsn := testdb.Postgres(t)
+			s := testdb.OpenPostgres(t, dsn)
+			script(t, dsn, requireRefusals(t, s, test.sentence, func() { script(t, dsn, test.sabotage) }))
+			require.NoError(t, settle(t.Context(), s, today, order(v7(), "", sale(1, 1, 2))))
+		})
+	}
+	t.Run("SQLite", func(t *testing.T) {
+		t.Parallel()
+		file := testdb.SQLite(t)
+		db := connect(t, "sqlite", file)
+		requireRefusals(t, testdb.OpenSQLite(t, file), "The table sales has the trigger swallows", func() {
+			execute(t, db, "CREATE TRIGGER swallows BEFORE INSERT ON sales BEGIN SELECT RAISE(IGNORE); END")
+		})
+	})
+}
+
+// requireRefusals requires that soon after the sabotage no connection answers a sale. It
+// returns the SQL that mends it.
+func requireRefusals(t *testing.T, s *store.Store, sentence string, sabotage func()) (mend string) {
+	t.Helper()
+	newBank(t, s, 9)
+	all := func() (errs []error) {
+		var group sync.WaitGroup
+		errs = make([]error, 8)
+		for i := range errs {
+			group.Go(func() { errs[i] = settle(t.Context(), s, today, order(v7(), "", sale(1, 1+i, 2))) })
+		}
+		group.Wait()
+		return errs
+	}
+	require.NoError(t, errors.Join(all()...))
+	sabotage()
+	require.Eventually(t, func() bool {
+		err := settle(t.Context(), s, today, order(v7(), "", sale(1, 9, 2)))
+		return err != nil && strings.Contains(err.Error(), sentence)
+	}, 20*time.Second, time.Millisecond)
+	for range 5 {
+		for _, err := range all() {
+			require.Equal(t, fault.Unavailable, fault.KindOf(err), "a sale: %v", err)
+			require.ErrorContains(t, err, sentence)
+			_, mend, _ = strings.Cut(err.Error(), "Run: ")
+		}
+	}
+	return mend
+}
+
+func TestChecksOfAProcess(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var c storage.Checks
+		finding := errors.New("never")
+		check := func() error { return finding }
+		run := func() int64 { round, err := c.Run(check); require.ErrorIs(t, err, finding); return round }
+		require.True(t, c.Due(0), "nobody has checked")
+		run()
+		time.Sleep(time.Second / 2)
+		require.True(t, c.Due(0), "an error that is no finding proves nothing")
+
+		finding = nil
+		require.False(t, c.Due(run()))
+		require.True(t, c.Due(-1), "a new connection")
+		time.Sleep(time.Second / 2)
+		require.True(t, c.Due(0), "one batch checks again")
+		require.False(t, c.Due(0), "and the others need not wait")
+		time.Sleep(time.Second / 2)
+		require.True(t, c.Due(0), "if that check hangs, each must check")
+		require.True(t, c.Due(0))
+
+		_, err := c.Run(func() error {
+			finding = fault.New(fault.Unavailable, "found")
+			run()
+			return nil
+		})
+		require.NoError(t, err)
+		require.True(t, c.Due(0), "a check that began before the finding clears nothing")
+		require.True(t, c.Due(1))
+		require.True(t, c.Due(1), "each must check")
+		finding = nil
+		require.False(t, c.Due(run()), "mended")
+		require.True(t, c.Due(0), "what a connection passed before the finding does not count")
+	})
 }
 
 func TestRowSecurityAndRights(t *testing.T) {

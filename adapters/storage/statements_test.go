@@ -67,6 +67,18 @@ func (w *wire) add(statement string) {
 	w.statements = append(w.statements, statement)
 }
 
+// checks is how often it was checked what the book relies on, which time decides.
+func (w *wire) checks() (n int64) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, s := range w.statements {
+		if strings.HasPrefix(s, "WITH relied") {
+			n++
+		}
+	}
+	return n
+}
+
 // seen are the statements so far, each once.
 func (w *wire) seen() []string {
 	w.mu.Lock()
@@ -159,9 +171,9 @@ func TestRoundTrips(t *testing.T) {
 	} {
 		c.batch() // the first of its kind reads the prices,
 		c.batch() // and the next prepares the statements of the short way
-		before := w.trips.Load()
+		trips, checks := w.trips.Load(), w.checks()
 		c.batch()
-		require.Equal(t, c.trips, w.trips.Load()-before, c.name)
+		require.Equal(t, c.trips, w.trips.Load()-trips-(w.checks()-checks), c.name)
 	}
 	b.holds()
 }

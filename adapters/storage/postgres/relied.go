@@ -18,12 +18,11 @@ import (
 )
 
 // relied checks that the tables are as the program relies on them: in each readiness
-// check, and when a connection is used for the first time. A connection that has
-// passed is not checked again, unless readiness has found something since.
+// check, when a connection is used for the first time, and as storage.Checks says.
 type relied struct {
+	storage.Checks
 	arguments []any
 	home      atomic.Pointer[string] // the schema of the tables; nil until known
-	round     atomic.Int64           // grows when a check fails
 }
 
 // flaws are what may be wrong. found selects the name of a table and of what is wrong
@@ -116,15 +115,12 @@ func (d dialect) relying(of batch.Dialect, version string, tables []storage.Reli
 		of = d
 	}
 	return of, func(ctx context.Context) error {
-		err := d.relied.check(ctx, d.db)
-		if err != nil {
-			d.relied.round.Add(1)
-		}
+		_, err := d.relied.Run(func() error { return d.relied.check(ctx, d.db) })
 		return err
 	}
 }
 
-// first checks the connection if that was not done in this round.
+// first checks on the connection if that is due.
 func (r *relied) first(ctx context.Context, conn *sql.Conn) error {
 	if r == nil {
 		return nil
@@ -134,7 +130,6 @@ func (r *relied) first(ctx context.Context, conn *sql.Conn) error {
 		*relied
 		round int64
 	}
-	now := passed{r, r.round.Load()}
 	var data map[string]any
 	_ = conn.Raw(func(raw any) error {
 		if c, ok := raw.(*stdlib.Conn); ok {
@@ -142,14 +137,18 @@ func (r *relied) first(ctx context.Context, conn *sql.Conn) error {
 		}
 		return nil
 	})
-	if data == nil || data[first] == now {
+	last, known := data[first].(passed)
+	if !known || last.relied != r {
+		last = passed{r, -1}
+	}
+	if data == nil || !r.Due(last.round) {
 		return nil
 	}
-	if err := r.check(ctx, conn); err != nil {
-		return err
+	round, err := r.Run(func() error { return r.check(ctx, conn) })
+	if err == nil {
+		data[first] = passed{r, round}
 	}
-	data[first] = now
-	return nil
+	return err
 }
 
 // check returns an error that says what is wrong and how to mend it. A server like

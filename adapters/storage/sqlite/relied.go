@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 
 	"bankingapi/adapters/storage"
 	"bankingapi/adapters/storage/batch"
@@ -17,11 +16,11 @@ import (
 )
 
 // relied checks that the tables are as the program relies on them: in each readiness
-// check, and when a connection begins to write for the first time. A connection that
-// has passed is not checked again, unless readiness has found something since.
+// check, when a connection begins to write for the first time, and as storage.Checks
+// says.
 type relied struct {
+	storage.Checks
 	tables map[string]storage.Relied // by the name in small letters
-	round  atomic.Int64              // grows when a check fails
 
 	mu     sync.Mutex
 	of     driver.Conn
@@ -38,26 +37,26 @@ func (d dialect) relying(of batch.Dialect, reads *sql.DB, tables []storage.Relie
 		of = d
 	}
 	return of, func(ctx context.Context) error {
-		err := d.relied.check(ctx, reads)
-		if err != nil {
-			d.relied.round.Add(1)
-		}
+		_, err := d.relied.Run(func() error { return d.relied.check(ctx, reads) })
 		return err
 	}
 }
 
-// first checks the connection of a session if that was not done in this round.
+// first checks on the connection of a session if that is due.
 func (r *relied) first(ctx context.Context, s *session) error {
 	if r == nil {
 		return nil
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	round := r.round.Load()
-	if r.of == s.native && r.passed == round {
+	last := int64(-1)
+	if r.of == s.native {
+		last = r.passed
+	}
+	if !r.Due(last) {
 		return nil
 	}
-	err := r.check(ctx, s.conn)
+	round, err := r.Run(func() error { return r.check(ctx, s.conn) })
 	if err == nil {
 		r.of, r.passed = s.native, round
 	}
