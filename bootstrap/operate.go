@@ -123,9 +123,9 @@ func (a *App) Verify(ctx context.Context, watch VerifyWatch) (Proof, error) {
 // Trail returns the keeper of the trail. The error says why no trail is kept.
 func (a *App) Trail() (*trail.Keeper, error) { return a.trail, a.trail.Kept() }
 
-// Rekey begins another log of the trail (see trail.Keeper). Stop all other replicas first. It returns
-// the newest checkpoint of the log that ends, which is empty without its key. name is the origin
-// of the new log.
+// Rekey begins another log of the trail (see trail.Keeper). Stop all other replicas first: CheckAlone,
+// before Open, finds one that runs. Rekey returns the newest checkpoint of the log that ends, which is
+// empty without its key. name is the origin of the new log.
 func (a *App) Rekey(ctx context.Context, name string) (last string, err error) {
 	if err := a.usable(ctx); err != nil {
 		return "", err

@@ -168,6 +168,13 @@ func SchemaStatus(ctx context.Context, settings Settings, all ...Option) (schema
 	return withStore(settings, all, func(_ *setup, s *store.Store) (Schema, error) { return s.Schema.Status(ctx) })
 }
 
+// CheckAlone returns an error if another process uses the database, as far as the storage
+// can see that. Call it while no App of this process has the database open.
+func CheckAlone(ctx context.Context, settings Settings, all ...Option) error {
+	_, err := withStore(settings, all, func(_ *setup, s *store.Store) (struct{}, error) { return struct{}{}, s.Alone(ctx) })
+	return err
+}
+
 // Migration is one version of the schema.
 type Migration = store.Migration
 

@@ -63,7 +63,7 @@ type Engine struct {
 	// Check returns nil while the database is still the one that was opened. It
 	// is called before each commit that is not that of a batch. It may be nil.
 	Check func() error
-	// Alone returns an error if another process uses the database. It may be nil.
+	// Alone is store.Store.Alone. It may be nil.
 	Alone func(ctx context.Context) error
 	// Find returns a condition that is true of every row of the table with that
 	// value, and by which the engine finds these rows in a large table. It need not be
@@ -221,9 +221,12 @@ var modelNames = strings.NewReplacer("Row", "")
 
 // ports are the ports of the database.
 func (d *database) ports(b *Books, i *Inboxes, s *Schema, now func() time.Time) *store.Store {
-	backup := d.engine.Backup
+	backup, alone := d.engine.Backup, d.engine.Alone
 	if backup == nil {
 		backup = store.Unsupported().Backup
+	}
+	if alone == nil {
+		alone = store.Unsupported().Alone
 	}
 	log, service := trailLog{newLeafReader(d)}, service{d}
 	return &store.Store{
@@ -244,6 +247,7 @@ func (d *database) ports(b *Books, i *Inboxes, s *Schema, now func() time.Time) 
 		Clock:          service.clock,
 		Index:          service.index,
 		Grace:          d.engine.Grace,
+		Alone:          alone,
 		Backup:         backup,
 	}
 }

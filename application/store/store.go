@@ -119,6 +119,10 @@ type Store struct {
 	// some of them. Without it lookups are slower. The service calls it every second.
 	Index func(ctx context.Context) error
 
+	// Alone returns an error if another process uses the storage, as far as the adapter
+	// can see that. Nothing else in this process may use it meanwhile.
+	Alone func(ctx context.Context) error
+
 	// Backup writes a consistent copy of the data to a new file, while the storage
 	// is used.
 	Backup func(ctx context.Context, file string) error

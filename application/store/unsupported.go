@@ -55,7 +55,7 @@ func (s *Store) complete() error {
 		{"Backoffice.Imports", b.Imports == nil}, {"Backoffice.Reader", b.Reader == nil}, {"Backoffice.Lookups", b.Lookups == nil},
 		{"Backoffice.Evidence", b.Evidence == nil}, {"Backoffice.Books", b.Books == nil}, {"Backoffice.Audit", b.Audit == nil}, {"Backoffice.Calendar", b.Calendar == nil}, {"Backoffice.Outcomes", b.Outcomes == nil},
 		{"Schema", s.Schema == nil}, {"Marker", s.Marker == nil}, {"Ping", s.Ping == nil}, {"Risks", s.Risks == nil}, {"Clock", s.Clock == nil},
-		{"Within", s.Within == nil}, {"Index", s.Index == nil}, {"Backup", s.Backup == nil}, {"Close", s.Close == nil},
+		{"Within", s.Within == nil}, {"Index", s.Index == nil}, {"Alone", s.Alone == nil}, {"Backup", s.Backup == nil}, {"Close", s.Close == nil},
 	} {
 		if field.isMissing {
 			missing = append(missing, field.name)
@@ -85,6 +85,7 @@ func Unsupported() *Store {
 		Clock:  func(context.Context, string) (now, newest time.Time, err error) { return now, newest, nil },
 		Within: func(any) (*Store, error) { return nil, cannot("work inside a transaction of the host") },
 		Index:  func(context.Context) error { return nil },
+		Alone:  func(context.Context) error { return nil }, // it cannot tell
 		Backup: func(context.Context, string) error { return cannot("back itself up: use its own tools") },
 		Close:  func() error { return nil },
 	}

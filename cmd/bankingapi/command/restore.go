@@ -1,6 +1,7 @@
 package command
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -26,9 +27,10 @@ func (p program) restoreCommand() *cobra.Command {
 		Use:   "restore FILE",
 		Short: "Put a backup of a SQLite book in its place, and check it",
 		Long: `Copies FILE, which backup has made, to the file of storage.dsn, and then checks the book as verify
-does. Stop the service first. With --replace a book that is there is kept beside it, under a name
-that ends in .replaced-1, or the next number. The signing key of the trail stays where it is: keep a copy of it too.
-For Postgres use pg_restore.`,
+does. FILE must have a book whose schema this program knows. Stop the service first: it fails while a
+service uses the book. With --replace a book that is there is kept beside it, under a name that ends
+in .replaced-1, or the next number. The signing key of the trail stays where it is: keep a copy of it
+too. For Postgres use pg_restore.`,
 		Example: `  bankingapi restore /backup/bank-2026-11-20.db
   bankingapi restore /backup/bank-2026-11-20.db --replace --against 2026-11.checkpoint`,
 		Args: named("FILE"),
@@ -52,15 +54,23 @@ func (o *restoreOptions) run(c *call) error {
 		return err
 	}
 	defer from.Close()
+	head := make([]byte, len(sqliteHead))
+	if _, err := io.ReadFull(from, head); err != nil || string(head) != sqliteHead {
+		return fmt.Errorf("%s is not a SQLite database: nothing was changed", backup)
+	}
 	book, _, _ := strings.Cut(strings.TrimPrefix(string(storage.DSN), "file:"), "?")
 	if err := os.MkdirAll(filepath.Dir(book), 0o700); err != nil {
 		return err
 	}
 	copied := book + ".restoring"
-	if err := copyTo(copied, from); err != nil {
-		return errors.Join(err, os.Remove(copied))
+	err = copyTo(copied, io.MultiReader(bytes.NewReader(head), from))
+	if err == nil {
+		err = checkBook(c, copied, backup)
 	}
-	if err := o.makeRoom(c, book); err != nil {
+	if err == nil {
+		err = o.makeRoom(c, book)
+	}
+	if err != nil {
 		return errors.Join(err, os.Remove(copied))
 	}
 	if err := os.Rename(copied, book); err != nil {
@@ -70,8 +80,32 @@ func (o *restoreOptions) run(c *call) error {
 	return o.verifyOptions.run(c)
 }
 
+// sqliteHead begins every SQLite database.
+const sqliteHead = "SQLite format 3\x00"
+
+// checkBook returns an error if the copy of the backup is no book that this program can use.
+func checkBook(c *call, copied, backup string) error {
+	settings := c.loaded.Settings
+	settings.Storage.DSN = bootstrap.Secret(copied)
+	schema, err := bootstrap.SchemaStatus(c.Context(), settings, c.options, bootstrap.WithBookAsItIs())
+	switch {
+	case err != nil:
+		return fmt.Errorf("%s cannot be read as a book, nothing was changed: %w", backup, err)
+	case schema.Version == 0:
+		return fmt.Errorf("%s is a database without a book: nothing was changed", backup)
+	case schema.Version > schema.Wanted:
+		return fmt.Errorf("%s has schema version %d, but this program only knows version %d: nothing was changed, use a newer program", backup, schema.Version, schema.Wanted)
+	}
+	return nil
+}
+
 // makeRoom keeps the files of a book that is there under another name.
 func (o *restoreOptions) makeRoom(c *call, book string) error {
+	if info, err := os.Stat(book); o.replace && err == nil && info.Size() > 0 {
+		if err := bootstrap.CheckAlone(c.Context(), c.loaded.Settings, c.options, bootstrap.WithBookAsItIs()); err != nil {
+			return fmt.Errorf("nothing was changed: %w. If no service runs, move %s away yourself", err, book)
+		}
+	}
 	aside := book + ".replaced-1"
 	for n := 2; ; n++ { // what was kept before stays
 		if _, err := os.Lstat(aside); errors.Is(err, fs.ErrNotExist) {

@@ -1,11 +1,16 @@
 package command
 
 import (
+	"bytes"
+	"database/sql"
+	"fmt"
 	"os"
 	"path/filepath"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"bankingapi/bootstrap"
 )
 
 // A restored book is that of the backup, and is checked. The book that was there
@@ -49,4 +54,82 @@ func TestRestore(t *testing.T) {
 	environment[0] = "BANKINGAPI_STORAGE__DSN=" + filepath.Join(folder, "elsewhere", "bank.db")
 	require.Contains(t, do(1, "restore", filepath.Join(folder, "none.db")).err, "no such file")
 	do(0, "restore", backup, "--trail.key_file", filepath.Join(folder, "bank.trail.key"))
+}
+
+// What is no book for this program takes the place of none.
+func TestRestoreRefusesWhatIsNoBook(t *testing.T) {
+	t.Parallel()
+	folder := t.TempDir()
+	book := filepath.Join(folder, "bank.db")
+	environment := []string{"BANKINGAPI_STORAGE__DSN=" + book}
+	require.Zero(t, bankingapi(t, environment, "migrate", "up").status)
+	write := func(name, content string) string {
+		name = filepath.Join(folder, name)
+		require.NoError(t, os.WriteFile(name, []byte(content), 0o600))
+		return name
+	}
+	database := func(name, statement string) string {
+		name = filepath.Join(folder, name)
+		if statement != "CREATE TABLE other (id)" {
+			require.Zero(t, bankingapi(t, environment, "backup", name).status)
+		}
+		db, err := sql.Open("sqlite", name)
+		require.NoError(t, err)
+		_, err = db.ExecContext(t.Context(), statement)
+		require.NoError(t, err)
+		require.NoError(t, db.Close())
+		return name
+	}
+	refused := map[string]string{
+		write("junk.txt", "This is a text and no database."):                                       "is not a SQLite database: nothing was changed",
+		write("empty.db", ""):                                                                      "is not a SQLite database: nothing was changed",
+		write("damaged.db", "SQLite format 3\x00 and no page"):                                     "cannot be read as a book, nothing was changed",
+		database("other.db", "CREATE TABLE other (id)"):                                            "is a database without a book: nothing was changed",
+		database("newer.db", "INSERT INTO schema_version (version_id, is_applied) VALUES (99, 1)"): "has schema version 99, but this program only knows version",
+	}
+	before, err := os.ReadFile(book)
+	require.NoError(t, err)
+	names, err := os.ReadDir(folder)
+	require.NoError(t, err)
+	for file, says := range refused {
+		got := bankingapi(t, environment, "restore", file, "--replace")
+		require.Equal(t, 1, got.status, file)
+		require.Contains(t, got.err, file+" "+says)
+	}
+	after, err := os.ReadFile(book)
+	require.NoError(t, err)
+	require.True(t, bytes.Equal(before, after), "the book is the same")
+	left, err := os.ReadDir(folder)
+	require.NoError(t, err)
+	require.Len(t, left, len(names), "nothing is left behind")
+
+	good := filepath.Join(folder, "good.db")
+	require.Zero(t, bankingapi(t, environment, "backup", good).status)
+	write("bank.db", "damaged")
+	got := bankingapi(t, environment, "restore", good, "--replace")
+	require.Equal(t, 1, got.status, "who uses a damaged book is not known")
+	require.Contains(t, got.err, "If no service runs, move "+book+" away yourself")
+	require.NoError(t, os.Remove(book))
+	require.Zero(t, bankingapi(t, environment, "restore", good).status)
+}
+
+// A book with an older schema is copied before it is migrated.
+func TestBackupOfAnOlderSchema(t *testing.T) {
+	t.Parallel()
+	folder := t.TempDir()
+	environment := []string{"BANKINGAPI_STORAGE__DSN=" + filepath.Join(folder, "bank.db")}
+	do := func(args ...string) string {
+		t.Helper()
+		got := bankingapi(t, environment, args...)
+		require.Zero(t, got.status, got.err)
+		return got.err
+	}
+	do("migrate", "up")
+	do("migrate", "down")
+	backup := filepath.Join(folder, "backup.db")
+	said := do("backup", backup)
+	require.Contains(t, said, fmt.Sprintf("has the older schema version %d and was not checked", bootstrap.SchemaVersion()-1))
+	require.Contains(t, said, "restore migrates and checks it")
+	require.NotContains(t, said, "storage.migrate", "that is for Postgres")
+	require.Contains(t, do("restore", backup, "--replace"), "The book is empty: there was nothing to check.")
 }

@@ -99,7 +99,8 @@ func (p program) trailRekeyCommand() *cobra.Command {
 		Short: "Begin another log with another key",
 		Long: `Begins another log of the trail. Use it for a copy of a book that goes on by itself, or if the key
 was lost or seen by others. Stop all replicas first, and run verify: the new log takes over all rows
-as they are, and cannot tell whether they were changed before.
+as they are, and cannot tell whether they were changed before. It fails while a service uses the
+database.
 
 If trail.key_file has another key than the present log, the new log has that key. If not, the command
 makes a key with this name and keeps the old key beside it. It prints the new public key, and the
@@ -108,6 +109,9 @@ newest checkpoint of the log that ends, which verifies what was proved so far.`,
   bankingapi trail rekey bank.example/copy --as ayse`,
 		Args: cobra.MaximumNArgs(1),
 	}, func(c *call) error {
+		if err := bootstrap.CheckAlone(c.Context(), c.loaded.Settings, c.options, bootstrap.WithBookAsItIs()); err != nil {
+			return err
+		}
 		app, err := c.book()
 		if err != nil {
 			return err

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -156,6 +157,25 @@ func TestMigrateDownWhileItServes(t *testing.T) {
 		s.Stop(t)
 		require.Contains(t, b.Run(t, "migrate", "down", "--drop-data").Err, fmt.Sprintf("undone %d ", bootstrap.SchemaVersion()))
 	})
+}
+
+// TestRestoreWhileItServes checks that restore does not take away the book that a
+// service uses.
+func TestRestoreWhileItServes(t *testing.T) {
+	t.Parallel()
+	b := newBank(t, testdb.EngineSQLite)
+	b.Migrate(t)
+	backup := filepath.Join(t.TempDir(), "backup.db")
+	b.Must(t, "backup", backup)
+	key := b.Subscribe(t, "partner")
+	s := b.serve(t)
+	got := b.Run(t, "restore", backup, "--replace")
+	require.Equal(t, 1, got.Status)
+	require.Contains(t, got.Err, "another process uses")
+	require.NotContains(t, got.Err, "Kept")
+	require.Equal(t, http.StatusOK, s.post(t, addPush, key, push("kept")).status)
+	s.Stop(t)
+	require.Contains(t, b.Run(t, "restore", backup, "--replace").Err, "Restored "+backup)
 }
 
 // TestSchemaOnPostgres checks that serve does not migrate unless a setting says

@@ -248,6 +248,11 @@ func TestABookWithAnotherKey(t *testing.T) {
 		s, key, first := trailHouse(t, b)
 		sold := s.post(t, buyFund, key, sale("sold", 1001, "10", ""))
 		require.Equal(t, completed, sold.body)
+		refused := b.Run(t, "trail", "rekey")
+		require.Equal(t, 1, refused.Status, "the service signs with the first key")
+		require.Contains(t, refused.Err, "another process uses")
+		require.Equal(t, completed, s.post(t, buyFund, key, sale("goes on", 1001, "10", "")).body)
+		b.Verify(t)
 		proof := []string{"trail", "prove", "--operation", sold.header.Get("Operation-Id")}
 		proofs := map[string]string{b.Must(t, proof...): first}
 		s.Stop(t)
