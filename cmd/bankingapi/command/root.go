@@ -63,7 +63,8 @@ func (p program) root() *cobra.Command {
 		Long: `bankingapi is the banking API in one program. It stores the push messages that external
 systems sent, and sells fund holdings of customers.
 
-Exit status: 0 done, 1 failed, 2 wrong use or invalid settings, 130 interrupted.`,
+Exit status: 0 done, 1 failed, 2 wrong use or invalid settings, 3 settle found a sale that the bank
+refuses, 130 interrupted.`,
 		Example: `  bankingapi serve --demo
   bankingapi subscriptions create mobile-app
   bankingapi import prices prices.csv`,
