@@ -156,6 +156,7 @@ func TestValidateNamesEveryProblem(t *testing.T) {
 		{"a public URL with a query", func(s *Settings) { s.HTTP.PublicURL = "https://bank.example?x" }, []string{"http.public_url"}},
 
 		{"zone unknown", func(s *Settings) { s.Bank.TimeZone = "Europe/Atlantis" }, []string{"bank.time_zone"}},
+		{"weekdays in any letter case", func(s *Settings) { s.Bank.ClosedWeekdays = "saturday,SUNDAY" }, nil},
 		{"weekday unknown", func(s *Settings) { s.Bank.ClosedWeekdays = "Saturday,Pazar" }, []string{"bank.closed_weekdays"}},
 		{"hour without minutes", func(s *Settings) { s.Bank.CutOff = "17" }, []string{"bank.cut_off"}},
 		{"hour that does not exist", func(s *Settings) { s.Settlement.NotBefore = "24:00" }, []string{"settlement.not_before"}},

@@ -77,10 +77,11 @@ func NewClosedDay(on, reason string) (ClosedDay, []fault.Fault) {
 	return closed, nil
 }
 
-// ParseWeekday reads the English name of a day of the week, such as Sunday.
+// ParseWeekday reads the English name of a day of the week, such as Sunday, in
+// any letter case.
 func ParseWeekday(text string) (of time.Weekday, ok bool) {
 	for of = range time.Saturday + 1 {
-		if of.String() == text {
+		if strings.EqualFold(of.String(), text) {
 			return of, true
 		}
 	}

@@ -97,7 +97,7 @@ nothing goes below zero. The sales stay completed.`,
 func parseID(text string) (operation.ID, error) {
 	id, err := operation.ParseID(text)
 	if err != nil {
-		return id, fmt.Errorf("%q is no ID of an operation", text)
+		return id, wrongUsef("%q is no ID of an operation", text)
 	}
 	return id, nil
 }
@@ -108,11 +108,11 @@ func (p program) saleCommand(verb, short, long string, do func(context.Context, 
 		Example: "  bankingapi sales " + verb + ` 019b1c2d-0000-7000-8000-000000000001 --reason "complaint 17"`,
 		Args:    named("ID"),
 	}, func(c *call) error {
-		office, err := c.office()
+		id, err := parseID(c.args[0])
 		if err != nil {
 			return err
 		}
-		id, err := parseID(c.args[0])
+		office, err := c.office()
 		if err != nil {
 			return err
 		}

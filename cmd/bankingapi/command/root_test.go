@@ -2,6 +2,7 @@ package command
 
 import (
 	"strings"
+	"syscall"
 	"testing"
 
 	"bankingapi/test/kit/golden"
@@ -87,6 +88,9 @@ func TestWrongUse(t *testing.T) {
 		{"export sales --until tomorrow", `--until must be a day like 2026-11-20, or a time like 2026-11-20T09:30:00+03:00; see 'bankingapi export --help'`},
 		{"serve now", `unexpected argument "now"; see 'bankingapi serve --help'`},
 		{"settle now", `unexpected argument "now"; see 'bankingapi settle --help'`},
+		{"show operation zzz", `"zzz" is no ID of an operation; see 'bankingapi show operation --help'`},
+		{"sales cancel x --reason r", `"x" is no ID of an operation; see 'bankingapi sales cancel --help'`},
+		{"verify --against no-such-file", `--against: open no-such-file: ` + syscall.ENOENT.Error() + `; see 'bankingapi verify --help'`},
 		{"verify now", `unexpected argument "now"; see 'bankingapi verify --help'`},
 		{"openapi --version 2.0", `unknown OpenAPI version "2.0": use 3.0 or 3.1; see 'bankingapi openapi --help'`},
 		{"openapi --server bank.example", `the server must be an http or https URL, like https://bank.example: "bank.example"; see 'bankingapi openapi --help'`},

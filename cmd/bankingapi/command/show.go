@@ -44,7 +44,11 @@ subscription, or by the X-Request-Id of its answer.`,
 			if len(args) > 1 {
 				return wrongUsef("unexpected argument %q", args[1])
 			}
-			return nil
+			if len(args) == 0 {
+				return nil
+			}
+			_, err := parseID(args[0])
+			return err
 		},
 	}, o.run)
 	flags := cmd.Flags()

@@ -48,7 +48,7 @@ func (o *verifyOptions) run(c *call) (err error) {
 	for i, file := range o.against {
 		content, err := readArgument(c.Command, file)
 		if err != nil {
-			return err
+			return wrongUsef("--against: %v", err)
 		}
 		checkpoints[i] = string(content)
 		if err := bootstrap.CheckTrailCheckpoints(checkpoints[i]); err != nil {
