@@ -140,6 +140,7 @@ type Sealer struct {
 	mu            sync.Mutex // held while a round runs
 	begun, marked bool
 	followed      string // the checkpoint that the writer follows
+	bound         bool   // the writer follows a checkpoint that has this service's mark
 }
 
 // NewSealer returns a Sealer.
@@ -199,8 +200,13 @@ func (s *Sealer) seal(ctx context.Context, mark bool) error {
 			}
 		}
 		if round.Sealed < batches {
-			if err := s.follow(ctx); err != nil {
-				return err
+			// Newer checkpoints are not followed. A failover may lose them, and the batches
+			// that name them would seem to be those of another log.
+			if !s.bound {
+				if err := s.follow(ctx); err != nil {
+					return err
+				}
+				s.bound = s.marked
 			}
 			if round.Foreign > 0 {
 				return &ForeignError{round}

@@ -52,7 +52,7 @@ var flaws = []struct{ found, sentence, mend string }{
 	},
 	{
 		"SELECT k.name, k.condition FROM conditions k JOIN relied r ON r.name = k.name WHERE NOT EXISTS (SELECT FROM pg_constraint c" +
-			" WHERE c.conrelid = r.oid AND c.contype = 'c' AND pg_get_constraintdef(c.oid) = 'CHECK ((' || k.condition || '))')",
+			" WHERE c.conrelid = r.oid AND c.contype = 'c' AND replace(pg_get_constraintdef(c.oid), '\"', '') = 'CHECK ((' || k.condition || '))')",
 		"The table %[1]s lacks the condition %[2]s, on which a sale relies.",
 		"ALTER TABLE %[1]s ADD CHECK (%[2]s)",
 	},

@@ -85,11 +85,15 @@ func TestInterruptedCommands(t *testing.T) {
 	command := b.Command("import", "prices", "-")
 	command.Stdin = reader
 	p := b.StartCommand(t, command)
-	_, err := io.WriteString(writer, "PriceID,IMKBCode,HolderCorporationName,Price,CurrencyCode,ValidFrom\n"+strings.Repeat("1,AFA,Demo,1.25,TRY,2026-01-01\n", 100))
-	require.NoError(t, err)
+	go func() { // the file has no end
+		_, err := io.WriteString(writer, "PriceID,IMKBCode,HolderCorporationName,Price,CurrencyCode,ValidFrom\n")
+		for err == nil {
+			_, err = io.WriteString(writer, "1,AFA,Demo,1.25,TRY,2026-01-01\n")
+		}
+	}()
+	defer reader.Close()
 	eventually(t, patience, "the import has begun", func() bool { return strings.Contains(p.Err.String(), "importing prices") })
 	require.NoError(t, p.Signal(os.Interrupt))
-	require.NoError(t, writer.Close())
 	require.Equal(t, 130, p.Ended(t), p.Err.String())
 	require.Contains(t, p.Err.String(), "Interrupted: nothing was imported.")
 }

@@ -217,7 +217,10 @@ func TestARepeatWaitsForTheStandby(t *testing.T) {
 func TestNoCancelWhileACommitWaits(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t)
-	d := onCluster(t, c, 1, func(b *service.Bank) { b.Set("storage.statement_timeout", "1s") })
+	d := onCluster(t, c, 1, func(b *service.Bank) {
+		b.Set("storage.statement_timeout", "1s")
+		b.Set("trail.interval", "0s") // sealing would be another commit that waits
+	})
 	require.Equal(t, completed, d.sell(t, 0).verdict)
 	receiver := c.freezeReceiver(t)
 	require.Equal(t, unknown, d.sell(t, 1).verdict)
