@@ -95,8 +95,8 @@ var flawsQuery = func() string {
 		" FROM unnest($1::text[], $2::text[], $3::text[], $4::text[]) AS r(n, c, k, g) WHERE to_regclass(n) IS NOT NULL)," +
 		" parts AS (SELECT oid, name FROM relied UNION SELECT i.inhrelid, r.name FROM relied r JOIN pg_inherits i ON i.inhparent = r.oid)," +
 		" conditions AS (SELECT * FROM unnest($5::text[], $6::text[]) AS c(name, condition))," +
-		" home AS (SELECT COALESCE(NULLIF($8::text, ''), (SELECT relnamespace::regnamespace::text FROM pg_class WHERE oid = to_regclass($7::text))) AS name)" +
-		" SELECT COALESCE(f.flaw, -1), COALESCE(f.name, ''), COALESCE(f.object, ''), COALESCE(home.name, ''), quote_ident(current_user)" +
+		" home AS (SELECT COALESCE(NULLIF($8::text, ''), (SELECT n.nspname FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.oid = to_regclass($7::text))) AS name)" +
+		" SELECT COALESCE(f.flaw, -1), COALESCE(f.name, ''), COALESCE(f.object, ''), COALESCE(home.name, ''), quote_ident(COALESCE(home.name, '')), quote_ident(current_user)" +
 		" FROM home LEFT JOIN (" + strings.Join(all, " UNION ALL ") + ") AS f(flaw, name, object) ON true ORDER BY 1, 2, 3"
 }()
 
@@ -165,15 +165,15 @@ func (r *relied) check(ctx context.Context, on interface {
 	if err == nil {
 		err = batch.Each(rows, func() error {
 			var flaw int
-			var table, object, role string
-			if err := rows.Scan(&flaw, &table, &object, &home, &role); err != nil || flaw < 0 {
+			var table, object, schema, role string
+			if err := rows.Scan(&flaw, &table, &object, &home, &schema, &role); err != nil || flaw < 0 {
 				return err
 			}
 			sentence := flaws[flaw].sentence
 			if mend := flaws[flaw].mend; mend != "" {
 				sentence += " Run: " + mend
 			}
-			found = append(found, fmt.Sprintf(sentence, table, object, home, role))
+			found = append(found, fmt.Sprintf(sentence, table, object, schema, role))
 			return nil
 		})
 	}
