@@ -196,7 +196,7 @@ screenshots: ## make pictures of the console, one for the README; needs Chromium
 
 .PHONY: benchmarks
 benchmarks:
-	go build $(PACKAGES)
+	go build ./...
 	go test -short -run '^$$' -bench . -benchtime 1x $$(grep -rl --include='*_test.go' '^func Benchmark' . | xargs -n1 dirname | sort -u) >/dev/null
 
 # The compiler is pinned, because another version produces other bytes.
