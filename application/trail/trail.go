@@ -29,7 +29,7 @@ type Writer interface {
 	// newID makes the IDs of batches. They grow, and are larger than those of the
 	// operations in the batch. Record is called once, before the first transaction.
 	Record(keys *trail.Keys, newID func() operation.ID)
-	// Follow says how far the log has come. The seals of later batches name it.
+	// Follow gives the state of the log that the seals of later batches name.
 	Follow(base trail.Base)
 }
 

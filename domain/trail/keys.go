@@ -34,9 +34,9 @@ func (k *Keys) Text(text []byte) []byte {
 
 // Seal says who wrote a batch: a service with these keys, when the log was at Base.
 type Seal struct {
-	// Base is a state of the log that the writer has seen: with its own mark if it is
-	// a service. It binds the
-	// batch to this log: a copy of the book that goes on by itself has another log.
+	// Base is a state of the log that the writer has seen. That of a service has the
+	// service's own mark. It binds the batch to this log: a copy of the book that goes
+	// on by itself has another log.
 	Base Base
 	// IsBound is false for the batches of versions with a schema up to 9, which have no Base.
 	IsBound bool
