@@ -1,6 +1,7 @@
 package storage
 
 import (
+	"context"
 	"errors"
 	"slices"
 	"strings"
@@ -64,7 +65,7 @@ func relied[R any](t *batch.Table[R], rights string, checks ...string) Relied {
 }
 
 // Every batch rests on a check of the whole process that began at most maxUnchecked
-// ago. One batch repeats it after half of that, so that the others need not wait. What
+// ago. After half of that one runs beside the batches, so that none waits for it. What
 // remains: until then a repeat may sell again after its key was dropped, because an
 // insert without a key looks like any other. The transactions of a host rest on the
 // checks of readiness alone.
@@ -77,20 +78,28 @@ type Checks struct {
 	mu     sync.Mutex
 	round  int64     // grows when a check finds something: what a connection passed before does not count
 	passed time.Time // when the last check of this round began that found nothing; zero if none did
-	asked  time.Time
+	asked  time.Time // when a check beside the batches began last
 }
 
 // Due reports whether a connection must run a check before it begins a batch. round is
-// that of its last check, or -1.
-func (c *Checks) Due(round int64) bool {
+// that of its last check, or -1. If a check is only soon due, beside runs while batches
+// go on; it ends when the database is closed, or after maxUnchecked.
+func (c *Checks) Due(round int64, beside func(context.Context) error) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	now := time.Now() //nolint:forbidigo // measures a duration; the clock of the bank may be moved
-	due := round != c.round || now.Sub(c.passed) >= maxUnchecked || now.Sub(c.asked) >= maxUnchecked/2
-	if due {
-		c.asked = now
+	if round != c.round || now.Sub(c.passed) >= maxUnchecked {
+		return true
 	}
-	return due
+	if now.Sub(c.asked) >= maxUnchecked/2 && now.Sub(c.passed) >= maxUnchecked/2 {
+		c.asked = now
+		go func() {
+			ctx, cancel := context.WithTimeout(context.Background(), maxUnchecked)
+			defer cancel()
+			_, _ = c.Run(func() error { return beside(ctx) }) // Run keeps what it finds
+		}()
+	}
+	return false
 }
 
 // Run runs a check and returns the round in which it began. A fault is what it found:

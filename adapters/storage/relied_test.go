@@ -1,6 +1,7 @@
 package storage_test
 
 import (
+	"context"
 	"database/sql"
 	"errors"
 	"slices"
@@ -165,20 +166,42 @@ func TestChecksOfAProcess(t *testing.T) {
 		finding := errors.New("never")
 		check := func() error { return finding }
 		run := func() int64 { round, err := c.Run(check); require.ErrorIs(t, err, finding); return round }
-		require.True(t, c.Due(0), "nobody has checked")
+		beside, hangs := 0, false
+		due := func(round int64) bool {
+			must := c.Due(round, func(ctx context.Context) error {
+				beside++
+				if hangs {
+					<-ctx.Done()
+					return ctx.Err()
+				}
+				return finding
+			})
+			synctest.Wait()
+			return must
+		}
+		require.True(t, due(0), "nobody has checked")
 		run()
 		time.Sleep(time.Second / 2)
-		require.True(t, c.Due(0), "an error that is no finding proves nothing")
+		require.True(t, due(0), "an error that is no finding proves nothing")
 
 		finding = nil
-		require.False(t, c.Due(run()))
-		require.True(t, c.Due(-1), "a new connection")
+		require.False(t, due(run()))
+		require.True(t, due(-1), "a new connection")
+		require.Zero(t, beside)
+		for round := range 10 {
+			time.Sleep(time.Second / 2)
+			require.False(t, due(0), "a check runs beside the batches")
+			require.False(t, due(0))
+			require.Equal(t, round+1, beside, "one for all of them")
+		}
+		hangs = true
 		time.Sleep(time.Second / 2)
-		require.True(t, c.Due(0), "one batch checks again")
-		require.False(t, c.Due(0), "and the others need not wait")
+		require.False(t, due(0))
 		time.Sleep(time.Second / 2)
-		require.True(t, c.Due(0), "if that check hangs, each must check")
-		require.True(t, c.Due(0))
+		require.True(t, due(0), "if that check hangs, each must check")
+		require.True(t, due(0))
+		time.Sleep(time.Second)
+		hangs = false
 
 		_, err := c.Run(func() error {
 			finding = fault.New(fault.Unavailable, "found")
@@ -186,12 +209,17 @@ func TestChecksOfAProcess(t *testing.T) {
 			return nil
 		})
 		require.NoError(t, err)
-		require.True(t, c.Due(0), "a check that began before the finding clears nothing")
-		require.True(t, c.Due(1))
-		require.True(t, c.Due(1), "each must check")
+		require.True(t, due(0), "a check that began before the finding clears nothing")
+		require.True(t, due(1))
+		require.True(t, due(1), "each must check")
 		finding = nil
-		require.False(t, c.Due(run()), "mended")
-		require.True(t, c.Due(0), "what a connection passed before the finding does not count")
+		require.False(t, due(run()), "mended")
+		require.True(t, due(0), "what a connection passed before the finding does not count")
+
+		time.Sleep(time.Second / 2)
+		finding = fault.New(fault.Unavailable, "found beside")
+		require.False(t, due(1))
+		require.True(t, due(1), "a finding stops every connection")
 	})
 }
 

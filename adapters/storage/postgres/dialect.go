@@ -128,7 +128,7 @@ func (d dialect) Begin(ctx context.Context) (batch.Session, error) {
 		return nil, err
 	}
 	s := &session{conn: conn, settings: d.settings}
-	if err := d.relied.first(ctx, conn); err != nil {
+	if err := d.relied.first(ctx, d.db, conn); err != nil {
 		s.Rollback()
 		return nil, err
 	}

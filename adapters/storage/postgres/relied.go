@@ -121,7 +121,7 @@ func (d dialect) relying(of batch.Dialect, version string, tables []storage.Reli
 }
 
 // first checks on the connection if that is due.
-func (r *relied) first(ctx context.Context, conn *sql.Conn) error {
+func (r *relied) first(ctx context.Context, db *sql.DB, conn *sql.Conn) error {
 	if r == nil {
 		return nil
 	}
@@ -141,7 +141,7 @@ func (r *relied) first(ctx context.Context, conn *sql.Conn) error {
 	if !known || last.relied != r {
 		last = passed{r, -1}
 	}
-	if data == nil || !r.Due(last.round) {
+	if data == nil || !r.Due(last.round, func(ctx context.Context) error { return r.check(ctx, db) }) {
 		return nil
 	}
 	round, err := r.Run(func() error { return r.check(ctx, conn) })

@@ -21,6 +21,7 @@ import (
 type relied struct {
 	storage.Checks
 	tables map[string]storage.Relied // by the name in small letters
+	reads  *sql.DB
 
 	mu     sync.Mutex
 	of     driver.Conn
@@ -29,7 +30,7 @@ type relied struct {
 
 // relying is storage.Engine's.
 func (d dialect) relying(of batch.Dialect, reads *sql.DB, tables []storage.Relied) (batch.Dialect, func(context.Context) error) {
-	d.relied = &relied{tables: make(map[string]storage.Relied, len(tables))}
+	d.relied = &relied{tables: make(map[string]storage.Relied, len(tables)), reads: reads}
 	for _, t := range tables {
 		d.relied.tables[strings.ToLower(t.Table)] = t
 	}
@@ -53,7 +54,7 @@ func (r *relied) first(ctx context.Context, s *session) error {
 	if r.of == s.native {
 		last = r.passed
 	}
-	if !r.Due(last) {
+	if !r.Due(last, func(ctx context.Context) error { return r.check(ctx, r.reads) }) {
 		return nil
 	}
 	round, err := r.Run(func() error { return r.check(ctx, s.conn) })
