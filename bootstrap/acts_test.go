@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"bankingapi/application/backoffice"
+	"bankingapi/application/buyfund"
 	"bankingapi/bootstrap"
 	"bankingapi/domain/audit"
 	"bankingapi/domain/decimal"
@@ -36,7 +37,7 @@ func TestTheDemoAndSettlingAreActs(t *testing.T) {
 	now = now.Add(24 * time.Hour)
 	settled, err := app.Settle(ctx)
 	require.NoError(t, err)
-	require.Equal(t, bootstrap.Settlement{Completed: 1}, settled)
+	require.Equal(t, buyfund.Settlement{Completed: 1}, settled)
 
 	office, err := app.Backoffice(t.Context())
 	require.NoError(t, err)

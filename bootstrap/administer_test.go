@@ -9,27 +9,36 @@ import (
 
 	"bankingapi/application/store"
 	"bankingapi/bootstrap"
+	"bankingapi/domain/operation"
+	"bankingapi/domain/subscription"
 )
 
 // A host administers its subscriptions as an operator does.
 func TestAHostAdministersSubscriptions(t *testing.T) {
 	t.Parallel()
 	app := newMemory(nil).open(t, nil)
-	primary, _, err := app.CreateSubscription(t.Context(), bootstrap.Subscription{Name: "shop"})
+	manager, err := app.Manager(t.Context())
 	require.NoError(t, err)
-	renewed, err := app.RegenerateKey(t.Context(), "shop", "primary")
+	primary, _, err := manager.Create(t.Context(), subscription.Subscription{Name: "shop"})
 	require.NoError(t, err)
-	require.Regexp(t, `^[0-9a-f]{32}$`, renewed)
+	known, err := app.Caller(t.Context(), primary.Reveal())
+	require.NoError(t, err)
+	require.Equal(t, "shop", known.Name)
+	require.True(t, known.MayCall(operation.BuyFundFromCustomer))
+	renewed, err := manager.Regenerate(t.Context(), "shop", subscription.Primary)
+	require.NoError(t, err)
 	require.NotEqual(t, primary, renewed)
-	require.NoError(t, app.SetSubscriptionState(t.Context(), "shop", "suspended"))
-	all, err := app.Subscriptions(t.Context())
+	known, err = app.Caller(t.Context(), renewed.Reveal())
+	require.NoError(t, err)
+	require.Equal(t, "shop", known.Name)
+	require.NoError(t, manager.SetState(t.Context(), "shop", subscription.Suspended))
+	all, err := manager.List(t.Context())
 	require.NoError(t, err)
 	require.Len(t, all, 1)
-	require.EqualValues(t, "suspended", all[0].State)
-
-	_, err = app.RegenerateKey(t.Context(), "nobody", "primary")
-	require.ErrorContains(t, err, "nobody")
-	require.ErrorContains(t, app.SetSubscriptionState(t.Context(), "nobody", "active"), "nobody")
+	require.Equal(t, subscription.Suspended, all[0].State)
+	unknown, err := app.Caller(t.Context(), "no key")
+	require.NoError(t, err)
+	require.Nil(t, unknown)
 }
 
 // Administrative calls report settings that are invalid, and a storage that does not

@@ -36,6 +36,7 @@ type App struct {
 	adder      *addpush.Adder
 	buyer      *buyfund.Buyer
 	outcomes   *outcomes.Feed
+	directory  *subscriptions.Directory
 	operations []httpapi.Descriptor // all operations of the API
 	handler    http.Handler
 	box        *sandbox.Sandbox // nil unless OpenSandbox opened it
@@ -154,9 +155,6 @@ func (a *App) URL() string { return a.api.URL() }
 // OpsAddress is the bound host:port of health and metrics; empty if ops.address
 // is empty, and before Start.
 func (a *App) OpsAddress() string { return a.ops.Address() }
-
-// HasDocs reports whether the service serves its documentation at /docs.
-func (a *App) HasDocs() bool { return a.settings.HTTP.Docs }
 
 // Failed delivers the error of a listener that ended by itself.
 func (a *App) Failed() <-chan error { return a.failed }

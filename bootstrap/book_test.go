@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"bankingapi/application/backoffice"
+	"bankingapi/application/bookfile"
 	"bankingapi/bootstrap"
 )
 
@@ -21,20 +22,20 @@ func TestProgressOfFiles(t *testing.T) {
 	for n := range rows {
 		fmt.Fprintf(&file, "%d,AFA,H,100\n", n+1)
 	}
-	app := newMemory(nil).open(t, nil)
+	office := officeOf(t, newMemory(nil).open(t, nil))
 	var told []int64
 	progress := func(n int64) { told = append(told, n) }
-	lines, err := app.Import(t.Context(), "holdings", strings.NewReader(file.String()), bootstrap.ImportWatch{Progress: progress})
+	imported, err := bookfile.Import(t.Context(), office, "holdings", strings.NewReader(file.String()), bookfile.Watch{Progress: progress})
 	require.NoError(t, err)
-	require.EqualValues(t, rows, lines)
+	require.EqualValues(t, rows, imported.Lines())
 	requireProgress(t, told, rows)
 
 	told = nil
-	require.NoError(t, app.Export(t.Context(), "holdings", "csv", bootstrap.ExportFilter{}, io.Discard, progress))
+	require.NoError(t, bookfile.Export(t.Context(), office, "holdings", "csv", bookfile.Query{}, io.Discard, progress))
 	requireProgress(t, told, rows)
 
 	told = nil
-	proof, err := app.Verify(t.Context(), bootstrap.VerifyWatch{Progress: progress})
+	proof, err := office.Verify(t.Context(), nil, backoffice.Watch{Progress: progress})
 	require.NoError(t, err)
 	require.EqualValues(t, rows, proof.Holdings)
 	requireProgress(t, told, proof.Holdings+proof.Accounts+proof.Sales+proof.Postings)
@@ -43,14 +44,23 @@ func TestProgressOfFiles(t *testing.T) {
 // An import says what it changed, and nothing when it failed.
 func TestImportSaysWhatItChanged(t *testing.T) {
 	t.Parallel()
-	app := newMemory(nil).open(t, nil)
+	office := officeOf(t, newMemory(nil).open(t, nil))
 	var told []backoffice.Imported
-	watch := bootstrap.ImportWatch{Imported: func(i backoffice.Imported) { told = append(told, i) }}
 	for _, file := range []string{"1,AFA,H,100\n2,AFA,H,100\n", "1,AFA,H,100\n2,AFA,H,101\n3,AFA,H,0\n", "x,AFA,H,100\n"} {
-		_, err := app.Import(t.Context(), "holdings", strings.NewReader("CustomerNo,IMKBCode,HolderCorporationName,Units\n"+file), watch)
+		imported, err := bookfile.Import(t.Context(), office, "holdings", strings.NewReader("CustomerNo,IMKBCode,HolderCorporationName,Units\n"+file), bookfile.Watch{})
+		if err == nil {
+			told = append(told, imported)
+		}
 		require.Equal(t, strings.HasPrefix(file, "x"), err != nil, "%v", err)
 	}
 	require.Equal(t, []backoffice.Imported{{New: 2}, {New: 1, Changed: 1, Unchanged: 1}}, told)
+}
+
+func officeOf(t *testing.T, app *bootstrap.App) *backoffice.Office {
+	t.Helper()
+	office, err := app.Backoffice(t.Context())
+	require.NoError(t, err)
+	return office
 }
 
 func requireProgress(t *testing.T, told []int64, end int64) {

@@ -35,14 +35,19 @@ func ExampleOpen() {
 		return
 	}
 	defer app.Close(ctx)
-	key, _, _ := app.CreateSubscription(ctx, bootstrap.Subscription{Name: "partner"})
+	manager, err := app.Manager(ctx)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	key, _, _ := manager.Create(ctx, subscription.Subscription{Name: "partner"})
 
 	host := http.NewServeMux()
 	host.Handle("/bank/", http.StripPrefix("/bank", app.Handler()))
 
 	request := httptest.NewRequest(http.MethodPost, "/bank/BankingApiV01/AddPushNotificationResponse",
 		strings.NewReader(`{"Header":{},"Parameters":[{"ExternalApplicationCode":"APP","UserId":"u","PushId":"p","Platform":65,"SendStatus":1}]}`))
-	request.Header.Set("Ocp-Apim-Subscription-Key", key)
+	request.Header.Set("Ocp-Apim-Subscription-Key", key.Reveal())
 	answer := httptest.NewRecorder()
 	host.ServeHTTP(answer, request)
 	fmt.Println(answer.Code, answer.Body)
@@ -103,11 +108,16 @@ func ExampleWithOperation() {
 		return
 	}
 	defer app.Close(ctx)
-	key, _, _ := app.CreateSubscription(ctx, bootstrap.Subscription{Name: "partner"})
+	manager, err := app.Manager(ctx)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	key, _, _ := manager.Create(ctx, subscription.Subscription{Name: "partner"})
 
 	request := httptest.NewRequest(http.MethodPost, httpapi.Path("RecordConsent"),
 		strings.NewReader(`{"Header":{},"Parameters":[{"UserId":"u"}]}`))
-	request.Header.Set("Ocp-Apim-Subscription-Key", key)
+	request.Header.Set("Ocp-Apim-Subscription-Key", key.Reveal())
 	answer := httptest.NewRecorder()
 	app.Handler().ServeHTTP(answer, request)
 	fmt.Println(answer.Code, answer.Body)

@@ -81,7 +81,7 @@ func assemble(settings Settings, o *options) (*App, error) {
 		fx.Populate(&a.store),
 		// The ops server comes first: it answers until the rest has stopped.
 		fx.Populate(&a.ops), fx.Invoke(settleDueSales),
-		fx.Populate(&a.trail, &a.office, &a.manager, &a.addOptions, &a.buyOptions, &a.adder, &a.buyer, &a.outcomes, &a.operations, &a.handler,
+		fx.Populate(&a.trail, &a.office, &a.manager, &a.addOptions, &a.buyOptions, &a.adder, &a.buyer, &a.outcomes, &a.directory, &a.operations, &a.handler,
 			&a.box, &a.console, &a.readiness, &a.api),
 	)
 	if err := a.parts.Err(); err != nil {
@@ -98,6 +98,14 @@ func newOffice(w *setup, s *store.Store, k *trail.Keeper) *backoffice.Office {
 	office := backoffice.New(s.Backoffice, w.acts, w.zone)
 	office.Corrector.OfTheDay = w.settings.Settlement.Price == settings.PriceOfTheDay
 	office.Trail, office.Unkept = k, w.warn("it could not be recorded that the book was checked")
+	office.About = func(ctx context.Context) (r backoffice.Report, err error) {
+		status, err := s.Schema.Status(ctx)
+		r.Book, r.Schema, r.Program = w.settings.Storage.Name(), status.Version, w.version
+		if w.revision != "" {
+			r.Program += ", commit " + w.revision
+		}
+		return r, err
+	}
 	return office
 }
 

@@ -74,7 +74,7 @@ func OpenSandbox(ctx context.Context, settings Settings, all ...Option) (*Sandbo
 		return nil, err
 	}
 	box := &Sandbox{App: app, Sandbox: app.box, guide: app.guide("sandbox.key")}
-	err = app.usable(ctx)
+	err = app.store.Schema.Require(ctx)
 	if err == nil {
 		err = box.Prepare(ctx) // the book
 	}
@@ -103,7 +103,7 @@ func newSandbox(lc fx.Lifecycle, w *setup, s *store.Store, office *backoffice.Of
 	box := sandbox.New(sandbox.Options{
 		Clock: w.sandbox, Zone: w.zone, Marker: s.Marker, Office: office, DueFunds: s.Books.DueFunds, Begins: w.settings.Settlement.Begins(), Settle: buyer.SettleDue,
 		Import: func(ctx context.Context, kind string, r io.Reader, bad func(int64, string, string)) (int64, error) {
-			imported, err := bookfile.Import(ctx, office.Importer, kind, r, bookfile.Watch{
+			imported, err := bookfile.Import(ctx, office, kind, r, bookfile.Watch{
 				Fault: func(f bookfile.Fault) { bad(f.Line, f.Column, f.Rule) },
 			})
 			return imported.Lines(), err
@@ -167,7 +167,7 @@ type Demo = guide.Guide
 // of its own is left as it is.
 func (a *App) LoadDemo(ctx context.Context) (Demo, error) {
 	demo := a.guide("demo.key")
-	err := a.usable(ctx)
+	err := a.store.Schema.Require(ctx)
 	if err == nil {
 		err = fault.Explain(demo.LoadBook(ctx, a.office, a.manager, a.acts))
 	}

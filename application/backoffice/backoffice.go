@@ -80,6 +80,9 @@ type Office struct {
 	// Acts makes the acts of people, at the time of the bank. Zone is its time zone.
 	Acts audit.Acts
 	Zone *time.Location
+	// About begins each Report of Verify: the book, its schema and the program. New
+	// leaves it nil: then a Report does not have them.
+	About func(ctx context.Context) (Report, error)
 }
 
 // New returns the use cases on the ports. acts makes the IDs of imports and

@@ -94,6 +94,11 @@ type Trail interface {
 // counts although the act cannot be kept, as on a server that only reads.
 func (o *Office) Verify(ctx context.Context, against []string, w Watch) (proof Proof, err error) {
 	act, v, report := o.Acts.New(ctx, VerifyAct, "", ""), o.Verifier, w.Report
+	if report != nil && o.About != nil {
+		if *report, err = o.About(ctx); err != nil {
+			return proof, err
+		}
+	}
 	if found := w.Found; report != nil {
 		report.By, report.Started = strings.Trim(act.Actor+" at "+act.Origin, " "), act.At
 		w.Found = func(f Finding) {

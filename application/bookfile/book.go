@@ -25,14 +25,14 @@ type Watch struct {
 	Progress func(lines int64)
 	// Fault is told each bad line, up to a hundred.
 	Fault func(Fault)
-	// Imported is told once what the lines of a successful import changed.
-	Imported func(backoffice.Imported)
 }
 
 // Import reads a file of prices, holdings, accounts or the calendar and imports it, all lines
 // or none. Two equal lines of one price count as unchanged. The error wraps *Faults
-// if lines break rules, also if a price exists with other values.
-func Import(ctx context.Context, book *backoffice.Importer, kind string, r io.Reader, w Watch) (backoffice.Imported, error) {
+// if lines break rules, also if a price exists with other values. The audit keeps the
+// import as an act of the person in ctx.
+func Import(ctx context.Context, office *backoffice.Office, kind string, r io.Reader, w Watch) (backoffice.Imported, error) {
+	ctx, book := office.Acts.Begin(ctx, "import."+kind, w.Name, ""), office.Importer
 	if w.Phase == nil {
 		w.Phase = func(string, int64) {}
 	}
@@ -64,9 +64,6 @@ func Import(ctx context.Context, book *backoffice.Importer, kind string, r io.Re
 	}
 	if sold, ok := errors.AsType[*backoffice.SoldSince](err); ok {
 		err = fmt.Errorf("nothing was imported: %w. Export the positions again, or correct them with adjust", sold)
-	}
-	if err == nil && w.Imported != nil {
-		w.Imported(imported)
 	}
 	return imported, err
 }

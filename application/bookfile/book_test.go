@@ -31,7 +31,7 @@ func office(strike fake.Strike) *backoffice.Office {
 
 func imports(t *testing.T, o *backoffice.Office, kind, content string) (backoffice.Imported, error) {
 	t.Helper()
-	return bookfile.Import(t.Context(), o.Importer, kind, strings.NewReader(content), bookfile.Watch{})
+	return bookfile.Import(t.Context(), o, kind, strings.NewReader(content), bookfile.Watch{})
 }
 
 func exports(t *testing.T, o *backoffice.Office, kind, format string) string {
@@ -85,7 +85,7 @@ func TestImportNamesPricesThatWouldChange(t *testing.T) {
 func TestImportTellsItsPhases(t *testing.T) {
 	t.Parallel()
 	var phases []string
-	_, err := bookfile.Import(t.Context(), office(nil).Importer, "holdings", strings.NewReader(holdingHeader+"1,AFA,H,1\n2,AFA,H,1\n"),
+	_, err := bookfile.Import(t.Context(), office(nil), "holdings", strings.NewReader(holdingHeader+"1,AFA,H,1\n2,AFA,H,1\n"),
 		bookfile.Watch{Phase: func(name string, lines int64) { phases = append(phases, fmt.Sprint(name, lines)) }})
 	require.NoError(t, err)
 	require.Equal(t, []string{"reading0", "checking0", "writing2", "committing0"}, phases)
@@ -221,7 +221,7 @@ func TestImportsLeaveNoTemporaryFile(t *testing.T) {
 			return nil
 		}, fails: true},
 	} {
-		_, err := bookfile.Import(t.Context(), office(c.strike).Importer, "holdings", io.MultiReader(many(n, func(int) {}), strings.NewReader(c.last)), bookfile.Watch{})
+		_, err := bookfile.Import(t.Context(), office(c.strike), "holdings", io.MultiReader(many(n, func(int) {}), strings.NewReader(c.last)), bookfile.Watch{})
 		require.Equal(t, c.fails, err != nil, "%s: %v", name, err)
 		left, err := os.ReadDir(folder)
 		require.NoError(t, err)

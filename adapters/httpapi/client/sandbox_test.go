@@ -12,6 +12,7 @@ import (
 
 	"bankingapi/adapters/httpapi/client"
 	"bankingapi/adapters/storage/sqlite"
+	"bankingapi/application/backoffice"
 	"bankingapi/bootstrap"
 	"bankingapi/domain/decimal"
 	"bankingapi/domain/fund"
@@ -61,7 +62,9 @@ func TestTheSandboxLosesAnswers(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, operation.Completed, answer.State)
 	require.Empty(t, requests.faults, "the client met every fault")
-	proof, err := bank.Verify(t.Context(), bootstrap.VerifyWatch{})
+	office, err := bank.Backoffice(t.Context())
+	require.NoError(t, err)
+	proof, err := office.Verify(t.Context(), nil, backoffice.Watch{})
 	require.NoError(t, err)
 	require.EqualValues(t, 1, proof.Sales)
 }

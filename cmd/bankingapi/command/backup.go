@@ -5,6 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"bankingapi/application/backoffice"
 	"bankingapi/bootstrap"
 )
 
@@ -39,10 +40,11 @@ use pg_dump, or a base backup with WAL archiving.`,
 				c.args[0], schema.Version)
 			return nil
 		}
-		if app, err = c.book(); err != nil {
+		office, err := c.office()
+		if err != nil {
 			return err
 		}
-		proof, err := app.Verify(c.Context(), bootstrap.VerifyWatch{})
+		proof, err := office.Verify(c.Context(), nil, backoffice.Watch{})
 		if err != nil {
 			return fmt.Errorf("the copy was written, but could not be checked: %w", err)
 		}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"bankingapi/application/bookfile"
 	"bankingapi/bootstrap"
 )
 
@@ -57,7 +58,7 @@ var saleStates = map[string]int{"recorded": 1, "1": 1, "completed": 2, "2": 2, "
 // exportOptions are the flags of export.
 type exportOptions struct {
 	format, since, until, settledSince, settledUntil, state string
-	filter                                                  bootstrap.ExportFilter
+	filter                                                  bookfile.Query
 	spreadsheet                                             bool
 }
 
@@ -170,7 +171,7 @@ func (o *exportOptions) run(c *call) error {
 	if err := o.check(c, kind); err != nil {
 		return err
 	}
-	app, err := c.book()
+	office, err := c.office()
 	if err != nil {
 		return err
 	}
@@ -182,7 +183,7 @@ func (o *exportOptions) run(c *call) error {
 		defer work.stop()
 		watch = work.rows.Store
 	}
-	if err := app.Export(c.Context(), kind, o.format, o.filter, out, watch); err != nil {
+	if err := bookfile.Export(c.Context(), office, kind, o.format, o.filter, out, watch); err != nil {
 		return err
 	}
 	return out.Flush()

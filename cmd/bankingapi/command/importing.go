@@ -9,7 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"bankingapi/application/backoffice"
-	"bankingapi/bootstrap"
+	"bankingapi/application/bookfile"
 )
 
 var importKinds = []string{"prices", "holdings", "accounts", "calendar"}
@@ -70,7 +70,7 @@ func (o *importOptions) run(c *call) error {
 	if options.AsOf, _, err = moment(c.loaded.Settings.Bank, "as-of", o.asOf); err != nil {
 		return err
 	}
-	app, err := c.book()
+	office, err := c.office()
 	if err != nil {
 		return err
 	}
@@ -80,8 +80,7 @@ func (o *importOptions) run(c *call) error {
 	importing := "importing " + kind
 	work := startProgress(c.ErrOrStderr(), importing+", reading", size)
 	defer work.stop()
-	var result string
-	lines, err := app.Import(backoffice.WithImport(c.Context(), options), kind, work.reading(file), bootstrap.ImportWatch{
+	imported, err := bookfile.Import(backoffice.WithImport(c.Context(), options), office, kind, work.reading(file), bookfile.Watch{
 		Name:     name,
 		Progress: work.rows.Store,
 		Phase: func(phase string, lines int64) {
@@ -89,10 +88,9 @@ func (o *importOptions) run(c *call) error {
 				work.enter(importing+", "+phase, lines)
 			}
 		},
-		Fault: func(f bootstrap.LineFault) {
+		Fault: func(f bookfile.Fault) {
 			work.printf("%s:%s\n", name, f)
 		},
-		Imported: func(imported backoffice.Imported) { result = imported.String() },
 	})
 	if err != nil {
 		return err
@@ -100,14 +98,14 @@ func (o *importOptions) run(c *call) error {
 	if kind == "calendar" {
 		kind = "closed days"
 	}
-	if lines == 1 {
+	if imported.Lines() == 1 {
 		kind = strings.TrimSuffix(kind, "s")
 	}
 	done := "Imported"
 	if o.dryRun {
 		done = "Dry run, nothing was written:"
 	}
-	work.printf("%s %d %s: %s.\n", done, lines, kind, result)
+	work.printf("%s %d %s: %s.\n", done, imported.Lines(), kind, imported)
 	return nil
 }
 

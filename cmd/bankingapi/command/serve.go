@@ -105,7 +105,7 @@ func (c *call) listen(app *bootstrap.App, guide *bootstrap.Demo) error {
 	}
 	fmt.Fprintf(out, "Listening on %s\n", app.URL())
 	if guide != nil {
-		if app.HasDocs() {
+		if c.loaded.Settings.HTTP.Docs {
 			fmt.Fprintf(out, "Documentation %s/docs\n", app.URL())
 		}
 		if address := app.OpsAddress(); address != "" {

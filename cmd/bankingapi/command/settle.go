@@ -2,7 +2,6 @@ package command
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 
 	"github.com/spf13/cobra"
@@ -53,7 +52,7 @@ The exit status is 3 if an operation failed, or would fail, because the bank ref
 		if err != nil {
 			return err
 		}
-		due, err := app.CountDue(c.Context())
+		due, err := app.Buyer().CountDue(c.Context())
 		if err != nil {
 			return err
 		}
@@ -76,15 +75,17 @@ func forecast(c *call, until string) error {
 	if err != nil {
 		return err
 	}
-	sales, err := app.Forecast(c.Context(), until)
-	if errors.Is(err, day.ErrSyntax) {
-		return wrongUsef("--day must be a day like 2026-12-04")
-	}
-	if err != nil {
+	if _, err := app.Backoffice(c.Context()); err != nil {
 		return err
 	}
+	on := app.Buyer().DueUntil()
+	if until != "" {
+		if on, err = day.Parse(until); err != nil {
+			return wrongUsef("--day must be a day like 2026-12-04")
+		}
+	}
 	var completed, failed, waiting int
-	for s, err := range sales {
+	for s, err := range app.Buyer().Forecast(c.Context(), on) {
 		if err != nil {
 			return err
 		}

@@ -11,7 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"bankingapi/application/backoffice"
-	"bankingapi/bootstrap"
+	"bankingapi/application/bookfile"
 	"bankingapi/domain/fault"
 	"bankingapi/domain/fund"
 	"bankingapi/domain/operation"
@@ -127,7 +127,7 @@ func missingPrices(c *call, o *backoffice.Operation) (prices string, err error) 
 	if err != nil {
 		return "", err
 	}
-	due, err := app.CountDue(c.Context())
+	due, err := app.Buyer().CountDue(c.Context())
 	var all []string
 	for _, of := range due.ForPrice {
 		sells := func(s fund.SaleEntry) bool { return s.Terms.Holding.Fund == of.Fund && s.Terms.SelectedDay == of.Day }
@@ -298,12 +298,12 @@ func (p program) showNotificationCommand() *cobra.Command {
 		if pushID == "" {
 			return wrongUsef("--push-id is missing")
 		}
-		app, err := c.book()
+		office, err := c.office()
 		if err != nil {
 			return err
 		}
 		var found int64
-		err = app.Export(c.Context(), "notifications", "ndjson", bootstrap.ExportFilter{PushID: pushID}, c.OutOrStdout(), func(rows int64) { found = rows })
+		err = bookfile.Export(c.Context(), office, "notifications", "ndjson", bookfile.Query{PushID: pushID}, c.OutOrStdout(), func(rows int64) { found = rows })
 		if err == nil && found == 0 {
 			err = errors.New("not found: a notification with this PushId")
 		}

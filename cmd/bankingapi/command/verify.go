@@ -55,7 +55,7 @@ func (o *verifyOptions) run(c *call) (err error) {
 			return wrongUsef("--against %s: %v", file, err)
 		}
 	}
-	app, err := c.book()
+	office, err := c.office()
 	if err != nil {
 		return err
 	}
@@ -70,17 +70,16 @@ func (o *verifyOptions) run(c *call) (err error) {
 	findings := []string{}
 	work := startProgress(c.ErrOrStderr(), "verifying", 0)
 	defer work.stop()
-	proof, err := app.Verify(c.Context(), bootstrap.VerifyWatch{
-		Against:  checkpoints,
+	proof, err := office.Verify(c.Context(), checkpoints, backoffice.Watch{
 		Report:   &report,
 		Progress: work.rows.Store,
-		Finding: func(finding string) {
+		Found: func(finding backoffice.Finding) {
 			if wantsJSON(c.Command) {
-				findings = append(findings, finding)
+				findings = append(findings, finding.Text)
 				return
 			}
 			work.clear()
-			c.print("%s\n", finding)
+			c.print("%s\n", finding.Text)
 		},
 	})
 	if err != nil {
@@ -112,7 +111,7 @@ func counted(n int64, what string) string {
 	return fmt.Sprint(n, " ", what)
 }
 
-func proofDocument(p bootstrap.Proof, findings []string) document {
+func proofDocument(p backoffice.Proof, findings []string) document {
 	return document{fields: []field{
 		{"Correct", p.Findings == 0},
 		{"Findings", findings},
@@ -130,7 +129,7 @@ func proofDocument(p bootstrap.Proof, findings []string) document {
 }
 
 // printTrail says what the trail was compared with.
-func printTrail(printf func(format string, args ...any), proof *bootstrap.Proof) {
+func printTrail(printf func(format string, args ...any), proof *backoffice.Proof) {
 	t := &proof.Trail
 	if t.Reason != "" {
 		printf("The trail was not compared: %s\n", t.Reason)

@@ -15,6 +15,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"bankingapi/application/backoffice"
 	"bankingapi/bootstrap"
 	"bankingapi/domain/audit"
 	"bankingapi/domain/subscription"
@@ -136,11 +137,13 @@ func TestTheLastCheckOfAnyProgramIsShown(t *testing.T) {
 	s.fill(t)
 	v := s.entered(t)
 	require.Contains(t, v.get(""), "no check is recorded")
-	_, err := s.app.Verify(t.Context(), bootstrap.VerifyWatch{})
+	office, err := s.app.Backoffice(t.Context())
+	require.NoError(t, err)
+	_, err = office.Verify(t.Context(), nil, backoffice.Watch{})
 	require.NoError(t, err)
 	require.Contains(t, v.get(""), "no check is recorded", "nobody said who checks")
 
-	_, err = s.app.Verify(audit.By(t.Context(), audit.Who{Actor: "nightly", Origin: "cron-7"}), bootstrap.VerifyWatch{})
+	_, err = office.Verify(audit.By(t.Context(), audit.Who{Actor: "nightly", Origin: "cron-7"}), nil, backoffice.Watch{})
 	require.NoError(t, err)
 	require.Regexp(t, `(?s)Book</a></dt>\s*<dd class="figure good">holds</dd>.*checked `, v.get(""))
 	require.Contains(t, v.get("proof"), "by nightly")

@@ -13,7 +13,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"bankingapi/bootstrap"
+	"bankingapi/application/bookfile"
 	"bankingapi/domain/audit"
 	"bankingapi/domain/fund"
 )
@@ -104,9 +104,9 @@ func TestThePageOfAnImport(t *testing.T) {
 	for n := range 201 {
 		fmt.Fprintf(&file, "%d,AFA,Demo Portfoy,7\n", 500100+n)
 	}
-	_, err := s.app.Import(t.Context(), "holdings", strings.NewReader(file.String()), bootstrap.ImportWatch{})
-	require.NoError(t, err)
 	office, err := s.app.Backoffice(t.Context())
+	require.NoError(t, err)
+	_, err = bookfile.Import(t.Context(), office, "holdings", strings.NewReader(file.String()), bookfile.Watch{})
 	require.NoError(t, err)
 	var id string
 	for line, err := range office.Finder.Statement(t.Context(), 500101, time.Time{}) {

@@ -23,6 +23,8 @@ import (
 	"bankingapi/adapters/storage/postgres"
 	"bankingapi/adapters/storage/sqlite"
 	"bankingapi/application/addpush"
+	"bankingapi/application/backoffice"
+	"bankingapi/application/bookfile"
 	"bankingapi/application/buyfund"
 	"bankingapi/application/store"
 	"bankingapi/bootstrap"
@@ -72,7 +74,7 @@ func TestDriverOfTheHost(t *testing.T) {
 	outcome, err := app.Buyer().Buy(t.Context(), &subscription.Subscription{Name: "host"}, operation.Header{}, sale)
 	require.NoError(t, err)
 	require.Equal(t, operation.Completed, outcome.State, outcome.Faults)
-	proof, err := app.Verify(t.Context(), bootstrap.VerifyWatch{})
+	proof, err := office(t, app).Verify(t.Context(), nil, backoffice.Watch{})
 	require.NoError(t, err)
 	require.Equal(t, [5]int64{1, 1, 1, 3, 0}, [5]int64{proof.Holdings, proof.Accounts, proof.Sales, proof.Postings, proof.Findings})
 	status, err := bootstrap.SchemaStatus(t.Context(), settings, options)
@@ -113,11 +115,11 @@ func TestNilOptions(t *testing.T) {
 		bootstrap.WithDatabase(engine), bootstrap.WithRegistry(nil), bootstrap.WithRegistry(registry),
 		bootstrap.WithDriver[*store.Store]("sqlite", nil))
 	require.NoError(t, app.Start(t.Context()))
-	loadBook(t, app) // with an empty ImportWatch
-	_, err := app.Verify(t.Context(), bootstrap.VerifyWatch{})
+	loadBook(t, app) // with an empty Watch
+	_, err := office(t, app).Verify(t.Context(), nil, backoffice.Watch{})
 	require.NoError(t, err)
-	require.NoError(t, app.Export(t.Context(), "prices", "csv", bootstrap.ExportFilter{}, io.Discard, nil))
-	_, err = app.Import(t.Context(), "prices", bytes.NewReader([]byte("nonsense\n")), bootstrap.ImportWatch{})
+	require.NoError(t, bookfile.Export(t.Context(), office(t, app), "prices", "csv", bookfile.Query{}, io.Discard, nil))
+	_, err = bookfile.Import(t.Context(), office(t, app), "prices", bytes.NewReader([]byte("nonsense\n")), bookfile.Watch{})
 	require.Error(t, err)
 }
 

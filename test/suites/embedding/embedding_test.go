@@ -21,6 +21,8 @@ import (
 	"bankingapi/adapters/storage"
 	"bankingapi/adapters/storage/postgres"
 	"bankingapi/adapters/storage/sqlite"
+	"bankingapi/application/backoffice"
+	"bankingapi/application/bookfile"
 	"bankingapi/bootstrap"
 	"bankingapi/bootstrap/engines"
 	"bankingapi/domain/decimal"
@@ -98,9 +100,26 @@ func loadBook(t *testing.T, app *bootstrap.App) {
 		{"holdings", "CustomerNo,IMKBCode,HolderCorporationName,Units\n1001,AFA,H,100\n"},
 		{"accounts", "BranchCode,CustomerNo,AccountSuffix,CurrencyCode,Balance\n1,1001,1,TRY,0\n"},
 	} {
-		_, err := app.Import(t.Context(), file[0], strings.NewReader(file[1]), bootstrap.ImportWatch{})
+		_, err := bookfile.Import(t.Context(), office(t, app), file[0], strings.NewReader(file[1]), bookfile.Watch{})
 		require.NoError(t, err)
 	}
+}
+
+func office(t *testing.T, app *bootstrap.App) *backoffice.Office {
+	t.Helper()
+	office, err := app.Backoffice(t.Context())
+	require.NoError(t, err)
+	return office
+}
+
+// newKey makes a subscription and returns its primary key.
+func newKey(t *testing.T, app *bootstrap.App, wanted subscription.Subscription) string {
+	t.Helper()
+	manager, err := app.Manager(t.Context())
+	require.NoError(t, err)
+	key, _, err := manager.Create(t.Context(), wanted)
+	require.NoError(t, err)
+	return key.Reveal()
 }
 
 // The writes of the host and of the service are committed together or not at
@@ -149,7 +168,7 @@ func TestHostsTransaction(t *testing.T) {
 		outcome, err := app.Buyer().Buy(ctx, caller, operation.Header{CallerID: "order-1"}, sale)
 		require.NoError(t, err)
 		require.True(t, outcome.Replayed)
-		proof, err := app.Verify(ctx, bootstrap.VerifyWatch{Finding: func(f string) { t.Error(f) }, Progress: func(int64) {}})
+		proof, err := office(t, app).Verify(ctx, nil, backoffice.Watch{Found: func(f backoffice.Finding) { t.Error(f.Text) }})
 		require.NoError(t, err)
 		require.Zero(t, proof.Findings)
 	})
@@ -199,9 +218,7 @@ func TestTwoInstancesInOneProcess(t *testing.T) {
 		require.NoError(t, err)
 		t.Cleanup(func() { require.NoError(t, app.Close(context.WithoutCancel(t.Context()))) })
 		require.NoError(t, app.Start(t.Context()))
-		key, _, err := app.CreateSubscription(t.Context(), bootstrap.Subscription{Name: "host"})
-		require.NoError(t, err)
-		return app, key
+		return app, newKey(t, app, subscription.Subscription{Name: "host"})
 	}
 	first, firstKey := open()
 	second, secondKey := open()

@@ -62,8 +62,7 @@ func TestAHostAddsAnOperation(t *testing.T) {
 		bootstrap.WithOperation(record), bootstrap.WithOperation(nil))
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, app.Close(context.WithoutCancel(t.Context()))) })
-	key, _, err := app.CreateSubscription(t.Context(), bootstrap.Subscription{Name: "partner", RequestsPerSecond: 2})
-	require.NoError(t, err)
+	key := newKey(t, app, subscription.Subscription{Name: "partner", RequestsPerSecond: 2})
 
 	send := func(key, body string) *httptest.ResponseRecorder {
 		r := httptest.NewRequest(http.MethodPost, "/BankingApiV01/RecordConsent", strings.NewReader(body))
@@ -144,9 +143,9 @@ func TestAnOperationOfAHostIsGrantedByName(t *testing.T) {
 	require.Equal(t, append(names, "RecordConsent"), manager.Operations())
 
 	create := func(name string, operations ...string) (key string) {
-		key, _, err := app.CreateSubscription(t.Context(), bootstrap.Subscription{Name: name, Operations: operations})
-		require.NoError(t, err)
-		return key
+		wanted := subscription.Subscription{Name: name}
+		wanted.Grant(operations...)
+		return newKey(t, app, wanted)
 	}
 	status := func(key, name string) int {
 		r := httptest.NewRequest(http.MethodPost, "/BankingApiV01/"+name, strings.NewReader(`{"Header":{},"Parameters":[{}]}`))
@@ -162,13 +161,12 @@ func TestAnOperationOfAHostIsGrantedByName(t *testing.T) {
 	require.Equal(t, http.StatusForbidden, status(sales, "RecordConsent"))
 	require.Equal(t, http.StatusBadRequest, status(sales, "BuyFundFromCustomer"))
 
-	_, _, err = app.CreateSubscription(t.Context(), bootstrap.Subscription{Name: "mistyped", Operations: []string{"RecordConsents"}})
-	require.EqualError(t, err, `there is no operation "RecordConsents"`)
-	all, err := app.Subscriptions(t.Context())
+	require.ErrorContains(t, manager.CheckOperations("RecordConsents"), `There is no operation "RecordConsents"`)
+	all, err := manager.List(t.Context())
 	require.NoError(t, err)
 	granted := map[string][]string{}
 	for _, s := range all {
-		granted[s.Name] = s.Operations
+		granted[s.Name] = s.Granted()
 	}
 	require.Equal(t, map[string][]string{"everything": manager.Operations(), "consents": {"RecordConsent"}, "sales": {"BuyFundFromCustomer"}}, granted)
 
@@ -181,9 +179,11 @@ func TestAnOperationOfAHostIsGrantedByName(t *testing.T) {
 		wanted.RequestsPerSecond = 3
 		return s.Revise(wanted)
 	}))
-	all, err = other.Subscriptions(t.Context())
+	all, err = plain.List(t.Context())
 	require.NoError(t, err)
-	require.Equal(t, bootstrap.Subscription{Name: "consents", State: "active", Operations: []string{"RecordConsent"}, RequestsPerSecond: 3}, all[0])
+	require.Equal(t, "consents", all[0].Name)
+	require.Equal(t, []string{"RecordConsent"}, all[0].Granted())
+	require.Equal(t, 3, all[0].RequestsPerSecond)
 }
 
 func fieldText(value any) string {

@@ -98,11 +98,21 @@ func service(folder string) error {
 	if err != nil {
 		return err
 	}
-	key, _, err := app.CreateSubscription(ctx, bootstrap.Subscription{Name: "host"})
+	key, err := subscribe(ctx, app)
 	if err == nil {
 		err = post(app.Handler(), key)
 	}
 	return errors.Join(err, app.Close(ctx))
+}
+
+// subscribe makes a caller of the API and returns its key.
+func subscribe(ctx context.Context, app *bootstrap.App) (string, error) {
+	manager, err := app.Manager(ctx)
+	if err != nil {
+		return "", err
+	}
+	key, _, err := manager.Create(ctx, subscription.Subscription{Name: "host"})
+	return key.Reveal(), err
 }
 
 // module is door three: the service inside the host's fx application.
@@ -113,7 +123,7 @@ func module(folder string) error {
 	if err := host.Start(ctx); err != nil {
 		return err
 	}
-	key, _, err := app.CreateSubscription(ctx, bootstrap.Subscription{Name: "host"})
+	key, err := subscribe(ctx, app)
 	if err == nil {
 		err = post(app.Handler(), key)
 	}

@@ -18,8 +18,10 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/zap"
 
+	"bankingapi/application/bookfile"
 	"bankingapi/bootstrap"
 	"bankingapi/bootstrap/engines"
+	"bankingapi/domain/subscription"
 	"bankingapi/test/kit/payload"
 	"bankingapi/test/kit/service"
 	"bankingapi/test/kit/testdb"
@@ -52,7 +54,10 @@ func openTimed(t *testing.T, engine, zone string, at time.Time, prices ...string
 	s.load(t, "holdings", "CustomerNo,IMKBCode,HolderCorporationName,Units", "1000,AFA,Prove Portfoy,1000000")
 	s.load(t, "accounts", "BranchCode,CustomerNo,AccountSuffix,CurrencyCode,Balance", "1,1000,1,TRY,0")
 	var err error
-	s.key, _, err = s.CreateSubscription(t.Context(), bootstrap.Subscription{Name: "prove"})
+	manager, err := s.Manager(t.Context())
+	require.NoError(t, err)
+	key, _, err := manager.Create(t.Context(), subscription.Subscription{Name: "prove"})
+	s.key = key.Reveal()
 	require.NoError(t, err)
 	return s
 }
@@ -72,7 +77,9 @@ func openAnother(t *testing.T, first *timed) *timed {
 
 func (s *timed) load(t *testing.T, kind string, lines ...string) {
 	t.Helper()
-	_, err := s.Import(t.Context(), kind, strings.NewReader(strings.Join(lines, "\n")+"\n"), bootstrap.ImportWatch{})
+	office, err := s.Backoffice(t.Context())
+	require.NoError(t, err)
+	_, err = bookfile.Import(t.Context(), office, kind, strings.NewReader(strings.Join(lines, "\n")+"\n"), bookfile.Watch{})
 	require.NoError(t, err)
 }
 

@@ -8,7 +8,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"bankingapi/application/backoffice"
 	"bankingapi/bootstrap"
+	"bankingapi/domain/subscription"
 	"bankingapi/test/kit/testdb"
 )
 
@@ -37,7 +39,9 @@ func TestTheLifeOfASaleTakesSeconds(t *testing.T) {
 	}
 	require.Equal(t, []any{15.63, 25.0}, proceeds, "12.5 units at 1.25 and at 2")
 	require.NotEqual(t, settled[0], settled[1], "each is settled on its day")
-	proof, err := p.bank.Verify(t.Context(), bootstrap.VerifyWatch{Finding: func(text string) { t.Error(text) }})
+	office, err := p.bank.Backoffice(t.Context())
+	require.NoError(t, err)
+	proof, err := office.Verify(t.Context(), nil, backoffice.Watch{Found: func(f backoffice.Finding) { t.Error(f.Text) }})
 	require.NoError(t, err)
 	require.EqualValues(t, 2, proof.Sales)
 }
@@ -83,11 +87,13 @@ func TestRestart(t *testing.T) {
 func TestLimitsKeepTheRealTime(t *testing.T) {
 	t.Parallel()
 	p := newPartner(t)
-	key, _, err := p.bank.CreateSubscription(t.Context(), bootstrap.Subscription{Name: "slow", RequestsPerSecond: 1})
+	manager, err := p.bank.Manager(t.Context())
+	require.NoError(t, err)
+	key, _, err := manager.Create(t.Context(), subscription.Subscription{Name: "slow", RequestsPerSecond: 1})
 	require.NoError(t, err)
 	limited := false
 	for range 20 {
-		got := p.sell("", demoSale, "Ocp-Apim-Subscription-Key", key)
+		got := p.sell("", demoSale, "Ocp-Apim-Subscription-Key", key.Reveal())
 		p.moveClock(`{"advance":"1h"}`)
 		limited = limited || got.status == http.StatusTooManyRequests
 	}

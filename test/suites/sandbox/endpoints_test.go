@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"bankingapi/bootstrap"
+	"bankingapi/domain/subscription"
 	"bankingapi/test/kit/testdb"
 )
 
@@ -169,7 +170,9 @@ func TestBankAndSandboxAreApart(t *testing.T) {
 			ofBank := settings(dsn(t))
 			bank, err := bootstrap.Open(t.Context(), ofBank, drivers)
 			require.NoError(t, err)
-			_, _, err = bank.CreateSubscription(t.Context(), bootstrap.Subscription{Name: "partner"})
+			manager, err := bank.Manager(t.Context())
+			require.NoError(t, err)
+			_, _, err = manager.Create(t.Context(), subscription.Subscription{Name: "partner"})
 			require.NoError(t, err)
 			_, err = bootstrap.OpenSandbox(t.Context(), ofBank, drivers)
 			require.ErrorContains(t, err, "it is the book of a bank: a sandbox needs an empty database")

@@ -16,7 +16,10 @@ import (
 
 	"go.uber.org/zap"
 
+	"bankingapi/application/backoffice"
+	"bankingapi/application/bookfile"
 	"bankingapi/bootstrap"
+	"bankingapi/domain/subscription"
 	"bankingapi/test/fake"
 )
 
@@ -53,12 +56,16 @@ func run(ctx context.Context) (err error) {
 }
 
 func importBook(ctx context.Context, app *bootstrap.App) error {
+	office, err := app.Backoffice(ctx)
+	if err != nil {
+		return err
+	}
 	for kind, lines := range map[string]string{
 		"prices":   "PriceID,IMKBCode,HolderCorporationName,Price,CurrencyCode,ValidFrom\n1,AFA,H,1.25,TRY,2024-01-01\n",
 		"holdings": "CustomerNo,IMKBCode,HolderCorporationName,Units\n1001,AFA,H,100\n",
 		"accounts": "BranchCode,CustomerNo,AccountSuffix,CurrencyCode,Balance\n1,1001,1,TRY,0\n",
 	} {
-		if _, err := app.Import(ctx, kind, strings.NewReader(lines), bootstrap.ImportWatch{}); err != nil {
+		if _, err := bookfile.Import(ctx, office, kind, strings.NewReader(lines), bookfile.Watch{}); err != nil {
 			return fmt.Errorf("import %s: %w", kind, err)
 		}
 	}
@@ -72,7 +79,11 @@ const sale = `{"Header":{"CallerId":"1"},"Parameters":[{"CustomerNo":1001,"Trans
 const notification = `{"Header":{},"Parameters":[{"ExternalApplicationCode":"HOST","UserId":"u","PushId":"p","Platform":65,"SendStatus":1}]}`
 
 func sell(ctx context.Context, app *bootstrap.App) error {
-	key, _, err := app.CreateSubscription(ctx, bootstrap.Subscription{Name: "host"})
+	manager, err := app.Manager(ctx)
+	if err != nil {
+		return err
+	}
+	key, _, err := manager.Create(ctx, subscription.Subscription{Name: "host"})
 	if err != nil {
 		return err
 	}
@@ -81,7 +92,7 @@ func sell(ctx context.Context, app *bootstrap.App) error {
 		if err != nil {
 			return err
 		}
-		request.Header.Set("Ocp-Apim-Subscription-Key", key)
+		request.Header.Set("Ocp-Apim-Subscription-Key", key.Reveal())
 		if got, err := answer(request); err != nil || got != `{"Data":{"State":2}}` {
 			return errors.Join(err, fmt.Errorf("%s answered %s", operation, got))
 		}
@@ -94,12 +105,16 @@ func look(ctx context.Context, app *bootstrap.App) error {
 	if err := app.Ready(ctx); err != nil {
 		return err
 	}
-	proof, err := app.Verify(ctx, bootstrap.VerifyWatch{})
+	office, err := app.Backoffice(ctx)
+	if err != nil {
+		return err
+	}
+	proof, err := office.Verify(ctx, nil, backoffice.Watch{})
 	if err != nil || proof.Findings > 0 || proof.Sales != 1 {
 		return errors.Join(err, fmt.Errorf("verify: %+v", proof))
 	}
 	var accounts bytes.Buffer
-	err = app.Export(ctx, "accounts", "csv", bootstrap.ExportFilter{}, &accounts, nil)
+	err = bookfile.Export(ctx, office, "accounts", "csv", bookfile.Query{}, &accounts, nil)
 	if err != nil || !strings.Contains(accounts.String(), "1,1001,1,TRY,12.50") {
 		return errors.Join(err, fmt.Errorf("export: %s", accounts.String()))
 	}
