@@ -40,10 +40,10 @@ func loadBook(t testing.TB, b *service.Bank, groups int) string {
 	holdings := []string{"CustomerNo,IMKBCode,HolderCorporationName,Units"}
 	accounts := []string{"BranchCode,CustomerNo,AccountSuffix,CurrencyCode,Balance"}
 	for g := range groups {
-		for c := range customersOfGroup {
+		for c := range customersOfGroup + 1 {
 			holdings = append(holdings, fmt.Sprintf("%d,AFA,Prove Portfoy,%d", customer(g, c), opening))
 		}
-		accounts = append(accounts, fmt.Sprintf("1,%d,1,TRY,0", customer(g, 0)))
+		accounts = append(accounts, fmt.Sprintf("1,%d,1,TRY,0", customer(g, 0)), fmt.Sprintf("1,%d,1,TRY,0", customer(g, dueCustomer)))
 	}
 	b.Load(t, "holdings", holdings...)
 	b.Load(t, "accounts", accounts...)
@@ -69,8 +69,16 @@ type sale struct {
 	// content is the number of the content among those sent under one CallerId.
 	content int
 	parts   []part
-	// later records the sale for a day that does not come during the test.
-	later bool
+	// later records the sale for a day that does not come during the test. If due is
+	// also set, its day has passed already.
+	later, due bool
+}
+
+func (s *sale) callerID() string {
+	if s.due {
+		return fmt.Sprint("due-", s.caller)
+	}
+	return callerID(s.group, s.caller)
 }
 
 func callerID(group, caller int) string { return fmt.Sprintf("sale-%d-%d", group, caller) }
@@ -79,15 +87,19 @@ func callerID(group, caller int) string { return fmt.Sprintf("sale-%d-%d", group
 func (s *sale) body(id, laterDay string) string {
 	header := fmt.Sprintf(`"ChannelRequestId":%q`, id)
 	if s.caller >= 0 {
-		header += "," + payload.CallerID(callerID(s.group, s.caller))
+		header += "," + payload.CallerID(s.callerID())
 	}
 	day := ""
 	if s.later {
 		day = laterDay
 	}
+	paidTo := customer(s.group, 0)
+	if s.due {
+		paidTo = customer(s.group, dueCustomer)
+	}
 	records := make([]string, len(s.parts))
 	for i, p := range s.parts {
-		records[i] = payload.Sale{CustomerNo: customer(s.group, p.of), PaidTo: customer(s.group, 0), Units: strconv.Itoa(p.units), Holder: "Prove Portfoy", PriceID: 1, Day: day}.String()
+		records[i] = payload.Sale{CustomerNo: customer(s.group, p.of), PaidTo: paidTo, Units: strconv.Itoa(p.units), Holder: "Prove Portfoy", PriceID: 1, Day: day}.String()
 	}
 	return payload.Request(header, records...)
 }

@@ -39,6 +39,10 @@ type deployment struct {
 	laterDay string
 	pause    time.Duration // maximum time between two requests of a caller
 	seen     map[int]bool  // what a test has sent, if it needs to know
+	// past records sales for yesterday, which are due at once. It is nil unless backdate
+	// was called.
+	past      *timed
+	yesterday string
 	// unanswered counts the requests without a response.
 	unanswered int64
 }
@@ -69,7 +73,7 @@ func deployOn(t *testing.T, b *service.Bank, replicas, groups int, adjust func(*
 		}
 		r.bank.Set("http.address", service.FreeAddress(t)).Set("ops.address", service.FreeAddress(t)).
 			Set("tls.mode", "off").Set("log.level", "warn").Set("storage.statement_timeout", "2s").
-			Set("settlement.interval", "200ms")
+			Set("settlement.interval", "200ms").Set("http.outcomes", "true")
 		if adjust != nil {
 			adjust(r.bank)
 		}

@@ -185,6 +185,9 @@ func (h *history) operations() []porcupine.Operation {
 	for _, e := range h.events {
 		r, isRequest := e.output.(result)
 		key, once := attempt(e.input)
+		if s, ok := e.input.(*sale); ok && s.due {
+			continue // it ends when it is settled, which no caller decides
+		}
 		switch {
 		case !isRequest:
 			add(e, e.end)

@@ -31,6 +31,7 @@ func checkSales(t testing.TB, b *service.Bank, h *history) {
 	}
 	sold := map[string]string{} // by CallerId: the request that sold
 	positions := map[int]*position{}
+	dues := map[int]int{} // units of due sales by group
 	for _, e := range h.events {
 		s, ok := e.input.(*sale)
 		if !ok {
@@ -52,7 +53,7 @@ func checkSales(t testing.TB, b *service.Bank, h *history) {
 			continue
 		}
 		if s.caller >= 0 {
-			key := callerID(s.group, s.caller)
+			key := s.callerID()
 			require.Empty(t, sold[key], "sold twice under one CallerId: %s", what)
 			sold[key] = e.id
 		}
@@ -61,11 +62,18 @@ func checkSales(t testing.TB, b *service.Bank, h *history) {
 			group = &position{}
 			positions[s.group] = group
 		}
+		require.True(t, isWhole(found), what)
 		for i, r := range found {
 			p := s.parts[i]
 			require.Equal(t, strconv.Itoa(i), r["Position"], what)
 			require.Equal(t, strconv.Itoa(customer(s.group, p.of)), r["CustomerNo"], what)
 			require.Equal(t, strconv.Itoa(p.units), r["FundAmount"], what)
+			if s.due {
+				if r["State"] == "2" {
+					dues[s.group] += p.units
+				}
+				continue
+			}
 			if s.later {
 				require.Equal(t, "1", r["State"], what)
 				continue
@@ -83,6 +91,10 @@ func checkSales(t testing.TB, b *service.Bank, h *history) {
 			units[strconv.Itoa(customer(g, c))] = n
 		}
 		balances[strconv.Itoa(customer(g, 0))] = sold.balance
+	}
+	for g, n := range dues {
+		key := strconv.Itoa(customer(g, dueCustomer))
+		units[key], balances[key] = n, n*perUnit
 	}
 	for _, r := range b.Export(t, "holdings") {
 		require.Equal(t, strconv.Itoa(opening-units[r["CustomerNo"]]), r["Units"], "the holding of %s", r["CustomerNo"])

@@ -118,6 +118,11 @@ func oneHistory(t *testing.T, r *rand.Rand, engine string, replicas, faults int,
 	t.Helper()
 	d := deploy(t, engine, replicas, 2, adjust)
 	h := newHistory()
+	var outcomes *reader
+	if adjust == nil { // the planted bugs are not in how sales are settled
+		d.backdate(t)
+		outcomes = d.readOutcomes(t, r)
+	}
 	l := d.start(t, r, h, []int{0, 1}, 4, 100)
 	for range faults {
 		rest(t.Context(), time.Duration(100+r.IntN(200))*time.Millisecond)
@@ -133,6 +138,7 @@ func oneHistory(t *testing.T, r *rand.Rand, engine string, replicas, faults int,
 	}
 	l.finish(t, r)
 	if adjust == nil {
+		outcomes.finish(t)
 		checkLedger(t, d.bank, h)
 	}
 	t.Logf("%s", h)

@@ -53,6 +53,10 @@ func (d *deployment) start(t testing.TB, r *rand.Rand, seen *history, groups []i
 			client := int(l.clients.Add(1))
 			l.callers.Go(func() { l.work(ctx, group, client, own) })
 		}
+		if d.past != nil {
+			own := rand.New(rand.NewPCG(r.Uint64(), r.Uint64()))
+			l.callers.Go(func() { l.makeDue(ctx, group, own) })
+		}
 	}
 	t.Cleanup(func() { stop(); l.callers.Wait() })
 	return l

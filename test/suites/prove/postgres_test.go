@@ -28,6 +28,8 @@ func TestPostgresRestarted(t *testing.T) {
 		func() { killBackend(t, r, d.db) },
 	}
 	h := newHistory()
+	d.backdate(t)
+	outcomes := d.readOutcomes(t, r)
 	for round := range n {
 		l := d.start(t, r, h, []int{2 * round, 2*round + 1}, 4, 100)
 		rest(t.Context(), time.Duration(r.IntN(150))*time.Millisecond)
@@ -37,6 +39,7 @@ func TestPostgresRestarted(t *testing.T) {
 		l.finish(t, r)
 		d.bank.Verify(t)
 	}
+	outcomes.finish(t)
 	checkLedger(t, d.bank, h)
 	requireLinearizable(t, h)
 	figure(t, "restarted or crashed %d times under load: %s; nothing lost or doubled, no false answer; the services recovered by themselves", n, h)
