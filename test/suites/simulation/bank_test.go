@@ -28,8 +28,20 @@ type bank struct {
 	// delivered are the notifications by subscription and content.
 	delivered map[string]bool
 	inbox     []delivery
+	// ended are the outcomes that were not known when the request was answered.
+	ended map[operation.ID]ended
 	// currencies of the accounts, by number.
 	currencies []string
+
+	holidays map[string]bool
+	weekend  bool   // closed on Saturdays and Sundays
+	cutOff   string // HH:MM, or empty
+}
+
+// ended is how and when a recorded operation ended.
+type ended struct {
+	answer string
+	at     time.Time
 }
 
 type position struct {
@@ -117,6 +129,22 @@ func wrongDays(sales []sale, today string) string {
 	return strings.Join(reasons, ", ")
 }
 
+// closed returns the reason why the bank takes no sale for that day at that time.
+func (b *bank) closed(on string, arrived time.Time) string {
+	t, err := time.Parse(time.DateOnly, on)
+	if err != nil {
+		panic(err)
+	}
+	local := arrived.In(b.zone)
+	switch isWeekend := t.Weekday() == time.Saturday || t.Weekday() == time.Sunday; {
+	case b.holidays[on], b.weekend && isWeekend:
+		return "day-closed"
+	case b.cutOff != "" && on == b.dayOf(arrived) && local.Format("15:04") >= b.cutOff:
+		return "after-cut-off"
+	}
+	return ""
+}
+
 // circumstances are the state of the world that a transaction sees.
 type circumstances struct {
 	at     time.Time // by the clock of its replica
@@ -154,10 +182,10 @@ func (b *bank) buy(a *attempt, c circumstances) string {
 		return "invalid: " + wrong
 	}
 	var answer string
-	if r.sales[0].day > today {
-		answer = b.record(a, c)
+	if on := r.sales[0].day; on > today {
+		answer = b.record(a, c, b.closed(on, a.arrived))
 	} else {
-		answer = b.sell(&sold{attempt: a, day: today}, c, false)
+		answer = b.sell(&sold{attempt: a, day: today}, c, false, b.closed(today, a.arrived))
 	}
 	b.remember(r, answer)
 	return answer
@@ -174,9 +202,12 @@ func (b *bank) keep(s *sold) {
 func compareIDs(a, b operation.ID) int { return slices.Compare(a[:], b[:]) }
 
 // record stores the sales for their day.
-func (b *bank) record(a *attempt, c circumstances) string {
+func (b *bank) record(a *attempt, c circumstances, closed string) string {
 	var reasons []string
 	for i, s := range a.request.sales {
+		if closed != "" {
+			reasons = append(reasons, refused(i, closed, "/SelectedTransactionDate"))
+		}
 		p := b.price(s.price, s.fund, c.prices)
 		if p == nil {
 			reasons = append(reasons, refused(i, "price-not-found", "/FundToProcess/PriceID"))
@@ -208,7 +239,8 @@ func (b *bank) settle(id operation.ID, c circumstances) string {
 		return ""
 	}
 	delete(b.recorded, id)
-	answer := b.sell(s, c, true)
+	answer := b.sell(s, c, true, "") // the calendar counted when it was recorded
+	b.ended[id] = ended{answer, c.at}
 	if s.request.callerID != "" {
 		b.known[s.request.identity()].answer = answer
 	}
@@ -216,7 +248,7 @@ func (b *bank) settle(id operation.ID, c circumstances) string {
 }
 
 // sell settles all sales of the operation, or none.
-func (b *bank) sell(o *sold, c circumstances, due bool) string {
+func (b *bank) sell(o *sold, c circumstances, due bool, closed string) string {
 	type step struct {
 		from position
 		to   int
@@ -233,6 +265,9 @@ func (b *bank) sell(o *sold, c circumstances, due bool) string {
 			if codes[i] == "" {
 				codes[i] = code
 			}
+		}
+		if closed != "" {
+			refuse(closed, "/SelectedTransactionDate")
 		}
 		from := position{s.customer, s.fund}
 		if have, ok := b.units[from]; !ok {

@@ -2,6 +2,8 @@ package simulation
 
 import (
 	"context"
+	"fmt"
+	"strings"
 	"time"
 
 	"bankingapi/application/commit"
@@ -59,28 +61,26 @@ func (a *attempt) call(ctx context.Context, ask func(context.Context) (operation
 
 // answer returns the answer in the same form as bank.
 func (a *attempt) answer() string {
-	var text string
-	var faults []fault.Fault
 	switch {
 	case a.panicked:
 		return "panic"
 	case a.err != nil:
-		text, faults = fault.KindOf(a.err).String(), fault.Of(a.err)
-	default:
-		text, faults = a.outcome.State.String(), a.outcome.Faults
+		return answered(fault.KindOf(a.err), fault.Of(a.err))
+	case a.outcome.Replayed:
+		return answered(a.outcome.State, a.outcome.Faults) + ", again"
 	}
-	for i, f := range faults {
-		if i == 0 {
-			text += ": "
-		} else {
-			text += ", "
-		}
-		text += f.Code + " " + f.Pointer
+	return answered(a.outcome.State, a.outcome.Faults)
+}
+
+func answered(outcome fmt.Stringer, faults []fault.Fault) string {
+	var texts []string
+	for _, f := range faults {
+		texts = append(texts, f.Code+" "+f.Pointer)
 	}
-	if a.outcome.Replayed {
-		text += ", again"
+	if texts == nil {
+		return outcome.String()
 	}
-	return text
+	return outcome.String() + ": " + strings.Join(texts, ", ")
 }
 
 // next chooses the next request of the caller.

@@ -336,6 +336,10 @@ func (w *world) sawAnswer(a *attempt, answer string, tx *transaction) {
 		w.saw(aReplay)
 	case strings.HasPrefix(answer, "conflict"):
 		w.saw(anotherContent)
+	case strings.HasPrefix(answer, "failed: day-closed"):
+		w.saw(aClosedDay)
+	case strings.HasPrefix(answer, "failed: after-cut-off"):
+		w.saw(aCutOff)
 	case strings.HasPrefix(answer, "failed"):
 		w.saw(aRefusal)
 		if len(a.request.sales) > 1 {

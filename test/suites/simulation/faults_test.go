@@ -19,6 +19,8 @@ type faultInjector struct {
 	callers   int
 	eagerness int // how often callers send rather than wait
 	days      int // number of days before the finale
+	weekend   bool
+	cutOff    string
 
 	// Number of 1,000 transactions or moments that each fault hits.
 	unavailable, lostBefore, lostAfter, conflict, glitch, held int
@@ -101,6 +103,8 @@ func newFaultInjector(r *rand.Rand) faultInjector {
 		giveUp:      often(40),
 		stepClock:   often(6),
 		nap:         often(20),
+		weekend:     r.IntN(4) == 0,
+		cutOff:      pick(r, "", "", "", "09:30", "14:00", "23:59"),
 	}
 	if r.IntN(3) == 0 {
 		w.poison = pick(r, failing, panicking)

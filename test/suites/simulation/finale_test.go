@@ -52,6 +52,7 @@ func (w *world) finale() {
 	}
 	w.compareAll()
 	w.audit()
+	w.auditOutcomes()
 }
 
 // askAgain makes a caller repeat some of its earlier requests.

@@ -12,6 +12,7 @@ import (
 
 	"bankingapi/application/addpush"
 	"bankingapi/application/buyfund"
+	"bankingapi/application/outcomes"
 	"bankingapi/domain/day"
 	"bankingapi/domain/fault"
 	"bankingapi/domain/fund"
@@ -193,6 +194,42 @@ var mistakes = map[string]func() *Mutant{
 		}}
 	}),
 
+	"an outcome is lost": telling(func(t *told) {
+		t.alter = func(all []fund.Ended) []fund.Ended {
+			return slices.DeleteFunc(all, func(e fund.Ended) bool { return e.Number == 3 })
+		}
+	}),
+	"an outcome appears before a cursor that was handed out": telling(func(t *told) {
+		late := true
+		t.alter = func(all []fund.Ended) []fund.Ended {
+			return slices.DeleteFunc(all, func(e fund.Ended) bool {
+				late = late && e.Number < 4
+				return late && e.Number == 3
+			})
+		}
+	}),
+	"an outcome is told twice":                      telling(func(t *told) { t.back = 1 }),
+	"a partner is told the outcomes of another one": telling(func(t *told) { t.all = true }),
+	"an outcome says what was answered first": telling(func(t *told) {
+		t.alter = func(all []fund.Ended) []fund.Ended {
+			for i := range all {
+				all[i].State = operation.Recorded
+			}
+			return all
+		}
+	}),
+
+	"the calendar is not asked": options(func(o *buyfund.Options) { o.Calendar = nil }),
+	"a recorded sale is refused on a closed day": inBooks(func(next buyfund.Books) *changed {
+		return &changed{next: next, touch: func(t *fund.LockSet) {
+			for _, o := range t.Due {
+				if o.Sales[0].Terms().SelectedDay.Weekday() == time.Sunday {
+					o.Closed = fund.Refusal(fund.DayClosed)
+				}
+			}
+		}}
+	}),
+
 	"midnight is in another zone": options(func(o *buyfund.Options) { o.Zone = time.FixedZone("", 7*60*60) }),
 	"two operations get the same ID": options(func(o *buyfund.Options) {
 		n, next := 0, o.NewID
@@ -341,6 +378,32 @@ func striking(change func(fake.Moment, error) error) func() *Mutant {
 			return func(ctx context.Context, m fake.Moment) error { return change(m, strike(ctx, m)) }
 		}}
 	}
+}
+
+// telling changes what partners are told.
+func telling(change func(*told)) func() *Mutant {
+	return func() *Mutant {
+		return &Mutant{Source: func(next outcomes.Source) outcomes.Source {
+			t := &told{Source: next}
+			change(t)
+			return t
+		}}
+	}
+}
+
+type told struct {
+	outcomes.Source
+	alter func([]fund.Ended) []fund.Ended
+	back  int64
+	all   bool // whatever the subscription is
+}
+
+func (t *told) Outcomes(ctx context.Context, subscription string, after int64, limit int) ([]fund.Ended, error) {
+	if t.all {
+		subscription = ""
+	}
+	found, err := t.Source.Outcomes(ctx, subscription, max(0, after-t.back), limit)
+	return through(t.alter, found), err
 }
 
 func options(change func(*buyfund.Options)) func() *Mutant {

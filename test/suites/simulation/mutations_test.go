@@ -3,6 +3,7 @@ package simulation
 import (
 	"bankingapi/application/addpush"
 	"bankingapi/application/buyfund"
+	"bankingapi/application/outcomes"
 	"bankingapi/domain/fund"
 	"bankingapi/domain/push"
 	"bankingapi/test/fake"
@@ -17,6 +18,7 @@ type Mutant struct {
 	Strike  func(fake.Strike) fake.Strike
 	Rows    func(Rows) Rows
 	Options func(*buyfund.Options)
+	Source  func(outcomes.Source) outcomes.Source
 }
 
 // Rows returns the contents of the store to the audit.
@@ -54,4 +56,11 @@ func (p *Mutant) rows(r Rows) Rows {
 		return r
 	}
 	return p.Rows(r)
+}
+
+func (p *Mutant) outcomes(s outcomes.Source) outcomes.Source {
+	if p.Source == nil {
+		return s
+	}
+	return p.Source(s)
 }

@@ -42,6 +42,9 @@ const (
 	aPanic
 	aDayThatPassedInTheQueue
 	aMessageSentTwice
+	aClosedDay
+	aCutOff
+	anOutcomeRead
 	situations
 )
 
@@ -75,6 +78,9 @@ var situationNames = [situations]string{
 	aPanic:                   "panics",
 	aDayThatPassedInTheQueue: "days that passed in the queue",
 	aMessageSentTwice:        "messages sent again",
+	aClosedDay:               "sales for closed days",
+	aCutOff:                  "sales after the cut-off",
+	anOutcomeRead:            "outcomes read while others ended",
 }
 
 // String returns the plural name of the situation.

@@ -15,6 +15,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"bankingapi/application/outcomes"
 	"bankingapi/domain/day"
 	"bankingapi/domain/fund"
 	"bankingapi/domain/money"
@@ -51,6 +52,7 @@ type world struct {
 
 	store *fake.Store
 	rows  Rows
+	feed  *outcomes.Feed
 	ids   fake.IDs
 	bank  *bank
 	// opening has the amounts of the positions from other sources than sales.
@@ -64,6 +66,7 @@ type world struct {
 	replicas []*replica // nil if down
 	replaced int
 	callers  []*caller
+	partners []*partner
 	attempts []*attempt
 	starting *attempt // the attempt that asks for the next ID
 
@@ -119,10 +122,12 @@ func newWorld(seed uint64, mutant *Mutant, to io.Writer) *world {
 		w.mutant = *mutant
 	}
 	w.rows = w.mutant.rows(w.store)
+	w.feed = outcomes.New(w.mutant.outcomes(w.store.Books(nil)))
 	w.faultInjector = newFaultInjector(w.rng)
 	w.bank = &bank{
 		zone: w.zone, units: map[position]int64{}, money: map[int]int64{}, known: map[identity]*known{},
 		sold: map[operation.ID]*sold{}, recorded: map[operation.ID]*sold{}, delivered: map[string]bool{},
+		ended: map[operation.ID]ended{}, holidays: map[string]bool{}, weekend: w.weekend, cutOff: w.cutOff,
 	}
 	w.opening = books{map[fund.HoldingKey]int64{}, map[fund.AccountKey]int64{}}
 	w.furnish()
@@ -138,6 +143,7 @@ func newWorld(seed uint64, mutant *Mutant, to io.Writer) *world {
 		}
 		w.callers = append(w.callers, c)
 	}
+	w.partners = []*partner{{}, {subscription: ours.Name}, {subscription: theirs.Name}}
 	w.note("opens in %s: %d replicas, %d callers, batch %d, queue %d, timeout %v",
 		w.zone, len(w.replicas), len(w.callers), w.limits.Batch, w.limits.Queue, w.limits.Timeout.Truncate(time.Second))
 	return w
@@ -421,6 +427,9 @@ func (w *world) passIdly() {
 	if w.chance(300) {
 		w.quote(w.rng.IntN(len(w.funds)-1), pick(w.rng, 0, 0, 1, 1, 2, 7, -1))
 	}
+	if w.chance(100) {
+		w.holiday()
+	}
 	if w.chance(200) {
 		c, f := w.customers[w.rng.IntN(len(w.customers))], w.rng.IntN(len(w.funds)-1)
 		if w.bank.units[position{c, f}] < 1_000_000_000 {
@@ -475,6 +484,8 @@ func (w *world) trouble() bool {
 		w.pass(time.Duration(w.rng.Int64N(int64(30 * time.Second))))
 		w.wait()
 		w.collect()
+	case among(20):
+		w.read(w.partners[w.rng.IntN(len(w.partners))])
 	case among(30):
 		w.reopen()
 		if r := w.anyReplica(); r != nil && !r.draining {
