@@ -266,6 +266,30 @@ func TestTheSearchPathLeadsElsewhere(t *testing.T) {
 	requireNotReady(t, s, "and the book is in the schema public")
 }
 
+// A server that quotes all identifiers writes every condition with quotes, and the name
+// of a schema may need some. Neither is a flaw, and what is one is still found.
+func TestQuotedNames(t *testing.T) {
+	t.Parallel()
+	for name, settings := range map[string]string{
+		"all identifiers": "quote_all_identifiers = on",
+		"a schema":        `search_path = "Bank of Sales"`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dsn := testdb.Postgres(t)
+			script(t, dsn, `CREATE SCHEMA "Bank of Sales"`, "ALTER DATABASE "+database(t, dsn)+" SET "+settings)
+			s := testdb.OpenPostgres(t, dsn)
+			newBank(t, s, 2)
+			require.NoError(t, s.Ping(t.Context()))
+			require.NoError(t, settle(t.Context(), s, today, order(v7(), "", sale(1, 1, 2))))
+
+			script(t, dsn, "ALTER TABLE holdings DROP CONSTRAINT holdings_units_check")
+			script(t, dsn, requireNotReady(t, s, "The table holdings lacks the condition units >= 0"))
+			require.NoError(t, s.Ping(t.Context()))
+		})
+	}
+}
+
 // Whatever swallows rows, a sale is not answered with success.
 func TestRowsThatAreNotWrittenAreNoticed(t *testing.T) {
 	t.Parallel()
