@@ -239,6 +239,14 @@ func TestTheLevelChangesWhileInUse(t *testing.T) {
 	require.Equal(t, 2, strings.Count(out.String(), "\n"))
 }
 
+func TestALevelThatIsOffCostsNothing(t *testing.T) {
+	out, l, level := newOutput(t)
+	level.SetLevel(zap.WarnLevel)
+	x := &summary.Exchange{Status: 200}
+	require.Zero(t, testing.AllocsPerRun(100, func() { logging.Log(l, x) }))
+	require.Empty(t, out.String())
+}
+
 func TestNothingIsSampledAway(t *testing.T) {
 	t.Parallel()
 	out, l, _ := newOutput(t)

@@ -36,6 +36,36 @@ func TestPagesThatWereImportedHaveRoom(t *testing.T) {
 	}
 }
 
+// The book of a bank grows by millions of sales. A column, an index or a leaf that a sale
+// does not need would be noticed late.
+func TestASaleIsSmall(t *testing.T) {
+	t.Parallel()
+	const batches, each = 40, 100
+	dsn := testdb.Postgres(t)
+	s := testdb.OpenPostgres(t, dsn)
+	newBank(t, s, each)
+	db := connect(t, "pgx", dsn)
+	stored := func() (bytes int) {
+		t.Helper()
+		require.NoError(t, db.QueryRowContext(t.Context(), "SELECT sum(pg_total_relation_size(oid)) FROM pg_class WHERE relkind = 'r' AND relnamespace = 'public'::regnamespace").Scan(&bytes))
+		return bytes
+	}
+	batch := func() {
+		var sales []*fund.Operation
+		for i := range each {
+			id := v7()
+			sales = append(sales, order(id, id.String(), sale(1, 1+i, 1+i)))
+		}
+		require.NoError(t, settle(t.Context(), s, today, sales...))
+	}
+	batch() // new pages of the tables and the first versions of the positions
+	before := stored()
+	for range batches {
+		batch()
+	}
+	require.Less(t, (stored()-before)/(batches*each), 850, "bytes stored for a sale: they are about 740")
+}
+
 // A service whose role does not own the tables imports too.
 func TestWhoDoesNotOwnTheTablesImports(t *testing.T) {
 	t.Parallel()

@@ -179,6 +179,10 @@ func TestNothingPrivateIsTold(t *testing.T) {
 				}
 			}
 		}
+		// A CallerId belongs to the log line and the trace of its request.
+		for _, where := range []string{"standard output", "metrics", "answers"} {
+			require.NotRegexp(t, `caller-[0-9]`, told[where], where)
+		}
 		// That the logs and traces say nothing private is not because they are empty.
 		require.Contains(t, told["log"], `"channel_request_id":"request-1"`)
 		require.Contains(t, told["log"], `"trace_id":"0af7651916cd43dd8448eb211c80319c"`)
