@@ -83,7 +83,7 @@ func openBank(ctx context.Context, t *runner, name, dir, binary string, s settin
 	}()
 
 	if base, ok := b.other.(*pgbench); ok && s.only != "service" {
-		if b.peer, err = startPeer(ctx, base.dsn); err != nil {
+		if b.peer, err = startPeer(ctx, base.dsn, peerName); err != nil {
 			return b, err
 		}
 	}

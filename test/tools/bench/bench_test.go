@@ -134,7 +134,7 @@ func measureWith(t *testing.T, s settings, dir, binary string, report, progress 
 func TestBenchFromStartToReport(t *testing.T) {
 	t.Setenv(playsService, "1")
 	out := t.TempDir()
-	s, err := parse([]string{"-engine=sqlite", "-work=sale,push100", "-connections=1,4", "-seconds=0.5", "-rounds=2", "-out=" + out}, io.Discard)
+	s, err := parse([]string{"-engine=sqlite", "-work=sale,push100,rate", "-rates=50", "-connections=1,4", "-seconds=0.5", "-rounds=2", "-out=" + out}, io.Discard)
 	require.NoError(t, err)
 	s.patience = 0
 	binary, err := os.Executable()
@@ -144,6 +144,7 @@ func TestBenchFromStartToReport(t *testing.T) {
 	require.NoError(t, measureWith(t, s, t.TempDir(), binary, &report, &progress), progress.String())
 	require.Contains(t, report.String(), "| sqlite | sale, random among 10,000 customers | 4 | bankingapi |")
 	require.Contains(t, report.String(), "| sqlite | push, 100 records a request | 1 | bankingapi |")
+	require.Contains(t, report.String(), "| sqlite | sale, random among 10,000 customers | 50 | bankingapi |")
 	require.Contains(t, report.String(), "found nothing wrong")
 	require.NotContains(t, report.String(), "Not completed")
 
@@ -241,6 +242,11 @@ func TestPgbenchKeepsTheBook(t *testing.T) {
 	m, err := other.run(t.Context(), allWorks[0], 1, time.Second) // one client logs all latencies, two only a few
 	require.NoError(t, err)
 	require.Positive(t, m.p50)
+	requireBook(t, dsn)
+}
+
+func requireBook(t *testing.T, dsn string) {
+	t.Helper()
 	conn, err := pgx.Connect(t.Context(), dsn)
 	require.NoError(t, err)
 	for _, equal := range bookHolds {
@@ -249,6 +255,30 @@ func TestPgbenchKeepsTheBook(t *testing.T) {
 		require.True(t, holds, equal)
 	}
 	require.NoError(t, conn.Close(t.Context()))
+}
+
+func TestPeersKeepTheBook(t *testing.T) {
+	t.Parallel()
+	if _, err := findPgbench(); err != nil {
+		t.Skip("SKIPPED:", err)
+	}
+	for _, title := range []string{peerName, pipelinedName} {
+		t.Run(title, func(t *testing.T) {
+			t.Parallel()
+			dsn := testdb.Postgres(t)
+			_, err := openPgbench(t.Context(), t.TempDir(), dsn)
+			require.NoError(t, err)
+			p, err := startPeer(t.Context(), dsn, title)
+			require.NoError(t, err)
+			for _, w := range allWorks[:4] {
+				m, err := p.run(t.Context(), w, 4, shortRun/4)
+				require.NoError(t, err, w.name)
+				require.Zero(t, m.failed, w.name)
+			}
+			require.NoError(t, p.stop())
+			requireBook(t, dsn)
+		})
+	}
 }
 
 // TestInterruptedBenchDropsItsDatabases cancels a statement, which closes the

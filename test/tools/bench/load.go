@@ -34,6 +34,10 @@ var (
 // one request at a time on each. Generator, service and database share the same
 // cores, so it does little work: it sends prepared bytes and reads only status,
 // length and body of a response.
+//
+// If its work has a rate, requests arrive as in a Poisson process, whether or not
+// the service keeps up. The latency of a request then counts from the moment at
+// which it was due, so a slow answer delays no later request unnoticed.
 type load struct {
 	address     string
 	key         string
@@ -46,6 +50,7 @@ type load struct {
 type tally struct {
 	completed int // operations acknowledged within the run
 	late      int // acknowledged after the end of the run
+	missed    int // due within the run, but never sent: no connection was free
 	rowless   int // those of both that store no row: refused operations and repeats
 	statuses  map[int]int
 	broken    int    // requests without a response, whose outcome is unknown
@@ -65,6 +70,7 @@ func (t *tally) failed() int {
 func (t *tally) merge(other *tally) {
 	t.completed += other.completed
 	t.late += other.late
+	t.missed += other.missed
 	t.rowless += other.rowless
 	t.broken += other.broken
 	for status, n := range other.statuses {
@@ -98,11 +104,18 @@ func (l load) run(ctx context.Context) (*tally, error) {
 	}
 
 	// Use at most one core: service and database need the rest, and more
-	// threads would only wake up more often.
-	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
+	// threads would only wake up more often. A thread that waits for the next
+	// arrival uses none.
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1 + min(1, l.work.rate)))
 	start := time.Now()
+	var due chan time.Time
 	var running sync.WaitGroup
+	if l.work.rate > 0 {
+		due = make(chan time.Time, 2*l.work.rate*int(l.length/time.Second+1))
+		running.Go(func() { l.arrive(ctx, start, due) })
+	}
 	for _, c := range clients {
+		c.due = due
 		running.Go(func() { c.run(ctx, start) })
 	}
 	running.Wait()
@@ -113,9 +126,27 @@ func (l load) run(ctx context.Context) (*tally, error) {
 	return total, ctx.Err()
 }
 
+// arrive sends the times at which requests are due, when they have come.
+func (l load) arrive(ctx context.Context, start time.Time, due chan<- time.Time) {
+	defer close(due)
+	runtime.LockOSThread() // sleeping blocks it
+	defer runtime.UnlockOSThread()
+	r := rand.New(rand.NewPCG(uint64(start.UnixNano()), 0))
+	stop := start.Add(l.length)
+	for at := start; ctx.Err() == nil; {
+		at = at.Add(time.Duration(r.ExpFloat64() / float64(l.work.rate) * float64(time.Second)))
+		if at.After(stop) {
+			return
+		}
+		sleepUntil(at)
+		due <- at
+	}
+}
+
 // client is one connection.
 type client struct {
 	load
+	due     <-chan time.Time // nil if the work has no rate
 	conn    net.Conn
 	request *request
 	buffer  []byte
@@ -137,7 +168,20 @@ func (c *client) dial(ctx context.Context) error {
 
 func (c *client) run(ctx context.Context, start time.Time) {
 	stop := start.Add(c.length)
-	for begun := time.Now(); begun.Before(stop) && ctx.Err() == nil; {
+	for begun := time.Now(); ctx.Err() == nil; {
+		if c.due != nil {
+			var more bool
+			if begun, more = <-c.due; !more {
+				return
+			}
+			if now := time.Now(); now.After(stop) { // the service is far behind
+				c.tally.missed++
+				c.tally.latency.record(now.Sub(begun))
+				continue
+			}
+		} else if !begun.Before(stop) {
+			return
+		}
 		status, body, closing, err := c.exchange(c.request.next())
 		done := time.Now()
 		c.count(status, body, err, done.Sub(begun), done.Sub(start))
@@ -169,10 +213,12 @@ func (c *client) count(status int, body []byte, err error, took, since time.Dura
 		}
 		if since > c.length {
 			t.late++
-			return
+		} else {
+			t.completed++
 		}
-		t.completed++
-		t.latency.record(took)
+		if since <= c.length || c.due != nil { // with a rate, the slowest answers count too
+			t.latency.record(took)
+		}
 	default:
 		if t.example == "" {
 			t.example = fmt.Sprintf("%d %s", status, body)

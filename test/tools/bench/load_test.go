@@ -44,6 +44,27 @@ func TestLoadCountsEveryAnswer(t *testing.T) {
 	require.Len(t, got.latency, got.completed)
 }
 
+// TestARateLeavesNoRequestOut keeps the only connection busy until the run has ended.
+// The requests that were due meanwhile count too.
+func TestARateLeavesNoRequestOut(t *testing.T) {
+	t.Parallel()
+	release := make(chan struct{})
+	time.AfterFunc(shortRun, func() { close(release) })
+	server, asked := bankThat(t, func(n int64, w http.ResponseWriter) {
+		<-release
+		completes(n, w)
+	})
+	server.Start()
+
+	w := allWorks[0]
+	w.rate = 500
+	got, err := load{address: address(server), key: "key", work: w, connections: 1, length: shortRun}.run(t.Context())
+	require.NoError(t, err)
+	require.Positive(t, got.missed)
+	require.Len(t, got.latency, int(asked.Load())+got.missed)
+	require.Zero(t, got.failed(), got.example)
+}
+
 func TestLoadTellsFailuresApart(t *testing.T) {
 	t.Parallel()
 	server, asked := bankThat(t, func(n int64, w http.ResponseWriter) {

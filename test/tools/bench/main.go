@@ -35,6 +35,7 @@ type settings struct {
 	patience    time.Duration // how long a run waits for other programs to finish
 	rounds      int
 	extras      []extra
+	rates       []int
 	rows        int    // holdings and sales of the book for the chores
 	only        string // "service" or "other": measure one side alone
 	otherBinary string // another version of the service; empty for none
@@ -83,6 +84,7 @@ func parse(args []string, usage io.Writer) (s settings, err error) {
 	works := flags.String("work", "sale,sale-hot,sale-mixed,push,push100", "what to measure: "+strings.Join(names, ", "))
 	flags.Float64Var(&s.seconds, "seconds", 5, "length of each run")
 	flags.DurationVar(&s.patience, "wait", 10*time.Second, "how long a run waits for other programs to leave the machine quiet")
+	rates := flags.String("rates", "100,500,1000,2000,4000", "requests a second of the work rate, in this order")
 	flags.IntVar(&s.rows, "rows", 1_000_000, "holdings and sales in the book for the work chores (a multiple of 10000, at most 1000000); a tenth of it is due")
 	flags.IntVar(&s.rounds, "rounds", 3, "runs of each side; the table shows medians")
 	flags.StringVar(&s.only, "only", "", "measure one side alone: service or other")
@@ -123,12 +125,17 @@ func parse(args []string, usage io.Writer) (s settings, err error) {
 		}
 		s.works = append(s.works, w)
 	}
-	for text := range strings.SplitSeq(*connections, ",") {
-		n, err := strconv.Atoi(text)
-		if err != nil || n < 1 {
-			return s, fmt.Errorf("%q is not a number of connections", text)
+	for _, list := range []struct {
+		text, of string
+		to       *[]int
+	}{{*connections, "connections", &s.connections}, {*rates, "requests a second", &s.rates}} {
+		for text := range strings.SplitSeq(list.text, ",") {
+			n, err := strconv.Atoi(text)
+			if err != nil || n < 1 {
+				return s, fmt.Errorf("%q is not a number of %s", text, list.of)
+			}
+			*list.to = append(*list.to, n)
 		}
-		s.connections = append(s.connections, n)
 	}
 	if s.seconds <= 0 || s.rounds < 1 {
 		return s, errors.New("-seconds and -rounds must be positive")
@@ -188,6 +195,7 @@ type extra struct {
 
 var extras = []extra{
 	{"chores", (*bank).measureChores},
+	{"rate", (*bank).measureRates},
 }
 
 // writeFile creates a file and calls write with it.
@@ -215,6 +223,7 @@ type measure struct {
 	failed             int // answers other than a completed operation
 	used               usage
 	memory             int64 // bytes resident, of the service, after the run
+	tally              *tally
 }
 
 // measureEngine runs all sides on one engine in turn and adds the results to

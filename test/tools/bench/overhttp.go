@@ -28,12 +28,15 @@ func (o *overHTTP) run(ctx context.Context, w work, connections int, length time
 	if t.completed+t.late == 0 {
 		return measure{}, fmt.Errorf("nothing completed (%s); one answer: %s", t, t.example)
 	}
+	return t.measure(w, length), nil
+}
+
+// measure returns the figures of a run.
+func (t *tally) measure(w work, length time.Duration) measure {
 	return measure{
 		records: float64(t.completed*w.records) / length.Seconds(),
-		p50:     t.latency.quantile(0.5),
-		p99:     t.latency.quantile(0.99),
-		failed:  t.failed(),
-	}, nil
+		p50:     t.latency.quantile(0.5), p99: t.latency.quantile(0.99), failed: t.failed(), tally: t,
+	}
 }
 
 // load runs the generator against this service and updates the ledger.

@@ -21,13 +21,19 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// peerName is the fair peer: a service with the same requests, answers and rows,
-// as most would write it. It uses net/http and pgx, with one transaction for each
-// request and one statement for each step. It checks little and keeps no log.
-const peerName = "plain service"
+// The peers are services with the same requests, answers and rows. They use net/http
+// and pgx, with one transaction for each request. They check little and keep no log.
+const (
+	// peerName is as most would write it: one statement for each step.
+	peerName = "plain service"
+	// pipelinedName sends all steps in one round trip, which ends with the commit. The
+	// constraints of the tables end the transaction if there are too few units. It does not
+	// notice that a holding or an account is missing, which a real one must.
+	pipelinedName = "pipelined service"
+)
 
-// peerCommand makes this binary the peer. Its argument is a database with the
-// tables of sql/postgres.sql.
+// peerCommand makes this binary a peer. Its arguments are the name of the peer and a
+// database with the tables of sql/postgres.sql.
 const peerCommand = "peer"
 
 // peerConnections is how many connections the peer has. More make it slower.
@@ -39,11 +45,11 @@ const peerIdle = 200 * time.Millisecond
 // isPeer runs the peer if the command line requests it, and reports whether it
 // did.
 func isPeer() bool {
-	if len(os.Args) != 3 || os.Args[1] != peerCommand {
+	if len(os.Args) != 4 || os.Args[1] != peerCommand {
 		return false
 	}
-	if err := servePeer(os.Args[2]); err != nil {
-		fmt.Fprintln(os.Stderr, "bench: plain service:", err)
+	if err := servePeer(os.Args[3], os.Args[2] == pipelinedName); err != nil {
+		fmt.Fprintln(os.Stderr, "bench:", os.Args[2]+":", err)
 		os.Exit(1)
 	}
 	return true
@@ -51,16 +57,17 @@ func isPeer() bool {
 
 // peer is the side that runs the peer as a process of its own.
 type peer struct {
-	cmd     *exec.Cmd
-	address string
+	title, dsn string
+	cmd        *exec.Cmd
+	address    string
 }
 
-func startPeer(ctx context.Context, dsn string) (*peer, error) {
+func startPeer(ctx context.Context, dsn, title string) (*peer, error) {
 	self, err := os.Executable()
 	if err != nil {
 		return nil, err
 	}
-	cmd := exec.CommandContext(context.WithoutCancel(ctx), self, peerCommand, dsn)
+	cmd := exec.CommandContext(context.WithoutCancel(ctx), self, peerCommand, title, dsn)
 	cmd.Stderr = os.Stderr
 	out, err := cmd.StdoutPipe()
 	if err != nil {
@@ -69,9 +76,9 @@ func startPeer(ctx context.Context, dsn string) (*peer, error) {
 	if err := cmd.Start(); err != nil {
 		return nil, err
 	}
-	p := &peer{cmd: cmd}
+	p := &peer{title: title, dsn: dsn, cmd: cmd}
 	if _, err := fmt.Fscanln(out, &p.address); err != nil {
-		return nil, errors.Join(fmt.Errorf("the plain service did not start: %w", err), p.stop())
+		return nil, errors.Join(fmt.Errorf("the %s did not start: %w", title, err), p.stop())
 	}
 	return p, nil
 }
@@ -83,7 +90,7 @@ func (p *peer) stop() error {
 	return p.cmd.Wait()
 }
 
-func (p *peer) name() string { return peerName }
+func (p *peer) name() string { return p.title }
 
 func (p *peer) run(ctx context.Context, w work, connections int, length time.Duration) (_ measure, err error) {
 	if w.mixed { // it supports only clean sales
@@ -99,14 +106,11 @@ func (p *peer) run(ctx context.Context, w work, connections int, length time.Dur
 		return measure{}, fmt.Errorf("nothing completed (%s); one answer: %s", t, t.example)
 	}
 	time.Sleep(3 * peerIdle) // its connections are closed when pgbench needs them
-	return measure{
-		records: float64(t.completed*w.records) / length.Seconds(),
-		p50:     t.latency.quantile(0.5), p99: t.latency.quantile(0.99), failed: t.failed(),
-	}, nil
+	return t.measure(w, length), nil
 }
 
 // servePeer runs the peer until SIGTERM. It prints its address.
-func servePeer(dsn string) error {
+func servePeer(dsn string, pipelined bool) error {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer stop()
 	config, err := pgxpool.ParseConfig(dsn)
@@ -126,8 +130,12 @@ func servePeer(dsn string) error {
 		return err
 	}
 	mux := http.NewServeMux()
-	mux.HandleFunc("POST /BankingApiV01/BuyFundFromCustomer", answering(pool, sell))
-	mux.HandleFunc("POST /BankingApiV01/AddPushNotificationResponse", answering(pool, storePush))
+	send := oneByOne
+	if pipelined {
+		send = together
+	}
+	mux.HandleFunc("POST /BankingApiV01/BuyFundFromCustomer", answering[*peerSale](pool, send))
+	mux.HandleFunc("POST /BankingApiV01/AddPushNotificationResponse", answering[*peerPush](pool, send))
 	server := &http.Server{Handler: mux, ReadHeaderTimeout: answerLimit}
 	context.AfterFunc(ctx, func() { _ = server.Shutdown(context.Background()) })
 	fmt.Println(listener.Addr())
@@ -137,8 +145,60 @@ func servePeer(dsn string) error {
 	return nil
 }
 
-// answering decodes a request and runs do in a transaction.
-func answering[Record any](pool *pgxpool.Pool, do func(context.Context, pgx.Tx, *peerHeader, *Record, []byte) error) http.HandlerFunc {
+// A step is a statement of a transaction.
+type step struct {
+	sql       string
+	arguments []any
+}
+
+// priceOf returns an expression for the price with that number, and its argument $1.
+type priceOf func(id int64) (expression string, argument int64, err error)
+
+// A peerRecord is an element of Parameters.
+type peerRecord interface {
+	steps(h *peerHeader, body []byte, price priceOf) ([]step, error)
+}
+
+// oneByOne reads the price and sends each step when it has the result of the one before.
+func oneByOne(ctx context.Context, pool *pgxpool.Pool, steps func(priceOf) ([]step, error)) error {
+	return pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) error {
+		all, err := steps(func(id int64) (_ string, price int64, err error) {
+			err = tx.QueryRow(ctx, "SELECT price FROM prices WHERE price_id = $1", id).Scan(&price)
+			return "$1::bigint", price, err
+		})
+		if err != nil {
+			return err
+		}
+		for _, s := range all {
+			tag, err := tx.Exec(ctx, s.sql, s.arguments...)
+			if err != nil {
+				return err
+			}
+			if tag.RowsAffected() == 0 && !strings.HasSuffix(s.sql, "DO NOTHING") {
+				return errors.New("refused")
+			}
+		}
+		return nil
+	})
+}
+
+// together sends all steps as one transaction in one round trip.
+func together(ctx context.Context, pool *pgxpool.Pool, steps func(priceOf) ([]step, error)) error {
+	all, err := steps(func(id int64) (string, int64, error) {
+		return "(SELECT price FROM prices WHERE price_id = $1)", id, nil
+	})
+	if err != nil {
+		return err
+	}
+	var batch pgx.Batch
+	for _, s := range all {
+		batch.Queue(s.sql, s.arguments...)
+	}
+	return pool.SendBatch(ctx, &batch).Close()
+}
+
+// answering decodes a request and carries out the steps of its records.
+func answering[Record peerRecord](pool *pgxpool.Pool, send func(context.Context, *pgxpool.Pool, func(priceOf) ([]step, error)) error) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(r.Body)
 		var request struct {
@@ -152,13 +212,15 @@ func answering[Record any](pool *pgxpool.Pool, do func(context.Context, pgx.Tx, 
 			http.Error(w, err.Error(), http.StatusBadRequest)
 			return
 		}
-		err = pgx.BeginFunc(r.Context(), pool, func(tx pgx.Tx) error {
-			for i := range request.Parameters {
-				if err := do(r.Context(), tx, &request.Header, &request.Parameters[i], body); err != nil {
-					return err
+		err = send(r.Context(), pool, func(price priceOf) (all []step, err error) {
+			for _, record := range request.Parameters {
+				steps, err := record.steps(&request.Header, body, price)
+				if err != nil {
+					return nil, err
 				}
+				all = append(all, steps...)
 			}
-			return nil
+			return all, nil
 		})
 		if err != nil {
 			http.Error(w, err.Error(), http.StatusInternalServerError)
@@ -184,48 +246,33 @@ type peerSale struct {
 	}
 }
 
-// sell is sql/sale.sql.
-func sell(ctx context.Context, tx pgx.Tx, h *peerHeader, s *peerSale, body []byte) error {
-	var units, price int64
+// steps are those of sql/sale.sql.
+func (s *peerSale) steps(h *peerHeader, body []byte, price priceOf) ([]step, error) {
+	var units int64
 	whole, decimals, _ := strings.Cut(s.FundAmount.String(), ".")
 	if _, err := fmt.Sscan(whole+(decimals + "000000")[:6], &units); err != nil {
-		return err
+		return nil, err
 	}
 	id, err := uuid.NewV7()
 	if err != nil {
-		return err
+		return nil, err
 	}
 	fingerprint := sha256.Sum256(body)
 	a, f := &s.DestinationAccount, &s.FundToProcess
-	one := func(sql string, arguments ...any) error {
-		tag, err := tx.Exec(ctx, sql, arguments...)
-		if err == nil && tag.RowsAffected() == 0 {
-			err = errors.New("refused")
-		}
-		return err
-	}
-	if err := one("INSERT INTO operations VALUES ($1, 'bench', 2, $2, $3, 2)", h.CallerID, id, fingerprint[:]); err != nil {
-		return err
-	}
-	if err := tx.QueryRow(ctx, "SELECT price FROM prices WHERE price_id = $1", f.PriceID).Scan(&price); err != nil {
-		return err
-	}
-	proceeds := (units*(price/10000) + 50000000) / 100000000
-	if err := one("UPDATE holdings SET units = units - $1 WHERE customer_no = $2 AND imkb_code = $3 AND holder_corporation_name = $4 AND units >= $1",
-		units, s.CustomerNo, f.IMKBCode, f.HolderCorporationName); err != nil {
-		return err
-	}
-	if err := one("UPDATE accounts SET balance = balance + $1 WHERE customer_no = $2 AND branch_code = $3 AND account_suffix = $4 AND currency_code = $5",
-		proceeds, a.CustomerNo, a.BranchCode, a.AccountSuffix, a.CurrencyCode); err != nil {
-		return err
-	}
-	if err := one("INSERT INTO sales VALUES ($1, $2, 0, 'bench', $3, $4, $5, $6, now(), $7, $8, $9, $10, $11, $12, $13, $14, $15, 2)",
-		s.CustomerNo, id, h.AppKey, h.Channel, h.TellerName, h.CallerID, units, f.IMKBCode, f.HolderCorporationName, f.PriceID,
-		a.CustomerNo, a.BranchCode, a.AccountSuffix, a.CurrencyCode, proceeds); err != nil {
-		return err
-	}
-	return one("INSERT INTO transfers VALUES ($1, 0, $2, - $3::bigint, $4, $5, $6, $7, now(), $8, $9, $10)",
-		id, s.CustomerNo, units, a.CustomerNo, a.BranchCode, a.AccountSuffix, proceeds, f.IMKBCode, f.HolderCorporationName, a.CurrencyCode)
+	perUnit, of, err := price(f.PriceID)
+	proceeds := "($2::bigint * (" + perUnit + " / 10000) + 50000000) / 100000000"
+	return []step{
+		{"INSERT INTO operations VALUES ($1, 'bench', 2, $2, $3, 2)", []any{h.CallerID, id, fingerprint[:]}},
+		{"UPDATE holdings SET units = units - $1 WHERE customer_no = $2 AND imkb_code = $3 AND holder_corporation_name = $4",
+			[]any{units, s.CustomerNo, f.IMKBCode, f.HolderCorporationName}},
+		{"UPDATE accounts SET balance = balance + " + proceeds + " WHERE customer_no = $3 AND branch_code = $4 AND account_suffix = $5 AND currency_code = $6",
+			[]any{of, units, a.CustomerNo, a.BranchCode, a.AccountSuffix, a.CurrencyCode}},
+		{"INSERT INTO sales VALUES ($3, $4, 0, 'bench', $5, $6, $7, $8, now(), $2, $9, $10, $11, $12, $13, $14, $15, " + proceeds + ", 2)",
+			[]any{of, units, s.CustomerNo, id, h.AppKey, h.Channel, h.TellerName, h.CallerID, f.IMKBCode, f.HolderCorporationName, f.PriceID,
+				a.CustomerNo, a.BranchCode, a.AccountSuffix, a.CurrencyCode}},
+		{"INSERT INTO transfers VALUES ($3, 0, $4, - $2::bigint, $5, $6, $7, " + proceeds + ", now(), $8, $9, $10)",
+			[]any{of, units, id, s.CustomerNo, a.CustomerNo, a.BranchCode, a.AccountSuffix, f.IMKBCode, f.HolderCorporationName, a.CurrencyCode}},
+	}, err
 }
 
 type peerPush struct {
@@ -235,11 +282,12 @@ type peerPush struct {
 	TranData                                                                                           json.RawMessage
 }
 
-// storePush is sql/push.sql.
-func storePush(ctx context.Context, tx pgx.Tx, h *peerHeader, p *peerPush, body []byte) error {
+// steps are those of sql/push.sql.
+func (p *peerPush) steps(h *peerHeader, body []byte, _ priceOf) ([]step, error) {
 	digest := sha256.Sum256(append([]byte(p.PushID), body...))
-	_, err := tx.Exec(ctx, "INSERT INTO notifications VALUES ($1, $2, 'bench', $3, now(), $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14) ON CONFLICT DO NOTHING",
-		p.UserID, digest[:], h.Channel, p.ExternalApplicationCode, p.ExternalTranCode, p.PushID, p.PushInteractionID, p.Platform,
-		p.Subject, p.Content, p.DeepLinkURL, p.SendStatus, p.SendDate, string(p.TranData))
-	return err
+	return []step{{
+		"INSERT INTO notifications VALUES ($1, $2, 'bench', $3, now(), $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14) ON CONFLICT DO NOTHING",
+		[]any{p.UserID, digest[:], h.Channel, p.ExternalApplicationCode, p.ExternalTranCode, p.PushID, p.PushInteractionID, p.Platform,
+			p.Subject, p.Content, p.DeepLinkURL, p.SendStatus, p.SendDate, string(p.TranData)},
+	}}, nil
 }

@@ -99,7 +99,7 @@ func TestCommandLine(t *testing.T) {
 	require.Equal(t, "warn", p.Setting("log.level"))
 
 	for _, wrong := range [][]string{
-		{"-engine=oracle"}, {"-work=buy"}, {"-connections=0"}, {"-connections=x"}, {"-rounds=0"}, {"-seconds=0"},
+		{"-engine=oracle"}, {"-work=buy"}, {"-connections=0"}, {"-connections=x"}, {"-rates=0"}, {"-rounds=0"}, {"-seconds=0"},
 		{"-only=both"}, {"-set=nothing"}, {"stray"}, {"-book=-1"}, {"-book=5000"},
 		{"-rows=5"}, {"-rows=2000000"}, {"-other-binary=/no/such/file"},
 	} {

@@ -39,6 +39,7 @@ type work struct {
 	export  string // the export that shows its rows
 	records int    // rows that one request stores, if it completes
 	mixed   bool   // some requests are refused, repeated or for a later day
+	rate    int    // requests a second; 0: a connection sends the next one when it has an answer
 	compose func(r *rand.Rand, ids *idSource, c *composer) (next func())
 }
 
