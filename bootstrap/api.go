@@ -25,7 +25,7 @@ import (
 	"bankingapi/domain/operation"
 )
 
-func newHandler(w *setup, operations []httpapi.Descriptor, directory *subscriptions.Directory, tracing *telemetry.Tracing, metrics *telemetry.Metrics, box *sandbox.Sandbox, pages *console.Console, k *trail.Keeper, feed *outcomes.Feed) (http.Handler, error) {
+func newHandler(lc fx.Lifecycle, w *setup, operations []httpapi.Descriptor, directory *subscriptions.Directory, tracing *telemetry.Tracing, metrics *telemetry.Metrics, box *sandbox.Sandbox, pages *console.Console, k *trail.Keeper, feed *outcomes.Feed) (http.Handler, error) {
 	h := w.settings.HTTP
 	documentation, err := documents(w, operations)
 	if err != nil {
@@ -64,9 +64,16 @@ func newHandler(w *setup, operations []httpapi.Descriptor, directory *subscripti
 	if box == nil {
 		return httpapi.New(operations, directory, api)
 	}
-	api.Check, api.Routes = sandbox.Check, box.Endpoints()
-	handler, err := httpapi.New(operations, sandbox.NewCallers(directory.Find), api)
-	return box.Middleware(handler), err
+	api.Check, api.Routes = box.Check, box.Endpoints()
+	if w.callers != nil {
+		handler, err := httpapi.New(operations, w.callers, api)
+		return box.Middleware(handler), err
+	}
+	callers := sandbox.NewCallers(directory.Find)
+	worlds := sandbox.NewWorlds(callers, func(ctx context.Context, name string) (sandbox.World, error) { return w.world(ctx, w, callers, name) })
+	lc.Append(fx.StopHook(worlds.Close))
+	handler, err := httpapi.New(operations, callers, api)
+	return worlds.Handler(box.Middleware(handler)), err
 }
 
 func openAPIOptions(s Settings) openapi.Options {
@@ -80,7 +87,7 @@ func openAPIOptions(s Settings) openapi.Options {
 // documents are the pages beside the operations, by path.
 func documents(w *setup, operations []httpapi.Descriptor) (map[string]http.Handler, error) {
 	settings := w.settings
-	if !settings.HTTP.Docs {
+	if !settings.HTTP.Docs || w.callers != nil {
 		return nil, nil
 	}
 	described := openAPIOptions(settings)
@@ -92,8 +99,7 @@ func documents(w *setup, operations []httpapi.Descriptor) (map[string]http.Handl
 	}
 	return docs.Pages(docs.Options{
 		OpenAPI: described, BodyLimit: int64(settings.HTTP.BodyLimit), ParametersLimit: settings.HTTP.ParametersLimit, TimeZone: settings.Bank.TimeZone,
-		Day:    day.Of(w.bank(), w.zone).Plus(180).String(),
-		Faults: sandbox.FaultTable(), Refusals: sandbox.RefusalTable(),
+		Day: day.Of(w.bank(), w.zone).Plus(180).String(),
 	})
 }
 

@@ -43,6 +43,10 @@ type options struct {
 	dataFolder  string
 	// sandbox is the clock of the bank in a sandbox; nil elsewhere.
 	sandbox *sandbox.Clock
+	// world opens the world of a key in the sandbox. callers are those of a world; nil
+	// elsewhere.
+	world   func(ctx context.Context, w *setup, callers httpapi.Callers, name string) (sandbox.World, error)
+	callers httpapi.Callers
 
 	profiles http.Handler
 	// consoleLink receives the one-time links of the console.

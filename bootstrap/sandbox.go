@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"io"
 	"path/filepath"
 	"time"
 
@@ -15,7 +14,6 @@ import (
 	"bankingapi/adapters/httpapi"
 	"bankingapi/adapters/sandbox"
 	"bankingapi/application/backoffice"
-	"bankingapi/application/bookfile"
 	"bankingapi/application/buyfund"
 	"bankingapi/application/store"
 	"bankingapi/application/subscriptions"
@@ -31,7 +29,7 @@ const sandboxFolder = "sandbox"
 
 // Sandbox is the service for a partner who develops a client: the real service
 // with a book of its own, a clock that the partner moves, and faults that the
-// partner orders. All of it is also on the API, under /_sandbox/, for callers
+// partner All of it is also on the API, under /_sandbox/, for callers
 // with the key.
 type Sandbox struct {
 	*App
@@ -67,25 +65,52 @@ func SandboxSettings(folder string) Settings {
 func OpenSandbox(ctx context.Context, settings Settings, all ...Option) (*Sandbox, error) {
 	settings.Storage.Migrate = true
 	settings.HTTP.Outcomes, settings.Bank.CutOff = true, cmp.Or(settings.Bank.CutOff, sandboxCutOff)
-	app, err := Open(ctx, settings, Options(all...), func(o *options) {
+	asSandbox := func(o *options) {
 		o.sandbox, o.dataFolder = sandbox.NewClock(o.now), cmp.Or(o.dataFolder, sandboxFolder)
+	}
+	app, err := openPrepared(ctx, settings, Options(all...), asSandbox, func(o *options) {
+		o.world = func(ctx context.Context, w *setup, callers httpapi.Callers, name string) (sandbox.World, error) {
+			inner := settings
+			inner.Ops.Address, inner.Console.Enabled, inner.Telemetry.OTLPEndpoint = "", false, ""
+			inner.Storage.MaxConnections = worldConnections
+			world, err := openPrepared(ctx, inner, Options(all...), asSandbox, func(o *options) {
+				o.callers, o.logger, o.registerer, o.tablePrefix = callers, w.log, nil, sandbox.TablePrefix(o.tablePrefix, name)
+			})
+			if err != nil {
+				return sandbox.World{}, err
+			}
+			return sandbox.World{Handler: world.Handler(), Close: world.Close}, nil
+		}
 	})
 	if err != nil {
 		return nil, err
 	}
 	box := &Sandbox{App: app, Sandbox: app.box, guide: app.guide("sandbox.key")}
-	err = app.store.Schema.Require(ctx)
-	if err == nil {
-		err = box.Prepare(ctx) // the book
-	}
-	if err == nil {
-		err = box.guide.KeepKey(ctx, app.manager, subscriptions.NewDirectory(app.store.Subscriptions, app.now).Find, sandbox.Mark)
-	}
-	if err != nil {
+	box.guide.KeyPrefix = sandbox.KeyPrefix
+	find := sandbox.NewCallers(subscriptions.NewDirectory(app.store.Subscriptions, app.now).Find).Find
+	if err := box.guide.KeepKey(ctx, app.manager, find, sandbox.Mark); err != nil {
 		return nil, errors.Join(fault.Explain(err), app.Close(ctx))
 	}
 	box.Key = box.guide.Key
 	return box, nil
+}
+
+// worldConnections is how many connections the world of a key has to the database.
+const worldConnections = 2
+
+// openPrepared opens a service as a sandbox with a book.
+func openPrepared(ctx context.Context, settings Settings, all ...Option) (*App, error) {
+	app, err := Open(ctx, settings, all...)
+	if err != nil {
+		return nil, err
+	}
+	if err = app.store.Schema.Require(ctx); err == nil {
+		err = app.box.Prepare(ctx)
+	}
+	if err != nil {
+		return nil, errors.Join(fault.Explain(err), app.Close(ctx))
+	}
+	return app, nil
 }
 
 // Guide returns instructions for trying the sandbox for the first time.
@@ -96,22 +121,18 @@ type SandboxRequest = sandbox.Request
 
 // newSandbox returns nil unless the service is a sandbox. The clock continues
 // where it was.
-func newSandbox(lc fx.Lifecycle, w *setup, s *store.Store, office *backoffice.Office, buyer *buyfund.Buyer) *sandbox.Sandbox {
+func newSandbox(lc fx.Lifecycle, w *setup, s *store.Store, office *backoffice.Office, buyer *buyfund.Buyer, buy buyfund.Options, manager *subscriptions.Manager) *sandbox.Sandbox {
 	if w.sandbox == nil {
 		return nil
 	}
-	box := sandbox.New(sandbox.Options{
-		Clock: w.sandbox, Zone: w.zone, Marker: s.Marker, Office: office, DueFunds: s.Books.DueFunds, Begins: w.settings.Settlement.Begins(), Settle: buyer.SettleDue,
-		Import: func(ctx context.Context, kind string, r io.Reader, bad func(int64, string, string)) (int64, error) {
-			imported, err := bookfile.Import(ctx, office, kind, r, bookfile.Watch{
-				Fault: func(f bookfile.Fault) { bad(f.Line, f.Column, f.Rule) },
-			})
-			return imported.Lines(), err
-		},
-		Export: func(ctx context.Context, kind string, customer int64, out io.Writer) error {
-			return bookfile.Export(ctx, office, kind, string(bookfile.NDJSON), bookfile.Query{Customer: customer}, out, nil)
-		},
-	})
+	o := sandbox.Options{
+		Clock: w.sandbox, Zone: w.zone, Marker: s.Marker, Office: office, DueFunds: s.Books.DueFunds, Begins: w.settings.Settlement.Begins(),
+		Settle: buyer.SettleDue, CalendarChanged: buy.Calendar.Forget,
+	}
+	if w.callers == nil {
+		o.Keys = manager
+	}
+	box := sandbox.New(o)
 	lc.Append(fx.StartHook(func(ctx context.Context) error { return fault.Explain(box.Restore(ctx)) }))
 	return box
 }
@@ -135,10 +156,26 @@ func sandboxPage(box *sandbox.Sandbox) *console.Sandbox {
 			moved, err := box.AdvanceClock(ctx, by)
 			return moved.Settled, err
 		},
-		Reset:   box.Reset,
-		Faults:  sandbox.Faults,
-		Order:   box.OrderFault,
-		Ordered: box.Ordered,
+		Reset: box.Reset,
+		Faults: func(yield func(string, string) bool) {
+			for _, f := range sandbox.Faults() {
+				if !yield(f.Header, f.Effect) {
+					return
+				}
+			}
+		},
+		Order: func(fault string, requests int) error {
+			if requests == 0 {
+				return box.ArmFaults()
+			}
+			return box.ArmFaults(sandbox.Armed{Fault: fault, Count: requests})
+		},
+		Ordered: func() (string, int) {
+			for _, a := range box.ArmedFaults() {
+				return a.Fault, a.Count
+			}
+			return "", 0
+		},
 	}
 }
 

@@ -21,8 +21,8 @@ import (
 type Guide struct {
 	// Key opens the subscription; empty if there is none to try.
 	Key string
-	// KeyFile has the key.
-	KeyFile string
+	// KeyFile has the key. KeyPrefix is put before a key that is made.
+	KeyFile, KeyPrefix string
 	// CAFile is the certificate of the service if it made its own.
 	CAFile string
 	// Examples are the requests of the commands.
@@ -143,13 +143,13 @@ func (g *Guide) renew(ctx context.Context, m *subscriptions.Manager, name string
 }
 
 func (g *Guide) keep(key subscription.Key) error {
+	g.Key = g.KeyPrefix + key.Reveal()
 	err := os.MkdirAll(filepath.Dir(g.KeyFile), 0o700)
 	if err == nil {
-		err = os.WriteFile(g.KeyFile, []byte(key.Reveal()+"\n"), 0o600)
+		err = os.WriteFile(g.KeyFile, []byte(g.Key+"\n"), 0o600)
 	}
 	if err != nil {
 		return fmt.Errorf("keep the key: %w", err)
 	}
-	g.Key = key.Reveal()
 	return nil
 }

@@ -1,155 +1,195 @@
 package sandbox
 
 import (
+	"bytes"
 	"cmp"
 	"context"
+	_ "embed"
+	"errors"
 	"fmt"
-	"math"
-	"strconv"
+	"slices"
 	"strings"
 
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
 	"bankingapi/application/backoffice"
+	"bankingapi/application/bookfile"
 	"bankingapi/domain/day"
+	"bankingapi/domain/decimal"
 	"bankingapi/domain/fault"
 	"bankingapi/domain/fund"
-	"bankingapi/domain/money"
 )
 
-// Refusal says how to get a refusal: the demo sale with other values. AtOnce or
-// OnItsDay is empty if a sale cannot have the refusal then.
-type Refusal struct {
-	Code string
-	// AtOnce has a sale for now refused.
-	AtOnce []Value
-	// OnItsDay has a sale for a later day refused on that day.
-	OnItsDay []Value
-}
+// cancelled is the customer whose recorded sales the bank cancels when the clock
+// moves.
+const cancelled = 9104
 
-// Value is a member of a sale, by its path in the record, and its JSON value.
-type Value struct{ Path, JSON string }
+// book is the seed of a new sandbox, beside the demo book: what the page "Your first
+// hour" says of its customers and funds.
+//
+//go:embed book.json
+var book []byte
 
-// Refusals lists the refusals that need values or a book of the sandbox's own.
-// Any other code has a request on its page.
-func Refusals() []Refusal {
-	nothing := []Value{{"CustomerNo", strconv.Itoa(nobody)}}
-	little := []Value{{"CustomerNo", strconv.Itoa(poor)}}
-	small := ofFund("SBXSMALL", 9006)
-	big := append(ofFund("SBXBIG", 9003), Value{"FundAmount", "1000000000000"})
-	full := []Value{{"DestinationAccount.CustomerNo", strconv.Itoa(rich)}}
-	return []Refusal{
-		{fault.HoldingNotFound, nothing, nothing},
-		{fault.HoldingInsufficient, little, little},
-		{fault.PriceNotFound, []Value{{"FundToProcess.PriceID", "9999"}}, ofFund("SBXNEW", 9007)},
-		{fault.PriceNotCurrent, ofFund("SBXOLD", 9001), nil},
-		{fault.AccountNotFound, []Value{{"DestinationAccount.CustomerNo", strconv.Itoa(nobody)}}, nil},
-		{
-			fault.CurrencyMismatch,
-			[]Value{{"DestinationAccount.AccountSuffix", "2"}, {"DestinationAccount.CurrencyCode", `"USD"`}},
-			ofFund("SBXUSD", 9004),
-		},
-		{fault.AmountMismatch, []Value{{"Amount", "1"}}, nil},
-		{fault.ProceedsZero, small, small},
-		{fault.ProceedsOutOfRange, big, big},
-		{fault.BalanceOutOfRange, full, full},
-		{fault.Cancelled, nil, []Value{{"CustomerNo", strconv.Itoa(cancelled)}}},
-	}
-}
-
-// ofFund is a sale of a reserved fund at that price.
-func ofFund(imkb string, priceID int) []Value {
-	return []Value{{"FundToProcess.IMKBCode", `"` + imkb + `"`}, {"FundToProcess.PriceID", strconv.Itoa(priceID)}}
-}
-
-// RefusalTable has Refusals in Markdown, for the documentation: a row for each
-// code, with the values of the demo sale to change at once and on a later day.
-func RefusalTable() string {
-	cell := func(values []Value) string {
-		var texts []string
-		for _, v := range values {
-			texts = append(texts, "`"+v.Path+"` "+strings.Trim(v.JSON, `"`))
-		}
-		return cmp.Or(strings.Join(texts, ", "), "not possible")
-	}
-	var rows strings.Builder
-	for _, r := range Refusals() {
-		fmt.Fprintf(&rows, "| [`%[1]s`](errors/%[1]s) | %s | %s |\n", r.Code, cell(r.AtOnce), cell(r.OnItsDay))
-	}
-	return rows.String()
-}
-
-// The reserved customers.
-const (
-	nobody = 9101 // has nothing
-	poor   = 9102 // holds one unit of AFA
-	rich   = 9103 // has an account that is full
-	// The bank cancels the recorded sales of this customer when the clock moves.
-	cancelled = 9104
-	seller    = 1001 // the customer of the demo sale
-)
-
-// load loads the book of the sandbox into an empty book: the demo book, and what
-// Refusals and Orders need. today is the day of the bank.
+// load loads the book of the sandbox into an empty book. today is the day of the
+// bank.
 func load(ctx context.Context, to *backoffice.Importer, today day.Day) error {
 	if err := to.LoadDemo(ctx, today); err != nil {
 		return err
 	}
-	lira, _ := money.ParseCurrency("TRY")
-	dollar, _ := money.ParseCurrency("USD")
-	of := func(imkb string) fund.Fund { return fund.Fund{IMKBCode: imkb, HolderCorporationName: "Demo Portfoy"} }
-	first, err := day.Parse("2024-01-01")
-	if err != nil {
-		return err
-	}
-	never, err := day.Parse("9999-01-01")
-	if err != nil {
-		return err
-	}
-	const one = fund.UnitPrice(100_000_000)
-	prices := []fund.Price{
-		{ID: 9001, Fund: of("SBXOLD"), PerUnit: one, Currency: lira, ValidFrom: first},
-		{ID: 9002, Fund: of("SBXOLD"), PerUnit: 2 * one, Currency: lira, ValidFrom: first.Plus(1)},
-		{ID: 9003, Fund: of("SBXBIG"), PerUnit: 10_000_000_000 * one, Currency: lira, ValidFrom: first},
-		{ID: 9004, Fund: of("SBXUSD"), PerUnit: one, Currency: lira, ValidFrom: first},
-		{ID: 9005, Fund: of("SBXUSD"), PerUnit: one, Currency: dollar, ValidFrom: today.Plus(1)},
-		{ID: 9006, Fund: of("SBXSMALL"), PerUnit: 1, Currency: lira, ValidFrom: first},
-		{ID: 9007, Fund: of("SBXNEW"), PerUnit: one, Currency: lira, ValidFrom: never},
-	}
-	const unit = fund.Units(1_000_000)
-	holding := func(customerNo int64, imkb string, units fund.Units) fund.Holding {
-		return fund.Holding{Key: fund.HoldingKey{CustomerNo: customerNo, Fund: of(imkb)}, Units: units}
-	}
-	var holdings []fund.Holding
-	for _, imkb := range []string{"SBXBIG", "SBXNEW", "SBXOLD", "SBXSMALL", "SBXUSD"} {
-		holdings = append(holdings, holding(seller, imkb, 1_000_000_000_000*unit))
-	}
-	holdings = append(holdings, holding(poor, "AFA", unit), holding(cancelled, "AFA", 1_000_000*unit))
-	for _, order := range Orders() {
-		holdings = append(holdings, holding(order.CustomerNo, "AFA", 1_000_000*unit))
-	}
-	full := fund.Account{
-		Key:     fund.AccountKey{CustomerNo: rich, BranchCode: 1, AccountSuffix: 1, Currency: lira},
-		Balance: money.New(math.MaxInt64, lira),
-	}
-	if _, err := to.Prices(ctx, lines(prices), nil); err != nil {
-		return fmt.Errorf("prices: %w", err)
-	}
-	if _, err := to.Holdings(ctx, lines(holdings), nil); err != nil {
-		return fmt.Errorf("holdings: %w", err)
-	}
-	if _, err := to.Accounts(ctx, lines([]fund.Account{full}), nil); err != nil {
-		return fmt.Errorf("accounts: %w", err)
-	}
-	return nil
+	_, err := importJSON(ctx, to, bytes.ReplaceAll(book, []byte("TOMORROW"), []byte(today.Plus(1).String())))
+	return err
 }
 
-// lines is the content of a file with these values, in the order of their keys.
-func lines[T any](values []T) backoffice.Lines[T] {
-	return func(yield func(int64, T) error) error {
-		for i, v := range values {
-			if err := yield(int64(i+1), v); err != nil {
+// seed has what a partner adds to the book. The members of its rows are the columns
+// of files.
+type seed struct {
+	Prices   []fund.PriceFields   `json:"prices"`
+	Holdings []fund.HoldingFields `json:"holdings"`
+	Accounts []accountFields      `json:"accounts"`
+	Calendar []closedDay          `json:"calendar"`
+}
+
+type accountFields struct {
+	fund.AccountFields
+
+	Balance decimal.Decimal
+}
+
+type closedDay struct{ Day, Reason string }
+
+// marks are the columns by which a CSV file is known.
+var marks = map[string]string{"Price": "prices", "Units": "holdings", "Balance": "accounts", "Reason": "calendar"}
+
+// importSeed imports a seed in JSON, or a CSV file of one kind, and counts its rows.
+func importSeed(ctx context.Context, office *backoffice.Office, content []byte) (map[string]int64, error) {
+	text := bytes.TrimLeft(content, "\ufeff \t\r\n")
+	if len(text) == 0 || text[0] == '{' {
+		return importJSON(ctx, office.Importer, text)
+	}
+	line, _, _ := bytes.Cut(text, []byte("\n"))
+	for column := range strings.SplitSeq(strings.TrimSpace(string(line)), ",") {
+		if kind := marks[column]; kind != "" {
+			var faults []fault.Fault
+			imported, err := bookfile.Import(ctx, office, kind, bytes.NewReader(content), bookfile.Watch{Fault: func(f bookfile.Fault) {
+				faults = append(faults, fault.Fault{Code: fault.InvalidFormat, Detail: fmt.Sprintf("Line %d, %s: %s", f.Line, f.Column, f.Rule)})
+			}})
+			if len(faults) > 0 {
+				err = refuse(faults...)
+			}
+			return map[string]int64{kind: imported.Lines()}, err
+		}
+	}
+	return nil, refuse(fault.Fault{Code: fault.InvalidFormat, Detail: "The first line must name the columns of prices, holdings, accounts or calendar."})
+}
+
+// numbers reads a quantity of a seed, which may be a number or a text.
+var numbers = json.UnmarshalFromFunc(func(in *jsontext.Decoder, d *decimal.Decimal) error {
+	value, err := in.ReadValue()
+	if err != nil || value.Kind() == 'n' {
+		return err
+	}
+	if value.Kind() == '"' {
+		if value, err = jsontext.AppendUnquote(nil, value); err != nil {
+			return err
+		}
+	}
+	*d, err = decimal.ParseBytes(value)
+	return err
+})
+
+func importJSON(ctx context.Context, to *backoffice.Importer, content []byte) (map[string]int64, error) {
+	var s seed
+	if err := json.Unmarshal(content, &s, json.WithUnmarshalers(numbers), json.RejectUnknownMembers(true)); err != nil {
+		return nil, refuse(faultOf(err))
+	}
+	if len(s.Prices)+len(s.Holdings)+len(s.Accounts)+len(s.Calendar) == 0 {
+		return nil, refuse(fault.Fault{Code: fault.Required, Detail: "Send prices, holdings, accounts or calendar, each with at least one row."})
+	}
+	counts := map[string]int64{}
+	for _, rows := range []func() error{
+		func() error {
+			return importRows(ctx, counts, "prices", s.Prices, fund.NewPrice, func(a, b fund.Price) int { return cmp.Compare(a.ID, b.ID) }, to.Prices)
+		},
+		func() error {
+			return importRows(ctx, counts, "holdings", s.Holdings, fund.NewHolding, func(a, b fund.Holding) int { return a.Key.Compare(b.Key) }, to.Holdings)
+		},
+		func() error {
+			make := func(f accountFields) (fund.Account, []fault.Fault) {
+				return fund.NewAccount(f.AccountFields, f.Balance)
+			}
+			return importRows(ctx, counts, "accounts", s.Accounts, make, func(a, b fund.Account) int { return a.Key.Compare(b.Key) }, to.Accounts)
+		},
+		func() error {
+			make := func(f closedDay) (fund.ClosedDay, []fault.Fault) { return fund.NewClosedDay(f.Day, f.Reason) }
+			return importRows(ctx, counts, "calendar", s.Calendar, make, func(a, b fund.ClosedDay) int { return a.Day.Compare(b.Day) }, to.ClosedDays)
+		},
+	} {
+		if err := rows(); err != nil {
+			return nil, err
+		}
+	}
+	return counts, nil
+}
+
+// importRows imports the rows of one kind, all or none, in the order of their keys.
+func importRows[Fields, T any](
+	ctx context.Context, counts map[string]int64, kind string, rows []Fields,
+	check func(Fields) (T, []fault.Fault), compare func(a, b T) int,
+	write func(context.Context, backoffice.Lines[T], func(int64)) (backoffice.Imported, error),
+) error {
+	type row struct {
+		index int64
+		value T
+	}
+	values := make([]row, len(rows))
+	var faults []fault.Fault
+	wrong := func(index int64, found ...fault.Fault) {
+		faults = append(faults, fault.Under(fmt.Sprintf("/%s/%d", kind, index), found)...)
+	}
+	for i, fields := range rows {
+		value, found := check(fields)
+		wrong(int64(i), found...)
+		values[i] = row{int64(i), value}
+	}
+	slices.SortStableFunc(values, func(a, b row) int { return compare(a.value, b.value) })
+	for i := 1; i < len(values) && len(faults) == 0; i++ {
+		if compare(values[i-1].value, values[i].value) == 0 {
+			wrong(values[i].index, fault.Fault{Code: fault.InvalidFormat, Detail: "An earlier row has the same key."})
+		}
+	}
+	if len(faults) > 0 {
+		return refuse(faults...)
+	}
+	if len(values) == 0 {
+		return nil
+	}
+	imported, err := write(ctx, func(yield func(int64, T) error) error {
+		for _, r := range values {
+			if err := yield(r.index, r.value); err != nil {
 				return err
 			}
 		}
 		return nil
+	}, nil)
+	if changed, ok := errors.AsType[*backoffice.ChangedPrices](err); ok {
+		for _, c := range changed.List {
+			wrong(c.Line, fault.Fault{Pointer: "/" + c.Column, Code: fault.NotAllowed, Detail: "The price exists with another value. A price never changes: give the new one another PriceID."})
+		}
+		return refuse(faults...)
 	}
+	counts[kind] = imported.Lines()
+	return err
+}
+
+// faultOf says what is wrong with the JSON of a seed.
+func faultOf(err error) fault.Fault {
+	wrong, ok := errors.AsType[*json.SemanticError](err)
+	switch {
+	case !ok:
+		return fault.Fault{Code: fault.InvalidJSON, Detail: "The body must be the JSON object that the documentation of the sandbox shows."}
+	case errors.Is(err, json.ErrUnknownName):
+		return fault.Fault{Pointer: string(wrong.JSONPointer), Code: fault.UnknownMember, Detail: "A row has the columns of the file of its kind."}
+	}
+	return fault.Fault{Pointer: string(wrong.JSONPointer), Code: fault.WrongType, Detail: "Must be a number or a text, as in the file of this kind."}
 }

@@ -2,6 +2,7 @@ package sandbox
 
 import (
 	"context"
+	"crypto/rand"
 	"strings"
 
 	"bankingapi/domain/operation"
@@ -10,48 +11,50 @@ import (
 
 const keyHeader = "Ocp-Apim-Subscription-Key"
 
-// The suffixes of a key that make its caller another one.
-const (
-	// PushOnly is a caller that may only store push messages.
-	PushOnly = "-push-only"
-	// Mobile is a caller with the Channel MOBILE defined.
-	Mobile = "-mobile"
-)
+// KeyPrefix begins a key of a sandbox, so that nobody takes it for a key of a bank.
+// The rest is the key of the subscription. A key without the prefix works too.
+const KeyPrefix = "sandbox_"
 
-// Callers recognises callers by their keys. A key may have a suffix, so that a
-// partner with one key meets the limits that a bank gives to other callers.
-type Callers struct{ find Find }
+// suffixes make the caller of a key another one, so that a partner with one key
+// meets the limits that a bank gives to other callers.
+var suffixes = map[string]func(*subscription.Subscription){
+	"-push-only": func(s *subscription.Subscription) { s.Grant(operation.AddPushNotificationResponse.String()) },
+	"-mobile":    func(s *subscription.Subscription) { s.Channel = "MOBILE" },
+}
+
+// Callers recognises callers by their keys.
+type Callers struct {
+	find Find
+	// visitor is the key of requests for a new key. Only this process knows it.
+	visitor string
+}
 
 // Find returns the active subscription with a key. It returns nil if no active
 // subscription has the key.
 type Find func(ctx context.Context, presented string) (*subscription.Subscription, error)
 
-// NewCallers returns the callers of a sandbox. find knows the keys without
-// suffix.
-func NewCallers(find Find) Callers { return Callers{find} }
+// NewCallers returns the callers of a sandbox. find knows the keys of subscriptions.
+func NewCallers(find Find) *Callers { return &Callers{find, rand.Text()} }
 
 // Find returns the caller with the key.
-func (c Callers) Find(ctx context.Context, presented string) (*subscription.Subscription, error) {
-	if key, ok := strings.CutSuffix(presented, PushOnly); ok {
-		return c.changed(ctx, key, func(s *subscription.Subscription) {
-			s.Grant(operation.AddPushNotificationResponse.String())
-		})
+func (c *Callers) Find(ctx context.Context, presented string) (*subscription.Subscription, error) {
+	if presented == c.visitor {
+		return &subscription.Subscription{Name: "visitor"}, nil
 	}
-	if key, ok := strings.CutSuffix(presented, Mobile); ok {
-		return c.changed(ctx, key, func(s *subscription.Subscription) { s.Channel = "MOBILE" })
+	key := strings.TrimPrefix(presented, KeyPrefix)
+	for suffix, change := range suffixes {
+		if plain, ok := strings.CutSuffix(key, suffix); ok {
+			found, err := c.find(ctx, plain)
+			if found == nil || err != nil {
+				return nil, err
+			}
+			caller := *found // shared
+			change(&caller)
+			return &caller, nil
+		}
 	}
-	return c.find(ctx, presented)
+	return c.find(ctx, key)
 }
 
-// Name names nobody: the one key of a sandbox is always active.
-func (Callers) Name(string) string { return "" }
-
-func (c Callers) changed(ctx context.Context, key string, change func(*subscription.Subscription)) (*subscription.Subscription, error) {
-	found, err := c.find(ctx, key)
-	if found == nil || err != nil {
-		return nil, err
-	}
-	caller := *found // shared
-	change(&caller)
-	return &caller, nil
-}
+// Name names nobody: whoever asks for a key gets one.
+func (*Callers) Name(string) string { return "" }

@@ -5,7 +5,6 @@ import (
 	"io"
 	"net/http"
 	"strings"
-	"time"
 )
 
 // ClockHeader has the time of the bank in every answer.
@@ -14,58 +13,58 @@ const ClockHeader = "Sandbox-Clock"
 // operations begin with this path. Only they have faults and are recorded.
 const operations = "/BankingApiV01/"
 
+// gatewayPage is the answer of a gateway that lost the answer of the service.
+const gatewayPage = "<html><head><title>502 Bad Gateway</title></head><body><h1>502 Bad Gateway</h1></body></html>\n"
+
 // Middleware gives every answer the time of the bank, records the requests to
-// operations, and makes them fail as they have ordered. next is the HTTP API.
+// operations, and lets them meet their faults. next is the HTTP API.
 func (b *Sandbox) Middleware(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		answer := &recording{ResponseWriter: w, clock: b.o.Clock, zone: b.o.Zone}
+		met := new(injection)
+		answer := &recording{ResponseWriter: w, clock: b.o.Clock, zone: b.o.Zone, met: met}
 		if !strings.HasPrefix(r.URL.Path, operations) {
 			next.ServeHTTP(answer, r)
 			return
 		}
-		b.serve(answer, r, next)
+		r = r.WithContext(context.WithValue(r.Context(), injectionKey{}, met)) // the caller keeps its own Body
+		defer b.record(answer, r)()
+		next.ServeHTTP(answer, r)
+		switch met.name {
+		case cutAfter, cutMiddle:
+			_ = http.NewResponseController(w).Flush() // what was written of the answer
+			panic(http.ErrAbortHandler)
+		case badGateway:
+			clear(w.Header())
+			w.Header()["Content-Type"] = []string{"text/html"}
+			w.Header()[ClockHeader] = []string{show(b.o.Clock.Now(), b.o.Zone)}
+			w.WriteHeader(http.StatusBadGateway)
+			_, _ = io.WriteString(w, gatewayPage)
+		}
 	})
 }
 
-func (b *Sandbox) serve(w *recording, r *http.Request, next http.Handler) {
+// record keeps what is read of the body. It returns the function that adds the
+// request and its answer to the log.
+func (b *Sandbox) record(w *recording, r *http.Request) func() {
 	keys := r.Header.Values(keyHeader)
+	begun := b.o.Clock.real()
 	record := &Request{
-		ReceivedAt: b.o.Clock.real(), Clock: show(b.o.Clock.Now(), b.o.Zone),
+		ReceivedAt: begun, Clock: show(b.o.Clock.Now(), b.o.Zone),
 		Method: r.Method, Path: mask(r.URL.Path, keys), Header: maskHeader(r.Header, keys),
 	}
-	begun := b.o.Clock.real()
 	sent := &beginning{ReadCloser: r.Body}
-	r = r.WithContext(r.Context()) // the caller keeps its own Body
 	r.Body = sent
 	length, waits := r.ContentLength, r.Header.Get("Expect") != ""
-	defer func() {
+	return func() {
 		if length > 0 && length <= maxBody && !waits { // an answer may not need the body
 			_, _ = io.CopyN(io.Discard, sent, length)
 		}
 		record.Milliseconds = float64(b.o.Clock.real().Sub(begun).Microseconds()) / 1000
+		record.Fault = w.met.String()
 		record.Body = mask(textual(sent.kept.Bytes()), keys)
-		record.Answer.Status = w.status
-		record.Answer.Header = maskHeader(w.header, keys)
-		record.Answer.Body = mask(textual(w.body.Bytes()), keys)
-		b.requests.add(record)
-	}()
-
-	o, err := b.orderOf(r)
-	record.Fault = o.String()
-	r = r.WithContext(context.WithValue(r.Context(), orderKey{}, order{o, err}))
-	switch o.name {
-	case slow:
-		select {
-		case <-time.After(o.delay):
-		case <-r.Context().Done():
+		record.Answer = Answer{
+			Status: w.status, Lost: w.loses(), Header: maskHeader(w.header, keys), Body: mask(textual(w.body.Bytes()), keys),
 		}
-	case cutBefore:
-		panic(http.ErrAbortHandler)
-	case cutAfter:
-		record.Answer.Lost = true
-		w.ResponseWriter = lost{http.Header{}}
-		next.ServeHTTP(w, r)
-		panic(http.ErrAbortHandler)
+		b.requests.add(record)
 	}
-	next.ServeHTTP(w, r)
 }

@@ -22,7 +22,7 @@ type Request struct {
 	Clock      string    `json:"clock"`
 	Method     string    `json:"method"`
 	Path       string    `json:"path"`
-	// Fault is the fault that was ordered; empty if there was none.
+	// Fault is the fault that the request met; empty if it met none.
 	Fault  string              `json:"fault"`
 	Header map[string][]string `json:"header"`
 	Body   string              `json:"body"`
@@ -92,9 +92,15 @@ type recording struct {
 	http.ResponseWriter
 	clock  *Clock
 	zone   *time.Location
+	met    *injection
 	status int
 	header http.Header
 	body   bytes.Buffer
+}
+
+// loses reports whether the caller does not get the answer, or not all of it.
+func (w *recording) loses() bool {
+	return w.met.name == cutAfter || w.met.name == cutMiddle || w.met.name == badGateway
 }
 
 // WriteHeader implements http.ResponseWriter. It adds the time of the bank.
@@ -103,7 +109,9 @@ func (w *recording) WriteHeader(status int) {
 		w.Header()[ClockHeader] = []string{show(w.clock.Now(), w.zone)}
 		w.status, w.header = status, w.Header().Clone()
 	}
-	w.ResponseWriter.WriteHeader(status)
+	if !w.loses() || w.met.name == cutMiddle {
+		w.ResponseWriter.WriteHeader(status)
+	}
 }
 
 // Write implements http.ResponseWriter.
@@ -112,18 +120,18 @@ func (w *recording) Write(p []byte) (int, error) {
 		w.WriteHeader(http.StatusOK)
 	}
 	w.body.Write(p[:min(len(p), maxBody-w.body.Len())])
+	switch {
+	case w.met.name == cutMiddle:
+		_, err := w.ResponseWriter.Write(p[:len(p)/2])
+		return len(p), err
+	case w.loses():
+		return len(p), nil
+	}
 	return w.ResponseWriter.Write(p)
 }
 
 // Unwrap is for http.ResponseController.
 func (w *recording) Unwrap() http.ResponseWriter { return w.ResponseWriter }
-
-// lost is the http.ResponseWriter of an answer that is not sent.
-type lost struct{ header http.Header }
-
-func (l lost) Header() http.Header         { return l.header }
-func (l lost) Write(p []byte) (int, error) { return len(p), nil }
-func (l lost) WriteHeader(int)             {}
 
 // beginning keeps the first part of what is read.
 type beginning struct {

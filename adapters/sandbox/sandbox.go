@@ -1,15 +1,15 @@
 // Package sandbox makes the service one in which a partner tries everything: a
-// clock of the bank that a partner moves, faults that a partner orders, a book
+// clock of the bank that a partner moves, faults that a partner arms, a book
 // that a partner fills and resets, and the list of the last requests.
 //
 // The service under it is the real one. The sandbox is a clock that the use
 // cases are given, a middleware around the HTTP API, a function around each
-// operation, and the endpoints under /_sandbox/.
+// operation, and the endpoints under /_sandbox/. Each key has a sandbox of its own:
+// its world.
 package sandbox
 
 import (
 	"context"
-	"io"
 	"slices"
 	"sync"
 	"time"
@@ -17,6 +17,7 @@ import (
 	"bankingapi/application/backoffice"
 	"bankingapi/application/buyfund"
 	"bankingapi/application/store"
+	"bankingapi/application/subscriptions"
 	"bankingapi/domain/audit"
 	"bankingapi/domain/day"
 	"bankingapi/domain/fault"
@@ -39,19 +40,17 @@ type Options struct {
 	Begins day.Clock
 	// Settle settles what is due now.
 	Settle func(ctx context.Context) (buyfund.Settlement, error)
-	// Import imports a CSV file of prices, holdings or accounts. It tells bad each
-	// line that breaks a rule, from 1 for the header, and then imports nothing.
-	Import func(ctx context.Context, kind string, r io.Reader, bad func(line int64, column, rule string)) (lines int64, err error)
-	// Export writes rows as JSON, one in each line. Customer 0 is all customers.
-	Export func(ctx context.Context, kind string, customer int64, w io.Writer) error
+	// CalendarChanged is called after the calendar of the bank may have changed.
+	CalendarChanged func()
+	// Keys makes the keys that callers ask for. It may be nil: then there are none.
+	Keys *subscriptions.Manager
 }
 
 // Sandbox is the sandbox around one service. It is safe for concurrent use.
 type Sandbox struct {
 	o        Options
 	requests requests
-	struck   struck
-	next     next
+	faults   faults
 	// moving is held while the clock moves and while sales are settled, so that
 	// the one who moves the clock counts all that are settled.
 	moving sync.Mutex
@@ -160,15 +159,11 @@ func (b *Sandbox) set(ctx context.Context, to time.Time) error {
 	if ahead <= c.Ahead() {
 		return nil
 	}
-	if err := b.keep(ctx, ahead); err != nil {
+	if err := b.o.Marker.SetNote(ctx, ahead.String()); err != nil {
 		return err
 	}
 	c.SetAhead(ahead)
 	return nil
-}
-
-func (b *Sandbox) keep(ctx context.Context, ahead time.Duration) error {
-	return b.o.Marker.SetNote(ctx, ahead.String())
 }
 
 // lastDay is how many days ahead a sale can be recorded (the contract, section 5).
@@ -198,7 +193,7 @@ func (b *Sandbox) cancelSales(ctx context.Context) (n int, err error) {
 
 // clockFault is the error of a time that the clock cannot show.
 func clockFault(detail string) error {
-	return fault.New(fault.Invalid, "The request breaks a rule.", fault.Fault{Code: fault.OutOfRange, Detail: detail})
+	return refuse(fault.Fault{Code: fault.OutOfRange, Detail: detail})
 }
 
 // SettleDue settles what is due. It waits while the clock moves.
@@ -220,18 +215,26 @@ func (b *Sandbox) Reset(ctx context.Context) error {
 	if err := load(ctx, b.o.Office.Importer, day.Of(b.o.Clock.Now(), b.o.Zone)); err != nil {
 		return err
 	}
-	if err := b.keep(ctx, 0); err != nil {
+	if err := b.o.Marker.SetNote(ctx, time.Duration(0).String()); err != nil {
 		return err
 	}
+	b.o.CalendarChanged()
 	b.requests.reset()
-	b.struck.reset()
-	b.next.set(ordered{}, 0)
+	b.faults.reset()
 	return nil
 }
 
 // Requests returns the last requests with a number above the given one, newest
 // first. There are at most a thousand.
 func (b *Sandbox) Requests(after int64) []Request { return b.requests.after(after) }
+
+// ArmFaults makes the next requests to operations meet these faults, in this order,
+// unless they name a fault of their own. It replaces the faults that were armed. The
+// error is fault.Invalid if a fault does not exist.
+func (b *Sandbox) ArmFaults(list ...Armed) error { return b.faults.arm(list) }
+
+// ArmedFaults returns the faults that the next requests meet.
+func (b *Sandbox) ArmedFaults() []Armed { return b.faults.list() }
 
 // show writes a time as answers have it.
 func show(t time.Time, zone *time.Location) string { return t.In(zone).Format(time.RFC3339) }

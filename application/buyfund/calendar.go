@@ -79,6 +79,9 @@ func (c *Calendar) Current(ctx context.Context) (*fund.Calendar, error) {
 	return &read.Calendar, nil
 }
 
+// Forget lets the next call of Current read the calendar.
+func (c *Calendar) Forget() { c.current.Store(nil) }
+
 func (c *Calendar) isFresh(kept *calendar) bool {
 	if kept == nil {
 		return false

@@ -62,9 +62,6 @@ type Options struct {
 	// Day is the day 180 days ahead, as YYYY-MM-DD, for requests of examples. The
 	// demo book and a sandbox are closed 20 days later.
 	Day string
-	// Faults and Refusals are the rows of the tables of what a partner can order
-	// in a sandbox, in Markdown.
-	Faults, Refusals string
 }
 
 // Pages returns a handler for each exact path, for everyone: /docs, the pages

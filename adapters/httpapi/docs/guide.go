@@ -184,8 +184,6 @@ func dataOf(o Options) map[string]any {
 		"Body":       grouped(o.BodyLimit),
 		"Parameters": grouped(int64(o.ParametersLimit)),
 		"TimeZone":   o.TimeZone,
-		"Faults":     o.Faults,
-		"Refusals":   o.Refusals,
 	}
 }
 

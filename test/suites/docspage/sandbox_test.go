@@ -19,7 +19,7 @@ import (
 )
 
 // TestRecipesSurviveTheSandbox runs the programs of the recipes page against a
-// sandbox that orders each of its faults in turn. Each program must reach State
+// sandbox that injects each of its faults in turn. Each program must reach State
 // 2, and each run must sell once.
 func TestRecipesSurviveTheSandbox(t *testing.T) {
 	t.Parallel()
@@ -34,8 +34,8 @@ func TestRecipesSurviveTheSandbox(t *testing.T) {
 			defer server.Close()
 			ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 			defer cancel()
-			for i, fault := range sandbox.Orders() {
-				require.NoError(t, box.OrderFault(fault.Header, 1))
+			for i, fault := range sandbox.Faults() {
+				require.NoError(t, box.ArmFaults(sandbox.Armed{Fault: fault.Header}))
 				recipe := exec.CommandContext(ctx, command[0], append(command[1:], "12.5")...)
 				recipe.Env = append(os.Environ(), "BANK_URL="+server.URL, "BANK_KEY="+box.Key)
 				out, err := recipe.CombinedOutput()

@@ -33,15 +33,20 @@ func TestSeed(t *testing.T) {
 
 	got = seed("CustomerNo,IMKBCode,HolderCorporationName,Units\n8,NEW,X,5\n9,NEW,X,5\n")
 	require.JSONEq(t, `{"holdings":2}`, got.body)
+	require.JSONEq(t, `{"calendar":1}`, seed("Day,Reason\n"+p.day(3)+",Holiday\n").body)
+	require.Equal(t, []string{"day-closed"}, p.sell("", on(p.day(3), demoSale)).codes(), "it counts at once")
 
 	for body, where := range map[string]string{
 		`{"holdings":[{"CustomerNo":8,"IMKBCode":"NEW","HolderCorporationName":"X","Units":1},{"CustomerNo":8,"IMKBCode":"lower","HolderCorporationName":"X","Units":1}]}`: `"pointer":"/holdings/1/IMKBCode"`,
 		`{"holdings":[{"Customer":8}]}`:    `"pointer":"/holdings/0/Customer"`,
 		`{"holdings":[{"CustomerNo":{}}]}`: `"pointer":"/holdings/0/CustomerNo"`,
-		`{"holdings":[]}`:                  `"pointer":"/holdings"`,
-		`{"sales":[{}]}`:                   `"pointer":"/sales"`,
-		`{`:                                `"code":"invalid-json"`,
-		`{}`:                               `"code":"required"`,
+		`{"holdings":[]}`:                  `"code":"required"`,
+		`{"holdings":[{"CustomerNo":8,"IMKBCode":"NEW","HolderCorporationName":"X","Units":1},{"CustomerNo":8,"IMKBCode":"NEW","HolderCorporationName":"X","Units":2}]}`: `"pointer":"/holdings/1"`,
+		`{"prices":[{"PriceID":1,"IMKBCode":"AFA","HolderCorporationName":"Demo Portfoy","Price":9,"CurrencyCode":"TRY","ValidFrom":"2024-01-01"}]}`:                     `"pointer":"/prices/0/Price"`,
+		`{"calendar":[{"Day":"2026-13-01","Reason":"X"}]}`: `"pointer":"/calendar/0/Day"`,
+		`{"sales":[{}]}`: `"pointer":"/sales"`,
+		`{`:              `"code":"invalid-json"`,
+		`{}`:             `"code":"required"`,
 		"CustomerNo,IMKBCode,HolderCorporationName,Units\n8,NEW,X,-5\n": `Line 2, Units`,
 		"a,b\n": `"code":"invalid-format"`,
 	} {
@@ -123,7 +128,7 @@ func TestEndpointsNeedTheKey(t *testing.T) {
 
 var endpoints = map[string]string{
 	"/_sandbox/clock": http.MethodPut, "/_sandbox/reset": http.MethodPost, "/_sandbox/seed": http.MethodPost,
-	"/_sandbox/requests": http.MethodGet, "/_sandbox/book": http.MethodGet,
+	"/_sandbox/requests": http.MethodGet, "/_sandbox/book": http.MethodGet, "/_sandbox/faults": http.MethodPut,
 }
 
 // A service that is not a sandbox has no sandbox endpoints and ignores the

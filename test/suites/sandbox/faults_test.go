@@ -1,6 +1,7 @@
 package sandbox_test
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"strings"
@@ -10,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"bankingapi/adapters/sandbox"
+	"bankingapi/bootstrap"
 )
 
 // outcomes are the status of each fault and whether the sale happened.
@@ -26,27 +28,29 @@ var outcomes = map[string]struct {
 	"internal":           {500, 0, false},
 	"overloaded":         {503, 0, false},
 	"shutting-down":      {503, 0, false},
+	"cut-middle":         {0, 0, true},
+	"bad-gateway":        {502, 0, true},
 }
 
-// TestFaults orders each fault in each way. A repeat with the same CallerId
+// TestFaults injects each fault in each way. A repeat with the same CallerId
 // gets the true outcome, and the sale happens once.
 func TestFaults(t *testing.T) {
 	t.Parallel()
-	require.Len(t, sandbox.Orders(), len(outcomes))
-	for _, order := range sandbox.Orders() {
-		want := outcomes[order.Name()]
-		customer := strings.Replace(demoSale, `"CustomerNo":1001`, fmt.Sprintf(`"CustomerNo":%d`, order.CustomerNo), 1)
+	require.Len(t, sandbox.Faults(), len(outcomes))
+	for _, f := range sandbox.Faults() {
+		want := outcomes[f.Name()]
+		customer := strings.Replace(demoSale, `"CustomerNo":1001`, fmt.Sprintf(`"CustomerNo":%d`, f.CustomerNo), 1)
 		for name, way := range map[string]func(p partner) answer{
-			"header":   func(p partner) answer { return p.sell("a", demoSale, "Sandbox-Fault", order.Header) },
-			"CallerId": func(p partner) answer { return p.sell("sandbox-"+order.Name()+"-1", demoSale) },
+			"header":   func(p partner) answer { return p.sell("a", demoSale, "Sandbox-Fault", f.Header) },
+			"CallerId": func(p partner) answer { return p.sell("sandbox-"+f.Name()+"-1", demoSale) },
 			"customer": func(p partner) answer { return p.sell("a", customer) },
 		} {
-			t.Run(order.Name()+" by "+name, func(t *testing.T) {
+			t.Run(f.Name()+" by "+name, func(t *testing.T) {
 				t.Parallel()
 				p := newPartner(t)
 				begun := time.Now()
 				got := way(p)
-				if order.Name() == "slow" {
+				if f.Name() == "slow" {
 					require.GreaterOrEqual(t, time.Since(begun), 2*time.Second)
 				}
 				require.Equal(t, want.status, got.status, got.body)
@@ -108,20 +112,92 @@ func TestFaultsDoNotHideFaultsOfTheRequest(t *testing.T) {
 	require.Equal(t, http.StatusUnauthorized, got.status)
 }
 
-// An ordered fault hits the next requests, also those of other callers.
+// An armed fault hits the next requests, also those of other callers.
 func TestFaultsOfTheNextRequests(t *testing.T) {
 	t.Parallel()
 	p := newPartner(t)
-	require.NoError(t, p.bank.OrderFault("rate-limited", 2))
+	require.NoError(t, p.bank.ArmFaults(sandbox.Armed{Fault: "rate-limited", Count: 2}))
 	require.Equal(t, http.StatusServiceUnavailable, p.sell("a", demoSale, "Sandbox-Fault", "overloaded").status)
 	for _, want := range []int{http.StatusTooManyRequests, http.StatusTooManyRequests, http.StatusOK} {
 		require.Equal(t, want, p.sell("a", demoSale).status)
 	}
-	require.Error(t, p.bank.OrderFault("explode", 1))
-	require.NoError(t, p.bank.OrderFault("cut-after", 1))
-	require.NoError(t, p.bank.OrderFault("", 0))
+	require.Error(t, p.bank.ArmFaults(sandbox.Armed{Fault: "explode"}))
+	require.NoError(t, p.bank.ArmFaults(sandbox.Armed{Fault: "cut-after"}))
+	require.NoError(t, p.bank.ArmFaults())
 	require.Equal(t, http.StatusOK, p.sell("b", demoSale).status)
-	require.NoError(t, p.bank.OrderFault("cut-after", 1))
+	require.NoError(t, p.bank.ArmFaults(sandbox.Armed{Fault: "cut-after"}))
 	require.NoError(t, p.bank.Reset(t.Context()))
 	require.Equal(t, http.StatusOK, p.sell("b", demoSale).status)
+}
+
+// Faults are armed for operations, in an order. A request takes the first that is for
+// its operation.
+func TestArmedFaults(t *testing.T) {
+	t.Parallel()
+	p := newPartner(t)
+	arm := func(body string) answer { return p.send(http.MethodPut, "/_sandbox/faults", body) }
+	push := `{"Header":{},"Parameters":[{"ExternalApplicationCode":"APP","UserId":"u","PushId":"p","Platform":65,"SendStatus":1}]}`
+	got := arm(`[{"operation":"BuyFundFromCustomer","fault":"unavailable-after","count":2},{"fault":"bad-gateway"}]`)
+	require.JSONEq(t, `[{"operation":"BuyFundFromCustomer","fault":"unavailable-after","count":2},{"fault":"bad-gateway","count":1}]`, got.body)
+	require.Equal(t, http.StatusUnauthorized, p.sell("a", demoSale, "Ocp-Apim-Subscription-Key", "other").status, "this request meets no fault")
+	require.Equal(t, http.StatusServiceUnavailable, p.sell("a", demoSale).status)
+	gateway := p.send(http.MethodPost, pushPath, push)
+	require.Equal(t, http.StatusBadGateway, gateway.status)
+	require.Equal(t, "text/html", gateway.header.Get("Content-Type"))
+	require.Contains(t, gateway.body, "<h1>502 Bad Gateway</h1>")
+	require.JSONEq(t, `[{"operation":"BuyFundFromCustomer","fault":"unavailable-after","count":1}]`, p.send(http.MethodGet, "/_sandbox/faults", "").body)
+	require.Equal(t, 2, p.send(http.MethodPost, pushPath, push).state())
+	require.JSONEq(t, `[]`, p.send(http.MethodDelete, "/_sandbox/faults", "").body)
+	require.Equal(t, 2, p.sell("a", demoSale).state())
+	require.Equal(t, 1, p.sales())
+
+	for body, where := range map[string]string{
+		`[{"fault":"cut-aftr"}]`:                              `Did you mean cut-after?`,
+		`[{"fault":"cut-after","operation":"Buy"}]`:           `"pointer":"/0/operation"`,
+		`[{"fault":"cut-after"},{"fault":"slow","count":-1}]`: `"pointer":"/1/count"`,
+		`[{"fault":"cut-after","times":2}]`:                   `"code":"invalid-json"`,
+		`{}`:                                                  `"code":"invalid-json"`,
+	} {
+		got := arm(body)
+		require.Equal(t, http.StatusBadRequest, got.status, body)
+		require.Contains(t, got.body, where, body)
+	}
+}
+
+// A reserved value with a typo would be an ordinary sale.
+func TestAReservedValueWithATypoIsRefused(t *testing.T) {
+	t.Parallel()
+	p := newPartner(t)
+	got := p.sell("sandbox-cut-aftr-17", demoSale)
+	require.Equal(t, http.StatusBadRequest, got.status)
+	require.Equal(t, []string{"not-allowed"}, got.codes())
+	require.Contains(t, got.body, `"pointer":"/Header/CallerId"`)
+	require.Contains(t, got.body, "Did you mean sandbox-cut-after?")
+	got = p.send(http.MethodPost, pushPath, `{"Header":{},"Parameters":[{"ExternalApplicationCode":"APP","UserId":"sandbox-explode","PushId":"p","Platform":65,"SendStatus":1}]}`)
+	require.Contains(t, got.body, `"pointer":"/Parameters/0/UserId"`)
+	require.Zero(t, p.sales())
+}
+
+// A slow operation is done, also if its caller gives up before, or if the service may
+// not write the answer any more.
+func TestASlowOperationIsDoneAfterItsCallerGaveUp(t *testing.T) {
+	t.Parallel()
+	p := newPartner(t)
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	hasty := p
+	hasty.T, hasty.ctx = t, ctx
+	require.Zero(t, hasty.sell("hasty", demoSale, "Sandbox-Fault", "slow=200ms").status)
+	require.Eventually(t, func() bool { return p.sales() == 1 }, 10*time.Second, 20*time.Millisecond)
+	repeat := p.sell("hasty", demoSale)
+	require.Equal(t, 2, repeat.state())
+	require.Equal(t, "true", repeat.header.Get("Idempotent-Replayed"))
+
+	settings := bootstrap.SandboxSettings(t.TempDir())
+	settings.HTTP.WriteTimeout, settings.HTTP.ReadTimeout, settings.Storage.StatementTimeout = time.Second, time.Second, 400*time.Millisecond
+	late := partnerOf(t, settings)
+	require.NoError(t, late.bank.Start(t.Context()))
+	late.url = late.bank.URL()
+	require.Zero(t, late.sell("late", demoSale, "Sandbox-Fault", "slow=1500ms").status)
+	require.Equal(t, "true", late.sell("late", demoSale).header.Get("Idempotent-Replayed"))
 }

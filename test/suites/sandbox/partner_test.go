@@ -15,7 +15,6 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/zap"
 
-	"bankingapi/adapters/sandbox"
 	"bankingapi/adapters/storage/postgres"
 	"bankingapi/adapters/storage/sqlite"
 	"bankingapi/bootstrap"
@@ -46,6 +45,7 @@ type partner struct {
 	*testing.T
 	bank *bootstrap.Sandbox
 	url  string
+	ctx  context.Context // of its requests
 }
 
 func newPartner(t *testing.T) partner {
@@ -62,10 +62,10 @@ func partnerOf(t *testing.T, settings bootstrap.Settings, more ...bootstrap.Opti
 		server.Close()
 		require.NoError(t, bank.Close(context.WithoutCancel(t.Context())))
 	})
-	return partner{t, bank, server.URL}
+	return partner{t, bank, server.URL, t.Context()}
 }
 
-// answer is a response. Status 0 means a closed connection.
+// answer is a response. Status 0 means that no whole answer came.
 type answer struct {
 	status int
 	header http.Header
@@ -76,7 +76,7 @@ type answer struct {
 // replace the default ones.
 func (p partner) send(method, path, body string, header ...string) answer {
 	p.Helper()
-	r, err := http.NewRequestWithContext(p.Context(), method, p.url+path, strings.NewReader(body))
+	r, err := http.NewRequestWithContext(p.ctx, method, p.url+path, strings.NewReader(body))
 	require.NoError(p, err)
 	r.Header.Set("Ocp-Apim-Subscription-Key", p.bank.Key)
 	for i := 0; i < len(header); i += 2 {
@@ -91,7 +91,9 @@ func (p partner) send(method, path, body string, header ...string) answer {
 	}
 	defer response.Body.Close()
 	content, err := io.ReadAll(response.Body)
-	require.NoError(p, err)
+	if err != nil { // the answer was cut in its middle
+		return answer{}
+	}
 	return answer{response.StatusCode, response.Header, string(content)}
 }
 
@@ -130,8 +132,8 @@ func on(day, sale string) string {
 // day returns the day of the bank plus a number of days.
 func (p partner) day(in int) string { return p.bank.Now().AddDate(0, 0, in).Format(time.DateOnly) }
 
-// with returns the demo sale with other values.
-func with(t *testing.T, values []sandbox.Value) string {
+// saleWith returns the demo sale with other values.
+func saleWith(t *testing.T, values []value) string {
 	t.Helper()
 	var sale map[string]any
 	decoder := json.NewDecoder(strings.NewReader(demoSale))
@@ -139,14 +141,14 @@ func with(t *testing.T, values []sandbox.Value) string {
 	require.NoError(t, decoder.Decode(&sale))
 	for _, v := range values {
 		object := sale
-		name := v.Path
-		if outer, inner, nested := strings.Cut(v.Path, "."); nested {
+		name := v.path
+		if outer, inner, nested := strings.Cut(v.path, "."); nested {
 			object, name = sale[outer].(map[string]any), inner
 		}
-		if v.Path != "Amount" {
+		if v.path != "Amount" {
 			require.Contains(t, object, name)
 		}
-		object[name] = json.RawMessage(v.JSON)
+		object[name] = json.RawMessage(v.json)
 	}
 	text, err := json.Marshal(sale)
 	require.NoError(t, err)
