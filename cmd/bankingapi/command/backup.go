@@ -7,9 +7,10 @@ import (
 
 	"bankingapi/application/backoffice"
 	"bankingapi/bootstrap"
+	"bankingapi/domain/audit"
 )
 
-func (p program) backupCommand() *cobra.Command {
+func backupCommand(p program) *cobra.Command {
 	return p.command(&cobra.Command{
 		Use:   "backup FILE",
 		Short: "Copy a SQLite book to a new file, while the service runs",
@@ -18,40 +19,40 @@ verify does. Sales may continue. A book with an older schema is copied and not c
 use pg_dump, or a base backup with WAL archiving.`,
 		Example: "  bankingapi backup /backup/bank-2026-11-20.db",
 		Args:    named("FILE"),
-	}, func(c *call) error {
-		app, err := c.book()
-		if err != nil {
-			return err
-		}
-		settings := &c.loaded.Settings
-		if keeper, err := app.Trail(); err == nil {
-			settings.Trail.KeyFile = keeper.KeyFile()
-		}
-		if err := app.Backup(c.Context(), c.args[0]); err != nil {
-			return exists(c.args[0], err)
-		}
-		if err := c.close(); err != nil {
-			return err
-		}
-		settings.Storage.DSN = bootstrap.Secret(c.args[0])
-		schema, err := bootstrap.SchemaStatus(c.Context(), *settings, c.options, bootstrap.WithBookAsItIs())
-		if err == nil && schema.Version > 0 && schema.Version < schema.Wanted {
-			c.tell("Copied to %s. The copy has the older schema version %d and was not checked. restore migrates and checks it; verify of the older program checks it as it is.\n",
-				c.args[0], schema.Version)
-			return nil
-		}
-		office, err := c.office()
-		if err != nil {
-			return err
-		}
-		proof, err := office.Verify(c.Context(), nil, backoffice.Watch{})
-		if err != nil {
-			return fmt.Errorf("the copy was written, but could not be checked: %w", err)
-		}
-		if proof.Findings > 0 {
-			return fmt.Errorf("the copy was written, but the book has %s: run verify", counted(proof.Findings, "error"))
-		}
-		c.tell("Copied to %s: %s. The copy is correct.\n", c.args[0], proof.Checked())
+	}, backup)
+}
+
+func backup(c *call) error {
+	if err := c.openAny(); err != nil {
+		return err
+	}
+	if keeper, err := c.app.Trail(); err == nil {
+		c.settings.Trail.KeyFile = keeper.KeyFile()
+	}
+	file := c.args[0]
+	if err := c.app.Backup(c.Context(), file); err != nil {
+		return exists(file, err)
+	}
+	if err := c.close(); err != nil {
+		return err
+	}
+	c.settings.Storage.DSN = bootstrap.Secret(file)
+	schema, err := bootstrap.SchemaStatus(c.Context(), c.settings, c.options, bootstrap.WithBookAsItIs())
+	if err == nil && schema.Version > 0 && schema.Version < schema.Wanted {
+		c.tell("Copied to %s. The copy has the older schema version %d and was not checked. restore migrates and checks it; verify of the older program checks it as it is.\n",
+			file, schema.Version)
 		return nil
-	})
+	}
+	if err := c.openBook(); err != nil {
+		return err
+	}
+	proof, err := c.office.Verify(audit.By(c.Context(), audit.Who{}), nil, backoffice.Watch{}) // the copy stays as it is
+	if err != nil {
+		return fmt.Errorf("the copy was written, but could not be checked: %w", err)
+	}
+	if proof.Findings > 0 {
+		return fmt.Errorf("the copy was written, but the book has %s: run verify", counted(proof.Findings, "error"))
+	}
+	c.tell("Copied to %s: %s. The copy is correct.\n", file, proof.Checked())
+	return nil
 }

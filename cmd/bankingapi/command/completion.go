@@ -4,8 +4,9 @@ import (
 	"github.com/spf13/cobra"
 )
 
-func completionCommand() *cobra.Command {
-	return &cobra.Command{
+func completionCommand(p program) *cobra.Command {
+	shells := []string{"bash", "zsh", "fish", "powershell"}
+	return p.plain(&cobra.Command{
 		Use:   "completion bash|zsh|fish|powershell",
 		Short: "Print a shell completion script",
 		Long: `Prints a script that completes commands, flags and values in your shell. Load it now to try it, or
@@ -16,20 +17,19 @@ load it in the startup file of your shell.`,
   bankingapi completion fish > ~/.config/fish/completions/bankingapi.fish
   bankingapi completion powershell | Out-String | Invoke-Expression`,
 		Args:      named("the shell"),
-		ValidArgs: []string{"bash", "zsh", "fish", "powershell"},
-		RunE: func(cmd *cobra.Command, args []string) error {
-			out := cmd.OutOrStdout()
-			switch root := cmd.Root(); args[0] {
-			case "bash":
-				return root.GenBashCompletionV2(out, true)
-			case "zsh":
-				return root.GenZshCompletion(out)
-			case "fish":
-				return root.GenFishCompletion(out, true)
-			case "powershell":
-				return root.GenPowerShellCompletionWithDesc(out)
-			}
-			return wrongUsef("no completion for the shell %q: want bash, zsh, fish or powershell", args[0])
-		},
-	}
+		ValidArgs: shells,
+	}, func(c *call) error {
+		out := c.OutOrStdout()
+		switch root := c.Root(); c.args[0] {
+		case "bash":
+			return root.GenBashCompletionV2(out, true)
+		case "zsh":
+			return root.GenZshCompletion(out)
+		case "fish":
+			return root.GenFishCompletion(out, true)
+		case "powershell":
+			return root.GenPowerShellCompletionWithDesc(out)
+		}
+		return wrongUsef("no completion for the shell %q: want %s", c.args[0], either(shells))
+	})
 }

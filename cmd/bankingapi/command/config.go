@@ -9,7 +9,7 @@ import (
 	"bankingapi/bootstrap"
 )
 
-func (p program) configCommand() *cobra.Command {
+func configCommand(p program) *cobra.Command {
 	var check bool
 	cmd := p.command(&cobra.Command{
 		Use:   "config",
@@ -36,15 +36,12 @@ it also asks a Postgres server for settings that may lose data, and warns of the
 	return addFormat(cmd)
 }
 
-// askTimeout bounds how long a database is asked for its risks.
-const askTimeout = 5 * time.Second
-
-// warnOfRisks writes what may lose data. A database that cannot be asked makes
-// no setting invalid.
+// warnOfRisks writes what may lose data. A database that cannot be asked within 5
+// seconds makes no setting invalid.
 func (c *call) warnOfRisks() {
-	ctx, cancel := context.WithTimeout(c.Context(), askTimeout)
+	ctx, cancel := context.WithTimeout(c.Context(), 5*time.Second)
 	defer cancel()
-	risks, err := bootstrap.Risks(ctx, c.loaded.Settings, c.options)
+	risks, err := bootstrap.Risks(ctx, c.settings, c.options)
 	if err != nil {
 		c.tell("Warning: the database cannot be asked for its settings: %v\n", err)
 	}

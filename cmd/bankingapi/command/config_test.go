@@ -128,7 +128,7 @@ func TestEverySettingIsAFlag(t *testing.T) {
 	t.Parallel()
 	got := bankingapi(t, nil, "version", "--http.address", ":1")
 	require.Equal(t, outcome{2, "", "bankingapi: unknown flag: --http.address; see 'bankingapi version --help'\n"}, got)
-	serve := program{}.serveCommand()
+	serve := serveCommand(program{})
 	for _, s := range bootstrap.AllSettings() {
 		flag := serve.Flags().Lookup(s.Path)
 		require.NotNil(t, flag, s.Path)

@@ -3,13 +3,10 @@ package command
 import (
 	"context"
 	"fmt"
-	"os"
-	"os/user"
 
 	"github.com/spf13/cobra"
 
 	"bankingapi/application/backoffice"
-	"bankingapi/domain/audit"
 	"bankingapi/domain/decimal"
 	"bankingapi/domain/fault"
 	"bankingapi/domain/fund"
@@ -17,59 +14,7 @@ import (
 	"bankingapi/domain/operation"
 )
 
-// addActor adds the flag --as to a command that changes something, and puts who
-// runs it, and the --reason if it has one, into the context.
-func addActor(cmd *cobra.Command) *cobra.Command {
-	name := cmd.Flags().String("as", "", "your `NAME`, for the audit (default: the system user)")
-	run := cmd.RunE
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		actor := whoRuns(*name)
-		if reason := cmd.Flag("reason"); reason != nil {
-			actor.Reason = reason.Value.String()
-		}
-		cmd.SetContext(audit.By(cmd.Context(), actor))
-		return run(cmd, args)
-	}
-	return cmd
-}
-
-// addOptionalReason is addActor for a command that may have a --reason.
-func addOptionalReason(cmd *cobra.Command) *cobra.Command {
-	cmd.Flags().String("reason", "", "why, in your `words`, for the audit")
-	return addActor(cmd)
-}
-
-// addReason is addActor for a command that is refused without a --reason.
-func addReason(cmd *cobra.Command) *cobra.Command {
-	reason := cmd.Flags().String("reason", "", "why, in your `words`: required")
-	run := addActor(cmd).RunE
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		if *reason == "" {
-			return wrongUsef("--reason is missing: say why, for the audit")
-		}
-		return run(cmd, args)
-	}
-	return cmd
-}
-
-// whoRuns is the person at the terminal. An empty name stands for the system user.
-func whoRuns(name string) audit.Who {
-	actor := audit.Who{Actor: name, SystemUser: systemUser()}
-	actor.Origin, _ = os.Hostname()
-	if name == "" {
-		actor.Actor = actor.SystemUser
-	}
-	return actor
-}
-
-func systemUser() string {
-	if current, err := user.Current(); err == nil {
-		return current.Username
-	}
-	return fmt.Sprintf("uid %d", os.Getuid()) // a container without /etc/passwd
-}
-
-func (p program) salesCommand() *cobra.Command {
+func salesCommand(p program) *cobra.Command {
 	return group(&cobra.Command{
 		Use:   "sales COMMAND",
 		Short: "Cancel or reverse a sale",
@@ -79,12 +24,12 @@ reason and who made it: see 'bankingapi export audit'.`,
 		Example: `  bankingapi sales cancel 019b1c2d-0000-7000-8000-000000000001 --reason "the customer called"
   bankingapi sales reverse 019b1c2d-0000-7000-8000-000000000001 --reason "sold by mistake" --as ayse`,
 	},
-		p.saleCommand("cancel", "Cancel a recorded sale before its day", `Cancels an operation that is recorded for a later day. Its sales end as failed, with the code
+		saleCommand(p, "cancel", "Cancel a recorded sale before its day", `Cancels an operation that is recorded for a later day. Its sales end as failed, with the code
 cancelled. A repeat of its CallerId is answered so. From its day on it can only be reversed.`,
 			func(ctx context.Context, c *backoffice.Corrector, id operation.ID) (string, error) {
 				return "Cancelled.", c.Cancel(ctx, id)
 			}),
-		p.saleCommand("reverse", "Undo a completed sale, once", `Returns the units of a completed operation to its holdings and takes its proceeds back from its
+		saleCommand(p, "reverse", "Undo a completed sale, once", `Returns the units of a completed operation to its holdings and takes its proceeds back from its
 accounts, with postings of kind reversal. It is refused if an account has less than the proceeds:
 nothing goes below zero. The sales stay completed.`,
 			func(ctx context.Context, c *backoffice.Corrector, id operation.ID) (string, error) {
@@ -102,21 +47,17 @@ func parseID(text string) (operation.ID, error) {
 	return id, nil
 }
 
-func (p program) saleCommand(verb, short, long string, do func(context.Context, *backoffice.Corrector, operation.ID) (string, error)) *cobra.Command {
-	return addReason(p.command(&cobra.Command{
+func saleCommand(p program, verb, short, long string, do func(context.Context, *backoffice.Corrector, operation.ID) (string, error)) *cobra.Command {
+	return addReason(p.onBook(&cobra.Command{
 		Use: verb + " ID", Short: short, Long: long,
 		Example: "  bankingapi sales " + verb + ` 019b1c2d-0000-7000-8000-000000000001 --reason "complaint 17"`,
 		Args:    named("ID"),
 	}, func(c *call) error {
-		id, err := parseID(c.args[0])
-		if err != nil {
-			return err
-		}
-		office, err := c.office()
-		if err != nil {
-			return err
-		}
-		done, err := do(c.Context(), office.Corrector, id)
+		_, err := parseID(c.args[0])
+		return err
+	}, func(c *call) error {
+		id, _ := parseID(c.args[0])
+		done, err := do(c.Context(), c.office.Corrector, id)
 		if err != nil {
 			return fmt.Errorf("operation %s: %w", c.args[0], fault.Explain(err))
 		}
@@ -131,16 +72,14 @@ type adjustOptions struct {
 	code, holder, currency, by string
 }
 
-func (p program) adjustCommand() *cobra.Command {
+func adjustCommand(p program) *cobra.Command {
 	const ofHolding = `  bankingapi adjust holding --customer 1001 --fund AFA --holder "Demo Portfoy" --by -1.5 --reason "counted twice"`
 	const ofAccount = `  bankingapi adjust account --branch 1 --customer 1001 --suffix 1 --currency TRY --by 12.50 --reason "fee returned"`
 	var o adjustOptions
-	holding := p.adjustPositionCommand(&o, &cobra.Command{Use: "holding", Short: "Correct the units of a holding", Example: ofHolding},
-		o.holding, "customer", "fund", "holder", "by")
+	holding := o.command(p, &cobra.Command{Use: "holding", Short: "Correct the units of a holding", Example: ofHolding}, o.holding)
 	holding.Flags().StringVar(&o.code, "fund", "", "`IMKBCode` of the fund")
 	holding.Flags().StringVar(&o.holder, "holder", "", "`HolderCorporationName`")
-	account := p.adjustPositionCommand(&o, &cobra.Command{Use: "account", Short: "Correct the balance of an account", Example: ofAccount},
-		o.account, "branch", "customer", "suffix", "currency", "by")
+	account := o.command(p, &cobra.Command{Use: "account", Short: "Correct the balance of an account", Example: ofAccount}, o.account)
 	account.Flags().Int64Var(&o.branch, "branch", 0, "`BranchCode`")
 	account.Flags().Int64Var(&o.suffix, "suffix", 0, "`AccountSuffix`")
 	account.Flags().StringVar(&o.currency, "currency", "", "`CurrencyCode`")
@@ -150,27 +89,17 @@ func (p program) adjustCommand() *cobra.Command {
 		Long: `Adds to a holding or an account that exists, or takes from it if the number begins with a minus.
 Sales may continue: a difference never undoes them. Nothing goes below zero.`,
 		Example: ofHolding + "\n" + ofAccount,
-	}, holding, account)
+	}, needs(holding, "customer", "fund", "holder", "by"), needs(account, "branch", "customer", "suffix", "currency", "by"))
 }
 
-// adjustPositionCommand makes the command that adjusts one kind of position.
-func (p program) adjustPositionCommand(o *adjustOptions, cmd *cobra.Command, do func(context.Context, *backoffice.Corrector) (operation.ID, error), required ...string) *cobra.Command {
-	p.command(cmd, func(c *call) error {
-		for _, name := range required {
-			if !c.Flags().Changed(name) {
-				return wrongUsef("--%s is missing", name)
-			}
+// command makes the command that adjusts one kind of position.
+func (o *adjustOptions) command(p program, cmd *cobra.Command, do func(context.Context, *backoffice.Corrector) (operation.ID, error)) *cobra.Command {
+	p.onBook(cmd, nil, func(c *call) error {
+		id, err := do(c.Context(), c.office.Corrector)
+		if err == nil {
+			c.tell("Adjusted by %s: %s.\n", o.by, id)
 		}
-		office, err := c.office()
-		if err != nil {
-			return err
-		}
-		id, err := do(c.Context(), office.Corrector)
-		if err != nil {
-			return err
-		}
-		c.tell("Adjusted by %s: %s.\n", o.by, id)
-		return nil
+		return err
 	})
 	cmd.Flags().Int64Var(&o.customer, "customer", 0, "customer `number`")
 	cmd.Flags().StringVar(&o.by, "by", "", "difference, like 12.5 or -12.5")

@@ -13,32 +13,32 @@ import (
 	"github.com/spf13/cobra"
 )
 
-func (p program) healthcheckCommand() *cobra.Command {
+func healthcheckCommand(p program) *cobra.Command {
 	var address string
-	cmd := p.command(&cobra.Command{
+	cmd := p.plain(&cobra.Command{
 		Use:   "healthcheck",
 		Short: "Ask the running service whether it is ready",
 		Long: `Requests /readyz from the service that runs with the same settings. The exit status is 0 if it is
 ready, and 1 if it is not or does not answer within 5 seconds. Use it in containers without curl.`,
 		Example: `  bankingapi healthcheck
   bankingapi healthcheck --url http://127.0.0.1:9090/livez`,
-	}, nil)
-	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		if !cmd.Flags().Changed("url") { // with it, the settings do not matter
-			loaded, err := p.load(cmd)
+	}, func(c *call) error {
+		if !c.Flags().Changed("url") { // with it, the settings do not matter
+			err := c.load()
+			if err == nil {
+				address, err = readyURL(c.settings.Ops.Address)
+			}
 			if err != nil {
 				return err
 			}
-			if address, err = readyURL(loaded.Settings.Ops.Address); err != nil {
-				return err
-			}
 		}
-		request, err := http.NewRequestWithContext(cmd.Context(), http.MethodGet, address, nil)
+		request, err := http.NewRequestWithContext(c.Context(), http.MethodGet, address, nil)
 		if err != nil || request.URL.Host == "" {
 			return wrongUsef("--url must be an address like http://127.0.0.1:9090/readyz")
 		}
 		return ask(request)
-	}
+	})
+	addSettingFlags(cmd)
 	cmd.Flags().StringVar(&address, "url", "", "request this `address` instead of ops.address")
 	return cmd
 }
@@ -50,9 +50,6 @@ func readyURL(address string) (string, error) {
 		return "", wrongUsef("ops.address is empty: set it, or use --url")
 	}
 	host, port, err := net.SplitHostPort(address)
-	if err != nil {
-		return "", err
-	}
 	if port == "0" {
 		return "", wrongUsef("ops.address has port 0, so the actual port is unknown: set a port, or use --url")
 	}
@@ -62,7 +59,7 @@ func readyURL(address string) (string, error) {
 	case ip.Equal(net.IPv6unspecified):
 		host = "::1"
 	}
-	return "http://" + net.JoinHostPort(host, port) + "/readyz", nil
+	return "http://" + net.JoinHostPort(host, port) + "/readyz", err
 }
 
 func ask(request *http.Request) error {
@@ -72,8 +69,7 @@ func ask(request *http.Request) error {
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
 	answer, err := client.Do(request)
-	var failure *url.Error
-	if errors.As(err, &failure) {
+	if failure, ok := errors.AsType[*url.Error](err); ok {
 		return fmt.Errorf("no answer from %s: %w; is the service running with this ops.address?", request.URL.Host, failure.Err)
 	}
 	if err != nil {
@@ -85,7 +81,7 @@ func ask(request *http.Request) error {
 	}
 	body, err := io.ReadAll(io.LimitReader(answer.Body, 1000))
 	if err != nil || len(body) == 0 {
-		return errors.New("the service is not ready: " + answer.Status)
+		body = []byte(answer.Status)
 	}
 	return errors.New("the service is not ready: " + strings.Join(strings.Fields(string(body)), " "))
 }

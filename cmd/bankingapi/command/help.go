@@ -51,7 +51,6 @@ func help(cmd *cobra.Command, _ []string) {
 		}
 	}
 	own, settings := pflag.NewFlagSet("", pflag.ContinueOnError), pflag.NewFlagSet("", pflag.ContinueOnError)
-	settings.SortFlags = false
 	cmd.LocalFlags().VisitAll(func(flag *pflag.Flag) {
 		if !isSetting(flag) {
 			own.AddFlag(flag)
@@ -63,6 +62,7 @@ func help(cmd *cobra.Command, _ []string) {
 	printFlags(out, "Flags", own)
 	switch {
 	case cmd.Annotations != nil:
+		settings.SortFlags = false
 		for _, s := range bootstrap.AllSettings() {
 			settings.AddFlag(cmd.Flags().Lookup(s.Path))
 		}
@@ -87,32 +87,22 @@ func printFlags(out io.Writer, title string, flags *pflag.FlagSet) {
 	}
 }
 
-func helpCommand() *cobra.Command {
-	return &cobra.Command{
-		Use:     "help [COMMAND]...",
-		Short:   "Show help for a command",
-		Example: "  bankingapi help subscriptions create",
-		RunE: func(cmd *cobra.Command, args []string) error {
-			subject := cmd.Root()
-			for _, name := range args {
-				next, _, err := subject.Find([]string{name})
-				if err != nil || next == subject {
-					return chooseCommand(subject, []string{name})
-				}
-				subject = next
+// addHelp makes the help of cobra a command like the others.
+func addHelp(root *cobra.Command) {
+	root.SetHelpFunc(help)
+	root.InitDefaultHelpCmd()
+	cmd, _, _ := root.Find([]string{"help"})
+	cmd.Use, cmd.Short, cmd.Long, cmd.Example = "help [COMMAND]...", "Show help for a command", "", "  bankingapi help subscriptions create"
+	cmd.Run = nil
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		subject := cmd.Root()
+		for _, name := range args {
+			next, _, err := subject.Find([]string{name})
+			if err != nil || next == subject {
+				return chooseCommand(subject, []string{name})
 			}
-			return subject.Help()
-		},
-		ValidArgsFunction: func(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
-			subject, _, err := cmd.Root().Find(args)
-			if err != nil {
-				return nil, cobra.ShellCompDirectiveNoFileComp
-			}
-			var names []string
-			for _, sub := range subject.Commands() {
-				names = append(names, cobra.CompletionWithDesc(sub.Name(), sub.Short))
-			}
-			return names, cobra.ShellCompDirectiveNoFileComp
-		},
+			subject = next
+		}
+		return subject.Help()
 	}
 }

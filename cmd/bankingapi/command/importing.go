@@ -1,8 +1,6 @@
 package command
 
 import (
-	"io"
-	"os"
 	"slices"
 	"strings"
 
@@ -16,13 +14,13 @@ var importKinds = []string{"prices", "holdings", "accounts", "calendar"}
 
 // importOptions are the flags of import.
 type importOptions struct {
-	dryRun bool
-	asOf   string
+	backoffice.ImportOptions
+	asOf string
 }
 
-func (p program) importCommand() *cobra.Command {
+func importCommand(p program) *cobra.Command {
 	var o importOptions
-	cmd := p.command(&cobra.Command{
+	cmd := p.onBook(&cobra.Command{
 		Use:   "import prices|holdings|accounts|calendar FILE",
 		Short: "Load prices, holdings, accounts or closed days from a CSV file",
 		Long: `Loads a CSV file with a header line. - reads standard input. The import is all or nothing. It
@@ -50,37 +48,34 @@ changes had sales since: setting it would undo them.`,
 			}
 			return nil, cobra.ShellCompDirectiveDefault
 		},
-	}, o.run)
-	cmd.Flags().BoolVar(&o.dryRun, "dry-run", false, "say what would change, and change nothing")
+	}, o.check, o.run)
+	cmd.Flags().BoolVar(&o.DryRun, "dry-run", false, "say what would change, and change nothing")
 	cmd.Flags().StringVar(&o.asOf, "as-of", "", "when the file was true: a `day` (its start) or a time. Refuse it if positions were sold from since")
 	return addActor(cmd)
 }
 
+func (o *importOptions) check(c *call) (err error) {
+	if !slices.Contains(importKinds, c.args[0]) {
+		return wrongUsef("cannot import %q: want %s", c.args[0], strings.Join(importKinds, ", "))
+	}
+	o.AsOf, _, err = moment(c.settings.Bank, "as-of", o.asOf)
+	return err
+}
+
 func (o *importOptions) run(c *call) error {
 	kind, name := c.args[0], c.args[1]
-	if !slices.Contains(importKinds, kind) {
-		return wrongUsef("cannot import %q: want %s", kind, strings.Join(importKinds, ", "))
-	}
-	file, size, err := openInput(c.Command, name)
+	file, size, err := c.openInput(name)
 	if err != nil {
 		return err
 	}
 	defer file.Close()
-	options := backoffice.ImportOptions{DryRun: o.dryRun}
-	if options.AsOf, _, err = moment(c.loaded.Settings.Bank, "as-of", o.asOf); err != nil {
-		return err
-	}
-	office, err := c.office()
-	if err != nil {
-		return err
-	}
 	if name == "-" {
 		name = "standard input"
 	}
 	importing := "importing " + kind
 	work := startProgress(c.ErrOrStderr(), importing+", reading", size)
 	defer work.stop()
-	imported, err := bookfile.Import(backoffice.WithImport(c.Context(), options), office, kind, work.reading(file), bookfile.Watch{
+	imported, err := bookfile.Import(backoffice.WithImport(c.Context(), o.ImportOptions), c.office, kind, work.reading(file), bookfile.Watch{
 		Name:     name,
 		Progress: work.rows.Store,
 		Phase: func(phase string, lines int64) {
@@ -88,9 +83,7 @@ func (o *importOptions) run(c *call) error {
 				work.enter(importing+", "+phase, lines)
 			}
 		},
-		Fault: func(f bookfile.Fault) {
-			work.printf("%s:%s\n", name, f)
-		},
+		Fault: func(f bookfile.Fault) { work.printf("%s:%s\n", name, f) },
 	})
 	if err != nil {
 		return err
@@ -98,30 +91,10 @@ func (o *importOptions) run(c *call) error {
 	if kind == "calendar" {
 		kind = "closed days"
 	}
-	if imported.Lines() == 1 {
-		kind = strings.TrimSuffix(kind, "s")
-	}
 	done := "Imported"
-	if o.dryRun {
+	if o.DryRun {
 		done = "Dry run, nothing was written:"
 	}
-	work.printf("%s %d %s: %s.\n", done, imported.Lines(), kind, imported)
+	work.printf("%s %s: %s.\n", done, counted(imported.Lines(), strings.TrimSuffix(kind, "s")), imported)
 	return nil
-}
-
-// openInput opens a file, or standard input for -. The size is 0 if it is
-// unknown.
-func openInput(cmd *cobra.Command, name string) (io.ReadCloser, int64, error) {
-	if name == "-" {
-		return io.NopCloser(cmd.InOrStdin()), 0, nil
-	}
-	file, err := os.Open(name)
-	if err != nil {
-		return nil, 0, err
-	}
-	info, err := file.Stat()
-	if err != nil || !info.Mode().IsRegular() {
-		return file, 0, nil //nolint:nilerr // a pipe or a device
-	}
-	return file, info.Size(), nil
 }

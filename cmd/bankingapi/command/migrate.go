@@ -8,20 +8,9 @@ import (
 	"bankingapi/bootstrap"
 )
 
-func (p program) migrateCommand() *cobra.Command {
-	return group(&cobra.Command{
-		Use:   "migrate COMMAND",
-		Short: "Migrate the database schema, or show its version",
-		Long: `The program contains the schema as versioned SQL. It migrates SQLite files automatically. On
-Postgres, serve migrates only if storage.migrate is true.`,
-		Example: `  bankingapi migrate status
-  bankingapi migrate up`,
-	}, p.migrateDownCommand(), p.migrateUpCommand(), p.migrateStatusCommand())
-}
-
-func (p program) migrateDownCommand() *cobra.Command {
+func migrateCommand(p program) *cobra.Command {
 	var dropData bool
-	cmd := p.command(&cobra.Command{
+	down := p.command(&cobra.Command{
 		Use:   "down",
 		Short: "Undo the newest migration",
 		Long: `Undoes the newest migration and deletes the data in its tables. Undoing the first migration empties
@@ -34,56 +23,58 @@ the database. It fails while a service uses the database. It fails if the book h
 		if dropData {
 			options = append(options, bootstrap.WithDropData())
 		}
-		undone, err := bootstrap.MigrateDown(c.Context(), c.loaded.Settings, options...)
-		if err != nil {
-			return err
+		undone, err := bootstrap.MigrateDown(c.Context(), c.settings, options...)
+		if err == nil {
+			c.tell("undone %d %s\n", undone.Version, undone.Name)
 		}
-		c.tell("undone %d %s\n", undone.Version, undone.Name)
-		return nil
+		return err
 	})
-	cmd.Flags().BoolVar(&dropData, "drop-data", false, "undo the migration although data are deleted")
-	return cmd
-}
-
-func (p program) migrateUpCommand() *cobra.Command {
-	return addActor(p.command(&cobra.Command{
+	down.Flags().BoolVar(&dropData, "drop-data", false, "undo the migration although data are deleted")
+	return group(&cobra.Command{
+		Use:   "migrate COMMAND",
+		Short: "Migrate the database schema, or show its version",
+		Long: `The program contains the schema as versioned SQL. It migrates SQLite files automatically. On
+Postgres, serve migrates only if storage.migrate is true.`,
+		Example: `  bankingapi migrate status
+  bankingapi migrate up`,
+	}, down, addActor(p.command(&cobra.Command{
 		Use:     "up",
 		Short:   "Migrate the schema to the version of this program",
 		Example: "  bankingapi migrate up",
-	}, func(c *call) error {
-		applied, err := bootstrap.MigrateUp(c.Context(), c.loaded.Settings, c.options)
-		for _, m := range applied {
-			c.tell("applied %d %s\n", m.Version, m.Name)
-		}
-		if err == nil && len(applied) == 0 {
-			c.tell("The schema is up to date.\n")
-		}
-		return err
-	}))
-}
-
-func (p program) migrateStatusCommand() *cobra.Command {
-	return addFormat(p.command(&cobra.Command{
+	}, migrateUp)), addFormat(p.command(&cobra.Command{
 		Use:     "status",
 		Short:   "List the migrations and when they were applied",
 		Example: "  bankingapi migrate status",
-	}, func(c *call) error {
-		schema, err := bootstrap.SchemaStatus(c.Context(), c.loaded.Settings, c.options, bootstrap.WithBookAsItIs())
-		if err != nil {
-			return err
+	}, migrateStatus)))
+}
+
+func migrateUp(c *call) error {
+	applied, err := bootstrap.MigrateUp(c.Context(), c.settings, c.options)
+	for _, m := range applied {
+		c.tell("applied %d %s\n", m.Version, m.Name)
+	}
+	if err == nil && len(applied) == 0 {
+		c.tell("The schema is up to date.\n")
+	}
+	return err
+}
+
+func migrateStatus(c *call) error {
+	schema, err := bootstrap.SchemaStatus(c.Context(), c.settings, c.options, bootstrap.WithBookAsItIs())
+	if err != nil {
+		return err
+	}
+	list := table{columns: []string{"Version", "Name", "Applied"}}
+	for _, m := range schema.Migrations {
+		var applied any = cell{"pending", nil}
+		if !m.Applied.IsZero() {
+			applied = m.Applied
 		}
-		list := table{columns: []string{"Version", "Name", "Applied"}}
-		for _, m := range schema.Migrations {
-			var applied any = cell{"pending", nil}
-			if !m.Applied.IsZero() {
-				applied = m.Applied
-			}
-			list.add(m.Version, m.Name, applied)
-		}
-		if schema.Version > schema.Wanted {
-			c.tell("The database has schema version %d, but this program only knows version %d: use a newer program.\n", schema.Version, schema.Wanted)
-		}
-		c.warnOfRisks()
-		return c.write(time.RFC3339, document{tables: []table{list}})
-	}))
+		list.add(m.Version, m.Name, applied)
+	}
+	if schema.Version > schema.Wanted {
+		c.tell("The database has schema version %d, but this program only knows version %d: use a newer program.\n", schema.Version, schema.Wanted)
+	}
+	c.warnOfRisks()
+	return c.write(time.RFC3339, document{tables: []table{list}})
 }

@@ -6,7 +6,7 @@ import (
 	"bankingapi/bootstrap"
 )
 
-func (p program) openapiCommand() *cobra.Command {
+func openapiCommand(p program) *cobra.Command {
 	var version, server string
 	cmd := p.command(&cobra.Command{
 		Use:   "openapi",
@@ -16,7 +16,7 @@ generators that do not read 3.1, for example API Management. Contact and terms c
 		Example: `  bankingapi openapi > openapi.json
   bankingapi openapi --version 3.0 --server https://bank.example > openapi-3.0.json`,
 	}, func(c *call) error {
-		document, err := bootstrap.OpenAPIDocument(c.loaded.Settings, version, server)
+		document, err := bootstrap.OpenAPIDocument(c.settings, version, server)
 		if err != nil {
 			return wrongUsef("%v", err)
 		}

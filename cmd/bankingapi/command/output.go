@@ -2,7 +2,6 @@ package command
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"strconv"
@@ -10,7 +9,7 @@ import (
 	"text/tabwriter"
 	"time"
 
-	"github.com/spf13/cobra"
+	"bankingapi/domain/subscription"
 )
 
 // A document is what a command prints: fields, then tables. It is text for people
@@ -43,10 +42,16 @@ func (t *table) add(cells ...any) { t.rows = append(t.rows, cells) }
 // A cell is a value with another text for people. A raw text has spaces.
 type (
 	cell struct {
-		text any // a string is printed as it is
+		text string
 		json any
 	}
 	raw string
+)
+
+// Layouts of times, with the offset of the zone.
+const (
+	micros  = "2006-01-02T15:04:05.000000Z07:00"
+	minutes = "2006-01-02T15:04Z07:00"
 )
 
 // optional is a text that may be missing.
@@ -57,69 +62,45 @@ func optional(text string) cell {
 	return cell{text, text}
 }
 
-// addFormat adds the flag --format, which write obeys.
-func addFormat(cmd *cobra.Command) *cobra.Command {
-	cmd.Flags().Var(new(outputFormat), "format", "text, or json for programs")
-	complete(cmd, "format", "text", "json")
-	return cmd
-}
-
-type outputFormat struct{ isJSON bool }
-
-func (f *outputFormat) Type() string { return "text|json" }
-
-func (f *outputFormat) String() string {
-	if f.isJSON {
-		return "json"
-	}
-	return "text"
-}
-
-func (f *outputFormat) Set(text string) error {
-	if text != "text" && text != "json" {
-		return errors.New("must be text or json")
-	}
-	f.isJSON = text == "json"
-	return nil
-}
-
-func wantsJSON(cmd *cobra.Command) bool { return cmd.Flag("format").Value.String() == "json" }
-
 // write prints the documents in the format that the user wants. layout is how
 // times of the bank look in the text; in JSON they are UTC.
 func (c *call) write(layout string, documents ...document) error {
-	zone, err := c.loaded.Settings.Bank.Location()
-	if err != nil {
-		return err
-	}
+	zone, err := c.settings.Bank.Location()
 	for _, d := range documents {
-		if err := d.write(c.OutOrStdout(), layout, zone, wantsJSON(c.Command)); err != nil {
+		if err == nil {
+			err = d.write(c.OutOrStdout(), layout, zone, c.format() == "json")
+		}
+	}
+	return err
+}
+
+// writeLine prints a document whose fields are one line of text.
+func (c *call) writeLine(line string, d document) error {
+	if c.format() == "text" {
+		d.fields = nil
+		if err := c.print("%s\n", line); err != nil {
 			return err
 		}
 	}
-	return nil
+	return c.write("", d)
 }
 
 func (d document) write(out io.Writer, layout string, zone *time.Location, isJSON bool) error {
 	if isJSON {
 		encoder := json.NewEncoder(out)
 		encoder.SetEscapeHTML(false)
-		return encoder.Encode(d.value())
+		return encoder.Encode(d.object())
 	}
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	for _, f := range d.fields {
-		var lines []string
-		switch value := f.value.(type) {
-		case []string:
-			lines = value
-		case string:
-			lines = []string{value}
-		case time.Time:
-			if !value.IsZero() {
-				lines = []string{value.In(zone).Format(layout)}
+		lines, ok := f.value.([]string)
+		if text, isText := f.value.(string); isText {
+			lines = []string{text}
+		} else if !ok {
+			text, value := show(f.value, layout, zone)
+			if value != nil {
+				lines = []string{text}
 			}
-		default:
-			lines = []string{text(value, layout, zone)}
 		}
 		for _, line := range lines {
 			if strings.ContainsFunc(line, func(r rune) bool { return !strconv.IsPrint(r) }) {
@@ -140,7 +121,7 @@ func (d document) write(out io.Writer, layout string, zone *time.Location, isJSO
 		for _, row := range t.rows {
 			cells := make([]any, len(row))
 			for i, value := range row {
-				cells[i] = text(value, layout, zone)
+				cells[i], _ = show(value, layout, zone)
 			}
 			line := t.line
 			if line == "" {
@@ -152,11 +133,11 @@ func (d document) write(out io.Writer, layout string, zone *time.Location, isJSO
 	return w.Flush()
 }
 
-// value is the document as JSON has it.
-func (d document) value() any {
+// object is the document as JSON has it.
+func (d document) object() any {
 	object := map[string]any{}
 	for _, f := range d.fields {
-		object[f.name] = jsonOf(f.value)
+		_, object[f.name] = show(f.value, "", time.UTC)
 	}
 	for _, t := range d.tables {
 		rows := make([]map[string]any, len(t.rows))
@@ -164,7 +145,7 @@ func (d document) value() any {
 			rows[i] = map[string]any{}
 			for at, value := range row {
 				name, _, _ := strings.Cut(t.columns[at], "(")
-				rows[i][strings.ReplaceAll(name, "-", "")] = jsonOf(value)
+				_, rows[i][strings.ReplaceAll(name, "-", "")] = show(value, "", time.UTC)
 			}
 		}
 		if t.name == "" && len(d.fields) == 0 && len(d.tables) == 1 {
@@ -175,56 +156,30 @@ func (d document) value() any {
 	return object
 }
 
-func jsonOf(value any) any {
+// show returns a value as the text of a table has it, and as JSON has it.
+func show(value any, layout string, zone *time.Location) (text string, json any) {
 	switch value := value.(type) {
 	case cell:
-		return value.json
-	case time.Time:
-		if value.IsZero() {
-			return nil
-		}
-		return value.UTC()
-	case fmt.Stringer:
-		return value.String()
-	}
-	return value
-}
-
-func text(value any, layout string, zone *time.Location) string {
-	switch value := value.(type) {
-	case cell:
-		if as, ok := value.text.(string); ok {
-			return as
-		}
-		return text(value.text, layout, zone)
-	case []time.Time:
-		all := make([]string, len(value))
-		for i, each := range value {
-			all[i] = text(each, layout, zone)
-		}
-		return strings.Join(all, ",")
+		return value.text, value.json
 	case string:
-		return orDash(value)
+		if value == "" {
+			return "-", value
+		}
+		return oneWord(value), value
 	case time.Time:
 		if value.IsZero() {
-			return "-"
+			return "-", nil
 		}
-		return value.In(zone).Format(layout)
+		return value.In(zone).Format(layout), value.UTC()
+	case subscription.KeyLife:
+		created, createdJSON := show(value.Created, layout, zone)
+		used, usedJSON := show(value.Used, layout, zone)
+		expires, expiresJSON := show(value.Expires, layout, zone)
+		return created + "," + used + "," + expires, map[string]any{"Created": createdJSON, "Used": usedJSON, "Expires": expiresJSON}
+	case fmt.Stringer:
+		return value.String(), value.String()
 	}
-	return fmt.Sprint(value)
-}
-
-// Layouts of times, with the offset of the zone.
-const (
-	micros  = "2006-01-02T15:04:05.000000Z07:00"
-	minutes = "2006-01-02T15:04Z07:00"
-)
-
-func orDash(text string) string {
-	if text == "" {
-		return "-"
-	}
-	return oneWord(text)
+	return fmt.Sprint(value), value
 }
 
 // oneWord quotes a text that contains spaces or does not print.

@@ -68,7 +68,7 @@ func TestFormatJSON(t *testing.T) {
 	require.Equal(t, 1.0, proof["Holdings"])
 
 	wrong := bankingapi(t, environment, "verify", "--format", "xml")
-	require.Equal(t, outcome{2, "", "bankingapi: --format: the value must be of type text|json; see 'bankingapi verify --help'\n"}, wrong)
+	require.Equal(t, outcome{2, "", "bankingapi: --format must be text or json; see 'bankingapi verify --help'\n"}, wrong)
 }
 
 // The flag --as says who verified.

@@ -3,13 +3,10 @@ package command
 import (
 	"fmt"
 	"io"
-	"os"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
-
-	"github.com/mattn/go-isatty"
 )
 
 // How often progress is shown: often on a terminal, rarely in files and pipes,
@@ -19,32 +16,36 @@ const (
 	plainPace    = 5 * time.Second
 )
 
+const barWidth = 30
+
 // progress shows the progress of long work: as a bar on a terminal, and otherwise
 // as a plain line now and then. Short work ends before anything is shown.
 type progress struct {
-	// rows counts the finished rows. The working code updates it.
-	rows atomic.Int64
+	// rows and bytes count what is done. The working code updates rows.
+	rows  atomic.Int64
+	bytes count
+	end   chan struct{}
+	ended sync.WaitGroup
 
-	phase    atomic.Pointer[phase]
-	bytes    atomic.Int64
+	mu       sync.Mutex // guards the fields below
+	out      io.Writer
 	terminal bool
-	end      chan struct{}
-	ended    sync.WaitGroup
-
-	writing sync.Mutex // guards the fields below
-	out     io.Writer
-	drawn   bool // the cursor is at the end of a bar
+	drawn    bool // the cursor is at the end of a bar
+	phase    string
+	// size and lines are how many bytes and lines the phase has; 0 if that is unknown.
+	size, lines int64
 }
 
-// phase is a part of the work. bytes and lines are how many there are; 0 if that
-// is unknown.
-type phase struct {
-	what         string
-	bytes, lines int64
+// count counts the bytes that are written to it.
+type count struct{ atomic.Int64 }
+
+func (c *count) Write(p []byte) (int, error) {
+	c.Add(int64(len(p)))
+	return len(p), nil
 }
 
-func startProgress(out io.Writer, what string, total int64) *progress {
-	p := newProgress(out, what, total, isTerminal(out))
+func startProgress(out io.Writer, phase string, size int64) *progress {
+	p := newProgress(out, phase, size, isTerminal(out))
 	pace := plainPace
 	if p.terminal {
 		pace = terminalPace
@@ -64,16 +65,16 @@ func startProgress(out io.Writer, what string, total int64) *progress {
 	return p
 }
 
-func newProgress(out io.Writer, what string, total int64, terminal bool) *progress {
-	p := &progress{out: out, terminal: terminal, end: make(chan struct{})}
-	p.phase.Store(&phase{what: what, bytes: total})
-	return p
+func newProgress(out io.Writer, phase string, size int64, terminal bool) *progress {
+	return &progress{out: out, phase: phase, size: size, terminal: terminal, end: make(chan struct{})}
 }
 
 // enter begins another phase, with that many lines; 0 if that is unknown.
-func (p *progress) enter(what string, lines int64) {
+func (p *progress) enter(phase string, lines int64) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	p.rows.Store(0)
-	p.phase.Store(&phase{what: what, lines: lines})
+	p.phase, p.size, p.lines = phase, 0, lines
 }
 
 // stop stops showing progress and removes the bar.
@@ -83,55 +84,38 @@ func (p *progress) stop() {
 	p.clear()
 }
 
-// reading counts the bytes that are read from r as finished.
-func (p *progress) reading(r io.Reader) io.Reader { return &countingReader{r, &p.bytes} }
-
-type countingReader struct {
-	io.Reader
-	count *atomic.Int64
-}
-
-func (r *countingReader) Read(b []byte) (int, error) {
-	n, err := r.Reader.Read(b)
-	r.count.Add(int64(n))
-	return n, err
-}
+// reading counts the bytes that are read from r.
+func (p *progress) reading(r io.Reader) io.Reader { return io.TeeReader(r, &p.bytes) }
 
 // printf writes a line of its own above the bar.
 func (p *progress) printf(format string, args ...any) {
-	p.writing.Lock()
-	defer p.writing.Unlock()
-	p.wipe()
-	fmt.Fprintf(p.out, format, args...)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.replace(fmt.Sprintf(format, args...))
+	p.drawn = false
+}
+
+// replace writes a text in the place of the bar.
+func (p *progress) replace(text string) {
+	if p.drawn {
+		text = "\r\x1b[K" + text
+	}
+	fmt.Fprint(p.out, text)
 }
 
 // clear removes the bar until the next tick.
-func (p *progress) clear() {
-	p.writing.Lock()
-	defer p.writing.Unlock()
-	p.wipe()
-}
-
-func (p *progress) wipe() {
-	if p.drawn {
-		fmt.Fprint(p.out, "\r\x1b[K")
-		p.drawn = false
-	}
-}
-
-const barWidth = 30
+func (p *progress) clear() { p.printf("") }
 
 func (p *progress) tell() {
-	p.writing.Lock()
-	defer p.writing.Unlock()
-	in, rows := p.phase.Load(), p.rows.Load()
-	done, total := p.bytes.Load(), in.bytes
-	text := in.what
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	text, rows := p.phase, p.rows.Load()
+	done, total := p.bytes.Load(), p.size
 	switch {
-	case in.lines > 0:
-		done, total = rows, in.lines
-		text += fmt.Sprintf(": %d of %d lines", rows, in.lines)
-	case in.bytes == 0 && rows > 0:
+	case p.lines > 0:
+		done, total = rows, p.lines
+		text += fmt.Sprintf(": %d of %d lines", rows, total)
+	case total == 0 && rows > 0:
 		text += fmt.Sprintf(": %d lines, total unknown", rows)
 	}
 	if total > 0 {
@@ -143,19 +127,8 @@ func (p *progress) tell() {
 		}
 	}
 	if !p.terminal {
-		fmt.Fprintln(p.out, text)
-		return
+		text += "\n"
 	}
-	p.wipe()
-	fmt.Fprint(p.out, text)
-	p.drawn = true
-}
-
-// isTerminal reports whether w is a terminal.
-func isTerminal(w io.Writer) bool {
-	if _, ok := w.(*escaping); ok {
-		return true
-	}
-	file, ok := w.(*os.File)
-	return ok && isatty.IsTerminal(file.Fd())
+	p.replace(text)
+	p.drawn = p.terminal
 }

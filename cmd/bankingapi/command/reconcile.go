@@ -10,11 +10,8 @@ import (
 	"bankingapi/application/bookfile"
 )
 
-type reconcileOptions struct{ format string }
-
-func (p program) reconcileCommand() *cobra.Command {
-	var o reconcileOptions
-	cmd := p.command(&cobra.Command{
+func reconcileCommand(p program) *cobra.Command {
+	return addChoice(p.onBook(&cobra.Command{
 		Use:   "reconcile holdings|accounts FILE",
 		Short: "Compare a file of the core bank with the book",
 		Long: `Reads a CSV file with the columns of import and lists every position that differs, is missing here
@@ -23,32 +20,27 @@ status is 0 if all are equal, and 1 if there are differences.`,
 		Example: `  bankingapi reconcile holdings core-bank.csv
   bankingapi reconcile accounts core-bank.csv --format ndjson > differences.ndjson`,
 		Args:      named("what to compare", "FILE"),
-		ValidArgs: importKinds[1:],
-	}, o.run)
-	cmd.Flags().StringVar(&o.format, "format", "csv", "csv or ndjson")
-	complete(cmd, "format", "csv", "ndjson")
-	return cmd
+		ValidArgs: positions,
+	}, func(c *call) error {
+		if !slices.Contains(positions, c.args[0]) {
+			return wrongUsef("cannot compare %q: want holdings or accounts", c.args[0])
+		}
+		return nil
+	}, reconcile), "format", "format of the list", "csv", "ndjson")
 }
 
-func (o *reconcileOptions) run(c *call) error {
+// positions are the kinds of rows that a core bank has too.
+var positions = []string{"holdings", "accounts"}
+
+func reconcile(c *call) error {
 	kind, name := c.args[0], c.args[1]
-	switch {
-	case !slices.Contains(importKinds[1:], kind):
-		return wrongUsef("cannot compare %q: want holdings or accounts", kind)
-	case o.format != "csv" && o.format != "ndjson":
-		return wrongUsef("--format must be csv or ndjson")
-	}
-	file, _, err := openInput(c.Command, name)
+	file, _, err := c.openInput(name)
 	if err != nil {
 		return err
 	}
 	defer file.Close()
-	office, err := c.office()
-	if err != nil {
-		return err
-	}
 	out := bufio.NewWriterSize(c.OutOrStdout(), 1<<16)
-	compared, err := bookfile.Reconcile(c.Context(), office, kind, o.format, file, out, func(f bookfile.Fault) { c.tell("%s:%s\n", name, f) })
+	compared, err := bookfile.Reconcile(c.Context(), c.office, kind, c.format(), file, out, func(f bookfile.Fault) { c.tell("%s:%s\n", name, f) })
 	if err == nil {
 		err = out.Flush()
 	}

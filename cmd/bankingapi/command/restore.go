@@ -21,7 +21,7 @@ type restoreOptions struct {
 	replace bool
 }
 
-func (p program) restoreCommand() *cobra.Command {
+func restoreCommand(p program) *cobra.Command {
 	var o restoreOptions
 	cmd := p.command(&cobra.Command{
 		Use:   "restore FILE",
@@ -36,14 +36,15 @@ too. For Postgres use pg_restore.`,
 		Args: named("FILE"),
 	}, o.run)
 	cmd.Flags().BoolVar(&o.replace, "replace", false, "keep the book that is there under another name")
-	cmd.Flags().StringArrayVar(&o.against, "against", nil, "`file` with an earlier checkpoint of the trail; may be repeated")
-	return addActor(addFormat(cmd))
+	return o.addTo(cmd)
 }
 
 func (o *restoreOptions) run(c *call) error {
-	storage := c.loaded.Settings.Storage
-	if storage.Driver != bootstrap.SQLite {
+	if c.settings.Storage.Driver != bootstrap.SQLite {
 		return errors.New("restore is for books of SQLite: on Postgres use pg_restore, then run verify")
+	}
+	if err := o.check(c); err != nil {
+		return err
 	}
 	backup := c.args[0]
 	if info, err := os.Stat(backup + "-wal"); err == nil && info.Size() > 0 {
@@ -58,7 +59,7 @@ func (o *restoreOptions) run(c *call) error {
 	if _, err := io.ReadFull(from, head); err != nil || string(head) != sqliteHead {
 		return fmt.Errorf("%s is not a SQLite database: nothing was changed", backup)
 	}
-	book, _, _ := strings.Cut(strings.TrimPrefix(string(storage.DSN), "file:"), "?")
+	book, _, _ := strings.Cut(strings.TrimPrefix(string(c.settings.Storage.DSN), "file:"), "?")
 	if err := os.MkdirAll(filepath.Dir(book), 0o700); err != nil {
 		return err
 	}
@@ -77,6 +78,9 @@ func (o *restoreOptions) run(c *call) error {
 		return err
 	}
 	c.tell("Restored %s to %s.\n", backup, book)
+	if err := c.openBook(); err != nil {
+		return err
+	}
 	return o.verifyOptions.run(c)
 }
 
@@ -85,7 +89,7 @@ const sqliteHead = "SQLite format 3\x00"
 
 // checkBook returns an error if the copy of the backup is no book that this program can use.
 func checkBook(c *call, copied, backup string) error {
-	settings := c.loaded.Settings
+	settings := c.settings
 	settings.Storage.DSN = bootstrap.Secret(copied)
 	schema, err := bootstrap.SchemaStatus(c.Context(), settings, c.options, bootstrap.WithBookAsItIs())
 	switch {
@@ -102,7 +106,7 @@ func checkBook(c *call, copied, backup string) error {
 // makeRoom keeps the files of a book that is there under another name.
 func (o *restoreOptions) makeRoom(c *call, book string) error {
 	if info, err := os.Stat(book); o.replace && err == nil && info.Size() > 0 {
-		if err := bootstrap.CheckAlone(c.Context(), c.loaded.Settings, c.options, bootstrap.WithBookAsItIs()); err != nil {
+		if err := bootstrap.CheckAlone(c.Context(), c.settings, c.options, bootstrap.WithBookAsItIs()); err != nil {
 			return fmt.Errorf("nothing was changed: %w. If no service runs, move %s away yourself", err, book)
 		}
 	}

@@ -72,36 +72,21 @@ refuses, 130 interrupted.`,
 		RunE:          chooseCommand,
 		SilenceErrors: true, // report prints them
 		SilenceUsage:  true,
-		Version:       versionNumber(),
+		Version:       thisBuild().Version,
 	}
-	root.SetVersionTemplate(versionText())
+	root.SetVersionTemplate(thisBuild().String())
 	root.SetFlagErrorFunc(explainFlag)
-	root.SetHelpFunc(help)
-	root.SetHelpCommand(helpCommand())
 	root.CompletionOptions.DisableDefaultCmd = true // completion.go replaces it
 	root.Flags().Bool("version", false, "print the version and everything needed for a bug report")
 	root.PersistentFlags().String("config", "", "read settings from this YAML `file`")
-	root.AddCommand(
-		p.serveCommand(),
-		p.migrateCommand(),
-		p.subscriptionsCommand(),
-		p.importCommand(),
-		p.exportCommand(),
-		p.backupCommand(),
-		p.showCommand(),
-		p.salesCommand(),
-		p.adjustCommand(),
-		p.reconcileCommand(),
-		p.restoreCommand(),
-		p.settleCommand(),
-		p.verifyCommand(),
-		p.trailCommand(),
-		p.configCommand(),
-		p.openapiCommand(),
-		p.healthcheckCommand(),
-		versionCommand(),
-		completionCommand(),
-	)
+	for _, command := range []func(program) *cobra.Command{
+		serveCommand, migrateCommand, subscriptionsCommand, importCommand, exportCommand, backupCommand, showCommand, salesCommand,
+		adjustCommand, reconcileCommand, restoreCommand, settleCommand, verifyCommand, trailCommand, configCommand, openapiCommand,
+		healthcheckCommand, versionCommand, completionCommand,
+	} {
+		root.AddCommand(command(p))
+	}
+	addHelp(root) // it needs another command
 	return root
 }
 
@@ -167,6 +152,9 @@ func explainFlag(cmd *cobra.Command, err error) error {
 	}
 	var invalid *pflag.InvalidValueError
 	if errors.As(err, &invalid) {
+		if wanted, ok := invalid.GetFlag().Value.(*choice); ok {
+			return wrongUsef("--%s must be %s", invalid.GetFlag().Name, either(wanted.of))
+		}
 		return wrongUsef("--%s: the value must be of type %s", invalid.GetFlag().Name, invalid.GetFlag().Value.Type())
 	}
 	return wrongUse{err.Error()}

@@ -10,12 +10,11 @@ import (
 	"github.com/spf13/cobra"
 
 	"bankingapi/bootstrap"
-	"bankingapi/domain/audit"
 )
 
 type serveOptions struct{ demo, sandbox bool }
 
-func (p program) serveCommand() *cobra.Command {
+func serveCommand(p program) *cobra.Command {
 	var o serveOptions
 	cmd := p.command(&cobra.Command{
 		Use:   "serve",
@@ -41,8 +40,7 @@ database must be empty or a sandbox already. Unless storage.dsn is set, it is ./
 }
 
 func (o *serveOptions) run(c *call) error {
-	c.SetContext(audit.By(c.Context(), whoRuns(""))) // for the demo book and migrations
-	signal.Ignore(syscall.SIGPIPE)                   // whoever reads the log may end
+	signal.Ignore(syscall.SIGPIPE) // whoever reads the log may end
 	switch {
 	case o.demo && o.sandbox:
 		return wrongUsef("use --demo or --sandbox, not both")
@@ -51,19 +49,18 @@ func (o *serveOptions) run(c *call) error {
 	case o.demo:
 		c.enableConsole()
 	}
-	app, err := c.open(c.loaded.Settings)
-	if err != nil {
+	var err error
+	if c.app, err = c.open(c.settings); err != nil {
 		return err
 	}
-	c.opened = app
 	if !o.demo {
-		return c.listen(app, nil)
+		return c.listen(nil)
 	}
-	guide, err := app.LoadDemo(c.Context())
+	guide, err := c.app.LoadDemo(c.Context())
 	if err != nil {
 		return fmt.Errorf("load the demo book: %w", err)
 	}
-	return c.listen(app, &guide)
+	return c.listen(&guide)
 }
 
 // isDefault reports whether nothing sets the setting.
@@ -74,38 +71,37 @@ func (c *call) isDefault(path string) bool {
 // enableConsole enables the console with the demo book or the sandbox. It does
 // nothing if the settings configure the console, or if anyone could sign in.
 func (c *call) enableConsole() {
-	enabled := c.loaded.Settings
+	enabled := c.settings
 	enabled.Console.Enabled = true
 	if c.isDefault("console.enabled") && enabled.Validate() == nil {
-		c.loaded.Settings = enabled
+		c.settings = enabled
 	}
 }
 
 // serveSandbox runs a sandbox until the context ends.
 func (c *call) serveSandbox() error {
 	c.enableConsole()
-	settings := c.loaded.Settings
-	if c.isDefault("storage.dsn") && settings.Storage.Driver == bootstrap.SQLite {
-		settings.Storage.DSN = bootstrap.SandboxDSN()
+	if c.isDefault("storage.dsn") && c.settings.Storage.Driver == bootstrap.SQLite {
+		c.settings.Storage.DSN = bootstrap.SandboxDSN()
 	}
-	app, err := bootstrap.OpenSandbox(c.Context(), settings, c.options, buildVersion(), bootstrap.WithProfiles(profiles()), c.showLink())
+	app, err := bootstrap.OpenSandbox(c.Context(), c.settings, c.options, buildVersion(), bootstrap.WithProfiles(profiles()), c.showLink())
 	if err != nil {
 		return fmt.Errorf("open the sandbox: %w", err)
 	}
-	c.opened = app.App
+	c.app = app.App
 	guide := app.Guide()
-	return c.listen(app.App, &guide)
+	return c.listen(&guide)
 }
 
 // listen serves until the context ends. It prints the guide if there is one.
-func (c *call) listen(app *bootstrap.App, guide *bootstrap.Demo) error {
-	ctx, out := c.Context(), c.OutOrStdout()
+func (c *call) listen(guide *bootstrap.Demo) error {
+	app, ctx, out := c.app, c.Context(), c.OutOrStdout()
 	if err := app.Start(ctx); err != nil {
 		return err
 	}
 	fmt.Fprintf(out, "Listening on %s\n", app.URL())
 	if guide != nil {
-		if c.loaded.Settings.HTTP.Docs {
+		if c.settings.HTTP.Docs {
 			fmt.Fprintf(out, "Documentation %s/docs\n", app.URL())
 		}
 		if address := app.OpsAddress(); address != "" {
@@ -127,8 +123,8 @@ func (c *call) listen(app *bootstrap.App, guide *bootstrap.Demo) error {
 		select {
 		case <-hangUp:
 			app.Reload(func() (bootstrap.Settings, error) {
-				loaded, err := c.load(c.Command)
-				return loaded.Settings, err
+				err := c.load()
+				return c.settings, err
 			})
 			continue
 		case <-ctx.Done():

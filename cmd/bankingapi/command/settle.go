@@ -2,6 +2,7 @@ package command
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 
 	"github.com/spf13/cobra"
@@ -18,10 +19,14 @@ func (n someFailed) Error() string {
 	return fmt.Sprintf("the bank refuses %d", int(n))
 }
 
-func (p program) settleCommand() *cobra.Command {
-	var dryRun bool
-	var until string
-	cmd := p.command(&cobra.Command{
+type settleOptions struct {
+	dryRun bool
+	until  string
+}
+
+func settleCommand(p program) *cobra.Command {
+	var o settleOptions
+	cmd := p.onBook(&cobra.Command{
 		Use:   "settle",
 		Short: "Settle the forward-dated sales that are due now",
 		Long: `Settles every forward-dated sale that is due, then exits. serve does the same automatically while
@@ -32,60 +37,63 @@ With settlement.price of-the-day a sale waits until its fund has a price of its 
 many wait, and for which funds and days.
 
 --dry-run says for each due sale what would happen now, and changes nothing. With --day it takes the
-sales that are due on that day, at the prices that are known now.
+sales that are due on that day, at the prices that are known now. With --format json it prints a line
+for each sale and one for the numbers.
 
 The exit status is 3 if an operation failed, or would fail, because the bank refuses one of its sales.`,
 		Example: "  bankingapi settle\n  bankingapi settle --dry-run --day 2026-12-04",
-	}, func(c *call) error {
-		if dryRun {
-			return forecast(c, until)
-		}
-		if until != "" {
+	}, func(*call) error {
+		if o.until != "" && !o.dryRun {
 			return wrongUsef("--day is for --dry-run")
 		}
-		app, err := c.book()
-		if err != nil {
-			return err
-		}
-		settled, err := app.Settle(c.Context())
-		c.print("%d completed, %d failed\n", settled.Completed, settled.Failed)
-		if err != nil {
-			return err
-		}
-		due, err := app.Buyer().CountDue(c.Context())
-		if err != nil {
-			return err
-		}
-		for _, of := range due.ForPrice {
-			c.print("%d wait for a price of %s (%s), %s\n", of.Sales, of.Fund.IMKBCode, of.Fund.HolderCorporationName, of.Day)
-		}
-		if settled.Failed > 0 {
-			return someFailed(settled.Failed)
-		}
 		return nil
+	}, o.run)
+	cmd.Flags().BoolVar(&o.dryRun, "dry-run", false, "say what would happen to each due sale, and change nothing")
+	cmd.Flags().StringVar(&o.until, "day", "", "the `day` of --dry-run: take the sales that are due until then")
+	return addActor(addFormat(cmd))
+}
+
+func (o *settleOptions) run(c *call) error {
+	if o.dryRun {
+		return o.forecast(c)
+	}
+	settled, err := c.app.Settle(c.Context())
+	waiting := table{name: "Waiting", columns: []string{"Sales", "Fund", "Holder", "Day"}, line: "%s wait for a price of %s (%s), %s\n"}
+	if err == nil {
+		due, failed := c.app.Buyer().CountDue(c.Context())
+		for _, of := range due.ForPrice {
+			waiting.add(of.Sales, raw(of.Fund.IMKBCode), raw(of.Fund.HolderCorporationName), of.Day)
+		}
+		err = failed
+	}
+	printed := c.writeLine(fmt.Sprintf("%d completed, %d failed", settled.Completed, settled.Failed), document{
+		fields: []field{{"Completed", settled.Completed}, {"Failed", settled.Failed}}, tables: []table{waiting},
 	})
-	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "say what would happen to each due sale, and change nothing")
-	cmd.Flags().StringVar(&until, "day", "", "the `day` of --dry-run: take the sales that are due until then")
-	return addActor(cmd)
+	if err := errors.Join(err, printed); err != nil {
+		return err
+	}
+	return failures(settled.Failed)
+}
+
+// failures is the error of sales that fail, if there are any.
+func failures(n int) error {
+	if n > 0 {
+		return someFailed(n)
+	}
+	return nil
 }
 
 // forecast prints a line for each due sale, and the numbers at the end.
-func forecast(c *call, until string) error {
-	app, err := c.book()
-	if err != nil {
-		return err
-	}
-	if _, err := app.Backoffice(c.Context()); err != nil {
-		return err
-	}
-	on := app.Buyer().DueUntil()
-	if until != "" {
-		if on, err = day.Parse(until); err != nil {
+func (o *settleOptions) forecast(c *call) error {
+	on := c.app.Buyer().DueUntil()
+	if o.until != "" {
+		var err error
+		if on, err = day.Parse(o.until); err != nil {
 			return wrongUsef("--day must be a day like 2026-12-04")
 		}
 	}
 	var completed, failed, waiting int
-	for s, err := range app.Buyer().Forecast(c.Context(), on) {
+	for s, err := range c.app.Buyer().Forecast(c.Context(), on) {
 		if err != nil {
 			return err
 		}
@@ -101,11 +109,18 @@ func forecast(c *call, until string) error {
 			waiting++
 			what = fmt.Sprintf("waits for a price of %s (%s)", s.Terms.Holding.IMKBCode, s.Terms.Holding.HolderCorporationName)
 		}
-		c.print("%s %d %s %s\n", s.OperationID, s.Index, s.Terms.SelectedDay, what)
+		err := c.writeLine(fmt.Sprintf("%s %d %s %s", s.OperationID, s.Index, s.Terms.SelectedDay, what), document{fields: []field{
+			{"OperationId", s.OperationID}, {"Position", s.Index}, {"Day", s.Terms.SelectedDay}, {"State", s.State}, {"PriceID", s.PriceID},
+			{"Proceeds", s.Proceeds}, {"CurrencyCode", s.Terms.Account.Currency.Code()}, {"Refusal", s.Refusal},
+		}})
+		if err != nil {
+			return err
+		}
 	}
-	c.print("%d would complete, %d would fail, %d wait for a price\n", completed, failed, waiting)
-	if failed > 0 {
-		return someFailed(failed)
+	err := c.writeLine(fmt.Sprintf("%d would complete, %d would fail, %d wait for a price", completed, failed, waiting),
+		document{fields: []field{{"Completed", completed}, {"Failed", failed}, {"Waiting", waiting}}})
+	if err != nil {
+		return err
 	}
-	return nil
+	return failures(failed)
 }

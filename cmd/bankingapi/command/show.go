@@ -17,26 +17,29 @@ import (
 	"bankingapi/domain/operation"
 )
 
-func (p program) showCommand() *cobra.Command {
+func showCommand(p program) *cobra.Command {
 	return group(&cobra.Command{
 		Use:   "show COMMAND",
 		Short: "Look up an operation, a customer or a notification",
 		Example: `  bankingapi show operation 019b1c2d-0000-7000-8000-000000000001
   bankingapi show customer 1001 --at 2026-11-20
   bankingapi show notification --push-id push-0001`,
-	}, p.showOperationCommand(), p.showCustomerCommand(), p.showNotificationCommand())
+	}, showOperationCommand(p), showCustomerCommand(p), showNotificationCommand(p))
 }
 
 type showOperationOptions struct{ callerID, subscription, requestID string }
 
-func (p program) showOperationCommand() *cobra.Command {
+func showOperationCommand(p program) *cobra.Command {
 	var o showOperationOptions
-	cmd := p.command(&cobra.Command{
+	cmd := p.onBook(&cobra.Command{
 		Use:   "operation [ID]",
 		Short: "Show everything that is kept of an operation",
 		Long: `Shows an operation with its sales, postings and notifications. It finds refused operations, imports
 and corrections too. Name it by its ID (the Operation-Id of the answer), by its CallerId and
-subscription, or by the X-Request-Id of its answer.`,
+subscription, or by the X-Request-Id of its answer.
+
+A repeat is answered with what is kept of the first request, but has an X-Request-Id of its own. The
+log of the replica that answered has it, as it has those of 4xx and 5xx answers.`,
 		Example: `  bankingapi show operation 019b1c2d-0000-7000-8000-000000000001
   bankingapi show operation --caller-id sale-1 --subscription mobile-app
   bankingapi show operation --request-id 4711`,
@@ -44,13 +47,9 @@ subscription, or by the X-Request-Id of its answer.`,
 			if len(args) > 1 {
 				return wrongUsef("unexpected argument %q", args[1])
 			}
-			if len(args) == 0 {
-				return nil
-			}
-			_, err := parseID(args[0])
-			return err
+			return nil
 		},
-	}, o.run)
+	}, o.check, o.run)
 	flags := cmd.Flags()
 	flags.StringVar(&o.callerID, "caller-id", "", "`CallerId` of the operation, with --subscription")
 	flags.StringVar(&o.subscription, "subscription", "", "`name` of the subscription that sent the CallerId")
@@ -58,7 +57,7 @@ subscription, or by the X-Request-Id of its answer.`,
 	return addFormat(cmd)
 }
 
-func (o *showOperationOptions) run(c *call) error {
+func (o *showOperationOptions) check(c *call) error {
 	given := len(c.args)
 	for _, text := range []string{o.callerID, o.requestID} {
 		if text != "" {
@@ -70,19 +69,22 @@ func (o *showOperationOptions) run(c *call) error {
 		return wrongUsef("give an ID, or --caller-id and --subscription, or --request-id")
 	case (o.callerID == "") != (o.subscription == ""):
 		return wrongUsef("--caller-id and --subscription go together: each subscription has CallerIds of its own")
+	case len(c.args) == 0:
+		return nil
 	}
-	office, err := c.office()
-	if err != nil {
-		return err
-	}
-	all, what, err := o.find(c, office)
+	_, err := parseID(c.args[0])
+	return err
+}
+
+func (o *showOperationOptions) run(c *call) error {
+	all, what, err := o.find(c)
 	if errors.Is(err, backoffice.ErrNotFound) {
 		return fmt.Errorf("not found: %s", what)
 	}
 	if err != nil {
 		return err
 	}
-	zone, err := c.loaded.Settings.Bank.Location()
+	zone, err := c.settings.Bank.Location()
 	if err != nil {
 		return err
 	}
@@ -96,25 +98,26 @@ func (o *showOperationOptions) run(c *call) error {
 		if prices != "" {
 			documents[i].fields = append(documents[i].fields, field{"Waits for", prices})
 		}
+		c.look("show", "operation", all[i].ID.String())
 	}
 	return c.write(micros, documents...)
 }
 
 // find returns the operations, and what was looked for.
-func (o *showOperationOptions) find(c *call, office *backoffice.Office) (all []backoffice.Operation, what string, err error) {
+func (o *showOperationOptions) find(c *call) (all []backoffice.Operation, what string, err error) {
 	switch {
 	case o.callerID != "":
-		all, err = office.OperationsOf(c.Context(), o.subscription, o.callerID)
-		return all, "an operation with this CallerId of this subscription", err
+		all, err = c.office.OperationsOf(c.Context(), o.subscription, o.callerID)
+		return all, "an operation with this CallerId of this subscription. A 4xx or 5xx answer leaves none: it is in the log of the replica that answered", err
 	case o.requestID != "":
-		all, err = office.OperationsOfRequest(c.Context(), o.requestID)
-		return all, "an operation with this X-Request-Id", err
+		all, err = c.office.OperationsOfRequest(c.Context(), o.requestID)
+		return all, "an operation with this X-Request-Id. Repeats, 4xx and 5xx answers leave none: they are in the log of the replica that answered, as request_id", err
 	}
 	id, err := parseID(c.args[0])
 	if err != nil {
 		return nil, "", err
 	}
-	one, err := office.Operation(c.Context(), id)
+	one, err := c.office.Operation(c.Context(), id)
 	return []backoffice.Operation{one}, "operation " + c.args[0], err
 }
 
@@ -123,11 +126,7 @@ func missingPrices(c *call, o *backoffice.Operation) (prices string, err error) 
 	if len(o.Sales) == 0 || o.Sales[0].State != operation.Recorded {
 		return "", nil
 	}
-	app, err := c.book()
-	if err != nil {
-		return "", err
-	}
-	due, err := app.Buyer().CountDue(c.Context())
+	due, err := c.app.Buyer().CountDue(c.Context())
 	var all []string
 	for _, of := range due.ForPrice {
 		sells := func(s fund.SaleEntry) bool { return s.Terms.Holding.Fund == of.Fund && s.Terms.SelectedDay == of.Day }
@@ -215,13 +214,15 @@ func accountText(a fund.AccountKey) string {
 }
 
 type showCustomerOptions struct {
-	at, since string
-	limit     int
+	at, since    string
+	limit        int
+	number       int64
+	until, after time.Time
 }
 
-func (p program) showCustomerCommand() *cobra.Command {
+func showCustomerCommand(p program) *cobra.Command {
 	var o showCustomerOptions
-	cmd := p.command(&cobra.Command{
+	cmd := p.onBook(&cobra.Command{
 		Use:   "customer NUMBER",
 		Short: "Show what a customer has, and the statement",
 		Long: `Shows the holdings and accounts of a customer, and all postings with the quantity after each. With
@@ -230,34 +231,29 @@ shorten the statement.`,
 		Example: `  bankingapi show customer 1001
   bankingapi show customer 1001 --at 2026-11-20`,
 		Args: named("NUMBER"),
-	}, o.run)
+	}, o.check, o.run)
 	cmd.Flags().StringVar(&o.at, "at", "", "at the end of this `day`, or before this time")
 	cmd.Flags().StringVar(&o.since, "since", "", "only postings from this `day` or time on")
 	cmd.Flags().IntVar(&o.limit, "limit", 0, "only the newest postings, at most this `number`")
 	return addFormat(cmd)
 }
 
-func (o *showCustomerOptions) run(c *call) error {
-	number, err := strconv.ParseInt(c.args[0], 10, 64)
-	if err != nil || number <= 0 {
+func (o *showCustomerOptions) check(c *call) (err error) {
+	if o.number, err = strconv.ParseInt(c.args[0], 10, 64); err != nil || o.number <= 0 {
 		return wrongUsef("NUMBER must be a customer number greater than 0")
-	}
-	_, until, err := moment(c.loaded.Settings.Bank, "at", o.at)
-	if err != nil {
-		return err
-	}
-	since, _, err := moment(c.loaded.Settings.Bank, "since", o.since)
-	if err != nil {
-		return err
 	}
 	if o.limit < 0 {
 		return wrongUsef("--limit must be 1 or more, or 0 for no limit")
 	}
-	office, err := c.office()
-	if err != nil {
-		return err
+	if _, o.until, err = moment(c.settings.Bank, "at", o.at); err == nil {
+		o.after, _, err = moment(c.settings.Bank, "since", o.since)
 	}
-	customer, err := office.Finder.Customer(c.Context(), number, until)
+	return err
+}
+
+func (o *showCustomerOptions) run(c *call) error {
+	c.look("show", "customer", c.args[0])
+	customer, err := c.office.Finder.Customer(c.Context(), o.number, o.until)
 	if err != nil {
 		return err
 	}
@@ -269,11 +265,11 @@ func (o *showCustomerOptions) run(c *call) error {
 		positions.add(raw("account "+accountText(a.Key)), raw(a.Balance.String()+" "+a.Key.Currency.Code()))
 	}
 	statement := table{name: "Statement", columns: []string{"Posted", "Operation", "Kind", "Position", "By", "After"}}
-	for line, err := range office.Finder.Statement(c.Context(), number, until) {
+	for line, err := range c.office.Finder.Statement(c.Context(), o.number, o.until) {
 		if err != nil {
 			return err
 		}
-		if line.PostedAt.Before(since) { // it counts for what comes after
+		if line.PostedAt.Before(o.after) { // it counts for what comes after
 			continue
 		}
 		if o.limit > 0 && len(statement.rows) == o.limit {
@@ -282,33 +278,35 @@ func (o *showCustomerOptions) run(c *call) error {
 		statement.add(line.PostedAt, line.OperationID, line.Kind, raw(line.Position()), raw(line.Format(line.Quantity)), raw(line.Format(line.After)))
 	}
 	if len(positions.rows)+len(statement.rows) == 0 {
-		return fmt.Errorf("not found: customer %d has no holding, no account and no posting", number)
+		return fmt.Errorf("not found: customer %d has no holding, no account and no posting", o.number)
 	}
 	return c.write(micros, document{tables: []table{positions, statement}})
 }
 
-func (p program) showNotificationCommand() *cobra.Command {
+func showNotificationCommand(p program) *cobra.Command {
 	var pushID string
-	cmd := p.command(&cobra.Command{
+	cmd := p.onBook(&cobra.Command{
 		Use:     "notification --push-id ID",
 		Short:   "Show the notifications with a PushId",
 		Long:    "Shows who sent a push message, when and to whom, with all its fields, as NDJSON.",
 		Example: "  bankingapi show notification --push-id push-0001",
-	}, func(c *call) error {
-		if pushID == "" {
-			return wrongUsef("--push-id is missing")
-		}
-		office, err := c.office()
-		if err != nil {
-			return err
-		}
+	}, nil, func(c *call) error {
+		c.look("show", "notification", pushID)
 		var found int64
-		err = bookfile.Export(c.Context(), office, "notifications", "ndjson", bookfile.Query{PushID: pushID}, c.OutOrStdout(), func(rows int64) { found = rows })
+		err := bookfile.Export(c.Context(), c.office, "notifications", "ndjson", bookfile.Query{PushID: pushID}, c.OutOrStdout(), func(rows int64) { found = rows })
 		if err == nil && found == 0 {
 			err = errors.New("not found: a notification with this PushId")
 		}
 		return err
 	})
 	cmd.Flags().StringVar(&pushID, "push-id", "", "`PushId` of the notification")
-	return addFormat(cmd)
+	return addFormat(needs(cmd, "push-id"))
+}
+
+// look keeps in the audit that a person read data of customers, which commands do not
+// mask. A standby cannot keep it: then it says so and goes on.
+func (c *call) look(action, object, details string) {
+	if err := c.office.Audit.Record(c.Context(), c.office.Acts.New(c.Context(), "command."+action, object, details)); err != nil {
+		c.tell("Warning: the audit does not have that you read this: %v\n", fault.Explain(err))
+	}
 }

@@ -3,9 +3,21 @@ package command
 import (
 	"fmt"
 	"io"
+	"os"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/mattn/go-isatty"
 )
+
+// isTerminal reports whether w is a terminal.
+func isTerminal(w io.Writer) bool {
+	if _, ok := w.(*escaping); ok {
+		return true
+	}
+	file, ok := w.(*os.File)
+	return ok && isatty.IsTerminal(file.Fd())
+}
 
 // forTerminal returns w, or a writer that escapes control characters if w is a
 // terminal: callers of the API choose texts that would move the cursor, change
@@ -28,27 +40,21 @@ type escaping struct {
 
 // Write is io.Writer.
 func (e *escaping) Write(p []byte) (int, error) {
-	escaped := make([]byte, 0, len(p))
+	var escaped []byte
 	rest := append(e.begun, p...)
-	e.begun = nil
-	for len(rest) > 0 {
-		if !utf8.FullRune(rest) {
-			e.begun = rest
-			break
-		}
+	for utf8.FullRune(rest) {
 		r, size := utf8.DecodeRune(rest)
 		switch {
-		case r == utf8.RuneError && size == 1:
+		case r == utf8.RuneError && size == 1, r < ' ' && r != '\n' && r != '\t', r == 0x7f:
 			escaped = fmt.Appendf(escaped, `\x%02x`, rest[0])
-		case r == '\n' || r == '\t' || r == ' ' || unicode.IsGraphic(r):
+		case r < 0x80 || unicode.IsGraphic(r):
 			escaped = append(escaped, rest[:size]...)
-		case r < 0x80:
-			escaped = fmt.Appendf(escaped, `\x%02x`, r)
 		default: // C1 controls, and format characters that reverse the direction
 			escaped = fmt.Appendf(escaped, `\u%04x`, r)
 		}
 		rest = rest[size:]
 	}
+	e.begun = rest
 	if _, err := e.w.Write(escaped); err != nil {
 		return 0, err
 	}

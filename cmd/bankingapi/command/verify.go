@@ -13,13 +13,13 @@ import (
 )
 
 type verifyOptions struct {
-	against []string
-	report  string
+	against, checkpoints []string // names of files, and their contents
+	report               string
 }
 
-func (p program) verifyCommand() *cobra.Command {
+func verifyCommand(p program) *cobra.Command {
 	var o verifyOptions
-	cmd := p.command(&cobra.Command{
+	cmd := p.onBook(&cobra.Command{
 		Use:   "verify",
 		Short: "Check that all balances and holdings match their postings",
 		Long: `Checks that every balance and holding equals the sum of its postings, that units and money sum to
@@ -37,55 +37,66 @@ customers and accounts if there are mismatches.`,
 		Example: `  bankingapi verify
   bankingapi verify --report bank-2026-11-20.txt
   bankingapi verify --against 2026-11.checkpoint`,
-	}, o.run)
-	cmd.Flags().StringArrayVar(&o.against, "against", nil, "`file` with earlier checkpoints of the trail; may be repeated")
+	}, o.check, o.run)
 	cmd.Flags().StringVar(&o.report, "report", "", "write a report for an auditor to this new `file`")
+	return o.addTo(cmd)
+}
+
+func (o *verifyOptions) addTo(cmd *cobra.Command) *cobra.Command {
+	cmd.Flags().StringArrayVar(&o.against, "against", nil, "`file` with earlier checkpoints of the trail; may be repeated")
 	return addActor(addFormat(cmd))
 }
 
-func (o *verifyOptions) run(c *call) (err error) {
-	checkpoints := make([]string, len(o.against))
-	for i, file := range o.against {
-		content, err := readArgument(c.Command, file)
+// check reads the files of --against.
+func (o *verifyOptions) check(c *call) error {
+	for _, file := range o.against {
+		content, err := c.readInput(file)
 		if err != nil {
 			return wrongUsef("--against: %v", err)
 		}
-		checkpoints[i] = string(content)
-		if err := bootstrap.CheckTrailCheckpoints(checkpoints[i]); err != nil {
+		if err := bootstrap.CheckTrailCheckpoints(string(content)); err != nil {
 			return wrongUsef("--against %s: %v", file, err)
 		}
+		o.checkpoints = append(o.checkpoints, string(content))
 	}
-	office, err := c.office()
-	if err != nil {
-		return err
-	}
+	return nil
+}
+
+func (o *verifyOptions) run(c *call) (err error) {
 	var report backoffice.Report
 	if o.report != "" {
-		written, err := newReport(o.report)
+		file, err := newFile(o.report) // a name that cannot be used is told before the work
 		if err != nil {
 			return err
 		}
-		defer func() { err = errors.Join(err, written(&report)) }()
+		defer func() {
+			if report.Ended.IsZero() {
+				err = errors.Join(err, file.Close(), os.Remove(o.report))
+				return
+			}
+			_, failed := file.WriteString(report.Text())
+			err = errors.Join(err, failed, file.Sync(), file.Close())
+		}()
 	}
 	findings := []string{}
 	work := startProgress(c.ErrOrStderr(), "verifying", 0)
 	defer work.stop()
-	proof, err := office.Verify(c.Context(), checkpoints, backoffice.Watch{
+	proof, err := c.office.Verify(c.Context(), o.checkpoints, backoffice.Watch{
 		Report:   &report,
 		Progress: work.rows.Store,
 		Found: func(finding backoffice.Finding) {
-			if wantsJSON(c.Command) {
+			if c.format() == "json" {
 				findings = append(findings, finding.Text)
 				return
 			}
 			work.clear()
-			c.print("%s\n", finding.Text)
+			_ = c.print("%s\n", finding.Text)
 		},
 	})
 	if err != nil {
 		return err
 	}
-	if wantsJSON(c.Command) {
+	if c.format() == "json" {
 		if err := c.write("", proofDocument(proof, findings)); err != nil {
 			return err
 		}
@@ -143,23 +154,6 @@ func printTrail(printf func(format string, args ...any), proof *backoffice.Proof
 	for _, warning := range t.Warnings {
 		printf("Warning: %s\n", warning)
 	}
-}
-
-// newReport makes the file of a report at once, so that a name that cannot be
-// used is told before the work and not after it. The function that it returns
-// writes the report, or removes the file if there is none.
-func newReport(name string) (written func(*backoffice.Report) error, err error) {
-	file, err := newFile(name)
-	if err != nil {
-		return nil, err
-	}
-	return func(report *backoffice.Report) error {
-		if report.Ended.IsZero() {
-			return errors.Join(file.Close(), os.Remove(name))
-		}
-		_, err := file.WriteString(report.Text())
-		return errors.Join(err, file.Sync(), file.Close())
-	}, nil
 }
 
 // newFile makes a file that only its owner can read.

@@ -1,10 +1,10 @@
 package command
 
 import (
+	"encoding/json"
 	"fmt"
 	"runtime/debug"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -14,20 +14,17 @@ import (
 // version is the release, set by the linker. It is empty for a build from source.
 var version string
 
-func versionCommand() *cobra.Command {
-	return addFormat(&cobra.Command{
+func versionCommand(p program) *cobra.Command {
+	return addFormat(p.plain(&cobra.Command{
 		Use:     "version",
 		Short:   "Print the version and everything needed for a bug report",
 		Example: "  bankingapi version",
-		Args:    named(),
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			if wantsJSON(cmd) {
-				return thisBuild().document().write(cmd.OutOrStdout(), "", time.UTC, true)
-			}
-			_, err := fmt.Fprint(cmd.OutOrStdout(), versionText())
-			return err
-		},
-	})
+	}, func(c *call) error {
+		if c.format() == "json" {
+			return json.NewEncoder(c.OutOrStdout()).Encode(thisBuild())
+		}
+		return c.print("%s", thisBuild())
+	}))
 }
 
 func thisBuild() build {
@@ -35,52 +32,43 @@ func thisBuild() build {
 	return describe(info)
 }
 
-func versionNumber() string { return thisBuild().version }
-func versionText() string   { return thisBuild().String() }
-
 // buildVersion is the version that metrics and traces show.
 func buildVersion() bootstrap.Option {
 	b := thisBuild()
-	return bootstrap.WithVersion(b.version, b.commit)
+	return bootstrap.WithVersion(b.Version, b.Commit)
 }
 
 // build describes how the program was built.
 type build struct {
-	version, commit, time, goVersion, platform string
-	engines                                    []string
-	schema                                     int64
-}
-
-// engineModules lists the module of each storage engine.
-var engineModules = [...]struct{ engine, module string }{
-	{"sqlite", "modernc.org/sqlite"},
-	{"postgres", "github.com/jackc/pgx/v5"},
+	Version, Commit, Time, Go, Platform string
+	Storage                             []string
+	Schema                              int64
 }
 
 func describe(info *debug.BuildInfo) build {
-	b := build{version: version, commit: "unknown", time: "unknown", schema: bootstrap.SchemaVersion()}
+	b := build{Version: version, Commit: "unknown", Time: "unknown", Schema: bootstrap.SchemaVersion()}
 	if info == nil {
 		return b
 	}
-	if b.version == "" {
-		b.version = info.Main.Version
+	if b.Version == "" {
+		b.Version = info.Main.Version
 	}
-	b.goVersion = info.GoVersion
+	b.Go = info.GoVersion
 	settings := map[string]string{}
 	for _, s := range info.Settings {
 		settings[s.Key] = s.Value
 	}
 	if revision := settings["vcs.revision"]; revision != "" {
-		b.commit, b.time = revision, settings["vcs.time"]
+		b.Commit, b.Time = revision, settings["vcs.time"]
 		if settings["vcs.modified"] == "true" {
-			b.commit += " with changes"
+			b.Commit += " with changes"
 		}
 	}
-	b.platform = settings["GOOS"] + "/" + settings["GOARCH"]
-	for _, e := range engineModules {
+	b.Platform = settings["GOOS"] + "/" + settings["GOARCH"]
+	for _, engine := range [...]struct{ name, module string }{{"sqlite", "modernc.org/sqlite"}, {"postgres", "github.com/jackc/pgx/v5"}} {
 		for _, module := range info.Deps {
-			if module.Path == e.module {
-				b.engines = append(b.engines, fmt.Sprintf("%s (%s %s)", e.engine, module.Path, module.Version))
+			if module.Path == engine.module {
+				b.Storage = append(b.Storage, fmt.Sprintf("%s (%s %s)", engine.name, module.Path, module.Version))
 			}
 		}
 	}
@@ -89,18 +77,6 @@ func describe(info *debug.BuildInfo) build {
 
 // String returns one fact per line.
 func (b build) String() string {
-	return fmt.Sprintf(`bankingapi %s
-commit   %s
-time     %s
-go       %s %s
-storage  %s
-schema   %d
-`, b.version, b.commit, b.time, b.goVersion, b.platform, strings.Join(b.engines, ", "), b.schema)
-}
-
-func (b build) document() document {
-	return document{fields: []field{
-		{"Version", b.version}, {"Commit", b.commit}, {"Time", b.time}, {"Go", b.goVersion}, {"Platform", b.platform},
-		{"Storage", b.engines}, {"Schema", b.schema},
-	}}
+	return fmt.Sprintf("bankingapi %s\ncommit   %s\ntime     %s\ngo       %s %s\nstorage  %s\nschema   %d\n",
+		b.Version, b.Commit, b.Time, b.Go, b.Platform, strings.Join(b.Storage, ", "), b.Schema)
 }

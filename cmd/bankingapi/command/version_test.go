@@ -37,9 +37,9 @@ func TestVersionSaysHowItWasBuilt(t *testing.T) {
 		},
 	}
 	b := describe(info)
-	require.Equal(t, bootstrap.SchemaVersion(), b.schema)
-	b.schema = 1 // the golden file does not change with every migration
+	require.Equal(t, bootstrap.SchemaVersion(), b.Schema)
+	b.Schema = 1 // the golden file does not change with every migration
 	golden.Equal(t, "version.txt", b.String())
-	require.Equal(t, "unknown", describe(&debug.BuildInfo{}).commit)
-	require.Equal(t, "unknown", describe(nil).commit)
+	require.Equal(t, "unknown", describe(&debug.BuildInfo{}).Commit)
+	require.Equal(t, "unknown", describe(nil).Commit)
 }
