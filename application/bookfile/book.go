@@ -80,11 +80,16 @@ func importFile[T any](ctx context.Context, r io.Reader, k *kind[T], write impor
 	defer func() { err = errors.Join(err, file.Close()) }()
 	lines := func(yield func(int64, T) error) error { // called again after a lost race
 		w.Phase("writing", file.Len())
-		err := file.Each(yield)
-		if err == nil {
-			w.Phase("committing", 0)
+		for e, err := range file.values() {
+			if err == nil {
+				err = yield(e.line, e.value)
+			}
+			if err != nil {
+				return err
+			}
 		}
-		return err
+		w.Phase("committing", 0)
+		return nil
 	}
 	imported, err = write(ctx, lines, w.Progress)
 	if changed, ok := errors.AsType[*backoffice.ChangedPrices](err); ok {
@@ -104,6 +109,17 @@ func changedPrices(changed *backoffice.ChangedPrices) *Faults {
 	return faults
 }
 
+// Query narrows an Export. The zero value takes everything. What makes no sense for a
+// kind is left aside.
+type Query struct {
+	backoffice.Query
+	// Follow goes on with the sales, notifications or outcomes that come, until the
+	// context ends, which is no error then. Flush is called after each part; it may be
+	// nil.
+	Follow bool
+	Flush  func() error
+}
+
 // Export writes rows of that kind to w: prices, holdings, accounts, calendar, sales,
 // postings, notifications, operations, outcomes or audit, in the format csv, ndjson or
 // spreadsheet. It stops at the first error. progress may be nil.
@@ -112,42 +128,39 @@ func Export(ctx context.Context, from *backoffice.Office, kind, format string, q
 	if f != CSV && f != NDJSON && f != Spreadsheet {
 		return fmt.Errorf("there is no format %q: it is csv, ndjson or spreadsheet", format)
 	}
-	filter, err := q.filter(from.Zone)
-	if err != nil {
-		return err
-	}
-	office := *from
+	filter, office := q.Query, *from
+	filter.Zone = from.Zone
 	if q.Follow {
 		if kind != "sales" && kind != "notifications" && kind != "outcomes" {
 			return fmt.Errorf("%s cannot be followed: sales, notifications and outcomes can", kind)
 		}
 		follower := backoffice.Follower{Reader: office.Reader, Outcomes: office.Outcomes, Now: office.Acts.Now, Every: time.Second, Idle: q.Flush}
 		if kind == "outcomes" {
-			return write(w, f, outcomeColumns, backoffice.Counted(follower.Ended(ctx, filter.Subscription, 0), progress))
+			return Write(w, f, outcomeColumns, backoffice.Counted(follower.Ended(ctx, filter.Subscription, 0), progress), nil)
 		}
 		office.Reader = follower
 	}
 	switch kind {
 	case "prices":
-		return write(w, f, priceColumns, backoffice.Counted(office.Reader.Prices(ctx, filter), progress))
+		return Write(w, f, priceColumns, backoffice.Counted(office.Reader.Prices(ctx, filter), progress), nil)
 	case "holdings":
-		return write(w, f, holdingColumns, backoffice.Counted(office.Reader.Holdings(ctx, filter), progress))
+		return Write(w, f, holdingColumns, backoffice.Counted(office.Reader.Holdings(ctx, filter), progress), nil)
 	case "accounts":
-		return write(w, f, accountColumns, backoffice.Counted(office.Reader.Accounts(ctx, filter), progress))
+		return Write(w, f, accountColumns, backoffice.Counted(office.Reader.Accounts(ctx, filter), progress), nil)
 	case "calendar":
-		return write(w, f, closedDayColumns, backoffice.Counted(office.Calendar.ClosedDays(ctx), progress))
+		return Write(w, f, closedDayColumns, backoffice.Counted(office.Calendar.ClosedDays(ctx), progress), nil)
 	case "outcomes":
-		return write(w, f, outcomeColumns, backoffice.Counted(backoffice.EachOutcome(ctx, office.Outcomes, filter.Subscription, 0), progress))
+		return Write(w, f, outcomeColumns, backoffice.Counted(backoffice.EachOutcome(ctx, office.Outcomes, filter.Subscription, 0), progress), nil)
 	case "sales":
-		return write(w, f, Sales, backoffice.Counted(office.Reader.Sales(ctx, filter), progress))
+		return Write(w, f, Sales, backoffice.Counted(office.Reader.Sales(ctx, filter), progress), nil)
 	case "postings":
-		return write(w, f, postingColumns, bothSides(backoffice.Counted(office.Reader.Postings(ctx, filter), progress)))
+		return Write(w, f, postingColumns, bothSides(backoffice.Counted(office.Reader.Postings(ctx, filter), progress)), nil)
 	case "notifications":
-		return write(w, f, Notifications, backoffice.Counted(office.Reader.Notifications(ctx, filter), progress))
+		return Write(w, f, Notifications, backoffice.Counted(office.Reader.Notifications(ctx, filter), progress), nil)
 	case "operations":
-		return write(w, f, decisionColumns, backoffice.Counted(office.Reader.Decisions(ctx, filter), progress))
+		return Write(w, f, decisionColumns, backoffice.Counted(office.Reader.Decisions(ctx, filter), progress), nil)
 	case "audit":
-		return write(w, f, Acts, backoffice.Counted(office.Reader.Acts(ctx, filter), progress))
+		return Write(w, f, Acts, backoffice.Counted(office.Reader.Acts(ctx, filter), progress), nil)
 	}
 	return unknownKind(kind, "prices", "holdings", "accounts", "calendar", "sales", "postings", "notifications", "operations", "outcomes", "audit")
 }

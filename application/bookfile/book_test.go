@@ -26,7 +26,7 @@ import (
 
 func office(strike fake.Strike) *backoffice.Office {
 	var ids fake.IDs
-	return backoffice.New(fake.NewStore().Backoffice(strike, func() time.Time { return noon }), audit.Acts{NewID: ids.Next}, time.UTC)
+	return backoffice.New(fake.NewStore().Backoffice(strike, func() time.Time { return noon }), audit.Acts{NewID: ids.Next, Now: func() time.Time { return noon }}, time.UTC)
 }
 
 func imports(t *testing.T, o *backoffice.Office, kind, content string) (backoffice.Imported, error) {
@@ -190,7 +190,7 @@ func TestExportWritesEveryKind(t *testing.T) {
 	require.NoError(t, err)
 	var progress []int64
 	var b bytes.Buffer
-	require.NoError(t, bookfile.Export(t.Context(), o, "postings", "csv", bookfile.Query{Customer: 2}, &b, func(n int64) { progress = append(progress, n) }))
+	require.NoError(t, bookfile.Export(t.Context(), o, "postings", "csv", bookfile.Query{Query: backoffice.Query{CustomerNo: 2}}, &b, func(n int64) { progress = append(progress, n) }))
 	require.Equal(t, []int64{1}, progress)
 	require.Equal(t, 3, strings.Count(b.String(), "\n"), "the header and both sides of a posting")
 }

@@ -45,19 +45,25 @@ var accountColumns = []Column[fund.Account]{
 	{"Balance", func(a *fund.Account) Value { return number(a.Balance.String()) }},
 }
 
+// headers are the columns of a request's header.
+func headers[T any](header func(*T) *operation.Header) []Column[T] {
+	return ColumnsOf([]Column[operation.Header]{
+		{"AppKey", func(h *operation.Header) Value { return Text(h.AppKey) }},
+		{"Channel", func(h *operation.Header) Value { return Text(h.Channel) }},
+		{"TellerName", func(h *operation.Header) Value { return Text(h.TellerName) }},
+		{"CallerId", func(h *operation.Header) Value { return Text(h.CallerID) }},
+		{"ChannelSessionId", func(h *operation.Header) Value { return Text(h.ChannelSessionID) }},
+		{"ChannelRequestId", func(h *operation.Header) Value { return Text(h.ChannelRequestID) }},
+	}, header)
+}
+
 // origin are the columns of the operation that brought a row.
 func origin[T any](id func(*T) operation.ID, position func(*T) int, subscription func(*T) string, header func(*T) *operation.Header) []Column[T] {
-	return []Column[T]{
+	return append([]Column[T]{
 		{"OperationId", func(r *T) Value { return Text(id(r).String()) }},
 		{"Position", func(r *T) Value { return Integer(int64(position(r))) }},
 		{"Subscription", func(r *T) Value { return Text(subscription(r)) }},
-		{"AppKey", func(r *T) Value { return Text(header(r).AppKey) }},
-		{"Channel", func(r *T) Value { return Text(header(r).Channel) }},
-		{"TellerName", func(r *T) Value { return Text(header(r).TellerName) }},
-		{"CallerId", func(r *T) Value { return Text(header(r).CallerID) }},
-		{"ChannelSessionId", func(r *T) Value { return Text(header(r).ChannelSessionID) }},
-		{"ChannelRequestId", func(r *T) Value { return Text(header(r).ChannelRequestID) }},
-	}
+	}, headers(header)...)
 }
 
 // Sales are the columns of sales.
@@ -245,21 +251,19 @@ func codes(faults []fault.Fault) string {
 	return strings.Join(all, " ")
 }
 
-var decisionColumns = []Column[backoffice.Decision]{
-	{"OperationId", func(d *backoffice.Decision) Value { return Text(d.ID.String()) }},
-	{"Operation", func(d *backoffice.Decision) Value { return Text(d.Operation.String()) }},
-	{"Subscription", func(d *backoffice.Decision) Value { return Text(d.Subscription) }},
-	{"AppKey", func(d *backoffice.Decision) Value { return Text(d.Header.AppKey) }},
-	{"Channel", func(d *backoffice.Decision) Value { return Text(d.Header.Channel) }},
-	{"TellerName", func(d *backoffice.Decision) Value { return Text(d.Header.TellerName) }},
-	{"CallerId", func(d *backoffice.Decision) Value { return Text(d.Header.CallerID) }},
-	{"ChannelSessionId", func(d *backoffice.Decision) Value { return Text(d.Header.ChannelSessionID) }},
-	{"ChannelRequestId", func(d *backoffice.Decision) Value { return Text(d.Header.ChannelRequestID) }},
-	{"RequestId", func(d *backoffice.Decision) Value { return Text(cmp.Or(d.Header.RequestID, d.ID.String())) }},
-	{"State", func(d *backoffice.Decision) Value { return Integer(int64(d.State)) }},
-	{"Codes", func(d *backoffice.Decision) Value { return Text(strings.Join(d.Codes, " ")) }},
-	{"ReceivedAt", func(d *backoffice.Decision) Value { return Instant(d.ReceivedAt) }},
-}
+var decisionColumns = slices.Concat(
+	[]Column[backoffice.Decision]{
+		{"OperationId", func(d *backoffice.Decision) Value { return Text(d.ID.String()) }},
+		{"Operation", func(d *backoffice.Decision) Value { return Text(d.Operation.String()) }},
+		{"Subscription", func(d *backoffice.Decision) Value { return Text(d.Subscription) }},
+	},
+	headers(func(d *backoffice.Decision) *operation.Header { return &d.Header }),
+	[]Column[backoffice.Decision]{
+		{"RequestId", func(d *backoffice.Decision) Value { return Text(cmp.Or(d.Header.RequestID, d.ID.String())) }},
+		{"State", func(d *backoffice.Decision) Value { return Integer(int64(d.State)) }},
+		{"Codes", func(d *backoffice.Decision) Value { return Text(strings.Join(d.Codes, " ")) }},
+		{"ReceivedAt", func(d *backoffice.Decision) Value { return Instant(d.ReceivedAt) }},
+	})
 
 // Acts are the columns of acts of administration.
 var Acts = []Column[audit.Act]{

@@ -22,25 +22,38 @@ func ReadAccounts(ctx context.Context, r io.Reader) (*Sorted[fund.Account], erro
 }
 
 func WritePrices(w io.Writer, f Format, rows iter.Seq2[fund.Price, error]) error {
-	return write(w, f, priceColumns, rows)
+	return Write(w, f, priceColumns, rows, nil)
 }
 
 func WriteHoldings(w io.Writer, f Format, rows iter.Seq2[fund.Holding, error]) error {
-	return write(w, f, holdingColumns, rows)
+	return Write(w, f, holdingColumns, rows, nil)
 }
 
 func WriteAccounts(w io.Writer, f Format, rows iter.Seq2[fund.Account, error]) error {
-	return write(w, f, accountColumns, rows)
+	return Write(w, f, accountColumns, rows, nil)
 }
 
 func WriteSales(w io.Writer, f Format, rows iter.Seq2[fund.SaleEntry, error]) error {
-	return write(w, f, Sales, rows)
+	return Write(w, f, Sales, rows, nil)
 }
 
 func WritePostings(w io.Writer, f Format, rows iter.Seq2[fund.PostingEntry, error]) error {
-	return write(w, f, postingColumns, bothSides(rows))
+	return Write(w, f, postingColumns, bothSides(rows), nil)
 }
 
 func WriteNotifications(w io.Writer, f Format, rows iter.Seq2[push.Entry, error]) error {
-	return write(w, f, Notifications, rows)
+	return Write(w, f, Notifications, rows, nil)
+}
+
+// Each calls yield for each value.
+func (s *Sorted[T]) Each(yield func(line int64, value T) error) error {
+	for e, err := range s.values() {
+		if err == nil {
+			err = yield(e.line, e.value)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }

@@ -81,7 +81,7 @@ type kind[T any] struct {
 }
 
 var prices = kind[fund.Price]{
-	columns: []string{"PriceID", "IMKBCode", "HolderCorporationName", "Price", "CurrencyCode", "ValidFrom"},
+	columns: names(priceColumns),
 	parse: func(l *line) (fund.Price, []fault.Fault) {
 		return fund.NewPrice(fund.PriceFields{
 			PriceID: l.number(0), IMKBCode: l.text(1), HolderCorporationName: l.text(2),
@@ -94,7 +94,7 @@ var prices = kind[fund.Price]{
 }
 
 var holdings = kind[fund.Holding]{
-	columns: []string{"CustomerNo", "IMKBCode", "HolderCorporationName", "Units"},
+	columns: names(holdingColumns),
 	parse: func(l *line) (fund.Holding, []fault.Fault) {
 		return fund.NewHolding(fund.HoldingFields{
 			CustomerNo: l.number(0), IMKBCode: l.text(1), HolderCorporationName: l.text(2), Units: l.number(3),
@@ -105,7 +105,7 @@ var holdings = kind[fund.Holding]{
 }
 
 var accounts = kind[fund.Account]{
-	columns: []string{"BranchCode", "CustomerNo", "AccountSuffix", "CurrencyCode", "Balance"},
+	columns: names(accountColumns),
 	parse: func(l *line) (fund.Account, []fault.Fault) {
 		fields := fund.AccountFields{
 			BranchCode: l.number(0), CustomerNo: l.number(1), AccountSuffix: l.number(2), CurrencyCode: l.text(3),
@@ -117,7 +117,7 @@ var accounts = kind[fund.Account]{
 }
 
 var calendar = kind[fund.ClosedDay]{
-	columns: []string{"Day", "Reason"},
+	columns: names(closedDayColumns),
 	parse:   func(l *line) (fund.ClosedDay, []fault.Fault) { return fund.NewClosedDay(l.text(0), l.text(1)) },
 	compare: func(a, b fund.ClosedDay) int { return a.Day.Compare(b.Day) },
 	again:   "The same day is on line %d.",

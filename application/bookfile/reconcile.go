@@ -23,16 +23,6 @@ func (c Comparison) String() string {
 	return fmt.Sprintf("%d equal, %d different, %d missing here, %d missing there", c.Equal, c.Different, c.MissingHere, c.MissingThere)
 }
 
-// difference is a position that the file and the book do not have alike.
-type difference[T any] struct{ file, book *T }
-
-func (d *difference[T]) key() *T {
-	if d.file != nil {
-		return d.file
-	}
-	return d.book
-}
-
 // Reconcile compares a file of holdings or accounts, with the columns of Import, with
 // the book as it is at one moment. It writes each position that differs, is
 // missing here (in the book) or is missing there (in the file), in the format csv or
@@ -59,84 +49,69 @@ func Reconcile(ctx context.Context, with *backoffice.Office, kind, format string
 	return c, err
 }
 
-// reconcile takes columns whose last one is the quantity.
+// reconcile takes columns whose last one is the quantity. The book is the first of a pair.
 func reconcile[T comparable](ctx context.Context, r io.Reader, k *kind[T], rows iter.Seq2[T, error], w io.Writer, f Format, columns []Column[T], c *Comparison) (err error) {
 	file, err := read(ctx, r, k, nil)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, file.Close()) }()
-	var found []Column[difference[T]]
-	quantity := columns[len(columns)-1]
-	for _, each := range columns[:len(columns)-1] {
-		found = append(found, Column[difference[T]]{each.Name, func(d *difference[T]) Value { return each.Value(d.key()) }})
-	}
-	either := func(v *T) Value {
-		if v == nil {
+	last := len(columns) - 1
+	found := ColumnsOf(columns[:last], func(d *pair[T]) *T {
+		if d.hasA {
+			return &d.a
+		}
+		return &d.b
+	})
+	quantity := func(has bool, of *T) Value {
+		if !has {
 			return number("")
 		}
-		return quantity.Value(v)
+		return columns[last].Value(of)
 	}
 	found = append(found,
-		Column[difference[T]]{"Result", func(d *difference[T]) Value {
+		Column[pair[T]]{"Result", func(d *pair[T]) Value {
 			switch {
-			case d.book == nil:
+			case !d.hasA:
 				return Text("missing here")
-			case d.file == nil:
+			case !d.hasB:
 				return Text("missing there")
 			}
 			return Text("different")
 		}},
-		Column[difference[T]]{"There", func(d *difference[T]) Value { return either(d.file) }},
-		Column[difference[T]]{"Here", func(d *difference[T]) Value { return either(d.book) }},
+		Column[pair[T]]{"There", func(d *pair[T]) Value { return quantity(d.hasB, &d.b) }},
+		Column[pair[T]]{"Here", func(d *pair[T]) Value { return quantity(d.hasA, &d.a) }},
 	)
-	return write(w, f, found, differences(k, file.all(), rows, c))
-}
-
-// differences walks the file and the book, which have the same order, side by side.
-func differences[T comparable](k *kind[T], file, book iter.Seq2[T, error], c *Comparison) iter.Seq2[difference[T], error] {
-	return func(yield func(difference[T], error) bool) {
-		nextThere, stop := iter.Pull2(file)
-		defer stop()
-		nextHere, stop := iter.Pull2(book)
-		defer stop()
-		there, thereErr, isThere := nextThere()
-		here, hereErr, isHere := nextHere()
-		for isThere || isHere {
-			if err := errors.Join(thereErr, hereErr); err != nil {
-				yield(difference[T]{}, err)
+	there := func(yield func(T, error) bool) {
+		for e, err := range file.values() {
+			if err != nil {
+				e = new(entry[T])
+			}
+			if !yield(e.value, err) {
 				return
 			}
-			var d difference[T]
-			var order int
+		}
+	}
+	return Write(w, f, found, differences(walk(rows, there, k.compare), c), nil)
+}
+
+// differences counts the pairs, and yields those that are not equal.
+func differences[T comparable](pairs iter.Seq2[pair[T], error], c *Comparison) iter.Seq2[pair[T], error] {
+	return func(yield func(pair[T], error) bool) {
+		for p, err := range pairs {
 			switch {
-			case !isHere:
-				order = -1
-			case !isThere:
-				order = 1
-			default:
-				order = k.compare(there, here)
-			}
-			if order <= 0 {
-				d.file = new(there)
-				there, thereErr, isThere = nextThere()
-			}
-			if order >= 0 {
-				d.book = new(here)
-				here, hereErr, isHere = nextHere()
-			}
-			switch {
-			case d.book == nil:
+			case err != nil:
+			case !p.hasA:
 				c.MissingHere++
-			case d.file == nil:
+			case !p.hasB:
 				c.MissingThere++
-			case *d.file == *d.book:
+			case p.a == p.b:
 				c.Equal++
 				continue
 			default:
 				c.Different++
 			}
-			if !yield(d, nil) {
+			if !yield(p, err) {
 				return
 			}
 		}

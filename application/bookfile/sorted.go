@@ -11,6 +11,8 @@ import (
 	"os"
 	"slices"
 	"strconv"
+
+	"bankingapi/domain/fault"
 )
 
 const (
@@ -29,7 +31,7 @@ const (
 // import that is killed leaves no rows behind.
 type Sorted[T any] struct {
 	kind  *kind[T]
-	run   []entry[T] // the run that is being filled; the only one if file is nil
+	run   []*entry[T] // the run that is being filled; the only one if file is nil
 	file  *os.File
 	runs  []int64 // where each run begins in file, and where the last one ends
 	count int64
@@ -63,40 +65,8 @@ func (s *Sorted[T]) Close() error {
 	return err
 }
 
-// Each calls yield for each value, with the line it is on, in the order of the
-// keys, each key once. It returns yield's first error, or its own if the
-// temporary file cannot be read. It may be called again.
-func (s *Sorted[T]) Each(yield func(line int64, value T) error) error {
-	var last *entry[T]
-	return s.merge(func(e *entry[T]) error {
-		again := last != nil && s.kind.compare(last.value, e.value) == 0
-		last = e
-		if again {
-			return nil // finish has seen that it says the same
-		}
-		return yield(e.line, e.value)
-	})
-}
-
-// all is Each as a stream.
-func (s *Sorted[T]) all() iter.Seq2[T, error] {
-	return func(yield func(T, error) bool) {
-		enough := errors.New("the reader has enough")
-		err := s.Each(func(_ int64, value T) error {
-			if !yield(value, nil) {
-				return enough
-			}
-			return nil
-		})
-		if err != nil && !errors.Is(err, enough) {
-			var none T
-			yield(none, err)
-		}
-	}
-}
-
 func (s *Sorted[T]) add(line int64, fields []string, value T) error {
-	s.run = append(s.run, entry[T]{line, fields, value})
+	s.run = append(s.run, &entry[T]{line, fields, value})
 	s.unordered = s.unordered || s.count > 0 && s.kind.compare(s.last, value) >= 0
 	s.last = value
 	s.count++
@@ -110,31 +80,26 @@ func (s *Sorted[T]) add(line int64, fields []string, value T) error {
 // order of its keys has none, and the search takes as long as reading the file.
 func (s *Sorted[T]) finish(ctx context.Context, faults *Faults) error {
 	if s.file == nil {
-		s.sortRun()
+		slices.SortFunc(s.run, s.compare)
 	} else if err := s.spill(); err != nil {
 		return err
 	}
-	if !s.unordered {
-		return ctx.Err()
-	}
 	var last *entry[T]
-	return s.merge(func(e *entry[T]) error {
-		if last != nil && s.kind.compare(last.value, e.value) == 0 &&
-			(s.kind.same == nil || !s.kind.same(last.value, e.value)) {
+	for e, err := range s.entries() {
+		switch {
+		case !s.unordered || err != nil || ctx.Err() != nil:
+			return cmp.Or(err, ctx.Err())
+		case last != nil && s.kind.compare(last.value, e.value) == 0 && (s.kind.same == nil || !s.kind.same(last.value, e.value)):
 			faults.add(e.line, "", fmt.Sprintf(s.kind.again, last.line))
-		} else {
+		default:
 			last = e
 		}
-		return ctx.Err()
-	})
+	}
+	return nil
 }
 
 func (s *Sorted[T]) compare(a, b *entry[T]) int {
 	return cmp.Or(s.kind.compare(a.value, b.value), cmp.Compare(a.line, b.line))
-}
-
-func (s *Sorted[T]) sortRun() {
-	slices.SortFunc(s.run, func(a, b entry[T]) int { return s.compare(&a, &b) })
 }
 
 // spill appends the run to the temporary file.
@@ -150,13 +115,13 @@ func (s *Sorted[T]) spill() error {
 		s.file, s.runs = file, []int64{0}
 		_ = os.Remove(file.Name()) // if the system allows it, a crash leaves nothing behind
 	}
-	s.sortRun()
+	slices.SortFunc(s.run, s.compare)
 	end := s.runs[len(s.runs)-1]
 	w := bufio.NewWriterSize(s.file, 1<<16)
 	var b []byte
-	for i := range s.run {
-		b = strconv.AppendInt(b[:0], s.run[i].line, 10)
-		for _, field := range s.run[i].fields {
+	for _, e := range s.run {
+		b = strconv.AppendInt(b[:0], e.line, 10)
+		for _, field := range e.fields {
 			b = appendField(append(b, ','), field)
 		}
 		b = append(b, '\n')
@@ -171,77 +136,124 @@ func (s *Sorted[T]) spill() error {
 	return w.Flush()
 }
 
-// source is a run that is being merged, at its next entry.
-type source[T any] struct {
-	next *entry[T]
-	from *records
+// values yields each value with the line it is on, in the order of the keys, each key
+// once. It may be called again.
+func (s *Sorted[T]) values() iter.Seq2[*entry[T], error] {
+	return func(yield func(*entry[T], error) bool) {
+		var last *entry[T]
+		for e, err := range s.entries() {
+			again := err == nil && last != nil && s.kind.compare(last.value, e.value) == 0 // finish has seen that it says the same
+			last = e
+			if !again && !yield(e, err) {
+				return
+			}
+		}
+	}
 }
 
-// advance reads the next entry; the error is io.EOF after the last one.
-func (r *source[T]) advance(k *kind[T]) error {
-	found, err := r.from.next()
-	if err != nil {
-		return err
+// entries yields every line, in the order of the keys.
+func (s *Sorted[T]) entries() iter.Seq2[*entry[T], error] {
+	if s.file == nil {
+		return func(yield func(*entry[T], error) bool) {
+			for _, e := range s.run {
+				if !yield(e, nil) {
+					return
+				}
+			}
+		}
 	}
-	if len(found.fields) != 1+len(k.columns) {
-		return errDamaged
+	buffer := max(mergeMemory/len(s.runs), 1<<12)
+	runs := make([]iter.Seq2[*entry[T], error], len(s.runs)-1)
+	for i, end := range s.runs[1:] {
+		runs[i] = s.read(s.runs[i], end, buffer)
 	}
-	number, err := strconv.ParseInt(found.fields[0], 10, 64)
-	l := line{columns: k.columns, fields: found.fields[1:]}
-	value, faults := k.parse(&l)
-	if err != nil || len(faults)+len(l.faults) > 0 {
-		return errDamaged
-	}
-	r.next = &entry[T]{line: number, value: value}
-	return nil
+	return merge(runs, s.compare)
 }
 
 var errDamaged = errors.New("the temporary file of the import is damaged")
 
-// merge calls yield for every entry in order.
-func (s *Sorted[T]) merge(yield func(*entry[T]) error) error {
-	if s.file == nil {
-		for i := range s.run {
-			if err := yield(&s.run[i]); err != nil {
-				return err
+// read yields the entries of a run in the temporary file.
+func (s *Sorted[T]) read(from, to int64, buffer int) iter.Seq2[*entry[T], error] {
+	return func(yield func(*entry[T], error) bool) {
+		file := newRecords(io.NewSectionReader(s.file, from, to-from), buffer)
+		for {
+			found, err := file.next()
+			if errors.Is(err, io.EOF) {
+				return
+			}
+			if err == nil && len(found.fields) != 1+len(s.kind.columns) {
+				err = errDamaged
+			}
+			e := new(entry[T])
+			if err == nil {
+				e.line, err = strconv.ParseInt(found.fields[0], 10, 64)
+			}
+			if err == nil {
+				var faults []fault.Fault
+				l := line{columns: s.kind.columns, fields: found.fields[1:]}
+				if e.value, faults = s.kind.parse(&l); len(faults)+len(l.faults) > 0 {
+					err = errDamaged
+				}
+			}
+			if !yield(e, err) || err != nil {
+				return
 			}
 		}
-		return nil
 	}
-	compare := func(a, b *source[T]) int { return s.compare(a.next, b.next) }
-	buffer := max(mergeMemory/len(s.runs), 1<<12)
-	var open []*source[T] // in the order of their next entries
-	for i, end := range s.runs[1:] {
-		r := &source[T]{from: newRecords(io.NewSectionReader(s.file, s.runs[i], end-s.runs[i]), buffer)}
-		if err := r.advance(s.kind); err != nil {
-			return noEOF(err)
-		}
-		open = append(open, r)
-	}
-	slices.SortFunc(open, compare)
-	for len(open) > 0 {
-		first := open[0]
-		if err := yield(first.next); err != nil {
-			return err
-		}
-		switch err := first.advance(s.kind); {
-		case errors.Is(err, io.EOF):
-			open = open[1:]
-		case err != nil:
-			return err
-		default:
-			place, _ := slices.BinarySearchFunc(open[1:], first, compare)
-			copy(open, open[1:place+1])
-			open[place] = first
-		}
-	}
-	return nil
 }
 
-// noEOF is the error of a file that ends too early.
-func noEOF(err error) error {
-	if errors.Is(err, io.EOF) {
-		return io.ErrUnexpectedEOF
+// merge yields what all sequences yield, in their order.
+func merge[T any](all []iter.Seq2[T, error], compare func(a, b T) int) iter.Seq2[T, error] {
+	if len(all) == 1 {
+		return all[0]
 	}
-	return err
+	half := len(all) / 2
+	pairs := walk(merge(all[:half], compare), merge(all[half:], compare), compare)
+	return func(yield func(T, error) bool) {
+		for p, err := range pairs {
+			if (p.hasA || err != nil) && !yield(p.a, err) || p.hasB && !yield(p.b, nil) {
+				return
+			}
+		}
+	}
+}
+
+// pair is what two sequences have of one key.
+type pair[T any] struct {
+	a, b       T
+	hasA, hasB bool
+}
+
+// walk goes through two sequences side by side. Both have the order of compare.
+func walk[T any](a, b iter.Seq2[T, error], compare func(a, b T) int) iter.Seq2[pair[T], error] {
+	return func(yield func(pair[T], error) bool) {
+		next, stop := iter.Pull2(b)
+		defer stop()
+		y, errB, ok := next()
+		for x, err := range a {
+			for ok && cmp.Or(err, errB) == nil && compare(y, x) < 0 {
+				if !yield(pair[T]{b: y, hasB: true}, nil) {
+					return
+				}
+				y, errB, ok = next()
+			}
+			if err = cmp.Or(err, errB); err != nil {
+				yield(pair[T]{}, err)
+				return
+			}
+			p := pair[T]{a: x, hasA: true}
+			if p.hasB = ok && compare(y, x) == 0; p.hasB {
+				p.b = y
+				y, errB, ok = next()
+			}
+			if !yield(p, nil) {
+				return
+			}
+		}
+		for ; ok; y, errB, ok = next() {
+			if !yield(pair[T]{b: y, hasB: errB == nil}, errB) || errB != nil {
+				return
+			}
+		}
+	}
 }

@@ -95,11 +95,6 @@ func Instant(t time.Time) Value {
 	return Value{text: string(append(b, 'Z')), kind: optional}
 }
 
-// write is Write for readers who see everything.
-func write[T any](w io.Writer, f Format, columns []Column[T], rows iter.Seq2[T, error]) error {
-	return Write(w, f, columns, rows, nil)
-}
-
 // Write writes rows as they come, with what mask returns for values that name
 // somebody. A nil mask writes everything in full. Write stops at the first error of
 // the rows or of w, which it returns. It does not buffer more than a row where w does
@@ -110,11 +105,7 @@ func Write[T any](w io.Writer, f Format, columns []Column[T], rows iter.Seq2[T, 
 	}
 	appendRow := appendNDJSON[T]
 	if f != NDJSON {
-		names := make([]string, len(columns))
-		for i, each := range columns {
-			names[i] = each.Name
-		}
-		if _, err := io.WriteString(w, strings.Join(names, ",")+"\n"); err != nil {
+		if _, err := io.WriteString(w, strings.Join(names(columns), ",")+"\n"); err != nil {
 			return err
 		}
 		appendRow = func(b []byte, columns []Column[T], row *T) []byte {
@@ -132,6 +123,13 @@ func Write[T any](w io.Writer, f Format, columns []Column[T], rows iter.Seq2[T, 
 		}
 	}
 	return nil
+}
+
+func names[T any](columns []Column[T]) (all []string) {
+	for _, c := range columns {
+		all = append(all, c.Name)
+	}
+	return all
 }
 
 // masked are the columns as a reader may see them. What is masked is a text.
@@ -162,33 +160,12 @@ func appendCSV[T any](b []byte, columns []Column[T], row *T, guarded bool) []byt
 	return append(b, '\n')
 }
 
+// appendField quotes what needs it, and spaces at the ends, which some readers cut off.
 func appendField(b []byte, v string) []byte {
-	if !needsQuotes(v) {
+	if !strings.ContainsAny(v, "\",\r\n") && strings.Trim(v, " \t") == v {
 		return append(b, v...)
 	}
-	b = append(b, '"')
-	for i := range len(v) { // byte for byte: line ends stay what they are
-		if v[i] == '"' {
-			b = append(b, '"')
-		}
-		b = append(b, v[i])
-	}
-	return append(b, '"')
-}
-
-// needsQuotes is true also for spaces at the ends, which some readers cut off.
-func needsQuotes(v string) bool {
-	for i := range len(v) {
-		switch v[i] {
-		case '"', ',', '\r', '\n':
-			return true
-		case ' ', '\t':
-			if i == 0 || i == len(v)-1 {
-				return true
-			}
-		}
-	}
-	return false
+	return append(append(append(b, '"'), strings.ReplaceAll(v, `"`, `""`)...), '"')
 }
 
 func appendNDJSON[T any](b []byte, columns []Column[T], row *T) []byte {

@@ -11,6 +11,8 @@ import (
 
 	"bankingapi/application/bookfile"
 	"bankingapi/bootstrap"
+	"bankingapi/domain/day"
+	"bankingapi/domain/operation"
 )
 
 // exports lists the kinds of rows, each with the flags that can filter it. Rows that
@@ -38,13 +40,16 @@ func exportKinds() (kinds []string) {
 	return kinds
 }
 
-var saleStates = map[string]int{"recorded": 1, "1": 1, "completed": 2, "2": 2, "failed": 8, "8": 8}
+var saleStates = map[string]operation.State{
+	"recorded": operation.Recorded, "1": operation.Recorded, "completed": operation.Completed, "2": operation.Completed,
+	"failed": operation.Failed, "8": operation.Failed,
+}
 
 // exportOptions are the flags of export.
 type exportOptions struct {
-	since, until, settledSince, settledUntil, state string
-	filter                                          bookfile.Query
-	spreadsheet                                     bool
+	since, until, settledSince, settledUntil, dueSince, dueUntil, state, operationID string
+	filter                                                                           bookfile.Query
+	spreadsheet                                                                      bool
 }
 
 func exportCommand(p program) *cobra.Command {
@@ -89,7 +94,7 @@ audit keeps who exported rows with data of customers.`,
 	flags := cmd.Flags()
 	flags.BoolVar(&o.spreadsheet, "spreadsheet", false, "write an apostrophe before texts that a spreadsheet would run as a formula")
 	flags.BoolVar(&o.filter.Follow, "follow", false, "go on with the sales, notifications or outcomes that come, until interrupted. A sale comes again when it ends")
-	flags.Int64Var(&o.filter.Customer, "customer", 0, "only rows of this customer `number`")
+	flags.Int64Var(&o.filter.CustomerNo, "customer", 0, "only rows of this customer `number`")
 	flags.Int64Var(&o.filter.PriceID, "price-id", 0, "only sales that were settled at the price with this `PriceID`")
 	for _, f := range []struct {
 		value       *string
@@ -100,14 +105,14 @@ audit keeps who exported rows with data of customers.`,
 		{&o.state, "state", "only sales in this `state`: recorded, completed or failed"},
 		{&o.settledSince, "settled-since", "only sales that were settled from this `day` or time on"},
 		{&o.settledUntil, "settled-until", "only sales that were settled up to this `day`, or before this time"},
-		{&o.filter.DueSince, "due-since", "only sales for this later `day` or a later one"},
-		{&o.filter.DueUntil, "due-until", "only sales for this later `day` or an earlier one"},
-		{&o.filter.User, "user", "only notifications of this `UserId`"},
+		{&o.dueSince, "due-since", "only sales for this later `day` or a later one"},
+		{&o.dueUntil, "due-until", "only sales for this later `day` or an earlier one"},
+		{&o.filter.UserID, "user", "only notifications of this `UserId`"},
 		{&o.filter.PushID, "push-id", "only notifications with this `PushId`"},
 		{&o.filter.Subscription, "subscription", "only rows of the subscription with this `name`"},
 		{&o.filter.CallerID, "caller-id", "only rows with this `CallerId`"},
 		{&o.filter.RequestID, "request-id", "only rows with this `X-Request-Id` of the caller"},
-		{&o.filter.OperationID, "operation-id", "only rows of this operation `ID`"},
+		{&o.operationID, "operation-id", "only rows of this operation `ID`"},
 		{&o.filter.Actor, "actor", "only acts of the person with this `name`"},
 		{&o.filter.Action, "action", "only acts of this `kind`, like subscription.change"},
 		{&o.filter.Object, "object", "only acts on this `object`, like the name of a subscription"},
@@ -139,7 +144,7 @@ func (o *exportOptions) check(c *call) (err error) {
 	if o.spreadsheet && c.format() != "csv" {
 		return wrongUsef("--spreadsheet is for --format csv")
 	}
-	if c.Flags().Changed("customer") && o.filter.Customer <= 0 {
+	if c.Flags().Changed("customer") && o.filter.CustomerNo <= 0 {
 		return wrongUsef("--customer must be greater than 0")
 	}
 	if o.state != "" {
@@ -147,12 +152,19 @@ func (o *exportOptions) check(c *call) (err error) {
 			return wrongUsef("--state must be recorded, completed or failed")
 		}
 	}
+	if o.operationID != "" {
+		if o.filter.OperationID, err = parseID(o.operationID); err != nil {
+			return err
+		}
+	}
 	bank := c.settings.Bank
-	var errs [4]error
+	var errs [6]error
 	o.filter.Since, _, errs[0] = moment(bank, "since", o.since)
 	_, o.filter.Until, errs[1] = moment(bank, "until", o.until)
 	o.filter.SettledSince, _, errs[2] = moment(bank, "settled-since", o.settledSince)
 	_, o.filter.SettledUntil, errs[3] = moment(bank, "settled-until", o.settledUntil)
+	o.filter.DueSince, errs[4] = theDay("due-since", o.dueSince)
+	o.filter.DueUntil, errs[5] = theDay("due-until", o.dueUntil)
 	return cmp.Or(errs[:]...)
 }
 
@@ -176,6 +188,16 @@ func (o *exportOptions) run(c *call) error {
 		return err
 	}
 	return out.Flush()
+}
+
+// theDay parses a day. An empty text is no day.
+func theDay(flag, text string) (d day.Day, err error) {
+	if text != "" {
+		if d, err = day.Parse(text); err != nil {
+			err = wrongUsef("--%s must be a day like 2026-11-20", flag)
+		}
+	}
+	return d, err
 }
 
 // moment parses a day in the bank's time zone, which has a start and an end, or a

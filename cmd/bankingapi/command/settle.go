@@ -22,6 +22,7 @@ func (n someFailed) Error() string {
 type settleOptions struct {
 	dryRun bool
 	until  string
+	day    day.Day
 }
 
 func settleCommand(p program) *cobra.Command {
@@ -42,11 +43,12 @@ for each sale and one for the numbers.
 
 The exit status is 3 if an operation failed, or would fail, because the bank refuses one of its sales.`,
 		Example: "  bankingapi settle\n  bankingapi settle --dry-run --day 2026-12-04",
-	}, func(*call) error {
+	}, func(*call) (err error) {
 		if o.until != "" && !o.dryRun {
 			return wrongUsef("--day is for --dry-run")
 		}
-		return nil
+		o.day, err = theDay("day", o.until)
+		return err
 	}, o.run)
 	cmd.Flags().BoolVar(&o.dryRun, "dry-run", false, "say what would happen to each due sale, and change nothing")
 	cmd.Flags().StringVar(&o.until, "day", "", "the `day` of --dry-run: take the sales that are due until then")
@@ -85,13 +87,7 @@ func failures(n int) error {
 
 // forecast prints a line for each due sale, and the numbers at the end.
 func (o *settleOptions) forecast(c *call) error {
-	on := c.app.Buyer().DueUntil()
-	if o.until != "" {
-		var err error
-		if on, err = day.Parse(o.until); err != nil {
-			return wrongUsef("--day must be a day like 2026-12-04")
-		}
-	}
+	on := cmp.Or(o.day, c.app.Buyer().DueUntil())
 	var completed, failed, waiting int
 	for s, err := range c.app.Buyer().Forecast(c.Context(), on) {
 		if err != nil {

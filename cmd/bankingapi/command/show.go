@@ -293,7 +293,7 @@ func showNotificationCommand(p program) *cobra.Command {
 	}, nil, func(c *call) error {
 		c.look("show", "notification", pushID)
 		var found int64
-		err := bookfile.Export(c.Context(), c.office, "notifications", "ndjson", bookfile.Query{PushID: pushID}, c.OutOrStdout(), func(rows int64) { found = rows })
+		err := bookfile.Export(c.Context(), c.office, "notifications", "ndjson", bookfile.Query{Query: backoffice.Query{PushID: pushID}}, c.OutOrStdout(), func(rows int64) { found = rows })
 		if err == nil && found == 0 {
 			err = errors.New("not found: a notification with this PushId")
 		}

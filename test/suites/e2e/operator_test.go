@@ -62,8 +62,8 @@ func TestTheOperatorsDay(t *testing.T) {
 		})
 
 		actions := strings.Join(column(b.Export(t, "audit"), "Action"), " ")
-		require.Equal(t, "import.prices import.holdings import.accounts subscription.create sales.cancel sales.reverse adjust.holding "+
-			"subscription.change subscription.change", strings.TrimPrefix(actions, "schema.up "))
+		require.Equal(t, "import.prices import.holdings import.accounts subscription.create command.show sales.cancel sales.reverse command.export "+
+			"adjust.holding command.export command.show command.show subscription.change subscription.change", strings.TrimPrefix(actions, "schema.up "))
 		require.Contains(t, column(b.Export(t, "audit"), "Actor"), "ayse")
 		b.Verify(t)
 
