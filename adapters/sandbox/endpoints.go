@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"time"
 
+	"bankingapi/application/backoffice"
 	"bankingapi/application/bookfile"
 	"bankingapi/domain/fault"
 )
@@ -124,7 +125,7 @@ func (b *Sandbox) serveBook(r *http.Request) (any, error) {
 	book := make(map[string][]json.RawMessage)
 	for _, kind := range bookKinds {
 		var rows bytes.Buffer
-		if err := bookfile.Export(r.Context(), b.o.Office, kind, string(bookfile.NDJSON), bookfile.Query{Customer: customer}, &rows, nil); err != nil {
+		if err := bookfile.Export(r.Context(), b.o.Office, kind, string(bookfile.NDJSON), bookfile.Query{Query: backoffice.Query{CustomerNo: customer}}, &rows, nil); err != nil {
 			return nil, err
 		}
 		book[kind] = []json.RawMessage{}
