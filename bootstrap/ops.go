@@ -21,6 +21,7 @@ import (
 	"bankingapi/adapters/telemetry"
 	"bankingapi/adapters/trail"
 	"bankingapi/application/backoffice"
+	"bankingapi/application/buyfund"
 	"bankingapi/application/store"
 	"bankingapi/application/subscriptions"
 )
@@ -125,7 +126,7 @@ func newOpsServer(lc fx.Lifecycle, w *setup, readiness *opsapi.Readiness, metric
 }
 
 // newConsole returns nil if the console is not enabled.
-func newConsole(lc fx.Lifecycle, w *setup, s *store.Store, office *backoffice.Office, manager *subscriptions.Manager, readiness *opsapi.Readiness, box *sandbox.Sandbox, k *trail.Keeper) (*console.Console, error) {
+func newConsole(lc fx.Lifecycle, w *setup, s *store.Store, office *backoffice.Office, manager *subscriptions.Manager, readiness *opsapi.Readiness, box *sandbox.Sandbox, k *trail.Keeper, buyer *buyfund.Buyer) (*console.Console, error) {
 	if !w.settings.Console.Enabled {
 		return nil, nil //nolint:nilnil // a service without a console
 	}
@@ -154,13 +155,17 @@ func newConsole(lc fx.Lifecycle, w *setup, s *store.Store, office *backoffice.Of
 		Looked: func(user, page string) {
 			w.log.Info("unmasked data was shown", zap.String("user", user), zap.String("page", page))
 		},
-		Answer: httpapi.Answer,
+		Answer:   httpapi.Answer,
+		Due:      buyer.CountDue,
+		Forecast: buyer.Forecast,
 		Failed: func(page string, err error) {
 			w.log.Warn("a page of the console failed", zap.String("page", page), zap.Error(err))
 		},
 	}
 	if k.Kept() == nil {
-		o.Trail = k
+		o.Trail, o.Key = k, k.Secret("console")
+	} else if o.UserHeader != "" {
+		w.log.Warn("each replica has its own sessions of the console, because there is no key of a trail: the identity proxy must keep a user at one replica")
 	}
 	pages := console.New(o)
 	lc.Append(fx.StopHook(pages.Close))

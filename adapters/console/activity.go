@@ -2,95 +2,76 @@ package console
 
 import (
 	"cmp"
+	"maps"
 	"net/http"
 	"slices"
 	"sync"
 	"time"
 
+	"bankingapi/application/backoffice"
 	"bankingapi/application/buyfund"
 	"bankingapi/application/summary"
 	"bankingapi/domain/day"
 	"bankingapi/domain/operation"
 )
 
-// activity counts what this process does: by minute for the last hour, and in
-// total for the bank's day. Its memory is bounded. It is safe for concurrent
-// use, and a request costs it less than a microsecond.
+// activity counts what this process answered, by minute for the last hour. Its memory
+// is bounded. It is safe for concurrent use, and a request costs it less than a
+// microsecond.
 type activity struct {
-	zone *time.Location
-	bank func() time.Time // the bank's clock, which decides the day
+	began time.Time // of the process
 
 	mu      sync.Mutex
-	began   time.Time // of the process
-	since   time.Time // of the totals
-	minutes ring[minute]
+	minutes [hour]minute
 	// second is that of the last request, since 1970. requests are those in it, and
 	// before those in the second before it.
 	second           int64
 	requests, before int
-	day              day.Day
-	ends             time.Time // of the day
-	totals           totals
-	// refusals are those of the day, at most maxRefusals.
-	refusals map[refusal]int
-	// partners are the requests of each subscription, at most maxCounted of them.
-	partners map[string]*ring[int]
+	settled          settled
 }
 
 const (
-	hour        = 60
-	maxRefusals = 1000
-	maxCounted  = 500
+	hour = 60
+	// maxCounted is how many subscriptions and refusals a minute tells apart.
+	maxCounted = 500
 )
 
-// ring has something for each of the last 60 minutes.
-type ring[T any] [hour]struct {
-	number int64 // of the minute, since 1970
-	value  T
-}
-
-// at is the value of a minute, the zero value at first. A request of an
-// earlier hour counts for the minute that took its place.
-func (r *ring[T]) at(t time.Time) *T {
-	number := t.Unix() / 60
-	slot := &r[number%hour]
-	if slot.number < number {
-		*slot = struct {
-			number int64
-			value  T
-		}{number: number}
-	}
-	return &slot.value
-}
-
-// minute counts the requests of one minute. Answered are the requests to operations
-// that were answered 2xx: their latencies are counted by bucketOf.
+// minute counts the requests of one minute.
 type minute struct {
-	requests, answered, failed int
-	latencies                  [buckets]int32
+	number   int64 // since 1970
+	requests int
+	// The others are requests to operations. Answered are those with 2xx: their latencies
+	// are counted by bucketOf. Replayed ones repeated an operation. Rejected were
+	// answered 4xx, and failed 5xx.
+	answered, replayed, rejected, failed int
+	latencies                            [buckets]int32
+	partners                             map[string]int
+	// refused are those whose refusal was not stored.
+	refused map[backoffice.RefusedKey]int
 }
 
-// totals are those of the requests of the bank's day to this replica.
-type totals struct {
-	// Replayed requests repeated an operation. Rejected are requests that were answered
-	// 4xx, Failed those with 5xx.
-	Replayed, Rejected, Failed int
-	// Settled are due sales that were completed, Lapsed those that failed.
-	Settled, Lapsed int
+// settled are the due sales that this process settled on a day of the bank.
+type settled struct {
+	day               day.Day
+	Completed, Failed int
 }
 
-// refusal is a kind of refused requests.
-type refusal struct {
-	// Partner is empty if the key belongs to no subscription. Code is the first of the
-	// answer.
-	Partner, Code string
-	// Kept says that the bank refused the operation, so that it is stored.
-	Kept bool
+// at is the minute of a time. A request of an earlier hour counts for the minute that
+// took its place.
+func (a *activity) at(t time.Time) *minute {
+	number := t.Unix() / 60
+	m := &a.minutes[number%hour]
+	if m.number < number {
+		*m = minute{number: number, partners: make(map[string]int), refused: make(map[backoffice.RefusedKey]int)}
+	}
+	return m
 }
 
-// newActivity begins to count.
-func newActivity(zone *time.Location, bank func() time.Time, now time.Time) *activity {
-	return &activity{zone: zone, bank: bank, began: now, since: now, partners: make(map[string]*ring[int])}
+// increment counts a key, unless there are too many.
+func increment[K comparable](counts map[K]int, key K) {
+	if _, known := counts[key]; known || len(counts) < maxCounted {
+		counts[key]++
+	}
 }
 
 // Request counts a request and its answer, as the metrics do: the dashboard and the
@@ -102,41 +83,30 @@ func (c *Console) Request(x *summary.Exchange) {
 	a, at := c.activity, x.Start.Add(x.Duration)
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.turn(at, a.bank())
 	a.tick(at)
 	a.requests++
-	m := a.minutes.at(at)
+	m := a.at(at)
 	m.requests++
 	if x.Operation == "" {
 		return
 	}
-	if x.Status < http.StatusMultipleChoices {
-		m.answered++
-		m.latencies[bucketOf(x.Duration)]++
-	}
-	p := a.partners[x.Subscription]
-	if p == nil && x.Subscription != "" && len(a.partners) < maxCounted {
-		p = new(ring[int])
-		a.partners[x.Subscription] = p
-	}
-	if p != nil {
-		*p.at(at)++
+	if x.Subscription != "" {
+		increment(m.partners, x.Subscription)
 	}
 	switch {
 	case x.Status >= http.StatusInternalServerError:
-		a.totals.Failed++
 		m.failed++
 	case x.Status >= http.StatusBadRequest:
-		a.totals.Rejected++
-	case x.Replayed:
-		a.totals.Replayed++
+		m.rejected++
+	case x.Status < http.StatusMultipleChoices:
+		m.answered++
+		m.latencies[bucketOf(x.Duration)]++
+		if x.Replayed {
+			m.replayed++
+		}
 	}
-	if len(x.Codes) == 0 {
-		return
-	}
-	key := refusal{x.Subscription, x.Codes[0], x.State == operation.Failed}
-	if _, known := a.refusals[key]; known || len(a.refusals) < maxRefusals {
-		a.refusals[key]++
+	if len(x.Codes) > 0 && x.State != operation.Failed {
+		increment(m.refused, backoffice.RefusedKey{Subscription: x.Subscription, Code: x.Codes[0]})
 	}
 }
 
@@ -145,28 +115,18 @@ func (c *Console) Settled(s buyfund.Settlement) {
 	if c == nil {
 		return
 	}
-	a := c.activity
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.turn(c.o.Machine(), a.bank())
-	a.totals.Settled += s.Completed
-	a.totals.Lapsed += s.Failed
+	today := day.Of(c.o.Bank(), c.o.Zone)
+	c.activity.mu.Lock()
+	defer c.activity.mu.Unlock()
+	before := c.activity.settledOn(today)
+	c.activity.settled = settled{today, before.Completed + s.Completed, before.Failed + s.Failed}
 }
 
-// turn begins a new day at the bank's midnight. now is the time of the machine.
-func (a *activity) turn(now, bank time.Time) {
-	if !a.day.IsNone() && bank.Before(a.ends) {
-		return
+func (a *activity) settledOn(today day.Day) settled {
+	if a.settled.day != today {
+		return settled{}
 	}
-	if !a.day.IsNone() {
-		a.since = now
-		if midnight := a.ends; bank.Sub(now).Abs() < time.Minute && midnight.Before(now) {
-			a.since = midnight // nothing was asked since
-		}
-	}
-	a.day = day.Of(bank, a.zone)
-	a.ends = a.day.Plus(1).Start(a.zone)
-	a.totals, a.refusals = totals{}, make(map[refusal]int)
+	return a.settled
 }
 
 // tick begins a new second.
@@ -191,75 +151,66 @@ func (a *activity) isBusy(now time.Time) bool {
 	return a.requests+a.before >= busyRate
 }
 
-// rates are the requests a second of a subscription in each of the last 60
-// minutes, the running one last.
-func (a *activity) rates(name string, now time.Time) (rates []float64) {
+// last calls do with each of the last minutes, the running one last, and with how many
+// seconds of it have passed. It ends with the hour and begins with the process.
+func (a *activity) last(minutes int, now time.Time, do func(m *minute, seconds float64)) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	p := a.partners[name]
-	if p == nil {
-		return make([]float64, hour)
+	for ago := min(minutes-1, int(now.Unix()/60-a.began.Unix()/60)); ago >= 0; ago-- {
+		seconds := 60.0
+		if ago == 0 {
+			seconds = max(1, float64(now.Unix()%60))
+		}
+		do(a.at(now.Add(-time.Duration(ago)*time.Minute)), seconds)
 	}
-	for ago := hour - 1; ago >= 0; ago-- {
-		at := now.Add(-time.Duration(ago) * time.Minute)
-		rates = append(rates, float64(*p.at(at))/secondsOf(ago, now))
-	}
+}
+
+// rates are the requests a second of a subscription in each of the last minutes.
+func (a *activity) rates(name string, now time.Time) (rates []float64) {
+	a.last(hour, now, func(m *minute, seconds float64) { rates = append(rates, float64(m.partners[name])/seconds) })
 	return rates
 }
 
-// failures are the requests of this minute and the one before that were answered 5xx,
-// and all requests.
-func (a *activity) failures(now time.Time) (failed, requests int) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	for _, at := range []time.Time{now, now.Add(-time.Minute)} {
-		m := a.minutes.at(at)
-		failed, requests = failed+m.failed, requests+m.requests
-	}
-	return failed, requests
-}
-
-// secondsOf is how much of a minute has passed, counted back from the running one.
-func secondsOf(ago int, now time.Time) float64 {
-	if ago == 0 {
-		return max(1, float64(now.Unix()%60))
-	}
-	return 60
-}
-
-// snapshot is what the Today page shows.
-type snapshot struct {
-	totals
-	Since    time.Time // when counting began
-	Refusals []refusalCount
+// lastHour is what this process did in the last hour, as Today shows it.
+type lastHour struct {
+	Replayed, Rejected, Failed int
+	Settled                    settled // today
+	Refused                    []refused
 	// rate is in requests a second, median and slow in milliseconds: one value for
-	// each of the last 60 minutes that this process has seen, the running one last.
+	// each minute.
 	rate, median, slow []float64
 }
 
-type refusalCount struct {
-	refusal
-	Requests int
+// refused is how many requests of a partner were refused with a code, or operations.
+// Partner is empty if the key belongs to no subscription.
+type refused struct {
+	Partner, Code string
+	Count         int64
 }
 
-func (a *activity) snapshot(now time.Time) snapshot {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.turn(now, a.bank())
-	s := snapshot{totals: a.totals, Since: a.since}
-	for key, n := range a.refusals {
-		s.Refusals = append(s.Refusals, refusalCount{key, n})
+// sorted lists refusals, most frequent first.
+func sorted[N int | int64](counts map[backoffice.RefusedKey]N) (all []refused) {
+	for key, n := range counts {
+		all = append(all, refused{key.Subscription, key.Code, int64(n)})
 	}
-	slices.SortFunc(s.Refusals, func(x, y refusalCount) int {
-		return cmp.Or(cmp.Compare(y.Requests, x.Requests), cmp.Compare(x.Partner, y.Partner), cmp.Compare(x.Code, y.Code))
+	slices.SortFunc(all, func(x, y refused) int {
+		return cmp.Or(cmp.Compare(y.Count, x.Count), cmp.Compare(x.Partner, y.Partner), cmp.Compare(x.Code, y.Code))
 	})
-	for ago := min(hour-1, int(now.Unix()/60-a.began.Unix()/60)); ago >= 0; ago-- {
-		m := a.minutes.at(now.Add(-time.Duration(ago) * time.Minute))
-		s.rate = append(s.rate, float64(m.requests)/secondsOf(ago, now))
-		s.median = append(s.median, m.quantile(0.5))
-		s.slow = append(s.slow, m.quantile(0.99))
-	}
-	return s
+	return all
+}
+
+func (a *activity) lastHour(now time.Time, today day.Day) (h lastHour) {
+	counts := make(map[backoffice.RefusedKey]int)
+	a.last(hour, now, func(m *minute, seconds float64) {
+		h.Replayed, h.Rejected, h.Failed = h.Replayed+m.replayed, h.Rejected+m.rejected, h.Failed+m.failed
+		h.rate, h.median, h.slow = append(h.rate, float64(m.requests)/seconds), append(h.median, m.quantile(0.5)), append(h.slow, m.quantile(0.99))
+		for key, n := range maps.All(m.refused) {
+			counts[key] += n
+		}
+		h.Settled = a.settledOn(today)
+	})
+	h.Refused = sorted(counts)
+	return h
 }
 
 // buckets of latencies grow by a quarter each, from 100 microseconds to 30 s.
@@ -286,10 +237,9 @@ func (m *minute) quantile(q float64) float64 {
 		return 0
 	}
 	left := int32(q * float64(m.answered))
-	for i, n := range m.latencies {
-		if left -= n; left < 0 {
-			return float64(bounds[i].Microseconds()) / 1000
-		}
-	}
-	return float64(bounds[buckets-1].Milliseconds())
+	i := slices.IndexFunc(m.latencies[:], func(n int32) bool {
+		left -= n
+		return left < 0
+	})
+	return float64(bounds[i].Microseconds()) / 1000
 }

@@ -8,45 +8,41 @@ import (
 
 	"bankingapi/application/buyfund"
 	"bankingapi/application/summary"
+	"bankingapi/domain/day"
 	"bankingapi/domain/operation"
 )
 
-// The day is the bank's: in a sandbox its clock is ahead.
-func TestTodayIsTheDayOfTheBank(t *testing.T) {
+// What was settled is counted for the day of the bank: in a sandbox its clock is ahead.
+func TestSettledSalesAreThoseOfTheDayOfTheBank(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 11, 22, 12, 0, 30, 0, time.UTC)
 	bank := now
 	c := New(Options{Machine: func() time.Time { return now }, Bank: func() time.Time { return bank }, Zone: time.UTC})
-	reject := func() {
-		c.Request(&summary.Exchange{Operation: operation.BuyFundFromCustomer.String(), Start: now, Status: 400})
-	}
-	reject()
-	started := now
-	require.Equal(t, started, c.activity.snapshot(now).Since)
-
-	now = now.Add(time.Minute)
-	bank = now.AddDate(0, 0, 61)
+	today := func() lastHour { return c.activity.lastHour(now, day.Of(bank, time.UTC)) }
 	c.Settled(buyfund.Settlement{Completed: 2, Failed: 1})
-	s := c.activity.snapshot(now)
-	require.Equal(t, totals{Settled: 2, Lapsed: 1}, s.totals)
-	require.Equal(t, now, s.Since, "it has counted since the day began in the sandbox")
-
-	bank = now
-	reject()
-	require.Equal(t, totals{Settled: 2, Lapsed: 1, Rejected: 1}, c.activity.snapshot(now).totals)
+	c.Settled(buyfund.Settlement{Completed: 1})
+	require.Equal(t, 3, today().Settled.Completed)
+	require.Equal(t, 1, today().Settled.Failed)
+	bank = bank.AddDate(0, 0, 61)
+	require.Zero(t, today().Settled.Completed)
 }
 
-// A service that has just started does not say that nothing was asked for an hour.
-func TestChartsBeginWithTheProcess(t *testing.T) {
+// A service that has just started does not say that nothing was asked for an hour. What
+// was asked more than an hour ago is forgotten.
+func TestTheLastHour(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 11, 22, 12, 0, 30, 0, time.UTC)
 	clock := func() time.Time { return now }
 	c := New(Options{Machine: clock, Bank: clock, Zone: time.UTC})
-	require.Len(t, c.activity.snapshot(now).rate, 1)
+	last := func() lastHour { return c.activity.lastHour(now, day.Of(now, time.UTC)) }
+	c.Request(&summary.Exchange{Operation: operation.BuyFundFromCustomer.String(), Subscription: "shop", Codes: []string{"member-missing"}, Start: now, Status: 400})
+	require.Len(t, last().rate, 1)
+	require.Equal(t, []refused{{"shop", "member-missing", 1}}, last().Refused)
 	now = now.Add(2 * time.Minute)
-	require.Len(t, c.activity.snapshot(now).rate, 3)
+	require.Len(t, last().rate, 3)
+	require.Equal(t, 1, last().Rejected)
 	now = now.Add(12 * time.Hour)
-	s := c.activity.snapshot(now)
-	require.Len(t, s.rate, 60)
-	require.Equal(t, time.Date(2026, 11, 23, 0, 0, 0, 0, time.UTC), s.Since, "a new day begins at midnight, though nothing was asked")
+	require.Len(t, last().rate, 60)
+	require.Zero(t, last().Rejected)
+	require.Empty(t, last().Refused)
 }

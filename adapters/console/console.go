@@ -9,7 +9,8 @@
 // A page is a row of the table in pages.go: where it is, its template, and a
 // function that returns what the template shows. Templates show values of the
 // domain through a viewer. It masks numbers and texts, and an operator can show
-// them; each page that shows them is recorded before it is sent.
+// them; each page that shows them is recorded before it is sent, with whose data it
+// shows. A cookie has the whole session, sealed: replicas with one key share it.
 //
 // The console hardly competes with the API: at most two requests read at a time,
 // each for at most two seconds. While the API is busy, their places then rest. Lists
@@ -22,14 +23,18 @@ import (
 	"embed"
 	"encoding/hex"
 	"html/template"
-	"io/fs"
+	"iter"
 	"net/http"
 	"net/netip"
+	"slices"
 	"time"
 
 	"bankingapi/application/backoffice"
+	"bankingapi/application/buyfund"
 	"bankingapi/application/subscriptions"
 	"bankingapi/application/summary"
+	"bankingapi/domain/day"
+	"bankingapi/domain/fund"
 	"bankingapi/domain/operation"
 )
 
@@ -55,12 +60,20 @@ type Options struct {
 	// Operators are the users behind UserHeader who may show numbers and texts,
 	// and change things. Other users are viewers.
 	Operators []string
+	// Key is a secret of the service. Behind an identity proxy, every replica with the
+	// same key knows all sessions. Customers are named in the audit by a hash with it. If
+	// it is empty, New makes one that only this replica has.
+	Key []byte
 	// Show receives each one-time link. Only the person at the terminal may see
 	// it. Show is not called if UserHeader is set.
 	Show func(link string)
 
 	// Looked is told that a user looked at unmasked data.
 	Looked func(user, page string)
+	// Due counts the sales that are due and are not settled. Forecast says what would
+	// happen to the sales until a day if they were settled now, the first due first.
+	Due      func(context.Context) (buyfund.Waits, error)
+	Forecast func(ctx context.Context, until day.Day) iter.Seq2[fund.SaleEntry, error]
 	// Answer returns what the API answers to a repeat of an operation.
 	Answer func(operation.Outcome) []byte
 	// Trail is nil if the service keeps none.
@@ -101,14 +114,13 @@ type Console struct {
 
 // New returns the console.
 func New(o Options) *Console {
-	c := &Console{o: o, activity: newActivity(o.Zone, o.Bank, o.Machine()), sessions: newSessions(&o), mux: http.NewServeMux(),
+	c := &Console{o: o, activity: &activity{began: o.Machine()}, mux: http.NewServeMux(),
 		templates: parseTemplates(), reading: make(chan struct{}, 2), long: make(chan struct{}, 1)}
-	for name, kind := range map[string]string{"console.css": "text/css; charset=utf-8", "console.js": "text/javascript; charset=utf-8", "icon.svg": "image/svg+xml"} {
-		content := asset(name)
-		c.mux.HandleFunc("GET /console/"+name, func(w http.ResponseWriter, _ *http.Request) {
-			w.Header().Set("Content-Type", kind)
+	c.sessions = newSessions(&c.o)
+	for _, name := range []string{"console.css", "console.js", "icon.svg"} {
+		c.mux.HandleFunc("GET /console/"+name, func(w http.ResponseWriter, r *http.Request) {
 			w.Header().Set("Cache-Control", "public, max-age=31536000, immutable") // its address has its fingerprint
-			_, _ = w.Write(content)
+			http.ServeFileFS(w, r, files, "pages/"+name)
 		})
 	}
 	c.mux.HandleFunc("GET /console/enter", c.enter)
@@ -175,18 +187,11 @@ func (c *Console) isForeign(r *http.Request) bool {
 //go:embed pages
 var files embed.FS
 
-func asset(name string) []byte {
-	content, err := fs.ReadFile(files, "pages/"+name)
-	if err != nil {
-		panic(err) // it is embedded
-	}
-	return content
-}
-
 // assetPath is the address of an asset. It changes with the content.
-func assetPath(name string) string {
-	sum := sha256.Sum256(asset(name))
-	return "/console/" + name + "?" + hex.EncodeToString(sum[:6])
+func assetPath(name string) (string, error) {
+	content, err := files.ReadFile("pages/" + name)
+	sum := sha256.Sum256(content)
+	return "/console/" + name + "?" + hex.EncodeToString(sum[:6]), err
 }
 
 // signIn is the page for those who are not signed in.
@@ -200,15 +205,32 @@ func (c *Console) refuse(w http.ResponseWriter, status int, page signIn) {
 	_ = c.templates["signin"].Execute(w, page) // it fails only if the client disconnected
 }
 
-// enter signs in with the token of a link, which works once. A HEAD uses nothing up.
+// enter signs in with the token of a link, which works once, and leads to the page that
+// the person wanted before. A HEAD uses nothing up.
 func (c *Console) enter(w http.ResponseWriter, r *http.Request) {
 	if c.sessions.behindProxy() || r.Method == http.MethodHead || !c.sessions.spend(r.URL.Query().Get("token")) {
 		c.refuse(w, http.StatusForbidden, signIn{Spent: true})
 		return
 	}
-	_, cookie := c.sessions.begin(r, "operator", true)
-	http.SetCookie(w, cookie)
-	http.Redirect(w, r, "/console/", http.StatusSeeOther)
+	c.sessions.save(w, r, c.begin(r, "operator", true))
+	to := "/console/"
+	if wanted, err := r.Cookie(cookieName(r, "-wanted")); err == nil && unseal(c.sessions.box, "wanted", wanted.Value, &to) {
+		c.sessions.setCookie(w, r, "-wanted", "", true)
+	}
+	http.Redirect(w, r, to, http.StatusSeeOther)
+}
+
+// begin makes a session and records it. It does so without a database too: then an
+// operator is needed most.
+func (c *Console) begin(r *http.Request, user string, operator bool) *session {
+	s := c.sessions.begin(r, user, operator)
+	ctx, cancel := context.WithTimeout(r.Context(), patience)
+	defer cancel()
+	q := &request{Options: &c.o, viewer: c.viewer(s), console: c, r: r.WithContext(ctx)}
+	if err := q.record("console.signin", "console"); err != nil {
+		c.o.Failed("Sign in", err)
+	}
+	return s
 }
 
 // askLink prints a link where the service runs. Only who sees that terminal can use
@@ -226,6 +248,9 @@ func (c *Console) signedIn(w http.ResponseWriter, r *http.Request) *session {
 	s := c.sessions.find(r)
 	if !c.sessions.behindProxy() {
 		if s == nil {
+			if r.Method == http.MethodGet && r.Header.Get("X-Live") == "" {
+				c.sessions.setCookie(w, r, "-wanted", seal(c.sessions.box, "wanted", r.URL.RequestURI()), false)
+			}
 			c.refuse(w, http.StatusUnauthorized, signIn{Form: r.Method == http.MethodPost})
 		}
 		return s
@@ -235,11 +260,8 @@ func (c *Console) signedIn(w http.ResponseWriter, r *http.Request) *session {
 		c.refuse(w, http.StatusForbidden, signIn{})
 		return nil
 	}
-	if s == nil || s.user != user {
-		c.sessions.end(r)
-		var cookie *http.Cookie
-		s, cookie = c.sessions.begin(r, user, c.sessions.isOperator(user))
-		http.SetCookie(w, cookie)
+	if s == nil || s.Name != user {
+		s = c.begin(r, user, slices.Contains(c.o.Operators, user))
 	}
 	return s
 }

@@ -39,9 +39,10 @@ const maxLines = 100
 // customerAt reads the reference and the day of a request. Until is the zero time
 // if the day is not over.
 func customerAt(q *request) (customerNo int64, d day.Day, until time.Time, err error) {
-	if err := q.session.follow(q.r.PathValue("ref"), &customerNo); err != nil {
+	if err := q.follow(q.r.PathValue("ref"), &customerNo); err != nil {
 		return 0, d, until, err
 	}
+	q.of.customer = customerNo
 	d, err = parseDay(q.query("day"))
 	switch today := q.Today(); {
 	case err != nil || d.IsNone() || d == today:
@@ -55,9 +56,6 @@ func customerAt(q *request) (customerNo int64, d day.Day, until time.Time, err e
 
 func showCustomer(q *request) (any, error) {
 	n, d, until, err := customerAt(q)
-	if err == nil {
-		err = q.look()
-	}
 	if err != nil {
 		return nil, err
 	}

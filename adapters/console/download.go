@@ -6,6 +6,7 @@ import (
 	"io"
 	"iter"
 	"net/http"
+	"slices"
 	"time"
 
 	"bankingapi/application/bookfile"
@@ -46,7 +47,7 @@ func download[T any](q *request, name string, columns []bookfile.Column[T], rows
 			return errLong
 		}
 	}
-	return f, nil
+	return response(f.send), nil
 }
 
 // begun is an answer whose header is sent with its first bytes: until then, an error
@@ -96,11 +97,7 @@ func (f *file) send(w http.ResponseWriter) error {
 func rowsOf[T any](rows []T) func(context.Context) iter.Seq2[T, error] {
 	return func(context.Context) iter.Seq2[T, error] {
 		return func(yield func(T, error) bool) {
-			for _, row := range rows {
-				if !yield(row, nil) {
-					return
-				}
-			}
+			slices.Values(rows)(func(row T) bool { return yield(row, nil) })
 		}
 	}
 }

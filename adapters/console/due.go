@@ -48,9 +48,6 @@ func duePath(d day.Day) string { return with("/console/due", "day", d.String()) 
 
 func showDue(q *request) (any, error) {
 	chosen, err := parseDay(q.query("day"))
-	if err == nil {
-		err = q.look()
-	}
 	if err != nil {
 		return nil, err
 	}

@@ -16,7 +16,6 @@ import (
 	"bankingapi/domain/fund"
 	"bankingapi/domain/money"
 	"bankingapi/domain/operation"
-	"bankingapi/domain/push"
 )
 
 // formats are the functions of templates for values that anybody may see.
@@ -26,12 +25,15 @@ var formats = template.FuncMap{
 	"amount":   amount,
 	"asset":    assetPath,
 	"calendar": calendar,
-	"count":    func(n any) string { return grouped(fmt.Sprint(n)) },
-	"describe": describe,
-	"duepath":  duePath,
-	"exports":  func(path, format string) string { return joined(path) + "format=" + format },
-	"has":      strings.Contains,
-	"held":     backoffice.Held,
+	"count":    count,
+	"describe": func(name string) fault.Code {
+		code, _ := fault.Describe(name)
+		return code
+	},
+	"duepath": duePath,
+	"exports": func(path, format string) string { return joined(path) + "format=" + format },
+	"has":     strings.Contains,
+	"held":    backoffice.Held,
 	"isid": func(text string) bool {
 		_, err := operation.ParseID(text)
 		return err == nil
@@ -40,14 +42,12 @@ var formats = template.FuncMap{
 	"minor":    func(n int64, c money.Currency) string { return amount(money.New(n, c)) },
 	"moved":    moved,
 	"path":     with,
-	"platform": platform,
 	"plural":   plural,
 	"price":    func(p fund.UnitPrice) string { return grouped(p.String()) },
 	"record":   recordAt,
 	"salepath": salePath,
 	"short":    short,
 	"shortid":  func(id operation.ID) string { return id.String()[:18] }, // tells operations of one millisecond apart
-	"state":    func(s operation.State) state { return states[s] },
 	"units":    units,
 	"upto": func(text, end string) string {
 		before, _, _ := strings.Cut(text, end)
@@ -76,11 +76,11 @@ func grouped(number string) string {
 }
 
 // count is an integer with commas.
-func count[N int | int64](n N) string { return grouped(strconv.FormatInt(int64(n), 10)) }
+func count(n any) string { return grouped(fmt.Sprint(n)) }
 
 // plural takes an integer.
 func plural(n any, word string) string {
-	if number := grouped(fmt.Sprint(n)); number != "1" {
+	if number := count(n); number != "1" {
 		return number + " " + word + "s"
 	}
 	return "1 " + word
@@ -117,51 +117,12 @@ func calendar(d day.Day) string {
 	return d.Start(time.UTC).Format("Mon 2 Jan 2006")
 }
 
-// state is a badge.
-type state struct{ Text, Class string }
-
-var states = map[operation.State]state{
-	operation.Recorded:  {"1 Recorded", "wait"},
-	operation.Completed: {"2 Completed", "good"},
-	operation.Failed:    {"8 Failed", "bad"},
-}
-
-func platform(p push.Platform) string {
-	switch p {
-	case push.Android:
-		return "Android"
-	case push.IOS:
-		return "iOS"
-	case push.Other:
-		return "Other"
-	}
-	return strconv.Itoa(int(p))
-}
-
-// describe is what the documentation says about an error code.
-func describe(name string) fault.Code {
-	code, _ := fault.Describe(name)
-	code.Name = name
-	return code
-}
-
-// recordAt names the record of a request that a pointer leads to. Pointers count from
-// 0, and pages from 1.
-func recordAt(pointer string, of operation.Name) string {
-	rest, found := strings.CutPrefix(pointer, "/Parameters/")
-	index, _, _ := strings.Cut(rest, "/")
-	n, err := strconv.Atoi(index)
-	if !found || err != nil {
-		return ""
-	}
-	word := "record "
-	switch of {
-	case operation.BuyFundFromCustomer:
-		word = "sale "
-	case operation.AddPushNotificationResponse:
-		word = "message "
-	}
-	return word + strconv.Itoa(n+1)
+// recordAt is the record of a request that a pointer leads to, 0 if it leads to none.
+// Pointers count from 0, and pages from 1.
+func recordAt(pointer string) int {
+	n := -1
+	_, _ = fmt.Sscanf(pointer, "/Parameters/%d", &n)
+	return n + 1
 }
 
 // salePath is the page of an operation, with one of its sales in front.
@@ -202,10 +163,4 @@ func joined(path string) string {
 		return path + "&"
 	}
 	return path + "?"
-}
-
-// sentence makes a sentence of the text of an error.
-func sentence(err error) string {
-	text := err.Error()
-	return strings.ToUpper(text[:1]) + text[1:] + "."
 }

@@ -2,6 +2,7 @@ package console
 
 import (
 	"context"
+	"crypto/rand"
 	"net/http"
 	"net/http/cookiejar"
 	"net/http/httptest"
@@ -13,11 +14,15 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"bankingapi/application/backoffice"
+	"bankingapi/application/buyfund"
 	"bankingapi/application/subscriptions"
 	"bankingapi/application/summary"
 	"bankingapi/domain/audit"
+	"bankingapi/domain/day"
 	"bankingapi/domain/fault"
+	"bankingapi/domain/fund"
 	"bankingapi/domain/operation"
+	"bankingapi/domain/subscription"
 	"bankingapi/test/fake"
 )
 
@@ -28,11 +33,13 @@ type operated struct {
 	get     func(path string) (status int, body string)
 	strike  atomic.Pointer[fake.Strike]
 	checks  atomic.Pointer[func() []summary.Check]
+	due     atomic.Pointer[buyfund.Waits]
 }
 
 func operate(t *testing.T) *operated {
 	t.Helper()
 	o := &operated{}
+	o.due.Store(new(buyfund.Waits))
 	o.checks.Store(new(func() []summary.Check { return []summary.Check{{Name: "database"}} }))
 	store := fake.NewStore()
 	strike := func(ctx context.Context, m fake.Moment) error {
@@ -45,11 +52,12 @@ func operate(t *testing.T) *operated {
 	var link string
 	o.console = New(Options{
 		Office:        backoffice.New(store.Backoffice(strike, time.Now), audit.Acts{NewID: ids.Next, Now: time.Now}, time.UTC),
-		Subscriptions: subscriptions.NewManager(store.Subscriptions(nil), strings.NewReader("")),
+		Subscriptions: subscriptions.NewManager(store.Subscriptions(nil), rand.Reader),
 		Checks:        func() []summary.Check { return (*o.checks.Load())() },
 		Zone:          time.UTC, Machine: time.Now, Bank: time.Now,
 		Show: func(made string) { link = made }, Looked: func(string, string) {}, Failed: func(string, error) {},
 		Answer: func(operation.Outcome) []byte { return nil },
+		Due:    func(context.Context) (buyfund.Waits, error) { return *o.due.Load(), nil },
 	})
 	server := httptest.NewServer(o.console)
 	t.Cleanup(func() {
@@ -100,7 +108,9 @@ func TestEveryPageSaysWhatIsWrong(t *testing.T) {
 		require.Equal(t, want, status, path)
 		require.Contains(t, body, problem, path)
 	}
-	_, body := o.get("")
+	_, body := o.get("sales")
+	require.NotContains(t, body, "Narrow the page")
+	_, body = o.get("")
 	require.Contains(t, body, "The database cannot be used now.")
 	require.Contains(t, body, `<dd class="figure">?</dd>`)
 	require.NotContains(t, body, `<dd class="figure good">`)
@@ -134,11 +144,13 @@ func TestAHangingDatabaseHangsNoPage(t *testing.T) {
 func TestTheBarCountsFailedRequests(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 11, 22, 12, 0, 30, 0, time.UTC)
-	clock := func() time.Time { return now }
-	c := New(Options{Machine: clock, Bank: clock, Zone: time.UTC, Checks: func() []summary.Check {
+	o := operate(t)
+	c := o.console
+	c.o.Machine = func() time.Time { return now }
+	c.activity.began = now
+	o.checks.Store(new(func() []summary.Check {
 		return []summary.Check{{Name: "trail", Warnings: []string{"It is not sealed."}}}
-	}})
-	t.Cleanup(c.Close)
+	}))
 	ask := func(n, status int) {
 		for range n {
 			c.Request(&summary.Exchange{Operation: "BuyFundFromCustomer", Start: now, Status: status})
@@ -157,4 +169,46 @@ func TestTheBarCountsFailedRequests(t *testing.T) {
 	require.Equal(t, began, c.troubles()[0].Since)
 	now = now.Add(time.Minute)
 	require.Len(t, c.troubles(), 1)
+}
+
+// The bar says what is wrong with the book: sales that should be settled, keys that
+// expire, and a check that is old or has findings.
+func TestTheBarSaysWhatIsWrongWithTheBook(t *testing.T) {
+	t.Parallel()
+	o := operate(t)
+	texts := func() string {
+		found, err := o.console.lookAtBook(t.Context())
+		require.NoError(t, err)
+		var b strings.Builder
+		for _, each := range found {
+			b.WriteString(each.Text + "\n")
+		}
+		return b.String()
+	}
+	require.Empty(t, texts())
+	now := time.Now()
+	yesterday := fund.PriceDay{Fund: fund.Fund{IMKBCode: "AFA"}, Day: day.Of(now, time.UTC).Plus(-1)}
+	o.due.Store(&buyfund.Waits{ForSettling: 1200, Since: now.Add(-2 * lateAfter), ForPrice: []buyfund.DueFund{{PriceDay: yesterday, Sales: 3}}})
+	require.Contains(t, texts(), "Sales that should be settled: 1,200.")
+	require.Contains(t, texts(), "Sales that wait for the price of AFA of "+calendar(yesterday.Day)+": 3.")
+
+	o.console.o.Subscriptions.Now = time.Now
+	fields := subscription.Subscription{Name: "shop"}
+	fields.Grant("BuyFundFromCustomer")
+	_, _, err := o.console.o.Subscriptions.Create(t.Context(), fields)
+	require.NoError(t, err)
+	require.NotContains(t, texts(), "shop")
+	require.NoError(t, o.console.o.Subscriptions.Change(t.Context(), "shop", func(s *subscription.Subscription) error {
+		s.PrimaryKey.Expires = now.AddDate(0, 0, 10)
+		return nil
+	}))
+	require.Contains(t, texts(), "The primary key of shop works until ")
+	require.NotContains(t, texts(), "check of the book")
+	o.console.o.Machine = func() time.Time { return now.AddDate(0, 0, 20) }
+	require.Contains(t, texts(), "The primary key of shop expired on ")
+	require.Contains(t, texts(), "No check of the book is recorded in the last 90 days.")
+
+	acts := o.console.o.Office.Acts
+	require.NoError(t, o.console.o.Office.Audit.Record(t.Context(), acts.New(t.Context(), backoffice.VerifyAct, "book", "3 findings")))
+	require.Contains(t, texts(), "The last check of the book has findings: see Proof.")
 }

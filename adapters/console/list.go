@@ -13,6 +13,7 @@ import (
 	"bankingapi/application/bookfile"
 	"bankingapi/domain/audit"
 	"bankingapi/domain/day"
+	"bankingapi/domain/decimal"
 	"bankingapi/domain/fault"
 	"bankingapi/domain/fund"
 	"bankingapi/domain/operation"
@@ -28,21 +29,19 @@ const (
 
 // list is a page of rows, newest first, with a filter, and its export.
 type list[T any] struct {
-	path   string // below /console/, and the name of the file
-	fields []field
-	// sealed says that the filter may name a user: a URL has it sealed.
-	sealed  bool
+	path    string // below /console/, and the name of the file
+	fields  []field
 	read    func(context.Context, *request, backoffice.Query) iter.Seq2[T, error]
 	place   func(*T) backoffice.Cursor
 	columns []bookfile.Column[T]
 }
 
-// field is a field of a filter: a choice if it has options, otherwise a text or a
-// day.
+// field is a field of a filter: a choice if it has options, otherwise an input of Type.
 type field struct {
-	Name, Label string
-	options     func(*request) ([]option, error)
-	Day         bool
+	Name, Label, Type string
+	options           func(*request) ([]option, error)
+	// mask shows a value that names a person: a URL has it sealed.
+	mask func(v *viewer, value string) string
 
 	Value   string
 	Options []option
@@ -54,16 +53,14 @@ type option struct{ Value, Text string }
 type rows[T any] struct {
 	Path   string
 	Fields []field
-	Sealed bool
 	Rows   []T
 	// Next is the page after this one. Searched is set if rows older than the searched
 	// ones may fit too.
 	Next, Export string
 	Searched     int
-	// Of is the user of the filter as the session may see it, SealedUser the user for
-	// the form, and Everyone the list without it. They are empty if the form shows the
-	// user.
-	Of, SealedUser, Everyone string
+	// Of is the person of the filter as the session may see it, Sealed the same for the
+	// form, and Everyone the list without it. They are empty if the form shows the person.
+	Of, Sealed, Everyone string
 }
 
 // Value is the value of a field of the filter.
@@ -71,13 +68,21 @@ func (r rows[T]) Value(name string) string {
 	return r.Fields[slices.IndexFunc(r.Fields, func(f field) bool { return f.Name == name })].Value
 }
 
+// The fields of filters. What they narrow says set.
 var (
-	onDay     = field{Name: "day", Label: "Received on", Day: true}
-	byPartner = field{Name: "partner", Label: "Partner", options: partnerOptions}
+	fromDay    = field{Name: "day", Label: "On, or from", Type: "date"}
+	toDay      = field{Name: "until", Label: "To", Type: "date"}
+	byPartner  = field{Name: "partner", Label: "Partner", options: partnerOptions}
+	byCode     = field{Name: "code", Label: "Code", options: codeOptions}
+	ofCustomer = field{Name: "customer", Label: "Customer", mask: func(v *viewer, value string) string { return v.Mask(bookfile.Customer, value) }}
+	lookedAt   = field{Name: "looked", Label: "Looked at customer", mask: ofCustomer.mask}
 
 	sales = list[fund.SaleEntry]{
-		path:   "sales",
-		fields: []field{onDay, {Name: "state", Label: "State", options: options("1", "1 Recorded", "2", "2 Completed", "8", "8 Failed")}, byPartner},
+		path: "sales",
+		fields: []field{
+			fromDay, toDay, {Name: "state", Label: "State", options: options("1", "1 Recorded", "2", "2 Completed", "8", "8 Failed")},
+			byPartner, ofCustomer, {Name: "fund", Label: "Fund"}, {Name: "amount", Label: "Proceeds or amount"},
+		},
 		read: func(ctx context.Context, q *request, f backoffice.Query) iter.Seq2[fund.SaleEntry, error] {
 			return q.Office.Reader.Sales(ctx, f)
 		},
@@ -88,7 +93,7 @@ var (
 	}
 	refusals = list[operation.Refusal]{
 		path:   "refusals",
-		fields: []field{onDay, byPartner, {Name: "code", Label: "Code", options: codeOptions}},
+		fields: []field{fromDay, toDay, byPartner, byCode},
 		read: func(ctx context.Context, q *request, f backoffice.Query) iter.Seq2[operation.Refusal, error] {
 			return q.Office.Reader.Refusals(ctx, f)
 		},
@@ -98,11 +103,10 @@ var (
 	notifications = list[push.Entry]{
 		path: "notifications",
 		fields: []field{
-			{Name: "user", Label: "User"}, {Name: "application", Label: "Application"},
+			fromDay, toDay, byPartner, {Name: "user", Label: "User", mask: (*viewer).User}, {Name: "application", Label: "Application"},
 			{Name: "platform", Label: "Platform", options: options("65", "Android", "73", "iOS", "79", "Other")},
-			{Name: "sent", Label: "Send status", options: options("1", "1 Success", "0", "0 Fail")}, onDay,
+			{Name: "sent", Label: "Send status", options: options("1", "1 Success", "0", "0 Fail")},
 		},
-		sealed: true,
 		read: func(ctx context.Context, q *request, f backoffice.Query) iter.Seq2[push.Entry, error] {
 			if f.Until.IsZero() {
 				f.Until = q.bank.Add(time.Minute) // lets the storage look at the last minutes first
@@ -116,7 +120,7 @@ var (
 	}
 	acts = list[audit.Act]{
 		path:   "audit",
-		fields: []field{{Name: "day", Label: "On", Day: true}, {Name: "actor", Label: "Who"}, {Name: "action", Label: "Did"}, {Name: "object", Label: "To"}},
+		fields: []field{fromDay, toDay, {Name: "actor", Label: "Who"}, {Name: "action", Label: "Did"}, {Name: "object", Label: "To"}, lookedAt},
 		read: func(ctx context.Context, q *request, f backoffice.Query) iter.Seq2[audit.Act, error] {
 			return q.Office.Reader.Acts(ctx, f)
 		},
@@ -125,16 +129,66 @@ var (
 	}
 )
 
+// set narrows a query to the value of a field.
+func (q *request) set(f *backoffice.Query, name, value string) (err error) {
+	n, wrong := strconv.ParseInt(value, 10, 64)
+	switch name {
+	case "day", "until":
+		var d day.Day
+		if d, err = parseDay(value); name == "day" {
+			f.Since = d.Start(q.Zone)
+		}
+		f.Until = d.Plus(1).Start(q.Zone)
+	case "state":
+		f.State = operation.State(n) //nolint:gosec // another number finds nothing
+	case "partner":
+		f.Subscription = value
+	case "customer", "looked":
+		if wrong != nil || n < 1 {
+			return errNumber
+		}
+		if f.Object = q.console.customerObject(n); name == "customer" {
+			f.CustomerNo, q.of.customer = n, n
+		}
+	case "fund":
+		f.IMKBCode = value
+	case "amount":
+		amount, wrong := decimal.Parse(value)
+		if f.Amount, err = amount.Scaled(2); wrong != nil || err != nil {
+			return errNumber
+		}
+	case "code":
+		f.Code = value
+	case "user":
+		f.UserID = value
+	case "application":
+		f.Application = value
+	case "platform":
+		f.Platform = push.Platform(n) //nolint:gosec // as above
+	case "sent":
+		f.Status = map[string]backoffice.SendStatus{"1": backoffice.Sent, "0": backoffice.NotSent}[value]
+	case "actor":
+		f.Actor = value
+	case "action":
+		f.Action = value
+	case "object":
+		f.Object = value
+	}
+	return err
+}
+
+// customerObject is the object of the acts that are about a customer.
+func (c *Console) customerObject(n int64) string {
+	return "customer " + c.sessions.hash(strconv.FormatInt(n, 10))
+}
+
 // show returns the rows of a page.
 func (l list[T]) show(q *request) (any, error) {
 	values, f, err := l.filter(q)
-	if err == nil {
-		err = q.look()
-	}
 	if err != nil {
 		return nil, err
 	}
-	list := rows[T]{Path: "/console/" + l.path, Sealed: l.sealed, Export: l.address(q, "/export", values)}
+	list := rows[T]{Path: "/console/" + l.path, Export: l.address(q, "/export", values)}
 	next := func(c backoffice.Cursor) {
 		list.Next = joined(l.address(q, "", values)) + "before=" + c.OperationID.String() + "." + strconv.Itoa(c.Index)
 	}
@@ -153,19 +207,17 @@ func (l list[T]) show(q *request) (any, error) {
 		}
 		list.Rows = append(list.Rows, row)
 	}
-	if user := values.Get("user"); user != "" && !q.Revealed() {
-		list.Of, list.SealedUser = q.User(user), q.session.refer(user)
-		values.Del("user")
-		list.Everyone = l.address(q, "", values)
-	}
 	for _, field := range l.fields {
 		if field.Value = values.Get(field.Name); field.options != nil {
 			if field.Options, err = field.options(q); err != nil {
 				return nil, err
 			}
 		}
-		if field.Name == "user" && list.Of != "" {
-			field.Label = "Another user"
+		if field.mask != nil && field.Value != "" && !q.Revealed() {
+			list.Of, list.Sealed = field.mask(q.viewer, field.Value), q.refer(field.Value)
+			values.Del(field.Name)
+			list.Everyone = l.address(q, "", values)
+			field.Label, field.Value = "Another "+strings.ToLower(field.Label), ""
 		}
 		list.Fields = append(list.Fields, field)
 	}
@@ -182,37 +234,37 @@ func (l list[T]) export(q *request) (any, error) {
 	return download(q, l.path, l.columns, func(ctx context.Context) iter.Seq2[T, error] { return l.read(ctx, q, f) })
 }
 
-// narrow takes the form of a filter whose URL is sealed. A masked form has its user
-// sealed. Another user may be written beside it.
+// narrow takes the form of a filter. A masked form has its person sealed. Another
+// person may be written beside it.
 func (l list[T]) narrow(q *request) (any, error) {
 	values := url.Values{}
 	for _, field := range l.fields {
-		values.Set(field.Name, q.field(field.Name))
-	}
-	if of := q.field("of"); of != "" && values.Get("user") == "" {
-		var user string
-		if err := q.session.follow(of, &user); err != nil {
-			return nil, err
+		value := strings.TrimSpace(q.field(field.Name))
+		if of := q.field("of"); field.mask != nil && value == "" && of != "" {
+			if err := q.follow(of, &value); err != nil {
+				return nil, err
+			}
 		}
-		values.Set("user", user)
+		values.Set(field.Name, value)
 	}
-	return redirect(l.address(q, "", values)), nil
+	return q.redirect(l.address(q, "", values))
 }
 
-// address is the address of a list with a filter.
+// address is the address of a list with a filter. It is sealed if it names a person.
 func (l list[T]) address(q *request, below string, values url.Values) string {
-	filter := url.Values{}
+	filter, sealed := url.Values{}, false
 	for _, field := range l.fields {
 		if value := values.Get(field.Name); value != "" {
 			filter.Set(field.Name, value)
+			sealed = sealed || field.mask != nil
 		}
 	}
 	path := "/console/" + l.path + below
 	switch {
 	case len(filter) == 0:
 		return path
-	case l.sealed:
-		return with(path, "f", q.session.refer(filter))
+	case sealed:
+		return with(path, "f", q.refer(filter))
 	}
 	return path + "?" + filter.Encode()
 }
@@ -220,26 +272,23 @@ func (l list[T]) address(q *request, below string, values url.Values) string {
 // filter reads the filter of a URL.
 func (l list[T]) filter(q *request) (values url.Values, f backoffice.Query, err error) {
 	values = q.r.URL.Query()
-	if l.sealed {
-		ref := values.Get("f")
-		if values = (url.Values{}); ref != "" {
-			if err := q.session.follow(ref, &values); err != nil {
-				return nil, f, err
-			}
+	ref := values.Get("f")
+	if ref != "" {
+		values = url.Values{}
+		if err := q.follow(ref, &values); err != nil {
+			return nil, f, err
 		}
 	}
-	d, err := parseDay(values.Get("day"))
-	if err != nil {
-		return nil, f, err
-	}
 	f.Order = backoffice.Newest
-	f.Subscription, f.Code, f.UserID, f.Application = values.Get("partner"), values.Get("code"), values.Get("user"), values.Get("application")
-	f.Actor, f.Action, f.Object = values.Get("actor"), values.Get("action"), values.Get("object")
-	f.State = map[string]operation.State{"1": operation.Recorded, "2": operation.Completed, "8": operation.Failed}[values.Get("state")]
-	f.Platform = map[string]push.Platform{"65": push.Android, "73": push.IOS, "79": push.Other}[values.Get("platform")]
-	f.Status = map[string]backoffice.SendStatus{"1": backoffice.Sent, "0": backoffice.NotSent}[values.Get("sent")]
-	if !d.IsNone() {
-		f.Since, f.Until = d.Start(q.Zone), d.Plus(1).Start(q.Zone)
+	for _, field := range l.fields {
+		value := values.Get(field.Name)
+		if value == "" || ref == "" && field.mask != nil { // no URL names a person
+			values.Del(field.Name)
+			continue
+		}
+		if err := q.set(&f, field.Name, value); err != nil {
+			return nil, f, err
+		}
 	}
 	f.After, err = cursor(q.query("before"))
 	return values, f, err
@@ -274,8 +323,8 @@ func cursor(text string) (c backoffice.Cursor, err error) {
 // options are pairs of a value and its text.
 func options(pairs ...string) func(*request) ([]option, error) {
 	var all []option
-	for i := 0; i < len(pairs); i += 2 {
-		all = append(all, option{pairs[i], pairs[i+1]})
+	for pair := range slices.Chunk(pairs, 2) {
+		all = append(all, option{pair[0], pair[1]})
 	}
 	return func(*request) ([]option, error) { return all, nil }
 }

@@ -67,16 +67,7 @@ const (
 	maxRequested = 20
 )
 
-func showOperation(q *request) (any, error) {
-	found, err := operationOf(q)
-	if err == nil {
-		err = q.look()
-	}
-	if err != nil {
-		return nil, err
-	}
-	return newOperationPage(q, found, "")
-}
+func showOperation(q *request) (any, error) { return newOperationPage(q, 0, "") }
 
 // operationOf finds the operation that the path names.
 func operationOf(q *request) (*backoffice.Operation, error) {
@@ -84,76 +75,70 @@ func operationOf(q *request) (*backoffice.Operation, error) {
 	if err != nil {
 		return nil, errNothing
 	}
+	q.of.text = id.String()
 	found, err := q.Office.Operation(q.ctx, id)
+	if len(found.Sales) > 0 {
+		q.of.customer = found.Sales[0].Terms.Holding.CustomerNo
+	}
 	return &found, err
 }
 
-// newOperationPage returns the page for the kind of an operation. wrong says why a
-// correction changed nothing.
-func newOperationPage(q *request, found *backoffice.Operation, wrong string) (any, error) {
+// newOperationPage returns the page for the kind of the operation that the path names.
+// wrong says why a correction changed nothing.
+func newOperationPage(q *request, status int, wrong string) (any, error) {
+	found, err := operationOf(q)
+	if err != nil {
+		return nil, err
+	}
 	p := operationPage{Operation: found, Wrong: wrong}
 	p.Repeat, p.Replay = repeatOf(found, q.Answer)
-	if q.Trail != nil && q.session.operator {
+	if q.Trail != nil && q.Operator {
 		p.TrailKey = q.Trail.VerifyingKey()
 	}
+	answer := shown{status, "refused", p}
 	switch {
 	case found.Refusal != nil:
-		return shown{template: "refused", content: p}, nil
 	case len(found.Notifications) > 0:
-		return shown{template: "messages", content: p}, nil
+		answer.template = "messages"
 	case len(found.Sales) > 0:
-		return newSalePage(q, p)
+		answer.template = "sale"
+		answer.content, err = newSalePage(q, p)
 	case len(found.Postings) > 0:
-		return newBookingPage(q, p)
+		answer.template = "booking"
+		answer.content, err = newBookingPage(q, p)
+	default:
+		err = errNothing
 	}
-	return nil, errNothing
+	return answer, err
 }
 
 // correctOperation cancels or reverses an operation.
 func correctOperation(q *request) (any, error) {
-	if !q.session.operator {
-		return nil, errRole
-	}
-	id, err := operation.ParseID(q.r.PathValue("id"))
-	if err != nil {
-		return nil, errNothing
-	}
-	rejected := func(status int, wrong string) (any, error) {
-		found, err := operationOf(q)
-		if err == nil {
-			err = q.look()
-		}
-		if err != nil {
-			return nil, err
-		}
-		page, err := newOperationPage(q, found, wrong)
-		if p, isShown := page.(shown); isShown {
-			p.status = status
-			return p, err
-		}
-		return shown{status, q.page.template, page}, err
-	}
 	reason := strings.TrimSpace(q.field("reason"))
 	if reason == "" || q.field("confirm") != "yes" {
-		return rejected(http.StatusBadRequest, "Nothing was changed: give a reason and tick the box.")
+		return newOperationPage(q, http.StatusBadRequest, "Nothing was changed: give a reason and tick the box.")
+	}
+	found, err := operationOf(q)
+	if err != nil {
+		return nil, err
 	}
 	ctx := q.by(q.ctx, reason)
 	var done string
 	switch q.field("action") {
 	case "cancel":
-		err = q.Office.Corrector.Cancel(ctx, id)
+		err = q.Office.Corrector.Cancel(ctx, found.ID)
 		done = "The operation is cancelled. A repeat is answered 8 Failed."
 	case "reverse":
-		_, err = q.Office.Corrector.Reverse(ctx, id)
+		_, err = q.Office.Corrector.Reverse(ctx, found.ID)
 		done = "The operation is reversed: the units are back and the money is taken."
 	default:
 		return nil, errNothing
 	}
 	if err == nil {
-		return q.done(salePath(id, 0), done)
+		return q.done(salePath(found.ID, 0), done)
 	}
 	if wrong, ok := reasonOf(err); ok {
-		return rejected(http.StatusConflict, "Nothing was changed. "+wrong)
+		return newOperationPage(q, http.StatusConflict, "Nothing was changed. "+wrong)
 	}
 	return nil, err
 }
@@ -185,7 +170,7 @@ func newSalePage(q *request, common operationPage) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	if q.session.operator {
+	if q.Operator {
 		p.Cancel = s.State == operation.Recorded && s.Terms.SelectedDay.After(q.Today())
 		p.Reverse = s.State == operation.Completed && found.Reversal == nil
 	}
@@ -215,7 +200,7 @@ func newBookingPage(q *request, common operationPage) (any, error) {
 			p.Reversed, _ = operation.ParseID(act.Object) // the act of another version may have another object
 		}
 	}
-	return shown{template: "booking", content: p}, nil
+	return p, nil
 }
 
 // AuditPath lists the acts of a day.
@@ -293,21 +278,19 @@ func downloadProof(q *request) (any, error) {
 	switch {
 	case q.Trail == nil:
 		return nil, errNoPage
-	case !q.session.operator:
+	case !q.Operator:
 		return nil, errRole
 	case !q.Revealed():
 		return nil, errMasked
 	}
 	found, err := operationOf(q)
-	if err == nil {
-		err = q.look()
-	}
 	if err != nil {
 		return nil, err
 	}
 	proof, err := q.Trail.Prove(q.ctx, found.ID)
-	return &file{"proof-" + found.ID.String() + ".json", "application/json", func(w io.Writer) error {
+	f := &file{"proof-" + found.ID.String() + ".json", "application/json", func(w io.Writer) error {
 		_, err := w.Write(proof)
 		return err
-	}, downloadLimits}, err
+	}, downloadLimits}
+	return response(f.send), err
 }

@@ -49,8 +49,8 @@ type proofPage struct {
 const lookBack = 90
 
 // lastVerified is the newest check that any program has recorded, or nil.
-func lastVerified(q *request) (*audit.Act, error) {
-	return q.Office.LastVerified(q.ctx, q.bank.AddDate(0, 0, -lookBack))
+func lastVerified(ctx context.Context, o *Options) (*audit.Act, error) {
+	return o.Office.LastVerified(ctx, o.Bank().AddDate(0, 0, -lookBack))
 }
 
 // now returns how the check is going.
@@ -71,27 +71,24 @@ func showProof(q *request) (any, error) {
 		}
 	}
 	var err error
-	p.Last, err = lastVerified(q)
+	p.Last, err = lastVerified(q.ctx, q.Options)
 	return p, err
 }
 
 // startProof begins a check, or stops the one that runs. The check goes on
 // after the answer. It reads a snapshot on one connection, so that sales go on.
 func startProof(q *request) (any, error) {
-	if !q.session.operator {
-		return nil, errRole
-	}
 	if q.field("action") == "stop" {
 		q.console.proof.stop()
-		return redirect("/console/proof"), nil
+		return q.redirect("/console/proof")
 	}
 	select {
 	case q.console.long <- struct{}{}:
 	default:
 		return nil, errBusy
 	}
-	q.console.startProof(q.by(context.Background(), ""), q.session.user)
-	return redirect("/console/proof"), nil
+	q.console.startProof(q.by(context.Background(), ""), q.Name)
+	return q.redirect("/console/proof")
 }
 
 // startProof begins a check. It gives back the place of long work when the check

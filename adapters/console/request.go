@@ -23,22 +23,38 @@ type request struct {
 	// ctx ends when the page may no longer read.
 	ctx  context.Context
 	page *page
-	// form is the number of the form that was sent.
-	form   int64
-	looked bool
+	// form is the ID of the form that was sent.
+	form string
+	// of is what the page shows, if not a list: see look.
+	of subject
 }
 
-// The answers of a handler, beside what the template of its page shows.
+// subject is whom or what a page is about: the number of a customer, and a text that
+// names nobody.
+type subject struct {
+	customer int64
+	text     string
+}
+
+// A handler returns what the template of its page shows, or one of these.
 type (
-	// redirect leads to another page.
-	redirect string
 	// shown is a page with a status or a template of its own.
 	shown struct {
 		status   int // 0 means 200
 		template string
 		content  any
 	}
+	// response is any other answer.
+	response func(http.ResponseWriter) error
 )
+
+// redirect leads to another page.
+func (q *request) redirect(path string) (any, error) {
+	return response(func(w http.ResponseWriter) error {
+		http.Redirect(w, q.r, path, http.StatusSeeOther)
+		return nil
+	}), nil
+}
 
 // problem is an error that a page explains.
 type problem struct {
@@ -56,10 +72,11 @@ var (
 	errRole      = &problem{http.StatusForbidden, "Only an operator may do this."}
 	errMasked    = &problem{http.StatusForbidden, "The file has numbers and texts in full: show them first, then download it."}
 	errDay       = &problem{http.StatusBadRequest, "A day is written as 2026-11-21."}
+	errNumber    = &problem{http.StatusBadRequest, "A customer is a whole number, and an amount is written as 15.43."}
 	errSent      = &problem{http.StatusConflict, "This form was sent before. Nothing more was done."}
 	errBusy      = &problem{http.StatusServiceUnavailable, "Other pages are being read: try again in a moment."}
 	errLong      = &problem{http.StatusServiceUnavailable, "Another download or a check of the book runs: try again in a moment."}
-	errSlow      = &problem{http.StatusServiceUnavailable, "The answer took longer than 2 seconds, so the console stopped reading. Narrow the page by a day, a customer or a user."}
+	errSlow      = &problem{http.StatusServiceUnavailable, "The answer took longer than 2 seconds, so the console stopped reading."}
 	errStorage   = &problem{http.StatusServiceUnavailable, "The database cannot be used now."}
 	errInternal  = &problem{http.StatusInternalServerError, "The service could not make this page. See its log."}
 )
@@ -77,21 +94,24 @@ func (c *Console) serve(p *page, handle handler) http.Handler {
 		}
 		ctx, cancel := context.WithTimeout(r.Context(), patience)
 		defer cancel()
-		q := &request{Options: &c.o, viewer: &viewer{s, c.o.Zone, c.o.Machine(), c.o.Bank()}, console: c, r: r, ctx: ctx, page: p}
+		q := &request{Options: &c.o, viewer: c.viewer(s), console: c, r: r, ctx: ctx, page: p}
 		err := q.checkForm()
-		if err == nil {
-			work := func() error {
-				answer, err := handle(q)
-				if err != nil {
-					return err
-				}
-				return q.answer(w, answer)
+		work := func() error {
+			answer, err := handle(q)
+			if err == nil && p.personal {
+				err = q.look()
 			}
-			if p.memory {
-				err = work()
-			} else {
-				err = c.inTurn(ctx, work)
+			if err != nil {
+				return err
 			}
+			return q.answer(w, answer)
+		}
+		switch {
+		case err != nil:
+		case p.memory:
+			err = work()
+		default:
+			err = c.inTurn(ctx, work)
 		}
 		disconnected := errors.Is(err, context.Canceled) && ctx.Err() != context.DeadlineExceeded
 		if err != nil && !disconnected {
@@ -110,15 +130,9 @@ func (c *Console) serve(p *page, handle handler) http.Handler {
 func (q *request) answer(w http.ResponseWriter, answer any) error {
 	content := shown{0, q.page.template, answer}
 	switch answer := answer.(type) {
-	case redirect:
-		http.Redirect(w, q.r, string(answer), http.StatusSeeOther)
-		return nil
-	case *file:
-		return answer.send(w)
-	case signedOut:
-		http.SetCookie(w, q.console.sessions.end(q.r))
-		q.console.refuse(w, http.StatusOK, signIn{Left: true})
-		return nil
+	case response:
+		q.console.sessions.save(w, q.r, q.session)
+		return answer(w)
 	case shown:
 		content = answer
 	}
@@ -126,6 +140,7 @@ func (q *request) answer(w http.ResponseWriter, answer any) error {
 	if err := q.console.templates[content.template].ExecuteTemplate(&body, "layout.html", q.view(content.content)); err != nil {
 		return err
 	}
+	q.console.sessions.save(w, q.r, q.session)
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	if content.status != 0 {
 		w.WriteHeader(content.status)
@@ -143,20 +158,24 @@ type errorPage struct {
 // explain says what a person is told of an error, and where the page leads.
 func (q *request) explain(err error) (*problem, errorPage) {
 	known, ok := errors.AsType[*problem](err)
-	kind, isFault := errors.AsType[*fault.Error](err)
 	switch {
 	case ok:
 	case errors.Is(err, backoffice.ErrNotFound):
 		known = errNothing
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(q.ctx.Err(), context.DeadlineExceeded):
 		known = errSlow
-	case isFault && kind.Kind == fault.Unavailable:
+	case fault.KindOf(err) == fault.Unavailable:
 		known = errStorage
 	default:
 		known = errInternal
 	}
 	page := errorPage{known.status, known.text, "/console/", "Today"}
-	if known == errSent {
+	switch known {
+	case errSlow:
+		if q.page.narrow != "" && !q.console.isTroubled() { // a smaller page would be read no faster
+			page.Text += " " + q.page.narrow
+		}
+	case errSent:
 		page.Path, page.Name = q.r.URL.Path, "See what it did"
 		if name := q.field("name"); name != "" {
 			page.Path = subscriptionPath(name)
@@ -180,20 +199,23 @@ func (q *request) checkForm() (err error) {
 	if q.r.ParseForm() != nil {
 		return errForm
 	}
-	q.form, err = q.session.readFormToken(q.field("csrf"))
+	q.form, err = q.console.sessions.readFormToken(q.session, q.field("csrf"))
 	return err
 }
 
-// once carries out a form that changes something, unless it was sent before. A
-// form that changed nothing can be sent again.
+// once carries out a form of an operator that changes something, unless it was sent
+// before. A form that changed nothing can be sent again.
 func once(act handler) handler {
 	return func(q *request) (any, error) {
-		if err := q.session.spend(q.form); err != nil {
-			return nil, err
+		if !q.Operator {
+			return nil, errRole
+		}
+		if !q.console.sessions.end(q.form) {
+			return nil, errSent
 		}
 		answer, err := act(q)
 		if page, isPage := answer.(shown); isPage && page.status >= http.StatusBadRequest || errors.Is(err, errBusy) {
-			q.session.unspend(q.form)
+			q.console.sessions.giveBack(q.form)
 		}
 		return answer, err
 	}
@@ -203,27 +225,30 @@ func once(act handler) handler {
 // that page changes nothing.
 func (q *request) done(path, text string) (any, error) {
 	q.session.setFlash(path, text)
-	return redirect(path), nil
+	return q.redirect(path)
 }
 
-// look reports that the page shows unmasked data, once. It must be called
-// before such data is shown; a page that cannot be reported is not sent.
+// look records that a page or a file shows unmasked data: the kind of page, and whose
+// data. It must be called before such data is sent; what cannot be recorded is not sent.
 func (q *request) look() error {
-	if q.looked || !q.Revealed() {
+	if !q.Revealed() {
 		return nil
 	}
-	q.Looked(q.session.user, q.page.title)
+	q.Looked(q.Name, q.page.title)
 	action := "console.view"
 	if strings.HasSuffix(q.page.path, "/export") {
 		action = "console.export"
 	}
-	err := q.record(action, q.page.title, q.r.PathValue("id"))
-	q.looked = err == nil
-	return err
+	return q.record(action, q.page.title)
 }
 
-// record keeps an act of the user that changes nothing.
-func (q *request) record(action, object, details string) error {
+// record keeps an act of the user that changes nothing. The act of a customer has the
+// customer as its object, so that all acts of a customer can be found.
+func (q *request) record(action, object string) error {
+	details := strings.TrimSpace(q.of.text)
+	if q.of.customer != 0 {
+		object, details = q.console.customerObject(q.of.customer), strings.TrimSpace(object+" "+details)
+	}
 	ctx := q.by(q.r.Context(), "")
 	return q.Office.Audit.Record(ctx, q.Office.Acts.New(ctx, action, object, details))
 }
@@ -231,29 +256,34 @@ func (q *request) record(action, object, details string) error {
 // by returns a context whose acts are those of the user.
 func (q *request) by(ctx context.Context, reason string) context.Context {
 	host, _ := os.Hostname() // empty if the system has none
-	return audit.By(ctx, audit.Who{Actor: q.session.user, SystemUser: "console", Origin: host, Reason: reason})
+	return audit.By(ctx, audit.Who{Actor: q.Name, SystemUser: "console", Origin: host, Reason: reason})
 }
 
 // reveal shows numbers and texts from now on, or masks them again.
 func reveal(q *request) (any, error) {
-	if !q.session.operator {
+	if !q.Operator {
 		return nil, errRole
 	}
 	on := q.field("on") == "1"
 	if on && !q.Revealed() {
-		if err := q.record("console.reveal", "numbers and texts", ""); err != nil {
+		if err := q.record("console.reveal", "numbers and texts"); err != nil {
 			return nil, err
 		}
 	}
-	q.session.reveal(on)
+	q.session.Unmasked, q.session.changed = on, true
 	back := q.field("back")
 	if !strings.HasPrefix(back, "/console/") {
 		back = "/console/"
 	}
-	return redirect(back), nil
+	return q.redirect(back)
 }
 
-// signedOut ends the session.
-type signedOut struct{}
-
-func leave(*request) (any, error) { return signedOut{}, nil }
+// leave ends the session.
+func leave(q *request) (any, error) {
+	q.console.sessions.end(q.session.ID)
+	q.session.over, q.session.changed = true, true
+	return response(func(w http.ResponseWriter) error {
+		q.console.refuse(w, http.StatusOK, signIn{Left: true})
+		return nil
+	}), nil
+}

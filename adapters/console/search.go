@@ -5,10 +5,8 @@ import (
 	"iter"
 	"net/url"
 	"regexp"
-	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 
 	"bankingapi/application/backoffice"
@@ -25,16 +23,8 @@ type searchPage struct {
 // hit is something that was found. Path is empty if it has no page.
 type hit struct{ Kind, Text, Note, Path string }
 
-// finder looks for a text as one thing that it may be.
-type finder func(q *request, text string) ([]hit, error)
-
-// finders are in two groups, which look at the same time: the console has two
-// connections. A request is in three tables, so finding it takes as long as all the
-// others.
-var finders = [][]finder{
-	{findOperation, findCustomer, findAccount, findCallerID, findUser, findPush},
-	{findRequest},
-}
+// finders look for a text as all that it may be.
+var finders = []func(q *request, text string) ([]hit, error){findOperation, findCustomer, findAccount, findCallerID, findUser, findPush, findRequest}
 
 const (
 	// maxQuery is the longest text to search for, in bytes.
@@ -56,7 +46,7 @@ func showSearch(q *request) (any, error) {
 		return searchPage{}, nil
 	}
 	var text string
-	if err := q.session.follow(ref, &text); err != nil {
+	if err := q.follow(ref, &text); err != nil {
 		return nil, err
 	}
 	return searchFor(q, text)
@@ -67,56 +57,38 @@ func showSearch(q *request) (any, error) {
 func search(q *request) (any, error) {
 	answer, err := searchFor(q, q.field("q"))
 	if p, isPage := answer.(searchPage); isPage && len(p.Hits) > 1 {
-		return redirect(with("/console/search", "q", q.session.refer(q.field("q")))), err
+		return q.redirect(with("/console/search", "q", q.refer(q.field("q"))))
 	}
 	return answer, err
 }
 
-// searchFor looks for a text as everything that it may be. A single hit is opened at once.
+// searchFor looks for a text as everything that it may be, and records it. A single hit
+// is opened at once.
 func searchFor(q *request, text string) (any, error) {
 	text = strings.TrimSpace(text)
 	if text == "" || len(text) > maxQuery {
 		return searchPage{}, nil
 	}
-	hits := make([][]hit, len(finders))
-	err := together(len(finders), func(i int) error {
-		for _, find := range finders[i] {
-			found, err := find(q, text)
-			if err != nil {
-				return err
-			}
-			hits[i] = append(hits[i], found...)
+	p := searchPage{Asked: true}
+	for _, find := range finders {
+		found, err := find(q, text)
+		if err != nil {
+			return nil, err
 		}
-		return nil
-	})
-	if err != nil {
+		p.Hits = append(p.Hits, found...)
+	}
+	for _, h := range p.Hits {
+		if !strings.Contains(q.of.text, h.Kind) {
+			q.of.text += h.Kind + " "
+		}
+	}
+	if err := q.record("console.search", "search"); err != nil {
 		return nil, err
 	}
-	p := searchPage{Asked: true, Hits: slices.Concat(hits...)}
 	if len(p.Hits) == 1 && p.Hits[0].Path != "" && p.Hits[0].Kind != noAccount {
-		return redirect(p.Hits[0].Path), nil
+		return q.redirect(p.Hits[0].Path)
 	}
 	return p, nil
-}
-
-// together runs the tasks 0 to n-1 at the same time.
-// A panic of a task is one of the caller, whom the HTTP server protects.
-func together(n int, task func(i int) error) error {
-	errs, panics := make([]error, n), make([]any, n)
-	var running sync.WaitGroup
-	for i := range n {
-		running.Go(func() {
-			defer func() { panics[i] = recover() }()
-			errs[i] = task(i)
-		})
-	}
-	running.Wait()
-	for _, p := range panics {
-		if p != nil {
-			panic(p)
-		}
-	}
-	return errors.Join(errs...)
 }
 
 func findOperation(q *request, text string) ([]hit, error) {
@@ -146,15 +118,12 @@ func findCustomer(q *request, text string) ([]hit, error) {
 	if err != nil || n < 1 {
 		return nil, nil
 	}
-	found := []hit{{"Customer", q.Number(n), "", q.Customer(n)}}
-	of := backoffice.Query{CustomerNo: n}
-	for _, err := range q.Office.Reader.Holdings(q.ctx, of) {
-		return found, err
+	has, err := q.Office.Finder.Customer(q.ctx, n, time.Time{})
+	if err != nil || len(has.Holdings)+len(has.Accounts) == 0 {
+		return nil, err
 	}
-	for _, err := range q.Office.Reader.Accounts(q.ctx, of) {
-		return found, err
-	}
-	return nil, nil
+	q.of.customer = n
+	return []hit{{"Customer", q.Number(n), "", q.Customer(n)}}, nil
 }
 
 var accountText = regexp.MustCompile(`^(\d{1,19})\s*[-/. ]\s*(\d{1,19})\s*[-/. ]\s*(\d{1,19})(?:\s+([A-Z]{3}))?$`)
@@ -178,9 +147,10 @@ func findAccount(q *request, text string) (hits []hit, err error) {
 		return nil, nil // a filter takes every customer for 0
 	}
 	has, err := q.Office.Finder.Customer(q.ctx, customerNo, time.Time{})
-	if err != nil {
+	if err != nil || len(has.Holdings)+len(has.Accounts) == 0 {
 		return nil, err
 	}
+	q.of.customer = customerNo
 	path := q.Customer(customerNo)
 	for i, a := range has.Accounts {
 		if a.Key.BranchCode == numbers[0] && a.Key.AccountSuffix == numbers[2] && (m[4] == "" || m[4] == a.Key.Currency.Code()) {
@@ -188,7 +158,7 @@ func findAccount(q *request, text string) (hits []hit, err error) {
 			hits = append(hits, hit{"Account", q.Account(a.Key), "of customer " + q.Number(customerNo), line})
 		}
 	}
-	if len(hits) == 0 && len(has.Holdings)+len(has.Accounts) > 0 {
+	if len(hits) == 0 {
 		return []hit{{noAccount, q.Number(customerNo), "the page of the customer", path}}, nil
 	}
 	return hits, nil
@@ -203,10 +173,7 @@ func findCallerID(q *request, text string) (hits []hit, err error) {
 	}
 	for _, partner := range partners[:min(len(partners), maxPartners)] {
 		found, err := q.Office.OperationsOf(q.ctx, partner.Name, text)
-		if errors.Is(err, backoffice.ErrNotFound) {
-			continue
-		}
-		if err != nil {
+		if err != nil && !errors.Is(err, backoffice.ErrNotFound) {
 			return nil, err
 		}
 		for i := range found {
@@ -225,10 +192,10 @@ func findCallerID(q *request, text string) (hits []hit, err error) {
 }
 
 func findUser(q *request, text string) ([]hit, error) {
-	for _, err := range q.Office.Reader.Notifications(q.ctx, backoffice.Query{Order: backoffice.Newest, UserID: text, Limit: 1}) {
-		return []hit{{"Notifications of user", q.User(text), "", notifications.address(q, "", url.Values{"user": {text}})}}, err
-	}
-	return nil, nil
+	found := q.Office.Reader.Notifications(q.ctx, backoffice.Query{Order: backoffice.Newest, UserID: text, Limit: 1})
+	return hitsOf(found, text, func(*push.Entry) hit {
+		return hit{"Notifications of user", q.User(text), "", notifications.address(q, "", url.Values{"user": {text}})}
+	})
 }
 
 // findRequest takes an X-Request-Id, as the caller sent it. Where the caller

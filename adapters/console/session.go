@@ -3,10 +3,12 @@ package console
 import (
 	"crypto/aes"
 	"crypto/cipher"
+	"crypto/hmac"
 	"crypto/rand"
 	"crypto/sha256"
 	"crypto/subtle"
 	"encoding/base64"
+	"encoding/hex"
 	"encoding/json"
 	"maps"
 	"net"
@@ -20,158 +22,153 @@ import (
 
 const (
 	cookiePrefix = "bankingapi-console"
-	// idle is how long a session lasts without a request.
+	// idle is how long a session lasts without a request, and a form can be sent.
 	idle = 8 * time.Hour
-	// maxSessions bounds the memory. The session that was idle longest ends.
-	maxSessions = 500
+	// renewal is after how long the cookie of a session in use is made anew.
+	renewal = 5 * time.Minute
 )
 
-// session is one browser of one user.
+// session is one browser of one user. The cookie has all of it, sealed, so that every
+// replica with the same key knows it.
 type session struct {
-	user string
-	// operator is false for a viewer, who sees masked numbers and no texts.
-	operator bool
-	// seal encrypts what a URL must not show.
-	seal cipher.AEAD
-	// browser is the hash of what the browser sends with every request.
-	browser [sha256.Size]byte
+	ID, Name string
+	// Operator is false for a viewer, who sees masked numbers and no texts.
+	Operator, Unmasked bool
+	// Browser is what the browser says of itself with every request.
+	Browser string
+	Used    time.Time
+	// Flash is what a form did. The next page at FlashPath shows it, once.
+	Flash, FlashPath string
 
-	used time.Time // guarded by sessions.mu
-
-	mu       sync.Mutex
-	revealed bool
-	// made counts the form tokens. spent are those of forms that were carried out.
-	// Those up to forgotten are too old.
-	made, forgotten int64
-	spent           map[int64]bool
-	// flash is what a form did. The next page at flashPath shows it, once.
-	flash, flashPath string
+	box     cipher.AEAD
+	changed bool // so that the browser needs a new cookie
+	over    bool
 }
 
-// maxSpent bounds the memory.
-const maxSpent = 500
+// reveals reports whether the session shows numbers and texts in full.
+func (s *session) reveals() bool { return s.Operator && s.Unmasked }
 
-// formToken is in a hidden field of each form, sealed: a page of another site cannot
-// make one.
-type formToken struct{ FormNumber int64 }
+// refer returns a text for a URL or a form that only this session can read.
+func (s *session) refer(value any) string { return seal(s.box, s.ID, value) }
 
-// newFormToken returns the token of another form.
-func (s *session) newFormToken() string {
-	s.mu.Lock()
-	s.made++
-	token := formToken{s.made}
-	s.mu.Unlock()
-	return s.refer(token)
-}
-
-// readFormToken returns the number of a form that this session got.
-func (s *session) readFormToken(text string) (number int64, err error) {
-	var token formToken
-	if s.follow(text, &token) != nil || token.FormNumber < 1 {
-		return 0, errForm
+// follow reads what refer made.
+func (s *session) follow(text string, into any) error {
+	if !unseal(s.box, s.ID, text, into) {
+		return errReference
 	}
-	return token.FormNumber, nil
-}
-
-// spend takes a form that is about to change something. It fails if the form
-// was sent before.
-func (s *session) spend(number int64) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	switch {
-	case s.spent[number]:
-		return errSent
-	case number <= s.forgotten:
-		return errForm
-	}
-	if len(s.spent) >= maxSpent {
-		s.forgotten = slices.Min(slices.Collect(maps.Keys(s.spent)))
-		delete(s.spent, s.forgotten)
-	}
-	s.spent[number] = true
 	return nil
-}
-
-// unspend gives a form back that changed nothing.
-func (s *session) unspend(number int64) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	delete(s.spent, number)
 }
 
 // setFlash keeps what a form did, for the page that is shown next.
 func (s *session) setFlash(path, text string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.flash, s.flashPath = text, path
+	s.FlashPath, s.Flash, s.changed = path, text, true
 }
 
 // takeFlash returns what setFlash kept for a page, once.
 func (s *session) takeFlash(path string) (text string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if path == s.flashPath {
-		text, s.flash, s.flashPath = s.flash, "", ""
+	if s.Flash != "" && path == s.FlashPath {
+		text = s.Flash
+		s.setFlash("", "")
 	}
 	return text
 }
 
-// reveals reports whether the session shows numbers and texts in full.
-func (s *session) reveals() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.operator && s.revealed
+// seal encrypts a value for a purpose, so that it has no other one.
+func seal(box cipher.AEAD, purpose string, value any) string {
+	plain, _ := json.Marshal(value)                                                         // texts, numbers and times
+	return base64.RawURLEncoding.EncodeToString(box.Seal(nil, nil, plain, []byte(purpose))) //nolint:gosec // the cipher makes the nonce
 }
 
-func (s *session) reveal(on bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.revealed = on && s.operator
-}
-
-// refer returns a text for a URL that only this session can read.
-func (s *session) refer(value any) string {
-	plain, err := json.Marshal(value)
-	if err != nil {
-		return ""
-	}
-	return base64.RawURLEncoding.EncodeToString(s.seal.Seal(nil, nil, plain, nil)) //nolint:gosec // the cipher makes the nonce
-}
-
-// follow reads what refer made.
-func (s *session) follow(text string, into any) error {
+func unseal(box cipher.AEAD, purpose, text string, into any) bool {
 	sealed, err := base64.RawURLEncoding.DecodeString(text)
 	if err != nil {
-		return errReference
+		return false
 	}
-	plain, err := s.seal.Open(nil, nil, sealed, nil)
-	if err != nil || json.Unmarshal(plain, into) != nil {
-		return errReference
-	}
-	return nil
+	plain, err := box.Open(nil, nil, sealed, []byte(purpose))
+	return err == nil && json.Unmarshal(plain, into) == nil
 }
 
-// sessions are all sessions, by the hash of their cookie.
-type sessions struct {
-	now     func() time.Time
-	header  string
-	proxies []netip.Prefix
-	// operators are the users behind the header who see everything.
-	operators []string
+// formToken is in a hidden field of each form, sealed: a page of another site cannot
+// make one.
+type formToken struct {
+	Form string
+	Made time.Time
+}
 
-	mu      sync.Mutex
-	open    map[[sha256.Size]byte]*session
+// sessions are what this replica knows of all sessions.
+type sessions struct {
+	*Options
+	box cipher.AEAD
+
+	mu sync.Mutex
+	// over are the sessions that have ended and the forms that were carried out, and
+	// since when. They are kept for as long as somebody could send them.
+	over    map[string]time.Time
 	address string    // of the console, as links have it
 	token   string    // of the link that was not used yet
 	asked   time.Time // when the last link was asked for
 }
 
+// newSessions makes a key for Options without one. Who used a link is signed in until
+// the service ends.
 func newSessions(o *Options) *sessions {
-	return &sessions{now: o.Machine, header: o.UserHeader, proxies: o.TrustedProxies, operators: o.Operators, open: make(map[[sha256.Size]byte]*session)}
+	if len(o.Key) == 0 {
+		o.Key = []byte(rand.Text())
+	}
+	s := &sessions{Options: o, over: make(map[string]time.Time)}
+	key := sha256.Sum256(o.Key)
+	if !s.behindProxy() {
+		_, _ = rand.Read(key[:])
+	}
+	block, _ := aes.NewCipher(key[:])              // 32 bytes are a key
+	s.box, _ = cipher.NewGCMWithRandomNonce(block) // of AES
+	return s
 }
 
 // behindProxy reports whether an identity proxy says who the user is.
-func (s *sessions) behindProxy() bool { return s.header != "" }
+func (s *sessions) behindProxy() bool { return s.UserHeader != "" }
+
+// hash names a person in the audit: a search finds it, and nobody can read it.
+func (s *sessions) hash(text string) string {
+	mac := hmac.New(sha256.New, s.Key)
+	mac.Write([]byte("console audit " + text))
+	return hex.EncodeToString(mac.Sum(nil)[:8])
+}
+
+// end ends a session, or takes a form that is about to change something. It reports
+// false for one that was ended or taken before.
+func (s *sessions) end(id string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := s.Machine()
+	maps.DeleteFunc(s.over, func(_ string, since time.Time) bool { return now.Sub(since) > idle })
+	if _, is := s.over[id]; is {
+		return false
+	}
+	s.over[id] = now
+	return true
+}
+
+// giveBack gives a form back that changed nothing.
+func (s *sessions) giveBack(form string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.over, form)
+}
+
+// newFormToken returns the token of another form.
+func (s *sessions) newFormToken(of *session) string {
+	return of.refer(formToken{rand.Text(), s.Machine()})
+}
+
+// readFormToken returns the ID of a form that the session got.
+func (s *sessions) readFormToken(of *session, text string) (form string, err error) {
+	var token formToken
+	if of.follow(text, &token) != nil || token.Form == "" || s.Machine().Sub(token.Made) > idle {
+		return "", errForm
+	}
+	return token.Form, nil
+}
 
 // linkTo returns the token of the link that was not used yet, or makes one.
 func (s *sessions) linkTo(address string) string {
@@ -187,10 +184,10 @@ func (s *sessions) linkTo(address string) string {
 func (s *sessions) mayAsk() (address string, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if since := s.now().Sub(s.asked); 0 <= since && since < 5*time.Second || s.address == "" {
+	if since := s.Machine().Sub(s.asked); 0 <= since && since < 5*time.Second || s.address == "" {
 		return "", false
 	}
-	s.asked = s.now()
+	s.asked = s.Machine()
 	return s.address, true
 }
 
@@ -205,109 +202,67 @@ func (s *sessions) spend(token string) bool {
 	return true
 }
 
-// begin makes a session and its cookie.
-func (s *sessions) begin(r *http.Request, user string, operator bool) (*session, *http.Cookie) {
-	key := make([]byte, 32)
-	_, _ = rand.Read(key)
-	block, _ := aes.NewCipher(key)                 // 32 bytes are a key
-	seal, _ := cipher.NewGCMWithRandomNonce(block) // of AES
-	id := rand.Text()
-	made := &session{user: user, operator: operator, spent: make(map[int64]bool), seal: seal, browser: browserOf(r), used: s.now()}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if len(s.open) >= maxSessions {
-		delete(s.open, slices.MinFunc(slices.Collect(maps.Keys(s.open)), func(a, b [sha256.Size]byte) int { return s.open[a].used.Compare(s.open[b].used) }))
-	}
-	s.open[sha256.Sum256([]byte(id))] = made
-	return made, s.cookie(r, id)
+// begin makes a session.
+func (s *sessions) begin(r *http.Request, user string, operator bool) *session {
+	return &session{ID: rand.Text(), Name: user, Operator: operator, Browser: r.UserAgent(), box: s.box, changed: true}
 }
 
-// cookieName has the port, because a browser sends the cookies of a host to all
-// its ports: two consoles on one host do not end each other's sessions.
-func cookieName(r *http.Request) string {
-	if _, port, err := net.SplitHostPort(r.Host); err == nil {
-		return cookiePrefix + "-" + port
-	}
-	return cookiePrefix
-}
-
-func (s *sessions) cookie(r *http.Request, id string) *http.Cookie {
-	return &http.Cookie{ //nolint:gosec // the reason for Secure is given below
-		Name: cookieName(r), Value: id, Path: "/console/", HttpOnly: true, SameSite: http.SameSiteLaxMode,
-		Secure: s.behindProxy(), // the link is plain HTTP on loopback
-	}
-}
-
-// end ends the session of a request and returns a cookie that removes its own.
-func (s *sessions) end(r *http.Request) *http.Cookie {
-	if id, ok := idOf(r); ok {
-		s.mu.Lock()
-		delete(s.open, id)
-		s.mu.Unlock()
-	}
-	gone := s.cookie(r, "") //nolint:gosec // as above
-	gone.MaxAge = -1
-	return gone
-}
-
-// find returns the session of a request, or nil. If another browser sends the
-// cookie, it was copied, so the session ends.
+// find returns the session of a request, or nil. If another browser sends the cookie,
+// it was copied, so the session ends.
 func (s *sessions) find(r *http.Request) *session {
-	id, ok := idOf(r)
-	if !ok {
+	found := &session{box: s.box}
+	cookie, err := r.Cookie(cookieName(r, ""))
+	if err != nil || !unseal(s.box, "session", cookie.Value, found) || s.Machine().Sub(found.Used) > idle {
 		return nil
+	}
+	if found.Browser != r.UserAgent() {
+		s.end(found.ID)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	found := s.open[id]
-	if found == nil {
+	if _, over := s.over[found.ID]; over {
 		return nil
-	}
-	now := s.now()
-	if now.Sub(found.used) > idle || found.browser != browserOf(r) {
-		delete(s.open, id)
-		return nil
-	}
-	if r.Header.Get("X-Live") == "" { // a page that refreshes itself is idle
-		found.used = now
 	}
 	return found
 }
 
-func idOf(r *http.Request) (id [sha256.Size]byte, ok bool) {
-	cookie, err := r.Cookie(cookieName(r))
-	if err != nil || cookie.Value == "" {
-		return id, false
+// save sends the browser its session if it has changed, or was not renewed for some
+// time. A page that refreshes itself is idle.
+func (s *sessions) save(w http.ResponseWriter, r *http.Request, of *session) {
+	if now := s.Machine(); of.changed || now.Sub(of.Used) > renewal && r.Header.Get("X-Live") == "" {
+		of.Used = now
+		s.setCookie(w, r, "", seal(s.box, "session", of), of.over)
 	}
-	return sha256.Sum256([]byte(cookie.Value)), true
 }
 
-// browserOf returns a hash of the headers that a browser sends with every
-// request.
-func browserOf(r *http.Request) [sha256.Size]byte {
-	return sha256.Sum256([]byte(r.Header.Get("User-Agent")))
+// setCookie sets a cookie of the console, or removes it.
+func (s *sessions) setCookie(w http.ResponseWriter, r *http.Request, name, value string, remove bool) {
+	c := &http.Cookie{ //nolint:gosec // the reason for Secure is given below
+		Name: cookieName(r, name), Value: value, Path: "/console/", HttpOnly: true, SameSite: http.SameSiteLaxMode,
+		Secure: s.behindProxy(), // the link is plain HTTP on loopback
+	}
+	if remove {
+		c.Value, c.MaxAge = "", -1
+	}
+	http.SetCookie(w, c)
+}
+
+// cookieName has the port, because a browser sends the cookies of a host to all
+// its ports: two consoles on one host do not end each other's sessions.
+func cookieName(r *http.Request, name string) string {
+	_, port, _ := net.SplitHostPort(r.Host)
+	return strings.TrimSuffix(cookiePrefix+name+"-"+port, "-")
 }
 
 // proxied returns the user that a trusted proxy names. ok is false if the
 // request comes from another host or names no user.
 func (s *sessions) proxied(r *http.Request) (user string, ok bool) {
-	host, _, err := net.SplitHostPort(r.RemoteAddr)
-	if err != nil {
-		return "", false
-	}
-	address, err := netip.ParseAddr(host)
-	if err != nil {
-		return "", false
-	}
-	address = address.Unmap()
-	trusted := slices.ContainsFunc(s.proxies, func(p netip.Prefix) bool { return p.Contains(address) })
-	names := r.Header.Values(s.header)
-	if !trusted || len(names) != 1 { // a proxy that appends to what the client sent is not trusted either
+	from, err := netip.ParseAddrPort(r.RemoteAddr)
+	names := r.Header.Values(s.UserHeader)
+	trusted := slices.ContainsFunc(s.TrustedProxies, func(p netip.Prefix) bool { return p.Contains(from.Addr().Unmap()) })
+	if err != nil || !trusted || len(names) != 1 { // a proxy that appends to what the client sent is not trusted either
 		return "", false
 	}
 	user = strings.TrimSpace(names[0])
 	return user, user != "" && len(user) <= 200
 }
-
-// isOperator reports whether a user of the proxy sees everything.
-func (s *sessions) isOperator(user string) bool { return slices.Contains(s.operators, user) }

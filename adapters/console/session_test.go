@@ -2,37 +2,68 @@ package console
 
 import (
 	"net/http"
+	"net/http/httptest"
+	"net/netip"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 )
 
-// A session forgets old forms, and does not accept them again.
-func TestAFormThatWasForgottenIsRefused(t *testing.T) {
+// A session takes each of its forms once, and only while they are young.
+func TestAFormIsTakenOnce(t *testing.T) {
 	t.Parallel()
-	s, _ := newSessions(&Options{Machine: time.Now}).begin(&http.Request{}, "ayse", true)
-	forms := make([]int64, maxSpent+2)
-	for i := range forms {
-		number, err := s.readFormToken(s.newFormToken())
-		require.NoError(t, err)
-		forms[i] = number
-	}
-	late := forms[1]
-	for i, number := range forms {
-		if i != 1 {
-			require.NoError(t, s.spend(number))
-		}
-	}
-	require.Len(t, s.spent, maxSpent)
-	require.ErrorIs(t, s.spend(forms[len(forms)-1]), errSent)
-	require.ErrorIs(t, s.spend(forms[0]), errForm, "it is not known whether it was sent")
-	require.NoError(t, s.spend(late), "no form before it that was sent is forgotten")
-	require.ErrorIs(t, s.spend(late), errSent)
+	now := time.Now()
+	all := newSessions(&Options{Machine: func() time.Time { return now }})
+	s := all.begin(&http.Request{}, "ayse", true)
+	token := all.newFormToken(s)
+	form, err := all.readFormToken(s, token)
+	require.NoError(t, err)
+	require.True(t, all.end(form))
+	require.False(t, all.end(form))
+	all.giveBack(form)
+	require.True(t, all.end(form))
 
-	_, err := s.readFormToken(s.refer(7))
+	_, err = all.readFormToken(s, s.refer(7))
 	require.ErrorIs(t, err, errForm, "a reference to a customer is no form")
-	other, _ := newSessions(&Options{Machine: time.Now}).begin(&http.Request{}, "ayse", true)
-	_, err = s.readFormToken(other.newFormToken())
+	_, err = all.readFormToken(all.begin(&http.Request{}, "ayse", true), token)
 	require.ErrorIs(t, err, errForm, "the form of another session")
+	now = now.Add(idle + time.Second)
+	_, err = all.readFormToken(s, token)
+	require.ErrorIs(t, err, errForm)
+	require.True(t, all.end("another"))
+	require.Len(t, all.over, 1, "old forms are forgotten")
+}
+
+// Behind an identity proxy, replicas with one key know the sessions of each other. Who
+// used a link is signed in at one service only.
+func TestReplicasShareSessions(t *testing.T) {
+	t.Parallel()
+	for _, header := range []string{"X-User", ""} {
+		replica := func() *sessions {
+			return newSessions(&Options{Machine: time.Now, Key: []byte("of the trail"), UserHeader: header, TrustedProxies: []netip.Prefix{netip.MustParsePrefix("127.0.0.1/32")}})
+		}
+		one, other := replica(), replica()
+		r := httptest.NewRequest(http.MethodGet, "/console/", nil)
+		s := one.begin(r, "ayse", true)
+		s.Unmasked = true
+		ref, token := s.refer(int64(1001)), one.newFormToken(s)
+		w := httptest.NewRecorder()
+		one.save(w, r, s)
+		r.AddCookie(w.Result().Cookies()[0])
+		found := other.find(r)
+		if header == "" {
+			require.Nil(t, found)
+			continue
+		}
+		require.Equal(t, "ayse", found.Name)
+		require.True(t, found.reveals())
+		var customer int64
+		require.NoError(t, found.follow(ref, &customer))
+		require.Equal(t, int64(1001), customer)
+		_, err := other.readFormToken(found, token)
+		require.NoError(t, err)
+		require.Equal(t, one.hash("1001"), other.hash("1001"))
+		require.NotContains(t, one.hash("1001"), "1001")
+	}
 }

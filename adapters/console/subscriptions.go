@@ -50,7 +50,7 @@ type newKey struct {
 type subscriber struct {
 	*subscription.Subscription
 	Used    string // the busiest minute of the last hour
-	Refused int    // requests that were refused today
+	Refused int64  // requests that were refused in the last hour and are not stored
 }
 
 // subscriptionForm has the fields of a subscription as the form shows them.
@@ -71,9 +71,9 @@ func subscriptionPath(name string) string { return with("/console/subscription",
 // subscribers are all subscriptions, or that with the name.
 func subscribers(q *request, name string) (all []subscriber, err error) {
 	found, err := q.Subscriptions.List(q.ctx)
-	refused := make(map[string]int)
-	for _, r := range q.console.activity.snapshot(q.machine).Refusals {
-		refused[r.Partner] += r.Requests
+	refused := make(map[string]int64)
+	for _, r := range q.console.activity.lastHour(q.machine, q.Today()).Refused {
+		refused[r.Partner] += r.Count
 	}
 	for _, s := range found {
 		if name != "" && s.Name != name {
@@ -111,7 +111,7 @@ func newSubscriptionPage(q *request, name string, c change) (any, error) {
 		return nil, err
 	}
 	rates := q.console.activity.rates(name, q.machine)
-	rate := lastHour(q, rates, "")
+	rate := minutes(q, rates, "")
 	rate.About = "Requests a second of " + name + " over the last hour: at most " + short(slices.Max(rates)) + "."
 	return subscriptionPage{found[0], rate, newSubscriptionForm(q, found[0].Subscription), c}, nil
 }
@@ -151,7 +151,7 @@ var subscriptionColumns = []bookfile.Column[subscriber]{
 	{Name: "AppKey", Value: func(s *subscriber) bookfile.Value { return bookfile.Text(s.AppKey) }},
 	{Name: "Channel", Value: func(s *subscriber) bookfile.Value { return bookfile.Text(s.Channel) }},
 	{Name: "TellerName", Value: func(s *subscriber) bookfile.Value { return bookfile.Text(s.TellerName) }},
-	{Name: "RefusedToday", Value: func(s *subscriber) bookfile.Value { return bookfile.Integer(int64(s.Refused)) }},
+	{Name: "Rejected", Value: func(s *subscriber) bookfile.Value { return bookfile.Integer(s.Refused) }},
 }
 
 func exportSubscriptions(q *request) (any, error) {
@@ -165,9 +165,6 @@ func exportSubscriptions(q *request) (any, error) {
 // changeSubscription carries out a form of the pages. What takes something from
 // a caller needs the box of confirmation.
 func changeSubscription(q *request) (any, error) {
-	if !q.session.operator {
-		return nil, errRole
-	}
 	name, action := q.field("name"), q.field("action")
 	c := change{Wrong: "Nothing was changed: tick the box to confirm."}
 	if action == "create" || action == "activate" || q.field("confirm") == "yes" {
@@ -285,7 +282,8 @@ func reasonOf(err error) (text string, ok bool) {
 		fund.ErrNotCompleted, fund.ErrReversed, fund.ErrNoHolding, fund.ErrNoAccount, fund.ErrOutOfRange,
 	} {
 		if errors.Is(err, known) {
-			return sentence(err), true
+			text = err.Error()
+			return strings.ToUpper(text[:1]) + text[1:] + ".", true
 		}
 	}
 	known, ok := errors.AsType[*fault.Error](err)

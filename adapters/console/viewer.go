@@ -2,6 +2,7 @@ package console
 
 import (
 	"net/http"
+	"path"
 	"strconv"
 	"strings"
 	"time"
@@ -15,15 +16,19 @@ import (
 // viewer shows values as a session may see them. machine and bank are the two clocks
 // when the request arrived.
 type viewer struct {
-	session       *session
+	*session
 	zone          *time.Location
 	machine, bank time.Time
+}
+
+func (c *Console) viewer(s *session) *viewer {
+	return &viewer{s, c.o.Zone, c.o.Machine(), c.o.Bank()}
 }
 
 const hidden = "******"
 
 // Revealed reports whether the session shows numbers and texts in full.
-func (v *viewer) Revealed() bool { return v.session.reveals() }
+func (v *viewer) Revealed() bool { return v.reveals() }
 
 // Mask returns what the session may see of a text that names somebody.
 func (v *viewer) Mask(of bookfile.Personal, text string) string {
@@ -67,7 +72,7 @@ func (v *viewer) Position(p fund.Posting) string {
 }
 
 // Customer is the path of a customer's page, which only this session can read.
-func (v *viewer) Customer(n int64) string { return "/console/customer/" + v.session.refer(n) }
+func (v *viewer) Customer(n int64) string { return "/console/customer/" + v.refer(n) }
 
 // fact is a member of a message and its value. Code says that the value is an ID or
 // a code.
@@ -98,32 +103,11 @@ func (v *viewer) Facts(r push.Record) (all []fact) {
 	return all
 }
 
-// moment is an instant for people: in the bank's time zone and in UTC.
-type moment struct{ Day, Time, UTC, Machine string }
+// Moment is an instant in the bank's time zone, for the templates "moment", "minute"
+// and "instant".
+func (v *viewer) Moment(t time.Time) time.Time { return t.In(v.zone) }
 
-// Moment is nil for the zero time.
-func (v *viewer) Moment(t time.Time) *moment {
-	if t.IsZero() {
-		return nil
-	}
-	local, utc := t.In(v.zone), t.UTC()
-	layout := "15:04:05.000 UTC"
-	if local.Day() != utc.Day() {
-		layout = "2 Jan 15:04:05.000 UTC"
-	}
-	return &moment{local.Format("2 Jan 2006"), local.Format("15:04:05.000"), utc.Format(layout), utc.Format(time.RFC3339Nano)}
-}
-
-// Local is the bank's day and time of an instant, to the minute. It is empty for the
-// zero time.
-func (v *viewer) Local(at time.Time) string { return v.local(at, "2 Jan 2006 15:04") }
-
-func (v *viewer) local(at time.Time, layout string) string {
-	if at.IsZero() {
-		return ""
-	}
-	return at.In(v.zone).Format(layout)
-}
+func (v *viewer) local(at time.Time, layout string) string { return v.Moment(at).Format(layout) }
 
 // Day is the bank's day of an instant.
 func (v *viewer) Day(at time.Time) day.Day { return day.Of(at, v.zone) }
@@ -149,6 +133,7 @@ func (v *viewer) LastDay(at time.Time) (last day.Day) {
 // content of the page.
 type view struct {
 	*viewer
+	console           *Console
 	Title, Role, Path string
 	Menu              []entry
 	// Troubles are what the bar says.
@@ -164,15 +149,15 @@ type view struct {
 
 // view is what the layout shows around the content of a page.
 func (q *request) view(content any) view {
-	v := view{viewer: q.viewer, Title: q.page.title, Role: "viewer", Path: q.r.URL.RequestURI(), Menu: q.console.menu, Troubles: q.console.troubles(), Entry: q.page.menu, Refresh: q.page.refresh, Content: content}
-	if q.session.operator {
+	v := view{viewer: q.viewer, console: q.console, Title: q.page.title, Role: "viewer", Path: q.r.URL.RequestURI(), Menu: q.console.menu, Troubles: q.console.troubles(), Entry: q.page.menu, Refresh: q.page.refresh, Content: content}
+	if q.Operator {
 		v.Role = "operator"
 	}
 	if p, ok := content.(proofPage); ok && p.Running() {
 		v.Refresh = 2
 	}
 	if q.r.Method == http.MethodGet && q.r.Header.Get("X-Live") == "" {
-		v.Flash = q.session.takeFlash(v.Path)
+		v.Flash = q.takeFlash(v.Path)
 	}
 	return v
 }
@@ -184,19 +169,10 @@ func (v view) On(content any) view {
 }
 
 // FormToken is the value of the hidden field of one form. Each form has another one.
-func (v view) FormToken() string { return v.session.newFormToken() }
-
-// Operator says whether the user may show numbers and texts, and change things.
-func (v view) Operator() bool { return v.session.operator }
-
-// SignedInAs is the user.
-func (v view) SignedInAs() string { return v.session.user }
+func (v view) FormToken() string { return v.console.sessions.newFormToken(v.session) }
 
 // Bank is the time of the bank.
 func (v view) Bank() time.Time { return v.bank.In(v.zone) }
 
 // City is the last part of the name of the bank's time zone.
-func (v view) City() string {
-	name := v.zone.String()
-	return strings.ReplaceAll(name[strings.LastIndex(name, "/")+1:], "_", " ")
-}
+func (v view) City() string { return strings.ReplaceAll(path.Base(v.zone.String()), "_", " ") }

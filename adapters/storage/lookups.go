@@ -12,6 +12,7 @@ import (
 	"bankingapi/domain/day"
 	"bankingapi/domain/fund"
 	"bankingapi/domain/idempotency"
+	"bankingapi/domain/money"
 	"bankingapi/domain/operation"
 )
 
@@ -148,25 +149,33 @@ func (l lookups) Received(ctx context.Context, since, until time.Time) (r backof
 	within := func(tx *gorm.DB, table string) *gorm.DB {
 		return tx.Table(table).Where("operation_id >= ? AND operation_id < ?", bound(since), bound(until))
 	}
-	var states []struct {
-		State operation.State
-		Sales int64
+	var sold []struct {
+		IMKBCode, CurrencyCode string
+		State                  operation.State
+		Sales, Proceeds        int64
+	}
+	var refused []struct {
+		Subscription, Faults string
+		Refused              int64
 	}
 	err = l.snapshot(ctx, func(tx *gorm.DB) error {
 		return errors.Join(
-			within(tx, l.sales.Name).Select("state, COUNT(*) AS sales").Group("state").Find(&states).Error,
-			within(tx, l.refusals.Name).Count(&r.Refused).Error,
+			within(tx, l.sales.Name).Select("imkb_code, currency_code, state, COUNT(*) AS sales, CAST(COALESCE(SUM(proceeds), 0) AS BIGINT) AS proceeds").
+				Group("imkb_code, currency_code, state").Find(&sold).Error,
+			within(tx, l.refusals.Name).Select("subscription, faults, COUNT(*) AS refused").Group("subscription, faults").Find(&refused).Error,
 			within(tx, l.notifications.Name).Count(&r.Messages).Error)
 	})
-	for _, of := range states {
-		switch of.State {
-		case operation.Completed:
-			r.Completed = of.Sales
-		case operation.Recorded:
-			r.Recorded = of.Sales
-		case operation.Failed:
-			r.Failed = of.Sales
+	r.Add(backoffice.Received{}) // makes its maps
+	for _, of := range sold {
+		currency, _ := money.ParseCurrency(of.CurrencyCode) // it was checked when it was stored
+		r.Sales[backoffice.SalesKey{IMKBCode: of.IMKBCode, Currency: currency, State: of.State}] = backoffice.SalesSum{Sales: of.Sales, Proceeds: of.Proceeds}
+	}
+	for _, of := range refused {
+		code := ""
+		if faults := parseFaults(of.Faults); len(faults) > 0 {
+			code = faults[0].Code
 		}
+		r.Refused[backoffice.RefusedKey{Subscription: of.Subscription, Code: code}] += of.Refused
 	}
 	return r, err
 }

@@ -98,6 +98,12 @@ func (r reader) Sales(ctx context.Context, q backoffice.Query) iter.Seq2[fund.Sa
 		if q.PriceID != 0 {
 			tx = tx.Where("settled_price_id = ?", q.PriceID)
 		}
+		if q.IMKBCode != "" {
+			tx = tx.Where("imkb_code = ?", q.IMKBCode)
+		}
+		if q.Amount != 0 {
+			tx = tx.Where("(proceeds = ? OR control_total = ?)", q.Amount, q.Amount)
+		}
 		return tx
 	}
 	read := func(since operation.ID) iter.Seq2[fund.SaleEntry, error] {
@@ -114,7 +120,7 @@ func (r reader) Sales(ctx context.Context, q backoffice.Query) iter.Seq2[fund.Sa
 			return limited(tx, q)
 		})
 	}
-	if q.Order != backoffice.Newest || q.Subscription == "" && q.State != operation.Recorded { // all of them fit, or many
+	if q.Order != backoffice.Newest || q.CustomerNo != 0 || q.Subscription == "" && q.IMKBCode == "" && q.Amount == 0 && q.State != operation.Recorded { // all of them fit, or many
 		return read(operation.ID{})
 	}
 	return scanned(ctx, r, q, func(tx *gorm.DB) *gorm.DB {
@@ -136,8 +142,11 @@ func (r reader) Postings(ctx context.Context, q backoffice.Query) iter.Seq2[fund
 			tx = tx.Where("operation_id = ?", r.Dialect.Bind(batch.UUID(q.OperationID)))
 		}
 		order := "operation_id, position, leg"
-		if q.Order == backoffice.ByTime {
+		switch q.Order {
+		case backoffice.ByTime:
 			order = "posted_at, " + order
+		case backoffice.Newest:
+			order = "posted_at DESC, operation_id DESC, position DESC, leg DESC"
 		}
 		return limited(r.between(tx, "posted_at", q.Since, q.Until).Order(order), q)
 	})

@@ -3,6 +3,8 @@ package trail
 import (
 	"cmp"
 	"context"
+	"crypto/hmac"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -203,6 +205,14 @@ func (k *Keeper) KeyFile() string {
 
 // VerifyingKey is the public key that verifies checkpoints, proofs and receipts.
 func (k *Keeper) VerifyingKey() string { return k.notary.VerifyingKey() }
+
+// Secret returns a key for another purpose. Every service with the key of the log has
+// the same.
+func (k *Keeper) Secret(purpose string) []byte {
+	mac := hmac.New(sha256.New, k.notary.secret)
+	mac.Write([]byte(purpose))
+	return mac.Sum(nil)
+}
 
 // seal signs everything up to now, except foreign batches.
 func (k *Keeper) seal(ctx context.Context) error {

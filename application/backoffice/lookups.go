@@ -65,17 +65,58 @@ type Lookups interface {
 
 // Received is how much was received in some time.
 type Received struct {
-	// Completed, Recorded and Failed are sales, by their state now.
-	Completed, Recorded, Failed int64
+	// Sales are counted by fund, currency and state, which is that of now.
+	Sales map[SalesKey]SalesSum
 	// Refused are operations that were refused at once.
-	Refused int64
+	Refused map[RefusedKey]int64
 	// Messages are notifications that were stored.
 	Messages int64
 }
 
-// Plus is the sum of two.
-func (r Received) Plus(o Received) Received {
-	return Received{r.Completed + o.Completed, r.Recorded + o.Recorded, r.Failed + o.Failed, r.Refused + o.Refused, r.Messages + o.Messages}
+// SalesKey is what Received tells sales apart by.
+type SalesKey struct {
+	IMKBCode string
+	Currency money.Currency
+	State    operation.State
+}
+
+// SalesSum is the number of sales, and their proceeds in the smallest unit of the
+// currency.
+type SalesSum struct{ Sales, Proceeds int64 }
+
+// RefusedKey is what Received tells refusals apart by. Code is that of the first fault.
+type RefusedKey struct{ Subscription, Code string }
+
+// Add adds what was received in another time.
+func (r *Received) Add(o Received) {
+	if r.Sales == nil {
+		r.Sales, r.Refused = make(map[SalesKey]SalesSum), make(map[RefusedKey]int64)
+	}
+	for key, sum := range o.Sales {
+		r.Sales[key] = SalesSum{r.Sales[key].Sales + sum.Sales, r.Sales[key].Proceeds + sum.Proceeds}
+	}
+	for key, n := range o.Refused {
+		r.Refused[key] += n
+	}
+	r.Messages += o.Messages
+}
+
+// InState is how many sales are in one of the states.
+func (r Received) InState(states ...operation.State) (sales int64) {
+	for key, sum := range r.Sales {
+		if slices.Contains(states, key.State) {
+			sales += sum.Sales
+		}
+	}
+	return sales
+}
+
+// Refusals is how many operations were refused.
+func (r Received) Refusals() (operations int64) {
+	for _, n := range r.Refused {
+		operations += n
+	}
+	return operations
 }
 
 // DueDay is how much waits for a day.

@@ -55,7 +55,8 @@ const (
 	ByKey Order = iota
 	// Newest yields sales, notifications, refusals and acts newest first: by
 	// operation, which is ordered by time, then by index. It reads only the rows that
-	// Query.Limit needs, as far as the conditions allow it.
+	// Query.Limit needs, as far as the conditions allow it. It yields postings in the
+	// opposite order of ByTime.
 	Newest
 	// ByDay yields sales by selected day, operation and index.
 	ByDay
@@ -68,6 +69,10 @@ const (
 type Query struct {
 	// CustomerNo takes holdings, accounts, sales and postings of that customer.
 	CustomerNo int64
+	// IMKBCode takes sales of that fund. Amount takes sales whose proceeds or control
+	// total are that many of the smallest unit of their currency.
+	IMKBCode string
+	Amount   int64
 	// UserID, PushID, Application and Platform take notifications of those.
 	UserID, PushID, Application string
 	Platform                    push.Platform

@@ -470,6 +470,8 @@ func testFilters(t *testing.T, o office) {
 		{backoffice.Query{CustomerNo: 9}, nil},
 		{backoffice.Query{PriceID: 1, CustomerNo: 2}, []place{{2, 1}}},
 		{backoffice.Query{PriceID: 9}, nil},
+		{backoffice.Query{IMKBCode: someFund.IMKBCode, CustomerNo: 2}, []place{{2, 1}, {6, 0}}},
+		{backoffice.Query{IMKBCode: "none"}, nil},
 	} {
 		equal(t, c.want, places(all(t, o.Reader.Sales(ctx, c.filter))))
 	}
@@ -677,6 +679,13 @@ func testStatement(t *testing.T, o office) {
 	equal(t, append(slices.Clone(today), tomorrow), statement(2, at(24).Add(time.Microsecond)))
 	equal(t, []fund.Posting{opening}, statement(2, at(0)))
 	require.Empty(t, statement(9, time.Time{}))
+	newest := all(t, o.Reader.Postings(t.Context(), backoffice.Query{CustomerNo: 2, Order: backoffice.Newest, Limit: 2}))
+	equal(t, []fund.Posting{tomorrow, today[2]}, []fund.Posting{newest[0].Posting, newest[1].Posting})
+	credited := all(t, o.Reader.Sales(t.Context(), backoffice.Query{Amount: 250, Order: backoffice.Newest, ScanLimit: 100}))
+	require.NotEmpty(t, credited)
+	for _, s := range credited {
+		require.Equal(t, int64(250), s.Proceeds.Minor())
+	}
 }
 
 func testWaiting(t *testing.T, o office) {
@@ -712,7 +721,8 @@ func testWaiting(t *testing.T, o office) {
 	const first = 0x0102_0304_0000 // the milliseconds of id(0)
 	received, err := o.Lookups.Received(t.Context(), time.UnixMilli(first+2), time.UnixMilli(first+4))
 	require.NoError(t, err)
-	require.Equal(t, backoffice.Received{Recorded: 3}, received)
+	require.Equal(t, int64(3), received.InState(operation.Recorded))
+	require.Len(t, received.Sales, 1)
 }
 
 // holds checks that the book passes all rules of verify.
@@ -731,11 +741,15 @@ func testEvidence(t *testing.T, o office) {
 	received, err := o.Lookups.Received(t.Context(), time.UnixMilli(0), time.UnixMilli(1<<47))
 	require.NoError(t, err)
 	counted := backoffice.Received{
-		Refused:  int64(len(all(t, o.Reader.Refusals(t.Context(), backoffice.Query{})))),
+		Sales: make(map[backoffice.SalesKey]backoffice.SalesSum), Refused: make(map[backoffice.RefusedKey]int64),
 		Messages: int64(len(all(t, o.Reader.Notifications(t.Context(), backoffice.Query{})))),
 	}
+	for _, refused := range all(t, o.Reader.Refusals(t.Context(), backoffice.Query{})) {
+		counted.Refused[backoffice.RefusedKey{Subscription: refused.Subscription, Code: refused.Faults[0].Code}]++
+	}
 	for _, s := range all(t, o.Reader.Sales(t.Context(), backoffice.Query{})) {
-		*map[operation.State]*int64{operation.Completed: &counted.Completed, operation.Recorded: &counted.Recorded, operation.Failed: &counted.Failed}[s.State]++
+		key := backoffice.SalesKey{IMKBCode: s.Terms.Holding.IMKBCode, Currency: s.Terms.Account.Currency, State: s.State}
+		counted.Add(backoffice.Received{Sales: map[backoffice.SalesKey]backoffice.SalesSum{key: {Sales: 1, Proceeds: s.Proceeds.Minor()}}})
 	}
 	require.Equal(t, counted, received)
 	require.Equal(t, backoffice.Proof{

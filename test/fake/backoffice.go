@@ -320,21 +320,16 @@ func (l lookups) Received(ctx context.Context, since, until time.Time) (r backof
 		return bytes.Compare(first[:], id[:]) <= 0 && bytes.Compare(id[:], end[:]) < 0
 	}
 	rows, all := reader(l), backoffice.Query{}
+	r.Add(backoffice.Received{}) // makes its maps
 	for s, wrong := range rows.Sales(ctx, all) {
 		if err = errors.Join(err, wrong); in(s.OperationID) {
-			switch s.State {
-			case operation.Completed:
-				r.Completed++
-			case operation.Recorded:
-				r.Recorded++
-			case operation.Failed:
-				r.Failed++
-			}
+			key := backoffice.SalesKey{IMKBCode: s.Terms.Holding.IMKBCode, Currency: s.Terms.Account.Currency, State: s.State}
+			r.Add(backoffice.Received{Sales: map[backoffice.SalesKey]backoffice.SalesSum{key: {Sales: 1, Proceeds: s.Proceeds.Minor()}}})
 		}
 	}
 	for refused, wrong := range rows.Refusals(ctx, all) {
 		if err = errors.Join(err, wrong); in(refused.ID) {
-			r.Refused++
+			r.Refused[backoffice.RefusedKey{Subscription: refused.Subscription, Code: refused.Faults[0].Code}]++
 		}
 	}
 	for n, wrong := range rows.Notifications(ctx, all) {

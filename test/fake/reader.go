@@ -115,6 +115,7 @@ func (r reader) Sales(ctx context.Context, q backoffice.Query) iter.Seq2[fund.Sa
 		asked := !q.SettledSince.IsZero() || !q.SettledUntil.IsZero()
 		selected := s.Terms.SelectedDay
 		return ofCustomer(q, s.Terms.Holding.CustomerNo) && during(q, s.ReceivedAt) && (q.State == 0 || q.State == s.State) && (q.PriceID == 0 || q.PriceID == s.PriceID) &&
+			(q.IMKBCode == "" || q.IMKBCode == s.Terms.Holding.IMKBCode) && (q.Amount == 0 || q.Amount == s.Proceeds.Minor() || q.Amount == s.Terms.ControlTotal) &&
 			(!asked || !s.SettledAt.IsZero() && within(s.SettledAt, q.SettledSince, q.SettledUntil)) &&
 			(q.DueSince.IsNone() || !selected.IsNone() && !q.DueSince.After(selected)) &&
 			(q.DueUntil.IsNone() || !selected.IsNone() && !selected.After(q.DueUntil)) &&
@@ -127,8 +128,12 @@ func (r reader) Postings(ctx context.Context, q backoffice.Query) iter.Seq2[fund
 	return stream(ctx, r, q,
 		func() []fund.PostingEntry {
 			return slices.SortedFunc(slices.Values(r.store.postings), func(a, b fund.PostingEntry) int {
-				if by := a.PostedAt.Compare(b.PostedAt); q.Order == backoffice.ByTime && by != 0 {
+				by := cmp.Or(a.PostedAt.Compare(b.PostedAt), comparePostings(a, b))
+				switch q.Order {
+				case backoffice.ByTime:
 					return by
+				case backoffice.Newest:
+					return -by
 				}
 				return comparePostings(a, b)
 			})

@@ -20,7 +20,7 @@
     silentSince ??= new Date();
     const line = document.createElement('p');
     line.className = 'notice bad';
-    line.textContent = `${what} since ${silentSince.toLocaleTimeString('en-GB')}. This page is old. Callers of this replica may get no answer either.`;
+    line.textContent = `${what} since ${silentSince.toLocaleTimeString('en-GB', { timeZone: document.body.dataset.zone })}. This page is old. Callers of this replica may get no answer either.`;
     show(line.textContent, [line]);
   };
   const watch = async () => {

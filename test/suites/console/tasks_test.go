@@ -98,7 +98,7 @@ func tasks(s *service, k known) []task {
 		{"the owner of an account", find("1-1001-1"), "Statement"},
 		{"partner says it sent push Y", find("push-2"), "Messages"},
 		{"the messages of a user", find("user-3"), "Android"},
-		{"what happened today", click(page("")), "This replica has counted since"},
+		{"what happened today", click(page("")), "what this replica answered"},
 		{"what waits for its day", click(page("due")), "4 sales wait"},
 		{"cancel a recorded operation", then(find(k.later), confirm("the customer called"), click(".confirm button")), "is cancelled"},
 		{"reverse a sale that was credited twice", then(find(k.sale), confirm("credited twice"), click(".confirm button")), "is reversed"},

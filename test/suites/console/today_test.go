@@ -67,15 +67,16 @@ func TestTodayTheListsAndTheDashboardAgree(t *testing.T) {
 	replays := metric(t, metrics, "bankingapi_replays_total")
 	require.InDelta(t, 2, replays, 0)
 	require.InDelta(t, metric(t, metrics, outcomes, `state="failed"`)-1, figure(t, page, "Refused operations"), 0, "one of them is a repeat")
-	require.InDelta(t, 2, figure(t, page, "Rejected requests"), 0)
-	require.InDelta(t, metric(t, metrics, "bankingapi_subscription_requests_total", `status_class="4xx"`), figure(t, page, "Rejected requests"), 0)
+	require.InDelta(t, 2, figure(t, page, "Rejected, last hour"), 0)
+	require.InDelta(t, metric(t, metrics, "bankingapi_subscription_requests_total", `status_class="4xx"`), figure(t, page, "Rejected, last hour"), 0)
 	refused := regexp.MustCompile(`(?s)<th scope="row">demo</th>\s*<td>(?:<a [^>]*>)?<code>([a-z-]+)</code>.*?<td class="n">(\d+)</td>`).FindAllStringSubmatch(html.UnescapeString(page), -1)
 	require.Len(t, refused, 2)
-	for _, row := range refused {
-		n, err := strconv.ParseFloat(row[2], 64)
-		require.NoError(t, err)
-		require.InDelta(t, metric(t, metrics, "bankingapi_subscription_requests_total", `subscription="demo"`, `code="`+row[1]+`"`), n, 0, row[1])
-	}
+	require.Equal(t, []string{"holding-insufficient", "1"}, refused[0][1:], "operations, not repeats")
+	require.InDelta(t, metric(t, metrics, "bankingapi_subscription_requests_total", `subscription="demo"`, `code="`+refused[1][1]+`"`), 2, 0)
+	require.Equal(t, "2", refused[1][2])
+	funds := regexp.MustCompile(`(?s)fund=AFA[^>]*>AFA</a></th>\s*<td class="n">(\d+)</td>\s*<td class="n">([\d.,]+) TRY</td>`).FindStringSubmatch(page)
+	require.NotNil(t, funds)
+	require.Equal(t, strconv.Itoa(int(figure(t, page, "Sales completed"))), funds[1])
 }
 
 // A sale that was counted as waiting is not counted for the day on which it is settled,
