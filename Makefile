@@ -7,6 +7,7 @@ export GOFLAGS := $(filter-out -trimpath,$(GOFLAGS)) -trimpath
 export CGO_ENABLED := 0
 
 GOLANGCI_VERSION := v2.15.0
+ACTIONLINT_VERSION := v1.7.7
 TOOLS := $(CURDIR)/bin/tools
 # The packages that take longest come first.
 PACKAGES := ./adapters/storage ./test/suites/e2e ./...
@@ -120,6 +121,7 @@ lint: $(TOOLS)/golangci-lint ## format, vet, lint, tidy (1 minute)
 	@test -z "$$(gofmt -l $$(git ls-files '*.go'))" || { gofmt -l $$(git ls-files '*.go'); echo "run: gofmt -w"; exit 1; }
 	$(TOOLS)/golangci-lint run
 	go mod tidy -diff
+	GOFLAGS= go run github.com/rhysd/actionlint/cmd/actionlint@$(ACTIONLINT_VERSION)
 
 $(TOOLS)/golangci-lint:
 	GOBIN=$(TOOLS) GOFLAGS= go install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(GOLANGCI_VERSION)
@@ -159,12 +161,14 @@ PROVE_BODIES ?= 400
 PROVE_FAILOVERS ?= 20
 # The number of rows that are changed behind the service's back on each engine.
 PROVE_CHANGES ?= 1000
+# A pattern of tests: make prove PROVE=KilledAtAnyMoment PROVE_ROUNDS=200 (20 minutes)
+PROVE ?=
 .PHONY: prove
 prove: ## try to break the service and show the results; all output is in bin/prove.log (1 to 2 hours)
 	@mkdir -p bin
 	@set -o pipefail; export PROVE_ROUNDS=$(PROVE_ROUNDS) PROVE_DUE=$(PROVE_DUE) PROVE_IDLE=$(PROVE_IDLE) PROVE_BODIES=$(PROVE_BODIES) PROVE_FAILOVERS=$(PROVE_FAILOVERS); \
-	go test -count=1 -timeout 6h -v ./test/suites/prove 2>&1 | tee bin/prove.log | grep -aE 'figure:|^(--- |ok|FAIL|PASS|panic)'
-	PROVE_CHANGES=$(PROVE_CHANGES) PROVE_SUITES=1 go test -count=1 -timeout 1h ./adapters/storage -run '^(TestEveryChangeOfARowIsFound|TestOtherProxies|TestPgBouncer|TestHashPartitions)$$'
+	go test -count=1 -timeout 6h -v ./test/suites/prove -run '$(PROVE)' 2>&1 | tee bin/prove.log | grep -aE 'figure:|^(--- |ok|FAIL|PASS|panic)'
+	$(if $(PROVE),,PROVE_CHANGES=$(PROVE_CHANGES) PROVE_SUITES=1 go test -count=1 -timeout 1h ./adapters/storage -run '^(TestEveryChangeOfARowIsFound|TestOtherProxies|TestPgBouncer|TestHashPartitions)$$')
 
 .PHONY: clients
 clients: ## generate clients, run all recipes, check the accessibility of all pages; downloads tools (10 minutes)
