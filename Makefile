@@ -181,12 +181,13 @@ MATRIX ?=
 matrix: ## run the storage suites on Postgres 14 to 18; MATRIX="-versions 14,18"; downloads servers (20 minutes)
 	go run ./test/tools/matrix $(MATRIX)
 
-# The tests of a package run once for each change. SEED decides the sample.
+# The tests of a package run once for each change, then those of the suites that make
+# unit runs too. SEED decides the sample.
 MUTATE ?= ./adapters/storage ./adapters/httpapi ./bootstrap
 COUNT ?= 40
 .PHONY: mutants
-mutants: ## change one thing at a time in MUTATE, COUNT (40) times each, and see whether its fast tests fail (1 hour)
-	go run ./test/tools/mutants -seed $(SEED) -count $(COUNT) $(MUTATE)
+mutants: ## change one thing at a time in MUTATE, COUNT (40) times each, and see whether fast tests fail (1 hour)
+	go run ./test/tools/mutants -seed $(SEED) -count $(COUNT) -suites "./test/suites/sandbox ./test/suites/console" $(MUTATE)
 
 .PHONY: module-test
 module-test: ## check that "make module" gives a copy that builds (3 minutes)

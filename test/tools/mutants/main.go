@@ -1,8 +1,9 @@
 // Command mutants changes one thing at a time in packages, and runs the fast tests of
-// the package each time. A change that no test notices survives. It draws a sample of
-// all possible changes, which the seed decides, and writes no file of the repository.
+// the package each time, and then those of some suites. A change that no test notices
+// survives. It draws a sample of all possible changes, which the seed decides, and
+// writes no file of the repository.
 //
-//	go run ./test/tools/mutants [-seed 1] [-count 40] ./adapters/httpapi ./bootstrap
+//	go run ./test/tools/mutants [-seed 1] [-count 40] [-suites "./test/suites/sandbox"] ./adapters/httpapi ./bootstrap
 package main
 
 import (
@@ -25,12 +26,13 @@ import (
 func main() {
 	seed := flag.Uint64("seed", 1, "seed of the sample")
 	count := flag.Int("count", 40, "changes in each package")
+	suites := flag.String("suites", "", "packages whose fast tests run if those of the changed package notice nothing")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
 	survived := false
 	for _, pkg := range flag.Args() {
-		all, err := sample(ctx, pkg, *seed, *count)
+		all, err := sample(ctx, pkg, strings.Fields(*suites), *seed, *count)
 		if err != nil {
 			fmt.Fprintln(os.Stderr, "mutants:", err)
 			os.Exit(1)
@@ -55,7 +57,7 @@ func (m mutant) String() string {
 
 // sample tries some changes of a package and reports whether its tests noticed at
 // least nine of ten.
-func sample(ctx context.Context, pkg string, seed uint64, count int) (enough bool, err error) {
+func sample(ctx context.Context, pkg string, suites []string, seed uint64, count int) (enough bool, err error) {
 	mutants, err := find(ctx, pkg)
 	if err != nil {
 		return false, err
@@ -66,7 +68,7 @@ func sample(ctx context.Context, pkg string, seed uint64, count int) (enough boo
 		if tried == count {
 			break
 		}
-		noticed, compiles, err := try(ctx, pkg, m)
+		noticed, compiles, err := try(ctx, m, []string{pkg}, suites)
 		switch {
 		case err != nil:
 			return false, err
@@ -138,8 +140,8 @@ func isText(x ast.Expr) bool {
 	return ok && literal.Kind == token.STRING
 }
 
-// try runs the tests of the package with a change.
-func try(ctx context.Context, pkg string, m mutant) (noticed, compiles bool, err error) {
+// try runs lists of packages of tests with a change, until one list notices it.
+func try(ctx context.Context, m mutant, tests ...[]string) (noticed, compiles bool, err error) {
 	folder, err := os.MkdirTemp("", "mutant-")
 	if err != nil {
 		return false, false, err
@@ -155,9 +157,19 @@ func try(ctx context.Context, pkg string, m mutant) (noticed, compiles bool, err
 	if err := errors.Join(err, os.WriteFile(copied, []byte(changed), 0o600), os.WriteFile(overlay, replace, 0o600)); err != nil {
 		return false, false, err
 	}
-	out, err := exec.CommandContext(ctx, "go", "test", "-short", "-failfast", "-count=1", "-vet=off", "-timeout=5m", "-overlay="+overlay, pkg).CombinedOutput()
-	if ctx.Err() != nil {
-		return false, false, ctx.Err()
+	for _, packages := range tests {
+		if len(packages) == 0 || noticed {
+			continue
+		}
+		arguments := append([]string{"test", "-short", "-failfast", "-count=1", "-vet=off", "-timeout=5m", "-overlay=" + overlay}, packages...)
+		out, err := exec.CommandContext(ctx, "go", arguments...).CombinedOutput()
+		if ctx.Err() != nil {
+			return false, false, ctx.Err()
+		}
+		if strings.Contains(string(out), "[build failed]") {
+			return false, false, nil
+		}
+		noticed = err != nil
 	}
-	return err != nil, !strings.Contains(string(out), "[build failed]"), nil
+	return noticed, true, nil
 }

@@ -1,0 +1,311 @@
+package bootstrap_test
+
+import (
+	"context"
+	"errors"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+	"go.uber.org/zap/zaptest/observer"
+
+	"bankingapi/application/store"
+	"bankingapi/bootstrap"
+	"bankingapi/domain/day"
+	"bankingapi/domain/decimal"
+	"bankingapi/domain/fault"
+	"bankingapi/domain/fund"
+	"bankingapi/domain/money"
+	"bankingapi/domain/operation"
+	"bankingapi/domain/subscription"
+	"bankingapi/test/fake"
+)
+
+// ask sends a request to the handler of a service.
+func ask(app *bootstrap.App, method, path, key, body string) *httptest.ResponseRecorder {
+	r := httptest.NewRequest(method, path, strings.NewReader(body))
+	r.Header.Set("Ocp-Apim-Subscription-Key", key)
+	w := httptest.NewRecorder()
+	app.Handler().ServeHTTP(w, r)
+	return w
+}
+
+func keyOf(t *testing.T, app *bootstrap.App) string {
+	t.Helper()
+	manager, err := app.Manager(t.Context())
+	require.NoError(t, err)
+	key, _, err := manager.Create(t.Context(), subscription.Subscription{Name: "partner"})
+	require.NoError(t, err)
+	return key.Reveal()
+}
+
+// The settings decide which pages there are beside the operations, and where the
+// problems of an answer link to.
+func TestPagesFollowTheSettings(t *testing.T) {
+	t.Parallel()
+	const wrong = `{"Header":{},"Parameters":[]}`
+	for name, test := range map[string]struct {
+		docs, outcomes bool
+		publicURL      string
+		link           string
+	}{
+		"docs":              {docs: true, link: `"type":"/docs/errors/`},
+		"docs elsewhere":    {publicURL: "https://bank.example", link: `"type":"https://bank.example/docs/errors/`},
+		"no docs":           {link: `"type":"about:blank"`},
+		"docs and outcomes": {docs: true, outcomes: true, publicURL: "https://bank.example", link: `"type":"https://bank.example/docs/errors/`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			app := newMemory(nil).open(t, func(s *bootstrap.Settings) {
+				s.HTTP.Docs, s.HTTP.Outcomes, s.HTTP.PublicURL = test.docs, test.outcomes, test.publicURL
+			})
+			key := keyOf(t, app)
+			for path, served := range map[string]bool{
+				"/docs": test.docs, "/BankingApiV01/openapi.json": test.docs, "/outcomes": test.outcomes,
+			} {
+				want := http.StatusNotFound
+				if served {
+					want = http.StatusOK
+				}
+				require.Equal(t, want, ask(app, http.MethodGet, path, key, "").Code, path)
+			}
+			require.Contains(t, ask(app, http.MethodPost, "/BankingApiV01/BuyFundFromCustomer", key, wrong).Body.String(), test.link)
+		})
+	}
+}
+
+// The document names the server that was asked for, or else that of the settings.
+func TestOpenAPIDocumentNamesItsServer(t *testing.T) {
+	t.Parallel()
+	settings := bootstrap.DefaultSettings()
+	settings.HTTP.PublicURL = "https://settings.example"
+	for server, want := range map[string]string{"": "https://settings.example", "https://asked.example": "https://asked.example"} {
+		document, err := bootstrap.OpenAPIDocument(settings, "3.1", server)
+		require.NoError(t, err)
+		require.Contains(t, string(document), want)
+	}
+	_, err := bootstrap.OpenAPIDocument(settings, "3.1", "ftp://asked.example")
+	require.ErrorContains(t, err, "http or https")
+	_, err = bootstrap.OpenAPIDocument(settings, "2.0", "")
+	require.Error(t, err)
+}
+
+// The console never takes a connection from a request: it opens the storage of the
+// settings once more. The storage of a host is shared, unless console.dsn names another.
+func TestTheConsoleOpensAStorageOfItsOwn(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		driver, dsn string
+		hosts       bool // the database is handed in
+		opened      []string
+	}{
+		"a driver of the host":                    {driver: "memory", opened: []string{"data.db"}},
+		"a driver of the host, another database":  {driver: "memory", dsn: "standby.db", opened: []string{"data.db", "standby.db"}},
+		"SQLite":                                  {driver: bootstrap.SQLite, opened: []string{"data.db", "data.db"}},
+		"SQLite, another database":                {driver: bootstrap.SQLite, dsn: "standby.db", opened: []string{"data.db", "standby.db"}},
+		"a database of the host":                  {hosts: true},
+		"a database of the host, and console.dsn": {hosts: true, dsn: "standby.db"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var opened []store.Options
+			closed := 0
+			open := func(_ context.Context, o store.Options) (*store.Store, error) {
+				opened = append(opened, o)
+				ports := fake.NewStore().Ports(nil, o.Now)
+				ports.Close = func() error { closed++; return nil }
+				return ports, nil
+			}
+			settings := bootstrap.DefaultSettings()
+			settings.Storage.DSN, settings.Settlement.Enabled = "data.db", false
+			settings.Storage.MaxConnections, settings.Storage.StatementTimeout = 7, time.Minute
+			settings.HTTP.WriteTimeout = 5 * time.Minute
+			settings.Console.Enabled, settings.Console.DSN = true, bootstrap.Secret(test.dsn)
+			options := []bootstrap.Option{bootstrap.WithLogger(zap.NewNop())}
+			if test.hosts {
+				options = append(options, bootstrap.WithDatabase(newMemory(nil).ports))
+			} else {
+				settings.Storage.Driver = test.driver
+				options = append(options, bootstrap.WithDriver(test.driver, open))
+			}
+			app, err := bootstrap.Open(t.Context(), settings, options...)
+			require.NoError(t, err)
+			require.NoError(t, app.Close(t.Context()))
+			var names []string
+			for i, o := range opened {
+				names = append(names, o.DSN)
+				require.Equal(t, i == 0, o.MaxConnections == 7 && o.StatementTimeout == time.Minute, "the console gets few connections and little time")
+			}
+			require.Equal(t, test.opened, names)
+			require.Equal(t, len(opened), closed)
+		})
+	}
+}
+
+// If the database of the console cannot be opened, the service does not start.
+func TestTheConsoleNeedsItsStorage(t *testing.T) {
+	t.Parallel()
+	m := newMemory(nil)
+	away := errors.New("the standby is away")
+	settings := bootstrap.DefaultSettings()
+	settings.Storage.Driver, settings.Console.Enabled, settings.Console.DSN = "memory", true, "standby"
+	_, err := bootstrap.Open(t.Context(), settings, bootstrap.WithLogger(zap.NewNop()),
+		bootstrap.WithDriver("memory", func(_ context.Context, o store.Options) (*store.Store, error) {
+			if o.DSN == "standby" {
+				return nil, away
+			}
+			return m.ports, nil
+		}))
+	require.ErrorIs(t, err, away)
+	require.ErrorContains(t, err, "open the database of the console")
+	require.True(t, m.closed.Load())
+}
+
+// messages are those of a log, in their order.
+func messages(logged *observer.ObservedLogs) (all []string) {
+	for _, entry := range logged.All() {
+		all = append(all, entry.Level.String()+": "+entry.Message)
+	}
+	return all
+}
+
+// Each change of readiness is told once.
+func TestReadinessIsTold(t *testing.T) {
+	t.Parallel()
+	core, logged := observer.New(zapcore.InfoLevel)
+	var passed, skew atomic.Int64
+	now := func() time.Time { return time.Now().Add(time.Duration(passed.Load())) }
+	app := newMemory(func(s *store.Store) {
+		s.Clock = func(context.Context, string) (_, newest time.Time, err error) {
+			return now().Add(-time.Duration(skew.Load())), newest, nil
+		}
+	}).open(t, func(s *bootstrap.Settings) {
+		s.HTTP.Address, s.Ops.Address, s.TLS.Mode = "127.0.0.1:0", "127.0.0.1:0", bootstrap.TLSOff
+	}, bootstrap.WithLogger(zap.New(core)), bootstrap.WithClock(now))
+	require.NoError(t, app.Start(t.Context()))
+	for _, want := range []struct {
+		skew   time.Duration
+		status int
+	}{{0, 200}, {48 * time.Hour, 503}, {48 * time.Hour, 503}, {0, 200}, {0, 200}} {
+		skew.Store(int64(want.skew))
+		passed.Add(int64(time.Minute)) // what was found before is old
+		require.Equal(t, want.status, get(t, "http://"+app.OpsAddress()+"/readyz"))
+	}
+	told := slices.DeleteFunc(messages(logged), func(m string) bool { return !strings.Contains(m, "ready") })
+	require.Equal(t, []string{"warn: not ready", "info: ready again"}, told)
+}
+
+// get returns the status of a page.
+func get(t *testing.T, url string) int {
+	t.Helper()
+	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+	response, err := client.Get(url)
+	require.NoError(t, err)
+	require.NoError(t, response.Body.Close())
+	return response.StatusCode
+}
+
+// A round that settles nothing says nothing. One that fails says so, and the next one
+// settles.
+func TestSettlingIsTold(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		core, logged := observer.New(zapcore.InfoLevel)
+		var away atomic.Bool
+		m := newMemory(nil)
+		m.ports.Books = m.data.Books(func(context.Context, fake.Moment) error {
+			if away.Load() {
+				return fault.New(fault.Unavailable, "The database is away.")
+			}
+			return nil
+		})
+		try, _ := money.ParseCurrency("TRY")
+		of := fund.Fund{IMKBCode: "AFA", HolderCorporationName: "H"}
+		account := fund.AccountKey{CustomerNo: 1001, BranchCode: 1, AccountSuffix: 1, Currency: try}
+		m.data.PutPrices(fund.Price{ID: 1, Fund: of, PerUnit: 125_000_000, Currency: try, ValidFrom: day.Of(time.Now(), time.UTC).Plus(-9)})
+		m.data.PutHoldings(fund.Holding{Key: fund.HoldingKey{CustomerNo: 1001, Fund: of}, Units: 20_000_000})
+		m.data.PutAccounts(fund.Account{Key: account, Balance: money.New(0, try)})
+		app := m.open(t, func(s *bootstrap.Settings) {
+			s.Settlement.Enabled, s.Settlement.Interval, s.Bank.TimeZone = true, time.Hour, "UTC"
+		}, bootstrap.WithLogger(zap.New(core)))
+		for _, units := range []int64{10, 11} { // there are 20
+			later := sale
+			later.FundAmount, later.SelectedTransactionDate = decimal.Int(units), day.Of(time.Now(), time.UTC).Plus(1).String()
+			outcome, err := app.Buyer().Buy(t.Context(), host, operation.Header{}, []fund.SaleFields{later})
+			require.NoError(t, err)
+			require.Equal(t, operation.Recorded, outcome.State, "%+v", outcome.Faults)
+		}
+		time.Sleep(3*time.Hour + 30*time.Minute) // between two rounds
+		require.Empty(t, messages(logged))
+		away.Store(true)
+		time.Sleep(time.Hour)
+		require.Equal(t, []string{"warn: due sales could not be settled: they stay due"}, messages(logged))
+		away.Store(false)
+		time.Sleep(48 * time.Hour)
+		require.Equal(t, "info: due sales are settled", messages(logged)[1])
+		require.Len(t, messages(logged), 2, "nothing more is due")
+		counts := logged.All()[1].ContextMap()
+		require.EqualValues(t, 1, counts["completed"])
+		require.EqualValues(t, 1, counts["failed"])
+	})
+}
+
+// A port in use is told with its setting, and takes nothing away: the service can be
+// started when the port is free.
+func TestPortsInUse(t *testing.T) {
+	t.Parallel()
+	core, logged := observer.New(zapcore.InfoLevel)
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	other, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer other.Close()
+	taken := listener.Addr().String()
+	app := newMemory(nil).open(t, func(s *bootstrap.Settings) {
+		s.HTTP.Address, s.Ops.Address, s.TLS.Mode = taken, other.Addr().String(), bootstrap.TLSOff
+	}, bootstrap.WithLogger(zap.New(core)))
+	err = app.Start(t.Context())
+	require.ErrorContains(t, err, "ops.address (BANKINGAPI_OPS__ADDRESS)")
+	require.ErrorContains(t, err, "http.address (BANKINGAPI_HTTP__ADDRESS)")
+	require.Empty(t, messages(logged))
+	require.NoError(t, listener.Close())
+
+	app = newMemory(nil).open(t, func(s *bootstrap.Settings) {
+		s.HTTP.Address, s.Ops.Address, s.TLS.Mode = taken, "", bootstrap.TLSOff
+	}, bootstrap.WithLogger(zap.New(core)))
+	require.NoError(t, app.Start(t.Context()))
+	require.ErrorContains(t, app.Start(t.Context()), "started already")
+	require.Equal(t, "http://"+taken, app.URL())
+	require.Empty(t, app.OpsAddress())
+	require.NoError(t, app.CloseBecause(t.Context(), "the test"))
+	require.Equal(t, []string{"info: serving the API", "info: stopping", "info: stopped"}, messages(logged))
+}
+
+// Traces that cannot be sent are told, and their loss fails no stop.
+func TestTracesThatAreLostAreTold(t *testing.T) {
+	t.Parallel()
+	for status, told := range map[int]bool{http.StatusOK: false, http.StatusBadRequest: true} {
+		core, logged := observer.New(zapcore.InfoLevel)
+		collector := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(status) }))
+		app := newMemory(nil).open(t, func(s *bootstrap.Settings) {
+			s.HTTP.Address, s.Ops.Address, s.TLS.Mode, s.Telemetry.OTLPEndpoint = "127.0.0.1:0", "", bootstrap.TLSOff, collector.URL
+		}, bootstrap.WithLogger(zap.New(core)))
+		require.NoError(t, app.Start(t.Context()))
+		require.Equal(t, http.StatusOK, get(t, app.URL()+"/docs"))
+		require.NoError(t, app.Close(t.Context()))
+		collector.Close()
+		found := slices.ContainsFunc(messages(logged), func(m string) bool {
+			return m == "warn: traces cannot be sent" || m == "warn: the last traces are lost"
+		})
+		require.Equal(t, told, found, "%d %v", status, messages(logged))
+	}
+}
