@@ -114,6 +114,12 @@ func newOpsServer(lc fx.Lifecycle, w *setup, readiness *opsapi.Readiness, metric
 	}
 	if pages != nil {
 		o.Console = pages
+		if o.LogLevel != nil {
+			o.LogLevel = pages.ForOperators(o.LogLevel)
+		}
+		if o.Profiles != nil {
+			o.Profiles = pages.ForOperators(o.Profiles)
+		}
 	}
 	server := httpapi.NewServer(ops.Address, opsapi.New(o), httpapi.ServerOptions{
 		TLS:         httpapi.TLSOptions{Mode: httpapi.TLSProxy}, // plain, on any address

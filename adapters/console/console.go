@@ -184,6 +184,18 @@ func (c *Console) isForeign(r *http.Request) bool {
 	return embedded || c.origins.Check(r) != nil
 }
 
+// ForOperators is the handler for requests that do not come through the identity
+// proxy, and for those of its operators. Others are answered 403.
+func (c *Console) ForOperators(h http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if user, _ := c.sessions.proxied(r); c.sessions.isFromProxy(r) && !slices.Contains(c.o.Operators, user) {
+			http.Error(w, errRole.text, errRole.status)
+			return
+		}
+		h.ServeHTTP(w, r)
+	})
+}
+
 //go:embed pages
 var files embed.FS
 

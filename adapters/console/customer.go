@@ -5,6 +5,7 @@ import (
 	"iter"
 	"math"
 	"net/http"
+	"net/url"
 	"slices"
 	"strconv"
 	"time"
@@ -28,13 +29,21 @@ type customerPage struct {
 	Chosen int
 	Name   string
 	Line   *picture // nil if it never changed
-	// Statement has the newest postings, and Total counts all.
+	// Sales are the newest, and AllSales is where all are.
+	Sales    []fund.SaleEntry
+	AllSales string
+	// Statement has the newest postings. Total counts those that were read, at most
+	// maxPostingsRead and one more.
 	Statement []backoffice.Line
 	Total     int
 }
 
-// maxLines is how many postings the statement of a page has, the newest.
-const maxLines = 100
+const (
+	// maxStory is how many sales the page has, maxLines how many postings: the newest.
+	maxStory, maxLines = 20, 100
+	// maxPostingsRead is how many postings a line over time goes back.
+	maxPostingsRead = 2000
+)
 
 // customerAt reads the reference and the day of a request. Until is the zero time
 // if the day is not over.
@@ -59,27 +68,38 @@ func showCustomer(q *request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := customerPage{CustomerNo: n, Path: q.r.URL.Path, Day: d, Past: !until.IsZero()}
-	// One reading of the statement serves all: on Postgres it costs most of the page.
-	var had backoffice.Positions
-	points := make(map[positionKey][]point)
-	for line, err := range q.Office.Finder.Statement(q.ctx, n, until) {
+	p := customerPage{
+		CustomerNo: n, Path: q.r.URL.Path, Day: d, Past: !until.IsZero(),
+		AllSales: sales.address(q, "", url.Values{"customer": {strconv.FormatInt(n, 10)}}),
+	}
+	if p.Customer, err = q.Office.Finder.Customer(q.ctx, n, until); err != nil {
+		return nil, err
+	}
+	for s, err := range q.Office.Reader.Sales(q.ctx, backoffice.Query{CustomerNo: n, Until: until, Order: backoffice.Newest, Limit: maxStory}) {
 		if err != nil {
 			return nil, err
 		}
-		if p.Total++; len(p.Statement) == maxLines {
-			p.Statement = slices.Delete(p.Statement, 0, 1)
-		}
-		p.Statement = append(p.Statement, line)
-		of := positionKey{line.Holding, line.Account}
-		points[of] = append(points[of], point{line.PostedAt, line.After})
-		had.Add(&line)
+		p.Sales = append(p.Sales, s)
 	}
-	slices.Reverse(p.Statement) // newest first
-	if p.Customer = had.Customer(); !p.Past {
-		if p.Customer, err = q.Office.Finder.Customer(q.ctx, n, until); err != nil {
+	// The quantity after a posting is counted back from what the customer has.
+	after := make(map[positionKey]int64)
+	for _, h := range p.Holdings {
+		after[positionKey{holding: h.Key}] = int64(h.Units)
+	}
+	for _, a := range p.Accounts {
+		after[positionKey{account: a.Key}] = a.Balance.Minor()
+	}
+	points := make(map[positionKey][]point)
+	for posting, err := range q.Office.Reader.Postings(q.ctx, backoffice.Query{CustomerNo: n, Until: until, Order: backoffice.Newest, Limit: maxPostingsRead + 1}) {
+		if err != nil {
 			return nil, err
 		}
+		of := positionKey{posting.Holding, posting.Account}
+		if p.Total++; p.Total <= maxLines {
+			p.Statement = append(p.Statement, backoffice.Line{PostingEntry: posting, After: after[of]})
+		}
+		points[of] = append(points[of], point{posting.PostedAt, after[of]})
+		after[of] -= posting.Quantity
 	}
 	p.Chosen, _ = strconv.Atoi(q.query("line"))
 	var of positionKey
@@ -92,11 +112,12 @@ func showCustomer(q *request) (any, error) {
 		of.account = p.Accounts[i].Key
 		p.Name = "account " + q.Account(of.account)
 	}
-	if p.Past && until.Before(q.bank) {
-		p.Line = lineOf(q, of, points[of], until)
-	} else {
-		p.Line = lineOf(q, of, points[of], q.bank)
+	to := q.bank
+	if p.Past && until.Before(to) {
+		to = until
 	}
+	slices.Reverse(points[of])
+	p.Line = lineOf(q, of, points[of], to)
 	return p, nil
 }
 

@@ -18,12 +18,11 @@ import (
 type duePage struct {
 	Day    day.Day // whose sales are listed, none for all
 	Months []month
-	// Beyond is the first day after Months for which something waits, and SalesBeyond
-	// what waits from then on.
-	Beyond      day.Day
-	SalesBeyond string
 	dueDays
+	// Rows are the first sales that wait. Forecast says that they are as they would be if
+	// they were settled now.
 	Rows       []fund.SaleEntry
+	Forecast   bool
 	MoreRows   bool
 	Failed     []fund.SaleEntry
 	MoreFailed bool // more sales may have failed than are listed
@@ -56,17 +55,36 @@ func showDue(q *request) (any, error) {
 		return nil, err
 	}
 	p.addMonths(q.Today())
-	for s, err := range recorded(q.ctx, q, chosen, pageSize+1) {
+	// What is due, or waits for a chosen day, is shown as it would be settled now, if few
+	// sales come before it.
+	until := chosen
+	if chosen.IsNone() {
+		until = q.Today()
+	}
+	before := salesOn(slices.DeleteFunc(slices.Clone(p.Days), func(d backoffice.DueDay) bool { return d.Day.After(until) }))
+	p.Forecast = before > 0 && before <= maxForecast && (len(p.Late) > 0 || !chosen.IsNone())
+	rows := recorded(q.ctx, q, chosen, pageSize+1)
+	if p.Forecast {
+		rows = q.Forecast(q.ctx, until)
+	}
+	for s, err := range rows {
 		if err != nil {
 			return nil, err
 		}
-		if p.MoreRows = len(p.Rows) == pageSize; !p.MoreRows {
-			p.Rows = append(p.Rows, s)
+		if !chosen.IsNone() && s.Terms.SelectedDay != chosen {
+			continue
 		}
+		if p.MoreRows = len(p.Rows) == pageSize; p.MoreRows {
+			break
+		}
+		p.Rows = append(p.Rows, s)
 	}
 	p.Failed, p.MoreFailed, err = failedOnTheirDay(q)
 	return p, err
 }
+
+// maxForecast is for how many sales a page says what would happen.
+const maxForecast = 500
 
 // recorded yields the sales that wait for a day; those of all days if it is none.
 func recorded(ctx context.Context, q *request, chosen day.Day, limit int) iter.Seq2[fund.SaleEntry, error] {
@@ -111,14 +129,7 @@ func failedOnTheirDay(q *request) (all []fund.SaleEntry, more bool, err error) {
 	return all[:min(len(all), maxFailed)], len(all) > maxFailed || read == maxFailedRead, nil
 }
 
-// LastMonth is the last month of the calendar.
-func (p duePage) LastMonth() string { return p.Months[len(p.Months)-1].Name }
-
-// maxMonths is how many months the calendar shows.
-const maxMonths = 6
-
-// addMonths adds this month, the next one and the later ones in which something
-// waits. What waits after them is one line.
+// addMonths adds this month, the next one and the later ones in which something waits.
 func (p *duePage) addMonths(today day.Day) {
 	sales := make(map[day.Day]int64)
 	waits := make(map[string]bool)
@@ -127,8 +138,7 @@ func (p *duePage) addMonths(today day.Day) {
 	}
 	first := today.Start(time.UTC)
 	first = first.AddDate(0, 0, 1-first.Day())
-	var after day.Day
-	for i := 0; len(p.Months) < maxMonths && i <= maxAhead/28; i++ {
+	for i := range maxAhead/28 + 1 {
 		start := first.AddDate(0, i, 0)
 		if i > 1 && !waits[start.Format("2006-01")] {
 			continue
@@ -138,20 +148,7 @@ func (p *duePage) addMonths(today day.Day) {
 			d := day.Of(at, time.UTC)
 			m.Days = append(m.Days, calendarDay{at.Day(), d, sales[d], d == today, sales[d] > 0 && !d.After(today)})
 		}
-		p.Months, after = append(p.Months, m), day.Of(start.AddDate(0, 1, 0), time.UTC)
-	}
-	beyond := int64(0)
-	for _, d := range p.Days {
-		if d.Day.Before(after) {
-			continue
-		}
-		if beyond == 0 {
-			p.Beyond = d.Day
-		}
-		beyond += d.Sales
-	}
-	if beyond > 0 {
-		p.SalesBeyond = p.over(beyond)
+		p.Months = append(p.Months, m)
 	}
 }
 

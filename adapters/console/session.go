@@ -254,13 +254,17 @@ func cookieName(r *http.Request, name string) string {
 	return strings.TrimSuffix(cookiePrefix+name+"-"+port, "-")
 }
 
+// isFromProxy reports whether a trusted proxy has sent the request.
+func (s *sessions) isFromProxy(r *http.Request) bool {
+	from, err := netip.ParseAddrPort(r.RemoteAddr)
+	return err == nil && slices.ContainsFunc(s.TrustedProxies, func(p netip.Prefix) bool { return p.Contains(from.Addr().Unmap()) })
+}
+
 // proxied returns the user that a trusted proxy names. ok is false if the
 // request comes from another host or names no user.
 func (s *sessions) proxied(r *http.Request) (user string, ok bool) {
-	from, err := netip.ParseAddrPort(r.RemoteAddr)
 	names := r.Header.Values(s.UserHeader)
-	trusted := slices.ContainsFunc(s.TrustedProxies, func(p netip.Prefix) bool { return p.Contains(from.Addr().Unmap()) })
-	if err != nil || !trusted || len(names) != 1 { // a proxy that appends to what the client sent is not trusted either
+	if !s.isFromProxy(r) || len(names) != 1 { // a proxy that appends to what the client sent is not trusted either
 		return "", false
 	}
 	user = strings.TrimSpace(names[0])

@@ -67,3 +67,21 @@ func TestReplicasShareSessions(t *testing.T) {
 		require.NotContains(t, one.hash("1001"), "1001")
 	}
 }
+
+// Profiles and the log level are for operators. Who does not come through the proxy is
+// on the machine.
+func TestWhatIsForOperators(t *testing.T) {
+	t.Parallel()
+	c := New(Options{Machine: time.Now, UserHeader: "X-User", TrustedProxies: []netip.Prefix{netip.MustParsePrefix("192.0.2.0/24")}, Operators: []string{"ayse"}})
+	for _, of := range []struct {
+		from, user string
+		want       int
+	}{{"192.0.2.1:99", "ayse", 200}, {"192.0.2.1:99", "mehmet", 403}, {"192.0.2.1:99", "", 403}, {"127.0.0.1:99", "", 200}} {
+		r := httptest.NewRequest(http.MethodPut, "/log/level", nil)
+		r.RemoteAddr = of.from
+		r.Header.Set("X-User", of.user)
+		w := httptest.NewRecorder()
+		c.ForOperators(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})).ServeHTTP(w, r)
+		require.Equal(t, of.want, w.Code, of)
+	}
+}

@@ -17,7 +17,7 @@ import (
 	"bankingapi/domain/subscription"
 )
 
-// subscriptionsPage is the page Subscriptions.
+// subscriptionsPage is the page Subscriptions. Form has the fields of a new one.
 type subscriptionsPage struct {
 	Rows []subscriber
 	Form subscriptionForm
@@ -58,12 +58,8 @@ type subscriptionForm struct {
 	*subscription.Subscription
 	// Expires is the last day of the keys, and From the first that it may be.
 	Expires, From day.Day
-	Choices       []operationChoice
-}
-
-type operationChoice struct {
-	Name   string
-	Chosen bool
+	// Choices are the operations that can be granted.
+	Choices []string
 }
 
 func subscriptionPath(name string) string { return with("/console/subscription", "name", name) }
@@ -121,15 +117,9 @@ func newSubscriptionForm(q *request, s *subscription.Subscription) subscriptionF
 	if !f.Expires.IsNone() && f.Expires.Before(f.From) {
 		f.From = f.Expires // an expired key may stay so
 	}
-	known := q.Subscriptions.Operations()
-	for _, name := range known {
-		f.Choices = append(f.Choices, operationChoice{name, s.MayCallNamed(name)})
-	}
-	for _, name := range s.HostOperations { // of another host program on this database
-		if !slices.Contains(known, name) {
-			f.Choices = append(f.Choices, operationChoice{name, true})
-		}
-	}
+	f.Choices = slices.Concat(q.Subscriptions.Operations(), s.HostOperations) // these may be of another host program on this database
+	slices.Sort(f.Choices)
+	f.Choices = slices.Compact(f.Choices)
 	return f
 }
 

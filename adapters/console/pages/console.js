@@ -43,6 +43,19 @@
   };
   if (bar) setTimeout(watch, 1400);
 
+  // Keys, and rows of lists that open what they lead to. A selected text is not a click.
+  document.addEventListener('keydown', event => {
+    if (event.ctrlKey || event.metaKey || event.altKey || /^(INPUT|SELECT|TEXTAREA)$/.test(event.target.tagName)) return;
+    if (event.key === '/') document.querySelector('.search input[type=search]').focus();
+    else if (event.key === '?') document.getElementById('keys').showModal();
+    else return;
+    event.preventDefault();
+  });
+  document.addEventListener('click', event => {
+    const link = event.target.closest('table.wide tbody tr')?.querySelector('td a[href^="/console/"], th a[href^="/console/"]');
+    if (link && getSelection().isCollapsed && !event.target.closest('a, button, details, input, label')) link.click();
+  });
+
   // A page that says so with data-live is loaded again, unless somebody uses one of its
   // forms or selects a text in it.
   const main = document.querySelector('main[data-live]');

@@ -140,10 +140,58 @@ func TestTheCalendarHasEverySaleThatWaits(t *testing.T) {
 		s.call(t, "BuyFundFromCustomer", sale("on-"+date, "1", date))
 	}
 	body = v.get("due")
-	require.Equal(t, 6, strings.Count(body, `class="calendar"`))
-	require.Regexp(t, `After June 2027 1 more sale waits, on <a href="[^"]*2027-11-19[^"]*">Fri 19 Nov 2027</a>`, body)
-	s.call(t, "BuyFundFromCustomer", sale("on-2027-08-15", "1", "2027-08-15"))
-	require.Regexp(t, `After June 2027 2 more sales wait, the first on <a href="[^"]*">Sun 15 Aug 2027</a>`, v.get("due"))
+	require.Equal(t, 7, strings.Count(body, `class="calendar"`))
+}
+
+// A sale of a chosen day is shown as it would be settled now.
+func TestDueSaysWhatWouldHappen(t *testing.T) {
+	t.Parallel()
+	s, box := startSandbox(t)
+	v := s.entered(t)
+	tomorrow := box.Now().AddDate(0, 0, 1).Format(time.DateOnly)
+	s.call(t, "BuyFundFromCustomer", sale("completes", "1", tomorrow))
+	s.call(t, "BuyFundFromCustomer", sale("fails", "999999", tomorrow))
+	require.NotContains(t, v.get("due"), "would complete")
+	body := v.get("due?day=" + tomorrow)
+	require.Contains(t, body, `<span class="pill good">would complete</span> <span class="dim">1.25 TRY at PriceID 1</span>`)
+	require.Contains(t, body, `<span class="pill bad">would fail</span> <span class="dim">holding-insufficient</span>`)
+	require.Contains(t, v.get("due"), "2 sales wait", "nothing was changed")
+}
+
+// The page of a customer has sales of every state, and leads to all of them.
+func TestTheStoryOfACustomer(t *testing.T) {
+	t.Parallel()
+	s, box := startSandbox(t)
+	v := s.entered(t)
+	kept := []string{s.call(t, "BuyFundFromCustomer", sale("now", "12.345678", "")), s.call(t, "BuyFundFromCustomer", sale("later", "1", box.Now().AddDate(0, 0, 1).Format(time.DateOnly)))}
+	reversed := s.call(t, "BuyFundFromCustomer", sale("twice", "2", ""))
+	v.correct("reverse", reversed, "credited twice")
+	path, _ := v.search("1001")
+	body := v.get(strings.TrimPrefix(path, "/console/"))
+	for _, id := range append(kept, reversed) {
+		require.Contains(t, body, "/console/sale/"+id)
+	}
+	require.Contains(t, body, `<span class="pill bad">reversed</span>`)
+	require.Contains(t, body, "15.43 TRY")
+	all := regexp.MustCompile(`href="/console/(sales\?f=[^"]*)"`).FindStringSubmatch(body)
+	require.NotNil(t, all)
+	require.Contains(t, v.get(all[1]), "Only those of ******01.")
+	require.Contains(t, v.get(all[1]), kept[0])
+
+	narrow := func(form url.Values) string {
+		form.Set("csrf", v.csrf())
+		_, _, header := v.do(http.MethodPost, "/console/sales", form)
+		require.NotContains(t, header.Get("Location"), "1001")
+		return v.get(strings.TrimPrefix(header.Get("Location"), "/console/"))
+	}
+	found := narrow(url.Values{"customer": {"1001"}, "amount": {"15.43"}, "fund": {"AFA"}, "day": {"2026-11-01"}, "until": {"2026-11-30"}})
+	require.Contains(t, found, kept[0])
+	require.NotContains(t, found, reversed)
+	for name, none := range map[string]url.Values{"customer": {"customer": {"1002"}}, "amount": {"amount": {"15.44"}}, "fund": {"fund": {"XYZ"}}, "days": {"day": {"2026-11-01"}, "until": {"2026-11-19"}}} {
+		require.Contains(t, narrow(none), "No sale fits.", name)
+	}
+	status, _, _ := v.do(http.MethodPost, "/console/sales", url.Values{"csrf": {v.csrf()}, "customer": {"x"}})
+	require.Equal(t, http.StatusSeeOther, status)
 }
 
 // A customer has a past: it ends now. The page does not say that today is over.

@@ -80,8 +80,12 @@ func TestALinkOfATicketOpensThePage(t *testing.T) {
 		require.Equal(t, "/console/sale/"+k.sale, header.Get("Location"))
 	}
 	require.Contains(t, v.get("find/none"), "Nothing was found.")
-	status, _, _ := s.visitor(t).do(http.MethodGet, "/console/find/"+k.sale, nil)
+	stranger := s.visitor(t)
+	stranger.do(http.MethodPost, "/console/link", url.Values{})
+	status, _, _ := stranger.do(http.MethodGet, "/console/find/"+k.sale, nil)
 	require.Equal(t, http.StatusUnauthorized, status)
+	_, _, header := stranger.do(http.MethodGet, s.currentLink(), nil)
+	require.Equal(t, "/console/find/"+k.sale, header.Get("Location"), "the page that was asked for opens after the sign-in")
 }
 
 func TestSessionsCannotBeStolen(t *testing.T) {
