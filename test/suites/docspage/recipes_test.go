@@ -54,13 +54,14 @@ func bank(t *testing.T) (*httptest.Server, *fake.Store, *atomic.Int64) {
 // recipes are the programs of the recipes page, by language. Each function
 // prepares a program and returns its command. It skips the test if the tool is
 // not on this machine.
-func recipes(t *testing.T) map[string]func(t *testing.T, folder string) (command []string) {
+func recipes(t *testing.T, name string) map[string]func(t *testing.T, folder string) (command []string) {
 	t.Helper()
+	capital := strings.ToUpper(name[:1]) + name[1:]
 	source, err := filepath.Abs("../../../adapters/httpapi/docs/recipes")
 	require.NoError(t, err)
 	return map[string]func(t *testing.T, folder string) (command []string){
 		"Go": func(t *testing.T, folder string) []string {
-			copyFile(t, filepath.Join(source, "sell.go.txt"), filepath.Join(folder, "main.go"))
+			copyFile(t, filepath.Join(source, name + ".go.txt"), filepath.Join(folder, "main.go"))
 			root, err := filepath.Abs("../../..")
 			require.NoError(t, err)
 			module := "module recipe\n\ngo 1.26\n\nrequire bankingapi v0.0.0\n\nreplace bankingapi => " + root + "\n"
@@ -75,26 +76,26 @@ func recipes(t *testing.T) map[string]func(t *testing.T, folder string) (command
 			if packages == "" {
 				t.Skip("SKIPPED: cannot get the TypeScript compiler from npm")
 			}
-			copyFile(t, filepath.Join(source, "sell.ts"), filepath.Join(packages, "sell.mts"))
-			run(t, packages, "node", "node_modules/typescript/bin/tsc", "--strict", "--target", "es2022", "--module", "nodenext", "--types", "node", "sell.mts")
-			return []string{"node", filepath.Join(packages, "sell.mjs")}
+			copyFile(t, filepath.Join(source, name+".ts"), filepath.Join(packages, name+".mts"))
+			run(t, packages, "node", "node_modules/typescript/bin/tsc", "--strict", "--target", "es2022", "--module", "nodenext", "--types", "node", name+".mts")
+			return []string{"node", filepath.Join(packages, name+".mjs")}
 		},
 		"curl": func(t *testing.T, _ string) []string {
 			requireTool(t, "curl")
-			return []string{"sh", filepath.Join(source, "sell.sh")}
+			return []string{"sh", filepath.Join(source, name+".sh")}
 		},
 		"Python": func(t *testing.T, _ string) []string {
 			requireTool(t, "python3")
-			return []string{"python3", filepath.Join(source, "sell.py")}
+			return []string{"python3", filepath.Join(source, name+".py")}
 		},
 		"Java": func(t *testing.T, _ string) []string {
 			requireTool(t, "java")
-			return []string{"java", filepath.Join(source, "Sell.java")}
+			return []string{"java", filepath.Join(source, capital+".java")}
 		},
 		"C#": func(t *testing.T, folder string) []string {
 			requireTool(t, "dotnet")
 			run(t, folder, "dotnet", "new", "console", "--name", "recipe", "--output", ".")
-			copyFile(t, filepath.Join(source, "Sell.cs"), filepath.Join(folder, "Program.cs"))
+			copyFile(t, filepath.Join(source, capital+".cs"), filepath.Join(folder, "Program.cs"))
 			return []string{"dotnet", "run", "--project", folder, "--"}
 		},
 	}
@@ -105,7 +106,7 @@ func recipes(t *testing.T) map[string]func(t *testing.T, folder string) (command
 // State 2, with one sale in the book and every digit of its amount.
 func TestRecipes(t *testing.T) {
 	t.Parallel()
-	for name, prepare := range recipes(t) {
+	for name, prepare := range recipes(t, "sell") {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			folder := t.TempDir()
@@ -131,7 +132,7 @@ func TestRecipes(t *testing.T) {
 // by an answer that no repeat can change.
 func TestRecipesTellWhatIsNotKnown(t *testing.T) {
 	t.Parallel()
-	for name, prepare := range recipes(t) {
+	for name, prepare := range recipes(t, "sell") {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			folder := t.TempDir()

@@ -2,9 +2,12 @@ package docspage_test
 
 import (
 	"context"
+	"net/http"
 	"net/http/httptest"
 	"os"
 	"os/exec"
+	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -23,7 +26,7 @@ import (
 // 2, and each run must sell once.
 func TestRecipesSurviveTheSandbox(t *testing.T) {
 	t.Parallel()
-	for name, prepare := range recipes(t) {
+	for name, prepare := range recipes(t, "sell") {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			command := prepare(t, t.TempDir())
@@ -50,6 +53,43 @@ func TestRecipesSurviveTheSandbox(t *testing.T) {
 					sales++
 				}
 				require.Equal(t, i+1, sales, "%s: one sale each", fault.Header)
+			}
+		})
+	}
+}
+
+// TestOutcomesOfTheSandbox runs the programs that read outcomes. Each learns that a
+// sale for a later day ended when the clock moved, and begins behind it the next time.
+func TestOutcomesOfTheSandbox(t *testing.T) {
+	t.Parallel()
+	for name, prepare := range recipes(t, "outcomes") {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			command := prepare(t, t.TempDir())
+			box, err := bootstrap.OpenSandbox(t.Context(), bootstrap.SandboxSettings(t.TempDir()), engines.All(), bootstrap.WithLogger(zap.NewNop()))
+			require.NoError(t, err)
+			defer func() { require.NoError(t, box.Close(context.Background())) }()
+			server := httptest.NewServer(box.Handler())
+			defer server.Close()
+			kept := filepath.Join(t.TempDir(), "cursor")
+			for _, callerID := range []string{"first-sale", "second-sale"} {
+				sale := `{"Header":{"CallerId":"` + callerID + `"},"Parameters":[{"CustomerNo":1001,"TransactionType":2,"FundAmount":1,` +
+					`"SelectedTransactionDate":"` + box.Now().AddDate(0, 0, 2).Format(time.DateOnly) + `",` +
+					`"DestinationAccount":{"BranchCode":1,"CustomerNo":1001,"AccountSuffix":1,"CurrencyCode":"TRY"},` +
+					`"FundToProcess":{"IMKBCode":"AFA","HolderCorporationName":"Demo Portfoy","PriceID":1}}]}`
+				r := httptest.NewRequest(http.MethodPost, "/BankingApiV01/BuyFundFromCustomer", strings.NewReader(sale))
+				r.Header.Set("Ocp-Apim-Subscription-Key", box.Key)
+				w := httptest.NewRecorder()
+				box.Handler().ServeHTTP(w, r)
+				require.JSONEq(t, `{"Data":{"State":1}}`, w.Body.String())
+				_, err := box.AdvanceClock(t.Context(), 48*time.Hour)
+				require.NoError(t, err)
+				recipe := exec.CommandContext(t.Context(), command[0], append(command[1:len(command):len(command)], kept)...)
+				recipe.Env = append(os.Environ(), "BANK_URL="+server.URL, "BANK_KEY="+box.Key, "ONCE=1")
+				out, err := recipe.CombinedOutput()
+				require.NoError(t, err, string(out))
+				require.Equal(t, 1, strings.Count(string(out), "-sale"), string(out))
+				require.Contains(t, string(out), callerID)
 			}
 		})
 	}

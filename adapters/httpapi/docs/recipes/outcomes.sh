@@ -1,0 +1,22 @@
+#!/bin/sh
+# Prints each outcome of your operations, for ever. The file keeps the cursor of the last page that was processed.
+kept=${1:-outcomes.cursor}
+while :; do
+  after=$(cat "$kept" 2>/dev/null)
+  answer=$(curl -sS --max-time 40 --fail-with-body -G "$BANK_URL/outcomes" \
+    --data-urlencode "after=$after" --data-urlencode "wait=20s" -H "Ocp-Apim-Subscription-Key: $BANK_KEY")
+  case $? in
+    0) ;;
+    22) # refused, or not now: an answer that no repeat can change ends the program
+      case $answer in
+        *'"status":429'* | *'"status":50'*) sleep 2 && continue ;;
+        *) echo "$answer" >&2 && exit 1 ;;
+      esac ;;
+    *) sleep 2 && continue ;;
+  esac
+  # Process the page here, before the cursor is kept: after a stop the same page comes again.
+  echo "$answer"
+  next=$(echo "$answer" | sed -n 's/.*"Next":"\([^"]*\)".*/\1/p')
+  printf '%s' "$next" >"$kept"
+  [ -z "$ONCE" ] || exit 0
+done
