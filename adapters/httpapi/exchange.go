@@ -29,6 +29,8 @@ type exchange struct {
 	ids *[2]string
 	// sentID reports that the caller sent the X-Request-Id.
 	sentID bool
+	// turkish reports that the caller prefers Turkish.
+	turkish bool
 	// body reads the request's body up to the limit. It is here to be pooled.
 	body io.LimitedReader
 }
@@ -163,7 +165,10 @@ func (x *exchange) answer(o operation.Outcome) {
 		x.send(http.StatusOK, jsonType, recorded)
 	case operation.Failed:
 		x.noteCodes(o.Faults)
-		x.send(http.StatusOK, jsonType, appendRefusal(nil, o.Faults))
+		if x.turkish {
+			x.Header()["Content-Language"] = []string{"tr"}
+		}
+		x.send(http.StatusOK, jsonType, appendRefusal(nil, o.Faults, x.turkish))
 	default:
 		x.State = 0
 		x.refuse(internal(errors.New("the operation ended in no known state")))

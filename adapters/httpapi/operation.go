@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"strings"
 
 	"bankingapi/adapters/httpapi/strictjson"
 	"bankingapi/application/commit"
@@ -207,6 +208,8 @@ func (e *endpoint[Record]) carryOut(x *exchange, r *http.Request, caller *subscr
 	switch {
 	case err == nil:
 		e.addReceipt(x, r, outcome.ID)
+		language := r.Header.Get("Accept-Language")
+		x.turkish = len(language) >= 2 && strings.EqualFold(language[:2], "tr")
 		x.answer(outcome)
 	case fault.KindOf(err) == fault.Unavailable && r.Context().Err() != nil:
 		x.abandon(err)

@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"cmp"
 	"net/http"
 	"slices"
 	"strconv"
@@ -175,14 +176,24 @@ func Answer(o operation.Outcome) []byte {
 	case operation.Recorded:
 		return recorded
 	case operation.Failed:
-		return appendRefusal(nil, o.Faults)
+		return appendRefusal(nil, o.Faults, false)
 	}
 	return nil
 }
 
-// appendRefusal writes the 200 of an operation that the bank refused.
-func appendRefusal(b []byte, faults []fault.Fault) []byte {
+// appendRefusal writes the 200 of an operation that the bank refused. In Turkish, the
+// details are for the screen of a customer.
+func appendRefusal(b []byte, faults []fault.Fault, turkish bool) []byte {
 	b = append(b, `{"Data":{"State":8},"title":"The bank refused the operation","detail":`...)
+	if turkish && len(faults) > 0 {
+		faults = slices.Clone(faults)
+		for i, f := range faults {
+			c, _ := fault.Describe(f.Code)
+			faults[i].Detail = cmp.Or(c.Refusal(f.Named, true), f.Detail)
+		}
+		b = appendText(b, faults[0].Detail+" Hiçbir değişiklik yapılmadı.")
+		return append(appendErrors(b, faults), '}')
+	}
 	first, rest := "", "Nothing was changed."
 	if len(faults) > 0 {
 		first = sentence(faults[0]) + " "

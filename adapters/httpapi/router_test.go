@@ -638,4 +638,15 @@ func TestRefusalsOfTheBank(t *testing.T) {
 	requireAnswer(t, "refused", s.post(t, salePath, saleBody))
 	require.Equal(t, []string{fund.HoldingInsufficient, fund.PriceNotCurrent}, s.observed()[0].Codes)
 	require.Equal(t, operation.Failed, s.observed()[0].State)
+	for language, want := range map[string]string{
+		"tr":                      `{"Data":{"State":8},"title":"The bank refused the operation","detail":"Fon payınız bu satış için yeterli değil. Hiçbir değişiklik yapılmadı.","errors":[{"pointer":"/Parameters/0/FundAmount","code":"holding-insufficient","detail":"Fon payınız bu satış için yeterli değil."}`,
+		"tr-TR,tr;q=0.9,en;q=0.8": `"detail":"Fon payınız bu satış için yeterli değil. Hiçbir değişiklik yapılmadı."`,
+		"en,tr;q=0.9":             `"detail":"/Parameters/0/FundAmount: The holding does not have enough units. Nothing was changed.`,
+	} {
+		r := post(salePath, saleBody)
+		r.Header.Set("Accept-Language", language)
+		got := s.do(r)
+		require.Contains(t, got.Body.String(), want)
+		require.Equal(t, strings.HasPrefix(language, "tr"), got.Header().Get("Content-Language") == "tr")
+	}
 }

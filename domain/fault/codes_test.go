@@ -48,6 +48,12 @@ func TestEveryCodeIsDescribedInFull(t *testing.T) {
 		}
 		require.NotZero(t, c.Remedy, c.Name)
 		require.Equal(t, c.Pointer == "", c.Detail == "", c.Name)
+		require.Equal(t, c.Remedy == fault.NewOperation, c.Detail != "", c.Name)
+		require.Equal(t, c.Detail == "", c.Turkish == "", "%s: every refusal has a sentence in Turkish", c.Name)
+		require.Equal(t, c.Naming == "", c.TurkishNaming == "", c.Name)
+		for _, naming := range []string{c.Naming, c.TurkishNaming} {
+			require.Equal(t, naming != "", strings.Contains(naming, "%s"), c.Name)
+		}
 		described, ok := fault.Describe(c.Name)
 		require.True(t, ok)
 		require.Equal(t, c, described)
@@ -81,4 +87,12 @@ func TestARepeatIsAsSafeAsTheErrorAllows(t *testing.T) {
 		require.True(t, ok, code)
 		require.Equal(t, want, c.Repeat(), code)
 	}
+}
+
+func TestTheDetailOfARefusal(t *testing.T) {
+	t.Parallel()
+	c, _ := fault.Describe(fault.PriceNotCurrent)
+	require.Equal(t, "This is not the current price of the fund. The current PriceID is 7.", c.Refusal("7", false))
+	require.Equal(t, "Fonun fiyatı değişti. Satış yapılmadan önce yeni fiyatı onaylamanız gerekir. Güncel PriceID: 7.", c.Refusal("7", true))
+	require.Equal(t, "This is not the current price of the fund.", c.Refusal("", false))
 }

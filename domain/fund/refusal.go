@@ -1,10 +1,6 @@
 package fund
 
-import (
-	"fmt"
-
-	"bankingapi/domain/fault"
-)
+import "bankingapi/domain/fault"
 
 // The reasons for which the bank refuses a well-formed sale (the contract,
 // section 5). Package fault declares and describes them all. A new reason needs
@@ -34,9 +30,9 @@ func Refusal(code string) fault.Fault { return RefusalNaming(code, "") }
 // such as the current PriceID. If named is empty, the detail is that of the code.
 func RefusalNaming(code, named string) fault.Fault {
 	c, _ := fault.Describe(code)
-	f := fault.Fault{Pointer: c.Pointer, Code: code, Detail: c.Detail}
-	if named != "" && c.Naming != "" {
-		f.Named, f.Detail = named, c.Detail+" "+fmt.Sprintf(c.Naming, named)
+	f := fault.Fault{Pointer: c.Pointer, Code: code, Detail: c.Refusal(named, false)}
+	if c.Naming != "" {
+		f.Named = named
 	}
 	return f
 }
