@@ -61,7 +61,7 @@ func recipes(t *testing.T, name string) map[string]func(t *testing.T, folder str
 	require.NoError(t, err)
 	return map[string]func(t *testing.T, folder string) (command []string){
 		"Go": func(t *testing.T, folder string) []string {
-			copyFile(t, filepath.Join(source, name + ".go.txt"), filepath.Join(folder, "main.go"))
+			copyFile(t, filepath.Join(source, name+".go.txt"), filepath.Join(folder, "main.go"))
 			root, err := filepath.Abs("../../..")
 			require.NoError(t, err)
 			module := "module recipe\n\ngo 1.26\n\nrequire bankingapi v0.0.0\n\nreplace bankingapi => " + root + "\n"
