@@ -11,15 +11,7 @@ import (
 )
 
 func backupCommand(p program) *cobra.Command {
-	return p.command(&cobra.Command{
-		Use:   "backup FILE",
-		Short: "Copy a SQLite book to a new file, while the service runs",
-		Long: `Writes a consistent copy of the SQLite book to FILE, which must not exist, and then checks the copy as
-verify does. Sales may continue. A book with an older schema is copied and not checked. For Postgres
-use pg_dump, or a base backup with WAL archiving.`,
-		Example: "  bankingapi backup /backup/bank-2026-11-20.db",
-		Args:    named("FILE"),
-	}, backup)
+	return p.command(described("backup"), backup)
 }
 
 func backup(c *call) error {

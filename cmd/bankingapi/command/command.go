@@ -33,12 +33,8 @@ type call struct {
 	manager *subscriptions.Manager
 }
 
-// plain completes a command that uses no settings. Without Args it takes no
-// arguments.
+// plain completes a command that uses no settings.
 func (p program) plain(cmd *cobra.Command, run func(*call) error) *cobra.Command {
-	if cmd.Args == nil {
-		cmd.Args = named()
-	}
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if err := checkFlags(cmd); err != nil {
 			return err

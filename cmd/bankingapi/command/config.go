@@ -11,16 +11,7 @@ import (
 
 func configCommand(p program) *cobra.Command {
 	var check bool
-	cmd := p.command(&cobra.Command{
-		Use:   "config",
-		Short: "Show the settings in effect and where they come from",
-		Long: `Prints every setting, its value in effect and where the value comes from. Secrets are shown as ***.
-It starts nothing. If settings are invalid, it lists all of them and exits with status 2. With --check
-it also asks a Postgres server for settings that may lose data, and warns of them.`,
-		Example: `  bankingapi config
-  bankingapi config --config bankingapi.yaml --check`,
-		Annotations: listSettings(),
-	}, func(c *call) error {
+	cmd := listSettings(p.command(described("config"), func(c *call) error {
 		if check {
 			c.tell("The settings are valid.\n")
 			c.warnOfRisks()
@@ -31,7 +22,7 @@ it also asks a Postgres server for settings that may lose data, and warns of the
 			list.add(v.Path, cell{oneWord(v.Text), v.Text}, raw(v.Origin))
 		}
 		return c.write("", document{tables: []table{list}})
-	})
+	}))
 	cmd.Flags().BoolVar(&check, "check", false, "only check the settings, and warn of risks of the database")
 	return addFormat(cmd)
 }

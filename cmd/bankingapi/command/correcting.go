@@ -15,27 +15,14 @@ import (
 )
 
 func salesCommand(p program) *cobra.Command {
-	return group(&cobra.Command{
-		Use:   "sales COMMAND",
-		Short: "Cancel or reverse a sale",
-		Long: `Corrects one operation of BuyFundFromCustomer, with all its sales. ID is the Operation-Id of its
-answer: 'bankingapi export sales' and 'bankingapi show' have it. Every correction is kept with its
-reason and who made it: see 'bankingapi export audit'.`,
-		Example: `  bankingapi sales cancel 019b1c2d-0000-7000-8000-000000000001 --reason "the customer called"
-  bankingapi sales reverse 019b1c2d-0000-7000-8000-000000000001 --reason "sold by mistake" --as ayse`,
-	},
-		saleCommand(p, "cancel", "Cancel a recorded sale before its day", `Cancels an operation that is recorded for a later day. Its sales end as failed, with the code
-cancelled. A repeat of its CallerId is answered so. From its day on it can only be reversed.`,
-			func(ctx context.Context, c *backoffice.Corrector, id operation.ID) (string, error) {
-				return "Cancelled.", c.Cancel(ctx, id)
-			}),
-		saleCommand(p, "reverse", "Undo a completed sale, once", `Returns the units of a completed operation to its holdings and takes its proceeds back from its
-accounts, with postings of kind reversal. It is refused if an account has less than the proceeds:
-nothing goes below zero. The sales stay completed.`,
-			func(ctx context.Context, c *backoffice.Corrector, id operation.ID) (string, error) {
-				reversal, err := c.Reverse(ctx, id)
-				return "Reversed by " + reversal.String() + ".", err
-			}),
+	return group(described("sales"),
+		saleCommand(p, "sales cancel", func(ctx context.Context, c *backoffice.Corrector, id operation.ID) (string, error) {
+			return "Cancelled.", c.Cancel(ctx, id)
+		}),
+		saleCommand(p, "sales reverse", func(ctx context.Context, c *backoffice.Corrector, id operation.ID) (string, error) {
+			reversal, err := c.Reverse(ctx, id)
+			return "Reversed by " + reversal.String() + ".", err
+		}),
 	)
 }
 
@@ -47,12 +34,8 @@ func parseID(text string) (operation.ID, error) {
 	return id, nil
 }
 
-func saleCommand(p program, verb, short, long string, do func(context.Context, *backoffice.Corrector, operation.ID) (string, error)) *cobra.Command {
-	return addReason(p.onBook(&cobra.Command{
-		Use: verb + " ID", Short: short, Long: long,
-		Example: "  bankingapi sales " + verb + ` 019b1c2d-0000-7000-8000-000000000001 --reason "complaint 17"`,
-		Args:    named("ID"),
-	}, func(c *call) error {
+func saleCommand(p program, path string, do func(context.Context, *backoffice.Corrector, operation.ID) (string, error)) *cobra.Command {
+	return addReason(p.onBook(described(path), func(c *call) error {
 		_, err := parseID(c.args[0])
 		return err
 	}, func(c *call) error {
@@ -73,28 +56,20 @@ type adjustOptions struct {
 }
 
 func adjustCommand(p program) *cobra.Command {
-	const ofHolding = `  bankingapi adjust holding --customer 1001 --fund AFA --holder "Demo Portfoy" --by -1.5 --reason "counted twice"`
-	const ofAccount = `  bankingapi adjust account --branch 1 --customer 1001 --suffix 1 --currency TRY --by 12.50 --reason "fee returned"`
 	var o adjustOptions
-	holding := o.command(p, &cobra.Command{Use: "holding", Short: "Correct the units of a holding", Example: ofHolding}, o.holding)
+	holding := o.command(p, "adjust holding", o.holding)
 	holding.Flags().StringVar(&o.code, "fund", "", "`IMKBCode` of the fund")
 	holding.Flags().StringVar(&o.holder, "holder", "", "`HolderCorporationName`")
-	account := o.command(p, &cobra.Command{Use: "account", Short: "Correct the balance of an account", Example: ofAccount}, o.account)
+	account := o.command(p, "adjust account", o.account)
 	account.Flags().Int64Var(&o.branch, "branch", 0, "`BranchCode`")
 	account.Flags().Int64Var(&o.suffix, "suffix", 0, "`AccountSuffix`")
 	account.Flags().StringVar(&o.currency, "currency", "", "`CurrencyCode`")
-	return group(&cobra.Command{
-		Use:   "adjust COMMAND",
-		Short: "Correct a holding or an account by a difference",
-		Long: `Adds to a holding or an account that exists, or takes from it if the number begins with a minus.
-Sales may continue: a difference never undoes them. Nothing goes below zero.`,
-		Example: ofHolding + "\n" + ofAccount,
-	}, needs(holding, "customer", "fund", "holder", "by"), needs(account, "branch", "customer", "suffix", "currency", "by"))
+	return group(described("adjust"), needs(holding, "customer", "fund", "holder", "by"), needs(account, "branch", "customer", "suffix", "currency", "by"))
 }
 
 // command makes the command that adjusts one kind of position.
-func (o *adjustOptions) command(p program, cmd *cobra.Command, do func(context.Context, *backoffice.Corrector) (operation.ID, error)) *cobra.Command {
-	p.onBook(cmd, nil, func(c *call) error {
+func (o *adjustOptions) command(p program, path string, do func(context.Context, *backoffice.Corrector) (operation.ID, error)) *cobra.Command {
+	cmd := p.onBook(described(path), nil, func(c *call) error {
 		id, err := do(c.Context(), c.office.Corrector)
 		if err == nil {
 			c.tell("Adjusted by %s: %s.\n", o.by, id)

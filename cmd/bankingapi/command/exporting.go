@@ -15,29 +15,17 @@ import (
 	"bankingapi/domain/operation"
 )
 
-// exports lists the kinds of rows, each with the flags that can filter it. Rows that
-// are personal have data of customers.
-var exports = []struct {
-	kind, flags string
-	personal    bool
-}{
-	{"prices", "since until", false},
-	{"holdings", "customer", true},
-	{"accounts", "customer", true},
-	{"calendar", "", false},
-	{"sales", "customer since until due-since due-until settled-since settled-until state subscription caller-id request-id operation-id price-id follow", true},
-	{"postings", "customer since until operation-id", true},
-	{"notifications", "user push-id since until subscription caller-id request-id operation-id follow", true},
-	{"operations", "since until state subscription caller-id request-id operation-id", false},
-	{"outcomes", "subscription follow", false},
-	{"audit", "since until actor action object", false},
-}
-
-func exportKinds() (kinds []string) {
-	for _, e := range exports {
-		kinds = append(kinds, e.kind)
-	}
-	return kinds
+// exports has the kinds of rows, each with the flags that can filter it.
+var exports = map[string]string{
+	"prices":        "since until",
+	"holdings":      "customer",
+	"accounts":      "customer",
+	"sales":         "customer since until due-since due-until settled-since settled-until state subscription caller-id request-id operation-id price-id follow",
+	"postings":      "customer since until operation-id",
+	"notifications": "user push-id since until subscription caller-id request-id operation-id follow",
+	"operations":    "since until state subscription caller-id request-id operation-id",
+	"outcomes":      "subscription follow",
+	"audit":         "since until actor action object",
 }
 
 var saleStates = map[string]operation.State{
@@ -54,43 +42,7 @@ type exportOptions struct {
 
 func exportCommand(p program) *cobra.Command {
 	var o exportOptions
-	cmd := p.onBook(&cobra.Command{
-		Use:   "export prices|holdings|accounts|calendar|sales|postings|notifications|operations|outcomes|audit",
-		Short: "Write the book or the notifications to standard output",
-		Long: `Writes all rows as of one moment, with the columns that import reads. These flags filter them:
-
-  prices         --since --until (by ValidFrom)
-  holdings       --customer
-  accounts       --customer
-  calendar       all days on which the bank is closed
-  sales          --customer --since --until (when it was received), --due-since --due-until (the later day
-                 that it is for), --settled-since --settled-until (when it was settled), --state
-                 --subscription --caller-id --request-id --operation-id --price-id
-  postings       --customer --since --until (when it was posted) --operation-id
-  notifications  --user --push-id --since --until (when it was received) --subscription --caller-id
-                 --request-id --operation-id
-  operations     --since --until (when it was received) --state --subscription --caller-id --request-id
-                 --operation-id. Every decided operation, refused ones too
-  outcomes       --subscription. How operations ended after they were answered: settled on their day,
-                 cancelled or reversed, in the order in which they ended
-  audit          --since --until --actor --action --object. Who administered what, when, from where
-                 and why
-
---since and --until take a day in the bank's time zone (2026-11-20), and both days are included. They
-also take a time (2026-11-20T09:30:00+03:00): from --since on, and before --until.
-
-A spreadsheet runs a cell that begins with = + - @ as a formula, and callers of the API choose many
-of the texts. For a spreadsheet use --spreadsheet: it writes an apostrophe before such texts, and
-before a tab or a line end. import does not take the apostrophe away.
-
-A file or a pipe gets every byte as it is stored. On a terminal, control characters are escaped. The
-audit keeps who exported rows with data of customers.`,
-		Example: `  bankingapi export holdings > holdings.csv
-  bankingapi export sales --format ndjson --state failed --since 2026-11-01 --until 2026-11-30
-  bankingapi export notifications --user u-1001`,
-		Args:      named("what to export"),
-		ValidArgs: exportKinds(),
-	}, o.check, o.run)
+	cmd := p.onBook(described("export"), o.check, o.run)
 	flags := cmd.Flags()
 	flags.BoolVar(&o.spreadsheet, "spreadsheet", false, "write an apostrophe before texts that a spreadsheet would run as a formula")
 	flags.BoolVar(&o.filter.Follow, "follow", false, "go on with the sales, notifications or outcomes that come, until interrupted. A sale comes again when it ends")
@@ -126,14 +78,11 @@ audit keeps who exported rows with data of customers.`,
 // check refuses flags that do not fit, and completes the filter.
 func (o *exportOptions) check(c *call) (err error) {
 	kind := c.args[0]
-	at := slices.Index(exportKinds(), kind)
-	if at < 0 {
-		return wrongUsef("cannot export %q: want %s", kind, strings.Join(exportKinds(), ", "))
-	}
-	for _, each := range exports {
-		for name := range strings.FieldsSeq(each.flags) {
+	fit := strings.Fields(exports[kind])
+	for _, flags := range exports {
+		for name := range strings.FieldsSeq(flags) {
 			switch {
-			case !c.Flags().Changed(name) || slices.Contains(strings.Fields(exports[at].flags), name):
+			case !c.Flags().Changed(name) || slices.Contains(fit, name):
 			case name == "follow":
 				return wrongUsef("--follow is for sales, notifications and outcomes")
 			default:
@@ -173,7 +122,7 @@ func (o *exportOptions) run(c *call) error {
 	if o.spreadsheet {
 		format = "spreadsheet"
 	}
-	if exports[slices.Index(exportKinds(), kind)].personal {
+	if flags := exports[kind]; strings.Contains(flags, "customer") || strings.Contains(flags, "user") {
 		c.look("export", kind, "")
 	}
 	out := bufio.NewWriterSize(c.OutOrStdout(), 1<<16)

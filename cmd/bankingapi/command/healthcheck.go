@@ -15,14 +15,7 @@ import (
 
 func healthcheckCommand(p program) *cobra.Command {
 	var address string
-	cmd := p.plain(&cobra.Command{
-		Use:   "healthcheck",
-		Short: "Ask the running service whether it is ready",
-		Long: `Requests /readyz from the service that runs with the same settings. The exit status is 0 if it is
-ready, and 1 if it is not or does not answer within 5 seconds. Use it in containers without curl.`,
-		Example: `  bankingapi healthcheck
-  bankingapi healthcheck --url http://127.0.0.1:9090/livez`,
-	}, func(c *call) error {
+	cmd := p.plain(described("healthcheck"), func(c *call) error {
 		if !c.Flags().Changed("url") { // with it, the settings do not matter
 			err := c.load()
 			if err == nil {

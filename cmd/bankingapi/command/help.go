@@ -1,6 +1,7 @@
 package command
 
 import (
+	_ "embed" // help.txt
 	"fmt"
 	"io"
 	"slices"
@@ -12,13 +13,68 @@ import (
 	"bankingapi/bootstrap"
 )
 
-// helpWidth is the width of help texts. With 80 columns every setting would need
-// two lines.
-const helpWidth = 100
+// helpWidth is the width of help texts, but for examples.
+const helpWidth = 80
+
+// texts are those of all commands. A command begins with # and its path. Then come the
+// usage, a summary, a description and examples.
+//
+//go:embed help.txt
+var texts string
+
+// described returns a command with its texts. It takes the arguments of its usage:
+// [NAME] is optional, and a|b is one of the words.
+func described(path string) *cobra.Command {
+	_, text, _ := strings.Cut("\n"+texts, "\n# "+path+"\n")
+	text, _, _ = strings.Cut(text, "\n# ")
+	text, examples, _ := strings.Cut(text, "\nExamples:\n")
+	use, text, _ := strings.Cut(text, "\n")
+	short, long, _ := strings.Cut(text, "\n")
+	wanted := strings.Fields(use)[1:]
+	return &cobra.Command{
+		Use: use, Short: short, Long: strings.TrimSpace(long), Example: strings.TrimRight(examples, "\n"),
+		Args: func(_ *cobra.Command, args []string) error { return checkArguments(wanted, args) },
+		ValidArgsFunction: func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+			if len(args) >= len(wanted) {
+				return nil, cobra.ShellCompDirectiveNoFileComp
+			}
+			if word := wanted[len(args)]; strings.Contains(word, "|") {
+				return strings.Split(word, "|"), cobra.ShellCompDirectiveNoFileComp
+			}
+			return nil, cobra.ShellCompDirectiveDefault
+		},
+	}
+}
+
+func checkArguments(wanted, args []string) error {
+	if len(args) > len(wanted) {
+		return wrongUsef("unexpected argument %q", args[len(wanted)])
+	}
+	var missing []string
+	for i, word := range wanted {
+		choices := strings.Split(word, "|")
+		switch {
+		case i >= len(args) && word[0] != '[':
+			missing = append(missing, word)
+		case i < len(args) && len(choices) > 1 && !slices.Contains(choices, args[i]):
+			return wrongUsef("unknown argument %q: want %s", args[i], either(choices))
+		}
+	}
+	switch len(missing) {
+	case 0:
+		return nil
+	case 1:
+		return wrongUsef("%s is missing", missing[0])
+	}
+	return wrongUsef("%s are missing", strings.Join(missing, " and "))
+}
 
 // listSettings marks a command whose help has all settings. That of other commands
 // only mentions them.
-func listSettings() map[string]string { return map[string]string{"settings": "all"} }
+func listSettings(cmd *cobra.Command) *cobra.Command {
+	cmd.Annotations = map[string]string{"settings": "all"}
+	return cmd
+}
 
 // usesSettings reports whether a command has the flags of settings, or all
 // commands of a group.
@@ -68,13 +124,15 @@ func help(cmd *cobra.Command, _ []string) {
 		}
 		printFlags(out, "Settings", settings)
 		fmt.Fprint(out, `
-A flag overrides the environment variable, the variable overrides the --config file, and the file
-overrides the default. The variable of http.address is BANKINGAPI_HTTP__ADDRESS. A secret may also
-come from a file: set BANKINGAPI_STORAGE__DSN_FILE to its name. Without --config, the file is the one
-that BANKINGAPI_CONFIG names, otherwise /etc/bankingapi/bankingapi.yaml if it exists.
+A flag overrides the environment variable, the variable overrides the --config
+file, and the file overrides the default. The variable of http.address is
+BANKINGAPI_HTTP__ADDRESS. A secret may also come from a file: set
+BANKINGAPI_STORAGE__DSN_FILE to its name. Without --config, the file is the one
+that BANKINGAPI_CONFIG names, otherwise /etc/bankingapi/bankingapi.yaml if it
+exists.
 `)
 	case usesSettings(cmd):
-		fmt.Fprint(out, "\nEvery setting is also a flag, for example --http.address: see 'bankingapi config --help'.\n")
+		fmt.Fprint(out, "\nEvery setting is a flag, like --http.address: see 'bankingapi config --help'.\n")
 	}
 	if cmd.HasAvailableSubCommands() {
 		fmt.Fprintf(out, "\nFor details: '%s COMMAND --help'.\n", cmd.CommandPath())
@@ -87,13 +145,10 @@ func printFlags(out io.Writer, title string, flags *pflag.FlagSet) {
 	}
 }
 
-// addHelp makes the help of cobra a command like the others.
-func addHelp(root *cobra.Command) {
-	root.SetHelpFunc(help)
-	root.InitDefaultHelpCmd()
-	cmd, _, _ := root.Find([]string{"help"})
-	cmd.Use, cmd.Short, cmd.Long, cmd.Example = "help [COMMAND]...", "Show help for a command", "", "  bankingapi help subscriptions create"
-	cmd.Run = nil
+// helpCommand is the help of cobra as a command like the others.
+func helpCommand(program) *cobra.Command {
+	cmd := described("help")
+	cmd.Args = cobra.ArbitraryArgs
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		subject := cmd.Root()
 		for _, name := range args {
@@ -105,4 +160,13 @@ func addHelp(root *cobra.Command) {
 		}
 		return subject.Help()
 	}
+	cmd.ValidArgsFunction = func(cmd *cobra.Command, args []string, _ string) (names []string, _ cobra.ShellCompDirective) {
+		if subject, _, err := cmd.Root().Find(args); err == nil {
+			for _, sub := range subject.Commands() {
+				names = append(names, cobra.CompletionWithDesc(sub.Name(), sub.Short))
+			}
+		}
+		return names, cobra.ShellCompDirectiveNoFileComp
+	}
+	return cmd
 }

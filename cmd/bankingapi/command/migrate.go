@@ -10,15 +10,7 @@ import (
 
 func migrateCommand(p program) *cobra.Command {
 	var dropData bool
-	down := p.command(&cobra.Command{
-		Use:   "down",
-		Short: "Undo the newest migration",
-		Long: `Undoes the newest migration and deletes the data in its tables. Undoing the first migration empties
-the database. It fails while a service uses the database. It fails if the book has data, unless
---drop-data is given: make a backup first.`,
-		Example: `  bankingapi migrate down
-  bankingapi migrate down --drop-data`,
-	}, func(c *call) error {
+	down := p.command(described("migrate down"), func(c *call) error {
 		options := []bootstrap.Option{c.options, bootstrap.WithExistingBook()}
 		if dropData {
 			options = append(options, bootstrap.WithDropData())
@@ -30,22 +22,7 @@ the database. It fails while a service uses the database. It fails if the book h
 		return err
 	})
 	down.Flags().BoolVar(&dropData, "drop-data", false, "undo the migration although data are deleted")
-	return group(&cobra.Command{
-		Use:   "migrate COMMAND",
-		Short: "Migrate the database schema, or show its version",
-		Long: `The program contains the schema as versioned SQL. It migrates SQLite files automatically. On
-Postgres, serve migrates only if storage.migrate is true.`,
-		Example: `  bankingapi migrate status
-  bankingapi migrate up`,
-	}, down, addActor(p.command(&cobra.Command{
-		Use:     "up",
-		Short:   "Migrate the schema to the version of this program",
-		Example: "  bankingapi migrate up",
-	}, migrateUp)), addFormat(p.command(&cobra.Command{
-		Use:     "status",
-		Short:   "List the migrations and when they were applied",
-		Example: "  bankingapi migrate status",
-	}, migrateStatus)))
+	return group(described("migrate"), down, addActor(p.command(described("migrate up"), migrateUp)), addFormat(p.command(described("migrate status"), migrateStatus)))
 }
 
 func migrateUp(c *call) error {

@@ -8,14 +8,7 @@ import (
 
 func openapiCommand(p program) *cobra.Command {
 	var version, server string
-	cmd := p.command(&cobra.Command{
-		Use:   "openapi",
-		Short: "Print the OpenAPI document of the API",
-		Long: `Prints the contract of the API as an OpenAPI document. Version 3.0 is for gateways and
-generators that do not read 3.1, for example API Management. Contact and terms come from the settings.`,
-		Example: `  bankingapi openapi > openapi.json
-  bankingapi openapi --version 3.0 --server https://bank.example > openapi-3.0.json`,
-	}, func(c *call) error {
+	cmd := p.command(described("openapi"), func(c *call) error {
 		document, err := bootstrap.OpenAPIDocument(c.settings, version, server)
 		if err != nil {
 			return wrongUsef("%v", err)

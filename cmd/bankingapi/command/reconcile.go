@@ -3,7 +3,6 @@ package command
 import (
 	"bufio"
 	"fmt"
-	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -11,26 +10,8 @@ import (
 )
 
 func reconcileCommand(p program) *cobra.Command {
-	return addChoice(p.onBook(&cobra.Command{
-		Use:   "reconcile holdings|accounts FILE",
-		Short: "Compare a file of the core bank with the book",
-		Long: `Reads a CSV file with the columns of import and lists every position that differs, is missing here
-(in the book) or is missing there (in the file). - reads standard input. It changes nothing. The exit
-status is 0 if all are equal, and 1 if there are differences.`,
-		Example: `  bankingapi reconcile holdings core-bank.csv
-  bankingapi reconcile accounts core-bank.csv --format ndjson > differences.ndjson`,
-		Args:      named("what to compare", "FILE"),
-		ValidArgs: positions,
-	}, func(c *call) error {
-		if !slices.Contains(positions, c.args[0]) {
-			return wrongUsef("cannot compare %q: want holdings or accounts", c.args[0])
-		}
-		return nil
-	}, reconcile), "format", "format of the list", "csv", "ndjson")
+	return addChoice(p.onBook(described("reconcile"), nil, reconcile), "format", "format of the list", "csv", "ndjson")
 }
-
-// positions are the kinds of rows that a core bank has too.
-var positions = []string{"holdings", "accounts"}
 
 func reconcile(c *call) error {
 	kind, name := c.args[0], c.args[1]

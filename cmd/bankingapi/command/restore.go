@@ -23,18 +23,7 @@ type restoreOptions struct {
 
 func restoreCommand(p program) *cobra.Command {
 	var o restoreOptions
-	cmd := p.command(&cobra.Command{
-		Use:   "restore FILE",
-		Short: "Put a backup of a SQLite book in its place, and check it",
-		Long: `Copies FILE, which backup has made, to the file of storage.dsn, and then checks the book as verify
-does. FILE must have a book whose schema this program knows. Stop the service first: it fails while a
-service uses the book. With --replace a book that is there is kept beside it, under a name that ends
-in .replaced-1, or the next number. The signing key of the trail stays where it is: keep a copy of it
-too. For Postgres use pg_restore.`,
-		Example: `  bankingapi restore /backup/bank-2026-11-20.db
-  bankingapi restore /backup/bank-2026-11-20.db --replace --against 2026-11.checkpoint`,
-		Args: named("FILE"),
-	}, o.run)
+	cmd := p.command(described("restore"), o.run)
 	cmd.Flags().BoolVar(&o.replace, "replace", false, "keep the book that is there under another name")
 	return o.addTo(cmd)
 }

@@ -57,23 +57,9 @@ func interrupted(errOut io.Writer, name string, err error) int {
 }
 
 func (p program) root() *cobra.Command {
-	root := &cobra.Command{
-		Use:   "bankingapi COMMAND",
-		Short: "The banking API: stores push messages and sells fund holdings",
-		Long: `bankingapi is the banking API in one program. It stores the push messages that external
-systems sent, and sells fund holdings of customers.
-
-Exit status: 0 done, 1 failed, 2 wrong use or invalid settings, 3 settle found a sale that the bank
-refuses, 130 interrupted.`,
-		Example: `  bankingapi serve --demo
-  bankingapi subscriptions create mobile-app
-  bankingapi import prices prices.csv`,
-		Args:          cobra.ArbitraryArgs,
-		RunE:          chooseCommand,
-		SilenceErrors: true, // report prints them
-		SilenceUsage:  true,
-		Version:       thisBuild().Version,
-	}
+	root := group(described("bankingapi"))
+	root.SilenceErrors, root.SilenceUsage = true, true // report prints them
+	root.Version = thisBuild().Version
 	root.SetVersionTemplate(thisBuild().String())
 	root.SetFlagErrorFunc(explainFlag)
 	root.CompletionOptions.DisableDefaultCmd = true // completion.go replaces it
@@ -86,7 +72,8 @@ refuses, 130 interrupted.`,
 	} {
 		root.AddCommand(command(p))
 	}
-	addHelp(root) // it needs another command
+	root.SetHelpFunc(help)
+	root.SetHelpCommand(helpCommand(p))
 	return root
 }
 
@@ -109,24 +96,6 @@ func chooseCommand(cmd *cobra.Command, args []string) error {
 		return wrongUsef("unknown command %q (did you mean %s?)", args[0], near[0])
 	}
 	return wrongUsef("unknown command %q", args[0])
-}
-
-// named returns the cobra.PositionalArgs of a command that takes exactly these
-// arguments.
-func named(names ...string) cobra.PositionalArgs {
-	return func(_ *cobra.Command, args []string) error {
-		if len(args) > len(names) {
-			return wrongUsef("unexpected argument %q", args[len(names)])
-		}
-		switch missing := names[len(args):]; len(missing) {
-		case 0:
-			return nil
-		case 1:
-			return wrongUsef("%s is missing", missing[0])
-		default:
-			return wrongUsef("%s are missing", strings.Join(missing, " and "))
-		}
-	}
 }
 
 // wrongUse is an error of the command line itself.

@@ -22,6 +22,11 @@ func TestHelpOfEveryCommand(t *testing.T) {
 			require.Zero(t, got.status)
 			require.Empty(t, got.err)
 			require.Contains(t, got.out, "Examples:\n  ")
+			before, examples, _ := strings.Cut(got.out, "\nUsage:")
+			_, flags, _ := strings.Cut(examples, "\nFlags:")
+			for line := range strings.Lines(before + flags) {
+				require.LessOrEqual(t, len(line), 81, line)
+			}
 			golden.Equal(t, "help-"+strings.Join(path, "-")+".txt", got.out)
 
 			byName := bankingapi(t, nil, append([]string{"help"}, path[1:]...)...)
@@ -53,8 +58,8 @@ func TestWrongUse(t *testing.T) {
 		{"config --http.adress=x", `unknown flag --http.adress (did you mean --http.address?); see 'bankingapi config --help'`},
 		{"config --check=perhaps", `--check: the value must be of type bool; see 'bankingapi config --help'`},
 		{"config --log.level", `flag needs an argument: --log.level; see 'bankingapi config --help'`},
-		{"completion", `the shell is missing; see 'bankingapi completion --help'`},
-		{"completion tcsh", `no completion for the shell "tcsh": want bash, zsh, fish or powershell; see 'bankingapi completion --help'`},
+		{"completion", `bash|zsh|fish|powershell is missing; see 'bankingapi completion --help'`},
+		{"completion tcsh", `unknown argument "tcsh": want bash, zsh, fish or powershell; see 'bankingapi completion --help'`},
 		{"healthcheck --ops.address=", `ops.address is empty: set it, or use --url; see 'bankingapi healthcheck --help'`},
 		{"healthcheck --ops.address=127.0.0.1:0", `ops.address has port 0, so the actual port is unknown: set a port, or use --url; see 'bankingapi healthcheck --help'`},
 		{"healthcheck --url nowhere", `--url must be an address like http://127.0.0.1:9090/readyz; see 'bankingapi healthcheck --help'`},
@@ -67,16 +72,16 @@ func TestWrongUse(t *testing.T) {
 		{"subscriptions create a --rate -1", `--rate must be 1 or more, or 0 for no limit; see 'bankingapi subscriptions create --help'`},
 		{"subscriptions create a --rate many", `--rate: the value must be of type int; see 'bankingapi subscriptions create --help'`},
 		{"subscriptions create a --operation Pay", `--operation must be AddPushNotificationResponse or BuyFundFromCustomer; see 'bankingapi subscriptions create --help'`},
-		{"subscriptions regenerate a", `primary or secondary is missing; see 'bankingapi subscriptions regenerate --help'`},
-		{"subscriptions regenerate a third", `unknown key "third": want primary or secondary; see 'bankingapi subscriptions regenerate --help'`},
+		{"subscriptions regenerate a", `primary|secondary is missing; see 'bankingapi subscriptions regenerate --help'`},
+		{"subscriptions regenerate a third", `unknown argument "third": want primary or secondary; see 'bankingapi subscriptions regenerate --help'`},
 		{"subscriptions cancel", `NAME is missing; see 'bankingapi subscriptions cancel --help'`},
 		{"migrate", `a command is missing: down, status, up; see 'bankingapi migrate --help'`},
 		{"migrate sideways", `unknown command "sideways"; see 'bankingapi migrate --help'`},
-		{"import", `what to import and FILE are missing; see 'bankingapi import --help'`},
+		{"import", `prices|holdings|accounts|calendar and FILE are missing; see 'bankingapi import --help'`},
 		{"import prices", `FILE is missing; see 'bankingapi import --help'`},
-		{"import sales x.csv", `cannot import "sales": want prices, holdings, accounts, calendar; see 'bankingapi import --help'`},
-		{"export", `what to export is missing; see 'bankingapi export --help'`},
-		{"export keys", `cannot export "keys": want prices, holdings, accounts, calendar, sales, postings, notifications, operations, outcomes, audit; see 'bankingapi export --help'`},
+		{"import sales x.csv", `unknown argument "sales": want prices, holdings, accounts or calendar; see 'bankingapi import --help'`},
+		{"export", `prices|holdings|accounts|calendar|sales|postings|notifications|operations|outcomes|audit is missing; see 'bankingapi export --help'`},
+		{"export keys", `unknown argument "keys": want prices, holdings, accounts, calendar, sales, postings, notifications, operations, outcomes or audit; see 'bankingapi export --help'`},
 		{"export sales --format xml", `--format must be csv or ndjson; see 'bankingapi export --help'`},
 		{"export sales --user u", `--user does not filter sales; see 'bankingapi export --help'`},
 		{"export holdings --since 2026-11-20", `--since does not filter holdings; see 'bankingapi export --help'`},

@@ -16,24 +16,7 @@ type serveOptions struct{ demo, sandbox bool }
 
 func serveCommand(p program) *cobra.Command {
 	var o serveOptions
-	cmd := p.command(&cobra.Command{
-		Use:   "serve",
-		Short: "Run the API",
-		Long: `Runs the API. On SIGTERM or SIGINT it reports not ready, waits for shutdown.delay, stops accepting
-requests, finishes the running ones and exits. A second signal ends it at once. On SIGHUP it takes
-over log.level from the settings. It uses changed certificate files without a signal.
-
-The first start creates the SQLite file and its folder. On Postgres the service is not ready until
-the schema is up to date: run 'bankingapi migrate up', or set storage.migrate.
-
-With --sandbox it is a sandbox: a partner moves its clock, orders faults and resets its book. The
-database must be empty or a sandbox already. Unless storage.dsn is set, it is ./sandbox/bankingapi.db.`,
-		Example: `  bankingapi serve --demo
-  bankingapi serve --sandbox
-  bankingapi serve --config bankingapi.yaml
-  BANKINGAPI_STORAGE__DSN_FILE=/run/secrets/dsn bankingapi serve --storage.driver postgres`,
-		Annotations: listSettings(),
-	}, o.run)
+	cmd := listSettings(p.command(described("serve"), o.run))
 	cmd.Flags().BoolVar(&o.demo, "demo", false, "load the demo book into an empty store, create a key, print curl commands to try")
 	cmd.Flags().BoolVar(&o.sandbox, "sandbox", false, "run a sandbox for partners, with its own book, clock and faults")
 	return cmd

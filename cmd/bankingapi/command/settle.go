@@ -27,23 +27,7 @@ type settleOptions struct {
 
 func settleCommand(p program) *cobra.Command {
 	var o settleOptions
-	cmd := p.onBook(&cobra.Command{
-		Use:   "settle",
-		Short: "Settle the forward-dated sales that are due now",
-		Long: `Settles every forward-dated sale that is due, then exits. serve does the same automatically while
-settlement.enabled is true. Any number of services may run at the same time: no sale is settled
-twice.
-
-With settlement.price of-the-day a sale waits until its fund has a price of its day. settle says how
-many wait, and for which funds and days.
-
---dry-run says for each due sale what would happen now, and changes nothing. With --day it takes the
-sales that are due on that day, at the prices that are known now. With --format json it prints a line
-for each sale and one for the numbers.
-
-The exit status is 3 if an operation failed, or would fail, because the bank refuses one of its sales.`,
-		Example: "  bankingapi settle\n  bankingapi settle --dry-run --day 2026-12-04",
-	}, func(*call) (err error) {
+	cmd := p.onBook(described("settle"), func(*call) (err error) {
 		if o.until != "" && !o.dryRun {
 			return wrongUsef("--day is for --dry-run")
 		}

@@ -18,38 +18,14 @@ import (
 )
 
 func showCommand(p program) *cobra.Command {
-	return group(&cobra.Command{
-		Use:   "show COMMAND",
-		Short: "Look up an operation, a customer or a notification",
-		Example: `  bankingapi show operation 019b1c2d-0000-7000-8000-000000000001
-  bankingapi show customer 1001 --at 2026-11-20
-  bankingapi show notification --push-id push-0001`,
-	}, showOperationCommand(p), showCustomerCommand(p), showNotificationCommand(p))
+	return group(described("show"), showOperationCommand(p), showCustomerCommand(p), showNotificationCommand(p))
 }
 
 type showOperationOptions struct{ callerID, subscription, requestID string }
 
 func showOperationCommand(p program) *cobra.Command {
 	var o showOperationOptions
-	cmd := p.onBook(&cobra.Command{
-		Use:   "operation [ID]",
-		Short: "Show everything that is kept of an operation",
-		Long: `Shows an operation with its sales, postings and notifications. It finds refused operations, imports
-and corrections too. Name it by its ID (the Operation-Id of the answer), by its CallerId and
-subscription, or by the X-Request-Id of its answer.
-
-A repeat is answered with what is kept of the first request, but has an X-Request-Id of its own. The
-log of the replica that answered has it, as it has those of 4xx and 5xx answers.`,
-		Example: `  bankingapi show operation 019b1c2d-0000-7000-8000-000000000001
-  bankingapi show operation --caller-id sale-1 --subscription mobile-app
-  bankingapi show operation --request-id 4711`,
-		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) > 1 {
-				return wrongUsef("unexpected argument %q", args[1])
-			}
-			return nil
-		},
-	}, o.check, o.run)
+	cmd := p.onBook(described("show operation"), o.check, o.run)
 	flags := cmd.Flags()
 	flags.StringVar(&o.callerID, "caller-id", "", "`CallerId` of the operation, with --subscription")
 	flags.StringVar(&o.subscription, "subscription", "", "`name` of the subscription that sent the CallerId")
@@ -222,16 +198,7 @@ type showCustomerOptions struct {
 
 func showCustomerCommand(p program) *cobra.Command {
 	var o showCustomerOptions
-	cmd := p.onBook(&cobra.Command{
-		Use:   "customer NUMBER",
-		Short: "Show what a customer has, and the statement",
-		Long: `Shows the holdings and accounts of a customer, and all postings with the quantity after each. With
---at it shows them as they were at the end of that day, or before that time. --since and --limit
-shorten the statement.`,
-		Example: `  bankingapi show customer 1001
-  bankingapi show customer 1001 --at 2026-11-20`,
-		Args: named("NUMBER"),
-	}, o.check, o.run)
+	cmd := p.onBook(described("show customer"), o.check, o.run)
 	cmd.Flags().StringVar(&o.at, "at", "", "at the end of this `day`, or before this time")
 	cmd.Flags().StringVar(&o.since, "since", "", "only postings from this `day` or time on")
 	cmd.Flags().IntVar(&o.limit, "limit", 0, "only the newest postings, at most this `number`")
@@ -285,12 +252,7 @@ func (o *showCustomerOptions) run(c *call) error {
 
 func showNotificationCommand(p program) *cobra.Command {
 	var pushID string
-	cmd := p.onBook(&cobra.Command{
-		Use:     "notification --push-id ID",
-		Short:   "Show the notifications with a PushId",
-		Long:    "Shows who sent a push message, when and to whom, with all its fields, as NDJSON.",
-		Example: "  bankingapi show notification --push-id push-0001",
-	}, nil, func(c *call) error {
+	cmd := p.onBook(described("show notification"), nil, func(c *call) error {
 		c.look("show", "notification", pushID)
 		var found int64
 		err := bookfile.Export(c.Context(), c.office, "notifications", "ndjson", bookfile.Query{Query: backoffice.Query{PushID: pushID}}, c.OutOrStdout(), func(rows int64) { found = rows })

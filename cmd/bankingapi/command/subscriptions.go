@@ -17,23 +17,10 @@ import (
 )
 
 func subscriptionsCommand(p program) *cobra.Command {
-	return group(&cobra.Command{
-		Use:   "subscriptions COMMAND",
-		Short: "Manage callers of the API and their keys",
-		Long: `A subscription has two keys, so a caller can change keys without downtime: switch to the secondary
-key, regenerate the primary key, switch back, regenerate the secondary key. Running services apply
-every change within 5 seconds.`,
-		Example: `  bankingapi subscriptions create mobile-app --operation AddPushNotificationResponse --rate 50
-  bankingapi subscriptions regenerate mobile-app primary
-  bankingapi subscriptions list`,
-	},
+	return group(described("subscriptions"),
 		createSubscriptionCommand(p),
 		changeSubscriptionCommand(p),
-		addFormat(p.onBook(&cobra.Command{
-			Use:     "list",
-			Short:   "List all subscriptions, without their keys",
-			Example: "  bankingapi subscriptions list",
-		}, nil, func(c *call) error {
+		addFormat(p.onBook(described("subscriptions list"), nil, func(c *call) error {
 			list, err := c.manager.List(c.Context())
 			if err != nil {
 				return err
@@ -41,9 +28,9 @@ every change within 5 seconds.`,
 			return c.write(minutes, subscriptionList(list))
 		})),
 		regenerateKeyCommand(p),
-		subscriptionStateCommand(p, "suspend", "suspended", "Refuse the keys of a subscription until it is activated"),
-		subscriptionStateCommand(p, "activate", "active", "Accept the keys of a suspended subscription again"),
-		subscriptionStateCommand(p, "cancel", "cancelled", "Refuse the keys of a subscription permanently"),
+		subscriptionStateCommand(p, "suspend", "suspended"),
+		subscriptionStateCommand(p, "activate", "active"),
+		subscriptionStateCommand(p, "cancel", "cancelled"),
 	)
 }
 
@@ -122,15 +109,7 @@ func refused(name string, err error) error {
 
 func createSubscriptionCommand(p program) *cobra.Command {
 	var wanted subscriptionFlags
-	return wanted.addTo(p.onBook(&cobra.Command{
-		Use:   "create NAME",
-		Short: "Create a subscription and print its two keys",
-		Long: `Creates a subscription and prints its primary and secondary key, one per line. The keys are shown
-only once: the database stores only their hashes.`,
-		Example: `  bankingapi subscriptions create mobile-app
-  bankingapi subscriptions create teller --operation BuyFundFromCustomer --rate 20 --channel BRANCH`,
-		Args: named("NAME"),
-	}, func(c *call) error {
+	return wanted.addTo(p.onBook(described("subscriptions create"), func(c *call) error {
 		wanted.Name = c.args[0]
 		return wanted.finish(c.settings.Bank)
 	}, func(c *call) error {
@@ -144,16 +123,7 @@ only once: the database stores only their hashes.`,
 
 func changeSubscriptionCommand(p program) *cobra.Command {
 	var wanted subscriptionFlags
-	return wanted.addTo(p.onBook(&cobra.Command{
-		Use:   "change NAME",
-		Short: "Change a subscription; its keys and CallerIds stay",
-		Long: `Changes what the flags name, and leaves everything else as it is. The keys stay the same, and
-CallerIds that were used stay used. --operation and --host-operation replace all operations; --rate 0 removes the limit.`,
-		Example: `  bankingapi subscriptions change mobile-app --rate 100
-  bankingapi subscriptions change mobile-app --require-caller-id --expires 2027-12-31`,
-		Args:              named("NAME"),
-		ValidArgsFunction: completeNames(p, nil),
-	}, func(c *call) error {
+	return wanted.addTo(p.onBook(namesSubscription(p, described("subscriptions change")), func(c *call) error {
 		var names []string
 		given := false
 		new(subscriptionFlags).flags().VisitAll(func(flag *pflag.Flag) {
@@ -207,21 +177,7 @@ func subscriptionList(list []*subscription.Subscription) document {
 }
 
 func regenerateKeyCommand(p program) *cobra.Command {
-	slots := []string{string(subscription.Primary), string(subscription.Secondary)}
-	return addOptionalReason(p.onBook(&cobra.Command{
-		Use:   "regenerate NAME primary|secondary",
-		Short: "Replace a key of a subscription and print the new one",
-		Long: `Replaces a key by a new one and prints it. The old key stops working. The new key is shown only
-once: the database stores only its hash.`,
-		Example:           "  bankingapi subscriptions regenerate mobile-app primary",
-		Args:              named("NAME", "primary or secondary"),
-		ValidArgsFunction: completeNames(p, slots),
-	}, func(c *call) error {
-		if !slices.Contains(slots, c.args[1]) {
-			return wrongUsef("unknown key %q: want primary or secondary", c.args[1])
-		}
-		return nil
-	}, func(c *call) error {
+	return addOptionalReason(p.onBook(namesSubscription(p, described("subscriptions regenerate")), nil, func(c *call) error {
 		key, err := c.manager.Regenerate(c.Context(), c.args[0], subscription.Slot(c.args[1]))
 		if errors.Is(err, subscriptions.ErrExpired) {
 			return wrongUsef("%v, with 'subscriptions change %s --expires DAY'", about(c.args[0], err), c.args[0])
@@ -233,14 +189,8 @@ once: the database stores only its hash.`,
 	}))
 }
 
-func subscriptionStateCommand(p program, verb string, state subscription.State, short string) *cobra.Command {
-	return addOptionalReason(p.onBook(&cobra.Command{
-		Use:               verb + " NAME",
-		Short:             short,
-		Example:           "  bankingapi subscriptions " + verb + " mobile-app",
-		Args:              named("NAME"),
-		ValidArgsFunction: completeNames(p, nil),
-	}, nil, func(c *call) error {
+func subscriptionStateCommand(p program, verb string, state subscription.State) *cobra.Command {
+	return addOptionalReason(p.onBook(namesSubscription(p, described("subscriptions "+verb)), nil, func(c *call) error {
 		err := c.manager.SetState(c.Context(), c.args[0], state)
 		if err == nil {
 			c.tell("%s is %s.\n", c.args[0], state)
@@ -249,12 +199,13 @@ func subscriptionStateCommand(p program, verb string, state subscription.State, 
 	}))
 }
 
-// completeNames completes the name of a subscription, if the book can be read, and
-// then one of the words.
-func completeNames(p program, words []string) cobra.CompletionFunc {
-	return func(cmd *cobra.Command, args []string, _ string) (names []string, _ cobra.ShellCompDirective) {
+// namesSubscription completes the first argument, which is the name of a subscription,
+// if the book can be read.
+func namesSubscription(p program, cmd *cobra.Command) *cobra.Command {
+	others := cmd.ValidArgsFunction
+	cmd.ValidArgsFunction = func(cmd *cobra.Command, args []string, begun string) (names []string, _ cobra.ShellCompDirective) {
 		if len(args) > 0 {
-			return words, cobra.ShellCompDirectiveNoFileComp
+			return others(cmd, args, begun)
 		}
 		c := &call{Command: cmd, program: p}
 		defer func() { _ = c.close() }()
@@ -269,4 +220,5 @@ func completeNames(p program, words []string) cobra.CompletionFunc {
 		}
 		return names, cobra.ShellCompDirectiveNoFileComp
 	}
+	return cmd
 }

@@ -19,25 +19,7 @@ type verifyOptions struct {
 
 func verifyCommand(p program) *cobra.Command {
 	var o verifyOptions
-	cmd := p.onBook(&cobra.Command{
-		Use:   "verify",
-		Short: "Check that all balances and holdings match their postings",
-		Long: `Checks that every balance and holding equals the sum of its postings, that units and money sum to
-zero, and that every completed sale has its postings. It prints each mismatch on a line and exits
-with status 1 if there is one. It may run while the service accepts sales.
-
-If the service keeps a trail, it also finds every row that was changed, removed or added by anything
-but the service, and proves that the log extends the earlier checkpoints in the files of --against.
-
-A file may have any number of checkpoints, as trail.checkpoints has.
-
---report writes a text for an auditor: which book, when, what the trail was compared with, the sums by
-fund and by currency, the rules that were checked, and the result. The file must not exist. It names
-customers and accounts if there are mismatches.`,
-		Example: `  bankingapi verify
-  bankingapi verify --report bank-2026-11-20.txt
-  bankingapi verify --against 2026-11.checkpoint`,
-	}, o.check, o.run)
+	cmd := p.onBook(described("verify"), o.check, o.run)
 	cmd.Flags().StringVar(&o.report, "report", "", "write a report for an auditor to this new `file`")
 	return o.addTo(cmd)
 }

@@ -15,11 +15,7 @@ import (
 var version string
 
 func versionCommand(p program) *cobra.Command {
-	return addFormat(p.plain(&cobra.Command{
-		Use:     "version",
-		Short:   "Print the version and everything needed for a bug report",
-		Example: "  bankingapi version",
-	}, func(c *call) error {
+	return addFormat(p.plain(described("version"), func(c *call) error {
 		if c.format() == "json" {
 			return json.NewEncoder(c.OutOrStdout()).Encode(thisBuild())
 		}
