@@ -2,6 +2,7 @@ package trail
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/base64"
 	"encoding/hex"
 	"errors"
@@ -321,6 +322,8 @@ func readable(row *trail.Row, f trail.Field) string {
 		if isMoney {
 			return money.New(n, currency).String()
 		}
+	case "operations.operation", "refusals.operation":
+		return cmp.Or(operation.Name(n).String(), f.Value) //nolint:gosec // another number has no name
 	case "sales.state", "operations.state":
 		for _, state := range []operation.State{operation.Recorded, operation.Completed, operation.Failed} {
 			if int64(state) == n {

@@ -83,7 +83,7 @@ func TestReceiptsAndProofs(t *testing.T) {
 		sold, receipt := s.postFor(t, buyFund, key, sale("sold", 1001, "10", ""), "1")
 		require.Equal(t, completed, sold.body)
 		id := sold.header.Get("Operation-Id")
-		holds(receipt, "leaf: decided "+id, `sales.customer_no: "1001"`, `sales.proceeds: "12.50"`, `sales.state: "completed"`, `operations.caller_id: "sold"`)
+		holds(receipt, "leaf: decided "+id, `sales.customer_no: "1001"`, `sales.proceeds: "12.50"`, `sales.state: "completed"`, `operations.caller_id: "sold"`, `operations.operation: "BuyFundFromCustomer"`)
 		holds("Receipt: "+receipt+"\r\n", "leaf: decided "+id)
 
 		again, receipt := s.postFor(t, buyFund, key, sale("sold", 1001, "10", ""), "1")
