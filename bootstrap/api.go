@@ -8,15 +8,14 @@ import (
 	"go.uber.org/fx"
 	"go.uber.org/zap"
 
-	"bankingapi/adapters/console"
 	"bankingapi/adapters/httpapi"
-	"bankingapi/adapters/httpapi/docs"
 	"bankingapi/adapters/httpapi/openapi"
 	"bankingapi/adapters/logging"
 	"bankingapi/adapters/sandbox"
 	"bankingapi/adapters/settings"
 	"bankingapi/adapters/telemetry"
 	"bankingapi/adapters/trail"
+	"bankingapi/application/operator"
 	"bankingapi/application/outcomes"
 	"bankingapi/application/store"
 	"bankingapi/application/subscriptions"
@@ -25,9 +24,50 @@ import (
 	"bankingapi/domain/operation"
 )
 
-func newHandler(lc fx.Lifecycle, w *setup, operations []httpapi.Descriptor, directory *subscriptions.Directory, tracing *telemetry.Tracing, metrics *telemetry.Metrics, box *sandbox.Sandbox, pages *console.Console, k *trail.Keeper, feed *outcomes.Feed) (http.Handler, error) {
-	h := w.settings.HTTP
-	documentation, err := documents(w, operations)
+// api is the API, and its listener.
+type api struct {
+	*httpapi.Server
+	handler http.Handler
+}
+
+type apiParts struct {
+	fx.In
+	Setup      *setup
+	Store      *store.Store
+	Operations []httpapi.Descriptor
+	Directory  *subscriptions.Directory
+	Metrics    *telemetry.Metrics
+	Sandbox    *sandbox.Sandbox
+	Console    operator.Console
+	Trail      *trail.Keeper
+	Outcomes   *outcomes.Feed
+}
+
+// newAPI makes the API. Its listener accepts no more requests when the service stops, and
+// waits for those in flight.
+func newAPI(lc fx.Lifecycle, p apiParts) (*api, error) {
+	handler, err := newHandler(lc, p)
+	if err != nil {
+		return nil, err
+	}
+	w, h, tls := p.Setup, p.Setup.settings.HTTP, p.Setup.settings.TLS
+	certFile, keyFile := tls.Files(p.Store.DataFolder)
+	server := httpapi.NewServer(h.Address, w.tracing.Middleware(handler), httpapi.ServerOptions{
+		TLS: httpapi.TLSOptions{
+			Mode: httpapi.TLSMode(tls.Mode), CertFile: certFile, KeyFile: keyFile, Now: w.now,
+			Report: w.warn("a changed certificate cannot be used"),
+		},
+		ReadTimeout: h.ReadTimeout, WriteTimeout: h.WriteTimeout, IdleTimeout: h.IdleTimeout, HeaderTimeout: h.HeaderTimeout,
+		ErrorLog: logging.ServerErrors(w.log),
+		Failed:   func(err error) { w.failed <- err },
+	})
+	lc.Append(fx.StopHook(w.shutdown.bounding(server.Shutdown)))
+	return &api{server, handler}, nil
+}
+
+func newHandler(lc fx.Lifecycle, p apiParts) (http.Handler, error) {
+	w, h := p.Setup, p.Setup.settings.HTTP
+	documentation, err := documents(w, p.Operations)
 	if err != nil {
 		return nil, err
 	}
@@ -39,41 +79,41 @@ func newHandler(lc fx.Lifecycle, w *setup, operations []httpapi.Descriptor, dire
 		BodyLimit: int64(h.BodyLimit), ParametersLimit: h.ParametersLimit, WriteTimeout: h.WriteTimeout,
 		TrustedProxies: proxies,
 		PublicURL:      h.PublicURL,
-		Unlinked:       !h.Docs && h.PublicURL == "",
+		Unlinked:       (!h.Docs || w.docs == nil) && h.PublicURL == "",
 		Pages:          documentation,
-		Trace:          tracing.Spans(),
+		Trace:          w.tracing.Spans(),
 		Observe: func(ctx context.Context, x *summary.Exchange) {
 			if x.WithoutCallerID {
-				directory.WithoutCallerID(x.Subscription)
+				p.Directory.WithoutCallerID(x.Subscription)
 			}
 			w.requests.Add(1)
-			metrics.Request(ctx, x)
-			tracing.Request(ctx, x)
+			p.Metrics.Request(ctx, x)
+			w.tracing.Request(ctx, x)
 			x.TraceID = telemetry.TraceID(ctx)
 			logging.Log(w.log, x)
-			pages.Request(x)
+			p.Console.Request(x)
 		},
-		Receipt: k.Receipts(func(id operation.ID, err error) {
+		Receipt: p.Trail.Receipts(func(id operation.ID, err error) {
 			w.log.Warn("an answer has no receipt", zap.Stringer("operation_id", id), zap.Error(err))
 		}),
 		Now: w.now,
 	}
 	if h.Outcomes {
-		api.Outcomes = feed
+		api.Outcomes = p.Outcomes
 	}
-	if box == nil {
-		return httpapi.New(operations, directory, api)
+	if p.Sandbox == nil {
+		return httpapi.New(p.Operations, p.Directory, api)
 	}
-	api.Check, api.Routes = box.Check, box.Endpoints()
+	api.Check, api.Routes = p.Sandbox.Check, p.Sandbox.Endpoints()
 	if w.callers != nil {
-		handler, err := httpapi.New(operations, w.callers, api)
-		return box.Middleware(handler), err
+		handler, err := httpapi.New(p.Operations, w.callers, api)
+		return p.Sandbox.Middleware(handler), err
 	}
-	callers := sandbox.NewCallers(directory.Find)
+	callers := sandbox.NewCallers(p.Directory.Find)
 	worlds := sandbox.NewWorlds(callers, func(ctx context.Context, name string) (sandbox.World, error) { return w.world(ctx, w, callers, name) })
 	lc.Append(fx.StopHook(worlds.Close))
-	handler, err := httpapi.New(operations, callers, api)
-	return worlds.Handler(box.Middleware(handler)), err
+	handler, err := httpapi.New(p.Operations, callers, api)
+	return worlds.Handler(p.Sandbox.Middleware(handler)), err
 }
 
 func openAPIOptions(s Settings) openapi.Options {
@@ -97,7 +137,11 @@ func documents(w *setup, operations []httpapi.Descriptor) (map[string]http.Handl
 			described.Posts[httpapi.Path(o.OperationName())] = text
 		}
 	}
-	return docs.Pages(docs.Options{
+	pages := w.docs
+	if pages == nil {
+		pages = func(g openapi.Guide) (map[string]http.Handler, error) { return g.OpenAPI.Pages() }
+	}
+	return pages(openapi.Guide{
 		OpenAPI: described, BodyLimit: int64(settings.HTTP.BodyLimit), ParametersLimit: settings.HTTP.ParametersLimit, TimeZone: settings.Bank.TimeZone,
 		Day: day.Of(w.bank(), w.zone).Plus(180).String(),
 	})
@@ -119,22 +163,4 @@ func OpenAPIDocument(s Settings, version, server string) ([]byte, error) {
 		o.Server = server
 	}
 	return o.Document(version)
-}
-
-// newAPIServer accepts no more requests when the service stops, and waits for
-// those in flight.
-func newAPIServer(lc fx.Lifecycle, w *setup, tracing *telemetry.Tracing, s *store.Store, handler http.Handler, failed chan error, stop *shutdown) *httpapi.Server {
-	h, tls := w.settings.HTTP, w.settings.TLS
-	certFile, keyFile := tls.Files(s.DataFolder)
-	server := httpapi.NewServer(h.Address, tracing.Middleware(handler), httpapi.ServerOptions{
-		TLS: httpapi.TLSOptions{
-			Mode: httpapi.TLSMode(tls.Mode), CertFile: certFile, KeyFile: keyFile, Now: w.now,
-			Report: w.warn("a changed certificate cannot be used"),
-		},
-		ReadTimeout: h.ReadTimeout, WriteTimeout: h.WriteTimeout, IdleTimeout: h.IdleTimeout, HeaderTimeout: h.HeaderTimeout,
-		ErrorLog: logging.ServerErrors(w.log),
-		Failed:   func(err error) { failed <- err },
-	})
-	lc.Append(fx.StopHook(stop.bounding(server.Shutdown)))
-	return server
 }

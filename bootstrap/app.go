@@ -1,6 +1,7 @@
 package bootstrap
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -8,10 +9,12 @@ import (
 	"sync"
 	"time"
 
+	"go.uber.org/dig"
 	"go.uber.org/fx"
+	"go.uber.org/fx/fxevent"
 	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
 
-	"bankingapi/adapters/console"
 	"bankingapi/adapters/httpapi"
 	"bankingapi/adapters/opsapi"
 	"bankingapi/adapters/sandbox"
@@ -19,6 +22,7 @@ import (
 	"bankingapi/application/addpush"
 	"bankingapi/application/backoffice"
 	"bankingapi/application/buyfund"
+	"bankingapi/application/operator"
 	"bankingapi/application/outcomes"
 	"bankingapi/application/store"
 	"bankingapi/application/subscriptions"
@@ -27,31 +31,42 @@ import (
 // App is the service. Its methods may be called from any goroutine.
 type App struct {
 	*setup
-	store      *store.Store
-	trail      *trail.Keeper
-	office     *backoffice.Office
-	manager    *subscriptions.Manager
-	addOptions addpush.Options
-	buyOptions buyfund.Options
-	adder      *addpush.Adder
-	buyer      *buyfund.Buyer
-	outcomes   *outcomes.Feed
-	directory  *subscriptions.Directory
-	operations []httpapi.Descriptor // all operations of the API
-	handler    http.Handler
-	box        *sandbox.Sandbox // nil unless OpenSandbox opened it
-	console    *console.Console // nil unless it is enabled
-	readiness  *opsapi.Readiness
-	ops        opsServer
-	api        *httpapi.Server
-	failed     chan error // has room for both listeners
-	shutdown   *shutdown
+	parts appParts
+	graph *fx.App // nil inside a host's application
 
-	parts    *fx.App
 	starting sync.Mutex // guards started
 	started  bool
 	closing  sync.Once
 	closed   error
+}
+
+// appParts are the parts of the graph that App uses and hands out.
+type appParts struct {
+	fx.In
+	Setup      *setup
+	Store      *store.Store
+	Trail      *trail.Keeper
+	Office     *backoffice.Office
+	Manager    *subscriptions.Manager
+	Directory  *subscriptions.Directory
+	Made       *useCases
+	Adder      *addpush.Adder
+	Buyer      *buyfund.Buyer
+	Outcomes   *outcomes.Feed
+	Operations []httpapi.Descriptor // all operations of the API
+	Sandbox    *sandbox.Sandbox     // nil unless OpenSandbox opened it
+	Console    operator.Console
+	Readiness  *opsapi.Readiness
+	Ops        opsServer
+	API        *api
+}
+
+// newApp is made last, so that its stop is the first: the service takes no more before
+// its parts stop.
+func newApp(lc fx.Lifecycle, p appParts) *App {
+	a := &App{setup: p.Setup, parts: p}
+	lc.Append(fx.StopHook(a.drain))
+	return a
 }
 
 // Open starts the service without a listener: its use cases and its Handler
@@ -62,34 +77,41 @@ type App struct {
 // is with storage.migrate. A Postgres that is away, or has another schema, is
 // no error here: requests fail until it fits, and Ready says why.
 func Open(ctx context.Context, settings Settings, all ...Option) (*App, error) {
-	app, err := assemble(settings, collect(all))
-	if err == nil {
-		err = app.open(ctx)
-	}
-	if err != nil {
+	o := collect(all)
+	if _, err := o.validate(settings); err != nil { // fx would say more
 		return nil, err
 	}
-	return app, nil
-}
-
-// open starts the parts. If one fails, fx stops those that have started; the
-// storage is closed in any case.
-func (a *App) open(ctx context.Context) error {
-	if err := a.parts.Start(ctx); err != nil {
-		return errors.Join(err, a.store.Close())
+	o.name = ""
+	var app *App
+	graph := fx.New(module(settings, o), fx.Populate(&app), fx.WithLogger(func(w *setup) fxevent.Logger {
+		events := &fxevent.ZapLogger{Logger: w.log}
+		events.UseLogLevel(zapcore.DebugLevel)
+		events.UseErrorLevel(zapcore.DebugLevel) // errors are returned
+		return events
+	}))
+	err := dig.RootCause(graph.Err()) // without what fx says around it
+	if err == nil {
+		err = graph.Start(ctx) // if a part fails, fx stops those that have started
 	}
-	return nil
+	if err == nil {
+		app.graph = graph
+		return app, nil
+	}
+	if o.opened != nil {
+		err = errors.Join(err, o.opened.Close())
+	}
+	return nil, err
 }
 
 // Handler is the API, to be mounted in a server; under a prefix by
 // http.StripPrefix.
-func (a *App) Handler() http.Handler { return a.handler }
+func (a *App) Handler() http.Handler { return a.parts.API.handler }
 
 // Adder is the use case AddPushNotificationResponse.
-func (a *App) Adder() *addpush.Adder { return a.adder }
+func (a *App) Adder() *addpush.Adder { return a.parts.Adder }
 
 // Buyer is the use case BuyFundFromCustomer.
-func (a *App) Buyer() *buyfund.Buyer { return a.buyer }
+func (a *App) Buyer() *buyfund.Buyer { return a.parts.Buyer }
 
 // Within returns the use cases inside a transaction of the host's own, on the
 // service's database: a *sql.Tx, or a *gorm.DB that has begun one. Their
@@ -101,13 +123,13 @@ func (a *App) Buyer() *buyfund.Buyer { return a.buyer }
 // On SQLite the transaction must begin as an immediate one, and no other
 // writer gets on until it ends.
 func (a *App) Within(tx any) (*addpush.Adder, *buyfund.Buyer, error) {
-	s, err := a.store.Within(tx)
+	s, err := a.parts.Store.Within(tx)
 	if err != nil {
 		return nil, nil, err
 	}
-	buy := a.buyOptions
+	buy := a.parts.Made.buyOptions
 	buy.Calendar = buy.Calendar.From(s.Backoffice.Calendar)
-	return addpush.New(s.Inboxes, a.addOptions), buyfund.New(s.Books, buy), nil
+	return addpush.New(s.Inboxes, a.parts.Made.addOptions), buyfund.New(s.Books, buy), nil
 }
 
 // Ready returns nil when requests can be served, and the reason when not: the
@@ -115,7 +137,7 @@ func (a *App) Within(tx any) (*addpush.Adder, *buyfund.Buyer, error) {
 // lose what it acknowledged and storage.allow_unsafe is not set. A schema
 // that fitted once is not asked again, so that a newer one, which a newer
 // version brought, does not stop the replicas that still run.
-func (a *App) Ready(ctx context.Context) error { return a.readiness.Require(ctx) }
+func (a *App) Ready(ctx context.Context) error { return a.parts.Readiness.Require(ctx) }
 
 // Start binds the listeners of the settings and serves. It returns when
 // requests are taken; a port in use is an error here.
@@ -132,29 +154,29 @@ func (a *App) Start(context.Context) error {
 		return nil
 	}
 	// Both are bound first: a port in use is told of both, and no request is taken in vain.
-	err := errors.Join(bound("ops.address", "BANKINGAPI_OPS__ADDRESS", a.ops.Bind()), bound("http.address", "BANKINGAPI_HTTP__ADDRESS", a.api.Bind()))
+	err := errors.Join(bound("ops.address", "BANKINGAPI_OPS__ADDRESS", a.parts.Ops.Bind()), bound("http.address", "BANKINGAPI_HTTP__ADDRESS", a.parts.API.Bind()))
 	if err == nil {
-		err = errors.Join(a.ops.Start(), a.api.Start())
+		err = errors.Join(a.parts.Ops.Start(), a.parts.API.Start())
 	}
 	if err != nil {
-		return errors.Join(err, a.ops.Close(), a.api.Close())
+		return errors.Join(err, a.parts.Ops.Close(), a.parts.API.Close())
 	}
 	a.started = true
-	if address := a.ops.Address(); address != "" {
+	if address := a.parts.Ops.Address(); address != "" {
 		a.log.Info("serving health and metrics", zap.String("address", address))
-		a.console.Link(address)
+		a.parts.Console.Link(address)
 	}
-	a.log.Info("serving the API", zap.String("url", a.api.URL()), zap.String("version", a.version), zap.String("commit", a.revision),
+	a.log.Info("serving the API", zap.String("url", a.parts.API.URL()), zap.String("version", a.version), zap.String("commit", a.revision),
 		zap.Int64("schema", SchemaVersion()), zap.String("storage", a.settings.Storage.Name()))
 	return nil
 }
 
 // URL is the bound address of the API; empty before Start.
-func (a *App) URL() string { return a.api.URL() }
+func (a *App) URL() string { return a.parts.API.URL() }
 
 // OpsAddress is the bound host:port of health and metrics; empty if ops.address
 // is empty, and before Start.
-func (a *App) OpsAddress() string { return a.ops.Address() }
+func (a *App) OpsAddress() string { return a.parts.Ops.Address() }
 
 // Failed delivers the error of a listener that ended by itself.
 func (a *App) Failed() <-chan error { return a.failed }
@@ -178,31 +200,34 @@ func (a *App) Reload(load func() (Settings, error)) {
 // Close ends the service: it stops being ready, waits shutdown.delay, takes no
 // more, finishes all that was taken within shutdown.timeout, and closes what it
 // opened. When ctx ends it does not wait any longer. It may be called twice; the
-// second call waits for the first.
+// second call waits for the first. Inside a host's application Close does nothing: the
+// stop of the application ends the service.
 func (a *App) Close(ctx context.Context) error { return a.CloseBecause(ctx, "closed by the program") }
 
 // CloseBecause is Close with a reason for the log, such as the signal.
 func (a *App) CloseBecause(ctx context.Context, reason string) error {
 	a.closing.Do(func() {
-		a.readiness.Drain()
-		a.outcomes.Close()
-		if a.URL() != "" {
-			select {
-			case <-time.After(a.settings.Shutdown.Delay):
-			case <-ctx.Done():
-			}
+		if a.graph != nil {
+			a.shutdown.ctx, a.shutdown.reason = ctx, reason
+			a.closed = a.graph.Stop(context.WithoutCancel(ctx))
 		}
-		bounded, cancel := context.WithTimeout(ctx, a.settings.Shutdown.Timeout)
-		defer cancel()
-		a.shutdown.ctx = bounded
-		if a.URL() != "" {
-			a.log.Info("stopping", zap.String("reason", reason))
-			defer func() {
-				a.log.Info("stopped", zap.Int64("requests", a.requests.Load()), zap.Error(a.closed))
-				_ = a.log.Sync()
-			}()
-		}
-		a.closed = a.parts.Stop(context.WithoutCancel(ctx))
 	})
 	return a.closed
+}
+
+// drain makes the service not ready, waits, and bounds how long the parts take to stop.
+func (a *App) drain(ctx context.Context) {
+	a.parts.Readiness.Drain()
+	a.parts.Outcomes.Close()
+	if a.shutdown.ctx != nil {
+		ctx = a.shutdown.ctx
+	}
+	if a.shutdown.served = a.URL() != ""; a.shutdown.served {
+		select {
+		case <-time.After(a.settings.Shutdown.Delay):
+		case <-ctx.Done():
+		}
+		a.log.Info("stopping", zap.String("reason", cmp.Or(a.shutdown.reason, "the application stops")))
+	}
+	a.shutdown.ctx, a.shutdown.end = context.WithTimeout(ctx, a.settings.Shutdown.Timeout)
 }

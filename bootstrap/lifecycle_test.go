@@ -17,6 +17,8 @@ import (
 	"go.uber.org/zap/zaptest/observer"
 
 	"bankingapi/adapters/clock"
+	"bankingapi/adapters/console"
+	"bankingapi/adapters/httpapi/docs"
 	"bankingapi/application/store"
 	"bankingapi/bootstrap"
 	"bankingapi/domain/decimal"
@@ -39,6 +41,9 @@ var (
 		FundToProcess:      &fund.FundFields{IMKBCode: "AFA", HolderCorporationName: "H", PriceID: decimal.Int(1)},
 	}
 )
+
+// pages plugs in the console and the documentation.
+var pages = bootstrap.Options(bootstrap.WithConsole(console.Open), bootstrap.WithDocs(docs.Pages))
 
 // memory is a storage of the host's own, which can be stopped and watched.
 type memory struct {
@@ -72,7 +77,7 @@ func (m *memory) open(t *testing.T, change func(*bootstrap.Settings), options ..
 		change(&settings)
 	}
 	driver := bootstrap.WithDriver("memory", func(context.Context, store.Options) (*store.Store, error) { return m.ports, nil })
-	app, err := bootstrap.Open(t.Context(), settings, append([]bootstrap.Option{driver, bootstrap.WithLogger(zap.NewNop())}, options...)...)
+	app, err := bootstrap.Open(t.Context(), settings, append([]bootstrap.Option{driver, pages, bootstrap.WithLogger(zap.NewNop())}, options...)...)
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, app.Close(context.Background())) })
 	return app

@@ -3,18 +3,14 @@ package bootstrap
 import (
 	"context"
 	"crypto/rand"
-	"errors"
 	"strconv"
 	"sync"
 	"time"
 
-	"go.uber.org/dig"
+	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/fx"
-	"go.uber.org/fx/fxevent"
 	"go.uber.org/zap"
-	"go.uber.org/zap/zapcore"
 
-	"bankingapi/adapters/console"
 	"bankingapi/adapters/httpapi"
 	"bankingapi/adapters/sandbox"
 	"bankingapi/adapters/settings"
@@ -24,74 +20,76 @@ import (
 	"bankingapi/application/backoffice"
 	"bankingapi/application/buyfund"
 	"bankingapi/application/commit"
+	"bankingapi/application/operator"
 	"bankingapi/application/outcomes"
 	"bankingapi/application/store"
 	"bankingapi/application/subscriptions"
 	"bankingapi/domain/operation"
 )
 
-// Module is the service inside a host's fx application. It provides *App, and
-// the use cases *addpush.Adder and *buyfund.Buyer; everything else stays its
-// own. With WithName they have that name, so that one application can have
-// several services. The application's start opens the storage and begins the
-// background work, its stop closes the App. Listeners are the host's choice:
+// Module is the service inside a host's fx application. It provides *App, the use cases
+// *addpush.Adder and *buyfund.Buyer, and the parts that they are made of, such as
+// *store.Store, *backoffice.Office, *subscriptions.Manager and *trail.Keeper. fx.Decorate
+// and fx.Replace of the host reach all of them. With WithName only *App, *addpush.Adder and
+// *buyfund.Buyer are visible, with that name, so that one application can have several
+// services; WithParts decorates the parts then.
+//
+// Module takes from the host's graph what no option gives: a *zap.Logger, a
+// prometheus.Registerer, a store.Database, and every Option in the group "bankingapi".
+//
+// The application's start begins the background work, and its stop ends the service. fx
+// bounds the stop: give fx.StopTimeout more than shutdown.delay and shutdown.timeout
+// together. Listeners are the host's choice:
 //
 //	fx.Invoke(func(lc fx.Lifecycle, app *bootstrap.App) { lc.Append(fx.StartHook(app.Start)) })
-func Module(settings Settings, all ...Option) fx.Option {
-	o := collect(all)
-	provide := func(lc fx.Lifecycle) (*App, *addpush.Adder, *buyfund.Buyer, error) {
-		app, err := assemble(settings, o)
-		if err != nil {
-			return nil, nil, nil, err
-		}
-		lc.Append(fx.Hook{OnStart: app.open, OnStop: app.Close})
-		return app, app.adder, app.buyer, nil
+func Module(settings Settings, all ...Option) fx.Option { return module(settings, collect(all)) }
+
+func module(settings Settings, o *options) fx.Option {
+	constructors := []any{
+		func(lc fx.Lifecycle, host hostParts) (*setup, error) {
+			host.addTo(o)
+			w, err := newSetup(settings, o)
+			if err == nil {
+				err = w.begin(lc)
+			}
+			return w, err
+		},
+		newStore, newMetrics, newOffice, newManager, newTrail, newDirectory, newUseCases,
+		newOutcomes, newSandbox, newOperations, newReadiness, newConsole, newOpsServer, newAPI, newApp,
 	}
-	tag := ""
+	visible := fx.Options()
 	if o.name != "" {
-		tag = "name:" + strconv.Quote(o.name)
+		constructors = append(constructors, fx.Private)
+		tag := "name:" + strconv.Quote(o.name)
+		visible = fx.Provide(fx.Annotate(func(a *App) (*App, *addpush.Adder, *buyfund.Buyer) { return a, a.Adder(), a.Buyer() },
+			fx.ResultTags(tag, tag, tag)))
 	}
-	return fx.Module("bankingapi",
-		fx.Provide(fx.Annotate(provide, fx.ResultTags(tag, tag, tag))),
-		fx.Invoke(fx.Annotate(func(*App) {}, fx.ParamTags(tag))),
-	)
+	return fx.Module("bankingapi", fx.Provide(constructors...), visible, fx.Options(o.parts...),
+		// The ops server comes first: it answers until the rest has stopped.
+		fx.Invoke(func(opsServer) {}, settleDueSales, func(*App) {}))
 }
 
-// assemble makes the parts of the service and joins them. Each part that has
-// something to start or to stop does so by a hook of its own: fx starts a part
-// after those that it needs, and stops it before them.
-func assemble(settings Settings, o *options) (*App, error) {
-	w, err := newSetup(settings, o)
-	if err != nil {
-		return nil, err
+// hostParts are what a graph may have of the host.
+type hostParts struct {
+	fx.In
+	Logger     *zap.Logger           `optional:"true"`
+	Registerer prometheus.Registerer `optional:"true"`
+	Database   store.Database        `optional:"true"`
+	Options    []Option              `group:"bankingapi"`
+}
+
+// addTo adds them to the options, which take precedence.
+func (h hostParts) addTo(o *options) {
+	Options(h.Options...)(o)
+	if o.logger == nil {
+		o.logger = h.Logger
 	}
-	a := &App{setup: w, failed: make(chan error, 2), shutdown: new(shutdown)}
-	a.parts = fx.New(
-		fx.WithLogger(func() fxevent.Logger {
-			events := &fxevent.ZapLogger{Logger: w.log}
-			events.UseLogLevel(zapcore.DebugLevel)
-			events.UseErrorLevel(zapcore.DebugLevel) // errors are returned
-			return events
-		}),
-		fx.Supply(w, a.failed, a.shutdown),
-		fx.Provide(
-			newTracing, newStore, newMetrics, newOffice, newManager, newTrail, newDirectory, newUseCases,
-			newOutcomes, newSandbox, newOperations, newHandler, newReadiness, newConsole, newOpsServer, newAPIServer,
-		),
-		fx.Populate(&a.store),
-		// The ops server comes first: it answers until the rest has stopped.
-		fx.Populate(&a.ops), fx.Invoke(settleDueSales),
-		fx.Populate(&a.trail, &a.office, &a.manager, &a.addOptions, &a.buyOptions, &a.adder, &a.buyer, &a.outcomes, &a.directory, &a.operations, &a.handler,
-			&a.box, &a.console, &a.readiness, &a.api),
-	)
-	if err := a.parts.Err(); err != nil {
-		err = dig.RootCause(err) // without what fx says around it
-		if a.store != nil {
-			err = errors.Join(err, a.store.Close())
-		}
-		return nil, err
+	if o.registerer == nil {
+		o.registerer = orNil(h.Registerer)
 	}
-	return a, nil
+	if o.database == nil && len(o.drivers) == 0 {
+		o.database = orNil(h.Database)
+	}
 }
 
 func newOffice(w *setup, s *store.Store, k *trail.Keeper) *backoffice.Office {
@@ -126,26 +124,32 @@ func newDirectory(lc fx.Lifecycle, w *setup, s *store.Store, m *subscriptions.Ma
 	return d
 }
 
-// newUseCases makes both use cases, and what they are made with in a transaction of
-// the host. The timeout of a batch allows for a few retries. Both finish their
-// queues when the service stops.
-func newUseCases(lc fx.Lifecycle, w *setup, s *store.Store, tracing *telemetry.Tracing, metrics *telemetry.Metrics, stop *shutdown) (*addpush.Adder, *buyfund.Buyer, addpush.Options, buyfund.Options) {
+// useCases are both use cases, and what they are made with in a transaction of the host.
+type useCases struct {
+	adder      *addpush.Adder
+	buyer      *buyfund.Buyer
+	addOptions addpush.Options
+	buyOptions buyfund.Options
+}
+
+// newUseCases makes both use cases. The timeout of a batch allows for a few retries. Both
+// finish their queues when the service stops.
+func newUseCases(lc fx.Lifecycle, w *setup, s *store.Store, metrics *telemetry.Metrics) (*useCases, *addpush.Adder, *buyfund.Buyer) {
 	records := w.settings.HTTP.ParametersLimit
 	limits := commit.Limits{Batch: w.settings.Commit.BatchLimit, Queue: w.settings.Commit.QueueLimit, Timeout: 2 * w.settings.Storage.StatementTimeout, Grace: s.Grace}
-	add := addpush.Options{
+	u := &useCases{addOptions: addpush.Options{
 		ParametersLimit: records, Commit: limits, Now: w.bank, NewID: w.acts.NewID,
-		Observer: metrics.Observer(operation.AddPushNotificationResponse, tracing, w.now),
-	}
-	buy := buyfund.Options{
+		Observer: metrics.Observer(operation.AddPushNotificationResponse, w.tracing, w.now),
+	}, buyOptions: buyfund.Options{
 		ParametersLimit: records, Commit: limits, Now: w.bank, NewID: w.acts.NewID, Zone: w.zone,
 		OfTheDay: w.settings.Settlement.Price == settings.PriceOfTheDay, NotBefore: w.settings.Settlement.Begins(),
 		Calendar: buyfund.NewCalendar(s.Backoffice.Calendar, w.settings.Bank.Calendar(), w.now),
-		Observer: metrics.Observer(operation.BuyFundFromCustomer, tracing, w.now),
-	}
-	adder, buyer := addpush.New(s.Inboxes, add), buyfund.New(s.Books, buy)
-	lc.Append(fx.StopHook(stop.bounding(adder.Close)))
-	lc.Append(fx.StopHook(stop.bounding(buyer.Close)))
-	return adder, buyer, add, buy
+		Observer: metrics.Observer(operation.BuyFundFromCustomer, w.tracing, w.now),
+	}}
+	u.adder, u.buyer = addpush.New(s.Inboxes, u.addOptions), buyfund.New(s.Books, u.buyOptions)
+	lc.Append(fx.StopHook(w.shutdown.bounding(u.adder.Close)))
+	lc.Append(fx.StopHook(w.shutdown.bounding(u.buyer.Close)))
+	return u, u.adder, u.buyer
 }
 
 // newOutcomes makes what callers and exports read outcomes from.
@@ -169,22 +173,34 @@ func inBackground(lc fx.Lifecycle, work func(context.Context)) {
 		func() {
 			cancel()
 			running.Wait()
-		}))
+		},
+	))
 }
 
 // countShare is how many times as long as a count of the due sales took there is none.
 // Millions may wait for a price.
 const countShare = 100
 
+type settleParts struct {
+	fx.In
+	Setup   *setup
+	Store   *store.Store
+	Buyer   *buyfund.Buyer
+	Metrics *telemetry.Metrics
+	Console operator.Console
+	Sandbox *sandbox.Sandbox
+}
+
 // settleDueSales settles if the settings say so, and reports what is left.
-func settleDueSales(lc fx.Lifecycle, w *setup, metrics *telemetry.Metrics, s *store.Store, buyer *buyfund.Buyer, box *sandbox.Sandbox, pages *console.Console) {
+func settleDueSales(lc fx.Lifecycle, p settleParts) {
+	w := p.Setup
 	if !w.settings.Settlement.Enabled {
 		return
 	}
 	var count time.Time // when the due sales are counted next
 	report := func(settled buyfund.Settlement, err error) {
-		metrics.Settled(settled, err)
-		pages.Settled(settled)
+		p.Metrics.Settled(settled, err)
+		p.Console.Settled(settled)
 		counts := []zap.Field{zap.Int("completed", settled.Completed), zap.Int("failed", settled.Failed)}
 		switch {
 		case err != nil:
@@ -198,26 +214,29 @@ func settleDueSales(lc fx.Lifecycle, w *setup, metrics *telemetry.Metrics, s *st
 		}
 		ctx, cancel := context.WithTimeout(context.Background(), w.settings.Storage.StatementTimeout)
 		defer cancel()
-		if due, err := buyer.CountDue(ctx); err == nil { // the round has said what is wrong
-			metrics.Due(due.ForSettling, due.PriceSales(), due.Lag(w.bank()))
+		if due, err := p.Buyer.CountDue(ctx); err == nil { // the round has said what is wrong
+			p.Metrics.Due(due.ForSettling, due.PriceSales(), due.Lag(w.bank()))
 		}
 		count = w.now().Add(countShare * w.now().Sub(began))
 	}
 	settle := func(ctx context.Context) (buyfund.Settlement, error) {
-		if _, err := w.checkClock(ctx, s); err != nil {
+		if _, err := w.checkClock(ctx, p.Store); err != nil {
 			return buyfund.Settlement{}, err
 		}
-		return buyer.SettleDue(ctx)
+		return p.Buyer.SettleDue(ctx)
 	}
-	if box != nil {
-		settle = box.SettleDue
+	if p.Sandbox != nil {
+		settle = p.Sandbox.SettleDue
 	}
 	inBackground(lc, func(ctx context.Context) { buyfund.Every(ctx, w.settings.Settlement.Interval, settle, report) })
 }
 
 // shutdown bounds how long the parts take to stop.
 type shutdown struct {
-	ctx context.Context // set before the parts stop; nil after a failed start
+	ctx    context.Context // set before the parts stop; nil after a failed start
+	end    context.CancelFunc
+	served bool // a listener was bound
+	reason string
 }
 
 // bounding bounds a part's stop. fx gets a context without an end, because it

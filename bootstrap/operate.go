@@ -18,61 +18,61 @@ import (
 // bookfile imports and exports files with it. It fails if the schema of the storage does
 // not fit.
 func (a *App) Backoffice(ctx context.Context) (*backoffice.Office, error) {
-	return a.office, a.store.Schema.Require(ctx)
+	return a.parts.Office, a.parts.Store.Schema.Require(ctx)
 }
 
 // Manager returns the use cases that create and change subscriptions. It fails if
 // the schema of the storage does not fit.
 func (a *App) Manager(ctx context.Context) (*subscriptions.Manager, error) {
-	return a.manager, a.store.Schema.Require(ctx)
+	return a.parts.Manager, a.parts.Store.Schema.Require(ctx)
 }
 
 // Caller returns the active subscription that a key opens now, or nil if there is none.
 // It must not be changed. The error is fault.Unavailable if the storage cannot say it.
 func (a *App) Caller(ctx context.Context, key string) (*subscription.Subscription, error) {
-	return a.directory.Find(ctx, key)
+	return a.parts.Directory.Find(ctx, key)
 }
 
 // Backup writes a consistent copy of the data to a new file, while the service
 // runs. Not every storage can do this.
 func (a *App) Backup(ctx context.Context, file string) error {
-	return a.store.Backup(ctx, file) // also before a migration
+	return a.parts.Store.Backup(ctx, file) // also before a migration
 }
 
 // Settle settles the sales that are due now: one round of what the service
 // does by itself. If sales are due, the act is kept before they are settled.
 func (a *App) Settle(ctx context.Context) (settled buyfund.Settlement, err error) {
-	_, clock := a.checkClock(ctx, a.store)
-	if err = cmp.Or(a.store.Schema.Require(ctx), clock); err != nil {
+	_, clock := a.checkClock(ctx, a.parts.Store)
+	if err = cmp.Or(a.parts.Store.Schema.Require(ctx), clock); err != nil {
 		return settled, err
 	}
-	due, err := a.buyer.CountDue(ctx)
+	due, err := a.parts.Buyer.CountDue(ctx)
 	if err == nil {
-		err = a.office.BeginSettling(ctx, due.ForSettling)
+		err = a.parts.Office.BeginSettling(ctx, due.ForSettling)
 	}
 	if err != nil {
 		return settled, err
 	}
-	return a.buyer.SettleDue(ctx)
+	return a.parts.Buyer.SettleDue(ctx)
 }
 
 // Trail returns the keeper of the trail. The error says why no trail is kept.
-func (a *App) Trail() (*trail.Keeper, error) { return a.trail, a.trail.Kept() }
+func (a *App) Trail() (*trail.Keeper, error) { return a.parts.Trail, a.parts.Trail.Kept() }
 
 // Rekey begins another log of the trail (see trail.Keeper). Stop all other replicas first: CheckAlone,
 // before Open, finds one that runs. Rekey returns the newest checkpoint of the log that ends, which is
 // empty without its key. name is the origin of the new log.
 func (a *App) Rekey(ctx context.Context, name string) (last string, err error) {
-	if err := a.store.Schema.Require(ctx); err != nil {
+	if err := a.parts.Store.Schema.Require(ctx); err != nil {
 		return "", err
 	}
-	if a.trail.Kept() == nil {
-		if last, err = a.trail.Checkpoint(ctx); err != nil {
+	if a.parts.Trail.Kept() == nil {
+		if last, err = a.parts.Trail.Checkpoint(ctx); err != nil {
 			a.log.Warn("the log that ends cannot be signed", zap.Error(fault.Explain(err)))
 		}
 	}
-	if err = a.trail.Rekey(ctx, name); err == nil {
-		err = a.office.Audit.Record(ctx, a.acts.New(ctx, "trail.rekey", a.trail.VerifyingKey(), ""))
+	if err = a.parts.Trail.Rekey(ctx, name); err == nil {
+		err = a.parts.Office.Audit.Record(ctx, a.acts.New(ctx, "trail.rekey", a.parts.Trail.VerifyingKey(), ""))
 	}
 	return last, err
 }

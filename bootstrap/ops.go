@@ -3,8 +3,10 @@ package bootstrap
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"net"
+	"net/http"
 	"slices"
 	"sync"
 	"time"
@@ -12,7 +14,6 @@ import (
 	"go.uber.org/fx"
 	"go.uber.org/zap"
 
-	"bankingapi/adapters/console"
 	"bankingapi/adapters/httpapi"
 	"bankingapi/adapters/httpapi/openapi"
 	"bankingapi/adapters/logging"
@@ -22,25 +23,24 @@ import (
 	"bankingapi/adapters/trail"
 	"bankingapi/application/backoffice"
 	"bankingapi/application/buyfund"
+	"bankingapi/application/operator"
 	"bankingapi/application/store"
 	"bankingapi/application/subscriptions"
+	"bankingapi/application/summary"
 )
 
-// newTracing sends the last traces when the service stops, and writes the last lines
-// of a log of our own. If traces are lost, the stop has not failed. The routes are
-// those of traces and metrics.
-func newTracing(lc fx.Lifecycle, w *setup) (*telemetry.Tracing, telemetry.Routes, error) {
-	if w.level != nil {
-		lc.Append(fx.StopHook(func() { _ = w.log.Sync() }))
-	}
-	routes := telemetry.Routes{httpapi.OutcomesPath: "", openapi.Path: "", openapi.Path30: "", "/docs": ""} // pages below /docs are many: they count as other
+// begin makes the tracing. At the end of the service it sends the last traces and writes
+// the last lines of the log. If traces are lost, the stop has not failed.
+func (w *setup) begin(lc fx.Lifecycle) (err error) {
+	lc.Append(fx.StopHook(w.end))
+	w.routes = telemetry.Routes{httpapi.OutcomesPath: "", openapi.Path: "", openapi.Path30: "", "/docs": ""} // pages below /docs are many: they count as other
 	for _, name := range slices.Concat(OperationNames(), w.hostOperations()) {
-		routes[httpapi.Path(name)] = name
+		w.routes[httpapi.Path(name)] = name
 	}
-	tracing, err := telemetry.NewTracing(context.Background(), telemetry.TracingOptions{
+	w.tracing, err = telemetry.NewTracing(context.Background(), telemetry.TracingOptions{
 		Endpoint: w.settings.Telemetry.OTLPEndpoint,
 		Version:  w.version,
-		Routes:   routes,
+		Routes:   w.routes,
 		Report: func(err error) {
 			if err != nil {
 				w.log.Warn("traces cannot be sent", zap.Error(err))
@@ -50,20 +50,33 @@ func newTracing(lc fx.Lifecycle, w *setup) (*telemetry.Tracing, telemetry.Routes
 		},
 	})
 	lc.Append(fx.StopHook(func(ctx context.Context) {
-		if err := tracing.Close(context.WithoutCancel(ctx)); err != nil { // it bounds itself
+		if err := w.tracing.Close(context.WithoutCancel(ctx)); err != nil { // it bounds itself
 			w.log.Warn("the last traces are lost", zap.Error(err))
 		}
 	}))
-	return tracing, routes, err
+	return err
+}
+
+// end is the last that happens in the service.
+func (w *setup) end() {
+	if w.shutdown.end != nil {
+		w.shutdown.end()
+	}
+	if w.shutdown.served {
+		w.log.Info("stopped", zap.Int64("requests", w.requests.Load()))
+	}
+	if w.level != nil {
+		_ = w.log.Sync()
+	}
 }
 
 // newMetrics takes the metrics out of the registry when the service stops.
-func newMetrics(lc fx.Lifecycle, w *setup, s *store.Store, routes telemetry.Routes) (*telemetry.Metrics, error) {
+func newMetrics(lc fx.Lifecycle, w *setup, s *store.Store) (*telemetry.Metrics, error) {
 	o := telemetry.Options{
 		Version:    w.version,
 		Revision:   w.revision,
 		Storage:    cmp.Or(s.Name, w.settings.Storage.Driver),
-		Routes:     routes,
+		Routes:     w.routes,
 		QueueLimit: w.settings.Commit.QueueLimit,
 		Pools:      s.Pools,
 		FreeSpace:  s.FreeSpace,
@@ -100,80 +113,115 @@ func newReadiness(w *setup, s *store.Store, k *trail.Keeper) *opsapi.Readiness {
 // opsServer is the listener for operators.
 type opsServer struct{ *httpapi.Server }
 
+type opsParts struct {
+	fx.In
+	Setup     *setup
+	Readiness *opsapi.Readiness
+	Metrics   *telemetry.Metrics
+	Console   operator.Console
+}
+
 // newOpsServer serves health, metrics, profiles and the console. It answers to
 // the host names of the settings, and to that of its own address.
-func newOpsServer(lc fx.Lifecycle, w *setup, readiness *opsapi.Readiness, metrics *telemetry.Metrics, pages *console.Console, failed chan error) opsServer {
+func newOpsServer(lc fx.Lifecycle, p opsParts) opsServer {
+	w := p.Setup
 	ops, errorLog := w.settings.Ops, logging.ServerErrors(w.log)
 	host, _, _ := net.SplitHostPort(ops.Address) // empty where there is no listener
 	o := opsapi.Options{
-		Readiness: readiness, Metrics: metrics.Gatherer(), ErrorLog: errorLog, Hosts: append(ops.Hosts.Items(), host),
+		Readiness: p.Readiness, Metrics: p.Metrics.Gatherer(), ErrorLog: errorLog, Hosts: append(ops.Hosts.Items(), host),
 		Profiles: w.profiles,
 	}
 	if w.level != nil {
 		o.LogLevel = w.level
 	}
-	if pages != nil {
-		o.Console = pages
+	if w.settings.Console.Enabled {
+		o.Console = p.Console
 		if o.LogLevel != nil {
-			o.LogLevel = pages.ForOperators(o.LogLevel)
+			o.LogLevel = p.Console.ForOperators(o.LogLevel)
 		}
 		if o.Profiles != nil {
-			o.Profiles = pages.ForOperators(o.Profiles)
+			o.Profiles = p.Console.ForOperators(o.Profiles)
 		}
 	}
 	server := httpapi.NewServer(ops.Address, opsapi.New(o), httpapi.ServerOptions{
 		TLS:         httpapi.TLSOptions{Mode: httpapi.TLSProxy}, // plain, on any address
 		ReadTimeout: 10 * time.Second, WriteTimeout: 30 * time.Second, IdleTimeout: time.Minute, HeaderTimeout: 5 * time.Second,
 		ErrorLog: errorLog,
-		Failed:   func(err error) { failed <- err },
+		Failed:   func(err error) { w.failed <- err },
 	})
 	lc.Append(fx.StopHook(server.Close)) // no request here is worth waiting for
 	return opsServer{server}
 }
 
-// newConsole returns nil if the console is not enabled.
-func newConsole(lc fx.Lifecycle, w *setup, s *store.Store, office *backoffice.Office, manager *subscriptions.Manager, readiness *opsapi.Readiness, box *sandbox.Sandbox, k *trail.Keeper, buyer *buyfund.Buyer) (*console.Console, error) {
-	if !w.settings.Console.Enabled {
-		return nil, nil //nolint:nilnil // a service without a console
+// noConsole is the console of a service that has none.
+type noConsole struct{ http.Handler }
+
+func (noConsole) Link(string)                              {}
+func (noConsole) Request(*summary.Exchange)                {}
+func (noConsole) Settled(buyfund.Settlement)               {}
+func (noConsole) Close()                                   {}
+func (noConsole) ForOperators(h http.Handler) http.Handler { return h }
+
+type consoleParts struct {
+	fx.In
+	Setup     *setup
+	Store     *store.Store
+	Office    *backoffice.Office
+	Manager   *subscriptions.Manager
+	Readiness *opsapi.Readiness
+	Sandbox   *sandbox.Sandbox
+	Trail     *trail.Keeper
+	Buyer     *buyfund.Buyer
+}
+
+// newConsole opens the console if it is enabled.
+func newConsole(lc fx.Lifecycle, p consoleParts) (operator.Console, error) {
+	w := p.Setup
+	settings := w.settings.Console
+	switch {
+	case !settings.Enabled:
+		return noConsole{}, nil
+	case w.console == nil:
+		return nil, errors.New("console.enabled: this program has no console: pass bootstrap.WithConsole(console.Open)")
 	}
-	proxies, err := w.settings.Console.TrustedProxies.Networks()
+	proxies, err := settings.TrustedProxies.Networks()
 	if err != nil {
 		return nil, err
 	}
-	reads, err := consoleStore(lc, *w, s)
+	reads, err := consoleStore(lc, *w, p.Store)
 	if err != nil {
 		return nil, fmt.Errorf("open the database of the console: %w", err)
 	}
-	read := backoffice.New(reads.Backoffice, w.acts, w.zone)
+	read, office := backoffice.New(reads.Backoffice, w.acts, w.zone), p.Office
 	read.Corrector, read.Audit, read.Trail, read.Unkept = office.Corrector, office.Audit, office.Trail, office.Unkept // these write
-	o := console.Options{
+	o := operator.Options{
 		Office:         read,
-		Subscriptions:  manager,
-		Checks:         readiness.Results,
+		Subscriptions:  p.Manager,
+		Checks:         p.Readiness.Results,
 		Zone:           w.zone,
 		Machine:        w.now,
 		Bank:           w.bank,
-		UserHeader:     w.settings.Console.UserHeader,
+		UserHeader:     settings.UserHeader,
 		TrustedProxies: proxies,
-		Operators:      w.settings.Console.Operators.Items(),
+		Operators:      settings.Operators.Items(),
 		Show:           w.consoleLink,
-		Sandbox:        sandboxPage(box),
+		Sandbox:        sandboxPage(p.Sandbox),
 		Looked: func(user, page string) {
 			w.log.Info("unmasked data was shown", zap.String("user", user), zap.String("page", page))
 		},
 		Answer:   httpapi.Answer,
-		Due:      buyer.CountDue,
-		Forecast: buyer.Forecast,
+		Due:      p.Buyer.CountDue,
+		Forecast: p.Buyer.Forecast,
 		Failed: func(page string, err error) {
 			w.log.Warn("a page of the console failed", zap.String("page", page), zap.Error(err))
 		},
 	}
-	if k.Kept() == nil {
+	if k := p.Trail; k.Kept() == nil {
 		o.Trail, o.Key = k, k.Secret("console")
 	} else if o.UserHeader != "" {
 		w.log.Warn("each replica has its own sessions of the console, because there is no key of a trail: the identity proxy must keep a user at one replica")
 	}
-	pages := console.New(o)
+	pages := w.console(o)
 	lc.Append(fx.StopHook(pages.Close))
 	return pages, nil
 }

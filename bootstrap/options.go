@@ -11,13 +11,17 @@ import (
 
 	"github.com/mattn/go-isatty"
 	"github.com/prometheus/client_golang/prometheus"
+	"go.uber.org/fx"
 	"go.uber.org/zap"
 
 	"bankingapi/adapters/clock"
 	"bankingapi/adapters/httpapi"
+	"bankingapi/adapters/httpapi/openapi"
 	"bankingapi/adapters/logging"
 	"bankingapi/adapters/sandbox"
 	"bankingapi/adapters/settings"
+	"bankingapi/adapters/telemetry"
+	"bankingapi/application/operator"
 	"bankingapi/application/store"
 	"bankingapi/domain/audit"
 	"bankingapi/domain/operation"
@@ -49,6 +53,12 @@ type options struct {
 	callers httpapi.Callers
 
 	profiles http.Handler
+	console  func(operator.Options) operator.Console
+	docs     func(openapi.Guide) (map[string]http.Handler, error)
+	// parts are options for the graph, and opened is its storage.
+	parts   []fx.Option
+	opened  *store.Store
+	changes []func(*Settings)
 	// consoleLink receives the one-time links of the console.
 	consoleLink func(string)
 
@@ -95,15 +105,28 @@ type setup struct {
 	acts audit.Acts
 	// requests counts those that were answered.
 	requests *atomic.Int64
+	failed   chan error // has room for both listeners
+	shutdown *shutdown
+	tracing  *telemetry.Tracing
+	routes   telemetry.Routes // those of traces and metrics
+}
+
+// validate returns the settings with the changes of the host.
+func (o *options) validate(settings Settings) (Settings, error) {
+	for _, change := range o.changes {
+		change(&settings)
+	}
+	return settings, settings.ValidateFor(o.allowed())
 }
 
 // newSetup validates the settings.
 func newSetup(settings Settings, o *options) (*setup, error) {
-	if err := settings.ValidateFor(o.allowed()); err != nil {
+	settings, err := o.validate(settings)
+	if err != nil {
 		return nil, err
 	}
 	zone, err := settings.Bank.Location()
-	w := &setup{options: o, settings: settings, zone: zone, log: o.logger, dropped: new(atomic.Int64), requests: new(atomic.Int64), bank: o.now, acts: audit.Acts{NewID: clock.NewID, Now: o.now}}
+	w := &setup{options: o, settings: settings, zone: zone, log: o.logger, dropped: new(atomic.Int64), requests: new(atomic.Int64), failed: make(chan error, 2), shutdown: new(shutdown), bank: o.now, acts: audit.Acts{NewID: clock.NewID, Now: o.now}}
 	if o.sandbox != nil {
 		w.bank = o.sandbox.Now
 		w.acts = audit.Acts{NewID: func() operation.ID { return clock.NewIDAt(w.bank()) }, Now: w.bank}
@@ -238,6 +261,34 @@ func WithDropData() Option {
 // are no links, so signing in requires an identity proxy.
 func WithConsoleLink(show func(link string)) Option {
 	return func(o *options) { o.consoleLink = show }
+}
+
+// WithConsole plugs in the operator's console: open is console.Open, or a function of the
+// host. The service calls it if the settings enable the console.
+func WithConsole[C operator.Console](open func(operator.Options) C) Option {
+	return func(o *options) {
+		if open != nil {
+			o.console = func(given operator.Options) operator.Console { return open(given) }
+		}
+	}
+}
+
+// WithDocs plugs in the documentation for people: pages is docs.Pages. Without it the
+// setting http.docs serves the OpenAPI documents only.
+func WithDocs(pages func(openapi.Guide) (map[string]http.Handler, error)) Option {
+	return func(o *options) { o.docs = pages }
+}
+
+// WithSettings changes the settings before they are validated: for a host whose graph has
+// their values.
+func WithSettings(change func(*Settings)) Option {
+	return func(o *options) { o.changes = append(o.changes, change) }
+}
+
+// WithParts adds options of fx to the graph of the service, such as fx.Decorate: see
+// Module for the parts.
+func WithParts(parts ...fx.Option) Option {
+	return func(o *options) { o.parts = append(o.parts, parts...) }
 }
 
 // WithProfiles serves profiles at /debug/pprof/ of the ops listener, for example

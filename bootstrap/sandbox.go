@@ -9,12 +9,12 @@ import (
 
 	"go.uber.org/fx"
 
-	"bankingapi/adapters/console"
 	"bankingapi/adapters/guide"
 	"bankingapi/adapters/httpapi"
 	"bankingapi/adapters/sandbox"
 	"bankingapi/application/backoffice"
 	"bankingapi/application/buyfund"
+	"bankingapi/application/operator"
 	"bankingapi/application/store"
 	"bankingapi/application/subscriptions"
 	"bankingapi/domain/fault"
@@ -29,7 +29,7 @@ const sandboxFolder = "sandbox"
 
 // Sandbox is the service for a partner who develops a client: the real service
 // with a book of its own, a clock that the partner moves, and faults that the
-// partner All of it is also on the API, under /_sandbox/, for callers
+// partner orders. All of it is also on the API, under /_sandbox/, for callers
 // with the key.
 type Sandbox struct {
 	*App
@@ -85,10 +85,10 @@ func OpenSandbox(ctx context.Context, settings Settings, all ...Option) (*Sandbo
 	if err != nil {
 		return nil, err
 	}
-	box := &Sandbox{App: app, Sandbox: app.box, guide: app.guide("sandbox.key")}
+	box := &Sandbox{App: app, Sandbox: app.parts.Sandbox, guide: app.guide("sandbox.key")}
 	box.guide.KeyPrefix = sandbox.KeyPrefix
-	find := sandbox.NewCallers(subscriptions.NewDirectory(app.store.Subscriptions, app.now).Find).Find
-	if err := box.guide.KeepKey(ctx, app.manager, find, sandbox.Mark); err != nil {
+	find := sandbox.NewCallers(subscriptions.NewDirectory(app.parts.Store.Subscriptions, app.now).Find).Find
+	if err := box.guide.KeepKey(ctx, app.parts.Manager, find, sandbox.Mark); err != nil {
 		return nil, errors.Join(fault.Explain(err), app.Close(ctx))
 	}
 	box.Key = box.guide.Key
@@ -104,8 +104,8 @@ func openPrepared(ctx context.Context, settings Settings, all ...Option) (*App, 
 	if err != nil {
 		return nil, err
 	}
-	if err = app.store.Schema.Require(ctx); err == nil {
-		err = app.box.Prepare(ctx)
+	if err = app.parts.Store.Schema.Require(ctx); err == nil {
+		err = app.parts.Sandbox.Prepare(ctx)
 	}
 	if err != nil {
 		return nil, errors.Join(fault.Explain(err), app.Close(ctx))
@@ -119,18 +119,29 @@ func (b *Sandbox) Guide() Demo { return b.guide }
 // SandboxRequest is a request to the API and its answer.
 type SandboxRequest = sandbox.Request
 
+type sandboxParts struct {
+	fx.In
+	Setup   *setup
+	Store   *store.Store
+	Office  *backoffice.Office
+	Manager *subscriptions.Manager
+	Buyer   *buyfund.Buyer
+	Made    *useCases
+}
+
 // newSandbox returns nil unless the service is a sandbox. The clock continues
 // where it was.
-func newSandbox(lc fx.Lifecycle, w *setup, s *store.Store, office *backoffice.Office, buyer *buyfund.Buyer, buy buyfund.Options, manager *subscriptions.Manager) *sandbox.Sandbox {
+func newSandbox(lc fx.Lifecycle, p sandboxParts) *sandbox.Sandbox {
+	w := p.Setup
 	if w.sandbox == nil {
 		return nil
 	}
 	o := sandbox.Options{
-		Clock: w.sandbox, Zone: w.zone, Marker: s.Marker, Office: office, DueFunds: s.Books.DueFunds, Begins: w.settings.Settlement.Begins(),
-		Settle: buyer.SettleDue, CalendarChanged: buy.Calendar.Forget,
+		Clock: w.sandbox, Zone: w.zone, Marker: p.Store.Marker, Office: p.Office, DueFunds: p.Store.Books.DueFunds, Begins: w.settings.Settlement.Begins(),
+		Settle: p.Buyer.SettleDue, CalendarChanged: p.Made.buyOptions.Calendar.Forget,
 	}
 	if w.callers == nil {
-		o.Keys = manager
+		o.Keys = p.Manager
 	}
 	box := sandbox.New(o)
 	lc.Append(fx.StartHook(func(ctx context.Context) error { return fault.Explain(box.Restore(ctx)) }))
@@ -138,14 +149,14 @@ func newSandbox(lc fx.Lifecycle, w *setup, s *store.Store, office *backoffice.Of
 }
 
 // sandboxPage is nil outside a sandbox.
-func sandboxPage(box *sandbox.Sandbox) *console.Sandbox {
+func sandboxPage(box *sandbox.Sandbox) *operator.Sandbox {
 	if box == nil {
 		return nil
 	}
-	return &console.Sandbox{
-		Requests: func() (all []console.SandboxRequest) {
+	return &operator.Sandbox{
+		Requests: func() (all []operator.SandboxRequest) {
 			for _, r := range box.Requests(0) {
-				all = append(all, console.SandboxRequest{
+				all = append(all, operator.SandboxRequest{
 					Number: r.Number, ReceivedAt: r.ReceivedAt, Method: r.Method, Path: r.Path, Fault: r.Fault, Body: r.Body,
 					Answer: r.Answer.Body, Milliseconds: r.Milliseconds, Status: r.Answer.Status, Lost: r.Answer.Lost,
 				})
@@ -181,14 +192,14 @@ func sandboxPage(box *sandbox.Sandbox) *console.Sandbox {
 
 // guide is the guide to the service, without a key.
 func (a *App) guide(keyFile string) Demo {
-	g := Demo{KeyFile: filepath.Join(a.store.DataFolder, keyFile)}
-	for _, each := range a.operations {
+	g := Demo{KeyFile: filepath.Join(a.parts.Store.DataFolder, keyFile)}
+	for _, each := range a.parts.Operations {
 		if body := each.ExampleRequest(); body != "" {
 			g.Examples = append(g.Examples, guide.Example{Path: httpapi.Path(each.OperationName()), Body: body})
 		}
 	}
 	if a.settings.TLS.Mode == TLSSelfSigned {
-		g.CAFile, _ = a.settings.TLS.Files(a.store.DataFolder)
+		g.CAFile, _ = a.settings.TLS.Files(a.parts.Store.DataFolder)
 	}
 	return g
 }
@@ -204,9 +215,9 @@ type Demo = guide.Guide
 // of its own is left as it is.
 func (a *App) LoadDemo(ctx context.Context) (Demo, error) {
 	demo := a.guide("demo.key")
-	err := a.store.Schema.Require(ctx)
+	err := a.parts.Store.Schema.Require(ctx)
 	if err == nil {
-		err = fault.Explain(demo.LoadBook(ctx, a.office, a.manager, a.acts))
+		err = fault.Explain(demo.LoadBook(ctx, a.parts.Office, a.parts.Manager, a.acts))
 	}
 	return demo, err
 }

@@ -12,7 +12,6 @@ import (
 
 	"bankingapi/adapters/clock"
 	"bankingapi/adapters/sandbox"
-	"bankingapi/adapters/telemetry"
 	"bankingapi/adapters/trail"
 	"bankingapi/application/store"
 	"bankingapi/domain/fault"
@@ -44,12 +43,13 @@ func openStore(w *setup, trace func(context.Context, string) (context.Context, f
 
 // newStore opens the storage when the service is made, and migrates it when
 // the service starts.
-func newStore(lc fx.Lifecycle, w *setup, tracing *telemetry.Tracing) (*store.Store, error) {
-	s, err := openStore(w, tracing.Spans())
+func newStore(lc fx.Lifecycle, w *setup) (*store.Store, error) {
+	s, err := openStore(w, w.tracing.Spans())
 	if err != nil {
 		return nil, err
 	}
 	s.Close = sync.OnceValue(s.Close)
+	w.opened = s
 	lc.Append(fx.StopHook(s.Close))
 	s.MigrateAtStart = s.MigrateAtStart && !w.asItIs
 	migrator := store.NewMigrator(s, w.settings.Storage.Migrate && !w.asItIs, w.warn("the schema could not be migrated yet"))

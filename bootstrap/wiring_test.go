@@ -137,7 +137,7 @@ func TestTheConsoleOpensAStorageOfItsOwn(t *testing.T) {
 				settings.Storage.Driver = test.driver
 				options = append(options, bootstrap.WithDriver(test.driver, open))
 			}
-			app, err := bootstrap.Open(t.Context(), settings, options...)
+			app, err := bootstrap.Open(t.Context(), settings, append(options, pages)...)
 			require.NoError(t, err)
 			require.NoError(t, app.Close(t.Context()))
 			var names []string
@@ -158,7 +158,7 @@ func TestTheConsoleNeedsItsStorage(t *testing.T) {
 	away := errors.New("the standby is away")
 	settings := bootstrap.DefaultSettings()
 	settings.Storage.Driver, settings.Console.Enabled, settings.Console.DSN = "memory", true, "standby"
-	_, err := bootstrap.Open(t.Context(), settings, bootstrap.WithLogger(zap.NewNop()),
+	_, err := bootstrap.Open(t.Context(), settings, pages, bootstrap.WithLogger(zap.NewNop()),
 		bootstrap.WithDriver("memory", func(_ context.Context, o store.Options) (*store.Store, error) {
 			if o.DSN == "standby" {
 				return nil, away

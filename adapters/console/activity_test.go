@@ -17,7 +17,7 @@ func TestSettledSalesAreThoseOfTheDayOfTheBank(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 11, 22, 12, 0, 30, 0, time.UTC)
 	bank := now
-	c := New(Options{Machine: func() time.Time { return now }, Bank: func() time.Time { return bank }, Zone: time.UTC})
+	c := Open(Options{Machine: func() time.Time { return now }, Bank: func() time.Time { return bank }, Zone: time.UTC})
 	today := func() lastHour { return c.activity.lastHour(now, day.Of(bank, time.UTC)) }
 	c.Settled(buyfund.Settlement{Completed: 2, Failed: 1})
 	c.Settled(buyfund.Settlement{Completed: 1})
@@ -33,7 +33,7 @@ func TestTheLastHour(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 11, 22, 12, 0, 30, 0, time.UTC)
 	clock := func() time.Time { return now }
-	c := New(Options{Machine: clock, Bank: clock, Zone: time.UTC})
+	c := Open(Options{Machine: clock, Bank: clock, Zone: time.UTC})
 	last := func() lastHour { return c.activity.lastHour(now, day.Of(now, time.UTC)) }
 	c.Request(&summary.Exchange{Operation: operation.BuyFundFromCustomer.String(), Subscription: "shop", Codes: []string{"member-missing"}, Start: now, Status: 400})
 	require.Len(t, last().rate, 1)

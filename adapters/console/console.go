@@ -23,77 +23,17 @@ import (
 	"embed"
 	"encoding/hex"
 	"html/template"
-	"iter"
 	"net/http"
-	"net/netip"
 	"slices"
 	"time"
 
-	"bankingapi/application/backoffice"
-	"bankingapi/application/buyfund"
-	"bankingapi/application/subscriptions"
-	"bankingapi/application/summary"
-	"bankingapi/domain/day"
-	"bankingapi/domain/fund"
-	"bankingapi/domain/operation"
+	"bankingapi/application/operator"
 )
 
-// Options configure the console. All fields without another word are required.
-type Options struct {
-	// Office reads, on connections of its own. Its Audit keeps the looks at unmasked
-	// data; if that fails, the page is not sent.
-	Office *backoffice.Office
-	// Subscriptions changes the callers of the API.
-	Subscriptions *subscriptions.Manager
-	// Checks are the conditions for the service to be ready.
-	Checks func() []summary.Check
-	// Zone is the bank's time zone. Machine is the real time, and Bank the time of the
-	// bank. The two clocks differ in a sandbox only.
-	Zone          *time.Location
-	Machine, Bank func() time.Time
+// Options configure the console.
+type Options = operator.Options
 
-	// UserHeader is the header in which an identity proxy names the user. If it
-	// is empty, a one-time link signs in.
-	UserHeader string
-	// TrustedProxies may set UserHeader. Requests from elsewhere are refused.
-	TrustedProxies []netip.Prefix
-	// Operators are the users behind UserHeader who may show numbers and texts,
-	// and change things. Other users are viewers.
-	Operators []string
-	// Key is a secret of the service. Behind an identity proxy, every replica with the
-	// same key knows all sessions. Customers are named in the audit by a hash with it. If
-	// it is empty, New makes one that only this replica has.
-	Key []byte
-	// Show receives each one-time link. Only the person at the terminal may see
-	// it. Show is not called if UserHeader is set.
-	Show func(link string)
-
-	// Looked is told that a user looked at unmasked data.
-	Looked func(user, page string)
-	// Due counts the sales that are due and are not settled. Forecast says what would
-	// happen to the sales until a day if they were settled now, the first due first.
-	Due      func(context.Context) (buyfund.Waits, error)
-	Forecast func(ctx context.Context, until day.Day) iter.Seq2[fund.SaleEntry, error]
-	// Answer returns what the API answers to a repeat of an operation.
-	Answer func(operation.Outcome) []byte
-	// Trail is nil if the service keeps none.
-	Trail Trail
-	// Sandbox is set in a sandbox only.
-	Sandbox *Sandbox
-	// Failed receives errors of pages.
-	Failed func(page string, err error)
-}
-
-// Trail proves operations.
-type Trail interface {
-	// VerifyingKey verifies the proofs.
-	VerifyingKey() string
-	// Prove returns the file that proves an operation.
-	Prove(ctx context.Context, id operation.ID) ([]byte, error)
-}
-
-// Console is the handler. Make one with New and stop it with Close. A nil *Console
-// is a service without one: its methods do nothing.
+// Console is the handler. Make one with Open and stop it with Close.
 type Console struct {
 	o         Options
 	activity  *activity
@@ -112,8 +52,8 @@ type Console struct {
 	health health
 }
 
-// New returns the console.
-func New(o Options) *Console {
+// Open returns the console. It is an argument of bootstrap.WithConsole.
+func Open(o Options) *Console {
 	c := &Console{o: o, activity: &activity{began: o.Machine()}, mux: http.NewServeMux(),
 		templates: parseTemplates(), reading: make(chan struct{}, 2), long: make(chan struct{}, 1)}
 	c.sessions = newSessions(&c.o)
@@ -144,7 +84,7 @@ func New(o Options) *Console {
 // Options.Show. A link that was not used yet is handed over again. Link does nothing
 // behind an identity proxy.
 func (c *Console) Link(address string) {
-	if c != nil && !c.sessions.behindProxy() && c.o.Show != nil {
+	if !c.sessions.behindProxy() && c.o.Show != nil {
 		c.o.Show("http://" + address + "/console/enter?token=" + c.sessions.linkTo(address))
 	}
 }

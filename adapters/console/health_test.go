@@ -50,7 +50,7 @@ func operate(t *testing.T) *operated {
 	}
 	var ids fake.IDs
 	var link string
-	o.console = New(Options{
+	o.console = Open(Options{
 		Office:        backoffice.New(store.Backoffice(strike, time.Now), audit.Acts{NewID: ids.Next, Now: time.Now}, time.UTC),
 		Subscriptions: subscriptions.NewManager(store.Subscriptions(nil), rand.Reader),
 		Checks:        func() []summary.Check { return (*o.checks.Load())() },

@@ -1,52 +1,20 @@
 package console
 
 import (
-	"context"
 	"iter"
 	"net/http"
 	"strconv"
 	"time"
 
 	"bankingapi/application/buyfund"
+	"bankingapi/application/operator"
 )
-
-// Sandbox is what the page Sandbox works with. All functions are required.
-type Sandbox struct {
-	// Requests returns the last requests, newest first.
-	Requests func() []SandboxRequest
-	// Advance moves the clock of the bank forward, and settles what becomes due.
-	Advance func(ctx context.Context, by time.Duration) (buyfund.Settlement, error)
-	// Reset brings the book back to its beginning.
-	Reset func(ctx context.Context) error
-	// Faults are the faults that can be ordered, by their values of the header
-	// Sandbox-Fault, with what they do.
-	Faults iter.Seq2[string, string]
-	// Order makes the next requests fail, unless they order a fault of their own. 0
-	// requests take the order back.
-	Order func(fault string, requests int) error
-	// Ordered returns the fault that Order ordered, and for how many requests more.
-	Ordered func() (fault string, requests int)
-}
-
-// SandboxRequest is a request to the API of a sandbox, and its answer. Keys are
-// masked.
-type SandboxRequest struct {
-	Number              int64
-	ReceivedAt          time.Time
-	Method, Path, Fault string
-	Body, Answer        string
-	Milliseconds        float64
-	// Status is 0 if the connection was closed. Lost says that the answer was made
-	// but not sent.
-	Status int
-	Lost   bool
-}
 
 // sandboxPage is the page Sandbox.
 type sandboxPage struct {
 	Wrong string // why a form changed nothing
 	Ahead time.Duration
-	Rows  []SandboxRequest
+	Rows  []operator.SandboxRequest
 	// Faults can be ordered. Ordered is the fault of the next Left requests.
 	Faults  iter.Seq2[string, string]
 	Ordered string

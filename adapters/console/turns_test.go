@@ -15,7 +15,7 @@ import (
 func TestPagesLeaveTimeToTheAPI(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		c := New(Options{Machine: time.Now, Bank: time.Now, Zone: time.UTC})
+		c := Open(Options{Machine: time.Now, Bank: time.Now, Zone: time.UTC})
 		const takes = 20 * time.Millisecond
 		load := func(pages int, takes time.Duration) time.Duration {
 			begun := time.Now()

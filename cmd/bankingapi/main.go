@@ -9,8 +9,8 @@ package main
 import (
 	"os"
 
-	"bankingapi/bootstrap/engines"
+	"bankingapi/bootstrap/parts"
 	"bankingapi/cmd/bankingapi/command"
 )
 
-func main() { os.Exit(command.Main(engines.All())) }
+func main() { os.Exit(command.Main(parts.All())) }

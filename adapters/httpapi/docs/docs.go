@@ -48,21 +48,8 @@ var contentTypes = map[string]string{
 	"":      "text/plain; charset=utf-8",
 }
 
-// Options are what the guide says about this service. A field that is zero has
-// the default of the service.
-type Options struct {
-	// OpenAPI is how the OpenAPI documents describe it.
-	OpenAPI openapi.Options
-	// BodyLimit is the largest request body in bytes, ParametersLimit the
-	// maximum number of records in one request.
-	BodyLimit       int64
-	ParametersLimit int
-	// TimeZone is the name of the bank's time zone.
-	TimeZone string
-	// Day is the day 180 days ahead, as YYYY-MM-DD, for requests of examples. The
-	// demo book and a sandbox are closed 20 days later.
-	Day string
-}
+// Options are what the guide says about this service.
+type Options = openapi.Guide
 
 // Pages returns a handler for each exact path, for everyone: /docs, the pages
 // and files below it, each page as Markdown, and the OpenAPI documents. Mount

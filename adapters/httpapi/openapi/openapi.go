@@ -184,3 +184,19 @@ func handler(document []byte) http.Handler {
 		http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(document))
 	})
 }
+
+// Guide is what the documentation for people (package docs) says about this service. A field that is zero has
+// the default of the service.
+type Guide struct {
+	// OpenAPI is how the OpenAPI documents describe it.
+	OpenAPI Options
+	// BodyLimit is the largest request body in bytes, ParametersLimit the
+	// maximum number of records in one request.
+	BodyLimit       int64
+	ParametersLimit int
+	// TimeZone is the name of the bank's time zone.
+	TimeZone string
+	// Day is the day 180 days ahead, as YYYY-MM-DD, for requests of examples. The
+	// demo book and a sandbox are closed 20 days later.
+	Day string
+}

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"bankingapi/bootstrap"
-	"bankingapi/bootstrap/engines"
+	"bankingapi/bootstrap/parts"
 	"bankingapi/test/kit/golden"
 )
 
@@ -53,7 +53,7 @@ func TestConfigFindsItsFile(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "bankingapi.yaml")
 	require.NoError(t, os.WriteFile(file, []byte("shutdown:\n  delay: 5s\n"), 0o600))
 	var out, errOut strings.Builder
-	p := program{nil, engines.All(), file}
+	p := program{nil, parts.All(), file}
 	require.Zero(t, p.run(t.Context(), []string{"config"}, strings.NewReader(""), &out, &errOut), errOut.String())
 	require.Regexp(t, `shutdown.delay +5s +file `+file+":2\n", out.String())
 	got := bankingapi(t, []string{"BANKINGAPI_CONFIG=" + file}, "config")

@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"bankingapi/bootstrap"
-	"bankingapi/bootstrap/engines"
+	"bankingapi/bootstrap/parts"
 )
 
 func TestMomentIsADayOfTheBankOrAnInstant(t *testing.T) {
@@ -51,7 +51,7 @@ func TestExportFailsWhenItsEndCannotBeWritten(t *testing.T) {
 	environment := []string{"BANKINGAPI_STORAGE__DSN=" + filepath.Join(t.TempDir(), "bank.db")}
 	var out, errOut bytes.Buffer
 	command := func(out io.Writer, args ...string) int {
-		return program{environment, engines.All(), ""}.run(t.Context(), args, strings.NewReader(""), out, &errOut)
+		return program{environment, parts.All(), ""}.run(t.Context(), args, strings.NewReader(""), out, &errOut)
 	}
 	export := func(out io.Writer) int { return command(out, "export", "prices") }
 	require.Zero(t, command(&out, "migrate", "up"), errOut.String())

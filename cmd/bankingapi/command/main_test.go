@@ -11,7 +11,7 @@ import (
 
 	"bankingapi/application/store"
 	"bankingapi/bootstrap"
-	"bankingapi/bootstrap/engines"
+	"bankingapi/bootstrap/parts"
 )
 
 // outcome is what a user of the program sees.
@@ -23,7 +23,7 @@ type outcome struct {
 func bankingapi(t *testing.T, environment []string, args ...string) outcome {
 	t.Helper()
 	var out, errOut bytes.Buffer
-	status := program{environment, engines.All(), ""}.run(t.Context(), append([]string{}, args...), strings.NewReader(""), &out, &errOut)
+	status := program{environment, parts.All(), ""}.run(t.Context(), append([]string{}, args...), strings.NewReader(""), &out, &errOut)
 	return outcome{status, out.String(), errOut.String()}
 }
 

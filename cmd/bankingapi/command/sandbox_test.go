@@ -12,7 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"bankingapi/bootstrap/engines"
+	"bankingapi/bootstrap/parts"
 )
 
 // serveUntil runs serve until it has printed a text, and returns all output.
@@ -24,7 +24,7 @@ func serveUntil(t *testing.T, text string, args ...string) (status int, out, err
 	read, write := io.Pipe()
 	ended := make(chan int, 1)
 	go func() {
-		ended <- program{nil, engines.All(), ""}.run(ctx, append([]string{"serve", "--http.address", "127.0.0.1:0", "--ops.address", "", "--log.level", "error"}, args...), strings.NewReader(""), write, &stderr)
+		ended <- program{nil, parts.All(), ""}.run(ctx, append([]string{"serve", "--http.address", "127.0.0.1:0", "--ops.address", "", "--log.level", "error"}, args...), strings.NewReader(""), write, &stderr)
 		_ = write.Close()
 	}()
 	var printed strings.Builder

@@ -12,7 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"bankingapi/bootstrap/engines"
+	"bankingapi/bootstrap/parts"
 )
 
 // A service whose listener died must not end as if it had been told to.
@@ -28,7 +28,7 @@ func TestServeFailsWhenItsListenerDies(t *testing.T) {
 			"BANKINGAPI_TLS__MODE=off",
 			"BANKINGAPI_OPS__ADDRESS=",
 			"BANKINGAPI_LOG__LEVEL=error",
-		}, engines.All(), ""}.run(t.Context(), []string{"serve"}, strings.NewReader(""), printed, &errOut)
+		}, parts.All(), ""}.run(t.Context(), []string{"serve"}, strings.NewReader(""), printed, &errOut)
 	}()
 	line := make([]byte, 200)
 	n, err := out.Read(line)

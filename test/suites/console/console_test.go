@@ -26,7 +26,7 @@ import (
 	"go.uber.org/zap"
 
 	"bankingapi/bootstrap"
-	"bankingapi/bootstrap/engines"
+	"bankingapi/bootstrap/parts"
 	"bankingapi/domain/audit"
 	"bankingapi/domain/operation"
 	"bankingapi/domain/subscription"
@@ -58,7 +58,7 @@ func start(t *testing.T, change func(*bootstrap.Settings)) *service {
 	if change != nil {
 		change(&settings)
 	}
-	app, err := bootstrap.Open(t.Context(), settings, engines.All(), bootstrap.WithLogger(zap.NewNop()), bootstrap.WithConsoleLink(func(link string) {
+	app, err := bootstrap.Open(t.Context(), settings, parts.All(), bootstrap.WithLogger(zap.NewNop()), bootstrap.WithConsoleLink(func(link string) {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		s.link = link

@@ -13,7 +13,7 @@ import (
 	"go.uber.org/zap"
 
 	"bankingapi/bootstrap"
-	"bankingapi/bootstrap/engines"
+	"bankingapi/bootstrap/parts"
 	"bankingapi/test/fake"
 )
 
@@ -24,7 +24,7 @@ func startSandbox(t *testing.T) (*service, *bootstrap.Sandbox) {
 	settings := bootstrap.SandboxSettings(t.TempDir())
 	settings.Ops.Address, settings.Console.Enabled = "127.0.0.1:0", true
 	now := fake.Running(time.Date(2026, 11, 20, 9, 0, 0, 0, time.UTC)) // noon in Istanbul: no test passes midnight
-	box, err := bootstrap.OpenSandbox(t.Context(), settings, engines.All(), bootstrap.WithClock(now), bootstrap.WithLogger(zap.NewNop()), bootstrap.WithConsoleLink(func(link string) {
+	box, err := bootstrap.OpenSandbox(t.Context(), settings, parts.All(), bootstrap.WithClock(now), bootstrap.WithLogger(zap.NewNop()), bootstrap.WithConsoleLink(func(link string) {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		s.link = link

@@ -17,7 +17,7 @@ import (
 	"bankingapi/adapters/sandbox"
 	"bankingapi/application/backoffice"
 	"bankingapi/bootstrap"
-	"bankingapi/bootstrap/engines"
+	"bankingapi/bootstrap/parts"
 	"bankingapi/domain/operation"
 )
 
@@ -30,7 +30,7 @@ func TestRecipesSurviveTheSandbox(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			command := prepare(t, t.TempDir())
-			box, err := bootstrap.OpenSandbox(t.Context(), bootstrap.SandboxSettings(t.TempDir()), engines.All(), bootstrap.WithLogger(zap.NewNop()))
+			box, err := bootstrap.OpenSandbox(t.Context(), bootstrap.SandboxSettings(t.TempDir()), parts.All(), bootstrap.WithLogger(zap.NewNop()))
 			require.NoError(t, err)
 			defer func() { require.NoError(t, box.Close(context.Background())) }()
 			server := httptest.NewServer(box.Handler())

@@ -24,7 +24,7 @@ import (
 // comments: to mend a comment is to change one file.
 var surface = []string{
 	"application/addpush", "application/backoffice", "application/buyfund", "application/commit", "application/store", "application/subscriptions", "application/summary",
-	"bootstrap", "bootstrap/engines",
+	"application/operator", "bootstrap", "bootstrap/engines", "bootstrap/parts",
 	"domain/day", "domain/decimal", "domain/fault", "domain/fund", "domain/money", "domain/idempotency", "domain/operation", "domain/push", "domain/subscription",
 	"adapters/settings", "adapters/storage", "adapters/storage/postgres", "adapters/storage/sqlite",
 	"test/contract",

@@ -23,7 +23,7 @@ import (
 	_ "modernc.org/sqlite" // the driver "sqlite"
 
 	"bankingapi/bootstrap"
-	"bankingapi/bootstrap/engines"
+	"bankingapi/bootstrap/parts"
 	"bankingapi/test/kit/service"
 	"bankingapi/test/kit/testdb"
 )
@@ -141,7 +141,7 @@ func inside(t testing.TB, b *service.Bank, options ...bootstrap.Option) *replica
 		Set("storage.dsn", b.DSN).Set("storage.statement_timeout", "2s")
 	loaded, err := bootstrap.Load(bootstrap.Sources{Environment: b.Command().Env})
 	require.NoError(t, err)
-	options = append([]bootstrap.Option{engines.All(), bootstrap.WithLogger(zap.NewNop()),
+	options = append([]bootstrap.Option{parts.All(), bootstrap.WithLogger(zap.NewNop()),
 		bootstrap.WithDataFolder(filepath.Join(b.Folder, "data"))}, options...)
 	app, err := bootstrap.Open(t.Context(), loaded.Settings, options...)
 	require.NoError(t, err)

@@ -20,7 +20,7 @@ import (
 
 	"bankingapi/application/bookfile"
 	"bankingapi/bootstrap"
-	"bankingapi/bootstrap/engines"
+	"bankingapi/bootstrap/parts"
 	"bankingapi/domain/subscription"
 	"bankingapi/test/kit/payload"
 	"bankingapi/test/kit/service"
@@ -68,7 +68,7 @@ func openAnother(t *testing.T, first *timed) *timed {
 	command := first.bank.Set("settlement.enabled", "false").Set("storage.allow_unsafe", "true").Set("storage.dsn", first.bank.DSN).Command()
 	loaded, err := bootstrap.Load(bootstrap.Sources{Environment: command.Env})
 	require.NoError(t, err)
-	app, err := bootstrap.Open(t.Context(), loaded.Settings, engines.All(), bootstrap.WithLogger(zap.NewNop()), bootstrap.WithClock(first.now),
+	app, err := bootstrap.Open(t.Context(), loaded.Settings, parts.All(), bootstrap.WithLogger(zap.NewNop()), bootstrap.WithClock(first.now),
 		bootstrap.WithDataFolder(filepath.Join(first.bank.Folder, "data")))
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, app.Close(context.Background())) })

@@ -15,9 +15,8 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/zap"
 
-	"bankingapi/adapters/storage/postgres"
-	"bankingapi/adapters/storage/sqlite"
 	"bankingapi/bootstrap"
+	"bankingapi/bootstrap/parts"
 	"bankingapi/test/fake"
 )
 
@@ -35,8 +34,7 @@ var now = fake.Running(time.Date(2026, 11, 20, 9, 0, 0, 0, time.UTC))
 
 var drivers = bootstrap.Options(
 	bootstrap.WithClock(now),
-	bootstrap.WithDriver(bootstrap.SQLite, sqlite.Open),
-	bootstrap.WithDriver(bootstrap.Postgres, postgres.Open),
+	parts.All(),
 	bootstrap.WithLogger(zap.NewNop()),
 )
 

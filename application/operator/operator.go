@@ -1,0 +1,123 @@
+// Package operator says what the service and a console for its operators need of each
+// other. The console of this module is package adapters/console; a host may have another.
+package operator
+
+import (
+	"context"
+	"iter"
+	"net/http"
+	"net/netip"
+	"time"
+
+	"bankingapi/application/backoffice"
+	"bankingapi/application/buyfund"
+	"bankingapi/application/subscriptions"
+	"bankingapi/application/summary"
+	"bankingapi/domain/day"
+	"bankingapi/domain/fund"
+	"bankingapi/domain/operation"
+)
+
+// Console is the operator's console of a running service. It handles /console/ of the
+// ops listener.
+type Console interface {
+	http.Handler
+	// Link hands a one-time link to the console at that address, a host and port, to
+	// Options.Show.
+	Link(address string)
+	// ForOperators refuses requests to h of users who are no operators.
+	ForOperators(h http.Handler) http.Handler
+	// Request is told each request to the API, after its answer.
+	Request(*summary.Exchange)
+	// Settled is told each round of settling.
+	Settled(buyfund.Settlement)
+	// Close ends what the console does in the background.
+	Close()
+}
+
+// Options are what the service gives to a console. All fields without another word are
+// required.
+type Options struct {
+	// Office reads, on connections of its own. Its Audit keeps the looks at unmasked
+	// data; if that fails, the page is not sent.
+	Office *backoffice.Office
+	// Subscriptions changes the callers of the API.
+	Subscriptions *subscriptions.Manager
+	// Checks are the conditions for the service to be ready.
+	Checks func() []summary.Check
+	// Zone is the bank's time zone. Machine is the real time, and Bank the time of the
+	// bank. The two clocks differ in a sandbox only.
+	Zone          *time.Location
+	Machine, Bank func() time.Time
+
+	// UserHeader is the header in which an identity proxy names the user. If it
+	// is empty, a one-time link signs in.
+	UserHeader string
+	// TrustedProxies may set UserHeader. Requests from elsewhere are refused.
+	TrustedProxies []netip.Prefix
+	// Operators are the users behind UserHeader who may show numbers and texts,
+	// and change things. Other users are viewers.
+	Operators []string
+	// Key is a secret of the service. Behind an identity proxy, every replica with the
+	// same key knows all sessions. Customers are named in the audit by a hash with it. If
+	// it is empty, the console makes one that only this replica has.
+	Key []byte
+	// Show receives each one-time link. Only the person at the terminal may see
+	// it. Show is not called if UserHeader is set. It may be nil.
+	Show func(link string)
+
+	// Looked is told that a user looked at unmasked data.
+	Looked func(user, page string)
+	// Due counts the sales that are due and are not settled. Forecast says what would
+	// happen to the sales until a day if they were settled now, the first due first.
+	Due      func(context.Context) (buyfund.Waits, error)
+	Forecast func(ctx context.Context, until day.Day) iter.Seq2[fund.SaleEntry, error]
+	// Answer returns what the API answers to a repeat of an operation.
+	Answer func(operation.Outcome) []byte
+	// Trail is nil if the service keeps none.
+	Trail Trail
+	// Sandbox is set in a sandbox only.
+	Sandbox *Sandbox
+	// Failed receives errors of pages.
+	Failed func(page string, err error)
+}
+
+// Trail proves operations.
+type Trail interface {
+	// VerifyingKey verifies the proofs.
+	VerifyingKey() string
+	// Prove returns the file that proves an operation.
+	Prove(ctx context.Context, id operation.ID) ([]byte, error)
+}
+
+// Sandbox is what a console of a sandbox works with. All functions are required.
+type Sandbox struct {
+	// Requests returns the last requests, newest first.
+	Requests func() []SandboxRequest
+	// Advance moves the clock of the bank forward, and settles what becomes due.
+	Advance func(ctx context.Context, by time.Duration) (buyfund.Settlement, error)
+	// Reset brings the book back to its beginning.
+	Reset func(ctx context.Context) error
+	// Faults are the faults that can be ordered, by their values of the header
+	// Sandbox-Fault, with what they do.
+	Faults iter.Seq2[string, string]
+	// Order makes the next requests fail, unless they order a fault of their own. 0
+	// requests take the order back.
+	Order func(fault string, requests int) error
+	// Ordered returns the fault that Order ordered, and for how many requests more.
+	Ordered func() (fault string, requests int)
+}
+
+// SandboxRequest is a request to the API of a sandbox, and its answer. Keys are
+// masked.
+type SandboxRequest struct {
+	Number              int64
+	ReceivedAt          time.Time
+	Method, Path, Fault string
+	Body, Answer        string
+	Milliseconds        float64
+	// Status is 0 if the connection was closed. Lost says that the answer was made
+	// but not sent.
+	Status int
+	Lost   bool
+}

@@ -1,0 +1,123 @@
+package embedding_test
+
+import (
+	"context"
+	"net/http"
+	"testing"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/stretchr/testify/require"
+	"go.uber.org/fx"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+	"go.uber.org/zap/zaptest/observer"
+
+	"bankingapi/application/buyfund"
+	"bankingapi/application/operator"
+	"bankingapi/application/store"
+	"bankingapi/application/summary"
+	"bankingapi/bootstrap"
+	"bankingapi/domain/fund"
+	"bankingapi/domain/operation"
+	"bankingapi/domain/subscription"
+	"bankingapi/test/fake"
+)
+
+// countedBooks counts the transactions.
+type countedBooks struct {
+	buyfund.Books
+	transactions *int
+}
+
+func (b countedBooks) Update(ctx context.Context, touched fund.LockSet, settle func(*fund.Book)) error {
+	*b.transactions++
+	return b.Books.Update(ctx, touched, settle)
+}
+
+// A host decorates a part of the service, in its own graph and through an option.
+func TestAHostDecoratesParts(t *testing.T) {
+	t.Parallel()
+	settings, options := inMemory()
+	settings.Settlement.Enabled = false
+	transactions := 0
+	counted := fx.Decorate(func(s *store.Store) *store.Store {
+		decorated := *s
+		decorated.Books = countedBooks{s.Books, &transactions}
+		return &decorated
+	})
+	sell := func(buyer *buyfund.Buyer) {
+		_, err := buyer.Buy(t.Context(), &subscription.Subscription{Name: "host"}, operation.Header{}, sale)
+		require.NoError(t, err)
+	}
+
+	var buyer *buyfund.Buyer
+	host := fx.New(fx.NopLogger, bootstrap.Module(settings, options), counted, fx.Populate(&buyer))
+	require.NoError(t, host.Start(t.Context()))
+	sell(buyer)
+	require.NoError(t, host.Stop(t.Context()))
+	require.Equal(t, 1, transactions)
+
+	sell(opened(t, settings, options, bootstrap.WithParts(counted)).Buyer())
+	require.Equal(t, 2, transactions)
+}
+
+// A Module takes the logger, the registry, the database and options from the graph of
+// the host.
+func TestAModuleUsesTheGraphOfTheHost(t *testing.T) {
+	t.Parallel()
+	core, lines := observer.New(zapcore.InfoLevel)
+	registry := prometheus.NewRegistry()
+	type config struct{ address string }
+	var app *bootstrap.App
+	host := fx.New(fx.NopLogger,
+		fx.Supply(zap.New(core), config{"127.0.0.1:0"}),
+		fx.Provide(
+			func() prometheus.Registerer { return registry },
+			func() store.Database { return fake.NewStore().Ports(nil, nil) },
+			fx.Annotate(func(c config) bootstrap.Option {
+				return bootstrap.WithSettings(func(s *bootstrap.Settings) {
+					s.HTTP.Address, s.Ops.Address, s.TLS.Mode = c.address, "", bootstrap.TLSOff
+				})
+			}, fx.ResultTags(`group:"bankingapi"`)),
+		),
+		bootstrap.Module(bootstrap.DefaultSettings()),
+		fx.Populate(&app),
+		fx.Invoke(func(lc fx.Lifecycle, app *bootstrap.App) { lc.Append(fx.StartHook(app.Start)) }))
+	require.NoError(t, host.Start(t.Context()))
+	require.NotEmpty(t, app.URL())
+	require.Equal(t, 1, lines.FilterMessage("serving the API").Len())
+	families, err := registry.Gather()
+	require.NoError(t, err)
+	require.NotEmpty(t, families)
+	require.NoError(t, host.Stop(t.Context()))
+	require.Equal(t, "the application stops", lines.FilterMessage("stopping").All()[0].ContextMap()["reason"])
+	require.Equal(t, 1, lines.FilterMessage("stopped").Len())
+}
+
+type hostsConsole struct {
+	http.Handler
+	requests int
+}
+
+func (*hostsConsole) ForOperators(h http.Handler) http.Handler { return h }
+func (*hostsConsole) Link(string)                              {}
+func (c *hostsConsole) Request(*summary.Exchange)              { c.requests++ }
+func (*hostsConsole) Settled(buyfund.Settlement)               {}
+func (*hostsConsole) Close()                                   {}
+
+// A console plugs in like a driver. Without one the setting is an error.
+func TestAConsolePlugsIn(t *testing.T) {
+	t.Parallel()
+	settings, options := inMemory()
+	settings.Console.Enabled = true
+	_, err := bootstrap.Open(t.Context(), settings, options)
+	require.EqualError(t, err, "console.enabled: this program has no console: pass bootstrap.WithConsole(console.Open)")
+
+	console := &hostsConsole{Handler: http.NotFoundHandler()}
+	app := opened(t, settings, options, bootstrap.WithConsole(func(o operator.Options) *hostsConsole {
+		require.NotNil(t, o.Office)
+		return console
+	}))
+	require.Equal(t, http.StatusUnauthorized, post(t, app, "no key"))
+	require.Equal(t, 1, console.requests)
+}
