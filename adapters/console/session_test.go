@@ -72,7 +72,7 @@ func TestReplicasShareSessions(t *testing.T) {
 // on the machine.
 func TestWhatIsForOperators(t *testing.T) {
 	t.Parallel()
-	c := New(Options{Machine: time.Now, UserHeader: "X-User", TrustedProxies: []netip.Prefix{netip.MustParsePrefix("192.0.2.0/24")}, Operators: []string{"ayse"}})
+	c := Open(Options{Machine: time.Now, UserHeader: "X-User", TrustedProxies: []netip.Prefix{netip.MustParsePrefix("192.0.2.0/24")}, Operators: []string{"ayse"}})
 	for _, of := range []struct {
 		from, user string
 		want       int

@@ -66,7 +66,7 @@ func TestOutcomesOfTheSandbox(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			command := prepare(t, t.TempDir())
-			box, err := bootstrap.OpenSandbox(t.Context(), bootstrap.SandboxSettings(t.TempDir()), engines.All(), bootstrap.WithLogger(zap.NewNop()))
+			box, err := bootstrap.OpenSandbox(t.Context(), bootstrap.SandboxSettings(t.TempDir()), parts.All(), bootstrap.WithLogger(zap.NewNop()))
 			require.NoError(t, err)
 			defer func() { require.NoError(t, box.Close(context.Background())) }()
 			server := httptest.NewServer(box.Handler())
