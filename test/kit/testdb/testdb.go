@@ -5,6 +5,7 @@ package testdb
 import (
 	"context"
 	"crypto/rand"
+	"errors"
 	"fmt"
 	"net/url"
 	"os"
@@ -206,10 +207,38 @@ func options(dsn string) storage.Options {
 // test.
 func OpenSQLite(t testing.TB, file string) *store.Store {
 	t.Helper()
+	if _, err := os.Stat(file); os.IsNotExist(err) {
+		book, err := emptyBook()
+		require.NoError(t, err)
+		require.NoError(t, os.WriteFile(file, book, 0o600))
+	}
 	engine, err := sqlite.Open(t.Context(), options(file))
 	require.NoError(t, err)
 	return open(t, engine)
 }
+
+// emptyBook is a file with the schema in place. To migrate takes longer than most tests.
+var emptyBook = sync.OnceValues(func() ([]byte, error) {
+	folder, err := os.MkdirTemp("", "bankingapi-book-")
+	if err != nil {
+		return nil, err
+	}
+	defer os.RemoveAll(folder)
+	file := filepath.Join(folder, "bankingapi.db")
+	engine, err := sqlite.Open(context.Background(), options(file))
+	if err != nil {
+		return nil, err
+	}
+	made, err := engine.Bind(storage.Options{Now: clock.Now})
+	if err == nil {
+		_, err = made.Schema.Up(context.Background())
+		err = errors.Join(err, made.Close())
+	}
+	if err != nil {
+		return nil, err
+	}
+	return os.ReadFile(file)
+})
 
 // OpenPostgres opens the database with the schema in place, and closes it after
 // the test.
