@@ -36,7 +36,7 @@ func v7() operation.ID { return operation.ID(uuid.Must(uuid.NewV7())) }
 func sealAll(t *testing.T, s *store.Store, tree *trail.Tree) {
 	t.Helper()
 	for {
-		round, err := s.Trail.Log.Seal(t.Context(), 3, false, func(state application.State, records [][]byte, _ application.Hashes) (application.Sealed, error) {
+		round, err := s.Trail.Log.Seal(t.Context(), 3, false, func(state application.State, records [][]byte, _ trail.Hashes) (application.Sealed, error) {
 			require.Equal(t, tree.Size(), state.Size)
 			var hashes []trail.Hash
 			for _, r := range records {
@@ -46,7 +46,7 @@ func sealAll(t *testing.T, s *store.Store, tree *trail.Tree) {
 			return application.Sealed{
 				First:      trail.StoredHashes(state.Size),
 				Hashes:     hashes,
-				Checkpoint: fmt.Sprintf("%d %x", tree.Size(), root),
+				Checkpoint: fmt.Sprintf("%d %x", tree.Size(), root[:]),
 			}, nil
 		})
 		require.NoError(t, err)

@@ -201,7 +201,7 @@ func (n *Notary) earlier(name, content string) (backoffice.Earlier, string) {
 }
 
 // Extends is application.File.
-func (c *Checkpoints) Extends(state application.State, hashes application.Hashes) error {
+func (c *Checkpoints) Extends(state application.State, hashes trail.Hashes) error {
 	newest, err := c.Newest()
 	if err != nil || newest == "" {
 		return err
@@ -216,7 +216,7 @@ func (c *Checkpoints) Extends(state application.State, hashes application.Hashes
 			return err
 		}
 	}
-	if err := CheckExtends(older, newer, reader(hashes)); err != nil {
+	if err := CheckExtends(older, newer, hashes); err != nil {
 		return fmt.Errorf("%s: %w. After a restore read how to go on in the page of the trail", c.path, err)
 	}
 	return nil

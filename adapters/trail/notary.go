@@ -29,12 +29,12 @@ type Checkpoint struct {
 	// Origin names the log.
 	Origin string
 	Size   int64
-	Root   tlog.Hash
+	Root   trail.Hash
 }
 
 // text is the form that is signed (C2SP tlog-checkpoint).
 func (c *Checkpoint) text() string {
-	return fmt.Sprintf("%s\n%d\n%s\n", c.Origin, c.Size, base64.StdEncoding.EncodeToString(c.Root[:]))
+	return fmt.Sprintf("%s\n%d\n%s\n", c.Origin, c.Size, c.Root)
 }
 
 func parseCheckpoint(text string) (c Checkpoint, err error) {
@@ -46,11 +46,9 @@ func parseCheckpoint(text string) (c Checkpoint, err error) {
 	if c.Size, err = strconv.ParseInt(lines[1], 10, 64); err != nil || c.Size < 0 || strconv.FormatInt(c.Size, 10) != lines[1] {
 		return c, errors.New("not a checkpoint: the size is not a number")
 	}
-	root, err := base64.StdEncoding.Strict().DecodeString(lines[2])
-	if err != nil || len(root) != tlog.HashSize {
+	if c.Root, err = tlog.ParseHash(lines[2]); err != nil || c.Root.String() != lines[2] {
 		return c, errors.New("not a checkpoint: the root is not a hash")
 	}
-	c.Root = tlog.Hash(root)
 	return c, nil
 }
 
@@ -111,21 +109,24 @@ func (n *Notary) sign(text string) (string, error) {
 var _ application.Notary = (*Notary)(nil)
 
 // Append is application.Notary.
-func (n *Notary) Append(state application.State, records [][]byte, hashes application.Hashes) (application.Sealed, error) {
-	stored := reader(hashes)
-	if err := n.check(state, stored); err != nil {
-		return application.Sealed{}, err
+func (n *Notary) Append(state application.State, records [][]byte, hashes trail.Hashes) (sealed application.Sealed, err error) {
+	tree, err := trail.LoadTree(state.Size, hashes)
+	if err == nil {
+		err = n.check(state, tree.Root())
 	}
-	added, checkpoint, err := n.append(state.Size, records, stored)
-	sealed := application.Sealed{First: tlog.StoredHashCount(state.Size), Checkpoint: checkpoint}
-	for _, hash := range added {
-		sealed.Hashes = append(sealed.Hashes, trail.Hash(hash))
+	if err != nil {
+		return sealed, err
 	}
+	sealed.First = trail.StoredHashes(state.Size)
+	for _, record := range records {
+		sealed.Hashes = append(sealed.Hashes, tree.Append(record)...)
+	}
+	sealed.Checkpoint, err = n.sign((&Checkpoint{n.Name(), tree.Size(), tree.Root()}).text())
 	return sealed, err
 }
 
 // check verifies that the state is the one that was signed last.
-func (n *Notary) check(state application.State, stored tlog.HashReader) error {
+func (n *Notary) check(state application.State, root trail.Hash) error {
 	if state.Size == 0 && state.Checkpoint == "" {
 		return nil
 	}
@@ -133,66 +134,10 @@ func (n *Notary) check(state application.State, stored tlog.HashReader) error {
 	if err != nil {
 		return fmt.Errorf("the log is not one of the key in trail.key_file: %w", err)
 	}
-	root, err := tlog.TreeHash(state.Size, stored)
-	if err != nil {
-		return err
-	}
 	if signed.Size != state.Size || signed.Root != root {
 		return errors.New("the log does not match its checkpoint: it was changed. Run `bankingapi verify`")
 	}
 	return nil
-}
-
-// reader reads the hashes of a log.
-func reader(hashes application.Hashes) tlog.HashReader {
-	return tlog.HashReaderFunc(func(indexes []int64) ([]tlog.Hash, error) {
-		read, err := hashes(indexes)
-		all := make([]tlog.Hash, len(read))
-		for i := range read {
-			all[i] = tlog.Hash(read[i])
-		}
-		return all, err
-	})
-}
-
-// append adds records to a log of that size. It returns the hashes to be
-// stored, in their order from tlog.StoredHashCount(size) on, and the signed
-// checkpoint. stored reads the hashes that are stored already.
-func (n *Notary) append(size int64, records [][]byte, stored tlog.HashReader) (hashes []tlog.Hash, checkpoint string, err error) {
-	first := tlog.StoredHashCount(size)
-	reader := tlog.HashReaderFunc(func(indexes []int64) ([]tlog.Hash, error) {
-		found := make([]tlog.Hash, len(indexes))
-		var missing, at []int64
-		for i, index := range indexes {
-			if index >= first {
-				found[i] = hashes[index-first]
-			} else {
-				missing, at = append(missing, index), append(at, int64(i))
-			}
-		}
-		if len(missing) == 0 {
-			return found, nil
-		}
-		old, err := stored.ReadHashes(missing)
-		for i := range old {
-			found[at[i]] = old[i]
-		}
-		return found, err
-	})
-	for _, record := range records {
-		added, err := tlog.StoredHashes(size, record, reader)
-		if err != nil {
-			return nil, "", err
-		}
-		hashes = append(hashes, added...)
-		size++
-	}
-	root, err := tlog.TreeHash(size, reader)
-	if err != nil {
-		return nil, "", err
-	}
-	checkpoint, err = n.sign((&Checkpoint{n.Name(), size, root}).text())
-	return hashes, checkpoint, err
 }
 
 // OpenCheckpoint verifies the signature of a checkpoint and returns it.

@@ -32,14 +32,14 @@ type Proof struct {
 	Leaf []byte `json:"leaf"`
 	// Index is the place of the leaf among the Leaves of its batch, and Path
 	// leads from it to the root of the batch.
-	Index  int64    `json:"index"`
-	Leaves int64    `json:"leaves"`
-	Path   [][]byte `json:"path"`
+	Index  int64        `json:"index"`
+	Leaves int64        `json:"leaves"`
+	Path   []trail.Hash `json:"path"`
 	// Record is the batch in the log, Position its place, and LogPath leads from
 	// it to the root of the checkpoint.
-	Record   []byte   `json:"record"`
-	Position int64    `json:"position"`
-	LogPath  [][]byte `json:"logPath"`
+	Record   []byte       `json:"record"`
+	Position int64        `json:"position"`
+	LogPath  []trail.Hash `json:"logPath"`
 	// Checkpoint is a signed note.
 	Checkpoint string `json:"checkpoint"`
 }
@@ -48,51 +48,17 @@ type Proof struct {
 // batch. position is the place of the batch in the log, and stored reads the
 // stored hashes of the log, of which checkpoint is a signed state.
 func Prove(content []byte, b *trail.Batch, index int, position int64, checkpoint string, size int64, stored tlog.HashReader) (*Proof, error) {
-	p := &Proof{
-		Format: ProofFormat, Leaf: content,
-		Index: int64(index), Leaves: int64(len(b.Entries)), Path: batchPath(b, index),
-		Record: b.Record(), Position: position, Checkpoint: checkpoint,
-	}
+	p := newProof(content, b, index, position)
 	path, err := tlog.ProveRecord(size, position, stored)
-	p.LogPath = slicesOf(path)
+	p.Checkpoint, p.LogPath = checkpoint, path
 	return p, err
 }
 
-// batchPath leads from a leaf to the root of its batch.
-func batchPath(b *trail.Batch, index int) [][]byte {
-	var hashes []tlog.Hash
-	reader := tlog.HashReaderFunc(func(indexes []int64) ([]tlog.Hash, error) {
-		found := make([]tlog.Hash, len(indexes))
-		for i, at := range indexes {
-			found[i] = hashes[at]
-		}
-		return found, nil
-	})
-	for i, leaf := range b.Leaves() {
-		added, _ := tlog.StoredHashesForRecordHash(int64(i), tlog.Hash(leaf), reader) // the reader does not fail
-		hashes = append(hashes, added...)
+func newProof(content []byte, b *trail.Batch, index int, position int64) *Proof {
+	return &Proof{
+		Format: ProofFormat, Leaf: content, Index: int64(index), Leaves: int64(len(b.Entries)), Path: b.Path(index),
+		Record: b.Record(), Position: position,
 	}
-	path, _ := tlog.ProveRecord(int64(len(b.Entries)), int64(index), reader)
-	return slicesOf(path)
-}
-
-func slicesOf(path []tlog.Hash) [][]byte {
-	all := make([][]byte, len(path))
-	for i := range path {
-		all[i] = path[i][:]
-	}
-	return all
-}
-
-func hashesOf(path [][]byte) ([]tlog.Hash, error) {
-	all := make([]tlog.Hash, len(path))
-	for i, hash := range path {
-		if len(hash) != tlog.HashSize {
-			return nil, errors.New("a hash of the path has the wrong size")
-		}
-		all[i] = tlog.Hash(hash)
-	}
-	return all, nil
 }
 
 // Marshal writes a proof as one line of JSON.
@@ -125,12 +91,8 @@ func (p *Proof) Check(verifyingKey string) (trail.Decoded, Checkpoint, error) {
 	if err != nil {
 		return leaf, checkpoint, err
 	}
-	path, err := hashesOf(p.LogPath)
-	if err != nil {
-		return leaf, checkpoint, err
-	}
 	if p.Position < 0 || p.Position >= checkpoint.Size ||
-		tlog.CheckRecord(path, checkpoint.Size, checkpoint.Root, p.Position, tlog.RecordHash(p.Record)) != nil {
+		tlog.CheckRecord(p.LogPath, checkpoint.Size, checkpoint.Root, p.Position, tlog.RecordHash(p.Record)) != nil {
 		return leaf, checkpoint, errors.New("the batch is not in the log of this checkpoint")
 	}
 	return leaf, checkpoint, nil
@@ -146,12 +108,8 @@ func (p *Proof) checkBatch() (trail.Decoded, error) {
 	if err != nil {
 		return leaf, err
 	}
-	path, err := hashesOf(p.Path)
-	if err != nil {
-		return leaf, err
-	}
 	if leaves != p.Leaves || p.Index < 0 || p.Index >= leaves ||
-		tlog.CheckRecord(path, leaves, tlog.Hash(root), p.Index, tlog.RecordHash(p.Leaf)) != nil {
+		tlog.CheckRecord(p.Path, leaves, root, p.Index, tlog.RecordHash(p.Leaf)) != nil {
 		return leaf, errors.New("the leaf is not in its batch")
 	}
 	return leaf, nil
@@ -187,11 +145,7 @@ func receiptText(name string, record []byte) string {
 // Receipt proves that a leaf is in a batch which the service has committed. If
 // no later checkpoint has the batch, the receipt proves the omission.
 func (n *Notary) Receipt(content []byte, b *trail.Batch, index int) (*Proof, error) {
-	p := &Proof{
-		Format: ProofFormat, Leaf: content,
-		Index: int64(index), Leaves: int64(len(b.Entries)), Path: batchPath(b, index),
-		Record: b.Record(), Position: -1,
-	}
+	p := newProof(content, b, index, -1)
 	var err error
 	p.Checkpoint, err = n.sign(receiptText(n.Name(), p.Record))
 	return p, err
@@ -212,15 +166,15 @@ func (p *Proof) CheckReceipt(verifyingKey string) (trail.Decoded, error) {
 // Open verifies a checkpoint of the Notary and returns what it says.
 func (n *Notary) Open(checkpoint string) (size int64, root trail.Hash, err error) {
 	c, err := OpenCheckpoint(checkpoint, n.verifying)
-	return c.Size, trail.Hash(c.Root), err
+	return c.Size, c.Root, err
 }
 
 // Prove returns the file of a proof that a leaf is in the log of this state.
-func (n *Notary) Prove(l *application.Leaf, state application.State, hashes application.Hashes) ([]byte, error) {
+func (n *Notary) Prove(l *application.Leaf, state application.State, hashes trail.Hashes) ([]byte, error) {
 	if l.Position < 0 || l.Position >= state.Size {
 		return nil, errors.New("the leaf is not in a checkpoint yet: try again")
 	}
-	p, err := Prove(l.Content, &l.Batch, l.Index, l.Position, state.Checkpoint, state.Size, reader(hashes))
+	p, err := Prove(l.Content, &l.Batch, l.Index, l.Position, state.Checkpoint, state.Size, hashes)
 	if err != nil {
 		return nil, err
 	}

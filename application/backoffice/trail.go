@@ -2,7 +2,6 @@ package backoffice
 
 import (
 	"cmp"
-	"encoding/base64"
 	"fmt"
 	"slices"
 
@@ -128,7 +127,7 @@ func (c *TrailCheck) witness(v *verification) *TrailWitness {
 
 // state names a state of the log.
 func state(size int64, root trail.Hash) string {
-	return fmt.Sprintf("size %d and root %s", size, base64.StdEncoding.EncodeToString(root[:]))
+	return fmt.Sprintf("size %d and root %s", size, root)
 }
 
 // keep keeps the root of the tree if a checkpoint is of its size.

@@ -77,10 +77,7 @@ type State struct {
 }
 
 // Seal appends records to a log in this state.
-type Seal func(state State, records [][]byte, hashes Hashes) (Sealed, error)
-
-// Hashes reads stored hashes.
-type Hashes func(indexes []int64) ([]trail.Hash, error)
+type Seal func(state State, records [][]byte, hashes trail.Hashes) (Sealed, error)
 
 // Sealed is what Seal adds: the stored hashes from First on, and the next
 // checkpoint.
@@ -117,7 +114,7 @@ var ErrNotFound = errors.New("the trail has no leaf of this operation")
 type Notary interface {
 	// Append appends records. It returns an error if the state is not one that
 	// this notary has signed, or if the hashes do not belong to it.
-	Append(state State, records [][]byte, hashes Hashes) (Sealed, error)
+	Append(state State, records [][]byte, hashes trail.Hashes) (Sealed, error)
 	// Open returns what a checkpoint says that this notary has signed.
 	Open(checkpoint string) (size int64, root trail.Hash, err error)
 }
@@ -126,7 +123,7 @@ type Notary interface {
 type File interface {
 	// Extends returns nil if the state has everything of the newest checkpoint in
 	// the file.
-	Extends(state State, hashes Hashes) error
+	Extends(state State, hashes trail.Hashes) error
 	// Append adds a checkpoint.
 	Append(checkpoint string) error
 }
@@ -182,7 +179,7 @@ func (s *Sealer) seal(ctx context.Context, mark bool) error {
 	}
 	for {
 		var added Sealed
-		round, err := s.ports.Log.Seal(ctx, batches, mark && !s.marked, func(state State, records [][]byte, hashes Hashes) (Sealed, error) {
+		round, err := s.ports.Log.Seal(ctx, batches, mark && !s.marked, func(state State, records [][]byte, hashes trail.Hashes) (Sealed, error) {
 			if err := s.file.Extends(state, hashes); err != nil {
 				return Sealed{}, err
 			}

@@ -2,10 +2,11 @@ package trail
 
 import (
 	"bytes"
-	"crypto/sha256"
 	"encoding/binary"
 	"math/bits"
 	"slices"
+
+	"golang.org/x/mod/sumdb/tlog"
 
 	"bankingapi/domain/operation"
 )
@@ -29,36 +30,34 @@ type Batch struct {
 }
 
 // Root is the root of the Merkle tree over the leaves (RFC 6962, section 2.1).
-func (b *Batch) Root() Hash { return root(b.Leaves()) }
+func (b *Batch) Root() Hash { return root(b.Entries) }
 
-// Leaves are the hashes of the leaves.
-func (b *Batch) Leaves() []Hash {
-	leaves := make([]Hash, len(b.Entries))
-	for i := range b.Entries {
-		leaves[i] = b.Entries[i].Leaf
-	}
-	return leaves
-}
-
-// root reduces the leaves in place.
-func root(leaves []Hash) Hash {
-	switch len(leaves) {
+func root(entries []Entry) Hash {
+	switch len(entries) {
 	case 0:
-		return sha256.Sum256(nil)
+		return new(Tree).Root()
 	case 1:
-		return leaves[0]
+		return entries[0].Leaf
 	}
-	left := 1 << (bits.Len(uint(len(leaves)-1)) - 1) // the largest power of two below the length
-	return Node(root(leaves[:left]), root(leaves[left:]))
+	left := 1 << (bits.Len(uint(len(entries)-1)) - 1) // the largest power of two below the length
+	return tlog.NodeHash(root(entries[:left]), root(entries[left:]))
 }
 
-// Node is the hash of an inner node.
-func Node(left, right Hash) Hash {
-	var content [1 + 2*sha256.Size]byte
-	content[0] = 1
-	copy(content[1:], left[:])
-	copy(content[1+sha256.Size:], right[:])
-	return sha256.Sum256(content[:])
+// Path leads from the leaf at that index to the root.
+func (b *Batch) Path(index int) []Hash {
+	var tree Tree
+	var stored []Hash
+	for i := range b.Entries {
+		stored = append(stored, tree.add(b.Entries[i].Leaf)...)
+	}
+	path, _ := tlog.ProveRecord(tree.size, int64(index), Hashes(func(indexes []int64) ([]Hash, error) {
+		found := make([]Hash, len(indexes))
+		for i, at := range indexes {
+			found[i] = stored[at]
+		}
+		return found, nil
+	}))
+	return path
 }
 
 // recordFormat is the beginning of every record.

@@ -42,9 +42,6 @@ func (k Kind) String() string {
 	return ""
 }
 
-// Hash is the hash of a leaf or of an inner node (RFC 6962, section 2.1).
-type Hash [sha256.Size]byte
-
 // Format is the first text of every leaf. Another encoding gets another number.
 const Format = "bankingapi leaf 1"
 
@@ -141,9 +138,6 @@ func (l *Leaf) EndRow() { l.text("") }
 
 // Hash is the hash of the leaf.
 func (l *Leaf) Hash() Hash { return sha256.Sum256(l.content) }
-
-// LeafHash is the hash of the leaf with that content.
-func LeafHash(content []byte) Hash { return sha256.Sum256(append([]byte{0}, content...)) }
 
 // Content is the encoded leaf, without the prefix that enters the hash only.
 func (l *Leaf) Content() []byte { return l.content[1:] }

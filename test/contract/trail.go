@@ -117,7 +117,7 @@ func sealed(state application.State, records [][]byte) application.Sealed {
 func (k trails) seal(limit int) (all [][]byte) {
 	k.t.Helper()
 	for {
-		round, err := k.trail.Log.Seal(k.t.Context(), limit, false, func(state application.State, records [][]byte, _ application.Hashes) (application.Sealed, error) {
+		round, err := k.trail.Log.Seal(k.t.Context(), limit, false, func(state application.State, records [][]byte, _ trail.Hashes) (application.Sealed, error) {
 			require.LessOrEqual(k.t, len(records), limit)
 			all = append(all, records...)
 			return sealed(state, records), nil
@@ -276,7 +276,7 @@ func testSeal(t *testing.T, k trails) {
 	require.Equal(t, application.State{Size: 5, Checkpoint: "5"}, k.state())
 
 	k.settle(3, order(16, "", sale(1, 1, 2)))
-	round, err := k.trail.Log.Seal(t.Context(), 2, false, func(state application.State, records [][]byte, hashes application.Hashes) (application.Sealed, error) {
+	round, err := k.trail.Log.Seal(t.Context(), 2, false, func(state application.State, records [][]byte, hashes trail.Hashes) (application.Sealed, error) {
 		require.Equal(t, application.State{Size: 5, Checkpoint: "5"}, state)
 		stored, err := hashes([]int64{3, 0, 3})
 		require.NoError(t, err)
@@ -303,12 +303,12 @@ func testSealFails(t *testing.T, k trails) {
 	k.record()
 	k.settle(3, order(11, "", sale(1, 1, 2)))
 	refused := errors.New("the log was changed")
-	_, err := k.trail.Log.Seal(t.Context(), 2, false, func(application.State, [][]byte, application.Hashes) (application.Sealed, error) {
+	_, err := k.trail.Log.Seal(t.Context(), 2, false, func(application.State, [][]byte, trail.Hashes) (application.Sealed, error) {
 		return application.Sealed{}, refused
 	})
 	require.ErrorIs(t, err, refused)
 	ctx, cancel := context.WithCancel(t.Context())
-	_, err = k.trail.Log.Seal(ctx, 2, false, func(state application.State, records [][]byte, _ application.Hashes) (application.Sealed, error) {
+	_, err = k.trail.Log.Seal(ctx, 2, false, func(state application.State, records [][]byte, _ trail.Hashes) (application.Sealed, error) {
 		cancel()
 		return sealed(state, records), nil
 	})
@@ -329,7 +329,7 @@ func testSealRace(t *testing.T, k trails) {
 		var round application.Round
 		for round.Sealed = 1; round.Sealed > 0 && errs[i] == nil; {
 			var state application.State
-			round, errs[i] = k.trail.Log.Seal(t.Context(), 2, false, func(s application.State, records [][]byte, _ application.Hashes) (application.Sealed, error) {
+			round, errs[i] = k.trail.Log.Seal(t.Context(), 2, false, func(s application.State, records [][]byte, _ trail.Hashes) (application.Sealed, error) {
 				state = s
 				return sealed(s, records), nil
 			})
@@ -411,7 +411,7 @@ func testMark(t *testing.T, k trails) {
 	k.settle(3, order(11, "", sale(1, 1, 2)))
 	var tree trail.Tree
 	for size := range int64(2) {
-		round, err := k.trail.Log.Seal(t.Context(), 10, true, func(state application.State, records [][]byte, _ application.Hashes) (application.Sealed, error) {
+		round, err := k.trail.Log.Seal(t.Context(), 10, true, func(state application.State, records [][]byte, _ trail.Hashes) (application.Sealed, error) {
 			_, leaves, err := trail.ParseRecord(records[0])
 			require.NoError(t, err)
 			require.Zero(t, leaves)
