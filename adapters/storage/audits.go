@@ -26,10 +26,16 @@ type AuditRow struct {
 // audits are the table and its statements.
 type audits struct {
 	*batch.Table[AuditRow]
-	add *batch.Statement[AuditRow]
+	add    *batch.Statement[AuditRow]
+	leaves *leafKind[AuditRow]
 }
 
-func newAudits(t *batch.Table[AuditRow]) audits { return audits{t, t.Insert()} }
+func newAudits(t *batch.Table[AuditRow]) audits {
+	return audits{t, t.Insert(), &leafKind[AuditRow]{
+		kind: trail.Act, table: t, row: "audits", what: "act", text: operation.ID.String,
+		id: func(r *AuditRow) operation.ID { return operation.ID(r.AuditID) },
+	}}
+}
 
 // actWrites writes the act that ctx carries, if it carries one, and the entries in
 // the trail of the act and of what it has changed. more is added to its details.
@@ -41,21 +47,9 @@ func (d leafMaker) actWrites(ctx context.Context, changed []trail.Entry, more ..
 			Origin: act.Origin, Action: act.Action, Object: act.Object, Reason: act.Reason,
 			Details: strings.Join(append(nonEmpty(act.Details), more...), "; "),
 		}}
-		changed = append(changed, d.actEntry(&rows[0]))
+		changed = append(changed, d.audits.leaves.entry(&rows[0]))
 	}
 	return batch.NonEmpty(d.audits.add.Request(rows), d.trail.request(d.trail.on.Load(), changed))
-}
-
-// actEntry is the entry of an act.
-func (d leafMaker) actEntry(row *AuditRow) trail.Entry {
-	l := d.actLeaf(row)
-	return trail.Entry{Kind: trail.Act, ID: operation.ID(row.AuditID), Leaf: l.Hash()}
-}
-
-func (d leafMaker) actLeaf(row *AuditRow) trail.Leaf {
-	l := trail.NewLeaf(nil, trail.Act, operation.ID(row.AuditID))
-	encode(&l, "audits", d.audits.Table, row)
-	return l
 }
 
 func nonEmpty(text string) []string {

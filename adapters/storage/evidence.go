@@ -7,12 +7,12 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"time"
 
 	"gorm.io/gorm"
 
 	"bankingapi/adapters/storage/batch"
 	"bankingapi/application/backoffice"
-	"bankingapi/domain/operation"
 )
 
 // evidence is backoffice.Evidence. The database joins and sums; what the rows
@@ -25,25 +25,30 @@ func (e evidence) Read(ctx context.Context, w backoffice.Witness) error {
 	defer cancel()
 	var one serial
 	one.witness(&w)
+	r := newRowReader(e.db)
 	err := e.db.snapshots(ctx, func(all []*gorm.DB) error {
+		seen := operationSeen(&w)
+		operations := func(tx *gorm.DB) error {
+			return r.eachRange(tx, func(of idRange) error { return r.readOperations(ctx, tx, of, seen) })
+		}
 		parts := []func(*gorm.DB) error{
-			func(tx *gorm.DB) error { return e.sales(tx, &w) },
+			func(tx *gorm.DB) error { return e.alone(tx, &w) },
 			func(tx *gorm.DB) error { return e.holdings(tx, &w) },
 			func(tx *gorm.DB) error { return e.accounts(tx, &w) },
-			func(tx *gorm.DB) error { return e.operations(tx, &w) },
-			func(tx *gorm.DB) error { return e.reversals(tx, &w) },
 		}
-		if w.Trail == nil {
-			return inParallel(cancel, all, parts)
+		var c *comparison
+		if w.Trail != nil {
+			var err error
+			if c, err = e.trail(ctx, all[0], w.Trail); err != nil {
+				return err
+			}
+			if c.hasBegun {
+				operations = func(tx *gorm.DB) error { return c.compareLog(tx, seen) }
+				parts = append([]func(*gorm.DB) error{c.compareOthers}, parts...)
+			}
 		}
-		c, err := e.trail(ctx, all[0], w.Trail)
-		if err != nil {
-			return err
-		}
-		if c.hasBegun {
-			parts = append([]func(*gorm.DB) error{c.compareLog, c.compareOthers}, parts...) // the longest first
-		}
-		if err := inParallel(cancel, all, parts); err != nil {
+		err := inParallel(cancel, all, append([]func(*gorm.DB) error{operations}, parts...)) // the longest first
+		if err != nil || c == nil {
 			return err
 		}
 		return w.Trail.Head(&c.state)
@@ -52,6 +57,17 @@ func (e evidence) Read(ctx context.Context, w backoffice.Witness) error {
 		return one.told
 	}
 	return err
+}
+
+// operationSeen hands over operations. It uses the memory of the one before.
+func operationSeen(w *backoffice.Witness) func(*storedOperation) error {
+	var o backoffice.Operation
+	return func(rows *storedOperation) error {
+		if err := rows.operation(&o); err != nil {
+			return w.Unreadable(&backoffice.UnreadableRow{Name: "operation " + rows.id.String(), Cause: err})
+		}
+		return w.Operation(&o)
+	}
 }
 
 // inParallel reads the parts with the transactions, each of which takes the next
@@ -112,8 +128,8 @@ func oneByOne[R any](s *serial, witness func(R) error) func(R) error {
 }
 
 func (s *serial) witness(w *backoffice.Witness) {
-	w.Holding, w.Account, w.Sale = oneByOne(s, w.Holding), oneByOne(s, w.Account), oneByOne(s, w.Sale)
-	w.Posting, w.Operation, w.Reversal = oneByOne(s, w.Posting), oneByOne(s, w.Operation), oneByOne(s, w.Reversal)
+	w.Holding, w.Account, w.Operation = oneByOne(s, w.Holding), oneByOne(s, w.Account), oneByOne(s, w.Operation)
+	w.Posting, w.Unreadable, w.Outcome = oneByOne(s, w.Posting), oneByOne(s, w.Unreadable), oneByOne(s, w.Outcome)
 	if w.Trail == nil {
 		return
 	}
@@ -184,269 +200,77 @@ func (e evidence) accounts(tx *gorm.DB, w *backoffice.Witness) error {
 	})
 }
 
-// saleEvidence leaves a joined value out where it is that of the sale: NULL is
-// read much faster than another copy of a text.
-const saleEvidence = `SELECT s.operation_id, s.position, s.customer_no, s.imkb_code, s.holder_corporation_name, s.units,
- s.account_customer_no, s.branch_code, s.account_suffix, s.currency_code, s.state,
- CASE WHEN s.selected_date IS NULL THEN 0 ELSE 1 END + CASE WHEN s.settled_at IS NULL THEN 0 ELSE 2 END
-  + CASE WHEN s.caller_id = '' THEN 0 ELSE 4 END
-  + CASE WHEN t.customer_no = s.customer_no AND t.account_customer_no = s.account_customer_no THEN 8 ELSE 0 END,
- s.settled_price_id, s.settled_price, s.proceeds,
- CASE WHEN t.customer_no = s.customer_no THEN 1 ELSE u.kind END, COALESCE(t.unit_quantity, u.quantity),
- NULLIF(COALESCE(t.imkb_code, u.imkb_code), s.imkb_code), NULLIF(COALESCE(t.holder_corporation_name, u.holder_corporation_name), s.holder_corporation_name),
- CASE WHEN t.account_customer_no = s.account_customer_no THEN 1 ELSE m.kind END, COALESCE(t.money_quantity, m.quantity),
- NULLIF(COALESCE(t.branch_code, m.branch_code), s.branch_code), NULLIF(COALESCE(t.account_suffix, m.account_suffix), s.account_suffix),
- NULLIF(COALESCE(t.currency_code, m.currency_code), s.currency_code),
- p.price, NULLIF(p.imkb_code, s.imkb_code), NULLIF(p.holder_corporation_name, s.holder_corporation_name), NULLIF(p.currency_code, s.currency_code),
- o.state, NULLIF(o.operation_id, s.operation_id)
-FROM {{prefix}}sales s
-LEFT JOIN {{prefix}}transfers t ON t.operation_id = s.operation_id AND t.position = s.position
-LEFT JOIN {{prefix}}postings u ON u.customer_no = s.customer_no AND u.operation_id = s.operation_id AND u.position = s.position AND u.leg = 1 AND u.kind = 1
-LEFT JOIN {{prefix}}postings m ON m.customer_no = s.account_customer_no AND m.operation_id = s.operation_id AND m.position = s.position AND m.leg = 2 AND m.kind = 1
-LEFT JOIN {{prefix}}prices p ON p.price_id = s.settled_price_id
-LEFT JOIN {{prefix}}operations o ON o.caller_id = s.caller_id AND o.subscription = s.subscription AND o.operation = 2 AND s.caller_id <> ''`
+// alone reads the rows that no range of operations has: postings of a wrong shape,
+// CallerIds of operations that took place and have no sales, postings of reversals that
+// do not exist, and outcomes.
+func (e evidence) alone(tx *gorm.DB, w *backoffice.Witness) error {
+	return inTurn(
+		func() error {
+			const shape = "t.kind NOT IN (1, 2, 3, 4) OR t.leg NOT IN (1, 2) OR (t.leg = 1) <> (t.currency_code = '') OR (t.leg = 2) <> (t.imkb_code = '')"
+			return each(tx, e.db.postings.all, func(tx *gorm.DB) *gorm.DB { return tx.Where(shape) }, func(row *PostingRow) error {
+				return w.Posting(fmt.Sprintf("posting %s/%d/%d of customer %d", row.OperationID, row.Position, row.Leg, row.CustomerNo))
+			})
+		},
+		func() error {
+			seen := operationSeen(w)
+			return each(tx, e.db.operations.Table, func(tx *gorm.DB) *gorm.DB {
+				return tx.Where("t.operation = 2 AND t.state <> 8 AND NOT EXISTS (SELECT 1 FROM " + e.db.sales.Name + " s WHERE s.operation_id = t.operation_id)")
+			}, func(row *OperationRow) error { return seen(&storedOperation{id: row.OperationID, record: row}) })
+		},
+		func() error {
+			seen := operationSeen(w)
+			return each(tx, e.db.postings.Table, func(tx *gorm.DB) *gorm.DB {
+				return tx.Where("t.kind = 4 AND NOT EXISTS (SELECT 1 FROM " + e.db.reversals.Name + " r WHERE r.reversal_id = t.operation_id)")
+			}, func(row *PostingRow) error {
+				return seen(&storedOperation{id: row.OperationID, others: []PostingRow{*row}})
+			})
+		},
+		func() error { return e.outcomes(tx, w) },
+	)
+}
 
-// sales reads the sales, and then the postings without one.
-func (e evidence) sales(tx *gorm.DB, w *backoffice.Witness) error {
-	posted, err := e.joinedSales(tx, w)
+// longestRequest is longer than any request: a sale that was settled later was recorded
+// first.
+const longestRequest = time.Hour
+
+// outcomes compares the outcomes with what became of their operations. On the day of the
+// first one, a replica of an earlier version may have settled sales without outcomes.
+func (e evidence) outcomes(tx *gorm.DB, w *backoffice.Witness) error {
+	var all struct {
+		Count, First, Newest, Last int64
+		Since                      batch.Instant
+	}
+	t := &e.db.outcomes
+	err := tx.Raw(fmt.Sprintf("SELECT COUNT(*) AS count, COALESCE(MIN(number), 0) AS first, COALESCE(MAX(number), 0) AS newest,"+
+		" (SELECT MAX(last) FROM %s) AS last, MIN(ended_at) AS since FROM %s", t.counters.Name, t.Name)).Scan(&all).Error
+	if err != nil || all.Count == 0 {
+		return err
+	}
+	if all.Newest != all.Last || all.Newest-all.First+1 != all.Count {
+		if err := w.Outcome(fmt.Sprintf("outcomes %d to %d: some are missing", all.First, all.Last)); err != nil {
+			return err
+		}
+	}
+	err = each(tx, t.Table, func(tx *gorm.DB) *gorm.DB {
+		return tx.Joins("LEFT JOIN " + e.db.sales.Name + " s ON s.operation_id = t.operation_id AND s.position = 0").
+			Joins("LEFT JOIN " + e.db.reversals.Name + " r ON r.operation_id = t.operation_id").
+			Where("s.state IS NULL OR s.subscription <> t.subscription OR s.caller_id <> t.caller_id" +
+				" OR t.reversed = 0 AND (s.state <> t.state OR s.settled_at IS NULL OR s.settled_at <> t.ended_at)" +
+				" OR t.reversed <> 0 AND (t.state <> 2 OR r.reversed_at IS NULL OR r.reversed_at <> t.ended_at)")
+	}, func(row *OutcomeRow) error {
+		return w.Outcome(fmt.Sprintf("outcome %d of operation %s: is not how the operation ended", row.Number, row.OperationID))
+	})
 	if err != nil {
 		return err
 	}
-	var transfers int64
-	err = e.each(tx, "SELECT COUNT(*) FROM {{prefix}}transfers", func(rows *sql.Rows) error { return rows.Scan(&transfers) })
-	if err != nil {
-		return err
-	}
-	return e.postings(tx, w, transfers == posted)
-}
-
-// joinedSales reads the sales. posted counts completed ones that have the customers of
-// their transfer. No two of them have the same.
-func (e evidence) joinedSales(tx *gorm.DB, w *backoffice.Witness) (posted int64, err error) {
-	var s backoffice.SaleRow
-	var units backoffice.UnitPostingRow
-	var money backoffice.MoneyPostingRow
-	var price backoffice.PriceRow
-	var record backoffice.RecordRow
-	var flags int64
-	var settledPriceID, settledPrice, proceeds sql.NullInt64
-	var unitKind, unitQuantity, moneyKind, moneyQuantity, branch, suffix, perUnit, recordState sql.NullInt64
-	var unitCode, unitHolder, moneyCurrency, priceCode, priceHolder, priceCurrency sql.NullString
-	var recordID nullID
-	into := []any{
-		(*batch.UUID)(&s.OperationID), &s.Index, &s.Holding.CustomerNo, &s.Holding.IMKBCode, &s.Holding.HolderCorporationName, &s.Units,
-		&s.Account.CustomerNo, &s.Account.BranchCode, &s.Account.AccountSuffix, &s.Account.CurrencyCode, &s.State,
-		&flags,
-		&settledPriceID, &settledPrice, &proceeds,
-		&unitKind, &unitQuantity, &unitCode, &unitHolder,
-		&moneyKind, &moneyQuantity, &branch, &suffix, &moneyCurrency,
-		&perUnit, &priceCode, &priceHolder, &priceCurrency,
-		&recordState, &recordID,
-	}
-	err = e.each(tx, saleEvidence, func(rows *sql.Rows) error {
-		if err := rows.Scan(into...); err != nil {
-			return err
+	return each(tx, e.db.sales.Table, func(tx *gorm.DB) *gorm.DB {
+		return tx.Joins("LEFT JOIN "+t.Name+" o ON o.operation_id = t.operation_id AND o.reversed = 0").
+			Where("o.number IS NULL AND t.position = 0 AND t.state IN (2, 8) AND t.selected_date > t.received_at AND t.settled_at > ?",
+				e.db.Dialect.Bind(all.Since.Add(longestLate)))
+	}, func(row *SaleRow) error {
+		if row.SettledAt.Sub(row.ReceivedAt.Time) <= longestRequest {
+			return nil
 		}
-		s.SettledPriceID, s.SettledPrice, s.Proceeds = pointer(&settledPriceID), pointer(&settledPrice), pointer(&proceeds)
-		s.HasSelectedDay, s.HasSettledAt, s.HasCallerID = flags&1 != 0, flags&2 != 0, flags&4 != 0
-		s.UnitPosting, s.MoneyPosting, s.Price, s.Record = nil, nil, nil, nil
-		if s.State == int64(operation.Completed) && flags&8 != 0 {
-			posted++
-		}
-		if unitKind.Valid {
-			s.UnitPosting = &units
-			units.Kind, units.Quantity = unitKind.Int64, unitQuantity.Int64
-			units.Fund.IMKBCode = or(unitCode, s.Holding.IMKBCode)
-			units.Fund.HolderCorporationName = or(unitHolder, s.Holding.HolderCorporationName)
-		}
-		if moneyKind.Valid {
-			s.MoneyPosting = &money
-			money.Kind, money.Quantity, money.Account = moneyKind.Int64, moneyQuantity.Int64, s.Account
-			if branch.Valid {
-				money.Account.BranchCode = branch.Int64
-			}
-			if suffix.Valid {
-				money.Account.AccountSuffix = suffix.Int64
-			}
-			money.Account.CurrencyCode = or(moneyCurrency, s.Account.CurrencyCode)
-		}
-		if perUnit.Valid {
-			s.Price = &price
-			price.PerUnit = perUnit.Int64
-			price.Fund.IMKBCode = or(priceCode, s.Holding.IMKBCode)
-			price.Fund.HolderCorporationName = or(priceHolder, s.Holding.HolderCorporationName)
-			price.CurrencyCode = or(priceCurrency, s.Account.CurrencyCode)
-		}
-		if recordState.Valid {
-			s.Record = &record
-			record.State, record.OperationID = recordState.Int64, s.OperationID
-			if recordID.Valid {
-				record.OperationID = recordID.ID
-			}
-		}
-		return w.Sale(&s)
+		return w.Outcome(fmt.Sprintf("operation %s: ended after it was answered, but has no outcome", row.OperationID))
 	})
-	return posted, err
-}
-
-func pointer(n *sql.NullInt64) *int64 {
-	if n.Valid {
-		return &n.Int64
-	}
-	return nil
-}
-
-func or(text sql.NullString, otherwise string) string {
-	if text.Valid {
-		return text.String
-	}
-	return otherwise
-}
-
-// nullID reads an ID or NULL.
-type nullID struct {
-	ID    operation.ID
-	Valid bool
-}
-
-// Scan implements sql.Scanner.
-func (n *nullID) Scan(value any) error {
-	if n.Valid = value != nil; !n.Valid {
-		return nil
-	}
-	return (*batch.UUID)(&n.ID).Scan(value)
-}
-
-// misshapen is the condition that a posting is neither of units nor of money.
-const misshapen = `(p.kind NOT IN (1, 2, 3, 4) OR p.leg NOT IN (1, 2) OR (p.leg = 1) <> (p.currency_code = '') OR (p.leg = 2) <> (p.imkb_code = ''))`
-
-// misshapenPostings finds those whose shape breaks a rule.
-const misshapenPostings = `SELECT p.operation_id, p.position, p.leg, p.kind, p.customer_no, p.imkb_code, p.holder_corporation_name, p.currency_code, 1, 0
-FROM {{all}} p WHERE ` + misshapen
-
-// postingsWithoutSale finds the postings of a leg that belong to no completed sale.
-func postingsWithoutSale(leg, joined, hasSale string) string {
-	return `SELECT p.operation_id, p.position, p.leg, p.kind, p.customer_no, p.imkb_code, p.holder_corporation_name, p.currency_code, 0, 0
-FROM {{all}} p
-` + joined + `
-WHERE ` + leg + ` AND p.kind = 1 AND NOT (` + hasSale + `) AND NOT ` + misshapen
-}
-
-// Money may go to another customer than the seller. No key leads from such a
-// posting to its sale, so these sales are joined on their own.
-var (
-	unitsWithoutSale = postingsWithoutSale("p.leg = 1", `LEFT JOIN {{prefix}}sales s
- ON s.customer_no = p.customer_no AND s.operation_id = p.operation_id AND s.position = p.position AND s.state = 2`,
-		"s.customer_no IS NOT NULL")
-	moneyWithoutSale = postingsWithoutSale("p.leg <> 1", `LEFT JOIN {{prefix}}sales s
- ON s.customer_no = p.customer_no AND s.operation_id = p.operation_id AND s.position = p.position
- AND s.account_customer_no = p.customer_no AND s.state = 2
-LEFT JOIN (
- SELECT account_customer_no, operation_id, position FROM {{prefix}}sales WHERE account_customer_no <> customer_no AND state = 2
-) o ON o.account_customer_no = p.customer_no AND o.operation_id = p.operation_id AND o.position = p.position`,
-		"s.customer_no IS NOT NULL OR o.operation_id IS NOT NULL")
-)
-
-// secondPostings finds the postings of sales that have a transfer too.
-const secondPostings = `SELECT p.operation_id, p.position, p.leg, p.kind, p.customer_no, p.imkb_code, p.holder_corporation_name, p.currency_code, 1, 1
-FROM {{prefix}}postings p
-JOIN {{prefix}}transfers t ON t.operation_id = p.operation_id AND t.position = p.position
-WHERE p.kind = 1`
-
-// reversalPostings finds the postings of reversals that belong to no sale of a
-// reversed operation.
-const reversalPostings = `SELECT p.operation_id, p.position, p.leg, p.kind, p.customer_no, p.imkb_code, p.holder_corporation_name, p.currency_code, 0, 0
-FROM {{prefix}}postings p
-LEFT JOIN {{prefix}}reversals r ON r.reversal_id = p.operation_id
-LEFT JOIN {{prefix}}sales s ON s.operation_id = r.operation_id AND s.position = p.position
- AND p.customer_no = CASE WHEN p.leg = 1 THEN s.customer_no ELSE s.account_customer_no END
-WHERE p.kind = 4 AND s.operation_id IS NULL`
-
-// reversalEvidence has the sales of reversed operations.
-const reversalEvidence = `SELECT r.operation_id, r.reversal_id, s.position, s.customer_no, s.imkb_code, s.holder_corporation_name, s.units,
- s.account_customer_no, s.branch_code, s.account_suffix, s.currency_code, s.state, s.proceeds,
- u.kind, u.quantity, u.imkb_code, u.holder_corporation_name,
- m.kind, m.quantity, m.branch_code, m.account_suffix, m.currency_code
-FROM {{prefix}}reversals r
-LEFT JOIN {{prefix}}sales s ON s.operation_id = r.operation_id
-LEFT JOIN {{prefix}}postings u ON u.customer_no = s.customer_no AND u.operation_id = r.reversal_id AND u.position = s.position AND u.leg = 1
-LEFT JOIN {{prefix}}postings m ON m.customer_no = s.account_customer_no AND m.operation_id = r.reversal_id AND m.position = s.position AND m.leg = 2`
-
-func (e evidence) reversals(tx *gorm.DB, w *backoffice.Witness) error {
-	return e.each(tx, reversalEvidence, func(rows *sql.Rows) error {
-		var r backoffice.ReversalRow
-		var position, customer, units, accountCustomer, branch, suffix, state, proceeds sql.NullInt64
-		var unitKind, unitQuantity, moneyKind, moneyQuantity, moneyBranch, moneySuffix sql.NullInt64
-		var code, holder, currency, unitCode, unitHolder, moneyCurrency sql.NullString
-		err := rows.Scan((*batch.UUID)(&r.OperationID), (*batch.UUID)(&r.ReversalID), &position, &customer, &code, &holder, &units,
-			&accountCustomer, &branch, &suffix, &currency, &state, &proceeds,
-			&unitKind, &unitQuantity, &unitCode, &unitHolder,
-			&moneyKind, &moneyQuantity, &moneyBranch, &moneySuffix, &moneyCurrency)
-		if err != nil {
-			return err
-		}
-		r.HasSale, r.Index, r.State, r.Units, r.Proceeds = position.Valid, position.Int64, state.Int64, units.Int64, pointer(&proceeds)
-		r.Holding.CustomerNo, r.Holding.IMKBCode, r.Holding.HolderCorporationName = customer.Int64, code.String, holder.String
-		r.Account = backoffice.AccountName{
-			CustomerNo: accountCustomer.Int64, BranchCode: branch.Int64, AccountSuffix: suffix.Int64, CurrencyCode: currency.String,
-		}
-		if unitKind.Valid {
-			r.UnitPosting = &backoffice.UnitPostingRow{Kind: unitKind.Int64, Quantity: unitQuantity.Int64}
-			r.UnitPosting.Fund.IMKBCode, r.UnitPosting.Fund.HolderCorporationName = unitCode.String, unitHolder.String
-		}
-		if moneyKind.Valid {
-			r.MoneyPosting = &backoffice.MoneyPostingRow{Kind: moneyKind.Int64, Quantity: moneyQuantity.Int64, Account: backoffice.AccountName{
-				CustomerNo: accountCustomer.Int64, BranchCode: moneyBranch.Int64, AccountSuffix: moneySuffix.Int64, CurrencyCode: moneyCurrency.String,
-			}}
-		}
-		return w.Reversal(&r)
-	})
-}
-
-// postings reads those that may break a rule. If every transfer has its sale, only
-// the other postings are joined with sales.
-func (e evidence) postings(tx *gorm.DB, w *backoffice.Witness, transfersHaveSales bool) error {
-	queries := []string{misshapenPostings, unitsWithoutSale, moneyWithoutSale, secondPostings, reversalPostings}
-	if transfersHaveSales {
-		for i := range queries[1:] {
-			queries[i+1] = strings.ReplaceAll(queries[i+1], "{{all}}", "{{prefix}}postings")
-		}
-	}
-	for _, query := range queries {
-		err := e.each(tx, query, func(rows *sql.Rows) error {
-			var p backoffice.PostingRow
-			err := rows.Scan((*batch.UUID)(&p.OperationID), &p.Index, &p.Leg, &p.Kind, &p.CustomerNo,
-				&p.Fund.IMKBCode, &p.Fund.HolderCorporationName, &p.CurrencyCode, &p.HasSale, &p.IsSecond)
-			if err != nil {
-				return err
-			}
-			return w.Posting(&p)
-		})
-		if err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func (e evidence) operations(tx *gorm.DB, w *backoffice.Witness) error {
-	for _, query := range []string{
-		`SELECT o.operation_id, o.state, 0, 0, 0, 0, 0 FROM {{prefix}}operations o
-WHERE o.operation = 2 AND o.state <> 8 AND NOT EXISTS (SELECT 1 FROM {{prefix}}sales s WHERE s.operation_id = o.operation_id)`,
-		`SELECT operation_id, 0, COUNT(*), MAX(position), MIN(state), MAX(state), CASE WHEN COUNT(*) <> COUNT(DISTINCT position) THEN 1 ELSE 0 END FROM {{prefix}}sales
-GROUP BY operation_id HAVING MIN(state) <> MAX(state) OR COUNT(*) <> MAX(position) + 1 OR COUNT(*) <> COUNT(DISTINCT position)`,
-	} {
-		err := e.each(tx, query, func(rows *sql.Rows) error {
-			var o backoffice.OperationRow
-			err := rows.Scan((*batch.UUID)(&o.ID), &o.RecordState, &o.Sales, &o.LastIndex, &o.LowestState, &o.HighestState, &o.SharesIndex)
-			if err != nil {
-				return err
-			}
-			return w.Operation(&o)
-		})
-		if err != nil {
-			return err
-		}
-	}
-	return nil
 }

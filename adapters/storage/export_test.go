@@ -57,12 +57,12 @@ func HotPath(d batch.Dialect) (sales func(*fund.Book), notifications func(*push.
 // MisplacePostings makes the open batches what versions with a schema up to 9 wrote: the
 // leaves of these operations have no postings, and leaves of their own have them.
 func MisplacePostings(ctx context.Context, s *store.Store, keys *trail.Keys, ids ...operation.ID) error {
-	d := s.Trail.Log.(trailLog).leafReader
+	d := s.Trail.Log.(trailLog).rowReader
 	whole, without, apart := make(map[trail.Hash]operation.ID), make(map[operation.ID]func(trail.Kind) trail.Hash), make(map[operation.ID]trail.Entry)
 	return d.change(ctx, func(tx *gorm.DB) error {
 		for _, id := range ids {
 			only := batch.UUID(id)
-			err := d.decisions(ctx, tx, idRange{only: &only}, func(of *decision) error {
+			err := d.readOperations(ctx, tx, idRange{only: &only}, func(of *storedOperation) error {
 				for _, kind := range []trail.Kind{trail.Decided, trail.Settled} {
 					l := d.decisionLeaf(nil, kind, of)
 					whole[l.Hash()] = id

@@ -86,7 +86,7 @@ func (i imports) priceEntryWrite(part []numbered[fund.Price], existing map[int]b
 	for k := range part {
 		if recording != nil && !existing[k] {
 			row := newPriceRow(part[k].value)
-			entries = append(entries, i.priceEntry(&row))
+			entries = append(entries, i.prices.leaves.entry(&row))
 		}
 	}
 	return i.trail.request(recording, entries)

@@ -13,14 +13,13 @@ import (
 
 	"bankingapi/adapters/storage/batch"
 	application "bankingapi/application/trail"
-	"bankingapi/domain/fund"
 	"bankingapi/domain/operation"
 	"bankingapi/domain/trail"
 )
 
 // trailLog and leafFinder are the ports of package application/trail, except Origin.
 type (
-	trailLog   struct{ leafReader }
+	trailLog   struct{ rowReader }
 	leafFinder struct{ trailLog }
 )
 
@@ -140,8 +139,7 @@ func (t trailLog) Seal(ctx context.Context, limit int, mark bool, seal applicati
 		if round.Sealed = len(rows); err != nil || len(rows) == 0 {
 			return err
 		}
-		added, err := seal(application.State{Size: head.Size, Checkpoint: head.Checkpoint}, records,
-			func(indexes []int64) ([]trail.Hash, error) { return t.hashes(tx, indexes) })
+		added, err := seal(application.State{Size: head.Size, Checkpoint: head.Checkpoint}, records, t.hashesIn(tx))
 		if err != nil {
 			return err
 		}
@@ -152,7 +150,7 @@ func (t trailLog) Seal(ctx context.Context, limit int, mark bool, seal applicati
 
 // marked begins with a batch without leaves. Its base is the log before it.
 func (t trailLog) marked(tx *gorm.DB, size int64, rows []TrailBatchRow, records [][]byte) ([]TrailBatchRow, [][]byte, error) {
-	tree, err := trail.LoadTree(size, func(indexes []int64) ([]trail.Hash, error) { return t.hashes(tx, indexes) })
+	tree, err := trail.LoadTree(size, t.hashesIn(tx))
 	if err != nil {
 		return nil, nil, err
 	}
@@ -233,7 +231,7 @@ func (t trailLog) genuine(tx *gorm.DB, keys *trail.Keys, row *TrailBatchRow, kno
 func (t trailLog) has(tx *gorm.DB, base trail.Base, known roots) (bool, error) {
 	root, ok := known[base.Size]
 	if !ok {
-		tree, err := trail.LoadTree(base.Size, func(indexes []int64) ([]trail.Hash, error) { return t.hashes(tx, indexes) })
+		tree, err := trail.LoadTree(base.Size, t.hashesIn(tx))
 		if errors.Is(err, errNoHash) {
 			return false, nil
 		}
@@ -277,6 +275,11 @@ func (r *TrailBatchRow) batch() (trail.Batch, error) {
 }
 
 var errNoHash = errors.New("the trail has no hash")
+
+// hashesIn reads stored hashes in a transaction.
+func (t trailLog) hashesIn(tx *gorm.DB) trail.Hashes {
+	return func(indexes []int64) ([]trail.Hash, error) { return t.hashes(tx, indexes) }
+}
 
 // Hashes is application.Log.
 func (t trailLog) Hashes(ctx context.Context, indexes []int64) ([]trail.Hash, error) {
@@ -370,7 +373,12 @@ func (t trailLog) adopt(ctx context.Context, tx *gorm.DB, keys *trail.Keys) (ent
 	err = inTurn(
 		func() error {
 			return t.eachRange(tx, func(w idRange) error {
-				return t.decisions(ctx, tx, w, func(of *decision) error { return add(t.storedDecisionLeaf(&buffer, of)) })
+				return t.readOperations(ctx, tx, w, func(of *storedOperation) error {
+					if !of.isDecided() {
+						return nil
+					}
+					return add(t.storedDecisionLeaf(&buffer, of))
+				})
 			})
 		},
 		func() error { return t.few(tx, keys, add) },
@@ -392,8 +400,10 @@ func (t leafFinder) Leaf(ctx context.Context, id operation.ID) (application.Leaf
 func (t leafFinder) Reversal(ctx context.Context, id operation.ID) (application.Leaf, error) {
 	return t.find(ctx, id, func(tx *gorm.DB, _ *trail.Keys) (leaves []trail.Leaf, by batch.UUID, err error) {
 		only := batch.UUID(id)
-		err = each(tx, t.reversals.Table, t.within(idRange{only: &only}), func(row *ReversalRow) error {
-			leaves, by = append(leaves, t.reversalLeaf(row)), row.ReversalID
+		err = t.readOperations(ctx, tx, idRange{only: &only}, func(o *storedOperation) error {
+			if o.reversal != nil {
+				leaves, by = append(leaves, t.reversals.leaves.leaf(o.reversal)), o.reversal.ReversalID
+			}
 			return nil
 		})
 		return leaves, by, err
@@ -424,37 +434,27 @@ func (t leafFinder) find(ctx context.Context, id operation.ID, read func(*gorm.D
 func (t leafFinder) contents(ctx context.Context, tx *gorm.DB, id batch.UUID, keys *trail.Keys) (leaves []trail.Leaf, err error) {
 	add := func(l trail.Leaf) { leaves = append(leaves, l) }
 	w := idRange{only: &id}
-	err = t.decisions(ctx, tx, w, func(of *decision) error {
-		add(t.decisionLeaf(nil, trail.Decided, of))
-		add(t.decisionLeaf(nil, trail.Settled, of))
+	err = t.readOperations(ctx, tx, w, func(of *storedOperation) error {
 		misplaced, _ := of.withoutPostings() // see comparison.isMisplaced
-		add(t.decisionLeaf(nil, trail.Decided, misplaced))
-		add(t.decisionLeaf(nil, trail.Settled, misplaced))
+		for _, of := range []*storedOperation{of, misplaced} {
+			add(t.decisionLeaf(nil, trail.Decided, of))
+			add(t.decisionLeaf(nil, trail.Settled, of))
+		}
+		sum := trail.NewSum(keys)
+		for i := range of.others {
+			t.sum(sum, &of.others[i])
+		}
+		add(sum.Leaf(trail.Posted, operation.ID(id)))
+		for i := range of.notifications {
+			add(t.notificationLeaf(nil, keys, &of.notifications[i]))
+		}
 		return nil
 	})
 	if err != nil {
 		return nil, err
 	}
-	sum := trail.NewSum(keys)
-	err = each(tx, t.postings.Table, func(tx *gorm.DB) *gorm.DB {
-		return t.within(w)(tx).Where("t.kind <> ?", int64(fund.SalePosting))
-	}, func(row *PostingRow) error {
-		t.sum(sum, row)
-		return nil
-	})
-	if err != nil {
-		return nil, err
-	}
-	add(sum.Leaf(trail.Posted, operation.ID(id)))
 	err = each(tx, t.operations.Table, t.within(w), func(row *OperationRow) error {
-		add(t.decisionLeaf(nil, trail.Answered, &decision{id: id, record: row}))
-		return nil
-	})
-	if err != nil {
-		return nil, err
-	}
-	err = each(tx, t.notifications.Table, t.within(w), func(row *NotificationRow) error {
-		add(t.notificationLeaf(nil, keys, row))
+		add(t.decisionLeaf(nil, trail.Answered, &storedOperation{id: id, record: row}))
 		return nil
 	})
 	if err != nil {
@@ -463,7 +463,7 @@ func (t leafFinder) contents(ctx context.Context, tx *gorm.DB, id batch.UUID, ke
 	err = each(tx, t.audits.Table, func(tx *gorm.DB) *gorm.DB {
 		return tx.Where("t.audit_id = ?", t.Dialect.Bind(id))
 	}, func(row *AuditRow) error {
-		add(t.actLeaf(row))
+		add(t.audits.leaves.leaf(row))
 		return nil
 	})
 	return leaves, err

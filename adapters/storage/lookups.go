@@ -10,7 +10,6 @@ import (
 	"bankingapi/adapters/storage/batch"
 	"bankingapi/application/backoffice"
 	"bankingapi/domain/day"
-	"bankingapi/domain/fund"
 	"bankingapi/domain/idempotency"
 	"bankingapi/domain/money"
 	"bankingapi/domain/operation"
@@ -21,24 +20,12 @@ type lookups struct{ *database }
 
 // Operation is as backoffice.Lookups promises.
 func (l lookups) Operation(ctx context.Context, id operation.ID) (found backoffice.Operation, err error) {
-	notFound := false
-	err = l.snapshot(ctx, func(tx *gorm.DB) error {
-		if err := l.read(tx, id, &found); err != nil {
-			return err
-		}
-		if notFound = len(found.Sales) == 0 && len(found.Postings) == 0; notFound || len(found.Sales) == 0 {
-			return nil
-		}
-		first := &found.Sales[0]
-		if first.Header.CallerID == "" {
-			return nil
-		}
-		key := idempotency.Key{CallerID: first.Header.CallerID, Subscription: first.Subscription, Operation: operation.BuyFundFromCustomer}
-		record, err := l.record(tx, key)
-		found.Record = record
+	exists := false
+	err = l.snapshot(ctx, func(tx *gorm.DB) (err error) {
+		exists, err = l.load(ctx, tx, id, &found)
 		return err
 	})
-	if err == nil && notFound {
+	if err == nil && !exists {
 		err = backoffice.ErrNotFound
 	}
 	return found, err
@@ -47,12 +34,18 @@ func (l lookups) Operation(ctx context.Context, id operation.ID) (found backoffi
 // OperationOf is as backoffice.Lookups promises.
 func (l lookups) OperationOf(ctx context.Context, key idempotency.Key) (found backoffice.Operation, err error) {
 	err = l.snapshot(ctx, func(tx *gorm.DB) error {
-		record, err := l.record(tx, key)
-		if err != nil || record == nil {
+		var rows []OperationRow
+		err := tx.Table(l.operations.Name).Where("caller_id = ? AND subscription = ? AND operation = ?",
+			key.CallerID, key.Subscription, int64(key.Operation)).Find(&rows).Error
+		if err != nil || len(rows) == 0 {
 			return err
 		}
-		found.Record = record
-		return l.read(tx, record.ID, &found)
+		record, err := rows[0].record(key)
+		if err == nil {
+			_, err = l.load(ctx, tx, record.ID, &found)
+		}
+		found.ID, found.Record = record.ID, &record
+		return err
 	})
 	if err == nil && found.Record == nil {
 		err = backoffice.ErrNotFound
@@ -60,63 +53,13 @@ func (l lookups) OperationOf(ctx context.Context, key idempotency.Key) (found ba
 	return found, err
 }
 
-// read reads the sales and postings of an operation.
-func (l lookups) read(tx *gorm.DB, id operation.ID, into *backoffice.Operation) error {
-	into.ID = id
-	var sales []SaleRow
-	var postings []PostingRow
-	of := l.Dialect.Bind(batch.UUID(id))
-	if err := tx.Table(l.sales.Name).Where("operation_id = ?", of).Order("position").Find(&sales).Error; err != nil {
-		return err
-	}
-	if err := tx.Table(l.postings.all.Name+" AS t").Where("operation_id = ?", of).Order("position, leg").Find(&postings).Error; err != nil {
-		return err
-	}
-	for i := range sales {
-		entry, err := sales[i].entry()
-		if err != nil {
-			return err
-		}
-		into.Sales = append(into.Sales, entry)
-	}
-	for i := range postings {
-		entry, err := postings[i].entry()
-		if err != nil {
-			return err
-		}
-		into.Postings = append(into.Postings, entry)
-	}
-	return nil
-}
-
-// record returns the record of a CallerId, or nil if nothing is stored.
-func (l lookups) record(tx *gorm.DB, key idempotency.Key) (*idempotency.Record, error) {
-	var rows []OperationRow
-	err := tx.Table(l.operations.Name).Where("caller_id = ? AND subscription = ? AND operation = ?",
-		key.CallerID, key.Subscription, int64(key.Operation)).Find(&rows).Error
-	if err != nil || len(rows) == 0 {
-		return nil, err
-	}
-	record, err := rows[0].record(key)
-	return &record, err
-}
-
-// Reversals is as backoffice.Lookups promises.
-func (l lookups) Reversals(ctx context.Context, ids []operation.ID) (map[operation.ID]fund.Reversal, error) {
-	all := make(map[operation.ID]fund.Reversal)
-	if len(ids) == 0 {
-		return all, nil
-	}
-	of := convert(ids, func(id operation.ID) any { return l.Dialect.Bind(batch.UUID(id)) })
-	for reversal, err := range stream(ctx, l.database, l.reversals.Table, (*ReversalRow).reversal, func(tx *gorm.DB) *gorm.DB {
-		return tx.Where("operation_id IN ?", of)
-	}) {
-		if err != nil {
-			return nil, err
-		}
-		all[reversal.OperationID] = reversal
-	}
-	return all, nil
+func (l lookups) load(ctx context.Context, tx *gorm.DB, id operation.ID, into *backoffice.Operation) (exists bool, err error) {
+	only := batch.UUID(id)
+	err = newRowReader(l.database).readOperations(ctx, tx, idRange{only: &only}, func(o *storedOperation) error {
+		exists = true
+		return o.operation(into)
+	})
+	return exists, err
 }
 
 // DueDays is as backoffice.Lookups promises. The index of due sales has all that it

@@ -1,6 +1,7 @@
 package storage
 
 import (
+	"fmt"
 	"strings"
 	"time"
 
@@ -94,7 +95,9 @@ func postingRows(all []fund.Posting, at time.Time) (units, money []PostingRow) {
 
 // entry is the row as history.
 func (r *PostingRow) entry() (p fund.PostingEntry, err error) {
-	p.Kind = fund.PostingKind(r.Kind) //nolint:gosec // written by us
+	if p.Kind = fund.PostingKind(r.Kind); int64(p.Kind) != r.Kind { //nolint:gosec // checked here
+		return p, fmt.Errorf("a posting is of the kind %d", r.Kind)
+	}
 	p.OperationID, p.Index, p.Quantity, p.PostedAt = operation.ID(r.OperationID), int(r.Position), r.Quantity, r.PostedAt.Time
 	if r.Leg == unitLeg {
 		p.Holding = fund.HoldingKey{

@@ -2,10 +2,13 @@ package storage
 
 import (
 	"fmt"
+	"strconv"
 
 	"bankingapi/adapters/storage/batch"
 	"bankingapi/domain/day"
 	"bankingapi/domain/fund"
+	"bankingapi/domain/operation"
+	"bankingapi/domain/trail"
 )
 
 // PriceRow is a row of the table prices.
@@ -29,6 +32,7 @@ type prices struct {
 	// findCurrent takes the fund, and in ValidFrom the day.
 	findCurrent *batch.Query[PriceRow]
 	add         *batch.Statement[PriceRow]
+	leaves      *leafKind[PriceRow]
 }
 
 func newPrices(t *batch.Table[PriceRow]) prices {
@@ -43,6 +47,11 @@ func newPrices(t *batch.Table[PriceRow]) prices {
 			Order:  NewestPrice,
 		}),
 		add: t.InsertNew(),
+		leaves: &leafKind[PriceRow]{
+			kind: trail.Priced, table: t, row: "prices", what: "price",
+			id:   func(r *PriceRow) operation.ID { return trail.PriceID(r.PriceID) },
+			text: func(id operation.ID) string { return strconv.FormatInt(trail.ParsePriceID(id), 10) },
+		},
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"bankingapi/adapters/storage/batch"
 	"bankingapi/domain/fund"
 	"bankingapi/domain/operation"
+	"bankingapi/domain/trail"
 )
 
 // ReversalRow is a row of the table reversals: a completed operation that was
@@ -19,10 +20,15 @@ type reversals struct {
 	*batch.Table[ReversalRow]
 	find *batch.Query[ReversalRow]
 	add  *batch.Statement[ReversalRow]
+
+	leaves *leafKind[ReversalRow]
 }
 
 func newReversals(t *batch.Table[ReversalRow]) reversals {
-	return reversals{t, t.Find(batch.NoLock, "", "reversal_id"), t.InsertRacing()}
+	return reversals{t, t.Find(batch.NoLock, "", "reversal_id"), t.InsertRacing(), &leafKind[ReversalRow]{
+		kind: trail.Reversed, table: t, row: "reversals", what: "reversal of operation", text: operation.ID.String,
+		id: func(r *ReversalRow) operation.ID { return operation.ID(r.OperationID) },
+	}}
 }
 
 func newReversalRow(r fund.Reversal) ReversalRow {

@@ -182,5 +182,8 @@ func (r *SaleRow) entry() (fund.SaleEntry, error) {
 	if r.Proceeds.Valid {
 		e.Proceeds = money.New(r.Proceeds.Int64, terms.Account.Currency)
 	}
+	if err == nil && int64(e.State) != r.State {
+		err = fmt.Errorf("a sale is in the state %d", r.State)
+	}
 	return e, err
 }

@@ -228,7 +228,7 @@ func (d *database) ports(b *Books, i *Inboxes, s *Schema, now func() time.Time) 
 	if alone == nil {
 		alone = store.Unsupported().Alone
 	}
-	log, service := trailLog{newLeafReader(d)}, service{d}
+	log, service := trailLog{newRowReader(d)}, service{d}
 	return &store.Store{
 		Name:          d.engine.Name,
 		Books:         b,

@@ -5,11 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
 	"bankingapi/adapters/storage/batch"
 	"bankingapi/application/subscriptions"
+	"bankingapi/domain/operation"
 	"bankingapi/domain/subscription"
 	"bankingapi/domain/trail"
 )
@@ -42,13 +44,23 @@ type subscriptionTable struct {
 	*batch.Table[SubscriptionRow]
 	find          *batch.Query[SubscriptionRow]
 	add, put, use *batch.Statement[SubscriptionRow]
+	leaves        *leafKind[SubscriptionRow]
 }
+
+// neverLogged are the columns that change without an act. They are in no leaf.
+var neverLogged = []string{"primary_used_at", "secondary_used_at", "without_caller_id_at"}
 
 func newSubscriptionTable(t *batch.Table[SubscriptionRow]) subscriptionTable {
 	all := batch.Names(t.Columns)
 	return subscriptionTable{
 		t, t.Find(batch.ForUpdate, "", all...), t.InsertRacing(), t.Update(all[1:]...),
-		t.Update("primary_used_at", "secondary_used_at", "without_caller_id_at"),
+		t.Update(neverLogged...),
+		&leafKind[SubscriptionRow]{
+			kind: trail.Changed, table: t, row: "subscriptions", skip: neverLogged, what: "subscription",
+			id:   func(r *SubscriptionRow) operation.ID { return trail.NameID(r.Name) },
+			text: func(id operation.ID) string { return strconv.Quote(id.String()) },
+			name: func(r *SubscriptionRow) string { return strconv.Quote(r.Name) },
+		},
 	}
 }
 
@@ -152,7 +164,8 @@ func later(a batch.Instant, b time.Time) batch.Instant {
 
 // commit writes a row, and the act that ctx carries.
 func (s *Subscriptions) commit(ctx context.Context, session batch.Session, write *batch.Statement[SubscriptionRow], row SubscriptionRow) error {
-	return session.Commit(ctx, append(leafMaker{s.db}.actWrites(ctx, []trail.Entry{leafMaker{s.db}.subscriptionEntry(&row)}), write.Request([]SubscriptionRow{row}))...)
+	acts := leafMaker{s.db}.actWrites(ctx, []trail.Entry{s.db.subscriptions.leaves.entry(&row)})
+	return session.Commit(ctx, append(acts, write.Request([]SubscriptionRow{row}))...)
 }
 
 // refused is the error of a caller's change: it keeps its identity.

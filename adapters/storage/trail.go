@@ -119,15 +119,15 @@ func (d leafMaker) bookEntries(r *recording, rows *bookRows) (entries []trail.En
 	units, money := byOperation(rows.units), byOperation(rows.money)
 	entries = make([]trail.Entry, 0, len(rows.sold)+len(rows.settled)+len(rows.refused))
 	d.trail.buffer(func(buffer []byte) []byte {
-		add := func(kind trail.Kind, of *decision) {
+		add := func(kind trail.Kind, of *storedOperation) {
 			l := d.decisionLeaf(buffer, kind, of)
-			entries = append(entries, trail.Entry{Kind: kind, ID: operation.ID(of.id), Leaf: l.Hash()})
+			entries = append(entries, entryOf(kind, operation.ID(of.id), l))
 			buffer = l.Memory()
 		}
 		ofSales := func(kind trail.Kind, sales []SaleRow) {
 			for len(sales) > 0 {
 				id := sales[0].OperationID
-				of := decision{id: id, record: records[id], units: units[id], money: money[id]}
+				of := storedOperation{id: id, record: records[id], units: units[id], money: money[id]}
 				of.sales, sales = cut(sales, id, saleOperation)
 				delete(units, id)
 				delete(money, id)
@@ -139,18 +139,18 @@ func (d leafMaker) bookEntries(r *recording, rows *bookRows) (entries []trail.En
 		ofSales(trail.Settled, rows.settled)
 		for i := range rows.refused {
 			id := rows.refused[i].OperationID
-			add(trail.Decided, &decision{id: id, record: records[id], refusal: &rows.refused[i]})
+			add(trail.Decided, &storedOperation{id: id, record: records[id], refusal: &rows.refused[i]})
 			delete(records, id)
 		}
 		for i := range rows.added {
 			if record := &rows.added[i]; records[record.OperationID] == record {
-				add(trail.Answered, &decision{id: record.OperationID, record: record})
+				add(trail.Answered, &storedOperation{id: record.OperationID, record: record})
 			}
 		}
 		return buffer
 	})
 	for i := range rows.reversed {
-		entries = append(entries, d.reversalEntry(&rows.reversed[i]))
+		entries = append(entries, d.reversals.leaves.entry(&rows.reversed[i]))
 	}
 	for id, own := range money { // a correction may post units, money or both
 		units[id] = append(units[id], own...)
@@ -195,8 +195,7 @@ func (d leafMaker) postingsEntry(keys *trail.Keys, rows []PostingRow) trail.Entr
 		d.sum(sum, &rows[i])
 	}
 	id := operation.ID(rows[0].OperationID)
-	l := sum.Leaf(trail.Posted, id)
-	return trail.Entry{Kind: trail.Posted, ID: id, Leaf: l.Hash()}
+	return entryOf(trail.Posted, id, sum.Leaf(trail.Posted, id))
 }
 
 // sum adds a posting to the sum of an operation. Nothing is added while no trail
@@ -208,20 +207,8 @@ func (d leafMaker) sum(s *trail.Sum, row *PostingRow) {
 	s.Row("postings", func(l *trail.Leaf) { batch.Encode(d.postings.Table, row, l) })
 }
 
-// decision is everything that one BuyFundFromCustomer writes.
-type decision struct {
-	id           batch.UUID
-	record       *OperationRow // nil without a CallerId
-	refusal      *RefusalRow   // nil unless it was refused at once
-	sales        []SaleRow
-	units, money []PostingRow
-	// twice says that there is another refusal. Only a table without its primary
-	// key has that.
-	twice bool
-}
-
 // decisionLeaf encodes the decision.
-func (d leafMaker) decisionLeaf(buffer []byte, kind trail.Kind, of *decision) trail.Leaf {
+func (d leafMaker) decisionLeaf(buffer []byte, kind trail.Kind, of *storedOperation) trail.Leaf {
 	l := trail.NewLeaf(buffer, kind, operation.ID(of.id))
 	if of.twice { // no such leaf was written
 		l.BeginRow("twice")
@@ -247,8 +234,8 @@ func (d leafMaker) decisionLeaf(buffer []byte, kind trail.Kind, of *decision) tr
 
 // asRecorded is the decision as it was answered first: what settling changes is
 // taken back.
-func (d *decision) asRecorded() *decision {
-	first := &decision{id: d.id, sales: make([]SaleRow, len(d.sales))}
+func (d *storedOperation) asRecorded() *storedOperation {
+	first := &storedOperation{id: d.id, sales: make([]SaleRow, len(d.sales))}
 	if d.record != nil {
 		record := *d.record
 		record.State, record.Faults = int64(operation.Recorded), ""
@@ -263,7 +250,7 @@ func (d *decision) asRecorded() *decision {
 }
 
 // withoutPostings are the decision and its postings apart.
-func (d *decision) withoutPostings() (*decision, []PostingRow) {
+func (d *storedOperation) withoutPostings() (*storedOperation, []PostingRow) {
 	without := *d
 	without.units, without.money = nil, nil
 	return &without, slices.Concat(d.units, d.money)
@@ -300,8 +287,8 @@ func (d leafMaker) inboxEntries(r *recording, records []OperationRow, rows []Not
 	entries := make([]trail.Entry, 0, len(records)+len(rows))
 	d.trail.buffer(func(buffer []byte) []byte {
 		for i := range records {
-			l := d.decisionLeaf(buffer, trail.Answered, &decision{id: records[i].OperationID, record: &records[i]})
-			entries = append(entries, trail.Entry{Kind: trail.Answered, ID: operation.ID(records[i].OperationID), Leaf: l.Hash()})
+			l := d.decisionLeaf(buffer, trail.Answered, &storedOperation{id: records[i].OperationID, record: &records[i]})
+			entries = append(entries, entryOf(trail.Answered, operation.ID(records[i].OperationID), l))
 			buffer = l.Memory()
 		}
 		for i := range rows {
@@ -336,36 +323,5 @@ func (w *trailWriter) importEntryWrite(id operation.ID, sum *trail.Sum) []batch.
 	if sum == nil || sum.Rows() == 0 {
 		return nil
 	}
-	l := sum.Leaf(trail.Posted, id)
-	return batch.NonEmpty(w.request(w.on.Load(), []trail.Entry{{Kind: trail.Posted, ID: id, Leaf: l.Hash()}}))
-}
-
-// priceEntry is the entry of a price.
-func (d leafMaker) priceEntry(row *PriceRow) trail.Entry {
-	l := trail.NewLeaf(nil, trail.Priced, trail.PriceID(row.PriceID))
-	encode(&l, "prices", d.prices.Table, row)
-	return trail.Entry{Kind: trail.Priced, ID: trail.PriceID(row.PriceID), Leaf: l.Hash()}
-}
-
-// neverLogged are the columns of a subscription that change without an act.
-var neverLogged = []string{"primary_used_at", "secondary_used_at", "without_caller_id_at"}
-
-// subscriptionEntry is the entry of a subscription as a change left it.
-func (d leafMaker) subscriptionEntry(row *SubscriptionRow) trail.Entry {
-	id := trail.NameID(row.Name)
-	l := trail.NewLeaf(nil, trail.Changed, id)
-	encode(&l, "subscriptions", d.subscriptions.Table, row, neverLogged...)
-	return trail.Entry{Kind: trail.Changed, ID: id, Leaf: l.Hash()}
-}
-
-// reversalEntry is the entry of a reversal.
-func (d leafMaker) reversalEntry(row *ReversalRow) trail.Entry {
-	l := d.reversalLeaf(row)
-	return trail.Entry{Kind: trail.Reversed, ID: operation.ID(row.OperationID), Leaf: l.Hash()}
-}
-
-func (d leafMaker) reversalLeaf(row *ReversalRow) trail.Leaf {
-	l := trail.NewLeaf(nil, trail.Reversed, operation.ID(row.OperationID))
-	encode(&l, "reversals", d.reversals.Table, row)
-	return l
+	return batch.NonEmpty(w.request(w.on.Load(), []trail.Entry{entryOf(trail.Posted, id, sum.Leaf(trail.Posted, id))}))
 }

@@ -2,7 +2,6 @@ package storage
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -36,14 +35,11 @@ type comparison struct {
 	few    map[leafKey]*fewLeaf
 	// doubted are the decisions that differ from their leaf.
 	doubted []storedLeaf
-	// subscribed are the names that acts have mentioned: the leaf of a
-	// subscription has its name's hash only.
-	subscribed map[operation.ID]string
 }
 
 // logComparison is the part that compares the batches with the log.
 type logComparison struct {
-	leafReader
+	rowReader
 	tx *gorm.DB
 	w  *backoffice.TrailWitness
 	// early are records that came before their turn, which is that of next.
@@ -57,8 +53,8 @@ type logComparison struct {
 	read    int64
 }
 
-func newLogComparison(r leafReader, tx *gorm.DB, w *backoffice.TrailWitness) logComparison {
-	return logComparison{leafReader: r, tx: tx, w: w, early: make(map[int64]*backoffice.BatchRow)}
+func newLogComparison(r rowReader, tx *gorm.DB, w *backoffice.TrailWitness) logComparison {
+	return logComparison{rowReader: r, tx: tx, w: w, early: make(map[int64]*backoffice.BatchRow)}
 }
 
 type leafKey struct {
@@ -79,11 +75,11 @@ type fewLeaf struct {
 // trail returns the comparison of the trail with the rows.
 func (e evidence) trail(ctx context.Context, tx *gorm.DB, w *backoffice.TrailWitness) (*comparison, error) {
 	c := &comparison{
-		logComparison: newLogComparison(newLeafReader(e.db), nil, w), ctx: ctx,
+		logComparison: newLogComparison(newRowReader(e.db), nil, w), ctx: ctx,
 		rows: make(map[leafKey]*storedDecision), leaves: make(map[leafKey]trail.Hash),
-		few: make(map[leafKey]*fewLeaf), subscribed: make(map[operation.ID]string),
+		few: make(map[leafKey]*fewLeaf),
 	}
-	head, err := trailLog{c.leafReader}.state(tx)
+	head, err := trailLog{c.rowReader}.state(tx)
 	if err != nil {
 		return nil, err
 	}
@@ -98,22 +94,22 @@ func (e evidence) trail(ctx context.Context, tx *gorm.DB, w *backoffice.TrailWit
 	return c, err
 }
 
-// compareLog reads the log, and everything but notifications and answers.
-func (c *comparison) compareLog(tx *gorm.DB) error {
+// compareLog reads the log, and everything but notifications and answers. seen receives
+// each operation.
+func (c *comparison) compareLog(tx *gorm.DB, seen func(*storedOperation) error) error {
 	c.tx = tx
 	return inTurn(
 		func() error {
-			return c.leafReader.few(tx, c.w.Keys, func(s storedLeaf) error {
+			return c.rowReader.few(tx, c.w.Keys, func(s storedLeaf) error {
 				key := leafKey{s.Kind, s.ID}
 				if c.few[key] != nil { // only a table without its primary key has a row twice
 					return c.found(&backoffice.LeafRow{Name: s.name, HasRows: true})
 				}
 				c.few[key] = &fewLeaf{storedLeaf: s}
-				c.subscribed[trail.NameID(s.object)] = s.object
 				return nil
 			})
 		},
-		c.sameCallers, c.compareDecisions, c.leftover,
+		c.sameCallers, func() error { return c.compareDecisions(seen) }, c.leftover,
 		func() error { return c.gaps(c.state.Size) },
 		func() (err error) {
 			c.state.HasOtherHashes, err = c.hasOtherHashes(max(c.state.Size, 0))
@@ -142,10 +138,13 @@ func (c *comparison) sameCallers() error {
 }
 
 // compareDecisions reads decisions and batches side by side.
-func (c *comparison) compareDecisions() error {
+func (c *comparison) compareDecisions(seen func(*storedOperation) error) error {
 	var buffer []byte
 	return c.eachRange(c.tx, func(w idRange) error {
-		err := c.decisions(c.ctx, c.tx, w, func(of *decision) error {
+		err := c.readOperations(c.ctx, c.tx, w, func(of *storedOperation) error {
+			if err := seen(of); err != nil || !of.isDecided() {
+				return err
+			}
 			s := &storedDecision{storedLeaf: c.storedDecisionLeaf(&buffer, of)}
 			if s.recorded != nil {
 				s.settled = c.settledHash(buffer, of)
@@ -197,7 +196,7 @@ func (c *comparison) isMisplaced(s *storedLeaf) (is bool, err error) {
 		return false, nil
 	}
 	id := batch.UUID(s.ID)
-	err = c.decisions(c.ctx, c.tx, idRange{only: &id}, func(of *decision) error {
+	err = c.readOperations(c.ctx, c.tx, idRange{only: &id}, func(of *storedOperation) error {
 		decided, postings := of.withoutPostings()
 		l := c.decisionLeaf(nil, s.Kind, decided)
 		is = len(postings) > 0 && l.Hash() == s.Leaf && c.postingsEntry(c.w.Keys, postings).Leaf == apart.Leaf
@@ -261,9 +260,9 @@ func (c *comparison) isLate(in operation.ID, e *trail.Entry, seal trail.Seal) bo
 		c.begun = written
 	}
 	switch e.Kind {
-	case trail.Decided, trail.Notified, trail.Answered, trail.Act, trail.Posted:
 	case trail.Settled, trail.Priced, trail.Changed, trail.Reversed: // their IDs do not say when
 		return false
+	default:
 	}
 	return (seal.IsAdopted || !seal.IsBound) && isTimed(in) && isTimed(e.ID) && written.Sub(e.ID.Time()) > longestLate && written.Sub(c.begun) > longestLate
 }
@@ -304,7 +303,7 @@ func (c *logComparison) logged(row *TrailBatchRow, record []byte) (trail.Seal, e
 
 // compareOpen names the open batches that were made for another log.
 func (c *logComparison) compareOpen() error {
-	log := trailLog{c.leafReader}
+	log := trailLog{c.rowReader}
 	known := log.knownRoots()
 	for _, r := range c.opened {
 		if r.Base == nil {
@@ -499,18 +498,21 @@ func (c *comparison) leftover() error {
 
 // name names a leaf without its rows.
 func (c *comparison) name(kind trail.Kind, id operation.ID) string {
-	switch kind {
-	case trail.Priced:
-		return fmt.Sprintf("price %d", trail.ParsePriceID(id))
-	case trail.Changed:
-		return fmt.Sprintf("subscription %q", cmp.Or(c.subscribed[id], id.String()))
-	case trail.Act:
-		return "act " + id.String()
-	case trail.Posted:
+	for _, of := range c.leafKinds() {
+		if !of.is(kind) {
+			continue
+		}
+		if kind == trail.Changed { // the leaf has its name's hash only, and acts mention the name
+			var objects []string
+			_ = c.tx.Table(c.audits.Name).Distinct().Pluck("object", &objects).Error // then the hash must do
+			if at := slices.IndexFunc(objects, func(object string) bool { return trail.NameID(object) == id }); at >= 0 {
+				return fmt.Sprintf("subscription %q", objects[at])
+			}
+		}
+		return of.nameOf(id)
+	}
+	if kind == trail.Posted {
 		return "postings of " + id.String()
-	case trail.Reversed:
-		return "reversal of operation " + id.String()
-	case trail.Decided, trail.Settled, trail.Notified, trail.Answered:
 	}
 	return fmt.Sprintf("operation %s (%s)", id, kind)
 }
@@ -554,7 +556,7 @@ func (p *place) isLongAfter(other place) bool {
 // compareOthers compares notifications and answers without sales, in parts. It
 // shares nothing with compareLog.
 func (c *comparison) compareOthers(tx *gorm.DB) error {
-	other := comparison{logComparison: newLogComparison(c.leafReader, tx, c.w), ctx: c.ctx}
+	other := comparison{logComparison: newLogComparison(c.rowReader, tx, c.w), ctx: c.ctx}
 	return other.compareParts()
 }
 

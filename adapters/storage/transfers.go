@@ -50,6 +50,17 @@ func transferRows(units, money []PostingRow) (joined []TransferRow, otherUnits, 
 	return joined, units[n:], money[n:]
 }
 
+// postings are the postings of the row, of units and of money.
+func (r *TransferRow) postings() (units, money PostingRow) {
+	return PostingRow{
+			CustomerNo: r.CustomerNo, OperationID: r.OperationID, Position: r.Position, Leg: unitLeg, Kind: int64(fund.SalePosting), PostedAt: r.PostedAt,
+			IMKBCode: r.IMKBCode, HolderCorporationName: r.HolderCorporationName, Quantity: r.UnitQuantity,
+		}, PostingRow{
+			CustomerNo: r.AccountCustomerNo, OperationID: r.OperationID, Position: r.Position, Leg: moneyLeg, Kind: int64(fund.SalePosting), PostedAt: r.PostedAt,
+			BranchCode: r.BranchCode, AccountSuffix: r.AccountSuffix, CurrencyCode: r.CurrencyCode, Quantity: r.MoneyQuantity,
+		}
+}
+
 func isTransfer(units, money *PostingRow) bool {
 	return units.Kind == int64(fund.SalePosting) && money.Kind == units.Kind &&
 		money.OperationID == units.OperationID && money.Position == units.Position

@@ -117,12 +117,10 @@ func TestEvidenceIsOneSnapshot(t *testing.T) {
 				return nil
 			},
 			Account: func(*backoffice.AccountRow) error { return nil },
-			Sale: func(*backoffice.SaleRow) error {
-				sales++
+			Operation: func(o *backoffice.Operation) error {
+				sales += len(o.Sales)
 				return nil
 			},
-			Posting:   func(*backoffice.PostingRow) error { return nil },
-			Operation: func(*backoffice.OperationRow) error { return nil },
 		})
 		require.NoError(t, err)
 		require.True(t, sold)

@@ -66,9 +66,9 @@ type Office struct {
 	Finder    *Finder
 	Verifier  *Verifier
 	Corrector *Corrector
-	// Reader, Lookups, Audit, Calendar and Outcomes need no use case between.
+	// Lookups, Reader, Audit, Calendar and Outcomes need no use case between.
+	Lookups
 	Reader   Reader
-	Lookups  Lookups
 	Audit    Audit
 	Calendar Calendar
 	Outcomes Outcomes
@@ -90,7 +90,7 @@ type Office struct {
 func New(ports Ports, acts audit.Acts, zone *time.Location) *Office {
 	return &Office{
 		Importer:  NewImporter(ports.Imports, acts.NewID),
-		Finder:    NewFinder(ports.Reader, ports.Lookups),
+		Finder:    NewFinder(ports.Reader),
 		Verifier:  NewVerifier(ports.Evidence),
 		Corrector: NewCorrector(ports.Books, ports.Lookups, acts.NewID, acts.Now, zone),
 		Reader:    ports.Reader,

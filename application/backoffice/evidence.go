@@ -17,8 +17,8 @@ type Evidence interface {
 	// of w ends the reading and is returned. The functions are called one at a
 	// time, in any order and perhaps from other goroutines.
 	//
-	// The rows are the stored values as they are, valid or not. Each row comes
-	// once. No row is left out because it breaks a rule.
+	// The rows are the stored values as they are. Each row comes once. No row is left
+	// out because it breaks a rule.
 	Read(ctx context.Context, w Witness) error
 }
 
@@ -29,19 +29,18 @@ type Witness struct {
 	Holding func(*HoldingRow) error
 	// Account receives each account in the same way.
 	Account func(*AccountRow) error
-	// Sale receives each sale.
-	Sale func(*SaleRow) error
-	// Posting receives every posting that may break a rule. It may leave out the
-	// postings of completed sales and of imports, if they are either of units
-	// (leg 1) or of money (leg 2).
-	Posting func(*PostingRow) error
-	// Operation receives every BuyFundFromCustomer that may break a rule. It may
-	// leave out those whose sales are complete and in one state, and failed ones
-	// without sales.
-	Operation func(*OperationRow) error
-	// Reversal receives each sale of a reversed operation, and each reversed
-	// operation without sales.
-	Reversal func(*ReversalRow) error
+	// Operation receives each BuyFundFromCustomer with everything that is stored of it,
+	// also if it is not complete: postings or a reversal without sales, or a CallerId that
+	// says that it took place. It may leave out what was refused at once.
+	Operation func(*Operation) error
+	// Posting receives the name of each posting of an unknown kind, or that is neither of
+	// units nor of money.
+	Posting func(name string) error
+	// Outcome receives, in a sentence, each outcome that is not the end of its operation,
+	// and each end after the answer that has no outcome.
+	Outcome func(finding string) error
+	// Unreadable receives the rows that no Operation can have.
+	Unreadable func(*UnreadableRow) error
 	// Trail receives what the trail has. It is nil if the trail is not to be
 	// checked; a storage without a trail ignores it.
 	Trail *TrailWitness
@@ -138,105 +137,9 @@ type AccountName struct {
 	CurrencyCode                          string
 }
 
-// SaleRow is a sale with its postings, the price it was settled at, and what
-// its CallerId answers.
-type SaleRow struct {
-	OperationID    operation.ID
-	Index          int64
-	Holding        fund.HoldingKey
-	Units          int64
-	Account        AccountName
-	State          int64
-	HasSelectedDay bool
-	HasSettledAt   bool
-	// The columns of a completed sale; nil if empty.
-	SettledPriceID, SettledPrice, Proceeds *int64
-
-	// UnitPosting and MoneyPosting are the postings of leg 1 of the seller and
-	// of leg 2 of the account's customer; nil if there is none.
-	UnitPosting  *UnitPostingRow
-	MoneyPosting *MoneyPostingRow
-	// Price is the price of SettledPriceID; nil if it does not exist.
-	Price *PriceRow
-	// HasCallerID is true if the caller gave a CallerId. Record is what is stored
-	// under it; nil if nothing is.
-	HasCallerID bool
-	Record      *RecordRow
-}
-
-// UnitPostingRow is a posting of units of a known customer.
-type UnitPostingRow struct {
-	Kind     int64
-	Fund     fund.Fund
-	Quantity int64
-}
-
-// MoneyPostingRow is a posting of money.
-type MoneyPostingRow struct {
-	Kind     int64
-	Account  AccountName
-	Quantity int64
-}
-
-// PriceRow is a price of the book.
-type PriceRow struct {
-	Fund         fund.Fund
-	PerUnit      int64
-	CurrencyCode string
-}
-
-// RecordRow is what is stored under a CallerId.
-type RecordRow struct {
-	OperationID operation.ID
-	State       int64
-}
-
-// PostingRow is a posting, and whether a completed sale belongs to it.
-type PostingRow struct {
-	OperationID operation.ID
-	Index       int64
-	Leg         int64
-	Kind        int64
-	CustomerNo  int64
-	// Fund is empty for money.
-	Fund fund.Fund
-	// CurrencyCode is empty for units.
-	CurrencyCode string
-	// HasSale is true if it belongs to a completed sale: of the seller if it is
-	// of units, of the account's customer if it is of money. The posting of a
-	// reversal belongs to a sale of the operation that it reverses.
-	HasSale bool
-	// IsSecond is true if it says again what another posting of the sale says.
-	IsSecond bool
-}
-
-// OperationRow is an operation under a CallerId, or one with sales.
-type OperationRow struct {
-	ID operation.ID
-	// RecordState is what its CallerId answers; 0 if it has none.
-	RecordState int64
-	// Sales is how many sales it has, LastIndex the highest index of them,
-	// LowestState and HighestState their states.
-	Sales, LastIndex          int64
-	LowestState, HighestState int64
-	// SharesIndex is true if two of its sales have the same index.
-	SharesIndex bool
-}
-
-// ReversalRow is a sale of a reversed operation, with the postings of the
-// reversal.
-type ReversalRow struct {
-	OperationID, ReversalID operation.ID
-	// HasSale is false for an operation without sales. The fields below are empty
-	// then.
-	HasSale  bool
-	Index    int64
-	State    int64
-	Holding  fund.HoldingKey
-	Units    int64
-	Account  AccountName
-	Proceeds *int64
-	// UnitPosting and MoneyPosting are those of the reversal; nil if there is none.
-	UnitPosting  *UnitPostingRow
-	MoneyPosting *MoneyPostingRow
+// UnreadableRow is a row with a value that this program never writes.
+type UnreadableRow struct {
+	// Name names the operation.
+	Name  string
+	Cause error
 }

@@ -14,47 +14,17 @@ import (
 	"bankingapi/domain/idempotency"
 	"bankingapi/domain/money"
 	"bankingapi/domain/operation"
-	"bankingapi/domain/push"
 )
-
-// ErrNotFound is returned by a lookup if nothing is stored under the ID or the
-// CallerId.
-var ErrNotFound = errors.New("nothing is stored under this ID")
-
-// Operation is one BuyFundFromCustomer with all that is stored of it.
-type Operation struct {
-	ID operation.ID
-	// Record is what a repeat of its CallerId is answered with; nil if the
-	// caller gave none.
-	Record *idempotency.Record
-	// Sales are in the order of the request. An operation that was refused at
-	// once has none.
-	Sales []fund.SaleEntry
-	// Postings are those of its sales, in their order, units before money. For
-	// the ID of an import they are those of the import.
-	Postings []fund.PostingEntry
-
-	// The fields below are read by Office.Operation. Refusal is set if the
-	// operation was refused at once, Reversal if it was reversed, with the
-	// postings of the reversal. Notifications are those that it stored first.
-	Refusal          *operation.Refusal
-	Reversal         *fund.Reversal
-	ReversalPostings []fund.PostingEntry
-	Notifications    []push.Entry
-}
 
 // Lookups finds single operations, and what belongs to them. Each call reads from
 // one snapshot.
 type Lookups interface {
-	// Operation finds the operation or import with that ID. The error is
-	// ErrNotFound if no sale and no posting has it.
+	// Operation finds everything that is stored under an ID. The error is ErrNotFound
+	// if nothing is.
 	Operation(ctx context.Context, id operation.ID) (Operation, error)
 	// OperationOf finds the operation of a CallerId. The error is ErrNotFound if
 	// the CallerId was never used.
 	OperationOf(ctx context.Context, key idempotency.Key) (Operation, error)
-	// Reversals returns those of the operations that were reversed, by the ID of
-	// the operation.
-	Reversals(ctx context.Context, ids []operation.ID) (map[operation.ID]fund.Reversal, error)
 	// DueDays counts the sales that wait for that day or an earlier one, by day. It
 	// counts at most limit sales, those that are due first. 0 means no limit.
 	DueDays(ctx context.Context, until day.Day, limit int) ([]DueDay, error)
@@ -127,19 +97,10 @@ type DueDay struct {
 }
 
 // Finder looks things up. Make one with NewFinder.
-type Finder struct {
-	reader  Reader
-	lookups Lookups
-}
+type Finder struct{ reader Reader }
 
 // NewFinder returns a Finder.
-func NewFinder(reader Reader, lookups Lookups) *Finder { return &Finder{reader, lookups} }
-
-// Operation finds an operation by its ID. The error is ErrNotFound or that of
-// the port.
-func (f *Finder) Operation(ctx context.Context, id operation.ID) (Operation, error) {
-	return f.lookups.Operation(ctx, id)
-}
+func NewFinder(reader Reader) *Finder { return &Finder{reader} }
 
 // Line is a posting in a customer's statement.
 type Line struct {
@@ -248,25 +209,6 @@ func collect[T any](rows iter.Seq2[T, error]) (all []T, err error) {
 	return all, nil
 }
 
-// Operation finds everything that is kept of an operation, refused ones too, or
-// of an import. The error is ErrNotFound or that of a port.
-func (o *Office) Operation(ctx context.Context, id operation.ID) (Operation, error) {
-	found, err := o.Finder.Operation(ctx, id)
-	if err != nil && !errors.Is(err, ErrNotFound) {
-		return found, err
-	}
-	return o.complete(ctx, id, found, err == nil)
-}
-
-// OperationOf is Operation for the CallerId of a subscription.
-func (o *Office) OperationOf(ctx context.Context, key idempotency.Key) (Operation, error) {
-	found, err := o.Lookups.OperationOf(ctx, key)
-	if err != nil {
-		return found, err
-	}
-	return o.complete(ctx, found.ID, found, true)
-}
-
 // OperationsOf finds the operations that a subscription sent with a CallerId: at
 // most one of each kind. The error is ErrNotFound or that of a port.
 func (o *Office) OperationsOf(ctx context.Context, subscription, callerID string) (all []Operation, err error) {
@@ -283,66 +225,6 @@ func (o *Office) OperationsOf(ctx context.Context, subscription, callerID string
 		return nil, ErrNotFound
 	}
 	return all, nil
-}
-
-// complete adds what the other ports have.
-func (o *Office) complete(ctx context.Context, id operation.ID, found Operation, exists bool) (_ Operation, err error) {
-	found.ID = id
-	refused, err := collect(o.Reader.Refusals(ctx, Query{OperationID: id}))
-	if err != nil {
-		return found, err
-	}
-	if len(refused) > 0 {
-		refusal := &refused[0]
-		found.Refusal, exists = refusal, true
-		if err := o.addRecord(ctx, &found, idempotency.Key{CallerID: refusal.Header.CallerID, Subscription: refusal.Subscription, Operation: refusal.Operation}); err != nil {
-			return found, err
-		}
-	}
-	reversals, err := o.Lookups.Reversals(ctx, []operation.ID{id})
-	if err != nil {
-		return found, err
-	}
-	if reversal, ok := reversals[id]; ok {
-		found.Reversal = &reversal
-		undone, err := o.Finder.Operation(ctx, reversal.ID)
-		if err != nil && !errors.Is(err, ErrNotFound) {
-			return found, err
-		}
-		found.ReversalPostings = undone.Postings
-	}
-	if len(found.Sales) == 0 && found.Refusal == nil {
-		if found.Notifications, err = collect(o.Reader.Notifications(ctx, Query{OperationID: id})); err != nil {
-			return found, err
-		}
-		if len(found.Notifications) > 0 {
-			first := &found.Notifications[0]
-			key := idempotency.Key{CallerID: first.Header.CallerID, Subscription: first.Subscription, Operation: operation.AddPushNotificationResponse}
-			if err := o.addRecord(ctx, &found, key); err != nil {
-				return found, err
-			}
-		}
-		exists = exists || len(found.Notifications) > 0
-	}
-	if !exists {
-		return found, ErrNotFound
-	}
-	return found, nil
-}
-
-// addRecord adds what a repeat of an operation without sales is answered with.
-func (o *Office) addRecord(ctx context.Context, found *Operation, key idempotency.Key) error {
-	if found.Record != nil || key.CallerID == "" {
-		return nil
-	}
-	of, err := o.Lookups.OperationOf(ctx, key)
-	if errors.Is(err, ErrNotFound) {
-		return nil
-	}
-	if err == nil && of.ID == found.ID {
-		found.Record = of.Record
-	}
-	return err
 }
 
 // OperationsOfRequest finds the operations of an X-Request-Id, in the order in

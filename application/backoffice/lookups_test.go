@@ -73,7 +73,7 @@ func TestAnOperationIsFoundByIDAndCallerID(t *testing.T) {
 	t.Parallel()
 	store, office := bank(t)
 	id := sell(t, store, 1, "caller", 0, 10, 20)
-	byID, err := office.Finder.Operation(t.Context(), id)
+	byID, err := office.Operation(t.Context(), id)
 	require.NoError(t, err)
 	require.Len(t, byID.Sales, 2)
 	require.Len(t, byID.Postings, 4)

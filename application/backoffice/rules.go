@@ -3,6 +3,7 @@ package backoffice
 import (
 	"fmt"
 	"math/big"
+	"slices"
 
 	"bankingapi/domain/decimal"
 	"bankingapi/domain/fund"
@@ -20,51 +21,37 @@ type Rule struct {
 
 // Rules lists all rules of Verify in the order in which they are checked.
 func Rules() []Rule {
-	var all []Rule
-	for _, r := range holdingRules {
-		all = append(all, r.Rule)
-	}
-	for _, r := range accountRules {
-		all = append(all, r.Rule)
-	}
-	for _, r := range saleRules {
-		all = append(all, r.Rule)
-	}
-	for _, r := range postingRules {
-		all = append(all, r.Rule)
-	}
-	for _, r := range operationRules {
-		all = append(all, r.Rule)
-	}
-	for _, r := range reversalRules {
-		all = append(all, r.Rule)
-	}
-	all = append(all, zeroSum)
+	all := slices.Concat(named(holdingRules), named(accountRules), named(operationRules), []Rule{postingShape, outcomeOfEnd, readable, zeroSum})
 	return append(all, trailRules...)
+}
+
+func named[Row any](rules []rule[Row]) (all []Rule) {
+	for _, r := range rules {
+		all = append(all, r.Rule)
+	}
+	return all
 }
 
 // rule is a Rule for one kind of rows.
 type rule[Row any] struct {
 	Rule
-	// finding names the row and says in a line how it breaks the rule; it is
-	// empty if the row keeps the rule.
-	finding func(*Row) string
+	// check says in a line of each part of the row how it breaks the rule.
+	check func(row *Row, broken func(text string))
 }
 
-// says returns a finding with a fixed sentence.
-func says[Row any](name func(*Row) string, sentence string, breaks func(*Row) bool) func(*Row) string {
-	return func(row *Row) string {
-		if breaks(row) {
-			return name(row) + ": " + sentence
+// says checks a row with a finding that is empty if the row keeps the rule.
+func says[Row any](finding func(*Row) string) func(*Row, func(string)) {
+	return func(row *Row, broken func(string)) {
+		if text := finding(row); text != "" {
+			broken(text)
 		}
-		return ""
 	}
 }
 
 var holdingRules = []rule[HoldingRow]{
-	{Rule{"holding-exists", "Every posting of units belongs to a holding."}, func(h *HoldingRow) string { return h.missing(h) }},
-	{Rule{"holding-not-negative", "No holding is below zero."}, func(h *HoldingRow) string { return h.negative(h, fund.UnitDecimals) }},
-	{Rule{"holding-is-its-postings", "Every holding is the sum of its postings."}, func(h *HoldingRow) string { return h.differs(h, fund.UnitDecimals) }},
+	{Rule{"holding-exists", "Every posting of units belongs to a holding."}, says(func(h *HoldingRow) string { return h.missing(h) })},
+	{Rule{"holding-not-negative", "No holding is below zero."}, says(func(h *HoldingRow) string { return h.negative(h, fund.UnitDecimals) })},
+	{Rule{"holding-is-its-postings", "Every holding is the sum of its postings."}, says(func(h *HoldingRow) string { return h.differs(h, fund.UnitDecimals) })},
 }
 
 // String names the holding in findings.
@@ -73,9 +60,9 @@ func (h *HoldingRow) String() string {
 }
 
 var accountRules = []rule[AccountRow]{
-	{Rule{"account-exists", "Every posting of money belongs to an account."}, func(a *AccountRow) string { return a.missing(a) }},
-	{Rule{"account-not-negative", "No balance is below zero."}, func(a *AccountRow) string { return a.negative(a, decimalsOf(a.Key.CurrencyCode)) }},
-	{Rule{"account-is-its-postings", "Every balance is the sum of its postings."}, func(a *AccountRow) string { return a.differs(a, decimalsOf(a.Key.CurrencyCode)) }},
+	{Rule{"account-exists", "Every posting of money belongs to an account."}, says(func(a *AccountRow) string { return a.missing(a) })},
+	{Rule{"account-not-negative", "No balance is below zero."}, says(func(a *AccountRow) string { return a.negative(a, decimalsOf(a.Key.CurrencyCode)) })},
+	{Rule{"account-is-its-postings", "Every balance is the sum of its postings."}, says(func(a *AccountRow) string { return a.differs(a, decimalsOf(a.Key.CurrencyCode)) })},
 }
 
 // String names the account in findings.
@@ -109,57 +96,48 @@ func (p *PositionSums) differs(of fmt.Stringer, decimals int) string {
 	return fmt.Sprintf("%s: is %s, but its postings sum to %s", of, exact(held, decimals), exact(posted, decimals))
 }
 
-var saleRules = []rule[SaleRow]{
+// operationRules judge an operation with its sales and postings.
+var operationRules = []rule[Operation]{
 	{
 		Rule{"sale-units-posted", "Every completed sale has the posting that takes its units from its holding."},
-		says((*SaleRow).String, "has no posting of its units", func(s *SaleRow) bool {
-			p := s.UnitPosting
-			return s.completed() && (p == nil || p.Kind != salePosting || p.Fund != s.Holding.Fund || p.Quantity != -s.Units)
+		completed("has no posting of its units", func(o *Operation, s *fund.SaleEntry) bool {
+			return !hasPosting(o.Postings, s.Index, fund.Posting{Kind: fund.SalePosting, Holding: s.Terms.Holding, Quantity: -int64(s.Terms.Units)})
 		}),
 	},
 	{
 		Rule{"sale-proceeds-posted", "Every completed sale has the posting that credits its proceeds to its account."},
-		says((*SaleRow).String, "has no posting of its proceeds", func(s *SaleRow) bool {
-			p := s.MoneyPosting
-			return s.completed() && (p == nil || p.Kind != salePosting || p.Account != s.Account || s.Proceeds == nil || p.Quantity != *s.Proceeds)
+		completed("has no posting of its proceeds", func(o *Operation, s *fund.SaleEntry) bool {
+			return !hasPosting(o.Postings, s.Index, fund.Posting{Kind: fund.SalePosting, Account: s.Terms.Account, Quantity: s.Proceeds.Minor()})
 		}),
 	},
 	{
 		Rule{"sale-price", "Every completed sale was settled at a price of its fund and currency."},
-		says((*SaleRow).String, "was not settled at a price of its fund and currency", func(s *SaleRow) bool {
-			p := s.Price
-			return s.completed() && (p == nil || p.Fund != s.Holding.Fund || p.CurrencyCode != s.Account.CurrencyCode ||
-				s.SettledPrice == nil || p.PerUnit != *s.SettledPrice)
+		completed("was not settled at a price of its fund and currency", func(o *Operation, s *fund.SaleEntry) bool {
+			p, found := o.Prices[s.PriceID]
+			return !found || p.Fund != s.Terms.Holding.Fund || p.Currency != s.Terms.Account.Currency || p.PerUnit != s.PerUnit
 		}),
 	},
 	{
 		Rule{"sale-settled-at", "Every completed sale has the time of its settlement."},
-		says((*SaleRow).String, "is completed at no time", func(s *SaleRow) bool { return s.completed() && !s.HasSettledAt }),
+		completed("is completed at no time", func(_ *Operation, s *fund.SaleEntry) bool { return s.SettledAt.IsZero() }),
 	},
 	{
 		Rule{"sale-proceeds", "The proceeds of every completed sale are units times price, rounded once."},
-		says((*SaleRow).String, "its proceeds are not units times price", func(s *SaleRow) bool {
-			if !s.completed() {
-				return false
-			}
-			if s.SettledPrice == nil || s.Proceeds == nil {
-				return true
-			}
-			currency, _ := money.ParseCurrency(s.Account.CurrencyCode)
-			proceeds, ok := fund.Proceeds(fund.Units(s.Units), fund.UnitPrice(*s.SettledPrice), currency)
-			return !ok || proceeds.Minor() != *s.Proceeds
+		completed("its proceeds are not units times price", func(_ *Operation, s *fund.SaleEntry) bool {
+			proceeds, ok := fund.Proceeds(s.Terms.Units, s.PerUnit, s.Terms.Account.Currency)
+			return !ok || proceeds != s.Proceeds
 		}),
 	},
 	{
 		Rule{"sale-state", "Every sale is recorded for a day, completed or failed, and only a completed one has a price and proceeds."},
-		says((*SaleRow).String, "is in a state that contradicts itself", func(s *SaleRow) bool {
-			settled := s.SettledPriceID != nil || s.SettledPrice != nil || s.Proceeds != nil
+		eachSale("is in a state that contradicts itself", func(_ *Operation, s *fund.SaleEntry) bool {
+			hasPrice := s.PriceID != 0 || s.PerUnit != 0 || s.Proceeds != money.Amount{}
 			switch s.State {
-			case recorded:
-				return settled || s.HasSettledAt || !s.HasSelectedDay
-			case failed:
-				return settled || !s.HasSettledAt
-			case completed:
+			case operation.Recorded:
+				return hasPrice || !s.SettledAt.IsZero() || s.Terms.SelectedDay.IsNone()
+			case operation.Failed:
+				return hasPrice || s.SettledAt.IsZero()
+			case operation.Completed:
 				return false
 			}
 			return true
@@ -167,125 +145,169 @@ var saleRules = []rule[SaleRow]{
 	},
 	{
 		Rule{"sale-caller-id", "The CallerId of every sale answers with the sale's operation and state."},
-		says((*SaleRow).String, "is in another state than its CallerId answers", func(s *SaleRow) bool {
-			r := s.Record
-			return s.HasCallerID && (r == nil || r.OperationID != s.OperationID || r.State != s.State)
+		eachSale("is in another state than its CallerId answers", func(o *Operation, s *fund.SaleEntry) bool {
+			r := o.Record
+			return s.Header.CallerID != "" && (r == nil || r.ID != o.ID || r.Outcome.State != s.State ||
+				r.Key.CallerID != s.Header.CallerID || r.Key.Subscription != s.Subscription)
 		}),
 	},
-}
-
-// String names the sale in findings.
-func (s *SaleRow) String() string { return saleName(s.OperationID, s.Index, s.Holding.CustomerNo) }
-
-func (s *SaleRow) completed() bool { return s.State == completed }
-
-func saleName(id operation.ID, index, customerNo int64) string {
-	return fmt.Sprintf("sale %s/%d of customer %d", id, index, customerNo)
-}
-
-// The states as they are stored.
-const (
-	recorded  = int64(operation.Recorded)
-	completed = int64(operation.Completed)
-	failed    = int64(operation.Failed)
-)
-
-var postingRules = []rule[PostingRow]{
 	{
 		Rule{"posting-units-have-sale", "Every posting of a sale's units belongs to a completed sale."},
-		says((*PostingRow).sale, "is not completed, but has a posting of units", func(p *PostingRow) bool {
-			return p.Kind == salePosting && p.Leg == unitLeg && !p.HasSale
-		}),
+		withoutSale("is not completed, but has a posting of units", false),
 	},
 	{
 		Rule{"posting-proceeds-have-sale", "Every posting of a sale's proceeds belongs to a completed sale."},
-		says((*PostingRow).sale, "is not completed, but has a posting of proceeds", func(p *PostingRow) bool {
-			return p.Kind == salePosting && p.Leg == moneyLeg && !p.HasSale
-		}),
+		withoutSale("is not completed, but has a posting of proceeds", true),
 	},
 	{
 		Rule{"posting-once", "The units and the proceeds of a sale are posted once."},
-		says((*PostingRow).String, "its sale was posted before", func(p *PostingRow) bool { return p.IsSecond }),
+		func(o *Operation, broken func(string)) {
+			for i := 1; i < len(o.Postings); i++ {
+				p, before := &o.Postings[i], &o.Postings[i-1]
+				if p.Kind == fund.SalePosting && p.Index == before.Index && p.IsMoney() == before.IsMoney() && p.CustomerNo() == before.CustomerNo() {
+					broken(postingName(p) + ": its sale was posted before")
+				}
+			}
+		},
 	},
 	{
 		Rule{"posting-reversal-has-sale", "Every posting of a reversal belongs to a sale of a reversed operation."},
-		says((*PostingRow).String, "belongs to no reversal of a sale", func(p *PostingRow) bool {
-			return p.Kind == reversalPosting && !p.HasSale
-		}),
-	},
-	{
-		Rule{"posting-shape", "Every posting is of a known kind, and either of units or of money."},
-		says((*PostingRow).String, "is neither of units nor of money", func(p *PostingRow) bool {
-			switch p.Kind {
-			case salePosting, int64(fund.OpeningPosting), int64(fund.AdjustmentPosting), reversalPosting:
-			default:
-				return true
+		func(o *Operation, broken func(string)) {
+			for i := range o.ReversalPostings {
+				p := &o.ReversalPostings[i]
+				if !slices.ContainsFunc(o.salesAt(p.Index), func(s fund.SaleEntry) bool { return isOf(p, &s) }) {
+					broken(postingName(p) + ": belongs to no reversal of a sale")
+				}
 			}
-			ofUnits, ofMoney := p.Fund.IMKBCode != "", p.CurrencyCode != ""
-			return ofUnits == ofMoney || ofUnits != (p.Leg == unitLeg) || ofMoney != (p.Leg == moneyLeg)
-		}),
+			for i := range o.Postings {
+				if p := &o.Postings[i]; p.Kind == fund.ReversalPosting {
+					broken(postingName(p) + ": belongs to no reversal of a sale")
+				}
+			}
+		},
 	},
-}
-
-const (
-	salePosting     = int64(fund.SalePosting)
-	reversalPosting = int64(fund.ReversalPosting)
-	// The legs of a posting.
-	unitLeg  = 1
-	moneyLeg = 2
-)
-
-// String names the posting in findings.
-func (p *PostingRow) String() string {
-	return fmt.Sprintf("posting %s/%d/%d of customer %d", p.OperationID, p.Index, p.Leg, p.CustomerNo)
-}
-
-// sale names the sale that the posting claims to belong to.
-func (p *PostingRow) sale() string { return saleName(p.OperationID, p.Index, p.CustomerNo) }
-
-var operationRules = []rule[OperationRow]{
 	{
 		Rule{"operation-has-sales", "Every operation that took place, as its CallerId answers, has sales."},
-		says((*OperationRow).String, "its CallerId answers that it took place, but it has no sales", func(o *OperationRow) bool {
-			return o.RecordState != 0 && o.RecordState != failed && o.Sales == 0
+		ofOperation("its CallerId answers that it took place, but it has no sales", func(o *Operation) bool {
+			return len(o.Sales) == 0 && o.Refusal == nil && o.Record != nil && o.Record.Outcome.State != operation.Failed
 		}),
 	},
 	{
 		Rule{"operation-one-state", "All sales of an operation are in one state."},
-		says((*OperationRow).String, "its sales are in different states", func(o *OperationRow) bool {
-			return o.LowestState != o.HighestState
+		ofOperation("its sales are in different states", func(o *Operation) bool {
+			return slices.ContainsFunc(o.Sales, func(s fund.SaleEntry) bool { return s.State != o.Sales[0].State })
 		}),
 	},
 	{
 		Rule{"operation-complete", "No sale of an operation is missing between the first and the last."},
-		says((*OperationRow).String, "some of its sales are missing", func(o *OperationRow) bool {
-			return o.Sales > 0 && (o.SharesIndex || o.Sales != o.LastIndex+1)
+		ofOperation("some of its sales are missing", func(o *Operation) bool {
+			for i := range o.Sales {
+				if o.Sales[i].Index != i {
+					return true
+				}
+			}
+			return false
 		}),
 	},
-}
-
-// String names the operation in findings.
-func (o *OperationRow) String() string { return "operation " + o.ID.String() }
-
-var reversalRules = []rule[ReversalRow]{
 	{
 		Rule{"reversal-of-completed", "Every reversed operation has sales, and all of them are completed."},
-		says((*ReversalRow).String, "is reversed, but was not completed", func(r *ReversalRow) bool {
-			return !r.HasSale || r.State != completed
-		}),
+		func(o *Operation, broken func(string)) {
+			if o.Reversal == nil {
+				return
+			}
+			if len(o.Sales) == 0 {
+				broken(operationName(o) + ": is reversed, but was not completed")
+			}
+			for i := range o.Sales {
+				if s := &o.Sales[i]; s.State != operation.Completed {
+					broken(saleName(o, s.Index, s.Terms.Holding.CustomerNo) + ": is reversed, but was not completed")
+				}
+			}
+		},
 	},
 	{
 		Rule{"reversal-posted", "Every sale of a reversed operation has the postings that return its units and take back its proceeds."},
-		says((*ReversalRow).String, "is reversed, but its postings are not undone", func(r *ReversalRow) bool {
-			u, m := r.UnitPosting, r.MoneyPosting
-			return r.HasSale && (u == nil || u.Kind != reversalPosting || u.Fund != r.Holding.Fund || u.Quantity != r.Units ||
-				m == nil || m.Kind != reversalPosting || m.Account != r.Account || r.Proceeds == nil || m.Quantity != -*r.Proceeds)
+		eachSale("is reversed, but its postings are not undone", func(o *Operation, s *fund.SaleEntry) bool {
+			return o.Reversal != nil &&
+				(!hasPosting(o.ReversalPostings, s.Index, fund.Posting{Kind: fund.ReversalPosting, Holding: s.Terms.Holding, Quantity: int64(s.Terms.Units)}) ||
+					!hasPosting(o.ReversalPostings, s.Index, fund.Posting{Kind: fund.ReversalPosting, Account: s.Terms.Account, Quantity: -s.Proceeds.Minor()}))
 		}),
 	},
 }
 
-// String names the sale in findings.
-func (r *ReversalRow) String() string { return saleName(r.OperationID, r.Index, r.Holding.CustomerNo) }
+// Rules of rows that no operation has.
+var (
+	postingShape = Rule{"posting-shape", "Every posting is of a known kind, and either of units or of money."}
+	outcomeOfEnd = Rule{"outcome-of-end", "Every outcome is the end of its operation, and every operation that ended after its answer has its outcome."}
+	readable     = Rule{"row-readable", "Every row has values that this program writes."}
+)
+
+// eachSale checks the sales of an operation. breaks is true of a sale that breaks the rule.
+func eachSale(sentence string, breaks func(*Operation, *fund.SaleEntry) bool) func(*Operation, func(string)) {
+	return func(o *Operation, broken func(string)) {
+		for i := range o.Sales {
+			if s := &o.Sales[i]; breaks(o, s) {
+				broken(saleName(o, s.Index, s.Terms.Holding.CustomerNo) + ": " + sentence)
+			}
+		}
+	}
+}
+
+func completed(sentence string, breaks func(*Operation, *fund.SaleEntry) bool) func(*Operation, func(string)) {
+	return eachSale(sentence, func(o *Operation, s *fund.SaleEntry) bool { return s.State == operation.Completed && breaks(o, s) })
+}
+
+func ofOperation(sentence string, breaks func(*Operation) bool) func(*Operation, func(string)) {
+	return func(o *Operation, broken func(string)) {
+		if breaks(o) {
+			broken(operationName(o) + ": " + sentence)
+		}
+	}
+}
+
+// withoutSale finds the postings of units, or of money, that belong to no completed sale.
+func withoutSale(sentence string, ofMoney bool) func(*Operation, func(string)) {
+	return func(o *Operation, broken func(string)) {
+		for i := range o.Postings {
+			p := &o.Postings[i]
+			hasSale := func(s fund.SaleEntry) bool { return s.State == operation.Completed && isOf(p, &s) }
+			if p.Kind == fund.SalePosting && p.IsMoney() == ofMoney && !slices.ContainsFunc(o.salesAt(p.Index), hasSale) {
+				broken(saleName(o, p.Index, p.CustomerNo()) + ": " + sentence)
+			}
+		}
+	}
+}
+
+// isOf reports whether a posting is of the customer of a sale.
+func isOf(p *fund.PostingEntry, s *fund.SaleEntry) bool {
+	if p.IsMoney() {
+		return p.CustomerNo() == s.Terms.Account.CustomerNo
+	}
+	return p.CustomerNo() == s.Terms.Holding.CustomerNo
+}
+
+// hasPosting reports whether there is a posting with that index, kind, holding or account,
+// and quantity.
+func hasPosting(all []fund.PostingEntry, index int, wanted fund.Posting) bool {
+	at := having(all, index, func(p *fund.PostingEntry) int { return p.Index })
+	return slices.ContainsFunc(at, func(p fund.PostingEntry) bool {
+		return p.Kind == wanted.Kind && p.Holding == wanted.Holding && p.Account == wanted.Account && p.Quantity == wanted.Quantity
+	})
+}
+
+func operationName(o *Operation) string { return "operation " + o.ID.String() }
+
+func saleName(o *Operation, index int, customerNo int64) string {
+	return fmt.Sprintf("sale %s/%d of customer %d", o.ID, index, customerNo)
+}
+
+func postingName(p *fund.PostingEntry) string {
+	leg := 1
+	if p.IsMoney() {
+		leg = 2
+	}
+	return fmt.Sprintf("posting %s/%d/%d of customer %d", p.OperationID, p.Index, leg, p.CustomerNo())
+}
 
 // zeroSum is checked once, for the totals of each fund and currency.
 var zeroSum = Rule{"zero-sum", "Units of each fund and money of each currency sum to zero over customers and bank."}

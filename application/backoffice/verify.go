@@ -150,14 +150,24 @@ func (v *Verifier) Verify(ctx context.Context, w Watch) (Proof, error) {
 	}
 	w.Progress = orQuiet(w.Progress)
 	run := verification{watch: w, units: make(map[string]*total), money: make(map[string]*total)}
+	run.broken = func(text string) { run.found(*run.rule, text) }
 	err := v.evidence.Read(ctx, Witness{
 		Holding:   run.holding,
 		Account:   run.account,
-		Sale:      run.sale,
-		Posting:   run.posting,
 		Operation: run.operation,
-		Reversal:  run.reversal,
-		Trail:     v.trail.witness(&run),
+		Posting: func(name string) error {
+			run.found(postingShape, name+": is neither of units nor of money")
+			return nil
+		},
+		Outcome: func(finding string) error {
+			run.found(outcomeOfEnd, finding)
+			return nil
+		},
+		Unreadable: func(row *UnreadableRow) error {
+			run.found(readable, row.Name+": "+row.Cause.Error())
+			return nil
+		},
+		Trail: v.trail.witness(&run),
 	})
 	if err != nil {
 		return run.proof, err
@@ -169,7 +179,10 @@ func (v *Verifier) Verify(ctx context.Context, w Watch) (Proof, error) {
 
 // verification is one run of Verify.
 type verification struct {
-	watch        Watch
+	watch Watch
+	// broken finds that the rule does not hold. One closure serves all rows.
+	broken       func(text string)
+	rule         *Rule
 	rows         int64
 	proof        Proof
 	units, money map[string]*total
@@ -187,9 +200,8 @@ func judge[Row any](v *verification, rules []rule[Row], row *Row) error {
 		v.watch.Progress(v.rows)
 	}
 	for i := range rules {
-		if text := rules[i].finding(row); text != "" {
-			v.found(rules[i].Rule, text)
-		}
+		v.rule = &rules[i].Rule
+		rules[i].check(row, v.broken)
 	}
 	return nil
 }
@@ -215,14 +227,10 @@ func (v *verification) account(a *AccountRow) error {
 	return judge(v, accountRules, a)
 }
 
-func (v *verification) sale(s *SaleRow) error {
-	v.proof.Sales++
-	return judge(v, saleRules, s)
+func (v *verification) operation(o *Operation) error {
+	v.proof.Sales += int64(len(o.Sales))
+	return judge(v, operationRules, o)
 }
-
-func (v *verification) posting(p *PostingRow) error     { return judge(v, postingRules, p) }
-func (v *verification) operation(o *OperationRow) error { return judge(v, operationRules, o) }
-func (v *verification) reversal(r *ReversalRow) error   { return judge(v, reversalRules, r) }
 
 // add adds a position and its postings to a total.
 func (v *verification) add(to map[string]*total, name string, decimals int, p *PositionSums) {

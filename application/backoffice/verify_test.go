@@ -5,11 +5,15 @@ import (
 	"errors"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"bankingapi/application/backoffice"
+	"bankingapi/domain/day"
 	"bankingapi/domain/fund"
+	"bankingapi/domain/idempotency"
+	"bankingapi/domain/money"
 	"bankingapi/domain/operation"
 )
 
@@ -17,16 +21,21 @@ import (
 type rows struct {
 	holdings   []backoffice.HoldingRow
 	accounts   []backoffice.AccountRow
-	sales      []backoffice.SaleRow
-	postings   []backoffice.PostingRow
-	operations []backoffice.OperationRow
-	reversals  []backoffice.ReversalRow
+	operations []backoffice.Operation
+	postings   []string
+	outcomes   []string
+	unreadable []backoffice.UnreadableRow
 	err        error
 }
 
 func (r *rows) Read(_ context.Context, w backoffice.Witness) error {
-	return errors.Join(tell(r.holdings, w.Holding), tell(r.accounts, w.Account), tell(r.sales, w.Sale),
-		tell(r.postings, w.Posting), tell(r.operations, w.Operation), tell(r.reversals, w.Reversal), r.err)
+	for _, name := range r.postings {
+		_ = w.Posting(name)
+	}
+	for _, finding := range r.outcomes {
+		_ = w.Outcome(finding)
+	}
+	return errors.Join(tell(r.holdings, w.Holding), tell(r.accounts, w.Account), tell(r.operations, w.Operation), tell(r.unreadable, w.Unreadable), r.err)
 }
 
 func tell[Row any](all []Row, to func(*Row) error) error {
@@ -41,52 +50,68 @@ func tell[Row any](all []Row, to func(*Row) error) error {
 var (
 	afa     = fund.Fund{IMKBCode: "AFA", HolderCorporationName: "Demo Portfoy"}
 	holding = fund.HoldingKey{CustomerNo: 1, Fund: afa}
-	account = backoffice.AccountName{CustomerNo: 2, BranchCode: 7, AccountSuffix: 3, CurrencyCode: "TRY"}
+	account = fund.AccountKey{CustomerNo: 2, BranchCode: 7, AccountSuffix: 3, Currency: lira}
 	saleID  = operation.ID{1}
+	usd, _  = money.ParseCurrency("USD")
+	yen, _  = money.ParseCurrency("JPY")
 )
 
-func at[T any](value T) *T { return &value }
-
-// completed is a sale of 10 units at 2.50 that breaks no rule.
-func completed() backoffice.SaleRow {
-	return backoffice.SaleRow{
-		OperationID: saleID, Holding: holding, Units: 10_000_000, Account: account, State: 2, HasSettledAt: true,
-		SettledPriceID: at(int64(1)), SettledPrice: at(int64(250_000_000)), Proceeds: at(int64(2500)),
-		UnitPosting:  &backoffice.UnitPostingRow{Kind: 1, Fund: afa, Quantity: -10_000_000},
-		MoneyPosting: &backoffice.MoneyPostingRow{Kind: 1, Account: account, Quantity: 2500},
-		Price:        &backoffice.PriceRow{Fund: afa, PerUnit: 250_000_000, CurrencyCode: "TRY"},
-		HasCallerID:  true, Record: &backoffice.RecordRow{OperationID: saleID, State: 2},
+// one is an operation with a sale of 10 units in that state.
+func one(state operation.State) backoffice.Operation {
+	return backoffice.Operation{
+		ID: saleID,
+		Sales: []fund.SaleEntry{{
+			OperationID: saleID, Subscription: "shop", Header: operation.Header{CallerID: "c"},
+			Terms: fund.Terms{Holding: holding, Units: 10_000_000, Account: account}, State: state,
+		}},
+		Record: &idempotency.Record{
+			Key: idempotency.Key{CallerID: "c", Subscription: "shop", Operation: operation.BuyFundFromCustomer}, ID: saleID, Outcome: operation.Outcome{State: state},
+		},
 	}
 }
 
-// reversed is the reversal of a sale like completed.
-func reversed() backoffice.ReversalRow {
-	return backoffice.ReversalRow{
-		OperationID: saleID, ReversalID: operation.ID{2}, HasSale: true, State: 2, Holding: holding, Units: 10_000_000, Account: account, Proceeds: at(int64(2500)),
-		UnitPosting:  &backoffice.UnitPostingRow{Kind: 4, Fund: afa, Quantity: 10_000_000},
-		MoneyPosting: &backoffice.MoneyPostingRow{Kind: 4, Account: account, Quantity: -2500},
+// completed is a sale at 2.50 that breaks no rule.
+func completed() backoffice.Operation {
+	o := one(operation.Completed)
+	s := &o.Sales[0]
+	s.PriceID, s.PerUnit, s.Proceeds, s.SettledAt = 1, 250_000_000, money.New(2500, lira), noon
+	o.Prices = map[int64]fund.Price{1: onePrice}
+	o.Postings = posted(fund.SalePosting, -10_000_000, 2500)
+	return o
+}
+
+// posted are the postings of a sale, or of its reversal.
+func posted(kind fund.PostingKind, units fund.Units, minor int64) []fund.PostingEntry {
+	return []fund.PostingEntry{
+		{Posting: fund.UnitPosting(kind, saleID, 0, holding, units)},
+		{Posting: fund.MoneyPosting(kind, saleID, 0, account, minor)},
 	}
 }
 
-func recorded() backoffice.SaleRow {
-	return backoffice.SaleRow{
-		OperationID: saleID, Index: 1, Holding: holding, Units: 10_000_000, Account: account, State: 1, HasSelectedDay: true,
-		HasCallerID: true, Record: &backoffice.RecordRow{OperationID: saleID, State: 1},
-	}
+func reversed() backoffice.Operation {
+	o := completed()
+	o.Reversal = &fund.Reversal{OperationID: saleID, ID: operation.ID{2}, At: noon}
+	o.ReversalPostings = posted(fund.ReversalPosting, 10_000_000, -2500)
+	return o
 }
 
-func failed() backoffice.SaleRow {
-	s := recorded()
-	s.State, s.HasSettledAt, s.Record.State = 8, true, 8
-	return s
+func recorded() backoffice.Operation {
+	o := one(operation.Recorded)
+	o.Sales[0].Terms.SelectedDay = today
+	return o
 }
 
-func unitPosting() backoffice.PostingRow {
-	return backoffice.PostingRow{OperationID: saleID, Leg: 1, Kind: 1, CustomerNo: 1, Fund: afa, HasSale: true}
+func failed() backoffice.Operation {
+	o := one(operation.Failed)
+	o.Sales[0].SettledAt = noon
+	return o
 }
 
-func moneyPosting() backoffice.PostingRow {
-	return backoffice.PostingRow{OperationID: saleID, Leg: 2, Kind: 1, CustomerNo: 2, CurrencyCode: "TRY", HasSale: true}
+// answered is an operation of which only its CallerId is left.
+func answered(state operation.State) backoffice.Operation {
+	o := one(state)
+	o.Sales = nil
+	return o
 }
 
 func holdingRow() backoffice.HoldingRow {
@@ -96,29 +121,19 @@ func holdingRow() backoffice.HoldingRow {
 }
 
 func accountRow() backoffice.AccountRow {
-	return backoffice.AccountRow{Key: account, PositionSums: backoffice.PositionSums{
+	return backoffice.AccountRow{Key: backoffice.AccountName{CustomerNo: 2, BranchCode: 7, AccountSuffix: 3, CurrencyCode: "TRY"}, PositionSums: backoffice.PositionSums{
 		Quantity: 2500, Exists: true, Postings: 1, Posted: backoffice.Sum{Low: 2500},
 	}}
 }
 
 // lawful is evidence of every kind that breaks no rule.
 func lawful() *rows {
-	opening, adjustment := unitPosting(), moneyPosting()
-	opening.Kind, opening.HasSale = 2, false
-	adjustment.Kind, adjustment.HasSale = 3, false
 	anonymous := completed()
-	anonymous.HasCallerID, anonymous.Record = false, nil
+	anonymous.Sales[0].Header.CallerID, anonymous.Record = "", nil
 	return &rows{
-		holdings: []backoffice.HoldingRow{holdingRow()},
-		accounts: []backoffice.AccountRow{accountRow()},
-		sales:    []backoffice.SaleRow{completed(), recorded(), failed(), anonymous},
-		postings: []backoffice.PostingRow{unitPosting(), moneyPosting(), opening, adjustment},
-		operations: []backoffice.OperationRow{
-			{ID: saleID, RecordState: 2, Sales: 2, LastIndex: 1, LowestState: 2, HighestState: 2},
-			{ID: saleID, RecordState: 8},
-			{ID: saleID, Sales: 1, LowestState: 1, HighestState: 1},
-		},
-		reversals: []backoffice.ReversalRow{reversed()},
+		holdings:   []backoffice.HoldingRow{holdingRow()},
+		accounts:   []backoffice.AccountRow{accountRow()},
+		operations: []backoffice.Operation{completed(), recorded(), failed(), anonymous, reversed(), answered(operation.Failed)},
 	}
 }
 
@@ -137,7 +152,7 @@ func TestALawfulBookHolds(t *testing.T) {
 	proof, found := verify(t, lawful())
 	require.Empty(t, found)
 	require.Equal(t, backoffice.Proof{
-		Holdings: 1, Accounts: 1, Sales: 4, Postings: 3,
+		Holdings: 1, Accounts: 1, Sales: 5, Postings: 3,
 		Units: []backoffice.Total{{Of: "AFA Demo Portfoy", Customers: "1500000.000250", Bank: "-1500000.000250"}},
 		Money: []backoffice.Total{{Of: "TRY", Customers: "25.00", Bank: "-25.00"}},
 	}, proof)
@@ -149,134 +164,163 @@ const saleName = "sale 01000000-0000-0000-0000-000000000000"
 // only findings.
 func TestEveryColumnIsProved(t *testing.T) {
 	t.Parallel()
-	sale := func(of func() backoffice.SaleRow, change func(*backoffice.SaleRow)) *rows {
-		s := of()
-		change(&s)
-		return &rows{sales: []backoffice.SaleRow{s}}
+	type (
+		whole = backoffice.Operation
+		cases map[string]*rows
+	)
+	of := func(o whole, change func(*whole)) *rows {
+		change(&o)
+		return &rows{operations: []whole{o}}
 	}
-	posting := func(of func() backoffice.PostingRow, change func(*backoffice.PostingRow)) *rows {
-		p := of()
-		change(&p)
-		return &rows{postings: []backoffice.PostingRow{p}}
+	sale := func(o whole, change func(*fund.SaleEntry)) *rows {
+		return of(o, func(o *whole) { change(&o.Sales[0]) })
 	}
-	reversal := func(change func(*backoffice.ReversalRow)) *rows {
-		r := reversed()
-		change(&r)
-		return &rows{reversals: []backoffice.ReversalRow{r}}
+	units := func(change func(*fund.PostingEntry)) *rows {
+		return of(completed(), func(o *whole) { change(&o.Postings[0]) })
 	}
-	type cases map[string]*rows
+	proceeds := func(change func(*fund.PostingEntry)) *rows {
+		return of(completed(), func(o *whole) { change(&o.Postings[1]) })
+	}
+	undone := func(at int, change func(*fund.PostingEntry)) *rows {
+		return of(reversed(), func(o *whole) { change(&o.ReversalPostings[at]) })
+	}
+	price := func(change func(*fund.Price)) *rows {
+		return of(completed(), func(o *whole) {
+			p := o.Prices[1]
+			change(&p)
+			o.Prices = map[int64]fund.Price{1: p}
+		})
+	}
 	tested := make(map[string]bool)
 	for rule, group := range map[string]struct {
 		text  string
 		cases cases
 	}{
 		"sale-units-posted": {saleName + "/0 of customer 1: has no posting of its units", cases{
-			"no posting":       sale(completed, func(s *backoffice.SaleRow) { s.UnitPosting = nil }),
-			"another kind":     sale(completed, func(s *backoffice.SaleRow) { s.UnitPosting.Kind = 3 }),
-			"an absurd kind":   sale(completed, func(s *backoffice.SaleRow) { s.UnitPosting.Kind = 257 }),
-			"another code":     sale(completed, func(s *backoffice.SaleRow) { s.UnitPosting.Fund.IMKBCode = "AFB" }),
-			"another holder":   sale(completed, func(s *backoffice.SaleRow) { s.UnitPosting.Fund.HolderCorporationName = "x" }),
-			"another quantity": sale(completed, func(s *backoffice.SaleRow) { s.UnitPosting.Quantity++ }),
-			"the wrong sign":   sale(completed, func(s *backoffice.SaleRow) { s.UnitPosting.Quantity *= -1 }),
+			"no posting":       of(completed(), func(o *whole) { o.Postings = o.Postings[1:] }),
+			"another kind":     units(func(p *fund.PostingEntry) { p.Kind = fund.AdjustmentPosting }),
+			"another code":     units(func(p *fund.PostingEntry) { p.Holding.IMKBCode = "AFB" }),
+			"another holder":   units(func(p *fund.PostingEntry) { p.Holding.HolderCorporationName = "x" }),
+			"another quantity": units(func(p *fund.PostingEntry) { p.Quantity++ }),
+			"the wrong sign":   units(func(p *fund.PostingEntry) { p.Quantity *= -1 }),
 		}},
 		"sale-proceeds-posted": {saleName + "/0 of customer 1: has no posting of its proceeds", cases{
-			"no posting":       sale(completed, func(s *backoffice.SaleRow) { s.MoneyPosting = nil }),
-			"another kind":     sale(completed, func(s *backoffice.SaleRow) { s.MoneyPosting.Kind = 2 }),
-			"another quantity": sale(completed, func(s *backoffice.SaleRow) { s.MoneyPosting.Quantity-- }),
-			"another customer": sale(completed, func(s *backoffice.SaleRow) { s.MoneyPosting.Account.CustomerNo++ }),
-			"another branch":   sale(completed, func(s *backoffice.SaleRow) { s.MoneyPosting.Account.BranchCode++ }),
-			"another suffix":   sale(completed, func(s *backoffice.SaleRow) { s.MoneyPosting.Account.AccountSuffix++ }),
-			"another currency": sale(completed, func(s *backoffice.SaleRow) { s.MoneyPosting.Account.CurrencyCode = "USD" }),
+			"no posting":       of(completed(), func(o *whole) { o.Postings = o.Postings[:1] }),
+			"another kind":     proceeds(func(p *fund.PostingEntry) { p.Kind = fund.OpeningPosting }),
+			"another quantity": proceeds(func(p *fund.PostingEntry) { p.Quantity-- }),
+			"another branch":   proceeds(func(p *fund.PostingEntry) { p.Account.BranchCode++ }),
+			"another suffix":   proceeds(func(p *fund.PostingEntry) { p.Account.AccountSuffix++ }),
+			"another currency": proceeds(func(p *fund.PostingEntry) { p.Account.Currency = usd }),
 		}},
 		"sale-price": {saleName + "/0 of customer 1: was not settled at a price of its fund and currency", cases{
-			"no price":         sale(completed, func(s *backoffice.SaleRow) { s.Price = nil }),
-			"another code":     sale(completed, func(s *backoffice.SaleRow) { s.Price.Fund.IMKBCode = "AFB" }),
-			"another holder":   sale(completed, func(s *backoffice.SaleRow) { s.Price.Fund.HolderCorporationName = "x" }),
-			"another currency": sale(completed, func(s *backoffice.SaleRow) { s.Price.CurrencyCode = "USD" }),
-			"another value":    sale(completed, func(s *backoffice.SaleRow) { s.Price.PerUnit++ }),
+			"no price":         of(completed(), func(o *whole) { o.Prices = nil }),
+			"another code":     price(func(p *fund.Price) { p.Fund.IMKBCode = "AFB" }),
+			"another holder":   price(func(p *fund.Price) { p.Fund.HolderCorporationName = "x" }),
+			"another currency": price(func(p *fund.Price) { p.Currency = usd }),
+			"another value":    price(func(p *fund.Price) { p.PerUnit++ }),
 		}},
 		"sale-settled-at": {saleName + "/0 of customer 1: is completed at no time", cases{
-			"no time": sale(completed, func(s *backoffice.SaleRow) { s.HasSettledAt = false }),
+			"no time": sale(completed(), func(s *fund.SaleEntry) { s.SettledAt = time.Time{} }),
 		}},
 		"sale-proceeds": {saleName + "/0 of customer 1: its proceeds are not units times price", cases{
-			"another amount": sale(completed, func(s *backoffice.SaleRow) { *s.Proceeds, s.MoneyPosting.Quantity = 2501, 2501 }),
-			"other units":    sale(completed, func(s *backoffice.SaleRow) { s.Units, s.UnitPosting.Quantity = 11_000_000, -11_000_000 }),
-			"other price":    sale(completed, func(s *backoffice.SaleRow) { *s.SettledPrice, s.Price.PerUnit = 260_000_000, 260_000_000 }),
-			"units below zero": sale(completed, func(s *backoffice.SaleRow) {
-				s.Units, s.UnitPosting.Quantity, *s.Proceeds, s.MoneyPosting.Quantity = -10_000_000, 10_000_000, -2500, -2500
+			"another amount": of(completed(), func(o *whole) { o.Sales[0].Proceeds, o.Postings[1].Quantity = money.New(2501, lira), 2501 }),
+			"other units":    of(completed(), func(o *whole) { o.Sales[0].Terms.Units, o.Postings[0].Quantity = 11_000_000, -11_000_000 }),
+			"other price": of(completed(), func(o *whole) {
+				p := onePrice
+				p.PerUnit = 260_000_000
+				o.Sales[0].PerUnit, o.Prices = p.PerUnit, map[int64]fund.Price{1: p}
 			}),
-			"another minor unit": sale(completed, func(s *backoffice.SaleRow) {
-				s.Account.CurrencyCode, s.MoneyPosting.Account.CurrencyCode, s.Price.CurrencyCode = "JPY", "JPY", "JPY"
+			"units below zero": of(completed(), func(o *whole) {
+				o.Sales[0].Terms.Units, o.Postings[0].Quantity, o.Sales[0].Proceeds, o.Postings[1].Quantity = -10_000_000, 10_000_000, money.New(-2500, lira), -2500
+			}),
+			"another minor unit": of(completed(), func(o *whole) {
+				p := onePrice
+				p.Currency = yen
+				o.Sales[0].Terms.Account.Currency, o.Postings[1].Account.Currency, o.Prices = yen, yen, map[int64]fund.Price{1: p}
+				o.Sales[0].Proceeds = money.New(2500, yen)
 			}),
 		}},
-		"sale-state": {saleName + "/1 of customer 1: is in a state that contradicts itself", cases{
-			"recorded without a day":         sale(recorded, func(s *backoffice.SaleRow) { s.HasSelectedDay = false }),
-			"recorded and settled":           sale(recorded, func(s *backoffice.SaleRow) { s.HasSettledAt = true }),
-			"recorded with a price's ID":     sale(recorded, func(s *backoffice.SaleRow) { s.SettledPriceID = at(int64(1)) }),
-			"recorded with a price":          sale(recorded, func(s *backoffice.SaleRow) { s.SettledPrice = at(int64(1)) }),
-			"recorded with proceeds":         sale(recorded, func(s *backoffice.SaleRow) { s.Proceeds = at(int64(0)) }),
-			"failed at no time":              sale(failed, func(s *backoffice.SaleRow) { s.HasSettledAt = false }),
-			"failed with a price's ID":       sale(failed, func(s *backoffice.SaleRow) { s.SettledPriceID = at(int64(1)) }),
-			"failed with a price":            sale(failed, func(s *backoffice.SaleRow) { s.SettledPrice = at(int64(1)) }),
-			"failed with proceeds":           sale(failed, func(s *backoffice.SaleRow) { s.Proceeds = at(int64(1)) }),
-			"an unknown state":               sale(failed, func(s *backoffice.SaleRow) { s.State, s.Record.State = 3, 3 }),
-			"a state that only looks like 2": sale(failed, func(s *backoffice.SaleRow) { s.State, s.Record.State = 258, 258 }),
+		"sale-state": {saleName + "/0 of customer 1: is in a state that contradicts itself", cases{
+			"recorded without a day":     sale(recorded(), func(s *fund.SaleEntry) { s.Terms.SelectedDay = day.Day{} }),
+			"recorded and settled":       sale(recorded(), func(s *fund.SaleEntry) { s.SettledAt = noon }),
+			"recorded with a price's ID": sale(recorded(), func(s *fund.SaleEntry) { s.PriceID = 1 }),
+			"recorded with a price":      sale(recorded(), func(s *fund.SaleEntry) { s.PerUnit = 1 }),
+			"recorded with proceeds":     sale(recorded(), func(s *fund.SaleEntry) { s.Proceeds = money.New(0, lira) }),
+			"failed at no time":          sale(failed(), func(s *fund.SaleEntry) { s.SettledAt = time.Time{} }),
+			"failed with a price's ID":   sale(failed(), func(s *fund.SaleEntry) { s.PriceID = 1 }),
+			"failed with a price":        sale(failed(), func(s *fund.SaleEntry) { s.PerUnit = 1 }),
+			"failed with proceeds":       sale(failed(), func(s *fund.SaleEntry) { s.Proceeds = money.New(1, lira) }),
+			"an unknown state":           of(failed(), func(o *whole) { o.Sales[0].State, o.Record.Outcome.State = 3, 3 }),
 		}},
 		"sale-caller-id": {saleName + "/0 of customer 1: is in another state than its CallerId answers", cases{
-			"no record":         sale(completed, func(s *backoffice.SaleRow) { s.Record = nil }),
-			"another operation": sale(completed, func(s *backoffice.SaleRow) { s.Record.OperationID[15] = 1 }),
-			"another state":     sale(completed, func(s *backoffice.SaleRow) { s.Record.State = 8 }),
+			"no record":            of(completed(), func(o *whole) { o.Record = nil }),
+			"another operation":    of(completed(), func(o *whole) { o.Record.ID[15] = 1 }),
+			"another state":        of(completed(), func(o *whole) { o.Record.Outcome.State = operation.Failed }),
+			"another CallerId":     of(completed(), func(o *whole) { o.Sales[0].Header.CallerID = "d" }),
+			"another subscription": of(completed(), func(o *whole) { o.Sales[0].Subscription = "x" }),
 		}},
 		"posting-units-have-sale": {saleName + "/0 of customer 1: is not completed, but has a posting of units", cases{
-			"no sale": posting(unitPosting, func(p *backoffice.PostingRow) { p.HasSale = false }),
+			"no sale":         of(whole{ID: saleID}, func(o *whole) { o.Postings = completed().Postings[:1] }),
+			"a failed sale":   of(failed(), func(o *whole) { o.Postings = completed().Postings[:1] }),
+			"a recorded sale": of(recorded(), func(o *whole) { o.Postings = completed().Postings[:1] }),
 		}},
 		"posting-proceeds-have-sale": {saleName + "/0 of customer 2: is not completed, but has a posting of proceeds", cases{
-			"no sale": posting(moneyPosting, func(p *backoffice.PostingRow) { p.HasSale = false }),
+			"no sale":       of(whole{ID: saleID}, func(o *whole) { o.Postings = completed().Postings[1:] }),
+			"a failed sale": of(failed(), func(o *whole) { o.Postings = completed().Postings[1:] }),
 		}},
 		"posting-once": {"posting 01000000-0000-0000-0000-000000000000/0/1 of customer 1: its sale was posted before", cases{
-			"twice": posting(unitPosting, func(p *backoffice.PostingRow) { p.IsSecond = true }),
+			"twice": of(completed(), func(o *whole) { o.Postings = append(o.Postings[:1:1], o.Postings...) }),
 		}},
-		"posting-reversal-has-sale": {"posting 01000000-0000-0000-0000-000000000000/0/1 of customer 1: belongs to no reversal of a sale", cases{
-			"no sale": posting(unitPosting, func(p *backoffice.PostingRow) { p.Kind, p.HasSale = 4, false }),
+		"posting-reversal-has-sale": {"/1 of customer 1: belongs to no reversal of a sale", cases{
+			"no reversal": of(whole{ID: saleID}, func(o *whole) { o.Postings = reversed().ReversalPostings[:1] }),
+			"another sale": of(reversed(), func(o *whole) {
+				other := o.ReversalPostings[0]
+				other.Index = 1
+				other.OperationID = saleID
+				o.ReversalPostings = append(o.ReversalPostings, other)
+			}),
 		}},
 		"reversal-of-completed": {"is reversed, but was not completed", cases{
-			"no sale":       reversal(func(r *backoffice.ReversalRow) { r.HasSale = false }),
-			"another state": reversal(func(r *backoffice.ReversalRow) { r.State = 8 }),
+			"no sale": of(whole{ID: saleID}, func(o *whole) { o.Reversal = reversed().Reversal }),
+			"another state": of(failed(), func(o *whole) {
+				o.Reversal, o.ReversalPostings = reversed().Reversal, posted(fund.ReversalPosting, 10_000_000, 0)
+			}),
 		}},
 		"reversal-posted": {saleName + "/0 of customer 1: is reversed, but its postings are not undone", cases{
-			"no units":         reversal(func(r *backoffice.ReversalRow) { r.UnitPosting = nil }),
-			"units of a sale":  reversal(func(r *backoffice.ReversalRow) { r.UnitPosting.Kind = 1 }),
-			"other units":      reversal(func(r *backoffice.ReversalRow) { r.UnitPosting.Quantity++ }),
-			"another fund":     reversal(func(r *backoffice.ReversalRow) { r.UnitPosting.Fund.IMKBCode = "AFB" }),
-			"no money":         reversal(func(r *backoffice.ReversalRow) { r.MoneyPosting = nil }),
-			"money of a sale":  reversal(func(r *backoffice.ReversalRow) { r.MoneyPosting.Kind = 1 }),
-			"other money":      reversal(func(r *backoffice.ReversalRow) { r.MoneyPosting.Quantity++ }),
-			"another account":  reversal(func(r *backoffice.ReversalRow) { r.MoneyPosting.Account.AccountSuffix++ }),
-			"without proceeds": reversal(func(r *backoffice.ReversalRow) { r.Proceeds = nil }),
+			"no units":        of(reversed(), func(o *whole) { o.ReversalPostings = o.ReversalPostings[1:] }),
+			"units of a sale": undone(0, func(p *fund.PostingEntry) { p.Kind = fund.SalePosting }),
+			"other units":     undone(0, func(p *fund.PostingEntry) { p.Quantity++ }),
+			"another fund":    undone(0, func(p *fund.PostingEntry) { p.Holding.IMKBCode = "AFB" }),
+			"no money":        of(reversed(), func(o *whole) { o.ReversalPostings = o.ReversalPostings[:1] }),
+			"money of a sale": undone(1, func(p *fund.PostingEntry) { p.Kind = fund.SalePosting }),
+			"other money":     undone(1, func(p *fund.PostingEntry) { p.Quantity++ }),
+			"another account": undone(1, func(p *fund.PostingEntry) { p.Account.AccountSuffix++ }),
 		}},
-		"posting-shape": {"posting 01000000-0000-0000-0000-000000000000/0/", cases{
-			"an unknown kind":     posting(unitPosting, func(p *backoffice.PostingRow) { p.Kind = 5 }),
-			"no kind":             posting(moneyPosting, func(p *backoffice.PostingRow) { p.Kind = 0 }),
-			"an absurd kind":      posting(moneyPosting, func(p *backoffice.PostingRow) { p.Kind = 257 }),
-			"an unknown leg":      posting(moneyPosting, func(p *backoffice.PostingRow) { p.Leg = 3 }),
-			"units of a currency": posting(unitPosting, func(p *backoffice.PostingRow) { p.CurrencyCode = "TRY" }),
-			"money of a fund":     posting(moneyPosting, func(p *backoffice.PostingRow) { p.Fund = afa }),
-			"units of nothing":    posting(unitPosting, func(p *backoffice.PostingRow) { p.Fund = fund.Fund{} }),
-			"money of nothing":    posting(moneyPosting, func(p *backoffice.PostingRow) { p.CurrencyCode = "" }),
-			"units on leg 2":      posting(unitPosting, func(p *backoffice.PostingRow) { p.Leg = 2 }),
-			"money on leg 1":      posting(moneyPosting, func(p *backoffice.PostingRow) { p.Leg = 1 }),
+		"posting-shape": {"posting 01000000-0000-0000-0000-000000000000/0/1 of customer 1: is neither of units nor of money", cases{
+			"a shape": {postings: []string{"posting 01000000-0000-0000-0000-000000000000/0/1 of customer 1"}},
+		}},
+		"outcome-of-end": {"outcome 1 of operation", cases{
+			"an outcome": {outcomes: []string{"outcome 1 of operation 1: is not how the operation ended"}},
+		}},
+		"row-readable": {"operation 1: a sale is in the state 258", cases{
+			"a state that only looks like 2": {unreadable: []backoffice.UnreadableRow{{Name: "operation 1", Cause: errors.New("a sale is in the state 258")}}},
 		}},
 		"operation-has-sales": {"operation 01000000-0000-0000-0000-000000000000: its CallerId answers that it took place, but it has no sales", cases{
-			"completed": {operations: []backoffice.OperationRow{{ID: saleID, RecordState: 2}}},
-			"recorded":  {operations: []backoffice.OperationRow{{ID: saleID, RecordState: 1}}},
-			"unknown":   {operations: []backoffice.OperationRow{{ID: saleID, RecordState: 264}}},
+			"completed": {operations: []whole{answered(operation.Completed)}},
+			"recorded":  {operations: []whole{answered(operation.Recorded)}},
+			"unknown":   {operations: []whole{answered(3)}},
 		}},
 		"operation-one-state": {"operation 01000000-0000-0000-0000-000000000000: its sales are in different states", cases{
-			"two states": {operations: []backoffice.OperationRow{{ID: saleID, Sales: 2, LastIndex: 1, LowestState: 2, HighestState: 8}}},
+			"two states": of(failed(), func(o *whole) {
+				other := recorded().Sales[0]
+				other.Index = 1
+				other.Header.CallerID = ""
+				o.Sales = append(o.Sales, other)
+			}),
 		}},
 		"operation-complete": {"operation 01000000-0000-0000-0000-000000000000: some of its sales are missing", cases{
-			"two have one index": {operations: []backoffice.OperationRow{{ID: saleID, Sales: 3, SharesIndex: true, LastIndex: 2, LowestState: 2, HighestState: 2}}},
-			"the first of two":   {operations: []backoffice.OperationRow{{ID: saleID, Sales: 1, LastIndex: 1, LowestState: 2, HighestState: 2}}},
+			"two have one index": of(failed(), func(o *whole) { o.Sales = append(o.Sales, o.Sales[0]) }),
+			"the first of two":   of(failed(), func(o *whole) { o.Sales[0].Index = 1 }),
 		}},
 	} {
 		tested[rule] = true
@@ -383,7 +427,7 @@ func TestVerifyNeedsNoCallbacks(t *testing.T) {
 
 func TestVerifyReportsProgress(t *testing.T) {
 	t.Parallel()
-	evidence := &rows{operations: slices.Repeat([]backoffice.OperationRow{{ID: saleID, RecordState: 8}}, 2500)}
+	evidence := &rows{operations: slices.Repeat([]backoffice.Operation{answered(operation.Failed)}, 2500)}
 	var progress []int64
 	_, err := backoffice.NewVerifier(evidence).Verify(t.Context(), backoffice.Watch{Progress: func(n int64) { progress = append(progress, n) }})
 	require.NoError(t, err)

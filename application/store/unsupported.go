@@ -183,10 +183,6 @@ func (noLookups) OperationOf(context.Context, idempotency.Key) (none backoffice.
 	return none, cannot("look up operations")
 }
 
-func (noLookups) Reversals(context.Context, []operation.ID) (map[operation.ID]fund.Reversal, error) {
-	return nil, nil
-}
-
 func (noLookups) DueDays(context.Context, day.Day, int) ([]backoffice.DueDay, error) {
 	return nil, nil
 }

@@ -543,12 +543,11 @@ func testStreamStops(t *testing.T, o office) {
 func testReadingFails(t *testing.T, o office) {
 	read := func(ctx context.Context) []error {
 		_, isEmpty := backoffice.IsEmpty(ctx, o.Reader)
-		_, reversals := o.Lookups.Reversals(ctx, []operation.ID{id(1)})
 		_, due := o.Lookups.DueDays(ctx, on(0), 0)
 		_, byID := o.Lookups.Operation(ctx, id(1))
 		_, byCallerID := o.Lookups.OperationOf(ctx, callerKey(order(1, "a")))
 		return []error{
-			isEmpty, byID, byCallerID, reversals, due,
+			isEmpty, byID, byCallerID, due,
 			failure(t, o.Reader.Prices(ctx, backoffice.Query{})),
 			failure(t, o.Reader.Holdings(ctx, backoffice.Query{})),
 			failure(t, o.Reader.Accounts(ctx, backoffice.Query{})),
@@ -758,7 +757,7 @@ func testEvidence(t *testing.T, o office) {
 		Money: []backoffice.Total{{Of: "TRY", Customers: "65.00", Bank: "-65.00"}},
 	}, o.holds())
 
-	sales := make(map[place]backoffice.SaleRow)
+	operations := make(map[int]backoffice.Operation)
 	holdings := make(map[int64]backoffice.PositionSums)
 	accounts := make(map[int64]backoffice.PositionSums)
 	require.NoError(t, o.Evidence.Read(t.Context(), backoffice.Witness{
@@ -772,12 +771,14 @@ func testEvidence(t *testing.T, o office) {
 			accounts[a.Key.CustomerNo] = a.PositionSums
 			return nil
 		},
-		Sale: func(s *backoffice.SaleRow) error {
-			sales[place{number(s.OperationID), int(s.Index)}] = copySaleRow(s)
+		Operation: func(o *backoffice.Operation) error {
+			kept := *o // o is valid during the call
+			kept.Sales, kept.Postings, kept.ReversalPostings = slices.Clone(o.Sales), slices.Clone(o.Postings), slices.Clone(o.ReversalPostings)
+			if len(o.Sales) > 0 {
+				operations[number(o.ID)] = kept
+			}
 			return nil
 		},
-		Posting:   func(*backoffice.PostingRow) error { return nil },
-		Operation: func(*backoffice.OperationRow) error { return nil },
 	}))
 
 	require.Len(t, holdings, 3)
@@ -788,45 +789,25 @@ func testEvidence(t *testing.T, o office) {
 	require.EqualValues(t, 1750, accounts[2].Posted.Value().Int64())
 	require.EqualValues(t, 2, accounts[2].Postings)
 
-	require.Len(t, sales, 9)
-	priceID, price, proceeds := int64(1), int64(250_000_000), int64(250)
-	name := backoffice.AccountName{CustomerNo: 2, BranchCode: 7, AccountSuffix: 1, CurrencyCode: "TRY"}
-	equal(t, backoffice.SaleRow{
-		OperationID: id(2), Index: 0, Holding: holdingOf(1), Units: 1_000_000, Account: name, State: 2, HasSettledAt: true,
-		SettledPriceID: &priceID, SettledPrice: &price, Proceeds: &proceeds,
-		UnitPosting:  &backoffice.UnitPostingRow{Kind: 1, Fund: someFund, Quantity: -1_000_000},
-		MoneyPosting: &backoffice.MoneyPostingRow{Kind: 1, Account: name, Quantity: 250},
-		Price:        &backoffice.PriceRow{Fund: someFund, PerUnit: price, CurrencyCode: "TRY"},
-		HasCallerID:  true, Record: &backoffice.RecordRow{OperationID: id(2), State: 2},
-	}, sales[place{2, 0}])
-	require.False(t, sales[place{3, 0}].HasCallerID)
-	require.Nil(t, sales[place{3, 0}].Record)
-	name.CustomerNo = 3
-	equal(t, backoffice.SaleRow{
-		OperationID: id(5), Index: 0, Holding: holdingOf(1), Units: 5_000_000, Account: name, State: 1, HasSelectedDay: true,
-		HasCallerID: true, Record: &backoffice.RecordRow{OperationID: id(5), State: 1},
-	}, sales[place{5, 0}])
-	name.CustomerNo = 1
-	equal(t, backoffice.SaleRow{
-		OperationID: id(6), Index: 1, Holding: holdingOf(1), Units: 1_000_000, Account: name, State: 8, HasSelectedDay: true, HasSettledAt: true,
-		HasCallerID: true, Record: &backoffice.RecordRow{OperationID: id(6), State: 8},
-	}, sales[place{6, 1}])
-}
-
-// copySaleRow keeps a row beyond the call.
-func copySaleRow(s *backoffice.SaleRow) backoffice.SaleRow {
-	c := *s
-	c.SettledPriceID, c.SettledPrice, c.Proceeds = copied(s.SettledPriceID), copied(s.SettledPrice), copied(s.Proceeds)
-	c.UnitPosting, c.MoneyPosting, c.Price, c.Record = copied(s.UnitPosting), copied(s.MoneyPosting), copied(s.Price), copied(s.Record)
-	return c
-}
-
-func copied[T any](from *T) *T {
-	if from == nil {
-		return nil
+	// What verify judges is what a lookup finds.
+	sales := 0
+	for _, told := range operations {
+		found, err := o.Lookups.Operation(t.Context(), told.ID)
+		require.NoError(t, err)
+		equal(t, found.Sales, told.Sales)
+		equal(t, found.Postings, told.Postings)
+		equal(t, found.Record, told.Record)
+		for _, s := range told.Sales {
+			if s.State == operation.Completed {
+				require.Equal(t, fund.Price{ID: 1, Fund: someFund, PerUnit: 250_000_000, Currency: lira, ValidFrom: told.Prices[1].ValidFrom}, told.Prices[s.PriceID])
+			}
+			sales++
+		}
 	}
-	to := *from
-	return &to
+	require.Equal(t, 9, sales)
+	require.Nil(t, operations[3].Record, "it has no CallerId")
+	require.Equal(t, operation.Recorded, operations[5].Record.Outcome.State)
+	require.Equal(t, operation.Failed, operations[6].Record.Outcome.State)
 }
 
 func testEvidenceStops(t *testing.T, o office) {

@@ -230,17 +230,9 @@ func count(imported *backoffice.Imported, exists, same bool) fund.PostingKind {
 
 // Operation implements backoffice.Lookups.
 func (l lookups) Operation(ctx context.Context, id operation.ID) (found backoffice.Operation, err error) {
-	err = l.store.read(ctx, l.strike, func() {
-		l.load(id, &found)
-		if len(found.Sales) == 0 || found.Sales[0].Header.CallerID == "" {
-			return
-		}
-		first := &found.Sales[0]
-		found.Record = l.record(idempotency.Key{
-			CallerID: first.Header.CallerID, Subscription: first.Subscription, Operation: operation.BuyFundFromCustomer,
-		})
-	})
-	if err == nil && len(found.Sales) == 0 && len(found.Postings) == 0 {
+	exists := false
+	err = l.store.read(ctx, l.strike, func() { found, exists = l.store.operation(id) })
+	if err == nil && !exists {
 		err = backoffice.ErrNotFound
 	}
 	return found, err
@@ -249,8 +241,9 @@ func (l lookups) Operation(ctx context.Context, id operation.ID) (found backoffi
 // OperationOf implements backoffice.Lookups.
 func (l lookups) OperationOf(ctx context.Context, key idempotency.Key) (found backoffice.Operation, err error) {
 	err = l.store.read(ctx, l.strike, func() {
-		if found.Record = l.record(key); found.Record != nil {
-			l.load(found.Record.ID, &found)
+		if record := l.store.record(key); record != nil {
+			found, _ = l.store.operation(record.ID)
+			found.Record = record
 		}
 	})
 	if err == nil && found.Record == nil {
@@ -259,37 +252,52 @@ func (l lookups) OperationOf(ctx context.Context, key idempotency.Key) (found ba
 	return found, err
 }
 
-func (l lookups) load(id operation.ID, into *backoffice.Operation) {
-	into.ID = id
-	into.Sales = slices.Clone(l.store.sales[id])
-	for _, p := range l.store.postings {
-		if p.OperationID == id {
-			into.Postings = append(into.Postings, p)
+// operation is everything that is stored under an ID.
+func (s *Store) operation(id operation.ID) (o backoffice.Operation, exists bool) {
+	o.ID, o.Sales, o.Postings = id, slices.Clone(s.sales[id]), s.postingsOf(id)
+	if len(o.Sales) > 0 {
+		first := &o.Sales[0]
+		o.Record = s.record(idempotency.Key{CallerID: first.Header.CallerID, Subscription: first.Subscription, Operation: operation.BuyFundFromCustomer})
+	}
+	for _, r := range s.refusals {
+		if r.ID == id {
+			o.Refusal = &r
+			o.Record = s.record(idempotency.Key{CallerID: r.Header.CallerID, Subscription: r.Subscription, Operation: r.Operation})
 		}
 	}
-	slices.SortFunc(into.Postings, comparePostings)
+	for _, n := range s.notifications {
+		if n.OperationID == id {
+			o.Notifications = append(o.Notifications, n)
+			o.Record = s.record(idempotency.Key{CallerID: n.Header.CallerID, Subscription: n.Subscription, Operation: operation.AddPushNotificationResponse})
+		}
+	}
+	if r, ok := s.reversals[id]; ok {
+		o.Reversal, o.ReversalPostings = &r, s.postingsOf(r.ID)
+	}
+	o.Prices = make(map[int64]fund.Price)
+	for _, p := range s.prices {
+		o.Prices[p.ID] = p
+	}
+	return o, o.Reversal != nil || o.Refusal != nil || len(o.Sales)+len(o.Postings)+len(o.Notifications) > 0
 }
 
-func (l lookups) record(key idempotency.Key) *idempotency.Record {
-	r, ok := l.store.operations[key]
+func (s *Store) postingsOf(id operation.ID) (all []fund.PostingEntry) {
+	for _, p := range s.postings {
+		if p.OperationID == id {
+			all = append(all, p)
+		}
+	}
+	slices.SortFunc(all, comparePostings)
+	return all
+}
+
+func (s *Store) record(key idempotency.Key) *idempotency.Record {
+	r, ok := s.operations[key]
 	if !ok {
 		return nil
 	}
 	r = copyKnown(r)
 	return &r
-}
-
-// Reversals implements backoffice.Lookups.
-func (l lookups) Reversals(ctx context.Context, ids []operation.ID) (map[operation.ID]fund.Reversal, error) {
-	all := make(map[operation.ID]fund.Reversal)
-	err := l.store.read(ctx, l.strike, func() {
-		for _, id := range ids {
-			if reversal, ok := l.store.reversals[id]; ok {
-				all[id] = reversal
-			}
-		}
-	})
-	return all, err
 }
 
 // DueDays implements backoffice.Lookups.
@@ -347,7 +355,7 @@ func (e evidence) Read(ctx context.Context, w backoffice.Witness) error {
 		return err
 	}
 	for _, tell := range []func(*backoffice.Witness) error{
-		copied.tellHoldings, copied.tellAccounts, copied.tellSales, copied.tellPostings, copied.tellOperations, copied.tellReversals,
+		copied.tellHoldings, copied.tellAccounts, copied.tellOperations,
 	} {
 		if ctx.Err() != nil {
 			return cancelled(ctx)
@@ -437,110 +445,27 @@ func nameOf(k fund.AccountKey) backoffice.AccountName {
 	return backoffice.AccountName{CustomerNo: k.CustomerNo, BranchCode: k.BranchCode, AccountSuffix: k.AccountSuffix, CurrencyCode: k.Currency.Code()}
 }
 
-// postingName is the key of the postings of a sale.
-type postingName struct {
-	id         operation.ID
-	index      int
-	customerNo int64
-	isMoney    bool
-}
-
-func (s *Store) tellSales(w *backoffice.Witness) error {
-	postings := make(map[postingName]*fund.PostingEntry)
-	for i := range s.postings {
-		p := &s.postings[i]
-		postings[postingName{p.OperationID, p.Index, p.CustomerNo(), p.IsMoney()}] = p
-	}
-	for _, sale := range s.allSales() {
-		row := s.saleRow(&sale)
-		t := &sale.Terms
-		if p := postings[postingName{sale.OperationID, sale.Index, t.Holding.CustomerNo, false}]; p != nil {
-			row.UnitPosting = &backoffice.UnitPostingRow{Kind: int64(p.Kind), Fund: p.Holding.Fund, Quantity: p.Quantity}
-		}
-		if p := postings[postingName{sale.OperationID, sale.Index, t.Account.CustomerNo, true}]; p != nil {
-			row.MoneyPosting = &backoffice.MoneyPostingRow{Kind: int64(p.Kind), Account: nameOf(p.Account), Quantity: p.Quantity}
-		}
-		if err := w.Sale(row); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// saleRow returns the row of a sale without its postings.
-func (s *Store) saleRow(sale *fund.SaleEntry) *backoffice.SaleRow {
-	t := &sale.Terms
-	row := &backoffice.SaleRow{
-		OperationID: sale.OperationID, Index: int64(sale.Index), Holding: t.Holding, Units: int64(t.Units), Account: nameOf(t.Account),
-		State: int64(sale.State), HasSelectedDay: !t.SelectedDay.IsNone(), HasSettledAt: !sale.SettledAt.IsZero(),
-		HasCallerID: sale.Header.CallerID != "",
-	}
-	if sale.State == operation.Completed {
-		perUnit, proceeds := int64(sale.PerUnit), sale.Proceeds.Minor()
-		row.SettledPriceID, row.SettledPrice, row.Proceeds = &sale.PriceID, &perUnit, &proceeds
-		if at := slices.IndexFunc(s.prices, func(p fund.Price) bool { return p.ID == sale.PriceID }); at >= 0 {
-			p := &s.prices[at]
-			row.Price = &backoffice.PriceRow{Fund: p.Fund, PerUnit: int64(p.PerUnit), CurrencyCode: p.Currency.Code()}
-		}
-	}
-	key := idempotency.Key{CallerID: sale.Header.CallerID, Subscription: sale.Subscription, Operation: operation.BuyFundFromCustomer}
-	if r, ok := s.operations[key]; ok && row.HasCallerID {
-		row.Record = &backoffice.RecordRow{OperationID: r.ID, State: int64(r.Outcome.State)}
-	}
-	return row
-}
-
-func (s *Store) tellPostings(w *backoffice.Witness) error {
-	for i := range s.postings {
-		p := &s.postings[i]
-		row := backoffice.PostingRow{
-			OperationID: p.OperationID, Index: int64(p.Index), Leg: leg(p), Kind: int64(p.Kind), CustomerNo: p.CustomerNo(),
-			Fund: p.Holding.Fund, CurrencyCode: p.Account.Currency.Code(),
-		}
-		sales := s.sales[p.OperationID]
-		for _, r := range s.reversals {
-			if r.ID == p.OperationID {
-				sales = s.sales[r.OperationID]
-			}
-		}
-		for _, sale := range sales {
-			of := sale.Terms.Holding.CustomerNo
-			if p.IsMoney() {
-				of = sale.Terms.Account.CustomerNo
-			}
-			row.HasSale = row.HasSale || sale.Index == p.Index && sale.State == operation.Completed && of == row.CustomerNo
-		}
-		if err := w.Posting(&row); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 func (s *Store) tellOperations(w *backoffice.Witness) error {
-	rows := make(map[operation.ID]*backoffice.OperationRow)
-	for id, sales := range s.sales {
-		row := &backoffice.OperationRow{ID: id, Sales: int64(len(sales)), LowestState: int64(sales[0].State), HighestState: int64(sales[0].State)}
-		indexes := make(map[int]bool)
-		for _, sale := range sales {
-			row.SharesIndex = row.SharesIndex || indexes[sale.Index]
-			indexes[sale.Index] = true
-			row.LastIndex = max(row.LastIndex, int64(sale.Index))
-			row.LowestState, row.HighestState = min(row.LowestState, int64(sale.State)), max(row.HighestState, int64(sale.State))
+	ids := make(map[operation.ID]bool)
+	for id := range s.sales {
+		ids[id] = true
+	}
+	for id := range s.reversals {
+		ids[id] = true
+	}
+	for i := range s.postings {
+		if s.postings[i].Kind == fund.SalePosting {
+			ids[s.postings[i].OperationID] = true
 		}
-		rows[id] = row
 	}
 	for key, record := range s.operations {
-		if key.Operation != operation.BuyFundFromCustomer {
-			continue
+		if key.Operation == operation.BuyFundFromCustomer {
+			ids[record.ID] = true
 		}
-		if rows[record.ID] == nil {
-			rows[record.ID] = &backoffice.OperationRow{ID: record.ID}
-		}
-		rows[record.ID].RecordState = int64(record.Outcome.State)
 	}
-	for _, id := range sortedKeys(rows, compareIDs) {
-		if err := w.Operation(rows[id]); err != nil {
+	for _, id := range sortedKeys(ids, compareIDs) {
+		o, _ := s.operation(id)
+		if err := w.Operation(&o); err != nil {
 			return err
 		}
 	}
@@ -554,42 +479,4 @@ func sortedKeys[K comparable, V any](of map[K]V, compare func(a, b K) int) []K {
 	}
 	slices.SortFunc(keys, compare)
 	return keys
-}
-
-func (s *Store) tellReversals(w *backoffice.Witness) error {
-	for _, id := range sortedKeys(s.reversals, compareIDs) {
-		row := backoffice.ReversalRow{OperationID: id, ReversalID: s.reversals[id].ID}
-		if len(s.sales[id]) == 0 {
-			if err := w.Reversal(&row); err != nil {
-				return err
-			}
-		}
-		for _, sale := range s.sales[id] {
-			if err := w.Reversal(s.reversalRow(row, &sale)); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
-}
-
-func (s *Store) reversalRow(row backoffice.ReversalRow, sale *fund.SaleEntry) *backoffice.ReversalRow {
-	t := &sale.Terms
-	row.HasSale, row.Index, row.State = true, int64(sale.Index), int64(sale.State)
-	row.Holding, row.Units, row.Account = t.Holding, int64(t.Units), nameOf(t.Account)
-	if sale.State == operation.Completed {
-		proceeds := sale.Proceeds.Minor()
-		row.Proceeds = &proceeds
-	}
-	for i := range s.postings {
-		p := &s.postings[i]
-		switch {
-		case p.OperationID != row.ReversalID || p.Index != sale.Index:
-		case p.IsMoney() && p.CustomerNo() == t.Account.CustomerNo:
-			row.MoneyPosting = &backoffice.MoneyPostingRow{Kind: int64(p.Kind), Account: nameOf(p.Account), Quantity: p.Quantity}
-		case !p.IsMoney() && p.CustomerNo() == t.Holding.CustomerNo:
-			row.UnitPosting = &backoffice.UnitPostingRow{Kind: int64(p.Kind), Fund: p.Holding.Fund, Quantity: p.Quantity}
-		}
-	}
-	return &row
 }

@@ -1,0 +1,88 @@
+package backoffice
+
+import (
+	"errors"
+	"sort"
+
+	"bankingapi/domain/fault"
+	"bankingapi/domain/fund"
+	"bankingapi/domain/idempotency"
+	"bankingapi/domain/operation"
+	"bankingapi/domain/push"
+)
+
+// ErrNotFound is returned by a lookup if nothing is stored under the ID or the
+// CallerId.
+var ErrNotFound = errors.New("nothing is stored under this ID")
+
+// Operation is everything that is stored of one operation, or of an import or a
+// correction.
+type Operation struct {
+	ID operation.ID
+	// Record is what a repeat of its CallerId is answered with; nil if the
+	// caller gave none.
+	Record *idempotency.Record
+	// Refusal is set if the operation was refused at once. It has no sales then.
+	Refusal *operation.Refusal
+	// Sales are in the order of the request.
+	Sales []fund.SaleEntry
+	// Prices are those at which its sales were settled, by ID.
+	Prices map[int64]fund.Price
+	// Postings are those of its sales by Index, units before money. For the ID of an
+	// import or a correction they are its own.
+	Postings []fund.PostingEntry
+	// Reversal is set if the operation was reversed. ReversalPostings have its ID.
+	Reversal         *fund.Reversal
+	ReversalPostings []fund.PostingEntry
+	// Notifications are those that the operation was the first to store.
+	Notifications []push.Entry
+}
+
+// Decision returns what was decided of the operation. It returns false for an import, a
+// correction, and a CallerId of which nothing but the Record is kept.
+func (o *Operation) Decision() (d Decision, ok bool) {
+	d.ID = o.ID
+	switch {
+	case len(o.Sales) > 0:
+		s := &o.Sales[0]
+		d.Operation, d.Subscription, d.Header, d.ReceivedAt, d.State = operation.BuyFundFromCustomer, s.Subscription, s.Header, s.ReceivedAt, s.State
+	case o.Refusal != nil:
+		r := o.Refusal
+		d.Operation, d.Subscription, d.Header, d.ReceivedAt, d.State = r.Operation, r.Subscription, r.Header, r.ReceivedAt, operation.Failed
+	case len(o.Notifications) > 0:
+		n := &o.Notifications[0]
+		d.Operation, d.Subscription, d.Header, d.ReceivedAt, d.State = operation.AddPushNotificationResponse, n.Subscription, n.Header, n.ReceivedAt, operation.Completed
+	default:
+		return d, false
+	}
+	for _, f := range o.Faults() {
+		d.Codes = append(d.Codes, f.Code)
+	}
+	return d, true
+}
+
+// Faults are why the operation failed, as far as they are kept.
+func (o *Operation) Faults() []fault.Fault {
+	switch {
+	case o.Refusal != nil:
+		return o.Refusal.Faults
+	case o.Record != nil:
+		return o.Record.Outcome.Faults
+	}
+	return nil
+}
+
+// salesAt are the sales with that index: one, unless somebody has changed the book.
+func (o *Operation) salesAt(index int) []fund.SaleEntry {
+	return having(o.Sales, index, func(s *fund.SaleEntry) int { return s.Index })
+}
+
+// having are the rows with that index of rows in the order of their indexes.
+func having[Row any](rows []Row, index int, of func(*Row) int) []Row {
+	at := sort.Search(len(rows), func(i int) bool { return of(&rows[i]) >= index })
+	end := at
+	for end < len(rows) && of(&rows[end]) == index {
+		end++
+	}
+	return rows[at:end]
+}
