@@ -78,6 +78,7 @@ func TestVerifyFinds(t *testing.T) {
 		second = "02000000-0000-0000-0000-000000000000"
 		third  = "03000000-0000-0000-0000-000000000000"
 		fifth  = "05000000-0000-0000-0000-000000000000"
+		sixth  = "06000000-0000-0000-0000-000000000000"
 		totals = "AFA Demo Portfoy: customers have "
 	)
 	var noPrice []string
@@ -404,6 +405,33 @@ func TestVerifyFinds(t *testing.T) {
 				"UPDATE accounts SET balance = balance - 500 WHERE customer_no = 1",
 			},
 			[]string{"operation " + second + ": some of its sales are missing"},
+		},
+		"an outcome says something else": {
+			[]string{"UPDATE outcomes SET state = 2"},
+			[]string{"outcome 1 of operation " + sixth + ": is not how the operation ended"},
+		},
+		"an outcome came at another time": {
+			[]string{"UPDATE outcomes SET ended_at = '2026-11-22T09:00:00.000001Z'"},
+			[]string{"outcome 1 of operation " + sixth + ": is not how the operation ended"},
+		},
+		"an outcome is of another operation": {
+			[]string{"UPDATE outcomes SET operation_id = @1"},
+			[]string{"outcome 1 of operation " + first + ": is not how the operation ended"},
+		},
+		"an outcome vanishes": {
+			[]string{"UPDATE outcome_counters SET last = 2"},
+			[]string{"outcomes 1 to 2: some are missing"},
+		},
+		"a sale ends without its outcome": {
+			[]string{
+				"UPDATE sales SET state = 8, settled_at = '2026-12-20T09:00:00.000000Z' WHERE operation_id = @5",
+				"UPDATE operations SET state = 8 WHERE caller_id = 'd'",
+			},
+			[]string{"operation " + fifth + ": ended after it was answered, but has no outcome"},
+		},
+		"a sale is in an unknown currency": {
+			[]string{"UPDATE sales SET currency_code = 'QQQ' WHERE operation_id = @1"},
+			[]string{"operation " + first + `: this version does not know the stored currency "QQQ"`},
 		},
 		"units are below zero": {
 			[]string{
