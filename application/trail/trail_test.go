@@ -49,7 +49,7 @@ func (origin) Adopt(context.Context) (int64, error) { return 0, nil }
 
 type notary struct{}
 
-func (notary) Append(state application.State, records [][]byte, _ application.Hashes) (application.Sealed, error) {
+func (notary) Append(state application.State, records [][]byte, _ trail.Hashes) (application.Sealed, error) {
 	return application.Sealed{Checkpoint: fmt.Sprint(state.Size + int64(len(records)))}, nil
 }
 
@@ -60,8 +60,8 @@ func (notary) Open(checkpoint string) (int64, trail.Hash, error) {
 
 type file struct{}
 
-func (file) Extends(application.State, application.Hashes) error { return nil }
-func (file) Append(string) error                                 { return nil }
+func (file) Extends(application.State, trail.Hashes) error { return nil }
+func (file) Append(string) error                           { return nil }
 
 func newSealer(l *sharedLog) (*application.Sealer, *follower) {
 	f := &follower{}
