@@ -32,10 +32,7 @@ func chart(width int, unit string, step bool, lines ...[]float64) picture {
 		}
 	}
 	top = roundUp(top)
-	high := strconv.FormatFloat(top, 'f', -1, 64)
-	if top >= 1000 {
-		high = grouped(strconv.FormatFloat(top, 'f', 0, 64))
-	}
+	high := grouped(strconv.FormatFloat(top, 'f', -1, 64))
 	p := picture{Width: width, Height: chartHeight, High: strings.TrimSpace(high + " " + unit)}
 	for _, values := range lines {
 		if path := trace(values, width, top, step); path != "" {

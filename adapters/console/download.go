@@ -16,6 +16,7 @@ import (
 type file struct {
 	name, kind string
 	write      func(io.Writer) error
+	now        func() time.Time
 	limits
 }
 
@@ -30,7 +31,7 @@ var downloadLimits = limits{part: 10 * time.Second, whole: 30 * time.Minute}
 // values are masked as those of the page. It streams, and one download of a list
 // runs at a time.
 func download[T any](q *request, name string, columns []bookfile.Column[T], rows func(context.Context) iter.Seq2[T, error]) (any, error) {
-	f := &file{name: name + ".csv", kind: "text/csv; charset=utf-8", limits: downloadLimits}
+	f := &file{name: name + ".csv", kind: "text/csv; charset=utf-8", now: q.Machine, limits: downloadLimits}
 	format := bookfile.Spreadsheet
 	if q.query("format") == "ndjson" {
 		f.name, f.kind, format = name+".ndjson", "application/x-ndjson", bookfile.NDJSON
@@ -51,26 +52,26 @@ func download[T any](q *request, name string, columns []bookfile.Column[T], rows
 }
 
 // begun is an answer whose header is sent with its first bytes: until then, an error
-// can be shown.
+// can be shown. ends is when it must be taken.
 type begun struct {
 	http.ResponseWriter
 	file *file
 	sent bool
-}
-
-// abort ends the write that runs, and all later ones.
-func (b *begun) abort() {
-	_ = http.NewResponseController(b.ResponseWriter).SetWriteDeadline(time.Unix(1, 0))
+	ends time.Time
 }
 
 func (b *begun) Write(p []byte) (int, error) {
+	now := b.file.now()
 	if !b.sent {
-		b.sent = true
-		_ = http.NewResponseController(b.ResponseWriter).SetWriteDeadline(time.Time{}) // a download may take long
+		b.sent, b.ends = true, now.Add(b.file.whole)
 		b.Header().Set("Content-Type", b.file.kind)
 		b.Header().Set("Content-Disposition", `attachment; filename="`+b.file.name+`"`)
 	}
-	defer time.AfterFunc(b.file.part, b.abort).Stop()
+	deadline := now.Add(b.file.part)
+	if deadline.After(b.ends) {
+		deadline = b.ends
+	}
+	_ = http.NewResponseController(b.ResponseWriter).SetWriteDeadline(deadline) // every connection can
 	return b.ResponseWriter.Write(p)
 }
 
@@ -78,7 +79,6 @@ func (b *begun) Write(p []byte) (int, error) {
 // is not whole.
 func (f *file) send(w http.ResponseWriter) error {
 	out := &begun{ResponseWriter: w, file: f}
-	defer time.AfterFunc(f.whole, out.abort).Stop()
 	buffered := bufio.NewWriterSize(out, 32<<10)
 	err := f.write(buffered)
 	if err == nil {

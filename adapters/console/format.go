@@ -1,6 +1,7 @@
 package console
 
 import (
+	"encoding/json"
 	"fmt"
 	"html/template"
 	"net/url"
@@ -33,12 +34,16 @@ var formats = template.FuncMap{
 	"duepath": duePath,
 	"exports": func(path, format string) string { return joined(path) + "format=" + format },
 	"has":     strings.Contains,
+	"fixed":   func(minor int64, c money.Currency) string { return money.New(minor, c).String() },
 	"held":    backoffice.Held,
 	"isid": func(text string) bool {
 		_, err := operation.ParseID(text)
 		return err == nil
 	},
-	"linepath": linePath,
+	"json": func(text string) (string, error) {
+		b, err := json.Marshal(text)
+		return string(b), err
+	},
 	"minor":    func(n int64, c money.Currency) string { return amount(money.New(n, c)) },
 	"moved":    moved,
 	"path":     with,
@@ -132,15 +137,6 @@ func salePath(id operation.ID, index int) string {
 		path += "?sale=" + strconv.Itoa(index+1)
 	}
 	return path
-}
-
-// linePath is the page of a line of a statement. The index of a posting that is not of
-// a sale names no sale.
-func linePath(l backoffice.Line) string {
-	if l.Kind != fund.SalePosting {
-		return salePath(l.OperationID, 0)
-	}
-	return salePath(l.OperationID, l.Index)
 }
 
 // with is the path with these query values; empty ones are left out.

@@ -31,7 +31,7 @@ const (
 type list[T any] struct {
 	path    string // below /console/, and the name of the file
 	fields  []field
-	read    func(context.Context, *request, backoffice.Query) iter.Seq2[T, error]
+	read    func(backoffice.Reader, context.Context, backoffice.Query) iter.Seq2[T, error]
 	place   func(*T) backoffice.Cursor
 	columns []bookfile.Column[T]
 }
@@ -63,15 +63,10 @@ type rows[T any] struct {
 	Of, Sealed, Everyone string
 }
 
-// Value is the value of a field of the filter.
-func (r rows[T]) Value(name string) string {
-	return r.Fields[slices.IndexFunc(r.Fields, func(f field) bool { return f.Name == name })].Value
-}
-
 // The fields of filters. What they narrow says set.
 var (
 	fromDay    = field{Name: "day", Label: "On, or from", Type: "date"}
-	toDay      = field{Name: "until", Label: "To", Type: "date"}
+	toDay      = field{Name: "until", Label: "Until", Type: "date"}
 	byPartner  = field{Name: "partner", Label: "Partner", options: partnerOptions}
 	byCode     = field{Name: "code", Label: "Code", options: codeOptions}
 	ofCustomer = field{Name: "customer", Label: "Customer", mask: func(v *viewer, value string) string { return v.Mask(bookfile.Customer, value) }}
@@ -83,20 +78,16 @@ var (
 			fromDay, toDay, {Name: "state", Label: "State", options: options("1", "1 Recorded", "2", "2 Completed", "8", "8 Failed")},
 			byPartner, ofCustomer, {Name: "fund", Label: "Fund"}, {Name: "amount", Label: "Proceeds or amount"},
 		},
-		read: func(ctx context.Context, q *request, f backoffice.Query) iter.Seq2[fund.SaleEntry, error] {
-			return q.Office.Reader.Sales(ctx, f)
-		},
+		read: backoffice.Reader.Sales,
 		place: func(s *fund.SaleEntry) backoffice.Cursor {
 			return backoffice.Cursor{OperationID: s.OperationID, Index: s.Index}
 		},
 		columns: bookfile.Sales,
 	}
 	refusals = list[operation.Refusal]{
-		path:   "refusals",
-		fields: []field{fromDay, toDay, byPartner, byCode},
-		read: func(ctx context.Context, q *request, f backoffice.Query) iter.Seq2[operation.Refusal, error] {
-			return q.Office.Reader.Refusals(ctx, f)
-		},
+		path:    "refusals",
+		fields:  []field{fromDay, toDay, byPartner, byCode},
+		read:    backoffice.Reader.Refusals,
 		place:   func(r *operation.Refusal) backoffice.Cursor { return backoffice.Cursor{OperationID: r.ID} },
 		columns: bookfile.Refusals,
 	}
@@ -107,23 +98,16 @@ var (
 			{Name: "platform", Label: "Platform", options: options("65", "Android", "73", "iOS", "79", "Other")},
 			{Name: "sent", Label: "Send status", options: options("1", "1 Success", "0", "0 Fail")},
 		},
-		read: func(ctx context.Context, q *request, f backoffice.Query) iter.Seq2[push.Entry, error] {
-			if f.Until.IsZero() {
-				f.Until = q.bank.Add(time.Minute) // lets the storage look at the last minutes first
-			}
-			return q.Office.Reader.Notifications(ctx, f)
-		},
+		read: backoffice.Reader.Notifications,
 		place: func(n *push.Entry) backoffice.Cursor {
 			return backoffice.Cursor{OperationID: n.OperationID, Index: n.Index}
 		},
 		columns: bookfile.Notifications,
 	}
 	acts = list[audit.Act]{
-		path:   "audit",
-		fields: []field{fromDay, toDay, {Name: "actor", Label: "Who"}, {Name: "action", Label: "Did"}, {Name: "object", Label: "To"}, lookedAt},
-		read: func(ctx context.Context, q *request, f backoffice.Query) iter.Seq2[audit.Act, error] {
-			return q.Office.Reader.Acts(ctx, f)
-		},
+		path:    "audit",
+		fields:  []field{fromDay, toDay, {Name: "actor", Label: "Who"}, {Name: "action", Label: "Did"}, {Name: "object", Label: "To what"}, lookedAt},
+		read:    backoffice.Reader.Acts,
 		place:   func(a *audit.Act) backoffice.Cursor { return backoffice.Cursor{OperationID: a.ID} },
 		columns: bookfile.Acts,
 	}
@@ -190,14 +174,17 @@ func (l list[T]) show(q *request) (any, error) {
 	}
 	list := rows[T]{Path: "/console/" + l.path, Export: l.address(q, "/export", values)}
 	next := func(c backoffice.Cursor) {
-		list.Next = joined(l.address(q, "", values)) + "before=" + c.OperationID.String() + "." + strconv.Itoa(c.Index)
+		list.Next = joined(l.address(q, "", values)) + "before=" + q.refer(c)
 	}
 	f.Limit, f.ScanLimit = pageSize+1, pageDepth
+	if f.Until.IsZero() {
+		f.Until = q.bank.Add(time.Minute) // lets the storage look at the last minutes first
+	}
 	f.Truncated = func(c backoffice.Cursor) {
 		next(c)
 		list.Searched = pageDepth
 	}
-	for row, err := range l.read(q.ctx, q, f) {
+	for row, err := range l.read(q.Office.Reader, q.ctx, f) {
 		if err != nil {
 			return nil, err
 		}
@@ -231,7 +218,7 @@ func (l list[T]) export(q *request) (any, error) {
 		return nil, err
 	}
 	f.After = backoffice.Cursor{}
-	return download(q, l.path, l.columns, func(ctx context.Context) iter.Seq2[T, error] { return l.read(ctx, q, f) })
+	return download(q, l.path, l.columns, func(ctx context.Context) iter.Seq2[T, error] { return l.read(q.Office.Reader, ctx, f) })
 }
 
 // narrow takes the form of a filter. A masked form has its person sealed. Another
@@ -290,7 +277,9 @@ func (l list[T]) filter(q *request) (values url.Values, f backoffice.Query, err 
 			return nil, f, err
 		}
 	}
-	f.After, err = cursor(q.query("before"))
+	if before := q.query("before"); before != "" {
+		err = q.follow(before, &f.After)
+	}
 	return values, f, err
 }
 
@@ -303,21 +292,6 @@ func parseDay(text string) (d day.Day, err error) {
 		return d, errDay
 	}
 	return d, nil
-}
-
-// cursor reads the place of a row in a URL.
-func cursor(text string) (c backoffice.Cursor, err error) {
-	if text == "" {
-		return c, nil
-	}
-	id, index, _ := strings.Cut(text, ".")
-	if c.OperationID, err = operation.ParseID(id); err == nil {
-		c.Index, err = strconv.Atoi(index)
-	}
-	if err != nil {
-		return c, errNothing
-	}
-	return c, nil
 }
 
 // options are pairs of a value and its text.

@@ -5,13 +5,13 @@ import (
 	"encoding/json"
 	"io"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"bankingapi/application/backoffice"
 	"bankingapi/domain/audit"
-	"bankingapi/domain/decimal"
 	"bankingapi/domain/fault"
 	"bankingapi/domain/fund"
 	"bankingapi/domain/operation"
@@ -23,8 +23,8 @@ type operationPage struct {
 	*backoffice.Operation
 	// Wrong says why a form changed nothing.
 	Wrong string
-	// Repeat is what a repeat of the request is answered, and Replay says how.
-	Repeat, Replay string
+	// Repeat is what a repeat of the request is answered. It is empty if that is not kept.
+	Repeat string
 	// TrailKey verifies the proof of the operation. It is empty if there is none.
 	TrailKey string
 }
@@ -34,12 +34,11 @@ type salePage struct {
 	operationPage
 	Sale   *fund.SaleEntry
 	Chosen int // counted from 1
-	// Request is the request as it was understood, with the first Shown sales.
-	Request  string
-	Shown    int
+	// Request is the request as it was understood, as far as it is shown: the service does
+	// not keep its bytes. It has the values that the subscription defines.
+	Request  []fund.SaleEntry
 	Exact    string // the proceeds before they are rounded
 	Postings []fund.PostingEntry
-	All      []fund.SaleEntry
 	// Act cancelled or reversed the operation. It is nil if it is not known.
 	Act *audit.Act
 	// Cancel and Reverse say what the user may do.
@@ -52,13 +51,10 @@ type bookingPage struct {
 	Kind     string
 	PostedAt time.Time
 	Act      *audit.Act // nil if it is not known
-	// Reversed is the operation that a reversal undid, zero if it is not known.
-	Reversed operation.ID
+	// Reversed is the operation that a reversal undid. It is empty if it is not known.
+	Reversed string
 	Shown    []fund.PostingEntry
 }
-
-// Reverses reports whether Reversed is known.
-func (p bookingPage) Reverses() bool { return p.Reversed != operation.ID{} }
 
 const (
 	// maxPostings is how many postings of an import are shown.
@@ -91,7 +87,13 @@ func newOperationPage(q *request, status int, wrong string) (any, error) {
 		return nil, err
 	}
 	p := operationPage{Operation: found, Wrong: wrong}
-	p.Repeat, p.Replay = repeatOf(found, q.Answer)
+	if found.Record != nil {
+		var indented bytes.Buffer
+		if err := json.Indent(&indented, q.Answer(found.Record.Outcome), "", "  "); err != nil {
+			return nil, err
+		}
+		p.Repeat = indented.String()
+	}
 	if q.Trail != nil && q.Operator {
 		p.TrailKey = q.Trail.VerifyingKey()
 	}
@@ -145,12 +147,12 @@ func correctOperation(q *request) (any, error) {
 
 func newSalePage(q *request, common operationPage) (any, error) {
 	found := common.Operation
-	p := salePage{operationPage: common, Chosen: 1, Shown: min(len(found.Sales), maxRequested)}
+	p := salePage{operationPage: common, Chosen: 1, Request: found.Sales[:min(len(found.Sales), maxRequested)]}
 	if n, err := strconv.Atoi(q.query("sale")); err == nil && n >= 1 && n <= len(found.Sales) {
 		p.Chosen = n
 	}
 	s := &found.Sales[p.Chosen-1]
-	p.Sale, p.Request = s, requestOf(q, found.Sales[:p.Shown])
+	p.Sale = s
 	if s.State == operation.Completed {
 		p.Exact = grouped(fund.ExactProceeds(s.Terms.Units, s.PerUnit))
 	}
@@ -174,12 +176,10 @@ func newSalePage(q *request, common operationPage) (any, error) {
 		p.Cancel = s.State == operation.Recorded && s.Terms.SelectedDay.After(q.Today())
 		p.Reverse = s.State == operation.Completed && found.Reversal == nil
 	}
-	for i := range found.Sales {
-		row := found.Sales[i]
-		if found.Reversal != nil {
-			row.ReversedAt = found.Reversal.At
+	if found.Reversal != nil {
+		for i := range found.Sales {
+			found.Sales[i].ReversedAt = found.Reversal.At
 		}
-		p.All = append(p.All, row)
 	}
 	return p, nil
 }
@@ -197,79 +197,25 @@ func newBookingPage(q *request, common operationPage) (any, error) {
 	}
 	if first.Kind == fund.ReversalPosting {
 		if p.Kind = "Reversal of a sale"; act != nil {
-			p.Reversed, _ = operation.ParseID(act.Object) // the act of another version may have another object
+			p.Reversed = act.Object
 		}
 	}
 	return p, nil
 }
 
+// Members are the members of the header that are not empty, in the order of their names.
+func (p salePage) Members() []fact {
+	h := &p.Sale.Header
+	all := []fact{
+		{Name: "AppKey", Value: h.AppKey}, {Name: "CallerId", Value: h.CallerID}, {Name: "Channel", Value: h.Channel}, {Name: "ChannelRequestId", Value: h.ChannelRequestID},
+		{Name: "ChannelSessionId", Value: h.ChannelSessionID}, {Name: "TellerName", Value: h.TellerName},
+	}
+	return slices.DeleteFunc(all, func(m fact) bool { return m.Value == "" })
+}
+
 // AuditPath lists the acts of a day.
 func (v *viewer) AuditPath(at time.Time) string {
 	return with("/console/audit", "day", v.Day(at).String())
-}
-
-// requestOf is the request as it was understood: the service does not keep its
-// bytes. It has the values that the subscription defines.
-func requestOf(q *request, sold []fund.SaleEntry) string {
-	type object = map[string]any
-	number := func(n int64) any {
-		if q.Revealed() {
-			return n
-		}
-		return q.Number(n)
-	}
-	h, header := &sold[0].Header, object{}
-	for name, value := range map[string]string{
-		"AppKey": h.AppKey, "Channel": h.Channel, "TellerName": h.TellerName, "CallerId": h.CallerID,
-		"ChannelSessionId": h.ChannelSessionID, "ChannelRequestId": h.ChannelRequestID,
-	} {
-		if value != "" {
-			header[name] = value
-		}
-	}
-	var parameters []object
-	for i := range sold {
-		t := &sold[i].Terms
-		suffix := any(t.Account.AccountSuffix)
-		if !q.Revealed() {
-			suffix = "*"
-		}
-		parameter := object{
-			"CustomerNo": number(t.Holding.CustomerNo), "TransactionType": fund.SaleTransaction, "FundAmount": json.Number(t.Units.String()),
-			"DestinationAccount": object{"BranchCode": t.Account.BranchCode, "CustomerNo": number(t.Account.CustomerNo), "AccountSuffix": suffix, "CurrencyCode": t.Account.Currency.Code()},
-			"FundToProcess":      object{"IMKBCode": t.Holding.IMKBCode, "HolderCorporationName": t.Holding.HolderCorporationName, "PriceID": t.PriceID},
-		}
-		if t.ControlTotal != 0 {
-			parameter["Amount"] = json.Number(decimal.FormatFixed(t.ControlTotal, t.Account.Currency.Decimals()))
-		}
-		if !t.SelectedDay.IsNone() {
-			parameter["SelectedTransactionDate"] = t.SelectedDay.String()
-		}
-		parameters = append(parameters, parameter)
-	}
-	var b strings.Builder
-	encoder := json.NewEncoder(&b)
-	encoder.SetEscapeHTML(false) // the template escapes
-	encoder.SetIndent("", "  ")
-	_ = encoder.Encode(object{"Header": header, "Parameters": parameters}) // maps of texts and numbers
-	return b.String()
-}
-
-// repeatOf is what a repeat of the request would be answered, and how.
-func repeatOf(found *backoffice.Operation, answer func(operation.Outcome) []byte) (body, how string) {
-	switch {
-	case found.Record != nil:
-		var indented bytes.Buffer
-		if json.Indent(&indented, answer(found.Record.Outcome), "", "  ") != nil {
-			return "", "No answer is kept."
-		}
-		return indented.String(), "The same content under this CallerId has no second effect. It is answered 200 with the state as it is now and Idempotent-Replayed: true. Other content is answered 422."
-	case found.Refusal != nil && found.Refusal.Header.CallerID != "":
-		return "", "Another operation has this CallerId."
-	case len(found.Notifications) > 0:
-		return "", "The caller gave no CallerId. The same messages again are not stored twice, and are answered 2 Completed."
-	}
-	return "", "The caller gave no CallerId, so the same request again would be a new sale."
 }
 
 // downloadProof sends the file that proves an operation. The file has the
@@ -291,6 +237,6 @@ func downloadProof(q *request) (any, error) {
 	f := &file{"proof-" + found.ID.String() + ".json", "application/json", func(w io.Writer) error {
 		_, err := w.Write(proof)
 		return err
-	}, downloadLimits}
+	}, q.Machine, downloadLimits}
 	return response(f.send), err
 }

@@ -41,13 +41,11 @@ const (
 
 // showSearch shows the hits of a text that the URL has sealed.
 func showSearch(q *request) (any, error) {
-	ref := q.query("q")
-	if ref == "" {
-		return searchPage{}, nil
-	}
 	var text string
-	if err := q.follow(ref, &text); err != nil {
-		return nil, err
+	if ref := q.query("q"); ref != "" {
+		if err := q.follow(ref, &text); err != nil {
+			return nil, err
+		}
 	}
 	return searchFor(q, text)
 }

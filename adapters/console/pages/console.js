@@ -52,7 +52,8 @@
     event.preventDefault();
   });
   document.addEventListener('click', event => {
-    const link = event.target.closest('table.wide tbody tr')?.querySelector('td a[href^="/console/"], th a[href^="/console/"]');
+    const row = event.target.closest('table.wide tbody tr');
+    const link = row?.querySelector('a[href^="/console/sale/"]') ?? row?.querySelector('a[href^="/console/"]');
     if (link && getSelection().isCollapsed && !event.target.closest('a, button, details, input, label')) link.click();
   });
 
