@@ -59,7 +59,6 @@ func New(o Options) (*zap.Logger, zap.AtomicLevel, error) {
 		EncodeDuration: zapcore.SecondsDurationEncoder,
 	}
 	var encoder zapcore.Encoder
-	encode := encodeJSON
 	switch {
 	case o.Format == "console", o.Format == "auto" && o.IsTerminal:
 		config.EncodeTime = zapcore.TimeEncoderOfLayout("2006-01-02 15:04:05.000Z07:00")
@@ -67,13 +66,12 @@ func New(o Options) (*zap.Logger, zap.AtomicLevel, error) {
 		config.EncodeDuration = zapcore.StringDurationEncoder
 		config.ConsoleSeparator = " "
 		encoder = zapcore.NewConsoleEncoder(config)
-		encode = encodeWith(encoder)
 	case o.Format == "json", o.Format == "auto":
 		encoder = zapcore.NewJSONEncoder(config)
 	default:
 		return nil, level, errors.New("log.format must be auto, console or json")
 	}
-	sink := &buffer{to: o.Writer, encode: encode, dropped: o.Dropped, lost: func(count int64) []byte {
+	sink := &buffer{to: o.Writer, dropped: o.Dropped, lost: func(count int64) []byte {
 		e := zapcore.Entry{Level: zapcore.WarnLevel, Time: o.Now(), Message: "lines of the log were dropped: its reader was too slow"}
 		line, err := encoder.EncodeEntry(e, []zapcore.Field{zap.Int64("lines", count)})
 		if err != nil {

@@ -141,44 +141,6 @@ func TestACallerCannotForgeALine(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) { check(t, rapid.String().Draw(t, "text")) })
 }
 
-// TestLinesThatWaitAreLikeOthers compares the lines of requests that wait with
-// those that zap encodes at once.
-func TestLinesThatWaitAreLikeOthers(t *testing.T) {
-	t.Parallel()
-	check := func(t require.TestingT, now time.Time, r summary.Exchange) {
-		for _, format := range []string{"json", "console"} {
-			var out, want bytes.Buffer
-			log := func(to io.Writer, atOnce bool) {
-				l, _, err := logging.New(logging.Options{Level: "debug", Format: format, Writer: to, Now: func() time.Time { return now }})
-				require.NoError(t, err)
-				if atOnce {
-					l = l.With(zap.Skip()) // a logger with fields of its own
-				}
-				r := r
-				logging.Log(l, &r)
-				r = summary.Exchange{} // callers use it again
-				require.NoError(t, l.Sync())
-			}
-			log(&out, false)
-			log(&want, true)
-			require.Equal(t, want.String(), out.String())
-		}
-	}
-	for _, line := range lines {
-		check(t, noon(), line)
-	}
-	rapid.Check(t, func(t *rapid.T) {
-		text := func(name string) string { return rapid.String().Draw(t, name) }
-		check(t, time.UnixMicro(rapid.Int64Range(0, 4e15).Draw(t, "now")).UTC(), summary.Exchange{
-			Operation: text("operation"), Method: "POST", Status: rapid.Int().Draw(t, "status"), State: operation.Failed,
-			Duration: time.Duration(rapid.Int64().Draw(t, "duration")), BytesIn: rapid.Int64().Draw(t, "in"), BytesOut: rapid.Int64().Draw(t, "out"),
-			Replayed: rapid.Bool().Draw(t, "replayed"), Gone: rapid.Bool().Draw(t, "gone"), Codes: []string{"holding-insufficient", "amount-mismatch"},
-			RequestID: text("request"), Subscription: text("subscription"), OperationID: text("id"), Customer: summary.Mask(rapid.Int64().Draw(t, "customer")),
-			Address: text("address"), ChannelRequestID: text("channel request"), ChannelSessionID: text("channel session"), TraceID: text("trace"),
-		})
-	})
-}
-
 // A logger of a host may keep the fields.
 func TestALoggerMayKeepALine(t *testing.T) {
 	t.Parallel()
@@ -470,16 +432,6 @@ func BenchmarkRequest(b *testing.B) {
 			})
 		}
 	}
-	// What the buffer and the encoder of this package save: zap writes each line
-	// at once, with its own encoder.
-	b.Run("json/zap at once", func(b *testing.B) {
-		l, _ := newLogger(b, io.Discard, "json")
-		l = l.With(zap.Skip())
-		b.ReportAllocs()
-		for b.Loop() {
-			logging.Log(l, &lines[0])
-		}
-	})
 	b.Run("not wanted", func(b *testing.B) {
 		l, level := newLogger(b, io.Discard, "json")
 		level.SetLevel(zap.WarnLevel)

@@ -20,8 +20,7 @@ const requestMessage = "request"
 // Log writes the line of a request. Its level is error if the status is 500 or
 // more, debug if nothing was decided and the caller had left, and info otherwise:
 // a flood of requests that are reset at once must not flood the log. Log costs
-// almost nothing if the logger does not want the level. It does not keep x, but
-// may keep the array of Codes for a while.
+// almost nothing if the logger does not want the level. It does not keep x.
 func Log(to *zap.Logger, x *summary.Exchange) {
 	level := zap.InfoLevel
 	switch {
@@ -41,10 +40,7 @@ func Log(to *zap.Logger, x *summary.Exchange) {
 }
 
 // MarshalLogObject implements zapcore.ObjectMarshaler.
-func (r *request) MarshalLogObject(line zapcore.ObjectEncoder) error { return r.addTo(line) }
-
-// addTo adds the fields of the line.
-func (r *request) addTo(line fields) error {
+func (r *request) MarshalLogObject(line zapcore.ObjectEncoder) error {
 	text := func(key, value string) {
 		if value != "" {
 			line.AddString(key, printable(value))
@@ -64,9 +60,7 @@ func (r *request) addTo(line fields) error {
 		line.AddBool("replayed", true)
 	}
 	if len(r.Codes) > 0 {
-		if err := line.AddArray("codes", texts(r.Codes)); err != nil {
-			return err
-		}
+		zap.Strings("codes", r.Codes).AddTo(line)
 	}
 	text("request_id", r.RequestID)
 	text("operation_id", r.OperationID)
@@ -83,16 +77,6 @@ func (r *request) addTo(line fields) error {
 	if r.Err != nil {
 		// Not zap.Error: it adds more than the text of some errors.
 		text("error", r.Err.Error())
-	}
-	return nil
-}
-
-type texts []string
-
-// MarshalLogArray implements zapcore.ArrayMarshaler.
-func (t texts) MarshalLogArray(to zapcore.ArrayEncoder) error {
-	for _, each := range t {
-		to.AppendString(each)
 	}
 	return nil
 }
