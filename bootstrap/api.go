@@ -54,7 +54,7 @@ func newAPI(lc fx.Lifecycle, p apiParts) (*api, error) {
 	certFile, keyFile := tls.Files(p.Store.DataFolder)
 	server := httpapi.NewServer(h.Address, w.tracing.Middleware(handler), httpapi.ServerOptions{
 		TLS: httpapi.TLSOptions{
-			Mode: httpapi.TLSMode(tls.Mode), CertFile: certFile, KeyFile: keyFile, Now: w.now,
+			Mode: httpapi.TLSMode(tls.Mode), CertFile: certFile, KeyFile: keyFile, ClientCA: tls.ClientCA, Now: w.now,
 			Report: w.warn("a changed certificate cannot be used"),
 		},
 		ReadTimeout: h.ReadTimeout, WriteTimeout: h.WriteTimeout, IdleTimeout: h.IdleTimeout, HeaderTimeout: h.HeaderTimeout,

@@ -181,20 +181,36 @@ func (a *App) OpsAddress() string { return a.parts.Ops.Address() }
 // Failed delivers the error of a listener that ended by itself.
 func (a *App) Failed() <-chan error { return a.failed }
 
-// Reload takes over what may change while the service runs: log.level, unless the
-// logger is the host's. It logs what it did, or why load failed; then nothing
-// changes. Changed certificate files need no Reload. Other settings need a restart.
+// Reload reads again what may change while the service runs: log.level, unless the
+// logger is the host's, the files of the certificate and of client authorities, and the
+// key of the trail. It logs what it did. What cannot be used stays as it is; if load
+// fails, everything does. Other settings need a restart. No request is cut.
 func (a *App) Reload(load func() (Settings, error)) {
 	loaded, err := load()
-	if err == nil && a.level != nil {
-		err = a.level.UnmarshalText([]byte(loaded.Log.Level))
-	}
 	if err != nil {
 		a.log.Error("the settings were not reloaded", zap.Error(err))
 		return
 	}
-	a.log.Warn("log.level was reloaded, other settings need a restart; changed certificate files are used anyway",
-		zap.String("log.level", loaded.Log.Level))
+	var done []string
+	for _, each := range []struct {
+		what   string
+		isUsed bool
+		reload func() error
+	}{
+		{"log.level " + loaded.Log.Level, a.level != nil, func() error { return a.level.UnmarshalText([]byte(loaded.Log.Level)) }},
+		{"certificate files", !a.api.CertificateEnd().IsZero(), a.api.Reload},
+		{"trail key", a.trail.IsWanted(), func() error { return a.trail.Reload(loaded.Trail.KeyFile) }},
+	} {
+		if !each.isUsed {
+			continue
+		}
+		if err := each.reload(); err != nil {
+			a.log.Error("not reloaded: the service goes on as before", zap.String("what", each.what), zap.Error(err))
+		} else {
+			done = append(done, each.what)
+		}
+	}
+	a.log.Warn("reloaded; other settings need a restart", zap.Strings("what", done))
 }
 
 // Close ends the service: it stops being ready, waits shutdown.delay, takes no

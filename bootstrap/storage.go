@@ -93,19 +93,22 @@ func keepTrail(w *setup, s *store.Store) (*trail.Keeper, error) {
 // newTrail seals in the background if the settings say so.
 func newTrail(lc fx.Lifecycle, w *setup, s *store.Store) (*trail.Keeper, error) {
 	k, err := keepTrail(w, s)
-	switch interval := w.settings.Trail.Interval; {
+	interval := w.settings.Trail.Interval
+	switch {
 	case err != nil || !k.IsWanted():
+		return k, err
 	case k.Kept() != nil:
 		level := zap.WarnLevel
 		if k.Problem() == trail.NoKey && interval == 0 { // a command need not repeat what the service has said
 			level = zap.InfoLevel
 		}
 		w.log.Log(level, "no trail is kept", zap.String("reason", k.Problem()))
-	case interval > 0:
+	}
+	if interval > 0 {
 		lc.Append(fx.StartHook(k.Begin))
 		inBackground(lc, func(ctx context.Context) { k.Run(ctx, interval, w.warn("the trail could not be sealed: it waits")) })
 	}
-	return k, err
+	return k, nil
 }
 
 // withStore opens the storage for one administrative call.

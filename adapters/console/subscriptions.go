@@ -141,6 +141,7 @@ var subscriptionColumns = []bookfile.Column[subscriber]{
 	{Name: "AppKey", Value: func(s *subscriber) bookfile.Value { return bookfile.Text(s.AppKey) }},
 	{Name: "Channel", Value: func(s *subscriber) bookfile.Value { return bookfile.Text(s.Channel) }},
 	{Name: "TellerName", Value: func(s *subscriber) bookfile.Value { return bookfile.Text(s.TellerName) }},
+	{Name: "ClientCertificate", Value: func(s *subscriber) bookfile.Value { return bookfile.Text(s.ClientCertificate) }},
 	{Name: "Rejected", Value: func(s *subscriber) bookfile.Value { return bookfile.Integer(s.Refused) }},
 }
 
@@ -220,6 +221,7 @@ func revise(ctx context.Context, q *request, name string) (c change, err error) 
 	if err != nil {
 		return c, err
 	}
+	fields.ClientCertificate = before.ClientCertificate // the form does not have it
 	changes := subscriptions.Differences(before, &fields, q.Zone)
 	if len(changes) == 0 {
 		return change{Wrong: "Nothing was changed: the form has the values that the subscription has."}, nil

@@ -22,7 +22,7 @@ type Callers interface {
 	// subscriptions cannot be read now.
 	Find(ctx context.Context, presented string) (*subscription.Subscription, error)
 	// Name returns the name of a subscription that has this key but is not active,
-	// or whose key has expired. It is empty if no subscription is known to have it.
+	// whose key has expired, or whose client certificate is missing. It is empty if no subscription is known to have it.
 	Name(presented string) string
 }
 
@@ -41,7 +41,7 @@ func (a *api) identify(x *exchange, r *http.Request) (*subscription.Subscription
 		if err != nil {
 			return nil, problemOf(err)
 		}
-		if caller != nil {
+		if caller != nil && hasCertificate(r, caller) {
 			x.Subscription = caller.Name
 			return caller, nil
 		}
@@ -52,6 +52,19 @@ func (a *api) identify(x *exchange, r *http.Request) (*subscription.Subscription
 	}
 	return nil, x.challenge(r, fault.KeyInvalid,
 		"Access denied due to invalid subscription key. Make sure to provide a valid key for an active subscription.")
+}
+
+// hasCertificate reports whether the caller presented the client certificate of the
+// subscription, if it has one. The handshake has checked the authority.
+func hasCertificate(r *http.Request, s *subscription.Subscription) bool {
+	if s.ClientCertificate == "" {
+		return true
+	}
+	if r.TLS == nil || len(r.TLS.PeerCertificates) == 0 {
+		return false
+	}
+	digest := sha256.Sum256(r.TLS.PeerCertificates[0].Raw)
+	return hex.EncodeToString(digest[:]) == s.ClientCertificate
 }
 
 // challenge also notes the address: a caller without a key is known by nothing else.

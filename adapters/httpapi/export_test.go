@@ -4,10 +4,10 @@ import "net"
 
 // StartOn serves on a listener in the background until Shutdown.
 func (s *Server) StartOn(listener net.Listener) error {
-	config, err := s.o.TLS.config()
+	current, err := s.o.TLS.load()
 	if err != nil {
 		return err
 	}
-	s.listener, s.config = listener, config
+	s.listener, s.tls = listener, current
 	return s.Start()
 }

@@ -13,6 +13,8 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"bankingapi/adapters/httpapi/certificate"
 )
 
 // ServerOptions configure the connections of a Server. All are required unless
@@ -44,7 +46,7 @@ type Server struct {
 
 	mu       sync.Mutex   // guards what follows
 	listener net.Listener // Bind sets it
-	config   *tls.Config
+	tls      *certificate.Current
 	server   *http.Server // Start sets it
 }
 
@@ -63,7 +65,7 @@ func (s *Server) Bind() error {
 	if s.address == "" {
 		return nil
 	}
-	config, err := s.o.TLS.config()
+	current, err := s.o.TLS.load()
 	if err != nil {
 		return err
 	}
@@ -81,7 +83,7 @@ func (s *Server) Bind() error {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.listener, s.config = listener, config
+	s.listener, s.tls = listener, current
 	return nil
 }
 
@@ -101,10 +103,9 @@ func (s *Server) Start() error {
 	if s.listener == nil {
 		return nil
 	}
-	listener, config := s.listener, s.config
+	listener := s.listener
 	server := &http.Server{
 		Handler:           s.handler,
-		TLSConfig:         config,
 		ReadTimeout:       s.o.ReadTimeout,
 		ReadHeaderTimeout: s.o.HeaderTimeout,
 		WriteTimeout:      s.o.WriteTimeout,
@@ -115,7 +116,8 @@ func (s *Server) Start() error {
 		DisableGeneralOptionsHandler: true,
 	}
 	serve := server.Serve
-	if config != nil {
+	if s.tls != nil {
+		server.TLSConfig = &tls.Config{GetConfigForClient: s.tls.Config, MinVersion: tls.VersionTLS12}
 		serve = func(l net.Listener) error { return server.ServeTLS(l, "", "") }
 	}
 	s.server = server
@@ -145,6 +147,28 @@ func (s *Server) URL() string {
 		host = "localhost"
 	}
 	return scheme + "://" + net.JoinHostPort(host, strconv.Itoa(bound.Port))
+}
+
+// Reload reads the certificate files now, if there are any. After an error
+// the previous files stay in use.
+func (s *Server) Reload() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.tls == nil {
+		return nil
+	}
+	return s.tls.Reload()
+}
+
+// CertificateEnd returns when the certificate expires. It is the zero time without
+// TLS, and before Bind.
+func (s *Server) CertificateEnd() time.Time {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.tls == nil {
+		return time.Time{}
+	}
+	return s.tls.End()
 }
 
 // Address is the bound host:port. It is empty before Start.

@@ -30,18 +30,22 @@ type TLSOptions struct {
 	Mode TLSMode
 	// CertFile and KeyFile are PEM files, for TLSFiles and TLSSelfSigned.
 	CertFile, KeyFile string
+	// ClientCA is a PEM file with the authorities whose certificates callers must
+	// present, for the same modes. It is read again when it changes. Empty means that
+	// callers need no certificate.
+	ClientCA string
 	// Now returns the current time. Required with these two modes.
 	Now func() time.Time
-	// Report receives an error once for each pair of changed files that cannot
-	// be used. The previous pair stays in use. It may be nil.
+	// Report receives an error once for each change of the files that cannot be
+	// used. The previous files stay in use. It may be nil.
 	Report func(error)
 }
 
 func (o TLSOptions) isSecure() bool { return o.Mode == TLSFiles || o.Mode == TLSSelfSigned }
 
-// config is nil for the modes without TLS.
-func (o TLSOptions) config() (*tls.Config, error) {
-	files := certificate.Files{CertFile: o.CertFile, KeyFile: o.KeyFile, Now: o.Now, Report: o.Report}
+// load returns nil for the modes without TLS.
+func (o TLSOptions) load() (*certificate.Current, error) {
+	files := certificate.Files{CertFile: o.CertFile, KeyFile: o.KeyFile, ClientCA: o.ClientCA, Now: o.Now, Report: o.Report}
 	switch o.Mode {
 	case TLSOff, TLSProxy:
 		return nil, nil
@@ -53,18 +57,14 @@ func (o TLSOptions) config() (*tls.Config, error) {
 	default:
 		return nil, fmt.Errorf("unknown TLS mode %q: use %s, %s, %s or %s", o.Mode, TLSFiles, TLSSelfSigned, TLSOff, TLSProxy)
 	}
-	get, err := files.Load()
-	if err != nil {
-		return nil, err
-	}
-	return &tls.Config{
-		MinVersion:     tls.VersionTLS12,
-		GetCertificate: get,
+	return files.Load(&tls.Config{
+		MinVersion: tls.VersionTLS12,
+		NextProtos: []string{"h2", "http/1.1"},
 		// Of TLS 1.2 only what TLS 1.3 has too: forward secrecy and AEAD.
 		CipherSuites: []uint16{
 			tls.TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256, tls.TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256,
 			tls.TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384, tls.TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384,
 			tls.TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256, tls.TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305_SHA256,
 		},
-	}, nil
+	})
 }

@@ -29,7 +29,9 @@ type buffered struct {
 }
 
 // With is zapcore.Core.
-func (c buffered) With(fields []zapcore.Field) zapcore.Core { return buffered{c.Core.With(fields), c.to} }
+func (c buffered) With(fields []zapcore.Field) zapcore.Core {
+	return buffered{c.Core.With(fields), c.to}
+}
 
 // Check is zapcore.Core.
 func (c buffered) Check(e zapcore.Entry, checked *zapcore.CheckedEntry) *zapcore.CheckedEntry {

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"bankingapi/domain/day"
 	"bankingapi/domain/fault"
 )
 
@@ -14,12 +15,12 @@ type Setting struct {
 	// Path is its name in the settings file and as a flag: http.address.
 	Path    string
 	field   any    // points into the Settings that it was listed for
-	initial string // the default, as one would write it
+	initial string // the default
 	// Form shows what a value looks like: host:port, duration, true|false.
 	Form string
 	// Usage says in one line what it does.
 	Usage string
-	check *check // nil allows every value of the type
+	check check
 }
 
 const (
@@ -36,12 +37,7 @@ func (s Setting) Variable() string {
 func (s Setting) Default() string { return s.initial }
 
 // Choices returns the values to choose from, or nil if they cannot be listed.
-func (s Setting) Choices() []string {
-	if s.check == nil {
-		return nil
-	}
-	return s.check.choices
-}
+func (s Setting) Choices() []string { return s.check.choices }
 
 // IsSecret reports whether its value is masked. A secret may also come from a
 // file: the variable with the suffix _FILE names it.
@@ -70,12 +66,9 @@ func Default() Settings {
 	return settings
 }
 
-// rows has one row for each field. A new setting is a field and its row:
-//
-//	{path, field, default, form, usage, check}
-//
-// What it must be together with others is in ValidateFor. The tests of
-// cmd/bankingapi/command write the documents: make generate.
+// rows has one row for each field: path, field, default, form, usage, check. A new
+// setting is a field and its row. What it must be together with others is in
+// ValidateFor. The tests of cmd/bankingapi/command write the documents: make generate.
 func (s *Settings) rows() []Setting {
 	return []Setting{
 		{"http.address", &s.HTTP.Address, "127.0.0.1:8443", "host:port", "address of the API; use port 0 to pick a free port", must("be host:port, like 127.0.0.1:8443; use port 0 to pick a free port", isAddress)},
@@ -85,42 +78,43 @@ func (s *Settings) rows() []Setting {
 		{"http.write_timeout", &s.HTTP.WriteTimeout, "10s", "duration", "maximum time to handle a request and write the response", positive},
 		{"http.idle_timeout", &s.HTTP.IdleTimeout, "60s", "duration", "how long an idle connection stays open", positive},
 		{"http.header_timeout", &s.HTTP.HeaderTimeout, "5s", "duration", "maximum time to read the header of a request", positive},
-		{"http.docs", &s.HTTP.Docs, "true", "true|false", "serve /docs and the OpenAPI documents", nil},
-		{"http.outcomes", &s.HTTP.Outcomes, "false", "true|false", "serve /outcomes, where callers read how their forward-dated sales ended; switch it on when every replica has this version", nil},
+		{"http.docs", &s.HTTP.Docs, "true", "true|false", "serve /docs and the OpenAPI documents", free},
+		{"http.outcomes", &s.HTTP.Outcomes, "false", "true|false", "serve /outcomes, where callers read how their forward-dated sales ended; switch it on when every replica has this version", free},
 		{"http.trusted_proxies", &s.HTTP.TrustedProxies, "", "addresses", "addresses or networks of proxies whose X-Forwarded-For is believed, separated by commas. If set, the log has the address of each caller", addresses},
 		{"http.public_url", &s.HTTP.PublicURL, "", "url", "address under which callers reach the service, for links in errors. Empty makes them relative", must("be an http or https URL without a query, like https://bank.example, or empty", orEmpty(isPublicURL))},
-		{"http.contact_name", &s.HTTP.ContactName, "", "text", "name of the contact in the OpenAPI documents", nil},
+		{"http.contact_name", &s.HTTP.ContactName, "", "text", "name of the contact in the OpenAPI documents", free},
 		{"http.contact_email", &s.HTTP.ContactEmail, "", "address", "email address of the contact in the OpenAPI documents", must("be an email address, like api@bank.example, or empty", orEmpty(isEmail))},
 		{"http.contact_url", &s.HTTP.ContactURL, "", "url", "page of the contact in the OpenAPI documents", page},
 		{"http.terms_url", &s.HTTP.TermsURL, "", "url", "page with the terms of service in the OpenAPI documents", page},
 		{"tls.mode", &s.TLS.Mode, "self-signed", "mode", "files (cert_file and key_file), self-signed (for development), off (plain HTTP on loopback only) or proxy (a proxy in front ends TLS)", oneOf(TLSFiles, TLSSelfSigned, TLSOff, TLSProxy)},
-		{"tls.cert_file", &s.TLS.CertFile, "", "file", "PEM file with the certificate chain, for tls.mode files; read again when it changes", nil},
-		{"tls.key_file", &s.TLS.KeyFile, "", "file", "PEM file with the private key of tls.cert_file", nil},
-		{"storage.driver", &s.Storage.Driver, "sqlite", "engine", "sqlite or postgres", &check{choices: known}},
-		{"storage.dsn", &s.Storage.DSN, "data/bankingapi.db", "file|url", "SQLite file or Postgres URL; contains a secret: prefer the environment variable or its _FILE form", nil},
-		{"storage.migrate", &s.Storage.Migrate, "false", "true|false", "let serve migrate a Postgres schema at startup (otherwise run migrate up; SQLite is always migrated)", nil},
+		{"tls.cert_file", &s.TLS.CertFile, "", "file", "PEM file with the certificate chain, for tls.mode files; read again when it changes", free},
+		{"tls.key_file", &s.TLS.KeyFile, "", "file", "PEM file with the private key of tls.cert_file", free},
+		{"tls.client_ca", &s.TLS.ClientCA, "", "file", "PEM file with the authorities whose client certificates callers must present; read again when it changes. Empty asks for none", free},
+		{"storage.driver", &s.Storage.Driver, "sqlite", "engine", "sqlite or postgres", check{choices: known}},
+		{"storage.dsn", &s.Storage.DSN, "data/bankingapi.db", "file|url", "SQLite file or Postgres URL; contains a secret: prefer the environment variable or its _FILE form", free},
+		{"storage.migrate", &s.Storage.Migrate, "false", "true|false", "let serve migrate a Postgres schema at startup (otherwise run migrate up; SQLite is always migrated)", free},
 		{"storage.max_connections", &s.Storage.MaxConnections, "16", "count", "maximum number of database connections of this process", atLeastOne},
 		{"storage.statement_timeout", &s.Storage.StatementTimeout, "4s", "duration", "maximum time of one SQL statement of a request; less than half of http.write_timeout", positive},
-		{"storage.allow_unsafe", &s.Storage.AllowUnsafe, "false", "true|false", "be ready although the database may lose acknowledged operations, as with fsync = off, or the clock is wrong", nil},
+		{"storage.allow_unsafe", &s.Storage.AllowUnsafe, "false", "true|false", "be ready although the database may lose acknowledged operations, as with fsync = off, or the clock is wrong", free},
 		{"commit.batch_limit", &s.Commit.BatchLimit, "2048", "count", "maximum number of records in one shared commit; 1 gives each request its own commit", atLeastOne},
 		{"commit.queue_limit", &s.Commit.QueueLimit, "4096", "count", "maximum number of queued requests; further requests get 503", atLeastOne},
 		{"bank.time_zone", &s.Bank.TimeZone, "Europe/Istanbul", "zone", "IANA name of the bank's time zone, which decides its current day", must("be a name of the IANA time zone database, like Europe/Istanbul", isZone)},
-		{"bank.closed_weekdays", &s.Bank.ClosedWeekdays, "", "days", "days of the week on which the bank is closed, separated by commas. import calendar has the other closed days", must("be days of the week separated by commas, like Saturday,Sunday", areWeekdays)},
-		{"bank.cut_off", &s.Bank.CutOff, "", "HH:MM", "local time of the bank from which on sales for today are refused; empty means never", must("be a time like 17:30, or empty", orEmpty(isClock))},
-		{"settlement.enabled", &s.Settlement.Enabled, "true", "true|false", "settle forward-dated sales on their day", nil},
+		{"bank.closed_weekdays", &s.Bank.ClosedWeekdays, "", "days", "days of the week on which the bank is closed, separated by commas. import calendar has the other closed days", must("be days of the week separated by commas, like Saturday,Sunday", every(isWeekday))},
+		{"bank.cut_off", &s.Bank.CutOff, "", "HH:MM", "local time of the bank from which on sales for today are refused; empty means never", must("be a time like 17:30, or empty", orEmpty(parses(day.ParseClock)))},
+		{"settlement.enabled", &s.Settlement.Enabled, "true", "true|false", "settle forward-dated sales on their day", free},
 		{"settlement.interval", &s.Settlement.Interval, "15s", "duration", "how often to check for due sales", positive},
 		{"settlement.price", &s.Settlement.Price, "newest", "price", "price at which forward-dated sales are settled: newest (the newest price until their day) or of-the-day (they wait until their fund has a price of that very day)", oneOf(PriceNewest, PriceOfTheDay)},
-		{"settlement.not_before", &s.Settlement.NotBefore, "00:00", "HH:MM", "local time of the bank before which the sales of a day are not settled", must("be a time like 18:30", isClock)},
-		{"trail.enabled", &s.Trail.Enabled, "true", "true|false", "write the trail, which proves what happened", nil},
-		{"trail.key_file", &s.Trail.KeyFile, "", "file", "file with the signing key of the trail (see trail keygen); empty makes one beside a SQLite file, and keeps no trail on Postgres", nil},
+		{"settlement.not_before", &s.Settlement.NotBefore, "00:00", "HH:MM", "local time of the bank before which the sales of a day are not settled", must("be a time like 18:30", parses(day.ParseClock))},
+		{"trail.enabled", &s.Trail.Enabled, "true", "true|false", "write the trail, which proves what happened", free},
+		{"trail.key_file", &s.Trail.KeyFile, "", "file", "file with the signing key of the trail (see trail keygen); empty makes one beside a SQLite file, and keeps no trail on Postgres", free},
 		{"trail.interval", &s.Trail.Interval, "1s", "duration", "how often to sign a checkpoint of the trail; 0s leaves it to other replicas", notNegative},
 		{"ops.address", &s.Ops.Address, "127.0.0.1:9090", "host:port", "address for health checks, metrics and profiles (plain HTTP, without a key: keep it private); empty disables it", must("be host:port, like 127.0.0.1:9090, or empty to switch it off", orEmpty(isAddress))},
-		{"ops.hosts", &s.Ops.Hosts, "", "names", "host names to accept in requests to ops.address, separated by commas; IP addresses and localhost are always accepted", must("be host names separated by commas, without scheme and port, like ops.bank.example,metrics", areHostnames)},
-		{"console.enabled", &s.Console.Enabled, "false", "true|false", "serve the operator's console at /console/ of ops.address", nil},
+		{"ops.hosts", &s.Ops.Hosts, "", "names", "host names to accept in requests to ops.address, separated by commas; IP addresses and localhost are always accepted", must("be host names separated by commas, without scheme and port, like ops.bank.example,metrics", every(hostname.MatchString))},
+		{"console.enabled", &s.Console.Enabled, "false", "true|false", "serve the operator's console at /console/ of ops.address", free},
 		{"console.user_header", &s.Console.UserHeader, "", "header", "header in which an identity proxy names the user; empty means that a one-time link signs in, on a loopback ops.address", must("be the name of a header, like X-Forwarded-User", orEmpty(headerName.MatchString))},
 		{"console.trusted_proxies", &s.Console.TrustedProxies, "", "addresses", "addresses or networks whose console.user_header is believed, separated by commas", addresses},
-		{"console.operators", &s.Console.Operators, "", "names", "users of console.user_header who may show everything and change things, separated by commas; others are viewers", nil},
-		{"console.dsn", &s.Console.DSN, "", "file|url", "database that the console reads, such as a standby; empty means storage.dsn; contains a secret: prefer the environment variable or its _FILE form", nil},
+		{"console.operators", &s.Console.Operators, "", "names", "users of console.user_header who may show everything and change things, separated by commas; others are viewers", free},
+		{"console.dsn", &s.Console.DSN, "", "file|url", "database that the console reads, such as a standby; empty means storage.dsn; contains a secret: prefer the environment variable or its _FILE form", free},
 		{"log.level", &s.Log.Level, "info", "level", "debug, info, warn or error; can be changed at run time", oneOf("debug", "info", "warn", "error")},
 		{"log.format", &s.Log.Format, "auto", "format", "auto (console on a terminal, otherwise json), console or json", oneOf(LogAuto, LogConsole, LogJSON)},
 		{"telemetry.otlp_endpoint", &s.Telemetry.OTLPEndpoint, "", "url", "URL of the OpenTelemetry collector for traces; empty disables them", must("be an http or https URL, like http://127.0.0.1:4318, or empty for no traces", orEmpty(IsHTTPURL))},

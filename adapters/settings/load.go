@@ -32,7 +32,7 @@ type Sources struct {
 // Loaded is settings that validate, and where each came from.
 type Loaded struct {
 	Settings Settings
-	origins  map[string]string
+	origins  map[string]string // by path
 }
 
 // Value is one setting as it is in effect.
@@ -45,10 +45,9 @@ type Value struct {
 }
 
 // Values lists every setting, in the order of the Settings struct.
-func (l Loaded) Values() []Value {
-	var values []Value
+func (l Loaded) Values() (values []Value) {
 	for _, s := range l.Settings.rows() {
-		values = append(values, Value{Setting: s, Text: show(s.field), Origin: l.origin(s.Path)})
+		values = append(values, Value{s, show(s.field), l.origin(s.Path)})
 	}
 	return values
 }
@@ -60,37 +59,28 @@ func (l Loaded) origin(path string) string { return cmp.Or(l.origins[path], "def
 // ignored. The error is Problems, with everything that is wrong in all sources
 // and with the settings they add up to.
 func Load(sources Sources, drivers Drivers) (Loaded, error) {
-	loaded := Loaded{Settings: Default(), origins: map[string]string{}}
-	layers := []*layer{readFile(sources.file()), readEnvironment(sources.Environment), readFlags(sources.Flags)}
-	var problems Problems
-	for _, l := range layers {
-		problems = append(problems, l.problems...)
+	l := &loader{Loaded: Loaded{Default(), map[string]string{}}, known: map[string]Setting{}}
+	for _, s := range l.Settings.rows() {
+		section, _, _ := strings.Cut(s.Path, ".")
+		l.known[section], l.known[s.Path] = Setting{}, s
 	}
-	for _, l := range layers {
-		for _, s := range loaded.Settings.rows() {
-			value, ok := l.values[s.Path]
-			if !ok {
-				continue
-			}
-			if err := assign(s.field, value.text); err != nil {
-				problems = append(problems, Problem{s.Path, err.Error(), value.origin})
-				continue
-			}
-			loaded.origins[s.Path] = value.origin
+	l.readFile(sources.file())
+	l.readEnvironment(sources.Environment)
+	for _, path := range slices.Sorted(maps.Keys(sources.Flags)) {
+		if s := l.known[path]; s.Path == "" {
+			l.problem(path, "unknown setting", "flag")
+		} else {
+			l.set(s, sources.Flags[path], "flag --"+path)
 		}
 	}
-
-	var broken Problems
-	if errors.As(loaded.Settings.ValidateFor(drivers), &broken) {
-		for _, p := range broken {
-			p.Origin = loaded.origin(p.Path)
-			problems = append(problems, p)
-		}
+	broken, _ := errors.AsType[Problems](l.Settings.ValidateFor(drivers))
+	for _, p := range broken {
+		l.problem(p.Path, p.Rule, l.origin(p.Path))
 	}
-	if len(problems) > 0 {
-		return Loaded{}, problems
+	if len(l.problems) > 0 {
+		return Loaded{}, l.problems
 	}
-	return loaded, nil
+	return l.Loaded, nil
 }
 
 // file returns the file to read, or "".
@@ -109,50 +99,43 @@ func (s Sources) file() string {
 	return s.DefaultFile
 }
 
-// A layer has the values of one source, by path, and what is wrong with it.
-type layer struct {
-	values   map[string]given
+// A loader reads one source after the other into its settings.
+type loader struct {
+	Loaded
+	known    map[string]Setting // by path; a section is a Setting without a path
+	file     string
 	problems Problems
 }
 
-type given struct{ text, origin string }
-
-func newLayer() *layer { return &layer{values: map[string]given{}} }
-
-func (l *layer) problem(path, rule, origin string) {
+func (l *loader) problem(path, rule, origin string) {
 	l.problems = append(l.problems, Problem{path, rule, origin})
 }
 
-func readFlags(flags map[string]string) *layer {
-	l, all := newLayer(), All()
-	for path, text := range flags {
-		if !slices.ContainsFunc(all, func(s Setting) bool { return s.Path == path }) {
-			l.problem(path, "unknown setting", "flag")
-		}
-		l.values[path] = given{text, "flag --" + path}
+func (l *loader) set(s Setting, text, origin string) {
+	l.origins[s.Path] = origin
+	if err := assign(s.field, text); err != nil {
+		l.problem(s.Path, err.Error(), origin)
 	}
-	return l
 }
 
 // readEnvironment also follows the _FILE twin of a secret's variable.
-func readEnvironment(environment []string) *layer {
+func (l *loader) readEnvironment(environment []string) {
 	const fromFile = "_FILE"
-	settings := map[string]Setting{} // by variable
-	for _, s := range All() {
-		settings[s.Variable()] = s
+	variables := map[string]Setting{}
+	for _, s := range l.Settings.rows() {
+		variables[s.Variable()] = s
 		if s.IsSecret() {
-			settings[s.Variable()+fromFile] = s
+			variables[s.Variable()+fromFile] = s
 		}
 	}
-	l := newLayer()
 	for _, entry := range slices.Sorted(slices.Values(environment)) { // the twin comes second
 		name, text, _ := strings.Cut(entry, "=")
 		if !strings.HasPrefix(name, envPrefix) || name == fileVariable {
 			continue
 		}
-		s, ok := settings[name]
-		if !ok {
-			l.problem(name, unknown("variable", name, settings), "environment")
+		s, known := variables[name]
+		if !known {
+			l.problem(name, unknown("variable", name, variables), "environment")
 			continue
 		}
 		origin := "environment " + name
@@ -162,108 +145,94 @@ func readEnvironment(environment []string) *layer {
 				l.problem(s.Path, "cannot be read from its file: "+reason(err), origin)
 				continue
 			}
-			if plain, both := l.values[s.Path]; both {
-				l.problem(s.Path, "is given twice, also by "+plain.origin+": keep one", origin)
+			if plain := "environment " + s.Variable(); l.origins[s.Path] == plain {
+				l.problem(s.Path, "is given twice, also by "+plain+": keep one", origin)
 			}
 			text = strings.TrimRight(string(content), "\r\n")
 		}
-		l.values[s.Path] = given{text, origin}
+		l.set(s, text, origin)
 	}
-	return l
 }
 
 // readFile walks the YAML tree rather than decoding it, to know the line of
 // every key and to let nothing pass that decoding would forgive.
-func readFile(path string) *layer {
-	f := settingsFile{newLayer(), path, map[string]Setting{}}
-	if path == "" {
-		return f.layer
+func (l *loader) readFile(path string) {
+	if l.file = path; path == "" {
+		return
 	}
 	content, err := os.ReadFile(path)
 	if err != nil {
-		f.layer.problem(path, "cannot be read: "+reason(err), "")
-		return f.layer
+		l.problem(path, "cannot be read: "+reason(err), "")
+		return
 	}
 	decoder := yaml.NewDecoder(bytes.NewReader(content))
 	var document, next yaml.Node
 	switch err := decoder.Decode(&document); {
 	case errors.Is(err, io.EOF): // empty, or comments only
-		return f.layer
+		return
 	case err != nil:
-		f.layer.problem(path, "is not YAML: "+strings.TrimPrefix(err.Error(), "yaml: "), "")
-		return f.layer
+		l.problem(path, "is not YAML: "+strings.TrimPrefix(err.Error(), "yaml: "), "")
+		return
 	}
 	if err := decoder.Decode(&next); !errors.Is(err, io.EOF) {
-		f.problem(path, "must hold one YAML document", &next)
-	}
-	for _, s := range All() {
-		section, _, _ := strings.Cut(s.Path, ".")
-		f.known[section], f.known[s.Path] = Setting{}, s
+		l.problem(path, "must hold one YAML document", l.at(&next))
 	}
 	if root := document.Content[0]; root.Kind == yaml.MappingNode {
-		f.section("", root)
+		l.section("", root)
 	} else if root.Tag != "!!null" {
-		f.problem(path, "must hold sections with settings, as in http: {address: ...}", root)
+		l.problem(path, "must hold sections with settings, as in http: {address: ...}", l.at(root))
 	}
-	return f.layer
-}
-
-type settingsFile struct {
-	*layer
-	path  string
-	known map[string]Setting // by path; a section is a Setting without a path
 }
 
 // section reads the keys of a mapping; prefix is the path of the mapping.
-func (f settingsFile) section(prefix string, mapping *yaml.Node) {
+func (l *loader) section(prefix string, mapping *yaml.Node) {
 	for i := 0; i < len(mapping.Content); i += 2 {
 		key, value := mapping.Content[i], mapping.Content[i+1]
-		path := prefix + key.Value
-		setting, isKnown := f.known[path]
+		path, origin := prefix+key.Value, l.at(key)
+		setting, isKnown := l.known[path]
 		isSection := isKnown && setting.Path == ""
-		first, twice := f.values[path]
+		first, isTwice := l.origins[path]
+		text, rule := value.Value, ""
 		switch {
 		case isSection && value.Kind == yaml.MappingNode:
-			f.section(path+".", value)
+			l.section(path+".", value)
+			continue
 		case isSection && value.Tag == "!!null": // all its keys are commented out
+			continue
 		case isSection:
-			f.problem(path, "is a section, and must hold settings", key)
+			rule = "is a section, and must hold settings"
 		case !isKnown:
-			f.problem(path, unknown("setting", path, f.known), key)
-		case twice:
-			f.problem(path, "is given twice, the first time in "+first.origin, key)
+			rule = unknown("setting", path, l.known)
+		case isTwice:
+			rule = "is given twice, the first time in " + first
 		case value.Kind == yaml.SequenceNode && isA[List](setting):
-			f.list(path, key, value)
+			text, rule = listOf(value)
 		case value.Kind != yaml.ScalarNode:
-			f.problem(path, "must be a single value", key)
+			rule = "must be a single value"
 		case value.Tag == "!!null":
-			f.problem(path, `has no value: write "" for an empty one, or leave the line out`, key)
-		default:
-			f.values[path] = given{value.Value, f.origin(key)}
+			rule = `has no value: write "" for an empty one, or leave the line out`
+		}
+		if rule != "" {
+			l.problem(path, rule, origin)
+		} else {
+			l.set(setting, text, origin)
 		}
 	}
 }
 
-// list reads a sequence as the value of a setting that is a List.
-func (f settingsFile) list(path string, key, sequence *yaml.Node) {
-	items := make([]string, len(sequence.Content))
-	for i, item := range sequence.Content {
+// listOf reads a sequence as the value of a List, or returns the rule that it breaks.
+func listOf(sequence *yaml.Node) (text, rule string) {
+	var items []string
+	for _, item := range sequence.Content {
 		if item.Kind != yaml.ScalarNode || item.Tag == "!!null" || strings.Contains(item.Value, ",") {
-			f.problem(path, "must be a list of single values", key)
-			return
+			return "", "must be a list of single values"
 		}
-		items[i] = item.Value
+		items = append(items, item.Value)
 	}
-	f.values[path] = given{strings.Join(items, ","), f.origin(key)}
+	return strings.Join(items, ","), ""
 }
 
-func (f settingsFile) problem(path, rule string, at *yaml.Node) {
-	f.layer.problem(path, rule, f.origin(at))
-}
-
-func (f settingsFile) origin(at *yaml.Node) string {
-	return fmt.Sprintf("file %s:%d", f.path, at.Line)
-}
+func (l *loader) at(node *yaml.Node) string { return fmt.Sprintf("file %s:%d", l.file, node.Line) }
 
 func unknown(what, name string, known map[string]Setting) string {
 	if near, ok := nearest(name, slices.Sorted(maps.Keys(known))); ok {
@@ -275,9 +244,8 @@ func unknown(what, name string, known map[string]Setting) string {
 // reason is why a file cannot be read, without its name: the name may be a
 // secret that was put in the wrong place.
 func reason(err error) string {
-	var pathError *fs.PathError
-	if errors.As(err, &pathError) {
-		return pathError.Err.Error()
+	if failed, ok := errors.AsType[*fs.PathError](err); ok {
+		return failed.Err.Error()
 	}
 	return err.Error()
 }

@@ -95,10 +95,10 @@ sorage: {driver: sqlite}
 	require.ErrorAs(t, err, &problems)
 	require.Empty(t, cmp.Diff(Problems{
 		{"http.adress", "unknown setting, did you mean http.address?", "file " + file + ":2"},
-		{"sorage", "unknown setting, did you mean storage?", "file " + file + ":5"},
-		{"BANKINGAPI_LOG_LEVEL", "unknown variable, did you mean BANKINGAPI_LOG__LEVEL?", "environment"},
 		{"http.body_limit", "must be a size in bytes, like 65536, 512KiB or 1MiB", "file " + file + ":3"},
+		{"sorage", "unknown setting, did you mean storage?", "file " + file + ":5"},
 		{"http.docs", "must be true or false", "environment BANKINGAPI_HTTP__DOCS"},
+		{"BANKINGAPI_LOG_LEVEL", "unknown variable, did you mean BANKINGAPI_LOG__LEVEL?", "environment"},
 		{"shutdown.timeout", "must be a duration with its unit, like 500ms, 15s or 1m30s", "flag --shutdown.timeout"},
 		{"tls.cert_file", "must name a file, because tls.mode is files", "default"},
 		{"tls.key_file", "must name a file, because tls.mode is files", "default"},

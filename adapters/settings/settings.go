@@ -4,7 +4,10 @@
 package settings
 
 import (
+	"net/url"
 	"path/filepath"
+	"regexp"
+	"strings"
 	"time"
 
 	"bankingapi/domain/day"
@@ -61,6 +64,7 @@ const (
 type TLS struct {
 	Mode              string
 	CertFile, KeyFile string // PEM, for TLSFiles and for no other mode
+	ClientCA          string // PEM, or empty
 }
 
 // Files returns the files of the certificate. With TLSSelfSigned they are in folder.
@@ -93,6 +97,25 @@ type Storage struct {
 	// acknowledged operations in a crash (fsync = off). It is for tests.
 	AllowUnsafe bool
 }
+
+// Name names the book without secrets.
+func (s Storage) Name() string {
+	dsn := string(s.DSN)
+	switch s.Driver {
+	case SQLite:
+		file, _ := filepath.Abs(strings.TrimPrefix(dsn, "file:"))
+		return "SQLite file " + file
+	case Postgres:
+		if config, err := url.Parse(dsn); err == nil && config.Host != "" {
+			return "Postgres database " + strings.TrimPrefix(config.Path, "/") + " at " + config.Host
+		}
+		return "Postgres database " + strings.TrimSpace(strings.Join(harmless.FindAllString(dsn, -1), ""))
+	}
+	return "storage " + s.Driver
+}
+
+// harmless are the words of a DSN that are no secrets.
+var harmless = regexp.MustCompile(`(^|\s)(host|hostaddr|port|dbname)=\S+`)
 
 // Commit is the group commit: requests that arrive while a commit is
 // on its way share the next one.

@@ -12,7 +12,6 @@ import (
 	"time"
 	_ "time/tzdata" // the bank's time zone must be known on machines that have no time zone data
 
-	"bankingapi/domain/day"
 	"bankingapi/domain/fund"
 )
 
@@ -41,26 +40,26 @@ type Problems []Problem
 
 // Error has one line for each problem.
 func (p Problems) Error() string {
-	lines := make([]string, len(p))
-	for i, problem := range p {
-		lines[i] = problem.Error()
+	var lines []string
+	for _, problem := range p {
+		lines = append(lines, problem.Error())
 	}
 	return strings.Join(lines, "\n")
 }
 
 // A check is a rule that the value of one setting must keep.
 type check struct {
-	rule    string // what it must be; never repeats the value
-	holds   func(field any) bool
-	choices []string // if no other value is allowed
+	rule    string               // what it must be; never repeats the value
+	holds   func(field any) bool // nil allows every value
+	choices []string             // if no other value is allowed
 }
 
 // must makes a check of a rule for values of type T.
-func must[T any](rule string, holds func(T) bool) *check {
-	return &check{rule: "must " + rule, holds: func(field any) bool { return holds(*field.(*T)) }}
+func must[T any](rule string, holds func(T) bool) check {
+	return check{rule: "must " + rule, holds: func(field any) bool { return holds(*field.(*T)) }}
 }
 
-func oneOf(choices ...string) *check {
+func oneOf(choices ...string) check {
 	c := must("be "+choice(choices), func(value string) bool { return slices.Contains(choices, value) })
 	c.choices = choices
 	return c
@@ -70,13 +69,22 @@ func orEmpty(is func(string) bool) func(string) bool {
 	return func(text string) bool { return text == "" || is(text) }
 }
 
+func parses[T any](parse func(string) (T, error)) func(string) bool {
+	return func(text string) bool { _, err := parse(text); return err == nil }
+}
+
+func every(is func(string) bool) func(List) bool {
+	return func(l List) bool { return !slices.ContainsFunc(l.Items(), func(item string) bool { return !is(item) }) }
+}
+
 // Checks of several settings.
 var (
+	free        = check{}
 	positive    = must("be longer than 0s", func(d time.Duration) bool { return d > 0 })
 	notNegative = must("be 0s or longer", func(d time.Duration) bool { return d >= 0 })
 	atLeastOne  = must("be 1 or more", func(n int) bool { return n >= 1 })
 	page        = must("be an http or https URL, like https://bank.example/help, or empty", orEmpty(IsHTTPURL))
-	addresses   = must("be IP addresses or networks separated by commas, like 10.0.0.7,10.1.0.0/16", areNetworks)
+	addresses   = must("be IP addresses or networks separated by commas, like 10.0.0.7,10.1.0.0/16", func(l List) bool { _, err := l.Networks(); return err == nil })
 )
 
 // Drivers are the names that storage.driver may have. nil stands for a storage
@@ -93,33 +101,28 @@ func (s Settings) Validate() error { return s.ValidateFor(known) }
 
 // ValidateFor is Validate for a program with these drivers.
 func (s Settings) ValidateFor(drivers Drivers) error {
-	broken := map[string][]string{} // rules that settings break together, by path
+	var problems Problems
 	must := func(holds bool, path, rule string) {
 		if !holds {
-			broken[path] = append(broken[path], rule)
+			problems = append(problems, Problem{Path: path, Rule: rule})
 		}
 	}
-	const needed, unused = "must name a file, because tls.mode is files", "is for tls.mode files only"
-	switch s.TLS.Mode {
-	case TLSFiles:
-		must(s.TLS.CertFile != "", "tls.cert_file", needed)
-		must(s.TLS.KeyFile != "", "tls.key_file", needed)
-	case TLSOff:
-		must(!isAddress(s.HTTP.Address) || isLoopback(s.HTTP.Address), "tls.mode",
-			"off is for a loopback http.address only, because keys would travel in clear; behind a proxy that ends TLS set proxy")
-		fallthrough
-	case TLSSelfSigned, TLSProxy:
-		must(s.TLS.CertFile == "", "tls.cert_file", unused)
-		must(s.TLS.KeyFile == "", "tls.key_file", unused)
+	rows := s.rows()
+	for _, row := range rows {
+		must(row.check.holds == nil || row.check.holds(row.field), row.Path, row.check.rule)
 	}
-
-	if drivers != nil {
-		rule := drivers.rule(s.Storage.Driver)
-		must(rule == "", "storage.driver", rule)
-		if rule == "" {
-			rule = dsnRule(s.Storage.Driver, string(s.Storage.DSN))
-			must(rule == "", "storage.dsn", rule)
-		}
+	hasFiles := s.TLS.Mode == TLSFiles
+	rule := "is for tls.mode files only"
+	if hasFiles {
+		rule = "must name a file, because tls.mode is files"
+	}
+	must((s.TLS.CertFile != "") == hasFiles, "tls.cert_file", rule)
+	must((s.TLS.KeyFile != "") == hasFiles, "tls.key_file", rule)
+	must(s.TLS.ClientCA == "" || hasFiles || s.TLS.Mode == TLSSelfSigned, "tls.client_ca", "is for tls.mode files or self-signed: the proxy that ends TLS checks the certificates of its clients")
+	must(s.TLS.Mode != TLSOff || !isAddress(s.HTTP.Address) || isLoopback(s.HTTP.Address), "tls.mode",
+		"off is for a loopback http.address only, because keys would travel in clear; behind a proxy that ends TLS set proxy")
+	if path, rule := drivers.broken(s.Storage); drivers != nil {
+		must(rule == "", path, rule)
 	}
 	must(s.HTTP.WriteTimeout <= 0 || 2*s.Storage.StatementTimeout < s.HTTP.WriteTimeout, "storage.statement_timeout",
 		"must be less than half of http.write_timeout, because a commit may take twice this time and must end before its requests are answered")
@@ -137,18 +140,13 @@ func (s Settings) ValidateFor(drivers Drivers) error {
 			"needs a loopback ops.address, or console.user_header with console.trusted_proxies: otherwise anyone could sign in")
 	}
 
-	var problems Problems
-	for _, row := range s.rows() {
-		if c := row.check; c != nil && c.holds != nil && !c.holds(row.field) {
-			problems = append(problems, Problem{Path: row.Path, Rule: c.rule})
-		}
-		for _, rule := range broken[row.Path] {
-			problems = append(problems, Problem{Path: row.Path, Rule: rule})
-		}
-	}
 	if len(problems) == 0 {
 		return nil
 	}
+	order := func(p Problem) int {
+		return slices.IndexFunc(rows, func(row Setting) bool { return row.Path == p.Path })
+	}
+	slices.SortStableFunc(problems, func(a, b Problem) int { return order(a) - order(b) })
 	return problems
 }
 
@@ -161,46 +159,32 @@ func choice(of []string) string {
 	return strings.Join(of[:last], ", ") + " or " + of[last]
 }
 
-// rule returns the rule that a storage.driver breaks, or "".
-func (d Drivers) rule(name string) string {
+// broken returns a setting of the storage that cannot be used, and the rule that it
+// breaks. Only the drivers of this module have rules for storage.dsn. The driver of
+// a host checks its DSN when it opens.
+func (d Drivers) broken(s Storage) (path, rule string) {
+	isLinked, isPostgres := slices.Contains(d, s.Driver), postgresDSN.MatchString(string(s.DSN))
 	switch {
 	case len(d) == 0:
-		return "no storage driver is linked: pass bootstrap.WithDriver or engines.All()"
-	case slices.Contains(d, name):
-		return ""
-	case slices.Contains(known, name):
-		return "must be " + choice(d) + ": this program has no other driver"
+		return "storage.driver", "no storage driver is linked: pass bootstrap.WithDriver or engines.All()"
+	case !isLinked && slices.Contains(known, s.Driver):
+		return "storage.driver", "must be " + choice(d) + ": this program has no other driver"
+	case !isLinked:
+		return "storage.driver", "must be " + choice(d)
+	case s.Driver == Postgres && !isPostgres:
+		return "storage.dsn", "must be a Postgres URL, like postgres://user:password@host:5432/database, because storage.driver is postgres"
+	case s.Driver == SQLite && s.DSN == "":
+		return "storage.dsn", "must name the SQLite file"
+	case s.Driver == SQLite && isPostgres:
+		return "storage.dsn", "is a Postgres URL, but storage.driver is sqlite: set storage.driver to postgres"
 	}
-	return "must be " + choice(d)
-}
-
-// dsnRule returns the rule that a storage.dsn breaks. Only the drivers of this
-// module have rules. The driver of a host checks its DSN when it opens.
-func dsnRule(driver, dsn string) string {
-	isPostgres := postgresDSN.MatchString(dsn)
-	switch {
-	case driver == Postgres && !isPostgres:
-		return "must be a Postgres URL, like postgres://user:password@host:5432/database, because storage.driver is postgres"
-	case driver == SQLite && dsn == "":
-		return "must name the SQLite file"
-	case driver == SQLite && isPostgres:
-		return "is a Postgres URL, but storage.driver is sqlite: set storage.driver to postgres"
-	}
-	return ""
+	return "", ""
 }
 
 func isAddress(address string) bool {
 	_, port, err := net.SplitHostPort(address)
-	if err != nil {
-		return false
-	}
-	_, err = strconv.ParseUint(port, 10, 16)
-	return err == nil
-}
-
-func areNetworks(list List) bool {
-	_, err := list.Networks()
-	return err == nil
+	_, wrong := strconv.ParseUint(port, 10, 16)
+	return err == nil && wrong == nil
 }
 
 var (
@@ -211,27 +195,13 @@ var (
 	postgresDSN = regexp.MustCompile(`^(postgres(ql)?://|\s*(host|hostaddr|port|dbname|user|password|service|sslmode|target_session_attrs)\s*=)`)
 )
 
-func areHostnames(list List) bool {
-	return !slices.ContainsFunc(list.Items(), func(host string) bool { return !hostname.MatchString(host) })
-}
-
 // isLoopback asks no resolver: of names, only localhost counts.
 func isLoopback(address string) bool {
 	host, _, err := net.SplitHostPort(address)
 	return err == nil && (host == "localhost" || net.ParseIP(host).IsLoopback())
 }
 
-func isClock(text string) bool {
-	_, err := day.ParseClock(text)
-	return err == nil
-}
-
-func areWeekdays(list List) bool {
-	return !slices.ContainsFunc(list.Items(), func(name string) bool {
-		_, ok := fund.ParseWeekday(name)
-		return !ok
-	})
-}
+func isWeekday(name string) bool { _, ok := fund.ParseWeekday(name); return ok }
 
 // isZone refuses the empty name and Local, which mean another zone on every
 // machine.

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math"
 	"net/netip"
 	"reflect"
 	"strconv"
@@ -32,17 +31,29 @@ type Size int64
 
 var sizeUnits = [...]struct {
 	name  string
-	bytes int64
-}{{"GiB", 1 << 30}, {"MiB", 1 << 20}, {"KiB", 1 << 10}}
+	bytes Size
+}{{"GiB", 1 << 30}, {"MiB", 1 << 20}, {"KiB", 1 << 10}, {"", 1}}
 
 // String is the size in the largest unit that divides it.
 func (s Size) String() string {
+	i := len(sizeUnits) - 1
+	for s != 0 && i > 0 && s%sizeUnits[i-1].bytes == 0 {
+		i--
+	}
+	return strconv.FormatInt(int64(s/sizeUnits[i].bytes), 10) + sizeUnits[i].name
+}
+
+func parseSize(text string) (Size, error) {
 	for _, u := range sizeUnits {
-		if s != 0 && int64(s)%u.bytes == 0 {
-			return strconv.FormatInt(int64(s)/u.bytes, 10) + u.name
+		if digits, found := strings.CutSuffix(text, u.name); found {
+			n, err := strconv.ParseInt(digits, 10, 64)
+			if s := Size(n) * u.bytes; err == nil && s/u.bytes == Size(n) {
+				return s, nil
+			}
+			break
 		}
 	}
-	return strconv.FormatInt(int64(s), 10)
+	return 0, strconv.ErrSyntax
 }
 
 // List is a list of words, separated by commas. Spaces around a word do not
@@ -50,8 +61,7 @@ func (s Size) String() string {
 type List string
 
 // Items returns the words, without empty ones.
-func (l List) Items() []string {
-	var items []string
+func (l List) Items() (items []string) {
 	for item := range strings.SplitSeq(string(l), ",") {
 		if item = strings.TrimSpace(item); item != "" {
 			items = append(items, item)
@@ -65,31 +75,15 @@ func (l List) Items() []string {
 func (l List) Networks() (networks []netip.Prefix, err error) {
 	for _, text := range l.Items() {
 		network, err := netip.ParsePrefix(text)
+		if address, isAlone := netip.ParseAddr(text); isAlone == nil {
+			network, err = address.Prefix(address.BitLen())
+		}
 		if err != nil {
-			address, err := netip.ParseAddr(text)
-			if err != nil {
-				return nil, err
-			}
-			network = netip.PrefixFrom(address, address.BitLen())
+			return nil, err
 		}
 		networks = append(networks, network.Masked())
 	}
 	return networks, nil
-}
-
-func parseSize(text string) (Size, error) {
-	unit := int64(1)
-	for _, u := range sizeUnits {
-		if digits, found := strings.CutSuffix(text, u.name); found {
-			text, unit = digits, u.bytes
-			break
-		}
-	}
-	n, err := strconv.ParseInt(text, 10, 64)
-	if err != nil || n > math.MaxInt64/unit || n < math.MinInt64/unit {
-		return 0, strconv.ErrSyntax
-	}
-	return Size(n * unit), nil
 }
 
 // assign reads text into the field of Settings that target points to. The error
@@ -97,12 +91,6 @@ func parseSize(text string) (Size, error) {
 // secret. Then the field stays as it is.
 func assign(target any, text string) error {
 	switch target := target.(type) {
-	case *string:
-		*target = text
-	case *Secret:
-		*target = Secret(text)
-	case *List:
-		*target = List(text)
 	case *bool:
 		return set(target, text, strconv.ParseBool, "true or false")
 	case *int:
@@ -111,9 +99,8 @@ func assign(target any, text string) error {
 		return set(target, text, time.ParseDuration, "a duration with its unit, like 500ms, 15s or 1m30s")
 	case *Size:
 		return set(target, text, parseSize, "a size in bytes, like 65536, 512KiB or 1MiB")
-	default:
-		panic(fmt.Sprintf("settings: no way to read a setting into %T", target))
 	}
+	reflect.ValueOf(target).Elem().SetString(text) // string, Secret or List
 	return nil
 }
 
@@ -127,18 +114,10 @@ func set[T any](target *T, text string, parse func(string) (T, error), what stri
 }
 
 // show is the field that target points to in the form assign reads; a Secret
-// stays hidden.
+// stays hidden. Short times are in seconds, as people write them: 60s, not 1m0s.
 func show(target any) string {
-	if d, ok := target.(*time.Duration); ok {
-		return showDuration(*d)
+	if d, ok := target.(*time.Duration); ok && *d%time.Second == 0 && d.Abs() < 2*time.Minute {
+		return fmt.Sprintf("%ds", *d/time.Second)
 	}
 	return fmt.Sprint(reflect.ValueOf(target).Elem())
-}
-
-// showDuration writes short times in seconds, as people do: 60s, not 1m0s.
-func showDuration(d time.Duration) string {
-	if d%time.Second == 0 && d.Abs() < 2*time.Minute {
-		return strconv.FormatInt(int64(d/time.Second), 10) + "s"
-	}
-	return d.String()
 }

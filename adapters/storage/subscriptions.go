@@ -37,6 +37,7 @@ type SubscriptionRow struct {
 	PrimaryUsedAt      batch.Instant
 	SecondaryUsedAt    batch.Instant
 	WithoutCallerIDAt  batch.Instant
+	ClientCertificate  string `gorm:"not null;default:''"`
 }
 
 // subscriptionTable is the table and its statements.
@@ -212,6 +213,7 @@ func newSubscriptionRow(s *subscription.Subscription) SubscriptionRow {
 		PrimaryUsedAt:      batch.Instant{Time: s.PrimaryKey.Used},
 		SecondaryUsedAt:    batch.Instant{Time: s.SecondaryKey.Used},
 		WithoutCallerIDAt:  batch.Instant{Time: s.WithoutCallerID},
+		ClientCertificate:  s.ClientCertificate,
 	}
 }
 
@@ -235,6 +237,7 @@ func (r *SubscriptionRow) subscription() (*subscription.Subscription, error) {
 		PrimaryKey:        subscription.KeyLife{Created: r.PrimaryCreatedAt.Time, Expires: r.PrimaryExpiresAt.Time, Used: r.PrimaryUsedAt.Time},
 		SecondaryKey:      subscription.KeyLife{Created: r.SecondaryCreatedAt.Time, Expires: r.SecondaryExpiresAt.Time, Used: r.SecondaryUsedAt.Time},
 		WithoutCallerID:   r.WithoutCallerIDAt.Time,
+		ClientCertificate: r.ClientCertificate,
 	}
 	s.Grant(strings.Split(r.Operations, ",")...)
 	if len(r.PrimaryHash) != len(s.PrimaryHash) || len(r.SecondaryHash) != len(s.SecondaryHash) {

@@ -43,15 +43,21 @@ type Options struct {
 // Keeper keeps the trail of a service, or says why it keeps none. It is safe for
 // concurrent use.
 type Keeper struct {
-	o           Options
-	keyFile     string
+	o       Options
+	current atomic.Pointer[kept]
+	begun   chan struct{} // closed when a trail is kept
+	// trouble is why the last round of Run did not seal.
+	trouble atomic.Pointer[string]
+}
+
+// kept is a trail that is kept, or the reason why there is none.
+type kept struct {
 	notary      *Notary // nil if no trail is kept
+	keyFile     string
 	checkpoints *Checkpoints
 	sealer      *application.Sealer
 	// missing says why no trail is kept, and what to do.
 	missing string
-	// trouble is why the last round of Run did not seal.
-	trouble atomic.Pointer[string]
 }
 
 // startTimeout bounds how long Keep waits for the log.
@@ -74,59 +80,85 @@ const (
 // on. It writes none with another key than that of the log: they would look
 // forged.
 func Keep(o Options) (*Keeper, error) {
-	k := &Keeper{o: o}
+	k := &Keeper{o: o, begun: make(chan struct{})}
+	k.current.Store(new(kept))
 	if !k.IsWanted() {
 		return k, nil
 	}
-	k.keyFile = cmp.Or(o.KeyFile, o.file("key"))
-	notary, err := k.load()
-	if err != nil || k.missing != "" {
+	notary, missing, err := k.load(o.KeyFile)
+	if err != nil || missing != "" {
+		k.current.Store(&kept{missing: missing})
 		return k, err
 	}
-	k.use(notary)
-	ctx, cancel := context.WithTimeout(context.Background(), startTimeout)
-	defer cancel()
-	_ = k.sealer.Follow(ctx) // a storage that does not answer yet is followed by the first round
+	k.begin(notary, o.KeyFile)
 	return k, nil
 }
 
+// Reload reads the key again; keyFile is as in Options. A service that kept no trail,
+// because the key was missing, keeps one from now on. It returns an error if no trail
+// is kept, or if the file has not the key of the log: then the service goes on with
+// the key that it has.
+func (k *Keeper) Reload(keyFile string) error {
+	if !k.IsWanted() {
+		return nil
+	}
+	notary, missing, err := k.load(keyFile)
+	switch {
+	case err != nil:
+		return err
+	case missing != "":
+		return errors.New(missing)
+	case k.Kept() != nil:
+		k.begin(notary, keyFile)
+	}
+	return nil
+}
+
+// begin keeps the trail with a key for the first time.
+func (k *Keeper) begin(notary *Notary, keyFile string) {
+	k.use(notary, keyFile)
+	ctx, cancel := context.WithTimeout(context.Background(), startTimeout)
+	defer cancel()
+	_ = k.current.Load().sealer.Follow(ctx) // a storage that does not answer yet is followed by the first round
+	close(k.begun)
+}
+
 // use keeps the trail with a key.
-func (k *Keeper) use(notary *Notary) {
-	k.notary, k.missing = notary, ""
-	k.checkpoints = NewCheckpoints(k.o.file("checkpoints"), notary.VerifyingKey())
-	k.sealer = application.NewSealer(*k.o.Ports, notary, k.checkpoints)
+func (k *Keeper) use(notary *Notary, keyFile string) {
+	checkpoints := NewCheckpoints(k.o.file("checkpoints"), notary.VerifyingKey())
+	k.current.Store(&kept{notary, k.keyFile(keyFile), checkpoints, application.NewSealer(*k.o.Ports, notary, checkpoints), ""})
 	k.o.Ports.Writer.Record(notary.Keys(), k.o.NewID)
 }
 
-// load loads the key of the log. It makes one for a log that is empty.
-func (k *Keeper) load() (*Notary, error) {
+// keyFile is the file with the key, if the settings name that one or none.
+func (k *Keeper) keyFile(named string) string { return cmp.Or(named, k.o.file("key")) }
+
+// load loads the key of the log, or says why there is none. It makes one for a log
+// that is empty.
+func (k *Keeper) load(named string) (notary *Notary, missing string, err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), startTimeout)
 	defer cancel()
-	_, err := os.Stat(k.keyFile)
-	isMade := k.o.KeyFile == "" && k.o.Book != ""
-	if k.o.KeyFile == "" && (!isMade || errors.Is(err, fs.ErrNotExist)) {
+	_, err = os.Stat(k.keyFile(named))
+	isMade := named == "" && k.o.Book != ""
+	if named == "" && (!isMade || errors.Is(err, fs.ErrNotExist)) {
 		switch isEmpty, err := k.o.Ports.Log.IsOf(ctx, nil); {
 		case err == nil && !isEmpty: // a book without tables has no log yet
-			k.missing = lostKey
-			return nil, nil
+			return nil, lostKey, nil
 		case !isMade:
-			k.missing = NoKey
-			return nil, nil
+			return nil, NoKey, nil
 		case k.o.AsItIs:
-			k.missing = noKeyYet
-			return nil, nil
+			return nil, noKeyYet, nil
 		}
 	}
-	notary, err := LoadNotary(k.keyFile, isMade)
-	if err != nil {
-		return nil, err
+	if notary, err = LoadNotary(k.keyFile(named), isMade); err != nil {
+		return nil, "", err
 	}
 	// A storage that does not answer yet has the key that it had before: if not,
 	// nothing is sealed, and verify says so.
 	if own, err := k.o.Ports.Log.IsOf(ctx, notary.Keys()); err == nil && !own {
-		k.missing = fmt.Sprintf(otherKey, k.keyFile)
+		missing = fmt.Sprintf(otherKey, k.keyFile(named))
 	}
-	return notary, nil
+	return notary, missing, nil
 }
 
 // file is a file of the trail in the data folder. Two books in one folder have
@@ -142,11 +174,11 @@ func (o *Options) file(kind string) string {
 
 // Kept returns nil if a trail is kept, and why not otherwise.
 func (k *Keeper) Kept() error {
-	switch {
-	case k.notary != nil:
+	switch now := k.current.Load(); {
+	case now.notary != nil:
 		return nil
-	case k.missing != "":
-		return errors.New(k.missing)
+	case now.missing != "":
+		return errors.New(now.missing)
 	}
 	return errors.New(off)
 }
@@ -160,7 +192,7 @@ func (k *Keeper) Problem() string {
 	if trouble := k.trouble.Load(); trouble != nil {
 		return *trouble
 	}
-	return k.missing
+	return k.current.Load().missing
 }
 
 // beginTimeout bounds how long Begin waits.
@@ -171,14 +203,20 @@ const beginTimeout = 2 * time.Second
 func (k *Keeper) Begin(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, beginTimeout)
 	defer cancel()
-	if k.o.Ready(ctx) == nil {
-		_ = k.sealer.Round(ctx)
+	if sealer := k.current.Load().sealer; sealer != nil && k.o.Ready(ctx) == nil {
+		_ = sealer.Round(ctx)
 	}
 }
 
-// Run seals every interval until ctx ends. report is told each new trouble.
+// Run seals every interval until ctx ends, as soon as a trail is kept. report is told
+// each new trouble.
 func (k *Keeper) Run(ctx context.Context, interval time.Duration, report func(error)) {
-	k.sealer.Run(ctx, interval, k.o.Ready, func(err error) {
+	select {
+	case <-k.begun:
+	case <-ctx.Done():
+		return
+	}
+	k.current.Load().sealer.Run(ctx, interval, k.o.Ready, func(err error) {
 		if err == nil {
 			k.trouble.Store(nil)
 			return
@@ -197,14 +235,11 @@ func (k *Keeper) Run(ctx context.Context, interval time.Duration, report func(er
 // KeyFile is the file with the signing key. It is empty if no trail is kept. A
 // copy of the book needs the same key.
 func (k *Keeper) KeyFile() string {
-	if k.notary == nil {
-		return ""
-	}
-	return k.keyFile
+	return k.current.Load().keyFile
 }
 
 // VerifyingKey is the public key that verifies checkpoints, proofs and receipts.
-func (k *Keeper) VerifyingKey() string { return k.notary.VerifyingKey() }
+func (k *Keeper) VerifyingKey() string { return k.current.Load().notary.VerifyingKey() }
 
 // Secret returns a key for another purpose. Every service with the key of the log has
 // the same.
@@ -219,7 +254,7 @@ func (k *Keeper) seal(ctx context.Context) error {
 	if err := k.o.Ready(ctx); err != nil {
 		return err
 	}
-	err := k.sealer.Seal(ctx)
+	err := k.current.Load().sealer.Seal(ctx)
 	if _, isForeign := errors.AsType[*application.ForeignError](err); isForeign {
 		return nil
 	}
@@ -257,7 +292,7 @@ func (k *Keeper) Prove(ctx context.Context, id operation.ID) (file []byte, err e
 		if err != nil {
 			return nil, err
 		}
-		proof, err := k.notary.Prove(&found, state, func(indexes []int64) ([]trail.Hash, error) { return k.o.Ports.Log.Hashes(ctx, indexes) })
+		proof, err := k.current.Load().notary.Prove(&found, state, func(indexes []int64) ([]trail.Hash, error) { return k.o.Ports.Log.Hashes(ctx, indexes) })
 		if err != nil {
 			return nil, err
 		}
@@ -270,19 +305,23 @@ func (k *Keeper) Prove(ctx context.Context, id operation.ID) (file []byte, err e
 const receiptTimeout = time.Second
 
 // Receipts returns what makes the value of the header Receipt, or nil if no trail
-// is kept. The value is empty if the operation has no leaf, or if there is an error,
-// which failed is told: the operation is done all the same.
+// is wanted. The value is empty while no trail is kept, if the operation has no leaf,
+// or if there is an error, which failed is told: the operation is done all the same.
 func (k *Keeper) Receipts(failed func(operation.ID, error)) func(context.Context, operation.ID) string {
-	if k.notary == nil {
+	if !k.IsWanted() {
 		return nil
 	}
 	return func(ctx context.Context, id operation.ID) string {
+		notary := k.current.Load().notary
+		if notary == nil {
+			return ""
+		}
 		ctx, cancel := context.WithTimeout(ctx, receiptTimeout)
 		defer cancel()
 		var header string
 		leaf, err := k.o.Ports.Finder.Leaf(ctx, id)
 		if err == nil {
-			header, err = k.notary.ReceiptHeader(&leaf)
+			header, err = notary.ReceiptHeader(&leaf)
 		}
 		if err != nil && !errors.Is(err, application.ErrNotFound) {
 			failed(id, err)
@@ -295,38 +334,38 @@ func (k *Keeper) Receipts(failed func(operation.ID, error)) func(context.Context
 // trail.key_file, unless that is the key of the present log: then it makes one with that name, and
 // keeps the old key beside it. An empty name is made up. Stop all other replicas first.
 func (k *Keeper) Rekey(ctx context.Context, name string) error {
-	_, err := os.Stat(k.keyFile)
+	keyFile := k.keyFile(k.o.KeyFile)
+	_, err := os.Stat(keyFile)
 	isThere := err == nil
 	switch {
 	case !k.IsWanted():
 		return k.Kept()
 	case k.o.KeyFile == "" && k.o.Book == "":
-		k.missing = NoKey
-		return k.Kept()
+		return errors.New(NoKey)
 	}
 	if err := k.o.Ready(ctx); err != nil {
 		return err
 	}
-	if !isThere || k.notary != nil {
-		if err := replaceKey(k.keyFile, name, k.notary); err != nil {
+	if old := k.current.Load().notary; !isThere || old != nil {
+		if err := replaceKey(keyFile, name, old); err != nil {
 			return err
 		}
 	}
-	notary, err := LoadNotary(k.keyFile, false)
+	notary, err := LoadNotary(keyFile, false)
 	if err != nil {
 		return err
 	}
 	if err := k.o.Ports.Origin.Clear(ctx); err != nil {
 		return err
 	}
-	k.use(notary)
+	k.use(notary, k.o.KeyFile)
 	return k.seal(ctx)
 }
 
 // MayAct reports whether an act can be written. Without its leaf it would look
 // added to a log that is not empty.
 func (k *Keeper) MayAct(ctx context.Context) bool {
-	if k.notary != nil || k.o.Ports == nil {
+	if k.current.Load().notary != nil || k.o.Ports == nil {
 		return true
 	}
 	isEmpty, err := k.o.Ports.Log.IsOf(ctx, nil)
@@ -340,20 +379,21 @@ func (k *Keeper) Verifier(ctx context.Context, v *backoffice.Verifier, against [
 			return nil, fault.Wrap(fault.Invalid, err, "A file of earlier checkpoints has")
 		}
 	}
-	if k.notary == nil {
+	now := k.current.Load()
+	if now.notary == nil {
 		if len(against) > 0 {
 			return nil, k.Kept()
 		}
-		if k.missing != "" {
+		if now.missing != "" {
 			if isEmpty, err := k.o.Ports.Log.IsOf(ctx, nil); err != nil || !isEmpty {
-				return v.WithTrail(backoffice.TrailCheck{Problem: k.missing}), err
+				return v.WithTrail(backoffice.TrailCheck{Problem: now.missing}), err
 			}
 		}
 		return v.WithTrail(backoffice.TrailCheck{Reason: k.Kept().Error()}), nil
 	}
-	c := backoffice.TrailCheck{Keys: k.notary.Keys(), PublicKey: k.VerifyingKey(), Open: k.notary.Open}
+	c := backoffice.TrailCheck{Keys: now.notary.Keys(), PublicKey: k.VerifyingKey(), Open: now.notary.Open}
 	compare := func(name, content string) {
-		of, warning := k.notary.earlier(name, content)
+		of, warning := now.notary.earlier(name, content)
 		if c.Earlier = append(c.Earlier, of); warning != "" {
 			c.Warnings = append(c.Warnings, warning)
 		}
@@ -361,13 +401,13 @@ func (k *Keeper) Verifier(ctx context.Context, v *backoffice.Verifier, against [
 	for i, content := range against {
 		compare(fmt.Sprintf("file %d of --against", i+1), content)
 	}
-	switch newest, err := k.checkpoints.Newest(); {
+	switch newest, err := now.checkpoints.Newest(); {
 	case err != nil:
 		c.Warnings = append(c.Warnings, "The log was not compared with its newest checkpoint outside the database: "+err.Error())
 	case newest != "":
-		compare(k.checkpoints.path, newest)
+		compare(now.checkpoints.path, newest)
 	case len(against) == 0:
-		c.Warnings = append(c.Warnings, "The log was compared with no checkpoint outside the database: "+k.checkpoints.path+" has none.")
+		c.Warnings = append(c.Warnings, "The log was compared with no checkpoint outside the database: "+now.checkpoints.path+" has none.")
 	}
 	return v.WithTrail(c), nil
 }

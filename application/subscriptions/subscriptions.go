@@ -190,6 +190,7 @@ func Differences(before, after *subscription.Subscription, zone *time.Location) 
 		{"may call", strings.Join(from.Granted(), ", "), strings.Join(after.Granted(), ", "), "nothing"},
 		{"CallerId", callerID[from.RequireCallerID], callerID[after.RequireCallerID], "optional"},
 		{"last day of the keys", last(from), last(after), "never"},
+		{"client certificate", from.ClientCertificate, after.ClientCertificate, "none"},
 		{"AppKey", from.AppKey, after.AppKey, "none"},
 		{"Channel", from.Channel, after.Channel, "none"},
 		{"TellerName", from.TellerName, after.TellerName, "none"},

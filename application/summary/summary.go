@@ -46,7 +46,8 @@ type Exchange struct {
 	// RequestID is the answer's X-Request-Id.
 	RequestID string
 	// Subscription is the name of the subscription, or empty if the key belongs
-	// to none. If Status is 401, it is suspended, cancelled, or its key expired.
+	// to none. If Status is 401, it is suspended or cancelled, its key expired, or its
+	// client certificate was not presented.
 	Subscription string
 	// KeyStart identifies the first four characters of a key that belongs to no
 	// subscription, by the first 8 hex digits of their SHA-256.

@@ -91,6 +91,9 @@ type Subscription struct {
 	AppKey, Channel, TellerName string
 	// RequireCallerID makes the CallerId of every request required.
 	RequireCallerID bool
+	// ClientCertificate is the SHA-256 of a certificate, in 64 hex digits. If it is not
+	// empty, the keys work only with that client certificate.
+	ClientCertificate string
 
 	PrimaryHash, SecondaryHash Hash
 
@@ -141,6 +144,11 @@ func New(s Subscription) (*Subscription, error) {
 		{"AppKey", s.AppKey}, {"Channel", s.Channel}, {"TellerName", s.TellerName},
 	} {
 		faults = append(faults, fault.CheckText("/"+defined.field, defined.value, maxDefined)...)
+	}
+	// openssl prints AB:CD:EF.
+	s.ClientCertificate = strings.ToLower(strings.ReplaceAll(s.ClientCertificate, ":", ""))
+	if digest, err := hex.DecodeString(s.ClientCertificate); err != nil || (len(digest) != 0 && len(digest) != sha256.Size) {
+		broken("ClientCertificate", fault.InvalidCharacter, "The SHA-256 of the certificate in 64 hex digits, or empty.")
 	}
 	if len(faults) > 0 {
 		return nil, fault.New(fault.Invalid, "The subscription is not valid.", faults...)
@@ -202,8 +210,8 @@ func (s *Subscription) OpensAt(presented Hash, now time.Time) (slot Slot, ok boo
 }
 
 // Revise sets what may change of a subscription: the operations, the limit, the
-// values defined for the caller, and whether it must send CallerIds. Keys, times
-// and state stay. The error is that of New, or ErrCancelled.
+// values defined for the caller, its client certificate, and whether it must send
+// CallerIds. Keys, times and state stay. The error is that of New, or ErrCancelled.
 func (s *Subscription) Revise(to Subscription) error {
 	if s.State == Cancelled {
 		return ErrCancelled
@@ -215,7 +223,7 @@ func (s *Subscription) Revise(to Subscription) error {
 	}
 	s.Operations, s.HostOperations = revised.Operations, revised.HostOperations
 	s.RequestsPerSecond, s.RequireCallerID = revised.RequestsPerSecond, revised.RequireCallerID
-	s.AppKey, s.Channel, s.TellerName = revised.AppKey, revised.Channel, revised.TellerName
+	s.AppKey, s.Channel, s.TellerName, s.ClientCertificate = revised.AppKey, revised.Channel, revised.TellerName, revised.ClientCertificate
 	return nil
 }
 

@@ -109,6 +109,7 @@ func TestWhatASubscriptionMayBe(t *testing.T) {
 		{Name: strings.Repeat("ş", 100)},
 		{Name: "Mobil bankacılık (test) #1"},
 		{Name: "m", RequestsPerSecond: 1_000_000},
+		{Name: "m", ClientCertificate: strings.Repeat("0A:", 31) + "0A"},
 		{Name: "m", AppKey: strings.Repeat("🎉", 200), Channel: strings.Repeat("x", 200), TellerName: strings.Repeat("x", 200)},
 	} {
 		made(t, s)
@@ -126,6 +127,8 @@ func TestWhatASubscriptionMayBe(t *testing.T) {
 		{subscription.Subscription{Name: "a\xff"}, "/Name", "invalid-character"},
 		{subscription.Subscription{Name: "a\u202eb"}, "/Name", "invalid-character"},
 		{subscription.Subscription{Name: "m", RequestsPerSecond: -1}, "/RequestsPerSecond", "out-of-range"},
+		{subscription.Subscription{Name: "m", ClientCertificate: "0a"}, "/ClientCertificate", "invalid-character"},
+		{subscription.Subscription{Name: "m", ClientCertificate: strings.Repeat("x", 64)}, "/ClientCertificate", "invalid-character"},
 		{subscription.Subscription{Name: "m", AppKey: strings.Repeat("ş", 201)}, "/AppKey", "too-long"},
 		{subscription.Subscription{Name: "m", Channel: strings.Repeat("x", 201)}, "/Channel", "too-long"},
 		{subscription.Subscription{Name: "m", TellerName: strings.Repeat("x", 201)}, "/TellerName", "too-long"},

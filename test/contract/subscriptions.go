@@ -41,6 +41,7 @@ func Subscriptions(t *testing.T, open func(t *testing.T) SubscriptionsUnderTest)
 			TellerName:        odd(200, "teller name"),
 			PrimaryHash:       subscription.Hash{1, 0xff, 31: 2},
 			SecondaryHash:     subscription.Hash{3, 0, 0xfe, 31: 4},
+			ClientCertificate: strings.Repeat("0af3", 16),
 		}
 		bare := &subscription.Subscription{
 			Name: "bare", State: subscription.Active,

@@ -1,12 +1,14 @@
-// Package certificate provides the server's TLS certificate: from files, which
-// it reads again when they change, or self-signed for development (the
-// contract, section 8).
+// Package certificate provides the server's TLS certificate, and the authorities of
+// its clients: from files, which it reads again when they change. For development it
+// makes a self-signed certificate (the contract, section 8).
 package certificate
 
 import (
+	"bytes"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
+	"crypto/sha256"
 	"crypto/tls"
 	"crypto/x509"
 	"crypto/x509/pkix"
@@ -14,7 +16,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"math/big"
 	"net"
 	"os"
 	"path/filepath"
@@ -23,114 +24,101 @@ import (
 	"time"
 )
 
-// Files are the PEM files of a certificate chain and its private key.
+// Files are PEM files.
 type Files struct {
+	// CertFile and KeyFile are a certificate chain and its private key.
 	CertFile, KeyFile string
+	// ClientCA has the authorities whose certificates clients must present. If it is
+	// empty, clients need none.
+	ClientCA string
 	// Now returns the current time. Required.
 	Now func() time.Time
-	// Report receives an error once for each pair of changed files that cannot
-	// be used. The previous pair stays in use. It may be nil.
+	// Report receives an error once for each change of the files that cannot be
+	// used. The previous files stay in use. It may be nil.
 	Report func(error)
 }
 
-// Load reads the files and returns a function for tls.Config.GetCertificate.
-// The function reads the files again within a second after they change.
-func (f Files) Load() (func(*tls.ClientHelloInfo) (*tls.Certificate, error), error) {
-	c, err := f.load()
-	if err != nil {
-		return nil, err
-	}
-	return c.get, nil
+// Current is what the files say. It is safe for concurrent use.
+type Current struct {
+	Files
+	base   *tls.Config
+	config atomic.Pointer[tls.Config]
+
+	reading sync.Mutex // guards the fields below; a handshake that finds it locked uses the current files
+	checked time.Time
+	used    string // a hash of the files
+	refused string // what was reported: a hash, or why the files cannot be read
 }
 
-// checkEvery is how often handshakes check whether the files changed. This
-// needs no watcher, and it notices when Kubernetes swaps a link.
+// Load reads the files. base has the rest of the configuration.
+func (f Files) Load(base *tls.Config) (*Current, error) {
+	c := &Current{Files: f, base: base, checked: f.Now()}
+	return c, c.Reload()
+}
+
+// Reload reads the files now. After an error the previous files stay in use.
+func (c *Current) Reload() error {
+	c.reading.Lock()
+	defer c.reading.Unlock()
+	_, err := c.read()
+	return err
+}
+
+// End returns when the certificate expires.
+func (c *Current) End() time.Time { return c.config.Load().Certificates[0].Leaf.NotAfter }
+
+// checkEvery is how often handshakes read the files. This needs no watcher, and it
+// notices when Kubernetes swaps a link.
 const checkEvery = time.Second
 
-// certificates is the pair in use.
-type certificates struct {
-	Files
-	current atomic.Pointer[tls.Certificate]
-
-	checking sync.Mutex // guards the fields below; a handshake that finds it locked uses the current pair
-	checked  time.Time
-	used     stamp
-	refused  *stamp // of files that were reported
-}
-
-// stamp identifies one state of the two files: when they were written, and their
-// sizes, because two writes may fall into one tick of the clock.
-type stamp [2]struct {
-	written time.Time
-	size    int64
-}
-
-func stampOf(certFile, keyFile string) (s stamp, err error) {
-	for i, name := range []string{certFile, keyFile} {
-		info, err := os.Stat(name)
-		if err != nil {
-			return stamp{}, err
+// Config is tls.Config.GetConfigForClient. It uses changed files within a second.
+func (c *Current) Config(*tls.ClientHelloInfo) (*tls.Config, error) {
+	if c.reading.TryLock() {
+		defer c.reading.Unlock()
+		now := c.Now()
+		if elapsed := now.Sub(c.checked); elapsed < 0 || elapsed >= checkEvery {
+			c.checked = now
+			if found, err := c.read(); err == nil {
+				c.refused = ""
+			} else if found != c.refused && c.Report != nil {
+				c.refused = found
+				c.Report(fmt.Errorf("the previous files stay in use: %w", err))
+			}
 		}
-		s[i].written, s[i].size = info.ModTime(), info.Size()
 	}
-	return s, nil
+	return c.config.Load(), nil
 }
 
-func (f Files) load() (*certificates, error) {
-	c := &certificates{Files: f, checked: f.Now()}
-	var err error
-	if c.used, err = stampOf(f.CertFile, f.KeyFile); err != nil {
-		return nil, fmt.Errorf("find the TLS certificate and key: %w", err)
-	}
-	pair, err := c.read()
-	if err != nil {
-		return nil, err
-	}
-	c.current.Store(pair)
-	return c, nil
-}
-
-func (c *certificates) read() (*tls.Certificate, error) {
-	pair, err := tls.LoadX509KeyPair(c.CertFile, c.KeyFile)
-	if err != nil {
-		return nil, fmt.Errorf("read the TLS certificate %s and key %s: %w", c.CertFile, c.KeyFile, err)
-	}
-	return &pair, nil
-}
-
-func (c *certificates) get(*tls.ClientHelloInfo) (*tls.Certificate, error) {
-	if c.checking.TryLock() {
-		c.check()
-		c.checking.Unlock()
-	}
-	return c.current.Load(), nil
-}
-
-// check starts to use changed files. If the two files do not match, they are
-// being written. It then checks again every second until they do.
-func (c *certificates) check() {
-	now := c.Now()
-	if elapsed := now.Sub(c.checked); 0 <= elapsed && elapsed < checkEvery {
-		return
-	}
-	c.checked = now
-	found, err := stampOf(c.CertFile, c.KeyFile)
-	if err == nil && found == c.used {
-		return
-	}
-	var pair *tls.Certificate
-	if err == nil {
-		pair, err = c.read()
-	}
-	if err != nil {
-		if c.Report != nil && (c.refused == nil || found != *c.refused) {
-			c.Report(fmt.Errorf("the previous certificate stays in use: %w", err))
+// read starts to use changed files, and returns what it found. If a certificate and
+// a key do not match, they are being written.
+func (c *Current) read() (found string, err error) {
+	content := make([][]byte, 3)
+	for i, name := range []string{c.CertFile, c.KeyFile, c.ClientCA} {
+		if name == "" {
+			continue
 		}
-		c.refused = &found
-		return
+		if content[i], err = os.ReadFile(name); err != nil {
+			return err.Error(), fmt.Errorf("read the files of TLS: %w", err)
+		}
 	}
-	c.current.Store(pair)
-	c.used, c.refused = found, nil
+	if found = fmt.Sprintf("%x", sha256.Sum256(bytes.Join(content, nil))); found == c.used {
+		return found, nil
+	}
+	pair, err := tls.X509KeyPair(content[0], content[1])
+	if err != nil {
+		return found, fmt.Errorf("use the TLS certificate %s and key %s: %w", c.CertFile, c.KeyFile, err)
+	}
+	config := c.base.Clone()
+	config.Certificates = []tls.Certificate{pair}
+	if c.ClientCA != "" {
+		config.ClientAuth, config.ClientCAs = tls.RequireAndVerifyClientCert, x509.NewCertPool()
+		if !config.ClientCAs.AppendCertsFromPEM(content[2]) {
+			return found, fmt.Errorf("use the authorities of clients: %s has no certificate in PEM format", c.ClientCA)
+		}
+	}
+	c.config.Store(config)
+	c.used = found
+	return found, nil
 }
 
 // selfSignedFor is how long a self-signed certificate is valid. Clients accept
@@ -149,30 +137,18 @@ func (f Files) EnsureSelfSigned() error {
 	case now.Before(pair.Leaf.NotAfter):
 		return nil
 	}
-	certificate, key, err := selfSigned(now)
-	if err == nil {
-		err = writeWhole(f.KeyFile, key)
-	}
-	if err == nil {
-		err = writeWhole(f.CertFile, certificate)
-	}
-	if err != nil {
+	if err := f.makeSelfSigned(now); err != nil {
 		return fmt.Errorf("create a self-signed certificate: %w", err)
 	}
 	return nil
 }
 
-func selfSigned(now time.Time) (certificate, key []byte, err error) {
+func (f Files) makeSelfSigned(now time.Time) error {
 	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
-		return nil, nil, err
-	}
-	serial, err := rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 127))
-	if err != nil {
-		return nil, nil, err
+		return err
 	}
 	template := &x509.Certificate{
-		SerialNumber:          serial,
 		Subject:               pkix.Name{CommonName: "localhost", Organization: []string{"bankingapi, self-signed"}},
 		NotBefore:             now.Add(-time.Hour), // clocks of clients may be behind
 		NotAfter:              now.Add(selfSignedFor),
@@ -184,33 +160,23 @@ func selfSigned(now time.Time) (certificate, key []byte, err error) {
 	}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, &private.PublicKey, private)
 	if err != nil {
-		return nil, nil, err
+		return err
 	}
 	pkcs8, err := x509.MarshalPKCS8PrivateKey(private)
 	if err != nil {
-		return nil, nil, err
+		return err
 	}
-	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}),
-		pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: pkcs8}), nil
+	return errors.Join(writeWhole(f.KeyFile, "PRIVATE KEY", pkcs8), writeWhole(f.CertFile, "CERTIFICATE", der))
 }
 
-// writeWhole writes a file that only its owner may read. The file appears
+// writeWhole writes a PEM file that only its owner may read. The file appears
 // complete or not at all.
-func writeWhole(name string, content []byte) error {
+func writeWhole(name, kind string, der []byte) error {
 	if err := os.MkdirAll(filepath.Dir(name), 0o700); err != nil {
 		return err
 	}
-	temporary, err := os.CreateTemp(filepath.Dir(name), filepath.Base(name)+".*") // 0600
-	if err != nil {
+	if err := os.WriteFile(name+".new", pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der}), 0o600); err != nil {
 		return err
 	}
-	_, err = temporary.Write(content)
-	err = errors.Join(err, temporary.Close())
-	if err == nil {
-		err = os.Rename(temporary.Name(), name)
-	}
-	if err != nil {
-		return errors.Join(err, os.Remove(temporary.Name()))
-	}
-	return nil
+	return os.Rename(name+".new", name)
 }

@@ -70,7 +70,7 @@ func TestADamagedPairIsAnError(t *testing.T) {
 func TestLoadNeedsBothFiles(t *testing.T) {
 	t.Parallel()
 	f, _ := files(t)
-	_, err := f.Load()
+	_, err := f.Load(new(tls.Config))
 	require.ErrorIs(t, err, os.ErrNotExist)
 }
 
@@ -80,13 +80,13 @@ func TestChangedFilesAreUsedWithinASecond(t *testing.T) {
 	require.NoError(t, f.EnsureSelfSigned())
 	var reports []error
 	f.Report = func(err error) { reports = append(reports, err) }
-	get, err := f.Load()
+	current, err := f.Load(new(tls.Config))
 	require.NoError(t, err)
 	shown := func() *tls.Certificate {
 		t.Helper()
-		c, err := get(nil)
+		c, err := current.Config(nil)
 		require.NoError(t, err)
-		return c
+		return &c.Certificates[0]
 	}
 	first := shown()
 
@@ -110,4 +110,41 @@ func TestChangedFilesAreUsedWithinASecond(t *testing.T) {
 	require.NotEqual(t, first.Certificate, second.Certificate)
 	*now = now.Add(-time.Hour) // a clock that steps back does not stop the checks
 	require.Same(t, second, shown())
+}
+
+// TestReloadReadsTheFilesNow also checks that the authorities of clients change
+// with the certificate, or not at all.
+func TestReloadReadsTheFilesNow(t *testing.T) {
+	t.Parallel()
+	f, _ := files(t)
+	require.NoError(t, f.EnsureSelfSigned())
+	f.ClientCA = filepath.Join(t.TempDir(), "clients.pem")
+	_, err := f.Load(new(tls.Config))
+	require.ErrorIs(t, err, os.ErrNotExist)
+	require.NoError(t, os.WriteFile(f.ClientCA, []byte("no certificate"), 0o600))
+	_, err = f.Load(new(tls.Config))
+	require.ErrorContains(t, err, "has no certificate in PEM format")
+
+	own, err := os.ReadFile(f.CertFile)
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(f.ClientCA, own, 0o600))
+	current, err := f.Load(&tls.Config{MinVersion: tls.VersionTLS12})
+	require.NoError(t, err)
+	require.Equal(t, start.Add(397*24*time.Hour), current.End())
+	before, err := current.Config(nil)
+	require.NoError(t, err)
+	require.Equal(t, tls.RequireAndVerifyClientCert, before.ClientAuth)
+	require.EqualValues(t, tls.VersionTLS12, before.MinVersion)
+
+	require.NoError(t, os.WriteFile(f.ClientCA, []byte("damaged"), 0o600))
+	require.ErrorContains(t, current.Reload(), "has no certificate in PEM format")
+	after, err := current.Config(nil)
+	require.NoError(t, err)
+	require.Same(t, before, after, "the previous files stay in use")
+
+	require.NoError(t, os.WriteFile(f.ClientCA, append(own, own...), 0o600))
+	require.NoError(t, current.Reload())
+	after, err = current.Config(nil)
+	require.NoError(t, err)
+	require.NotSame(t, before, after)
 }

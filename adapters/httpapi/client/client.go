@@ -31,9 +31,12 @@ import (
 type Options struct {
 	// HTTP sends the requests. By default the client has a transport of its
 	// own, which keeps up to 100 idle connections to the service. Set it for a
-	// proxy, a private certificate authority or tracing. Redirects are never
-	// followed, because they may turn a POST into a GET.
+	// proxy or tracing. Redirects are never followed, because they may turn a POST
+	// into a GET.
 	HTTP *http.Client
+	// TLS configures the client's own transport, for a client certificate or a
+	// private certificate authority. It is not used if HTTP is set.
+	TLS *tls.Config
 	// Patience is the maximum time of one call with all its attempts. The default
 	// is 2 minutes. A context that ends earlier ends the call earlier.
 	Patience time.Duration
@@ -88,7 +91,7 @@ func New(baseURL, key string, o Options) (*Client, error) {
 	if c.Backoff <= 0 {
 		c.Backoff = 100 * time.Millisecond
 	}
-	sender := http.Client{Transport: newTransport()}
+	sender := http.Client{Transport: newTransport(o.TLS)}
 	if o.HTTP != nil {
 		sender = *o.HTTP
 	}
@@ -102,10 +105,13 @@ func (c Client) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, "client o
 
 func isLoopback(host string) bool { return host == "localhost" || net.ParseIP(host).IsLoopback() }
 
-func newTransport() *http.Transport {
+func newTransport(config *tls.Config) *http.Transport {
+	if config == nil {
+		config = &tls.Config{MinVersion: tls.VersionTLS12}
+	}
 	return &http.Transport{
 		Proxy:               http.ProxyFromEnvironment,
-		TLSClientConfig:     &tls.Config{MinVersion: tls.VersionTLS12},
+		TLSClientConfig:     config.Clone(),
 		TLSHandshakeTimeout: 10 * time.Second,
 		ForceAttemptHTTP2:   true,
 		MaxIdleConnsPerHost: 100,

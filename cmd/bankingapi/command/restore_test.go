@@ -3,7 +3,6 @@ package command
 import (
 	"bytes"
 	"database/sql"
-	"fmt"
 	"os"
 	"path/filepath"
 	"testing"
@@ -128,7 +127,7 @@ func TestBackupOfAnOlderSchema(t *testing.T) {
 	do("migrate", "down")
 	backup := filepath.Join(folder, "backup.db")
 	said := do("backup", backup)
-	require.Contains(t, said, fmt.Sprintf("has the older schema version %d and was not checked", bootstrap.SchemaVersion()-1))
+	require.Regexp(t, `has the older schema version \d+ and was not checked`, said)
 	require.Contains(t, said, "restore migrates and checks it")
 	require.NotContains(t, said, "storage.migrate", "that is for Postgres")
 	require.Contains(t, do("restore", backup, "--replace"), "The book is empty: there was nothing to check.")

@@ -53,6 +53,7 @@ func (s *subscriptionFlags) flags() *pflag.FlagSet {
 	flags.StringVar(&s.Channel, "channel", s.Channel, "Channel of the caller; requests with another one get 403")
 	flags.StringVar(&s.TellerName, "teller-name", s.TellerName, "TellerName of the caller; requests with another one get 403")
 	flags.BoolVar(&s.RequireCallerID, "require-caller-id", s.RequireCallerID, "refuse requests without a CallerId: a repeat cannot sell twice then")
+	flags.StringVar(&s.ClientCertificate, "client-certificate", s.ClientCertificate, "`SHA256` of the client certificate that the keys need, in hex; see tls.client_ca")
 	flags.StringVar(&s.expires, "expires", "", "last `day` on which both keys work, in the bank's time zone; never for no end")
 	return flags
 }
@@ -111,6 +112,9 @@ func createSubscriptionCommand(p program) *cobra.Command {
 	var wanted subscriptionFlags
 	return wanted.addTo(p.onBook(described("subscriptions create"), func(c *call) error {
 		wanted.Name = c.args[0]
+		if wanted.ClientCertificate != "" && c.settings.TLS.ClientCA == "" {
+			c.tell("Warning: tls.client_ca is not set here. A service without it asks for no certificate, and refuses these keys.\n")
+		}
 		return wanted.finish(c.settings.Bank)
 	}, func(c *call) error {
 		primary, secondary, err := c.manager.Create(c.Context(), wanted.Subscription)
@@ -160,7 +164,7 @@ func changeSubscriptionCommand(p program) *cobra.Command {
 func subscriptionList(list []*subscription.Subscription) document {
 	t := table{columns: []string{
 		"Name", "State", "Operations", "Rate", "AppKey", "Channel", "TellerName", "Created", "CallerId", "Without-CallerId",
-		"Primary(created,used,expires)", "Secondary(created,used,expires)",
+		"Primary(created,used,expires)", "Secondary(created,used,expires)", "Client-Certificate",
 	}}
 	for _, s := range list {
 		rate, callerID := "no limit", "optional"
@@ -171,7 +175,7 @@ func subscriptionList(list []*subscription.Subscription) document {
 			callerID = "required"
 		}
 		t.add(s.Name, raw(s.State), cell{strings.Join(s.Granted(), ","), s.Granted()}, cell{rate, s.RequestsPerSecond}, s.AppKey, s.Channel,
-			s.TellerName, s.Created, callerID, s.WithoutCallerID, s.PrimaryKey, s.SecondaryKey)
+			s.TellerName, s.Created, callerID, s.WithoutCallerID, s.PrimaryKey, s.SecondaryKey, s.ClientCertificate)
 	}
 	return document{tables: []table{t}}
 }

@@ -65,7 +65,7 @@ func TestHangUp(t *testing.T) {
 	write("log:\n  level: info\n")
 	s := b.serve(t, "--config", file)
 	for text, want := range map[string]string{
-		"log:\n  level: debug\n": `"message":"log.level was reloaded.*"log.level":"debug"`,
+		"log:\n  level: debug\n": `"message":"reloaded; .*"what":\["log.level debug","certificate files","trail key"\]`,
 		"log:\n  level: loud\n":  `"message":"the settings were not reloaded"`,
 	} {
 		write(text)
@@ -73,6 +73,38 @@ func TestHangUp(t *testing.T) {
 		s.Await(t, s.Err, want)
 		require.Equal(t, http.StatusOK, s.post(t, addPush, key, push("alive")).status)
 	}
+}
+
+// TestHangUpBeginsTheTrail gives a running service the key that its trail lacks, and
+// then the key of another log, which it refuses.
+func TestHangUpBeginsTheTrail(t *testing.T) {
+	t.Parallel()
+	b := newBank(t, testdb.EnginePostgres)
+	b.Migrate(t)
+	file := filepath.Join(b.Folder, "reload.yaml")
+	keys := filepath.Join(b.Folder, "first.key")
+	b.Must(t, "trail", "keygen", "bank.example/log", "--file", keys)
+	other := filepath.Join(b.Folder, "second.key")
+	b.Must(t, "trail", "keygen", "other.example/log", "--file", other)
+	write := func(key string) { require.NoError(t, os.WriteFile(file, []byte("trail:\n  key_file: "+key+"\n"), 0o600)) }
+	write(`""`)
+	s := b.serve(t, "--config", file, "--demo")
+	_, ready := s.Get(t, "/readyz?verbose")
+	require.Contains(t, ready, "[!]trail warning: There is no trail")
+
+	write(keys)
+	require.NoError(t, s.Signal(syscall.SIGHUP))
+	s.Await(t, s.Err, `"message":"reloaded; .*trail key`)
+	require.Equal(t, completed, s.post(t, addPush, s.key, push("proved")).body)
+	eventually(t, patience, "the trail is kept", func() bool {
+		_, ready := s.Get(t, "/readyz?verbose")
+		return strings.Contains(ready, "[+]trail ok")
+	})
+	write(other)
+	require.NoError(t, s.Signal(syscall.SIGHUP))
+	s.Await(t, s.Err, `"message":"not reloaded: .*is not that of the log`)
+	b.Set("trail.key_file", keys)
+	b.Verify(t)
 }
 
 // TestInterruptedCommands checks that a command that a signal ends says what it
