@@ -22,6 +22,7 @@ import (
 	"bankingapi/adapters/logging"
 	"bankingapi/adapters/storage/sqlite"
 	"bankingapi/bootstrap"
+	"bankingapi/domain/subscription"
 	"bankingapi/test/kit/payload"
 )
 
@@ -88,9 +89,11 @@ func openForPushes(b *testing.B, logger *zap.Logger) pushes {
 	app, err := bootstrap.Open(b.Context(), settings, bootstrap.WithDriver(bootstrap.SQLite, sqlite.Open), bootstrap.WithLogger(logger))
 	require.NoError(b, err)
 	b.Cleanup(func() { _ = app.Close(b.Context()) })
-	key, _, err := app.CreateSubscription(b.Context(), bootstrap.Subscription{Name: "partner"})
+	manager, err := app.Manager(b.Context())
 	require.NoError(b, err)
-	return pushes{app.Handler(), key}
+	key, _, err := manager.Create(b.Context(), subscription.Subscription{Name: "partner"})
+	require.NoError(b, err)
+	return pushes{app.Handler(), key.Reveal()}
 }
 
 // send sends count messages from 32 callers.

@@ -8,8 +8,6 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
-
-	"bankingapi/bootstrap"
 )
 
 // A restored book is that of the backup, and is checked. The book that was there
