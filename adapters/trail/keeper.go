@@ -244,7 +244,7 @@ func (k *Keeper) VerifyingKey() string { return k.current.Load().notary.Verifyin
 // Secret returns a key for another purpose. Every service with the key of the log has
 // the same.
 func (k *Keeper) Secret(purpose string) []byte {
-	mac := hmac.New(sha256.New, k.notary.secret)
+	mac := hmac.New(sha256.New, k.current.Load().notary.secret)
 	mac.Write([]byte(purpose))
 	return mac.Sum(nil)
 }

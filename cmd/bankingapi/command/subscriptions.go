@@ -64,6 +64,13 @@ func (s *subscriptionFlags) addTo(cmd *cobra.Command) *cobra.Command {
 	return addOptionalReason(cmd)
 }
 
+// warn warns of keys that no request can use.
+func (s *subscriptionFlags) warn(c *call) {
+	if s.ClientCertificate != "" && c.settings.TLS.ClientCA == "" {
+		c.tell("Warning: tls.client_ca is not set here. A service without it asks for no certificate, and refuses these keys.\n")
+	}
+}
+
 // finish checks the flags, and sets the fields that are not those of one flag.
 func (s *subscriptionFlags) finish(bank bootstrap.BankSettings) error {
 	for _, name := range s.operations {
@@ -112,9 +119,7 @@ func createSubscriptionCommand(p program) *cobra.Command {
 	var wanted subscriptionFlags
 	return wanted.addTo(p.onBook(described("subscriptions create"), func(c *call) error {
 		wanted.Name = c.args[0]
-		if wanted.ClientCertificate != "" && c.settings.TLS.ClientCA == "" {
-			c.tell("Warning: tls.client_ca is not set here. A service without it asks for no certificate, and refuses these keys.\n")
-		}
+		wanted.warn(c)
 		return wanted.finish(c.settings.Bank)
 	}, func(c *call) error {
 		primary, secondary, err := c.manager.Create(c.Context(), wanted.Subscription)
@@ -137,6 +142,7 @@ func changeSubscriptionCommand(p program) *cobra.Command {
 		if !given {
 			return wrongUsef("nothing to change: give one of --%s", strings.Join(names, ", --"))
 		}
+		wanted.warn(c)
 		return wanted.finish(c.settings.Bank)
 	}, func(c *call) error {
 		err := c.manager.Change(c.Context(), c.args[0], func(now *subscription.Subscription) error {
