@@ -86,7 +86,9 @@ func TestHangUpBeginsTheTrail(t *testing.T) {
 	b.Must(t, "trail", "keygen", "bank.example/log", "--file", keys)
 	other := filepath.Join(b.Folder, "second.key")
 	b.Must(t, "trail", "keygen", "other.example/log", "--file", other)
-	write := func(key string) { require.NoError(t, os.WriteFile(file, []byte("trail:\n  key_file: "+key+"\n"), 0o600)) }
+	write := func(key string) {
+		require.NoError(t, os.WriteFile(file, []byte("trail:\n  key_file: "+key+"\n"), 0o600))
+	}
 	write(`""`)
 	s := b.serve(t, "--config", file, "--demo")
 	_, ready := s.Get(t, "/readyz?verbose")
