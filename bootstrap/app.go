@@ -198,8 +198,8 @@ func (a *App) Reload(load func() (Settings, error)) {
 		reload func() error
 	}{
 		{"log.level " + loaded.Log.Level, a.level != nil, func() error { return a.level.UnmarshalText([]byte(loaded.Log.Level)) }},
-		{"certificate files", !a.api.CertificateEnd().IsZero(), a.api.Reload},
-		{"trail key", a.trail.IsWanted(), func() error { return a.trail.Reload(loaded.Trail.KeyFile) }},
+		{"certificate files", !a.parts.API.CertificateEnd().IsZero(), a.parts.API.Reload},
+		{"trail key", a.parts.Trail.IsWanted(), func() error { return a.parts.Trail.Reload(loaded.Trail.KeyFile) }},
 	} {
 		if !each.isUsed {
 			continue
