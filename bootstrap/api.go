@@ -143,7 +143,7 @@ func documents(w *setup, operations []httpapi.Descriptor) (map[string]http.Handl
 	}
 	return pages(openapi.Guide{
 		OpenAPI: described, BodyLimit: int64(settings.HTTP.BodyLimit), ParametersLimit: settings.HTTP.ParametersLimit, TimeZone: settings.Bank.TimeZone,
-		Day: day.Of(w.bank(), w.zone).Plus(180).String(),
+		Day: day.Of(w.bank(), w.zone).Plus(180).String(), Sandbox: w.sandbox != nil,
 	})
 }
 

@@ -33,6 +33,9 @@ type schema struct {
 	MinLength   int
 	MaxLength   int
 	MaxItems    int
+	// The limits of numbers, as the document has them.
+	Minimum, Maximum *int64
+	Above            *int64 `json:"exclusiveMinimum"`
 }
 
 // members are the properties of a schema in the order of the document.
@@ -91,7 +94,7 @@ func readContract() (contract, error) {
 func (c contract) fields(names ...string) string {
 	var out strings.Builder
 	for _, name := range names {
-		fmt.Fprintf(&out, "### %s {#%s}\n\n| Field | Type | Meaning |\n|---|---|---|\n", name, name)
+		fmt.Fprintf(&out, "### %s {#%s}\n\n| Field | Type | Limits | Meaning |\n|---|---|---|---|\n", name, name)
 		of := c.Components.Schemas[name]
 		for _, m := range of.Properties {
 			kind := string(m.Type)
@@ -101,37 +104,39 @@ func (c contract) fields(names ...string) string {
 			if slices.Contains(of.Required, m.Name) {
 				kind += ", required"
 			}
-			fmt.Fprintf(&out, "| `%s` | %s | %s |\n", m.Name, kind, c.meaning(m.schema))
+			limits, meaning := m.describe()
+			fmt.Fprintf(&out, "| `%s` | %s | %s | %s |\n", m.Name, kind, limits, meaning)
 		}
 		out.WriteString("\n")
 	}
 	return out.String()
 }
 
-// meaning is the first paragraph of a description, with the allowed values and
-// the lengths.
-func (c contract) meaning(s schema) string {
+// describe returns the limits of a value, and the first paragraph of its description.
+func (s *schema) describe() (limits, meaning string) {
 	if name, ok := strings.CutPrefix(s.Ref, "#/components/schemas/"); ok {
-		return "See [" + name + "](#" + name + ")."
+		return "", "See [" + name + "](#" + name + ")."
 	}
-	text, _, _ := strings.Cut(s.Description, "\n\n")
-	text = strings.Join(strings.Fields(text), " ")
-	var values []string
+	meaning, _, _ = strings.Cut(s.Description, "\n\n")
+	meaning = strings.Join(strings.Fields(meaning), " ")
+	var all []string
 	for i, value := range s.Enum {
-		values = append(values, strconv.FormatInt(value, 10)+" "+s.Names[i])
-	}
-	if len(values) > 1 {
-		text += " One of: " + strings.Join(values, ", ") + "."
+		all = append(all, strconv.FormatInt(value, 10)+" "+s.Names[i])
 	}
 	switch {
-	case s.MaxLength > 0 && s.MinLength > 0:
-		text += fmt.Sprintf(" %d to %s characters.", s.MinLength, grouped(int64(s.MaxLength)))
 	case s.MaxLength > 0:
-		text += fmt.Sprintf(" At most %s characters.", grouped(int64(s.MaxLength)))
+		all = append(all, fmt.Sprintf("%d to %s characters", s.MinLength, grouped(int64(s.MaxLength))))
 	case s.MaxItems > 0:
-		text += fmt.Sprintf(" At most %s items.", grouped(int64(s.MaxItems)))
+		all = append(all, fmt.Sprintf("at most %s items", grouped(int64(s.MaxItems))))
+	case s.Above != nil:
+		all = append(all, "above "+grouped(*s.Above))
+	case s.Minimum != nil:
+		all = append(all, "from "+grouped(*s.Minimum))
 	}
-	return text
+	if s.Maximum != nil {
+		all = append(all, "to "+grouped(*s.Maximum))
+	}
+	return strings.Join(all, ", "), meaning
 }
 
 // codePage is what the page of an error code says.

@@ -4,8 +4,8 @@
 //
 // The pages are Markdown templates in folder pages. The server fills them with
 // the fields of the OpenAPI document, the list of error codes and its limits,
-// and shows them as HTML and as Markdown. There is no build step, and no
-// script on a page of ours. Folder examples has a request and its real answer
+// and shows them as HTML and as Markdown. There is no build step. One script, in
+// the page, adds search, tabs and copy buttons. Folder examples has a request and its real answer
 // for each error code, recorded by make generate. Folder recipes has
 // programs that the tests run.
 //
@@ -18,7 +18,10 @@ package docs
 import (
 	"bytes"
 	"compress/gzip"
+	"crypto/sha256"
 	"embed"
+	"encoding/base64"
+	"fmt"
 	"maps"
 	"net/http"
 	"path"
@@ -32,8 +35,20 @@ import (
 //go:embed CHANGELOG.md pages/* recipes/* examples/* layout.html style.css try/* swagger-ui/*
 var files embed.FS
 
-// guidePolicy allows a page of the guide its style sheet and nothing else.
-const guidePolicy = "default-src 'none'; object-src 'none'; style-src 'self'; img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+// script is the script of every page of the guide.
+//
+//go:embed guide.js
+var script string
+
+// guidePolicy allows a page of the guide its style sheet, its script, and to ask its
+// own service.
+var guidePolicy = fmt.Sprintf("default-src 'none'; object-src 'none'; style-src 'self'; img-src data:; script-src 'sha256-%s'; "+
+	"connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'", digest(script))
+
+func digest(text string) string {
+	sum := sha256.Sum256([]byte(text))
+	return base64.StdEncoding.EncodeToString(sum[:])
+}
 
 // tryPolicy allows Swagger UI its own files and its own service. Images in
 // data: URLs are the icons of its style sheet.

@@ -3,6 +3,7 @@ package docs_test
 import (
 	"compress/gzip"
 	"crypto/sha256"
+	"encoding/base64"
 	"encoding/hex"
 	"io"
 	"maps"
@@ -101,7 +102,7 @@ func TestContentTypes(t *testing.T) {
 func TestPathsAndMethods(t *testing.T) {
 	t.Parallel()
 	want := []string{
-		"/docs", "/docs/", "/docs/index.md", "/docs/style.css", "/docs/errors/", "/docs/errors/index.md",
+		"/docs", "/docs/", "/docs/index.md", "/docs/style.css", "/docs/llms.txt", "/docs/llms-full.txt", "/docs/errors/", "/docs/errors/index.md",
 		"/docs/try", "/docs/initializer.js", "/docs/try.css", "/docs/swagger-ui-bundle.js", "/docs/swagger-ui.css",
 		"/docs/LICENSE", "/docs/NOTICE", "/docs/swagger-ui-bundle.js.LICENSE.txt",
 	}
@@ -211,8 +212,9 @@ func TestPagesSayWhatTheProgramDoes(t *testing.T) {
 	for _, name := range []string{"FundSale", "PushNotification", "Header", "DestinationAccount", "FundToProcess", "TranDataItem"} {
 		require.Contains(t, index, "### "+name)
 	}
-	require.Contains(t, index, "| `FundAmount` | number, required | Fund quantity")
-	require.Contains(t, index, "| `Platform` | integer, required | Platform of the push. One of: 65 Android, 73 IOS, 79 Other. |")
+	require.Contains(t, index, "| `FundAmount` | number, required | above 0, to 1,000,000,000,000 | Fund quantity")
+	require.Contains(t, index, "| `Platform` | integer, required | 65 Android, 73 IOS, 79 Other | Platform of the push. |")
+	require.Contains(t, index, "| `UserId` | string, required | 1 to 200 characters |")
 
 	catalogue := ask(http.MethodGet, "/docs/errors/index.md").Body.String()
 	for _, code := range fault.Codes() {
@@ -242,7 +244,11 @@ func TestMarkupIsEscaped(t *testing.T) {
 	for at := range pages {
 		got := ask(http.MethodGet, at)
 		if strings.HasPrefix(got.Header().Get("Content-Type"), "text/html") && at != "/docs/try" {
-			require.NotRegexp(t, `<(script|style|iframe|img)|\son[a-z]+=|javascript:| style=`, got.Body.String(), at)
+			_, ours, _ := strings.Cut(got.Body.String(), "<script>")
+			ours, _, _ = strings.Cut(ours, "</script>")
+			sum := sha256.Sum256([]byte(ours))
+			require.Contains(t, got.Header().Get("Content-Security-Policy"), "script-src 'sha256-"+base64.StdEncoding.EncodeToString(sum[:])+"'")
+			require.NotRegexp(t, `<(script|style|iframe|img)|\son[a-z]+=|javascript:| style=`, strings.Replace(got.Body.String(), "<script>"+ours, "", 1), at)
 		}
 	}
 }
@@ -342,4 +348,17 @@ func TestNoCellOfATableVanishes(t *testing.T) {
 		rows += len(want)
 	}
 	require.Greater(t, rows, 200)
+}
+
+// The list for language models has every page, and the full text too: the search of
+// the guide reads it.
+func TestListsForLanguageModels(t *testing.T) {
+	t.Parallel()
+	list, full := ask(http.MethodGet, "/docs/llms.txt").Body.String(), ask(http.MethodGet, "/docs/llms-full.txt").Body.String()
+	for path := range pages {
+		if slug, ok := strings.CutSuffix(strings.TrimPrefix(path, "/docs/"), ".md"); ok {
+			require.Contains(t, list, "]("+slug+".md)\n")
+			require.Contains(t, full, "Source: "+slug+".md\n\n# ")
+		}
+	}
 }

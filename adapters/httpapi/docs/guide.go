@@ -19,9 +19,9 @@ import (
 type entry struct{ Slug, Link, Title string }
 
 var navigation = []entry{
+	{"sandbox", "sandbox", "Your first hour"},
 	{"index", "../docs", "Operations"},
 	{"recipes", "recipes", "Recipes"},
-	{"sandbox", "sandbox", "Your first hour"},
 	{"repeats", "repeats", "Repeats"},
 	{"values", "values", "Amounts, prices, dates"},
 	{"settled", "settled", "When is it settled?"},
@@ -51,7 +51,11 @@ func guide(o Options) (map[string]http.Handler, error) {
 		return nil, fmt.Errorf("read the layout: %w", err)
 	}
 	pages := map[string]http.Handler{}
+	var list, full bytes.Buffer // https://llmstxt.org; the search reads the second one
+	list.WriteString("# Banking API\n\n> Store push messages that were sent, and sell a customer's fund.\n\n## Pages\n\n")
 	for _, a := range articles {
+		fmt.Fprintf(&list, "- [%s](%s.md)\n", a.title(), a.slug)
+		fmt.Fprintf(&full, "Source: %s.md\n\n%s\n", a.slug, a.text)
 		// Where the page is decides how it finds the others.
 		places := map[string]string{"/docs/" + a.slug: strings.Repeat("../", strings.Count(a.slug, "/"))}
 		switch a.slug {
@@ -62,7 +66,7 @@ func guide(o Options) (map[string]http.Handler, error) {
 		}
 		for at, base := range places {
 			var out bytes.Buffer
-			if err := a.render(&out, layout, base); err != nil {
+			if err := a.render(&out, layout, base, o.Sandbox); err != nil {
 				return nil, fmt.Errorf("page %s: %w", at, err)
 			}
 			pages[at] = newPage(".html", guidePolicy, out.Bytes)
@@ -70,13 +74,20 @@ func guide(o Options) (map[string]http.Handler, error) {
 		text := []byte(a.markdown())
 		pages["/docs/"+a.slug+".md"] = newPage(".md", guidePolicy, func() []byte { return text })
 	}
+	pages["/docs/llms.txt"] = newPage(".txt", guidePolicy, list.Bytes)
+	pages["/docs/llms-full.txt"] = newPage(".txt", guidePolicy, full.Bytes)
 	return pages, nil
 }
 
-func (a article) render(out *bytes.Buffer, layout *htmltemplate.Template, base string) error {
+func (a article) title() string {
 	title, _, _ := strings.Cut(strings.TrimPrefix(a.text, "# "), "\n")
+	return title
+}
+
+func (a article) render(out *bytes.Buffer, layout *htmltemplate.Template, base string, sandbox bool) error {
 	return layout.Execute(out, map[string]any{
-		"Title": title, "Slug": a.slug, "Section": a.section, "Root": base, "Nav": navigation,
+		"Title": a.title(), "Slug": a.slug, "Section": a.section, "Root": base, "Nav": navigation,
+		"Sandbox": sandbox, "Script": htmltemplate.JS(script), //nolint:gosec // it is ours
 		"Content": markdown(a.text, func(target string) string { return linkToPage(target, base) }),
 	})
 }

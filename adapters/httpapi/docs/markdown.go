@@ -90,7 +90,7 @@ func (r *renderer) code(lines []string) int {
 		n++
 	}
 	// What scrolls must be reachable by keyboard.
-	r.write(`<pre tabindex="0"><code>`, html.EscapeString(strings.Join(lines[1:n], "\n")), "</code></pre>\n")
+	r.write(`<pre tabindex="0" data-language="`, html.EscapeString(lines[0][3:]), `"><code>`, html.EscapeString(strings.Join(lines[1:n], "\n")), "</code></pre>\n")
 	return n + 1
 }
 

@@ -199,4 +199,6 @@ type Guide struct {
 	// Day is the day 180 days ahead, as YYYY-MM-DD, for requests of examples. The
 	// demo book and a sandbox are closed 20 days later.
 	Day string
+	// Sandbox says that the service is a sandbox, where callers make their own keys.
+	Sandbox bool
 }
