@@ -30,8 +30,10 @@ func (b *Sandbox) Middleware(next http.Handler) http.Handler {
 		defer b.record(answer, r)()
 		next.ServeHTTP(answer, r)
 		switch met.name {
-		case cutAfter, cutMiddle:
+		case cutMiddle:
 			_ = http.NewResponseController(w).Flush() // what was written of the answer
+			panic(http.ErrAbortHandler)
+		case cutAfter:
 			panic(http.ErrAbortHandler)
 		case badGateway:
 			clear(w.Header())
