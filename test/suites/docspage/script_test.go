@@ -14,7 +14,7 @@ import (
 	"go.uber.org/zap"
 
 	"bankingapi/bootstrap"
-	"bankingapi/bootstrap/engines"
+	"bankingapi/bootstrap/parts"
 	"bankingapi/test/kit/browser"
 )
 
@@ -25,7 +25,7 @@ func TestTheScriptOfTheGuide(t *testing.T) {
 	ctx := browser.Start(t, 1280, 900)
 	settings := bootstrap.SandboxSettings(t.TempDir())
 	settings.HTTP.Docs = true
-	box, err := bootstrap.OpenSandbox(t.Context(), settings, engines.All(), bootstrap.WithLogger(zap.NewNop()))
+	box, err := bootstrap.OpenSandbox(t.Context(), settings, parts.All(), bootstrap.WithLogger(zap.NewNop()))
 	require.NoError(t, err)
 	defer func() { require.NoError(t, box.Close(context.Background())) }()
 	server := httptest.NewServer(box.Handler())
