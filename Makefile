@@ -133,7 +133,7 @@ bench: ## compare the service with its database alone; BENCH="-engine sqlite" pa
 
 .PHONY: host
 host: ## build and run programs of another module that embed the service (30 seconds)
-	cd test/suites/host && GOFLAGS= go run . && GOFLAGS= go run ./memory
+	cd test/suites/host && export GOFLAGS=-trimpath && go run . && go run ./memory
 
 # A target sometimes fails with nothing but "context deadline exceeded" when
 # FUZZTIME ends: a race of the go command (golang.org/issue/75804). That is no failure.

@@ -321,7 +321,7 @@ func TestMakeModuleRenamesEverything(t *testing.T) {
 		t.Helper()
 		command := exec.CommandContext(t.Context(), name, args...)
 		command.Dir = folder
-		command.Env = append(os.Environ(), "GOFLAGS=-mod=mod", "GOWORK=off")
+		command.Env = append(os.Environ(), "GOFLAGS=-mod=mod -trimpath", "GOWORK=off")
 		out, err := command.CombinedOutput()
 		require.NoError(t, err, string(out))
 		return string(out)

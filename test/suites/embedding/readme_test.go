@@ -7,12 +7,21 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 )
 
 var goBlock = regexp.MustCompile("(?s)```go\n(.*?)```")
+
+// hostFlags include the flags of the other builds, so that dependencies are compiled
+// once for all of them.
+const hostFlags = "-mod=mod -trimpath"
+
+// compiling is held by a test that compiles the module for a host. Two at the same time
+// would both compile all of it.
+var compiling sync.Mutex
 
 // TestProgramsOfTheReadmeCompile takes the programs from bootstrap/README.md as
 // they stand, and compiles them in a module of their own.
@@ -46,7 +55,9 @@ func TestProgramsOfTheReadmeCompile(t *testing.T) {
 	}
 	vet := exec.Command("go", "vet", "./...")
 	vet.Dir = folder
-	vet.Env = append(os.Environ(), "GOFLAGS=-mod=mod", "GOWORK=off")
+	vet.Env = append(os.Environ(), "GOFLAGS="+hostFlags, "GOWORK=off")
+	compiling.Lock()
+	defer compiling.Unlock()
 	out, err := vet.CombinedOutput()
 	require.NoError(t, err, string(out))
 }
@@ -68,7 +79,7 @@ func TestAHostGetsTheModule(t *testing.T) {
 		words := strings.Fields(strings.Replace(command, "=../bankingapi", "="+root, 1))
 		run := exec.CommandContext(t.Context(), words[0], words[1:]...)
 		run.Dir = folder
-		run.Env = append(os.Environ(), "GOFLAGS=-mod=mod", "GOWORK=off", "GOSUMDB=off")
+		run.Env = append(os.Environ(), "GOFLAGS="+hostFlags, "GOWORK=off", "GOSUMDB=off")
 		out, err := run.CombinedOutput()
 		require.NoError(t, err, string(out))
 	}
@@ -78,5 +89,7 @@ func TestAHostGetsTheModule(t *testing.T) {
 	inside(commands[0])
 	inside(commands[1])
 	require.Equal(t, "go mod tidy", commands[2])
+	compiling.Lock()
+	defer compiling.Unlock()
 	inside("go vet .")
 }

@@ -158,8 +158,9 @@ type answer struct {
 	replayed bool
 	body     string
 	// state is Data.State, or 0 if the response has none.
-	state int
-	codes []string
+	state       int
+	codes       []string
+	operationID string
 }
 
 // post sends a body unchanged.
@@ -191,7 +192,7 @@ func postTo(ctx context.Context, client *http.Client, url, key, body string) (an
 }
 
 func readAnswer(status int, header http.Header, body string) answer {
-	a := answer{status: status, replayed: header.Get("Idempotent-Replayed") == "true", body: body}
+	a := answer{status: status, replayed: header.Get("Idempotent-Replayed") == "true", body: body, operationID: header.Get("Operation-Id")}
 	var content struct {
 		Data   *struct{ State int }
 		Errors []struct{ Code string }

@@ -3,6 +3,7 @@ package prove_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"math/rand/v2"
@@ -15,12 +16,15 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"bankingapi/domain/audit"
+	"bankingapi/domain/operation"
 	"bankingapi/test/kit/service"
 )
 
 // Histories have due sales beside new ones: a service in the test process, whose clock
-// is two days behind, records them for yesterday. The replicas settle them at once.
-// A reader reads the outcomes meanwhile, as a partner does.
+// is two days behind, records them for yesterday. The replicas settle them at once,
+// unless that service is faster and cancels them. A reader reads the outcomes meanwhile,
+// as a partner does, and has some of the completed sales reversed.
 
 // dueCustomer is the customer of a group whose sales are due, and the account that
 // receives the proceeds. The model of a group does not know it.
@@ -47,13 +51,15 @@ func (l *load) makeDue(ctx context.Context, group *groupOfCallers, r *rand.Rand)
 		for range 1 + r.IntN(3) {
 			s.parts = append(s.parts, part{dueCustomer, 1 + r.IntN(opening/duesOfGroup)})
 		}
-		l.record(s)
+		if id, ok := l.record(s); ok && r.IntN(3) == 0 {
+			l.d.cancel(ctx, id)
+		}
 		rest(ctx, time.Duration(r.Int64N(int64(l.pause)*4)))
 	}
 }
 
 // record sends a due sale once. A fault may leave its outcome unknown.
-func (l *load) record(s *sale) {
+func (l *load) record(s *sale) (operationID string, ok bool) {
 	e := event{input: s, id: fmt.Sprint("due-", s.caller), call: l.seen.now()}
 	a := l.d.past.post(s.body(e.id, l.d.yesterday))
 	got, fine := judge(a, nil)
@@ -62,6 +68,16 @@ func (l *load) record(s *sale) {
 	}
 	e.end, e.output = l.seen.now(), got
 	l.seen.add(e)
+	return a.operationID, got.verdict == recorded
+}
+
+// cancel cancels a recorded operation, unless it is settled meanwhile.
+func (d *deployment) cancel(ctx context.Context, operationID string) {
+	id, err := operation.ParseID(operationID)
+	office, missing := d.past.Backoffice(ctx)
+	if errors.Join(err, missing) == nil {
+		_ = office.Corrector.Cancel(audit.By(ctx, audit.Who{Actor: "prove"}), id)
+	}
 }
 
 // outcome is how an operation ended, as the service tells it.
@@ -69,6 +85,7 @@ type outcome struct {
 	OperationID string `json:"OperationId"`
 	CallerID    string `json:"CallerId"`
 	State       int
+	Reversed    bool
 }
 
 // reader reads outcomes, always after its last cursor.
@@ -90,8 +107,14 @@ func (d *deployment) readOutcomes(t testing.TB, r *rand.Rand) *reader {
 	random := rand.New(rand.NewPCG(r.Uint64(), r.Uint64()))
 	o.done.Go(func() {
 		for ctx.Err() == nil && o.strange == nil {
-			if o.read(ctx, d.any(random), 1+random.IntN(5)) == 0 {
+			n := o.read(ctx, d.any(random), 1+random.IntN(5))
+			if n == 0 {
 				rest(ctx, 10*time.Millisecond)
+			}
+			for _, e := range o.seen[len(o.seen)-n:] {
+				if e.State == 2 && !e.Reversed && random.IntN(8) == 0 {
+					_ = d.bank.Command("sales", "reverse", e.OperationID, "--reason", "prove").Run() // a fault may stop it
+				}
 			}
 		}
 	})
@@ -147,6 +170,9 @@ func (o *reader) finish(t testing.TB) int {
 		if row["SelectedTransactionDate"] == o.d.yesterday {
 			want[row["OperationId"]] = row["State"]
 		}
+		if row["ReversedAt"] != "" {
+			want[row["OperationId"]+" reversed"] = row["State"]
+		}
 	}
 	for _, one := range o.d.replicas {
 		again := &reader{d: o.d}
@@ -163,8 +189,13 @@ func (o *reader) finish(t testing.TB) int {
 	}
 	told := map[string]string{}
 	for _, e := range o.seen {
-		require.NotContains(t, told, e.OperationID, "an outcome is told once")
-		told[e.OperationID] = strconv.Itoa(e.State)
+		key := e.OperationID
+		if e.Reversed {
+			require.Equal(t, "2", told[key], "a reversal follows the completion")
+			key += " reversed"
+		}
+		require.NotContains(t, told, key, "an outcome is told once")
+		told[key] = strconv.Itoa(e.State)
 	}
 	require.Equal(t, want, told)
 	return len(told)

@@ -69,7 +69,7 @@ func checkSales(t testing.TB, b *service.Bank, h *history) {
 			require.Equal(t, strconv.Itoa(customer(s.group, p.of)), r["CustomerNo"], what)
 			require.Equal(t, strconv.Itoa(p.units), r["FundAmount"], what)
 			if s.due {
-				if r["State"] == "2" {
+				if r["State"] == "2" && r["ReversedAt"] == "" {
 					dues[s.group] += p.units
 				}
 				continue
