@@ -207,7 +207,14 @@ func header(file *records, columns []string, faults *Faults) ([]int, error) {
 		}
 	}
 	if !slices.ContainsFunc(order, func(place int) bool { return place >= 0 }) { // another separator, another file
-		return nil, &Faults{List: []Fault{{found.line, "", "The first line must be " + expected + "."}}, Lines: 1}
+		rule := "The first line must be " + expected + "."
+		switch first := strings.Join(found.fields, ","); {
+		case strings.HasPrefix(first, "\xff\xfe"), strings.HasPrefix(first, "\xfe\xff"):
+			rule += " The file is UTF-16: save it as CSV UTF-8."
+		case strings.ContainsAny(first, ";\t"):
+			rule += " The values are separated by semicolons or tabs: save the file with commas."
+		}
+		return nil, &Faults{List: []Fault{{found.line, "", rule}}, Lines: 1}
 	}
 	for i, place := range order {
 		if place < 0 {

@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/signal"
 	"slices"
+	"strings"
 	"syscall"
 
 	"github.com/spf13/cobra"
@@ -78,27 +79,29 @@ func (c *call) serveSandbox() error {
 
 // listen serves until the context ends. It prints the guide if there is one.
 func (c *call) listen(guide *bootstrap.Demo) error {
-	app, ctx, out := c.app, c.Context(), c.OutOrStdout()
+	app, ctx := c.app, c.Context()
 	if err := app.Start(ctx); err != nil {
 		return err
 	}
-	fmt.Fprintf(out, "Listening on %s\n", app.URL())
+	var told strings.Builder // one write: the log may go to the same file
+	fmt.Fprintf(&told, "Listening on %s\n", app.URL())
 	if guide != nil {
 		if c.settings.HTTP.Docs {
-			fmt.Fprintf(out, "Documentation %s/docs\n", app.URL())
+			fmt.Fprintf(&told, "Documentation %s/docs\n", app.URL())
 		}
 		if address := app.OpsAddress(); address != "" {
-			fmt.Fprintf(out, "Health and metrics http://%s/readyz?verbose and /metrics\n", address)
+			fmt.Fprintf(&told, "Health and metrics http://%s/readyz?verbose and /metrics\n", address)
 		}
 		if guide.Key == "" {
 			c.tell("The demo book was not loaded: the book has data already, and no key of a demo is known.\n")
 		} else {
-			fmt.Fprintf(out, "Subscription key %s\nTry it, from this folder:\n", guide.Key)
+			fmt.Fprintf(&told, "Subscription key %s\nTry it, from this folder:\n", guide.Key)
 			for _, command := range guide.Commands(app.URL()) {
-				fmt.Fprintf(out, "\n%s\n", command)
+				fmt.Fprintf(&told, "\n%s\n", command)
 			}
 		}
 	}
+	_ = c.print("%s", told.String()) // whoever reads it may have ended
 	hangUp := make(chan os.Signal, 1)
 	signal.Notify(hangUp, syscall.SIGHUP)
 	defer signal.Stop(hangUp)
