@@ -94,13 +94,11 @@ func (d document) write(out io.Writer, layout string, zone *time.Location, isJSO
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	for _, f := range d.fields {
 		lines, ok := f.value.([]string)
-		if text, isText := f.value.(string); isText {
+		if text, value := show(f.value, layout, zone); !ok && value != nil {
 			lines = []string{text}
-		} else if !ok {
-			text, value := show(f.value, layout, zone)
-			if value != nil {
-				lines = []string{text}
-			}
+		}
+		if text, ok := f.value.(string); ok {
+			lines = []string{text}
 		}
 		for _, line := range lines {
 			if strings.ContainsFunc(line, func(r rune) bool { return !strconv.IsPrint(r) }) {

@@ -9,11 +9,11 @@ import (
 
 	"bankingapi/application/backoffice"
 	"bankingapi/bootstrap"
-	"bankingapi/domain/operation"
 )
 
 func trailCommand(p program) *cobra.Command {
-	return group(described("trail"), trailKeygenCommand(p), trailKeyCommand(p), trailCheckpointCommand(p), trailProveCommand(p), trailCheckCommand(p), trailRekeyCommand(p))
+	return group(described("trail"), trailKeygenCommand(p), printsTrail(p, described("trail key"), nil, publicKey),
+		printsTrail(p, described("trail checkpoint"), nil, checkpoint), trailProveCommand(p), trailCheckCommand(p), trailRekeyCommand(p))
 }
 
 func trailKeygenCommand(p program) *cobra.Command {
@@ -37,28 +37,31 @@ func trailKeygenCommand(p program) *cobra.Command {
 	return needs(cmd, "file")
 }
 
-func trailKeyCommand(p program) *cobra.Command {
-	return p.onBook(described("trail key"), nil, func(c *call) error {
-		keeper, err := c.app.Trail()
+// printsTrail completes a command that prints something of the trail.
+func printsTrail(p program, cmd *cobra.Command, check func(*call) error, what func(*call) (string, error)) *cobra.Command {
+	return p.onBook(cmd, check, func(c *call) error {
+		if _, err := c.app.Trail(); err != nil {
+			return err
+		}
+		text, err := what(c)
 		if err != nil {
 			return err
 		}
-		return c.print("%s\n", keeper.VerifyingKey())
+		return c.print("%s", text)
 	})
 }
 
-func trailCheckpointCommand(p program) *cobra.Command {
-	return p.onBook(described("trail checkpoint"), nil, func(c *call) error {
-		keeper, err := c.app.Trail()
-		if err != nil {
-			return err
-		}
-		checkpoint, err := keeper.Checkpoint(c.Context())
-		if err != nil {
-			return err
-		}
-		return c.print("%s", checkpoint)
-	})
+func publicKey(c *call) (string, error) {
+	keeper, err := c.app.Trail()
+	if err != nil {
+		return "", err
+	}
+	return keeper.VerifyingKey() + "\n", nil
+}
+
+func checkpoint(c *call) (string, error) {
+	keeper, _ := c.app.Trail()
+	return keeper.Checkpoint(c.Context())
 }
 
 func trailRekeyCommand(p program) *cobra.Command {
@@ -76,11 +79,11 @@ func trailRekeyCommand(p program) *cobra.Command {
 		if last != "" {
 			c.tell("The log that ended had this checkpoint. Keep it with its public key:\n\n%s\n", last)
 		}
-		keeper, err := c.app.Trail()
+		key, err := publicKey(c)
 		if err != nil {
 			return err
 		}
-		return c.print("%s\n", keeper.VerifyingKey())
+		return c.print("%s", key)
 	}))
 }
 
@@ -88,7 +91,7 @@ type trailProveOptions struct{ operation, subscription, callerID string }
 
 func trailProveCommand(p program) *cobra.Command {
 	var o trailProveOptions
-	cmd := p.onBook(described("trail prove"), o.check, o.run)
+	cmd := printsTrail(p, described("trail prove"), o.check, o.prove)
 	cmd.Flags().StringVar(&o.operation, "operation", "", "`ID` of the operation, import or act")
 	cmd.Flags().StringVar(&o.subscription, "subscription", "", "`name` of the subscription that used the CallerId")
 	cmd.Flags().StringVar(&o.callerID, "caller-id", "", "the `CallerId` of the operation")
@@ -109,35 +112,22 @@ func (o *trailProveOptions) check(*call) error {
 	return err
 }
 
-func (o *trailProveOptions) run(c *call) error {
-	keeper, err := c.app.Trail()
-	if err != nil {
-		return err
+func (o *trailProveOptions) prove(c *call) (string, error) {
+	keeper, _ := c.app.Trail()
+	id, err := parseID(o.operation)
+	if o.operation == "" {
+		var found []backoffice.Operation
+		if found, err = c.office.OperationsOf(c.Context(), o.subscription, o.callerID); err == nil {
+			id = found[0].ID
+		} else if errors.Is(err, backoffice.ErrNotFound) {
+			err = errors.New("this subscription has not used this CallerId")
+		}
 	}
-	id, err := o.id(c)
 	if err != nil {
-		return err
+		return "", err
 	}
 	proof, err := keeper.Prove(c.Context(), id)
-	if err != nil {
-		return err
-	}
-	return c.print("%s", proof)
-}
-
-// id finds the operation to prove.
-func (o *trailProveOptions) id(c *call) (id operation.ID, err error) {
-	if o.operation != "" {
-		return parseID(o.operation)
-	}
-	found, err := c.office.OperationsOf(c.Context(), o.subscription, o.callerID)
-	if errors.Is(err, backoffice.ErrNotFound) {
-		return id, errors.New("this subscription has not used this CallerId")
-	}
-	if err != nil {
-		return id, err
-	}
-	return found[0].ID, nil
+	return string(proof), err
 }
 
 func trailCheckCommand(p program) *cobra.Command {

@@ -106,18 +106,11 @@ func counted(n int64, what string) string {
 
 func proofDocument(p backoffice.Proof, findings []string) document {
 	return document{fields: []field{
-		{"Correct", p.Findings == 0},
-		{"Findings", findings},
-		{"Holdings", p.Holdings},
-		{"Accounts", p.Accounts},
-		{"Sales", p.Sales},
-		{"Postings", p.Postings},
-		{"Batches", p.Batches},
-		{"Unsealed", p.Unsealed},
-		{"TrailKey", p.Trail.PublicKey},
-		{"TrailNotCompared", p.Trail.Reason},
-		{"Extends", append([]string{}, p.Trail.Extends...)},
-		{"Warnings", append([]string{}, p.Trail.Warnings...)},
+		{"Correct", p.Findings == 0}, {"Findings", findings},
+		{"Holdings", p.Holdings}, {"Accounts", p.Accounts}, {"Sales", p.Sales}, {"Postings", p.Postings},
+		{"Batches", p.Batches}, {"Unsealed", p.Unsealed},
+		{"TrailKey", p.Trail.PublicKey}, {"TrailNotCompared", p.Trail.Reason},
+		{"Extends", append([]string{}, p.Trail.Extends...)}, {"Warnings", append([]string{}, p.Trail.Warnings...)},
 	}}
 }
 
