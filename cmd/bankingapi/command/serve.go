@@ -83,6 +83,9 @@ func (c *call) serveSandbox() error {
 // listen serves until the context ends. It prints the guide if there is one.
 func (c *call) listen(guide *bootstrap.Demo) error {
 	app, ctx := c.app, c.Context()
+	hangUp := make(chan os.Signal, 1) // before anybody knows that the service runs
+	signal.Notify(hangUp, syscall.SIGHUP)
+	defer signal.Stop(hangUp)
 	if err := app.Start(ctx); err != nil {
 		return err
 	}
@@ -105,9 +108,6 @@ func (c *call) listen(guide *bootstrap.Demo) error {
 		}
 	}
 	_ = c.print("%s", told.String()) // whoever reads it may have ended
-	hangUp := make(chan os.Signal, 1)
-	signal.Notify(hangUp, syscall.SIGHUP)
-	defer signal.Stop(hangUp)
 	for {
 		select {
 		case <-hangUp:
