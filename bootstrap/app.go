@@ -127,9 +127,7 @@ func (a *App) Within(tx any) (*addpush.Adder, *buyfund.Buyer, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	buy := a.parts.Made.buyOptions
-	buy.Calendar = buy.Calendar.From(s.Backoffice.Calendar)
-	return addpush.New(s.Inboxes, a.parts.Made.addOptions), buyfund.New(s.Books, buy), nil
+	return a.parts.Made.on(s, a.parts.Made.buyOptions.Calendar.From(s.Backoffice.Calendar))
 }
 
 // Ready returns nil when requests can be served, and the reason when not: the

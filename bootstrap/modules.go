@@ -124,17 +124,15 @@ func newDirectory(lc fx.Lifecycle, w *setup, s *store.Store, m *subscriptions.Ma
 	return d
 }
 
-// useCases are both use cases, and what they are made with in a transaction of the host.
+// useCases are what both use cases are made with, also in a transaction of the host.
 type useCases struct {
-	adder      *addpush.Adder
-	buyer      *buyfund.Buyer
 	addOptions addpush.Options
 	buyOptions buyfund.Options
 }
 
 // newUseCases makes both use cases. The timeout of a batch allows for a few retries. Both
 // finish their queues when the service stops.
-func newUseCases(lc fx.Lifecycle, w *setup, s *store.Store, metrics *telemetry.Metrics) (*useCases, *addpush.Adder, *buyfund.Buyer) {
+func newUseCases(lc fx.Lifecycle, w *setup, s *store.Store, metrics *telemetry.Metrics) (*useCases, *addpush.Adder, *buyfund.Buyer, error) {
 	records := w.settings.HTTP.ParametersLimit
 	limits := commit.Limits{Batch: w.settings.Commit.BatchLimit, Queue: w.settings.Commit.QueueLimit, Timeout: 2 * w.settings.Storage.StatementTimeout, Grace: s.Grace}
 	u := &useCases{addOptions: addpush.Options{
@@ -146,10 +144,24 @@ func newUseCases(lc fx.Lifecycle, w *setup, s *store.Store, metrics *telemetry.M
 		Calendar: buyfund.NewCalendar(s.Backoffice.Calendar, w.settings.Bank.Calendar(), w.now),
 		Observer: metrics.Observer(operation.BuyFundFromCustomer, w.tracing, w.now),
 	}}
-	u.adder, u.buyer = addpush.New(s.Inboxes, u.addOptions), buyfund.New(s.Books, u.buyOptions)
-	lc.Append(fx.StopHook(w.shutdown.bounding(u.adder.Close)))
-	lc.Append(fx.StopHook(w.shutdown.bounding(u.buyer.Close)))
-	return u, u.adder, u.buyer
+	add, buy, err := u.on(s, u.buyOptions.Calendar)
+	if err == nil {
+		lc.Append(fx.StopHook(w.shutdown.bounding(add.Close)))
+		lc.Append(fx.StopHook(w.shutdown.bounding(buy.Close)))
+	}
+	return u, add, buy, err
+}
+
+// on makes both use cases on a storage.
+func (u *useCases) on(s *store.Store, calendar *buyfund.Calendar) (*addpush.Adder, *buyfund.Buyer, error) {
+	buy := u.buyOptions
+	buy.Calendar = calendar
+	adder, err := addpush.New(s.Inboxes, u.addOptions)
+	if err != nil {
+		return nil, nil, err
+	}
+	buyer, err := buyfund.New(s.Books, buy)
+	return adder, buyer, err
 }
 
 // newOutcomes makes what callers and exports read outcomes from.

@@ -74,10 +74,16 @@ func newBank(first trouble) (*bank, http.Handler) {
 	}
 	ids, now := new(fake.IDs), func() time.Time { return today }
 	limits := commit.Limits{Batch: 10, Queue: 10, Timeout: time.Minute}
-	adder := addpush.New(b.store.Inboxes(b.strike), addpush.Options{ParametersLimit: limit, Commit: limits, Now: now, NewID: ids.Next})
-	buyer := buyfund.New(b.store.Books(b.strike), buyfund.Options{
+	adder, err := addpush.New(b.store.Inboxes(b.strike), addpush.Options{ParametersLimit: limit, Commit: limits, Now: now, NewID: ids.Next})
+	if err != nil {
+		panic(err)
+	}
+	buyer, err := buyfund.New(b.store.Books(b.strike), buyfund.Options{
 		ParametersLimit: limit, Commit: limits, Zone: time.FixedZone("bank", 3*60*60), Now: now, NewID: ids.Next,
 	})
+	if err != nil {
+		panic(err)
+	}
 	callers := callers{key: caller(func(s *subscription.Subscription) { s.Channel = channel })}
 	handler, err := httpapi.New([]httpapi.Descriptor{httpapi.AddPush(adder), httpapi.BuyFund(buyer)}, callers, httpapi.Options{
 		BodyLimit: bodyLimit, ParametersLimit: limit, Now: now,

@@ -32,8 +32,10 @@ func stalling(t *testing.T, writeTimeout time.Duration, now func() time.Time) (h
 	}
 	store, ids := fake.NewStore(), new(fake.IDs)
 	limits := commit.Limits{Batch: 10, Queue: 10, Timeout: time.Hour}
-	adder := addpush.New(store.Inboxes(stall), addpush.Options{ParametersLimit: limit, Commit: limits, Now: now, NewID: ids.Next})
-	buyer := buyfund.New(store.Books(stall), buyfund.Options{ParametersLimit: limit, Commit: limits, Zone: time.UTC, Now: now, NewID: ids.Next})
+	adder, err := addpush.New(store.Inboxes(stall), addpush.Options{ParametersLimit: limit, Commit: limits, Now: now, NewID: ids.Next})
+	require.NoError(t, err)
+	buyer, err := buyfund.New(store.Books(stall), buyfund.Options{ParametersLimit: limit, Commit: limits, Zone: time.UTC, Now: now, NewID: ids.Next})
+	require.NoError(t, err)
 	handler, err := httpapi.New([]httpapi.Descriptor{httpapi.AddPush(adder), httpapi.BuyFund(buyer)}, callers{key: caller(nil)}, httpapi.Options{
 		BodyLimit: bodyLimit, ParametersLimit: limit, WriteTimeout: writeTimeout, Now: now,
 	})

@@ -56,8 +56,10 @@ func TestRowsOfTheFirstReleaseAreRecognised(t *testing.T) {
 			clock := fake.NewClock(now.Add(time.Hour))
 			newID := func() operation.ID { return nextID() }
 			limits := commit.Limits{Batch: 100, Queue: 100, Timeout: time.Minute}
-			adder := addpush.New(s.Inboxes, addpush.Options{ParametersLimit: 10, Commit: limits, Now: clock.Now, NewID: newID})
-			buyer := buyfund.New(s.Books, buyfund.Options{ParametersLimit: 10, Commit: limits, Zone: time.UTC, Now: clock.Now, NewID: newID})
+			adder, err := addpush.New(s.Inboxes, addpush.Options{ParametersLimit: 10, Commit: limits, Now: clock.Now, NewID: newID})
+			require.NoError(t, err)
+			buyer, err := buyfund.New(s.Books, buyfund.Options{ParametersLimit: 10, Commit: limits, Zone: time.UTC, Now: clock.Now, NewID: newID})
+			require.NoError(t, err)
 			shop := &subscription.Subscription{Name: "shop"}
 			header := func(callerID string) operation.Header {
 				return operation.Header{

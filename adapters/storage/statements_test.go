@@ -220,9 +220,11 @@ func everything(t *testing.T, store *store.Store) {
 	require.NoError(t, err)
 	require.NotNil(t, caller)
 
-	adder := addpush.New(store.Inboxes, addpush.Options{ParametersLimit: 10, Commit: limits, Now: clock.Now, NewID: ids.Next})
+	adder, err := addpush.New(store.Inboxes, addpush.Options{ParametersLimit: 10, Commit: limits, Now: clock.Now, NewID: ids.Next})
+	require.NoError(t, err)
 	message := push.Fields{ExternalApplicationCode: "a", UserID: "u", PushID: "p", Platform: decimal.Int(65), SendStatus: decimal.Int(1)}
-	buyer := buyfund.New(store.Books, buyfund.Options{ParametersLimit: 10, Commit: limits, Zone: time.UTC, Now: clock.Now, NewID: ids.Next})
+	buyer, err := buyfund.New(store.Books, buyfund.Options{ParametersLimit: 10, Commit: limits, Zone: time.UTC, Now: clock.Now, NewID: ids.Next})
+	require.NoError(t, err)
 	now := saleFields("")
 	later := saleFields(today.Plus(1).String())
 	for _, callerID := range []string{"", "c", "c"} {

@@ -3,7 +3,9 @@
 package addpush
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"slices"
 	"time"
 
@@ -37,16 +39,17 @@ type Inboxes interface {
 	Update(ctx context.Context, callers []idempotency.Key, accept func(*push.Inbox)) error
 }
 
-// Options are what an Adder needs in addition to its port. All are required
-// except Observer.
+// Options are what an Adder needs in addition to its port. Only Now and NewID are required.
 type Options struct {
-	// ParametersLimit is the maximum number of records in a request.
+	// ParametersLimit is the maximum number of records in a request. 0 means 1000.
 	ParametersLimit int
-	Commit          commit.Limits
-	Observer        commit.Observer
-	// Now returns the current time in UTC, truncated to microseconds.
+	// Commit has the limits of the queue. Limits of 0 have defaults (commit.Limits).
+	Commit   commit.Limits
+	Observer commit.Observer
+	// Now returns the current time in UTC, truncated to microseconds, as clock.Now does.
 	Now func() time.Time
-	// NewID returns the ID of a new operation.
+	// NewID returns the ID of a new operation, as clock.NewID does. Later IDs sort after
+	// earlier ones.
 	NewID func() operation.ID
 }
 
@@ -58,13 +61,17 @@ type Adder struct {
 }
 
 // New returns an Adder that stores notifications in inboxes. Close waits for its
-// accepted requests.
-func New(inboxes Inboxes, o Options) *Adder {
+// accepted requests. The error names what is missing.
+func New(inboxes Inboxes, o Options) (*Adder, error) {
+	if inboxes == nil || o.Now == nil || o.NewID == nil {
+		return nil, errors.New("addpush.New needs the port inboxes, and Now and NewID of its options")
+	}
+	o.ParametersLimit = cmp.Or(o.ParametersLimit, 1000)
 	store := func(ctx context.Context, batch []*push.Operation) error {
 		return inboxes.Update(ctx, push.Keys(batch), func(b *push.Inbox) { b.Accept(batch) })
 	}
 	weight := func(o *push.Operation) int { return len(o.Notifications) }
-	return &Adder{o, commit.New(o.Commit, weight, store, o.Observer)}
+	return &Adder{o, commit.New(o.Commit.OrDefault(), weight, store, o.Observer)}, nil
 }
 
 // Add stores all records of a request, or none (the contract, section 4).

@@ -509,7 +509,8 @@ func (b *inbox) replica(w with) *addpush.Adder {
 	if w.inboxes != nil {
 		inboxes = w.inboxes(inboxes)
 	}
-	adder := addpush.New(inboxes, options)
+	adder, err := addpush.New(inboxes, options)
+	require.NoError(b.t, err)
 	b.t.Cleanup(func() { require.NoError(b.t, adder.Close(context.Background())) })
 	return adder
 }
@@ -594,4 +595,19 @@ func described(faults []fault.Fault) (all []string) {
 		all = append(all, f.Code+" "+f.Pointer)
 	}
 	return all
+}
+
+// New says what is missing, and the rest has defaults.
+func TestNewNeedsAPortAClockAndIDs(t *testing.T) {
+	t.Parallel()
+	inboxes, o := fake.NewStore().Inboxes(nil), addpush.Options{Now: fake.NewClock(noon).Now, NewID: new(fake.IDs).Next}
+	adder, err := addpush.New(inboxes, o)
+	require.NoError(t, err)
+	_, err = adder.Add(t.Context(), ours, operation.Header{}, make([]push.Fields, 1001))
+	require.ErrorContains(t, err, "The request breaks a rule.")
+	require.NoError(t, adder.Close(t.Context()))
+	for _, port := range []addpush.Inboxes{nil, inboxes} {
+		_, err = addpush.New(port, addpush.Options{})
+		require.EqualError(t, err, "addpush.New needs the port inboxes, and Now and NewID of its options")
+	}
 }

@@ -17,7 +17,7 @@ import (
 // uses the store of the tests.
 func ExampleAdder_Store() {
 	ids := new(fake.IDs)
-	adder := addpush.New(fake.NewStore().Inboxes(nil), addpush.Options{
+	adder, _ := addpush.New(fake.NewStore().Inboxes(nil), addpush.Options{
 		ParametersLimit: 1000,
 		Commit:          commit.Limits{Batch: 256, Queue: 4096, Timeout: 5 * time.Second},
 		Now:             func() time.Time { return time.Now().UTC().Truncate(time.Microsecond) },

@@ -90,7 +90,8 @@ func (b *bank) replica(w with) *buyfund.Buyer {
 	if w.books != nil {
 		books = w.books(books)
 	}
-	buyer := buyfund.New(books, options)
+	buyer, err := buyfund.New(books, options)
+	require.NoError(b.t, err)
 	b.t.Cleanup(func() { require.NoError(b.t, buyer.Close(context.Background())) })
 	return buyer
 }

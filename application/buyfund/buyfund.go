@@ -3,7 +3,9 @@
 package buyfund
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"slices"
 	"time"
 
@@ -71,13 +73,13 @@ type DueFund struct {
 	Sales int64
 }
 
-// Options are what a Buyer needs in addition to its port. All are required
-// except Observer, Calendar, OfTheDay and NotBefore.
+// Options are what a Buyer needs in addition to its port. Only Now and NewID are required.
 type Options struct {
-	// ParametersLimit is the maximum number of records in a request.
+	// ParametersLimit is the maximum number of records in a request. 0 means 1000.
 	ParametersLimit int
-	Commit          commit.Limits
-	Observer        commit.Observer
+	// Commit has the limits of the queue. Limits of 0 have defaults (commit.Limits).
+	Commit   commit.Limits
+	Observer commit.Observer
 	// Calendar says for which days the bank takes sales. nil takes them for every day.
 	Calendar *Calendar
 	// OfTheDay lets a sale for a later day wait for a price of that very day. Without
@@ -86,11 +88,12 @@ type Options struct {
 	// NotBefore is the local time of the bank before which the sales of a day are not
 	// settled. None means 00:00.
 	NotBefore day.Clock
-	// Zone is the time zone of the bank's calendar day.
+	// Zone is the time zone of the bank's calendar day. nil means UTC.
 	Zone *time.Location
-	// Now returns the current time in UTC, truncated to microseconds.
+	// Now returns the current time in UTC, truncated to microseconds, as clock.Now does.
 	Now func() time.Time
-	// NewID returns the ID of a new operation. Later IDs sort after earlier ones.
+	// NewID returns the ID of a new operation, as clock.NewID does. Later IDs sort after
+	// earlier ones.
 	NewID func() operation.ID
 }
 
@@ -115,11 +118,15 @@ func (g group) weight() (sales int) {
 }
 
 // New returns a Buyer that settles sales in books. Close waits for its accepted
-// requests.
-func New(books Books, o Options) *Buyer {
+// requests. The error names what is missing.
+func New(books Books, o Options) (*Buyer, error) {
+	if books == nil || o.Now == nil || o.NewID == nil {
+		return nil, errors.New("buyfund.New needs the port books, and Now and NewID of its options")
+	}
+	o.ParametersLimit, o.Commit, o.Zone = cmp.Or(o.ParametersLimit, 1000), o.Commit.OrDefault(), cmp.Or(o.Zone, time.UTC)
 	b := &Buyer{options: o, books: books}
 	b.queue = commit.New(o.Commit, group.weight, b.settle, o.Observer)
-	return b
+	return b, nil
 }
 
 // settle decides and stores one batch. The clock is read once, so that a batch

@@ -467,3 +467,18 @@ func TestBuyKeepsNothingOfTheRequest(t *testing.T) {
 	parameters[0].CustomerNo = decimal.Int(5)
 	require.Equal(t, holding(1001, gold), b.store.Sales()[0].Terms.Holding)
 }
+
+// New says what is missing, and the rest has defaults.
+func TestNewNeedsAPortAClockAndIDs(t *testing.T) {
+	t.Parallel()
+	books, o := fake.NewStore().Books(nil), buyfund.Options{Now: fake.NewClock(time.Now().UTC()).Now, NewID: new(fake.IDs).Next}
+	buyer, err := buyfund.New(books, o)
+	require.NoError(t, err)
+	_, err = buyer.Buy(t.Context(), &subscription.Subscription{Name: "host"}, operation.Header{}, make([]fund.SaleFields, 1001))
+	require.ErrorContains(t, err, "The request breaks a rule.")
+	require.NoError(t, buyer.Close(t.Context()))
+	for _, port := range []buyfund.Books{nil, books} {
+		_, err = buyfund.New(port, buyfund.Options{})
+		require.EqualError(t, err, "buyfund.New needs the port books, and Now and NewID of its options")
+	}
+}

@@ -27,7 +27,7 @@ func ExampleNew() {
 	store.PutAccounts(fund.Account{Key: fund.AccountKey{CustomerNo: 1001, BranchCode: 1, AccountSuffix: 1, Currency: try}, Balance: money.New(0, try)})
 
 	clock, ids := fake.NewClock(time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)), new(fake.IDs)
-	buyer := buyfund.New(store.Books(nil), buyfund.Options{
+	buyer, _ := buyfund.New(store.Books(nil), buyfund.Options{
 		ParametersLimit: 1000,
 		Commit:          commit.Limits{Batch: 2048, Queue: 4096, Timeout: 10 * time.Second},
 		Zone:            time.UTC,
@@ -65,7 +65,7 @@ func ExampleBuyer_Sell() {
 	store.PutAccounts(fund.Account{Key: account, Balance: money.New(0, try)})
 
 	clock, ids := fake.NewClock(time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)), new(fake.IDs)
-	buyer := buyfund.New(store.Books(nil), buyfund.Options{
+	buyer, _ := buyfund.New(store.Books(nil), buyfund.Options{
 		ParametersLimit: 1000,
 		Commit:          commit.Limits{Batch: 2048, Queue: 4096, Timeout: 10 * time.Second},
 		Zone:            time.UTC,

@@ -10,6 +10,7 @@
 package commit
 
 import (
+	"cmp"
 	"container/list"
 	"context"
 	"errors"
@@ -35,6 +36,13 @@ type Limits struct {
 	// if that begins a batch alone: handing it to another goroutine and waking up again
 	// takes a fifth of the time of a push. 0 means that it is not known.
 	Grace time.Duration
+}
+
+// OrDefault returns the limits with a default for each that is 0: batches of 2048, 4096
+// waiting items and 10 seconds. Grace has none.
+func (l Limits) OrDefault() Limits {
+	l.Batch, l.Queue, l.Timeout = cmp.Or(l.Batch, 2048), cmp.Or(l.Queue, 4096), cmp.Or(l.Timeout, 10*time.Second)
+	return l
 }
 
 // Observer is told about every batch, after its callers were answered. Its

@@ -80,10 +80,11 @@ func Inboxes(t *testing.T, open func(t *testing.T) InboxesUnderTest) {
 	})
 
 	run("text that cannot be kept never reaches the storage", func(t *testing.T, b inboxes) {
-		adder := addpush.New(b, addpush.Options{
+		adder, err := addpush.New(b, addpush.Options{
 			ParametersLimit: 1, Commit: commit.Limits{Batch: 1, Timeout: time.Minute},
 			Now: func() time.Time { return at(0) }, NewID: func() operation.ID { return id(1) },
 		})
+		require.NoError(t, err)
 		unkeepable(t, func(caller *subscription.Subscription, header operation.Header, text string) error {
 			n := note("u", text)
 			_, err := adder.Add(t.Context(), caller, header, []push.Fields{n.Record().Fields()})

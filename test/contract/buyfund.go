@@ -78,10 +78,11 @@ func Books(t *testing.T, open func(t *testing.T) BooksUnderTest) {
 	run("a claimed operation that was not settled is still due", testClaimReleased)
 
 	run("text that cannot be kept never reaches the storage", func(t *testing.T, b books) {
-		buyer := buyfund.New(b, buyfund.Options{
+		buyer, err := buyfund.New(b, buyfund.Options{
 			ParametersLimit: 1, Commit: commit.Limits{Batch: 1, Timeout: time.Minute}, Zone: time.UTC,
 			Now: func() time.Time { return at(0) }, NewID: func() operation.ID { return id(1) },
 		})
+		require.NoError(t, err)
 		m := b.market(1, 1000)
 		unkeepable(t, func(caller *subscription.Subscription, header operation.Header, text string) error {
 			sale := m.sale(1).Fields()

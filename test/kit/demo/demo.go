@@ -99,12 +99,14 @@ func Start(t testing.TB, setup Setup) (http.Handler, *fake.Store) {
 	}
 	clock, ids := fake.NewClock(Today), new(fake.IDs)
 	limits := commit.Limits{Batch: 100, Queue: 100, Timeout: time.Minute}
-	adder := addpush.New(store.Inboxes(nil), addpush.Options{ParametersLimit: 1000, Commit: limits, Now: clock.Now, NewID: ids.Next})
+	adder, err := addpush.New(store.Inboxes(nil), addpush.Options{ParametersLimit: 1000, Commit: limits, Now: clock.Now, NewID: ids.Next})
+	require.NoError(t, err)
 	sale := buyfund.Options{ParametersLimit: 1000, Commit: limits, Zone: time.UTC, Now: clock.Now, NewID: ids.Next}
 	if setup.Calendar != nil {
 		sale.Calendar = buyfund.NewCalendar(store.Backoffice(nil, clock.Now).Calendar, *setup.Calendar, clock.Now)
 	}
-	buyer := buyfund.New(store.Books(setup.Strike), sale)
+	buyer, err := buyfund.New(store.Books(setup.Strike), sale)
+	require.NoError(t, err)
 	stop := func() {
 		require.NoError(t, adder.Close(context.Background()))
 		require.NoError(t, buyer.Close(context.Background()))

@@ -44,13 +44,16 @@ func main() {
 // useCase is door one: a use case on ports of the host's own. Here they are
 // the in-memory ones that the service's tests use.
 func useCase() error {
-	buyer := buyfund.New(fake.NewStore().Books(nil), buyfund.Options{
+	buyer, err := buyfund.New(fake.NewStore().Books(nil), buyfund.Options{
 		ParametersLimit: 100,
 		Commit:          commit.Limits{Batch: 100, Queue: 1000, Timeout: 5 * time.Second},
 		Zone:            time.UTC,
 		Now:             func() time.Time { return time.Now().UTC().Truncate(time.Microsecond) },
 		NewID:           func() operation.ID { return operation.ID(uuid.Must(uuid.NewV7())) },
 	})
+	if err != nil {
+		return err
+	}
 	defer buyer.Close(context.Background())
 	outcome, err := buyer.Buy(context.Background(), &subscription.Subscription{Name: "host"}, operation.Header{}, []fund.SaleFields{{
 		CustomerNo:         decimal.Int(1001),

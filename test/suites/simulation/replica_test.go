@@ -100,14 +100,19 @@ func (w *world) open(name string) *replica {
 	if w.mutant.Options != nil {
 		w.mutant.Options(&sale)
 	}
-	r.buyer = buyfund.New(&watchedBooks{&r.sales, w.mutant.books(w.store.Books(strike))}, sale)
-	r.adder = addpush.New(&watchedInboxes{&r.pushes, w.mutant.inboxes(w.store.Inboxes(strike))}, addpush.Options{
+	var err error
+	if r.buyer, err = buyfund.New(&watchedBooks{&r.sales, w.mutant.books(w.store.Books(strike))}, sale); err != nil {
+		panic(err)
+	}
+	if r.adder, err = addpush.New(&watchedInboxes{&r.pushes, w.mutant.inboxes(w.store.Inboxes(strike))}, addpush.Options{
 		ParametersLimit: w.records,
 		Commit:          w.limits,
 		Observer:        r.pushes.observer(),
 		Now:             r.now,
 		NewID:           w.newID,
-	})
+	}); err != nil {
+		panic(err)
+	}
 	return r
 }
 
