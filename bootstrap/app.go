@@ -122,12 +122,19 @@ func (a *App) Buyer() *buyfund.Buyer { return a.parts.Buyer }
 //
 // On SQLite the transaction must begin as an immediate one, and no other
 // writer gets on until it ends.
-func (a *App) Within(tx any) (*addpush.Adder, *buyfund.Buyer, error) {
+func (a *App) Within(tx any) (Transaction, error) {
 	s, err := a.parts.Store.Within(tx)
 	if err != nil {
-		return nil, nil, err
+		return Transaction{}, err
 	}
-	return a.parts.Made.on(s, a.parts.Made.buyOptions.Calendar.From(s.Backoffice.Calendar))
+	adder, buyer, err := a.parts.Made.on(s, a.parts.Made.buyOptions.Calendar.From(s.Backoffice.Calendar))
+	return Transaction{adder, buyer}, err
+}
+
+// Transaction has the use cases inside a transaction of the host.
+type Transaction struct {
+	Adder *addpush.Adder
+	Buyer *buyfund.Buyer
 }
 
 // Ready returns nil when requests can be served, and the reason when not: the

@@ -29,7 +29,7 @@ func TestClassifyPostgres(t *testing.T) {
 	dsn := testdb.Postgres(t)
 	testdb.OpenPostgres(t, dsn)
 	db := connect(t, "pgx", dsn)
-	engine, err := postgres.Use(db, storage.Options{})
+	engine, err := postgres.Use(t.Context(), db, db, storage.Options{})
 	require.NoError(t, err)
 	code := func(code string) string {
 		return "DO $$ BEGIN RAISE EXCEPTION 'x' USING ERRCODE = '" + code + "'; END $$"
@@ -84,7 +84,7 @@ func TestClassifySQLite(t *testing.T) {
 	testdb.OpenSQLite(t, file)
 	db := connect(t, "sqlite", file+"?_pragma=busy_timeout(0)")
 	db.SetMaxOpenConns(1)
-	engine, err := sqlite.Use(t.Context(), db, db)
+	engine, err := sqlite.Use(t.Context(), db, db, storage.Options{})
 	require.NoError(t, err)
 	exec := func(db *sql.DB, statements ...string) (err error) {
 		for _, s := range statements {

@@ -50,7 +50,7 @@ func TestAdministrationWaitsForTheDisk(t *testing.T) {
 		return behind
 	}
 	host := connect(t, "pgx", dsn)
-	engine, err := postgres.Use(host, storage.Options{})
+	engine, err := postgres.Use(t.Context(), host, host, storage.Options{})
 	require.NoError(t, err)
 	ours, err := postgres.Open(t.Context(), storage.Options{DSN: dsn})
 	require.NoError(t, err)

@@ -25,7 +25,7 @@ func TestWithinTakesTheTransactionsOfHosts(t *testing.T) {
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, db.Close()) })
 	db.SetMaxOpenConns(1)
-	engine, err := sqlite.Use(t.Context(), db, db)
+	engine, err := sqlite.Use(t.Context(), db, db, storage.Options{})
 	require.NoError(t, err)
 	ports, err := engine.Bind(storage.Options{Now: clock.Now})
 	require.NoError(t, err)

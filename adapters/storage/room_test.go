@@ -101,7 +101,7 @@ func TestImportsOfAHostUseItsConnection(t *testing.T) {
 	b := bank{testdb.OpenPostgres(t, dsn), t}
 	host := connect(t, "pgx", dsn)
 	host.SetMaxOpenConns(1)
-	engine, err := postgres.Use(host, storage.Options{})
+	engine, err := postgres.Use(t.Context(), host, host, storage.Options{})
 	require.NoError(t, err)
 	s, err := engine.Bind(storage.Options{Now: time.Now})
 	require.NoError(t, err)

@@ -124,7 +124,7 @@ func watched(t *testing.T) (*store.Store, *wire) {
 	db := stdlib.OpenDB(*config, never)
 	t.Cleanup(func() { require.NoError(t, db.Close()) })
 	db.SetMaxOpenConns(1)
-	engine, err := postgres.Use(db, storage.Options{StatementTimeout: statementTimeout})
+	engine, err := postgres.Use(t.Context(), db, db, storage.Options{StatementTimeout: statementTimeout})
 	require.NoError(t, err)
 	return bind(t, engine, ""), w
 }

@@ -124,7 +124,7 @@ func (e *Error) Error() string {
 func (e *Error) Unwrap() error { return e.Cause }
 
 // KindOf returns the kind of the outermost Error in err's chain. It returns
-// Internal if there is no Error.
+// Internal if there is no Error, and so for nil: ask only about an error.
 func KindOf(err error) Kind {
 	if e, ok := errors.AsType[*Error](err); ok {
 		return e.Kind

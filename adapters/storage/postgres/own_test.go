@@ -181,7 +181,7 @@ func TestABatchBeginsAndCommits(t *testing.T) {
 	config.Tracer = &w
 	db := stdlib.OpenDB(*config)
 	defer db.Close()
-	engine, err := postgres.Use(db, storage.Options{})
+	engine, err := postgres.Use(t.Context(), db, db, storage.Options{})
 	require.NoError(t, err)
 	require.NoError(t, batch.NewDB(engine.Dialect, nil).Transact(t.Context(), func(s batch.Session) error {
 		w.sent = nil

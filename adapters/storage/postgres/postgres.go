@@ -119,22 +119,34 @@ func reason(err error) string {
 	return "expected postgres://user:password@host:port/database"
 }
 
-// Use makes an engine of a database that a host has opened with pgx's stdlib,
-// and that it closes itself. Of the options only StatementTimeout counts.
-func Use(db *sql.DB, o storage.Options) (*storage.Engine, error) {
-	if _, ok := db.Driver().(*stdlib.Driver); !ok {
-		return nil, fmt.Errorf("the database was opened with the driver %T: open it with github.com/jackc/pgx/v5/stdlib", db.Driver())
+// Use makes an engine of databases that a host has opened with pgx's stdlib, also over a
+// pool of its own (stdlib.OpenDBFromPool), and that it closes itself. reads may be the same
+// as writes, or another way to the same server. Of the options only StatementTimeout counts.
+// Use does not connect.
+func Use(_ context.Context, writes, reads *sql.DB, o storage.Options) (*storage.Engine, error) {
+	for _, db := range []*sql.DB{writes, reads} {
+		if _, ok := db.Driver().(*stdlib.Driver); !ok {
+			return nil, fmt.Errorf("the database was opened with the driver %T: open it with github.com/jackc/pgx/v5/stdlib", db.Driver())
+		}
 	}
-	return use(db, newSettings(o.StatementTimeout))
+	engine, err := use(writes, newSettings(o.StatementTimeout))
+	if err == nil && reads != writes {
+		engine.Reads, err = gormOver(reads)
+	}
+	return engine, err
 }
 
-func use(db *sql.DB, s *settings) (*storage.Engine, error) {
-	g, err := gorm.Open(gormpostgres.New(gormpostgres.Config{Conn: db}), &gorm.Config{
+func gormOver(db *sql.DB) (*gorm.DB, error) {
+	return gorm.Open(gormpostgres.New(gormpostgres.Config{Conn: db}), &gorm.Config{
 		Logger:                   logger.Discard, // it would print values; errors are returned
 		SkipDefaultTransaction:   true,
 		DisableNestedTransaction: true,
 		DisableAutomaticPing:     true,
 	})
+}
+
+func use(db *sql.DB, s *settings) (*storage.Engine, error) {
+	g, err := gormOver(db)
 	if err != nil {
 		return nil, err
 	}

@@ -109,12 +109,12 @@ func Open(ctx context.Context, o storage.Options) (*storage.Engine, error) {
 // Use makes an engine of databases that a host has opened with the driver
 // modernc.org/sqlite, and that it closes itself. writes should have one
 // connection and begin its transactions immediately (_txlock=immediate); reads
-// may be the same.
+// may be the same. The options are for other engines.
 //
 // It is an error if they have another driver, if the database is in memory and they
 // have more than one connection, or if journal_mode is OFF, which cannot roll back.
 // What else may lose data is a risk: readiness tells it.
-func Use(ctx context.Context, writes, reads *sql.DB) (*storage.Engine, error) {
+func Use(ctx context.Context, writes, reads *sql.DB, _ storage.Options) (*storage.Engine, error) {
 	for _, db := range []*sql.DB{writes, reads} {
 		if _, ok := db.Driver().(*sqlitedriver.Driver); !ok {
 			return nil, fmt.Errorf("the database was opened with the driver %T: open it with modernc.org/sqlite", db.Driver())

@@ -82,7 +82,7 @@ func TestDriverOfTheHost(t *testing.T) {
 	require.Zero(t, status)
 	_, err = bootstrap.MigrateDown(t.Context(), settings, options)
 	require.EqualError(t, err, "this storage has no schema to migrate")
-	_, _, err = app.Within(new(sql.Tx))
+	_, err = app.Within(new(sql.Tx))
 	require.EqualError(t, err, "this storage cannot work inside a transaction of the host")
 }
 
@@ -132,7 +132,7 @@ func TestHandedInDatabaseDecides(t *testing.T) {
 		db, err := sql.Open("pgx", testdb.Postgres(t))
 		require.NoError(t, err)
 		t.Cleanup(func() { require.NoError(t, db.Close()) })
-		engine, err := postgres.Use(db, store.Options{})
+		engine, err := postgres.Use(t.Context(), db, db, store.Options{})
 		require.NoError(t, err)
 		settings := bootstrap.DefaultSettings() // its driver is sqlite
 		settings.Settlement.Enabled, settings.Storage.AllowUnsafe = false, true
@@ -156,7 +156,7 @@ func TestHandedInDatabaseDecides(t *testing.T) {
 		require.NoError(t, err)
 		t.Cleanup(func() { require.NoError(t, db.Close()) })
 		db.SetMaxOpenConns(1)
-		engine, err := sqlite.Use(t.Context(), db, db)
+		engine, err := sqlite.Use(t.Context(), db, db, store.Options{})
 		require.NoError(t, err)
 		settings := bootstrap.DefaultSettings()
 		settings.Storage.Driver, settings.Storage.DSN, settings.Settlement.Enabled = bootstrap.Postgres, "", false
@@ -180,9 +180,9 @@ func TestHostsGormTransaction(t *testing.T) {
 		undone := errors.New("undone")
 		for want, end := range map[int]error{0: undone, 1: nil} {
 			err = g.Transaction(func(tx *gorm.DB) error {
-				_, buyer, err := app.Within(tx)
+				within, err := app.Within(tx)
 				require.NoError(t, err)
-				outcome, err := buyer.Buy(t.Context(), &subscription.Subscription{Name: "host"}, operation.Header{}, sale)
+				outcome, err := within.Buyer.Buy(t.Context(), &subscription.Subscription{Name: "host"}, operation.Header{}, sale)
 				require.NoError(t, err)
 				require.Equal(t, operation.Completed, outcome.State, outcome.Faults)
 				return end
@@ -193,7 +193,7 @@ func TestHostsGormTransaction(t *testing.T) {
 			}
 		}
 		require.Equal(t, 90_000_000, h.count(t, "SELECT units FROM holdings"))
-		_, _, err = app.Within(g)
+		_, err = app.Within(g)
 		require.ErrorContains(t, err, "a transaction must be a *sql.Tx, or a *gorm.DB that has begun one")
 	})
 }

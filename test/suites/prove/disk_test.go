@@ -87,7 +87,7 @@ func withoutSync(ctx context.Context, o storage.Options) (*storage.Engine, error
 		return nil, err
 	}
 	db.SetMaxOpenConns(1)
-	engine, err := sqlite.Use(ctx, db, db)
+	engine, err := sqlite.Use(ctx, db, db, storage.Options{})
 	if err == nil {
 		engine.Close = db.Close
 	}
