@@ -35,10 +35,12 @@ LONG := $(addprefix ./test/,suites/prove suites/run tools/release tools/bench)
 # C, has locks of its own, and takes twice as long under the detector.
 RACE := $(shell command -v $${CC:-cc} >/dev/null 2>&1 && echo "-race -gcflags=modernc.org/sqlite/lib=-race=false")
 CGO := $(if $(RACE),1,0)
-# Without the detector: bookfile, which starts no goroutine, and the tests that start
-# the service as a program of its own, which is built as it is released. The
-# detector would see nothing but the tests. The longest comes first.
-PLAIN := ./test/suites/prove ./test/suites/e2e $(addprefix ./test/suites/,docspage docs architecture run) ./test/tools/... ./application/bookfile
+# Without the detector: packages that start no goroutine, and the tests that start the
+# service as a program of its own, which is built as it is released. The detector would
+# see nothing but the tests. The longest comes first. The simulation runs in both: with
+# the detector it plays a few banks.
+PLAIN := ./test/suites/prove ./test/suites/e2e $(addprefix ./test/suites/,simulation docspage docs architecture run) ./test/tools/... \
+  ./domain/... ./application/bookfile ./application/backoffice $(addprefix ./adapters/,settings guide httpapi/openapi httpapi/strictjson)
 
 # "make module PATH=..." would replace the PATH of every command. So the value
 # becomes MODULE, and PATH is set back to that of the environment.
@@ -96,7 +98,7 @@ race: export CGO_ENABLED := $(CGO)
 race: export GOGC := 400 # the detector makes pools forget, so the tests make much garbage
 race: ## run the tests in which the service runs inside the tests, with the race detector (5 minutes)
 	@$(if $(RACE),,echo "make race: no C compiler, so the tests run without the race detector")
-	$(call tests,$(RACE) $$(go list $(PACKAGES) | grep -vxF "$$(go list $(PLAIN))"))
+	$(call tests,$(RACE) $$(go list $(PACKAGES) | grep -vxF "$$(go list $(filter-out %/simulation,$(PLAIN)))"))
 
 .PHONY: plain
 plain: ## run the tests that make race leaves out, in their short forms (5 minutes)

@@ -309,3 +309,17 @@ func TestTracesThatAreLostAreTold(t *testing.T) {
 		require.Equal(t, told, found, "%d %v", status, messages(logged))
 	}
 }
+
+// A service without a key warns that it keeps no trail. A command, which seals nothing,
+// need not repeat it.
+func TestNoTrailIsTold(t *testing.T) {
+	t.Parallel()
+	for interval, level := range map[time.Duration]zapcore.Level{0: zapcore.InfoLevel, time.Hour: zapcore.WarnLevel} {
+		core, logged := observer.New(zapcore.InfoLevel)
+		m := newMemory(nil)
+		ports := m.data.Trail(nil)
+		m.ports.Trail = &ports
+		m.open(t, func(s *bootstrap.Settings) { s.Trail.Interval = interval }, bootstrap.WithLogger(zap.New(core)))
+		require.Equal(t, []string{level.String() + ": no trail is kept"}, messages(logged))
+	}
+}

@@ -122,7 +122,8 @@ type Bank struct {
 	// as NAME=value.
 	Environment []string
 
-	settings map[string]string
+	settings   map[string]string
+	isMigrated bool
 }
 
 // Open returns the bank of a program in a folder. On SQLite its store is in the
@@ -150,6 +151,7 @@ func NewBank(t testing.TB, engine string) *Bank {
 
 // On changes the store of the bank.
 func (b *Bank) On(dsn string) *Bank {
+	b.isMigrated = b.isMigrated && b.DSN == dsn
 	b.DSN = dsn
 	return b.Set("storage.dsn", dsn)
 }
@@ -179,10 +181,13 @@ func FreeAddress(t T) string {
 	return "127.0.0.1:" + testdb.FreePort(t)
 }
 
-// Migrate brings the schema up to date.
+// Migrate brings the schema up to date, once.
 func (b *Bank) Migrate(t T) *Bank {
 	t.Helper()
-	b.Must(t, "migrate", "up")
+	if !b.isMigrated {
+		b.Must(t, "migrate", "up")
+	}
+	b.isMigrated = true
 	return b
 }
 

@@ -25,6 +25,9 @@ var (
 
 func TestMain(m *testing.M) {
 	flag.Parse()
+	if underRace {
+		*runs = min(*runs, 20)
+	}
 	debug.SetGCPercent(400) // runs are short and small, so garbage collection dominates
 	os.Exit(m.Run())
 }
