@@ -45,18 +45,11 @@ func (d leafMaker) actWrites(ctx context.Context, changed []trail.Entry, more ..
 		rows = []AuditRow{{
 			AuditID: batch.UUID(act.ID), At: batch.Instant{Time: act.At}, Actor: act.Actor, SystemUser: act.SystemUser,
 			Origin: act.Origin, Action: act.Action, Object: act.Object, Reason: act.Reason,
-			Details: strings.Join(append(nonEmpty(act.Details), more...), "; "),
+			Details: strings.TrimPrefix(strings.Join(append([]string{act.Details}, more...), "; "), "; "),
 		}}
 		changed = append(changed, d.audits.leaves.entry(&rows[0]))
 	}
 	return batch.NonEmpty(d.audits.add.Request(rows), d.trail.request(d.trail.on.Load(), changed))
-}
-
-func nonEmpty(text string) []string {
-	if text == "" {
-		return nil
-	}
-	return []string{text}
 }
 
 func (r *AuditRow) act() (audit.Act, error) {

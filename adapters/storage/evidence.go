@@ -2,7 +2,6 @@ package storage
 
 import (
 	"context"
-	"database/sql"
 	"errors"
 	"fmt"
 	"strings"
@@ -139,14 +138,6 @@ func (s *serial) witness(w *backoffice.Witness) {
 	w.Trail = &t
 }
 
-func (e evidence) each(tx *gorm.DB, query string, row func(*sql.Rows) error) error {
-	rows, err := tx.Raw(strings.NewReplacer("{{prefix}}", e.db.prefix, "{{all}}", e.db.postings.all.Name).Replace(query)).Rows() //nolint:rowserrcheck // Each does it
-	if err != nil {
-		return err
-	}
-	return batch.Each(rows, func() error { return row(rows) })
-}
-
 // positionsOf is a query of every position and the sum of its postings: the key,
 // the quantity, whether the position exists, how many postings it has, and the sums
 // of the halves of their quantities. A half is 32 bits with a sign, for which low has
@@ -162,42 +153,36 @@ FROM (
 ) p GROUP BY %[2]s`, table, keys, quantity, leg)
 }
 
-// setPosted reads the sums of positionsOf: high * 2^32 + low + 2^31 for each posting.
-// 2^32 is 4 * 10^9 + 294,967,296.
-func setPosted(s *backoffice.PositionSums, high, low int64) {
-	const billion, rest = 1_000_000_000, 294_967_296
-	s.Posted.High = 4*high + high/billion*rest
-	s.Posted.Low = high%billion*rest + low + s.Postings<<31
+// positions reads positionsOf into its key and sums, and tells each.
+func (e evidence) positions(tx *gorm.DB, query string, sums *backoffice.PositionSums, tell func() error, key ...any) error {
+	rows, err := tx.Raw(strings.NewReplacer("{{prefix}}", e.db.prefix, "{{all}}", e.db.postings.all.Name).Replace(query)).Rows() //nolint:rowserrcheck // Each does it
+	if err != nil {
+		return err
+	}
+	var high, low int64
+	into := append(key, &sums.Quantity, &sums.Exists, &sums.Postings, &high, &low)
+	return batch.Each(rows, func() error {
+		if err := rows.Scan(into...); err != nil {
+			return err
+		}
+		// The sum is high * 2^32 + low + 2^31 for each posting. 2^32 is 4 * 10^9 + 294,967,296.
+		const billion, rest = 1_000_000_000, 294_967_296
+		sums.Posted.High = 4*high + high/billion*rest
+		sums.Posted.Low = high%billion*rest + low + sums.Postings<<31
+		return tell()
+	})
 }
 
 func (e evidence) holdings(tx *gorm.DB, w *backoffice.Witness) error {
 	var h backoffice.HoldingRow
-	var high, low int64
-	query := positionsOf("holdings", "customer_no, imkb_code, holder_corporation_name", "units", unitLeg)
-	return e.each(tx, query, func(rows *sql.Rows) error {
-		err := rows.Scan(&h.Key.CustomerNo, &h.Key.IMKBCode, &h.Key.HolderCorporationName,
-			&h.Quantity, &h.Exists, &h.Postings, &high, &low)
-		if err != nil {
-			return err
-		}
-		setPosted(&h.PositionSums, high, low)
-		return w.Holding(&h)
-	})
+	return e.positions(tx, positionsOf("holdings", "customer_no, imkb_code, holder_corporation_name", "units", unitLeg), &h.PositionSums,
+		func() error { return w.Holding(&h) }, &h.Key.CustomerNo, &h.Key.IMKBCode, &h.Key.HolderCorporationName)
 }
 
 func (e evidence) accounts(tx *gorm.DB, w *backoffice.Witness) error {
 	var a backoffice.AccountRow
-	var high, low int64
-	query := positionsOf("accounts", "customer_no, branch_code, account_suffix, currency_code", "balance", moneyLeg)
-	return e.each(tx, query, func(rows *sql.Rows) error {
-		err := rows.Scan(&a.Key.CustomerNo, &a.Key.BranchCode, &a.Key.AccountSuffix, &a.Key.CurrencyCode,
-			&a.Quantity, &a.Exists, &a.Postings, &high, &low)
-		if err != nil {
-			return err
-		}
-		setPosted(&a.PositionSums, high, low)
-		return w.Account(&a)
-	})
+	return e.positions(tx, positionsOf("accounts", "customer_no, branch_code, account_suffix, currency_code", "balance", moneyLeg), &a.PositionSums,
+		func() error { return w.Account(&a) }, &a.Key.CustomerNo, &a.Key.BranchCode, &a.Key.AccountSuffix, &a.Key.CurrencyCode)
 }
 
 // alone reads the rows that no range of operations has: postings of a wrong shape,

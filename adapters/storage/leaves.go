@@ -93,12 +93,6 @@ func (d rowReader) storedDecisionLeaf(buffer *[]byte, of *storedOperation) store
 	return s
 }
 
-// settledHash is the hash of the second leaf of a decision.
-func (d rowReader) settledHash(buffer []byte, of *storedOperation) trail.Hash {
-	l := d.decisionLeaf(buffer, trail.Settled, of)
-	return l.Hash()
-}
-
 // few reads the leaves of which there are few: of rows with a kind of their own, and of
 // imports and corrections.
 func (d rowReader) few(tx *gorm.DB, keys *trail.Keys, found func(storedLeaf) error) error {

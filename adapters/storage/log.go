@@ -132,9 +132,9 @@ func (t trailLog) Seal(ctx context.Context, limit int, mark bool, seal applicati
 		if err != nil {
 			return err
 		}
-		rows, records, left, err := t.unsealed(tx, limit)
+		rows, records, left, err := t.openBatches(tx, limit)
 		if round = left; err == nil && mark {
-			rows, records, err = t.marked(tx, head.Size, rows, records)
+			rows, records, err = t.withMark(tx, head.Size, rows, records)
 		}
 		if round.Sealed = len(rows); err != nil || len(rows) == 0 {
 			return err
@@ -148,8 +148,8 @@ func (t trailLog) Seal(ctx context.Context, limit int, mark bool, seal applicati
 	return round, err
 }
 
-// marked begins with a batch without leaves. Its base is the log before it.
-func (t trailLog) marked(tx *gorm.DB, size int64, rows []TrailBatchRow, records [][]byte) ([]TrailBatchRow, [][]byte, error) {
+// withMark begins with a batch without leaves. Its base is the log before it.
+func (t trailLog) withMark(tx *gorm.DB, size int64, rows []TrailBatchRow, records [][]byte) ([]TrailBatchRow, [][]byte, error) {
 	tree, err := trail.LoadTree(size, t.hashesIn(tx))
 	if err != nil {
 		return nil, nil, err
@@ -169,8 +169,8 @@ func (r *TrailBatchRow) isElsewhere(seal *trail.Seal) bool {
 // mostLeftOut bounds how many foreign batches a round names.
 const mostLeftOut = 5
 
-// unsealed reads the next batches to be sealed, and their records.
-func (t trailLog) unsealed(tx *gorm.DB, limit int) (rows []TrailBatchRow, records [][]byte, round application.Round, err error) {
+// openBatches reads the next batches to be sealed, and their records.
+func (t trailLog) openBatches(tx *gorm.DB, limit int) (rows []TrailBatchRow, records [][]byte, round application.Round, err error) {
 	recording, roots := t.trail.on.Load(), t.knownRoots()
 	if recording == nil {
 		return nil, nil, round, errors.New("no trail is kept")

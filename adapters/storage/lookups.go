@@ -72,7 +72,7 @@ func (l lookups) DueDays(ctx context.Context, until day.Day, limit int) (days []
 	due := l.reads.Table(l.sales.Name).Select("selected_date, operation_id").Where(recorded+" AND selected_date <= ?", until.String()).
 		Order("selected_date, operation_id, position")
 	err = l.snapshot(ctx, func(tx *gorm.DB) error {
-		return tx.Table("(?) due", limited(due, backoffice.Query{Limit: limit})).
+		return tx.Table("(?) due", atMost(due, backoffice.Query{Limit: limit})).
 			Select("selected_date, COUNT(DISTINCT operation_id) AS operations, COUNT(*) AS sales").
 			Group("selected_date").Order("selected_date").Find(&rows).Error
 	})

@@ -36,7 +36,7 @@ func (r reader) Prices(ctx context.Context, q backoffice.Query) iter.Seq2[fund.P
 		if !q.Until.IsZero() {
 			tx = tx.Where("valid_from < ?", firstDay(q.Until, q.Zone).String())
 		}
-		return limited(tx.Order("price_id"), q)
+		return atMost(tx.Order("price_id"), q)
 	})
 }
 
@@ -52,22 +52,33 @@ func firstDay(instant time.Time, zone *time.Location) day.Day {
 // Holdings is as backoffice.Reader promises.
 func (r reader) Holdings(ctx context.Context, q backoffice.Query) iter.Seq2[fund.Holding, error] {
 	return stream(ctx, r.database, r.holdings.Table, (*HoldingRow).holding, func(tx *gorm.DB) *gorm.DB {
-		return limited(ofCustomer(tx, q).Order("customer_no, imkb_code, holder_corporation_name"), q)
+		return atMost(where(tx, "customer_no = ?", q.CustomerNo).Order("customer_no, imkb_code, holder_corporation_name"), q)
 	})
 }
 
 // Accounts is as backoffice.Reader promises.
 func (r reader) Accounts(ctx context.Context, q backoffice.Query) iter.Seq2[fund.Account, error] {
 	return stream(ctx, r.database, r.accounts.Table, (*AccountRow).account, func(tx *gorm.DB) *gorm.DB {
-		return limited(ofCustomer(tx, q).Order("customer_no, branch_code, account_suffix, currency_code"), q)
+		return atMost(where(tx, "customer_no = ?", q.CustomerNo).Order("customer_no, branch_code, account_suffix, currency_code"), q)
 	})
 }
 
-func ofCustomer(tx *gorm.DB, q backoffice.Query) *gorm.DB {
-	if q.CustomerNo != 0 {
-		tx = tx.Where("customer_no = ?", q.CustomerNo)
+// where adds a condition unless the value is zero, as a field of a Query that is not set.
+// bound are the arguments, if value is none.
+func where[T comparable](tx *gorm.DB, condition string, value T, bound ...any) *gorm.DB {
+	var zero T
+	switch {
+	case value == zero:
+		return tx
+	case len(bound) == 0:
+		return tx.Where(condition, value)
 	}
-	return tx
+	return tx.Where(condition, bound...)
+}
+
+// id is where for an ID.
+func (r reader) id(tx *gorm.DB, condition string, id operation.ID) *gorm.DB {
+	return where(tx, condition, id, r.Dialect.Bind(batch.UUID(id)))
 }
 
 // inState is the condition of the indexes of sales. It has no parameter, so that an
@@ -86,29 +97,19 @@ func (r reader) Sales(ctx context.Context, q backoffice.Query) iter.Seq2[fund.Sa
 			tx = r.find(tx, r.sales.Name, "customer_no", q.CustomerNo)
 		}
 		tx = r.between(tx, "settled_at", q.SettledSince, q.SettledUntil)
-		if !q.DueSince.IsNone() {
-			tx = tx.Where("selected_date >= ?", q.DueSince.String())
-		}
-		if !q.DueUntil.IsNone() {
-			tx = tx.Where("selected_date <= ?", q.DueUntil.String())
-		}
+		tx = where(tx, "selected_date >= ?", q.DueSince.String())
+		tx = where(tx, "selected_date <= ?", q.DueUntil.String())
 		if q.State != 0 {
 			tx = tx.Where(inState(q.State))
 		}
-		if q.PriceID != 0 {
-			tx = tx.Where("settled_price_id = ?", q.PriceID)
-		}
-		if q.IMKBCode != "" {
-			tx = tx.Where("imkb_code = ?", q.IMKBCode)
-		}
-		if q.Amount != 0 {
-			tx = tx.Where("(proceeds = ? OR control_total = ?)", q.Amount, q.Amount)
-		}
+		tx = where(tx, "settled_price_id = ?", q.PriceID)
+		tx = where(tx, "imkb_code = ?", q.IMKBCode)
+		tx = where(tx, "(proceeds = ? OR control_total = ?)", q.Amount, q.Amount, q.Amount)
 		return tx
 	}
 	read := func(since operation.ID) iter.Seq2[fund.SaleEntry, error] {
 		return stream(ctx, r.database, r.sales.listed, (*listedSaleRow).entry, func(tx *gorm.DB) *gorm.DB {
-			tx = narrow(tx.Select(r.sales.selected(r.reversals.Name)))
+			tx = narrow(tx.Select(r.sales.listColumns(r.reversals.Name)))
 			switch q.Order {
 			case backoffice.Newest:
 				tx = r.newest(tx, q, since, operation.ID{})
@@ -117,13 +118,13 @@ func (r reader) Sales(ctx context.Context, q backoffice.Query) iter.Seq2[fund.Sa
 			default:
 				tx = tx.Order("operation_id, position")
 			}
-			return limited(tx, q)
+			return atMost(tx, q)
 		})
 	}
 	if q.Order != backoffice.Newest || q.CustomerNo != 0 || q.Subscription == "" && q.IMKBCode == "" && q.Amount == 0 && q.State != operation.Recorded { // all of them fit, or many
 		return read(operation.ID{})
 	}
-	return scanned(ctx, r, q, func(tx *gorm.DB) *gorm.DB {
+	return scan(ctx, r, q, func(tx *gorm.DB) *gorm.DB {
 		if tx = tx.Table(r.sales.Name); q.State == operation.Failed {
 			return tx.Where(inState(q.State)) // they have an index, so ScanLimit is of them
 		}
@@ -138,9 +139,7 @@ func (r reader) Postings(ctx context.Context, q backoffice.Query) iter.Seq2[fund
 		if q.CustomerNo != 0 {
 			tx = r.postingsOf(tx, q.CustomerNo)
 		}
-		if q.OperationID != (operation.ID{}) {
-			tx = tx.Where("operation_id = ?", r.Dialect.Bind(batch.UUID(q.OperationID)))
-		}
+		tx = r.id(tx, "operation_id = ?", q.OperationID)
 		order := "operation_id, position, leg"
 		switch q.Order {
 		case backoffice.ByTime:
@@ -148,7 +147,7 @@ func (r reader) Postings(ctx context.Context, q backoffice.Query) iter.Seq2[fund
 		case backoffice.Newest:
 			order = "posted_at DESC, operation_id DESC, position DESC, leg DESC"
 		}
-		return limited(r.between(tx, "posted_at", q.Since, q.Until).Order(order), q)
+		return atMost(r.between(tx, "posted_at", q.Since, q.Until).Order(order), q)
 	})
 }
 
@@ -178,16 +177,16 @@ func (r reader) postingsOf(tx *gorm.DB, customerNo int64) *gorm.DB {
 func (r reader) Notifications(ctx context.Context, q backoffice.Query) iter.Seq2[push.Entry, error] {
 	if q.Order != backoffice.Newest {
 		return stream(ctx, r.database, r.notifications.Table, (*NotificationRow).entry, func(tx *gorm.DB) *gorm.DB {
-			return limited(r.pushed(tx, q).Order("user_id, digest"), q)
+			return atMost(r.ofNotifications(tx, q).Order("user_id, digest"), q)
 		})
 	}
 	between := func(q backoffice.Query, since, until operation.ID) iter.Seq2[push.Entry, error] {
 		return stream(ctx, r.database, r.notifications.Table, (*NotificationRow).entry, func(tx *gorm.DB) *gorm.DB {
-			return limited(r.newest(r.pushed(tx, q), q, since, until), q)
+			return atMost(r.newest(r.ofNotifications(tx, q), q, since, until), q)
 		})
 	}
 	if q.ScanLimit > 0 && q.UserID == "" && (q.Subscription != "" || q.Application != "" || q.Platform != 0 || q.Status != backoffice.AnyStatus) {
-		return scanned(ctx, r, q, func(tx *gorm.DB) *gorm.DB { return tx.Table(r.notifications.Name) }, func(since operation.ID) iter.Seq2[push.Entry, error] {
+		return scan(ctx, r, q, func(tx *gorm.DB) *gorm.DB { return tx.Table(r.notifications.Name) }, func(since operation.ID) iter.Seq2[push.Entry, error] {
 			return between(q, since, operation.ID{})
 		})
 	}
@@ -212,29 +211,16 @@ func (r reader) Notifications(ctx context.Context, q backoffice.Query) iter.Seq2
 	}
 }
 
-// pushed narrows to the notifications that fit.
-func (r reader) pushed(tx *gorm.DB, q backoffice.Query) *gorm.DB {
+// ofNotifications narrows to the notifications that fit.
+func (r reader) ofNotifications(tx *gorm.DB, q backoffice.Query) *gorm.DB {
 	tx = r.ofOperation(tx, r.notifications.Name, q)
-	if q.UserID != "" {
-		tx = tx.Where("user_id = ?", q.UserID)
-	}
 	if q.PushID != "" {
 		tx = r.find(tx, r.notifications.Name, "push_id", q.PushID)
 	}
-	if q.Application != "" {
-		tx = tx.Where("external_application_code = ?", q.Application)
-	}
-	if q.Platform != 0 {
-		tx = tx.Where("platform = ?", int64(q.Platform))
-	}
-	switch q.Status {
-	case backoffice.Sent:
-		tx = tx.Where("send_status = 1")
-	case backoffice.NotSent:
-		tx = tx.Where("send_status = 0")
-	case backoffice.AnyStatus:
-	}
-	return tx
+	tx = where(tx, "user_id = ?", q.UserID)
+	tx = where(tx, "external_application_code = ?", q.Application)
+	tx = where(tx, "platform = ?", int64(q.Platform))
+	return where(tx, "send_status = ?", q.Status, flag(q.Status == backoffice.Sent))
 }
 
 // ranges returns the first ID of each time range to read, newest first. The zero ID
@@ -259,16 +245,15 @@ func (r reader) Refusals(ctx context.Context, q backoffice.Query) iter.Seq2[oper
 	read := func(since operation.ID) iter.Seq2[operation.Refusal, error] {
 		return stream(ctx, r.database, r.refusals.Table, (*RefusalRow).refusal, func(tx *gorm.DB) *gorm.DB {
 			tx = r.ofOperation(tx, r.refusals.Name, q)
-			if q.Code != "" { // the text begins with the code of the first fault and a space
-				tx = tx.Where("substr(faults, 1, ?) = ?", len(q.Code)+1, q.Code+" ")
-			}
-			return limited(r.newestIDs(tx, "operation_id", q, since), q)
+			// the text begins with the code of the first fault and a space
+			tx = where(tx, "substr(faults, 1, ?) = ?", q.Code, len(q.Code)+1, q.Code+" ")
+			return atMost(r.newestIDs(tx, "operation_id", q, since), q)
 		})
 	}
 	if q.Order != backoffice.Newest || q.Subscription == "" && q.Code == "" { // all of them fit
 		return read(operation.ID{})
 	}
-	return scanned(ctx, r, q, func(tx *gorm.DB) *gorm.DB { return tx.Table(r.refusals.Name) }, read)
+	return scan(ctx, r, q, func(tx *gorm.DB) *gorm.DB { return tx.Table(r.refusals.Name) }, read)
 }
 
 // decisions is a query of all decided operations. Every operation with sales has
@@ -298,11 +283,7 @@ func (r reader) Decisions(ctx context.Context, q backoffice.Query) iter.Seq2[bac
 			and, more := r.conditions(table, q)
 			query, arguments = strings.Replace(query, "{{and}}", and, 1), append(arguments, more...)
 		}
-		tx = tx.Table(query, arguments...)
-		if q.State != 0 {
-			tx = tx.Where("state = ?", int64(q.State))
-		}
-		return limited(tx.Order("operation_id"), q)
+		return atMost(where(tx.Table(query, arguments...), "state = ?", int64(q.State)).Order("operation_id"), q)
 	})
 }
 
@@ -310,12 +291,8 @@ func (r reader) Decisions(ctx context.Context, q backoffice.Query) iter.Seq2[bac
 func (r reader) Acts(ctx context.Context, q backoffice.Query) iter.Seq2[audit.Act, error] {
 	return stream(ctx, r.database, r.audits.Table, (*AuditRow).act, func(tx *gorm.DB) *gorm.DB {
 		tx = tx.Select(columnsOf(r.audits.Name, r.audits.Table))
-		for column, value := range map[string]string{"action": q.Action, "actor": q.Actor, "object": q.Object} {
-			if value != "" {
-				tx = tx.Where(column+" = ?", value)
-			}
-		}
-		return limited(r.newestIDs(r.between(tx, "at", q.Since, q.Until), "audit_id", q, operation.ID{}), q)
+		tx = where(where(where(tx, "action = ?", q.Action), "actor = ?", q.Actor), "object = ?", q.Object)
+		return atMost(r.newestIDs(r.between(tx, "at", q.Since, q.Until), "audit_id", q, operation.ID{}), q)
 	})
 }
 
@@ -381,8 +358,8 @@ func microsecond(t time.Time) time.Time {
 	return t.Add(time.Microsecond - time.Nanosecond).UTC().Truncate(time.Microsecond)
 }
 
-// scanned yields what read finds among the q.ScanLimit newest rows that walk has.
-func scanned[T any](ctx context.Context, r reader, q backoffice.Query, walk func(*gorm.DB) *gorm.DB, read func(since operation.ID) iter.Seq2[T, error]) iter.Seq2[T, error] {
+// scan yields what read finds among the q.ScanLimit newest rows that walk has.
+func scan[T any](ctx context.Context, r reader, q backoffice.Query, walk func(*gorm.DB) *gorm.DB, read func(since operation.ID) iter.Seq2[T, error]) iter.Seq2[T, error] {
 	if q.ScanLimit == 0 {
 		return read(operation.ID{})
 	}
@@ -411,7 +388,7 @@ func scanned[T any](ctx context.Context, r reader, q backoffice.Query, walk func
 func (r reader) lastScanned(ctx context.Context, q backoffice.Query, walk func(*gorm.DB) *gorm.DB) (operation.ID, error) {
 	var ids []batch.UUID
 	err := r.snapshot(ctx, func(tx *gorm.DB) error {
-		tx = r.identified(walk(tx), "operation_id", q)
+		tx = r.withinIDs(walk(tx), "operation_id", q)
 		after := r.Dialect.Bind(batch.UUID(q.After.OperationID))
 		switch {
 		case q.After.Index > 0: // its operation has more rows
@@ -434,13 +411,8 @@ func (r reader) newest(tx *gorm.DB, q backoffice.Query, since, until operation.I
 		after := r.Dialect.Bind(batch.UUID(q.After.OperationID))
 		tx = tx.Where("operation_id <= ?", after).Where("(operation_id < ? OR position < ?)", after, q.After.Index)
 	}
-	if since != (operation.ID{}) {
-		tx = tx.Where("operation_id >= ?", r.Dialect.Bind(batch.UUID(since)))
-	}
-	if until != (operation.ID{}) {
-		tx = tx.Where("operation_id < ?", r.Dialect.Bind(batch.UUID(until)))
-	}
-	return r.identified(tx, "operation_id", q).Order("operation_id DESC, position DESC")
+	tx = r.id(r.id(tx, "operation_id >= ?", since), "operation_id < ?", until)
+	return r.withinIDs(tx, "operation_id", q).Order("operation_id DESC, position DESC")
 }
 
 // newestIDs orders rows with one ID each: newest first behind q.After and from since
@@ -449,18 +421,14 @@ func (r reader) newestIDs(tx *gorm.DB, column string, q backoffice.Query, since 
 	if q.Order != backoffice.Newest {
 		return tx.Order(column)
 	}
-	if !q.After.IsZero() {
-		tx = tx.Where(column+" < ?", r.Dialect.Bind(batch.UUID(q.After.OperationID)))
-	}
-	if since != (operation.ID{}) {
-		tx = tx.Where(column+" >= ?", r.Dialect.Bind(batch.UUID(since)))
-	}
-	return r.identified(tx, column, q).Order(column + " DESC")
+	tx = r.id(tx, column+" < ?", q.After.OperationID)
+	tx = r.id(tx, column+" >= ?", since)
+	return r.withinIDs(tx, column, q).Order(column + " DESC")
 }
 
-// identified bounds an ID, which is ordered by time. It lets the database find the
+// withinIDs bounds an ID, which is ordered by time. It lets the database find the
 // place in the key; the time of receipt is exact.
-func (r reader) identified(tx *gorm.DB, column string, q backoffice.Query) *gorm.DB {
+func (r reader) withinIDs(tx *gorm.DB, column string, q backoffice.Query) *gorm.DB {
 	if !q.Since.IsZero() {
 		tx = tx.Where(column+" >= ?", r.Dialect.Bind(batch.UUID(backoffice.FirstID(q.Since.Add(-slack)))))
 	}
@@ -470,8 +438,8 @@ func (r reader) identified(tx *gorm.DB, column string, q backoffice.Query) *gorm
 	return tx
 }
 
-// limited takes at most that many rows.
-func limited(tx *gorm.DB, q backoffice.Query) *gorm.DB {
+// atMost takes at most that many rows.
+func atMost(tx *gorm.DB, q backoffice.Query) *gorm.DB {
 	if q.Limit > 0 {
 		return tx.Limit(q.Limit)
 	}

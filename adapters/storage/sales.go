@@ -50,8 +50,8 @@ func (r *listedSaleRow) entry() (fund.SaleEntry, error) {
 	return e, err
 }
 
-// selected are the columns of a list. Only completed sales have reversals to look for.
-func (s *sales) selected(reversals string) []string {
+// listColumns are the columns of a list. Only completed sales have reversals to look for.
+func (s *sales) listColumns(reversals string) []string {
 	columns := batch.Names(s.listed.Columns)
 	columns[len(columns)-1] = fmt.Sprintf("CASE WHEN state = %d THEN (SELECT r.reversed_at FROM %s r WHERE r.operation_id = %s.operation_id) END AS reversed_at",
 		operation.Completed, reversals, s.Name)

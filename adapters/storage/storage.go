@@ -3,7 +3,9 @@
 //
 // Each table has a file with its row, which is a model of gorm and the only
 // declaration of its columns, and with conversions from and to the domain. Each
-// port has a file too: books.go, inboxes.go, subscriptions.go and so on.
+// port has a file too: books.go, inboxes.go, subscriptions.go and so on. In stored.go
+// is the one reader of all that is stored of an operation, for lookups, verify and the
+// trail. A table whose rows have a leaf each says so beside its row (leafKind).
 //
 // The batches of Books and Inboxes go through package batch and not through
 // gorm, because one round trip with one array for each column is several times

@@ -126,6 +126,16 @@ func each[R any](tx *gorm.DB, t *batch.Table[R], narrow func(*gorm.DB) *gorm.DB,
 	})
 }
 
+// rowsOf reads rows to the end of a slice.
+func rowsOf[R any](to *[]R, tx *gorm.DB, t *batch.Table[R], narrow func(*gorm.DB) *gorm.DB) func() error {
+	return func() error {
+		return each(tx, t, narrow, func(row *R) error {
+			*to = append(*to, *row)
+			return nil
+		})
+	}
+}
+
 // columnsOf are the columns of a table with its name in the query. Alone, a name
 // may be a keyword.
 func columnsOf[R any](as string, t *batch.Table[R]) []string {
@@ -149,11 +159,14 @@ func (d rowReader) within(w idRange) func(*gorm.DB) *gorm.DB {
 
 // ofRange narrows to the operations of a range. table is the name of their table in the query.
 func (d rowReader) ofRange(tx *gorm.DB, table string, w idRange) *gorm.DB {
-	for condition, id := range map[string]*batch.UUID{" = ?": w.only, " > ?": w.after, " <= ?": w.until} {
+	add := func(condition string, id *batch.UUID) {
 		if id != nil {
 			tx = tx.Where(table+".operation_id"+condition, d.Dialect.Bind(*id))
 		}
 	}
+	add(" = ?", w.only)
+	add(" > ?", w.after)
+	add(" <= ?", w.until)
 	return tx
 }
 
@@ -181,7 +194,49 @@ func (d rowReader) eachRange(tx *gorm.DB, read func(idRange) error) error {
 
 // readOperations reads the operations of a range by their IDs.
 func (d rowReader) readOperations(ctx context.Context, tx *gorm.DB, w idRange, found func(*storedOperation) error) error {
-	all, prices := make(map[batch.UUID]*storedOperation), make(map[int64]fund.Price)
+	var (
+		sales            []SaleRow
+		transfers        []TransferRow
+		postings, undone []PostingRow
+		refusals         []RefusalRow
+		reversals        []ReversalRow
+		notifications    []NotificationRow
+		records          []OperationRow
+	)
+	ordered := func(order string) func(*gorm.DB) *gorm.DB {
+		return func(tx *gorm.DB) *gorm.DB { return d.within(w)(tx).Order(order) }
+	}
+	err := inTurn(
+		rowsOf(&sales, tx, d.sales.Table, ordered("t.position, t.customer_no")),
+		rowsOf(&transfers, tx, d.transfers.Table, ordered("t.position")),
+		rowsOf(&postings, tx, d.postings.Table, func(tx *gorm.DB) *gorm.DB {
+			if tx = ordered("t.position, t.leg, t.customer_no")(tx); w.only == nil {
+				tx = tx.Where("t.kind = ?", int64(fund.SalePosting))
+			}
+			return tx
+		}),
+		rowsOf(&refusals, tx, d.refusals.Table, d.within(w)),
+		rowsOf(&reversals, tx, d.reversals.Table, d.within(w)),
+		d.recordsOf(&records, tx, d.sales.Name, "s.position = 0 AND t.operation = 2", w),
+		d.recordsOf(&records, tx, d.refusals.Name, "t.operation = s.operation", w),
+	)
+	if err == nil && w.only != nil {
+		err = inTurn(
+			rowsOf(&notifications, tx, d.notifications.Table, ordered("t.position")),
+			d.recordsOf(&records, tx, d.notifications.Name, "t.operation = 1", w),
+		)
+	}
+	if err == nil && len(reversals) > 0 {
+		ids := convert(reversals, func(r ReversalRow) any { return d.Dialect.Bind(r.ReversalID) })
+		err = rowsOf(&undone, tx, d.postings.Table, func(tx *gorm.DB) *gorm.DB {
+			return tx.Where("t.operation_id IN ?", ids).Order("t.position, t.leg, t.customer_no")
+		})()
+	}
+	if err != nil {
+		return err
+	}
+
+	all, prices := make(map[batch.UUID]*storedOperation, len(sales)), make(map[int64]fund.Price)
 	of := func(id batch.UUID) *storedOperation {
 		o := all[id]
 		if o == nil {
@@ -190,120 +245,64 @@ func (d rowReader) readOperations(ctx context.Context, tx *gorm.DB, w idRange, f
 		}
 		return o
 	}
-	callers := make(map[callerKey]batch.UUID)
-	caller := func(id batch.UUID, callerID, subscription string, operation int64) {
-		if callerID != "" {
-			callers[callerKey{callerID, subscription, operation}] = id
+	answers := make(map[callerKey]*OperationRow, len(records))
+	for i := range records {
+		answers[callerKey{records[i].CallerID, records[i].Subscription, records[i].Operation}] = &records[i]
+	}
+	for len(sales) > 0 {
+		o := of(sales[0].OperationID)
+		o.sales, sales = cut(sales, o.id, saleOperation)
+		o.record = answers[callerKey{o.sales[0].Header.CallerID, o.sales[0].Subscription, int64(operation.BuyFundFromCustomer)}]
+		for i := range o.sales {
+			if id := o.sales[i].SettledPriceID; id.Valid {
+				prices[id.Int64] = fund.Price{}
+			}
 		}
 	}
-	ordered := func(order string) func(*gorm.DB) *gorm.DB {
-		return func(tx *gorm.DB) *gorm.DB { return d.within(w)(tx).Order(order) }
+	units, money := make([]PostingRow, len(transfers)), make([]PostingRow, len(transfers))
+	for i := range transfers {
+		units[i], money[i] = transfers[i].postings()
 	}
-	post := func(row *PostingRow) {
-		switch o := of(row.OperationID); {
+	for len(units) > 0 {
+		o := of(units[0].OperationID)
+		o.units, units = cut(units, o.id, postingOperation)
+		o.money, money = cut(money, o.id, postingOperation)
+	}
+	for i := range postings {
+		switch row, o := postings[i], of(postings[i].OperationID); {
 		case row.Kind != int64(fund.SalePosting):
-			o.others = append(o.others, *row)
+			o.others = append(o.others, row)
 		case row.Leg == unitLeg:
-			o.units = append(o.units, *row)
+			o.units = append(o.units, row)
 		default:
-			o.money = append(o.money, *row)
+			o.money = append(o.money, row)
 		}
 	}
-	reversals := make(map[batch.UUID]*storedOperation)
-	err := inTurn(
-		func() error {
-			return each(tx, d.sales.Table, ordered("t.position, t.customer_no"), func(row *SaleRow) error {
-				o := of(row.OperationID)
-				if len(o.sales) == 0 {
-					caller(row.OperationID, row.Header.CallerID, row.Subscription, int64(operation.BuyFundFromCustomer))
-				}
-				o.sales = append(o.sales, *row)
-				if row.SettledPriceID.Valid {
-					prices[row.SettledPriceID.Int64] = fund.Price{}
-				}
-				return nil
-			})
-		},
-		func() error {
-			return each(tx, d.transfers.Table, ordered("t.position"), func(row *TransferRow) error {
-				units, money := row.postings()
-				post(&units)
-				post(&money)
-				return nil
-			})
-		},
-		func() error {
-			return each(tx, d.postings.Table, func(tx *gorm.DB) *gorm.DB {
-				if tx = ordered("t.position, t.leg, t.customer_no")(tx); w.only == nil {
-					tx = tx.Where("t.kind = ?", int64(fund.SalePosting))
-				}
-				return tx
-			}, func(row *PostingRow) error {
-				post(row)
-				return nil
-			})
-		},
-		func() error {
-			return each(tx, d.refusals.Table, d.within(w), func(row *RefusalRow) error {
-				refusal, o := *row, of(row.OperationID)
-				o.twice = o.twice || o.refusal != nil
-				o.refusal = &refusal
-				caller(row.OperationID, row.Header.CallerID, row.Subscription, row.Operation)
-				return nil
-			})
-		},
-		func() error {
-			return each(tx, d.reversals.Table, d.within(w), func(row *ReversalRow) error {
-				reversal, o := *row, of(row.OperationID)
-				o.reversal = &reversal
-				reversals[row.ReversalID] = o
-				return nil
-			})
-		},
-		func() error {
-			if len(reversals) == 0 {
-				return nil
-			}
-			ids := slices.Collect(maps.Keys(reversals))
-			return each(tx, d.postings.Table, func(tx *gorm.DB) *gorm.DB {
-				return tx.Where("t.operation_id IN ?", convert(ids, func(id batch.UUID) any { return d.Dialect.Bind(id) })).Order("t.position, t.leg, t.customer_no")
-			}, func(row *PostingRow) error {
-				o := reversals[row.OperationID]
-				o.reversed = append(o.reversed, *row)
-				return nil
-			})
-		},
-		func() error {
-			if w.only == nil {
-				return nil
-			}
-			return each(tx, d.notifications.Table, ordered("t.position"), func(row *NotificationRow) error {
-				o := of(row.OperationID)
-				if len(o.notifications) == 0 {
-					caller(row.OperationID, row.Header.CallerID, row.Subscription, int64(operation.AddPushNotificationResponse))
-				}
-				o.notifications = append(o.notifications, *row)
-				return nil
-			})
-		},
-		func() error {
-			answer := func(row *OperationRow) error {
-				if id, ok := callers[callerKey{row.CallerID, row.Subscription, row.Operation}]; ok {
-					record := *row
-					all[id].record = &record
-				}
-				return nil
-			}
-			err := cmp.Or(d.records(tx, d.sales.Name, "s.position = 0 AND t.operation = 2", w, answer),
-				d.records(tx, d.refusals.Name, "t.operation = s.operation", w, answer))
-			if err != nil || w.only == nil {
-				return err
-			}
-			return d.records(tx, d.notifications.Name, "t.operation = 1", w, answer)
-		},
-		func() error { return d.readPrices(ctx, tx, prices) },
-	)
-	if err != nil {
+	for i := range refusals {
+		row, o := &refusals[i], of(refusals[i].OperationID)
+		o.twice = o.twice || o.refusal != nil
+		o.refusal = row
+		if o.record == nil {
+			o.record = answers[callerKey{row.Header.CallerID, row.Subscription, row.Operation}]
+		}
+	}
+	reversed := make(map[batch.UUID]*storedOperation, len(reversals))
+	for i := range reversals {
+		o := of(reversals[i].OperationID)
+		o.reversal, reversed[reversals[i].ReversalID] = &reversals[i], o
+	}
+	for i := range undone {
+		o := reversed[undone[i].OperationID]
+		o.reversed = append(o.reversed, undone[i])
+	}
+	if len(notifications) > 0 {
+		first, o := &notifications[0], of(notifications[0].OperationID)
+		o.notifications = notifications
+		if o.record == nil {
+			o.record = answers[callerKey{first.Header.CallerID, first.Subscription, int64(operation.AddPushNotificationResponse)}]
+		}
+	}
+	if err := d.readPrices(ctx, tx, prices); err != nil {
 		return err
 	}
 	for _, id := range slices.SortedFunc(maps.Keys(all), compareIDs) {
@@ -327,13 +326,13 @@ type callerKey struct {
 	operation              int64
 }
 
-// records reads the records of the CallerIds in a table of operations.
-func (d rowReader) records(tx *gorm.DB, table, where string, w idRange, found func(*OperationRow) error) error {
+// recordsOf reads the records of the CallerIds in a table of operations.
+func (d rowReader) recordsOf(to *[]OperationRow, tx *gorm.DB, table, where string, w idRange) func() error {
 	joined := *d.operations.Table
 	joined.Name = table + " AS s, " + d.operations.Name
-	return each(tx, &joined, func(tx *gorm.DB) *gorm.DB {
+	return rowsOf(to, tx, &joined, func(tx *gorm.DB) *gorm.DB {
 		return d.ofRange(tx.Where("t.caller_id = s.caller_id AND t.subscription = s.subscription AND s.caller_id <> '' AND "+where), "s", w)
-	}, found)
+	})
 }
 
 // readPrices reads the prices of these IDs.

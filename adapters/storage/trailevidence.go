@@ -147,7 +147,8 @@ func (c *comparison) compareDecisions(seen func(*storedOperation) error) error {
 			}
 			s := &storedDecision{storedLeaf: c.storedDecisionLeaf(&buffer, of)}
 			if s.recorded != nil {
-				s.settled = c.settledHash(buffer, of)
+				l := c.decisionLeaf(buffer, trail.Settled, of)
+				s.settled = l.Hash()
 			}
 			key := leafKey{trail.Decided, s.ID}
 			if leaf, ok := c.leaves[key]; ok {
@@ -224,7 +225,7 @@ func (c *comparison) readBatches(until *batch.UUID) error {
 			if err != nil {
 				return c.changedBatch(operation.ID(id))
 			}
-			seal, err := c.logged(row, b.Record())
+			seal, err := c.note(row, b.Record())
 			if err != nil {
 				return err
 			}
@@ -270,8 +271,8 @@ func (c *comparison) isLate(in operation.ID, e *trail.Entry, seal trail.Seal) bo
 // isTimed reports whether an ID has a time: whether it is a UUID of version 7.
 func isTimed(id operation.ID) bool { return id[6]>>4 == 7 }
 
-// logged keeps the record for its turn in the log. It returns what the seal says.
-func (c *logComparison) logged(row *TrailBatchRow, record []byte) (trail.Seal, error) {
+// note keeps the record for its turn in the log. It returns what the seal says.
+func (c *logComparison) note(row *TrailBatchRow, record []byte) (trail.Seal, error) {
 	seal, ok := c.w.Keys.OpenSeal(record, row.Entries, row.Seal)
 	r := &backoffice.BatchRow{ID: operation.ID(row.BatchID), Record: record, IsSealed: ok}
 	if ok && seal.IsBound {

@@ -21,11 +21,11 @@ type Rule struct {
 
 // Rules lists all rules of Verify in the order in which they are checked.
 func Rules() []Rule {
-	all := slices.Concat(named(holdingRules), named(accountRules), named(operationRules), []Rule{postingShape, outcomeOfEnd, readable, zeroSum})
+	all := slices.Concat(rulesOf(holdingRules), rulesOf(accountRules), rulesOf(operationRules), []Rule{postingShape, outcomeOfEnd, readable, zeroSum})
 	return append(all, trailRules...)
 }
 
-func named[Row any](rules []rule[Row]) (all []Rule) {
+func rulesOf[Row any](rules []rule[Row]) (all []Rule) {
 	for _, r := range rules {
 		all = append(all, r.Rule)
 	}
@@ -100,30 +100,30 @@ func (p *PositionSums) differs(of fmt.Stringer, decimals int) string {
 var operationRules = []rule[Operation]{
 	{
 		Rule{"sale-units-posted", "Every completed sale has the posting that takes its units from its holding."},
-		completed("has no posting of its units", func(o *Operation, s *fund.SaleEntry) bool {
+		eachCompleted("has no posting of its units", func(o *Operation, s *fund.SaleEntry) bool {
 			return !hasPosting(o.Postings, s.Index, fund.Posting{Kind: fund.SalePosting, Holding: s.Terms.Holding, Quantity: -int64(s.Terms.Units)})
 		}),
 	},
 	{
 		Rule{"sale-proceeds-posted", "Every completed sale has the posting that credits its proceeds to its account."},
-		completed("has no posting of its proceeds", func(o *Operation, s *fund.SaleEntry) bool {
+		eachCompleted("has no posting of its proceeds", func(o *Operation, s *fund.SaleEntry) bool {
 			return !hasPosting(o.Postings, s.Index, fund.Posting{Kind: fund.SalePosting, Account: s.Terms.Account, Quantity: s.Proceeds.Minor()})
 		}),
 	},
 	{
 		Rule{"sale-price", "Every completed sale was settled at a price of its fund and currency."},
-		completed("was not settled at a price of its fund and currency", func(o *Operation, s *fund.SaleEntry) bool {
+		eachCompleted("was not settled at a price of its fund and currency", func(o *Operation, s *fund.SaleEntry) bool {
 			p, found := o.Prices[s.PriceID]
 			return !found || p.Fund != s.Terms.Holding.Fund || p.Currency != s.Terms.Account.Currency || p.PerUnit != s.PerUnit
 		}),
 	},
 	{
 		Rule{"sale-settled-at", "Every completed sale has the time of its settlement."},
-		completed("is completed at no time", func(_ *Operation, s *fund.SaleEntry) bool { return s.SettledAt.IsZero() }),
+		eachCompleted("is completed at no time", func(_ *Operation, s *fund.SaleEntry) bool { return s.SettledAt.IsZero() }),
 	},
 	{
 		Rule{"sale-proceeds", "The proceeds of every completed sale are units times price, rounded once."},
-		completed("its proceeds are not units times price", func(_ *Operation, s *fund.SaleEntry) bool {
+		eachCompleted("its proceeds are not units times price", func(_ *Operation, s *fund.SaleEntry) bool {
 			proceeds, ok := fund.Proceeds(s.Terms.Units, s.PerUnit, s.Terms.Account.Currency)
 			return !ok || proceeds != s.Proceeds
 		}),
@@ -253,7 +253,7 @@ func eachSale(sentence string, breaks func(*Operation, *fund.SaleEntry) bool) fu
 	}
 }
 
-func completed(sentence string, breaks func(*Operation, *fund.SaleEntry) bool) func(*Operation, func(string)) {
+func eachCompleted(sentence string, breaks func(*Operation, *fund.SaleEntry) bool) func(*Operation, func(string)) {
 	return eachSale(sentence, func(o *Operation, s *fund.SaleEntry) bool { return s.State == operation.Completed && breaks(o, s) })
 }
 
