@@ -116,28 +116,22 @@ func missingPrices(c *call, o *backoffice.Operation) (prices string, err error) 
 func operationDocument(o *backoffice.Operation, zone *time.Location) document {
 	var d document
 	field := func(name string, value any) { d.fields = append(d.fields, field{name, value}) }
-	request := func(name operation.Name, subscription string, h *operation.Header, received time.Time) {
-		field("Name", name.String())
-		field("Subscription", subscription)
-		field("CallerId", h.CallerID)
-		field("RequestId", h.RequestID)
-		field("Received", received)
-	}
 	field("Operation", o.ID.String())
-	var faults []fault.Fault
-	switch {
-	case len(o.Sales) > 0:
-		s := &o.Sales[0]
-		request(operation.BuyFundFromCustomer, s.Subscription, &s.Header, s.ReceivedAt)
-		field("State", fmt.Sprintf("%d %s", s.State, s.State))
-		field("Settled", s.SettledAt)
-	case o.Refusal != nil:
-		request(o.Refusal.Operation, o.Refusal.Subscription, &o.Refusal.Header, o.Refusal.ReceivedAt)
-		field("State", "8 failed: refused at once, nothing was changed")
-	case len(o.Notifications) > 0:
-		n := &o.Notifications[0]
-		request(operation.AddPushNotificationResponse, n.Subscription, &n.Header, n.ReceivedAt)
-		field("State", "2 completed")
+	switch was, ok := o.Decision(); {
+	case ok:
+		field("Name", was.Operation.String())
+		field("Subscription", was.Subscription)
+		field("CallerId", was.Header.CallerID)
+		field("RequestId", was.Header.RequestID)
+		field("Received", was.ReceivedAt)
+		state := fmt.Sprintf("%d %s", was.State, was.State)
+		if o.Refusal != nil {
+			state += ": refused at once, nothing was changed"
+		}
+		field("State", state)
+		if len(o.Sales) > 0 {
+			field("Settled", o.Sales[0].SettledAt)
+		}
 	case o.Record != nil:
 		field("Name", o.Record.Key.Operation.String())
 		field("Subscription", o.Record.Key.Subscription)
@@ -146,11 +140,7 @@ func operationDocument(o *backoffice.Operation, zone *time.Location) document {
 	default:
 		field("Name", "import or correction")
 	}
-	if o.Refusal != nil {
-		faults = o.Refusal.Faults
-	} else if o.Record != nil {
-		faults = o.Record.Outcome.Faults
-	}
+	faults := o.Faults()
 	reasons := make([]string, len(faults))
 	for i, f := range faults {
 		reasons[i] = f.Code + " at " + f.Pointer
