@@ -9,6 +9,7 @@
 //	prices    PriceID,IMKBCode,HolderCorporationName,Price,CurrencyCode,ValidFrom
 //	holdings  CustomerNo,IMKBCode,HolderCorporationName,Units
 //	accounts  BranchCode,CustomerNo,AccountSuffix,CurrencyCode,Balance
+//	calendar  Day,Reason
 //
 // Numbers have the syntax of JSON. Texts are not changed. The whole file is
 // checked before the first line is passed on, and every fault is reported with
@@ -17,23 +18,10 @@
 //
 // # Writing
 //
-// Prices, holdings and accounts are written with the same columns. The other
-// files are
-//
-//	sales          OperationId,Position,Subscription, the header's six fields,
-//	               CustomerNo,TransactionType,FundAmount,BranchCode,
-//	               AccountCustomerNo,AccountSuffix,CurrencyCode,IMKBCode,
-//	               HolderCorporationName,PriceID,Amount,SelectedTransactionDate,
-//	               State,SettledPriceID,Price,Proceeds,Refusal,ReceivedAt,SettledAt
-//	postings       OperationId,Position,Kind,Side,CustomerNo,IMKBCode,
-//	               HolderCorporationName,BranchCode,AccountSuffix,CurrencyCode,
-//	               Units,Amount,PostedAt
-//	notifications  OperationId,Position,Subscription, the header's six fields,
-//	               the record's twelve fields, ReceivedAt
-//
-// with the field names of the requests. AccountCustomerNo is
-// DestinationAccount.CustomerNo; Position counts from 0 within the operation,
-// or is the line of the import; Refusal is the code of a refused sale.
+// What Import reads is written with the same columns. The other files have the field
+// names of the requests. AccountCustomerNo is DestinationAccount.CustomerNo; Position
+// counts from 0 within the operation, or is the line of the import; Refusal is the
+// code of a refused sale.
 //
 // A posting is two rows, one for the customer and one for the bank, so that the
 // columns Units and Amount sum to zero for each fund and currency. The

@@ -128,7 +128,7 @@ var calendar = kind[fund.ClosedDay]{
 func read[T any](ctx context.Context, r io.Reader, k *kind[T], checking func()) (_ *Sorted[T], err error) {
 	file := newRecords(r, fileBuffer)
 	faults := new(Faults)
-	order, err := header(file, k.columns, faults)
+	order, err := header(file, k.columns)
 	if err != nil {
 		return nil, err
 	}
@@ -139,7 +139,7 @@ func read[T any](ctx context.Context, r io.Reader, k *kind[T], checking func()) 
 		}
 	}()
 	l := line{columns: k.columns}
-	for len(order) > 0 {
+	for {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
@@ -170,26 +170,30 @@ func read[T any](ctx context.Context, r io.Reader, k *kind[T], checking func()) 
 	return sorted, nil
 }
 
+// refused is the error of a file whose first line is not that of its kind.
+func refused(line int64, rule string) error {
+	return &Faults{List: []Fault{{line, "", rule}}, Lines: 1}
+}
+
 // header reads the line of column names and returns where each of the columns
-// is in the file, nothing after a fault.
-func header(file *records, columns []string, faults *Faults) ([]int, error) {
+// is in the file.
+func header(file *records, columns []string) ([]int, error) {
+	faults := new(Faults)
 	expected := strings.Join(columns, ",")
 	found, err := file.next()
 	if errors.Is(err, io.EOF) {
-		faults.add(1, "", "The file is empty; the first line must be "+expected+".")
-		return nil, nil
+		return nil, refused(1, "The file is empty; the first line must be "+expected+".")
 	}
 	if err != nil {
 		return nil, err
 	}
 	if found.broken != "" {
-		faults.add(found.line, "", found.broken)
-		return nil, nil
+		return nil, refused(found.line, found.broken)
 	}
+	set := func(names []string) string { return strings.Join(slices.Sorted(slices.Values(names)), ",") }
 	for name, others := range map[string][]string{"prices": prices.columns, "holdings": holdings.columns, "accounts": accounts.columns, "calendar": calendar.columns} {
-		if !slices.Equal(slices.Sorted(slices.Values(columns)), slices.Sorted(slices.Values(others))) &&
-			slices.Equal(slices.Sorted(slices.Values(found.fields)), slices.Sorted(slices.Values(others))) {
-			return nil, &Faults{List: []Fault{{found.line, "", "This is a file of " + name + ": use import " + name + "."}}, Lines: 1}
+		if set(columns) != set(others) && set(found.fields) == set(others) {
+			return nil, refused(found.line, "This is a file of "+name+": use import "+name+".")
 		}
 	}
 	order := make([]int, len(columns))
@@ -214,7 +218,7 @@ func header(file *records, columns []string, faults *Faults) ([]int, error) {
 		case strings.ContainsAny(first, ";\t"):
 			rule += " The values are separated by semicolons or tabs: save the file with commas."
 		}
-		return nil, &Faults{List: []Fault{{found.line, "", rule}}, Lines: 1}
+		return nil, refused(found.line, rule)
 	}
 	for i, place := range order {
 		if place < 0 {
@@ -222,7 +226,7 @@ func header(file *records, columns []string, faults *Faults) ([]int, error) {
 		}
 	}
 	if faults.Lines > 0 {
-		return nil, nil
+		return nil, faults
 	}
 	return order, nil
 }

@@ -46,23 +46,19 @@ func (c *records) next() (record, error) {
 		r := record{line: c.line}
 		seen, broken, err := c.read()
 		switch {
-		case err != nil && !errors.Is(err, io.EOF):
+		case err != nil && (!seen || !errors.Is(err, io.EOF)):
 			return r, err
-		case !seen && err != nil:
-			return r, io.EOF
-		case !seen:
-			continue // an empty line
 		case broken != "":
-			r.broken = broken
+			return record{line: r.line, broken: broken}, nil
+		case seen:
+			all, from := string(c.text), 0
+			r.fields = make([]string, 0, len(c.ends)+1)
+			for _, to := range append(c.ends, len(all)) {
+				r.fields = append(r.fields, all[from:to])
+				from = to
+			}
 			return r, nil
 		}
-		all, from := string(c.text), 0
-		r.fields = make([]string, 0, len(c.ends)+1)
-		for _, to := range append(c.ends, len(all)) {
-			r.fields = append(r.fields, all[from:to])
-			from = to
-		}
-		return r, nil
 	}
 }
 
@@ -99,41 +95,29 @@ func (c *records) read() (seen bool, broken string, err error) {
 			return seen, broken, nil
 		}
 		seen = true
-		switch place {
-		case fieldStart, bare:
-			switch b {
-			case ',':
-				c.ends = append(c.ends, len(c.text))
-				place = fieldStart
-			case '"':
-				if place == bare {
-					fail("A quote stands inside a value that has none around it.")
-				} else {
-					place = quoted
-				}
-			case '\r':
-				fail("A line break inside a value needs quotes around it.")
-			default:
-				c.text = append(c.text, b)
-				place = bare
-			}
-		case quoted:
-			if b == '"' {
-				place = closed
-			} else {
-				c.text = append(c.text, b)
-			}
-		case closed:
-			switch b {
-			case '"':
-				c.text = append(c.text, b)
-				place = quoted
-			case ',':
-				c.ends = append(c.ends, len(c.text))
-				place = fieldStart
-			default:
-				fail("A comma or the end of the line must follow a closing quote.")
-			}
+		switch {
+		case place == skipping:
+		case b == '"' && place == fieldStart:
+			place = quoted
+		case b == '"' && place == quoted:
+			place = closed
+		case place == quoted:
+			c.text = append(c.text, b)
+		case b == '"' && place == closed: // it was doubled
+			c.text = append(c.text, b)
+			place = quoted
+		case b == ',':
+			c.ends = append(c.ends, len(c.text))
+			place = fieldStart
+		case place == closed:
+			fail("A comma or the end of the line must follow a closing quote.")
+		case b == '"':
+			fail("A quote stands inside a value that has none around it.")
+		case b == '\r':
+			fail("A line break inside a value needs quotes around it.")
+		default:
+			c.text = append(c.text, b)
+			place = bare
 		}
 	}
 }
@@ -141,13 +125,10 @@ func (c *records) read() (seen bool, broken string, err error) {
 // endsLine takes the LF after a CR; a CR at the end of the file counts too.
 func (c *records) endsLine() bool {
 	next, err := c.r.Peek(1)
-	if err != nil {
+	if err == nil && next[0] == '\n' {
+		_, _ = c.r.Discard(1)
+		c.line++
 		return true
 	}
-	if next[0] != '\n' {
-		return false
-	}
-	_, _ = c.r.Discard(1)
-	c.line++
-	return true
+	return err != nil
 }
