@@ -38,6 +38,8 @@ func TestRestore(t *testing.T) {
 
 	require.Contains(t, do(1, "restore", backup).err, "exists already: stop the service, and use --replace")
 	require.Contains(t, do(0, "export", "holdings").out, ",7\n", "nothing was changed")
+	do(2, "restore", backup, "--replace", "--against", filepath.Join(folder, "none.checkpoint"))
+	require.Contains(t, do(0, "export", "holdings").out, ",7\n", "nothing was changed")
 	got := do(0, "restore", backup, "--replace")
 	require.Contains(t, got.err, "Restored "+backup+" to "+book+".\n")
 	require.Contains(t, got.err, "The book is correct.\n")

@@ -62,6 +62,8 @@ func TestFormatJSON(t *testing.T) {
 	require.Len(t, operation["Postings"], 1)
 	require.Empty(t, operation["Sales"])
 
+	require.Equal(t, object{"Completed": 0.0, "Failed": 0.0, "Waiting": []any{}}, one("settle"))
+	require.Equal(t, object{"Completed": 0.0, "Failed": 0.0, "Waiting": 0.0}, one("settle", "--dry-run"))
 	proof := one("verify")
 	require.Equal(t, true, proof["Correct"])
 	require.Equal(t, []any{}, proof["Findings"])
