@@ -164,7 +164,9 @@ func (c *Console) enter(w http.ResponseWriter, r *http.Request) {
 		c.refuse(w, http.StatusForbidden, signIn{Spent: true})
 		return
 	}
-	c.sessions.save(w, r, c.begin(r, "operator", true))
+	s := c.begin(r, "operator")
+	s.Operator = true
+	c.sessions.save(w, r, s)
 	to := "/console/"
 	if wanted, err := r.Cookie(cookieName(r, "-wanted")); err == nil && unseal(c.sessions.box, "wanted", wanted.Value, &to) {
 		c.sessions.setCookie(w, r, "-wanted", "", true)
@@ -174,8 +176,8 @@ func (c *Console) enter(w http.ResponseWriter, r *http.Request) {
 
 // begin makes a session and records it. It does so without a database too: then an
 // operator is needed most.
-func (c *Console) begin(r *http.Request, user string, operator bool) *session {
-	s := c.sessions.begin(r, user, operator)
+func (c *Console) begin(r *http.Request, user string) *session {
+	s := c.sessions.begin(r, user)
 	ctx, cancel := context.WithTimeout(r.Context(), patience)
 	defer cancel()
 	q := &request{Options: &c.o, viewer: c.viewer(s), console: c, r: r.WithContext(ctx)}
@@ -213,8 +215,9 @@ func (c *Console) signedIn(w http.ResponseWriter, r *http.Request) *session {
 		return nil
 	}
 	if s == nil || s.Name != user {
-		s = c.begin(r, user, slices.Contains(c.o.Operators, user))
+		s = c.begin(r, user)
 	}
+	s.Operator = slices.Contains(c.o.Operators, user) // the cookie may be older than the settings
 	return s
 }
 

@@ -158,25 +158,19 @@ const maxAhead = 366
 // maxWaiting is how many waiting sales a page counts. More are shown as "over".
 const maxWaiting = 20_000
 
-// dueDays are the sales that wait, counted up to a limit.
-type dueDays struct {
-	// Days are in order. Late are those that have come.
-	Days, Late []backoffice.DueDay
-	more       bool // there are more than were counted
-}
+// dueDays are the sales that wait, in the order of their days. Late are those whose
+// day has come.
+type dueDays struct{ Days, Late []backoffice.DueDay }
 
 // dueOf counts what waits, by day.
 func dueOf(q *request) (found dueDays, err error) {
-	if found.Days, err = q.Office.Lookups.DueDays(q.ctx, q.Today().Plus(maxAhead), maxWaiting); err != nil {
-		return found, err
-	}
+	found.Days, err = q.Office.Lookups.DueDays(q.ctx, q.Today().Plus(maxAhead), maxWaiting)
 	for _, d := range found.Days {
 		if !d.Day.After(q.Today()) {
 			found.Late = append(found.Late, d)
 		}
 	}
-	found.more = salesOn(found.Days) == maxWaiting
-	return found, nil
+	return found, err
 }
 
 func salesOn(days []backoffice.DueDay) (n int64) {
@@ -187,19 +181,14 @@ func salesOn(days []backoffice.DueDay) (n int64) {
 }
 
 // Total is how many sales wait.
-func (d dueDays) Total() string { return d.over(salesOn(d.Days)) }
+func (d dueDays) Total() string { return total(d.Days) }
 
 // TotalLate is how many of them are due.
-func (d dueDays) TotalLate() string {
-	if len(d.Late) == len(d.Days) {
-		return d.over(salesOn(d.Late))
-	}
-	return count(salesOn(d.Late))
-}
+func (d dueDays) TotalLate() string { return total(d.Late) }
 
-func (d dueDays) over(n int64) string {
-	if d.more {
-		return "over " + count(n)
+func total(days []backoffice.DueDay) string {
+	if n := salesOn(days); n < maxWaiting {
+		return count(n)
 	}
-	return count(n)
+	return "over " + count(maxWaiting)
 }

@@ -203,8 +203,8 @@ func (s *sessions) spend(token string) bool {
 }
 
 // begin makes a session.
-func (s *sessions) begin(r *http.Request, user string, operator bool) *session {
-	return &session{ID: rand.Text(), Name: user, Operator: operator, Browser: r.UserAgent(), box: s.box, changed: true}
+func (s *sessions) begin(r *http.Request, user string) *session {
+	return &session{ID: rand.Text(), Name: user, Browser: r.UserAgent(), box: s.box, changed: true}
 }
 
 // find returns the session of a request, or nil. If another browser sends the cookie,

@@ -15,7 +15,7 @@ func TestAFormIsTakenOnce(t *testing.T) {
 	t.Parallel()
 	now := time.Now()
 	all := newSessions(&Options{Machine: func() time.Time { return now }})
-	s := all.begin(&http.Request{}, "ayse", true)
+	s := all.begin(&http.Request{}, "ayse")
 	token := all.newFormToken(s)
 	form, err := all.readFormToken(s, token)
 	require.NoError(t, err)
@@ -26,7 +26,7 @@ func TestAFormIsTakenOnce(t *testing.T) {
 
 	_, err = all.readFormToken(s, s.refer(7))
 	require.ErrorIs(t, err, errForm, "a reference to a customer is no form")
-	_, err = all.readFormToken(all.begin(&http.Request{}, "ayse", true), token)
+	_, err = all.readFormToken(all.begin(&http.Request{}, "ayse"), token)
 	require.ErrorIs(t, err, errForm, "the form of another session")
 	now = now.Add(idle + time.Second)
 	_, err = all.readFormToken(s, token)
@@ -45,8 +45,8 @@ func TestReplicasShareSessions(t *testing.T) {
 		}
 		one, other := replica(), replica()
 		r := httptest.NewRequest(http.MethodGet, "/console/", nil)
-		s := one.begin(r, "ayse", true)
-		s.Unmasked = true
+		s := one.begin(r, "ayse")
+		s.Operator, s.Unmasked = true, true
 		ref, token := s.refer(int64(1001)), one.newFormToken(s)
 		w := httptest.NewRecorder()
 		one.save(w, r, s)
@@ -66,6 +66,23 @@ func TestReplicasShareSessions(t *testing.T) {
 		require.Equal(t, one.hash("1001"), other.hash("1001"))
 		require.NotContains(t, one.hash("1001"), "1001")
 	}
+}
+
+// A user who is no operator any more is a viewer at once.
+func TestTheSettingsSayWhoIsAnOperator(t *testing.T) {
+	t.Parallel()
+	console := func(operators ...string) *Console {
+		return Open(Options{Machine: time.Now, Key: []byte("of the trail"), UserHeader: "X-User", TrustedProxies: []netip.Prefix{netip.MustParsePrefix("192.0.2.0/24")}, Operators: operators})
+	}
+	before, after := console("ayse"), console()
+	s := before.sessions.begin(&http.Request{}, "ayse")
+	s.Operator, s.Unmasked = true, true
+	r, w := httptest.NewRequest(http.MethodGet, "/console/", nil), httptest.NewRecorder()
+	r.Header.Set("X-User", "ayse")
+	before.sessions.save(w, r, s)
+	r.AddCookie(w.Result().Cookies()[0])
+	require.True(t, before.signedIn(w, r).reveals())
+	require.False(t, after.signedIn(w, r).reveals())
 }
 
 // Profiles and the log level are for operators. Who does not come through the proxy is

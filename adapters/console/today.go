@@ -83,12 +83,9 @@ func minutes(q *request, first []float64, unit string, others ...[]float64) pict
 	return p
 }
 
-// glance is what the page Today reads from the database. All pages that refresh
-// themselves within a second share one. A page that a person opens reads anew.
+// glance is what the page Today keeps of what it read from the database.
 type glance struct {
 	mu             sync.Mutex
-	at             time.Time // of the machine
-	last           glanced
 	today, dayPast tally
 }
 
@@ -103,15 +100,10 @@ type glanced struct {
 	Checked          *audit.Act
 }
 
-const glanceAge = time.Second
-
 func (g *glance) read(q *request) (now glanced, err error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	now.Today = q.Today()
-	if age := q.machine.Sub(g.at).Abs(); q.r.Header.Get("X-Live") != "" && g.last.Today == now.Today && age < glanceAge {
-		return g.last, nil
-	}
 	if now.Due, err = dueOf(q); err != nil {
 		return now, err
 	}
@@ -135,7 +127,6 @@ func (g *glance) read(q *request) (now glanced, err error) {
 	if err == nil {
 		now.Received.Add(open)
 		now.hours[g.today.hour(q, g.today.until)] += sold(open)
-		g.at, g.last = q.machine, now
 	}
 	return now, err
 }

@@ -143,51 +143,31 @@ type Customer struct {
 }
 
 // Customer reads what a customer has now or, if until is not the zero time,
-// what the customer had before until: see Positions. An unknown customer has
-// nothing.
-func (f *Finder) Customer(ctx context.Context, customerNo int64, until time.Time) (Customer, error) {
+// what the customer had before until. The past is the sum of the postings: it has no
+// holding or account that was imported with zero and never moved. An unknown customer
+// has nothing.
+func (f *Finder) Customer(ctx context.Context, customerNo int64, until time.Time) (c Customer, err error) {
 	if until.IsZero() {
 		return f.now(ctx, customerNo)
 	}
-	var had Positions
+	holdings, accounts := make(map[fund.HoldingKey]int64), make(map[fund.AccountKey]int64)
 	for line, err := range f.Statement(ctx, customerNo, until) {
-		if err != nil {
+		switch {
+		case err != nil:
 			return Customer{}, err
+		case line.IsMoney():
+			accounts[line.Account] = line.After
+		default:
+			holdings[line.Holding] = line.After
 		}
-		had.Add(&line)
 	}
-	return had.Customer(), nil
-}
-
-// Positions is what a customer had after the lines of a statement. The past is
-// the sum of the postings: it has no holding or account that was imported with
-// zero and never moved. The zero value is ready to use.
-type Positions struct {
-	holdings map[fund.HoldingKey]int64
-	accounts map[fund.AccountKey]int64
-}
-
-// Add takes the next line of the statement.
-func (p *Positions) Add(line *Line) {
-	if p.holdings == nil {
-		p.holdings, p.accounts = make(map[fund.HoldingKey]int64), make(map[fund.AccountKey]int64)
+	for _, key := range slices.SortedFunc(maps.Keys(holdings), fund.HoldingKey.Compare) {
+		c.Holdings = append(c.Holdings, fund.Holding{Key: key, Units: fund.Units(holdings[key])})
 	}
-	if line.IsMoney() {
-		p.accounts[line.Account] = line.After
-	} else {
-		p.holdings[line.Holding] = line.After
+	for _, key := range slices.SortedFunc(maps.Keys(accounts), fund.AccountKey.Compare) {
+		c.Accounts = append(c.Accounts, fund.Account{Key: key, Balance: money.New(accounts[key], key.Currency)})
 	}
-}
-
-// Customer returns the holdings and accounts after the last line.
-func (p *Positions) Customer() (c Customer) {
-	for _, key := range slices.SortedFunc(maps.Keys(p.holdings), fund.HoldingKey.Compare) {
-		c.Holdings = append(c.Holdings, fund.Holding{Key: key, Units: fund.Units(p.holdings[key])})
-	}
-	for _, key := range slices.SortedFunc(maps.Keys(p.accounts), fund.AccountKey.Compare) {
-		c.Accounts = append(c.Accounts, fund.Account{Key: key, Balance: money.New(p.accounts[key], key.Currency)})
-	}
-	return c
+	return c, nil
 }
 
 func (f *Finder) now(ctx context.Context, customerNo int64) (c Customer, err error) {
