@@ -43,13 +43,10 @@ PLAIN := ./test/suites/prove ./test/suites/e2e $(addprefix ./test/suites/,simula
   ./domain/... ./application/bookfile ./application/backoffice $(addprefix ./adapters/,settings guide httpapi/openapi httpapi/strictjson)
 
 # "make module PATH=..." would replace the PATH of every command. So the value
-# becomes MODULE, and PATH is set back to that of the environment.
+# becomes MODULE, and PATH leads to the few tools that this target needs.
 ifeq ($(origin PATH),command line)
 MODULE := $(PATH)
-override PATH := $(shell echo "$$PATH")
-ifeq ($(PATH),$(MODULE)) # since make 4.4
-override PATH := $(shell PATH=/usr/bin:/bin; tr '\0' '\n' </proc/$$PPID/environ | sed -n 's/^PATH=//p')
-endif
+override PATH := /usr/local/bin:/usr/bin:/bin:/opt/homebrew/bin
 endif
 
 .DEFAULT_GOAL := help
@@ -219,7 +216,7 @@ IMPORT := (^|[^A-Za-z0-9_./-])$$old(/(domain|application|adapters|bootstrap|cmd|
 module: ## rename the module everywhere: make module PATH=git.example.com/team/bankingapi (seconds)
 	@[[ "$(MODULE)" =~ ^[A-Za-z0-9-]+(\.[A-Za-z0-9-]+)+(/[A-Za-z0-9._~-]+)+$$ ]] || { \
 	  echo 'usage: make module PATH=git.example.com/team/bankingapi'; exit 2; }
-	@old=$$(go list -m | sed 's/[.]/\\./g'); \
+	@old=$$(sed -n 's/^module //p' go.mod | sed 's/[.]/\\./g'); \
 	git grep -lzIE "$(IMPORT)" | xargs -0 sed -E -i.bak "s#$(IMPORT)#\1$(MODULE)\2#g"; \
 	git ls-files -z '*go.mod' | xargs -0 sed -E -i.bak "s#(^|[[:space:]])$$old([[:space:]]|$$)#\1$(MODULE)\2#"; \
 	git ls-files -z | xargs -0 -I{} rm -f {}.bak

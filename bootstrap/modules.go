@@ -66,7 +66,7 @@ func module(settings Settings, o *options) fx.Option {
 	}
 	return fx.Module("bankingapi", fx.Provide(constructors...), visible, fx.Options(o.parts...),
 		// The ops server comes first: it answers until the rest has stopped.
-		fx.Invoke(func(opsServer) {}, settleDueSales, func(*App) {}))
+		fx.Invoke(func(opsServer) {}, settleDueSales, watch, func(*App) {}))
 }
 
 // hostParts are what a graph may have of the host.

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"go.uber.org/fx"
@@ -27,6 +28,7 @@ import (
 	"bankingapi/application/store"
 	"bankingapi/application/subscriptions"
 	"bankingapi/application/summary"
+	"bankingapi/domain/audit"
 )
 
 // begin makes the tracing. At the end of the service it sends the last traces and writes
@@ -108,6 +110,46 @@ func newReadiness(w *setup, s *store.Store, k *trail.Keeper) *opsapi.Readiness {
 			w.log.Info("ready again", zap.String("check", check))
 		}
 	}, checks...)
+}
+
+// verifiedEvery is how often the service asks when the book was verified last, and
+// verifiedSince how old an answer may be.
+const verifiedEvery, verifiedSince = 10 * time.Minute, 90 * 24 * time.Hour
+
+// watch shows in the metrics what an operator must not miss.
+func watch(lc fx.Lifecycle, w *setup, metrics *telemetry.Metrics, readiness *opsapi.Readiness, server *api, directory *subscriptions.Directory, office *backoffice.Office) {
+	var last atomic.Pointer[audit.Act]
+	metrics.Watch(telemetry.Watched{
+		Checks: readiness.Results, CertificateEnd: server.CertificateEnd, KeyEnds: directory.KeyEnds,
+		Verified: func() (at time.Time, isCorrect bool) {
+			if act := last.Load(); act != nil {
+				return act.At, backoffice.Held(act.Details)
+			}
+			return at, false
+		},
+	})
+	if w.mustExist { // a command serves no metrics
+		return
+	}
+	look := func(ctx context.Context) {
+		ctx, cancel := context.WithTimeout(ctx, w.settings.Storage.StatementTimeout)
+		defer cancel()
+		if act, err := office.LastVerified(ctx, w.bank().Add(-verifiedSince)); err == nil {
+			last.Store(act)
+		}
+	}
+	inBackground(lc, func(ctx context.Context) {
+		ticker := time.NewTicker(verifiedEvery)
+		defer ticker.Stop()
+		for {
+			look(ctx)
+			select {
+			case <-ctx.Done():
+				return
+			case <-ticker.C:
+			}
+		}
+	})
 }
 
 // opsServer is the listener for operators.

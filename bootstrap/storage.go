@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"time"
 
 	"go.uber.org/fx"
 	"go.uber.org/zap"
@@ -31,6 +32,9 @@ func openStore(w *setup, trace func(context.Context, string) (context.Context, f
 		MustExist:        w.mustExist,
 		DropData:         w.dropData,
 		AsItIs:           w.asItIs,
+		Slow: func(statements string, took time.Duration) {
+			w.log.Warn("slow statements", zap.String("statements", statements), zap.Duration("duration", took))
+		},
 	}
 	if w.sandbox != nil {
 		o.Mark = sandbox.Mark

@@ -24,6 +24,7 @@ import (
 	"time"
 
 	"gorm.io/gorm"
+	"gorm.io/gorm/logger"
 	"gorm.io/gorm/schema"
 
 	"bankingapi/adapters/storage/batch"
@@ -121,8 +122,12 @@ func (e *Engine) Bind(o Options) (*store.Store, error) {
 	if e.Relying != nil {
 		db.Dialect, d.isAsRelied = e.Relying(e.Dialect, schema.table(), d.relied())
 	}
-	if o.Trace != nil {
-		db.Dialect = tracing{db.Dialect, o.Trace}
+	if o.Trace != nil || o.Slow != nil {
+		db.Dialect = tracing{db.Dialect, o.Trace, o.Slow}
+	}
+	if o.Slow != nil {
+		slow := &gorm.Session{Logger: slowStatements{logger.Discard, o.Slow}}
+		d.writes, d.reads = d.writes.Session(slow), d.reads.Session(slow)
 	}
 	schema.marks, schema.dropData = marks{d, o.Mark}, o.DropData
 	books, inboxes := newBooks(d), newInboxes(d)
@@ -384,10 +389,32 @@ func (d *database) prepare(tx *gorm.DB, p batch.Purpose) error {
 
 // tracing makes a span of every round trip to the database, and of each of its
 // statements.
+// tracing makes spans, and reports slow statements.
 type tracing struct {
 	batch.Dialect
-	trace func(context.Context, string) (context.Context, func(error))
+	trace func(context.Context, string) (context.Context, func(error)) // may be nil
+	slow  func(statements string, took time.Duration)                  // may be nil
 }
+
+// slowAfter is how long a statement takes that is slow.
+const slowAfter = time.Second
+
+// slowStatements is the logger of gorm. It reports slow statements without values.
+type slowStatements struct {
+	logger.Interface
+	slow func(statements string, took time.Duration)
+}
+
+// Trace is logger.Interface.
+func (l slowStatements) Trace(_ context.Context, begin time.Time, statement func() (string, int64), _ error) {
+	if took := time.Since(begin); took >= slowAfter {
+		text, _ := statement()
+		l.slow(text, took)
+	}
+}
+
+// ParamsFilter leaves out the values.
+func (slowStatements) ParamsFilter(_ context.Context, sql string, _ ...any) (string, []any) { return sql, nil }
 
 func (t tracing) Begin(ctx context.Context) (batch.Session, error) {
 	session, err := t.Dialect.Begin(ctx)
@@ -413,6 +440,12 @@ func (s tracedSession) Commit(ctx context.Context, requests ...batch.Request) er
 // within also makes a span of each statement. They are sent together, so they
 // have the same time.
 func (s tracedSession) within(ctx context.Context, name string, requests []batch.Request, send func(context.Context, ...batch.Request) error) error {
+	if s.slow != nil {
+		defer s.reportSlow(time.Now(), requests) //nolint:forbidigo // measures a duration
+	}
+	if s.trace == nil {
+		return send(ctx, requests...)
+	}
 	ctx, end := s.trace(ctx, name)
 	ends := make([]func(error), len(requests))
 	for i := range requests {
@@ -424,4 +457,10 @@ func (s tracedSession) within(ctx context.Context, name string, requests []batch
 	}
 	end(err)
 	return err
+}
+
+func (s tracedSession) reportSlow(began time.Time, requests []batch.Request) {
+	if took := time.Since(began); took >= slowAfter {
+		s.slow(strings.Join(convert(requests, func(r batch.Request) string { return r.Name }), ", "), took)
+	}
 }

@@ -47,7 +47,7 @@ type Options struct {
 	Pools map[string]*sql.DB
 	// FreeSpace is store.Store.FreeSpace. It may be nil.
 	FreeSpace func() int64
-	// Dropped counts the lines of the log that were dropped. It may be nil.
+	// Dropped counts the lines of the log that were dropped.
 	Dropped *atomic.Int64
 }
 
@@ -80,6 +80,7 @@ type Metrics struct {
 	settlementFailure prometheus.Counter
 
 	registered group
+	watched    atomic.Pointer[Watched]
 }
 
 // NewRegistry returns a registry with the metrics of the Go runtime and of the
@@ -138,12 +139,11 @@ func NewMetrics(registerer prometheus.Registerer, o Options) (*Metrics, error) {
 		settlementRounds:  counter("bankingapi_settlement_rounds_total", "Rounds of settlement.").WithLabelValues(),
 		settlementFailure: counter("bankingapi_settlement_errors_total", "Rounds of settlement that failed, at least in part.").WithLabelValues(),
 	}
+	m.watched.Store(new(Watched))
+	all = append(all, m.samples()...)
 	gauge("bankingapi_queue_limit", "Maximum number of queued requests of one operation. Further requests get 503.").WithLabelValues().Set(float64(o.QueueLimit))
 	gauge("bankingapi_build_info", "Always 1. The labels identify the running program.", "version", "revision", "goversion", "storage", "schema").
 		WithLabelValues(o.Version, o.Revision, runtime.Version(), o.Storage, strconv.FormatInt(o.Schema, 10)).Set(1)
-	if o.Dropped == nil {
-		o.Dropped = new(atomic.Int64)
-	}
 	add(&all, prometheus.NewCounterFunc(prometheus.CounterOpts{
 		Name: "bankingapi_log_lines_dropped_total", Help: "Lines of the log that were dropped because their reader was too slow or ended.",
 	}, func() float64 { return float64(o.Dropped.Load()) }))

@@ -10,6 +10,7 @@ import (
 	"net/http/httptest"
 	"runtime"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -36,7 +37,7 @@ const (
 )
 
 var options = telemetry.Options{
-	Version: "v1.2.3", Revision: "0123abc", Storage: "sqlite", Schema: 4, QueueLimit: 4096,
+	Version: "v1.2.3", Revision: "0123abc", Storage: "sqlite", Schema: 4, QueueLimit: 4096, Dropped: new(atomic.Int64),
 	Routes: telemetry.Routes{
 		pushRoute: operation.AddPushNotificationResponse.String(),
 		saleRoute: operation.BuyFundFromCustomer.String(),
@@ -50,7 +51,7 @@ func populated(t *testing.T, registry *prometheus.Registry) *telemetry.Metrics {
 	db := sql.OpenDB(nowhere{})
 	t.Cleanup(func() { require.NoError(t, db.Close()) })
 	options := options
-	options.Pools = map[string]*sql.DB{"writes": db}
+	options.Pools, options.FreeSpace = map[string]*sql.DB{"writes": db}, func() int64 { return 5 << 30 }
 	m, err := telemetry.NewMetrics(registry, options)
 	require.NoError(t, err)
 	for _, r := range []summary.Exchange{
@@ -75,6 +76,15 @@ func populated(t *testing.T, registry *prometheus.Registry) *telemetry.Metrics {
 	m.Settled(buyfund.Settlement{Completed: 5, Failed: 2}, nil)
 	m.Settled(buyfund.Settlement{}, errors.New("the storage is gone"))
 	m.Due(1, 3, 90*time.Minute)
+	end := time.Date(2027, time.November, 20, 0, 0, 0, 0, time.UTC)
+	m.Watch(telemetry.Watched{
+		Checks: func() []summary.Check {
+			return []summary.Check{{Name: "database"}, {Name: "schema", Problem: "Too old."}, {Name: "trail", Warnings: []string{"It is not sealed."}}}
+		},
+		CertificateEnd: func() time.Time { return end },
+		KeyEnds:        func(found func(string, string, time.Time)) { found("mobile-app", "primary", end) },
+		Verified:       func() (time.Time, bool) { return end.AddDate(-1, 0, 0), true },
+	})
 	return m
 }
 

@@ -49,6 +49,9 @@ type Options struct {
 	// Trace starts a span for one call to the database. The function that it
 	// returns ends the span. name contains no values. nil means no traces.
 	Trace func(ctx context.Context, name string) (context.Context, func(error))
+	// Slow is told of calls to the database that took a second or longer: the names
+	// of the statements, or their SQL with placeholders, and never values. It may be nil.
+	Slow func(statements string, took time.Duration)
 }
 
 // Database is an opened database without options. Bind makes its Store. A Store

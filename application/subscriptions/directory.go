@@ -81,6 +81,19 @@ func (d *Directory) Name(presented string) string {
 	return ""
 }
 
+// KeyEnds calls found for each key that expires and whose subscription is active.
+func (d *Directory) KeyEnds(found func(name, key string, end time.Time)) {
+	for hash, s := range d.current.Load().byKey {
+		slot, life := subscription.Primary, s.PrimaryKey
+		if hash == s.SecondaryHash {
+			slot, life = subscription.Secondary, s.SecondaryKey
+		}
+		if s.State == subscription.Active && !life.Expires.IsZero() {
+			found(s.Name, string(slot), life.Expires)
+		}
+	}
+}
+
 // KeyMade tells the directory that this process has stored a new key. The key
 // works from now on, even if the copy is younger than missAge.
 func (d *Directory) KeyMade() { d.keys.Add(1) }

@@ -1,0 +1,100 @@
+package telemetry
+
+import (
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"bankingapi/application/summary"
+)
+
+// Watched is what an operator must not miss. Each function is called at every scrape,
+// and must not wait. nil leaves its metrics out.
+type Watched struct {
+	// Checks are the results of the checks of readiness.
+	Checks func() []summary.Check
+	// CertificateEnd is when the certificate expires, or the zero time.
+	CertificateEnd func() time.Time
+	// KeyEnds calls found for each key that expires and whose subscription is active.
+	KeyEnds func(found func(subscription, key string, end time.Time))
+	// Verified is when the book was verified last, or the zero time, and whether it was
+	// correct.
+	Verified func() (at time.Time, isCorrect bool)
+}
+
+// Watch sets what is watched.
+func (m *Metrics) Watch(w Watched) { m.watched.Store(&w) }
+
+// sample is a gauge that is read at every scrape.
+type sample struct {
+	description *prometheus.Desc
+	read        func(set func(value float64, labels ...string))
+}
+
+// Describe implements prometheus.Collector.
+func (s sample) Describe(to chan<- *prometheus.Desc) { to <- s.description }
+
+// Collect implements prometheus.Collector.
+func (s sample) Collect(to chan<- prometheus.Metric) {
+	s.read(func(value float64, labels ...string) {
+		to <- prometheus.MustNewConstMetric(s.description, prometheus.GaugeValue, value, labels...)
+	})
+}
+
+func (m *Metrics) samples() (all group) {
+	gauge := func(name, help string, read func(w *Watched, set func(float64, ...string)), labels ...string) {
+		add(&all, sample{prometheus.NewDesc(name, help, labels, nil), func(set func(float64, ...string)) { read(m.watched.Load(), set) }})
+	}
+	checks := func(value func(summary.Check) float64) func(*Watched, func(float64, ...string)) {
+		return func(w *Watched, set func(float64, ...string)) {
+			if w.Checks == nil {
+				return
+			}
+			for _, c := range w.Checks() {
+				set(value(c), c.Name)
+			}
+		}
+	}
+	verified := func(value func(at time.Time, isCorrect bool) float64) func(*Watched, func(float64, ...string)) {
+		return func(w *Watched, set func(float64, ...string)) {
+			if w.Verified == nil {
+				return
+			}
+			if at, isCorrect := w.Verified(); !at.IsZero() {
+				set(value(at, isCorrect))
+			}
+		}
+	}
+	gauge("bankingapi_ready", "1 if the check of readiness passes, otherwise 0.", checks(func(c summary.Check) float64 { return oneIf(c.Problem == "") }), "check")
+	gauge("bankingapi_warnings", "Warnings of the check of readiness, such as trail: the trail is not kept or not sealed.", checks(func(c summary.Check) float64 { return float64(len(c.Warnings)) }), "check")
+	gauge("bankingapi_verified_timestamp_seconds", "When the book was verified last, within 90 days. It is absent if it was not.", verified(func(at time.Time, _ bool) float64 { return seconds(at) }))
+	gauge("bankingapi_verified_correct", "1 if the last verify found the book correct, otherwise 0.", verified(func(_ time.Time, isCorrect bool) float64 { return oneIf(isCorrect) }))
+	gauge("bankingapi_certificate_expiry_timestamp_seconds", "When the TLS certificate expires. It is absent without TLS.", func(w *Watched, set func(float64, ...string)) {
+		if w.CertificateEnd == nil {
+			return
+		}
+		if end := w.CertificateEnd(); !end.IsZero() {
+			set(seconds(end))
+		}
+	})
+	gauge("bankingapi_key_expiry_timestamp_seconds", "When a key of an active subscription expires. Subscriptions after the first 200 are left out.", func(w *Watched, set func(float64, ...string)) {
+		if w.KeyEnds == nil {
+			return
+		}
+		w.KeyEnds(func(subscription, key string, end time.Time) {
+			if label := m.subscriptions.label(subscription); label != other {
+				set(seconds(end), label, key)
+			}
+		})
+	}, "subscription", "key")
+	return all
+}
+
+func seconds(t time.Time) float64 { return float64(t.Unix()) }
+
+func oneIf(is bool) float64 {
+	if is {
+		return 1
+	}
+	return 0
+}
