@@ -414,7 +414,9 @@ func (l slowStatements) Trace(_ context.Context, begin time.Time, statement func
 }
 
 // ParamsFilter leaves out the values.
-func (slowStatements) ParamsFilter(_ context.Context, sql string, _ ...any) (string, []any) { return sql, nil }
+func (slowStatements) ParamsFilter(_ context.Context, sql string, _ ...any) (string, []any) {
+	return sql, nil
+}
 
 func (t tracing) Begin(ctx context.Context) (batch.Session, error) {
 	session, err := t.Dialect.Begin(ctx)

@@ -3,6 +3,7 @@ package command
 import (
 	"errors"
 	"fmt"
+	"os"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -18,7 +19,12 @@ func trailCommand(p program) *cobra.Command {
 
 func trailKeygenCommand(p program) *cobra.Command {
 	var file string
+	var keep bool
 	cmd := p.plain(described("trail keygen"), func(c *call) error {
+		if _, err := os.Stat(file); keep && err == nil {
+			c.tell("%s exists and stays as it is.\n", file)
+			return nil
+		}
 		signing, verifying, err := bootstrap.NewTrailKey(c.args[0])
 		if err != nil {
 			return wrongUse{err.Error()}
@@ -34,6 +40,7 @@ func trailKeygenCommand(p program) *cobra.Command {
 		return c.print("%s\n", verifying)
 	})
 	cmd.Flags().StringVar(&file, "file", "", "write the signing key to this new `file`")
+	cmd.Flags().BoolVar(&keep, "keep", false, "leave an existing file as it is")
 	return needs(cmd, "file")
 }
 

@@ -1,5 +1,6 @@
 // Command release makes the files of a release from a commit: an archive with
-// the program for each platform, and the checksums of all archives.
+// the program for each platform, a deb and an rpm for Linux, an image if an engine of
+// Docker answers, and the checksums of all of them.
 //
 // The same commit gives the same bytes on any machine and in any folder. The
 // program is built in a fresh clone without cgo, and every file has the time of
@@ -31,7 +32,7 @@ func main() {
 	flag.Parse()
 	platforms, err := parsePlatforms(*targets)
 	if err == nil {
-		err = release(ctx, ".", "HEAD", *out, platforms, os.Stderr)
+		err = release(ctx, ".", "HEAD", *out, platforms, os.Stderr, packages, makeImage)
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "release:", err)
@@ -54,9 +55,13 @@ func parsePlatforms(list string) ([]platform, error) {
 	return all, nil
 }
 
+// maker makes more files in out, of the archives and the source of a release, and
+// returns their names.
+type maker func(ctx context.Context, s source, out string, archives []string, log io.Writer) ([]string, error)
+
 // release makes the files for a commit of the repository in root. It replaces
 // files of an earlier release in out and writes its progress to log.
-func release(ctx context.Context, root, commit, out string, platforms []platform, log io.Writer) error {
+func release(ctx context.Context, root, commit, out string, platforms []platform, log io.Writer, more ...maker) error {
 	work, err := os.MkdirTemp("", "release")
 	if err != nil {
 		return err
@@ -88,6 +93,14 @@ func release(ctx context.Context, root, commit, out string, platforms []platform
 			return err
 		}
 		made = append(made, file)
+	}
+	archives := made
+	for _, make := range more {
+		files, err := make(ctx, source, out, archives, log)
+		if err != nil {
+			return err
+		}
+		made = append(made, files...)
 	}
 	sums, err := writeSums(out, made)
 	if err != nil {

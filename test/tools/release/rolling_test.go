@@ -40,6 +40,9 @@ func TestRollingRestartFailsNoRequest(t *testing.T) {
 	}
 	p := newProject(t)
 	p.makeSecrets(t)
+	for range 2 { // each start of the composition runs it
+		p.run(t, "trail-key")
+	}
 	p.run(t, "migrate")
 	replicas := map[string]*process{}
 	for _, name := range []string{"api1", "api2"} {
@@ -177,7 +180,11 @@ func (p *project) program(t *testing.T, service string, args ...string) string {
 
 func (p *project) run(t *testing.T, service string) {
 	t.Helper()
-	p.program(t, service, p.Services[service].Command...)
+	var args []string
+	for _, arg := range p.Services[service].Command {
+		args = append(args, p.here(service, arg))
+	}
+	p.program(t, service, args...)
 }
 
 // process is a started service.
