@@ -20,26 +20,24 @@ const errorsPerMinute = 10
 // most 10 messages of one kind are logged in a minute. The next line has the
 // number of those that were not logged, as not_logged.
 func ServerErrors(l *zap.Logger) *log.Logger {
-	s := new(serverErrors)
-	s.logger = l.WithOptions(zap.WrapCore(func(core zapcore.Core) zapcore.Core {
-		return zapcore.NewSamplerWithOptions(core, time.Minute, errorsPerMinute, 0, zapcore.SamplerHook(s.sampled))
-	}))
-	return log.New(s, "", 0)
+	notLogged := new(atomic.Int64)
+	sampled := zapcore.SamplerHook(func(_ zapcore.Entry, decision zapcore.SamplingDecision) {
+		if decision&zapcore.LogDropped != 0 {
+			notLogged.Add(1)
+		}
+	})
+	return log.New(serverErrors{l.WithOptions(zap.WrapCore(func(core zapcore.Core) zapcore.Core {
+		return zapcore.NewSamplerWithOptions(core, time.Minute, errorsPerMinute, 0, sampled)
+	})), notLogged}, "", 0)
 }
 
 type serverErrors struct {
 	logger    *zap.Logger
-	notLogged atomic.Int64
-}
-
-func (s *serverErrors) sampled(_ zapcore.Entry, decision zapcore.SamplingDecision) {
-	if decision&zapcore.LogDropped != 0 {
-		s.notLogged.Add(1)
-	}
+	notLogged *atomic.Int64
 }
 
 // Write implements io.Writer. It receives one message of net/http.
-func (s *serverErrors) Write(b []byte) (int, error) {
+func (s serverErrors) Write(b []byte) (int, error) {
 	text, level := strings.TrimSpace(string(b)), zap.WarnLevel
 	if strings.HasPrefix(text, "http: TLS handshake error") {
 		level = zap.DebugLevel

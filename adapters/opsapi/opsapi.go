@@ -45,29 +45,38 @@ type Options struct {
 // runs checks only when a request asks for them.
 func New(o Options) http.Handler {
 	mux := http.NewServeMux()
-	mux.Handle("GET /{$}", index(o))
-	mux.HandleFunc("GET /livez", serveAlive)
-	mux.Handle("GET /readyz", o.Readiness.serve("readyz"))
-	mux.Handle("GET /healthz", o.Readiness.serve("healthz"))
+	var entries []entry // of the index
+	add := func(path, what string, handler http.Handler, patterns ...string) {
+		entries = append(entries, entry{path, what})
+		for _, pattern := range patterns {
+			mux.Handle(pattern, handler)
+		}
+	}
+	add("/livez", "200 while the process runs", http.HandlerFunc(serveAlive), "GET /livez")
+	add("/readyz?verbose", "200 while the service is ready, otherwise 503; lists each check", o.Readiness.serve("readyz"), "GET /readyz")
+	add("/healthz", "the same as /readyz", o.Readiness.serve("healthz"), "GET /healthz")
 	if o.Metrics != nil {
-		mux.Handle("GET /metrics", promhttp.HandlerFor(o.Metrics, promhttp.HandlerOpts{
+		add("/metrics", "metrics for Prometheus", promhttp.HandlerFor(o.Metrics, promhttp.HandlerOpts{
 			EnableOpenMetrics:   true, // the only format with exemplars
 			ErrorHandling:       promhttp.ContinueOnError,
 			ErrorLog:            o.ErrorLog,
 			MaxRequestsInFlight: 4,
-		}))
+		}), "GET /metrics")
 	}
 	if o.LogLevel != nil {
-		level := http.MaxBytesHandler(o.LogLevel, 1<<10)
-		mux.Handle("GET /log/level", level)
-		mux.Handle("PUT /log/level", level)
+		add("/log/level", `GET shows the level, PUT {"level":"debug"} changes it until the next restart`, http.MaxBytesHandler(o.LogLevel, 1<<10), "GET /log/level", "PUT /log/level")
 	}
 	if o.Console != nil {
-		mux.Handle("/console/", o.Console)
+		add("/console/", "the operator's console", o.Console, "/console/")
 	}
 	if o.Profiles != nil {
-		mux.Handle("GET /debug/pprof/", o.Profiles)
+		add("/debug/pprof/", "profiles, for go tool pprof", o.Profiles, "GET /debug/pprof/")
 	}
+	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "text/html; charset=utf-8")
+		w.Header().Set("Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'")
+		_ = page.Execute(w, entries) // it fails only if the client disconnected
+	})
 	guarded := guard(o.Hosts, mux)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Cache-Control", "no-store")
@@ -105,28 +114,3 @@ var page = template.Must(template.New("index").Parse(`<!DOCTYPE html>
 `))
 
 type entry struct{ Path, What string }
-
-func index(o Options) http.Handler {
-	entries := []entry{
-		{"/livez", "200 while the process runs"},
-		{"/readyz?verbose", "200 while the service is ready, otherwise 503; lists each check"},
-		{"/healthz", "the same as /readyz"},
-	}
-	if o.Metrics != nil {
-		entries = append(entries, entry{"/metrics", "metrics for Prometheus"})
-	}
-	if o.LogLevel != nil {
-		entries = append(entries, entry{"/log/level", `GET shows the level, PUT {"level":"debug"} changes it until the next restart`})
-	}
-	if o.Console != nil {
-		entries = append(entries, entry{"/console/", "the operator's console"})
-	}
-	if o.Profiles != nil {
-		entries = append(entries, entry{"/debug/pprof/", "profiles, for go tool pprof"})
-	}
-	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		w.Header().Set("Content-Type", "text/html; charset=utf-8")
-		w.Header().Set("Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'")
-		_ = page.Execute(w, entries) // it fails only if the client disconnected
-	})
-}

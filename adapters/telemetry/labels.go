@@ -35,28 +35,17 @@ func codeOf(found []string) string {
 	return other
 }
 
-// statuses holds the statuses that HTTP defines, and 499, as labels. The rest are
-// empty. The labels are made once, so that requests do not allocate.
-var statuses = func() (all [600]string) {
-	for status := range all {
-		if http.StatusText(status) != "" || status == 499 {
-			all[status] = strconv.Itoa(status)
-		}
-	}
-	return all
-}()
-
 func statusOf(status int) string {
-	if 0 <= status && status < len(statuses) && statuses[status] != "" {
-		return statuses[status]
+	if http.StatusText(status) != "" || status == 499 {
+		return strconv.Itoa(status)
 	}
 	return other
 }
 
-var classes = [...]string{"1xx", "2xx", "3xx", "4xx", "5xx"}
+var classes = [...]string{other, "1xx", "2xx", "3xx", "4xx", "5xx"}
 
 func statusClassOf(status int) string {
-	if class := status/100 - 1; 0 <= class && class < len(classes) {
+	if class := status / 100; 0 < class && class < len(classes) {
 		return classes[class]
 	}
 	return other
@@ -70,28 +59,21 @@ const maxSubscriptions = 200
 // subscriptions are the names that are labels: those that called first. Only keys
 // that the operator has created lead to a name.
 type subscriptions struct {
-	mu    sync.RWMutex
+	mu    sync.Mutex
 	names map[string]bool
 }
 
 // label returns the label of a subscription.
 func (s *subscriptions) label(name string) string {
-	s.mu.RLock()
-	known, full := s.names[name], len(s.names) >= maxSubscriptions
-	s.mu.RUnlock()
-	switch {
-	case known:
-		return name
-	case full, !utf8.ValidString(name):
-		return other
-	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.names == nil {
-		s.names = make(map[string]bool)
-	}
-	if len(s.names) >= maxSubscriptions && !s.names[name] { // another one was faster
+	switch {
+	case s.names[name]:
+		return name
+	case len(s.names) >= maxSubscriptions, !utf8.ValidString(name):
 		return other
+	case s.names == nil:
+		s.names = make(map[string]bool)
 	}
 	s.names[strings.Clone(name)] = true
 	return name

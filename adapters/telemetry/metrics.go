@@ -139,7 +139,6 @@ func NewMetrics(registerer prometheus.Registerer, o Options) (*Metrics, error) {
 		settlementRounds:  counter("bankingapi_settlement_rounds_total", "Rounds of settlement.").WithLabelValues(),
 		settlementFailure: counter("bankingapi_settlement_errors_total", "Rounds of settlement that failed, at least in part.").WithLabelValues(),
 	}
-	m.watched.Store(new(Watched))
 	all = append(all, m.samples()...)
 	gauge("bankingapi_queue_limit", "Maximum number of queued requests of one operation. Further requests get 503.").WithLabelValues().Set(float64(o.QueueLimit))
 	gauge("bankingapi_build_info", "Always 1. The labels identify the running program.", "version", "revision", "goversion", "storage", "schema").

@@ -281,12 +281,12 @@ const (
 // exported lists the only attributes that leave the process. Other attributes of
 // a request, such as path, Host, User-Agent or X-Forwarded-For, come from the
 // caller and may contain anything.
-var exported = setOf(
+var exported = []string{
 	string(routeKey), string(errorKey), string(stateKey), string(replayedKey), string(codesKey), string(requestIDKey),
 	string(subscriptionKey), string(channelSessionKey), string(channelRequestKey),
 	"http.request.method", "http.response.status_code", "http.request.body.size", "http.response.body.size",
 	"network.peer.address", "network.protocol.name", "network.protocol.version", "server.port", "url.scheme", "exception.type",
-)
+}
 
 // exporter removes attributes that are not exported. It reports failures itself,
 // because returned errors go to the global handler of OpenTelemetry.
@@ -309,14 +309,6 @@ func (e *exporter) ExportSpans(ctx context.Context, spans []sdktrace.ReadOnlySpa
 	return nil
 }
 
-func setOf(names ...string) map[string]bool {
-	set := make(map[string]bool, len(names))
-	for _, name := range names {
-		set[name] = true
-	}
-	return set
-}
-
 // cleanSpan is a span without values from the caller.
 type cleanSpan struct{ sdktrace.ReadOnlySpan }
 
@@ -334,5 +326,5 @@ func (s cleanSpan) Events() []sdktrace.Event {
 }
 
 func clean(attributes []attribute.KeyValue) []attribute.KeyValue {
-	return slices.DeleteFunc(slices.Clone(attributes), func(a attribute.KeyValue) bool { return !exported[string(a.Key)] })
+	return slices.DeleteFunc(slices.Clone(attributes), func(a attribute.KeyValue) bool { return !slices.Contains(exported, string(a.Key)) })
 }

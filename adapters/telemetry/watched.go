@@ -8,8 +8,8 @@ import (
 	"bankingapi/application/summary"
 )
 
-// Watched is what an operator must not miss. Each function is called at every scrape,
-// and must not wait. nil leaves its metrics out.
+// Watched is what an operator must not miss. Each function is required. It is called at
+// every scrape, and must not wait.
 type Watched struct {
 	// Checks are the results of the checks of readiness.
 	Checks func() []summary.Check
@@ -42,45 +42,41 @@ func (s sample) Collect(to chan<- prometheus.Metric) {
 }
 
 func (m *Metrics) samples() (all group) {
-	gauge := func(name, help string, read func(w *Watched, set func(float64, ...string)), labels ...string) {
-		add(&all, sample{prometheus.NewDesc(name, help, labels, nil), func(set func(float64, ...string)) { read(m.watched.Load(), set) }})
+	type setter = func(value float64, labels ...string)
+	gauge := func(name, help string, read func(*Watched, setter), labels ...string) {
+		add(&all, sample{prometheus.NewDesc(name, help, labels, nil), func(set func(float64, ...string)) {
+			if w := m.watched.Load(); w != nil {
+				read(w, set)
+			}
+		}})
 	}
-	checks := func(value func(summary.Check) float64) func(*Watched, func(float64, ...string)) {
-		return func(w *Watched, set func(float64, ...string)) {
-			if w.Checks == nil {
-				return
-			}
-			for _, c := range w.Checks() {
-				set(value(c), c.Name)
-			}
-		}
-	}
-	verified := func(value func(at time.Time, isCorrect bool) float64) func(*Watched, func(float64, ...string)) {
-		return func(w *Watched, set func(float64, ...string)) {
-			if w.Verified == nil {
-				return
-			}
-			if at, isCorrect := w.Verified(); !at.IsZero() {
-				set(value(at, isCorrect))
-			}
+	moment := func(at time.Time, set func(at time.Time)) {
+		if !at.IsZero() {
+			set(at)
 		}
 	}
-	gauge("bankingapi_ready", "1 if the check of readiness passes, otherwise 0.", checks(func(c summary.Check) float64 { return oneIf(c.Problem == "") }), "check")
-	gauge("bankingapi_warnings", "Warnings of the check of readiness, such as trail: the trail is not kept or not sealed.", checks(func(c summary.Check) float64 { return float64(len(c.Warnings)) }), "check")
-	gauge("bankingapi_verified_timestamp_seconds", "When the book was verified last, within 90 days. It is absent if it was not.", verified(func(at time.Time, _ bool) float64 { return seconds(at) }))
-	gauge("bankingapi_verified_correct", "1 if the last verify found the book correct, otherwise 0.", verified(func(_ time.Time, isCorrect bool) float64 { return oneIf(isCorrect) }))
-	gauge("bankingapi_certificate_expiry_timestamp_seconds", "When the TLS certificate expires. It is absent without TLS.", func(w *Watched, set func(float64, ...string)) {
-		if w.CertificateEnd == nil {
-			return
+	gauge("bankingapi_ready", "1 if the check of readiness passes, otherwise 0.", func(w *Watched, set setter) {
+		for _, c := range w.Checks() {
+			set(oneIf(c.Problem == ""), c.Name)
 		}
-		if end := w.CertificateEnd(); !end.IsZero() {
-			set(seconds(end))
+	}, "check")
+	gauge("bankingapi_warnings", "Warnings of the check of readiness, such as trail: the trail is not kept or not sealed.", func(w *Watched, set setter) {
+		for _, c := range w.Checks() {
+			set(float64(len(c.Warnings)), c.Name)
 		}
+	}, "check")
+	gauge("bankingapi_verified_timestamp_seconds", "When the book was verified last, within 90 days. It is absent if it was not.", func(w *Watched, set setter) {
+		at, _ := w.Verified()
+		moment(at, func(at time.Time) { set(seconds(at)) })
 	})
-	gauge("bankingapi_key_expiry_timestamp_seconds", "When a key of an active subscription expires. Subscriptions after the first 200 are left out.", func(w *Watched, set func(float64, ...string)) {
-		if w.KeyEnds == nil {
-			return
-		}
+	gauge("bankingapi_verified_correct", "1 if the last verify found the book correct, otherwise 0.", func(w *Watched, set setter) {
+		at, isCorrect := w.Verified()
+		moment(at, func(time.Time) { set(oneIf(isCorrect)) })
+	})
+	gauge("bankingapi_certificate_expiry_timestamp_seconds", "When the TLS certificate expires. It is absent without TLS.", func(w *Watched, set setter) {
+		moment(w.CertificateEnd(), func(at time.Time) { set(seconds(at)) })
+	})
+	gauge("bankingapi_key_expiry_timestamp_seconds", "When a key of an active subscription expires. Subscriptions after the first 200 are left out.", func(w *Watched, set setter) {
 		w.KeyEnds(func(subscription, key string, end time.Time) {
 			if label := m.subscriptions.label(subscription); label != other {
 				set(seconds(end), label, key)
