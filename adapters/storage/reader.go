@@ -76,9 +76,9 @@ func where[T comparable](tx *gorm.DB, condition string, value T, bound ...any) *
 	return tx.Where(condition, bound...)
 }
 
-// id is where for an ID.
-func (r reader) id(tx *gorm.DB, condition string, id operation.ID) *gorm.DB {
-	return where(tx, condition, id, r.Dialect.Bind(batch.UUID(id)))
+// whereID is where for an ID.
+func whereID(d batch.Dialect, tx *gorm.DB, condition string, id operation.ID) *gorm.DB {
+	return where(tx, condition, id, d.Bind(batch.UUID(id)))
 }
 
 // inState is the condition of the indexes of sales. It has no parameter, so that an
@@ -139,7 +139,7 @@ func (r reader) Postings(ctx context.Context, q backoffice.Query) iter.Seq2[fund
 		if q.CustomerNo != 0 {
 			tx = r.postingsOf(tx, q.CustomerNo)
 		}
-		tx = r.id(tx, "operation_id = ?", q.OperationID)
+		tx = whereID(r.Dialect, tx, "operation_id = ?", q.OperationID)
 		order := "operation_id, position, leg"
 		switch q.Order {
 		case backoffice.ByTime:
@@ -411,7 +411,7 @@ func (r reader) newest(tx *gorm.DB, q backoffice.Query, since, until operation.I
 		after := r.Dialect.Bind(batch.UUID(q.After.OperationID))
 		tx = tx.Where("operation_id <= ?", after).Where("(operation_id < ? OR position < ?)", after, q.After.Index)
 	}
-	tx = r.id(r.id(tx, "operation_id >= ?", since), "operation_id < ?", until)
+	tx = whereID(r.Dialect, whereID(r.Dialect, tx, "operation_id >= ?", since), "operation_id < ?", until)
 	return r.withinIDs(tx, "operation_id", q).Order("operation_id DESC, position DESC")
 }
 
@@ -421,8 +421,8 @@ func (r reader) newestIDs(tx *gorm.DB, column string, q backoffice.Query, since 
 	if q.Order != backoffice.Newest {
 		return tx.Order(column)
 	}
-	tx = r.id(tx, column+" < ?", q.After.OperationID)
-	tx = r.id(tx, column+" >= ?", since)
+	tx = whereID(r.Dialect, tx, column+" < ?", q.After.OperationID)
+	tx = whereID(r.Dialect, tx, column+" >= ?", since)
 	return r.withinIDs(tx, column, q).Order(column + " DESC")
 }
 
