@@ -86,11 +86,11 @@ func (o *adjustOptions) holding(ctx context.Context, c *backoffice.Corrector) (i
 	if len(faults) > 0 {
 		return id, fmt.Errorf("%s: %s", faults[0].Pointer[1:], faults[0].Detail)
 	}
+	var units fund.Units
 	number, err := decimal.Parse(o.by)
-	if err != nil {
-		return id, fmt.Errorf("%q is no number of units", o.by)
+	if err == nil {
+		units, err = fund.ParseUnits(number)
 	}
-	units, err := fund.ParseUnits(number)
 	if err != nil || units == 0 {
 		return id, fmt.Errorf("%q is no number of units: it must not be 0 and may have 6 decimals", o.by)
 	}
@@ -104,11 +104,11 @@ func (o *adjustOptions) account(ctx context.Context, c *backoffice.Corrector) (i
 	if len(faults) > 0 {
 		return id, fmt.Errorf("%s: %s", faults[0].Pointer[1:], faults[0].Detail)
 	}
+	var amount money.Amount
 	number, err := decimal.Parse(o.by)
-	if err != nil {
-		return id, fmt.Errorf("%q is no amount", o.by)
+	if err == nil {
+		amount, err = money.FromDecimal(number, a.Key.Currency)
 	}
-	amount, err := money.FromDecimal(number, a.Key.Currency)
 	if err != nil || amount.Minor() == 0 {
 		return id, fmt.Errorf("%q is no amount of %s: it must not be 0 and may have %d decimals", o.by, o.currency, a.Key.Currency.Decimals())
 	}

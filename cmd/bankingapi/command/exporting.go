@@ -122,6 +122,7 @@ func (o *exportOptions) run(c *call) error {
 	if o.spreadsheet {
 		format = "spreadsheet"
 	}
+	// Rows that can be asked for by customer or user have their data.
 	if flags := exports[kind]; strings.Contains(flags, "customer") || strings.Contains(flags, "user") {
 		c.look("export", kind, "")
 	}

@@ -21,7 +21,10 @@ func showCommand(p program) *cobra.Command {
 	return group(described("show"), showOperationCommand(p), showCustomerCommand(p), showNotificationCommand(p))
 }
 
-type showOperationOptions struct{ callerID, subscription, requestID string }
+type showOperationOptions struct {
+	id                                operation.ID
+	callerID, subscription, requestID string
+}
 
 func showOperationCommand(p program) *cobra.Command {
 	var o showOperationOptions
@@ -48,7 +51,8 @@ func (o *showOperationOptions) check(c *call) error {
 	case len(c.args) == 0:
 		return nil
 	}
-	_, err := parseID(c.args[0])
+	var err error
+	o.id, err = parseID(c.args[0])
 	return err
 }
 
@@ -66,6 +70,7 @@ func (o *showOperationOptions) run(c *call) error {
 	}
 	documents := make([]document, len(all))
 	for i := range all {
+		c.look("show", "operation", all[i].ID.String())
 		documents[i] = operationDocument(&all[i], zone)
 		prices, err := missingPrices(c, &all[i])
 		if err != nil {
@@ -74,7 +79,6 @@ func (o *showOperationOptions) run(c *call) error {
 		if prices != "" {
 			documents[i].fields = append(documents[i].fields, field{"Waits for", prices})
 		}
-		c.look("show", "operation", all[i].ID.String())
 	}
 	return c.write(micros, documents...)
 }
@@ -89,11 +93,7 @@ func (o *showOperationOptions) find(c *call) (all []backoffice.Operation, what s
 		all, err = c.office.OperationsOfRequest(c.Context(), o.requestID)
 		return all, "an operation with this X-Request-Id. Repeats, 4xx and 5xx answers leave none: they are in the log of the replica that answered, as request_id", err
 	}
-	id, err := parseID(c.args[0])
-	if err != nil {
-		return nil, "", err
-	}
-	one, err := c.office.Operation(c.Context(), id)
+	one, err := c.office.Operation(c.Context(), o.id)
 	return []backoffice.Operation{one}, "operation " + c.args[0], err
 }
 
