@@ -86,7 +86,7 @@ func OpenSandbox(ctx context.Context, settings Settings, all ...Option) (*Sandbo
 		return nil, err
 	}
 	box := &Sandbox{App: app, Sandbox: app.parts.Sandbox, guide: app.guide("sandbox.key")}
-	box.guide.KeyPrefix = sandbox.KeyPrefix
+	box.guide.KeyPrefix, box.guide.Page, box.guide.About = sandbox.KeyPrefix, "/sandbox", sandbox.About
 	find := sandbox.NewCallers(subscriptions.NewDirectory(app.parts.Store.Subscriptions, app.now).Find).Find
 	if err := box.guide.KeepKey(ctx, app.parts.Manager, find, sandbox.Mark); err != nil {
 		return nil, errors.Join(fault.Explain(err), app.Close(ctx))

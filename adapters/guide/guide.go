@@ -23,6 +23,9 @@ type Guide struct {
 	Key string
 	// KeyFile has the key. KeyPrefix is put before a key that is made.
 	KeyFile, KeyPrefix string
+	// Page is where the documentation begins, below /docs. About says what the service
+	// is. Both may be empty.
+	Page, About string
 	// CAFile is the certificate of the service if it made its own.
 	CAFile string
 	// Examples are the requests of the commands.

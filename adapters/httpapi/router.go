@@ -211,7 +211,19 @@ func (a *api) notFound(x *exchange, r *http.Request) {
 		x.WriteHeader(http.StatusSeeOther)
 		return
 	}
-	x.refuse(bare(http.StatusNotFound, fault.UnknownPath, "The service has nothing at this path. Paths are case-sensitive."))
+	detail := "The service has nothing at this path. Paths are case-sensitive."
+	path := r.URL.EscapedPath()
+	if meant, ok := fault.Closest(path, func(yield func(string) bool) {
+		for known := range a.methods {
+			isLike := a.Pages[known] == nil && max(len(path), len(known)) <= min(len(path), len(known))+2 // comparing takes time
+			if isLike && !yield(known) {
+				return
+			}
+		}
+	}, 2); ok {
+		detail += " Did you mean " + meant + "?"
+	}
+	x.refuse(bare(http.StatusNotFound, fault.UnknownPath, detail))
 }
 
 func (a *api) methodNotAllowed(x *exchange, r *http.Request) {

@@ -141,6 +141,10 @@ func TestUnknownPaths(t *testing.T) {
 		require.Equal(t, http.StatusNotFound, w.Code, path)
 		require.Equal(t, []string{"unknown-path"}, codes(t, w), path)
 		require.Empty(t, w.Header().Get("Location"), path)
+		isLike := path == pushPath+"/" || path == "/"+pushPath || strings.HasPrefix(strings.ToLower(path), "/bankingapiv01/addpush")
+		if isLike && !strings.ContainsAny(path, "%;") {
+			require.Contains(t, w.Body.String(), "Did you mean "+pushPath+"?", path)
+		}
 	}
 	for _, x := range s.observed() {
 		require.Empty(t, x.Route)

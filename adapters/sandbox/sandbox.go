@@ -56,6 +56,10 @@ type Sandbox struct {
 	moving sync.Mutex
 }
 
+// About tells the one who starts a sandbox what it is.
+const About = "This is a sandbox, and never a bank: PUT /_sandbox/clock moves its clock, PUT /_sandbox/faults arms faults,\n" +
+	"POST /_sandbox/keys makes a key with a book, a clock and faults of its own."
+
 // Mark is the mark of a sandbox in its database.
 const Mark = "sandbox"
 

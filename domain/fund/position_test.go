@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"bankingapi/domain/decimal"
 	"bankingapi/domain/fund"
 	"bankingapi/domain/idempotency"
 	"bankingapi/domain/money"
@@ -243,4 +244,13 @@ func TestChangesComeInTheOrderOfLocks(t *testing.T) {
 	require.True(t, slices.IsSortedFunc(changes.Holdings, func(a, b fund.Holding) int { return a.Key.Compare(b.Key) }))
 	require.Len(t, changes.Accounts, 2)
 	require.Equal(t, []fund.AccountKey{accountIn("TRY"), accountIn("USD")}, []fund.AccountKey{changes.Accounts[0].Key, changes.Accounts[1].Key})
+}
+
+func TestACurrencyInOtherWords(t *testing.T) {
+	t.Parallel()
+	for code, want := range map[string]string{"TL": "Did you mean TRY?", "usd": "Did you mean USD?", "XAU": "letters."} {
+		_, faults := fund.NewAccount(fund.AccountFields{BranchCode: decimal.Int(1), CustomerNo: decimal.Int(1), AccountSuffix: decimal.Int(1), CurrencyCode: code}, decimal.Int(1))
+		require.Len(t, faults, 1)
+		require.True(t, strings.HasSuffix(faults[0].Detail, want), faults[0].Detail)
+	}
 }

@@ -3,6 +3,7 @@ package fund
 import (
 	"errors"
 	"strconv"
+	"strings"
 
 	"bankingapi/domain/day"
 	"bankingapi/domain/decimal"
@@ -196,9 +197,21 @@ func (c *checker) currency(pointer, code string) money.Currency {
 	case code == "":
 		c.fault(pointer, fault.Required, "Required: an active ISO 4217 code.")
 	case !ok:
-		c.fault(pointer, fault.InvalidCurrency, "Must be an active ISO 4217 code in capital letters.")
+		c.fault(pointer, fault.InvalidCurrency, "Must be an active ISO 4217 code in capital letters."+meantCurrency(strings.ToUpper(code)))
 	}
 	return currency
+}
+
+// meantCurrency is a question for those who write the lira as people do, or a code in
+// small letters.
+func meantCurrency(code string) string {
+	if code == "TL" || code == "YTL" {
+		code = "TRY"
+	}
+	if _, ok := money.ParseCurrency(code); !ok {
+		return ""
+	}
+	return " Did you mean " + code + "?"
 }
 
 func (c *checker) fund(under, imkbCode, holder string) Fund {

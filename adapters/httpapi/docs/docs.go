@@ -87,6 +87,9 @@ func Pages(o Options) (map[string]http.Handler, error) {
 	pages["/docs/try"] = pages["/docs/index.html"]
 	delete(pages, "/docs/index.html")
 	pages["/docs/style.css"] = newPage("style.css", guidePolicy, func() []byte { return read("style.css") })
+	if o.Sandbox {
+		maps.Copy(pages, openapi.SandboxPages())
+	}
 	documents, err := o.OpenAPI.Pages()
 	maps.Copy(pages, documents)
 	return pages, err

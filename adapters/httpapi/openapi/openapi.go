@@ -28,11 +28,19 @@ var document31 []byte
 //go:embed openapi-3.0.json
 var document30 []byte
 
+// sandbox describes the endpoints of a sandbox.
+//
+//go:embed sandbox.json
+var sandbox []byte
+
 // The versions of OpenAPI in which the document exists.
 const (
 	Version31 = "3.1"
 	Version30 = "3.0"
 )
+
+// SandboxPath is where a sandbox describes its own endpoints.
+const SandboxPath = "/_sandbox/openapi.json"
 
 // Path and Path30 are where integrators find the documents, beside the
 // operations that they describe.
@@ -147,6 +155,11 @@ func (o Options) apply(d *document) error {
 		d.Paths = fmt.Appendf(bytes.TrimSuffix(d.Paths, []byte("}")), ",%q:{\"post\":%s}}", path, post)
 	}
 	return nil
+}
+
+// SandboxPages returns the handler of the document of a sandbox.
+func SandboxPages() map[string]http.Handler {
+	return map[string]http.Handler{SandboxPath: handler(sandbox)}
 }
 
 // Pages returns a handler for each path of a document, for everyone. Mount them

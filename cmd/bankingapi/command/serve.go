@@ -93,10 +93,13 @@ func (c *call) listen(guide *bootstrap.Demo) error {
 	fmt.Fprintf(&told, "Listening on %s\n", app.URL())
 	if guide != nil {
 		if c.settings.HTTP.Docs {
-			fmt.Fprintf(&told, "Documentation %s/docs\n", app.URL())
+			fmt.Fprintf(&told, "Documentation %s/docs%s\n", app.URL(), guide.Page)
 		}
 		if address := app.OpsAddress(); address != "" {
 			fmt.Fprintf(&told, "Health and metrics http://%s/readyz?verbose and /metrics\n", address)
+		}
+		if guide.About != "" {
+			fmt.Fprintln(&told, guide.About)
 		}
 		if guide.Key == "" {
 			c.tell("The demo book was not loaded: the book has data already, and no key of a demo is known.\n")

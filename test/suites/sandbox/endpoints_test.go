@@ -4,14 +4,17 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
+	"github.com/getkin/kin-openapi/openapi3"
 	"github.com/stretchr/testify/require"
 
 	"bankingapi/bootstrap"
@@ -226,4 +229,25 @@ func TestTenSideBySide(t *testing.T) {
 		require.Equal(t, i, p.sales())
 		require.WithinDuration(t, now().Add(time.Duration(i)*time.Hour), p.bank.Now(), time.Minute)
 	}
+}
+
+// The document of the sandbox has each of its endpoints, and a sandbox serves it to
+// everyone.
+func TestTheSandboxDescribesItsEndpoints(t *testing.T) {
+	t.Parallel()
+	settings := bootstrap.SandboxSettings(t.TempDir())
+	settings.HTTP.Docs = true
+	p := partnerOf(t, settings)
+	served := p.send(http.MethodGet, "/_sandbox/openapi.json", "", "Ocp-Apim-Subscription-Key", "")
+	require.Equal(t, http.StatusOK, served.status)
+	document, err := openapi3.NewLoader().LoadFromData([]byte(served.body))
+	require.NoError(t, err)
+	require.NoError(t, document.Validate(t.Context()))
+	var described []string
+	for path, item := range document.Paths.Map() {
+		for method := range item.Operations() {
+			described = append(described, method+" "+path)
+		}
+	}
+	require.ElementsMatch(t, slices.Collect(maps.Keys(p.bank.Endpoints())), described)
 }
