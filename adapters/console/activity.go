@@ -2,7 +2,6 @@ package console
 
 import (
 	"cmp"
-	"maps"
 	"net/http"
 	"slices"
 	"sync"
@@ -204,7 +203,7 @@ func (a *activity) lastHour(now time.Time, today day.Day) (h lastHour) {
 	a.last(hour, now, func(m *minute, seconds float64) {
 		h.Replayed, h.Rejected, h.Failed = h.Replayed+m.replayed, h.Rejected+m.rejected, h.Failed+m.failed
 		h.rate, h.median, h.slow = append(h.rate, float64(m.requests)/seconds), append(h.median, m.quantile(0.5)), append(h.slow, m.quantile(0.99))
-		for key, n := range maps.All(m.refused) {
+		for key, n := range m.refused {
 			counts[key] += n
 		}
 		h.Settled = a.settledOn(today)
