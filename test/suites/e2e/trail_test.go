@@ -322,7 +322,7 @@ func TestASaleOfACopyIsFound(t *testing.T) {
 	_, receipt := s.postFor(t, buyFund, key, sale("forged", 1001, "10", ""), "1")
 	require.Empty(t, receipt)
 	got := b.Run(t, "verify")
-	require.Equal(t, 1, got.Status)
+	require.Equal(t, 1, got.Status, got.Err)
 	require.Contains(t, got.Out, "it was made for another log, by a copy of this book or before a restore")
 	require.Contains(t, got.Err, "Checked ")
 }
