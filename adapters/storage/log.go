@@ -232,7 +232,7 @@ func (t trailLog) has(tx *gorm.DB, base trail.Base, known roots) (bool, error) {
 	root, ok := known[base.Size]
 	if !ok {
 		tree, err := trail.LoadTree(base.Size, t.hashesIn(tx))
-		if errors.Is(err, errNoHash) {
+		if errors.Is(err, errNoHash) || errors.Is(err, trail.ErrSize) {
 			return false, nil
 		}
 		if err != nil {

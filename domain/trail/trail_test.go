@@ -2,6 +2,7 @@ package trail_test
 
 import (
 	"encoding/hex"
+	"math"
 	"strings"
 	"testing"
 	"time"
@@ -188,5 +189,14 @@ func TestATreeIsLoadedAtEachSize(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, root, loaded.Root())
 		require.EqualValues(t, size, loaded.Size())
+	}
+}
+
+// A row of the database says how large its log is, and anybody may have changed it.
+func TestNoLogHasASizeBelowZero(t *testing.T) {
+	t.Parallel()
+	for _, size := range []int64{-1, math.MinInt64} {
+		_, err := trail.LoadTree(size, nil)
+		require.ErrorIs(t, err, trail.ErrSize)
 	}
 }

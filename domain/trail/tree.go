@@ -1,6 +1,7 @@
 package trail
 
 import (
+	"errors"
 	"math/bits"
 
 	"golang.org/x/mod/sumdb/tlog"
@@ -17,6 +18,9 @@ func LeafHash(content []byte) Hash { return tlog.RecordHash(content) }
 
 // StoredHashes is how many hashes a log of that size stores.
 func StoredHashes(size int64) int64 { return tlog.StoredHashCount(size) }
+
+// ErrSize is returned for a log with a size below 0.
+var ErrSize = errors.New("a log cannot have a size below 0")
 
 // Tree is the Merkle tree of a log, of which only the newest edge is kept.
 type Tree struct {
@@ -49,8 +53,12 @@ func (t *Tree) Root() Hash {
 	return root
 }
 
-// LoadTree reads the tree of a log that had this size.
+// LoadTree reads the tree of a log that had this size. No log has a size below 0, but
+// a row that was changed may say so: the error is ErrSize then.
 func LoadTree(size int64, hashes Hashes) (*Tree, error) {
+	if size < 0 {
+		return nil, ErrSize
+	}
 	var indexes []int64
 	for rest := size; rest > 0; {
 		rest -= 1 << (bits.Len64(uint64(rest)) - 1)
