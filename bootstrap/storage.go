@@ -15,6 +15,7 @@ import (
 	"bankingapi/adapters/sandbox"
 	"bankingapi/adapters/trail"
 	"bankingapi/application/store"
+	application "bankingapi/application/trail"
 	"bankingapi/domain/fault"
 )
 
@@ -137,7 +138,7 @@ func Risks(ctx context.Context, settings Settings, all ...Option) (sentences []s
 		return nil, nil
 	}
 	return withStore(settings, all, func(_ *setup, s *store.Store) ([]string, error) {
-		if settings.Trail.Enabled && settings.Trail.KeyFile == "" && s.Trail != nil && !s.HasDataFile {
+		if settings.Trail.Enabled && settings.Trail.KeyFile == "" && s.Trail != application.None && !s.HasDataFile {
 			sentences = append(sentences, trail.NoKey)
 		}
 		risks, err := s.Durability(ctx, true)

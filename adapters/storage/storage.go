@@ -85,7 +85,7 @@ type Engine struct {
 	Align func(ctx context.Context, first, second *sql.Tx) error
 	// Now is the time of the server in SQL. It is NULL if the engine has no server.
 	Now string
-	// FreeSpace is store.Store.FreeSpace.
+	// FreeSpace is store.Store.FreeSpace. It may be nil.
 	FreeSpace func() int64
 	// Grace is store.Store.Grace.
 	Grace time.Duration
@@ -136,7 +136,9 @@ func (e *Engine) Bind(o Options) (*store.Store, error) {
 		books.ways, inboxes.ways = own.Sales, own.Notifications
 	}
 	ports := d.ports(books, inboxes, schema, o.Now)
-	ports.FreeSpace = e.FreeSpace
+	if e.FreeSpace != nil {
+		ports.FreeSpace = e.FreeSpace
+	}
 	ports.Pools, ports.DataFolder, ports.Close = pools, e.DataFolder, e.Close
 	ports.HasDataFile = e.DataFolder != ""
 	ports.Within = func(tx any) (*store.Store, error) {
@@ -256,6 +258,7 @@ func (d *database) ports(b *Books, i *Inboxes, s *Schema, now func() time.Time) 
 		Grace:          d.engine.Grace,
 		Alone:          alone,
 		Backup:         backup,
+		FreeSpace:      store.Unsupported().FreeSpace,
 	}
 }
 

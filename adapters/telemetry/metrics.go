@@ -45,7 +45,7 @@ type Options struct {
 	QueueLimit int
 	// Pools are the pools of database connections, by their purpose.
 	Pools map[string]*sql.DB
-	// FreeSpace is store.Store.FreeSpace. It may be nil.
+	// FreeSpace is store.Store.FreeSpace.
 	FreeSpace func() int64
 	// Dropped counts the lines of the log that were dropped.
 	Dropped *atomic.Int64
@@ -146,7 +146,7 @@ func NewMetrics(registerer prometheus.Registerer, o Options) (*Metrics, error) {
 	add(&all, prometheus.NewCounterFunc(prometheus.CounterOpts{
 		Name: "bankingapi_log_lines_dropped_total", Help: "Lines of the log that were dropped because their reader was too slow or ended.",
 	}, func() float64 { return float64(o.Dropped.Load()) }))
-	if o.FreeSpace != nil {
+	if o.FreeSpace != nil && o.FreeSpace() >= 0 {
 		add(&all, prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 			Name: "bankingapi_storage_free_bytes", Help: "Free space on the disk of the SQLite file. With less than 1 MiB the service is not ready.",
 		}, func() float64 { return float64(o.FreeSpace()) }))

@@ -22,7 +22,7 @@ import (
 
 // Options say where the files of a trail are.
 type Options struct {
-	// Ports are those of the storage. nil means that the storage can keep no trail.
+	// Ports are those of the storage. None means that it can keep no trail.
 	Ports *application.Ports
 	// Wanted is false if nobody wants a trail.
 	Wanted bool
@@ -184,7 +184,7 @@ func (k *Keeper) Kept() error {
 }
 
 // IsWanted reports whether a trail is kept, or would be if nothing was missing.
-func (k *Keeper) IsWanted() bool { return k.o.Wanted && k.o.Ports != nil }
+func (k *Keeper) IsWanted() bool { return k.o.Wanted && k.o.Ports != application.None }
 
 // Problem says what is wrong with the trail: why none is kept, or why it is not
 // sealed. It is empty if nothing is.
@@ -365,7 +365,7 @@ func (k *Keeper) Rekey(ctx context.Context, name string) error {
 // MayAct reports whether an act can be written. Without its leaf it would look
 // added to a log that is not empty.
 func (k *Keeper) MayAct(ctx context.Context) bool {
-	if k.current.Load().notary != nil || k.o.Ports == nil {
+	if k.current.Load().notary != nil || k.o.Ports == application.None {
 		return true
 	}
 	isEmpty, err := k.o.Ports.Log.IsOf(ctx, nil)

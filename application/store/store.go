@@ -61,7 +61,7 @@ type Database interface {
 }
 
 // Store is an opened storage: the ports of the use cases, and functions for the
-// service itself. Every port and function but Trail and FreeSpace is required. An adapter that
+// service itself. Every port and function is required. An adapter that
 // cannot do everything begins with Unsupported. All fields are safe for concurrent use.
 type Store struct {
 	// Name is a short name of the storage, such as sqlite. The metrics have it as
@@ -76,7 +76,7 @@ type Store struct {
 	// Backoffice are the ports of import, export, lookups and verify.
 	Backoffice backoffice.Ports
 
-	// Trail are the ports of the trail. nil means that the storage keeps none.
+	// Trail are the ports of the trail: trail.None if the storage keeps none.
 	Trail *trail.Ports
 
 	// Schema migrates the storage.
@@ -105,8 +105,8 @@ type Store struct {
 	Within func(tx any) (*Store, error)
 	// Pools are the connection pools by their purpose, for the metrics.
 	Pools map[string]*sql.DB
-	// FreeSpace is the room on the disk of the data in bytes, for the metrics. nil means
-	// that it is not known.
+	// FreeSpace is the room on the disk of the data in bytes, for the metrics. It is
+	// negative if that is not known.
 	FreeSpace func() int64
 	// DataFolder is the folder of the data, if they are in a file. The service
 	// keeps its certificate there.

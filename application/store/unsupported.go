@@ -6,11 +6,14 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"reflect"
+	"slices"
 	"strings"
 	"time"
 
 	"bankingapi/application/backoffice"
 	"bankingapi/application/subscriptions"
+	"bankingapi/application/trail"
 	"bankingapi/domain/audit"
 	"bankingapi/domain/day"
 	"bankingapi/domain/fund"
@@ -43,25 +46,19 @@ func Open(adapter func(context.Context, Options) (Database, error), o Options) (
 	return &s, nil
 }
 
-// complete returns an error that names the required fields that are missing.
+// complete returns an error that names the required fields that are missing: all ports and
+// functions.
 func (s *Store) complete() error {
-	b := &s.Backoffice
 	var missing []string
-	for _, field := range []struct {
-		name      string
-		isMissing bool
-	}{
-		{"Books", s.Books == nil}, {"Inboxes", s.Inboxes == nil}, {"Subscriptions", s.Subscriptions == nil}, {"Usage", s.Usage == nil},
-		{"Backoffice.Imports", b.Imports == nil}, {"Backoffice.Reader", b.Reader == nil}, {"Backoffice.Lookups", b.Lookups == nil},
-		{"Backoffice.Evidence", b.Evidence == nil}, {"Backoffice.Books", b.Books == nil}, {"Backoffice.Audit", b.Audit == nil}, {"Backoffice.Calendar", b.Calendar == nil}, {"Backoffice.Outcomes", b.Outcomes == nil},
-		{"Schema", s.Schema == nil}, {"Marker", s.Marker == nil}, {"Ping", s.Ping == nil}, {"Risks", s.Risks == nil}, {"Clock", s.Clock == nil},
-		{"Within", s.Within == nil}, {"Index", s.Index == nil}, {"Alone", s.Alone == nil}, {"Backup", s.Backup == nil}, {"Close", s.Close == nil},
-	} {
-		if field.isMissing {
-			missing = append(missing, field.name)
+	for prefix, of := range map[string]reflect.Value{"": reflect.ValueOf(s).Elem(), "Backoffice.": reflect.ValueOf(&s.Backoffice).Elem()} {
+		for field, value := range of.Fields() {
+			if kind := value.Kind(); (kind == reflect.Interface || kind == reflect.Func || kind == reflect.Pointer) && value.IsNil() {
+				missing = append(missing, prefix+field.Name)
+			}
 		}
 	}
 	if len(missing) > 0 {
+		slices.Sort(missing)
 		return fmt.Errorf("the storage that was opened is incomplete: its store.Store has no %s. Begin with store.Unsupported if it cannot do that",
 			strings.Join(missing, ", "))
 	}
@@ -78,6 +75,7 @@ func Unsupported() *Store {
 		Backoffice: backoffice.Ports{
 			Imports: noImports{}, Reader: noReader{}, Lookups: noLookups{}, Evidence: noEvidence{}, Books: noBooks{}, Audit: noAudit{}, Calendar: noCalendar{}, Outcomes: noOutcomes{},
 		},
+		Trail:  trail.None,
 		Schema: noSchema{},
 		Marker: noMarker{},
 		Ping:   func(context.Context) error { return nil },
@@ -88,6 +86,8 @@ func Unsupported() *Store {
 		Alone:  func(context.Context) error { return nil }, // it cannot tell
 		Backup: func(context.Context, string) error { return cannot("back itself up: use its own tools") },
 		Close:  func() error { return nil },
+
+		FreeSpace: func() int64 { return -1 },
 	}
 }
 

@@ -23,6 +23,9 @@ type Ports struct {
 	Origin Origin
 }
 
+// None are the ports of a storage that keeps no trail.
+var None = new(Ports)
+
 // Writer writes leaves.
 type Writer interface {
 	// Record makes every later transaction write the leaves of what it writes.

@@ -7,8 +7,6 @@ import (
 	"errors"
 	"io"
 	"net/http"
-	"os/exec"
-	"path/filepath"
 	"testing"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -288,17 +286,4 @@ func TestModuleValidatesItsSettings(t *testing.T) {
 	application := fx.New(fx.NopLogger, bootstrap.Module(settings, options))
 	require.ErrorContains(t, application.Err(), "commit.batch_limit")
 	require.ErrorContains(t, application.Err(), "log.level")
-}
-
-// A program with its own storage links neither gorm nor a database driver.
-func TestHostsStorageLinksNoDatabase(t *testing.T) {
-	t.Parallel()
-	command := exec.Command("go", "list", "-deps", "./memory")
-	command.Dir = filepath.Join("..", "host")
-	out, err := command.Output()
-	require.NoError(t, err)
-	require.Contains(t, string(out), "bankingapi/bootstrap\n")
-	for _, library := range []string{"gorm", "sqlite", "pgx", "goose", "bankingapi/adapters/storage"} {
-		require.NotContains(t, string(out), library)
-	}
 }
