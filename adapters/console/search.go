@@ -117,7 +117,7 @@ func findOperation(q *request, text string) ([]hit, error) {
 func findCustomer(q *request, text string) ([]hit, error) {
 	n, err := strconv.ParseInt(text, 10, 64)
 	if err != nil || n < 1 {
-		return nil, nil
+		return nil, nil //nolint:nilerr // the text is no number of a customer
 	}
 	has, err := q.Office.Finder.Customer(q.ctx, n, time.Time{})
 	if err != nil || len(has.Holdings)+len(has.Accounts) == 0 {

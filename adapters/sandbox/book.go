@@ -115,14 +115,14 @@ func importJSON(ctx context.Context, to *backoffice.Importer, content []byte) (m
 			return importRows(ctx, counts, "holdings", s.Holdings, fund.NewHolding, func(a, b fund.Holding) int { return a.Key.Compare(b.Key) }, to.Holdings)
 		},
 		func() error {
-			make := func(f accountFields) (fund.Account, []fault.Fault) {
+			newRow := func(f accountFields) (fund.Account, []fault.Fault) {
 				return fund.NewAccount(f.AccountFields, f.Balance)
 			}
-			return importRows(ctx, counts, "accounts", s.Accounts, make, func(a, b fund.Account) int { return a.Key.Compare(b.Key) }, to.Accounts)
+			return importRows(ctx, counts, "accounts", s.Accounts, newRow, func(a, b fund.Account) int { return a.Key.Compare(b.Key) }, to.Accounts)
 		},
 		func() error {
-			make := func(f closedDay) (fund.ClosedDay, []fault.Fault) { return fund.NewClosedDay(f.Day, f.Reason) }
-			return importRows(ctx, counts, "calendar", s.Calendar, make, func(a, b fund.ClosedDay) int { return a.Day.Compare(b.Day) }, to.ClosedDays)
+			newRow := func(f closedDay) (fund.ClosedDay, []fault.Fault) { return fund.NewClosedDay(f.Day, f.Reason) }
+			return importRows(ctx, counts, "calendar", s.Calendar, newRow, func(a, b fund.ClosedDay) int { return a.Day.Compare(b.Day) }, to.ClosedDays)
 		},
 	} {
 		if err := rows(); err != nil {

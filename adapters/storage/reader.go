@@ -141,10 +141,9 @@ func (r reader) Postings(ctx context.Context, q backoffice.Query) iter.Seq2[fund
 		}
 		tx = whereID(r.Dialect, tx, "operation_id = ?", q.OperationID)
 		order := "operation_id, position, leg"
-		switch q.Order {
-		case backoffice.ByTime:
+		if q.Order == backoffice.ByTime {
 			order = "posted_at, " + order
-		case backoffice.Newest:
+		} else if q.Order == backoffice.Newest {
 			order = "posted_at DESC, operation_id DESC, position DESC, leg DESC"
 		}
 		return atMost(r.between(tx, "posted_at", q.Since, q.Until).Order(order), q)

@@ -35,8 +35,8 @@ func newReversalRow(r fund.Reversal) ReversalRow {
 	return ReversalRow{batch.UUID(r.OperationID), batch.UUID(r.ID), batch.Instant{Time: r.At}}
 }
 
-func (r *ReversalRow) reversal() (fund.Reversal, error) {
-	return fund.Reversal{OperationID: operation.ID(r.OperationID), ID: operation.ID(r.ReversalID), At: r.ReversedAt.Time}, nil
+func (r *ReversalRow) reversal() fund.Reversal {
+	return fund.Reversal{OperationID: operation.ID(r.OperationID), ID: operation.ID(r.ReversalID), At: r.ReversedAt.Time}
 }
 
 // load finds which of the operations are reversed. If two reverse one operation

@@ -66,7 +66,7 @@ func (o *storedOperation) operation(into *backoffice.Operation) (err error) {
 		into.Refusal = &refusal
 	}
 	if o.reversal != nil {
-		reversal, _ := o.reversal.reversal() // never fails
+		reversal := o.reversal.reversal()
 		into.Reversal = &reversal
 	}
 	if r := o.record; r != nil && (len(o.sales) > 0 || r.OperationID == o.id) { // another operation may have the CallerId of one that was refused

@@ -234,14 +234,14 @@ func (d leafMaker) decisionLeaf(buffer []byte, kind trail.Kind, of *storedOperat
 
 // asRecorded is the decision as it was answered first: what settling changes is
 // taken back.
-func (d *storedOperation) asRecorded() *storedOperation {
-	first := &storedOperation{id: d.id, sales: make([]SaleRow, len(d.sales))}
-	if d.record != nil {
-		record := *d.record
+func (o *storedOperation) asRecorded() *storedOperation {
+	first := &storedOperation{id: o.id, sales: make([]SaleRow, len(o.sales))}
+	if o.record != nil {
+		record := *o.record
 		record.State, record.Faults = int64(operation.Recorded), ""
 		first.record = &record
 	}
-	for i, sale := range d.sales {
+	for i, sale := range o.sales {
 		sale.State, sale.Refusal, sale.SettledAt = int64(operation.Recorded), "", batch.Instant{}
 		sale.SettledPriceID, sale.SettledPrice, sale.Proceeds = sql.NullInt64{}, sql.NullInt64{}, sql.NullInt64{}
 		first.sales[i] = sale
@@ -250,10 +250,10 @@ func (d *storedOperation) asRecorded() *storedOperation {
 }
 
 // withoutPostings are the decision and its postings apart.
-func (d *storedOperation) withoutPostings() (*storedOperation, []PostingRow) {
-	without := *d
+func (o *storedOperation) withoutPostings() (*storedOperation, []PostingRow) {
+	without := *o
 	without.units, without.money = nil, nil
-	return &without, slices.Concat(d.units, d.money)
+	return &without, slices.Concat(o.units, o.money)
 }
 
 func encode[R any](l *trail.Leaf, table string, t *batch.Table[R], row *R, skip ...string) {

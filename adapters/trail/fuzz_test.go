@@ -171,7 +171,7 @@ func FuzzLog(f *testing.F) {
 		err = trailadapter.CheckExtends(older, newer, tlog.HashReaderFunc(func(indexes []int64) ([]tlog.Hash, error) {
 			found := make([]tlog.Hash, len(indexes))
 			for n, index := range indexes {
-				found[n] = tlog.Hash(forged.Hashes[index])
+				found[n] = forged.Hashes[index]
 			}
 			return found, nil
 		}))

@@ -341,7 +341,7 @@ func (k *Keeper) Rekey(ctx context.Context, name string) error {
 	case !k.IsWanted():
 		return k.Kept()
 	case k.o.KeyFile == "" && k.o.Book == "":
-		return errors.New(NoKey)
+		return errors.New(NoKey) //nolint:staticcheck // these are sentences
 	}
 	if err := k.o.Ready(ctx); err != nil {
 		return err

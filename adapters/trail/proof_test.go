@@ -29,7 +29,7 @@ type bank struct {
 func (b *bank) ReadHashes(indexes []int64) ([]tlog.Hash, error) {
 	found := make([]tlog.Hash, len(indexes))
 	for i, at := range indexes {
-		found[i] = tlog.Hash(b.hashes[at])
+		found[i] = b.hashes[at]
 	}
 	return found, nil
 }

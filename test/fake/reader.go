@@ -129,10 +129,9 @@ func (r reader) Postings(ctx context.Context, q backoffice.Query) iter.Seq2[fund
 		func() []fund.PostingEntry {
 			return slices.SortedFunc(slices.Values(r.store.postings), func(a, b fund.PostingEntry) int {
 				by := cmp.Or(a.PostedAt.Compare(b.PostedAt), comparePostings(a, b))
-				switch q.Order {
-				case backoffice.ByTime:
+				if q.Order == backoffice.ByTime {
 					return by
-				case backoffice.Newest:
+				} else if q.Order == backoffice.Newest {
 					return -by
 				}
 				return comparePostings(a, b)
