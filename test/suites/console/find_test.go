@@ -5,6 +5,8 @@ import (
 	"net/http"
 	"net/url"
 	"regexp"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -192,6 +194,25 @@ func TestTheStoryOfACustomer(t *testing.T) {
 	}
 	status, _, _ := v.do(http.MethodPost, "/console/sales", url.Values{"csrf": {v.csrf()}, "customer": {"x"}})
 	require.Equal(t, http.StatusSeeOther, status)
+}
+
+// The page of a customer with many postings reads the newest of them. The quantities
+// after them are counted back from what the customer has.
+func TestACustomerWithManyPostings(t *testing.T) {
+	t.Parallel()
+	s := start(t, nil)
+	v := s.entered(t)
+	for n := range 3 {
+		s.call(t, "BuyFundFromCustomer", array("many-"+strconv.Itoa(n), slices.Repeat([]string{"0.8"}, 400)...))
+	}
+	path, _ := v.search("1001")
+	body := v.get(strings.TrimPrefix(path, "/console/"))
+	require.Contains(t, body, "the last 100 of more than 2,000 postings")
+	after := regexp.MustCompile(`<td data-name="After" class="n">([\d,.]+)</td>`).FindAllStringSubmatch(body, 2)
+	require.Len(t, after, 2)
+	for _, quantity := range after { // of the account, and of the holding
+		require.Contains(t, body, `<td class="n">`+quantity[1]+`</td>`, "after the newest posting is what the customer has")
+	}
 }
 
 // A customer has a past: it ends now. The page does not say that today is over.
