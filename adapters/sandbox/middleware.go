@@ -48,7 +48,10 @@ func (b *Sandbox) Middleware(next http.Handler) http.Handler {
 // record keeps what is read of the body. It returns the function that adds the
 // request and its answer to the log.
 func (b *Sandbox) record(w *recording, r *http.Request) func() {
-	keys := r.Header.Values(keyHeader)
+	var keys []string // without the prefix, as a body may have them
+	for _, key := range r.Header.Values(keyHeader) {
+		keys = append(keys, strings.TrimPrefix(key, KeyPrefix))
+	}
 	begun := b.o.Clock.real()
 	record := &Request{
 		ReceivedAt: begun, Clock: show(b.o.Clock.Now(), b.o.Zone),
@@ -63,9 +66,9 @@ func (b *Sandbox) record(w *recording, r *http.Request) func() {
 		}
 		record.Milliseconds = float64(b.o.Clock.real().Sub(begun).Microseconds()) / 1000
 		record.Fault = w.met.String()
-		record.Body = mask(textual(sent.kept.Bytes()), keys)
+		record.Body = mask(strings.ToValidUTF8(sent.kept.String(), "\uFFFD"), keys)
 		record.Answer = Answer{
-			Status: w.status, Lost: w.loses(), Header: maskHeader(w.header, keys), Body: mask(textual(w.body.Bytes()), keys),
+			Status: w.status, Lost: w.loses(), Header: maskHeader(w.header, keys), Body: mask(strings.ToValidUTF8(w.body.String(), "\uFFFD"), keys),
 		}
 		b.requests.add(record)
 	}

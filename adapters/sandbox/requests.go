@@ -10,7 +10,6 @@ import (
 	"strings"
 	"sync"
 	"time"
-	"unicode/utf8"
 )
 
 // Request is a request to the API and its answer. Keys are masked.
@@ -176,12 +175,4 @@ func maskHeader(h http.Header, keys []string) map[string][]string {
 		kept[name] = values
 	}
 	return kept
-}
-
-// textual is a body as text; what is not UTF-8 becomes U+FFFD.
-func textual(b []byte) string {
-	if utf8.Valid(b) {
-		return string(b)
-	}
-	return strings.ToValidUTF8(string(b), "\uFFFD")
 }

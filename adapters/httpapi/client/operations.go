@@ -7,6 +7,7 @@ import (
 	"crypto/rand"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/http"
 
 	"bankingapi/domain/decimal"
@@ -108,63 +109,29 @@ func NewAddPush(notifications ...push.Notification) *AddPush {
 	return &AddPush{Header: operation.Header{CallerID: rand.Text()}, Notifications: notifications}
 }
 
-// The JSON of a request, but for push notifications: push.Members lists theirs.
-// Amounts are json.Number: their digits go out as they are and never through a
-// float.
-type (
-	wireRequest struct {
-		Header     wireHeader
-		Parameters any
-	}
-	wireHeader struct {
-		AppKey           string `json:",omitempty"`
-		Channel          string `json:",omitempty"`
-		TellerName       string `json:",omitempty"`
-		CallerID         string `json:"CallerId,omitempty"`
-		ChannelSessionID string `json:"ChannelSessionId,omitempty"`
-		ChannelRequestID string `json:"ChannelRequestId,omitempty"`
-	}
-	wireSale struct {
-		CustomerNo              int64
-		TransactionType         int
-		FundAmount              json.Number
-		DestinationAccount      wireAccount
-		FundToProcess           wireFund
-		Amount                  json.Number `json:",omitempty"`
-		SelectedTransactionDate string      `json:",omitempty"`
-	}
-	wireAccount struct {
-		BranchCode    int64
-		CustomerNo    int64
-		AccountSuffix int64
-		CurrencyCode  string
-	}
-	wireFund struct {
-		IMKBCode              string
-		HolderCorporationName string
-		PriceID               int64
-	}
-)
-
+// records are the Parameters of the request. Amounts are json.Number: their digits go
+// out as they are and never through a float.
 func (o *BuyFund) records() any {
-	records := make([]wireSale, len(o.Sales))
+	records := make([]map[string]any, len(o.Sales))
 	for i, sale := range o.Sales {
 		t := sale.Terms()
-		records[i] = wireSale{
-			CustomerNo:      t.Holding.CustomerNo,
-			TransactionType: fund.SaleTransaction,
-			FundAmount:      json.Number(t.Units.String()),
-			DestinationAccount: wireAccount{
-				BranchCode: t.Account.BranchCode, CustomerNo: t.Account.CustomerNo,
-				AccountSuffix: t.Account.AccountSuffix, CurrencyCode: t.Account.Currency.Code(),
+		records[i] = map[string]any{
+			"CustomerNo":      t.Holding.CustomerNo,
+			"TransactionType": fund.SaleTransaction,
+			"FundAmount":      json.Number(t.Units.String()),
+			"DestinationAccount": map[string]any{
+				"BranchCode": t.Account.BranchCode, "CustomerNo": t.Account.CustomerNo,
+				"AccountSuffix": t.Account.AccountSuffix, "CurrencyCode": t.Account.Currency.Code(),
 			},
-			FundToProcess: wireFund{t.Holding.IMKBCode, t.Holding.HolderCorporationName, t.PriceID},
+			"FundToProcess": map[string]any{
+				"IMKBCode": t.Holding.IMKBCode, "HolderCorporationName": t.Holding.HolderCorporationName, "PriceID": t.PriceID,
+			},
 		}
 		if t.ControlTotal != 0 {
-			records[i].Amount = json.Number(decimal.FormatFixed(t.ControlTotal, t.Account.Currency.Decimals()))
+			records[i]["Amount"] = json.Number(decimal.FormatFixed(t.ControlTotal, t.Account.Currency.Decimals()))
 		}
 		if !t.SelectedDay.IsNone() {
-			records[i].SelectedTransactionDate = t.SelectedDay.String()
+			records[i]["SelectedTransactionDate"] = t.SelectedDay.String()
 		}
 	}
 	return records
@@ -192,8 +159,12 @@ func (o *AddPush) records() any {
 }
 
 func encode(h operation.Header, records any) ([]byte, error) {
-	header := wireHeader{h.AppKey, h.Channel, h.TellerName, h.CallerID, h.ChannelSessionID, h.ChannelRequestID}
-	body, err := json.Marshal(wireRequest{header, records})
+	header := map[string]string{
+		"AppKey": h.AppKey, "Channel": h.Channel, "TellerName": h.TellerName, "CallerId": h.CallerID,
+		"ChannelSessionId": h.ChannelSessionID, "ChannelRequestId": h.ChannelRequestID,
+	}
+	maps.DeleteFunc(header, func(_, value string) bool { return value == "" })
+	body, err := json.Marshal(map[string]any{"Header": header, "Parameters": records})
 	if err != nil {
 		return nil, fmt.Errorf("encode the operation: %w", err)
 	}

@@ -1,7 +1,9 @@
 package client
 
 import (
+	"encoding/json"
 	"reflect"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -14,16 +16,39 @@ import (
 // would get lost without an error.
 func TestTheClientSendsEveryField(t *testing.T) {
 	t.Parallel()
-	for name, types := range map[string][2]reflect.Type{
-		"Header":  {reflect.TypeFor[wireHeader](), reflect.TypeFor[operation.Header]()},
-		"sale":    {reflect.TypeFor[wireSale](), reflect.TypeFor[fund.SaleFields]()},
-		"account": {reflect.TypeFor[wireAccount](), reflect.TypeFor[fund.AccountFields]()},
-		"fund":    {reflect.TypeFor[wireFund](), reflect.TypeFor[fund.FundFields]()},
+	header := operation.Header{}
+	filled := reflect.ValueOf(&header).Elem()
+	for i := range filled.NumField() {
+		filled.Field(i).SetString("x")
+	}
+	sales, err := NewSales(Sale{
+		CustomerNo: 1, Units: "1", IMKBCode: "A", HolderCorporationName: "H", PriceID: 1, BranchCode: 1, AccountSuffix: 1,
+		CurrencyCode: "TRY", Amount: "1", Day: "2026-12-01",
+	})
+	require.NoError(t, err)
+	body, err := encode(header, NewBuyFund(sales...).records())
+	require.NoError(t, err)
+	var sent struct {
+		Header     map[string]any
+		Parameters []map[string]any
+	}
+	require.NoError(t, json.Unmarshal(body, &sent))
+	sale := sent.Parameters[0]
+	for name, part := range map[string]struct {
+		sent   map[string]any
+		fields reflect.Type
+	}{
+		"Header":  {sent.Header, reflect.TypeFor[operation.Header]()},
+		"sale":    {sale, reflect.TypeFor[fund.SaleFields]()},
+		"account": {sale["DestinationAccount"].(map[string]any), reflect.TypeFor[fund.AccountFields]()},
+		"fund":    {sale["FundToProcess"].(map[string]any), reflect.TypeFor[fund.FundFields]()},
 	} {
-		for f := range types[1].Fields() {
-			_, sent := types[0].FieldByName(f.Name)
-			// RequestID is an HTTP header.
-			require.True(t, sent || f.Name == "RequestID", "operations.go does not send %s of the %s", f.Name, name)
+		for f := range part.fields.Fields() {
+			found := f.Name == "RequestID" // it is an HTTP header
+			for member := range part.sent {
+				found = found || strings.EqualFold(member, f.Name)
+			}
+			require.True(t, found, "operations.go does not send %s of the %s", f.Name, name)
 		}
 	}
 }
