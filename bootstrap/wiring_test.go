@@ -323,3 +323,48 @@ func TestNoTrailIsTold(t *testing.T) {
 		require.Equal(t, []string{level.String() + ": no trail is kept"}, messages(logged))
 	}
 }
+
+// A replica with a wrong clock says in each round why it settles nothing.
+func TestARoundWithAWrongClockIsTold(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		core, logged := observer.New(zapcore.InfoLevel)
+		newMemory(func(s *store.Store) {
+			s.Clock = func(context.Context, string) (now, newest time.Time, err error) {
+				return time.Now().Add(-48 * time.Hour), newest, nil
+			}
+		}).open(t, func(s *bootstrap.Settings) {
+			s.Settlement.Enabled, s.Settlement.Interval = true, time.Hour
+		}, bootstrap.WithLogger(zap.New(core)))
+		time.Sleep(time.Minute)
+		require.Equal(t, []string{"warn: due sales could not be settled: they stay due"}, messages(logged))
+	})
+}
+
+// Close waits for what runs, but not longer than shutdown.timeout.
+func TestCloseIsBounded(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		m := newMemory(nil)
+		m.ports.Books = m.data.Books(m.gate.strike)
+		settings := bootstrap.DefaultSettings()
+		settings.Storage.Driver, settings.Settlement.Enabled, settings.Shutdown.Timeout = "memory", false, 3*time.Second
+		app, err := bootstrap.Open(t.Context(), settings, bootstrap.WithLogger(zap.NewNop()),
+			bootstrap.WithDriver("memory", func(context.Context, store.Options) (*store.Store, error) { return m.ports, nil }))
+		require.NoError(t, err)
+		m.gate.close()
+		go func() { _, _ = app.Buyer().Buy(t.Context(), host, operation.Header{}, []fund.SaleFields{sale}) }()
+		synctest.Wait()
+		began := time.Now()
+		require.Error(t, app.Close(context.Background()))
+		require.Equal(t, settings.Shutdown.Timeout, time.Since(began), "by the clock of the bubble")
+		m.gate.open()
+	})
+}
+
+// A storage that knows no transactions of a host says so.
+func TestWithinNeedsAStorageThatCanDoIt(t *testing.T) {
+	t.Parallel()
+	_, err := newMemory(nil).open(t, nil).Within(nil)
+	require.Error(t, err)
+}
