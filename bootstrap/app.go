@@ -65,7 +65,7 @@ type appParts struct {
 // its parts stop.
 func newApp(lc fx.Lifecycle, p appParts) *App {
 	a := &App{setup: p.Setup, parts: p}
-	lc.Append(fx.StopHook(a.drain))
+	lc.Append(fx.StopHook(func(ctx context.Context) { drain(ctx, a) }))
 	return a
 }
 
@@ -237,7 +237,7 @@ func (a *App) CloseBecause(ctx context.Context, reason string) error {
 }
 
 // drain makes the service not ready, waits, and bounds how long the parts take to stop.
-func (a *App) drain(ctx context.Context) {
+func drain(ctx context.Context, a *App) {
 	a.parts.Readiness.Drain()
 	a.parts.Outcomes.Close()
 	if a.shutdown.ctx != nil {

@@ -85,7 +85,7 @@ func OpenSandbox(ctx context.Context, settings Settings, all ...Option) (*Sandbo
 	if err != nil {
 		return nil, err
 	}
-	box := &Sandbox{App: app, Sandbox: app.parts.Sandbox, guide: app.guide("sandbox.key")}
+	box := &Sandbox{App: app, Sandbox: app.parts.Sandbox, guide: guideTo(app, "sandbox.key")}
 	box.guide.KeyPrefix, box.guide.Page, box.guide.About = sandbox.KeyPrefix, "/sandbox", sandbox.About
 	find := sandbox.NewCallers(subscriptions.NewDirectory(app.parts.Store.Subscriptions, app.now).Find).Find
 	if err := box.guide.KeepKey(ctx, app.parts.Manager, find, sandbox.Mark); err != nil {
@@ -190,8 +190,8 @@ func sandboxPage(box *sandbox.Sandbox) *operator.Sandbox {
 	}
 }
 
-// guide is the guide to the service, without a key.
-func (a *App) guide(keyFile string) Demo {
+// guideTo is the guide to the service, without a key.
+func guideTo(a *App, keyFile string) Demo {
 	g := Demo{KeyFile: filepath.Join(a.parts.Store.DataFolder, keyFile)}
 	for _, each := range a.parts.Operations {
 		if body := each.ExampleRequest(); body != "" {
@@ -214,7 +214,7 @@ type Demo = guide.Guide
 // owner: the same commands work again after a restart. A store that has data
 // of its own is left as it is.
 func (a *App) LoadDemo(ctx context.Context) (Demo, error) {
-	demo := a.guide("demo.key")
+	demo := guideTo(a, "demo.key")
 	err := a.parts.Store.Schema.Require(ctx)
 	if err == nil {
 		err = fault.Explain(demo.LoadBook(ctx, a.parts.Office, a.parts.Manager, a.acts))
