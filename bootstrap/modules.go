@@ -66,7 +66,7 @@ func module(settings Settings, o *options) fx.Option {
 	}
 	return fx.Module("bankingapi", fx.Provide(constructors...), visible, fx.Options(o.parts...),
 		// The ops server comes first: it answers until the rest has stopped.
-		fx.Invoke(func(opsServer) {}, settleDueSales, watch, func(*App) {}))
+		fx.Invoke(func(opsServer) {}, settleDueSales, eraseOldMessages, watch, func(*App) {}))
 }
 
 // hostParts are what a graph may have of the host.
@@ -241,6 +241,32 @@ func settleDueSales(lc fx.Lifecycle, p settleParts) {
 		settle = p.Sandbox.SettleDue
 	}
 	inBackground(lc, func(ctx context.Context) { buyfund.Every(ctx, w.settings.Settlement.Interval, settle, report) })
+}
+
+// eraseOldMessages erases the personal data of messages as the settings say: it looks every
+// hour whether a day is over. A command does not.
+func eraseOldMessages(lc fx.Lifecycle, w *setup, office *backoffice.Office) {
+	days := w.settings.Retention.Notifications
+	if days == 0 || w.mustExist {
+		return
+	}
+	failed := w.warn("old messages could not be erased: the service tries again in an hour")
+	inBackground(lc, func(ctx context.Context) {
+		for {
+			erased, err := office.KeepFor(ctx, days)
+			if err != nil && ctx.Err() == nil {
+				failed(err)
+			}
+			if erased > 0 {
+				w.log.Info("old messages were erased", zap.Int64("messages", erased))
+			}
+			select {
+			case <-ctx.Done():
+				return
+			case <-time.After(time.Hour):
+			}
+		}
+	})
 }
 
 // shutdown bounds how long the parts take to stop.

@@ -82,7 +82,11 @@ type fact struct {
 }
 
 // Facts are the members of a message that its row does not show.
-func (v *viewer) Facts(r push.Record) (all []fact) {
+func (v *viewer) Facts(e push.Entry) (all []fact) {
+	r := e.Record
+	if e.Erasure != nil {
+		all = append(all, fact{"Erased", v.local(e.Erasure.At(), "2 Jan 2006 15:04") + ": " + e.Erasure.Reason, false})
+	}
 	for i := range push.Members {
 		m := &push.Members[i]
 		value := m.Value(&r)

@@ -25,6 +25,7 @@ type Settings struct {
 	Commit     Commit
 	Bank       Bank
 	Settlement Settlement
+	Retention  Retention
 	Trail      Trail
 	Ops        Ops
 	Console    Console
@@ -168,6 +169,9 @@ func (b Bank) Day(text string) (start, end time.Time, err error) {
 	}
 	return d.Start(zone), d.Plus(1).Start(zone), nil
 }
+
+// Retention says how long personal data are kept, in days. 0 is for ever.
+type Retention struct{ Notifications int }
 
 // Settlement is the settling of forward-dated sales on their day.
 type Settlement struct {

@@ -55,6 +55,7 @@ func TestDefaultSettingsAreThoseOfTheDocuments(t *testing.T) {
 		"bank.cut_off":              "",
 		"settlement.price":          "newest",
 		"settlement.not_before":     "00:00",
+		"retention.notifications":   "0",
 		"http.outcomes":             "false",
 		"settlement.enabled":        "true",
 		"settlement.interval":       "15s",

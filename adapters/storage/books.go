@@ -156,11 +156,12 @@ func (b *Books) Records(book *fund.Book, c *fund.Changes) []batch.Request {
 	rows.units, rows.money = postingRows(c.Postings, c.PostedAt)
 	joined, units, money := transferRows(rows.units, rows.money)
 	rows.refused, rows.reversed = convert(c.Refusals, newRefusalRow), convert(c.Reversals, newReversalRow)
+	rows.refusedSales = convert(c.RefusedSales, newRefusedSaleRow)
 	return []batch.Request{
 		b.db.operations.add.Request(rows.added), b.db.operations.settle.Request(rows.answered),
 		b.db.sales.add.Request(rows.sold), b.db.sales.settle.Request(rows.settled),
 		b.db.transfers.add.Request(joined), b.db.postings.add.Request(units), b.db.postings.add.Request(money),
-		b.db.refusals.add.Request(rows.refused), b.db.reversals.add.Request(rows.reversed),
+		b.db.refusals.add.Request(rows.refused), b.db.refusals.addSale.Request(rows.refusedSales), b.db.reversals.add.Request(rows.reversed),
 		leafMaker{b.db}.bookEntryWrite(&rows),
 	}
 }

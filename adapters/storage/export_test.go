@@ -1,6 +1,7 @@
 package storage
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"strings"
@@ -157,5 +158,54 @@ func writtenAndRead[R any](ctx context.Context, d *database, tx *gorm.DB, t *bat
 	return each(tx, t, func(tx *gorm.DB) *gorm.DB { return tx }, func(row *R) (err error) {
 		read[t.Name], err = decoded(row)
 		return err
+	})
+}
+
+// Exec runs a statement that changes the book behind the back of the service.
+func Exec(ctx context.Context, s *store.Store, statement string) error {
+	return s.Marker.(marks).writes.WithContext(ctx).Exec(statement).Error
+}
+
+// Doubt makes the next transaction check the schema.
+func Doubt(s *store.Store) { s.Schema.(*Schema).doubt() }
+
+// ForgetKeys makes the batches of notifications what version 11 wrote: their digests have
+// no key.
+func ForgetKeys(ctx context.Context, s *store.Store, keys *trail.Keys) error {
+	d := s.Trail.Log.(trailLog).rowReader
+	return d.change(ctx, func(tx *gorm.DB) error {
+		plain := make(map[trail.Hash][]byte)
+		err := each(tx, d.notifications.Table, nil, func(row *NotificationRow) error {
+			plain[shortDigest(d.erasedDigest(row.Digest))] = bytes.Clone(row.Digest)
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+		var rows []TrailBatchRow
+		if err := tx.Table(d.batches.Name).Find(&rows).Error; err != nil {
+			return err
+		}
+		for i := range rows {
+			row := &rows[i]
+			b, err := row.batch()
+			if err != nil {
+				return err
+			}
+			for i := range b.Entries {
+				if b.Entries[i].Kind == trail.Notified {
+					b.Entries[i].Digest = shortDigest(plain[b.Entries[i].Digest])
+				}
+			}
+			seal, _ := keys.OpenSeal(b.Record(), row.Entries, row.Seal)
+			seal.IsKeyed = false
+			encoded := trail.AppendEntries(nil, b.Entries)
+			changed := TrailBatchRow{Entries: encoded, Seal: keys.Seal(b.Record(), encoded, seal)}
+			err = tx.Table(d.batches.Name).Where("batch_id = ?", d.Dialect.Bind(row.BatchID)).Select("entries", "seal").Updates(changed).Error
+			if err != nil {
+				return err
+			}
+		}
+		return nil
 	})
 }

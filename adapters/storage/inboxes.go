@@ -20,6 +20,9 @@ var _ addpush.Inboxes = (*Inboxes)(nil)
 // newInboxes returns an Inboxes that only knows the normal way.
 func newInboxes(d *database) *Inboxes { return &Inboxes{d, only[[]idempotency.Key, *push.Inbox]} }
 
+// New returns an empty inbox.
+func (b *Inboxes) New() *push.Inbox { return &push.Inbox{Key: b.db.messagesKey()} }
+
 // Update is addpush.Inboxes.
 func (b *Inboxes) Update(ctx context.Context, callers []idempotency.Key, accept func(*push.Inbox)) error {
 	return update(ctx, b.db.DB, b.ways(callers, lookIntoInbox{b, callers}), accept)
@@ -34,7 +37,7 @@ type lookIntoInbox struct {
 
 // Load is Way.
 func (w lookIntoInbox) Load(ctx context.Context, s batch.Session) (*push.Inbox, error) {
-	inbox := new(push.Inbox)
+	inbox := w.New()
 	if len(w.callers) == 0 {
 		return inbox, nil
 	}
@@ -56,9 +59,10 @@ func (b *Inboxes) Writes(inbox *push.Inbox) ([]batch.Request, error) {
 	stored, err := notificationRows(inbox.Stored())
 	add := b.db.notifications.add.Request(stored)
 	add.Settled = true
+	identities := b.db.identities(stored)
 	return batch.NonEmpty(
 		b.db.operations.add.Request(added), b.db.operations.settle.Request(answered),
-		add,
-		leafMaker{b.db}.inboxEntryWrite(added, stored),
+		add, b.db.notifications.removeErased.Request(identities),
+		leafMaker{b.db}.inboxEntryWrite(added, stored, identities),
 	), err
 }

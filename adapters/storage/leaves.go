@@ -101,7 +101,10 @@ func (d rowReader) few(tx *gorm.DB, keys *trail.Keys, found func(storedLeaf) err
 			return err
 		}
 	}
-	return d.postedLeaves(tx, keys, found)
+	if err := d.postedLeaves(tx, keys, found); err != nil {
+		return err
+	}
+	return d.erasedLeaves(tx, keys, found)
 }
 
 // postedLeaves reads the leaves of postings that belong to no sale.
@@ -161,9 +164,9 @@ func (d rowReader) eachNotification(tx *gorm.DB, keys *trail.Keys, found func(le
 		entry, err := row.entry()
 		digest := entry.Digest()
 		return found(storedLeaf{
-			Entry: trail.Entry{Kind: trail.Notified, ID: operation.ID(row.OperationID), Digest: shortDigest(row.Digest), Leaf: l.Hash()},
+			Entry: trail.Entry{Kind: trail.Notified, ID: operation.ID(row.OperationID), Digest: shortDigest(d.erasedDigest(row.Digest)), Leaf: row.leafHash(&l)},
 			name:  fmt.Sprintf("notification %s/%d", row.OperationID, row.Position),
-		}, err == nil && bytes.Equal(digest.Bytes(), row.Digest))
+		}, err == nil && (entry.Erasure != nil || bytes.Equal(digest.Bytes(), row.Digest)))
 	})
 }
 

@@ -356,7 +356,7 @@ func (t trailLog) adopt(ctx context.Context, tx *gorm.DB, keys *trail.Keys) (ent
 	err = each(tx, t.batches, nil, func(row *TrailBatchRow) error {
 		b, err := row.batch()
 		for i := range b.Entries {
-			known[adoptable{leafKey{b.Entries[i].Kind, b.Entries[i].ID}, b.Entries[i].Digest}] = true
+			known[adoptable{leafKey{b.Entries[i].Kind, b.Entries[i].ID}, t.entryDigest(row, &b.Entries[i])}] = true
 		}
 		return err
 	})
@@ -390,10 +390,18 @@ func (t trailLog) adopt(ctx context.Context, tx *gorm.DB, keys *trail.Keys) (ent
 
 // Leaf is application.Finder.
 func (t leafFinder) Leaf(ctx context.Context, id operation.ID) (application.Leaf, error) {
-	return t.find(ctx, id, func(tx *gorm.DB, keys *trail.Keys) ([]trail.Leaf, batch.UUID, error) {
+	var erased []int64
+	found, err := t.find(ctx, id, func(tx *gorm.DB, keys *trail.Keys) ([]trail.Leaf, batch.UUID, error) {
 		leaves, err := t.contents(ctx, tx, batch.UUID(id), keys)
+		if err == nil {
+			err = tx.Table(t.notifications.Name).Where("operation_id = ? AND user_id = ''", t.Dialect.Bind(batch.UUID(id))).Limit(1).Pluck("position", &erased).Error
+		}
 		return leaves, batch.UUID(id), err
 	})
+	if errors.Is(err, application.ErrNotFound) && len(erased) > 0 {
+		err = application.ErrErased
+	}
+	return found, err
 }
 
 // Reversal is application.Finder.

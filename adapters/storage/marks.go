@@ -109,7 +109,7 @@ func (d *database) tables() []string {
 	return []string{
 		d.subscriptions.Name, d.prices.Name, d.holdings.Name, d.accounts.Name,
 		d.operations.Name, d.sales.Name, d.postings.Name, d.transfers.Name, d.notifications.Name,
-		d.refusals.Name, d.reversals.Name, d.audits.Name, d.calendars.Name, d.outcomes.Name,
+		d.refusals.Name, d.refusals.sales.Name, d.reversals.Name, d.audits.Name, d.calendars.Name, d.outcomes.Name,
 	}
 }
 

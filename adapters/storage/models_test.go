@@ -44,7 +44,7 @@ func TestEveryColumnOfANotificationIsInTheLeafOrPersonal(t *testing.T) {
 	inLeaf := []string{
 		"operation_id", "position", "subscription", "app_key", "channel", "teller_name", "caller_id", "channel_session_id",
 		"channel_request_id", "external_application_code", "external_tran_code", "platform", "send_status", "send_date",
-		"received_at", "request_id",
+		"received_at", "request_id", "erasure_id", "erasure_reason", "leaf",
 	}
 	var found []string
 	for _, c := range ofModel[storage.NotificationRow]("") {
@@ -66,7 +66,7 @@ func TestModelsAreTheSchema(t *testing.T) {
 	models := slices.Concat(
 		ofModel[storage.SubscriptionRow](""), ofModel[storage.PriceRow](""), ofModel[storage.HoldingRow](""), ofModel[storage.AccountRow](""),
 		ofModel[storage.OperationRow](""), ofModel[storage.SaleRow](""), ofModel[storage.PostingRow](""), ofModel[storage.TransferRow](""), ofModel[storage.NotificationRow](""),
-		ofModel[storage.RefusalRow](""), ofModel[storage.ReversalRow](""), ofModel[storage.AuditRow](""), ofModel[storage.MarkRow](""), ofModel[storage.PropertyRow](""),
+		ofModel[storage.RefusalRow](""), ofModel[storage.RefusedSaleRow](""), ofModel[storage.ReversalRow](""), ofModel[storage.AuditRow](""), ofModel[storage.MarkRow](""), ofModel[storage.PropertyRow](""),
 		ofModel[storage.CalendarRow](""), ofModel[storage.OutcomeRow](""), ofModel[storage.OutcomeCounterRow](""),
 		ofModel[storage.TrailBatchRow](""), ofModel[storage.TrailHashRow](""), ofModel[storage.TrailLogRow](""),
 	)

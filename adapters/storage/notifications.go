@@ -11,6 +11,7 @@ import (
 
 	"bankingapi/adapters/storage/batch"
 	"bankingapi/domain/day"
+	"bankingapi/domain/idempotency"
 	"bankingapi/domain/operation"
 	"bankingapi/domain/push"
 )
@@ -36,6 +37,11 @@ type NotificationRow struct {
 	TranData                string        `gorm:"not null"` // JSON, as it came on the wire
 	ReceivedAt              batch.Instant `gorm:"not null"`
 	RequestID               string        `gorm:"not null;default:''"`
+	// The rest is empty unless the personal data were erased. Leaf is the hash of the leaf
+	// that the row had before.
+	ErasureID     batch.UUID `gorm:"not null;default:'00000000-0000-0000-0000-000000000000'"`
+	ErasureReason string     `gorm:"not null;default:''"`
+	Leaf          []byte     `gorm:"not null;default:''"`
 }
 
 // personal are the columns that stay out of a notification's leaf of the trail: they
@@ -45,11 +51,45 @@ var personal = []string{"user_id", "digest", "push_id", "push_interaction_id", "
 // notifications are the table and its statements.
 type notifications struct {
 	*batch.Table[NotificationRow]
-	add *batch.Statement[NotificationRow]
+	add, remove *batch.Statement[NotificationRow]
+	find        *batch.Query[NotificationRow]
+	// removeErased removes added notifications that were stored before and erased since.
+	// It comes after add: an erasure that runs at the same moment makes add wait.
+	removeErased *batch.Statement[identityRow]
 }
 
-func newNotifications(t *batch.Table[NotificationRow]) notifications {
-	return notifications{t, t.InsertNew()}
+// identityRow is the key of a notification, and its digest if it were erased.
+type identityRow struct {
+	UserID string `gorm:"primaryKey"`
+	Digest []byte `gorm:"primaryKey"`
+	Erased []byte `gorm:"not null"`
+}
+
+func newNotifications(t *batch.Table[NotificationRow], identities *batch.Table[identityRow]) notifications {
+	identities.Name = t.Name
+	return notifications{
+		t, t.InsertNew(), t.Delete(""), t.Find(batch.NoLock, "", "operation_id"),
+		identities.Delete("EXISTS (SELECT 1 FROM "+t.Name+" e WHERE e.user_id = '' AND e.digest = {erased})", "erased"),
+	}
+}
+
+// erasedDigest is the digest of a notification after it was erased.
+func (d *database) erasedDigest(digest []byte) []byte {
+	return d.identities([]NotificationRow{{Digest: digest}})[0].Erased
+}
+
+// identities are the keys of notifications as they are, and as they were if they were erased.
+func (d *database) identities(rows []NotificationRow) []identityRow {
+	keyed, all := idempotency.Keyed(d.messagesKey()), make([]identityRow, len(rows))
+	digests := make([]idempotency.Fingerprint, len(rows))
+	for i := range rows {
+		all[i] = identityRow{rows[i].UserID, rows[i].Digest, rows[i].Digest}
+		if f, err := idempotency.ParseFingerprint(rows[i].Digest); err == nil { // verify names others
+			digests[i] = keyed(f)
+			all[i].Erased = digests[i].Bytes()
+		}
+	}
+	return all
 }
 
 // notificationRows are the rows of notifications in one order for all replicas:
@@ -116,6 +156,9 @@ func (r *NotificationRow) entry() (n push.Entry, err error) {
 			DeepLinkURL:             r.DeepLinkURL,
 			Sent:                    r.SendStatus != 0,
 		},
+	}
+	if id := operation.ID(r.ErasureID); id != (operation.ID{}) {
+		n.Erasure = &push.Erasure{ID: id, Reason: r.ErasureReason}
 	}
 	if r.SendDate != "" {
 		if n.Record.SendDate, err = day.Parse(string(r.SendDate)); err != nil {

@@ -2,6 +2,8 @@ package storage
 
 import (
 	"context"
+	"crypto/rand"
+	"encoding/hex"
 	"fmt"
 	"time"
 
@@ -21,6 +23,55 @@ type PropertyRow struct {
 
 // zoneProperty is the time zone of the book. The first service that asks sets it.
 const zoneProperty = "time_zone"
+
+// keyProperty is the key of what is kept of messages whose personal data are erased: with
+// it somebody can test what a text was. So it is in no export, and in no other table.
+const keyProperty = "messages_key"
+
+// messagesKey is the key of the book that was checked last.
+func (d *database) messagesKey() []byte {
+	if key := d.secret.Load(); key != nil {
+		return *key
+	}
+	return nil
+}
+
+// makeKey makes the key, unless the book has one.
+func (d *database) makeKey(ctx context.Context) error {
+	var key [32]byte
+	_, _ = rand.Read(key[:]) // it never fails
+	err := d.change(ctx, func(tx *gorm.DB) error {
+		return tx.Table(d.properties.Name).Clauses(clause.OnConflict{DoNothing: true}).Create(&PropertyRow{keyProperty, hex.EncodeToString(key[:])}).Error
+	})
+	if err != nil {
+		return err
+	}
+	return d.readKey(ctx)
+}
+
+func (d *database) readKey(ctx context.Context) error {
+	var text string
+	err := d.reads.WithContext(ctx).Table(d.properties.Name).Where("name = ?", keyProperty).Select("value").Scan(&text).Error
+	if err != nil {
+		return d.Translate(err)
+	}
+	var erased []string
+	if text == "" { // a book that was made by hand
+		if err := d.reads.WithContext(ctx).Table(d.notifications.Name).Where("user_id = ''").Limit(1).Pluck("user_id", &erased).Error; err != nil {
+			return d.Translate(err)
+		}
+		if len(erased) == 0 {
+			return d.makeKey(ctx)
+		}
+	}
+	key, err := hex.DecodeString(text)
+	if err != nil || len(key) == 0 {
+		return fault.New(fault.Unavailable, "The table "+d.properties.Name+" has no valid "+keyProperty+
+			", by which erased messages are known again. Restore this row from a backup.")
+	}
+	d.secret.Store(&key)
+	return nil
+}
 
 // clock is store.Store's Clock.
 func (d service) clock(ctx context.Context, zone string) (now, newest time.Time, err error) {

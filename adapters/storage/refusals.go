@@ -3,6 +3,7 @@ package storage
 import (
 	"bankingapi/adapters/storage/batch"
 	"bankingapi/application/backoffice"
+	"bankingapi/domain/fund"
 	"bankingapi/domain/operation"
 )
 
@@ -19,13 +20,25 @@ type RefusalRow struct {
 	ReceivedAt   batch.Instant `gorm:"not null"`
 }
 
-// refusals are the table and its statements.
-type refusals struct {
-	*batch.Table[RefusalRow]
-	add *batch.Statement[RefusalRow]
+// RefusedSaleRow is a row of the table refused_sales: a sale of an operation that was
+// refused at once. Refusals of versions with a schema up to 11 have none.
+type RefusedSaleRow struct {
+	SaleRow `gorm:"embedded"`
 }
 
-func newRefusals(t *batch.Table[RefusalRow]) refusals { return refusals{t, t.Insert()} }
+// refusals are the tables and their statements.
+type refusals struct {
+	*batch.Table[RefusalRow]
+	add     *batch.Statement[RefusalRow]
+	sales   *batch.Table[RefusedSaleRow]
+	addSale *batch.Statement[RefusedSaleRow]
+}
+
+func newRefusals(t *batch.Table[RefusalRow], sales *batch.Table[RefusedSaleRow]) refusals {
+	return refusals{t, t.Insert(), sales, sales.Insert()}
+}
+
+func newRefusedSaleRow(s fund.SaleRecord) RefusedSaleRow { return RefusedSaleRow{newSaleRow(&s)} }
 
 func newRefusalRow(r operation.Refusal) RefusalRow {
 	return RefusalRow{

@@ -227,14 +227,14 @@ func TestRowSecurityAndRights(t *testing.T) {
 	t.Parallel()
 	dsn := testdb.Postgres(t)
 	newBank(t, testdb.OpenPostgres(t, dsn), 2)
-	s := openAgain(t, asGuest(t, dsn, "teller", "SELECT, INSERT, UPDATE"))
+	s := openAgain(t, asGuest(t, dsn, "teller", "SELECT, INSERT, UPDATE, DELETE"))
 	require.NoError(t, s.Ping(t.Context()))
 	role := "teller_" + database(t, dsn)
 
 	script(t, dsn, "ALTER TABLE holdings ENABLE ROW LEVEL SECURITY")
 	script(t, dsn, requireNotReady(t, s, "The table holdings hides rows from the role "+role+" by row level security"))
 	require.NoError(t, s.Ping(t.Context()))
-	for _, right := range []string{"INSERT ON refusals", "UPDATE ON sales", "SELECT ON reversals", "INSERT ON notifications", "INSERT ON transfers"} {
+	for _, right := range []string{"INSERT ON refusals", "UPDATE ON sales", "SELECT ON reversals", "INSERT ON notifications", "DELETE ON notifications", "INSERT ON transfers"} {
 		script(t, dsn, "REVOKE "+right+" FROM "+role)
 		kind, table, _ := strings.Cut(right, " ON ")
 		mend := requireNotReady(t, s, "The role "+role+" has no right to "+kind+" on the table "+table)

@@ -2,6 +2,7 @@ package storage
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
@@ -91,6 +92,9 @@ func (s *Schema) Up(ctx context.Context) ([]store.Migration, error) {
 	}
 	if err == nil && len(results) > 0 {
 		err = errors.Join(s.sync(ctx), s.writeAct(ctx, results))
+	}
+	if err == nil {
+		err = s.marks.makeKey(ctx)
 	}
 	if err == nil && s.marks.mark != "" {
 		return migrations(results), s.marks.add(ctx)
@@ -262,7 +266,7 @@ func (s *Schema) Require(ctx context.Context) error {
 		return fault.New(fault.Unavailable, fmt.Sprintf(
 			"The schema is too new: version %d, this program knows %d. Run a newer bankingapi.", version, store.SchemaVersion))
 	}
-	if err := s.checkMark(ctx); err != nil {
+	if err := cmp.Or(s.checkMark(ctx), s.marks.readKey(ctx)); err != nil {
 		return err
 	}
 	s.state.Store(fitted)

@@ -21,6 +21,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"gorm.io/gorm"
@@ -173,6 +174,8 @@ type database struct {
 	writes, reads *gorm.DB
 	// isAsRelied is the check of Engine.Relying. It may be nil.
 	isAsRelied func(context.Context) error
+	// secret is the key of what is kept of messages. It is empty until the schema was checked.
+	secret *atomic.Pointer[[]byte]
 
 	holdings      holdings
 	accounts      accounts
@@ -201,7 +204,7 @@ func newDatabase(e *Engine, db *batch.DB, prefix string) *database {
 	d := e.Dialect
 	batches, hashes, logs := batch.NewTable[TrailBatchRow](d, namer), batch.NewTable[TrailHashRow](d, namer), batch.NewTable[TrailLogRow](d, namer)
 	return &database{
-		DB: db, engine: e, prefix: prefix, writes: e.DB, reads: e.Reads,
+		DB: db, engine: e, prefix: prefix, writes: e.DB, reads: e.Reads, secret: new(atomic.Pointer[[]byte]),
 		holdings:      newHoldings(batch.NewTable[HoldingRow](d, namer)),
 		accounts:      newAccounts(batch.NewTable[AccountRow](d, namer)),
 		prices:        newPrices(batch.NewTable[PriceRow](d, namer)),
@@ -209,9 +212,9 @@ func newDatabase(e *Engine, db *batch.DB, prefix string) *database {
 		sales:         newSales(batch.NewTable[SaleRow](d, namer), batch.NewTable[listedSaleRow](d, namer)),
 		postings:      newPostings(batch.NewTable[PostingRow](d, namer), prefix),
 		transfers:     newTransfers(batch.NewTable[TransferRow](d, namer)),
-		notifications: newNotifications(batch.NewTable[NotificationRow](d, namer)),
+		notifications: newNotifications(batch.NewTable[NotificationRow](d, namer), batch.NewTable[identityRow](d, namer)),
 		subscriptions: newSubscriptionTable(batch.NewTable[SubscriptionRow](d, namer)),
-		refusals:      newRefusals(batch.NewTable[RefusalRow](d, namer)),
+		refusals:      newRefusals(batch.NewTable[RefusalRow](d, namer), batch.NewTable[RefusedSaleRow](d, namer)),
 		reversals:     newReversals(batch.NewTable[ReversalRow](d, namer)),
 		audits:        newAudits(batch.NewTable[AuditRow](d, namer)),
 		calendars:     newCalendars(batch.NewTable[CalendarRow](d, namer)),
@@ -245,7 +248,7 @@ func (d *database) ports(b *Books, i *Inboxes, s *Schema, now func() time.Time) 
 		Subscriptions: &Subscriptions{d},
 		Usage:         &Subscriptions{d},
 		Backoffice: backoffice.Ports{
-			Imports: imports{leafMaker{d}, now}, Reader: reader{d}, Lookups: lookups{d}, Evidence: evidence{d}, Books: newBooks(d), Audit: acts{leafMaker{d}}, Calendar: calendar{d}, Outcomes: outcomeSource{d},
+			Imports: imports{leafMaker{d}, now}, Reader: reader{d}, Lookups: lookups{d}, Evidence: evidence{d}, Books: newBooks(d), Audit: acts{leafMaker{d}}, Calendar: calendar{d}, Outcomes: outcomeSource{d}, Erasing: erasing{leafMaker{d}},
 		},
 		Trail:          &trail.Ports{Writer: log, Log: log, Finder: leafFinder{log}, Origin: trailOrigin{log}},
 		Schema:         s,

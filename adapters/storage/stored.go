@@ -22,6 +22,7 @@ type storedOperation struct {
 	id      batch.UUID
 	record  *OperationRow // nil without a CallerId
 	refusal *RefusalRow   // nil unless it was refused at once
+	asked   []RefusedSaleRow
 	// twice says that there is another refusal. Only a table without its primary
 	// key has that.
 	twice        bool
@@ -64,6 +65,9 @@ func (o *storedOperation) operation(into *backoffice.Operation) (err error) {
 	if o.refusal != nil {
 		refusal, _ := o.refusal.refusal() // never fails
 		into.Refusal = &refusal
+	}
+	if into.RefusedSales, err = appendEntries(into.RefusedSales, o.asked, (*RefusedSaleRow).entry); err != nil {
+		return err
 	}
 	if o.reversal != nil {
 		reversal := o.reversal.reversal()
@@ -199,6 +203,7 @@ func (d rowReader) readOperations(ctx context.Context, tx *gorm.DB, w idRange, f
 		transfers        []TransferRow
 		postings, undone []PostingRow
 		refusals         []RefusalRow
+		asked            []RefusedSaleRow
 		reversals        []ReversalRow
 		notifications    []NotificationRow
 		records          []OperationRow
@@ -216,6 +221,7 @@ func (d rowReader) readOperations(ctx context.Context, tx *gorm.DB, w idRange, f
 			return tx
 		}),
 		rowsOf(&refusals, tx, d.refusals.Table, d.within(w)),
+		rowsOf(&asked, tx, d.refusals.sales, ordered("t.position")),
 		rowsOf(&reversals, tx, d.reversals.Table, d.within(w)),
 		d.recordsOf(&records, tx, d.sales.Name, "s.position = 0 AND t.operation = 2", w),
 		d.recordsOf(&records, tx, d.refusals.Name, "t.operation = s.operation", w),
@@ -285,6 +291,10 @@ func (d rowReader) readOperations(ctx context.Context, tx *gorm.DB, w idRange, f
 		if o.record == nil {
 			o.record = answers[callerKey{row.Header.CallerID, row.Subscription, row.Operation}]
 		}
+	}
+	for len(asked) > 0 {
+		o := of(asked[0].OperationID)
+		o.asked, asked = cut(asked, o.id, func(r *RefusedSaleRow) batch.UUID { return r.OperationID })
 	}
 	reversed := make(map[batch.UUID]*storedOperation, len(reversals))
 	for i := range reversals {

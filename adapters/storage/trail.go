@@ -69,7 +69,7 @@ func (w *trailWriter) later(r *recording, work func() []trail.Entry) batch.Reque
 func (w *trailWriter) row(r *recording, entries []trail.Entry, adopted bool) TrailBatchRow {
 	b := trail.Batch{ID: r.newID(), Entries: entries}
 	encoded := trail.AppendEntries([]byte{}, entries)
-	seal := trail.Seal{Base: trail.Base{Root: new(trail.Tree).Root()}, IsAdopted: adopted}
+	seal := trail.Seal{Base: trail.Base{Root: new(trail.Tree).Root()}, IsAdopted: adopted, IsKeyed: true}
 	if base := w.base.Load(); base != nil {
 		seal.Base = *base
 	}
@@ -92,6 +92,7 @@ type bookRows struct {
 	sold, settled   []SaleRow
 	units, money    []PostingRow
 	refused         []RefusalRow
+	refusedSales    []RefusedSaleRow
 	reversed        []ReversalRow
 }
 
@@ -137,9 +138,12 @@ func (d leafMaker) bookEntries(r *recording, rows *bookRows) (entries []trail.En
 		}
 		ofSales(trail.Decided, rows.sold)
 		ofSales(trail.Settled, rows.settled)
+		asked := rows.refusedSales
 		for i := range rows.refused {
 			id := rows.refused[i].OperationID
-			add(trail.Decided, &storedOperation{id: id, record: records[id], refusal: &rows.refused[i]})
+			of := storedOperation{id: id, record: records[id], refusal: &rows.refused[i]}
+			of.asked, asked = cut(asked, id, func(r *RefusedSaleRow) batch.UUID { return r.OperationID })
+			add(trail.Decided, &of)
 			delete(records, id)
 		}
 		for i := range rows.added {
@@ -220,6 +224,9 @@ func (d leafMaker) decisionLeaf(buffer []byte, kind trail.Kind, of *storedOperat
 	if of.refusal != nil {
 		encode(&l, "refusals", d.refusals.Table, of.refusal)
 	}
+	for i := range of.asked {
+		encode(&l, "refused_sales", d.refusals.sales, &of.asked[i])
+	}
 	for i := range of.sales {
 		encode(&l, "sales", d.sales.Table, &of.sales[i])
 	}
@@ -275,15 +282,15 @@ func (d leafMaker) notificationLeaf(buffer []byte, keys *trail.Keys, row *Notifi
 
 // inboxEntryWrite writes the entries of accepted notifications and of the records of
 // their operations.
-func (d leafMaker) inboxEntryWrite(records []OperationRow, rows []NotificationRow) batch.Request {
+func (d leafMaker) inboxEntryWrite(records []OperationRow, rows []NotificationRow, identities []identityRow) batch.Request {
 	r := d.trail.on.Load()
 	if r == nil || len(records)+len(rows) == 0 {
 		return batch.Request{}
 	}
-	return d.trail.later(r, func() []trail.Entry { return d.inboxEntries(r, records, rows) })
+	return d.trail.later(r, func() []trail.Entry { return d.inboxEntries(r, records, rows, identities) })
 }
 
-func (d leafMaker) inboxEntries(r *recording, records []OperationRow, rows []NotificationRow) []trail.Entry {
+func (d leafMaker) inboxEntries(r *recording, records []OperationRow, rows []NotificationRow, identities []identityRow) []trail.Entry {
 	entries := make([]trail.Entry, 0, len(records)+len(rows))
 	d.trail.buffer(func(buffer []byte) []byte {
 		for i := range records {
@@ -294,13 +301,21 @@ func (d leafMaker) inboxEntries(r *recording, records []OperationRow, rows []Not
 		for i := range rows {
 			l := d.notificationLeaf(buffer, r.keys, &rows[i])
 			entries = append(entries, trail.Entry{
-				Kind: trail.Notified, ID: operation.ID(rows[i].OperationID), Digest: shortDigest(rows[i].Digest), Leaf: l.Hash(),
+				Kind: trail.Notified, ID: operation.ID(rows[i].OperationID), Digest: shortDigest(identities[i].Erased), Leaf: l.Hash(),
 			})
 			buffer = l.Memory()
 		}
 		return buffer
 	})
 	return entries
+}
+
+// entryDigest is the digest of an entry, keyed if that of its batch is not.
+func (d leafMaker) entryDigest(of *TrailBatchRow, e *trail.Entry) trail.Hash {
+	if trail.HasKeyedDigests(of.Seal) || e.Kind != trail.Notified {
+		return e.Digest
+	}
+	return shortDigest(d.erasedDigest(e.Digest[:]))
 }
 
 // shortDigest is the digest of a notification without its version.

@@ -512,8 +512,12 @@ func (c *comparison) name(kind trail.Kind, id operation.ID) string {
 		}
 		return of.nameOf(id)
 	}
-	if kind == trail.Posted {
+	switch kind {
+	case trail.Posted:
 		return "postings of " + id.String()
+	case trail.Erased:
+		return "erasure " + id.String()
+	default:
 	}
 	return fmt.Sprintf("operation %s (%s)", id, kind)
 }
@@ -625,8 +629,8 @@ func (c *comparison) comparePart(own func(last byte) bool) error {
 		}
 		for i := range b.Entries {
 			e := &b.Entries[i]
-			key := otherKey{digest: e.Digest}
-			last := e.Digest[31]
+			digest := c.entryDigest(row, e)
+			key, last := otherKey{digest: digest}, digest[31]
 			switch e.Kind {
 			case trail.Notified:
 			case trail.Answered:

@@ -33,6 +33,7 @@ type Ports struct {
 	Audit    Audit
 	Calendar Calendar
 	Outcomes Outcomes
+	Erasing  Erasing
 }
 
 // Outcomes reads how operations ended after they were answered. It is the port Source
@@ -72,6 +73,7 @@ type Office struct {
 	Audit    Audit
 	Calendar Calendar
 	Outcomes Outcomes
+	Erasing  Erasing
 	// Trail is the trail of the book. New leaves it nil: then Verify checks the book
 	// alone.
 	Trail Trail
@@ -98,6 +100,7 @@ func New(ports Ports, acts audit.Acts, zone *time.Location) *Office {
 		Audit:     ports.Audit,
 		Calendar:  ports.Calendar,
 		Outcomes:  ports.Outcomes,
+		Erasing:   ports.Erasing,
 		Acts:      acts,
 		Zone:      zone,
 	}

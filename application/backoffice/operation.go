@@ -24,6 +24,9 @@ type Operation struct {
 	Record *idempotency.Record
 	// Refusal is set if the operation was refused at once. It has no sales then.
 	Refusal *operation.Refusal
+	// RefusedSales are what a refused operation asked for, in the order of the request. It is
+	// empty if a version with a schema up to 11 refused it.
+	RefusedSales []fund.SaleEntry
 	// Sales are in the order of the request.
 	Sales []fund.SaleEntry
 	// Prices are those at which its sales were settled, by ID.

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"bankingapi/application/backoffice"
 	"bankingapi/domain/audit"
@@ -184,6 +185,20 @@ var Notifications = slices.Concat(
 		func(n *push.Entry) *operation.Header { return &n.Header },
 	),
 	memberColumns(),
+	[]Column[push.Entry]{
+		{"ErasedAt", func(n *push.Entry) Value {
+			if n.Erasure == nil {
+				return Instant(time.Time{})
+			}
+			return Instant(n.Erasure.At())
+		}},
+		{"ErasureReason", func(n *push.Entry) Value {
+			if n.Erasure == nil {
+				return Text("")
+			}
+			return Text(n.Erasure.Reason)
+		}},
+	},
 )
 
 // memberColumns are the columns of a notification's record. The first files ended

@@ -73,7 +73,7 @@ func Unsupported() *Store {
 	return &Store{
 		Usage: noUsage{},
 		Backoffice: backoffice.Ports{
-			Imports: noImports{}, Reader: noReader{}, Lookups: noLookups{}, Evidence: noEvidence{}, Books: noBooks{}, Audit: noAudit{}, Calendar: noCalendar{}, Outcomes: noOutcomes{},
+			Imports: noImports{}, Reader: noReader{}, Lookups: noLookups{}, Evidence: noEvidence{}, Books: noBooks{}, Audit: noAudit{}, Calendar: noCalendar{}, Outcomes: noOutcomes{}, Erasing: noErasing{},
 		},
 		Trail:  trail.None,
 		Schema: noSchema{},
@@ -231,3 +231,15 @@ type noMarker struct{}
 func (noMarker) Note(context.Context) (string, error)  { return "", cannot("be a sandbox") }
 func (noMarker) SetNote(context.Context, string) error { return cannot("be a sandbox") }
 func (noMarker) Empty(context.Context, string) error   { return cannot("be a sandbox") }
+
+type noErasing struct{}
+
+func (noErasing) Erase(context.Context, backoffice.ErasureQuery, int) (erased int, last operation.ID, err error) {
+	return 0, last, cannot("erase messages")
+}
+
+func (noErasing) ErasedBefore(context.Context) (none day.Day, err error) {
+	return none, cannot("erase messages")
+}
+
+func (noErasing) SetErasedBefore(context.Context, day.Day) error { return cannot("erase messages") }

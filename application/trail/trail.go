@@ -94,7 +94,7 @@ type Sealed struct {
 type Finder interface {
 	// Leaf finds the newest leaf of an operation, or of an act, in the batches that a
 	// service with the keys of Record has made for this log. The error is ErrNotFound
-	// if there is none.
+	// if there is none, and ErrErased if its content was erased.
 	Leaf(ctx context.Context, id operation.ID) (Leaf, error)
 	// Reversal finds the leaf that says that an operation was reversed, in the same
 	// batches. The error is ErrNotFound if there is none.
@@ -112,6 +112,9 @@ type Leaf struct {
 // ErrNotFound is the error of Finder for an operation without a leaf, or with
 // rows that are not those of its leaf.
 var ErrNotFound = errors.New("the trail has no leaf of this operation")
+
+// ErrErased is the error of Finder for a notification whose personal data were erased.
+var ErrErased = fmt.Errorf("%w any more: the personal data of its messages were erased. A proof that was made before still holds, and verify checks that the leaf is in the log", ErrNotFound)
 
 // Notary signs states of the log.
 type Notary interface {

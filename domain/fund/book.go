@@ -171,6 +171,13 @@ func (b *Book) settle(o *Operation, now time.Time, today day.Day) {
 			ID: o.ID, Operation: operation.BuyFundFromCustomer, Subscription: o.Subscription,
 			Header: o.Header, ReceivedAt: o.ReceivedAt, Faults: o.outcome.Faults,
 		})
+		for i := range o.Sales {
+			of := SaleRecord{Operation: o, Index: i, State: operation.Failed}
+			if first := slices.IndexFunc(o.outcome.Faults, func(f fault.Fault) bool { return operation.IsUnderParameter(i, f.Pointer) }); first >= 0 {
+				of.Refusal = o.outcome.Faults[first].Code
+			}
+			b.changes.RefusedSales = append(b.changes.RefusedSales, of)
+		}
 	}
 	if hasKey {
 		b.Register.Add(idempotency.Record{Key: key, ID: o.ID, Fingerprint: fingerprint, Outcome: o.outcome})

@@ -20,6 +20,8 @@ type Changes struct {
 	// they were settled. A due operation that failed is not among them: its sales
 	// say so.
 	Refusals []operation.Refusal
+	// RefusedSales are the sales of Refusals, in the same order.
+	RefusedSales []SaleRecord
 	// Reversals are the operations that were reversed.
 	Reversals []Reversal
 	// Ended are the operations that ended after they were answered, in the order in

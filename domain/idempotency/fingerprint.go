@@ -1,6 +1,7 @@
 package idempotency
 
 import (
+	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/binary"
 	"errors"
@@ -12,7 +13,7 @@ import (
 // fingerprints ask for the same. The zero value is no fingerprint.
 //
 // It has a version, because it is stored permanently. Version 1 is a SHA-256 of
-// what the operation writes into a Digest. What version 1 hashes never changes;
+// what the operation writes into a Digest. Version 2 is a keyed hash of version 1. What version 1 hashes never changes;
 // golden values in the tests of packages fund and push hold it. A new field is
 // hashed only if it is present, after everything else and with its name before
 // it. Then the fingerprints of all other contents stay the same.
@@ -21,8 +22,11 @@ type Fingerprint struct {
 	stored [1 + sha256.Size]byte
 }
 
-// version1 is the only version this program writes.
-const version1 = 1
+// The versions that this program knows.
+const (
+	version1 = 1
+	version2 = 2
+)
 
 // ErrFingerprint is returned for bytes that are not a stored fingerprint.
 var ErrFingerprint = errors.New("not a stored fingerprint")
@@ -51,6 +55,27 @@ func ParseFingerprint(stored []byte) (Fingerprint, error) {
 		return Fingerprint{}, ErrFingerprint
 	}
 	return f, nil
+}
+
+// Keyed returns a function that makes version 2 of a fingerprint: its HMAC-SHA-256. Without
+// the key, nobody can test whether a text belongs to it. The function returns a fingerprint
+// that has version 2 already as it is, and every one if key is empty. It is not safe for
+// concurrent use.
+func Keyed(key []byte) func(Fingerprint) Fingerprint {
+	if len(key) == 0 {
+		return func(f Fingerprint) Fingerprint { return f }
+	}
+	mac := hmac.New(sha256.New, key)
+	return func(f Fingerprint) Fingerprint {
+		if f.stored[0] != version1 {
+			return f
+		}
+		mac.Reset()
+		mac.Write(f.stored[1:])
+		f.stored[0] = version2
+		mac.Sum(f.stored[:1])
+		return f
+	}
 }
 
 // sameVersion reports whether two fingerprints can be compared.

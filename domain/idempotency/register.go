@@ -38,11 +38,18 @@ func (r *Register) Find(key Key, f Fingerprint, equal func(operation.ID) []Finge
 	if !found {
 		return operation.Outcome{}, false, nil
 	}
-	if !k.Fingerprint.sameVersion(f) {
-		return operation.Outcome{}, true, fault.Wrap(fault.Internal, ErrFingerprint, "the fingerprint has an unknown version")
-	}
-	if k.Fingerprint != f && (equal == nil || !slices.Contains(equal(k.ID), k.Fingerprint)) {
-		return operation.Outcome{ID: k.ID}, true, Reused()
+	if k.Fingerprint != f {
+		same := []Fingerprint{f}
+		if equal != nil {
+			same = append(same, equal(k.ID)...)
+		}
+		switch {
+		case slices.Contains(same, k.Fingerprint):
+		case slices.ContainsFunc(same, k.Fingerprint.sameVersion):
+			return operation.Outcome{ID: k.ID}, true, Reused()
+		default:
+			return operation.Outcome{}, true, fault.Wrap(fault.Internal, ErrFingerprint, "the fingerprint has an unknown version")
+		}
 	}
 	outcome = k.Outcome
 	outcome.ID, outcome.Replayed = k.ID, true

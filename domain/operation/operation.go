@@ -198,3 +198,8 @@ func UnderParameter(i int, faults []fault.Fault) []fault.Fault {
 	}
 	return fault.Under("/Parameters/"+strconv.Itoa(i), faults)
 }
+
+// IsUnderParameter reports whether a pointer begins with /Parameters/i.
+func IsUnderParameter(i int, pointer string) bool {
+	return strings.HasPrefix(pointer+"/", "/Parameters/"+strconv.Itoa(i)+"/")
+}

@@ -16,7 +16,19 @@ type Entry struct {
 	Header       operation.Header
 	ReceivedAt   time.Time
 	Record       Record
+	// Erasure is nil unless the personal data were erased.
+	Erasure *Erasure
 }
+
+// Erasure says why a stored notification has no personal data any more.
+type Erasure struct {
+	// ID is that of the act in the audit.
+	ID     operation.ID
+	Reason string
+}
+
+// At is when the data were erased.
+func (e *Erasure) At() time.Time { return e.ID.Time() }
 
 // Digest returns the digest of the notification as it is stored now. It equals
 // the digest of Stored unless the stored notification was changed.

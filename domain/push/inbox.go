@@ -65,7 +65,10 @@ type Stored struct {
 // concurrent use.
 type Inbox struct {
 	Register idempotency.Register
-	stored   []Stored
+	// Key is the key of the fingerprints in new records, so that nobody can guess a text
+	// that was erased. Without it they have no key.
+	Key    []byte
+	stored []Stored
 }
 
 // Accept decides every operation in the order of arrival and puts the
@@ -73,16 +76,20 @@ type Inbox struct {
 // CallerId with other content is a conflict and stores nothing.
 func (b *Inbox) Accept(operations []*Operation) {
 	var digest idempotency.Digest
+	keyed := idempotency.Keyed(b.Key)
 	for _, o := range operations {
 		o.outcome, o.err = operation.Outcome{State: operation.Completed}, nil
 		if key, ok := o.Key(); ok {
 			fingerprint := o.fingerprint(&digest)
-			outcome, known, err := b.Register.Find(key, fingerprint, nil)
+			stored := keyed(fingerprint)
+			outcome, known, err := b.Register.Find(key, stored, func(operation.ID) []idempotency.Fingerprint {
+				return []idempotency.Fingerprint{fingerprint} // of an earlier version of the program
+			})
 			if known {
 				o.outcome, o.err = outcome, err
 				continue
 			}
-			b.Register.Add(idempotency.Record{Key: key, ID: o.ID, Fingerprint: fingerprint, Outcome: o.outcome})
+			b.Register.Add(idempotency.Record{Key: key, ID: o.ID, Fingerprint: stored, Outcome: o.outcome})
 		}
 		for i := range o.Notifications {
 			n := &o.Notifications[i]

@@ -42,6 +42,9 @@ type Seal struct {
 	IsBound bool
 	// IsAdopted says that the rows are older than the trail.
 	IsAdopted bool
+	// IsKeyed says that the digests of the entries are keyed hashes. Those of versions with a
+	// schema up to 11 are not.
+	IsKeyed bool
 }
 
 // Base is a state of the log: how many batches it has, and their root.
@@ -50,16 +53,26 @@ type Base struct {
 	Root Hash
 }
 
-// The bytes of a seal are a byte that is 1 for adopted rows, the size and root of its
-// base, and a keyed hash of these, of the record and of the entries.
-const baseSize = 1 + 8 + sha256.Size
+// The bytes of a seal are a byte of flags, the size and root of its base, and a keyed hash
+// of these, of the record and of the entries.
+const (
+	baseSize = 1 + 8 + sha256.Size
+	adopted  = 1
+	keyed    = 2
+)
+
+// HasKeyedDigests is the IsKeyed of a seal. It does not check who made the seal.
+func HasKeyedDigests(seal []byte) bool { return len(seal) > baseSize && seal[0]&keyed != 0 }
 
 // Seal returns the bytes of the seal of a batch: of its record, and of its entries as
 // AppendEntries encodes them. The record has the leaves only.
 func (k *Keys) Seal(record, entries []byte, s Seal) []byte {
 	seal := make([]byte, 1, baseSize+sha256.Size)
 	if s.IsAdopted {
-		seal[0] = 1
+		seal[0] |= adopted
+	}
+	if s.IsKeyed {
+		seal[0] |= keyed
 	}
 	seal = binary.BigEndian.AppendUint64(seal, uint64(s.Base.Size)) //nolint:gosec // a size is not negative
 	seal = append(seal, s.Base.Root[:]...)
@@ -73,7 +86,7 @@ func (k *Keys) OpenSeal(record, entries, seal []byte) (s Seal, ok bool) {
 		return s, hmac.Equal(keyedHash(k.unbound, nil, record, entries), seal) || hmac.Equal(keyedHash(k.unbound, nil, record), seal)
 	}
 	base := seal[:baseSize]
-	s.IsBound, s.IsAdopted = true, base[0] == 1
+	s.IsBound, s.IsAdopted, s.IsKeyed = true, base[0]&adopted != 0, base[0]&keyed != 0
 	s.Base.Size = int64(binary.BigEndian.Uint64(base[1:])) //nolint:gosec // as it was written
 	copy(s.Base.Root[:], base[1+8:])
 	return s, hmac.Equal(keyedHash(k.batches, nil, base, record, entries), seal[baseSize:])

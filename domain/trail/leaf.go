@@ -21,18 +21,19 @@ type Kind uint8
 
 // The kinds. Numbers and names are stored: they never change.
 const (
-	Decided  Kind = 1 // a BuyFundFromCustomer as it was answered first
-	Settled  Kind = 2 // a recorded BuyFundFromCustomer on its day
-	Notified Kind = 3 // one notification of an AddPushNotificationResponse
-	Act      Kind = 4 // an act of administration
-	Posted   Kind = 5 // all postings of an import or a correction
-	Priced   Kind = 6 // a price that was imported
-	Changed  Kind = 7 // a subscription as a change left it
-	Answered Kind = 8 // what a CallerId answers for an operation without sales
-	Reversed Kind = 9 // that an operation was reversed
+	Decided  Kind = 1  // a BuyFundFromCustomer as it was answered first
+	Settled  Kind = 2  // a recorded BuyFundFromCustomer on its day
+	Notified Kind = 3  // one notification of an AddPushNotificationResponse
+	Act      Kind = 4  // an act of administration
+	Posted   Kind = 5  // all postings of an import or a correction
+	Priced   Kind = 6  // a price that was imported
+	Changed  Kind = 7  // a subscription as a change left it
+	Answered Kind = 8  // what a CallerId answers for an operation without sales
+	Reversed Kind = 9  // that an operation was reversed
+	Erased   Kind = 10 // all notifications whose personal data one act erased, as they are since
 )
 
-var kindNames = [...]string{"", "decided", "settled", "notified", "act", "posted", "priced", "changed", "answered", "reversed"}
+var kindNames = [...]string{"", "decided", "settled", "notified", "act", "posted", "priced", "changed", "answered", "reversed", "erased"}
 
 // String is the name of the kind in leaves, or empty for an unknown one.
 func (k Kind) String() string {

@@ -261,7 +261,7 @@ func (s *Store) operation(id operation.ID) (o backoffice.Operation, exists bool)
 	}
 	for _, r := range s.refusals {
 		if r.ID == id {
-			o.Refusal = &r
+			o.Refusal, o.RefusedSales = &r, slices.Clone(s.refusedSales[id])
 			o.Record = s.record(idempotency.Key{CallerID: r.Header.CallerID, Subscription: r.Subscription, Operation: r.Operation})
 		}
 	}

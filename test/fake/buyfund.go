@@ -230,6 +230,9 @@ func (s *Store) keep(ctx context.Context, book *fund.Book) error {
 		r.Faults = slices.Clone(r.Faults)
 		s.refusals = append(s.refusals, r)
 	}
+	for _, r := range changes.RefusedSales {
+		s.refusedSales[r.Operation.ID] = append(s.refusedSales[r.Operation.ID], saleEntry(r))
+	}
 	for _, e := range changes.Ended {
 		e.Number = int64(len(s.ended)) + 1
 		s.ended = append(s.ended, e)

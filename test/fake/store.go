@@ -44,6 +44,7 @@ type Store struct {
 	delivered     map[delivery]bool // identities of notifications
 	subscriptions map[string]subscription.Subscription
 	refusals      []operation.Refusal
+	refusedSales  map[operation.ID][]fund.SaleEntry
 	reversals     map[operation.ID]fund.Reversal
 	ended         []fund.Ended // in the order of their numbers
 	acts          []audit.Act
@@ -63,6 +64,7 @@ func NewStore() *Store {
 		delivered:     make(map[delivery]bool),
 		subscriptions: make(map[string]subscription.Subscription),
 		reversals:     make(map[operation.ID]fund.Reversal),
+		refusedSales:  make(map[operation.ID][]fund.SaleEntry),
 	}
 }
 

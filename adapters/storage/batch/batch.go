@@ -18,7 +18,7 @@ import (
 	"strings"
 )
 
-// Dialect adapts this package to a database. Insert, Update and Find return the
+// Dialect adapts this package to a database. Insert, Update, Delete and Find return the
 // SQL of a Request. Each Session of the dialect knows how to send it with its
 // rows.
 type Dialect interface {
@@ -26,6 +26,9 @@ type Dialect interface {
 	Insert(table string, columns []Column, conflict Conflict) string
 	// Update finds rows by their keys and sets their other columns.
 	Update(table string, columns []Column) string
+	// Delete removes the rows with these keys for which a condition holds, unless it is
+	// empty. In the condition, {name} is the value of a column of the argument.
+	Delete(table string, columns []Column, condition string) string
 	// Find looks up one row for each key, in the order of the keys.
 	Find(l *Lookup) string
 	// Bind converts a value of a row into an argument of a gorm query.

@@ -1,6 +1,7 @@
 package batch_test
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"encoding/hex"
@@ -49,6 +50,17 @@ func (jsonDialect) Update(table string, columns []batch.Column) string {
 		}
 	}
 	return fmt.Sprintf("UPDATE %s SET %s FROM json_each(?) k WHERE %s", table, strings.Join(set, ", "), strings.Join(where, " AND "))
+}
+
+func (jsonDialect) Delete(table string, columns []batch.Column, condition string) string {
+	where := []string{cmp.Or(condition, "true")}
+	for i, c := range columns {
+		if c.Key {
+			where = append(where, fmt.Sprintf("t.%s = %s", c.Name, member(c, i)))
+		}
+		where[0] = strings.ReplaceAll(where[0], "{"+c.Name+"}", member(c, i))
+	}
+	return fmt.Sprintf("DELETE FROM %[1]s WHERE rowid IN (SELECT t.rowid FROM %[1]s t, json_each(?) k WHERE %[2]s)", table, strings.Join(where, " AND "))
 }
 
 func (jsonDialect) Find(l *batch.Lookup) string {

@@ -117,6 +117,13 @@ func (t *Table[R]) Update(columns ...string) *Statement[R] {
 	return s
 }
 
+// Delete removes rows for which the condition of Dialect.Delete holds. It receives the
+// primary key and these columns.
+func (t *Table[R]) Delete(condition string, columns ...string) *Statement[R] {
+	all := t.Select(append(t.keys(), columns...)...)
+	return t.Statement("delete "+t.Name, all, t.dialect.Delete(t.Name, all, condition))
+}
+
 // Statement is a statement with SQL of its own. It receives these columns.
 func (t *Table[R]) Statement(name string, columns []Column, sql string) *Statement[R] {
 	return &Statement[R]{name: name, columns: columns, sql: sql}

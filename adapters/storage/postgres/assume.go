@@ -73,8 +73,8 @@ func (w *assume) Store(ctx context.Context, s batch.Session, book *fund.Book) er
 type assumeNew struct{ *ways }
 
 // Load is storage.Way.
-func (assumeNew) Load(context.Context, batch.Session) (*push.Inbox, error) {
-	return new(push.Inbox), nil
+func (w assumeNew) Load(context.Context, batch.Session) (*push.Inbox, error) {
+	return w.inboxes.New(), nil
 }
 
 // Store is storage.Way.

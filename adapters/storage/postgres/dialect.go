@@ -90,6 +90,20 @@ func (dialect) Update(table string, columns []batch.Column) string {
 	})
 }
 
+// Delete is batch.Dialect.
+func (dialect) Delete(table string, columns []batch.Column, condition string) string {
+	where := matching(columns)
+	for _, c := range columns {
+		condition = strings.ReplaceAll(condition, "{"+c.Name+"}", element(c))
+	}
+	if condition != "" {
+		where += " AND " + condition
+	}
+	return statement(func(f form) string {
+		return fmt.Sprintf("DELETE FROM %s t USING %s WHERE %s", table, f.rows(columns), where)
+	})
+}
+
 // counted ends the transaction unless the statement writes each of its rows.
 func counted(statement string, f form) string {
 	return "WITH written AS (" + statement + " RETURNING 1) SELECT " + assert("row_is_written", f) + " FROM written"

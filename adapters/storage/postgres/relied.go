@@ -78,7 +78,7 @@ var flaws = []struct{ found, sentence, mend string }{
 		"ALTER TABLE %[1]s ALTER COLUMN %[2]s DROP NOT NULL",
 	},
 	{
-		"SELECT r.name, p.kind FROM relied r, unnest(r.rights) AS p(kind) WHERE NOT has_any_column_privilege(r.oid, p.kind)",
+		"SELECT r.name, p.kind FROM relied r, unnest(r.rights) AS p(kind) WHERE NOT CASE p.kind WHEN 'DELETE' THEN has_table_privilege(r.oid, p.kind) ELSE has_any_column_privilege(r.oid, p.kind) END",
 		"The role %[4]s has no right to %[2]s on the table %[1]s.",
 		"GRANT %[2]s ON %[1]s TO %[4]s",
 	},

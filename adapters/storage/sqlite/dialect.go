@@ -43,6 +43,22 @@ func (dialect) Update(table string, columns []batch.Column) string {
 	return fmt.Sprintf("UPDATE %s SET %s WHERE %s", table, strings.Join(set, ", "), strings.Join(where, " AND "))
 }
 
+// Delete is batch.Dialect.
+func (dialect) Delete(table string, columns []batch.Column, condition string) string {
+	var where []string
+	for i, c := range columns {
+		parameter := fmt.Sprintf("?%d", i+1)
+		if c.Key {
+			where = append(where, c.Name+" = "+parameter)
+		}
+		condition = strings.ReplaceAll(condition, "{"+c.Name+"}", parameter)
+	}
+	if condition != "" {
+		where = append(where, condition)
+	}
+	return fmt.Sprintf("DELETE FROM %s WHERE %s", table, strings.Join(where, " AND "))
+}
+
 // Find is batch.Dialect. There is one writer, so that rows need no lock.
 func (dialect) Find(l *batch.Lookup) string {
 	var where []string

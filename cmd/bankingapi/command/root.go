@@ -38,12 +38,13 @@ func (p program) run(ctx context.Context, args []string, in io.Reader, out, errO
 
 // leaves says what an interrupted command leaves behind.
 var leaves = map[string]string{
-	"backup":  "there is no copy",
-	"export":  "the output is not complete",
-	"import":  "nothing was imported",
-	"migrate": "finished steps stay, run it again to go on",
-	"settle":  "what was settled stays settled, run it again to go on",
-	"verify":  "the book was not checked to its end",
+	"backup":        "there is no copy",
+	"export":        "the output is not complete",
+	"import":        "nothing was imported",
+	"notifications": "what was erased stays erased, run it again to go on",
+	"migrate":       "finished steps stay, run it again to go on",
+	"settle":        "what was settled stays settled, run it again to go on",
+	"verify":        "the book was not checked to its end",
 }
 
 // interrupted reports that a signal ended the command, and returns the exit status.
@@ -67,7 +68,7 @@ func (p program) root() *cobra.Command {
 	root.PersistentFlags().String("config", "", "read settings from this YAML `file`")
 	for _, command := range []func(program) *cobra.Command{
 		serveCommand, migrateCommand, subscriptionsCommand, importCommand, exportCommand, backupCommand, showCommand, salesCommand,
-		adjustCommand, reconcileCommand, restoreCommand, settleCommand, verifyCommand, trailCommand, configCommand, openapiCommand,
+		adjustCommand, notificationsCommand, reconcileCommand, restoreCommand, settleCommand, verifyCommand, trailCommand, configCommand, openapiCommand,
 		healthcheckCommand, versionCommand, completionCommand,
 	} {
 		root.AddCommand(command(p))

@@ -149,9 +149,13 @@ func operationDocument(o *backoffice.Operation, zone *time.Location) document {
 	if o.Reversal != nil {
 		field("Reversed", o.Reversal.At.In(zone).Format(micros)+" by "+o.Reversal.ID.String())
 	}
+	if o.Refusal != nil && len(o.RefusedSales) == 0 {
+		field("Asked", "not kept by the version that refused it")
+	}
 	sales := table{name: "Sales", columns: []string{"Sale", "Customer", "Fund", "Units", "Account", "Day", "State", "Price", "Proceeds", "Refusal"}}
-	for i := range o.Sales {
-		s := &o.Sales[i]
+	asked := slices.Concat(o.Sales, o.RefusedSales)
+	for i := range asked {
+		s := &asked[i]
 		var price, proceeds string
 		if s.PriceID != 0 {
 			price, proceeds = s.PerUnit.String(), s.Proceeds.String()+" "+s.Terms.Account.Currency.Code()
@@ -170,6 +174,9 @@ func operationDocument(o *backoffice.Operation, zone *time.Location) document {
 	for i := range o.Notifications {
 		n := &o.Notifications[i]
 		notifications.add(n.Index, n.Record.PushID, n.Record.UserID)
+		if n.Erasure != nil {
+			field("Erased", fmt.Sprintf("notification %d, %s: %s", n.Index, n.Erasure.At().In(zone).Format(micros), n.Erasure.Reason))
+		}
 	}
 	d.tables = []table{sales, postings, notifications}
 	return d

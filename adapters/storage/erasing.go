@@ -1,0 +1,175 @@
+package storage
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+
+	"gorm.io/gorm"
+	"gorm.io/gorm/clause"
+
+	"bankingapi/adapters/storage/batch"
+	"bankingapi/application/backoffice"
+	"bankingapi/domain/audit"
+	"bankingapi/domain/day"
+	"bankingapi/domain/fault"
+	"bankingapi/domain/operation"
+	"bankingapi/domain/trail"
+)
+
+// erasing is backoffice.Erasing.
+type erasing struct{ leafMaker }
+
+// Erase is as backoffice.Erasing promises. The row of the key is the lock.
+func (e erasing) Erase(ctx context.Context, q backoffice.ErasureQuery, limit int) (erased int, last operation.ID, err error) {
+	if err := e.Ready(ctx); err != nil {
+		return 0, last, err
+	}
+	err = e.change(ctx, func(tx *gorm.DB) error {
+		var key []PropertyRow
+		locking := clause.Locking{Strength: clause.LockingStrengthUpdate}
+		if err := tx.Table(e.properties.Name).Clauses(locking).Where("name = ?", keyProperty).Find(&key).Error; err != nil {
+			return err
+		}
+		var rows []NotificationRow
+		err := each(tx, e.notifications.Table, func(tx *gorm.DB) *gorm.DB {
+			tx = tx.Clauses(locking).Where("t.user_id <> ''").Order("t.operation_id").Limit(limit)
+			if q.UserID != "" {
+				return tx.Where("t.user_id = ?", q.UserID)
+			}
+			return tx.Where("t.operation_id >= ? AND t.operation_id < ? AND t.received_at < ?", e.Dialect.Bind(batch.UUID(q.From)),
+				e.Dialect.Bind(batch.UUID(backoffice.FirstID(q.Before.Add(slack)))), e.Dialect.Bind(microsecond(q.Before)))
+		}, func(row *NotificationRow) error {
+			kept := *row
+			kept.Digest = bytes.Clone(row.Digest)
+			rows = append(rows, kept)
+			return nil
+		})
+		if erased = len(rows); err != nil || erased == 0 {
+			return err
+		}
+		last = operation.ID(rows[erased-1].OperationID)
+		return e.write(ctx, tx, rows)
+	})
+	return erased, last, err
+}
+
+// ErasedBefore is as backoffice.Erasing promises.
+func (e erasing) ErasedBefore(ctx context.Context) (before day.Day, err error) {
+	if err := e.Ready(ctx); err != nil {
+		return before, err
+	}
+	var text string
+	err = e.reads.WithContext(ctx).Table(e.properties.Name).Where("name = ?", erasedProperty).Select("value").Scan(&text).Error
+	if err != nil || text == "" {
+		return before, e.Translate(err)
+	}
+	return day.Parse(text)
+}
+
+// SetErasedBefore is as backoffice.Erasing promises.
+func (e erasing) SetErasedBefore(ctx context.Context, before day.Day) error {
+	return e.change(ctx, func(tx *gorm.DB) error {
+		set := clause.OnConflict{Columns: []clause.Column{{Name: "name"}}, DoUpdates: clause.AssignmentColumns([]string{"value"})}
+		return tx.Table(e.properties.Name).Clauses(set).Create(&PropertyRow{erasedProperty, before.String()}).Error
+	})
+}
+
+// erasedProperty is the day before which all messages were erased.
+const erasedProperty = "messages_erased_before"
+
+// write empties the rows. Their new key is not that of a live row, so they are added and the
+// old ones removed: SQLite gives new rows the next numbers then, on which lookups rely.
+func (e erasing) write(ctx context.Context, tx *gorm.DB, rows []NotificationRow) error {
+	native, err := transaction(tx)
+	if err != nil {
+		return err
+	}
+	recording := e.trail.on.Load()
+	if recording == nil {
+		log, err := trailLog{rowReader{e.leafMaker}}.state(tx)
+		if err == nil && log.Begun != 0 {
+			err = fault.New(fault.Unavailable, "This book has a trail. To erase messages, set trail.key_file to its key, or begin another log with 'bankingapi trail rekey'.")
+		}
+		if err != nil {
+			return err
+		}
+	}
+	session, gone := e.Dialect.Within(native), make(map[int]bool)
+	keys := convert(rows, func(row NotificationRow) NotificationRow { return NotificationRow{Digest: e.erasedDigest(row.Digest)} })
+	err = session.Exchange(ctx, e.notifications.find.Request(keys, func(key int, _ *NotificationRow) error {
+		gone[key] = true // version 11 stored an erased message again
+		return nil
+	}))
+	if err != nil {
+		return err
+	}
+	act, _ := audit.From(ctx)
+	var emptied []NotificationRow
+	for i, row := range rows {
+		if gone[i] {
+			continue
+		}
+		if recording != nil {
+			l := e.notificationLeaf(nil, recording.keys, &row)
+			hash := l.Hash()
+			row.Leaf = hash[:]
+		}
+		row.Digest, row.ErasureID, row.ErasureReason = keys[i].Digest, batch.UUID(act.ID), act.Reason
+		row.UserID, row.Subject, row.Content, row.DeepLinkURL, row.TranData, row.Header.ChannelSessionID = "", "", "", "", "[]", ""
+		emptied = append(emptied, row)
+	}
+	var entries []trail.Entry
+	if recording != nil && len(emptied) > 0 {
+		entries = append(entries, e.erasedEntry(recording.keys, emptied))
+	}
+	writes := batch.NonEmpty(e.notifications.add.Request(emptied), e.notifications.remove.Request(rows))
+	return session.Exchange(ctx, append(writes, e.actWrites(ctx, entries, fmt.Sprintf("messages: %d", len(rows)))...)...)
+}
+
+// leafHash is the hash of the leaf of a notification, which the row has if it was erased.
+func (r *NotificationRow) leafHash(l *trail.Leaf) trail.Hash {
+	if len(r.Leaf) == len(trail.Hash{}) {
+		return trail.Hash(r.Leaf)
+	}
+	return l.Hash()
+}
+
+// erasedEntry is the entry of the rows that one act has emptied.
+func (d leafMaker) erasedEntry(keys *trail.Keys, rows []NotificationRow) trail.Entry {
+	sum, id := trail.NewSum(keys), operation.ID(rows[0].ErasureID)
+	for i := range rows {
+		sum.Row("notifications", func(l *trail.Leaf) { batch.Encode(d.notifications.Table, &rows[i], l) })
+	}
+	return entryOf(trail.Erased, id, sum.Leaf(trail.Erased, id))
+}
+
+// erasedLeaves reads the leaves of erasures.
+func (d rowReader) erasedLeaves(tx *gorm.DB, keys *trail.Keys, found func(storedLeaf) error) error {
+	var rows []NotificationRow
+	flush := func() error {
+		if len(rows) == 0 {
+			return nil
+		}
+		entry := d.erasedEntry(keys, rows)
+		rows = rows[:0]
+		return found(storedLeaf{Entry: entry, name: "erasure " + entry.ID.String()})
+	}
+	err := each(tx, d.notifications.Table, func(tx *gorm.DB) *gorm.DB {
+		return tx.Where("t.user_id = ''").Order("t.erasure_id")
+	}, func(row *NotificationRow) error {
+		if len(rows) > 0 && rows[0].ErasureID != row.ErasureID {
+			if err := flush(); err != nil {
+				return err
+			}
+		}
+		kept := *row
+		kept.Digest, kept.Leaf = bytes.Clone(row.Digest), bytes.Clone(row.Leaf)
+		rows = append(rows, kept)
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	return flush()
+}

@@ -1,0 +1,185 @@
+package storage_test
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"bankingapi/adapters/storage"
+	"bankingapi/application/backoffice"
+	"bankingapi/application/store"
+	"bankingapi/domain/audit"
+	"bankingapi/domain/fault"
+	"bankingapi/domain/operation"
+	"bankingapi/domain/push"
+	"bankingapi/domain/trail"
+)
+
+// officeOn is the back office on the day of these tests, by a person with a reason.
+func officeOn(t *testing.T, s *store.Store) (*backoffice.Office, context.Context) {
+	t.Helper()
+	o := backoffice.New(s.Backoffice, audit.Acts{NewID: v7, Now: func() time.Time { return now }}, time.UTC)
+	return o, audit.By(t.Context(), audit.Who{Actor: "ann", Reason: "ticket 7"})
+}
+
+// tell stores a message for a user with everything that is personal.
+func tell(t *testing.T, s *store.Store, callerID, user string, at time.Time) (*push.Operation, operation.Outcome) {
+	t.Helper()
+	id, first := v7(), backoffice.FirstID(at)
+	copy(id[:6], first[:])
+	o := &push.Operation{ID: id, Subscription: "shop", ReceivedAt: at, Header: operation.Header{CallerID: callerID, ChannelSessionID: "session of " + user}}
+	o.Notifications = []push.Notification{push.Restore(push.Record{
+		ExternalApplicationCode: "MOBILE", UserID: user, PushID: "push", Platform: push.IOS, Sent: true,
+		Subject: "secret subject", Content: "secret content", DeepLinkURL: "secret://link", TranData: []push.TranDataItem{{Code: "secret", Name: "secret"}},
+	})}
+	require.NoError(t, s.Inboxes.Update(t.Context(), push.Keys([]*push.Operation{o}), func(b *push.Inbox) { b.Accept([]*push.Operation{o}) }))
+	outcome, err := o.Outcome()
+	require.NoError(t, err)
+	return o, outcome
+}
+
+func notificationsOf(t *testing.T, s *store.Store) []push.Entry {
+	t.Helper()
+	return all(t, s.Backoffice.Reader.Notifications(t.Context(), backoffice.Query{}))
+}
+
+func TestAnErasedMessageIsStoredOnceAndKeepsItsLeaf(t *testing.T) {
+	t.Parallel()
+	onEachEngine(t, func(t *testing.T, open opener) {
+		s, _ := open(t)
+		tell(t, s, "before", "ayşe", now) // older than the trail
+		s.Trail.Writer.Record(trailKeys, v7)
+		_, err := s.Trail.Origin.Adopt(t.Context())
+		require.NoError(t, err)
+		first, _ := tell(t, s, "c-1", "veli", now)
+		_, _ = tell(t, s, "", "zeynep", now)
+		_, _ = tell(t, s, "c-2", "veli", now) // stored before: its leaf leads to the stored one
+		sealAll(t, s, new(trail.Tree))
+		require.NoError(t, storage.ForgetKeys(t.Context(), s, trailKeys)) // as version 11 wrote
+		_, _ = tell(t, s, "", "fatma", now)
+
+		office, ctx := officeOn(t, s)
+		var told []int64
+		for _, user := range []string{"veli", "ayşe", "fatma", "nobody"} {
+			_, err := office.EraseUser(ctx, user, func(n int64) { told = append(told, n) })
+			require.NoError(t, err)
+		}
+		require.Equal(t, []int64{1, 1, 1, 0}, told)
+		check := func() {
+			t.Helper()
+			rows := notificationsOf(t, s)
+			require.Len(t, rows, 4)
+			for i := range rows {
+				if e := rows[i]; e.Record.UserID != "zeynep" {
+					require.Equal(t, push.Record{ExternalApplicationCode: "MOBILE", PushID: "push", Platform: push.IOS, Sent: true}, e.Record)
+					require.Equal(t, "ticket 7", e.Erasure.Reason)
+					require.Empty(t, e.Header.ChannelSessionID)
+				} else {
+					require.Nil(t, e.Erasure)
+				}
+			}
+			_, found := trailFindings(t, s)
+			require.Empty(t, found)
+		}
+		check()
+		acts := all(t, s.Backoffice.Reader.Acts(t.Context(), backoffice.Query{Action: backoffice.EraseAct}))
+		require.Len(t, acts, 3)
+		require.Equal(t, "one user", acts[0].Object)
+		require.Equal(t, "messages: 1", acts[0].Details)
+
+		for _, user := range []string{"veli", "ayşe", "fatma", "zeynep"} { // again, with nothing and with new CallerIds
+			_, outcome := tell(t, s, "", user, now)
+			require.Equal(t, operation.Completed, outcome.State)
+			_, outcome = tell(t, s, "again "+user, user, now)
+			require.Equal(t, operation.Completed, outcome.State)
+		}
+		_, outcome := tell(t, s, "c-1", "veli", now)
+		require.Equal(t, operation.Outcome{ID: first.ID, State: operation.Completed, Replayed: true}, outcome)
+		_, outcome = tell(t, s, "before", "ayşe", now)
+		require.True(t, outcome.Replayed)
+		check()
+		_, err = s.Trail.Finder.Leaf(t.Context(), first.ID)
+		require.NoError(t, err, "the leaf of its CallerId")
+
+		require.NoError(t, storage.Exec(t.Context(), s, "UPDATE notifications SET send_status = 0 WHERE user_id = ''"))
+		_, found := trailFindings(t, s)
+		require.Len(t, found, 3)
+		require.Contains(t, found[0], "erasure ")
+	})
+}
+
+func TestMessagesBeforeADayAreErased(t *testing.T) {
+	t.Parallel()
+	onEachEngine(t, func(t *testing.T, open opener) {
+		s, _ := open(t)
+		office, ctx := officeOn(t, s)
+		limit := today.Start(time.UTC)
+		tell(t, s, "", "old", limit.Add(-time.Microsecond))
+		tell(t, s, "", "new", limit)
+		_, err := office.EraseBefore(ctx, today.Plus(1), nil)
+		require.ErrorIs(t, err, backoffice.ErrNotPast)
+		n, err := office.KeepFor(ctx, 1)
+		require.NoError(t, err)
+		require.Zero(t, n)
+		n, err = office.KeepFor(ctx, 0)
+		require.NoError(t, err)
+		require.Equal(t, int64(1), n)
+		for _, e := range notificationsOf(t, s) {
+			require.Equal(t, e.Record.UserID != "new", e.Erasure != nil)
+		}
+		done, err := s.Backoffice.Erasing.ErasedBefore(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, today, done)
+		n, err = office.EraseBefore(ctx, today, nil)
+		require.NoError(t, err)
+		require.Zero(t, n)
+	})
+}
+
+// A repeat that comes at the same moment is either that of the stored message or that of
+// the erased one, and never a second message.
+func TestARepeatDuringAnErasureIsNotStored(t *testing.T) {
+	t.Parallel()
+	onEachEngine(t, func(t *testing.T, open opener) {
+		s, _ := open(t)
+		office, ctx := officeOn(t, s)
+		tell(t, s, "", "veli", now)
+		var running sync.WaitGroup
+		for range 4 {
+			running.Go(func() {
+				for range 10 {
+					tell(t, s, "", "veli", now)
+				}
+			})
+		}
+		_, err := office.EraseUser(ctx, "veli", nil)
+		running.Wait()
+		require.NoError(t, err)
+		rows := notificationsOf(t, s)
+		require.Len(t, rows, 1)
+		require.NotNil(t, rows[0].Erasure)
+	})
+}
+
+func TestABookWithATrailNeedsItsKeyToErase(t *testing.T) {
+	t.Parallel()
+	onEachEngine(t, func(t *testing.T, open opener) {
+		s, _ := open(t)
+		tell(t, s, "", "veli", now)
+		require.NoError(t, storage.Exec(t.Context(), s, "UPDATE trail_logs SET begun = 1"))
+		office, ctx := officeOn(t, s)
+		_, err := office.EraseUser(ctx, "veli", nil)
+		require.Equal(t, fault.Unavailable, fault.KindOf(err))
+		require.ErrorContains(t, err, "trail.key_file")
+		require.NoError(t, storage.Exec(t.Context(), s, "DELETE FROM properties"))
+		storage.Doubt(s)
+		require.NoError(t, s.Schema.Require(t.Context()), "nothing was erased: it makes another one")
+		require.NoError(t, storage.Exec(t.Context(), s, "UPDATE notifications SET user_id = ''"))
+		require.NoError(t, storage.Exec(t.Context(), s, "DELETE FROM properties"))
+		storage.Doubt(s)
+		require.ErrorContains(t, s.Schema.Require(t.Context()), "messages_key")
+	})
+}

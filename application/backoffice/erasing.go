@@ -1,0 +1,97 @@
+package backoffice
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"bankingapi/domain/audit"
+	"bankingapi/domain/day"
+	"bankingapi/domain/operation"
+)
+
+// Erasing empties what is personal in stored notifications: UserId, Subject, Content,
+// DeepLinkUrl, TranData and ChannelSessionId. The rest stays, and so does the identity:
+// the same message sent again is not stored again.
+type Erasing interface {
+	// Erase empties the next notifications that fit the query, at most limit of them, in the
+	// order of their operations. It keeps the act of the context in the same transaction. It
+	// returns how many it has emptied, and the operation of the last one.
+	Erase(ctx context.Context, q ErasureQuery, limit int) (erased int, last operation.ID, err error)
+	// ErasedBefore returns the day that SetErasedBefore has kept last. It is none at first.
+	ErasedBefore(ctx context.Context) (day.Day, error)
+	// SetErasedBefore keeps the day before which everything was erased.
+	SetErasedBefore(ctx context.Context, before day.Day) error
+}
+
+// ErasureQuery chooses notifications: those of a user, or else those that were received
+// before a time and whose operations are not before From.
+type ErasureQuery struct {
+	UserID string
+	Before time.Time
+	From   operation.ID
+}
+
+// EraseAct is the action of acts that erase notifications.
+const EraseAct = "notifications.erase"
+
+// ErrNotPast is returned for a day that is not over.
+var ErrNotPast = errors.New("only messages of days that are over can be erased")
+
+// erasedAtOnce is how many notifications one transaction and one act erase.
+const erasedAtOnce = 1000
+
+// EraseUser erases the notifications of a user and returns how many. If it is
+// interrupted, the next call goes on. The act does not name the user.
+func (o *Office) EraseUser(ctx context.Context, userID string, progress func(int64)) (int64, error) {
+	return o.erase(ctx, ErasureQuery{UserID: userID}, "one user", progress)
+}
+
+// overlap is how much older the clock of a replica may be that received a notification.
+const overlap = 7 * 24 * time.Hour
+
+// EraseBefore erases the notifications that were received before a day of the bank, as
+// EraseUser does. It does not look again at days that an earlier call has erased. The
+// error is ErrNotPast if the day is later than the current one.
+func (o *Office) EraseBefore(ctx context.Context, before day.Day, progress func(int64)) (int64, error) {
+	if before.After(o.Today()) {
+		return 0, ErrNotPast
+	}
+	done, err := o.Erasing.ErasedBefore(ctx)
+	if err != nil {
+		return 0, err
+	}
+	q := ErasureQuery{Before: before.Start(o.Zone)}
+	if !done.IsNone() {
+		q.From = FirstID(done.Start(o.Zone).Add(-overlap))
+	}
+	erased, err := o.erase(ctx, q, "before "+before.String(), progress)
+	if err == nil && before.After(done) {
+		err = o.Erasing.SetErasedBefore(ctx, before)
+	}
+	return erased, err
+}
+
+// KeepFor is EraseBefore for the days that are longer ago than that many. It does nothing
+// if another replica has done it today.
+func (o *Office) KeepFor(ctx context.Context, days int) (int64, error) {
+	before := o.Today().Plus(-days)
+	done, err := o.Erasing.ErasedBefore(ctx)
+	if err != nil || !before.After(done) {
+		return 0, err
+	}
+	ctx = audit.By(ctx, audit.Who{Actor: "bankingapi", SystemUser: "bankingapi", Reason: "retention.notifications"})
+	return o.EraseBefore(ctx, before, nil)
+}
+
+func (o *Office) erase(ctx context.Context, q ErasureQuery, object string, progress func(int64)) (total int64, err error) {
+	progress = orQuiet(progress)
+	for {
+		erased, last, err := o.Erasing.Erase(o.Acts.Begin(ctx, EraseAct, object, ""), q, erasedAtOnce)
+		total += int64(erased)
+		if progress(total); err != nil || erased < erasedAtOnce {
+			return total, err
+		}
+		q.From = last
+	}
+}
