@@ -183,7 +183,7 @@ type verification struct {
 	// broken finds that the rule does not hold. One closure serves all rows.
 	broken       func(text string)
 	rule         *Rule
-	rows         int64
+	rows, told   int64 // told is what Progress was told last
 	proof        Proof
 	units, money map[string]*total
 }
@@ -196,7 +196,8 @@ type total struct {
 
 // judge checks a row by all rules of its kind.
 func judge[Row any](v *verification, rules []rule[Row], row *Row) error {
-	if v.rows++; v.rows%1000 == 0 {
+	if v.rows++; v.rows-v.told >= 1000 {
+		v.told = v.rows
 		v.watch.Progress(v.rows)
 	}
 	for i := range rules {
@@ -242,6 +243,7 @@ func (v *verification) add(to map[string]*total, name string, decimals int, p *P
 	t.customers.Add(&t.customers, big.NewInt(p.Quantity))
 	t.postings.Add(&t.postings, p.Posted.Value())
 	v.proof.Postings += p.Postings
+	v.rows += p.Postings
 }
 
 // totals closes the sums, and checks that each is zero over both sides.
