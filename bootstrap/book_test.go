@@ -38,7 +38,7 @@ func TestProgressOfFiles(t *testing.T) {
 	proof, err := office.Verify(t.Context(), nil, backoffice.Watch{Progress: progress})
 	require.NoError(t, err)
 	require.EqualValues(t, rows, proof.Holdings)
-	requireProgress(t, told, proof.Holdings+proof.Accounts) // there are no operations, and postings are not counted alone
+	requireProgress(t, told, proof.Holdings+proof.Accounts+proof.Sales+proof.Postings)
 }
 
 // An import says what it changed, and nothing when it failed.
