@@ -95,8 +95,8 @@ func release(ctx context.Context, root, commit, out string, platforms []platform
 		made = append(made, file)
 	}
 	archives := made
-	for _, make := range more {
-		files, err := make(ctx, source, out, archives, log)
+	for _, add := range more {
+		files, err := add(ctx, source, out, archives, log)
 		if err != nil {
 			return err
 		}
