@@ -91,10 +91,14 @@ var recorded = inState(operation.Recorded)
 // Sales is as backoffice.Reader promises. The newest are found by the primary key or
 // the index of failed sales.
 func (r reader) Sales(ctx context.Context, q backoffice.Query) iter.Seq2[fund.SaleEntry, error] {
+	table := r.sales.Name
+	if q.Refused {
+		table = r.refusals.sales.Name // has the columns of sales
+	}
 	narrow := func(tx *gorm.DB) *gorm.DB {
-		tx = r.ofOperation(tx, r.sales.Name, q)
+		tx = r.ofOperation(tx, table, q)
 		if q.CustomerNo != 0 {
-			tx = r.find(tx, r.sales.Name, "customer_no", q.CustomerNo)
+			tx = r.find(tx, table, "customer_no", q.CustomerNo)
 		}
 		tx = r.between(tx, "settled_at", q.SettledSince, q.SettledUntil)
 		tx = where(tx, "selected_date >= ?", q.DueSince.String())
@@ -109,7 +113,7 @@ func (r reader) Sales(ctx context.Context, q backoffice.Query) iter.Seq2[fund.Sa
 	}
 	read := func(since operation.ID) iter.Seq2[fund.SaleEntry, error] {
 		return stream(ctx, r.database, r.sales.listed, (*listedSaleRow).entry, func(tx *gorm.DB) *gorm.DB {
-			tx = narrow(tx.Select(r.sales.listColumns(r.reversals.Name)))
+			tx = narrow(tx.Table(table).Select(r.sales.listColumns(table, r.reversals.Name)))
 			switch q.Order {
 			case backoffice.Newest:
 				tx = r.newest(tx, q, since, operation.ID{})
@@ -125,7 +129,7 @@ func (r reader) Sales(ctx context.Context, q backoffice.Query) iter.Seq2[fund.Sa
 		return read(operation.ID{})
 	}
 	return scan(ctx, r, q, func(tx *gorm.DB) *gorm.DB {
-		if tx = tx.Table(r.sales.Name); q.State == operation.Failed {
+		if tx = tx.Table(table); q.State == operation.Failed {
 			return tx.Where(inState(q.State)) // they have an index, so ScanLimit is of them
 		}
 		return tx
@@ -244,12 +248,16 @@ func (r reader) Refusals(ctx context.Context, q backoffice.Query) iter.Seq2[oper
 	read := func(since operation.ID) iter.Seq2[operation.Refusal, error] {
 		return stream(ctx, r.database, r.refusals.Table, (*RefusalRow).refusal, func(tx *gorm.DB) *gorm.DB {
 			tx = r.ofOperation(tx, r.refusals.Name, q)
+			if q.CustomerNo != 0 {
+				condition, arguments := r.ofCustomer(r.refusals.sales.Name, q)
+				tx = tx.Where(condition, arguments...)
+			}
 			// the text begins with the code of the first fault and a space
 			tx = where(tx, "substr(faults, 1, ?) = ?", q.Code, len(q.Code)+1, q.Code+" ")
 			return atMost(r.newestIDs(tx, "operation_id", q, since), q)
 		})
 	}
-	if q.Order != backoffice.Newest || q.Subscription == "" && q.Code == "" { // all of them fit
+	if q.Order != backoffice.Newest || q.CustomerNo != 0 || q.Subscription == "" && q.Code == "" { // all of them fit, or few
 		return read(operation.ID{})
 	}
 	return scan(ctx, r, q, func(tx *gorm.DB) *gorm.DB { return tx.Table(r.refusals.Name) }, read)
@@ -278,8 +286,12 @@ FROM {{prefix}}refusals WHERE TRUE{{and}}
 func (r reader) Decisions(ctx context.Context, q backoffice.Query) iter.Seq2[backoffice.Decision, error] {
 	return stream(ctx, r.database, r.refusals.Table, (*RefusalRow).decision, func(tx *gorm.DB) *gorm.DB {
 		query, arguments := strings.ReplaceAll(decisions, "{{prefix}}", r.prefix), []any(nil)
-		for _, table := range []string{r.sales.Name, r.notifications.Name, r.refusals.Name} {
-			and, more := r.conditions(table, q)
+		for _, t := range [...]struct{ of, customers string }{{r.sales.Name, r.sales.Name}, {r.notifications.Name, ""}, {r.refusals.Name, r.refusals.sales.Name}} {
+			and, more := r.conditions(t.of, q)
+			if q.CustomerNo != 0 {
+				condition, customer := r.ofCustomer(t.customers, q)
+				and, more = and+" AND "+condition, append(more, customer...)
+			}
 			query, arguments = strings.Replace(query, "{{and}}", and, 1), append(arguments, more...)
 		}
 		return atMost(where(tx.Table(query, arguments...), "state = ?", int64(q.State)).Order("operation_id"), q)
@@ -316,6 +328,16 @@ func (r reader) conditions(table string, q backoffice.Query) (and string, argume
 	add("operation_id = ?", q.OperationID != (operation.ID{}), batch.UUID(q.OperationID))
 	add("operation_id >= ?", q.From != (operation.ID{}), batch.UUID(q.From))
 	return and, arguments
+}
+
+// ofCustomer is a condition that is true of the operations with a sale of the
+// customer. table has their sales. Without one there is no sale.
+func (r reader) ofCustomer(table string, q backoffice.Query) (condition string, arguments []any) {
+	if table == "" {
+		return "FALSE", nil
+	}
+	condition, arguments = r.matching(table, "customer_no", q.CustomerNo)
+	return "operation_id IN (SELECT operation_id FROM " + table + " WHERE " + condition + ")", arguments
 }
 
 // ofOperation narrows to the operations that fit the query.

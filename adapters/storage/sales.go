@@ -51,10 +51,10 @@ func (r *listedSaleRow) entry() (fund.SaleEntry, error) {
 }
 
 // listColumns are the columns of a list. Only completed sales have reversals to look for.
-func (s *sales) listColumns(reversals string) []string {
+func (s *sales) listColumns(table, reversals string) []string {
 	columns := batch.Names(s.listed.Columns)
 	columns[len(columns)-1] = fmt.Sprintf("CASE WHEN state = %d THEN (SELECT r.reversed_at FROM %s r WHERE r.operation_id = %s.operation_id) END AS reversed_at",
-		operation.Completed, reversals, s.Name)
+		operation.Completed, reversals, table)
 	return columns
 }
 

@@ -67,8 +67,13 @@ const (
 // Query chooses rows and their order. Its zero value takes everything by key. A
 // field that does not apply to a kind of rows is ignored.
 type Query struct {
-	// CustomerNo takes holdings, accounts, sales and postings of that customer.
+	// CustomerNo takes holdings, accounts, sales and postings of that customer, and
+	// operations that sell or asked to sell a holding of that customer. Operations that
+	// a version with a schema up to 11 refused are of no customer.
 	CustomerNo int64
+	// Refused takes what operations that were refused at once asked for, as sales that
+	// failed, instead of sales.
+	Refused bool
 	// IMKBCode takes sales of that fund. Amount takes sales whose proceeds or control
 	// total are that many of the smallest unit of their currency.
 	IMKBCode string

@@ -64,6 +64,7 @@ func Office(t *testing.T, open func(t *testing.T) OfficeUnderTest) {
 	run("an operation is found by its ID and by its CallerId", testOperation)
 	run("an unknown operation is not found", testOperationNotFound)
 	run("a refused operation is found by its CallerId", testRefusedOperation)
+	run("what a refused operation asked for is found by customer", testRefusedSales)
 	run("an import is found by its ID", testImportFound)
 	run("a statement is ordered by time", testStatement)
 	run("waiting sales are ordered by day", testWaiting)
@@ -643,6 +644,52 @@ func testRefusedOperation(t *testing.T, o office) {
 	require.Empty(t, found.Postings)
 	require.Equal(t, operation.Failed, found.Record.Outcome.State)
 	require.Equal(t, fund.HoldingInsufficient, found.Record.Outcome.Faults[0].Code)
+}
+
+// What a refused operation asked for is found by customer, as a sale that failed.
+func testRefusedSales(t *testing.T, o office) {
+	ctx := t.Context()
+	o.aDay()
+	o.settle(2, order(30, "", sale(1, 3, 1), later(2, sale(2_000_000, 2, 3))))
+	one, err := o.Lookups.Operation(ctx, id(4))
+	require.NoError(t, err)
+	two, err := o.Lookups.Operation(ctx, id(30))
+	require.NoError(t, err)
+	require.Len(t, two.RefusedSales, 2)
+	require.Empty(t, two.Sales)
+	wanted := fund.SaleEntry{OperationID: id(30), Index: 1, Subscription: "shop", ReceivedAt: at(0), Terms: later(2, sale(2_000_000, 2, 3)),
+		State: operation.Failed, Refusal: fund.HoldingInsufficient}
+	equal(t, wanted, two.RefusedSales[1])
+	for _, c := range []struct {
+		filter backoffice.Query
+		want   []fund.SaleEntry
+	}{
+		{backoffice.Query{}, append(one.RefusedSales, two.RefusedSales...)},
+		{backoffice.Query{CustomerNo: 2}, two.RefusedSales[1:]},
+		{backoffice.Query{CustomerNo: 1}, one.RefusedSales},
+		{backoffice.Query{CustomerNo: 9}, nil},
+		{backoffice.Query{Order: backoffice.Newest, Limit: 1}, two.RefusedSales[1:]},
+		{backoffice.Query{Order: backoffice.Newest, After: backoffice.Cursor{OperationID: id(30)}}, one.RefusedSales},
+		{backoffice.Query{Order: backoffice.Newest, CustomerNo: 3, Until: at(1)}, two.RefusedSales[:1]},
+		{backoffice.Query{Order: backoffice.Newest, Subscription: "shop", ScanLimit: 1}, two.RefusedSales[1:]},
+		{backoffice.Query{Since: at(1)}, nil},
+	} {
+		if c.filter.Refused = true; c.filter.ScanLimit > 0 {
+			c.filter.Limit = 1 // an adapter may look at more than the limit
+		}
+		equal(t, c.want, all(t, o.Reader.Sales(ctx, c.filter)))
+	}
+	for customer, want := range map[int64][]operation.ID{1: {id(4)}, 2: {id(30)}, 3: {id(30)}, 9: nil} {
+		var refused, newest []operation.ID
+		for _, r := range all(t, o.Reader.Refusals(ctx, backoffice.Query{CustomerNo: customer})) {
+			refused = append(refused, r.ID)
+		}
+		for _, r := range all(t, o.Reader.Refusals(ctx, backoffice.Query{CustomerNo: customer, Order: backoffice.Newest, Code: fund.HoldingInsufficient, ScanLimit: 1})) {
+			newest = append(newest, r.ID)
+		}
+		equal(t, want, refused)
+		equal(t, want, newest)
+	}
 }
 
 func testImportFound(t *testing.T, o office) {

@@ -216,6 +216,11 @@ func testDecisions(t *testing.T, o office) {
 	require.Equal(t, []int{22}, find(backoffice.Query{RequestID: "request-22"}))
 	require.Equal(t, []int{22}, find(backoffice.Query{Since: at(1)}))
 	require.Equal(t, []int{3}, find(backoffice.Query{OperationID: id(3)}))
+	require.Equal(t, []int{1, 2, 4, 5, 6, 7, 20, 21}, find(backoffice.Query{CustomerNo: 1}), "with those that were refused")
+	require.Equal(t, []int{2, 6}, find(backoffice.Query{CustomerNo: 2}))
+	require.Equal(t, []int{6}, find(backoffice.Query{CustomerNo: 2, State: operation.Failed}))
+	require.Equal(t, []int{3}, find(backoffice.Query{CustomerNo: 3}))
+	require.Empty(t, find(backoffice.Query{CustomerNo: 9}))
 	all := all(t, o.Reader.Decisions(t.Context(), backoffice.Query{OperationID: id(6)}))
 	require.Equal(t, []string{fund.HoldingInsufficient}, all[0].Codes)
 

@@ -339,13 +339,13 @@ func (s *Store) allAccounts() []fund.Account {
 func (s *Store) Sales() []fund.SaleEntry {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.allSales()
+	return sortedSales(s.sales)
 }
 
-func (s *Store) allSales() []fund.SaleEntry {
+func sortedSales(of map[operation.ID][]fund.SaleEntry) []fund.SaleEntry {
 	var all []fund.SaleEntry
-	for _, id := range slices.SortedFunc(maps.Keys(s.sales), compareIDs) {
-		all = append(all, s.sales[id]...)
+	for _, id := range slices.SortedFunc(maps.Keys(of), compareIDs) {
+		all = append(all, of[id]...)
 	}
 	return all
 }

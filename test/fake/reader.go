@@ -99,7 +99,10 @@ func (r reader) Accounts(ctx context.Context, q backoffice.Query) iter.Seq2[fund
 // Sales implements backoffice.Reader.
 func (r reader) Sales(ctx context.Context, q backoffice.Query) iter.Seq2[fund.SaleEntry, error] {
 	read := func() []fund.SaleEntry {
-		all := r.store.allSales()
+		all := sortedSales(r.store.sales)
+		if q.Refused {
+			all = sortedSales(r.store.refusedSales)
+		}
 		for i := range all {
 			all[i].ReversedAt = r.store.reversals[all[i].OperationID].At
 		}
@@ -174,20 +177,32 @@ func (r reader) Notifications(ctx context.Context, q backoffice.Query) iter.Seq2
 
 // Refusals implements backoffice.Reader.
 func (r reader) Refusals(ctx context.Context, q backoffice.Query) iter.Seq2[operation.Refusal, error] {
+	sells := r.sellers(q)
 	read := func() []operation.Refusal {
 		return slices.SortedFunc(slices.Values(r.store.refusals), func(a, b operation.Refusal) int { return compareIDs(a.ID, b.ID) })
 	}
 	place := func(r *operation.Refusal) backoffice.Cursor { return backoffice.Cursor{OperationID: r.ID} }
 	return stream(ctx, r, q, read, place, func(r *operation.Refusal) bool {
-		return during(q, r.ReceivedAt) && ofOperation(q, r.ID, r.Subscription, &r.Header) && (q.Code == "" || r.Faults[0].Code == q.Code)
+		return during(q, r.ReceivedAt) && ofOperation(q, r.ID, r.Subscription, &r.Header) && (q.Code == "" || r.Faults[0].Code == q.Code) && sells(r.ID)
 	})
 }
 
 // Decisions implements backoffice.Reader.
 func (r reader) Decisions(ctx context.Context, q backoffice.Query) iter.Seq2[backoffice.Decision, error] {
+	sells := r.sellers(q)
 	return stream(ctx, r, q, r.store.decisions, nil, func(d *backoffice.Decision) bool {
-		return during(q, d.ReceivedAt) && (q.State == 0 || q.State == d.State) && ofOperation(q, d.ID, d.Subscription, &d.Header)
+		return sells(d.ID) && during(q, d.ReceivedAt) && (q.State == 0 || q.State == d.State) && ofOperation(q, d.ID, d.Subscription, &d.Header)
 	})
+}
+
+// sellers reports whether an operation sells or asked to sell a holding of the customer.
+func (r reader) sellers(q backoffice.Query) func(operation.ID) bool {
+	return func(id operation.ID) bool {
+		r.store.mu.Lock()
+		defer r.store.mu.Unlock()
+		of := func(s fund.SaleEntry) bool { return ofCustomer(q, s.Terms.Holding.CustomerNo) }
+		return q.CustomerNo == 0 || slices.ContainsFunc(r.store.sales[id], of) || slices.ContainsFunc(r.store.refusedSales[id], of)
+	}
 }
 
 func (s *Store) decisions() (all []backoffice.Decision) {

@@ -23,7 +23,7 @@ var exports = map[string]string{
 	"sales":         "customer since until due-since due-until settled-since settled-until state subscription caller-id request-id operation-id price-id follow",
 	"postings":      "customer since until operation-id",
 	"notifications": "user push-id since until subscription caller-id request-id operation-id follow",
-	"operations":    "since until state subscription caller-id request-id operation-id",
+	"operations":    "customer since until state subscription caller-id request-id operation-id",
 	"outcomes":      "subscription follow",
 	"audit":         "since until actor action object",
 }
@@ -122,8 +122,9 @@ func (o *exportOptions) run(c *call) error {
 	if o.spreadsheet {
 		format = "spreadsheet"
 	}
-	// Rows that can be asked for by customer or user have their data.
-	if flags := exports[kind]; strings.Contains(flags, "customer") || strings.Contains(flags, "user") {
+	// Rows that can be asked for by customer or user have their data. Operations do not
+	// name the customer.
+	if flags := exports[kind]; o.filter.CustomerNo != 0 || kind != "operations" && strings.Contains(flags, "customer") || strings.Contains(flags, "user") {
 		c.look("export", kind, "")
 	}
 	out := bufio.NewWriterSize(c.OutOrStdout(), 1<<16)

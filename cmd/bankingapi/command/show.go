@@ -160,9 +160,8 @@ func operationDocument(o *backoffice.Operation, zone *time.Location) document {
 		if s.PriceID != 0 {
 			price, proceeds = s.PerUnit.String(), s.Proceeds.String()+" "+s.Terms.Account.Currency.Code()
 		}
-		fund := s.Terms.Holding.IMKBCode + " " + oneWord(s.Terms.Holding.HolderCorporationName)
-		sales.add(s.Index, s.Terms.Holding.CustomerNo, raw(fund), s.Terms.Units, raw(accountText(s.Terms.Account)+" "+s.Terms.Account.Currency.Code()),
-			s.Terms.SelectedDay.String(), s.State, optional(price), optional(proceeds), s.Refusal)
+		fund, account := saleTexts(s)
+		sales.add(s.Index, s.Terms.Holding.CustomerNo, fund, s.Terms.Units, account, s.Terms.SelectedDay.String(), s.State, optional(price), optional(proceeds), s.Refusal)
 	}
 	postings := table{name: "Postings", columns: []string{"Posted", "Kind", "Position", "By"}}
 	for _, all := range [][]fund.PostingEntry{o.Postings, o.ReversalPostings} {
@@ -182,6 +181,12 @@ func operationDocument(o *backoffice.Operation, zone *time.Location) document {
 	return d
 }
 
+// saleTexts are the fund and the account of a sale.
+func saleTexts(s *fund.SaleEntry) (of, account any) {
+	h, a := s.Terms.Holding, s.Terms.Account
+	return raw(h.IMKBCode + " " + oneWord(h.HolderCorporationName)), raw(accountText(a) + " " + a.Currency.Code())
+}
+
 func accountText(a fund.AccountKey) string {
 	return fmt.Sprintf("%d-%d-%d", a.BranchCode, a.CustomerNo, a.AccountSuffix)
 }
@@ -197,8 +202,8 @@ func showCustomerCommand(p program) *cobra.Command {
 	var o showCustomerOptions
 	cmd := p.onBook(described("show customer"), o.check, o.run)
 	cmd.Flags().StringVar(&o.at, "at", "", "at the end of this `day`, or before this time")
-	cmd.Flags().StringVar(&o.since, "since", "", "only postings from this `day` or time on")
-	cmd.Flags().IntVar(&o.limit, "limit", 0, "only the newest postings, at most this `number`")
+	cmd.Flags().StringVar(&o.since, "since", "", "only postings and refused sales from this `day` or time on")
+	cmd.Flags().IntVar(&o.limit, "limit", 0, "only the newest postings and refused sales, at most this `number` of each")
 	return addFormat(cmd)
 }
 
@@ -241,10 +246,20 @@ func (o *showCustomerOptions) run(c *call) error {
 		}
 		statement.add(line.PostedAt, line.OperationID, line.Kind, raw(line.Position()), raw(line.Format(line.Quantity)), raw(line.Format(line.After)))
 	}
-	if len(positions.rows)+len(statement.rows) == 0 {
-		return fmt.Errorf("not found: customer %d has no holding, no account and no posting", o.number)
+	refused := table{name: "Refused", columns: []string{"Received", "Operation", "Fund", "Units", "Account", "Day", "Refusal"}}
+	of := backoffice.Query{Refused: true, CustomerNo: o.number, Since: o.after, Until: o.until, Order: backoffice.Newest, Limit: o.limit}
+	for s, err := range c.office.Reader.Sales(c.Context(), of) {
+		if err != nil {
+			return err
+		}
+		fund, account := saleTexts(&s)
+		refused.add(s.ReceivedAt, s.OperationID, fund, s.Terms.Units, account, s.Terms.SelectedDay.String(), s.Refusal)
 	}
-	return c.write(micros, document{tables: []table{positions, statement}})
+	slices.Reverse(refused.rows)
+	if len(positions.rows)+len(statement.rows)+len(refused.rows) == 0 {
+		return fmt.Errorf("not found: customer %d has no holding, no account, no posting and no refused sale", o.number)
+	}
+	return c.write(micros, document{tables: []table{positions, statement, refused}})
 }
 
 func showNotificationCommand(p program) *cobra.Command {

@@ -1,6 +1,8 @@
 package e2e_test
 
 import (
+	"encoding/json"
+	"fmt"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -11,6 +13,63 @@ import (
 	"bankingapi/adapters/clock"
 	"bankingapi/test/kit/testdb"
 )
+
+// A customer asks what became of an order that was refused.
+func TestARefusedSaleIsFoundByCustomer(t *testing.T) {
+	t.Parallel()
+	onEachEngine(t, func(t *testing.T, b bank) {
+		b.Load(t, "prices", "PriceID,IMKBCode,HolderCorporationName,Price,CurrencyCode,ValidFrom", "1,AFA,Demo Portfoy,1.25,TRY,2024-01-01")
+		b.Load(t, "holdings", "CustomerNo,IMKBCode,HolderCorporationName,Units", "1001,AFA,Demo Portfoy,10")
+		b.Load(t, "accounts", "BranchCode,CustomerNo,AccountSuffix,CurrencyCode,Balance", "1,1001,1,TRY,0")
+		key := b.Subscribe(t, "shop")
+		s := b.serve(t)
+		day := clock.Now().AddDate(0, 0, 1).Format(time.DateOnly)
+		id := func(customer int, units, day, state string) string {
+			answer := s.post(t, buyFund, key, sale("", customer, units, day))
+			require.Contains(t, answer.body, `"State":`+state)
+			return answer.header.Get("Operation-Id")
+		}
+		sold := id(1001, "1", "", "2")
+		refused := id(1001, "99999", "", "8")
+		unknown := id(7007, "2.5", day, "8")
+
+		show := func(args ...string) (found map[string][]map[string]any) {
+			var document map[string]any
+			require.NoError(t, json.Unmarshal([]byte(b.Must(t, append(args, "--format", "json")...)), &document))
+			found = make(map[string][]map[string]any)
+			for name, rows := range document {
+				all, _ := rows.([]any)
+				for _, row := range all {
+					if row, ok := row.(map[string]any); ok {
+						delete(row, "Received")
+						found[name] = append(found[name], row)
+					}
+				}
+			}
+			return found
+		}
+		account := func(customer int) string { return fmt.Sprintf("1-%d-1 TRY", customer) }
+		require.Equal(t, []map[string]any{{"Sale": 0.0, "Customer": 7007.0, "Fund": `AFA "Demo Portfoy"`, "Units": "2.5", "Account": account(7007), "Day": day,
+			"State": "failed", "Price": nil, "Proceeds": nil, "Refusal": "account-not-found"}}, show("show", "operation", unknown)["Sales"])
+		require.Equal(t, []map[string]any{{"Operation": unknown, "Fund": `AFA "Demo Portfoy"`, "Units": "2.5", "Account": account(7007), "Day": day,
+			"Refusal": "account-not-found"}}, show("show", "customer", "7007")["Refused"], "a customer of whom nothing else is kept")
+		require.Equal(t, []map[string]any{{"Operation": refused, "Fund": `AFA "Demo Portfoy"`, "Units": "99999", "Account": account(1001), "Day": "",
+			"Refusal": "holding-insufficient"}}, show("show", "customer", "1001", "--limit", "1")["Refused"])
+		require.Empty(t, show("show", "customer", "1001", "--since", "2199-01-01")["Refused"])
+		require.Equal(t, 1, b.Run(t, "show", "customer", "8").Status)
+
+		acts := func() int {
+			return strings.Count(strings.Join(column(b.Export(t, "audit"), "Action"), " "), "command.export")
+		}
+		before := acts()
+		require.ElementsMatch(t, []string{sold, refused}, column(b.Export(t, "operations", "--customer", "1001"), "OperationId"))
+		require.Equal(t, []string{unknown}, column(b.Export(t, "operations", "--customer", "7007", "--state", "failed"), "OperationId"))
+		require.Equal(t, before+2, acts(), "they are acts")
+		require.Empty(t, b.Export(t, "operations", "--customer", "8"))
+		require.Equal(t, 2, b.Run(t, "export", "operations", "--customer", "0").Status)
+		b.Verify(t)
+	})
+}
 
 // The complaints of a day, by the command line alone: a sale that was refused,
 // one that must not take place, one that was a mistake, and who did what.
