@@ -30,6 +30,9 @@ func Tables(s *store.Store) []string { return s.Marker.(marks).tables() }
 // ReliedOn are the tables of a store as it relies on them.
 func ReliedOn(s *store.Store) []Relied { return s.Marker.(marks).relied() }
 
+// ReadKey reads the key of messages again, which a running service does not do.
+func ReadKey(ctx context.Context, s *store.Store) error { return s.Schema.(*Schema).marks.readKey(ctx) }
+
 // DropData sets Options.DropData.
 func DropData(s *store.Store, drop bool) { s.Schema.(*Schema).dropData = drop }
 

@@ -174,7 +174,7 @@ func TestEmpty(t *testing.T) {
 			}
 		}
 		slices.Sort(full)
-		require.Equal(t, []string{"marks", "outcome_counters", "subscriptions", "trail_logs"}, full, "a sandbox keeps no trail")
+		require.Equal(t, []string{"marks", "outcome_counters", "properties", "subscriptions", "trail_logs"}, full, "a sandbox keeps no trail, and the key of messages stays")
 		aDay(newBank(t, s, 3))
 	})
 }

@@ -3,6 +3,7 @@ package storage_test
 import (
 	"bytes"
 	"database/sql"
+	"encoding/hex"
 	"fmt"
 	"maps"
 	"math/rand/v2"
@@ -18,6 +19,7 @@ import (
 
 	"bankingapi/adapters/storage"
 	"bankingapi/application/store"
+	"bankingapi/domain/idempotency"
 	"bankingapi/domain/trail"
 )
 
@@ -67,6 +69,8 @@ type tamperer struct {
 	tables   map[string]*tampered
 	// postings are those of transfers too.
 	postings []map[string]any
+
+	key []byte // messages_key
 
 	tx *sql.Tx
 	ok bool // false if the database refused the change
@@ -490,6 +494,21 @@ func (m *tamperer) raiseProceeds() {
 	m.move(money, 1)
 }
 
+// keyed is the digest of a notification as an entry has it: keyed, without the version.
+func (m *tamperer) keyed(digest []byte) []byte {
+	if m.key == nil {
+		var text string
+		require.NoError(m.t, m.tx.QueryRowContext(m.t.Context(), "SELECT value FROM properties WHERE name = 'messages_key'").Scan(&text))
+		key, err := hex.DecodeString(text)
+		require.NoError(m.t, err)
+		m.key = key
+	}
+	f, err := idempotency.ParseFingerprint(digest)
+	require.NoError(m.t, err)
+	keyed := idempotency.Keyed(m.key)(f)
+	return keyed.Bytes()[1:]
+}
+
 // hideNotification removes a notification and lets its entry in the trail lead to
 // another one, as if that one had come again.
 func (m *tamperer) hideNotification() {
@@ -500,7 +519,7 @@ func (m *tamperer) hideNotification() {
 	if m.ok = !bytes.Equal(from, to); !m.ok {
 		return
 	}
-	from, to = from[1:], to[1:] // without the version
+	from, to = m.keyed(from), m.keyed(to)
 	for _, row := range m.tables["trail_batches"].rows {
 		if entries, _ := row["entries"].([]byte); bytes.Contains(entries, from) {
 			m.expect(m.tables["trail_batches"], row, nil)
