@@ -29,9 +29,10 @@ type customerPage struct {
 	Chosen int
 	Name   string
 	Line   *picture // nil if it never changed
-	// Sales are the newest, and AllSales is where all are.
-	Sales    []fund.SaleEntry
-	AllSales string
+	// Sales are the newest, and AllSales is where all are. Refused and AllRefused are the
+	// same of sales that were refused at once.
+	Sales, Refused       []fund.SaleEntry
+	AllSales, AllRefused string
 	// Statement has the newest postings. Total counts those that were read, at most
 	// maxPostingsRead and one more.
 	Statement []backoffice.Line
@@ -68,18 +69,21 @@ func showCustomer(q *request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
+	of := url.Values{ofCustomer.Name: {strconv.FormatInt(n, 10)}}
 	p := customerPage{
 		CustomerNo: n, Path: q.r.URL.Path, Day: d, Past: !until.IsZero(),
-		AllSales: sales.address(q, "", url.Values{"customer": {strconv.FormatInt(n, 10)}}),
+		AllSales: sales.address(q, "", of), AllRefused: refusals.address(q, "", of),
 	}
 	if p.Customer, err = q.Office.Finder.Customer(q.ctx, n, until); err != nil {
 		return nil, err
 	}
-	for s, err := range q.Office.Reader.Sales(q.ctx, backoffice.Query{CustomerNo: n, Until: until, Order: backoffice.Newest, Limit: maxStory}) {
-		if err != nil {
-			return nil, err
+	for _, list := range []*[]fund.SaleEntry{&p.Sales, &p.Refused} {
+		for s, err := range q.Office.Reader.Sales(q.ctx, backoffice.Query{CustomerNo: n, Refused: list == &p.Refused, Until: until, Order: backoffice.Newest, Limit: maxStory}) {
+			if err != nil {
+				return nil, err
+			}
+			*list = append(*list, s)
 		}
-		p.Sales = append(p.Sales, s)
 	}
 	// The quantity after a posting is counted back from what the customer has.
 	after := make(map[positionKey]int64)
@@ -102,22 +106,22 @@ func showCustomer(q *request) (any, error) {
 		after[of] -= posting.Quantity
 	}
 	p.Chosen, _ = strconv.Atoi(q.query("line"))
-	var of positionKey
+	var line positionKey
 	switch i := p.Chosen - len(p.Holdings); {
 	case p.Chosen < 0 || i >= len(p.Accounts):
 	case i < 0:
-		of.holding = p.Holdings[p.Chosen].Key
-		p.Name = "units of " + of.holding.IMKBCode
+		line.holding = p.Holdings[p.Chosen].Key
+		p.Name = "units of " + line.holding.IMKBCode
 	default:
-		of.account = p.Accounts[i].Key
-		p.Name = "account " + q.Account(of.account)
+		line.account = p.Accounts[i].Key
+		p.Name = "account " + q.Account(line.account)
 	}
 	to := q.bank
 	if p.Past && until.Before(to) {
 		to = until
 	}
-	slices.Reverse(points[of])
-	p.Line = lineOf(q, of, points[of], to)
+	slices.Reverse(points[line])
+	p.Line = lineOf(q, line, points[line], to)
 	return p, nil
 }
 

@@ -86,7 +86,7 @@ var (
 	}
 	refusals = list[operation.Refusal]{
 		path:    "refusals",
-		fields:  []field{fromDay, toDay, byPartner, byCode},
+		fields:  []field{fromDay, toDay, byPartner, ofCustomer, byCode},
 		read:    backoffice.Reader.Refusals,
 		place:   func(r *operation.Refusal) backoffice.Cursor { return backoffice.Cursor{OperationID: r.ID} },
 		columns: bookfile.Refusals,

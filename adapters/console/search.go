@@ -1,6 +1,7 @@
 package console
 
 import (
+	"cmp"
 	"errors"
 	"iter"
 	"net/url"
@@ -113,14 +114,19 @@ func findOperation(q *request, text string) ([]hit, error) {
 	return []hit{{"Operation", id.String(), note, salePath(id, 0)}}, err
 }
 
-// findCustomer takes a number whose customer has a holding or an account.
+// findCustomer takes a number whose customer has a holding or an account, or asked for a
+// sale that was refused.
 func findCustomer(q *request, text string) ([]hit, error) {
 	n, err := strconv.ParseInt(text, 10, 64)
 	if err != nil || n < 1 {
 		return nil, nil //nolint:nilerr // the text is no number of a customer
 	}
 	has, err := q.Office.Finder.Customer(q.ctx, n, time.Time{})
-	if err != nil || len(has.Holdings)+len(has.Accounts) == 0 {
+	found := len(has.Holdings)+len(has.Accounts) > 0
+	for _, wrong := range q.Office.Reader.Sales(q.ctx, backoffice.Query{CustomerNo: n, Refused: true, Limit: 1}) {
+		found, err = true, cmp.Or(err, wrong)
+	}
+	if err != nil || !found {
 		return nil, err
 	}
 	q.of.customer = n

@@ -19,6 +19,7 @@ import (
 	"bankingapi/bootstrap"
 	"bankingapi/domain/audit"
 	"bankingapi/domain/subscription"
+	"bankingapi/test/kit/payload"
 )
 
 // get returns a page, which must be there.
@@ -210,6 +211,40 @@ func TestRefusedOperationsAreListed(t *testing.T) {
 	require.Contains(t, file, k.refused)
 	_, file, _ = v.do(http.MethodGet, "/console/refusals/export?partner=other", nil)
 	require.NotContains(t, file, k.refused)
+}
+
+// A refused sale is on the page of its customer, in the list of refusals, and on its own
+// page, with what it asked for.
+func TestRefusedSalesAreFoundByCustomer(t *testing.T) {
+	t.Parallel()
+	s := start(t, nil)
+	k := s.fill(t)
+	unknown := s.call(t, "BuyFundFromCustomer", payload.Request(payload.CallerID("of-nobody"), payload.Demo(7007, "2.5", "").String()))
+	v := s.entered(t)
+	customer, _ := v.search("1001")
+	stranger, _ := v.search("7007")
+	for path, want := range map[string]struct{ id, other, units string }{
+		customer: {k.refused, unknown, "999,999.000000"}, stranger: {unknown, k.refused, "2.500000"},
+	} {
+		_, page, _ := v.do(http.MethodGet, path, nil)
+		require.Contains(t, page, "Refused sales")
+		_, asked, _ := strings.Cut(page, "Refused sales")
+		require.Contains(t, asked, "/console/sale/"+want.id)
+		require.Contains(t, asked, `class="n">`+want.units+`</td>`)
+		require.NotContains(t, page, want.other)
+		link := regexp.MustCompile(`href="([^"]*)">All refused operations of this customer<`).FindStringSubmatch(page)
+		require.NotNil(t, link)
+		require.NotContains(t, link[1], "1001")
+		_, list, _ := v.do(http.MethodGet, html.UnescapeString(link[1]), nil)
+		require.Contains(t, list, "/console/sale/"+want.id)
+		require.NotContains(t, list, want.other)
+		own := v.get("sale/" + want.id)
+		require.Contains(t, own, "Asked for")
+		require.Contains(t, own, `class="n">`+want.units+`</td>`)
+		require.NotContains(t, own, "7007", "masked")
+	}
+	none, _ := v.search("7008")
+	require.Empty(t, none)
 }
 
 // The page of an operation shows to the letter what a repeat is answered.
