@@ -249,7 +249,7 @@ func (r reader) Refusals(ctx context.Context, q backoffice.Query) iter.Seq2[oper
 		return stream(ctx, r.database, r.refusals.Table, (*RefusalRow).refusal, func(tx *gorm.DB) *gorm.DB {
 			tx = r.ofOperation(tx, r.refusals.Name, q)
 			if q.CustomerNo != 0 {
-				condition, arguments := r.ofCustomer(r.refusals.sales.Name, q)
+				condition, arguments := ofCustomer(r, r.refusals.sales.Name, q)
 				tx = tx.Where(condition, arguments...)
 			}
 			// the text begins with the code of the first fault and a space
@@ -289,7 +289,7 @@ func (r reader) Decisions(ctx context.Context, q backoffice.Query) iter.Seq2[bac
 		for _, t := range [...]struct{ of, customers string }{{r.sales.Name, r.sales.Name}, {r.notifications.Name, ""}, {r.refusals.Name, r.refusals.sales.Name}} {
 			and, more := r.conditions(t.of, q)
 			if q.CustomerNo != 0 {
-				condition, customer := r.ofCustomer(t.customers, q)
+				condition, customer := ofCustomer(r, t.customers, q)
 				and, more = and+" AND "+condition, append(more, customer...)
 			}
 			query, arguments = strings.Replace(query, "{{and}}", and, 1), append(arguments, more...)
@@ -332,7 +332,7 @@ func (r reader) conditions(table string, q backoffice.Query) (and string, argume
 
 // ofCustomer is a condition that is true of the operations with a sale of the
 // customer. table has their sales. Without one there is no sale.
-func (r reader) ofCustomer(table string, q backoffice.Query) (condition string, arguments []any) {
+func ofCustomer(r reader, table string, q backoffice.Query) (condition string, arguments []any) {
 	if table == "" {
 		return "FALSE", nil
 	}
