@@ -43,6 +43,7 @@ type options struct {
 	name        string
 	mustExist   bool
 	asItIs      bool
+	isCopy      bool // it is the target of Copy
 	dropData    bool
 	dataFolder  string
 	// sandbox is the clock of the bank in a sandbox; nil elsewhere.

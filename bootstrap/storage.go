@@ -40,6 +40,9 @@ func openStore(w *setup, trace func(context.Context, string) (context.Context, f
 	if w.sandbox != nil {
 		o.Mark = sandbox.Mark
 	}
+	if w.isCopy {
+		o.Mark = store.CopyMark
+	}
 	if w.database != nil {
 		return store.Open(func(context.Context, store.Options) (store.Database, error) { return w.database, nil }, o)
 	}
@@ -118,7 +121,11 @@ func newTrail(lc fx.Lifecycle, w *setup, s *store.Store) (*trail.Keeper, error) 
 
 // withStore opens the storage for one administrative call.
 func withStore[T any](settings Settings, all []Option, do func(*setup, *store.Store) (T, error)) (result T, err error) {
-	w, err := newSetup(settings, collect(all))
+	return openFor(settings, collect(all), do)
+}
+
+func openFor[T any](settings Settings, o *options, do func(*setup, *store.Store) (T, error)) (result T, err error) {
+	w, err := newSetup(settings, o)
 	if err != nil {
 		return result, err
 	}
@@ -181,6 +188,37 @@ func SchemaStatus(ctx context.Context, settings Settings, all ...Option) (schema
 func CheckAlone(ctx context.Context, settings Settings, all ...Option) error {
 	_, err := withStore(settings, all, func(_ *setup, s *store.Store) (struct{}, error) { return struct{}{}, s.Alone(ctx) })
 	return err
+}
+
+// ErrTarget is the error of Copy if the target has a book, or a part of another one.
+var ErrTarget = errors.New("the target of a copy must be empty, or have an interrupted copy of the same book")
+
+// CopyWatch is told how far Copy is.
+type CopyWatch = store.CopyWatch
+
+// Copy copies the book of the settings to an empty database, which it makes or migrates,
+// and compares both. If it was interrupted, the next call goes on. No service may use
+// either of them: Copy fails if it sees one. An error of a target that has other content
+// is ErrTarget. It returns the number of rows.
+func Copy(ctx context.Context, settings, target Settings, watch CopyWatch, all ...Option) (int64, error) {
+	o := collect(all)
+	o.mustExist = true
+	return openFor(settings, o, func(_ *setup, from *store.Store) (int64, error) {
+		copied := collect(all)
+		copied.database, copied.isCopy = nil, true
+		return openFor(target, copied, func(_ *setup, to *store.Store) (rows int64, err error) {
+			if err = from.Schema.Require(ctx); err != nil {
+				return 0, err
+			}
+			if _, err = to.Schema.Up(ctx); err == nil {
+				rows, err = from.Copy(ctx, to, watch)
+			}
+			if _, ok := errors.AsType[store.MarkError](err); ok {
+				err = errors.Join(ErrTarget, err)
+			}
+			return rows, err
+		})
+	})
 }
 
 // Migration is one version of the schema.

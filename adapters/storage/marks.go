@@ -3,6 +3,7 @@ package storage
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	"gorm.io/gorm"
 	"gorm.io/gorm/clause"
@@ -159,8 +160,12 @@ func (s *Schema) mayMigrate(ctx context.Context) error {
 // otherMark is the error of a database with another mark.
 func otherMark(found, wanted string) error {
 	cause := fmt.Errorf("it is %w: start with --%s, or choose another database", store.MarkError(found), found)
-	if found == "" {
-		cause = fmt.Errorf("it is %w: a %s needs an empty database", store.MarkError(found), wanted)
+	switch found {
+	case store.CopyMark:
+		cause = fmt.Errorf("it is %w: run 'bankingapi copy' again, or choose another database", store.MarkError(found))
+	case "":
+		kind, _, _ := strings.Cut(wanted, " ")
+		cause = fmt.Errorf("it is %w: a %s needs an empty database", store.MarkError(found), kind)
 	}
 	return fault.Wrap(fault.Unavailable, cause, "The service does not use this database:")
 }

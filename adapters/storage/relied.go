@@ -24,6 +24,8 @@ type Relied struct {
 	Checks []string
 	// Rights are those that a sale, a push and a refusal need.
 	Rights []string
+
+	copies copies
 }
 
 // relied has one entry for each table.
@@ -54,7 +56,7 @@ func (d *database) relied() []Relied {
 }
 
 func relied[R any](t *batch.Table[R], rights string, checks ...string) Relied {
-	r := Relied{Table: t.Name, Rights: strings.Fields(rights), Checks: checks}
+	r := Relied{Table: t.Name, Rights: strings.Fields(rights), Checks: checks, copies: copier[R]{t}}
 	for _, c := range t.Columns {
 		r.Columns = append(r.Columns, c.Name)
 		if c.Key {

@@ -261,6 +261,7 @@ func (d *database) ports(b *Books, i *Inboxes, s *Schema, now func() time.Time) 
 		Grace:          d.engine.Grace,
 		Alone:          alone,
 		Backup:         backup,
+		Copy:           d.copyTo,
 		FreeSpace:      store.Unsupported().FreeSpace,
 	}
 }

@@ -130,8 +130,24 @@ type Store struct {
 	// is used.
 	Backup func(ctx context.Context, file string) error
 
+	// Copy copies all data to another storage of the adapter, whose Options.Mark is
+	// CopyMark, and compares both. The mark is gone when that is done. If it fails, the
+	// next Copy goes on. It returns the number of rows that both have.
+	Copy func(ctx context.Context, to *Store, w CopyWatch) (rows int64, err error)
+
 	// Close closes what the adapter opened, and nothing that a host handed in.
 	Close func() error
+}
+
+// CopyMark is the mark of a storage that has not all data yet. No service uses it.
+const CopyMark = "copy that is not finished"
+
+// CopyWatch is told how far a copy is.
+type CopyWatch struct {
+	// Phase begins with each table, or with its comparison.
+	Phase func(name string, rows int64)
+	// Row is called after some rows of the phase, with their number.
+	Row func(rows int64)
 }
 
 // Risk is something that may lose data.

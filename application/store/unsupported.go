@@ -85,7 +85,10 @@ func Unsupported() *Store {
 		Index:  func(context.Context) error { return nil },
 		Alone:  func(context.Context) error { return nil }, // it cannot tell
 		Backup: func(context.Context, string) error { return cannot("back itself up: use its own tools") },
-		Close:  func() error { return nil },
+		Copy: func(context.Context, *Store, CopyWatch) (int64, error) {
+			return 0, cannot("be copied: use its own tools")
+		},
+		Close: func() error { return nil },
 
 		FreeSpace: func() int64 { return -1 },
 	}

@@ -39,6 +39,7 @@ func (p program) run(ctx context.Context, args []string, in io.Reader, out, errO
 // leaves says what an interrupted command leaves behind.
 var leaves = map[string]string{
 	"backup":        "there is no copy",
+	"copy":          "what was copied stays, run it again to go on",
 	"export":        "the output is not complete",
 	"import":        "nothing was imported",
 	"notifications": "what was erased stays erased, run it again to go on",
@@ -67,7 +68,7 @@ func (p program) root() *cobra.Command {
 	root.Flags().Bool("version", false, "print the version and everything needed for a bug report")
 	root.PersistentFlags().String("config", "", "read settings from this YAML `file`")
 	for _, command := range []func(program) *cobra.Command{
-		serveCommand, migrateCommand, subscriptionsCommand, importCommand, exportCommand, backupCommand, showCommand, salesCommand,
+		serveCommand, migrateCommand, subscriptionsCommand, importCommand, exportCommand, backupCommand, copyCommand, showCommand, salesCommand,
 		adjustCommand, notificationsCommand, reconcileCommand, restoreCommand, settleCommand, verifyCommand, trailCommand, configCommand, openapiCommand,
 		healthcheckCommand, versionCommand, completionCommand,
 	} {

@@ -1,0 +1,75 @@
+package command
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"bankingapi/bootstrap"
+	"bankingapi/bootstrap/parts"
+)
+
+// A copy that was interrupted in the midst of a table goes on. Until then nothing uses it.
+func TestAnInterruptedCopyGoesOn(t *testing.T) {
+	t.Parallel()
+	folder := t.TempDir()
+	book, target := filepath.Join(folder, "bank.db"), filepath.Join(folder, "copy.db")
+	on := func(file string) []string { return []string{"BANKINGAPI_STORAGE__DSN=" + file} }
+	require.Zero(t, bankingapi(t, on(book), "migrate", "up").status)
+	lines := []string{"CustomerNo,IMKBCode,HolderCorporationName,Units"}
+	for i := range 5000 {
+		lines = append(lines, fmt.Sprintf("%d,AFA,P,%d.5", 1+i, i))
+	}
+	file := filepath.Join(folder, "holdings.csv")
+	require.NoError(t, os.WriteFile(file, []byte(strings.Join(lines, "\n")+"\n"), 0o600))
+	require.Zero(t, bankingapi(t, on(book), "import", "holdings", file).status)
+
+	from, to := bootstrap.DefaultSettings(), bootstrap.DefaultSettings()
+	from.Storage.DSN, to.Storage.DSN = bootstrap.Secret(book), bootstrap.Secret(target)
+	copied := func(ctx context.Context, stop context.CancelFunc) (copied map[string]int64, err error) {
+		copied = map[string]int64{}
+		table := ""
+		_, err = bootstrap.Copy(ctx, from, to, bootstrap.CopyWatch{
+			Phase: func(name string, _ int64) { table = name },
+			Row: func(n int64) {
+				if copied[table] += n; table == "copying holdings" {
+					stop()
+				}
+			},
+		}, parts.All())
+		return copied, err
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	first, err := copied(ctx, cancel)
+	require.Error(t, err)
+	require.Equal(t, int64(2000), first["copying holdings"])
+
+	got := bankingapi(t, on(target), "export", "holdings")
+	require.Equal(t, 1, got.status)
+	require.Contains(t, got.err, "it is a copy that is not finished: run 'bankingapi copy' again")
+	other := filepath.Join(folder, "other.db")
+	require.Zero(t, bankingapi(t, on(other), "migrate", "up").status)
+	got = bankingapi(t, on(other), "copy", "--to", target)
+	require.Equal(t, 2, got.status, "the copy of another book")
+	require.Contains(t, got.err, "Nothing was copied")
+
+	second, err := copied(t.Context(), func() {})
+	require.NoError(t, err)
+	require.Equal(t, int64(3000), second["copying holdings"], "what was copied stays")
+	require.Equal(t, int64(5000), second["comparing holdings"])
+	require.Equal(t, bankingapi(t, on(book), "export", "holdings").out, bankingapi(t, on(target), "export", "holdings").out)
+	got = bankingapi(t, on(target), "verify", "--trail.key_file", filepath.Join(folder, "bank.trail.key"))
+	require.Zero(t, got.status, got.err)
+
+	var out, errOut strings.Builder
+	cancelled, cancel := context.WithCancel(t.Context())
+	cancel()
+	status := program{on(book), parts.All(), ""}.run(cancelled, []string{"copy", "--to", filepath.Join(folder, "new.db")}, strings.NewReader(""), &out, &errOut)
+	require.Equal(t, 130, status)
+	require.Equal(t, "Interrupted: what was copied stays, run it again to go on.\n", errOut.String())
+}
