@@ -109,16 +109,8 @@ func (c *TrailCheck) witness(v *verification) *TrailWitness {
 	}
 	run := &trailRun{verification: v, check: c, roots: make(map[int64]trail.Hash)}
 	for _, file := range c.Earlier {
-		var newest trail.Base
 		for _, c := range file.Checkpoints {
 			run.roots[c.Size] = trail.Hash{}
-			if c.Size >= newest.Size {
-				newest = c
-			}
-		}
-		if file.Problem == "" {
-			v.proof.Trail.Extends = append(v.proof.Trail.Extends, fmt.Sprintf("%s: %s, the newest has %s",
-				file.Name, plural(len(file.Checkpoints), "checkpoint"), state(newest.Size, newest.Root)))
 		}
 	}
 	run.keep()
@@ -223,16 +215,28 @@ func (r *trailRun) leaf(l *LeafRow) error {
 func (r *trailRun) head(h *HeadRow) error {
 	r.proof.Batches, r.proof.Unsealed = r.tree.Size(), h.Unsealed
 	for _, file := range r.check.Earlier {
+		flaws, newest := 0, trail.Base{}
+		flaw := func(text string) {
+			flaws++
+			r.found(trailExtends, text)
+		}
 		if file.Problem != "" {
-			r.found(trailExtends, "an earlier checkpoint cannot be used: "+file.Problem)
+			flaw("an earlier checkpoint cannot be used: " + file.Problem)
 		}
 		for _, c := range file.Checkpoints {
 			switch {
 			case c.Size > r.tree.Size():
-				r.found(trailExtends, fmt.Sprintf("the log has become shorter: it has %d batches, and had %d", r.tree.Size(), c.Size))
+				flaw(fmt.Sprintf("the log has become shorter: it has %d batches, and had %d", r.tree.Size(), c.Size))
 			case r.roots[c.Size] != c.Root:
-				r.found(trailExtends, fmt.Sprintf("the log has changed: its first %d batches are not those of the earlier checkpoint", c.Size))
+				flaw(fmt.Sprintf("the log has changed: its first %d batches are not those of the earlier checkpoint", c.Size))
 			}
+			if c.Size >= newest.Size {
+				newest = c
+			}
+		}
+		if flaws == 0 {
+			r.proof.Trail.Extends = append(r.proof.Trail.Extends, fmt.Sprintf("%s: %s, the newest has %s",
+				file.Name, plural(len(file.Checkpoints), "checkpoint"), state(newest.Size, newest.Root)))
 		}
 	}
 	if h.Size == 0 && h.Checkpoint == "" && r.tree.Size() == 0 {

@@ -96,7 +96,7 @@ func TestImportKnowsAFileOfAnotherKind(t *testing.T) {
 	_, err := imports(t, office(nil), "prices", holdingHeader+"1,AFA,H,1\n")
 	faults, ok := errors.AsType[*bookfile.Faults](err)
 	require.True(t, ok, "%v", err)
-	require.Equal(t, []bookfile.Fault{{Line: 1, Rule: "This is a file of holdings: use import holdings."}}, faults.List)
+	require.Equal(t, []bookfile.Fault{{Line: 1, Rule: "This is a file of holdings."}}, faults.List)
 }
 
 // One PriceID in two currencies is two prices: the later line is at fault, and

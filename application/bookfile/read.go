@@ -193,7 +193,7 @@ func header(file *records, columns []string) ([]int, error) {
 	set := func(names []string) string { return strings.Join(slices.Sorted(slices.Values(names)), ",") }
 	for name, others := range map[string][]string{"prices": prices.columns, "holdings": holdings.columns, "accounts": accounts.columns, "calendar": calendar.columns} {
 		if set(columns) != set(others) && set(found.fields) == set(others) {
-			return nil, refused(found.line, "This is a file of "+name+": use import "+name+".")
+			return nil, refused(found.line, "This is a file of "+name+".")
 		}
 	}
 	order := make([]int, len(columns))

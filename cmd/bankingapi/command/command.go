@@ -109,7 +109,8 @@ func (c *call) showLink() bootstrap.Option {
 }
 
 // openAny opens the book, which must exist: only serve and migrate up create one. A
-// command that has no --as changes nothing, and verify no more than its act. It
+// command that has no --as changes nothing, verify no more than its act, and --dry-run
+// nothing. It
 // settles and signs nothing in the background, and logs only warnings and errors.
 // The book is closed when the command ends.
 func (c *call) openAny() (err error) {
@@ -119,7 +120,7 @@ func (c *call) openAny() (err error) {
 		settings.Log.Level = "warn"
 	}
 	existing := bootstrap.WithExistingBook()
-	if c.Flag("as") == nil || c.Name() == "verify" {
+	if dry := c.Flag("dry-run"); c.Flag("as") == nil || c.Name() == "verify" || c.Name() == "settle" && dry != nil && dry.Changed {
 		existing = bootstrap.WithBookAsItIs()
 	}
 	c.app, err = c.open(settings, existing)
