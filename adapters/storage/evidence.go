@@ -20,6 +20,9 @@ type evidence struct{ db *database }
 
 // Read is as backoffice.Evidence promises.
 func (e evidence) Read(ctx context.Context, w backoffice.Witness) error {
+	if err := e.db.Ready(ctx); err != nil { // it also reads the key of messages
+		return err
+	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	var one serial

@@ -21,7 +21,7 @@ func TestABookMovesToPostgresAndBack(t *testing.T) {
 		return `{"Header":{"CallerId":"push of ` + user + `"},"Parameters":[{"ExternalApplicationCode":"MOBILE","UserId":"` + user +
 			`","PushId":"push-1","Platform":65,"SendStatus":1,"Subject":"şube","Content":"a text"}]}`
 	}
-	later := time.Now().AddDate(0, 0, 30).Format(time.DateOnly) //nolint:forbidigo // a day that comes
+	later := time.Now().AddDate(0, 0, 30).Format(time.DateOnly)
 	bodies := []string{sale("sold", 1001, "10", ""), sale("reversed", 1001, "7", ""), sale("refused", 1001, "99999", ""), sale("waits", 1002, "1.5", later)}
 	answers := make([]answer, len(bodies))
 	for i, body := range bodies {
