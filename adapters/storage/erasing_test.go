@@ -16,7 +16,6 @@ import (
 	"bankingapi/domain/operation"
 	"bankingapi/domain/push"
 	"bankingapi/domain/trail"
-	"bankingapi/test/kit/testdb"
 )
 
 // officeOn is the back office on the day of these tests, by a person with a reason.
@@ -183,14 +182,4 @@ func TestABookWithATrailNeedsItsKeyToErase(t *testing.T) {
 		storage.Doubt(s)
 		require.ErrorContains(t, s.Schema.Require(t.Context()), "messages_key")
 	})
-}
-
-// A console has a storage of its own, and may ask it for nothing but a check.
-func TestTheFirstThingAStorageDoesIsACheck(t *testing.T) {
-	t.Parallel()
-	file := testdb.SQLite(t)
-	var tree trail.Tree
-	aDayInTheTrail(t, testdb.OpenSQLite(t, file), &tree)
-	_, found := trailFindings(t, testdb.OpenSQLite(t, file))
-	require.Empty(t, found)
 }
