@@ -178,8 +178,8 @@ func serveDamaged(t *testing.T, b *service.Bank, key string) string {
 		units[row["CustomerNo"]] = row["Units"]
 	}
 	require.Equal(t, map[string]string{
-		"1000": fmt.Sprint(opening - 20), "1001": fmt.Sprint(opening),
-		"1010": fmt.Sprint(opening - sold), "1011": fmt.Sprint(opening),
+		"1000": fmt.Sprint(opening - 20), "1001": fmt.Sprint(opening), "1002": fmt.Sprint(opening),
+		"1010": fmt.Sprint(opening - sold), "1011": fmt.Sprint(opening), "1012": fmt.Sprint(opening),
 	}, units, "verify did not find the damage")
 	return "the book was not damaged"
 }
