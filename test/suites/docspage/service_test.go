@@ -50,6 +50,9 @@ func TestExamplesOfTheDocumentWork(t *testing.T) {
 	options := &openapi3filter.Options{IncludeResponseStatus: true, AuthenticationFunc: openapi3filter.NoopAuthenticationFunc}
 
 	for path, item := range doc.Paths.Map() {
+		if item.Post == nil { // outcomes are read
+			continue
+		}
 		for name, example := range item.Post.RequestBody.Value.Content["application/json"].Examples {
 			body, err := json.Marshal(example.Value.Value)
 			require.NoError(t, err)
