@@ -108,7 +108,7 @@ func checkArchive(t *testing.T, folder string, content []byte, commit string, at
 	if runtime.GOOS+"/"+runtime.GOARCH != "linux/amd64" {
 		return // this machine cannot run the program
 	}
-	start := regexp.MustCompile(`(?m)^ExecStart=/usr/local/bin/bankingapi (.*)$`).FindStringSubmatch(contents["bankingapi.service"])
+	start := regexp.MustCompile(`(?m)^ExecStart=(?:/usr/local/bin/)?bankingapi (.*)$`).FindStringSubmatch(contents["bankingapi.service"])
 	require.NotNil(t, start)
 	out, err := exec.CommandContext(t.Context(), binary, append(strings.Fields(start[1]), "--help")...).CombinedOutput()
 	require.NoError(t, err, string(out))
