@@ -2,6 +2,7 @@ package bootstrap_test
 
 import (
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -20,8 +21,10 @@ import (
 // that has nothing to settle is none.
 func TestTheDemoAndSettlingAreActs(t *testing.T) {
 	t.Parallel()
-	now := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
-	app := newMemory(nil).open(t, nil, bootstrap.WithClock(func() time.Time { return now }), bootstrap.WithDataFolder(t.TempDir()))
+	first := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+	var passed atomic.Int64 // the chores of the service read the clock too
+	now := func() time.Time { return first.Add(time.Duration(passed.Load())) }
+	app := newMemory(nil).open(t, nil, bootstrap.WithClock(now), bootstrap.WithDataFolder(t.TempDir()))
 	who := audit.Who{Actor: "ayse", SystemUser: "root", Origin: "desk-7"}
 	ctx := audit.By(t.Context(), who)
 	_, err := app.LoadDemo(ctx)
@@ -34,7 +37,7 @@ func TestTheDemoAndSettlingAreActs(t *testing.T) {
 	later.SelectedTransactionDate = "2026-11-21"
 	_, err = app.Buyer().Buy(t.Context(), host, operation.Header{}, []fund.SaleFields{later})
 	require.NoError(t, err)
-	now = now.Add(24 * time.Hour)
+	passed.Add(int64(24 * time.Hour))
 	settled, err := app.Settle(ctx)
 	require.NoError(t, err)
 	require.Equal(t, buyfund.Settlement{Completed: 1}, settled)

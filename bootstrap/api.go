@@ -9,6 +9,7 @@ import (
 	"go.uber.org/zap"
 
 	"bankingapi/adapters/httpapi"
+	"bankingapi/adapters/httpapi/certificate"
 	"bankingapi/adapters/httpapi/openapi"
 	"bankingapi/adapters/logging"
 	"bankingapi/adapters/sandbox"
@@ -54,8 +55,10 @@ func newAPI(lc fx.Lifecycle, p apiParts) (*api, error) {
 	certFile, keyFile := tls.Files(p.Store.DataFolder)
 	server := httpapi.NewServer(h.Address, w.tracing.Middleware(handler), httpapi.ServerOptions{
 		TLS: httpapi.TLSOptions{
-			Mode: httpapi.TLSMode(tls.Mode), CertFile: certFile, KeyFile: keyFile, ClientCA: tls.ClientCA, Now: w.now,
-			Report: w.warn("a changed certificate cannot be used"),
+			Mode: httpapi.TLSMode(tls.Mode),
+			Files: certificate.Files{
+				CertFile: certFile, KeyFile: keyFile, ClientCA: tls.ClientCA, Now: w.now, Report: w.warn("a changed certificate cannot be used"),
+			},
 		},
 		ReadTimeout: h.ReadTimeout, WriteTimeout: h.WriteTimeout, IdleTimeout: h.IdleTimeout, HeaderTimeout: h.HeaderTimeout,
 		ErrorLog: logging.ServerErrors(w.log),
@@ -133,8 +136,8 @@ func documents(w *setup, operations []httpapi.Descriptor) (map[string]http.Handl
 	described := openAPIOptions(settings)
 	described.Posts = make(map[string]string)
 	for _, o := range operations {
-		if text := o.Description(); text != "" {
-			described.Posts[httpapi.Path(o.OperationName())] = text
+		if name, _, text := o.Describe(); text != "" {
+			described.Posts[httpapi.Path(name)] = text
 		}
 	}
 	pages := w.docs

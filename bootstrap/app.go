@@ -18,6 +18,7 @@ import (
 	"bankingapi/adapters/httpapi"
 	"bankingapi/adapters/opsapi"
 	"bankingapi/adapters/sandbox"
+	"bankingapi/adapters/telemetry"
 	"bankingapi/adapters/trail"
 	"bankingapi/application/addpush"
 	"bankingapi/application/backoffice"
@@ -49,6 +50,7 @@ type appParts struct {
 	Office     *backoffice.Office
 	Manager    *subscriptions.Manager
 	Directory  *subscriptions.Directory
+	Metrics    *telemetry.Metrics
 	Made       *useCases
 	Adder      *addpush.Adder
 	Buyer      *buyfund.Buyer
@@ -61,12 +63,14 @@ type appParts struct {
 	API        *api
 }
 
-// newApp is made last, so that its stop is the first: the service takes no more before
-// its parts stop.
-func newApp(lc fx.Lifecycle, p appParts) *App {
-	a := &App{setup: p.Setup, parts: p}
-	lc.Append(fx.StopHook(func(ctx context.Context) { drain(ctx, a) }))
-	return a
+func newApp(p appParts) *App { return &App{setup: p.Setup, parts: p} }
+
+// run is called when all parts are made. So the service takes no more before it stops its
+// chores, and then its parts.
+func run(lc fx.Lifecycle, a *App) {
+	b := background{a}
+	lc.Append(b.hook())
+	lc.Append(fx.StopHook(b.drain))
 }
 
 // Open starts the service without a listener: its use cases and its Handler
@@ -237,7 +241,7 @@ func (a *App) CloseBecause(ctx context.Context, reason string) error {
 }
 
 // drain makes the service not ready, waits, and bounds how long the parts take to stop.
-func drain(ctx context.Context, a *App) {
+func (a background) drain(ctx context.Context) {
 	a.parts.Readiness.Drain()
 	a.parts.Outcomes.Close()
 	if a.shutdown.ctx != nil {

@@ -4,8 +4,6 @@ import (
 	"context"
 	"crypto/rand"
 	"strconv"
-	"sync"
-	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/fx"
@@ -20,7 +18,6 @@ import (
 	"bankingapi/application/backoffice"
 	"bankingapi/application/buyfund"
 	"bankingapi/application/commit"
-	"bankingapi/application/operator"
 	"bankingapi/application/outcomes"
 	"bankingapi/application/store"
 	"bankingapi/application/subscriptions"
@@ -66,7 +63,19 @@ func module(settings Settings, o *options) fx.Option {
 	}
 	return fx.Module("bankingapi", fx.Provide(constructors...), visible, fx.Options(o.parts...),
 		// The ops server comes first: it answers until the rest has stopped.
-		fx.Invoke(func(opsServer) {}, settleDueSales, eraseOldMessages, watch, func(*App) {}))
+		fx.Invoke(func(opsServer) {}, run))
+}
+
+// coreParts are the parts of which the sandbox and the console are made.
+type coreParts struct {
+	fx.In
+	Setup   *setup
+	Store   *store.Store
+	Trail   *trail.Keeper
+	Office  *backoffice.Office
+	Manager *subscriptions.Manager
+	Made    *useCases
+	Buyer   *buyfund.Buyer
 }
 
 // hostParts are what a graph may have of the host.
@@ -113,14 +122,18 @@ func newManager(w *setup, s *store.Store) *subscriptions.Manager {
 	return m
 }
 
-// newDirectory reads changed subscriptions, and writes when they were used.
+// usageFailed is what the log says if it is lost when keys were used.
+const usageFailed = "the last use of keys could not be written"
+
+// newDirectory also writes what the last requests used, after them.
 func newDirectory(lc fx.Lifecycle, w *setup, s *store.Store, m *subscriptions.Manager) *subscriptions.Directory {
 	d := subscriptions.NewDirectory(s.Subscriptions, w.now)
 	m.KeyMade = d.KeyMade
-	inBackground(lc, func(ctx context.Context) { d.Run(ctx, w.warn("subscriptions could not be read")) })
-	inBackground(lc, func(ctx context.Context) {
-		d.KeepUsage(ctx, s.Usage, time.Minute, w.warn("the last use of keys could not be written"))
-	})
+	lc.Append(fx.StopHook(func(ctx context.Context) {
+		if err := d.KeepUsage(ctx, s.Usage); err != nil {
+			w.log.Warn(usageFailed, zap.Error(err))
+		}
+	}))
 	return d
 }
 
@@ -174,99 +187,6 @@ func newOperations(w *setup, adder *addpush.Adder, buyer *buyfund.Buyer) []httpa
 		add.Do, buy.Do = sandbox.Inject(add.Do), sandbox.Inject(buy.Do)
 	}
 	return append([]httpapi.Descriptor{add, buy}, w.operations...)
-}
-
-// inBackground runs work from the start to the stop.
-func inBackground(lc fx.Lifecycle, work func(context.Context)) {
-	ctx, cancel := context.WithCancel(context.Background())
-	var running sync.WaitGroup
-	lc.Append(fx.StartStopHook(
-		func() { running.Go(func() { work(ctx) }) },
-		func() {
-			cancel()
-			running.Wait()
-		},
-	))
-}
-
-// countShare is how many times as long as a count of the due sales took there is none.
-// Millions may wait for a price.
-const countShare = 100
-
-type settleParts struct {
-	fx.In
-	Setup   *setup
-	Store   *store.Store
-	Buyer   *buyfund.Buyer
-	Metrics *telemetry.Metrics
-	Console operator.Console
-	Sandbox *sandbox.Sandbox
-}
-
-// settleDueSales settles if the settings say so, and reports what is left.
-func settleDueSales(lc fx.Lifecycle, p settleParts) {
-	w := p.Setup
-	if !w.settings.Settlement.Enabled {
-		return
-	}
-	var count time.Time // when the due sales are counted next
-	report := func(settled buyfund.Settlement, err error) {
-		p.Metrics.Settled(settled, err)
-		p.Console.Settled(settled)
-		counts := []zap.Field{zap.Int("completed", settled.Completed), zap.Int("failed", settled.Failed)}
-		switch {
-		case err != nil:
-			w.log.Warn("due sales could not be settled: they stay due", append(counts, zap.Error(err))...)
-		case settled != buyfund.Settlement{}:
-			w.log.Info("due sales are settled", counts...)
-		}
-		began := w.now()
-		if began.Before(count) {
-			return
-		}
-		ctx, cancel := context.WithTimeout(context.Background(), w.settings.Storage.StatementTimeout)
-		defer cancel()
-		if due, err := p.Buyer.CountDue(ctx); err == nil { // the round has said what is wrong
-			p.Metrics.Due(due.ForSettling, due.PriceSales(), due.Lag(w.bank()))
-		}
-		count = w.now().Add(countShare * w.now().Sub(began))
-	}
-	settle := func(ctx context.Context) (buyfund.Settlement, error) {
-		if _, err := w.checkClock(ctx, p.Store); err != nil {
-			return buyfund.Settlement{}, err
-		}
-		return p.Buyer.SettleDue(ctx)
-	}
-	if p.Sandbox != nil {
-		settle = p.Sandbox.SettleDue
-	}
-	inBackground(lc, func(ctx context.Context) { buyfund.Every(ctx, w.settings.Settlement.Interval, settle, report) })
-}
-
-// eraseOldMessages erases the personal data of messages as the settings say: it looks every
-// hour whether a day is over. A command does not.
-func eraseOldMessages(lc fx.Lifecycle, w *setup, office *backoffice.Office) {
-	days := w.settings.Retention.Notifications
-	if days == 0 || w.mustExist {
-		return
-	}
-	failed := w.warn("old messages could not be erased: the service tries again in an hour")
-	inBackground(lc, func(ctx context.Context) {
-		for {
-			erased, err := office.KeepFor(ctx, days)
-			if err != nil && ctx.Err() == nil {
-				failed(err)
-			}
-			if erased > 0 {
-				w.log.Info("old messages were erased", zap.Int64("messages", erased))
-			}
-			select {
-			case <-ctx.Done():
-				return
-			case <-time.After(time.Hour):
-			}
-		}
-	})
 }
 
 // shutdown bounds how long the parts take to stop.

@@ -9,7 +9,6 @@ import (
 	"net/http"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"go.uber.org/fx"
@@ -26,9 +25,8 @@ import (
 	"bankingapi/application/buyfund"
 	"bankingapi/application/operator"
 	"bankingapi/application/store"
-	"bankingapi/application/subscriptions"
 	"bankingapi/application/summary"
-	"bankingapi/domain/audit"
+	"bankingapi/domain/operation"
 )
 
 // begin makes the tracing. At the end of the service it sends the last traces and writes
@@ -98,92 +96,47 @@ func newMetrics(lc fx.Lifecycle, w *setup, s *store.Store) (*telemetry.Metrics, 
 func newReadiness(w *setup, s *store.Store, k *trail.Keeper) *opsapi.Readiness {
 	checks := opsapi.StorageChecks(s, w.settings.Storage.AllowUnsafe)
 	if w.sandbox == nil {
-		checks = append(checks, opsapi.Check{Name: "clock", Probe: func(ctx context.Context) error { return opsapi.Warned(w.checkClock(ctx, s)) }})
+		checks = append(checks, opsapi.Check{Name: "clock", Probe: func(ctx context.Context) ([]string, error) { return w.checkClock(ctx, s) }})
 	}
 	if k.IsWanted() {
-		checks = append(checks, opsapi.Check{Name: "trail", Probe: func(context.Context) error { return opsapi.Warn(k.Problem()) }})
+		checks = append(checks, opsapi.Check{Name: "trail", Probe: func(context.Context) (warnings []string, err error) {
+			if problem := k.Problem(); problem != "" {
+				warnings = append(warnings, problem)
+			}
+			return warnings, nil
+		}})
 	}
-	return opsapi.NewReadiness(w.now, func(check string, err error) {
-		if err != nil {
-			w.log.Warn("not ready", zap.String("check", check), zap.Error(err))
-		} else {
-			w.log.Info("ready again", zap.String("check", check))
+	return opsapi.NewReadiness(w.now, func(check string, warnings []string, err error) {
+		switch of := zap.String("check", check); {
+		case err != nil:
+			w.log.Warn("not ready", of, zap.Error(err))
+		case len(warnings) > 0:
+			w.log.Warn("ready again, with warnings", of, zap.Strings("warnings", warnings))
+		default:
+			w.log.Info("ready again", of)
 		}
 	}, checks...)
-}
-
-// verifiedEvery is how often the service asks when the book was verified last, and
-// verifiedSince how old an answer may be.
-const verifiedEvery, verifiedSince = 10 * time.Minute, 90 * 24 * time.Hour
-
-// watch shows in the metrics what an operator must not miss.
-func watch(lc fx.Lifecycle, w *setup, metrics *telemetry.Metrics, readiness *opsapi.Readiness, server *api, directory *subscriptions.Directory, office *backoffice.Office) {
-	var last atomic.Pointer[audit.Act]
-	metrics.Watch(telemetry.Watched{
-		Checks: readiness.Results, CertificateEnd: server.CertificateEnd, KeyEnds: directory.KeyEnds,
-		Verified: func() (at time.Time, isCorrect bool) {
-			if act := last.Load(); act != nil {
-				return act.At, backoffice.Held(act.Details)
-			}
-			return at, false
-		},
-	})
-	if w.mustExist { // a command serves no metrics
-		return
-	}
-	look := func(ctx context.Context) {
-		ctx, cancel := context.WithTimeout(ctx, w.settings.Storage.StatementTimeout)
-		defer cancel()
-		if act, err := office.LastVerified(ctx, w.bank().Add(-verifiedSince)); err == nil {
-			last.Store(act)
-		}
-	}
-	inBackground(lc, func(ctx context.Context) {
-		ticker := time.NewTicker(verifiedEvery)
-		defer ticker.Stop()
-		for {
-			look(ctx)
-			select {
-			case <-ctx.Done():
-				return
-			case <-ticker.C:
-			}
-		}
-	})
 }
 
 // opsServer is the listener for operators.
 type opsServer struct{ *httpapi.Server }
 
-type opsParts struct {
-	fx.In
-	Setup     *setup
-	Readiness *opsapi.Readiness
-	Metrics   *telemetry.Metrics
-	Console   operator.Console
-}
-
 // newOpsServer serves health, metrics, profiles and the console. It answers to
 // the host names of the settings, and to that of its own address.
-func newOpsServer(lc fx.Lifecycle, p opsParts) opsServer {
-	w := p.Setup
+func newOpsServer(lc fx.Lifecycle, w *setup, readiness *opsapi.Readiness, metrics *telemetry.Metrics, console operator.Console) opsServer {
 	ops, errorLog := w.settings.Ops, logging.ServerErrors(w.log)
 	host, _, _ := net.SplitHostPort(ops.Address) // empty where there is no listener
 	o := opsapi.Options{
-		Readiness: p.Readiness, Metrics: p.Metrics.Gatherer(), ErrorLog: errorLog, Hosts: append(ops.Hosts.Items(), host),
-		Profiles: w.profiles,
+		Readiness: readiness, Metrics: metrics.Gatherer(), ErrorLog: errorLog, Hosts: append(ops.Hosts.Items(), host),
 	}
 	if w.level != nil {
-		o.LogLevel = w.level
+		o.LogLevel = console.ForOperators(w.level)
+	}
+	if w.profiles != nil {
+		o.Profiles = console.ForOperators(w.profiles)
 	}
 	if w.settings.Console.Enabled {
-		o.Console = p.Console
-		if o.LogLevel != nil {
-			o.LogLevel = p.Console.ForOperators(o.LogLevel)
-		}
-		if o.Profiles != nil {
-			o.Profiles = p.Console.ForOperators(o.Profiles)
-		}
+		o.Console = console
 	}
 	server := httpapi.NewServer(ops.Address, opsapi.New(o), httpapi.ServerOptions{
 		TLS:         httpapi.TLSOptions{Mode: httpapi.TLSProxy}, // plain, on any address
@@ -204,20 +157,8 @@ func (noConsole) Settled(buyfund.Settlement)               {}
 func (noConsole) Close()                                   {}
 func (noConsole) ForOperators(h http.Handler) http.Handler { return h }
 
-type consoleParts struct {
-	fx.In
-	Setup     *setup
-	Store     *store.Store
-	Office    *backoffice.Office
-	Manager   *subscriptions.Manager
-	Readiness *opsapi.Readiness
-	Sandbox   *sandbox.Sandbox
-	Trail     *trail.Keeper
-	Buyer     *buyfund.Buyer
-}
-
 // newConsole opens the console if it is enabled.
-func newConsole(lc fx.Lifecycle, p consoleParts) (operator.Console, error) {
+func newConsole(lc fx.Lifecycle, p coreParts, readiness *opsapi.Readiness, box *sandbox.Sandbox) (operator.Console, error) {
 	w := p.Setup
 	settings := w.settings.Console
 	switch {
@@ -239,7 +180,7 @@ func newConsole(lc fx.Lifecycle, p consoleParts) (operator.Console, error) {
 	o := operator.Options{
 		Office:         read,
 		Subscriptions:  p.Manager,
-		Checks:         p.Readiness.Results,
+		Checks:         readiness.Results,
 		Zone:           w.zone,
 		Machine:        w.now,
 		Bank:           w.bank,
@@ -247,11 +188,11 @@ func newConsole(lc fx.Lifecycle, p consoleParts) (operator.Console, error) {
 		TrustedProxies: proxies,
 		Operators:      settings.Operators.Items(),
 		Show:           w.consoleLink,
-		Sandbox:        sandboxPage(p.Sandbox),
+		Sandbox:        sandboxPage(box),
 		Looked: func(user, page string) {
 			w.log.Info("unmasked data was shown", zap.String("user", user), zap.String("page", page))
 		},
-		Answer:   httpapi.Answer,
+		Answer:   func(o operation.Outcome) []byte { return httpapi.Answer(o, false) },
 		Due:      p.Buyer.CountDue,
 		Forecast: p.Buyer.Forecast,
 		Failed: func(page string, err error) {

@@ -35,17 +35,12 @@ type options struct {
 	drivers     map[string]openFunc
 	driverNames settings.Drivers // in their order
 	database    store.Database
-	tablePrefix string
+	storage     store.Options // without what the settings say
 	logger      *zap.Logger
 	registerer  prometheus.Registerer
 	operations  []httpapi.Descriptor
 	now         func() time.Time
 	name        string
-	mustExist   bool
-	asItIs      bool
-	isCopy      bool // it is the target of Copy
-	dropData    bool
-	dataFolder  string
 	// sandbox is the clock of the bank in a sandbox; nil elsewhere.
 	sandbox *sandbox.Clock
 	// world opens the world of a key in the sandbox. callers are those of a world; nil
@@ -85,7 +80,8 @@ func (o *options) allowed() settings.Drivers {
 // hostOperations are the names of the host's operations.
 func (o *options) hostOperations() (names []string) {
 	for _, each := range o.operations {
-		names = append(names, each.OperationName())
+		name, _, _ := each.Describe()
+		names = append(names, name)
 	}
 	return names
 }
@@ -107,6 +103,7 @@ type setup struct {
 	// requests counts those that were answered.
 	requests *atomic.Int64
 	failed   chan error // has room for both listeners
+	migrator *store.Migrator
 	shutdown *shutdown
 	tracing  *telemetry.Tracing
 	routes   telemetry.Routes // those of traces and metrics
@@ -196,7 +193,7 @@ func WithDatabase(database store.Database) Option {
 // WithTablePrefix puts prefix before the name of every table and index: for a
 // database that has others. Letters, digits and underscores.
 func WithTablePrefix(prefix string) Option {
-	return func(o *options) { o.tablePrefix = prefix }
+	return func(o *options) { o.storage.TablePrefix = prefix }
 }
 
 // WithOperation adds an operation of the host to the API, beside those of the
@@ -214,9 +211,7 @@ func WithOperation(operation httpapi.Descriptor) Option {
 
 // WithLogger logs to the host's logger instead of standard error; log.level
 // and log.format do not apply then.
-func WithLogger(logger *zap.Logger) Option {
-	return func(o *options) { o.logger = logger }
-}
+func WithLogger(logger *zap.Logger) Option { return func(o *options) { o.logger = logger } }
 
 // WithRegistry registers the metrics with the host's registry. Two services in
 // one process need one each, or a prometheus.WrapRegistererWith each.
@@ -226,43 +221,33 @@ func WithRegistry(registerer prometheus.Registerer) Option {
 
 // WithDataFolder keeps the certificate and the keys that the service makes in
 // folder, if its database has no folder of its own, as Postgres.
-func WithDataFolder(folder string) Option {
-	return func(o *options) { o.dataFolder = folder }
-}
+func WithDataFolder(folder string) Option { return func(o *options) { o.storage.DataFolder = folder } }
 
 // WithName gives the types that Module provides a name in the host's fx
 // application, so that it can have several Modules. The host asks for
 // `name:"NAME"`.
-func WithName(name string) Option {
-	return func(o *options) { o.name = name }
-}
+func WithName(name string) Option { return func(o *options) { o.name = name } }
 
 // WithExistingBook makes Open fail if the database file does not exist, instead
 // of creating it: for commands that work on a book.
-func WithExistingBook() Option {
-	return func(o *options) { o.mustExist = true }
-}
+func WithExistingBook() Option { return func(o *options) { o.storage.MustExist = true } }
 
 // WithBookAsItIs lets Open change nothing: it migrates no schema and makes no key. The
 // book must exist. A book with an older schema cannot be used: for commands that only
 // read.
 func WithBookAsItIs() Option {
-	return func(o *options) { o.mustExist, o.asItIs = true, true }
+	return func(o *options) { o.storage.MustExist, o.storage.AsItIs = true, true }
 }
 
 // WithDropData lets MigrateDown delete data. Without it, MigrateDown fails if the
 // book has any.
-func WithDropData() Option {
-	return func(o *options) { o.dropData = true }
-}
+func WithDropData() Option { return func(o *options) { o.storage.DropData = true } }
 
 // WithConsoleLink calls show with each one-time link to the console: at
 // startup, and when a person requests a new link on the sign-in page. show must
 // only show it to the person who runs the program. Without this option there
 // are no links, so signing in requires an identity proxy.
-func WithConsoleLink(show func(link string)) Option {
-	return func(o *options) { o.consoleLink = show }
-}
+func WithConsoleLink(show func(link string)) Option { return func(o *options) { o.consoleLink = show } }
 
 // WithConsole plugs in the operator's console: open is console.Open, or a function of the
 // host. The service calls it if the settings enable the console.
@@ -295,9 +280,7 @@ func WithParts(parts ...fx.Option) Option {
 // WithProfiles serves profiles at /debug/pprof/ of the ops listener, for example
 // with the handlers of net/http/pprof. Without it there are none: that package
 // changes http.DefaultServeMux, which belongs to the program.
-func WithProfiles(profiles http.Handler) Option {
-	return func(o *options) { o.profiles = profiles }
-}
+func WithProfiles(profiles http.Handler) Option { return func(o *options) { o.profiles = profiles } }
 
 // WithVersion tells metrics and traces which release of which commit runs.
 func WithVersion(version, revision string) Option {

@@ -5,17 +5,13 @@ import (
 	"context"
 	"errors"
 	"path/filepath"
-	"time"
 
 	"go.uber.org/fx"
 
 	"bankingapi/adapters/guide"
 	"bankingapi/adapters/httpapi"
 	"bankingapi/adapters/sandbox"
-	"bankingapi/application/backoffice"
-	"bankingapi/application/buyfund"
 	"bankingapi/application/operator"
-	"bankingapi/application/store"
 	"bankingapi/application/subscriptions"
 	"bankingapi/domain/fault"
 )
@@ -66,15 +62,17 @@ func OpenSandbox(ctx context.Context, settings Settings, all ...Option) (*Sandbo
 	settings.Storage.Migrate = true
 	settings.HTTP.Outcomes, settings.Bank.CutOff = true, cmp.Or(settings.Bank.CutOff, sandboxCutOff)
 	asSandbox := func(o *options) {
-		o.sandbox, o.dataFolder = sandbox.NewClock(o.now), cmp.Or(o.dataFolder, sandboxFolder)
+		o.sandbox, o.storage.Mark = sandbox.NewClock(o.now), sandbox.Mark
+		o.storage.DataFolder = cmp.Or(o.storage.DataFolder, sandboxFolder)
 	}
-	app, err := openPrepared(ctx, settings, Options(all...), asSandbox, func(o *options) {
+	app, err := Open(ctx, settings, Options(all...), asSandbox, func(o *options) {
 		o.world = func(ctx context.Context, w *setup, callers httpapi.Callers, name string) (sandbox.World, error) {
 			inner := settings
 			inner.Ops.Address, inner.Console.Enabled, inner.Telemetry.OTLPEndpoint = "", false, ""
 			inner.Storage.MaxConnections = worldConnections
-			world, err := openPrepared(ctx, inner, Options(all...), asSandbox, func(o *options) {
-				o.callers, o.logger, o.registerer, o.tablePrefix = callers, w.log, nil, sandbox.TablePrefix(o.tablePrefix, name)
+			world, err := Open(ctx, inner, Options(all...), asSandbox, func(o *options) {
+				o.callers, o.logger, o.registerer = callers, w.log, nil
+				o.storage.TablePrefix = sandbox.TablePrefix(o.storage.TablePrefix, name)
 			})
 			if err != nil {
 				return sandbox.World{}, err
@@ -98,40 +96,12 @@ func OpenSandbox(ctx context.Context, settings Settings, all ...Option) (*Sandbo
 // worldConnections is how many connections the world of a key has to the database.
 const worldConnections = 2
 
-// openPrepared opens a service as a sandbox with a book.
-func openPrepared(ctx context.Context, settings Settings, all ...Option) (*App, error) {
-	app, err := Open(ctx, settings, all...)
-	if err != nil {
-		return nil, err
-	}
-	if err = app.parts.Store.Schema.Require(ctx); err == nil {
-		err = app.parts.Sandbox.Prepare(ctx)
-	}
-	if err != nil {
-		return nil, errors.Join(fault.Explain(err), app.Close(ctx))
-	}
-	return app, nil
-}
-
 // Guide returns instructions for trying the sandbox for the first time.
 func (b *Sandbox) Guide() Demo { return b.guide }
 
-// SandboxRequest is a request to the API and its answer.
-type SandboxRequest = sandbox.Request
-
-type sandboxParts struct {
-	fx.In
-	Setup   *setup
-	Store   *store.Store
-	Office  *backoffice.Office
-	Manager *subscriptions.Manager
-	Buyer   *buyfund.Buyer
-	Made    *useCases
-}
-
-// newSandbox returns nil unless the service is a sandbox. The clock continues
-// where it was.
-func newSandbox(lc fx.Lifecycle, p sandboxParts) *sandbox.Sandbox {
+// newSandbox returns nil unless the service is a sandbox. At the start the clock continues
+// where it was, and a new sandbox gets its book.
+func newSandbox(lc fx.Lifecycle, p coreParts) *sandbox.Sandbox {
 	w := p.Setup
 	if w.sandbox == nil {
 		return nil
@@ -144,7 +114,16 @@ func newSandbox(lc fx.Lifecycle, p sandboxParts) *sandbox.Sandbox {
 		o.Keys = p.Manager
 	}
 	box := sandbox.New(o)
-	lc.Append(fx.StartHook(func(ctx context.Context) error { return fault.Explain(box.Restore(ctx)) }))
+	lc.Append(fx.StartHook(func(ctx context.Context) error {
+		err := box.Restore(ctx)
+		if err == nil {
+			err = p.Store.Schema.Require(ctx)
+		}
+		if err == nil {
+			err = box.Prepare(ctx)
+		}
+		return fault.Explain(err)
+	}))
 	return box
 }
 
@@ -163,11 +142,8 @@ func sandboxPage(box *sandbox.Sandbox) *operator.Sandbox {
 			}
 			return all
 		},
-		Advance: func(ctx context.Context, by time.Duration) (buyfund.Settlement, error) {
-			moved, err := box.AdvanceClock(ctx, by)
-			return moved.Settled, err
-		},
-		Reset: box.Reset,
+		Advance: box.AdvanceClock,
+		Reset:   box.Reset,
 		Faults: func(yield func(string, string) bool) {
 			for _, f := range sandbox.Faults() {
 				if !yield(f.Header, f.Effect) {
@@ -194,8 +170,8 @@ func sandboxPage(box *sandbox.Sandbox) *operator.Sandbox {
 func guideTo(a *App, keyFile string) Demo {
 	g := Demo{KeyFile: filepath.Join(a.parts.Store.DataFolder, keyFile)}
 	for _, each := range a.parts.Operations {
-		if body := each.ExampleRequest(); body != "" {
-			g.Examples = append(g.Examples, guide.Example{Path: httpapi.Path(each.OperationName()), Body: body})
+		if name, body, _ := each.Describe(); body != "" {
+			g.Examples = append(g.Examples, guide.Example{Path: httpapi.Path(name), Body: body})
 		}
 	}
 	if a.settings.TLS.Mode == TLSSelfSigned {

@@ -53,7 +53,7 @@ func ExampleOpenSandbox() {
 	}
 	fmt.Println("today:  ", sell())
 	moved, err := bank.AdvanceClock(ctx, 48*time.Hour)
-	fmt.Println("settled:", moved.Settled.Completed, err)
+	fmt.Println("settled:", moved.Completed, err)
 	fmt.Println("later:  ", sell())
 	// Output:
 	// today:   {"Data":{"State":1}}

@@ -12,7 +12,6 @@ import (
 	"go.uber.org/zap"
 
 	"bankingapi/adapters/clock"
-	"bankingapi/adapters/sandbox"
 	"bankingapi/adapters/trail"
 	"bankingapi/application/store"
 	application "bankingapi/application/trail"
@@ -21,32 +20,17 @@ import (
 
 // openStore opens the storage of the settings, or binds the host's database.
 func openStore(w *setup, trace func(context.Context, string) (context.Context, func(error))) (*store.Store, error) {
-	settings := w.settings.Storage
-	o := store.Options{
-		DSN:              string(settings.DSN),
-		MaxConnections:   settings.MaxConnections,
-		StatementTimeout: settings.StatementTimeout,
-		TablePrefix:      w.tablePrefix,
-		DataFolder:       w.dataFolder,
-		Now:              w.bank,
-		Trace:            trace,
-		MustExist:        w.mustExist,
-		DropData:         w.dropData,
-		AsItIs:           w.asItIs,
-		Slow: func(statements string, took time.Duration) {
-			w.log.Warn("slow statements", zap.String("statements", statements), zap.Duration("duration", took))
-		},
+	settings, o := w.settings.Storage, w.storage
+	o.DSN, o.MaxConnections, o.StatementTimeout = string(settings.DSN), settings.MaxConnections, settings.StatementTimeout
+	o.Now, o.Trace = w.bank, trace
+	o.Slow = func(statements string, took time.Duration) {
+		w.log.Warn("slow statements", zap.String("statements", statements), zap.Duration("duration", took))
 	}
-	if w.sandbox != nil {
-		o.Mark = sandbox.Mark
-	}
-	if w.isCopy {
-		o.Mark = store.CopyMark
-	}
+	open := w.drivers[settings.Driver] // settings that validate name one
 	if w.database != nil {
-		return store.Open(func(context.Context, store.Options) (store.Database, error) { return w.database, nil }, o)
+		open = func(context.Context, store.Options) (store.Database, error) { return w.database, nil }
 	}
-	return store.Open(w.drivers[settings.Driver], o) // settings that validate name one
+	return store.Open(open, o)
 }
 
 // newStore opens the storage when the service is made, and migrates it when
@@ -59,22 +43,16 @@ func newStore(lc fx.Lifecycle, w *setup) (*store.Store, error) {
 	s.Close = sync.OnceValue(s.Close)
 	w.opened = s
 	lc.Append(fx.StopHook(s.Close))
-	s.MigrateAtStart = s.MigrateAtStart && !w.asItIs
-	migrator := store.NewMigrator(s, w.settings.Storage.Migrate && !w.asItIs, w.warn("the schema could not be migrated yet"))
-	migrator.Migrated = func(applied []store.Migration) {
-		w.log.Warn("the schema of the book was migrated", zap.Int64("from", applied[0].Version-1), zap.Int64("to", applied[len(applied)-1].Version))
+	s.MigrateAtStart = s.MigrateAtStart && !w.storage.AsItIs
+	w.migrator = &store.Migrator{
+		Store: s, Wanted: w.settings.Storage.Migrate && !w.storage.AsItIs,
+		Migrated: func(applied []store.Migration) {
+			w.log.Warn("the schema of the book was migrated", zap.Int64("from", applied[0].Version-1), zap.Int64("to", applied[len(applied)-1].Version))
+		},
 	}
-	lc.Append(fx.StartStopHook(func(ctx context.Context) error {
-		return fault.Explain(migrator.Start(w.acts.Begin(ctx, migrateAct, "", "")))
-	}, migrator.Stop))
-	if !w.mustExist { // a command is not the place: readiness and migrate status tell it
-		inBackground(lc, func(ctx context.Context) {
-			s.TellRisks(ctx, func(r store.Risk) { w.log.Warn("the database may lose data", zap.String("risk", r.Detail)) })
-		})
-	}
-	inBackground(lc, func(ctx context.Context) {
-		s.KeepIndexed(ctx, func(err error) { w.log.Debug("lookups could not be prepared: they are slower", zap.Error(err)) })
-	})
+	lc.Append(fx.StartHook(func(ctx context.Context) error {
+		return fault.Explain(w.migrator.Start(w.acts.Begin(ctx, migrateAct, "", "")))
+	}))
 	return s, nil
 }
 
@@ -94,11 +72,11 @@ func keepTrail(w *setup, s *store.Store) (*trail.Keeper, error) {
 	}
 	return trail.Keep(trail.Options{
 		Ports: s.Trail, Wanted: w.settings.Trail.Enabled && w.sandbox == nil, NewID: clock.NewID, Ready: s.Schema.Require,
-		KeyFile: w.settings.Trail.KeyFile, Folder: s.DataFolder, Book: book, AsItIs: w.asItIs,
+		KeyFile: w.settings.Trail.KeyFile, Folder: s.DataFolder, Book: book, AsItIs: w.storage.AsItIs,
 	})
 }
 
-// newTrail seals in the background if the settings say so.
+// newTrail says why no trail is kept.
 func newTrail(lc fx.Lifecycle, w *setup, s *store.Store) (*trail.Keeper, error) {
 	k, err := keepTrail(w, s)
 	interval := w.settings.Trail.Interval
@@ -114,17 +92,12 @@ func newTrail(lc fx.Lifecycle, w *setup, s *store.Store) (*trail.Keeper, error) 
 	}
 	if interval > 0 {
 		lc.Append(fx.StartHook(k.Begin))
-		inBackground(lc, func(ctx context.Context) { k.Run(ctx, interval, w.warn("the trail could not be sealed: it waits")) })
 	}
 	return k, nil
 }
 
 // withStore opens the storage for one administrative call.
-func withStore[T any](settings Settings, all []Option, do func(*setup, *store.Store) (T, error)) (result T, err error) {
-	return openFor(settings, collect(all), do)
-}
-
-func openFor[T any](settings Settings, o *options, do func(*setup, *store.Store) (T, error)) (result T, err error) {
+func withStore[T any](settings Settings, o *options, do func(*setup, *store.Store) (T, error)) (result T, err error) {
 	w, err := newSetup(settings, o)
 	if err != nil {
 		return result, err
@@ -144,7 +117,7 @@ func Risks(ctx context.Context, settings Settings, all ...Option) (sentences []s
 	if settings.Storage.Driver == SQLite {
 		return nil, nil
 	}
-	return withStore(settings, all, func(_ *setup, s *store.Store) ([]string, error) {
+	return withStore(settings, collect(all), func(_ *setup, s *store.Store) ([]string, error) {
 		if settings.Trail.Enabled && settings.Trail.KeyFile == "" && s.Trail != application.None && !s.HasDataFile {
 			sentences = append(sentences, trail.NoKey)
 		}
@@ -157,20 +130,20 @@ func Risks(ctx context.Context, settings Settings, all ...Option) (sentences []s
 const migrateAct = "schema.migrate"
 
 // MigrateUp brings the schema to SchemaVersion and returns what it applied.
-func MigrateUp(ctx context.Context, settings Settings, all ...Option) (applied []Migration, err error) {
+func MigrateUp(ctx context.Context, settings Settings, all ...Option) (applied []store.Migration, err error) {
 	return changeSchema(ctx, settings, all, migrateAct, store.Schema.Up)
 }
 
 // MigrateDown undoes the newest migration. It fails if a service uses the
 // database. If the book has data, it fails without WithDropData; with it, the act
 // is kept as long as the book keeps acts.
-func MigrateDown(ctx context.Context, settings Settings, all ...Option) (undone Migration, err error) {
+func MigrateDown(ctx context.Context, settings Settings, all ...Option) (undone store.Migration, err error) {
 	return changeSchema(ctx, settings, all, "schema.undo", store.Schema.Down)
 }
 
 // changeSchema also writes the act to the trail.
 func changeSchema[T any](ctx context.Context, settings Settings, all []Option, act string, change func(store.Schema, context.Context) (T, error)) (T, error) {
-	return withStore(settings, all, func(w *setup, s *store.Store) (none T, err error) {
+	return withStore(settings, collect(all), func(w *setup, s *store.Store) (none T, err error) {
 		if _, err := keepTrail(w, s); err != nil {
 			return none, err
 		}
@@ -179,34 +152,31 @@ func changeSchema[T any](ctx context.Context, settings Settings, all []Option, a
 }
 
 // SchemaStatus reads the state of the schema.
-func SchemaStatus(ctx context.Context, settings Settings, all ...Option) (schema Schema, err error) {
-	return withStore(settings, all, func(_ *setup, s *store.Store) (Schema, error) { return s.Schema.Status(ctx) })
+func SchemaStatus(ctx context.Context, settings Settings, all ...Option) (schema store.Status, err error) {
+	return withStore(settings, collect(all), func(_ *setup, s *store.Store) (store.Status, error) { return s.Schema.Status(ctx) })
 }
 
 // CheckAlone returns an error if another process uses the database, as far as the storage
 // can see that. Call it while no App of this process has the database open.
 func CheckAlone(ctx context.Context, settings Settings, all ...Option) error {
-	_, err := withStore(settings, all, func(_ *setup, s *store.Store) (struct{}, error) { return struct{}{}, s.Alone(ctx) })
+	_, err := withStore(settings, collect(all), func(_ *setup, s *store.Store) (struct{}, error) { return struct{}{}, s.Alone(ctx) })
 	return err
 }
 
 // ErrTarget is the error of Copy if the target has a book, or a part of another one.
 var ErrTarget = errors.New("the target of a copy must be empty, or have an interrupted copy of the same book")
 
-// CopyWatch is told how far Copy is.
-type CopyWatch = store.CopyWatch
-
 // Copy copies the book of the settings to an empty database, which it makes or migrates,
 // and compares both. If it was interrupted, the next call goes on. No service may use
 // either of them: Copy fails if it sees one. An error of a target that has other content
 // is ErrTarget. It returns the number of rows.
-func Copy(ctx context.Context, settings, target Settings, watch CopyWatch, all ...Option) (int64, error) {
+func Copy(ctx context.Context, settings, target Settings, watch store.CopyWatch, all ...Option) (int64, error) {
 	o := collect(all)
-	o.mustExist = true
-	return openFor(settings, o, func(_ *setup, from *store.Store) (int64, error) {
+	o.storage.MustExist = true
+	return withStore(settings, o, func(_ *setup, from *store.Store) (int64, error) {
 		copied := collect(all)
-		copied.database, copied.isCopy = nil, true
-		return openFor(target, copied, func(_ *setup, to *store.Store) (rows int64, err error) {
+		copied.database, copied.storage.Mark = nil, store.CopyMark
+		return withStore(target, copied, func(_ *setup, to *store.Store) (rows int64, err error) {
 			if err = from.Schema.Require(ctx); err != nil {
 				return 0, err
 			}
@@ -220,13 +190,6 @@ func Copy(ctx context.Context, settings, target Settings, watch CopyWatch, all .
 		})
 	})
 }
-
-// Migration is one version of the schema.
-type Migration = store.Migration
-
-// Schema has the version of the database and the version that this program
-// needs.
-type Schema = store.Status
 
 // SchemaVersion is the version of the schema that this program needs.
 func SchemaVersion() int64 { return store.SchemaVersion }

@@ -195,13 +195,13 @@ func TestReadinessIsTold(t *testing.T) {
 	for _, want := range []struct {
 		skew   time.Duration
 		status int
-	}{{0, 200}, {48 * time.Hour, 503}, {48 * time.Hour, 503}, {0, 200}, {0, 200}} {
+	}{{0, 200}, {48 * time.Hour, 503}, {48 * time.Hour, 503}, {0, 200}, {0, 200}, {48 * time.Hour, 503}, {-time.Hour, 200}, {0, 200}} {
 		skew.Store(int64(want.skew))
 		passed.Add(int64(time.Minute)) // what was found before is old
 		require.Equal(t, want.status, get(t, "http://"+app.OpsAddress()+"/readyz"))
 	}
 	told := slices.DeleteFunc(messages(logged), func(m string) bool { return !strings.Contains(m, "ready") })
-	require.Equal(t, []string{"warn: not ready", "info: ready again"}, told)
+	require.Equal(t, []string{"warn: not ready", "info: ready again", "warn: not ready", "warn: ready again, with warnings"}, told)
 }
 
 // get returns the status of a page.

@@ -1,7 +1,7 @@
 package console
 
 import (
-	"cmp"
+	"math"
 	"net/http"
 	"slices"
 	"sync"
@@ -14,19 +14,16 @@ import (
 	"bankingapi/domain/operation"
 )
 
-// activity counts what this process answered, by minute for the last hour. Its memory
-// is bounded. It is safe for concurrent use, and a request costs it less than a
-// microsecond.
+// activity counts what this process answered in the last hour, in bounded memory. It is
+// safe for concurrent use, and a request costs it less than a microsecond.
 type activity struct {
 	began time.Time // of the process
 
 	mu      sync.Mutex
 	minutes [hour]minute
-	// second is that of the last request, since 1970. requests are those in it, and
-	// before those in the second before it.
-	second           int64
-	requests, before int
-	settled          settled
+	// settled are the due sales that this process settled on that day of the bank.
+	day     day.Day
+	settled buyfund.Settlement
 }
 
 const (
@@ -35,39 +32,30 @@ const (
 	maxCounted = 500
 )
 
-// minute counts the requests of one minute.
 type minute struct {
 	number   int64 // since 1970
 	requests int
-	// The others are requests to operations. Answered are those with 2xx: their latencies
-	// are counted by bucketOf. Replayed ones repeated an operation. Rejected were
-	// answered 4xx, and failed 5xx.
+	seconds  [60]int // requests of each second
+	// The others are requests to operations. Answered are those with 2xx, replayed those that
+	// repeated an operation. Rejected were answered 4xx, and failed 5xx.
 	answered, replayed, rejected, failed int
 	latencies                            [buckets]int32
-	partners                             map[string]int
+	partners                             map[string]int64
 	// refused are those whose refusal was not stored.
-	refused map[backoffice.RefusedKey]int
+	refused map[backoffice.RefusedKey]int64
 }
 
-// settled are the due sales that this process settled on a day of the bank.
-type settled struct {
-	day               day.Day
-	Completed, Failed int
-}
-
-// at is the minute of a time. A request of an earlier hour counts for the minute that
-// took its place.
+// at is the minute of a time, or that of a later hour which took its place.
 func (a *activity) at(t time.Time) *minute {
 	number := t.Unix() / 60
 	m := &a.minutes[number%hour]
 	if m.number < number {
-		*m = minute{number: number, partners: make(map[string]int), refused: make(map[backoffice.RefusedKey]int)}
+		*m = minute{number: number, partners: make(map[string]int64), refused: make(map[backoffice.RefusedKey]int64)}
 	}
 	return m
 }
 
-// increment counts a key, unless there are too many.
-func increment[K comparable](counts map[K]int, key K) {
+func increment[K comparable](counts map[K]int64, key K) {
 	if _, known := counts[key]; known || len(counts) < maxCounted {
 		counts[key]++
 	}
@@ -76,16 +64,12 @@ func increment[K comparable](counts map[K]int, key K) {
 // Request counts a request and its answer, as the metrics do: the dashboard and the
 // page Today say the same.
 func (c *Console) Request(x *summary.Exchange) {
-	if c == nil {
-		return
-	}
 	a, at := c.activity, x.Start.Add(x.Duration)
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.tick(at)
-	a.requests++
 	m := a.at(at)
 	m.requests++
+	m.seconds[at.Unix()%60]++
 	if x.Operation == "" {
 		return
 	}
@@ -111,43 +95,25 @@ func (c *Console) Request(x *summary.Exchange) {
 
 // Settled counts a round of settlement.
 func (c *Console) Settled(s buyfund.Settlement) {
-	if c == nil {
-		return
+	a, today := c.activity, day.Of(c.o.Bank(), c.o.Zone)
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.day != today {
+		a.day, a.settled = today, buyfund.Settlement{}
 	}
-	today := day.Of(c.o.Bank(), c.o.Zone)
-	c.activity.mu.Lock()
-	defer c.activity.mu.Unlock()
-	before := c.activity.settledOn(today)
-	c.activity.settled = settled{today, before.Completed + s.Completed, before.Failed + s.Failed}
-}
-
-func (a *activity) settledOn(today day.Day) settled {
-	if a.settled.day != today {
-		return settled{}
-	}
-	return a.settled
-}
-
-// tick begins a new second.
-func (a *activity) tick(now time.Time) {
-	switch past := now.Unix() - a.second; {
-	case past == 1:
-		a.second, a.requests, a.before = a.second+1, 0, a.requests
-	case past > 1:
-		a.second, a.requests, a.before = a.second+past, 0, 0
-	}
+	a.settled.Completed += s.Completed
+	a.settled.Failed += s.Failed
 }
 
 // busyRate is how many requests a second make the API busy.
 const busyRate = 100
 
-// isBusy reports whether the API had that many requests in this second and the one
-// before.
+// isBusy reports whether this second and the one before had that many requests.
 func (a *activity) isBusy(now time.Time) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.tick(now)
-	return a.requests+a.before >= busyRate
+	second, before := now.Unix()%60, now.Add(-time.Second)
+	return a.at(now).seconds[second]+a.at(before).seconds[before.Unix()%60] >= busyRate
 }
 
 // last calls do with each of the last minutes, the running one last, and with how many
@@ -173,72 +139,47 @@ func (a *activity) rates(name string, now time.Time) (rates []float64) {
 // lastHour is what this process did in the last hour, as Today shows it.
 type lastHour struct {
 	Replayed, Rejected, Failed int
-	Settled                    settled // today
-	Refused                    []refused
-	// rate is in requests a second, median and slow in milliseconds: one value for
-	// each minute.
+	Settled                    buyfund.Settlement // today
+	Refused                    map[backoffice.RefusedKey]int64
+	// rate is in requests a second, median and slow in milliseconds, by minute.
 	rate, median, slow []float64
 }
 
-// refused is how many requests of a partner were refused with a code, or operations.
-// Partner is empty if the key belongs to no subscription.
-type refused struct {
-	Partner, Code string
-	Count         int64
-}
-
-// sorted lists refusals, most frequent first.
-func sorted[N int | int64](counts map[backoffice.RefusedKey]N) (all []refused) {
-	for key, n := range counts {
-		all = append(all, refused{key.Subscription, key.Code, int64(n)})
-	}
-	slices.SortFunc(all, func(x, y refused) int {
-		return cmp.Or(cmp.Compare(y.Count, x.Count), cmp.Compare(x.Partner, y.Partner), cmp.Compare(x.Code, y.Code))
-	})
-	return all
-}
-
-func (a *activity) lastHour(now time.Time, today day.Day) (h lastHour) {
-	counts := make(map[backoffice.RefusedKey]int)
+func (a *activity) lastHour(now time.Time, today day.Day) lastHour {
+	h := lastHour{Refused: make(map[backoffice.RefusedKey]int64)}
 	a.last(hour, now, func(m *minute, seconds float64) {
 		h.Replayed, h.Rejected, h.Failed = h.Replayed+m.replayed, h.Rejected+m.rejected, h.Failed+m.failed
 		h.rate, h.median, h.slow = append(h.rate, float64(m.requests)/seconds), append(h.median, m.quantile(0.5)), append(h.slow, m.quantile(0.99))
 		for key, n := range m.refused {
-			counts[key] += n
+			h.Refused[key] += n
 		}
-		h.Settled = a.settledOn(today)
+		if a.day == today {
+			h.Settled = a.settled
+		}
 	})
-	h.Refused = sorted(counts)
 	return h
 }
 
-// buckets of latencies grow by a quarter each, from 100 microseconds to 30 s.
-const buckets = 58
-
-var bounds = func() (b [buckets]time.Duration) {
-	d := 100 * time.Microsecond
-	for i := range b {
-		b[i] = d
-		d += d / 4
-	}
-	return b
-}()
+// Latencies are counted in buckets by their upper bound, from 100 microseconds to 30 s.
+const (
+	buckets  = 58
+	growth   = 1.25
+	smallest = float64(100 * time.Microsecond)
+)
 
 func bucketOf(d time.Duration) int {
-	i, _ := slices.BinarySearch(bounds[:], d)
-	return min(i, buckets-1)
+	return int(min(max(0, math.Ceil(math.Log(float64(max(d, 1))/smallest)/math.Log(growth))), buckets-1))
 }
 
-// quantile is the upper bound of the bucket that has it, in milliseconds; 0
-// without answers.
+// quantile is the bound of the bucket that has it, in milliseconds; 0 without answers.
 func (m *minute) quantile(q float64) float64 {
-	if m.answered == 0 {
-		return 0
-	}
 	left := int32(q * float64(m.answered))
 	i := slices.IndexFunc(m.latencies[:], func(n int32) bool {
 		left -= n
 		return left < 0
 	})
-	return float64(bounds[i].Microseconds()) / 1000
+	if i < 0 {
+		return 0
+	}
+	return smallest * math.Pow(growth, float64(i)) / float64(time.Millisecond)
 }

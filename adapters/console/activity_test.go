@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"bankingapi/application/backoffice"
 	"bankingapi/application/buyfund"
 	"bankingapi/application/summary"
 	"bankingapi/domain/day"
@@ -37,7 +38,7 @@ func TestTheLastHour(t *testing.T) {
 	last := func() lastHour { return c.activity.lastHour(now, day.Of(now, time.UTC)) }
 	c.Request(&summary.Exchange{Operation: operation.BuyFundFromCustomer.String(), Subscription: "shop", Codes: []string{"member-missing"}, Start: now, Status: 400})
 	require.Len(t, last().rate, 1)
-	require.Equal(t, []refused{{"shop", "member-missing", 1}}, last().Refused)
+	require.Equal(t, map[backoffice.RefusedKey]int64{{Subscription: "shop", Code: "member-missing"}: 1}, last().Refused)
 	now = now.Add(2 * time.Minute)
 	require.Len(t, last().rate, 3)
 	require.Equal(t, 1, last().Rejected)

@@ -1,16 +1,14 @@
 // Package console is the operator's console: pages that show what the service
 // does and has done. It is a handler for /console/ of the ops listener.
 //
-// The pages are made on the server and work without a script. One stylesheet
-// and one script come with the program; nothing comes from another host. No URL
-// has a number of a customer or an account: pages of a customer are addressed
-// by references that only the session can read.
+// The pages work without a script, and nothing comes from another host. No URL has a
+// number of a customer or an account: pages of a customer are addressed by references
+// that only the session can read.
 //
-// A page is a row of the table in pages.go: where it is, its template, and a
-// function that returns what the template shows. Templates show values of the
-// domain through a viewer. It masks numbers and texts, and an operator can show
-// them; each page that shows them is recorded before it is sent, with whose data it
-// shows. A cookie has the whole session, sealed: replicas with one key share it.
+// A page is a row of the table in pages.go. Templates show values of the domain through
+// a viewer. It masks numbers and texts, and an operator can show them; each page that
+// shows them is recorded before it is sent, with whose data it shows. A cookie has the
+// whole session, sealed: replicas with one key share it.
 //
 // The console hardly competes with the API: at most two requests read at a time,
 // each for at most two seconds. While the API is busy, their places then rest. Lists
@@ -40,12 +38,11 @@ type Console struct {
 	sessions  *sessions
 	mux       *http.ServeMux
 	templates map[string]*template.Template
-	menu      []entry
+	menu      []*page
 	origins   http.CrossOriginProtection
 	// reading has two places: a request that reads holds one.
 	reading chan struct{}
-	// long has one place, for an export or a check of the book. It holds a place
-	// of reading too, so that one place is left for pages.
+	// long has one place, for an export or a check of the book, which also reads.
 	long   chan struct{}
 	proof  proof
 	glance glance
@@ -66,26 +63,34 @@ func Open(o Options) *Console {
 	c.mux.HandleFunc("GET /console/enter", c.enter)
 	c.mux.HandleFunc("POST /console/link", c.askLink)
 	c.mux.HandleFunc("GET /console/health", c.serveHealth)
-	for _, p := range pages(o.Sandbox != nil) {
-		if p.isEntry() {
-			c.menu = append(c.menu, entry{p.title, p.address()})
-		}
-		for method, handle := range map[string]handler{"GET ": p.show, "POST ": p.handlePost()} {
-			if handle != nil {
-				c.mux.Handle(method+"/console/"+p.path, c.serve(&p, handle))
-			}
+	handle := func(pattern string, p *page, h handler) {
+		if h != nil {
+			c.mux.Handle(pattern, c.serve(p, h))
 		}
 	}
-	c.mux.Handle("/console/", c.serve(&page{title: "Not found"}, func(*request) (any, error) { return nil, errNoPage }))
+	for _, p := range pages() {
+		if p.path == sandboxPath && o.Sandbox == nil {
+			continue
+		}
+		if p.Menu == p.Title {
+			c.menu = append(c.menu, p)
+		}
+		handle("GET /console/"+p.path, p, p.show)
+		handle("POST /console/"+p.path, p, p.post)
+		handle("GET /console/"+p.path+"/export", &page{path: p.path + "/export", Title: p.Title}, p.export)
+	}
+	handle("/console/", &page{Title: "Not found"}, func(*request) (any, error) { return nil, errNoPage })
 	return c
 }
 
 // Link hands a one-time link to the console at that address, a host and port, to
-// Options.Show. A link that was not used yet is handed over again. Link does nothing
-// behind an identity proxy.
+// Options.Show. It hands an unused link over again. Behind an identity proxy it does nothing.
 func (c *Console) Link(address string) {
-	if !c.sessions.behindProxy() && c.o.Show != nil {
-		c.o.Show("http://" + address + "/console/enter?token=" + c.sessions.linkTo(address))
+	if c.sessions.behindProxy() || c.o.Show == nil {
+		return
+	}
+	if link := c.sessions.link(address); link != "" {
+		c.o.Show(link)
 	}
 }
 
@@ -98,7 +103,6 @@ func (c *Console) Close() {
 // policy allows what the pages have: one stylesheet, one script, own forms.
 const policy = "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 
-// ServeHTTP answers requests for /console/.
 func (c *Console) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h := w.Header()
 	h.Set("Content-Security-Policy", policy)
@@ -116,20 +120,19 @@ func (c *Console) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	c.mux.ServeHTTP(w, r)
 }
 
-// isForeign reports whether a page of another origin sent the request. A link
-// from elsewhere, such as one in a ticket, may be followed: a GET changes nothing.
+// isForeign reports whether a page of another origin sent the request. A link from elsewhere,
+// such as one in a ticket, may be followed.
 func (c *Console) isForeign(r *http.Request) bool {
 	site := r.Header.Get("Sec-Fetch-Site")
 	embedded := (site == "cross-site" || site == "same-site") && r.Header.Get("Sec-Fetch-Mode") != "navigate"
 	return embedded || c.origins.Check(r) != nil
 }
 
-// ForOperators is the handler for requests that do not come through the identity
-// proxy, and for those of its operators. Others are answered 403.
+// ForOperators refuses requests through the identity proxy of users who are no operators.
 func (c *Console) ForOperators(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if user, _ := c.sessions.proxied(r); c.sessions.isFromProxy(r) && !slices.Contains(c.o.Operators, user) {
-			http.Error(w, errRole.text, errRole.status)
+			http.Error(w, errRole.Text, errRole.Status)
 			return
 		}
 		h.ServeHTTP(w, r)
@@ -146,22 +149,19 @@ func assetPath(name string) (string, error) {
 	return "/console/" + name + "?" + hex.EncodeToString(sum[:6]), err
 }
 
-// signIn is the page for those who are not signed in.
-// Form says that a form was sent.
-type signIn struct{ Form, Spent, Asked, Left, Proxy bool }
-
-func (c *Console) refuse(w http.ResponseWriter, status int, page signIn) {
-	page.Proxy = c.sessions.behindProxy()
+// refuse answers with the page Sign in. why is empty, form, spent, asked or left.
+func (c *Console) refuse(w http.ResponseWriter, status int, why string) {
+	page := map[string]any{"Why": why, "Proxy": c.sessions.behindProxy()}
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	w.WriteHeader(status)
-	_ = c.templates["signin"].Execute(w, page) // it fails only if the client disconnected
+	_ = c.templates["signin"].ExecuteTemplate(w, "signin.html", page) // it fails only if the client disconnected
 }
 
-// enter signs in with the token of a link, which works once, and leads to the page that
-// the person wanted before. A HEAD uses nothing up.
+// enter signs in with the token of a link, and leads to the page that the person wanted
+// before. A HEAD uses nothing up.
 func (c *Console) enter(w http.ResponseWriter, r *http.Request) {
 	if c.sessions.behindProxy() || r.Method == http.MethodHead || !c.sessions.spend(r.URL.Query().Get("token")) {
-		c.refuse(w, http.StatusForbidden, signIn{Spent: true})
+		c.refuse(w, http.StatusForbidden, "spent")
 		return
 	}
 	s := c.begin(r, "operator")
@@ -174,8 +174,7 @@ func (c *Console) enter(w http.ResponseWriter, r *http.Request) {
 	http.Redirect(w, r, to, http.StatusSeeOther)
 }
 
-// begin makes a session and records it. It does so without a database too: then an
-// operator is needed most.
+// begin makes a session and records it, if there is a database.
 func (c *Console) begin(r *http.Request, user string) *session {
 	s := c.sessions.begin(r, user)
 	ctx, cancel := context.WithTimeout(r.Context(), patience)
@@ -187,43 +186,39 @@ func (c *Console) begin(r *http.Request, user string) *session {
 	return s
 }
 
-// askLink prints a link where the service runs. Only who sees that terminal can use
-// it. Anybody can ask, so it leads to the address that the service told, and ends no
-// link that was not used yet.
+// askLink prints a link on the terminal of the service. Anybody can ask, so it leads to
+// the address that the service told, and ends no unused link.
 func (c *Console) askLink(w http.ResponseWriter, _ *http.Request) {
-	if address, ok := c.sessions.mayAsk(); ok {
-		c.Link(address)
-	}
-	c.refuse(w, http.StatusOK, signIn{Asked: true})
+	c.Link("")
+	c.refuse(w, http.StatusOK, "asked")
 }
 
 // signedIn returns the session of a request. If there is none, it answers.
 func (c *Console) signedIn(w http.ResponseWriter, r *http.Request) *session {
-	s := c.sessions.find(r)
-	if !c.sessions.behindProxy() {
-		if s == nil {
-			if r.Method == http.MethodGet && r.Header.Get("X-Live") == "" {
-				c.sessions.setCookie(w, r, "-wanted", seal(c.sessions.box, "wanted", r.URL.RequestURI()), false)
-			}
-			c.refuse(w, http.StatusUnauthorized, signIn{Form: r.Method == http.MethodPost})
+	s, why := c.sessions.find(r), ""
+	if c.sessions.behindProxy() {
+		user, ok := c.sessions.proxied(r)
+		if !ok {
+			c.refuse(w, http.StatusForbidden, why)
+			return nil
 		}
-		return s
+		if s == nil || s.Name != user {
+			s = c.begin(r, user)
+		}
+		s.Operator = slices.Contains(c.o.Operators, user) // the cookie may be older than the settings
+	} else if s == nil {
+		if r.Method == http.MethodPost {
+			why = "form"
+		} else if r.Method == http.MethodGet && r.Header.Get("X-Live") == "" {
+			c.sessions.setCookie(w, r, "-wanted", seal(c.sessions.box, "wanted", r.URL.RequestURI()), false)
+		}
+		c.refuse(w, http.StatusUnauthorized, why)
 	}
-	user, ok := c.sessions.proxied(r)
-	if !ok {
-		c.refuse(w, http.StatusForbidden, signIn{})
-		return nil
-	}
-	if s == nil || s.Name != user {
-		s = c.begin(r, user)
-	}
-	s.Operator = slices.Contains(c.o.Operators, user) // the cookie may be older than the settings
 	return s
 }
 
-// After a page, its place rests nine times as long as the page took if the API is
-// busy. So pages take at most a tenth of the time of two connections from it. Nobody
-// who reads what a page says notices.
+// If the API is busy, the place of a page rests nine times as long as the page took. So
+// pages take at most a tenth of the time of two connections from it.
 const (
 	restFactor = 9
 	maxRest    = 500 * time.Millisecond

@@ -1,8 +1,6 @@
 package console
 
 import (
-	"context"
-	"iter"
 	"math"
 	"net/http"
 	"net/url"
@@ -16,7 +14,6 @@ import (
 	"bankingapi/domain/fund"
 )
 
-// customerPage is the page of a customer.
 type customerPage struct {
 	CustomerNo int64
 	Path       string
@@ -29,12 +26,10 @@ type customerPage struct {
 	Chosen int
 	Name   string
 	Line   *picture // nil if it never changed
-	// Sales are the newest, and AllSales is where all are. Refused and AllRefused are the
-	// same of sales that were refused at once.
+	// Sales are the newest, and Refused those refused at once. AllSales leads to all.
 	Sales, Refused       []fund.SaleEntry
 	AllSales, AllRefused string
-	// Statement has the newest postings. Total counts those that were read, at most
-	// maxPostingsRead and one more.
+	// Statement has the newest postings. Total counts those that were read.
 	Statement []backoffice.Line
 	Total     int
 }
@@ -46,13 +41,12 @@ const (
 	maxPostingsRead = 2000
 )
 
-// customerAt reads the reference and the day of a request. Until is the zero time
-// if the day is not over.
+// customerAt reads a request. until is the zero time if the day is not over.
 func customerAt(q *request) (customerNo int64, d day.Day, until time.Time, err error) {
 	if err := q.follow(q.r.PathValue("ref"), &customerNo); err != nil {
 		return 0, d, until, err
 	}
-	q.of.customer = customerNo
+	q.customer = customerNo
 	d, err = parseDay(q.query("day"))
 	switch today := q.Today(); {
 	case err != nil || d.IsNone() || d == today:
@@ -74,7 +68,7 @@ func showCustomer(q *request) (any, error) {
 		CustomerNo: n, Path: q.r.URL.Path, Day: d, Past: !until.IsZero(),
 		AllSales: sales.address(q, "", of), AllRefused: refusals.address(q, "", of),
 	}
-	if p.Customer, err = q.Office.Finder.Customer(q.ctx, n, until); err != nil {
+	if p.Customer, err = q.Office.Customer(q.ctx, n, until); err != nil {
 		return nil, err
 	}
 	for _, list := range []*[]fund.SaleEntry{&p.Sales, &p.Refused} {
@@ -86,42 +80,41 @@ func showCustomer(q *request) (any, error) {
 		}
 	}
 	// The quantity after a posting is counted back from what the customer has.
-	after := make(map[positionKey]int64)
+	var keys []position
+	after := make(map[position]int64)
 	for _, h := range p.Holdings {
-		after[positionKey{holding: h.Key}] = int64(h.Units)
+		keys = append(keys, position{holding: h.Key})
+		after[keys[len(keys)-1]] = int64(h.Units)
 	}
 	for _, a := range p.Accounts {
-		after[positionKey{account: a.Key}] = a.Balance.Minor()
+		keys = append(keys, position{account: a.Key})
+		after[keys[len(keys)-1]] = a.Balance.Minor()
 	}
-	points := make(map[positionKey][]point)
+	var line position // its zero value has no postings
+	if p.Chosen, _ = strconv.Atoi(q.query("line")); 0 <= p.Chosen && p.Chosen < len(keys) {
+		line = keys[p.Chosen]
+		if p.Name = "units of " + line.holding.IMKBCode; line.holding.CustomerNo == 0 {
+			p.Name = "account " + q.Account(line.account)
+		}
+	}
+	var points []backoffice.Line // newest first
 	for posting, err := range q.Office.Reader.Postings(q.ctx, backoffice.Query{CustomerNo: n, Until: until, Order: backoffice.Newest, Limit: maxPostingsRead + 1}) {
 		if err != nil {
 			return nil, err
 		}
-		of := positionKey{posting.Holding, posting.Account}
-		if p.Total++; p.Total <= maxLines {
-			p.Statement = append(p.Statement, backoffice.Line{PostingEntry: posting, After: after[of]})
-		}
-		points[of] = append(points[of], point{posting.PostedAt, after[of]})
+		of := position{posting.Holding, posting.Account}
+		entry := backoffice.Line{PostingEntry: posting, After: after[of]}
 		after[of] -= posting.Quantity
+		if p.Total++; p.Total <= maxLines {
+			p.Statement = append(p.Statement, entry)
+		}
+		if of == line {
+			points = append(points, entry)
+		}
 	}
-	p.Chosen, _ = strconv.Atoi(q.query("line"))
-	var line positionKey
-	switch i := p.Chosen - len(p.Holdings); {
-	case p.Chosen < 0 || i >= len(p.Accounts):
-	case i < 0:
-		line.holding = p.Holdings[p.Chosen].Key
-		p.Name = "units of " + line.holding.IMKBCode
-	default:
-		line.account = p.Accounts[i].Key
-		p.Name = "account " + q.Account(line.account)
+	if len(points) > 0 {
+		p.Line = lineOf(q, points, until)
 	}
-	to := q.bank
-	if p.Past && until.Before(to) {
-		to = until
-	}
-	slices.Reverse(points[line])
-	p.Line = lineOf(q, line, points[line], to)
 	return p, nil
 }
 
@@ -130,51 +123,35 @@ func (p customerPage) LinePath(of int) string {
 	return with(p.Path, "day", p.Day.String(), "line", strconv.Itoa(of)) + "#line"
 }
 
-// positionKey is a holding or an account; the other is the zero value.
-type positionKey struct {
+// position is a holding or an account; the other is the zero value.
+type position struct {
 	holding fund.HoldingKey
 	account fund.AccountKey
 }
 
-// point is a quantity from a time on.
-type point struct {
-	at    time.Time
-	after int64
-}
-
-// lineSteps is how many steps a line over time has.
-const lineSteps = 280
-
-// lineOf draws a holding or an account over time.
-func lineOf(q *request, of positionKey, points []point, to time.Time) *picture {
-	if len(points) == 0 {
-		return nil
+// lineOf draws postings of a holding or an account, newest first, until a time if it is set.
+func lineOf(q *request, postings []backoffice.Line, until time.Time) *picture {
+	newest, oldest := postings[0], postings[len(postings)-1]
+	decimals, unit := fund.UnitDecimals, newest.Holding.IMKBCode
+	if newest.IsMoney() {
+		decimals, unit = newest.Account.Currency.Decimals(), newest.Account.Currency.Code()
 	}
-	decimals, unit := fund.UnitDecimals, of.holding.IMKBCode
-	if unit == "" {
-		decimals, unit = of.account.Currency.Decimals(), of.account.Currency.Code()
+	from, to := oldest.PostedAt, q.bank
+	if !until.IsZero() {
+		to = earliest(to, until)
 	}
-	scale := math.Pow10(decimals)
-	from := points[0].at
 	if !to.After(from) {
 		to = from.Add(time.Second)
 	}
-	values := make([]float64, lineSteps)
-	next := 0
-	for i := range values {
-		at := from.Add(time.Duration(float64(to.Sub(from)) * float64(i) / (lineSteps - 1)))
-		for next < len(points)-1 && !points[next+1].at.After(at) {
-			next++
-		}
-		values[i] = float64(points[next].after) / scale
+	var at, values []float64
+	for _, posting := range slices.Backward(append([]backoffice.Line{{PostingEntry: fund.PostingEntry{PostedAt: to}, After: newest.After}}, postings...)) {
+		at, values = append(at, posting.PostedAt.Sub(from).Seconds()), append(values, float64(posting.After)/math.Pow10(decimals))
 	}
-	values[lineSteps-1] = float64(points[len(points)-1].after) / scale
 	layout := "2 Jan 2006"
 	if to.Sub(from) < 48*time.Hour {
 		layout = "2 Jan 15:04"
 	}
-	p := chart(fullWidth, unit, true, values)
-	p.About = "Quantity over time: " + short(values[0]) + " at first, " + short(values[lineSteps-1]) + " at last."
+	p := chart(unit, true, at, values)
 	p.From, p.To = q.local(from, layout), q.local(to, layout)
 	return &p
 }
@@ -184,7 +161,5 @@ func exportStatement(q *request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return download(q, "statement", bookfile.Statement, func(ctx context.Context) iter.Seq2[backoffice.Line, error] {
-		return q.Office.Finder.Statement(ctx, n, until)
-	})
+	return download(q, "statement", bookfile.Statement, q.Office.Statement(q.r.Context(), n, until))
 }

@@ -1,9 +1,12 @@
 package console
 
 import (
+	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"html/template"
+	"maps"
 	"net/url"
 	"slices"
 	"strconv"
@@ -17,25 +20,32 @@ import (
 	"bankingapi/domain/fund"
 	"bankingapi/domain/money"
 	"bankingapi/domain/operation"
+	"bankingapi/domain/push"
 )
 
 // formats are the functions of templates for values that anybody may see.
 var formats = template.FuncMap{
 	"add":      func(a, b int) int { return a + b },
-	"after":    func(p fund.Posting, quantity int64) string { return quantityOf(&p, quantity) },
+	"after":    quantityOf,
 	"amount":   amount,
 	"asset":    assetPath,
 	"calendar": calendar,
+	"choices":  choices,
+	"codes":    fault.Codes,
 	"count":    count,
+	"dayof":    func(at time.Time) day.Day { return day.Of(at, at.Location()) },
 	"describe": func(name string) fault.Code {
 		code, _ := fault.Describe(name)
 		return code
 	},
-	"duepath": duePath,
-	"exports": func(path, format string) string { return joined(path) + "format=" + format },
-	"has":     strings.Contains,
-	"fixed":   func(minor int64, c money.Currency) string { return money.New(minor, c).String() },
-	"held":    backoffice.Held,
+	"exact": func(s fund.SaleEntry) string { return grouped(fund.ExactProceeds(s.Terms.Units, s.PerUnit)) },
+	"has":   strings.Contains,
+	"held":  backoffice.Held,
+	"indent": func(message []byte) (string, error) {
+		var b bytes.Buffer
+		err := json.Indent(&b, message, "", "  ")
+		return b.String(), err
+	},
 	"isid": func(text string) bool {
 		_, err := operation.ParseID(text)
 		return err == nil
@@ -44,46 +54,54 @@ var formats = template.FuncMap{
 		b, err := json.Marshal(text)
 		return string(b), err
 	},
-	"minor":    func(n int64, c money.Currency) string { return amount(money.New(n, c)) },
+	"last":     func(values []float64) float64 { return values[len(values)-1] },
+	"list":     func(all ...any) []any { return all },
+	"member":   func(m push.Member, r push.Record) string { return m.Value(&r) },
+	"most":     slices.Max[[]float64],
+	"members":  func() []push.Member { return push.Members },
+	"money":    money.New,
 	"moved":    moved,
 	"path":     with,
 	"plural":   plural,
 	"price":    func(p fund.UnitPrice) string { return grouped(p.String()) },
+	"ranked":   ranked,
 	"record":   recordAt,
 	"salepath": salePath,
 	"short":    short,
 	"shortid":  func(id operation.ID) string { return id.String()[:18] }, // tells operations of one millisecond apart
+	"sold":     sold,
+	"split":    strings.Split,
+	"total":    total,
 	"units":    units,
-	"upto": func(text, end string) string {
-		before, _, _ := strings.Cut(text, end)
-		return before
-	},
 }
 
 // grouped puts commas between thousands: 1,204,318.50
 func grouped(number string) string {
 	digits, minus := strings.CutPrefix(number, "-")
-	whole, fraction, has := strings.Cut(digits, ".")
-	var b strings.Builder
+	for at := strings.IndexByte(digits+".", '.') - 3; at > 0; at -= 3 {
+		digits = digits[:at] + "," + digits[at:]
+	}
 	if minus {
-		b.WriteString("−")
+		return "−" + digits
 	}
-	for i := range len(whole) {
-		if i > 0 && (len(whole)-i)%3 == 0 {
-			b.WriteByte(',')
-		}
-		b.WriteByte(whole[i])
-	}
-	if has {
-		b.WriteString("." + fraction)
-	}
-	return b.String()
+	return digits
 }
 
-// count is an integer with commas.
+// choices are the operations that a subscription can be granted: those of this program, and
+// what it has of another program on this database.
+func choices(known, granted []string) []string {
+	return slices.Compact(slices.Sorted(slices.Values(slices.Concat(known, granted))))
+}
+
+// ranked are the keys of refusals, the most frequent first.
+func ranked(counts map[backoffice.RefusedKey]int64) []backoffice.RefusedKey {
+	return slices.SortedFunc(maps.Keys(counts), func(x, y backoffice.RefusedKey) int {
+		return cmp.Or(cmp.Compare(counts[y], counts[x]), cmp.Compare(x.Subscription, y.Subscription), cmp.Compare(x.Code, y.Code))
+	})
+}
+
 func count(n any) string { return grouped(fmt.Sprint(n)) }
 
-// plural takes an integer.
 func plural(n any, word string) string {
 	if number := count(n); number != "1" {
 		return number + " " + word + "s"
@@ -97,24 +115,25 @@ func units(u fund.Units) string { return grouped(decimal.FormatFixed(int64(u), f
 func amount(a money.Amount) string { return grouped(a.String()) }
 
 // quantityOf is a quantity of the holding or account of a posting.
-func quantityOf(p *fund.Posting, quantity int64) string {
+func quantityOf(p fund.Posting, quantity int64) string {
 	if p.IsMoney() {
 		return amount(money.New(quantity, p.Account.Currency))
 	}
 	return units(fund.Units(quantity))
 }
 
+func earliest(times ...time.Time) time.Time { return slices.MinFunc(times, time.Time.Compare) }
+
 // moved is what a posting changed, with its sign: on the customer's side or, with -1,
 // on the bank's.
 func moved(p fund.Posting, side int64) string {
-	text := quantityOf(&p, side*p.Quantity)
+	text := quantityOf(p, side*p.Quantity)
 	if !strings.HasPrefix(text, "−") {
 		return "+" + text
 	}
 	return text
 }
 
-// calendar shows a day for people.
 func calendar(d day.Day) string {
 	if d.IsNone() {
 		return ""
@@ -139,7 +158,7 @@ func salePath(id operation.ID, index int) string {
 	return path
 }
 
-// with is the path with these query values; empty ones are left out.
+// with adds these query values to a path; empty ones are left out.
 func with(path string, pairs ...string) string {
 	values := url.Values{}
 	for pair := range slices.Chunk(pairs, 2) {
@@ -147,16 +166,12 @@ func with(path string, pairs ...string) string {
 			values.Set(pair[0], pair[1])
 		}
 	}
-	if len(values) == 0 {
+	separator := "?"
+	switch {
+	case len(values) == 0:
 		return path
+	case strings.Contains(path, "?"):
+		separator = "&"
 	}
-	return path + "?" + values.Encode()
-}
-
-// joined is a path to which a query value can be added.
-func joined(path string) string {
-	if strings.Contains(path, "?") {
-		return path + "&"
-	}
-	return path + "?"
+	return path + separator + values.Encode()
 }

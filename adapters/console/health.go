@@ -2,7 +2,9 @@ package console
 
 import (
 	"context"
+	"errors"
 	"net/http"
+	"regexp"
 	"sync"
 	"time"
 
@@ -12,41 +14,42 @@ import (
 	"bankingapi/domain/subscription"
 )
 
-// health is what the bar on every page says. It needs no database and no place to
-// read: the checks of readiness run beside the request that asks for them, and so does
-// the look at the book.
+// health is what the bar on every page says. It needs no database and no place to read:
+// the checks of readiness and the look at the book run beside the request.
 type health struct {
 	mu      sync.Mutex
 	running sync.WaitGroup
-	began   time.Time     // of the run that goes on, the zero time if none does
-	done    chan struct{} // closed when it ends
-	ended   time.Time     // of the last run
-	checks  []summary.Check
-	// book is what the last look at the book found, and looked when it began.
-	book    []trouble
-	looked  time.Time
-	looking bool
+	checks  kept[[]summary.Check]
+	book    kept[[]trouble]
 	// since is when a trouble was first seen.
 	since map[string]time.Time
 }
 
-// trouble is a line of the bar. Bad says that callers notice it.
+// kept is what was read last.
+type kept[T any] struct {
+	value T
+	began time.Time     // of the run that goes on, the zero time if none does
+	done  chan struct{} // closed when it ends
+	ended time.Time     // of the last run
+}
+
+// trouble is a line of the bar. Bad says that callers notice it. The words of Text, and
+// what, tell others of one name apart.
 type trouble struct {
 	Name, Text, Effect string
 	Bad                bool
 	Since              time.Time
+	what               string
 }
 
 const (
-	// healthAge is how long the results of the checks are shown, and bookAge those of the
-	// look at the book.
+	// healthAge is how old the results of the checks may be, bookAge those of the book.
 	healthAge, bookAge = time.Second, 15 * time.Second
 	// healthWait is how long a page waits for new ones.
 	healthWait = 200 * time.Millisecond
 	// healthSilence is after how long checks that do not end are a trouble.
 	healthSilence = time.Second
-	// errorShare is one in how many requests may be answered 5xx, errorCount how many
-	// at least are a trouble.
+	// One in errorShare requests may be answered 5xx, if they are errorCount at least.
 	errorShare, errorCount = 20, 5
 	// lateAfter is how long a due sale may wait to be settled.
 	lateAfter = 5 * time.Minute
@@ -54,6 +57,9 @@ const (
 	// before its end a key is a trouble.
 	checkDays, expiryDays = 7, 14
 )
+
+// figures of a trouble may change while it lasts.
+var figures = regexp.MustCompile(`[\d.,]+`)
 
 const unavailable = "Requests that need it are answered 503."
 
@@ -82,17 +88,40 @@ func (c *Console) troubles() (all []trouble) {
 	h := &c.health
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	all = append(all, h.book...)
+	all = append(all, h.book.value...)
 	since := make(map[string]time.Time)
 	for i := range all {
 		t := &all[i]
-		if t.Since = h.since[t.Name]; t.Since.IsZero() {
+		key := t.Name + t.what
+		if !t.Bad {
+			key += figures.ReplaceAllString(t.Text, "")
+		}
+		if t.Since = h.since[key]; t.Since.IsZero() {
 			t.Since = now
 		}
-		since[t.Name] = t.Since
+		since[key] = t.Since
 	}
 	h.since = since
 	return all
+}
+
+// refresh reads an old value again in the background. It needs the lock.
+func refresh[T any](c *Console, k *kept[T], age time.Duration, read func() (T, error)) {
+	h, now := &c.health, c.o.Machine
+	if !k.began.IsZero() || now().Sub(k.ended).Abs() < age {
+		return
+	}
+	k.began, k.done = now(), make(chan struct{})
+	h.running.Go(func() {
+		value, err := read()
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		if err == nil { // the checks say what is wrong otherwise
+			k.value = value
+		}
+		k.ended, k.began = now(), time.Time{}
+		close(k.done)
+	})
 }
 
 // results returns what the checks said last. If that is old, it starts a run and waits
@@ -100,32 +129,9 @@ func (c *Console) troubles() (all []trouble) {
 func (h *health) results(c *Console) (checks []summary.Check, silent bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	now := c.o.Machine
-	if h.began.IsZero() && now().Sub(h.ended).Abs() >= healthAge {
-		done := make(chan struct{})
-		h.began, h.done = now(), done
-		h.running.Go(func() {
-			checks := c.o.Checks()
-			h.mu.Lock()
-			defer h.mu.Unlock()
-			h.checks, h.ended, h.began = checks, now(), time.Time{}
-			close(done)
-		})
-	}
-	if !h.looking && now().Sub(h.looked).Abs() >= bookAge {
-		h.looking, h.looked = true, now()
-		h.running.Go(func() {
-			ctx, cancel := context.WithTimeout(context.Background(), patience)
-			defer cancel()
-			found, err := c.lookAtBook(ctx)
-			h.mu.Lock()
-			defer h.mu.Unlock()
-			if h.looking = false; err == nil { // the checks say what is wrong otherwise
-				h.book = found
-			}
-		})
-	}
-	if done := h.done; !h.began.IsZero() {
+	refresh(c, &h.checks, healthAge, func() ([]summary.Check, error) { return c.o.Checks(), nil })
+	refresh(c, &h.book, bookAge, func() ([]trouble, error) { return c.lookAtBook(context.Background()) })
+	if done := h.checks.done; !h.checks.began.IsZero() {
 		h.mu.Unlock()
 		select {
 		case <-done:
@@ -133,24 +139,17 @@ func (h *health) results(c *Console) (checks []summary.Check, silent bool) {
 		}
 		h.mu.Lock()
 	}
-	return h.checks, !h.began.IsZero() && now().Sub(h.began) >= healthSilence
+	return h.checks.value, !h.checks.began.IsZero() && c.o.Machine().Sub(h.checks.began) >= healthSilence
 }
 
-// isTroubled reports whether the service is not ready, or its checks do not end.
-func (c *Console) isTroubled() bool {
-	for _, t := range c.troubles() {
-		if t.Effect == unavailable {
-			return true
-		}
-	}
-	return false
-}
-
-// lookAtBook finds the troubles of the book: sales that should be settled, a check that
-// is old or has findings, and keys that expire.
+// lookAtBook finds troubles of due sales, of keys, and of the last check of the book.
 func (c *Console) lookAtBook(ctx context.Context) (all []trouble, err error) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
 	due, err := c.o.Due(ctx)
-	if err != nil {
+	partners, wrong := c.o.Subscriptions.List(ctx)
+	checked, failed := lastVerified(ctx, &c.o)
+	if err := errors.Join(err, wrong, failed); err != nil {
 		return nil, err
 	}
 	if due.Lag(c.o.Bank()) > lateAfter {
@@ -158,16 +157,8 @@ func (c *Console) lookAtBook(ctx context.Context) (all []trouble, err error) {
 	}
 	for _, of := range due.ForPrice {
 		if of.Day.Before(day.Of(c.o.Bank(), c.o.Zone)) {
-			all = append(all, trouble{Name: "due sales", Text: "Sales that wait for the price of " + of.Fund.IMKBCode + " of " + calendar(of.Day) + ": " + count(of.Sales) + "."})
+			all = append(all, trouble{Name: "due sales", what: of.Fund.IMKBCode + of.Day.String(), Text: "Sales that wait for the price of " + of.Fund.IMKBCode + " of " + calendar(of.Day) + ": " + count(of.Sales) + "."})
 		}
-	}
-	partners, err := c.o.Subscriptions.List(ctx)
-	if err != nil {
-		return nil, err
-	}
-	checked, err := lastVerified(ctx, &c.o)
-	if err != nil {
-		return nil, err
 	}
 	now, used := c.o.Machine(), false
 	soon, old := now.AddDate(0, 0, expiryDays), now.AddDate(0, 0, -checkDays)
@@ -181,7 +172,7 @@ func (c *Console) lookAtBook(ctx context.Context) (all []trouble, err error) {
 			if key.Expires.Before(now) {
 				how = " key of " + s.Name + " expired on "
 			}
-			all = append(all, trouble{Name: "keys", Text: "The " + []string{"primary", "secondary"}[i] + how + calendar(c.viewer(nil).LastDay(key.Expires)) + "."})
+			all = append(all, trouble{Name: "keys", what: s.Name, Text: "The " + []string{"primary", "secondary"}[i] + how + calendar(c.viewer(nil).LastDay(key.Expires)) + "."})
 		}
 	}
 	switch {
@@ -200,7 +191,7 @@ func (c *Console) lookAtBook(ctx context.Context) (all []trouble, err error) {
 func (c *Console) serveHealth(w http.ResponseWriter, r *http.Request) {
 	if s := c.signedIn(w, r); s != nil {
 		w.Header().Set("Content-Type", "text/html; charset=utf-8")
-		bar := view{viewer: c.viewer(s), Content: c.troubles()}
+		bar := &request{viewer: c.viewer(s), console: c}
 		_ = c.templates["error"].ExecuteTemplate(w, "health", bar) // it fails only if the client disconnected
 	}
 }

@@ -140,6 +140,12 @@ func TestAHangingDatabaseHangsNoPage(t *testing.T) {
 	require.Contains(t, body, `<dd class="figure">?</dd>`)
 }
 
+// setMachine sets the clock. The first page looks at the book in the background.
+func (o *operated) setMachine(now func() time.Time) {
+	o.console.health.running.Wait()
+	o.console.o.Machine = now
+}
+
 // Many requests that were answered 5xx are a trouble, which ends with them.
 func TestTheBarCountsFailedRequests(t *testing.T) {
 	t.Parallel()
@@ -147,7 +153,7 @@ func TestTheBarCountsFailedRequests(t *testing.T) {
 	var passed atomic.Int64 // since then
 	o := operate(t)
 	c := o.console
-	c.o.Machine = func() time.Time { return now.Add(time.Duration(passed.Load())) }
+	o.setMachine(func() time.Time { return now.Add(time.Duration(passed.Load())) })
 	c.activity.began = now
 	o.checks.Store(new(func() []summary.Check {
 		return []summary.Check{{Name: "trail", Warnings: []string{"It is not sealed."}}}
@@ -169,6 +175,29 @@ func TestTheBarCountsFailedRequests(t *testing.T) {
 	require.Equal(t, now, c.troubles()[0].Since)
 	passed.Add(int64(time.Minute))
 	require.Len(t, c.troubles(), 1)
+}
+
+// Each trouble has the time at which it was seen first, also if another one of its name is
+// older. Figures that change make no other trouble.
+func TestEachTroubleHasItsOwnTime(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 11, 22, 12, 0, 30, 0, time.UTC)
+	var passed atomic.Int64 // since then
+	o := operate(t)
+	o.setMachine(func() time.Time { return now.Add(time.Duration(passed.Load())) })
+	for n, warnings := range [][]string{{"It is 999 s late."}, {"It is 1,000 s late.", "It is not sealed."}, {"It is not sealed."}} {
+		passed.Store(int64(n) * int64(time.Minute))
+		o.checks.Store(new(func() []summary.Check { return []summary.Check{{Name: "clock", Warnings: warnings}} }))
+		since := map[string]time.Time{"It is 999 s late.": now, "It is 1,000 s late.": now, "It is not sealed.": now.Add(time.Minute)}
+		var all []trouble
+		require.Eventually(t, func() bool {
+			all = o.console.troubles()
+			return len(all) == len(warnings) && all[0].Text == warnings[0]
+		}, time.Minute, time.Millisecond)
+		for _, each := range all {
+			require.Equal(t, since[each.Text], each.Since, each.Text)
+		}
+	}
 }
 
 // The bar says what is wrong with the book: sales that should be settled, keys that
@@ -194,7 +223,7 @@ func TestTheBarSaysWhatIsWrongWithTheBook(t *testing.T) {
 
 	o.console.o.Subscriptions.Now = time.Now
 	fields := subscription.Subscription{Name: "shop"}
-	fields.Grant("BuyFundFromCustomer")
+	fields.Operations = []string{"BuyFundFromCustomer"}
 	_, _, err := o.console.o.Subscriptions.Create(t.Context(), fields)
 	require.NoError(t, err)
 	require.NotContains(t, texts(), "shop")
@@ -204,7 +233,7 @@ func TestTheBarSaysWhatIsWrongWithTheBook(t *testing.T) {
 	}))
 	require.Contains(t, texts(), "The primary key of shop works until ")
 	require.NotContains(t, texts(), "check of the book")
-	o.console.o.Machine = func() time.Time { return now.AddDate(0, 0, 20) }
+	o.setMachine(func() time.Time { return now.AddDate(0, 0, 20) })
 	require.Contains(t, texts(), "The primary key of shop expired on ")
 	require.Contains(t, texts(), "No check of the book is recorded in the last 90 days.")
 

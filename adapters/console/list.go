@@ -4,7 +4,6 @@ import (
 	"context"
 	"iter"
 	"net/url"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -14,14 +13,12 @@ import (
 	"bankingapi/domain/audit"
 	"bankingapi/domain/day"
 	"bankingapi/domain/decimal"
-	"bankingapi/domain/fault"
 	"bankingapi/domain/fund"
 	"bankingapi/domain/operation"
 	"bankingapi/domain/push"
 )
 
 const (
-	// pageSize is how many rows a page of a list has.
 	pageSize = 50
 	// pageDepth is how many rows are searched for those of one page.
 	pageDepth = 20000
@@ -39,10 +36,8 @@ type list[T any] struct {
 // field is a field of a filter: a choice if it has options, otherwise an input of Type.
 type field struct {
 	Name, Label, Type string
-	options           func(*request) ([]option, error)
 	// mask shows a value that names a person: a URL has it sealed.
-	mask func(v *viewer, value string) string
-
+	mask    func(v *viewer, value string) string
 	Value   string
 	Options []option
 }
@@ -51,7 +46,6 @@ type option struct{ Value, Text string }
 
 // rows is what the page of a list shows.
 type rows[T any] struct {
-	Path   string
 	Fields []field
 	Rows   []T
 	// Next is the page after this one. Searched is set if rows older than the searched
@@ -63,19 +57,16 @@ type rows[T any] struct {
 	Of, Sealed, Everyone string
 }
 
-// The fields of filters. What they narrow says set.
 var (
 	fromDay    = field{Name: "day", Label: "On, or from", Type: "date"}
 	toDay      = field{Name: "until", Label: "Until", Type: "date"}
-	byPartner  = field{Name: "partner", Label: "Partner", options: partnerOptions}
-	byCode     = field{Name: "code", Label: "Code", options: codeOptions}
+	byPartner  = field{Name: "partner", Label: "Partner"}
 	ofCustomer = field{Name: "customer", Label: "Customer", mask: func(v *viewer, value string) string { return v.Mask(bookfile.Customer, value) }}
-	lookedAt   = field{Name: "looked", Label: "Looked at customer", mask: ofCustomer.mask}
 
 	sales = list[fund.SaleEntry]{
 		path: "sales",
 		fields: []field{
-			fromDay, toDay, {Name: "state", Label: "State", options: options("1", "1 Recorded", "2", "2 Completed", "8", "8 Failed")},
+			fromDay, toDay, {Name: "state", Label: "State", Options: []option{{"1", "1 Recorded"}, {"2", "2 Completed"}, {"8", "8 Failed"}}},
 			byPartner, ofCustomer, {Name: "fund", Label: "Fund"}, {Name: "amount", Label: "Proceeds or amount"},
 		},
 		read: backoffice.Reader.Sales,
@@ -86,7 +77,7 @@ var (
 	}
 	refusals = list[operation.Refusal]{
 		path:    "refusals",
-		fields:  []field{fromDay, toDay, byPartner, ofCustomer, byCode},
+		fields:  []field{fromDay, toDay, byPartner, ofCustomer, {Name: "code", Label: "Code"}},
 		read:    backoffice.Reader.Refusals,
 		place:   func(r *operation.Refusal) backoffice.Cursor { return backoffice.Cursor{OperationID: r.ID} },
 		columns: bookfile.Refusals,
@@ -95,8 +86,8 @@ var (
 		path: "notifications",
 		fields: []field{
 			fromDay, toDay, byPartner, {Name: "user", Label: "User", mask: (*viewer).User}, {Name: "application", Label: "Application"},
-			{Name: "platform", Label: "Platform", options: options("65", "Android", "73", "iOS", "79", "Other")},
-			{Name: "sent", Label: "Send status", options: options("1", "1 Success", "0", "0 Fail")},
+			{Name: "platform", Label: "Platform", Options: []option{{"65", "Android"}, {"73", "iOS"}, {"79", "Other"}}},
+			{Name: "sent", Label: "Send status", Options: []option{{"1", "1 Success"}, {"0", "0 Fail"}}},
 		},
 		read: backoffice.Reader.Notifications,
 		place: func(n *push.Entry) backoffice.Cursor {
@@ -105,8 +96,11 @@ var (
 		columns: bookfile.Notifications,
 	}
 	acts = list[audit.Act]{
-		path:    "audit",
-		fields:  []field{fromDay, toDay, {Name: "actor", Label: "Who"}, {Name: "action", Label: "Did"}, {Name: "object", Label: "To what"}, lookedAt},
+		path: "audit",
+		fields: []field{
+			fromDay, toDay, {Name: "actor", Label: "Who"}, {Name: "action", Label: "Did"}, {Name: "object", Label: "To what"},
+			{Name: "looked", Label: "Looked at customer", mask: ofCustomer.mask},
+		},
 		read:    backoffice.Reader.Acts,
 		place:   func(a *audit.Act) backoffice.Cursor { return backoffice.Cursor{OperationID: a.ID} },
 		columns: bookfile.Acts,
@@ -115,6 +109,13 @@ var (
 
 // set narrows a query to the value of a field.
 func (q *request) set(f *backoffice.Query, name, value string) (err error) {
+	if text := map[string]*string{
+		"partner": &f.Subscription, "fund": &f.IMKBCode, "code": &f.Code, "user": &f.UserID, "application": &f.Application,
+		"actor": &f.Actor, "action": &f.Action, "object": &f.Object,
+	}[name]; text != nil {
+		*text = value
+		return nil
+	}
 	n, wrong := strconv.ParseInt(value, 10, 64)
 	switch name {
 	case "day", "until":
@@ -125,56 +126,38 @@ func (q *request) set(f *backoffice.Query, name, value string) (err error) {
 		f.Until = d.Plus(1).Start(q.Zone)
 	case "state":
 		f.State = operation.State(n) //nolint:gosec // another number finds nothing
-	case "partner":
-		f.Subscription = value
 	case "customer", "looked":
 		if wrong != nil || n < 1 {
 			return errNumber
 		}
 		if f.Object = q.console.customerObject(n); name == "customer" {
-			f.CustomerNo, q.of.customer = n, n
+			f.CustomerNo, q.customer = n, n
 		}
-	case "fund":
-		f.IMKBCode = value
 	case "amount":
 		amount, wrong := decimal.Parse(value)
 		if f.Amount, err = amount.Scaled(2); wrong != nil || err != nil {
 			return errNumber
 		}
-	case "code":
-		f.Code = value
-	case "user":
-		f.UserID = value
-	case "application":
-		f.Application = value
 	case "platform":
 		f.Platform = push.Platform(n) //nolint:gosec // as above
 	case "sent":
 		f.Status = map[string]backoffice.SendStatus{"1": backoffice.Sent, "0": backoffice.NotSent}[value]
-	case "actor":
-		f.Actor = value
-	case "action":
-		f.Action = value
-	case "object":
-		f.Object = value
 	}
 	return err
 }
 
-// customerObject is the object of the acts that are about a customer.
 func (c *Console) customerObject(n int64) string {
 	return "customer " + c.sessions.hash(strconv.FormatInt(n, 10))
 }
 
-// show returns the rows of a page.
 func (l list[T]) show(q *request) (any, error) {
 	values, f, err := l.filter(q)
 	if err != nil {
 		return nil, err
 	}
-	list := rows[T]{Path: "/console/" + l.path, Export: l.address(q, "/export", values)}
+	list := rows[T]{Export: l.address(q, "/export", values)}
 	next := func(c backoffice.Cursor) {
-		list.Next = joined(l.address(q, "", values)) + "before=" + q.refer(c)
+		list.Next = with(l.address(q, "", values), "before", q.refer(c))
 	}
 	f.Limit, f.ScanLimit = pageSize+1, pageDepth
 	if f.Until.IsZero() {
@@ -195,11 +178,7 @@ func (l list[T]) show(q *request) (any, error) {
 		list.Rows = append(list.Rows, row)
 	}
 	for _, field := range l.fields {
-		if field.Value = values.Get(field.Name); field.options != nil {
-			if field.Options, err = field.options(q); err != nil {
-				return nil, err
-			}
-		}
+		field.Value = values.Get(field.Name)
 		if field.mask != nil && field.Value != "" && !q.Revealed() {
 			list.Of, list.Sealed = field.mask(q.viewer, field.Value), q.refer(field.Value)
 			values.Del(field.Name)
@@ -218,11 +197,10 @@ func (l list[T]) export(q *request) (any, error) {
 		return nil, err
 	}
 	f.After = backoffice.Cursor{}
-	return download(q, l.path, l.columns, func(ctx context.Context) iter.Seq2[T, error] { return l.read(q.Office.Reader, ctx, f) })
+	return download(q, l.path, l.columns, l.read(q.Office.Reader, q.r.Context(), f))
 }
 
-// narrow takes the form of a filter. A masked form has its person sealed. Another
-// person may be written beside it.
+// narrow takes the form of a filter. Its masked person is sealed, unless it names another.
 func (l list[T]) narrow(q *request) (any, error) {
 	values := url.Values{}
 	for _, field := range l.fields {
@@ -246,17 +224,12 @@ func (l list[T]) address(q *request, below string, values url.Values) string {
 			sealed = sealed || field.mask != nil
 		}
 	}
-	path := "/console/" + l.path + below
-	switch {
-	case len(filter) == 0:
-		return path
-	case sealed:
-		return with(path, "f", q.refer(filter))
+	if sealed {
+		filter = url.Values{"f": {q.refer(filter)}}
 	}
-	return path + "?" + filter.Encode()
+	return strings.TrimSuffix("/console/"+l.path+below+"?"+filter.Encode(), "?")
 }
 
-// filter reads the filter of a URL.
 func (l list[T]) filter(q *request) (values url.Values, f backoffice.Query, err error) {
 	values = q.r.URL.Query()
 	ref := values.Get("f")
@@ -292,31 +265,4 @@ func parseDay(text string) (d day.Day, err error) {
 		return d, errDay
 	}
 	return d, nil
-}
-
-// options are pairs of a value and its text.
-func options(pairs ...string) func(*request) ([]option, error) {
-	var all []option
-	for pair := range slices.Chunk(pairs, 2) {
-		all = append(all, option{pair[0], pair[1]})
-	}
-	return func(*request) ([]option, error) { return all, nil }
-}
-
-func partnerOptions(q *request) (all []option, err error) {
-	subscriptions, err := q.Subscriptions.List(q.ctx)
-	for _, s := range subscriptions {
-		all = append(all, option{s.Name, s.Name})
-	}
-	return all, err
-}
-
-// codeOptions are the codes of refusals by the bank.
-func codeOptions(*request) (all []option, err error) {
-	for _, c := range fault.Codes() {
-		if c.Remedy == fault.NewOperation {
-			all = append(all, option{c.Name, c.Name})
-		}
-	}
-	return all, nil
 }

@@ -27,33 +27,21 @@ type proofRun struct {
 	Result       backoffice.Proof
 	// Failed says that it could not be finished, Stopped that a person stopped it.
 	Failed, Stopped bool
+	// Last is the newest check that is recorded. The page Proof has it.
+	Last *audit.Act
 }
 
-// maxFindings is how many findings are kept.
 const maxFindings = 500
 
-// Running reports whether the check goes on.
 func (r proofRun) Running() bool { return !r.Began.IsZero() && r.Ended.IsZero() }
 
-// Done reports whether it has a result.
 func (r proofRun) Done() bool { return !r.Ended.IsZero() && !r.Failed && !r.Stopped }
 
-// proofPage is the page Proof. Last is the newest check that is recorded.
-type proofPage struct {
-	proofRun
-	Last     *audit.Act
-	TrailKey string // empty without a trail
-}
-
-// lookBack is how many days back a check of the book is looked for.
-const lookBack = 90
-
-// lastVerified is the newest check that any program has recorded, or nil.
+// lastVerified is the newest check that any program has recorded in 90 days, or nil.
 func lastVerified(ctx context.Context, o *Options) (*audit.Act, error) {
-	return o.Office.LastVerified(ctx, o.Bank().AddDate(0, 0, -lookBack))
+	return o.Office.LastVerified(ctx, o.Bank().AddDate(0, 0, -90))
 }
 
-// now returns how the check is going.
 func (p *proof) now() proofRun {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -61,10 +49,7 @@ func (p *proof) now() proofRun {
 }
 
 func showProof(q *request) (any, error) {
-	p := proofPage{proofRun: q.console.proof.now()}
-	if q.Trail != nil {
-		p.TrailKey = q.Trail.VerifyingKey()
-	}
+	p := q.console.proof.now()
 	if p.Done() && len(p.Findings) > 0 {
 		if err := q.look(); err != nil {
 			return nil, err
@@ -75,46 +60,33 @@ func showProof(q *request) (any, error) {
 	return p, err
 }
 
-// startProof begins a check, or stops the one that runs. The check goes on
-// after the answer. It reads a snapshot on one connection, so that sales go on.
+// startProof begins a check, or stops the one that runs. The check goes on after the
+// answer, on one connection, and holds the place of long work: no other one runs.
 func startProof(q *request) (any, error) {
+	c, p := q.console, &q.console.proof
 	if q.field("action") == "stop" {
-		q.console.proof.stop()
+		p.stop()
 		return q.redirect("/console/proof")
 	}
 	select {
-	case q.console.long <- struct{}{}:
+	case c.long <- struct{}{}:
 	default:
 		return nil, errBusy
 	}
-	q.console.startProof(q.by(context.Background(), ""), q.Name)
-	return q.redirect("/console/proof")
-}
-
-// startProof begins a check. It gives back the place of long work when the check
-// ends, so no other one runs.
-func (c *Console) startProof(ctx context.Context, user string) {
-	p := &c.proof
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	ctx, p.cancel = context.WithCancel(ctx)
-	p.run = proofRun{By: user, Began: c.o.Machine()}
+	ctx, cancel := context.WithCancel(q.by(context.Background(), ""))
 	update := func(change func(*proofRun)) {
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		change(&p.run)
 	}
+	update(func(r *proofRun) { p.cancel, *r = cancel, proofRun{By: q.Name, Began: c.o.Machine()} })
 	p.done.Go(func() {
 		defer func() { <-c.long }()
 		c.reading <- struct{}{} // it is one of the two that read
 		defer func() { <-c.reading }()
 		result, err := c.o.Office.Verify(ctx, nil, backoffice.Watch{
 			Found: func(f backoffice.Finding) {
-				update(func(r *proofRun) {
-					if len(r.Findings) < maxFindings {
-						r.Findings = append(r.Findings, f)
-					}
-				})
+				update(func(r *proofRun) { r.Findings = append(r.Findings, f)[:min(len(r.Findings)+1, maxFindings)] })
 			},
 			Progress: func(rows int64) { update(func(r *proofRun) { r.Rows = rows }) },
 		})
@@ -125,9 +97,9 @@ func (c *Console) startProof(ctx context.Context, user string) {
 			r.Result, r.Stopped, r.Failed, r.Ended = result, ctx.Err() != nil, err != nil, c.o.Machine()
 		})
 	})
+	return q.redirect("/console/proof")
 }
 
-// stop ends a check that runs and waits for it.
 func (p *proof) stop() {
 	p.mu.Lock()
 	if p.cancel != nil {

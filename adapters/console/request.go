@@ -2,53 +2,57 @@ package console
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"net/http"
+	"net/url"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
 	"bankingapi/application/backoffice"
+	"bankingapi/application/subscriptions"
 	"bankingapi/domain/audit"
 	"bankingapi/domain/fault"
+	"bankingapi/domain/fund"
+	"bankingapi/domain/subscription"
 )
 
-// request is one request of a session, as a handler gets it.
+// request is one request of a session, as a handler gets it and templates see it.
 type request struct {
 	*Options
 	*viewer
+	Page *page
+	// Wrong says why a form changed nothing.
+	Wrong   string
 	console *Console
 	r       *http.Request
 	// ctx ends when the page may no longer read.
-	ctx  context.Context
-	page *page
+	ctx context.Context
 	// form is the ID of the form that was sent.
 	form string
-	// of is what the page shows, if not a list: see look.
-	of subject
-}
-
-// subject is whom or what a page is about: the number of a customer, and a text that
-// names nobody.
-type subject struct {
+	// customer and about are whom and what the page shows, for look. about names nobody.
 	customer int64
-	text     string
+	about    string
+	// status and template are those of the answer, unless it is 200 and that of the page.
+	status   int
+	template string
 }
 
-// A handler returns what the template of its page shows, or one of these.
-type (
-	// shown is a page with a status or a template of its own.
-	shown struct {
-		status   int // 0 means 200
-		template string
-		content  any
-	}
-	// response is any other answer.
-	response func(http.ResponseWriter) error
-)
+// view is what a template has: the request, and what the page shows.
+type view struct {
+	*request
+	Content any
+}
 
-// redirect leads to another page.
+// On is the view of a part of the page.
+func (v view) On(content any) view { return view{v.request, content} }
+
+// response is the answer of a handler that shows no page.
+type response func(http.ResponseWriter) error
+
 func (q *request) redirect(path string) (any, error) {
 	return response(func(w http.ResponseWriter) error {
 		http.Redirect(w, q.r, path, http.StatusSeeOther)
@@ -56,13 +60,12 @@ func (q *request) redirect(path string) (any, error) {
 	}), nil
 }
 
-// problem is an error that a page explains.
 type problem struct {
-	status int
-	text   string
+	Status int
+	Text   string
 }
 
-func (p *problem) Error() string { return p.text }
+func (p *problem) Error() string { return p.Text }
 
 var (
 	errNoPage    = &problem{http.StatusNotFound, "This page does not exist."}
@@ -73,6 +76,7 @@ var (
 	errMasked    = &problem{http.StatusForbidden, "The file has numbers and texts in full: show them first, then download it."}
 	errDay       = &problem{http.StatusBadRequest, "A day is written as 2026-11-21."}
 	errNumber    = &problem{http.StatusBadRequest, "A customer is a whole number, and an amount is written as 15.43."}
+	errConfirm   = &problem{http.StatusBadRequest, "Nothing was changed: tick the box to confirm."}
 	errSent      = &problem{http.StatusConflict, "This form was sent before. Nothing more was done."}
 	errBusy      = &problem{http.StatusServiceUnavailable, "Other pages are being read: try again in a moment."}
 	errLong      = &problem{http.StatusServiceUnavailable, "Another download or a check of the book runs: try again in a moment."}
@@ -84,8 +88,7 @@ var (
 // patience is the maximum time for a page to read, and to wait before it reads.
 const patience = 2 * time.Second
 
-// serve is the handler of a page for a method: it finds the session, checks the
-// form, waits for a place to read, and shows what the page returns.
+// serve is the handler of a page for a method.
 func (c *Console) serve(p *page, handle handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		s := c.signedIn(w, r)
@@ -94,8 +97,13 @@ func (c *Console) serve(p *page, handle handler) http.Handler {
 		}
 		ctx, cancel := context.WithTimeout(r.Context(), patience)
 		defer cancel()
-		q := &request{Options: &c.o, viewer: c.viewer(s), console: c, r: r, ctx: ctx, page: p}
-		err := q.checkForm()
+		q := &request{Options: &c.o, viewer: c.viewer(s), Page: p, console: c, r: r, ctx: ctx}
+		var err error
+		if r.Method == http.MethodPost && r.ParseForm() != nil {
+			err = errForm
+		} else if r.Method == http.MethodPost {
+			q.form, err = c.sessions.readFormToken(s, q.field("csrf"))
+		}
 		work := func() error {
 			answer, err := handle(q)
 			if err == nil && p.personal {
@@ -115,12 +123,13 @@ func (c *Console) serve(p *page, handle handler) http.Handler {
 		}
 		disconnected := errors.Is(err, context.Canceled) && ctx.Err() != context.DeadlineExceeded
 		if err != nil && !disconnected {
-			known, page := q.explain(err)
+			known := q.explain(err)
 			if known == errInternal || known == errStorage {
-				c.o.Failed(p.title, err)
+				c.o.Failed(p.Title, err)
 			}
-			if q.answer(w, shown{known.status, "error", page}) != nil {
-				http.Error(w, known.text, known.status) // the template is broken
+			q.status, q.template = known.Status, "error"
+			if q.answer(w, known) != nil {
+				http.Error(w, known.Text, known.Status) // the template is broken
 			}
 		}
 	})
@@ -128,83 +137,67 @@ func (c *Console) serve(p *page, handle handler) http.Handler {
 
 // answer sends what a handler has returned.
 func (q *request) answer(w http.ResponseWriter, answer any) error {
-	content := shown{0, q.page.template, answer}
-	switch answer := answer.(type) {
-	case response:
+	if send, is := answer.(response); is {
 		q.console.sessions.save(w, q.r, q.session)
-		return answer(w)
-	case shown:
-		content = answer
+		return send(w)
 	}
 	var body bytes.Buffer
-	if err := q.console.templates[content.template].ExecuteTemplate(&body, "layout.html", q.view(content.content)); err != nil {
+	if err := q.console.templates[cmp.Or(q.template, q.Page.template)].ExecuteTemplate(&body, "layout.html", view{q, answer}); err != nil {
 		return err
 	}
 	q.console.sessions.save(w, q.r, q.session)
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
-	if content.status != 0 {
-		w.WriteHeader(content.status)
-	}
+	w.WriteHeader(cmp.Or(q.status, http.StatusOK))
 	_, _ = w.Write(body.Bytes()) // it fails only if the client disconnected
 	return nil
 }
 
-// errorPage is the page of an error. Path leads on.
-type errorPage struct {
-	Status           int
-	Text, Path, Name string
-}
-
-// explain says what a person is told of an error, and where the page leads.
-func (q *request) explain(err error) (*problem, errorPage) {
+func (q *request) explain(err error) *problem {
 	known, ok := errors.AsType[*problem](err)
+	unready := func(t trouble) bool { return t.Effect == unavailable }
 	switch {
 	case ok:
+		return known
 	case errors.Is(err, backoffice.ErrNotFound):
-		known = errNothing
+		return errNothing
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(q.ctx.Err(), context.DeadlineExceeded):
-		known = errSlow
+		if q.Page.narrow == "" || slices.ContainsFunc(q.Troubles(), unready) { // a smaller page would be read no faster
+			return errSlow
+		}
+		return &problem{errSlow.Status, errSlow.Text + " " + q.Page.narrow}
 	case fault.KindOf(err) == fault.Unavailable:
-		known = errStorage
-	default:
-		known = errInternal
+		return errStorage
 	}
-	page := errorPage{known.status, known.text, "/console/", "Today"}
-	switch known {
-	case errSlow:
-		if q.page.narrow != "" && !q.console.isTroubled() { // a smaller page would be read no faster
-			page.Text += " " + q.page.narrow
-		}
-	case errSent:
-		page.Path, page.Name = q.r.URL.Path, "See what it did"
-		if name := q.field("name"); name != "" {
-			page.Path = subscriptionPath(name)
-		}
-		if action := q.field("action"); action == "create" || strings.HasPrefix(action, "regenerate-") {
-			page.Text += " New keys are shown only once. If you have not copied them, make another key."
-		}
-	}
-	return known, page
+	return errInternal
 }
 
 // query is a value of the URL, and field one of the form that was sent.
 func (q *request) query(name string) string { return q.r.URL.Query().Get(name) }
 func (q *request) field(name string) string { return q.r.PostForm.Get(name) }
 
-// checkForm refuses forms that this session did not get.
-func (q *request) checkForm() (err error) {
-	if q.r.Method != http.MethodPost {
-		return nil
-	}
-	if q.r.ParseForm() != nil {
-		return errForm
-	}
-	q.form, err = q.console.sessions.readFormToken(q.session, q.field("csrf"))
-	return err
+// Path is the address of the page, Form the form that was sent, and Menu the entries of the
+// menu. Troubles are the lines of the bar, and Partners the subscriptions for a filter.
+func (q *request) Path() string        { return q.r.URL.RequestURI() }
+func (q *request) Form() url.Values    { return q.r.PostForm }
+func (q *request) Menu() []*page       { return q.console.menu }
+func (q *request) Troubles() []trouble { return q.console.troubles() }
+func (q *request) Partners() ([]*subscription.Subscription, error) {
+	return q.Subscriptions.List(q.ctx)
 }
 
-// once carries out a form of an operator that changes something, unless it was sent
-// before. A form that changed nothing can be sent again.
+// Said is what a form did before this page, once.
+func (q *request) Said() (text string) {
+	if q.r.Method == http.MethodGet && q.r.Header.Get("X-Live") == "" && q.Flash != "" && q.FlashPath == q.Path() {
+		text, q.Flash, q.changed = q.Flash, "", true
+	}
+	return text
+}
+
+// FormToken is the value of the hidden field of one form. Each form has another one.
+func (q *request) FormToken() string { return q.console.sessions.newFormToken(q.session) }
+
+// once carries out a form of an operator, unless it was sent before. A form that changed
+// nothing can be sent again: its page says why.
 func once(act handler) handler {
 	return func(q *request) (any, error) {
 		if !q.Operator {
@@ -214,40 +207,71 @@ func once(act handler) handler {
 			return nil, errSent
 		}
 		answer, err := act(q)
-		if page, isPage := answer.(shown); isPage && page.status >= http.StatusBadRequest || errors.Is(err, errBusy) {
+		q.Wrong = reasonOf(err)
+		if q.Wrong != "" || errors.Is(err, errBusy) {
 			q.console.sessions.giveBack(q.form)
 		}
-		return answer, err
+		if q.Wrong == "" {
+			return answer, err
+		}
+		q.status = http.StatusBadRequest
+		return q.Page.show(q)
 	}
 }
 
-// done leads to the page of what a form has changed, which says so once. A reload of
-// that page changes nothing.
-func (q *request) done(path, text string) (any, error) {
-	q.session.setFlash(path, text)
+// reasonOf says why a form changed nothing. It is empty for an error of another cause.
+func reasonOf(err error) string {
+	const nothing = "Nothing was changed. "
+	for _, known := range []error{
+		subscriptions.ErrNameTaken, subscriptions.ErrNotFound, subscriptions.ErrExpired, subscription.ErrCancelled, fund.ErrNotRecorded, fund.ErrDayHasCome,
+		fund.ErrNotCompleted, fund.ErrReversed, fund.ErrNoHolding, fund.ErrNoAccount, fund.ErrOutOfRange,
+	} {
+		if errors.Is(err, known) {
+			return nothing + strings.ToUpper(err.Error()[:1]) + err.Error()[1:] + "."
+		}
+	}
+	if known, ok := errors.AsType[*problem](err); ok && known.Status == http.StatusBadRequest {
+		return known.Text
+	}
+	known, ok := errors.AsType[*fault.Error](err)
+	if !ok || known.Kind != fault.Invalid {
+		return ""
+	}
+	text := []string{nothing + known.Detail}
+	for _, f := range known.Faults {
+		text = append(text, strings.TrimPrefix(f.Pointer, "/")+": "+f.Detail)
+	}
+	return strings.Join(text, " ")
+}
+
+// done leads to the page of what a form has changed, which says so once.
+func (q *request) done(err error, path, text string) (any, error) {
+	if err != nil {
+		return nil, err
+	}
+	q.FlashPath, q.Flash, q.changed = path, text, true
 	return q.redirect(path)
 }
 
-// look records that a page or a file shows unmasked data: the kind of page, and whose
-// data. It must be called before such data is sent; what cannot be recorded is not sent.
+// look records that a page or a file shows unmasked data, and whose. What cannot be recorded
+// must not be sent.
 func (q *request) look() error {
 	if !q.Revealed() {
 		return nil
 	}
-	q.Looked(q.Name, q.page.title)
+	q.Looked(q.Name, q.Page.Title)
 	action := "console.view"
-	if strings.HasSuffix(q.page.path, "/export") {
+	if strings.HasSuffix(q.Page.path, "/export") {
 		action = "console.export"
 	}
-	return q.record(action, q.page.title)
+	return q.record(action, q.Page.Title)
 }
 
-// record keeps an act of the user that changes nothing. The act of a customer has the
-// customer as its object, so that all acts of a customer can be found.
+// record keeps an act of the user that changes nothing. Its object is the customer, if any.
 func (q *request) record(action, object string) error {
-	details := strings.TrimSpace(q.of.text)
-	if q.of.customer != 0 {
-		object, details = q.console.customerObject(q.of.customer), strings.TrimSpace(object+" "+details)
+	details := strings.TrimSpace(q.about)
+	if q.customer != 0 {
+		object, details = q.console.customerObject(q.customer), strings.TrimSpace(object+" "+details)
 	}
 	ctx := q.by(q.r.Context(), "")
 	return q.Office.Audit.Record(ctx, q.Office.Acts.New(ctx, action, object, details))
@@ -278,12 +302,11 @@ func reveal(q *request) (any, error) {
 	return q.redirect(back)
 }
 
-// leave ends the session.
 func leave(q *request) (any, error) {
 	q.console.sessions.end(q.session.ID)
 	q.session.over, q.session.changed = true, true
 	return response(func(w http.ResponseWriter) error {
-		q.console.refuse(w, http.StatusOK, signIn{Left: true})
+		q.console.refuse(w, http.StatusOK, "left")
 		return nil
 	}), nil
 }

@@ -21,7 +21,6 @@ import (
 )
 
 const (
-	cookiePrefix = "bankingapi-console"
 	// idle is how long a session lasts without a request, and a form can be sent.
 	idle = 8 * time.Hour
 	// renewal is after how long the cookie of a session in use is made anew.
@@ -45,8 +44,8 @@ type session struct {
 	over    bool
 }
 
-// reveals reports whether the session shows numbers and texts in full.
-func (s *session) reveals() bool { return s.Operator && s.Unmasked }
+// Revealed reports whether the session shows numbers and texts in full.
+func (s *session) Revealed() bool { return s.Operator && s.Unmasked }
 
 // refer returns a text for a URL or a form that only this session can read.
 func (s *session) refer(value any) string { return seal(s.box, s.ID, value) }
@@ -57,20 +56,6 @@ func (s *session) follow(text string, into any) error {
 		return errReference
 	}
 	return nil
-}
-
-// setFlash keeps what a form did, for the page that is shown next.
-func (s *session) setFlash(path, text string) {
-	s.FlashPath, s.Flash, s.changed = path, text, true
-}
-
-// takeFlash returns what setFlash kept for a page, once.
-func (s *session) takeFlash(path string) (text string) {
-	if s.Flash != "" && path == s.FlashPath {
-		text = s.Flash
-		s.setFlash("", "")
-	}
-	return text
 }
 
 // seal encrypts a value for a purpose, so that it has no other one.
@@ -88,8 +73,7 @@ func unseal(box cipher.AEAD, purpose, text string, into any) bool {
 	return err == nil && json.Unmarshal(plain, into) == nil
 }
 
-// formToken is in a hidden field of each form, sealed: a page of another site cannot
-// make one.
+// formToken is in each form, sealed: a page of another site cannot make one.
 type formToken struct {
 	Form string
 	Made time.Time
@@ -101,16 +85,14 @@ type sessions struct {
 	box cipher.AEAD
 
 	mu sync.Mutex
-	// over are the sessions that have ended and the forms that were carried out, and
-	// since when. They are kept for as long as somebody could send them.
+	// over are ended sessions and forms that were carried out, for as long as they are valid.
 	over    map[string]time.Time
 	address string    // of the console, as links have it
 	token   string    // of the link that was not used yet
 	asked   time.Time // when the last link was asked for
 }
 
-// newSessions makes a key for Options without one. Who used a link is signed in until
-// the service ends.
+// newSessions makes a key for Options without one. A link signs in until the service ends.
 func newSessions(o *Options) *sessions {
 	if len(o.Key) == 0 {
 		o.Key = []byte(rand.Text())
@@ -135,8 +117,7 @@ func (s *sessions) hash(text string) string {
 	return hex.EncodeToString(mac.Sum(nil)[:8])
 }
 
-// end ends a session, or takes a form that is about to change something. It reports
-// false for one that was ended or taken before.
+// end ends a session, or takes a form. It reports false if that was done before.
 func (s *sessions) end(id string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -149,14 +130,12 @@ func (s *sessions) end(id string) bool {
 	return true
 }
 
-// giveBack gives a form back that changed nothing.
 func (s *sessions) giveBack(form string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.over, form)
 }
 
-// newFormToken returns the token of another form.
 func (s *sessions) newFormToken(of *session) string {
 	return of.refer(formToken{rand.Text(), s.Machine()})
 }
@@ -170,25 +149,21 @@ func (s *sessions) readFormToken(of *session, text string) (form string, err err
 	return token.Form, nil
 }
 
-// linkTo returns the token of the link that was not used yet, or makes one.
-func (s *sessions) linkTo(address string) string {
+// link returns the unused link, or makes one. Without an address it leads where the last one
+// does, and is empty if it is asked for too often.
+func (s *sessions) link(address string) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if address == "" {
+		if since := s.Machine().Sub(s.asked); 0 <= since && since < 5*time.Second || s.address == "" {
+			return ""
+		}
+		s.asked, address = s.Machine(), s.address
+	}
 	if s.address = address; s.token == "" {
 		s.token = rand.Text()
 	}
-	return s.token
-}
-
-// mayAsk reports whether a link may be printed now, and for which address.
-func (s *sessions) mayAsk() (address string, ok bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if since := s.Machine().Sub(s.asked); 0 <= since && since < 5*time.Second || s.address == "" {
-		return "", false
-	}
-	s.asked = s.Machine()
-	return s.address, true
+	return "http://" + address + "/console/enter?token=" + s.token
 }
 
 // spend reports whether the token is that of the link, which is used then.
@@ -202,13 +177,11 @@ func (s *sessions) spend(token string) bool {
 	return true
 }
 
-// begin makes a session.
 func (s *sessions) begin(r *http.Request, user string) *session {
 	return &session{ID: rand.Text(), Name: user, Browser: r.UserAgent(), box: s.box, changed: true}
 }
 
-// find returns the session of a request, or nil. If another browser sends the cookie,
-// it was copied, so the session ends.
+// find returns the session of a request, or nil. If another browser sends it, it ends.
 func (s *sessions) find(r *http.Request) *session {
 	found := &session{box: s.box}
 	cookie, err := r.Cookie(cookieName(r, ""))
@@ -226,8 +199,8 @@ func (s *sessions) find(r *http.Request) *session {
 	return found
 }
 
-// save sends the browser its session if it has changed, or was not renewed for some
-// time. A page that refreshes itself is idle.
+// save sends the browser its session if it has changed or is old. A page that refreshes
+// itself is idle.
 func (s *sessions) save(w http.ResponseWriter, r *http.Request, of *session) {
 	if now := s.Machine(); of.changed || now.Sub(of.Used) > renewal && r.Header.Get("X-Live") == "" {
 		of.Used = now
@@ -251,7 +224,7 @@ func (s *sessions) setCookie(w http.ResponseWriter, r *http.Request, name, value
 // its ports: two consoles on one host do not end each other's sessions.
 func cookieName(r *http.Request, name string) string {
 	_, port, _ := net.SplitHostPort(r.Host)
-	return strings.TrimSuffix(cookiePrefix+name+"-"+port, "-")
+	return strings.TrimSuffix("bankingapi-console"+name+"-"+port, "-")
 }
 
 // isFromProxy reports whether a trusted proxy has sent the request.
@@ -260,8 +233,7 @@ func (s *sessions) isFromProxy(r *http.Request) bool {
 	return err == nil && slices.ContainsFunc(s.TrustedProxies, func(p netip.Prefix) bool { return p.Contains(from.Addr().Unmap()) })
 }
 
-// proxied returns the user that a trusted proxy names. ok is false if the
-// request comes from another host or names no user.
+// proxied returns the user that a trusted proxy names.
 func (s *sessions) proxied(r *http.Request) (user string, ok bool) {
 	names := r.Header.Values(s.UserHeader)
 	if !s.isFromProxy(r) || len(names) != 1 { // a proxy that appends to what the client sent is not trusted either

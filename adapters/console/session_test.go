@@ -57,7 +57,7 @@ func TestReplicasShareSessions(t *testing.T) {
 			continue
 		}
 		require.Equal(t, "ayse", found.Name)
-		require.True(t, found.reveals())
+		require.True(t, found.Revealed())
 		var customer int64
 		require.NoError(t, found.follow(ref, &customer))
 		require.Equal(t, int64(1001), customer)
@@ -81,8 +81,8 @@ func TestTheSettingsSayWhoIsAnOperator(t *testing.T) {
 	r.Header.Set("X-User", "ayse")
 	before.sessions.save(w, r, s)
 	r.AddCookie(w.Result().Cookies()[0])
-	require.True(t, before.signedIn(w, r).reveals())
-	require.False(t, after.signedIn(w, r).reveals())
+	require.True(t, before.signedIn(w, r).Revealed())
+	require.False(t, after.signedIn(w, r).Revealed())
 }
 
 // Profiles and the log level are for operators. Who does not come through the proxy is

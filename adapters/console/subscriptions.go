@@ -3,7 +3,6 @@ package console
 import (
 	"cmp"
 	"context"
-	"errors"
 	"net/http"
 	"slices"
 	"strconv"
@@ -11,40 +10,22 @@ import (
 
 	"bankingapi/application/bookfile"
 	"bankingapi/application/subscriptions"
-	"bankingapi/domain/day"
 	"bankingapi/domain/fault"
-	"bankingapi/domain/fund"
 	"bankingapi/domain/subscription"
 )
 
-// subscriptionsPage is the page Subscriptions. Form has the fields of a new one.
+// subscriptionsPage is the page Subscriptions, and that of one subscription.
 type subscriptionsPage struct {
 	Rows []subscriber
-	Form subscriptionForm
-	change
+	Rate picture // of the only one
+	// New has the fields of a new one.
+	New *subscription.Subscription
+	// NewKeys are shown once, after they were made. Done says what made them.
+	NewKeys keys
+	Done    string
 }
 
-// subscriptionPage is the page of one subscription.
-type subscriptionPage struct {
-	subscriber
-	Rate picture
-	Form subscriptionForm
-	change
-}
-
-// change says what a form did.
-type change struct {
-	// Done says what it did, Wrong why it did not.
-	Done, Wrong string
-	// NewKeys are shown once, after they were made. Of is their subscription.
-	NewKeys []newKey
-	Of      string
-}
-
-type newKey struct {
-	Slot subscription.Slot
-	Key  string
-}
+type keys map[subscription.Slot]subscription.Key
 
 // subscriber is a subscription and what it did on this replica.
 type subscriber struct {
@@ -53,32 +34,25 @@ type subscriber struct {
 	Refused int64  // requests that were refused in the last hour and are not stored
 }
 
-// subscriptionForm has the fields of a subscription as the form shows them.
-type subscriptionForm struct {
-	*subscription.Subscription
-	// Expires is the last day of the keys, and From the first that it may be.
-	Expires, From day.Day
-	// Choices are the operations that can be granted.
-	Choices []string
-}
-
 func subscriptionPath(name string) string { return with("/console/subscription", "name", name) }
 
 // subscribers are all subscriptions, or that with the name.
 func subscribers(q *request, name string) (all []subscriber, err error) {
 	found, err := q.Subscriptions.List(q.ctx)
-	refused := make(map[string]int64)
-	for _, r := range q.console.activity.lastHour(q.machine, q.Today()).Refused {
-		refused[r.Partner] += r.Count
-	}
+	refused := q.console.activity.lastHour(q.machine, q.Today()).Refused
 	for _, s := range found {
 		if name != "" && s.Name != name {
 			continue
 		}
 		used := slices.Max(q.console.activity.rates(s.Name, q.machine))
-		row := subscriber{s, short(used) + "/s", refused[s.Name]}
+		row := subscriber{Subscription: s, Used: short(used) + "/s"}
 		if s.RequestsPerSecond > 0 {
 			row.Used += ", " + strconv.Itoa(int(100*used)/s.RequestsPerSecond) + " %"
+		}
+		for of, n := range refused {
+			if of.Subscription == s.Name {
+				row.Refused += n
+			}
 		}
 		all = append(all, row)
 	}
@@ -88,46 +62,28 @@ func subscribers(q *request, name string) (all []subscriber, err error) {
 	return all, err
 }
 
-func showSubscriptions(q *request) (any, error) { return newSubscriptionsPage(q, change{}) }
-
-func newSubscriptionsPage(q *request, c change) (any, error) {
+func showSubscriptions(q *request) (any, error) {
 	rows, err := subscribers(q, "")
-	var all subscription.Subscription
-	all.Grant(q.Subscriptions.Operations()...)
-	return subscriptionsPage{rows, newSubscriptionForm(q, &all), c}, err
+	return subscriptionsPage{Rows: rows, New: new(subscription.Subscription)}, err
 }
 
 func showSubscription(q *request) (any, error) {
-	return newSubscriptionPage(q, q.query("name"), change{})
+	return newSubscriptionPage(q, nil, cmp.Or(q.query("name"), q.field("name"), "\n"), "", nil) // as below
 }
 
-func newSubscriptionPage(q *request, name string, c change) (any, error) {
-	found, err := subscribers(q, cmp.Or(name, "\n")) // no name has a line end
+func newSubscriptionPage(q *request, err error, name, done string, made keys) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	rates := q.console.activity.rates(name, q.machine)
-	rate := minutes(q, rates, "")
-	rate.About = "Requests a second of " + name + " over the last hour: at most " + short(slices.Max(rates)) + "."
-	return subscriptionPage{found[0], rate, newSubscriptionForm(q, found[0].Subscription), c}, nil
+	rows, err := subscribers(q, name)
+	q.template = "subscription"
+	return subscriptionsPage{Rows: rows, Rate: minutes(q, "", q.console.activity.rates(name, q.machine)), NewKeys: made, Done: done}, err
 }
 
-func newSubscriptionForm(q *request, s *subscription.Subscription) subscriptionForm {
-	f := subscriptionForm{Subscription: s, Expires: q.LastDay(s.PrimaryKey.Expires), From: q.Day(q.machine)}
-	if !f.Expires.IsNone() && f.Expires.Before(f.From) {
-		f.From = f.Expires // an expired key may stay so
-	}
-	f.Choices = slices.Concat(q.Subscriptions.Operations(), s.HostOperations) // these may be of another host program on this database
-	slices.Sort(f.Choices)
-	f.Choices = slices.Compact(f.Choices)
-	return f
-}
-
-// subscriptionColumns are the columns of the export.
 var subscriptionColumns = []bookfile.Column[subscriber]{
 	{Name: "Name", Value: func(s *subscriber) bookfile.Value { return bookfile.Text(s.Name) }},
 	{Name: "State", Value: func(s *subscriber) bookfile.Value { return bookfile.Text(string(s.State)) }},
-	{Name: "Operations", Value: func(s *subscriber) bookfile.Value { return bookfile.Text(strings.Join(s.Granted(), ", ")) }},
+	{Name: "Operations", Value: func(s *subscriber) bookfile.Value { return bookfile.Text(strings.Join(s.Operations, ", ")) }},
 	{Name: "RequestsPerSecond", Value: func(s *subscriber) bookfile.Value { return bookfile.Integer(int64(s.RequestsPerSecond)) }},
 	{Name: "BusiestMinute", Value: func(s *subscriber) bookfile.Value { return bookfile.Text(s.Used) }},
 	{Name: "RequireCallerId", Value: func(s *subscriber) bookfile.Value { return bookfile.Text(strconv.FormatBool(s.RequireCallerID)) }},
@@ -157,76 +113,52 @@ func exportSubscriptions(q *request) (any, error) {
 // a caller needs the box of confirmation.
 func changeSubscription(q *request) (any, error) {
 	name, action := q.field("name"), q.field("action")
-	c := change{Wrong: "Nothing was changed: tick the box to confirm."}
-	if action == "create" || action == "activate" || q.field("confirm") == "yes" {
-		var err error
-		if c, err = carryOut(q, name, action); err != nil {
-			reason, ok := reasonOf(err)
-			if !ok {
-				return nil, err
-			}
-			c = change{Wrong: "Nothing was changed. " + reason}
-		}
+	if action != "create" && action != "activate" && q.field("confirm") != "yes" {
+		return nil, errConfirm
 	}
-	if c.Wrong == "" && len(c.NewKeys) == 0 {
-		return q.done(subscriptionPath(name), c.Done)
-	}
-	page, err := newSubscriptionPage(q, name, c) // new keys are in this answer only
-	answer := shown{0, "subscription", page}
-	if c.Wrong != "" {
-		answer.status = http.StatusBadRequest
-		if action == "create" {
-			answer.template = "subscriptions"
-			answer.content, err = newSubscriptionsPage(q, c)
-		}
-	}
-	return answer, err
-}
-
-func carryOut(q *request, name, action string) (c change, err error) {
 	ctx := q.by(q.ctx, q.field("reason"))
+	become := func(state subscription.State, done string) (any, error) {
+		return q.done(q.Subscriptions.SetState(ctx, name, state), subscriptionPath(name), name+done)
+	}
 	switch action {
 	case "create":
 		fields, err := fieldsOf(q, new(subscription.Subscription))
 		if err != nil {
-			return c, err
+			return nil, err
 		}
 		fields.Name = name
 		primary, secondary, err := q.Subscriptions.Create(ctx, fields)
-		return change{Of: name, NewKeys: []newKey{{subscription.Primary, primary.Reveal()}, {subscription.Secondary, secondary.Reveal()}}, Done: name + " can call the API within 5 seconds."}, err
+		return newSubscriptionPage(q, err, name, name+" can call the API within 5 seconds.", keys{subscription.Primary: primary, subscription.Secondary: secondary})
 	case "change":
 		return revise(ctx, q, name)
 	case "suspend":
-		return change{Done: name + " is suspended. Its keys stop working within 5 seconds."}, q.Subscriptions.SetState(ctx, name, subscription.Suspended)
+		return become(subscription.Suspended, " is suspended. Its keys stop working within 5 seconds.")
 	case "activate":
-		return change{Done: name + " is active."}, q.Subscriptions.SetState(ctx, name, subscription.Active)
+		return become(subscription.Active, " is active.")
 	case "cancel":
-		return change{Done: name + " is cancelled, for good."}, q.Subscriptions.SetState(ctx, name, subscription.Cancelled)
+		return become(subscription.Cancelled, " is cancelled, for good.")
 	case "regenerate-primary", "regenerate-secondary":
 		slot := subscription.Slot(strings.TrimPrefix(action, "regenerate-"))
 		key, err := q.Subscriptions.Regenerate(ctx, name, slot)
-		return change{Of: name, NewKeys: []newKey{{slot, key.Reveal()}}, Done: "The old key stops working within 5 seconds."}, err
+		return newSubscriptionPage(q, err, name, "The old key stops working within 5 seconds.", keys{slot: key})
 	}
-	return c, errNothing
+	return nil, errNothing
 }
 
-// revise changes what the form has changed.
-func revise(ctx context.Context, q *request, name string) (c change, err error) {
-	found, err := subscribers(q, name)
+func revise(ctx context.Context, q *request, name string) (any, error) {
+	found, err := subscribers(q, cmp.Or(name, "\n")) // no name has a line end
 	if err != nil {
-		return c, err
+		return nil, err
 	}
 	before := found[0].Subscription
 	fields, err := fieldsOf(q, before)
 	if err != nil {
-		return c, err
+		return nil, err
 	}
-	fields.ClientCertificate = before.ClientCertificate // the form does not have it
 	changes := subscriptions.Differences(before, &fields, q.Zone)
 	if len(changes) == 0 {
-		return change{Wrong: "Nothing was changed: the form has the values that the subscription has."}, nil
+		return nil, &problem{http.StatusBadRequest, "Nothing was changed: the form has the values that the subscription has."}
 	}
-	details := strings.Join(changes, "; ")
 	expires := fields.PrimaryKey.Expires
 	err = q.Subscriptions.Change(ctx, name, func(s *subscription.Subscription) error {
 		if q.LastDay(expires) != q.LastDay(s.PrimaryKey.Expires) {
@@ -234,21 +166,19 @@ func revise(ctx context.Context, q *request, name string) (c change, err error) 
 		}
 		return s.Revise(fields)
 	})
-	return change{Done: name + " is changed: " + details + ". Every replica follows within 5 seconds."}, err
+	return q.done(err, subscriptionPath(name), name+" is changed: "+strings.Join(changes, "; ")+". Every replica follows within 5 seconds.")
 }
 
-// fieldsOf reads the form of a subscription.
 func fieldsOf(q *request, before *subscription.Subscription) (fields subscription.Subscription, err error) {
-	fields = subscription.Subscription{AppKey: q.field("appkey"), Channel: q.field("channel"), TellerName: q.field("teller"), RequireCallerID: q.field("callerid") == "required"}
+	fields = subscription.Subscription{AppKey: q.field("appkey"), Channel: q.field("channel"), TellerName: q.field("teller"), RequireCallerID: q.field("callerid") == "required",
+		ClientCertificate: strings.ToLower(strings.ReplaceAll(q.field("certificate"), ":", ""))} // as it is stored
 	names := q.r.PostForm["operation"]
 	if err := q.Subscriptions.CheckOperations(slices.DeleteFunc(slices.Clone(names), before.MayCallNamed)...); err != nil {
 		return fields, err
 	}
-	fields.Grant(names...)
-	if len(fields.Granted()) == 0 {
+	if fields.Operations = subscription.InOrder(names); len(names) == 0 {
 		return fields, fault.New(fault.Invalid, "Choose at least one operation. To refuse all, suspend the subscription.")
 	}
-	slices.Sort(fields.Operations)
 	if text := strings.TrimSpace(q.field("rate")); text != "" {
 		if fields.RequestsPerSecond, err = strconv.Atoi(text); err != nil {
 			return fields, fault.New(fault.Invalid, "The rate limit must be a whole number.")
@@ -265,26 +195,4 @@ func fieldsOf(q *request, before *subscription.Subscription) (fields subscriptio
 		fields.PrimaryKey.Expires, fields.SecondaryKey.Expires = expires, expires
 	}
 	return fields, nil
-}
-
-// reasonOf is the sentence for an error that the form caused.
-func reasonOf(err error) (text string, ok bool) {
-	for _, known := range []error{
-		subscriptions.ErrNameTaken, subscriptions.ErrNotFound, subscriptions.ErrExpired, subscription.ErrCancelled, fund.ErrNotRecorded, fund.ErrDayHasCome,
-		fund.ErrNotCompleted, fund.ErrReversed, fund.ErrNoHolding, fund.ErrNoAccount, fund.ErrOutOfRange,
-	} {
-		if errors.Is(err, known) {
-			text = err.Error()
-			return strings.ToUpper(text[:1]) + text[1:] + ".", true
-		}
-	}
-	known, ok := errors.AsType[*fault.Error](err)
-	if !ok || known.Kind != fault.Invalid {
-		return "", false
-	}
-	all := []string{known.Detail}
-	for _, f := range known.Faults {
-		all = append(all, strings.TrimPrefix(f.Pointer, "/")+": "+f.Detail)
-	}
-	return strings.Join(all, " "), true
 }

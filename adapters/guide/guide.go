@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 
 	"bankingapi/application/backoffice"
@@ -50,12 +51,11 @@ func (g Guide) Commands(url string) []string {
 	return commands
 }
 
+var plain = regexp.MustCompile(`^[a-zA-Z0-9/._:-]*$`)
+
 // quote is a path as one word for a shell, also inside double quotes.
 func quote(path string) string {
-	plain := strings.IndexFunc(path, func(r rune) bool {
-		return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("/._-:", r))
-	}) < 0
-	if plain {
+	if plain.MatchString(path) {
 		return path
 	}
 	return "'" + strings.ReplaceAll(path, "'", `'\''`) + "'"
@@ -126,29 +126,24 @@ func (g *Guide) readKey() error {
 	return nil
 }
 
-// create makes a subscription and keeps its key in the file, which only its owner
-// can read. The error is subscriptions.ErrNameTaken if there is one.
+// create makes a subscription. The error is subscriptions.ErrNameTaken if there is one.
 func (g *Guide) create(ctx context.Context, m *subscriptions.Manager, name string) error {
 	key, _, err := m.Create(ctx, subscription.Subscription{Name: name})
-	if err != nil {
-		return err
-	}
-	return g.keep(key)
+	return g.keep(key, err)
 }
 
-// renew replaces the primary key of a subscription and keeps it in the file.
+// renew replaces the primary key of a subscription.
 func (g *Guide) renew(ctx context.Context, m *subscriptions.Manager, name string) error {
-	key, err := m.Regenerate(ctx, name, subscription.Primary)
+	return g.keep(m.Regenerate(ctx, name, subscription.Primary))
+}
+
+// keep keeps a key in the file, which only its owner can read, unless making it failed.
+func (g *Guide) keep(key subscription.Key, err error) error {
 	if err != nil {
 		return err
 	}
-	return g.keep(key)
-}
-
-func (g *Guide) keep(key subscription.Key) error {
 	g.Key = g.KeyPrefix + key.Reveal()
-	err := os.MkdirAll(filepath.Dir(g.KeyFile), 0o700)
-	if err == nil {
+	if err = os.MkdirAll(filepath.Dir(g.KeyFile), 0o700); err == nil {
 		err = os.WriteFile(g.KeyFile, []byte(g.Key+"\n"), 0o600)
 	}
 	if err != nil {

@@ -11,15 +11,11 @@ import (
 	"bankingapi/domain/subscription"
 )
 
-// Adder is the use case AddPushNotificationResponse.
+// Adder is the use case AddPushNotificationResponse. Its methods are Do, Faults and Busy
+// of an Operation.
 type Adder interface {
-	// Add carries the operation out. The kind of its error becomes the HTTP
-	// status. Add may keep the texts in the parameters, but not the slice.
 	Add(ctx context.Context, caller *subscription.Subscription, header operation.Header, parameters []push.Fields) (operation.Outcome, error)
-	// Faults returns the rules that the request breaks, as Add would report them.
 	Faults(header operation.Header, parameters []push.Fields) []fault.Fault
-	// Busy returns the error of kind fault.Busy with which Add would refuse a
-	// request now, or nil.
 	Busy() error
 }
 

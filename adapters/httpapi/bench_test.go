@@ -72,7 +72,7 @@ type saleTaker struct{ taker }
 
 func (saleTaker) Faults(operation.Header, []fund.SaleFields) []fault.Fault { return nil }
 
-var someone = subscription.Subscription{Name: "acme", State: subscription.Active, Operations: operation.Names[:]}
+var someone = subscription.Subscription{Name: "acme", State: subscription.Active, Operations: operation.AllNames()}
 
 // sink is a ResponseWriter as cheap as it can be.
 type sink struct{ header http.Header }

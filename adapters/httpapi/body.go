@@ -46,66 +46,61 @@ func isJSON(types []string) bool {
 
 // isIdentity reports whether every content coding is identity, which is none.
 func isIdentity(encodings []string) bool {
-	for _, value := range encodings {
-		for coding := range strings.SplitSeq(value, ",") {
-			coding = strings.TrimSpace(coding)
-			if coding != "" && !strings.EqualFold(coding, "identity") {
-				return false
-			}
+	for coding := range strings.SplitSeq(strings.Join(encodings, ","), ",") {
+		if coding = strings.TrimSpace(coding); coding != "" && !strings.EqualFold(coding, "identity") {
+			return false
 		}
 	}
 	return true
 }
 
 // receive reads the body into a buffer that grows with the bytes that arrive: a
-// Content-Length is only a promise. It answers a body that is too large itself.
-// ok reports whether the body was received; if not, problem is nil or still to
-// be answered.
-func (a *api) receive(x *exchange, r *http.Request, into *bytes.Buffer) (refused *problem, ok bool) {
+// Content-Length is only a promise.
+func (a *api) receive(x *exchange, r *http.Request, into *bytes.Buffer) *problem {
 	if r.ContentLength > a.BodyLimit {
-		a.refuseTooLarge(x, r)
-		return nil, false
+		return a.tooLarge(r)
 	}
 	var err error
 	x.body = io.LimitedReader{R: r.Body, N: a.BodyLimit + 1}
 	x.BytesIn, err = into.ReadFrom(&x.body)
 	switch {
-	case err == nil && x.BytesIn > a.BodyLimit:
-		a.refuseTooLarge(x, r)
-		return nil, false
-	case err == nil:
-		return nil, true
-	case isGone(r, err):
+	case err != nil && isGone(r, err):
 		x.abandon(err)
+	case err != nil:
+		return refusal(http.StatusBadRequest, fault.InvalidJSON, "The body does not end where HTTP says it ends.")
+	case x.BytesIn > a.BodyLimit:
+		return a.tooLarge(r)
 	}
-	return refusal(http.StatusBadRequest, fault.InvalidJSON, "The body does not end where HTTP says it ends."), false
+	return nil
 }
 
 // drainLimit is how much of a too large body is read and dropped after the
 // answer, so that a caller who sends everything before it reads sees the answer.
 const drainLimit = 16 << 20
 
-// refuseTooLarge answers at once, before it reads the rest of the body.
-func (a *api) refuseTooLarge(x *exchange, r *http.Request) {
+func (a *api) tooLarge(r *http.Request) *problem {
 	p := bare(http.StatusRequestEntityTooLarge, fault.BodyTooLarge,
 		"The body must have at most "+strconv.FormatInt(a.BodyLimit, 10)+" bytes.")
 	// A caller that waits for "100 Continue" has sent nothing yet, and one that
 	// has far more to send is cut. HTTP/2 ends the stream, not the connection.
-	if r.Header["Expect"] != nil || r.ContentLength > drainLimit || r.ProtoMajor != 1 {
-		x.refuse(p)
-		return
+	if r.Header["Expect"] == nil && r.ContentLength <= drainLimit && r.ProtoMajor == 1 {
+		p.unread = r.Body
 	}
+	return p
+}
+
+// sendBeforeBody answers at once, before it reads the rest of the body.
+func (x *exchange) sendBeforeBody(status int, answer []byte, body io.Reader) {
 	controller := http.NewResponseController(x)
 	_ = controller.EnableFullDuplex() // otherwise net/http reads the body before it sends the answer
-	x.Header().Set("Content-Length", strconv.Itoa(len(p.append(nil, a.errorPages, x.RequestID))))
-	x.refuse(p)
+	x.Header().Set("Content-Length", strconv.Itoa(len(answer)))
+	x.send(status, problemType, answer)
 	if controller.Flush() == nil {
-		_, _ = io.CopyN(io.Discard, r.Body, drainLimit) // it was answered: an error changes nothing
+		_, _ = io.CopyN(io.Discard, body, drainLimit) // it was answered: an error changes nothing
 	}
 }
 
-// isGone reports whether the caller has left or was too slow. Otherwise it broke
-// the rules of HTTP.
+// isGone reports whether the caller has left or was too slow.
 func isGone(r *http.Request, err error) bool {
 	var network net.Error // a timeout too
 	return r.Context().Err() != nil || errors.Is(err, io.ErrUnexpectedEOF) || errors.As(err, &network)

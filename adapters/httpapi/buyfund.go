@@ -11,15 +11,11 @@ import (
 	"bankingapi/domain/subscription"
 )
 
-// Buyer is the use case BuyFundFromCustomer.
+// Buyer is the use case BuyFundFromCustomer. Its methods are Do, Faults and Busy of an
+// Operation.
 type Buyer interface {
-	// Buy carries the operation out. The kind of its error becomes the HTTP
-	// status. Buy may keep the texts in the parameters, but not the slice.
 	Buy(ctx context.Context, caller *subscription.Subscription, header operation.Header, parameters []fund.SaleFields) (operation.Outcome, error)
-	// Faults returns the rules that the request breaks, as Buy would report them.
 	Faults(header operation.Header, parameters []fund.SaleFields) []fault.Fault
-	// Busy returns the error of kind fault.Busy with which Buy would refuse a
-	// request now, or nil.
 	Busy() error
 }
 

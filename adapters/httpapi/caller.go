@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"maps"
 	"net/http"
 	"strings"
 	"sync"
@@ -17,12 +18,11 @@ import (
 
 // Callers recognises callers by their keys.
 type Callers interface {
-	// Find returns the active subscription with that key, or nil if there is
-	// none. The API does not change it. The error is fault.Unavailable if
-	// subscriptions cannot be read now.
+	// Find returns the active subscription with that key, or nil if there is none. The
+	// error is fault.Unavailable if subscriptions cannot be read now.
 	Find(ctx context.Context, presented string) (*subscription.Subscription, error)
-	// Name returns the name of a subscription that has this key but is not active,
-	// whose key has expired, or whose client certificate is missing. It is empty if no subscription is known to have it.
+	// Name returns the name of a subscription that has this key but may not use it now.
+	// It is empty if no subscription is known to have the key.
 	Name(presented string) string
 }
 
@@ -74,14 +74,9 @@ func (x *exchange) challenge(r *http.Request, code, detail string) *problem {
 		`AzureApiManagementKey realm="https://`+saneHost(r.Host)+`/BankingApiV01",name="`+keyHeader+`",type="header"`)
 }
 
-// saneHost returns a Host header if it can stand in a quoted string. Otherwise
-// it returns localhost.
+// saneHost returns a Host header if it can stand in a quoted string, or localhost.
 func saneHost(host string) string {
-	const others = ".-:[]"
-	unusual := func(c rune) bool {
-		return (c < '0' || c > '9') && (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && !strings.ContainsRune(others, c)
-	}
-	if host == "" || len(host) > 255 || strings.ContainsFunc(host, unusual) {
+	if host == "" || len(host) > 255 || strings.TrimLeft(host, alphanumeric+".-:[]") != "" {
 		return "localhost"
 	}
 	return host
@@ -107,57 +102,37 @@ func (a *api) admit(r *http.Request, caller *subscription.Subscription) *problem
 // rates limits the requests of each subscription that has a limit. The requests
 // of one second may come at once.
 type rates struct {
-	mutex   sync.Mutex
-	last    time.Time
-	byName  map[string]*rate.Limiter
-	sweepAt int
+	mutex       sync.Mutex
+	last, swept time.Time
+	byName      map[string]*rate.Limiter
 }
-
-// minSweep is how many limiters are kept without checking which are idle.
-const minSweep = 1024
 
 func (l *rates) allow(s *subscription.Subscription, now time.Time) bool {
 	if s.RequestsPerSecond == 0 {
 		return true
 	}
-	return l.of(s, now).AllowN(now, 1)
-}
-
-func (l *rates) of(s *subscription.Subscription, now time.Time) *rate.Limiter {
 	l.mutex.Lock()
 	defer l.mutex.Unlock()
 	// A limiter would wait until a clock that was set back is where it was. Requests
 	// that overtake each other are not that far apart.
-	if l.last.Sub(now) > time.Second {
-		l.byName = nil
+	if l.byName == nil || l.last.Sub(now) > time.Second {
+		l.byName, l.swept = make(map[string]*rate.Limiter), now
 	}
 	l.last = now
+	// A limiter that is full again does what a new one does. So the callers of the last
+	// two seconds bound the memory.
+	if now.Sub(l.swept) >= time.Second {
+		l.swept = now
+		maps.DeleteFunc(l.byName, func(_ string, idle *rate.Limiter) bool { return idle.TokensAt(now) >= float64(idle.Burst()) })
+	}
 	limiter, known := l.byName[s.Name]
 	switch limit := rate.Limit(s.RequestsPerSecond); {
 	case !known:
-		l.sweep(now)
 		limiter = rate.NewLimiter(limit, s.RequestsPerSecond)
 		l.byName[s.Name] = limiter
 	case limiter.Limit() != limit: // the subscription was changed
 		limiter.SetLimitAt(now, limit)
 		limiter.SetBurstAt(now, s.RequestsPerSecond)
 	}
-	return limiter
-}
-
-// sweep drops limiters that are full again, because a new one does the same. So
-// the callers of the last second bound the memory.
-func (l *rates) sweep(now time.Time) {
-	if l.byName == nil {
-		l.byName, l.sweepAt = make(map[string]*rate.Limiter), minSweep
-	}
-	if len(l.byName) < l.sweepAt {
-		return
-	}
-	for name, limiter := range l.byName {
-		if limiter.TokensAt(now) >= float64(limiter.Burst()) {
-			delete(l.byName, name)
-		}
-	}
-	l.sweepAt = max(minSweep, 2*len(l.byName))
+	return limiter.AllowN(now, 1)
 }

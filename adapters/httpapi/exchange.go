@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"runtime/debug"
 	"slices"
+	"strings"
 
 	"bankingapi/application/commit"
 	"bankingapi/application/summary"
@@ -13,9 +14,8 @@ import (
 	"bankingapi/domain/operation"
 )
 
-// StatusClientGone is the Status of an Exchange whose caller left, or was cut by
-// a timeout, before the answer. Nothing was sent and nothing happened. It is
-// never on the wire.
+// StatusClientGone is the Status of an Exchange whose caller left, or was cut by a
+// timeout, before the answer. Nothing was sent and nothing happened.
 const StatusClientGone = 499
 
 // exchange is a request in progress and the http.ResponseWriter of its answer.
@@ -23,14 +23,11 @@ type exchange struct {
 	api *api
 	http.ResponseWriter
 	summary.Exchange
-	// ids holds the values of X-Request-Id and Operation-Id, so that both
-	// headers cost one allocation. It is not pooled, because a handler around the
-	// API may still read the header.
+	// ids holds the values of X-Request-Id and Operation-Id in one allocation. It is
+	// not pooled, because a handler around the API may still read the header.
 	ids *[2]string
 	// sentID reports that the caller sent the X-Request-Id.
 	sentID bool
-	// turkish reports that the caller prefers Turkish.
-	turkish bool
 	// body reads the request's body up to the limit. It is here to be pooled.
 	body io.LimitedReader
 }
@@ -59,11 +56,8 @@ func (x *exchange) begin(w http.ResponseWriter, r *http.Request) {
 		// A request with Content-Length and Transfer-Encoding must end its
 		// connection, because a proxy may disagree about where it ends (RFC 9112,
 		// section 6.1). net/http removes Content-Length then and leaves no trace of
-		// it. To see it, the bytes of the header would have to be read before
-		// net/http does, below its TLS. So every chunked request of HTTP/1.1 ends its
-		// connection: the cost of a handshake for callers that stream, who can send a
-		// Content-Length or use HTTP/2, against one caller's request in the
-		// connection of another.
+		// it, so every chunked request of HTTP/1.1 ends its connection. Callers that
+		// stream can send a Content-Length or use HTTP/2.
 		header["Connection"] = closing
 	}
 	x.ids = new([2]string)
@@ -77,32 +71,21 @@ func (x *exchange) begin(w http.ResponseWriter, r *http.Request) {
 	x.RequestID = x.ids[0]
 }
 
-var methods = []string{
-	http.MethodPost, http.MethodGet, http.MethodHead, http.MethodPut, http.MethodPatch,
-	http.MethodDelete, http.MethodConnect, http.MethodOptions, http.MethodTrace,
-}
-
+// method is the label of a method in metrics.
 func method(m string) string {
-	if slices.Contains(methods, m) {
+	switch m {
+	case http.MethodPost, http.MethodGet, http.MethodHead, http.MethodPut, http.MethodPatch,
+		http.MethodDelete, http.MethodConnect, http.MethodOptions, http.MethodTrace:
 		return m
 	}
 	return "OTHER"
 }
 
+const alphanumeric = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
+
 // isSaneID matches [A-Za-z0-9._:-]{1,128}
 func isSaneID(id string) bool {
-	if len(id) < 1 || len(id) > 128 {
-		return false
-	}
-	for i := range len(id) {
-		switch c := id[i]; {
-		case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z', '0' <= c && c <= '9':
-		case c == '.', c == '_', c == ':', c == '-':
-		default:
-			return false
-		}
-	}
-	return true
+	return len(id) >= 1 && len(id) <= 128 && strings.TrimLeft(id, alphanumeric+"._:-") == ""
 }
 
 // WriteHeader implements http.ResponseWriter and notes the status.
@@ -148,7 +131,7 @@ func (x *exchange) name(id operation.ID) {
 }
 
 // answer writes the 200 of a decided operation.
-func (x *exchange) answer(o operation.Outcome) {
+func (x *exchange) answer(r *http.Request, o operation.Outcome) *problem {
 	x.State, x.Replayed = o.State, o.Replayed
 	if x.name(o.ID); x.OperationID != "" && !x.sentID {
 		// It is kept with nothing, so that it must be one that is kept.
@@ -158,21 +141,20 @@ func (x *exchange) answer(o operation.Outcome) {
 	if o.Replayed {
 		x.Header()["Idempotent-Replayed"] = replayed
 	}
-	switch o.State {
-	case operation.Completed:
-		x.send(http.StatusOK, jsonType, completed)
-	case operation.Recorded:
-		x.send(http.StatusOK, jsonType, recorded)
-	case operation.Failed:
+	turkish := false
+	if o.State == operation.Failed {
 		x.noteCodes(o.Faults)
-		if x.turkish {
+		if turkish = prefersTurkish(r.Header["Accept-Language"]); turkish {
 			x.Header()["Content-Language"] = []string{"tr"}
 		}
-		x.send(http.StatusOK, jsonType, appendRefusal(nil, o.Faults, x.turkish))
-	default:
-		x.State = 0
-		x.refuse(internal(errors.New("the operation ended in no known state")))
 	}
+	body := Answer(o, turkish)
+	if body == nil {
+		x.State = 0
+		return internal(errors.New("the operation ended in no known state"))
+	}
+	x.send(http.StatusOK, jsonType, body)
+	return nil
 }
 
 // refuse writes every answer that is not 200.
@@ -185,7 +167,12 @@ func (x *exchange) refuse(p *problem) {
 	}
 	x.Err = p.cause
 	x.noteCodes(p.faults)
-	x.send(p.status, problemType, p.append(nil, x.api.errorPages, x.RequestID))
+	body := p.append(nil, x.api.errorPages, x.RequestID)
+	if p.unread != nil {
+		x.sendBeforeBody(p.status, body, p.unread)
+		return
+	}
+	x.send(p.status, problemType, body)
 }
 
 func (x *exchange) noteCodes(faults []fault.Fault) {
@@ -196,15 +183,13 @@ func (x *exchange) noteCodes(faults []fault.Fault) {
 	}
 }
 
-// abandon ends a request whose caller has left. net/http closes the connection,
-// or resets the stream, without an answer.
+// abandon ends a request whose caller has left, without an answer.
 func (x *exchange) abandon(cause error) {
 	x.Status, x.Err = StatusClientGone, cause
 	panic(http.ErrAbortHandler)
 }
 
-// end turns a panic into an answer and passes the exchange to Observe. It must
-// be deferred.
+// end, deferred, turns a panic into an answer and passes the exchange to Observe.
 func (x *exchange) end(r *http.Request) {
 	cause := recover()
 	aborted := cause == http.ErrAbortHandler //nolint:errorlint // net/http compares it so too

@@ -120,7 +120,7 @@ func (callers) Name(presented string) string {
 }
 
 func caller(change func(*subscription.Subscription)) *subscription.Subscription {
-	s := &subscription.Subscription{Name: "acme", State: subscription.Active, Operations: operation.Names[:]}
+	s := &subscription.Subscription{Name: "acme", State: subscription.Active, Operations: operation.AllNames()}
 	if change != nil {
 		change(s)
 	}

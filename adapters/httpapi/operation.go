@@ -2,10 +2,13 @@ package httpapi
 
 import (
 	"context"
-	"fmt"
 	"net/http"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
+	"sync"
+	"time"
 
 	"bankingapi/adapters/httpapi/strictjson"
 	"bankingapi/application/commit"
@@ -26,17 +29,16 @@ type Operation[Record any] struct {
 	Members []strictjson.Member[Record]
 	// Do carries the operation out. Required.
 	//
-	// The State of its outcome must be Recorded, Completed or Failed. The kind
-	// of its error becomes the HTTP status; an error of no kind is 500. Do must
-	// check that there is a record, and a limit of its own that is lower than
-	// http.parameters_limit (operation.CountFaults), the header
-	// (operation.Header.Faults), and what is required of and defined for the caller
-	// (Subscription.Missing and Complete). It may keep the texts in the parameters,
-	// but not the slice.
+	// The State of its outcome must be Recorded, Completed or Failed. The kind of its
+	// error becomes the HTTP status; an error of no kind is 500. Do must check that there
+	// is a record, and a limit of its own below http.parameters_limit
+	// (operation.CountFaults), the header (operation.Header.Faults), and what the caller
+	// must have (Subscription.Missing and Complete). It may keep the texts in the
+	// parameters, but not the slice.
 	Do func(ctx context.Context, caller *subscription.Subscription, header operation.Header, parameters []Record) (operation.Outcome, error)
-	// Faults returns the rules that the fields break, as Do would report them.
-	// It is called for a request whose JSON already has faults, so that the
-	// caller sees all of them at once. It may be nil.
+	// Faults returns the rules that the fields break, as Do would report them. It is
+	// called if the JSON already has faults, so that the caller sees all of them at
+	// once. It may be nil.
 	Faults func(header operation.Header, parameters []Record) []fault.Fault
 	// Busy returns an error of kind fault.Busy if Do would refuse every request
 	// now. It is called before the body is decoded. It may be nil.
@@ -47,36 +49,25 @@ type Operation[Record any] struct {
 	// MayCall reports whether a subscription may call the operation. nil allows
 	// those that were granted it by its name (Subscription.MayCallNamed).
 	MayCall func(caller *subscription.Subscription) bool
-	// Example is the body of a request that works with the demo book. It may be
-	// empty.
+	// Example is the body of a request that works with the demo book. It may be empty.
 	Example string
-	// OpenAPI describes the operation in the API's document: the Operation Object
-	// of its POST, in JSON that OpenAPI 3.0 and 3.1 understand. It may refer to the
-	// components of the document. If it is empty, the document does not have the
-	// operation, or has it already.
+	// OpenAPI describes the operation in the API's document (openapi.Options.Posts). It is
+	// empty if the document does not have the operation, or has it already.
 	OpenAPI string
 }
 
 // Descriptor is an Operation, whatever its records are.
 type Descriptor interface {
-	// OperationName is the Name of the Operation.
-	OperationName() string
-	// ExampleRequest is the Example of the Operation.
-	ExampleRequest() string
-	// Description is the OpenAPI of the Operation.
-	Description() string
+	// Describe returns the Name, the Example and the OpenAPI of the operation.
+	Describe() (name, example, openAPI string)
 
 	endpoint(a *api) endpointFunc
 }
 
-// OperationName is the Name of the operation.
-func (o Operation[Record]) OperationName() string { return o.Name }
-
-// ExampleRequest is the Example of the operation.
-func (o Operation[Record]) ExampleRequest() string { return o.Example }
-
-// Description is the OpenAPI of the operation.
-func (o Operation[Record]) Description() string { return o.OpenAPI }
+// Describe implements Descriptor.
+func (o Operation[Record]) Describe() (name, example, openAPI string) {
+	return o.Name, o.Example, o.OpenAPI
+}
 
 func (o Operation[Record]) endpoint(a *api) endpointFunc { return o.on(a).serve }
 
@@ -93,7 +84,9 @@ func (o Operation[Record]) on(a *api) *endpoint[Record] {
 	if o.MayCall == nil {
 		o.MayCall = func(caller *subscription.Subscription) bool { return caller.MayCallNamed(o.Name) }
 	}
-	return &endpoint[Record]{api: a, Operation: o, members: requestMembers(o.Members, a.ParametersLimit)}
+	e := &endpoint[Record]{api: a, Operation: o, members: requestMembers(o.Members, a.ParametersLimit)}
+	e.requests.New = func() any { return new(request[Record]) }
+	return e
 }
 
 // Path returns the path of an operation.
@@ -101,64 +94,41 @@ func Path(name string) string { return prefix + name }
 
 const prefix = "/BankingApiV01/"
 
-// checkNames returns an error if two operations have one path, or if a name
-// cannot be in a path as it is.
-func checkNames(operations []Descriptor) error {
-	seen := make(map[string]bool)
-	for _, o := range operations {
-		name := o.OperationName()
-		switch {
-		case !operation.IsName(name):
-			return fmt.Errorf("the name of the operation %q must have letters A-Z, a-z and digits only", name)
-		case seen[name]:
-			return fmt.Errorf("two operations have the name %s", name)
-		}
-		seen[name] = true
-	}
-	return nil
-}
-
 // endpoint serves one operation.
 type endpoint[Record any] struct {
 	*api
 	Operation[Record]
 	members  []strictjson.Member[request[Record]]
-	requests requestPool[Record]
+	requests sync.Pool
 }
 
 // serve makes the checks in the order of the contract, section 1. A request with
 // several faults gets the answer of the first check that fails.
-func (e *endpoint[Record]) serve(x *exchange, r *http.Request) {
+func (e *endpoint[Record]) serve(x *exchange, r *http.Request) *problem {
 	caller, refused := e.identify(x, r) // 401
 	if refused != nil {
-		x.refuse(refused)
-		return
+		return refused
 	}
 	if !e.MayCall(caller) {
-		x.refuse(refusal(http.StatusForbidden, fault.OperationNotGranted, "The subscription may not call this operation."))
-		return
+		return refusal(http.StatusForbidden, fault.OperationNotGranted, "The subscription may not call this operation.")
 	}
 	if refused = e.admit(r, caller); refused != nil { // 429
-		x.refuse(refused)
-		return
+		return refused
 	}
 	if refused = checkMedia(r.Header); refused != nil { // 415
-		x.refuse(refused)
-		return
+		return refused
 	}
-	q := e.requests.get()
-	refused, received := e.receive(x, r, &q.Body) // 413
-	if received {
+	q := e.requests.Get().(*request[Record])
+	if refused = e.receive(x, r, &q.Body); refused == nil { // 413
 		refused = e.decode(x, caller, q) // 503, 400
 	}
-	switch {
-	case refused != nil:
-		x.refuse(refused)
-	case received:
-		e.carryOut(x, r, caller, q) // 400, 403, 422, 503, 200
+	if refused == nil {
+		refused = e.carryOut(x, r, caller, q) // 400, 403, 422, 503, 200
 	}
 	// Not deferred: after a panic another goroutine may still hold q.
-	e.requests.put(q)
+	q.reset()
+	e.requests.Put(q)
+	return refused
 }
 
 func (e *endpoint[Record]) decode(x *exchange, caller *subscription.Subscription, q *request[Record]) *problem {
@@ -189,10 +159,11 @@ func (e *endpoint[Record]) decode(x *exchange, caller *subscription.Subscription
 	return nil
 }
 
-func (e *endpoint[Record]) carryOut(x *exchange, r *http.Request, caller *subscription.Subscription, q *request[Record]) {
+func (e *endpoint[Record]) carryOut(x *exchange, r *http.Request, caller *subscription.Subscription, q *request[Record]) *problem {
 	ctx := r.Context()
 	if e.WriteTimeout > 0 {
-		ctx = commit.WithWait(ctx, e.waitLimit(x))
+		rest := min(e.WriteTimeout/10, 500*time.Millisecond) // for writing the answer
+		ctx = commit.WithWait(ctx, e.WriteTimeout-rest-max(0, e.Now().Sub(x.Start)))
 	}
 	ended := func(error) {}
 	if e.Trace != nil {
@@ -205,22 +176,37 @@ func (e *endpoint[Record]) carryOut(x *exchange, r *http.Request, caller *subscr
 	x.WithoutCallerID = q.header.CallerID == "" && e.Name == operation.BuyFundFromCustomer.String()
 	outcome, err := e.Do(ctx, caller, q.header, q.parameters)
 	ended(err)
-	switch {
-	case err == nil:
+	if err == nil {
 		e.addReceipt(x, r, outcome.ID)
-		language := r.Header.Get("Accept-Language")
-		x.turkish = len(language) >= 2 && strings.EqualFold(language[:2], "tr")
-		x.answer(outcome)
-	case fault.KindOf(err) == fault.Unavailable && r.Context().Err() != nil:
-		x.abandon(err)
-	default:
-		x.name(outcome.ID) // the operation that has the CallerId
-		x.refuse(problemOf(err))
+		return x.answer(r, outcome)
 	}
+	if fault.KindOf(err) == fault.Unavailable && r.Context().Err() != nil {
+		x.abandon(err)
+	}
+	x.name(outcome.ID) // the operation that has the CallerId
+	return problemOf(err)
 }
 
-// addReceipt sets the header Receipt if the caller wants one, and if there is
-// one.
+var turkishTag = regexp.MustCompile(`(?i)^\s*tr([^a-z]|$)`)
+
+// prefersTurkish reports whether Turkish has the greatest weight in Accept-Language
+// (RFC 9110, section 12.5.4). Of equal weights the first counts.
+func prefersTurkish(accepted []string) (prefers bool) {
+	greatest := 0.0
+	for language := range strings.SplitSeq(strings.Join(accepted, ","), ",") {
+		tag, parameter, _ := strings.Cut(language, ";")
+		weight := 1.0
+		if text, ok := strings.CutPrefix(strings.TrimSpace(parameter), "q="); ok {
+			weight, _ = strconv.ParseFloat(text, 64) // what is no number counts as 0
+		}
+		if weight > greatest {
+			greatest, prefers = weight, turkishTag.MatchString(tag)
+		}
+	}
+	return prefers
+}
+
+// addReceipt sets the header Receipt if the caller wants one, and if there is one.
 func (e *endpoint[Record]) addReceipt(x *exchange, r *http.Request, id operation.ID) {
 	wanted := r.Header["Want-Receipt"]
 	if e.Receipt == nil || len(wanted) != 1 || wanted[0] != "1" || id == (operation.ID{}) {

@@ -146,7 +146,7 @@ func TestTheLeastOperation(t *testing.T) {
 				return operation.Outcome{State: operation.Completed}, nil
 			},
 		}}
-		s.callers[key].Grant("Ping")
+		s.callers[key].Operations = []string{"Ping"}
 	})
 	require.Equal(t, http.StatusOK, s.post(t, "/BankingApiV01/Ping", `{"Header":{},"Parameters":[{}]}`).Code)
 	require.Equal(t, []string{"unknown-member"}, codes(t, s.post(t, "/BankingApiV01/Ping", `{"Header":{},"Parameters":[{"x":1}]}`)))
@@ -175,8 +175,9 @@ func TestTheBanksOperationsAreThoseOfTheDomain(t *testing.T) {
 	t.Parallel()
 	s := newService()
 	for i, o := range []httpapi.Descriptor{httpapi.AddPush(adder{s.useCases}), httpapi.BuyFund(buyer{s.useCases})} {
-		require.Equal(t, operation.Names[i].String(), o.OperationName())
-		w := s.post(t, httpapi.Path(o.OperationName()), o.ExampleRequest())
+		name, example, _ := o.Describe()
+		require.Equal(t, operation.Names[i].String(), name)
+		w := s.post(t, httpapi.Path(name), example)
 		require.Equal(t, http.StatusOK, w.Code, "the example: %s", w.Body)
 	}
 }
@@ -198,7 +199,7 @@ func TestA403TakesNoTokenOfTheRate(t *testing.T) {
 	t.Parallel()
 	s := newService(func(s *service) {
 		s.callers[key].RequestsPerSecond = 1
-		s.callers[key].Operations = []operation.Name{operation.AddPushNotificationResponse}
+		s.callers[key].Operations = []string{"AddPushNotificationResponse"}
 	})
 	for range 5 {
 		require.Equal(t, []string{"operation-not-granted"}, codes(t, s.post(t, salePath, saleBody)))

@@ -6,10 +6,10 @@ import (
 	"time"
 
 	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
 
 	"bankingapi/application/outcomes"
 	"bankingapi/domain/fault"
-	"bankingapi/domain/fund"
 	"bankingapi/domain/operation"
 )
 
@@ -17,68 +17,64 @@ import (
 // section 10). Its version is part of no prefix: it is no operation of the API.
 const OutcomesPath = "/outcomes"
 
-// outcomesPage is the body of an answer.
-type outcomesPage struct {
-	Outcomes []outcome
-	Next     string
-}
-
+// outcome is an item of the answer.
 type outcome struct {
 	OperationID string `json:"OperationId"`
 	CallerID    string `json:"CallerId"`
 	Operation   string
 	State       operation.State
 	At          time.Time
-	Errors      []outcomeError `json:",omitempty"`
+	Errors      jsontext.Value `json:",omitempty"`
 	Reversed    bool           `json:",omitzero"`
 }
 
-type outcomeError struct {
-	Pointer string `json:"pointer"`
-	Code    string `json:"code"`
-	Detail  string `json:"detail"`
-}
-
 // serveOutcomes answers the caller's own outcomes.
-func (a *api) serveOutcomes(x *exchange, r *http.Request) {
+func (a *api) serveOutcomes(x *exchange, r *http.Request) *problem {
 	caller, refused := a.identify(x, r)
 	if refused == nil {
 		refused = a.admit(r, caller)
 	}
 	if refused != nil {
-		x.refuse(refused)
-		return
+		return refused
 	}
+	body, err := a.readOutcomes(x, r, caller.Name)
+	if err != nil {
+		p := problemOf(err)
+		p.stateless = true // a failed read says nothing of an operation
+		return p
+	}
+	x.send(http.StatusOK, jsonType, body)
+	return nil
+}
+
+func (a *api) readOutcomes(x *exchange, r *http.Request, subscription string) ([]byte, error) {
 	q, err := outcomesQuery(r)
 	if err != nil {
-		x.refuse(problemOfRead(err))
-		return
+		return nil, err
 	}
-	q.Subscription = caller.Name
+	q.Subscription = subscription
 	if a.WriteTimeout > 0 && q.Wait > 0 { // a server that cannot do this closes the connection sooner
 		_ = http.NewResponseController(x.ResponseWriter).SetWriteDeadline(time.Now().Add(a.WriteTimeout + min(q.Wait, outcomes.MaxWait))) //nolint:forbidigo // a connection has the time of the machine
 	}
 	page, err := a.Outcomes.Page(r.Context(), q)
-	if err == nil && r.Context().Err() != nil {
-		x.abandon(r.Context().Err())
-		return
-	}
-	var body []byte
-	if err == nil {
-		body, err = json.Marshal(shownPage(page))
-	}
 	if err != nil {
-		x.refuse(problemOfRead(err))
-		return
+		return nil, err
 	}
-	x.send(http.StatusOK, jsonType, body)
-}
-
-// problemOfRead is the answer to a failed read, which says nothing of an operation.
-func problemOfRead(err error) *problem {
-	p := problemOf(err)
-	p.stateless = true
-	return p
+	if r.Context().Err() != nil {
+		x.abandon(r.Context().Err())
+	}
+	var shown struct {
+		Outcomes []outcome
+		Next     string
+	}
+	shown.Next = page.Next
+	for _, e := range page.Outcomes {
+		shown.Outcomes = append(shown.Outcomes, outcome{
+			OperationID: e.OperationID.String(), CallerID: e.CallerID, Operation: operation.BuyFundFromCustomer.String(),
+			State: e.State, At: e.At.UTC(), Errors: appendFaults(nil, e.Faults), Reversed: e.Reversed,
+		})
+	}
+	return json.Marshal(shown)
 }
 
 func outcomesQuery(r *http.Request) (q outcomes.Query, err error) {
@@ -98,23 +94,4 @@ func outcomesQuery(r *http.Request) (q outcomes.Query, err error) {
 		}
 	}
 	return q, nil
-}
-
-func shownPage(page outcomes.Page) outcomesPage {
-	shown := outcomesPage{Outcomes: make([]outcome, len(page.Outcomes)), Next: page.Next}
-	for i := range page.Outcomes {
-		shown.Outcomes[i] = shownOutcome(&page.Outcomes[i])
-	}
-	return shown
-}
-
-func shownOutcome(e *fund.Ended) outcome {
-	o := outcome{
-		OperationID: e.OperationID.String(), CallerID: e.CallerID, Operation: operation.BuyFundFromCustomer.String(),
-		State: e.State, At: e.At.UTC(), Reversed: e.Reversed,
-	}
-	for _, f := range e.Faults {
-		o.Errors = append(o.Errors, outcomeError{f.Pointer, f.Code, f.Detail})
-	}
-	return o
 }

@@ -39,7 +39,7 @@ func TestCallersReadHowTheirOperationsEnded(t *testing.T) {
 		{Number: 1, Subscription: ours.Name, OperationID: operation.ID{1}, CallerID: "a", State: operation.Completed, At: at},
 		{Number: 2, Subscription: "another", OperationID: operation.ID{2}, CallerID: "secret", State: operation.Completed, At: at},
 		{Number: 3, Subscription: ours.Name, OperationID: operation.ID{3}, State: operation.Failed, At: at,
-			Faults: operation.UnderParameter(0, []fault.Fault{fund.Refusal(fund.HoldingInsufficient)})},
+			Faults: operation.UnderParameter(0, []fault.Fault{fund.Refusal(fault.HoldingInsufficient)})},
 		{Number: 4, Subscription: ours.Name, OperationID: operation.ID{1}, CallerID: "a", State: operation.Completed, Reversed: true, At: at},
 	}
 	open := func(feed *outcomes.Feed) http.Handler {

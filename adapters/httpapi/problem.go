@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"cmp"
+	"io"
 	"net/http"
 	"slices"
 	"strconv"
@@ -29,6 +30,8 @@ type problem struct {
 	stateless bool
 	// header is a header that this status requires. It may be empty.
 	header, value string
+	// unread is the rest of a body that is read after the answer. It may be nil.
+	unread io.Reader
 	// cause is for the log.
 	cause error
 }
@@ -50,28 +53,22 @@ func (p *problem) with(header, value string) *problem {
 	return p
 }
 
-// ofKind is the response for a kind of failure. It has the fault for errors
-// without one.
-type ofKind struct {
-	status int
-	fault  fault.Fault
+// kinds is the only place where a kind of failure becomes a status. The fault is for
+// errors without one.
+var kinds = map[fault.Kind]*problem{
+	fault.Internal:      described(http.StatusInternalServerError, fault.InternalError),
+	fault.Invalid:       described(http.StatusBadRequest, fault.InvalidFormat),
+	fault.Forbidden:     described(http.StatusForbidden, fault.ContradictsSubscription),
+	fault.Conflict:      described(http.StatusUnprocessableEntity, fault.CallerIDReused),
+	fault.Busy:          described(http.StatusServiceUnavailable, fault.Overloaded),
+	fault.Unavailable:   described(http.StatusServiceUnavailable, fault.StorageUnavailable),
+	fault.Indeterminate: described(http.StatusServiceUnavailable, fault.OutcomeUnknown),
 }
 
-// kinds is the only place where a kind of failure becomes a status.
-var kinds = map[fault.Kind]ofKind{
-	fault.Internal:      {http.StatusInternalServerError, described(fault.InternalError)},
-	fault.Invalid:       {http.StatusBadRequest, described(fault.InvalidFormat)},
-	fault.Forbidden:     {http.StatusForbidden, described(fault.ContradictsSubscription)},
-	fault.Conflict:      {http.StatusUnprocessableEntity, described(fault.CallerIDReused)},
-	fault.Busy:          {http.StatusServiceUnavailable, described(fault.Overloaded)},
-	fault.Unavailable:   {http.StatusServiceUnavailable, described(fault.StorageUnavailable)},
-	fault.Indeterminate: {http.StatusServiceUnavailable, described(fault.OutcomeUnknown)},
-}
-
-// described is the fault of a code as the list of codes describes it.
-func described(code string) fault.Fault {
+// described is a refusal with the text of the list of codes.
+func described(status int, code string) *problem {
 	c, _ := fault.Describe(code)
-	return fault.Fault{Code: code, Detail: c.Meaning + " " + c.Action}
+	return refusal(status, code, c.Meaning+" "+c.Action)
 }
 
 // problemOf is the answer to a failure. Faults of the kinds Invalid, Forbidden,
@@ -79,13 +76,9 @@ func described(code string) fault.Fault {
 // is told.
 func problemOf(err error) *problem {
 	kind := fault.KindOf(err)
-	of := kinds[kind]
-	p := &problem{status: of.status}
-	if kind == fault.Invalid || kind == fault.Forbidden || kind == fault.Conflict || kind == fault.Busy {
-		p.faults = fault.Of(err)
-	}
-	if len(p.faults) == 0 {
-		p.faults = []fault.Fault{of.fault}
+	p := *kinds[kind]
+	if given := fault.Of(err); len(given) > 0 && kind != fault.Internal && kind != fault.Unavailable && kind != fault.Indeterminate {
+		p.faults = given
 	}
 	switch kind {
 	case fault.Invalid:
@@ -94,7 +87,7 @@ func problemOf(err error) *problem {
 	default:
 		p.cause = err
 	}
-	return p
+	return &p
 }
 
 func internal(cause error) *problem { return problemOf(fault.Wrap(fault.Internal, cause, "")) }
@@ -125,39 +118,24 @@ func isPermanent(f fault.Fault) bool {
 // append writes the body. Links begin with pages; if it is empty, there are none.
 func (p *problem) append(b []byte, pages, requestID string) []byte {
 	first := sentence(p.faults[0])
-	b = append(b, `{"type":`...)
-	if code := p.faults[0].Code; p.bare || pages == "" || !hasPage(code) {
-		b = append(b, `"about:blank"`...)
-	} else {
-		b = appendText(b, pages+code)
+	page := "about:blank"
+	if _, hasPage := fault.Describe(p.faults[0].Code); !p.bare && pages != "" && hasPage { // codes of a host have none
+		page = pages + p.faults[0].Code
 	}
-	b = append(b, `,"title":`...)
-	b = appendText(b, http.StatusText(p.status))
-	b = append(b, `,"status":`...)
-	b = strconv.AppendInt(b, int64(p.status), 10)
-	b = append(b, `,"detail":`...)
-	b = appendText(b, first+p.rest)
-	b = append(b, `,"instance":`...)
-	b = appendText(b, "urn:request:"+requestID)
-	b = appendErrors(b, p.faults)
-	b = append(b, `,"statusCode":`...)
-	b = strconv.AppendInt(b, int64(p.status), 10)
-	b = append(b, `,"message":`...)
-	b = appendText(b, first)
-	// State 8 is about the operation, not about the request (the contract, section
-	// 9). Only a content that can never have been accepted is certain to have had
-	// no effect: with all other statuses an earlier attempt may have succeeded.
+	b = appendText(b, `{"type":`, page)
+	b = appendText(b, `,"title":`, http.StatusText(p.status))
+	b = strconv.AppendInt(append(b, `,"status":`...), int64(p.status), 10)
+	b = appendText(b, `,"detail":`, first+p.rest)
+	b = appendText(b, `,"instance":`, "urn:request:"+requestID)
+	b = appendFaults(append(b, `,"errors":`...), p.faults)
+	b = strconv.AppendInt(append(b, `,"statusCode":`...), int64(p.status), 10)
+	b = appendText(b, `,"message":`, first)
+	// State 8 is about the operation, not about the request (the contract, section 9).
+	// Only a content that can never have been accepted has certainly had no effect.
 	if p.status == http.StatusBadRequest && !p.stateless {
 		b = append(b, `,"Data":{"State":8}`...)
 	}
 	return append(b, '}')
-}
-
-// hasPage reports whether the code has a page. The codes of operations of a
-// host have none.
-func hasPage(code string) bool {
-	_, known := fault.Describe(code)
-	return known
 }
 
 // sentence is a fault as text: where, if it has a place, and what.
@@ -168,15 +146,16 @@ func sentence(f fault.Fault) string {
 	return f.Pointer + ": " + f.Detail
 }
 
-// Answer returns the body of the answer to a decided operation. The status is 200.
-func Answer(o operation.Outcome) []byte {
+// Answer returns the body of the answer to a decided operation. The status is 200. It
+// returns nil if the operation is not decided.
+func Answer(o operation.Outcome, turkish bool) []byte {
 	switch o.State {
 	case operation.Completed:
 		return completed
 	case operation.Recorded:
 		return recorded
 	case operation.Failed:
-		return appendRefusal(nil, o.Faults, false)
+		return appendRefusal(nil, o.Faults, turkish)
 	}
 	return nil
 }
@@ -184,45 +163,40 @@ func Answer(o operation.Outcome) []byte {
 // appendRefusal writes the 200 of an operation that the bank refused. In Turkish, the
 // details are for the screen of a customer.
 func appendRefusal(b []byte, faults []fault.Fault, turkish bool) []byte {
-	b = append(b, `{"Data":{"State":8},"title":"The bank refused the operation","detail":`...)
-	if turkish && len(faults) > 0 {
+	first, rest := "", "Nothing was changed."
+	switch {
+	case turkish && len(faults) > 0:
 		faults = slices.Clone(faults)
 		for i, f := range faults {
 			c, _ := fault.Describe(f.Code)
 			faults[i].Detail = cmp.Or(c.Refusal(f.Named, true), f.Detail)
 		}
-		b = appendText(b, faults[0].Detail+" Hiçbir değişiklik yapılmadı.")
-		return append(appendErrors(b, faults), '}')
-	}
-	first, rest := "", "Nothing was changed."
-	if len(faults) > 0 {
+		first, rest = faults[0].Detail+" ", "Hiçbir değişiklik yapılmadı."
+	case len(faults) > 0:
 		first = sentence(faults[0]) + " "
+		if len(faults) > 1 {
+			rest += " All " + strconv.Itoa(len(faults)) + " reasons are listed in errors."
+		}
 	}
-	if len(faults) > 1 {
-		rest += " All " + strconv.Itoa(len(faults)) + " reasons are listed in errors."
-	}
-	b = appendText(b, first+rest)
-	return append(appendErrors(b, faults), '}')
+	b = appendText(b, `{"Data":{"State":8},"title":"The bank refused the operation","detail":`, first+rest)
+	return append(appendFaults(append(b, `,"errors":`...), faults), '}')
 }
 
-func appendErrors(b []byte, faults []fault.Fault) []byte {
-	b = append(b, `,"errors":[`...)
+func appendFaults(b []byte, faults []fault.Fault) []byte {
+	b = append(b, '[')
 	for i, f := range faults {
 		if i > 0 {
 			b = append(b, ',')
 		}
-		b = append(b, `{"pointer":`...)
-		b = appendText(b, f.Pointer)
-		b = append(b, `,"code":`...)
-		b = appendText(b, f.Code)
-		b = append(b, `,"detail":`...)
-		b = appendText(b, f.Detail)
-		b = append(b, '}')
+		b = appendText(b, `{"pointer":`, f.Pointer)
+		b = appendText(b, `,"code":`, f.Code)
+		b = append(appendText(b, `,"detail":`, f.Detail), '}')
 	}
 	return append(b, ']')
 }
 
-func appendText(b []byte, text string) []byte {
-	b, _ = jsontext.AppendQuote(b, text) // bytes that are not UTF-8 become U+FFFD
+// appendText writes the start of a member and its text.
+func appendText(b []byte, start, text string) []byte {
+	b, _ = jsontext.AppendQuote(append(b, start...), text) // bytes that are not UTF-8 become U+FFFD
 	return b
 }

@@ -83,7 +83,7 @@ func TestProblems(t *testing.T) {
 		"key-invalid":        {request: func(r *http.Request) { r.Header.Set("Ocp-Apim-Subscription-Key", "x") }},
 		"key-unavailable":    {request: func(r *http.Request) { r.Header.Set("Ocp-Apim-Subscription-Key", "unavailable") }},
 		"operation-not-granted": {service: func(s *service) {
-			s.callers[key].Operations = []operation.Name{operation.AddPushNotificationResponse}
+			s.callers[key].Operations = []string{"AddPushNotificationResponse"}
 		}},
 		"rate-limit-exceeded": {service: func(s *service) {
 			s.callers[key].RequestsPerSecond = 1
@@ -98,7 +98,7 @@ func TestProblems(t *testing.T) {
 		"invalid-many":                 {body: `{"Header":{},"Parameters":[{` + unknownMembers(200) + `}]}`},
 		"contradicts-subscription": {
 			service: func(s *service) {
-				*s.callers[key] = subscription.Subscription{Name: "acme", Operations: operation.Names[:], Channel: "WEB", TellerName: "t"}
+				*s.callers[key] = subscription.Subscription{Name: "acme", Operations: operation.AllNames(), Channel: "WEB", TellerName: "t"}
 			},
 			body: strings.Replace(saleBody, `"CallerId":"c"`, `"Channel":"ATM","TellerName":"x"`, 1),
 		},

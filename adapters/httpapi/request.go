@@ -1,29 +1,12 @@
 package httpapi
 
 import (
-	"sync"
-
 	"bankingapi/adapters/httpapi/strictjson"
 	"bankingapi/domain/operation"
 )
 
 // keptRecords bounds the memory that a request leaves in a pool.
 const keptRecords = 16
-
-// requestPool keeps requests for reuse.
-type requestPool[Record any] struct{ pool sync.Pool }
-
-func (p *requestPool[Record]) get() *request[Record] {
-	if q, ok := p.pool.Get().(*request[Record]); ok {
-		return q
-	}
-	return new(request[Record])
-}
-
-func (p *requestPool[Record]) put(q *request[Record]) {
-	q.reset()
-	p.pool.Put(q)
-}
 
 // request is the body of an operation. Its records differ by operation.
 type request[Record any] struct {
@@ -71,8 +54,7 @@ func (q *request[Record]) decode(members []strictjson.Member[request[Record]]) {
 	}
 }
 
-// reset drops the texts of the request, so that the pool does not keep them
-// alive.
+// reset drops the texts of the request, so that the pool does not keep them.
 func (q *request[Record]) reset() {
 	q.Reader.Reset()
 	clear(q.parameters)

@@ -67,7 +67,7 @@ func TestChecksComeInTheOrderOfTheContract(t *testing.T) {
 			before := a.caller
 			a.caller = func(s *subscription.Subscription) {
 				before(s)
-				s.Operations, s.RequestsPerSecond = []operation.Name{operation.BuyFundFromCustomer}, 0
+				s.Operations, s.RequestsPerSecond = []string{"BuyFundFromCustomer"}, 0
 			}
 		}},
 		{"rate-limit-exceeded", 429, func(a *attempt) {
@@ -636,11 +636,11 @@ func TestRefusalsOfTheBank(t *testing.T) {
 	t.Parallel()
 	s := newService(func(s *service) {
 		s.outcome = operation.Outcome{State: operation.Failed, Replayed: true, Faults: append(
-			operation.UnderParameter(0, []fault.Fault{fund.Refusal(fund.HoldingInsufficient), fund.Refusal(fund.PriceNotCurrent)}),
-			operation.UnderParameter(2, []fault.Fault{fund.Refusal(fund.HoldingInsufficient)})...)}
+			operation.UnderParameter(0, []fault.Fault{fund.Refusal(fault.HoldingInsufficient), fund.Refusal(fault.PriceNotCurrent)}),
+			operation.UnderParameter(2, []fault.Fault{fund.Refusal(fault.HoldingInsufficient)})...)}
 	})
 	requireAnswer(t, "refused", s.post(t, salePath, saleBody))
-	require.Equal(t, []string{fund.HoldingInsufficient, fund.PriceNotCurrent}, s.observed()[0].Codes)
+	require.Equal(t, []string{fault.HoldingInsufficient, fault.PriceNotCurrent}, s.observed()[0].Codes)
 	require.Equal(t, operation.Failed, s.observed()[0].State)
 	for language, want := range map[string]string{
 		"tr":                      `{"Data":{"State":8},"title":"The bank refused the operation","detail":"Fon payınız bu satış için yeterli değil. Hiçbir değişiklik yapılmadı.","errors":[{"pointer":"/Parameters/0/FundAmount","code":"holding-insufficient","detail":"Fon payınız bu satış için yeterli değil."}`,
@@ -653,4 +653,15 @@ func TestRefusalsOfTheBank(t *testing.T) {
 		require.Contains(t, got.Body.String(), want)
 		require.Equal(t, strings.HasPrefix(language, "tr"), got.Header().Get("Content-Language") == "tr")
 	}
+	for language, isTurkish := range map[string]bool{
+		"TR": true, " tr-TR ; q=0.1": true, "en;q=0.5, tr": true, "en;q=0,tr;q=0.001": true, "tr,en": true, "*;q=0.1,tr;q=0.2": true,
+		"tr;q=0": false, "tr;q=0.000": false, "tr;q=x": false, "tr;q=0.5,en": false, "en,tr": false, "tr;q=0.2,en;q=0.3": false, "trv": false, "*": false, "": false,
+	} {
+		r := post(salePath, saleBody)
+		r.Header.Set("Accept-Language", language)
+		require.Equal(t, isTurkish, s.do(r).Header().Get("Content-Language") == "tr", language)
+	}
+	r := post(salePath, saleBody)
+	r.Header["Accept-Language"] = []string{"en;q=0.5", "tr;q=0.6"}
+	require.Equal(t, "tr", s.do(r).Header().Get("Content-Language"), "several lines are one list")
 }

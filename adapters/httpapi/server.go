@@ -21,13 +21,10 @@ import (
 // they say otherwise.
 type ServerOptions struct {
 	TLS TLSOptions
-	// ReadTimeout is the maximum time to read a request, and HeaderTimeout to
-	// read its header. WriteTimeout is the maximum time to handle a request and
-	// write the response. IdleTimeout is the maximum time between two requests
-	// of a connection.
+	// The maximum times to read a request, to handle it and write the response, between
+	// two requests of a connection, and to read the header of a request.
 	ReadTimeout, WriteTimeout, IdleTimeout, HeaderTimeout time.Duration
-	// ErrorLog receives the errors of connections, such as failed handshakes. It
-	// may be nil.
+	// ErrorLog receives errors of connections, such as failed handshakes. It may be nil.
 	ErrorLog *log.Logger
 	// Failed receives the error if the server stops before Shutdown. It may be nil.
 	Failed func(error)
@@ -52,17 +49,18 @@ type Server struct {
 
 // NewServer returns a server that does not listen yet.
 func NewServer(address string, handler http.Handler, o ServerOptions) *Server {
-	if o.ErrorLog == nil {
+	if o.ErrorLog == nil { // net/http would take the global logger
 		o.ErrorLog = log.New(io.Discard, "", 0)
 	}
 	return &Server{address: address, handler: handler, o: o}
 }
 
-// Bind binds the address, without serving. It returns an error if the port is in
-// use or the certificate cannot be used. Use port 0 to pick a free port. It does
-// nothing if the address is empty.
+// Bind binds the address, without serving. It fails if the port is in use or the
+// certificate cannot be used. Port 0 picks a free port. An empty address binds nothing.
 func (s *Server) Bind() error {
-	if s.address == "" {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.address == "" || s.listener != nil {
 		return nil
 	}
 	current, err := s.o.TLS.load()
@@ -81,8 +79,6 @@ func (s *Server) Bind() error {
 		return fmt.Errorf("listen on %s: without TLS the address must be a loopback address, because keys would be sent in clear text; "+
 			"behind a proxy that ends TLS, use the mode %s", s.address, TLSProxy)
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	s.listener, s.tls = listener, current
 	return nil
 }
@@ -90,20 +86,15 @@ func (s *Server) Bind() error {
 // Start binds the address, if Bind has not done it, and serves in the background
 // until Shutdown or Close.
 func (s *Server) Start() error {
-	s.mu.Lock()
-	bound := s.listener != nil
-	s.mu.Unlock()
-	if !bound {
-		if err := s.Bind(); err != nil {
-			return err
-		}
+	if err := s.Bind(); err != nil {
+		return err
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.listener == nil {
+	listener := s.listener
+	if listener == nil {
 		return nil
 	}
-	listener := s.listener
 	server := &http.Server{
 		Handler:           s.handler,
 		ReadTimeout:       s.o.ReadTimeout,
@@ -132,58 +123,57 @@ func (s *Server) Start() error {
 // URL returns the address of the API for callers on this machine. It is empty
 // before Start.
 func (s *Server) URL() string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.listener == nil {
+	listener, certificates := s.bound()
+	if listener == nil {
 		return ""
 	}
 	scheme := "http"
-	if s.o.TLS.isSecure() {
+	if certificates != nil {
 		scheme = "https"
 	}
-	bound := s.listener.Addr().(*net.TCPAddr)
-	host := bound.IP.String()
-	if bound.IP.IsUnspecified() {
+	address := listener.Addr().(*net.TCPAddr)
+	host := address.IP.String()
+	if address.IP.IsUnspecified() {
 		host = "localhost"
 	}
-	return scheme + "://" + net.JoinHostPort(host, strconv.Itoa(bound.Port))
+	return scheme + "://" + net.JoinHostPort(host, strconv.Itoa(address.Port))
+}
+
+// bound returns what Bind has set.
+func (s *Server) bound() (net.Listener, *certificate.Current) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.listener, s.tls
 }
 
 // Reload reads the certificate files now, if there are any. After an error
 // the previous files stay in use.
 func (s *Server) Reload() error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.tls == nil {
-		return nil
+	if _, current := s.bound(); current != nil {
+		return current.Reload()
 	}
-	return s.tls.Reload()
+	return nil
 }
 
-// CertificateEnd returns when the certificate expires. It is the zero time without
-// TLS, and before Bind.
+// CertificateEnd returns when the certificate expires, or the zero time if there is none.
 func (s *Server) CertificateEnd() time.Time {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.tls == nil {
-		return time.Time{}
+	if _, current := s.bound(); current != nil {
+		return current.End()
 	}
-	return s.tls.End()
+	return time.Time{}
 }
 
 // Address is the bound host:port. It is empty before Start.
 func (s *Server) Address() string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.listener == nil {
-		return ""
+	if listener, _ := s.bound(); listener != nil {
+		return listener.Addr().String()
 	}
-	return s.listener.Addr().String()
+	return ""
 }
 
-// Shutdown accepts no more connections and returns when every request is
-// answered. If ctx ends before that, Shutdown closes the remaining connections
-// and returns an error. It may be called before Start, and twice.
+// Shutdown accepts no more connections and returns when every request is answered. If
+// ctx ends before, it closes the connections and returns an error. It may be called
+// before Start, and twice.
 func (s *Server) Shutdown(ctx context.Context) error {
 	return s.end(func(server *http.Server) error {
 		err := server.Shutdown(ctx)

@@ -20,6 +20,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"bankingapi/adapters/httpapi"
+	"bankingapi/adapters/httpapi/certificate"
 )
 
 // patience is for what must happen at once but runs on a busy machine.
@@ -328,6 +329,16 @@ func TestShutdown(t *testing.T) {
 	})
 }
 
+func TestOptionsMayBeNil(t *testing.T) {
+	t.Parallel()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	require.NoError(t, listener.Close())
+	server := httpapi.NewServer("127.0.0.1:0", newService(), httpapi.ServerOptions{TLS: httpapi.TLSOptions{Mode: httpapi.TLSOff}})
+	require.NoError(t, server.StartOn(listener))
+	require.NoError(t, server.Shutdown(t.Context()), "a server that failed, and has nobody to tell, ends")
+}
+
 func TestErrorLog(t *testing.T) {
 	t.Parallel()
 	var written lockedBuffer
@@ -362,8 +373,10 @@ func selfSigned(t *testing.T, change ...func(*httpapi.ServerOptions)) httpapi.Se
 	folder := t.TempDir()
 	return serverOptions(append([]func(*httpapi.ServerOptions){func(o *httpapi.ServerOptions) {
 		o.TLS = httpapi.TLSOptions{
-			Mode: httpapi.TLSSelfSigned, Now: time.Now,
-			CertFile: filepath.Join(folder, "data", "tls.crt"), KeyFile: filepath.Join(folder, "data", "tls.key"),
+			Mode: httpapi.TLSSelfSigned,
+			Files: certificate.Files{
+				CertFile: filepath.Join(folder, "data", "tls.crt"), KeyFile: filepath.Join(folder, "data", "tls.key"), Now: time.Now,
+			},
 		}
 	}}, change...)...)
 }

@@ -3,7 +3,6 @@ package httpapi
 import (
 	"crypto/tls"
 	"fmt"
-	"time"
 
 	"bankingapi/adapters/httpapi/certificate"
 )
@@ -13,11 +12,9 @@ type TLSMode string
 
 // The modes.
 const (
-	// TLSFiles uses a certificate and key from files and reads them again when
-	// they change.
+	// TLSFiles uses a certificate and key from files, also after they change.
 	TLSFiles TLSMode = "files"
-	// TLSSelfSigned creates the files if they do not exist. It is for
-	// development.
+	// TLSSelfSigned creates the files if they do not exist, for development.
 	TLSSelfSigned TLSMode = "self-signed"
 	// TLSOff is plain HTTP, on a loopback address only.
 	TLSOff TLSMode = "off"
@@ -28,36 +25,24 @@ const (
 // TLSOptions say how a Server encrypts.
 type TLSOptions struct {
 	Mode TLSMode
-	// CertFile and KeyFile are PEM files, for TLSFiles and TLSSelfSigned.
-	CertFile, KeyFile string
-	// ClientCA is a PEM file with the authorities whose certificates callers must
-	// present, for the same modes. It is read again when it changes. Empty means that
-	// callers need no certificate.
-	ClientCA string
-	// Now returns the current time. Required with these two modes.
-	Now func() time.Time
-	// Report receives an error once for each change of the files that cannot be
-	// used. The previous files stay in use. It may be nil.
-	Report func(error)
+	// Files are for TLSFiles and TLSSelfSigned.
+	certificate.Files
 }
-
-func (o TLSOptions) isSecure() bool { return o.Mode == TLSFiles || o.Mode == TLSSelfSigned }
 
 // load returns nil for the modes without TLS.
 func (o TLSOptions) load() (*certificate.Current, error) {
-	files := certificate.Files{CertFile: o.CertFile, KeyFile: o.KeyFile, ClientCA: o.ClientCA, Now: o.Now, Report: o.Report}
 	switch o.Mode {
 	case TLSOff, TLSProxy:
 		return nil, nil
 	case TLSSelfSigned:
-		if err := files.EnsureSelfSigned(); err != nil {
+		if err := o.EnsureSelfSigned(); err != nil {
 			return nil, err
 		}
 	case TLSFiles:
 	default:
 		return nil, fmt.Errorf("unknown TLS mode %q: use %s, %s, %s or %s", o.Mode, TLSFiles, TLSSelfSigned, TLSOff, TLSProxy)
 	}
-	return files.Load(&tls.Config{
+	return o.Files.Load(&tls.Config{
 		MinVersion: tls.VersionTLS12,
 		NextProtos: []string{"h2", "http/1.1"},
 		// Of TLS 1.2 only what TLS 1.3 has too: forward secrecy and AEAD.

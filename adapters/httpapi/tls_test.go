@@ -19,6 +19,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"bankingapi/adapters/httpapi"
+	"bankingapi/adapters/httpapi/certificate"
 )
 
 func roots(t *testing.T, certFile string) *x509.CertPool {
@@ -82,7 +83,7 @@ func TestSelfSignedIsMadeOnce(t *testing.T) {
 func TestFilesMustBeThereAtTheStart(t *testing.T) {
 	t.Parallel()
 	o := serverOptions(func(o *httpapi.ServerOptions) {
-		o.TLS = httpapi.TLSOptions{Mode: httpapi.TLSFiles, CertFile: "no/such.crt", KeyFile: "no/such.key", Now: time.Now}
+		o.TLS = httpapi.TLSOptions{Mode: httpapi.TLSFiles, Files: certificate.Files{CertFile: "no/such.crt", KeyFile: "no/such.key", Now: time.Now}}
 	})
 	require.ErrorContains(t, httpapi.NewServer("127.0.0.1:0", newService(), o).Start(), "no/such.crt")
 }
@@ -142,8 +143,11 @@ func filesServer(t *testing.T, cert, key []byte, clock *atomic.Int64, reports fu
 	require.NoError(t, os.WriteFile(keyFile, key, 0o600))
 	return serve(t, newService(), serverOptions(func(o *httpapi.ServerOptions) {
 		o.TLS = httpapi.TLSOptions{
-			Mode: httpapi.TLSFiles, CertFile: certFile, KeyFile: keyFile, Report: reports,
-			Now: func() time.Time { return today.Add(time.Duration(clock.Load())) },
+			Mode: httpapi.TLSFiles,
+			Files: certificate.Files{
+				CertFile: certFile, KeyFile: keyFile, Report: reports,
+				Now: func() time.Time { return today.Add(time.Duration(clock.Load())) },
+			},
 		}
 	})), certFile, keyFile
 }
@@ -207,8 +211,11 @@ func TestSwappedLinksAreTakenOver(t *testing.T) {
 	var clock atomic.Int64
 	server := serve(t, newService(), serverOptions(func(o *httpapi.ServerOptions) {
 		o.TLS = httpapi.TLSOptions{
-			Mode: httpapi.TLSFiles, CertFile: filepath.Join(link, "tls.crt"), KeyFile: filepath.Join(link, "tls.key"),
-			Now: func() time.Time { return today.Add(time.Duration(clock.Load())) },
+			Mode: httpapi.TLSFiles,
+			Files: certificate.Files{
+				CertFile: filepath.Join(link, "tls.crt"), KeyFile: filepath.Join(link, "tls.key"),
+				Now: func() time.Time { return today.Add(time.Duration(clock.Load())) },
+			},
 		}
 	}))
 	anyone := &tls.Config{InsecureSkipVerify: true}

@@ -11,14 +11,10 @@ import (
 )
 
 const (
-	// flushAfter is how long the line of a request waits for others at most.
-	flushAfter = 100 * time.Millisecond
-	// flushLines is how many lines wait for each other at most.
-	flushLines = 128
-	// keptLines is how many lines are kept while their reader is slow.
-	keptLines = 8192
-	// syncPatience is how long Sync waits for a reader.
-	syncPatience = time.Second
+	flushAfter   = 100 * time.Millisecond // how long the line of a request waits for others at most
+	flushLines   = 128                    // how many lines wait for each other at most
+	keptLines    = 8192                   // how many are kept while their reader is slow
+	syncPatience = time.Second            // how long Sync waits for a reader
 )
 
 // buffered is a core with a buffer. Lines of requests that did not fail wait there
@@ -28,12 +24,10 @@ type buffered struct {
 	to *buffer
 }
 
-// With is zapcore.Core.
 func (c buffered) With(fields []zapcore.Field) zapcore.Core {
 	return buffered{c.Core.With(fields), c.to}
 }
 
-// Check is zapcore.Core.
 func (c buffered) Check(e zapcore.Entry, checked *zapcore.CheckedEntry) *zapcore.CheckedEntry {
 	if c.Enabled(e.Level) {
 		return checked.AddCore(e, c)
@@ -41,7 +35,6 @@ func (c buffered) Check(e zapcore.Entry, checked *zapcore.CheckedEntry) *zapcore
 	return checked
 }
 
-// Write is zapcore.Core.
 func (c buffered) Write(e zapcore.Entry, fields []zapcore.Field) error {
 	err := c.Core.Write(e, fields)
 	if e.Level > zapcore.InfoLevel || e.Message != requestMessage {
@@ -61,10 +54,9 @@ type buffer struct {
 
 	mu           sync.Mutex
 	lines, spare []byte
-	count        int // of the lines
-	timer        *time.Timer
+	count        int           // of the lines
 	untold       int64         // dropped lines that no line has told of
-	urgent       bool          // the lines must not wait for others
+	urgent       chan struct{} // has room for one: the lines must not wait for others
 	done         chan struct{} // closed when the goroutine that writes ends; nil if there is none
 }
 
@@ -77,13 +69,13 @@ func (b *buffer) Write(line []byte) (int, error) {
 		return len(line), nil
 	}
 	b.lines = append(b.lines, line...)
-	switch b.count++; {
-	case b.count >= flushLines:
-		b.begin()
-	case b.timer == nil:
-		b.timer = time.AfterFunc(flushAfter, func() { b.flush() })
-	case b.count == 1:
-		b.timer.Reset(flushAfter)
+	b.count++
+	if b.done == nil {
+		b.done = make(chan struct{})
+		go b.write()
+	}
+	if b.count == flushLines {
+		b.flush()
 	}
 	return len(line), nil
 }
@@ -93,29 +85,20 @@ func (b *buffer) drop(count int) {
 	b.dropped.Add(int64(count))
 }
 
-// begin lets a goroutine write the lines. The mutex is held.
-func (b *buffer) begin() {
-	b.urgent = true
-	if b.done == nil {
-		b.done = make(chan struct{})
-		go b.write()
+// flush lets the lines wait no longer.
+func (b *buffer) flush() {
+	select {
+	case b.urgent <- struct{}{}:
+	default:
 	}
-}
-
-// flush is begin unless there is nothing to write. It returns what closes at the
-// end.
-func (b *buffer) flush() <-chan struct{} {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.count > 0 || b.untold > 0 {
-		b.begin()
-	}
-	return b.done
 }
 
 // Sync waits until the lines are written, but not for a reader that hangs.
 func (b *buffer) Sync() error {
-	done := b.flush()
+	b.flush()
+	b.mu.Lock()
+	done := b.done
+	b.mu.Unlock()
 	if done == nil {
 		return nil
 	}
@@ -127,13 +110,19 @@ func (b *buffer) Sync() error {
 	}
 }
 
-// write writes until no line is urgent. Lines that cannot be written are dropped.
+// write writes until there are no lines. Lines that cannot be written are dropped.
 func (b *buffer) write() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	for b.urgent {
+	for b.count > 0 {
+		b.mu.Unlock()
+		select {
+		case <-b.urgent:
+		case <-time.After(flushAfter):
+		}
+		b.mu.Lock()
 		lines, count, untold := b.lines, b.count, b.untold
-		b.lines, b.count, b.untold, b.urgent = b.spare[:0], 0, 0, false
+		b.lines, b.count, b.untold = b.spare[:0], 0, 0
 		b.mu.Unlock()
 		if untold > 0 {
 			lines = append(lines, b.lost(untold)...)
@@ -144,8 +133,9 @@ func (b *buffer) write() {
 			b.untold += untold
 			b.drop(count)
 		}
-		b.urgent = b.urgent || b.count >= flushLines
 	}
+	b.flush()
+	<-b.urgent // it was for these lines
 	close(b.done)
 	b.done = nil
 }

@@ -7,6 +7,7 @@
 package logging
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -26,23 +27,17 @@ const jsonTime = "2006-01-02T15:04:05.000000Z07:00"
 
 // Options configure the log.
 type Options struct {
-	// Level is the lowest level that is logged: debug, info, warn or error.
-	Level string
-	// Format is json, console or auto. auto is console on a terminal, otherwise
-	// json.
-	Format string
+	Level  string // the lowest that is logged: debug, info, warn or error
+	Format string // json, console or auto: console on a terminal, otherwise json
 	// Writer receives whole lines, in one call of Write at a time, from a goroutine
 	// of the log. Lines about requests that did not fail arrive together, up to 100
 	// ms later. While a call hangs, 8,192 lines are kept and the rest is dropped; a
 	// line tells how many, once the call has returned. Sync of the logger waits for
 	// the lines, at most a second.
-	Writer io.Writer
-	// Dropped counts the lines that were dropped. It may be nil.
-	Dropped *atomic.Int64
-	// IsTerminal reports whether Writer is a terminal.
-	IsTerminal bool
-	// Now returns the current time in UTC.
-	Now func() time.Time
+	Writer     io.Writer
+	Dropped    *atomic.Int64    // counts the lines that were dropped; may be nil
+	IsTerminal bool             // Writer is a terminal
+	Now        func() time.Time // in UTC
 }
 
 // New returns a logger and its level. The level may be changed at run time.
@@ -71,7 +66,7 @@ func New(o Options) (*zap.Logger, zap.AtomicLevel, error) {
 	default:
 		return nil, level, errors.New("log.format must be auto, console or json")
 	}
-	sink := &buffer{to: o.Writer, dropped: o.Dropped, lost: func(count int64) []byte {
+	sink := &buffer{to: o.Writer, dropped: cmp.Or(o.Dropped, new(atomic.Int64)), urgent: make(chan struct{}, 1), lost: func(count int64) []byte {
 		e := zapcore.Entry{Level: zapcore.WarnLevel, Time: o.Now(), Message: "lines of the log were dropped: its reader was too slow"}
 		line, err := encoder.EncodeEntry(e, []zapcore.Field{zap.Int64("lines", count)})
 		if err != nil {
@@ -79,9 +74,6 @@ func New(o Options) (*zap.Logger, zap.AtomicLevel, error) {
 		}
 		return line.Bytes()
 	}}
-	if sink.dropped == nil {
-		sink.dropped = new(atomic.Int64)
-	}
 	core := buffered{zapcore.NewCore(encoder, sink, level), sink}
 	return zap.New(core, zap.WithClock(clock(o.Now)), zap.ErrorOutput(sink)), level, nil
 }
@@ -99,15 +91,6 @@ func (clock) NewTicker(d time.Duration) *time.Ticker { return time.NewTicker(d) 
 // reader: escape sequences, line endings, changes of direction. Encoders escape
 // only what JSON requires.
 func printable(text string) string {
-	for i := range len(text) {
-		if c := text[i]; c < ' ' || c > '~' {
-			return escape(text)
-		}
-	}
-	return text
-}
-
-func escape(text string) string {
 	if utf8.ValidString(text) && !strings.ContainsFunc(text, func(r rune) bool { return !unicode.IsPrint(r) }) {
 		return text
 	}

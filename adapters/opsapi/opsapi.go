@@ -20,29 +20,21 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 )
 
-// Options configure the listener.
+// Options configure the listener. Only Readiness is required: a path without its field does
+// not exist.
 type Options struct {
-	// Readiness answers /readyz. It is required.
-	Readiness *Readiness
-	// Metrics may be nil. Then /metrics does not exist.
-	Metrics prometheus.Gatherer
-	// LogLevel handles GET and PUT of /log/level, as zap.AtomicLevel does. It may
-	// be nil. Then /log/level does not exist.
-	LogLevel http.Handler
-	// ErrorLog receives errors of metrics that cannot be written.
-	ErrorLog *log.Logger
+	Readiness *Readiness          // answers /readyz
+	Metrics   prometheus.Gatherer // answers /metrics
+	ErrorLog  *log.Logger         // receives errors of metrics that cannot be written
+	LogLevel  http.Handler        // handles GET and PUT of /log/level, as zap.AtomicLevel does
+	Profiles  http.Handler        // handles GET of /debug/pprof/
+	Console   http.Handler        // handles /console/
 	// Hosts lists the names that are accepted as Host, without a port. IP
 	// addresses and localhost are always accepted. Other names get 421.
 	Hosts []string
-	// Profiles handles GET of /debug/pprof/. It may be nil. Then /debug/pprof/ does
-	// not exist.
-	Profiles http.Handler
-	// Console handles /console/. It may be nil. Then /console/ does not exist.
-	Console http.Handler
 }
 
-// New returns the handler of the listener, which is safe for concurrent use. It
-// runs checks only when a request asks for them.
+// New returns the handler of the listener. It runs checks only when a request asks for them.
 func New(o Options) http.Handler {
 	mux := http.NewServeMux()
 	var entries []entry // of the index

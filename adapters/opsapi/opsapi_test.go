@@ -94,7 +94,7 @@ func TestOnlyReadingIsAllowed(t *testing.T) {
 
 func TestAlive(t *testing.T) {
 	t.Parallel()
-	h, r := checked(time.Now, opsapi.Check{Name: "database", Probe: func(context.Context) error { panic("asked") }})
+	h, r := checked(time.Now, opsapi.Check{Name: "database", Probe: func(context.Context) ([]string, error) { panic("asked") }})
 	r.Drain()
 	for path, body := range map[string]string{"/livez": "ok\n", "/livez?verbose": "[+]ping ok\nlivez check passed\n"} {
 		answer := get(t, h, path)

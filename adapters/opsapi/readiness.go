@@ -26,68 +26,49 @@ const (
 // Check is one condition for the service to be ready.
 type Check struct {
 	Name string
-	// Probe returns nil if the condition is met. Its context ends after 2
-	// seconds. The listener does not call it again before it returned. It shows
-	// the Detail of a *fault.Error, which contains no secrets. The rest of the
-	// error goes to the function changed of NewReadiness. Warnings mean that the
-	// condition is met.
-	Probe func(context.Context) error
+	// Probe returns an error if the condition is not met, and otherwise sentences about
+	// risks, without secrets. Its context ends after 2 seconds. The listener does not
+	// call it again before it returned. It shows the Detail of a *fault.Error, which
+	// contains no secrets. The rest of the error goes to the function changed of
+	// NewReadiness.
+	Probe func(context.Context) (warnings []string, err error)
 }
 
 // StorageChecks are the checks of a storage. Risks are warnings if the operator
 // allows them.
 func StorageChecks(s *store.Store, allowUnsafe bool) []Check {
+	condition := func(holds func(context.Context) error) func(context.Context) ([]string, error) {
+		return func(ctx context.Context) ([]string, error) { return nil, holds(ctx) }
+	}
 	return []Check{
-		{"database", s.Ping},
-		{"schema", s.Schema.Require},
-		{"durability", func(ctx context.Context) error { return Warned(s.Durability(ctx, allowUnsafe)) }},
+		{"database", condition(s.Ping)},
+		{"schema", condition(s.Schema.Require)},
+		{"durability", func(ctx context.Context) ([]string, error) { return s.Durability(ctx, allowUnsafe) }},
 	}
 }
-
-// Warnings are sentences about risks of a service that is ready. They contain
-// no secrets.
-type Warnings []string
-
-func isFailure(err error) bool {
-	_, warnings := errors.AsType[Warnings](err)
-	return err != nil && !warnings
-}
-
-// Warned returns err, or the warnings as the error of a check whose condition is met.
-func Warned(warnings []string, err error) error {
-	if err == nil && len(warnings) > 0 {
-		return Warnings(warnings)
-	}
-	return err
-}
-
-// Warn returns a warning, or nil for an empty text.
-func Warn(text string) error {
-	if text == "" {
-		return nil
-	}
-	return Warnings{text}
-}
-
-// Error joins the sentences.
-func (w Warnings) Error() string { return strings.Join(w, " ") }
 
 // Readiness decides whether the service is ready. It is safe for concurrent use.
 type Readiness struct {
 	checks   []*probe
 	now      func() time.Time
-	changed  func(check string, err error)
+	changed  func(check string, warnings []string, err error)
 	draining atomic.Bool
 
 	turn   chan struct{} // a mutex for the fields below that one can wait for
 	looked time.Time
-	errs   []error // of each check; nil before the first run
+	found  []result // of each check; nil before the first run
+}
+
+// result is what a Probe returned.
+type result struct {
+	warnings []string
+	err      error
 }
 
 // NewReadiness returns the Readiness of a service that is ready if all checks
-// pass. Each name is one word and unique. changed is called with the error when a
-// check starts to fail, and with nil when it passes again.
-func NewReadiness(now func() time.Time, changed func(check string, err error), checks ...Check) *Readiness {
+// pass. Each name is one word and unique. changed is called when a check starts to
+// fail, with the error, and when it passes again.
+func NewReadiness(now func() time.Time, changed func(check string, warnings []string, err error), checks ...Check) *Readiness {
 	r := &Readiness{now: now, changed: changed, turn: make(chan struct{}, 1)}
 	for _, c := range checks {
 		r.checks = append(r.checks, &probe{Check: c})
@@ -106,7 +87,7 @@ func (r *Readiness) Require(ctx context.Context) error {
 		return errStopping
 	}
 	for _, c := range r.checks {
-		if err := c.Probe(ctx); isFailure(err) {
+		if _, err := c.Probe(ctx); err != nil {
 			return err
 		}
 	}
@@ -118,8 +99,6 @@ func (r *Readiness) Require(ctx context.Context) error {
 // check.
 func (r *Readiness) serve(name string) http.HandlerFunc {
 	return func(w http.ResponseWriter, request *http.Request) {
-		// Without the context of the request: several requests share a run, and a
-		// client that disconnects must not fail the others.
 		list, ready := r.list()
 		switch {
 		case !ready:
@@ -134,14 +113,12 @@ func (r *Readiness) serve(name string) http.HandlerFunc {
 
 // Results runs the checks, as /readyz does, and returns them in their order.
 func (r *Readiness) Results() (all []summary.Check) {
-	for i, err := range r.look() {
-		result := summary.Check{Name: r.checks[i].Name}
-		if warnings, ok := errors.AsType[Warnings](err); ok {
-			result.Warnings = warnings
-		} else if err != nil {
-			result.Problem = detail(err)
+	for i, found := range r.look() {
+		check := summary.Check{Name: r.checks[i].Name, Warnings: found.warnings}
+		if found.err != nil {
+			check.Problem = detail(found.err)
 		}
-		all = append(all, result)
+		all = append(all, check)
 	}
 	if r.draining.Load() {
 		all = append(all, summary.Check{Name: shutdown, Problem: detail(errStopping)})
@@ -191,63 +168,63 @@ func detail(err error) string {
 
 // look returns the results of the checks, at most freshness old. Concurrent
 // callers wait for the same run.
-func (r *Readiness) look() []error {
+func (r *Readiness) look() []result {
 	r.turn <- struct{}{}
 	defer func() { <-r.turn }()
-	if age := r.now().Sub(r.looked); r.errs != nil && 0 <= age && age < freshness {
-		return r.errs
+	if age := r.now().Sub(r.looked); r.found != nil && 0 <= age && age < freshness {
+		return r.found
 	}
-	errs := make([]error, len(r.checks))
+	found := make([]result, len(r.checks))
 	var all sync.WaitGroup
 	for i, c := range r.checks {
-		all.Go(func() { errs[i] = c.run() })
+		all.Go(func() { found[i] = c.run() })
 	}
 	all.Wait()
-	for i, err := range errs {
-		if failed := r.errs != nil && isFailure(r.errs[i]); failed != isFailure(err) {
-			r.changed(r.checks[i].Name, err)
+	for i, now := range found {
+		if failed := r.found != nil && r.found[i].err != nil; failed != (now.err != nil) {
+			r.changed(r.checks[i].Name, now.warnings, now.err)
 		}
 	}
-	r.errs, r.looked = errs, r.now()
-	return errs
+	r.found, r.looked = found, r.now()
+	return found
 }
 
 // probe is a check and its running call. One goroutine at a time uses it.
 type probe struct {
 	Check
-	pending chan error // nil if no call is running
+	pending chan result // nil if no call is running
 }
 
 // run waits for the check for at most patience. If the check has not returned by
 // then, the next run waits for the same call, so calls cannot pile up.
-func (p *probe) run() error {
+func (p *probe) run() result {
 	if p.pending == nil {
-		p.pending = make(chan error, 1)
+		p.pending = make(chan result, 1)
 		go p.call(p.pending)
 	}
-	timer := time.NewTimer(patience)
-	defer timer.Stop()
 	select {
-	case err := <-p.pending:
+	case found := <-p.pending:
 		p.pending = nil
-		if errors.Is(err, context.DeadlineExceeded) {
-			return errors.Join(errNoAnswer, err)
+		if errors.Is(found.err, context.DeadlineExceeded) {
+			found.err = errors.Join(errNoAnswer, found.err)
 		}
-		return err
-	case <-timer.C:
-		return errNoAnswer
+		return found
+	case <-time.After(patience):
+		return result{err: errNoAnswer}
 	}
 }
 
-// call runs the check without the context of any request: a client that
-// disconnects must not fail the others.
-func (p *probe) call(result chan<- error) {
+// call runs the check without the context of any request: several requests share it, and a
+// client that disconnects must not fail the others.
+func (p *probe) call(pending chan<- result) {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
+	var found result
 	defer func() {
 		if cause := recover(); cause != nil {
-			result <- fmt.Errorf("panic of type %T", cause)
+			found.err = fmt.Errorf("panic of type %T", cause)
 		}
+		pending <- found
 	}()
-	result <- p.Probe(ctx)
+	found.warnings, found.err = p.Probe(ctx)
 }

@@ -22,13 +22,15 @@ import (
 
 // checked is the handler of a service with these checks.
 func checked(now func() time.Time, checks ...opsapi.Check) (http.Handler, *opsapi.Readiness) {
-	r := opsapi.NewReadiness(now, func(string, error) {}, checks...)
+	r := opsapi.NewReadiness(now, func(string, []string, error) {}, checks...)
 	return opsapi.New(opsapi.Options{Readiness: r}), r
 }
 
-func passes(context.Context) error { return nil }
+func passes(context.Context) ([]string, error) { return nil, nil }
 
-func fails(err error) func(context.Context) error { return func(context.Context) error { return err } }
+func fails(err error) func(context.Context) ([]string, error) {
+	return func(context.Context) ([]string, error) { return nil, err }
+}
 
 func TestReadiness(t *testing.T) {
 	t.Parallel()
@@ -45,7 +47,7 @@ func TestReadiness(t *testing.T) {
 		{"secret.txt", []opsapi.Check{
 			{"database", fails(fault.Wrap(fault.Unavailable, native, "The storage cannot be reached."))},
 			{"schema", fails(native)},
-			{"panics", func(context.Context) error { panic(native) }},
+			{"panics", func(context.Context) ([]string, error) { panic(native) }},
 		}, false, 503},
 		{"stopping.txt", []opsapi.Check{{"database", passes}}, true, 503},
 	} {
@@ -83,10 +85,10 @@ func TestAFloodOfProbesIsOneLookASecond(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var looks atomic.Int32
-		h, _ := checked(time.Now, opsapi.Check{"database", func(context.Context) error {
+		h, _ := checked(time.Now, opsapi.Check{"database", func(context.Context) ([]string, error) {
 			looks.Add(1)
 			time.Sleep(100 * time.Millisecond)
-			return nil
+			return nil, nil
 		}})
 		flood := func() {
 			var all sync.WaitGroup
@@ -107,9 +109,9 @@ func TestAFloodOfProbesIsOneLookASecond(t *testing.T) {
 func TestAClockThatStepsBackIsNoExcuse(t *testing.T) {
 	t.Parallel()
 	now, looks := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC), 0
-	h, _ := checked(func() time.Time { return now }, opsapi.Check{"database", func(context.Context) error {
+	h, _ := checked(func() time.Time { return now }, opsapi.Check{"database", func(context.Context) ([]string, error) {
 		looks++
-		return nil
+		return nil, nil
 	}})
 	get(t, h, "/readyz")
 	now = now.Add(-time.Hour)
@@ -126,10 +128,12 @@ func TestACheckThatHangs(t *testing.T) {
 		var calls atomic.Int32
 		var changes []string
 		h := opsapi.New(opsapi.Options{Readiness: opsapi.NewReadiness(time.Now,
-			func(check string, err error) { changes = append(changes, fmt.Sprintf("%s: %v", check, err)) },
-			opsapi.Check{"database", func(context.Context) error {
+			func(check string, _ []string, err error) {
+				changes = append(changes, fmt.Sprintf("%s: %v", check, err))
+			},
+			opsapi.Check{"database", func(context.Context) ([]string, error) {
 				calls.Add(1)
-				return <-release
+				return nil, <-release
 			}}, opsapi.Check{"schema", passes})})
 		for range 5 {
 			start := time.Now()
@@ -153,9 +157,9 @@ func TestACheckThatHangs(t *testing.T) {
 func TestACheckThatHeedsItsContext(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		h, _ := checked(time.Now, opsapi.Check{"database", func(ctx context.Context) error {
+		h, _ := checked(time.Now, opsapi.Check{"database", func(ctx context.Context) ([]string, error) {
 			<-ctx.Done()
-			return fault.Wrap(fault.Unavailable, ctx.Err(), "The storage cannot be reached.")
+			return nil, fault.Wrap(fault.Unavailable, ctx.Err(), "The storage cannot be reached.")
 		}})
 		answer := get(t, h, "/readyz")
 		require.Equal(t, http.StatusServiceUnavailable, answer.Code)
@@ -166,7 +170,7 @@ func TestACheckThatHeedsItsContext(t *testing.T) {
 
 func TestACallerThatLeavesDoesNotFailTheOthers(t *testing.T) {
 	t.Parallel()
-	h, _ := checked(time.Now, opsapi.Check{"database", func(ctx context.Context) error { return ctx.Err() }})
+	h, _ := checked(time.Now, opsapi.Check{"database", func(ctx context.Context) ([]string, error) { return nil, ctx.Err() }})
 	ctx, leave := context.WithCancel(t.Context())
 	leave()
 	ask(t, h, httptest.NewRequestWithContext(ctx, http.MethodGet, "/readyz", nil))
@@ -182,8 +186,8 @@ func TestChangesAreTold(t *testing.T) {
 	var state error
 	var changes []error
 	h := opsapi.New(opsapi.Options{Readiness: opsapi.NewReadiness(func() time.Time { return now },
-		func(_ string, err error) { changes = append(changes, err) },
-		opsapi.Check{"database", func(context.Context) error { return state }})})
+		func(_ string, _ []string, err error) { changes = append(changes, err) },
+		opsapi.Check{"database", func(context.Context) ([]string, error) { return nil, state }})})
 	for _, state = range []error{nil, nil, gone, gone, nil, gone} {
 		get(t, h, "/readyz")
 		now = now.Add(time.Second)
@@ -204,9 +208,11 @@ func BenchmarkReady(b *testing.B) {
 func TestWarningsDoNotStopTheService(t *testing.T) {
 	t.Parallel()
 	var told []string
-	r := opsapi.NewReadiness(time.Now, func(check string, _ error) { told = append(told, check) },
+	r := opsapi.NewReadiness(time.Now, func(check string, _ []string, _ error) { told = append(told, check) },
 		opsapi.Check{"database", passes},
-		opsapi.Check{"durability", fails(opsapi.Warnings{"There are no checksums.", "There is no standby."})})
+		opsapi.Check{"durability", func(context.Context) ([]string, error) {
+			return []string{"There are no checksums.", "There is no standby."}, nil
+		}})
 	h := opsapi.New(opsapi.Options{Readiness: r})
 	verbose := get(t, h, "/readyz?verbose")
 	require.Equal(t, http.StatusOK, verbose.Code)
@@ -220,13 +226,37 @@ func TestWarningsDoNotStopTheService(t *testing.T) {
 	require.Empty(t, told)
 }
 
+// A check that passes again with a warning does not fail.
+func TestAWarningAfterAFailure(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+	gone := errors.New("connection refused")
+	state := gone
+	var told []string
+	r := opsapi.NewReadiness(func() time.Time { return now },
+		func(check string, warnings []string, err error) {
+			told = append(told, fmt.Sprint(check, warnings, err))
+		},
+		opsapi.Check{"durability", func(context.Context) ([]string, error) {
+			if state != nil {
+				return nil, state
+			}
+			return []string{"There is no standby."}, nil
+		}})
+	for _, state = range []error{gone, nil, nil} {
+		r.Results()
+		now = now.Add(time.Second)
+	}
+	require.Equal(t, []string{"durability[] connection refused", "durability[There is no standby.] <nil>"}, told)
+}
+
 // TestRequireAsksNow: it returns the first error as it is, and stops with the
 // service.
 func TestRequireAsksNow(t *testing.T) {
 	t.Parallel()
 	gone := errors.New("connection refused")
 	state := error(nil)
-	_, r := checked(time.Now, opsapi.Check{"database", func(context.Context) error { return state }}, opsapi.Check{"schema", passes})
+	_, r := checked(time.Now, opsapi.Check{"database", func(context.Context) ([]string, error) { return nil, state }}, opsapi.Check{"schema", passes})
 	require.NoError(t, r.Require(t.Context()))
 	state = gone
 	require.Equal(t, gone, r.Require(t.Context()))

@@ -7,6 +7,7 @@ import (
 	_ "embed"
 	"errors"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 
@@ -33,7 +34,7 @@ var book []byte
 
 // load loads the book of the sandbox into an empty book. today is the day of the
 // bank.
-func load(ctx context.Context, to *backoffice.Importer, today day.Day) error {
+func load(ctx context.Context, to backoffice.Importer, today day.Day) error {
 	if err := to.LoadDemo(ctx, today); err != nil {
 		return err
 	}
@@ -62,7 +63,11 @@ type closedDay struct{ Day, Reason string }
 var marks = map[string]string{"Price": "prices", "Units": "holdings", "Balance": "accounts", "Reason": "calendar"}
 
 // importSeed imports a seed in JSON, or a CSV file of one kind, and counts its rows.
-func importSeed(ctx context.Context, office *backoffice.Office, content []byte) (map[string]int64, error) {
+func importSeed(ctx context.Context, office *backoffice.Office, body io.Reader) (map[string]int64, error) {
+	content, err := io.ReadAll(body)
+	if err != nil {
+		return nil, err
+	}
 	text := bytes.TrimLeft(content, "\ufeff \t\r\n")
 	if len(text) == 0 || text[0] == '{' {
 		return importJSON(ctx, office.Importer, text)
@@ -98,7 +103,23 @@ var numbers = json.UnmarshalFromFunc(func(in *jsontext.Decoder, d *decimal.Decim
 	return err
 })
 
-func importJSON(ctx context.Context, to *backoffice.Importer, content []byte) (map[string]int64, error) {
+// once is how many requests meet a fault that is sent without a count.
+var once = json.UnmarshalFromFunc(func(_ *jsontext.Decoder, a *Armed) error {
+	a.Count = 1
+	return errors.ErrUnsupported
+})
+
+// decode reads one JSON value that has no unknown members.
+func decode(r io.Reader, into any) error {
+	err := json.UnmarshalRead(r, into, json.WithUnmarshalers(once), json.RejectUnknownMembers(true),
+		json.MatchCaseInsensitiveNames(true), jsontext.AllowDuplicateNames(true))
+	if err != nil {
+		return refuse(fault.Fault{Code: fault.InvalidJSON, Detail: "The body must be the JSON that the documentation of the sandbox shows."})
+	}
+	return nil
+}
+
+func importJSON(ctx context.Context, to backoffice.Importer, content []byte) (map[string]int64, error) {
 	var s seed
 	if err := json.Unmarshal(content, &s, json.WithUnmarshalers(numbers), json.RejectUnknownMembers(true)); err != nil {
 		return nil, refuse(faultOf(err))
@@ -107,29 +128,21 @@ func importJSON(ctx context.Context, to *backoffice.Importer, content []byte) (m
 		return nil, refuse(fault.Fault{Code: fault.Required, Detail: "Send prices, holdings, accounts or calendar, each with at least one row."})
 	}
 	counts := map[string]int64{}
-	for _, rows := range []func() error{
-		func() error {
-			return importRows(ctx, counts, "prices", s.Prices, fund.NewPrice, func(a, b fund.Price) int { return cmp.Compare(a.ID, b.ID) }, to.Prices)
-		},
-		func() error {
-			return importRows(ctx, counts, "holdings", s.Holdings, fund.NewHolding, func(a, b fund.Holding) int { return a.Key.Compare(b.Key) }, to.Holdings)
-		},
-		func() error {
-			newRow := func(f accountFields) (fund.Account, []fault.Fault) {
-				return fund.NewAccount(f.AccountFields, f.Balance)
-			}
-			return importRows(ctx, counts, "accounts", s.Accounts, newRow, func(a, b fund.Account) int { return a.Key.Compare(b.Key) }, to.Accounts)
-		},
-		func() error {
-			newRow := func(f closedDay) (fund.ClosedDay, []fault.Fault) { return fund.NewClosedDay(f.Day, f.Reason) }
-			return importRows(ctx, counts, "calendar", s.Calendar, newRow, func(a, b fund.ClosedDay) int { return a.Day.Compare(b.Day) }, to.ClosedDays)
-		},
-	} {
-		if err := rows(); err != nil {
-			return nil, err
-		}
+	err := importRows(ctx, counts, "prices", s.Prices, fund.NewPrice, func(a, b fund.Price) int { return cmp.Compare(a.ID, b.ID) }, to.Prices)
+	if err == nil {
+		err = importRows(ctx, counts, "holdings", s.Holdings, fund.NewHolding, func(a, b fund.Holding) int { return a.Key.Compare(b.Key) }, to.Holdings)
 	}
-	return counts, nil
+	if err == nil {
+		newRow := func(f accountFields) (fund.Account, []fault.Fault) {
+			return fund.NewAccount(f.AccountFields, f.Balance)
+		}
+		err = importRows(ctx, counts, "accounts", s.Accounts, newRow, func(a, b fund.Account) int { return a.Key.Compare(b.Key) }, to.Accounts)
+	}
+	if err == nil {
+		newRow := func(f closedDay) (fund.ClosedDay, []fault.Fault) { return fund.NewClosedDay(f.Day, f.Reason) }
+		err = importRows(ctx, counts, "calendar", s.Calendar, newRow, func(a, b fund.ClosedDay) int { return a.Day.Compare(b.Day) }, to.ClosedDays)
+	}
+	return counts, err
 }
 
 // importRows imports the rows of one kind, all or none, in the order of their keys.
@@ -171,7 +184,7 @@ func importRows[Fields, T any](
 			}
 		}
 		return nil
-	}, nil)
+	}, func(int64) {})
 	if changed, ok := errors.AsType[*backoffice.ChangedPrices](err); ok {
 		for _, c := range changed.List {
 			wrong(c.Line, fault.Fault{Pointer: "/" + c.Column, Code: fault.NotAllowed, Detail: "The price exists with another value. A price never changes: give the new one another PriceID."})

@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"strings"
 
+	"bankingapi/domain/fault"
 	"bankingapi/domain/operation"
 	"bankingapi/domain/subscription"
 )
@@ -15,11 +16,12 @@ const keyHeader = "Ocp-Apim-Subscription-Key"
 // The rest is the key of the subscription. A key without the prefix works too.
 const KeyPrefix = "sandbox_"
 
-// suffixes make the caller of a key another one, so that a partner with one key
-// meets the limits that a bank gives to other callers.
+// suffixes of a key give its caller the limits that a bank gives to others.
 var suffixes = map[string]func(*subscription.Subscription){
-	"-push-only": func(s *subscription.Subscription) { s.Grant(operation.AddPushNotificationResponse.String()) },
-	"-mobile":    func(s *subscription.Subscription) { s.Channel = "MOBILE" },
+	"-push-only": func(s *subscription.Subscription) {
+		s.Operations = []string{operation.AddPushNotificationResponse.String()}
+	},
+	"-mobile": func(s *subscription.Subscription) { s.Channel = "MOBILE" },
 }
 
 // Callers recognises callers by their keys.
@@ -36,8 +38,12 @@ type Find func(ctx context.Context, presented string) (*subscription.Subscriptio
 // NewCallers returns the callers of a sandbox. find knows the keys of subscriptions.
 func NewCallers(find Find) *Callers { return &Callers{find, rand.Text()} }
 
-// Find returns the caller with the key.
+// Find returns the caller with the key. The error is fault.Unavailable if the world of
+// the key cannot be opened.
 func (c *Callers) Find(ctx context.Context, presented string) (*subscription.Subscription, error) {
+	if cause, failed := ctx.Value(worldErrorKey{}).(error); failed {
+		return nil, fault.Wrap(fault.Unavailable, cause, "The world of this key cannot be opened:")
+	}
 	if presented == c.visitor {
 		return &subscription.Subscription{Name: "visitor"}, nil
 	}

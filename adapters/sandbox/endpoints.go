@@ -3,14 +3,13 @@ package sandbox
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
-	"io"
 	"net/http"
 	"strconv"
 	"time"
 
 	"bankingapi/application/backoffice"
 	"bankingapi/application/bookfile"
+	"bankingapi/application/buyfund"
 	"bankingapi/domain/fault"
 )
 
@@ -20,11 +19,20 @@ import (
 func (b *Sandbox) Endpoints() map[string]func(*http.Request) ([]byte, error) {
 	served := make(map[string]func(*http.Request) ([]byte, error))
 	for route, serve := range map[string]func(*http.Request) (any, error){
-		"GET /_sandbox/clock":     b.clock,
-		"PUT /_sandbox/clock":     b.serveMove,
-		"POST /_sandbox/reset":    b.serveReset,
-		"POST /_sandbox/seed":     b.serveSeed,
-		"GET /_sandbox/requests":  b.serveRequests,
+		"GET /_sandbox/clock": func(*http.Request) (any, error) { return map[string]string{"now": b.now()}, nil },
+		"PUT /_sandbox/clock": b.serveMove,
+		"POST /_sandbox/reset": func(r *http.Request) (any, error) {
+			err := b.Reset(r.Context())
+			return map[string]string{"now": b.now()}, err
+		},
+		"POST /_sandbox/seed": func(r *http.Request) (any, error) {
+			defer b.o.CalendarChanged()
+			return importSeed(r.Context(), b.o.Office, r.Body)
+		},
+		"GET /_sandbox/requests": func(r *http.Request) (any, error) {
+			after, err := number(r, "after")
+			return map[string]any{"requests": b.Requests(after)}, err
+		},
 		"GET /_sandbox/book":      b.serveBook,
 		"GET /_sandbox/faults":    func(*http.Request) (any, error) { return b.faults.list(), nil },
 		"PUT /_sandbox/faults":    b.serveFaults,
@@ -32,9 +40,6 @@ func (b *Sandbox) Endpoints() map[string]func(*http.Request) ([]byte, error) {
 		"POST " + keysPath:        func(r *http.Request) (any, error) { return makeKey(r.Context(), b.o.Keys) },
 	} {
 		served[route] = func(r *http.Request) ([]byte, error) {
-			if err := worldError(r.Context()); err != nil {
-				return nil, err
-			}
 			answer, err := serve(r)
 			if err != nil {
 				return nil, err
@@ -45,16 +50,12 @@ func (b *Sandbox) Endpoints() map[string]func(*http.Request) ([]byte, error) {
 	return served
 }
 
-func (b *Sandbox) clock(*http.Request) (any, error) {
-	return map[string]string{"now": show(b.Now(), b.o.Zone)}, nil
-}
-
 func (b *Sandbox) serveMove(r *http.Request) (any, error) {
 	var move struct{ Now, Advance *string }
 	if err := decode(r.Body, &move); err != nil {
 		return nil, err
 	}
-	var moved Moved
+	var moved buyfund.Settlement
 	var err error
 	switch {
 	case (move.Now == nil) == (move.Advance == nil):
@@ -72,30 +73,7 @@ func (b *Sandbox) serveMove(r *http.Request) (any, error) {
 		}
 		moved, err = b.AdvanceClock(r.Context(), by)
 	}
-	type settled struct {
-		Completed int `json:"completed"`
-		Failed    int `json:"failed"`
-	}
-	return struct {
-		Now     string  `json:"now"`
-		Settled settled `json:"settled"`
-	}{show(moved.Now, b.o.Zone), settled(moved.Settled)}, err
-}
-
-func (b *Sandbox) serveReset(r *http.Request) (any, error) {
-	if err := b.Reset(r.Context()); err != nil {
-		return nil, err
-	}
-	return b.clock(r)
-}
-
-func (b *Sandbox) serveSeed(r *http.Request) (any, error) {
-	content, err := io.ReadAll(r.Body)
-	if err != nil {
-		return nil, err
-	}
-	defer b.o.CalendarChanged()
-	return importSeed(r.Context(), b.o.Office, content)
+	return map[string]any{"now": b.now(), "settled": map[string]int{"completed": moved.Completed, "failed": moved.Failed}}, err
 }
 
 func (b *Sandbox) serveFaults(r *http.Request) (any, error) {
@@ -103,19 +81,9 @@ func (b *Sandbox) serveFaults(r *http.Request) (any, error) {
 	if err := decode(r.Body, &list); err != nil {
 		return nil, err
 	}
-	if err := b.faults.arm(list); err != nil {
-		return nil, err
-	}
-	return b.faults.list(), nil
+	err := b.faults.arm(list)
+	return b.faults.list(), err
 }
-
-func (b *Sandbox) serveRequests(r *http.Request) (any, error) {
-	after, err := number(r, "after")
-	return map[string]any{"requests": b.Requests(after)}, err
-}
-
-// bookKinds are what a book has, in the order of the answer.
-var bookKinds = []string{"prices", "holdings", "accounts", "calendar", "sales", "postings", "notifications"}
 
 func (b *Sandbox) serveBook(r *http.Request) (any, error) {
 	customer, err := number(r, "customer")
@@ -123,7 +91,7 @@ func (b *Sandbox) serveBook(r *http.Request) (any, error) {
 		return nil, err
 	}
 	book := make(map[string][]json.RawMessage)
-	for _, kind := range bookKinds {
+	for _, kind := range []string{"prices", "holdings", "accounts", "calendar", "sales", "postings", "notifications"} {
 		var rows bytes.Buffer
 		if err := bookfile.Export(r.Context(), b.o.Office, kind, string(bookfile.NDJSON), bookfile.Query{Query: backoffice.Query{CustomerNo: customer}}, &rows, nil); err != nil {
 			return nil, err
@@ -151,20 +119,4 @@ func number(r *http.Request, name string) (int64, error) {
 
 func refuse(faults ...fault.Fault) error {
 	return fault.New(fault.Invalid, "The request breaks a rule.", faults...)
-}
-
-// decode reads one JSON value that has no unknown members.
-func decode(r io.Reader, into any) error {
-	d := json.NewDecoder(r)
-	d.DisallowUnknownFields()
-	err := d.Decode(into)
-	if err == nil {
-		if _, end := d.Token(); !errors.Is(end, io.EOF) {
-			err = errors.New("trailing text")
-		}
-	}
-	if err != nil {
-		return refuse(fault.Fault{Code: fault.InvalidJSON, Detail: "The body must be the JSON that the documentation of the sandbox shows."})
-	}
-	return nil
 }

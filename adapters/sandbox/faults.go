@@ -2,6 +2,7 @@ package sandbox
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/json"
@@ -24,19 +25,14 @@ import (
 // FaultHeader asks for a fault of one request.
 const FaultHeader = "Sandbox-Fault"
 
-// The names of the faults.
+// The names of the faults that are more than an error of the operation.
 const (
-	unavailableBefore = "unavailable-before"
-	unavailableAfter  = "unavailable-after"
-	cutBefore         = "cut-before"
-	cutMiddle         = "cut-middle"
-	cutAfter          = "cut-after"
-	slow              = "slow"
-	rateLimited       = "rate-limited"
-	internalError     = "internal"
-	overloaded        = "overloaded"
-	shuttingDown      = "shutting-down"
-	badGateway        = "bad-gateway"
+	cutBefore   = "cut-before"
+	cutMiddle   = "cut-middle"
+	cutAfter    = "cut-after"
+	slow        = "slow"
+	rateLimited = "rate-limited"
+	badGateway  = "bad-gateway"
 )
 
 // Fault is a fault that a caller can arm.
@@ -47,27 +43,40 @@ type Fault struct {
 	CustomerNo int64
 	// Effect says what happens.
 	Effect string
+
+	// instead is returned for an operation that is not done, after for one that was
+	// done. Both may be nil.
+	instead, after error
 }
 
 // Name is the name of the fault, as reserved texts have it.
 func (f Fault) Name() string { name, _, _ := strings.Cut(f.Header, "="); return name }
 
-// Faults lists all faults.
-func Faults() []Fault {
-	return []Fault{
-		{unavailableBefore, 9201, "Nothing is done. The answer is 503 storage-unavailable."},
-		{unavailableAfter, 9202, "The operation is done. The answer is 503 outcome-unknown, without Data."},
-		{cutBefore, 9203, "Nothing is done. The connection is closed without an answer."},
-		{cutAfter, 9204, "The operation is done. The connection is closed without an answer."},
-		{cutMiddle, 9211, "The operation is done. The connection is closed in the middle of the answer."},
-		{slow + "=2s", 9205, "The service waits 2 s, or the duration that you name (at most 60 s), and does the operation, even if the caller has given up."},
-		{rateLimited, 9206, "Nothing is done. The answer is 429 rate-limit-exceeded."},
-		{internalError, 9207, "Nothing is done. The answer is 500 internal-error, without Data."},
-		{overloaded, 9208, "Nothing is done. The answer is 503 overloaded."},
-		{shuttingDown, 9209, "Nothing is done. The answer is 503 shutting-down."},
-		{badGateway, 9210, "The operation is done. The answer is 502, an HTML page of a gateway."},
-	}
+var allFaults = []Fault{
+	{"unavailable-before", 9201, "Nothing is done. The answer is 503 storage-unavailable.", injected(fault.Unavailable), nil},
+	{"unavailable-after", 9202, "The operation is done. The answer is 503 outcome-unknown, without Data.", nil, injected(fault.Indeterminate)},
+	{cutBefore, 9203, "Nothing is done. The connection is closed without an answer.", nil, nil},
+	{cutAfter, 9204, "The operation is done. The connection is closed without an answer.", nil, nil},
+	{cutMiddle, 9211, "The operation is done. The connection is closed in the middle of the answer.", nil, nil},
+	{slow + "=2s", 9205, "The service waits 2 s, or the duration that you name (at most 60 s), and does the operation, even if the caller has given up.", nil, nil},
+	{rateLimited, 9206, "Nothing is done. The answer is 429 rate-limit-exceeded.", nil, nil},
+	{"internal", 9207, "Nothing is done. The answer is 500 internal-error, without Data.", injected(fault.Internal), nil},
+	{"overloaded", 9208, "Nothing is done. The answer is 503 overloaded.", injected(fault.Busy), nil},
+	{"shutting-down", 9209, "Nothing is done. The answer is 503 shutting-down.", shuttingDown(), nil},
+	{badGateway, 9210, "The operation is done. The answer is 502, an HTML page of a gateway.", nil, nil},
 }
+
+func injected(kind fault.Kind) error {
+	return fault.Wrap(kind, errors.New("injected by the sandbox"), "")
+}
+
+func shuttingDown() error {
+	c, _ := fault.Describe(fault.ShuttingDown)
+	return fault.New(fault.Busy, c.Meaning, fault.Fault{Code: c.Name, Detail: c.Meaning + " " + c.Action})
+}
+
+// Faults lists all faults.
+func Faults() []Fault { return slices.Clone(allFaults) }
 
 const (
 	// reservedPrefix begins a CallerId or UserId that asks for a fault.
@@ -78,27 +87,31 @@ const (
 
 // injection is the fault that a request meets. The zero value is none.
 type injection struct {
-	name  string
-	delay time.Duration
+	Fault
+	delay time.Duration // of slow
 }
 
 func (i injection) String() string {
-	if i.name == slow {
+	if i.Name() == slow {
 		return slow + "=" + i.delay.String()
 	}
-	return i.name
+	return i.Name()
 }
 
 // parseFault reads a value of Sandbox-Fault. pointer is where it stands.
 func parseFault(pointer, text string) (injection, error) {
 	name, value, hasValue := strings.Cut(text, "=")
-	i := injection{name, defaultDelay}
-	var err error
-	if hasValue {
-		i.delay, err = time.ParseDuration(value)
-	}
-	if err != nil || hasValue && name != slow || i.delay < 0 || i.delay > maxDelay || !slices.ContainsFunc(Faults(), func(f Fault) bool { return f.Name() == name }) {
+	at := slices.IndexFunc(allFaults, func(f Fault) bool { return f.Name() == name })
+	if at < 0 {
 		return injection{}, unknownFault(pointer, text, "")
+	}
+	i := injection{allFaults[at], defaultDelay}
+	if !hasValue {
+		return i, nil
+	}
+	var err error
+	if i.delay, err = time.ParseDuration(value); err != nil || name != slow || i.delay < 0 || i.delay > maxDelay {
+		return injection{}, faultNotAllowed(pointer, "Only slow takes a value: a duration of at most 60s, such as slow=2s.")
 	}
 	return i, nil
 }
@@ -106,13 +119,17 @@ func parseFault(pointer, text string) (injection, error) {
 // unknownFault is the error of a fault that does not exist, with the values that do.
 func unknownFault(pointer, text, prefix string) error {
 	var names []string
-	for _, f := range Faults() {
+	for _, f := range allFaults {
 		names = append(names, prefix+f.Name())
 	}
 	detail := "Must be one of " + strings.Join(names, ", ") + "."
 	if meant, ok := fault.Closest(prefix+strings.TrimRight(text, "-0123456789"), slices.Values(names), 3); ok {
 		detail += " Did you mean " + meant + "?"
 	}
+	return faultNotAllowed(pointer, detail)
+}
+
+func faultNotAllowed(pointer, detail string) error {
 	if pointer == "" {
 		detail = "The header " + FaultHeader + ": " + detail
 	}
@@ -126,9 +143,9 @@ func reservedFault(pointer, text string) (injection, error) {
 	if !ok {
 		return injection{}, nil
 	}
-	for _, f := range Faults() {
-		if after, ok := strings.CutPrefix(rest, f.Name()); ok && (after == "" || after[0] == '-') {
-			return injection{f.Name(), defaultDelay}, nil
+	for _, f := range allFaults {
+		if strings.HasPrefix(rest+"-", f.Name()+"-") {
+			return injection{f, defaultDelay}, nil
 		}
 	}
 	return injection{}, unknownFault(pointer, rest, reservedPrefix)
@@ -141,7 +158,7 @@ type Armed struct {
 	Operation string `json:"operation,omitempty"`
 	// Fault is a value of Sandbox-Fault.
 	Fault string `json:"fault"`
-	// Count is how many requests meet it. 0 means one.
+	// Count is how many requests meet it.
 	Count int `json:"count"`
 }
 
@@ -154,12 +171,11 @@ const (
 	maxSpent = 100_000
 )
 
-// faults are what the requests of a world are going to meet. It is safe for
-// concurrent use.
+// faults are what the next requests meet. It is safe for concurrent use.
 type faults struct {
 	mutex sync.Mutex
 	armed []Armed
-	// spent has the requests that had the fault of a reserved value: each has it once.
+	// spent has the requests that had the fault of a reserved value.
 	spent map[[sha256.Size]byte]bool
 }
 
@@ -177,24 +193,20 @@ func (f *faults) list() []Armed {
 
 // arm replaces the armed faults.
 func (f *faults) arm(list []Armed) error {
-	list = slices.Clone(list)
-	var wrong []fault.Fault
+	var wrong fault.List
 	if len(list) > maxArmed {
-		wrong = append(wrong, fault.Fault{Code: fault.TooMany, Detail: fmt.Sprintf("At most %d faults.", maxArmed)})
+		wrong.Add("", fault.TooMany, fmt.Sprintf("At most %d faults.", maxArmed))
 	}
-	for i := range list {
-		a, at := &list[i], fmt.Sprintf("/%d", i)
-		if a.Count == 0 {
-			a.Count = 1
-		}
+	for i, a := range list {
+		at := fmt.Sprintf("/%d", i)
 		if _, err := parseFault(at+"/fault", a.Fault); err != nil {
 			wrong = append(wrong, fault.Of(err)...)
 		}
-		if a.Operation != "" && !slices.ContainsFunc(operation.Names[:], func(n operation.Name) bool { return n.String() == a.Operation }) {
-			wrong = append(wrong, fault.Fault{Pointer: at + "/operation", Code: fault.NotAllowed, Detail: "Must be BuyFundFromCustomer or AddPushNotificationResponse, or absent for both."})
+		if _, known := operation.ParseName(a.Operation); !known && a.Operation != "" {
+			wrong.Add(at+"/operation", fault.NotAllowed, "Must be BuyFundFromCustomer or AddPushNotificationResponse, or absent for both.")
 		}
 		if a.Count < 1 || a.Count > maxCount {
-			wrong = append(wrong, fault.Fault{Pointer: at + "/count", Code: fault.OutOfRange, Detail: fmt.Sprintf("Must be from 1 to %d.", maxCount)})
+			wrong.Add(at+"/count", fault.OutOfRange, fmt.Sprintf("Must be from 1 to %d.", maxCount))
 		}
 	}
 	if len(wrong) > 0 {
@@ -234,17 +246,16 @@ func (f *faults) isFirst(words ...string) bool {
 	return !seen
 }
 
-// find returns the fault that a request meets: that of its header, the armed one, or
-// that of a reserved value in its body.
+// find returns the fault of the header, the armed one, or that of a reserved value.
 func (f *faults) find(r *http.Request, body []byte) (injection, error) {
 	if texts := r.Header.Values(FaultHeader); len(texts) > 0 {
 		return parseFault("", strings.TrimSpace(strings.Join(texts, ", ")))
 	}
-	if i := f.next(r.URL.Path); i.name != "" {
+	if i := f.next(r.URL.Path); i.Name() != "" {
 		return i, nil
 	}
 	i, identity, err := reserved(body)
-	if err != nil || i.name == "" || !f.isFirst(i.name, r.URL.Path, r.Header.Get(keyHeader), identity) {
+	if err != nil || i.Name() == "" || !f.isFirst(i.Name(), r.URL.Path, r.Header.Get(keyHeader), identity) {
 		return injection{}, err
 	}
 	return i, nil
@@ -261,29 +272,25 @@ func reserved(body []byte) (i injection, identity string, err error) {
 		return injection{}, "", nil //nolint:nilerr // the operation reports it
 	}
 	callerID := textOf(request.Header.CallerId)
-	identity = callerID
-	if identity == "" {
-		identity = string(body)
-	}
+	identity = cmp.Or(callerID, string(body))
 	i, err = reservedFault("/Header/CallerId", callerID)
 	for n, record := range request.Parameters {
-		if i.name != "" || err != nil {
+		if i.Name() != "" || err != nil {
 			break
 		}
 		i, err = reservedFault(fmt.Sprintf("/Parameters/%d/UserId", n), textOf(record.UserId))
-		for _, f := range Faults() {
+		for _, f := range allFaults {
 			if string(record.CustomerNo) == strconv.FormatInt(f.CustomerNo, 10) {
-				i = injection{f.Name(), defaultDelay}
+				i = injection{f, defaultDelay}
 			}
 		}
 	}
 	return i, identity, err
 }
 
+// textOf is empty if the value is no text.
 func textOf(raw json.RawMessage) (text string) {
-	if json.Unmarshal(raw, &text) != nil {
-		return ""
-	}
+	_ = json.Unmarshal(raw, &text)
 	return text
 }
 
@@ -300,11 +307,10 @@ func injectionIn(ctx context.Context) *injection {
 // maxPeeked bounds how much of a body is read to find reserved values.
 const maxPeeked = 1 << 20
 
-// Check is for the HTTP API to call before it handles an operation. It finds the
-// fault of the request. limited says that the request counts as one too many.
+// Check is httpapi.Options.Check. It finds the fault of the request.
 func (b *Sandbox) Check(r *http.Request) (limited bool, err error) {
-	if err := worldError(r.Context()); err != nil || !strings.HasPrefix(r.URL.Path, operations) {
-		return false, err
+	if !strings.HasPrefix(r.URL.Path, operations) {
+		return false, nil
 	}
 	var peeked bytes.Buffer
 	_, failed := peeked.ReadFrom(io.LimitReader(r.Body, maxPeeked))
@@ -315,16 +321,16 @@ func (b *Sandbox) Check(r *http.Request) (limited bool, err error) {
 	r.Body = body{io.MultiReader(bytes.NewReader(peeked.Bytes()), rest), r.Body}
 	found, err := b.faults.find(r, peeked.Bytes())
 	*injectionIn(r.Context()) = found
-	switch found.name {
+	switch found.Name() {
 	case slow:
 		time.Sleep(found.delay) // a caller who gives up changes nothing
 	case cutBefore:
 		panic(http.ErrAbortHandler)
 	}
-	return found.name == rateLimited, err
+	return found.Name() == rateLimited, err
 }
 
-// body is a body whose first part was read before.
+// body is the body of a request, read by way of another reader.
 type body struct {
 	io.Reader
 	io.Closer
@@ -340,24 +346,16 @@ type Do[Record any] = func(context.Context, *subscription.Subscription, operatio
 // Inject returns an operation that meets the fault of its request.
 func Inject[Record any](do Do[Record]) Do[Record] {
 	return func(ctx context.Context, caller *subscription.Subscription, header operation.Header, records []Record) (operation.Outcome, error) {
-		cause := errors.New("injected by the sandbox")
-		name := injectionIn(ctx).name
-		switch name {
-		case slow:
+		met := injectionIn(ctx)
+		if met.instead != nil {
+			return operation.Outcome{}, met.instead
+		}
+		if met.Name() == slow {
 			ctx = commit.WithWait(context.WithoutCancel(ctx), maxDelay) // however late the answer is
-		case unavailableBefore:
-			return operation.Outcome{}, fault.Wrap(fault.Unavailable, cause, "")
-		case internalError:
-			return operation.Outcome{}, fault.Wrap(fault.Internal, cause, "")
-		case overloaded:
-			return operation.Outcome{}, fault.Wrap(fault.Busy, cause, "")
-		case shuttingDown:
-			c, _ := fault.Describe(fault.ShuttingDown)
-			return operation.Outcome{}, fault.New(fault.Busy, c.Meaning, fault.Fault{Code: c.Name, Detail: c.Meaning + " " + c.Action})
 		}
 		outcome, err := do(ctx, caller, header, records)
-		if err == nil && name == unavailableAfter {
-			return operation.Outcome{}, fault.Wrap(fault.Indeterminate, cause, "")
+		if err == nil && met.after != nil {
+			return operation.Outcome{}, met.after
 		}
 		return outcome, err
 	}

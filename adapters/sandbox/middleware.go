@@ -16,12 +16,12 @@ const operations = "/BankingApiV01/"
 // gatewayPage is the answer of a gateway that lost the answer of the service.
 const gatewayPage = "<html><head><title>502 Bad Gateway</title></head><body><h1>502 Bad Gateway</h1></body></html>\n"
 
-// Middleware gives every answer the time of the bank, records the requests to
-// operations, and lets them meet their faults. next is the HTTP API.
+// Middleware gives every answer of the HTTP API the time of the bank, records the
+// requests to operations, and lets them meet their faults.
 func (b *Sandbox) Middleware(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		met := new(injection)
-		answer := &recording{ResponseWriter: w, clock: b.o.Clock, zone: b.o.Zone, met: met}
+		answer := &recording{ResponseWriter: w, now: b.now, met: met}
 		if !strings.HasPrefix(r.URL.Path, operations) {
 			next.ServeHTTP(answer, r)
 			return
@@ -29,7 +29,7 @@ func (b *Sandbox) Middleware(next http.Handler) http.Handler {
 		r = r.WithContext(context.WithValue(r.Context(), injectionKey{}, met)) // the caller keeps its own Body
 		defer b.record(answer, r)()
 		next.ServeHTTP(answer, r)
-		switch met.name {
+		switch met.Name() {
 		case cutMiddle:
 			_ = http.NewResponseController(w).Flush() // what was written of the answer
 			panic(http.ErrAbortHandler)
@@ -38,7 +38,7 @@ func (b *Sandbox) Middleware(next http.Handler) http.Handler {
 		case badGateway:
 			clear(w.Header())
 			w.Header()["Content-Type"] = []string{"text/html"}
-			w.Header()[ClockHeader] = []string{show(b.o.Clock.Now(), b.o.Zone)}
+			w.Header()[ClockHeader] = []string{b.now()}
 			w.WriteHeader(http.StatusBadGateway)
 			_, _ = io.WriteString(w, gatewayPage)
 		}
@@ -54,19 +54,20 @@ func (b *Sandbox) record(w *recording, r *http.Request) func() {
 	}
 	begun := b.o.Clock.real()
 	record := &Request{
-		ReceivedAt: begun, Clock: show(b.o.Clock.Now(), b.o.Zone),
+		ReceivedAt: begun, Clock: b.now(),
 		Method: r.Method, Path: mask(r.URL.Path, keys), Header: maskHeader(r.Header, keys),
 	}
-	sent := &beginning{ReadCloser: r.Body}
-	r.Body = sent
+	var sent kept
+	received := body{io.TeeReader(r.Body, &sent), r.Body}
+	r.Body = received
 	length, waits := r.ContentLength, r.Header.Get("Expect") != ""
 	return func() {
 		if length > 0 && length <= maxBody && !waits { // an answer may not need the body
-			_, _ = io.CopyN(io.Discard, sent, length)
+			_, _ = io.CopyN(io.Discard, received, length)
 		}
 		record.Milliseconds = float64(b.o.Clock.real().Sub(begun).Microseconds()) / 1000
 		record.Fault = w.met.String()
-		record.Body = mask(strings.ToValidUTF8(sent.kept.String(), "\uFFFD"), keys)
+		record.Body = mask(strings.ToValidUTF8(sent.String(), "\uFFFD"), keys)
 		record.Answer = Answer{
 			Status: w.status, Lost: w.loses(), Header: maskHeader(w.header, keys), Body: mask(strings.ToValidUTF8(w.body.String(), "\uFFFD"), keys),
 		}

@@ -2,8 +2,6 @@ package sandbox
 
 import (
 	"bytes"
-	"cmp"
-	"io"
 	"net/http"
 	"regexp"
 	"slices"
@@ -51,7 +49,7 @@ const (
 type requests struct {
 	mutex sync.Mutex
 	count int64
-	last  []*Request // a ring once it is full
+	last  []*Request // newest first
 }
 
 func (q *requests) add(r *Request) {
@@ -59,11 +57,7 @@ func (q *requests) add(r *Request) {
 	defer q.mutex.Unlock()
 	q.count++
 	r.Number = q.count
-	if len(q.last) < maxRequests {
-		q.last = append(q.last, r)
-	} else {
-		q.last[(q.count-1)%maxRequests] = r
-	}
+	q.last = slices.Insert(q.last[:min(len(q.last), maxRequests-1)], 0, r)
 }
 
 func (q *requests) reset() {
@@ -82,33 +76,31 @@ func (q *requests) after(number int64) []Request {
 			found = append(found, *r)
 		}
 	}
-	slices.SortFunc(found, func(a, b Request) int { return cmp.Compare(b.Number, a.Number) })
 	return found
 }
 
 // recording is the http.ResponseWriter of a request that is recorded.
 type recording struct {
 	http.ResponseWriter
-	clock  *Clock
-	zone   *time.Location
+	now    func() string
 	met    *injection
 	status int
 	header http.Header
-	body   bytes.Buffer
+	body   kept
 }
 
 // loses reports whether the caller does not get the answer, or not all of it.
 func (w *recording) loses() bool {
-	return w.met.name == cutAfter || w.met.name == cutMiddle || w.met.name == badGateway
+	return w.met.Name() == cutAfter || w.met.Name() == cutMiddle || w.met.Name() == badGateway
 }
 
 // WriteHeader implements http.ResponseWriter. It adds the time of the bank.
 func (w *recording) WriteHeader(status int) {
 	if w.status == 0 && status >= http.StatusOK {
-		w.Header()[ClockHeader] = []string{show(w.clock.Now(), w.zone)}
+		w.Header()[ClockHeader] = []string{w.now()}
 		w.status, w.header = status, w.Header().Clone()
 	}
-	if !w.loses() || w.met.name == cutMiddle {
+	if !w.loses() || w.met.Name() == cutMiddle {
 		w.ResponseWriter.WriteHeader(status)
 	}
 }
@@ -118,9 +110,9 @@ func (w *recording) Write(p []byte) (int, error) {
 	if w.status == 0 {
 		w.WriteHeader(http.StatusOK)
 	}
-	w.body.Write(p[:min(len(p), maxBody-w.body.Len())])
+	_, _ = w.body.Write(p)
 	switch {
-	case w.met.name == cutMiddle:
+	case w.met.Name() == cutMiddle:
 		_, err := w.ResponseWriter.Write(p[:len(p)/2])
 		return len(p), err
 	case w.loses():
@@ -132,16 +124,12 @@ func (w *recording) Write(p []byte) (int, error) {
 // Unwrap is for http.ResponseController.
 func (w *recording) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
-// beginning keeps the first part of what is read.
-type beginning struct {
-	io.ReadCloser
-	kept bytes.Buffer
-}
+// kept keeps the first part of what is written.
+type kept struct{ bytes.Buffer }
 
-func (b *beginning) Read(p []byte) (int, error) {
-	n, err := b.ReadCloser.Read(p)
-	b.kept.Write(p[:min(n, maxBody-b.kept.Len())])
-	return n, err
+func (k *kept) Write(p []byte) (int, error) {
+	k.Buffer.Write(p[:min(len(p), maxBody-k.Len())])
+	return len(p), nil
 }
 
 const masked = "***"
@@ -164,15 +152,12 @@ var secretHeaders = []string{keyHeader, "Authorization", "Proxy-Authorization", 
 func maskHeader(h http.Header, keys []string) map[string][]string {
 	kept := make(map[string][]string, len(h))
 	for name, values := range h {
-		values = slices.Clone(values)
-		for i := range values {
+		for _, value := range values {
 			if slices.Contains(secretHeaders, name) {
-				values[i] = masked
-			} else {
-				values[i] = mask(values[i], keys)
+				value = masked
 			}
+			kept[name] = append(kept[name], mask(value, keys))
 		}
-		kept[name] = values
 	}
 	return kept
 }

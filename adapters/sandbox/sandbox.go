@@ -1,14 +1,13 @@
-// Package sandbox makes the service one in which a partner tries everything: a
-// clock of the bank that a partner moves, faults that a partner arms, a book
-// that a partner fills and resets, and the list of the last requests.
+// Package sandbox makes the service one in which a partner tries everything: a clock
+// of the bank to move, faults to arm, a book to fill and reset, and the last requests.
 //
-// The service under it is the real one. The sandbox is a clock that the use
-// cases are given, a middleware around the HTTP API, a function around each
-// operation, and the endpoints under /_sandbox/. Each key has a sandbox of its own:
-// its world.
+// The service under it is the real one. The sandbox is the clock of the use cases, a
+// middleware around the HTTP API, a function around each operation, and the endpoints
+// under /_sandbox/. Each key has a sandbox of its own: its world.
 package sandbox
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"sync"
@@ -29,8 +28,7 @@ type Options struct {
 	Clock *Clock
 	// Zone is the time zone of the bank.
 	Zone *time.Location
-	// Marker keeps how far the clock is ahead, so that it goes on after a restart.
-	// A reset empties the book with it.
+	// Marker keeps how far the clock is ahead, and empties the book.
 	Marker store.Marker
 	// Office is the book.
 	Office *backoffice.Office
@@ -51,12 +49,12 @@ type Sandbox struct {
 	o        Options
 	requests requests
 	faults   faults
-	// moving is held while the clock moves and while sales are settled, so that
-	// the one who moves the clock counts all that are settled.
+	// moving is held while the clock moves and while sales are settled, so that a move
+	// counts all that are settled.
 	moving sync.Mutex
 }
 
-// About tells the one who starts a sandbox what it is.
+// About says what a sandbox is.
 const About = "This is a sandbox, and never a bank: PUT /_sandbox/clock moves its clock, PUT /_sandbox/faults arms faults,\n" +
 	"POST /_sandbox/keys makes a key with a book, a clock and faults of its own."
 
@@ -86,99 +84,70 @@ func (b *Sandbox) Prepare(ctx context.Context) error {
 	return b.Reset(ctx) // also after a reset that was interrupted
 }
 
-// Moved is the answer to a move of the clock.
-type Moved struct {
-	Now time.Time
-	// Settled counts the operations that were settled on the way.
-	Settled buyfund.Settlement
-}
-
 // Now returns the time of the bank, in its time zone.
 func (b *Sandbox) Now() time.Time { return b.o.Clock.Now().In(b.o.Zone) }
 
 // maxMove bounds how far the clock may be ahead of the real time.
 const maxMove = 10 * 366 * 24 * time.Hour
 
-// MoveClock moves the clock forward. It stops on each day for which sales are
-// recorded and settles them, so that each gets the price of its day. It returns
-// when everything that is due is settled. The error is fault.Invalid if the time
-// is in the past.
-func (b *Sandbox) MoveClock(ctx context.Context, to time.Time) (Moved, error) {
-	b.moving.Lock()
-	defer b.moving.Unlock()
-	return b.move(ctx, b.o.Clock.Now(), to)
+// MoveClock moves the clock forward. It stops on each day for which sales are recorded
+// and settles them, so that each gets the price of its day. It counts the operations
+// that were settled. The error is fault.Invalid if the time is in the past.
+func (b *Sandbox) MoveClock(ctx context.Context, to time.Time) (buyfund.Settlement, error) {
+	return b.move(ctx, func(time.Time) time.Time { return to })
 }
 
 // AdvanceClock moves the clock forward by a duration, as MoveClock does.
-func (b *Sandbox) AdvanceClock(ctx context.Context, by time.Duration) (Moved, error) {
+func (b *Sandbox) AdvanceClock(ctx context.Context, by time.Duration) (buyfund.Settlement, error) {
+	return b.move(ctx, func(now time.Time) time.Time { return now.Add(by) })
+}
+
+func (b *Sandbox) move(ctx context.Context, where func(now time.Time) time.Time) (all buyfund.Settlement, err error) {
 	b.moving.Lock()
 	defer b.moving.Unlock()
 	now := b.o.Clock.Now()
-	return b.move(ctx, now, now.Add(by))
-}
-
-func (b *Sandbox) move(ctx context.Context, now, to time.Time) (moved Moved, err error) {
+	to := where(now)
 	switch {
 	case to.Before(now):
-		return moved, clockFault("The clock moves forward only. Reset the sandbox to set it back.")
+		return all, refuse(fault.Fault{Code: fault.OutOfRange, Detail: "The clock moves forward only. Reset the sandbox to set it back."})
 	case to.Sub(b.o.Clock.real()) > maxMove:
-		return moved, clockFault("The clock may be at most ten years ahead of the real time.")
+		return all, refuse(fault.Fault{Code: fault.OutOfRange, Detail: "The clock may be at most ten years ahead of the real time."})
 	}
-	if moved.Settled.Failed, err = b.cancelSales(ctx); err != nil {
-		return moved, err
+	if all.Failed, err = b.cancelSales(ctx); err != nil {
+		return all, err
 	}
 	due, err := b.o.DueFunds(ctx, day.Of(to, b.o.Zone), false)
 	if err != nil {
-		return moved, err
+		return all, err
 	}
-	stops := []time.Time{to}
-	for i, of := range slices.Backward(due) {
-		begins := of.Day.At(b.o.Begins, b.o.Zone)
-		if !begins.After(to) && (i == 0 || due[i-1].Day != of.Day) {
+	var stops []time.Time
+	for _, of := range due {
+		if begins := of.Day.At(b.o.Begins, b.o.Zone); !begins.After(to) {
 			stops = append(stops, begins)
 		}
 	}
-	for _, stop := range slices.Backward(stops) {
-		if err := b.set(ctx, stop); err != nil {
-			return moved, err
-		}
-		if len(due) == 0 {
-			break
+	for _, stop := range append(slices.Compact(stops), to) {
+		if ahead := stop.Sub(b.o.Clock.real()); ahead > b.o.Clock.Ahead() {
+			if err := b.o.Marker.SetNote(ctx, ahead.String()); err != nil {
+				return all, err
+			}
+			b.o.Clock.SetAhead(ahead)
 		}
 		settled, err := b.o.Settle(ctx)
-		moved.Settled.Completed += settled.Completed
-		moved.Settled.Failed += settled.Failed
+		all.Completed += settled.Completed
+		all.Failed += settled.Failed
 		if err != nil {
-			return moved, err
+			return all, err
 		}
 	}
-	moved.Now = b.Now()
-	return moved, err
+	return all, nil
 }
 
-// set sets the clock, unless it has passed that time.
-func (b *Sandbox) set(ctx context.Context, to time.Time) error {
-	c := b.o.Clock
-	ahead := to.Sub(c.real())
-	if ahead <= c.Ahead() {
-		return nil
-	}
-	if err := b.o.Marker.SetNote(ctx, ahead.String()); err != nil {
-		return err
-	}
-	c.SetAhead(ahead)
-	return nil
-}
-
-// lastDay is how many days ahead a sale can be recorded (the contract, section 5).
-const lastDay = 366
-
-// cancelSales cancels the recorded sales of the customer whose sales the bank
-// cancels, and returns how many operations.
+// cancelSales cancels the recorded sales of the customer whose sales the bank cancels.
 func (b *Sandbox) cancelSales(ctx context.Context) (n int, err error) {
-	today := day.Of(b.o.Clock.Now(), b.o.Zone)
+	today := day.Of(b.o.Clock.Now(), b.o.Zone) // sales are at most 366 days ahead (the contract, section 5)
 	waiting := map[operation.ID]bool{}
-	for sale, err := range b.o.Office.Reader.Sales(ctx, backoffice.Query{State: operation.Recorded, DueUntil: today.Plus(lastDay)}) {
+	for sale, err := range b.o.Office.Reader.Sales(ctx, backoffice.Query{State: operation.Recorded, DueUntil: today.Plus(366)}) {
 		if err != nil {
 			return 0, err
 		}
@@ -195,11 +164,6 @@ func (b *Sandbox) cancelSales(ctx context.Context) (n int, err error) {
 	return n, nil
 }
 
-// clockFault is the error of a time that the clock cannot show.
-func clockFault(detail string) error {
-	return refuse(fault.Fault{Code: fault.OutOfRange, Detail: detail})
-}
-
 // SettleDue settles what is due. It waits while the clock moves.
 func (b *Sandbox) SettleDue(ctx context.Context) (buyfund.Settlement, error) {
 	b.moving.Lock()
@@ -207,8 +171,8 @@ func (b *Sandbox) SettleDue(ctx context.Context) (buyfund.Settlement, error) {
 	return b.o.Settle(ctx)
 }
 
-// Reset brings the book back to its beginning, the clock to the real time, and
-// forgets the requests. Keys stay as they are.
+// Reset brings the book back to its beginning and the clock to the real time, and
+// forgets the requests and faults. Keys stay as they are.
 func (b *Sandbox) Reset(ctx context.Context) error {
 	b.moving.Lock()
 	defer b.moving.Unlock()
@@ -228,17 +192,23 @@ func (b *Sandbox) Reset(ctx context.Context) error {
 	return nil
 }
 
-// Requests returns the last requests with a number above the given one, newest
-// first. There are at most a thousand.
+// Requests returns the last requests, at most a thousand, with a number above the
+// given one, newest first.
 func (b *Sandbox) Requests(after int64) []Request { return b.requests.after(after) }
 
 // ArmFaults makes the next requests to operations meet these faults, in this order,
 // unless they name a fault of their own. It replaces the faults that were armed. The
-// error is fault.Invalid if a fault does not exist.
-func (b *Sandbox) ArmFaults(list ...Armed) error { return b.faults.arm(list) }
+// error is fault.Invalid if a fault does not exist. A Count of 0 means one.
+func (b *Sandbox) ArmFaults(list ...Armed) error {
+	list = slices.Clone(list)
+	for i := range list {
+		list[i].Count = cmp.Or(list[i].Count, 1)
+	}
+	return b.faults.arm(list)
+}
 
 // ArmedFaults returns the faults that the next requests meet.
 func (b *Sandbox) ArmedFaults() []Armed { return b.faults.list() }
 
-// show writes a time as answers have it.
-func show(t time.Time, zone *time.Location) string { return t.In(zone).Format(time.RFC3339) }
+// now is the time of the bank as answers have it.
+func (b *Sandbox) now() string { return b.Now().Format(time.RFC3339) }

@@ -39,8 +39,7 @@ type World struct {
 	Close func(context.Context) error
 }
 
-// Worlds opens a world for each key when it is first used. It is safe for concurrent
-// use.
+// Worlds opens a world for each key when it is first used, also concurrently.
 type Worlds struct {
 	callers *Callers
 	open    func(ctx context.Context, name string) (World, error)
@@ -56,8 +55,7 @@ func NewWorlds(callers *Callers, open func(ctx context.Context, name string) (Wo
 }
 
 // Handler sends each request to the world of its key. first is the API of the sandbox
-// itself: it has the world of the key that the sandbox has made, and the documentation,
-// and answers requests without a known key.
+// itself, with the documentation. It answers requests without a known key.
 func (w *Worlds) Handler(first http.Handler) http.Handler {
 	return http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == keysPath {
@@ -75,8 +73,7 @@ func (w *Worlds) Handler(first http.Handler) http.Handler {
 	})
 }
 
-// of returns the world of a request. It has no Handler if the request is for the
-// sandbox itself.
+// of returns the world of a request, without a Handler if it is for the sandbox itself.
 func (w *Worlds) of(r *http.Request) (world World, err error) {
 	keys := r.Header[keyHeader]
 	if len(keys) != 1 || strings.HasPrefix(r.URL.Path, "/docs") || strings.HasSuffix(r.URL.Path, ".json") {
@@ -108,34 +105,21 @@ func (w *Worlds) Close(ctx context.Context) (err error) {
 	return err
 }
 
+// worldErrorKey is where the context of a request has the error of opening its world.
 type worldErrorKey struct{}
 
-// worldError is the error of a request whose world could not be opened.
-func worldError(ctx context.Context) error {
-	if cause, ok := ctx.Value(worldErrorKey{}).(error); ok {
-		return fault.Wrap(fault.Unavailable, cause, "The world of this key cannot be opened:")
-	}
-	return nil
-}
-
-// newKey is the answer to a request for a key.
-type newKey struct {
-	Key  string `json:"key"`
-	Name string `json:"name"`
-}
-
 // makeKey makes a subscription with a world of its own.
-func makeKey(ctx context.Context, m *subscriptions.Manager) (newKey, error) {
+func makeKey(ctx context.Context, m *subscriptions.Manager) (map[string]string, error) {
 	known, err := m.List(ctx)
 	if err != nil {
-		return newKey{}, err
+		return nil, err
 	}
 	if len(known) >= maxKeys {
-		return newKey{}, fault.New(fault.Forbidden, "The sandbox has no more keys.", fault.Fault{
+		return nil, fault.New(fault.Forbidden, "The sandbox has no more keys.", fault.Fault{
 			Code: fault.OperationNotGranted, Detail: "This sandbox gives out no more keys. Ask its operator for one.",
 		})
 	}
 	name := "partner-" + strings.ToLower(rand.Text()[:8])
 	key, _, err := m.Create(audit.By(ctx, audit.Who{Actor: Mark, Origin: Mark}), subscription.Subscription{Name: name})
-	return newKey{KeyPrefix + key.Reveal(), name}, err
+	return map[string]string{"key": KeyPrefix + key.Reveal(), "name": name}, err
 }

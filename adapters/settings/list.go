@@ -5,22 +5,18 @@ import (
 	"slices"
 	"strings"
 
-	"bankingapi/domain/day"
 	"bankingapi/domain/fault"
 )
 
 // Setting is all that there is to say of one setting, for flags, documents and
 // messages.
 type Setting struct {
-	// Path is its name in the settings file and as a flag: http.address.
-	Path    string
+	Path    string // its name in the settings file and as a flag: http.address
 	field   any    // points into the Settings that it was listed for
 	initial string // the default
-	// Form shows what a value looks like: host:port, duration, true|false.
-	Form string
-	// Usage says in one line what it does.
-	Usage string
-	check check
+	Form    string // what a value looks like: host:port, duration, true|false
+	Usage   string // what it does, in one line
+	check   check
 }
 
 const (
@@ -100,11 +96,11 @@ func (s *Settings) rows() []Setting {
 		{"commit.queue_limit", &s.Commit.QueueLimit, "4096", "count", "maximum number of queued requests; further requests get 503", atLeastOne},
 		{"bank.time_zone", &s.Bank.TimeZone, "Europe/Istanbul", "zone", "IANA name of the bank's time zone, which decides its current day", must("be a name of the IANA time zone database, like Europe/Istanbul", isZone)},
 		{"bank.closed_weekdays", &s.Bank.ClosedWeekdays, "", "days", "days of the week on which the bank is closed, separated by commas. import calendar has the other closed days", must("be days of the week separated by commas, like Saturday,Sunday", every(isWeekday))},
-		{"bank.cut_off", &s.Bank.CutOff, "", "HH:MM", "local time of the bank from which on sales for today are refused; empty means never", must("be a time like 17:30, or empty", orEmpty(parses(day.ParseClock)))},
+		{"bank.cut_off", &s.Bank.CutOff, "", "HH:MM", "local time of the bank from which on sales for today are refused; empty means never", must("be a time like 17:30, or empty", orEmpty(isClock))},
 		{"settlement.enabled", &s.Settlement.Enabled, "true", "true|false", "settle forward-dated sales on their day", free},
 		{"settlement.interval", &s.Settlement.Interval, "15s", "duration", "how often to check for due sales", positive},
 		{"settlement.price", &s.Settlement.Price, "newest", "price", "price at which forward-dated sales are settled: newest (the newest price until their day) or of-the-day (they wait until their fund has a price of that very day)", oneOf(PriceNewest, PriceOfTheDay)},
-		{"settlement.not_before", &s.Settlement.NotBefore, "00:00", "HH:MM", "local time of the bank before which the sales of a day are not settled", must("be a time like 18:30", parses(day.ParseClock))},
+		{"settlement.not_before", &s.Settlement.NotBefore, "00:00", "HH:MM", "local time of the bank before which the sales of a day are not settled", must("be a time like 18:30", isClock)},
 		{"retention.notifications", &s.Retention.Notifications, "0", "days", "how many days to keep the personal data of messages; the running service erases older ones every day. 0 keeps them for ever", zeroOrMore},
 		{"trail.enabled", &s.Trail.Enabled, "true", "true|false", "write the trail, which proves what happened", free},
 		{"trail.key_file", &s.Trail.KeyFile, "", "file", "file with the signing key of the trail (see trail keygen); empty makes one beside a SQLite file, and keeps no trail on Postgres", free},

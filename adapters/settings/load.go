@@ -38,10 +38,8 @@ type Loaded struct {
 // Value is one setting as it is in effect.
 type Value struct {
 	Setting
-	// Text is the value as it would be written, *** for a secret.
-	Text string
-	// Origin is default, or names the file and line, the variable or the flag.
-	Origin string
+	Text   string // as it would be written, *** for a secret
+	Origin string // default, or the file and line, the variable or the flag
 }
 
 // Values lists every setting, in the order of the Settings struct.
@@ -85,18 +83,16 @@ func Load(sources Sources, drivers Drivers) (Loaded, error) {
 
 // file returns the file to read, or "".
 func (s Sources) file() string {
-	if s.File != "" {
-		return s.File
-	}
+	named := s.File
 	for _, entry := range s.Environment {
-		if file, ok := strings.CutPrefix(entry, fileVariable+"="); ok && file != "" {
-			return file
+		if file, ok := strings.CutPrefix(entry, fileVariable+"="); ok {
+			named = cmp.Or(named, file)
 		}
 	}
-	if _, err := os.Stat(s.DefaultFile); errors.Is(err, fs.ErrNotExist) {
-		return ""
+	if _, err := os.Stat(s.DefaultFile); named == "" && !errors.Is(err, fs.ErrNotExist) {
+		return s.DefaultFile
 	}
-	return s.DefaultFile
+	return named
 }
 
 // A loader reads one source after the other into its settings.
@@ -192,44 +188,39 @@ func (l *loader) section(prefix string, mapping *yaml.Node) {
 		setting, isKnown := l.known[path]
 		isSection := isKnown && setting.Path == ""
 		first, isTwice := l.origins[path]
-		text, rule := value.Value, ""
 		switch {
+		case isSection && value.Tag == "!!null": // all its keys are commented out
 		case isSection && value.Kind == yaml.MappingNode:
 			l.section(path+".", value)
-			continue
-		case isSection && value.Tag == "!!null": // all its keys are commented out
-			continue
 		case isSection:
-			rule = "is a section, and must hold settings"
+			l.problem(path, "is a section, and must hold settings", origin)
 		case !isKnown:
-			rule = unknown("setting", path, l.known)
+			l.problem(path, unknown("setting", path, l.known), origin)
 		case isTwice:
-			rule = "is given twice, the first time in " + first
+			l.problem(path, "is given twice, the first time in "+first, origin)
 		case value.Kind == yaml.SequenceNode && isA[List](setting):
-			text, rule = listOf(value)
+			l.list(setting, value, origin)
 		case value.Kind != yaml.ScalarNode:
-			rule = "must be a single value"
+			l.problem(path, "must be a single value", origin)
 		case value.Tag == "!!null":
-			rule = `has no value: write "" for an empty one, or leave the line out`
-		}
-		if rule != "" {
-			l.problem(path, rule, origin)
-		} else {
-			l.set(setting, text, origin)
+			l.problem(path, `has no value: write "" for an empty one, or leave the line out`, origin)
+		default:
+			l.set(setting, value.Value, origin)
 		}
 	}
 }
 
-// listOf reads a sequence as the value of a List, or returns the rule that it breaks.
-func listOf(sequence *yaml.Node) (text, rule string) {
+// list reads a sequence as the value of a List.
+func (l *loader) list(s Setting, sequence *yaml.Node, origin string) {
 	var items []string
 	for _, item := range sequence.Content {
 		if item.Kind != yaml.ScalarNode || item.Tag == "!!null" || strings.Contains(item.Value, ",") {
-			return "", "must be a list of single values"
+			l.problem(s.Path, "must be a list of single values", origin)
+			return
 		}
 		items = append(items, item.Value)
 	}
-	return strings.Join(items, ","), ""
+	l.set(s, strings.Join(items, ","), origin)
 }
 
 func (l *loader) at(node *yaml.Node) string { return fmt.Sprintf("file %s:%d", l.file, node.Line) }

@@ -4,6 +4,7 @@
 package settings
 
 import (
+	"cmp"
 	"net/url"
 	"path/filepath"
 	"regexp"
@@ -19,38 +20,69 @@ import (
 // flags; a host fills it in code. The setting of each field (All) says what it
 // does; a comment here says what a host must know besides.
 type Settings struct {
-	HTTP       HTTP
-	TLS        TLS
-	Storage    Storage
-	Commit     Commit
+	// HTTP is the listener of the API and the limits of a request.
+	HTTP struct {
+		Address         string // host:port
+		BodyLimit       Size
+		ParametersLimit int
+		ReadTimeout     time.Duration // with the header
+		WriteTimeout    time.Duration // more than twice Storage.StatementTimeout
+		IdleTimeout     time.Duration
+		HeaderTimeout   time.Duration
+		Docs            bool
+		Outcomes        bool
+		TrustedProxies  List
+		PublicURL       string // may be empty, as the next four
+		ContactName     string
+		ContactEmail    string
+		ContactURL      string
+		TermsURL        string
+	}
+	TLS     TLS
+	Storage Storage
+	// Commit is the group commit: requests that arrive while a commit is on its way
+	// share the next one.
+	Commit struct {
+		// BatchLimit does not split a request: a larger one is a commit of its own.
+		// Batches grow only as the service falls behind: under overload, when a commit
+		// waits long for its turn at the processor, large ones keep the rate.
+		BatchLimit int
+		QueueLimit int
+	}
 	Bank       Bank
 	Settlement Settlement
-	Retention  Retention
-	Trail      Trail
-	Ops        Ops
-	Console    Console
-	Log        Log
-	Telemetry  Telemetry
-	Shutdown   Shutdown
-}
-
-// HTTP is the listener of the API and the limits of a request.
-type HTTP struct {
-	Address         string // host:port
-	BodyLimit       Size
-	ParametersLimit int
-	ReadTimeout     time.Duration // with the header
-	WriteTimeout    time.Duration // more than twice Storage.StatementTimeout
-	IdleTimeout     time.Duration
-	HeaderTimeout   time.Duration
-	Docs            bool
-	Outcomes        bool // serves /outcomes
-	TrustedProxies  List
-	PublicURL       string // may be empty, as the next four
-	ContactName     string
-	ContactEmail    string
-	ContactURL      string
-	TermsURL        string
+	// Retention says how long personal data are kept, in days. 0 is for ever.
+	Retention struct{ Notifications int }
+	// Trail is the log that proves what happened.
+	Trail struct {
+		Enabled  bool // false writes no leaves. What is written then looks added later
+		KeyFile  string
+		Interval time.Duration
+	}
+	// Ops is the listener for operators. It speaks plain HTTP and asks for no key, so
+	// it belongs on a private address.
+	Ops struct {
+		Address string // host:port, or empty
+		// Hosts are accepted beside IP addresses, localhost and the name in Address.
+		// Requests for other names are answered 421, so that no web page can reach the
+		// listener through a name of its own.
+		Hosts List
+	}
+	// Console is the operator's console, at /console/ of the ops listener.
+	Console struct {
+		Enabled        bool
+		UserHeader     string // empty needs a loopback Ops.Address
+		TrustedProxies List
+		Operators      List
+		DSN            Secret // in the form of Storage.DSN, or empty
+	}
+	// Log is the log, which goes to standard error.
+	Log struct{ Level, Format string }
+	// Telemetry is where traces go: OTLP over HTTP.
+	Telemetry struct{ OTLPEndpoint string }
+	// Shutdown is the way out: not ready, Delay, take no more, finish all that was taken
+	// within Timeout, close.
+	Shutdown struct{ Delay, Timeout time.Duration }
 }
 
 // The values of TLS.Mode (the contract, section 8).
@@ -84,19 +116,12 @@ const (
 
 // Storage is the database.
 type Storage struct {
-	Driver  string
-	DSN     Secret // the file for SQLite, the URL or the key=value form for Postgres
-	Migrate bool
-	// MaxConnections bounds the pool of one process. On SQLite it bounds the
-	// readers; the writer is always one.
-	MaxConnections int
-	// StatementTimeout bounds every statement of a request. A commit has twice
-	// this time, which must be less than HTTP.WriteTimeout: otherwise a
-	// request had to be answered before its commit ends.
-	StatementTimeout time.Duration
-	// AllowUnsafe lets the service be ready although the database may lose
-	// acknowledged operations in a crash (fsync = off). It is for tests.
-	AllowUnsafe bool
+	Driver           string
+	DSN              Secret // the file for SQLite, the URL or the key=value form for Postgres
+	Migrate          bool
+	MaxConnections   int           // on SQLite of the readers; the writer is always one
+	StatementTimeout time.Duration // a commit has twice this time
+	AllowUnsafe      bool          // for tests
 }
 
 // Name names the book without secrets.
@@ -118,28 +143,11 @@ func (s Storage) Name() string {
 // harmless are the words of a DSN that are no secrets.
 var harmless = regexp.MustCompile(`(^|\s)(host|hostaddr|port|dbname)=\S+`)
 
-// Commit is the group commit: requests that arrive while a commit is
-// on its way share the next one.
-type Commit struct {
-	// BatchLimit is the most records in one commit; a request is never split,
-	// so a larger one is a commit of its own. Batches grow only as the service
-	// falls behind: under overload, when a commit waits long for its turn at the
-	// processor, large ones are what keeps the rate.
-	BatchLimit int
-	QueueLimit int
-}
-
 // Bank has the settings that are specific to the bank.
 type Bank struct {
-	// TimeZone is the IANA name of the zone in which the bank's calendar day
-	// begins and ends.
-	TimeZone string
-	// ClosedWeekdays are the English names of the days of the week on which the bank
-	// is closed. Other closed days are in the book.
-	ClosedWeekdays List
-	// CutOff is the bank's local time, HH:MM, from which on sales for today are
-	// refused. Empty means never.
-	CutOff string
+	TimeZone       string
+	ClosedWeekdays List   // in English
+	CutOff         string // HH:MM, or empty
 }
 
 // Calendar is what the settings say of the days for which the bank takes sales.
@@ -160,28 +168,19 @@ func (b Bank) Location() (*time.Location, error) { return time.LoadLocation(b.Ti
 // instant and that of the next day.
 func (b Bank) Day(text string) (start, end time.Time, err error) {
 	zone, err := b.Location()
-	if err != nil {
-		return start, end, err
-	}
-	d, err := day.Parse(text)
-	if err != nil {
+	d, invalid := day.Parse(text)
+	if err = cmp.Or(err, invalid); err != nil {
 		return start, end, err
 	}
 	return d.Start(zone), d.Plus(1).Start(zone), nil
 }
 
-// Retention says how long personal data are kept, in days. 0 is for ever.
-type Retention struct{ Notifications int }
-
 // Settlement is the settling of forward-dated sales on their day.
 type Settlement struct {
-	Enabled  bool // false leaves it to other replicas, or to the settle command
-	Interval time.Duration
-	// Price is PriceNewest or PriceOfTheDay.
-	Price string
-	// NotBefore is the bank's local time, HH:MM, before which the sales of a day are
-	// not settled.
-	NotBefore string
+	Enabled   bool // false leaves it to other replicas, or to the settle command
+	Interval  time.Duration
+	Price     string // PriceNewest or PriceOfTheDay
+	NotBefore string // HH:MM
 }
 
 // The values of Settlement.Price (the contract, section 5.5).
@@ -196,53 +195,9 @@ func (s Settlement) Begins() day.Clock {
 	return c
 }
 
-// Trail is the log that proves what happened.
-type Trail struct {
-	Enabled  bool // false writes no leaves. What is written then looks added later
-	KeyFile  string
-	Interval time.Duration
-}
-
-// Ops is the listener for operators: health, metrics, profiles. It
-// speaks plain HTTP and asks for no key, so it belongs on a private address.
-type Ops struct {
-	Address string // host:port, or empty
-	// Hosts are the host names that a request may be for, beside IP addresses,
-	// localhost and the name in Address. Requests for other names are answered
-	// 421, so that no web page can reach the listener through a name of its own.
-	Hosts List
-}
-
-// Console is the operator's console, at /console/ of the ops listener.
-type Console struct {
-	Enabled        bool
-	UserHeader     string // empty needs a loopback Ops.Address
-	TrustedProxies List
-	Operators      List
-	DSN            Secret // in the form of Storage.DSN, or empty
-}
-
 // The values of Log.Format.
 const (
 	LogAuto    = "auto" // console on a terminal, else JSON
 	LogConsole = "console"
 	LogJSON    = "json"
 )
-
-// Log is the log, which goes to standard error.
-type Log struct {
-	Level  string
-	Format string
-}
-
-// Telemetry is where traces go.
-type Telemetry struct {
-	OTLPEndpoint string // OTLP over HTTP; empty makes no traces
-}
-
-// Shutdown is the way out: not ready, Delay, take no more, finish all
-// that was taken within Timeout, close.
-type Shutdown struct {
-	Delay   time.Duration
-	Timeout time.Duration
-}

@@ -1,7 +1,6 @@
 package settings
 
 import (
-	"fmt"
 	"net"
 	"net/mail"
 	"net/url"
@@ -12,26 +11,24 @@ import (
 	"time"
 	_ "time/tzdata" // the bank's time zone must be known on machines that have no time zone data
 
+	"bankingapi/domain/day"
 	"bankingapi/domain/fund"
 )
 
 // Problem is a setting that cannot be used.
 type Problem struct {
-	// Path is the setting, or an unknown key or variable as it was given.
-	Path string
-	// Rule says what is wrong and what is right. It never repeats the value.
-	Rule string
-	// Origin is where the value came from, as in Loaded; empty where the
-	// settings were made in code.
-	Origin string
+	Path   string // the setting, or an unknown key or variable as it was given
+	Rule   string // what is wrong and what is right; never repeats the value
+	Origin string // as in Value; empty if the settings were made in code
 }
 
 // Error is one line: the path, the rule, and the origin if there is one.
 func (p Problem) Error() string {
-	if p.Origin == "" {
-		return p.Path + ": " + p.Rule
+	text := p.Path + ": " + p.Rule
+	if p.Origin != "" {
+		text += " (" + p.Origin + ")"
 	}
-	return fmt.Sprintf("%s: %s (%s)", p.Path, p.Rule, p.Origin)
+	return text
 }
 
 // Problems is the error of settings that cannot be used: all that is wrong
@@ -69,10 +66,6 @@ func orEmpty(is func(string) bool) func(string) bool {
 	return func(text string) bool { return text == "" || is(text) }
 }
 
-func parses[T any](parse func(string) (T, error)) func(string) bool {
-	return func(text string) bool { _, err := parse(text); return err == nil }
-}
-
 func every(is func(string) bool) func(List) bool {
 	return func(l List) bool { return !slices.ContainsFunc(l.Items(), func(item string) bool { return !is(item) }) }
 }
@@ -95,17 +88,16 @@ type Drivers []string
 // known are the drivers of this module.
 var known = Drivers{SQLite, Postgres}
 
-// Validate returns all problems of the settings as Problems, or nil. It checks
-// the settings alone: whether a file can be read or a database reached shows
-// when it is opened. storage.driver may be sqlite or postgres.
+// Validate is ValidateFor with the drivers sqlite and postgres.
 func (s Settings) Validate() error { return s.ValidateFor(known) }
 
-// ValidateFor is Validate for a program with these drivers.
+// ValidateFor returns all problems of the settings as Problems, or nil. It checks the
+// settings alone: whether a file can be read or a database reached shows when it is opened.
 func (s Settings) ValidateFor(drivers Drivers) error {
-	var problems Problems
+	rules := map[string][]string{} // that are broken, by path
 	must := func(holds bool, path, rule string) {
 		if !holds {
-			problems = append(problems, Problem{Path: path, Rule: rule})
+			rules[path] = append(rules[path], rule)
 		}
 	}
 	rows := s.rows()
@@ -141,13 +133,15 @@ func (s Settings) ValidateFor(drivers Drivers) error {
 			"needs a loopback ops.address, or console.user_header with console.trusted_proxies: otherwise anyone could sign in")
 	}
 
+	var problems Problems
+	for _, row := range rows {
+		for _, rule := range rules[row.Path] {
+			problems = append(problems, Problem{Path: row.Path, Rule: rule})
+		}
+	}
 	if len(problems) == 0 {
 		return nil
 	}
-	order := func(p Problem) int {
-		return slices.IndexFunc(rows, func(row Setting) bool { return row.Path == p.Path })
-	}
-	slices.SortStableFunc(problems, func(a, b Problem) int { return order(a) - order(b) })
 	return problems
 }
 
@@ -203,6 +197,8 @@ func isLoopback(address string) bool {
 }
 
 func isWeekday(name string) bool { _, ok := fund.ParseWeekday(name); return ok }
+
+func isClock(text string) bool { _, err := day.ParseClock(text); return err == nil }
 
 // isZone refuses the empty name and Local, which mean another zone on every
 // machine.

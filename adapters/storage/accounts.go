@@ -3,7 +3,6 @@ package storage
 import (
 	"fmt"
 
-	"bankingapi/adapters/storage/batch"
 	"bankingapi/domain/fund"
 	"bankingapi/domain/money"
 )
@@ -15,17 +14,6 @@ type AccountRow struct {
 	AccountSuffix int64  `gorm:"primaryKey"`
 	CurrencyCode  string `gorm:"primaryKey"`
 	Balance       int64  `gorm:"not null"` // in minor units
-}
-
-// accounts are the table and its statements.
-type accounts struct {
-	*batch.Table[AccountRow]
-	find     *batch.Query[AccountRow]
-	put, add *batch.Statement[AccountRow]
-}
-
-func newAccounts(t *batch.Table[AccountRow]) accounts {
-	return accounts{t, t.Find(batch.ForUpdate, "", "balance"), t.Upsert("balance"), t.InsertRacing()}
 }
 
 func accountKey(k fund.AccountKey) AccountRow {

@@ -23,20 +23,6 @@ type AuditRow struct {
 	Details    string        `gorm:"not null;default:''"`
 }
 
-// audits are the table and its statements.
-type audits struct {
-	*batch.Table[AuditRow]
-	add    *batch.Statement[AuditRow]
-	leaves *leafKind[AuditRow]
-}
-
-func newAudits(t *batch.Table[AuditRow]) audits {
-	return audits{t, t.Insert(), &leafKind[AuditRow]{
-		kind: trail.Act, table: t, row: "audits", what: "act", text: operation.ID.String,
-		id: func(r *AuditRow) operation.ID { return operation.ID(r.AuditID) },
-	}}
-}
-
 // actWrites writes the act that ctx carries, if it carries one, and the entries in
 // the trail of the act and of what it has changed. more is added to its details.
 func (d leafMaker) actWrites(ctx context.Context, changed []trail.Entry, more ...string) []batch.Request {
@@ -49,7 +35,7 @@ func (d leafMaker) actWrites(ctx context.Context, changed []trail.Entry, more ..
 		}}
 		changed = append(changed, d.audits.leaves.entry(&rows[0]))
 	}
-	return batch.NonEmpty(d.audits.add.Request(rows), d.trail.request(d.trail.on.Load(), changed))
+	return batch.NonEmpty(d.audits.add.Request(rows), d.trail.request(changed...))
 }
 
 func (r *AuditRow) act() (audit.Act, error) {
@@ -63,7 +49,6 @@ func (r *AuditRow) act() (audit.Act, error) {
 // acts is backoffice.Audit.
 type acts struct{ leafMaker }
 
-// Record is as backoffice.Audit promises.
 func (a acts) Record(ctx context.Context, act audit.Act) error {
 	ctx = audit.With(ctx, act)
 	return a.Transact(ctx, func(session batch.Session) error { return session.Commit(ctx, a.actWrites(ctx, nil)...) })

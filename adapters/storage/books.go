@@ -82,7 +82,7 @@ func (b *Books) load(locks *fund.LockSet, book *fund.Book) []batch.Request {
 // lock.
 func (b *Books) Lookups(locks *fund.LockSet, book *fund.Book) []batch.Request {
 	return []batch.Request{
-		b.db.findPrices(locks.PriceIDs, func(_ int, p fund.Price) { book.LoadPrice(p) }),
+		b.db.prices.lookup(locks.PriceIDs, func(_ int, p fund.Price) { book.LoadPrice(p) }),
 		b.db.prices.findCurrent.Request(convert(locks.PriceDays, currentPriceKey), func(i int, row *PriceRow) error {
 			p, err := row.price()
 			if err != nil {
@@ -101,19 +101,6 @@ func (b *Books) Lookups(locks *fund.LockSet, book *fund.Book) []batch.Request {
 
 func currentPriceKey(of fund.PriceDay) PriceRow { return NewCurrentPriceRow(of, fund.Price{}) }
 
-// findPrices looks up prices by ID. found receives the index of the ID.
-func (d *database) findPrices(ids []int64, found func(i int, p fund.Price)) batch.Request {
-	keys := convert(ids, func(id int64) PriceRow { return PriceRow{PriceID: id} })
-	return d.prices.find.Request(keys, func(i int, row *PriceRow) error {
-		row.PriceID = ids[i]
-		p, err := row.price()
-		if err == nil {
-			found(i, p)
-		}
-		return err
-	})
-}
-
 // claim locks the sales of due operations that are still recorded. An operation
 // is claimed when all its sales are locked.
 func (b *Books) claim(due []*fund.Operation, book *fund.Book) batch.Request {
@@ -130,7 +117,7 @@ func (b *Books) claim(due []*fund.Operation, book *fund.Book) batch.Request {
 		}
 	}
 	locked := make(map[*fund.Operation]int, len(due))
-	return b.db.sales.claim.Request(keys, func(i int, _ *SaleRow) error {
+	return b.db.sales.find.Request(keys, func(i int, _ *SaleRow) error {
 		if locked[of[i]]++; locked[of[i]] == len(of[i].Sales) {
 			book.LoadClaim(of[i].ID)
 		}
@@ -158,10 +145,10 @@ func (b *Books) Records(book *fund.Book, c *fund.Changes) []batch.Request {
 	rows.refused, rows.reversed = convert(c.Refusals, newRefusalRow), convert(c.Reversals, newReversalRow)
 	rows.refusedSales = convert(c.RefusedSales, newRefusedSaleRow)
 	return []batch.Request{
-		b.db.operations.add.Request(rows.added), b.db.operations.settle.Request(rows.answered),
-		b.db.sales.add.Request(rows.sold), b.db.sales.settle.Request(rows.settled),
+		b.db.operations.add.Request(rows.added), b.db.operations.put.Request(rows.answered),
+		b.db.sales.add.Request(rows.sold), b.db.sales.put.Request(rows.settled),
 		b.db.transfers.add.Request(joined), b.db.postings.add.Request(units), b.db.postings.add.Request(money),
-		b.db.refusals.add.Request(rows.refused), b.db.refusals.addSale.Request(rows.refusedSales), b.db.reversals.add.Request(rows.reversed),
+		b.db.refusals.add.Request(rows.refused), b.db.refusals.sales.add.Request(rows.refusedSales), b.db.reversals.add.Request(rows.reversed),
 		leafMaker{b.db}.bookEntryWrite(&rows),
 	}
 }
@@ -186,12 +173,9 @@ func (b *Books) Due(ctx context.Context, of buyfund.Due, after *fund.Operation, 
 			of.Of.Day.String(), of.Of.Fund.IMKBCode, of.Of.Fund.HolderCorporationName, b.db.Dialect.Bind(batch.UUID(afterID)))
 	}
 	var rows []SaleRow
-	err := each(b.db.reads.WithContext(ctx), b.db.sales.Table, func(tx *gorm.DB) *gorm.DB {
+	err := rowsOf(&rows, b.db.reads.WithContext(ctx), b.db.sales.Table, func(tx *gorm.DB) *gorm.DB {
 		return tx.Where(recorded).Where("(selected_date, operation_id) IN (?)", operations).Order("selected_date, operation_id, position")
-	}, func(row *SaleRow) error {
-		rows = append(rows, *row)
-		return nil
-	})
+	})()
 	if err != nil {
 		return nil, b.db.Translate(err)
 	}
@@ -222,18 +206,20 @@ func (b *Books) DueFunds(ctx context.Context, until day.Day, count bool) ([]buyf
 		return nil, err
 	}
 	const of = "selected_date, imkb_code, holder_corporation_name"
-	var rows []dueFundRow
+	columns := of + ", EXISTS (SELECT 1 FROM " + b.db.prices.Name + " p WHERE p.imkb_code = s.imkb_code" +
+		" AND p.holder_corporation_name = s.holder_corporation_name AND p.valid_from = s.selected_date) AS priced"
 	due := func() *gorm.DB {
-		return b.db.reads.WithContext(ctx).Table(b.db.sales.Name).Where(recorded+" AND selected_date <= ?", until.String()).Order(of)
+		return b.db.reads.WithContext(ctx).Table(b.db.sales.Name+" AS s").Where(recorded+" AND selected_date <= ?", until.String()).Order(of)
 	}
+	var rows []dueFundRow
 	if count {
-		if err := due().Select(of + ", COUNT(*) AS sales").Group(of).Find(&rows).Error; err != nil {
+		if err := due().Select(columns + ", COUNT(*) AS sales").Group(of).Find(&rows).Error; err != nil {
 			return nil, b.db.Translate(err)
 		}
 	}
 	for last := (dueFundRow{SelectedDate: "0001-01-01"}); !count; { // one step in the index for each fund
 		var next []dueFundRow
-		err := due().Select(of).Where("("+of+") > (?, ?, ?)", string(last.SelectedDate), last.IMKBCode, last.HolderCorporationName).Limit(1).Find(&next).Error
+		err := due().Select(columns).Where("("+of+") > (?, ?, ?)", string(last.SelectedDate), last.IMKBCode, last.HolderCorporationName).Limit(1).Find(&next).Error
 		if err != nil {
 			return nil, b.db.Translate(err)
 		}
@@ -243,24 +229,7 @@ func (b *Books) DueFunds(ctx context.Context, until day.Day, count bool) ([]buyf
 		last = next[0]
 		rows = append(rows, last)
 	}
-	found := make([]buyfund.DueFund, len(rows))
-	for i, row := range rows {
-		var prices []int64
-		err := b.db.reads.WithContext(ctx).Table(b.db.prices.Name).Where("imkb_code = ? AND holder_corporation_name = ? AND valid_from = ?",
-			row.IMKBCode, row.HolderCorporationName, string(row.SelectedDate)).Limit(1).Pluck("price_id", &prices).Error
-		if err != nil {
-			return nil, b.db.Translate(err)
-		}
-		on, err := day.Parse(string(row.SelectedDate))
-		if err != nil {
-			return nil, err
-		}
-		found[i] = buyfund.DueFund{
-			PriceDay: fund.PriceDay{Fund: fund.Fund{IMKBCode: row.IMKBCode, HolderCorporationName: row.HolderCorporationName}, Day: on},
-			Priced:   len(prices) > 0, Sales: row.Sales,
-		}
-	}
-	return found, nil
+	return appendEntries([]buyfund.DueFund{}, rows, (*dueFundRow).fund)
 }
 
 // dueFundRow is a fund and a day of recorded sales.
@@ -268,5 +237,14 @@ type dueFundRow struct {
 	SelectedDate          batch.Day
 	IMKBCode              string
 	HolderCorporationName string
+	Priced                bool
 	Sales                 int64
+}
+
+func (r *dueFundRow) fund() (buyfund.DueFund, error) {
+	on, err := day.Parse(string(r.SelectedDate))
+	return buyfund.DueFund{
+		PriceDay: fund.PriceDay{Fund: fund.Fund{IMKBCode: r.IMKBCode, HolderCorporationName: r.HolderCorporationName}, Day: on},
+		Priced:   r.Priced, Sales: r.Sales,
+	}, err
 }

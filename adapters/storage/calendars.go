@@ -22,17 +22,6 @@ type CalendarRow struct {
 // theRow is the key of tables with one row.
 const theRow = 1
 
-// calendars are the table and its statements.
-type calendars struct {
-	*batch.Table[CalendarRow]
-	find     *batch.Query[CalendarRow]
-	add, put *batch.Statement[CalendarRow]
-}
-
-func newCalendars(t *batch.Table[CalendarRow]) calendars {
-	return calendars{t, t.Find(batch.ForUpdate, "", "closed_days"), t.Insert(), t.Update("closed_days")}
-}
-
 // days yields the closed days of the row.
 func (r *CalendarRow) days(yield func(fund.ClosedDay, error) bool) {
 	for line := range strings.Lines(r.ClosedDays) {
@@ -47,7 +36,6 @@ func (r *CalendarRow) days(yield func(fund.ClosedDay, error) bool) {
 // calendar is backoffice.Calendar.
 type calendar struct{ *database }
 
-// ClosedDays is as backoffice.Calendar promises.
 func (r calendar) ClosedDays(ctx context.Context) iter.Seq2[fund.ClosedDay, error] {
 	return func(yield func(fund.ClosedDay, error) bool) {
 		err := r.Ready(ctx)
@@ -63,12 +51,15 @@ func (r calendar) ClosedDays(ctx context.Context) iter.Seq2[fund.ClosedDay, erro
 	}
 }
 
-// ClosedDays is as backoffice.Imports promises.
-func (i imports) ClosedDays(ctx context.Context, lines Lines[fund.ClosedDay], written func(int64)) (imported backoffice.Imported, err error) {
+func (i imports) ClosedDays(ctx context.Context, lines backoffice.Lines[fund.ClosedDay], written func(int64)) (imported backoffice.Imported, err error) {
 	err = i.Transact(ctx, func(session batch.Session) error {
 		imported = backoffice.Imported{}
+		row, err := lookUp(ctx, session, i.calendars.find, CalendarRow{CalendarID: theRow})
+		if err != nil {
+			return err
+		}
 		before, write := make(map[day.Day]string), i.calendars.add
-		find := i.calendars.find.Request([]CalendarRow{{CalendarID: theRow}}, func(_ int, row *CalendarRow) error {
+		if row != nil {
 			write = i.calendars.put
 			for closed, err := range row.days {
 				if err != nil {
@@ -76,13 +67,9 @@ func (i imports) ClosedDays(ctx context.Context, lines Lines[fund.ClosedDay], wr
 				}
 				before[closed.Day] = closed.Reason
 			}
-			return nil
-		})
-		if err := session.Exchange(ctx, find); err != nil {
-			return err
 		}
 		var text strings.Builder
-		err := lines(func(_ int64, closed fund.ClosedDay) error {
+		err = lines(func(_ int64, closed fund.ClosedDay) error {
 			reason, known := before[closed.Day]
 			delete(before, closed.Day)
 			switch {
@@ -103,5 +90,5 @@ func (i imports) ClosedDays(ctx context.Context, lines Lines[fund.ClosedDay], wr
 		written(imported.Lines())
 		return i.commit(ctx, session, imported, write.Request([]CalendarRow{{CalendarID: theRow, ClosedDays: text.String()}}))
 	})
-	return imported, ended(err)
+	return imported, err
 }

@@ -43,7 +43,7 @@ func (d *database) copyTo(ctx context.Context, other *store.Store, w store.CopyW
 	}
 	to := target.database
 	with := func(step func(context.Context) error) func() error { return func() error { return step(ctx) } }
-	unused := func() error { return inTurn(with(d.checkAlone), with(to.checkAlone)) }
+	unused := func() error { return inTurn(with(d.engine.Alone), with(to.engine.Alone)) }
 	if err := inTurn(with(d.Ready), with(to.Ready), unused, func() error { return target.claimCopy(ctx, d) }); err != nil {
 		return 0, err
 	}
@@ -98,13 +98,6 @@ func (d *database) copyTo(ctx context.Context, other *store.Store, w store.CopyW
 		err = inTurn(unused, with(target.finishCopy))
 	}
 	return rows, err
-}
-
-func (d *database) checkAlone(ctx context.Context) error {
-	if d.engine.Alone == nil {
-		return nil
-	}
-	return d.engine.Alone(ctx)
 }
 
 // claimCopy keeps in the mark of which book it is the copy.
@@ -166,8 +159,8 @@ func (c copier[R]) copy(ctx context.Context, from, to *database, source *gorm.DB
 		text rowText
 	)
 	write := func() error {
-		if len(rows) == 0 {
-			return nil
+		if len(rows) == 0 || ctx.Err() != nil {
+			return ctx.Err()
 		}
 		err := to.Transact(ctx, func(s batch.Session) error { return s.Commit(ctx, upsert.Request(rows)) })
 		done(int64(len(rows)))

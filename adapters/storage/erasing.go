@@ -1,7 +1,6 @@
 package storage
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 
@@ -20,7 +19,7 @@ import (
 // erasing is backoffice.Erasing.
 type erasing struct{ leafMaker }
 
-// Erase is as backoffice.Erasing promises. The row of the key is the lock.
+// Erase locks the row of the key first.
 func (e erasing) Erase(ctx context.Context, q backoffice.ErasureQuery, limit int) (erased int, last operation.ID, err error) {
 	if err := e.Ready(ctx); err != nil {
 		return 0, last, err
@@ -32,19 +31,14 @@ func (e erasing) Erase(ctx context.Context, q backoffice.ErasureQuery, limit int
 			return err
 		}
 		var rows []NotificationRow
-		err := each(tx, e.notifications.Table, func(tx *gorm.DB) *gorm.DB {
+		err := rowsOf(&rows, tx, e.notifications.Table, func(tx *gorm.DB) *gorm.DB {
 			tx = tx.Clauses(locking).Where("t.user_id <> ''").Order("t.operation_id").Limit(limit)
 			if q.UserID != "" {
 				return tx.Where("t.user_id = ?", q.UserID)
 			}
 			return tx.Where("t.operation_id >= ? AND t.operation_id < ? AND t.received_at < ?", e.Dialect.Bind(batch.UUID(q.From)),
 				e.Dialect.Bind(batch.UUID(backoffice.FirstID(q.Before.Add(slack)))), e.Dialect.Bind(microsecond(q.Before)))
-		}, func(row *NotificationRow) error {
-			kept := *row
-			kept.Digest = bytes.Clone(row.Digest)
-			rows = append(rows, kept)
-			return nil
-		})
+		})()
 		if erased = len(rows); err != nil || erased == 0 {
 			return err
 		}
@@ -54,25 +48,20 @@ func (e erasing) Erase(ctx context.Context, q backoffice.ErasureQuery, limit int
 	return erased, last, err
 }
 
-// ErasedBefore is as backoffice.Erasing promises.
 func (e erasing) ErasedBefore(ctx context.Context) (before day.Day, err error) {
 	if err := e.Ready(ctx); err != nil {
 		return before, err
 	}
-	var text string
-	err = e.reads.WithContext(ctx).Table(e.properties.Name).Where("name = ?", erasedProperty).Select("value").Scan(&text).Error
+	text, err := e.property(ctx, erasedProperty)
 	if err != nil || text == "" {
-		return before, e.Translate(err)
+		return before, err
 	}
 	return day.Parse(text)
 }
 
-// SetErasedBefore is as backoffice.Erasing promises.
 func (e erasing) SetErasedBefore(ctx context.Context, before day.Day) error {
-	return e.change(ctx, func(tx *gorm.DB) error {
-		set := clause.OnConflict{Columns: []clause.Column{{Name: "name"}}, DoUpdates: clause.AssignmentColumns([]string{"value"})}
-		return tx.Table(e.properties.Name).Clauses(set).Create(&PropertyRow{erasedProperty, before.String()}).Error
-	})
+	set := clause.OnConflict{Columns: []clause.Column{{Name: "name"}}, DoUpdates: clause.AssignmentColumns([]string{"value"})}
+	return e.setProperty(ctx, erasedProperty, before.String(), set)
 }
 
 // erasedProperty is the day before which all messages were erased.
@@ -87,7 +76,7 @@ func (e erasing) write(ctx context.Context, tx *gorm.DB, rows []NotificationRow)
 	}
 	recording := e.trail.on.Load()
 	if recording == nil {
-		log, err := trailLog{rowReader(e)}.state(tx)
+		log, err := rowReader(e).state(tx)
 		if err == nil && log.Begun != 0 {
 			err = fault.New(fault.Unavailable, "This book has a trail. To erase messages, set trail.key_file to its key, or begin another log with 'bankingapi trail rekey'.")
 		}
@@ -121,7 +110,7 @@ func (e erasing) write(ctx context.Context, tx *gorm.DB, rows []NotificationRow)
 	}
 	var entries []trail.Entry
 	if recording != nil && len(emptied) > 0 {
-		entries = append(entries, e.erasedEntry(recording.keys, emptied))
+		entries = append(entries, entryOf(trail.Erased, act.ID, e.notifications.leaves.sumOf(recording.keys, act.ID, emptied)))
 	}
 	writes := batch.NonEmpty(e.notifications.add.Request(emptied), e.notifications.remove.Request(rows))
 	return session.Exchange(ctx, append(writes, e.actWrites(ctx, entries, fmt.Sprintf("messages: %d", len(rows)))...)...)
@@ -133,43 +122,4 @@ func (r *NotificationRow) leafHash(l *trail.Leaf) trail.Hash {
 		return trail.Hash(r.Leaf)
 	}
 	return l.Hash()
-}
-
-// erasedEntry is the entry of the rows that one act has emptied.
-func (d leafMaker) erasedEntry(keys *trail.Keys, rows []NotificationRow) trail.Entry {
-	sum, id := trail.NewSum(keys), operation.ID(rows[0].ErasureID)
-	for i := range rows {
-		sum.Row("notifications", func(l *trail.Leaf) { batch.Encode(d.notifications.Table, &rows[i], l) })
-	}
-	return entryOf(trail.Erased, id, sum.Leaf(trail.Erased, id))
-}
-
-// erasedLeaves reads the leaves of erasures.
-func (d rowReader) erasedLeaves(tx *gorm.DB, keys *trail.Keys, found func(storedLeaf) error) error {
-	var rows []NotificationRow
-	flush := func() error {
-		if len(rows) == 0 {
-			return nil
-		}
-		entry := d.erasedEntry(keys, rows)
-		rows = rows[:0]
-		return found(storedLeaf{Entry: entry, name: "erasure " + entry.ID.String()})
-	}
-	err := each(tx, d.notifications.Table, func(tx *gorm.DB) *gorm.DB {
-		return tx.Where("t.user_id = ''").Order("t.erasure_id")
-	}, func(row *NotificationRow) error {
-		if len(rows) > 0 && rows[0].ErasureID != row.ErasureID {
-			if err := flush(); err != nil {
-				return err
-			}
-		}
-		kept := *row
-		kept.Digest, kept.Leaf = bytes.Clone(row.Digest), bytes.Clone(row.Leaf)
-		rows = append(rows, kept)
-		return nil
-	})
-	if err != nil {
-		return err
-	}
-	return flush()
 }

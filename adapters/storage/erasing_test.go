@@ -86,9 +86,10 @@ func TestAnErasedMessageIsStoredOnceAndKeepsItsLeaf(t *testing.T) {
 		}
 		check()
 		acts := all(t, s.Backoffice.Reader.Acts(t.Context(), backoffice.Query{Action: backoffice.EraseAct}))
-		require.Len(t, acts, 3)
+		require.Len(t, acts, 4)
 		require.Equal(t, "one user", acts[0].Object)
 		require.Equal(t, "messages: 1", acts[0].Details)
+		require.Equal(t, "messages: 0", acts[3].Details, "an erasure that finds nothing is an act too")
 
 		for _, user := range []string{"veli", "ayşe", "fatma", "zeynep"} { // again, with nothing and with new CallerIds
 			_, outcome := tell(t, s, "", user, now)

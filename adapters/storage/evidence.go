@@ -1,9 +1,11 @@
 package storage
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -26,34 +28,36 @@ func (e evidence) Read(ctx context.Context, w backoffice.Witness) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	var one serial
-	one.witness(&w)
+	w.Holding, w.Account, w.Operation = oneByOne(&one, w.Holding), oneByOne(&one, w.Account), oneByOne(&one, w.Operation)
+	w.Found, w.Batch, w.Head = oneByOne(&one, w.Found), oneByOne(&one, w.Batch), oneByOne(&one, w.Head)
 	r := newRowReader(e.db)
 	err := e.db.snapshots(ctx, func(all []*gorm.DB) error {
 		seen := operationSeen(&w)
-		operations := func(tx *gorm.DB) error {
-			return r.eachRange(tx, func(of idRange) error { return r.readOperations(ctx, tx, of, seen) })
-		}
 		parts := []func(*gorm.DB) error{
+			func(tx *gorm.DB) error {
+				return r.eachRange(tx, func(of idRange) error { return r.readOperations(tx, of, seen) })
+			},
 			func(tx *gorm.DB) error { return e.alone(tx, &w) },
 			func(tx *gorm.DB) error { return e.holdings(tx, &w) },
 			func(tx *gorm.DB) error { return e.accounts(tx, &w) },
 		}
-		var c *comparison
-		if w.Trail != nil {
-			var err error
-			if c, err = e.trail(ctx, all[0], w.Trail); err != nil {
-				return err
-			}
-			if c.hasBegun {
-				operations = func(tx *gorm.DB) error { return c.compareLog(tx, seen) }
-				parts = append([]func(*gorm.DB) error{c.compareOthers}, parts...)
-			}
+		if w.Keys == nil {
+			return inParallel(cancel, all, parts)
 		}
-		err := inParallel(cancel, all, append([]func(*gorm.DB) error{operations}, parts...)) // the longest first
-		if err != nil || c == nil {
+		head, hasBegun, err := e.trail(all[0])
+		if err != nil {
 			return err
 		}
-		return w.Trail.Head(&c.state)
+		if hasBegun { // the longest first
+			parts[0] = func(tx *gorm.DB) error { return newComparison(r, tx, &w).compareLog(&head, seen) }
+			parts = slices.Insert(parts, 1, func(tx *gorm.DB) error {
+				return newComparison(r, tx, &w).compareOthers(&head.Compared.Messages)
+			})
+		}
+		if err := inParallel(cancel, all, parts); err != nil {
+			return err
+		}
+		return w.Head(&head)
 	})
 	if one.told != nil {
 		return one.told
@@ -66,7 +70,7 @@ func operationSeen(w *backoffice.Witness) func(*storedOperation) error {
 	var o backoffice.Operation
 	return func(rows *storedOperation) error {
 		if err := rows.operation(&o); err != nil {
-			return w.Unreadable(&backoffice.UnreadableRow{Name: "operation " + rows.id.String(), Cause: err})
+			return w.Found(backoffice.Unreadable(err).Of("operation " + rows.id.String()))
 		}
 		return w.Operation(&o)
 	}
@@ -89,20 +93,17 @@ func inParallel(cancel func(), all []*gorm.DB, parts []func(*gorm.DB) error) err
 				if err := part(tx); err != nil {
 					first.Do(func() { failed = err })
 					cancel()
-					return err
+					break
 				}
 			}
 			return nil
 		}))
 	}
-	ended := make([]error, len(readers))
-	for i, wait := range readers {
-		ended[i] = wait()
+	var ended error
+	for _, wait := range readers {
+		ended = errors.Join(ended, wait())
 	}
-	if failed != nil {
-		return failed
-	}
-	return errors.Join(ended...)
+	return cmp.Or(failed, ended)
 }
 
 // serial lets the readers call a witness one at a time, until its first error. It
@@ -112,33 +113,16 @@ type serial struct {
 	told error
 }
 
-func (s *serial) call(witness func() error) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.told == nil {
-		s.told = witness()
-	}
-	return s.told
-}
-
-// oneByOne is the witness through call. Who does not want these rows has none.
+// oneByOne is the witness. Who does not want these rows has none.
 func oneByOne[R any](s *serial, witness func(R) error) func(R) error {
-	if witness == nil {
-		return func(R) error { return nil }
+	return func(row R) error {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if s.told == nil && witness != nil {
+			s.told = witness(row)
+		}
+		return s.told
 	}
-	return func(row R) error { return s.call(func() error { return witness(row) }) }
-}
-
-func (s *serial) witness(w *backoffice.Witness) {
-	w.Holding, w.Account, w.Operation = oneByOne(s, w.Holding), oneByOne(s, w.Account), oneByOne(s, w.Operation)
-	w.Posting, w.Unreadable, w.Outcome = oneByOne(s, w.Posting), oneByOne(s, w.Unreadable), oneByOne(s, w.Outcome)
-	if w.Trail == nil {
-		return
-	}
-	t := *w.Trail
-	t.Record, t.Foreign = oneByOne(s, t.Record), oneByOne(s, t.Foreign)
-	t.Hashes, t.Head, t.Leaf = oneByOne(s, t.Hashes), oneByOne(s, t.Head), oneByOne(s, t.Leaf)
-	w.Trail = &t
 }
 
 // positionsOf is a query of every position and the sum of its postings: the key,
@@ -196,7 +180,8 @@ func (e evidence) alone(tx *gorm.DB, w *backoffice.Witness) error {
 		func() error {
 			const shape = "t.kind NOT IN (1, 2, 3, 4) OR t.leg NOT IN (1, 2) OR (t.leg = 1) <> (t.currency_code = '') OR (t.leg = 2) <> (t.imkb_code = '')"
 			return each(tx, e.db.postings.all, func(tx *gorm.DB) *gorm.DB { return tx.Where(shape) }, func(row *PostingRow) error {
-				return w.Posting(fmt.Sprintf("posting %s/%d/%d of customer %d", row.OperationID, row.Position, row.Leg, row.CustomerNo))
+				name := fmt.Sprintf("posting %s/%d/%d of customer %d", row.OperationID, row.Position, row.Leg, row.CustomerNo)
+				return w.Found(backoffice.WrongShape.Of(name))
 			})
 		},
 		func() error {
@@ -232,7 +217,7 @@ func (e evidence) outcomes(tx *gorm.DB, w *backoffice.Witness) error {
 	err := tx.Raw(fmt.Sprintf("SELECT COUNT(*) AS count, COALESCE(MAX(number), 0) AS newest,"+
 		" (SELECT COALESCE(MAX(last), 0) FROM %s) AS last, MIN(ended_at) AS since FROM %s", t.counters.Name, t.Name)).Scan(&all).Error
 	if err == nil && (all.Newest != all.Last || all.Count != all.Last) {
-		err = w.Outcome(fmt.Sprintf("outcomes 1 to %d: some are missing", max(all.Last, all.Newest)))
+		err = w.Found(backoffice.OutcomesMissing.Of(fmt.Sprintf("outcomes 1 to %d", max(all.Last, all.Newest))))
 	}
 	if err != nil || all.Count == 0 {
 		return err
@@ -244,7 +229,7 @@ func (e evidence) outcomes(tx *gorm.DB, w *backoffice.Witness) error {
 				" OR t.reversed = 0 AND (s.state <> t.state OR s.settled_at IS NULL OR s.settled_at <> t.ended_at)" +
 				" OR t.reversed <> 0 AND (t.state <> 2 OR r.reversed_at IS NULL OR r.reversed_at <> t.ended_at)")
 	}, func(row *OutcomeRow) error {
-		return w.Outcome(fmt.Sprintf("outcome %d of operation %s: is not how the operation ended", row.Number, row.OperationID))
+		return w.Found(backoffice.OutcomeOfNoEnd.Of(fmt.Sprintf("outcome %d of operation %s", row.Number, row.OperationID)))
 	})
 	if err != nil {
 		return err
@@ -257,6 +242,6 @@ func (e evidence) outcomes(tx *gorm.DB, w *backoffice.Witness) error {
 		if row.SettledAt.Sub(row.ReceivedAt.Time) <= longestRequest {
 			return nil
 		}
-		return w.Outcome(fmt.Sprintf("operation %s: ended after it was answered, but has no outcome", row.OperationID))
+		return w.Found(backoffice.EndWithout.Of("operation " + row.OperationID.String()))
 	})
 }

@@ -66,7 +66,7 @@ func MisplacePostings(ctx context.Context, s *store.Store, keys *trail.Keys, ids
 	return d.change(ctx, func(tx *gorm.DB) error {
 		for _, id := range ids {
 			only := batch.UUID(id)
-			err := d.readOperations(ctx, tx, idRange{only: &only}, func(of *storedOperation) error {
+			err := d.readOperations(tx, idRange{only: &only}, func(of *storedOperation) error {
 				for _, kind := range []trail.Kind{trail.Decided, trail.Settled} {
 					l := d.decisionLeaf(nil, kind, of)
 					whole[l.Hash()] = id
@@ -76,7 +76,7 @@ func MisplacePostings(ctx context.Context, s *store.Store, keys *trail.Keys, ids
 					l := d.decisionLeaf(nil, kind, bare)
 					return l.Hash()
 				}
-				apart[id] = d.postingsEntry(keys, postings)
+				apart[id] = entryOf(trail.Posted, id, d.postings.leaves.sumOf(keys, id, postings))
 				return nil
 			})
 			if err != nil {

@@ -1,7 +1,6 @@
 package storage
 
 import (
-	"bankingapi/adapters/storage/batch"
 	"bankingapi/domain/fund"
 )
 
@@ -11,17 +10,6 @@ type HoldingRow struct {
 	IMKBCode              string `gorm:"primaryKey"`
 	HolderCorporationName string `gorm:"primaryKey"`
 	Units                 int64  `gorm:"not null"`
-}
-
-// holdings are the table and its statements.
-type holdings struct {
-	*batch.Table[HoldingRow]
-	find     *batch.Query[HoldingRow]
-	put, add *batch.Statement[HoldingRow]
-}
-
-func newHoldings(t *batch.Table[HoldingRow]) holdings {
-	return holdings{t, t.Find(batch.ForUpdate, "", "units"), t.Upsert("units"), t.InsertRacing()}
 }
 
 func holdingKey(k fund.HoldingKey) HoldingRow {

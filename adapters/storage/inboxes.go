@@ -61,7 +61,7 @@ func (b *Inboxes) Writes(inbox *push.Inbox) ([]batch.Request, error) {
 	add.Settled = true
 	identities := b.db.identities(stored)
 	return batch.NonEmpty(
-		b.db.operations.add.Request(added), b.db.operations.settle.Request(answered),
+		b.db.operations.add.Request(added), b.db.operations.put.Request(answered),
 		add, b.db.notifications.removeErased.Request(identities),
 		leafMaker{b.db}.inboxEntryWrite(added, stored, identities),
 	), err

@@ -7,16 +7,17 @@ import (
 	"gorm.io/gorm"
 
 	"bankingapi/adapters/storage/batch"
-	"bankingapi/domain/fund"
 	"bankingapi/domain/operation"
 	"bankingapi/domain/trail"
 )
 
-// leafKind says how the rows of a table enter the trail: each row has a leaf. A table
-// has one beside its row, and is listed in leafKinds.
+// leafKind says how the rows of a table enter the trail: each row has a leaf, or all
+// rows with one ID have one (sums). It is beside the row of the table, and in kinds.
 type leafKind[R any] struct {
 	kind  trail.Kind
 	table *batch.Table[R]
+	// rows chooses the rows and their order. nil takes all of them.
+	rows func(*gorm.DB) *gorm.DB
 	// row is the name of the table in leaves. skip are columns that stay out of them.
 	row  string
 	skip []string
@@ -27,41 +28,104 @@ type leafKind[R any] struct {
 	name func(*R) string
 }
 
-// rowLeaves is a leafKind of any rows.
-type rowLeaves interface {
-	is(trail.Kind) bool
-	// each reads the leaves of all rows.
-	each(tx *gorm.DB, found func(storedLeaf) error) error
-	// nameOf names a leaf without its row.
-	nameOf(operation.ID) string
+// storedKind reads the leaves of one kind from their rows.
+type storedKind struct {
+	kind trail.Kind
+	each func(tx *gorm.DB, keys *trail.Keys, found func(storedLeaf) error) error
+	// nameOf names a leaf without its row. If it is nil, the kind does.
+	nameOf func(operation.ID) string
 }
 
-// leafKinds are the kinds of leaves that have one row each.
-func (d leafMaker) leafKinds() []rowLeaves {
-	return []rowLeaves{d.prices.leaves, d.subscriptions.leaves, d.audits.leaves, d.reversals.leaves}
+// kinds are all kinds of leaves but those of decisions.
+func (d rowReader) kinds() []storedKind {
+	posted, erased := d.postings.leaves, d.notifications.leaves
+	// The CallerIds whose operations have no sales: of notifications, and of refusals by
+	// versions that kept nothing else.
+	answered := leafKind[OperationRow]{
+		kind: trail.Answered, table: d.operations.Table, row: "operations", what: "CallerId of operation", text: operation.ID.String,
+		id: func(r *OperationRow) operation.ID { return operation.ID(r.OperationID) },
+		rows: func(tx *gorm.DB) *gorm.DB {
+			const of = " o WHERE t.operation = 2 AND o.operation_id = t.operation_id AND o.caller_id = t.caller_id AND o.subscription = t.subscription)"
+			return tx.Where("NOT EXISTS (SELECT 1 FROM " + d.sales.Name + of).Where("NOT EXISTS (SELECT 1 FROM " + d.refusals.Name + of)
+		},
+	}
+	return []storedKind{
+		d.prices.leaves.stored(), d.subscriptions.leaves.stored(), d.audits.leaves.stored(), d.reversals.leaves.stored(),
+		{trail.Posted, posted.sums, posted.nameOf}, {trail.Erased, erased.sums, erased.nameOf},
+		{kind: trail.Answered, each: answered.each}, {kind: trail.Notified, each: d.eachNotification},
+	}
 }
 
-func (k *leafKind[R]) is(kind trail.Kind) bool { return k.kind == kind }
+// isOfMany reports whether there are too many leaves of a kind to compare them at once.
+func isOfMany(kind trail.Kind) bool { return kind == trail.Answered || kind == trail.Notified }
+
+func (k *leafKind[R]) stored() storedKind { return storedKind{k.kind, k.each, k.nameOf} }
 
 func (k *leafKind[R]) nameOf(id operation.ID) string { return k.what + " " + k.text(id) }
 
-func (k *leafKind[R]) leaf(row *R) trail.Leaf {
-	l := trail.NewLeaf(nil, k.kind, k.id(row))
+func (k *leafKind[R]) leaf(buffer []byte, row *R) trail.Leaf {
+	l := trail.NewLeaf(buffer, k.kind, k.id(row))
 	encode(&l, k.row, k.table, row, k.skip...)
 	return l
 }
 
 // entry is the entry of a row.
-func (k *leafKind[R]) entry(row *R) trail.Entry { return entryOf(k.kind, k.id(row), k.leaf(row)) }
+func (k *leafKind[R]) entry(row *R) trail.Entry { return entryOf(k.kind, k.id(row), k.leaf(nil, row)) }
 
-func (k *leafKind[R]) each(tx *gorm.DB, found func(storedLeaf) error) error {
-	return each(tx, k.table, nil, func(row *R) error {
-		s := storedLeaf{Entry: k.entry(row)}
+// each reads the leaf of each row.
+func (k *leafKind[R]) each(tx *gorm.DB, _ *trail.Keys, found func(storedLeaf) error) error {
+	var buffer []byte
+	return each(tx, k.table, k.rows, func(row *R) error {
+		l := k.leaf(buffer, row)
+		buffer = l.Memory()
+		s := storedLeaf{Entry: entryOf(k.kind, k.id(row), l)}
 		if s.name = k.nameOf(s.ID); k.name != nil {
 			s.name = k.what + " " + k.name(row)
 		}
 		return found(s)
 	})
+}
+
+// sums reads the leaf of each ID: all its rows, which come together, have one.
+func (k *leafKind[R]) sums(tx *gorm.DB, keys *trail.Keys, found func(storedLeaf) error) error {
+	var id operation.ID
+	sum := trail.NewSum(keys)
+	end := func() error {
+		if sum.Rows() == 0 {
+			return nil
+		}
+		s := storedLeaf{Entry: entryOf(k.kind, id, sum.Leaf(k.kind, id)), name: k.nameOf(id)}
+		sum = trail.NewSum(keys)
+		return found(s)
+	}
+	err := each(tx, k.table, k.rows, func(row *R) (err error) {
+		if k.id(row) != id {
+			err = end()
+			id = k.id(row)
+		}
+		k.add(sum, row)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	return end()
+}
+
+// add adds a row to a sum, which is nil while no trail is kept.
+func (k *leafKind[R]) add(sum *trail.Sum, row *R) {
+	if sum != nil {
+		sum.Row(k.row, func(l *trail.Leaf) { batch.Encode(k.table, row, l) })
+	}
+}
+
+// sumOf is the leaf of all rows with one ID.
+func (k *leafKind[R]) sumOf(keys *trail.Keys, id operation.ID, rows []R) trail.Leaf {
+	sum := trail.NewSum(keys)
+	for i := range rows {
+		k.add(sum, &rows[i])
+	}
+	return sum.Leaf(k.kind, id)
 }
 
 func entryOf(kind trail.Kind, id operation.ID, l trail.Leaf) trail.Entry {
@@ -71,114 +135,56 @@ func entryOf(kind trail.Kind, id operation.ID, l trail.Leaf) trail.Entry {
 // storedLeaf is the leaf of rows as they are stored.
 type storedLeaf struct {
 	trail.Entry
-	// recorded is the leaf of the same rows as they were before they were settled;
-	// nil if they never were in another state.
-	recorded *trail.Hash
 	// name names the rows in findings.
 	name string
+	// recorded are the leaves of the same rows as they were before they were settled, and
+	// since; nil if they never were in another state.
+	recorded *[2]trail.Hash
+	// hasOtherTexts says that the texts of a notification are not those of its digest.
+	hasOtherTexts bool
 }
 
 // storedDecisionLeaf is the leaf of a decision. A sale that has a day was recorded first,
 // or was carried out at once because it was its day.
 func (d rowReader) storedDecisionLeaf(buffer *[]byte, of *storedOperation) storedLeaf {
-	l := d.decisionLeaf(*buffer, trail.Decided, of)
-	s := storedLeaf{Entry: entryOf(trail.Decided, operation.ID(of.id), l), name: "operation " + of.id.String()}
-	*buffer = l.Memory()
-	if len(of.sales) > 0 && of.sales[0].SelectedDate != "" && of.sales[0].State != int64(operation.Recorded) {
-		l = d.decisionLeaf(*buffer, trail.Decided, of.asRecorded())
-		hash := l.Hash()
-		s.recorded = &hash
+	hash := func(kind trail.Kind, of *storedOperation) trail.Hash {
+		l := d.decisionLeaf(*buffer, kind, of)
 		*buffer = l.Memory()
+		return l.Hash()
+	}
+	id := operation.ID(of.id)
+	s := storedLeaf{Entry: trail.Entry{Kind: trail.Decided, ID: id, Leaf: hash(trail.Decided, of)}, name: "operation " + id.String()}
+	if len(of.sales) > 0 && of.sales[0].SelectedDate != "" && of.sales[0].State != int64(operation.Recorded) {
+		s.recorded = &[2]trail.Hash{hash(trail.Decided, of.asRecorded()), hash(trail.Settled, of)}
 	}
 	return s
 }
 
-// few reads the leaves of which there are few: of rows with a kind of their own, and of
-// imports and corrections.
-func (d rowReader) few(tx *gorm.DB, keys *trail.Keys, found func(storedLeaf) error) error {
-	for _, kind := range d.leafKinds() {
-		if err := kind.each(tx, found); err != nil {
-			return err
-		}
-	}
-	if err := d.postedLeaves(tx, keys, found); err != nil {
-		return err
-	}
-	return d.erasedLeaves(tx, keys, found)
-}
-
-// postedLeaves reads the leaves of postings that belong to no sale.
-func (d rowReader) postedLeaves(tx *gorm.DB, keys *trail.Keys, found func(storedLeaf) error) error {
-	var id batch.UUID
-	sum := trail.NewSum(keys)
-	flush := func() error {
-		if sum.Rows() == 0 {
-			return nil
-		}
-		l := sum.Leaf(trail.Posted, operation.ID(id))
-		sum = trail.NewSum(keys)
-		return found(storedLeaf{Entry: entryOf(trail.Posted, operation.ID(id), l), name: "postings of " + id.String()})
-	}
-	err := each(tx, d.postings.Table, func(tx *gorm.DB) *gorm.DB {
-		return tx.Where("t.kind <> ?", int64(fund.SalePosting)).Order("t.operation_id")
-	}, func(row *PostingRow) error {
-		if row.OperationID != id {
-			if err := flush(); err != nil {
-				return err
-			}
-			id = row.OperationID
-		}
-		d.sum(sum, row)
-		return nil
-	})
-	if err != nil {
-		return err
-	}
-	return flush()
-}
-
-// eachAnswer reads the leaves of CallerIds whose operations have no sales: of
-// notifications, and of refusals by versions that kept nothing else.
-func (d rowReader) eachAnswer(tx *gorm.DB, found func(storedLeaf) error) error {
-	var buffer []byte
-	return each(tx, d.operations.Table, func(tx *gorm.DB) *gorm.DB {
-		const of = " o WHERE t.operation = 2 AND o.operation_id = t.operation_id AND o.caller_id = t.caller_id AND o.subscription = t.subscription)"
-		return tx.Where("NOT EXISTS (SELECT 1 FROM " + d.sales.Name + of).Where("NOT EXISTS (SELECT 1 FROM " + d.refusals.Name + of)
-	}, func(row *OperationRow) error {
-		l := d.decisionLeaf(buffer, trail.Answered, &storedOperation{id: row.OperationID, record: row})
-		buffer = l.Memory()
-		return found(storedLeaf{
-			Entry: entryOf(trail.Answered, operation.ID(row.OperationID), l),
-			name:  "CallerId of operation " + row.OperationID.String(),
-		})
-	})
-}
-
-// eachNotification reads the leaves of notifications. texts is false if the texts of one
-// are not those of its digest.
-func (d rowReader) eachNotification(tx *gorm.DB, keys *trail.Keys, found func(leaf storedLeaf, texts bool) error) error {
+// eachNotification reads the leaves of notifications.
+func (d rowReader) eachNotification(tx *gorm.DB, keys *trail.Keys, found func(storedLeaf) error) error {
 	var buffer []byte
 	return each(tx, d.notifications.Table, nil, func(row *NotificationRow) error {
 		l := d.notificationLeaf(buffer, keys, row)
 		buffer = l.Memory()
-		entry, err := row.entry()
-		digest := entry.Digest()
+		n, err := row.entry()
+		digest := n.Digest()
 		return found(storedLeaf{
-			Entry: trail.Entry{Kind: trail.Notified, ID: operation.ID(row.OperationID), Digest: shortDigest(d.erasedDigest(row.Digest)), Leaf: row.leafHash(&l)},
-			name:  fmt.Sprintf("notification %s/%d", row.OperationID, row.Position),
-		}, err == nil && (entry.Erasure != nil || bytes.Equal(digest.Bytes(), row.Digest)))
+			Entry: trail.Entry{
+				Kind: trail.Notified, ID: operation.ID(row.OperationID), Digest: shortDigest(d.erasedDigest(row.Digest)), Leaf: row.leafHash(&l),
+			},
+			name:          fmt.Sprintf("notification %s/%d", row.OperationID, row.Position),
+			hasOtherTexts: err != nil || n.Erasure == nil && !bytes.Equal(digest.Bytes(), row.Digest),
+		})
 	})
 }
 
-// eachBatch reads batches in the order of their IDs. 0 is no limit.
-func (d rowReader) eachBatch(tx *gorm.DB, after *batch.UUID, limit int, found func(*TrailBatchRow) error) error {
-	return each(tx, d.batches, func(tx *gorm.DB) *gorm.DB {
+// batchPage reads the next batches in the order of their IDs.
+func (d rowReader) batchPage(tx *gorm.DB, after *batch.UUID, limit int) (page []TrailBatchRow, err error) {
+	err = rowsOf(&page, tx, d.batches, func(tx *gorm.DB) *gorm.DB {
 		if after != nil {
 			tx = tx.Where("t.batch_id > ?", d.Dialect.Bind(*after))
 		}
-		if limit > 0 {
-			tx = tx.Limit(limit)
-		}
-		return tx.Order("t.batch_id")
-	}, found)
+		return tx.Order("t.batch_id").Limit(limit)
+	})()
+	return page, err
 }

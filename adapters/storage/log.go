@@ -17,19 +17,16 @@ import (
 	"bankingapi/domain/trail"
 )
 
-// trailLog and leafFinder are the ports of package application/trail, except Origin.
+// trailLog and trailOrigin are the ports of package application/trail.
 type (
-	trailLog   struct{ rowReader }
-	leafFinder struct{ trailLog }
+	trailLog    struct{ rowReader }
+	trailOrigin struct{ trailLog }
 )
-
-// trailOrigin is application.Origin.
-type trailOrigin struct{ trail trailLog }
 
 var (
 	_ application.Writer = trailLog{}
 	_ application.Log    = trailLog{}
-	_ application.Finder = leafFinder{}
+	_ application.Finder = trailLog{}
 	_ application.Origin = trailOrigin{}
 )
 
@@ -57,15 +54,14 @@ func (t trailLog) Record(keys *trail.Keys, newID func() operation.ID) {
 func (t trailLog) Follow(base trail.Base) { t.trail.base.Store(&base) }
 
 // Clear is application.Origin.
-func (o trailOrigin) Clear(ctx context.Context) error {
-	t := o.trail
+func (t trailOrigin) Clear(ctx context.Context) error {
 	t.trail.base.Store(nil)
 	return t.change(ctx, func(tx *gorm.DB) error {
 		return inTurn(
 			func() error { return tx.Exec("DELETE FROM " + t.batches.Name).Error },
-			func() error { return tx.Exec("DELETE FROM " + t.prefix + "trail_hashes").Error },
+			func() error { return tx.Exec("DELETE FROM " + t.trailHashes.Name).Error },
 			func() error {
-				return tx.Exec("UPDATE " + t.prefix + "trail_logs SET size = 0, checkpoint = '', begun = 0").Error
+				return tx.Exec("UPDATE " + t.trailLogs.Name + " SET size = 0, checkpoint = '', begun = 0").Error
 			},
 		)
 	})
@@ -83,24 +79,15 @@ func (t trailLog) IsOf(ctx context.Context, keys *trail.Keys) (bool, error) {
 	found, own := false, false
 	err := t.snapshot(ctx, func(tx *gorm.DB) error {
 		var after *batch.UUID
-		for read := batchesRead; read == batchesRead && !own; {
-			read = 0
-			limit := batchesRead
-			if after == nil {
-				read, limit = batchesRead-1, 1 // the first one decides nearly always
-			}
-			err := t.eachBatch(tx, after, limit, func(row *TrailBatchRow) error {
-				id := row.BatchID
-				after = &id
-				read++
-				found = true
-				b, err := row.batch()
-				if err == nil && keys != nil && !own {
-					_, own = keys.OpenSeal(b.Record(), row.Entries, row.Seal)
+		for limit := 1; !own; limit = batchesRead { // the first one decides nearly always
+			page, err := t.batchPage(tx, after, limit)
+			for i := range page {
+				found, after = true, &page[i].BatchID
+				if b, err := page[i].batch(); err == nil && keys != nil && !own {
+					_, own = keys.OpenSeal(b.Record(), page[i].Entries, page[i].Seal)
 				}
-				return nil
-			})
-			if err != nil || keys == nil {
+			}
+			if err != nil || keys == nil || len(page) < limit {
 				return err
 			}
 		}
@@ -109,9 +96,9 @@ func (t trailLog) IsOf(ctx context.Context, keys *trail.Keys) (bool, error) {
 	return own || !found, err
 }
 
-func (t trailLog) state(tx *gorm.DB) (row TrailLogRow, err error) {
+func (d rowReader) state(tx *gorm.DB) (row TrailLogRow, err error) {
 	var rows []TrailLogRow
-	if err := tx.Table(t.prefix + "trail_logs").Find(&rows).Error; err != nil {
+	if err := tx.Table(d.trailLogs.Name).Find(&rows).Error; err != nil {
 		return row, err
 	}
 	if len(rows) != 1 {
@@ -175,13 +162,14 @@ func (t trailLog) openBatches(tx *gorm.DB, limit int) (rows []TrailBatchRow, rec
 	if recording == nil {
 		return nil, nil, round, errors.New("no trail is kept")
 	}
-	query := tx.Table(t.batches.Name).Where("position IS NULL").Order("batch_id").Limit(limit)
+	var after *batch.UUID
 	for read := limit; read == limit && len(rows) < limit; {
-		var page []TrailBatchRow
-		if err := query.Session(new(gorm.Session)).Find(&page).Error; err != nil {
+		page, err := t.batchPage(tx.Where("t.position IS NULL"), after, limit)
+		if err != nil {
 			return nil, nil, round, err
 		}
 		for i := range page {
+			after = &page[i].BatchID
 			b, isOwn, err := t.genuine(tx, recording.keys, &page[i], roots)
 			switch {
 			case err != nil:
@@ -194,9 +182,7 @@ func (t trailLog) openBatches(tx *gorm.DB, limit int) (rows []TrailBatchRow, rec
 				}
 			}
 		}
-		if read = len(page); read > 0 {
-			query = tx.Table(t.batches.Name).Where("position IS NULL AND batch_id > ?", t.Dialect.Bind(page[read-1].BatchID)).Order("batch_id").Limit(limit)
-		}
+		read = len(page)
 	}
 	return rows, records, round, nil
 }
@@ -205,9 +191,9 @@ func (t trailLog) openBatches(tx *gorm.DB, limit int) (rows []TrailBatchRow, rec
 type roots map[int64]trail.Hash
 
 // knownRoots has the root of the newest state that this service follows.
-func (t trailLog) knownRoots() roots {
+func (d rowReader) knownRoots() roots {
 	known := roots{0: new(trail.Tree).Root()}
-	if base := t.trail.base.Load(); base != nil {
+	if base := d.trail.base.Load(); base != nil {
 		known[base.Size] = base.Root
 	}
 	return known
@@ -228,10 +214,10 @@ func (t trailLog) genuine(tx *gorm.DB, keys *trail.Keys, row *TrailBatchRow, kno
 }
 
 // has reports whether the log was in that state.
-func (t trailLog) has(tx *gorm.DB, base trail.Base, known roots) (bool, error) {
+func (d rowReader) has(tx *gorm.DB, base trail.Base, known roots) (bool, error) {
 	root, ok := known[base.Size]
 	if !ok {
-		tree, err := trail.LoadTree(base.Size, t.hashesIn(tx))
+		tree, err := trail.LoadTree(base.Size, d.hashesIn(tx))
 		if errors.Is(err, errNoHash) || errors.Is(err, trail.ErrSize) {
 			return false, nil
 		}
@@ -276,51 +262,36 @@ func (r *TrailBatchRow) batch() (trail.Batch, error) {
 
 var errNoHash = errors.New("the trail has no hash")
 
-// hashesIn reads stored hashes in a transaction.
-func (t trailLog) hashesIn(tx *gorm.DB) trail.Hashes {
-	return func(indexes []int64) ([]trail.Hash, error) { return t.hashes(tx, indexes) }
-}
-
 // Hashes is application.Log.
 func (t trailLog) Hashes(ctx context.Context, indexes []int64) ([]trail.Hash, error) {
-	hashes, err := t.hashes(t.reads.WithContext(ctx), indexes)
+	hashes, err := t.hashesIn(t.reads.WithContext(ctx))(indexes)
 	return hashes, t.Translate(err)
 }
 
-func (t trailLog) hashes(tx *gorm.DB, indexes []int64) ([]trail.Hash, error) {
-	if len(indexes) == 0 {
-		return nil, nil
-	}
-	var rows []TrailHashRow
-	if err := tx.Table(t.prefix+"trail_hashes").Where("hash_index IN ?", indexes).Find(&rows).Error; err != nil {
-		return nil, err
-	}
-	found := make(map[int64]trail.Hash, len(rows))
-	for _, row := range rows {
-		if len(row.Hash) == len(trail.Hash{}) {
-			found[row.HashIndex] = trail.Hash(row.Hash)
+// hashesIn reads stored hashes.
+func (d rowReader) hashesIn(tx *gorm.DB) trail.Hashes {
+	return func(indexes []int64) ([]trail.Hash, error) {
+		var rows []TrailHashRow
+		if len(indexes) == 0 {
+			return nil, nil
 		}
-	}
-	hashes := make([]trail.Hash, len(indexes))
-	for i, index := range indexes {
-		hash, ok := found[index]
-		if !ok {
-			return nil, fmt.Errorf("%w %d", errNoHash, index)
+		if err := tx.Table(d.trailHashes.Name).Where("hash_index IN ?", indexes).Find(&rows).Error; err != nil {
+			return nil, err
 		}
-		hashes[i] = hash
+		hashes := make([]trail.Hash, len(indexes))
+		for i, index := range indexes {
+			at := slices.IndexFunc(rows, func(r TrailHashRow) bool { return r.HashIndex == index && len(r.Hash) == len(hashes[i]) })
+			if at < 0 {
+				return nil, fmt.Errorf("%w %d", errNoHash, index)
+			}
+			hashes[i] = trail.Hash(rows[at].Hash)
+		}
+		return hashes, nil
 	}
-	return hashes, nil
-}
-
-// adoptable is the key of what Adopt has to write.
-type adoptable struct {
-	leafKey
-	digest trail.Hash
 }
 
 // Adopt is application.Origin.
-func (o trailOrigin) Adopt(ctx context.Context) (int64, error) {
-	t := o.trail
+func (t trailOrigin) Adopt(ctx context.Context) (int64, error) {
 	recording := t.trail.on.Load()
 	head, err := t.state(t.reads.WithContext(ctx))
 	if err != nil || recording == nil || head.Begun != 0 {
@@ -331,86 +302,79 @@ func (o trailOrigin) Adopt(ctx context.Context) (int64, error) {
 	}
 	var entries []trail.Entry
 	err = t.snapshot(ctx, func(tx *gorm.DB) (err error) {
-		entries, err = t.adopt(ctx, tx, recording.keys)
+		entries, err = t.adopt(tx, recording.keys)
 		return err
 	})
+	for part := range slices.Chunk(entries, chunk) {
+		if err == nil {
+			err = t.Transact(ctx, func(session batch.Session) error {
+				return session.Commit(ctx, t.trail.add.Request([]TrailBatchRow{t.trail.row(recording, part, true)}))
+			})
+		}
+	}
 	if err != nil {
 		return 0, err
 	}
-	for part := range slices.Chunk(entries, chunk) {
-		err := t.Transact(ctx, func(session batch.Session) error {
-			return session.Commit(ctx, t.trail.add.Request([]TrailBatchRow{t.trail.row(recording, part, true)}))
-		})
-		if err != nil {
-			return 0, err
-		}
-	}
 	return int64(len(entries)), t.change(ctx, func(tx *gorm.DB) error {
-		return tx.Exec("UPDATE " + t.prefix + "trail_logs SET begun = 1").Error
+		return tx.Exec("UPDATE " + t.trailLogs.Name + " SET begun = 1").Error
 	})
 }
 
 // adopt returns the entries of all rows that have none.
-func (t trailLog) adopt(ctx context.Context, tx *gorm.DB, keys *trail.Keys) (entries []trail.Entry, err error) {
-	known := make(map[adoptable]bool)
+func (t trailOrigin) adopt(tx *gorm.DB, keys *trail.Keys) (entries []trail.Entry, err error) {
+	known := make(map[leafKey]bool)
 	err = each(tx, t.batches, nil, func(row *TrailBatchRow) error {
 		b, err := row.batch()
 		for i := range b.Entries {
-			known[adoptable{leafKey{b.Entries[i].Kind, b.Entries[i].ID}, t.entryDigest(row, &b.Entries[i])}] = true
+			known[leafKey{b.Entries[i].Kind, b.Entries[i].ID, t.entryDigest(row, &b.Entries[i])}] = true
 		}
 		return err
 	})
-	if err != nil {
-		return nil, err
-	}
 	add := func(s storedLeaf) error { //nolint:unparam // as the readers want it
-		if !known[adoptable{leafKey{s.Kind, s.ID}, s.Digest}] {
+		if !known[leafKey{s.Kind, s.ID, s.Digest}] {
 			entries = append(entries, s.Entry)
 		}
 		return nil
 	}
 	var buffer []byte
-	err = inTurn(
-		func() error {
-			return t.eachRange(tx, func(w idRange) error {
-				return t.readOperations(ctx, tx, w, func(of *storedOperation) error {
-					if !of.isDecided() {
-						return nil
-					}
-					return add(t.storedDecisionLeaf(&buffer, of))
-				})
+	if err == nil {
+		err = t.eachRange(tx, func(w idRange) error {
+			return t.readOperations(tx, w, func(of *storedOperation) error {
+				if !of.isDecided() {
+					return nil
+				}
+				return add(t.storedDecisionLeaf(&buffer, of))
 			})
-		},
-		func() error { return t.few(tx, keys, add) },
-		func() error { return t.eachAnswer(tx, add) },
-		func() error { return t.eachNotification(tx, keys, func(s storedLeaf, _ bool) error { return add(s) }) },
-	)
+		})
+	}
+	for _, kind := range t.kinds() {
+		if err == nil {
+			err = kind.each(tx, keys, add)
+		}
+	}
 	return entries, err
 }
 
 // Leaf is application.Finder.
-func (t leafFinder) Leaf(ctx context.Context, id operation.ID) (application.Leaf, error) {
-	var erased []int64
-	found, err := t.find(ctx, id, func(tx *gorm.DB, keys *trail.Keys) ([]trail.Leaf, batch.UUID, error) {
-		leaves, err := t.contents(ctx, tx, batch.UUID(id), keys)
-		if err == nil {
-			err = tx.Table(t.notifications.Name).Where("operation_id = ? AND user_id = ''", t.Dialect.Bind(batch.UUID(id))).Limit(1).Pluck("position", &erased).Error
-		}
+func (t trailLog) Leaf(ctx context.Context, id operation.ID) (application.Leaf, error) {
+	erased := false
+	found, err := t.find(ctx, id, func(tx *gorm.DB, keys *trail.Keys) (leaves []trail.Leaf, after batch.UUID, err error) {
+		leaves, erased, err = t.contents(tx, batch.UUID(id), keys)
 		return leaves, batch.UUID(id), err
 	})
-	if errors.Is(err, application.ErrNotFound) && len(erased) > 0 {
+	if errors.Is(err, application.ErrNotFound) && erased {
 		err = application.ErrErased
 	}
 	return found, err
 }
 
 // Reversal is application.Finder.
-func (t leafFinder) Reversal(ctx context.Context, id operation.ID) (application.Leaf, error) {
+func (t trailLog) Reversal(ctx context.Context, id operation.ID) (application.Leaf, error) {
 	return t.find(ctx, id, func(tx *gorm.DB, _ *trail.Keys) (leaves []trail.Leaf, by batch.UUID, err error) {
 		only := batch.UUID(id)
-		err = t.readOperations(ctx, tx, idRange{only: &only}, func(o *storedOperation) error {
+		err = t.readOperations(tx, idRange{only: &only}, func(o *storedOperation) error {
 			if o.reversal != nil {
-				leaves, by = append(leaves, t.reversals.leaves.leaf(o.reversal)), o.reversal.ReversalID
+				leaves, by = append(leaves, t.reversals.leaves.leaf(nil, o.reversal)), o.reversal.ReversalID
 			}
 			return nil
 		})
@@ -419,7 +383,7 @@ func (t leafFinder) Reversal(ctx context.Context, id operation.ID) (application.
 }
 
 // find finds one of the leaves that read returns, in a batch that is newer than an ID.
-func (t leafFinder) find(ctx context.Context, id operation.ID, read func(*gorm.DB, *trail.Keys) ([]trail.Leaf, batch.UUID, error)) (found application.Leaf, err error) {
+func (t trailLog) find(ctx context.Context, id operation.ID, read func(*gorm.DB, *trail.Keys) ([]trail.Leaf, batch.UUID, error)) (found application.Leaf, err error) {
 	recording := t.trail.on.Load()
 	if recording == nil {
 		return found, application.ErrNotFound
@@ -438,82 +402,72 @@ func (t leafFinder) find(ctx context.Context, id operation.ID, read func(*gorm.D
 	return found, err
 }
 
-// contents are the leaves that the rows of an ID may have.
-func (t leafFinder) contents(ctx context.Context, tx *gorm.DB, id batch.UUID, keys *trail.Keys) (leaves []trail.Leaf, err error) {
+// contents are the leaves that the rows of an ID may have. erased says that messages of
+// it were erased.
+func (t trailLog) contents(tx *gorm.DB, id batch.UUID, keys *trail.Keys) (leaves []trail.Leaf, erased bool, err error) {
 	add := func(l trail.Leaf) { leaves = append(leaves, l) }
 	w := idRange{only: &id}
-	err = t.readOperations(ctx, tx, w, func(of *storedOperation) error {
+	err = t.readOperations(tx, w, func(of *storedOperation) error {
 		misplaced, _ := of.withoutPostings() // see comparison.isMisplaced
 		for _, of := range []*storedOperation{of, misplaced} {
 			add(t.decisionLeaf(nil, trail.Decided, of))
 			add(t.decisionLeaf(nil, trail.Settled, of))
 		}
-		sum := trail.NewSum(keys)
-		for i := range of.others {
-			t.sum(sum, &of.others[i])
-		}
-		add(sum.Leaf(trail.Posted, operation.ID(id)))
+		add(t.postings.leaves.sumOf(keys, operation.ID(id), of.others))
 		for i := range of.notifications {
 			add(t.notificationLeaf(nil, keys, &of.notifications[i]))
+			erased = erased || of.notifications[i].UserID == ""
 		}
 		return nil
 	})
-	if err != nil {
-		return nil, err
+	if err == nil {
+		err = each(tx, t.operations.Table, t.within(w), func(row *OperationRow) error {
+			add(t.decisionLeaf(nil, trail.Answered, &storedOperation{id: id, record: row}))
+			return nil
+		})
 	}
-	err = each(tx, t.operations.Table, t.within(w), func(row *OperationRow) error {
-		add(t.decisionLeaf(nil, trail.Answered, &storedOperation{id: id, record: row}))
-		return nil
-	})
-	if err != nil {
-		return nil, err
+	if err == nil {
+		err = each(tx, t.audits.Table, func(tx *gorm.DB) *gorm.DB { return tx.Where("t.audit_id = ?", t.Dialect.Bind(id)) },
+			func(row *AuditRow) error {
+				add(t.audits.leaves.leaf(nil, row))
+				return nil
+			})
 	}
-	err = each(tx, t.audits.Table, func(tx *gorm.DB) *gorm.DB {
-		return tx.Where("t.audit_id = ?", t.Dialect.Bind(id))
-	}, func(row *AuditRow) error {
-		add(t.audits.leaves.leaf(row))
-		return nil
-	})
-	return leaves, err
+	return leaves, erased, err
 }
 
 // inBatch finds the batch of one of the leaves. A batch is made after the IDs
 // in it, and IDs grow with time.
-func (t leafFinder) inBatch(tx *gorm.DB, id operation.ID, after batch.UUID, leaves []trail.Leaf, keys *trail.Keys) (found application.Leaf, err error) {
+func (t trailLog) inBatch(tx *gorm.DB, id operation.ID, after batch.UUID, leaves []trail.Leaf, keys *trail.Keys) (found application.Leaf, err error) {
 	of := make(map[trail.Hash]*trail.Leaf, len(leaves))
 	for i := range leaves {
 		of[leaves[i].Hash()] = &leaves[i]
 	}
 	known := t.knownRoots()
-	for read := batchesRead; read == batchesRead && found.Content == nil; {
-		read = 0
-		var having []TrailBatchRow
-		err = t.eachBatch(tx, &after, batchesRead, func(row *TrailBatchRow) error {
-			read++
-			after = row.BatchID
-			if bytes.Contains(row.Entries, id[:]) {
-				has := *row
-				has.Entries, has.Seal = bytes.Clone(row.Entries), bytes.Clone(row.Seal)
-				having = append(having, has)
-			}
-			return nil
-		})
-		for i := 0; i < len(having) && err == nil && found.Content == nil; i++ {
-			var b trail.Batch
-			var isOwn bool
-			if b, isOwn, err = t.genuine(tx, keys, &having[i], known); !isOwn {
-				continue
-			}
-			at := slices.IndexFunc(b.Entries, func(e trail.Entry) bool { return e.ID == id && of[e.Leaf] != nil })
-			if at >= 0 {
-				found = application.Leaf{Content: of[b.Entries[at].Leaf].Content(), Batch: b, Index: at, Position: -1}
-				if having[i].Position.Valid {
-					found.Position = having[i].Position.Int64
-				}
-			}
-		}
+	for read := batchesRead; read == batchesRead; {
+		page, err := t.batchPage(tx, &after, batchesRead)
 		if err != nil {
 			return found, err
+		}
+		read = len(page)
+		for i := range page {
+			row := &page[i]
+			after = row.BatchID
+			if !bytes.Contains(row.Entries, id[:]) {
+				continue
+			}
+			b, isOwn, err := t.genuine(tx, keys, row, known)
+			if err != nil {
+				return found, err
+			}
+			at := slices.IndexFunc(b.Entries, func(e trail.Entry) bool { return isOwn && e.ID == id && of[e.Leaf] != nil })
+			if at >= 0 {
+				found = application.Leaf{Content: of[b.Entries[at].Leaf].Content(), Batch: b, Index: at, Position: -1}
+				if row.Position.Valid {
+					found.Position = row.Position.Int64
+				}
+				return found, nil
+			}
 		}
 	}
 	return found, nil

@@ -1,6 +1,7 @@
 package storage
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"time"
@@ -18,11 +19,10 @@ import (
 // lookups is backoffice.Lookups.
 type lookups struct{ *database }
 
-// Operation is as backoffice.Lookups promises.
 func (l lookups) Operation(ctx context.Context, id operation.ID) (found backoffice.Operation, err error) {
 	exists := false
 	err = l.snapshot(ctx, func(tx *gorm.DB) (err error) {
-		exists, err = l.load(ctx, tx, id, &found)
+		exists, err = l.load(tx, id, &found)
 		return err
 	})
 	if err == nil && !exists {
@@ -31,7 +31,6 @@ func (l lookups) Operation(ctx context.Context, id operation.ID) (found backoffi
 	return found, err
 }
 
-// OperationOf is as backoffice.Lookups promises.
 func (l lookups) OperationOf(ctx context.Context, key idempotency.Key) (found backoffice.Operation, err error) {
 	err = l.snapshot(ctx, func(tx *gorm.DB) error {
 		var rows []OperationRow
@@ -42,7 +41,7 @@ func (l lookups) OperationOf(ctx context.Context, key idempotency.Key) (found ba
 		}
 		record, err := rows[0].record(key)
 		if err == nil {
-			_, err = l.load(ctx, tx, record.ID, &found)
+			_, err = l.load(tx, record.ID, &found)
 		}
 		found.ID, found.Record = record.ID, &record
 		return err
@@ -53,17 +52,16 @@ func (l lookups) OperationOf(ctx context.Context, key idempotency.Key) (found ba
 	return found, err
 }
 
-func (l lookups) load(ctx context.Context, tx *gorm.DB, id operation.ID, into *backoffice.Operation) (exists bool, err error) {
+func (l lookups) load(tx *gorm.DB, id operation.ID, into *backoffice.Operation) (exists bool, err error) {
 	only := batch.UUID(id)
-	err = newRowReader(l.database).readOperations(ctx, tx, idRange{only: &only}, func(o *storedOperation) error {
+	err = newRowReader(l.database).readOperations(tx, idRange{only: &only}, func(o *storedOperation) error {
 		exists = true
 		return o.operation(into)
 	})
 	return exists, err
 }
 
-// DueDays is as backoffice.Lookups promises. The index of due sales has all that it
-// reads.
+// DueDays reads only the index of due sales.
 func (l lookups) DueDays(ctx context.Context, until day.Day, limit int) (days []backoffice.DueDay, err error) {
 	var rows []struct {
 		SelectedDate      batch.Day
@@ -72,7 +70,7 @@ func (l lookups) DueDays(ctx context.Context, until day.Day, limit int) (days []
 	due := l.reads.Table(l.sales.Name).Select("selected_date, operation_id").Where(recorded+" AND selected_date <= ?", until.String()).
 		Order("selected_date, operation_id, position")
 	err = l.snapshot(ctx, func(tx *gorm.DB) error {
-		return tx.Table("(?) due", atMost(due, backoffice.Query{Limit: limit})).
+		return tx.Table("(?) due", due.Limit(cmp.Or(limit, -1))).
 			Select("selected_date, COUNT(DISTINCT operation_id) AS operations, COUNT(*) AS sales").
 			Group("selected_date").Order("selected_date").Find(&rows).Error
 	})
@@ -86,7 +84,7 @@ func (l lookups) DueDays(ctx context.Context, until day.Day, limit int) (days []
 	return days, err
 }
 
-// Received is as backoffice.Lookups promises. It reads ranges of primary keys.
+// Received reads ranges of primary keys.
 func (l lookups) Received(ctx context.Context, since, until time.Time) (r backoffice.Received, err error) {
 	bound := func(at time.Time) any { return l.Dialect.Bind(batch.UUID(backoffice.FirstID(at))) }
 	within := func(tx *gorm.DB, table string) *gorm.DB {
@@ -95,6 +93,7 @@ func (l lookups) Received(ctx context.Context, since, until time.Time) (r backof
 	var sold []struct {
 		IMKBCode, CurrencyCode string
 		State                  operation.State
+		Reversed               bool
 		Sales, Proceeds        int64
 	}
 	var refused []struct {
@@ -103,15 +102,15 @@ func (l lookups) Received(ctx context.Context, since, until time.Time) (r backof
 	}
 	err = l.snapshot(ctx, func(tx *gorm.DB) error {
 		return errors.Join(
-			within(tx, l.sales.Name).Select("imkb_code, currency_code, state, COUNT(*) AS sales, CAST(COALESCE(SUM(proceeds), 0) AS BIGINT) AS proceeds").
-				Group("imkb_code, currency_code, state").Find(&sold).Error,
+			within(tx, l.sales.Name).Select("imkb_code, currency_code, state, operation_id IN (?) AS reversed, COUNT(*) AS sales, CAST(COALESCE(SUM(proceeds), 0) AS BIGINT) AS proceeds",
+				within(tx, l.reversals.Name).Select("operation_id")).Group("imkb_code, currency_code, state, reversed").Find(&sold).Error,
 			within(tx, l.refusals.Name).Select("subscription, faults, COUNT(*) AS refused").Group("subscription, faults").Find(&refused).Error,
 			within(tx, l.notifications.Name).Count(&r.Messages).Error)
 	})
 	r.Add(backoffice.Received{}) // makes its maps
 	for _, of := range sold {
 		currency, _ := money.ParseCurrency(of.CurrencyCode) // it was checked when it was stored
-		r.Sales[backoffice.SalesKey{IMKBCode: of.IMKBCode, Currency: currency, State: of.State}] = backoffice.SalesSum{Sales: of.Sales, Proceeds: of.Proceeds}
+		r.Sales[backoffice.SalesKey{IMKBCode: of.IMKBCode, Currency: currency, State: of.State, Reversed: of.Reversed}] = backoffice.SalesSum{Sales: of.Sales, Proceeds: of.Proceeds}
 	}
 	for _, of := range refused {
 		code := ""

@@ -57,16 +57,12 @@ func (m marks) Empty(ctx context.Context, note string) error {
 		if err := m.setNote(tx, note); err != nil {
 			return err
 		}
-		for _, table := range m.tables() {
+		own := convert(m.engine.Tables, func(table string) string { return m.prefix + table })
+		for _, table := range append(m.tables(), own...) {
 			if table == m.subscriptions.Name {
 				continue
 			}
 			if err := tx.Exec("DELETE FROM " + table).Error; err != nil {
-				return err
-			}
-		}
-		for _, table := range m.engine.Tables {
-			if err := tx.Exec("DELETE FROM " + m.prefix + table).Error; err != nil {
 				return err
 			}
 		}

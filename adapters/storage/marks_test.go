@@ -146,7 +146,7 @@ func TestEmpty(t *testing.T) {
 	}
 	onEmptyDatabase(t, func(t *testing.T, open func(string) *store.Store, query func(string) []string) {
 		s := up(t, open("sandbox"))
-		require.NoError(t, s.Subscriptions.Create(t.Context(), &subscription.Subscription{Name: "one", State: subscription.Active, Operations: operation.Names[:]}))
+		require.NoError(t, s.Subscriptions.Create(t.Context(), &subscription.Subscription{Name: "one", State: subscription.Active, Operations: operation.AllNames()}))
 		aDay(newBank(t, s, 3))
 		addMessage(t, s)
 		require.NoError(t, s.Marker.SetNote(t.Context(), "before"))

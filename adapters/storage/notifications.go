@@ -50,9 +50,8 @@ var personal = []string{"user_id", "digest", "push_id", "push_interaction_id", "
 
 // notifications are the table and its statements.
 type notifications struct {
-	*batch.Table[NotificationRow]
-	add, remove *batch.Statement[NotificationRow]
-	find        *batch.Query[NotificationRow]
+	table[NotificationRow]
+	remove *batch.Statement[NotificationRow]
 	// removeErased removes added notifications that were stored before and erased since.
 	// It comes after add: an erasure that runs at the same moment makes add wait.
 	removeErased *batch.Statement[identityRow]
@@ -63,14 +62,6 @@ type identityRow struct {
 	UserID string `gorm:"primaryKey"`
 	Digest []byte `gorm:"primaryKey"`
 	Erased []byte `gorm:"not null"`
-}
-
-func newNotifications(t *batch.Table[NotificationRow], identities *batch.Table[identityRow]) notifications {
-	identities.Name = t.Name
-	return notifications{
-		t, t.InsertNew(), t.Delete(""), t.Find(batch.NoLock, "", "operation_id"),
-		identities.Delete("EXISTS (SELECT 1 FROM "+t.Name+" e WHERE e.user_id = '' AND e.digest = {erased})", "erased"),
-	}
 }
 
 // erasedDigest is the digest of a notification after it was erased.

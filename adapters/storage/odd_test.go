@@ -78,7 +78,7 @@ func TestAdministrationWaitsForTheDisk(t *testing.T) {
 		create := func() error {
 			n++
 			return s.Subscriptions.Create(t.Context(), &subscription.Subscription{
-				Name: string(rune('a' + n)), State: subscription.Active, Operations: operation.Names[:],
+				Name: string(rune('a' + n)), State: subscription.Active, Operations: operation.AllNames(),
 			})
 		}
 		waits("a new subscription", create)

@@ -24,19 +24,7 @@ type OperationRow struct {
 	Faults       string     `gorm:"not null;default:''"`
 }
 
-// operations are the table and its statements.
-type operations struct {
-	*batch.Table[OperationRow]
-	find        *batch.Query[OperationRow]
-	add, settle *batch.Statement[OperationRow]
-}
-
-func newOperations(t *batch.Table[OperationRow]) operations {
-	return operations{
-		t, t.Find(batch.NoLock, "", "operation_id", "fingerprint", "state", "faults"),
-		t.InsertRacing(), t.Update("state", "faults"),
-	}
-}
+type operations struct{ table[OperationRow] }
 
 func operationKey(k idempotency.Key) OperationRow {
 	return OperationRow{CallerID: k.CallerID, Subscription: k.Subscription, Operation: int64(k.Operation)}
@@ -81,7 +69,8 @@ func (o *operations) load(keys []idempotency.Key, register *idempotency.Register
 // operationRows are the rows of records in one order for all replicas: two
 // batches with the same CallerIds wait for each other instead of deadlocking.
 func operationRows(records []*idempotency.Record) []OperationRow {
-	sorted := slices.SortedFunc(slices.Values(records), func(a, b *idempotency.Record) int { return a.Key.Compare(b.Key) })
+	sorted := slices.Clone(records)
+	slices.SortFunc(sorted, func(a, b *idempotency.Record) int { return a.Key.Compare(b.Key) })
 	return convert(sorted, newOperationRow)
 }
 

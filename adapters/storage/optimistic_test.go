@@ -38,7 +38,7 @@ func TestWrongAssumptions(t *testing.T) {
 	}
 	for name, test := range map[string]func(b bank){
 		"the holding has fewer units": func(b bank) {
-			refused(b, fund.HoldingInsufficient, order(nextID(), "", sale(1_000_000, 1, 1)))
+			refused(b, fault.HoldingInsufficient, order(nextID(), "", sale(1_000_000, 1, 1)))
 		},
 		"the holding has fewer units than all sales of a batch": func(b bank) {
 			first, second := order(nextID(), "", sale(600_000, 1, 1)), order(nextID(), "", sale(600_000, 1, 2))
@@ -50,21 +50,21 @@ func TestWrongAssumptions(t *testing.T) {
 			b.holds()
 		},
 		"there is no holding": func(b bank) {
-			refused(b, fund.HoldingNotFound, order(nextID(), "", sale(1, 4, 1)))
+			refused(b, fault.HoldingNotFound, order(nextID(), "", sale(1, 4, 1)))
 		},
 		"there is no account": func(b bank) {
-			refused(b, fund.AccountNotFound, order(nextID(), "", sale(1, 1, 4)))
+			refused(b, fault.AccountNotFound, order(nextID(), "", sale(1, 1, 4)))
 		},
 		"the account is full": func(b bank) {
 			seed(b.t, b.Store, contract.Seed{Accounts: []fund.Account{{Key: accountOf(9), Balance: money.New(math.MaxInt64, lira)}}})
-			refused(b, fund.BalanceOutOfRange, order(nextID(), "", sale(1, 1, 9)))
+			refused(b, fault.BalanceOutOfRange, order(nextID(), "", sale(1, 1, 9)))
 		},
 		"another price has become current": func(b bank) {
 			seed(b.t, b.Store, contract.Seed{Prices: []fund.Price{{ID: 2, Fund: afa, PerUnit: 1, Currency: lira, ValidFrom: today}}})
 			o := order(nextID(), "", sale(1, 1, 1))
 			b.sell(operation.Failed, o)
 			outcome, _ := o.Outcome()
-			require.Equal(b.t, fund.PriceNotCurrent, outcome.Faults[0].Code)
+			require.Equal(b.t, fault.PriceNotCurrent, outcome.Faults[0].Code)
 			b.holds()
 		},
 		"the CallerId is known": func(b bank) {
@@ -108,11 +108,11 @@ func TestMixedBatches(t *testing.T) {
 				code  string
 			}{
 				{order(nextID(), nextID().String(), sale(1, 1, 1)), operation.Completed, ""},
-				{order(nextID(), nextID().String(), sale(2_000_000, 2, 2)), operation.Failed, fund.HoldingInsufficient},
-				{order(nextID(), nextID().String(), sale(1, 1, 9)), operation.Failed, fund.AccountNotFound},
-				{order(nextID(), nextID().String(), sale(1, 9, 3)), operation.Failed, fund.HoldingNotFound},
-				{order(nextID(), "", sale(2, 3, 4), sale(3, 9, 4)), operation.Failed, fund.HoldingNotFound},
-				{order(nextID(), "", total), operation.Failed, fund.AmountMismatch},
+				{order(nextID(), nextID().String(), sale(2_000_000, 2, 2)), operation.Failed, fault.HoldingInsufficient},
+				{order(nextID(), nextID().String(), sale(1, 1, 9)), operation.Failed, fault.AccountNotFound},
+				{order(nextID(), nextID().String(), sale(1, 9, 3)), operation.Failed, fault.HoldingNotFound},
+				{order(nextID(), "", sale(2, 3, 4), sale(3, 9, 4)), operation.Failed, fault.HoldingNotFound},
+				{order(nextID(), "", total), operation.Failed, fault.AmountMismatch},
 				{order(nextID(), "known", sale(1, 1, 1)), operation.Completed, ""},
 				{order(nextID(), nextID().String(), later), operation.Recorded, ""},
 				{order(nextID(), "", sale(4, 4, 3)), operation.Completed, ""},
@@ -166,7 +166,7 @@ func TestTwoDaysInOneBatch(t *testing.T) {
 		outcome, err = second.Outcome()
 		require.NoError(t, err)
 		require.Equal(t, operation.Failed, outcome.State)
-		require.Equal(t, fund.HoldingInsufficient, outcome.Faults[0].Code)
+		require.Equal(t, fault.HoldingInsufficient, outcome.Faults[0].Code)
 		b.holds()
 	})
 }

@@ -29,22 +29,10 @@ type OutcomeCounterRow struct {
 	Last int64 `gorm:"not null"`
 }
 
-// outcomeTables are the tables and their statements.
+// outcomeTables are the tables and their statements. Finding the counter locks it.
 type outcomeTables struct {
-	*batch.Table[OutcomeRow]
-	counters *batch.Table[OutcomeCounterRow]
-	add      *batch.Statement[OutcomeRow]
-	// find finds an outcome by its number. lock locks the counter, and count sets it.
-	find  *batch.Query[OutcomeRow]
-	lock  *batch.Query[OutcomeCounterRow]
-	count *batch.Statement[OutcomeCounterRow]
-}
-
-func newOutcomes(t *batch.Table[OutcomeRow], counters *batch.Table[OutcomeCounterRow]) outcomeTables {
-	return outcomeTables{
-		t, counters, t.Insert(), t.Find(batch.NoLock, "", "number"),
-		counters.Find(batch.ForUpdate, "", "last"), counters.Update("last"),
-	}
+	table[OutcomeRow]
+	counters table[OutcomeCounterRow]
 }
 
 // write numbers the outcomes and returns the requests that write them. The session
@@ -55,31 +43,27 @@ func (o *outcomeTables) write(ctx context.Context, session batch.Session, ended 
 	if len(ended) == 0 {
 		return nil, nil
 	}
-	last, found := int64(0), false
-	lock := o.lock.Request([]OutcomeCounterRow{{CounterID: theRow}}, func(_ int, row *OutcomeCounterRow) error {
-		last, found = row.Last, true
-		return nil
-	})
-	if err := session.Exchange(ctx, lock); err != nil {
+	counter, err := lookUp(ctx, session, o.counters.find, OutcomeCounterRow{CounterID: theRow})
+	if err != nil {
 		return nil, err
 	}
-	if !found {
+	if counter == nil {
 		return nil, errors.New("the counter of outcomes is missing in the database")
 	}
 	rows := make([]OutcomeRow, len(ended))
 	for i := range ended {
-		rows[i] = newOutcomeRow(&ended[i], last+int64(i)+1)
+		rows[i] = newOutcomeRow(&ended[i], counter.Last+int64(i)+1)
 	}
 	return []batch.Request{
-		o.count.Request([]OutcomeCounterRow{{CounterID: theRow, Last: last + int64(len(rows))}}), o.add.Request(rows),
+		o.counters.put.Request([]OutcomeCounterRow{{CounterID: theRow, Last: counter.Last + int64(len(rows))}}), o.add.Request(rows),
 	}, nil
 }
 
 // outcomeSource is backoffice.Outcomes and outcomes.Source.
 type outcomeSource struct{ *database }
 
-// Outcomes is as outcomes.Source promises. The transaction that wrote the last of them
-// may still wait for a standby, so the read waits for it too.
+// Outcomes waits for a standby too: the transaction that wrote the last of them may still
+// do so.
 func (s outcomeSource) Outcomes(ctx context.Context, subscription string, after int64, limit int) (all []fund.Ended, err error) {
 	if err := s.Ready(ctx); err != nil {
 		return nil, err
@@ -100,7 +84,6 @@ func (s outcomeSource) Outcomes(ctx context.Context, subscription string, after 
 	return all, s.Transact(ctx, func(session batch.Session) error { return session.Commit(ctx, find) })
 }
 
-// LastOutcome is as outcomes.Source promises.
 func (s outcomeSource) LastOutcome(ctx context.Context) (last int64, err error) {
 	if err = s.Ready(ctx); err == nil {
 		err = s.Translate(s.reads.WithContext(ctx).Table(s.outcomes.counters.Name).Select("last").Scan(&last).Error)

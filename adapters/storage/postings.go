@@ -2,7 +2,6 @@ package storage
 
 import (
 	"fmt"
-	"strings"
 	"time"
 
 	"bankingapi/adapters/storage/batch"
@@ -35,8 +34,7 @@ const (
 
 // postings are the table and its statements.
 type postings struct {
-	*batch.Table[PostingRow]
-	add *batch.Statement[PostingRow]
+	table[PostingRow]
 	// all is allPostings. Its name needs an alias.
 	all *batch.Table[PostingRow]
 }
@@ -53,12 +51,6 @@ UNION ALL
 SELECT account_customer_no, operation_id, position, CAST(2 AS bigint), CAST(1 AS bigint), CAST('' AS text), CAST('' AS text),
  branch_code, account_suffix, currency_code, money_quantity, posted_at FROM {{prefix}}transfers
 )`
-
-func newPostings(t *batch.Table[PostingRow], prefix string) postings {
-	all := *t
-	all.Name = strings.ReplaceAll(allPostings, "{{prefix}}", prefix)
-	return postings{t, t.Insert(), &all}
-}
 
 // newPostingRow returns the row of a posting.
 func newPostingRow(p *fund.Posting, at time.Time) PostingRow {

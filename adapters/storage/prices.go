@@ -2,13 +2,10 @@ package storage
 
 import (
 	"fmt"
-	"strconv"
 
 	"bankingapi/adapters/storage/batch"
 	"bankingapi/domain/day"
 	"bankingapi/domain/fund"
-	"bankingapi/domain/operation"
-	"bankingapi/domain/trail"
 )
 
 // PriceRow is a row of the table prices.
@@ -27,32 +24,9 @@ const NewestPrice = "t.valid_from DESC, t.price_id DESC"
 
 // prices are the table and its statements.
 type prices struct {
-	*batch.Table[PriceRow]
-	find *batch.Query[PriceRow]
+	table[PriceRow]
 	// findCurrent takes the fund, and in ValidFrom the day.
 	findCurrent *batch.Query[PriceRow]
-	add         *batch.Statement[PriceRow]
-	leaves      *leafKind[PriceRow]
-}
-
-func newPrices(t *batch.Table[PriceRow]) prices {
-	others := []string{"imkb_code", "holder_corporation_name", "price", "currency_code", "valid_from"}
-	key := t.Select("imkb_code", "holder_corporation_name", "valid_from")
-	return prices{
-		Table: t,
-		find:  t.Find(batch.NoLock, "", others...),
-		findCurrent: t.Lookup("find current "+t.Name, batch.Lookup{
-			Select: t.Select(append(others, "price_id")...),
-			Where:  []batch.Condition{{Column: key[0], Operator: "="}, {Column: key[1], Operator: "="}, {Column: key[2], Operator: "<="}},
-			Order:  NewestPrice,
-		}),
-		add: t.InsertNew(),
-		leaves: &leafKind[PriceRow]{
-			kind: trail.Priced, table: t, row: "prices", what: "price",
-			id:   func(r *PriceRow) operation.ID { return trail.PriceID(r.PriceID) },
-			text: func(id operation.ID) string { return strconv.FormatInt(trail.ParsePriceID(id), 10) },
-		},
-	}
 }
 
 func newPriceRow(p fund.Price) PriceRow {
@@ -91,4 +65,17 @@ func (r *PriceRow) price() (fund.Price, error) {
 		Currency:  currency,
 		ValidFrom: validFrom,
 	}, nil
+}
+
+// lookup looks up prices by ID. found receives the index of the ID.
+func (p *prices) lookup(ids []int64, found func(i int, p fund.Price)) batch.Request {
+	keys := convert(ids, func(id int64) PriceRow { return PriceRow{PriceID: id} })
+	return p.find.Request(keys, func(i int, row *PriceRow) error {
+		row.PriceID = ids[i]
+		price, err := row.price()
+		if err == nil {
+			found(i, price)
+		}
+		return err
+	})
 }

@@ -17,21 +17,16 @@ type service struct{ *database }
 // store a sale is not ready: it is read-only, a right or a table is missing, or
 // a pooler allows no transaction.
 func (d service) ping(ctx context.Context) error {
-	if d.engine.Check != nil {
-		if err := d.engine.Check(); err != nil {
-			return err // a new connection would fail too, and could not say why
-		}
+	if err := d.engine.Check(); err != nil {
+		return err // a new connection would fail too, and could not say why
 	}
 	err := d.reads.WithContext(ctx).Exec("SELECT 1").Error
-	if err == nil && d.engine.Probe != nil && d.Ready(ctx) == nil { // if the schema does not fit, that is said of the schema
-		if d.isAsRelied != nil {
-			if err := d.isAsRelied(ctx); err != nil {
-				return d.Translate(err)
-			}
-		}
-		if err = d.engine.Probe(ctx, d.probes()); err == nil {
-			err = d.subscribers(ctx)
-		}
+	if err == nil && d.Ready(ctx) == nil { // if the schema does not fit, that is said of the schema
+		err = inTurn(
+			func() error { return d.checks.isAsRelied(ctx) },
+			func() error { return d.engine.Probe(ctx, d.probes()) },
+			func() error { return d.subscribers(ctx) },
+		)
 	}
 	return d.Translate(err)
 }
@@ -44,13 +39,13 @@ func (d service) probes() []batch.Request {
 		d.prices.find.Request(nil, nil),
 		d.prices.findCurrent.Request(nil, nil),
 		d.operations.find.Request(nil, nil),
-		d.sales.claim.Request(nil, nil),
+		d.sales.find.Request(nil, nil),
 		d.holdings.put.Request(nil),
 		d.accounts.put.Request(nil),
 		d.operations.add.Request(nil),
-		d.operations.settle.Request(nil),
+		d.operations.put.Request(nil),
 		d.sales.add.Request(nil),
-		d.sales.settle.Request(nil),
+		d.sales.put.Request(nil),
 		d.transfers.add.Request(nil),
 		d.postings.add.Request(nil),
 		d.notifications.add.Request(nil),
@@ -71,9 +66,6 @@ func (d service) subscribers(ctx context.Context) error {
 
 // risks is store.Store's Risks.
 func (d service) risks(ctx context.Context) ([]store.Risk, error) {
-	if d.engine.Risks == nil {
-		return nil, nil
-	}
 	found, err := d.engine.Risks(ctx)
 	return found, d.Translate(err)
 }

@@ -28,6 +28,19 @@ const zoneProperty = "time_zone"
 // it somebody can test what a text was. So it is in no export, and in no other table.
 const keyProperty = "messages_key"
 
+// property reads a property. It is empty if the book does not have it.
+func (d *database) property(ctx context.Context, name string) (value string, err error) {
+	err = d.reads.WithContext(ctx).Table(d.properties.Name).Where("name = ?", name).Select("value").Scan(&value).Error
+	return value, d.Translate(err)
+}
+
+// setProperty writes a property. existing says what happens if the book has it.
+func (d *database) setProperty(ctx context.Context, name, value string, existing clause.OnConflict) error {
+	return d.change(ctx, func(tx *gorm.DB) error {
+		return tx.Table(d.properties.Name).Clauses(existing).Create(&PropertyRow{name, value}).Error
+	})
+}
+
 // messagesKey is the key of the book that was checked last.
 func (d *database) messagesKey() []byte {
 	if key := d.secret.Load(); key != nil {
@@ -40,20 +53,16 @@ func (d *database) messagesKey() []byte {
 func (d *database) makeKey(ctx context.Context) error {
 	var key [32]byte
 	_, _ = rand.Read(key[:]) // it never fails
-	err := d.change(ctx, func(tx *gorm.DB) error {
-		return tx.Table(d.properties.Name).Clauses(clause.OnConflict{DoNothing: true}).Create(&PropertyRow{keyProperty, hex.EncodeToString(key[:])}).Error
-	})
-	if err != nil {
+	if err := d.setProperty(ctx, keyProperty, hex.EncodeToString(key[:]), clause.OnConflict{DoNothing: true}); err != nil {
 		return err
 	}
 	return d.readKey(ctx)
 }
 
 func (d *database) readKey(ctx context.Context) error {
-	var text string
-	err := d.reads.WithContext(ctx).Table(d.properties.Name).Where("name = ?", keyProperty).Select("value").Scan(&text).Error
+	text, err := d.property(ctx, keyProperty)
 	if err != nil {
-		return d.Translate(err)
+		return err
 	}
 	var erased []string
 	if text == "" { // a book that was made by hand
@@ -87,9 +96,7 @@ func (d service) clock(ctx context.Context, zone string) (now, newest time.Time,
 		d.properties.Name, d.engine.Now, d.sales.Name), zoneProperty).Scan(&found).Error
 	if err == nil && found.Zone == "" {
 		found.Zone = zone
-		err = d.change(ctx, func(tx *gorm.DB) error {
-			return tx.Table(d.properties.Name).Clauses(clause.OnConflict{DoNothing: true}).Create(&PropertyRow{zoneProperty, zone}).Error
-		})
+		err = d.setProperty(ctx, zoneProperty, zone, clause.OnConflict{DoNothing: true})
 	}
 	if err == nil && found.Zone != zone {
 		err = fault.New(fault.Unavailable, fmt.Sprintf("bank.time_zone is %[2]s, but the days of this book are those of %[1]s. Set bank.time_zone to %[1]s."+

@@ -28,14 +28,8 @@ type RefusedSaleRow struct {
 
 // refusals are the tables and their statements.
 type refusals struct {
-	*batch.Table[RefusalRow]
-	add     *batch.Statement[RefusalRow]
-	sales   *batch.Table[RefusedSaleRow]
-	addSale *batch.Statement[RefusedSaleRow]
-}
-
-func newRefusals(t *batch.Table[RefusalRow], sales *batch.Table[RefusedSaleRow]) refusals {
-	return refusals{t, t.Insert(), sales, sales.Insert()}
+	table[RefusalRow]
+	sales table[RefusedSaleRow]
 }
 
 func newRefusedSaleRow(s fund.SaleRecord) RefusedSaleRow { return RefusedSaleRow{newSaleRow(&s)} }

@@ -2,6 +2,7 @@ package storage
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"slices"
 	"strings"
@@ -28,6 +29,40 @@ type Relied struct {
 	copies copies
 }
 
+// Check returns an error if the tables are not as the program relies on them, as on sees
+// them. It says what is wrong and how to mend it. What it finds is a fault.
+type Check func(ctx context.Context, on Querier) error
+
+// Querier is a *sql.DB or a *sql.Conn.
+type Querier interface {
+	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
+}
+
+// checked is a dialect whose sessions begin only while the tables are as the program
+// relies on them.
+type checked struct {
+	batch.Dialect
+	*Checks
+}
+
+// Begin is batch.Dialect.
+func (d checked) Begin(ctx context.Context) (batch.Session, error) {
+	s, err := d.Dialect.Begin(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if own, ok := s.(interface {
+		Connection() (*sql.Conn, *Passed)
+	}); ok {
+		conn, last := own.Connection()
+		if err := d.checkFirst(ctx, conn, last); err != nil {
+			s.Rollback()
+			return nil, err
+		}
+	}
+	return s, nil
+}
+
 // relied has one entry for each table.
 func (d *database) relied() []Relied {
 	return []Relied{
@@ -41,14 +76,14 @@ func (d *database) relied() []Relied {
 		relied(d.transfers.Table, "INSERT"),
 		relied(d.notifications.Table, "SELECT INSERT DELETE"),
 		relied(d.refusals.Table, "INSERT"),
-		relied(d.refusals.sales, "INSERT"),
+		relied(d.refusals.sales.Table, "INSERT"),
 		relied(d.reversals.Table, "SELECT"),
 		relied(d.audits.Table, ""),
 		relied(d.marked, "SELECT"),
 		relied(d.properties, "SELECT"),
 		relied(d.calendars.Table, "SELECT", "calendar_id = 1"),
 		relied(d.outcomes.Table, "INSERT"),
-		relied(d.outcomes.counters, "SELECT UPDATE", "counter_id = 1"),
+		relied(d.outcomes.counters.Table, "SELECT UPDATE", "counter_id = 1"),
 		relied(d.batches, ""),
 		relied(d.trailHashes, ""),
 		relied(d.trailLogs, "", "log_id = 1"),
@@ -78,10 +113,41 @@ const maxUnchecked = time.Second
 // as the program relies on them. Its zero value knows of none. It is safe for concurrent
 // use.
 type Checks struct {
+	check Check
+	pool  Querier // for checks that are not of a connection
+
 	mu     sync.Mutex
 	round  int64     // grows when a check finds something: what a connection passed before does not count
 	passed time.Time // when the last check of this round began that found nothing; zero if none did
 	asked  time.Time // when a check beside the batches began last
+}
+
+// Passed is the last check that a connection has passed. An engine keeps one with each of
+// its connections, and hands it out with a session.
+type Passed struct {
+	of    *Checks
+	round int64
+}
+
+// checkFirst checks on a connection if that is due before it begins a batch.
+func (c *Checks) checkFirst(ctx context.Context, conn *sql.Conn, last *Passed) error {
+	if last.of != c {
+		*last = Passed{c, -1}
+	}
+	if !c.Due(last.round, func(ctx context.Context) error { return c.check(ctx, c.pool) }) {
+		return nil
+	}
+	round, err := c.Run(func() error { return c.check(ctx, conn) })
+	if err == nil {
+		last.round = round
+	}
+	return err
+}
+
+// isAsRelied checks now.
+func (c *Checks) isAsRelied(ctx context.Context) error {
+	_, err := c.Run(func() error { return c.check(ctx, c.pool) })
+	return err
 }
 
 // Due reports whether a connection must run a check before it begins a batch. round is

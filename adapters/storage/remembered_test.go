@@ -68,7 +68,7 @@ func TestAPriceThatChangedUnderARunningStore(t *testing.T) {
 		o := order(nextID(), "", sale(1, 1, 1))
 		b.sell(operation.Failed, o)
 		outcome, _ := o.Outcome()
-		require.Equal(t, fund.CurrencyMismatch, outcome.Faults[0].Code)
+		require.Equal(t, fault.CurrencyMismatch, outcome.Faults[0].Code)
 	})
 }
 
@@ -79,7 +79,7 @@ func (b bank) refusedWith(o *fund.Operation) (operation.Outcome, error) {
 	require.NoError(b.t, settle(b.t.Context(), b.Store, today, refused, o))
 	outcome, err := refused.Outcome()
 	require.NoError(b.t, err)
-	require.Equal(b.t, fund.HoldingNotFound, outcome.Faults[0].Code)
+	require.Equal(b.t, fault.HoldingNotFound, outcome.Faults[0].Code)
 	return o.Outcome()
 }
 
@@ -116,16 +116,16 @@ func TestPricesThatChangedBeforeABatchWithRefusals(t *testing.T) {
 		completed()
 
 		seed(t, s, contract.Seed{Prices: []fund.Price{{ID: 2, Fund: afa, PerUnit: priceOfAFA, Currency: lira, ValidFrom: today}}})
-		failed(fund.PriceNotCurrent, sale(1, 1, 1))
+		failed(fault.PriceNotCurrent, sale(1, 1, 1))
 		newest := sale(1, 1, 1)
 		newest.PriceID = 2
 		outcome, err := b.refusedWith(order(nextID(), "", newest))
 		require.NoError(t, err)
 		require.Equal(t, operation.Completed, outcome.State, "%v", outcome.Faults)
-		failed(fund.PriceNotCurrent, sale(1, 1, 1))
+		failed(fault.PriceNotCurrent, sale(1, 1, 1))
 		unknown := sale(1, 1, 1)
 		unknown.PriceID = 3
-		failed(fund.PriceNotFound, unknown)
+		failed(fault.PriceNotFound, unknown)
 	})
 }
 

@@ -4,7 +4,6 @@ import (
 	"bankingapi/adapters/storage/batch"
 	"bankingapi/domain/fund"
 	"bankingapi/domain/operation"
-	"bankingapi/domain/trail"
 )
 
 // ReversalRow is a row of the table reversals: a completed operation that was
@@ -15,21 +14,7 @@ type ReversalRow struct {
 	ReversedAt  batch.Instant `gorm:"not null"`
 }
 
-// reversals are the table and its statements.
-type reversals struct {
-	*batch.Table[ReversalRow]
-	find *batch.Query[ReversalRow]
-	add  *batch.Statement[ReversalRow]
-
-	leaves *leafKind[ReversalRow]
-}
-
-func newReversals(t *batch.Table[ReversalRow]) reversals {
-	return reversals{t, t.Find(batch.NoLock, "", "reversal_id"), t.InsertRacing(), &leafKind[ReversalRow]{
-		kind: trail.Reversed, table: t, row: "reversals", what: "reversal of operation", text: operation.ID.String,
-		id: func(r *ReversalRow) operation.ID { return operation.ID(r.OperationID) },
-	}}
-}
+type reversals struct{ table[ReversalRow] }
 
 func newReversalRow(r fund.Reversal) ReversalRow {
 	return ReversalRow{batch.UUID(r.OperationID), batch.UUID(r.ID), batch.Instant{Time: r.At}}

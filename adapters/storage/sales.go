@@ -58,22 +58,12 @@ func (s *sales) listColumns(table, reversals string) []string {
 	return columns
 }
 
-// sales are the table and its statements.
+// sales are the table and its statements. find finds a sale that is recorded and not
+// claimed by another replica, and put settles it.
 type sales struct {
-	*batch.Table[SaleRow]
+	table[SaleRow]
 	// listed is the table as lists show it.
 	listed *batch.Table[listedSaleRow]
-	// claim finds the sale if it is recorded and not claimed by another replica.
-	claim       *batch.Query[SaleRow]
-	add, settle *batch.Statement[SaleRow]
-}
-
-func newSales(t *batch.Table[SaleRow], listed *batch.Table[listedSaleRow]) sales {
-	listed.Name = t.Name
-	return sales{
-		t, listed, t.Find(batch.SkipLocked, "t.state = 1", "state"),
-		t.Insert(), t.Update("state", "settled_price_id", "settled_price", "proceeds", "refusal", "settled_at"),
-	}
 }
 
 // newSaleRow returns the row of what became of one sale.

@@ -72,7 +72,7 @@ func (s *Schema) Up(ctx context.Context) ([]store.Migration, error) {
 	if err := s.mayMigrate(ctx); err != nil {
 		return nil, err
 	}
-	provider, err := s.provider()
+	provider, err := s.provider(false)
 	if err != nil {
 		return nil, err
 	}
@@ -129,12 +129,7 @@ func (s *Schema) Down(ctx context.Context) (store.Migration, error) {
 	if err != nil {
 		return store.Migration{}, err
 	}
-	provider, err := s.providerWith(func(all versions.Store) versions.Store {
-		if hasData {
-			all = undoing{all, s.marks.database}
-		}
-		return all
-	})
+	provider, err := s.provider(hasData)
 	if err != nil {
 		return store.Migration{}, err
 	}
@@ -150,6 +145,22 @@ func (s *Schema) Down(ctx context.Context) (store.Migration, error) {
 		return store.Migration{}, s.explain(err)
 	}
 	return migrations([]*goose.MigrationResult{result})[0], nil
+}
+
+// once fails if another replica has applied the version meanwhile. On SQLite one version
+// has no statement that would fail.
+type once struct{ versions.Store }
+
+// Insert implements versions.Store.
+func (o once) Insert(ctx context.Context, db versions.DBTxConn, r versions.InsertRequest) error {
+	_, err := o.GetMigration(ctx, db, r.Version)
+	switch {
+	case errors.Is(err, versions.ErrVersionNotFound):
+		return o.Store.Insert(ctx, db, r)
+	case err == nil:
+		err = fmt.Errorf("version %d is applied already", r.Version)
+	}
+	return err
 }
 
 // undoing writes the act that ctx carries when a migration is undone, in the
@@ -184,10 +195,8 @@ func (u undoing) Delete(ctx context.Context, db versions.DBTxConn, version int64
 // mayUndo returns an error if a service uses the database, or if it has rows
 // that must not be deleted.
 func (s *Schema) mayUndo(ctx context.Context) (hasData bool, err error) {
-	if s.engine.Alone != nil {
-		if err := s.engine.Alone(ctx); err != nil {
-			return false, err
-		}
+	if err := s.engine.Alone(ctx); err != nil {
+		return false, err
 	}
 	filled, err := s.tablesWithRows(ctx)
 	if err == nil && len(filled) > 0 && !s.dropData {
@@ -227,7 +236,7 @@ func (s *Schema) sync(ctx context.Context) error {
 // Status is store.Schema.
 func (s *Schema) Status(ctx context.Context) (status store.Status, err error) {
 	status.Wanted = store.SchemaVersion
-	provider, err := s.provider()
+	provider, err := s.provider(false)
 	if err != nil {
 		return status, err
 	}
@@ -250,10 +259,8 @@ func (s *Schema) Require(ctx context.Context) error {
 	if state == fitted {
 		return nil
 	}
-	if s.engine.Check != nil {
-		if err := s.engine.Check(); err != nil {
-			return err
-		}
+	if err := s.engine.Check(); err != nil {
+		return err
 	}
 	version, err := s.version(ctx)
 	switch {
@@ -285,12 +292,8 @@ func (s *Schema) version(ctx context.Context) (version int64, err error) {
 
 func (s *Schema) table() string { return s.prefix + "schema_version" }
 
-func (s *Schema) provider() (*goose.Provider, error) {
-	return s.providerWith(func(all versions.Store) versions.Store { return all })
-}
-
-// providerWith is provider with another store of the versions.
-func (s *Schema) providerWith(change func(versions.Store) versions.Store) (*goose.Provider, error) {
+// provider migrates the database. writesAct says that it writes the act of what it undoes.
+func (s *Schema) provider(writesAct bool) (*goose.Provider, error) {
 	m := &s.engine.Migrations
 	db, err := s.engine.DB.DB()
 	if err != nil {
@@ -300,9 +303,13 @@ func (s *Schema) providerWith(change func(versions.Store) versions.Store) (*goos
 	if err != nil {
 		return nil, err
 	}
+	all = once{all}
+	if writesAct {
+		all = undoing{all, s.marks.database}
+	}
 	options := []goose.ProviderOption{
 		goose.WithDisableGlobalRegistry(true),
-		goose.WithStore(change(all)),
+		goose.WithStore(all),
 		goose.WithLogger(goose.NopLogger()),
 	}
 	files, err := fs.Sub(m.Files, "migrations")
@@ -341,28 +348,17 @@ type prefixed struct {
 }
 
 func (p prefixed) Open(name string) (fs.File, error) {
+	content, err := fs.ReadFile(p.FS, name)
+	if err != nil { // the folder
+		return p.FS.Open(name)
+	}
 	file, err := p.FS.Open(name)
-	if err != nil {
-		return nil, err
-	}
-	info, err := file.Stat()
-	if err != nil || info.IsDir() {
-		return file, err
-	}
-	defer file.Close()
-	content, err := io.ReadAll(file)
-	if err != nil {
-		return nil, err
-	}
-	content = bytes.ReplaceAll(content, []byte("{{prefix}}"), []byte(p.prefix))
-	return &memoryFile{bytes.NewReader(content), info}, nil
+	return prefixedFile{file, bytes.NewReader(bytes.ReplaceAll(content, []byte("{{prefix}}"), []byte(p.prefix)))}, err
 }
 
-// memoryFile is a file whose content was changed while it was opened.
-type memoryFile struct {
-	*bytes.Reader
-	info fs.FileInfo
+type prefixedFile struct {
+	fs.File
+	content io.Reader
 }
 
-func (f *memoryFile) Stat() (fs.FileInfo, error) { return f.info, nil }
-func (f *memoryFile) Close() error               { return nil }
+func (f prefixedFile) Read(to []byte) (int, error) { return f.content.Read(to) }

@@ -24,9 +24,9 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/go-json-experiment/json"
 	"gorm.io/gorm"
 	"gorm.io/gorm/logger"
-	"gorm.io/gorm/schema"
 
 	"bankingapi/adapters/storage/batch"
 	"bankingapi/application/backoffice"
@@ -53,28 +53,26 @@ type Engine struct {
 	// Ways are the engine's own ways to carry out batches. It may be nil.
 	Ways func(Parts) Ways
 	// Probe runs requests without rows as a batch would, and undoes everything.
-	// It may be nil.
 	Probe func(ctx context.Context, requests []batch.Request) error
-	// Relying returns a dialect whose sessions begin only while the tables are as the
-	// program relies on them, and a function that checks them now. version is the table
-	// with the version of the schema. It may be nil.
-	Relying func(of batch.Dialect, version string, tables []Relied) (batch.Dialect, func(context.Context) error)
+	// Relying returns a check of the tables, which are Relied in JSON, and the pool that
+	// it may use. version is the table with the version of the schema.
+	Relying func(version, tables string) (Check, Querier)
 	// Explain says in a sentence what is wrong, for the people who run the
-	// service. Empty means that there is nothing to say. It may be nil.
+	// service. Empty means that there is nothing to say.
 	Explain func(error) string
-	// Risks is that of store.Store. It may be nil.
+	// Risks is that of store.Store.
 	Risks func(context.Context) ([]store.Risk, error)
 	// Check returns nil while the database is still the one that was opened. It
-	// is called before each commit that is not that of a batch. It may be nil.
+	// is called before each commit that is not that of a batch.
 	Check func() error
-	// Alone is store.Store.Alone. It may be nil.
+	// Alone is store.Store.Alone.
 	Alone func(ctx context.Context) error
 	// Find returns a condition that is true of every row of the table with that
 	// value, and by which the engine finds these rows in a large table. It need not be
-	// false of other rows. It may be nil.
+	// false of other rows.
 	Find func(prefix, table, column string, value any) (condition string, arguments []any)
 	// Index prepares Find for rows that were written since its last call, or for
-	// some of them. It may be nil.
+	// some of them.
 	Index func(ctx context.Context, prefix string) error
 	// LeaveRoom makes the inserts of a transaction into a table leave room in its
 	// pages, where the changes of its rows find place. The transaction ends with the
@@ -86,7 +84,7 @@ type Engine struct {
 	Align func(ctx context.Context, first, second *sql.Tx) error
 	// Now is the time of the server in SQL. It is NULL if the engine has no server.
 	Now string
-	// FreeSpace is store.Store.FreeSpace. It may be nil.
+	// FreeSpace is store.Store.FreeSpace.
 	FreeSpace func() int64
 	// Grace is store.Store.Grace.
 	Grace time.Duration
@@ -96,6 +94,16 @@ type Engine struct {
 	Backup func(ctx context.Context, file string) error
 	// Close closes what was opened, and nothing that was handed in.
 	Close func() error
+}
+
+// Gorm opens gorm over a database that is open.
+func Gorm(d gorm.Dialector) (*gorm.DB, error) {
+	return gorm.Open(d, &gorm.Config{
+		Logger:                   logger.Discard, // it would print values; errors are returned
+		SkipDefaultTransaction:   true,
+		DisableNestedTransaction: true,
+		DisableAutomaticPing:     true,
+	})
 }
 
 // Parts are what an engine's own ways are made of.
@@ -120,9 +128,13 @@ func (e *Engine) Bind(o Options) (*store.Store, error) {
 	db := batch.NewDB(e.Dialect, schema.Require)
 	db.Failed, db.Explain = schema.doubt, e.Explain
 	d := newDatabase(e, db, o.TablePrefix)
-	if e.Relying != nil {
-		db.Dialect, d.isAsRelied = e.Relying(e.Dialect, schema.table(), d.relied())
+	d.now = o.Now
+	tables, err := json.Marshal(d.relied())
+	if err != nil {
+		return nil, err
 	}
+	d.checks.check, d.checks.pool = e.Relying(schema.table(), string(tables))
+	db.Dialect = checked{e.Dialect, d.checks}
 	if o.Trace != nil || o.Slow != nil {
 		db.Dialect = tracing{db.Dialect, o.Trace, o.Slow}
 	}
@@ -136,10 +148,7 @@ func (e *Engine) Bind(o Options) (*store.Store, error) {
 		own := e.Ways(Parts{books, inboxes, d.holdings.Table, d.accounts.Table, d.prices.Table})
 		books.ways, inboxes.ways = own.Sales, own.Notifications
 	}
-	ports := d.ports(books, inboxes, schema, o.Now)
-	if e.FreeSpace != nil {
-		ports.FreeSpace = e.FreeSpace
-	}
+	ports := d.ports(books, inboxes, schema)
 	ports.Pools, ports.DataFolder, ports.Close = pools, e.DataFolder, e.Close
 	ports.HasDataFile = e.DataFolder != ""
 	ports.Within = func(tx any) (*store.Store, error) {
@@ -147,7 +156,7 @@ func (e *Engine) Bind(o Options) (*store.Store, error) {
 		if err != nil {
 			return nil, err
 		}
-		return d.inside(native, schema, o.Now), nil
+		return d.inside(native, schema), nil
 	}
 	return ports, nil
 }
@@ -172,24 +181,24 @@ type database struct {
 	prefix string
 	// writes and reads are gorm's, without a model.
 	writes, reads *gorm.DB
-	// isAsRelied is the check of Engine.Relying. It may be nil.
-	isAsRelied func(context.Context) error
+	now           func() time.Time
+	checks        *Checks
 	// secret is the key of what is kept of messages. It is empty until the schema was checked.
 	secret *atomic.Pointer[[]byte]
 
-	holdings      holdings
-	accounts      accounts
+	holdings      table[HoldingRow]
+	accounts      table[AccountRow]
 	prices        prices
 	operations    operations
 	sales         sales
 	postings      postings
-	transfers     transfers
+	transfers     table[TransferRow]
 	notifications notifications
 	subscriptions subscriptionTable
 	refusals      refusals
 	reversals     reversals
-	audits        audits
-	calendars     calendars
+	audits        table[AuditRow]
+	calendars     table[CalendarRow]
 	outcomes      outcomeTables
 	marked        *batch.Table[MarkRow]
 	properties    *batch.Table[PropertyRow]
@@ -199,47 +208,8 @@ type database struct {
 	trail         *trailWriter
 }
 
-func newDatabase(e *Engine, db *batch.DB, prefix string) *database {
-	namer := schema.NamingStrategy{TablePrefix: prefix, NameReplacer: modelNames}
-	d := e.Dialect
-	batches, hashes, logs := batch.NewTable[TrailBatchRow](d, namer), batch.NewTable[TrailHashRow](d, namer), batch.NewTable[TrailLogRow](d, namer)
-	return &database{
-		DB: db, engine: e, prefix: prefix, writes: e.DB, reads: e.Reads, secret: new(atomic.Pointer[[]byte]),
-		holdings:      newHoldings(batch.NewTable[HoldingRow](d, namer)),
-		accounts:      newAccounts(batch.NewTable[AccountRow](d, namer)),
-		prices:        newPrices(batch.NewTable[PriceRow](d, namer)),
-		operations:    newOperations(batch.NewTable[OperationRow](d, namer)),
-		sales:         newSales(batch.NewTable[SaleRow](d, namer), batch.NewTable[listedSaleRow](d, namer)),
-		postings:      newPostings(batch.NewTable[PostingRow](d, namer), prefix),
-		transfers:     newTransfers(batch.NewTable[TransferRow](d, namer)),
-		notifications: newNotifications(batch.NewTable[NotificationRow](d, namer), batch.NewTable[identityRow](d, namer)),
-		subscriptions: newSubscriptionTable(batch.NewTable[SubscriptionRow](d, namer)),
-		refusals:      newRefusals(batch.NewTable[RefusalRow](d, namer), batch.NewTable[RefusedSaleRow](d, namer)),
-		reversals:     newReversals(batch.NewTable[ReversalRow](d, namer)),
-		audits:        newAudits(batch.NewTable[AuditRow](d, namer)),
-		calendars:     newCalendars(batch.NewTable[CalendarRow](d, namer)),
-		outcomes:      newOutcomes(batch.NewTable[OutcomeRow](d, namer), batch.NewTable[OutcomeCounterRow](d, namer)),
-		marked:        batch.NewTable[MarkRow](d, namer),
-		properties:    batch.NewTable[PropertyRow](d, namer),
-		batches:       batches,
-		trailHashes:   hashes,
-		trailLogs:     logs,
-		trail:         newTrailWriter(batches, hashes, logs),
-	}
-}
-
-// modelNames gives the model SaleRow the table sales.
-var modelNames = strings.NewReplacer("Row", "")
-
 // ports are the ports of the database.
-func (d *database) ports(b *Books, i *Inboxes, s *Schema, now func() time.Time) *store.Store {
-	backup, alone := d.engine.Backup, d.engine.Alone
-	if backup == nil {
-		backup = store.Unsupported().Backup
-	}
-	if alone == nil {
-		alone = store.Unsupported().Alone
-	}
+func (d *database) ports(b *Books, i *Inboxes, s *Schema) *store.Store {
 	log, service := trailLog{newRowReader(d)}, service{d}
 	return &store.Store{
 		Name:          d.engine.Name,
@@ -248,9 +218,9 @@ func (d *database) ports(b *Books, i *Inboxes, s *Schema, now func() time.Time) 
 		Subscriptions: &Subscriptions{d},
 		Usage:         &Subscriptions{d},
 		Backoffice: backoffice.Ports{
-			Imports: imports{leafMaker{d}, now}, Reader: reader{d}, Lookups: lookups{d}, Evidence: evidence{d}, Books: newBooks(d), Audit: acts{leafMaker{d}}, Calendar: calendar{d}, Outcomes: outcomeSource{d}, Erasing: erasing{leafMaker{d}},
+			Imports: imports{leafMaker{d}}, Reader: reader{d}, Lookups: lookups{d}, Evidence: evidence{d}, Books: newBooks(d), Audit: acts{leafMaker{d}}, Calendar: calendar{d}, Outcomes: outcomeSource{d}, Erasing: erasing{leafMaker{d}},
 		},
-		Trail:          &trail.Ports{Writer: log, Log: log, Finder: leafFinder{log}, Origin: trailOrigin{log}},
+		Trail:          &trail.Ports{Writer: log, Log: log, Finder: log, Origin: trailOrigin{log}},
 		Schema:         s,
 		MigrateAtStart: d.engine.Migrations.AtStart,
 		Marker:         s.marks,
@@ -259,15 +229,15 @@ func (d *database) ports(b *Books, i *Inboxes, s *Schema, now func() time.Time) 
 		Clock:          service.clock,
 		Index:          service.index,
 		Grace:          d.engine.Grace,
-		Alone:          alone,
-		Backup:         backup,
+		Alone:          d.engine.Alone,
+		Backup:         d.engine.Backup,
 		Copy:           d.copyTo,
-		FreeSpace:      store.Unsupported().FreeSpace,
+		FreeSpace:      d.engine.FreeSpace,
 	}
 }
 
 // inside are the ports inside a transaction of a host.
-func (d *database) inside(tx *sql.Tx, s *Schema, now func() time.Time) *store.Store {
+func (d *database) inside(tx *sql.Tx, s *Schema) *store.Store {
 	within := *d
 	within.DB = d.DB.Inside(tx)
 	engine := *d.engine // an error would end the transaction of the host
@@ -277,7 +247,7 @@ func (d *database) inside(tx *sql.Tx, s *Schema, now func() time.Time) *store.St
 	within.writes = within.reads
 	schema := &Schema{d.engine, d.prefix, within.reads, s.state, marks{&within, s.marks.mark}, s.dropData}
 	within.Ready = schema.Require
-	ports := within.ports(newBooks(&within), newInboxes(&within), schema, now)
+	ports := within.ports(newBooks(&within), newInboxes(&within), schema)
 	ports.Close = func() error { return nil }
 	return ports
 }
@@ -302,19 +272,18 @@ func transaction(tx any) (*sql.Tx, error) {
 // when it loses a race. The error has its kind.
 func (d *database) change(ctx context.Context, work func(tx *gorm.DB) error) error {
 	return d.Retry(ctx, func() error {
-		return d.writes.WithContext(ctx).Transaction(d.afterPrepare(batch.Change, func(tx *gorm.DB) error {
-			if err := work(tx); err != nil || d.engine.Check == nil {
-				return err
-			}
-			return d.engine.Check()
-		}))
+		return d.writes.WithContext(ctx).Transaction(func(tx *gorm.DB) error {
+			return inTurn(func() error { return d.prepare(tx, batch.Change) }, func() error { return work(tx) }, d.engine.Check)
+		})
 	})
 }
 
 // snapshot runs read in a transaction that sees the book as it is at its first
 // statement, and may take its time. The error has its kind.
 func (d *database) snapshot(ctx context.Context, read func(tx *gorm.DB) error) error {
-	return d.Translate(d.reads.WithContext(ctx).Transaction(d.afterPrepare(batch.Snapshot, read), &sql.TxOptions{ReadOnly: true}))
+	return d.Translate(d.reads.WithContext(ctx).Transaction(func(tx *gorm.DB) error {
+		return inTurn(func() error { return d.prepare(tx, batch.Snapshot) }, func() error { return read(tx) })
+	}, &sql.TxOptions{ReadOnly: true}))
 }
 
 // snapshots is snapshot with a second transaction that sees the same, if the engine
@@ -376,15 +345,6 @@ func (d *database) over(ctx context.Context, tx *sql.Tx) *gorm.DB {
 	return reads
 }
 
-func (d *database) afterPrepare(p batch.Purpose, work func(tx *gorm.DB) error) func(tx *gorm.DB) error {
-	return func(tx *gorm.DB) error {
-		if err := d.prepare(tx, p); err != nil {
-			return err
-		}
-		return work(tx)
-	}
-}
-
 func (d *database) prepare(tx *gorm.DB, p batch.Purpose) error {
 	for _, statement := range d.Dialect.Prepare(p) {
 		if err := tx.Exec(statement).Error; err != nil {
@@ -395,8 +355,7 @@ func (d *database) prepare(tx *gorm.DB, p batch.Purpose) error {
 }
 
 // tracing makes a span of every round trip to the database, and of each of its
-// statements.
-// tracing makes spans, and reports slow statements.
+// statements. It reports slow statements.
 type tracing struct {
 	batch.Dialect
 	trace func(context.Context, string) (context.Context, func(error)) // may be nil

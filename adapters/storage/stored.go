@@ -3,7 +3,6 @@ package storage
 import (
 	"bytes"
 	"cmp"
-	"context"
 	"maps"
 	"slices"
 
@@ -130,14 +129,19 @@ func each[R any](tx *gorm.DB, t *batch.Table[R], narrow func(*gorm.DB) *gorm.DB,
 	})
 }
 
-// rowsOf reads rows to the end of a slice.
-func rowsOf[R any](to *[]R, tx *gorm.DB, t *batch.Table[R], narrow func(*gorm.DB) *gorm.DB) func() error {
+// reading is a step that reads rows.
+func reading[R any](tx *gorm.DB, t *batch.Table[R], narrow func(*gorm.DB) *gorm.DB, found func(R)) func() error {
 	return func() error {
 		return each(tx, t, narrow, func(row *R) error {
-			*to = append(*to, *row)
+			found(*row)
 			return nil
 		})
 	}
+}
+
+// rowsOf reads rows to the end of a slice.
+func rowsOf[R any](to *[]R, tx *gorm.DB, t *batch.Table[R], narrow func(*gorm.DB) *gorm.DB) func() error {
+	return reading(tx, t, narrow, func(row R) { *to = append(*to, row) })
 }
 
 // columnsOf are the columns of a table with its name in the query. Alone, a name
@@ -197,52 +201,8 @@ func (d rowReader) eachRange(tx *gorm.DB, read func(idRange) error) error {
 }
 
 // readOperations reads the operations of a range by their IDs.
-func (d rowReader) readOperations(ctx context.Context, tx *gorm.DB, w idRange, found func(*storedOperation) error) error {
-	var (
-		sales            []SaleRow
-		transfers        []TransferRow
-		postings, undone []PostingRow
-		refusals         []RefusalRow
-		asked            []RefusedSaleRow
-		reversals        []ReversalRow
-		notifications    []NotificationRow
-		records          []OperationRow
-	)
-	ordered := func(order string) func(*gorm.DB) *gorm.DB {
-		return func(tx *gorm.DB) *gorm.DB { return d.within(w)(tx).Order(order) }
-	}
-	err := inTurn(
-		rowsOf(&sales, tx, d.sales.Table, ordered("t.position, t.customer_no")),
-		rowsOf(&transfers, tx, d.transfers.Table, ordered("t.position")),
-		rowsOf(&postings, tx, d.postings.Table, func(tx *gorm.DB) *gorm.DB {
-			if tx = ordered("t.position, t.leg, t.customer_no")(tx); w.only == nil {
-				tx = tx.Where("t.kind = ?", int64(fund.SalePosting))
-			}
-			return tx
-		}),
-		rowsOf(&refusals, tx, d.refusals.Table, d.within(w)),
-		rowsOf(&asked, tx, d.refusals.sales, ordered("t.position")),
-		rowsOf(&reversals, tx, d.reversals.Table, d.within(w)),
-		d.recordsOf(&records, tx, d.sales.Name, "s.position = 0 AND t.operation = 2", w),
-		d.recordsOf(&records, tx, d.refusals.Name, "t.operation = s.operation", w),
-	)
-	if err == nil && w.only != nil {
-		err = inTurn(
-			rowsOf(&notifications, tx, d.notifications.Table, ordered("t.position")),
-			d.recordsOf(&records, tx, d.notifications.Name, "t.operation = 1", w),
-		)
-	}
-	if err == nil && len(reversals) > 0 {
-		ids := convert(reversals, func(r ReversalRow) any { return d.Dialect.Bind(r.ReversalID) })
-		err = rowsOf(&undone, tx, d.postings.Table, func(tx *gorm.DB) *gorm.DB {
-			return tx.Where("t.operation_id IN ?", ids).Order("t.position, t.leg, t.customer_no")
-		})()
-	}
-	if err != nil {
-		return err
-	}
-
-	all, prices := make(map[batch.UUID]*storedOperation, len(sales)), make(map[int64]fund.Price)
+func (d rowReader) readOperations(tx *gorm.DB, w idRange, found func(*storedOperation) error) error {
+	all, prices := make(map[batch.UUID]*storedOperation), make(map[int64]fund.Price)
 	of := func(id batch.UUID) *storedOperation {
 		o := all[id]
 		if o == nil {
@@ -251,79 +211,101 @@ func (d rowReader) readOperations(ctx context.Context, tx *gorm.DB, w idRange, f
 		}
 		return o
 	}
-	answers := make(map[callerKey]*OperationRow, len(records))
-	for i := range records {
-		answers[callerKey{records[i].CallerID, records[i].Subscription, records[i].Operation}] = &records[i]
+	ordered := func(order string) func(*gorm.DB) *gorm.DB {
+		return func(tx *gorm.DB) *gorm.DB { return d.within(w)(tx).Order(order) }
 	}
-	for len(sales) > 0 {
-		o := of(sales[0].OperationID)
-		o.sales, sales = cut(sales, o.id, saleOperation)
-		o.record = answers[callerKey{o.sales[0].Header.CallerID, o.sales[0].Subscription, int64(operation.BuyFundFromCustomer)}]
-		for i := range o.sales {
-			if id := o.sales[i].SettledPriceID; id.Valid {
-				prices[id.Int64] = fund.Price{}
+	answers := make(map[callerKey]*OperationRow)
+	records := func(table, where string) func() error {
+		joined := *d.operations.Table
+		joined.Name = table + " AS s, " + d.operations.Name
+		return reading(tx, &joined, func(tx *gorm.DB) *gorm.DB {
+			return d.ofRange(tx.Where("t.caller_id = s.caller_id AND t.subscription = s.subscription AND s.caller_id <> '' AND "+where), "s", w)
+		}, func(r OperationRow) { answers[callerKey{r.CallerID, r.Subscription, r.Operation}] = &r })
+	}
+	reversed := make(map[batch.UUID]*storedOperation)
+	err := inTurn(
+		reading(tx, d.sales.Table, ordered("t.position, t.customer_no"), func(r SaleRow) {
+			o := of(r.OperationID)
+			if o.sales = append(o.sales, r); r.SettledPriceID.Valid {
+				prices[r.SettledPriceID.Int64] = fund.Price{}
 			}
-		}
+		}),
+		reading(tx, d.transfers.Table, ordered("t.position"), func(r TransferRow) {
+			o := of(r.OperationID)
+			unit, money := r.postings()
+			o.units, o.money = append(o.units, unit), append(o.money, money)
+		}),
+		reading(tx, d.postings.Table, func(tx *gorm.DB) *gorm.DB {
+			if tx = ordered("t.position, t.leg, t.customer_no")(tx); w.only == nil {
+				tx = tx.Where("t.kind = ?", int64(fund.SalePosting))
+			}
+			return tx
+		}, func(r PostingRow) {
+			switch o := of(r.OperationID); {
+			case r.Kind != int64(fund.SalePosting):
+				o.others = append(o.others, r)
+			case r.Leg == unitLeg:
+				o.units = append(o.units, r)
+			default:
+				o.money = append(o.money, r)
+			}
+		}),
+		reading(tx, d.refusals.Table, d.within(w), func(r RefusalRow) {
+			o := of(r.OperationID)
+			o.twice, o.refusal = o.twice || o.refusal != nil, &r
+		}),
+		reading(tx, d.refusals.sales.Table, ordered("t.position"), func(r RefusedSaleRow) {
+			o := of(r.OperationID)
+			o.asked = append(o.asked, r)
+		}),
+		reading(tx, d.reversals.Table, d.within(w), func(r ReversalRow) {
+			o := of(r.OperationID)
+			o.reversal, reversed[r.ReversalID] = &r, o
+		}),
+		records(d.sales.Name, "s.position = 0 AND t.operation = 2"),
+		records(d.refusals.Name, "t.operation = s.operation"),
+	)
+	if err == nil && w.only != nil {
+		err = inTurn(
+			reading(tx, d.notifications.Table, ordered("t.position"), func(r NotificationRow) {
+				o := of(r.OperationID)
+				o.notifications = append(o.notifications, r)
+			}),
+			records(d.notifications.Name, "t.operation = 1"),
+		)
 	}
-	units, money := make([]PostingRow, len(transfers)), make([]PostingRow, len(transfers))
-	for i := range transfers {
-		units[i], money[i] = transfers[i].postings()
+	if err == nil && len(reversed) > 0 {
+		ids := convert(slices.Collect(maps.Keys(reversed)), func(id batch.UUID) any { return d.Dialect.Bind(id) })
+		err = reading(tx, d.postings.Table, func(tx *gorm.DB) *gorm.DB {
+			return tx.Where("t.operation_id IN ?", ids).Order("t.position, t.leg, t.customer_no")
+		}, func(r PostingRow) {
+			o := reversed[r.OperationID]
+			o.reversed = append(o.reversed, r)
+		})()
 	}
-	for len(units) > 0 {
-		o := of(units[0].OperationID)
-		o.units, units = cut(units, o.id, postingOperation)
-		o.money, money = cut(money, o.id, postingOperation)
-	}
-	for i := range postings {
-		switch row, o := postings[i], of(postings[i].OperationID); {
-		case row.Kind != int64(fund.SalePosting):
-			o.others = append(o.others, row)
-		case row.Leg == unitLeg:
-			o.units = append(o.units, row)
-		default:
-			o.money = append(o.money, row)
-		}
-	}
-	for i := range refusals {
-		row, o := &refusals[i], of(refusals[i].OperationID)
-		o.twice = o.twice || o.refusal != nil
-		o.refusal = row
-		if o.record == nil {
-			o.record = answers[callerKey{row.Header.CallerID, row.Subscription, row.Operation}]
-		}
-	}
-	for len(asked) > 0 {
-		o := of(asked[0].OperationID)
-		o.asked, asked = cut(asked, o.id, func(r *RefusedSaleRow) batch.UUID { return r.OperationID })
-	}
-	reversed := make(map[batch.UUID]*storedOperation, len(reversals))
-	for i := range reversals {
-		o := of(reversals[i].OperationID)
-		o.reversal, reversed[reversals[i].ReversalID] = &reversals[i], o
-	}
-	for i := range undone {
-		o := reversed[undone[i].OperationID]
-		o.reversed = append(o.reversed, undone[i])
-	}
-	if len(notifications) > 0 {
-		first, o := &notifications[0], of(notifications[0].OperationID)
-		o.notifications = notifications
-		if o.record == nil {
-			o.record = answers[callerKey{first.Header.CallerID, first.Subscription, int64(operation.AddPushNotificationResponse)}]
-		}
-	}
-	if err := d.readPrices(ctx, tx, prices); err != nil {
-		return err
+	if err == nil {
+		err = d.readPrices(tx, prices)
 	}
 	for _, id := range slices.SortedFunc(maps.Keys(all), compareIDs) {
+		if err != nil {
+			break
+		}
 		o := all[id]
+		if len(o.sales) > 0 {
+			o.record = answers[callerKey{o.sales[0].Header.CallerID, o.sales[0].Subscription, int64(operation.BuyFundFromCustomer)}]
+		}
+		if r := o.refusal; r != nil && o.record == nil {
+			o.record = answers[callerKey{r.Header.CallerID, r.Subscription, r.Operation}]
+		}
+		if len(o.notifications) > 0 && o.record == nil {
+			n := &o.notifications[0]
+			o.record = answers[callerKey{n.Header.CallerID, n.Subscription, int64(operation.AddPushNotificationResponse)}]
+		}
 		slices.SortStableFunc(o.units, comparePlaces)
 		slices.SortStableFunc(o.money, comparePlaces)
-		if err := found(o); err != nil {
-			return err
-		}
+		err = found(o)
 	}
-	return nil
+	return err
 }
 
 func comparePlaces(a, b PostingRow) int {
@@ -336,17 +318,8 @@ type callerKey struct {
 	operation              int64
 }
 
-// recordsOf reads the records of the CallerIds in a table of operations.
-func (d rowReader) recordsOf(to *[]OperationRow, tx *gorm.DB, table, where string, w idRange) func() error {
-	joined := *d.operations.Table
-	joined.Name = table + " AS s, " + d.operations.Name
-	return rowsOf(to, tx, &joined, func(tx *gorm.DB) *gorm.DB {
-		return d.ofRange(tx.Where("t.caller_id = s.caller_id AND t.subscription = s.subscription AND s.caller_id <> '' AND "+where), "s", w)
-	})
-}
-
 // readPrices reads the prices of these IDs.
-func (d rowReader) readPrices(ctx context.Context, tx *gorm.DB, prices map[int64]fund.Price) error {
+func (d rowReader) readPrices(tx *gorm.DB, prices map[int64]fund.Price) error {
 	keys := convert(slices.Collect(maps.Keys(prices)), func(id int64) PriceRow { return PriceRow{PriceID: id} })
 	if len(keys) == 0 {
 		return nil
@@ -356,7 +329,7 @@ func (d rowReader) readPrices(ctx context.Context, tx *gorm.DB, prices map[int64
 	if err != nil {
 		return err
 	}
-	return d.Dialect.Within(native).Exchange(ctx, d.prices.find.Request(keys, func(i int, row *PriceRow) error {
+	return d.Dialect.Within(native).Exchange(tx.Statement.Context, d.prices.find.Request(keys, func(i int, row *PriceRow) error {
 		row.PriceID = keys[i].PriceID
 		if price, err := row.price(); err == nil { // no sale was settled at another one
 			prices[row.PriceID] = price

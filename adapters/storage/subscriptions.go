@@ -2,16 +2,13 @@ package storage
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
 	"bankingapi/adapters/storage/batch"
 	"bankingapi/application/subscriptions"
-	"bankingapi/domain/operation"
 	"bankingapi/domain/subscription"
 	"bankingapi/domain/trail"
 )
@@ -42,28 +39,12 @@ type SubscriptionRow struct {
 
 // subscriptionTable is the table and its statements.
 type subscriptionTable struct {
-	*batch.Table[SubscriptionRow]
-	find          *batch.Query[SubscriptionRow]
-	add, put, use *batch.Statement[SubscriptionRow]
-	leaves        *leafKind[SubscriptionRow]
+	table[SubscriptionRow]
+	use *batch.Statement[SubscriptionRow]
 }
 
 // neverLogged are the columns that change without an act. They are in no leaf.
 var neverLogged = []string{"primary_used_at", "secondary_used_at", "without_caller_id_at"}
-
-func newSubscriptionTable(t *batch.Table[SubscriptionRow]) subscriptionTable {
-	all := batch.Names(t.Columns)
-	return subscriptionTable{
-		t, t.Find(batch.ForUpdate, "", all...), t.InsertRacing(), t.Update(all[1:]...),
-		t.Update(neverLogged...),
-		&leafKind[SubscriptionRow]{
-			kind: trail.Changed, table: t, row: "subscriptions", skip: neverLogged, what: "subscription",
-			id:   func(r *SubscriptionRow) operation.ID { return trail.NameID(r.Name) },
-			text: func(id operation.ID) string { return strconv.Quote(id.String()) },
-			name: func(r *SubscriptionRow) string { return strconv.Quote(r.Name) },
-		},
-	}
-}
 
 // Subscriptions is subscriptions.Repository.
 type Subscriptions struct{ db *database }
@@ -79,31 +60,19 @@ func (s *Subscriptions) All(ctx context.Context) ([]*subscription.Subscription, 
 	if err := s.db.reads.WithContext(ctx).Table(s.db.subscriptions.Name).Order("name").Find(&rows).Error; err != nil {
 		return nil, s.db.Translate(err)
 	}
-	all := make([]*subscription.Subscription, len(rows))
-	for i := range rows {
-		var err error
-		if all[i], err = rows[i].subscription(); err != nil {
-			return nil, s.db.Translate(err)
-		}
-	}
-	return all, nil
+	all, err := appendEntries([]*subscription.Subscription{}, rows, (*SubscriptionRow).subscription)
+	return all, s.db.Translate(err)
 }
 
 // Create is subscriptions.Repository. If two create one name at the same
 // moment, the second one loses that race and is run again.
 func (s *Subscriptions) Create(ctx context.Context, sub *subscription.Subscription) error {
 	row := newSubscriptionRow(sub)
-	return s.change(ctx, func(session batch.Session) error {
-		taken := false
-		find := s.db.subscriptions.find.Request([]SubscriptionRow{row}, func(int, *SubscriptionRow) error {
-			taken = true
-			return nil
-		})
-		if err := session.Exchange(ctx, find); err != nil {
+	return s.db.Transact(ctx, func(session batch.Session) error {
+		if taken, err := lookUp(ctx, session, s.db.subscriptions.find, row); err != nil {
 			return err
-		}
-		if taken {
-			return subscriptions.ErrNameTaken
+		} else if taken != nil {
+			return batch.Refused{Cause: subscriptions.ErrNameTaken}
 		}
 		return s.commit(ctx, session, s.db.subscriptions.add, row)
 	})
@@ -111,20 +80,20 @@ func (s *Subscriptions) Create(ctx context.Context, sub *subscription.Subscripti
 
 // Change is subscriptions.Repository.
 func (s *Subscriptions) Change(ctx context.Context, name string, change func(*subscription.Subscription) error) error {
-	return s.change(ctx, func(session batch.Session) error {
-		var found *subscription.Subscription
-		find := s.db.subscriptions.find.Request([]SubscriptionRow{{Name: name}}, func(_ int, row *SubscriptionRow) (err error) {
-			found, err = row.subscription()
-			return err
-		})
-		if err := session.Exchange(ctx, find); err != nil {
+	return s.db.Transact(ctx, func(session batch.Session) error {
+		row, err := lookUp(ctx, session, s.db.subscriptions.find, SubscriptionRow{Name: name})
+		if err != nil {
 			return err
 		}
-		if found == nil {
-			return subscriptions.ErrNotFound
+		if row == nil {
+			return batch.Refused{Cause: subscriptions.ErrNotFound}
+		}
+		found, err := row.subscription()
+		if err != nil {
+			return err
 		}
 		if err := change(found); err != nil {
-			return refused{err}
+			return batch.Refused{Cause: err}
 		}
 		return s.commit(ctx, session, s.db.subscriptions.put, newSubscriptionRow(found))
 	})
@@ -137,7 +106,7 @@ func (s *Subscriptions) Used(ctx context.Context, uses []subscriptions.Use) erro
 	}
 	uses = slices.SortedFunc(slices.Values(uses), func(a, b subscriptions.Use) int { return strings.Compare(a.Name, b.Name) })
 	keys := convert(uses, func(u subscriptions.Use) SubscriptionRow { return SubscriptionRow{Name: u.Name} })
-	return s.change(ctx, func(session batch.Session) error {
+	return s.db.Transact(ctx, func(session batch.Session) error {
 		var rows []SubscriptionRow
 		find := s.db.subscriptions.find.Request(keys, func(i int, row *SubscriptionRow) error {
 			u := &uses[i]
@@ -169,34 +138,11 @@ func (s *Subscriptions) commit(ctx context.Context, session batch.Session, write
 	return session.Commit(ctx, append(acts, write.Request([]SubscriptionRow{row}))...)
 }
 
-// refused is the error of a caller's change: it keeps its identity.
-type refused struct{ error }
-
-// change runs work in a transaction.
-func (s *Subscriptions) change(ctx context.Context, work func(batch.Session) error) error {
-	var own error
-	err := s.db.Transact(ctx, func(session batch.Session) error {
-		err := work(session)
-		var r refused
-		switch own = nil; {
-		case errors.As(err, &r):
-			own = r.error
-		case errors.Is(err, subscriptions.ErrNameTaken), errors.Is(err, subscriptions.ErrNotFound):
-			own = err
-		}
-		return err
-	})
-	if err != nil && own != nil {
-		return own
-	}
-	return err
-}
-
 func newSubscriptionRow(s *subscription.Subscription) SubscriptionRow {
 	return SubscriptionRow{
 		Name:              s.Name,
 		State:             string(s.State),
-		Operations:        strings.Join(s.Granted(), ","),
+		Operations:        strings.Join(s.Operations, ","),
 		RequestsPerSecond: int64(s.RequestsPerSecond),
 		AppKey:            s.AppKey,
 		Channel:           s.Channel,
@@ -228,6 +174,7 @@ func (r *SubscriptionRow) subscription() (*subscription.Subscription, error) {
 	s := &subscription.Subscription{
 		Name:              r.Name,
 		State:             subscription.State(r.State),
+		Operations:        strings.Split(r.Operations, ","),
 		RequestsPerSecond: int(r.RequestsPerSecond),
 		AppKey:            r.AppKey,
 		Channel:           r.Channel,
@@ -239,7 +186,6 @@ func (r *SubscriptionRow) subscription() (*subscription.Subscription, error) {
 		WithoutCallerID:   r.WithoutCallerIDAt.Time,
 		ClientCertificate: r.ClientCertificate,
 	}
-	s.Grant(strings.Split(r.Operations, ",")...)
 	if len(r.PrimaryHash) != len(s.PrimaryHash) || len(r.SecondaryHash) != len(s.SecondaryHash) {
 		return nil, fmt.Errorf("subscription %q: a stored key hash is damaged", r.Name)
 	}

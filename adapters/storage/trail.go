@@ -51,7 +51,8 @@ func newTrailWriter(t *batch.Table[TrailBatchRow], hashes *batch.Table[TrailHash
 }
 
 // request writes the entries as one batch.
-func (w *trailWriter) request(r *recording, entries []trail.Entry) batch.Request {
+func (w *trailWriter) request(entries ...trail.Entry) batch.Request {
+	r := w.on.Load()
 	if r == nil || len(entries) == 0 {
 		return batch.Request{}
 	}
@@ -104,13 +105,13 @@ func (d leafMaker) bookEntryWrite(rows *bookRows) batch.Request {
 	if r == nil || n == 0 {
 		return batch.Request{}
 	}
-	return d.trail.later(r, func() []trail.Entry { return d.bookEntries(r, rows) })
+	return d.trail.later(r, func() []trail.Entry { return d.bookEntries(r.keys, rows) })
 }
 
 // bookEntries returns the entries of the operations in the rows. The sales of an
 // operation are consecutive. Its postings are found by its ID: due operations and
 // new ones are apart among the sales, and mixed among the postings.
-func (d leafMaker) bookEntries(r *recording, rows *bookRows) (entries []trail.Entry) {
+func (d leafMaker) bookEntries(keys *trail.Keys, rows *bookRows) (entries []trail.Entry) {
 	records := make(map[batch.UUID]*OperationRow, len(rows.added)+len(rows.answered))
 	for _, all := range [][]OperationRow{rows.added, rows.answered} {
 		for i := range all {
@@ -160,7 +161,9 @@ func (d leafMaker) bookEntries(r *recording, rows *bookRows) (entries []trail.En
 		units[id] = append(units[id], own...)
 	}
 	for _, id := range slices.SortedFunc(maps.Keys(units), compareIDs) {
-		entries = append(entries, d.postingsEntry(r.keys, units[id]))
+		own := units[id]
+		id := operation.ID(id)
+		entries = append(entries, entryOf(trail.Posted, id, d.postings.leaves.sumOf(keys, id, own)))
 	}
 	return entries
 }
@@ -192,25 +195,6 @@ func byOperation(rows []PostingRow) map[batch.UUID][]PostingRow {
 	return groups
 }
 
-// postingsEntry is the entry of an operation's postings that belong to no sale.
-func (d leafMaker) postingsEntry(keys *trail.Keys, rows []PostingRow) trail.Entry {
-	sum := trail.NewSum(keys)
-	for i := range rows {
-		d.sum(sum, &rows[i])
-	}
-	id := operation.ID(rows[0].OperationID)
-	return entryOf(trail.Posted, id, sum.Leaf(trail.Posted, id))
-}
-
-// sum adds a posting to the sum of an operation. Nothing is added while no trail
-// is kept: the sum is nil then.
-func (d leafMaker) sum(s *trail.Sum, row *PostingRow) {
-	if s == nil {
-		return
-	}
-	s.Row("postings", func(l *trail.Leaf) { batch.Encode(d.postings.Table, row, l) })
-}
-
 // decisionLeaf encodes the decision.
 func (d leafMaker) decisionLeaf(buffer []byte, kind trail.Kind, of *storedOperation) trail.Leaf {
 	l := trail.NewLeaf(buffer, kind, operation.ID(of.id))
@@ -225,7 +209,7 @@ func (d leafMaker) decisionLeaf(buffer []byte, kind trail.Kind, of *storedOperat
 		encode(&l, "refusals", d.refusals.Table, of.refusal)
 	}
 	for i := range of.asked {
-		encode(&l, "refused_sales", d.refusals.sales, &of.asked[i])
+		encode(&l, "refused_sales", d.refusals.sales.Table, &of.asked[i])
 	}
 	for i := range of.sales {
 		encode(&l, "sales", d.sales.Table, &of.sales[i])
@@ -287,10 +271,10 @@ func (d leafMaker) inboxEntryWrite(records []OperationRow, rows []NotificationRo
 	if r == nil || len(records)+len(rows) == 0 {
 		return batch.Request{}
 	}
-	return d.trail.later(r, func() []trail.Entry { return d.inboxEntries(r, records, rows, identities) })
+	return d.trail.later(r, func() []trail.Entry { return d.inboxEntries(r.keys, records, rows, identities) })
 }
 
-func (d leafMaker) inboxEntries(r *recording, records []OperationRow, rows []NotificationRow, identities []identityRow) []trail.Entry {
+func (d leafMaker) inboxEntries(keys *trail.Keys, records []OperationRow, rows []NotificationRow, identities []identityRow) []trail.Entry {
 	entries := make([]trail.Entry, 0, len(records)+len(rows))
 	d.trail.buffer(func(buffer []byte) []byte {
 		for i := range records {
@@ -299,7 +283,7 @@ func (d leafMaker) inboxEntries(r *recording, records []OperationRow, rows []Not
 			buffer = l.Memory()
 		}
 		for i := range rows {
-			l := d.notificationLeaf(buffer, r.keys, &rows[i])
+			l := d.notificationLeaf(buffer, keys, &rows[i])
 			entries = append(entries, trail.Entry{
 				Kind: trail.Notified, ID: operation.ID(rows[i].OperationID), Digest: shortDigest(identities[i].Erased), Leaf: l.Hash(),
 			})
@@ -338,5 +322,5 @@ func (w *trailWriter) importEntryWrite(id operation.ID, sum *trail.Sum) []batch.
 	if sum == nil || sum.Rows() == 0 {
 		return nil
 	}
-	return batch.NonEmpty(w.request(w.on.Load(), []trail.Entry{entryOf(trail.Posted, id, sum.Leaf(trail.Posted, id))}))
+	return batch.NonEmpty(w.request(entryOf(trail.Posted, id, sum.Leaf(trail.Posted, id))))
 }

@@ -56,12 +56,12 @@ func sealAll(t *testing.T, s *store.Store, tree *trail.Tree) {
 	}
 }
 
-func openTestCheckpoint(signed string) (size int64, root trail.Hash, err error) {
+func openTestCheckpoint(signed string) (base trail.Base, err error) {
 	var text string
-	if _, err = fmt.Sscanf(signed, "%d %s", &size, &text); err == nil {
-		_, err = hex.Decode(root[:], []byte(text))
+	if _, err = fmt.Sscanf(signed, "%d %s", &base.Size, &text); err == nil {
+		_, err = hex.Decode(base.Root[:], []byte(text))
 	}
-	return size, root, err
+	return base, err
 }
 
 // trailFindings verifies book and trail.
@@ -76,9 +76,9 @@ func verified(t *testing.T, s *store.Store, against ...string) (proof backoffice
 	t.Helper()
 	c := backoffice.TrailCheck{Keys: trailKeys, Open: openTestCheckpoint}
 	for _, signed := range against {
-		size, root, err := openTestCheckpoint(signed)
+		base, err := openTestCheckpoint(signed)
 		require.NoError(t, err)
-		c.Earlier = append(c.Earlier, backoffice.Earlier{Checkpoints: []trail.Base{{Size: size, Root: root}}})
+		c.Earlier = append(c.Earlier, backoffice.Earlier{Checkpoints: []trail.Base{base}})
 	}
 	v := backoffice.NewVerifier(s.Backoffice.Evidence).WithTrail(c)
 	proof, err = v.Verify(t.Context(), backoffice.Watch{Found: func(f backoffice.Finding) { found = append(found, f.Rule+" "+f.Text) }})
@@ -129,7 +129,7 @@ func aDayInTheTrail(t *testing.T, s *store.Store, tree *trail.Tree) {
 		b.sell(operation.Failed, order(v7(), "", sale(999_999_999, 1, 2)))
 		notify(t, s, name, name+" 1", name+" 2", name+" 1")
 		notify(t, s, "", name+" 1", name+" 3")
-		sub := &subscription.Subscription{Name: name, State: subscription.Active, Operations: operation.Names[:]}
+		sub := &subscription.Subscription{Name: name, State: subscription.Active, Operations: operation.AllNames()}
 		ctx := audit.With(t.Context(), audit.Act{ID: v7(), At: now, Who: audit.Who{Actor: "ann"}, Action: "create", Object: name})
 		require.NoError(t, s.Subscriptions.Create(ctx, sub))
 		require.NoError(t, s.Subscriptions.Change(t.Context(), name, func(s *subscription.Subscription) error {
@@ -162,6 +162,7 @@ func TestTheTrailHolds(t *testing.T) {
 		require.Empty(t, found)
 		require.Equal(t, tree.Size(), proof.Batches)
 		require.Zero(t, proof.Unsealed)
+		require.Equal(t, backoffice.Compared{Messages: 6, Refusals: 4, Prices: 3, Subscriptions: 2, Acts: 6}, proof.Trail.Compared)
 
 		earlier, err := s.Trail.Log.State(t.Context())
 		require.NoError(t, err)
@@ -306,9 +307,9 @@ func follow(t *testing.T, s *store.Store) {
 	t.Helper()
 	state, err := s.Trail.Log.State(t.Context())
 	require.NoError(t, err)
-	size, root, err := openTestCheckpoint(state.Checkpoint)
+	base, err := openTestCheckpoint(state.Checkpoint)
 	require.NoError(t, err)
-	s.Trail.Writer.Follow(trail.Base{Size: size, Root: root})
+	s.Trail.Writer.Follow(base)
 }
 
 // Batches that the service did not make are named, and everything else is sealed and proved.

@@ -22,14 +22,6 @@ type TransferRow struct {
 	CurrencyCode          string        `gorm:"not null"`
 }
 
-// transfers are the table and its statements.
-type transfers struct {
-	*batch.Table[TransferRow]
-	add *batch.Statement[TransferRow]
-}
-
-func newTransfers(t *batch.Table[TransferRow]) transfers { return transfers{t, t.Insert()} }
-
 // transferRows joins the postings of units and of money that are of one sale. Both
 // have the order of the sales. The others are returned as they are.
 func transferRows(units, money []PostingRow) (joined []TransferRow, otherUnits, otherMoney []PostingRow) {

@@ -1,6 +1,7 @@
 package storage_test
 
 import (
+	"fmt"
 	"regexp"
 	"slices"
 	"strings"
@@ -469,6 +470,42 @@ func TestVerifyFinds(t *testing.T) {
 			})
 		})
 	}
+}
+
+// Each posting is of a known kind, and either of units or of money.
+func TestVerifyFindsEveryWrongShape(t *testing.T) {
+	t.Parallel()
+	shapes := []struct {
+		name string
+		leg  int
+		set  string
+	}{
+		{"an unknown kind", 1, "kind = 5"},
+		{"no kind", 2, "kind = 0"},
+		{"an absurd kind", 2, "kind = 257"},
+		{"an unknown leg", 2, "leg = 3"},
+		{"units of a currency", 1, "currency_code = 'TRY'"},
+		{"money of a fund", 2, "imkb_code = 'AFA', holder_corporation_name = 'Demo Portfoy'"},
+		{"units of nothing", 1, "imkb_code = '', holder_corporation_name = ''"},
+		{"money of nothing", 2, "currency_code = ''"},
+		{"units on leg 2", 1, "leg = 2"},
+		{"money on leg 1", 2, "leg = 1"},
+	}
+	onEachBank(t, 2*len(shapes), func(t *testing.T, b bank, run func(string)) {
+		for i := range shapes { // each customer has an opening of units, and a posting of the proceeds of another one
+			b.sell(operation.Completed, order(nextID(), "", sale(1, len(shapes)+i+1, i+1)))
+		}
+		apart(run, "TRUE")
+		for i, shape := range shapes {
+			run(fmt.Sprintf("UPDATE postings SET %s WHERE customer_no = %d AND leg = %d", shape.set, i+1, shape.leg))
+		}
+		_, found := b.findings()
+		wrong := slices.DeleteFunc(found, func(text string) bool { return !strings.HasSuffix(text, ": is neither of units nor of money") })
+		require.Len(t, wrong, len(shapes))
+		for i, shape := range shapes {
+			require.Contains(t, strings.Join(wrong, "\n"), fmt.Sprintf("of customer %d: ", i+1), shape.name)
+		}
+	})
 }
 
 // apart makes two rows of postings of the transfers that the condition chooses, as

@@ -19,6 +19,8 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promauto"
+	"go.opentelemetry.io/otel/trace"
 
 	"bankingapi/application/buyfund"
 	"bankingapi/application/commit"
@@ -34,21 +36,14 @@ type Routes map[string]string
 
 // Options are constants that the metrics show.
 type Options struct {
-	// Version and Revision are the release and the commit it was built from.
-	Version, Revision string
-	// Storage is the name of the storage engine.
-	Storage string
-	// Schema is the version of the schema that the program needs.
-	Schema int64
-	Routes Routes
-	// QueueLimit is how many requests may wait in the queue of one operation.
-	QueueLimit int
-	// Pools are the pools of database connections, by their purpose.
-	Pools map[string]*sql.DB
-	// FreeSpace is store.Store.FreeSpace.
-	FreeSpace func() int64
-	// Dropped counts the lines of the log that were dropped.
-	Dropped *atomic.Int64
+	Version, Revision string // the release and the commit it was built from
+	Storage           string // the name of the engine
+	Schema            int64  // the version that the program needs
+	Routes            Routes
+	QueueLimit        int                // how many requests may wait in the queue of one operation
+	Pools             map[string]*sql.DB // by their purpose
+	FreeSpace         func() int64       // as in store.Store; may be nil
+	Dropped           *atomic.Int64      // lines of the log
 }
 
 // Metrics are the metrics of one instance of the service. All methods may be
@@ -58,29 +53,17 @@ type Metrics struct {
 	gatherer   prometheus.Gatherer
 	routes     Routes
 
-	requests        *prometheus.CounterVec
-	requestDuration *prometheus.HistogramVec
-	outcomes        *prometheus.CounterVec
-	replays         *prometheus.CounterVec
-	refusedKeys     *prometheus.CounterVec
-	callers         *prometheus.CounterVec
-	subscriptions   subscriptions
+	// own has all of these, which NewMetrics describes.
+	own *prometheus.Registry
 
-	batchItems   *prometheus.HistogramVec
-	batchRecords *prometheus.HistogramVec
-	batchWait    *prometheus.HistogramVec
-	batchReruns  *prometheus.CounterVec
-	queueLength  *prometheus.GaugeVec
+	requests, outcomes, replays, refusedKeys, callers, batchReruns, settled *prometheus.CounterVec
+	requestDuration, batchItems, batchRecords, batchWait                    *prometheus.HistogramVec
+	queueLength, dueSales                                                   *prometheus.GaugeVec
+	due, lag                                                                prometheus.Gauge
+	settlementRounds, settlementFailure                                     prometheus.Counter
 
-	due               prometheus.Gauge
-	dueSales          *prometheus.GaugeVec
-	lag               prometheus.Gauge
-	settled           *prometheus.CounterVec
-	settlementRounds  prometheus.Counter
-	settlementFailure prometheus.Counter
-
-	registered group
-	watched    atomic.Pointer[Watched]
+	subscriptions subscriptions
+	watched       atomic.Pointer[Watched]
 }
 
 // NewRegistry returns a registry with the metrics of the Go runtime and of the
@@ -105,19 +88,20 @@ var (
 // two registries, or registerers with a distinguishing label
 // (prometheus.WrapRegistererWith).
 func NewMetrics(registerer prometheus.Registerer, o Options) (*Metrics, error) {
-	var all group
+	own := prometheus.NewRegistry()
+	factory := promauto.With(own)
 	counter := func(name, help string, labels ...string) *prometheus.CounterVec {
-		return add(&all, prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, labels))
+		return factory.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, labels)
 	}
 	gauge := func(name, help string, labels ...string) *prometheus.GaugeVec {
-		return add(&all, prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: name, Help: help}, labels))
+		return factory.NewGaugeVec(prometheus.GaugeOpts{Name: name, Help: help}, labels)
 	}
 	histogram := func(name, help string, buckets []float64, labels ...string) *prometheus.HistogramVec {
-		return add(&all, prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: name, Help: help, Buckets: buckets}, labels))
+		return factory.NewHistogramVec(prometheus.HistogramOpts{Name: name, Help: help, Buckets: buckets}, labels)
 	}
 
 	m := &Metrics{
-		routes: o.Routes,
+		own: own, routes: o.Routes,
 
 		requests:        counter("bankingapi_http_requests_total", "Requests by route and status. Status 499 means that the caller disconnected before the answer.", "route", "status"),
 		requestDuration: histogram("bankingapi_http_request_duration_seconds", "Time from the header of a request to the end of its answer, by route and class of status.", latencies, "route", "status_class"),
@@ -139,30 +123,35 @@ func NewMetrics(registerer prometheus.Registerer, o Options) (*Metrics, error) {
 		settlementRounds:  counter("bankingapi_settlement_rounds_total", "Rounds of settlement.").WithLabelValues(),
 		settlementFailure: counter("bankingapi_settlement_errors_total", "Rounds of settlement that failed, at least in part.").WithLabelValues(),
 	}
-	all = append(all, m.samples()...)
+	m.sample()
 	gauge("bankingapi_queue_limit", "Maximum number of queued requests of one operation. Further requests get 503.").WithLabelValues().Set(float64(o.QueueLimit))
 	gauge("bankingapi_build_info", "Always 1. The labels identify the running program.", "version", "revision", "goversion", "storage", "schema").
 		WithLabelValues(o.Version, o.Revision, runtime.Version(), o.Storage, strconv.FormatInt(o.Schema, 10)).Set(1)
-	add(&all, prometheus.NewCounterFunc(prometheus.CounterOpts{
+	factory.NewCounterFunc(prometheus.CounterOpts{
 		Name: "bankingapi_log_lines_dropped_total", Help: "Lines of the log that were dropped because their reader was too slow or ended.",
-	}, func() float64 { return float64(o.Dropped.Load()) }))
+	}, func() float64 { return float64(o.Dropped.Load()) })
 	if o.FreeSpace != nil && o.FreeSpace() >= 0 {
-		add(&all, prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		factory.NewGaugeFunc(prometheus.GaugeOpts{
 			Name: "bankingapi_storage_free_bytes", Help: "Free space on the disk of the SQLite file. With less than 1 MiB the service is not ready.",
-		}, func() float64 { return float64(o.FreeSpace()) }))
+		}, func() float64 { return float64(o.FreeSpace()) })
 	}
 	for purpose, db := range o.Pools {
-		add(&all, collectors.NewDBStatsCollector(db, purpose))
+		own.MustRegister(collectors.NewDBStatsCollector(db, purpose))
 	}
 	m.begin()
-	m.registerer, m.gatherer = registry(registerer)
-	if err := m.registerer.Register(all); err != nil {
+	if registerer == nil {
+		registerer = NewRegistry()
+	}
+	m.registerer, m.gatherer = registerer, own
+	if gatherer, ok := registerer.(prometheus.Gatherer); ok {
+		m.gatherer = gatherer
+	}
+	if err := registerer.Register(own); err != nil {
 		if errors.As(err, new(prometheus.AlreadyRegisteredError)) {
 			err = errors.New("the names are taken: use a registry, or a registerer with a distinct label, for each instance")
 		}
 		return nil, fmt.Errorf("register the metrics: %w", err)
 	}
-	m.registered = all
 	return m, nil
 }
 
@@ -199,8 +188,8 @@ func (m *Metrics) Request(ctx context.Context, r *summary.Exchange) {
 	}
 	m.requests.WithLabelValues(route, statusOf(r.Status)).Inc()
 	duration := m.requestDuration.WithLabelValues(route, statusClassOf(r.Status))
-	if id := sampledTraceID(ctx); id != "" {
-		duration.(prometheus.ExemplarObserver).ObserveWithExemplar(r.Duration.Seconds(), prometheus.Labels{"trace_id": id})
+	if s := trace.SpanContextFromContext(ctx); s.IsSampled() {
+		duration.(prometheus.ExemplarObserver).ObserveWithExemplar(r.Duration.Seconds(), prometheus.Labels{"trace_id": s.TraceID().String()})
 	} else {
 		duration.Observe(r.Duration.Seconds())
 	}
@@ -266,31 +255,10 @@ func (m *Metrics) Due(settlement, price int64, lag time.Duration) {
 	m.lag.Set(lag.Seconds())
 }
 
-// Gatherer reads the metrics of the registerer.
+// Gatherer reads the metrics of the registerer. If the registerer cannot be read, such as
+// that of prometheus.WrapRegistererWith, it reads the metrics of this instance.
 func (m *Metrics) Gatherer() prometheus.Gatherer { return m.gatherer }
 
 // Close removes the metrics from the registerer, so that another instance may use
 // it. Later measurements are not exported. It may be called twice.
-func (m *Metrics) Close() { m.registerer.Unregister(m.registered) }
-
-// group registers several collectors, or none of them.
-type group []prometheus.Collector
-
-func add[C prometheus.Collector](all *group, c C) C {
-	*all = append(*all, c)
-	return c
-}
-
-// Describe implements prometheus.Collector.
-func (g group) Describe(descriptions chan<- *prometheus.Desc) {
-	for _, c := range g {
-		c.Describe(descriptions)
-	}
-}
-
-// Collect implements prometheus.Collector.
-func (g group) Collect(metrics chan<- prometheus.Metric) {
-	for _, c := range g {
-		c.Collect(metrics)
-	}
-}
+func (m *Metrics) Close() { m.registerer.Unregister(m.own) }

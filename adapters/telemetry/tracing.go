@@ -39,12 +39,10 @@ type TracingOptions struct {
 	// Endpoint is the URL of a collector that accepts OTLP over HTTP, with or
 	// without /v1/traces. Empty disables tracing.
 	Endpoint string
-	// Version is the release.
-	Version string
-	Routes  Routes
-	// Report is called with the error when traces cannot be sent, and with nil
-	// when they can be sent again. It is called once for each change. It may be
-	// nil.
+	Version  string // the release
+	Routes   Routes
+	// Report is called with the error when traces cannot be sent, and with nil when they
+	// can be sent again: once for each change. It may be nil.
 	Report func(error)
 }
 
@@ -64,11 +62,11 @@ func NewTracing(ctx context.Context, o TracingOptions) (*Tracing, error) {
 	if err != nil {
 		return nil, err
 	}
+	var sender *otlptrace.Exporter
 	client, err := newSender(target)
-	if err != nil {
-		return nil, fmt.Errorf("create the trace exporter: %w", err)
+	if err == nil {
+		sender, err = otlptrace.New(ctx, client)
 	}
-	sender, err := otlptrace.New(ctx, client)
 	if err != nil {
 		return nil, fmt.Errorf("create the trace exporter: %w", err)
 	}
@@ -105,21 +103,18 @@ func tracesURL(endpoint string) (string, error) {
 	return u.String(), nil
 }
 
-var methods = []string{
-	http.MethodPost, http.MethodGet, http.MethodHead, http.MethodPut, http.MethodPatch,
-	http.MethodDelete, http.MethodConnect, http.MethodOptions, http.MethodTrace,
-}
-
 // spanName contains nothing from the caller except known paths and methods.
 func (routes Routes) spanName(r *http.Request) string {
-	method := r.Method
-	if !slices.Contains(methods, method) {
-		method = "HTTP"
+	name := "HTTP"
+	switch r.Method {
+	case http.MethodPost, http.MethodGet, http.MethodHead, http.MethodPut, http.MethodPatch, http.MethodDelete,
+		http.MethodConnect, http.MethodOptions, http.MethodTrace:
+		name = r.Method
 	}
 	if _, known := routes[r.URL.Path]; known {
-		return method + " " + r.URL.Path
+		name += " " + r.URL.Path
 	}
-	return method
+	return name
 }
 
 // Middleware creates a span for every request. The span joins the caller's trace
@@ -141,25 +136,25 @@ func (t *Tracing) Request(ctx context.Context, r *summary.Exchange) {
 		return
 	}
 	attributes := make([]attribute.KeyValue, 0, 8)
-	note := func(key attribute.Key, value string) {
+	note := func(key, value string) {
 		if value != "" {
-			attributes = append(attributes, key.String(value))
+			attributes = append(attributes, attribute.String(key, value))
 		}
 	}
-	note(routeKey, r.Route)
+	note("http.route", r.Route)
 	if r.State != 0 {
-		note(stateKey, r.State.String())
+		note(ours+"state", r.State.String())
 	}
 	if r.Replayed {
-		attributes = append(attributes, replayedKey.Bool(true))
+		attributes = append(attributes, attribute.Bool(ours+"replayed", true))
 	}
 	if len(r.Codes) > 0 {
-		attributes = append(attributes, codesKey.StringSlice(r.Codes))
+		attributes = append(attributes, attribute.StringSlice(ours+"codes", r.Codes))
 	}
-	note(requestIDKey, r.RequestID)
-	note(subscriptionKey, r.Subscription)
-	note(channelSessionKey, r.ChannelSessionID)
-	note(channelRequestKey, r.ChannelRequestID)
+	note(ours+"request_id", r.RequestID)
+	note(ours+"subscription", r.Subscription)
+	note(ours+"channel_session_id", r.ChannelSessionID)
+	note(ours+"channel_request_id", r.ChannelRequestID)
 	span.SetAttributes(attributes...)
 }
 
@@ -227,7 +222,7 @@ func (t *Tracing) start(ctx context.Context, name string, o ...trace.SpanStartOp
 		if err != nil {
 			kind := fault.KindOf(err).String()
 			span.SetStatus(codes.Error, kind)
-			span.SetAttributes(errorKey.String(kind))
+			span.SetAttributes(attribute.String("error.type", kind))
 		}
 		span.End()
 	}
@@ -257,36 +252,16 @@ func TraceID(ctx context.Context) string {
 	return ""
 }
 
-// sampledTraceID is TraceID, but empty if the trace is not sampled.
-func sampledTraceID(ctx context.Context) string {
-	if s := trace.SpanContextFromContext(ctx); s.IsSampled() {
-		return s.TraceID().String()
-	}
-	return ""
-}
+// ours begins the names of our own attributes.
+const ours = "bankingapi."
 
-// Our own attributes.
-const (
-	routeKey          = attribute.Key("http.route")
-	errorKey          = attribute.Key("error.type")
-	stateKey          = attribute.Key("bankingapi.state")
-	replayedKey       = attribute.Key("bankingapi.replayed")
-	codesKey          = attribute.Key("bankingapi.codes")
-	requestIDKey      = attribute.Key("bankingapi.request_id")
-	subscriptionKey   = attribute.Key("bankingapi.subscription")
-	channelSessionKey = attribute.Key("bankingapi.channel_session_id")
-	channelRequestKey = attribute.Key("bankingapi.channel_request_id")
-)
-
-// exported lists the only attributes that leave the process. Other attributes of
-// a request, such as path, Host, User-Agent or X-Forwarded-For, come from the
-// caller and may contain anything.
-var exported = []string{
-	string(routeKey), string(errorKey), string(stateKey), string(replayedKey), string(codesKey), string(requestIDKey),
-	string(subscriptionKey), string(channelSessionKey), string(channelRequestKey),
+// exported are the other attributes that leave the process. Those that are missing, such
+// as path, Host, User-Agent or X-Forwarded-For, come from the caller and may contain anything.
+var exported = attribute.NewAllowKeysFilter(
+	"http.route", "error.type",
 	"http.request.method", "http.response.status_code", "http.request.body.size", "http.response.body.size",
 	"network.peer.address", "network.protocol.name", "network.protocol.version", "server.port", "url.scheme", "exception.type",
-}
+)
 
 // exporter removes attributes that are not exported. It reports failures itself,
 // because returned errors go to the global handler of OpenTelemetry.
@@ -296,7 +271,6 @@ type exporter struct {
 	failing atomic.Bool
 }
 
-// ExportSpans implements sdktrace.SpanExporter.
 func (e *exporter) ExportSpans(ctx context.Context, spans []sdktrace.ReadOnlySpan) error {
 	clean := make([]sdktrace.ReadOnlySpan, len(spans))
 	for i, span := range spans {
@@ -312,7 +286,6 @@ func (e *exporter) ExportSpans(ctx context.Context, spans []sdktrace.ReadOnlySpa
 // cleanSpan is a span without values from the caller.
 type cleanSpan struct{ sdktrace.ReadOnlySpan }
 
-// Attributes returns the exported attributes.
 func (s cleanSpan) Attributes() []attribute.KeyValue { return clean(s.ReadOnlySpan.Attributes()) }
 
 // Events returns the events with exported attributes only, for example the type
@@ -326,5 +299,7 @@ func (s cleanSpan) Events() []sdktrace.Event {
 }
 
 func clean(attributes []attribute.KeyValue) []attribute.KeyValue {
-	return slices.DeleteFunc(slices.Clone(attributes), func(a attribute.KeyValue) bool { return !slices.Contains(exported, string(a.Key)) })
+	return slices.DeleteFunc(slices.Clone(attributes), func(a attribute.KeyValue) bool {
+		return !exported(a) && !strings.HasPrefix(string(a.Key), ours)
+	})
 }

@@ -11,10 +11,8 @@ import (
 // Watched is what an operator must not miss. Each function is required. It is called at
 // every scrape, and must not wait.
 type Watched struct {
-	// Checks are the results of the checks of readiness.
-	Checks func() []summary.Check
-	// CertificateEnd is when the certificate expires, or the zero time.
-	CertificateEnd func() time.Time
+	Checks         func() []summary.Check // of readiness
+	CertificateEnd func() time.Time       // or the zero time
 	// KeyEnds calls found for each key that expires and whose subscription is active.
 	KeyEnds func(found func(subscription, key string, end time.Time))
 	// Verified is when the book was verified last, or the zero time, and whether it was
@@ -31,28 +29,27 @@ type sample struct {
 	read        func(set func(value float64, labels ...string))
 }
 
-// Describe implements prometheus.Collector.
 func (s sample) Describe(to chan<- *prometheus.Desc) { to <- s.description }
 
-// Collect implements prometheus.Collector.
 func (s sample) Collect(to chan<- prometheus.Metric) {
 	s.read(func(value float64, labels ...string) {
 		to <- prometheus.MustNewConstMetric(s.description, prometheus.GaugeValue, value, labels...)
 	})
 }
 
-func (m *Metrics) samples() (all group) {
+// sample registers the gauges of what is watched.
+func (m *Metrics) sample() {
 	type setter = func(value float64, labels ...string)
 	gauge := func(name, help string, read func(*Watched, setter), labels ...string) {
-		add(&all, sample{prometheus.NewDesc(name, help, labels, nil), func(set func(float64, ...string)) {
+		m.own.MustRegister(sample{prometheus.NewDesc(name, help, labels, nil), func(set func(float64, ...string)) {
 			if w := m.watched.Load(); w != nil {
 				read(w, set)
 			}
 		}})
 	}
-	moment := func(at time.Time, set func(at time.Time)) {
+	moment := func(set setter, at time.Time) {
 		if !at.IsZero() {
-			set(at)
+			set(float64(at.Unix()))
 		}
 	}
 	gauge("bankingapi_ready", "1 if the check of readiness passes, otherwise 0.", func(w *Watched, set setter) {
@@ -67,26 +64,24 @@ func (m *Metrics) samples() (all group) {
 	}, "check")
 	gauge("bankingapi_verified_timestamp_seconds", "When the book was verified last, within 90 days. It is absent if it was not.", func(w *Watched, set setter) {
 		at, _ := w.Verified()
-		moment(at, func(at time.Time) { set(seconds(at)) })
+		moment(set, at)
 	})
 	gauge("bankingapi_verified_correct", "1 if the last verify found the book correct, otherwise 0.", func(w *Watched, set setter) {
-		at, isCorrect := w.Verified()
-		moment(at, func(time.Time) { set(oneIf(isCorrect)) })
+		if at, isCorrect := w.Verified(); !at.IsZero() {
+			set(oneIf(isCorrect))
+		}
 	})
 	gauge("bankingapi_certificate_expiry_timestamp_seconds", "When the TLS certificate expires. It is absent without TLS.", func(w *Watched, set setter) {
-		moment(w.CertificateEnd(), func(at time.Time) { set(seconds(at)) })
+		moment(set, w.CertificateEnd())
 	})
 	gauge("bankingapi_key_expiry_timestamp_seconds", "When a key of an active subscription expires. Subscriptions after the first 200 are left out.", func(w *Watched, set setter) {
 		w.KeyEnds(func(subscription, key string, end time.Time) {
 			if label := m.subscriptions.label(subscription); label != other {
-				set(seconds(end), label, key)
+				set(float64(end.Unix()), label, key)
 			}
 		})
 	}, "subscription", "key")
-	return all
 }
-
-func seconds(t time.Time) float64 { return float64(t.Unix()) }
 
 func oneIf(is bool) float64 {
 	if is {

@@ -126,20 +126,15 @@ func (c *Checkpoints) Newest() (string, error) {
 		if _, err := f.ReadAt(block, start); err != nil {
 			return "", err
 		}
-		if newest := c.last(string(block)); newest != "" || start == 0 {
-			return newest, nil
+		for _, checkpoint := range slices.Backward(splitCheckpoints(string(block))) {
+			if _, err := OpenCheckpoint(checkpoint, c.verifying); err == nil {
+				return checkpoint, nil
+			}
+		}
+		if start == 0 {
+			return "", nil
 		}
 	}
-}
-
-// last is the last checkpoint of this log.
-func (c *Checkpoints) last(content string) string {
-	for _, checkpoint := range slices.Backward(splitCheckpoints(content)) {
-		if _, err := OpenCheckpoint(checkpoint, c.verifying); err == nil {
-			return checkpoint
-		}
-	}
-	return ""
 }
 
 // splitCheckpoints returns the checkpoints in the content of a file, signed or not by the right
@@ -184,8 +179,8 @@ func (n *Notary) earlier(name, content string) (backoffice.Earlier, string) {
 	all := splitCheckpoints(content)
 	var problem string
 	for _, checkpoint := range all {
-		if size, root, err := n.Open(checkpoint); err == nil {
-			of.Checkpoints = append(of.Checkpoints, trail.Base{Size: size, Root: root})
+		if base, err := n.Open(checkpoint); err == nil {
+			of.Checkpoints = append(of.Checkpoints, base)
 		} else {
 			problem = err.Error()
 		}

@@ -32,7 +32,7 @@ func fixedBank(t testing.TB, key byte, batches int) *bank {
 
 func (b *bank) receipt(t testing.TB, position, index int) *trailadapter.Proof {
 	t.Helper()
-	p, err := b.notary.Receipt(b.contents[position][index], &b.batches[position], index)
+	p, err := b.notary.Receipt(b.leaf(position, index))
 	require.NoError(t, err)
 	return p
 }

@@ -45,8 +45,7 @@ type Options struct {
 type Keeper struct {
 	o       Options
 	current atomic.Pointer[kept]
-	begun   chan struct{} // closed when a trail is kept
-	// trouble is why the last round of Run did not seal.
+	// trouble is why the last Round did not seal.
 	trouble atomic.Pointer[string]
 }
 
@@ -80,47 +79,41 @@ const (
 // on. It writes none with another key than that of the log: they would look
 // forged.
 func Keep(o Options) (*Keeper, error) {
-	k := &Keeper{o: o, begun: make(chan struct{})}
+	k := &Keeper{o: o}
 	k.current.Store(new(kept))
-	if !k.IsWanted() {
-		return k, nil
-	}
-	notary, missing, err := k.load(o.KeyFile)
-	if err != nil || missing != "" {
+	missing, err := k.begin(o.KeyFile)
+	if missing != "" {
 		k.current.Store(&kept{missing: missing})
-		return k, err
 	}
-	k.begin(notary, o.KeyFile)
-	return k, nil
+	return k, err
 }
 
 // Reload reads the key again; keyFile is as in Options. A service that kept no trail,
-// because the key was missing, keeps one from now on. It returns an error if no trail
-// is kept, or if the file has not the key of the log: then the service goes on with
-// the key that it has.
+// because the key was missing, keeps one from now on. It returns an error if the key is
+// missing, or if the file has not the key of the log: then the service goes on with the
+// key that it has. It does nothing if the trail is switched off.
 func (k *Keeper) Reload(keyFile string) error {
-	if !k.IsWanted() {
-		return nil
-	}
-	notary, missing, err := k.load(keyFile)
-	switch {
-	case err != nil:
-		return err
-	case missing != "":
+	missing, err := k.begin(keyFile)
+	if missing != "" {
 		return errors.New(missing)
-	case k.Kept() != nil:
-		k.begin(notary, keyFile)
 	}
-	return nil
+	return err
 }
 
-// begin keeps the trail with a key for the first time.
-func (k *Keeper) begin(notary *Notary, keyFile string) {
+// begin keeps the trail with the key in the file, unless one is kept, or says why not.
+func (k *Keeper) begin(keyFile string) (missing string, err error) {
+	if !k.IsWanted() {
+		return "", nil
+	}
+	notary, missing, err := k.load(keyFile)
+	if err != nil || missing != "" || k.Kept() == nil {
+		return missing, err
+	}
 	k.use(notary, keyFile)
 	ctx, cancel := context.WithTimeout(context.Background(), startTimeout)
 	defer cancel()
 	_ = k.current.Load().sealer.Follow(ctx) // a storage that does not answer yet is followed by the first round
-	close(k.begun)
+	return "", nil
 }
 
 // use keeps the trail with a key.
@@ -199,37 +192,48 @@ func (k *Keeper) Problem() string {
 const beginTimeout = 2 * time.Second
 
 // Begin seals the first round before there are requests: the batches of a service that runs on a
-// copy of the book are genuine in its own log only. If it fails, Run tries again.
+// copy of the book are genuine in its own log only. If it fails, Round tries again.
 func (k *Keeper) Begin(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, beginTimeout)
 	defer cancel()
-	if sealer := k.current.Load().sealer; sealer != nil && k.o.Ready(ctx) == nil {
-		_ = sealer.Round(ctx)
-	}
+	_ = k.seal(ctx, true)
 }
 
-// Run seals every interval until ctx ends, as soon as a trail is kept. report is told
-// each new trouble.
-func (k *Keeper) Run(ctx context.Context, interval time.Duration, report func(error)) {
-	select {
-	case <-k.begun:
-	case <-ctx.Done():
-		return
+// seal signs everything up to now, if a trail is kept. Without mark, foreign batches are no
+// error.
+func (k *Keeper) seal(ctx context.Context, mark bool) error {
+	sealer := k.current.Load().sealer
+	if sealer == nil {
+		return nil
 	}
-	k.current.Load().sealer.Run(ctx, interval, k.o.Ready, func(err error) {
-		if err == nil {
-			k.trouble.Store(nil)
-			return
-		}
-		err = fault.Explain(err)
-		text := err.Error()
-		if _, isForeign := errors.AsType[*application.ForeignError](err); !isForeign {
-			text = "The trail is not sealed: " + text
-		}
-		if before := k.trouble.Swap(&text); before == nil || *before != text {
-			report(err)
-		}
-	})
+	if err := k.o.Ready(ctx); err != nil {
+		return err
+	}
+	err := sealer.Seal(ctx, mark)
+	if _, isForeign := errors.AsType[*application.ForeignError](err); isForeign && !mark {
+		return nil
+	}
+	return err
+}
+
+// Round seals, if a trail is kept. It returns only an error that the last round did not have.
+func (k *Keeper) Round(ctx context.Context) error {
+	err := fault.Explain(k.seal(ctx, true))
+	if err == nil {
+		k.trouble.Store(nil)
+		return nil
+	}
+	if ctx.Err() != nil {
+		return nil //nolint:nilerr // a round that was cut short is no failure
+	}
+	text := err.Error()
+	if _, isForeign := errors.AsType[*application.ForeignError](err); !isForeign {
+		text = "The trail is not sealed: " + text
+	}
+	if before := k.trouble.Swap(&text); before != nil && *before == text {
+		return nil
+	}
+	return err
 }
 
 // KeyFile is the file with the signing key. It is empty if no trail is kept. A
@@ -249,21 +253,9 @@ func (k *Keeper) Secret(purpose string) []byte {
 	return mac.Sum(nil)
 }
 
-// seal signs everything up to now, except foreign batches.
-func (k *Keeper) seal(ctx context.Context) error {
-	if err := k.o.Ready(ctx); err != nil {
-		return err
-	}
-	err := k.current.Load().sealer.Seal(ctx)
-	if _, isForeign := errors.AsType[*application.ForeignError](err); isForeign {
-		return nil
-	}
-	return err
-}
-
 // Checkpoint signs everything up to now and returns the newest checkpoint.
 func (k *Keeper) Checkpoint(ctx context.Context) (string, error) {
-	if err := k.seal(ctx); err != nil {
+	if err := k.seal(ctx, false); err != nil {
 		return "", err
 	}
 	state, err := k.o.Ports.Log.State(ctx)
@@ -276,7 +268,7 @@ func (k *Keeper) Checkpoint(ctx context.Context) (string, error) {
 // Prove returns a file that proves an operation, import or act, and the reversal of an operation.
 // CheckFile checks it, also on another machine.
 func (k *Keeper) Prove(ctx context.Context, id operation.ID) (file []byte, err error) {
-	if err := k.seal(ctx); err != nil {
+	if err := k.seal(ctx, false); err != nil {
 		return nil, err
 	}
 	find := k.o.Ports.Finder
@@ -292,7 +284,8 @@ func (k *Keeper) Prove(ctx context.Context, id operation.ID) (file []byte, err e
 		if err != nil {
 			return nil, err
 		}
-		proof, err := k.current.Load().notary.Prove(&found, state, func(indexes []int64) ([]trail.Hash, error) { return k.o.Ports.Log.Hashes(ctx, indexes) })
+		hashes := trail.Hashes(func(indexes []int64) ([]trail.Hash, error) { return k.o.Ports.Log.Hashes(ctx, indexes) })
+		proof, err := k.current.Load().notary.Prove(&found, state, hashes)
 		if err != nil {
 			return nil, err
 		}
@@ -359,7 +352,7 @@ func (k *Keeper) Rekey(ctx context.Context, name string) error {
 		return err
 	}
 	k.use(notary, k.o.KeyFile)
-	return k.seal(ctx)
+	return k.seal(ctx, false)
 }
 
 // MayAct reports whether an act can be written. Without its leaf it would look
@@ -372,26 +365,26 @@ func (k *Keeper) MayAct(ctx context.Context) bool {
 	return err == nil && isEmpty
 }
 
-// Verifier is backoffice.Trail.
-func (k *Keeper) Verifier(ctx context.Context, v *backoffice.Verifier, against []string) (*backoffice.Verifier, error) {
+// Check is backoffice.Trail.
+func (k *Keeper) Check(ctx context.Context, against []string) (c backoffice.TrailCheck, err error) {
 	for _, content := range against {
 		if err := CheckCheckpoints(content); err != nil {
-			return nil, fault.Wrap(fault.Invalid, err, "A file of earlier checkpoints has")
+			return c, fault.Wrap(fault.Invalid, err, "A file of earlier checkpoints has")
 		}
 	}
 	now := k.current.Load()
 	if now.notary == nil {
-		if len(against) > 0 {
-			return nil, k.Kept()
+		if c.Reason = k.Kept().Error(); len(against) > 0 {
+			return c, k.Kept()
 		}
+		isEmpty := true
 		if now.missing != "" {
-			if isEmpty, err := k.o.Ports.Log.IsOf(ctx, nil); err != nil || !isEmpty {
-				return v.WithTrail(backoffice.TrailCheck{Problem: now.missing}), err
-			}
+			isEmpty, err = k.o.Ports.Log.IsOf(ctx, nil)
 		}
-		return v.WithTrail(backoffice.TrailCheck{Reason: k.Kept().Error()}), nil
+		c.IsProblem = !isEmpty
+		return c, err
 	}
-	c := backoffice.TrailCheck{Keys: now.notary.Keys(), PublicKey: k.VerifyingKey(), Open: now.notary.Open}
+	c.Keys, c.PublicKey, c.Open = now.notary.Keys(), k.VerifyingKey(), now.notary.Open
 	compare := func(name, content string) {
 		of, warning := now.notary.earlier(name, content)
 		if c.Earlier = append(c.Earlier, of); warning != "" {
@@ -409,5 +402,5 @@ func (k *Keeper) Verifier(ctx context.Context, v *backoffice.Verifier, against [
 	case len(against) == 0:
 		c.Warnings = append(c.Warnings, "The log was compared with no checkpoint outside the database: "+now.checkpoints.path+" has none.")
 	}
-	return v.WithTrail(c), nil
+	return c, nil
 }

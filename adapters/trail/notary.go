@@ -28,8 +28,7 @@ import (
 type Checkpoint struct {
 	// Origin names the log.
 	Origin string
-	Size   int64
-	Root   trail.Hash
+	trail.Base
 }
 
 // text is the form that is signed (C2SP tlog-checkpoint).
@@ -98,9 +97,6 @@ func (n *Notary) VerifyingKey() string { return n.verifying }
 // Keys are the keys with which leaves are written.
 func (n *Notary) Keys() *trail.Keys { return trail.NewKeys(n.secret) }
 
-// Name is the name of the key, which is the origin of the log.
-func (n *Notary) Name() string { return n.signer.Name() }
-
 func (n *Notary) sign(text string) (string, error) {
 	signed, err := note.Sign(&note.Note{Text: text}, n.signer)
 	return string(signed), err
@@ -111,33 +107,30 @@ var _ application.Notary = (*Notary)(nil)
 // Append is application.Notary.
 func (n *Notary) Append(state application.State, records [][]byte, hashes trail.Hashes) (sealed application.Sealed, err error) {
 	tree, err := trail.LoadTree(state.Size, hashes)
-	if err == nil {
-		err = n.check(state, tree.Root())
-	}
 	if err != nil {
 		return sealed, err
+	}
+	if state.Size != 0 || state.Checkpoint != "" {
+		signed, err := n.Open(state.Checkpoint)
+		if err != nil {
+			return sealed, fmt.Errorf("the log is not one of the key in trail.key_file: %w", err)
+		}
+		if signed != (trail.Base{Size: state.Size, Root: tree.Root()}) {
+			return sealed, errors.New("the log does not match its checkpoint: it was changed. Run `bankingapi verify`")
+		}
 	}
 	sealed.First = trail.StoredHashes(state.Size)
 	for _, record := range records {
 		sealed.Hashes = append(sealed.Hashes, tree.Append(record)...)
 	}
-	sealed.Checkpoint, err = n.sign((&Checkpoint{n.Name(), tree.Size(), tree.Root()}).text())
+	sealed.Checkpoint, err = n.sign((&Checkpoint{n.signer.Name(), trail.Base{Size: tree.Size(), Root: tree.Root()}}).text())
 	return sealed, err
 }
 
-// check verifies that the state is the one that was signed last.
-func (n *Notary) check(state application.State, root trail.Hash) error {
-	if state.Size == 0 && state.Checkpoint == "" {
-		return nil
-	}
-	signed, err := OpenCheckpoint(state.Checkpoint, n.verifying)
-	if err != nil {
-		return fmt.Errorf("the log is not one of the key in trail.key_file: %w", err)
-	}
-	if signed.Size != state.Size || signed.Root != root {
-		return errors.New("the log does not match its checkpoint: it was changed. Run `bankingapi verify`")
-	}
-	return nil
+// Open is application.Notary.
+func (n *Notary) Open(checkpoint string) (trail.Base, error) {
+	c, err := OpenCheckpoint(checkpoint, n.verifying)
+	return c.Base, err
 }
 
 // OpenCheckpoint verifies the signature of a checkpoint and returns it.

@@ -44,20 +44,10 @@ type Proof struct {
 	Checkpoint string `json:"checkpoint"`
 }
 
-// Prove proves the leaf with that content, which is the one at index of the
-// batch. position is the place of the batch in the log, and stored reads the
-// stored hashes of the log, of which checkpoint is a signed state.
-func Prove(content []byte, b *trail.Batch, index int, position int64, checkpoint string, size int64, stored tlog.HashReader) (*Proof, error) {
-	p := newProof(content, b, index, position)
-	path, err := tlog.ProveRecord(size, position, stored)
-	p.Checkpoint, p.LogPath = checkpoint, path
-	return p, err
-}
-
-func newProof(content []byte, b *trail.Batch, index int, position int64) *Proof {
+func newProof(l *application.Leaf) *Proof {
 	return &Proof{
-		Format: ProofFormat, Leaf: content, Index: int64(index), Leaves: int64(len(b.Entries)), Path: b.Path(index),
-		Record: b.Record(), Position: position,
+		Format: ProofFormat, Leaf: l.Content, Index: int64(l.Index), Leaves: int64(len(l.Batch.Entries)), Path: l.Batch.Path(l.Index),
+		Record: l.Batch.Record(), Position: l.Position,
 	}
 }
 
@@ -144,10 +134,10 @@ func receiptText(name string, record []byte) string {
 
 // Receipt proves that a leaf is in a batch which the service has committed. If
 // no later checkpoint has the batch, the receipt proves the omission.
-func (n *Notary) Receipt(content []byte, b *trail.Batch, index int) (*Proof, error) {
-	p := newProof(content, b, index, -1)
-	var err error
-	p.Checkpoint, err = n.sign(receiptText(n.Name(), p.Record))
+func (n *Notary) Receipt(l *application.Leaf) (p *Proof, err error) {
+	p = newProof(l)
+	p.Position = -1
+	p.Checkpoint, err = n.sign(receiptText(n.signer.Name(), p.Record))
 	return p, err
 }
 
@@ -163,21 +153,17 @@ func (p *Proof) CheckReceipt(verifyingKey string) (trail.Decoded, error) {
 	return p.checkBatch()
 }
 
-// Open verifies a checkpoint of the Notary and returns what it says.
-func (n *Notary) Open(checkpoint string) (size int64, root trail.Hash, err error) {
-	c, err := OpenCheckpoint(checkpoint, n.verifying)
-	return c.Size, c.Root, err
-}
-
 // Prove returns the file of a proof that a leaf is in the log of this state.
-func (n *Notary) Prove(l *application.Leaf, state application.State, hashes trail.Hashes) ([]byte, error) {
+func (n *Notary) Prove(l *application.Leaf, state application.State, hashes tlog.HashReader) ([]byte, error) {
 	if l.Position < 0 || l.Position >= state.Size {
 		return nil, errors.New("the leaf is not in a checkpoint yet: try again")
 	}
-	p, err := Prove(l.Content, &l.Batch, l.Index, l.Position, state.Checkpoint, state.Size, hashes)
+	path, err := tlog.ProveRecord(state.Size, l.Position, hashes)
 	if err != nil {
 		return nil, err
 	}
+	p := newProof(l)
+	p.Checkpoint, p.LogPath = state.Checkpoint, path
 	if _, _, err := p.Check(n.verifying); err != nil {
 		return nil, fmt.Errorf("the log does not hold, run `bankingapi verify`: %w", err)
 	}
@@ -191,7 +177,7 @@ const longestReceipt = 12 << 10
 // ReceiptHeader is the receipt of a leaf in one line: the base64 of its file.
 // It is empty if it would be too long for a header: trail prove has no limit.
 func (n *Notary) ReceiptHeader(l *application.Leaf) (string, error) {
-	p, err := n.Receipt(l.Content, &l.Batch, l.Index)
+	p, err := n.Receipt(l)
 	if err != nil {
 		return "", err
 	}
@@ -232,20 +218,18 @@ func checkProof(line []byte, verifyingKey string) (facts []string, err error) {
 		return nil, err
 	}
 	var leaf trail.Decoded
+	fact := "receipt: signed before a checkpoint; a later checkpoint must have it"
 	if p.Position < 0 {
-		if leaf, err = p.CheckReceipt(verifyingKey); err == nil {
-			facts = append(facts, "receipt: signed before a checkpoint; a later checkpoint must have it")
-		}
+		leaf, err = p.CheckReceipt(verifyingKey)
 	} else {
 		var c Checkpoint
-		if leaf, c, err = p.Check(verifyingKey); err == nil {
-			facts = append(facts, fmt.Sprintf("log: %s, batch %d of %d", c.Origin, p.Position+1, c.Size))
-		}
+		leaf, c, err = p.Check(verifyingKey)
+		fact = fmt.Sprintf("log: %s, batch %d of %d", c.Origin, p.Position+1, c.Size)
 	}
 	if err != nil {
 		return nil, err
 	}
-	facts = append(facts, "leaf: "+leaf.Kind+" "+leaf.ID.String())
+	facts = append(facts, fact, "leaf: "+leaf.Kind+" "+leaf.ID.String())
 	for _, row := range leaf.Rows {
 		for _, f := range row.Fields {
 			facts = append(facts, fmt.Sprintf("%s.%s: %q", row.Table, f.Column, readable(&row, f)))
@@ -263,19 +247,17 @@ func readable(row *trail.Row, f trail.Field) string {
 	}
 	currency, isMoney := money.ParseCurrency(row.Value("currency_code"))
 	switch row.Table + "." + f.Column {
-	case "postings.quantity":
+	case "postings.quantity", "sales.proceeds", "sales.control_total":
 		if isMoney {
 			return money.New(n, currency).String()
 		}
-		return fund.Units(n).String()
+		if row.Table == "postings" {
+			return fund.Units(n).String()
+		}
 	case "sales.units":
 		return fund.Units(n).String()
 	case "sales.settled_price", "prices.price":
 		return fund.UnitPrice(n).String()
-	case "sales.proceeds", "sales.control_total":
-		if isMoney {
-			return money.New(n, currency).String()
-		}
 	case "operations.operation", "refusals.operation":
 		return cmp.Or(operation.Name(n).String(), f.Value) //nolint:gosec // another number has no name
 	case "sales.state", "operations.state":

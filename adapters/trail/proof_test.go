@@ -81,9 +81,15 @@ func newBankWith(t testing.TB, signing string, batches int) *bank {
 func (b *bank) prove(t testing.TB, position, index int) *trailadapter.Proof {
 	t.Helper()
 	last := len(b.checkpoints)
-	p, err := trailadapter.Prove(b.contents[position][index], &b.batches[position], index, int64(position), b.checkpoints[last-1], int64(last), b)
+	file, err := b.notary.Prove(b.leaf(position, index), application.State{Size: int64(last), Checkpoint: b.checkpoints[last-1]}, b)
+	require.NoError(t, err)
+	p, err := trailadapter.ParseProof(file)
 	require.NoError(t, err)
 	return p
+}
+
+func (b *bank) leaf(position, index int) *application.Leaf {
+	return &application.Leaf{Content: b.contents[position][index], Batch: b.batches[position], Index: index, Position: int64(position)}
 }
 
 func TestEveryLeafIsProved(t *testing.T) {
@@ -96,7 +102,7 @@ func TestEveryLeafIsProved(t *testing.T) {
 			require.Equal(t, entry.ID, leaf.ID)
 			require.Equal(t, "decided", leaf.Kind)
 			require.Equal(t, int64(9), checkpoint.Size)
-			receipt, err := b.notary.Receipt(b.contents[position][index], &b.batches[position], index)
+			receipt, err := b.notary.Receipt(b.leaf(position, index))
 			require.NoError(t, err)
 			_, err = receipt.CheckReceipt(b.key)
 			require.NoError(t, err)
@@ -109,7 +115,7 @@ func TestEveryLeafIsProved(t *testing.T) {
 func TestAProofWithAnyByteChangedIsRefused(t *testing.T) {
 	t.Parallel()
 	b := newBank(t, 5)
-	receipt, err := b.notary.Receipt(b.contents[4][2], &b.batches[4], 2)
+	receipt, err := b.notary.Receipt(b.leaf(4, 2))
 	require.NoError(t, err)
 	for _, p := range []*trailadapter.Proof{b.prove(t, 4, 2), b.prove(t, 0, 0), receipt} {
 		file, err := p.Marshal()
@@ -227,7 +233,7 @@ func TestTheOtherChecker(t *testing.T) {
 		out, err := exec.Command(python, "check.py", path, key).CombinedOutput()
 		return string(out), err
 	}
-	receipt, err := b.notary.Receipt(b.contents[5][4], &b.batches[5], 4)
+	receipt, err := b.notary.Receipt(b.leaf(5, 4))
 	require.NoError(t, err)
 	for _, p := range []*trailadapter.Proof{b.prove(t, 5, 4), b.prove(t, 0, 0), b.prove(t, 2, 1), receipt} {
 		file, err := p.Marshal()

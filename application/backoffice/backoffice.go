@@ -25,9 +25,9 @@ import (
 // Ports are the ports of all use cases of this package. A storage adapter
 // implements them together. All are required: see store.Unsupported.
 type Ports struct {
-	Imports  Imports
-	Reader   Reader
-	Lookups  Lookups
+	Imports Imports
+	Reader  Reader
+	Lookups
 	Evidence Evidence
 	Books    Books
 	Audit    Audit
@@ -63,17 +63,10 @@ type Audit interface {
 
 // Office is all use cases of this package on one storage.
 type Office struct {
-	Importer  *Importer
-	Finder    *Finder
+	Ports
+	Importer  Importer
 	Verifier  *Verifier
 	Corrector *Corrector
-	// Lookups, Reader, Audit, Calendar and Outcomes need no use case between.
-	Lookups
-	Reader   Reader
-	Audit    Audit
-	Calendar Calendar
-	Outcomes Outcomes
-	Erasing  Erasing
 	// Trail is the trail of the book. New leaves it nil: then Verify checks the book
 	// alone.
 	Trail Trail
@@ -91,16 +84,10 @@ type Office struct {
 // corrections, and has the time of the bank. zone is its time zone.
 func New(ports Ports, acts audit.Acts, zone *time.Location) *Office {
 	return &Office{
-		Importer:  NewImporter(ports.Imports, acts.NewID),
-		Finder:    NewFinder(ports.Reader),
+		Ports:     ports,
+		Importer:  Importer{ports.Imports, acts.NewID},
 		Verifier:  NewVerifier(ports.Evidence),
 		Corrector: NewCorrector(ports.Books, ports.Lookups, acts.NewID, acts.Now, zone),
-		Reader:    ports.Reader,
-		Lookups:   ports.Lookups,
-		Audit:     ports.Audit,
-		Calendar:  ports.Calendar,
-		Outcomes:  ports.Outcomes,
-		Erasing:   ports.Erasing,
 		Acts:      acts,
 		Zone:      zone,
 	}

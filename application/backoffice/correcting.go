@@ -1,6 +1,7 @@
 package backoffice
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -24,8 +25,7 @@ type Books interface {
 type Corrector struct {
 	books   Books
 	lookups Lookups
-	newID   func() operation.ID
-	now     func() time.Time
+	acts    audit.Acts
 	zone    *time.Location
 	// OfTheDay lets a sale be cancelled while it waits for a price of its day. It is
 	// that of buyfund.Options.
@@ -35,7 +35,7 @@ type Corrector struct {
 // NewCorrector returns a Corrector. newID makes the IDs of acts, zone is the
 // bank's time zone.
 func NewCorrector(books Books, lookups Lookups, newID func() operation.ID, now func() time.Time, zone *time.Location) *Corrector {
-	return &Corrector{books: books, lookups: lookups, newID: newID, now: now, zone: zone}
+	return &Corrector{books: books, lookups: lookups, acts: audit.Acts{NewID: newID, Now: now}, zone: zone}
 }
 
 // Cancel cancels a recorded operation before its day, or while it waits for a price
@@ -47,10 +47,7 @@ func (c *Corrector) Cancel(ctx context.Context, id operation.ID) error {
 	if err != nil {
 		return err
 	}
-	if len(found.Sales) == 0 {
-		return fund.ErrNotRecorded
-	}
-	if found.Sales[0].State != operation.Recorded {
+	if len(found.Sales) == 0 || found.Sales[0].State != operation.Recorded {
 		return fund.ErrNotRecorded
 	}
 	first := &found.Sales[0]
@@ -58,10 +55,9 @@ func (c *Corrector) Cancel(ctx context.Context, id operation.ID) error {
 	for i := range found.Sales {
 		o.Sales = append(o.Sales, fund.RestoreSale(found.Sales[i].Terms))
 	}
-	now := c.now()
-	today := day.Of(now, c.zone)
-	ctx = c.act(ctx, c.newID(), now, "sales.cancel", id.String(), fmt.Sprintf("%s for %s", plural(len(o.Sales), "sale"), first.Terms.SelectedDay))
-	return c.correct(ctx, fund.NewLockSet([]*fund.Operation{o}, today), func(b *fund.Book) error { return b.Cancel(o, now, today) })
+	act := c.acts.New(ctx, "sales.cancel", id.String(), fmt.Sprintf("%s for %s", plural(len(o.Sales), "sale"), first.Terms.SelectedDay))
+	today := day.Of(act.At, c.zone)
+	return c.correct(ctx, act, fund.NewLockSet([]*fund.Operation{o}, today), func(b *fund.Book) error { return b.Cancel(o, act.At, today) })
 }
 
 // Reverse undoes a completed operation, once: its units return to the holdings,
@@ -76,52 +72,41 @@ func (c *Corrector) Reverse(ctx context.Context, id operation.ID) (reversal oper
 	if len(found.Sales) == 0 || found.Sales[0].State != operation.Completed {
 		return reversal, fund.ErrNotCompleted
 	}
-	reversal, now := c.newID(), c.now()
-	ctx = c.act(ctx, reversal, now, "sales.reverse", id.String(), plural(len(found.Sales), "sale"))
-	return reversal, c.correct(ctx, fund.NewCorrectionLocks(found.Sales), func(b *fund.Book) error {
-		return b.Reverse(found.Sales, reversal, now)
+	act := c.acts.New(ctx, "sales.reverse", id.String(), plural(len(found.Sales), "sale"))
+	return act.ID, c.correct(ctx, act, fund.NewCorrectionLocks(found.Sales), func(b *fund.Book) error {
+		return b.Reverse(found.Sales, act.ID, act.At)
 	})
 }
 
 // AdjustHolding adds units to a holding that exists, or takes them if by is
 // negative. It returns the ID under which the posting is found.
 func (c *Corrector) AdjustHolding(ctx context.Context, key fund.HoldingKey, by fund.Units) (operation.ID, error) {
-	id, now := c.newID(), c.now()
 	object := fmt.Sprintf("holding %d %s %q", key.CustomerNo, key.IMKBCode, key.HolderCorporationName)
-	ctx = c.act(ctx, id, now, "adjust.holding", object, "by "+by.String())
-	return id, c.correct(ctx, fund.LockSet{Holdings: []fund.HoldingKey{key}}, func(b *fund.Book) error {
-		return b.AdjustHolding(key, by, id, now)
+	act := c.acts.New(ctx, "adjust.holding", object, "by "+by.String())
+	return act.ID, c.correct(ctx, act, fund.LockSet{Holdings: []fund.HoldingKey{key}}, func(b *fund.Book) error {
+		return b.Adjust(fund.UnitPosting(fund.AdjustmentPosting, act.ID, 0, key, by), act.At)
 	})
 }
 
 // AdjustAccount adds an amount to the balance of an account that exists, or
 // takes it if by is negative. It returns the ID under which the posting is found.
 func (c *Corrector) AdjustAccount(ctx context.Context, key fund.AccountKey, by money.Amount) (operation.ID, error) {
-	id, now := c.newID(), c.now()
 	object := fmt.Sprintf("account %d-%d-%d %s", key.BranchCode, key.CustomerNo, key.AccountSuffix, key.Currency.Code())
-	ctx = c.act(ctx, id, now, "adjust.account", object, "by "+by.String())
-	return id, c.correct(ctx, fund.LockSet{Accounts: []fund.AccountKey{key}}, func(b *fund.Book) error {
-		return b.AdjustAccount(key, by.Minor(), id, now)
+	act := c.acts.New(ctx, "adjust.account", object, "by "+by.String())
+	return act.ID, c.correct(ctx, act, fund.LockSet{Accounts: []fund.AccountKey{key}}, func(b *fund.Book) error {
+		return b.Adjust(fund.MoneyPosting(fund.AdjustmentPosting, act.ID, 0, key, by.Minor()), act.At)
 	})
 }
 
-// act puts the act into the context.
-func (c *Corrector) act(ctx context.Context, id operation.ID, at time.Time, action, object, details string) context.Context {
-	return audit.With(ctx, audit.Act{ID: id, At: at, Who: audit.Actor(ctx), Action: action, Object: object, Details: details})
-}
-
-// correct runs one correction. One that fails leaves nothing.
-func (c *Corrector) correct(ctx context.Context, locks fund.LockSet, correction func(*fund.Book) error) error {
+// correct runs one correction, with its act. One that fails leaves nothing.
+func (c *Corrector) correct(ctx context.Context, act audit.Act, locks fund.LockSet, correction func(*fund.Book) error) error {
 	var refused error
-	err := c.books.Update(ctx, locks, func(b *fund.Book) {
+	err := c.books.Update(audit.With(ctx, act), locks, func(b *fund.Book) {
 		if refused = correction(b); refused != nil {
 			b.Discard()
 		}
 	})
-	if err != nil {
-		return err
-	}
-	return refused
+	return cmp.Or(err, refused)
 }
 
 func plural(n int, of string) string {

@@ -15,7 +15,7 @@ import (
 // sets holdings and balances anew, so that it can be called again. Callers load it
 // only into a book that IsEmpty. Each of its four imports keeps an act of its own if
 // ctx carries one.
-func (i *Importer) LoadDemo(ctx context.Context, today day.Day) error {
+func (i Importer) LoadDemo(ctx context.Context, today day.Day) error {
 	lira, _ := money.ParseCurrency("TRY")
 	dollar, _ := money.ParseCurrency("USD")
 	afa := fund.Fund{IMKBCode: "AFA", HolderCorporationName: "Demo Portfoy"}
@@ -31,47 +31,41 @@ func (i *Importer) LoadDemo(ctx context.Context, today day.Day) error {
 		key := fund.AccountKey{CustomerNo: customerNo, BranchCode: 1, AccountSuffix: suffix, Currency: c}
 		return fund.Account{Key: key, Balance: money.New(0, c)}
 	}
-	if _, err := i.Prices(i.actOn(ctx, "prices"), inOrder(
+	err = load(ctx, i, "prices", i.Prices,
 		fund.Price{ID: 1, Fund: afa, PerUnit: 125_000_000, Currency: lira, ValidFrom: since},
-		fund.Price{ID: 2, Fund: gaf, PerUnit: 250_000_000, Currency: dollar, ValidFrom: since},
-	), nil); err != nil {
-		return fmt.Errorf("prices: %w", err)
+		fund.Price{ID: 2, Fund: gaf, PerUnit: 250_000_000, Currency: dollar, ValidFrom: since})
+	if err == nil {
+		err = load(ctx, i, "holdings", i.Holdings, holding(1001, afa, 1000), holding(1001, gaf, 250), holding(1002, afa, 500))
 	}
-	if _, err := i.Holdings(i.actOn(ctx, "holdings"), inOrder(holding(1001, afa, 1000), holding(1001, gaf, 250), holding(1002, afa, 500)), nil); err != nil {
-		return fmt.Errorf("holdings: %w", err)
+	if err == nil {
+		err = load(ctx, i, "accounts", i.Accounts, account(1001, 1, lira), account(1001, 2, dollar), account(1002, 1, lira))
 	}
-	if _, err := i.Accounts(i.actOn(ctx, "accounts"), inOrder(account(1001, 1, lira), account(1001, 2, dollar), account(1002, 1, lira)), nil); err != nil {
-		return fmt.Errorf("accounts: %w", err)
+	if err == nil {
+		err = load(ctx, i, "calendar", i.ClosedDays, fund.ClosedDay{Day: today.Plus(demoClosed), Reason: "Demo holiday"})
 	}
-	closed := fund.ClosedDay{Day: today.Plus(demoClosed), Reason: "Demo holiday"}
-	if _, err := i.ClosedDays(i.actOn(ctx, "calendar"), inOrder(closed), nil); err != nil {
-		return fmt.Errorf("calendar: %w", err)
-	}
-	return nil
+	return err
 }
 
 // demoClosed is in how many days the bank of the demo book is closed.
 const demoClosed = 200
 
-// actOn returns a context with the act of ctx, on that object and with an ID of
-// its own.
-func (i *Importer) actOn(ctx context.Context, object string) context.Context {
-	act, ok := audit.From(ctx)
-	if !ok {
-		return ctx
+// load imports values that are in the order of their keys. If ctx carries an act, the
+// import has one with an ID of its own.
+func load[T any](ctx context.Context, i Importer, object string, write func(context.Context, Lines[T], func(int64)) (Imported, error), values ...T) error {
+	if act, ok := audit.From(ctx); ok {
+		act.ID, act.Object = i.NewID(), object
+		ctx = audit.With(ctx, act)
 	}
-	act.ID, act.Object = i.newID(), object
-	return audit.With(ctx, act)
-}
-
-// inOrder is Lines of values that are in the order of their keys.
-func inOrder[T any](values ...T) Lines[T] {
-	return func(yield func(int64, T) error) error {
+	_, err := write(ctx, func(yield func(int64, T) error) error {
 		for i, v := range values {
 			if err := yield(int64(i+1), v); err != nil {
 				return err
 			}
 		}
 		return nil
+	}, quiet)
+	if err != nil {
+		err = fmt.Errorf("%s: %w", object, err)
 	}
+	return err
 }

@@ -29,7 +29,7 @@ func TestTheDemoBookHoldsAndCanBeLoadedAgain(t *testing.T) {
 			Money: []backoffice.Total{{Of: "TRY", Customers: "0.00", Bank: "0.00"}, {Of: "USD", Customers: "0.00", Bank: "0.00"}},
 		}, proof)
 	}
-	customer, err := office.Finder.Customer(t.Context(), 1001, time.Time{})
+	customer, err := office.Customer(t.Context(), 1001, time.Time{})
 	require.NoError(t, err)
 	require.Len(t, customer.Holdings, 2)
 	require.Len(t, customer.Accounts, 2)

@@ -84,14 +84,16 @@ func (o *Office) KeepFor(ctx context.Context, days int) (int64, error) {
 	return o.EraseBefore(ctx, before, nil)
 }
 
+// erase keeps an act for each transaction, and one if there was nothing to erase.
 func (o *Office) erase(ctx context.Context, q ErasureQuery, object string, progress func(int64)) (total int64, err error) {
 	progress = orQuiet(progress)
-	for {
-		erased, last, err := o.Erasing.Erase(o.Acts.Begin(ctx, EraseAct, object, ""), q, erasedAtOnce)
+	for erased := erasedAtOnce; err == nil && erased == erasedAtOnce; {
+		erased, q.From, err = o.Erasing.Erase(o.Acts.Begin(ctx, EraseAct, object, ""), q, erasedAtOnce)
 		total += int64(erased)
-		if progress(total); err != nil || erased < erasedAtOnce {
-			return total, err
-		}
-		q.From = last
+		progress(total)
 	}
+	if err == nil && total == 0 {
+		err = o.Audit.Record(ctx, o.Acts.New(ctx, EraseAct, object, "messages: 0"))
+	}
+	return total, err
 }

@@ -25,44 +25,58 @@ type Evidence interface {
 // Witness receives the rows of Evidence. All functions are required.
 type Witness struct {
 	// Holding receives each holding, and each holding that does not exist but
-	// has postings.
+	// has postings. Account receives each account in the same way.
 	Holding func(*HoldingRow) error
-	// Account receives each account in the same way.
 	Account func(*AccountRow) error
 	// Operation receives each BuyFundFromCustomer with everything that is stored of it,
 	// also if it is not complete: postings or a reversal without sales, or a CallerId that
 	// says that it took place. It may leave out what was refused at once.
 	Operation func(*Operation) error
-	// Posting receives the name of each posting of an unknown kind, or that is neither of
-	// units nor of money.
-	Posting func(name string) error
-	// Outcome receives, in a sentence, each outcome that is not the end of its operation,
-	// and each end after the answer that has no outcome.
-	Outcome func(finding string) error
-	// Unreadable receives the rows that no Operation can have.
-	Unreadable func(*UnreadableRow) error
-	// Trail receives what the trail has. It is nil if the trail is not to be
-	// checked; a storage without a trail ignores it.
-	Trail *TrailWitness
-}
+	// Found receives what only the storage sees: a Flaw of a row.
+	Found func(Finding) error
 
-// TrailWitness receives the trail.
-type TrailWitness struct {
-	// Keys are those with which the leaves were written.
+	// Keys are those with which the leaves of the trail were written. They are nil if the
+	// trail is not to be checked; a storage without a trail ignores them.
 	Keys *trail.Keys
-	// Record receives the record of each batch of the log, in the order of the
-	// log.
-	Record func(*BatchRow) error
-	// Foreign receives each batch that is not in the log, and whose writer had seen another log.
-	Foreign func(id operation.ID) error
-	// Hashes receives the hashes that the log stores for the record before. One that
-	// is missing is zero. It is not called after a batch that is missing.
-	Hashes func(stored []trail.Hash) error
+	// Batch receives each batch of the log, in the order of the log.
+	Batch func(*BatchRow) error
 	// Head receives the newest state of the log, after everything else.
 	Head func(*HeadRow) error
-	// Leaf receives the rows and leaves that do not belong together.
-	Leaf func(*LeafRow) error
 }
+
+// Flaw is how a row breaks a rule that the storage checks.
+type Flaw struct {
+	rule Rule
+	text string
+}
+
+// Of is the finding that the row with that name has the flaw.
+func (f Flaw) Of(name string) Finding { return Finding{f.rule.Name, name + ": " + f.text} }
+
+// The flaws of rows and leaves.
+var (
+	// WrongShape is that of a posting of an unknown kind, or of neither units nor money.
+	WrongShape = Flaw{postingShape, "is neither of units nor of money"}
+
+	OutcomesMissing = Flaw{outcomeOfEnd, "some are missing"}
+	OutcomeOfNoEnd  = Flaw{outcomeOfEnd, "is not how the operation ended"}
+	EndWithout      = Flaw{outcomeOfEnd, "ended after it was answered, but has no outcome"}
+
+	// Changed is that of a row with another leaf.
+	Changed = Flaw{trailUnchanged, "was changed after it was written"}
+	// Added is that of a row without a leaf, Removed that of a leaf without a row.
+	Added   = Flaw{trailNotAdded, "is not in the trail"}
+	Removed = Flaw{trailNotRemoved, "is in the trail, but its rows are not there"}
+	// Late is that of a leaf that was written long after its rows, and not when the trail began.
+	Late = Flaw{trailNotAdded, "came into the trail long after its time"}
+	// OtherTexts is that of a notification whose texts are not those of its digest.
+	OtherTexts = Flaw{trailTexts, "its texts are not those that came"}
+	// Foreign is that of a batch whose writer had seen another log.
+	Foreign = Flaw{trailBatch, "it was made for another log, by a copy of this book or before a restore"}
+)
+
+// Unreadable is the flaw of an operation with a value that this program never writes.
+func Unreadable(cause error) Flaw { return Flaw{readable, cause.Error()} }
 
 // BatchRow is a batch of the log.
 type BatchRow struct {
@@ -73,33 +87,28 @@ type BatchRow struct {
 	// Base is the state of the log that its writer had seen. It is nil if an earlier version made
 	// the batch, or if batches before it are missing.
 	Base *trail.Base
+	// Hashes are those that the log stores for the record. One that is missing is zero.
+	// They are nil if batches before it are missing.
+	Hashes []trail.Hash
 }
+
+// String names the batch in findings.
+func (b *BatchRow) String() string { return "batch " + b.ID.String() + " of the trail" }
 
 // HeadRow is the newest state of the log.
 type HeadRow struct {
-	// Begun is false if the trail has not begun: then nothing else was read.
-	Begun      bool
 	Size       int64
 	Checkpoint string
 	// Unsealed is how many batches the log does not have yet.
 	Unsealed int64
 	// HasOtherHashes says that there are stored hashes that no batch has.
 	HasOtherHashes bool
+	Compared       Compared
 }
 
-// LeafRow is a leaf of the trail without its rows, or rows without their leaf.
-type LeafRow struct {
-	// Name names the rows, or the leaf.
-	Name string
-	// HasRows and HasLeaf say what there is. If there are both, they differ.
-	HasRows, HasLeaf bool
-	// HasOtherTexts says that the texts of a notification are not those of its
-	// digest.
-	HasOtherTexts bool
-	// IsLate says that the leaf was written long after its rows, and not when the
-	// trail began.
-	IsLate bool
-}
+// Compared is how many rows were compared with the trail, of those that Proof does not
+// count otherwise.
+type Compared struct{ Messages, Refusals, Prices, Subscriptions, Acts int64 }
 
 // Sum is a sum of quantities in two parts that cannot overflow: High * 10^9 +
 // Low.
@@ -135,11 +144,4 @@ type AccountRow struct {
 type AccountName struct {
 	CustomerNo, BranchCode, AccountSuffix int64
 	CurrencyCode                          string
-}
-
-// UnreadableRow is a row with a value that this program never writes.
-type UnreadableRow struct {
-	// Name names the operation.
-	Name  string
-	Cause error
 }

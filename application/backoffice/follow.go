@@ -4,10 +4,10 @@ import (
 	"bytes"
 	"context"
 	"iter"
+	"maps"
 	"time"
 
 	"bankingapi/domain/fund"
-	"bankingapi/domain/operation"
 	"bankingapi/domain/push"
 )
 
@@ -45,49 +45,95 @@ func (f Follower) Sales(ctx context.Context, query Query) iter.Seq2[fund.SaleEnt
 			yield(fund.SaleEntry{}, err)
 			return
 		}
-		read := func(ctx context.Context, q Query) iter.Seq2[fund.SaleEntry, error] { return f.Reader.Sales(ctx, q) }
-		ended := func(yield func(fund.SaleEntry, error) bool) bool {
+		received := unseen(ctx, f, query, f.Reader.Sales, func(s *fund.SaleEntry) Cursor { return Cursor{s.OperationID, s.Index} })
+		poll(ctx, f, func(yield func(fund.SaleEntry, error) bool) {
+			for s, err := range received {
+				if !yield(s, err) || err != nil {
+					return
+				}
+			}
 			for e, err := range EachOutcome(ctx, f.Outcomes, query.Subscription, after) {
 				if err != nil {
-					return yield(fund.SaleEntry{}, err)
+					yield(fund.SaleEntry{}, err)
+					return
 				}
 				of := query
 				of.OperationID = e.OperationID
 				for s, err := range f.Reader.Sales(ctx, of) {
 					if !yield(s, err) || err != nil {
-						return false
+						return
 					}
 				}
 				after = e.Number
 			}
-			return true
-		}
-		follow(ctx, f, query, read, func(s *fund.SaleEntry) Cursor { return Cursor{s.OperationID, s.Index} }, ended)(yield)
+		})(yield)
 	}
+}
+
+// Notifications is Reader.Notifications without an end.
+func (f Follower) Notifications(ctx context.Context, query Query) iter.Seq2[push.Entry, error] {
+	return poll(ctx, f, unseen(ctx, f, query, f.Reader.Notifications, func(n *push.Entry) Cursor { return Cursor{n.OperationID, n.Index} }))
 }
 
 // Ended yields the outcomes after that number, and then each that comes, until the
 // context ends.
 func (f Follower) Ended(ctx context.Context, subscription string, after int64) iter.Seq2[fund.Ended, error] {
-	return func(yield func(fund.Ended, error) bool) {
+	return poll(ctx, f, func(yield func(fund.Ended, error) bool) {
+		for e, err := range EachOutcome(ctx, f.Outcomes, subscription, after) {
+			if !yield(e, err) || err != nil {
+				return
+			}
+			after = e.Number
+		}
+	})
+}
+
+// poll yields what read yields, again and again, until ctx ends.
+func poll[T any](ctx context.Context, f Follower, read iter.Seq2[T, error]) iter.Seq2[T, error] {
+	return func(yield func(T, error) bool) {
 		for {
-			for e, err := range EachOutcome(ctx, f.Outcomes, subscription, after) {
-				if ctx.Err() != nil || !yield(e, err) || err != nil {
+			began := f.Now()
+			for row, err := range read {
+				if ctx.Err() != nil || !yield(row, err) || err != nil {
 					return
 				}
-				after = e.Number
 			}
-			if f.Idle != nil {
+			if ctx.Err() == nil && f.Idle != nil {
 				if err := f.Idle(); err != nil {
-					yield(fund.Ended{}, err)
+					var none T
+					yield(none, err)
 					return
 				}
 			}
 			select {
 			case <-ctx.Done():
 				return
-			case <-time.After(f.Every):
+			case <-time.After(max(f.Every, 2*f.Now().Sub(began))): // a slow read leaves the database time for others
 			}
+		}
+	}
+}
+
+// unseen yields, each time it is used, the rows that it has not yielded before.
+func unseen[T any](ctx context.Context, f Follower, query Query, read func(context.Context, Query) iter.Seq2[T, error], place func(*T) Cursor) iter.Seq2[T, error] {
+	yielded := make(map[Cursor]bool) // of the IDs from the next read on
+	return func(yield func(T, error) bool) {
+		next := FirstID(f.Now().Add(-inFlight)) // what this read cannot see has no older ID
+		for row, err := range read(ctx, query) {
+			at := place(&row)
+			if yielded[at] {
+				continue
+			}
+			if bytes.Compare(at.OperationID[:], next[:]) >= 0 {
+				yielded[at] = true
+			}
+			if !yield(row, err) || err != nil {
+				return
+			}
+		}
+		maps.DeleteFunc(yielded, func(at Cursor, _ bool) bool { return bytes.Compare(at.OperationID[:], next[:]) < 0 })
+		if bytes.Compare(next[:], query.From[:]) > 0 {
+			query.From = next
 		}
 	}
 }
@@ -115,67 +161,4 @@ func EachOutcome(ctx context.Context, from Outcomes, subscription string, after 
 			}
 		}
 	}
-}
-
-// Notifications is Reader.Notifications without an end.
-func (f Follower) Notifications(ctx context.Context, query Query) iter.Seq2[push.Entry, error] {
-	again := func(func(push.Entry, error) bool) bool { return true } // they never change
-	return follow(ctx, f, query, f.Reader.Notifications, func(n *push.Entry) Cursor { return Cursor{n.OperationID, n.Index} }, again)
-}
-
-func follow[T any](ctx context.Context, f Follower, query Query, read func(context.Context, Query) iter.Seq2[T, error], place func(*T) Cursor, again func(yield func(T, error) bool) bool) iter.Seq2[T, error] {
-	return func(yield func(T, error) bool) {
-		yielded := make(map[Cursor]bool) // of the IDs from the next read on
-		for {
-			began := f.Now()
-			next := FirstID(began.Add(-inFlight)) // what this read cannot see has no older ID
-			for row, err := range read(ctx, query) {
-				if ctx.Err() != nil {
-					return
-				}
-				if err != nil {
-					yield(row, err)
-					return
-				}
-				at := place(&row)
-				if yielded[at] {
-					continue
-				}
-				if bytes.Compare(at.OperationID[:], next[:]) >= 0 {
-					yielded[at] = true
-				}
-				if !yield(row, nil) {
-					return
-				}
-			}
-			if !again(yield) || ctx.Err() != nil {
-				return
-			}
-			if f.Idle != nil {
-				if err := f.Idle(); err != nil {
-					var none T
-					yield(none, err)
-					return
-				}
-			}
-			for at := range yielded {
-				if bytes.Compare(at.OperationID[:], next[:]) < 0 {
-					delete(yielded, at)
-				}
-			}
-			query.From = later(query.From, next)
-			select {
-			case <-ctx.Done():
-				return
-			case <-time.After(max(f.Every, 2*f.Now().Sub(began))): // a slow read leaves the database time for others
-			}
-		}
-	}
-}
-
-func later(a, b operation.ID) operation.ID {
-	if bytes.Compare(a[:], b[:]) > 0 {
-		return a
-	}
-	return b
 }

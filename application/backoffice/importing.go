@@ -2,7 +2,6 @@ package backoffice
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -65,10 +64,6 @@ func ImportOptionsOf(ctx context.Context) ImportOptions {
 	o, _ := ctx.Value(optionsKey{}).(ImportOptions)
 	return o
 }
-
-// ErrDryRun ends the transaction of an import with DryRun. Imports return nil
-// in its place.
-var ErrDryRun = errors.New("dry run")
 
 // SoldSince is the error of an import that would undo sales.
 type SoldSince struct {
@@ -147,46 +142,29 @@ func (c *ChangedPrices) Compare(line int64, existing, imported fund.Price) {
 	}
 }
 
-// Importer imports files. Make one with NewImporter.
+// Importer imports files through the port. Holdings and Accounts get the ID under which
+// their postings are found.
 type Importer struct {
-	book  Imports
-	newID func() operation.ID
+	Imports
+	NewID func() operation.ID
 }
 
-// NewImporter returns an Importer. newID makes the ID of an import, under which
-// its postings are found.
-func NewImporter(book Imports, newID func() operation.ID) *Importer {
-	return &Importer{book, newID}
+// Holdings is Imports.Holdings with a new ID.
+func (i Importer) Holdings(ctx context.Context, lines Lines[fund.Holding], written func(int64)) (Imported, error) {
+	return i.Imports.Holdings(ctx, i.NewID(), lines, written)
 }
 
-// Prices imports prices, all or none. written may be nil. The error is that of
-// the port Imports.
-func (i *Importer) Prices(ctx context.Context, lines Lines[fund.Price], written func(int64)) (Imported, error) {
-	return i.book.Prices(ctx, lines, orQuiet(written))
+// Accounts is Imports.Accounts with a new ID.
+func (i Importer) Accounts(ctx context.Context, lines Lines[fund.Account], written func(int64)) (Imported, error) {
+	return i.Imports.Accounts(ctx, i.NewID(), lines, written)
 }
 
-// Holdings imports holdings, all or none. written may be nil. The error is that
-// of the port Imports.
-func (i *Importer) Holdings(ctx context.Context, lines Lines[fund.Holding], written func(int64)) (Imported, error) {
-	return i.book.Holdings(ctx, i.newID(), lines, orQuiet(written))
-}
-
-// Accounts imports accounts, all or none. written may be nil. The error is that
-// of the port Imports.
-func (i *Importer) Accounts(ctx context.Context, lines Lines[fund.Account], written func(int64)) (Imported, error) {
-	return i.book.Accounts(ctx, i.newID(), lines, orQuiet(written))
-}
-
-// ClosedDays imports the calendar, all of it or nothing. written may be nil. The
-// error is that of the port Imports.
-func (i *Importer) ClosedDays(ctx context.Context, lines Lines[fund.ClosedDay], written func(int64)) (Imported, error) {
-	return i.book.ClosedDays(ctx, lines, orQuiet(written))
-}
+func quiet(int64) {}
 
 // orQuiet replaces a nil function by one that does nothing.
 func orQuiet(progress func(int64)) func(int64) {
 	if progress == nil {
-		return func(int64) {}
+		return quiet
 	}
 	return progress
 }

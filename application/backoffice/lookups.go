@@ -35,7 +35,8 @@ type Lookups interface {
 
 // Received is how much was received in some time.
 type Received struct {
-	// Sales are counted by fund, currency and state, which is that of now.
+	// Sales are counted by fund, currency and state, which is that of now, and by whether
+	// they were reversed.
 	Sales map[SalesKey]SalesSum
 	// Refused are operations that were refused at once.
 	Refused map[RefusedKey]int64
@@ -48,6 +49,7 @@ type SalesKey struct {
 	IMKBCode string
 	Currency money.Currency
 	State    operation.State
+	Reversed bool
 }
 
 // SalesSum is the number of sales, and their proceeds in the smallest unit of the
@@ -71,10 +73,20 @@ func (r *Received) Add(o Received) {
 	r.Messages += o.Messages
 }
 
-// InState is how many sales are in one of the states.
+// InState is how many sales are in one of the states, reversed ones too.
 func (r Received) InState(states ...operation.State) (sales int64) {
 	for key, sum := range r.Sales {
 		if slices.Contains(states, key.State) {
+			sales += sum.Sales
+		}
+	}
+	return sales
+}
+
+// Reversed is how many sales were reversed.
+func (r Received) Reversed() (sales int64) {
+	for key, sum := range r.Sales {
+		if key.Reversed {
 			sales += sum.Sales
 		}
 	}
@@ -96,12 +108,6 @@ type DueDay struct {
 	Operations, Sales int64
 }
 
-// Finder looks things up. Make one with NewFinder.
-type Finder struct{ reader Reader }
-
-// NewFinder returns a Finder.
-func NewFinder(reader Reader) *Finder { return &Finder{reader} }
-
 // Line is a posting in a customer's statement.
 type Line struct {
 	fund.PostingEntry
@@ -119,10 +125,10 @@ type position struct {
 // quantity of each holding and balance of each account, in the order of
 // PostedAt. The zero time takes all. It keeps one number for each holding and
 // account in memory.
-func (f *Finder) Statement(ctx context.Context, customerNo int64, until time.Time) iter.Seq2[Line, error] {
+func (o *Office) Statement(ctx context.Context, customerNo int64, until time.Time) iter.Seq2[Line, error] {
 	return func(yield func(Line, error) bool) {
 		after := make(map[position]int64)
-		for p, err := range f.reader.Postings(ctx, Query{CustomerNo: customerNo, Until: until, Order: ByTime}) {
+		for p, err := range o.Reader.Postings(ctx, Query{CustomerNo: customerNo, Until: until, Order: ByTime}) {
 			if err != nil {
 				yield(Line{}, err)
 				return
@@ -146,12 +152,16 @@ type Customer struct {
 // what the customer had before until. The past is the sum of the postings: it has no
 // holding or account that was imported with zero and never moved. An unknown customer
 // has nothing.
-func (f *Finder) Customer(ctx context.Context, customerNo int64, until time.Time) (c Customer, err error) {
+func (o *Office) Customer(ctx context.Context, customerNo int64, until time.Time) (c Customer, err error) {
 	if until.IsZero() {
-		return f.now(ctx, customerNo)
+		of := Query{CustomerNo: customerNo}
+		if c.Holdings, err = collect(o.Reader.Holdings(ctx, of)); err == nil {
+			c.Accounts, err = collect(o.Reader.Accounts(ctx, of))
+		}
+		return c, err
 	}
 	holdings, accounts := make(map[fund.HoldingKey]int64), make(map[fund.AccountKey]int64)
-	for line, err := range f.Statement(ctx, customerNo, until) {
+	for line, err := range o.Statement(ctx, customerNo, until) {
 		switch {
 		case err != nil:
 			return Customer{}, err
@@ -170,15 +180,6 @@ func (f *Finder) Customer(ctx context.Context, customerNo int64, until time.Time
 	return c, nil
 }
 
-func (f *Finder) now(ctx context.Context, customerNo int64) (c Customer, err error) {
-	of := Query{CustomerNo: customerNo}
-	if c.Holdings, err = collect(f.reader.Holdings(ctx, of)); err != nil {
-		return Customer{}, err
-	}
-	c.Accounts, err = collect(f.reader.Accounts(ctx, of))
-	return c, err
-}
-
 func collect[T any](rows iter.Seq2[T, error]) (all []T, err error) {
 	for row, err := range rows {
 		if err != nil {
@@ -191,26 +192,16 @@ func collect[T any](rows iter.Seq2[T, error]) (all []T, err error) {
 
 // OperationsOf finds the operations that a subscription sent with a CallerId: at
 // most one of each kind. The error is ErrNotFound or that of a port.
-func (o *Office) OperationsOf(ctx context.Context, subscription, callerID string) (all []Operation, err error) {
-	for _, name := range operation.Names {
-		found, err := o.OperationOf(ctx, idempotency.Key{CallerID: callerID, Subscription: subscription, Operation: name})
-		switch {
-		case err == nil:
-			all = append(all, found)
-		case !errors.Is(err, ErrNotFound):
-			return nil, err
-		}
-	}
-	if len(all) == 0 {
-		return nil, ErrNotFound
-	}
-	return all, nil
+func (o *Office) OperationsOf(ctx context.Context, subscription, callerID string) ([]Operation, error) {
+	return existing(operation.Names[:], func(name operation.Name) (Operation, error) {
+		return o.OperationOf(ctx, idempotency.Key{CallerID: callerID, Subscription: subscription, Operation: name})
+	})
 }
 
 // OperationsOfRequest finds the operations of an X-Request-Id, in the order in
 // which they were received. A caller may send one ID more than once. If the
 // caller sent none, the ID is that of the operation.
-func (o *Office) OperationsOfRequest(ctx context.Context, requestID string) (all []Operation, err error) {
+func (o *Office) OperationsOfRequest(ctx context.Context, requestID string) ([]Operation, error) {
 	var ids []operation.ID
 	for d, err := range o.Reader.Decisions(ctx, Query{RequestID: requestID}) {
 		if err != nil {
@@ -221,15 +212,18 @@ func (o *Office) OperationsOfRequest(ctx context.Context, requestID string) (all
 	if id, err := operation.ParseID(requestID); err == nil && !slices.Contains(ids, id) {
 		ids = append(ids, id)
 	}
-	for _, id := range ids {
-		found, err := o.Operation(ctx, id)
-		if errors.Is(err, ErrNotFound) {
-			continue
-		}
-		if err != nil {
+	return existing(ids, func(id operation.ID) (Operation, error) { return o.Operation(ctx, id) })
+}
+
+// existing are the operations that find finds. The error is ErrNotFound if it finds none.
+func existing[Key any](keys []Key, find func(Key) (Operation, error)) (all []Operation, err error) {
+	for _, key := range keys {
+		switch found, err := find(key); {
+		case err == nil:
+			all = append(all, found)
+		case !errors.Is(err, ErrNotFound):
 			return nil, err
 		}
-		all = append(all, found)
 	}
 	if len(all) == 0 {
 		return nil, ErrNotFound
@@ -250,6 +244,19 @@ func (o *Office) Correction(ctx context.Context, id operation.ID, at time.Time) 
 		}
 	}
 	return nil, nil //nolint:nilnil // most operations have none
+}
+
+// CorrectionOf finds the act that reversed or cancelled an operation. It is nil as that of
+// Correction is.
+func (o *Office) CorrectionOf(ctx context.Context, of *Operation) (*audit.Act, error) {
+	id, at := of.ID, of.Cancelled()
+	if of.Reversal != nil {
+		id, at = of.Reversal.ID, of.Reversal.At
+	}
+	if at.IsZero() {
+		return nil, nil //nolint:nilnil // most operations have none
+	}
+	return o.Correction(ctx, id, at)
 }
 
 // LastVerified returns the act of the newest Verify since a time that any program has

@@ -30,11 +30,11 @@ func bank(t *testing.T) (*fake.Store, *backoffice.Office) {
 	var ids fake.IDs
 	store := fake.NewStore()
 	office := backoffice.New(store.Backoffice(nil, func() time.Time { return noon.Add(-time.Hour) }), audit.Acts{NewID: ids.Next}, time.UTC)
-	_, err := office.Importer.Prices(t.Context(), lines(onePrice), nil)
+	_, err := office.Importer.Prices(t.Context(), lines(onePrice), func(int64) {})
 	require.NoError(t, err)
-	_, err = office.Importer.Holdings(t.Context(), lines(fund.Holding{Key: oneFund, Units: 100_000_000}), nil)
+	_, err = office.Importer.Holdings(t.Context(), lines(fund.Holding{Key: oneFund, Units: 100_000_000}), func(int64) {})
 	require.NoError(t, err)
-	_, err = office.Importer.Accounts(t.Context(), lines(fund.Account{Key: oneLira, Balance: money.New(0, lira)}), nil)
+	_, err = office.Importer.Accounts(t.Context(), lines(fund.Account{Key: oneLira, Balance: money.New(0, lira)}), func(int64) {})
 	require.NoError(t, err)
 	return store, office
 }
@@ -94,7 +94,7 @@ func TestAStatementHasRunningBalances(t *testing.T) {
 		money           bool
 	}
 	var found []line
-	for l, err := range office.Finder.Statement(t.Context(), 1001, time.Time{}) {
+	for l, err := range office.Statement(t.Context(), 1001, time.Time{}) {
 		require.NoError(t, err)
 		found = append(found, line{l.Quantity, l.After, l.IsMoney()})
 	}
@@ -111,7 +111,7 @@ func TestACustomerNowAndThen(t *testing.T) {
 	sell(t, store, 1, "", 0, 10)
 	sell(t, store, 2, "", 0, 20)
 	customer := func(until time.Time) backoffice.Customer {
-		c, err := office.Finder.Customer(t.Context(), 1001, until)
+		c, err := office.Customer(t.Context(), 1001, until)
 		require.NoError(t, err)
 		return c
 	}
@@ -126,7 +126,7 @@ func TestACustomerNowAndThen(t *testing.T) {
 	require.Equal(t, has(90_000_000, 2500), customer(noon.Add(2*time.Minute)))
 	require.Equal(t, backoffice.Customer{Holdings: []fund.Holding{{Key: oneFund, Units: 100_000_000}}}, customer(noon))
 	require.Empty(t, customer(noon.Add(-2*time.Hour)))
-	unknown, err := office.Finder.Customer(t.Context(), 1002, time.Time{})
+	unknown, err := office.Customer(t.Context(), 1002, time.Time{})
 	require.NoError(t, err)
 	require.Empty(t, unknown)
 }

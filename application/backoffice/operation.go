@@ -3,6 +3,7 @@ package backoffice
 import (
 	"errors"
 	"sort"
+	"time"
 
 	"bankingapi/domain/fault"
 	"bankingapi/domain/fund"
@@ -73,6 +74,14 @@ func (o *Operation) Faults() []fault.Fault {
 		return o.Record.Outcome.Faults
 	}
 	return nil
+}
+
+// Cancelled returns when the operation was cancelled. It returns the zero time if it was not.
+func (o *Operation) Cancelled() (at time.Time) {
+	if len(o.Sales) > 0 && o.Sales[0].Refusal == fault.Cancelled {
+		at = o.Sales[0].SettledAt
+	}
+	return at
 }
 
 // salesAt are the sales with that index: one, unless somebody has changed the book.

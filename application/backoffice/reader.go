@@ -1,6 +1,7 @@
 package backoffice
 
 import (
+	"cmp"
 	"context"
 	"encoding/binary"
 	"iter"
@@ -171,24 +172,11 @@ type Decision struct {
 
 // IsEmpty reports whether the book has no price, no holding and no account.
 func IsEmpty(ctx context.Context, r Reader) (bool, error) {
-	for _, is := range []func() (bool, error){
-		func() (bool, error) { return none(r.Prices(ctx, Query{Limit: 1})) },
-		func() (bool, error) { return none(r.Holdings(ctx, Query{Limit: 1})) },
-		func() (bool, error) { return none(r.Accounts(ctx, Query{Limit: 1})) },
-	} {
-		if empty, err := is(); !empty || err != nil {
-			return false, err
-		}
-	}
-	return true, nil
-}
-
-// none reports whether a stream has no row.
-func none[T any](rows iter.Seq2[T, error]) (bool, error) {
-	for _, err := range rows {
-		return false, err
-	}
-	return true, nil
+	prices, err1 := collect(r.Prices(ctx, Query{Limit: 1}))
+	holdings, err2 := collect(r.Holdings(ctx, Query{Limit: 1}))
+	accounts, err3 := collect(r.Accounts(ctx, Query{Limit: 1}))
+	err := cmp.Or(err1, err2, err3)
+	return err == nil && len(prices)+len(holdings)+len(accounts) == 0, err
 }
 
 // Counted reports every thousandth row, and the number of all rows at the end.

@@ -32,12 +32,16 @@ func TestTheReportOfAnAuditor(t *testing.T) {
 	require.NotContains(t, text, "trail-")
 
 	report.Proof.Batches, report.Proof.Findings = 4, 1002
+	report.Proof.Trail.Compared = backoffice.Compared{Messages: 11, Refusals: 12, Prices: 13, Subscriptions: 14, Acts: 15}
 	for range 1001 {
 		report.Found(backoffice.Finding{Rule: "holding-exists", Text: "holding 1001 is missing"})
 	}
 	text = report.Text()
 	require.Contains(t, text, "NOT CORRECT: 1002 findings")
 	require.Contains(t, text, "And 2 more.")
+	for _, row := range [][2]string{{"Messages", "11"}, {"Refusals", "12"}, {"Prices", "13"}, {"Subscriptions", "14"}, {"Acts", "15"}} {
+		require.Regexp(t, "\n  "+row[0]+" +"+row[1]+"\n", text)
+	}
 	require.Equal(t, backoffice.MaxFindings, strings.Count(text, "holding 1001 is missing"))
 	for _, rule := range backoffice.Rules() {
 		require.Contains(t, text, rule.Name)

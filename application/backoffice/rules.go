@@ -5,7 +5,6 @@ import (
 	"math/big"
 	"slices"
 
-	"bankingapi/domain/decimal"
 	"bankingapi/domain/fund"
 	"bankingapi/domain/money"
 	"bankingapi/domain/operation"
@@ -39,19 +38,46 @@ type rule[Row any] struct {
 	check func(row *Row, broken func(text string))
 }
 
-// says checks a row with a finding that is empty if the row keeps the rule.
-func says[Row any](finding func(*Row) string) func(*Row, func(string)) {
-	return func(row *Row, broken func(string)) {
-		if text := finding(row); text != "" {
-			broken(text)
-		}
-	}
+// summed is a holding or an account with the sum of its postings.
+type summed struct {
+	*PositionSums
+	name     fmt.Stringer
+	decimals int
 }
 
-var holdingRules = []rule[HoldingRow]{
-	{Rule{"holding-exists", "Every posting of units belongs to a holding."}, says(func(h *HoldingRow) string { return h.missing(h) })},
-	{Rule{"holding-not-negative", "No holding is below zero."}, says(func(h *HoldingRow) string { return h.negative(h, fund.UnitDecimals) })},
-	{Rule{"holding-is-its-postings", "Every holding is the sum of its postings."}, says(func(h *HoldingRow) string { return h.differs(h, fund.UnitDecimals) })},
+var (
+	holdingRules = positionRules(
+		Rule{"holding-exists", "Every posting of units belongs to a holding."},
+		Rule{"holding-not-negative", "No holding is below zero."},
+		Rule{"holding-is-its-postings", "Every holding is the sum of its postings."},
+	)
+	accountRules = positionRules(
+		Rule{"account-exists", "Every posting of money belongs to an account."},
+		Rule{"account-not-negative", "No balance is below zero."},
+		Rule{"account-is-its-postings", "Every balance is the sum of its postings."},
+	)
+)
+
+// positionRules judge a position. isSum passes over those that the other rules name.
+func positionRules(exists, notNegative, isSum Rule) []rule[summed] {
+	return []rule[summed]{
+		{exists, func(p *summed, broken func(string)) {
+			if !p.Exists {
+				broken(fmt.Sprintf("%s: is not there, but has %d postings", p.name, p.Postings))
+			}
+		}},
+		{notNegative, func(p *summed, broken func(string)) {
+			if p.Quantity < 0 {
+				broken(fmt.Sprintf("%s: is below zero: %s", p.name, exact(big.NewInt(p.Quantity), p.decimals)))
+			}
+		}},
+		{isSum, func(p *summed, broken func(string)) {
+			held, posted := big.NewInt(p.Quantity), p.Posted.Value()
+			if p.Exists && p.Quantity >= 0 && held.Cmp(posted) != 0 {
+				broken(fmt.Sprintf("%s: is %s, but its postings sum to %s", p.name, exact(held, p.decimals), exact(posted, p.decimals)))
+			}
+		}},
+	}
 }
 
 // String names the holding in findings.
@@ -59,41 +85,9 @@ func (h *HoldingRow) String() string {
 	return fmt.Sprintf("holding %d %s %q", h.Key.CustomerNo, h.Key.IMKBCode, h.Key.HolderCorporationName)
 }
 
-var accountRules = []rule[AccountRow]{
-	{Rule{"account-exists", "Every posting of money belongs to an account."}, says(func(a *AccountRow) string { return a.missing(a) })},
-	{Rule{"account-not-negative", "No balance is below zero."}, says(func(a *AccountRow) string { return a.negative(a, decimalsOf(a.Key.CurrencyCode)) })},
-	{Rule{"account-is-its-postings", "Every balance is the sum of its postings."}, says(func(a *AccountRow) string { return a.differs(a, decimalsOf(a.Key.CurrencyCode)) })},
-}
-
 // String names the account in findings.
 func (a *AccountRow) String() string {
 	return fmt.Sprintf("account %d-%d-%d %s", a.Key.BranchCode, a.Key.CustomerNo, a.Key.AccountSuffix, a.Key.CurrencyCode)
-}
-
-func (p *PositionSums) missing(of fmt.Stringer) string {
-	if p.Exists {
-		return ""
-	}
-	return fmt.Sprintf("%s: is not there, but has %d postings", of, p.Postings)
-}
-
-func (p *PositionSums) negative(of fmt.Stringer, decimals int) string {
-	if p.Quantity >= 0 {
-		return ""
-	}
-	return fmt.Sprintf("%s: is below zero: %s", of, exact(big.NewInt(p.Quantity), decimals))
-}
-
-// differs passes over positions that the other rules name.
-func (p *PositionSums) differs(of fmt.Stringer, decimals int) string {
-	if !p.Exists || p.Quantity < 0 {
-		return ""
-	}
-	held, posted := big.NewInt(p.Quantity), p.Posted.Value()
-	if held.Cmp(posted) == 0 {
-		return ""
-	}
-	return fmt.Sprintf("%s: is %s, but its postings sum to %s", of, exact(held, decimals), exact(posted, decimals))
 }
 
 // operationRules judge an operation with its sales and postings.
@@ -312,21 +306,8 @@ func postingName(p *fund.PostingEntry) string {
 // zeroSum is checked once, for the totals of each fund and currency.
 var zeroSum = Rule{"zero-sum", "Units of each fund and money of each currency sum to zero over customers and bank."}
 
-// decimalsOf is the number of decimals of a stored currency code. An unknown
-// one has none.
-func decimalsOf(currencyCode string) int {
-	currency, _ := money.ParseCurrency(currencyCode)
-	return currency.Decimals()
-}
-
 // exact formats n / 10^decimals.
 func exact(n *big.Int, decimals int) string {
-	if n.IsInt64() {
-		return decimal.FormatFixed(n.Int64(), decimals)
-	}
-	digits := n.String()
-	if decimals == 0 {
-		return digits
-	}
-	return digits[:len(digits)-decimals] + "." + digits[len(digits)-decimals:]
+	one := new(big.Int).Exp(big.NewInt(10), big.NewInt(int64(decimals)), nil)
+	return new(big.Rat).SetFrac(n, one).FloatString(decimals)
 }

@@ -1,30 +1,26 @@
 package backoffice
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 
-	"bankingapi/domain/operation"
 	"bankingapi/domain/trail"
 )
 
 // TrailCheck is what Verify needs to check the trail.
 type TrailCheck struct {
+	// TrailProof is what is known before: Reason, PublicKey, which is that of Open, and
+	// Warnings.
+	TrailProof
 	// Keys are those with which the leaves were written. nil means that the trail is not compared;
 	// Reason says why not.
-	Keys   *trail.Keys
-	Reason string
-	// PublicKey is the key of Open, for people.
-	PublicKey string
+	Keys *trail.Keys
 	// Open verifies the signature of a checkpoint and returns what it says.
-	Open func(checkpoint string) (size int64, root trail.Hash, err error)
+	Open func(checkpoint string) (trail.Base, error)
 	// Earlier are files with checkpoints, which the log must extend.
 	Earlier []Earlier
-	// Problem says why the trail cannot be checked. It is empty if it can.
-	Problem string
-	// Warnings are what people should know of the check.
-	Warnings []string
+	// IsProblem says that the trail cannot be checked, for the Reason.
+	IsProblem bool
 }
 
 // Earlier is what a file has of this log.
@@ -43,8 +39,9 @@ type TrailProof struct {
 	PublicKey string
 	// Newest is the newest checkpoint in the database, Extends are the newest ones of the files
 	// whose checkpoints the log must extend.
-	Newest  string
-	Extends []string
+	Newest   string
+	Extends  []string
+	Compared Compared
 	// Warnings are what people should know of the check.
 	Warnings []string
 }
@@ -77,35 +74,29 @@ type trailRun struct {
 	newest []trail.Hash
 	// roots are those of the log at the sizes of checkpoints.
 	roots map[int64]trail.Hash
-	// last is the newest record, hashes are those that the log stores for it.
-	last   operation.ID
-	hashes []trail.Hash
 	// other are the stored hashes that differ.
 	other []otherHash
 }
 
-// otherHash is a stored hash that is not that of the batches. batch is not zero if
-// it is the hash of a record.
+// otherHash is a stored hash that is not that of the batches. batch is that whose
+// record has the hash, or empty.
 type otherHash struct {
 	index int64
-	batch operation.ID
+	batch string
 }
 
 // mostOther bounds how many stored hashes are named.
 const mostOther = 10_000
 
-// witness returns nil if the trail is not to be checked.
-func (c *TrailCheck) witness(v *verification) *TrailWitness {
+// witness lets w receive the trail, if it is to be checked.
+func (c *TrailCheck) witness(v *verification, w *Witness) {
 	if c == nil {
-		return nil
+		return
 	}
-	v.proof.Trail = TrailProof{Reason: cmp.Or(c.Problem, c.Reason), PublicKey: c.PublicKey, Warnings: c.Warnings}
-	if c.Problem != "" {
-		v.found(trailKey, c.Problem)
-		return nil
-	}
-	if c.Keys == nil {
-		return nil
+	v.proof.Trail = c.TrailProof
+	if c.IsProblem {
+		v.found(trailKey, c.Reason)
+		return
 	}
 	run := &trailRun{verification: v, check: c, roots: make(map[int64]trail.Hash)}
 	for _, file := range c.Earlier {
@@ -114,13 +105,11 @@ func (c *TrailCheck) witness(v *verification) *TrailWitness {
 		}
 	}
 	run.keep()
-	return &TrailWitness{Keys: c.Keys, Record: run.record, Foreign: run.foreign, Hashes: run.compare, Head: run.head, Leaf: run.leaf}
+	w.Keys, w.Batch, w.Head = c.Keys, run.batch, run.head
 }
 
 // state names a state of the log.
-func state(size int64, root trail.Hash) string {
-	return fmt.Sprintf("size %d and root %s", size, root)
-}
+func state(of trail.Base) string { return fmt.Sprintf("size %d and root %s", of.Size, of.Root) }
 
 // keep keeps the root of the tree if a checkpoint is of its size.
 func (r *trailRun) keep() {
@@ -129,52 +118,39 @@ func (r *trailRun) keep() {
 	}
 }
 
-func (r *trailRun) record(b *BatchRow) error {
+// mostRoots bounds how old a base may be, and the memory for roots.
+const mostRoots = 1 << 20
+
+func (r *trailRun) batch(b *BatchRow) error {
+	size := r.tree.Size()
 	if !b.IsSealed {
-		r.found(trailBatch, fmt.Sprintf("batch %s of the trail: it was not made by this service", b.ID))
+		r.found(trailBatch, b.String()+": it was not made by this service")
 	}
 	if len(r.newest) < mostRoots {
 		r.newest = append(r.newest, trail.Hash{})
 	}
-	r.newest[r.tree.Size()%mostRoots] = r.tree.Root()
+	r.newest[size%mostRoots] = r.tree.Root()
 	if b.Base != nil && len(r.other) == 0 && !r.has(b.Base) { // a batch that was changed changes the roots too
-		if err := r.foreign(b.ID); err != nil {
-			return err
-		}
+		r.found(trailBatch, Foreign.Of(b.String()).Text)
 	}
-	r.last, r.hashes = b.ID, r.tree.Append(b.Record)
+	for i, hash := range r.tree.Append(b.Record) {
+		if b.Hashes == nil || i < len(b.Hashes) && b.Hashes[i] == hash || len(r.other) == mostOther {
+			continue
+		}
+		o := otherHash{index: trail.StoredHashes(size) + int64(i)}
+		if i == 0 {
+			o.batch = b.String()
+		}
+		r.other = append(r.other, o)
+	}
 	r.keep()
 	r.rows++
 	return nil
 }
 
-// mostRoots bounds how old a base may be, and the memory for roots.
-const mostRoots = 1 << 20
-
 // has reports whether the log was in that state.
 func (r *trailRun) has(base *trail.Base) bool {
 	return base.Size >= 0 && base.Size <= r.tree.Size() && base.Size > r.tree.Size()-mostRoots && r.newest[base.Size%mostRoots] == base.Root
-}
-
-func (r *trailRun) foreign(id operation.ID) error {
-	r.found(trailBatch, fmt.Sprintf("batch %s of the trail: it was made for another log, by a copy of this book or before a restore", id))
-	return nil
-}
-
-// compare compares the stored hashes of the newest record.
-func (r *trailRun) compare(stored []trail.Hash) error {
-	first := trail.StoredHashes(r.tree.Size() - 1)
-	for i, hash := range r.hashes {
-		if i < len(stored) && stored[i] == hash || len(r.other) == mostOther {
-			continue
-		}
-		o := otherHash{index: first + int64(i)}
-		if i == 0 {
-			o.batch = r.last
-		}
-		r.other = append(r.other, o)
-	}
-	return nil
 }
 
 // judgeHashes names what belongs to the stored hashes that differ. If the batches
@@ -182,38 +158,19 @@ func (r *trailRun) compare(stored []trail.Hash) error {
 // record shows that another batch was at its place. The hashes above it differ
 // too, and say nothing then.
 func (r *trailRun) judgeHashes(isLog bool) {
-	isBatch := func(o otherHash) bool { return o.batch != operation.ID{} }
-	if !isLog && slices.ContainsFunc(r.other, isBatch) {
-		for _, o := range r.other {
-			if isBatch(o) {
-				r.found(trailPlace, fmt.Sprintf("batch %s of the trail: the log has another batch at its place", o.batch))
-			}
-		}
-		return
-	}
+	isPlace := !isLog && slices.ContainsFunc(r.other, func(o otherHash) bool { return o.batch != "" })
 	for _, o := range r.other {
-		r.found(trailHashes, fmt.Sprintf("hash %d of the log: was changed or removed", o.index))
+		switch {
+		case !isPlace:
+			r.found(trailHashes, fmt.Sprintf("hash %d of the log: was changed or removed", o.index))
+		case o.batch != "":
+			r.found(trailPlace, o.batch+": the log has another batch at its place")
+		}
 	}
-}
-
-func (r *trailRun) leaf(l *LeafRow) error {
-	switch {
-	case l.HasOtherTexts:
-		r.found(trailTexts, l.Name+": its texts are not those that came")
-	case l.IsLate:
-		r.found(trailNotAdded, l.Name+": came into the trail long after its time")
-	case l.HasRows && l.HasLeaf:
-		r.found(trailUnchanged, l.Name+": was changed after it was written")
-	case l.HasRows:
-		r.found(trailNotAdded, l.Name+": is not in the trail")
-	default:
-		r.found(trailNotRemoved, l.Name+": is in the trail, but its rows are not there")
-	}
-	return nil
 }
 
 func (r *trailRun) head(h *HeadRow) error {
-	r.proof.Batches, r.proof.Unsealed = r.tree.Size(), h.Unsealed
+	r.proof.Batches, r.proof.Unsealed, r.proof.Trail.Compared = r.tree.Size(), h.Unsealed, h.Compared
 	for _, file := range r.check.Earlier {
 		flaws, newest := 0, trail.Base{}
 		flaw := func(text string) {
@@ -236,26 +193,26 @@ func (r *trailRun) head(h *HeadRow) error {
 		}
 		if flaws == 0 {
 			r.proof.Trail.Extends = append(r.proof.Trail.Extends, fmt.Sprintf("%s: %s, the newest has %s",
-				file.Name, plural(len(file.Checkpoints), "checkpoint"), state(newest.Size, newest.Root)))
+				file.Name, plural(len(file.Checkpoints), "checkpoint"), state(newest)))
 		}
 	}
 	if h.Size == 0 && h.Checkpoint == "" && r.tree.Size() == 0 {
 		return nil
 	}
-	size, root, err := r.check.Open(h.Checkpoint)
+	signed, err := r.check.Open(h.Checkpoint)
 	if err == nil {
-		r.proof.Trail.Newest = state(size, root)
+		r.proof.Trail.Newest = state(signed)
 	}
-	r.judgeHashes(err == nil && root == r.tree.Root())
+	r.judgeHashes(err == nil && signed.Root == r.tree.Root())
 	if h.HasOtherHashes {
 		r.found(trailHashes, "the log has hashes that no batch has")
 	}
 	switch {
 	case err != nil:
 		r.found(trailLog, "the newest checkpoint cannot be used: "+err.Error())
-	case size != r.tree.Size() || h.Size != size:
-		r.found(trailLog, fmt.Sprintf("the log has %d batches, and its checkpoint says %d", r.tree.Size(), size))
-	case root != r.tree.Root():
+	case signed.Size != r.tree.Size() || h.Size != signed.Size:
+		r.found(trailLog, fmt.Sprintf("the log has %d batches, and its checkpoint says %d", r.tree.Size(), signed.Size))
+	case signed.Root != r.tree.Root():
 		r.found(trailLog, "the batches of the log are not those of its checkpoint")
 	}
 	return nil

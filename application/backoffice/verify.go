@@ -10,6 +10,7 @@ import (
 
 	"bankingapi/domain/audit"
 	"bankingapi/domain/fund"
+	"bankingapi/domain/money"
 )
 
 // Proof is the result of Verify, with the number of rows that it checked.
@@ -81,10 +82,10 @@ type Watch struct {
 
 // Trail is the trail of a book, as Office.Verify needs it.
 type Trail interface {
-	// Verifier returns a Verifier that also checks the trail, against its newest
-	// checkpoint outside the database and those in the contents of files. The error is
-	// fault.Invalid if a content has no checkpoint.
-	Verifier(ctx context.Context, v *Verifier, against []string) (*Verifier, error)
+	// Check returns how to check the trail, against its newest checkpoint outside the
+	// database and those in the contents of files. The error is fault.Invalid if a content
+	// has no checkpoint.
+	Check(ctx context.Context, against []string) (TrailCheck, error)
 	// MayAct reports whether an act can be written.
 	MayAct(ctx context.Context) bool
 }
@@ -93,7 +94,8 @@ type Trail interface {
 // against. It keeps the act of the person in ctx, if there is one. The check
 // counts although the act cannot be kept, as on a server that only reads.
 func (o *Office) Verify(ctx context.Context, against []string, w Watch) (proof Proof, err error) {
-	act, v, report := o.Acts.New(ctx, VerifyAct, "", ""), o.Verifier, w.Report
+	act, report := o.Acts.New(ctx, VerifyAct, "", ""), w.Report
+	check := TrailCheck{TrailProof: TrailProof{Reason: "This storage keeps no trail."}}
 	if report != nil && o.About != nil {
 		if *report, err = o.About(ctx); err != nil {
 			return proof, err
@@ -108,14 +110,12 @@ func (o *Office) Verify(ctx context.Context, against []string, w Watch) (proof P
 			}
 		}
 	}
-	if o.Trail == nil {
-		v = v.WithTrail(TrailCheck{Reason: "This storage keeps no trail."})
-	} else {
-		if v, err = o.Trail.Verifier(ctx, v, against); err != nil {
+	if o.Trail != nil {
+		if check, err = o.Trail.Check(ctx, against); err != nil {
 			return proof, err
 		}
 	}
-	proof, err = v.Verify(ctx, w)
+	proof, err = o.Verifier.WithTrail(check).Verify(ctx, w)
 	if err == nil && act.Who != (audit.Who{}) && (o.Trail == nil || o.Trail.MayAct(ctx)) {
 		act.Details = proof.String()
 		if err := o.Audit.Record(ctx, act); err != nil && o.Unkept != nil {
@@ -151,24 +151,15 @@ func (v *Verifier) Verify(ctx context.Context, w Watch) (Proof, error) {
 	w.Progress = orQuiet(w.Progress)
 	run := verification{watch: w, units: make(map[string]*total), money: make(map[string]*total)}
 	run.broken = func(text string) { run.found(*run.rule, text) }
-	err := v.evidence.Read(ctx, Witness{
-		Holding:   run.holding,
-		Account:   run.account,
-		Operation: run.operation,
-		Posting: func(name string) error {
-			run.found(postingShape, name+": is neither of units nor of money")
+	witness := Witness{
+		Holding: run.holding, Account: run.account, Operation: run.operation,
+		Found: func(f Finding) error {
+			run.found(Rule{Name: f.Rule}, f.Text)
 			return nil
 		},
-		Outcome: func(finding string) error {
-			run.found(outcomeOfEnd, finding)
-			return nil
-		},
-		Unreadable: func(row *UnreadableRow) error {
-			run.found(readable, row.Name+": "+row.Cause.Error())
-			return nil
-		},
-		Trail: v.trail.witness(&run),
-	})
+	}
+	v.trail.witness(&run, &witness)
+	err := v.evidence.Read(ctx, witness)
 	if err != nil {
 		return run.proof, err
 	}
@@ -186,6 +177,7 @@ type verification struct {
 	rows, told   int64 // told is what Progress was told last
 	proof        Proof
 	units, money map[string]*total
+	judged       summed // one memory serves all
 }
 
 // total is a sum of any size.
@@ -213,37 +205,38 @@ func (v *verification) found(r Rule, text string) {
 }
 
 func (v *verification) holding(h *HoldingRow) error {
-	v.add(v.units, h.Key.IMKBCode+" "+h.Key.HolderCorporationName, fund.UnitDecimals, &h.PositionSums)
-	if h.Exists {
-		v.proof.Holdings++
-	}
-	return judge(v, holdingRules, h)
+	of := h.Key.IMKBCode + " " + h.Key.HolderCorporationName
+	return v.position(summed{&h.PositionSums, h, fund.UnitDecimals}, holdingRules, &v.proof.Holdings, v.units, of)
 }
 
 func (v *verification) account(a *AccountRow) error {
-	v.add(v.money, a.Key.CurrencyCode, decimalsOf(a.Key.CurrencyCode), &a.PositionSums)
-	if a.Exists {
-		v.proof.Accounts++
-	}
-	return judge(v, accountRules, a)
+	currency, _ := money.ParseCurrency(a.Key.CurrencyCode) // an unknown one has no decimals
+	p := summed{&a.PositionSums, a, currency.Decimals()}
+	return v.position(p, accountRules, &v.proof.Accounts, v.money, a.Key.CurrencyCode)
 }
 
-func (v *verification) operation(o *Operation) error {
-	v.proof.Sales += int64(len(o.Sales))
-	return judge(v, operationRules, o)
-}
-
-// add adds a position and its postings to a total.
-func (v *verification) add(to map[string]*total, name string, decimals int, p *PositionSums) {
-	t := to[name]
+// position counts a position, adds it and its postings to the total with that name,
+// and judges it.
+func (v *verification) position(p summed, rules []rule[summed], exist *int64, totals map[string]*total, of string) error {
+	t := totals[of]
 	if t == nil {
-		t = &total{decimals: decimals}
-		to[name] = t
+		t = &total{decimals: p.decimals}
+		totals[of] = t
 	}
 	t.customers.Add(&t.customers, big.NewInt(p.Quantity))
 	t.postings.Add(&t.postings, p.Posted.Value())
 	v.proof.Postings += p.Postings
 	v.rows += p.Postings
+	if p.Exists {
+		*exist++
+	}
+	v.judged = p
+	return judge(v, rules, &v.judged)
+}
+
+func (v *verification) operation(o *Operation) error {
+	v.proof.Sales += int64(len(o.Sales))
+	return judge(v, operationRules, o)
 }
 
 // totals closes the sums, and checks that each is zero over both sides.

@@ -22,20 +22,15 @@ type rows struct {
 	holdings   []backoffice.HoldingRow
 	accounts   []backoffice.AccountRow
 	operations []backoffice.Operation
-	postings   []string
-	outcomes   []string
-	unreadable []backoffice.UnreadableRow
+	found      []backoffice.Finding
 	err        error
 }
 
 func (r *rows) Read(_ context.Context, w backoffice.Witness) error {
-	for _, name := range r.postings {
-		_ = w.Posting(name)
+	for _, f := range r.found {
+		_ = w.Found(f)
 	}
-	for _, finding := range r.outcomes {
-		_ = w.Outcome(finding)
-	}
-	return errors.Join(tell(r.holdings, w.Holding), tell(r.accounts, w.Account), tell(r.operations, w.Operation), tell(r.unreadable, w.Unreadable), r.err)
+	return errors.Join(tell(r.holdings, w.Holding), tell(r.accounts, w.Account), tell(r.operations, w.Operation), r.err)
 }
 
 func tell[Row any](all []Row, to func(*Row) error) error {
@@ -181,6 +176,7 @@ func TestEveryColumnIsProved(t *testing.T) {
 	proceeds := func(change func(*fund.PostingEntry)) *rows {
 		return of(completed(), func(o *whole) { change(&o.Postings[1]) })
 	}
+	found := func(f backoffice.Finding) *rows { return &rows{found: []backoffice.Finding{f}} }
 	undone := func(at int, change func(*fund.PostingEntry)) *rows {
 		return of(reversed(), func(o *whole) { change(&o.ReversalPostings[at]) })
 	}
@@ -297,13 +293,13 @@ func TestEveryColumnIsProved(t *testing.T) {
 			"another account": undone(1, func(p *fund.PostingEntry) { p.Account.AccountSuffix++ }),
 		}},
 		"posting-shape": {"posting 01000000-0000-0000-0000-000000000000/0/1 of customer 1: is neither of units nor of money", cases{
-			"a shape": {postings: []string{"posting 01000000-0000-0000-0000-000000000000/0/1 of customer 1"}},
+			"a shape": found(backoffice.WrongShape.Of("posting 01000000-0000-0000-0000-000000000000/0/1 of customer 1")),
 		}},
-		"outcome-of-end": {"outcome 1 of operation", cases{
-			"an outcome": {outcomes: []string{"outcome 1 of operation 1: is not how the operation ended"}},
+		"outcome-of-end": {"outcome 1 of operation 1: is not how the operation ended", cases{
+			"an outcome": found(backoffice.OutcomeOfNoEnd.Of("outcome 1 of operation 1")),
 		}},
 		"row-readable": {"operation 1: a sale is in the state 258", cases{
-			"a state that only looks like 2": {unreadable: []backoffice.UnreadableRow{{Name: "operation 1", Cause: errors.New("a sale is in the state 258")}}},
+			"a state that only looks like 2": found(backoffice.Unreadable(errors.New("a sale is in the state 258")).Of("operation 1")),
 		}},
 		"operation-has-sales": {"operation 01000000-0000-0000-0000-000000000000: its CallerId answers that it took place, but it has no sales", cases{
 			"completed": {operations: []whole{answered(operation.Completed)}},

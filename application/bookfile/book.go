@@ -80,9 +80,9 @@ func importFile[T any](ctx context.Context, r io.Reader, k *kind[T], write impor
 	defer func() { err = errors.Join(err, file.Close()) }()
 	lines := func(yield func(int64, T) error) error { // called again after a lost race
 		w.Phase("writing", file.Len())
-		for e, err := range file.values() {
+		for e, err := range file.values(nil) {
 			if err == nil {
-				err = yield(e.line, e.value)
+				err = yield(e.Line, e.value)
 			}
 			if err != nil {
 				return err

@@ -143,7 +143,7 @@ func TestAnExportImportedAgainChangesNothing(t *testing.T) {
 	const holder = "Demo\r\nPortfoy \"A\", B "
 	o := office(nil)
 	h := fund.Holding{Key: fund.HoldingKey{CustomerNo: 1, Fund: fund.Fund{IMKBCode: "AFA", HolderCorporationName: holder}}, Units: 5}
-	_, err := o.Importer.Holdings(t.Context(), func(yield func(int64, fund.Holding) error) error { return yield(2, h) }, nil)
+	_, err := o.Importer.Holdings(t.Context(), func(yield func(int64, fund.Holding) error) error { return yield(2, h) }, func(int64) {})
 	require.NoError(t, err)
 	content := exports(t, o, "holdings", "csv")
 	imported, err := imports(t, o, "holdings", content)

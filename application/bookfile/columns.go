@@ -58,23 +58,26 @@ func headers[T any](header func(*T) *operation.Header) []Column[T] {
 	}, header)
 }
 
-// origin are the columns of the operation that brought a row.
-func origin[T any](id func(*T) operation.ID, position func(*T) int, subscription func(*T) string, header func(*T) *operation.Header) []Column[T] {
-	return append([]Column[T]{
-		{"OperationId", func(r *T) Value { return Text(id(r).String()) }},
-		{"Position", func(r *T) Value { return Integer(int64(position(r))) }},
-		{"Subscription", func(r *T) Value { return Text(subscription(r)) }},
-	}, headers(header)...)
+// origin is the operation that brought a row, and the place of the row in it.
+type origin struct {
+	id           operation.ID
+	index        int
+	subscription string
+	header       *operation.Header
+}
+
+// origins are the columns of what of returns.
+func origins[T any](of func(*T) *origin) []Column[T] {
+	return ColumnsOf(append([]Column[origin]{
+		{"OperationId", func(o *origin) Value { return Text(o.id.String()) }},
+		{"Position", func(o *origin) Value { return Integer(int64(o.index)) }},
+		{"Subscription", func(o *origin) Value { return Text(o.subscription) }},
+	}, headers(func(o *origin) *operation.Header { return o.header })...), of)
 }
 
 // Sales are the columns of sales.
 var Sales = slices.Concat(
-	origin(
-		func(s *fund.SaleEntry) operation.ID { return s.OperationID },
-		func(s *fund.SaleEntry) int { return s.Index },
-		func(s *fund.SaleEntry) string { return s.Subscription },
-		func(s *fund.SaleEntry) *operation.Header { return &s.Header },
-	),
+	origins(func(s *fund.SaleEntry) *origin { return &origin{s.OperationID, s.Index, s.Subscription, &s.Header} }),
 	[]Column[fund.SaleEntry]{
 		{"CustomerNo", func(s *fund.SaleEntry) Value { return Integer(s.Terms.Holding.CustomerNo).of(Customer) }},
 		{"TransactionType", func(*fund.SaleEntry) Value { return Integer(fund.SaleTransaction) }},
@@ -178,12 +181,7 @@ func (s *side) only(has bool, n int64) Value {
 
 // Notifications are the columns of push messages.
 var Notifications = slices.Concat(
-	origin(
-		func(n *push.Entry) operation.ID { return n.OperationID },
-		func(n *push.Entry) int { return n.Index },
-		func(n *push.Entry) string { return n.Subscription },
-		func(n *push.Entry) *operation.Header { return &n.Header },
-	),
+	origins(func(n *push.Entry) *origin { return &origin{n.OperationID, n.Index, n.Subscription, &n.Header} }),
 	memberColumns(),
 	[]Column[push.Entry]{
 		{"ErasedAt", func(n *push.Entry) Value {

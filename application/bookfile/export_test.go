@@ -47,9 +47,9 @@ func WriteNotifications(w io.Writer, f Format, rows iter.Seq2[push.Entry, error]
 
 // Each calls yield for each value.
 func (s *Sorted[T]) Each(yield func(line int64, value T) error) error {
-	for e, err := range s.values() {
+	for e, err := range s.values(nil) {
 		if err == nil {
-			err = yield(e.line, e.value)
+			err = yield(e.Line, e.value)
 		}
 		if err != nil {
 			return err

@@ -126,7 +126,7 @@ var calendar = kind[fund.ClosedDay]{
 // read reads a file to its end. It calls checking when all lines were read; it
 // may be nil.
 func read[T any](ctx context.Context, r io.Reader, k *kind[T], checking func()) (_ *Sorted[T], err error) {
-	file := newRecords(r, fileBuffer)
+	file := newRecords(r)
 	faults := new(Faults)
 	order, err := header(file, k.columns)
 	if err != nil {
@@ -241,48 +241,34 @@ func parse[T any](k *kind[T], l *line, r *record, order []int, faults *Faults) (
 		faults.add(r.line, "", fmt.Sprintf("%d values are needed, there are %d.", len(order), len(r.fields)))
 		return value, false
 	}
-	l.fields, l.faults = make([]string, len(order)), l.faults[:0]
+	l.fields, l.List = make([]string, len(order)), l.List[:0]
 	for i, place := range order {
 		l.fields[i] = r.fields[place]
 	}
 	value, broken := k.parse(l)
-	for _, f := range broken {
-		if column := strings.TrimPrefix(f.Pointer, "/"); !l.atFault(column) {
-			l.fault(column, f.Detail)
+	l.List = append(l.List, broken...)
+	for _, column := range k.columns { // one for each
+		if i := slices.IndexFunc(l.List, func(f fault.Fault) bool { return f.Pointer == "/"+column }); i >= 0 {
+			faults.add(r.line, column, l.List[i].Detail)
 		}
 	}
-	for _, column := range k.columns { // in the order of the columns
-		for _, f := range l.faults {
-			if f.Column == column {
-				faults.add(r.line, f.Column, f.Rule)
-			}
-		}
-	}
-	return value, len(l.faults) == 0
+	return value, len(l.List) == 0
 }
 
 // line is a record with its fields in the order of the columns.
 type line struct {
-	columns []string
-	fields  []string
-	faults  []Fault // of fields that are not even what they should be
-}
-
-func (l *line) fault(column, rule string) {
-	l.faults = append(l.faults, Fault{Column: column, Rule: rule})
-}
-
-func (l *line) atFault(column string) bool {
-	return slices.ContainsFunc(l.faults, func(f Fault) bool { return f.Column == column })
+	columns    []string
+	fields     []string
+	fault.List // of fields that are not even what they should be
 }
 
 func (l *line) text(column int) string {
 	text := l.fields[column]
 	switch {
 	case strings.IndexByte(text, 0) >= 0:
-		l.fault(l.columns[column], "A NUL character cannot be kept.")
+		l.Add("/"+l.columns[column], fault.InvalidFormat, "A NUL character cannot be kept.")
 	case !utf8.ValidString(text):
-		l.fault(l.columns[column], "The text is not UTF-8.")
+		l.Add("/"+l.columns[column], fault.InvalidFormat, "The text is not UTF-8.")
 	}
 	return text
 }
@@ -294,7 +280,7 @@ func (l *line) number(column int) decimal.Decimal {
 	}
 	d, err := decimal.Parse(text)
 	if err != nil {
-		l.fault(l.columns[column], "A number like 1234.5 is needed.")
+		l.Add("/"+l.columns[column], fault.InvalidFormat, "A number like 1234.5 is needed.")
 	}
 	return d
 }

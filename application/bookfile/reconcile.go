@@ -83,7 +83,7 @@ func reconcile[T comparable](ctx context.Context, r io.Reader, k *kind[T], rows 
 		Column[pair[T]]{"Here", func(d *pair[T]) Value { return quantity(d.hasA, &d.a) }},
 	)
 	there := func(yield func(T, error) bool) {
-		for e, err := range file.values() {
+		for e, err := range file.values(nil) {
 			if err != nil {
 				e = new(entry[T])
 			}

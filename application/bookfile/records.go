@@ -28,11 +28,8 @@ type records struct {
 	ends []int // of all fields in text but the last
 }
 
-// fileBuffer is the size of the buffer for a file.
-const fileBuffer = 1 << 16
-
-func newRecords(r io.Reader, buffer int) *records {
-	buffered := bufio.NewReaderSize(r, buffer)
+func newRecords(r io.Reader) *records {
+	buffered := bufio.NewReaderSize(r, 1<<16)
 	if mark, _ := buffered.Peek(3); bytes.Equal(mark, []byte("\xef\xbb\xbf")) { // Excel writes it
 		_, _ = buffered.Discard(3)
 	}

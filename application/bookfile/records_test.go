@@ -13,7 +13,7 @@ import (
 
 func readAll(t require.TestingT, content string) []record {
 	var all []record
-	file := newRecords(strings.NewReader(content), fileBuffer)
+	file := newRecords(strings.NewReader(content))
 	for {
 		r, err := file.next()
 		if errors.Is(err, io.EOF) {
@@ -95,7 +95,7 @@ func FuzzRecords(f *testing.F) {
 	f.Add([]byte("a,b\r\n\"c\"\"\n\",d\n"))
 	f.Add([]byte("\xef\xbb\xbf\"\"\"\r\r\n,\n"))
 	f.Fuzz(func(t *testing.T, content []byte) {
-		file := newRecords(bytes.NewReader(content), fileBuffer)
+		file := newRecords(bytes.NewReader(content))
 		last := int64(0)
 		for {
 			r, err := file.next()

@@ -4,13 +4,13 @@ import (
 	"bufio"
 	"cmp"
 	"context"
+	"encoding/gob"
 	"errors"
 	"fmt"
 	"io"
 	"iter"
 	"os"
 	"slices"
-	"strconv"
 
 	"bankingapi/domain/fault"
 )
@@ -31,7 +31,7 @@ const (
 // import that is killed leaves no rows behind.
 type Sorted[T any] struct {
 	kind  *kind[T]
-	run   []*entry[T] // the run that is being filled; the only one if file is nil
+	run   []*entry[T] // the lines that are not in file
 	file  *os.File
 	runs  []int64 // where each run begins in file, and where the last one ends
 	count int64
@@ -41,11 +41,10 @@ type Sorted[T any] struct {
 	unordered bool
 }
 
-// entry is one line. A run in the file is CSV: the number of the line, then its
-// fields, which make the value again.
+// entry is one line. A run in the file has Line and Fields, which make the value again.
 type entry[T any] struct {
-	line   int64
-	fields []string
+	Line   int64
+	Fields []string
 	value  T
 }
 
@@ -79,34 +78,24 @@ func (s *Sorted[T]) add(line int64, fields []string, value T) error {
 // finish looks for keys that occur twice: the later line is at fault. A file in the
 // order of its keys has none, and the search takes as long as reading the file.
 func (s *Sorted[T]) finish(ctx context.Context, faults *Faults) error {
-	if s.file == nil {
-		slices.SortFunc(s.run, s.compare)
-	} else if err := s.spill(); err != nil {
-		return err
+	slices.SortFunc(s.run, s.compare)
+	if !s.unordered {
+		return nil
 	}
-	var last *entry[T]
-	for e, err := range s.entries() {
-		switch {
-		case !s.unordered || err != nil || ctx.Err() != nil:
-			return cmp.Or(err, ctx.Err())
-		case last != nil && s.kind.compare(last.value, e.value) == 0 && (s.kind.same == nil || !s.kind.same(last.value, e.value)):
-			faults.add(e.line, "", fmt.Sprintf(s.kind.again, last.line))
-		default:
-			last = e
+	for _, err := range s.values(faults) {
+		if err = cmp.Or(err, ctx.Err()); err != nil {
+			return err
 		}
 	}
 	return nil
 }
 
 func (s *Sorted[T]) compare(a, b *entry[T]) int {
-	return cmp.Or(s.kind.compare(a.value, b.value), cmp.Compare(a.line, b.line))
+	return cmp.Or(s.kind.compare(a.value, b.value), cmp.Compare(a.Line, b.Line))
 }
 
 // spill appends the run to the temporary file.
 func (s *Sorted[T]) spill() error {
-	if len(s.run) == 0 {
-		return nil
-	}
 	if s.file == nil {
 		file, err := os.CreateTemp("", "bankingapi-import-*") // only its owner can read it
 		if err != nil {
@@ -116,36 +105,39 @@ func (s *Sorted[T]) spill() error {
 		_ = os.Remove(file.Name()) // if the system allows it, a crash leaves nothing behind
 	}
 	slices.SortFunc(s.run, s.compare)
-	end := s.runs[len(s.runs)-1]
 	w := bufio.NewWriterSize(s.file, 1<<16)
-	var b []byte
+	run := gob.NewEncoder(w)
 	for _, e := range s.run {
-		b = strconv.AppendInt(b[:0], e.line, 10)
-		for _, field := range e.fields {
-			b = appendField(append(b, ','), field)
-		}
-		b = append(b, '\n')
-		if _, err := w.Write(b); err != nil {
+		if err := run.Encode(e); err != nil {
 			return err
 		}
-		end += int64(len(b))
 	}
-	s.runs = append(s.runs, end)
 	clear(s.run)
 	s.run = s.run[:0]
-	return w.Flush()
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	end, err := s.file.Seek(0, io.SeekCurrent)
+	s.runs = append(s.runs, end)
+	return err
 }
 
 // values yields each value with the line it is on, in the order of the keys, each key
-// once. It may be called again.
-func (s *Sorted[T]) values() iter.Seq2[*entry[T], error] {
+// once. It may be called again. faults gets the other lines of a key, unless they say
+// the same; it may be nil.
+func (s *Sorted[T]) values(faults *Faults) iter.Seq2[*entry[T], error] {
 	return func(yield func(*entry[T], error) bool) {
 		var last *entry[T]
 		for e, err := range s.entries() {
-			again := err == nil && last != nil && s.kind.compare(last.value, e.value) == 0 // finish has seen that it says the same
-			last = e
-			if !again && !yield(e, err) {
-				return
+			switch {
+			case err != nil || last == nil || s.kind.compare(last.value, e.value) != 0:
+				if last = e; !yield(e, err) {
+					return
+				}
+			case s.kind.same != nil && s.kind.same(last.value, e.value):
+				last = e
+			case faults != nil:
+				faults.add(e.Line, "", fmt.Sprintf(s.kind.again, last.Line))
 			}
 		}
 	}
@@ -153,19 +145,15 @@ func (s *Sorted[T]) values() iter.Seq2[*entry[T], error] {
 
 // entries yields every line, in the order of the keys.
 func (s *Sorted[T]) entries() iter.Seq2[*entry[T], error] {
-	if s.file == nil {
-		return func(yield func(*entry[T], error) bool) {
-			for _, e := range s.run {
-				if !yield(e, nil) {
-					return
-				}
+	runs := []iter.Seq2[*entry[T], error]{func(yield func(*entry[T], error) bool) {
+		for _, e := range s.run {
+			if !yield(e, nil) {
+				return
 			}
 		}
-	}
-	buffer := max(mergeMemory/len(s.runs), 1<<12)
-	runs := make([]iter.Seq2[*entry[T], error], len(s.runs)-1)
-	for i, end := range s.runs[1:] {
-		runs[i] = s.read(s.runs[i], end, buffer)
+	}}
+	for i := 1; i < len(s.runs); i++ {
+		runs = append(runs, s.read(s.runs[i-1], s.runs[i]))
 	}
 	return merge(runs, s.compare)
 }
@@ -173,25 +161,23 @@ func (s *Sorted[T]) entries() iter.Seq2[*entry[T], error] {
 var errDamaged = errors.New("the temporary file of the import is damaged")
 
 // read yields the entries of a run in the temporary file.
-func (s *Sorted[T]) read(from, to int64, buffer int) iter.Seq2[*entry[T], error] {
+func (s *Sorted[T]) read(from, to int64) iter.Seq2[*entry[T], error] {
 	return func(yield func(*entry[T], error) bool) {
-		file := newRecords(io.NewSectionReader(s.file, from, to-from), buffer)
+		buffer := max(mergeMemory/len(s.runs), 1<<12)
+		run := gob.NewDecoder(bufio.NewReaderSize(io.NewSectionReader(s.file, from, to-from), buffer))
 		for {
-			found, err := file.next()
+			e := new(entry[T])
+			err := run.Decode(e)
 			if errors.Is(err, io.EOF) {
 				return
 			}
-			if err == nil && len(found.fields) != 1+len(s.kind.columns) {
+			if err == nil && len(e.Fields) != len(s.kind.columns) {
 				err = errDamaged
-			}
-			e := new(entry[T])
-			if err == nil {
-				e.line, err = strconv.ParseInt(found.fields[0], 10, 64)
 			}
 			if err == nil {
 				var faults []fault.Fault
-				l := line{columns: s.kind.columns, fields: found.fields[1:]}
-				if e.value, faults = s.kind.parse(&l); len(faults)+len(l.faults) > 0 {
+				l := line{columns: s.kind.columns, fields: e.Fields}
+				if e.value, faults = s.kind.parse(&l); len(faults)+len(l.List) > 0 {
 					err = errDamaged
 				}
 			}

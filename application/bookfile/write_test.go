@@ -77,7 +77,7 @@ var sales = []fund.SaleEntry{
 			Holding: fund.HoldingKey{CustomerNo: 1, Fund: fund.Fund{IMKBCode: "A", HolderCorporationName: "b"}}, Units: 1,
 			Account: fund.AccountKey{CustomerNo: 1, Currency: currency("JPY")}, PriceID: 7, SelectedDay: on("2026-12-01"),
 		},
-		State: operation.Failed, Refusal: fund.HoldingInsufficient, SettledAt: noon,
+		State: operation.Failed, Refusal: fault.HoldingInsufficient, SettledAt: noon,
 	},
 }
 

@@ -61,7 +61,7 @@ func TestASaleForAClosedDayIsRefused(t *testing.T) {
 	b := openCalendar(t, days)
 	outcome := b.mustBuy("closed", sale("1", on(today(1))))
 	require.Equal(t, operation.Failed, outcome.State)
-	require.Equal(t, fund.DayClosed, outcome.Faults[0].Code)
+	require.Equal(t, fault.DayClosed, outcome.Faults[0].Code)
 	require.Equal(t, "/Parameters/0/SelectedTransactionDate", outcome.Faults[0].Pointer)
 	require.Contains(t, outcome.Faults[0].Detail, today(3).String())
 	require.Equal(t, operation.Recorded, b.mustBuy("open", sale("1", on(today(3)))).State)
@@ -72,7 +72,7 @@ func TestASaleForAClosedDayIsRefused(t *testing.T) {
 	settled, err := b.SettleDue(t.Context())
 	require.NoError(t, err)
 	require.Equal(t, buyfund.Settlement{Completed: 1}, settled)
-	require.Equal(t, fund.DayClosed, b.mustBuy("", sale("1")).Faults[0].Code, "a sale for today, without a date")
+	require.Equal(t, fault.DayClosed, b.mustBuy("", sale("1")).Faults[0].Code, "a sale for today, without a date")
 	require.Equal(t, operation.Completed, b.mustBuy("open", sale("1", on(today(3)))).State, "a repeat is answered as before")
 	require.Equal(t, operation.Failed, b.mustBuy("closed", sale("1", on(today(1)))).State)
 }
@@ -86,7 +86,7 @@ func TestASaleAfterTheLastHourIsRefused(t *testing.T) {
 	for _, late := range []fund.SaleFields{sale("2"), sale("2", on(today(0)))} {
 		outcome := b.mustBuy("", late)
 		require.Equal(t, operation.Failed, outcome.State)
-		require.Equal(t, fund.AfterCutOff, outcome.Faults[0].Code)
+		require.Equal(t, fault.AfterCutOff, outcome.Faults[0].Code)
 		require.Contains(t, outcome.Faults[0].Detail, today(2).String())
 	}
 	repeat := b.mustBuy("a", sale("1"))
@@ -105,7 +105,7 @@ func TestAChangedCalendarCountsWithinFiveSeconds(t *testing.T) {
 	require.Equal(t, operation.Completed, b.mustBuy("", sale("1")).State)
 	days.days = []day.Day{today(0)}
 	b.clock.Set(noon.Add(4 * time.Second))
-	require.Equal(t, fund.DayClosed, b.mustBuy("", sale("1")).Faults[0].Code)
+	require.Equal(t, fault.DayClosed, b.mustBuy("", sale("1")).Faults[0].Code)
 }
 
 func TestWithoutItsCalendarTheBankTakesNoSale(t *testing.T) {

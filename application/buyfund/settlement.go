@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"runtime/debug"
 	"time"
 
@@ -102,27 +103,31 @@ func (b *Buyer) SettleDue(ctx context.Context) (Settlement, error) {
 	var r round
 	all, err := b.due(ctx)
 	for i := 0; i < len(all) && err == nil; i++ {
-		err = b.settleAll(ctx, all[i], &r)
+		var due group
+		for due, err = range b.pages(ctx, all[i]) {
+			for len(due) > 0 {
+				next := b.firstBatch(due)
+				b.settleTogether(ctx, next, &r)
+				due = due[len(next):]
+			}
+		}
 	}
 	return r.Settlement, errors.Join(append(r.failures, err)...)
 }
 
-// settleAll settles what is listed, page by page.
-func (b *Buyer) settleAll(ctx context.Context, of Due, r *round) error {
-	var after *fund.Operation
-	for {
-		due, err := b.books.Due(ctx, of, after, page)
-		if err != nil || len(due) == 0 {
-			return err
-		}
-		for _, o := range due {
-			o.Due, o.OfTheDay = true, b.options.OfTheDay
-		}
-		after = due[len(due)-1]
-		for len(due) > 0 {
-			next := b.firstBatch(due)
-			b.settleTogether(ctx, next, r)
-			due = due[len(next):]
+// pages yields the due operations that are listed, page by page. The error is that of
+// Books.Due and the last that it yields.
+func (b *Buyer) pages(ctx context.Context, of Due) iter.Seq2[group, error] {
+	return func(yield func(group, error) bool) {
+		var after *fund.Operation
+		for {
+			due, err := b.books.Due(ctx, of, after, page)
+			for _, o := range due {
+				o.Due, o.OfTheDay, after = true, b.options.OfTheDay, o
+			}
+			if err == nil && len(due) == 0 || !yield(due, err) || err != nil {
+				return
+			}
 		}
 	}
 }
@@ -192,23 +197,4 @@ func (b *Buyer) settleQueued(ctx context.Context, g group) (err error) {
 		}
 	}()
 	return b.queue.Do(ctx, g)
-}
-
-// Every calls settle at once and then once in each interval, until ctx ends. It
-// calls done with each result.
-func Every(ctx context.Context, interval time.Duration, settle func(context.Context) (Settlement, error), done func(Settlement, error)) {
-	ticker := time.NewTicker(interval)
-	defer ticker.Stop()
-	for {
-		settled, err := settle(ctx)
-		if ctx.Err() != nil {
-			return
-		}
-		done(settled, err)
-		select {
-		case <-ctx.Done():
-			return
-		case <-ticker.C:
-		}
-	}
 }

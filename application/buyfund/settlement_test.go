@@ -516,7 +516,7 @@ func TestAClosedBuyerLeavesWhatIsDue(t *testing.T) {
 	b.settles(buyfund.Settlement{Completed: 1})
 }
 
-func TestEvery(t *testing.T) {
+func TestRoundsGoOnAfterAFailure(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		const interval = 15 * time.Second
@@ -529,9 +529,6 @@ func TestEvery(t *testing.T) {
 				if after() == 2*interval {
 					return failures(t.Context(), fake.Begin)
 				}
-				if after() == 4*interval {
-					time.Sleep(2*interval + time.Second) // a round that takes long
-				}
 				return nil
 			}}
 		}})
@@ -539,47 +536,28 @@ func TestEvery(t *testing.T) {
 		requireOutcome(t, recorded, b.mustBuy("", sale("2", on(today(1)))))
 		requireOutcome(t, recorded, b.mustBuy("", sale("2000", on(today(2)))))
 
-		type round struct {
-			after   time.Duration
+		for round, want := range []struct {
 			settled buyfund.Settlement
 			failed  bool
+		}{
+			{buyfund.Settlement{}, false},
+			{buyfund.Settlement{Completed: 2}, false},
+			{buyfund.Settlement{}, true}, // it says so, and the next one goes on
+			{buyfund.Settlement{Failed: 1}, false},
+			{buyfund.Settlement{}, false},
+		} {
+			switch round {
+			case 1:
+				b.clock.Set(midnight(1))
+			case 2:
+				b.clock.Set(midnight(2))
+			}
+			settled, err := b.SettleDue(t.Context())
+			require.Equal(t, want.settled, settled, round)
+			require.Equal(t, want.failed, err != nil, round)
+			time.Sleep(interval)
 		}
-		var rounds []round
-		ctx, cancel := context.WithCancel(t.Context())
-		var done sync.WaitGroup
-		done.Go(func() {
-			buyfund.Every(ctx, interval, b.SettleDue, func(settled buyfund.Settlement, err error) {
-				rounds = append(rounds, round{after(), settled, err != nil})
-			})
-		})
-		synctest.Wait()
-		b.clock.Set(midnight(1))
-		time.Sleep(interval)
-		synctest.Wait()
-		b.clock.Set(midnight(2))
-		time.Sleep(7*interval - time.Second)
-		synctest.Wait()
-		cancel()
-		done.Wait()
-		require.Equal(t, []round{
-			{0, buyfund.Settlement{}, false}, // at once
-			{interval, buyfund.Settlement{Completed: 2}, false},
-			{2 * interval, buyfund.Settlement{}, true}, // it says so, and goes on
-			{3 * interval, buyfund.Settlement{Failed: 1}, false},
-			{6*interval + time.Second, buyfund.Settlement{}, false},
-			{6*interval + time.Second, buyfund.Settlement{}, false}, // one of the missed rounds, not all
-			{7 * interval, buyfund.Settlement{}, false},
-		}, rounds)
 	})
-}
-
-// A round that was cancelled is not reported.
-func TestEveryEndsInTheMiddleOfARound(t *testing.T) {
-	t.Parallel()
-	b := openBank(t, with{})
-	ctx, cancel := context.WithCancel(t.Context())
-	b.Buyer = b.replica(with{books: func(books buyfund.Books) buyfund.Books { return listing{books, cancel} }})
-	buyfund.Every(ctx, time.Hour, b.SettleDue, func(buyfund.Settlement, error) { t.Error("the round had no end") })
 }
 
 // settles runs a round and checks what it says.
@@ -680,7 +658,7 @@ func TestAForecastSaysWhatWouldHappenAndChangesNothing(t *testing.T) {
 		require.NoError(t, err)
 		states[s.State]++
 		if n++; s.State == operation.Failed {
-			require.Equal(t, fund.HoldingInsufficient, s.Refusal)
+			require.Equal(t, fault.HoldingInsufficient, s.Refusal)
 			require.Greater(t, n, 500, "who was recorded first sells first, also across pages")
 		}
 		if s.State == operation.Completed {

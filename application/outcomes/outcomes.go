@@ -60,7 +60,7 @@ type Page struct {
 // Feed hands out pages. It is safe for concurrent use. Make one with New.
 type Feed struct {
 	source Source
-	closed chan struct{}
+	closed context.Context
 	close  func()
 
 	looking sync.Mutex // guards the fields below
@@ -70,8 +70,8 @@ type Feed struct {
 
 // New returns a Feed.
 func New(source Source) *Feed {
-	f := &Feed{source: source, closed: make(chan struct{})}
-	f.close = sync.OnceFunc(func() { close(f.closed) })
+	f := &Feed{source: source}
+	f.closed, f.close = context.WithCancel(context.Background())
 	return f
 }
 
@@ -88,8 +88,9 @@ func (f *Feed) Page(ctx context.Context, q Query) (Page, error) {
 	if err != nil {
 		return Page{}, err
 	}
-	ended := time.NewTimer(q.Wait)
-	defer ended.Stop()
+	waiting, stop := context.WithTimeout(ctx, q.Wait)
+	defer stop()
+	defer context.AfterFunc(f.closed, stop)()
 	for {
 		seen, err := f.lastSeen(ctx)
 		if err != nil {
@@ -104,11 +105,7 @@ func (f *Feed) Page(ctx context.Context, q Query) (Page, error) {
 		}
 		for more := false; !more; {
 			select {
-			case <-ctx.Done():
-				return Page{nil, strconv.FormatInt(after, 10)}, nil
-			case <-f.closed:
-				return Page{nil, strconv.FormatInt(after, 10)}, nil
-			case <-ended.C:
+			case <-waiting.Done():
 				return Page{nil, strconv.FormatInt(after, 10)}, nil
 			case <-time.After(look):
 			}

@@ -71,13 +71,14 @@ func (s *Store) complete() error {
 // are errors.ErrUnsupported.
 func Unsupported() *Store {
 	return &Store{
-		Usage: noUsage{},
+		Usage: lacking{},
 		Backoffice: backoffice.Ports{
-			Imports: noImports{}, Reader: noReader{}, Lookups: noLookups{}, Evidence: noEvidence{}, Books: noBooks{}, Audit: noAudit{}, Calendar: noCalendar{}, Outcomes: noOutcomes{}, Erasing: noErasing{},
+			Imports: noImports{}, Reader: noReader{}, Lookups: lacking{}, Evidence: lacking{}, Books: lacking{},
+			Audit: lacking{}, Calendar: lacking{}, Outcomes: lacking{}, Erasing: lacking{},
 		},
 		Trail:  trail.None,
 		Schema: noSchema{},
-		Marker: noMarker{},
+		Marker: lacking{},
 		Ping:   func(context.Context) error { return nil },
 		Risks:  func(context.Context) ([]Risk, error) { return nil, nil },
 		Clock:  func(context.Context, string) (now, newest time.Time, err error) { return now, newest, nil },
@@ -102,119 +103,118 @@ type unsupported string
 func (u unsupported) Error() string { return string(u) }
 func (u unsupported) Unwrap() error { return errors.ErrUnsupported }
 
-type noUsage struct{}
+// lacking are the ports of a storage that can do nothing but answer requests. Those of
+// the back office fail, unless doing nothing is right: a bank without a calendar is open
+// every day.
+type lacking struct{}
 
-func (noUsage) Used(context.Context, []subscriptions.Use) error { return nil }
+func (lacking) Used(context.Context, []subscriptions.Use) error { return nil }
+func (lacking) Record(context.Context, audit.Act) error         { return nil }
+func (lacking) DueDays(context.Context, day.Day, int) (none []backoffice.DueDay, err error) {
+	return none, nil
+}
+
+func (lacking) Received(context.Context, time.Time, time.Time) (none backoffice.Received, err error) {
+	return none, nil
+}
+
+func (lacking) ClosedDays(context.Context) iter.Seq2[fund.ClosedDay, error] {
+	return func(func(fund.ClosedDay, error) bool) {}
+}
+
+func (lacking) Operation(context.Context, operation.ID) (none backoffice.Operation, err error) {
+	return none, cannot("look up operations")
+}
+
+func (lacking) OperationOf(context.Context, idempotency.Key) (none backoffice.Operation, err error) {
+	return none, cannot("look up operations")
+}
+
+func (lacking) Read(context.Context, backoffice.Witness) error { return cannot("verify") }
+
+func (lacking) Update(context.Context, fund.LockSet, func(*fund.Book)) error {
+	return cannot("correct the book")
+}
+
+func (lacking) Outcomes(context.Context, string, int64, int) ([]fund.Ended, error) {
+	return nil, cannot("list outcomes")
+}
+
+func (lacking) LastOutcome(context.Context) (int64, error) { return 0, cannot("list outcomes") }
+
+func (lacking) Note(context.Context) (string, error)  { return "", cannot("be a sandbox") }
+func (lacking) SetNote(context.Context, string) error { return cannot("be a sandbox") }
+func (lacking) Empty(context.Context, string) error   { return cannot("be a sandbox") }
+
+func (lacking) Erase(context.Context, backoffice.ErasureQuery, int) (erased int, last operation.ID, err error) {
+	return 0, last, cannot("erase messages")
+}
+
+func (lacking) ErasedBefore(context.Context) (none day.Day, err error) {
+	return none, cannot("erase messages")
+}
+func (lacking) SetErasedBefore(context.Context, day.Day) error { return cannot("erase messages") }
 
 type noImports struct{}
 
-func (noImports) Prices(context.Context, backoffice.Lines[fund.Price], func(int64)) (none backoffice.Imported, err error) {
+type (
+	lines[T any] = backoffice.Lines[T]
+	imported     = backoffice.Imported
+)
+
+func (noImports) Prices(context.Context, lines[fund.Price], func(int64)) (none imported, err error) {
 	return none, cannot("import prices")
 }
 
-func (noImports) Holdings(context.Context, operation.ID, backoffice.Lines[fund.Holding], func(int64)) (none backoffice.Imported, err error) {
+func (noImports) Holdings(context.Context, operation.ID, lines[fund.Holding], func(int64)) (none imported, err error) {
 	return none, cannot("import holdings")
 }
 
-func (noImports) Accounts(context.Context, operation.ID, backoffice.Lines[fund.Account], func(int64)) (none backoffice.Imported, err error) {
+func (noImports) Accounts(context.Context, operation.ID, lines[fund.Account], func(int64)) (none imported, err error) {
 	return none, cannot("import accounts")
 }
 
-func (noImports) ClosedDays(context.Context, backoffice.Lines[fund.ClosedDay], func(int64)) (none backoffice.Imported, err error) {
+func (noImports) ClosedDays(context.Context, lines[fund.ClosedDay], func(int64)) (none imported, err error) {
 	return none, cannot("import a calendar")
 }
 
 type noReader struct{}
 
-func unread[T any](rows string) iter.Seq2[T, error] {
+type (
+	query       = backoffice.Query
+	list[T any] = iter.Seq2[T, error]
+)
+
+func unread[T any](rows string) list[T] {
 	return func(yield func(T, error) bool) {
 		var none T
 		yield(none, cannot("list "+rows))
 	}
 }
 
-func (noReader) Prices(context.Context, backoffice.Query) iter.Seq2[fund.Price, error] {
-	return unread[fund.Price]("prices")
-}
-
-func (noReader) Holdings(context.Context, backoffice.Query) iter.Seq2[fund.Holding, error] {
+func (noReader) Prices(context.Context, query) list[fund.Price] { return unread[fund.Price]("prices") }
+func (noReader) Holdings(context.Context, query) list[fund.Holding] {
 	return unread[fund.Holding]("holdings")
 }
-
-func (noReader) Accounts(context.Context, backoffice.Query) iter.Seq2[fund.Account, error] {
+func (noReader) Accounts(context.Context, query) list[fund.Account] {
 	return unread[fund.Account]("accounts")
 }
-
-type noCalendar struct{}
-
-// ClosedDays yields nothing: a bank without a calendar is open every day.
-func (noCalendar) ClosedDays(context.Context) iter.Seq2[fund.ClosedDay, error] {
-	return func(func(fund.ClosedDay, error) bool) {}
-}
-
-func (noReader) Sales(context.Context, backoffice.Query) iter.Seq2[fund.SaleEntry, error] {
+func (noReader) Sales(context.Context, query) list[fund.SaleEntry] {
 	return unread[fund.SaleEntry]("sales")
 }
-
-func (noReader) Postings(context.Context, backoffice.Query) iter.Seq2[fund.PostingEntry, error] {
+func (noReader) Postings(context.Context, query) list[fund.PostingEntry] {
 	return unread[fund.PostingEntry]("postings")
 }
-
-func (noReader) Notifications(context.Context, backoffice.Query) iter.Seq2[push.Entry, error] {
+func (noReader) Notifications(context.Context, query) list[push.Entry] {
 	return unread[push.Entry]("notifications")
 }
-
-func (noReader) Refusals(context.Context, backoffice.Query) iter.Seq2[operation.Refusal, error] {
+func (noReader) Refusals(context.Context, query) list[operation.Refusal] {
 	return unread[operation.Refusal]("refused operations")
 }
-
-func (noReader) Decisions(context.Context, backoffice.Query) iter.Seq2[backoffice.Decision, error] {
+func (noReader) Decisions(context.Context, query) list[backoffice.Decision] {
 	return unread[backoffice.Decision]("operations")
 }
-
-func (noReader) Acts(context.Context, backoffice.Query) iter.Seq2[audit.Act, error] {
-	return unread[audit.Act]("acts")
-}
-
-type noLookups struct{}
-
-func (noLookups) Operation(context.Context, operation.ID) (none backoffice.Operation, err error) {
-	return none, cannot("look up operations")
-}
-
-func (noLookups) OperationOf(context.Context, idempotency.Key) (none backoffice.Operation, err error) {
-	return none, cannot("look up operations")
-}
-
-func (noLookups) DueDays(context.Context, day.Day, int) ([]backoffice.DueDay, error) {
-	return nil, nil
-}
-
-func (noLookups) Received(context.Context, time.Time, time.Time) (none backoffice.Received, err error) {
-	return none, nil
-}
-
-type noEvidence struct{}
-
-func (noEvidence) Read(context.Context, backoffice.Witness) error { return cannot("verify") }
-
-type noBooks struct{}
-
-func (noBooks) Update(context.Context, fund.LockSet, func(*fund.Book)) error {
-	return cannot("correct the book")
-}
-
-type noOutcomes struct{}
-
-func (noOutcomes) Outcomes(context.Context, string, int64, int) ([]fund.Ended, error) {
-	return nil, cannot("list outcomes")
-}
-
-func (noOutcomes) LastOutcome(context.Context) (int64, error) { return 0, cannot("list outcomes") }
-
-type noAudit struct{}
-
-func (noAudit) Record(context.Context, audit.Act) error { return nil }
+func (noReader) Acts(context.Context, query) list[audit.Act] { return unread[audit.Act]("acts") }
 
 // HasSchema reports whether the storage has something to migrate.
 func (s *Store) HasSchema() bool { return s.Schema != noSchema{} }
@@ -222,27 +222,9 @@ func (s *Store) HasSchema() bool { return s.Schema != noSchema{} }
 // noSchema is the schema of a storage that has nothing to migrate.
 type noSchema struct{}
 
-func (noSchema) Up(context.Context) ([]Migration, error) { return nil, nil }
+func (noSchema) Up(context.Context) ([]Migration, error)         { return nil, nil }
+func (noSchema) Status(context.Context) (none Status, err error) { return none, nil }
+func (noSchema) Require(context.Context) error                   { return nil }
 func (noSchema) Down(context.Context) (none Migration, err error) {
 	return none, errors.New("this storage has no schema to migrate")
 }
-func (noSchema) Status(context.Context) (none Status, err error) { return none, nil }
-func (noSchema) Require(context.Context) error                   { return nil }
-
-type noMarker struct{}
-
-func (noMarker) Note(context.Context) (string, error)  { return "", cannot("be a sandbox") }
-func (noMarker) SetNote(context.Context, string) error { return cannot("be a sandbox") }
-func (noMarker) Empty(context.Context, string) error   { return cannot("be a sandbox") }
-
-type noErasing struct{}
-
-func (noErasing) Erase(context.Context, backoffice.ErasureQuery, int) (erased int, last operation.ID, err error) {
-	return 0, last, cannot("erase messages")
-}
-
-func (noErasing) ErasedBefore(context.Context) (none day.Day, err error) {
-	return none, cannot("erase messages")
-}
-
-func (noErasing) SetErasedBefore(context.Context, day.Day) error { return cannot("erase messages") }

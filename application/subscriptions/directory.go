@@ -10,8 +10,8 @@ import (
 )
 
 const (
-	// refreshEvery is how often the directory is refreshed in the background.
-	refreshEvery = 2 * time.Second
+	// RefreshEvery is how often the service calls Directory.Refresh.
+	RefreshEvery = 2 * time.Second
 	// maxAge is the maximum age of a directory that is used. It ensures that a
 	// change reaches every replica within 5 s (the contract, section 7), even if
 	// the background refresh is late.
@@ -49,7 +49,7 @@ type snapshot struct {
 
 // NewDirectory returns a directory that is empty until its first use.
 func NewDirectory(repository Repository, now func() time.Time) *Directory {
-	d := &Directory{repository: repository, now: now}
+	d := &Directory{repository: repository, now: now, uses: uses{byName: make(map[string]*Use)}}
 	d.current.Store(&snapshot{})
 	return d
 }
@@ -115,7 +115,14 @@ func (d *Directory) open(s *snapshot, hash subscription.Hash) *subscription.Subs
 	if !ok {
 		return nil
 	}
-	d.uses.key(found.Name, slot, now)
+	now = now.Truncate(time.Microsecond)
+	d.uses.note(found.Name, func(u *Use) {
+		if slot == subscription.Primary {
+			u.Primary = now
+		} else {
+			u.Secondary = now
+		}
+	})
 	return found
 }
 
@@ -179,22 +186,11 @@ func (d *Directory) refresh(ctx context.Context) (*snapshot, error) {
 	return s, nil
 }
 
-// Run refreshes the directory in the background until ctx ends. It passes errors
-// to report. If the copy grows too old, Find refreshes it itself.
-func (d *Directory) Run(ctx context.Context, report func(error)) {
-	ticker := time.NewTicker(refreshEvery)
-	defer ticker.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-ticker.C:
-		}
-		d.refreshing.Lock()
-		_, err := d.refresh(ctx)
-		d.refreshing.Unlock()
-		if err != nil && ctx.Err() == nil {
-			report(err)
-		}
-	}
+// Refresh reads the subscriptions again, so that callers need not wait for it. If the
+// copy grows too old, Find refreshes it itself.
+func (d *Directory) Refresh(ctx context.Context) error {
+	d.refreshing.Lock()
+	defer d.refreshing.Unlock()
+	_, err := d.refresh(ctx)
+	return err
 }

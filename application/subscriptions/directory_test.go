@@ -255,7 +255,7 @@ func TestAReadingEndsAfterTwoSeconds(t *testing.T) {
 	})
 }
 
-func TestRunKeepsTheDirectoryFresh(t *testing.T) {
+func TestRefreshKeepsTheDirectoryFresh(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		o := openOffice(t)
@@ -264,7 +264,14 @@ func TestRunKeepsTheDirectoryFresh(t *testing.T) {
 		var reported []error
 		ctx, cancel := context.WithCancel(t.Context())
 		var done sync.WaitGroup
-		done.Go(func() { o.directory.Run(ctx, func(err error) { reported = append(reported, err) }) })
+		done.Go(func() { // as the service does
+			for ctx.Err() == nil {
+				time.Sleep(subscriptions.RefreshEvery)
+				if err := o.directory.Refresh(ctx); err != nil && ctx.Err() == nil {
+					reported = append(reported, err)
+				}
+			}
+		})
 		begin := fake.BubbleNow()
 		until := func(d time.Duration) {
 			time.Sleep(d - fake.BubbleNow().Sub(begin))

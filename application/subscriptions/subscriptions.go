@@ -5,6 +5,7 @@ package subscriptions
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -57,25 +58,21 @@ type Manager struct {
 	repository Repository
 	random     io.Reader
 	// Now is the current time in UTC, cut to microseconds: it dates subscriptions
-	// and keys. Without it they have no dates.
+	// and keys. NewManager lets them have no dates.
 	Now func() time.Time
 	// Acts makes the act of each change, unless its context carries one already.
 	// nil makes none.
 	Acts *audit.Acts
-	// Zone is the time zone of the bank, in which keys expire. nil is UTC.
+	// Zone is the time zone of the bank, in which keys expire. NewManager sets UTC.
 	Zone *time.Location
 	// HostOperations are the names of the operations of the host program.
 	HostOperations []string
-	// KeyMade is called after a new key was stored. It may be nil.
+	// KeyMade is called after a new key was stored. NewManager sets one that does nothing.
 	KeyMade func()
 }
 
 // Operations are the names of the operations that a subscription may be granted.
-func (m *Manager) Operations() []string {
-	var all subscription.Subscription
-	all.Operations, all.HostOperations = operation.Names[:], m.HostOperations
-	return all.Granted()
-}
+func (m *Manager) Operations() []string { return append(operation.AllNames(), m.HostOperations...) }
 
 // CheckOperations returns an error of kind fault.Invalid for a name that is none
 // of Operations.
@@ -100,15 +97,16 @@ func (m *Manager) begin(ctx context.Context, action, name, details string) conte
 // NewManager returns a Manager that makes keys from random, which must be a
 // cryptographic source.
 func NewManager(repository Repository, random io.Reader) *Manager {
-	return &Manager{repository: repository, random: random}
+	never := func() time.Time { return time.Time{} }
+	return &Manager{repository: repository, random: random, Now: never, Zone: time.UTC, KeyMade: func() {}}
 }
 
 // Create makes an active subscription and returns its two keys. A subscription
 // without operations is granted all Operations. The keys cannot be read later. The
 // error is fault.Invalid, ErrExpired, ErrNameTaken or one of the storage.
 func (m *Manager) Create(ctx context.Context, fields subscription.Subscription) (primary, secondary subscription.Key, err error) {
-	if len(fields.Granted()) == 0 {
-		fields.Grant(m.Operations()...)
+	if len(fields.Operations) == 0 {
+		fields.Operations = m.Operations()
 	}
 	s, err := subscription.New(fields)
 	if err != nil {
@@ -120,24 +118,17 @@ func (m *Manager) Create(ctx context.Context, fields subscription.Subscription) 
 	if secondary, err = m.regenerate(s, subscription.Secondary); err != nil {
 		return primary, secondary, err
 	}
-	s.Created = m.now()
+	s.Created = m.Now()
 	details := strings.Join(Differences(nil, s, m.Zone), "; ")
 	return primary, secondary, m.keyMade(m.repository.Create(m.begin(ctx, "subscription.create", s.Name, details), s))
 }
 
 // keyMade calls KeyMade unless the key was not stored.
 func (m *Manager) keyMade(err error) error {
-	if err == nil && m.KeyMade != nil {
+	if err == nil {
 		m.KeyMade()
 	}
 	return err
-}
-
-func (m *Manager) now() time.Time {
-	if m.Now == nil {
-		return time.Time{}
-	}
-	return m.Now()
 }
 
 // Change changes a subscription in place, and says in its act what it changed. The
@@ -152,7 +143,7 @@ func (m *Manager) Change(ctx context.Context, name string, change func(*subscrip
 			return err
 		}
 		for _, expires := range [][2]time.Time{{before.PrimaryKey.Expires, s.PrimaryKey.Expires}, {before.SecondaryKey.Expires, s.SecondaryKey.Expires}} {
-			if to := expires[1]; !to.Equal(expires[0]) && !to.IsZero() && !to.After(m.now()) {
+			if to := expires[1]; !to.Equal(expires[0]) && !to.IsZero() && !to.After(m.Now()) {
 				return ErrExpired
 			}
 		}
@@ -163,11 +154,8 @@ func (m *Manager) Change(ctx context.Context, name string, change func(*subscrip
 
 // Differences says what differs between two versions of a subscription, in a
 // sentence for each. Without a version before it says what is not the default.
-// The last day of the keys is one of the zone; nil is UTC.
+// The last day of the keys is one of the zone.
 func Differences(before, after *subscription.Subscription, zone *time.Location) (all []string) {
-	if zone == nil {
-		zone = time.UTC
-	}
 	from := before
 	if from == nil {
 		from = new(subscription.Subscription)
@@ -187,7 +175,7 @@ func Differences(before, after *subscription.Subscription, zone *time.Location) 
 	callerID := map[bool]string{true: "required"}
 	for _, each := range []struct{ name, from, to, none string }{
 		{"rate limit", limit(from), limit(after), "none"},
-		{"may call", strings.Join(from.Granted(), ", "), strings.Join(after.Granted(), ", "), "nothing"},
+		{"may call", strings.Join(from.Operations, ", "), strings.Join(after.Operations, ", "), "nothing"},
 		{"CallerId", callerID[from.RequireCallerID], callerID[after.RequireCallerID], "optional"},
 		{"last day of the keys", last(from), last(after), "never"},
 		{"client certificate", from.ClientCertificate, after.ClientCertificate, "none"},
@@ -230,7 +218,7 @@ func (m *Manager) regenerate(s *subscription.Subscription, slot subscription.Slo
 	if slot == subscription.Secondary {
 		life = &s.SecondaryKey
 	}
-	*life = subscription.KeyLife{Created: m.now(), Expires: life.Expires}
+	*life = subscription.KeyLife{Created: m.Now(), Expires: life.Expires}
 	if !life.Expires.IsZero() && !life.Expires.After(life.Created) {
 		return key, ErrExpired
 	}
@@ -250,15 +238,11 @@ func (m *Manager) List(ctx context.Context) ([]*subscription.Subscription, error
 	return m.repository.All(ctx)
 }
 
-type sentinel string
-
-func (s sentinel) Error() string { return string(s) }
-
 // ErrExpired is returned for a new key that would expire before it is used.
-const ErrExpired = sentinel("a new key would be expired already: change the last day of the subscription first")
+var ErrExpired = errors.New("a new key would be expired already: change the last day of the subscription first")
 
 // Errors of a Repository.
-const (
-	ErrNameTaken = sentinel("a subscription with this name exists (a cancelled one keeps its name: choose another)")
-	ErrNotFound  = sentinel("there is no subscription with this name")
+var (
+	ErrNameTaken = errors.New("a subscription with this name exists (a cancelled one keeps its name: choose another)")
+	ErrNotFound  = errors.New("there is no subscription with this name")
 )

@@ -26,7 +26,7 @@ func TestCreate(t *testing.T) {
 	store := fake.NewStore().Subscriptions(nil)
 	m := subscriptions.NewManager(store, counting())
 	fields := subscription.Subscription{
-		Name: "name", State: subscription.Cancelled, Operations: []operation.Name{operation.BuyFundFromCustomer},
+		Name: "name", State: subscription.Cancelled, Operations: []string{"BuyFundFromCustomer"},
 		RequestsPerSecond: 5, AppKey: "app", Channel: "channel", TellerName: "teller",
 	}
 	primary, secondary, err := m.Create(t.Context(), fields)
@@ -41,7 +41,7 @@ func TestCreate(t *testing.T) {
 	_, _, err = m.Create(t.Context(), subscription.Subscription{Name: "another"})
 	require.NoError(t, err)
 	require.Equal(t, "another", list(t, m)[0].Name)
-	require.Equal(t, operation.Names[:], list(t, m)[0].Operations)
+	require.Equal(t, operation.AllNames(), list(t, m)[0].Operations)
 	_, _, err = m.Create(t.Context(), subscription.Subscription{Name: "name"})
 	require.ErrorIs(t, err, subscriptions.ErrNameTaken)
 	require.EqualError(t, err, "a subscription with this name exists (a cancelled one keeps its name: choose another)")

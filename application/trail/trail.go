@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"strings"
 	"sync"
-	"time"
 
 	"bankingapi/domain/operation"
 	"bankingapi/domain/trail"
@@ -122,7 +121,7 @@ type Notary interface {
 	// this notary has signed, or if the hashes do not belong to it.
 	Append(state State, records [][]byte, hashes trail.Hashes) (Sealed, error)
 	// Open returns what a checkpoint says that this notary has signed.
-	Open(checkpoint string) (size int64, root trail.Hash, err error)
+	Open(checkpoint string) (trail.Base, error)
 }
 
 // File keeps checkpoints outside the database.
@@ -171,15 +170,11 @@ func (e *ForeignError) Error() string {
 }
 
 // Seal seals everything that is not sealed yet. The first call of a process also
-// adopts what is older than the trail. The error is a *ForeignError if all but foreign batches
-// were sealed.
-func (s *Sealer) Seal(ctx context.Context) error {
+// adopts what is older than the trail, and the first one with mark marks the log. The
+// error is a *ForeignError if all but foreign batches were sealed.
+func (s *Sealer) Seal(ctx context.Context, mark bool) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.seal(ctx, false)
-}
-
-func (s *Sealer) seal(ctx context.Context, mark bool) error {
 	if err := s.begin(ctx); err != nil {
 		return fmt.Errorf("begin the trail: %w", err)
 	}
@@ -242,10 +237,10 @@ func (s *Sealer) follow(ctx context.Context) error {
 	if err != nil || state.Checkpoint == s.followed {
 		return err
 	}
-	size, root, err := s.notary.Open(state.Checkpoint)
+	base, err := s.notary.Open(state.Checkpoint)
 	if err == nil {
 		s.followed = state.Checkpoint
-		s.ports.Writer.Follow(trail.Base{Size: size, Root: root})
+		s.ports.Writer.Follow(base)
 	}
 	return err
 }
@@ -255,30 +250,4 @@ func (s *Sealer) Follow(ctx context.Context) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.follow(ctx)
-}
-
-// Round seals. The first one of a service also marks the log.
-func (s *Sealer) Round(ctx context.Context) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.seal(ctx, true)
-}
-
-// Run seals at once and then every interval until ctx ends, when ready returns nil. report is told
-// the error of each round, which may be nil.
-func (s *Sealer) Run(ctx context.Context, interval time.Duration, ready func(context.Context) error, report func(error)) {
-	for {
-		err := ready(ctx)
-		if err == nil {
-			err = s.Round(ctx)
-		}
-		if ctx.Err() == nil {
-			report(err)
-		}
-		select {
-		case <-ctx.Done():
-			return
-		case <-time.After(interval):
-		}
-	}
 }

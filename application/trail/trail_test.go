@@ -53,9 +53,9 @@ func (notary) Append(state application.State, records [][]byte, _ trail.Hashes) 
 	return application.Sealed{Checkpoint: fmt.Sprint(state.Size + int64(len(records)))}, nil
 }
 
-func (notary) Open(checkpoint string) (int64, trail.Hash, error) {
+func (notary) Open(checkpoint string) (trail.Base, error) {
 	size, err := strconv.ParseInt(checkpoint, 10, 64)
-	return size, trail.Hash{}, err
+	return trail.Base{Size: size}, err
 }
 
 type file struct{}
@@ -75,16 +75,16 @@ func TestAServiceFollowsTheLogToItsOwnMark(t *testing.T) {
 	t.Parallel()
 	log := &sharedLog{waiting: 3}
 	one, follows := newSealer(log)
-	require.NoError(t, one.Round(t.Context()))
+	require.NoError(t, one.Seal(t.Context(), true))
 	require.Equal(t, []int64{4}, follows.sizes, "three batches and the mark")
 
 	other, othersFollow := newSealer(log)
-	require.NoError(t, other.Round(t.Context()))
+	require.NoError(t, other.Seal(t.Context(), true))
 	require.Equal(t, []int64{5}, othersFollow.sizes)
 	for range 3 {
 		log.waiting++
-		require.NoError(t, one.Round(t.Context()))
-		require.NoError(t, other.Round(t.Context()))
+		require.NoError(t, one.Seal(t.Context(), true))
+		require.NoError(t, other.Seal(t.Context(), true))
 	}
 	require.Equal(t, []int64{4}, follows.sizes, "no newer state")
 	require.Equal(t, []int64{5}, othersFollow.sizes)
@@ -95,9 +95,9 @@ func TestACommandFollowsTheLog(t *testing.T) {
 	t.Parallel()
 	log := &sharedLog{waiting: 2}
 	command, follows := newSealer(log)
-	require.NoError(t, command.Seal(t.Context()))
+	require.NoError(t, command.Seal(t.Context(), false))
 	log.waiting++
-	require.NoError(t, command.Seal(t.Context()))
-	require.NoError(t, command.Seal(t.Context()))
+	require.NoError(t, command.Seal(t.Context(), false))
+	require.NoError(t, command.Seal(t.Context(), false))
 	require.Equal(t, []int64{2, 3}, follows.sizes)
 }

@@ -4,7 +4,6 @@ package day
 
 import (
 	"errors"
-	"sort"
 	"time"
 )
 
@@ -72,9 +71,7 @@ func (d Day) Start(in *time.Location) time.Time {
 	midnight := d.utc()
 	from, until := midnight.AddDate(0, 0, -1), midnight.AddDate(0, 0, 1)
 	before, after := offset(from, in), offset(until, in)
-	change := from.Add(time.Second * time.Duration(sort.Search(2*secondsPerDay, func(second int) bool {
-		return offset(from.Add(time.Second*time.Duration(second)), in) != before
-	})))
+	_, change := from.In(in).ZoneBounds()
 	start := midnight.Add(-before)
 	if !start.Before(change) {
 		start = midnight.Add(-after)

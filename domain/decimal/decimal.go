@@ -59,85 +59,50 @@ func New(value int64, scale int) Decimal {
 	return normal(positive, uint64(value), -int64(scale))
 }
 
+// ParseBytes is Parse without a copy of the text.
+func ParseBytes(text []byte) (Decimal, error) { return Parse(string(text)) }
+
 // Parse reads a number in the notation of JSON (RFC 8259, section 6). The error
 // is ErrSyntax.
-func Parse(text string) (Decimal, error) { return parse(text) }
-
-// ParseBytes is Parse without a copy of the text.
-func ParseBytes(text []byte) (Decimal, error) { return parse(text) }
-
-func parse[T string | []byte](s T) (Decimal, error) {
-	sign, start := positive, 0
-	if len(s) > 0 && s[0] == '-' {
-		sign, start = negative, 1
+func Parse(text string) (Decimal, error) {
+	sign := positive
+	number, isNegative := strings.CutPrefix(text, "-")
+	if isNegative {
+		sign = negative
 	}
-	end, exponent, ok := scan(s, start)
-	if !ok {
+	exponent := int64(0) // of the last digit
+	if e := strings.IndexAny(number, "eE"); e >= 0 {
+		spelled, err := strconv.ParseInt(number[e+1:], 10, 64)
+		if err != nil && !errors.Is(err, strconv.ErrRange) {
+			return Decimal{}, ErrSyntax
+		}
+		number, exponent = number[:e], max(min(spelled, maxExponent), -maxExponent)
+	}
+	whole, fraction, isFraction := strings.Cut(number, ".")
+	if !areDigits(whole) || len(whole) > 1 && whole[0] == '0' || isFraction && !areDigits(fraction) {
 		return Decimal{}, ErrSyntax
+	}
+	fraction = strings.TrimRight(fraction, "0")
+	exponent -= int64(len(fraction))
+	if fraction == "" {
+		significant := strings.TrimRight(whole, "0")
+		exponent += int64(len(whole) - len(significant))
+		whole = significant
 	}
 	var coefficient uint64
 	long := false
-	pending := int64(0) // zeros that count only if another digit follows
-	for _, c := range []byte(s[start:end]) {
-		switch c {
-		case '.':
-			continue
-		case '0':
-			pending++
-			continue
-		}
-		for ; pending > 0 && coefficient != 0 && !long; pending-- {
-			coefficient, long = append10(coefficient, 0)
-		}
-		pending = 0
-		if !long {
-			coefficient, long = append10(coefficient, c-'0')
+	for _, digits := range [...]string{whole, fraction} {
+		for i := 0; i < len(digits) && !long; i++ {
+			coefficient, long = append10(coefficient, digits[i]-'0')
 		}
 	}
-	exponent += pending
 	if long {
 		return Decimal{exponent: keep(exponent), kind: sign, long: true}, nil
 	}
 	return normal(sign, coefficient, exponent), nil
 }
 
-// scan checks the grammar of an unsigned number from start to the end of s. The
-// number's digits, with or without a point, end at end; taken as an integer,
-// they are to be multiplied by 10^exponent.
-func scan[T string | []byte](s T, start int) (end int, exponent int64, ok bool) {
-	end = digits(s, start)
-	if end == start || (s[start] == '0' && end > start+1) {
-		return 0, 0, false
-	}
-	if end < len(s) && s[end] == '.' {
-		fraction := end + 1
-		end = digits(s, fraction)
-		if end == fraction {
-			return 0, 0, false
-		}
-		exponent = int64(fraction - end)
-	}
-	i := end
-	if i < len(s) && (s[i] == 'e' || s[i] == 'E') {
-		i++
-		sign := int64(1)
-		if i < len(s) && (s[i] == '+' || s[i] == '-') {
-			if s[i] == '-' {
-				sign = -1
-			}
-			i++
-		}
-		from, spelled := i, int64(0)
-		for ; i < len(s) && isDigit(s[i]); i++ {
-			spelled = min(spelled*10+int64(s[i]-'0'), maxExponent)
-		}
-		if i == from {
-			return 0, 0, false
-		}
-		exponent += sign * spelled
-	}
-	return end, exponent, i == len(s)
-}
+func areDigits(s string) bool { return s != "" && strings.TrimLeft(s, "0123456789") == "" }
 
 // append10 writes a decimal digit after those of n.
 func append10(n uint64, digit byte) (_ uint64, overflow bool) {
@@ -145,15 +110,6 @@ func append10(n uint64, digit byte) (_ uint64, overflow bool) {
 	sum, carry := bits.Add64(lo, uint64(digit), 0)
 	return sum, hi != 0 || carry != 0
 }
-
-func digits[T string | []byte](s T, i int) int {
-	for i < len(s) && isDigit(s[i]) {
-		i++
-	}
-	return i
-}
-
-func isDigit(c byte) bool { return '0' <= c && c <= '9' }
 
 func normal(sign kind, coefficient uint64, exponent int64) Decimal {
 	if coefficient == 0 {

@@ -72,16 +72,41 @@ func Under(pointer string, faults []Fault) []Fault {
 	return faults
 }
 
-// CheckText returns the faults of a text that has more than most characters, or
-// that the storage cannot keep: it must be valid UTF-8 without U+0000.
-func CheckText(pointer, text string, most int) (faults []Fault) {
+// List collects the faults of a record.
+type List []Fault
+
+// Add adds a fault.
+func (l *List) Add(pointer, code, detail string) {
+	*l = append(*l, Fault{Pointer: pointer, Code: code, Detail: detail})
+}
+
+// Text checks a text, which it returns. The text has at most that many characters, and
+// the storage can keep it: it is valid UTF-8 without U+0000.
+func (l *List) Text(pointer, text string, most int) string {
 	if len(text) > most && utf8.RuneCountInString(text) > most {
-		faults = append(faults, Fault{Pointer: pointer, Code: TooLong, Detail: "At most " + strconv.Itoa(most) + " characters."})
+		l.Add(pointer, TooLong, "At most "+strconv.Itoa(most)+" characters.")
 	}
 	if strings.IndexByte(text, 0) >= 0 || !utf8.ValidString(text) {
-		faults = append(faults, Fault{Pointer: pointer, Code: InvalidCharacter, Detail: "Must be valid UTF-8 without the character U+0000."})
+		l.Add(pointer, InvalidCharacter, "Must be valid UTF-8 without the character U+0000.")
 	}
-	return faults
+	return text
+}
+
+// RequiredText is Text for a text of at least one character.
+func (l *List) RequiredText(pointer, text string, most int) string {
+	if text == "" {
+		l.Add(pointer, Required, "Required: 1 to "+strconv.Itoa(most)+" characters.")
+	}
+	return l.Text(pointer, text, most)
+}
+
+// Either returns the value if there are no faults, and otherwise the faults alone.
+func Either[T any](value T, faults List) (T, []Fault) {
+	if len(faults) > 0 {
+		var none T
+		return none, faults
+	}
+	return value, nil
 }
 
 // Error is a failure with a kind. Detail and Faults may be shown to callers. The

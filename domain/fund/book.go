@@ -139,7 +139,7 @@ func (b *Book) settle(o *Operation, now time.Time, today day.Day) {
 	o.outcome, o.err = operation.Outcome{}, nil
 	key, hasKey := o.Key()
 	if o.Due {
-		if b.claimed[o.ID] && !o.Sales[0].terms.SelectedDay.After(today) && !b.lacksPrice(o) {
+		if b.claimed[o.ID] && !o.Sales[0].terms.SelectedDay.After(today) && !lacksPrice(b, o) {
 			delete(b.claimed, o.ID)
 			b.carryOut(o, now, today)
 			b.Register.Change(key, o.outcome)
@@ -186,7 +186,7 @@ func (b *Book) settle(o *Operation, now time.Time, today day.Day) {
 
 // lacksPrice reports whether a due operation waits, because one of its funds has no
 // price from the day of the sale yet.
-func (b *Book) lacksPrice(o *Operation) bool {
+func lacksPrice(b *Book, o *Operation) bool {
 	return o.OfTheDay && slices.ContainsFunc(o.Sales, func(s Sale) bool {
 		price, ok := b.current[PriceDay{s.terms.Holding.Fund, s.terms.SelectedDay}]
 		return !ok || price.ValidFrom != s.terms.SelectedDay
@@ -202,9 +202,9 @@ func (b *Book) record(o *Operation) {
 		r := o.closed()
 		price, found := b.prices[t.PriceID]
 		found = found && price.Fund == t.Holding.Fund
-		r.refuseUnless(found, PriceNotFound)
-		r.refuseUnless(b.accounts[t.Account] != nil, AccountNotFound)
-		r.refuseUnless(!found || price.Currency == t.Account.Currency, CurrencyMismatch)
+		r.refuseUnless(found, fault.PriceNotFound)
+		r.refuseUnless(b.accounts[t.Account] != nil, fault.AccountNotFound)
+		r.refuseUnless(!found || price.Currency == t.Account.Currency, fault.CurrencyMismatch)
 		refusals = append(refusals, operation.UnderParameter(i, r)...)
 	}
 	if refusals != nil {
@@ -258,25 +258,25 @@ func (b *Book) sell(s *SaleRecord, today day.Day) reasons {
 	r := s.Operation.closed()
 
 	holding := b.holdings[t.Holding]
-	r.refuseUnless(holding != nil, HoldingNotFound)
-	r.refuseUnless(holding == nil || holding.now >= t.Units, HoldingInsufficient)
+	r.refuseUnless(holding != nil, fault.HoldingNotFound)
+	r.refuseUnless(holding == nil || holding.now >= t.Units, fault.HoldingInsufficient)
 
 	price, agreed := b.agreedPrice(s.Operation.Due, t, today, &r)
 
 	account := b.accounts[t.Account]
-	r.refuseUnless(account != nil, AccountNotFound)
+	r.refuseUnless(account != nil, fault.AccountNotFound)
 	sameCurrency := price.Currency.IsNone() || price.Currency == t.Account.Currency
-	r.refuseUnless(sameCurrency, CurrencyMismatch)
+	r.refuseUnless(sameCurrency, fault.CurrencyMismatch)
 
 	if agreed && sameCurrency {
 		s.Price = price
 		var inRange bool
 		s.Proceeds, inRange = Proceeds(t.Units, price.PerUnit, price.Currency)
-		r.refuseUnless(inRange, ProceedsOutOfRange)
-		r.refuseUnless(!inRange || s.Proceeds.Minor() > 0, ProceedsZero)
+		r.refuseUnless(inRange, fault.ProceedsOutOfRange)
+		r.refuseUnless(!inRange || s.Proceeds.Minor() > 0, fault.ProceedsZero)
 		checked := t.ControlTotal != 0 && !s.Operation.Due
 		if inRange && checked && t.ControlTotal != s.Proceeds.Minor() {
-			r = append(r, RefusalNaming(AmountMismatch, s.Proceeds.String()+" "+s.Proceeds.Currency().Code()))
+			r = append(r, RefusalNaming(fault.AmountMismatch, s.Proceeds.String()+" "+s.Proceeds.Currency().Code()))
 		}
 	}
 	if len(r) > 0 {
@@ -284,7 +284,7 @@ func (b *Book) sell(s *SaleRecord, today day.Day) reasons {
 	}
 	balance, inRange := account.now.Add(s.Proceeds)
 	if !inRange {
-		r.refuseUnless(false, BalanceOutOfRange)
+		r.refuseUnless(false, fault.BalanceOutOfRange)
 		return r
 	}
 	unitsBefore, balanceBefore := holding.now, account.now
@@ -303,12 +303,12 @@ func (b *Book) sell(s *SaleRecord, today day.Day) reasons {
 func (b *Book) agreedPrice(due bool, t *Terms, today day.Day, r *reasons) (price Price, agreed bool) {
 	current, hasCurrent := b.current[PriceDay{t.Holding.Fund, t.dayOr(today)}]
 	if due {
-		r.refuseUnless(hasCurrent, PriceNotFound)
+		r.refuseUnless(hasCurrent, fault.PriceNotFound)
 		return current, hasCurrent
 	}
 	named, found := b.prices[t.PriceID]
 	if !found || named.Fund != t.Holding.Fund {
-		r.refuseUnless(false, PriceNotFound)
+		r.refuseUnless(false, fault.PriceNotFound)
 		return Price{}, false
 	}
 	agreed = hasCurrent && current.ID == named.ID
@@ -317,7 +317,7 @@ func (b *Book) agreedPrice(due bool, t *Terms, today day.Day, r *reasons) (price
 		if hasCurrent {
 			newer = strconv.FormatInt(current.ID, 10)
 		}
-		*r = append(*r, RefusalNaming(PriceNotCurrent, newer))
+		*r = append(*r, RefusalNaming(fault.PriceNotCurrent, newer))
 	}
 	return named, agreed
 }

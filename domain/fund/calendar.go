@@ -42,9 +42,9 @@ func (c *Calendar) NextOpen(d day.Day) day.Day {
 func (c *Calendar) Refusal(on, today day.Day, at day.Clock) fault.Fault {
 	switch {
 	case !c.IsOpen(on):
-		return RefusalNaming(DayClosed, c.NextOpen(on).String())
+		return RefusalNaming(fault.DayClosed, c.NextOpen(on).String())
 	case on == today && !c.CutOff.IsNone() && !at.Before(c.CutOff):
-		return RefusalNaming(AfterCutOff, c.NextOpen(on).String())
+		return RefusalNaming(fault.AfterCutOff, c.NextOpen(on).String())
 	}
 	return fault.Fault{}
 }
@@ -66,15 +66,12 @@ func NewClosedDay(on, reason string) (ClosedDay, []fault.Fault) {
 	closed := ClosedDay{Reason: reason}
 	var err error
 	if closed.Day, err = day.Parse(on); err != nil {
-		c.fault("/Day", fault.InvalidDate, "Required: a real date in YYYY-MM-DD format, without a time.")
+		c.Add("/Day", fault.InvalidDate, "Required: a real date in YYYY-MM-DD format, without a time.")
 	}
 	if utf8.RuneCountInString(reason) > maxHolder || strings.ContainsAny(reason, "\r\n") {
-		c.fault("/Reason", fault.TooLong, "At most 200 characters, in one line.")
+		c.Add("/Reason", fault.TooLong, "At most 200 characters, in one line.")
 	}
-	if len(c.faults) > 0 {
-		return ClosedDay{}, c.faults
-	}
-	return closed, nil
+	return fault.Either(closed, c.List)
 }
 
 // ParseWeekday reads the English name of a day of the week, such as Sunday, in

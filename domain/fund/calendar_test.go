@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"bankingapi/domain/day"
+	"bankingapi/domain/fault"
 	"bankingapi/domain/fund"
 	"bankingapi/domain/operation"
 )
@@ -47,7 +48,7 @@ func TestTheCalendarSaysWhichDaysTakeSales(t *testing.T) {
 
 func TestAClosedDayRefusesWithTheOtherReasons(t *testing.T) {
 	t.Parallel()
-	closed := fund.RefusalNaming(fund.DayClosed, sunday)
+	closed := fund.RefusalNaming(fault.DayClosed, sunday)
 	b := newBank()
 	now, later := request(1, sale(selling("1001"))), request(2, sale(onDay(saturday), at("99")))
 	now.Closed, later.Closed = closed, closed
@@ -62,7 +63,7 @@ func TestARepeatIsAnsweredAsBeforeAlthoughTheDayIsClosedNow(t *testing.T) {
 	t.Parallel()
 	b := newBank()
 	first, again := named(1, "a", sale(selling("1"))), named(2, "a", sale(selling("1")))
-	again.Closed = fund.RefusalNaming(fund.AfterCutOff, sunday)
+	again.Closed = fund.RefusalNaming(fault.AfterCutOff, sunday)
 	b.settle(friday, first)
 	b.settle(friday, again)
 	requireResult(t, "completed; again", again)

@@ -76,7 +76,7 @@ func (b *Book) Cancel(o *Operation, now time.Time, today day.Day) error {
 	switch {
 	case !b.claimed[o.ID]:
 		return ErrNotRecorded
-	case !o.Sales[0].terms.SelectedDay.After(today) && !b.lacksPrice(o):
+	case !o.Sales[0].terms.SelectedDay.After(today) && !lacksPrice(b, o):
 		return ErrDayHasCome
 	}
 	delete(b.claimed, o.ID)
@@ -110,11 +110,13 @@ func (b *Book) Reverse(sales []SaleEntry, id operation.ID, now time.Time) error 
 		if s.State != operation.Completed {
 			return ErrNotCompleted
 		}
-		if err := b.moveUnits(ReversalPosting, id, s.Index, s.Terms.Holding, s.Terms.Units); err != nil {
-			return err
-		}
-		if err := b.moveMoney(ReversalPosting, id, s.Index, s.Terms.Account, -s.Proceeds.Minor()); err != nil {
-			return err
+		for _, p := range []Posting{
+			UnitPosting(ReversalPosting, id, s.Index, s.Terms.Holding, s.Terms.Units),
+			MoneyPosting(ReversalPosting, id, s.Index, s.Terms.Account, -s.Proceeds.Minor()),
+		} {
+			if err := b.move(p); err != nil {
+				return err
+			}
 		}
 	}
 	first := &sales[0]
@@ -127,18 +129,10 @@ func (b *Book) Reverse(sales []SaleEntry, id operation.ID, now time.Time) error 
 	return nil
 }
 
-// AdjustHolding adds units to a holding, or takes them if they are negative. id
-// is that of the adjustment.
-func (b *Book) AdjustHolding(key HoldingKey, by Units, id operation.ID, now time.Time) error {
+// Adjust changes a holding or an account by a posting.
+func (b *Book) Adjust(p Posting, now time.Time) error {
 	b.changes.PostedAt = now
-	return b.moveUnits(AdjustmentPosting, id, 0, key, by)
-}
-
-// AdjustAccount adds minor units to an account, or takes them if they are
-// negative.
-func (b *Book) AdjustAccount(key AccountKey, minor int64, id operation.ID, now time.Time) error {
-	b.changes.PostedAt = now
-	return b.moveMoney(AdjustmentPosting, id, 0, key, minor)
+	return b.move(p)
 }
 
 // Discard drops all changes, after a correction failed.
@@ -153,36 +147,35 @@ func (b *Book) Discard() {
 	}
 }
 
-func (b *Book) moveUnits(kind PostingKind, id operation.ID, index int, key HoldingKey, by Units) error {
-	holding := b.holdings[key]
-	if holding == nil {
-		return ErrNoHolding
+// move books a posting, unless its position does not exist or would leave its bounds.
+func (b *Book) move(p Posting) error {
+	if p.IsMoney() {
+		account := b.accounts[p.Account]
+		if account == nil {
+			return ErrNoAccount
+		}
+		after, ok := account.now.Add(money.New(p.Quantity, p.Account.Currency))
+		switch {
+		case !ok:
+			return ErrOutOfRange
+		case after.Minor() < 0:
+			return &BelowZeroError{"account", account.now.String(), p.Format(-p.Quantity)}
+		}
+		account.now = after
+	} else {
+		holding := b.holdings[p.Holding]
+		if holding == nil {
+			return ErrNoHolding
+		}
+		after := holding.now + Units(p.Quantity)
+		switch {
+		case p.Quantity > 0 && (after < holding.now || after > MaxUnits):
+			return ErrOutOfRange
+		case after < 0:
+			return &BelowZeroError{"holding", holding.now.String(), p.Format(-p.Quantity)}
+		}
+		holding.now = after
 	}
-	after := holding.now + by
-	switch {
-	case by > 0 && (after < holding.now || after > MaxUnits):
-		return ErrOutOfRange
-	case after < 0:
-		return &BelowZeroError{"holding", holding.now.String(), (-by).String()}
-	}
-	holding.now = after
-	b.changes.Postings = append(b.changes.Postings, UnitPosting(kind, id, index, key, by))
-	return nil
-}
-
-func (b *Book) moveMoney(kind PostingKind, id operation.ID, index int, key AccountKey, minor int64) error {
-	account := b.accounts[key]
-	if account == nil {
-		return ErrNoAccount
-	}
-	after, ok := account.now.Add(money.New(minor, key.Currency))
-	switch {
-	case !ok:
-		return ErrOutOfRange
-	case after.Minor() < 0:
-		return &BelowZeroError{"account", account.now.String(), money.New(-minor, key.Currency).String()}
-	}
-	account.now = after
-	b.changes.Postings = append(b.changes.Postings, MoneyPosting(kind, id, index, key, minor))
+	b.changes.Postings = append(b.changes.Postings, p)
 	return nil
 }

@@ -100,12 +100,9 @@ func NewPrice(f PriceFields) (Price, []fault.Fault) {
 	}
 	var err error
 	if p.ValidFrom, err = day.Parse(f.ValidFrom); err != nil {
-		c.fault("/ValidFrom", fault.InvalidDate, "Required: a real date in YYYY-MM-DD format, without a time.")
+		c.Add("/ValidFrom", fault.InvalidDate, "Required: a real date in YYYY-MM-DD format, without a time.")
 	}
-	if len(c.faults) > 0 {
-		return Price{}, c.faults
-	}
-	return p, nil
+	return fault.Either(p, c.List)
 }
 
 // HoldingFields is a holding in the form of the bank's files. The zero value of a
@@ -126,10 +123,7 @@ func NewHolding(f HoldingFields) (Holding, []fault.Fault) {
 	h.Key.Fund = c.fund("", f.IMKBCode, f.HolderCorporationName)
 	h.Units = Units(c.quantity("/Units", f.Units, UnitDecimals, 0, int64(MaxUnits),
 		"Units of the fund: 0 or greater, at most 10^12."))
-	if len(c.faults) > 0 {
-		return Holding{}, c.faults
-	}
-	return h, nil
+	return fault.Either(h, c.List)
 }
 
 // NewAccount checks all fields. It returns either an account with its balance or
@@ -138,11 +132,8 @@ func NewAccount(f AccountFields, balance decimal.Decimal) (Account, []fault.Faul
 	var c checker
 	a := Account{Key: c.account("", &f)}
 	if balance.IsAbsent() {
-		c.fault("/Balance", fault.Required, "Required: "+naturalAmount)
+		c.Add("/Balance", fault.Required, "Required: "+naturalAmount)
 	}
 	a.Balance = c.amount("/Balance", balance, a.Key.Currency)
-	if len(c.faults) > 0 {
-		return Account{}, c.faults
-	}
-	return a, nil
+	return fault.Either(a, c.List)
 }

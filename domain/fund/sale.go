@@ -2,6 +2,7 @@ package fund
 
 import (
 	"errors"
+	"math"
 	"strconv"
 	"strings"
 
@@ -97,10 +98,7 @@ const (
 // pointers from the record (/FundAmount).
 func NewSale(f SaleFields) (Sale, []fault.Fault) {
 	t, _, faults := check(f)
-	if faults != nil {
-		return Sale{}, faults
-	}
-	return Sale{t}, nil
+	return fault.Either(Sale{t}, faults)
 }
 
 // SaleFromTerms checks the same rules for a Go program that has typed values. It
@@ -114,18 +112,18 @@ func check(f SaleFields) (t Terms, hasDay bool, faults []fault.Fault) {
 	t.Holding.CustomerNo = c.integer("/CustomerNo", f.CustomerNo, 1, positiveInteger)
 	switch {
 	case f.TransactionType.IsAbsent():
-		c.fault("/TransactionType", fault.Required, "Required: 2 for a customer's fund sale.")
+		c.Add("/TransactionType", fault.Required, "Required: 2 for a customer's fund sale.")
 	case f.TransactionType != decimal.Int(SaleTransaction):
-		c.fault("/TransactionType", fault.NotAllowed, "Must be 2 for a customer's fund sale.")
+		c.Add("/TransactionType", fault.NotAllowed, "Must be 2 for a customer's fund sale.")
 	}
-	t.Units = c.units("/FundAmount", f.FundAmount)
+	t.Units = Units(c.quantity("/FundAmount", f.FundAmount, UnitDecimals, 1, int64(MaxUnits), "Units of the fund: greater than 0, at most 10^12."))
 	if a := f.DestinationAccount; a == nil {
-		c.fault("/DestinationAccount", fault.Required, "Required.")
+		c.Add("/DestinationAccount", fault.Required, "Required.")
 	} else {
 		t.Account = c.account("/DestinationAccount", a)
 	}
 	if p := f.FundToProcess; p == nil {
-		c.fault("/FundToProcess", fault.Required, "Required.")
+		c.Add("/FundToProcess", fault.Required, "Required.")
 	} else {
 		t.Holding.Fund = c.fund("/FundToProcess", p.IMKBCode, p.HolderCorporationName)
 		t.PriceID = c.integer("/FundToProcess/PriceID", p.PriceID, 1, positiveInteger)
@@ -135,36 +133,18 @@ func check(f SaleFields) (t Terms, hasDay bool, faults []fault.Fault) {
 	if f.SelectedTransactionDate != "" {
 		var err error
 		if t.SelectedDay, err = day.Parse(f.SelectedTransactionDate); err != nil {
-			c.fault("/SelectedTransactionDate", fault.InvalidDate, "Must be empty or a real date in YYYY-MM-DD format, without a time.")
+			c.Add("/SelectedTransactionDate", fault.InvalidDate, "Must be empty or a real date in YYYY-MM-DD format, without a time.")
 			hasDay = false
 		}
 	}
-	return t, hasDay, c.faults
+	return t, hasDay, c.List
 }
 
 // checker collects the faults of one record.
-type checker struct{ faults []fault.Fault }
-
-func (c *checker) fault(pointer, code, detail string) {
-	c.faults = append(c.faults, fault.Fault{Pointer: pointer, Code: code, Detail: detail})
-}
+type checker struct{ fault.List }
 
 func (c *checker) integer(pointer string, d decimal.Decimal, least int64, rule string) int64 {
-	n, err := d.Scaled(0)
-	switch {
-	case d.IsAbsent():
-		c.fault(pointer, fault.Required, "Required: "+rule)
-	case errors.Is(err, decimal.ErrPrecision):
-		c.fault(pointer, fault.NotAnInteger, rule)
-	case err != nil, n < least:
-		c.fault(pointer, fault.OutOfRange, rule)
-	}
-	return n
-}
-
-func (c *checker) units(pointer string, d decimal.Decimal) Units {
-	const rule = "Units of the fund: greater than 0, at most 10^12."
-	return Units(c.quantity(pointer, d, UnitDecimals, 1, int64(MaxUnits), rule))
+	return c.quantity(pointer, d, 0, least, math.MaxInt64, rule)
 }
 
 // quantity returns d times 10^decimals as an integer.
@@ -172,11 +152,13 @@ func (c *checker) quantity(pointer string, d decimal.Decimal, decimals int, leas
 	n, err := d.Scaled(decimals)
 	switch {
 	case d.IsAbsent():
-		c.fault(pointer, fault.Required, "Required: "+rule)
+		c.Add(pointer, fault.Required, "Required: "+rule)
+	case errors.Is(err, decimal.ErrPrecision) && decimals == 0:
+		c.Add(pointer, fault.NotAnInteger, rule)
 	case errors.Is(err, decimal.ErrPrecision):
-		c.fault(pointer, fault.TooManyDecimals, "At most "+strconv.Itoa(decimals)+" decimals.")
+		c.Add(pointer, fault.TooManyDecimals, "At most "+strconv.Itoa(decimals)+" decimals.")
 	case err != nil, n < least, n > most:
-		c.fault(pointer, fault.OutOfRange, rule)
+		c.Add(pointer, fault.OutOfRange, rule)
 	}
 	return n
 }
@@ -195,9 +177,9 @@ func (c *checker) currency(pointer, code string) money.Currency {
 	currency, ok := money.ParseCurrency(code)
 	switch {
 	case code == "":
-		c.fault(pointer, fault.Required, "Required: an active ISO 4217 code.")
+		c.Add(pointer, fault.Required, "Required: an active ISO 4217 code.")
 	case !ok:
-		c.fault(pointer, fault.InvalidCurrency, "Must be an active ISO 4217 code in capital letters."+meantCurrency(strings.ToUpper(code)))
+		c.Add(pointer, fault.InvalidCurrency, "Must be an active ISO 4217 code in capital letters."+meantCurrency(strings.ToUpper(code)))
 	}
 	return currency
 }
@@ -218,15 +200,11 @@ func (c *checker) fund(under, imkbCode, holder string) Fund {
 	const code = "1 to 12 capital letters or digits, optionally followed by a point and 1 or 2 more."
 	switch {
 	case imkbCode == "":
-		c.fault(under+"/IMKBCode", fault.Required, "Required: "+code)
+		c.Add(under+"/IMKBCode", fault.Required, "Required: "+code)
 	case !isIMKBCode(imkbCode):
-		c.fault(under+"/IMKBCode", fault.InvalidFormat, code)
+		c.Add(under+"/IMKBCode", fault.InvalidFormat, code)
 	}
-	if holder == "" {
-		c.fault(under+"/HolderCorporationName", fault.Required, "Required: 1 to 200 characters.")
-	}
-	c.faults = append(c.faults, fault.CheckText(under+"/HolderCorporationName", holder, maxHolder)...)
-	return Fund{imkbCode, holder}
+	return Fund{imkbCode, c.RequiredText(under+"/HolderCorporationName", holder, maxHolder)}
 }
 
 const maxHolder = 200
@@ -238,30 +216,19 @@ func (c *checker) amount(pointer string, d decimal.Decimal, currency money.Curre
 	amount, err := money.FromDecimal(d, currency)
 	switch {
 	case errors.Is(err, decimal.ErrPrecision) && !currency.IsNone():
-		c.fault(pointer, fault.TooManyDecimals, "Must not have more decimals than the currency.")
+		c.Add(pointer, fault.TooManyDecimals, "Must not have more decimals than the currency.")
 	case errors.Is(err, decimal.ErrRange), d.IsNegative():
-		c.fault(pointer, fault.OutOfRange, naturalAmount)
+		c.Add(pointer, fault.OutOfRange, naturalAmount)
 	}
 	return amount
 }
 
 // isIMKBCode matches [A-Z0-9]{1,12}(\.[A-Z0-9]{1,2})?
 func isIMKBCode(s string) bool {
-	body := 0
-	for body < len(s) && isCodeCharacter(s[body]) {
-		body++
-	}
-	if body < 1 || body > 12 {
-		return false
-	}
-	series := s[body:]
-	if series == "" {
-		return true
-	}
-	if series[0] != '.' || len(series) < 2 || len(series) > 3 {
-		return false
-	}
-	return isCodeCharacter(series[1]) && isCodeCharacter(series[len(series)-1])
+	body, series, hasSeries := strings.Cut(s, ".")
+	return isCode(body, 12) && (!hasSeries || isCode(series, 2))
 }
 
-func isCodeCharacter(c byte) bool { return 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' }
+func isCode(s string, most int) bool {
+	return 1 <= len(s) && len(s) <= most && !strings.ContainsFunc(s, func(r rune) bool { return (r < 'A' || r > 'Z') && (r < '0' || r > '9') })
+}

@@ -76,6 +76,14 @@ func (n Name) String() string {
 	return ""
 }
 
+// AllNames are the names of all operations in paths and settings.
+func AllNames() (all []string) {
+	for _, n := range Names {
+		all = append(all, n.String())
+	}
+	return all
+}
+
 // ParseName returns the operation with that exact name.
 func ParseName(text string) (Name, bool) {
 	for _, n := range Names {
@@ -137,20 +145,17 @@ type Header struct {
 const maxHeader = 200
 
 // Faults returns the faults of fields that are too long or that cannot be kept
-// (fault.CheckText). Pointers start with /Header. The pointer of RequestID is
+// (fault.List.Text). Pointers start with /Header. The pointer of RequestID is
 // empty.
 func (h *Header) Faults() []fault.Fault {
-	var faults []fault.Fault
-	check := func(value, pointer string) {
-		faults = append(faults, fault.CheckText(pointer, value, maxHeader)...)
-	}
-	check(h.AppKey, "/Header/AppKey")
-	check(h.Channel, "/Header/Channel")
-	check(h.TellerName, "/Header/TellerName")
-	check(h.CallerID, "/Header/CallerId")
-	check(h.ChannelSessionID, "/Header/ChannelSessionId")
-	check(h.ChannelRequestID, "/Header/ChannelRequestId")
-	check(h.RequestID, "")
+	var faults fault.List
+	faults.Text("/Header/AppKey", h.AppKey, maxHeader)
+	faults.Text("/Header/Channel", h.Channel, maxHeader)
+	faults.Text("/Header/TellerName", h.TellerName, maxHeader)
+	faults.Text("/Header/CallerId", h.CallerID, maxHeader)
+	faults.Text("/Header/ChannelSessionId", h.ChannelSessionID, maxHeader)
+	faults.Text("/Header/ChannelRequestId", h.ChannelRequestID, maxHeader)
+	faults.Text("", h.RequestID, maxHeader)
 	return faults
 }
 

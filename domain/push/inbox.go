@@ -122,14 +122,11 @@ func NewNotifications(parameters []Fields, limit int) ([]Notification, []fault.F
 		return nil, faults
 	}
 	notifications := make([]Notification, len(parameters))
-	var all []fault.Fault
+	var all fault.List
 	for i, fields := range parameters {
 		n, faults := New(fields)
 		notifications[i] = n
 		all = append(all, operation.UnderParameter(i, faults)...)
 	}
-	if len(all) > 0 {
-		return nil, all
-	}
-	return notifications, nil
+	return fault.Either(notifications, all)
 }

@@ -114,27 +114,27 @@ type Notification struct{ record Record }
 // New checks all fields. It returns either a notification or all faults, with
 // pointers from the record (/UserId).
 func New(f Fields) (Notification, []fault.Fault) {
-	var c check
+	var faults fault.List
 	n := Notification{Record{
-		ExternalApplicationCode: c.required("/ExternalApplicationCode", f.ExternalApplicationCode, 100),
-		ExternalTranCode:        c.text("/ExternalTranCode", f.ExternalTranCode, 100),
-		UserID:                  c.required("/UserId", f.UserID, 200),
-		PushID:                  c.required("/PushId", f.PushID, 200),
-		Subject:                 c.text("/Subject", f.Subject, 1000),
-		Content:                 c.text("/Content", f.Content, 10_000),
-		DeepLinkURL:             c.text("/DeepLinkUrl", f.DeepLinkURL, 2048),
+		ExternalApplicationCode: faults.RequiredText("/ExternalApplicationCode", f.ExternalApplicationCode, 100),
+		ExternalTranCode:        faults.Text("/ExternalTranCode", f.ExternalTranCode, 100),
+		UserID:                  faults.RequiredText("/UserId", f.UserID, 200),
+		PushID:                  faults.RequiredText("/PushId", f.PushID, 200),
+		Subject:                 faults.Text("/Subject", f.Subject, 1000),
+		Content:                 faults.Text("/Content", f.Content, 10_000),
+		DeepLinkURL:             faults.Text("/DeepLinkUrl", f.DeepLinkURL, 2048),
 		TranData:                slices.Clone(f.TranData), // the fields are the caller's
 	}}
 	r := &n.record
 	if f.DeepLinkURL != "" && !isURL(f.DeepLinkURL) {
-		c.fault("/DeepLinkUrl", fault.InvalidURL, "Must be empty or a URL without spaces, absolute or relative.")
+		faults.Add("/DeepLinkUrl", fault.InvalidURL, "Must be empty or a URL without spaces, absolute or relative.")
 	}
 	if !f.PushInteractionID.IsAbsent() {
-		r.PushInteractionID, r.HasPushInteractionID = c.integer("/PushInteractionId", f.PushInteractionID), true
+		r.PushInteractionID, r.HasPushInteractionID = integer(&faults, "/PushInteractionId", f.PushInteractionID), true
 	}
 	switch platform := f.Platform; {
 	case platform.IsAbsent():
-		c.fault("/Platform", fault.Required, "Required: "+platforms)
+		faults.Add("/Platform", fault.Required, "Required: "+platforms)
 	case platform == decimal.Int(int64(Android)):
 		r.Platform = Android
 	case platform == decimal.Int(int64(IOS)):
@@ -142,38 +142,35 @@ func New(f Fields) (Notification, []fault.Fault) {
 	case platform == decimal.Int(int64(Other)):
 		r.Platform = Other
 	default:
-		c.fault("/Platform", fault.NotAllowed, platforms)
+		faults.Add("/Platform", fault.NotAllowed, platforms)
 	}
 	switch status := f.SendStatus; {
 	case status.IsAbsent():
-		c.fault("/SendStatus", fault.Required, "Required: "+statuses)
+		faults.Add("/SendStatus", fault.Required, "Required: "+statuses)
 	case status == decimal.Int(0), status == decimal.Int(1):
 		r.Sent = !status.IsZero()
 	default:
-		c.fault("/SendStatus", fault.NotAllowed, statuses)
+		faults.Add("/SendStatus", fault.NotAllowed, statuses)
 	}
 	if f.SendDate != "" {
 		var err error
 		if r.SendDate, err = day.Parse(f.SendDate); err != nil {
-			c.fault("/SendDate", fault.InvalidDate, "Must be empty or a real date in YYYY-MM-DD format, without a time.")
+			faults.Add("/SendDate", fault.InvalidDate, "Must be empty or a real date in YYYY-MM-DD format, without a time.")
 		}
 	}
 	if len(f.TranData) > maxTranData {
-		c.fault("/TranData", fault.TooMany, "At most 100 items.")
+		faults.Add("/TranData", fault.TooMany, "At most 100 items.")
 	} else {
 		for i, item := range f.TranData {
-			before := len(c.faults)
-			c.required("/Code", item.Code, 100)
-			c.text("/Name", item.Name, 1000)
-			if len(c.faults) > before {
-				fault.Under("/TranData/"+strconv.Itoa(i), c.faults[before:])
+			before := len(faults)
+			faults.RequiredText("/Code", item.Code, 100)
+			faults.Text("/Name", item.Name, 1000)
+			if len(faults) > before {
+				fault.Under("/TranData/"+strconv.Itoa(i), faults[before:])
 			}
 		}
 	}
-	if len(c.faults) > 0 {
-		return Notification{}, c.faults
-	}
-	return n, nil
+	return fault.Either(n, faults)
 }
 
 // FromRecord checks the same rules for a Go program that has typed values. It
@@ -214,34 +211,13 @@ const (
 	statuses    = "0 (Fail) or 1 (Success)."
 )
 
-// check collects the faults of one record.
-type check struct{ faults []fault.Fault }
-
-func (c *check) fault(pointer, code, detail string) {
-	c.faults = append(c.faults, fault.Fault{Pointer: pointer, Code: code, Detail: detail})
-}
-
-// text checks a text of at most that many characters.
-func (c *check) text(pointer, value string, most int) string {
-	c.faults = append(c.faults, fault.CheckText(pointer, value, most)...)
-	return value
-}
-
-// required checks a text of 1 to that many characters.
-func (c *check) required(pointer, value string, most int) string {
-	if value == "" {
-		c.fault(pointer, fault.Required, "Required: 1 to "+strconv.Itoa(most)+" characters.")
-	}
-	return c.text(pointer, value, most)
-}
-
-func (c *check) integer(pointer string, d decimal.Decimal) int64 {
+func integer(faults *fault.List, pointer string, d decimal.Decimal) int64 {
 	n, err := d.Scaled(0)
 	switch {
 	case errors.Is(err, decimal.ErrPrecision):
-		c.fault(pointer, fault.NotAnInteger, "An integer.")
+		faults.Add(pointer, fault.NotAnInteger, "An integer.")
 	case err != nil:
-		c.fault(pointer, fault.OutOfRange, "An integer from -2^63 to 2^63-1.")
+		faults.Add(pointer, fault.OutOfRange, "An integer from -2^63 to 2^63-1.")
 	}
 	return n
 }

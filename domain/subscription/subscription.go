@@ -4,6 +4,7 @@
 package subscription
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"crypto/subtle"
 	"encoding/hex"
@@ -79,10 +80,9 @@ func (h Hash) Equal(other Hash) bool { return subtle.ConstantTimeCompare(h[:], o
 type Subscription struct {
 	Name  string
 	State State
-	// Operations are the operations that it may call, and HostOperations those of
-	// a host program, by their names. They are never both empty.
-	Operations     []operation.Name
-	HostOperations []string
+	// Operations are the names of the operations that it may call, those of a host
+	// program last. They are never empty.
+	Operations []string
 	// RequestsPerSecond is the maximum rate of its requests on each replica. 0
 	// means no limit.
 	RequestsPerSecond int
@@ -120,46 +120,52 @@ const (
 // New checks a new subscription. Its keys are set with Regenerate. The error is
 // fault.Invalid and has all faults. Pointers are the names of the fields.
 func New(s Subscription) (*Subscription, error) {
-	var faults []fault.Fault
-	broken := func(field, code, detail string) {
-		faults = append(faults, fault.Fault{Pointer: "/" + field, Code: code, Detail: detail})
-	}
+	var faults fault.List
 	switch n := utf8.RuneCountInString(s.Name); {
 	case n == 0:
-		broken("Name", fault.Required, "A name of 1 to 100 characters.")
+		faults.Add("/Name", fault.Required, "A name of 1 to 100 characters.")
 	case n > maxName:
-		broken("Name", fault.TooLong, "A name of 1 to 100 characters.")
+		faults.Add("/Name", fault.TooLong, "A name of 1 to 100 characters.")
 	case strings.ContainsFunc(s.Name, func(r rune) bool { return !unicode.IsPrint(r) || r == utf8.RuneError }):
-		broken("Name", fault.InvalidCharacter, "Only printable characters.")
+		faults.Add("/Name", fault.InvalidCharacter, "Only printable characters.")
 	}
-	for _, name := range s.HostOperations {
+	for _, name := range s.Operations {
 		if !operation.IsName(name) {
-			broken("HostOperations", fault.InvalidCharacter, "Names of letters A-Z, a-z and digits.")
+			faults.Add("/HostOperations", fault.InvalidCharacter, "Names of letters A-Z, a-z and digits.")
 		}
 	}
 	if s.RequestsPerSecond < 0 {
-		broken("RequestsPerSecond", fault.OutOfRange, "0 (no limit) or more.")
+		faults.Add("/RequestsPerSecond", fault.OutOfRange, "0 (no limit) or more.")
 	}
-	for _, defined := range []struct{ field, value string }{
-		{"AppKey", s.AppKey}, {"Channel", s.Channel}, {"TellerName", s.TellerName},
-	} {
-		faults = append(faults, fault.CheckText("/"+defined.field, defined.value, maxDefined)...)
-	}
+	faults.Text("/AppKey", s.AppKey, maxDefined)
+	faults.Text("/Channel", s.Channel, maxDefined)
+	faults.Text("/TellerName", s.TellerName, maxDefined)
 	// openssl prints AB:CD:EF.
 	s.ClientCertificate = strings.ToLower(strings.ReplaceAll(s.ClientCertificate, ":", ""))
 	if digest, err := hex.DecodeString(s.ClientCertificate); err != nil || (len(digest) != 0 && len(digest) != sha256.Size) {
-		broken("ClientCertificate", fault.InvalidCharacter, "The SHA-256 of the certificate in 64 hex digits, or empty.")
+		faults.Add("/ClientCertificate", fault.InvalidCharacter, "The SHA-256 of the certificate in 64 hex digits, or empty.")
 	}
 	if len(faults) > 0 {
 		return nil, fault.New(fault.Invalid, "The subscription is not valid.", faults...)
 	}
 	s.State = Active
-	s.Operations = slices.Compact(slices.Sorted(slices.Values(s.Operations)))
-	s.HostOperations = slices.Compact(slices.Sorted(slices.Values(s.HostOperations)))
-	if len(s.Operations)+len(s.HostOperations) == 0 {
-		s.Operations = slices.Clone(operation.Names[:])
+	if s.Operations = InOrder(s.Operations); len(s.Operations) == 0 {
+		s.Operations = operation.AllNames()
 	}
 	return &s, nil
+}
+
+// InOrder returns the names of operations, each once: those of a host program follow the
+// others.
+func InOrder(names []string) []string {
+	bank := operation.AllNames()
+	isHost := func(name string) int {
+		if slices.Contains(bank, name) {
+			return 0
+		}
+		return 1
+	}
+	return slices.Compact(slices.SortedFunc(slices.Values(names), func(a, b string) int { return cmp.Or(isHost(a)-isHost(b), cmp.Compare(a, b)) }))
 }
 
 // ErrCancelled is returned for changes of a cancelled subscription.
@@ -221,45 +227,17 @@ func (s *Subscription) Revise(to Subscription) error {
 	if err != nil {
 		return err
 	}
-	s.Operations, s.HostOperations = revised.Operations, revised.HostOperations
-	s.RequestsPerSecond, s.RequireCallerID = revised.RequestsPerSecond, revised.RequireCallerID
+	s.Operations, s.RequestsPerSecond, s.RequireCallerID = revised.Operations, revised.RequestsPerSecond, revised.RequireCallerID
 	s.AppKey, s.Channel, s.TellerName, s.ClientCertificate = revised.AppKey, revised.Channel, revised.TellerName, revised.ClientCertificate
 	return nil
 }
 
 // MayCall reports whether the subscription may call the operation.
-func (s *Subscription) MayCall(n operation.Name) bool { return slices.Contains(s.Operations, n) }
+func (s *Subscription) MayCall(n operation.Name) bool { return s.MayCallNamed(n.String()) }
 
 // MayCallNamed is MayCall for a name, which may be that of an operation of a
 // host program.
-func (s *Subscription) MayCallNamed(name string) bool {
-	if n, ok := operation.ParseName(name); ok {
-		return s.MayCall(n)
-	}
-	return slices.Contains(s.HostOperations, name)
-}
-
-// Grant sets the operations that the subscription may call. A name that is none
-// of the bank's is that of an operation of a host program.
-func (s *Subscription) Grant(names ...string) {
-	s.Operations, s.HostOperations = nil, nil
-	for _, name := range names {
-		if n, ok := operation.ParseName(name); ok {
-			s.Operations = append(s.Operations, n)
-		} else {
-			s.HostOperations = append(s.HostOperations, name)
-		}
-	}
-}
-
-// Granted are the names of the operations that the subscription may call.
-func (s *Subscription) Granted() []string {
-	names := make([]string, len(s.Operations), len(s.Operations)+len(s.HostOperations))
-	for i, n := range s.Operations {
-		names[i] = n.String()
-	}
-	return append(names, s.HostOperations...)
-}
+func (s *Subscription) MayCallNamed(name string) bool { return slices.Contains(s.Operations, name) }
 
 // Missing returns the faults of fields that the subscription requires and the
 // header does not have.
@@ -276,15 +254,14 @@ func (s *Subscription) Missing(h operation.Header) []fault.Fault {
 // another value than a defined one, with a fault for each such field (the
 // contract, section 3).
 func (s *Subscription) Complete(h operation.Header) (operation.Header, error) {
-	var faults []fault.Fault
+	var faults fault.List
 	complete := func(sent *string, defined, pointer string) {
 		switch {
 		case defined == "" || *sent == defined:
 		case *sent == "":
 			*sent = defined
 		default:
-			faults = append(faults, fault.Fault{Pointer: pointer, Code: fault.ContradictsSubscription,
-				Detail: "The subscription has another value. Send that value, or leave the field out."})
+			faults.Add(pointer, fault.ContradictsSubscription, "The subscription has another value. Send that value, or leave the field out.")
 		}
 	}
 	complete(&h.AppKey, s.AppKey, "/Header/AppKey")

@@ -77,25 +77,25 @@ func TestANewSubscriptionIsActiveAndMayCallEverything(t *testing.T) {
 	s := made(t, subscription.Subscription{Name: "mobile", State: subscription.Cancelled})
 	require.Equal(t, &subscription.Subscription{
 		Name: "mobile", State: subscription.Active,
-		Operations: operation.Names[:],
+		Operations: operation.AllNames(),
 	}, s)
-	s.Operations[0] = 0
-	require.Equal(t, operation.AddPushNotificationResponse, operation.Names[0], "the default is a copy")
+	s.Operations[0] = ""
+	require.Equal(t, "AddPushNotificationResponse", operation.AllNames()[0], "the default is a copy")
 }
 
 func TestOperationsAreKeptOnceAndInOrder(t *testing.T) {
 	t.Parallel()
-	for _, tt := range []struct{ given, want []operation.Name }{
-		{nil, operation.Names[:]},
-		{[]operation.Name{}, operation.Names[:]},
-		{[]operation.Name{2, 1, 2}, []operation.Name{operation.AddPushNotificationResponse, operation.BuyFundFromCustomer}},
-		{[]operation.Name{2}, []operation.Name{operation.BuyFundFromCustomer}},
-		{[]operation.Name{1, 1}, []operation.Name{operation.AddPushNotificationResponse}},
+	for _, tt := range []struct{ given, want []string }{
+		{nil, operation.AllNames()},
+		{[]string{}, operation.AllNames()},
+		{[]string{"BuyFundFromCustomer", "Accept", "AddPushNotificationResponse", "BuyFundFromCustomer"}, []string{"AddPushNotificationResponse", "BuyFundFromCustomer", "Accept"}},
+		{[]string{"BuyFundFromCustomer"}, []string{"BuyFundFromCustomer"}},
+		{[]string{"AddPushNotificationResponse", "AddPushNotificationResponse"}, []string{"AddPushNotificationResponse"}},
 	} {
 		s := made(t, subscription.Subscription{Name: "mobile", Operations: tt.given})
 		require.Equal(t, tt.want, s.Operations)
 		for _, n := range operation.Names {
-			require.Equal(t, slices.Contains(tt.want, n), s.MayCall(n))
+			require.Equal(t, slices.Contains(tt.want, n.String()), s.MayCall(n))
 		}
 		require.False(t, s.MayCall(0))
 	}

@@ -102,20 +102,14 @@ func keyedHash(key, to []byte, parts ...[]byte) []byte {
 }
 
 // PriceID is the ID of the entry of a price.
-func PriceID(id int64) operation.ID {
-	var of operation.ID
-	for i := range 8 {
-		of[15-i] = byte(id >> (8 * i)) //nolint:gosec // the bytes of the number
-	}
+func PriceID(id int64) (of operation.ID) {
+	binary.BigEndian.PutUint64(of[8:], uint64(id)) //nolint:gosec // the bytes of the number
 	return of
 }
 
 // ParsePriceID returns the price of an entry.
-func ParsePriceID(id operation.ID) (price int64) {
-	for i := range 8 {
-		price |= int64(id[15-i]) << (8 * i)
-	}
-	return price
+func ParsePriceID(id operation.ID) int64 {
+	return int64(binary.BigEndian.Uint64(id[8:])) //nolint:gosec // as above
 }
 
 // NameID is the ID of the entry of a named row.

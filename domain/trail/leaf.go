@@ -223,15 +223,14 @@ func Decode(content []byte) (d Decoded, err error) {
 // reader reads texts. After content that is too short, rest is nil.
 type reader struct{ rest []byte }
 
-func (r *reader) text() string { return string(r.bytes()) }
-
-func (r *reader) bytes() []byte {
+func (r *reader) text() string {
 	length, n := binary.Uvarint(r.rest)
 	if n <= 0 || length > uint64(len(r.rest)-n) { //nolint:gosec // n is at most the length
 		r.rest = nil
-		return nil
+		return ""
 	}
-	value := r.rest[n : n+int(length)] //nolint:gosec // not more than the length of rest
-	r.rest = r.rest[n+int(length):]    //nolint:gosec // as above
+	end := n + int(length) //nolint:gosec // not more than the length of rest
+	value := string(r.rest[n:end])
+	r.rest = r.rest[end:]
 	return value
 }

@@ -643,7 +643,7 @@ func testRefusedOperation(t *testing.T, o office) {
 	require.Empty(t, found.Sales)
 	require.Empty(t, found.Postings)
 	require.Equal(t, operation.Failed, found.Record.Outcome.State)
-	require.Equal(t, fund.HoldingInsufficient, found.Record.Outcome.Faults[0].Code)
+	require.Equal(t, fault.HoldingInsufficient, found.Record.Outcome.Faults[0].Code)
 }
 
 // What a refused operation asked for is found by customer, as a sale that failed.
@@ -658,7 +658,7 @@ func testRefusedSales(t *testing.T, o office) {
 	require.Len(t, two.RefusedSales, 2)
 	require.Empty(t, two.Sales)
 	wanted := fund.SaleEntry{OperationID: id(30), Index: 1, Subscription: "shop", ReceivedAt: at(0), Terms: later(2, sale(2_000_000, 2, 3)),
-		State: operation.Failed, Refusal: fund.HoldingInsufficient}
+		State: operation.Failed, Refusal: fault.HoldingInsufficient}
 	equal(t, wanted, two.RefusedSales[1])
 	for _, c := range []struct {
 		filter backoffice.Query
@@ -684,7 +684,7 @@ func testRefusedSales(t *testing.T, o office) {
 		for _, r := range all(t, o.Reader.Refusals(ctx, backoffice.Query{CustomerNo: customer})) {
 			refused = append(refused, r.ID)
 		}
-		for _, r := range all(t, o.Reader.Refusals(ctx, backoffice.Query{CustomerNo: customer, Order: backoffice.Newest, Code: fund.HoldingInsufficient, ScanLimit: 1})) {
+		for _, r := range all(t, o.Reader.Refusals(ctx, backoffice.Query{CustomerNo: customer, Order: backoffice.Newest, Code: fault.HoldingInsufficient, ScanLimit: 1})) {
 			newest = append(newest, r.ID)
 		}
 		equal(t, want, refused)
@@ -794,7 +794,7 @@ func testEvidence(t *testing.T, o office) {
 		counted.Refused[backoffice.RefusedKey{Subscription: refused.Subscription, Code: refused.Faults[0].Code}]++
 	}
 	for _, s := range all(t, o.Reader.Sales(t.Context(), backoffice.Query{})) {
-		key := backoffice.SalesKey{IMKBCode: s.Terms.Holding.IMKBCode, Currency: s.Terms.Account.Currency, State: s.State}
+		key := backoffice.SalesKey{IMKBCode: s.Terms.Holding.IMKBCode, Currency: s.Terms.Account.Currency, State: s.State, Reversed: !s.ReversedAt.IsZero()}
 		counted.Add(backoffice.Received{Sales: map[backoffice.SalesKey]backoffice.SalesSum{key: {Sales: 1, Proceeds: s.Proceeds.Minor()}}})
 	}
 	require.Equal(t, counted, received)

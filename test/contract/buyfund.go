@@ -226,7 +226,7 @@ func testNotFound(t *testing.T, b books) {
 	for i, c := range []struct {
 		terms fund.Terms
 		code  string
-	}{{noHolding, fund.HoldingNotFound}, {noAccount, fund.AccountNotFound}, {noPrice, fund.PriceNotFound}} {
+	}{{noHolding, fault.HoldingNotFound}, {noAccount, fault.AccountNotFound}, {noPrice, fault.PriceNotFound}} {
 		o := m.operation(i, "", c.terms)
 		b.settle(0, o)
 		b.refused(o, c.code)
@@ -278,7 +278,7 @@ func testRefusal(t *testing.T, b books) {
 	tooMuch.Units = 1001_000_000
 	o := m.operation(1, "caller", m.sale(1), tooMuch)
 	b.settle(0, o)
-	b.refused(o, fund.HoldingInsufficient)
+	b.refused(o, fault.HoldingInsufficient)
 	b.unchanged(m)
 	require.Empty(t, b.sales())
 	require.Empty(t, b.postings())
@@ -351,11 +351,11 @@ func testCurrentPrice(t *testing.T, b books) {
 			if id == c.current {
 				b.outcome(o, operation.Outcome{State: operation.Completed})
 			} else {
-				b.refused(o, fund.PriceNotCurrent)
+				b.refused(o, fault.PriceNotCurrent)
 			}
 		}
-		b.refused(sell(110, c.today), fund.PriceNotFound)
-		b.refused(sell(111, c.today), fund.PriceNotFound)
+		b.refused(sell(110, c.today), fault.PriceNotFound)
+		b.refused(sell(111, c.today), fault.PriceNotFound)
 	}
 
 	// A due sale names an old price and gets the current price of its day.
@@ -434,7 +434,7 @@ func testLastUnitRace(t *testing.T, b books) {
 		if outcome.State == operation.Completed {
 			completed++
 		} else {
-			b.refused(o, fund.HoldingInsufficient)
+			b.refused(o, fault.HoldingInsufficient)
 		}
 	}
 	require.Equal(t, 1, completed)
@@ -638,7 +638,7 @@ func testDueFailed(t *testing.T, b books) {
 
 	want := []fund.SaleEntry{
 		saleEntry(fund.SaleRecord{Operation: o, Index: 0, State: operation.Failed, SettledAt: at(24)}),
-		saleEntry(fund.SaleRecord{Operation: o, Index: 1, State: operation.Failed, SettledAt: at(24), Refusal: fund.HoldingInsufficient}),
+		saleEntry(fund.SaleRecord{Operation: o, Index: 1, State: operation.Failed, SettledAt: at(24), Refusal: fault.HoldingInsufficient}),
 	}
 	equal(t, want, b.sales())
 	require.Empty(t, b.postings())
@@ -647,7 +647,7 @@ func testDueFailed(t *testing.T, b books) {
 	repeat := m.operation(2, "caller", good, bad)
 	b.settle(1, repeat)
 	b.outcome(repeat, operation.Outcome{
-		State: operation.Failed, Faults: []fault.Fault{refusal(1, fund.HoldingInsufficient)}, Replayed: true,
+		State: operation.Failed, Faults: []fault.Fault{refusal(1, fault.HoldingInsufficient)}, Replayed: true,
 	})
 	due := b.due(1, nil, 10)
 	require.Empty(t, due)

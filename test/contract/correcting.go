@@ -198,7 +198,7 @@ func testDecisions(t *testing.T, o office) {
 	}
 	equal(t, []operation.Refusal{{
 		ID: id(20), Operation: operation.BuyFundFromCustomer, Subscription: "shop", Header: refused.Header, ReceivedAt: at(0),
-		Faults: operation.UnderParameter(0, []fault.Fault{fund.Refusal(fund.HoldingInsufficient)}),
+		Faults: operation.UnderParameter(0, []fault.Fault{fund.Refusal(fault.HoldingInsufficient)}),
 	}}, refusals(20))
 	require.Empty(t, refusals(21))
 
@@ -222,7 +222,7 @@ func testDecisions(t *testing.T, o office) {
 	require.Equal(t, []int{3}, find(backoffice.Query{CustomerNo: 3}))
 	require.Empty(t, find(backoffice.Query{CustomerNo: 9}))
 	all := all(t, o.Reader.Decisions(t.Context(), backoffice.Query{OperationID: id(6)}))
-	require.Equal(t, []string{fund.HoldingInsufficient}, all[0].Codes)
+	require.Equal(t, []string{fault.HoldingInsufficient}, all[0].Codes)
 
 	office := backoffice.New(o.Ports, audit.Acts{NewID: func() operation.ID { return id(0x300) }}, time.UTC)
 	for request, wanted := range map[string]int{"request-20": 20, "request-21": 21, "request-22": 22, id(3).String(): 3} {

@@ -63,7 +63,7 @@ func testOutcomes(t *testing.T, o office) {
 	refused := func(code string) []fault.Fault { return operation.UnderParameter(0, []fault.Fault{fund.Refusal(code)}) }
 	want := []fund.Ended{
 		{OperationID: good[1].ID, Subscription: "b", CallerID: "later-769", State: operation.Failed, Faults: refused(fault.Cancelled), At: at(48)},
-		{OperationID: bad[0].ID, Subscription: "a", CallerID: "later-784", State: operation.Failed, Faults: refused(fund.HoldingInsufficient), At: at(72)},
+		{OperationID: bad[0].ID, Subscription: "a", CallerID: "later-784", State: operation.Failed, Faults: refused(fault.HoldingInsufficient), At: at(72)},
 		{OperationID: good[0].ID, Subscription: "a", CallerID: "later-768", State: operation.Completed, At: at(72)},
 		{OperationID: good[0].ID, Subscription: "a", CallerID: "later-768", State: operation.Completed, Reversed: true, At: at(96)},
 	}

@@ -9,6 +9,7 @@ import (
 
 	"bankingapi/application/backoffice"
 	"bankingapi/domain/audit"
+	"bankingapi/domain/fault"
 	"bankingapi/domain/fund"
 	"bankingapi/domain/operation"
 	"bankingapi/domain/push"
@@ -187,10 +188,10 @@ func testRecentRefusals(t *testing.T, o office) {
 	require.Equal(t, []operation.ID{first}, ids(backoffice.Query{Since: since, Limit: 2, After: backoffice.Cursor{OperationID: second}}))
 	require.Equal(t, []operation.ID{other}, ids(backoffice.Query{Since: since, Subscription: "other"}))
 	require.Equal(t, []operation.ID{second, first}, ids(backoffice.Query{Since: since, Until: at(24 * 31)}))
-	require.Equal(t, []operation.ID{other, second, first}, ids(backoffice.Query{Since: since, Code: fund.HoldingInsufficient}))
+	require.Equal(t, []operation.ID{other, second, first}, ids(backoffice.Query{Since: since, Code: fault.HoldingInsufficient}))
 	require.Empty(t, ids(backoffice.Query{Since: since, Code: "holding"}), "a code is whole")
 	for _, depth := range []int{1, 2, 100} {
-		f, found, more := backoffice.Query{Since: since, Subscription: "shop", Code: fund.HoldingInsufficient, ScanLimit: depth}, []operation.ID(nil), true
+		f, found, more := backoffice.Query{Since: since, Subscription: "shop", Code: fault.HoldingInsufficient, ScanLimit: depth}, []operation.ID(nil), true
 		f.Truncated = func(c backoffice.Cursor) { f.After, more = c, true }
 		for more {
 			more = false
@@ -198,5 +199,5 @@ func testRecentRefusals(t *testing.T, o office) {
 		}
 		require.Equal(t, []operation.ID{second, first}, found, "in several steps")
 	}
-	require.Equal(t, fund.HoldingInsufficient, all(t, o.Reader.Refusals(ctx, newest(backoffice.Query{Limit: 1})))[0].Faults[0].Code)
+	require.Equal(t, fault.HoldingInsufficient, all(t, o.Reader.Refusals(ctx, newest(backoffice.Query{Limit: 1})))[0].Faults[0].Code)
 }

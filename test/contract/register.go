@@ -27,8 +27,8 @@ func register(t *testing.T, name operation.Name, update registers) {
 	failed := recorded
 	failed.Key.CallerID, failed.ID, failed.Fingerprint = "b", id(2), fingerprint("failed")
 	failed.Outcome = operation.Outcome{State: operation.Failed, Faults: []fault.Fault{ // unordered
-		refusal(10, fund.HoldingInsufficient), refusal(999, fund.PriceNotCurrent), refusal(2, fund.HoldingInsufficient), refusal(2, fund.AmountMismatch),
-		operation.UnderParameter(1, []fault.Fault{fund.RefusalNaming(fund.AmountMismatch, "15.63 TRY")})[0],
+		refusal(10, fault.HoldingInsufficient), refusal(999, fault.PriceNotCurrent), refusal(2, fault.HoldingInsufficient), refusal(2, fault.AmountMismatch),
+		operation.UnderParameter(1, []fault.Fault{fund.RefusalNaming(fault.AmountMismatch, "15.63 TRY")})[0],
 	}}
 	unseen := idempotency.Key{CallerID: "unseen", Subscription: "s", Operation: name}
 	keys := []idempotency.Key{recorded.Key, failed.Key, unseen}

@@ -11,7 +11,6 @@ import (
 
 	"bankingapi/application/subscriptions"
 	"bankingapi/domain/fault"
-	"bankingapi/domain/operation"
 	"bankingapi/domain/subscription"
 )
 
@@ -34,7 +33,7 @@ func Subscriptions(t *testing.T, open func(t *testing.T) SubscriptionsUnderTest)
 		full := &subscription.Subscription{
 			Name:              odd(100, "name"),
 			State:             subscription.Suspended,
-			Operations:        []operation.Name{operation.BuyFundFromCustomer},
+			Operations:        []string{"BuyFundFromCustomer"},
 			RequestsPerSecond: 1<<31 - 1,
 			AppKey:            odd(200, "app key"),
 			Channel:           odd(200, "channel"),
@@ -45,7 +44,7 @@ func Subscriptions(t *testing.T, open func(t *testing.T) SubscriptionsUnderTest)
 		}
 		bare := &subscription.Subscription{
 			Name: "bare", State: subscription.Active,
-			Operations: []operation.Name{operation.AddPushNotificationResponse, operation.BuyFundFromCustomer},
+			Operations: []string{"AddPushNotificationResponse", "BuyFundFromCustomer"},
 		}
 		b.create(full)
 		b.create(bare)
@@ -96,7 +95,7 @@ func Subscriptions(t *testing.T, open func(t *testing.T) SubscriptionsUnderTest)
 		b.create(named("a"))
 		b.create(named("b"))
 		want := &subscription.Subscription{
-			Name: "a", State: subscription.Cancelled, Operations: []operation.Name{operation.AddPushNotificationResponse},
+			Name: "a", State: subscription.Cancelled, Operations: []string{"AddPushNotificationResponse"},
 			RequestsPerSecond: 7, AppKey: "k", Channel: "c", TellerName: "t",
 			PrimaryHash: subscription.Hash{1}, SecondaryHash: subscription.Hash{2},
 		}
@@ -108,8 +107,8 @@ func Subscriptions(t *testing.T, open func(t *testing.T) SubscriptionsUnderTest)
 			return nil
 		}))
 		kept.State = subscription.Active
-		kept.Operations[0] = operation.BuyFundFromCustomer
-		want.Operations = []operation.Name{operation.AddPushNotificationResponse}
+		kept.Operations[0] = "BuyFundFromCustomer"
+		want.Operations = []string{"AddPushNotificationResponse"}
 		b.list()[0].Channel = "changed outside"
 		b.all(want, named("b"))
 
@@ -243,7 +242,7 @@ func (b repository) all(want ...*subscription.Subscription) {
 func named(name string) *subscription.Subscription {
 	return &subscription.Subscription{
 		Name: name, State: subscription.Active,
-		Operations:  []operation.Name{operation.AddPushNotificationResponse, operation.BuyFundFromCustomer},
+		Operations:  []string{"AddPushNotificationResponse", "BuyFundFromCustomer"},
 		PrimaryHash: subscription.Hash{0: 9}, SecondaryHash: subscription.Hash{0: 8},
 	}
 }

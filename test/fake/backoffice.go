@@ -331,7 +331,7 @@ func (l lookups) Received(ctx context.Context, since, until time.Time) (r backof
 	r.Add(backoffice.Received{}) // makes its maps
 	for s, wrong := range rows.Sales(ctx, all) {
 		if err = errors.Join(err, wrong); in(s.OperationID) {
-			key := backoffice.SalesKey{IMKBCode: s.Terms.Holding.IMKBCode, Currency: s.Terms.Account.Currency, State: s.State}
+			key := backoffice.SalesKey{IMKBCode: s.Terms.Holding.IMKBCode, Currency: s.Terms.Account.Currency, State: s.State, Reversed: !s.ReversedAt.IsZero()}
 			r.Add(backoffice.Received{Sales: map[backoffice.SalesKey]backoffice.SalesSum{key: {Sales: 1, Proceeds: s.Proceeds.Minor()}}})
 		}
 	}

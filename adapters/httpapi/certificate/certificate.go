@@ -1,6 +1,6 @@
-// Package certificate provides the server's TLS certificate, and the authorities of
-// its clients: from files, which it reads again when they change. For development it
-// makes a self-signed certificate (the contract, section 8).
+// Package certificate reads the server's TLS certificate, and the authorities of its
+// clients, from files, again when they change. For development it makes a self-signed
+// certificate (the contract, section 8).
 package certificate
 
 import (
@@ -33,8 +33,8 @@ type Files struct {
 	ClientCA string
 	// Now returns the current time. Required.
 	Now func() time.Time
-	// Report receives an error once for each change of the files that cannot be
-	// used. The previous files stay in use. It may be nil.
+	// Report receives an error once for each change of the files that cannot be used. It
+	// may be nil.
 	Report func(error)
 }
 
@@ -121,12 +121,10 @@ func (c *Current) read() (found string, err error) {
 	return found, nil
 }
 
-// selfSignedFor is how long a self-signed certificate is valid. Clients accept
-// no longer time.
+// selfSignedFor is the longest time that clients accept.
 const selfSignedFor = 397 * 24 * time.Hour
 
-// EnsureSelfSigned creates a self-signed pair for localhost if the files do not
-// exist or if the certificate has expired.
+// EnsureSelfSigned creates a pair for localhost if there is none or if it has expired.
 func (f Files) EnsureSelfSigned() error {
 	now := f.Now()
 	pair, err := tls.LoadX509KeyPair(f.CertFile, f.KeyFile)
@@ -169,8 +167,7 @@ func (f Files) makeSelfSigned(now time.Time) error {
 	return errors.Join(writeWhole(f.KeyFile, "PRIVATE KEY", pkcs8), writeWhole(f.CertFile, "CERTIFICATE", der))
 }
 
-// writeWhole writes a PEM file that only its owner may read. The file appears
-// complete or not at all.
+// writeWhole writes a PEM file for its owner. It appears complete or not at all.
 func writeWhole(name, kind string, der []byte) error {
 	if err := os.MkdirAll(filepath.Dir(name), 0o700); err != nil {
 		return err

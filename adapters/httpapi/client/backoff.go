@@ -14,25 +14,19 @@ const longestRetryAfter = time.Minute
 // maxDoublings bounds the backoff at about 100 times its first value.
 const maxDoublings = 100
 
-// wait returns how long to wait after an attempt: the time that the service
-// asked for plus a random part of the backoff. The random part keeps callers
-// from retrying at the same moment after an outage.
-func (c *Client) wait(attempt int, retryAfter time.Duration) time.Duration {
+// pause waits after an attempt: the time that the service asked for plus a random
+// part of the backoff. The random part keeps callers from retrying at the same moment
+// after an outage. It returns an error at once if the context would end first.
+func (c *Client) pause(ctx context.Context, attempt int, retryAfter time.Duration) error {
 	longest := c.Backoff * time.Duration(min(maxDoublings, 1<<min(attempt-1, 10)))
-	return min(retryAfter, longestRetryAfter) + rand.N(longest) + 1 //nolint:gosec // jitter is no secret
-}
-
-// sleep waits. It returns an error at once if the context would end first.
-func sleep(ctx context.Context, d time.Duration) error {
+	d := min(retryAfter, longestRetryAfter) + rand.N(longest) + 1 //nolint:gosec // jitter is no secret
 	if end, ok := ctx.Deadline(); ok && time.Until(end) < d {
 		return context.DeadlineExceeded
 	}
-	timer := time.NewTimer(d)
-	defer timer.Stop()
 	select {
 	case <-ctx.Done():
 		return ctx.Err()
-	case <-timer.C:
+	case <-time.After(d):
 		return nil
 	}
 }
@@ -44,10 +38,7 @@ func retryAfter(header http.Header) time.Duration {
 	if seconds, err := strconv.ParseUint(text, 10, 31); err == nil {
 		return time.Duration(seconds) * time.Second
 	}
-	then, err := http.ParseTime(text)
-	if err != nil {
-		return 0
-	}
+	then, _ := http.ParseTime(text) // what is no date is long ago
 	now, err := http.ParseTime(header.Get("Date"))
 	if err != nil {
 		return 0

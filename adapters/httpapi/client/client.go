@@ -1,17 +1,18 @@
 // Package client calls the banking API from Go. Amounts are exact, and a lost
 // answer never turns one sale into two.
 //
-// An operation gets its CallerId when it is made, not when it is sent. The
-// client sends the same bytes with the same CallerId until the service gives
-// an answer that settles the matter. A program that may stop in between stores
-// the operation's CallerId with its own order before the first call. It then
-// sends the same operation again after a restart.
+// An operation gets its CallerId when it is made, not when it is sent. The client
+// sends the same bytes until an answer is certain. A program that may stop in between
+// stores the CallerId with its own order before the first call, and sends the same
+// operation again after a restart.
 //
 // The package needs nothing but the standard library and the value types of
 // the domain.
 package client
 
 import (
+	"bytes"
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -29,10 +30,9 @@ import (
 
 // Options changes how a Client sends requests. The zero value is usable.
 type Options struct {
-	// HTTP sends the requests. By default the client has a transport of its
-	// own, which keeps up to 100 idle connections to the service. Set it for a
-	// proxy or tracing. Redirects are never followed, because they may turn a POST
-	// into a GET.
+	// HTTP sends the requests. Set it for a proxy or tracing. By default the client has
+	// a transport of its own, which keeps up to 100 idle connections. Redirects are
+	// never followed, because they may turn a POST into a GET.
 	HTTP *http.Client
 	// TLS configures the client's own transport, for a client certificate or a
 	// private certificate authority. It is not used if HTTP is set.
@@ -43,8 +43,7 @@ type Options struct {
 	// Attempts is the maximum number of times an operation is sent in one
 	// call. 0 means as often as Patience allows.
 	Attempts int
-	// Timeout is the maximum time of one attempt. The default is 15 seconds,
-	// which is longer than the service takes by default.
+	// Timeout is the maximum time of one attempt. The default is 15 seconds.
 	Timeout time.Duration
 	// Backoff is the longest wait before the second attempt. It doubles with
 	// each further attempt, up to 100 times its value. Each wait is a random
@@ -60,44 +59,37 @@ type Options struct {
 type Client struct {
 	base string
 	key  string
-	http *http.Client
 	Options
 }
 
-// New returns a client of the service at baseURL, for example
-// "https://bank.example". baseURL may have a path, which is put before the path
-// of the operation. It may end with the prefix /BankingApiV01 of the operations. It must be https, because the key travels in every request;
-// plain http is accepted for loopback addresses only.
+// New returns a client of the service at baseURL, for example "https://bank.example".
+// baseURL may have a path before that of the operation, and may end with
+// /BankingApiV01. It must be https, because the key travels in every request. Plain
+// http is accepted for loopback addresses only.
 func New(baseURL, key string, o Options) (*Client, error) {
-	base, err := url.Parse(baseURL)
+	address, err := url.Parse(baseURL)
 	switch {
 	case err != nil:
 		return nil, fmt.Errorf("parse base URL: %w", err)
-	case base.Host == "" || base.RawQuery != "" || base.Fragment != "":
+	case address.Host == "" || address.RawQuery != "" || address.Fragment != "":
 		return nil, errors.New("base URL must look like https://host or https://host/path")
-	case base.Scheme != "https" && (base.Scheme != "http" || !isLoopback(base.Hostname())):
+	case address.Scheme != "https" && (address.Scheme != "http" || !isLoopback(address.Hostname())):
 		return nil, errors.New("base URL must be https: with http the subscription key could be read on the way")
 	case key == "":
 		return nil, errors.New("subscription key is empty")
 	}
 	const prefix = "/BankingApiV01"
-	c := &Client{base: strings.TrimSuffix(strings.TrimSuffix(baseURL, "/"), prefix) + prefix + "/", key: key, Options: o}
-	if c.Patience <= 0 {
-		c.Patience = 2 * time.Minute
-	}
-	if c.Timeout <= 0 {
-		c.Timeout = 15 * time.Second
-	}
-	if c.Backoff <= 0 {
-		c.Backoff = 100 * time.Millisecond
-	}
+	o.Patience = cmp.Or(max(0, o.Patience), 2*time.Minute)
+	o.Timeout = cmp.Or(max(0, o.Timeout), 15*time.Second)
+	o.Backoff = cmp.Or(max(0, o.Backoff), 100*time.Millisecond)
 	sender := http.Client{Transport: newTransport(o.TLS)}
 	if o.HTTP != nil {
 		sender = *o.HTTP
 	}
+	o.HTTP = &sender
 	sender.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
-	c.http = &sender
-	return c, nil
+	base := strings.TrimSuffix(strings.TrimSuffix(baseURL, "/"), prefix) + prefix + "/"
+	return &Client{base, key, o}, nil
 }
 
 // Format prints the address of the service with every verb, and never the key.
@@ -126,14 +118,12 @@ type Answer struct {
 	State operation.State
 	// Replayed reports that an earlier request had the effect already.
 	Replayed bool
-	// OperationID is the bank's id of the operation. It is empty if the service
-	// did not send one.
+	// OperationID is the bank's id of the operation. It may be empty.
 	OperationID string
-	// RequestID is the X-Request-Id of the answer. Quote it in questions to
-	// the bank.
+	// RequestID is the X-Request-Id of the answer, for questions to the bank.
 	RequestID string
-	// Receipt is the bank's signed receipt. It is empty unless WantReceipt is set,
-	// or if the bank has none. Keep it: the bank's public key checks it.
+	// Receipt is the bank's signed receipt if WantReceipt is set and the bank has one.
+	// Keep it: the bank's public key checks it.
 	Receipt string
 }
 
@@ -173,70 +163,69 @@ func (c *Client) do(ctx context.Context, name operation.Name, header operation.H
 	ctx, cancel := context.WithTimeout(ctx, c.Patience)
 	defer cancel()
 	for attempt := 1; ; attempt++ {
-		got := c.attempt(ctx, name, body)
-		if got.err == nil {
-			return got.Answer, nil
+		answer, failure := c.attempt(ctx, name, body)
+		if failure == nil {
+			return answer, nil
 		}
-		failure := got.err
 		failure.CallerID = header.CallerID
 		unknown = !failure.certain && (unknown || failure.Unknown)
 		failure.Unknown = unknown
-		if !got.retry || attempt == c.Attempts {
+		if !failure.retry || attempt == c.Attempts {
 			return Answer{}, failure
 		}
-		if err := sleep(ctx, c.wait(attempt, got.retryAfter)); err != nil {
+		if err := c.pause(ctx, attempt, failure.retryAfter); err != nil {
 			failure.Cause = errors.Join(failure.Cause, err)
 			return Answer{}, failure
 		}
 	}
 }
 
-// result is the result of one attempt.
-type result struct {
-	Answer
-	err        *Error
-	retry      bool
-	retryAfter time.Duration
-}
-
 // maxAnswer is larger than any answer of the service.
 const maxAnswer = 16 << 20
 
-func (c *Client) attempt(ctx context.Context, name operation.Name, body []byte) result {
+func (c *Client) attempt(ctx context.Context, name operation.Name, body []byte) (Answer, *Error) {
 	if err := ctx.Err(); err != nil {
-		return result{err: &Error{Cause: err}}
+		return Answer{}, &Error{Cause: err}
 	}
-	bounded, cancel := context.WithTimeout(ctx, c.Timeout)
-	defer cancel()
-	request, err := newRequest(bounded, c.base+name.String(), c.key, body)
+	response, content, err := c.send(ctx, http.MethodPost, c.base+name.String(), body, c.Timeout) //nolint:bodyclose // send has read and closed it
 	if err != nil {
-		return result{err: &Error{Cause: err}}
-	}
-	if c.WantReceipt {
-		request.Header.Set("Want-Receipt", "1")
-	}
-	response, err := c.http.Do(request)
-	if err != nil {
-		return lost(ctx, 0, err)
-	}
-	// Reading to the end is what makes the connection reusable.
-	content, err := io.ReadAll(io.LimitReader(response.Body, maxAnswer))
-	_ = response.Body.Close()
-	if err != nil {
-		return lost(ctx, response.StatusCode, err)
+		return Answer{}, lost(ctx, response.StatusCode, err)
 	}
 	return read(response, content)
 }
 
-// lost is the result of an attempt that has no whole answer. If no connection
-// was made, the service cannot have done anything.
-func lost(ctx context.Context, status int, err error) result {
-	var dial *net.OpError
-	notSent := errors.As(err, &dial) && dial.Op == "dial"
-	var certificate *tls.CertificateVerificationError
-	untrusted := errors.As(err, &certificate)
-	return result{
-		err:   &Error{Status: status, Unknown: !notSent && !untrusted, Cause: err},
-		retry: !untrusted && ctx.Err() == nil,
+// send sends one request and reads its whole answer. After an error the response may
+// be empty.
+func (c *Client) send(ctx context.Context, method, address string, body []byte, timeout time.Duration) (*http.Response, []byte, error) {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	request, err := http.NewRequestWithContext(ctx, method, address, bytes.NewReader(body))
+	if err != nil {
+		return new(http.Response), nil, err
 	}
+	request.Header.Set("Ocp-Apim-Subscription-Key", c.key)
+	request.Header.Set("Accept", "application/json, application/problem+json")
+	if body != nil {
+		request.Header.Set("Content-Type", "application/json")
+	}
+	if body != nil && c.WantReceipt {
+		request.Header.Set("Want-Receipt", "1")
+	}
+	response, err := c.HTTP.Do(request)
+	if err != nil {
+		return new(http.Response), nil, err
+	}
+	defer response.Body.Close()
+	// Reading to the end is what makes the connection reusable.
+	content, err := io.ReadAll(io.LimitReader(response.Body, maxAnswer))
+	return response, content, err
+}
+
+// lost is the error of an attempt that has no whole answer. If no connection
+// was made, the service cannot have done anything.
+func lost(ctx context.Context, status int, err error) *Error {
+	dial, ok := errors.AsType[*net.OpError](err)
+	notSent := ok && dial.Op == "dial"
+	_, untrusted := errors.AsType[*tls.CertificateVerificationError](err)
+	return &Error{Status: status, Unknown: !notSent && !untrusted, Cause: err, retry: !untrusted && ctx.Err() == nil}
 }

@@ -409,7 +409,7 @@ func TestTheServiceUnderstandsEveryField(t *testing.T) {
 	require.Equal(t, s.Terms(), store.Sales()[0].Terms)
 
 	_, err = c.BuyFund(t.Context(), client.NewBuyFund(sale(t, "5000")))
-	require.ErrorIs(t, err, client.Code(fund.HoldingInsufficient))
+	require.ErrorIs(t, err, client.Code(fault.HoldingInsufficient))
 	var failure *client.Error
 	require.ErrorAs(t, err, &failure)
 	code, ok := failure.Code()

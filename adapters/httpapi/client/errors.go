@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"time"
 
 	"bankingapi/domain/fault"
 	"bankingapi/domain/operation"
@@ -32,8 +33,7 @@ type Error struct {
 	Faults []fault.Fault
 	// CallerID is the CallerId of the operation.
 	CallerID string
-	// RequestID is the X-Request-Id of the last answer. Quote it in questions
-	// to the bank.
+	// RequestID is the X-Request-Id of the last answer, for questions to the bank.
 	RequestID string
 	// Cause is the error of the connection, the context, or both. It is nil if the
 	// service answered in time.
@@ -41,6 +41,9 @@ type Error struct {
 
 	// certain reports that the answer has State 8, which is true of all attempts.
 	certain bool
+	// retry reports that another attempt may succeed, after retryAfter.
+	retry      bool
+	retryAfter time.Duration
 }
 
 // Code is an error code of the catalogue. It is the target of errors.Is:
@@ -57,9 +60,8 @@ func (e *Error) Is(target error) bool {
 	return ok && slices.ContainsFunc(e.Faults, func(f fault.Fault) bool { return f.Code == string(code) })
 }
 
-// Code returns what the catalogue says about the first fault: what it means and
-// what to do. ok is false if there is no fault, or if this version of the
-// catalogue does not have its code.
+// Code returns what the catalogue says about the first fault. ok is false if there is
+// no fault, or if this version of the catalogue does not have its code.
 func (e *Error) Code() (code fault.Code, ok bool) {
 	if len(e.Faults) == 0 {
 		return fault.Code{}, false
@@ -67,92 +69,79 @@ func (e *Error) Code() (code fault.Code, ok bool) {
 	return fault.Describe(e.Faults[0].Code)
 }
 
-// Error describes the failure in one line, with the codes, pointers, sentences and
-// ids.
+// Error describes the failure in one line.
 func (e *Error) Error() string {
-	var b strings.Builder
+	text := "the operation was not carried out"
 	switch {
 	case e.Refused:
-		b.WriteString("the bank refused the operation")
+		text = "the bank refused the operation"
 	case e.Unknown:
-		b.WriteString("the outcome of the operation is not known")
-	default:
-		b.WriteString("the operation was not carried out")
+		text = "the outcome of the operation is not known"
 	}
 	if e.Status != 0 && !e.Refused {
-		fmt.Fprintf(&b, ": status %d", e.Status)
+		text += fmt.Sprintf(": status %d", e.Status)
 	}
+	faults := make([]string, len(e.Faults))
 	for i, f := range e.Faults {
-		b.WriteString([]string{": ", "; "}[min(i, 1)] + f.Code)
+		faults[i] = f.Code
 		if f.Pointer != "" {
-			b.WriteString(" at " + f.Pointer)
+			faults[i] += " at " + f.Pointer
 		}
 		if f.Detail != "" {
-			b.WriteString(" (" + f.Detail + ")")
+			faults[i] += " (" + f.Detail + ")"
 		}
+	}
+	if len(faults) > 0 {
+		text += ": " + strings.Join(faults, "; ")
 	}
 	if e.Cause != nil {
-		b.WriteString(": " + strings.ReplaceAll(e.Cause.Error(), "\n", ": "))
+		text += ": " + strings.ReplaceAll(e.Cause.Error(), "\n", ": ")
 	}
-	for _, id := range []struct{ name, value string }{{"CallerId", e.CallerID}, {"X-Request-Id", e.RequestID}} {
-		if id.value != "" {
-			b.WriteString(", " + id.name + " " + id.value)
-		}
+	if e.CallerID != "" {
+		text += ", CallerId " + e.CallerID
 	}
-	return b.String()
+	if e.RequestID != "" {
+		text += ", X-Request-Id " + e.RequestID
+	}
+	return text
 }
 
 // Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Cause }
 
-// wireAnswer is an answer of any status. Members that later versions add are
-// ignored.
-type wireAnswer struct {
-	Data *struct {
-		State operation.State
-	}
-	Detail string        `json:"detail"`
-	Errors []fault.Fault `json:"errors"`
-}
-
 // read is the result of an attempt that has a whole answer.
-func read(response *http.Response, content []byte) result {
+func read(response *http.Response, content []byte) (Answer, *Error) {
 	answer := Answer{
 		Replayed:    response.Header.Get("Idempotent-Replayed") == "true",
 		OperationID: response.Header.Get("Operation-Id"),
 		RequestID:   response.Header.Get("X-Request-Id"),
 		Receipt:     response.Header.Get("Receipt"),
 	}
-	var got wireAnswer
-	err := json.Unmarshal(content, &got) // an answer of a proxy may be no JSON: then there is no Data
+	var got struct {
+		Data   struct{ State operation.State }
+		Detail string        `json:"detail"`
+		Errors []fault.Fault `json:"errors"`
+	}
+	err := json.Unmarshal(content, &got) // an answer of a proxy may be no JSON: then there is no State
 	// With another status State 8 would speak of the request, as in earlier versions
 	// of the service, and not of the operation.
-	failed := got.Data != nil && got.Data.State == operation.Failed && err == nil &&
-		(response.StatusCode == http.StatusOK || response.StatusCode == http.StatusBadRequest)
-	if response.StatusCode == http.StatusOK && err == nil && got.Data != nil {
-		switch answer.State = got.Data.State; answer.State {
-		case operation.Recorded, operation.Completed:
-			return result{Answer: answer}
-		case operation.Failed:
-		}
+	status, state := response.StatusCode, got.Data.State
+	failed := state == operation.Failed && err == nil && (status == http.StatusOK || status == http.StatusBadRequest)
+	if status == http.StatusOK && err == nil && (state == operation.Recorded || state == operation.Completed) {
+		answer.State = state
+		return answer, nil
 	}
-	return result{
-		err: &Error{
-			Refused: failed && response.StatusCode == http.StatusOK, Unknown: !failed, certain: failed, Status: response.StatusCode,
-			Detail: got.Detail, Faults: got.Errors, RequestID: answer.RequestID,
-		},
-		retry:      isTransient(response.StatusCode) || response.StatusCode == http.StatusOK && !failed,
+	return Answer{}, &Error{
+		Refused: failed && status == http.StatusOK, Unknown: !failed, certain: failed, Status: status,
+		Detail: got.Detail, Faults: got.Errors, RequestID: answer.RequestID,
+		retry:      slices.Contains(transient, status) || status == http.StatusOK && !failed,
 		retryAfter: retryAfter(response.Header),
 	}
 }
 
-// isTransient reports whether the same request may succeed later. The service
+// transient are the statuses after which the same request may succeed. The service
 // answers 429, 500 and 503; the others come from proxies and gateways.
-func isTransient(status int) bool {
-	switch status {
-	case http.StatusRequestTimeout, http.StatusTooManyRequests, http.StatusInternalServerError,
-		http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
-		return true
-	}
-	return false
+var transient = []int{
+	http.StatusRequestTimeout, http.StatusTooManyRequests, http.StatusInternalServerError,
+	http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout,
 }

@@ -1,14 +1,11 @@
 package client
 
 import (
-	"bytes"
 	"cmp"
-	"context"
 	"crypto/rand"
 	"encoding/json"
 	"fmt"
 	"maps"
-	"net/http"
 
 	"bankingapi/domain/decimal"
 	"bankingapi/domain/fault"
@@ -17,9 +14,8 @@ import (
 	"bankingapi/domain/push"
 )
 
-// BuyFund is one BuyFundFromCustomer operation: up to 1,000 sales that are all
-// carried out, in this order, or none. Do not change it after the first call:
-// the service rejects other content under the same CallerId.
+// BuyFund is one BuyFundFromCustomer operation: up to 1,000 sales that are all carried
+// out, in this order, or none. Do not change it after the first call.
 type BuyFund struct {
 	// Header has the CallerId that NewBuyFund made. The other fields are free
 	// to set before the first call.
@@ -169,15 +165,4 @@ func encode(h operation.Header, records any) ([]byte, error) {
 		return nil, fmt.Errorf("encode the operation: %w", err)
 	}
 	return body, nil
-}
-
-func newRequest(ctx context.Context, url, key string, body []byte) (*http.Request, error) {
-	request, err := http.NewRequestWithContext(ctx, http.MethodPost, url, bytes.NewReader(body))
-	if err != nil {
-		return nil, fmt.Errorf("make the request: %w", err)
-	}
-	request.Header.Set("Content-Type", "application/json")
-	request.Header.Set("Accept", "application/json, application/problem+json")
-	request.Header.Set("Ocp-Apim-Subscription-Key", key)
-	return request, nil
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"io"
 	"iter"
 	"net/http"
 	"net/url"
@@ -33,14 +32,13 @@ type Outcome struct {
 // pollWait is how long the service holds a request until there is an outcome.
 const pollWait = 20 * time.Second
 
-// Outcomes yields how the caller's operations ended, in the order in which they
-// ended, and then each outcome that comes, until ctx ends. after is the cursor of the
-// last one that was processed, or empty for the beginning. A request that fails is
-// sent again with pauses. It yields an error only if the service refuses the
-// request: if it does not serve outcomes, or the key or the cursor is wrong.
+// Outcomes yields how the caller's operations ended, in that order, and then each
+// outcome that comes, until ctx ends. after is the cursor of the last one that was
+// processed, or empty for the beginning. It repeats a request that fails, and yields an
+// error only if the service refuses it: no outcomes, a wrong key or a wrong cursor.
 func (c *Client) Outcomes(ctx context.Context, after string) iter.Seq2[Outcome, error] {
 	return func(yield func(Outcome, error) bool) {
-		for attempt := 1; ; {
+		for attempt := 1; ; attempt++ {
 			page, refused, err := c.outcomes(ctx, after)
 			switch {
 			case ctx.Err() != nil:
@@ -49,13 +47,12 @@ func (c *Client) Outcomes(ctx context.Context, after string) iter.Seq2[Outcome, 
 				yield(Outcome{}, err)
 				return
 			case err != nil:
-				if sleep(ctx, c.wait(attempt, 0)) != nil {
+				if c.pause(ctx, attempt, 0) != nil {
 					return
 				}
-				attempt++
 				continue
 			}
-			attempt = 1
+			attempt = 0
 			// Only the last outcome of a page has a cursor of its own: an earlier one
 			// begins with its page again.
 			for i, o := range page.Outcomes {
@@ -78,20 +75,8 @@ type outcomesPage struct {
 
 // outcomes reads one page. refused says that a repeat would fail too.
 func (c *Client) outcomes(ctx context.Context, after string) (page outcomesPage, refused bool, err error) {
-	ctx, cancel := context.WithTimeout(ctx, c.Timeout+pollWait)
-	defer cancel()
 	address := strings.TrimSuffix(c.base, "BankingApiV01/") + "outcomes?" + url.Values{"after": {after}, "wait": {pollWait.String()}}.Encode()
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
-	if err != nil {
-		return page, true, err
-	}
-	request.Header.Set("Ocp-Apim-Subscription-Key", c.key)
-	response, err := c.http.Do(request)
-	if err != nil {
-		return page, false, err
-	}
-	defer response.Body.Close()
-	content, err := io.ReadAll(io.LimitReader(response.Body, maxAnswer))
+	response, content, err := c.send(ctx, http.MethodGet, address, nil, c.Timeout+pollWait) //nolint:bodyclose // send has read and closed it
 	if err != nil {
 		return page, false, err
 	}

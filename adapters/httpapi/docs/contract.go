@@ -4,12 +4,10 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 
-	"bankingapi/adapters/httpapi/openapi"
 	"bankingapi/domain/fault"
 )
 
@@ -27,12 +25,13 @@ type schema struct {
 	Required    []string
 	Properties  members
 	Ref         string `json:"$ref"`
-	Type        typeName
-	Enum        []int64
-	Names       []string `json:"x-enum-varnames"`
-	MinLength   int
-	MaxLength   int
-	MaxItems    int
+	// Type is a name such as "string", or a list with "null".
+	Type      any
+	Enum      []int64
+	Names     []string `json:"x-enum-varnames"`
+	MinLength int
+	MaxLength int
+	MaxItems  int
 	// The limits of numbers, as the document has them.
 	Minimum, Maximum *int64
 	Above            *int64 `json:"exclusiveMinimum"`
@@ -66,59 +65,36 @@ func (m *members) UnmarshalJSON(text []byte) error {
 	return nil
 }
 
-// typeName is the type of a value, without "null".
-type typeName string
-
-// UnmarshalJSON reads "string" and ["string", "null"].
-func (n *typeName) UnmarshalJSON(text []byte) error {
-	var names []string
-	if json.Unmarshal(text, &names) != nil {
-		names = make([]string, 1)
-		if err := json.Unmarshal(text, &names[0]); err != nil {
-			return err
-		}
-	}
-	*n = typeName(names[0])
-	return nil
-}
-
-func readContract() (contract, error) {
-	var c contract
-	if err := json.Unmarshal(openapi.Document(), &c); err != nil {
-		return c, fmt.Errorf("read the OpenAPI document: %w", err)
-	}
-	return c, nil
-}
-
-// fields writes a table of the members of schemas.
-func (c contract) fields(names ...string) string {
-	var out strings.Builder
+// schemas are the schemas with these names, for the template "fields".
+func (c contract) schemas(names ...string) (all []member) {
 	for _, name := range names {
-		fmt.Fprintf(&out, "### %s {#%s}\n\n| Field | Type | Limits | Meaning |\n|---|---|---|---|\n", name, name)
-		of := c.Components.Schemas[name]
-		for _, m := range of.Properties {
-			kind := string(m.Type)
-			if m.Ref != "" {
-				kind = "object"
-			}
-			if slices.Contains(of.Required, m.Name) {
-				kind += ", required"
-			}
-			limits, meaning := m.describe()
-			fmt.Fprintf(&out, "| `%s` | %s | %s | %s |\n", m.Name, kind, limits, meaning)
-		}
-		out.WriteString("\n")
+		all = append(all, member{name, c.Components.Schemas[name]})
 	}
-	return out.String()
+	return all
 }
 
-// describe returns the limits of a value, and the first paragraph of its description.
-func (s *schema) describe() (limits, meaning string) {
-	if name, ok := strings.CutPrefix(s.Ref, "#/components/schemas/"); ok {
-		return "", "See [" + name + "](#" + name + ")."
+// Kind is the type of a value, without "null".
+func (s *schema) Kind() string {
+	if s.Ref != "" {
+		return "object"
 	}
-	meaning, _, _ = strings.Cut(s.Description, "\n\n")
-	meaning = strings.Join(strings.Fields(meaning), " ")
+	return strings.Fields(strings.Trim(fmt.Sprint(s.Type), "[]"))[0]
+}
+
+// Requires reports whether the member of an object is required.
+func (s *schema) Requires(member string) bool { return slices.Contains(s.Required, member) }
+
+// Meaning is the first paragraph of the description.
+func (s *schema) Meaning() string {
+	if name, ok := strings.CutPrefix(s.Ref, "#/components/schemas/"); ok {
+		return "See [" + name + "](#" + name + ")."
+	}
+	first, _, _ := strings.Cut(s.Description, "\n\n")
+	return strings.Join(strings.Fields(first), " ")
+}
+
+// Limits are the limits of a value.
+func (s *schema) Limits() string {
 	var all []string
 	for i, value := range s.Enum {
 		all = append(all, strconv.FormatInt(value, 10)+" "+s.Names[i])
@@ -136,41 +112,30 @@ func (s *schema) describe() (limits, meaning string) {
 	if s.Maximum != nil {
 		all = append(all, "to "+grouped(*s.Maximum))
 	}
-	return strings.Join(all, ", "), meaning
+	return strings.Join(all, ", ")
 }
 
 // codePage is what the page of an error code says.
 type codePage struct {
 	fault.Code
-	Status, State, RepeatText, Request, Answer string
+	Status, Request, Answer string
 }
-
-var repeats = map[fault.Repeat]string{
-	fault.RepeatFails:         "Yes, but it fails in the same way.",
-	fault.RepeatAnswersAgain:  "Yes, with the same CallerId: it gets the same answer. Without a CallerId it is a new sale.",
-	fault.RepeatIsSafe:        "Yes, with or without a CallerId. It may succeed.",
-	fault.RepeatNeedsCallerID: "Only with the same CallerId. A sale that is sent again without one may happen twice.",
-}
-
-var statusLine = regexp.MustCompile(`^HTTP/1\.1 ([0-9]{3})`)
 
 func (c contract) code(of fault.Code) codePage {
 	request, answer := exampleOf(of.Name)
-	request = c.days.Replace(request)
-	page := codePage{Code: of, RepeatText: repeats[of.Repeat()], State: "absent: ask again with the same CallerId", Request: request, Answer: answer}
-	if status := statusLine.FindStringSubmatch(answer); status != nil {
-		page.Status = status[1]
-	}
-	if page.Status == "200" || page.Status == "400" {
-		page.State = "8: the operation has had no effect"
-		switch of.Name {
-		case fault.TooMany:
-			page.State += ". Absent if `Parameters` alone has too many: the limit may have been higher before"
-		case fault.Required:
-			page.State += ". Absent if `CallerId` alone is missing: it may have been optional before"
+	_, status, _ := strings.Cut(answer, " ") // HTTP/1.1 400 Bad Request
+	status, _, _ = strings.Cut(status, " ")
+	return codePage{of, status, c.days.Replace(request), answer}
+}
+
+// codes are the codes after which the same side must act.
+func (c contract) codes(remedy fault.Remedy) (all []codePage) {
+	for _, code := range fault.Codes() {
+		if code.Remedy == remedy {
+			all = append(all, c.code(code))
 		}
 	}
-	return page
+	return all
 }
 
 // exampleOf is the recorded request and answer of a code.
@@ -184,27 +149,4 @@ func bodyOf(code string) string {
 	_, answer := exampleOf(code)
 	_, body, _ := strings.Cut(answer, "\n\n")
 	return body
-}
-
-// group is the codes of one chapter of the catalogue.
-type group struct {
-	Title, Anchor string
-	Codes         []codePage
-}
-
-// groups orders the codes by who must act.
-func (c contract) groups() []group {
-	all := []group{
-		{Title: "The request breaks a rule", Anchor: "fix-request"},
-		{Title: "The bank refuses the sale", Anchor: "refused"},
-		{Title: "The subscription", Anchor: "subscription"},
-		{Title: "Not now", Anchor: "retry"},
-		{Title: "The outcome is not known", Anchor: "check-outcome"},
-	}
-	of := map[fault.Remedy]int{fault.FixRequest: 0, fault.NewOperation: 1, fault.ChangeSubscription: 2, fault.Retry: 3, fault.CheckOutcome: 4}
-	for _, code := range fault.Codes() {
-		g := &all[of[code.Remedy]]
-		g.Codes = append(g.Codes, c.code(code))
-	}
-	return all
 }

@@ -2,21 +2,20 @@
 // operations, recipes and a page for every error code, and Swagger UI to try
 // the operations out with a key pasted into it.
 //
-// The pages are Markdown templates in folder pages. The server fills them with
-// the fields of the OpenAPI document, the list of error codes and its limits,
-// and shows them as HTML and as Markdown. There is no build step. One script, in
-// the page, adds search, tabs and copy buttons. Folder examples has a request and its real answer
-// for each error code, recorded by make generate. Folder recipes has
-// programs that the tests run.
+// The pages are Markdown templates in folder pages, filled with the fields of the
+// OpenAPI document, the error codes and the limits, and shown as HTML and as Markdown.
+// One script, in the page, adds search, tabs and copy buttons. Folder examples has a
+// request and its real answer for each error code, recorded by make generate. Folder
+// recipes has programs that the tests run.
 //
-// Swagger UI is at /docs/try. It runs under a Content-Security-Policy that lets
-// it talk to its own host only. The key stays in the page's memory and is gone
-// when the page is. Folder swagger-ui holds files of the
-// npm package swagger-ui-dist 5.35.0 as they were delivered.
+// Swagger UI is at /docs/try. Its Content-Security-Policy lets it talk to its own host
+// only. The key stays in the page's memory. Folder swagger-ui holds files of the npm
+// package swagger-ui-dist 5.35.0 as they were delivered.
 package docs
 
 import (
 	"bytes"
+	"cmp"
 	"compress/gzip"
 	"crypto/sha256"
 	"embed"
@@ -40,15 +39,11 @@ var files embed.FS
 //go:embed guide.js
 var script string
 
-// guidePolicy allows a page of the guide its style sheet, its script, and to ask its
-// own service.
+// guidePolicy allows a page its style sheet, its script, and to ask its own service.
 var guidePolicy = fmt.Sprintf("default-src 'none'; object-src 'none'; style-src 'self'; img-src data:; script-src 'sha256-%s'; "+
-	"connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'", digest(script))
+	"connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'", base64.StdEncoding.EncodeToString(scriptSum[:]))
 
-func digest(text string) string {
-	sum := sha256.Sum256([]byte(text))
-	return base64.StdEncoding.EncodeToString(sum[:])
-}
+var scriptSum = sha256.Sum256([]byte(script))
 
 // tryPolicy allows Swagger UI its own files and its own service. Images in
 // data: URLs are the icons of its style sheet.
@@ -59,21 +54,13 @@ var contentTypes = map[string]string{
 	".html": "text/html; charset=utf-8",
 	".js":   "text/javascript; charset=utf-8",
 	".md":   "text/markdown; charset=utf-8",
-	".txt":  "text/plain; charset=utf-8",
-	"":      "text/plain; charset=utf-8",
 }
 
-// Options are what the guide says about this service.
-type Options = openapi.Guide
-
-// Pages returns a handler for each exact path, for everyone: /docs, the pages
-// and files below it, each page as Markdown, and the OpenAPI documents. Mount
-// them for GET and HEAD, so that the router answers everything else in its own
-// error form; called with another method, they answer a bare 405.
-//
-// Under a prefix, mount them behind http.StripPrefix: each page finds the
-// others and the service relative to itself.
-func Pages(o Options) (map[string]http.Handler, error) {
+// Pages returns a handler for each exact path, for everyone: /docs, the pages and
+// files below it, each page as Markdown, and the OpenAPI documents. Mount them for GET
+// and HEAD, under a prefix behind http.StripPrefix. Links are relative. Called with
+// another method, the pages answer a bare 405.
+func Pages(o openapi.Guide) (map[string]http.Handler, error) {
 	pages, err := guide(o)
 	if err != nil {
 		return nil, err
@@ -100,46 +87,26 @@ func read(name string) []byte {
 	return content
 }
 
-// page is one file as it goes out.
-type page struct {
-	contentType string
-	policy      string
-	plain       func() []byte
-	// compressed is what browsers get: Swagger UI is 1.9 MB, which a slow one
-	// would not have within the write timeout. It is made when it is first asked
-	// for, then kept.
-	compressed func() []byte
-}
-
-func newPage(name, policy string, plain func() []byte) *page {
-	return &page{contentTypes[path.Ext(name)], policy, plain, sync.OnceValue(func() []byte { return compress(plain()) })}
-}
-
-func (p *page) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	header := w.Header()
-	if r.Method != http.MethodGet && r.Method != http.MethodHead {
-		header.Set("Allow", "GET, HEAD")
-		w.WriteHeader(http.StatusMethodNotAllowed)
-		return
-	}
-	header.Set("Content-Type", p.contentType)
-	header.Set("Content-Security-Policy", p.policy)
-	header.Set("X-Content-Type-Options", "nosniff")
-	header.Set("X-Frame-Options", "DENY")
-	header.Set("Referrer-Policy", "no-referrer")
-	header.Set("Cache-Control", "no-store") // the contract, section 1
-	header.Set("Vary", "Accept-Encoding")
-	var body []byte
-	if acceptsGzip(r.Header.Values("Accept-Encoding")) {
-		header.Set("Content-Encoding", "gzip")
-		body = p.compressed()
-	} else {
-		body = p.plain()
-	}
-	header.Set("Content-Length", strconv.Itoa(len(body)))
-	if r.Method == http.MethodGet {
-		_, _ = w.Write(body) // ignore a client that went away
-	}
+// newPage serves one file.
+func newPage(name, policy string, plain func() []byte) http.Handler {
+	// Browsers get this: Swagger UI is 1.9 MB, too much for the write timeout of a slow
+	// one. It is made when it is first asked for, then kept.
+	compressed := sync.OnceValue(func() []byte { return compress(plain()) })
+	return openapi.ReadOnly(cmp.Or(contentTypes[path.Ext(name)], "text/plain; charset=utf-8"), func(w http.ResponseWriter, r *http.Request) {
+		header, body := w.Header(), plain
+		header.Set("Content-Security-Policy", policy)
+		header.Set("X-Frame-Options", "DENY")
+		header.Set("Referrer-Policy", "no-referrer")
+		header.Set("Vary", "Accept-Encoding")
+		if acceptsGzip(r.Header.Values("Accept-Encoding")) {
+			header.Set("Content-Encoding", "gzip")
+			body = compressed
+		}
+		header.Set("Content-Length", strconv.Itoa(len(body())))
+		if r.Method == http.MethodGet {
+			_, _ = w.Write(body()) // ignore a client that went away
+		}
+	})
 }
 
 // acceptsGzip reports whether one of the header's codings is gzip, and not

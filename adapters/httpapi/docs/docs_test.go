@@ -27,7 +27,7 @@ import (
 )
 
 var pages = func() map[string]http.Handler {
-	pages, err := docs.Pages(docs.Options{})
+	pages, err := docs.Pages(openapi.Guide{})
 	if err != nil {
 		panic(err)
 	}
@@ -227,7 +227,7 @@ func TestPagesSayWhatTheProgramDoes(t *testing.T) {
 		require.True(t, statusRow.MatchString(page), "%s has no example: see TestExamplesAreRealAnswers", code.Name)
 	}
 
-	other, err := docs.Pages(docs.Options{BodyLimit: 2048, ParametersLimit: 7, TimeZone: "Asia/Tokyo"})
+	other, err := docs.Pages(openapi.Guide{BodyLimit: 2048, ParametersLimit: 7, TimeZone: "Asia/Tokyo"})
 	require.NoError(t, err)
 	for page, want := range map[string]string{
 		"/docs/limits.md": "| body | 2,048 bytes |", "/docs/index.md": "has 1 to 7 records", "/docs/values.md": "of the bank: Asia/Tokyo",
@@ -318,7 +318,7 @@ func TestSwaggerUIIsWhatItsMakersDelivered(t *testing.T) {
 // TestNoCellOfATableVanishes compares the tables of every page with their source.
 func TestNoCellOfATableVanishes(t *testing.T) {
 	t.Parallel()
-	pages, err := docs.Pages(docs.Options{})
+	pages, err := docs.Pages(openapi.Guide{})
 	require.NoError(t, err)
 	bars := regexp.MustCompile("`[^`]*`")
 	row := regexp.MustCompile(`(?s)<tr>.*?</tr>`)

@@ -189,7 +189,7 @@ func examples() map[string]example {
 			e.noKey, e.header = true, "Ocp-Apim-Subscription-Key: another text"
 		}),
 		fault.OperationNotGranted: setup(func(s *demo.Setup) {
-			s.Subscription.Operations = []operation.Name{operation.AddPushNotificationResponse}
+			s.Subscription.Operations = []string{"AddPushNotificationResponse"}
 		}).with(func(e *example) { e.sandbox = []string{"your key", "your key-push-only"} }),
 		fault.ContradictsSubscription: sale(`"CallerId": "sale-1"`, `"CallerId": "sale-1", "Channel": "WEB"`).with(func(e *example) {
 			e.setup = func(s *demo.Setup) { s.Subscription.Channel = "MOBILE" }

@@ -3,6 +3,7 @@ package docs
 import (
 	"bytes"
 	"cmp"
+	"encoding/json"
 	"fmt"
 	htmltemplate "html/template"
 	"net/http"
@@ -11,6 +12,7 @@ import (
 	"strings"
 	"text/template"
 
+	"bankingapi/adapters/httpapi/openapi"
 	"bankingapi/domain/day"
 	"bankingapi/domain/fault"
 )
@@ -35,13 +37,12 @@ var navigation = []entry{
 
 // article is a page of the guide in Markdown, with its path below /docs/.
 type article struct {
-	slug    string // errors/required
-	section string // its page in the navigation
-	text    string
+	slug string // errors/required
+	text string
 }
 
 // guide makes the pages of the guide, as HTML and as Markdown.
-func guide(o Options) (map[string]http.Handler, error) {
+func guide(o openapi.Guide) (map[string]http.Handler, error) {
 	articles, err := write(o)
 	if err != nil {
 		return nil, err
@@ -57,12 +58,9 @@ func guide(o Options) (map[string]http.Handler, error) {
 		fmt.Fprintf(&list, "- [%s](%s.md)\n", a.title(), a.slug)
 		fmt.Fprintf(&full, "Source: %s.md\n\n%s\n", a.slug, a.text)
 		// Where the page is decides how it finds the others.
-		places := map[string]string{"/docs/" + a.slug: strings.Repeat("../", strings.Count(a.slug, "/"))}
-		switch a.slug {
-		case "index":
-			places = map[string]string{"/docs": "docs/", "/docs/": "./"}
-		case "errors/index":
-			places = map[string]string{"/docs/errors/": "../"}
+		places := map[string]string{"/docs/" + strings.TrimSuffix(a.slug, "index"): a.base()}
+		if a.slug == "index" {
+			places["/docs"] = "docs/"
 		}
 		for at, base := range places {
 			var out bytes.Buffer
@@ -79,69 +77,64 @@ func guide(o Options) (map[string]http.Handler, error) {
 	return pages, nil
 }
 
+// base is how the article finds those directly below /docs/.
+func (a article) base() string { return strings.Repeat("../", strings.Count(a.slug, "/")) }
+
 func (a article) title() string {
 	title, _, _ := strings.Cut(strings.TrimPrefix(a.text, "# "), "\n")
 	return title
 }
 
 func (a article) render(out *bytes.Buffer, layout *htmltemplate.Template, base string, sandbox bool) error {
+	section, _, _ := strings.Cut(a.slug, "/") // its page in the navigation
 	return layout.Execute(out, map[string]any{
-		"Title": a.title(), "Slug": a.slug, "Section": a.section, "Root": base, "Nav": navigation,
+		"Title": a.title(), "Slug": a.slug, "Section": section, "Root": base, "Nav": navigation,
 		"Sandbox": sandbox, "Script": htmltemplate.JS(script), //nolint:gosec // it is ours
-		"Content": markdown(a.text, func(target string) string { return linkToPage(target, base) }),
+		"Content": markdown(a.text, func(target string) string { return linkTo(target, base, pageName) }),
 	})
 }
 
-// linkToPage makes a link of a page's source, which is a slug below /docs/, one
-// that is relative to the page that shows it.
-func linkToPage(target, base string) string {
-	if isElsewhere(target) {
+// linkTo makes a link of a page's source, which is a slug below /docs/, one that is
+// relative to the page that shows it. name is how that page calls others.
+func linkTo(target, base string, name func(slug string) string) string {
+	slug, _, _ := strings.Cut(target, "#")
+	if slug == "" || strings.Contains(target, "://") {
 		return target
 	}
-	slug, anchor, _ := strings.Cut(target, "#")
+	return base + name(slug) + target[len(slug):]
+}
+
+func pageName(slug string) string {
 	if slug == "index" {
-		slug = "../docs"
+		return "../docs"
 	}
-	if anchor != "" {
-		anchor = "#" + anchor
-	}
-	return base + slug + anchor
+	return slug
 }
 
-func isElsewhere(target string) bool {
-	return strings.HasPrefix(target, "#") || strings.Contains(target, "://")
+func markdownName(slug string) string {
+	switch {
+	case strings.HasSuffix(slug, "/"):
+		return slug + "index.md"
+	case slug != "try" && !strings.HasPrefix(slug, "../"):
+		return slug + ".md"
+	}
+	return slug
 }
 
-var link = regexp.MustCompile(`\]\(([^)]+)\)`)
+var link = regexp.MustCompile(`\]\([^)]+\)`)
 
-// markdown is the article as it is shown to programs: its links lead to other
-// Markdown pages.
+// markdown is the article with links to other Markdown pages.
 func (a article) markdown() string {
-	base := strings.Repeat("../", strings.Count(a.slug, "/"))
 	return link.ReplaceAllStringFunc(a.text, func(text string) string {
-		target := link.FindStringSubmatch(text)[1]
-		if isElsewhere(target) {
-			return text
-		}
-		slug, anchor, _ := strings.Cut(target, "#")
-		switch {
-		case strings.HasSuffix(slug, "/"):
-			slug += "index.md"
-		case slug != "try" && !strings.HasPrefix(slug, "../"):
-			slug += ".md"
-		}
-		if anchor != "" {
-			anchor = "#" + anchor
-		}
-		return "](" + base + slug + anchor + ")"
+		return "](" + linkTo(text[2:len(text)-1], a.base(), markdownName) + ")"
 	})
 }
 
 // write fills the templates of all pages.
-func write(o Options) ([]article, error) {
-	contract, err := readContract()
-	if err != nil {
-		return nil, err
+func write(o openapi.Guide) ([]article, error) {
+	var contract contract
+	if err := json.Unmarshal(openapi.Document(), &contract); err != nil {
+		return nil, fmt.Errorf("read the OpenAPI document: %w", err)
 	}
 	later, err := day.Parse(cmp.Or(o.Day, "2027-05-20"))
 	if err != nil {
@@ -149,54 +142,43 @@ func write(o Options) ([]article, error) {
 	}
 	contract.days = strings.NewReplacer(`"DAY`, `"`+later.String(), "CLOSED", later.Plus(20).String())
 	functions := template.FuncMap{
-		"fields": contract.fields,
-		"recipe": func(name string) string { return strings.TrimSpace(string(read("recipes/" + name))) },
-		"answer": bodyOf,
+		"schemas": contract.schemas,
+		"codes":   contract.codes,
+		"recipe":  func(name string) string { return strings.TrimSpace(string(read("recipes/" + name))) },
+		"answer":  bodyOf,
 	}
 	templates, err := template.New("").Funcs(functions).ParseFS(files, "pages/*.md.tmpl", "CHANGELOG.md")
 	if err != nil {
 		return nil, fmt.Errorf("read the pages: %w", err)
 	}
+	limits := map[string]any{
+		"Body":       grouped(cmp.Or(o.BodyLimit, 1<<20)),
+		"Parameters": grouped(int64(cmp.Or(o.ParametersLimit, 1000))),
+		"TimeZone":   cmp.Or(o.TimeZone, "Europe/Istanbul"),
+	}
 	var articles []article
-	add := func(slug, section, file string, data any) {
+	add := func(slug, file string, data any) {
 		var out strings.Builder
 		if e := templates.ExecuteTemplate(&out, file, data); e != nil && err == nil {
 			err = fmt.Errorf("write %s: %w", file, e)
 		}
 		text := blankLines.ReplaceAllString(strings.TrimSpace(out.String()), "\n\n") + "\n"
-		articles = append(articles, article{slug, section, text})
+		articles = append(articles, article{slug, text})
 	}
 	for _, e := range navigation {
 		if e.Slug != "errors" && e.Slug != "try" {
-			add(e.Slug, e.Slug, strings.Replace(e.Slug+".md.tmpl", "changelog.md.tmpl", "CHANGELOG.md", 1), dataOf(o))
+			add(e.Slug, strings.Replace(e.Slug+".md.tmpl", "changelog.md.tmpl", "CHANGELOG.md", 1), limits)
 		}
 	}
-	add("errors/index", "errors", "errors.md.tmpl", map[string]any{"Groups": contract.groups()})
+	add("errors/index", "errors.md.tmpl", nil)
 	for _, code := range fault.Codes() {
-		add("errors/"+code.Name, "errors", "error.md.tmpl", contract.code(code))
+		add("errors/"+code.Name, "error.md.tmpl", contract.code(code))
 	}
 	return articles, err
 }
 
 // blankLines are more than one. No code in the pages has them.
 var blankLines = regexp.MustCompile(`\n\n\n+`)
-
-func dataOf(o Options) map[string]any {
-	if o.BodyLimit == 0 {
-		o.BodyLimit = 1 << 20
-	}
-	if o.ParametersLimit == 0 {
-		o.ParametersLimit = 1000
-	}
-	if o.TimeZone == "" {
-		o.TimeZone = "Europe/Istanbul"
-	}
-	return map[string]any{
-		"Body":       grouped(o.BodyLimit),
-		"Parameters": grouped(int64(o.ParametersLimit)),
-		"TimeZone":   o.TimeZone,
-	}
-}
 
 // grouped writes 1048576 as 1,048,576.
 func grouped(n int64) string {

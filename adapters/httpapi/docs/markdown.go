@@ -4,6 +4,7 @@ import (
 	"html"
 	"html/template"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -53,12 +54,17 @@ func (r *renderer) block(lines []string) int {
 	case strings.HasPrefix(first, "1. "):
 		return r.list("ol", "1. ", lines)
 	}
-	n := 1
-	for n < len(lines) && lines[n] != "" && !strings.HasPrefix(lines[n], "```") {
-		n++
-	}
+	n := until(lines, func(line string) bool { return line == "" || strings.HasPrefix(line, "```") })
 	r.write("<p>", r.inline(strings.Join(lines[:n], " ")), "</p>\n")
 	return n
+}
+
+// until counts the lines before the next one that ends a block.
+func until(lines []string, ends func(string) bool) int {
+	if i := slices.IndexFunc(lines[1:], ends); i >= 0 {
+		return 1 + i
+	}
+	return len(lines)
 }
 
 var (
@@ -85,10 +91,7 @@ func (r *renderer) heading(line string) {
 }
 
 func (r *renderer) code(lines []string) int {
-	n := 1
-	for n < len(lines) && !strings.HasPrefix(lines[n], "```") {
-		n++
-	}
+	n := until(lines, func(line string) bool { return strings.HasPrefix(line, "```") })
 	// What scrolls must be reachable by keyboard.
 	r.write(`<pre tabindex="0" data-language="`, html.EscapeString(lines[0][3:]), `"><code>`, html.EscapeString(strings.Join(lines[1:n], "\n")), "</code></pre>\n")
 	return n + 1
@@ -96,10 +99,9 @@ func (r *renderer) code(lines []string) int {
 
 func (r *renderer) list(tag, mark string, lines []string) int {
 	r.write("<", tag, ">\n")
-	n := 0
-	for n < len(lines) && lines[n] != "" {
-		r.write("<li>", r.inline(strings.TrimPrefix(lines[n], mark)), "</li>\n")
-		n++
+	n := until(lines, func(line string) bool { return line == "" })
+	for _, line := range lines[:n] {
+		r.write("<li>", r.inline(strings.TrimPrefix(line, mark)), "</li>\n")
 	}
 	r.write("</", tag, ">\n")
 	return n
@@ -108,17 +110,17 @@ func (r *renderer) list(tag, mark string, lines []string) int {
 func (r *renderer) table(lines []string) int {
 	r.write(`<div class="table" role="region" tabindex="0" aria-label="Table: `, html.EscapeString(r.section), `"><table>`, "\n")
 	var columns []string // their titles, which are plain text
-	n := 0
-	for ; n < len(lines) && strings.HasPrefix(lines[n], "|"); n++ {
-		if n == 1 {
+	n := until(lines, func(line string) bool { return !strings.HasPrefix(line, "|") })
+	for row, line := range lines[:n] {
+		if row == 1 {
 			continue // |---|---|
 		}
-		line := strings.ReplaceAll(strings.ReplaceAll(lines[n], "| |", "|  |"), "| |", "|  |") // empty cells
+		line = strings.ReplaceAll(strings.ReplaceAll(line, "| |", "|  |"), "| |", "|  |") // empty cells
 		cells := strings.Split(strings.TrimSuffix(strings.TrimPrefix(line, "| "), " |"), " | ")
 		r.write("<tr>")
 		for i, cell := range cells {
 			cell = r.inline(strings.TrimSpace(cell))
-			if n == 0 {
+			if row == 0 {
 				columns = append(columns, cell)
 				r.write(`<th scope="col">`, cell, "</th>")
 			} else {

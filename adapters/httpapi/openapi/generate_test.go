@@ -112,7 +112,7 @@ func refused(t *testing.T, records ...[]string) *yaml.Node {
 		}
 	}
 	var body yaml.Node
-	require.NoError(t, yaml.Unmarshal(httpapi.Answer(outcome), &body))
+	require.NoError(t, yaml.Unmarshal(httpapi.Answer(outcome, false), &body))
 	return body.Content[0]
 }
 

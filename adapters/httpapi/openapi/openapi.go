@@ -1,15 +1,14 @@
 // Package openapi is the service's contract as programs read it: an OpenAPI
-// document with both operations, every field's rule, every status with an
-// example and every error code. It exists in OpenAPI 3.1 and, for gateways and
-// generators that do not read 3.1, in 3.0.3.
+// document in version 3.1 and, for gateways and generators that do not read 3.1,
+// in 3.0.3.
 //
 // openapi.yaml is written by hand. The tests make both JSON files from it (make
-// generate) and fail if they differ, so the program needs no YAML and no
-// conversion.
+// generate) and fail if they differ, so the program needs no YAML.
 package openapi
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/sha256"
 	_ "embed"
 	"encoding/hex"
@@ -39,11 +38,7 @@ const (
 	Version30 = "3.0"
 )
 
-// SandboxPath is where a sandbox describes its own endpoints.
-const SandboxPath = "/_sandbox/openapi.json"
-
-// Path and Path30 are where integrators find the documents, beside the
-// operations that they describe.
+// Path and Path30 are where integrators find the documents.
 const (
 	Path   = "/BankingApiV01/openapi.json"
 	Path30 = "/BankingApiV01/openapi-3.0.json"
@@ -65,20 +60,13 @@ type Options struct {
 	Posts map[string]string
 }
 
-// Document returns the OpenAPI 3.1 document as indented JSON that ends in a
-// newline. The caller owns the bytes.
+// Document returns the OpenAPI 3.1 document as indented JSON. The caller owns the bytes.
 func Document() []byte { return bytes.Clone(document31) }
 
-// Document returns the document in a version of OpenAPI as indented JSON that
-// ends in a newline. It returns an error for a version other than Version30 and
-// Version31.
+// Document returns the document in Version30 or Version31 as indented JSON.
 func (o Options) Document(version string) ([]byte, error) {
-	text := document31
-	switch version {
-	case Version31:
-	case Version30:
-		text = document30
-	default:
+	text, known := map[string][]byte{Version31: document31, Version30: document30}[version]
+	if !known {
 		return nil, fmt.Errorf("unknown OpenAPI version %q: use %s or %s", version, Version30, Version31)
 	}
 	var d document
@@ -98,8 +86,7 @@ func (o Options) Document(version string) ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// document has all members of the embedded documents, in their order. Parts
-// that never change stay as they are.
+// document has all members of the embedded documents, in their order.
 type document struct {
 	OpenAPI string `json:"openapi"`
 	Info    struct {
@@ -111,12 +98,12 @@ type document struct {
 		Description string          `json:"description"`
 	} `json:"info"`
 	// ExternalDocs must have an absolute URL.
-	ExternalDocs *externalDocs   `json:"externalDocs,omitempty"`
-	Servers      []server        `json:"servers"`
-	Security     json.RawMessage `json:"security"`
-	Tags         json.RawMessage `json:"tags"`
-	Paths        json.RawMessage `json:"paths"`
-	Components   json.RawMessage `json:"components"`
+	ExternalDocs map[string]string `json:"externalDocs,omitempty"`
+	Servers      []server          `json:"servers"`
+	Security     json.RawMessage   `json:"security"`
+	Tags         json.RawMessage   `json:"tags"`
+	Paths        json.RawMessage   `json:"paths"`
+	Components   json.RawMessage   `json:"components"`
 }
 
 type contact struct {
@@ -130,23 +117,14 @@ type server struct {
 	Description string `json:"description,omitempty"`
 }
 
-type externalDocs struct {
-	Description string `json:"description"`
-	URL         string `json:"url"`
-}
-
 func (o Options) apply(d *document) error {
 	if o.Server != "" {
 		base := strings.TrimSuffix(o.Server, "/")
 		d.Servers = []server{{URL: base}}
-		d.ExternalDocs = &externalDocs{"The guide", base + "/docs"}
+		d.ExternalDocs = map[string]string{"description": "The guide", "url": base + "/docs"}
 	}
-	if o.ContactName != "" || o.ContactURL != "" || o.ContactEmail != "" {
-		d.Info.Contact = contact{o.ContactName, o.ContactURL, o.ContactEmail}
-	}
-	if o.TermsURL != "" {
-		d.Info.Terms = o.TermsURL
-	}
+	d.Info.Contact = cmp.Or(contact{o.ContactName, o.ContactURL, o.ContactEmail}, d.Info.Contact)
+	d.Info.Terms = cmp.Or(o.TermsURL, d.Info.Terms)
 	for _, path := range slices.Sorted(maps.Keys(o.Posts)) {
 		post := o.Posts[path]
 		if !json.Valid([]byte(post)) {
@@ -157,14 +135,13 @@ func (o Options) apply(d *document) error {
 	return nil
 }
 
-// SandboxPages returns the handler of the document of a sandbox.
+// SandboxPages returns the handler of the document of a sandbox, by its path.
 func SandboxPages() map[string]http.Handler {
-	return map[string]http.Handler{SandboxPath: handler(sandbox)}
+	return map[string]http.Handler{"/_sandbox/openapi.json": handler(sandbox)}
 }
 
-// Pages returns a handler for each path of a document, for everyone. Mount them
-// for GET and HEAD, so that the router answers all other methods in its own
-// error form. Called with another method, they answer a bare 405.
+// Pages returns a handler for each path of a document, for everyone. Mount them for
+// GET and HEAD. Called with another method, they answer a bare 405.
 func (o Options) Pages() (map[string]http.Handler, error) {
 	pages := map[string]http.Handler{}
 	for path, version := range map[string]string{Path: Version31, Path30: Version30} {
@@ -177,12 +154,20 @@ func (o Options) Pages() (map[string]http.Handler, error) {
 	return pages, nil
 }
 
-// No answer of the service may be cached (the contract, section 1), hence
-// no-store. The ETag is for programs that keep their own copy and ask whether
-// it is still good: If-None-Match answers 304.
+// handler serves a document. The ETag is for programs that ask whether their own copy is
+// still good.
 func handler(document []byte) http.Handler {
 	digest := sha256.Sum256(document)
 	etag := `"` + hex.EncodeToString(digest[:16]) + `"`
+	return ReadOnly("application/json", func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("ETag", etag)
+		http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(document))
+	})
+}
+
+// ReadOnly serves a document of this type for GET and HEAD. Another method is answered a
+// bare 405. No answer of the service may be cached (the contract, section 1).
+func ReadOnly(contentType string, serve http.HandlerFunc) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		header := w.Header()
 		if r.Method != http.MethodGet && r.Method != http.MethodHead {
@@ -190,11 +175,10 @@ func handler(document []byte) http.Handler {
 			w.WriteHeader(http.StatusMethodNotAllowed)
 			return
 		}
-		header.Set("Content-Type", "application/json")
+		header.Set("Content-Type", contentType)
 		header.Set("Cache-Control", "no-store")
 		header.Set("X-Content-Type-Options", "nosniff")
-		header.Set("ETag", etag)
-		http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(document))
+		serve(w, r)
 	})
 }
 

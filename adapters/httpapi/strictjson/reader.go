@@ -3,14 +3,15 @@
 // invalid UTF-8, lone surrogates, trailing text and deep nesting, and it
 // collects every fault with its pointer.
 //
-// Tables of members say what an object may contain. The reader stores values
-// straight into the fields that the domain checks, without reflection.
+// Tables of members say what an object may contain. The reader stores values straight
+// into the fields, without reflection.
 package strictjson
 
 import (
 	"bytes"
 	"errors"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode"
@@ -35,13 +36,12 @@ const (
 	keptBuffer = 64 << 10
 )
 
-// Reader reads one JSON text in one pass. Fill Body, call Decode, ask for the
-// faults, and call Reset before the next text. The zero Reader is ready to use.
-// It is not safe for concurrent use.
+// Reader reads one JSON text in one pass. Fill Body, call Decode, ask for the faults,
+// and call Reset before the next text. It is not safe for concurrent use.
 //
-// A Reader collects each broken rule with its pointer and reads on. It stops
-// only at text that is not JSON or that nests too deep. Then nothing certain is
-// known about the members, so that is the only fault, and Broken returns true.
+// A Reader collects each broken rule with its pointer and reads on. Text that is not
+// JSON or that nests too deep says nothing certain about the members, so that is the
+// only fault then, and Broken returns true.
 type Reader struct {
 	// Body is the text.
 	Body bytes.Buffer
@@ -53,24 +53,30 @@ type Reader struct {
 	scratch []byte
 
 	broken bool
-	faults []fault.Fault
+	faults fault.List
 	more   bool // there are more than MaxFaults faults
 	// unread has the pointers of values that are present but did not reach a
 	// field. What the domain says about such a field must not be reported.
 	unread map[string]bool
 }
 
-// readerOptions: readObject finds duplicate members itself and reads on after
-// one. The library stops there.
+// readerOptions: the library would stop at a duplicate member. ReadObject reads on.
 var readerOptions = []jsontext.Options{jsontext.AllowDuplicateNames(true)}
 
-// Decode reads the text in r.Body, which must be one object with these members,
-// into the value. It reports whether the text is an object. Afterwards r has
-// every fault of the JSON.
+// Decode reads the text in r.Body, which must be one object with these members, into
+// the value. It reports whether it is an object. Afterwards r has every fault.
 func Decode[T any](r *Reader, members []Member[T], into *T) (isObject bool) {
-	r.start()
+	r.text = r.Body.String()
+	r.decoder.Reset(&r.Body, readerOptions...)
 	isObject = ReadObject(r, members, into)
-	r.end()
+	if r.broken {
+		return isObject
+	}
+	after := int(r.decoder.InputOffset())
+	if _, err := r.decoder.ReadToken(); !errors.Is(err, io.EOF) {
+		blank := len(r.text[after:]) - len(strings.TrimLeft(r.text[after:], " \t\r\n"))
+		r.breakOff("", fault.InvalidJSON, atByte("Nothing may follow the object. There is text", after+blank))
+	}
 	return isObject
 }
 
@@ -83,43 +89,30 @@ func (r *Reader) Faults() []fault.Fault { return r.faults }
 // Missing adds the fault of a required member that is absent.
 func (r *Reader) Missing(pointer, detail string) { r.shadow(pointer, fault.Required, detail) }
 
-// Join returns the faults of the JSON followed by those that the domain found
-// in the fields that could be read. more reports whether there are faults that
-// are not listed.
+// Join returns the faults of the JSON followed by those of the domain in the fields
+// that could be read. more reports whether there are faults that are not listed.
 func (r *Reader) Join(domain []fault.Fault) (all []fault.Fault, more bool) {
 	all = r.faults
 	for _, f := range domain {
-		if !r.isUnread(f.Pointer) {
+		if !isUnder(f.Pointer, r.unread) {
 			all = append(all, f)
 		}
 	}
 	return all, r.more
 }
 
-// isUnread reports whether the pointer leads to, or into, a value that reached
-// no field.
-func (r *Reader) isUnread(pointer string) bool {
-	for len(r.unread) > 0 {
-		if r.unread[pointer] {
-			return true
-		}
-		parent := strings.LastIndexByte(pointer, '/')
-		if parent < 0 {
+// isUnder reports whether the pointer leads to, or into, one of these places.
+func isUnder(pointer string, places map[string]bool) bool {
+	for !places[pointer] {
+		if pointer == "" {
 			return false
 		}
-		pointer = pointer[:parent]
+		pointer = pointer[:max(0, strings.LastIndexByte(pointer, '/'))]
 	}
-	return false
+	return true
 }
 
-// start begins with the text in Body.
-func (r *Reader) start() {
-	r.text = r.Body.String()
-	r.decoder.Reset(&r.Body, readerOptions...)
-}
-
-// Reset forgets the text, its values and its faults, and keeps small buffers
-// for the next text.
+// Reset forgets everything, and keeps small buffers for the next text.
 func (r *Reader) Reset() {
 	if r.Body.Cap() > keptBuffer {
 		r.Body = bytes.Buffer{}
@@ -225,21 +218,17 @@ func ReadArray[T any](r *Reader, into *[]T, limit int, members []Member[T]) {
 			r.skip()
 			continue
 		}
-		var item T
-		*into = append(*into, item)
+		*into = append(*into, *new(T))
 		ReadObject(r, members, &(*into)[len(*into)-1])
 	}
 }
 
-// readText reads the next value, which must be a string or null. null means
-// absent.
+// readText reads the next value: a string, or null for an absent one.
 func (r *Reader) readText() string {
-	switch r.decoder.PeekKind() {
-	case jsontext.KindNull:
-		r.value()
+	if r.IsNull() {
 		return ""
-	case jsontext.KindString:
-	default:
+	}
+	if r.decoder.PeekKind() != jsontext.KindString {
 		r.wrongType("Must be a string.")
 		return ""
 	}
@@ -251,7 +240,7 @@ func (r *Reader) readText() string {
 		end := int(r.decoder.InputOffset())
 		return r.text[end-len(quoted)+1 : end-1]
 	}
-	unquoted := r.unquote(quoted)
+	unquoted := unquote(r, quoted)
 	if bytes.IndexByte(unquoted, 0) >= 0 {
 		r.unreadFault(fault.InvalidCharacter, "Must not have the character U+0000.")
 		return ""
@@ -259,8 +248,7 @@ func (r *Reader) readText() string {
 	return string(unquoted)
 }
 
-// readNumber reads the next value, which must be a number or null. null means
-// absent.
+// readNumber reads the next value: a number, or null for an absent one.
 func (r *Reader) readNumber() decimal.Decimal {
 	var d decimal.Decimal
 	switch r.decoder.PeekKind() {
@@ -294,16 +282,15 @@ func (r *Reader) readName() []byte {
 	case bytes.IndexByte(quoted, '\\') < 0:
 		return quoted[1 : len(quoted)-1]
 	}
-	return r.unquote(quoted)
+	return unquote(r, quoted)
 }
 
-func (r *Reader) unquote(quoted []byte) []byte {
+func unquote(r *Reader, quoted []byte) []byte {
 	r.scratch, _ = jsontext.AppendUnquote(r.scratch[:0], quoted) // it was read as a string
 	return r.scratch
 }
 
-// enter reads the bracket that the next value must begin with. It reports
-// whether the value begins with it.
+// enter reports whether the next value begins with the bracket, and reads past it.
 func (r *Reader) enter(begin jsontext.Kind, rule string) bool {
 	if r.decoder.PeekKind() != begin {
 		r.wrongType(rule)
@@ -313,8 +300,7 @@ func (r *Reader) enter(begin jsontext.Kind, rule string) bool {
 	return !r.broken
 }
 
-// next reports whether there is another member or item. At the end it reads
-// past the closing bracket.
+// next reports whether there is another member or item, or reads past the end.
 func (r *Reader) next(end jsontext.Kind) bool {
 	if r.broken {
 		return false
@@ -331,9 +317,8 @@ func (r *Reader) wrongType(rule string) {
 	r.unreadFault(fault.WrongType, rule)
 }
 
-// refuseName adds the fault of a member that no table has. The pointer repeats
-// the caller's name if it is short and printable. Otherwise it leads to the
-// object.
+// refuseName adds the fault of a member that no table has. The pointer repeats a name
+// that is short and printable. Otherwise it leads to the object.
 func refuseName[T any](r *Reader, name string, members []Member[T]) {
 	if len(r.faults) == MaxFaults { // no more are listed, and a suggestion costs time
 		r.more = true
@@ -343,32 +328,23 @@ func refuseName[T any](r *Reader, name string, members []Member[T]) {
 	code, detail := fault.UnknownMember, "Unknown member."
 	if strings.IndexByte(name, 0) >= 0 {
 		code, detail = fault.InvalidCharacter, "A name must not have the character U+0000."
-	} else if meant, found := closest(name, members); found {
-		detail += ` Did you mean "` + meant + `"?`
+	} else if len(name) <= maxName {
+		var names []string
+		for _, m := range members {
+			names = append(names, m.Name)
+		}
+		if meant, found := fault.Closest(name, slices.Values(names), max(1, min(3, len(name)/4))); found {
+			detail += ` Did you mean "` + meant + `"?`
+		}
 	}
 	if r.skip(); r.broken {
 		return
 	}
-	pointer := r.pointer()
+	pointer := string(r.decoder.StackPointer())
 	if !isSafeName(name) {
 		pointer = pointer[:strings.LastIndexByte(pointer, '/')]
 	}
 	r.fault(pointer, code, detail)
-}
-
-// closest returns the known name that the caller may have meant.
-func closest[T any](name string, members []Member[T]) (string, bool) {
-	if len(name) > maxName {
-		return "", false
-	}
-	names := func(yield func(string) bool) {
-		for i := range members {
-			if !yield(members[i].Name) {
-				return
-			}
-		}
-	}
-	return fault.Closest(name, names, max(1, min(3, len(name)/4)))
 }
 
 func isSafeName(name string) bool {
@@ -411,30 +387,14 @@ func (r *Reader) value() jsontext.Value {
 	return v
 }
 
-// end checks that nothing follows the outermost value.
-func (r *Reader) end() {
-	if r.broken {
-		return
-	}
-	after := int(r.decoder.InputOffset())
-	if _, err := r.decoder.ReadToken(); !errors.Is(err, io.EOF) {
-		blank := len(r.text[after:]) - len(strings.TrimLeft(r.text[after:], " \t\r\n"))
-		r.notJSON("", "Nothing may follow the object. There is text at byte", after+blank)
-	}
-}
-
-// pointer returns where the value is that was read last. All names on the way
-// to it are known names.
-func (r *Reader) pointer() string { return string(r.decoder.StackPointer()) }
-
-// unreadFault adds a fault of the value that was read last and that reached no
-// field.
+// unreadFault adds a fault of the value that was read last and that reached no field.
+// All names on the way to it are known names.
 func (r *Reader) unreadFault(code, detail string) {
 	if r.broken || len(r.faults) == MaxFaults { // a fault that is not listed hides none that is
 		r.more = true
 		return
 	}
-	r.shadow(r.pointer(), code, detail)
+	r.shadow(string(r.decoder.StackPointer()), code, detail)
 }
 
 // shadow adds a fault and hides what the domain says about the same place.
@@ -452,7 +412,7 @@ func (r *Reader) fault(pointer, code, detail string) {
 	case len(r.faults) == MaxFaults:
 		r.more = true
 	default:
-		r.faults = append(r.faults, fault.Fault{Pointer: pointer, Code: code, Detail: detail})
+		r.faults.Add(pointer, code, detail)
 	}
 }
 
@@ -472,33 +432,30 @@ func (r *Reader) fail(err error) {
 	case strings.Trim(r.text, " \t\r\n") == "":
 		r.breakOff("", fault.InvalidJSON, "The body is empty. It must be a JSON object.")
 	case !utf8.ValidString(r.text[:min(offset+utf8.UTFMax, len(r.text))]) && invalidUTF8(r.text) <= offset:
-		r.notJSON(where, "The body is not valid UTF-8 at byte", invalidUTF8(r.text))
+		r.breakOff(where, fault.InvalidJSON, atByte("The body is not valid UTF-8", invalidUTF8(r.text)))
 	case strings.HasPrefix(rest, `\ud`) || strings.HasPrefix(rest, `\uD`):
-		r.notJSON(where, "A string has a lone surrogate at byte", offset)
+		r.breakOff(where, fault.InvalidJSON, atByte("A string has a lone surrogate", offset))
 	case errors.Is(err, io.ErrUnexpectedEOF):
-		r.notJSON(where, "The body ends too early at byte", offset)
+		r.breakOff(where, fault.InvalidJSON, atByte("The body ends too early", offset))
 	default:
-		r.notJSON(where, "The body is not valid JSON at byte", offset)
+		r.breakOff(where, fault.InvalidJSON, atByte("The body is not valid JSON", offset))
 	}
 }
 
 func invalidUTF8(s string) int {
 	for i, c := range s {
-		if c == utf8.RuneError {
-			if _, size := utf8.DecodeRuneInString(s[i:]); size == 1 {
-				return i
-			}
+		if c == utf8.RuneError && !strings.HasPrefix(s[i:], string(utf8.RuneError)) {
+			return i
 		}
 	}
 	return len(s)
 }
 
-func (r *Reader) notJSON(pointer, detail string, offset int) {
-	r.breakOff(pointer, fault.InvalidJSON, detail+" "+strconv.Itoa(offset)+".")
+func atByte(detail string, offset int) string {
+	return detail + " at byte " + strconv.Itoa(offset) + "."
 }
 
-// breakOff ends the pass with this one fault. Nothing else is certain about
-// text that is not JSON.
+// breakOff ends the pass with this one fault.
 func (r *Reader) breakOff(pointer, code, detail string) {
 	if r.broken {
 		return

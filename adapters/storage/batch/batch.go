@@ -167,6 +167,17 @@ const (
 	Broken
 )
 
+// FailureError is an error of which the dialect knows what it means, whatever its cause is.
+type FailureError struct {
+	Failure
+	Cause error
+}
+
+func (e FailureError) Error() string { return e.Cause.Error() }
+
+// Unwrap returns the cause.
+func (e FailureError) Unwrap() error { return e.Cause }
+
 // SQL is the clause ON CONFLICT as SQLite and Postgres have it.
 func (c *Conflict) SQL() string {
 	if len(c.Keys) == 0 {

@@ -41,12 +41,12 @@ func TestADuplicateKeyIsALostRaceOfAnInsertThatRaces(t *testing.T) {
 			return in.Classify(err)
 		}
 		require.NoError(t, bank.Transact(t.Context(), func(s batch.Session) error {
-			return s.Commit(t.Context(), table.InsertRacing().Request([]shelf{full}))
+			return s.Commit(t.Context(), table.Insert().Racing().Request([]shelf{full}))
 		}))
-		require.Equal(t, batch.LostRace, insert(bank, table.InsertRacing()), prefix)
+		require.Equal(t, batch.LostRace, insert(bank, table.Insert().Racing()), prefix)
 		require.Equal(t, batch.Unknown, insert(bank, table.Insert()), prefix)
 
-		for statement, want := range map[*batch.Statement[shelf]]batch.Failure{table.InsertRacing(): batch.LostRace, table.Insert(): batch.Unknown} {
+		for statement, want := range map[*batch.Statement[shelf]]batch.Failure{table.Insert().Racing(): batch.LostRace, table.Insert(): batch.Unknown} {
 			inTransaction(t, db, func(tx *sql.Tx) { require.Equal(t, want, insert(bank.Inside(tx), statement), prefix) })
 		}
 	}

@@ -195,7 +195,7 @@ func TestInsertOfExistingRows(t *testing.T) {
 		require.NoError(t, u.transact(t, table.Insert().Request([]shelf{full})))
 		changed := full
 		changed.Items, changed.Label = 7, "other"
-		require.NoError(t, u.transact(t, table.InsertNew().Request([]shelf{changed, empty})))
+		require.NoError(t, u.transact(t, table.Upsert().Request([]shelf{changed, empty})))
 		require.Equal(t, []shelf{full, empty}, u.all(t, table), "the existing row stays")
 
 		added := shelf{Room: 3, Name: "d", Seal: []byte{1}, SeenAt: at(2)}

@@ -16,6 +16,8 @@ import (
 type Table[R any] struct {
 	Name    string
 	Columns []Column
+	// Keys are the names of the columns of the primary key.
+	Keys []string
 
 	dialect Dialect
 }
@@ -47,13 +49,11 @@ func NewTable[R any](d Dialect, namer schema.Namer) *Table[R] {
 			Sparse: !f.PrimaryKey && (nullable || f.HasDefaultValue),
 			index:  f.StructField.Index, offset: offsetOf(reflect.TypeFor[R](), f.StructField.Index),
 		})
+		if f.PrimaryKey {
+			t.Keys = append(t.Keys, f.DBName)
+		}
 	}
 	return t
-}
-
-// keys are the names of the columns of the primary key.
-func (t *Table[R]) keys() []string {
-	return Names(slices.DeleteFunc(slices.Clone(t.Columns), func(c Column) bool { return !c.Key }))
 }
 
 // Names are the names of columns.
@@ -81,22 +81,11 @@ func (t *Table[R]) Select(names ...string) []Column {
 // Insert adds rows. A row whose key exists is an error of the database.
 func (t *Table[R]) Insert() *Statement[R] { return t.insert(Conflict{}) }
 
-// InsertRacing is Insert for rows whose keys others may add at the same moment, after
-// a lookup did not find them: see Request.Races.
-func (t *Table[R]) InsertRacing() *Statement[R] {
-	s := t.Insert()
-	s.races = true
-	return s
-}
-
-// InsertNew adds the rows whose keys do not exist.
-func (t *Table[R]) InsertNew() *Statement[R] { return t.insert(Conflict{Keys: t.keys()}) }
-
-// Upsert adds rows, and sets these columns of rows whose keys exist. It finds
-// each row through the primary key and nothing else, whatever the planner
-// thinks of the size of the table.
+// Upsert adds rows, and sets these columns of rows whose keys exist. Without columns,
+// these rows stay as they are. It finds each row through the primary key and nothing
+// else, whatever the planner thinks of the size of the table.
 func (t *Table[R]) Upsert(columns ...string) *Statement[R] {
-	return t.insert(Conflict{Keys: t.keys(), Set: columns})
+	return t.insert(Conflict{Keys: t.Keys, Set: columns})
 }
 
 func (t *Table[R]) insert(conflict Conflict) *Statement[R] {
@@ -111,7 +100,7 @@ func (t *Table[R]) insert(conflict Conflict) *Statement[R] {
 
 // Update sets these columns of existing rows.
 func (t *Table[R]) Update(columns ...string) *Statement[R] {
-	all := t.Select(append(t.keys(), columns...)...)
+	all := t.Select(slices.Concat(t.Keys, columns)...)
 	s := t.Statement("update "+t.Name, all, t.dialect.Update(t.Name, all))
 	s.writes = true
 	return s
@@ -120,7 +109,7 @@ func (t *Table[R]) Update(columns ...string) *Statement[R] {
 // Delete removes rows for which the condition of Dialect.Delete holds. It receives the
 // primary key and these columns.
 func (t *Table[R]) Delete(condition string, columns ...string) *Statement[R] {
-	all := t.Select(append(t.keys(), columns...)...)
+	all := t.Select(slices.Concat(t.Keys, columns)...)
 	return t.Statement("delete "+t.Name, all, t.dialect.Delete(t.Name, all, condition))
 }
 
@@ -132,7 +121,7 @@ func (t *Table[R]) Statement(name string, columns []Column, sql string) *Stateme
 // Find looks up rows by their primary key and reads these columns.
 func (t *Table[R]) Find(lock Lock, and string, columns ...string) *Query[R] {
 	l := Lookup{Select: t.Select(columns...), And: and, Lock: lock}
-	for _, c := range t.Select(t.keys()...) {
+	for _, c := range t.Select(t.Keys...) {
 		l.Where = append(l.Where, Condition{c, "="})
 	}
 	return t.Lookup("find "+t.Name, l)
@@ -219,6 +208,13 @@ type Statement[R any] struct {
 	sparse  *sparse // nil for what is no insert
 	races   bool    // Request.Races
 	writes  bool    // each row, or it has failed
+}
+
+// Racing marks an insert of rows whose keys others may add at the same moment, after a
+// lookup did not find them: see Request.Races.
+func (s *Statement[R]) Racing() *Statement[R] {
+	s.races = true
+	return s
 }
 
 // Request is the statement for these rows.

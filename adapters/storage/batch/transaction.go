@@ -62,7 +62,7 @@ func (i inside) Begin(context.Context) (Session, error) { return i.Dialect.Withi
 func (i inside) Prepare(Purpose) []string { return nil }
 
 // Transact runs work in a transaction of its own, and retries it when it loses
-// a race. work ends with Commit. The error has its kind.
+// a race. work ends with Commit: without it, everything is undone. The error has its kind.
 func (db *DB) Transact(ctx context.Context, work func(Session) error) error {
 	return db.Retry(ctx, func() error { return db.Attempt(ctx, work) })
 }
@@ -76,6 +76,12 @@ func (f Fallback) Error() string { return f.Cause.Error() }
 // Unwrap returns the cause.
 func (f Fallback) Unwrap() error { return f.Cause }
 
+// Refused is the error of work that ends its transaction for a reason of its own. Retry
+// returns the cause as it is.
+type Refused struct{ Cause error }
+
+func (r Refused) Error() string { return r.Cause.Error() }
+
 // Retry runs a whole transaction, and runs it again when it loses a race, or
 // once when its connection was broken. After a Fallback it runs it again at once, unless
 // the database cannot be reached or its answer is unknown. The error has its kind.
@@ -86,6 +92,9 @@ func (db *DB) Retry(ctx context.Context, transaction func() error) error {
 		err := transaction()
 		if err == nil {
 			return nil
+		}
+		if refused, ok := errors.AsType[Refused](err); ok {
+			return refused.Cause
 		}
 		failure := db.Classify(err)
 		if _, ok := errors.AsType[Fallback](err); ok && failure != Unreachable && failure != Interrupted {
@@ -165,11 +174,14 @@ func (db *DB) withKind(failure Failure, err error) error {
 	}
 }
 
-// Classify classifies an error as the dialect does. It also knows two kinds of
-// errors of package sql: the connection or the transaction has ended, or the
-// context has ended. Package sql ends the transaction of a cancelled context.
+// Classify classifies an error as it says itself (FailureError), or as the dialect does. It
+// also knows two kinds of errors of package sql: the connection or the transaction has
+// ended, or the context has ended. Package sql ends the transaction of a cancelled context.
 func (db *DB) Classify(err error) Failure {
 	failure := db.Dialect.Classify(err)
+	if known, ok := errors.AsType[FailureError](err); ok {
+		return known.Failure
+	}
 	if failure == Unknown && (errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) ||
 		errors.Is(err, sql.ErrConnDone) || errors.Is(err, sql.ErrTxDone) || errors.Is(err, driver.ErrBadConn) || errors.Is(err, errClosed())) {
 		return Unreachable

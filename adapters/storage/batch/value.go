@@ -1,10 +1,11 @@
 package batch
 
 import (
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"time"
+
+	"github.com/google/uuid"
 )
 
 // The types of columns beside int64, sql.NullInt64, string and []byte. Each
@@ -27,34 +28,18 @@ func (u *UUID) Scan(value any) error {
 	if !ok {
 		return fmt.Errorf("an identifier is stored as %T", value)
 	}
-	var digits [2 * len(u)]byte // on the stack: every row of a book has an identifier
-	n := 0
-	for i := range len(text) {
-		if text[i] == '-' {
-			continue
-		}
-		if n < len(digits) {
-			digits[n] = text[i]
-		}
-		n++
-	}
-	if n != len(digits) {
+	id, err := uuid.Parse(text)
+	if err != nil || len(text) > len("00000000-0000-0000-0000-000000000000") { // Parse knows two longer forms
 		return errNoUUID
 	}
-	var id UUID
-	if _, err := hex.Decode(id[:], digits[:]); err != nil {
-		return errNoUUID
-	}
-	*u = id
+	*u = UUID(id)
 	return nil
 }
 
 var errNoUUID = errors.New("a stored identifier is not a UUID")
 
 // String is the form 8-4-4-4-12 in lower case.
-func (u UUID) String() string {
-	return fmt.Sprintf("%x-%x-%x-%x-%x", u[:4], u[4:6], u[6:8], u[8:10], u[10:])
-}
+func (u UUID) String() string { return uuid.UUID(u).String() }
 
 // Day is a calendar day as YYYY-MM-DD. The empty Day is NULL.
 type Day string

@@ -1,16 +1,17 @@
 package postgres
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
 	"fmt"
 	"io"
 	"net"
-	"slices"
 	"strings"
 
 	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/stdlib"
 
 	"bankingapi/adapters/storage/batch"
 )
@@ -19,23 +20,15 @@ import (
 type dialect struct {
 	db       *sql.DB
 	settings *settings
-	relied   *relied // nil without tables
 }
 
 var _ batch.Dialect = dialect{}
-
-// elements are how a text becomes a value of a column.
-var elements = map[batch.Kind]string{batch.Date: "NULLIF(k.%s, '')::date"}
-
-// reserved are columns whose names became keywords of Postgres: system_user in
-// version 16.
-var reserved = []string{"system_user"}
 
 // names are the names of the columns, as a list in SQL.
 func names(columns []batch.Column) string {
 	all := batch.Names(columns)
 	for i, name := range all {
-		if slices.Contains(reserved, name) {
+		if name == "system_user" { // became a keyword in version 16
 			all[i] = `"` + name + `"`
 		}
 	}
@@ -44,8 +37,8 @@ func names(columns []batch.Column) string {
 
 // element is the value of a column in a row of k.
 func element(c batch.Column) string {
-	if format, ok := elements[c.Kind]; ok {
-		return fmt.Sprintf(format, c.Name)
+	if c.Kind == batch.Date {
+		return "NULLIF(k." + c.Name + ", '')::date"
 	}
 	return "k." + c.Name
 }
@@ -142,11 +135,18 @@ func (d dialect) Begin(ctx context.Context) (batch.Session, error) {
 		return nil, err
 	}
 	s := &session{conn: conn, settings: d.settings}
-	if err := d.relied.first(ctx, d.db, conn); err != nil {
-		s.Rollback()
-		return nil, err
+	err = conn.Raw(func(raw any) error {
+		native, ok := raw.(*stdlib.Conn)
+		if !ok {
+			return fmt.Errorf("unexpected connection %T", raw)
+		}
+		s.native = native.Conn()
+		return nil
+	})
+	if err != nil {
+		return nil, errors.Join(err, conn.Close())
 	}
-	if s.begins, s.arguments, err = d.settings.begins(ctx, conn); err != nil {
+	if s.begins, s.arguments, err = d.settings.begins(ctx, s); err != nil {
 		s.Rollback()
 		return nil, err
 	}
@@ -173,23 +173,64 @@ func (d dialect) Prepare(p batch.Purpose) []string {
 	}
 }
 
-// Classify is batch.Dialect. It knows Postgres' error codes (appendix A of its
-// manual).
+// readOnly is the code of a write to a standby, or to a server that has become
+// one.
+const readOnly = "25006"
+
+// meaning is what a code means: for the caller, and in a sentence for the people who run
+// the service, which may be empty.
+type meaning struct {
+	batch.Failure
+	sentence string
+}
+
+// meanings are those of Postgres' error codes (appendix A of its manual), and of their
+// classes, which are the first two characters.
+var meanings = map[string]meaning{
+	"40001":  {batch.LostRace, ""},    // serialization failure
+	"40P01":  {batch.LostRace, ""},    // deadlock
+	"57P01":  {batch.Broken, ""},      // the server stops
+	"57P02":  {batch.Broken, ""},      // the server ends this connection
+	"25P03":  {batch.Unreachable, ""}, // out of time
+	"25P04":  {batch.Unreachable, ""}, // out of time
+	"55P03":  {batch.Unreachable, ""}, // lock not available
+	readOnly: {batch.Unreachable, "The database is read-only: it is a standby, or default_transaction_read_only is on."},
+	"42P01":  {batch.Unreachable, missing}, // table
+	"42703":  {batch.Unreachable, missing}, // column
+	"3F000":  {batch.Unreachable, missing}, // schema
+	"42501":  {batch.Unreachable, "The database role has no right to read or write a table: the log names it."},
+	"08P01":  {batch.Unreachable, "The database or its pooler refuses transactions: a pooler must work per session or per transaction."},
+	"53100":  {batch.Unreachable, "The disk of the database server is full."},
+
+	"08": {batch.Unreachable, ""}, // connection
+	"28": {batch.Unreachable, refused},
+	"3D": {batch.Unreachable, refused},
+	"53": {batch.Unreachable, "The database has no resources left: connections, memory or disk."},
+	"57": {batch.Unreachable, ""}, // statement timeout, shutdown
+	"58": {batch.Unreachable, ""}, // disk
+}
+
+const (
+	missing = "A table or a column of the schema is missing: the log names it."
+	refused = "The database refuses the connection: role, password or name of the database."
+)
+
+// meaningOf returns what an error of the server means; nothing of other errors.
+func meaningOf(err error) meaning {
+	native, ok := errors.AsType[*pgconn.PgError](err)
+	if !ok {
+		return meaning{}
+	}
+	return cmp.Or(meanings[native.Code], meanings[native.Code[:2]])
+}
+
+// Classify is batch.Dialect.
 func (dialect) Classify(err error) batch.Failure {
-	if _, ok := errors.AsType[commitError](err); ok {
-		return batch.Interrupted
-	}
-	if errors.Is(err, errShared) {
-		return batch.LostRace // the next transaction has its settings
-	}
-	if _, ok := errors.AsType[duplicateError](err); ok {
-		return batch.LostRace // the next transaction reads the row of the winner
-	}
 	if _, ok := errors.AsType[*pgconn.ConnectError](err); ok { // whatever the server's reason is
 		return batch.Unreachable
 	}
-	if native, ok := errors.AsType[*pgconn.PgError](err); ok {
-		return classifyCode(native)
+	if _, ok := errors.AsType[*pgconn.PgError](err); ok {
+		return meaningOf(err).Failure
 	}
 	if network, ok := errors.AsType[net.Error](err); ok {
 		if network.Timeout() {
@@ -203,84 +244,22 @@ func (dialect) Classify(err error) batch.Failure {
 	return batch.Unknown
 }
 
-// readOnly is the code of a write to a standby, or to a server that has become
-// one.
-const readOnly = "25006"
-
-func classifyCode(native *pgconn.PgError) batch.Failure {
-	switch native.Code {
-	case "40001", "40P01": // serialization failure, deadlock
-		return batch.LostRace
-	case "57P01", "57P02": // the server stops, or ends this connection
-		return batch.Broken
-	case "57014", "55P03", "25P03", "25P04", readOnly, "42P01", "42703", "3F000", "42501":
-		// out of time, lock not available, read-only since a fail-over, schema
-		// missing (yet), right missing
-		return batch.Unreachable
-	}
-	switch native.Code[:2] {
-	case "08", "53", "57", "58", "28", "3D": // connection, resources, shutdown, disk, access, database
-		return batch.Unreachable
-	}
-	return batch.Unknown
-}
-
-// probe is storage.Engine's.
-func (d dialect) probe(ctx context.Context, requests []batch.Request) error {
-	session, err := d.Begin(ctx)
-	if err != nil {
-		return err
-	}
-	defer session.Rollback()
-	return session.Exchange(ctx, requests...)
-}
-
-// explain is storage.Engine's.
-func explain(err error) string {
-	native, ok := errors.AsType[*pgconn.PgError](err)
-	if !ok {
-		return ""
-	}
-	switch native.Code {
-	case readOnly:
-		return "The database is read-only: it is a standby, or default_transaction_read_only is on."
-	case "53100":
-		return "The disk of the database server is full."
-	case "42501":
-		return "The database role has no right to read or write a table: the log names it."
-	case "42P01", "42703", "3F000":
-		return "A table or a column of the schema is missing: the log names it."
-	case "08P01":
-		return "The database or its pooler refuses transactions: a pooler must work per session or per transaction."
-	}
-	switch native.Code[:2] {
-	case "28", "3D":
-		return "The database refuses the connection: role, password or name of the database."
-	case "53":
-		return "The database has no resources left: connections, memory or disk."
-	}
-	return ""
-}
-
-// duplicateError is the error of an insert that lost a race: see Request.Races.
-type duplicateError struct{ cause error }
-
-func (e duplicateError) Error() string { return e.cause.Error() }
-func (e duplicateError) Unwrap() error { return e.cause }
-
 // uniqueViolation is the code of an insert of a key that exists.
 const uniqueViolation = "23505"
 
-// asLostRace is the error of a request, as a duplicateError if it is one.
+// asLostRace is the error of a request, as one that lost a race if it did: see
+// batch.Request.Races. The next transaction reads the row of the winner.
 func asLostRace(r *batch.Request, err error) error {
 	if native, ok := errors.AsType[*pgconn.PgError](err); ok && r.Races && native.Code == uniqueViolation {
-		return duplicateError{err}
+		return batch.FailureError{Failure: batch.LostRace, Cause: err}
 	}
 	return err
 }
 
-// commitError is a commit whose answer was lost.
-type commitError struct{ cause error }
-
-func (e commitError) Error() string { return "commit: " + e.cause.Error() }
-func (e commitError) Unwrap() error { return e.cause }
+// asInterrupted is the error of a commit whose answer was lost; nil stays nil.
+func asInterrupted(err error) error {
+	if err == nil {
+		return nil
+	}
+	return batch.FailureError{Failure: batch.Interrupted, Cause: fmt.Errorf("commit: %w", err)}
+}

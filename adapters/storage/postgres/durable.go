@@ -4,13 +4,12 @@ import (
 	"context"
 	"database/sql"
 	"errors"
-	"fmt"
 	"net"
 	"sync/atomic"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgconn"
-	"github.com/jackc/pgx/v5/stdlib"
+
+	"bankingapi/adapters/storage/batch"
 )
 
 // An answer must rest only on what a standby has, if commits wait for one. Two
@@ -30,37 +29,13 @@ import (
 // witness commits a transaction that writes, but changes nothing: a message in
 // the log that no one reads. Its commit waits for all transactions that were
 // visible before it. An error leaves open whether those are durable.
-func (s *settings) witness(ctx context.Context, conn *sql.Conn) error {
-	if has, err := s.hasMessages(ctx, conn); err != nil || !has {
-		return asCommitError(err)
+func (s *session) witness(ctx context.Context) error {
+	has, err := s.settings.hasMessages(ctx, s.conn)
+	if err == nil && has {
+		w := session{conn: s.conn, native: s.native, settings: s.settings, begins: durable}
+		err = w.send(ctx, []batch.Request{{SQL: message}}, true)
 	}
-	return asCommitError(conn.Raw(func(raw any) error {
-		c, ok := raw.(*stdlib.Conn)
-		if !ok {
-			return fmt.Errorf("unexpected connection %T", raw)
-		}
-		committed := false
-		var b pgx.Batch
-		b.Queue("begin isolation level read committed")
-		b.Queue(durable)
-		b.Queue(message)
-		b.Queue("commit").Exec(func(tag pgconn.CommandTag) error {
-			committed = tag.String() == "COMMIT"
-			return nil
-		})
-		err := c.Conn().SendBatch(ctx, &b).Close()
-		if err == nil && !committed {
-			return errNotCommitted
-		}
-		return err
-	}))
-}
-
-func asCommitError(err error) error {
-	if err == nil {
-		return nil
-	}
-	return commitError{err}
+	return asInterrupted(err)
 }
 
 const message = "SELECT pg_logical_emit_message(true, 'bankingapi', '')"
@@ -85,34 +60,19 @@ func (s *settings) hasMessages(ctx context.Context, on interface {
 	return state == yes, nil
 }
 
-// committing says whether a connection is in its commit.
-type committing struct{ now atomic.Bool }
-
-func (c *committing) release() {
-	if c != nil {
-		c.now.Store(false)
-	}
-}
-
-// holdKey is the key of a connection's *committing: in the context in which it
-// is made, and in its custom data.
-type holdKey struct{}
-
+// held is the key of the *atomic.Bool that says whether a connection is in its commit,
+// in the custom data of the connection.
 const held = "bankingapi.committing"
 
-// hold prevents cancel requests for the connection until it is released. It
+// hold prevents cancel requests for the connection until the result is false. It
 // returns nil for a connection that a host has opened, because only the opener
 // can replace the dialer.
-func hold(conn *sql.Conn) (c *committing) {
-	_ = conn.Raw(func(raw any) error {
-		if native, ok := raw.(*stdlib.Conn); ok {
-			if c, ok = native.Conn().PgConn().CustomData()[held].(*committing); ok {
-				c.now.Store(true)
-			}
-		}
-		return nil
-	})
-	return c
+func hold(conn *pgx.Conn) *atomic.Bool {
+	committing, ok := conn.PgConn().CustomData()[held].(*atomic.Bool)
+	if ok {
+		committing.Store(true)
+	}
+	return committing
 }
 
 var errHeld = errors.New("no cancel request is sent during a commit")
@@ -120,23 +80,12 @@ var errHeld = errors.New("no cancel request is sent during a commit")
 // guard gives a connection that is about to be made a dialer that refuses to
 // dial during a commit. pgx dials once more for a cancel request, and for
 // nothing else.
-func guard(ctx context.Context, config *pgx.ConnConfig) {
-	c, ok := ctx.Value(holdKey{}).(*committing)
-	if !ok {
-		return
-	}
+func guard(config *pgx.ConnConfig, committing *atomic.Bool) {
 	dial := config.DialFunc
 	config.DialFunc = func(ctx context.Context, network, address string) (net.Conn, error) {
-		if c.now.Load() {
+		if committing.Load() {
 			return nil, errHeld
 		}
 		return dial(ctx, network, address)
-	}
-}
-
-// guarded lets hold find what guard has made.
-func guarded(ctx context.Context, conn *pgx.Conn) {
-	if c, ok := ctx.Value(holdKey{}).(*committing); ok {
-		conn.PgConn().CustomData()[held] = c
 	}
 }

@@ -107,7 +107,7 @@ func TestASharedServerConnectionIsNoticed(t *testing.T) {
 		return s.Commit(t.Context(), batch.Request{SQL: "INSERT INTO written VALUES (1)"})
 	})
 	require.Error(t, err)
-	require.Equal(t, batch.LostRace, engine.Dialect.Classify(err))
+	require.Equal(t, batch.LostRace, batch.NewDB(engine.Dialect, nil).Classify(err))
 	require.Equal(t, "0", asked(t, engine.DB, "SELECT COUNT(*)::text FROM written"))
 
 	require.Equal(t, inForce{"off", "off", "on", "3s", "of another client"}, inABatch(t, engine.Dialect))

@@ -32,6 +32,7 @@
 package postgres
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"embed"
@@ -46,8 +47,6 @@ import (
 	"github.com/pressly/goose/v3"
 	"github.com/pressly/goose/v3/lock"
 	gormpostgres "gorm.io/driver/postgres"
-	"gorm.io/gorm"
-	"gorm.io/gorm/logger"
 
 	"bankingapi/adapters/storage"
 	"bankingapi/adapters/storage/batch"
@@ -81,10 +80,7 @@ func Open(_ context.Context, o storage.Options) (*storage.Engine, error) {
 	}
 	settings := newSettings(o.StatementTimeout)
 	db := sql.OpenDB(newConnector(config, settings))
-	most := maxConnections
-	if o.MaxConnections > 0 {
-		most = o.MaxConnections
-	}
+	most := cmp.Or(max(o.MaxConnections, 0), maxConnections)
 	db.SetMaxOpenConns(most)
 	db.SetMaxIdleConns(most)
 	db.SetConnMaxIdleTime(maxIdle)
@@ -110,11 +106,8 @@ func Open(_ context.Context, o storage.Options) (*storage.Engine, error) {
 // reason returns what is wrong with a DSN. It leaves out the DSN, which has a
 // password.
 func reason(err error) string {
-	var parse *pgconn.ParseConfigError
-	if errors.As(err, &parse) {
-		if cause := parse.Unwrap(); cause != nil {
-			return cause.Error()
-		}
+	if parse, ok := errors.AsType[*pgconn.ParseConfigError](err); ok && parse.Unwrap() != nil {
+		return parse.Unwrap().Error()
 	}
 	return "expected postgres://user:password@host:port/database"
 }
@@ -131,22 +124,13 @@ func Use(_ context.Context, writes, reads *sql.DB, o storage.Options) (*storage.
 	}
 	engine, err := use(writes, newSettings(o.StatementTimeout))
 	if err == nil && reads != writes {
-		engine.Reads, err = gormOver(reads)
+		engine.Reads, err = storage.Gorm(gormpostgres.New(gormpostgres.Config{Conn: reads}))
 	}
 	return engine, err
 }
 
-func gormOver(db *sql.DB) (*gorm.DB, error) {
-	return gorm.Open(gormpostgres.New(gormpostgres.Config{Conn: db}), &gorm.Config{
-		Logger:                   logger.Discard, // it would print values; errors are returned
-		SkipDefaultTransaction:   true,
-		DisableNestedTransaction: true,
-		DisableAutomaticPing:     true,
-	})
-}
-
 func use(db *sql.DB, s *settings) (*storage.Engine, error) {
-	g, err := gormOver(db)
+	g, err := storage.Gorm(gormpostgres.New(gormpostgres.Config{Conn: db}))
 	if err != nil {
 		return nil, err
 	}
@@ -163,10 +147,12 @@ func use(db *sql.DB, s *settings) (*storage.Engine, error) {
 			Locker:   locker,
 			HasTable: "SELECT COUNT(to_regclass(?))",
 		},
-		Ways:    newWays,
-		Probe:   d.probe,
-		Relying: d.relying,
-		Explain: explain,
+		Ways: newWays,
+		Probe: func(ctx context.Context, requests []batch.Request) error {
+			return batch.NewDB(d, nil).Attempt(ctx, func(s batch.Session) error { return s.Exchange(ctx, requests...) })
+		},
+		Relying: func(version, tables string) (storage.Check, storage.Querier) { return relied(version, tables), db },
+		Explain: func(err error) string { return meaningOf(err).sentence },
 		Now:     "clock_timestamp()",
 		Find:    lookup,
 		Index:   func(ctx context.Context, prefix string) error { return r.index(ctx, db, prefix) },
@@ -174,8 +160,11 @@ func use(db *sql.DB, s *settings) (*storage.Engine, error) {
 		Backup: func(context.Context, string) error {
 			return errors.New("a Postgres database is backed up with its own tools: with pg_dump, or with a base backup and WAL archiving")
 		},
-		Risks: func(ctx context.Context) ([]store.Risk, error) { return risks(ctx, db, false) },
-		Close: func() error { return nil },
+		Risks:     func(ctx context.Context) ([]store.Risk, error) { return risks(ctx, db, false) },
+		Alone:     func(context.Context) error { return nil }, // it cannot tell
+		Check:     func() error { return nil },
+		FreeSpace: func() int64 { return -1 },
+		Close:     func() error { return nil },
 
 		LeaveRoom: leaveRoom,
 	}, nil

@@ -8,6 +8,8 @@ import (
 	"sync"
 
 	"github.com/jackc/pgx/v5/pgconn"
+
+	"bankingapi/adapters/storage/batch"
 )
 
 // ranges adds new ranges of pages to the BRIN indexes by which lookups find rows.
@@ -73,46 +75,33 @@ func (r *ranges) index(ctx context.Context, db *sql.DB, prefix string) error {
 }
 
 func (r *ranges) addAll(ctx context.Context, db *sql.DB, prefix string) error {
-	indexes, err := readIndexes(ctx, db, prefix)
-	if err != nil {
-		return err
+	type index struct {
+		id, file, pages, perRange int64 // file is another one after TRUNCATE or REINDEX
+	}
+	var all []index
+	rows, err := db.QueryContext(ctx, brinIndexes, []string{prefix + "sales", prefix + "notifications"}) //nolint:rowserrcheck // Each does it
+	if err == nil {
+		err = batch.Each(rows, func() error {
+			var x index
+			err := rows.Scan(&x.id, &x.file, &x.pages, &x.perRange)
+			all = append(all, x)
+			return err
+		})
 	}
 	left := int64(rangesPerCall)
-	for _, x := range indexes {
+	for _, x := range all {
 		whole := max(0, x.pages-newestPages) / x.perRange * x.perRange
-		for r.done[x.file] < whole && left > 0 {
+		for err == nil && r.done[x.file] < whole && left > 0 {
 			from := r.done[x.file]
 			to := min(from+rangesAtOnce*x.perRange, whole)
-			added, err := add(ctx, db, x.id, from, to-x.perRange, x.perRange)
-			if err != nil {
-				return err
+			var added int64
+			if added, err = add(ctx, db, x.id, from, to-x.perRange, x.perRange); err == nil {
+				r.done[x.file] = to
+				left -= added
 			}
-			r.done[x.file] = to
-			left -= added
 		}
 	}
-	return nil
-}
-
-type brinIndex struct {
-	id, file        int64 // file is another one after TRUNCATE or REINDEX
-	pages, perRange int64
-}
-
-func readIndexes(ctx context.Context, db *sql.DB, prefix string) (all []brinIndex, err error) {
-	rows, err := db.QueryContext(ctx, brinIndexes, []string{prefix + "sales", prefix + "notifications"})
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	for rows.Next() {
-		var x brinIndex
-		if err := rows.Scan(&x.id, &x.file, &x.pages, &x.perRange); err != nil {
-			return nil, err
-		}
-		all = append(all, x)
-	}
-	return all, rows.Err()
+	return err
 }
 
 // add returns how many of the ranges were not in the index.

@@ -5,13 +5,12 @@ import (
 	"database/sql"
 	"database/sql/driver"
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
-	"github.com/jackc/pgx/v5/stdlib"
 
+	"bankingapi/adapters/storage"
 	"bankingapi/adapters/storage/batch"
 	"bankingapi/application/commit"
 )
@@ -32,6 +31,7 @@ const (
 // would commit each statement.
 type session struct {
 	conn     *sql.Conn
+	native   *pgx.Conn // of conn
 	settings *settings
 	// begins is the statement after BEGIN.
 	begins    string
@@ -45,11 +45,23 @@ type session struct {
 
 // Exchange is batch.Session.
 func (s *session) Exchange(ctx context.Context, requests ...batch.Request) error {
-	err := s.send(ctx, requests, nil)
+	err := s.send(ctx, requests, false)
 	if next := commit.Next(ctx); next != nil && err == nil {
 		next() // what the batch changes is locked now
 	}
 	return err
+}
+
+// Connection returns the connection, and the last check that it has passed.
+func (s *session) Connection() (*sql.Conn, *storage.Passed) {
+	const passed = "bankingapi.passed"
+	data := s.native.PgConn().CustomData()
+	last, ok := data[passed].(*storage.Passed)
+	if !ok {
+		last = new(storage.Passed)
+		data[passed] = last
+	}
+	return s.conn, last
 }
 
 // Commit is batch.Session.
@@ -57,19 +69,16 @@ func (s *session) Commit(ctx context.Context, requests ...batch.Request) error {
 	if !s.begun && len(requests) == 0 {
 		return nil
 	}
-	committed := false
-	held := hold(s.conn)
-	err := s.send(ctx, requests, &committed)
+	held := hold(s.native)
+	err := s.send(ctx, requests, true)
 	switch {
-	case err == nil && !committed:
-		err = errNotCommitted
 	case err == nil && s.found && !s.wrote:
-		err = s.settings.witness(ctx, s.conn)
+		err = s.witness(ctx)
 	case err != nil && !errors.Is(err, errShared) && !isUndone(err):
-		err = commitError{err}
+		err = asInterrupted(err)
 	}
-	if _, open := errors.AsType[commitError](err); !open {
-		held.release()
+	if known, _ := errors.AsType[batch.FailureError](err); held != nil && known.Failure != batch.Interrupted {
+		held.Store(false)
 	}
 	return err
 }
@@ -85,19 +94,15 @@ func isUndone(err error) bool {
 		return native.SeverityUnlocalized == "ERROR" // Severity is in the language of lc_messages
 	}
 	_, unsent := errors.AsType[pgx.ErrPreprocessingBatch](err) // the commit is sent after everything is prepared
-	return unsent || pgconn.SafeToRetry(err)
+	return unsent || errors.Is(err, errNotCommitted) || pgconn.SafeToRetry(err)
 }
 
 // send sends the requests in one round trip, with BEGIN before the first and
-// COMMIT after the last. committed tells whether the server confirmed it.
-func (s *session) send(ctx context.Context, requests []batch.Request, committed *bool) error {
-	return s.conn.Raw(func(raw any) error {
-		conn, ok := raw.(*stdlib.Conn)
-		if !ok {
-			return fmt.Errorf("unexpected connection %T", raw)
-		}
+// COMMIT after the last if ends is true.
+func (s *session) send(ctx context.Context, requests []batch.Request, ends bool) error {
+	return s.conn.Raw(func(any) error {
 		var b pgx.Batch
-		verified := s.begun
+		verified, committed := s.begun, false
 		if !s.begun {
 			s.begun = true
 			// Row locks keep books right. Under a stricter default everyone who
@@ -110,7 +115,7 @@ func (s *session) send(ctx context.Context, requests []batch.Request, committed 
 		}
 		for i := range requests {
 			r := &requests[i]
-			sql, arguments := formOf(r, conn.Conn())
+			sql, arguments := formOf(r, s.native)
 			queued := b.Queue(sql, arguments...)
 			if r.Found != nil {
 				queued.Query(func(rows pgx.Rows) error {
@@ -131,22 +136,25 @@ func (s *session) send(ctx context.Context, requests []batch.Request, committed 
 				return nil
 			}
 		}
-		if committed != nil {
+		if ends {
 			if len(s.arguments) > 0 { // a pooler may not pass on a Flush
-				callNext(commit.Next(ctx), &b, conn.Conn())
+				callNext(commit.Next(ctx), &b, s.native)
 			}
 			b.Queue("commit").Exec(func(tag pgconn.CommandTag) error {
-				*committed = tag.String() == "COMMIT"
+				committed = tag.String() == "COMMIT"
 				return nil
 			})
 		}
-		err := conn.Conn().SendBatch(ctx, &b).Close()
+		err := s.native.SendBatch(ctx, &b).Close()
 		if native, ok := errors.AsType[*pgconn.PgError](err); ok {
 			s.demoted = native.Code == readOnly
 			if !verified && native.Code == failed {
 				s.settings.pooled.Store(true)
 				return errShared
 			}
+		}
+		if err == nil && ends && !committed {
+			return errNotCommitted
 		}
 		return err
 	})
@@ -174,17 +182,16 @@ func find(rows pgx.Rows, found func(batch.Scan) error) (n int, err error) {
 // that leads to a demoted primary, is closed. The next connection goes to the
 // current primary.
 func (s *session) Rollback() {
-	_ = s.conn.Raw(func(raw any) error {
-		conn, ok := raw.(*stdlib.Conn)
-		if !ok || s.demoted || conn.Conn().IsClosed() {
+	_ = s.conn.Raw(func(any) error {
+		if s.demoted || s.native.IsClosed() {
 			return driver.ErrBadConn
 		}
-		if conn.Conn().PgConn().TxStatus() == 'I' {
+		if s.native.PgConn().TxStatus() == 'I' {
 			return nil
 		}
 		ctx, cancel := context.WithTimeout(context.Background(), rollbackTimeout)
 		defer cancel()
-		if _, err := conn.Conn().Exec(ctx, "rollback"); err != nil {
+		if _, err := s.native.Exec(ctx, "rollback"); err != nil {
 			return driver.ErrBadConn
 		}
 		return nil

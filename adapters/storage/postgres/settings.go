@@ -83,9 +83,11 @@ const muchValues = "SELECT name, CASE WHEN name LIKE '%timeout' OR name LIKE 'ma
 // marker again in its own transaction, and is undone if the marker of another
 // connection is found.
 type settings struct {
-	// timeout is separate, because a connection that migrates must not have it.
-	// It is empty if no timeout is set.
-	timeout []setting
+	// batches are needed, and the timeout of statements if there is one: a connection
+	// that migrates must not have that.
+	batches []setting
+	// check sets the timeout. It ends the transaction unless the connection has its marker.
+	check string
 	// pooled says that connections are shared.
 	pooled atomic.Bool
 
@@ -100,62 +102,51 @@ type settings struct {
 }
 
 func newSettings(statementTimeout time.Duration) *settings {
-	s := new(settings)
+	s, value := &settings{batches: needed}, "'1'"
 	if statementTimeout > 0 {
-		s.timeout = []setting{{"statement_timeout", fmt.Sprintf("'%d'", statementTimeout.Milliseconds())}}
+		timeout := fmt.Sprintf("'%d'", statementTimeout.Milliseconds())
+		s.batches = append(slices.Clone(needed), setting{"statement_timeout", timeout})
+		value = "set_config('statement_timeout', " + timeout + ", true)"
 	}
+	s.check = "SELECT CASE WHEN current_setting('" + marker + "', true) = $1 THEN " + value +
+		" ELSE " + failing("own_session", "left(current_setting('"+marker+"', true), 0)") + "::text END"
 	return s
 }
 
 const marker = "bankingapi.session"
 
-// errShared says that the server connection is not our own.
-var errShared = errors.New("the server connection is shared with others")
+// errShared says that the server connection is not our own. The next transaction sets
+// its settings.
+var errShared error = batch.FailureError{Failure: batch.LostRace, Cause: errors.New("the server connection is shared with others")}
 
 // begins is the statement that begins a batch on the connection, after BEGIN.
-func (s *settings) begins(ctx context.Context, conn *sql.Conn) (sql string, arguments []any, err error) {
-	if mine := s.markerOf(conn); mine != "" {
-		return s.check(), []any{mine}, nil
+func (s *settings) begins(ctx context.Context, on *session) (sql string, arguments []any, err error) {
+	if mine := s.markerOf(on.native); mine != "" {
+		return s.check, []any{mine}, nil
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.local == "" {
-		s.local, err = s.ask(ctx, conn)
+		s.local, err = s.ask(ctx, on.conn)
 	}
 	return s.local, nil, err
 }
 
-// check ends the transaction unless the connection has its marker.
-func (s *settings) check() string {
-	value := "'1'"
-	for _, each := range s.timeout {
-		value = set(each, true)
-	}
-	return "SELECT CASE WHEN current_setting('" + marker + "', true) = $1 THEN " + value +
-		" ELSE " + failing("own_session", "left(current_setting('"+marker+"', true), 0)") + "::text END"
-}
-
 // ask makes a query that sets for one transaction those of the settings that
 // the server has: others would end each transaction.
-func (s *settings) ask(ctx context.Context, conn *sql.Conn) (string, error) {
-	rows, err := conn.QueryContext(ctx, "SELECT name FROM pg_settings") //nolint:rowserrcheck,sqlclosecheck // Each does it
-	if err != nil {
-		return "", err
+func (s *settings) ask(ctx context.Context, conn *sql.Conn) (sql string, err error) {
+	var values []string
+	for _, each := range s.batches {
+		values = append(values, fmt.Sprintf("('%s', '%s')", each.name, strings.ReplaceAll(each.value, "'", "''")))
 	}
-	has := make(map[string]bool)
-	err = batch.Each(rows, func() error {
-		var name string
-		err := rows.Scan(&name)
-		has[name] = true
-		return err
-	})
-	calls := []string{"1"}
-	for _, each := range slices.Concat(needed, s.timeout) {
-		if has[each.name] {
-			calls = append(calls, set(each, true))
-		}
-	}
-	return "SELECT " + strings.Join(calls, ", "), err
+	all := "(VALUES " + strings.Join(values, ", ") + ") AS v (name, value) JOIN pg_settings USING (name)"
+	err = conn.QueryRowContext(ctx, calls("value", all)).Scan(&sql)
+	return sql, err
+}
+
+// calls makes a query for a query that sets settings for one transaction.
+func calls(value, from string) string {
+	return "SELECT 'SELECT 1' || COALESCE(string_agg(format(', set_config(%L, %s, true)', name, " + value + "), ''), '') FROM " + from
 }
 
 // readsMuch sets muchValues for one transaction.
@@ -171,108 +162,82 @@ func (s *settings) learn(ctx context.Context, c *pgx.Conn) error {
 	if s.much.Load() != nil {
 		return nil
 	}
-	rows, err := c.Query(ctx, muchValues)
-	if err != nil {
-		return err
-	}
-	calls := []string{"1"}
-	var name, value string
-	_, err = pgx.ForEachRow(rows, []any{&name, &value}, func() error {
-		calls = append(calls, set(setting{name, "'" + value + "'"}, true))
-		return nil
-	})
+	var much string
+	err := c.QueryRow(ctx, calls("quote_literal(value)", "("+muchValues+") s")).Scan(&much)
 	if err == nil {
-		much := "SELECT " + strings.Join(calls, ", ")
 		s.much.Store(&much)
 	}
 	return err
 }
 
-// set sets one of them, for the transaction or for the connection.
-func set(s setting, local bool) string {
-	return fmt.Sprintf("set_config('%s', %s, %t)", s.name, s.value, local)
-}
-
 // markerOf is the marker of a connection of our own; empty if it is shared.
-func (s *settings) markerOf(conn *sql.Conn) (mine string) {
-	if s.pooled.Load() {
-		return ""
+func (s *settings) markerOf(conn *pgx.Conn) (mine string) {
+	if !s.pooled.Load() {
+		mine, _ = conn.PgConn().CustomData()[marker].(string)
 	}
-	_ = conn.Raw(func(raw any) error {
-		if c, ok := raw.(*stdlib.Conn); ok {
-			mine, _ = c.Conn().PgConn().CustomData()[marker].(string)
-		}
-		return nil
-	})
 	return mine
 }
 
 // connector opens connections with a marker until it finds a pooler.
 type connector struct {
-	driver.Connector // without a marker
-	marked           driver.Connector
-	settings         *settings
+	driver.Connector
+	settings *settings
 }
 
+// making is a connection that is being made.
+type making struct {
+	marked     bool
+	committing *atomic.Bool // see hold
+}
+
+// makingKey is its key in the context.
+type makingKey struct{}
+
 func newConnector(config *pgx.ConnConfig, s *settings) driver.Connector {
-	begin := stdlib.OptionBeforeConnect(func(ctx context.Context, c *pgx.ConnConfig) error {
-		guard(ctx, c)
-		return nil
-	})
-	useArrays := stdlib.OptionAfterConnect(func(ctx context.Context, c *pgx.Conn) error {
-		guarded(ctx, c)
-		useArrayCodec(c.TypeMap())
-		return nil
-	})
-	mark := stdlib.OptionBeforeConnect(func(ctx context.Context, c *pgx.ConnConfig) error {
-		guard(ctx, c)
-		c.RuntimeParams = maps.Clone(c.RuntimeParams)
-		c.RuntimeParams[marker] = rand.Text()
-		for name, value := range startup {
-			if _, given := c.RuntimeParams[name]; !given {
-				c.RuntimeParams[name] = value
-			}
-		}
-		return nil
-	})
-	own := stdlib.OptionAfterConnect(func(ctx context.Context, c *pgx.Conn) error {
-		guarded(ctx, c)
-		useArrayCodec(c.TypeMap())
-		return s.own(ctx, c)
-	})
 	ping := stdlib.OptionShouldPing(func(_ context.Context, p stdlib.ShouldPingParams) bool {
 		return p.IdleDuration > time.Second || hasNews(p.Conn.PgConn().Conn())
 	})
-	return connector{
-		stdlib.GetConnector(*config, ping, begin, useArrays), stdlib.GetConnector(*config, ping, mark, own), s,
-	}
+	before := stdlib.OptionBeforeConnect(func(ctx context.Context, c *pgx.ConnConfig) error {
+		m, _ := ctx.Value(makingKey{}).(making)
+		guard(c, m.committing)
+		if m.marked {
+			given := c.RuntimeParams
+			c.RuntimeParams = maps.Clone(startup)
+			maps.Copy(c.RuntimeParams, given)
+			c.RuntimeParams[marker] = rand.Text()
+		}
+		return nil
+	})
+	after := stdlib.OptionAfterConnect(func(ctx context.Context, c *pgx.Conn) error {
+		m, _ := ctx.Value(makingKey{}).(making)
+		c.PgConn().CustomData()[held] = m.committing
+		useArrayCodec(c.TypeMap())
+		if m.marked {
+			return s.own(ctx, c)
+		}
+		return nil
+	})
+	return connector{stdlib.GetConnector(*config, ping, before, after), s}
 }
 
 // Connect is driver.Connector.
 func (c connector) Connect(ctx context.Context) (driver.Conn, error) {
-	ctx = context.WithValue(ctx, holdKey{}, new(committing))
-	if c.settings.pooled.Load() {
-		return c.Connector.Connect(ctx)
+	connect := func(marked bool) (driver.Conn, error) {
+		return c.Connector.Connect(context.WithValue(ctx, makingKey{}, making{marked, new(atomic.Bool)}))
 	}
-	conn, err := c.marked.Connect(ctx)
+	if c.settings.pooled.Load() {
+		return connect(false)
+	}
+	conn, err := connect(true)
+	// Access, no such database, resources and shutdown have nothing to do with a marker.
 	native, refused := errors.AsType[*pgconn.PgError](err)
-	if !refused || isElse(native.Code) {
+	if !refused || slices.Contains([]string{"28", "3D", "53", "57"}, native.Code[:2]) {
 		return conn, err
 	}
-	if conn, err = c.Connector.Connect(ctx); err == nil {
+	if conn, err = connect(false); err == nil {
 		c.settings.pooled.Store(true) // it was the marker
 	}
 	return conn, err
-}
-
-// isElse reports the codes that have nothing to do with a marker: access, no
-// such database, resources, shutdown.
-func isElse(code string) bool {
-	switch code[:2] {
-	case "28", "3D", "53", "57":
-		return true
-	}
-	return false
 }
 
 // own sets the settings for the connection if it has its marker, and remembers

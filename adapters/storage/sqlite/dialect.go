@@ -15,10 +15,7 @@ import (
 )
 
 // dialect is batch.Dialect. A statement runs once for each row.
-type dialect struct {
-	*connections
-	relied *relied // nil without tables
-}
+type dialect struct{ *connections }
 
 var _ batch.Dialect = dialect{}
 
@@ -86,44 +83,53 @@ func (dialect) Bind(value any) any {
 func (d dialect) Begin(ctx context.Context) (batch.Session, error) {
 	s, err := d.begin(ctx)
 	if err != nil {
-		return nil, err
-	}
-	if err := d.relied.first(ctx, s); err != nil {
-		s.Rollback()
-		return nil, err
+		return nil, err // and no session, also as an interface
 	}
 	return s, nil
 }
 
 // Within is batch.Dialect.
-func (d dialect) Within(tx *sql.Tx) batch.Session { return hostSession{tx, d} }
+func (dialect) Within(tx *sql.Tx) batch.Session { return hostSession{tx} }
 
 // Prepare is batch.Dialect. A connection has all settings from its start.
 func (dialect) Prepare(batch.Purpose) []string { return nil }
 
-// Classify is batch.Dialect. It knows SQLite's result codes
-// (sqlite.org/rescode.html).
-func (dialect) Classify(err error) batch.Failure {
-	if _, ok := errors.AsType[commitError](err); ok {
-		return batch.Interrupted
-	}
-	if native, ok := errors.AsType[*sqlitedriver.Error](err); ok {
-		switch native.Code() & 0xff {
-		case sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED:
-			return batch.LostRace
-		case sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY,
-			sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_NOMEM, sqlite3.SQLITE_INTERRUPT,
-			sqlite3.SQLITE_PROTOCOL, sqlite3.SQLITE_PERM,
-			sqlite3.SQLITE_ERROR: // the statements are always the same: a table or a column is missing
-			return batch.Unreachable
-		}
-	}
-	return batch.Unknown
+// meaning is what a result code means: for the caller, and in a sentence for the people
+// who run the service, which may be empty.
+type meaning struct {
+	batch.Failure
+	sentence string
 }
 
-// commitError is a commit whose outcome is unknown: the write-ahead log could
-// not be synced, and after a crash SQLite may find the commit in it.
-type commitError struct{ cause error }
+// meanings are those of SQLite's result codes (sqlite.org/rescode.html).
+var meanings = map[int]meaning{
+	sqlite3.SQLITE_BUSY:      {batch.LostRace, ""},
+	sqlite3.SQLITE_LOCKED:    {batch.LostRace, ""},
+	sqlite3.SQLITE_ERROR:     {batch.Unreachable, "A table or a column of the database is missing: the log names it."}, // the statements are always the same
+	sqlite3.SQLITE_READONLY:  {batch.Unreachable, readOnly},
+	sqlite3.SQLITE_PERM:      {batch.Unreachable, readOnly},
+	sqlite3.SQLITE_CORRUPT:   {batch.Unreachable, damaged},
+	sqlite3.SQLITE_NOTADB:    {batch.Unreachable, damaged},
+	sqlite3.SQLITE_FULL:      {batch.Unreachable, "The disk is full."},
+	sqlite3.SQLITE_IOERR:     {batch.Unreachable, "The disk does not work."},
+	sqlite3.SQLITE_CANTOPEN:  {batch.Unreachable, ""},
+	sqlite3.SQLITE_NOMEM:     {batch.Unreachable, ""},
+	sqlite3.SQLITE_INTERRUPT: {batch.Unreachable, ""},
+	sqlite3.SQLITE_PROTOCOL:  {batch.Unreachable, ""},
+}
 
-func (e commitError) Error() string { return "commit: " + e.cause.Error() }
-func (e commitError) Unwrap() error { return e.cause }
+const (
+	readOnly = "The database file cannot be written."
+	damaged  = "The database file is damaged."
+)
+
+// codeOf is SQLite's result code of an error, 0 of others.
+func codeOf(err error) int {
+	if native, ok := errors.AsType[*sqlitedriver.Error](err); ok {
+		return native.Code() & 0xff
+	}
+	return 0
+}
+
+// Classify is batch.Dialect.
+func (dialect) Classify(err error) batch.Failure { return meanings[codeOf(err)].Failure }

@@ -11,14 +11,16 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path/filepath"
+	"strings"
 	"sync"
 	"syscall"
 
-	sqlitedriver "modernc.org/sqlite"
 	sqlite3 "modernc.org/sqlite/lib"
 
 	"bankingapi/adapters/storage/batch"
 	"bankingapi/domain/fault"
+	"time"
 )
 
 // file is the database file on disk. While the service has it open, someone may
@@ -261,6 +263,16 @@ func (f *file) forget() {
 	f.of, f.beside = nil, [2]*held{}
 }
 
+// awaitClosed waits a moment for connections that are not idle: a check of the tables may
+// run beside.
+func awaitClosed(ctx context.Context, pool *sql.DB) {
+	ctx, cancel := context.WithTimeout(ctx, time.Second)
+	defer cancel()
+	for pool.Stats().OpenConnections > 0 && ctx.Err() == nil {
+		time.Sleep(time.Millisecond)
+	}
+}
+
 // alone returns an error if another process has the file open. SQLite gives up
 // the write-ahead log only if no other connection uses the file, so it is asked
 // to. Our own connections that are idle must be closed first.
@@ -268,6 +280,7 @@ func alone(ctx context.Context, f *file, writes *sql.DB, others ...*sql.DB) erro
 	for _, pool := range others {
 		pool.SetMaxIdleConns(0)
 		defer pool.SetMaxIdleConns(readers)
+		awaitClosed(ctx, pool)
 	}
 	conn, err := writes.Conn(ctx)
 	if err != nil {
@@ -278,7 +291,7 @@ func alone(ctx context.Context, f *file, writes *sql.DB, others ...*sql.DB) erro
 	var mode string
 	err = conn.QueryRowContext(ctx, "PRAGMA journal_mode = DELETE").Scan(&mode)
 	_, again := conn.ExecContext(context.WithoutCancel(ctx), "PRAGMA journal_mode = WAL")
-	if native, ok := errors.AsType[*sqlitedriver.Error](err); ok && native.Code()&0xff == sqlite3.SQLITE_BUSY || err == nil && mode == "wal" {
+	if codeOf(err) == sqlite3.SQLITE_BUSY || err == nil && mode == "wal" {
 		return fmt.Errorf("another process uses %s: stop the service first", f.path)
 	}
 	return errors.Join(err, again)
@@ -309,21 +322,11 @@ func probe(ctx context.Context, reads *sql.DB, f *file, requests []batch.Request
 	return nil
 }
 
-// reason is storage.Engine's Explain.
-func reason(err error) string {
-	if native, ok := errors.AsType[*sqlitedriver.Error](err); ok {
-		switch native.Code() & 0xff {
-		case sqlite3.SQLITE_ERROR:
-			return "A table or a column of the database is missing: the log names it."
-		case sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM:
-			return "The database file cannot be written."
-		case sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB:
-			return "The database file is damaged."
-		case sqlite3.SQLITE_FULL:
-			return "The disk is full."
-		case sqlite3.SQLITE_IOERR:
-			return "The disk does not work."
-		}
+// reason is storage.Engine's Explain. It names the file without its folder.
+func (f *file) reason(err error) string {
+	sentence := meanings[codeOf(err)].sentence
+	if f != nil {
+		sentence = strings.Replace(sentence, "database file", "database file "+filepath.Base(f.path), 1)
 	}
-	return ""
+	return sentence
 }

@@ -39,9 +39,11 @@ func claim(f *os.File, path string) bool {
 	return true
 }
 
-// free is the room on the disk of a folder in bytes.
-func free(folder string) (bytes int64, ok bool) {
+// free is the room on the disk of a folder in bytes, negative if that is not known.
+func free(folder string) int64 {
 	var disk syscall.Statfs_t
-	err := syscall.Statfs(folder, &disk)
-	return int64(disk.Bavail) * disk.Bsize, err == nil //nolint:gosec // no disk is larger
+	if syscall.Statfs(folder, &disk) != nil {
+		return -1
+	}
+	return int64(disk.Bavail) * disk.Bsize //nolint:gosec // no disk is larger
 }

@@ -10,9 +10,9 @@ import (
 	"sync"
 	"time"
 
-	sqlitedriver "modernc.org/sqlite"
 	sqlite3 "modernc.org/sqlite/lib"
 
+	"bankingapi/adapters/storage"
 	"bankingapi/adapters/storage/batch"
 )
 
@@ -27,6 +27,8 @@ type connections struct {
 	mu         sync.Mutex
 	of         driver.Conn
 	statements map[string]driver.Stmt
+	passedBy   driver.Conn
+	passed     *storage.Passed
 }
 
 func (b *connections) begin(ctx context.Context) (*session, error) {
@@ -241,6 +243,17 @@ func assign(into []any, values []driver.Value) error {
 	return nil
 }
 
+// Connection returns the connection, and the last check that it has passed.
+func (s *session) Connection() (*sql.Conn, *storage.Passed) {
+	b := s.connections
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.passedBy != s.native {
+		b.passedBy, b.passed = s.native, new(storage.Passed)
+	}
+	return s.conn, b.passed
+}
+
 // Commit is batch.Session.
 func (s *session) Commit(ctx context.Context, requests ...batch.Request) error {
 	if err := s.Exchange(ctx, requests...); err != nil {
@@ -259,8 +272,9 @@ func (s *session) Commit(ctx context.Context, requests ...batch.Request) error {
 		s.connections.checkpoints.wrote(s.rows)
 		return nil
 	}
-	if native, ok := errors.AsType[*sqlitedriver.Error](err); ok && native.Code()&0xff == sqlite3.SQLITE_IOERR {
-		return commitError{err}
+	if codeOf(err) == sqlite3.SQLITE_IOERR {
+		// The log could not be synced, and after a crash SQLite may find the commit in it.
+		return batch.FailureError{Failure: batch.Interrupted, Cause: fmt.Errorf("commit: %w", err)}
 	}
 	return err
 }
@@ -276,10 +290,7 @@ func (s *session) Rollback() {
 }
 
 // hostSession is a transaction that a host ends.
-type hostSession struct {
-	tx      *sql.Tx
-	dialect dialect
-}
+type hostSession struct{ tx *sql.Tx }
 
 // Exchange is batch.Session.
 func (s hostSession) Exchange(ctx context.Context, requests ...batch.Request) error {
@@ -308,7 +319,7 @@ func (s hostSession) run(ctx context.Context, r *batch.Request) error {
 	for key := range r.Rows.Len() {
 		arguments := r.Rows.Append(nil, key)
 		for i := range arguments {
-			arguments[i] = s.dialect.Bind(arguments[i])
+			arguments[i] = dialect{}.Bind(arguments[i])
 		}
 		if r.Found == nil {
 			var result sql.Result

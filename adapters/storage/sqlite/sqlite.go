@@ -21,8 +21,6 @@ import (
 
 	"github.com/pressly/goose/v3"
 	gormsqlite "gorm.io/driver/sqlite"
-	"gorm.io/gorm"
-	"gorm.io/gorm/logger"
 	sqlitedriver "modernc.org/sqlite"
 
 	"bankingapi/adapters/storage"
@@ -55,54 +53,43 @@ func Open(ctx context.Context, o storage.Options) (*storage.Engine, error) {
 	if err := prepare(path); err != nil {
 		return nil, err
 	}
-	busy := max(o.StatementTimeout.Milliseconds(), 1)
+	opened, err := newFile(path)
+	if err != nil {
+		return nil, err
+	}
+	opened.asItIs = o.AsItIs
 	pragmas := []string{"journal_mode(WAL)", "synchronous(FULL)", walPages}
 	if o.AsItIs {
 		pragmas = pragmas[1:] // a backup has no log
 	}
-	writes, err := sql.Open("sqlite", dsn(path, busy, pragmas...))
-	if err != nil {
-		return nil, err
+	var pools [3]*sql.DB
+	for i, pragmas := range [][]string{pragmas, {"query_only(1)"}, nil} {
+		if pools[i], err = sql.Open("sqlite", dsn(path, max(o.StatementTimeout.Milliseconds(), 1), pragmas...)); err != nil {
+			opened.close()
+			return nil, err
+		}
+		pools[i].SetMaxOpenConns(1)
 	}
-	writes.SetMaxOpenConns(1)
-	reads, err := sql.Open("sqlite", dsn(path, busy, "query_only(1)"))
-	if err != nil {
-		return nil, errors.Join(err, writes.Close())
-	}
+	writes, reads, moves := pools[0], pools[1], pools[2]
 	reads.SetMaxOpenConns(max(o.MaxConnections-1, readers))
 	reads.SetMaxIdleConns(readers)
-	moves, err := sql.Open("sqlite", dsn(path, busy))
-	if err != nil {
-		return nil, errors.Join(err, writes.Close(), reads.Close())
-	}
-	moves.SetMaxOpenConns(1)
-	opened, err := newFile(path)
-	if err == nil {
-		opened.asItIs = o.AsItIs
-	}
-	if err != nil {
-		return nil, errors.Join(err, writes.Close(), reads.Close(), moves.Close())
-	}
 	c := &connections{db: writes, file: opened, checkpoints: startCheckpoints(moves)}
+	end := func() error {
+		defer opened.close()
+		err := errors.Join(c.checkpoints.close(), reads.Close())
+		awaitClosed(context.Background(), reads) // the last connection moves the write-ahead log into the file
+		return errors.Join(err, writes.Close())
+	}
 	engine, err := use(ctx, writes, reads, c)
 	if err != nil {
-		defer opened.close()
-		return nil, errors.Join(fmt.Errorf("open the database file %s: %w", path, err), c.checkpoints.close(), reads.Close(), writes.Close())
+		return nil, errors.Join(fmt.Errorf("open the database file %s: %w", path, err), end())
 	}
 	engine.DataFolder = filepath.Dir(path)
 	engine.Align = c.align
-	if _, ok := free(engine.DataFolder); ok {
-		engine.FreeSpace = func() int64 {
-			bytes, _ := free(engine.DataFolder)
-			return bytes
-		}
-	}
+	engine.FreeSpace = func() int64 { return free(engine.DataFolder) }
 	engine.Alone = func(ctx context.Context) error { return alone(ctx, opened, writes, reads, moves) }
-	ended := engine.Close
-	engine.Close = func() error {
-		defer opened.close()
-		return errors.Join(c.checkpoints.close(), ended(), reads.Close(), writes.Close())
-	}
+	engine.Risks = func(context.Context) ([]store.Risk, error) { return nil, nil }
+	engine.Close = func() error { return errors.Join(c.close(), end()) }
 	return engine, nil
 }
 
@@ -127,28 +114,23 @@ func Use(ctx context.Context, writes, reads *sql.DB, _ storage.Options) (*storag
 	if err != nil {
 		return nil, err
 	}
-	engine, err := use(ctx, writes, reads, &connections{db: writes})
-	if err == nil {
-		engine.Risks = func(ctx context.Context) ([]store.Risk, error) { return risks(ctx, writes) }
-	}
-	return engine, err
+	return use(ctx, writes, reads, &connections{db: writes})
 }
 
 func use(ctx context.Context, writes, reads *sql.DB, c *connections) (*storage.Engine, error) {
 	if err := writes.PingContext(ctx); err != nil {
 		return nil, err
 	}
-	w, err := gormOver(writes)
+	w, err := storage.Gorm(&gormsqlite.Dialector{Conn: writes})
 	if err != nil {
 		return nil, err
 	}
-	r, err := gormOver(reads)
+	r, err := storage.Gorm(&gormsqlite.Dialector{Conn: reads})
 	if err != nil {
 		return nil, err
 	}
-	d := dialect{connections: c}
 	return &storage.Engine{
-		Dialect: d,
+		Dialect: dialect{c},
 		Name:    "sqlite",
 		DB:      w,
 		Reads:   r,
@@ -158,34 +140,38 @@ func use(ctx context.Context, writes, reads *sql.DB, c *connections) (*storage.E
 			HasTable: "SELECT COUNT(*) FROM sqlite_schema WHERE type = 'table' AND name = ? COLLATE NOCASE",
 			AtStart:  true,
 		},
-		Probe: func(ctx context.Context, requests []batch.Request) error { return probe(ctx, reads, c.file, requests) },
-		Relying: func(of batch.Dialect, _ string, tables []storage.Relied) (batch.Dialect, func(context.Context) error) {
-			return d.relying(of, reads, tables)
-		},
-		Explain: reason,
+		Probe:   func(ctx context.Context, requests []batch.Request) error { return probe(ctx, reads, c.file, requests) },
+		Relying: func(_, tables string) (storage.Check, storage.Querier) { return relied(tables), reads },
+		Explain: c.file.reason,
 		Now:     "NULL",
 		Check:   c.file.check,
 		Find:    lookup,
 		Index:   func(ctx context.Context, prefix string) error { return c.index(ctx, reads, prefix) },
 		Tables:  []string{"lookup_runs", "lookup_entries"},
 		Backup:  func(ctx context.Context, file string) error { return backup(ctx, reads, file) },
+		Risks:   func(ctx context.Context) ([]store.Risk, error) { return risks(ctx, writes) },
+		Alone:   func(context.Context) error { return nil }, // it cannot tell
 		Close:   c.close,
+
+		FreeSpace: func() int64 { return -1 },
 	}, nil
 }
 
 // backup copies the database as it is at one moment. The copy is the owner's
 // alone, because it has the data of customers.
-func backup(ctx context.Context, db *sql.DB, file string) error {
-	made, err := os.OpenFile(file, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+func backup(ctx context.Context, db *sql.DB, file string) (err error) {
+	made, err := os.OpenFile(file, os.O_CREATE|os.O_EXCL|os.O_RDWR, 0o600)
 	if err != nil {
 		return fmt.Errorf("make the copy: %w", err)
 	}
-	if err := made.Close(); err != nil {
-		return err
-	}
+	defer func() {
+		if err = errors.Join(err, made.Close()); err != nil {
+			err = errors.Join(err, os.Remove(file))
+		}
+	}()
 	conn, err := db.Conn(ctx)
 	if err != nil {
-		return errors.Join(err, os.Remove(file))
+		return err
 	}
 	defer conn.Close()
 	// The connection may only read, and SQLite counts the copy as a write.
@@ -196,21 +182,9 @@ func backup(ctx context.Context, db *sql.DB, file string) error {
 		err = errors.Join(err, again)
 	}
 	if err != nil {
-		return errors.Join(fmt.Errorf("write the copy: %w", err), os.Remove(file))
+		return fmt.Errorf("write the copy: %w", err)
 	}
-	written, err := os.OpenFile(file, os.O_RDWR, 0)
-	if err != nil {
-		return err
-	}
-	return errors.Join(written.Sync(), written.Close())
-}
-
-func gormOver(db *sql.DB) (*gorm.DB, error) {
-	return gorm.Open(gormsqlite.New(gormsqlite.Config{Conn: db}), &gorm.Config{
-		Logger:                   logger.Discard, // it would print values; errors are returned
-		SkipDefaultTransaction:   true,
-		DisableNestedTransaction: true,
-	})
+	return made.Sync()
 }
 
 // exists returns an error if the file has no book. An empty file has none.

@@ -1,26 +1,20 @@
 package command
 
 import (
-	"bytes"
+	"bufio"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
 
-	"github.com/spf13/cobra"
-
 	"bankingapi/application/backoffice"
+	"bankingapi/application/store"
 	"bankingapi/bootstrap"
 	"bankingapi/domain/audit"
 )
-
-func backupCommand(p program) *cobra.Command {
-	return p.command(described("backup"), backup)
-}
 
 func backup(c *call) error {
 	if err := c.openAny(); err != nil {
@@ -58,35 +52,27 @@ func backup(c *call) error {
 }
 
 type restoreOptions struct {
-	verifyOptions
+	againstOptions
 	replace bool
 }
 
-func restoreCommand(p program) *cobra.Command {
-	var o restoreOptions
-	cmd := p.command(described("restore"), o.run)
-	cmd.Flags().BoolVar(&o.replace, "replace", false, "keep the book that is there under another name")
-	return o.addTo(cmd)
-}
+func (o *restoreOptions) flags() flags { return flags{"replace": &o.replace, "against": &o.files} }
 
 func (o *restoreOptions) run(c *call) error {
 	if c.settings.Storage.Driver != bootstrap.SQLite {
 		return errors.New("restore is for books of SQLite: on Postgres use pg_restore, then run verify")
 	}
-	if err := o.check(c); err != nil {
-		return err
-	}
 	backup := c.args[0]
 	if info, err := os.Stat(backup + "-wal"); err == nil && info.Size() > 0 {
 		return fmt.Errorf("%s is a book in use, with changes in %s-wal: make a copy with backup first", backup, backup)
 	}
-	from, err := os.Open(backup)
+	file, err := os.Open(backup)
 	if err != nil {
 		return err
 	}
-	defer from.Close()
-	head := make([]byte, len(sqliteHead))
-	if _, err := io.ReadFull(from, head); err != nil || string(head) != sqliteHead {
+	defer file.Close()
+	from := bufio.NewReaderSize(file, 1<<16)
+	if head, _ := from.Peek(len(sqliteHead)); string(head) != sqliteHead {
 		return fmt.Errorf("%s is not a SQLite database: nothing was changed", backup)
 	}
 	book, _, _ := strings.Cut(strings.TrimPrefix(string(c.settings.Storage.DSN), "file:"), "?")
@@ -94,7 +80,7 @@ func (o *restoreOptions) run(c *call) error {
 		return err
 	}
 	copied := book + ".restoring"
-	err = copyTo(copied, io.MultiReader(bytes.NewReader(head), from))
+	err = copyTo(copied, from)
 	if err == nil {
 		err = checkBook(c, copied, backup)
 	}
@@ -111,7 +97,7 @@ func (o *restoreOptions) run(c *call) error {
 	if err := c.openBook(); err != nil {
 		return err
 	}
-	return o.verifyOptions.run(c)
+	return o.verify(c, nil)
 }
 
 // sqliteHead begins every SQLite database.
@@ -129,6 +115,8 @@ func checkBook(c *call, copied, backup string) error {
 		return fmt.Errorf("%s is a database without a book: nothing was changed", backup)
 	case schema.Version > schema.Wanted:
 		return fmt.Errorf("%s has schema version %d, but this program only knows version %d: nothing was changed, use a newer program", backup, schema.Version, schema.Wanted)
+	case schema.Version == schema.Wanted:
+		c.settings.Log.Level = "error" // verify says why there is no trail, and nothing is migrated
 	}
 	return nil
 }
@@ -141,28 +129,28 @@ func (o *restoreOptions) makeRoom(c *call, book string) error {
 		}
 	}
 	aside := book + ".replaced-1"
-	for n := 2; ; n++ { // what was kept before stays
-		if _, err := os.Lstat(aside); errors.Is(err, fs.ErrNotExist) {
-			break
-		}
-		aside = book + ".replaced-" + strconv.Itoa(n)
+	for n := 2; isFile(aside); n++ { // what was kept before stays
+		aside = fmt.Sprintf("%s.replaced-%d", book, n)
 	}
 	for _, suffix := range []string{"", "-wal", "-shm"} {
-		_, err := os.Lstat(book + suffix)
-		switch {
-		case errors.Is(err, fs.ErrNotExist):
+		if !isFile(book + suffix) {
 			continue
-		case err == nil && !o.replace:
-			return fmt.Errorf("%s exists already: stop the service, and use --replace to keep the book under another name", book+suffix)
-		case err == nil:
-			err = os.Rename(book+suffix, aside+suffix)
 		}
-		if err != nil {
+		if !o.replace {
+			return fmt.Errorf("%s exists already: stop the service, and use --replace to keep the book under another name", book+suffix)
+		}
+		if err := os.Rename(book+suffix, aside+suffix); err != nil {
 			return err
 		}
 		c.tell("Kept %s as %s.\n", book+suffix, aside+suffix)
 	}
 	return nil
+}
+
+// isFile reports whether there is a file, or something that cannot be looked at.
+func isFile(name string) bool {
+	_, err := os.Lstat(name)
+	return !errors.Is(err, fs.ErrNotExist)
 }
 
 // copyTo writes a new file that only its owner can read.
@@ -173,4 +161,48 @@ func copyTo(name string, from io.Reader) error {
 	}
 	_, err = io.Copy(to, from)
 	return errors.Join(err, to.Sync(), to.Close())
+}
+
+func copyBook(c *call) error {
+	to, target := c.text("to"), c.settings
+	target.Storage.DSN = bootstrap.Secret(to)
+	scheme, _, isURL := strings.Cut(to, "://")
+	switch {
+	case isURL && (scheme == "postgres" || scheme == "postgresql"):
+		target.Storage.Driver = bootstrap.Postgres
+	case isURL || strings.Contains(to, "dbname=") || strings.Contains(to, "host="):
+		return wrongUsef("--to must be a URL like postgres://user@host/database, or a SQLite file")
+	default:
+		target.Storage.Driver = bootstrap.SQLite
+	}
+	if target.Storage == c.settings.Storage {
+		return wrongUsef("--to names the book itself")
+	}
+	if err := c.openAny(); err != nil {
+		return err
+	}
+	keyFile := ""
+	if keeper, err := c.app.Trail(); err == nil {
+		keyFile = keeper.KeyFile()
+	}
+	if err := c.close(); err != nil {
+		return err
+	}
+	work := startProgress(c.ErrOrStderr(), "copying", 0)
+	defer work.stop()
+	rows, err := bootstrap.Copy(c.Context(), c.settings, target, store.CopyWatch{
+		Phase: work.enter,
+		Row:   func(n int64) { work.rows.Add(n) },
+	}, c.options)
+	if errors.Is(err, bootstrap.ErrTarget) {
+		return wrongUsef("--to: %v. Nothing was copied", bootstrap.ErrTarget)
+	}
+	if err != nil {
+		return err
+	}
+	if absolute, err := filepath.Abs(keyFile); err == nil && keyFile != "" {
+		keyFile = absolute
+	}
+	work.printf("%s", screen("copied", object{"Rows": counted(rows, "row"), "Driver": target.Storage.Driver, "IsURL": isURL, "To": to, "KeyFile": keyFile}))
+	return nil
 }

@@ -1,10 +1,12 @@
 package command
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"os/user"
 	"slices"
@@ -33,86 +35,38 @@ type call struct {
 	manager *subscriptions.Manager
 }
 
-// plain completes a command that uses no settings.
-func (p program) plain(cmd *cobra.Command, run func(*call) error) *cobra.Command {
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		if err := checkFlags(cmd); err != nil {
-			return err
-		}
-		c := &call{Command: cmd, program: p, args: args}
-		return errors.Join(run(c), c.close())
-	}
-	return cmd
-}
-
-// command completes a command that uses settings: it gets their flags.
-func (p program) command(cmd *cobra.Command, run func(*call) error) *cobra.Command {
-	addSettingFlags(cmd)
-	return p.plain(cmd, func(c *call) error {
-		if err := c.load(); err != nil {
-			return err
-		}
-		return run(c)
-	})
-}
-
-// onBook completes a command that works on the book. check is called before the book
-// is opened, so that wrong use needs no book. It may be nil.
-func (p program) onBook(cmd *cobra.Command, check, run func(*call) error) *cobra.Command {
-	return p.command(cmd, func(c *call) error {
-		if check != nil {
-			if err := check(c); err != nil {
-				return err
-			}
-		}
-		if err := c.openBook(); err != nil {
-			return err
-		}
-		return run(c)
-	})
-}
-
-// group makes a command that has only subcommands.
-func group(cmd *cobra.Command, subs ...*cobra.Command) *cobra.Command {
-	cmd.Args, cmd.RunE = cobra.ArbitraryArgs, chooseCommand
-	cmd.AddCommand(subs...)
-	return cmd
-}
-
 // load reads the settings, and who runs the command. Its error is bootstrap.Problems.
 func (c *call) load() (err error) {
-	flags := map[string]string{}
+	given := map[string]string{}
 	c.Flags().Visit(func(flag *pflag.Flag) {
 		if isSetting(flag) {
-			flags[flag.Name] = flag.Value.String()
+			given[flag.Name] = flag.Value.String()
 		}
 	})
 	c.loaded, err = bootstrap.Load(bootstrap.Sources{
 		File:        c.Flag("config").Value.String(),
 		DefaultFile: c.config,
 		Environment: c.environment,
-		Flags:       flags,
+		Flags:       given,
 	}, c.options)
 	c.settings = c.loaded.Settings
 	c.SetContext(audit.By(c.Context(), c.who()))
 	return err
 }
 
-// open opens the service with its options in addition to those of the program.
-func (c *call) open(settings bootstrap.Settings, more ...bootstrap.Option) (*bootstrap.App, error) {
-	return bootstrap.Open(c.Context(), settings, c.options, buildVersion(), bootstrap.WithProfiles(profiles()), c.showLink(), bootstrap.Options(more...))
-}
-
-// showLink prints each link to the console on a line of its own.
-func (c *call) showLink() bootstrap.Option {
-	return bootstrap.WithConsoleLink(func(link string) { _ = c.print("console: %s\n", link) })
+// serviceOptions are those of the program and those of each service. A link to the
+// console is printed on a line of its own.
+func (c *call) serviceOptions() bootstrap.Option {
+	built := thisBuild()
+	showLink := func(link string) { _ = c.print("console: %s\n", link) }
+	return bootstrap.Options(c.options, bootstrap.WithVersion(built.Version, built.Commit), bootstrap.WithProfiles(profiles()),
+		bootstrap.WithConsoleLink(showLink))
 }
 
 // openAny opens the book, which must exist: only serve and migrate up create one. A
 // command that has no --as changes nothing, verify no more than its act, and --dry-run
-// nothing. It
-// settles and signs nothing in the background, and logs only warnings and errors.
-// The book is closed when the command ends.
+// nothing. It settles and signs nothing in the background, and logs only warnings and
+// errors. The book is closed when the command ends.
 func (c *call) openAny() (err error) {
 	settings := c.settings
 	settings.Settlement.Enabled, settings.Trail.Interval = false, 0
@@ -120,10 +74,10 @@ func (c *call) openAny() (err error) {
 		settings.Log.Level = "warn"
 	}
 	existing := bootstrap.WithExistingBook()
-	if dry := c.Flag("dry-run"); c.Flag("as") == nil || c.Name() == "verify" || c.Name() == "settle" && dry != nil && dry.Changed {
+	if dry := c.Flag("dry-run"); c.Flag("as") == nil || c.Name() == "verify" || c.Name() == "settle" && dry.Changed {
 		existing = bootstrap.WithBookAsItIs()
 	}
-	c.app, err = c.open(settings, existing)
+	c.app, err = bootstrap.Open(c.Context(), settings, c.serviceOptions(), existing)
 	return err
 }
 
@@ -168,58 +122,74 @@ func (c *call) who() audit.Who {
 		who.SystemUser = current.Username
 	}
 	who.Origin, _ = os.Hostname()
-	who.Actor = who.SystemUser
-	if flag := c.Flag("as"); flag != nil && flag.Value.String() != "" {
-		who.Actor = flag.Value.String()
-	}
-	if reason := c.Flag("reason"); reason != nil {
-		who.Reason = reason.Value.String()
-	}
+	who.Actor = cmp.Or(c.text("as"), who.SystemUser)
+	who.Reason = c.text("reason")
 	return who
 }
 
-// addActor adds the flag --as to a command that changes something.
-func addActor(cmd *cobra.Command) *cobra.Command {
-	cmd.Flags().String("as", "", "your `NAME`, for the audit (default: the system user)")
-	return cmd
-}
-
-// addOptionalReason is addActor for a command that may have a --reason.
-func addOptionalReason(cmd *cobra.Command) *cobra.Command {
-	cmd.Flags().String("reason", "", "why, in your `words`, for the audit")
-	return addActor(cmd)
-}
-
-// addReason is addActor for a command that is refused without a --reason.
-func addReason(cmd *cobra.Command) *cobra.Command {
-	cmd.Flags().String("reason", "", "why, in your `words`: required")
-	return addActor(needs(cmd, "reason"))
-}
-
-// required marks flags that a command is refused without.
-const required = "required"
-
-// needs makes the command fail without each of the flags.
-func needs(cmd *cobra.Command, names ...string) *cobra.Command {
-	for _, name := range names {
-		cmd.Flags().Lookup(name).Annotations = map[string][]string{required: nil}
+// text is the value of a flag. It is empty if the command does not have the flag.
+func (c *call) text(flag string) string {
+	if flag := c.Flag(flag); flag != nil {
+		return flag.Value.String()
 	}
-	return cmd
+	return ""
+}
+
+// is reports whether a switch, which the command has, is on.
+func (c *call) is(flag string) bool { return c.Flag(flag).Value.String() == "true" }
+
+// flags are those of a command by name, with the variables that they set. A variable
+// has the default before. help.txt has their usage.
+type flags map[string]any
+
+// addFlags adds flags to a command, and those with texts as values that help.txt names.
+func addFlags(cmd *cobra.Command, own flags) {
+	for name := range strings.FieldsSeq(cmd.Annotations["flags"]) {
+		if name, is := strings.CutSuffix(name, "?"); is {
+			own[name] = new(bool)
+			continue
+		}
+		own[name] = new(string)
+		if choices := told(cmd, "--"+name+"="); choices != "" {
+			of := strings.Split(choices, "|")
+			own[name] = &choice{of[0], of}
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(own)) {
+		usage := told(cmd, "--"+name)
+		switch value := own[name].(type) {
+		case *bool:
+			cmd.Flags().BoolVar(value, name, *value, usage)
+		case *int:
+			cmd.Flags().IntVar(value, name, *value, usage)
+		case *int64:
+			cmd.Flags().Int64Var(value, name, *value, usage)
+		case *string:
+			cmd.Flags().StringVar(value, name, *value, usage)
+		case *[]string:
+			cmd.Flags().StringArrayVar(value, name, *value, usage)
+		case pflag.Value:
+			cmd.Flags().Var(value, name, usage)
+		}
+		if choices := told(cmd, "--"+name+"="); choices != "" {
+			completeFlag(cmd, name, strings.Split(choices, "|"))
+		}
+	}
 }
 
 // checkFlags returns an error if a required flag is missing.
-func checkFlags(cmd *cobra.Command) (err error) {
-	cmd.LocalFlags().VisitAll(func(flag *pflag.Flag) {
-		_, is := flag.Annotations[required]
+func checkFlags(cmd *cobra.Command) error {
+	for name := range strings.FieldsSeq(cmd.Annotations["needs"]) {
+		flag := cmd.Flag(name)
 		switch {
-		case err != nil || !is || flag.Changed && flag.Value.String() != "":
-		case flag.Name == "reason":
-			err = wrongUsef("--reason is missing: say why, for the audit")
+		case flag.Changed && flag.Value.String() != "":
+		case name == "reason":
+			return wrongUsef("--reason is missing: say why, for the audit")
 		default:
-			err = wrongUsef("--%s is missing", flag.Name)
+			return wrongUsef("--%s is missing", name)
 		}
-	})
-	return err
+	}
+	return nil
 }
 
 // settingValue keeps the text of a flag. bootstrap.Load parses it, so that it can
@@ -231,6 +201,7 @@ func (v *settingValue) String() string        { return v.text }
 func (v *settingValue) Type() string          { return v.form }
 
 func addSettingFlags(cmd *cobra.Command) {
+	cmd.Flags().SortFlags = false // help sorts all but the settings
 	for _, s := range bootstrap.AllSettings() {
 		value := &settingValue{s.Default(), s.Form}
 		flag := cmd.Flags().VarPF(value, s.Path, "", s.Usage)
@@ -238,7 +209,7 @@ func addSettingFlags(cmd *cobra.Command) {
 			value.form, flag.NoOptDefVal = "bool", "true"
 		}
 		if choices := s.Choices(); choices != nil {
-			complete(cmd, s.Path, choices...)
+			completeFlag(cmd, s.Path, choices)
 		}
 	}
 }
@@ -248,10 +219,10 @@ func isSetting(flag *pflag.Flag) bool {
 	return ok
 }
 
-// complete registers the values of a flag for shell completion.
-func complete(cmd *cobra.Command, flag string, values ...string) {
-	if err := cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp)); err != nil {
-		panic(err) // the flag was renamed
+// completeFlag registers the values of a flag for shell completion.
+func completeFlag(cmd *cobra.Command, name string, values []string) {
+	if err := cmd.RegisterFlagCompletionFunc(name, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp)); err != nil {
+		panic(err) // there is no such flag
 	}
 }
 
@@ -277,21 +248,6 @@ func either(words []string) string {
 	last := len(words) - 1
 	return strings.Join(words[:last], ", ") + " or " + words[last]
 }
-
-// addChoice adds a flag that has one of a few values.
-func addChoice(cmd *cobra.Command, name, usage string, values ...string) *cobra.Command {
-	cmd.Flags().Var(&choice{values[0], values}, name, usage)
-	complete(cmd, name, values...)
-	return cmd
-}
-
-// addFormat adds the flag --format, which write obeys.
-func addFormat(cmd *cobra.Command) *cobra.Command {
-	return addChoice(cmd, "format", "text, or json for programs", "text", "json")
-}
-
-// format is the value of --format.
-func (c *call) format() string { return c.Flag("format").Value.String() }
 
 // openInput opens a file, or standard input for -. The size is 0 if it is unknown.
 func (c *call) openInput(name string) (io.ReadCloser, int64, error) {

@@ -128,7 +128,8 @@ func TestEverySettingIsAFlag(t *testing.T) {
 	t.Parallel()
 	got := bankingapi(t, nil, "version", "--http.address", ":1")
 	require.Equal(t, outcome{2, "", "bankingapi: unknown flag: --http.address; see 'bankingapi version --help'\n"}, got)
-	serve := serveCommand(program{})
+	serve, _, err := program{}.root().Find([]string{"serve"})
+	require.NoError(t, err)
 	for _, s := range bootstrap.AllSettings() {
 		flag := serve.Flags().Lookup(s.Path)
 		require.NotNil(t, flag, s.Path)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"bankingapi/application/store"
 	"bankingapi/bootstrap"
 	"bankingapi/bootstrap/parts"
 )
@@ -34,7 +35,7 @@ func TestAnInterruptedCopyGoesOn(t *testing.T) {
 	copied := func(ctx context.Context, stop context.CancelFunc) (copied map[string]int64, err error) {
 		copied = map[string]int64{}
 		table := ""
-		_, err = bootstrap.Copy(ctx, from, to, bootstrap.CopyWatch{
+		_, err = bootstrap.Copy(ctx, from, to, store.CopyWatch{
 			Phase: func(name string, _ int64) { table = name },
 			Row: func(n int64) {
 				if copied[table] += n; table == "copying holdings" {

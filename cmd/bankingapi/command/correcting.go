@@ -2,29 +2,17 @@ package command
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
-	"github.com/spf13/cobra"
-
 	"bankingapi/application/backoffice"
+	"bankingapi/domain/day"
 	"bankingapi/domain/decimal"
 	"bankingapi/domain/fault"
 	"bankingapi/domain/fund"
 	"bankingapi/domain/money"
 	"bankingapi/domain/operation"
 )
-
-func salesCommand(p program) *cobra.Command {
-	return group(described("sales"),
-		saleCommand(p, "sales cancel", func(ctx context.Context, c *backoffice.Corrector, id operation.ID) (string, error) {
-			return "Cancelled.", c.Cancel(ctx, id)
-		}),
-		saleCommand(p, "sales reverse", func(ctx context.Context, c *backoffice.Corrector, id operation.ID) (string, error) {
-			reversal, err := c.Reverse(ctx, id)
-			return "Reversed by " + reversal.String() + ".", err
-		}),
-	)
-}
 
 func parseID(text string) (operation.ID, error) {
 	id, err := operation.ParseID(text)
@@ -34,83 +22,115 @@ func parseID(text string) (operation.ID, error) {
 	return id, nil
 }
 
-func saleCommand(p program, path string, do func(context.Context, *backoffice.Corrector, operation.ID) (string, error)) *cobra.Command {
-	return addReason(p.onBook(described(path), func(c *call) error {
-		_, err := parseID(c.args[0])
-		return err
-	}, func(c *call) error {
-		id, _ := parseID(c.args[0])
-		done, err := do(c.Context(), c.office.Corrector, id)
-		if err != nil {
-			return fmt.Errorf("operation %s: %w", c.args[0], fault.Explain(err))
-		}
-		c.tell("%s\n", done)
-		return nil
-	}))
+// saleCorrection corrects the operation that the argument names, and says what it did.
+type saleCorrection func(context.Context, *backoffice.Corrector, operation.ID) (string, error)
+
+func (f saleCorrection) check(c *call) error {
+	_, err := parseID(c.args[0])
+	return err
 }
 
-// adjustOptions name a holding or an account, and the difference.
-type adjustOptions struct {
-	branch, customer, suffix   int64
-	code, holder, currency, by string
+func (f saleCorrection) run(c *call) error {
+	id, _ := parseID(c.args[0])
+	done, err := f(c.Context(), c.office.Corrector, id)
+	if err != nil {
+		return fmt.Errorf("operation %s: %w", c.args[0], fault.Explain(err))
+	}
+	c.tell("%s\n", done)
+	return nil
 }
 
-func adjustCommand(p program) *cobra.Command {
-	var o adjustOptions
-	holding := o.command(p, "adjust holding", o.holding)
-	holding.Flags().StringVar(&o.code, "fund", "", "`IMKBCode` of the fund")
-	holding.Flags().StringVar(&o.holder, "holder", "", "`HolderCorporationName`")
-	account := o.command(p, "adjust account", o.account)
-	account.Flags().Int64Var(&o.branch, "branch", 0, "`BranchCode`")
-	account.Flags().Int64Var(&o.suffix, "suffix", 0, "`AccountSuffix`")
-	account.Flags().StringVar(&o.currency, "currency", "", "`CurrencyCode`")
-	return group(described("adjust"), needs(holding, "customer", "fund", "holder", "by"), needs(account, "branch", "customer", "suffix", "currency", "by"))
+func cancelSale(ctx context.Context, c *backoffice.Corrector, id operation.ID) (string, error) {
+	return "Cancelled.", c.Cancel(ctx, id)
 }
 
-// command makes the command that adjusts one kind of position.
-func (o *adjustOptions) command(p program, path string, do func(context.Context, *backoffice.Corrector) (operation.ID, error)) *cobra.Command {
-	cmd := p.onBook(described(path), nil, func(c *call) error {
-		id, err := do(c.Context(), c.office.Corrector)
-		if err == nil {
-			c.tell("Adjusted by %s: %s.\n", o.by, id)
-		}
-		return err
-	})
-	cmd.Flags().Int64Var(&o.customer, "customer", 0, "customer `number`")
-	cmd.Flags().StringVar(&o.by, "by", "", "difference, like 12.5 or -12.5")
-	return addReason(cmd)
+func reverseSale(ctx context.Context, c *backoffice.Corrector, id operation.ID) (string, error) {
+	reversal, err := c.Reverse(ctx, id)
+	return "Reversed by " + reversal.String() + ".", err
 }
 
-func (o *adjustOptions) holding(ctx context.Context, c *backoffice.Corrector) (id operation.ID, err error) {
+// adjustHoldingOptions name a holding, and the difference.
+type adjustHoldingOptions struct {
+	customer         int64
+	code, holder, by string
+}
+
+func (o *adjustHoldingOptions) flags() flags {
+	return flags{"customer": &o.customer, "fund": &o.code, "holder": &o.holder, "by": &o.by}
+}
+
+func (o *adjustHoldingOptions) run(c *call) error {
 	h, faults := fund.NewHolding(fund.HoldingFields{CustomerNo: decimal.Int(o.customer), IMKBCode: o.code, HolderCorporationName: o.holder, Units: decimal.Int(0)})
-	if len(faults) > 0 {
-		return id, fmt.Errorf("%s: %s", faults[0].Pointer[1:], faults[0].Detail)
-	}
-	var units fund.Units
-	number, err := decimal.Parse(o.by)
-	if err == nil {
-		units, err = fund.ParseUnits(number)
-	}
-	if err != nil || units == 0 {
-		return id, fmt.Errorf("%q is no number of units: it must not be 0 and may have 6 decimals", o.by)
-	}
-	return c.AdjustHolding(ctx, h.Key, units)
+	return c.adjust(faults, o.by, func(by decimal.Decimal) (id operation.ID, err error) {
+		units, err := fund.ParseUnits(by)
+		if err != nil || units == 0 {
+			return id, fmt.Errorf("%q is no number of units: it must not be 0 and may have 6 decimals", o.by)
+		}
+		return c.office.Corrector.AdjustHolding(c.Context(), h.Key, units)
+	})
 }
 
-func (o *adjustOptions) account(ctx context.Context, c *backoffice.Corrector) (id operation.ID, err error) {
+// adjustAccountOptions name an account, and the difference.
+type adjustAccountOptions struct {
+	branch, customer, suffix int64
+	currency, by             string
+}
+
+func (o *adjustAccountOptions) flags() flags {
+	return flags{"branch": &o.branch, "customer": &o.customer, "suffix": &o.suffix, "currency": &o.currency, "by": &o.by}
+}
+
+func (o *adjustAccountOptions) run(c *call) error {
 	a, faults := fund.NewAccount(fund.AccountFields{
 		BranchCode: decimal.Int(o.branch), CustomerNo: decimal.Int(o.customer), AccountSuffix: decimal.Int(o.suffix), CurrencyCode: o.currency,
 	}, decimal.Int(0))
+	return c.adjust(faults, o.by, func(by decimal.Decimal) (id operation.ID, err error) {
+		amount, err := money.FromDecimal(by, a.Key.Currency)
+		if err != nil || amount.Minor() == 0 {
+			return id, fmt.Errorf("%q is no amount of %s: it must not be 0 and may have %d decimals", o.by, o.currency, a.Key.Currency.Decimals())
+		}
+		return c.office.Corrector.AdjustAccount(c.Context(), a.Key, amount)
+	})
+}
+
+// adjust changes a position without faults by a difference. A text that is no number is 0,
+// which change refuses.
+func (c *call) adjust(faults []fault.Fault, text string, change func(by decimal.Decimal) (operation.ID, error)) error {
 	if len(faults) > 0 {
-		return id, fmt.Errorf("%s: %s", faults[0].Pointer[1:], faults[0].Detail)
+		return fmt.Errorf("%s: %s", faults[0].Pointer[1:], faults[0].Detail)
 	}
-	var amount money.Amount
-	number, err := decimal.Parse(o.by)
+	by, err := decimal.Parse(text)
+	if err != nil {
+		by = decimal.Int(0)
+	}
+	id, err := change(by)
 	if err == nil {
-		amount, err = money.FromDecimal(number, a.Key.Currency)
+		c.tell("Adjusted by %s: %s.\n", text, id)
 	}
-	if err != nil || amount.Minor() == 0 {
-		return id, fmt.Errorf("%q is no amount of %s: it must not be 0 and may have %d decimals", o.by, o.currency, a.Key.Currency.Decimals())
+	return err
+}
+
+func checkErase(c *call) error {
+	if (c.text("user") == "") == (c.text("before") == "") {
+		return wrongUsef("either --user or --before is needed")
 	}
-	return c.AdjustAccount(ctx, a.Key, amount)
+	_, err := theDay("before", c.text("before"), "2025-01-01")
+	return err
+}
+
+func erase(c *call) (err error) {
+	bar := startProgress(c.ErrOrStderr(), "erasing", 0)
+	var erased int64
+	if user := c.text("user"); user != "" {
+		erased, err = c.office.EraseUser(c.Context(), user, bar.rows.Store)
+	} else {
+		before, _ := day.Parse(c.text("before"))
+		erased, err = c.office.EraseBefore(c.Context(), before, bar.rows.Store)
+	}
+	bar.stop()
+	if errors.Is(err, backoffice.ErrNotPast) {
+		return wrongUsef("--before: %v", err)
+	}
+	c.tell("Erased: %s.\n", counted(erased, "message"))
+	return fault.Explain(err)
 }

@@ -2,6 +2,7 @@ package command
 
 import (
 	"bytes"
+	"context"
 	"io"
 	"path/filepath"
 	"strings"
@@ -59,4 +60,26 @@ func TestExportFailsWhenItsEndCannotBeWritten(t *testing.T) {
 	require.Zero(t, export(&full{room: out.Len()}))
 	require.Equal(t, 1, export(&full{room: out.Len() - 1}))
 	require.Contains(t, errOut.String(), "no space left on device")
+}
+
+// cancelling is an output that ends the command as a signal does.
+type cancelling struct{ cancel func() }
+
+func (c cancelling) Write(p []byte) (int, error) {
+	c.cancel()
+	return len(p), nil
+}
+
+// Only a signal ends an export that follows. Its status is that of every interrupted command.
+func TestFollowingIsInterrupted(t *testing.T) {
+	t.Parallel()
+	environment := []string{"BANKINGAPI_STORAGE__DSN=" + filepath.Join(t.TempDir(), "bank.db")}
+	require.Zero(t, bankingapi(t, environment, "migrate", "up").status)
+	for _, kind := range []string{"sales", "notifications", "outcomes"} {
+		ctx, cancel := context.WithCancel(t.Context())
+		var errOut bytes.Buffer
+		status := program{environment, parts.All(), ""}.run(ctx, []string{"export", kind, "--follow"}, strings.NewReader(""), cancelling{cancel}, &errOut)
+		require.Equal(t, 130, status, errOut.String())
+		require.Equal(t, "Interrupted: the output has everything up to then.\n", errOut.String())
+	}
 }

@@ -9,31 +9,24 @@ import (
 	"net/url"
 	"strings"
 	"time"
-
-	"github.com/spf13/cobra"
 )
 
-func healthcheckCommand(p program) *cobra.Command {
-	var address string
-	cmd := p.plain(described("healthcheck"), func(c *call) error {
-		if !c.Flags().Changed("url") { // with it, the settings do not matter
-			err := c.load()
-			if err == nil {
-				address, err = readyURL(c.settings.Ops.Address)
-			}
-			if err != nil {
-				return err
-			}
+func healthcheck(c *call) error {
+	ready := c.text("url")
+	if !c.Flags().Changed("url") { // with it, the settings do not matter
+		err := c.load()
+		if err == nil {
+			ready, err = readyURL(c.settings.Ops.Address)
 		}
-		request, err := http.NewRequestWithContext(c.Context(), http.MethodGet, address, nil)
-		if err != nil || request.URL.Host == "" {
-			return wrongUsef("--url must be an address like http://127.0.0.1:9090/readyz")
+		if err != nil {
+			return err
 		}
-		return ask(request)
-	})
-	addSettingFlags(cmd)
-	cmd.Flags().StringVar(&address, "url", "", "request this `address` instead of ops.address")
-	return cmd
+	}
+	request, err := http.NewRequestWithContext(c.Context(), http.MethodGet, ready, nil)
+	if err != nil || request.URL.Host == "" {
+		return wrongUsef("--url must be an address like http://127.0.0.1:9090/readyz")
+	}
+	return ask(request)
 }
 
 // readyURL returns the URL of /readyz on this machine for a service that listens

@@ -2,7 +2,6 @@ package command
 
 import (
 	_ "embed" // help.txt
-	"fmt"
 	"io"
 	"slices"
 	"strings"
@@ -17,7 +16,17 @@ import (
 const helpWidth = 80
 
 // texts are those of all commands. A command begins with # and its path. Then come the
-// usage, a summary, a description and examples.
+// usage, a summary, a head of lines "name: text", a description and examples. Subcommands
+// inherit the head. It has:
+//
+//	--NAME=a|b   the usage of a flag, and its values, if it has few
+//	flags        flags that no variable has: texts, and NAME? for switches
+//	needs        the required flags
+//	name         known, if the first argument is an existing subscription
+//	missing      how messages call the argument that is one of a few words,
+//	unknown      and what they say of another word
+//	interrupted  what the command leaves behind if it is interrupted
+//	sales, ...   the flags that filter rows of this kind
 //
 //go:embed help.txt
 var texts string
@@ -28,36 +37,56 @@ func described(path string) *cobra.Command {
 	_, text, _ := strings.Cut("\n"+texts, "\n# "+path+"\n")
 	text, _, _ = strings.Cut(text, "\n# ")
 	text, examples, _ := strings.Cut(text, "\nExamples:\n")
-	use, text, _ := strings.Cut(text, "\n")
-	short, long, _ := strings.Cut(text, "\n")
-	wanted := strings.Fields(use)[1:]
-	return &cobra.Command{
-		Use: use, Short: short, Long: strings.TrimSpace(long), Example: strings.TrimRight(examples, "\n"),
-		Args: func(_ *cobra.Command, args []string) error { return checkArguments(wanted, args) },
-		ValidArgsFunction: func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
-			if len(args) >= len(wanted) {
-				return nil, cobra.ShellCompDirectiveNoFileComp
-			}
-			if word := wanted[len(args)]; strings.Contains(word, "|") {
-				return strings.Split(word, "|"), cobra.ShellCompDirectiveNoFileComp
-			}
-			return nil, cobra.ShellCompDirectiveDefault
-		},
+	head, long, _ := strings.Cut(text, "\n\n")
+	lines := strings.Split(strings.TrimRight(head, "\n"), "\n")
+	cmd := &cobra.Command{
+		Use: lines[0], Short: lines[1], Long: strings.TrimSpace(long), Example: strings.TrimRight(examples, "\n"),
+		Annotations: map[string]string{},
 	}
+	for _, line := range lines[2:] {
+		name, text, _ := strings.Cut(line, ": ")
+		name, choices, _ := strings.Cut(name, "=")
+		cmd.Annotations[name], cmd.Annotations[name+"="] = text, choices
+	}
+	wanted := strings.Fields(lines[0])[1:]
+	cmd.Args = func(cmd *cobra.Command, args []string) error { return checkArguments(cmd, wanted, args) }
+	cmd.ValidArgsFunction = func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+		if len(args) >= len(wanted) {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		if word := wanted[len(args)]; strings.Contains(word, "|") {
+			return strings.Split(word, "|"), cobra.ShellCompDirectiveNoFileComp
+		}
+		return nil, cobra.ShellCompDirectiveDefault
+	}
+	return cmd
 }
 
-func checkArguments(wanted, args []string) error {
+// told is a text of the head of a command, or of its parents.
+func told(cmd *cobra.Command, name string) string {
+	for ; cmd != nil; cmd = cmd.Parent() {
+		if text, ok := cmd.Annotations[name]; ok {
+			return text
+		}
+	}
+	return ""
+}
+
+func checkArguments(cmd *cobra.Command, wanted, args []string) error {
 	if len(args) > len(wanted) {
 		return wrongUsef("unexpected argument %q", args[len(wanted)])
 	}
 	var missing []string
 	for i, word := range wanted {
-		choices := strings.Split(word, "|")
+		isChoice := strings.Contains(word, "|")
 		switch {
-		case i >= len(args) && word[0] != '[':
+		case i < len(args) && isChoice && !slices.Contains(strings.Split(word, "|"), args[i]):
+			return wrongUsef(told(cmd, "unknown"), args[i])
+		case i < len(args) || word[0] == '[':
+		case isChoice:
+			missing = append(missing, told(cmd, "missing"))
+		default:
 			missing = append(missing, word)
-		case i < len(args) && len(choices) > 1 && !slices.Contains(choices, args[i]):
-			return wrongUsef("unknown argument %q: want %s", args[i], either(choices))
 		}
 	}
 	switch len(missing) {
@@ -69,94 +98,45 @@ func checkArguments(wanted, args []string) error {
 	return wrongUsef("%s are missing", strings.Join(missing, " and "))
 }
 
-// listSettings marks a command whose help has all settings. That of other commands
-// only mentions them.
-func listSettings(cmd *cobra.Command) *cobra.Command {
-	cmd.Annotations = map[string]string{"settings": "all"}
-	return cmd
-}
-
-// usesSettings reports whether a command has the flags of settings, or all
-// commands of a group.
-func usesSettings(cmd *cobra.Command) bool {
+// hasSettings reports whether a command has the flags of settings, or all commands of a
+// group.
+func hasSettings(cmd *cobra.Command) bool {
 	if !cmd.HasParent() || cmd.LocalFlags().Lookup(bootstrap.AllSettings()[0].Path) != nil {
 		return true
 	}
-	return cmd.HasSubCommands() && !slices.ContainsFunc(cmd.Commands(), func(sub *cobra.Command) bool { return !usesSettings(sub) })
+	return cmd.HasSubCommands() && !slices.ContainsFunc(cmd.Commands(), func(sub *cobra.Command) bool { return !hasSettings(sub) })
 }
 
-// help prints the help of a command: description, usage, examples, then commands,
-// flags and settings.
-func help(cmd *cobra.Command, _ []string) {
-	cmd.InitDefaultHelpFlag() // cobra does this only in some cases
-	out := cmd.OutOrStdout()
-	description := cmd.Long
-	if description == "" {
-		description = cmd.Short + "."
-	}
-	fmt.Fprintf(out, "%s\n\nUsage:\n  %s\n", strings.TrimSpace(description), cmd.UseLine())
-	if cmd.Example != "" {
-		fmt.Fprintf(out, "\nExamples:\n%s\n", strings.TrimRight(cmd.Example, "\n"))
-	}
-	if cmd.HasAvailableSubCommands() {
-		fmt.Fprint(out, "\nCommands:\n")
-		for _, sub := range cmd.Commands() {
-			if sub.IsAvailableCommand() || sub.Name() == "help" {
-				fmt.Fprintf(out, "  %-*s  %s\n", cmd.Commands()[0].NamePadding(), sub.Name(), sub.Short)
-			}
-		}
-	}
-	own, settings := pflag.NewFlagSet("", pflag.ContinueOnError), pflag.NewFlagSet("", pflag.ContinueOnError)
+// usages describes the flags of a command: those of settings, or all others.
+func usages(cmd *cobra.Command, settings bool) string {
+	wanted := pflag.NewFlagSet("", pflag.ContinueOnError)
+	wanted.SortFlags = !settings
 	cmd.LocalFlags().VisitAll(func(flag *pflag.Flag) {
-		if !isSetting(flag) {
-			own.AddFlag(flag)
+		if isSetting(flag) == settings {
+			wanted.AddFlag(flag)
 		}
 	})
-	if config := cmd.Flag("config"); usesSettings(cmd) && own.Lookup(config.Name) == nil {
-		own.AddFlag(config)
+	if !settings && hasSettings(cmd) && cmd.HasParent() {
+		wanted.AddFlag(cmd.Flag("config"))
 	}
-	printFlags(out, "Flags", own)
-	switch {
-	case cmd.Annotations != nil:
-		settings.SortFlags = false
-		for _, s := range bootstrap.AllSettings() {
-			settings.AddFlag(cmd.Flags().Lookup(s.Path))
-		}
-		printFlags(out, "Settings", settings)
-		fmt.Fprint(out, `
-A flag overrides the environment variable, the variable overrides the --config
-file, and the file overrides the default. The variable of http.address is
-BANKINGAPI_HTTP__ADDRESS. A secret may also come from a file: set
-BANKINGAPI_STORAGE__DSN_FILE to its name. Without --config, the file is the one
-that BANKINGAPI_CONFIG names, otherwise /etc/bankingapi/bankingapi.yaml if it
-exists.
-`)
-	case usesSettings(cmd):
-		fmt.Fprint(out, "\nEvery setting is a flag, like --http.address: see 'bankingapi config --help'.\n")
-	}
-	if cmd.HasAvailableSubCommands() {
-		fmt.Fprintf(out, "\nFor details: '%s COMMAND --help'.\n", cmd.CommandPath())
-	}
+	return wanted.FlagUsagesWrapped(helpWidth)
 }
 
-func printFlags(out io.Writer, title string, flags *pflag.FlagSet) {
-	if flags.HasAvailableFlags() {
-		fmt.Fprintf(out, "\n%s:\n%s", title, flags.FlagUsagesWrapped(helpWidth))
-	}
+// help prints the help of a command. The help of serve and config has all settings. That
+// of other commands only mentions them.
+func help(cmd *cobra.Command, _ []string) {
+	cmd.InitDefaultHelpFlag() // cobra does this only in some cases
+	_ = screens.ExecuteTemplate(cmd.OutOrStdout(), "help", cmd)
 }
 
 // helpCommand is the help of cobra as a command like the others.
-func helpCommand(program) *cobra.Command {
+func helpCommand() *cobra.Command {
 	cmd := described("help")
 	cmd.Args = cobra.ArbitraryArgs
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		subject := cmd.Root()
-		for _, name := range args {
-			next, _, err := subject.Find([]string{name})
-			if err != nil || next == subject {
-				return chooseCommand(subject, []string{name})
-			}
-			subject = next
+		subject, unknown, _ := cmd.Root().Find(args)
+		if len(unknown) > 0 {
+			return chooseCommand(subject, unknown)
 		}
 		return subject.Help()
 	}
@@ -171,14 +151,12 @@ func helpCommand(program) *cobra.Command {
 	return cmd
 }
 
-func completionCommand(p program) *cobra.Command {
-	return p.plain(described("completion"), func(c *call) error {
-		root := c.Root()
-		return map[string]func(io.Writer) error{
-			"bash":       func(w io.Writer) error { return root.GenBashCompletionV2(w, true) },
-			"zsh":        root.GenZshCompletion,
-			"fish":       func(w io.Writer) error { return root.GenFishCompletion(w, true) },
-			"powershell": root.GenPowerShellCompletionWithDesc,
-		}[c.args[0]](c.OutOrStdout())
-	})
+func completion(c *call) error {
+	root := c.Root()
+	return map[string]func(io.Writer) error{
+		"bash":       func(w io.Writer) error { return root.GenBashCompletionV2(w, true) },
+		"zsh":        root.GenZshCompletion,
+		"fish":       func(w io.Writer) error { return root.GenFishCompletion(w, true) },
+		"powershell": root.GenPowerShellCompletionWithDesc,
+	}[c.args[0]](c.OutOrStdout())
 }

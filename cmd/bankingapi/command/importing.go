@@ -3,9 +3,8 @@ package command
 import (
 	"bufio"
 	"fmt"
+	"io"
 	"strings"
-
-	"github.com/spf13/cobra"
 
 	"bankingapi/application/backoffice"
 	"bankingapi/application/bookfile"
@@ -17,13 +16,7 @@ type importOptions struct {
 	asOf string
 }
 
-func importCommand(p program) *cobra.Command {
-	var o importOptions
-	cmd := p.onBook(described("import"), o.check, o.run)
-	cmd.Flags().BoolVar(&o.DryRun, "dry-run", false, "say what would change, and change nothing")
-	cmd.Flags().StringVar(&o.asOf, "as-of", "", "when the file was true: a `day` (its start) or a time. Refuse it if positions were sold from since")
-	return addActor(cmd)
-}
+func (o *importOptions) flags() flags { return flags{"dry-run": &o.DryRun, "as-of": &o.asOf} }
 
 func (o *importOptions) check(c *call) (err error) {
 	o.AsOf, _, err = moment(c.settings.Bank, "as-of", o.asOf)
@@ -43,7 +36,7 @@ func (o *importOptions) run(c *call) error {
 	importing := "importing " + kind
 	work := startProgress(c.ErrOrStderr(), importing+", reading", size)
 	defer work.stop()
-	imported, err := bookfile.Import(backoffice.WithImport(c.Context(), o.ImportOptions), c.office, kind, work.reading(file), bookfile.Watch{
+	imported, err := bookfile.Import(backoffice.WithImport(c.Context(), o.ImportOptions), c.office, kind, io.TeeReader(file, work), bookfile.Watch{
 		Name:     name,
 		Progress: work.rows.Store,
 		Phase: func(phase string, lines int64) {
@@ -67,10 +60,6 @@ func (o *importOptions) run(c *call) error {
 	return nil
 }
 
-func reconcileCommand(p program) *cobra.Command {
-	return addChoice(p.onBook(described("reconcile"), nil, reconcile), "format", "format of the list", "csv", "ndjson")
-}
-
 func reconcile(c *call) error {
 	kind, name := c.args[0], c.args[1]
 	file, _, err := c.openInput(name)
@@ -79,7 +68,8 @@ func reconcile(c *call) error {
 	}
 	defer file.Close()
 	out := bufio.NewWriterSize(c.OutOrStdout(), 1<<16)
-	compared, err := bookfile.Reconcile(c.Context(), c.office, kind, c.format(), file, out, func(f bookfile.Fault) { c.tell("%s:%s\n", name, f) })
+	tell := func(f bookfile.Fault) { c.tell("%s:%s\n", name, f) }
+	compared, err := bookfile.Reconcile(c.Context(), c.office, kind, c.text("format"), file, out, tell)
 	if err == nil {
 		err = out.Flush()
 	}

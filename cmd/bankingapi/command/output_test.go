@@ -61,16 +61,20 @@ func TestFormatJSON(t *testing.T) {
 	require.Equal(t, "import or correction", operation["Name"])
 	require.Len(t, operation["Postings"], 1)
 	require.Empty(t, operation["Sales"])
+	require.Equal(t, false, operation["Refused"])
+	for _, list := range []string{"Reason", "Erased", "WaitsFor"} {
+		require.Equal(t, []any{}, operation[list], list)
+	}
 
 	require.Equal(t, object{"Completed": 0.0, "Failed": 0.0, "Waiting": []any{}}, one("settle"))
-	require.Equal(t, object{"Completed": 0.0, "Failed": 0.0, "Waiting": 0.0}, one("settle", "--dry-run"))
+	require.Equal(t, object{"Completed": 0.0, "Failed": 0.0, "Waiting": []any{}}, one("settle", "--dry-run"))
 	proof := one("verify")
 	require.Equal(t, true, proof["Correct"])
 	require.Equal(t, []any{}, proof["Findings"])
 	require.Equal(t, 1.0, proof["Holdings"])
 
 	wrong := bankingapi(t, environment, "verify", "--format", "xml")
-	require.Equal(t, outcome{2, "", "bankingapi: --format must be text or json; see 'bankingapi verify --help'\n"}, wrong)
+	require.Equal(t, outcome{2, "", "bankingapi: --format: the value must be of type text|json; see 'bankingapi verify --help'\n"}, wrong)
 }
 
 // The flag --as says who verified.

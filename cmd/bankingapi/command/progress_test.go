@@ -30,8 +30,8 @@ func TestProgress(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
 			var out bytes.Buffer
-			work := newProgress(&out, "importing prices, reading", test.total, test.terminal)
-			_, err := io.Copy(io.Discard, work.reading(strings.NewReader("0123456789")))
+			work := &progress{out: &out, phase: "importing prices, reading", size: test.total, terminal: test.terminal, end: make(chan struct{})}
+			_, err := io.Copy(work, strings.NewReader("0123456789"))
 			require.NoError(t, err)
 			if test.lines > 0 {
 				work.enter("importing prices, writing", test.lines)

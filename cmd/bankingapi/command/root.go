@@ -22,6 +22,183 @@ type program struct {
 	config      string           // the settings file, if no other is named and it exists
 }
 
+// A row is a command: its path in help.txt, what it uses, and what it does.
+type row struct {
+	path string
+	uses resource
+	does action
+}
+
+// A resource is what a command uses. Each one includes those before it.
+type resource int
+
+const (
+	nothing     resource = iota
+	ownSettings          // it has the flags of settings, and loads them itself
+	settings
+	book // it must exist, and have the schema of this program
+)
+
+// An action is what a command does. It is also a flagger or a checker if it has flags,
+// or checks them and the arguments before the book is opened.
+type (
+	action  interface{ run(*call) error }
+	flagger interface{ flags() flags }
+	checker interface{ check(*call) error }
+)
+
+// function is an action whose flags are those of help.txt.
+type function func(*call) error
+
+func (f function) run(c *call) error { return f(c) }
+
+// checked is a function that checks something before the book is opened.
+type checked struct {
+	before
+	function
+}
+
+// before checks what a command was given.
+type before func(*call) error
+
+func (f before) check(c *call) error { return f(c) }
+
+func rows() []row {
+	return []row{
+		{"serve", settings, function(serve)},
+		{"migrate down", settings, function(migrateDown)},
+		{"migrate up", settings, function(migrateUp)},
+		{"migrate status", settings, function(migrateStatus)},
+		{"subscriptions create", book, new(createOptions)},
+		{"subscriptions change", book, new(changeOptions)},
+		{"subscriptions list", book, function(listSubscriptions)},
+		{"subscriptions regenerate", book, function(regenerateKey)},
+		{"subscriptions suspend", book, subscriptionState("suspended")},
+		{"subscriptions activate", book, subscriptionState("active")},
+		{"subscriptions cancel", book, subscriptionState("cancelled")},
+		{"import", book, new(importOptions)},
+		{"export", book, new(exportOptions)},
+		{"backup", settings, function(backup)},
+		{"copy", settings, function(copyBook)},
+		{"show operation", book, checked{checkShownOperation, showOperation}},
+		{"show customer", book, new(showCustomerOptions)},
+		{"show notification", book, function(showNotification)},
+		{"sales cancel", book, saleCorrection(cancelSale)},
+		{"sales reverse", book, saleCorrection(reverseSale)},
+		{"adjust holding", book, new(adjustHoldingOptions)},
+		{"adjust account", book, new(adjustAccountOptions)},
+		{"notifications erase", book, checked{checkErase, erase}},
+		{"reconcile", book, function(reconcile)},
+		{"restore", settings, new(restoreOptions)},
+		{"settle", book, checked{checkSettle, settle}},
+		{"verify", book, new(verifyOptions)},
+		{"trail keygen", nothing, function(keygen)},
+		{"trail key", book, function(printKey)},
+		{"trail checkpoint", book, function(printCheckpoint)},
+		{"trail prove", book, checked{checkProve, prove}},
+		{"trail check", nothing, checked{checkProofKey, checkProof}},
+		{"trail rekey", settings, function(rekey)},
+		{"config", settings, function(config)},
+		{"openapi", settings, &openapiOptions{version: "3.1"}},
+		{"healthcheck", ownSettings, function(healthcheck)},
+		{"version", nothing, function(printVersion)},
+		{"completion", nothing, function(completion)},
+	}
+}
+
+func (p program) root() *cobra.Command {
+	root := group("bankingapi")
+	root.SilenceErrors, root.SilenceUsage = true, true // report prints them
+	root.Version = thisBuild().Version
+	root.SetVersionTemplate(thisBuild().String())
+	root.SetFlagErrorFunc(explainFlag)
+	root.CompletionOptions.DisableDefaultCmd = true // the row replaces it
+	root.Flags().Bool("version", false, told(root, "--version"))
+	root.PersistentFlags().String("config", "", told(root, "--config"))
+	for _, r := range rows() {
+		parent := root
+		if name, _, is := strings.Cut(r.path, " "); is {
+			if parent, _, _ = root.Find([]string{name}); parent == root {
+				parent = group(name)
+				root.AddCommand(parent)
+			}
+		}
+		cmd := described(r.path)
+		parent.AddCommand(cmd)
+		p.complete(cmd, r)
+	}
+	root.SetHelpFunc(help)
+	root.SetHelpCommand(helpCommand())
+	return root
+}
+
+// group makes a command that has only subcommands.
+func group(path string) *cobra.Command {
+	cmd := described(path)
+	cmd.Args, cmd.RunE = cobra.ArbitraryArgs, chooseCommand
+	return cmd
+}
+
+// chooseCommand runs a command that has only subcommands.
+func chooseCommand(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 && !cmd.HasParent() {
+		return cmd.Help()
+	}
+	if len(args) == 0 {
+		var names []string
+		for _, sub := range cmd.Commands() {
+			names = append(names, sub.Name())
+		}
+		return wrongUsef("a command is missing: %s", strings.Join(names, ", "))
+	}
+	cmd.SuggestionsMinimumDistance = 2
+	if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
+		return wrongUsef("unknown command %q (did you mean %s?)", args[0], near[0])
+	}
+	return wrongUsef("unknown command %q", args[0])
+}
+
+// complete gives a command its flags, and makes it run the action of its row.
+func (p program) complete(cmd *cobra.Command, r row) {
+	own := flags{}
+	if with, ok := r.does.(flagger); ok {
+		own = with.flags()
+	}
+	addFlags(cmd, own)
+	if r.uses >= ownSettings {
+		addSettingFlags(cmd)
+	}
+	if cmd.Annotations["name"] == "known" {
+		cmd.ValidArgsFunction = p.completeName(cmd.ValidArgsFunction)
+	}
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if err := checkFlags(cmd); err != nil {
+			return err
+		}
+		c := &call{Command: cmd, program: p, args: args}
+		return errors.Join(c.carryOut(r), c.close())
+	}
+}
+
+func (c *call) carryOut(r row) error {
+	if r.uses >= settings {
+		if err := c.load(); err != nil {
+			return err
+		}
+	}
+	if with, ok := r.does.(checker); ok {
+		if err := with.check(c); err != nil {
+			return err
+		}
+	}
+	if r.uses == book {
+		if err := c.openBook(); err != nil {
+			return err
+		}
+	}
+	return r.does.run(c)
+}
+
 // run runs the command line and returns the exit status.
 func (p program) run(ctx context.Context, args []string, in io.Reader, out, errOut io.Writer) int {
 	root := p.root()
@@ -30,74 +207,37 @@ func (p program) run(ctx context.Context, args []string, in io.Reader, out, errO
 	root.SetOut(forTerminal(out))
 	root.SetErr(errOut)
 	cmd, err := root.ExecuteContextC(ctx)
-	if name := strings.Fields(cmd.CommandPath() + " ")[min(1, strings.Count(cmd.CommandPath(), " "))]; err != nil && ctx.Err() != nil && name != "serve" {
-		return interrupted(errOut, name, err)
+	text, status := report(cmd, err, ctx.Err() != nil && cmd.Name() != "serve")
+	if text != "" { // its reader may hang
+		_, _ = io.WriteString(errOut, text)
 	}
-	return report(errOut, cmd, err)
+	return status
 }
 
-// leaves says what an interrupted command leaves behind.
-var leaves = map[string]string{
-	"backup":        "there is no copy",
-	"copy":          "what was copied stays, run it again to go on",
-	"export":        "the output is not complete",
-	"import":        "nothing was imported",
-	"notifications": "what was erased stays erased, run it again to go on",
-	"migrate":       "finished steps stay, run it again to go on",
-	"settle":        "what was settled stays settled, run it again to go on",
-	"verify":        "the book was not checked to its end",
-}
-
-// interrupted reports that a signal ended the command, and returns the exit status.
-func interrupted(errOut io.Writer, name string, err error) int {
-	left, known := leaves[name]
-	if !known || fault.KindOf(err) == fault.Indeterminate {
-		left = "it is not known whether it was done, run it again"
-	}
-	fmt.Fprintf(errOut, "Interrupted: %s.\n", left)
-	return 130 // as shells report SIGINT
-}
-
-func (p program) root() *cobra.Command {
-	root := group(described("bankingapi"))
-	root.SilenceErrors, root.SilenceUsage = true, true // report prints them
-	root.Version = thisBuild().Version
-	root.SetVersionTemplate(thisBuild().String())
-	root.SetFlagErrorFunc(explainFlag)
-	root.CompletionOptions.DisableDefaultCmd = true // completion.go replaces it
-	root.Flags().Bool("version", false, "print the version and everything needed for a bug report")
-	root.PersistentFlags().String("config", "", "read settings from this YAML `file`")
-	for _, command := range []func(program) *cobra.Command{
-		serveCommand, migrateCommand, subscriptionsCommand, importCommand, exportCommand, backupCommand, copyCommand, showCommand, salesCommand,
-		adjustCommand, notificationsCommand, reconcileCommand, restoreCommand, settleCommand, verifyCommand, trailCommand, configCommand, openapiCommand,
-		healthcheckCommand, versionCommand, completionCommand,
-	} {
-		root.AddCommand(command(p))
-	}
-	root.SetHelpFunc(help)
-	root.SetHelpCommand(helpCommand(p))
-	return root
-}
-
-// chooseCommand runs a command that has only subcommands.
-func chooseCommand(cmd *cobra.Command, args []string) error {
-	if len(args) == 0 && !cmd.HasParent() {
-		return cmd.Help()
-	}
-	var names []string
-	for _, sub := range cmd.Commands() {
-		if sub.IsAvailableCommand() {
-			names = append(names, sub.Name())
+// report returns what went wrong and what to do next, and the exit status.
+func report(cmd *cobra.Command, err error, interrupted bool) (text string, status int) {
+	var problems bootstrap.Problems
+	var wrong wrongUse
+	switch {
+	case err == nil:
+		return "", 0
+	case interrupted:
+		if fault.KindOf(err) == fault.Indeterminate {
+			cmd = cmd.Root()
 		}
+		return fmt.Sprintf("Interrupted: %s.\n", told(cmd, "interrupted")), 130 // as shells report SIGINT
+	case errors.As(err, &problems):
+		lines := []byte("bankingapi: invalid settings, see 'bankingapi config --help':\n")
+		for _, p := range problems {
+			lines = fmt.Appendf(lines, "  %v\n", p)
+		}
+		return string(lines), 2
+	case errors.As(err, &wrong):
+		return fmt.Sprintf("bankingapi: %v; see '%s --help'\n", err, cmd.CommandPath()), 2
+	case errors.As(err, new(someFailed)):
+		return fmt.Sprintf("bankingapi: %v\n", err), 3
 	}
-	if len(args) == 0 {
-		return wrongUsef("a command is missing: %s", strings.Join(names, ", "))
-	}
-	cmd.SuggestionsMinimumDistance = 2
-	if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
-		return wrongUsef("unknown command %q (did you mean %s?)", args[0], near[0])
-	}
-	return wrongUsef("unknown command %q", args[0])
+	return fmt.Sprintf("bankingapi: %v\n", fault.Explain(err)), 1
 }
 
 // wrongUse is an error of the command line itself.
@@ -115,43 +255,18 @@ func explainFlag(cmd *cobra.Command, err error) error {
 	if cmd.HasSubCommands() && cmd.Flags().NArg() > 0 { // the flag belongs to a mistyped command
 		return chooseCommand(cmd, cmd.Flags().Args())
 	}
-	var unknown *pflag.NotExistError
-	if errors.As(err, &unknown) {
-		if near, ok := bootstrap.Suggest(unknown.GetSpecifiedName()); ok && near != unknown.GetSpecifiedName() {
-			return wrongUsef("unknown flag --%s (did you mean --%s?)", unknown.GetSpecifiedName(), near)
+	if unknown, ok := errors.AsType[*pflag.NotExistError](err); ok {
+		name := unknown.GetSpecifiedName()
+		if near, ok := bootstrap.Suggest(name); ok && near != name {
+			return wrongUsef("unknown flag --%s (did you mean --%s?)", name, near)
 		}
 	}
-	var invalid *pflag.InvalidValueError
-	if errors.As(err, &invalid) {
-		if wanted, ok := invalid.GetFlag().Value.(*choice); ok {
-			return wrongUsef("--%s must be %s", invalid.GetFlag().Name, either(wanted.of))
+	if invalid, ok := errors.AsType[*pflag.InvalidValueError](err); ok {
+		flag := invalid.GetFlag()
+		if wanted, ok := flag.Value.(*choice); ok && wanted.of[0] != "text" {
+			return wrongUsef("--%s must be %s", flag.Name, either(wanted.of))
 		}
-		return wrongUsef("--%s: the value must be of type %s", invalid.GetFlag().Name, invalid.GetFlag().Value.Type())
+		return wrongUsef("--%s: the value must be of type %s", flag.Name, flag.Value.Type())
 	}
 	return wrongUse{err.Error()}
-}
-
-// report prints what went wrong and what to do next, and returns the exit
-// status.
-func report(errOut io.Writer, cmd *cobra.Command, err error) int {
-	var problems bootstrap.Problems
-	var wrong wrongUse
-	switch {
-	case err == nil:
-		return 0
-	case errors.As(err, &problems):
-		fmt.Fprintf(errOut, "bankingapi: invalid settings, see 'bankingapi config --help':\n")
-		for _, p := range problems {
-			fmt.Fprintf(errOut, "  %v\n", p)
-		}
-		return 2
-	case errors.As(err, &wrong):
-		fmt.Fprintf(errOut, "bankingapi: %v; see '%s --help'\n", err, cmd.CommandPath())
-		return 2
-	case errors.As(err, new(someFailed)):
-		fmt.Fprintf(errOut, "bankingapi: %v\n", err)
-		return 3
-	}
-	fmt.Fprintf(errOut, "bankingapi: %v\n", fault.Explain(err))
-	return 1
 }

@@ -7,40 +7,29 @@ import (
 	"os"
 	"os/signal"
 	"slices"
-	"strings"
 	"syscall"
 	"time"
-
-	"github.com/spf13/cobra"
 
 	"bankingapi/bootstrap"
 )
 
-type serveOptions struct{ demo, sandbox bool }
-
-func serveCommand(p program) *cobra.Command {
-	var o serveOptions
-	cmd := listSettings(p.command(described("serve"), o.run))
-	cmd.Flags().BoolVar(&o.demo, "demo", false, "load the demo book into an empty store, create a key, print curl commands to try")
-	cmd.Flags().BoolVar(&o.sandbox, "sandbox", false, "run a sandbox for partners, with its own book, clock and faults")
-	return cmd
-}
-
-func (o *serveOptions) run(c *call) error {
+func serve(c *call) error {
+	demo, sandbox := c.is("demo"), c.is("sandbox")
 	signal.Ignore(syscall.SIGPIPE) // whoever reads the log may end
 	switch {
-	case o.demo && o.sandbox:
+	case demo && sandbox:
 		return wrongUsef("use --demo or --sandbox, not both")
-	case o.sandbox:
+	case demo || sandbox:
+		enableConsole(c)
+	}
+	if sandbox {
 		return c.serveSandbox()
-	case o.demo:
-		c.enableConsole()
 	}
 	var err error
-	if c.app, err = c.open(c.settings); err != nil {
+	if c.app, err = bootstrap.Open(c.Context(), c.settings, c.serviceOptions()); err != nil {
 		return err
 	}
-	if !o.demo {
+	if !demo {
 		return c.listen(nil)
 	}
 	guide, err := c.app.LoadDemo(c.Context())
@@ -57,7 +46,7 @@ func (c *call) isDefault(path string) bool {
 
 // enableConsole enables the console with the demo book or the sandbox. It does
 // nothing if the settings configure the console, or if anyone could sign in.
-func (c *call) enableConsole() {
+func enableConsole(c *call) {
 	enabled := c.settings
 	enabled.Console.Enabled = true
 	if c.isDefault("console.enabled") && enabled.Validate() == nil {
@@ -67,11 +56,10 @@ func (c *call) enableConsole() {
 
 // serveSandbox runs a sandbox until the context ends.
 func (c *call) serveSandbox() error {
-	c.enableConsole()
 	if c.isDefault("storage.dsn") && c.settings.Storage.Driver == bootstrap.SQLite {
 		c.settings.Storage.DSN = bootstrap.SandboxDSN()
 	}
-	app, err := bootstrap.OpenSandbox(c.Context(), c.settings, c.options, buildVersion(), bootstrap.WithProfiles(profiles()), c.showLink())
+	app, err := bootstrap.OpenSandbox(c.Context(), c.settings, c.serviceOptions())
 	if err != nil {
 		return fmt.Errorf("open the sandbox: %w", err)
 	}
@@ -89,28 +77,11 @@ func (c *call) listen(guide *bootstrap.Demo) error {
 	if err := app.Start(ctx); err != nil {
 		return err
 	}
-	var told strings.Builder // one write: the log may go to the same file
-	fmt.Fprintf(&told, "Listening on %s\n", app.URL())
-	if guide != nil {
-		if c.settings.HTTP.Docs {
-			fmt.Fprintf(&told, "Documentation %s/docs%s\n", app.URL(), guide.Page)
-		}
-		if address := app.OpsAddress(); address != "" {
-			fmt.Fprintf(&told, "Health and metrics http://%s/readyz?verbose and /metrics\n", address)
-		}
-		if guide.About != "" {
-			fmt.Fprintln(&told, guide.About)
-		}
-		if guide.Key == "" {
-			c.tell("The demo book was not loaded: the book has data already, and no key of a demo is known.\n")
-		} else {
-			fmt.Fprintf(&told, "Subscription key %s\nTry it, from this folder:\n", guide.Key)
-			for _, command := range guide.Commands(app.URL()) {
-				fmt.Fprintf(&told, "\n%s\n", command)
-			}
-		}
+	if guide != nil && guide.Key == "" {
+		c.tell("The demo book was not loaded: the book has data already, and no key of a demo is known.\n")
 	}
-	_ = c.print("%s", told.String()) // whoever reads it may have ended
+	listening := screen("listening", object{"URL": app.URL(), "Guide": guide, "Docs": c.settings.HTTP.Docs, "Ops": app.OpsAddress()})
+	_ = c.print("%s", listening) // one write: the log may go to the same file. Whoever reads it may have ended
 	for {
 		select {
 		case <-hangUp:

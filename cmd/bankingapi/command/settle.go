@@ -4,10 +4,11 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"slices"
 
-	"github.com/spf13/cobra"
-
+	"bankingapi/application/buyfund"
 	"bankingapi/domain/day"
+	"bankingapi/domain/fund"
 	"bankingapi/domain/operation"
 )
 
@@ -19,88 +20,77 @@ func (n someFailed) Error() string {
 	return fmt.Sprintf("the bank refuses %d", int(n))
 }
 
-type settleOptions struct {
-	dryRun bool
-	until  string
-	day    day.Day
+func checkSettle(c *call) error {
+	if c.text("day") != "" && !c.is("dry-run") {
+		return wrongUsef("--day is for --dry-run")
+	}
+	_, err := theDay("day", c.text("day"), "2026-12-04")
+	return err
 }
 
-func settleCommand(p program) *cobra.Command {
-	var o settleOptions
-	cmd := p.onBook(described("settle"), func(*call) (err error) {
-		if o.until != "" && !o.dryRun {
-			return wrongUsef("--day is for --dry-run")
-		}
-		o.day, err = theDay("day", o.until)
-		return err
-	}, o.run)
-	cmd.Flags().BoolVar(&o.dryRun, "dry-run", false, "say what would happen to each due sale, and change nothing")
-	cmd.Flags().StringVar(&o.until, "day", "", "the `day` of --dry-run: take the sales that are due until then")
-	return addActor(addFormat(cmd))
-}
-
-func (o *settleOptions) run(c *call) error {
-	if o.dryRun {
-		return o.forecast(c)
+func settle(c *call) error {
+	if c.is("dry-run") {
+		return forecast(c)
 	}
 	settled, err := c.app.Settle(c.Context())
-	waiting := table{name: "Waiting", columns: []string{"Sales", "Fund", "Holder", "Day"}, line: "%s wait for a price of %s (%s), %s\n"}
+	var due buyfund.Waits
 	if err == nil {
-		due, failed := c.app.Buyer().CountDue(c.Context())
-		for _, of := range due.ForPrice {
-			waiting.add(of.Sales, raw(of.Fund.IMKBCode), raw(of.Fund.HolderCorporationName), of.Day)
-		}
-		err = failed
+		due, err = c.app.Buyer().CountDue(c.Context())
 	}
-	printed := c.writeLine(fmt.Sprintf("%d completed, %d failed", settled.Completed, settled.Failed), document{
-		fields: []field{{"Completed", settled.Completed}, {"Failed", settled.Failed}}, tables: []table{waiting},
-	})
-	if err := errors.Join(err, printed); err != nil {
-		return err
-	}
-	return failures(settled.Failed)
+	return endSettling(c, "settled", settled, due.ForPrice, err)
 }
 
-// failures is the error of sales that fail, if there are any.
-func failures(n int) error {
-	if n > 0 {
-		return someFailed(n)
-	}
-	return nil
-}
-
-// forecast prints a line for each due sale, and the numbers at the end.
-func (o *settleOptions) forecast(c *call) error {
-	on := cmp.Or(o.day, c.app.Buyer().DueUntil())
-	var completed, failed, waiting int
-	for s, err := range c.app.Buyer().Forecast(c.Context(), on) {
+// forecast prints what would happen to each due sale, and the numbers at the end.
+func forecast(c *call) error {
+	until, _ := day.Parse(c.text("day")) // no day if there is no text
+	var found buyfund.Settlement
+	var waiting []buyfund.DueFund
+	for s, err := range c.app.Buyer().Forecast(c.Context(), cmp.Or(until, c.app.Buyer().DueUntil())) {
 		if err != nil {
 			return err
 		}
-		var what string
+		of := priceDay(&s)
 		switch s.State {
 		case operation.Completed:
-			completed++
-			what = fmt.Sprintf("would complete at PriceID %d: %s %s", s.PriceID, s.Proceeds, s.Proceeds.Currency().Code())
+			found.Completed++
 		case operation.Failed:
-			failed++
-			what = "would fail: " + cmp.Or(s.Refusal, "another sale of the operation fails")
+			found.Failed++
 		default:
-			waiting++
-			what = fmt.Sprintf("waits for a price of %s (%s)", s.Terms.Holding.IMKBCode, s.Terms.Holding.HolderCorporationName)
+			at := slices.IndexFunc(waiting, func(w buyfund.DueFund) bool { return w.PriceDay == of })
+			if at < 0 {
+				at, waiting = len(waiting), append(waiting, buyfund.DueFund{PriceDay: of})
+			}
+			waiting[at].Sales++
 		}
-		err := c.writeLine(fmt.Sprintf("%s %d %s %s", s.OperationID, s.Index, s.Terms.SelectedDay, what), document{fields: []field{
-			{"OperationId", s.OperationID}, {"Position", s.Index}, {"Day", s.Terms.SelectedDay}, {"State", s.State}, {"PriceID", s.PriceID},
-			{"Proceeds", s.Proceeds}, {"CurrencyCode", s.Terms.Account.Currency.Code()}, {"Refusal", s.Refusal},
-		}})
-		if err != nil {
+		sale := waitingFund(of)
+		sale["OperationId"], sale["Position"], sale["State"], sale["PriceID"] = s.OperationID.String(), s.Index, s.State.String(), s.PriceID
+		sale["Proceeds"], sale["CurrencyCode"], sale["Refusal"] = s.Proceeds.String(), s.Terms.Account.Currency.Code(), s.Refusal
+		if err := c.write("due sale", sale); err != nil {
 			return err
 		}
 	}
-	err := c.writeLine(fmt.Sprintf("%d would complete, %d would fail, %d wait for a price", completed, failed, waiting),
-		document{fields: []field{{"Completed", completed}, {"Failed", failed}, {"Waiting", waiting}}})
-	if err != nil {
-		return err
+	return endSettling(c, "due sales", found, waiting, nil)
+}
+
+// endSettling prints the numbers of sales.
+func endSettling(c *call, screen string, sales buyfund.Settlement, forPrice []buyfund.DueFund, err error) error {
+	waiting := make([]object, len(forPrice))
+	for i, of := range forPrice {
+		waiting[i] = waitingFund(of.PriceDay)
+		waiting[i]["Sales"] = int(of.Sales)
 	}
-	return failures(failed)
+	err = errors.Join(err, c.write(screen, object{"Completed": sales.Completed, "Failed": sales.Failed, "Waiting": waiting}))
+	if err == nil && sales.Failed > 0 {
+		return someFailed(sales.Failed)
+	}
+	return err
+}
+
+// priceDay is the price that a sale for a later day may need.
+func priceDay(s *fund.SaleEntry) fund.PriceDay {
+	return fund.PriceDay{Fund: s.Terms.Holding.Fund, Day: s.Terms.SelectedDay}
+}
+
+func waitingFund(of fund.PriceDay) object {
+	return object{"Fund": of.Fund.IMKBCode, "Holder": of.Fund.HolderCorporationName, "Day": of.Day.String()}
 }

@@ -17,17 +17,17 @@ func TestSubscriptionsTable(t *testing.T) {
 	t.Parallel()
 	var out strings.Builder
 	list := subscriptionList([]*subscription.Subscription{
-		{Name: "mobile-app", State: "active", Operations: operation.Names[:]},
+		{Name: "mobile-app", State: "active", Operations: operation.AllNames()},
 		{
-			Name: "branch office", State: "suspended", Operations: []operation.Name{operation.BuyFundFromCustomer}, HostOperations: []string{"RecordConsent"},
+			Name: "branch office", State: "suspended", Operations: []string{"BuyFundFromCustomer", "RecordConsent"},
 			RequestsPerSecond: 20, Channel: "BRANCH", TellerName: "A \t\"B\"",
 			PrimaryKey: subscription.KeyLife{Created: time.Date(2026, 11, 20, 9, 30, 0, 0, time.UTC)},
 		},
 	})
-	require.NoError(t, list.write(&out, minutes, time.FixedZone("", 3*60*60), false))
+	require.NoError(t, render(&out, "text", "subscriptions", list, time.FixedZone("", 3*60*60)))
 	golden.Equal(t, "subscriptions.txt", out.String())
 	out.Reset()
-	require.NoError(t, list.write(&out, minutes, time.UTC, true))
+	require.NoError(t, render(&out, "json", "subscriptions", list, time.UTC))
 	golden.Equal(t, "subscriptions.json", out.String())
 }
 

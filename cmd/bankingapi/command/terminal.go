@@ -65,23 +65,15 @@ func (e *escaping) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// How often progress is shown: often on a terminal, rarely in files and pipes,
-// which may be logs.
-const (
-	terminalPace = 200 * time.Millisecond
-	plainPace    = 5 * time.Second
-)
-
 const barWidth = 30
 
 // progress shows the progress of long work: as a bar on a terminal, and otherwise
 // as a plain line now and then. Short work ends before anything is shown.
 type progress struct {
 	// rows and bytes count what is done. The working code updates rows.
-	rows  atomic.Int64
-	bytes count
-	end   chan struct{}
-	ended sync.WaitGroup
+	rows, bytes atomic.Int64
+	end         chan struct{}
+	ended       sync.WaitGroup
 
 	mu       sync.Mutex // guards the fields below
 	out      io.Writer
@@ -92,37 +84,23 @@ type progress struct {
 	size, lines int64
 }
 
-// count counts the bytes that are written to it.
-type count struct{ atomic.Int64 }
-
-func (c *count) Write(p []byte) (int, error) {
-	c.Add(int64(len(p)))
-	return len(p), nil
-}
-
 func startProgress(out io.Writer, phase string, size int64) *progress {
-	p := newProgress(out, phase, size, isTerminal(out))
-	pace := plainPace
+	p := &progress{out: out, phase: phase, size: size, terminal: isTerminal(out), end: make(chan struct{})}
+	pace := 5 * time.Second // files and pipes may be logs
 	if p.terminal {
-		pace = terminalPace
+		pace = 200 * time.Millisecond
 	}
 	p.ended.Go(func() {
-		ticker := time.NewTicker(pace)
-		defer ticker.Stop()
 		for {
 			select {
 			case <-p.end:
 				return
-			case <-ticker.C:
+			case <-time.After(pace):
 				p.tell()
 			}
 		}
 	})
 	return p
-}
-
-func newProgress(out io.Writer, phase string, size int64, terminal bool) *progress {
-	return &progress{out: out, phase: phase, size: size, terminal: terminal, end: make(chan struct{})}
 }
 
 // enter begins another phase, with that many lines; 0 if that is unknown.
@@ -137,30 +115,30 @@ func (p *progress) enter(phase string, lines int64) {
 func (p *progress) stop() {
 	close(p.end)
 	p.ended.Wait()
-	p.clear()
+	p.printf("")
 }
 
-// reading counts the bytes that are read from r.
-func (p *progress) reading(r io.Reader) io.Reader { return io.TeeReader(r, &p.bytes) }
+// Write counts the bytes of the input.
+func (p *progress) Write(read []byte) (int, error) {
+	p.bytes.Add(int64(len(read)))
+	return len(read), nil
+}
 
-// printf writes a line of its own above the bar.
+// printf removes the bar until the next tick, and writes a line of its own.
 func (p *progress) printf(format string, args ...any) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.replace(fmt.Sprintf(format, args...))
-	p.drawn = false
+	p.replace(fmt.Sprintf(format, args...), false)
 }
 
 // replace writes a text in the place of the bar.
-func (p *progress) replace(text string) {
+func (p *progress) replace(text string, isBar bool) {
 	if p.drawn {
 		text = "\r\x1b[K" + text
 	}
 	fmt.Fprint(p.out, text)
+	p.drawn = isBar
 }
-
-// clear removes the bar until the next tick.
-func (p *progress) clear() { p.printf("") }
 
 func (p *progress) tell() {
 	p.mu.Lock()
@@ -176,15 +154,13 @@ func (p *progress) tell() {
 	}
 	if total > 0 {
 		percent := min(100, 100*done/total)
-		full := int(percent) * barWidth / 100
 		text += fmt.Sprintf(", %d %%", percent)
-		if p.terminal {
+		if full := int(percent) * barWidth / 100; p.terminal {
 			text = fmt.Sprintf("[%s%s] %s", strings.Repeat("#", full), strings.Repeat(".", barWidth-full), text)
 		}
 	}
 	if !p.terminal {
 		text += "\n"
 	}
-	p.replace(text)
-	p.drawn = p.terminal
+	p.replace(text, p.terminal)
 }

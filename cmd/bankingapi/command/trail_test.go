@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"bankingapi/application/backoffice"
 )
 
 // A signing key is never replaced: a second keygen fails, or keeps the file.
@@ -27,4 +29,23 @@ func TestKeygenKeepsAnExistingKey(t *testing.T) {
 	second, err := os.ReadFile(file)
 	require.NoError(t, err)
 	require.Equal(t, first, second)
+}
+
+// A key that is no key is wrong use. It says nothing of the proof.
+func TestCheckWithoutAKey(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "proof")
+	require.NoError(t, os.WriteFile(file, []byte("no proof"), 0o600))
+	require.Equal(t, outcome{2, "", "bankingapi: --key is not a verifying key of the trail: it looks like name+hash+key; see 'bankingapi trail check --help'\n"},
+		bankingapi(t, nil, "trail", "check", file, "--key", "abc"))
+	key := bankingapi(t, nil, "trail", "keygen", "bank.example/log", "--file", file+".key").out
+	got := bankingapi(t, nil, "trail", "check", file, "--key", key)
+	require.Equal(t, 1, got.status)
+	require.Contains(t, got.err, "the proof does not hold")
+}
+
+func TestOneBatchIsSingular(t *testing.T) {
+	t.Parallel()
+	require.Contains(t, screen("verified", backoffice.Proof{Batches: 1, Unsealed: 1}), "Checked 1 batch of the trail, and 1 that is not in a checkpoint yet.\n")
+	require.Contains(t, screen("verified", backoffice.Proof{Batches: 2}), "Checked 2 batches of the trail, and 0 that are not in a checkpoint yet.\n")
 }

@@ -6,32 +6,16 @@ import (
 	"io/fs"
 	"os"
 
-	"github.com/spf13/cobra"
-
 	"bankingapi/application/backoffice"
 	"bankingapi/bootstrap"
 )
 
-type verifyOptions struct {
-	against, checkpoints []string // names of files, and their contents
-	report               string
-}
+// againstOptions are the flag --against: names of files, and their contents.
+type againstOptions struct{ files, checkpoints []string }
 
-func verifyCommand(p program) *cobra.Command {
-	var o verifyOptions
-	cmd := p.onBook(described("verify"), o.check, o.run)
-	cmd.Flags().StringVar(&o.report, "report", "", "write a report for an auditor to this new `file`")
-	return o.addTo(cmd)
-}
-
-func (o *verifyOptions) addTo(cmd *cobra.Command) *cobra.Command {
-	cmd.Flags().StringArrayVar(&o.against, "against", nil, "`file` with earlier checkpoints of the trail; may be repeated")
-	return addActor(addFormat(cmd))
-}
-
-// check reads the files of --against.
-func (o *verifyOptions) check(c *call) error {
-	for _, file := range o.against {
+// check reads the files.
+func (o *againstOptions) check(c *call) error {
+	for _, file := range o.files {
 		content, err := c.readInput(file)
 		if err != nil {
 			return wrongUsef("--against: %v", err)
@@ -44,54 +28,58 @@ func (o *verifyOptions) check(c *call) error {
 	return nil
 }
 
-func (o *verifyOptions) run(c *call) (err error) {
-	var report backoffice.Report
-	if o.report != "" {
-		file, err := newFile(o.report) // a name that cannot be used is told before the work
-		if err != nil {
-			return err
-		}
-		defer func() {
-			if report.Ended.IsZero() {
-				err = errors.Join(err, file.Close(), os.Remove(o.report))
-				return
-			}
-			_, failed := file.WriteString(report.Text())
-			err = errors.Join(err, failed, file.Sync(), file.Close())
-		}()
+type verifyOptions struct {
+	againstOptions
+	report string
+}
+
+func (o *verifyOptions) flags() flags { return flags{"against": &o.files, "report": &o.report} }
+
+func (o *verifyOptions) run(c *call) error {
+	if o.report == "" {
+		return o.verify(c, nil)
 	}
-	findings := []string{}
-	work := startProgress(c.ErrOrStderr(), "verifying", 0)
-	defer work.stop()
-	proof, err := c.office.Verify(c.Context(), o.checkpoints, backoffice.Watch{
-		Report:   &report,
-		Progress: work.rows.Store,
-		Found: func(finding backoffice.Finding) {
-			if c.format() == "json" {
-				findings = append(findings, finding.Text)
-				return
-			}
-			work.clear()
-			_ = c.print("%s\n", finding.Text)
-		},
-	})
+	file, err := newFile(o.report) // a name that cannot be used is told before the work
 	if err != nil {
 		return err
 	}
-	if c.format() == "json" {
-		if err := c.write("", proofDocument(proof, findings)); err != nil {
-			return err
-		}
+	var report backoffice.Report
+	if err = o.verify(c, &report); report.Ended.IsZero() {
+		return errors.Join(err, file.Close(), os.Remove(o.report))
 	}
-	work.printf("Checked %s.\n", proof.Checked())
-	printTrail(work.printf, &proof)
-	switch {
-	case proof.Findings > 0:
+	_, failed := file.WriteString(report.Text())
+	return errors.Join(err, failed, file.Sync(), file.Close())
+}
+
+func (o *againstOptions) verify(c *call, report *backoffice.Report) error {
+	isJSON, findings := c.text("format") == "json", []string{}
+	work := startProgress(c.ErrOrStderr(), "verifying", 0)
+	defer work.stop()
+	proof, err := c.office.Verify(c.Context(), o.checkpoints, backoffice.Watch{
+		Report:   report,
+		Progress: work.rows.Store,
+		Found: func(finding backoffice.Finding) {
+			if findings = append(findings, finding.Text); !isJSON {
+				work.printf("")
+				_ = c.print("%s\n", finding.Text)
+			}
+		},
+	})
+	if err == nil && isJSON {
+		err = c.write("", object{
+			"Correct": proof.Findings == 0, "Findings": findings,
+			"Holdings": proof.Holdings, "Accounts": proof.Accounts, "Sales": proof.Sales, "Postings": proof.Postings,
+			"Batches": proof.Batches, "Unsealed": proof.Unsealed,
+			"TrailKey": proof.Trail.PublicKey, "TrailNotCompared": proof.Trail.Reason,
+			"Extends": append([]string{}, proof.Trail.Extends...), "Warnings": append([]string{}, proof.Trail.Warnings...),
+		})
+	}
+	if err != nil {
+		return err
+	}
+	work.printf("%s", screen("verified", proof))
+	if proof.Findings > 0 {
 		return fmt.Errorf("the book has %s", counted(proof.Findings, "error"))
-	case proof.Holdings+proof.Accounts+proof.Sales+proof.Postings == 0:
-		work.printf("The book is empty: there was nothing to check.\n")
-	default:
-		work.printf("The book is correct.\n")
 	}
 	return nil
 }
@@ -102,33 +90,6 @@ func counted(n int64, what string) string {
 		what += "s"
 	}
 	return fmt.Sprint(n, " ", what)
-}
-
-func proofDocument(p backoffice.Proof, findings []string) document {
-	return document{fields: []field{
-		{"Correct", p.Findings == 0}, {"Findings", findings},
-		{"Holdings", p.Holdings}, {"Accounts", p.Accounts}, {"Sales", p.Sales}, {"Postings", p.Postings},
-		{"Batches", p.Batches}, {"Unsealed", p.Unsealed},
-		{"TrailKey", p.Trail.PublicKey}, {"TrailNotCompared", p.Trail.Reason},
-		{"Extends", append([]string{}, p.Trail.Extends...)}, {"Warnings", append([]string{}, p.Trail.Warnings...)},
-	}}
-}
-
-// printTrail says what the trail was compared with.
-func printTrail(printf func(format string, args ...any), proof *backoffice.Proof) {
-	t := &proof.Trail
-	if t.Reason != "" {
-		printf("The trail was not compared: %s\n", t.Reason)
-		return
-	}
-	printf("Checked %d batches of the trail, and %d that are not in a checkpoint yet.\nIts public key is %s.\n",
-		proof.Batches, proof.Unsealed, t.PublicKey)
-	for _, file := range t.Extends {
-		printf("It extends %s.\n", file)
-	}
-	for _, warning := range t.Warnings {
-		printf("Warning: %s\n", warning)
-	}
 }
 
 // newFile makes a file that only its owner can read.

@@ -1,12 +1,9 @@
 package command
 
 import (
-	"encoding/json"
 	"fmt"
 	"runtime/debug"
-	"strings"
-
-	"github.com/spf13/cobra"
+	"time"
 
 	"bankingapi/bootstrap"
 )
@@ -14,24 +11,13 @@ import (
 // version is the release, set by the linker. It is empty for a build from source.
 var version string
 
-func versionCommand(p program) *cobra.Command {
-	return addFormat(p.plain(described("version"), func(c *call) error {
-		if c.format() == "json" {
-			return json.NewEncoder(c.OutOrStdout()).Encode(thisBuild())
-		}
-		return c.print("%s", thisBuild())
-	}))
+func printVersion(c *call) error {
+	return render(c.OutOrStdout(), c.text("format"), "version", thisBuild(), time.UTC)
 }
 
 func thisBuild() build {
 	info, _ := debug.ReadBuildInfo()
 	return describe(info)
-}
-
-// buildVersion is the version that metrics and traces show.
-func buildVersion() bootstrap.Option {
-	b := thisBuild()
-	return bootstrap.WithVersion(b.Version, b.Commit)
 }
 
 // build describes how the program was built.
@@ -72,7 +58,4 @@ func describe(info *debug.BuildInfo) build {
 }
 
 // String returns one fact per line.
-func (b build) String() string {
-	return fmt.Sprintf("bankingapi %s\ncommit   %s\ntime     %s\ngo       %s %s\nstorage  %s\nschema   %d\n",
-		b.Version, b.Commit, b.Time, b.Go, b.Platform, strings.Join(b.Storage, ", "), b.Schema)
-}
+func (b build) String() string { return screen("version", b) }

@@ -31,7 +31,7 @@ var Today = time.Date(2026, 11, 20, 9, 0, 0, 0, time.UTC)
 func Subscription() subscription.Subscription {
 	return subscription.Subscription{
 		Name:       "docs",
-		Operations: []operation.Name{operation.AddPushNotificationResponse, operation.BuyFundFromCustomer},
+		Operations: operation.AllNames(),
 	}
 }
 

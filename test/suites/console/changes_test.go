@@ -53,7 +53,7 @@ func TestASubscriptionIsChanged(t *testing.T) {
 	year := time.Now().Year() + 5
 	last := fmt.Sprintf("%d-12-31", year)
 	form := url.Values{"action": {"change"}, "name": {"Shop & Co"}, "rate": {"50"}, "operation": {"BuyFundFromCustomer", "AddPushNotificationResponse"}, "callerid": {"required"},
-		"expires": {last}, "channel": {"MOBILE"}, "reason": {"agreed in November"}}
+		"expires": {last}, "channel": {"MOBILE"}, "certificate": {strings.Repeat("AB:", 31) + "AB"}, "reason": {"agreed in November"}}
 	manager, err := s.app.Manager(t.Context())
 	require.NoError(t, err)
 	changed := func() subscription.Subscription {
@@ -80,9 +80,10 @@ func TestASubscriptionIsChanged(t *testing.T) {
 	require.Contains(t, body, "rate limit 50/s instead of none")
 	now := changed()
 	require.Equal(t, 50, now.RequestsPerSecond)
-	require.Equal(t, []string{"AddPushNotificationResponse", "BuyFundFromCustomer"}, now.Granted())
+	require.Equal(t, []string{"AddPushNotificationResponse", "BuyFundFromCustomer"}, now.Operations)
 	require.True(t, now.RequireCallerID)
 	require.Equal(t, "MOBILE", now.Channel)
+	require.Equal(t, strings.Repeat("ab", 32), now.ClientCertificate)
 	require.True(t, now.PrimaryKey.Expires.Equal(time.Date(year+1, 1, 1, 0, 0, 0, 0, zone)), now.PrimaryKey.Expires)
 	require.True(t, now.SecondaryKey.Expires.Equal(now.PrimaryKey.Expires))
 	body = v.get("subscription?name=" + url.QueryEscape("Shop & Co"))
@@ -93,7 +94,7 @@ func TestASubscriptionIsChanged(t *testing.T) {
 	require.Contains(t, body, "CallerId required instead of optional")
 
 	for name, wrong := range map[string]url.Values{
-		"every request": {"rate": {"many"}}, "half a request": {"rate": {"0.5"}}, "a past form": {"expires": {"tomorrow"}}, "no operation": {"operation": nil},
+		"every request": {"rate": {"many"}}, "half a request": {"rate": {"0.5"}}, "a past form": {"expires": {"tomorrow"}}, "half a certificate": {"certificate": {"AB:CD"}}, "no operation": {"operation": nil},
 	} {
 		bad := url.Values{}
 		for field, values := range form {

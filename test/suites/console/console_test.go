@@ -227,7 +227,7 @@ func (s *service) longName(t *testing.T) string {
 	manager, err := s.app.Manager(t.Context())
 	require.NoError(t, err)
 	fields := subscription.Subscription{Name: name, RequestsPerSecond: 50}
-	fields.Grant("BuyFundFromCustomer", "AddPushNotificationResponse")
+	fields.Operations = []string{"BuyFundFromCustomer", "AddPushNotificationResponse"}
 	ctx := audit.By(t.Context(), audit.Who{Actor: "operator", Origin: "host-7", Reason: "agreed in November"})
 	key, _, err := manager.Create(ctx, fields)
 	require.NoError(t, err)

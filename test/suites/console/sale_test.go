@@ -109,7 +109,7 @@ func TestThePageOfAnImport(t *testing.T) {
 	_, err = bookfile.Import(t.Context(), office, "holdings", strings.NewReader(file.String()), bookfile.Watch{})
 	require.NoError(t, err)
 	var id string
-	for line, err := range office.Finder.Statement(t.Context(), 500101, time.Time{}) {
+	for line, err := range office.Statement(t.Context(), 500101, time.Time{}) {
 		require.NoError(t, err)
 		id = line.OperationID.String()
 	}

@@ -67,8 +67,8 @@ func TestTodayTheListsAndTheDashboardAgree(t *testing.T) {
 	replays := metric(t, metrics, "bankingapi_replays_total")
 	require.InDelta(t, 2, replays, 0)
 	require.InDelta(t, metric(t, metrics, outcomes, `state="failed"`)-1, figure(t, page, "Refused operations"), 0, "one of them is a repeat")
-	require.InDelta(t, 2, figure(t, page, "Rejected, last hour"), 0)
-	require.InDelta(t, metric(t, metrics, "bankingapi_subscription_requests_total", `status_class="4xx"`), figure(t, page, "Rejected, last hour"), 0)
+	require.InDelta(t, 2, figure(t, page, "Rejected requests"), 0)
+	require.InDelta(t, metric(t, metrics, "bankingapi_subscription_requests_total", `status_class="4xx"`), figure(t, page, "Rejected requests"), 0)
 	refused := regexp.MustCompile(`(?s)<th scope="row">demo</th>\s*<td>(?:<a [^>]*>)?<code>([a-z-]+)</code>.*?<td class="n">(\d+)</td>`).FindAllStringSubmatch(html.UnescapeString(page), -1)
 	require.Len(t, refused, 2)
 	require.Equal(t, []string{"holding-insufficient", "1"}, refused[0][1:], "operations, not repeats")
@@ -96,4 +96,10 @@ func TestTodayCountsTheDayOfTheBank(t *testing.T) {
 	require.InDelta(t, 0, figure(t, page, "Sales completed"), 0)
 	s.call(t, "BuyFundFromCustomer", sale("then", "1", ""))
 	require.InDelta(t, 1, figure(t, v.get(""), "Sales completed"), 0)
+
+	v.correct("reverse", s.call(t, "BuyFundFromCustomer", sale("twice", "1", "")), "credited twice")
+	page = v.get("")
+	require.InDelta(t, 1, figure(t, page, "Sales completed"), 0)
+	require.Contains(t, page, "<dd>1 reversed</dd>")
+	require.Regexp(t, `(?s)fund=AFA[^>]*>AFA</a></th>\s*<td class="n">1</td>`, page)
 }

@@ -30,17 +30,13 @@ func TestRecipesSurviveTheSandbox(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			command := prepare(t, t.TempDir())
-			box, err := bootstrap.OpenSandbox(t.Context(), bootstrap.SandboxSettings(t.TempDir()), parts.All(), bootstrap.WithLogger(zap.NewNop()))
-			require.NoError(t, err)
-			defer func() { require.NoError(t, box.Close(context.Background())) }()
-			server := httptest.NewServer(box.Handler())
-			defer server.Close()
+			box, url := openSandbox(t)
 			ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 			defer cancel()
 			for i, fault := range sandbox.Faults() {
 				require.NoError(t, box.ArmFaults(sandbox.Armed{Fault: fault.Header}))
 				recipe := exec.CommandContext(ctx, command[0], append(command[1:], "12.5")...)
-				recipe.Env = append(os.Environ(), "BANK_URL="+server.URL, "BANK_KEY="+box.Key)
+				recipe.Env = append(os.Environ(), "BANK_URL="+url, "BANK_KEY="+box.Key)
 				out, err := recipe.CombinedOutput()
 				require.NoError(t, err, "%s\n%s", fault.Header, out)
 				require.Regexp(t, `State"?[: ]+2\b`, string(out), fault.Header)
@@ -66,11 +62,7 @@ func TestOutcomesOfTheSandbox(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			command := prepare(t, t.TempDir())
-			box, err := bootstrap.OpenSandbox(t.Context(), bootstrap.SandboxSettings(t.TempDir()), parts.All(), bootstrap.WithLogger(zap.NewNop()))
-			require.NoError(t, err)
-			defer func() { require.NoError(t, box.Close(context.Background())) }()
-			server := httptest.NewServer(box.Handler())
-			defer server.Close()
+			box, url := openSandbox(t)
 			kept := filepath.Join(t.TempDir(), "cursor")
 			for _, callerID := range []string{"first-sale", "second-sale"} {
 				sale := `{"Header":{"CallerId":"` + callerID + `"},"Parameters":[{"CustomerNo":1001,"TransactionType":2,"FundAmount":1,` +
@@ -85,7 +77,7 @@ func TestOutcomesOfTheSandbox(t *testing.T) {
 				_, err := box.AdvanceClock(t.Context(), 48*time.Hour)
 				require.NoError(t, err)
 				recipe := exec.CommandContext(t.Context(), command[0], append(command[1:len(command):len(command)], kept)...)
-				recipe.Env = append(os.Environ(), "BANK_URL="+server.URL, "BANK_KEY="+box.Key, "ONCE=1")
+				recipe.Env = append(os.Environ(), "BANK_URL="+url, "BANK_KEY="+box.Key, "ONCE=1")
 				out, err := recipe.CombinedOutput()
 				require.NoError(t, err, string(out))
 				require.Equal(t, 1, strings.Count(string(out), "-sale"), string(out))
@@ -93,4 +85,17 @@ func TestOutcomesOfTheSandbox(t *testing.T) {
 			}
 		})
 	}
+}
+
+// openSandbox returns a sandbox and its URL.
+func openSandbox(t *testing.T) (box *bootstrap.Sandbox, url string) {
+	t.Helper()
+	box, err := bootstrap.OpenSandbox(t.Context(), bootstrap.SandboxSettings(t.TempDir()), parts.All(), bootstrap.WithLogger(zap.NewNop()))
+	require.NoError(t, err)
+	server := httptest.NewServer(box.Handler())
+	t.Cleanup(func() {
+		server.Close()
+		require.NoError(t, box.Close(context.Background()))
+	})
+	return box, server.URL
 }

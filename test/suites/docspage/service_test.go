@@ -31,7 +31,7 @@ func service(t *testing.T) http.Handler {
 
 func pages(t *testing.T) map[string]http.Handler {
 	t.Helper()
-	guide, err := docs.Pages(docs.Options{})
+	guide, err := docs.Pages(openapi.Guide{})
 	require.NoError(t, err)
 	return guide
 }

@@ -4,11 +4,13 @@ import (
 	"crypto/sha256"
 	"crypto/tls"
 	"encoding/pem"
+	"errors"
 	"fmt"
 	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -49,11 +51,10 @@ func TestClientCertificates(t *testing.T) {
 			require.NoError(t, err)
 			return got.status
 		}
-		for _, all := range [][]tls.Certificate{nil, {foreign}} {
-			_, err := s.tryPost(connect(all...), addPush, s.key, push("certificate"))
-			// On a busy machine the connection may end before the reason is read.
-			require.Error(t, err, "the handshake fails")
-		}
+		_, err := s.tryPost(connect(), addPush, s.key, push("certificate"))
+		requireNoHandshake(t, err, "certificate required")
+		_, err = s.tryPost(connect(foreign), addPush, s.key, push("certificate"))
+		requireNoHandshake(t, err, "unknown certificate authority")
 		require.Equal(t, http.StatusOK, status(connect(mine)))
 		require.Equal(t, http.StatusOK, status(connect(other)), "the key belongs to no certificate yet")
 
@@ -74,4 +75,18 @@ func TestClientCertificates(t *testing.T) {
 		b.Must(t, "subscriptions", "change", "demo", "--client-certificate", "")
 		eventually(t, patience, "the key needs no certificate", func() bool { return status(connect(foreign)) == http.StatusOK })
 	})
+}
+
+// requireNoHandshake requires the error of a client without a certificate that the server
+// accepts. With TLS 1.3 the handshake ends for the client before the server checks the
+// certificate, so the client sends its request at once. The server sends an alert and
+// closes the connection with unread bytes, which resets it. So the client sees the alert
+// or, in about one of fifty connections, the reset before it: while it writes, or before
+// HTTP/2 has used the connection.
+func requireNoHandshake(t *testing.T, err error, alert string) {
+	t.Helper()
+	require.Error(t, err, "the handshake fails")
+	if !errors.Is(err, syscall.ECONNRESET) && !errors.Is(err, syscall.EPIPE) {
+		require.Regexp(t, "remote error: tls: "+alert+"$|http2: client conn could not be established$", err.Error())
+	}
 }

@@ -5,8 +5,6 @@ import (
 	"net"
 	"net/http"
 	"path/filepath"
-	"regexp"
-	"slices"
 	"strings"
 	"testing"
 
@@ -107,10 +105,8 @@ func TestMigrate(t *testing.T) {
 		require.Contains(t, kept.Err, "the book has data (subscriptions, audits)")
 		require.Contains(t, kept.Err, "--drop-data")
 		require.Contains(t, b.Must(t, "subscriptions", "list"), "gone")
-		applied := regexp.MustCompile(`(?m)^\d+`).FindAllString(b.Must(t, "migrate", "status"), -1)
-		require.Contains(t, applied, fmt.Sprint(bootstrap.SchemaVersion()))
-		for _, version := range slices.Backward(applied) {
-			require.Contains(t, b.Run(t, "migrate", "down", "--drop-data").Err, "undone "+version+" ")
+		for version := bootstrap.SchemaVersion(); version > 0; version-- {
+			require.Contains(t, b.Run(t, "migrate", "down", "--drop-data").Err, fmt.Sprintf("undone %d ", version))
 		}
 		require.Regexp(t, `(?m)^1 +00001_book.sql +pending$`, b.Must(t, "migrate", "status"))
 		require.Equal(t, 1, b.Run(t, "migrate", "down").Status, "no migration is left to undo")

@@ -77,11 +77,6 @@ func (d *document) request(ctx context.Context, path string, header http.Header,
 		return nil, err
 	}
 	r.Header = header.Clone()
-	for name, understood := range ignored { // otherwise the service ignores them
-		if !understood.MatchString(r.Header.Get(name)) {
-			r.Header.Del(name)
-		}
-	}
 	if r.Header.Get("Content-Type") == "" { // it may be absent; the body is JSON in any case
 		r.Header.Set("Content-Type", "application/json")
 	}
@@ -158,9 +153,7 @@ func header(response *http.Response) string {
 
 func clip(body []byte) []byte { return body[:min(len(body), 2000)] }
 
-// ignored are the values of headers that the service understands.
-var ignored = map[string]*regexp.Regexp{"X-Request-Id": sane, "Want-Receipt": regexp.MustCompile(`^1$`)}
-
+// sane matches an X-Request-Id that the service repeats.
 var sane = regexp.MustCompile(`^[A-Za-z0-9._:-]{1,128}$`)
 
 // check validates a response, and the request if it was accepted, against the

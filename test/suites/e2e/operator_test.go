@@ -23,7 +23,7 @@ func TestARefusedSaleIsFoundByCustomer(t *testing.T) {
 		b.Load(t, "accounts", "BranchCode,CustomerNo,AccountSuffix,CurrencyCode,Balance", "1,1001,1,TRY,0")
 		key := b.Subscribe(t, "shop")
 		s := b.serve(t)
-		day := clock.Now().AddDate(0, 0, 1).Format(time.DateOnly)
+		day := clock.Now().AddDate(0, 0, 2).Format(time.DateOnly) // later than today in every time zone
 		id := func(customer int, units, day, state string) string {
 			answer := s.post(t, buyFund, key, sale("", customer, units, day))
 			require.Contains(t, answer.body, `"State":`+state)
@@ -56,6 +56,7 @@ func TestARefusedSaleIsFoundByCustomer(t *testing.T) {
 		require.Equal(t, []map[string]any{{"Operation": refused, "Fund": `AFA "Demo Portfoy"`, "Units": "99999", "Account": account(1001), "Day": "",
 			"Refusal": "holding-insufficient"}}, show("show", "customer", "1001", "--limit", "1")["Refused"])
 		require.Empty(t, show("show", "customer", "1001", "--since", "2199-01-01")["Refused"])
+		require.Equal(t, []map[string]any{{"Code": "holding-insufficient", "Pointer": "/Parameters/0/FundAmount"}}, show("show", "operation", refused)["Reason"])
 		require.Equal(t, 1, b.Run(t, "show", "customer", "8").Status)
 
 		acts := func() int {
@@ -95,6 +96,9 @@ func TestTheOperatorsDay(t *testing.T) {
 		waits := s.post(t, path, key, body("waits", "10", day)).header.Get("Operation-Id")
 		b.Must(t, "sales", "cancel", waits, "--reason", "the customer called", "--as", "ayse")
 		require.Contains(t, s.post(t, path, key, body("waits", "10", day)).body, `"code":"cancelled"`)
+		shown := b.Must(t, "show", "operation", waits)
+		require.Contains(t, shown, " by ayse: the customer called")
+		require.NotContains(t, shown, "Settled")
 		b.Must(t, "sales", "reverse", sold, "--reason", "sold by mistake")
 		again := b.Run(t, "sales", "reverse", sold, "--reason", "sold by mistake")
 		require.Equal(t, 1, again.Status)
@@ -103,7 +107,9 @@ func TestTheOperatorsDay(t *testing.T) {
 		b.Must(t, "adjust", "holding", "--customer", "1001", "--fund", "AFA", "--holder", "Demo Portfoy", "--by", "-0.5", "--reason", "counted twice")
 		require.Equal(t, "999.5", b.holding(t, 1001))
 		require.Contains(t, b.Must(t, "show", "customer", "1001"), "999.5")
-		require.Contains(t, b.Must(t, "show", "operation", "--caller-id", "sold", "--subscription", "shop"), "reversal")
+		shown = b.Must(t, "show", "operation", "--caller-id", "sold", "--subscription", "shop")
+		require.Contains(t, shown, "reversal")
+		require.Contains(t, shown, ": sold by mistake (")
 
 		b.Must(t, "subscriptions", "change", "shop", "--require-caller-id", "--rate", "50", "--expires", "2199-01-01")
 		require.Contains(t, b.Must(t, "subscriptions", "list"), "2199-01-02T00:00+03:00")
@@ -121,7 +127,7 @@ func TestTheOperatorsDay(t *testing.T) {
 		})
 
 		actions := strings.Join(column(b.Export(t, "audit"), "Action"), " ")
-		require.Equal(t, "import.prices import.holdings import.accounts subscription.create command.show sales.cancel sales.reverse command.export "+
+		require.Equal(t, "import.prices import.holdings import.accounts subscription.create command.show sales.cancel command.show sales.reverse command.export "+
 			"adjust.holding command.export command.show command.show subscription.change subscription.change", strings.TrimPrefix(actions, "schema.up "))
 		require.Contains(t, column(b.Export(t, "audit"), "Actor"), "ayse")
 		b.Verify(t)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"bankingapi/test/kit/pgproxy"
 	"bankingapi/test/kit/testdb"
 )
 
@@ -20,9 +21,9 @@ func TestDatabaseIsGoneAndBack(t *testing.T) {
 	t.Parallel()
 	b := newBank(t, testdb.EnginePostgres)
 	b.Migrate(t)
-	d := newDoor(t, b.DSN, "open-sesame")
+	d := pgproxy.New(t, withPassword(t, b.DSN, "open-sesame"))
 	behind := b.replica(t)
-	behind.On(d.dsn)
+	behind.On(d.DSN)
 	s := behind.serve(t, "--demo")
 	status, ready := s.Get(t, "/readyz?verbose")
 	require.Equal(t, http.StatusOK, status)
@@ -30,7 +31,7 @@ func TestDatabaseIsGoneAndBack(t *testing.T) {
 	require.Zero(t, b.Run(t, "healthcheck", "--url", s.Ops+"/readyz").Status)
 	body := sale("gone", 1001, "1", "")
 
-	d.close()
+	d.Refuse()
 	eventually(t, patience, "it is not ready", func() bool { return !s.IsReady() })
 	status, ready = s.Get(t, "/readyz")
 	require.Equal(t, http.StatusServiceUnavailable, status)
@@ -50,7 +51,7 @@ func TestDatabaseIsGoneAndBack(t *testing.T) {
 	}
 	s.Await(t, s.Err, `"message":"not ready","check":"database"`)
 
-	d.unlock()
+	d.Accept()
 	eventually(t, patience, "it is ready again", s.IsReady)
 	require.Equal(t, completed, s.post(t, buyFund, s.key, body).body)
 	require.Equal(t, completed, s.post(t, buyFund, s.key, body).body)

@@ -144,7 +144,7 @@ func TestAnOperationOfAHostIsGrantedByName(t *testing.T) {
 
 	create := func(name string, operations ...string) (key string) {
 		wanted := subscription.Subscription{Name: name}
-		wanted.Grant(operations...)
+		wanted.Operations = operations
 		return newKey(t, app, wanted)
 	}
 	status := func(key, name string) int {
@@ -166,7 +166,7 @@ func TestAnOperationOfAHostIsGrantedByName(t *testing.T) {
 	require.NoError(t, err)
 	granted := map[string][]string{}
 	for _, s := range all {
-		granted[s.Name] = s.Granted()
+		granted[s.Name] = s.Operations
 	}
 	require.Equal(t, map[string][]string{"everything": manager.Operations(), "consents": {"RecordConsent"}, "sales": {"BuyFundFromCustomer"}}, granted)
 
@@ -182,7 +182,7 @@ func TestAnOperationOfAHostIsGrantedByName(t *testing.T) {
 	all, err = plain.List(t.Context())
 	require.NoError(t, err)
 	require.Equal(t, "consents", all[0].Name)
-	require.Equal(t, []string{"RecordConsent"}, all[0].Granted())
+	require.Equal(t, []string{"RecordConsent"}, all[0].Operations)
 	require.Equal(t, 3, all[0].RequestsPerSecond)
 }
 

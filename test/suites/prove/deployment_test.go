@@ -24,6 +24,7 @@ import (
 
 	"bankingapi/bootstrap"
 	"bankingapi/bootstrap/parts"
+	"bankingapi/test/kit/pgproxy"
 	"bankingapi/test/kit/service"
 	"bankingapi/test/kit/testdb"
 )
@@ -50,7 +51,7 @@ type deployment struct {
 // replica is one service of a deployment. Its address never changes.
 type replica struct {
 	bank    *service.Bank
-	proxy   *proxy // between it and Postgres; nil on SQLite
+	proxy   *pgproxy.Proxy // between it and Postgres; nil on SQLite
 	process *service.Process
 	app     *bootstrap.App // set instead of process if the service runs in the test process
 }
@@ -68,8 +69,8 @@ func deployOn(t *testing.T, b *service.Bank, replicas, groups int, adjust func(*
 	for range replicas {
 		r := &replica{bank: b.Replica(t)}
 		if b.Engine == testdb.EnginePostgres {
-			r.proxy = newProxy(t, b.DSN)
-			r.bank.On(r.proxy.dsn)
+			r.proxy = pgproxy.New(t, b.DSN)
+			r.bank.On(r.proxy.DSN)
 		}
 		r.bank.Set("http.address", service.FreeAddress(t)).Set("ops.address", service.FreeAddress(t)).
 			Set("tls.mode", "off").Set("log.level", "warn").Set("storage.statement_timeout", "2s").

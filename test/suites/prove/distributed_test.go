@@ -68,7 +68,7 @@ func TestLikeADistributedPostgres(t *testing.T) {
 		for range 2 {
 			one := &replica{bank: d.bank.Replica(t)}
 			one.bank.Set("http.address", service.FreeAddress(t)).Set("ops.address", service.FreeAddress(t)).
-				Set("tls.mode", "off").Set("log.level", "warn").Set("settlement.interval", "200ms")
+				Set("tls.mode", "off").Set("log.level", "warn").Set("settlement.interval", "200ms").Set("http.outcomes", "true")
 			unhurried(one.bank)
 			one.start(t)
 			d.replicas = append(d.replicas, one)
@@ -77,7 +77,8 @@ func TestLikeADistributedPostgres(t *testing.T) {
 			stop := lockInAnotherOrder(t, d, groups)
 			defer stop()
 		}
-		h, all := newHistory(), make([]int, groups)
+		d.backdate(t)
+		h, outcomes, all := newHistory(), d.readOutcomes(t, r), make([]int, groups)
 		for g := range all {
 			all[g] = g
 		}
@@ -86,6 +87,7 @@ func TestLikeADistributedPostgres(t *testing.T) {
 		rest(t.Context(), span)
 		l.finish(t, r)
 		took := time.Since(began)
+		outcomes.finish(t)
 		checkLedger(t, d.bank, h)
 		requireLinearizable(t, h)
 		counts := h.count()

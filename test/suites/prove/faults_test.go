@@ -98,25 +98,25 @@ func TestCommitCut(t *testing.T) {
 	require.Equal(t, opened, d.mustLookAt(t, 0))
 	d.awaitWell(t)
 
-	proxy.beforeCommit.Store(1)
+	proxy.BeforeCommit.Store(1)
 	require.Equal(t, result{verdict: unknown}, d.sell(t, 0))
 	require.Equal(t, opened, d.mustLookAt(t, 0), "the commit did not arrive")
 	require.Equal(t, result{verdict: completed}, d.sell(t, 0))
 	require.Equal(t, sold, d.mustLookAt(t, 0))
 
-	proxy.afterCommit.Store(1)
+	proxy.AfterCommit.Store(1)
 	require.Equal(t, result{verdict: unknown}, d.sell(t, 1))
 	require.Equal(t, soldTwice, d.mustLookAt(t, 0), "the commit succeeded")
 	require.Equal(t, result{completed, true}, d.sell(t, 1))
 	require.Equal(t, soldTwice, d.mustLookAt(t, 0), "the repeat has no effect")
-	require.EqualValues(t, 2, proxy.cuts.Load())
+	require.EqualValues(t, 2, proxy.Cuts.Load())
 
-	proxy.afterCommit.Store(1)
+	proxy.AfterCommit.Store(1)
 	got, record := d.store(t)
 	require.Equal(t, result{verdict: unknown}, got)
 	require.Equal(t, result{verdict: completed}, d.storeAgain(t, record))
 	require.Equal(t, stored{record}, d.mustList(t, 0), "once")
-	require.EqualValues(t, 3, proxy.cuts.Load())
+	require.EqualValues(t, 3, proxy.Cuts.Load())
 	d.bank.Verify(t)
 }
 
@@ -167,7 +167,7 @@ func TestNetworkAway(t *testing.T) {
 	d := deploy(t, testdb.EnginePostgres, 1, 1, func(b *service.Bank) { b.Set("storage.statement_timeout", "1s") })
 	require.Equal(t, result{verdict: completed}, d.sell(t, 0))
 	proxy := d.replicas[0].proxy
-	proxy.stall()
+	proxy.Stall()
 	longest := time.Duration(0)
 	for i := range 3 {
 		began := time.Now()
@@ -176,7 +176,7 @@ func TestNetworkAway(t *testing.T) {
 	}
 	require.Zero(t, d.unanswered)
 	require.False(t, d.replicas[0].process.IsReady())
-	proxy.flow()
+	proxy.Flow()
 	d.awaitWell(t)
 	for i := range 3 {
 		require.Equal(t, completed, d.sell(t, 1+i).verdict)
@@ -191,7 +191,7 @@ func TestNetworkAway(t *testing.T) {
 func TestPostgresInAnotherLanguage(t *testing.T) {
 	t.Parallel()
 	d := deploy(t, testdb.EnginePostgres, 1, 1, nil)
-	d.replicas[0].proxy.translate.Store(true)
+	d.replicas[0].proxy.Translate.Store(true)
 	require.Equal(t, result{verdict: completed}, d.sell(t, 0))
 	require.Equal(t, result{verdict: completed}, d.sell(t, 1))
 	require.Equal(t, result{completed, true}, d.sell(t, 1), "a CallerId that was used before")

@@ -39,6 +39,8 @@ func TestDiskFull(t *testing.T) {
 	b.On(filepath.Join(folder, "bank.db")).Migrate(t)
 	h, n := newHistory(), rounds(t)
 	d := deployOn(t, b, 1, n, nil)
+	d.backdate(t)
+	outcomes := d.readOutcomes(t, r)
 	full, large := 0, 0
 	for round := range n {
 		l := d.start(t, r, h, []int{round}, 4, 150)
@@ -65,10 +67,11 @@ func TestDiskFull(t *testing.T) {
 		}
 	}
 	require.Equal(t, large, stored)
+	told := outcomes.finish(t)
 	checkIntegrity(t, b)
 	checkLedger(t, b, h)
 	requireLinearizable(t, h)
-	figure(t, "full %d times under load: %s; nothing lost or doubled, no false answer, no restart", full, h)
+	figure(t, "full %d times under load: %s; %d outcomes read; nothing lost or doubled, no false answer, no restart", full, h, told)
 }
 
 // TestDiskOfPostgresFull fills the disk of the server. Postgres reports errors
@@ -82,7 +85,8 @@ func TestDiskOfPostgresFull(t *testing.T) {
 	s.moveTo(t, filepath.Join(folder, "data"))
 	s.start(t)
 	d := deployOn(t, s.bank(t), 1, n, nil)
-	h, large := newHistory(), 0
+	d.backdate(t)
+	h, outcomes, large := newHistory(), d.readOutcomes(t, r), 0
 	for round := range n {
 		l := d.start(t, r, h, []int{round}, 4, 150)
 		rest(t.Context(), 100*time.Millisecond)
@@ -103,9 +107,10 @@ func TestDiskOfPostgresFull(t *testing.T) {
 		d.awaitWell(t)
 		l.finish(t, r)
 	}
+	told := outcomes.finish(t)
 	checkLedger(t, d.bank, h)
 	requireLinearizable(t, h)
-	figure(t, "full %d times under load: %s; nothing lost or doubled, no false answer; the service recovered by itself", n, h)
+	figure(t, "full %d times under load: %s; %d outcomes read; nothing lost or doubled, no false answer; the service recovered by itself", n, h, told)
 }
 
 // fill writes a file until no space is left.

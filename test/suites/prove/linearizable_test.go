@@ -30,22 +30,22 @@ var (
 		one.start(t)
 	}}
 	connectionsCut = fault{"the connections of a service to Postgres were cut", func(_ *testing.T, d *deployment, r *rand.Rand) {
-		d.any(r).proxy.cutAll()
+		d.any(r).proxy.CutAll()
 	}}
 	commitsCut = fault{"commits were cut on their way to Postgres", func(_ *testing.T, d *deployment, r *rand.Rand) {
-		d.any(r).proxy.beforeCommit.Store(int32(1 + r.IntN(3)))
+		d.any(r).proxy.BeforeCommit.Store(int32(1 + r.IntN(3)))
 	}}
 	answersCut = fault{"the answers to commits were cut on their way from Postgres", func(_ *testing.T, d *deployment, r *rand.Rand) {
-		d.any(r).proxy.afterCommit.Store(int32(1 + r.IntN(3)))
+		d.any(r).proxy.AfterCommit.Store(int32(1 + r.IntN(3)))
 	}}
 	backendsTerminated = fault{"backends of Postgres were terminated", func(t *testing.T, d *deployment, _ *rand.Rand) {
 		terminate(t, d.db)
 	}}
 	networkStalled = fault{"the network to Postgres stalled", func(_ *testing.T, d *deployment, r *rand.Rand) {
 		one := d.any(r)
-		one.proxy.stall()
+		one.proxy.Stall()
 		rest(context.Background(), time.Duration(100+r.IntN(200))*time.Millisecond)
-		one.proxy.flow()
+		one.proxy.Flow()
 	}}
 	fileLocked = fault{"another program held the lock of the file", func(t *testing.T, d *deployment, r *rand.Rand) {
 		conn, err := d.db.Conn(t.Context())
@@ -132,8 +132,8 @@ func oneHistory(t *testing.T, r *rand.Rand, engine string, replicas, faults int,
 	rest(t.Context(), 200*time.Millisecond)
 	for _, one := range d.replicas {
 		if one.proxy != nil {
-			one.proxy.beforeCommit.Store(0)
-			one.proxy.afterCommit.Store(0)
+			one.proxy.BeforeCommit.Store(0)
+			one.proxy.AfterCommit.Store(0)
 		}
 	}
 	l.finish(t, r)

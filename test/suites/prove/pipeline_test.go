@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"bankingapi/test/kit/pgproxy"
 	"bankingapi/test/kit/service"
 	"bankingapi/test/kit/testdb"
 )
@@ -20,7 +21,7 @@ func splitDeployment(t *testing.T, groups int) *deployment {
 	d.client.Timeout = service.Patience
 	require.Equal(t, result{verdict: completed}, d.sell(t, 0))
 	require.Equal(t, result{verdict: completed}, d.sell(t, 1))
-	d.replicas[0].proxy.split.Store(true)
+	d.replicas[0].proxy.Split.Store(true)
 	return d
 }
 
@@ -71,9 +72,9 @@ func TestSplitPipeline(t *testing.T) {
 		t.Parallel()
 		d := splitDeployment(t, 1)
 		other := d.bank.Replica(t)
-		p := newProxy(t, d.bank.DSN)
-		p.split.Store(true)
-		other.On(p.dsn).Set("http.address", service.FreeAddress(t)).Set("ops.address", service.FreeAddress(t)).Set("tls.mode", "off")
+		p := pgproxy.New(t, d.bank.DSN)
+		p.Split.Store(true)
+		other.On(p.DSN).Set("http.address", service.FreeAddress(t)).Set("ops.address", service.FreeAddress(t)).Set("tls.mode", "off")
 		r := &replica{bank: other, proxy: p}
 		r.start(t)
 		const callers = 20

@@ -76,7 +76,7 @@ func TestPoolExhausted(t *testing.T) {
 		require.NoError(t, err)
 		var taken []*sql.Conn
 		for {
-			d.replicas[0].proxy.cutAll()
+			d.replicas[0].proxy.CutAll()
 			conn, err := others.Conn(t.Context())
 			if err != nil { // the service sometimes takes the connection first
 				break
@@ -84,7 +84,7 @@ func TestPoolExhausted(t *testing.T) {
 			taken = append(taken, conn)
 		}
 		eventually(t, service.Patience, "the service has no connection", func() bool {
-			d.replicas[0].proxy.cutAll()
+			d.replicas[0].proxy.CutAll()
 			return d.sell(t, 1).verdict == noEffect
 		})
 		for _, conn := range taken {

@@ -11,7 +11,6 @@ import (
 	"bankingapi/application/backoffice"
 	"bankingapi/bootstrap"
 	"bankingapi/domain/subscription"
-	"bankingapi/test/kit/testdb"
 )
 
 // TestTheLifeOfASaleTakesSeconds sells for two later days with a price change
@@ -102,30 +101,22 @@ func TestLimitsKeepTheRealTime(t *testing.T) {
 
 func TestReset(t *testing.T) {
 	t.Parallel()
-	for engine, dsn := range map[string]func(*testing.T) string{
-		bootstrap.SQLite:   func(t *testing.T) string { return testdb.SQLite(t) },
-		bootstrap.Postgres: func(t *testing.T) string { return testdb.Postgres(t) },
-	} {
-		t.Run(engine, func(t *testing.T) {
-			t.Parallel()
-			settings := bootstrap.SandboxSettings(t.TempDir())
-			settings.Storage.Driver, settings.Storage.DSN = engine, bootstrap.Secret(dsn(t))
-			p := partnerOf(t, settings)
-			before := p.book()
-			p.sell("a", demoSale)
-			p.sell("b", on(p.day(2), demoSale))
-			p.moveClock(`{"advance":"24h"}`)
-			require.Equal(t, 2, p.sales())
+	onEachEngine(t, func(t *testing.T, settings bootstrap.Settings) {
+		p := partnerOf(t, settings)
+		before := p.book()
+		p.sell("a", demoSale)
+		p.sell("b", on(p.day(2), demoSale))
+		p.moveClock(`{"advance":"24h"}`)
+		require.Equal(t, 2, p.sales())
 
-			require.Equal(t, http.StatusOK, p.send(http.MethodPost, "/_sandbox/reset", "").status)
-			after := p.book()
-			for _, kind := range []string{"prices", "holdings", "accounts", "sales", "notifications"} {
-				require.Equal(t, before[kind], after[kind], kind)
-			}
-			require.Len(t, after["postings"], len(before["postings"]))
-			require.WithinDuration(t, now(), p.bank.Now(), time.Minute)
-			require.Equal(t, 2, p.sell("a", demoSale).state(), "the key and the CallerId can be used")
-			require.Len(t, p.bank.Requests(0), 1)
-		})
-	}
+		require.Equal(t, http.StatusOK, p.send(http.MethodPost, "/_sandbox/reset", "").status)
+		after := p.book()
+		for _, kind := range []string{"prices", "holdings", "accounts", "sales", "notifications"} {
+			require.Equal(t, before[kind], after[kind], kind)
+		}
+		require.Len(t, after["postings"], len(before["postings"]))
+		require.WithinDuration(t, now(), p.bank.Now(), time.Minute)
+		require.Equal(t, 2, p.sell("a", demoSale).state(), "the key and the CallerId can be used")
+		require.Len(t, p.bank.Requests(0), 1)
+	})
 }

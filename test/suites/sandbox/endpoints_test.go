@@ -17,6 +17,7 @@ import (
 	"github.com/getkin/kin-openapi/openapi3"
 	"github.com/stretchr/testify/require"
 
+	"bankingapi/adapters/sandbox"
 	"bankingapi/bootstrap"
 	"bankingapi/domain/subscription"
 	"bankingapi/test/kit/testdb"
@@ -69,7 +70,7 @@ func TestRequestsAreKept(t *testing.T) {
 	require.NotContains(t, got.body, p.bank.Key)
 	require.NotContains(t, got.body, "very-secret")
 
-	var kept struct{ Requests []bootstrap.SandboxRequest }
+	var kept struct{ Requests []sandbox.Request }
 	require.NoError(t, json.Unmarshal([]byte(got.body), &kept))
 	require.Len(t, kept.Requests, 3, "without those of the sandbox itself")
 	lost, first := kept.Requests[1], kept.Requests[2]

@@ -87,10 +87,15 @@ func TestFaultsOfPushMessages(t *testing.T) {
 	require.Len(t, p.book()["notifications"], 1)
 }
 
+const takesValue = "Only slow takes a value: a duration of at most 60s, such as slow=2s."
+
 func TestUnknownFault(t *testing.T) {
 	t.Parallel()
 	p := newPartner(t)
-	for _, name := range []string{"explode", "slow=-1s", "slow=2h", "slow=x", "cut-after=2s", ""} {
+	for name, detail := range map[string]string{
+		"explode": "Must be one of unavailable-before, ", "slo": "Did you mean slow?",
+		"slow=-1s": takesValue, "slow=70s": takesValue, "slow=2h": takesValue, "slow=x": takesValue, "slow=": takesValue, "cut-after=2s": takesValue, "": "",
+	} {
 		got := p.sell("", demoSale, "Sandbox-Fault", name)
 		if name == "" {
 			require.Equal(t, 2, got.state())
@@ -98,6 +103,8 @@ func TestUnknownFault(t *testing.T) {
 		}
 		require.Equal(t, http.StatusBadRequest, got.status, name)
 		require.Equal(t, []string{"not-allowed"}, got.codes())
+		require.Contains(t, got.body, detail, name)
+		require.Contains(t, got.body, "The header Sandbox-Fault: ", name)
 	}
 	require.Equal(t, 1, p.sales())
 }
@@ -155,7 +162,10 @@ func TestArmedFaults(t *testing.T) {
 		`[{"fault":"cut-aftr"}]`:                              `Did you mean cut-after?`,
 		`[{"fault":"cut-after","operation":"Buy"}]`:           `"pointer":"/0/operation"`,
 		`[{"fault":"cut-after"},{"fault":"slow","count":-1}]`: `"pointer":"/1/count"`,
+		`[{"fault":"cut-after","count":0}]`:                   `"pointer":"/0/count"`,
+		`[{"fault":"cut-after","count":1001}]`:                `Must be from 1 to 1000.`,
 		`[{"fault":"cut-after","times":2}]`:                   `"code":"invalid-json"`,
+		`[] x`:                                                `"code":"invalid-json"`,
 		`{}`:                                                  `"code":"invalid-json"`,
 	} {
 		got := arm(body)

@@ -18,6 +18,7 @@ import (
 	"bankingapi/bootstrap"
 	"bankingapi/bootstrap/parts"
 	"bankingapi/test/fake"
+	"bankingapi/test/kit/testdb"
 )
 
 const (
@@ -61,6 +62,19 @@ func partnerOf(t *testing.T, settings bootstrap.Settings, more ...bootstrap.Opti
 		require.NoError(t, bank.Close(context.WithoutCancel(t.Context())))
 	})
 	return partner{t, bank, server.URL, t.Context()}
+}
+
+// onEachEngine runs a test with the settings of an empty sandbox on each engine.
+func onEachEngine(t *testing.T, test func(t *testing.T, settings bootstrap.Settings)) {
+	t.Helper()
+	for engine, dsn := range map[string]func(testing.TB) string{bootstrap.SQLite: testdb.SQLite, bootstrap.Postgres: testdb.Postgres} {
+		t.Run(engine, func(t *testing.T) {
+			t.Parallel()
+			settings := bootstrap.SandboxSettings(t.TempDir())
+			settings.Storage.Driver, settings.Storage.DSN = engine, bootstrap.Secret(dsn(t))
+			test(t, settings)
+		})
+	}
 }
 
 // answer is a response. Status 0 means that no whole answer came.

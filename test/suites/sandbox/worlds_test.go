@@ -11,7 +11,6 @@ import (
 
 	"bankingapi/bootstrap"
 	"bankingapi/domain/subscription"
-	"bankingapi/test/kit/testdb"
 )
 
 // with returns the partner with another key.
@@ -38,48 +37,40 @@ func (p partner) makeKey() string {
 // restart. Nothing of it reaches another key.
 func TestEachKeyHasItsOwnWorld(t *testing.T) {
 	t.Parallel()
-	for engine, dsn := range map[string]func(*testing.T) string{
-		bootstrap.SQLite:   func(t *testing.T) string { return testdb.SQLite(t) },
-		bootstrap.Postgres: func(t *testing.T) string { return testdb.Postgres(t) },
-	} {
-		t.Run(engine, func(t *testing.T) {
-			t.Parallel()
-			settings := bootstrap.SandboxSettings(t.TempDir())
-			settings.Storage.Driver, settings.Storage.DSN = engine, bootstrap.Secret(dsn(t))
-			p := partnerOf(t, settings)
-			key := p.makeKey()
-			ada, bob := p.with(key), p.with(p.makeKey())
-			sale := `{"Header":{"CallerId":"a"},"Parameters":[` + demoSale + `]}`
-			empty := ada(http.MethodGet, "/_sandbox/book", "").body
+	onEachEngine(t, func(t *testing.T, settings bootstrap.Settings) {
+		p := partnerOf(t, settings)
+		key := p.makeKey()
+		ada, bob := p.with(key), p.with(p.makeKey())
+		sale := `{"Header":{"CallerId":"a"},"Parameters":[` + demoSale + `]}`
+		empty := ada(http.MethodGet, "/_sandbox/book", "").body
 
-			require.Equal(t, 2, ada(http.MethodPost, sellPath, sale).state())
-			require.Equal(t, http.StatusOK, ada(http.MethodPut, "/_sandbox/clock", `{"advance":"240h"}`).status)
-			require.Equal(t, http.StatusOK, ada(http.MethodPut, "/_sandbox/faults", `[{"fault":"internal","count":9}]`).status)
-			for name, other := range map[string]func(string, string, string, ...string) answer{"bob": bob, "first": p.with(p.bank.Key)} {
-				require.Zero(t, len(rows(t, other(http.MethodGet, "/_sandbox/book", ""), "sales")), name)
-				require.Empty(t, rows(t, other(http.MethodGet, "/_sandbox/requests", ""), "requests"), name)
-				require.JSONEq(t, "[]", other(http.MethodGet, "/_sandbox/faults", "").body, name)
-				got := other(http.MethodPost, sellPath, sale)
-				require.Equal(t, 2, got.state(), got.body)
-				require.Empty(t, got.header.Get("Idempotent-Replayed"), "the CallerId is one of another world")
-				clock, err := time.Parse(time.RFC3339, got.header.Get("Sandbox-Clock"))
-				require.NoError(t, err)
-				require.WithinDuration(t, now(), clock, time.Minute, name)
-			}
-			require.Equal(t, http.StatusOK, bob(http.MethodPost, "/_sandbox/reset", "").status)
-			require.NotEqual(t, empty, ada(http.MethodGet, "/_sandbox/book", "").body, "a reset is one's own")
+		require.Equal(t, 2, ada(http.MethodPost, sellPath, sale).state())
+		require.Equal(t, http.StatusOK, ada(http.MethodPut, "/_sandbox/clock", `{"advance":"240h"}`).status)
+		require.Equal(t, http.StatusOK, ada(http.MethodPut, "/_sandbox/faults", `[{"fault":"internal","count":9}]`).status)
+		for name, other := range map[string]func(string, string, string, ...string) answer{"bob": bob, "first": p.with(p.bank.Key)} {
+			require.Zero(t, len(rows(t, other(http.MethodGet, "/_sandbox/book", ""), "sales")), name)
+			require.Empty(t, rows(t, other(http.MethodGet, "/_sandbox/requests", ""), "requests"), name)
+			require.JSONEq(t, "[]", other(http.MethodGet, "/_sandbox/faults", "").body, name)
+			got := other(http.MethodPost, sellPath, sale)
+			require.Equal(t, 2, got.state(), got.body)
+			require.Empty(t, got.header.Get("Idempotent-Replayed"), "the CallerId is one of another world")
+			clock, err := time.Parse(time.RFC3339, got.header.Get("Sandbox-Clock"))
+			require.NoError(t, err)
+			require.WithinDuration(t, now(), clock, time.Minute, name)
+		}
+		require.Equal(t, http.StatusOK, bob(http.MethodPost, "/_sandbox/reset", "").status)
+		require.NotEqual(t, empty, ada(http.MethodGet, "/_sandbox/book", "").body, "a reset is one's own")
 
-			suffixed := p.send(http.MethodPost, sellPath, sale, "Ocp-Apim-Subscription-Key", key+"-push-only")
-			require.Equal(t, []string{"operation-not-granted"}, suffixed.codes())
-			require.Equal(t, 2, ada(http.MethodPost, sellPath, sale, "Sandbox-Fault", "slow=0s").state(), "the key without a suffix is another caller")
+		suffixed := p.send(http.MethodPost, sellPath, sale, "Ocp-Apim-Subscription-Key", key+"-push-only")
+		require.Equal(t, []string{"operation-not-granted"}, suffixed.codes())
+		require.Equal(t, 2, ada(http.MethodPost, sellPath, sale, "Sandbox-Fault", "slow=0s").state(), "the key without a suffix is another caller")
 
-			require.NoError(t, p.bank.Close(context.WithoutCancel(t.Context())))
-			again := partnerOf(t, settings)
-			require.Len(t, rows(t, again.with(key)(http.MethodGet, "/_sandbox/book", ""), "sales"), 1)
-			now := again.with(key)(http.MethodGet, "/_sandbox/clock", "")
-			require.NotEqual(t, again.send(http.MethodGet, "/_sandbox/clock", "").body[:18], now.body[:18], "the clock of a world goes on")
-		})
-	}
+		require.NoError(t, p.bank.Close(context.WithoutCancel(t.Context())))
+		again := partnerOf(t, settings)
+		require.Len(t, rows(t, again.with(key)(http.MethodGet, "/_sandbox/book", ""), "sales"), 1)
+		now := again.with(key)(http.MethodGet, "/_sandbox/clock", "")
+		require.NotEqual(t, again.send(http.MethodGet, "/_sandbox/clock", "").body[:18], now.body[:18], "the clock of a world goes on")
+	})
 }
 
 // rows are what an answer has under a name.

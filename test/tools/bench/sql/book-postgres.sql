@@ -61,7 +61,7 @@ INSERT INTO sales (customer_no, operation_id, position, subscription, imkb_code,
     account_customer_no, branch_code, account_suffix, currency_code, selected_date, state, refusal, received_at, settled_at)
 SELECT 10000001 + 101 * (n % 10000), id, 0, 'bench', 'F01', 'EXAMPLE PORTFOY YONETIMI A.S.', 102, 1000000,
     10000001 + 101 * (n % 10000), 101, 351, 'TRY',
-    CASE WHEN fails THEN received_at::date + 1 ELSE current_date + 1 + (n / 10 % 30)::integer END,
+    CASE WHEN fails THEN received_at::date + 1 ELSE current_date + 2 + (n / 10 % 30)::integer END,
     CASE WHEN fails THEN 8 ELSE 1 END, CASE WHEN fails THEN 'holding-insufficient' ELSE '' END,
     received_at, CASE WHEN fails THEN received_at + interval '1 day' END
 FROM spread, LATERAL (SELECT n % 10 = 0 AS fails) fails

@@ -65,7 +65,7 @@ INSERT INTO sales (customer_no, operation_id, position, subscription, imkb_code,
     account_customer_no, branch_code, account_suffix, currency_code, selected_date, state, refusal, received_at, settled_at)
 SELECT 10000001 + 101 * (n % 10000), id, 0, 'bench', 'F01', 'EXAMPLE PORTFOY YONETIMI A.S.', 102, 1000000,
     10000001 + 101 * (n % 10000), 101, 351, 'TRY',
-    iif(fails, date(second, 'unixepoch', '+1 day'), date('now', printf('+%d days', 1 + n / 10 % 30))),
+    iif(fails, date(second, 'unixepoch', '+1 day'), date('now', printf('+%d days', 2 + n / 10 % 30))),
     iif(fails, 8, 1), iif(fails, 'holding-insufficient', ''),
     received_at, iif(fails, strftime('%Y-%m-%dT%H:%M:%S.000000Z', second, 'unixepoch', '+1 day'), NULL)
 FROM spread

@@ -1,4 +1,6 @@
-package prove_test
+// Package pgproxy is a network between a program and Postgres that a test can break:
+// connections are cut, at a commit if the test wants that, held or refused.
+package pgproxy
 
 import (
 	"bufio"
@@ -16,26 +18,25 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// proxy forwards the connections between a service and Postgres and injects
+// Proxy forwards the connections between a service and Postgres and injects
 // network faults. It parses the protocol, so that it can act on a commit.
-type proxy struct {
-	// dsn is the database through the proxy.
-	dsn string
+type Proxy struct {
+	DSN string // of the database through the proxy
 
 	network, address string
 	listener         net.Listener
 	running          sync.WaitGroup
-	// beforeCommit and afterCommit are the numbers of writing transactions to
+	// BeforeCommit and AfterCommit are the numbers of writing transactions to
 	// cut next: before the server gets the commit, or before the service gets
 	// the answer to it.
-	beforeCommit, afterCommit atomic.Int32
-	// cuts is the number of transactions that were cut.
-	cuts atomic.Int32
-	// translate makes the server speak another language.
-	translate atomic.Bool
-	// split adds a Sync after each command of a pipeline, as some middleboxes
+	BeforeCommit, AfterCommit atomic.Int32
+	// Cuts is the number of transactions that were cut.
+	Cuts atomic.Int32
+	// Translate makes the server speak another language.
+	Translate atomic.Bool
+	// Split adds a Sync after each command of a pipeline, as some middleboxes
 	// do. Commands outside a transaction are then committed one by one.
-	split atomic.Bool
+	Split atomic.Bool
 
 	mu      sync.Mutex
 	links   map[*link]struct{}
@@ -55,11 +56,12 @@ type link struct {
 // tens of statements.
 const maxEnds = 10_000
 
-func newProxy(t testing.TB, dsn string) *proxy {
+// New returns a proxy to a database whose DSN is a URL. It ends with the test.
+func New(t testing.TB, dsn string) *Proxy {
 	t.Helper()
 	config, err := pgx.ParseConfig(dsn)
 	require.NoError(t, err)
-	p := &proxy{links: map[*link]struct{}{}}
+	p := &Proxy{links: map[*link]struct{}{}}
 	p.network, p.address = pgconn.NetworkAddress(config.Host, config.Port)
 	p.listener, err = net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
@@ -70,18 +72,18 @@ func newProxy(t testing.TB, dsn string) *proxy {
 	query.Del("port")
 	query.Set("sslmode", "disable")
 	u.RawQuery, u.Host = query.Encode(), p.listener.Addr().String()
-	p.dsn = u.String()
-	p.running.Go(p.accept)
+	p.DSN = u.String()
+	p.running.Go(p.serve)
 	t.Cleanup(func() {
 		_ = p.listener.Close()
-		p.flow()
-		p.refuse()
+		p.Flow()
+		p.Refuse()
 		p.running.Wait()
 	})
 	return p
 }
 
-func (p *proxy) accept() {
+func (p *Proxy) serve() {
 	for {
 		service, err := p.listener.Accept()
 		if err != nil {
@@ -116,7 +118,7 @@ func reset(c net.Conn) {
 	_ = c.Close()
 }
 
-func (p *proxy) cut(l *link) {
+func (p *Proxy) cut(l *link) {
 	p.mu.Lock()
 	delete(p.links, l)
 	p.mu.Unlock()
@@ -124,8 +126,8 @@ func (p *proxy) cut(l *link) {
 	reset(l.server)
 }
 
-// cutAll closes all open connections.
-func (p *proxy) cutAll() {
+// CutAll closes all open connections.
+func (p *Proxy) CutAll() {
 	p.mu.Lock()
 	var all []*link
 	for l := range p.links {
@@ -137,17 +139,24 @@ func (p *proxy) cutAll() {
 	}
 }
 
-// refuse closes all connections and every new one from now on.
-func (p *proxy) refuse() {
-	p.mu.Lock()
-	p.closed = true
-	p.mu.Unlock()
-	p.cutAll()
+// Refuse closes all connections and every new one until Accept.
+func (p *Proxy) Refuse() {
+	p.setClosed(true)
+	p.CutAll()
 }
 
-// stall holds all bytes in both directions until flow, like a network that
+// Accept lets connections through again.
+func (p *Proxy) Accept() { p.setClosed(false) }
+
+func (p *Proxy) setClosed(closed bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.closed = closed
+}
+
+// Stall holds all bytes in both directions until Flow, like a network that
 // drops packets.
-func (p *proxy) stall() {
+func (p *Proxy) Stall() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.stalled == nil {
@@ -155,7 +164,8 @@ func (p *proxy) stall() {
 	}
 }
 
-func (p *proxy) flow() {
+// Flow ends a Stall.
+func (p *Proxy) Flow() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.stalled != nil {
@@ -164,7 +174,7 @@ func (p *proxy) flow() {
 	}
 }
 
-func (p *proxy) wait() {
+func (p *Proxy) wait() {
 	p.mu.Lock()
 	stalled := p.stalled
 	p.mu.Unlock()
@@ -187,7 +197,7 @@ func take(n *atomic.Int32) bool {
 }
 
 // toServer forwards what the service sends.
-func (p *proxy) toServer(l *link) {
+func (p *Proxy) toServer(l *link) {
 	defer p.cut(l)
 	in, out := bufio.NewReaderSize(l.service, 64<<10), bufio.NewWriterSize(l.server, 64<<10)
 	// The first message has no type.
@@ -206,7 +216,7 @@ func (p *proxy) toServer(l *link) {
 	p.forward(in, out, func(kind byte, body []byte) verb {
 		switch kind {
 		case 'E': // 'F' (function call) and 'c' (copy) are never used
-			if p.split.Load() {
+			if p.Split.Load() {
 				l.ends <- false
 				return passAndSync
 			}
@@ -224,7 +234,7 @@ func (p *proxy) toServer(l *link) {
 			case command == "rollback":
 				begun, writes = false, false
 			case command == "commit":
-				strike := writes && take(&p.beforeCommit)
+				strike := writes && take(&p.BeforeCommit)
 				begun, writes = false, false
 				return cutIf(strike)
 			case strings.Contains(command, "insert into "), strings.Contains(command, "update "):
@@ -233,7 +243,7 @@ func (p *proxy) toServer(l *link) {
 		case 'S': // Sync: ends the pipeline and its transaction
 			l.ends <- true
 			if !begun {
-				strike := writes && take(&p.beforeCommit)
+				strike := writes && take(&p.BeforeCommit)
 				writes = false
 				return cutIf(strike)
 			}
@@ -243,7 +253,7 @@ func (p *proxy) toServer(l *link) {
 }
 
 // toService forwards what the server answers.
-func (p *proxy) toService(l *link) {
+func (p *Proxy) toService(l *link) {
 	defer p.cut(l)
 	in, out := bufio.NewReaderSize(l.server, 64<<10), bufio.NewWriterSize(l.service, 64<<10)
 	wrote := false
@@ -254,14 +264,14 @@ func (p *proxy) toService(l *link) {
 			wrote = wrote || strings.HasPrefix(text(body), "INSERT ") && text(body) != "INSERT 0 0"
 		case 'E':
 			wrote = false
-			if p.translate.Load() && text(body) == "SERROR" {
+			if p.Translate.Load() && text(body) == "SERROR" {
 				copy(body, "SOUPS!") // same length; the code follows
 			}
 		case 'Z':
 			asked := first || <-l.ends // the first one ends the login
 			first = false
 			if body[0] == 'I' { // the transaction has ended
-				strike := wrote && take(&p.afterCommit)
+				strike := wrote && take(&p.AfterCommit)
 				wrote = false
 				if strike {
 					return cut
@@ -305,7 +315,7 @@ func cutIf(strike bool) verb {
 }
 
 // forward copies messages until one is cut.
-func (p *proxy) forward(in *bufio.Reader, out *bufio.Writer, decide func(kind byte, body []byte) verb) {
+func (p *Proxy) forward(in *bufio.Reader, out *bufio.Writer, decide func(kind byte, body []byte) verb) {
 	var head [5]byte
 	var body []byte
 	for {
@@ -328,7 +338,7 @@ func (p *proxy) forward(in *bufio.Reader, out *bufio.Writer, decide func(kind by
 		}
 		todo := decide(head[0], body)
 		if todo == cut {
-			p.cuts.Add(1)
+			p.Cuts.Add(1)
 			return
 		}
 		if todo == drop {

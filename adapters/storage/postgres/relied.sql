@@ -1,0 +1,64 @@
+WITH relied AS (
+    -- The first thing that is wrong with the tables on which the program relies, as a
+    -- sentence with the SQL that mends it, and the schema of the book. There is always one
+    -- row; both are empty if nothing is wrong, or if there is no book.
+    --
+    -- $1 are the tables in JSON (storage.Relied), $2 is the table with the version of the
+    -- schema, and $3 is the schema of the book, or empty while it is not known. $4 are the
+    -- sentences, in which %1$s is the name of the table, %2$s what it is about, %3$s the
+    -- schema of the book and %4$s the role.
+    SELECT to_regclass(r."Table")::oid AS oid, r."Table" AS name, r."Columns" AS columns, r."Keys" AS keys, r."Checks" AS checks, r."Rights" AS rights
+    FROM jsonb_to_recordset($1::text::jsonb) AS r("Table" text, "Columns" text[], "Keys" text[], "Checks" text[], "Rights" text[])
+    WHERE to_regclass(r."Table") IS NOT NULL
+), parts AS (
+    SELECT oid, name FROM relied
+    UNION SELECT i.inhrelid, r.name FROM relied r JOIN pg_inherits i ON i.inhparent = r.oid
+), home AS (
+    SELECT COALESCE(NULLIF($3::text, ''), (
+        SELECT n.nspname FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.oid = to_regclass($2::text)
+    )) AS name
+), flaws (number, name, object) AS ( -- each has a line in relied.txt
+    SELECT 1, c.oid::regclass::text, n.nspname::text
+    FROM relied r JOIN pg_class c ON c.oid = r.oid JOIN pg_namespace n ON n.oid = c.relnamespace, home WHERE n.nspname <> home.name
+
+    UNION ALL SELECT 2, r.name, ''
+    FROM relied r JOIN pg_class c ON c.oid = r.oid WHERE c.relkind NOT IN ('r', 'p')
+
+    UNION ALL SELECT 3, r.name, c.oid::regclass::text
+    FROM parts r JOIN pg_class c ON c.oid = r.oid WHERE c.relpersistence <> 'p'
+
+    UNION ALL SELECT 4, r.name, array_to_string(r.keys, ', ')
+    FROM relied r WHERE NOT EXISTS (
+        SELECT FROM pg_index i
+        WHERE i.indrelid = r.oid AND i.indisunique AND i.indisvalid AND i.indimmediate AND i.indpred IS NULL AND i.indexprs IS NULL
+        AND r.keys = (
+            SELECT array_agg(a.attname::text ORDER BY a.attname::text COLLATE "C") FROM pg_attribute a
+            WHERE a.attrelid = r.oid AND a.attnum = ANY ((string_to_array(i.indkey::text, ' ')::int[])[1:i.indnkeyatts])
+        )
+    )
+
+    UNION ALL SELECT 5, r.name, condition
+    FROM relied r, unnest(r.checks) AS k(condition) WHERE NOT EXISTS (
+        SELECT FROM pg_constraint c WHERE c.conrelid = r.oid AND c.contype = 'c'
+        AND replace(pg_get_constraintdef(c.oid), '"', '') = 'CHECK ((' || condition || '))'
+    )
+
+    UNION ALL SELECT 6, r.oid::regclass::text, quote_ident(t.tgname)
+    FROM parts r JOIN pg_trigger t ON t.tgrelid = r.oid WHERE NOT t.tgisinternal AND t.tgenabled NOT IN ('D', 'R')
+
+    UNION ALL SELECT 7, r.name, quote_ident(w.rulename)
+    FROM relied r JOIN pg_rewrite w ON w.ev_class = r.oid WHERE w.ev_enabled NOT IN ('D', 'R')
+
+    UNION ALL SELECT 8, r.name, ''
+    FROM relied r WHERE row_security_active(r.oid)
+
+    UNION ALL SELECT 9, r.name, quote_ident(a.attname)
+    FROM relied r JOIN pg_attribute a ON a.attrelid = r.oid
+    WHERE a.attnum > 0 AND NOT a.attisdropped AND a.attnotnull AND NOT a.atthasdef AND a.attidentity = '' AND NOT a.attname::text = ANY (r.columns)
+
+    UNION ALL SELECT 10, r.name, kind
+    FROM relied r, unnest(r.rights) AS p(kind)
+    WHERE NOT CASE kind WHEN 'DELETE' THEN has_table_privilege(r.oid, kind) ELSE has_any_column_privilege(r.oid, kind) END
+)
+SELECT COALESCE(format(($4::text[])[f.number], f.name, f.object, quote_ident(home.name), quote_ident(current_user)), ''), COALESCE(home.name, '')
+FROM home LEFT JOIN flaws f ON true ORDER BY f.number, f.name, f.object LIMIT 1

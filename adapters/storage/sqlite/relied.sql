@@ -1,0 +1,29 @@
+-- What is wrong with the tables on which the program relies, as sentences, the first
+-- ones first. ?1 are the tables in JSON (storage.Relied).
+WITH relied AS (
+    SELECT value ->> 'Table' AS name, value -> 'Columns' AS columns, value -> 'Keys' AS keys, value -> 'Checks' AS checks FROM json_each(?1)
+), objects AS (
+    SELECT r.name AS owner, m.type, m.name, r.checks,
+        replace(replace(replace(replace(m.sql, ' ', ''), char(9), ''), char(10), ''), char(13), '') AS definition
+    FROM sqlite_schema m JOIN relied r ON r.name = m.tbl_name COLLATE NOCASE
+), columns AS (
+    SELECT r.name AS owner, c.name, c.pk, r.keys, c."notnull" AND c.dflt_value IS NULL AND c.name NOT IN (SELECT value FROM json_each(r.columns)) AS missing
+    FROM sqlite_schema m JOIN relied r ON r.name = m.name COLLATE NOCASE, pragma_table_info(m.name) c WHERE m.type = 'table'
+), flaws (number, sentence) AS (
+    SELECT 0, 'The table ' || owner || ' has the trigger ' || name || ', which may change or swallow rows. Run: DROP TRIGGER ' || name
+    FROM objects WHERE type = 'trigger'
+
+    UNION ALL SELECT 1, owner || ' is not a table, so that its rows may be elsewhere. Restore a backup.' FROM objects WHERE type = 'view'
+
+    UNION ALL SELECT 2, 'The table ' || owner || ' lacks the condition ' || c.value || ', on which a sale relies. Restore a backup.'
+    FROM objects, json_each(checks) c WHERE objects.type = 'table' AND instr(definition, 'CHECK(' || replace(c.value, ' ', '') || ')') = 0
+
+    UNION ALL SELECT 3, 'The column ' || name || ' of the table ' || owner || ' needs a value, and the program does not know it. Give it a default, or restore a backup.'
+    FROM columns WHERE missing
+
+    UNION ALL SELECT 4, 'The table ' || owner || ' has no key (' || (SELECT group_concat(value, ', ' ORDER BY key) FROM json_each(keys)) ||
+        '), so that rows may be there twice. Restore a backup.'
+    FROM columns WHERE pk > 0 GROUP BY owner
+    HAVING group_concat(name, ', ' ORDER BY name) <> (SELECT group_concat(value, ', ' ORDER BY key) FROM json_each(keys))
+)
+SELECT sentence FROM flaws ORDER BY number, sentence LIMIT 1

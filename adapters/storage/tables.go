@@ -1,0 +1,152 @@
+package storage
+
+import (
+	"context"
+	"strconv"
+	"strings"
+	"sync/atomic"
+
+	"gorm.io/gorm"
+	"gorm.io/gorm/schema"
+
+	"bankingapi/adapters/storage/batch"
+	"bankingapi/domain/fund"
+	"bankingapi/domain/operation"
+	"bankingapi/domain/trail"
+)
+
+// table is a table with its statements. Those that nothing needs are nil.
+type table[R any] struct {
+	*batch.Table[R]
+	find     *batch.Query[R]
+	add, put *batch.Statement[R]
+	// leaves says how the rows enter the trail, unless they do so with an operation.
+	leaves *leafKind[R]
+}
+
+// modelNames gives the model SaleRow the table sales.
+var modelNames = strings.NewReplacer("Row", "")
+
+// newDatabase returns a database with all tables and statements.
+func newDatabase(e *Engine, db *batch.DB, prefix string) *database {
+	d := &database{DB: db, engine: e, prefix: prefix, writes: e.DB, reads: e.Reads, secret: new(atomic.Pointer[[]byte]), checks: new(Checks)}
+
+	holdings := open(d, &d.holdings)
+	holdings.find, holdings.put, holdings.add = holdings.Find(batch.ForUpdate, "", "units"), holdings.Upsert("units"), holdings.Insert().Racing()
+
+	accounts := open(d, &d.accounts)
+	accounts.find, accounts.put, accounts.add = accounts.Find(batch.ForUpdate, "", "balance"), accounts.Upsert("balance"), accounts.Insert().Racing()
+
+	prices := open(d, &d.prices.table)
+	columns := []string{"imkb_code", "holder_corporation_name", "price", "currency_code", "valid_from"}
+	prices.find, prices.add = prices.Find(batch.NoLock, "", columns...), prices.Upsert()
+	key := prices.Select("imkb_code", "holder_corporation_name", "valid_from")
+	d.prices.findCurrent = prices.Lookup("find current "+prices.Name, batch.Lookup{
+		Select: prices.Select(append(columns, "price_id")...),
+		Where:  []batch.Condition{{Column: key[0], Operator: "="}, {Column: key[1], Operator: "="}, {Column: key[2], Operator: "<="}},
+		Order:  NewestPrice,
+	})
+	prices.leaves = &leafKind[PriceRow]{
+		kind: trail.Priced, table: prices.Table, row: "prices", what: "price",
+		id:   func(r *PriceRow) operation.ID { return trail.PriceID(r.PriceID) },
+		text: func(id operation.ID) string { return strconv.FormatInt(trail.ParsePriceID(id), 10) },
+	}
+
+	operations := open(d, &d.operations.table)
+	operations.find = operations.Find(batch.NoLock, "", "operation_id", "fingerprint", "state", "faults")
+	operations.add, operations.put = operations.Insert().Racing(), operations.Update("state", "faults")
+
+	sales := open(d, &d.sales.table)
+	sales.find, sales.add = sales.Find(batch.SkipLocked, "t."+recorded, "state"), sales.Insert()
+	sales.put = sales.Update("state", "settled_price_id", "settled_price", "proceeds", "refusal", "settled_at")
+	d.sales.listed = newTable[listedSaleRow](d)
+	d.sales.listed.Name = sales.Name
+
+	postings := open(d, &d.postings.table)
+	postings.add = postings.Insert()
+	postings.leaves = &leafKind[PostingRow]{ // of postings that belong to no sale
+		kind: trail.Posted, table: postings.Table, row: "postings", what: "postings of", text: operation.ID.String,
+		id: func(r *PostingRow) operation.ID { return operation.ID(r.OperationID) },
+		rows: func(tx *gorm.DB) *gorm.DB {
+			return tx.Where("t.kind <> ?", int64(fund.SalePosting)).Order("t.operation_id")
+		},
+	}
+	all := *postings.Table
+	all.Name = strings.ReplaceAll(allPostings, "{{prefix}}", prefix)
+	d.postings.all = &all
+
+	transfers := open(d, &d.transfers)
+	transfers.add = transfers.Insert()
+
+	notifications := open(d, &d.notifications.table)
+	notifications.find, notifications.add = notifications.Find(batch.NoLock, "", "operation_id"), notifications.Upsert()
+	d.notifications.remove = notifications.Delete("")
+	notifications.leaves = &leafKind[NotificationRow]{ // of the rows that one act has emptied
+		kind: trail.Erased, table: notifications.Table, row: "notifications", what: "erasure", text: operation.ID.String,
+		id:   func(r *NotificationRow) operation.ID { return operation.ID(r.ErasureID) },
+		rows: func(tx *gorm.DB) *gorm.DB { return tx.Where("t.user_id = ''").Order("t.erasure_id") },
+	}
+	identities := newTable[identityRow](d)
+	identities.Name = notifications.Name
+	d.notifications.removeErased = identities.Delete("EXISTS (SELECT 1 FROM "+identities.Name+" e WHERE e.user_id = '' AND e.digest = {erased})", "erased")
+
+	subscriptions := open(d, &d.subscriptions.table)
+	columns = batch.Names(subscriptions.Columns)
+	subscriptions.find, subscriptions.add = subscriptions.Find(batch.ForUpdate, "", columns...), subscriptions.Insert().Racing()
+	subscriptions.put, d.subscriptions.use = subscriptions.Update(columns[1:]...), subscriptions.Update(neverLogged...)
+	subscriptions.leaves = &leafKind[SubscriptionRow]{
+		kind: trail.Changed, table: subscriptions.Table, row: "subscriptions", skip: neverLogged, what: "subscription",
+		id:   func(r *SubscriptionRow) operation.ID { return trail.NameID(r.Name) },
+		text: func(id operation.ID) string { return strconv.Quote(id.String()) },
+		name: func(r *SubscriptionRow) string { return strconv.Quote(r.Name) },
+	}
+
+	refusals, refusedSales := open(d, &d.refusals.table), open(d, &d.refusals.sales)
+	refusals.add, refusedSales.add = refusals.Insert(), refusedSales.Insert()
+
+	reversals := open(d, &d.reversals.table)
+	reversals.find, reversals.add = reversals.Find(batch.NoLock, "", "reversal_id"), reversals.Insert().Racing()
+	reversals.leaves = &leafKind[ReversalRow]{
+		kind: trail.Reversed, table: reversals.Table, row: "reversals", what: "reversal of operation", text: operation.ID.String,
+		id: func(r *ReversalRow) operation.ID { return operation.ID(r.OperationID) },
+	}
+
+	audits := open(d, &d.audits)
+	audits.add = audits.Insert()
+	audits.leaves = &leafKind[AuditRow]{
+		kind: trail.Act, table: audits.Table, row: "audits", what: "act", text: operation.ID.String,
+		id: func(r *AuditRow) operation.ID { return operation.ID(r.AuditID) },
+	}
+
+	calendars := open(d, &d.calendars)
+	calendars.find, calendars.add, calendars.put = calendars.Find(batch.ForUpdate, "", "closed_days"), calendars.Insert(), calendars.Update("closed_days")
+
+	outcomes, counters := open(d, &d.outcomes.table), open(d, &d.outcomes.counters)
+	outcomes.find, outcomes.add = outcomes.Find(batch.NoLock, "", "number"), outcomes.Insert()
+	counters.find, counters.put = counters.Find(batch.ForUpdate, "", "last"), counters.Update("last")
+
+	d.marked, d.properties = newTable[MarkRow](d), newTable[PropertyRow](d)
+	d.batches, d.trailHashes, d.trailLogs = newTable[TrailBatchRow](d), newTable[TrailHashRow](d), newTable[TrailLogRow](d)
+	d.trail = newTrailWriter(d.batches, d.trailHashes, d.trailLogs)
+	return d
+}
+
+func newTable[R any](d *database) *batch.Table[R] {
+	return batch.NewTable[R](d.engine.Dialect, schema.NamingStrategy{TablePrefix: d.prefix, NameReplacer: modelNames})
+}
+
+// open gives a table its columns.
+func open[R any](d *database, t *table[R]) *table[R] {
+	t.Table = newTable[R](d)
+	return t
+}
+
+// lookUp finds the row of one key. It is nil if there is none.
+func lookUp[R any](ctx context.Context, s batch.Session, q *batch.Query[R], key R) (found *R, err error) {
+	err = s.Exchange(ctx, q.Request([]R{key}, func(_ int, row *R) error {
+		kept := *row
+		found = &kept
+		return nil
+	}))
+	return found, err
+}

@@ -1,0 +1,192 @@
+package bootstrap
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"go.uber.org/fx"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+
+	"bankingapi/adapters/telemetry"
+	"bankingapi/application/backoffice"
+	"bankingapi/application/buyfund"
+	"bankingapi/application/subscriptions"
+	"bankingapi/domain/audit"
+)
+
+// chore is what the service does by itself: when it starts, unless it waits, and then once
+// in each interval.
+type chore struct {
+	isWanted bool
+	interval time.Duration
+	waits    bool
+	level    zapcore.Level // of an error in the log, with this text
+	failed   string
+	do       func(context.Context) error
+}
+
+// background is the service as its chores see it.
+type background struct{ *App }
+
+// chores are what the service does by itself. A command, which needs an existing book, does
+// not erase, and leaves telling risks and showing metrics to the service.
+func (a background) chores() []chore {
+	s, p, isService := a.settings, a.parts, !a.storage.MustExist
+	migrate := func(ctx context.Context) error { return a.migrator.Retry(a.acts.Begin(ctx, migrateAct, "", "")) }
+	return []chore{
+		{true, 2 * time.Second, false, zap.WarnLevel, "the schema could not be migrated yet", migrate},
+		{true, subscriptions.RefreshEvery, true, zap.WarnLevel, "subscriptions could not be read", p.Directory.Refresh},
+		{true, time.Minute, true, zap.WarnLevel, usageFailed, func(ctx context.Context) error { return p.Directory.KeepUsage(ctx, p.Store.Usage) }},
+		{true, time.Second, true, zap.DebugLevel, "lookups could not be prepared: they are slower", p.Store.Index},
+		{s.Trail.Interval > 0, s.Trail.Interval, false, zap.WarnLevel, "the trail could not be sealed: it waits", p.Trail.Round},
+		{isService, risksEvery, false, zap.DebugLevel, "the database could not be asked what may lose data", a.tellRisks()},
+		{isService, 10 * time.Minute, false, zap.DebugLevel, "the last verify could not be read", a.watch()},
+		{isService && s.Retention.Notifications > 0, time.Hour, false, zap.WarnLevel, "old messages could not be erased: the service tries again in an hour", a.eraseOldMessages},
+		{s.Settlement.Enabled, s.Settlement.Interval, false, 0, "", a.settleDueSales()},
+	}
+}
+
+// hook does the chores from the start of the service to its stop.
+func (a background) hook() fx.Hook {
+	ctx, cancel := context.WithCancel(context.Background())
+	var running sync.WaitGroup
+	chores := a.chores()
+	return fx.StartStopHook(
+		func() {
+			for _, c := range chores {
+				if c.isWanted {
+					running.Go(func() { a.keepDoing(ctx, c) })
+				}
+			}
+		},
+		func() {
+			cancel()
+			running.Wait()
+		},
+	)
+}
+
+// keepDoing does a chore until ctx ends. A round that was cut short is no failure.
+func (a background) keepDoing(ctx context.Context, c chore) {
+	ticker := time.NewTicker(c.interval)
+	defer ticker.Stop()
+	for {
+		if !c.waits {
+			if err := c.do(ctx); err != nil && ctx.Err() == nil {
+				a.log.Log(c.level, c.failed, zap.Error(err))
+			}
+		}
+		c.waits = false
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+		}
+	}
+}
+
+// risksEvery is how often a storage that cannot be asked is asked again.
+const risksEvery = 5 * time.Second
+
+// tellRisks tells each risk once the storage answers.
+func (a background) tellRisks() func(context.Context) error {
+	told := false
+	return func(ctx context.Context) error {
+		if told {
+			return nil
+		}
+		ctx, cancel := context.WithTimeout(ctx, risksEvery)
+		defer cancel()
+		risks, err := a.parts.Store.Risks(ctx)
+		for _, r := range risks {
+			a.log.Warn("the database may lose data", zap.String("risk", r.Detail))
+		}
+		told = err == nil
+		return err
+	}
+}
+
+// verifiedSince is how old an answer to when the book was verified last may be.
+const verifiedSince = 90 * 24 * time.Hour
+
+// watch shows in the metrics what an operator must not miss. The chore asks when the book
+// was verified last.
+func (a background) watch() func(context.Context) error {
+	var last atomic.Pointer[audit.Act]
+	p := a.parts
+	p.Metrics.Watch(telemetry.Watched{
+		Checks: p.Readiness.Results, CertificateEnd: p.API.CertificateEnd, KeyEnds: p.Directory.KeyEnds,
+		Verified: func() (at time.Time, isCorrect bool) {
+			if act := last.Load(); act != nil {
+				return act.At, backoffice.Held(act.Details)
+			}
+			return at, false
+		},
+	})
+	return func(ctx context.Context) error {
+		ctx, cancel := context.WithTimeout(ctx, a.settings.Storage.StatementTimeout)
+		defer cancel()
+		act, err := p.Office.LastVerified(ctx, a.bank().Add(-verifiedSince))
+		if err == nil {
+			last.Store(act)
+		}
+		return err
+	}
+}
+
+// eraseOldMessages erases the personal data of messages as the settings say, once a day is over.
+func (a background) eraseOldMessages(ctx context.Context) error {
+	erased, err := a.parts.Office.KeepFor(ctx, a.settings.Retention.Notifications)
+	if erased > 0 {
+		a.log.Info("old messages were erased", zap.Int64("messages", erased))
+	}
+	return err
+}
+
+// countShare is how many times as long as a count of the due sales took there is none.
+// Millions may wait for a price.
+const countShare = 100
+
+// settleDueSales settles, and reports errors and what is left itself.
+func (a background) settleDueSales() func(context.Context) error {
+	p := a.parts
+	settle := func(ctx context.Context) (buyfund.Settlement, error) {
+		if _, err := a.checkClock(ctx, p.Store); err != nil {
+			return buyfund.Settlement{}, err
+		}
+		return p.Buyer.SettleDue(ctx)
+	}
+	if p.Sandbox != nil {
+		settle = p.Sandbox.SettleDue
+	}
+	var count time.Time // when the due sales are counted next
+	return func(ctx context.Context) error {
+		settled, err := settle(ctx)
+		if ctx.Err() != nil {
+			return nil
+		}
+		p.Metrics.Settled(settled, err)
+		p.Console.Settled(settled)
+		counts := []zap.Field{zap.Int("completed", settled.Completed), zap.Int("failed", settled.Failed)}
+		switch {
+		case err != nil:
+			a.log.Warn("due sales could not be settled: they stay due", append(counts, zap.Error(err))...)
+		case settled != buyfund.Settlement{}:
+			a.log.Info("due sales are settled", counts...)
+		}
+		began := a.now()
+		if began.Before(count) {
+			return nil
+		}
+		ctx, cancel := context.WithTimeout(ctx, a.settings.Storage.StatementTimeout)
+		defer cancel()
+		if due, err := p.Buyer.CountDue(ctx); err == nil { // the round has said what is wrong
+			p.Metrics.Due(due.ForSettling, due.PriceSales(), due.Lag(a.bank()))
+		}
+		count = a.now().Add(countShare * a.now().Sub(began))
+		return nil
+	}
+}
