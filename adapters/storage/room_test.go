@@ -45,8 +45,12 @@ func TestASaleIsSmall(t *testing.T) {
 	s := testdb.OpenPostgres(t, dsn)
 	newBank(t, s, each)
 	db := connect(t, "pgx", dsn)
+	// Rewritten: dead versions of the positions stay as long as an ANALYZE of the server looks
+	// at the book, which is no matter of a sale.
 	stored := func() (bytes int) {
 		t.Helper()
+		_, err := db.ExecContext(t.Context(), "VACUUM FULL")
+		require.NoError(t, err)
 		require.NoError(t, db.QueryRowContext(t.Context(), "SELECT sum(pg_total_relation_size(oid)) FROM pg_class WHERE relkind = 'r' AND relnamespace = 'public'::regnamespace").Scan(&bytes))
 		return bytes
 	}
@@ -58,12 +62,12 @@ func TestASaleIsSmall(t *testing.T) {
 		}
 		require.NoError(t, settle(t.Context(), s, today, sales...))
 	}
-	batch() // new pages of the tables and the first versions of the positions
+	batch()
 	before := stored()
 	for range batches {
 		batch()
 	}
-	require.Less(t, (stored()-before)/(batches*each), 850, "bytes stored for a sale: they are about 740")
+	require.Less(t, (stored()-before)/(batches*each), 800, "bytes stored for a sale: they are about 740")
 }
 
 // A service whose role does not own the tables imports too.
