@@ -53,6 +53,8 @@ type Settings struct {
 	Settlement Settlement
 	// Retention says how long personal data are kept, in days. 0 is for ever.
 	Retention struct{ Notifications int }
+	// Import says by how many percent imported prices may change. 0 is no limit.
+	Import struct{ PriceChangeLimit int }
 	// Trail is the log that proves what happened.
 	Trail struct {
 		Enabled  bool // false writes no leaves. What is written then looks added later

@@ -55,6 +55,7 @@ func TestDefaultSettingsAreThoseOfTheDocuments(t *testing.T) {
 		"bank.cut_off":              "",
 		"settlement.price":          "newest",
 		"settlement.not_before":     "00:00",
+		"import.price_change_limit": "20",
 		"retention.notifications":   "0",
 		"http.outcomes":             "false",
 		"settlement.enabled":        "true",

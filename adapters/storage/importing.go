@@ -23,6 +23,7 @@ const chunk = 1000
 type imports struct{ leafMaker }
 
 func (i imports) Prices(ctx context.Context, lines backoffice.Lines[fund.Price], written func(int64)) (imported backoffice.Imported, err error) {
+	limit := backoffice.ImportOptionsOf(ctx).PriceChangeLimit
 	err = i.Transact(ctx, func(session batch.Session) error {
 		changed := new(backoffice.ChangedPrices)
 		imported = backoffice.Imported{}
@@ -34,7 +35,17 @@ func (i imports) Prices(ctx context.Context, lines backoffice.Lines[fund.Price],
 			add := i.prices.add.Request(rows)
 			add.Settled = true
 			compared := i.prices.lookup(ids, func(key int, p fund.Price) { changed.Compare(part[key].line, p, part[key].value) })
-			if err := session.Exchange(ctx, found, add, compared); err != nil {
+			requests := []batch.Request{found, add, compared}
+			if limit > 0 { // the new prices are in the book already, so a file is compared with itself too
+				requests = append(requests, i.prices.findBefore.Request(rows, func(key int, row *PriceRow) error {
+					before, err := row.price()
+					if err == nil && !existing[key] {
+						changed.CompareBefore(part[key].line, before, part[key].value, limit)
+					}
+					return err
+				}))
+			}
+			if err := session.Exchange(ctx, requests...); err != nil {
 				return err
 			}
 			imported.New += int64(len(part) - len(existing))

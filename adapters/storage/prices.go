@@ -27,6 +27,8 @@ type prices struct {
 	table[PriceRow]
 	// findCurrent takes the fund, and in ValidFrom the day.
 	findCurrent *batch.Query[PriceRow]
+	// findBefore also takes the currency, and finds the price of an earlier day.
+	findBefore *batch.Query[PriceRow]
 }
 
 func newPriceRow(p fund.Price) PriceRow {

@@ -40,12 +40,14 @@ func newDatabase(e *Engine, db *batch.DB, prefix string) *database {
 	prices := open(d, &d.prices.table)
 	columns := []string{"imkb_code", "holder_corporation_name", "price", "currency_code", "valid_from"}
 	prices.find, prices.add = prices.Find(batch.NoLock, "", columns...), prices.Upsert()
-	key := prices.Select("imkb_code", "holder_corporation_name", "valid_from")
-	d.prices.findCurrent = prices.Lookup("find current "+prices.Name, batch.Lookup{
-		Select: prices.Select(append(columns, "price_id")...),
-		Where:  []batch.Condition{{Column: key[0], Operator: "="}, {Column: key[1], Operator: "="}, {Column: key[2], Operator: "<="}},
-		Order:  NewestPrice,
-	})
+	is := func(column, operator string) batch.Condition {
+		return batch.Condition{Column: prices.Select(column)[0], Operator: operator}
+	}
+	newest := batch.Lookup{Select: prices.Select(append(columns, "price_id")...), Order: NewestPrice}
+	newest.Where = []batch.Condition{is("imkb_code", "="), is("holder_corporation_name", "="), is("valid_from", "<=")}
+	d.prices.findCurrent = prices.Lookup("find current "+prices.Name, newest)
+	newest.Where = append(newest.Where[:2:2], is("valid_from", "<"), is("currency_code", "="))
+	d.prices.findBefore = prices.Lookup("find earlier "+prices.Name, newest)
 	prices.leaves = &leafKind[PriceRow]{
 		kind: trail.Priced, table: prices.Table, row: "prices", what: "price",
 		id:   func(r *PriceRow) operation.ID { return trail.PriceID(r.PriceID) },

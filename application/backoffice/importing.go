@@ -3,6 +3,7 @@ package backoffice
 import (
 	"context"
 	"fmt"
+	"math"
 	"time"
 
 	"bankingapi/domain/fund"
@@ -29,7 +30,8 @@ type Lines[T any] func(yield func(line int64, value T) error) error
 // positions that it has written.
 type Imports interface {
 	// Prices adds prices. A price that exists with the same values is left as it
-	// is. The error is *ChangedPrices if some exist with other values.
+	// is. The error is *ChangedPrices if some exist with other values, or differ too
+	// much from the fund's price before.
 	Prices(ctx context.Context, lines Lines[fund.Price], written func(lines int64)) (Imported, error)
 	// Holdings sets holdings to what the lines say. A new one gets an opening
 	// posting and one whose units change an adjustment; both carry id and the
@@ -50,6 +52,9 @@ type ImportOptions struct {
 	// import changes had sales or reversals since, the error is *SoldSince and
 	// nothing is written. The zero time checks nothing.
 	AsOf time.Time
+	// PriceChangeLimit is by how many percent a new price may differ from the newest
+	// price of the fund of an earlier day, in the same currency. 0 allows everything.
+	PriceChangeLimit int
 }
 
 type optionsKey struct{}
@@ -97,7 +102,8 @@ func (i Imported) String() string {
 	return text
 }
 
-// ChangedPrices is the error of an import whose prices exist with other values.
+// ChangedPrices is the error of an import whose prices exist with other values, or change
+// too much.
 type ChangedPrices struct {
 	// List has the first hundred, by PriceID.
 	List []ChangedPrice
@@ -106,10 +112,13 @@ type ChangedPrices struct {
 }
 
 // ChangedPrice is a line of an import, and the first column whose value differs
-// from the price that exists.
+// from the price that exists. If it differs too much from an earlier price, Percent is
+// by how much, and Before is that price.
 type ChangedPrice struct {
-	Line   int64
-	Column string
+	Line    int64
+	Column  string
+	Percent float64
+	Before  fund.Price
 }
 
 // changesListed is how many changed prices are listed; the rest is counted.
@@ -117,7 +126,7 @@ const changesListed = 100
 
 // Error counts the lines.
 func (c *ChangedPrices) Error() string {
-	return fmt.Sprintf("%d prices are in the book with another value", c.Lines)
+	return fmt.Sprintf("%d prices are in the book with another value, or change too much", c.Lines)
 }
 
 // Compare adds the line if its price differs from the one that exists.
@@ -137,8 +146,21 @@ func (c *ChangedPrices) Compare(line int64, existing, imported fund.Price) {
 	default:
 		column = "ValidFrom"
 	}
+	c.add(ChangedPrice{Line: line, Column: column})
+}
+
+// CompareBefore adds the line if its price differs from the one before by more than limit
+// percent.
+func (c *ChangedPrices) CompareBefore(line int64, before, imported fund.Price, limit int) {
+	was := float64(before.PerUnit) // a share is no money
+	if percent := 100 * (float64(imported.PerUnit) - was) / was; math.Abs(percent) > float64(limit) {
+		c.add(ChangedPrice{line, "Price", percent, before})
+	}
+}
+
+func (c *ChangedPrices) add(changed ChangedPrice) {
 	if c.Lines++; len(c.List) < changesListed {
-		c.List = append(c.List, ChangedPrice{line, column})
+		c.List = append(c.List, changed)
 	}
 }
 

@@ -102,8 +102,11 @@ func importFile[T any](ctx context.Context, r io.Reader, k *kind[T], write impor
 func changedPrices(changed *backoffice.ChangedPrices) *Faults {
 	faults := &Faults{Lines: changed.Lines}
 	for _, c := range changed.List {
-		faults.List = append(faults.List, Fault{c.Line, c.Column,
-			"The price is there with another value: a price never changes. Give the new one a PriceID of its own."})
+		rule := "The price is there with another value: a price never changes. Give the new one a PriceID of its own."
+		if c.Percent != 0 {
+			rule = fmt.Sprintf("The price differs by %+.1f %% from that of %s, %s. If it is right, import it with --force.", c.Percent, c.Before.ValidFrom, c.Before.PerUnit)
+		}
+		faults.List = append(faults.List, Fault{c.Line, c.Column, rule})
 	}
 	slices.SortStableFunc(faults.List, func(a, b Fault) int { return cmp.Compare(a.Line, b.Line) })
 	return faults

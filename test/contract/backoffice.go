@@ -45,6 +45,7 @@ func Office(t *testing.T, open func(t *testing.T) OfficeUnderTest) {
 	}
 	run("prices are added and never changed", testImportPrices)
 	run("at most a hundred changed prices are listed", testImportManyChangedPrices)
+	run("a price that changes too much is refused", testImportPriceChangeLimit)
 	run("holdings are set with their postings", testImportHoldings)
 	run("accounts are set with their postings", testImportAccounts)
 	run("an interrupted import has no effect", testImportIsAllOrNothing)
@@ -257,6 +258,37 @@ func testImportManyChangedPrices(t *testing.T, o office) {
 	require.True(t, ok, "%v", err)
 	require.EqualValues(t, n, changed.Lines)
 	require.Len(t, changed.List, 100)
+}
+
+func testImportPriceChangeLimit(t *testing.T, o office) {
+	price := func(id int64, days int, of fund.Fund, perUnit fund.UnitPrice) fund.Price {
+		return fund.Price{ID: id, Fund: of, PerUnit: perUnit, Currency: lira, ValidFrom: on(days)}
+	}
+	other, dollars := fund.Fund{IMKBCode: "B", HolderCorporationName: "H"}, price(5, 1, someFund, 1)
+	dollars.Currency = currency("USD")
+	before := price(1, 0, someFund, 1000)
+	_, err := o.Imports.Prices(t.Context(), lines(before, price(9, -1, someFund, 1)), quiet)
+	require.NoError(t, err)
+
+	limited := backoffice.WithImport(t.Context(), backoffice.ImportOptions{PriceChangeLimit: 20})
+	high, low, last := price(2, 1, someFund, 1250), price(3, 1, someFund, 750), price(7, 5, someFund, 2000)
+	dry := backoffice.WithImport(t.Context(), backoffice.ImportOptions{PriceChangeLimit: 20, DryRun: true})
+	for _, ctx := range []context.Context{limited, dry} {
+		_, err = o.Imports.Prices(ctx, lines(high, low, price(4, 1, other, 1), dollars, price(6, 3, someFund, 1500), last), quiet)
+		earlier := price(6, 3, someFund, 1500)
+		require.Equal(t, &backoffice.ChangedPrices{Lines: 4, List: []backoffice.ChangedPrice{
+			{Line: 2, Column: "Price", Percent: 25, Before: before}, {Line: 3, Column: "Price", Percent: -25, Before: before},
+			{Line: 6, Column: "Price", Percent: 100, Before: low}, {Line: 7, Column: "Price", Percent: 100. / 3, Before: earlier},
+		}}, err)
+	}
+	require.Len(t, all(t, o.Reader.Prices(t.Context(), backoffice.Query{})), 2)
+
+	fine := []fund.Price{before, price(2, 1, someFund, 1200), price(3, 2, someFund, 960)}
+	imported, err := o.Imports.Prices(limited, lines(fine...), quiet)
+	require.NoError(t, err)
+	require.Equal(t, backoffice.Imported{New: 2, Unchanged: 1}, imported)
+	_, err = o.Imports.Prices(t.Context(), lines(last), quiet) // no limit
+	require.NoError(t, err)
 }
 
 func testImportHoldings(t *testing.T, o office) {

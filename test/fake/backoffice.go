@@ -98,9 +98,24 @@ func (i imports) Prices(ctx context.Context, lines backoffice.Lines[fund.Price],
 			s.mu.Lock()
 			defer s.mu.Unlock()
 			var changed backoffice.ChangedPrices
+			known := slices.Clone(s.prices)
+			for _, l := range all {
+				known = append(known, l.value)
+			}
 			for _, l := range all {
 				if at := find(l.value.ID); at >= 0 {
 					changed.Compare(l.line, s.prices[at], l.value)
+					continue
+				}
+				var before fund.Price
+				for _, p := range known {
+					if p.Fund == l.value.Fund && p.Currency == l.value.Currency && p.ValidFrom.Before(l.value.ValidFrom) &&
+						(p.ValidFrom.After(before.ValidFrom) || p.ValidFrom == before.ValidFrom && p.ID > before.ID) {
+						before = p
+					}
+				}
+				if limit := backoffice.ImportOptionsOf(ctx).PriceChangeLimit; limit > 0 && before.ID != 0 {
+					changed.CompareBefore(l.line, before, l.value, limit)
 				}
 			}
 			if changed.Lines > 0 {

@@ -13,12 +13,21 @@ import (
 // importOptions are the flags of import.
 type importOptions struct {
 	backoffice.ImportOptions
-	asOf string
+	asOf  string
+	force bool
 }
 
-func (o *importOptions) flags() flags { return flags{"dry-run": &o.DryRun, "as-of": &o.asOf} }
+func (o *importOptions) flags() flags {
+	return flags{"dry-run": &o.DryRun, "as-of": &o.asOf, "force": &o.force}
+}
 
 func (o *importOptions) check(c *call) (err error) {
+	if o.force && c.args[0] != "prices" {
+		return wrongUsef("--force is for prices")
+	}
+	if !o.force {
+		o.PriceChangeLimit = c.settings.Import.PriceChangeLimit
+	}
 	o.AsOf, _, err = moment(c.settings.Bank, "as-of", o.asOf)
 	return err
 }

@@ -292,13 +292,13 @@ func TestForwardDatedSales(t *testing.T) {
 		require.Equal(t, "1000", b.holding(t, 1001))
 		b.Verify(t)
 
-		b.Load(t, "prices", "PriceID,IMKBCode,HolderCorporationName,Price,CurrencyCode,ValidFrom", "9,AFA,Demo Portfoy,2,TRY,"+tomorrow)
+		b.Load(t, "prices", "PriceID,IMKBCode,HolderCorporationName,Price,CurrencyCode,ValidFrom", "9,AFA,Demo Portfoy,1.5,TRY,"+tomorrow)
 		later := b.moved(t, "Etc/GMT-14").with("settlement.interval", "50ms")
 		require.Equal(t, "1 completed, 1 failed\n", later.Run(t, "settle").Out)
 		require.Equal(t, "0 completed, 0 failed\n", later.Must(t, "settle"), "once")
 		for _, r := range b.Export(t, "sales") {
 			if r["CallerId"] == "good" {
-				require.Equal(t, []string{"2", "20.00", "9", ""}, []string{r["State"], r["Proceeds"], r["SettledPriceID"], r["Refusal"]})
+				require.Equal(t, []string{"2", "15.00", "9", ""}, []string{r["State"], r["Proceeds"], r["SettledPriceID"], r["Refusal"]})
 			} else {
 				require.Equal(t, []string{"8", "", "", "holding-insufficient"}, []string{r["State"], r["Proceeds"], r["SettledPriceID"], r["Refusal"]})
 			}
