@@ -1,16 +1,13 @@
 // Package docs is the service's contract as people read it: a guide with both
-// operations, recipes and a page for every error code, and Swagger UI to try
-// the operations out with a key pasted into it.
+// operations, recipes, a page for every error code, and one from which requests are sent.
 //
 // The pages are Markdown templates in folder pages, filled with the fields of the
 // OpenAPI document, the error codes and the limits, and shown as HTML and as Markdown.
-// One script, in the page, adds search, tabs and copy buttons. Folder examples has a
+// One script, in the page, adds search, tabs, copy buttons, and sends the requests of
+// /docs/try. The page's Content-Security-Policy lets it talk to its own host only, and a key
+// of a bank stays in the page's memory. Folder examples has a
 // request and its real answer for each error code, recorded by make generate. Folder
 // recipes has programs that the tests run.
-//
-// Swagger UI is at /docs/try. Its Content-Security-Policy lets it talk to its own host
-// only. The key stays in the page's memory. Folder swagger-ui holds files of the npm
-// package swagger-ui-dist 5.35.0 as they were delivered.
 package docs
 
 import (
@@ -23,7 +20,6 @@ import (
 	"fmt"
 	"maps"
 	"net/http"
-	"path"
 	"strconv"
 	"strings"
 	"sync"
@@ -31,7 +27,7 @@ import (
 	"bankingapi/adapters/httpapi/openapi"
 )
 
-//go:embed CHANGELOG.md pages/* recipes/* examples/* layout.html style.css try/* swagger-ui/*
+//go:embed CHANGELOG.md pages/* recipes/* examples/* layout.html style.css
 var files embed.FS
 
 // script is the script of every page of the guide.
@@ -45,14 +41,9 @@ var guidePolicy = fmt.Sprintf("default-src 'none'; object-src 'none'; style-src 
 
 var scriptSum = sha256.Sum256([]byte(script))
 
-// tryPolicy allows Swagger UI its own files and its own service. Images in
-// data: URLs are the icons of its style sheet.
-const tryPolicy = "default-src 'self'; img-src 'self' data:; object-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
-
 var contentTypes = map[string]string{
 	".css":  "text/css; charset=utf-8",
 	".html": "text/html; charset=utf-8",
-	".js":   "text/javascript; charset=utf-8",
 	".md":   "text/markdown; charset=utf-8",
 }
 
@@ -65,15 +56,7 @@ func Pages(o openapi.Guide) (map[string]http.Handler, error) {
 	if err != nil {
 		return nil, err
 	}
-	for _, folder := range []string{"try", "swagger-ui"} {
-		entries, _ := files.ReadDir(folder) // the compiler has checked that the folder exists
-		for _, entry := range entries {
-			pages["/docs/"+entry.Name()] = newPage(entry.Name(), tryPolicy, func() []byte { return read(path.Join(folder, entry.Name())) })
-		}
-	}
-	pages["/docs/try"] = pages["/docs/index.html"]
-	delete(pages, "/docs/index.html")
-	pages["/docs/style.css"] = newPage("style.css", guidePolicy, func() []byte { return read("style.css") })
+	pages["/docs/style.css"] = newPage(".css", func() []byte { return read("style.css") })
 	if o.Sandbox {
 		maps.Copy(pages, openapi.SandboxPages())
 	}
@@ -87,14 +70,13 @@ func read(name string) []byte {
 	return content
 }
 
-// newPage serves one file.
-func newPage(name, policy string, plain func() []byte) http.Handler {
-	// Browsers get this: Swagger UI is 1.9 MB, too much for the write timeout of a slow
-	// one. It is made when it is first asked for, then kept.
+// newPage serves one file with that extension.
+func newPage(extension string, plain func() []byte) http.Handler {
+	// Browsers get this. It is made when it is first asked for, then kept.
 	compressed := sync.OnceValue(func() []byte { return compress(plain()) })
-	return openapi.ReadOnly(cmp.Or(contentTypes[path.Ext(name)], "text/plain; charset=utf-8"), func(w http.ResponseWriter, r *http.Request) {
+	return openapi.ReadOnly(cmp.Or(contentTypes[extension], "text/plain; charset=utf-8"), func(w http.ResponseWriter, r *http.Request) {
 		header, body := w.Header(), plain
-		header.Set("Content-Security-Policy", policy)
+		header.Set("Content-Security-Policy", guidePolicy)
 		header.Set("X-Frame-Options", "DENY")
 		header.Set("Referrer-Policy", "no-referrer")
 		header.Set("Vary", "Accept-Encoding")

@@ -67,13 +67,13 @@ func guide(o openapi.Guide) (map[string]http.Handler, error) {
 			if err := a.render(&out, layout, base, o.Sandbox); err != nil {
 				return nil, fmt.Errorf("page %s: %w", at, err)
 			}
-			pages[at] = newPage(".html", guidePolicy, out.Bytes)
+			pages[at] = newPage(".html", out.Bytes)
 		}
 		text := []byte(a.markdown())
-		pages["/docs/"+a.slug+".md"] = newPage(".md", guidePolicy, func() []byte { return text })
+		pages["/docs/"+a.slug+".md"] = newPage(".md", func() []byte { return text })
 	}
-	pages["/docs/llms.txt"] = newPage(".txt", guidePolicy, list.Bytes)
-	pages["/docs/llms-full.txt"] = newPage(".txt", guidePolicy, full.Bytes)
+	pages["/docs/llms.txt"] = newPage(".txt", list.Bytes)
+	pages["/docs/llms-full.txt"] = newPage(".txt", full.Bytes)
 	return pages, nil
 }
 
@@ -115,7 +115,7 @@ func markdownName(slug string) string {
 	switch {
 	case strings.HasSuffix(slug, "/"):
 		return slug + "index.md"
-	case slug != "try" && !strings.HasPrefix(slug, "../"):
+	case !strings.HasPrefix(slug, "../"):
 		return slug + ".md"
 	}
 	return slug
@@ -166,7 +166,7 @@ func write(o openapi.Guide) ([]article, error) {
 		articles = append(articles, article{slug, text})
 	}
 	for _, e := range navigation {
-		if e.Slug != "errors" && e.Slug != "try" {
+		if e.Slug != "errors" {
 			add(e.Slug, strings.Replace(e.Slug+".md.tmpl", "changelog.md.tmpl", "CHANGELOG.md", 1), limits)
 		}
 	}

@@ -1,7 +1,7 @@
 "use strict";
 
-// The script of every page: copy buttons, tabs of languages, colors of code, search, and the host and the sandbox key
-// in examples. Without it the pages have the same text. It is in the page itself, and its hash in the policy.
+// The script of every page: copy buttons, tabs of languages, colors of code, search, requests to try, and the host and
+// the sandbox key in examples. Without it the pages have the same text. It is in the page itself, and its hash in the policy.
 (() => {
   const root = new URL(document.body.dataset.root, location.href); // of the guide: BASE/docs/
   const bank = new URL("..", root).href.replace(/\/$/, "");
@@ -142,6 +142,42 @@
     });
     tell();
     start.after(element("p", { className: "key" }, button, said));
+  }
+
+  // Requests to try. The answer is shown as it came, so that no number is changed.
+  const title = document.getElementById("try-it-out");
+  if (title) {
+    const key = element("input", { id: "key", autocomplete: "off", spellcheck: false, value: isSandbox ? kept("sandbox-key") : "" });
+    title.nextElementSibling.after(element("p", {}, element("label", { htmlFor: "key", textContent: "Your subscription key" }), key));
+    for (const { code } of blocks) {
+      const frame = code.closest(".code");
+      const about = frame.previousElementSibling.firstChild.textContent.trim();
+      const request = element("textarea", { spellcheck: false, value: code.textContent, rows: code.textContent.split("\n").length });
+      request.setAttribute("aria-label", `${about}: the request`);
+      const answer = element("pre", { tabIndex: 0, hidden: true });
+      answer.setAttribute("role", "status");
+      answer.setAttribute("aria-label", `${about}: the answer`);
+      const send = element("button", { type: "button", textContent: "Send" });
+      send.addEventListener("click", async () => {
+        const [head, body] = request.value.split(/\n\n([^]*)/);
+        const [first, ...lines] = head.split("\n");
+        const [method, path] = first.split(" ");
+        const headers = lines.map((line) => line.split(/: *(.*)/, 2)).filter(([name]) => name && !/^host$/i.test(name));
+        for (const header of headers) if (header[1] === "your key") header[1] = key.value.trim();
+        const begun = performance.now();
+        answer.hidden = false;
+        answer.textContent = "Sending ...";
+        try {
+          const got = await fetch(bank + path, { method, headers, body: /^(GET|HEAD)$/.test(method) ? undefined : body });
+          const text = await got.text();
+          const took = Math.round(performance.now() - begun);
+          answer.textContent = [`${got.status} after ${took} ms`, ...[...got.headers].map((header) => header.join(": ")), "", text].join("\n");
+        } catch (error) {
+          answer.textContent = `There was no answer: ${error.message}`;
+        }
+      });
+      frame.replaceWith(request, element("p", {}, send), answer);
+    }
   }
 
   // Search over all pages. The text of the guide is loaded once, when it is needed.

@@ -35,7 +35,7 @@ func TestGuideInChromium(t *testing.T) {
 	defer server.Close()
 	seen := watch(ctx, t)
 	pages := []string{
-		"", "/recipes", "/sandbox", "/repeats", "/values", "/limits", "/keys", "/versions", "/changelog", "/errors/", "/errors/required", "/errors/holding-insufficient", "/errors/too-long",
+		"", "/recipes", "/sandbox", "/repeats", "/try", "/values", "/limits", "/keys", "/versions", "/changelog", "/errors/", "/errors/required", "/errors/holding-insufficient", "/errors/too-long",
 	}
 	for _, view := range views {
 		_, err := chromedp.Call(ctx, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{

@@ -35,9 +35,6 @@ func (s source) licences(ctx context.Context, env []string, info *debug.BuildInf
 	if err := writeLicences(&b, "Go "+info.GoVersion, goRoot); err != nil {
 		return nil, err
 	}
-	if err := writeLicences(&b, "swagger-ui-dist", filepath.Join(s.folder, "adapters/httpapi/docs/swagger-ui")); err != nil {
-		return nil, err
-	}
 	for decoder := json.NewDecoder(strings.NewReader(listed)); decoder.More(); {
 		var m struct{ Path, Version, Dir string }
 		if err := decoder.Decode(&m); err != nil {

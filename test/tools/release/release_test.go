@@ -97,7 +97,6 @@ func checkArchive(t *testing.T, folder string, content []byte, commit string, at
 	require.Contains(t, contents["completions/bankingapi.bash"], "__start_bankingapi")
 	licences := contents["THIRD_PARTY_LICENSES.txt"]
 	require.Contains(t, licences, "modernc.org/sqlite")
-	require.Contains(t, licences, "swagger-ui-dist")
 	require.Contains(t, licences, "The Go Authors")
 
 	binary := filepath.Join(t.TempDir(), "bankingapi")
