@@ -113,6 +113,9 @@ func newSandbox(lc fx.Lifecycle, p coreParts) *sandbox.Sandbox {
 	if w.callers == nil {
 		o.Keys = p.Manager
 	}
+	if folder := p.Store.DataFolder; folder != "" {
+		o.RequestsFile = filepath.Join(folder, w.storage.TablePrefix+"requests.ndjson")
+	}
 	box := sandbox.New(o)
 	lc.Append(fx.StartHook(func(ctx context.Context) error {
 		err := box.Restore(ctx)

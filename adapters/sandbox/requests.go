@@ -2,7 +2,9 @@ package sandbox
 
 import (
 	"bytes"
+	"encoding/json"
 	"net/http"
+	"os"
 	"regexp"
 	"slices"
 	"strings"
@@ -12,7 +14,7 @@ import (
 
 // Request is a request to the API and its answer. Keys are masked.
 type Request struct {
-	// Number counts the requests since the start, from 1.
+	// Number counts the requests since the book was reset, from 1.
 	Number int64 `json:"number"`
 	// ReceivedAt is the real time, Clock that of the bank.
 	ReceivedAt time.Time `json:"receivedAt"`
@@ -45,25 +47,70 @@ const (
 	maxBody = 16 << 10
 )
 
-// requests keeps the last requests. It is safe for concurrent use.
+// requests keeps the last requests, also in a file if it has a name. It is safe for
+// concurrent use.
 type requests struct {
+	name  string // of the file, which has a line for each request
 	mutex sync.Mutex
 	count int64
 	last  []*Request // newest first
+	lines int        // in the file
 }
 
 func (q *requests) add(r *Request) {
 	q.mutex.Lock()
 	defer q.mutex.Unlock()
-	q.count++
-	r.Number = q.count
+	r.Number = q.count + 1
+	q.keep(r)
+	if q.lines++; q.lines > 4*maxRequests {
+		q.write(os.O_TRUNC, q.last)
+	} else {
+		q.write(os.O_APPEND, q.last[:1])
+	}
+}
+
+func (q *requests) keep(r *Request) {
+	q.count = r.Number
 	q.last = slices.Insert(q.last[:min(len(q.last), maxRequests-1)], 0, r)
+}
+
+// write writes requests to the file. If it cannot, they are known until the program ends.
+func (q *requests) write(how int, newestFirst []*Request) {
+	if q.name == "" {
+		return
+	}
+	if how == os.O_TRUNC {
+		q.lines = len(newestFirst)
+	}
+	var lines []byte
+	for _, r := range slices.Backward(newestFirst) {
+		line, _ := json.Marshal(r) // it has texts and numbers
+		lines = append(append(lines, line...), '\n')
+	}
+	if file, err := os.OpenFile(q.name, os.O_WRONLY|os.O_CREATE|how, 0o600); err == nil {
+		_, _ = file.Write(lines)
+		_ = file.Close()
+	}
+}
+
+// restore reads the requests that an earlier program has kept.
+func (q *requests) restore() {
+	q.mutex.Lock()
+	defer q.mutex.Unlock()
+	kept, _ := os.ReadFile(q.name) // there is none at first
+	for line := range bytes.Lines(kept) {
+		if r := new(Request); json.Unmarshal(line, r) == nil { // a crash may have cut it
+			q.keep(r)
+		}
+	}
+	q.write(os.O_TRUNC, q.last)
 }
 
 func (q *requests) reset() {
 	q.mutex.Lock()
 	defer q.mutex.Unlock()
 	q.count, q.last = 0, nil
+	q.write(os.O_TRUNC, nil)
 }
 
 // after returns the requests with a number above the given one, newest first.

@@ -42,6 +42,9 @@ type Options struct {
 	CalendarChanged func()
 	// Keys makes the keys that callers ask for. It may be nil: then there are none.
 	Keys *subscriptions.Manager
+	// RequestsFile is where the last requests are kept. If it is empty, they are
+	// forgotten when the program ends.
+	RequestsFile string
 }
 
 // Sandbox is the sandbox around one service. It is safe for concurrent use.
@@ -62,10 +65,12 @@ const About = "This is a sandbox, and never a bank: PUT /_sandbox/clock moves it
 const Mark = "sandbox"
 
 // New returns a sandbox.
-func New(o Options) *Sandbox { return &Sandbox{o: o} }
+func New(o Options) *Sandbox { return &Sandbox{o: o, requests: requests{name: o.RequestsFile}} }
 
-// Restore sets the clock to where it was before the program stopped.
+// Restore sets the clock to where it was before the program stopped, and knows the
+// requests of then.
 func (b *Sandbox) Restore(ctx context.Context) error {
+	b.requests.restore()
 	note, err := b.o.Marker.Note(ctx)
 	if err != nil || note == "" {
 		return err

@@ -3,6 +3,10 @@ package sandbox_test
 import (
 	"fmt"
 	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -75,8 +79,21 @@ func TestRestart(t *testing.T) {
 	first := open()
 	_, err := first.AdvanceClock(t.Context(), 72*time.Hour)
 	require.NoError(t, err)
+	send := func(bank *bootstrap.Sandbox) int64 {
+		bank.Handler().ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(http.MethodPost, sellPath, strings.NewReader(bank.Key)))
+		return bank.Requests(0)[0].Number
+	}
+	send(first)
+	send(first)
 	require.NoError(t, first.Close(t.Context()))
+	log := filepath.Join(filepath.Dir(string(settings.Storage.DSN)), "requests.ndjson")
+	kept, err := os.ReadFile(log)
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(log, append(kept, kept[:40]...), 0o600)) // the crash of a machine
 	second := open()
+	require.Len(t, second.Requests(0), 2)
+	require.EqualValues(t, 3, send(second))
+	require.EqualValues(t, 1, second.Requests(0)[2].Number)
 	require.Equal(t, first.Key, second.Key)
 	require.WithinDuration(t, now().Add(72*time.Hour), second.Now(), time.Minute)
 	require.NoError(t, second.Close(t.Context()))
