@@ -2,6 +2,9 @@ package storage_test
 
 import (
 	"context"
+	"fmt"
+	"os"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -16,6 +19,7 @@ import (
 	"bankingapi/domain/operation"
 	"bankingapi/domain/push"
 	"bankingapi/domain/trail"
+	"bankingapi/test/kit/testdb"
 )
 
 // officeOn is the back office on the day of these tests, by a person with a reason.
@@ -142,6 +146,27 @@ func TestMessagesBeforeADayAreErased(t *testing.T) {
 
 // A repeat that comes at the same moment is either that of the stored message or that of
 // the erased one, and never a second message.
+// SQLite leaves what it removes in the file, unless it is told not to.
+func TestAnErasedTextIsNotInTheFile(t *testing.T) {
+	t.Parallel()
+	file := testdb.SQLite(t)
+	s := testdb.OpenSQLite(t, file)
+	for i := range 300 {
+		tell(t, s, "", fmt.Sprintf("veli-%d", i), now.AddDate(0, 0, -1))
+	}
+	office, ctx := officeOn(t, s)
+	erased, err := office.EraseBefore(ctx, office.Today(), nil)
+	require.NoError(t, err)
+	require.EqualValues(t, 300, erased)
+	require.NoError(t, s.Close())
+	bytes, err := os.ReadFile(file)
+	require.NoError(t, err)
+	require.Contains(t, string(bytes), "MOBILE")
+	for _, text := range []string{"secret", "session of", "veli"} {
+		require.Zero(t, strings.Count(string(bytes), text), text)
+	}
+}
+
 func TestARepeatDuringAnErasureIsNotStored(t *testing.T) {
 	t.Parallel()
 	onEachEngine(t, func(t *testing.T, open opener) {

@@ -58,7 +58,7 @@ func Open(ctx context.Context, o storage.Options) (*storage.Engine, error) {
 		return nil, err
 	}
 	opened.asItIs = o.AsItIs
-	pragmas := []string{"journal_mode(WAL)", "synchronous(FULL)", walPages}
+	pragmas := []string{"journal_mode(WAL)", "synchronous(FULL)", "secure_delete(ON)", walPages}
 	if o.AsItIs {
 		pragmas = pragmas[1:] // a backup has no log
 	}
