@@ -91,6 +91,9 @@ func attacks() map[int][]attack {
 					}
 				}
 			}, "trail-unchanged operation"},
+			{"a withdrawn price counts again", func(_ *testing.T, m *tamperer) {
+				m.exec("UPDATE prices SET valid_from = ? WHERE price_id = 202", today.Plus(20).String())
+			}, "trail-unchanged price 202"},
 			{"a settled sale waits again", func(_ *testing.T, m *tamperer) {
 				later := m.tables["sales"].rows
 				for _, row := range later {

@@ -218,7 +218,7 @@ func (d *database) ports(b *Books, i *Inboxes, s *Schema) *store.Store {
 		Subscriptions: &Subscriptions{d},
 		Usage:         &Subscriptions{d},
 		Backoffice: backoffice.Ports{
-			Imports: imports{leafMaker{d}}, Reader: reader{d}, Lookups: lookups{d}, Evidence: evidence{d}, Books: newBooks(d), Audit: acts{leafMaker{d}}, Calendar: calendar{d}, Outcomes: outcomeSource{d}, Erasing: erasing{leafMaker{d}},
+			Imports: imports{leafMaker{d}}, Reader: reader{d}, Lookups: lookups{d}, Evidence: evidence{d}, Books: newBooks(d), Audit: acts{leafMaker{d}}, Calendar: calendar{d}, Outcomes: outcomeSource{d}, Erasing: erasing{leafMaker{d}}, Withdrawing: withdrawing{leafMaker{d}},
 		},
 		Trail:          &trail.Ports{Writer: log, Log: log, Finder: log, Origin: trailOrigin{log}},
 		Schema:         s,

@@ -39,7 +39,7 @@ func newDatabase(e *Engine, db *batch.DB, prefix string) *database {
 
 	prices := open(d, &d.prices.table)
 	columns := []string{"imkb_code", "holder_corporation_name", "price", "currency_code", "valid_from"}
-	prices.find, prices.add = prices.Find(batch.NoLock, "", columns...), prices.Upsert()
+	prices.find, prices.add, prices.put = prices.Find(batch.NoLock, "", columns...), prices.Upsert(), prices.Update("valid_from")
 	is := func(column, operator string) batch.Condition {
 		return batch.Condition{Column: prices.Select(column)[0], Operator: operator}
 	}

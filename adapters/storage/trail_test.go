@@ -136,7 +136,12 @@ func aDayInTheTrail(t *testing.T, s *store.Store, tree *trail.Tree) {
 			s.RequestsPerSecond++
 			return nil
 		}))
-		require.NoError(t, importPrices(t.Context(), s, lines(fund.Price{ID: int64(100 + first), Fund: afa, PerUnit: 1, Currency: lira, ValidFrom: today.Plus(-9)}), quiet))
+		price := fund.Price{ID: int64(100 + first), Fund: afa, PerUnit: 1, Currency: lira, ValidFrom: today.Plus(-9)}
+		later := price
+		later.ID, later.ValidFrom = int64(200+first), today.Plus(20)
+		require.NoError(t, importPrices(t.Context(), s, lines(price, later), quiet))
+		ctx = audit.With(t.Context(), audit.Act{ID: v7(), At: now, Who: audit.Who{Actor: "ann"}, Action: "prices.withdraw"})
+		require.NoError(t, s.Backoffice.WithdrawPrice(ctx, later.ID, today))
 		require.NoError(t, importHoldings(t.Context(), s, v7(), lines(fund.Holding{Key: holdingOf(50 + first), Units: 7}), quiet))
 	}
 	half("before", 1)
@@ -162,7 +167,7 @@ func TestTheTrailHolds(t *testing.T) {
 		require.Empty(t, found)
 		require.Equal(t, tree.Size(), proof.Batches)
 		require.Zero(t, proof.Unsealed)
-		require.Equal(t, backoffice.Compared{Messages: 6, Refusals: 4, Prices: 3, Subscriptions: 2, Acts: 6}, proof.Trail.Compared)
+		require.Equal(t, backoffice.Compared{Messages: 6, Refusals: 4, Prices: 5, Subscriptions: 2, Acts: 8}, proof.Trail.Compared)
 
 		earlier, err := s.Trail.Log.State(t.Context())
 		require.NoError(t, err)

@@ -198,7 +198,7 @@ func (c *comparison) leaf(e *trail.Entry, at place, isLate bool) error {
 	case isMatched:
 		p.isMatched = true
 		p.own.note(at)
-	case e.Kind == trail.Changed: // the newest one counts
+	case e.Kind == trail.Changed || e.Kind == trail.Priced: // the newest one counts
 		p.isMatched = false
 	}
 	return nil

@@ -34,6 +34,7 @@ type Ports struct {
 	Calendar Calendar
 	Outcomes Outcomes
 	Erasing  Erasing
+	Withdrawing
 }
 
 // Outcomes reads how operations ended after they were answered. It is the port Source

@@ -135,6 +135,8 @@ func (c *ChangedPrices) Compare(line int64, existing, imported fund.Price) {
 	switch {
 	case existing == imported:
 		return
+	case existing.IsWithdrawn():
+		column = "PriceID"
 	case existing.Fund.IMKBCode != imported.Fund.IMKBCode:
 		column = "IMKBCode"
 	case existing.Fund != imported.Fund:

@@ -103,6 +103,9 @@ func changedPrices(changed *backoffice.ChangedPrices) *Faults {
 	faults := &Faults{Lines: changed.Lines}
 	for _, c := range changed.List {
 		rule := "The price is there with another value: a price never changes. Give the new one a PriceID of its own."
+		if c.Column == "PriceID" {
+			rule = "This price was withdrawn. Give the new one a PriceID of its own."
+		}
 		if c.Percent != 0 {
 			rule = fmt.Sprintf("The price differs by %+.1f %% from that of %s, %s. If it is right, import it with --force.", c.Percent, c.Before.ValidFrom, c.Before.PerUnit)
 		}

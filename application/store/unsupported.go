@@ -74,7 +74,7 @@ func Unsupported() *Store {
 		Usage: lacking{},
 		Backoffice: backoffice.Ports{
 			Imports: noImports{}, Reader: noReader{}, Lookups: lacking{}, Evidence: lacking{}, Books: lacking{},
-			Audit: lacking{}, Calendar: lacking{}, Outcomes: lacking{}, Erasing: lacking{},
+			Audit: lacking{}, Calendar: lacking{}, Outcomes: lacking{}, Erasing: lacking{}, Withdrawing: lacking{},
 		},
 		Trail:  trail.None,
 		Schema: noSchema{},
@@ -154,6 +154,8 @@ func (lacking) ErasedBefore(context.Context) (none day.Day, err error) {
 	return none, cannot("erase messages")
 }
 func (lacking) SetErasedBefore(context.Context, day.Day) error { return cannot("erase messages") }
+
+func (lacking) WithdrawPrice(context.Context, int64, day.Day) error { return cannot("withdraw prices") }
 
 type noImports struct{}
 

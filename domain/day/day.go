@@ -21,6 +21,9 @@ type Day struct {
 
 const layout = time.DateOnly
 
+// Last is the last day that there is.
+var Last = civil(time.Date(9999, time.December, 31, 0, 0, 0, 0, time.UTC))
+
 var origin = time.Date(0, time.December, 31, 0, 0, 0, 0, time.UTC)
 
 // Parse reads a date in YYYY-MM-DD format. The error is ErrSyntax.

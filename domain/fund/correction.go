@@ -21,6 +21,8 @@ var (
 	ErrNoHolding    = errors.New("the holding does not exist")
 	ErrNoAccount    = errors.New("the account does not exist")
 	ErrOutOfRange   = errors.New("the quantity would become too large")
+	ErrPriceCounts  = errors.New("the price counts from its day on: only a price of a later day can be withdrawn")
+	ErrWithdrawn    = errors.New("the price is withdrawn already")
 )
 
 // BelowZeroError is the error of a correction that would take more than there
@@ -58,6 +60,22 @@ func NewCorrectionLocks(sales []SaleEntry) LockSet {
 	t.Accounts = sortedOnce(t.Accounts, AccountKey.Compare)
 	return t
 }
+
+// Withdraw makes a price of a later day one that never counts: its ValidFrom is the last
+// day of all. The error is ErrPriceCounts or ErrWithdrawn.
+func (p Price) Withdraw(today day.Day) (Price, error) {
+	if p.IsWithdrawn() {
+		return p, ErrWithdrawn
+	}
+	if !p.ValidFrom.After(today) {
+		return p, ErrPriceCounts
+	}
+	p.ValidFrom = day.Last
+	return p, nil
+}
+
+// IsWithdrawn reports whether the price never counts.
+func (p Price) IsWithdrawn() bool { return p.ValidFrom == day.Last }
 
 // LoadReversal tells the book that an operation is reversed already.
 func (b *Book) LoadReversal(id operation.ID) {

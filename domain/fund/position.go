@@ -55,7 +55,8 @@ type Account struct {
 }
 
 // Price is the price of one unit of a fund. It is valid from a day on, until a
-// newer price of the fund is valid. A stored price never changes.
+// newer price of the fund is valid. A stored price never changes, but one of a later day
+// may be withdrawn.
 type Price struct {
 	ID        int64
 	Fund      Fund

@@ -3,6 +3,7 @@ package contract
 import (
 	"context"
 	"errors"
+	"fmt"
 	"iter"
 	"math"
 	"slices"
@@ -14,6 +15,7 @@ import (
 	"bankingapi/application/addpush"
 	"bankingapi/application/backoffice"
 	"bankingapi/application/buyfund"
+	"bankingapi/domain/audit"
 	"bankingapi/domain/day"
 	"bankingapi/domain/fault"
 	"bankingapi/domain/fund"
@@ -46,6 +48,7 @@ func Office(t *testing.T, open func(t *testing.T) OfficeUnderTest) {
 	run("prices are added and never changed", testImportPrices)
 	run("at most a hundred changed prices are listed", testImportManyChangedPrices)
 	run("a price that changes too much is refused", testImportPriceChangeLimit)
+	run("a price of a later day can be withdrawn", testWithdrawPrice)
 	run("holdings are set with their postings", testImportHoldings)
 	run("accounts are set with their postings", testImportAccounts)
 	run("an interrupted import has no effect", testImportIsAllOrNothing)
@@ -289,6 +292,40 @@ func testImportPriceChangeLimit(t *testing.T, o office) {
 	require.Equal(t, backoffice.Imported{New: 2, Unchanged: 1}, imported)
 	_, err = o.Imports.Prices(t.Context(), lines(last), quiet) // no limit
 	require.NoError(t, err)
+}
+
+func testWithdrawPrice(t *testing.T, o office) {
+	price := func(id int64, days int) fund.Price {
+		return fund.Price{ID: id, Fund: someFund, PerUnit: 125_000_000, Currency: lira, ValidFrom: on(days)}
+	}
+	file := lines(price(1, 0), price(2, 1), price(3, 2))
+	_, err := o.Imports.Prices(t.Context(), file, quiet)
+	require.NoError(t, err)
+
+	acts := audit.Acts{NewID: func() operation.ID { return id(0x300) }, Now: func() time.Time { return at(24).Add(-time.Minute) }}
+	desk := backoffice.New(o.Ports, acts, time.UTC) // a minute before the day of price 2
+	require.ErrorIs(t, desk.WithdrawPrice(o.by(), 1), fund.ErrPriceCounts)
+	require.ErrorIs(t, desk.WithdrawPrice(o.by(), 2), fund.ErrPriceCounts)
+	require.ErrorIs(t, desk.WithdrawPrice(o.by(), 9), backoffice.ErrNotFound)
+	require.Empty(t, o.acts())
+
+	require.NoError(t, desk.WithdrawPrice(o.by(), 3))
+	require.ErrorIs(t, desk.WithdrawPrice(o.by(), 3), fund.ErrWithdrawn)
+	withdrawn := price(3, 2)
+	withdrawn.ValidFrom = day.Last
+	require.True(t, withdrawn.IsWithdrawn())
+	stored := []fund.Price{price(1, 0), price(2, 1), withdrawn}
+	require.Equal(t, stored, all(t, o.Reader.Prices(t.Context(), backoffice.Query{})))
+	require.Equal(t, []audit.Act{{
+		At: acts.Now(), Who: who, Action: "prices.withdraw", Object: "3",
+		Details: fmt.Sprintf("%s %q: 1.25 TRY from %s", someFund.IMKBCode, someFund.HolderCorporationName, on(2)),
+	}}, o.acts())
+
+	_, err = o.Imports.Prices(t.Context(), file, quiet)
+	require.Equal(t, &backoffice.ChangedPrices{Lines: 1, List: []backoffice.ChangedPrice{{Line: 4, Column: "PriceID"}}}, err)
+	_, err = o.Imports.Prices(t.Context(), lines(stored...), quiet)
+	require.NoError(t, err, "as it was exported")
+	o.proves()
 }
 
 func testImportHoldings(t *testing.T, o office) {

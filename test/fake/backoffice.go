@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"slices"
 	"time"
@@ -21,7 +22,7 @@ import (
 func (s *Store) Backoffice(strike Strike, now func() time.Time) backoffice.Ports {
 	o := office{s, strike, now}
 	return backoffice.Ports{
-		Imports: imports{o}, Reader: reader{o}, Lookups: lookups{o}, Evidence: evidence{o}, Books: s.Books(strike), Audit: acts{o}, Calendar: reader{o}, Outcomes: s.Books(strike),
+		Imports: imports{o}, Reader: reader{o}, Lookups: lookups{o}, Evidence: evidence{o}, Books: s.Books(strike), Audit: acts{o}, Calendar: reader{o}, Outcomes: s.Books(strike), Withdrawing: imports{o},
 	}
 }
 
@@ -132,6 +133,28 @@ func (i imports) Prices(ctx context.Context, lines backoffice.Lines[fund.Price],
 			s.prices = append(s.prices, l.value)
 		})
 	return imported, err
+}
+
+// WithdrawPrice implements backoffice.Withdrawing.
+func (i imports) WithdrawPrice(ctx context.Context, id int64, today day.Day) error {
+	s := i.store
+	var at int
+	var withdrawn fund.Price
+	return s.transact(ctx, i.strike, func() { at = slices.IndexFunc(s.prices, func(p fund.Price) bool { return p.ID == id }) },
+		func() (err error) {
+			if at < 0 {
+				return backoffice.ErrNotFound
+			}
+			withdrawn, err = s.prices[at].Withdraw(today)
+			return err
+		},
+		func() error {
+			p := s.prices[at]
+			s.prices[at] = withdrawn
+			s.leaf(trail.Priced, trail.PriceID(id), "prices", withdrawn)
+			s.audit(ctx, fmt.Sprintf("%s %q: %s %s from %s", p.Fund.IMKBCode, p.Fund.HolderCorporationName, p.PerUnit, p.Currency.Code(), p.ValidFrom))
+			return nil
+		})
 }
 
 // Holdings implements backoffice.Imports.

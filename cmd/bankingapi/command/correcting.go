@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 
 	"bankingapi/application/backoffice"
 	"bankingapi/domain/day"
@@ -108,6 +109,22 @@ func (c *call) adjust(faults []fault.Fault, text string, change func(by decimal.
 		c.tell("Adjusted by %s: %s.\n", text, id)
 	}
 	return err
+}
+
+func checkPriceID(c *call) error {
+	if id, err := strconv.ParseInt(c.args[0], 10, 64); err != nil || id < 1 {
+		return wrongUsef("%q is no PriceID", c.args[0])
+	}
+	return nil
+}
+
+func withdrawPrice(c *call) error {
+	id, _ := strconv.ParseInt(c.args[0], 10, 64)
+	if err := c.office.WithdrawPrice(c.Context(), id); err != nil {
+		return fmt.Errorf("price %d: %w", id, fault.Explain(err))
+	}
+	c.tell("Withdrawn.\n")
+	return nil
 }
 
 func checkErase(c *call) error {

@@ -87,6 +87,7 @@ func rows() []row {
 		{"sales reverse", book, saleCorrection(reverseSale)},
 		{"adjust holding", book, new(adjustHoldingOptions)},
 		{"adjust account", book, new(adjustAccountOptions)},
+		{"prices withdraw", book, checked{checkPriceID, withdrawPrice}},
 		{"notifications erase", book, checked{checkErase, erase}},
 		{"reconcile", book, function(reconcile)},
 		{"restore", settings, new(restoreOptions)},

@@ -1,0 +1,36 @@
+package storage
+
+import (
+	"context"
+	"fmt"
+
+	"bankingapi/adapters/storage/batch"
+	"bankingapi/application/backoffice"
+	"bankingapi/domain/day"
+	"bankingapi/domain/fund"
+	"bankingapi/domain/trail"
+)
+
+// withdrawing is backoffice.Withdrawing.
+type withdrawing struct{ leafMaker }
+
+func (w withdrawing) WithdrawPrice(ctx context.Context, id int64, today day.Day) error {
+	return w.Transact(ctx, func(session batch.Session) error {
+		var price *fund.Price
+		err := session.Exchange(ctx, w.prices.lookup([]int64{id}, func(_ int, p fund.Price) { price = &p }))
+		if err != nil {
+			return err
+		}
+		if price == nil {
+			return batch.Refused{Cause: backoffice.ErrNotFound}
+		}
+		withdrawn, err := price.Withdraw(today)
+		if err != nil {
+			return batch.Refused{Cause: err}
+		}
+		row := newPriceRow(withdrawn)
+		writes := []batch.Request{w.prices.put.Request([]PriceRow{row})}
+		details := fmt.Sprintf("%s %q: %s %s from %s", price.Fund.IMKBCode, price.Fund.HolderCorporationName, price.PerUnit, price.Currency.Code(), price.ValidFrom)
+		return session.Commit(ctx, append(writes, w.actWrites(ctx, []trail.Entry{w.prices.leaves.entry(&row)}, details)...)...)
+	})
+}
