@@ -12,6 +12,7 @@ import (
 	"bankingapi/adapters/httpapi"
 	"bankingapi/adapters/sandbox"
 	"bankingapi/application/operator"
+	"bankingapi/application/store"
 	"bankingapi/application/subscriptions"
 	"bankingapi/domain/fault"
 )
@@ -60,10 +61,21 @@ func SandboxSettings(folder string) Settings {
 // program at a time may open a sandbox.
 func OpenSandbox(ctx context.Context, settings Settings, all ...Option) (*Sandbox, error) {
 	settings.Storage.Migrate = true
+	settings.Trail.Interval = 0 // for receipts; a reset ends the log, so that nothing is sealed
 	settings.HTTP.Outcomes, settings.Bank.CutOff = true, cmp.Or(settings.Bank.CutOff, sandboxCutOff)
 	asSandbox := func(o *options) {
 		o.sandbox, o.storage.Mark = sandbox.NewClock(o.now), sandbox.Mark
 		o.storage.DataFolder = cmp.Or(o.storage.DataFolder, sandboxFolder)
+	}
+	_, err := withStore(settings, collect([]Option{Options(all...), asSandbox}), func(_ *setup, s *store.Store) (none any, err error) {
+		err = s.Schema.Require(ctx)
+		if _, isOther := errors.AsType[store.MarkError](err); !isOther {
+			err = s.Alone(ctx)
+		}
+		return none, err
+	})
+	if err != nil {
+		return nil, err
 	}
 	app, err := Open(ctx, settings, Options(all...), asSandbox, func(o *options) {
 		o.world = func(ctx context.Context, w *setup, callers httpapi.Callers, name string) (sandbox.World, error) {
@@ -108,7 +120,7 @@ func newSandbox(lc fx.Lifecycle, p coreParts) *sandbox.Sandbox {
 	}
 	o := sandbox.Options{
 		Clock: w.sandbox, Zone: w.zone, Marker: p.Store.Marker, Office: p.Office, DueFunds: p.Store.Books.DueFunds, Begins: w.settings.Settlement.Begins(),
-		Settle: p.Buyer.SettleDue, CalendarChanged: p.Made.buyOptions.Calendar.Forget,
+		Settle: p.Buyer.SettleDue, CalendarChanged: p.Made.buyOptions.Calendar.Forget, ReceiptKey: p.Trail.VerifyingKey,
 	}
 	if w.callers == nil {
 		o.Keys = p.Manager

@@ -67,11 +67,14 @@ func (w *setup) checkClock(ctx context.Context, s *store.Store) (warnings []stri
 // keepTrail lets the storage write the trail of the settings.
 func keepTrail(w *setup, s *store.Store) (*trail.Keeper, error) {
 	book := ""
-	if s.HasDataFile {
+	switch {
+	case w.sandbox != nil && !s.HasDataFile:
+		book = sandboxFolder // its key is beside sandbox.key
+	case s.HasDataFile:
 		book = strings.TrimSuffix(filepath.Base(string(w.settings.Storage.DSN)), ".db")
 	}
 	return trail.Keep(trail.Options{
-		Ports: s.Trail, Wanted: w.settings.Trail.Enabled && w.sandbox == nil, NewID: clock.NewID, Ready: s.Schema.Require,
+		Ports: s.Trail, Wanted: w.settings.Trail.Enabled, NewID: clock.NewID, Ready: s.Schema.Require,
 		KeyFile: w.settings.Trail.KeyFile, Folder: s.DataFolder, Book: book, AsItIs: w.storage.AsItIs,
 	})
 }

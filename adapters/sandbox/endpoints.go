@@ -33,7 +33,10 @@ func (b *Sandbox) Endpoints() map[string]func(*http.Request) ([]byte, error) {
 			after, err := number(r, "after")
 			return map[string]any{"requests": b.Requests(after)}, err
 		},
-		"GET /_sandbox/book":      b.serveBook,
+		"GET /_sandbox/book": b.serveBook,
+		"GET /_sandbox/receipt-key": func(*http.Request) (any, error) {
+			return map[string]string{"key": b.o.ReceiptKey()}, nil
+		},
 		"GET /_sandbox/faults":    func(*http.Request) (any, error) { return b.faults.list(), nil },
 		"PUT /_sandbox/faults":    b.serveFaults,
 		"DELETE /_sandbox/faults": func(*http.Request) (any, error) { b.faults.reset(); return b.faults.list(), nil },

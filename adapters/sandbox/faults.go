@@ -313,7 +313,11 @@ func (b *Sandbox) Check(r *http.Request) (limited bool, err error) {
 		return false, nil
 	}
 	var peeked bytes.Buffer
-	_, failed := peeked.ReadFrom(io.LimitReader(r.Body, maxPeeked))
+	var failed error
+	// A caller that waits for "100 Continue" sends no body if the service refuses its header.
+	if r.Header["Expect"] == nil || r.ContentLength <= maxPeeked && r.Header["Content-Encoding"] == nil && r.Header.Get("Content-Type") == "application/json" {
+		_, failed = peeked.ReadFrom(io.LimitReader(r.Body, maxPeeked))
+	}
 	rest := io.Reader(r.Body)
 	if failed != nil {
 		rest = failing{failed}

@@ -23,7 +23,7 @@ import (
 	"bankingapi/domain/operation"
 )
 
-// Options are what a sandbox needs of the service. All are required.
+// Options are what a sandbox needs of the service. All are required that may not be empty.
 type Options struct {
 	Clock *Clock
 	// Zone is the time zone of the bank.
@@ -42,6 +42,8 @@ type Options struct {
 	CalendarChanged func()
 	// Keys makes the keys that callers ask for. It may be nil: then there are none.
 	Keys *subscriptions.Manager
+	// ReceiptKey returns the public key of receipts; empty if there are none.
+	ReceiptKey func() string
 	// RequestsFile is where the last requests are kept. If it is empty, they are
 	// forgotten when the program ends.
 	RequestsFile string

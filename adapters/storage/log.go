@@ -55,16 +55,19 @@ func (t trailLog) Follow(base trail.Base) { t.trail.base.Store(&base) }
 
 // Clear is application.Origin.
 func (t trailOrigin) Clear(ctx context.Context) error {
-	t.trail.base.Store(nil)
-	return t.change(ctx, func(tx *gorm.DB) error {
-		return inTurn(
-			func() error { return tx.Exec("DELETE FROM " + t.batches.Name).Error },
-			func() error { return tx.Exec("DELETE FROM " + t.trailHashes.Name).Error },
-			func() error {
-				return tx.Exec("UPDATE " + t.trailLogs.Name + " SET size = 0, checkpoint = '', begun = 0").Error
-			},
-		)
-	})
+	return t.change(ctx, t.clearLog)
+}
+
+// clearLog removes all of the log.
+func (d *database) clearLog(tx *gorm.DB) error {
+	d.trail.base.Store(nil)
+	return inTurn(
+		func() error { return tx.Exec("DELETE FROM " + d.batches.Name).Error },
+		func() error { return tx.Exec("DELETE FROM " + d.trailHashes.Name).Error },
+		func() error {
+			return tx.Exec("UPDATE " + d.trailLogs.Name + " SET size = 0, checkpoint = '', begun = 0").Error
+		},
+	)
 }
 
 // State is application.Log.

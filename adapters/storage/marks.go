@@ -66,7 +66,7 @@ func (m marks) Empty(ctx context.Context, note string) error {
 				return err
 			}
 		}
-		return nil
+		return m.clearLog(tx)
 	})
 }
 

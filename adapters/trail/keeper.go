@@ -242,8 +242,14 @@ func (k *Keeper) KeyFile() string {
 	return k.current.Load().keyFile
 }
 
-// VerifyingKey is the public key that verifies checkpoints, proofs and receipts.
-func (k *Keeper) VerifyingKey() string { return k.current.Load().notary.VerifyingKey() }
+// VerifyingKey is the public key that verifies checkpoints, proofs and receipts. It is
+// empty if no trail is kept.
+func (k *Keeper) VerifyingKey() string {
+	if notary := k.current.Load().notary; notary != nil {
+		return notary.VerifyingKey()
+	}
+	return ""
+}
 
 // Secret returns a key for another purpose. Every service with the key of the log has
 // the same.

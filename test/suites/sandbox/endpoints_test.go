@@ -7,6 +7,7 @@ import (
 	"maps"
 	"net/http"
 	"net/http/httptest"
+	"net/http/httptrace"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -18,6 +19,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"bankingapi/adapters/sandbox"
+	"bankingapi/adapters/trail"
 	"bankingapi/bootstrap"
 	"bankingapi/domain/subscription"
 	"bankingapi/test/kit/testdb"
@@ -177,6 +179,7 @@ func TestBankAndSandboxAreApart(t *testing.T) {
 				return s
 			}
 			ofBank := settings(dsn(t))
+			ofBank.Trail.Enabled = false // no key is expected of it
 			bank, err := bootstrap.Open(t.Context(), ofBank, drivers)
 			require.NoError(t, err)
 			manager, err := bank.Manager(t.Context())
@@ -187,10 +190,22 @@ func TestBankAndSandboxAreApart(t *testing.T) {
 			require.ErrorContains(t, err, "it is the book of a bank: a sandbox needs an empty database")
 			require.NoError(t, bank.Ready(t.Context()))
 			require.NoError(t, bank.Close(t.Context()))
-
-			ofSandbox := settings(dsn(t))
-			box, err := bootstrap.OpenSandbox(t.Context(), ofSandbox, drivers, bootstrap.WithDataFolder(t.TempDir()))
+			folder := filepath.Dir(string(ofBank.Storage.DSN))
+			if engine == bootstrap.Postgres {
+				folder = t.TempDir()
+			}
+			ofBank.Trail.Enabled = true
+			_, err = bootstrap.OpenSandbox(t.Context(), ofBank, drivers, bootstrap.WithDataFolder(folder))
+			require.ErrorContains(t, err, "it is the book of a bank")
+			keys, err := filepath.Glob(filepath.Join(folder, "*.key"))
 			require.NoError(t, err)
+			require.Empty(t, keys, "a refused sandbox leaves no key")
+
+			ofSandbox, place := settings(dsn(t)), bootstrap.WithDataFolder(t.TempDir())
+			box, err := bootstrap.OpenSandbox(t.Context(), ofSandbox, drivers, place)
+			require.NoError(t, err)
+			_, err = bootstrap.OpenSandbox(t.Context(), ofSandbox, drivers, place)
+			require.ErrorContains(t, err, "another process uses")
 			require.NoError(t, box.Close(t.Context()))
 			for _, migrate := range []bool{true, false} {
 				ofSandbox.Storage.Migrate = migrate
@@ -202,6 +217,59 @@ func TestBankAndSandboxAreApart(t *testing.T) {
 			_, err = bootstrap.MigrateUp(t.Context(), ofSandbox, drivers)
 			require.ErrorContains(t, err, "it is a sandbox")
 		})
+	}
+}
+
+func TestReceipts(t *testing.T) {
+	t.Parallel()
+	onEachEngine(t, func(t *testing.T, settings bootstrap.Settings) {
+		p := partnerOf(t, settings)
+		world := p.with(p.makeKey())
+		for _, send := range []func(string, string, string, ...string) answer{p.send, world} {
+			for range 2 {
+				got := send(http.MethodPost, sellPath, `{"Header":{"CallerId":"a"},"Parameters":[`+demoSale+`]}`, "Want-Receipt", "1")
+				require.Equal(t, 2, got.state())
+				var public struct{ Key string }
+				require.NoError(t, json.Unmarshal([]byte(send(http.MethodGet, "/_sandbox/receipt-key", "").body), &public))
+				facts, err := trail.CheckFile([]byte(got.header.Get("Receipt")), public.Key)
+				require.NoError(t, err)
+				require.Contains(t, strings.Join(facts, "\n"), got.header.Get("Operation-Id"))
+				require.Equal(t, http.StatusOK, send(http.MethodPost, "/_sandbox/reset", "").status)
+			}
+		}
+	})
+}
+
+// A caller that waits for "100 Continue" is answered as by the service.
+func TestACallerThatWaitsToSendItsBody(t *testing.T) {
+	t.Parallel()
+	p := newPartner(t)
+	sale := `{"Header":{},"Parameters":[` + demoSale + `]}`
+	for _, test := range []struct {
+		body, header, value string
+		status              int
+		isAsked             bool
+	}{
+		{sale, "Content-Type", "application/json", http.StatusOK, true},
+		{strings.Replace(sale, "{}", `{"CallerId":"sandbox-internal-1"}`, 1), "Content-Type", "application/json", http.StatusInternalServerError, true},
+		{sale, "Content-Type", "text/plain", http.StatusUnsupportedMediaType, false},
+		{sale, "Content-Encoding", "br", http.StatusUnsupportedMediaType, false},
+		{strings.Repeat(" ", 2<<20), "Content-Type", "application/json", http.StatusRequestEntityTooLarge, false},
+		{sale, "Ocp-Apim-Subscription-Key", "wrong", http.StatusUnauthorized, false},
+	} {
+		isAsked := false
+		ctx := httptrace.WithClientTrace(t.Context(), &httptrace.ClientTrace{Got100Continue: func() { isAsked = true }})
+		r, err := http.NewRequestWithContext(ctx, http.MethodPost, p.url+sellPath, strings.NewReader(test.body))
+		require.NoError(t, err)
+		r.Header.Set("Ocp-Apim-Subscription-Key", p.bank.Key)
+		r.Header.Set("Expect", "100-continue")
+		r.Header.Set(test.header, test.value)
+		patient := http.Client{Transport: &http.Transport{ExpectContinueTimeout: time.Hour, DisableKeepAlives: true}}
+		answer, err := patient.Do(r)
+		require.NoError(t, err)
+		require.NoError(t, answer.Body.Close())
+		require.Equal(t, test.status, answer.StatusCode, test.value)
+		require.Equal(t, test.isAsked, isAsked, test.value)
 	}
 }
 
