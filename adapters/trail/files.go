@@ -212,7 +212,7 @@ func (c *Checkpoints) Extends(state application.State, hashes trail.Hashes) erro
 		}
 	}
 	if err := CheckExtends(older, newer, hashes); err != nil {
-		return fmt.Errorf("%s: %w. After a restore read how to go on in the page of the trail", c.path, err)
+		return fmt.Errorf("%s: %w. If an older backup was restored, move this file elsewhere and keep it: then the log goes on", c.path, err)
 	}
 	return nil
 }

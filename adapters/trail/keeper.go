@@ -271,6 +271,27 @@ func (k *Keeper) Checkpoint(ctx context.Context) (string, error) {
 	return state.Checkpoint, err
 }
 
+// Ahead returns the file of checkpoints if its newest one is of a longer log, as after a
+// backup was restored. Otherwise it returns "".
+func (k *Keeper) Ahead(ctx context.Context) (file string, err error) {
+	now := k.current.Load()
+	if now.notary == nil {
+		return "", nil
+	}
+	newest, err := now.checkpoints.Newest()
+	if err != nil || newest == "" {
+		return "", err
+	}
+	known, err := OpenCheckpoint(newest, k.VerifyingKey())
+	if err != nil {
+		return "", err
+	}
+	if log, err := k.o.Ports.Log.State(ctx); err != nil || log.Size >= known.Size {
+		return "", err
+	}
+	return now.checkpoints.path, nil
+}
+
 // Prove returns a file that proves an operation, import or act, and the reversal of an operation.
 // CheckFile checks it, also on another machine.
 func (k *Keeper) Prove(ctx context.Context, id operation.ID) (file []byte, err error) {

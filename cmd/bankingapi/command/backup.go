@@ -97,7 +97,38 @@ func (o *restoreOptions) run(c *call) error {
 	if err := c.openBook(); err != nil {
 		return err
 	}
+	if err := c.keepNewerCheckpoints(); err != nil {
+		return err
+	}
 	return o.verify(c, nil)
+}
+
+// keepNewerCheckpoints renames the file of checkpoints that the restored log does not have,
+// so that the log goes on from its backup.
+func (c *call) keepNewerCheckpoints() error {
+	keeper, err := c.app.Trail()
+	if err != nil {
+		return nil //nolint:nilerr // there is no trail: verify says why
+	}
+	file, err := keeper.Ahead(c.Context())
+	if err != nil || file == "" {
+		return err
+	}
+	aside := unused(file)
+	if err := os.Rename(file, aside); err != nil {
+		return err
+	}
+	c.tell("Kept %s as %s: the trail has more than the backup. What was answered after the backup is not in the book.\n", file, aside)
+	return nil
+}
+
+// unused is a name beside the file that no file has.
+func unused(file string) string {
+	aside := file + ".replaced-1"
+	for n := 2; isFile(aside); n++ { // what was kept before stays
+		aside = fmt.Sprintf("%s.replaced-%d", file, n)
+	}
+	return aside
 }
 
 // sqliteHead begins every SQLite database.
@@ -128,10 +159,7 @@ func (o *restoreOptions) makeRoom(c *call, book string) error {
 			return fmt.Errorf("nothing was changed: %w. If no service runs, move %s away yourself", err, book)
 		}
 	}
-	aside := book + ".replaced-1"
-	for n := 2; isFile(aside); n++ { // what was kept before stays
-		aside = fmt.Sprintf("%s.replaced-%d", book, n)
-	}
+	aside := unused(book)
 	for _, suffix := range []string{"", "-wal", "-shm"} {
 		if !isFile(book + suffix) {
 			continue

@@ -175,7 +175,17 @@ func TestRestoreWhileItServes(t *testing.T) {
 	require.NotContains(t, got.Err, "Kept")
 	require.Equal(t, http.StatusOK, s.post(t, addPush, key, push("kept")).status)
 	s.Stop(t)
-	require.Contains(t, b.Run(t, "restore", backup, "--replace").Err, "Restored "+backup)
+	got = b.Run(t, "restore", backup, "--replace")
+	require.Contains(t, got.Err, "Restored "+backup)
+	require.Regexp(t, `Kept \S+trail.checkpoints as \S+trail.checkpoints.replaced-1: the trail has more than the backup`, got.Err)
+	require.Contains(t, got.Err, "The book is empty: there was nothing to check.")
+	require.Zero(t, got.Status)
+
+	s = b.serve(t) // the log goes on
+	require.Equal(t, http.StatusUnauthorized, s.post(t, addPush, key, push("kept")).status, "the backup is older than the key")
+	s.Stop(t)
+	b.Must(t, "trail", "checkpoint")
+	require.NotContains(t, b.Must(t, "verify"), "shorter")
 }
 
 // TestSchemaOnPostgres checks that serve does not migrate unless a setting says
