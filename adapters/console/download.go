@@ -30,14 +30,17 @@ type limits struct{ part, whole time.Duration }
 
 var downloadLimits = limits{part: 10 * time.Second, whole: 30 * time.Minute}
 
-// download is a whole list as a file: csv, or ndjson with the columns as members. The
+// download is a whole list as a file: csv, excel, or ndjson with the columns as members. The
 // values are masked as those of the page. It streams, and one runs at a time. Rows must
 // have the context of the HTTP request, which may take longer than a page.
 func download[T any](q *request, name string, columns []bookfile.Column[T], rows iter.Seq2[T, error]) (any, error) {
 	f := &file{name: name + ".csv", kind: "text/csv; charset=utf-8", now: q.Machine, limits: downloadLimits}
 	format := bookfile.Spreadsheet
-	if q.query("format") == "ndjson" {
+	switch bookfile.Format(q.query("format")) {
+	case bookfile.NDJSON:
 		f.name, f.kind, format = name+".ndjson", "application/x-ndjson", bookfile.NDJSON
+	case bookfile.Excel:
+		format = bookfile.Excel
 	}
 	f.write = func(w io.Writer) error {
 		select {

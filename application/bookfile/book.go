@@ -131,8 +131,8 @@ type Query struct {
 // spreadsheet. It stops at the first error. progress may be nil.
 func Export(ctx context.Context, from *backoffice.Office, kind, format string, q Query, w io.Writer, progress func(rows int64)) error {
 	f := Format(format)
-	if f != CSV && f != NDJSON && f != Spreadsheet {
-		return fmt.Errorf("there is no format %q: it is csv, ndjson or spreadsheet", format)
+	if f != CSV && f != NDJSON && f != Spreadsheet && f != Excel {
+		return fmt.Errorf("there is no format %q: it is csv, ndjson, spreadsheet or excel", format)
 	}
 	filter, office := q.Query, *from
 	filter.Zone = from.Zone

@@ -176,7 +176,7 @@ func TestUnknownKindsAndFormats(t *testing.T) {
 	err = bookfile.Export(t.Context(), o, "customers", "csv", bookfile.Query{}, io.Discard, nil)
 	require.ErrorContains(t, err, "prices, holdings, accounts, calendar, sales, postings, notifications")
 	err = bookfile.Export(t.Context(), o, "sales", "xml", bookfile.Query{}, io.Discard, nil)
-	require.ErrorContains(t, err, "csv, ndjson or spreadsheet")
+	require.ErrorContains(t, err, "csv, ndjson, spreadsheet or excel")
 }
 
 func TestExportWritesEveryKind(t *testing.T) {

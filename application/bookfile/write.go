@@ -22,6 +22,9 @@ const (
 	// Spreadsheet is CSV in which a text that a spreadsheet may run as a formula
 	// begins with an apostrophe. Import does not read it back as it was.
 	Spreadsheet Format = "spreadsheet"
+	// Excel is Spreadsheet for an Excel whose decimal sign is a comma, as in Turkey: with
+	// semicolons, and a byte order mark.
+	Excel Format = "excel"
 )
 
 // Column is one column of a file.
@@ -96,12 +99,14 @@ func Write[T any](w io.Writer, f Format, columns []Column[T], rows iter.Seq2[T, 
 	}
 	appendRow := appendNDJSON[T]
 	if f != NDJSON {
-		if _, err := io.WriteString(w, strings.Join(names(columns), ",")+"\n"); err != nil {
+		header := strings.Join(names(columns), ",") + "\n"
+		if f == Excel {
+			header = "\ufeff" + strings.ReplaceAll(header, ",", ";")
+		}
+		if _, err := io.WriteString(w, header); err != nil {
 			return err
 		}
-		appendRow = func(b []byte, columns []Column[T], row *T) []byte {
-			return appendCSV(b, columns, row, f == Spreadsheet)
-		}
+		appendRow = func(b []byte, columns []Column[T], row *T) []byte { return appendCSV(b, columns, row, f) }
 	}
 	var b []byte
 	for row, err := range rows {
@@ -137,21 +142,29 @@ func masked[T any](columns []Column[T], mask Mask) (all []Column[T]) {
 	return all
 }
 
-func appendCSV[T any](b []byte, columns []Column[T], row *T, guarded bool) []byte {
+func appendCSV[T any](b []byte, columns []Column[T], row *T, f Format) []byte {
+	separator := byte(',')
+	if f == Excel {
+		separator = ';'
+	}
 	for _, c := range columns {
 		v := c.Value(row)
-		if guarded && v.kind != raw && backoffice.IsFormula(v.text) {
+		switch {
+		case f == CSV:
+		case v.kind != raw && backoffice.IsFormula(v.text):
 			v.text = "'" + v.text
+		case f == Excel && v.kind == raw && !strings.HasPrefix(v.text, "["):
+			v.text = strings.Replace(v.text, ".", ",", 1)
 		}
-		b = append(appendField(b, v.text), ',')
+		b = append(appendField(b, v.text, separator), separator)
 	}
 	b[len(b)-1] = '\n'
 	return b
 }
 
 // appendField quotes what needs it, and spaces at the ends, which some readers cut off.
-func appendField(b []byte, v string) []byte {
-	if !strings.ContainsAny(v, "\",\r\n") && strings.Trim(v, " \t") == v {
+func appendField(b []byte, v string, separator byte) []byte {
+	if !strings.ContainsAny(v, "\"\r\n") && strings.IndexByte(v, separator) < 0 && strings.Trim(v, " \t") == v {
 		return append(b, v...)
 	}
 	return append(append(append(b, '"'), strings.ReplaceAll(v, `"`, `""`)...), '"')

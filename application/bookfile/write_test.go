@@ -11,6 +11,8 @@ import (
 	"math/big"
 	"reflect"
 	"slices"
+	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -261,6 +263,35 @@ func TestSpreadsheet(t *testing.T) {
 	require.NoError(t, bookfile.WritePostings(&out, bookfile.Spreadsheet, func(yield func(fund.PostingEntry, error) bool) { yield(negative[0], nil) }))
 	require.Contains(t, out.String(), "-1.5")
 	require.NotContains(t, out.String(), "'-")
+}
+
+// A Turkish Excel splits at semicolons, and takes 12.5 for a day.
+func TestExcel(t *testing.T) {
+	t.Parallel()
+	sale := sales[0]
+	sale.Header.AppKey, sale.Header.Channel = "=1;1", "a,b"
+	var plain, excel bytes.Buffer
+	rows := func(yield func(fund.SaleEntry, error) bool) { yield(sale, nil) }
+	require.NoError(t, bookfile.WriteSales(&plain, bookfile.CSV, rows))
+	require.NoError(t, bookfile.WriteSales(&excel, bookfile.Excel, rows))
+	want, err := csv.NewReader(&plain).ReadAll()
+	require.NoError(t, err)
+	text, marked := strings.CutPrefix(excel.String(), "\ufeff")
+	require.True(t, marked)
+	reader := csv.NewReader(strings.NewReader(text))
+	reader.Comma = ';'
+	got, err := reader.ReadAll()
+	require.NoError(t, err)
+	require.Equal(t, want[0], got[0])
+	for i, value := range want[1] {
+		if _, err := strconv.ParseFloat(value, 64); err == nil {
+			want[1][i] = strings.Replace(value, ".", ",", 1)
+		} else if value == sale.Header.AppKey {
+			want[1][i] = "'" + value
+		}
+	}
+	require.Equal(t, want[1], got[1])
+	require.Contains(t, text, ",")
 }
 
 // A reader who may not see everything gets what Mask returns for each value that names

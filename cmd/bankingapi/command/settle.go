@@ -3,7 +3,6 @@ package command
 import (
 	"cmp"
 	"errors"
-	"fmt"
 	"slices"
 
 	"bankingapi/application/buyfund"
@@ -17,7 +16,7 @@ import (
 type someFailed int
 
 func (n someFailed) Error() string {
-	return fmt.Sprintf("the bank refuses %d", int(n))
+	return "the bank refuses " + counted(int64(n), "sale")
 }
 
 func checkSettle(c *call) error {

@@ -195,6 +195,8 @@ func TestReversedSalesInTheList(t *testing.T) {
 	require.Equal(t, 2, reversed)
 	_, file, _ = v.do(http.MethodGet, "/console/due/export?format=csv", nil)
 	require.Contains(t, file, ",ReversedAt\n")
+	_, file, _ = v.do(http.MethodGet, "/console/due/export?format=excel", nil)
+	require.Contains(t, file, ";ReversedAt\n")
 
 	long := s.call(t, "BuyFundFromCustomer", array("long", slices.Repeat([]string{"1"}, 501)...)) // more than one lookup
 	v.correct("reverse", long, "credited twice")
