@@ -36,10 +36,10 @@ var downloadLimits = limits{part: 10 * time.Second, whole: 30 * time.Minute}
 func download[T any](q *request, name string, columns []bookfile.Column[T], rows iter.Seq2[T, error]) (any, error) {
 	f := &file{name: name + ".csv", kind: "text/csv; charset=utf-8", now: q.Machine, limits: downloadLimits}
 	format := bookfile.Spreadsheet
-	switch bookfile.Format(q.query("format")) {
-	case bookfile.NDJSON:
+	switch q.query("format") {
+	case string(bookfile.NDJSON):
 		f.name, f.kind, format = name+".ndjson", "application/x-ndjson", bookfile.NDJSON
-	case bookfile.Excel:
+	case string(bookfile.Excel):
 		format = bookfile.Excel
 	}
 	f.write = func(w io.Writer) error {
