@@ -84,7 +84,7 @@ test: ## run the tests that everybody needs (5 minutes; Postgres: TEST_POSTGRES_
 	$(call tests,$$(go list $(PACKAGES) | grep -vxF "$$(go list $(LONG))"))
 
 .PHONY: check
-check: ## run everything that CI runs; fail if make generate changes a file (12 minutes)
+check: ## run everything that CI runs; fail if make generate changes a file (20 minutes on two cores)
 	@set -e; state() { git status --porcelain --untracked-files=all; git diff; }; before=$$(state); \
 	$(MAKE) --no-print-directory lint race plain benchmarks host fuzz FUZZTIME=2s; \
 	$(MAKE) --no-print-directory generate; test "$$before" = "$$(state)" || { \
@@ -93,7 +93,7 @@ check: ## run everything that CI runs; fail if make generate changes a file (12 
 .PHONY: race
 race: export CGO_ENABLED := $(CGO)
 race: export GOGC := 400 # the detector makes pools forget, so the tests make much garbage
-race: ## run the tests in which the service runs inside the tests, with the race detector (5 minutes)
+race: ## run the tests in which the service runs inside the tests, with the race detector (9 minutes)
 	@$(if $(RACE),,echo "make race: no C compiler, so the tests run without the race detector")
 	$(call tests,$(RACE) $$(go list $(PACKAGES) | grep -vxF "$$(go list $(filter-out %/simulation,$(PLAIN)))"))
 
