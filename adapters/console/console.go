@@ -23,6 +23,7 @@ import (
 	"html/template"
 	"net/http"
 	"slices"
+	"sync"
 	"time"
 
 	"bankingapi/application/operator"
@@ -42,17 +43,45 @@ type Console struct {
 	origins   http.CrossOriginProtection
 	// reading has two places: a request that reads holds one.
 	reading chan struct{}
-	// long has one place, for an export or a check of the book, which also reads.
-	long   chan struct{}
-	proof  proof
-	glance glance
-	health health
+	long    places
+	proof   proof
+	glance  glance
+	health  health
+}
+
+// places are for long work: exports, and checks of the book. There are two, and nobody has
+// both: somebody with a slow line keeps no other waiting.
+type places struct {
+	mu   sync.Mutex
+	held map[string]bool // by ID of the session; checkPlace is that of the check
+}
+
+const checkPlace = "check of the book"
+
+// take reports whether there was a place. Whoever got it gives it back.
+func (p *places) take(who string) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if len(p.held) >= 2 || p.held[who] {
+		return false
+	}
+	if p.held == nil {
+		p.held = make(map[string]bool)
+	}
+	p.held[who] = true
+	return true
+}
+
+func (p *places) give(who string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.held, who)
 }
 
 // Open returns the console. It is an argument of bootstrap.WithConsole.
 func Open(o Options) *Console {
 	c := &Console{o: o, activity: &activity{began: o.Machine()}, mux: http.NewServeMux(),
-		templates: parseTemplates(), reading: make(chan struct{}, 2), long: make(chan struct{}, 1)}
+		templates: parseTemplates(), reading: make(chan struct{}, 2)}
 	c.sessions = newSessions(&c.o)
 	for _, name := range []string{"console.css", "console.js", "icon.svg"} {
 		c.mux.HandleFunc("GET /console/"+name, func(w http.ResponseWriter, r *http.Request) {

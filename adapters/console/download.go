@@ -31,7 +31,7 @@ type limits struct{ part, whole time.Duration }
 var downloadLimits = limits{part: 10 * time.Second, whole: 30 * time.Minute}
 
 // download is a whole list as a file: csv, excel, or ndjson with the columns as members. The
-// values are masked as those of the page. It streams, and one runs at a time. Rows must
+// values are masked as those of the page. It streams, one at a time for a session. Rows must
 // have the context of the HTTP request, which may take longer than a page.
 func download[T any](q *request, name string, columns []bookfile.Column[T], rows iter.Seq2[T, error]) (any, error) {
 	f := &file{name: name + ".csv", kind: "text/csv; charset=utf-8", now: q.Machine, limits: downloadLimits}
@@ -43,16 +43,14 @@ func download[T any](q *request, name string, columns []bookfile.Column[T], rows
 		format = bookfile.Excel
 	}
 	f.write = func(w io.Writer) error {
-		select {
-		case q.console.long <- struct{}{}:
-			defer func() { <-q.console.long }()
-			if err := q.look(); err != nil {
-				return err
-			}
-			return bookfile.Write(w, format, columns, rows, q.Mask)
-		default:
+		if !q.console.long.take(q.session.ID) {
 			return errLong
 		}
+		defer q.console.long.give(q.session.ID)
+		if err := q.look(); err != nil {
+			return err
+		}
+		return bookfile.Write(w, format, columns, rows, q.Mask)
 	}
 	return response(f.send), nil
 }

@@ -61,16 +61,14 @@ func showProof(q *request) (any, error) {
 }
 
 // startProof begins a check, or stops the one that runs. The check goes on after the
-// answer, on one connection, and holds the place of long work: no other one runs.
+// answer, on one connection, and holds a place of long work: no other check runs.
 func startProof(q *request) (any, error) {
 	c, p := q.console, &q.console.proof
 	if q.field("action") == "stop" {
 		p.stop()
 		return q.redirect("/console/proof")
 	}
-	select {
-	case c.long <- struct{}{}:
-	default:
+	if !c.long.take(checkPlace) {
 		return nil, errBusy
 	}
 	ctx, cancel := context.WithCancel(q.by(context.Background(), ""))
@@ -81,7 +79,7 @@ func startProof(q *request) (any, error) {
 	}
 	update(func(r *proofRun) { p.cancel, *r = cancel, proofRun{By: q.Name, Began: c.o.Machine()} })
 	p.done.Go(func() {
-		defer func() { <-c.long }()
+		defer c.long.give(checkPlace)
 		c.reading <- struct{}{} // it is one of the two that read
 		defer func() { <-c.reading }()
 		result, err := c.o.Office.Verify(ctx, nil, backoffice.Watch{

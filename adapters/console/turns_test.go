@@ -10,6 +10,20 @@ import (
 	"bankingapi/application/summary"
 )
 
+// Somebody whose download takes long keeps no other from one, and no check from running.
+func TestLongWorkIsShared(t *testing.T) {
+	t.Parallel()
+	var p places
+	require.True(t, p.take("slow"))
+	require.False(t, p.take("slow"), "one for a session")
+	require.True(t, p.take(checkPlace))
+	require.False(t, p.take("other"), "two in all")
+	p.give(checkPlace)
+	require.True(t, p.take("other"))
+	p.give("slow")
+	require.True(t, p.take("slow"))
+}
+
 // While the API is busy, pages take a tenth of the time of two connections,
 // however many are loaded. Otherwise nobody waits.
 func TestPagesLeaveTimeToTheAPI(t *testing.T) {
