@@ -3,6 +3,7 @@ package storage
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	"gorm.io/gorm"
 	"gorm.io/gorm/clause"
@@ -112,7 +113,13 @@ func (e erasing) write(ctx context.Context, tx *gorm.DB, rows []NotificationRow)
 	if recording != nil && len(emptied) > 0 {
 		entries = append(entries, entryOf(trail.Erased, act.ID, e.notifications.leaves.sumOf(recording.keys, act.ID, emptied)))
 	}
-	writes := batch.NonEmpty(e.notifications.add.Request(emptied), e.notifications.remove.Request(rows))
+	// SQLite may leave a piece of a row that it removes, unless it was overwritten before.
+	blank := func(text string) string { return strings.Repeat("-", len(text)) }
+	overwritten := convert(rows, func(r NotificationRow) NotificationRow {
+		r.Subject, r.Content, r.DeepLinkURL, r.TranData, r.Header.ChannelSessionID = blank(r.Subject), blank(r.Content), blank(r.DeepLinkURL), blank(r.TranData), blank(r.Header.ChannelSessionID)
+		return r
+	})
+	writes := batch.NonEmpty(e.notifications.put.Request(overwritten), e.notifications.add.Request(emptied), e.notifications.remove.Request(rows))
 	return session.Exchange(ctx, append(writes, e.actWrites(ctx, entries, fmt.Sprintf("messages: %d", len(rows)))...)...)
 }
 

@@ -83,6 +83,7 @@ func newDatabase(e *Engine, db *batch.DB, prefix string) *database {
 	notifications := open(d, &d.notifications.table)
 	notifications.find, notifications.add = notifications.Find(batch.NoLock, "", "operation_id"), notifications.Upsert()
 	d.notifications.remove = notifications.Delete("")
+	notifications.put = notifications.Update("subject", "content", "deep_link_url", "tran_data", "channel_session_id")
 	notifications.leaves = &leafKind[NotificationRow]{ // of the rows that one act has emptied
 		kind: trail.Erased, table: notifications.Table, row: "notifications", what: "erasure", text: operation.ID.String,
 		id:   func(r *NotificationRow) operation.ID { return operation.ID(r.ErasureID) },
