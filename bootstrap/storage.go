@@ -64,8 +64,8 @@ func (w *setup) checkClock(ctx context.Context, s *store.Store) (warnings []stri
 	return s.CheckClock(ctx, w.now, w.zone, w.settings.Storage.AllowUnsafe)
 }
 
-// keepTrail lets the storage write the trail of the settings.
-func keepTrail(w *setup, s *store.Store) (*trail.Keeper, error) {
+// makeTrail returns the keeper of the trail of the settings. It opens nothing.
+func makeTrail(w *setup, s *store.Store) *trail.Keeper {
 	book := ""
 	switch {
 	case w.sandbox != nil && !s.HasDataFile:
@@ -73,7 +73,7 @@ func keepTrail(w *setup, s *store.Store) (*trail.Keeper, error) {
 	case s.HasDataFile:
 		book = strings.TrimSuffix(filepath.Base(string(w.settings.Storage.DSN)), ".db")
 	}
-	return trail.Keep(trail.Options{
+	return trail.New(trail.Options{
 		Ports: s.Trail, Wanted: w.settings.Trail.Enabled, NewID: clock.NewID, Ready: s.Schema.Require,
 		KeyFile: w.settings.Trail.KeyFile, Folder: s.DataFolder, Book: book, AsItIs: w.storage.AsItIs,
 	})
@@ -81,9 +81,8 @@ func keepTrail(w *setup, s *store.Store) (*trail.Keeper, error) {
 
 // newTrail says why no trail is kept.
 func newTrail(lc fx.Lifecycle, w *setup, s *store.Store) (*trail.Keeper, error) {
-	k, err := keepTrail(w, s)
-	interval := w.settings.Trail.Interval
-	switch {
+	k, interval := makeTrail(w, s), w.settings.Trail.Interval
+	switch err := k.Load(); {
 	case err != nil || !k.IsWanted():
 		return k, err
 	case k.Kept() != nil:
@@ -147,7 +146,7 @@ func MigrateDown(ctx context.Context, settings Settings, all ...Option) (undone 
 // changeSchema also writes the act to the trail.
 func changeSchema[T any](ctx context.Context, settings Settings, all []Option, act string, change func(store.Schema, context.Context) (T, error)) (T, error) {
 	return withStore(settings, collect(all), func(w *setup, s *store.Store) (none T, err error) {
-		if _, err := keepTrail(w, s); err != nil {
+		if err := makeTrail(w, s).Load(); err != nil {
 			return none, err
 		}
 		return change(s.Schema, w.acts.Begin(ctx, act, "", ""))

@@ -75,17 +75,23 @@ const (
 	off      = "this service keeps no trail: see trail.enabled"
 )
 
-// Keep loads the key and lets the storage write leaves from its next transaction
-// on. It writes none with another key than that of the log: they would look
-// forged.
-func Keep(o Options) (*Keeper, error) {
+// New returns a Keeper that keeps no trail before Load. It opens no file and asks the
+// storage nothing.
+func New(o Options) *Keeper {
 	k := &Keeper{o: o}
 	k.current.Store(new(kept))
-	missing, err := k.begin(o.KeyFile)
+	return k
+}
+
+// Load reads the key, or makes it, and lets the storage write leaves from its next
+// transaction on. It is called once, before the first transaction. It writes no leaves with
+// another key than that of the log: they would look forged. Kept says what is missing.
+func (k *Keeper) Load() error {
+	missing, err := k.begin(k.o.KeyFile)
 	if missing != "" {
 		k.current.Store(&kept{missing: missing})
 	}
-	return k, err
+	return err
 }
 
 // Reload reads the key again; keyFile is as in Options. A service that kept no trail,
