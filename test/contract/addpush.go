@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"errors"
 	"math"
 	"reflect"
 	"slices"
@@ -15,12 +16,12 @@ import (
 
 	"bankingapi/application/addpush"
 	"bankingapi/application/commit"
-	"bankingapi/domain/day"
 	"bankingapi/domain/fault"
 	"bankingapi/domain/idempotency"
 	"bankingapi/domain/operation"
 	"bankingapi/domain/push"
 	"bankingapi/domain/subscription"
+	"bankingapi/test/kit/value"
 )
 
 // InboxesUnderTest is an implementation of addpush.Inboxes, with a function
@@ -62,11 +63,11 @@ func Inboxes(t *testing.T, open func(t *testing.T) InboxesUnderTest) {
 				}),
 				push.Restore(push.Record{
 					UserID: "b", PushInteractionID: math.MinInt64, HasPushInteractionID: true, Platform: push.IOS,
-					SendDate: mustDay("0001-01-01"), TranData: []push.TranDataItem{{Code: "2"}, {Code: "1"}, {Code: "2"}},
+					SendDate: value.Day("0001-01-01"), TranData: []push.TranDataItem{{Code: "2"}, {Code: "1"}, {Code: "2"}},
 				}),
 				// A 0 in a request differs from a missing field. The last day
 				// of the calendar is valid.
-				push.Restore(push.Record{UserID: "c", HasPushInteractionID: true, Platform: push.Other, SendDate: mustDay("9999-12-31")}),
+				push.Restore(push.Record{UserID: "c", HasPushInteractionID: true, Platform: push.Other, SendDate: value.Day("9999-12-31")}),
 				push.Restore(push.Record{UserID: "d", Platform: push.Other}),
 			},
 		}
@@ -104,7 +105,11 @@ func Inboxes(t *testing.T, open func(t *testing.T) InboxesUnderTest) {
 			require.NoError(t, err)
 			require.Equal(t, operation.Outcome{ID: o.ID, State: operation.Completed}, outcome)
 		}
-		equal(t, []string{"1/0", "1/1", "2/0"}, b.places())
+		var places []place
+		for _, n := range b.all() {
+			places = append(places, place{number(n.OperationID), n.Index})
+		}
+		equal(t, []place{{1, 0}, {1, 1}, {2, 0}}, places)
 	})
 
 	run("similar records are different records", func(t *testing.T, b inboxes) {
@@ -262,14 +267,10 @@ func (b inboxes) accept(batch ...*push.Operation) {
 // race accepts the operations at the same moment, each in its own transaction.
 func (b inboxes) race(operations []*push.Operation) {
 	b.t.Helper()
-	errs := make([]error, len(operations))
-	together(len(operations), func(i int) {
+	require.NoError(b.t, errors.Join(together(len(operations), func(i int) error {
 		batch := operations[i : i+1]
-		errs[i] = b.Update(b.t.Context(), push.Keys(batch), func(inbox *push.Inbox) { inbox.Accept(batch) })
-	})
-	for _, err := range errs {
-		require.NoError(b.t, err)
-	}
+		return b.Update(b.t.Context(), push.Keys(batch), func(inbox *push.Inbox) { inbox.Accept(batch) })
+	})...))
 }
 
 // stored checks that exactly the notifications of the operations are stored.
@@ -293,16 +294,6 @@ func (b inboxes) all() []push.Entry {
 	return slices.SortedFunc(slices.Values(b.Notifications(b.t)), compareNotifications)
 }
 
-// places lists the stored notifications as operation/index.
-func (b inboxes) places() []string {
-	b.t.Helper()
-	var all []string
-	for _, n := range b.all() {
-		all = append(all, strconv.Itoa(number(n.OperationID))+"/"+strconv.Itoa(n.Index))
-	}
-	return all
-}
-
 func compareNotifications(x, y push.Entry) int {
 	return cmp.Or(bytes.Compare(x.OperationID[:], y.OperationID[:]), cmp.Compare(x.Index, y.Index))
 }
@@ -319,12 +310,4 @@ func oddTranData(n int) []push.TranDataItem {
 		items[i] = push.TranDataItem{Code: odd(100, strconv.Itoa(i)), Name: odd(1000, strconv.Itoa(-i))}
 	}
 	return items
-}
-
-func mustDay(text string) day.Day {
-	d, err := day.Parse(text)
-	if err != nil {
-		panic(err)
-	}
-	return d
 }

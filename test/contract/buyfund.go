@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"errors"
 	"math"
 	"slices"
 	"strconv"
@@ -20,6 +21,7 @@ import (
 	"bankingapi/domain/money"
 	"bankingapi/domain/operation"
 	"bankingapi/domain/subscription"
+	"bankingapi/test/kit/value"
 )
 
 // BooksUnderTest is an implementation of buyfund.Books, with functions to fill
@@ -83,11 +85,11 @@ func Books(t *testing.T, open func(t *testing.T) BooksUnderTest) {
 			Now: func() time.Time { return at(0) }, NewID: func() operation.ID { return id(1) },
 		})
 		require.NoError(t, err)
-		m := b.market(1, 1000)
+		b.market(1, 1000)
 		unkeepable(t, func(caller *subscription.Subscription, header operation.Header, text string) error {
-			sale := m.sale(1).Fields()
-			sale.FundToProcess.HolderCorporationName += text
-			_, err := buyer.Buy(t.Context(), caller, header, []fund.SaleFields{sale})
+			fields := sale(1, 1, 1).Fields()
+			fields.FundToProcess.HolderCorporationName += text
+			_, err := buyer.Buy(t.Context(), caller, header, []fund.SaleFields{fields})
 			return err
 		})
 		require.Empty(t, b.sales())
@@ -97,19 +99,15 @@ func Books(t *testing.T, open func(t *testing.T) BooksUnderTest) {
 		transactions(t, func(t *testing.T) transaction { return saleTransaction(t, books{open(t), t}) })
 	})
 	run("listing due operations fails without storage or context", func(t *testing.T, b books) {
-		ctx, cancel := context.WithCancel(t.Context())
-		cancel()
-		_, err := b.Due(ctx, buyfund.Due{Until: on(0)}, nil, 10)
-		fails(t, fault.Unavailable, err)
-		needs(t, b.Disconnect, "connection to cut on demand")
-		b.Disconnect()
-		_, err = b.Due(t.Context(), buyfund.Due{Until: on(0)}, nil, 10)
-		fails(t, fault.Unavailable, err)
+		unreachable(t, b.Trouble, func(ctx context.Context) []error {
+			_, err := b.Due(ctx, buyfund.Due{Until: on(0)}, nil, 10)
+			return []error{err}
+		})
 	})
 }
 
 func testSaleRoundTrip(t *testing.T, b books) {
-	lira, dinar, yen := currency("TRY"), currency("KWD"), currency("JPY")
+	dinar, yen := currency("KWD"), currency("JPY")
 	widest := fund.Terms{
 		Holding:      fund.HoldingKey{CustomerNo: math.MaxInt64, Fund: fund.Fund{IMKBCode: "ABCDEFGHIJ12.Z9", HolderCorporationName: odd(200, "holder")}},
 		Units:        fund.MaxUnits,
@@ -132,7 +130,7 @@ func testSaleRoundTrip(t *testing.T, b books) {
 	}
 	seed := Seed{
 		Prices: []fund.Price{
-			{ID: widest.PriceID, Fund: widest.Holding.Fund, PerUnit: 1, Currency: lira, ValidFrom: mustDay("0001-01-01")},
+			{ID: widest.PriceID, Fund: widest.Holding.Fund, PerUnit: 1, Currency: lira, ValidFrom: value.Day("0001-01-01")},
 			{ID: dearest.PriceID, Fund: dearest.Holding.Fund, PerUnit: fund.MaxUnitPrice, Currency: dinar, ValidFrom: on(0)},
 			{ID: plain.PriceID, Fund: plain.Holding.Fund, PerUnit: 200_000_000, Currency: yen, ValidFrom: on(-1)},
 		},
@@ -156,13 +154,12 @@ func testSaleRoundTrip(t *testing.T, b books) {
 	b.outcome(full, operation.Outcome{State: operation.Completed})
 	b.outcome(bare, operation.Outcome{State: operation.Completed})
 
-	sale := func(o *fund.Operation, position int, perUnit fund.UnitPrice, minor int64) fund.SaleEntry {
-		terms := o.Sales[position].Terms()
-		return fund.SaleEntry{
-			OperationID: o.ID, Index: position, Subscription: o.Subscription, Header: o.Header, ReceivedAt: o.ReceivedAt,
-			Terms: terms, State: operation.Completed,
-			PriceID: terms.PriceID, PerUnit: perUnit, Proceeds: money.New(minor, terms.Account.Currency), SettledAt: at(0),
-		}
+	sale := func(o *fund.Operation, index int, perUnit fund.UnitPrice, minor int64) fund.SaleEntry {
+		terms := o.Sales[index].Terms()
+		return saleEntry(fund.SaleRecord{
+			Operation: o, Index: index, State: operation.Completed, SettledAt: at(0),
+			Price: fund.Price{ID: terms.PriceID, PerUnit: perUnit}, Proceeds: money.New(minor, terms.Account.Currency),
+		})
 	}
 	equal(t, []fund.SaleEntry{
 		sale(full, 0, 1, 1_000_000),
@@ -190,8 +187,8 @@ func testSaleRoundTrip(t *testing.T, b books) {
 func testRecordedRoundTrip(t *testing.T, b books) {
 	m := b.market(1, 1000)
 	terms := fund.Terms{
-		Holding: fund.HoldingKey{CustomerNo: math.MaxInt64, Fund: m.fund}, Units: fund.MaxUnits,
-		Account: m.account(1), PriceID: m.price, ControlTotal: math.MaxInt64, SelectedDay: on(366),
+		Holding: fund.HoldingKey{CustomerNo: math.MaxInt64, Fund: someFund}, Units: fund.MaxUnits,
+		Account: accountOf(1), PriceID: somePrice.ID, ControlTotal: math.MaxInt64, SelectedDay: on(366),
 	}
 	other := terms
 	other.Holding.CustomerNo, other.Units, other.ControlTotal = 1, 1, 0
@@ -219,7 +216,7 @@ func testRecordedRoundTrip(t *testing.T, b books) {
 
 func testNotFound(t *testing.T, b books) {
 	m := b.market(1, 1000)
-	noHolding, noAccount, noPrice := m.sale(1), m.sale(1), m.sale(1)
+	noHolding, noAccount, noPrice := sale(1, 1, 1), sale(1, 1, 1), sale(1, 1, 1)
 	noHolding.Holding.CustomerNo++
 	noAccount.Account.AccountSuffix++
 	noPrice.PriceID++
@@ -227,7 +224,7 @@ func testNotFound(t *testing.T, b books) {
 		terms fund.Terms
 		code  string
 	}{{noHolding, fault.HoldingNotFound}, {noAccount, fault.AccountNotFound}, {noPrice, fault.PriceNotFound}} {
-		o := m.operation(i, "", c.terms)
+		o := order(i, "", c.terms)
 		b.settle(0, o)
 		b.refused(o, c.code)
 	}
@@ -240,7 +237,6 @@ func testNotFound(t *testing.T, b books) {
 // collations treat as equal.
 func testAlike(t *testing.T, b books) {
 	alike := []string{"i", "I", "ı", "İ", " i", "i ", "\u00ed", "i\u0301", "i\x01", "i\t", "i\n"}
-	lira := currency("TRY")
 	var seed Seed
 	var batch []*fund.Operation
 	for i, holder := range alike {
@@ -274,16 +270,15 @@ func testAlike(t *testing.T, b books) {
 
 func testRefusal(t *testing.T, b books) {
 	m := b.market(2, 1000)
-	tooMuch := m.sale(2)
-	tooMuch.Units = 1001_000_000
-	o := m.operation(1, "caller", m.sale(1), tooMuch)
+	tooMuch := sale(1001, 2, 2)
+	o := order(1, "caller", sale(1, 1, 1), tooMuch)
 	b.settle(0, o)
 	b.refused(o, fault.HoldingInsufficient)
 	b.unchanged(m)
 	require.Empty(t, b.sales())
 	require.Empty(t, b.postings())
 
-	repeat := m.operation(2, "caller", m.sale(1), tooMuch)
+	repeat := order(2, "caller", sale(1, 1, 1), tooMuch)
 	b.settle(0, repeat)
 	outcome, err := repeat.Outcome()
 	require.NoError(t, err)
@@ -299,12 +294,13 @@ func testLargest(t *testing.T, b books) {
 	for i := range 3 {
 		terms := make([]fund.Terms, sales)
 		for n := range terms {
-			terms[n] = m.sale(int64(1 + (i*sales/2+n)%(2*sales)))
+			customer := int64(1 + (i*sales/2+n)%(2*sales))
+			terms[n] = sale(1, customer, customer)
 			if i == 2 {
 				terms[n].SelectedDay = on(1)
 			}
 		}
-		batch = append(batch, m.operation(i, "caller "+strconv.Itoa(i), terms...))
+		batch = append(batch, order(i, "caller "+strconv.Itoa(i), terms...))
 	}
 	b.settle(0, batch...)
 	b.outcome(batch[0], operation.Outcome{State: operation.Completed})
@@ -321,10 +317,9 @@ func testLargest(t *testing.T, b books) {
 }
 
 func testCurrentPrice(t *testing.T, b books) {
-	m := b.market(1, 1000)
+	b.market(1, 1000)
 	a := fund.Fund{IMKBCode: "PRI.CE", HolderCorporationName: "a"}
 	other := fund.Fund{IMKBCode: "PRI.CE", HolderCorporationName: "b"}
-	lira := currency("TRY")
 	price := func(id int64, f fund.Fund, from int) fund.Price {
 		return fund.Price{ID: id, Fund: f, PerUnit: fund.UnitPrice(id) * 100_000_000, Currency: lira, ValidFrom: on(from)}
 	}
@@ -338,7 +333,7 @@ func testCurrentPrice(t *testing.T, b books) {
 	n := 0
 	sell := func(id int64, today int) *fund.Operation {
 		n++
-		o := m.operation(n, "", fund.Terms{Holding: holding, Units: 1_000_000, Account: m.account(1), PriceID: id})
+		o := order(n, "", fund.Terms{Holding: holding, Units: 1_000_000, Account: accountOf(1), PriceID: id})
 		b.settle(today, o)
 		return o
 	}
@@ -359,8 +354,8 @@ func testCurrentPrice(t *testing.T, b books) {
 	}
 
 	// A due sale names an old price and gets the current price of its day.
-	terms := fund.Terms{Holding: holding, Units: 1_000_000, Account: m.account(1), PriceID: 101, SelectedDay: on(1)}
-	o := m.operation(500, "", terms)
+	terms := fund.Terms{Holding: holding, Units: 1_000_000, Account: accountOf(1), PriceID: 101, SelectedDay: on(1)}
+	o := order(500, "", terms)
 	b.settle(0, o)
 	b.outcome(o, operation.Outcome{State: operation.Recorded})
 	b.settleDue(1)
@@ -374,16 +369,14 @@ func testCurrentPrice(t *testing.T, b books) {
 func testCallerID(t *testing.T, b books) {
 	m := b.market(1, 1000)
 	callerID := odd(200, "caller")
-	first := m.operation(1, callerID, m.sale(1))
+	first := order(1, callerID, sale(1, 1, 1))
 	b.settle(0, first)
 
-	sameBatch := m.operation(2, "new", m.sale(1))
-	repeats := []*fund.Operation{m.operation(3, callerID, m.sale(1)), m.operation(4, "new", m.sale(1))}
-	two := m.sale(1)
-	two.Units *= 2
-	other := m.operation(5, callerID, two)
-	elsewhere := m.operation(6, callerID, m.sale(1))
-	elsewhere.Subscription = "S"
+	sameBatch := order(2, "new", sale(1, 1, 1))
+	repeats := []*fund.Operation{order(3, callerID, sale(1, 1, 1)), order(4, "new", sale(1, 1, 1))}
+	other := order(5, callerID, sale(2, 1, 1))
+	elsewhere := order(6, callerID, sale(1, 1, 1))
+	elsewhere.Subscription = "Shop"
 	b.settle(0, sameBatch, repeats[0], repeats[1], other, elsewhere)
 
 	b.outcome(first, operation.Outcome{State: operation.Completed})
@@ -402,7 +395,7 @@ func testCallerIDRace(t *testing.T, b books) {
 	m := b.market(callers, 1000)
 	operations := make([]*fund.Operation, callers)
 	for i := range operations {
-		operations[i] = m.operation(i, "one", m.sale(1))
+		operations[i] = order(i, "one", sale(1, 1, 1))
 	}
 	b.race(0, operations)
 	winners := 0
@@ -424,7 +417,7 @@ func testLastUnitRace(t *testing.T, b books) {
 	m := b.market(1, 1)
 	operations := make([]*fund.Operation, callers)
 	for i := range operations {
-		operations[i] = m.operation(i, "caller "+strconv.Itoa(i), m.sale(1))
+		operations[i] = order(i, "caller "+strconv.Itoa(i), sale(1, 1, 1))
 	}
 	b.race(0, operations)
 	completed := 0
@@ -452,23 +445,20 @@ func testCrossing(t *testing.T, b books) {
 	for i := range operations {
 		var terms []fund.Terms
 		for n := range customers {
-			sale := m.sale(int64(1 + (n+i)%customers))
-			sale.Account = m.account(int64(1 + (n*i)%customers))
-			terms = append(terms, sale)
+			terms = append(terms, sale(1, int64(1+(n+i)%customers), int64(1+(n*i)%customers)))
 		}
 		if i%2 == 1 {
 			slices.Reverse(terms)
 		}
-		operations[i] = m.operation(i, "caller "+strconv.Itoa(i), terms...)
+		operations[i] = order(i, "caller "+strconv.Itoa(i), terms...)
 	}
-	errs := make([]error, len(operations))
-	together(callers, func(caller int) {
+	require.NoError(t, errors.Join(together(callers, func(caller int) (err error) {
 		for i := caller; i < len(operations); i += callers {
-			errs[i] = b.try(t.Context(), 0, operations[i])
+			err = errors.Join(err, b.try(0, operations[i]))
 		}
-	})
-	for i, o := range operations {
-		require.NoError(t, errs[i])
+		return err
+	})...))
+	for _, o := range operations {
 		b.outcome(o, operation.Outcome{State: operation.Completed})
 	}
 	for _, h := range b.holdings() {
@@ -478,14 +468,13 @@ func testCrossing(t *testing.T, b books) {
 }
 
 func testDue(t *testing.T, b books) {
-	m := b.market(1, 1000)
+	b.market(1, 1000)
 	// Later days have smaller IDs, and every operation has three sales.
 	for n, days := range map[int]int{1: 3, 2: 1, 3: 2, 4: 1, 5: 3, 6: 4, 7: 1} {
-		sale := m.sale(1)
-		sale.SelectedDay = on(days)
-		b.settle(0, m.operation(n, "", sale, sale, sale))
+		one := later(days, sale(1, 1, 1))
+		b.settle(0, order(n, "", one, one, one))
 	}
-	b.settle(0, m.operation(8, "", m.sale(1))) // a sale for today is never due
+	b.settle(0, order(8, "", sale(1, 1, 1))) // a sale for today is never due
 
 	page := func(today int, after *fund.Operation, limit int) (due []*fund.Operation, numbers []int) {
 		t.Helper()
@@ -521,25 +510,21 @@ func testDue(t *testing.T, b books) {
 }
 
 func testDueFunds(t *testing.T, b books) {
-	m := b.market(1, 1000)
-	sold, other := m.sale(1).Holding.Fund, fund.Fund{IMKBCode: "OTH.ER", HolderCorporationName: "h"}
+	b.market(1, 1000)
+	other := fund.Fund{IMKBCode: "OTH.ER", HolderCorporationName: "h"}
 	b.Seed(t, Seed{
-		Prices:   []fund.Price{{ID: 900, Fund: other, PerUnit: 100_000_000, Currency: currency("TRY"), ValidFrom: on(2)}},
+		Prices:   []fund.Price{{ID: 900, Fund: other, PerUnit: 100_000_000, Currency: lira, ValidFrom: on(2)}},
 		Holdings: []fund.Holding{{Key: fund.HoldingKey{CustomerNo: 1, Fund: other}, Units: 1_000_000_000}},
 	})
-	sale := func(days int, of fund.Fund) fund.Terms {
-		terms := m.sale(1)
-		terms.SelectedDay, terms.Holding.Fund = on(days), of
-		if of == other {
-			terms.PriceID = 900
-		}
-		return terms
-	}
-	b.settle(0, m.operation(1, "", sale(1, sold), sale(1, sold)))
-	b.settle(0, m.operation(2, "", sale(1, other)))
-	b.settle(0, m.operation(3, "", sale(2, other), sale(2, sold)))
-	b.settle(0, m.operation(4, "", sale(2, other)))
-	b.settle(0, m.operation(5, "", sale(3, other)))
+	one, another := sale(1, 1, 1), sale(1, 1, 1)
+	another.Holding.Fund, another.PriceID = other, 900
+	b.settle(0,
+		order(1, "", later(1, one), later(1, one)),
+		order(2, "", later(1, another)),
+		order(3, "", later(2, another), later(2, one)),
+		order(4, "", later(2, another)),
+		order(5, "", later(3, another)),
+	)
 
 	of := func(days int, f fund.Fund, priced bool, sales int64) buyfund.DueFund {
 		return buyfund.DueFund{PriceDay: fund.PriceDay{Fund: f, Day: on(days)}, Priced: priced, Sales: sales}
@@ -557,9 +542,9 @@ func testDueFunds(t *testing.T, b books) {
 		}
 		require.Equal(t, counted, listed)
 	}
-	list := func(days int, f fund.Fund, after *fund.Operation) (due []*fund.Operation, numbers []int) {
+	list := func(after *fund.Operation) (due []*fund.Operation, numbers []int) {
 		t.Helper()
-		due, err := b.Due(t.Context(), buyfund.Due{Until: on(9), Of: fund.PriceDay{Fund: f, Day: on(days)}}, after, 1)
+		due, err := b.Due(t.Context(), buyfund.Due{Until: on(9), Of: fund.PriceDay{Fund: other, Day: on(2)}}, after, 1)
 		require.NoError(t, err)
 		for _, o := range due {
 			o.Due = true
@@ -568,15 +553,15 @@ func testDueFunds(t *testing.T, b books) {
 		return due, numbers
 	}
 	has(0)
-	has(1, of(1, sold, false, 2), of(1, other, false, 1))
-	has(3, of(1, sold, false, 2), of(1, other, false, 1), of(2, sold, false, 1), of(2, other, true, 2), of(3, other, false, 1))
+	has(1, of(1, someFund, false, 2), of(1, other, false, 1))
+	has(3, of(1, someFund, false, 2), of(1, other, false, 1), of(2, someFund, false, 1), of(2, other, true, 2), of(3, other, false, 1))
 
-	due, numbers := list(2, other, nil)
+	due, numbers := list(nil)
 	require.Equal(t, []int{3}, numbers)
 	require.Len(t, due[0].Sales, 2, "the whole operation, with its sale of another fund")
-	last, numbers := list(2, other, due[0])
+	last, numbers := list(due[0])
 	require.Equal(t, []int{4}, numbers)
-	_, numbers = list(2, other, last[0])
+	_, numbers = list(last[0])
 	require.Empty(t, numbers)
 
 	// What waits for a price stays as it is, and is settled when there is one.
@@ -585,22 +570,18 @@ func testDueFunds(t *testing.T, b books) {
 	}
 	b.settle(5, due...)
 	b.outcome(due[0], operation.Outcome{})
-	has(2, of(1, sold, false, 2), of(1, other, false, 1), of(2, sold, false, 1), of(2, other, true, 2))
-	b.Seed(t, Seed{Prices: []fund.Price{{ID: 901, Fund: sold, PerUnit: 300_000_000, Currency: currency("TRY"), ValidFrom: on(2)}}})
+	has(2, of(1, someFund, false, 2), of(1, other, false, 1), of(2, someFund, false, 1), of(2, other, true, 2))
+	b.Seed(t, Seed{Prices: []fund.Price{{ID: 901, Fund: someFund, PerUnit: 300_000_000, Currency: lira, ValidFrom: on(2)}}})
 	b.settle(5, due...)
 	b.outcome(due[0], operation.Outcome{State: operation.Completed})
-	has(2, of(1, sold, false, 2), of(1, other, false, 1), of(2, other, true, 1))
+	has(2, of(1, someFund, false, 2), of(1, other, false, 1), of(2, other, true, 1))
 	require.EqualValues(t, 901, b.sales()[4].PriceID)
 }
 
 func testDueSettled(t *testing.T, b books) {
 	m := b.market(2, 1000)
-	first, second := m.sale(1), m.sale(2)
-	first.SelectedDay, second.SelectedDay = on(1), on(1)
-	o := &fund.Operation{
-		ID: id(1), Subscription: "s", Header: header("caller"), ReceivedAt: at(1),
-		Sales: []fund.Sale{fund.RestoreSale(first), fund.RestoreSale(second)},
-	}
+	o := order(1, "", later(1, sale(1, 1, 1)), later(1, sale(1, 2, 2)))
+	o.Header, o.ReceivedAt = header("caller"), at(1)
 	repeat := func() *fund.Operation {
 		again := *o
 		again.ID = id(2)
@@ -612,27 +593,23 @@ func testDueSettled(t *testing.T, b books) {
 
 	b.settleDue(1)
 	b.outcome(repeat(), operation.Outcome{State: operation.Completed, Replayed: true})
-	perUnit := fund.UnitPrice(125_000_000)
 	var want []fund.SaleEntry
 	for i := range o.Sales {
 		want = append(want, saleEntry(fund.SaleRecord{
 			Operation: o, Index: i, State: operation.Completed, SettledAt: at(24),
-			Price: fund.Price{ID: m.price, PerUnit: perUnit}, Proceeds: money.New(125, currency("TRY")),
+			Price: somePrice, Proceeds: money.New(250, lira),
 		}))
 	}
 	equal(t, want, b.sales())
 	b.balanced(m)
 
-	due := b.due(9, nil, 10)
-	require.Empty(t, due)
+	require.Empty(t, b.due(9, nil, 10))
 }
 
 func testDueFailed(t *testing.T, b books) {
 	m := b.market(1, 5)
-	good, bad := m.sale(1), m.sale(1)
-	bad.Units = 5_000_000 // one is sold first
-	good.SelectedDay, bad.SelectedDay = on(1), on(1)
-	o := m.operation(1, "caller", good, bad)
+	good, bad := later(1, sale(1, 1, 1)), later(1, sale(5, 1, 1)) // one is sold first
+	o := order(1, "caller", good, bad)
 	b.settle(0, o)
 	b.settleDue(1)
 
@@ -644,18 +621,17 @@ func testDueFailed(t *testing.T, b books) {
 	require.Empty(t, b.postings())
 	b.unchanged(m)
 
-	repeat := m.operation(2, "caller", good, bad)
+	repeat := order(2, "caller", good, bad)
 	b.settle(1, repeat)
 	b.outcome(repeat, operation.Outcome{
 		State: operation.Failed, Faults: []fault.Fault{refusal(1, fault.HoldingInsufficient)}, Replayed: true,
 	})
-	due := b.due(1, nil, 10)
-	require.Empty(t, due)
+	require.Empty(t, b.due(1, nil, 10))
 }
 
 func testClaimOnce(t *testing.T, b books) {
 	m := b.market(1, 1000)
-	o := b.record(m, 1)
+	o := b.record(1)
 	claims := [2][]*fund.Operation{}
 	for i := range claims { // Due claims nothing, so both list it
 		due := b.due(1, nil, 10)
@@ -675,7 +651,7 @@ func testClaimRace(t *testing.T, b books) {
 	m := b.market(1, 1000)
 	const operations = 5
 	for i := range operations {
-		b.record(m, i)
+		b.record(i)
 	}
 	lists := make([][]*fund.Operation, callers)
 	for i := range lists {
@@ -686,11 +662,9 @@ func testClaimRace(t *testing.T, b books) {
 		}
 		lists[i] = due
 	}
-	errs := make([]error, callers)
-	together(callers, func(i int) { errs[i] = b.try(t.Context(), 1, lists[i]...) })
+	require.NoError(t, errors.Join(together(callers, func(i int) error { return b.try(1, lists[i]...) })...))
 	completed := map[operation.ID]int{}
-	for i, due := range lists {
-		require.NoError(t, errs[i])
+	for _, due := range lists {
 		for _, o := range due {
 			outcome, err := o.Outcome()
 			require.NoError(t, err)
@@ -715,13 +689,10 @@ func testClaimRace(t *testing.T, b books) {
 
 func testClaimReleased(t *testing.T, b books) {
 	m := b.market(1, 1000)
-	b.record(m, 1)
+	b.record(1)
 	due := b.due(1, nil, 10)
 	ctx, cancel := context.WithCancel(t.Context())
-	fails(t, fault.Unavailable, b.Update(ctx, fund.NewLockSet(due, on(1)), func(book *fund.Book) {
-		book.Settle(due, at(24), on(1))
-		cancel()
-	}))
+	fails(t, fault.Unavailable, settle(ctx, b.Books, 1, cancel, due...))
 	// A transaction that claims without settling also releases the claim.
 	require.NoError(t, b.Update(t.Context(), fund.NewLockSet(due, on(1)), func(*fund.Book) {}))
 	b.unchanged(m)
@@ -732,17 +703,12 @@ func testClaimReleased(t *testing.T, b books) {
 
 func saleTransaction(t *testing.T, b books) transaction {
 	m := b.market(1, 1000)
-	now := m.operation(1, "caller", m.sale(1))
-	later := m.sale(1)
-	later.SelectedDay = on(1)
-	batch := []*fund.Operation{now, m.operation(2, "", later)}
+	now := order(1, "caller", sale(1, 1, 1))
+	batch := []*fund.Operation{now, order(2, "", later(1, sale(1, 1, 1)))}
 	return transaction{
 		Trouble: b.Trouble,
 		run: func(ctx context.Context, during func()) error {
-			return b.Update(ctx, fund.NewLockSet(batch, on(0)), func(book *fund.Book) {
-				book.Settle(batch, at(0), on(0))
-				during()
-			})
+			return settle(ctx, b.Books, 0, during, batch...)
 		},
 		nothing: func(t *testing.T) {
 			require.Empty(t, b.sales())
@@ -767,54 +733,26 @@ type books struct {
 	t *testing.T
 }
 
-// market is a book with one fund, one price of 1.25 TRY, and customers from 1
-// with a holding and an account each.
-type market struct {
-	Seed
-	fund  fund.Fund
-	price int64
-}
-
-func (b books) market(customers int, units fund.Units) market {
+// market fills the book with price 1 and with customers from 1 who have a holding and
+// an account each.
+func (b books) market(customers int, units fund.Units) (m Seed) {
 	b.t.Helper()
-	lira := currency("TRY")
-	m := market{fund: fund.Fund{IMKBCode: "AFA.1", HolderCorporationName: "Holder"}, price: 1}
-	m.Prices = []fund.Price{{ID: m.price, Fund: m.fund, PerUnit: 125_000_000, Currency: lira, ValidFrom: on(-30)}}
+	m.Prices = []fund.Price{somePrice}
 	for n := range int64(customers) {
-		m.Holdings = append(m.Holdings, fund.Holding{Key: fund.HoldingKey{CustomerNo: n + 1, Fund: m.fund}, Units: units * 1_000_000})
-		m.Accounts = append(m.Accounts, fund.Account{Key: m.account(n + 1), Balance: money.New(1000, lira)})
+		m.Holdings = append(m.Holdings, fund.Holding{Key: holdingOf(n + 1), Units: units * 1_000_000})
+		m.Accounts = append(m.Accounts, fund.Account{Key: accountOf(n + 1), Balance: money.New(1000, lira)})
 	}
-	b.Seed(b.t, m.Seed)
+	b.Seed(b.t, m)
 	return m
 }
 
-func (m market) account(customer int64) fund.AccountKey {
-	return fund.AccountKey{CustomerNo: customer, BranchCode: 10, AccountSuffix: 20, Currency: currency("TRY")}
-}
-
-// sale returns a sale of one unit of a customer.
-func (m market) sale(customer int64) fund.Terms {
-	return fund.Terms{
-		Holding: fund.HoldingKey{CustomerNo: customer, Fund: m.fund}, Units: 1_000_000, Account: m.account(customer), PriceID: m.price,
-	}
-}
-
-func (m market) operation(n int, callerID string, sales ...fund.Terms) *fund.Operation {
-	o := &fund.Operation{ID: id(n), Subscription: "s", Header: operation.Header{CallerID: callerID}, ReceivedAt: at(n)}
-	for _, terms := range sales {
-		o.Sales = append(o.Sales, fund.RestoreSale(terms))
-	}
-	return o
-}
-
-func (b books) try(ctx context.Context, today int, batch ...*fund.Operation) error {
-	now := at(24 * today)
-	return b.Update(ctx, fund.NewLockSet(batch, on(today)), func(book *fund.Book) { book.Settle(batch, now, on(today)) })
+func (b books) try(today int, batch ...*fund.Operation) error {
+	return settle(b.t.Context(), b.Books, today, func() {}, batch...)
 }
 
 func (b books) settle(today int, batch ...*fund.Operation) {
 	b.t.Helper()
-	require.NoError(b.t, b.try(b.t.Context(), today, batch...))
+	require.NoError(b.t, b.try(today, batch...))
 }
 
 // due lists the due operations.
@@ -837,16 +775,13 @@ func listDue(ctx context.Context, t *testing.T, b buyfund.Books, today int, afte
 // settleDue settles all due operations.
 func (b books) settleDue(today int) {
 	b.t.Helper()
-	due := b.due(today, nil, 1000)
-	b.settle(today, due...)
+	b.settle(today, b.due(today, nil, 1000)...)
 }
 
 // record records a sale of customer 1 for the next day.
-func (b books) record(m market, n int) *fund.Operation {
+func (b books) record(n int) *fund.Operation {
 	b.t.Helper()
-	sale := m.sale(1)
-	sale.SelectedDay = on(1)
-	o := m.operation(n, "", sale)
+	o := order(n, "", later(1, sale(1, 1, 1)))
 	b.settle(0, o)
 	b.outcome(o, operation.Outcome{State: operation.Recorded})
 	return o
@@ -855,11 +790,7 @@ func (b books) record(m market, n int) *fund.Operation {
 // race settles the operations at the same moment, each in its own transaction.
 func (b books) race(today int, operations []*fund.Operation) {
 	b.t.Helper()
-	errs := make([]error, len(operations))
-	together(len(operations), func(i int) { errs[i] = b.try(b.t.Context(), today, operations[i]) })
-	for _, err := range errs {
-		require.NoError(b.t, err)
-	}
+	require.NoError(b.t, errors.Join(together(len(operations), func(i int) error { return b.try(today, operations[i]) })...))
 }
 
 func (b books) registers() registers {
@@ -897,7 +828,7 @@ func saleEntry(r fund.SaleRecord) fund.SaleEntry {
 }
 
 // unchanged checks that holdings and accounts are as seeded.
-func (b books) unchanged(m market) {
+func (b books) unchanged(m Seed) {
 	b.t.Helper()
 	equal(b.t, m.Holdings, b.holdings())
 	equal(b.t, m.Accounts, b.accounts())
@@ -905,7 +836,7 @@ func (b books) unchanged(m market) {
 
 // balanced checks that every holding and account equals its seeded amount plus
 // its postings, and that the postings are those of the completed sales.
-func (b books) balanced(m market) {
+func (b books) balanced(m Seed) {
 	b.t.Helper()
 	units, minor := map[fund.HoldingKey]int64{}, map[fund.AccountKey]int64{}
 	for _, h := range m.Holdings {

@@ -17,6 +17,7 @@
 package contract
 
 import (
+	"context"
 	"reflect"
 	"strings"
 	"sync"
@@ -54,18 +55,41 @@ type Trouble struct {
 // succeed.
 const callers = 20
 
-// together runs f in n goroutines that start at the same moment.
-func together(n int, f func(i int)) {
+// together runs f in n goroutines that start at the same moment, and returns their
+// errors in the order of their numbers.
+func together(n int, f func(i int) error) []error {
 	var done sync.WaitGroup
-	start := make(chan struct{})
+	start, errs := make(chan struct{}), make([]error, n)
 	for i := range n {
 		done.Go(func() {
 			<-start
-			f(i)
+			errs[i] = f(i)
 		})
 	}
 	close(start)
 	done.Wait()
+	return errs
+}
+
+// ended returns a context that has ended.
+func ended(t *testing.T) context.Context {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	return ctx
+}
+
+// unreachable checks that calls are unavailable if their context has ended, and
+// without the storage.
+func unreachable(t *testing.T, trouble Trouble, calls func(ctx context.Context) []error) {
+	t.Helper()
+	for _, err := range calls(ended(t)) {
+		fails(t, fault.Unavailable, err)
+	}
+	needs(t, trouble.Disconnect, "connection to cut on demand")
+	trouble.Disconnect()
+	for _, err := range calls(t.Context()) {
+		fails(t, fault.Unavailable, err)
+	}
 }
 
 // equal compares values, including unexported fields. Times are equal if they

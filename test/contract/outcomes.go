@@ -1,6 +1,7 @@
 package contract
 
 import (
+	"errors"
 	"fmt"
 	"sync/atomic"
 	"testing"
@@ -14,14 +15,12 @@ import (
 
 // forLater are operations of one sale each for day 3: every second one of the
 // subscription b, the others of a.
-func (o office) forLater(first, n int, units fund.Units) (batch []*fund.Operation) {
+func (o office) forLater(first, n int, units int64) (batch []*fund.Operation) {
 	o.t.Helper()
 	for i := range n {
-		terms := fund.Terms{Holding: holdingOf(1), Units: units, Account: accountOf(1), PriceID: 1, SelectedDay: on(3)}
-		batch = append(batch, &fund.Operation{
-			ID: id(first + i), Subscription: string("ab"[i%2]), ReceivedAt: at(0), Sales: []fund.Sale{fund.RestoreSale(terms)},
-			Header: operation.Header{CallerID: fmt.Sprint("later-", first+i)},
-		})
+		one := order(first+i, fmt.Sprint("later-", first+i), later(3, sale(units, 1, 1)))
+		one.Subscription = string("ab"[i%2])
+		batch = append(batch, one)
 	}
 	o.settle(0, batch...)
 	return batch
@@ -48,8 +47,8 @@ func testOutcomes(t *testing.T, o office) {
 	next.Store(0x200)
 	before, err := o.Outcomes.LastOutcome(t.Context())
 	require.NoError(t, err)
-	good := o.forLater(0x300, 2, 1_000_000)
-	bad := o.forLater(0x310, 1, 1_000_000_000_000_000)
+	good := o.forLater(0x300, 2, 1)
+	bad := o.forLater(0x310, 1, 1_000_000_000)
 	require.Empty(t, o.outcomes("", before, 10), "what is recorded has not ended")
 
 	require.NoError(t, o.correctorOf(2, &next).Cancel(o.by(), good[1].ID))
@@ -80,7 +79,7 @@ func testOutcomes(t *testing.T, o office) {
 	last, err := o.Outcomes.LastOutcome(t.Context())
 	require.NoError(t, err)
 	require.Equal(t, want[3].Number, last)
-	o.proves()
+	o.holds()
 }
 
 // Many end at once: a reader who asks after its last outcome again and again misses
@@ -90,30 +89,21 @@ func testOutcomesAtOnce(t *testing.T, o office) {
 	const writers, each = 8, 6
 	var ids atomic.Int64
 	ids.Store(0x200)
-	batch := o.forLater(0x300, writers*each, 1_000_000)
+	batch := o.forLater(0x300, writers*each, 1)
 	after, err := o.Outcomes.LastOutcome(t.Context())
 	require.NoError(t, err)
-	ended := make(chan error, 1)
+	written := make(chan error, 1)
 	go func() {
-		errs := make(chan error, writers*each)
-		together(writers, func(n int) {
-			for i := range each {
-				one := batch[n*each+i]
+		written <- errors.Join(together(writers, func(n int) (err error) {
+			for i, one := range batch[n*each : (n+1)*each] {
 				if i%2 == 0 {
-					errs <- o.correctorOf(2, &ids).Cancel(o.by(), one.ID)
-					continue
+					err = errors.Join(err, o.correctorOf(2, &ids).Cancel(o.by(), one.ID))
+				} else {
+					err = errors.Join(err, settle(t.Context(), o.Books, 3, func() {}, asDue(one)...))
 				}
-				due := asDue(one)
-				errs <- o.Books.Update(t.Context(), fund.NewLockSet(due, on(3)), func(b *fund.Book) { b.Settle(due, at(72), on(3)) })
 			}
-		})
-		var first error
-		for range writers * each {
-			if err := <-errs; err != nil && first == nil {
-				first = err
-			}
-		}
-		ended <- first
+			return err
+		})...)
 	}()
 	seen := make(map[operation.ID]bool)
 	next := after
@@ -126,7 +116,7 @@ func testOutcomesAtOnce(t *testing.T, o office) {
 	}
 	for done := false; !done; {
 		select {
-		case err := <-ended:
+		case err := <-written:
 			require.NoError(t, err)
 			done = true
 		default:
@@ -137,5 +127,5 @@ func testOutcomesAtOnce(t *testing.T, o office) {
 		read()
 	}
 	require.Len(t, seen, writers*each)
-	o.proves()
+	o.holds()
 }

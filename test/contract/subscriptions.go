@@ -143,11 +143,10 @@ func Subscriptions(t *testing.T, open func(t *testing.T) SubscriptionsUnderTest)
 	})
 
 	run("one of twenty creates a name", func(t *testing.T, b repository) {
-		errs := make([]error, callers)
-		together(callers, func(i int) {
+		errs := together(callers, func(i int) error {
 			s := named("one")
 			s.Channel = strconv.Itoa(i)
-			errs[i] = b.Create(t.Context(), s)
+			return b.Create(t.Context(), s)
 		})
 		created := -1
 		for i, err := range errs {
@@ -164,34 +163,26 @@ func Subscriptions(t *testing.T, open func(t *testing.T) SubscriptionsUnderTest)
 
 	run("none of twenty concurrent changes is lost", func(t *testing.T, b repository) {
 		b.create(named("a"))
-		errs := make([]error, callers)
-		together(callers, func(i int) {
-			errs[i] = b.Change(t.Context(), "a", func(s *subscription.Subscription) error {
+		errs := together(callers, func(int) error {
+			return b.Change(t.Context(), "a", func(s *subscription.Subscription) error {
 				s.RequestsPerSecond++
 				s.Channel += "x"
 				return nil
 			})
 		})
-		for _, err := range errs {
-			require.NoError(t, err)
-		}
+		require.NoError(t, errors.Join(errs...))
 		changed := b.list()[0]
 		require.Equal(t, callers, changed.RequestsPerSecond)
 		require.Equal(t, strings.Repeat("x", callers), changed.Channel)
 	})
 
 	run("listing fails without storage or context", func(t *testing.T, b repository) {
-		ctx, cancel := context.WithCancel(t.Context())
-		cancel()
-		_, err := b.All(ctx)
-		fails(t, fault.Unavailable, err)
-		fails(t, fault.Unavailable, b.Create(ctx, named("a")))
+		fails(t, fault.Unavailable, b.Create(ended(t), named("a")))
 		require.Empty(t, b.list())
-		needs(t, b.Disconnect, "connection to cut on demand")
-		b.Disconnect()
-		_, err = b.All(t.Context())
-		fails(t, fault.Unavailable, err)
-		fails(t, fault.Unavailable, b.Create(t.Context(), named("a")))
+		unreachable(t, b.Trouble, func(ctx context.Context) []error {
+			_, err := b.All(ctx)
+			return []error{err, b.Create(ctx, named("a"))}
+		})
 	})
 
 	t.Run("transaction", func(t *testing.T) {

@@ -185,11 +185,7 @@ func testLeaves(t *testing.T, k trails) {
 func testNoLeaf(t *testing.T, k trails) {
 	k.record()
 	ctx, cancel := context.WithCancel(t.Context())
-	o := []*fund.Operation{order(11, "x", sale(1, 1, 2))}
-	require.Error(t, k.Books.Update(ctx, fund.NewLockSet(o, on(3)), func(b *fund.Book) {
-		b.Settle(o, at(72), on(3))
-		cancel()
-	}))
+	require.Error(t, settle(ctx, k.Books, 3, cancel, order(11, "x", sale(1, 1, 2))))
 	k.noLeaf(id(11))
 	require.NoError(t, k.Books.Update(t.Context(), fund.NewLockSet(nil, on(3)), func(*fund.Book) {}))
 	broken := errors.New("the file is broken")
@@ -211,8 +207,7 @@ func testFailedCommit(t *testing.T, k trails) {
 	needs(t, k.FailCommit, "commit that fails on demand")
 	k.record()
 	k.FailCommit()
-	o := []*fund.Operation{order(11, "x", sale(1, 1, 2))}
-	_ = k.Books.Update(t.Context(), fund.NewLockSet(o, on(3)), func(b *fund.Book) { b.Settle(o, at(72), on(3)) }) // it may be run again
+	_ = settle(t.Context(), k.Books, 3, func() {}, order(11, "x", sale(1, 1, 2))) // it may be run again
 	if _, err := k.Lookups.Operation(t.Context(), id(11)); err == nil {
 		k.leaf(id(11), trail.Decided)
 		require.Len(t, k.seal(10), 1)
@@ -324,12 +319,11 @@ func testSealRace(t *testing.T, k trails) {
 		k.settle(3, order(11+n, "", sale(1, 1, 2)))
 	}
 	var places [callers]atomic.Int64
-	errs := make([]error, 3)
-	together(len(errs), func(i int) {
+	errs := together(3, func(int) (err error) {
 		var round application.Round
-		for round.Sealed = 1; round.Sealed > 0 && errs[i] == nil; {
+		for round.Sealed = 1; round.Sealed > 0 && err == nil; {
 			var state application.State
-			round, errs[i] = k.trail.Log.Seal(t.Context(), 2, false, func(s application.State, records [][]byte, _ trail.Hashes) (application.Sealed, error) {
+			round, err = k.trail.Log.Seal(t.Context(), 2, false, func(s application.State, records [][]byte, _ trail.Hashes) (application.Sealed, error) {
 				state = s
 				return sealed(s, records), nil
 			})
@@ -337,10 +331,9 @@ func testSealRace(t *testing.T, k trails) {
 				places[state.Size+int64(p)].Add(1)
 			}
 		}
+		return err
 	})
-	for _, err := range errs {
-		require.NoError(t, err)
-	}
+	require.NoError(t, errors.Join(errs...))
 	for p := range places {
 		require.EqualValues(t, 1, places[p].Load(), "place %d", p)
 	}
@@ -367,9 +360,7 @@ func testAdopt(t *testing.T, k trails) {
 	k.begin()
 	k.settle(3, order(11, "", sale(1, 1, 2)))
 	k.noLeaf(id(1))
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	_, err := k.trail.Origin.Adopt(ctx)
+	_, err := k.trail.Origin.Adopt(ended(t))
 	fails(t, fault.Unavailable, err)
 
 	adopted, err := k.trail.Origin.Adopt(t.Context())
@@ -430,7 +421,10 @@ func testMark(t *testing.T, k trails) {
 }
 
 func testTrailUnreachable(t *testing.T, k trails) {
-	use := func(ctx context.Context) []error {
+	k.record()
+	k.settle(3, order(11, "", sale(1, 1, 2)))
+	k.seal(10)
+	unreachable(t, k.Trouble, func(ctx context.Context) []error {
 		_, state := k.trail.Log.State(ctx)
 		_, seal := k.trail.Log.Seal(ctx, 10, false, nil)
 		_, hashes := k.trail.Log.Hashes(ctx, []int64{0})
@@ -438,18 +432,5 @@ func testTrailUnreachable(t *testing.T, k trails) {
 		_, leaf := k.trail.Finder.Leaf(ctx, id(11))
 		_, adopt := k.trail.Origin.Adopt(ctx)
 		return []error{state, seal, hashes, isOf, leaf, adopt, k.trail.Origin.Clear(ctx)}
-	}
-	k.record()
-	k.settle(3, order(11, "", sale(1, 1, 2)))
-	k.seal(10)
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	for _, err := range use(ctx) {
-		fails(t, fault.Unavailable, err)
-	}
-	needs(t, k.Disconnect, "connection to cut on demand")
-	k.Disconnect()
-	for _, err := range use(t.Context()) {
-		fails(t, fault.Unavailable, err)
-	}
+	})
 }

@@ -48,9 +48,7 @@ func transactions(t *testing.T, open func(t *testing.T) transaction) {
 	t.Run("a context that ended before has no effect", func(t *testing.T) {
 		t.Parallel()
 		tx := open(t)
-		ctx, cancel := context.WithCancel(t.Context())
-		cancel()
-		fails(t, fault.Unavailable, tx.run(ctx, undisturbed))
+		fails(t, fault.Unavailable, tx.run(ended(t), undisturbed))
 		works(t, tx)
 	})
 	t.Run("a context that ends during the transaction has no effect", func(t *testing.T) {
