@@ -85,8 +85,8 @@ func (e erasing) write(ctx context.Context, tx *gorm.DB, rows []NotificationRow)
 			return err
 		}
 	}
-	session, gone := e.Dialect.Within(native), make(map[int]bool)
-	keys := convert(rows, func(row NotificationRow) NotificationRow { return NotificationRow{Digest: e.erasedDigest(row.Digest)} })
+	session, gone, erased := e.Dialect.Within(native), make(map[int]bool), e.erasedDigests()
+	keys := convert(rows, func(row NotificationRow) NotificationRow { return NotificationRow{Digest: erased(row.Digest)} })
 	err = session.Exchange(ctx, e.notifications.find.Request(keys, func(key int, _ *NotificationRow) error {
 		gone[key] = true // version 11 stored an erased message again
 		return nil

@@ -144,8 +144,6 @@ func TestMessagesBeforeADayAreErased(t *testing.T) {
 	})
 }
 
-// A repeat that comes at the same moment is either that of the stored message or that of
-// the erased one, and never a second message.
 // SQLite leaves what it removes in the file, unless it is told not to.
 func TestAnErasedTextIsNotInTheFile(t *testing.T) {
 	t.Parallel()
@@ -168,6 +166,8 @@ func TestAnErasedTextIsNotInTheFile(t *testing.T) {
 	require.Less(t, strings.Count(string(bytes), "veli"), 5, "a page may keep the key of a row until it is written again")
 }
 
+// A repeat that comes at the same moment is either that of the stored message or that of
+// the erased one, and never a second message.
 func TestARepeatDuringAnErasureIsNotStored(t *testing.T) {
 	t.Parallel()
 	onEachEngine(t, func(t *testing.T, open opener) {
@@ -189,6 +189,38 @@ func TestARepeatDuringAnErasureIsNotStored(t *testing.T) {
 		require.Len(t, rows, 1)
 		require.NotNil(t, rows[0].Erasure)
 	})
+}
+
+// The insert of a replica waits for the first erasure of the book, which it could not know of
+// when it began, and then finds no message with its key.
+func TestARepeatThatWaitedForTheFirstErasureIsNotStored(t *testing.T) {
+	t.Parallel()
+	dsn := testdb.Postgres(t)
+	s, other := testdb.OpenPostgres(t, dsn), openAgain(t, dsn)
+	tell(t, s, "", "veli", now)
+	tell(t, other, "", "zeynep", now)
+	pool := s.Pools["all"]
+	tx, err := pool.BeginTx(t.Context(), nil)
+	require.NoError(t, err)
+	within, err := s.Within(tx)
+	require.NoError(t, err)
+	office, ctx := officeOn(t, within)
+	_, err = office.EraseUser(ctx, "veli", nil)
+	require.NoError(t, err)
+	var running sync.WaitGroup
+	running.Go(func() { tell(t, other, "", "veli", now) })
+	require.Eventually(t, func() bool {
+		const waiting = "SELECT COUNT(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
+		var n int
+		err := pool.QueryRowContext(t.Context(), waiting).Scan(&n)
+		return err == nil && n == 1
+	}, time.Minute, time.Millisecond)
+	require.NoError(t, tx.Commit())
+	running.Wait()
+	tell(t, other, "again", "veli", now) // now the replica knows
+	rows := notificationsOf(t, s)
+	require.Len(t, rows, 2)
+	require.NotNil(t, rows[0].Erasure)
 }
 
 func TestABookWithATrailNeedsItsKeyToErase(t *testing.T) {

@@ -51,7 +51,7 @@ func HotPath(d batch.Dialect) (sales func(*fund.Book), notifications func(*push.
 		arrays(books.changes(book, &c))
 	}
 	notifications = func(inbox *push.Inbox) error {
-		writes, err := inboxes.Writes(inbox)
+		writes, err := inboxes.Writes(inbox, false)
 		arrays(writes)
 		return err
 	}
@@ -179,7 +179,7 @@ func ForgetKeys(ctx context.Context, s *store.Store, keys *trail.Keys) error {
 	return d.change(ctx, func(tx *gorm.DB) error {
 		plain := make(map[trail.Hash][]byte)
 		err := each(tx, d.notifications.Table, nil, func(row *NotificationRow) error {
-			plain[shortDigest(d.erasedDigest(row.Digest))] = bytes.Clone(row.Digest)
+			plain[shortDigest(d.erasedDigests()(row.Digest))] = bytes.Clone(row.Digest)
 			return nil
 		})
 		if err != nil {

@@ -46,23 +46,29 @@ func (w lookIntoInbox) Load(ctx context.Context, s batch.Session) (*push.Inbox, 
 
 // Store is Way.
 func (w lookIntoInbox) Store(ctx context.Context, s batch.Session, inbox *push.Inbox) error {
-	writes, err := w.Writes(inbox)
+	writes, err := w.Writes(inbox, true)
 	if err != nil {
 		return err
 	}
 	return s.Commit(ctx, writes...)
 }
 
-// Writes writes everything that was accepted, and its entries in the trail.
-func (b *Inboxes) Writes(inbox *push.Inbox) ([]batch.Request, error) {
+// Writes writes everything that was accepted, and its entries in the trail. erased says that
+// messages may have been erased: those of them that come again are removed.
+func (b *Inboxes) Writes(inbox *push.Inbox, erased bool) ([]batch.Request, error) {
 	added, answered := operationRows(inbox.Register.Added()), operationRows(inbox.Register.Changed())
 	stored, err := notificationRows(inbox.Stored())
 	add := b.db.notifications.add.Request(stored)
 	add.Settled = true
-	identities := b.db.identities(stored)
+	var remove batch.Request
+	if erased {
+		erased := b.db.erasedDigests()
+		remove = b.db.notifications.removeErased.Request(convert(stored, func(r NotificationRow) identityRow {
+			return identityRow{r.UserID, r.Digest, erased(r.Digest)}
+		}))
+	}
 	return batch.NonEmpty(
 		b.db.operations.add.Request(added), b.db.operations.put.Request(answered),
-		add, b.db.notifications.removeErased.Request(identities),
-		leafMaker{b.db}.inboxEntryWrite(added, stored, identities),
+		add, remove, leafMaker{b.db}.inboxEntryWrite(added, stored),
 	), err
 }

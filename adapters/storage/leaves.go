@@ -163,6 +163,7 @@ func (d rowReader) storedDecisionLeaf(buffer *[]byte, of *storedOperation) store
 // eachNotification reads the leaves of notifications.
 func (d rowReader) eachNotification(tx *gorm.DB, keys *trail.Keys, found func(storedLeaf) error) error {
 	var buffer []byte
+	erased := d.erasedDigests()
 	return each(tx, d.notifications.Table, nil, func(row *NotificationRow) error {
 		l := d.notificationLeaf(buffer, keys, row)
 		buffer = l.Memory()
@@ -170,7 +171,7 @@ func (d rowReader) eachNotification(tx *gorm.DB, keys *trail.Keys, found func(st
 		digest := n.Digest()
 		return found(storedLeaf{
 			Entry: trail.Entry{
-				Kind: trail.Notified, ID: operation.ID(row.OperationID), Digest: shortDigest(d.erasedDigest(row.Digest)), Leaf: row.leafHash(&l),
+				Kind: trail.Notified, ID: operation.ID(row.OperationID), Digest: shortDigest(erased(row.Digest)), Leaf: row.leafHash(&l),
 			},
 			name:          fmt.Sprintf("notification %s/%d", row.OperationID, row.Position),
 			hasOtherTexts: err != nil || n.Erasure == nil && !bytes.Equal(digest.Bytes(), row.Digest),

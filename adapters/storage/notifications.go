@@ -64,23 +64,18 @@ type identityRow struct {
 	Erased []byte `gorm:"not null"`
 }
 
-// erasedDigest is the digest of a notification after it was erased.
-func (d *database) erasedDigest(digest []byte) []byte {
-	return d.identities([]NotificationRow{{Digest: digest}})[0].Erased
-}
-
-// identities are the keys of notifications as they are, and as they were if they were erased.
-func (d *database) identities(rows []NotificationRow) []identityRow {
-	keyed, all := idempotency.Keyed(d.messagesKey()), make([]identityRow, len(rows))
-	digests := make([]idempotency.Fingerprint, len(rows))
-	for i := range rows {
-		all[i] = identityRow{rows[i].UserID, rows[i].Digest, rows[i].Digest}
-		if f, err := idempotency.ParseFingerprint(rows[i].Digest); err == nil { // verify names others
-			digests[i] = keyed(f)
-			all[i].Erased = digests[i].Bytes()
+// erasedDigests returns a function from the digest of a notification to the one that it has
+// after it was erased. The function is not safe for concurrent use.
+func (d *database) erasedDigests() func(digest []byte) []byte {
+	keyed := idempotency.Keyed(d.messagesKey())
+	return func(digest []byte) []byte {
+		f, err := idempotency.ParseFingerprint(digest)
+		if err != nil {
+			return digest // verify names it
 		}
+		f = keyed(f)
+		return f.Bytes()
 	}
-	return all
 }
 
 // notificationRows are the rows of notifications in one order for all replicas:

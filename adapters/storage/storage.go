@@ -113,6 +113,7 @@ type Parts struct {
 	Holdings *batch.Table[HoldingRow]
 	Accounts *batch.Table[AccountRow]
 	Prices   *batch.Table[PriceRow]
+	Messages *batch.Table[NotificationRow]
 }
 
 // Bind returns the ports of the database.
@@ -145,7 +146,7 @@ func (e *Engine) Bind(o Options) (*store.Store, error) {
 	schema.marks, schema.dropData = marks{d, o.Mark}, o.DropData
 	books, inboxes := newBooks(d), newInboxes(d)
 	if e.Ways != nil {
-		own := e.Ways(Parts{books, inboxes, d.holdings.Table, d.accounts.Table, d.prices.Table})
+		own := e.Ways(Parts{books, inboxes, d.holdings.Table, d.accounts.Table, d.prices.Table, d.notifications.Table})
 		books.ways, inboxes.ways = own.Sales, own.Notifications
 	}
 	ports := d.ports(books, inboxes, schema)

@@ -266,16 +266,16 @@ func (d leafMaker) notificationLeaf(buffer []byte, keys *trail.Keys, row *Notifi
 
 // inboxEntryWrite writes the entries of accepted notifications and of the records of
 // their operations.
-func (d leafMaker) inboxEntryWrite(records []OperationRow, rows []NotificationRow, identities []identityRow) batch.Request {
+func (d leafMaker) inboxEntryWrite(records []OperationRow, rows []NotificationRow) batch.Request {
 	r := d.trail.on.Load()
 	if r == nil || len(records)+len(rows) == 0 {
 		return batch.Request{}
 	}
-	return d.trail.later(r, func() []trail.Entry { return d.inboxEntries(r.keys, records, rows, identities) })
+	return d.trail.later(r, func() []trail.Entry { return d.inboxEntries(r.keys, records, rows) })
 }
 
-func (d leafMaker) inboxEntries(keys *trail.Keys, records []OperationRow, rows []NotificationRow, identities []identityRow) []trail.Entry {
-	entries := make([]trail.Entry, 0, len(records)+len(rows))
+func (d leafMaker) inboxEntries(keys *trail.Keys, records []OperationRow, rows []NotificationRow) []trail.Entry {
+	erased, entries := d.erasedDigests(), make([]trail.Entry, 0, len(records)+len(rows))
 	d.trail.buffer(func(buffer []byte) []byte {
 		for i := range records {
 			l := d.decisionLeaf(buffer, trail.Answered, &storedOperation{id: records[i].OperationID, record: &records[i]})
@@ -285,7 +285,7 @@ func (d leafMaker) inboxEntries(keys *trail.Keys, records []OperationRow, rows [
 		for i := range rows {
 			l := d.notificationLeaf(buffer, keys, &rows[i])
 			entries = append(entries, trail.Entry{
-				Kind: trail.Notified, ID: operation.ID(rows[i].OperationID), Digest: shortDigest(identities[i].Erased), Leaf: l.Hash(),
+				Kind: trail.Notified, ID: operation.ID(rows[i].OperationID), Digest: shortDigest(erased(rows[i].Digest)), Leaf: l.Hash(),
 			})
 			buffer = l.Memory()
 		}
@@ -299,7 +299,7 @@ func (d leafMaker) entryDigest(of *TrailBatchRow, e *trail.Entry) trail.Hash {
 	if trail.HasKeyedDigests(of.Seal) || e.Kind != trail.Notified {
 		return e.Digest
 	}
-	return shortDigest(d.erasedDigest(e.Digest[:]))
+	return shortDigest(d.erasedDigests()(e.Digest[:]))
 }
 
 // shortDigest is the digest of a notification without its version.

@@ -3,6 +3,7 @@ package postgres
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	"bankingapi/adapters/storage"
 	"bankingapi/adapters/storage/batch"
@@ -69,7 +70,8 @@ func (w *assume) Store(ctx context.Context, s batch.Session, book *fund.Book) er
 }
 
 // assumeNew is the optimistic way of a batch of notifications. It assumes that no
-// CallerId is known.
+// CallerId is known, and that no message of the book was ever erased, until it learns
+// better.
 type assumeNew struct{ *ways }
 
 // Load is storage.Way.
@@ -82,11 +84,19 @@ func (w assumeNew) Store(ctx context.Context, s batch.Session, inbox *push.Inbox
 	if len(inbox.Stored()) == 0 {
 		return storage.ErrOtherWay
 	}
-	writes, err := w.inboxes.Writes(inbox)
+	erased := w.erased.Load()
+	writes, err := w.inboxes.Writes(inbox, erased)
 	if err != nil {
 		return err
 	}
+	if !erased {
+		writes = append(writes, w.noneErased)
+	}
 	err = s.Commit(ctx, writes...)
+	if err != nil && strings.Contains(err.Error(), noneErased) {
+		w.erased.Store(true)
+		return err
+	}
 	w.notifications.note(err == nil)
 	return err
 }
@@ -101,6 +111,18 @@ func assertPrices(t *batch.Table[storage.PriceRow]) *batch.Statement[storage.Pri
 			" ORDER BY %s LIMIT 1)",
 			assert("price_is_current", f), f.rows(t.Columns), t.Name, storage.NewestPrice)
 	}))
+}
+
+const noneErased = "none_is_erased"
+
+// assertNoneErased fails if a message of the book was erased. It is a statement of its own
+// after the insert: an erasure that runs at the same moment makes the insert wait, which
+// still sees the book as it was before.
+func assertNoneErased(t *batch.Table[storage.NotificationRow]) batch.Request {
+	return batch.Request{
+		Name: "assert no erased " + t.Name,
+		SQL:  "SELECT " + failing(noneErased, "user_id") + " FROM " + t.Name + " WHERE user_id = '' LIMIT 1",
+	}
 }
 
 // failed is the code of the error that a failing assertion raises.

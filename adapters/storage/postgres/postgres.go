@@ -21,6 +21,8 @@
 //	                             that an earlier batch has read
 //	bankingapi_holding_exists    a holding does not exist
 //	bankingapi_account_exists    an account does not exist
+//	bankingapi_none_is_erased    a message of the book was erased. It comes once in the
+//	                             life of a service
 //	bankingapi_row_is_written    something swallowed a row that a batch updates,
 //	                             and the batch fails
 //	bankingapi_own_session       another client uses the same server connection,

@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 	"sync"
+	"sync/atomic"
 
 	"bankingapi/adapters/storage"
 	"bankingapi/adapters/storage/batch"
@@ -26,6 +27,8 @@ type ways struct {
 
 	inboxes       *storage.Inboxes
 	notifications attempts
+	noneErased    batch.Request // asserts it
+	erased        atomic.Bool   // the assertion has failed, which it then does for ever
 
 	mu      sync.Mutex
 	current map[fund.PriceDay]fund.Price // as they were read last
@@ -36,7 +39,7 @@ const pricesKept = 10_000
 
 // newWays is storage.Engine's Ways.
 func newWays(p storage.Parts) storage.Ways {
-	w := &ways{Books: p.Books, inboxes: p.Inboxes, holdings: newHoldings(p.Holdings), accounts: newAccounts(p.Accounts), price: assertPrices(p.Prices)}
+	w := &ways{Books: p.Books, inboxes: p.Inboxes, holdings: newHoldings(p.Holdings), accounts: newAccounts(p.Accounts), price: assertPrices(p.Prices), noneErased: assertNoneErased(p.Messages)}
 	p.Books.Learn = w.learn
 	return storage.Ways{Sales: w.ofSales, Notifications: w.ofNotifications}
 }
@@ -49,12 +52,7 @@ func (w *ways) ofSales(locks *fund.LockSet, look storage.Way[*fund.Book]) []stor
 	return []storage.Way[*fund.Book]{first, move{first}, look}
 }
 
-// ofNotifications: without CallerIds there is nothing to assume, and the normal way is
-// one round trip too.
 func (w *ways) ofNotifications(callers []idempotency.Key, look storage.Way[*push.Inbox]) []storage.Way[*push.Inbox] {
-	if len(callers) == 0 {
-		return []storage.Way[*push.Inbox]{look}
-	}
 	look = learning{look, &w.notifications, callers}
 	if !w.notifications.mayTry() {
 		return []storage.Way[*push.Inbox]{look}
