@@ -47,7 +47,7 @@ func (d *database) copyTo(ctx context.Context, other *store.Store, w store.CopyW
 	if err := inTurn(with(d.Ready), with(to.Ready), unused, func() error { return target.claimCopy(ctx, d) }); err != nil {
 		return 0, err
 	}
-	tables := slices.DeleteFunc(to.relied(), func(r Relied) bool { return r.Table == to.marked.Name })
+	tables := slices.DeleteFunc(slices.Clone(to.relied), func(r Relied) bool { return r.Table == to.marked.Name })
 	phase := func(work string, tx *gorm.DB, table string) error {
 		var count int64
 		err := tx.Table(table).Count(&count).Error

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"gorm.io/gorm"
@@ -25,10 +26,10 @@ var AllPostings = strings.ReplaceAll(allPostings, "{{prefix}}", "")
 var Personal = personal
 
 // Tables are the names of the tables that hold the book of a store and its records.
-func Tables(s *store.Store) []string { return s.Marker.(marks).tables() }
+func Tables(s *store.Store) []string { return slices.Clone(s.Marker.(marks).tables) }
 
 // ReliedOn are the tables of a store as it relies on them.
-func ReliedOn(s *store.Store) []Relied { return s.Marker.(marks).relied() }
+func ReliedOn(s *store.Store) []Relied { return s.Marker.(marks).relied }
 
 // ReadKey reads the key of messages again, which a running service does not do.
 func ReadKey(ctx context.Context, s *store.Store) error { return s.Schema.(*Schema).marks.readKey(ctx) }

@@ -58,7 +58,7 @@ func (m marks) Empty(ctx context.Context, note string) error {
 			return err
 		}
 		own := convert(m.engine.Tables, func(table string) string { return m.prefix + table })
-		for _, table := range append(m.tables(), own...) {
+		for _, table := range append(own, m.tables...) {
 			if table == m.subscriptions.Name {
 				continue
 			}
@@ -91,23 +91,13 @@ func (m marks) add(ctx context.Context) error {
 }
 
 func (d *database) isEmpty(tx *gorm.DB) (bool, error) {
-	for _, table := range d.tables() {
+	for _, table := range d.tables {
 		var rows []int
 		if err := tx.Raw("SELECT 1 FROM " + table + " LIMIT 1").Scan(&rows).Error; err != nil || len(rows) > 0 {
 			return false, err
 		}
 	}
 	return true, nil
-}
-
-// tables are the names of the tables that hold the book and its records. The mark,
-// the trail and the version of the schema have others.
-func (d *database) tables() []string {
-	return []string{
-		d.subscriptions.Name, d.prices.Name, d.holdings.Name, d.accounts.Name,
-		d.operations.Name, d.sales.Name, d.postings.Name, d.transfers.Name, d.notifications.Name,
-		d.refusals.Name, d.refusals.sales.Name, d.reversals.Name, d.audits.Name, d.calendars.Name, d.outcomes.Name,
-	}
 }
 
 // mark reads the mark of the database; empty if it has none. known is false if

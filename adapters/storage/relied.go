@@ -4,8 +4,6 @@ import (
 	"context"
 	"database/sql"
 	"errors"
-	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -61,45 +59,6 @@ func (d checked) Begin(ctx context.Context) (batch.Session, error) {
 		}
 	}
 	return s, nil
-}
-
-// relied has one entry for each table.
-func (d *database) relied() []Relied {
-	return []Relied{
-		relied(d.subscriptions.Table, "SELECT"),
-		relied(d.prices.Table, "SELECT", "price > 0"),
-		relied(d.holdings.Table, "SELECT INSERT UPDATE", "units >= 0"),
-		relied(d.accounts.Table, "SELECT INSERT UPDATE", "balance >= 0"),
-		relied(d.operations.Table, "SELECT INSERT UPDATE"),
-		relied(d.sales.Table, "SELECT INSERT UPDATE", "units > 0"),
-		relied(d.postings.Table, "INSERT"),
-		relied(d.transfers.Table, "INSERT"),
-		relied(d.notifications.Table, "SELECT INSERT DELETE"),
-		relied(d.refusals.Table, "INSERT"),
-		relied(d.refusals.sales.Table, "INSERT"),
-		relied(d.reversals.Table, "SELECT"),
-		relied(d.audits.Table, ""),
-		relied(d.marked, "SELECT"),
-		relied(d.properties, "SELECT"),
-		relied(d.calendars.Table, "SELECT", "calendar_id = 1"),
-		relied(d.outcomes.Table, "INSERT"),
-		relied(d.outcomes.counters.Table, "SELECT UPDATE", "counter_id = 1"),
-		relied(d.batches, ""),
-		relied(d.trailHashes, ""),
-		relied(d.trailLogs, "", "log_id = 1"),
-	}
-}
-
-func relied[R any](t *batch.Table[R], rights string, checks ...string) Relied {
-	r := Relied{Table: t.Name, Rights: strings.Fields(rights), Checks: checks, copies: copier[R]{t}}
-	for _, c := range t.Columns {
-		r.Columns = append(r.Columns, c.Name)
-		if c.Key {
-			r.Keys = append(r.Keys, c.Name)
-		}
-	}
-	slices.Sort(r.Keys)
-	return r
 }
 
 // Every batch rests on a check of the whole process that began at most maxUnchecked

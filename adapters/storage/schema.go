@@ -208,7 +208,7 @@ func (s *Schema) mayUndo(ctx context.Context) (hasData bool, err error) {
 // tablesWithRows are the tables that have rows. An older schema does not have all tables.
 func (s *Schema) tablesWithRows(ctx context.Context) (names []string, err error) {
 	db := s.reads.WithContext(ctx)
-	for _, table := range s.marks.tables() {
+	for _, table := range s.marks.tables {
 		var tables int64
 		var rows []int
 		if err = db.Raw(s.engine.Migrations.HasTable, table).Scan(&tables).Error; err == nil && tables > 0 {

@@ -130,7 +130,7 @@ func (e *Engine) Bind(o Options) (*store.Store, error) {
 	db.Failed, db.Explain = schema.doubt, e.Explain
 	d := newDatabase(e, db, o.TablePrefix)
 	d.now = o.Now
-	tables, err := json.Marshal(d.relied())
+	tables, err := json.Marshal(d.relied)
 	if err != nil {
 		return nil, err
 	}
@@ -207,6 +207,11 @@ type database struct {
 	trailHashes   *batch.Table[TrailHashRow]
 	trailLogs     *batch.Table[TrailLogRow]
 	trail         *trailWriter
+
+	// tables are the names of the tables that hold the book and its records. relied has an
+	// entry for each table, also for those of the mark, the properties and the trail.
+	tables []string
+	relied []Relied
 }
 
 // ports are the ports of the database.

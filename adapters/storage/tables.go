@@ -2,6 +2,7 @@ package storage
 
 import (
 	"context"
+	"slices"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -31,13 +32,13 @@ var modelNames = strings.NewReplacer("Row", "")
 func newDatabase(e *Engine, db *batch.DB, prefix string) *database {
 	d := &database{DB: db, engine: e, prefix: prefix, writes: e.DB, reads: e.Reads, secret: new(atomic.Pointer[[]byte]), checks: new(Checks)}
 
-	holdings := open(d, &d.holdings)
+	holdings := open(d, &d.holdings, "SELECT INSERT UPDATE", "units >= 0")
 	holdings.find, holdings.put, holdings.add = holdings.Find(batch.ForUpdate, "", "units"), holdings.Upsert("units"), holdings.Insert().Racing()
 
-	accounts := open(d, &d.accounts)
+	accounts := open(d, &d.accounts, "SELECT INSERT UPDATE", "balance >= 0")
 	accounts.find, accounts.put, accounts.add = accounts.Find(batch.ForUpdate, "", "balance"), accounts.Upsert("balance"), accounts.Insert().Racing()
 
-	prices := open(d, &d.prices.table)
+	prices := open(d, &d.prices.table, "SELECT", "price > 0")
 	columns := []string{"imkb_code", "holder_corporation_name", "price", "currency_code", "valid_from"}
 	prices.find, prices.add, prices.put = prices.Find(batch.NoLock, "", columns...), prices.Upsert(), prices.Update("valid_from")
 	is := func(column, operator string) batch.Condition {
@@ -54,17 +55,17 @@ func newDatabase(e *Engine, db *batch.DB, prefix string) *database {
 		text: func(id operation.ID) string { return strconv.FormatInt(trail.ParsePriceID(id), 10) },
 	}
 
-	operations := open(d, &d.operations.table)
+	operations := open(d, &d.operations.table, "SELECT INSERT UPDATE")
 	operations.find = operations.Find(batch.NoLock, "", "operation_id", "fingerprint", "state", "faults")
 	operations.add, operations.put = operations.Insert().Racing(), operations.Update("state", "faults")
 
-	sales := open(d, &d.sales.table)
+	sales := open(d, &d.sales.table, "SELECT INSERT UPDATE", "units > 0")
 	sales.find, sales.add = sales.Find(batch.SkipLocked, "t."+recorded, "state"), sales.Insert()
 	sales.put = sales.Update("state", "settled_price_id", "settled_price", "proceeds", "refusal", "settled_at")
 	d.sales.listed = newTable[listedSaleRow](d)
 	d.sales.listed.Name = sales.Name
 
-	postings := open(d, &d.postings.table)
+	postings := open(d, &d.postings.table, "INSERT")
 	postings.add = postings.Insert()
 	postings.leaves = &leafKind[PostingRow]{ // of postings that belong to no sale
 		kind: trail.Posted, table: postings.Table, row: "postings", what: "postings of", text: operation.ID.String,
@@ -77,10 +78,10 @@ func newDatabase(e *Engine, db *batch.DB, prefix string) *database {
 	all.Name = strings.ReplaceAll(allPostings, "{{prefix}}", prefix)
 	d.postings.all = &all
 
-	transfers := open(d, &d.transfers)
+	transfers := open(d, &d.transfers, "INSERT")
 	transfers.add = transfers.Insert()
 
-	notifications := open(d, &d.notifications.table)
+	notifications := open(d, &d.notifications.table, "SELECT INSERT DELETE")
 	notifications.find, notifications.add = notifications.Find(batch.NoLock, "", "operation_id"), notifications.Upsert()
 	d.notifications.remove = notifications.Delete("")
 	notifications.put = notifications.Update("subject", "content", "deep_link_url", "tran_data", "channel_session_id")
@@ -96,7 +97,7 @@ func newDatabase(e *Engine, db *batch.DB, prefix string) *database {
 	of := identities.Name + " WHERE user_id = ''"
 	d.notifications.removeErased = identities.Delete("EXISTS (SELECT 1 FROM "+of+") AND (SELECT true FROM "+of+" AND digest = {erased} LIMIT 1)", "erased")
 
-	subscriptions := open(d, &d.subscriptions.table)
+	subscriptions := open(d, &d.subscriptions.table, "SELECT")
 	columns = batch.Names(subscriptions.Columns)
 	subscriptions.find, subscriptions.add = subscriptions.Find(batch.ForUpdate, "", columns...), subscriptions.Insert().Racing()
 	subscriptions.put, d.subscriptions.use = subscriptions.Update(columns[1:]...), subscriptions.Update(neverLogged...)
@@ -107,32 +108,33 @@ func newDatabase(e *Engine, db *batch.DB, prefix string) *database {
 		name: func(r *SubscriptionRow) string { return strconv.Quote(r.Name) },
 	}
 
-	refusals, refusedSales := open(d, &d.refusals.table), open(d, &d.refusals.sales)
+	refusals, refusedSales := open(d, &d.refusals.table, "INSERT"), open(d, &d.refusals.sales, "INSERT")
 	refusals.add, refusedSales.add = refusals.Insert(), refusedSales.Insert()
 
-	reversals := open(d, &d.reversals.table)
+	reversals := open(d, &d.reversals.table, "SELECT")
 	reversals.find, reversals.add = reversals.Find(batch.NoLock, "", "reversal_id"), reversals.Insert().Racing()
 	reversals.leaves = &leafKind[ReversalRow]{
 		kind: trail.Reversed, table: reversals.Table, row: "reversals", what: "reversal of operation", text: operation.ID.String,
 		id: func(r *ReversalRow) operation.ID { return operation.ID(r.OperationID) },
 	}
 
-	audits := open(d, &d.audits)
+	audits := open(d, &d.audits, "")
 	audits.add = audits.Insert()
 	audits.leaves = &leafKind[AuditRow]{
 		kind: trail.Act, table: audits.Table, row: "audits", what: "act", text: operation.ID.String,
 		id: func(r *AuditRow) operation.ID { return operation.ID(r.AuditID) },
 	}
 
-	calendars := open(d, &d.calendars)
+	calendars := open(d, &d.calendars, "SELECT", "calendar_id = 1")
 	calendars.find, calendars.add, calendars.put = calendars.Find(batch.ForUpdate, "", "closed_days"), calendars.Insert(), calendars.Update("closed_days")
 
-	outcomes, counters := open(d, &d.outcomes.table), open(d, &d.outcomes.counters)
+	outcomes, counters := open(d, &d.outcomes.table, "INSERT"), &d.outcomes.counters
+	counters.Table = beside[OutcomeCounterRow](d, "SELECT UPDATE", "counter_id = 1")
 	outcomes.find, outcomes.add = outcomes.Find(batch.NoLock, "", "number"), outcomes.Insert()
 	counters.find, counters.put = counters.Find(batch.ForUpdate, "", "last"), counters.Update("last")
 
-	d.marked, d.properties = newTable[MarkRow](d), newTable[PropertyRow](d)
-	d.batches, d.trailHashes, d.trailLogs = newTable[TrailBatchRow](d), newTable[TrailHashRow](d), newTable[TrailLogRow](d)
+	d.marked, d.properties = beside[MarkRow](d, "SELECT"), beside[PropertyRow](d, "SELECT")
+	d.batches, d.trailHashes, d.trailLogs = beside[TrailBatchRow](d, ""), beside[TrailHashRow](d, ""), beside[TrailLogRow](d, "", "log_id = 1")
 	d.trail = newTrailWriter(d.batches, d.trailHashes, d.trailLogs)
 	return d
 }
@@ -141,9 +143,19 @@ func newTable[R any](d *database) *batch.Table[R] {
 	return batch.NewTable[R](d.engine.Dialect, schema.NamingStrategy{TablePrefix: d.prefix, NameReplacer: modelNames})
 }
 
-// open gives a table its columns.
-func open[R any](d *database, t *table[R]) *table[R] {
-	t.Table = newTable[R](d)
+// open gives a table of the book its columns. rights and checks are those of Relied.
+func open[R any](d *database, t *table[R], rights string, checks ...string) *table[R] {
+	t.Table = beside[R](d, rights, checks...)
+	d.tables = append(d.tables, t.Name)
+	return t
+}
+
+// beside opens a table that is not part of the book: of the mark, the trail or the schema.
+func beside[R any](d *database, rights string, checks ...string) *batch.Table[R] {
+	t := newTable[R](d)
+	r := Relied{Table: t.Name, Keys: slices.Sorted(slices.Values(t.Keys)), Checks: checks, Rights: strings.Fields(rights), copies: copier[R]{t}}
+	r.Columns = batch.Names(t.Columns)
+	d.relied = append(d.relied, r)
 	return t
 }
 
