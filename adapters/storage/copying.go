@@ -8,15 +8,15 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
-	"time"
 
 	"gorm.io/gorm"
 
 	"bankingapi/adapters/storage/batch"
 	"bankingapi/application/store"
 	"bankingapi/domain/fault"
+	"bankingapi/domain/operation"
+	"bankingapi/domain/trail"
 )
 
 // copies moves the rows of a table. It is made for the table of the target.
@@ -156,7 +156,7 @@ func (c copier[R]) copy(ctx context.Context, from, to *database, source *gorm.DB
 	var (
 		rows []R
 		size int
-		text rowText
+		leaf trail.Leaf
 	)
 	write := func() error {
 		if len(rows) == 0 || ctx.Err() != nil {
@@ -184,9 +184,8 @@ func (c copier[R]) copy(ctx context.Context, from, to *database, source *gorm.DB
 		return order(tx, "")
 	}, func(row *R) error {
 		rows = append(rows, *row)
-		text = text[:0]
-		batch.Encode(c.Table, row, &text)
-		if size += len(text); len(rows) < copiedRows && size < copiedBytes {
+		leaf = c.leaf(leaf, row)
+		if size += len(leaf.Memory()); len(rows) < copiedRows && size < copiedBytes {
 			return nil
 		}
 		return write()
@@ -197,6 +196,13 @@ func (c copier[R]) copy(ctx context.Context, from, to *database, source *gorm.DB
 	return write()
 }
 
+// leaf has all columns of a row, in the memory of the leaf before.
+func (c copier[R]) leaf(before trail.Leaf, row *R) trail.Leaf {
+	l := trail.NewLeaf(before.Memory(), 0, operation.ID{})
+	encode(&l, c.Name, c.Table, row)
+	return l
+}
+
 // tableSum is equal for tables with the same rows, in whatever order.
 type tableSum struct {
 	rows   int64
@@ -204,11 +210,10 @@ type tableSum struct {
 }
 
 func (c copier[R]) sum(tx *gorm.DB, done func(int64)) (sum tableSum, err error) {
-	var text rowText
+	var leaf trail.Leaf
 	err = each(tx, c.Table, nil, func(row *R) error {
-		text = text[:0]
-		batch.Encode(c.Table, row, &text)
-		hash := sha256.Sum256(text)
+		leaf = c.leaf(leaf, row)
+		hash := leaf.Hash()
 		for i := range sum.hashes {
 			sum.hashes[i] += binary.BigEndian.Uint64(hash[8*i:])
 		}
@@ -217,20 +222,4 @@ func (c copier[R]) sum(tx *gorm.DB, done func(int64)) (sum tableSum, err error) 
 		return nil
 	})
 	return sum, err
-}
-
-// rowText is a row as bytes. It is batch.Encoder.
-type rowText []byte
-
-func (t *rowText) Int(column string, value int64) { t.Text(column, strconv.FormatInt(value, 10)) }
-func (t *rowText) Text(column, value string) {
-	if value != "" {
-		*t = fmt.Appendf(*t, "%s %d %s ", column, len(value), value)
-	}
-}
-func (t *rowText) Bytes(column string, value []byte) { t.Text(column, string(value)) }
-func (t *rowText) Time(column string, value time.Time) {
-	if !value.IsZero() {
-		t.Text(column, value.UTC().Format(batch.TextLayout))
-	}
 }

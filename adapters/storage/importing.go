@@ -250,8 +250,30 @@ func inChunks[T any](ctx context.Context, d *database, session batch.Session, li
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	parts, read := inParts(ctx, chunk, func(add func(numbered[T]) error, _ func() error) error {
-		return lines(func(line int64, value T) error { return add(numbered[T]{line, value}) })
+	parts := make(chan []numbered[T], 1)
+	send := func(part []numbered[T]) error {
+		select {
+		case parts <- part:
+			return nil
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	read := aside(func() error {
+		defer close(parts)
+		var part []numbered[T]
+		err := lines(func(line int64, value T) error {
+			if part = append(part, numbered[T]{line, value}); len(part) < chunk {
+				return nil
+			}
+			full := part
+			part = make([]numbered[T], 0, chunk)
+			return send(full)
+		})
+		if err != nil || len(part) == 0 {
+			return err
+		}
+		return send(part)
 	})
 	total := int64(0)
 	for part := range parts {
@@ -264,36 +286,6 @@ func inChunks[T any](ctx context.Context, d *database, session batch.Session, li
 		done(total)
 	}
 	return read()
-}
-
-// inParts collects the values that work adds into parts of that size, while the caller
-// uses the part before. It runs work in a goroutine of its own. flush hands out a part
-// that is not full. wait returns the error of work, or panics as it did.
-func inParts[T any](ctx context.Context, size int, work func(add func(T) error, flush func() error) error) (parts <-chan []T, wait func() error) {
-	full := make(chan []T, 1)
-	return full, aside(func() error {
-		defer close(full)
-		var part []T
-		flush := func() error {
-			select {
-			case full <- part:
-				part = make([]T, 0, size)
-				return nil
-			case <-ctx.Done():
-				return ctx.Err()
-			}
-		}
-		err := work(func(value T) error {
-			if part = append(part, value); len(part) < size {
-				return nil
-			}
-			return flush()
-		}, flush)
-		if err != nil || len(part) == 0 {
-			return err
-		}
-		return flush()
-	})
 }
 
 // aside runs work in a goroutine of its own. wait returns its error, or panics as
