@@ -8,7 +8,6 @@ import (
 	"gorm.io/gorm"
 	"gorm.io/gorm/clause"
 
-	"bankingapi/adapters/storage/batch"
 	"bankingapi/application/store"
 	"bankingapi/domain/fault"
 )
@@ -81,41 +80,50 @@ func (m marks) add(ctx context.Context) error {
 		if len(found) > 0 && found[0] == m.mark {
 			return nil
 		}
-		if empty, err := m.isEmpty(tx); err != nil {
+		if filled, err := m.tablesWithRows(tx); err != nil {
 			return err
-		} else if !empty || len(found) > 0 {
+		} else if len(filled)+len(found) > 0 {
 			return otherMark("", m.mark)
 		}
 		return tx.Table(m.marked.Name).Clauses(clause.OnConflict{DoNothing: true}).Create(&MarkRow{Mark: m.mark}).Error
 	})
 }
 
-func (d *database) isEmpty(tx *gorm.DB) (bool, error) {
+// tablesWithRows are those of the book, without prefix. An older schema does not have all
+// tables.
+func (d *database) tablesWithRows(tx *gorm.DB) (names []string, err error) {
 	for _, table := range d.tables {
+		var tables int64
 		var rows []int
-		if err := tx.Raw("SELECT 1 FROM " + table + " LIMIT 1").Scan(&rows).Error; err != nil || len(rows) > 0 {
-			return false, err
+		if err = tx.Raw(d.engine.Migrations.HasTable, table).Scan(&tables).Error; err == nil && tables > 0 {
+			err = tx.Raw("SELECT 1 FROM " + table + " LIMIT 1").Scan(&rows).Error
+		}
+		if err != nil {
+			return nil, err
+		}
+		if len(rows) > 0 {
+			names = append(names, strings.TrimPrefix(table, d.prefix))
 		}
 	}
-	return true, nil
+	return names, nil
 }
 
-// mark reads the mark of the database; empty if it has none. known is false if
+// findMark reads the mark of the database; empty if it has none. known is false if
 // its schema is older than marks.
-func (s *Schema) mark(ctx context.Context) (mark string, known bool, err error) {
+func (s *Schema) findMark(ctx context.Context) (mark string, known bool, err error) {
 	db := s.reads.WithContext(ctx)
 	var tables int64
-	if err = db.Raw(s.engine.Migrations.HasTable, s.prefix+"marks").Scan(&tables).Error; err == nil && tables > 0 {
-		err = db.Table(s.prefix + "marks").Select("mark").Limit(1).Scan(&mark).Error
+	if err = db.Raw(s.engine.Migrations.HasTable, s.marked.Name).Scan(&tables).Error; err == nil && tables > 0 {
+		err = db.Table(s.marked.Name).Select("mark").Limit(1).Scan(&mark).Error
 	}
-	return mark, tables > 0, batch.NewDB(s.engine.Dialect, nil).Translate(err)
+	return mark, tables > 0, s.plain.Translate(err)
 }
 
 // checkMark returns an error if the database has another mark than wanted.
 func (s *Schema) checkMark(ctx context.Context) error {
-	mark, _, err := s.mark(ctx)
-	if err == nil && mark != s.marks.mark {
-		err = otherMark(mark, s.marks.mark)
+	mark, _, err := s.findMark(ctx)
+	if err == nil && mark != s.mark {
+		err = otherMark(mark, s.mark)
 	}
 	return err
 }
@@ -127,20 +135,17 @@ func (s *Schema) mayMigrate(ctx context.Context) error {
 	if err != nil || version == 0 {
 		return err
 	}
-	mark, known, err := s.mark(ctx)
-	if err != nil || mark == s.marks.mark {
+	mark, known, err := s.findMark(ctx)
+	if err != nil || mark == s.mark {
 		return err
 	}
-	empty := false
 	if known && mark == "" {
-		if empty, err = s.marks.isEmpty(s.reads.WithContext(ctx)); err != nil {
-			return batch.NewDB(s.engine.Dialect, nil).Translate(err)
+		filled, err := s.tablesWithRows(s.reads.WithContext(ctx))
+		if err != nil || len(filled) == 0 {
+			return s.plain.Translate(err)
 		}
 	}
-	if !empty {
-		return otherMark(mark, s.marks.mark)
-	}
-	return nil
+	return otherMark(mark, s.mark)
 }
 
 // otherMark is the error of a database with another mark.

@@ -41,20 +41,14 @@ type Migrations struct {
 
 // Schema is store.Schema. It is safe for concurrent use.
 type Schema struct {
-	engine *Engine
-	prefix string
-	reads  *gorm.DB
-	state  *atomic.Int32
-	marks  marks // with the mark that the database must have
-
+	marks // with the mark that the database must have
+	state *atomic.Int32
+	// plain has no Schema to ask.
+	plain    *batch.DB
 	dropData bool // Down may delete rows
 }
 
 var _ store.Schema = (*Schema)(nil)
-
-func newSchema(e *Engine, prefix string) *Schema {
-	return &Schema{engine: e, prefix: prefix, reads: e.Reads, state: new(atomic.Int32)}
-}
 
 // The states of a Schema.
 const (
@@ -94,10 +88,10 @@ func (s *Schema) Up(ctx context.Context) ([]store.Migration, error) {
 		err = errors.Join(s.sync(ctx), s.writeAct(ctx, results))
 	}
 	if err == nil {
-		err = s.marks.makeKey(ctx)
+		err = s.makeKey(ctx)
 	}
-	if err == nil && s.marks.mark != "" {
-		return migrations(results), s.marks.add(ctx)
+	if err == nil && s.mark != "" {
+		return migrations(results), s.add(ctx)
 	}
 	return migrations(results), s.explain(err)
 }
@@ -114,9 +108,8 @@ func (s *Schema) writeAct(ctx context.Context, results []*goose.MigrationResult)
 	for i, r := range results {
 		names[i] = path.Base(r.Source.Path)
 	}
-	d := s.marks.database
-	return d.Transact(ctx, func(session batch.Session) error {
-		return session.Commit(ctx, leafMaker{d}.actWrites(ctx, nil, strings.Join(names, ", "))...)
+	return s.Transact(ctx, func(session batch.Session) error {
+		return session.Commit(ctx, leafMaker{s.database}.actWrites(ctx, nil, strings.Join(names, ", "))...)
 	})
 }
 
@@ -198,36 +191,20 @@ func (s *Schema) mayUndo(ctx context.Context) (hasData bool, err error) {
 	if err := s.engine.Alone(ctx); err != nil {
 		return false, err
 	}
-	filled, err := s.tablesWithRows(ctx)
-	if err == nil && len(filled) > 0 && !s.dropData {
+	filled, err := s.tablesWithRows(s.reads.WithContext(ctx))
+	if err != nil {
+		return false, s.explain(err)
+	}
+	if len(filled) > 0 && !s.dropData {
 		err = fmt.Errorf("the book has data (%s), and undoing a migration may delete any of it: make a backup, then add --drop-data", strings.Join(filled, ", "))
 	}
 	return len(filled) > 0, err
 }
 
-// tablesWithRows are the tables that have rows. An older schema does not have all tables.
-func (s *Schema) tablesWithRows(ctx context.Context) (names []string, err error) {
-	db := s.reads.WithContext(ctx)
-	for _, table := range s.marks.tables {
-		var tables int64
-		var rows []int
-		if err = db.Raw(s.engine.Migrations.HasTable, table).Scan(&tables).Error; err == nil && tables > 0 {
-			err = db.Raw("SELECT 1 FROM " + table + " LIMIT 1").Scan(&rows).Error
-		}
-		if err != nil {
-			return nil, s.explain(err)
-		}
-		if len(rows) > 0 {
-			names = append(names, strings.TrimPrefix(table, s.prefix))
-		}
-	}
-	return names, nil
-}
-
 // sync makes migrations durable on a server that does not wait for the disk: a
 // later commit that waits is on disk after all earlier ones.
 func (s *Schema) sync(ctx context.Context) error {
-	d := &database{DB: batch.NewDB(s.engine.Dialect, nil), engine: s.engine, writes: s.engine.DB}
+	d := &database{DB: s.plain, engine: s.engine, writes: s.engine.DB}
 	return d.change(ctx, func(tx *gorm.DB) error {
 		return tx.Exec("UPDATE " + s.table() + " SET is_applied = is_applied").Error
 	})
@@ -273,7 +250,7 @@ func (s *Schema) Require(ctx context.Context) error {
 		return fault.New(fault.Unavailable, fmt.Sprintf(
 			"The schema is too new: version %d, this program knows %d. Run a newer bankingapi.", version, store.SchemaVersion))
 	}
-	if err := cmp.Or(s.checkMark(ctx), s.marks.readKey(ctx)); err != nil {
+	if err := cmp.Or(s.checkMark(ctx), s.readKey(ctx)); err != nil {
 		return err
 	}
 	s.state.Store(fitted)
@@ -287,7 +264,7 @@ func (s *Schema) version(ctx context.Context) (version int64, err error) {
 	if err = db.Raw(s.engine.Migrations.HasTable, s.table()).Scan(&tables).Error; err == nil && tables > 0 {
 		err = db.Table(s.table()).Where("is_applied").Select("COALESCE(MAX(version_id), 0)").Scan(&version).Error
 	}
-	return version, batch.NewDB(s.engine.Dialect, nil).Translate(err)
+	return version, s.plain.Translate(err)
 }
 
 func (s *Schema) table() string { return s.prefix + "schema_version" }
@@ -305,7 +282,7 @@ func (s *Schema) provider(writesAct bool) (*goose.Provider, error) {
 	}
 	all = once{all}
 	if writesAct {
-		all = undoing{all, s.marks.database}
+		all = undoing{all, s.database}
 	}
 	options := []goose.ProviderOption{
 		goose.WithDisableGlobalRegistry(true),
@@ -330,7 +307,7 @@ func (s *Schema) explain(err error) error {
 	if err == nil {
 		return nil
 	}
-	return fmt.Errorf("migrate the schema: %w", batch.NewDB(s.engine.Dialect, nil).Translate(err))
+	return fmt.Errorf("migrate the schema: %w", s.plain.Translate(err))
 }
 
 func migrations(results []*goose.MigrationResult) []store.Migration {

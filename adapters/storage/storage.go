@@ -125,11 +125,12 @@ func (e *Engine) Bind(o Options) (*store.Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	schema := newSchema(e, o.TablePrefix)
+	schema := &Schema{state: new(atomic.Int32), plain: batch.NewDB(e.Dialect, nil), dropData: o.DropData}
 	db := batch.NewDB(e.Dialect, schema.Require)
 	db.Failed, db.Explain = schema.doubt, e.Explain
 	d := newDatabase(e, db, o.TablePrefix)
 	d.now = o.Now
+	schema.marks = marks{d, o.Mark}
 	tables, err := json.Marshal(d.relied)
 	if err != nil {
 		return nil, err
@@ -143,7 +144,6 @@ func (e *Engine) Bind(o Options) (*store.Store, error) {
 		slow := &gorm.Session{Logger: slowStatements{logger.Discard, o.Slow}}
 		d.writes, d.reads = d.writes.Session(slow), d.reads.Session(slow)
 	}
-	schema.marks, schema.dropData = marks{d, o.Mark}, o.DropData
 	books, inboxes := newBooks(d), newInboxes(d)
 	if e.Ways != nil {
 		own := e.Ways(Parts{books, inboxes, d.holdings.Table, d.accounts.Table, d.prices.Table, d.notifications.Table})
@@ -251,7 +251,7 @@ func (d *database) inside(tx *sql.Tx, s *Schema) *store.Store {
 	within.engine = &engine
 	within.reads = d.over(context.Background(), tx)
 	within.writes = within.reads
-	schema := &Schema{d.engine, d.prefix, within.reads, s.state, marks{&within, s.marks.mark}, s.dropData}
+	schema := &Schema{marks{&within, s.mark}, s.state, s.plain, s.dropData}
 	within.Ready = schema.Require
 	ports := within.ports(newBooks(&within), newInboxes(&within), schema)
 	ports.Close = func() error { return nil }

@@ -32,14 +32,19 @@ var modelNames = strings.NewReplacer("Row", "")
 func newDatabase(e *Engine, db *batch.DB, prefix string) *database {
 	d := &database{DB: db, engine: e, prefix: prefix, writes: e.DB, reads: e.Reads, secret: new(atomic.Pointer[[]byte]), checks: new(Checks)}
 
-	holdings := open(d, &d.holdings, "SELECT INSERT UPDATE", "units >= 0")
-	holdings.find, holdings.put, holdings.add = holdings.Find(batch.ForUpdate, "", "units"), holdings.Upsert("units"), holdings.Insert().Racing()
-
-	accounts := open(d, &d.accounts, "SELECT INSERT UPDATE", "balance >= 0")
-	accounts.find, accounts.put, accounts.add = accounts.Find(batch.ForUpdate, "", "balance"), accounts.Upsert("balance"), accounts.Insert().Racing()
+	subscriptions := open(d, &d.subscriptions.table, "SELECT")
+	columns := batch.Names(subscriptions.Columns)
+	subscriptions.find, subscriptions.add = subscriptions.Find(batch.ForUpdate, "", columns...), subscriptions.Insert().Racing()
+	subscriptions.put, d.subscriptions.use = subscriptions.Update(columns[1:]...), subscriptions.Update(neverLogged...)
+	subscriptions.leaves = &leafKind[SubscriptionRow]{
+		kind: trail.Changed, table: subscriptions.Table, row: "subscriptions", skip: neverLogged, what: "subscription",
+		id:   func(r *SubscriptionRow) operation.ID { return trail.NameID(r.Name) },
+		text: func(id operation.ID) string { return strconv.Quote(id.String()) },
+		name: func(r *SubscriptionRow) string { return strconv.Quote(r.Name) },
+	}
 
 	prices := open(d, &d.prices.table, "SELECT", "price > 0")
-	columns := []string{"imkb_code", "holder_corporation_name", "price", "currency_code", "valid_from"}
+	columns = []string{"imkb_code", "holder_corporation_name", "price", "currency_code", "valid_from"}
 	prices.find, prices.add, prices.put = prices.Find(batch.NoLock, "", columns...), prices.Upsert(), prices.Update("valid_from")
 	is := func(column, operator string) batch.Condition {
 		return batch.Condition{Column: prices.Select(column)[0], Operator: operator}
@@ -54,6 +59,12 @@ func newDatabase(e *Engine, db *batch.DB, prefix string) *database {
 		id:   func(r *PriceRow) operation.ID { return trail.PriceID(r.PriceID) },
 		text: func(id operation.ID) string { return strconv.FormatInt(trail.ParsePriceID(id), 10) },
 	}
+
+	holdings := open(d, &d.holdings, "SELECT INSERT UPDATE", "units >= 0")
+	holdings.find, holdings.put, holdings.add = holdings.Find(batch.ForUpdate, "", "units"), holdings.Upsert("units"), holdings.Insert().Racing()
+
+	accounts := open(d, &d.accounts, "SELECT INSERT UPDATE", "balance >= 0")
+	accounts.find, accounts.put, accounts.add = accounts.Find(batch.ForUpdate, "", "balance"), accounts.Upsert("balance"), accounts.Insert().Racing()
 
 	operations := open(d, &d.operations.table, "SELECT INSERT UPDATE")
 	operations.find = operations.Find(batch.NoLock, "", "operation_id", "fingerprint", "state", "faults")
@@ -96,17 +107,6 @@ func newDatabase(e *Engine, db *batch.DB, prefix string) *database {
 	// planner nothing but one index lookup for each message.
 	of := identities.Name + " WHERE user_id = ''"
 	d.notifications.removeErased = identities.Delete("EXISTS (SELECT 1 FROM "+of+") AND (SELECT true FROM "+of+" AND digest = {erased} LIMIT 1)", "erased")
-
-	subscriptions := open(d, &d.subscriptions.table, "SELECT")
-	columns = batch.Names(subscriptions.Columns)
-	subscriptions.find, subscriptions.add = subscriptions.Find(batch.ForUpdate, "", columns...), subscriptions.Insert().Racing()
-	subscriptions.put, d.subscriptions.use = subscriptions.Update(columns[1:]...), subscriptions.Update(neverLogged...)
-	subscriptions.leaves = &leafKind[SubscriptionRow]{
-		kind: trail.Changed, table: subscriptions.Table, row: "subscriptions", skip: neverLogged, what: "subscription",
-		id:   func(r *SubscriptionRow) operation.ID { return trail.NameID(r.Name) },
-		text: func(id operation.ID) string { return strconv.Quote(id.String()) },
-		name: func(r *SubscriptionRow) string { return strconv.Quote(r.Name) },
-	}
 
 	refusals, refusedSales := open(d, &d.refusals.table, "INSERT"), open(d, &d.refusals.sales, "INSERT")
 	refusals.add, refusedSales.add = refusals.Insert(), refusedSales.Insert()
