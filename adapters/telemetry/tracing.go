@@ -4,18 +4,18 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"net/http"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"time"
 
-	"go.opentelemetry.io/contrib/instrumentation/net/http/otelhttp"
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/codes"
 	"go.opentelemetry.io/otel/exporters/otlp/otlptrace"
-	metricnoop "go.opentelemetry.io/otel/metric/noop"
 	"go.opentelemetry.io/otel/propagation"
 	"go.opentelemetry.io/otel/sdk/resource"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
@@ -29,9 +29,9 @@ import (
 // request, its use case, its batch and its statements. A nil *Tracing means that
 // tracing is disabled: every method works and costs nothing.
 type Tracing struct {
-	provider   *sdktrace.TracerProvider
-	tracer     trace.Tracer
-	middleware func(http.Handler) http.Handler
+	provider *sdktrace.TracerProvider
+	tracer   trace.Tracer
+	routes   Routes
 }
 
 // TracingOptions configure where traces go and how they are named.
@@ -79,15 +79,7 @@ func NewTracing(ctx context.Context, o TracingOptions) (*Tracing, error) {
 	}
 	provider := sdktrace.NewTracerProvider(sdktrace.WithResource(described),
 		sdktrace.WithBatcher(&exporter{SpanExporter: sender, report: o.Report}))
-	return &Tracing{
-		provider: provider,
-		tracer:   provider.Tracer("bankingapi"),
-		middleware: otelhttp.NewMiddleware("",
-			otelhttp.WithTracerProvider(provider),
-			otelhttp.WithMeterProvider(metricnoop.NewMeterProvider()), // the default is the global one
-			otelhttp.WithPropagators(propagation.TraceContext{}),      // no baggage: it may contain anything
-			otelhttp.WithSpanNameFormatter(func(_ string, r *http.Request) string { return o.Routes.spanName(r) })),
-	}, nil
+	return &Tracing{provider: provider, tracer: provider.Tracer("bankingapi"), routes: o.Routes}, nil
 }
 
 // tracesURL returns the URL of the collector for traces.
@@ -103,27 +95,55 @@ func tracesURL(endpoint string) (string, error) {
 	return u.String(), nil
 }
 
-// spanName contains nothing from the caller except known paths and methods.
-func (routes Routes) spanName(r *http.Request) string {
-	name := "HTTP"
-	switch r.Method {
-	case http.MethodPost, http.MethodGet, http.MethodHead, http.MethodPut, http.MethodPatch, http.MethodDelete,
-		http.MethodConnect, http.MethodOptions, http.MethodTrace:
-		name = r.Method
-	}
-	if _, known := routes[r.URL.Path]; known {
-		name += " " + r.URL.Path
-	}
-	return name
-}
-
 // Middleware creates a span for every request. The span joins the caller's trace
-// if the request names one (W3C Trace Context).
+// if the request names one (W3C Trace Context). It takes no baggage, which may contain
+// anything. Its name and attributes contain nothing that a caller can choose freely, such
+// as an unknown path or method, User-Agent or X-Forwarded-For.
 func (t *Tracing) Middleware(next http.Handler) http.Handler {
 	if t == nil {
 		return next
 	}
-	return t.middleware(next)
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		ctx := propagation.TraceContext{}.Extract(r.Context(), propagation.HeaderCarrier(r.Header))
+		name, attributes := t.describe(r)
+		ctx, span := t.tracer.Start(ctx, name, trace.WithSpanKind(trace.SpanKindServer), trace.WithAttributes(attributes...))
+		defer func() {
+			if cause := recover(); cause != nil { // the value may contain anything
+				span.AddEvent("exception", trace.WithAttributes(attribute.String("exception.type", fmt.Sprintf("%T", cause))))
+				defer panic(cause)
+			}
+			span.End() // not deferred: it would recover too, and record the value
+		}()
+		next.ServeHTTP(w, r.WithContext(ctx))
+	})
+}
+
+var methods = []string{
+	http.MethodPost, http.MethodGet, http.MethodHead, http.MethodPut, http.MethodPatch, http.MethodDelete,
+	http.MethodConnect, http.MethodOptions, http.MethodTrace,
+}
+
+// describe returns the name of the span of a request, and what is known before its answer.
+func (t *Tracing) describe(r *http.Request) (name string, attributes []attribute.KeyValue) {
+	name, method := r.Method, r.Method
+	if !slices.Contains(methods, method) {
+		name, method = "HTTP", "_OTHER"
+	}
+	if _, known := t.routes[r.URL.Path]; known {
+		name += " " + r.URL.Path
+	}
+	scheme := "http"
+	if r.TLS != nil {
+		scheme = "https"
+	}
+	peer, _, _ := net.SplitHostPort(r.RemoteAddr)
+	_, port, _ := net.SplitHostPort(r.Host)
+	if number, err := strconv.ParseUint(port, 10, 16); err == nil {
+		attributes = append(attributes, attribute.Int64("server.port", int64(number))) //nolint:gosec // it has 16 bits
+	}
+	return name, append(attributes,
+		attribute.String("http.request.method", method), attribute.String("url.scheme", scheme),
+		attribute.String("network.peer.address", peer), attribute.String("network.protocol.version", strings.TrimPrefix(r.Proto, "HTTP/")))
 }
 
 // Request adds the outcome of the request to the span that Middleware created.
@@ -135,7 +155,10 @@ func (t *Tracing) Request(ctx context.Context, r *summary.Exchange) {
 	if !span.IsRecording() {
 		return
 	}
-	attributes := make([]attribute.KeyValue, 0, 8)
+	attributes := []attribute.KeyValue{
+		attribute.Int("http.response.status_code", r.Status),
+		attribute.Int64("http.request.body.size", r.BytesIn), attribute.Int64("http.response.body.size", r.BytesOut),
+	}
 	note := func(key, value string) {
 		if value != "" {
 			attributes = append(attributes, attribute.String(key, value))
@@ -156,6 +179,9 @@ func (t *Tracing) Request(ctx context.Context, r *summary.Exchange) {
 	note(ours+"channel_session_id", r.ChannelSessionID)
 	note(ours+"channel_request_id", r.ChannelRequestID)
 	span.SetAttributes(attributes...)
+	if r.Status >= http.StatusInternalServerError {
+		span.SetStatus(codes.Error, "")
+	}
 }
 
 // off is the end function of a span that is not recorded.
@@ -255,16 +281,8 @@ func TraceID(ctx context.Context) string {
 // ours begins the names of our own attributes.
 const ours = "bankingapi."
 
-// exported are the other attributes that leave the process. Those that are missing, such
-// as path, Host, User-Agent or X-Forwarded-For, come from the caller and may contain anything.
-var exported = attribute.NewAllowKeysFilter(
-	"http.route", "error.type",
-	"http.request.method", "http.response.status_code", "http.request.body.size", "http.response.body.size",
-	"network.peer.address", "network.protocol.name", "network.protocol.version", "server.port", "url.scheme", "exception.type",
-)
-
-// exporter removes attributes that are not exported. It reports failures itself,
-// because returned errors go to the global handler of OpenTelemetry.
+// exporter reports failures itself, because returned errors go to the global handler of
+// OpenTelemetry.
 type exporter struct {
 	sdktrace.SpanExporter
 	report  func(error)
@@ -272,34 +290,9 @@ type exporter struct {
 }
 
 func (e *exporter) ExportSpans(ctx context.Context, spans []sdktrace.ReadOnlySpan) error {
-	clean := make([]sdktrace.ReadOnlySpan, len(spans))
-	for i, span := range spans {
-		clean[i] = cleanSpan{span}
-	}
-	err := e.SpanExporter.ExportSpans(ctx, clean)
+	err := e.SpanExporter.ExportSpans(ctx, spans)
 	if failed := err != nil; e.failing.Swap(failed) != failed && e.report != nil {
 		e.report(err)
 	}
 	return nil
-}
-
-// cleanSpan is a span without values from the caller.
-type cleanSpan struct{ sdktrace.ReadOnlySpan }
-
-func (s cleanSpan) Attributes() []attribute.KeyValue { return clean(s.ReadOnlySpan.Attributes()) }
-
-// Events returns the events with exported attributes only, for example the type
-// of a panic.
-func (s cleanSpan) Events() []sdktrace.Event {
-	events := slices.Clone(s.ReadOnlySpan.Events())
-	for i := range events {
-		events[i].Attributes = clean(events[i].Attributes)
-	}
-	return events
-}
-
-func clean(attributes []attribute.KeyValue) []attribute.KeyValue {
-	return slices.DeleteFunc(slices.Clone(attributes), func(a attribute.KeyValue) bool {
-		return !exported(a) && !strings.HasPrefix(string(a.Key), ours)
-	})
 }

@@ -200,7 +200,7 @@ func TestTracesTakeNothingFromTheCaller(t *testing.T) {
 	require.Contains(t, spans, "HTTP")
 	require.Contains(t, spans, "POST")
 	require.Len(t, spans["POST"].Events, 1)
-	require.Equal(t, map[string]string{"exception.type": ".string"}, attributes(spans["POST"].Events[0].Attributes))
+	require.Equal(t, map[string]string{"exception.type": "string"}, attributes(spans["POST"].Events[0].Attributes))
 	require.Equal(t, []string{"/v1/traces"}, c.paths)
 	requireNoSecrets(t, c)
 }
