@@ -51,14 +51,7 @@ func backup(c *call) error {
 	return nil
 }
 
-type restoreOptions struct {
-	againstOptions
-	replace bool
-}
-
-func (o *restoreOptions) flags() flags { return flags{"replace": &o.replace, "against": &o.files} }
-
-func (o *restoreOptions) run(c *call) error {
+func restore(c *call, against checkpoints) error {
 	if c.settings.Storage.Driver != bootstrap.SQLite {
 		return errors.New("restore is for books of SQLite: on Postgres use pg_restore, then run verify")
 	}
@@ -85,7 +78,7 @@ func (o *restoreOptions) run(c *call) error {
 		err = checkBook(c, copied, backup)
 	}
 	if err == nil {
-		err = o.makeRoom(c, book)
+		err = makeRoom(c, book)
 	}
 	if err != nil {
 		return errors.Join(err, os.Remove(copied))
@@ -100,7 +93,7 @@ func (o *restoreOptions) run(c *call) error {
 	if err := c.keepNewerCheckpoints(); err != nil {
 		return err
 	}
-	return o.verify(c, nil)
+	return verifyBook(c, against, nil)
 }
 
 // keepNewerCheckpoints renames the file of checkpoints that the restored log does not have,
@@ -153,8 +146,8 @@ func checkBook(c *call, copied, backup string) error {
 }
 
 // makeRoom keeps the files of a book that is there under another name.
-func (o *restoreOptions) makeRoom(c *call, book string) error {
-	if info, err := os.Stat(book); o.replace && err == nil && info.Size() > 0 {
+func makeRoom(c *call, book string) error {
+	if info, err := os.Stat(book); c.is("replace") && err == nil && info.Size() > 0 {
 		if err := bootstrap.CheckAlone(c.Context(), c.settings, c.options, bootstrap.WithBookAsItIs()); err != nil {
 			return fmt.Errorf("nothing was changed: %w. If no service runs, move %s away yourself", err, book)
 		}
@@ -164,7 +157,7 @@ func (o *restoreOptions) makeRoom(c *call, book string) error {
 		if !isFile(book + suffix) {
 			continue
 		}
-		if !o.replace {
+		if !c.is("replace") {
 			return fmt.Errorf("%s exists already: stop the service, and use --replace to keep the book under another name", book+suffix)
 		}
 		if err := os.Rename(book+suffix, aside+suffix); err != nil {

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"os"
 	"os/user"
 	"slices"
@@ -138,41 +137,38 @@ func (c *call) text(flag string) string {
 // is reports whether a switch, which the command has, is on.
 func (c *call) is(flag string) bool { return c.Flag(flag).Value.String() == "true" }
 
-// flags are those of a command by name, with the variables that they set. A variable
-// has the default before. help.txt has their usage.
-type flags map[string]any
+// number is the value of a flag for a whole number, which the command has.
+func (c *call) number(flag string) int64 {
+	number, _ := c.Flags().GetInt64(flag)
+	return number
+}
 
-// addFlags adds flags to a command, and those with texts as values that help.txt names.
-func addFlags(cmd *cobra.Command, own flags) {
-	for name := range strings.FieldsSeq(cmd.Annotations["flags"]) {
-		if name, is := strings.CutSuffix(name, "?"); is {
-			own[name] = new(bool)
-			continue
+// list has the values of a flag that may be repeated, which the command has.
+func (c *call) list(flag string) []string {
+	list, _ := c.Flags().GetStringArray(flag)
+	return list
+}
+
+// addFlags adds the flags of a command in help.txt.
+func addFlags(cmd *cobra.Command) {
+	for flag := range strings.FieldsSeq(cmd.Annotations["flags"]) {
+		name, initial, _ := strings.Cut(strings.TrimRight(flag, "?#*|"), "=")
+		usage, choices := told(cmd, "--"+name), told(cmd, "--"+name+"=")
+		of := strings.Split(choices, "|")
+		switch flag[len(flag)-1] {
+		case '?':
+			cmd.Flags().Bool(name, false, usage)
+		case '#':
+			cmd.Flags().Int64(name, 0, usage)
+		case '*':
+			cmd.Flags().StringArray(name, nil, usage)
+		case '|':
+			cmd.Flags().Var(&flagText{of[0], choices, of}, name, usage)
+		default:
+			cmd.Flags().String(name, initial, usage)
 		}
-		own[name] = new(string)
-		if choices := told(cmd, "--"+name+"="); choices != "" {
-			of := strings.Split(choices, "|")
-			own[name] = &choice{of[0], of}
-		}
-	}
-	for _, name := range slices.Sorted(maps.Keys(own)) {
-		usage := told(cmd, "--"+name)
-		switch value := own[name].(type) {
-		case *bool:
-			cmd.Flags().BoolVar(value, name, *value, usage)
-		case *int:
-			cmd.Flags().IntVar(value, name, *value, usage)
-		case *int64:
-			cmd.Flags().Int64Var(value, name, *value, usage)
-		case *string:
-			cmd.Flags().StringVar(value, name, *value, usage)
-		case *[]string:
-			cmd.Flags().StringArrayVar(value, name, *value, usage)
-		case pflag.Value:
-			cmd.Flags().Var(value, name, usage)
-		}
-		if choices := told(cmd, "--"+name+"="); choices != "" {
-			completeFlag(cmd, name, strings.Split(choices, "|"))
+		if choices != "" {
+			completeFlag(cmd, name, of)
 		}
 	}
 }
@@ -192,18 +188,28 @@ func checkFlags(cmd *cobra.Command) error {
 	return nil
 }
 
-// settingValue keeps the text of a flag. bootstrap.Load parses it, so that it can
-// report the problems of all settings at once.
-type settingValue struct{ text, form string }
+// flagText is the text of a flag: one of a few, or that of a setting. bootstrap.Load parses
+// those, so that it can report the problems of all settings at once.
+type flagText struct {
+	text, form string
+	of         []string // nil for a setting
+}
 
-func (v *settingValue) Set(text string) error { v.text = text; return nil }
-func (v *settingValue) String() string        { return v.text }
-func (v *settingValue) Type() string          { return v.form }
+func (t *flagText) String() string { return t.text }
+func (t *flagText) Type() string   { return t.form }
+
+func (t *flagText) Set(text string) error {
+	if t.of != nil && !slices.Contains(t.of, text) {
+		return errors.New("must be " + either(t.of))
+	}
+	t.text = text
+	return nil
+}
 
 func addSettingFlags(cmd *cobra.Command) {
 	cmd.Flags().SortFlags = false // help sorts all but the settings
 	for _, s := range bootstrap.AllSettings() {
-		value := &settingValue{s.Default(), s.Form}
+		value := &flagText{s.Default(), s.Form, nil}
 		flag := cmd.Flags().VarPF(value, s.Path, "", s.Usage)
 		if s.IsSwitch() {
 			value.form, flag.NoOptDefVal = "bool", "true"
@@ -215,8 +221,8 @@ func addSettingFlags(cmd *cobra.Command) {
 }
 
 func isSetting(flag *pflag.Flag) bool {
-	_, ok := flag.Value.(*settingValue)
-	return ok
+	value, ok := flag.Value.(*flagText)
+	return ok && value.of == nil
 }
 
 // completeFlag registers the values of a flag for shell completion.
@@ -224,23 +230,6 @@ func completeFlag(cmd *cobra.Command, name string, values []string) {
 	if err := cmd.RegisterFlagCompletionFunc(name, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp)); err != nil {
 		panic(err) // there is no such flag
 	}
-}
-
-// choice is the value of a flag that has one of a few values. The first is the default.
-type choice struct {
-	value string
-	of    []string
-}
-
-func (v *choice) String() string { return v.value }
-func (v *choice) Type() string   { return strings.Join(v.of, "|") }
-
-func (v *choice) Set(text string) error {
-	if !slices.Contains(v.of, text) {
-		return errors.New("must be " + either(v.of))
-	}
-	v.value = text
-	return nil
 }
 
 // either is "a, b or c".

@@ -34,12 +34,8 @@ func warnOfRisks(c *call) {
 	}
 }
 
-type openapiOptions struct{ version, server string }
-
-func (o *openapiOptions) flags() flags { return flags{"version": &o.version, "server": &o.server} }
-
-func (o *openapiOptions) run(c *call) error {
-	document, err := bootstrap.OpenAPIDocument(c.settings, o.version, o.server)
+func printOpenAPI(c *call) error {
+	document, err := bootstrap.OpenAPIDocument(c.settings, c.text("version"), c.text("server"))
 	if err != nil {
 		return wrongUsef("%v", err)
 	}

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/spf13/pflag"
+
 	"bankingapi/application/bookfile"
 	"bankingapi/bootstrap"
 	"bankingapi/domain/day"
@@ -19,99 +21,92 @@ var saleStates = map[string]operation.State{
 	"failed": operation.Failed, "8": operation.Failed,
 }
 
-// exportOptions are the flags of export.
-type exportOptions struct {
-	since, until, settledSince, settledUntil, dueSince, dueUntil, state, operationID string
-	filter                                                                           bookfile.Query
-	spreadsheet                                                                      bool
-}
-
-func (o *exportOptions) flags() flags {
-	q := &o.filter
-	return flags{
-		"spreadsheet": &o.spreadsheet, "follow": &q.Follow, "customer": &q.CustomerNo, "price-id": &q.PriceID, "state": &o.state,
-		"since": &o.since, "until": &o.until, "settled-since": &o.settledSince, "settled-until": &o.settledUntil,
-		"due-since": &o.dueSince, "due-until": &o.dueUntil, "user": &q.UserID, "push-id": &q.PushID,
-		"subscription": &q.Subscription, "caller-id": &q.CallerID, "request-id": &q.RequestID, "operation-id": &o.operationID,
-		"actor": &q.Actor, "action": &q.Action, "object": &q.Object,
-	}
-}
-
-// check refuses flags that do not fit, and completes the filter.
-func (o *exportOptions) check(c *call) error {
+// readFilter refuses flags that do not fit, and reads the others.
+func readFilter(c *call) (q bookfile.Query, err error) {
 	kind := c.args[0]
 	fit := strings.Fields(told(c.Command, kind))
-	for name := range o.flags() {
-		switch {
-		case !c.Flags().Changed(name) || name == "spreadsheet" || slices.Contains(fit, name):
+	c.Flags().Visit(func(flag *pflag.Flag) {
+		switch name := flag.Name; {
+		case err != nil || isSetting(flag) || slices.Contains(fit, name) || slices.Contains([]string{"format", "spreadsheet", "config"}, name):
 		case name == "follow":
-			return wrongUsef("--follow is for sales, notifications and outcomes")
+			err = wrongUsef("--follow is for sales, notifications and outcomes")
 		default:
-			return wrongUsef("--%s does not filter %s", name, kind)
+			err = wrongUsef("--%s does not filter %s", name, kind)
 		}
+	})
+	if err != nil {
+		return q, err
 	}
-	if o.spreadsheet && c.text("format") != "csv" {
-		return wrongUsef("--spreadsheet is for --format csv")
+	q.Follow, q.CustomerNo, q.PriceID, q.UserID, q.PushID = c.is("follow"), c.number("customer"), c.number("price-id"), c.text("user"), c.text("push-id")
+	q.Subscription, q.CallerID, q.RequestID = c.text("subscription"), c.text("caller-id"), c.text("request-id")
+	q.Actor, q.Action, q.Object = c.text("actor"), c.text("action"), c.text("object")
+	state, id, isKnown := c.text("state"), c.text("operation-id"), true
+	if state != "" {
+		q.State, isKnown = saleStates[strings.ToLower(state)]
 	}
-	if c.Flags().Changed("customer") && o.filter.CustomerNo <= 0 {
-		return wrongUsef("--customer must be greater than 0")
+	switch {
+	case c.is("spreadsheet") && c.text("format") != "csv":
+		return q, wrongUsef("--spreadsheet is for --format csv")
+	case c.Flags().Changed("customer") && q.CustomerNo <= 0:
+		return q, wrongUsef("--customer must be greater than 0")
+	case !isKnown:
+		return q, wrongUsef("--state must be recorded, completed or failed")
 	}
-	if o.state != "" {
-		if o.filter.State = saleStates[strings.ToLower(o.state)]; o.filter.State == 0 {
-			return wrongUsef("--state must be recorded, completed or failed")
-		}
-	}
-	bank := c.settings.Bank
 	var errs [7]error
-	if o.operationID != "" {
-		o.filter.OperationID, errs[6] = parseID(o.operationID)
+	q.Since, _, errs[0] = c.moment("since")
+	_, q.Until, errs[1] = c.moment("until")
+	q.SettledSince, _, errs[2] = c.moment("settled-since")
+	_, q.SettledUntil, errs[3] = c.moment("settled-until")
+	q.DueSince, errs[4] = c.day("due-since", "2026-11-20")
+	q.DueUntil, errs[5] = c.day("due-until", "2026-11-20")
+	if id != "" {
+		q.OperationID, errs[6] = parseID(id)
 	}
-	o.filter.Since, _, errs[0] = moment(bank, "since", o.since)
-	_, o.filter.Until, errs[1] = moment(bank, "until", o.until)
-	o.filter.SettledSince, _, errs[2] = moment(bank, "settled-since", o.settledSince)
-	_, o.filter.SettledUntil, errs[3] = moment(bank, "settled-until", o.settledUntil)
-	o.filter.DueSince, errs[4] = theDay("due-since", o.dueSince, "2026-11-20")
-	o.filter.DueUntil, errs[5] = theDay("due-until", o.dueUntil, "2026-11-20")
-	return cmp.Or(errs[:]...)
+	return q, cmp.Or(errs[:]...)
 }
 
-func (o *exportOptions) run(c *call) error {
+func export(c *call, filter bookfile.Query) error {
 	kind, format := c.args[0], c.text("format")
-	if o.spreadsheet {
+	if c.is("spreadsheet") {
 		format = "spreadsheet"
 	}
 	// Rows that can be asked for by customer or user have their data. Operations do not
 	// name the customer.
-	if flags := told(c.Command, kind); o.filter.CustomerNo != 0 || kind != "operations" && strings.Contains(flags, "customer") || strings.Contains(flags, "user") {
+	if flags := told(c.Command, kind); filter.CustomerNo != 0 || kind != "operations" && strings.Contains(flags, "customer") || strings.Contains(flags, "user") {
 		c.look("export", kind, "")
 	}
 	out := bufio.NewWriterSize(c.OutOrStdout(), 1<<16)
-	o.filter.Flush = out.Flush
+	filter.Flush = out.Flush
 	watch := func(int64) {}
-	if !o.filter.Follow && !isTerminal(c.OutOrStdout()) { // on a terminal the rows themselves show the progress
+	if !filter.Follow && !isTerminal(c.OutOrStdout()) { // on a terminal the rows themselves show the progress
 		work := startProgress(c.ErrOrStderr(), "exporting "+kind, 0)
 		defer work.stop()
 		watch = work.rows.Store
 	}
-	err := bookfile.Export(c.Context(), c.office, kind, format, o.filter, out, watch)
+	err := bookfile.Export(c.Context(), c.office, kind, format, filter, out, watch)
 	if err == nil {
 		err = out.Flush()
 	}
-	if err == nil && o.filter.Follow { // only a signal ends it
+	if err == nil && filter.Follow { // only a signal ends it
 		c.Annotations["interrupted"] = "the output has everything up to then"
 		err = context.Cause(c.Context())
 	}
 	return err
 }
 
-// theDay parses a day. An empty text is no day.
-func theDay(flag, text, example string) (d day.Day, err error) {
-	if text != "" {
+// day parses the day of a flag. An empty text is no day.
+func (c *call) day(flag, example string) (d day.Day, err error) {
+	if text := c.text(flag); text != "" {
 		if d, err = day.Parse(text); err != nil {
 			err = wrongUsef("--%s must be a day like %s", flag, example)
 		}
 	}
 	return d, err
+}
+
+// moment is the moment of a flag.
+func (c *call) moment(flag string) (start, end time.Time, err error) {
+	return moment(c.settings.Bank, flag, c.text(flag))
 }
 
 // moment parses a day in the bank's time zone, which has a start and an end, or a

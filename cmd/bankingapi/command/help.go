@@ -20,7 +20,8 @@ const helpWidth = 80
 // inherit the head. It has:
 //
 //	--NAME=a|b   the usage of a flag, and its values, if it has few
-//	flags        flags that no variable has: texts, and NAME? for switches
+//	flags        the flags: NAME or NAME=default for a text, NAME? for a switch, NAME# for a
+//	             number, NAME* for texts, NAME| for one of the values, the first by default
 //	needs        the required flags
 //	name         known, if the first argument is an existing subscription
 //	missing      how messages call the argument that is one of a few words,

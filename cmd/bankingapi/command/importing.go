@@ -10,29 +10,20 @@ import (
 	"bankingapi/application/bookfile"
 )
 
-// importOptions are the flags of import.
-type importOptions struct {
-	backoffice.ImportOptions
-	asOf  string
-	force bool
-}
-
-func (o *importOptions) flags() flags {
-	return flags{"dry-run": &o.DryRun, "as-of": &o.asOf, "force": &o.force}
-}
-
-func (o *importOptions) check(c *call) (err error) {
-	if o.force && c.args[0] != "prices" {
-		return wrongUsef("--force is for prices")
+func readImport(c *call) (o backoffice.ImportOptions, err error) {
+	force := c.is("force")
+	if force && c.args[0] != "prices" {
+		return o, wrongUsef("--force is for prices")
 	}
-	if !o.force {
+	if !force {
 		o.PriceChangeLimit = c.settings.Import.PriceChangeLimit
 	}
-	o.AsOf, _, err = moment(c.settings.Bank, "as-of", o.asOf)
-	return err
+	o.DryRun = c.is("dry-run")
+	o.AsOf, _, err = c.moment("as-of")
+	return o, err
 }
 
-func (o *importOptions) run(c *call) error {
+func importFile(c *call, o backoffice.ImportOptions) error {
 	kind, name := c.args[0], c.args[1]
 	file, size, err := c.openInput(name)
 	if err != nil {
@@ -45,7 +36,7 @@ func (o *importOptions) run(c *call) error {
 	importing := "importing " + kind
 	work := startProgress(c.ErrOrStderr(), importing+", reading", size)
 	defer work.stop()
-	imported, err := bookfile.Import(backoffice.WithImport(c.Context(), o.ImportOptions), c.office, kind, io.TeeReader(file, work), bookfile.Watch{
+	imported, err := bookfile.Import(backoffice.WithImport(c.Context(), o), c.office, kind, io.TeeReader(file, work), bookfile.Watch{
 		Name:     name,
 		Progress: work.rows.Store,
 		Phase: func(phase string, lines int64) {

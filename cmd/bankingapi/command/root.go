@@ -39,71 +39,62 @@ const (
 	book // it must exist, and have the schema of this program
 )
 
-// An action is what a command does. It is also a flagger or a checker if it has flags,
-// or checks them and the arguments before the book is opened.
-type (
-	action  interface{ run(*call) error }
-	flagger interface{ flags() flags }
-	checker interface{ check(*call) error }
-)
+// An action is what a command does. check, which may be nil, reads and checks flags and
+// arguments before the book is opened.
+type action struct{ run, check func(*call) error }
 
-// function is an action whose flags are those of help.txt.
-type function func(*call) error
+func does(run func(*call) error) action { return action{run: run} }
 
-func (f function) run(c *call) error { return f(c) }
-
-// checked is a function that checks something before the book is opened.
-type checked struct {
-	before
-	function
+// with is an action on options, which are read before the book is opened.
+func with[Options any](read func(*call) (Options, error), run func(*call, Options) error) action {
+	var options Options
+	return action{
+		func(c *call) error { return run(c, options) },
+		func(c *call) (err error) { options, err = read(c); return err },
+	}
 }
-
-// before checks what a command was given.
-type before func(*call) error
-
-func (f before) check(c *call) error { return f(c) }
 
 func rows() []row {
 	return []row{
-		{"serve", settings, function(serve)},
-		{"migrate down", settings, function(migrateDown)},
-		{"migrate up", settings, function(migrateUp)},
-		{"migrate status", settings, function(migrateStatus)},
-		{"subscriptions create", book, new(createOptions)},
-		{"subscriptions change", book, new(changeOptions)},
-		{"subscriptions list", book, function(listSubscriptions)},
-		{"subscriptions regenerate", book, function(regenerateKey)},
-		{"subscriptions suspend", book, subscriptionState("suspended")},
-		{"subscriptions activate", book, subscriptionState("active")},
-		{"subscriptions cancel", book, subscriptionState("cancelled")},
-		{"import", book, new(importOptions)},
-		{"export", book, new(exportOptions)},
-		{"backup", settings, function(backup)},
-		{"copy", settings, function(copyBook)},
-		{"show operation", book, checked{checkShownOperation, showOperation}},
-		{"show customer", book, new(showCustomerOptions)},
-		{"show notification", book, function(showNotification)},
-		{"sales cancel", book, saleCorrection(cancelSale)},
-		{"sales reverse", book, saleCorrection(reverseSale)},
-		{"adjust holding", book, new(adjustHoldingOptions)},
-		{"adjust account", book, new(adjustAccountOptions)},
-		{"prices withdraw", book, checked{checkPriceID, withdrawPrice}},
-		{"notifications erase", book, checked{checkErase, erase}},
-		{"reconcile", book, function(reconcile)},
-		{"restore", settings, new(restoreOptions)},
-		{"settle", book, checked{checkSettle, settle}},
-		{"verify", book, new(verifyOptions)},
-		{"trail keygen", nothing, function(keygen)},
-		{"trail key", book, function(printKey)},
-		{"trail checkpoint", book, function(printCheckpoint)},
-		{"trail prove", book, checked{checkProve, prove}},
-		{"trail check", nothing, checked{checkProofKey, checkProof}},
-		{"trail rekey", settings, function(rekey)},
-		{"config", settings, function(config)},
-		{"openapi", settings, &openapiOptions{version: "3.1"}},
-		{"healthcheck", ownSettings, function(healthcheck)},
-		{"version", nothing, function(printVersion)},
-		{"completion", nothing, function(completion)},
+		{"serve", settings, does(serve)},
+		{"migrate down", settings, does(migrateDown)},
+		{"migrate up", settings, does(migrateUp)},
+		{"migrate status", settings, does(migrateStatus)},
+		{"subscriptions create", book, with(readTerms, createSubscription)},
+		{"subscriptions change", book, with(readChange, changeSubscription)},
+		{"subscriptions list", book, does(listSubscriptions)},
+		{"subscriptions regenerate", book, does(regenerateKey)},
+		{"subscriptions suspend", book, setState("suspended")},
+		{"subscriptions activate", book, setState("active")},
+		{"subscriptions cancel", book, setState("cancelled")},
+		{"import", book, with(readImport, importFile)},
+		{"export", book, with(readFilter, export)},
+		{"backup", settings, does(backup)},
+		{"copy", settings, does(copyBook)},
+		{"show operation", book, with(readShown, showOperation)},
+		{"show customer", book, with(readCustomer, showCustomer)},
+		{"show notification", book, does(showNotification)},
+		{"sales cancel", book, with(readID, cancelSale)},
+		{"sales reverse", book, with(readID, reverseSale)},
+		{"adjust holding", book, does(adjustHolding)},
+		{"adjust account", book, does(adjustAccount)},
+		{"prices withdraw", book, with(readPriceID, withdrawPrice)},
+		{"notifications erase", book, with(readErased, erase)},
+		{"reconcile", book, does(reconcile)},
+		{"restore", settings, with(readCheckpoints, restore)},
+		{"settle", book, with(readForecast, settle)},
+		{"verify", book, with(readCheckpoints, verify)},
+		{"trail keygen", nothing, does(keygen)},
+		{"trail key", book, does(printKey)},
+		{"trail checkpoint", book, does(printCheckpoint)},
+		{"trail prove", book, with(readProved, prove)},
+		{"trail check", nothing, does(checkProof)},
+		{"trail rekey", settings, does(rekey)},
+		{"config", settings, does(config)},
+		{"openapi", settings, does(printOpenAPI)},
+		{"healthcheck", ownSettings, does(healthcheck)},
+		{"version", nothing, does(printVersion)},
+		{"completion", nothing, does(completion)},
 	}
 }
 
@@ -161,11 +152,7 @@ func chooseCommand(cmd *cobra.Command, args []string) error {
 
 // complete gives a command its flags, and makes it run the action of its row.
 func (p program) complete(cmd *cobra.Command, r row) {
-	own := flags{}
-	if with, ok := r.does.(flagger); ok {
-		own = with.flags()
-	}
-	addFlags(cmd, own)
+	addFlags(cmd)
 	if r.uses >= ownSettings {
 		addSettingFlags(cmd)
 	}
@@ -187,8 +174,8 @@ func (c *call) carryOut(r row) error {
 			return err
 		}
 	}
-	if with, ok := r.does.(checker); ok {
-		if err := with.check(c); err != nil {
+	if r.does.check != nil {
+		if err := r.does.check(c); err != nil {
 			return err
 		}
 	}
@@ -264,10 +251,10 @@ func explainFlag(cmd *cobra.Command, err error) error {
 	}
 	if invalid, ok := errors.AsType[*pflag.InvalidValueError](err); ok {
 		flag := invalid.GetFlag()
-		if wanted, ok := flag.Value.(*choice); ok && wanted.of[0] != "text" {
-			return wrongUsef("--%s must be %s", flag.Name, either(wanted.of))
+		if value, ok := flag.Value.(*flagText); ok && value.of[0] != "text" {
+			return wrongUsef("--%s must be %s", flag.Name, either(value.of))
 		}
-		return wrongUsef("--%s: the value must be of type %s", flag.Name, flag.Value.Type())
+		return wrongUsef("--%s: the value must be of type %s", flag.Name, strings.TrimSuffix(flag.Value.Type(), "64"))
 	}
 	return wrongUse{err.Error()}
 }

@@ -19,17 +19,17 @@ func (n someFailed) Error() string {
 	return "the bank refuses " + counted(int64(n), "sale")
 }
 
-func checkSettle(c *call) error {
+// readForecast returns the day of a forecast, or no day.
+func readForecast(c *call) (until day.Day, err error) {
 	if c.text("day") != "" && !c.is("dry-run") {
-		return wrongUsef("--day is for --dry-run")
+		return until, wrongUsef("--day is for --dry-run")
 	}
-	_, err := theDay("day", c.text("day"), "2026-12-04")
-	return err
+	return c.day("day", "2026-12-04")
 }
 
-func settle(c *call) error {
+func settle(c *call, until day.Day) error {
 	if c.is("dry-run") {
-		return forecast(c)
+		return forecast(c, until)
 	}
 	settled, err := c.app.Settle(c.Context())
 	var due buyfund.Waits
@@ -40,8 +40,7 @@ func settle(c *call) error {
 }
 
 // forecast prints what would happen to each due sale, and the numbers at the end.
-func forecast(c *call) error {
-	until, _ := day.Parse(c.text("day")) // no day if there is no text
+func forecast(c *call, until day.Day) error {
 	var found buyfund.Settlement
 	var waiting []buyfund.DueFund
 	for s, err := range c.app.Buyer().Forecast(c.Context(), cmp.Or(until, c.app.Buyer().DueUntil())) {

@@ -14,7 +14,8 @@ import (
 	"bankingapi/domain/operation"
 )
 
-func checkShownOperation(c *call) (err error) {
+// readShown returns the ID of the operation, if that is how it is named.
+func readShown(c *call) (id operation.ID, err error) {
 	given := len(c.args)
 	for _, flag := range []string{"caller-id", "request-id"} {
 		if c.text(flag) != "" {
@@ -23,17 +24,17 @@ func checkShownOperation(c *call) (err error) {
 	}
 	switch {
 	case given != 1:
-		return wrongUsef("give an ID, or --caller-id and --subscription, or --request-id")
+		return id, wrongUsef("give an ID, or --caller-id and --subscription, or --request-id")
 	case (c.text("caller-id") == "") != (c.text("subscription") == ""):
-		return wrongUsef("--caller-id and --subscription go together: each subscription has CallerIds of its own")
+		return id, wrongUsef("--caller-id and --subscription go together: each subscription has CallerIds of its own")
 	case len(c.args) > 0:
-		_, err = parseID(c.args[0])
+		return readID(c)
 	}
-	return err
+	return id, nil
 }
 
-func showOperation(c *call) error {
-	all, what, err := namedOperations(c)
+func showOperation(c *call, id operation.ID) error {
+	all, what, err := namedOperations(c, id)
 	if errors.Is(err, backoffice.ErrNotFound) {
 		return fmt.Errorf("not found: %s", what)
 	}
@@ -62,7 +63,7 @@ func showOperation(c *call) error {
 
 // namedOperations returns the operations that the flags or the argument name, and what
 // was looked for.
-func namedOperations(c *call) (all []backoffice.Operation, what string, err error) {
+func namedOperations(c *call, id operation.ID) (all []backoffice.Operation, what string, err error) {
 	callerID, requestID := c.text("caller-id"), c.text("request-id")
 	switch {
 	case callerID != "":
@@ -72,7 +73,6 @@ func namedOperations(c *call) (all []backoffice.Operation, what string, err erro
 		all, err = c.office.OperationsOfRequest(c.Context(), requestID)
 		return all, "an operation with this X-Request-Id. Repeats, 4xx and 5xx answers leave none: they are in the log of the replica that answered, as request_id", err
 	}
-	id, _ := parseID(c.args[0])
 	one, err := c.office.Operation(c.Context(), id)
 	return []backoffice.Operation{one}, "operation " + c.args[0], err
 }
@@ -154,31 +154,26 @@ func accountText(a fund.AccountKey) string {
 	return fmt.Sprintf("%d-%d-%d", a.BranchCode, a.CustomerNo, a.AccountSuffix)
 }
 
-type showCustomerOptions struct {
-	at, since    string
-	limit        int
-	number       int64
-	until, after time.Time
+type customerOptions struct {
+	number, limit int64
+	until, after  time.Time
 }
 
-func (o *showCustomerOptions) flags() flags {
-	return flags{"at": &o.at, "since": &o.since, "limit": &o.limit}
-}
-
-func (o *showCustomerOptions) check(c *call) (err error) {
+func readCustomer(c *call) (o customerOptions, err error) {
+	o.limit = c.number("limit")
 	if o.number, err = strconv.ParseInt(c.args[0], 10, 64); err != nil || o.number <= 0 {
-		return wrongUsef("NUMBER must be a customer number greater than 0")
+		return o, wrongUsef("NUMBER must be a customer number greater than 0")
 	}
 	if o.limit < 0 {
-		return wrongUsef("--limit must be 1 or more, or 0 for no limit")
+		return o, wrongUsef("--limit must be 1 or more, or 0 for no limit")
 	}
-	if _, o.until, err = moment(c.settings.Bank, "at", o.at); err == nil {
-		o.after, _, err = moment(c.settings.Bank, "since", o.since)
+	if _, o.until, err = c.moment("at"); err == nil {
+		o.after, _, err = c.moment("since")
 	}
-	return err
+	return o, err
 }
 
-func (o *showCustomerOptions) run(c *call) error {
+func showCustomer(c *call, o customerOptions) error {
 	c.look("show", "customer", c.args[0])
 	customer, err := c.office.Customer(c.Context(), o.number, o.until)
 	if err != nil {
@@ -198,7 +193,7 @@ func (o *showCustomerOptions) run(c *call) error {
 		if line.PostedAt.Before(o.after) { // it counts for what comes after
 			continue
 		}
-		if o.limit > 0 && len(statement) == o.limit {
+		if o.limit > 0 && len(statement) == int(o.limit) {
 			statement = statement[1:]
 		}
 		statement = append(statement, object{
@@ -206,7 +201,7 @@ func (o *showCustomerOptions) run(c *call) error {
 			"Position": line.Position(), "By": line.Format(line.Quantity), "After": line.Format(line.After),
 		})
 	}
-	of := backoffice.Query{Refused: true, CustomerNo: o.number, Since: o.after, Until: o.until, Order: backoffice.Newest, Limit: o.limit}
+	of := backoffice.Query{Refused: true, CustomerNo: o.number, Since: o.after, Until: o.until, Order: backoffice.Newest, Limit: int(o.limit)}
 	for s, err := range c.office.Reader.Sales(c.Context(), of) {
 		if err != nil {
 			return err

@@ -4,10 +4,10 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
 	"bankingapi/application/subscriptions"
 	"bankingapi/bootstrap"
@@ -15,62 +15,67 @@ import (
 	"bankingapi/domain/subscription"
 )
 
-// createOptions are what a subscription can have.
-type createOptions struct {
-	subscription.Subscription
-	operations, hostOperations []string
-	expires                    string
+// terms are the flags that say what a subscription has. Those that are not given stay as
+// they are.
+var terms = []string{
+	"operation", "host-operation", "rate", "app-key", "channel", "teller-name", "require-caller-id", "client-certificate", "expires",
 }
 
-func (o *createOptions) flags() flags {
-	return flags{
-		"operation": &o.operations, "host-operation": &o.hostOperations, "rate": &o.RequestsPerSecond, "app-key": &o.AppKey,
-		"channel": &o.Channel, "teller-name": &o.TellerName, "require-caller-id": &o.RequireCallerID,
-		"client-certificate": &o.ClientCertificate, "expires": &o.expires,
-	}
-}
+// A revision gives a subscription terms.
+type revision func(*subscription.Subscription)
 
-// check warns of keys that no request can use.
-func (o *createOptions) check(c *call) error {
-	if o.ClientCertificate != "" && c.settings.TLS.ClientCA == "" {
+// readTerms reads the terms, and warns of keys that no request can use.
+func readTerms(c *call) (revision, error) {
+	if c.text("client-certificate") != "" && c.settings.TLS.ClientCA == "" {
 		c.tell("Warning: tls.client_ca is not set here. A service without it asks for no certificate, and refuses these keys.\n")
 	}
-	return o.finish(c.settings.Bank)
-}
-
-// finish checks the flags, and sets the fields that are not those of one flag.
-func (o *createOptions) finish(bank bootstrap.BankSettings) error {
-	for _, name := range o.operations {
+	for _, name := range c.list("operation") {
 		if known := bootstrap.OperationNames(); !slices.Contains(known, name) {
-			return wrongUsef("--operation must be %s", either(known))
+			return nil, wrongUsef("--operation must be %s", either(known))
 		}
 	}
-	if granted := slices.Concat(o.operations, o.hostOperations); len(granted) > 0 {
-		o.Operations = granted
-	}
-	if o.RequestsPerSecond < 0 {
-		return wrongUsef("--rate must be 1 or more, or 0 for no limit")
-	}
-	if o.expires == "" {
-		return nil
+	if c.number("rate") < 0 {
+		return nil, wrongUsef("--rate must be 1 or more, or 0 for no limit")
 	}
 	var end time.Time
-	if o.expires != "never" {
-		_, until, err := bank.Day(o.expires)
+	expires := c.text("expires")
+	if expires != "" && expires != "never" {
+		_, until, err := c.settings.Bank.Day(expires)
 		if err != nil {
-			return wrongUsef("--expires must be a day like 2027-11-20, or never")
+			return nil, wrongUsef("--expires must be a day like 2027-11-20, or never")
 		}
 		end = until.UTC()
 	}
-	o.PrimaryKey.Expires, o.SecondaryKey.Expires = end, end
-	return nil
+	return func(s *subscription.Subscription) {
+		given := c.Flags().Changed
+		if granted := slices.Concat(c.list("operation"), c.list("host-operation")); len(granted) > 0 {
+			s.Operations = granted
+		}
+		if given("rate") {
+			s.RequestsPerSecond = int(c.number("rate"))
+		}
+		if given("require-caller-id") {
+			s.RequireCallerID = c.is("require-caller-id")
+		}
+		for flag, field := range map[string]*string{
+			"app-key": &s.AppKey, "channel": &s.Channel, "teller-name": &s.TellerName, "client-certificate": &s.ClientCertificate,
+		} {
+			if given(flag) {
+				*field = c.text(flag)
+			}
+		}
+		if expires != "" {
+			s.PrimaryKey.Expires, s.SecondaryKey.Expires = end, end
+		}
+	}, nil
 }
 
-func (o *createOptions) run(c *call) error {
-	o.Name = c.args[0]
-	primary, secondary, err := c.manager.Create(c.Context(), o.Subscription)
+func createSubscription(c *call, revise revision) error {
+	s := subscription.Subscription{Name: c.args[0]}
+	revise(&s)
+	primary, secondary, err := c.manager.Create(c.Context(), s)
 	if err != nil {
-		return about(o.Name, err)
+		return about(s.Name, err)
 	}
 	return c.print("%s\n%s\n", primary.Reveal(), secondary.Reveal())
 }
@@ -83,43 +88,28 @@ func about(name string, err error) error {
 	return fmt.Errorf("subscription %q: %w", name, fault.Explain(err))
 }
 
-type changeOptions struct{ createOptions }
-
-func (o *changeOptions) check(c *call) error {
-	given, terms := false, o.flags()
-	c.Flags().Visit(func(flag *pflag.Flag) { given = given || terms[flag.Name] != nil })
-	if !given {
-		return wrongUsef("nothing to change: give one of --operation, --host-operation, --rate, --app-key, --channel, --teller-name, " +
-			"--require-caller-id, --client-certificate, --expires")
+func readChange(c *call) (revision, error) {
+	if !slices.ContainsFunc(terms, c.Flags().Changed) {
+		return nil, wrongUsef("nothing to change: give one of --%s", strings.Join(terms, ", --"))
 	}
-	return o.createOptions.check(c)
+	return readTerms(c)
 }
 
-func (o *changeOptions) run(c *call) error {
+func changeSubscription(c *call, revise revision) error {
 	err := c.manager.Change(c.Context(), c.args[0], func(now *subscription.Subscription) error {
-		revised := createOptions{Subscription: *now}
-		terms := new(cobra.Command)
-		addFlags(terms, revised.flags())
-		c.Flags().Visit(func(given *pflag.Flag) {
-			if term := terms.Flag(given.Name); term != nil {
-				_ = term.Value.Set(given.Value.String()) // it was accepted before
-			}
-		})
-		revised.operations, revised.hostOperations = o.operations, o.hostOperations
-		if err := revised.finish(c.settings.Bank); err != nil {
-			return err
-		}
+		revised := *now
+		revise(&revised)
 		now.PrimaryKey.Expires, now.SecondaryKey.Expires = revised.PrimaryKey.Expires, revised.SecondaryKey.Expires
-		return now.Revise(revised.Subscription)
+		return now.Revise(revised)
 	})
 	return changed(c, err, "changed")
 }
 
-// subscriptionState is an action that gives a subscription this state.
-type subscriptionState subscription.State
-
-func (s subscriptionState) run(c *call) error {
-	return changed(c, c.manager.SetState(c.Context(), c.args[0], subscription.State(s)), string(s))
+// setState is an action that gives a subscription this state.
+func setState(state subscription.State) action {
+	return does(func(c *call) error {
+		return changed(c, c.manager.SetState(c.Context(), c.args[0], state), string(state))
+	})
 }
 
 // changed says what became of a subscription.
@@ -177,7 +167,7 @@ func (p program) completeName(others cobra.CompletionFunc) cobra.CompletionFunc 
 			return others(cmd, args, begun)
 		}
 		c := &call{Command: cmd, program: p}
-		_ = c.carryOut(row{uses: book, does: function(func(c *call) error {
+		_ = c.carryOut(row{uses: book, does: does(func(c *call) error {
 			list, err := c.manager.List(cmd.Context())
 			for _, s := range list {
 				names = append(names, s.Name)

@@ -10,6 +10,7 @@ import (
 
 	"bankingapi/application/backoffice"
 	"bankingapi/bootstrap"
+	"bankingapi/domain/operation"
 )
 
 func keygen(c *call) error {
@@ -74,27 +75,27 @@ func rekey(c *call) error {
 	return printKey(c)
 }
 
-func checkProve(c *call) (err error) {
-	id, subscription, callerID := c.text("operation"), c.text("subscription"), c.text("caller-id")
+// readProved returns the ID of the operation, if that is how it is named.
+func readProved(c *call) (id operation.ID, err error) {
+	text, subscription, callerID := c.text("operation"), c.text("subscription"), c.text("caller-id")
 	byCaller := subscription != "" || callerID != ""
 	switch {
-	case byCaller == (id != ""):
-		return wrongUsef("either --operation, or --subscription and --caller-id is needed")
+	case byCaller == (text != ""):
+		return id, wrongUsef("either --operation, or --subscription and --caller-id is needed")
 	case byCaller && (subscription == "" || callerID == ""):
-		return wrongUsef("--subscription and --caller-id belong together")
-	case !byCaller:
-		_, err = parseID(id)
+		return id, wrongUsef("--subscription and --caller-id belong together")
+	case byCaller:
+		return id, nil
 	}
-	return err
+	return parseID(text)
 }
 
-func prove(c *call) error {
+func prove(c *call, id operation.ID) error {
 	keeper, err := c.app.Trail()
 	if err != nil {
 		return err
 	}
-	id, err := parseID(c.text("operation"))
-	if err != nil { // none was given
+	if c.text("operation") == "" {
 		found, err := c.office.OperationsOf(c.Context(), c.text("subscription"), c.text("caller-id"))
 		if errors.Is(err, backoffice.ErrNotFound) {
 			return errors.New("this subscription has not used this CallerId")
@@ -108,14 +109,10 @@ func prove(c *call) error {
 	return c.printResult(string(proof), err)
 }
 
-func checkProofKey(c *call) error {
+func checkProof(c *call) error {
 	if _, err := note.NewVerifier(strings.TrimSpace(c.text("key"))); err != nil {
 		return wrongUsef("--key is not a verifying key of the trail: it looks like name+hash+key")
 	}
-	return nil
-}
-
-func checkProof(c *call) error {
 	file, err := c.readInput(c.args[0])
 	if err != nil {
 		return err

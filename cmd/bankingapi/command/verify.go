@@ -10,52 +10,45 @@ import (
 	"bankingapi/bootstrap"
 )
 
-// againstOptions are the flag --against: names of files, and their contents.
-type againstOptions struct{ files, checkpoints []string }
+// checkpoints are the contents of the files of --against.
+type checkpoints []string
 
-// check reads the files.
-func (o *againstOptions) check(c *call) error {
-	for _, file := range o.files {
+func readCheckpoints(c *call) (all checkpoints, err error) {
+	for _, file := range c.list("against") {
 		content, err := c.readInput(file)
 		if err != nil {
-			return wrongUsef("--against: %v", err)
+			return nil, wrongUsef("--against: %v", err)
 		}
 		if err := bootstrap.CheckTrailCheckpoints(string(content)); err != nil {
-			return wrongUsef("--against %s: %v", file, err)
+			return nil, wrongUsef("--against %s: %v", file, err)
 		}
-		o.checkpoints = append(o.checkpoints, string(content))
+		all = append(all, string(content))
 	}
-	return nil
+	return all, nil
 }
 
-type verifyOptions struct {
-	againstOptions
-	report string
-}
-
-func (o *verifyOptions) flags() flags { return flags{"against": &o.files, "report": &o.report} }
-
-func (o *verifyOptions) run(c *call) error {
-	if o.report == "" {
-		return o.verify(c, nil)
+func verify(c *call, against checkpoints) error {
+	name := c.text("report")
+	if name == "" {
+		return verifyBook(c, against, nil)
 	}
-	file, err := newFile(o.report) // a name that cannot be used is told before the work
+	file, err := newFile(name) // a name that cannot be used is told before the work
 	if err != nil {
 		return err
 	}
 	var report backoffice.Report
-	if err = o.verify(c, &report); report.Ended.IsZero() {
-		return errors.Join(err, file.Close(), os.Remove(o.report))
+	if err = verifyBook(c, against, &report); report.Ended.IsZero() {
+		return errors.Join(err, file.Close(), os.Remove(name))
 	}
 	_, failed := file.WriteString(report.Text())
 	return errors.Join(err, failed, file.Sync(), file.Close())
 }
 
-func (o *againstOptions) verify(c *call, report *backoffice.Report) error {
+func verifyBook(c *call, against checkpoints, report *backoffice.Report) error {
 	isJSON, findings := c.text("format") == "json", []string{}
 	work := startProgress(c.ErrOrStderr(), "verifying", 0)
 	defer work.stop()
-	proof, err := c.office.Verify(c.Context(), o.checkpoints, backoffice.Watch{
+	proof, err := c.office.Verify(c.Context(), against, backoffice.Watch{
 		Report:   report,
 		Progress: work.rows.Store,
 		Found: func(finding backoffice.Finding) {
