@@ -25,7 +25,7 @@ func (b *Inboxes) New() *push.Inbox { return &push.Inbox{Key: b.db.messagesKey()
 
 // Update is addpush.Inboxes.
 func (b *Inboxes) Update(ctx context.Context, callers []idempotency.Key, accept func(*push.Inbox)) error {
-	return update(ctx, b.db.DB, b.ways(callers, lookIntoInbox{b, callers}), accept)
+	return update(ctx, b.db.DB, b.ways(callers, &lookIntoInbox{b, callers, true}), accept)
 }
 
 // lookIntoInbox is the normal way: one round trip, or two if CallerIds are to be
@@ -33,20 +33,29 @@ func (b *Inboxes) Update(ctx context.Context, callers []idempotency.Key, accept 
 type lookIntoInbox struct {
 	*Inboxes
 	callers []idempotency.Key
+	erased  bool // messages may have been erased
 }
 
 // Load is Way.
-func (w lookIntoInbox) Load(ctx context.Context, s batch.Session) (*push.Inbox, error) {
+func (w *lookIntoInbox) Load(ctx context.Context, s batch.Session) (*push.Inbox, error) {
 	inbox := w.New()
-	if len(w.callers) == 0 {
+	reads := batch.NonEmpty(w.db.operations.load(w.callers, &inbox.Register))
+	if w.db.engine.OneWriter {
+		w.erased = false
+		reads = append(reads, w.db.notifications.findErased.Request([]NotificationRow{{}}, func(int, *NotificationRow) error {
+			w.erased = true
+			return nil
+		}))
+	}
+	if len(reads) == 0 {
 		return inbox, nil
 	}
-	return inbox, s.Exchange(ctx, w.db.operations.load(w.callers, &inbox.Register))
+	return inbox, s.Exchange(ctx, reads...)
 }
 
 // Store is Way.
-func (w lookIntoInbox) Store(ctx context.Context, s batch.Session, inbox *push.Inbox) error {
-	writes, err := w.Writes(inbox, true)
+func (w *lookIntoInbox) Store(ctx context.Context, s batch.Session, inbox *push.Inbox) error {
+	writes, err := w.Writes(inbox, w.erased)
 	if err != nil {
 		return err
 	}

@@ -51,7 +51,8 @@ var personal = []string{"user_id", "digest", "push_id", "push_interaction_id", "
 // notifications are the table and its statements.
 type notifications struct {
 	table[NotificationRow]
-	remove *batch.Statement[NotificationRow]
+	remove     *batch.Statement[NotificationRow]
+	findErased *batch.Query[NotificationRow] // any of them
 	// removeErased removes added notifications that were stored before and erased since.
 	// It comes after add: an erasure that runs at the same moment makes add wait.
 	removeErased *batch.Statement[identityRow]

@@ -50,6 +50,8 @@ type Engine struct {
 	DB, Reads *gorm.DB
 	// Migrations are the migrations of the engine.
 	Migrations Migrations
+	// OneWriter says that what a transaction which writes has read stays so until it ends.
+	OneWriter bool
 	// Ways are the engine's own ways to carry out batches. It may be nil.
 	Ways func(Parts) Ways
 	// Probe runs requests without rows as a batch would, and undoes everything.

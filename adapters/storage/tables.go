@@ -96,6 +96,10 @@ func newDatabase(e *Engine, db *batch.DB, prefix string) *database {
 	notifications.find, notifications.add = notifications.Find(batch.NoLock, "", "operation_id"), notifications.Upsert()
 	d.notifications.remove = notifications.Delete("")
 	notifications.put = notifications.Update("subject", "content", "deep_link_url", "tran_data", "channel_session_id")
+	users := notifications.Select("user_id")
+	d.notifications.findErased = notifications.Lookup("find erased "+notifications.Name, batch.Lookup{
+		Select: users, Where: []batch.Condition{{Column: users[0], Operator: "="}},
+	})
 	notifications.leaves = &leafKind[NotificationRow]{ // of the rows that one act has emptied
 		kind: trail.Erased, table: notifications.Table, row: "notifications", what: "erasure", text: operation.ID.String,
 		id:   func(r *NotificationRow) operation.ID { return operation.ID(r.ErasureID) },

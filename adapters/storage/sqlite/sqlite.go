@@ -130,10 +130,11 @@ func use(ctx context.Context, writes, reads *sql.DB, c *connections) (*storage.E
 		return nil, err
 	}
 	return &storage.Engine{
-		Dialect: dialect{c},
-		Name:    "sqlite",
-		DB:      w,
-		Reads:   r,
+		Dialect:   dialect{c},
+		Name:      "sqlite",
+		OneWriter: true,
+		DB:        w,
+		Reads:     r,
 		Migrations: storage.Migrations{
 			Dialect:  goose.DialectSQLite3,
 			Files:    migrations,
