@@ -25,7 +25,7 @@ func TestProgressOfFiles(t *testing.T) {
 	office := officeOf(t, newMemory(nil).open(t, nil))
 	var told []int64
 	progress := func(n int64) { told = append(told, n) }
-	imported, err := bookfile.Import(t.Context(), office, "holdings", strings.NewReader(file.String()), bookfile.Watch{Progress: progress})
+	imported, err := bookfile.Import(t.Context(), office, "holdings", strings.NewReader(file.String()), bookfile.Options{ImportOptions: backoffice.ImportOptions{Progress: progress}})
 	require.NoError(t, err)
 	require.EqualValues(t, rows, imported.Lines())
 	requireProgress(t, told, rows)
@@ -47,7 +47,7 @@ func TestImportSaysWhatItChanged(t *testing.T) {
 	office := officeOf(t, newMemory(nil).open(t, nil))
 	var told []backoffice.Imported
 	for _, file := range []string{"1,AFA,H,100\n2,AFA,H,100\n", "1,AFA,H,100\n2,AFA,H,101\n3,AFA,H,0\n", "x,AFA,H,100\n"} {
-		imported, err := bookfile.Import(t.Context(), office, "holdings", strings.NewReader("CustomerNo,IMKBCode,HolderCorporationName,Units\n"+file), bookfile.Watch{})
+		imported, err := bookfile.Import(t.Context(), office, "holdings", strings.NewReader("CustomerNo,IMKBCode,HolderCorporationName,Units\n"+file), bookfile.Options{})
 		if err == nil {
 			told = append(told, imported)
 		}

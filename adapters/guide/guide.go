@@ -81,7 +81,7 @@ func (g *Guide) LoadBook(ctx context.Context, office *backoffice.Office, m *subs
 		return err
 	}
 	if empty && len(known) == 0 {
-		if err := office.Importer.LoadDemo(acts.Begin(ctx, "demo.load", "", ""), office.Today()); err != nil {
+		if err := office.LoadDemo(acts.Begin(ctx, "demo.load", "", ""), office.Today()); err != nil {
 			return err
 		}
 		err := g.create(acts.Begin(ctx, "subscription.create", demo, "demo"), m, demo)

@@ -34,7 +34,7 @@ var book []byte
 
 // load loads the book of the sandbox into an empty book. today is the day of the
 // bank.
-func load(ctx context.Context, to backoffice.Importer, today day.Day) error {
+func load(ctx context.Context, to *backoffice.Office, today day.Day) error {
 	if err := to.LoadDemo(ctx, today); err != nil {
 		return err
 	}
@@ -70,13 +70,13 @@ func importSeed(ctx context.Context, office *backoffice.Office, body io.Reader) 
 	}
 	text := bytes.TrimLeft(content, "\ufeff \t\r\n")
 	if len(text) == 0 || text[0] == '{' {
-		return importJSON(ctx, office.Importer, text)
+		return importJSON(ctx, office, text)
 	}
 	line, _, _ := bytes.Cut(text, []byte("\n"))
 	for column := range strings.SplitSeq(strings.TrimSpace(string(line)), ",") {
 		if kind := marks[column]; kind != "" {
 			var faults []fault.Fault
-			imported, err := bookfile.Import(ctx, office, kind, bytes.NewReader(content), bookfile.Watch{Fault: func(f bookfile.Fault) {
+			imported, err := bookfile.Import(ctx, office, kind, bytes.NewReader(content), bookfile.Options{Fault: func(f backoffice.Fault) {
 				faults = append(faults, fault.Fault{Code: fault.InvalidFormat, Detail: fmt.Sprintf("Line %d, %s: %s", f.Line, f.Column, f.Rule)})
 			}})
 			if len(faults) > 0 {
@@ -119,7 +119,7 @@ func decode(r io.Reader, into any) error {
 	return nil
 }
 
-func importJSON(ctx context.Context, to backoffice.Importer, content []byte) (map[string]int64, error) {
+func importJSON(ctx context.Context, to *backoffice.Office, content []byte) (map[string]int64, error) {
 	var s seed
 	if err := json.Unmarshal(content, &s, json.WithUnmarshalers(numbers), json.RejectUnknownMembers(true)); err != nil {
 		return nil, refuse(faultOf(err))
@@ -128,28 +128,28 @@ func importJSON(ctx context.Context, to backoffice.Importer, content []byte) (ma
 		return nil, refuse(fault.Fault{Code: fault.Required, Detail: "Send prices, holdings, accounts or calendar, each with at least one row."})
 	}
 	counts := map[string]int64{}
-	err := importRows(ctx, counts, "prices", s.Prices, fund.NewPrice, func(a, b fund.Price) int { return cmp.Compare(a.ID, b.ID) }, to.Prices)
+	err := importRows(ctx, to, counts, "prices", s.Prices, fund.NewPrice, func(a, b fund.Price) int { return cmp.Compare(a.ID, b.ID) }, to.Imports.Prices)
 	if err == nil {
-		err = importRows(ctx, counts, "holdings", s.Holdings, fund.NewHolding, func(a, b fund.Holding) int { return a.Key.Compare(b.Key) }, to.Holdings)
+		err = importRows(ctx, to, counts, "holdings", s.Holdings, fund.NewHolding, func(a, b fund.Holding) int { return a.Key.Compare(b.Key) }, to.Imports.Holdings)
 	}
 	if err == nil {
 		newRow := func(f accountFields) (fund.Account, []fault.Fault) {
 			return fund.NewAccount(f.AccountFields, f.Balance)
 		}
-		err = importRows(ctx, counts, "accounts", s.Accounts, newRow, func(a, b fund.Account) int { return a.Key.Compare(b.Key) }, to.Accounts)
+		err = importRows(ctx, to, counts, "accounts", s.Accounts, newRow, func(a, b fund.Account) int { return a.Key.Compare(b.Key) }, to.Imports.Accounts)
 	}
 	if err == nil {
 		newRow := func(f closedDay) (fund.ClosedDay, []fault.Fault) { return fund.NewClosedDay(f.Day, f.Reason) }
-		err = importRows(ctx, counts, "calendar", s.Calendar, newRow, func(a, b fund.ClosedDay) int { return a.Day.Compare(b.Day) }, to.ClosedDays)
+		err = importRows(ctx, to, counts, "calendar", s.Calendar, newRow, func(a, b fund.ClosedDay) int { return a.Day.Compare(b.Day) }, to.Imports.ClosedDays)
 	}
 	return counts, err
 }
 
 // importRows imports the rows of one kind, all or none, in the order of their keys.
 func importRows[Fields, T any](
-	ctx context.Context, counts map[string]int64, kind string, rows []Fields,
+	ctx context.Context, to *backoffice.Office, counts map[string]int64, kind string, rows []Fields,
 	check func(Fields) (T, []fault.Fault), compare func(a, b T) int,
-	write func(context.Context, backoffice.Lines[T], func(int64)) (backoffice.Imported, error),
+	write backoffice.Import[T],
 ) error {
 	type row struct {
 		index int64
@@ -184,8 +184,8 @@ func importRows[Fields, T any](
 			}
 		}
 		return nil
-	}, func(int64) {})
-	if changed, ok := errors.AsType[*backoffice.ChangedPrices](err); ok {
+	}, backoffice.ImportOptions{ID: to.Acts.NewID()})
+	if changed, ok := errors.AsType[*backoffice.Faults](err); ok {
 		for _, c := range changed.List {
 			wrong(c.Line, fault.Fault{Pointer: "/" + c.Column, Code: fault.NotAllowed, Detail: "The price exists with another value. A price never changes: give the new one another PriceID."})
 		}

@@ -187,7 +187,7 @@ func (b *Sandbox) Reset(ctx context.Context) error {
 		return err
 	}
 	b.o.Clock.SetAhead(0)
-	if err := load(ctx, b.o.Office.Importer, day.Of(b.o.Clock.Now(), b.o.Zone)); err != nil {
+	if err := load(ctx, b.o.Office, day.Of(b.o.Clock.Now(), b.o.Zone)); err != nil {
 		return err
 	}
 	if err := b.o.Marker.SetNote(ctx, time.Duration(0).String()); err != nil {

@@ -181,17 +181,17 @@ func nextID() operation.ID {
 var lastID atomic.Uint32
 
 func importPrices(ctx context.Context, s *store.Store, lines backoffice.Lines[fund.Price], done func(int64)) error {
-	_, err := s.Backoffice.Imports.Prices(ctx, lines, done)
+	_, err := s.Backoffice.Imports.Prices(ctx, lines, backoffice.ImportOptions{Progress: done})
 	return err
 }
 
 func importHoldings(ctx context.Context, s *store.Store, id operation.ID, lines backoffice.Lines[fund.Holding], done func(int64)) error {
-	_, err := s.Backoffice.Imports.Holdings(ctx, id, lines, done)
+	_, err := s.Backoffice.Imports.Holdings(ctx, lines, backoffice.ImportOptions{ID: id, Progress: done})
 	return err
 }
 
 func importAccounts(ctx context.Context, s *store.Store, id operation.ID, lines backoffice.Lines[fund.Account], done func(int64)) error {
-	_, err := s.Backoffice.Imports.Accounts(ctx, id, lines, done)
+	_, err := s.Backoffice.Imports.Accounts(ctx, lines, backoffice.ImportOptions{ID: id, Progress: done})
 	return err
 }
 

@@ -51,7 +51,7 @@ func (r calendar) ClosedDays(ctx context.Context) iter.Seq2[fund.ClosedDay, erro
 	}
 }
 
-func (i imports) ClosedDays(ctx context.Context, lines backoffice.Lines[fund.ClosedDay], written func(int64)) (imported backoffice.Imported, err error) {
+func (i imports) ClosedDays(ctx context.Context, lines backoffice.Lines[fund.ClosedDay], o backoffice.ImportOptions) (imported backoffice.Imported, err error) {
 	err = i.Transact(ctx, func(session batch.Session) error {
 		imported = backoffice.Imported{}
 		row, err := lookUp(ctx, session, i.calendars.find, CalendarRow{CalendarID: theRow})
@@ -87,8 +87,8 @@ func (i imports) ClosedDays(ctx context.Context, lines backoffice.Lines[fund.Clo
 			return err
 		}
 		imported.Removed = int64(len(before))
-		written(imported.Lines())
-		return i.commit(ctx, session, imported, write.Request([]CalendarRow{{CalendarID: theRow, ClosedDays: text.String()}}))
+		o.Written(imported.Lines())
+		return i.commit(ctx, session, o, imported, write.Request([]CalendarRow{{CalendarID: theRow, ClosedDays: text.String()}}))
 	})
 	return imported, err
 }

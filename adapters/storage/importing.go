@@ -12,7 +12,6 @@ import (
 	"bankingapi/adapters/storage/batch"
 	"bankingapi/application/backoffice"
 	"bankingapi/domain/fund"
-	"bankingapi/domain/operation"
 	"bankingapi/domain/trail"
 )
 
@@ -22,25 +21,24 @@ const chunk = 1000
 // imports is backoffice.Imports.
 type imports struct{ leafMaker }
 
-func (i imports) Prices(ctx context.Context, lines backoffice.Lines[fund.Price], written func(int64)) (imported backoffice.Imported, err error) {
-	limit := backoffice.ImportOptionsOf(ctx).PriceChangeLimit
+func (i imports) Prices(ctx context.Context, lines backoffice.Lines[fund.Price], o backoffice.ImportOptions) (imported backoffice.Imported, err error) {
 	err = i.Transact(ctx, func(session batch.Session) error {
-		changed := new(backoffice.ChangedPrices)
+		changed := new(backoffice.Faults)
 		imported = backoffice.Imported{}
-		err := inChunks(ctx, i.database, session, lines, written, func(part []numbered[fund.Price]) error {
+		err := inChunks(ctx, i.database, session, lines, o.Written, func(part []numbered[fund.Price]) error {
 			rows := convert(part, func(p numbered[fund.Price]) PriceRow { return newPriceRow(p.value) })
 			ids := convert(rows, func(r PriceRow) int64 { return r.PriceID })
 			existing := make(map[int]bool)
 			found := i.prices.lookup(ids, func(key int, _ fund.Price) { existing[key] = true })
 			add := i.prices.add.Request(rows)
 			add.Settled = true
-			compared := i.prices.lookup(ids, func(key int, p fund.Price) { changed.Compare(part[key].line, p, part[key].value) })
+			compared := i.prices.lookup(ids, func(key int, p fund.Price) { changed.ComparePrice(part[key].line, p, part[key].value) })
 			requests := []batch.Request{found, add, compared}
-			if limit > 0 { // the new prices are in the book already, so a file is compared with itself too
+			if o.PriceChangeLimit > 0 { // the new prices are in the book already, so a file is compared with itself too
 				requests = append(requests, i.prices.findBefore.Request(rows, func(key int, row *PriceRow) error {
 					before, err := row.price()
 					if err == nil && !existing[key] {
-						changed.CompareBefore(part[key].line, before, part[key].value, limit)
+						changed.CompareBefore(part[key].line, before, part[key].value, o.PriceChangeLimit)
 					}
 					return err
 				}))
@@ -64,37 +62,37 @@ func (i imports) Prices(ctx context.Context, lines backoffice.Lines[fund.Price],
 		if err != nil {
 			return err
 		}
-		return i.commit(ctx, session, imported)
+		return i.commit(ctx, session, o, imported)
 	})
 	return imported, err
 }
 
 // commit ends an import: it writes the act. After a dry run, everything is undone.
-func (i imports) commit(ctx context.Context, session batch.Session, imported backoffice.Imported, posted ...batch.Request) error {
-	if backoffice.ImportOptionsOf(ctx).DryRun {
+func (i imports) commit(ctx context.Context, session batch.Session, o backoffice.ImportOptions, imported backoffice.Imported, posted ...batch.Request) error {
+	if o.DryRun {
 		return nil
 	}
 	return session.Commit(ctx, append(i.actWrites(ctx, nil, imported.String()), posted...)...)
 }
 
-func (i imports) Holdings(ctx context.Context, id operation.ID, lines backoffice.Lines[fund.Holding], written func(int64)) (backoffice.Imported, error) {
-	return importPositions(ctx, i, lines, written, positions[fund.Holding, HoldingRow]{
-		table: i.holdings, id: id, leg: unitLeg, first: HoldingRow{CustomerNo: math.MinInt64},
+func (i imports) Holdings(ctx context.Context, lines backoffice.Lines[fund.Holding], o backoffice.ImportOptions) (backoffice.Imported, error) {
+	return importPositions(ctx, i, lines, o, positions[fund.Holding, HoldingRow]{
+		table: i.holdings, leg: unitLeg, first: HoldingRow{CustomerNo: math.MinInt64},
 		row:      NewHoldingRow,
 		quantity: func(r *HoldingRow) int64 { return r.Units },
 		posting: func(kind fund.PostingKind, line int64, h *fund.Holding, by int64) fund.Posting {
-			return fund.UnitPosting(kind, id, int(line), h.Key, fund.Units(by))
+			return fund.UnitPosting(kind, o.ID, int(line), h.Key, fund.Units(by))
 		},
 	})
 }
 
-func (i imports) Accounts(ctx context.Context, id operation.ID, lines backoffice.Lines[fund.Account], written func(int64)) (backoffice.Imported, error) {
-	return importPositions(ctx, i, lines, written, positions[fund.Account, AccountRow]{
-		table: i.accounts, id: id, leg: moneyLeg, first: AccountRow{CustomerNo: math.MinInt64},
+func (i imports) Accounts(ctx context.Context, lines backoffice.Lines[fund.Account], o backoffice.ImportOptions) (backoffice.Imported, error) {
+	return importPositions(ctx, i, lines, o, positions[fund.Account, AccountRow]{
+		table: i.accounts, leg: moneyLeg, first: AccountRow{CustomerNo: math.MinInt64},
 		row:      NewAccountRow,
 		quantity: func(r *AccountRow) int64 { return r.Balance },
 		posting: func(kind fund.PostingKind, line int64, a *fund.Account, by int64) fund.Posting {
-			return fund.MoneyPosting(kind, id, int(line), a.Key, by)
+			return fund.MoneyPosting(kind, o.ID, int(line), a.Key, by)
 		},
 	})
 }
@@ -108,7 +106,6 @@ type numbered[T any] struct {
 // positions says how holdings or accounts are read and written.
 type positions[T, R any] struct {
 	table[R]
-	id  operation.ID
 	leg int
 	// first has a customer before all others.
 	first    R
@@ -117,9 +114,9 @@ type positions[T, R any] struct {
 	posting  func(kind fund.PostingKind, line int64, of *T, by int64) fund.Posting
 }
 
-func importPositions[T, R any](ctx context.Context, i imports, lines backoffice.Lines[T], written func(int64), p positions[T, R]) (imported backoffice.Imported, err error) {
+func importPositions[T, R any](ctx context.Context, i imports, lines backoffice.Lines[T], o backoffice.ImportOptions, p positions[T, R]) (imported backoffice.Imported, err error) {
 	now := i.now()
-	hasRoom := i.engine.LeaveRoom != nil && !backoffice.ImportOptionsOf(ctx).DryRun
+	hasRoom := i.engine.LeaveRoom != nil && !o.DryRun
 	transaction := func(session batch.Session) error {
 		imported = backoffice.Imported{}
 		var last []batch.Request
@@ -136,14 +133,14 @@ func importPositions[T, R any](ctx context.Context, i imports, lines backoffice.
 			return err
 		}
 		a := attempt[T, R]{i, p, session, &imported, existing == nil, i.trail.sum()}
-		err = inChunks(ctx, i.database, session, lines, written, func(part []numbered[T]) error { return a.write(ctx, now, part) })
+		err = inChunks(ctx, i.database, session, lines, o.Written, func(part []numbered[T]) error { return a.write(ctx, now, part) })
 		if err != nil {
 			return err
 		}
-		if err := i.checkSoldSince(ctx, session, p.id, p.leg, strings.Join(p.Keys, ", ")); err != nil {
+		if err := i.checkSoldSince(ctx, session, o, p.leg, strings.Join(p.Keys, ", ")); err != nil {
 			return err
 		}
-		return i.commit(ctx, session, imported, append(last, i.trail.importEntryWrite(p.id, a.sum)...)...)
+		return i.commit(ctx, session, o, imported, append(last, i.trail.importEntryWrite(o.ID, a.sum)...)...)
 	}
 	if err = i.Transact(ctx, transaction); errors.Is(err, errNoRoom) {
 		hasRoom = false
@@ -158,19 +155,18 @@ var errNoRoom = errors.New("the table leaves no room for changes")
 // has changed since the moment of the file. It names the first one. All of them are
 // locked, so that no further sale comes between. key are the columns that name a position
 // in its postings of that leg.
-func (i imports) checkSoldSince(ctx context.Context, session batch.Session, id operation.ID, leg int, key string) error {
-	since := backoffice.ImportOptionsOf(ctx).AsOf
-	if since.IsZero() {
+func (i imports) checkSoldSince(ctx context.Context, session batch.Session, o backoffice.ImportOptions, leg int, key string) error {
+	if o.AsOf.IsZero() {
 		return nil
 	}
 	first := i.postings.Lookup("find sales since", batch.Lookup{
 		Select: i.postings.Select("position"),
 		Where:  []batch.Condition{{Column: i.postings.Select("operation_id")[0], Operator: "="}},
 		And: fmt.Sprintf("t.leg = %[1]d AND t.kind = %[2]d AND (%[3]s) IN (SELECT %[3]s FROM %[4]s AS p WHERE leg = %[1]d AND kind IN (%[5]d, %[6]d) AND posted_at >= '%[7]s')",
-			leg, fund.AdjustmentPosting, key, i.postings.all.Name, fund.SalePosting, fund.ReversalPosting, microsecond(since).Format(batch.TextLayout)),
+			leg, fund.AdjustmentPosting, key, i.postings.all.Name, fund.SalePosting, fund.ReversalPosting, microsecond(o.AsOf).Format(batch.TextLayout)),
 		Order: "t.position",
 	})
-	sold, err := lookUp(ctx, session, first, PostingRow{OperationID: batch.UUID(id)})
+	sold, err := lookUp(ctx, session, first, PostingRow{OperationID: batch.UUID(o.ID)})
 	if err == nil && sold != nil {
 		err = batch.Refused{Cause: &backoffice.SoldSince{Line: sold.Position}}
 	}

@@ -65,7 +65,6 @@ type Audit interface {
 // Office is all use cases of this package on one storage.
 type Office struct {
 	Ports
-	Importer  Importer
 	Verifier  *Verifier
 	Corrector *Corrector
 	// Trail is the trail of the book. New leaves it nil: then Verify checks the book
@@ -86,7 +85,6 @@ type Office struct {
 func New(ports Ports, acts audit.Acts, zone *time.Location) *Office {
 	return &Office{
 		Ports:     ports,
-		Importer:  Importer{ports.Imports, acts.NewID},
 		Verifier:  NewVerifier(ports.Evidence),
 		Corrector: NewCorrector(ports.Books, ports.Lookups, acts.NewID, acts.Now, zone),
 		Acts:      acts,

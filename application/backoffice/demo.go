@@ -15,7 +15,7 @@ import (
 // sets holdings and balances anew, so that it can be called again. Callers load it
 // only into a book that IsEmpty. Each of its four imports keeps an act of its own if
 // ctx carries one.
-func (i Importer) LoadDemo(ctx context.Context, today day.Day) error {
+func (o *Office) LoadDemo(ctx context.Context, today day.Day) error {
 	lira, _ := money.ParseCurrency("TRY")
 	dollar, _ := money.ParseCurrency("USD")
 	afa := fund.Fund{IMKBCode: "AFA", HolderCorporationName: "Demo Portfoy"}
@@ -31,17 +31,17 @@ func (i Importer) LoadDemo(ctx context.Context, today day.Day) error {
 		key := fund.AccountKey{CustomerNo: customerNo, BranchCode: 1, AccountSuffix: suffix, Currency: c}
 		return fund.Account{Key: key, Balance: money.New(0, c)}
 	}
-	err = load(ctx, i, "prices", i.Prices,
+	err = load(ctx, o, "prices", o.Imports.Prices,
 		fund.Price{ID: 1, Fund: afa, PerUnit: 125_000_000, Currency: lira, ValidFrom: since},
 		fund.Price{ID: 2, Fund: gaf, PerUnit: 250_000_000, Currency: dollar, ValidFrom: since})
 	if err == nil {
-		err = load(ctx, i, "holdings", i.Holdings, holding(1001, afa, 1000), holding(1001, gaf, 250), holding(1002, afa, 500))
+		err = load(ctx, o, "holdings", o.Imports.Holdings, holding(1001, afa, 1000), holding(1001, gaf, 250), holding(1002, afa, 500))
 	}
 	if err == nil {
-		err = load(ctx, i, "accounts", i.Accounts, account(1001, 1, lira), account(1001, 2, dollar), account(1002, 1, lira))
+		err = load(ctx, o, "accounts", o.Imports.Accounts, account(1001, 1, lira), account(1001, 2, dollar), account(1002, 1, lira))
 	}
 	if err == nil {
-		err = load(ctx, i, "calendar", i.ClosedDays, fund.ClosedDay{Day: today.Plus(demoClosed), Reason: "Demo holiday"})
+		err = load(ctx, o, "calendar", o.Imports.ClosedDays, fund.ClosedDay{Day: today.Plus(demoClosed), Reason: "Demo holiday"})
 	}
 	return err
 }
@@ -51,19 +51,12 @@ const demoClosed = 200
 
 // load imports values that are in the order of their keys. If ctx carries an act, the
 // import has one with an ID of its own.
-func load[T any](ctx context.Context, i Importer, object string, write func(context.Context, Lines[T], func(int64)) (Imported, error), values ...T) error {
+func load[T any](ctx context.Context, o *Office, object string, write Import[T], values ...T) error {
 	if act, ok := audit.From(ctx); ok {
-		act.ID, act.Object = i.NewID(), object
+		act.ID, act.Object = o.Acts.NewID(), object
 		ctx = audit.With(ctx, act)
 	}
-	_, err := write(ctx, func(yield func(int64, T) error) error {
-		for i, v := range values {
-			if err := yield(int64(i+1), v); err != nil {
-				return err
-			}
-		}
-		return nil
-	}, quiet)
+	_, err := write(ctx, LinesOf(values...), ImportOptions{ID: o.Acts.NewID()})
 	if err != nil {
 		err = fmt.Errorf("%s: %w", object, err)
 	}

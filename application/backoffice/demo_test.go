@@ -17,7 +17,7 @@ func TestTheDemoBookHoldsAndCanBeLoadedAgain(t *testing.T) {
 	var ids fake.IDs
 	office := backoffice.New(fake.NewStore().Backoffice(nil, func() time.Time { return noon }), audit.Acts{NewID: ids.Next}, time.UTC)
 	for range 2 {
-		require.NoError(t, office.Importer.LoadDemo(t.Context(), day.Of(noon, time.UTC)))
+		require.NoError(t, office.LoadDemo(t.Context(), day.Of(noon, time.UTC)))
 		proof, err := office.Verifier.Verify(t.Context(), backoffice.Watch{})
 		require.NoError(t, err)
 		require.Equal(t, backoffice.Proof{

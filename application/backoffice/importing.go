@@ -15,6 +15,18 @@ import (
 // own. It may be called more than once and yields the same lines each time.
 type Lines[T any] func(yield func(line int64, value T) error) error
 
+// LinesOf are values as lines from 1 on. They are in the order of their keys.
+func LinesOf[T any](values ...T) Lines[T] {
+	return func(yield func(line int64, value T) error) error {
+		for i, v := range values {
+			if err := yield(int64(i+1), v); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+}
+
 // Imports writes files into the book. Each method is one transaction:
 //
 //  1. nil: all lines are on disk.
@@ -24,28 +36,31 @@ type Lines[T any] func(yield func(line int64, value T) error) error
 //  4. any other error: nothing was written. An error of lines is returned as
 //     it is.
 //
-// lines is called again if the transaction lost a race. written reports how
-// many lines are written but not committed yet; it starts again from the
-// beginning with lines. Sales continue during an import and wait only for the
-// positions that it has written.
+// lines is called again if the transaction lost a race. Sales continue during an import
+// and wait only for the positions that it has written.
 type Imports interface {
 	// Prices adds prices. A price that exists with the same values is left as it
-	// is. The error is *ChangedPrices if some exist with other values, or differ too
-	// much from the fund's price before.
-	Prices(ctx context.Context, lines Lines[fund.Price], written func(lines int64)) (Imported, error)
+	// is. The error is *Faults, by PriceID, if some exist with other values, or differ
+	// too much from the fund's price before.
+	Prices(ctx context.Context, lines Lines[fund.Price], o ImportOptions) (Imported, error)
 	// Holdings sets holdings to what the lines say. A new one gets an opening
-	// posting and one whose units change an adjustment; both carry id and the
+	// posting and one whose units change an adjustment; both carry o.ID and the
 	// line. A new holding of zero units has no posting.
-	Holdings(ctx context.Context, id operation.ID, lines Lines[fund.Holding], written func(lines int64)) (Imported, error)
+	Holdings(ctx context.Context, lines Lines[fund.Holding], o ImportOptions) (Imported, error)
 	// Accounts sets accounts as Holdings sets holdings.
-	Accounts(ctx context.Context, id operation.ID, lines Lines[fund.Account], written func(lines int64)) (Imported, error)
+	Accounts(ctx context.Context, lines Lines[fund.Account], o ImportOptions) (Imported, error)
 	// ClosedDays makes the lines the whole calendar of the bank. Days that it had and
 	// the lines do not have are removed.
-	ClosedDays(ctx context.Context, lines Lines[fund.ClosedDay], written func(lines int64)) (Imported, error)
+	ClosedDays(ctx context.Context, lines Lines[fund.ClosedDay], o ImportOptions) (Imported, error)
 }
 
-// ImportOptions change an import. They travel in its context.
+// Import is a method of Imports.
+type Import[T any] func(context.Context, Lines[T], ImportOptions) (Imported, error)
+
+// ImportOptions are how to import.
 type ImportOptions struct {
+	// ID is the one under which the postings of holdings and accounts are found.
+	ID operation.ID
 	// DryRun does everything but the commit: nothing is written.
 	DryRun bool
 	// AsOf is when the positions of the file were true. If a position that the
@@ -55,20 +70,13 @@ type ImportOptions struct {
 	// PriceChangeLimit is by how many percent a new price may differ from the newest
 	// price of the fund of an earlier day, in the same currency. 0 allows everything.
 	PriceChangeLimit int
+	// Progress is told how many lines are written, though not committed yet. It starts
+	// again from the beginning with the lines. It may be nil.
+	Progress func(lines int64)
 }
 
-type optionsKey struct{}
-
-// WithImport returns a context whose imports have the options.
-func WithImport(ctx context.Context, o ImportOptions) context.Context {
-	return context.WithValue(ctx, optionsKey{}, o)
-}
-
-// ImportOptionsOf returns the options of a context.
-func ImportOptionsOf(ctx context.Context) ImportOptions {
-	o, _ := ctx.Value(optionsKey{}).(ImportOptions)
-	return o
-}
+// Written tells Progress.
+func (o *ImportOptions) Written(lines int64) { orQuiet(o.Progress)(lines) }
 
 // SoldSince is the error of an import that would undo sales.
 type SoldSince struct {
@@ -102,41 +110,60 @@ func (i Imported) String() string {
 	return text
 }
 
-// ChangedPrices is the error of an import whose prices exist with other values, or change
-// too much.
-type ChangedPrices struct {
-	// List has the first hundred, by PriceID.
-	List []ChangedPrice
-	// Lines is the number of lines.
+// Fault is one reason why a file is not taken.
+type Fault struct {
+	// Line is counted from 1. A record of several lines is at its first.
+	Line int64
+	// Column is the column's name. It is empty if it is the line as a whole.
+	Column string
+	// Rule is the rule that is broken, in a sentence without the value.
+	Rule string
+}
+
+// String is line: column: rule.
+func (f Fault) String() string {
+	if f.Column == "" {
+		return fmt.Sprintf("%d: %s", f.Line, f.Rule)
+	}
+	return fmt.Sprintf("%d: %s: %s", f.Line, f.Column, f.Rule)
+}
+
+// faultsListed is how many faults are listed. The rest is counted.
+const faultsListed = 100
+
+// Faults is the error of a file that breaks rules: nothing of it is to be imported.
+type Faults struct {
+	// List has the first hundred, in the order in which they were found.
+	List []Fault
+	// Lines is how many lines are at fault, also those that are not listed.
 	Lines int64
-}
 
-// ChangedPrice is a line of an import, and the first column whose value differs
-// from the price that exists. If it differs too much from an earlier price, Percent is
-// by how much, and Before is that price.
-type ChangedPrice struct {
-	Line    int64
-	Column  string
-	Percent float64
-	Before  fund.Price
+	last int64
 }
-
-// changesListed is how many changed prices are listed; the rest is counted.
-const changesListed = 100
 
 // Error counts the lines.
-func (c *ChangedPrices) Error() string {
-	return fmt.Sprintf("%d prices are in the book with another value, or change too much", c.Lines)
+func (f *Faults) Error() string { return plural(int(f.Lines), "bad line") }
+
+// Add adds a fault of a line. Those of one line come together.
+func (f *Faults) Add(line int64, column, rule string) {
+	if f.Lines == 0 || line != f.last {
+		f.last = line
+		f.Lines++
+	}
+	if len(f.List) < faultsListed {
+		f.List = append(f.List, Fault{line, column, rule})
+	}
 }
 
-// Compare adds the line if its price differs from the one that exists.
-func (c *ChangedPrices) Compare(line int64, existing, imported fund.Price) {
-	var column string
+// ComparePrice adds the line if its price differs from the one that exists.
+func (f *Faults) ComparePrice(line int64, existing, imported fund.Price) {
+	column := "ValidFrom"
 	switch {
 	case existing == imported:
 		return
 	case existing.IsWithdrawn():
-		column = "PriceID"
+		f.Add(line, "PriceID", "This price was withdrawn. Give the new one a PriceID of its own.")
+		return
 	case existing.Fund.IMKBCode != imported.Fund.IMKBCode:
 		column = "IMKBCode"
 	case existing.Fund != imported.Fund:
@@ -145,42 +172,18 @@ func (c *ChangedPrices) Compare(line int64, existing, imported fund.Price) {
 		column = "Price"
 	case existing.Currency != imported.Currency:
 		column = "CurrencyCode"
-	default:
-		column = "ValidFrom"
 	}
-	c.add(ChangedPrice{Line: line, Column: column})
+	f.Add(line, column, "The price is there with another value: a price never changes. Give the new one a PriceID of its own.")
 }
 
 // CompareBefore adds the line if its price differs from the one before by more than limit
 // percent.
-func (c *ChangedPrices) CompareBefore(line int64, before, imported fund.Price, limit int) {
+func (f *Faults) CompareBefore(line int64, before, imported fund.Price, limit int) {
 	was := float64(before.PerUnit) // a share is no money
 	if percent := 100 * (float64(imported.PerUnit) - was) / was; math.Abs(percent) > float64(limit) {
-		c.add(ChangedPrice{line, "Price", percent, before})
+		f.Add(line, "Price", fmt.Sprintf("The price differs by %+.1f %% from that of %s, %s. If it is right, import it with --force.",
+			percent, before.ValidFrom, before.PerUnit))
 	}
-}
-
-func (c *ChangedPrices) add(changed ChangedPrice) {
-	if c.Lines++; len(c.List) < changesListed {
-		c.List = append(c.List, changed)
-	}
-}
-
-// Importer imports files through the port. Holdings and Accounts get the ID under which
-// their postings are found.
-type Importer struct {
-	Imports
-	NewID func() operation.ID
-}
-
-// Holdings is Imports.Holdings with a new ID.
-func (i Importer) Holdings(ctx context.Context, lines Lines[fund.Holding], written func(int64)) (Imported, error) {
-	return i.Imports.Holdings(ctx, i.NewID(), lines, written)
-}
-
-// Accounts is Imports.Accounts with a new ID.
-func (i Importer) Accounts(ctx context.Context, lines Lines[fund.Account], written func(int64)) (Imported, error) {
-	return i.Imports.Accounts(ctx, i.NewID(), lines, written)
 }
 
 func quiet(int64) {}

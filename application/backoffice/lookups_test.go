@@ -30,24 +30,13 @@ func bank(t *testing.T) (*fake.Store, *backoffice.Office) {
 	var ids fake.IDs
 	store := fake.NewStore()
 	office := backoffice.New(store.Backoffice(nil, func() time.Time { return noon.Add(-time.Hour) }), audit.Acts{NewID: ids.Next}, time.UTC)
-	_, err := office.Importer.Prices(t.Context(), lines(onePrice), func(int64) {})
+	_, err := office.Imports.Prices(t.Context(), backoffice.LinesOf(onePrice), backoffice.ImportOptions{})
 	require.NoError(t, err)
-	_, err = office.Importer.Holdings(t.Context(), lines(fund.Holding{Key: oneFund, Units: 100_000_000}), func(int64) {})
+	_, err = office.Imports.Holdings(t.Context(), backoffice.LinesOf(fund.Holding{Key: oneFund, Units: 100_000_000}), backoffice.ImportOptions{ID: office.Acts.NewID()})
 	require.NoError(t, err)
-	_, err = office.Importer.Accounts(t.Context(), lines(fund.Account{Key: oneLira, Balance: money.New(0, lira)}), func(int64) {})
+	_, err = office.Imports.Accounts(t.Context(), backoffice.LinesOf(fund.Account{Key: oneLira, Balance: money.New(0, lira)}), backoffice.ImportOptions{ID: office.Acts.NewID()})
 	require.NoError(t, err)
 	return store, office
-}
-
-func lines[T any](values ...T) backoffice.Lines[T] {
-	return func(yield func(int64, T) error) error {
-		for i, v := range values {
-			if err := yield(int64(i+2), v); err != nil {
-				return err
-			}
-		}
-		return nil
-	}
 }
 
 // sell sells whole units on a number of days from today on.

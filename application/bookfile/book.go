@@ -1,65 +1,52 @@
 package bookfile
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
-	"slices"
 	"strings"
 	"time"
 
 	"bankingapi/application/backoffice"
 )
 
-// Watch is told how an Import gets on. Each function may be nil.
-type Watch struct {
+// Options are how to import a file, and who is told how it gets on. Each function may be
+// nil.
+type Options struct {
+	backoffice.ImportOptions
 	// Name is the name of the file, for the audit.
 	Name string
 	// Phase is told what begins: reading, checking, writing, committing. lines is
 	// how many lines the phase has; 0 if that is not known, or if it does not go
 	// line by line.
 	Phase func(name string, lines int64)
-	// Progress is told how many lines are written, though not yet for good.
-	Progress func(lines int64)
 	// Fault is told each bad line, up to a hundred.
-	Fault func(Fault)
+	Fault func(backoffice.Fault)
 }
 
 // Import reads a file of prices, holdings, accounts or the calendar and imports it, all lines
-// or none. Two equal lines of one price count as unchanged. The error wraps *Faults
-// if lines break rules, also if a price exists with other values. The audit keeps the
-// import as an act of the person in ctx.
-func Import(ctx context.Context, office *backoffice.Office, kind string, r io.Reader, w Watch) (backoffice.Imported, error) {
-	ctx, book := office.Acts.Begin(ctx, "import."+kind, w.Name, ""), office.Importer
-	if w.Phase == nil {
-		w.Phase = func(string, int64) {}
+// or none. Two equal lines of one price count as unchanged. The error wraps
+// *backoffice.Faults if lines break rules, also if a price exists with other values. The
+// audit keeps the import as an act of the person in ctx.
+func Import(ctx context.Context, office *backoffice.Office, kind string, r io.Reader, o Options) (imported backoffice.Imported, err error) {
+	ctx, o.ID = office.Acts.Begin(ctx, "import."+kind, o.Name, ""), office.Acts.NewID()
+	if o.Phase == nil {
+		o.Phase = func(string, int64) {}
 	}
-	if w.Progress == nil {
-		w.Progress = func(int64) {}
-	}
-	if w.Fault == nil {
-		w.Fault = func(Fault) {}
-	}
-	var imported backoffice.Imported
-	var err error
 	switch kind {
 	case "prices":
-		imported, err = importFile(ctx, r, &prices, book.Prices, w)
+		imported, err = importFile(ctx, r, &prices, office.Imports.Prices, o)
 	case "holdings":
-		imported, err = importFile(ctx, r, &holdings, book.Holdings, w)
+		imported, err = importFile(ctx, r, &holdings, office.Imports.Holdings, o)
 	case "accounts":
-		imported, err = importFile(ctx, r, &accounts, book.Accounts, w)
+		imported, err = importFile(ctx, r, &accounts, office.Imports.Accounts, o)
 	case "calendar":
-		imported, err = importFile(ctx, r, &calendar, book.ClosedDays, w)
+		imported, err = importFile(ctx, r, &calendar, office.Imports.ClosedDays, o)
 	default:
 		return imported, unknownKind(kind, "prices", "holdings", "accounts", "calendar")
 	}
-	if bad, ok := errors.AsType[*Faults](err); ok {
-		for _, f := range bad.List {
-			w.Fault(f)
-		}
+	if bad := tell(err, o.Fault); bad != nil {
 		err = fmt.Errorf("nothing was imported: %w", bad)
 	}
 	if sold, ok := errors.AsType[*backoffice.SoldSince](err); ok {
@@ -68,18 +55,27 @@ func Import(ctx context.Context, office *backoffice.Office, kind string, r io.Re
 	return imported, err
 }
 
-// importer is a method of backoffice.Importer.
-type importer[T any] func(context.Context, backoffice.Lines[T], func(int64)) (backoffice.Imported, error)
+// tell tells fault, which may be nil, the faults of an error, and returns them: nil if it
+// has none.
+func tell(err error, fault func(backoffice.Fault)) *backoffice.Faults {
+	bad, _ := errors.AsType[*backoffice.Faults](err)
+	if bad != nil && fault != nil {
+		for _, f := range bad.List {
+			fault(f)
+		}
+	}
+	return bad
+}
 
-func importFile[T any](ctx context.Context, r io.Reader, k *kind[T], write importer[T], w Watch) (imported backoffice.Imported, err error) {
-	w.Phase("reading", 0)
-	file, err := read(ctx, r, k, func() { w.Phase("checking", 0) })
+func importFile[T any](ctx context.Context, r io.Reader, k *kind[T], write backoffice.Import[T], o Options) (imported backoffice.Imported, err error) {
+	o.Phase("reading", 0)
+	file, err := read(ctx, r, k, func() { o.Phase("checking", 0) })
 	if err != nil {
 		return imported, err
 	}
 	defer func() { err = errors.Join(err, file.Close()) }()
 	lines := func(yield func(int64, T) error) error { // called again after a lost race
-		w.Phase("writing", file.Len())
+		o.Phase("writing", file.Len())
 		for e, err := range file.values(nil) {
 			if err == nil {
 				err = yield(e.Line, e.value)
@@ -88,31 +84,15 @@ func importFile[T any](ctx context.Context, r io.Reader, k *kind[T], write impor
 				return err
 			}
 		}
-		w.Phase("committing", 0)
+		o.Phase("committing", 0)
 		return nil
 	}
-	imported, err = write(ctx, lines, w.Progress)
-	if changed, ok := errors.AsType[*backoffice.ChangedPrices](err); ok {
-		return imported, changedPrices(changed)
+	imported, err = write(ctx, lines, o.ImportOptions)
+	if bad, ok := errors.AsType[*backoffice.Faults](err); ok {
+		return imported, inOrder(bad)
 	}
 	imported.Unchanged += max(0, file.Len()-imported.Lines())
 	return imported, err
-}
-
-func changedPrices(changed *backoffice.ChangedPrices) *Faults {
-	faults := &Faults{Lines: changed.Lines}
-	for _, c := range changed.List {
-		rule := "The price is there with another value: a price never changes. Give the new one a PriceID of its own."
-		if c.Column == "PriceID" {
-			rule = "This price was withdrawn. Give the new one a PriceID of its own."
-		}
-		if c.Percent != 0 {
-			rule = fmt.Sprintf("The price differs by %+.1f %% from that of %s, %s. If it is right, import it with --force.", c.Percent, c.Before.ValidFrom, c.Before.PerUnit)
-		}
-		faults.List = append(faults.List, Fault{c.Line, c.Column, rule})
-	}
-	slices.SortStableFunc(faults.List, func(a, b Fault) int { return cmp.Compare(a.Line, b.Line) })
-	return faults
 }
 
 // Query narrows an Export. The zero value takes everything. What makes no sense for a

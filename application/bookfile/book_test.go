@@ -31,7 +31,7 @@ func office(strike fake.Strike) *backoffice.Office {
 
 func imports(t *testing.T, o *backoffice.Office, kind, content string) (backoffice.Imported, error) {
 	t.Helper()
-	return bookfile.Import(t.Context(), o, kind, strings.NewReader(content), bookfile.Watch{})
+	return bookfile.Import(t.Context(), o, kind, strings.NewReader(content), bookfile.Options{})
 }
 
 func exports(t *testing.T, o *backoffice.Office, kind, format string) string {
@@ -74,10 +74,10 @@ func TestImportNamesPricesThatWouldChange(t *testing.T) {
 	require.NoError(t, err)
 	before := exports(t, o, "prices", "csv")
 	_, err = imports(t, o, "prices", priceHeader+"2,AFA,H,2,TRY,2024-01-01\n1,AFA,H,1,TRY,2024-01-02\n3,AFA,H,1,TRY,2024-01-01\n")
-	faults, ok := errors.AsType[*bookfile.Faults](err)
+	faults, ok := errors.AsType[*backoffice.Faults](err)
 	require.True(t, ok, "%v", err)
 	const rule = "The price is there with another value: a price never changes. Give the new one a PriceID of its own."
-	require.Equal(t, []bookfile.Fault{{Line: 2, Column: "Price", Rule: rule}, {Line: 3, Column: "ValidFrom", Rule: rule}}, faults.List)
+	require.Equal(t, []backoffice.Fault{{Line: 2, Column: "Price", Rule: rule}, {Line: 3, Column: "ValidFrom", Rule: rule}}, faults.List)
 	require.EqualValues(t, 2, faults.Lines)
 	require.Equal(t, before, exports(t, o, "prices", "csv"))
 }
@@ -86,7 +86,7 @@ func TestImportTellsItsPhases(t *testing.T) {
 	t.Parallel()
 	var phases []string
 	_, err := bookfile.Import(t.Context(), office(nil), "holdings", strings.NewReader(holdingHeader+"1,AFA,H,1\n2,AFA,H,1\n"),
-		bookfile.Watch{Phase: func(name string, lines int64) { phases = append(phases, fmt.Sprint(name, lines)) }})
+		bookfile.Options{Phase: func(name string, lines int64) { phases = append(phases, fmt.Sprint(name, lines)) }})
 	require.NoError(t, err)
 	require.Equal(t, []string{"reading0", "checking0", "writing2", "committing0"}, phases)
 }
@@ -94,9 +94,9 @@ func TestImportTellsItsPhases(t *testing.T) {
 func TestImportKnowsAFileOfAnotherKind(t *testing.T) {
 	t.Parallel()
 	_, err := imports(t, office(nil), "prices", holdingHeader+"1,AFA,H,1\n")
-	faults, ok := errors.AsType[*bookfile.Faults](err)
+	faults, ok := errors.AsType[*backoffice.Faults](err)
 	require.True(t, ok, "%v", err)
-	require.Equal(t, []bookfile.Fault{{Line: 1, Rule: "This is a file of holdings."}}, faults.List)
+	require.Equal(t, []backoffice.Fault{{Line: 1, Rule: "This is a file of holdings."}}, faults.List)
 }
 
 // One PriceID in two currencies is two prices: the later line is at fault, and
@@ -108,9 +108,9 @@ func TestImportNamesAPriceInTwoCurrencies(t *testing.T) {
 	} {
 		o := office(nil)
 		_, err := imports(t, o, "prices", priceHeader+"1,AFA,H,1,TRY,2024-01-01\n"+change+"\n")
-		faults, ok := errors.AsType[*bookfile.Faults](err)
+		faults, ok := errors.AsType[*backoffice.Faults](err)
 		require.True(t, ok, "%s: %v", change, err)
-		require.Equal(t, []bookfile.Fault{{Line: 3, Rule: "Another price of this PriceID is on line 2."}}, faults.List, change)
+		require.Equal(t, []backoffice.Fault{{Line: 3, Rule: "Another price of this PriceID is on line 2."}}, faults.List, change)
 		require.Equal(t, priceHeader, exports(t, o, "prices", "csv"))
 	}
 }
@@ -126,7 +126,7 @@ func TestTheLaterOfTwoLinesIsAtFault(t *testing.T) {
 			fmt.Fprintf(&content, "%d,AFA,H,1\n", n-i/2) // each key on two lines
 		}
 		_, err := imports(t, office(nil), "holdings", content.String())
-		faults, ok := errors.AsType[*bookfile.Faults](err)
+		faults, ok := errors.AsType[*backoffice.Faults](err)
 		require.True(t, ok, "%v", err)
 		require.EqualValues(t, n/2, faults.Lines)
 		for _, f := range faults.List {
@@ -143,7 +143,7 @@ func TestAnExportImportedAgainChangesNothing(t *testing.T) {
 	const holder = "Demo\r\nPortfoy \"A\", B "
 	o := office(nil)
 	h := fund.Holding{Key: fund.HoldingKey{CustomerNo: 1, Fund: fund.Fund{IMKBCode: "AFA", HolderCorporationName: holder}}, Units: 5}
-	_, err := o.Importer.Holdings(t.Context(), func(yield func(int64, fund.Holding) error) error { return yield(2, h) }, func(int64) {})
+	_, err := o.Imports.Holdings(t.Context(), backoffice.LinesOf(h), backoffice.ImportOptions{ID: o.Acts.NewID()})
 	require.NoError(t, err)
 	content := exports(t, o, "holdings", "csv")
 	imported, err := imports(t, o, "holdings", content)
@@ -161,7 +161,7 @@ func TestAnOpenQuoteHidesNoLaterFault(t *testing.T) {
 	t.Parallel()
 	content := holdingHeader + "1,AFA,\"H,1\n" + strings.Repeat("2,AFA,H,1\n", 10_000) + "x,AFA,H,1\n"
 	_, err := imports(t, office(nil), "holdings", content)
-	faults, ok := errors.AsType[*bookfile.Faults](err)
+	faults, ok := errors.AsType[*backoffice.Faults](err)
 	require.True(t, ok, "%v", err)
 	require.EqualValues(t, 2, faults.List[0].Line)
 	require.Greater(t, faults.Lines, int64(2))
@@ -221,7 +221,7 @@ func TestImportsLeaveNoTemporaryFile(t *testing.T) {
 			return nil
 		}, fails: true},
 	} {
-		_, err := bookfile.Import(t.Context(), office(c.strike), "holdings", io.MultiReader(many(n, func(int) {}), strings.NewReader(c.last)), bookfile.Watch{})
+		_, err := bookfile.Import(t.Context(), office(c.strike), "holdings", io.MultiReader(many(n, func(int) {}), strings.NewReader(c.last)), bookfile.Options{})
 		require.Equal(t, c.fails, err != nil, "%s: %v", name, err)
 		left, err := os.ReadDir(folder)
 		require.NoError(t, err)

@@ -7,64 +7,14 @@ import (
 	"fmt"
 	"io"
 	"slices"
-	"strconv"
 	"strings"
 	"unicode/utf8"
 
+	"bankingapi/application/backoffice"
 	"bankingapi/domain/decimal"
 	"bankingapi/domain/fault"
 	"bankingapi/domain/fund"
 )
-
-// Fault is one reason why a file is not taken.
-type Fault struct {
-	// Line is counted from 1; a record of several lines is at its first.
-	Line int64
-	// Column is the column's name; empty when it is the line as a whole.
-	Column string
-	// Rule is the rule that is broken, in a sentence without the value.
-	Rule string
-}
-
-// listed bounds the faults that are listed; the rest is counted.
-const listed = 100
-
-// String is line: column: rule.
-func (f Fault) String() string {
-	if f.Column == "" {
-		return fmt.Sprintf("%d: %s", f.Line, f.Rule)
-	}
-	return fmt.Sprintf("%d: %s: %s", f.Line, f.Column, f.Rule)
-}
-
-// Faults is the error of a file that breaks rules: nothing of it is to be
-// imported.
-type Faults struct {
-	// List has the first hundred, in the order of the file.
-	List []Fault
-	// Lines is how many lines are at fault, also those that are not listed.
-	Lines int64
-
-	last int64
-}
-
-// Error counts the lines.
-func (f *Faults) Error() string {
-	if f.Lines == 1 {
-		return "1 bad line"
-	}
-	return strconv.FormatInt(f.Lines, 10) + " bad lines"
-}
-
-func (f *Faults) add(line int64, column, rule string) {
-	if line != f.last {
-		f.last = line
-		f.Lines++
-	}
-	if len(f.List) < listed {
-		f.List = append(f.List, Fault{line, column, rule})
-	}
-}
 
 // kind describes the lines of a file.
 type kind[T any] struct {
@@ -127,7 +77,7 @@ var calendar = kind[fund.ClosedDay]{
 // may be nil.
 func read[T any](ctx context.Context, r io.Reader, k *kind[T], checking func()) (_ *Sorted[T], err error) {
 	file := newRecords(r)
-	faults := new(Faults)
+	faults := new(backoffice.Faults)
 	order, err := header(file, k.columns)
 	if err != nil {
 		return nil, err
@@ -164,21 +114,28 @@ func read[T any](ctx context.Context, r io.Reader, k *kind[T], checking func()) 
 		return nil, err
 	}
 	if faults.Lines > 0 {
-		slices.SortStableFunc(faults.List, func(a, b Fault) int { return cmp.Compare(a.Line, b.Line) })
-		return nil, faults
+		return nil, inOrder(faults)
 	}
 	return sorted, nil
 }
 
+// inOrder are the faults in the order of the file.
+func inOrder(faults *backoffice.Faults) error {
+	slices.SortStableFunc(faults.List, func(a, b backoffice.Fault) int { return cmp.Compare(a.Line, b.Line) })
+	return faults
+}
+
 // refused is the error of a file whose first line is not that of its kind.
 func refused(line int64, rule string) error {
-	return &Faults{List: []Fault{{line, "", rule}}, Lines: 1}
+	faults := new(backoffice.Faults)
+	faults.Add(line, "", rule)
+	return faults
 }
 
 // header reads the line of column names and returns where each of the columns
 // is in the file.
 func header(file *records, columns []string) ([]int, error) {
-	faults := new(Faults)
+	faults := new(backoffice.Faults)
 	expected := strings.Join(columns, ",")
 	found, err := file.next()
 	if errors.Is(err, io.EOF) {
@@ -203,9 +160,9 @@ func header(file *records, columns []string) ([]int, error) {
 	for place, name := range found.fields {
 		switch i := slices.Index(columns, name); {
 		case i < 0:
-			faults.add(found.line, "", fmt.Sprintf("Column %d has an unknown name; the first line must be %s.", place+1, expected))
+			faults.Add(found.line, "", fmt.Sprintf("Column %d has an unknown name; the first line must be %s.", place+1, expected))
 		case order[i] >= 0:
-			faults.add(found.line, name, "The column is there twice.")
+			faults.Add(found.line, name, "The column is there twice.")
 		default:
 			order[i] = place
 		}
@@ -222,7 +179,7 @@ func header(file *records, columns []string) ([]int, error) {
 	}
 	for i, place := range order {
 		if place < 0 {
-			faults.add(found.line, columns[i], "The column is missing.")
+			faults.Add(found.line, columns[i], "The column is missing.")
 		}
 	}
 	if faults.Lines > 0 {
@@ -232,13 +189,13 @@ func header(file *records, columns []string) ([]int, error) {
 }
 
 // parse checks one record; ok is false when it has faults.
-func parse[T any](k *kind[T], l *line, r *record, order []int, faults *Faults) (value T, ok bool) {
+func parse[T any](k *kind[T], l *line, r *record, order []int, faults *backoffice.Faults) (value T, ok bool) {
 	switch {
 	case r.broken != "":
-		faults.add(r.line, "", r.broken)
+		faults.Add(r.line, "", r.broken)
 		return value, false
 	case len(r.fields) != len(order):
-		faults.add(r.line, "", fmt.Sprintf("%d values are needed, there are %d.", len(order), len(r.fields)))
+		faults.Add(r.line, "", fmt.Sprintf("%d values are needed, there are %d.", len(order), len(r.fields)))
 		return value, false
 	}
 	l.fields, l.List = make([]string, len(order)), l.List[:0]
@@ -249,7 +206,7 @@ func parse[T any](k *kind[T], l *line, r *record, order []int, faults *Faults) (
 	l.List = append(l.List, broken...)
 	for _, column := range k.columns { // one for each
 		if i := slices.IndexFunc(l.List, func(f fault.Fault) bool { return f.Pointer == "/"+column }); i >= 0 {
-			faults.add(r.line, column, l.List[i].Detail)
+			faults.Add(r.line, column, l.List[i].Detail)
 		}
 	}
 	return value, len(l.List) == 0

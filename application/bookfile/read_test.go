@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
+	"bankingapi/application/backoffice"
 	"bankingapi/application/bookfile"
 	"bankingapi/domain/fund"
 	"bankingapi/test/kit/golden"
@@ -98,7 +99,7 @@ func faultsOf(t *testing.T, name string, content io.Reader) string {
 	case "accounts":
 		_, err = bookfile.ReadAccounts(t.Context(), content)
 	}
-	faults, ok := errors.AsType[*bookfile.Faults](err)
+	faults, ok := errors.AsType[*backoffice.Faults](err)
 	require.True(t, ok, "%v", err)
 	var text strings.Builder
 	for _, f := range faults.List {
@@ -112,7 +113,7 @@ func TestReadListsHundredFaultsAndCountsTheRest(t *testing.T) {
 	t.Parallel()
 	content := "CustomerNo,IMKBCode,HolderCorporationName,Units\n" + strings.Repeat("x,AFA,H,y\n", 1000)
 	_, err := bookfile.ReadHoldings(t.Context(), strings.NewReader(content))
-	faults, ok := errors.AsType[*bookfile.Faults](err)
+	faults, ok := errors.AsType[*backoffice.Faults](err)
 	require.True(t, ok)
 	require.Len(t, faults.List, 100)
 	require.EqualValues(t, 1000, faults.Lines)
@@ -202,9 +203,9 @@ func TestReadManyLinesWithOneTwice(t *testing.T) {
 	const n = 150_000
 	content := io.MultiReader(many(n, func(int) {}), strings.NewReader("1,AFA,Demo Portfoy,5\n7920,AFA,Demo Portfoy,5\n"))
 	_, err := bookfile.ReadHoldings(t.Context(), content)
-	faults, ok := errors.AsType[*bookfile.Faults](err)
+	faults, ok := errors.AsType[*backoffice.Faults](err)
 	require.True(t, ok, "%v", err)
-	require.Equal(t, []bookfile.Fault{
+	require.Equal(t, []backoffice.Fault{
 		{Line: n + 2, Rule: "The same holding is on line 2."},
 		{Line: n + 3, Rule: "The same holding is on line 3."},
 	}, faults.List)

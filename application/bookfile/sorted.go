@@ -12,6 +12,7 @@ import (
 	"os"
 	"slices"
 
+	"bankingapi/application/backoffice"
 	"bankingapi/domain/fault"
 )
 
@@ -77,7 +78,7 @@ func (s *Sorted[T]) add(line int64, fields []string, value T) error {
 
 // finish looks for keys that occur twice: the later line is at fault. A file in the
 // order of its keys has none, and the search takes as long as reading the file.
-func (s *Sorted[T]) finish(ctx context.Context, faults *Faults) error {
+func (s *Sorted[T]) finish(ctx context.Context, faults *backoffice.Faults) error {
 	slices.SortFunc(s.run, s.compare)
 	if !s.unordered {
 		return nil
@@ -125,7 +126,7 @@ func (s *Sorted[T]) spill() error {
 // values yields each value with the line it is on, in the order of the keys, each key
 // once. It may be called again. faults gets the other lines of a key, unless they say
 // the same; it may be nil.
-func (s *Sorted[T]) values(faults *Faults) iter.Seq2[*entry[T], error] {
+func (s *Sorted[T]) values(faults *backoffice.Faults) iter.Seq2[*entry[T], error] {
 	return func(yield func(*entry[T], error) bool) {
 		var last *entry[T]
 		for e, err := range s.entries() {
@@ -137,7 +138,7 @@ func (s *Sorted[T]) values(faults *Faults) iter.Seq2[*entry[T], error] {
 			case s.kind.same != nil && s.kind.same(last.value, e.value):
 				last = e
 			case faults != nil:
-				faults.add(e.Line, "", fmt.Sprintf(s.kind.again, last.Line))
+				faults.Add(e.Line, "", fmt.Sprintf(s.kind.again, last.Line))
 			}
 		}
 	}

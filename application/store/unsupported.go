@@ -162,21 +162,22 @@ type noImports struct{}
 type (
 	lines[T any] = backoffice.Lines[T]
 	imported     = backoffice.Imported
+	options      = backoffice.ImportOptions
 )
 
-func (noImports) Prices(context.Context, lines[fund.Price], func(int64)) (none imported, err error) {
+func (noImports) Prices(context.Context, lines[fund.Price], options) (none imported, err error) {
 	return none, cannot("import prices")
 }
 
-func (noImports) Holdings(context.Context, operation.ID, lines[fund.Holding], func(int64)) (none imported, err error) {
+func (noImports) Holdings(context.Context, lines[fund.Holding], options) (none imported, err error) {
 	return none, cannot("import holdings")
 }
 
-func (noImports) Accounts(context.Context, operation.ID, lines[fund.Account], func(int64)) (none imported, err error) {
+func (noImports) Accounts(context.Context, lines[fund.Account], options) (none imported, err error) {
 	return none, cannot("import accounts")
 }
 
-func (noImports) ClosedDays(context.Context, lines[fund.ClosedDay], func(int64)) (none imported, err error) {
+func (noImports) ClosedDays(context.Context, lines[fund.ClosedDay], options) (none imported, err error) {
 	return none, cannot("import a calendar")
 }
 

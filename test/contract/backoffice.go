@@ -113,7 +113,11 @@ func lines[T any](values ...T) backoffice.Lines[T] {
 	}
 }
 
-func quiet(int64) {}
+// plain are the options of an import without postings.
+var plain backoffice.ImportOptions
+
+// under are the options of an import whose postings have that ID.
+func under(id operation.ID) backoffice.ImportOptions { return backoffice.ImportOptions{ID: id} }
 
 // all reads a whole stream.
 func all[T any](t *testing.T, rows iter.Seq2[T, error]) (found []T) {
@@ -181,11 +185,11 @@ func (o office) aDay() {
 		holdings = append(holdings, fund.Holding{Key: holdingOf(c + 1), Units: 1_000_000_000_000})
 		accounts = append(accounts, fund.Account{Key: accountOf(c + 1), Balance: money.New(0, lira)})
 	}
-	_, err := o.Imports.Prices(ctx, lines(somePrice), quiet)
+	_, err := o.Imports.Prices(ctx, lines(somePrice), plain)
 	require.NoError(o.t, err)
-	_, err = o.Imports.Holdings(ctx, id(0x100), lines(holdings...), quiet)
+	_, err = o.Imports.Holdings(ctx, lines(holdings...), under(id(0x100)))
 	require.NoError(o.t, err)
-	_, err = o.Imports.Accounts(ctx, id(0x101), lines(accounts...), quiet)
+	_, err = o.Imports.Accounts(ctx, lines(accounts...), under(id(0x101)))
 	require.NoError(o.t, err)
 
 	o.settle(0,
@@ -231,11 +235,11 @@ func testImportPrices(t *testing.T, o office) {
 		return fund.Price{ID: id, Fund: someFund, PerUnit: fund.UnitPrice(id), Currency: lira, ValidFrom: on(0)}
 	}
 	existing := []fund.Price{price(1), price(2), price(3), price(4), price(5), price(6)}
-	imported, err := o.Imports.Prices(t.Context(), lines(existing...), quiet)
+	imported, err := o.Imports.Prices(t.Context(), lines(existing...), plain)
 	require.NoError(t, err)
 	require.Equal(t, backoffice.Imported{New: 6}, imported)
 	more := append(slices.Clone(existing), price(7))
-	imported, err = o.Imports.Prices(t.Context(), lines(more...), quiet)
+	imported, err = o.Imports.Prices(t.Context(), lines(more...), plain)
 	require.NoError(t, err)
 	require.Equal(t, backoffice.Imported{New: 1, Unchanged: 6}, imported)
 
@@ -245,12 +249,21 @@ func testImportPrices(t *testing.T, o office) {
 	changed[3].PerUnit++
 	changed[4].Currency = currency("USD")
 	changed[5].ValidFrom = on(1)
-	_, err = o.Imports.Prices(t.Context(), lines(changed...), quiet)
-	require.Equal(t, &backoffice.ChangedPrices{Lines: 5, List: []backoffice.ChangedPrice{
-		{Line: 3, Column: "IMKBCode"}, {Line: 4, Column: "HolderCorporationName"}, {Line: 5, Column: "Price"},
-		{Line: 6, Column: "CurrencyCode"}, {Line: 7, Column: "ValidFrom"},
-	}}, err)
+	_, err = o.Imports.Prices(t.Context(), lines(changed...), plain)
+	const rule = "The price is there with another value: a price never changes. Give the new one a PriceID of its own."
+	requireFaults(t, err, []backoffice.Fault{
+		{Line: 3, Column: "IMKBCode", Rule: rule}, {Line: 4, Column: "HolderCorporationName", Rule: rule}, {Line: 5, Column: "Price", Rule: rule},
+		{Line: 6, Column: "CurrencyCode", Rule: rule}, {Line: 7, Column: "ValidFrom", Rule: rule},
+	})
 	equal(t, more, all(t, o.Reader.Prices(t.Context(), backoffice.Query{})))
+}
+
+func requireFaults(t *testing.T, err error, want []backoffice.Fault) {
+	t.Helper()
+	faults, ok := errors.AsType[*backoffice.Faults](err)
+	require.True(t, ok, "%v", err)
+	require.Equal(t, want, faults.List)
+	require.Len(t, want, int(faults.Lines))
 }
 
 func testImportManyChangedPrices(t *testing.T, o office) {
@@ -259,13 +272,13 @@ func testImportManyChangedPrices(t *testing.T, o office) {
 	for i := range n {
 		prices = append(prices, fund.Price{ID: int64(i + 1), Fund: someFund, PerUnit: 1, Currency: lira, ValidFrom: on(0)})
 	}
-	_, err := o.Imports.Prices(t.Context(), lines(prices...), quiet)
+	_, err := o.Imports.Prices(t.Context(), lines(prices...), plain)
 	require.NoError(t, err)
 	for i := range prices {
 		prices[i].PerUnit++
 	}
-	_, err = o.Imports.Prices(t.Context(), lines(prices...), quiet)
-	changed, ok := errors.AsType[*backoffice.ChangedPrices](err)
+	_, err = o.Imports.Prices(t.Context(), lines(prices...), plain)
+	changed, ok := errors.AsType[*backoffice.Faults](err)
 	require.True(t, ok, "%v", err)
 	require.EqualValues(t, n, changed.Lines)
 	require.Len(t, changed.List, 100)
@@ -278,27 +291,28 @@ func testImportPriceChangeLimit(t *testing.T, o office) {
 	other, dollars := fund.Fund{IMKBCode: "B", HolderCorporationName: "H"}, price(5, 1, someFund, 1)
 	dollars.Currency = currency("USD")
 	before := price(1, 0, someFund, 1000)
-	_, err := o.Imports.Prices(t.Context(), lines(before, price(9, -1, someFund, 1)), quiet)
+	_, err := o.Imports.Prices(t.Context(), lines(before, price(9, -1, someFund, 1)), plain)
 	require.NoError(t, err)
 
-	limited := backoffice.WithImport(t.Context(), backoffice.ImportOptions{PriceChangeLimit: 20})
+	limited := backoffice.ImportOptions{PriceChangeLimit: 20}
 	high, low, last := price(2, 1, someFund, 1250), price(3, 1, someFund, 750), price(7, 5, someFund, 2000)
-	dry := backoffice.WithImport(t.Context(), backoffice.ImportOptions{PriceChangeLimit: 20, DryRun: true})
-	for _, ctx := range []context.Context{limited, dry} {
-		_, err = o.Imports.Prices(ctx, lines(high, low, price(4, 1, other, 1), dollars, price(6, 3, someFund, 1500), last), quiet)
-		earlier := price(6, 3, someFund, 1500)
-		require.Equal(t, &backoffice.ChangedPrices{Lines: 4, List: []backoffice.ChangedPrice{
-			{Line: 2, Column: "Price", Percent: 25, Before: before}, {Line: 3, Column: "Price", Percent: -25, Before: before},
-			{Line: 6, Column: "Price", Percent: 100, Before: low}, {Line: 7, Column: "Price", Percent: 100. / 3, Before: earlier},
-		}}, err)
+	dry := backoffice.ImportOptions{PriceChangeLimit: 20, DryRun: true}
+	for _, options := range []backoffice.ImportOptions{limited, dry} {
+		_, err = o.Imports.Prices(t.Context(), lines(high, low, price(4, 1, other, 1), dollars, price(6, 3, someFund, 1500), last), options)
+		fault := func(line int64, percent string, from fund.Price) backoffice.Fault {
+			return backoffice.Fault{Line: line, Column: "Price", Rule: fmt.Sprintf("The price differs by %s %% from that of %s, %s. If it is right, import it with --force.", percent, from.ValidFrom, from.PerUnit)}
+		}
+		requireFaults(t, err, []backoffice.Fault{
+			fault(2, "+25.0", before), fault(3, "-25.0", before), fault(6, "+100.0", low), fault(7, "+33.3", price(6, 3, someFund, 1500)),
+		})
 	}
 	require.Len(t, all(t, o.Reader.Prices(t.Context(), backoffice.Query{})), 2)
 
 	fine := []fund.Price{before, price(2, 1, someFund, 1200), price(3, 2, someFund, 960)}
-	imported, err := o.Imports.Prices(limited, lines(fine...), quiet)
+	imported, err := o.Imports.Prices(t.Context(), lines(fine...), limited)
 	require.NoError(t, err)
 	require.Equal(t, backoffice.Imported{New: 2, Unchanged: 1}, imported)
-	_, err = o.Imports.Prices(t.Context(), lines(last), quiet) // no limit
+	_, err = o.Imports.Prices(t.Context(), lines(last), plain) // no limit
 	require.NoError(t, err)
 }
 
@@ -307,7 +321,7 @@ func testWithdrawPrice(t *testing.T, o office) {
 		return fund.Price{ID: id, Fund: someFund, PerUnit: 125_000_000, Currency: lira, ValidFrom: on(days)}
 	}
 	file := lines(price(1, 0), price(2, 1), price(3, 2))
-	_, err := o.Imports.Prices(t.Context(), file, quiet)
+	_, err := o.Imports.Prices(t.Context(), file, plain)
 	require.NoError(t, err)
 
 	acts := audit.Acts{NewID: func() operation.ID { return id(0x300) }, Now: func() time.Time { return at(24).Add(-time.Minute) }}
@@ -329,9 +343,9 @@ func testWithdrawPrice(t *testing.T, o office) {
 		Details: fmt.Sprintf("%s %q: 1.25 TRY from %s", someFund.IMKBCode, someFund.HolderCorporationName, on(2)),
 	}}, o.acts())
 
-	_, err = o.Imports.Prices(t.Context(), file, quiet)
-	require.Equal(t, &backoffice.ChangedPrices{Lines: 1, List: []backoffice.ChangedPrice{{Line: 4, Column: "PriceID"}}}, err)
-	_, err = o.Imports.Prices(t.Context(), lines(stored...), quiet)
+	_, err = o.Imports.Prices(t.Context(), file, plain)
+	requireFaults(t, err, []backoffice.Fault{{Line: 4, Column: "PriceID", Rule: "This price was withdrawn. Give the new one a PriceID of its own."}})
+	_, err = o.Imports.Prices(t.Context(), lines(stored...), plain)
 	require.NoError(t, err, "as it was exported")
 	o.holds()
 }
@@ -344,13 +358,13 @@ func testImportHoldings(t *testing.T, o office) {
 	full := fund.Holding{Key: key(2, "B.F1", "H"), Units: fund.MaxUnits}
 	empty := fund.Holding{Key: key(3, "B.F1", "H")}
 	same := fund.Holding{Key: key(math.MaxInt64, "B.F1", "H"), Units: 9}
-	imported, err := o.Imports.Holdings(t.Context(), id(1), lines(widest, full, empty, same), quiet)
+	imported, err := o.Imports.Holdings(t.Context(), lines(widest, full, empty, same), under(id(1)))
 	require.NoError(t, err)
 	require.Equal(t, backoffice.Imported{New: 4}, imported)
 	equal(t, []fund.Holding{widest, full, empty, same}, all(t, o.Reader.Holdings(t.Context(), backoffice.Query{})))
 
 	widest.Units, full.Units, empty.Units = 9, 0, fund.MaxUnits
-	imported, err = o.Imports.Holdings(t.Context(), id(2), lines(widest, full, empty, same), quiet)
+	imported, err = o.Imports.Holdings(t.Context(), lines(widest, full, empty, same), under(id(2)))
 	require.NoError(t, err)
 	require.Equal(t, backoffice.Imported{Changed: 3, Unchanged: 1}, imported)
 	equal(t, []fund.Holding{widest, full, empty, same}, all(t, o.Reader.Holdings(t.Context(), backoffice.Query{})))
@@ -376,13 +390,13 @@ func testImportAccounts(t *testing.T, o office) {
 	}
 	other := fund.Account{Key: widest.Key, Balance: money.New(0, dollar)}
 	other.Key.Currency = dollar
-	imported, err := o.Imports.Accounts(t.Context(), id(1), lines(widest, other), quiet)
+	imported, err := o.Imports.Accounts(t.Context(), lines(widest, other), under(id(1)))
 	require.NoError(t, err)
 	require.Equal(t, backoffice.Imported{New: 2}, imported)
 	equal(t, []fund.Account{widest, other}, all(t, o.Reader.Accounts(t.Context(), backoffice.Query{})))
 
 	widest.Balance, other.Balance = money.New(0, lira), money.New(7, dollar)
-	imported, err = o.Imports.Accounts(t.Context(), id(2), lines(widest, other), quiet)
+	imported, err = o.Imports.Accounts(t.Context(), lines(widest, other), under(id(2)))
 	require.NoError(t, err)
 	require.Equal(t, backoffice.Imported{Changed: 2}, imported)
 	equal(t, []fund.Account{widest, other}, all(t, o.Reader.Accounts(t.Context(), backoffice.Query{})))
@@ -411,15 +425,15 @@ func manyHoldings(units fund.Units) backoffice.Lines[fund.Holding] {
 
 func testImportIsAllOrNothing(t *testing.T, o office) {
 	broken := errors.New("the file cannot be read")
-	_, err := o.Imports.Holdings(t.Context(), id(1), func(yield func(int64, fund.Holding) error) error {
+	_, err := o.Imports.Holdings(t.Context(), func(yield func(int64, fund.Holding) error) error {
 		return errors.Join(manyHoldings(1)(yield), broken)
-	}, quiet)
+	}, under(id(1)))
 	require.ErrorIs(t, err, broken)
 	require.Empty(t, all(t, o.Reader.Holdings(t.Context(), backoffice.Query{})))
 	require.Empty(t, o.postings(backoffice.Query{}))
 
 	var written []int64
-	imported, err := o.Imports.Holdings(t.Context(), id(2), manyHoldings(1), func(n int64) { written = append(written, n) })
+	imported, err := o.Imports.Holdings(t.Context(), manyHoldings(1), backoffice.ImportOptions{ID: id(2), Progress: func(n int64) { written = append(written, n) }})
 	require.NoError(t, err)
 	require.Equal(t, backoffice.Imported{New: someThousand}, imported)
 	require.True(t, slices.IsSorted(written), "%v", written)
@@ -430,7 +444,7 @@ func testImportIsAllOrNothing(t *testing.T, o office) {
 
 func testImportOfNothing(t *testing.T, o office) {
 	for range 2 {
-		imported, err := o.Imports.Accounts(t.Context(), id(1), lines[fund.Account](), quiet)
+		imported, err := o.Imports.Accounts(t.Context(), lines[fund.Account](), under(id(1)))
 		require.NoError(t, err)
 		require.Zero(t, imported.Lines())
 	}
@@ -441,10 +455,10 @@ func importTransaction(t *testing.T, o office) transaction {
 	return transaction{
 		Trouble: o.Trouble,
 		run: func(ctx context.Context, during func()) error {
-			_, err := o.Imports.Holdings(ctx, id(1), func(yield func(int64, fund.Holding) error) error {
+			_, err := o.Imports.Holdings(ctx, func(yield func(int64, fund.Holding) error) error {
 				defer during()
 				return yield(2, holding)
-			}, quiet)
+			}, under(id(1)))
 			return err
 		},
 		nothing: func(t *testing.T) {
@@ -462,7 +476,7 @@ func testIsEmpty(t *testing.T, o office) {
 	empty, err := backoffice.IsEmpty(t.Context(), o.Reader)
 	require.NoError(t, err)
 	require.True(t, empty)
-	_, err = o.Imports.Accounts(t.Context(), id(1), lines(fund.Account{Key: accountOf(1), Balance: money.New(0, lira)}), quiet)
+	_, err = o.Imports.Accounts(t.Context(), lines(fund.Account{Key: accountOf(1), Balance: money.New(0, lira)}), under(id(1)))
 	require.NoError(t, err)
 	empty, err = backoffice.IsEmpty(t.Context(), o.Reader)
 	require.NoError(t, err)
@@ -478,7 +492,7 @@ func testStreamOrder(t *testing.T, o office) {
 		holdings = append(holdings, fund.Holding{Key: fund.HoldingKey{CustomerNo: 1, Fund: fund.Fund{IMKBCode: "A", HolderCorporationName: h}}})
 	}
 	slices.SortFunc(holdings, compareHoldings)
-	_, err := o.Imports.Holdings(t.Context(), id(1), lines(holdings...), quiet)
+	_, err := o.Imports.Holdings(t.Context(), lines(holdings...), under(id(1)))
 	require.NoError(t, err)
 	equal(t, holdings, all(t, o.Reader.Holdings(t.Context(), backoffice.Query{})))
 }
@@ -490,7 +504,7 @@ func testPricesByTime(t *testing.T, o office) {
 	for i := range 3 {
 		prices = append(prices, fund.Price{ID: int64(i + 1), Fund: someFund, PerUnit: 1, Currency: lira, ValidFrom: on(i)})
 	}
-	_, err = o.Imports.Prices(t.Context(), lines(prices...), quiet)
+	_, err = o.Imports.Prices(t.Context(), lines(prices...), plain)
 	require.NoError(t, err)
 	begin := on(1).Start(zone)
 	for _, c := range []struct {
@@ -594,7 +608,7 @@ func testNotificationFilters(t *testing.T, o office) {
 }
 
 func testStreamStops(t *testing.T, o office) {
-	_, err := o.Imports.Holdings(t.Context(), id(1), manyHoldings(1), quiet)
+	_, err := o.Imports.Holdings(t.Context(), manyHoldings(1), under(id(1)))
 	require.NoError(t, err)
 	stream := o.Reader.Holdings(t.Context(), backoffice.Query{})
 	for range 50 { // more than the number of connections
@@ -802,9 +816,9 @@ func testStatement(t *testing.T, o office) {
 }
 
 func testWaiting(t *testing.T, o office) {
-	_, err := o.Imports.Prices(t.Context(), lines(somePrice), quiet)
+	_, err := o.Imports.Prices(t.Context(), lines(somePrice), plain)
 	require.NoError(t, err)
-	_, err = o.Imports.Accounts(t.Context(), id(0x100), lines(fund.Account{Key: accountOf(1), Balance: money.New(0, lira)}), quiet)
+	_, err = o.Imports.Accounts(t.Context(), lines(fund.Account{Key: accountOf(1), Balance: money.New(0, lira)}), under(id(0x100)))
 	require.NoError(t, err)
 	o.settle(0,
 		order(1, "", later(3, sale(1, 1, 1))),

@@ -246,13 +246,13 @@ func testSaleFilters(t *testing.T, o office) {
 func testDryRun(t *testing.T, o office) {
 	o.aDay()
 	before := o.postings(backoffice.Query{})
-	ctx := backoffice.WithImport(o.t.Context(), backoffice.ImportOptions{DryRun: true})
-	imported, err := o.Imports.Holdings(ctx, id(0x110), lines(
+	ctx, dry := o.t.Context(), backoffice.ImportOptions{ID: id(0x110), DryRun: true}
+	imported, err := o.Imports.Holdings(ctx, lines(
 		fund.Holding{Key: holdingOf(1), Units: 5}, fund.Holding{Key: holdingOf(50), Units: 5},
-	), quiet)
+	), dry)
 	require.NoError(t, err)
 	require.Equal(t, backoffice.Imported{New: 1, Changed: 1}, imported)
-	_, err = o.Imports.Prices(ctx, lines(fund.Price{ID: 9, Fund: someFund, PerUnit: 1, Currency: lira, ValidFrom: on(1)}), quiet)
+	_, err = o.Imports.Prices(ctx, lines(fund.Price{ID: 9, Fund: someFund, PerUnit: 1, Currency: lira, ValidFrom: on(1)}), dry)
 	require.NoError(t, err)
 	equal(t, before, o.postings(backoffice.Query{}))
 	require.Len(t, all(t, o.Reader.Prices(t.Context(), backoffice.Query{})), 1)
@@ -261,23 +261,25 @@ func testDryRun(t *testing.T, o office) {
 
 func testSoldSince(t *testing.T, o office) {
 	o.aDay()
-	ctx := backoffice.WithImport(o.t.Context(), backoffice.ImportOptions{AsOf: at(0)})
+	ctx := o.t.Context()
+	asOf := func(n, moment int) backoffice.ImportOptions {
+		return backoffice.ImportOptions{ID: id(n), AsOf: at(moment)}
+	}
 	before := o.postings(backoffice.Query{})
-	_, err := o.Imports.Holdings(ctx, id(0x110), lines(fund.Holding{Key: holdingOf(50), Units: 5}, fund.Holding{Key: holdingOf(1), Units: 5}), quiet)
+	_, err := o.Imports.Holdings(ctx, lines(fund.Holding{Key: holdingOf(50), Units: 5}, fund.Holding{Key: holdingOf(1), Units: 5}), asOf(0x110, 0))
 	require.Equal(t, &backoffice.SoldSince{Line: 3}, err)
-	_, err = o.Imports.Accounts(ctx, id(0x111), lines(fund.Account{Key: accountOf(2), Balance: money.New(5, lira)}), quiet)
+	_, err = o.Imports.Accounts(ctx, lines(fund.Account{Key: accountOf(2), Balance: money.New(5, lira)}), asOf(0x111, 0))
 	require.Equal(t, &backoffice.SoldSince{Line: 2}, err)
 	equal(t, before, o.postings(backoffice.Query{}))
 
-	ctx = backoffice.WithImport(o.t.Context(), backoffice.ImportOptions{AsOf: at(49)})
-	_, err = o.Imports.Holdings(ctx, id(0x112), lines(fund.Holding{Key: holdingOf(1), Units: 5}), quiet)
+	_, err = o.Imports.Holdings(ctx, lines(fund.Holding{Key: holdingOf(1), Units: 5}), asOf(0x112, 49))
 	require.NoError(t, err)
 	o.holds()
 }
 
 func testImportActs(t *testing.T, o office) {
 	act := audit.Act{ID: id(1), At: at(0), Who: who, Action: "import.holdings", Object: "holdings.csv"}
-	_, err := o.Imports.Holdings(audit.With(t.Context(), act), id(0x110), lines(fund.Holding{Key: holdingOf(1), Units: 5}), quiet)
+	_, err := o.Imports.Holdings(audit.With(t.Context(), act), lines(fund.Holding{Key: holdingOf(1), Units: 5}), under(id(0x110)))
 	require.NoError(t, err)
 	act.ID, act.Details = operation.ID{}, "1 new, 0 changed, 0 unchanged"
 	equal(t, []audit.Act{act}, o.acts())
@@ -285,9 +287,9 @@ func testImportActs(t *testing.T, o office) {
 
 func testImportCalendar(t *testing.T, o office) {
 	closed := func(n int, reason string) fund.ClosedDay { return fund.ClosedDay{Day: on(n), Reason: reason} }
-	set := func(ctx context.Context, want backoffice.Imported, days ...fund.ClosedDay) {
+	set := func(ctx context.Context, options backoffice.ImportOptions, want backoffice.Imported, days ...fund.ClosedDay) {
 		t.Helper()
-		imported, err := o.Imports.ClosedDays(ctx, lines(days...), quiet)
+		imported, err := o.Imports.ClosedDays(ctx, lines(days...), options)
 		require.NoError(t, err)
 		require.Equal(t, want, imported)
 	}
@@ -297,16 +299,15 @@ func testImportCalendar(t *testing.T, o office) {
 	}
 	const reason = "Kurban Bayramı, 1. gün "
 	has()
-	set(t.Context(), backoffice.Imported{New: 2}, closed(1, reason), closed(2, ""))
-	set(t.Context(), backoffice.Imported{Unchanged: 2}, closed(1, reason), closed(2, ""))
+	set(t.Context(), plain, backoffice.Imported{New: 2}, closed(1, reason), closed(2, ""))
+	set(t.Context(), plain, backoffice.Imported{Unchanged: 2}, closed(1, reason), closed(2, ""))
 	has(closed(1, reason), closed(2, ""))
 
-	dry := backoffice.WithImport(t.Context(), backoffice.ImportOptions{DryRun: true})
 	next := []fund.ClosedDay{closed(-5, "first"), closed(2, "named"), closed(3, "")}
-	set(dry, backoffice.Imported{New: 2, Changed: 1, Removed: 1}, next...)
+	set(t.Context(), backoffice.ImportOptions{DryRun: true}, backoffice.Imported{New: 2, Changed: 1, Removed: 1}, next...)
 	has(closed(1, reason), closed(2, ""))
 	act := audit.Act{ID: id(1), At: at(0), Who: who, Action: "import.calendar", Object: "calendar.csv"}
-	set(audit.With(t.Context(), act), backoffice.Imported{New: 2, Changed: 1, Removed: 1}, next...)
+	set(audit.With(t.Context(), act), plain, backoffice.Imported{New: 2, Changed: 1, Removed: 1}, next...)
 	has(next...)
 	act.ID, act.Details = operation.ID{}, "2 new, 1 changed, 0 unchanged, 1 removed"
 	equal(t, []audit.Act{act}, o.acts())
@@ -317,10 +318,10 @@ func testImportCalendar(t *testing.T, o office) {
 			return err
 		}
 		return broken
-	}, quiet)
+	}, plain)
 	require.ErrorIs(t, err, broken)
 	has(next...)
-	set(t.Context(), backoffice.Imported{Removed: 3})
+	set(t.Context(), plain, backoffice.Imported{Removed: 3})
 	has()
 }
 

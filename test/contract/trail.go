@@ -173,7 +173,7 @@ func testLeaves(t *testing.T, k trails) {
 		require.NotContains(t, string(k.leaf(id(n), trail.Notified, trail.Answered).Content), "a secret text")
 	}
 
-	_, err := k.Imports.Holdings(ctx, id(16), lines(fund.Holding{Key: holdingOf(9), Units: 1}), quiet)
+	_, err := k.Imports.Holdings(ctx, lines(fund.Holding{Key: holdingOf(9), Units: 1}), under(id(16)))
 	require.NoError(t, err)
 	k.leaf(id(16), trail.Posted)
 	act := audit.Act{ID: id(17), At: at(17), Who: who, Action: "subscriptions.create", Object: "shop"}
@@ -189,9 +189,9 @@ func testNoLeaf(t *testing.T, k trails) {
 	k.noLeaf(id(11))
 	require.NoError(t, k.Books.Update(t.Context(), fund.NewLockSet(nil, on(3)), func(*fund.Book) {}))
 	broken := errors.New("the file is broken")
-	_, err := k.Imports.Holdings(t.Context(), id(12), func(yield func(int64, fund.Holding) error) error {
+	_, err := k.Imports.Holdings(t.Context(), func(yield func(int64, fund.Holding) error) error {
 		return errors.Join(yield(2, fund.Holding{Key: holdingOf(9), Units: 1}), broken)
-	}, quiet)
+	}, under(id(12)))
 	require.ErrorIs(t, err, broken)
 	k.noLeaf(id(12))
 	require.Empty(t, k.seal(10))

@@ -50,34 +50,34 @@ type numbered[T any] struct {
 const reportEvery = 1000
 
 // importLines runs one import. write stores a line while the store is locked.
-func importLines[T any](ctx context.Context, o office, imported *backoffice.Imported, lines backoffice.Lines[T], written func(int64), check func([]numbered[T]) error, write func(*numbered[T])) error {
+func importLines[T any](ctx context.Context, at office, imported *backoffice.Imported, lines backoffice.Lines[T], o backoffice.ImportOptions, check func([]numbered[T]) error, write func(*numbered[T])) error {
 	var all []numbered[T]
-	return o.store.transact(ctx, o.strike, func() {},
+	return at.store.transact(ctx, at.strike, func() {},
 		func() error {
 			all = nil
 			err := lines(func(line int64, value T) error {
 				if all = append(all, numbered[T]{line, value}); len(all)%reportEvery == 0 {
-					written(int64(len(all)))
+					o.Written(int64(len(all)))
 				}
 				return ctx.Err()
 			})
 			if err != nil {
 				return err
 			}
-			written(int64(len(all)))
+			o.Written(int64(len(all)))
 			return check(all)
 		},
 		func() error {
-			s, dryRun := o.store, backoffice.ImportOptionsOf(ctx).DryRun
+			s := at.store
 			holdings, accounts, prices, postings := s.holdings, s.accounts, s.prices, s.postings
-			if dryRun {
+			if o.DryRun {
 				s.holdings, s.accounts = maps.Clone(holdings), maps.Clone(accounts)
 				s.prices, s.postings = slices.Clone(prices), slices.Clone(postings)
 			}
 			for i := range all {
 				write(&all[i])
 			}
-			if dryRun {
+			if o.DryRun {
 				s.holdings, s.accounts, s.prices, s.postings = holdings, accounts, prices, postings
 				return nil
 			}
@@ -85,27 +85,27 @@ func importLines[T any](ctx context.Context, o office, imported *backoffice.Impo
 				s.leaf(trail.Priced, trail.PriceID(p.ID), "prices", p)
 			}
 			s.posted(len(postings))
-			o.store.audit(ctx, imported.String())
+			at.store.audit(ctx, imported.String())
 			return nil
 		})
 }
 
 // Prices implements backoffice.Imports.
-func (i imports) Prices(ctx context.Context, lines backoffice.Lines[fund.Price], written func(int64)) (imported backoffice.Imported, err error) {
+func (i imports) Prices(ctx context.Context, lines backoffice.Lines[fund.Price], o backoffice.ImportOptions) (imported backoffice.Imported, err error) {
 	s := i.store
 	find := func(id int64) int { return slices.IndexFunc(s.prices, func(p fund.Price) bool { return p.ID == id }) }
-	err = importLines(ctx, i.office, &imported, lines, written,
+	err = importLines(ctx, i.office, &imported, lines, o,
 		func(all []numbered[fund.Price]) error {
 			s.mu.Lock()
 			defer s.mu.Unlock()
-			var changed backoffice.ChangedPrices
+			var changed backoffice.Faults
 			known := slices.Clone(s.prices)
 			for _, l := range all {
 				known = append(known, l.value)
 			}
 			for _, l := range all {
 				if at := find(l.value.ID); at >= 0 {
-					changed.Compare(l.line, s.prices[at], l.value)
+					changed.ComparePrice(l.line, s.prices[at], l.value)
 					continue
 				}
 				var before fund.Price
@@ -115,8 +115,8 @@ func (i imports) Prices(ctx context.Context, lines backoffice.Lines[fund.Price],
 						before = p
 					}
 				}
-				if limit := backoffice.ImportOptionsOf(ctx).PriceChangeLimit; limit > 0 && before.ID != 0 {
-					changed.CompareBefore(l.line, before, l.value, limit)
+				if o.PriceChangeLimit > 0 && before.ID != 0 {
+					changed.CompareBefore(l.line, before, l.value, o.PriceChangeLimit)
 				}
 			}
 			if changed.Lines > 0 {
@@ -158,10 +158,10 @@ func (i imports) WithdrawPrice(ctx context.Context, id int64, today day.Day) err
 }
 
 // Holdings implements backoffice.Imports.
-func (i imports) Holdings(ctx context.Context, id operation.ID, lines backoffice.Lines[fund.Holding], written func(int64)) (imported backoffice.Imported, err error) {
+func (i imports) Holdings(ctx context.Context, lines backoffice.Lines[fund.Holding], o backoffice.ImportOptions) (imported backoffice.Imported, err error) {
 	s, at := i.store, i.now()
-	err = importLines(ctx, i.office, &imported, lines, written, func(all []numbered[fund.Holding]) error {
-		return s.soldSince(ctx, len(all), func(i int, p *fund.PostingEntry) (line int64, same bool) {
+	err = importLines(ctx, i.office, &imported, lines, o, func(all []numbered[fund.Holding]) error {
+		return s.soldSince(o.AsOf, len(all), func(i int, p *fund.PostingEntry) (line int64, same bool) {
 			h := &all[i].value
 			return all[i].line, !p.IsMoney() && p.Holding == h.Key && s.holdings[h.Key] != h.Units
 		})
@@ -171,17 +171,17 @@ func (i imports) Holdings(ctx context.Context, id operation.ID, lines backoffice
 		kind := count(&imported, exists, before == h.Units)
 		s.holdings[h.Key] = h.Units
 		if by := h.Units - before; by != 0 {
-			s.postings = append(s.postings, fund.PostingEntry{Posting: fund.UnitPosting(kind, id, int(l.line), h.Key, by), PostedAt: at})
+			s.postings = append(s.postings, fund.PostingEntry{Posting: fund.UnitPosting(kind, o.ID, int(l.line), h.Key, by), PostedAt: at})
 		}
 	})
 	return imported, err
 }
 
 // Accounts implements backoffice.Imports.
-func (i imports) Accounts(ctx context.Context, id operation.ID, lines backoffice.Lines[fund.Account], written func(int64)) (imported backoffice.Imported, err error) {
+func (i imports) Accounts(ctx context.Context, lines backoffice.Lines[fund.Account], o backoffice.ImportOptions) (imported backoffice.Imported, err error) {
 	s, at := i.store, i.now()
-	err = importLines(ctx, i.office, &imported, lines, written, func(all []numbered[fund.Account]) error {
-		return s.soldSince(ctx, len(all), func(i int, p *fund.PostingEntry) (line int64, same bool) {
+	err = importLines(ctx, i.office, &imported, lines, o, func(all []numbered[fund.Account]) error {
+		return s.soldSince(o.AsOf, len(all), func(i int, p *fund.PostingEntry) (line int64, same bool) {
 			a := &all[i].value
 			return all[i].line, p.IsMoney() && p.Account == a.Key && s.accounts[a.Key].Minor() != a.Balance.Minor()
 		})
@@ -191,14 +191,14 @@ func (i imports) Accounts(ctx context.Context, id operation.ID, lines backoffice
 		kind := count(&imported, exists, before.Minor() == a.Balance.Minor())
 		s.accounts[a.Key] = a.Balance
 		if by := a.Balance.Minor() - before.Minor(); by != 0 {
-			s.postings = append(s.postings, fund.PostingEntry{Posting: fund.MoneyPosting(kind, id, int(l.line), a.Key, by), PostedAt: at})
+			s.postings = append(s.postings, fund.PostingEntry{Posting: fund.MoneyPosting(kind, o.ID, int(l.line), a.Key, by), PostedAt: at})
 		}
 	})
 	return imported, err
 }
 
 // ClosedDays implements backoffice.Imports.
-func (i imports) ClosedDays(ctx context.Context, lines backoffice.Lines[fund.ClosedDay], written func(int64)) (imported backoffice.Imported, err error) {
+func (i imports) ClosedDays(ctx context.Context, lines backoffice.Lines[fund.ClosedDay], o backoffice.ImportOptions) (imported backoffice.Imported, err error) {
 	s := i.store
 	var all []fund.ClosedDay
 	err = s.transact(ctx, i.strike, func() {},
@@ -208,7 +208,7 @@ func (i imports) ClosedDays(ctx context.Context, lines backoffice.Lines[fund.Clo
 				all = append(all, c)
 				return ctx.Err()
 			})
-			written(int64(len(all)))
+			o.Written(int64(len(all)))
 			return err
 		},
 		func() error {
@@ -220,7 +220,7 @@ func (i imports) ClosedDays(ctx context.Context, lines backoffice.Lines[fund.Clo
 					imported.Removed--
 				}
 			}
-			if !backoffice.ImportOptionsOf(ctx).DryRun {
+			if !o.DryRun {
 				s.closed = all
 				s.audit(ctx, imported.String())
 			}
@@ -232,8 +232,7 @@ func (i imports) ClosedDays(ctx context.Context, lines backoffice.Lines[fund.Clo
 // soldSince returns an error for the first line whose position was sold from
 // after the time of the file. of reports whether a posting belongs to a
 // position that a line changes.
-func (s *Store) soldSince(ctx context.Context, lines int, of func(i int, p *fund.PostingEntry) (line int64, same bool)) error {
-	since := backoffice.ImportOptionsOf(ctx).AsOf
+func (s *Store) soldSince(since time.Time, lines int, of func(i int, p *fund.PostingEntry) (line int64, same bool)) error {
 	if since.IsZero() {
 		return nil
 	}

@@ -36,15 +36,15 @@ func importFile(c *call, o backoffice.ImportOptions) error {
 	importing := "importing " + kind
 	work := startProgress(c.ErrOrStderr(), importing+", reading", size)
 	defer work.stop()
-	imported, err := bookfile.Import(backoffice.WithImport(c.Context(), o), c.office, kind, io.TeeReader(file, work), bookfile.Watch{
-		Name:     name,
-		Progress: work.rows.Store,
+	o.Progress = work.rows.Store
+	imported, err := bookfile.Import(c.Context(), c.office, kind, io.TeeReader(file, work), bookfile.Options{
+		ImportOptions: o, Name: name,
 		Phase: func(phase string, lines int64) {
 			if phase != "reading" { // startProgress counts its bytes
 				work.enter(importing+", "+phase, lines)
 			}
 		},
-		Fault: func(f bookfile.Fault) { work.printf("%s:%s\n", name, f) },
+		Fault: func(f backoffice.Fault) { work.printf("%s:%s\n", name, f) },
 	})
 	if err != nil {
 		return err
@@ -68,7 +68,7 @@ func reconcile(c *call) error {
 	}
 	defer file.Close()
 	out := bufio.NewWriterSize(c.OutOrStdout(), 1<<16)
-	tell := func(f bookfile.Fault) { c.tell("%s:%s\n", name, f) }
+	tell := func(f backoffice.Fault) { c.tell("%s:%s\n", name, f) }
 	compared, err := bookfile.Reconcile(c.Context(), c.office, kind, c.text("format"), file, out, tell)
 	if err == nil {
 		err = out.Flush()

@@ -106,7 +106,7 @@ func TestThePageOfAnImport(t *testing.T) {
 	}
 	office, err := s.app.Backoffice(t.Context())
 	require.NoError(t, err)
-	_, err = bookfile.Import(t.Context(), office, "holdings", strings.NewReader(file.String()), bookfile.Watch{})
+	_, err = bookfile.Import(t.Context(), office, "holdings", strings.NewReader(file.String()), bookfile.Options{})
 	require.NoError(t, err)
 	var id string
 	for line, err := range office.Statement(t.Context(), 500101, time.Time{}) {

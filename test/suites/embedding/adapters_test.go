@@ -117,7 +117,7 @@ func TestNilOptions(t *testing.T) {
 	_, err := office(t, app).Verify(t.Context(), nil, backoffice.Watch{})
 	require.NoError(t, err)
 	require.NoError(t, bookfile.Export(t.Context(), office(t, app), "prices", "csv", bookfile.Query{}, io.Discard, nil))
-	_, err = bookfile.Import(t.Context(), office(t, app), "prices", bytes.NewReader([]byte("nonsense\n")), bookfile.Watch{})
+	_, err = bookfile.Import(t.Context(), office(t, app), "prices", bytes.NewReader([]byte("nonsense\n")), bookfile.Options{})
 	require.Error(t, err)
 }
 

@@ -100,7 +100,7 @@ func loadBook(t *testing.T, app *bootstrap.App) {
 		{"holdings", "CustomerNo,IMKBCode,HolderCorporationName,Units\n1001,AFA,H,100\n"},
 		{"accounts", "BranchCode,CustomerNo,AccountSuffix,CurrencyCode,Balance\n1,1001,1,TRY,0\n"},
 	} {
-		_, err := bookfile.Import(t.Context(), office(t, app), file[0], strings.NewReader(file[1]), bookfile.Watch{})
+		_, err := bookfile.Import(t.Context(), office(t, app), file[0], strings.NewReader(file[1]), bookfile.Options{})
 		require.NoError(t, err)
 	}
 }

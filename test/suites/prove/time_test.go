@@ -79,7 +79,7 @@ func (s *timed) load(t *testing.T, kind string, lines ...string) {
 	t.Helper()
 	office, err := s.Backoffice(t.Context())
 	require.NoError(t, err)
-	_, err = bookfile.Import(t.Context(), office, kind, strings.NewReader(strings.Join(lines, "\n")+"\n"), bookfile.Watch{})
+	_, err = bookfile.Import(t.Context(), office, kind, strings.NewReader(strings.Join(lines, "\n")+"\n"), bookfile.Options{})
 	require.NoError(t, err)
 }
 

@@ -65,7 +65,7 @@ func importBook(ctx context.Context, app *bootstrap.App) error {
 		"holdings": "CustomerNo,IMKBCode,HolderCorporationName,Units\n1001,AFA,H,100\n",
 		"accounts": "BranchCode,CustomerNo,AccountSuffix,CurrencyCode,Balance\n1,1001,1,TRY,0\n",
 	} {
-		if _, err := bookfile.Import(ctx, office, kind, strings.NewReader(lines), bookfile.Watch{}); err != nil {
+		if _, err := bookfile.Import(ctx, office, kind, strings.NewReader(lines), bookfile.Options{}); err != nil {
 			return fmt.Errorf("import %s: %w", kind, err)
 		}
 	}
