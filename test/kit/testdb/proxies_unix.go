@@ -67,6 +67,34 @@ sr_check_period = 0
 	})
 }
 
+// PgBouncer starts a real PgBouncer in transaction mode before the server of the DSN
+// and returns the DSN of the same database through it, with what pgx needs to know.
+// More settings are lines of its pgbouncer.ini; the last one of a name counts. The
+// test is skipped if PgBouncer is missing.
+func PgBouncer(t testing.TB, dsn string, more ...string) string {
+	t.Helper()
+	dsn = through(t, dsn, "pgbouncer", func(folder, port string, server *pgx.ConnConfig) (arguments []string, settings string) {
+		password := ""
+		if server.Password != "" {
+			password = " password=" + server.Password
+		}
+		return nil, `[databases]
+* = host=` + server.Host + ` port=` + strconv.Itoa(int(server.Port)) + ` user=` + server.User + password + `
+[pgbouncer]
+pool_mode = transaction
+listen_addr = 127.0.0.1
+listen_port = ` + port + `
+unix_socket_dir = ` + folder + `
+auth_type = any
+server_reset_query =
+default_pool_size = 5
+max_client_conn = 500
+` + strings.Join(append(more, ""), "\n")
+	})
+	// Statements are not prepared under names, which belong to one server.
+	return dsn + "&default_query_exec_mode=cache_describe"
+}
+
 // through starts a program with a file of settings, which listens on a free port
 // of this machine.
 func through(t testing.TB, dsn, name string, configure func(folder, port string, server *pgx.ConnConfig) (arguments []string, settings string)) string {
@@ -74,7 +102,7 @@ func through(t testing.TB, dsn, name string, configure func(folder, port string,
 	program, err := exec.LookPath(name)
 	if err != nil {
 		if program, err = exec.LookPath("/usr/sbin/" + name); err != nil { // not in everybody's PATH
-			t.Skipf("SKIPPED: no %s to test with: apt-get install haproxy pgpool2 brings one", name)
+			t.Skipf("SKIPPED: no %s to test with: apt-get install pgbouncer haproxy pgpool2 brings one", name)
 		}
 	}
 	server, err := pgx.ParseConfig(dsn)

@@ -77,8 +77,8 @@ func New(t testing.TB, folder string) *Disk {
 	require.NoError(t, err)
 	require.NoError(t, register())
 	d := &Disk{folder: folder + string(filepath.Separator), files: map[string]*content{}}
-	disks.add(d)
-	t.Cleanup(func() { disks.remove(d) })
+	disks.Store(d, true)
+	t.Cleanup(func() { disks.Delete(d) })
 	return d
 }
 
@@ -90,41 +90,18 @@ func (d *Disk) Decide(decide func(Call) Result) {
 	d.decide = decide
 }
 
-// disks are all registered disks.
-var disks registry
+// disks are all disks in use.
+var disks sync.Map
 
-type registry struct {
-	mu  sync.RWMutex
-	all []*Disk
-}
-
-func (r *registry) add(d *Disk) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.all = append(r.all, d)
-}
-
-func (r *registry) remove(d *Disk) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	for i := range r.all {
-		if r.all[i] == d {
-			r.all = append(r.all[:i:i], r.all[i+1:]...)
-			return
+// diskOf returns the disk of a file, or nil if the file is on none.
+func diskOf(path string) (found *Disk) {
+	disks.Range(func(d, _ any) bool {
+		if strings.HasPrefix(path, d.(*Disk).folder) {
+			found = d.(*Disk)
 		}
-	}
-}
-
-// of returns the disk of a file, or nil if the file is on none.
-func (r *registry) of(path string) *Disk {
-	r.mu.RLock()
-	defer r.mu.RUnlock()
-	for _, d := range r.all {
-		if strings.HasPrefix(path, d.folder) {
-			return d
-		}
-	}
-	return nil
+		return found == nil
+	})
+	return found
 }
 
 // ask returns the Result for a call.

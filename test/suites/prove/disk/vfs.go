@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"unsafe"
 
 	"modernc.org/libc"
@@ -58,12 +59,11 @@ type file struct {
 	number  uintptr // key in openFiles, or 0 if the file is on no disk
 }
 
-// openFiles are the open files that are on a disk.
-var openFiles struct {
-	sync.RWMutex
-	next uintptr
-	all  map[uintptr]*openFile
-}
+// openFiles are the open files that are on a disk, by their number.
+var (
+	openFiles  sync.Map
+	fileNumber atomic.Uintptr
+)
 
 type openFile struct {
 	*Disk
@@ -98,13 +98,9 @@ func beneath(p uintptr) (uintptr, *sqlite3.Tsqlite3_io_methods) {
 
 // on returns the open file, or nil if it is on no disk.
 func on(p uintptr) *openFile {
-	number := at[file](p).number
-	if number == 0 {
-		return nil
-	}
-	openFiles.RLock()
-	defer openFiles.RUnlock()
-	return openFiles.all[number]
+	f, _ := openFiles.Load(at[file](p).number)
+	found, _ := f.(*openFile)
+	return found
 }
 
 func open(tls *libc.TLS, _, name, p uintptr, flags int32, outFlags uintptr) int32 {
@@ -113,7 +109,7 @@ func open(tls *libc.TLS, _, name, p uintptr, flags int32, outFlags uintptr) int3
 	var path string
 	if name != 0 {
 		path = libc.GoString(name)
-		d = disks.of(path)
+		d = diskOf(path)
 	}
 	if d != nil {
 		if r := d.ask(Call{Open, filepath.Base(path), 0}); r.Code != 0 {
@@ -131,14 +127,9 @@ func open(tls *libc.TLS, _, name, p uintptr, flags int32, outFlags uintptr) int3
 		return rc
 	}
 	d.opened(path, func() []byte { return readAll(tls, below) })
-	openFiles.Lock()
-	defer openFiles.Unlock()
-	if openFiles.all == nil {
-		openFiles.all = map[uintptr]*openFile{}
-	}
-	openFiles.next++
-	openFiles.all[openFiles.next] = &openFile{d, path}
-	at[file](p).number = openFiles.next
+	number := fileNumber.Add(1)
+	openFiles.Store(number, &openFile{d, path})
+	at[file](p).number = number
 	return rc
 }
 
@@ -168,7 +159,7 @@ func remove(tls *libc.TLS, _, name uintptr, syncFolder int32) int32 {
 	v := at[sqlite3.Tsqlite3_vfs](usual)
 	rc := function[func(*libc.TLS, uintptr, uintptr, int32) int32](v.FxDelete)(tls, usual, name, syncFolder)
 	path := libc.GoString(name)
-	if d := disks.of(path); d != nil {
+	if d := diskOf(path); d != nil {
 		if _, err := os.Stat(path); os.IsNotExist(err) {
 			d.deleted(path)
 		}
@@ -179,9 +170,7 @@ func remove(tls *libc.TLS, _, name uintptr, syncFolder int32) int32 {
 func closeFile(tls *libc.TLS, p uintptr) int32 {
 	below, m := beneath(p)
 	rc := function[func(*libc.TLS, uintptr) int32](m.FxClose)(tls, below)
-	openFiles.Lock()
-	defer openFiles.Unlock()
-	delete(openFiles.all, at[file](p).number)
+	openFiles.Delete(at[file](p).number)
 	return rc
 }
 
