@@ -13,6 +13,7 @@ import (
 	"bankingapi/domain/day"
 	"bankingapi/domain/fund"
 	"bankingapi/domain/idempotency"
+	"bankingapi/domain/money"
 	"bankingapi/domain/operation"
 	"bankingapi/domain/trail"
 )
@@ -93,7 +94,6 @@ func importLines[T any](ctx context.Context, at office, imported *backoffice.Imp
 // Prices implements backoffice.Imports.
 func (i imports) Prices(ctx context.Context, lines backoffice.Lines[fund.Price], o backoffice.ImportOptions) (imported backoffice.Imported, err error) {
 	s := i.store
-	find := func(id int64) int { return slices.IndexFunc(s.prices, func(p fund.Price) bool { return p.ID == id }) }
 	err = importLines(ctx, i.office, &imported, lines, o,
 		func(all []numbered[fund.Price]) error {
 			s.mu.Lock()
@@ -104,7 +104,7 @@ func (i imports) Prices(ctx context.Context, lines backoffice.Lines[fund.Price],
 				known = append(known, l.value)
 			}
 			for _, l := range all {
-				if at := find(l.value.ID); at >= 0 {
+				if at := s.price(l.value.ID); at >= 0 {
 					changed.ComparePrice(l.line, s.prices[at], l.value)
 					continue
 				}
@@ -125,7 +125,7 @@ func (i imports) Prices(ctx context.Context, lines backoffice.Lines[fund.Price],
 			return nil
 		},
 		func(l *numbered[fund.Price]) {
-			if find(l.value.ID) >= 0 {
+			if s.price(l.value.ID) >= 0 {
 				imported.Unchanged++
 				return
 			}
@@ -140,7 +140,7 @@ func (i imports) WithdrawPrice(ctx context.Context, id int64, today day.Day) err
 	s := i.store
 	var at int
 	var withdrawn fund.Price
-	return s.transact(ctx, i.strike, func() { at = slices.IndexFunc(s.prices, func(p fund.Price) bool { return p.ID == id }) },
+	return s.transact(ctx, i.strike, func() { at = s.price(id) },
 		func() (err error) {
 			if at < 0 {
 				return backoffice.ErrNotFound
@@ -406,49 +406,44 @@ func (e evidence) Read(ctx context.Context, w backoffice.Witness) error {
 
 // copy returns a Store with a copy of what evidence needs.
 func (s *Store) copy() *Store {
-	c := NewStore()
-	c.prices, c.postings = slices.Clone(s.prices), slices.Clone(s.postings)
-	for key, units := range s.holdings {
-		c.holdings[key] = units
+	c := &Store{
+		prices: slices.Clone(s.prices), postings: slices.Clone(s.postings), holdings: maps.Clone(s.holdings), accounts: maps.Clone(s.accounts),
+		sales: maps.Clone(s.sales), operations: maps.Clone(s.operations), reversals: maps.Clone(s.reversals),
 	}
-	for key, balance := range s.accounts {
-		c.accounts[key] = balance
-	}
-	for id, sales := range s.sales {
+	for id, sales := range c.sales {
 		c.sales[id] = slices.Clone(sales)
-	}
-	for key, record := range s.operations {
-		c.operations[key] = record
-	}
-	for id, reversal := range s.reversals {
-		c.reversals[id] = reversal
 	}
 	return c
 }
 
-func post(sums *backoffice.PositionSums, quantity int64) {
-	sums.Postings++
-	sums.Posted.High += quantity / 1_000_000_000
-	sums.Posted.Low += quantity % 1_000_000_000
+// positions are the stored positions with the sums of their postings, by key. A
+// position that only postings name is one of them. of returns the key of a posting of
+// this kind of position.
+func positions[K comparable, V any](stored map[K]V, quantity func(V) int64, postings []fund.PostingEntry, of func(*fund.PostingEntry) (K, bool)) map[K]*backoffice.PositionSums {
+	all := make(map[K]*backoffice.PositionSums)
+	for key, value := range stored {
+		all[key] = &backoffice.PositionSums{Quantity: quantity(value), Exists: true}
+	}
+	for i := range postings {
+		key, ok := of(&postings[i])
+		if !ok {
+			continue
+		}
+		if all[key] == nil {
+			all[key] = new(backoffice.PositionSums)
+		}
+		all[key].Postings++
+		all[key].Posted.High += postings[i].Quantity / 1_000_000_000
+		all[key].Posted.Low += postings[i].Quantity % 1_000_000_000
+	}
+	return all
 }
 
 func (s *Store) tellHoldings(w *backoffice.Witness) error {
-	rows := make(map[fund.HoldingKey]*backoffice.HoldingRow)
-	for key, units := range s.holdings {
-		rows[key] = &backoffice.HoldingRow{Key: key, PositionSums: backoffice.PositionSums{Quantity: int64(units), Exists: true}}
-	}
-	for i := range s.postings {
-		p := &s.postings[i]
-		if p.IsMoney() {
-			continue
-		}
-		if rows[p.Holding] == nil {
-			rows[p.Holding] = &backoffice.HoldingRow{Key: p.Holding}
-		}
-		post(&rows[p.Holding].PositionSums, p.Quantity)
-	}
-	for _, key := range sortedKeys(rows, fund.HoldingKey.Compare) {
-		if err := w.Holding(rows[key]); err != nil {
+	all := positions(s.holdings, func(u fund.Units) int64 { return int64(u) }, s.postings,
+		func(p *fund.PostingEntry) (fund.HoldingKey, bool) { return p.Holding, !p.IsMoney() })
+	for _, key := range slices.SortedFunc(maps.Keys(all), fund.HoldingKey.Compare) {
+		if err := w.Holding(&backoffice.HoldingRow{Key: key, PositionSums: *all[key]}); err != nil {
 			return err
 		}
 	}
@@ -456,22 +451,10 @@ func (s *Store) tellHoldings(w *backoffice.Witness) error {
 }
 
 func (s *Store) tellAccounts(w *backoffice.Witness) error {
-	rows := make(map[fund.AccountKey]*backoffice.AccountRow)
-	for key, balance := range s.accounts {
-		rows[key] = &backoffice.AccountRow{Key: nameOf(key), PositionSums: backoffice.PositionSums{Quantity: balance.Minor(), Exists: true}}
-	}
-	for i := range s.postings {
-		p := &s.postings[i]
-		if !p.IsMoney() {
-			continue
-		}
-		if rows[p.Account] == nil {
-			rows[p.Account] = &backoffice.AccountRow{Key: nameOf(p.Account)}
-		}
-		post(&rows[p.Account].PositionSums, p.Quantity)
-	}
-	for _, key := range sortedKeys(rows, fund.AccountKey.Compare) {
-		if err := w.Account(rows[key]); err != nil {
+	all := positions(s.accounts, money.Amount.Minor, s.postings,
+		func(p *fund.PostingEntry) (fund.AccountKey, bool) { return p.Account, p.IsMoney() })
+	for _, key := range slices.SortedFunc(maps.Keys(all), fund.AccountKey.Compare) {
+		if err := w.Account(&backoffice.AccountRow{Key: nameOf(key), PositionSums: *all[key]}); err != nil {
 			return err
 		}
 	}
@@ -500,20 +483,11 @@ func (s *Store) tellOperations(w *backoffice.Witness) error {
 			ids[record.ID] = true
 		}
 	}
-	for _, id := range sortedKeys(ids, compareIDs) {
+	for _, id := range slices.SortedFunc(maps.Keys(ids), compareIDs) {
 		o, _ := s.operation(id)
 		if err := w.Operation(&o); err != nil {
 			return err
 		}
 	}
 	return nil
-}
-
-func sortedKeys[K comparable, V any](of map[K]V, compare func(a, b K) int) []K {
-	keys := make([]K, 0, len(of))
-	for key := range of {
-		keys = append(keys, key)
-	}
-	slices.SortFunc(keys, compare)
-	return keys
 }

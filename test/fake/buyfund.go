@@ -147,7 +147,7 @@ func (s *Store) book(touched fund.LockSet) *fund.Book {
 		}
 	}
 	for _, id := range touched.PriceIDs {
-		if i := slices.IndexFunc(s.prices, func(p fund.Price) bool { return p.ID == id }); i >= 0 {
+		if i := s.price(id); i >= 0 {
 			book.LoadPrice(s.prices[i])
 		}
 	}
@@ -163,6 +163,11 @@ func (s *Store) book(touched fund.LockSet) *fund.Book {
 		}
 	}
 	return book
+}
+
+// price is the place of a price, or -1.
+func (s *Store) price(id int64) int {
+	return slices.IndexFunc(s.prices, func(p fund.Price) bool { return p.ID == id })
 }
 
 func (s *Store) currentPrice(of fund.PriceDay) (current fund.Price, found bool) {

@@ -6,18 +6,17 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
-	"strings"
 	"time"
 
 	"github.com/google/uuid"
 	"go.uber.org/fx"
 	"go.uber.org/zap"
 
+	"bankingapi/adapters/httpapi/client"
 	"bankingapi/adapters/storage/sqlite"
 	"bankingapi/application/buyfund"
 	"bankingapi/application/commit"
@@ -25,6 +24,7 @@ import (
 	"bankingapi/domain/decimal"
 	"bankingapi/domain/fund"
 	"bankingapi/domain/operation"
+	"bankingapi/domain/push"
 	"bankingapi/domain/subscription"
 	"bankingapi/test/fake"
 )
@@ -71,26 +71,17 @@ func useCase() error {
 	return nil
 }
 
-const notification = `{"Header":{},"Parameters":[{"ExternalApplicationCode":"HOST","UserId":"u","PushId":"p","Platform":65,"SendStatus":1}]}`
-
 // post sends a notification to a handler that is mounted under a prefix.
-func post(h http.Handler, key string) error {
+func post(ctx context.Context, h http.Handler, key string) error {
 	server := httptest.NewServer(http.StripPrefix("/bank", h))
 	defer server.Close()
-	request, err := http.NewRequest(http.MethodPost, server.URL+"/bank/BankingApiV01/AddPushNotificationResponse", strings.NewReader(notification))
+	bank, err := client.New(server.URL+"/bank", key, client.Options{})
 	if err != nil {
 		return err
 	}
-	request.Header.Set("Ocp-Apim-Subscription-Key", key)
-	answer, err := http.DefaultClient.Do(request)
-	if err != nil {
-		return err
-	}
-	defer answer.Body.Close()
-	body, err := io.ReadAll(answer.Body)
-	if string(body) != `{"Data":{"State":2}}` {
-		return errors.Join(err, fmt.Errorf("answered %s: %s", answer.Status, body))
-	}
+	_, err = bank.AddPush(ctx, client.NewAddPush(push.Restore(push.Record{
+		ExternalApplicationCode: "HOST", UserID: "u", PushID: "p", Platform: push.Android,
+	})))
 	return err
 }
 
@@ -103,7 +94,7 @@ func service(folder string) error {
 	}
 	key, err := subscribe(ctx, app)
 	if err == nil {
-		err = post(app.Handler(), key)
+		err = post(ctx, app.Handler(), key)
 	}
 	return errors.Join(err, app.Close(ctx))
 }
@@ -128,7 +119,7 @@ func module(folder string) error {
 	}
 	key, err := subscribe(ctx, app)
 	if err == nil {
-		err = post(app.Handler(), key)
+		err = post(ctx, app.Handler(), key)
 	}
 	return errors.Join(err, host.Stop(ctx))
 }

@@ -16,9 +16,11 @@ import (
 
 	"go.uber.org/zap"
 
+	"bankingapi/adapters/httpapi/client"
 	"bankingapi/application/backoffice"
 	"bankingapi/application/bookfile"
 	"bankingapi/bootstrap"
+	"bankingapi/domain/push"
 	"bankingapi/domain/subscription"
 	"bankingapi/test/fake"
 )
@@ -72,12 +74,6 @@ func importBook(ctx context.Context, app *bootstrap.App) error {
 	return nil
 }
 
-const sale = `{"Header":{"CallerId":"1"},"Parameters":[{"CustomerNo":1001,"TransactionType":2,"FundAmount":10,` +
-	`"DestinationAccount":{"BranchCode":1,"CustomerNo":1001,"AccountSuffix":1,"CurrencyCode":"TRY"},` +
-	`"FundToProcess":{"IMKBCode":"AFA","HolderCorporationName":"H","PriceID":1}}]}`
-
-const notification = `{"Header":{},"Parameters":[{"ExternalApplicationCode":"HOST","UserId":"u","PushId":"p","Platform":65,"SendStatus":1}]}`
-
 func sell(ctx context.Context, app *bootstrap.App) error {
 	manager, err := app.Manager(ctx)
 	if err != nil {
@@ -87,17 +83,21 @@ func sell(ctx context.Context, app *bootstrap.App) error {
 	if err != nil {
 		return err
 	}
-	for operation, body := range map[string]string{"BuyFundFromCustomer": sale, "AddPushNotificationResponse": notification} {
-		request, err := http.NewRequestWithContext(ctx, http.MethodPost, app.URL()+"/BankingApiV01/"+operation, strings.NewReader(body))
-		if err != nil {
-			return err
-		}
-		request.Header.Set("Ocp-Apim-Subscription-Key", key.Reveal())
-		if got, err := answer(request); err != nil || got != `{"Data":{"State":2}}` {
-			return errors.Join(err, fmt.Errorf("%s answered %s", operation, got))
-		}
+	bank, err := client.New(app.URL(), key.Reveal(), client.Options{})
+	if err != nil {
+		return err
 	}
-	return nil
+	sales, err := client.NewSales(client.Sale{
+		CustomerNo: 1001, Units: "10", IMKBCode: "AFA", HolderCorporationName: "H", PriceID: 1, BranchCode: 1, AccountSuffix: 1, CurrencyCode: "TRY",
+	})
+	if err != nil {
+		return err
+	}
+	_, sold := bank.BuyFund(ctx, client.NewBuyFund(sales...))
+	_, stored := bank.AddPush(ctx, client.NewAddPush(push.Restore(push.Record{
+		ExternalApplicationCode: "HOST", UserID: "u", PushID: "p", Platform: push.Android,
+	})))
+	return errors.Join(sold, stored)
 }
 
 // look verifies the book, exports it and reads the metrics.
@@ -118,23 +118,14 @@ func look(ctx context.Context, app *bootstrap.App) error {
 	if err != nil || !strings.Contains(accounts.String(), "1,1001,1,TRY,12.50") {
 		return errors.Join(err, fmt.Errorf("export: %s", accounts.String()))
 	}
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+app.OpsAddress()+"/metrics", http.NoBody)
+	response, err := http.Get("http://" + app.OpsAddress() + "/metrics")
 	if err != nil {
 		return err
 	}
-	metrics, err := answer(request)
-	if want := `storage="memory"`; !strings.Contains(metrics, want) {
+	defer response.Body.Close()
+	metrics, err := io.ReadAll(response.Body)
+	if want := `storage="memory"`; !strings.Contains(string(metrics), want) {
 		return errors.Join(err, fmt.Errorf("the metrics have no %s", want))
 	}
 	return err
-}
-
-func answer(request *http.Request) (string, error) {
-	response, err := http.DefaultClient.Do(request)
-	if err != nil {
-		return "", err
-	}
-	defer response.Body.Close()
-	body, err := io.ReadAll(response.Body)
-	return string(body), err
 }
