@@ -22,6 +22,7 @@ import (
 	"bankingapi/domain/operation"
 	"bankingapi/domain/push"
 	"bankingapi/test/kit/demo"
+	"bankingapi/test/kit/value"
 )
 
 const (
@@ -78,7 +79,7 @@ func sale(t testing.TB, units string) fund.Sale {
 	s, faults := fund.NewSale(fund.SaleFields{
 		CustomerNo:         decimal.Int(1001),
 		TransactionType:    decimal.Int(fund.SaleTransaction),
-		FundAmount:         demo.Number(t, units),
+		FundAmount:         value.Number(units),
 		DestinationAccount: &fund.AccountFields{BranchCode: decimal.Int(1), CustomerNo: decimal.Int(1001), AccountSuffix: decimal.Int(1), CurrencyCode: "TRY"},
 		FundToProcess:      &fund.FundFields{IMKBCode: "AFA", HolderCorporationName: "Demo Portfoy", PriceID: decimal.Int(1)},
 	})
@@ -379,7 +380,7 @@ func TestTheServiceUnderstandsEveryField(t *testing.T) {
 
 	notification, faults := push.New(push.Fields{
 		ExternalApplicationCode: "MOBILE", ExternalTranCode: "SOLD", UserID: "user-1", PushID: "push-1",
-		PushInteractionID: demo.Number(t, "9223372036854775807"), Platform: decimal.Int(65), Subject: "<Sold> & paid", Content: "Günaydın",
+		PushInteractionID: value.Number("9223372036854775807"), Platform: decimal.Int(65), Subject: "<Sold> & paid", Content: "Günaydın",
 		DeepLinkURL: "bank://sales", SendStatus: decimal.Int(0), SendDate: "2026-11-20", TranData: []push.TranDataItem{{Code: "A", Name: "b"}, {Code: "C"}},
 	})
 	require.Empty(t, faults)
@@ -390,10 +391,10 @@ func TestTheServiceUnderstandsEveryField(t *testing.T) {
 	require.Equal(t, *notification.Record(), store.Notifications()[0].Record)
 
 	s, faults := fund.NewSale(fund.SaleFields{
-		CustomerNo: decimal.Int(1001), TransactionType: decimal.Int(2), FundAmount: demo.Number(t, "10.000004"),
+		CustomerNo: decimal.Int(1001), TransactionType: decimal.Int(2), FundAmount: value.Number("10.000004"),
 		DestinationAccount: &fund.AccountFields{BranchCode: decimal.Int(1), CustomerNo: decimal.Int(1001), AccountSuffix: decimal.Int(2), CurrencyCode: "USD"},
 		FundToProcess:      &fund.FundFields{IMKBCode: "GAF.F1", HolderCorporationName: "Demo Portfoy", PriceID: decimal.Int(2)},
-		Amount:             demo.Number(t, "25"), SelectedTransactionDate: "2026-11-20",
+		Amount:             value.Number("25"), SelectedTransactionDate: "2026-11-20",
 	})
 	require.Empty(t, faults)
 	order := client.NewBuyFund(s)

@@ -19,6 +19,7 @@ import (
 	"bankingapi/domain/fund"
 	"bankingapi/domain/operation"
 	"bankingapi/test/kit/demo"
+	"bankingapi/test/kit/value"
 )
 
 // unreliable passes requests on to a service and loses many answers, in the
@@ -132,7 +133,7 @@ func bulkSale(t testing.TB, units fund.Units) fund.Sale {
 	s, faults := fund.NewSale(fund.SaleFields{
 		CustomerNo:         decimal.Int(1002),
 		TransactionType:    decimal.Int(fund.SaleTransaction),
-		FundAmount:         demo.Number(t, units.String()),
+		FundAmount:         value.Number(units.String()),
 		DestinationAccount: &fund.AccountFields{BranchCode: decimal.Int(1), CustomerNo: decimal.Int(1001), AccountSuffix: decimal.Int(1), CurrencyCode: "TRY"},
 		FundToProcess:      &fund.FundFields{IMKBCode: "AFA", HolderCorporationName: "Demo Portfoy", PriceID: decimal.Int(1)},
 	})

@@ -17,7 +17,7 @@ import (
 	"bankingapi/domain/decimal"
 	"bankingapi/domain/fund"
 	"bankingapi/domain/operation"
-	"bankingapi/test/kit/demo"
+	"bankingapi/test/kit/value"
 )
 
 // ordering adds Sandbox-Fault to the first attempts.
@@ -53,7 +53,7 @@ func TestTheSandboxLosesAnswers(t *testing.T) {
 	})
 	require.NoError(t, err)
 	sale, faults := fund.NewSale(fund.SaleFields{
-		CustomerNo: decimal.Int(1001), TransactionType: decimal.Int(fund.SaleTransaction), FundAmount: demo.Number(t, "12.5"),
+		CustomerNo: decimal.Int(1001), TransactionType: decimal.Int(fund.SaleTransaction), FundAmount: value.Number("12.5"),
 		DestinationAccount: &fund.AccountFields{BranchCode: decimal.Int(1), CustomerNo: decimal.Int(1001), AccountSuffix: decimal.Int(1), CurrencyCode: "TRY"},
 		FundToProcess:      &fund.FundFields{IMKBCode: "AFA", HolderCorporationName: "Demo Portfoy", PriceID: decimal.Int(1)},
 	})

@@ -26,6 +26,7 @@ import (
 	"bankingapi/test/fake"
 	"bankingapi/test/kit/demo"
 	"bankingapi/test/kit/golden"
+	"bankingapi/test/kit/value"
 )
 
 const (
@@ -169,7 +170,7 @@ func examples() map[string]example {
 			e.book = func(t *testing.T, store *fake.Store) {
 				account, faults := fund.NewAccount(fund.AccountFields{
 					BranchCode: decimal.Int(1), CustomerNo: decimal.Int(1001), AccountSuffix: decimal.Int(1), CurrencyCode: "TRY",
-				}, demo.Number(t, "92233720368547758.07"))
+				}, value.Number("92233720368547758.07"))
 				require.Empty(t, faults)
 				store.PutAccounts(account)
 			}
@@ -224,7 +225,7 @@ func cancelSale(t *testing.T, store *fake.Store) {
 func price(t *testing.T, id int64, amount string) fund.Price {
 	p, faults := fund.NewPrice(fund.PriceFields{
 		PriceID: decimal.Int(id), IMKBCode: "AFA", HolderCorporationName: "Demo Portfoy",
-		Price: demo.Number(t, amount), CurrencyCode: "TRY", ValidFrom: "2026-01-01",
+		Price: value.Number(amount), CurrencyCode: "TRY", ValidFrom: "2026-01-01",
 	})
 	require.Empty(t, faults)
 	return p

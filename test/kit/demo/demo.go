@@ -19,6 +19,7 @@ import (
 	"bankingapi/domain/operation"
 	"bankingapi/domain/subscription"
 	"bankingapi/test/fake"
+	"bankingapi/test/kit/value"
 )
 
 // Key is the only subscription key of the service.
@@ -73,8 +74,8 @@ func Start(t testing.TB, setup Setup) (http.Handler, *fake.Store) {
 	t.Helper()
 	store := fake.NewStore()
 	for _, fields := range []fund.PriceFields{
-		{PriceID: decimal.Int(1), IMKBCode: "AFA", HolderCorporationName: "Demo Portfoy", Price: Number(t, "1.25"), CurrencyCode: "TRY", ValidFrom: "2024-01-01"},
-		{PriceID: decimal.Int(2), IMKBCode: "GAF.F1", HolderCorporationName: "Demo Portfoy", Price: Number(t, "2.5"), CurrencyCode: "USD", ValidFrom: "2024-01-01"},
+		{PriceID: decimal.Int(1), IMKBCode: "AFA", HolderCorporationName: "Demo Portfoy", Price: value.Number("1.25"), CurrencyCode: "TRY", ValidFrom: "2024-01-01"},
+		{PriceID: decimal.Int(2), IMKBCode: "GAF.F1", HolderCorporationName: "Demo Portfoy", Price: value.Number("2.5"), CurrencyCode: "USD", ValidFrom: "2024-01-01"},
 	} {
 		price, faults := fund.NewPrice(fields)
 		require.Empty(t, faults)
@@ -122,12 +123,4 @@ func Start(t testing.TB, setup Setup) (http.Handler, *fake.Store) {
 	handler, err := httpapi.New([]httpapi.Descriptor{httpapi.AddPush(adder), httpapi.BuyFund(buyer)}, caller{setup.Subscription}, o)
 	require.NoError(t, err)
 	return handler, store
-}
-
-// Number returns the decimal of a text.
-func Number(t testing.TB, text string) decimal.Decimal {
-	t.Helper()
-	d, err := decimal.Parse(text)
-	require.NoError(t, err)
-	return d
 }

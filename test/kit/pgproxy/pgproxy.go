@@ -4,6 +4,7 @@ package pgproxy
 
 import (
 	"bufio"
+	"bytes"
 	"encoding/binary"
 	"io"
 	"net"
@@ -38,9 +39,10 @@ type Proxy struct {
 	// do. Commands outside a transaction are then committed one by one.
 	Split atomic.Bool
 
+	links  sync.Map    // the open *links
+	closed atomic.Bool // new connections are closed at once
+
 	mu      sync.Mutex
-	links   map[*link]struct{}
-	closed  bool          // new connections are closed at once
 	stalled chan struct{} // closed when the stall ends; nil if there is none
 }
 
@@ -61,7 +63,7 @@ func New(t testing.TB, dsn string) *Proxy {
 	t.Helper()
 	config, err := pgx.ParseConfig(dsn)
 	require.NoError(t, err)
-	p := &Proxy{links: map[*link]struct{}{}}
+	p := new(Proxy)
 	p.network, p.address = pgconn.NetworkAddress(config.Host, config.Port)
 	p.listener, err = net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
@@ -95,13 +97,8 @@ func (p *Proxy) serve() {
 			continue
 		}
 		l := &link{service, server, make(chan bool, maxEnds)}
-		p.mu.Lock()
-		closed := p.closed
-		if !closed {
-			p.links[l] = struct{}{}
-		}
-		p.mu.Unlock()
-		if closed {
+		p.links.Store(l, true)
+		if p.closed.Load() {
 			p.cut(l)
 			continue
 		}
@@ -119,40 +116,27 @@ func reset(c net.Conn) {
 }
 
 func (p *Proxy) cut(l *link) {
-	p.mu.Lock()
-	delete(p.links, l)
-	p.mu.Unlock()
+	p.links.Delete(l)
 	reset(l.service)
 	reset(l.server)
 }
 
 // CutAll closes all open connections.
 func (p *Proxy) CutAll() {
-	p.mu.Lock()
-	var all []*link
-	for l := range p.links {
-		all = append(all, l)
-	}
-	p.mu.Unlock()
-	for _, l := range all {
-		p.cut(l)
-	}
+	p.links.Range(func(l, _ any) bool {
+		p.cut(l.(*link))
+		return true
+	})
 }
 
 // Refuse closes all connections and every new one until Accept.
 func (p *Proxy) Refuse() {
-	p.setClosed(true)
+	p.closed.Store(true)
 	p.CutAll()
 }
 
 // Accept lets connections through again.
-func (p *Proxy) Accept() { p.setClosed(false) }
-
-func (p *Proxy) setClosed(closed bool) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.closed = closed
-}
+func (p *Proxy) Accept() { p.closed.Store(false) }
 
 // Stall holds all bytes in both directions until Flow, like a network that
 // drops packets.
@@ -287,12 +271,8 @@ func (p *Proxy) toService(l *link) {
 
 // text returns a null-terminated string of the protocol.
 func text(b []byte) string {
-	for i := range b {
-		if b[i] == 0 {
-			return string(b[:i])
-		}
-	}
-	return string(b)
+	before, _, _ := bytes.Cut(b, []byte{0})
+	return string(before)
 }
 
 // verb says what to do with a message.
