@@ -15,7 +15,7 @@ import (
 
 // Books is buyfund.Books.
 type Books struct {
-	db   *database
+	db   leafMaker
 	ways func(*fund.LockSet, Way[*fund.Book]) []Way[*fund.Book]
 	// Learn receives each current price that is read. It may be nil.
 	Learn func(fund.PriceDay, fund.Price)
@@ -24,7 +24,7 @@ type Books struct {
 var _ buyfund.Books = (*Books)(nil)
 
 // newBooks returns a Books that only knows the normal way.
-func newBooks(d *database) *Books { return &Books{db: d, ways: only[*fund.LockSet, *fund.Book]} }
+func newBooks(d leafMaker) *Books { return &Books{db: d, ways: only[*fund.LockSet, *fund.Book]} }
 
 // Update is buyfund.Books.
 func (b *Books) Update(ctx context.Context, locks fund.LockSet, settle func(*fund.Book)) error {
@@ -57,7 +57,7 @@ func (w lookAtBook) Store(ctx context.Context, s batch.Session, book *fund.Book)
 	}
 	writes = append(writes, outcomes...)
 	if len(writes) > 0 { // an act that changed nothing is no act
-		writes = append(writes, leafMaker{w.db}.actWrites(ctx, nil)...)
+		writes = append(writes, w.db.actWrites(ctx, nil)...)
 	}
 	return s.Commit(ctx, writes...)
 }
@@ -149,7 +149,7 @@ func (b *Books) Records(book *fund.Book, c *fund.Changes) []batch.Request {
 		b.db.sales.add.Request(rows.sold), b.db.sales.put.Request(rows.settled),
 		b.db.transfers.add.Request(joined), b.db.postings.add.Request(units), b.db.postings.add.Request(money),
 		b.db.refusals.add.Request(rows.refused), b.db.refusals.sales.add.Request(rows.refusedSales), b.db.reversals.add.Request(rows.reversed),
-		leafMaker{b.db}.bookEntryWrite(&rows),
+		b.db.bookEntryWrite(&rows),
 	}
 }
 

@@ -36,15 +36,15 @@ const (
 )
 
 // copyTo is store.Store.Copy.
-func (d *database) copyTo(ctx context.Context, other *store.Store, w store.CopyWatch) (rows int64, err error) {
+func (d service) copyTo(ctx context.Context, other *store.Store, w store.CopyWatch) (rows int64, err error) {
 	target, ok := other.Marker.(marks)
 	if !ok || target.mark != store.CopyMark || target.prefix != d.prefix {
 		return 0, errors.New("a book can only be copied to a relational database, with the same prefix of its tables")
 	}
 	to := target.database
 	with := func(step func(context.Context) error) func() error { return func() error { return step(ctx) } }
-	unused := func() error { return inTurn(with(d.engine.Alone), with(to.engine.Alone)) }
-	if err := inTurn(with(d.Ready), with(to.Ready), unused, func() error { return target.claimCopy(ctx, d) }); err != nil {
+	unused := func() error { return inTurn(with(d.engine.Alone), with(target.engine.Alone)) }
+	if err := inTurn(with(d.Ready), with(to.Ready), unused, func() error { return target.claimCopy(ctx, d.database) }); err != nil {
 		return 0, err
 	}
 	tables := slices.DeleteFunc(slices.Clone(to.relied), func(r Relied) bool { return r.Table == to.marked.Name })
@@ -61,7 +61,7 @@ func (d *database) copyTo(ctx context.Context, other *store.Store, w store.CopyW
 			}
 			// Migrations make rows in these.
 			all := slices.Contains([]string{to.properties.Name, to.outcomes.counters.Name, to.trailLogs.Name}, t.Table)
-			if err := t.copies.copy(ctx, d, to, source, all, w.Row); err != nil {
+			if err := t.copies.copy(ctx, d.database, to, source, all, w.Row); err != nil {
 				return fmt.Errorf("copy the table %s: %w", t.Table, err)
 			}
 		}

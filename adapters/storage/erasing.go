@@ -77,7 +77,7 @@ func (e erasing) write(ctx context.Context, tx *gorm.DB, rows []NotificationRow)
 	}
 	recording := e.trail.on.Load()
 	if recording == nil {
-		log, err := rowReader(e).state(tx)
+		log, err := e.state(tx)
 		if err == nil && log.Begun != 0 {
 			err = fault.New(fault.Unavailable, "This book has a trail. To erase messages, set trail.key_file to its key, or begin another log with 'bankingapi trail rekey'.")
 		}

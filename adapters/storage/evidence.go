@@ -18,7 +18,7 @@ import (
 
 // evidence is backoffice.Evidence. The database joins and sums; what the rows
 // mean is for the rules of package backoffice to say.
-type evidence struct{ db *database }
+type evidence struct{ db leafMaker }
 
 // Read is as backoffice.Evidence promises.
 func (e evidence) Read(ctx context.Context, w backoffice.Witness) error {
@@ -30,12 +30,11 @@ func (e evidence) Read(ctx context.Context, w backoffice.Witness) error {
 	var one serial
 	w.Holding, w.Account, w.Operation = oneByOne(&one, w.Holding), oneByOne(&one, w.Account), oneByOne(&one, w.Operation)
 	w.Found, w.Batch, w.Head = oneByOne(&one, w.Found), oneByOne(&one, w.Batch), oneByOne(&one, w.Head)
-	r := newRowReader(e.db)
 	err := e.db.snapshots(ctx, func(all []*gorm.DB) error {
 		seen := operationSeen(&w)
 		parts := []func(*gorm.DB) error{
 			func(tx *gorm.DB) error {
-				return r.eachRange(tx, func(of idRange) error { return r.readOperations(tx, of, seen) })
+				return eachRange(e.db.database, tx, func(of idRange) error { return readOperations(e.db.database, tx, of, seen) })
 			},
 			func(tx *gorm.DB) error { return e.alone(tx, &w) },
 			func(tx *gorm.DB) error { return e.holdings(tx, &w) },
@@ -49,9 +48,9 @@ func (e evidence) Read(ctx context.Context, w backoffice.Witness) error {
 			return err
 		}
 		if hasBegun { // the longest first
-			parts[0] = func(tx *gorm.DB) error { return newComparison(r, tx, &w).compareLog(&head, seen) }
+			parts[0] = func(tx *gorm.DB) error { return newComparison(e.db, tx, &w).compareLog(&head, seen) }
 			parts = slices.Insert(parts, 1, func(tx *gorm.DB) error {
-				return newComparison(r, tx, &w).compareOthers(&head.Compared.Messages)
+				return newComparison(e.db, tx, &w).compareOthers(&head.Compared.Messages)
 			})
 		}
 		if err := inParallel(cancel, all, parts); err != nil {

@@ -40,8 +40,9 @@ func DropData(s *store.Store, drop bool) { s.Schema.(*Schema).dropData = drop }
 // HotPath are the functions that build what one batch sends to a database that
 // takes arrays.
 func HotPath(d batch.Dialect) (sales func(*fund.Book), notifications func(*push.Inbox) error) {
-	db := newDatabase(&Engine{Dialect: d}, nil, "")
-	books, inboxes := newBooks(db), newInboxes(db)
+	db := newDatabase(batch.NewDB(d, nil), "")
+	maker := leafMaker{db, newTrailWriter(db)}
+	books, inboxes := newBooks(maker), newInboxes(maker)
 	arrays := func(requests []batch.Request) {
 		for i := range requests {
 			requests[i].Rows.Arrays()
@@ -62,12 +63,12 @@ func HotPath(d batch.Dialect) (sales func(*fund.Book), notifications func(*push.
 // MisplacePostings makes the open batches what versions with a schema up to 9 wrote: the
 // leaves of these operations have no postings, and leaves of their own have them.
 func MisplacePostings(ctx context.Context, s *store.Store, keys *trail.Keys, ids ...operation.ID) error {
-	d := s.Trail.Log.(trailLog).rowReader
+	d := s.Trail.Log.(trailLog).leafMaker
 	whole, without, apart := make(map[trail.Hash]operation.ID), make(map[operation.ID]func(trail.Kind) trail.Hash), make(map[operation.ID]trail.Entry)
 	return d.change(ctx, func(tx *gorm.DB) error {
 		for _, id := range ids {
 			only := batch.UUID(id)
-			err := d.readOperations(tx, idRange{only: &only}, func(of *storedOperation) error {
+			err := readOperations(d.database, tx, idRange{only: &only}, func(of *storedOperation) error {
 				for _, kind := range []trail.Kind{trail.Decided, trail.Settled} {
 					l := d.decisionLeaf(nil, kind, of)
 					whole[l.Hash()] = id
@@ -176,7 +177,7 @@ func Doubt(s *store.Store) { s.Schema.(*Schema).doubt() }
 // ForgetKeys makes the batches of notifications what version 11 wrote: their digests have
 // no key.
 func ForgetKeys(ctx context.Context, s *store.Store, keys *trail.Keys) error {
-	d := s.Trail.Log.(trailLog).rowReader
+	d := s.Trail.Log.(trailLog).leafMaker
 	return d.change(ctx, func(tx *gorm.DB) error {
 		plain := make(map[trail.Hash][]byte)
 		err := each(tx, d.notifications.Table, nil, func(row *NotificationRow) error {

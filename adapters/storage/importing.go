@@ -116,13 +116,13 @@ type positions[T, R any] struct {
 
 func importPositions[T, R any](ctx context.Context, i imports, lines backoffice.Lines[T], o backoffice.ImportOptions, p positions[T, R]) (imported backoffice.Imported, err error) {
 	now := i.now()
-	hasRoom := i.engine.LeaveRoom != nil && !o.DryRun
+	hasRoom := i.leaveRoom != nil && !o.DryRun
 	transaction := func(session batch.Session) error {
 		imported = backoffice.Imported{}
 		var last []batch.Request
 		if hasRoom {
 			var err error
-			if last, err = i.engine.LeaveRoom(ctx, session, p.Name); err != nil {
+			if last, err = i.leaveRoom(ctx, session, p.Name); err != nil {
 				return errors.Join(errNoRoom, err)
 			}
 		}

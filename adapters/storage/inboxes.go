@@ -11,14 +11,14 @@ import (
 
 // Inboxes is addpush.Inboxes.
 type Inboxes struct {
-	db   *database
+	db   leafMaker
 	ways func([]idempotency.Key, Way[*push.Inbox]) []Way[*push.Inbox]
 }
 
 var _ addpush.Inboxes = (*Inboxes)(nil)
 
 // newInboxes returns an Inboxes that only knows the normal way.
-func newInboxes(d *database) *Inboxes { return &Inboxes{d, only[[]idempotency.Key, *push.Inbox]} }
+func newInboxes(d leafMaker) *Inboxes { return &Inboxes{d, only[[]idempotency.Key, *push.Inbox]} }
 
 // New returns an empty inbox.
 func (b *Inboxes) New() *push.Inbox { return &push.Inbox{Key: b.db.messagesKey()} }
@@ -40,7 +40,7 @@ type lookIntoInbox struct {
 func (w *lookIntoInbox) Load(ctx context.Context, s batch.Session) (*push.Inbox, error) {
 	inbox := w.New()
 	reads := batch.NonEmpty(w.db.operations.load(w.callers, &inbox.Register))
-	if w.db.engine.OneWriter {
+	if w.db.oneWriter {
 		w.erased = false
 		reads = append(reads, w.db.notifications.findErased.Request([]NotificationRow{{}}, func(int, *NotificationRow) error {
 			w.erased = true
@@ -78,6 +78,6 @@ func (b *Inboxes) Writes(inbox *push.Inbox, erased bool) ([]batch.Request, error
 	}
 	return batch.NonEmpty(
 		b.db.operations.add.Request(added), b.db.operations.put.Request(answered),
-		add, remove, leafMaker{b.db}.inboxEntryWrite(added, stored),
+		add, remove, b.db.inboxEntryWrite(added, stored),
 	), err
 }

@@ -37,7 +37,7 @@ type storedKind struct {
 }
 
 // kinds are all kinds of leaves but those of decisions.
-func (d rowReader) kinds() []storedKind {
+func (d leafMaker) kinds() []storedKind {
 	posted, erased := d.postings.leaves, d.notifications.leaves
 	// The CallerIds whose operations have no sales: of notifications, and of refusals by
 	// versions that kept nothing else.
@@ -146,7 +146,7 @@ type storedLeaf struct {
 
 // storedDecisionLeaf is the leaf of a decision. A sale that has a day was recorded first,
 // or was carried out at once because it was its day.
-func (d rowReader) storedDecisionLeaf(buffer *[]byte, of *storedOperation) storedLeaf {
+func (d leafMaker) storedDecisionLeaf(buffer *[]byte, of *storedOperation) storedLeaf {
 	hash := func(kind trail.Kind, of *storedOperation) trail.Hash {
 		l := d.decisionLeaf(*buffer, kind, of)
 		*buffer = l.Memory()
@@ -161,7 +161,7 @@ func (d rowReader) storedDecisionLeaf(buffer *[]byte, of *storedOperation) store
 }
 
 // eachNotification reads the leaves of notifications.
-func (d rowReader) eachNotification(tx *gorm.DB, keys *trail.Keys, found func(storedLeaf) error) error {
+func (d leafMaker) eachNotification(tx *gorm.DB, keys *trail.Keys, found func(storedLeaf) error) error {
 	var buffer []byte
 	erased := d.erasedDigests()
 	return each(tx, d.notifications.Table, nil, func(row *NotificationRow) error {
@@ -180,7 +180,7 @@ func (d rowReader) eachNotification(tx *gorm.DB, keys *trail.Keys, found func(st
 }
 
 // batchPage reads the next batches in the order of their IDs.
-func (d rowReader) batchPage(tx *gorm.DB, after *batch.UUID, limit int) (page []TrailBatchRow, err error) {
+func (d leafMaker) batchPage(tx *gorm.DB, after *batch.UUID, limit int) (page []TrailBatchRow, err error) {
 	err = rowsOf(&page, tx, d.batches, func(tx *gorm.DB) *gorm.DB {
 		if after != nil {
 			tx = tx.Where("t.batch_id > ?", d.Dialect.Bind(*after))

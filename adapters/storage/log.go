@@ -19,7 +19,7 @@ import (
 
 // trailLog and trailOrigin are the ports of package application/trail.
 type (
-	trailLog    struct{ rowReader }
+	trailLog    struct{ leafMaker }
 	trailOrigin struct{ trailLog }
 )
 
@@ -59,7 +59,7 @@ func (t trailOrigin) Clear(ctx context.Context) error {
 }
 
 // clearLog removes all of the log.
-func (d *database) clearLog(tx *gorm.DB) error {
+func (d leafMaker) clearLog(tx *gorm.DB) error {
 	d.trail.base.Store(nil)
 	return inTurn(
 		func() error { return tx.Exec("DELETE FROM " + d.batches.Name).Error },
@@ -99,7 +99,7 @@ func (t trailLog) IsOf(ctx context.Context, keys *trail.Keys) (bool, error) {
 	return own || !found, err
 }
 
-func (d rowReader) state(tx *gorm.DB) (row TrailLogRow, err error) {
+func (d leafMaker) state(tx *gorm.DB) (row TrailLogRow, err error) {
 	var rows []TrailLogRow
 	if err := tx.Table(d.trailLogs.Name).Find(&rows).Error; err != nil {
 		return row, err
@@ -194,7 +194,7 @@ func (t trailLog) openBatches(tx *gorm.DB, limit int) (rows []TrailBatchRow, rec
 type roots map[int64]trail.Hash
 
 // knownRoots has the root of the newest state that this service follows.
-func (d rowReader) knownRoots() roots {
+func (d leafMaker) knownRoots() roots {
 	known := roots{0: new(trail.Tree).Root()}
 	if base := d.trail.base.Load(); base != nil {
 		known[base.Size] = base.Root
@@ -217,7 +217,7 @@ func (t trailLog) genuine(tx *gorm.DB, keys *trail.Keys, row *TrailBatchRow, kno
 }
 
 // has reports whether the log was in that state.
-func (d rowReader) has(tx *gorm.DB, base trail.Base, known roots) (bool, error) {
+func (d leafMaker) has(tx *gorm.DB, base trail.Base, known roots) (bool, error) {
 	root, ok := known[base.Size]
 	if !ok {
 		tree, err := trail.LoadTree(base.Size, d.hashesIn(tx))
@@ -272,7 +272,7 @@ func (t trailLog) Hashes(ctx context.Context, indexes []int64) ([]trail.Hash, er
 }
 
 // hashesIn reads stored hashes.
-func (d rowReader) hashesIn(tx *gorm.DB) trail.Hashes {
+func (d leafMaker) hashesIn(tx *gorm.DB) trail.Hashes {
 	return func(indexes []int64) ([]trail.Hash, error) {
 		var rows []TrailHashRow
 		if len(indexes) == 0 {
@@ -341,8 +341,8 @@ func (t trailOrigin) adopt(tx *gorm.DB, keys *trail.Keys) (entries []trail.Entry
 	}
 	var buffer []byte
 	if err == nil {
-		err = t.eachRange(tx, func(w idRange) error {
-			return t.readOperations(tx, w, func(of *storedOperation) error {
+		err = eachRange(t.database, tx, func(w idRange) error {
+			return readOperations(t.database, tx, w, func(of *storedOperation) error {
 				if !of.isDecided() {
 					return nil
 				}
@@ -375,7 +375,7 @@ func (t trailLog) Leaf(ctx context.Context, id operation.ID) (application.Leaf, 
 func (t trailLog) Reversal(ctx context.Context, id operation.ID) (application.Leaf, error) {
 	return t.find(ctx, id, func(tx *gorm.DB, _ *trail.Keys) (leaves []trail.Leaf, by batch.UUID, err error) {
 		only := batch.UUID(id)
-		err = t.readOperations(tx, idRange{only: &only}, func(o *storedOperation) error {
+		err = readOperations(t.database, tx, idRange{only: &only}, func(o *storedOperation) error {
 			if o.reversal != nil {
 				leaves, by = append(leaves, t.reversals.leaves.leaf(nil, o.reversal)), o.reversal.ReversalID
 			}
@@ -410,7 +410,7 @@ func (t trailLog) find(ctx context.Context, id operation.ID, read func(*gorm.DB,
 func (t trailLog) contents(tx *gorm.DB, id batch.UUID, keys *trail.Keys) (leaves []trail.Leaf, erased bool, err error) {
 	add := func(l trail.Leaf) { leaves = append(leaves, l) }
 	w := idRange{only: &id}
-	err = t.readOperations(tx, w, func(of *storedOperation) error {
+	err = readOperations(t.database, tx, w, func(of *storedOperation) error {
 		misplaced, _ := of.withoutPostings() // see comparison.isMisplaced
 		for _, of := range []*storedOperation{of, misplaced} {
 			add(t.decisionLeaf(nil, trail.Decided, of))
@@ -424,7 +424,7 @@ func (t trailLog) contents(tx *gorm.DB, id batch.UUID, keys *trail.Keys) (leaves
 		return nil
 	})
 	if err == nil {
-		err = each(tx, t.operations.Table, t.within(w), func(row *OperationRow) error {
+		err = each(tx, t.operations.Table, w.narrow(t.database), func(row *OperationRow) error {
 			add(t.decisionLeaf(nil, trail.Answered, &storedOperation{id: id, record: row}))
 			return nil
 		})

@@ -54,7 +54,7 @@ func (l lookups) OperationOf(ctx context.Context, key idempotency.Key) (found ba
 
 func (l lookups) load(tx *gorm.DB, id operation.ID, into *backoffice.Operation) (exists bool, err error) {
 	only := batch.UUID(id)
-	err = newRowReader(l.database).readOperations(tx, idRange{only: &only}, func(o *storedOperation) error {
+	err = readOperations(l.database, tx, idRange{only: &only}, func(o *storedOperation) error {
 		exists = true
 		return o.operation(into)
 	})

@@ -21,8 +21,9 @@ type MarkRow struct {
 
 // marks reads and writes the mark of a database.
 type marks struct {
-	*database
-	mark string
+	leafMaker
+	engine *Engine
+	mark   string
 }
 
 var _ store.Marker = marks{}
@@ -91,18 +92,18 @@ func (m marks) add(ctx context.Context) error {
 
 // tablesWithRows are those of the book, without prefix. An older schema does not have all
 // tables.
-func (d *database) tablesWithRows(tx *gorm.DB) (names []string, err error) {
-	for _, table := range d.tables {
+func (m marks) tablesWithRows(tx *gorm.DB) (names []string, err error) {
+	for _, table := range m.tables {
 		var tables int64
 		var rows []int
-		if err = tx.Raw(d.engine.Migrations.HasTable, table).Scan(&tables).Error; err == nil && tables > 0 {
+		if err = tx.Raw(m.engine.Migrations.HasTable, table).Scan(&tables).Error; err == nil && tables > 0 {
 			err = tx.Raw("SELECT 1 FROM " + table + " LIMIT 1").Scan(&rows).Error
 		}
 		if err != nil {
 			return nil, err
 		}
 		if len(rows) > 0 {
-			names = append(names, strings.TrimPrefix(table, d.prefix))
+			names = append(names, strings.TrimPrefix(table, m.prefix))
 		}
 	}
 	return names, nil

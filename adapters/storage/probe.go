@@ -9,9 +9,6 @@ import (
 	"bankingapi/application/store"
 )
 
-// service is what the service itself asks of the database.
-type service struct{ *database }
-
 // ping asks of the database what requests ask of it: without rows, so that
 // nothing changes and nothing is locked. A database that answers but cannot
 // store a sale is not ready: it is read-only, a right or a table is missing, or

@@ -361,7 +361,7 @@ func (r reader) Acts(ctx context.Context, q backoffice.Query) iter.Seq2[audit.Ac
 
 // matching is a condition that is true of the rows of the table with that value.
 func (r reader) matching(table, column string, value any) (condition string, arguments []any) {
-	by, more := r.engine.Find(r.prefix, strings.TrimPrefix(table, r.prefix), column, value)
+	by, more := r.find(r.prefix, strings.TrimPrefix(table, r.prefix), column, value)
 	return column + " = ? AND " + by, append([]any{value}, more...)
 }
 

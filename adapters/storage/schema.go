@@ -109,7 +109,7 @@ func (s *Schema) writeAct(ctx context.Context, results []*goose.MigrationResult)
 		names[i] = path.Base(r.Source.Path)
 	}
 	return s.Transact(ctx, func(session batch.Session) error {
-		return session.Commit(ctx, leafMaker{s.database}.actWrites(ctx, nil, strings.Join(names, ", "))...)
+		return session.Commit(ctx, s.actWrites(ctx, nil, strings.Join(names, ", "))...)
 	})
 }
 
@@ -160,7 +160,7 @@ func (o once) Insert(ctx context.Context, db versions.DBTxConn, r versions.Inser
 // transaction of the migration.
 type undoing struct {
 	versions.Store
-	book *database
+	book leafMaker
 }
 
 // The versions that bring the audits and the trail.
@@ -178,7 +178,7 @@ func (u undoing) Delete(ctx context.Context, db versions.DBTxConn, version int64
 	if !ok || version <= auditsVersion {
 		return nil // the audits are gone
 	}
-	requests := leafMaker{u.book}.actWrites(ctx, nil, "version "+strconv.FormatInt(version, 10))
+	requests := u.book.actWrites(ctx, nil, "version "+strconv.FormatInt(version, 10))
 	if version <= trailVersion && len(requests) > 1 {
 		requests = requests[:1] // the trail is gone
 	}
@@ -204,7 +204,7 @@ func (s *Schema) mayUndo(ctx context.Context) (hasData bool, err error) {
 // sync makes migrations durable on a server that does not wait for the disk: a
 // later commit that waits is on disk after all earlier ones.
 func (s *Schema) sync(ctx context.Context) error {
-	d := &database{DB: s.plain, engine: s.engine, writes: s.engine.DB}
+	d := &database{DB: s.plain, check: s.check, writes: s.engine.DB}
 	return d.change(ctx, func(tx *gorm.DB) error {
 		return tx.Exec("UPDATE " + s.table() + " SET is_applied = is_applied").Error
 	})
@@ -282,7 +282,7 @@ func (s *Schema) provider(writesAct bool) (*goose.Provider, error) {
 	}
 	all = once{all}
 	if writesAct {
-		all = undoing{all, s.database}
+		all = undoing{all, s.leafMaker}
 	}
 	options := []goose.ProviderOption{
 		goose.WithDisableGlobalRegistry(true),

@@ -19,8 +19,6 @@ import (
 	"context"
 	"database/sql"
 	"errors"
-	"fmt"
-	"strings"
 	"sync/atomic"
 	"time"
 
@@ -130,15 +128,17 @@ func (e *Engine) Bind(o Options) (*store.Store, error) {
 	schema := &Schema{state: new(atomic.Int32), plain: batch.NewDB(e.Dialect, nil), dropData: o.DropData}
 	db := batch.NewDB(e.Dialect, schema.Require)
 	db.Failed, db.Explain = schema.doubt, e.Explain
-	d := newDatabase(e, db, o.TablePrefix)
-	d.now = o.Now
-	schema.marks = marks{d, o.Mark}
+	d := newDatabase(db, o.TablePrefix)
+	d.writes, d.reads, d.now = e.DB, e.Reads, o.Now
+	d.check, d.align, d.find, d.leaveRoom, d.oneWriter = e.Check, e.Align, e.Find, e.LeaveRoom, e.OneWriter
+	s := service{leafMaker{d, newTrailWriter(d)}, e, new(Checks)}
+	schema.marks = marks{s.leafMaker, e, o.Mark}
 	tables, err := json.Marshal(d.relied)
 	if err != nil {
 		return nil, err
 	}
-	d.checks.check, d.checks.pool = e.Relying(schema.table(), string(tables))
-	db.Dialect = checked{e.Dialect, d.checks}
+	s.checks.check, s.checks.pool = e.Relying(schema.table(), string(tables))
+	db.Dialect = checked{e.Dialect, s.checks}
 	if o.Trace != nil || o.Slow != nil {
 		db.Dialect = tracing{db.Dialect, o.Trace, o.Slow}
 	}
@@ -146,12 +146,12 @@ func (e *Engine) Bind(o Options) (*store.Store, error) {
 		slow := &gorm.Session{Logger: slowStatements{logger.Discard, o.Slow}}
 		d.writes, d.reads = d.writes.Session(slow), d.reads.Session(slow)
 	}
-	books, inboxes := newBooks(d), newInboxes(d)
+	books, inboxes := newBooks(s.leafMaker), newInboxes(s.leafMaker)
 	if e.Ways != nil {
 		own := e.Ways(Parts{books, inboxes, d.holdings.Table, d.accounts.Table, d.prices.Table, d.notifications.Table})
 		books.ways, inboxes.ways = own.Sales, own.Notifications
 	}
-	ports := d.ports(books, inboxes, schema)
+	ports := s.ports(books, inboxes, schema)
 	ports.Pools, ports.DataFolder, ports.Close = pools, e.DataFolder, e.Close
 	ports.HasDataFile = e.DataFolder != ""
 	ports.Within = func(tx any) (*store.Store, error) {
@@ -159,7 +159,7 @@ func (e *Engine) Bind(o Options) (*store.Store, error) {
 		if err != nil {
 			return nil, err
 		}
-		return d.inside(native, schema), nil
+		return s.inside(native, schema), nil
 	}
 	return ports, nil
 }
@@ -177,65 +177,34 @@ func (e *Engine) pools() (map[string]*sql.DB, error) {
 	return map[string]*sql.DB{"writes": writes, "reads": reads}, nil
 }
 
-// database is shared by all repositories.
-type database struct {
-	*batch.DB
+// service is what the service itself asks of the database.
+type service struct {
+	leafMaker
 	engine *Engine
-	prefix string
-	// writes and reads are gorm's, without a model.
-	writes, reads *gorm.DB
-	now           func() time.Time
-	checks        *Checks
-	// secret is the key of what is kept of messages. It is empty until the schema was checked.
-	secret *atomic.Pointer[[]byte]
-
-	holdings      table[HoldingRow]
-	accounts      table[AccountRow]
-	prices        prices
-	operations    operations
-	sales         sales
-	postings      postings
-	transfers     table[TransferRow]
-	notifications notifications
-	subscriptions subscriptionTable
-	refusals      refusals
-	reversals     reversals
-	audits        table[AuditRow]
-	calendars     table[CalendarRow]
-	outcomes      outcomeTables
-	marked        *batch.Table[MarkRow]
-	properties    *batch.Table[PropertyRow]
-	batches       *batch.Table[TrailBatchRow]
-	trailHashes   *batch.Table[TrailHashRow]
-	trailLogs     *batch.Table[TrailLogRow]
-	trail         *trailWriter
-
-	// tables are the names of the tables that hold the book and its records. relied has an
-	// entry for each table, also for those of the mark, the properties and the trail.
-	tables []string
-	relied []Relied
+	checks *Checks
 }
 
 // ports are the ports of the database.
-func (d *database) ports(b *Books, i *Inboxes, s *Schema) *store.Store {
-	log, service := trailLog{newRowReader(d)}, service{d}
+func (d service) ports(b *Books, i *Inboxes, s *Schema) *store.Store {
+	m, log := d.leafMaker, trailLog{d.leafMaker}
 	return &store.Store{
 		Name:          d.engine.Name,
 		Books:         b,
 		Inboxes:       i,
-		Subscriptions: &Subscriptions{d},
-		Usage:         &Subscriptions{d},
+		Subscriptions: &Subscriptions{m},
+		Usage:         &Subscriptions{m},
 		Backoffice: backoffice.Ports{
-			Imports: imports{leafMaker{d}}, Reader: reader{d}, Lookups: lookups{d}, Evidence: evidence{d}, Books: newBooks(d), Audit: acts{leafMaker{d}}, Calendar: calendar{d}, Outcomes: outcomeSource{d}, Erasing: erasing{leafMaker{d}}, Withdrawing: withdrawing{leafMaker{d}},
+			Imports: imports{m}, Reader: reader{d.database}, Lookups: lookups{d.database}, Evidence: evidence{m}, Books: newBooks(m),
+			Audit: acts{m}, Calendar: calendar{d.database}, Outcomes: outcomeSource{d.database}, Erasing: erasing{m}, Withdrawing: withdrawing{m},
 		},
 		Trail:          &trail.Ports{Writer: log, Log: log, Finder: log, Origin: trailOrigin{log}},
 		Schema:         s,
 		MigrateAtStart: d.engine.Migrations.AtStart,
 		Marker:         s.marks,
-		Ping:           service.ping,
-		Risks:          service.risks,
-		Clock:          service.clock,
-		Index:          service.index,
+		Ping:           d.ping,
+		Risks:          d.risks,
+		Clock:          d.clock,
+		Index:          d.index,
 		Grace:          d.engine.Grace,
 		Alone:          d.engine.Alone,
 		Backup:         d.engine.Backup,
@@ -245,198 +214,16 @@ func (d *database) ports(b *Books, i *Inboxes, s *Schema) *store.Store {
 }
 
 // inside are the ports inside a transaction of a host.
-func (d *database) inside(tx *sql.Tx, s *Schema) *store.Store {
-	within := *d
+func (d service) inside(tx *sql.Tx, s *Schema) *store.Store {
+	within := *d.database
 	within.DB = d.DB.Inside(tx)
-	engine := *d.engine // an error would end the transaction of the host
-	engine.LeaveRoom = nil
-	within.engine = &engine
+	within.leaveRoom = nil // an error would end the transaction of the host
 	within.reads = d.over(context.Background(), tx)
 	within.writes = within.reads
-	schema := &Schema{marks{&within, s.mark}, s.state, s.plain, s.dropData}
+	d.database = &within
+	schema := &Schema{marks{d.leafMaker, d.engine, s.mark}, s.state, s.plain, s.dropData}
 	within.Ready = schema.Require
-	ports := within.ports(newBooks(&within), newInboxes(&within), schema)
+	ports := d.ports(newBooks(d.leafMaker), newInboxes(d.leafMaker), schema)
 	ports.Close = func() error { return nil }
 	return ports
-}
-
-// transaction takes the transaction of a host that uses database/sql or gorm.
-// On SQLite it must have begun as an immediate one.
-func transaction(tx any) (*sql.Tx, error) {
-	if g, ok := tx.(*gorm.DB); ok && g != nil && g.Statement != nil {
-		tx = g.Statement.ConnPool
-		if prepared, ok := tx.(*gorm.PreparedStmtTX); ok {
-			tx = prepared.Tx
-		}
-	}
-	native, ok := tx.(*sql.Tx)
-	if !ok || native == nil {
-		return nil, fmt.Errorf("a transaction must be a *sql.Tx, or a *gorm.DB that has begun one, and not %T", tx)
-	}
-	return native, nil
-}
-
-// change runs work in a transaction that writes through gorm, and retries it
-// when it loses a race. The error has its kind.
-func (d *database) change(ctx context.Context, work func(tx *gorm.DB) error) error {
-	return d.Retry(ctx, func() error {
-		return d.writes.WithContext(ctx).Transaction(func(tx *gorm.DB) error {
-			return inTurn(func() error { return d.prepare(tx, batch.Change) }, func() error { return work(tx) }, d.engine.Check)
-		})
-	})
-}
-
-// snapshot runs read in a transaction that sees the book as it is at its first
-// statement, and may take its time. The error has its kind.
-func (d *database) snapshot(ctx context.Context, read func(tx *gorm.DB) error) error {
-	return d.Translate(d.reads.WithContext(ctx).Transaction(func(tx *gorm.DB) error {
-		return inTurn(func() error { return d.prepare(tx, batch.Snapshot) }, func() error { return read(tx) })
-	}, &sql.TxOptions{ReadOnly: true}))
-}
-
-// snapshots is snapshot with a second transaction that sees the same, if the engine
-// can align them and a connection is free. On two cores two readers of a SQLite book
-// take 0.7 of the time of one.
-func (d *database) snapshots(ctx context.Context, read func(all []*gorm.DB) error) error {
-	all, end := d.beginAligned(ctx)
-	if all == nil {
-		return d.snapshot(ctx, func(tx *gorm.DB) error { return read([]*gorm.DB{tx}) })
-	}
-	defer end()
-	for _, tx := range all {
-		if err := d.prepare(tx, batch.Snapshot); err != nil {
-			return d.Translate(err)
-		}
-	}
-	return d.Translate(read(all))
-}
-
-// beginAligned begins two transactions that see the same. It returns none if that does
-// not work.
-func (d *database) beginAligned(ctx context.Context) (all []*gorm.DB, end func()) {
-	pool, isPool := d.reads.Statement.ConnPool.(*sql.DB)
-	if d.engine.Align == nil || !isPool {
-		return nil, nil
-	}
-	var begun []*sql.Tx
-	end = func() {
-		for _, tx := range begun {
-			_ = tx.Rollback()
-		}
-	}
-	for range 2 {
-		// Readers that wait for a second connection could wait for each other.
-		if s := pool.Stats(); len(begun) > 0 && s.MaxOpenConnections > 0 && s.InUse >= s.MaxOpenConnections {
-			break
-		}
-		tx, err := pool.BeginTx(ctx, &sql.TxOptions{ReadOnly: true})
-		if err != nil {
-			break
-		}
-		begun = append(begun, tx)
-	}
-	if len(begun) < 2 || d.engine.Align(ctx, begun[0], begun[1]) != nil {
-		end()
-		return nil, nil
-	}
-	for _, tx := range begun {
-		all = append(all, d.over(ctx, tx))
-	}
-	return all, end
-}
-
-// over reads in a transaction. With a context gorm copies the statement, which is
-// shared otherwise.
-func (d *database) over(ctx context.Context, tx *sql.Tx) *gorm.DB {
-	reads := d.reads.Session(&gorm.Session{NewDB: true, Context: ctx})
-	reads.Statement.ConnPool = tx
-	return reads
-}
-
-func (d *database) prepare(tx *gorm.DB, p batch.Purpose) error {
-	for _, statement := range d.Dialect.Prepare(p) {
-		if err := tx.Exec(statement).Error; err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// tracing makes a span of every round trip to the database, and of each of its
-// statements. It reports slow statements.
-type tracing struct {
-	batch.Dialect
-	trace func(context.Context, string) (context.Context, func(error)) // may be nil
-	slow  func(statements string, took time.Duration)                  // may be nil
-}
-
-// slowAfter is how long a statement takes that is slow.
-const slowAfter = time.Second
-
-// slowStatements is the logger of gorm. It reports slow statements without values.
-type slowStatements struct {
-	logger.Interface
-	slow func(statements string, took time.Duration)
-}
-
-// Trace is logger.Interface.
-func (l slowStatements) Trace(_ context.Context, begin time.Time, statement func() (string, int64), _ error) {
-	if took := time.Since(begin); took >= slowAfter {
-		text, _ := statement()
-		l.slow(text, took)
-	}
-}
-
-// ParamsFilter leaves out the values.
-func (slowStatements) ParamsFilter(_ context.Context, sql string, _ ...any) (string, []any) {
-	return sql, nil
-}
-
-func (t tracing) Begin(ctx context.Context) (batch.Session, error) {
-	session, err := t.Dialect.Begin(ctx)
-	if err != nil {
-		return nil, err
-	}
-	return tracedSession{session, t}, nil
-}
-
-type tracedSession struct {
-	batch.Session
-	tracing
-}
-
-func (s tracedSession) Exchange(ctx context.Context, requests ...batch.Request) error {
-	return s.within(ctx, "exchange", requests, s.Session.Exchange)
-}
-
-func (s tracedSession) Commit(ctx context.Context, requests ...batch.Request) error {
-	return s.within(ctx, "commit", requests, s.Session.Commit)
-}
-
-// within also makes a span of each statement. They are sent together, so they
-// have the same time.
-func (s tracedSession) within(ctx context.Context, name string, requests []batch.Request, send func(context.Context, ...batch.Request) error) error {
-	if s.slow != nil {
-		defer s.reportSlow(time.Now(), requests) //nolint:forbidigo // measures a duration
-	}
-	if s.trace == nil {
-		return send(ctx, requests...)
-	}
-	ctx, end := s.trace(ctx, name)
-	ends := make([]func(error), len(requests))
-	for i := range requests {
-		_, ends[i] = s.trace(ctx, requests[i].Name)
-	}
-	err := send(ctx, requests...)
-	for _, each := range ends {
-		each(err)
-	}
-	end(err)
-	return err
-}
-
-func (s tracedSession) reportSlow(began time.Time, requests []batch.Request) {
-	if took := time.Since(began); took >= slowAfter {
-		s.slow(strings.Join(convert(requests, func(r batch.Request) string { return r.Name }), ", "), took)
-	}
 }

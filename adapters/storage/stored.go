@@ -93,11 +93,6 @@ func appendEntries[R, T any](to []T, rows []R, entry func(*R) (T, error)) ([]T, 
 	return to, nil
 }
 
-// rowReader reads rows as they are stored.
-type rowReader struct{ leafMaker }
-
-func newRowReader(d *database) rowReader { return rowReader{leafMaker{d}} }
-
 // inTurn takes steps until one fails.
 func inTurn(steps ...func() error) error {
 	for _, step := range steps {
@@ -161,12 +156,13 @@ const rangeSize = 2000
 // ID. nil is no bound.
 type idRange struct{ after, until, only *batch.UUID }
 
-func (d rowReader) within(w idRange) func(*gorm.DB) *gorm.DB {
-	return func(tx *gorm.DB) *gorm.DB { return d.ofRange(tx, "t", w).Order("t.operation_id") }
+// narrow takes the rows of the range, in the order of their operations.
+func (w idRange) narrow(d *database) func(*gorm.DB) *gorm.DB {
+	return func(tx *gorm.DB) *gorm.DB { return w.of(d, tx, "t").Order("t.operation_id") }
 }
 
-// ofRange narrows to the operations of a range. table is the name of their table in the query.
-func (d rowReader) ofRange(tx *gorm.DB, table string, w idRange) *gorm.DB {
+// of narrows to the operations of the range. table is the name of their table in the query.
+func (w idRange) of(d *database, tx *gorm.DB, table string) *gorm.DB {
 	add := func(condition string, id *batch.UUID) {
 		if id != nil {
 			tx = tx.Where(table+".operation_id"+condition, d.Dialect.Bind(*id))
@@ -179,13 +175,13 @@ func (d rowReader) ofRange(tx *gorm.DB, table string, w idRange) *gorm.DB {
 }
 
 // eachRange calls read with ranges that have all operations, in the order of their IDs.
-func (d rowReader) eachRange(tx *gorm.DB, read func(idRange) error) error {
+func eachRange(d *database, tx *gorm.DB, read func(idRange) error) error {
 	var w idRange
 	for {
 		w.until = nil
 		for _, table := range []string{d.sales.Name, d.refusals.Name} {
 			var ids []batch.UUID
-			query := d.within(idRange{after: w.after})(tx.Table(table + " AS t"))
+			query := idRange{after: w.after}.narrow(d)(tx.Table(table + " AS t"))
 			if err := query.Offset(rangeSize).Limit(1).Pluck("t.operation_id", &ids).Error; err != nil {
 				return err
 			}
@@ -201,7 +197,7 @@ func (d rowReader) eachRange(tx *gorm.DB, read func(idRange) error) error {
 }
 
 // readOperations reads the operations of a range by their IDs.
-func (d rowReader) readOperations(tx *gorm.DB, w idRange, found func(*storedOperation) error) error {
+func readOperations(d *database, tx *gorm.DB, w idRange, found func(*storedOperation) error) error {
 	all, prices := make(map[batch.UUID]*storedOperation), make(map[int64]fund.Price)
 	of := func(id batch.UUID) *storedOperation {
 		o := all[id]
@@ -212,14 +208,14 @@ func (d rowReader) readOperations(tx *gorm.DB, w idRange, found func(*storedOper
 		return o
 	}
 	ordered := func(order string) func(*gorm.DB) *gorm.DB {
-		return func(tx *gorm.DB) *gorm.DB { return d.within(w)(tx).Order(order) }
+		return func(tx *gorm.DB) *gorm.DB { return w.narrow(d)(tx).Order(order) }
 	}
 	answers := make(map[callerKey]*OperationRow)
 	records := func(table, where string) func() error {
 		joined := *d.operations.Table
 		joined.Name = table + " AS s, " + d.operations.Name
 		return reading(tx, &joined, func(tx *gorm.DB) *gorm.DB {
-			return d.ofRange(tx.Where("t.caller_id = s.caller_id AND t.subscription = s.subscription AND s.caller_id <> '' AND "+where), "s", w)
+			return w.of(d, tx.Where("t.caller_id = s.caller_id AND t.subscription = s.subscription AND s.caller_id <> '' AND "+where), "s")
 		}, func(r OperationRow) { answers[callerKey{r.CallerID, r.Subscription, r.Operation}] = &r })
 	}
 	reversed := make(map[batch.UUID]*storedOperation)
@@ -250,7 +246,7 @@ func (d rowReader) readOperations(tx *gorm.DB, w idRange, found func(*storedOper
 				o.money = append(o.money, r)
 			}
 		}),
-		reading(tx, d.refusals.Table, d.within(w), func(r RefusalRow) {
+		reading(tx, d.refusals.Table, w.narrow(d), func(r RefusalRow) {
 			o := of(r.OperationID)
 			o.twice, o.refusal = o.twice || o.refusal != nil, &r
 		}),
@@ -258,7 +254,7 @@ func (d rowReader) readOperations(tx *gorm.DB, w idRange, found func(*storedOper
 			o := of(r.OperationID)
 			o.asked = append(o.asked, r)
 		}),
-		reading(tx, d.reversals.Table, d.within(w), func(r ReversalRow) {
+		reading(tx, d.reversals.Table, w.narrow(d), func(r ReversalRow) {
 			o := of(r.OperationID)
 			o.reversal, reversed[r.ReversalID] = &r, o
 		}),
@@ -284,7 +280,7 @@ func (d rowReader) readOperations(tx *gorm.DB, w idRange, found func(*storedOper
 		})()
 	}
 	if err == nil {
-		err = d.readPrices(tx, prices)
+		err = readPrices(d, tx, prices)
 	}
 	for _, id := range slices.SortedFunc(maps.Keys(all), compareIDs) {
 		if err != nil {
@@ -319,7 +315,7 @@ type callerKey struct {
 }
 
 // readPrices reads the prices of these IDs.
-func (d rowReader) readPrices(tx *gorm.DB, prices map[int64]fund.Price) error {
+func readPrices(d *database, tx *gorm.DB, prices map[int64]fund.Price) error {
 	keys := convert(slices.Collect(maps.Keys(prices)), func(id int64) PriceRow { return PriceRow{PriceID: id} })
 	if len(keys) == 0 {
 		return nil

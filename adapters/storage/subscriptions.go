@@ -47,7 +47,7 @@ type subscriptionTable struct {
 var neverLogged = []string{"primary_used_at", "secondary_used_at", "without_caller_id_at"}
 
 // Subscriptions is subscriptions.Repository.
-type Subscriptions struct{ db *database }
+type Subscriptions struct{ db leafMaker }
 
 var (
 	_ subscriptions.Repository = (*Subscriptions)(nil)
@@ -134,7 +134,7 @@ func later(a batch.Instant, b time.Time) batch.Instant {
 
 // commit writes a row, and the act that ctx carries.
 func (s *Subscriptions) commit(ctx context.Context, session batch.Session, write *batch.Statement[SubscriptionRow], row SubscriptionRow) error {
-	acts := leafMaker{s.db}.actWrites(ctx, []trail.Entry{s.db.subscriptions.leaves.entry(&row)})
+	acts := s.db.actWrites(ctx, []trail.Entry{s.db.subscriptions.leaves.entry(&row)})
 	return session.Commit(ctx, append(acts, write.Request([]SubscriptionRow{row}))...)
 }
 

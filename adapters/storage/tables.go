@@ -29,8 +29,8 @@ type table[R any] struct {
 var modelNames = strings.NewReplacer("Row", "")
 
 // newDatabase returns a database with all tables and statements.
-func newDatabase(e *Engine, db *batch.DB, prefix string) *database {
-	d := &database{DB: db, engine: e, prefix: prefix, writes: e.DB, reads: e.Reads, secret: new(atomic.Pointer[[]byte]), checks: new(Checks)}
+func newDatabase(db *batch.DB, prefix string) *database {
+	d := &database{DB: db, prefix: prefix, secret: new(atomic.Pointer[[]byte])}
 
 	subscriptions := open(d, &d.subscriptions.table, "SELECT")
 	columns := batch.Names(subscriptions.Columns)
@@ -139,12 +139,11 @@ func newDatabase(e *Engine, db *batch.DB, prefix string) *database {
 
 	d.marked, d.properties = beside[MarkRow](d, "SELECT"), beside[PropertyRow](d, "SELECT")
 	d.batches, d.trailHashes, d.trailLogs = beside[TrailBatchRow](d, ""), beside[TrailHashRow](d, ""), beside[TrailLogRow](d, "", "log_id = 1")
-	d.trail = newTrailWriter(d.batches, d.trailHashes, d.trailLogs)
 	return d
 }
 
 func newTable[R any](d *database) *batch.Table[R] {
-	return batch.NewTable[R](d.engine.Dialect, schema.NamingStrategy{TablePrefix: d.prefix, NameReplacer: modelNames})
+	return batch.NewTable[R](d.Dialect, schema.NamingStrategy{TablePrefix: d.prefix, NameReplacer: modelNames})
 }
 
 // open gives a table of the book its columns. rights and checks are those of Relied.

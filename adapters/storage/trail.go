@@ -43,9 +43,9 @@ type recording struct {
 	newID func() operation.ID
 }
 
-func newTrailWriter(t *batch.Table[TrailBatchRow], hashes *batch.Table[TrailHashRow], logs *batch.Table[TrailLogRow]) *trailWriter {
+func newTrailWriter(d *database) *trailWriter {
 	return &trailWriter{
-		add: t.Insert(), place: t.Update("position"), hash: hashes.Insert(), advance: logs.Update("size", "checkpoint"),
+		add: d.batches.Insert(), place: d.batches.Update("position"), hash: d.trailHashes.Insert(), advance: d.trailLogs.Update("size", "checkpoint"),
 		buffers: sync.Pool{New: func() any { return new([]byte) }},
 	}
 }
@@ -85,7 +85,10 @@ func (w *trailWriter) buffer(do func([]byte) []byte) {
 }
 
 // leafMaker makes the leaves of rows, and writes their entries.
-type leafMaker struct{ *database }
+type leafMaker struct {
+	*database
+	trail *trailWriter
+}
 
 // bookRows are the rows that a settled book adds and settles.
 type bookRows struct {

@@ -80,16 +80,16 @@ func (p *place) isLongAfter(other place) bool {
 	return (p.position > other.position || p.position == isOpen) && p.time.Sub(other.time) > longestLate
 }
 
-func newComparison(r rowReader, tx *gorm.DB, w *backoffice.Witness) *comparison {
+func newComparison(m leafMaker, tx *gorm.DB, w *backoffice.Witness) *comparison {
 	return &comparison{
-		logComparison: logComparison{rowReader: r, tx: tx, w: w, early: make(map[int64]*backoffice.BatchRow)},
+		logComparison: logComparison{leafMaker: m, tx: tx, w: w, early: make(map[int64]*backoffice.BatchRow)},
 		pending:       make(map[leafKey]*pending),
 	}
 }
 
 // trail returns the state of the log, and whether there is a trail.
 func (e evidence) trail(tx *gorm.DB) (head backoffice.HeadRow, hasBegun bool, err error) {
-	log, err := newRowReader(e.db).state(tx)
+	log, err := e.db.state(tx)
 	if err != nil || log.Begun != 0 || log.Size != 0 || log.Checkpoint != "" {
 		return backoffice.HeadRow{Size: log.Size, Checkpoint: log.Checkpoint}, true, err
 	}
@@ -138,8 +138,8 @@ func (c *comparison) sameCallers() error {
 // compareDecisions reads decisions and batches side by side.
 func (c *comparison) compareDecisions(head *backoffice.HeadRow, seen func(*storedOperation) error) error {
 	var buffer []byte
-	return c.eachRange(c.tx, func(w idRange) error {
-		err := c.readOperations(c.tx, w, func(of *storedOperation) error {
+	return eachRange(c.database, c.tx, func(w idRange) error {
+		err := readOperations(c.database, c.tx, w, func(of *storedOperation) error {
 			if err := seen(of); err != nil || !of.isDecided() {
 				return err
 			}
@@ -229,7 +229,7 @@ func (c *comparison) isMisplaced(key leafKey, p *pending) (is bool, err error) {
 		return false, nil
 	}
 	id := batch.UUID(key.id)
-	err = c.readOperations(c.tx, idRange{only: &id}, func(of *storedOperation) error {
+	err = readOperations(c.database, c.tx, idRange{only: &id}, func(of *storedOperation) error {
 		decided, postings := of.withoutPostings()
 		l, own := c.decisionLeaf(nil, key.kind, decided), c.postings.leaves.sumOf(c.w.Keys, key.id, postings)
 		is = len(postings) > 0 && l.Hash() == p.leaf && own.Hash() == apart.leaf
@@ -431,7 +431,7 @@ func (c *comparison) comparePart(own func(*trail.Entry) bool) error {
 
 // logComparison is the part that compares the batches with the log.
 type logComparison struct {
-	rowReader
+	leafMaker
 	tx *gorm.DB
 	w  *backoffice.Witness
 	// early are records that came before their turn, which is that of next.

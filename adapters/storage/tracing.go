@@ -1,0 +1,90 @@
+package storage
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	"gorm.io/gorm/logger"
+
+	"bankingapi/adapters/storage/batch"
+)
+
+// tracing makes a span of every round trip to the database, and of each of its
+// statements. It reports slow statements.
+type tracing struct {
+	batch.Dialect
+	trace func(context.Context, string) (context.Context, func(error)) // may be nil
+	slow  func(statements string, took time.Duration)                  // may be nil
+}
+
+// slowAfter is how long a statement takes that is slow.
+const slowAfter = time.Second
+
+// slowStatements is the logger of gorm. It reports slow statements without values.
+type slowStatements struct {
+	logger.Interface
+	slow func(statements string, took time.Duration)
+}
+
+// Trace is logger.Interface.
+func (l slowStatements) Trace(_ context.Context, begin time.Time, statement func() (string, int64), _ error) {
+	if took := time.Since(begin); took >= slowAfter {
+		text, _ := statement()
+		l.slow(text, took)
+	}
+}
+
+// ParamsFilter leaves out the values.
+func (slowStatements) ParamsFilter(_ context.Context, sql string, _ ...any) (string, []any) {
+	return sql, nil
+}
+
+func (t tracing) Begin(ctx context.Context) (batch.Session, error) {
+	session, err := t.Dialect.Begin(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return tracedSession{session, t}, nil
+}
+
+type tracedSession struct {
+	batch.Session
+	tracing
+}
+
+func (s tracedSession) Exchange(ctx context.Context, requests ...batch.Request) error {
+	return s.within(ctx, "exchange", requests, s.Session.Exchange)
+}
+
+func (s tracedSession) Commit(ctx context.Context, requests ...batch.Request) error {
+	return s.within(ctx, "commit", requests, s.Session.Commit)
+}
+
+// within also makes a span of each statement. They are sent together, so they
+// have the same time.
+func (s tracedSession) within(ctx context.Context, name string, requests []batch.Request, send func(context.Context, ...batch.Request) error) error {
+	if s.slow != nil {
+		defer s.reportSlow(time.Now(), requests) //nolint:forbidigo // measures a duration
+	}
+	if s.trace == nil {
+		return send(ctx, requests...)
+	}
+	ctx, end := s.trace(ctx, name)
+	ends := make([]func(error), len(requests))
+	for i := range requests {
+		_, ends[i] = s.trace(ctx, requests[i].Name)
+	}
+	err := send(ctx, requests...)
+	for _, each := range ends {
+		each(err)
+	}
+	end(err)
+	return err
+}
+
+func (s tracedSession) reportSlow(began time.Time, requests []batch.Request) {
+	if took := time.Since(began); took >= slowAfter {
+		s.slow(strings.Join(convert(requests, func(r batch.Request) string { return r.Name }), ", "), took)
+	}
+}
