@@ -21,7 +21,6 @@ import (
 	"bankingapi/adapters/sandbox"
 	"bankingapi/adapters/telemetry"
 	"bankingapi/adapters/trail"
-	"bankingapi/application/backoffice"
 	"bankingapi/application/buyfund"
 	"bankingapi/application/operator"
 	"bankingapi/application/store"
@@ -175,10 +174,10 @@ func newConsole(lc fx.Lifecycle, p coreParts, readiness *opsapi.Readiness, box *
 	if err != nil {
 		return nil, fmt.Errorf("open the database of the console: %w", err)
 	}
-	read, office := backoffice.New(reads.Backoffice, w.acts, w.zone), p.Office
-	read.Corrector, read.Audit, read.Trail, read.Unkept = office.Corrector, office.Audit, office.Trail, office.Unkept // these write
+	office, from := *p.Office, reads.Backoffice // it writes where the service writes
+	office.Reader, office.Lookups, office.Evidence, office.Calendar, office.Outcomes = from.Reader, from.Lookups, from.Evidence, from.Calendar, from.Outcomes
 	o := operator.Options{
-		Office:         read,
+		Office:         &office,
 		Subscriptions:  p.Manager,
 		Checks:         readiness.Results,
 		Zone:           w.zone,

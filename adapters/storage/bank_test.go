@@ -140,8 +140,7 @@ func (b bank) holds() backoffice.Proof {
 
 func (b bank) findings() (proof backoffice.Proof, found []string) {
 	b.t.Helper()
-	verifier := backoffice.NewVerifier(b.Backoffice.Evidence)
-	proof, err := verifier.Verify(b.t.Context(), backoffice.Watch{Found: func(f backoffice.Finding) { found = append(found, f.Text) }})
+	proof, err := backoffice.Verify(b.t.Context(), b.Backoffice.Evidence, nil, backoffice.Watch{Found: func(f backoffice.Finding) { found = append(found, f.Text) }})
 	require.NoError(b.t, err)
 	require.EqualValues(b.t, len(found), proof.Findings)
 	return proof, found

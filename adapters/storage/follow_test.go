@@ -12,6 +12,7 @@ import (
 	"bankingapi/application/backoffice"
 	"bankingapi/application/buyfund"
 	"bankingapi/application/store"
+	"bankingapi/domain/audit"
 	"bankingapi/domain/operation"
 	"bankingapi/test/kit/testdb"
 )
@@ -79,7 +80,7 @@ func TestAFollowerSeesHowSalesEnd(t *testing.T) {
 		settled, cancelled := order(nextID(), "", on(tomorrow, sale(1, 1, 1))), order(nextID(), "", on(tomorrow, sale(1, 1, 1)))
 		b.sell(operation.Recorded, settled)
 		b.sell(operation.Recorded, cancelled)
-		corrector := backoffice.NewCorrector(s.Backoffice.Books, s.Backoffice.Lookups, nextID, func() time.Time { return now }, time.UTC)
+		corrector := backoffice.New(s.Backoffice, audit.Acts{NewID: nextID, Now: func() time.Time { return now }}, time.UTC)
 		steps := []func() error{
 			func() error { return corrector.Cancel(t.Context(), cancelled.ID) },
 			func() error {

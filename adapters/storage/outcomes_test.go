@@ -12,6 +12,7 @@ import (
 	"bankingapi/application/buyfund"
 	"bankingapi/application/commit"
 	"bankingapi/application/store"
+	"bankingapi/domain/audit"
 	"bankingapi/domain/operation"
 	"bankingapi/test/kit/testdb"
 )
@@ -58,8 +59,8 @@ func TestOutcomesOfReplicasThatAreKilled(t *testing.T) {
 			}
 		})
 	}
-	corrector := backoffice.NewCorrector(stores[0].Backoffice.Books, stores[0].Backoffice.Lookups, nextID,
-		func() time.Time { return tomorrow.Start(time.UTC).Add(time.Hour) }, time.UTC)
+	corrector := backoffice.New(stores[0].Backoffice,
+		audit.Acts{NewID: nextID, Now: func() time.Time { return tomorrow.Start(time.UTC).Add(time.Hour) }}, time.UTC)
 	again := func(do func() error) { // after a lost connection it may have happened
 		for range 50 {
 			if err := do(); err == nil {

@@ -80,8 +80,7 @@ func verified(t *testing.T, s *store.Store, against ...string) (proof backoffice
 		require.NoError(t, err)
 		c.Earlier = append(c.Earlier, backoffice.Earlier{Checkpoints: []trail.Base{base}})
 	}
-	v := backoffice.NewVerifier(s.Backoffice.Evidence).WithTrail(c)
-	proof, err = v.Verify(t.Context(), backoffice.Watch{Found: func(f backoffice.Finding) { found = append(found, f.Rule+" "+f.Text) }})
+	proof, err = backoffice.Verify(t.Context(), s.Backoffice.Evidence, &c, backoffice.Watch{Found: func(f backoffice.Finding) { found = append(found, f.Rule+" "+f.Text) }})
 	return proof, found, err
 }
 
@@ -117,7 +116,7 @@ func aDayInTheTrail(t *testing.T, s *store.Store, tree *trail.Tree) {
 		b.sell(operation.Completed, order(wrong, name+"-wrong", sale(1, 1, 1)))
 		b.sell(operation.Recorded, order(withdrawn, "", on(today.Plus(9), sale(1, 1, 1))))
 		by := audit.By(t.Context(), audit.Who{Actor: "ann"})
-		corrector := backoffice.NewCorrector(s.Backoffice.Books, s.Backoffice.Lookups, v7, func() time.Time { return now }, time.UTC)
+		corrector := backoffice.New(s.Backoffice, audit.Acts{NewID: v7, Now: func() time.Time { return now }}, time.UTC)
 		_, err = corrector.Reverse(by, wrong)
 		require.NoError(t, err)
 		require.NoError(t, corrector.Cancel(by, withdrawn))

@@ -65,8 +65,9 @@ type Audit interface {
 // Office is all use cases of this package on one storage.
 type Office struct {
 	Ports
-	Verifier  *Verifier
-	Corrector *Corrector
+	// OfTheDay lets Cancel cancel a sale while it waits for a price of its day. It is
+	// that of buyfund.Options.
+	OfTheDay bool
 	// Trail is the trail of the book. New leaves it nil: then Verify checks the book
 	// alone.
 	Trail Trail
@@ -83,13 +84,7 @@ type Office struct {
 // New returns the use cases on the ports. acts makes the IDs of imports and
 // corrections, and has the time of the bank. zone is its time zone.
 func New(ports Ports, acts audit.Acts, zone *time.Location) *Office {
-	return &Office{
-		Ports:     ports,
-		Verifier:  NewVerifier(ports.Evidence),
-		Corrector: NewCorrector(ports.Books, ports.Lookups, acts.NewID, acts.Now, zone),
-		Acts:      acts,
-		Zone:      zone,
-	}
+	return &Office{Ports: ports, Acts: acts, Zone: zone}
 }
 
 // Today is the bank's current day.

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"time"
 
 	"bankingapi/domain/audit"
 	"bankingapi/domain/day"
@@ -19,31 +18,13 @@ type Books interface {
 	Update(ctx context.Context, locks fund.LockSet, settle func(*fund.Book)) error
 }
 
-// Corrector corrects the book: it cancels, reverses and adjusts. Each correction
-// is one transaction, in which the act is written too: who did it and why, as
-// audit.By has put into the context. Make one with NewCorrector.
-type Corrector struct {
-	books   Books
-	lookups Lookups
-	acts    audit.Acts
-	zone    *time.Location
-	// OfTheDay lets a sale be cancelled while it waits for a price of its day. It is
-	// that of buyfund.Options.
-	OfTheDay bool
-}
-
-// NewCorrector returns a Corrector. newID makes the IDs of acts, zone is the
-// bank's time zone.
-func NewCorrector(books Books, lookups Lookups, newID func() operation.ID, now func() time.Time, zone *time.Location) *Corrector {
-	return &Corrector{books: books, lookups: lookups, acts: audit.Acts{NewID: newID, Now: now}, zone: zone}
-}
-
 // Cancel cancels a recorded operation before its day, or while it waits for a price
-// (OfTheDay), with all its sales. A
-// repeat of its CallerId is answered Failed from then on. The error is
-// ErrNotFound, one of package fund that says why, or that of the port.
-func (c *Corrector) Cancel(ctx context.Context, id operation.ID) error {
-	found, err := c.lookups.Operation(ctx, id)
+// (OfTheDay), with all its sales. A repeat of its CallerId is answered Failed from then
+// on. Like each correction it is one transaction, in which the act is written too: who
+// did it and why, as audit.By has put into the context. The error is ErrNotFound, one of
+// package fund that says why, or that of the port.
+func (o *Office) Cancel(ctx context.Context, id operation.ID) error {
+	found, err := o.Operation(ctx, id)
 	if err != nil {
 		return err
 	}
@@ -51,57 +32,59 @@ func (c *Corrector) Cancel(ctx context.Context, id operation.ID) error {
 		return fund.ErrNotRecorded
 	}
 	first := &found.Sales[0]
-	o := &fund.Operation{ID: id, Subscription: first.Subscription, Header: first.Header, ReceivedAt: first.ReceivedAt, Due: true, OfTheDay: c.OfTheDay}
+	cancelled := &fund.Operation{ID: id, Subscription: first.Subscription, Header: first.Header, ReceivedAt: first.ReceivedAt, Due: true, OfTheDay: o.OfTheDay}
 	for i := range found.Sales {
-		o.Sales = append(o.Sales, fund.RestoreSale(found.Sales[i].Terms))
+		cancelled.Sales = append(cancelled.Sales, fund.RestoreSale(found.Sales[i].Terms))
 	}
-	act := c.acts.New(ctx, "sales.cancel", id.String(), fmt.Sprintf("%s for %s", plural(len(o.Sales), "sale"), first.Terms.SelectedDay))
-	today := day.Of(act.At, c.zone)
-	return c.correct(ctx, act, fund.NewLockSet([]*fund.Operation{o}, today), func(b *fund.Book) error { return b.Cancel(o, act.At, today) })
+	act := o.Acts.New(ctx, "sales.cancel", id.String(), fmt.Sprintf("%s for %s", plural(len(cancelled.Sales), "sale"), first.Terms.SelectedDay))
+	today := day.Of(act.At, o.Zone)
+	return o.correct(ctx, act, fund.NewLockSet([]*fund.Operation{cancelled}, today), func(b *fund.Book) error {
+		return b.Cancel(cancelled, act.At, today)
+	})
 }
 
 // Reverse undoes a completed operation, once: its units return to the holdings,
 // and its proceeds are taken back from the accounts. Nothing goes below zero.
 // It returns the ID under which the postings are found. The errors are those of
 // Cancel.
-func (c *Corrector) Reverse(ctx context.Context, id operation.ID) (reversal operation.ID, err error) {
-	found, err := c.lookups.Operation(ctx, id)
+func (o *Office) Reverse(ctx context.Context, id operation.ID) (reversal operation.ID, err error) {
+	found, err := o.Operation(ctx, id)
 	if err != nil {
 		return reversal, err
 	}
 	if len(found.Sales) == 0 || found.Sales[0].State != operation.Completed {
 		return reversal, fund.ErrNotCompleted
 	}
-	act := c.acts.New(ctx, "sales.reverse", id.String(), plural(len(found.Sales), "sale"))
-	return act.ID, c.correct(ctx, act, fund.NewCorrectionLocks(found.Sales), func(b *fund.Book) error {
+	act := o.Acts.New(ctx, "sales.reverse", id.String(), plural(len(found.Sales), "sale"))
+	return act.ID, o.correct(ctx, act, fund.NewCorrectionLocks(found.Sales), func(b *fund.Book) error {
 		return b.Reverse(found.Sales, act.ID, act.At)
 	})
 }
 
 // AdjustHolding adds units to a holding that exists, or takes them if by is
 // negative. It returns the ID under which the posting is found.
-func (c *Corrector) AdjustHolding(ctx context.Context, key fund.HoldingKey, by fund.Units) (operation.ID, error) {
+func (o *Office) AdjustHolding(ctx context.Context, key fund.HoldingKey, by fund.Units) (operation.ID, error) {
 	object := fmt.Sprintf("holding %d %s %q", key.CustomerNo, key.IMKBCode, key.HolderCorporationName)
-	act := c.acts.New(ctx, "adjust.holding", object, "by "+by.String())
-	return act.ID, c.correct(ctx, act, fund.LockSet{Holdings: []fund.HoldingKey{key}}, func(b *fund.Book) error {
+	act := o.Acts.New(ctx, "adjust.holding", object, "by "+by.String())
+	return act.ID, o.correct(ctx, act, fund.LockSet{Holdings: []fund.HoldingKey{key}}, func(b *fund.Book) error {
 		return b.Adjust(fund.UnitPosting(fund.AdjustmentPosting, act.ID, 0, key, by), act.At)
 	})
 }
 
 // AdjustAccount adds an amount to the balance of an account that exists, or
 // takes it if by is negative. It returns the ID under which the posting is found.
-func (c *Corrector) AdjustAccount(ctx context.Context, key fund.AccountKey, by money.Amount) (operation.ID, error) {
+func (o *Office) AdjustAccount(ctx context.Context, key fund.AccountKey, by money.Amount) (operation.ID, error) {
 	object := fmt.Sprintf("account %d-%d-%d %s", key.BranchCode, key.CustomerNo, key.AccountSuffix, key.Currency.Code())
-	act := c.acts.New(ctx, "adjust.account", object, "by "+by.String())
-	return act.ID, c.correct(ctx, act, fund.LockSet{Accounts: []fund.AccountKey{key}}, func(b *fund.Book) error {
+	act := o.Acts.New(ctx, "adjust.account", object, "by "+by.String())
+	return act.ID, o.correct(ctx, act, fund.LockSet{Accounts: []fund.AccountKey{key}}, func(b *fund.Book) error {
 		return b.Adjust(fund.MoneyPosting(fund.AdjustmentPosting, act.ID, 0, key, by.Minor()), act.At)
 	})
 }
 
 // correct runs one correction, with its act. One that fails leaves nothing.
-func (c *Corrector) correct(ctx context.Context, act audit.Act, locks fund.LockSet, correction func(*fund.Book) error) error {
+func (o *Office) correct(ctx context.Context, act audit.Act, locks fund.LockSet, correction func(*fund.Book) error) error {
 	var refused error
-	err := c.books.Update(audit.With(ctx, act), locks, func(b *fund.Book) {
+	err := o.Books.Update(audit.With(ctx, act), locks, func(b *fund.Book) {
 		if refused = correction(b); refused != nil {
 			b.Discard()
 		}

@@ -18,7 +18,7 @@ func TestTheDemoBookHoldsAndCanBeLoadedAgain(t *testing.T) {
 	office := backoffice.New(fake.NewStore().Backoffice(nil, func() time.Time { return noon }), audit.Acts{NewID: ids.Next}, time.UTC)
 	for range 2 {
 		require.NoError(t, office.LoadDemo(t.Context(), day.Of(noon, time.UTC)))
-		proof, err := office.Verifier.Verify(t.Context(), backoffice.Watch{})
+		proof, err := backoffice.Verify(t.Context(), office.Evidence, nil, backoffice.Watch{})
 		require.NoError(t, err)
 		require.Equal(t, backoffice.Proof{
 			Holdings: 3, Accounts: 3, Postings: 3,

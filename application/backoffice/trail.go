@@ -46,9 +46,6 @@ type TrailProof struct {
 	Warnings []string
 }
 
-// WithTrail returns a Verifier that also checks the trail.
-func (v *Verifier) WithTrail(c TrailCheck) *Verifier { return &Verifier{v.evidence, &c} }
-
 // The rules of the trail. They are checked if there is one.
 var (
 	trailKey        = Rule{"trail-key", "The trail is checked with its own key."}

@@ -115,7 +115,7 @@ func (o *Office) Verify(ctx context.Context, against []string, w Watch) (proof P
 			return proof, err
 		}
 	}
-	proof, err = o.Verifier.WithTrail(check).Verify(ctx, w)
+	proof, err = Verify(ctx, o.Evidence, &check, w)
 	if err == nil && act.Who != (audit.Who{}) && (o.Trail == nil || o.Trail.MayAct(ctx)) {
 		act.Details = proof.String()
 		if err := o.Audit.Record(ctx, act); err != nil && o.Unkept != nil {
@@ -131,20 +131,11 @@ func (o *Office) Verify(ctx context.Context, against []string, w Watch) (proof P
 	return proof, err
 }
 
-// Verifier proves the book. Make one with NewVerifier.
-type Verifier struct {
-	evidence Evidence
-	trail    *TrailCheck // nil if it is not to be checked
-}
-
-// NewVerifier returns a Verifier.
-func NewVerifier(evidence Evidence) *Verifier { return &Verifier{evidence: evidence} }
-
 // Verify checks all Rules on one snapshot, so that sales may continue. A row
 // that breaks a rule is a finding, not an error. Memory does not grow with the
 // book: only one total for each fund and currency is kept. The error has a
-// kind of package fault.
-func (v *Verifier) Verify(ctx context.Context, w Watch) (Proof, error) {
+// kind of package fault. The trail is not checked if check is nil.
+func Verify(ctx context.Context, evidence Evidence, check *TrailCheck, w Watch) (Proof, error) {
 	if w.Found == nil {
 		w.Found = func(Finding) {}
 	}
@@ -158,9 +149,8 @@ func (v *Verifier) Verify(ctx context.Context, w Watch) (Proof, error) {
 			return nil
 		},
 	}
-	v.trail.witness(&run, &witness)
-	err := v.evidence.Read(ctx, witness)
-	if err != nil {
+	check.witness(&run, &witness)
+	if err := evidence.Read(ctx, witness); err != nil {
 		return run.proof, err
 	}
 	run.proof.Units, run.proof.Money = run.totals(run.units), run.totals(run.money)

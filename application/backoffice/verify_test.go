@@ -134,7 +134,7 @@ func lawful() *rows {
 
 func verify(t *testing.T, evidence backoffice.Evidence) (proof backoffice.Proof, found []backoffice.Finding) {
 	t.Helper()
-	proof, err := backoffice.NewVerifier(evidence).Verify(t.Context(), backoffice.Watch{
+	proof, err := backoffice.Verify(t.Context(), evidence, nil, backoffice.Watch{
 		Found: func(f backoffice.Finding) { found = append(found, f) },
 	})
 	require.NoError(t, err)
@@ -416,7 +416,7 @@ func TestVerifyNeedsNoCallbacks(t *testing.T) {
 	t.Parallel()
 	broken := lawful()
 	broken.holdings[0].Quantity++
-	proof, err := backoffice.NewVerifier(broken).Verify(t.Context(), backoffice.Watch{})
+	proof, err := backoffice.Verify(t.Context(), broken, nil, backoffice.Watch{})
 	require.NoError(t, err)
 	require.EqualValues(t, 2, proof.Findings)
 }
@@ -425,7 +425,7 @@ func TestVerifyReportsProgress(t *testing.T) {
 	t.Parallel()
 	evidence := &rows{operations: slices.Repeat([]backoffice.Operation{answered(operation.Failed)}, 2500)}
 	var progress []int64
-	_, err := backoffice.NewVerifier(evidence).Verify(t.Context(), backoffice.Watch{Progress: func(n int64) { progress = append(progress, n) }})
+	_, err := backoffice.Verify(t.Context(), evidence, nil, backoffice.Watch{Progress: func(n int64) { progress = append(progress, n) }})
 	require.NoError(t, err)
 	require.Equal(t, []int64{1000, 2000, 2500}, progress)
 }
@@ -433,6 +433,6 @@ func TestVerifyReportsProgress(t *testing.T) {
 func TestVerifyReturnsTheErrorOfReading(t *testing.T) {
 	t.Parallel()
 	lost := errors.New("connection lost")
-	_, err := backoffice.NewVerifier(&rows{err: lost}).Verify(t.Context(), backoffice.Watch{})
+	_, err := backoffice.Verify(t.Context(), &rows{err: lost}, nil, backoffice.Watch{})
 	require.ErrorIs(t, err, lost)
 }

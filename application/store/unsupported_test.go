@@ -29,7 +29,7 @@ func TestAStorageSaysWhatItCannotDo(t *testing.T) {
 	s, err := open(small())
 	require.NoError(t, err)
 	require.Equal(t, "data", s.DataFolder)
-	_, err = backoffice.NewVerifier(s.Backoffice.Evidence).Verify(t.Context(), backoffice.Watch{})
+	_, err = backoffice.Verify(t.Context(), s.Backoffice.Evidence, nil, backoffice.Watch{})
 	require.EqualError(t, err, "this storage cannot verify")
 	require.ErrorIs(t, err, errors.ErrUnsupported)
 	for _, err := range s.Backoffice.Reader.Sales(t.Context(), backoffice.Query{}) {

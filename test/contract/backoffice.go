@@ -855,7 +855,7 @@ func testWaiting(t *testing.T, o office) {
 // holds checks that the book passes all rules of verify.
 func (o office) holds() backoffice.Proof {
 	o.t.Helper()
-	proof, err := backoffice.NewVerifier(o.Evidence).Verify(o.t.Context(), backoffice.Watch{
+	proof, err := backoffice.Verify(o.t.Context(), o.Evidence, nil, backoffice.Watch{
 		Found: func(f backoffice.Finding) { o.t.Errorf("%s: %s", f.Rule, f.Text) },
 	})
 	require.NoError(o.t, err)

@@ -18,6 +18,7 @@ import (
 
 	"bankingapi/adapters/httpapi/openapi"
 	"bankingapi/application/backoffice"
+	"bankingapi/domain/audit"
 	"bankingapi/domain/day"
 	"bankingapi/domain/decimal"
 	"bankingapi/domain/fault"
@@ -218,7 +219,7 @@ func examples() map[string]example {
 // cancelSale cancels the only sale of the book.
 func cancelSale(t *testing.T, store *fake.Store) {
 	ports := store.Backoffice(nil, func() time.Time { return demo.Today })
-	c := backoffice.NewCorrector(ports.Books, ports.Lookups, func() operation.ID { return fake.NewID(99) }, func() time.Time { return demo.Today }, time.UTC)
+	c := backoffice.New(ports, audit.Acts{NewID: func() operation.ID { return fake.NewID(99) }, Now: func() time.Time { return demo.Today }}, time.UTC)
 	require.NoError(t, c.Cancel(t.Context(), store.Sales()[0].OperationID))
 }
 

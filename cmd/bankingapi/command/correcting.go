@@ -25,11 +25,11 @@ func parseID(text string) (operation.ID, error) {
 func readID(c *call) (operation.ID, error) { return parseID(c.args[0]) }
 
 func cancelSale(c *call, id operation.ID) error {
-	return c.done("operation "+c.args[0], c.office.Corrector.Cancel(c.Context(), id), "Cancelled.")
+	return c.done("operation "+c.args[0], c.office.Cancel(c.Context(), id), "Cancelled.")
 }
 
 func reverseSale(c *call, id operation.ID) error {
-	reversal, err := c.office.Corrector.Reverse(c.Context(), id)
+	reversal, err := c.office.Reverse(c.Context(), id)
 	return c.done("operation "+c.args[0], err, "Reversed by "+reversal.String()+".")
 }
 
@@ -51,7 +51,7 @@ func adjustHolding(c *call) error {
 		if err != nil || units == 0 {
 			return id, fmt.Errorf("%q is no number of units: it must not be 0 and may have 6 decimals", c.text("by"))
 		}
-		return c.office.Corrector.AdjustHolding(c.Context(), h.Key, units)
+		return c.office.AdjustHolding(c.Context(), h.Key, units)
 	})
 }
 
@@ -65,7 +65,7 @@ func adjustAccount(c *call) error {
 		if err != nil || amount.Minor() == 0 {
 			return id, fmt.Errorf("%q is no amount of %s: it must not be 0 and may have %d decimals", c.text("by"), c.text("currency"), a.Key.Currency.Decimals())
 		}
-		return c.office.Corrector.AdjustAccount(c.Context(), a.Key, amount)
+		return c.office.AdjustAccount(c.Context(), a.Key, amount)
 	})
 }
 
