@@ -115,11 +115,8 @@ func operationObject(o *backoffice.Operation) object {
 		of["Reversed"] = object{"At": instant(o.Reversal.At), "Reversal": o.Reversal.ID.String()}
 	}
 	for _, s := range slices.Concat(o.Sales, o.RefusedSales) {
-		sale := saleObject(&s)
-		sale["Sale"], sale["Customer"], sale["State"], sale["Price"], sale["Proceeds"] = s.Index, s.Terms.Holding.CustomerNo, s.State.String(), nil, nil
-		if s.PriceID != 0 {
-			sale["Price"], sale["Proceeds"] = s.PerUnit.String(), s.Proceeds.String()+" "+s.Terms.Account.Currency.Code()
-		}
+		sale := resultObject(&s)
+		sale["Sale"], sale["Customer"] = s.Index, s.Terms.Holding.CustomerNo
 		sales = append(sales, sale)
 	}
 	if at := o.Cancelled(); !at.IsZero() {
@@ -148,6 +145,16 @@ func saleObject(s *fund.SaleEntry) object {
 		"Fund": h.IMKBCode + " " + quoted(h.HolderCorporationName), "Units": s.Terms.Units.String(),
 		"Account": accountText(a) + " " + a.Currency.Code(), "Day": s.Terms.SelectedDay.String(), "Refusal": s.Refusal,
 	}
+}
+
+// resultObject is a saleObject with what became of the sale.
+func resultObject(s *fund.SaleEntry) object {
+	of := saleObject(s)
+	of["State"], of["Price"], of["Proceeds"] = s.State.String(), nil, nil
+	if s.PriceID != 0 {
+		of["Price"], of["Proceeds"] = s.PerUnit.String(), s.Proceeds.String()+" "+s.Terms.Account.Currency.Code()
+	}
+	return of
 }
 
 func accountText(a fund.AccountKey) string {
@@ -179,7 +186,7 @@ func showCustomer(c *call, o customerOptions) error {
 	if err != nil {
 		return err
 	}
-	positions, statement, refused := []object{}, []object{}, []object{}
+	positions, statement, sales, refused := []object{}, []object{}, []object{}, []object{}
 	for _, h := range customer.Holdings {
 		positions = append(positions, object{"Position": h.Key.IMKBCode + " " + quoted(h.Key.HolderCorporationName), "Has": h.Units.String()})
 	}
@@ -201,20 +208,27 @@ func showCustomer(c *call, o customerOptions) error {
 			"Position": line.Position(), "By": line.Format(line.Quantity), "After": line.Format(line.After),
 		})
 	}
-	of := backoffice.Query{Refused: true, CustomerNo: o.number, Since: o.after, Until: o.until, Order: backoffice.Newest, Limit: int(o.limit)}
-	for s, err := range c.office.Reader.Sales(c.Context(), of) {
-		if err != nil {
-			return err
+	of := backoffice.Query{CustomerNo: o.number, Since: o.after, Until: o.until, Order: backoffice.Newest, Limit: int(o.limit)}
+	for _, list := range []*[]object{&sales, &refused} {
+		of.Refused = list == &refused
+		for s, err := range c.office.Reader.Sales(c.Context(), of) {
+			if err != nil {
+				return err
+			}
+			sale := saleObject(&s)
+			if !of.Refused {
+				sale = resultObject(&s)
+				sale["Settled"], sale["Reversed"] = instant(s.SettledAt), instant(s.ReversedAt)
+			}
+			sale["Received"], sale["Operation"] = instant(s.ReceivedAt), s.OperationID.String()
+			*list = append(*list, sale)
 		}
-		sale := saleObject(&s)
-		sale["Received"], sale["Operation"] = instant(s.ReceivedAt), s.OperationID.String()
-		refused = append(refused, sale)
+		slices.Reverse(*list)
 	}
-	slices.Reverse(refused)
-	if len(positions)+len(statement)+len(refused) == 0 {
-		return fmt.Errorf("not found: customer %d has no holding, no account, no posting and no refused sale", o.number)
+	if len(positions)+len(statement)+len(sales)+len(refused) == 0 {
+		return fmt.Errorf("not found: customer %d has no holding, no account, no posting and no sale", o.number)
 	}
-	return c.write("customer", object{"Positions": positions, "Statement": statement, "Refused": refused})
+	return c.write("customer", object{"Positions": positions, "Statement": statement, "Sales": sales, "Refused": refused})
 }
 
 func showNotification(c *call) error {

@@ -56,6 +56,23 @@ func TestARefusedSaleIsFoundByCustomer(t *testing.T) {
 		require.Equal(t, []map[string]any{{"Operation": refused, "Fund": `AFA "Demo Portfoy"`, "Units": "99999", "Account": account(1001), "Day": "",
 			"Refusal": "holding-insufficient"}}, show("show", "customer", "1001", "--limit", "1")["Refused"])
 		require.Empty(t, show("show", "customer", "1001", "--since", "2199-01-01")["Refused"])
+
+		waits := id(1001, "1.5", day, "1")
+		sales := show("show", "customer", "1001")["Sales"]
+		require.Len(t, sales, 2, "oldest first")
+		require.NotNil(t, sales[0]["Settled"])
+		delete(sales[0], "Settled")
+		require.Equal(t, map[string]any{"Operation": sold, "Fund": `AFA "Demo Portfoy"`, "Units": "1", "Account": account(1001), "Day": "",
+			"State": "completed", "Price": "1.25", "Proceeds": "1.25 TRY", "Refusal": "", "Reversed": nil}, sales[0])
+		require.Equal(t, map[string]any{"Operation": waits, "Fund": `AFA "Demo Portfoy"`, "Units": "1.5", "Account": account(1001), "Day": day,
+			"State": "recorded", "Price": nil, "Proceeds": nil, "Refusal": "", "Settled": nil, "Reversed": nil}, sales[1])
+		require.Regexp(t, `RECEIVED .* STATE +PRICE +PROCEEDS +REFUSAL +SETTLED +REVERSED\n.* completed .*\n.* recorded +- +- +- +- +-\n`, b.Must(t, "show", "customer", "1001"))
+		b.Must(t, "sales", "reverse", sold, "--reason", "sold by mistake")
+		b.Must(t, "sales", "cancel", waits, "--reason", "the customer called")
+		sales = show("show", "customer", "1001")["Sales"]
+		require.NotNil(t, sales[0]["Reversed"])
+		require.Equal(t, "failed cancelled", fmt.Sprint(sales[1]["State"], " ", sales[1]["Refusal"]))
+		require.Len(t, show("show", "customer", "1001", "--limit", "1")["Sales"], 1)
 		require.Equal(t, []map[string]any{{"Code": "holding-insufficient", "Pointer": "/Parameters/0/FundAmount"}}, show("show", "operation", refused)["Reason"])
 		require.Equal(t, 1, b.Run(t, "show", "customer", "8").Status)
 
@@ -63,7 +80,7 @@ func TestARefusedSaleIsFoundByCustomer(t *testing.T) {
 			return strings.Count(strings.Join(column(b.Export(t, "audit"), "Action"), " "), "command.export")
 		}
 		before := acts()
-		require.ElementsMatch(t, []string{sold, refused}, column(b.Export(t, "operations", "--customer", "1001"), "OperationId"))
+		require.ElementsMatch(t, []string{sold, refused, waits}, column(b.Export(t, "operations", "--customer", "1001"), "OperationId"))
 		require.Equal(t, []string{unknown}, column(b.Export(t, "operations", "--customer", "7007", "--state", "failed"), "OperationId"))
 		require.Equal(t, before+2, acts(), "they are acts")
 		require.Empty(t, b.Export(t, "operations", "--customer", "8"))
