@@ -1,6 +1,8 @@
 package contract
 
 import (
+	"context"
+	"iter"
 	"slices"
 	"testing"
 	"time"
@@ -28,22 +30,32 @@ func newest(q backoffice.Query) backoffice.Query {
 	return q
 }
 
+// pages reads a query page by page, newest first, and returns all rows and the sizes
+// of the pages. A page ends at the limit of the query, or where the storage has looked
+// at enough rows. cursor is the place of a row.
+func pages[T any](t *testing.T, q backoffice.Query, read func(context.Context, backoffice.Query) iter.Seq2[T, error], cursor func(T) backoffice.Cursor) (found []T, sizes []int) {
+	t.Helper()
+	for more := true; more; {
+		more = false
+		q.Truncated = func(c backoffice.Cursor) { q.After, more = c, true }
+		page := all(t, read(t.Context(), newest(q)))
+		found, sizes = append(found, page...), append(sizes, len(page))
+		if q.Limit > 0 && len(page) == q.Limit {
+			q.After, more = cursor(page[len(page)-1]), true
+		}
+	}
+	return found, sizes
+}
+
+func placeOfSale(s fund.SaleEntry) backoffice.Cursor {
+	return backoffice.Cursor{OperationID: s.OperationID, Index: s.Index}
+}
+
 func testRecentSales(t *testing.T, o office) {
 	ctx := t.Context()
 	o.aDay()
-	var found []fund.SaleEntry
-	var pages []int
-	f := backoffice.Query{Limit: 4}
-	for {
-		page := all(t, o.Reader.Sales(ctx, newest(f)))
-		found, pages = append(found, page...), append(pages, len(page))
-		if len(page) < f.Limit {
-			break
-		}
-		last := page[len(page)-1]
-		f.After = backoffice.Cursor{OperationID: last.OperationID, Index: last.Index}
-	}
-	require.Equal(t, []int{4, 4, 1}, pages, "pages may end inside an array and do not overlap")
+	found, sizes := pages(t, backoffice.Query{Limit: 4}, o.Reader.Sales, placeOfSale)
+	require.Equal(t, []int{4, 4, 1}, sizes, "pages may end inside an array and do not overlap")
 	want := all(t, o.Reader.Sales(ctx, backoffice.Query{}))
 	slices.Reverse(want)
 	equal(t, want, found)
@@ -53,28 +65,13 @@ func testRecentSales(t *testing.T, o office) {
 	require.Len(t, all(t, o.Reader.Sales(ctx, newest(backoffice.Query{Subscription: "shop"}))), 9)
 	for _, depth := range []int{1, 2, 100} {
 		for partner, sales := range map[string][]fund.SaleEntry{"shop": want, "other": nil} {
-			f, more := backoffice.Query{Subscription: partner, Limit: 4, ScanLimit: depth}, true
-			f.Truncated = func(c backoffice.Cursor) { f.After, more = c, true }
-			for found = nil; more; {
-				more = false
-				page := all(t, o.Reader.Sales(ctx, newest(f)))
-				if found = append(found, page...); len(page) == f.Limit {
-					last := page[len(page)-1]
-					f.After, more = backoffice.Cursor{OperationID: last.OperationID, Index: last.Index}, true
-				}
-			}
+			found, _ := pages(t, backoffice.Query{Subscription: partner, Limit: 4, ScanLimit: depth}, o.Reader.Sales, placeOfSale)
 			equal(t, sales, found)
 		}
 	}
-
 	for partner, want := range map[string][]place{"shop": {{6, 1}, {6, 0}}, "other": nil} {
-		f, failed, more := backoffice.Query{State: operation.Failed, Subscription: partner, Limit: 4, ScanLimit: 1}, []place(nil), true
-		f.Truncated = func(c backoffice.Cursor) { f.After, more = c, true }
-		for more {
-			more = false
-			failed = append(failed, places(all(t, o.Reader.Sales(ctx, newest(f))))...)
-		}
-		equal(t, want, failed)
+		failed, _ := pages(t, backoffice.Query{State: operation.Failed, Subscription: partner, Limit: 4, ScanLimit: 1}, o.Reader.Sales, placeOfSale)
+		equal(t, want, places(failed))
 	}
 
 	early, late := order(8, "", sale(1, 1, 1)), order(9, "", sale(2, 1, 1))
@@ -99,25 +96,21 @@ func testRecentNotifications(t *testing.T, o office) {
 	}
 	require.NoError(t, o.Inboxes.Update(ctx, nil, func(b *push.Inbox) { b.Accept(batch) }))
 
+	cursor := func(n push.Entry) backoffice.Cursor {
+		return backoffice.Cursor{OperationID: n.OperationID, Index: n.Index}
+	}
 	var want []backoffice.Cursor
 	for _, operation := range slices.Backward(batch) {
 		want = append(want, backoffice.Cursor{OperationID: operation.ID, Index: 1}, backoffice.Cursor{OperationID: operation.ID})
 	}
 	for _, until := range []time.Time{{}, at(24 * 30)} {
 		for _, limit := range []int{0, 1, 5, 12} {
-			var found []backoffice.Cursor
-			f := backoffice.Query{Limit: limit, Until: until}
-			for {
-				page := all(t, o.Reader.Notifications(ctx, newest(f)))
-				for i := range page {
-					found = append(found, backoffice.Cursor{OperationID: page[i].OperationID, Index: page[i].Index})
-				}
-				if limit == 0 || len(page) < limit {
-					break
-				}
-				f.After = found[len(found)-1]
+			found, _ := pages(t, backoffice.Query{Limit: limit, Until: until}, o.Reader.Notifications, cursor)
+			var places []backoffice.Cursor
+			for _, n := range found {
+				places = append(places, cursor(n))
 			}
-			equal(t, want, found)
+			equal(t, want, places)
 		}
 	}
 	count := func(f backoffice.Query) int { return len(all(t, o.Reader.Notifications(ctx, newest(f)))) }
@@ -130,13 +123,8 @@ func testRecentNotifications(t *testing.T, o office) {
 	require.Equal(t, 6, count(backoffice.Query{Status: backoffice.Sent + backoffice.NotSent - sent}))
 	require.Equal(t, 6, count(backoffice.Query{Platform: push.Android}))
 	require.Equal(t, 6, count(backoffice.Query{Application: "OTHER"}))
-	narrow, found := backoffice.Query{Application: "OTHER", ScanLimit: 3}, 0
-	for more := true; more; {
-		more = false
-		narrow.Truncated = func(c backoffice.Cursor) { narrow.After, more = c, true }
-		found += count(narrow)
-	}
-	require.Equal(t, 6, found, "in several steps")
+	narrow, _ := pages(t, backoffice.Query{Application: "OTHER", ScanLimit: 3}, o.Reader.Notifications, cursor)
+	require.Len(t, narrow, 6, "in several steps")
 	require.Equal(t, 12, count(backoffice.Query{Subscription: "s"}))
 	require.Zero(t, count(backoffice.Query{Subscription: "t"}))
 	require.Equal(t, 2, count(backoffice.Query{Since: at(24 * 6), Until: at(24 * 7), Limit: 10}))
@@ -191,13 +179,10 @@ func testRecentRefusals(t *testing.T, o office) {
 	require.Equal(t, []operation.ID{other, second, first}, ids(backoffice.Query{Since: since, Code: fault.HoldingInsufficient}))
 	require.Empty(t, ids(backoffice.Query{Since: since, Code: "holding"}), "a code is whole")
 	for _, depth := range []int{1, 2, 100} {
-		f, found, more := backoffice.Query{Since: since, Subscription: "shop", Code: fault.HoldingInsufficient, ScanLimit: depth}, []operation.ID(nil), true
-		f.Truncated = func(c backoffice.Cursor) { f.After, more = c, true }
-		for more {
-			more = false
-			found = append(found, ids(f)...)
-		}
-		require.Equal(t, []operation.ID{second, first}, found, "in several steps")
+		q := backoffice.Query{Since: since, Subscription: "shop", Code: fault.HoldingInsufficient, ScanLimit: depth}
+		found, _ := pages(t, q, o.Reader.Refusals, func(r operation.Refusal) backoffice.Cursor { return backoffice.Cursor{OperationID: r.ID} })
+		require.Len(t, found, 2, "in several steps")
+		require.Equal(t, []operation.ID{second, first}, []operation.ID{found[0].ID, found[1].ID})
 	}
 	require.Equal(t, fault.HoldingInsufficient, all(t, o.Reader.Refusals(ctx, newest(backoffice.Query{Limit: 1})))[0].Faults[0].Code)
 }
