@@ -9,7 +9,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
@@ -253,7 +252,7 @@ func TestOnlyLostRacesAreRunAgain(t *testing.T) {
 	} {
 		t.Run(string(rune('0'+failure)), func(t *testing.T) {
 			t.Parallel()
-			engine, err := sqlite.Open(t.Context(), storage.Options{DSN: testdb.SQLite(t), StatementTimeout: time.Second})
+			engine, err := sqlite.Open(t.Context(), storage.Options{DSN: testdb.SQLite(t), StatementTimeout: statementTimeout})
 			require.NoError(t, err)
 			_, err = bind(t, engine, "").Schema.Up(t.Context())
 			require.NoError(t, err)

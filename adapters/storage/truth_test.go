@@ -262,7 +262,7 @@ func TestPingAsksWhatASaleAsks(t *testing.T) {
 		lock := map[string]string{testdb.EngineSQLite: "BEGIN IMMEDIATE", testdb.EnginePostgres: "BEGIN; SELECT 1 FROM holdings FOR UPDATE"}
 		_, err = conn.ExecContext(t.Context(), lock[engine])
 		require.NoError(t, err)
-		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
 		require.NoError(t, s.Ping(ctx))
 		_, err = conn.ExecContext(t.Context(), "ROLLBACK")

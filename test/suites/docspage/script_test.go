@@ -38,7 +38,7 @@ func TestTheScriptOfTheGuide(t *testing.T) {
 	}
 	comes := func(expression, want string) {
 		t.Helper()
-		require.Eventually(t, func() bool { return strings.Contains(read(expression), want) }, 20*time.Second, 50*time.Millisecond, "%s: %s", expression, want)
+		require.Eventually(t, func() bool { return strings.Contains(read(expression), want) }, time.Minute, 50*time.Millisecond, "%s: %s", expression, want)
 	}
 	visit := func(page string) {
 		require.NoError(t, chromedp.Do(ctx, chromedp.Navigate(server.URL+"/docs"+page)))
