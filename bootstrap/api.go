@@ -18,6 +18,7 @@ import (
 	"bankingapi/adapters/trail"
 	"bankingapi/application/operator"
 	"bankingapi/application/outcomes"
+	"bankingapi/application/requestlog"
 	"bankingapi/application/store"
 	"bankingapi/application/subscriptions"
 	"bankingapi/application/summary"
@@ -42,6 +43,7 @@ type apiParts struct {
 	Console    operator.Console
 	Trail      *trail.Keeper
 	Outcomes   *outcomes.Feed
+	Requests   *requestlog.Log
 }
 
 // newAPI makes the API. Its listener accepts no more requests when the service stops, and
@@ -95,6 +97,7 @@ func newHandler(lc fx.Lifecycle, p apiParts) (http.Handler, error) {
 			x.TraceID = telemetry.TraceID(ctx)
 			logging.Log(w.log, x)
 			p.Console.Request(x)
+			p.Requests.Answered(x)
 		},
 		Receipt: p.Trail.Receipts(func(id operation.ID, err error) {
 			w.log.Warn("an answer has no receipt", zap.Stringer("operation_id", id), zap.Error(err))

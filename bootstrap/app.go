@@ -25,6 +25,7 @@ import (
 	"bankingapi/application/buyfund"
 	"bankingapi/application/operator"
 	"bankingapi/application/outcomes"
+	"bankingapi/application/requestlog"
 	"bankingapi/application/store"
 	"bankingapi/application/subscriptions"
 )
@@ -50,6 +51,7 @@ type appParts struct {
 	Office     *backoffice.Office
 	Manager    *subscriptions.Manager
 	Directory  *subscriptions.Directory
+	Requests   *requestlog.Log
 	Metrics    *telemetry.Metrics
 	Made       *useCases
 	Adder      *addpush.Adder

@@ -40,6 +40,8 @@ func (a background) chores() []chore {
 		{true, 2 * time.Second, false, zap.WarnLevel, "the schema could not be migrated yet", migrate},
 		{true, subscriptions.RefreshEvery, true, zap.WarnLevel, "subscriptions could not be read", p.Directory.Refresh},
 		{true, time.Minute, true, zap.WarnLevel, usageFailed, func(ctx context.Context) error { return p.Directory.KeepUsage(ctx, p.Store.Usage) }},
+		{isService, time.Second, true, zap.WarnLevel, requestsFailed, p.Requests.Write},
+		{isService, 10 * time.Minute, true, zap.WarnLevel, "old entries of the log of requests could not be deleted", p.Requests.Forget},
 		{true, time.Second, true, zap.DebugLevel, "lookups could not be prepared: they are slower", p.Store.Index},
 		{s.Trail.Interval > 0, s.Trail.Interval, false, zap.WarnLevel, "the trail could not be sealed: it waits", p.Trail.Round},
 		{isService, risksEvery, false, zap.DebugLevel, "the database could not be asked what may lose data", a.tellRisks()},

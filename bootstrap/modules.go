@@ -19,6 +19,7 @@ import (
 	"bankingapi/application/buyfund"
 	"bankingapi/application/commit"
 	"bankingapi/application/outcomes"
+	"bankingapi/application/requestlog"
 	"bankingapi/application/store"
 	"bankingapi/application/subscriptions"
 	"bankingapi/domain/operation"
@@ -51,7 +52,7 @@ func module(settings Settings, o *options) fx.Option {
 			}
 			return w, err
 		},
-		newStore, newMetrics, newOffice, newManager, newTrail, newDirectory, newUseCases,
+		newStore, newMetrics, newOffice, newManager, newTrail, newDirectory, newRequestLog, newUseCases,
 		newOutcomes, newSandbox, newOperations, newReadiness, newConsole, newOpsServer, newAPI, newApp,
 	}
 	visible := fx.Options()
@@ -135,6 +136,20 @@ func newDirectory(lc fx.Lifecycle, w *setup, s *store.Store, m *subscriptions.Ma
 		}
 	}))
 	return d
+}
+
+// requestsFailed is what the log says if entries of the log of requests are lost.
+const requestsFailed = "errors and repeats could not be written to the log of requests"
+
+// newRequestLog also writes the last requests, after them.
+func newRequestLog(lc fx.Lifecycle, w *setup, s *store.Store) *requestlog.Log {
+	l := requestlog.New(s.Requests, w.acts)
+	lc.Append(fx.StopHook(func(ctx context.Context) {
+		if err := l.Write(ctx); err != nil {
+			w.log.Warn(requestsFailed, zap.Error(err))
+		}
+	}))
+	return l
 }
 
 // useCases are what both use cases are made with, also in a transaction of the host.

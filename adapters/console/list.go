@@ -10,6 +10,7 @@ import (
 
 	"bankingapi/application/backoffice"
 	"bankingapi/application/bookfile"
+	"bankingapi/application/summary"
 	"bankingapi/domain/audit"
 	"bankingapi/domain/day"
 	"bankingapi/domain/decimal"
@@ -95,6 +96,16 @@ var (
 		},
 		columns: bookfile.Notifications,
 	}
+	requests = list[summary.Answered]{
+		path: "requests",
+		fields: []field{
+			fromDay, toDay, {Name: "request", Label: "X-Request-Id"}, {Name: "caller", Label: "CallerId"}, byPartner,
+			{Name: "class", Label: "Answer", Options: []option{{"2", "repeats"}, {"4", "4xx"}, {"5", "5xx"}}},
+		},
+		read:    backoffice.Reader.Requests,
+		place:   func(a *summary.Answered) backoffice.Cursor { return backoffice.Cursor{OperationID: a.ID} },
+		columns: bookfile.Requests,
+	}
 	acts = list[audit.Act]{
 		path: "audit",
 		fields: []field{
@@ -111,7 +122,7 @@ var (
 func (q *request) set(f *backoffice.Query, name, value string) (err error) {
 	if text := map[string]*string{
 		"partner": &f.Subscription, "fund": &f.IMKBCode, "code": &f.Code, "user": &f.UserID, "application": &f.Application,
-		"actor": &f.Actor, "action": &f.Action, "object": &f.Object,
+		"request": &f.RequestID, "caller": &f.CallerID, "actor": &f.Actor, "action": &f.Action, "object": &f.Object,
 	}[name]; text != nil {
 		*text = value
 		return nil
@@ -138,6 +149,8 @@ func (q *request) set(f *backoffice.Query, name, value string) (err error) {
 		if f.Amount, err = amount.Scaled(2); wrong != nil || err != nil {
 			return errNumber
 		}
+	case "class":
+		f.Class = int(n)
 	case "platform":
 		f.Platform = push.Platform(n) //nolint:gosec // as above
 	case "sent":

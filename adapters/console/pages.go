@@ -38,6 +38,7 @@ func pages() []*page {
 		{path: "sale/{id}/proof", Title: "Sale", personal: true, show: downloadProof},
 		refusals.page("Refusals", "Sales"),
 		notifications.page("Notifications", "Notifications"),
+		requests.page("Requests", "Requests"),
 		{path: "due", Title: "Due", Menu: "Due", personal: true, template: "due", show: showDue, export: exportDue},
 		{path: "subscriptions", Title: "Subscriptions", Menu: "Subscriptions", template: "subscriptions", show: showSubscriptions, post: once(changeSubscription), export: exportSubscriptions},
 		{path: "subscription", Title: "Subscription", Menu: "Subscriptions", template: "subscription", show: showSubscription, post: once(changeSubscription)},

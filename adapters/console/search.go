@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"bankingapi/application/backoffice"
+	"bankingapi/application/summary"
 	"bankingapi/domain/operation"
 	"bankingapi/domain/push"
 )
@@ -26,7 +27,7 @@ type hit struct {
 }
 
 // finders look for a text as all that it may be.
-var finders = []func(q *request, text string) ([]hit, error){findOperation, findCustomer, findCallerID, findUser, findPush, findRequest}
+var finders = []func(q *request, text string) ([]hit, error){findOperation, findCustomer, findCallerID, findUser, findPush, findRequest, findAnswer}
 
 const (
 	// maxQuery is the longest text to search for, in bytes.
@@ -182,6 +183,24 @@ func findRequest(q *request, text string) ([]hit, error) {
 	return hitsOf(q.Office.Reader.Decisions(q.ctx, backoffice.Query{RequestID: text}), text, func(d *backoffice.Decision) hit {
 		return hit{Kind: "X-Request-Id", Text: text, Note: d.State.String() + ", from " + d.Subscription, Path: salePath(d.ID, 0)}
 	})
+}
+
+// findAnswer looks for an X-Request-Id or a CallerId in the log of requests. What has an
+// operation was found before.
+func findAnswer(q *request, text string) ([]hit, error) {
+	if strings.Contains(q.about, "CallerId") || strings.Contains(q.about, "X-Request-Id") {
+		return nil, nil
+	}
+	for name, of := range map[string]backoffice.Query{"request": {RequestID: text}, "caller": {CallerID: text}} {
+		of.Order, of.Limit = backoffice.Newest, 1
+		found, err := hitsOf(q.Office.Reader.Requests(q.ctx, of), text, func(a *summary.Answered) hit {
+			return hit{Kind: "Requests", Text: text, Note: "answered " + strconv.Itoa(a.Status), Path: requests.address(q, "", url.Values{name: {text}})}
+		})
+		if err != nil || len(found) > 0 {
+			return found, err
+		}
+	}
+	return nil, nil
 }
 
 func findPush(q *request, text string) ([]hit, error) {

@@ -71,6 +71,16 @@ func TestOffice(t *testing.T) {
 	})
 }
 
+func TestRequests(t *testing.T) {
+	t.Parallel()
+	onEachEngine(t, func(t *testing.T, open opener) {
+		contract.Requests(t, func(t *testing.T) contract.RequestsUnderTest {
+			store, trouble := open(t)
+			return contract.RequestsUnderTest{Storage: store.Requests, Reader: store.Backoffice.Reader, Trouble: trouble}
+		})
+	})
+}
+
 func TestTrail(t *testing.T) {
 	t.Parallel()
 	onEachEngine(t, func(t *testing.T, open opener) {

@@ -42,6 +42,7 @@ type database struct {
 	audits        table[AuditRow]
 	calendars     table[CalendarRow]
 	outcomes      outcomeTables
+	requests      table[RequestRow]
 	marked        *batch.Table[MarkRow]
 	properties    *batch.Table[PropertyRow]
 	batches       *batch.Table[TrailBatchRow]

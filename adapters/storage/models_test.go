@@ -67,7 +67,7 @@ func TestModelsAreTheSchema(t *testing.T) {
 		ofModel[storage.SubscriptionRow](""), ofModel[storage.PriceRow](""), ofModel[storage.HoldingRow](""), ofModel[storage.AccountRow](""),
 		ofModel[storage.OperationRow](""), ofModel[storage.SaleRow](""), ofModel[storage.PostingRow](""), ofModel[storage.TransferRow](""), ofModel[storage.NotificationRow](""),
 		ofModel[storage.RefusalRow](""), ofModel[storage.RefusedSaleRow](""), ofModel[storage.ReversalRow](""), ofModel[storage.AuditRow](""), ofModel[storage.MarkRow](""), ofModel[storage.PropertyRow](""),
-		ofModel[storage.CalendarRow](""), ofModel[storage.OutcomeRow](""), ofModel[storage.OutcomeCounterRow](""),
+		ofModel[storage.CalendarRow](""), ofModel[storage.OutcomeRow](""), ofModel[storage.OutcomeCounterRow](""), ofModel[storage.RequestRow](""),
 		ofModel[storage.TrailBatchRow](""), ofModel[storage.TrailHashRow](""), ofModel[storage.TrailLogRow](""),
 	)
 	slices.SortFunc(models, func(a, b column) int { return cmp.Or(cmp.Compare(a.Table, b.Table), cmp.Compare(a.Name, b.Name)) })

@@ -193,6 +193,7 @@ func (d service) ports(b *Books, i *Inboxes, s *Schema) *store.Store {
 		Inboxes:       i,
 		Subscriptions: &Subscriptions{m},
 		Usage:         &Subscriptions{m},
+		Requests:      requestLog{d.database},
 		Backoffice: backoffice.Ports{
 			Imports: imports{m}, Reader: reader{d.database}, Lookups: lookups{d.database}, Evidence: evidence{m}, Books: newBooks(m),
 			Audit: acts{m}, Calendar: calendar{d.database}, Outcomes: outcomeSource{d.database}, Erasing: erasing{m}, Withdrawing: withdrawing{m},

@@ -137,6 +137,9 @@ func newDatabase(db *batch.DB, prefix string) *database {
 	outcomes.find, outcomes.add = outcomes.Find(batch.NoLock, "", "number"), outcomes.Insert()
 	counters.find, counters.put = counters.Find(batch.ForUpdate, "", "last"), counters.Update("last")
 
+	requests := open(d, &d.requests, "")
+	requests.add = requests.Insert()
+
 	d.marked, d.properties = beside[MarkRow](d, "SELECT"), beside[PropertyRow](d, "SELECT")
 	d.batches, d.trailHashes, d.trailLogs = beside[TrailBatchRow](d, ""), beside[TrailHashRow](d, ""), beside[TrailLogRow](d, "", "log_id = 1")
 	return d

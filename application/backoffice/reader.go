@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"bankingapi/application/summary"
 	"bankingapi/domain/audit"
 	"bankingapi/domain/day"
 	"bankingapi/domain/fund"
@@ -42,6 +43,8 @@ type Reader interface {
 	Refusals(ctx context.Context, q Query) iter.Seq2[operation.Refusal, error]
 	// Decisions yields the operations that were decided, by ID.
 	Decisions(ctx context.Context, q Query) iter.Seq2[Decision, error]
+	// Requests yields the log of requests by ID, which is the order of their answers.
+	Requests(ctx context.Context, q Query) iter.Seq2[summary.Answered, error]
 	// Acts yields the acts of administration by ID, which is the order of their time.
 	Acts(ctx context.Context, q Query) iter.Seq2[audit.Act, error]
 }
@@ -54,7 +57,7 @@ type Order uint8
 const (
 	// ByKey is the order that each method of Reader names.
 	ByKey Order = iota
-	// Newest yields sales, notifications, refusals and acts newest first: by
+	// Newest yields sales, notifications, refusals, requests and acts newest first: by
 	// operation, which is ordered by time, then by index. It reads only the rows that
 	// Query.Limit needs, as far as the conditions allow it. It yields postings in the
 	// opposite order of ByTime.
@@ -85,7 +88,7 @@ type Query struct {
 	// Status takes notifications that were sent, or that were not.
 	Status SendStatus
 	// Since and Until take rows from Since on and before Until: by ReceivedAt
-	// (sales, notifications, operations), PostedAt (postings), At (acts) or the
+	// (sales, notifications, operations), PostedAt (postings), At (acts, requests) or the
 	// start of ValidFrom in Zone (prices).
 	Since, Until time.Time
 	// Zone is the bank's time zone. Prices need it if Since or Until is set.
@@ -99,15 +102,17 @@ type Query struct {
 	SettledSince, SettledUntil time.Time
 	// PriceID takes sales that were settled at that price.
 	PriceID int64
-	// Subscription, CallerID, RequestID and OperationID take sales, notifications
-	// and operations of that subscription, Header.CallerID, Header.RequestID and
-	// operation. OperationID takes postings too.
+	// Subscription, CallerID, RequestID and OperationID take sales, notifications,
+	// operations and requests of that subscription, Header.CallerID, Header.RequestID and
+	// operation. OperationID takes postings too, and no requests.
 	Subscription, CallerID, RequestID string
 	OperationID                       operation.ID
 	// From takes sales, notifications and operations with that ID or a larger one.
 	From operation.ID
 	// Code takes refusals whose first fault has that code.
 	Code string
+	// Class takes requests whose status is of that hundred: 2, 4 or 5.
+	Class int
 	// Action, Actor and Object take acts of that kind, of that person and on that
 	// object.
 	Action, Actor, Object string
@@ -119,7 +124,7 @@ type Query struct {
 	// After takes rows that come after this one in the order Newest. The zero value
 	// takes the first page.
 	After Cursor
-	// ScanLimit bounds how many sales, notifications or refusals the order Newest looks
+	// ScanLimit bounds how many sales, notifications, refusals or requests the order Newest looks
 	// at, whether they fit or not: a page with few rows would read the whole book
 	// otherwise. An adapter that finds them at once may ignore it. 0 means no bound.
 	ScanLimit int
@@ -138,7 +143,7 @@ const (
 	NotSent
 )
 
-// Cursor is the place of a row in a list. The place of an act is its ID.
+// Cursor is the place of a row in a list. The place of an act or a request is its ID.
 type Cursor struct {
 	OperationID operation.ID
 	Index       int

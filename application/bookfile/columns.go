@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"bankingapi/application/backoffice"
+	"bankingapi/application/summary"
 	"bankingapi/domain/audit"
 	"bankingapi/domain/fault"
 	"bankingapi/domain/fund"
@@ -277,6 +278,25 @@ var decisionColumns = slices.Concat(
 		{"Codes", func(d *backoffice.Decision) Value { return Text(strings.Join(d.Codes, " ")) }},
 		{"ReceivedAt", func(d *backoffice.Decision) Value { return Instant(d.ReceivedAt) }},
 	})
+
+// Requests are the columns of the log of requests.
+var Requests = []Column[summary.Answered]{
+	{"Id", func(a *summary.Answered) Value { return Text(a.ID.String()) }},
+	{"At", func(a *summary.Answered) Value { return Instant(a.At) }},
+	{"Subscription", func(a *summary.Answered) Value { return Text(a.Subscription) }},
+	{"Method", func(a *summary.Answered) Value { return Text(a.Method) }},
+	{"Route", func(a *summary.Answered) Value { return Text(a.Route) }},
+	{"Operation", func(a *summary.Answered) Value { return Text(a.Operation) }},
+	{"Status", func(a *summary.Answered) Value { return Integer(int64(a.Status)) }},
+	{"State", func(a *summary.Answered) Value { return Integer(int64(a.State)) }},
+	{"Replayed", func(a *summary.Answered) Value { return Text(strconv.FormatBool(a.Replayed)) }},
+	{"Codes", func(a *summary.Answered) Value { return Text(strings.Join(a.Codes, " ")) }},
+	{"CallerId", func(a *summary.Answered) Value { return Text(a.CallerID) }},
+	{"RequestId", func(a *summary.Answered) Value { return Text(a.RequestID) }},
+	{"OperationId", func(a *summary.Answered) Value { return Text(a.OperationID) }},
+	{"Microseconds", func(a *summary.Answered) Value { return Integer(a.Duration.Microseconds()) }},
+	{"Omitted", func(a *summary.Answered) Value { return Integer(a.Omitted) }},
+}
 
 // Acts are the columns of acts of administration.
 var Acts = []Column[audit.Act]{

@@ -11,6 +11,7 @@ import (
 	"bankingapi/application/addpush"
 	"bankingapi/application/backoffice"
 	"bankingapi/application/buyfund"
+	"bankingapi/application/requestlog"
 	"bankingapi/application/subscriptions"
 	"bankingapi/application/trail"
 )
@@ -73,6 +74,8 @@ type Store struct {
 	Subscriptions subscriptions.Repository
 	// Usage keeps when subscriptions were used.
 	Usage subscriptions.Usage
+	// Requests keeps the log of requests.
+	Requests requestlog.Storage
 	// Backoffice are the ports of import, export, lookups and verify.
 	Backoffice backoffice.Ports
 
@@ -165,7 +168,7 @@ func (s *Store) Bind(Options) (*Store, error) { return s, nil }
 
 // SchemaVersion is the version of the relational schema that this program
 // needs. A test of the adapters holds their migrations to it.
-const SchemaVersion = 13
+const SchemaVersion = 14
 
 // Schema migrates a storage between versions.
 type Schema interface {

@@ -13,6 +13,7 @@ import (
 
 	"bankingapi/application/backoffice"
 	"bankingapi/application/subscriptions"
+	"bankingapi/application/summary"
 	"bankingapi/application/trail"
 	"bankingapi/domain/audit"
 	"bankingapi/domain/day"
@@ -71,7 +72,7 @@ func (s *Store) complete() error {
 // are errors.ErrUnsupported.
 func Unsupported() *Store {
 	return &Store{
-		Usage: lacking{},
+		Usage: lacking{}, Requests: lacking{},
 		Backoffice: backoffice.Ports{
 			Imports: noImports{}, Reader: noReader{}, Lookups: lacking{}, Evidence: lacking{}, Books: lacking{},
 			Audit: lacking{}, Calendar: lacking{}, Outcomes: lacking{}, Erasing: lacking{}, Withdrawing: lacking{},
@@ -110,6 +111,8 @@ type lacking struct{}
 
 func (lacking) Used(context.Context, []subscriptions.Use) error { return nil }
 func (lacking) Record(context.Context, audit.Act) error         { return nil }
+func (lacking) Add(context.Context, []summary.Answered) error   { return nil }
+func (lacking) Forget(context.Context, time.Time, int) error    { return nil }
 func (lacking) DueDays(context.Context, day.Day, int) (none []backoffice.DueDay, err error) {
 	return none, nil
 }
@@ -216,6 +219,9 @@ func (noReader) Refusals(context.Context, query) list[operation.Refusal] {
 }
 func (noReader) Decisions(context.Context, query) list[backoffice.Decision] {
 	return unread[backoffice.Decision]("operations")
+}
+func (noReader) Requests(context.Context, query) list[summary.Answered] {
+	return unread[summary.Answered]("requests")
 }
 func (noReader) Acts(context.Context, query) list[audit.Act] { return unread[audit.Act]("acts") }
 

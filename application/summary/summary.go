@@ -78,6 +78,18 @@ type Exchange struct {
 	Err error
 }
 
+// Answered is an entry of the log of requests. It has the time, and of Exchange what stands
+// before BytesIn, RequestID, Subscription, OperationID and CallerID; Start is zero.
+type Answered struct {
+	// ID orders entries by the times of their answers.
+	ID operation.ID
+	// At is the time of the bank at the end of the answer.
+	At time.Time
+	Exchange
+	// Omitted is how many requests were left out shortly before this one.
+	Omitted int64
+}
+
 // Masked is the masked number of a customer or an account: ******1234. It has the
 // last four digits, and never more than half of a number. The zero value is no
 // number.

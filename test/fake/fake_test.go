@@ -82,6 +82,14 @@ func TestOffice(t *testing.T) {
 	})
 }
 
+func TestRequests(t *testing.T) {
+	t.Parallel()
+	contract.Requests(t, func(*testing.T) contract.RequestsUnderTest {
+		store, trouble := fake.NewStore(), new(trouble)
+		return contract.RequestsUnderTest{Storage: store.Requests(trouble.strike), Reader: store.Backoffice(nil, time.Now).Reader, Trouble: trouble.makers()}
+	})
+}
+
 func TestTrail(t *testing.T) {
 	t.Parallel()
 	contract.Trail(t, func(*testing.T) contract.TrailUnderTest {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"bankingapi/application/backoffice"
+	"bankingapi/application/summary"
 	"bankingapi/domain/audit"
 	"bankingapi/domain/fund"
 	"bankingapi/domain/operation"
@@ -254,6 +255,45 @@ func (r reader) Acts(ctx context.Context, q backoffice.Query) iter.Seq2[audit.Ac
 	place := func(a *audit.Act) backoffice.Cursor { return backoffice.Cursor{OperationID: a.ID} }
 	return stream(ctx, r, q, read, place, func(a *audit.Act) bool {
 		return during(q, a.At) && (q.Action == "" || a.Action == q.Action) && (q.Actor == "" || a.Actor == q.Actor) && (q.Object == "" || a.Object == q.Object)
+	})
+}
+
+// Requests implements backoffice.Reader.
+func (r reader) Requests(ctx context.Context, q backoffice.Query) iter.Seq2[summary.Answered, error] {
+	read := func() []summary.Answered {
+		return slices.SortedFunc(slices.Values(r.store.requests), func(a, b summary.Answered) int { return compareIDs(a.ID, b.ID) })
+	}
+	place := func(a *summary.Answered) backoffice.Cursor { return backoffice.Cursor{OperationID: a.ID} }
+	return stream(ctx, r, q, read, place, func(a *summary.Answered) bool {
+		return during(q, a.At) && (q.Subscription == "" || q.Subscription == a.Subscription) && (q.CallerID == "" || q.CallerID == a.CallerID) &&
+			(q.RequestID == "" || q.RequestID == a.RequestID) && (q.Class == 0 || q.Class == a.Status/100)
+	})
+}
+
+// Requests implements requestlog.Storage.
+func (s *Store) Requests(strike Strike) Requests { return Requests{s, strike} }
+
+// Requests is requestlog.Storage on a Store.
+type Requests struct {
+	store  *Store
+	strike Strike
+}
+
+// Add implements requestlog.Storage.
+func (r Requests) Add(ctx context.Context, entries []summary.Answered) error {
+	return r.store.read(ctx, r.strike, func() { r.store.requests = append(r.store.requests, entries...) })
+}
+
+// Forget implements requestlog.Storage.
+func (r Requests) Forget(ctx context.Context, before time.Time, newest int) error {
+	return r.store.read(ctx, r.strike, func() {
+		slices.SortFunc(r.store.requests, func(a, b summary.Answered) int { return compareIDs(a.ID, b.ID) })
+		first := backoffice.FirstID(before)
+		surplus := len(r.store.requests) - newest
+		for len(r.store.requests) > 0 && (surplus > 0 || compareIDs(r.store.requests[0].ID, first) < 0) {
+			r.store.requests = r.store.requests[1:]
+			surplus--
+		}
 	})
 }
 

@@ -14,6 +14,7 @@ import (
 	"strings"
 	"sync"
 
+	"bankingapi/application/summary"
 	"bankingapi/domain/audit"
 	"bankingapi/domain/fault"
 	"bankingapi/domain/fund"
@@ -48,6 +49,7 @@ type Store struct {
 	reversals     map[operation.ID]fund.Reversal
 	ended         []fund.Ended // in the order of their numbers
 	acts          []audit.Act
+	requests      []summary.Answered
 	closed        []fund.ClosedDay // by day
 	trail         *trailLog        // nil unless Trail was called
 }

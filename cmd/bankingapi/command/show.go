@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"bankingapi/application/backoffice"
@@ -64,17 +65,37 @@ func showOperation(c *call, id operation.ID) error {
 // namedOperations returns the operations that the flags or the argument name, and what
 // was looked for.
 func namedOperations(c *call, id operation.ID) (all []backoffice.Operation, what string, err error) {
-	callerID, requestID := c.text("caller-id"), c.text("request-id")
+	of := backoffice.Query{CallerID: c.text("caller-id"), RequestID: c.text("request-id"), Subscription: c.text("subscription")}
 	switch {
-	case callerID != "":
-		all, err = c.office.OperationsOf(c.Context(), c.text("subscription"), callerID)
-		return all, "an operation with this CallerId of this subscription. A 4xx or 5xx answer leaves none: it is in the log of the replica that answered", err
-	case requestID != "":
-		all, err = c.office.OperationsOfRequest(c.Context(), requestID)
-		return all, "an operation with this X-Request-Id. Repeats, 4xx and 5xx answers leave none: they are in the log of the replica that answered, as request_id", err
+	case of.CallerID != "":
+		all, err = c.office.OperationsOf(c.Context(), of.Subscription, of.CallerID)
+		what = "an operation with this CallerId of this subscription. "
+	case of.RequestID != "":
+		all, err = c.office.OperationsOfRequest(c.Context(), of.RequestID)
+		what = "an operation with this X-Request-Id. "
+	default:
+		one, err := c.office.Operation(c.Context(), id)
+		return []backoffice.Operation{one}, "operation " + c.args[0], err
 	}
-	one, err := c.office.Operation(c.Context(), id)
-	return []backoffice.Operation{one}, "operation " + c.args[0], err
+	if errors.Is(err, backoffice.ErrNotFound) {
+		what += answered(c, of)
+	}
+	return all, what, err
+}
+
+// answered says how the last request without an operation was answered.
+func answered(c *call, of backoffice.Query) string {
+	of.Order, of.Limit = backoffice.Newest, 1
+	for a, err := range c.office.Reader.Requests(c.Context(), of) {
+		switch {
+		case err != nil:
+		case a.Replayed:
+			return fmt.Sprintf("It was answered at %s as a repeat of operation %s", a.At.UTC().Format(time.RFC3339), a.OperationID)
+		default:
+			return fmt.Sprintf("It was answered %d %s at %s, and nothing was stored", a.Status, strings.Join(a.Codes, " "), a.At.UTC().Format(time.RFC3339))
+		}
+	}
+	return "Repeats, 4xx and 5xx answers leave none, and the log of requests does not have it: the log of the replica that answered may have it, as request_id"
 }
 
 // missingPrices are the prices that a due operation waits for.

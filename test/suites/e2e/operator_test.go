@@ -109,6 +109,13 @@ func TestTheOperatorsDay(t *testing.T) {
 		require.Equal(t, []string{"8"}, column(b.Export(t, "operations", "--state", "failed"), "State"))
 
 		sold := s.post(t, path, key, body("sold", "10", "")).header.Get("Operation-Id")
+		reused := s.post(t, path, key, body("sold", "11", ""))
+		require.Equal(t, 422, reused.status)
+		eventually(t, patience, "the log of requests has what no operation has", func() bool {
+			shown := b.Run(t, "show", "operation", "--request-id", reused.header.Get("X-Request-Id"))
+			require.Equal(t, 1, shown.Status)
+			return strings.Contains(shown.Err, "It was answered 422 caller-id-reused at ") && strings.Contains(shown.Err, ", and nothing was stored")
+		})
 		day := clock.Now().AddDate(0, 0, 30).Format(time.DateOnly)
 		waits := s.post(t, path, key, body("waits", "10", day)).header.Get("Operation-Id")
 		b.Must(t, "sales", "cancel", waits, "--reason", "the customer called", "--as", "ayse")

@@ -1,0 +1,100 @@
+// Package requestlog keeps the requests whose answers no operation has: errors and repeats.
+// Partners are told to quote an X-Request-Id or a CallerId, and it finds them.
+//
+// It never delays a request. A request that was answered by a new operation costs nothing,
+// because the operation has its IDs. The others wait in memory until one batch is written
+// each second. If there are too many, the log is a sample and says how many it left out.
+package requestlog
+
+import (
+	"context"
+	"net/http"
+	"slices"
+	"sync"
+	"time"
+
+	"bankingapi/application/summary"
+	"bankingapi/domain/audit"
+)
+
+const (
+	// Days is how many days entries are kept, and MaxEntries how many entries.
+	Days, MaxEntries = 7, 1_000_000
+	// maxWaiting and maxOfPartner are how many requests a batch has of all partners and of
+	// one. Requests without a subscription count as one partner.
+	maxWaiting, maxOfPartner = 200, 20
+	// maxWrite bounds a write, also of a service that stops.
+	maxWrite = 5 * time.Second
+)
+
+// Storage keeps entries. The back office lists them: see backoffice.Reader.
+type Storage interface {
+	// Add keeps entries. They need not survive a crash that follows.
+	Add(ctx context.Context, entries []summary.Answered) error
+	// Forget deletes the entries before a time, and all but the newest. It does so in
+	// steps, so that no step keeps others waiting.
+	Forget(ctx context.Context, before time.Time, newest int) error
+}
+
+// Log is the log of one process. It is safe for concurrent use.
+type Log struct {
+	storage Storage
+	acts    audit.Acts // makes the IDs, at the time of the bank
+
+	mu       sync.Mutex
+	waiting  []summary.Answered
+	partners map[string]int // how many of waiting are of a subscription
+	omitted  int64
+}
+
+// New returns a log that has IDs and times of acts.
+func New(s Storage, acts audit.Acts) *Log {
+	return &Log{storage: s, acts: acts, partners: make(map[string]int)}
+}
+
+// Answered takes a request after its answer.
+func (l *Log) Answered(x *summary.Exchange) {
+	if x.Status < http.StatusBadRequest && !x.Replayed {
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if len(l.waiting) >= maxWaiting || l.partners[x.Subscription] >= maxOfPartner {
+		l.omitted++
+		return
+	}
+	l.partners[x.Subscription]++
+	entry := summary.Answered{ID: l.acts.NewID(), At: l.acts.Now(), Exchange: *x}
+	entry.Codes = slices.Clone(x.Codes)
+	l.waiting = append(l.waiting, entry)
+}
+
+// Write keeps the requests since the last call, also after ctx has ended. If it fails, they
+// are lost, and the next entry says how many.
+func (l *Log) Write(ctx context.Context) error {
+	l.mu.Lock()
+	entries, omitted := l.waiting, l.omitted
+	if len(entries) > 0 {
+		l.waiting, l.omitted = nil, 0
+		clear(l.partners)
+	}
+	l.mu.Unlock()
+	if len(entries) == 0 {
+		return nil
+	}
+	entries[len(entries)-1].Omitted = omitted
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), maxWrite)
+	defer cancel()
+	err := l.storage.Add(ctx, entries)
+	if err != nil {
+		l.mu.Lock()
+		l.omitted += omitted + int64(len(entries))
+		l.mu.Unlock()
+	}
+	return err
+}
+
+// Forget deletes what is older than Days, or beyond MaxEntries.
+func (l *Log) Forget(ctx context.Context) error {
+	return l.storage.Forget(ctx, l.acts.Now().AddDate(0, 0, -Days), MaxEntries)
+}

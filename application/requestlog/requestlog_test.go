@@ -1,0 +1,86 @@
+package requestlog_test
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"bankingapi/application/backoffice"
+	"bankingapi/application/requestlog"
+	"bankingapi/application/summary"
+	"bankingapi/domain/audit"
+	"bankingapi/test/fake"
+)
+
+var now = time.Date(2026, 11, 25, 10, 0, 0, 0, time.UTC)
+
+func open(strike fake.Strike) (*requestlog.Log, func() []summary.Answered) {
+	store, ids := fake.NewStore(), new(fake.IDs)
+	log := requestlog.New(store.Requests(strike), audit.Acts{NewID: ids.Next, Now: func() time.Time { return now }})
+	return log, func() (kept []summary.Answered) {
+		for entry, err := range store.Backoffice(nil, time.Now).Reader.Requests(context.Background(), backoffice.Query{}) {
+			if err == nil {
+				kept = append(kept, entry)
+			}
+		}
+		return kept
+	}
+}
+
+// Errors and repeats are kept. What a new operation answered has its IDs already.
+func TestWhatIsKept(t *testing.T) {
+	t.Parallel()
+	log, kept := open(nil)
+	codes := []string{"required"}
+	for _, x := range []summary.Exchange{{Status: 200}, {Status: 200, Replayed: true}, {Status: 400, Codes: codes}, {Status: 304}, {Status: 503}} {
+		log.Answered(&x)
+	}
+	codes[0] = "used again"
+	require.Empty(t, kept(), "nothing is written before its time")
+	require.NoError(t, log.Write(t.Context()))
+	require.NoError(t, log.Write(t.Context()), "nothing waits")
+	found := kept()
+	require.Len(t, found, 3)
+	require.True(t, found[0].Replayed)
+	require.Equal(t, []string{"required"}, found[1].Codes)
+	require.Equal(t, 503, found[2].Status)
+	require.Equal(t, now, found[2].At)
+}
+
+// In a flood the log is a sample: a partner who sends many leaves room for others. The last
+// entry says how many are missing, also those of a write that failed.
+func TestAFloodIsSampled(t *testing.T) {
+	t.Parallel()
+	var failed error
+	log, kept := open(func(context.Context, fake.Moment) error { return failed })
+	ask := func(n int, partner string) {
+		for range n {
+			log.Answered(&summary.Exchange{Status: 401, Subscription: partner})
+		}
+	}
+	ask(1000, "loud")
+	ask(1, "quiet")
+	require.NoError(t, log.Write(t.Context()))
+	found := kept()
+	require.Len(t, found, 21)
+	require.Equal(t, "quiet", found[20].Subscription)
+	require.EqualValues(t, 980, found[20].Omitted)
+
+	failed = errors.New("the disk is full")
+	ask(25, "loud")
+	require.ErrorIs(t, log.Write(t.Context()), failed)
+	require.NoError(t, log.Write(t.Context()), "they are lost")
+	failed = nil
+	for n := range 300 {
+		ask(1, strconv.Itoa(n))
+	}
+	require.NoError(t, log.Write(t.Context()))
+	found = kept()[21:]
+	require.Len(t, found, 200)
+	require.EqualValues(t, 25+100, found[199].Omitted)
+	require.Zero(t, found[198].Omitted)
+}
