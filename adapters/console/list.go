@@ -72,7 +72,7 @@ var (
 		},
 		read: backoffice.Reader.Sales,
 		place: func(s *fund.SaleEntry) backoffice.Cursor {
-			return backoffice.Cursor{OperationID: s.OperationID, Index: s.Index}
+			return backoffice.Cursor{OperationID: s.ID, Index: s.Index}
 		},
 		columns: bookfile.Sales,
 	}
@@ -92,7 +92,7 @@ var (
 		},
 		read: backoffice.Reader.Notifications,
 		place: func(n *push.Entry) backoffice.Cursor {
-			return backoffice.Cursor{OperationID: n.OperationID, Index: n.Index}
+			return backoffice.Cursor{OperationID: n.ID, Index: n.Index}
 		},
 		columns: bookfile.Notifications,
 	}

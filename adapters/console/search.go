@@ -205,7 +205,7 @@ func findAnswer(q *request, text string) ([]hit, error) {
 
 func findPush(q *request, text string) ([]hit, error) {
 	return hitsOf(q.Office.Reader.Notifications(q.ctx, backoffice.Query{PushID: text}), text, func(n *push.Entry) hit {
-		return hit{Kind: "Push", Text: text, Note: "to user " + q.User(n.Record.UserID) + ", from " + n.Subscription, Path: salePath(n.OperationID, 0)}
+		return hit{Kind: "Push", Text: text, Note: "to user " + q.User(n.Record.UserID) + ", from " + n.Subscription, Path: salePath(n.ID, 0)}
 	})
 }
 

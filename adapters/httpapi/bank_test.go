@@ -218,12 +218,12 @@ func requirePushed(t *testing.T, body []byte, now books) {
 			isNew = isNew && !reflect.DeepEqual(before.Record, r)
 		}
 		if isNew {
-			want = append(want, push.Entry{Index: i, Subscription: "acme", Header: request.Header, ReceivedAt: today, Record: r})
+			want = append(want, push.Entry{Index: i, Envelope: operation.Envelope{Subscription: "acme", Header: request.Header, ReceivedAt: today}, Record: r})
 		}
 	}
 	notifications := slices.Clone(now.notifications)
 	for i := range notifications {
-		notifications[i].OperationID = operation.ID{}
+		notifications[i].ID = operation.ID{}
 		if r := &notifications[i].Record; len(r.TranData) == 0 {
 			r.TranData = nil
 		}
@@ -240,7 +240,7 @@ func requireSold(t *testing.T, body []byte, state operation.State, before, now b
 	var postings []fund.Posting
 	for i, s := range request.Parameters {
 		currency, _ := money.ParseCurrency(s.DestinationAccount.CurrencyCode)
-		e := fund.SaleEntry{Index: i, Subscription: "acme", Header: request.Header, ReceivedAt: today, State: state, Terms: fund.Terms{
+		e := fund.SaleEntry{Index: i, Envelope: operation.Envelope{Subscription: "acme", Header: request.Header, ReceivedAt: today}, State: state, Terms: fund.Terms{
 			Holding: fund.HoldingKey{
 				CustomerNo: scaled(t, s.CustomerNo, 0),
 				Fund:       fund.Fund{IMKBCode: s.FundToProcess.IMKBCode, HolderCorporationName: s.FundToProcess.HolderCorporationName},
@@ -270,7 +270,7 @@ func requireSold(t *testing.T, body []byte, state operation.State, before, now b
 	}
 	sales, posted := slices.Clone(now.sales), slices.Clone(now.postings)
 	for i := range sales {
-		sales[i].OperationID = operation.ID{}
+		sales[i].ID = operation.ID{}
 	}
 	for i := range posted {
 		posted[i].OperationID = operation.ID{}

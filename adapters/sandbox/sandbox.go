@@ -159,7 +159,7 @@ func (b *Sandbox) cancelSales(ctx context.Context) (n int, err error) {
 			return 0, err
 		}
 		if sale.Terms.Holding.CustomerNo == cancelled && sale.Terms.SelectedDay.After(today) {
-			waiting[sale.OperationID] = true
+			waiting[sale.ID] = true
 		}
 	}
 	for id := range waiting {

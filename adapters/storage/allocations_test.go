@@ -44,7 +44,7 @@ func TestAllocationsOfABatch(t *testing.T) {
 		n, faults := push.New(push.Fields{ExternalApplicationCode: "a", UserID: nextID().String(), PushID: "p", Platform: decimal.Int(65), SendStatus: decimal.Int(1), SendDate: "2026-11-20"})
 		require.Empty(t, faults)
 		pushes = append(pushes, &push.Operation{
-			ID: nextID(), Subscription: "s", Header: operation.Header{CallerID: nextID().String()}, ReceivedAt: time.Now(), Notifications: []push.Notification{n},
+			Envelope: operation.Envelope{ID: nextID(), Subscription: "s", Header: operation.Header{CallerID: nextID().String()}, ReceivedAt: time.Now()}, Notifications: []push.Notification{n},
 		})
 	}
 	var inbox push.Inbox

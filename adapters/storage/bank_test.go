@@ -105,7 +105,7 @@ func on(d day.Day, t fund.Terms) fund.Terms {
 }
 
 func order(id operation.ID, callerID string, terms ...fund.Terms) *fund.Operation {
-	o := &fund.Operation{ID: id, Subscription: "shop", Header: operation.Header{CallerID: callerID}, ReceivedAt: now}
+	o := &fund.Operation{Envelope: operation.Envelope{ID: id, Subscription: "shop", Header: operation.Header{CallerID: callerID}, ReceivedAt: now}}
 	for _, t := range terms {
 		o.Sales = append(o.Sales, fund.RestoreSale(t))
 	}

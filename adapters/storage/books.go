@@ -139,7 +139,7 @@ func (b *Books) changes(book *fund.Book, c *fund.Changes) []batch.Request {
 func (b *Books) Records(book *fund.Book, c *fund.Changes) []batch.Request {
 	var rows bookRows
 	rows.added, rows.answered = operationRows(book.Register.Added()), operationRows(book.Register.Changed())
-	rows.sold, rows.settled = saleRows(c.Sales)
+	rows.sold, rows.settled = convert(c.Sales, newSaleRow), convert(c.Settled, newSaleRow)
 	rows.units, rows.money = postingRows(c.Postings, c.PostedAt)
 	joined, units, money := transferRows(rows.units, rows.money)
 	rows.refused, rows.reversed = convert(c.Refusals, newRefusalRow), convert(c.Reversals, newReversalRow)

@@ -34,7 +34,7 @@ func tell(t *testing.T, s *store.Store, callerID, user string, at time.Time) (*p
 	t.Helper()
 	id, first := v7(), backoffice.FirstID(at)
 	copy(id[:6], first[:])
-	o := &push.Operation{ID: id, Subscription: "shop", ReceivedAt: at, Header: operation.Header{CallerID: callerID, ChannelSessionID: "session of " + user}}
+	o := &push.Operation{Envelope: operation.Envelope{ID: id, Subscription: "shop", ReceivedAt: at, Header: operation.Header{CallerID: callerID, ChannelSessionID: "session of " + user}}}
 	o.Notifications = []push.Notification{push.Restore(push.Record{
 		ExternalApplicationCode: "MOBILE", UserID: user, PushID: "push", Platform: push.IOS, Sent: true,
 		Subject: "secret subject", Content: "secret content", DeepLinkURL: "secret://link", TranData: []push.TranDataItem{{Code: "secret", Name: "secret"}},

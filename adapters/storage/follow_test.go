@@ -59,7 +59,7 @@ func TestAFollowerMissesNothing(t *testing.T) {
 		seen := make(map[operation.ID]int)
 		for row, err := range follower.Sales(ctx, backoffice.Query{}) {
 			require.NoError(t, err)
-			if seen[row.OperationID]++; len(seen) == len(ids) {
+			if seen[row.ID]++; len(seen) == len(ids) {
 				stop() // the follower ends without an error
 			}
 		}

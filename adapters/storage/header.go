@@ -1,6 +1,9 @@
 package storage
 
-import "bankingapi/domain/operation"
+import (
+	"bankingapi/adapters/storage/batch"
+	"bankingapi/domain/operation"
+)
 
 // headerColumns are what tables keep of an operation's Header. The request ID
 // is a column of its own, the last one of its table.
@@ -20,9 +23,10 @@ func newHeaderColumns(h *operation.Header) headerColumns {
 	}
 }
 
-func (c *headerColumns) header(requestID string) operation.Header {
-	return operation.Header{
+// envelope joins them with the other columns of an operation.
+func (c *headerColumns) envelope(id batch.UUID, subscription, requestID string, received batch.Instant) operation.Envelope {
+	return operation.Envelope{ID: operation.ID(id), Subscription: subscription, ReceivedAt: received.Time, Header: operation.Header{
 		AppKey: c.AppKey, Channel: c.Channel, TellerName: c.TellerName, CallerID: c.CallerID,
 		ChannelSessionID: c.ChannelSessionID, ChannelRequestID: c.ChannelRequestID, RequestID: requestID,
-	}
+	}}
 }

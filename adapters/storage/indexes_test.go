@@ -243,7 +243,7 @@ func TestLookupsFindIndexedAndNewRows(t *testing.T) {
 		for sale, err := range s.Backoffice.Reader.Sales(t.Context(), backoffice.Query{CustomerNo: customerNo}) {
 			require.NoError(t, err)
 			require.Equal(t, customerNo, sale.Terms.Holding.CustomerNo)
-			all = append(all, sale.OperationID.String()[32:])
+			all = append(all, sale.ID.String()[32:])
 		}
 		return all
 	}

@@ -199,6 +199,6 @@ func addMessage(t *testing.T, s *store.Store) {
 		ExternalApplicationCode: "APP", UserID: "u", PushID: "p", Platform: decimal.Int(int64(push.Android)), SendStatus: decimal.Int(1),
 	})
 	require.Empty(t, faults)
-	batch := []*push.Operation{{ID: nextID(), Subscription: "one", ReceivedAt: clock.Now(), Notifications: []push.Notification{n}}}
+	batch := []*push.Operation{{Envelope: operation.Envelope{ID: nextID(), Subscription: "one", ReceivedAt: clock.Now()}, Notifications: []push.Notification{n}}}
 	require.NoError(t, s.Inboxes.Update(t.Context(), push.Keys(batch), func(i *push.Inbox) { i.Accept(batch) }))
 }

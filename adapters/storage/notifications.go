@@ -125,11 +125,8 @@ func newNotificationRow(s *push.Stored) (NotificationRow, error) {
 // entry is the row as history.
 func (r *NotificationRow) entry() (n push.Entry, err error) {
 	n = push.Entry{
-		OperationID:  operation.ID(r.OperationID),
-		Index:        int(r.Position),
-		Subscription: r.Subscription,
-		Header:       r.Header.header(r.RequestID),
-		ReceivedAt:   r.ReceivedAt.Time,
+		Envelope: r.Header.envelope(r.OperationID, r.Subscription, r.RequestID, r.ReceivedAt),
+		Index:    int(r.Position),
 		Record: push.Record{
 			ExternalApplicationCode: r.ExternalApplicationCode,
 			ExternalTranCode:        r.ExternalTranCode,

@@ -110,11 +110,11 @@ func TestOutcomesOfReplicasThatAreKilled(t *testing.T) {
 	for s, err := range stores[0].Backoffice.Reader.Sales(t.Context(), backoffice.Query{}) {
 		require.NoError(t, err)
 		if s.State == operation.Recorded {
-			require.Zero(t, seen[s.OperationID])
+			require.Zero(t, seen[s.ID])
 			continue
 		}
 		ended++
-		require.Equal(t, 1, seen[s.OperationID], s.State)
+		require.Equal(t, 1, seen[s.ID], s.State)
 	}
 	require.Greater(t, ended, operations/2)
 	b.holds()

@@ -71,7 +71,7 @@ func TestTheNextBatchRunsBesideACommit(t *testing.T) {
 					return b.Inboxes.Update(ctx, push.Keys(batch), func(i *push.Inbox) { i.Accept(batch) })
 				}, commit.Observer{})
 			return func(int) error {
-				o := &push.Operation{ID: nextID(), Subscription: "shop", ReceivedAt: now}
+				o := &push.Operation{Envelope: operation.Envelope{ID: nextID(), Subscription: "shop", ReceivedAt: now}}
 				for range 2 {
 					n, _ := push.New(push.Fields{ExternalApplicationCode: "a", UserID: "u", PushID: nextID().String(), Platform: decimal.Int(65), SendStatus: decimal.Int(1)})
 					o.Notifications = append(o.Notifications, n)

@@ -32,7 +32,7 @@ type refusals struct {
 	sales table[RefusedSaleRow]
 }
 
-func newRefusedSaleRow(s fund.SaleRecord) RefusedSaleRow { return RefusedSaleRow{newSaleRow(&s)} }
+func newRefusedSaleRow(s fund.SaleEntry) RefusedSaleRow { return RefusedSaleRow{newSaleRow(s)} }
 
 func newRefusalRow(r operation.Refusal) RefusalRow {
 	return RefusalRow{
@@ -49,15 +49,15 @@ func newRefusalRow(r operation.Refusal) RefusalRow {
 
 func (r *RefusalRow) refusal() (operation.Refusal, error) {
 	return operation.Refusal{
-		ID: operation.ID(r.OperationID), Operation: operation.Name(r.Operation), Subscription: r.Subscription, //nolint:gosec // written by us
-		Header: r.Header.header(r.RequestID), ReceivedAt: r.ReceivedAt.Time, Faults: parseFaults(r.Faults),
+		Envelope:  r.Header.envelope(r.OperationID, r.Subscription, r.RequestID, r.ReceivedAt),
+		Operation: operation.Name(r.Operation), Faults: parseFaults(r.Faults), //nolint:gosec // written by us
 	}, nil
 }
 
 func (r *RefusalRow) decision() (backoffice.Decision, error) {
 	d := backoffice.Decision{
-		ID: operation.ID(r.OperationID), Operation: operation.Name(r.Operation), Subscription: r.Subscription, //nolint:gosec // written by us
-		Header: r.Header.header(r.RequestID), ReceivedAt: r.ReceivedAt.Time, State: operation.State(r.State), //nolint:gosec // written by us
+		Envelope:  r.Header.envelope(r.OperationID, r.Subscription, r.RequestID, r.ReceivedAt),
+		Operation: operation.Name(r.Operation), State: operation.State(r.State), //nolint:gosec // written by us
 	}
 	for _, f := range parseFaults(r.Faults) {
 		d.Codes = append(d.Codes, f.Code)

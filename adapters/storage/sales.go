@@ -67,14 +67,14 @@ type sales struct {
 }
 
 // newSaleRow returns the row of what became of one sale.
-func newSaleRow(s *fund.SaleRecord) SaleRow {
-	o, t := s.Operation, s.Terms()
+func newSaleRow(s fund.SaleEntry) SaleRow {
+	t := &s.Terms
 	row := SaleRow{
 		CustomerNo:            t.Holding.CustomerNo,
-		OperationID:           batch.UUID(o.ID),
+		OperationID:           batch.UUID(s.ID),
 		Position:              int64(s.Index),
-		Subscription:          o.Subscription,
-		Header:                newHeaderColumns(&o.Header),
+		Subscription:          s.Subscription,
+		Header:                newHeaderColumns(&s.Header),
 		IMKBCode:              t.Holding.IMKBCode,
 		HolderCorporationName: t.Holding.HolderCorporationName,
 		PriceID:               t.PriceID,
@@ -87,40 +87,23 @@ func newSaleRow(s *fund.SaleRecord) SaleRow {
 		SelectedDate:          batch.Day(t.SelectedDay.String()),
 		State:                 int64(s.State),
 		Refusal:               s.Refusal,
-		ReceivedAt:            batch.Instant{Time: o.ReceivedAt},
+		ReceivedAt:            batch.Instant{Time: s.ReceivedAt},
 		SettledAt:             batch.Instant{Time: s.SettledAt},
-		RequestID:             o.Header.RequestID,
+		RequestID:             s.Header.RequestID,
 	}
 	if s.State == operation.Completed {
-		row.SettledPriceID = sql.NullInt64{Int64: s.Price.ID, Valid: true}
-		row.SettledPrice = sql.NullInt64{Int64: int64(s.Price.PerUnit), Valid: true}
+		row.SettledPriceID = sql.NullInt64{Int64: s.PriceID, Valid: true}
+		row.SettledPrice = sql.NullInt64{Int64: int64(s.PerUnit), Valid: true}
 		row.Proceeds = sql.NullInt64{Int64: s.Proceeds.Minor(), Valid: true}
 	}
 	return row
 }
 
-// saleRows are the rows of sales: those to be added, and those of due
-// operations, which exist and are settled.
-func saleRows(records []fund.SaleRecord) (added, settled []SaleRow) {
-	added = make([]SaleRow, 0, len(records))
-	for i := range records {
-		if r := &records[i]; r.Operation.Due {
-			settled = append(settled, newSaleRow(r))
-		} else {
-			added = append(added, newSaleRow(r))
-		}
-	}
-	return added, settled
-}
-
 // operation is the recorded operation of the row, without its sales.
 func (r *SaleRow) operation() *fund.Operation {
 	return &fund.Operation{
-		ID:           operation.ID(r.OperationID),
-		Subscription: r.Subscription,
-		Header:       r.Header.header(r.RequestID),
-		ReceivedAt:   r.ReceivedAt.Time,
-		Due:          true,
+		Envelope: r.Header.envelope(r.OperationID, r.Subscription, r.RequestID, r.ReceivedAt),
+		Due:      true,
 	}
 }
 
@@ -157,17 +140,14 @@ func (r *SaleRow) terms() (fund.Terms, error) {
 func (r *SaleRow) entry() (fund.SaleEntry, error) {
 	terms, err := r.terms()
 	e := fund.SaleEntry{
-		OperationID:  operation.ID(r.OperationID),
-		Index:        int(r.Position),
-		Subscription: r.Subscription,
-		Header:       r.Header.header(r.RequestID),
-		ReceivedAt:   r.ReceivedAt.Time,
-		Terms:        terms,
-		State:        operation.State(r.State), //nolint:gosec // written by us
-		PriceID:      r.SettledPriceID.Int64,
-		PerUnit:      fund.UnitPrice(r.SettledPrice.Int64),
-		Refusal:      r.Refusal,
-		SettledAt:    r.SettledAt.Time,
+		Envelope:  r.Header.envelope(r.OperationID, r.Subscription, r.RequestID, r.ReceivedAt),
+		Index:     int(r.Position),
+		Terms:     terms,
+		State:     operation.State(r.State), //nolint:gosec // written by us
+		PriceID:   r.SettledPriceID.Int64,
+		PerUnit:   fund.UnitPrice(r.SettledPrice.Int64),
+		Refusal:   r.Refusal,
+		SettledAt: r.SettledAt.Time,
 	}
 	if r.Proceeds.Valid {
 		e.Proceeds = money.New(r.Proceeds.Int64, terms.Account.Currency)

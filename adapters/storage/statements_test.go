@@ -153,7 +153,7 @@ func TestRoundTrips(t *testing.T) {
 		return func() {
 			var batch []*push.Operation
 			for range 50 {
-				batch = append(batch, &push.Operation{ID: nextID(), Subscription: "s", Header: operation.Header{CallerID: callerID()}, ReceivedAt: now, Notifications: []push.Notification{notification()}})
+				batch = append(batch, &push.Operation{Envelope: operation.Envelope{ID: nextID(), Subscription: "s", Header: operation.Header{CallerID: callerID()}, ReceivedAt: now}, Notifications: []push.Notification{notification()}})
 			}
 			require.NoError(t, store.Inboxes.Update(t.Context(), push.Keys(batch), func(b *push.Inbox) { b.Accept(batch) }))
 		}

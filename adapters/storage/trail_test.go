@@ -91,7 +91,7 @@ func notify(t *testing.T, s *store.Store, callerID string, subjects ...string) {
 
 func notifyAs(t *testing.T, s *store.Store, id operation.ID, callerID string, subjects ...string) {
 	t.Helper()
-	o := &push.Operation{ID: id, Subscription: "shop", Header: operation.Header{CallerID: callerID}, ReceivedAt: now}
+	o := &push.Operation{Envelope: operation.Envelope{ID: id, Subscription: "shop", Header: operation.Header{CallerID: callerID}, ReceivedAt: now}}
 	for _, subject := range subjects {
 		o.Notifications = append(o.Notifications, push.Restore(push.Record{
 			ExternalApplicationCode: "MOBILE", UserID: "user", PushID: "push", Platform: push.IOS, Subject: subject, Sent: true,

@@ -34,7 +34,7 @@ func pushOf(id operation.ID, callerID, content string) *push.Operation {
 		panic(faults)
 	}
 	return &push.Operation{
-		ID: id, Subscription: "shop", Header: operation.Header{CallerID: callerID}, ReceivedAt: now, Notifications: []push.Notification{n},
+		Envelope: operation.Envelope{ID: id, Subscription: "shop", Header: operation.Header{CallerID: callerID}, ReceivedAt: now}, Notifications: []push.Notification{n},
 	}
 }
 

@@ -101,10 +101,7 @@ func (a *Adder) Add(ctx context.Context, caller *subscription.Subscription, head
 		return operation.Outcome{}, err
 	}
 	o := &push.Operation{
-		ID:            a.options.NewID(),
-		Subscription:  caller.Name,
-		Header:        header,
-		ReceivedAt:    a.options.Now(),
+		Envelope:      operation.Envelope{ID: a.options.NewID(), Subscription: caller.Name, Header: header, ReceivedAt: a.options.Now()},
 		Notifications: notifications,
 	}
 	if err := a.queue.Do(ctx, o); err != nil {

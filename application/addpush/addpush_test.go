@@ -41,7 +41,7 @@ func TestAddStoresAllRecords(t *testing.T) {
 
 	for i, n := range b.store.Notifications() {
 		require.Equal(t, i, n.Index)
-		require.Equal(t, fake.NewID(1), n.OperationID)
+		require.Equal(t, fake.NewID(1), n.ID)
 		require.Equal(t, "ours", n.Subscription)
 		require.Equal(t, header, n.Header)
 		require.Equal(t, noon, n.ReceivedAt)

@@ -32,7 +32,7 @@ func (o *Office) Cancel(ctx context.Context, id operation.ID) error {
 		return fund.ErrNotRecorded
 	}
 	first := &found.Sales[0]
-	cancelled := &fund.Operation{ID: id, Subscription: first.Subscription, Header: first.Header, ReceivedAt: first.ReceivedAt, Due: true, OfTheDay: o.OfTheDay}
+	cancelled := &fund.Operation{Envelope: first.Envelope, Due: true, OfTheDay: o.OfTheDay}
 	for i := range found.Sales {
 		cancelled.Sales = append(cancelled.Sales, fund.RestoreSale(found.Sales[i].Terms))
 	}

@@ -45,7 +45,7 @@ func (f Follower) Sales(ctx context.Context, query Query) iter.Seq2[fund.SaleEnt
 			yield(fund.SaleEntry{}, err)
 			return
 		}
-		received := unseen(ctx, f, query, f.Reader.Sales, func(s *fund.SaleEntry) Cursor { return Cursor{s.OperationID, s.Index} })
+		received := unseen(ctx, f, query, f.Reader.Sales, func(s *fund.SaleEntry) Cursor { return Cursor{s.ID, s.Index} })
 		poll(ctx, f, func(yield func(fund.SaleEntry, error) bool) {
 			for s, err := range received {
 				if !yield(s, err) || err != nil {
@@ -72,7 +72,7 @@ func (f Follower) Sales(ctx context.Context, query Query) iter.Seq2[fund.SaleEnt
 
 // Notifications is Reader.Notifications without an end.
 func (f Follower) Notifications(ctx context.Context, query Query) iter.Seq2[push.Entry, error] {
-	return poll(ctx, f, unseen(ctx, f, query, f.Reader.Notifications, func(n *push.Entry) Cursor { return Cursor{n.OperationID, n.Index} }))
+	return poll(ctx, f, unseen(ctx, f, query, f.Reader.Notifications, func(n *push.Entry) Cursor { return Cursor{n.ID, n.Index} }))
 }
 
 // Ended yields the outcomes after that number, and then each that comes, until the

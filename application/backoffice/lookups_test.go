@@ -43,8 +43,7 @@ func bank(t *testing.T) (*fake.Store, *backoffice.Office) {
 func sell(t *testing.T, store *fake.Store, n int, callerID string, days int, units ...int64) operation.ID {
 	t.Helper()
 	o := &fund.Operation{
-		ID: fake.NewID(uint64(1000 + n)), Subscription: "shop", Header: operation.Header{CallerID: callerID},
-		ReceivedAt: noon.Add(time.Duration(n) * time.Minute),
+		Envelope: operation.Envelope{ID: fake.NewID(uint64(1000 + n)), Subscription: "shop", Header: operation.Header{CallerID: callerID}, ReceivedAt: noon.Add(time.Duration(n) * time.Minute)},
 	}
 	for _, u := range units {
 		terms := fund.Terms{Holding: oneFund, Units: fund.Units(u * 1_000_000), Account: oneLira, PriceID: 1}

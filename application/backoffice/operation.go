@@ -49,13 +49,13 @@ func (o *Operation) Decision() (d Decision, ok bool) {
 	switch {
 	case len(o.Sales) > 0:
 		s := &o.Sales[0]
-		d.Operation, d.Subscription, d.Header, d.ReceivedAt, d.State = operation.BuyFundFromCustomer, s.Subscription, s.Header, s.ReceivedAt, s.State
+		d.Envelope, d.Operation, d.State = s.Envelope, operation.BuyFundFromCustomer, s.State
 	case o.Refusal != nil:
 		r := o.Refusal
-		d.Operation, d.Subscription, d.Header, d.ReceivedAt, d.State = r.Operation, r.Subscription, r.Header, r.ReceivedAt, operation.Failed
+		d.Envelope, d.Operation, d.State = r.Envelope, r.Operation, operation.Failed
 	case len(o.Notifications) > 0:
 		n := &o.Notifications[0]
-		d.Operation, d.Subscription, d.Header, d.ReceivedAt, d.State = operation.AddPushNotificationResponse, n.Subscription, n.Header, n.ReceivedAt, operation.Completed
+		d.Envelope, d.Operation, d.State = n.Envelope, operation.AddPushNotificationResponse, operation.Completed
 	default:
 		return d, false
 	}

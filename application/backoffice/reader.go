@@ -164,12 +164,9 @@ func FirstID(at time.Time) operation.ID {
 
 // Decision is an operation that was decided: completed, recorded or refused.
 type Decision struct {
-	ID           operation.ID
-	Operation    operation.Name
-	Subscription string
-	Header       operation.Header
-	ReceivedAt   time.Time
-	State        operation.State
+	operation.Envelope
+	Operation operation.Name
+	State     operation.State
 	// Codes are the error codes of a failed operation. For a sale that failed on
 	// its day it is the first one.
 	Codes []string

@@ -56,8 +56,8 @@ func one(state operation.State) backoffice.Operation {
 	return backoffice.Operation{
 		ID: saleID,
 		Sales: []fund.SaleEntry{{
-			OperationID: saleID, Subscription: "shop", Header: operation.Header{CallerID: "c"},
-			Terms: fund.Terms{Holding: holding, Units: 10_000_000, Account: account}, State: state,
+			Envelope: operation.Envelope{ID: saleID, Subscription: "shop", Header: operation.Header{CallerID: "c"}},
+			Terms:    fund.Terms{Holding: holding, Units: 10_000_000, Account: account}, State: state,
 		}},
 		Record: &idempotency.Record{
 			Key: idempotency.Key{CallerID: "c", Subscription: "shop", Operation: operation.BuyFundFromCustomer}, ID: saleID, Outcome: operation.Outcome{State: state},

@@ -78,7 +78,7 @@ func origins[T any](of func(*T) *origin) []Column[T] {
 
 // Sales are the columns of sales.
 var Sales = slices.Concat(
-	origins(func(s *fund.SaleEntry) *origin { return &origin{s.OperationID, s.Index, s.Subscription, &s.Header} }),
+	origins(func(s *fund.SaleEntry) *origin { return &origin{s.ID, s.Index, s.Subscription, &s.Header} }),
 	[]Column[fund.SaleEntry]{
 		{"CustomerNo", func(s *fund.SaleEntry) Value { return Integer(s.Terms.Holding.CustomerNo).of(Customer) }},
 		{"TransactionType", func(*fund.SaleEntry) Value { return Integer(fund.SaleTransaction) }},
@@ -182,7 +182,7 @@ func (s *side) only(has bool, n int64) Value {
 
 // Notifications are the columns of push messages.
 var Notifications = slices.Concat(
-	origins(func(n *push.Entry) *origin { return &origin{n.OperationID, n.Index, n.Subscription, &n.Header} }),
+	origins(func(n *push.Entry) *origin { return &origin{n.ID, n.Index, n.Subscription, &n.Header} }),
 	memberColumns(),
 	[]Column[push.Entry]{
 		{"ErasedAt", func(n *push.Entry) Value {
@@ -328,7 +328,7 @@ func ColumnsOf[T, Part any](columns []Column[Part], part func(*T) *Part) (all []
 // operations, and where in the request each fault is.
 var Refusals = append(
 	ColumnsOf(decisionColumns, func(r *operation.Refusal) *backoffice.Decision {
-		d := &backoffice.Decision{ID: r.ID, Operation: r.Operation, Subscription: r.Subscription, Header: r.Header, ReceivedAt: r.ReceivedAt, State: operation.Failed}
+		d := &backoffice.Decision{Envelope: r.Envelope, Operation: r.Operation, State: operation.Failed}
 		for _, f := range r.Faults {
 			d.Codes = append(d.Codes, f.Code)
 		}

@@ -57,7 +57,7 @@ var accounts = []fund.Account{
 
 var sales = []fund.SaleEntry{
 	{
-		OperationID: operation.ID{1, 15: 255}, Index: 999, Subscription: "shop", Header: header, ReceivedAt: noon,
+		Envelope: operation.Envelope{ID: operation.ID{1, 15: 255}, Subscription: "shop", Header: header, ReceivedAt: noon}, Index: 999,
 		Terms: fund.Terms{
 			Holding: fund.HoldingKey{CustomerNo: 1001, Fund: widest}, Units: 1_500_000,
 			Account: fund.AccountKey{CustomerNo: 1002, BranchCode: 3, AccountSuffix: 4, Currency: currency("TRY")},
@@ -66,7 +66,7 @@ var sales = []fund.SaleEntry{
 		State: operation.Completed, PriceID: 6, PerUnit: 833_333_333, Proceeds: money.New(1250, currency("TRY")), SettledAt: noon.Add(time.Hour),
 	},
 	{
-		OperationID: operation.ID{2}, Subscription: "shop", ReceivedAt: noon,
+		Envelope: operation.Envelope{ID: operation.ID{2}, Subscription: "shop", ReceivedAt: noon},
 		Terms: fund.Terms{
 			Holding: fund.HoldingKey{CustomerNo: 1, Fund: fund.Fund{IMKBCode: "A", HolderCorporationName: "b"}}, Units: fund.MaxUnits,
 			Account: fund.AccountKey{CustomerNo: 1, Currency: currency("JPY")}, PriceID: math.MaxInt64, SelectedDay: on("2026-12-01"),
@@ -74,7 +74,7 @@ var sales = []fund.SaleEntry{
 		State: operation.Recorded,
 	},
 	{
-		OperationID: operation.ID{3}, Subscription: "shop", ReceivedAt: noon,
+		Envelope: operation.Envelope{ID: operation.ID{3}, Subscription: "shop", ReceivedAt: noon},
 		Terms: fund.Terms{
 			Holding: fund.HoldingKey{CustomerNo: 1, Fund: fund.Fund{IMKBCode: "A", HolderCorporationName: "b"}}, Units: 1,
 			Account: fund.AccountKey{CustomerNo: 1, Currency: currency("JPY")}, PriceID: 7, SelectedDay: on("2026-12-01"),
@@ -92,7 +92,7 @@ var postings = []fund.PostingEntry{
 
 var notifications = []push.Entry{
 	{
-		OperationID: operation.ID{4}, Index: 2, Subscription: "shop", Header: header, ReceivedAt: noon,
+		Envelope: operation.Envelope{ID: operation.ID{4}, Subscription: "shop", Header: header, ReceivedAt: noon}, Index: 2,
 		Record: push.Record{
 			ExternalApplicationCode: "app", ExternalTranCode: "tran", UserID: "u", PushID: "p",
 			PushInteractionID: math.MaxInt64, HasPushInteractionID: true, Platform: push.Android,
@@ -100,7 +100,7 @@ var notifications = []push.Entry{
 			Sent: true, SendDate: on("2026-11-20"), TranData: []push.TranDataItem{{Code: "a\"b", Name: "İ\n"}, {Code: "c"}},
 		},
 	},
-	{OperationID: operation.ID{5}, Subscription: "shop", ReceivedAt: noon, Record: push.Record{ExternalApplicationCode: "app", UserID: "u", PushID: "p", Platform: push.IOS}},
+	{Envelope: operation.Envelope{ID: operation.ID{5}, Subscription: "shop", ReceivedAt: noon}, Record: push.Record{ExternalApplicationCode: "app", UserID: "u", PushID: "p", Platform: push.IOS}},
 }
 
 // TestEveryFieldIsExported: a record without one of its fields is written
@@ -307,7 +307,7 @@ func TestMaskedColumns(t *testing.T) {
 	}
 	line := backoffice.Line{PostingEntry: postings[1], After: 1500}
 	act := audit.Act{Action: "adjust.holding", Object: `holding 1001 AFA "H"`}
-	refusal := operation.Refusal{ID: operation.ID{1}, Faults: []fault.Fault{{Code: "price-not-found", Pointer: "/Parameters/0"}}}
+	refusal := operation.Refusal{Envelope: operation.Envelope{ID: operation.ID{1}}, Faults: []fault.Fault{{Code: "price-not-found", Pointer: "/Parameters/0"}}}
 	for name, c := range map[string]struct {
 		write func(io.Writer, bookfile.Mask) error
 		names []string

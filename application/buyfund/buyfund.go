@@ -177,14 +177,11 @@ func (b *Buyer) Buy(ctx context.Context, caller *subscription.Subscription, head
 		return operation.Outcome{}, err
 	}
 	o := &fund.Operation{
-		ID:           b.options.NewID(),
-		Subscription: caller.Name,
-		Header:       completed,
-		ReceivedAt:   now,
-		Sales:        request.Sales,
-		Today:        request.Today,
-		DayFaults:    request.DayFaults,
-		Zone:         b.options.Zone,
+		Envelope:  operation.Envelope{ID: b.options.NewID(), Subscription: caller.Name, Header: completed, ReceivedAt: now},
+		Sales:     request.Sales,
+		Today:     request.Today,
+		DayFaults: request.DayFaults,
+		Zone:      b.options.Zone,
 	}
 	if b.options.Calendar != nil {
 		calendar, err := b.options.Calendar.Current(ctx)

@@ -42,7 +42,7 @@ func TestBuyTakesPlaceNow(t *testing.T) {
 
 			stored := b.store.Sales()
 			require.Len(t, stored, 1)
-			require.Equal(t, fake.NewID(1), stored[0].OperationID)
+			require.Equal(t, fake.NewID(1), stored[0].ID)
 			require.Equal(t, "ours", stored[0].Subscription)
 			require.Equal(t, header, stored[0].Header)
 			require.Equal(t, noon, stored[0].ReceivedAt)

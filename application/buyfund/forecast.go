@@ -3,6 +3,7 @@ package buyfund
 import (
 	"context"
 	"iter"
+	"time"
 
 	"bankingapi/domain/day"
 	"bankingapi/domain/fund"
@@ -48,17 +49,13 @@ func (b *Buyer) Forecast(ctx context.Context, until day.Day) iter.Seq2[fund.Sale
 			for _, a := range changes.Accounts {
 				accounts[a.Key] = a.Balance
 			}
-			decided := changes.Sales // in the order of due, all sales of an operation or none
+			decided := changes.Settled // in the order of due, all sales of an operation or none
 			for _, o := range due {
 				for i := range o.Sales {
-					e := fund.SaleEntry{
-						OperationID: o.ID, Index: i, Subscription: o.Subscription, Header: o.Header, ReceivedAt: o.ReceivedAt,
-						Terms: o.Sales[i].Terms(), State: operation.Recorded,
-					}
-					if len(decided) > 0 && decided[0].Operation == o {
-						s := decided[0]
-						e.State, e.PriceID, e.PerUnit, e.Proceeds, e.Refusal = s.State, s.Price.ID, s.Price.PerUnit, s.Proceeds, s.Refusal
-						decided = decided[1:]
+					e := fund.SaleEntry{Envelope: o.Envelope, Index: i, Terms: o.Sales[i].Terms(), State: operation.Recorded}
+					if len(decided) > 0 && decided[0].ID == o.ID {
+						e, decided = decided[0], decided[1:]
+						e.SettledAt = time.Time{}
 					}
 					if !yield(e, nil) {
 						return

@@ -37,7 +37,7 @@ type bank struct {
 	prices   map[int64]fund.Price
 	known    map[idempotency.Key]idempotency.Record
 	recorded map[operation.ID]*fund.Operation
-	sales    map[string]fund.SaleRecord // by operation and position
+	sales    map[string]fund.SaleEntry // by operation and position
 	postings []fund.Posting
 }
 
@@ -60,7 +60,7 @@ func newBank() *bank {
 		prices:   map[int64]fund.Price{},
 		known:    map[idempotency.Key]idempotency.Record{},
 		recorded: map[operation.ID]*fund.Operation{},
-		sales:    map[string]fund.SaleRecord{},
+		sales:    map[string]fund.SaleEntry{},
 	}
 	b.hold("1000", "AFA")
 	for _, code := range []string{"TRY", "USD", "JPY", "KWD"} {
@@ -156,13 +156,16 @@ func (b *bank) keep(book *fund.Book) {
 	for _, a := range changes.Accounts {
 		b.accounts[a.Key] = a.Balance
 	}
-	for _, s := range changes.Sales {
-		b.sales[fmt.Sprint(s.Operation.ID, " ", s.Index)] = s
-		if s.State == operation.Recorded {
-			b.recorded[s.Operation.ID] = s.Operation
-		} else {
-			delete(b.recorded, s.Operation.ID)
+	for _, s := range slices.Concat(changes.Sales, changes.Settled) {
+		b.sales[fmt.Sprint(s.ID, " ", s.Index)] = s
+		if s.State != operation.Recorded {
+			delete(b.recorded, s.ID)
+			continue
 		}
+		if s.Index == 0 {
+			b.recorded[s.ID] = &fund.Operation{Envelope: s.Envelope}
+		}
+		b.recorded[s.ID].Sales = append(b.recorded[s.ID].Sales, fund.RestoreSale(s.Terms))
 	}
 	b.postings = append(b.postings, changes.Postings...)
 	for _, k := range slices.Concat(book.Register.Added(), book.Register.Changed()) {
@@ -192,8 +195,8 @@ func arrive(today day.Day, o *fund.Operation) *fund.Operation {
 // due is a recorded operation as storage lists it once its day has come.
 func due(recorded *fund.Operation) *fund.Operation {
 	return &fund.Operation{
-		ID: recorded.ID, Subscription: recorded.Subscription, Header: recorded.Header, ReceivedAt: recorded.ReceivedAt,
-		Sales: recorded.Sales, Due: true,
+		Envelope: recorded.Envelope,
+		Sales:    recorded.Sales, Due: true,
 	}
 }
 
@@ -271,7 +274,7 @@ func sale(changes ...change) fund.Sale {
 
 // request is an operation of these sales, without a CallerId.
 func request(id byte, sales ...fund.Sale) *fund.Operation {
-	return &fund.Operation{ID: operation.ID{id}, Subscription: "mobile", ReceivedAt: now, Sales: sales}
+	return &fund.Operation{Envelope: operation.Envelope{ID: operation.ID{id}, Subscription: "mobile", ReceivedAt: now}, Sales: sales}
 }
 
 // named is request with a CallerId.

@@ -168,11 +168,10 @@ func (b *Book) settle(o *Operation, now time.Time, today day.Day) {
 	}
 	if o.outcome.State == operation.Failed {
 		b.changes.Refusals = append(b.changes.Refusals, operation.Refusal{
-			ID: o.ID, Operation: operation.BuyFundFromCustomer, Subscription: o.Subscription,
-			Header: o.Header, ReceivedAt: o.ReceivedAt, Faults: o.outcome.Faults,
+			Envelope: o.Envelope, Operation: operation.BuyFundFromCustomer, Faults: o.outcome.Faults,
 		})
 		for i := range o.Sales {
-			of := SaleRecord{Operation: o, Index: i, State: operation.Failed}
+			of := o.entry(i, operation.Failed)
 			if first := slices.IndexFunc(o.outcome.Faults, func(f fault.Fault) bool { return operation.IsUnderParameter(i, f.Pointer) }); first >= 0 {
 				of.Refusal = o.outcome.Faults[first].Code
 			}
@@ -213,25 +212,27 @@ func (b *Book) record(o *Operation) {
 	}
 	o.outcome = operation.Outcome{State: operation.Recorded}
 	for i := range o.Sales {
-		b.changes.Sales = append(b.changes.Sales, SaleRecord{
-			Operation: o, Index: i, State: operation.Recorded,
-		})
+		b.changes.Sales = append(b.changes.Sales, o.entry(i, operation.Recorded))
 	}
 }
 
 // carryOut settles all sales of the operation, or none.
 func (b *Book) carryOut(o *Operation, now time.Time, today day.Day) {
-	firstSale, firstPosting := len(b.changes.Sales), len(b.changes.Postings)
+	decided := &b.changes.Sales
+	if o.Due {
+		decided = &b.changes.Settled
+	}
+	firstSale, firstPosting := len(*decided), len(b.changes.Postings)
 	b.undo = b.undo[:0]
 	var refusals []fault.Fault
 	for i := range o.Sales {
-		record := SaleRecord{Operation: o, Index: i, State: operation.Completed, SettledAt: now}
-		r := b.sell(&record, today)
-		if len(r) > 0 {
-			record.State, record.Refusal = operation.Failed, r[0].Code
+		s := o.entry(i, operation.Completed)
+		s.SettledAt = now
+		if r := b.sell(o, &s, today); len(r) > 0 {
+			s.State, s.Refusal = operation.Failed, r[0].Code
 			refusals = append(refusals, operation.UnderParameter(i, r)...)
 		}
-		b.changes.Sales = append(b.changes.Sales, record)
+		*decided = append(*decided, s)
 	}
 	if refusals == nil {
 		o.outcome = operation.Outcome{State: operation.Completed}
@@ -243,25 +244,24 @@ func (b *Book) carryOut(o *Operation, now time.Time, today day.Day) {
 	}
 	b.changes.Postings = b.changes.Postings[:firstPosting]
 	if !o.Due {
-		b.changes.Sales = b.changes.Sales[:firstSale] // a refusal changes nothing
+		*decided = (*decided)[:firstSale] // a refusal changes nothing
 		return
 	}
-	for i := firstSale; i < len(b.changes.Sales); i++ { // the recorded sales fail together
-		s := &b.changes.Sales[i]
-		s.State, s.Price, s.Proceeds = operation.Failed, Price{}, money.Amount{}
+	for i := firstSale; i < len(*decided); i++ { // the recorded sales fail together
+		s := &(*decided)[i]
+		s.State, s.PriceID, s.PerUnit, s.Proceeds = operation.Failed, 0, 0, money.Amount{}
 	}
 }
 
 // sell decides one sale, and carries it out if there is no reason against it.
-func (b *Book) sell(s *SaleRecord, today day.Day) reasons {
-	t := &s.Operation.Sales[s.Index].terms
-	r := s.Operation.closed()
+func (b *Book) sell(o *Operation, s *SaleEntry, today day.Day) reasons {
+	t, r := &s.Terms, o.closed()
 
 	holding := b.holdings[t.Holding]
 	r.refuseUnless(holding != nil, fault.HoldingNotFound)
 	r.refuseUnless(holding == nil || holding.now >= t.Units, fault.HoldingInsufficient)
 
-	price, agreed := b.agreedPrice(s.Operation.Due, t, today, &r)
+	price, agreed := b.agreedPrice(o.Due, t, today, &r)
 
 	account := b.accounts[t.Account]
 	r.refuseUnless(account != nil, fault.AccountNotFound)
@@ -269,12 +269,12 @@ func (b *Book) sell(s *SaleRecord, today day.Day) reasons {
 	r.refuseUnless(sameCurrency, fault.CurrencyMismatch)
 
 	if agreed && sameCurrency {
-		s.Price = price
+		s.PriceID, s.PerUnit = price.ID, price.PerUnit
 		var inRange bool
 		s.Proceeds, inRange = Proceeds(t.Units, price.PerUnit, price.Currency)
 		r.refuseUnless(inRange, fault.ProceedsOutOfRange)
 		r.refuseUnless(!inRange || s.Proceeds.Minor() > 0, fault.ProceedsZero)
-		checked := t.ControlTotal != 0 && !s.Operation.Due
+		checked := t.ControlTotal != 0 && !o.Due
 		if inRange && checked && t.ControlTotal != s.Proceeds.Minor() {
 			r = append(r, RefusalNaming(fault.AmountMismatch, s.Proceeds.String()+" "+s.Proceeds.Currency().Code()))
 		}
@@ -292,8 +292,8 @@ func (b *Book) sell(s *SaleRecord, today day.Day) reasons {
 	holding.now -= t.Units
 	account.now = balance
 	b.changes.Postings = append(b.changes.Postings,
-		UnitPosting(SalePosting, s.Operation.ID, s.Index, t.Holding, -t.Units),
-		MoneyPosting(SalePosting, s.Operation.ID, s.Index, t.Account, s.Proceeds.Minor()))
+		UnitPosting(SalePosting, o.ID, s.Index, t.Holding, -t.Units),
+		MoneyPosting(SalePosting, o.ID, s.Index, t.Account, s.Proceeds.Minor()))
 	return nil
 }
 

@@ -23,8 +23,9 @@ func TestASaleTakesUnitsAndCreditsTheProceeds(t *testing.T) {
 	require.Equal(t, fund.Changes{
 		Holdings: []fund.Holding{{Key: holdingOf("AFA"), Units: unitsOf("987.5")}},
 		Accounts: []fund.Account{{Key: accountIn("TRY"), Balance: money.New(1563, currency("TRY"))}},
-		Sales: []fund.SaleRecord{{
-			Operation: o, Index: 0, State: operation.Completed, Price: b.prices[1], Proceeds: money.New(1563, currency("TRY")), SettledAt: now,
+		Sales: []fund.SaleEntry{{
+			Envelope: o.Envelope, Index: 0, Terms: o.Sales[0].Terms(), State: operation.Completed,
+			PriceID: 1, PerUnit: b.prices[1].PerUnit, Proceeds: money.New(1563, currency("TRY")), SettledAt: now,
 		}},
 		Postings: []fund.Posting{
 			fund.UnitPosting(fund.SalePosting, o.ID, 0, holdingOf("AFA"), -12_500_000),
@@ -32,7 +33,6 @@ func TestASaleTakesUnitsAndCreditsTheProceeds(t *testing.T) {
 		},
 		PostedAt: now,
 	}, changes)
-	require.Equal(t, o.Sales[0].Terms(), changes.Sales[0].Terms())
 }
 
 func TestAHoldingIsSoldToTheLastUnitAndNoFurther(t *testing.T) {
@@ -197,7 +197,8 @@ func TestARefusalNeverHurtsItsNeighbours(t *testing.T) {
 	require.Equal(t, "0", b.units("AFA"))
 	require.Equal(t, "1250.00", b.balance("TRY"))
 	require.Len(t, changes.Sales, 2)
-	require.Equal(t, []*fund.Operation{before, after}, []*fund.Operation{changes.Sales[0].Operation, changes.Sales[1].Operation})
+	require.Equal(t, before.Envelope, changes.Sales[0].Envelope)
+	require.Equal(t, after.Envelope, changes.Sales[1].Envelope)
 	require.Len(t, changes.Postings, 4)
 }
 
@@ -214,8 +215,9 @@ func TestASaleForALaterDayIsRecorded(t *testing.T) {
 	o := named(1, "c-1", sale(onDay(sunday)), sale(onDay(sunday), selling("5000"), at("3")))
 	changes := b.settle(friday, o)
 	requireResult(t, "recorded", o)
-	require.Equal(t, fund.Changes{Sales: []fund.SaleRecord{
-		{Operation: o, Index: 0, State: operation.Recorded}, {Operation: o, Index: 1, State: operation.Recorded},
+	require.Equal(t, fund.Changes{Sales: []fund.SaleEntry{
+		{Envelope: o.Envelope, Index: 0, Terms: o.Sales[0].Terms(), State: operation.Recorded},
+		{Envelope: o.Envelope, Index: 1, Terms: o.Sales[1].Terms(), State: operation.Recorded},
 	}}, changes, "the holding is neither checked nor blocked")
 	require.Equal(t, operation.Recorded, b.known[keyOf(o)].Outcome.State)
 }
@@ -284,10 +286,11 @@ func TestARecordedSaleIsSettledOnItsDayAtThePriceOfItsDay(t *testing.T) {
 		requireResult(t, "completed", o)
 		require.Equal(t, tt.units, b.units("AFA"))
 		require.Equal(t, tt.proceeds, b.balance("TRY"))
-		require.Equal(t, operation.Completed, changes.Sales[0].State)
-		require.Same(t, o, changes.Sales[0].Operation)
-		require.Equal(t, now, changes.Sales[0].SettledAt)
-		require.Equal(t, tt.proceeds, changes.Sales[0].Proceeds.String())
+		require.Empty(t, changes.Sales)
+		require.Equal(t, operation.Completed, changes.Settled[0].State)
+		require.Equal(t, o.Envelope, changes.Settled[0].Envelope)
+		require.Equal(t, now, changes.Settled[0].SettledAt)
+		require.Equal(t, tt.proceeds, changes.Settled[0].Proceeds.String())
 		require.Len(t, changes.Postings, 2)
 		require.Empty(t, b.recorded)
 	}
@@ -349,8 +352,8 @@ func TestADueSaleThatIsRefusedEndsAsFailed(t *testing.T) {
 		require.Equal(t, "failed; "+tt.want, result(o), tt.name)
 		outcome, err := o.Outcome()
 		require.NoError(t, err)
-		require.Equal(t, fund.Changes{Sales: []fund.SaleRecord{
-			{Operation: o, State: operation.Failed, Refusal: outcome.Faults[0].Code, SettledAt: now},
+		require.Equal(t, fund.Changes{Settled: []fund.SaleEntry{
+			{Envelope: o.Envelope, Terms: o.Sales[0].Terms(), State: operation.Failed, Refusal: outcome.Faults[0].Code, SettledAt: now},
 		}, Ended: []fund.Ended{{
 			OperationID: o.ID, Subscription: o.Subscription, CallerID: "c-1", State: operation.Failed, Faults: outcome.Faults, At: now,
 		}}}, changes, tt.name)
@@ -369,11 +372,11 @@ func TestADueArraySharesOneFate(t *testing.T) {
 	changes := b.settle(saturday, o, neighbour)
 	requireResult(t, "failed; holding-insufficient 1/FundAmount", o)
 	requireResult(t, "completed", neighbour)
-	require.Equal(t, []fund.SaleRecord{
-		{Operation: o, Index: 0, State: operation.Failed, SettledAt: now},
-		{Operation: o, Index: 1, State: operation.Failed, Refusal: "holding-insufficient", SettledAt: now},
-		{Operation: o, Index: 2, State: operation.Failed, SettledAt: now},
-	}, changes.Sales[:3])
+	require.Equal(t, []fund.SaleEntry{
+		{Envelope: o.Envelope, Index: 0, Terms: o.Sales[0].Terms(), State: operation.Failed, SettledAt: now},
+		{Envelope: o.Envelope, Index: 1, Terms: o.Sales[1].Terms(), State: operation.Failed, Refusal: "holding-insufficient", SettledAt: now},
+		{Envelope: o.Envelope, Index: 2, Terms: o.Sales[2].Terms(), State: operation.Failed, SettledAt: now},
+	}, changes.Settled)
 	require.Len(t, changes.Postings, 2)
 	require.Equal(t, "900", b.units("AFA"))
 }
@@ -475,7 +478,7 @@ func TestTheDayOfARequestIsTheDayOnWhichItArrived(t *testing.T) {
 	}
 	requireResult(t, "recorded", tomorrow)
 	requireResult(t, "failed; price-not-current 0/FundToProcess/PriceID", other)
-	require.Equal(t, int64(1), changes.Sales[0].Price.ID, "the price of Friday")
+	require.Equal(t, int64(1), changes.Sales[0].PriceID, "the price of Friday")
 	require.Equal(t, "500", b.units("AFA"))
 }
 

@@ -12,16 +12,17 @@ import (
 // Changes is the effect of a settled batch. Storage writes all of it in one
 // transaction.
 type Changes struct {
-	Holdings []Holding // with their new quantities, in lock order
-	Accounts []Account // with their new balances, in lock order
-	Sales    []SaleRecord
+	Holdings []Holding   // with their new quantities, in lock order
+	Accounts []Account   // with their new balances, in lock order
+	Sales    []SaleEntry // to insert
+	Settled  []SaleEntry // of due operations: they exist and are updated
 	Postings []Posting
 	// Refusals are the operations that were refused at once, in the order in which
 	// they were settled. A due operation that failed is not among them: its sales
 	// say so.
 	Refusals []operation.Refusal
 	// RefusedSales are the sales of Refusals, in the same order.
-	RefusedSales []SaleRecord
+	RefusedSales []SaleEntry
 	// Reversals are the operations that were reversed.
 	Reversals []Reversal
 	// Ended are the operations that ended after they were answered, in the order in
@@ -31,20 +32,28 @@ type Changes struct {
 	PostedAt time.Time
 }
 
-// SaleRecord is one sale and its result. Sales of a Due operation exist and are
-// updated. The others are inserted.
-type SaleRecord struct {
-	Operation *Operation
-	Index     int // in the operation's Parameters, from 0
-	State     operation.State
-	Price     Price        // the price of settling; zero unless Completed
-	Proceeds  money.Amount // the credited amount; zero unless Completed
-	Refusal   string       // code of a Failed sale; empty if only another sale of the array was refused
-	SettledAt time.Time    // zero while Recorded
+// SaleEntry is one sale and its result, as it is stored.
+type SaleEntry struct {
+	operation.Envelope
+	Index int // in the operation's Parameters, from 0
+	Terms Terms
+	State operation.State
+	// PriceID, PerUnit and Proceeds are the result of settling. They are zero
+	// unless the sale is Completed.
+	PriceID   int64
+	PerUnit   UnitPrice
+	Proceeds  money.Amount
+	Refusal   string    // code of a Failed sale; empty if only another sale of the array was refused
+	SettledAt time.Time // zero while Recorded
+	// ReversedAt is when the bank reversed its operation. Lists have it (package
+	// backoffice, Reader). It is zero unless the operation was reversed.
+	ReversedAt time.Time
 }
 
-// Terms returns what the sale says.
-func (s *SaleRecord) Terms() Terms { return s.Operation.Sales[s.Index].terms }
+// entry returns the entry of a sale of the operation.
+func (o *Operation) entry(index int, state operation.State) SaleEntry {
+	return SaleEntry{Envelope: o.Envelope, Index: index, Terms: o.Sales[index].terms, State: state}
+}
 
 // PostingKind is the reason for a posting.
 type PostingKind uint8
@@ -84,6 +93,12 @@ type Posting struct {
 	// Quantity is added to the customer's side: millionths of a unit, or minor
 	// units of the account's currency.
 	Quantity int64
+}
+
+// PostingEntry is one stored posting.
+type PostingEntry struct {
+	Posting
+	PostedAt time.Time
 }
 
 // UnitPosting returns a posting that adds units to a holding. Negative units

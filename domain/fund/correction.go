@@ -54,7 +54,7 @@ func NewCorrectionLocks(sales []SaleEntry) LockSet {
 		t.Accounts = append(t.Accounts, terms.Account)
 	}
 	if len(sales) > 0 {
-		t.Reversed = []operation.ID{sales[0].OperationID}
+		t.Reversed = []operation.ID{sales[0].ID}
 	}
 	t.Holdings = sortedOnce(t.Holdings, HoldingKey.Compare)
 	t.Accounts = sortedOnce(t.Accounts, AccountKey.Compare)
@@ -100,9 +100,9 @@ func (b *Book) Cancel(o *Operation, now time.Time, today day.Day) error {
 	delete(b.claimed, o.ID)
 	o.outcome = operation.Outcome{State: operation.Failed}
 	for i := range o.Sales {
-		b.changes.Sales = append(b.changes.Sales, SaleRecord{
-			Operation: o, Index: i, State: operation.Failed, Refusal: fault.Cancelled, SettledAt: now,
-		})
+		s := o.entry(i, operation.Failed)
+		s.Refusal, s.SettledAt = fault.Cancelled, now
+		b.changes.Settled = append(b.changes.Settled, s)
 		o.outcome.Faults = append(o.outcome.Faults, operation.UnderParameter(i, []fault.Fault{Refusal(fault.Cancelled)})...)
 	}
 	if key, ok := o.Key(); ok {
@@ -120,7 +120,7 @@ func (b *Book) Reverse(sales []SaleEntry, id operation.ID, now time.Time) error 
 	if len(sales) == 0 {
 		return ErrNotCompleted
 	}
-	if b.reversed[sales[0].OperationID] {
+	if b.reversed[sales[0].ID] {
 		return ErrReversed
 	}
 	for i := range sales {
@@ -138,9 +138,9 @@ func (b *Book) Reverse(sales []SaleEntry, id operation.ID, now time.Time) error 
 		}
 	}
 	first := &sales[0]
-	b.changes.Reversals = append(b.changes.Reversals, Reversal{OperationID: first.OperationID, ID: id, At: now})
+	b.changes.Reversals = append(b.changes.Reversals, Reversal{OperationID: first.ID, ID: id, At: now})
 	b.changes.Ended = append(b.changes.Ended, Ended{
-		OperationID: first.OperationID, Subscription: first.Subscription, CallerID: first.Header.CallerID,
+		OperationID: first.ID, Subscription: first.Subscription, CallerID: first.Header.CallerID,
 		State: operation.Completed, Reversed: true, At: now,
 	})
 	b.changes.PostedAt = now

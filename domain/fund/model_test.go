@@ -356,7 +356,7 @@ func (m *machine) identified(o *fund.Operation) *fund.Operation {
 // copied is the operation before anything was decided.
 func copied(o *fund.Operation) *fund.Operation {
 	return &fund.Operation{
-		ID: o.ID, Subscription: o.Subscription, Header: o.Header, ReceivedAt: o.ReceivedAt, Sales: slices.Clone(o.Sales),
+		Envelope: o.Envelope, Sales: slices.Clone(o.Sales),
 		Today: o.Today, DayFaults: o.DayFaults, Zone: o.Zone, Due: o.Due,
 	}
 }
@@ -429,9 +429,7 @@ func (m *machine) settleBatch(t *rapid.T) {
 	require.ElementsMatch(t, slices.Collect(maps.Keys(m.bank.recorded)), slices.Collect(maps.Keys(single.recorded)))
 	require.Len(t, single.sales, len(m.bank.sales))
 	for name, s := range m.bank.sales {
-		other := single.sales[name]
-		other.Operation = s.Operation
-		require.Equal(t, s, other, name)
+		require.Equal(t, s, single.sales[name], name)
 	}
 }
 
@@ -464,16 +462,18 @@ func (m *machine) check(t *rapid.T) {
 		require.Equal(t, now.Minor()-m.opening.accounts[key].Minor(), money[key], "money is conserved")
 	}
 	for name, s := range m.bank.sales {
-		terms := s.Terms()
+		terms, price := s.Terms, m.bank.prices[s.PriceID]
 		switch s.State {
 		case operation.Completed:
 			require.Equal(t, proceeds[name], s.Proceeds.Minor())
-			require.Equal(t, terms.Holding.Fund, s.Price.Fund)
-			require.Equal(t, terms.Account.Currency, s.Price.Currency)
+			require.Equal(t, terms.Holding.Fund, price.Fund)
+			require.Equal(t, terms.Account.Currency, price.Currency)
+			require.Equal(t, s.PerUnit, price.PerUnit)
 			require.Equal(t, now, s.SettledAt)
 		default:
 			require.Zero(t, s.Proceeds)
-			require.Zero(t, s.Price)
+			require.Zero(t, s.PriceID)
+			require.Zero(t, s.PerUnit)
 			require.Zero(t, proceeds[name])
 			require.Equal(t, s.State == operation.Recorded, s.SettledAt.IsZero())
 			require.False(t, terms.SelectedDay.IsNone(), "only a sale for a later day is kept without being completed")

@@ -12,10 +12,7 @@ import (
 // Operation is one BuyFundFromCustomer. Either all its sales are carried out, or
 // none is.
 type Operation struct {
-	ID           operation.ID
-	Subscription string
-	Header       operation.Header
-	ReceivedAt   time.Time
+	operation.Envelope
 	// Sales are what the caller asks for, in order. They are never empty.
 	Sales []Sale
 

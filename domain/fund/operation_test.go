@@ -129,7 +129,7 @@ func TestTheCallerIDNamesAnOperationOfItsSubscription(t *testing.T) {
 // fingerprint is what the book keeps of an operation's content.
 func fingerprint(t require.TestingT, header operation.Header, sales ...fund.Sale) idempotency.Fingerprint {
 	header.CallerID = "c-1"
-	o := &fund.Operation{Header: header, Sales: sales}
+	o := &fund.Operation{Envelope: operation.Envelope{Header: header}, Sales: sales}
 	book := fund.NewBook(1)
 	book.Settle([]*fund.Operation{o}, now, on(friday))
 	require.Len(t, book.Register.Added(), 1)

@@ -141,6 +141,14 @@ type Header struct {
 	RequestID string
 }
 
+// Envelope is what is kept of an operation beside what its caller asked for.
+type Envelope struct {
+	ID           ID
+	Subscription string
+	Header       Header
+	ReceivedAt   time.Time
+}
+
 // maxHeader is the maximum length of a Header field, in characters.
 const maxHeader = 200
 
@@ -174,11 +182,8 @@ type Outcome struct {
 // Refusal is an operation that was refused at once. It changed nothing and has
 // no other record, so it is kept to be found later.
 type Refusal struct {
-	ID           ID
-	Operation    Name
-	Subscription string
-	Header       Header
-	ReceivedAt   time.Time
+	Envelope
+	Operation Name
 	// Faults are the reasons. They have codes and pointers.
 	Faults []fault.Fault
 }

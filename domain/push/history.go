@@ -10,12 +10,9 @@ import (
 // Entry is one stored notification, with the stored fields of the operation that
 // stored it.
 type Entry struct {
-	OperationID  operation.ID
-	Index        int // in the operation's Parameters, from 0
-	Subscription string
-	Header       operation.Header
-	ReceivedAt   time.Time
-	Record       Record
+	operation.Envelope
+	Index  int // in the operation's Parameters, from 0
+	Record Record
 	// Erasure is nil unless the personal data were erased.
 	Erasure *Erasure
 }

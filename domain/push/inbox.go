@@ -1,8 +1,6 @@
 package push
 
 import (
-	"time"
-
 	"bankingapi/domain/fault"
 	"bankingapi/domain/idempotency"
 	"bankingapi/domain/operation"
@@ -11,10 +9,7 @@ import (
 // Operation is one AddPushNotificationResponse. Either all its notifications are
 // stored, or none is.
 type Operation struct {
-	ID           operation.ID
-	Subscription string
-	Header       operation.Header
-	ReceivedAt   time.Time
+	operation.Envelope
 	// Notifications are what the caller sent. They are never empty.
 	Notifications []Notification
 

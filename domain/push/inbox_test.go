@@ -18,7 +18,7 @@ import (
 
 // report is an operation of these pushes by the subscription "mobile".
 func report(callerID string, pushes ...push.Fields) *push.Operation {
-	o := &push.Operation{Subscription: "mobile", Header: operation.Header{CallerID: callerID}}
+	o := &push.Operation{Envelope: operation.Envelope{Subscription: "mobile", Header: operation.Header{CallerID: callerID}}}
 	for _, f := range pushes {
 		n, faults := push.New(f)
 		if len(faults) > 0 {
@@ -198,7 +198,7 @@ func fingerprint(o *push.Operation) idempotency.Fingerprint {
 
 func digest(t require.TestingT, subscription string, f push.Fields) idempotency.Fingerprint {
 	n := notification(t, f)
-	o := &push.Operation{Subscription: subscription, Notifications: []push.Notification{n}}
+	o := &push.Operation{Envelope: operation.Envelope{Subscription: subscription}, Notifications: []push.Notification{n}}
 	return accept(o).Stored()[0].Digest
 }
 

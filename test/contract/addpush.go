@@ -44,7 +44,7 @@ func Inboxes(t *testing.T, open func(t *testing.T) InboxesUnderTest) {
 
 	run("every field comes back as it was", func(t *testing.T, b inboxes) {
 		full := &push.Operation{
-			ID: id(1), Subscription: odd(100, "subscription"), Header: header(odd(200, "caller")), ReceivedAt: at(1),
+			Envelope: operation.Envelope{ID: id(1), Subscription: odd(100, "subscription"), Header: header(odd(200, "caller")), ReceivedAt: at(1)},
 			Notifications: []push.Notification{
 				push.Restore(push.Record{
 					ExternalApplicationCode: odd(100, "application"),
@@ -107,7 +107,7 @@ func Inboxes(t *testing.T, open func(t *testing.T) InboxesUnderTest) {
 		}
 		var places []place
 		for _, n := range b.all() {
-			places = append(places, place{number(n.OperationID), n.Index})
+			places = append(places, place{number(n.ID), n.Index})
 		}
 		equal(t, []place{{1, 0}, {1, 1}, {2, 0}}, places)
 	})
@@ -255,7 +255,7 @@ type inboxes struct {
 
 func (b inboxes) operation(n int, subscription, callerID string, notes ...push.Notification) *push.Operation {
 	return &push.Operation{
-		ID: id(n), Subscription: subscription, Header: operation.Header{CallerID: callerID}, ReceivedAt: at(n), Notifications: notes,
+		Envelope: operation.Envelope{ID: id(n), Subscription: subscription, Header: operation.Header{CallerID: callerID}, ReceivedAt: at(n)}, Notifications: notes,
 	}
 }
 
@@ -280,7 +280,7 @@ func (b inboxes) stored(operations ...*push.Operation) {
 	for _, o := range operations {
 		for i := range o.Notifications {
 			want = append(want, push.Entry{
-				OperationID: o.ID, Index: i, Subscription: o.Subscription, Header: o.Header, ReceivedAt: o.ReceivedAt,
+				Envelope: o.Envelope, Index: i,
 				Record: *o.Notifications[i].Record(),
 			})
 		}
@@ -295,7 +295,7 @@ func (b inboxes) all() []push.Entry {
 }
 
 func compareNotifications(x, y push.Entry) int {
-	return cmp.Or(bytes.Compare(x.OperationID[:], y.OperationID[:]), cmp.Compare(x.Index, y.Index))
+	return cmp.Or(bytes.Compare(x.ID[:], y.ID[:]), cmp.Compare(x.Index, y.Index))
 }
 
 func note(userID, content string) push.Notification {

@@ -218,7 +218,7 @@ func later(days int, t fund.Terms) fund.Terms {
 }
 
 func order(n int, callerID string, terms ...fund.Terms) *fund.Operation {
-	o := &fund.Operation{ID: id(n), Subscription: "shop", Header: operation.Header{CallerID: callerID}, ReceivedAt: at(0)}
+	o := &fund.Operation{Envelope: operation.Envelope{ID: id(n), Subscription: "shop", Header: operation.Header{CallerID: callerID}, ReceivedAt: at(0)}}
 	for _, t := range terms {
 		o.Sales = append(o.Sales, fund.RestoreSale(t))
 	}
@@ -529,7 +529,7 @@ type place struct{ operation, index int }
 
 func places(sales []fund.SaleEntry) (found []place) {
 	for _, s := range sales {
-		found = append(found, place{number(s.OperationID), s.Index})
+		found = append(found, place{number(s.ID), s.Index})
 	}
 	return found
 }
@@ -588,7 +588,7 @@ func testNotificationFilters(t *testing.T, o office) {
 	for _, user := range []string{"ü", "u", "U", "v'"} {
 		notes = append(notes, note(user, "content"))
 	}
-	batch := []*push.Operation{{ID: id(1), Subscription: "s", ReceivedAt: at(0), Notifications: notes}}
+	batch := []*push.Operation{{Envelope: operation.Envelope{ID: id(1), Subscription: "s", ReceivedAt: at(0)}, Notifications: notes}}
 	require.NoError(t, o.Inboxes.Update(t.Context(), nil, func(b *push.Inbox) { b.Accept(batch) }))
 	for _, c := range []struct {
 		filter backoffice.Query
@@ -738,7 +738,7 @@ func testRefusedSales(t *testing.T, o office) {
 	require.NoError(t, err)
 	require.Len(t, two.RefusedSales, 2)
 	require.Empty(t, two.Sales)
-	wanted := fund.SaleEntry{OperationID: id(30), Index: 1, Subscription: "shop", ReceivedAt: at(0), Terms: later(2, sale(2_000_000, 2, 3)),
+	wanted := fund.SaleEntry{Envelope: operation.Envelope{ID: id(30), Subscription: "shop", ReceivedAt: at(0)}, Index: 1, Terms: later(2, sale(2_000_000, 2, 3)),
 		State: operation.Failed, Refusal: fault.HoldingInsufficient}
 	equal(t, wanted, two.RefusedSales[1])
 	for _, c := range []struct {

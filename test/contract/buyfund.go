@@ -146,20 +146,20 @@ func testSaleRoundTrip(t *testing.T, b books) {
 	equal(t, sorted(seed.Accounts, compareAccounts), b.accounts())
 
 	full := &fund.Operation{
-		ID: id(1), Subscription: odd(100, "subscription"), Header: header(odd(200, "caller")), ReceivedAt: at(1),
-		Sales: []fund.Sale{fund.RestoreSale(widest), fund.RestoreSale(dearest)},
+		Envelope: operation.Envelope{ID: id(1), Subscription: odd(100, "subscription"), Header: header(odd(200, "caller")), ReceivedAt: at(1)},
+		Sales:    []fund.Sale{fund.RestoreSale(widest), fund.RestoreSale(dearest)},
 	}
-	bare := &fund.Operation{ID: id(2), Subscription: "s", ReceivedAt: at(2), Sales: []fund.Sale{fund.RestoreSale(plain)}}
+	bare := &fund.Operation{Envelope: operation.Envelope{ID: id(2), Subscription: "s", ReceivedAt: at(2)}, Sales: []fund.Sale{fund.RestoreSale(plain)}}
 	b.settle(0, full, bare)
 	b.outcome(full, operation.Outcome{State: operation.Completed})
 	b.outcome(bare, operation.Outcome{State: operation.Completed})
 
 	sale := func(o *fund.Operation, index int, perUnit fund.UnitPrice, minor int64) fund.SaleEntry {
 		terms := o.Sales[index].Terms()
-		return saleEntry(fund.SaleRecord{
-			Operation: o, Index: index, State: operation.Completed, SettledAt: at(0),
-			Price: fund.Price{ID: terms.PriceID, PerUnit: perUnit}, Proceeds: money.New(minor, terms.Account.Currency),
-		})
+		return fund.SaleEntry{
+			Envelope: o.Envelope, Index: index, Terms: terms, State: operation.Completed, SettledAt: at(0),
+			PriceID: terms.PriceID, PerUnit: perUnit, Proceeds: money.New(minor, terms.Account.Currency),
+		}
 	}
 	equal(t, []fund.SaleEntry{
 		sale(full, 0, 1, 1_000_000),
@@ -193,15 +193,15 @@ func testRecordedRoundTrip(t *testing.T, b books) {
 	other := terms
 	other.Holding.CustomerNo, other.Units, other.ControlTotal = 1, 1, 0
 	o := &fund.Operation{
-		ID: id(1), Subscription: odd(100, "subscription"), Header: header(odd(200, "caller")), ReceivedAt: at(1),
-		Sales: []fund.Sale{fund.RestoreSale(terms), fund.RestoreSale(other), fund.RestoreSale(terms)},
+		Envelope: operation.Envelope{ID: id(1), Subscription: odd(100, "subscription"), Header: header(odd(200, "caller")), ReceivedAt: at(1)},
+		Sales:    []fund.Sale{fund.RestoreSale(terms), fund.RestoreSale(other), fund.RestoreSale(terms)},
 	}
 	b.settle(0, o)
 	b.outcome(o, operation.Outcome{State: operation.Recorded})
 
 	var want []fund.SaleEntry
 	for i := range o.Sales {
-		want = append(want, saleEntry(fund.SaleRecord{Operation: o, Index: i, State: operation.Recorded}))
+		want = append(want, fund.SaleEntry{Envelope: o.Envelope, Index: i, Terms: o.Sales[i].Terms(), State: operation.Recorded})
 	}
 	equal(t, want, b.sales())
 	require.Empty(t, b.postings())
@@ -209,7 +209,7 @@ func testRecordedRoundTrip(t *testing.T, b books) {
 
 	due := b.due(366, nil, 10)
 	equal(t, []*fund.Operation{{
-		ID: o.ID, Subscription: o.Subscription, Header: o.Header, ReceivedAt: o.ReceivedAt, Sales: o.Sales, Due: true,
+		Envelope: o.Envelope, Sales: o.Sales, Due: true,
 	}}, due)
 	require.Equal(t, time.UTC, due[0].ReceivedAt.Location())
 }
@@ -252,7 +252,7 @@ func testAlike(t *testing.T, b books) {
 			ID: terms.PriceID, Fund: terms.Holding.Fund, PerUnit: fund.UnitPrice(i+1) * 100_000_000, Currency: lira, ValidFrom: on(-1),
 		})
 		batch = append(batch, &fund.Operation{
-			ID: id(i), Subscription: "s", Header: operation.Header{CallerID: "caller" + holder}, ReceivedAt: at(0), Sales: []fund.Sale{fund.RestoreSale(terms)},
+			Envelope: operation.Envelope{ID: id(i), Subscription: "s", Header: operation.Header{CallerID: "caller" + holder}, ReceivedAt: at(0)}, Sales: []fund.Sale{fund.RestoreSale(terms)},
 		})
 	}
 	b.Seed(t, seed)
@@ -360,7 +360,7 @@ func testCurrentPrice(t *testing.T, b books) {
 	b.outcome(o, operation.Outcome{State: operation.Recorded})
 	b.settleDue(1)
 	last := b.sales()[len(b.sales())-1]
-	require.Equal(t, o.ID, last.OperationID)
+	require.Equal(t, o.ID, last.ID)
 	require.Equal(t, operation.Completed, last.State)
 	require.EqualValues(t, 99, last.PriceID)
 	require.Equal(t, money.New(9900, lira), last.Proceeds)
@@ -405,7 +405,7 @@ func testCallerIDRace(t *testing.T, b books) {
 		require.Equal(t, operation.Completed, outcome.State)
 		if !outcome.Replayed {
 			winners++
-			require.Equal(t, o.ID, b.sales()[0].OperationID)
+			require.Equal(t, o.ID, b.sales()[0].ID)
 		}
 	}
 	require.Equal(t, 1, winners)
@@ -595,10 +595,10 @@ func testDueSettled(t *testing.T, b books) {
 	b.outcome(repeat(), operation.Outcome{State: operation.Completed, Replayed: true})
 	var want []fund.SaleEntry
 	for i := range o.Sales {
-		want = append(want, saleEntry(fund.SaleRecord{
-			Operation: o, Index: i, State: operation.Completed, SettledAt: at(24),
-			Price: somePrice, Proceeds: money.New(250, lira),
-		}))
+		want = append(want, fund.SaleEntry{
+			Envelope: o.Envelope, Index: i, Terms: o.Sales[i].Terms(), State: operation.Completed, SettledAt: at(24),
+			PriceID: somePrice.ID, PerUnit: somePrice.PerUnit, Proceeds: money.New(250, lira),
+		})
 	}
 	equal(t, want, b.sales())
 	b.balanced(m)
@@ -614,8 +614,8 @@ func testDueFailed(t *testing.T, b books) {
 	b.settleDue(1)
 
 	want := []fund.SaleEntry{
-		saleEntry(fund.SaleRecord{Operation: o, Index: 0, State: operation.Failed, SettledAt: at(24)}),
-		saleEntry(fund.SaleRecord{Operation: o, Index: 1, State: operation.Failed, SettledAt: at(24), Refusal: fault.HoldingInsufficient}),
+		{Envelope: o.Envelope, Index: 0, Terms: good, State: operation.Failed, SettledAt: at(24)},
+		{Envelope: o.Envelope, Index: 1, Terms: bad, State: operation.Failed, SettledAt: at(24), Refusal: fault.HoldingInsufficient},
 	}
 	equal(t, want, b.sales())
 	require.Empty(t, b.postings())
@@ -643,7 +643,7 @@ func testClaimOnce(t *testing.T, b books) {
 	b.settle(1, claims[1]...)
 	b.outcome(claims[1][0], operation.Outcome{}) // not settled
 	require.Len(t, b.sales(), 1)
-	require.Equal(t, o.ID, b.sales()[0].OperationID)
+	require.Equal(t, o.ID, b.sales()[0].ID)
 	b.balanced(m)
 }
 
@@ -817,16 +817,6 @@ func (b books) refused(o *fund.Operation, code string) {
 	require.Equal(b.t, code, outcome.Faults[0].Code)
 }
 
-// saleEntry returns the expected row of a sale.
-func saleEntry(r fund.SaleRecord) fund.SaleEntry {
-	return fund.SaleEntry{
-		OperationID: r.Operation.ID, Index: r.Index,
-		Subscription: r.Operation.Subscription, Header: r.Operation.Header, ReceivedAt: r.Operation.ReceivedAt,
-		Terms: r.Terms(), State: r.State,
-		PriceID: r.Price.ID, PerUnit: r.Price.PerUnit, Proceeds: r.Proceeds, Refusal: r.Refusal, SettledAt: r.SettledAt,
-	}
-}
-
 // unchanged checks that holdings and accounts are as seeded.
 func (b books) unchanged(m Seed) {
 	b.t.Helper()
@@ -864,8 +854,8 @@ func (b books) balanced(m Seed) {
 	for _, s := range b.sales() {
 		if s.State == operation.Completed {
 			sold = append(sold,
-				fund.UnitPosting(fund.SalePosting, s.OperationID, s.Index, s.Terms.Holding, -s.Terms.Units),
-				fund.MoneyPosting(fund.SalePosting, s.OperationID, s.Index, s.Terms.Account, s.Proceeds.Minor()))
+				fund.UnitPosting(fund.SalePosting, s.ID, s.Index, s.Terms.Holding, -s.Terms.Units),
+				fund.MoneyPosting(fund.SalePosting, s.ID, s.Index, s.Terms.Account, s.Proceeds.Minor()))
 		}
 	}
 	equal(b.t, sold, moved)
@@ -884,7 +874,7 @@ func (b books) accounts() []fund.Account {
 func (b books) sales() []fund.SaleEntry {
 	b.t.Helper()
 	return sorted(b.Sales(b.t), func(x, y fund.SaleEntry) int {
-		return cmp.Or(bytes.Compare(x.OperationID[:], y.OperationID[:]), cmp.Compare(x.Index, y.Index))
+		return cmp.Or(bytes.Compare(x.ID[:], y.ID[:]), cmp.Compare(x.Index, y.Index))
 	})
 }
 

@@ -178,7 +178,7 @@ func testDecisions(t *testing.T, o office) {
 	accepted := order(21, "z", sale(1, 1, 1))
 	accepted.Header.RequestID = "request-21"
 	o.settle(2, accepted)
-	note := &push.Operation{ID: id(22), Subscription: "pusher", ReceivedAt: at(3), Header: operation.Header{CallerID: "n", RequestID: "request-22"},
+	note := &push.Operation{Envelope: operation.Envelope{ID: id(22), Subscription: "pusher", ReceivedAt: at(3), Header: operation.Header{CallerID: "n", RequestID: "request-22"}},
 		Notifications: []push.Notification{push.Restore(push.Record{UserID: "u", PushID: "p"})}}
 	require.NoError(t, o.Inboxes.Update(t.Context(), push.Keys([]*push.Operation{note}), func(b *push.Inbox) { b.Accept([]*push.Operation{note}) }))
 
@@ -186,7 +186,7 @@ func testDecisions(t *testing.T, o office) {
 		return all(t, o.Reader.Refusals(t.Context(), backoffice.Query{OperationID: id(n)}))
 	}
 	equal(t, []operation.Refusal{{
-		ID: id(20), Operation: operation.BuyFundFromCustomer, Subscription: "shop", Header: refused.Header, ReceivedAt: at(0),
+		Envelope: operation.Envelope{ID: id(20), Subscription: "shop", Header: refused.Header, ReceivedAt: at(0)}, Operation: operation.BuyFundFromCustomer,
 		Faults: operation.UnderParameter(0, []fault.Fault{fund.Refusal(fault.HoldingInsufficient)}),
 	}}, refusals(20))
 	require.Empty(t, refusals(21))
@@ -231,7 +231,7 @@ func testSaleFilters(t *testing.T, o office) {
 	o.aDay()
 	find := func(f backoffice.Query) (found []int) {
 		for _, s := range all(t, o.Reader.Sales(t.Context(), f)) {
-			found = append(found, int(s.OperationID[5]))
+			found = append(found, int(s.ID[5]))
 		}
 		return found
 	}

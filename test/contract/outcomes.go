@@ -29,7 +29,7 @@ func (o office) forLater(first, n int, units int64) (batch []*fund.Operation) {
 // asDue are recorded operations as SettleDue hands them in.
 func asDue(recorded ...*fund.Operation) (due []*fund.Operation) {
 	for _, r := range recorded {
-		due = append(due, &fund.Operation{ID: r.ID, Subscription: r.Subscription, Header: r.Header, ReceivedAt: r.ReceivedAt, Sales: r.Sales, Due: true})
+		due = append(due, &fund.Operation{Envelope: r.Envelope, Sales: r.Sales, Due: true})
 	}
 	return due
 }

@@ -48,7 +48,7 @@ func pages[T any](t *testing.T, q backoffice.Query, read func(context.Context, b
 }
 
 func placeOfSale(s fund.SaleEntry) backoffice.Cursor {
-	return backoffice.Cursor{OperationID: s.OperationID, Index: s.Index}
+	return backoffice.Cursor{OperationID: s.ID, Index: s.Index}
 }
 
 func testRecentSales(t *testing.T, o office) {
@@ -80,7 +80,7 @@ func testRecentSales(t *testing.T, o office) {
 	o.settle(31, early, late)
 	between := backoffice.Query{Since: at(24 * 30), Until: at(24 * 31)}
 	require.Len(t, all(t, o.Reader.Sales(ctx, newest(between))), 1)
-	require.Equal(t, early.ID, all(t, o.Reader.Sales(ctx, newest(between)))[0].OperationID)
+	require.Equal(t, early.ID, all(t, o.Reader.Sales(ctx, newest(between)))[0].ID)
 }
 
 func testRecentNotifications(t *testing.T, o office) {
@@ -91,13 +91,13 @@ func testRecentNotifications(t *testing.T, o office) {
 		one, two := note("u", received.String()), note("v", received.String())
 		other := *two.Record()
 		other.Sent, other.Platform, other.ExternalApplicationCode = !other.Sent, push.Android, "OTHER"
-		batch = append(batch, &push.Operation{ID: idAt(received, byte(hours)), Subscription: "s", ReceivedAt: received,
+		batch = append(batch, &push.Operation{Envelope: operation.Envelope{ID: idAt(received, byte(hours)), Subscription: "s", ReceivedAt: received},
 			Notifications: []push.Notification{one, push.Restore(other)}})
 	}
 	require.NoError(t, o.Inboxes.Update(ctx, nil, func(b *push.Inbox) { b.Accept(batch) }))
 
 	cursor := func(n push.Entry) backoffice.Cursor {
-		return backoffice.Cursor{OperationID: n.OperationID, Index: n.Index}
+		return backoffice.Cursor{OperationID: n.ID, Index: n.Index}
 	}
 	var want []backoffice.Cursor
 	for _, operation := range slices.Backward(batch) {

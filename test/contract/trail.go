@@ -166,7 +166,7 @@ func testLeaves(t *testing.T, k trails) {
 
 	for n, callerID := range map[int]string{14: "p", 15: ""} {
 		o := &push.Operation{
-			ID: id(n), Subscription: "shop", Header: operation.Header{CallerID: callerID}, ReceivedAt: at(n),
+			Envelope:      operation.Envelope{ID: id(n), Subscription: "shop", Header: operation.Header{CallerID: callerID}, ReceivedAt: at(n)},
 			Notifications: []push.Notification{note("u"+callerID, "a secret text")},
 		}
 		require.NoError(t, k.Inboxes.Update(ctx, push.Keys([]*push.Operation{o}), func(b *push.Inbox) { b.Accept([]*push.Operation{o}) }))

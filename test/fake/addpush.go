@@ -70,12 +70,9 @@ func copyNotifications(of []push.Entry) []push.Entry {
 // pushEntry is the row of a notification.
 func pushEntry(n push.Stored) push.Entry {
 	e := push.Entry{
-		OperationID:  n.Operation.ID,
-		Index:        n.Index,
-		Subscription: n.Operation.Subscription,
-		Header:       n.Operation.Header,
-		ReceivedAt:   n.Operation.ReceivedAt,
-		Record:       *n.Notification.Record(),
+		Envelope: n.Operation.Envelope,
+		Index:    n.Index,
+		Record:   *n.Notification.Record(),
 	}
 	e.Record.TranData = slices.Clone(e.Record.TranData)
 	return e

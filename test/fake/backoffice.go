@@ -303,7 +303,7 @@ func (s *Store) operation(id operation.ID) (o backoffice.Operation, exists bool)
 		}
 	}
 	for _, n := range s.notifications {
-		if n.OperationID == id {
+		if n.ID == id {
 			o.Notifications = append(o.Notifications, n)
 			o.Record = s.record(idempotency.Key{CallerID: n.Header.CallerID, Subscription: n.Subscription, Operation: operation.AddPushNotificationResponse})
 		}
@@ -350,9 +350,9 @@ func (l lookups) DueDays(ctx context.Context, until day.Day, limit int) (days []
 		}
 		today := &days[len(days)-1]
 		today.Sales++
-		if s.OperationID != last {
+		if s.ID != last {
 			today.Operations++
-			last = s.OperationID
+			last = s.ID
 		}
 	}
 	return days, nil
@@ -367,7 +367,7 @@ func (l lookups) Received(ctx context.Context, since, until time.Time) (r backof
 	rows, all := reader(l), backoffice.Query{}
 	r.Add(backoffice.Received{}) // makes its maps
 	for s, wrong := range rows.Sales(ctx, all) {
-		if err = errors.Join(err, wrong); in(s.OperationID) {
+		if err = errors.Join(err, wrong); in(s.ID) {
 			key := backoffice.SalesKey{IMKBCode: s.Terms.Holding.IMKBCode, Currency: s.Terms.Account.Currency, State: s.State, Reversed: !s.ReversedAt.IsZero()}
 			r.Add(backoffice.Received{Sales: map[backoffice.SalesKey]backoffice.SalesSum{key: {Sales: 1, Proceeds: s.Proceeds.Minor()}}})
 		}
@@ -378,7 +378,7 @@ func (l lookups) Received(ctx context.Context, since, until time.Time) (r backof
 		}
 	}
 	for n, wrong := range rows.Notifications(ctx, all) {
-		if err = errors.Join(err, wrong); in(n.OperationID) {
+		if err = errors.Join(err, wrong); in(n.ID) {
 			r.Messages++
 		}
 	}

@@ -119,8 +119,8 @@ func (s *Store) restore(id operation.ID) *fund.Operation {
 	sales := s.sales[id]
 	first := &sales[0]
 	o := &fund.Operation{
-		ID: id, Subscription: first.Subscription, Header: first.Header, ReceivedAt: first.ReceivedAt,
-		Sales: make([]fund.Sale, len(sales)),
+		Envelope: operation.Envelope{ID: id, Subscription: first.Subscription, Header: first.Header, ReceivedAt: first.ReceivedAt},
+		Sales:    make([]fund.Sale, len(sales)),
 	}
 	for i := range sales {
 		o.Sales[i] = fund.RestoreSale(sales[i].Terms)
@@ -202,7 +202,12 @@ func (s *Store) keep(ctx context.Context, book *fund.Book) error {
 		}
 	}
 	for _, sale := range changes.Sales {
-		if _, exists := s.sales[sale.Operation.ID]; exists != sale.Operation.Due || exists && !s.recorded[sale.Operation.ID] {
+		if s.sales[sale.ID] != nil {
+			return errSettled
+		}
+	}
+	for _, sale := range changes.Settled {
+		if !s.recorded[sale.ID] {
 			return errSettled
 		}
 	}
@@ -213,16 +218,15 @@ func (s *Store) keep(ctx context.Context, book *fund.Book) error {
 	for _, a := range changes.Accounts {
 		s.accounts[a.Key] = a.Balance
 	}
-	for _, sale := range changes.Sales {
-		id := sale.Operation.ID
+	for _, sale := range slices.Concat(changes.Sales, changes.Settled) {
 		if sale.Index == 0 {
-			s.sales[id] = nil
+			s.sales[sale.ID] = nil
 		}
-		s.sales[id] = append(s.sales[id], saleEntry(sale))
+		s.sales[sale.ID] = append(s.sales[sale.ID], sale)
 		if sale.State == operation.Recorded {
-			s.recorded[id] = true
+			s.recorded[sale.ID] = true
 		} else {
-			delete(s.recorded, id)
+			delete(s.recorded, sale.ID)
 		}
 	}
 	for _, p := range changes.Postings {
@@ -236,14 +240,14 @@ func (s *Store) keep(ctx context.Context, book *fund.Book) error {
 		s.refusals = append(s.refusals, r)
 	}
 	for _, r := range changes.RefusedSales {
-		s.refusedSales[r.Operation.ID] = append(s.refusedSales[r.Operation.ID], saleEntry(r))
+		s.refusedSales[r.ID] = append(s.refusedSales[r.ID], r)
 	}
 	for _, e := range changes.Ended {
 		e.Number = int64(len(s.ended)) + 1
 		s.ended = append(s.ended, e)
 	}
 	s.bookLeaves(&changes)
-	changed := len(changes.Holdings)+len(changes.Accounts)+len(changes.Sales)+len(changes.Postings)+len(changes.Refusals) > 0 ||
+	changed := len(changes.Holdings)+len(changes.Accounts)+len(changes.Sales)+len(changes.Settled)+len(changes.Postings)+len(changes.Refusals) > 0 ||
 		len(book.Register.Added())+len(book.Register.Changed()) > 0
 	s.register(&book.Register)
 	if changed {
@@ -254,13 +258,13 @@ func (s *Store) keep(ctx context.Context, book *fund.Book) error {
 
 // bookLeaves adds the leaves of a settled book.
 func (s *Store) bookLeaves(changes *fund.Changes) {
-	for _, sale := range changes.Sales {
-		id, kind := sale.Operation.ID, trail.Decided
-		if sale.Operation.Due {
+	for i, sale := range slices.Concat(changes.Sales, changes.Settled) {
+		kind := trail.Decided
+		if i >= len(changes.Sales) {
 			kind = trail.Settled
 		}
 		if sale.Index == 0 {
-			s.leaf(kind, id, "operation", s.sales[id])
+			s.leaf(kind, sale.ID, "operation", s.sales[sale.ID])
 		}
 	}
 	for _, r := range changes.Refusals {
@@ -367,21 +371,3 @@ func (s *Store) Postings() []fund.Posting {
 }
 
 func compareIDs(a, b operation.ID) int { return bytes.Compare(a[:], b[:]) }
-
-// saleEntry is the row of a sale.
-func saleEntry(r fund.SaleRecord) fund.SaleEntry {
-	return fund.SaleEntry{
-		OperationID:  r.Operation.ID,
-		Index:        r.Index,
-		Subscription: r.Operation.Subscription,
-		Header:       r.Operation.Header,
-		ReceivedAt:   r.Operation.ReceivedAt,
-		Terms:        r.Terms(),
-		State:        r.State,
-		PriceID:      r.Price.ID,
-		PerUnit:      r.Price.PerUnit,
-		Proceeds:     r.Proceeds,
-		Refusal:      r.Refusal,
-		SettledAt:    r.SettledAt,
-	}
-}

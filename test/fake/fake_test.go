@@ -231,7 +231,7 @@ func TestTheStoreRejectsAnInvalidBook(t *testing.T) {
 	terms := fund.Terms{Holding: holding, Units: 1_000_000, Account: account, PriceID: 1}
 	today := day.Of(time.Unix(0, 0), time.UTC)
 	settled := func(id operation.ID) *fund.Operation {
-		return &fund.Operation{ID: id, Sales: []fund.Sale{fund.RestoreSale(terms)}}
+		return &fund.Operation{Envelope: operation.Envelope{ID: id}, Sales: []fund.Sale{fund.RestoreSale(terms)}}
 	}
 	// cheat settles in a book that claims more units than stored.
 	cheat := func(store *fake.Store, o *fund.Operation, units fund.Units, balance int64) error {
@@ -292,7 +292,7 @@ func add(t *testing.T, inboxes *fake.Inboxes, o *push.Operation) error {
 }
 
 func note(userID string) *push.Operation {
-	return &push.Operation{Subscription: "s", Notifications: []push.Notification{push.Restore(push.Record{UserID: userID})}}
+	return &push.Operation{Envelope: operation.Envelope{Subscription: "s"}, Notifications: []push.Notification{push.Restore(push.Record{UserID: userID})}}
 }
 
 func users(store *fake.Store) (all []string) {

@@ -105,7 +105,7 @@ func (r reader) Sales(ctx context.Context, q backoffice.Query) iter.Seq2[fund.Sa
 			all = sortedSales(r.store.refusedSales)
 		}
 		for i := range all {
-			all[i].ReversedAt = r.store.reversals[all[i].OperationID].At
+			all[i].ReversedAt = r.store.reversals[all[i].ID].At
 		}
 		if q.Order == backoffice.ByDay {
 			slices.SortStableFunc(all, func(a, b fund.SaleEntry) int { return a.Terms.SelectedDay.Compare(b.Terms.SelectedDay) })
@@ -113,7 +113,7 @@ func (r reader) Sales(ctx context.Context, q backoffice.Query) iter.Seq2[fund.Sa
 		return all
 	}
 	place := func(s *fund.SaleEntry) backoffice.Cursor {
-		return backoffice.Cursor{OperationID: s.OperationID, Index: s.Index}
+		return backoffice.Cursor{OperationID: s.ID, Index: s.Index}
 	}
 	return stream(ctx, r, q, read, place, func(s *fund.SaleEntry) bool {
 		asked := !q.SettledSince.IsZero() || !q.SettledUntil.IsZero()
@@ -123,7 +123,7 @@ func (r reader) Sales(ctx context.Context, q backoffice.Query) iter.Seq2[fund.Sa
 			(!asked || !s.SettledAt.IsZero() && within(s.SettledAt, q.SettledSince, q.SettledUntil)) &&
 			(q.DueSince.IsNone() || !selected.IsNone() && !q.DueSince.After(selected)) &&
 			(q.DueUntil.IsNone() || !selected.IsNone() && !selected.After(q.DueUntil)) &&
-			ofOperation(q, s.OperationID, s.Subscription, &s.Header)
+			ofOperation(q, s.ID, s.Subscription, &s.Header)
 	})
 }
 
@@ -165,14 +165,14 @@ func (r reader) Notifications(ctx context.Context, q backoffice.Query) iter.Seq2
 		return all
 	}
 	place := func(n *push.Entry) backoffice.Cursor {
-		return backoffice.Cursor{OperationID: n.OperationID, Index: n.Index}
+		return backoffice.Cursor{OperationID: n.ID, Index: n.Index}
 	}
 	return stream(ctx, r, q, read, place, func(n *push.Entry) bool {
 		return (q.UserID == "" || q.UserID == n.Record.UserID) && (q.PushID == "" || q.PushID == n.Record.PushID) &&
 			(q.Application == "" || n.Record.ExternalApplicationCode == q.Application) &&
 			(q.Platform == 0 || n.Record.Platform == q.Platform) &&
 			(q.Status == backoffice.AnyStatus || n.Record.Sent == (q.Status == backoffice.Sent)) &&
-			during(q, n.ReceivedAt) && ofOperation(q, n.OperationID, n.Subscription, &n.Header)
+			during(q, n.ReceivedAt) && ofOperation(q, n.ID, n.Subscription, &n.Header)
 	})
 }
 
@@ -210,8 +210,7 @@ func (s *Store) decisions() (all []backoffice.Decision) {
 	for _, sales := range s.sales {
 		first := &sales[0]
 		d := backoffice.Decision{
-			ID: first.OperationID, Operation: operation.BuyFundFromCustomer, Subscription: first.Subscription,
-			Header: first.Header, ReceivedAt: first.ReceivedAt, State: first.State,
+			Envelope: first.Envelope, Operation: operation.BuyFundFromCustomer, State: first.State,
 		}
 		refusal := ""
 		for i := range sales {
@@ -225,18 +224,17 @@ func (s *Store) decisions() (all []backoffice.Decision) {
 	seen := map[operation.ID]bool{}
 	for i := range s.notifications {
 		n := &s.notifications[i]
-		if !seen[n.OperationID] {
-			seen[n.OperationID] = true
+		if !seen[n.ID] {
+			seen[n.ID] = true
 			all = append(all, backoffice.Decision{
-				ID: n.OperationID, Operation: operation.AddPushNotificationResponse, Subscription: n.Subscription,
-				Header: n.Header, ReceivedAt: n.ReceivedAt, State: operation.Completed,
+				Envelope: n.Envelope, Operation: operation.AddPushNotificationResponse, State: operation.Completed,
 			})
 		}
 	}
 	for i := range s.refusals {
 		r := &s.refusals[i]
 		d := backoffice.Decision{
-			ID: r.ID, Operation: r.Operation, Subscription: r.Subscription, Header: r.Header, ReceivedAt: r.ReceivedAt, State: operation.Failed,
+			Envelope: r.Envelope, Operation: r.Operation, State: operation.Failed,
 		}
 		for _, f := range r.Faults {
 			d.Codes = append(d.Codes, f.Code)

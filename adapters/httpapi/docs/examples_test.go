@@ -220,7 +220,7 @@ func examples() map[string]example {
 func cancelSale(t *testing.T, store *fake.Store) {
 	ports := store.Backoffice(nil, func() time.Time { return demo.Today })
 	c := backoffice.New(ports, audit.Acts{NewID: func() operation.ID { return fake.NewID(99) }, Now: func() time.Time { return demo.Today }}, time.UTC)
-	require.NoError(t, c.Cancel(t.Context(), store.Sales()[0].OperationID))
+	require.NoError(t, c.Cancel(t.Context(), store.Sales()[0].ID))
 }
 
 func price(t *testing.T, id int64, amount string) fund.Price {

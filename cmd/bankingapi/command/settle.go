@@ -61,7 +61,7 @@ func forecast(c *call, until day.Day) error {
 			waiting[at].Sales++
 		}
 		sale := waitingFund(of)
-		sale["OperationId"], sale["Position"], sale["State"], sale["PriceID"] = s.OperationID.String(), s.Index, s.State.String(), s.PriceID
+		sale["OperationId"], sale["Position"], sale["State"], sale["PriceID"] = s.ID.String(), s.Index, s.State.String(), s.PriceID
 		sale["Proceeds"], sale["CurrencyCode"], sale["Refusal"] = s.Proceeds.String(), s.Terms.Account.Currency.Code(), s.Refusal
 		if err := c.write("due sale", sale); err != nil {
 			return err

@@ -241,7 +241,7 @@ func showCustomer(c *call, o customerOptions) error {
 				sale = resultObject(&s)
 				sale["Settled"], sale["Reversed"] = instant(s.SettledAt), instant(s.ReversedAt)
 			}
-			sale["Received"], sale["Operation"] = instant(s.ReceivedAt), s.OperationID.String()
+			sale["Received"], sale["Operation"] = instant(s.ReceivedAt), s.ID.String()
 			*list = append(*list, sale)
 		}
 		slices.Reverse(*list)

@@ -18,7 +18,7 @@ func (w *world) audit() {
 	entries := w.rows.Sales()
 	sales := map[operation.ID][]fund.SaleEntry{}
 	for _, e := range entries {
-		sales[e.OperationID] = append(sales[e.OperationID], e)
+		sales[e.ID] = append(sales[e.ID], e)
 	}
 	w.auditOperations(sales)
 	w.auditSums(entries)
@@ -87,7 +87,7 @@ func (w *world) auditSums(entries []fund.SaleEntry) {
 			continue
 		}
 		completed++
-		unitsLeg, moneyLeg := legs[leg{e.OperationID, e.Index, false}], legs[leg{e.OperationID, e.Index, true}]
+		unitsLeg, moneyLeg := legs[leg{e.ID, e.Index, false}], legs[leg{e.ID, e.Index, true}]
 		worth := proceeds(int64(e.Terms.Units), int64(e.PerUnit), e.Terms.Account.Currency.Decimals())
 		if unitsLeg != -int64(e.Terms.Units) || moneyLeg != e.Proceeds.Minor() || moneyLeg <= 0 || !worth.IsInt64() || worth.Int64() != moneyLeg {
 			w.fail("postings of %d and %d for %+v", unitsLeg, moneyLeg, e)

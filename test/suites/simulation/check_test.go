@@ -486,7 +486,7 @@ func (w *world) compareAll() {
 		fields := d.request.messages[d.position].fields()
 		header := d.request.header()
 		header.AppKey = d.request.recordedAppKey()
-		if got.OperationID != d.id || got.Index != d.position || got.Subscription != d.request.subscription.Name ||
+		if got.ID != d.id || got.Index != d.position || got.Subscription != d.request.subscription.Name ||
 			got.Header != header || !got.ReceivedAt.Equal(d.arrived) ||
 			got.Record.UserID != fields.UserID || got.Record.PushID != fields.PushID || got.Record.Subject != fields.Subject ||
 			got.Record.HasPushInteractionID == fields.PushInteractionID.IsAbsent() || len(got.Record.TranData) != len(fields.TranData) {
@@ -502,7 +502,7 @@ func (w *world) entry(s *sold, i int) fund.SaleEntry {
 	header := s.request.header()
 	header.AppKey = s.request.recordedAppKey()
 	e := fund.SaleEntry{
-		OperationID: s.id, Index: i, Subscription: s.request.subscription.Name, Header: header, ReceivedAt: s.arrived,
+		Envelope: operation.Envelope{ID: s.id, Subscription: s.request.subscription.Name, Header: header, ReceivedAt: s.arrived}, Index: i,
 		Terms: fund.Terms{
 			Holding:      fund.HoldingKey{CustomerNo: sale.customer, Fund: w.funds[sale.fund]},
 			Units:        fund.Units(sale.units),

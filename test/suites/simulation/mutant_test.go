@@ -111,7 +111,8 @@ var mistakes = map[string]func() *Mutant{
 				settle(b)
 				for _, s := range b.Changes().Sales {
 					if s.State == operation.Completed {
-						used[s.Price.Fund] = s.Price
+						of := s.Terms.Holding.Fund
+						used[of] = fund.Price{ID: s.PriceID, Fund: of, PerUnit: s.PerUnit, Currency: s.Proceeds.Currency()}
 					}
 				}
 			}
