@@ -47,23 +47,34 @@ type Fault struct {
 	// instead is returned for an operation that is not done, after for one that was
 	// done. Both may be nil.
 	instead, after error
+	// delay is that of slow.
+	delay time.Duration
 }
 
 // Name is the name of the fault, as reserved texts have it.
 func (f Fault) Name() string { name, _, _ := strings.Cut(f.Header, "="); return name }
 
+// String is the value of Sandbox-Fault for the fault. It is empty for the zero value, which
+// is no fault.
+func (f Fault) String() string {
+	if f.delay != 0 {
+		return f.Name() + "=" + f.delay.String()
+	}
+	return f.Header
+}
+
 var allFaults = []Fault{
-	{"unavailable-before", 9201, "Nothing is done. The answer is 503 storage-unavailable.", injected(fault.Unavailable), nil},
-	{"unavailable-after", 9202, "The operation is done. The answer is 503 outcome-unknown, without Data.", nil, injected(fault.Indeterminate)},
-	{cutBefore, 9203, "Nothing is done. The connection is closed without an answer.", nil, nil},
-	{cutAfter, 9204, "The operation is done. The connection is closed without an answer.", nil, nil},
-	{cutMiddle, 9211, "The operation is done. The connection is closed in the middle of the answer.", nil, nil},
-	{slow + "=2s", 9205, "The service waits 2 s, or the duration that you name (at most 60 s), and does the operation, even if the caller has given up.", nil, nil},
-	{rateLimited, 9206, "Nothing is done. The answer is 429 rate-limit-exceeded.", nil, nil},
-	{"internal", 9207, "Nothing is done. The answer is 500 internal-error, without Data.", injected(fault.Internal), nil},
-	{"overloaded", 9208, "Nothing is done. The answer is 503 overloaded.", injected(fault.Busy), nil},
-	{"shutting-down", 9209, "Nothing is done. The answer is 503 shutting-down.", shuttingDown(), nil},
-	{badGateway, 9210, "The operation is done. The answer is 502, an HTML page of a gateway.", nil, nil},
+	{"unavailable-before", 9201, "Nothing is done. The answer is 503 storage-unavailable.", injected(fault.Unavailable), nil, 0},
+	{"unavailable-after", 9202, "The operation is done. The answer is 503 outcome-unknown, without Data.", nil, injected(fault.Indeterminate), 0},
+	{cutBefore, 9203, "Nothing is done. The connection is closed without an answer.", nil, nil, 0},
+	{cutAfter, 9204, "The operation is done. The connection is closed without an answer.", nil, nil, 0},
+	{cutMiddle, 9211, "The operation is done. The connection is closed in the middle of the answer.", nil, nil, 0},
+	{slow + "=2s", 9205, "The service waits 2 s, or the duration that you name (at most 60 s), and does the operation, even if the caller has given up.", nil, nil, 2 * time.Second},
+	{rateLimited, 9206, "Nothing is done. The answer is 429 rate-limit-exceeded.", nil, nil, 0},
+	{"internal", 9207, "Nothing is done. The answer is 500 internal-error, without Data.", injected(fault.Internal), nil, 0},
+	{"overloaded", 9208, "Nothing is done. The answer is 503 overloaded.", injected(fault.Busy), nil, 0},
+	{"shutting-down", 9209, "Nothing is done. The answer is 503 shutting-down.", shuttingDown(), nil, 0},
+	{badGateway, 9210, "The operation is done. The answer is 502, an HTML page of a gateway.", nil, nil, 0},
 }
 
 func injected(kind fault.Kind) error {
@@ -81,39 +92,25 @@ func Faults() []Fault { return slices.Clone(allFaults) }
 const (
 	// reservedPrefix begins a CallerId or UserId that asks for a fault.
 	reservedPrefix = "sandbox-"
-	defaultDelay   = 2 * time.Second
 	maxDelay       = time.Minute
 )
 
-// injection is the fault that a request meets. The zero value is none.
-type injection struct {
-	Fault
-	delay time.Duration // of slow
-}
-
-func (i injection) String() string {
-	if i.Name() == slow {
-		return slow + "=" + i.delay.String()
-	}
-	return i.Name()
-}
-
 // parseFault reads a value of Sandbox-Fault. pointer is where it stands.
-func parseFault(pointer, text string) (injection, error) {
+func parseFault(pointer, text string) (Fault, error) {
 	name, value, hasValue := strings.Cut(text, "=")
 	at := slices.IndexFunc(allFaults, func(f Fault) bool { return f.Name() == name })
 	if at < 0 {
-		return injection{}, unknownFault(pointer, text, "")
+		return Fault{}, unknownFault(pointer, text, "")
 	}
-	i := injection{allFaults[at], defaultDelay}
+	f := allFaults[at]
 	if !hasValue {
-		return i, nil
+		return f, nil
 	}
 	var err error
-	if i.delay, err = time.ParseDuration(value); err != nil || name != slow || i.delay < 0 || i.delay > maxDelay {
-		return injection{}, faultNotAllowed(pointer, "Only slow takes a value: a duration of at most 60s, such as slow=2s.")
+	if f.delay, err = time.ParseDuration(value); err != nil || name != slow || f.delay < 0 || f.delay > maxDelay {
+		return Fault{}, faultNotAllowed(pointer, "Only slow takes a value: a duration of at most 60s, such as slow=2s.")
 	}
-	return i, nil
+	return f, nil
 }
 
 // unknownFault is the error of a fault that does not exist, with the values that do.
@@ -138,17 +135,17 @@ func faultNotAllowed(pointer, detail string) error {
 
 // reservedFault reads a text such as sandbox-cut-after or sandbox-cut-after-17. Any
 // other text with the prefix is an error: it would be an ordinary request.
-func reservedFault(pointer, text string) (injection, error) {
+func reservedFault(pointer, text string) (Fault, error) {
 	rest, ok := strings.CutPrefix(text, reservedPrefix)
 	if !ok {
-		return injection{}, nil
+		return Fault{}, nil
 	}
 	for _, f := range allFaults {
 		if strings.HasPrefix(rest+"-", f.Name()+"-") {
-			return injection{f, defaultDelay}, nil
+			return f, nil
 		}
 	}
-	return injection{}, unknownFault(pointer, rest, reservedPrefix)
+	return Fault{}, unknownFault(pointer, rest, reservedPrefix)
 }
 
 // Armed is a fault that the next requests meet.
@@ -219,18 +216,18 @@ func (f *faults) arm(list []Armed) error {
 }
 
 // next returns the armed fault of a request to the operation at that path.
-func (f *faults) next(path string) (i injection) {
+func (f *faults) next(path string) (met Fault) {
 	f.mutex.Lock()
 	defer f.mutex.Unlock()
 	at := slices.IndexFunc(f.armed, func(a Armed) bool { return a.Operation == "" || path == operations+a.Operation })
 	if at < 0 {
-		return injection{}
+		return met
 	}
-	i, _ = parseFault("", f.armed[at].Fault) // arm has checked it
+	met, _ = parseFault("", f.armed[at].Fault) // arm has checked it
 	if f.armed[at].Count--; f.armed[at].Count == 0 {
 		f.armed = slices.Delete(f.armed, at, at+1)
 	}
-	return i
+	return met
 }
 
 // isFirst reports whether it is called for the first time with these words.
@@ -247,45 +244,45 @@ func (f *faults) isFirst(words ...string) bool {
 }
 
 // find returns the fault of the header, the armed one, or that of a reserved value.
-func (f *faults) find(r *http.Request, body []byte) (injection, error) {
+func (f *faults) find(r *http.Request, body []byte) (Fault, error) {
 	if texts := r.Header.Values(FaultHeader); len(texts) > 0 {
 		return parseFault("", strings.TrimSpace(strings.Join(texts, ", ")))
 	}
-	if i := f.next(r.URL.Path); i.Name() != "" {
-		return i, nil
+	if armed := f.next(r.URL.Path); armed.Name() != "" {
+		return armed, nil
 	}
-	i, identity, err := reserved(body)
-	if err != nil || i.Name() == "" || !f.isFirst(i.Name(), r.URL.Path, r.Header.Get(keyHeader), identity) {
-		return injection{}, err
+	met, identity, err := reserved(body)
+	if err != nil || met.Name() == "" || !f.isFirst(met.Name(), r.URL.Path, r.Header.Get(keyHeader), identity) {
+		return Fault{}, err
 	}
-	return i, nil
+	return met, nil
 }
 
 // reserved looks for reserved values in the body of an operation. identity is
 // the CallerId, or the whole body if the request has no CallerId.
-func reserved(body []byte) (i injection, identity string, err error) {
+func reserved(body []byte) (met Fault, identity string, err error) {
 	var request struct {
 		Header     struct{ CallerId json.RawMessage }
 		Parameters []struct{ CustomerNo, UserId json.RawMessage }
 	}
 	if json.Unmarshal(body, &request) != nil {
-		return injection{}, "", nil //nolint:nilerr // the operation reports it
+		return met, "", nil //nolint:nilerr // the operation reports it
 	}
 	callerID := textOf(request.Header.CallerId)
 	identity = cmp.Or(callerID, string(body))
-	i, err = reservedFault("/Header/CallerId", callerID)
+	met, err = reservedFault("/Header/CallerId", callerID)
 	for n, record := range request.Parameters {
-		if i.Name() != "" || err != nil {
+		if met.Name() != "" || err != nil {
 			break
 		}
-		i, err = reservedFault(fmt.Sprintf("/Parameters/%d/UserId", n), textOf(record.UserId))
+		met, err = reservedFault(fmt.Sprintf("/Parameters/%d/UserId", n), textOf(record.UserId))
 		for _, f := range allFaults {
 			if string(record.CustomerNo) == strconv.FormatInt(f.CustomerNo, 10) {
-				i = injection{f, defaultDelay}
+				met = f
 			}
 		}
 	}
-	return i, identity, err
+	return met, identity, err
 }
 
 // textOf is empty if the value is no text.
@@ -294,14 +291,14 @@ func textOf(raw json.RawMessage) (text string) {
 	return text
 }
 
-type injectionKey struct{}
+type metKey struct{}
 
-// injectionIn is the fault of a request, which Check finds.
-func injectionIn(ctx context.Context) *injection {
-	if i, ok := ctx.Value(injectionKey{}).(*injection); ok {
-		return i
+// metIn is the fault of a request, which Check finds.
+func metIn(ctx context.Context) *Fault {
+	if met, ok := ctx.Value(metKey{}).(*Fault); ok {
+		return met
 	}
-	return new(injection)
+	return new(Fault)
 }
 
 // maxPeeked bounds how much of a body is read to find reserved values.
@@ -324,7 +321,7 @@ func (b *Sandbox) Check(r *http.Request) (limited bool, err error) {
 	}
 	r.Body = body{io.MultiReader(bytes.NewReader(peeked.Bytes()), rest), r.Body}
 	found, err := b.faults.find(r, peeked.Bytes())
-	*injectionIn(r.Context()) = found
+	*metIn(r.Context()) = found
 	switch found.Name() {
 	case slow:
 		time.Sleep(found.delay) // a caller who gives up changes nothing
@@ -350,7 +347,7 @@ type Do[Record any] = func(context.Context, *subscription.Subscription, operatio
 // Inject returns an operation that meets the fault of its request.
 func Inject[Record any](do Do[Record]) Do[Record] {
 	return func(ctx context.Context, caller *subscription.Subscription, header operation.Header, records []Record) (operation.Outcome, error) {
-		met := injectionIn(ctx)
+		met := metIn(ctx)
 		if met.instead != nil {
 			return operation.Outcome{}, met.instead
 		}

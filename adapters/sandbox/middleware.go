@@ -20,13 +20,13 @@ const gatewayPage = "<html><head><title>502 Bad Gateway</title></head><body><h1>
 // requests to operations, and lets them meet their faults.
 func (b *Sandbox) Middleware(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		met := new(injection)
+		met := new(Fault)
 		answer := &recording{ResponseWriter: w, now: b.now, met: met}
 		if !strings.HasPrefix(r.URL.Path, operations) {
 			next.ServeHTTP(answer, r)
 			return
 		}
-		r = r.WithContext(context.WithValue(r.Context(), injectionKey{}, met)) // the caller keeps its own Body
+		r = r.WithContext(context.WithValue(r.Context(), metKey{}, met)) // the caller keeps its own Body
 		defer b.record(answer, r)()
 		next.ServeHTTP(answer, r)
 		switch met.Name() {

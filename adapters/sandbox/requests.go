@@ -130,7 +130,7 @@ func (q *requests) after(number int64) []Request {
 type recording struct {
 	http.ResponseWriter
 	now    func() string
-	met    *injection
+	met    *Fault
 	status int
 	header http.Header
 	body   kept
