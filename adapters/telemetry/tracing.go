@@ -139,7 +139,7 @@ func (t *Tracing) describe(r *http.Request) (name string, attributes []attribute
 	peer, _, _ := net.SplitHostPort(r.RemoteAddr)
 	_, port, _ := net.SplitHostPort(r.Host)
 	if number, err := strconv.ParseUint(port, 10, 16); err == nil {
-		attributes = append(attributes, attribute.Int64("server.port", int64(number))) //nolint:gosec // it has 16 bits
+		attributes = append(attributes, attribute.Int64("server.port", int64(number)))
 	}
 	return name, append(attributes,
 		attribute.String("http.request.method", method), attribute.String("url.scheme", scheme),

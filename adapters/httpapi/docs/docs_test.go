@@ -171,6 +171,7 @@ func TestHeadingsAndAnchors(t *testing.T) {
 			continue
 		}
 		page := got.Body.String()
+		require.NotContains(t, page, "raw HTML omitted", "%s needs a backslash before a <", at)
 		anchors := map[string]bool{}
 		for _, found := range id.FindAllStringSubmatch(page, -1) {
 			require.False(t, anchors[found[1]], "%s has the anchor %s twice", at, found[1])

@@ -87,10 +87,14 @@ func (a article) title() string {
 
 func (a article) render(out *bytes.Buffer, layout *htmltemplate.Template, base string, sandbox bool) error {
 	section, _, _ := strings.Cut(a.slug, "/") // its page in the navigation
+	content, err := markdown(a.text, func(target string) string { return linkTo(target, base, pageName) })
+	if err != nil {
+		return err
+	}
 	return layout.Execute(out, map[string]any{
 		"Title": a.title(), "Slug": a.slug, "Section": section, "Root": base, "Nav": navigation,
 		"Sandbox": sandbox, "Script": htmltemplate.JS(script), //nolint:gosec // it is ours
-		"Content": markdown(a.text, func(target string) string { return linkTo(target, base, pageName) }),
+		"Content": content,
 	})
 }
 
