@@ -35,7 +35,8 @@ import (
 // Module takes from the host's graph what no option gives: a *zap.Logger, a
 // prometheus.Registerer, a store.Database, and every Option in the group "bankingapi".
 //
-// The application's start begins the background work, and its stop ends the service. fx
+// The application's start opens the storage and begins the background work: before it there
+// is no file, no connection and no goroutine, and calls fail. Its stop ends the service. fx
 // bounds the stop: give fx.StopTimeout more than shutdown.delay and shutdown.timeout
 // together. Listeners are the host's choice:
 //

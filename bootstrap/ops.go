@@ -48,7 +48,7 @@ func (w *setup) begin(lc fx.Lifecycle) (err error) {
 			}
 		},
 	})
-	lc.Append(fx.StopHook(func(ctx context.Context) {
+	lc.Append(fx.StartStopHook(w.tracing.Start, func(ctx context.Context) {
 		if err := w.tracing.Close(context.WithoutCancel(ctx)); err != nil { // it bounds itself
 			w.log.Warn("the last traces are lost", zap.Error(err))
 		}
@@ -129,10 +129,10 @@ func newOpsServer(lc fx.Lifecycle, w *setup, readiness *opsapi.Readiness, metric
 		Readiness: readiness, Metrics: metrics.Gatherer(), ErrorLog: errorLog, Hosts: append(ops.Hosts.Items(), host),
 	}
 	if w.level != nil {
-		o.LogLevel = console.ForOperators(w.level)
+		o.LogLevel = forOperators(console, w.level)
 	}
 	if w.profiles != nil {
-		o.Profiles = console.ForOperators(w.profiles)
+		o.Profiles = forOperators(console, w.profiles)
 	}
 	if w.settings.Console.Enabled {
 		o.Console = console
@@ -156,7 +156,15 @@ func (noConsole) Settled(buyfund.Settlement)               {}
 func (noConsole) Close()                                   {}
 func (noConsole) ForOperators(h http.Handler) http.Handler { return h }
 
-// newConsole opens the console if it is enabled.
+// startedConsole is the console once the service has started.
+type startedConsole struct{ operator.Console }
+
+// forOperators asks the console that there is when a request comes.
+func forOperators(console operator.Console, h http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { console.ForOperators(h).ServeHTTP(w, r) })
+}
+
+// newConsole opens the console at the start of the service if it is enabled.
 func newConsole(lc fx.Lifecycle, p coreParts, readiness *opsapi.Readiness, box *sandbox.Sandbox) (operator.Console, error) {
 	w := p.Setup
 	settings := w.settings.Console
@@ -172,7 +180,7 @@ func newConsole(lc fx.Lifecycle, p coreParts, readiness *opsapi.Readiness, box *
 	}
 	reads, err := consoleStore(lc, *w, p.Store)
 	if err != nil {
-		return nil, fmt.Errorf("open the database of the console: %w", err)
+		return nil, err
 	}
 	office, from := *p.Office, reads.Backoffice // it writes where the service writes
 	office.Reader, office.Lookups, office.Evidence, office.Calendar, office.Outcomes = from.Reader, from.Lookups, from.Evidence, from.Calendar, from.Outcomes
@@ -198,14 +206,16 @@ func newConsole(lc fx.Lifecycle, p coreParts, readiness *opsapi.Readiness, box *
 			w.log.Warn("a page of the console failed", zap.String("page", page), zap.Error(err))
 		},
 	}
-	if k := p.Trail; k.Kept() == nil {
-		o.Trail, o.Key = k, k.Secret("console")
-	} else if o.UserHeader != "" {
-		w.log.Warn("each replica has its own sessions of the console, because there is no key of a trail: the identity proxy must keep a user at one replica")
-	}
-	pages := w.console(o)
-	lc.Append(fx.StopHook(pages.Close))
-	return pages, nil
+	console := &startedConsole{noConsole{}}
+	lc.Append(fx.StartStopHook(func() {
+		if k := p.Trail; k.Kept() == nil {
+			o.Trail, o.Key = k, k.Secret("console")
+		} else if o.UserHeader != "" {
+			w.log.Warn("each replica has its own sessions of the console, because there is no key of a trail: the identity proxy must keep a user at one replica")
+		}
+		console.Console = w.console(o)
+	}, func() { console.Close() }))
+	return console, nil
 }
 
 // consoleStore opens the database of console.dsn, or that of the service once
@@ -221,10 +231,17 @@ func consoleStore(lc fx.Lifecycle, w setup, s *store.Store) (*store.Store, error
 	if dsn != "" {
 		storage.DSN = dsn
 	}
+	explain := func(err error) error {
+		if err != nil {
+			err = fmt.Errorf("open the database of the console: %w", err)
+		}
+		return err
+	}
 	reads, err := openStore(&w, nil)
 	if err != nil {
-		return nil, err
+		return nil, explain(err)
 	}
 	lc.Append(fx.StopHook(sync.OnceValue(reads.Close)))
+	lc.Append(fx.StartHook(func(ctx context.Context) error { return explain(reads.Start(ctx)) }))
 	return reads, nil
 }

@@ -33,8 +33,7 @@ func openStore(w *setup, trace func(context.Context, string) (context.Context, f
 	return store.Open(open, o)
 }
 
-// newStore opens the storage when the service is made, and migrates it when
-// the service starts.
+// newStore makes the storage. It is opened when the service starts.
 func newStore(lc fx.Lifecycle, w *setup) (*store.Store, error) {
 	s, err := openStore(w, w.tracing.Spans())
 	if err != nil {
@@ -42,7 +41,8 @@ func newStore(lc fx.Lifecycle, w *setup) (*store.Store, error) {
 	}
 	s.Close = sync.OnceValue(s.Close)
 	w.opened = s
-	lc.Append(fx.StopHook(s.Close))
+	lc.Append(fx.StopHook(s.Close)) // also if it does not start
+	lc.Append(fx.StartHook(s.Start))
 	s.MigrateAtStart = s.MigrateAtStart && !w.storage.AsItIs
 	w.migrator = &store.Migrator{
 		Store: s, Wanted: w.settings.Storage.Migrate && !w.storage.AsItIs,
@@ -50,9 +50,6 @@ func newStore(lc fx.Lifecycle, w *setup) (*store.Store, error) {
 			w.log.Warn("the schema of the book was migrated", zap.Int64("from", applied[0].Version-1), zap.Int64("to", applied[len(applied)-1].Version))
 		},
 	}
-	lc.Append(fx.StartHook(func(ctx context.Context) error {
-		return fault.Explain(w.migrator.Start(w.acts.Begin(ctx, migrateAct, "", "")))
-	}))
 	return s, nil
 }
 
@@ -79,23 +76,28 @@ func makeTrail(w *setup, s *store.Store) *trail.Keeper {
 	})
 }
 
-// newTrail says why no trail is kept.
-func newTrail(lc fx.Lifecycle, w *setup, s *store.Store) (*trail.Keeper, error) {
+// newTrail makes the keeper of the trail. At the start of the service it loads its key and
+// says why no trail is kept. Then the schema is migrated, because that act needs its leaf.
+func newTrail(lc fx.Lifecycle, w *setup, s *store.Store) *trail.Keeper {
 	k, interval := makeTrail(w, s), w.settings.Trail.Interval
-	switch err := k.Load(); {
-	case err != nil || !k.IsWanted():
-		return k, err
-	case k.Kept() != nil:
-		level := zap.WarnLevel
-		if k.Problem() == trail.NoKey && interval == 0 { // a command need not repeat what the service has said
-			level = zap.InfoLevel
+	lc.Append(fx.StartHook(func(ctx context.Context) error {
+		if err := k.Load(); err != nil {
+			return err
 		}
-		w.log.Log(level, "no trail is kept", zap.String("reason", k.Problem()))
-	}
-	if interval > 0 {
-		lc.Append(fx.StartHook(k.Begin))
-	}
-	return k, nil
+		if k.IsWanted() && k.Kept() != nil {
+			level := zap.WarnLevel
+			if k.Problem() == trail.NoKey && interval == 0 { // a command need not repeat what the service has said
+				level = zap.InfoLevel
+			}
+			w.log.Log(level, "no trail is kept", zap.String("reason", k.Problem()))
+		}
+		err := w.migrator.Start(w.acts.Begin(ctx, migrateAct, "", ""))
+		if err == nil && interval > 0 {
+			k.Begin(ctx)
+		}
+		return fault.Explain(err)
+	}))
+	return k
 }
 
 // withStore opens the storage for one administrative call.
@@ -108,7 +110,9 @@ func withStore[T any](settings Settings, o *options, do func(*setup, *store.Stor
 	if err != nil {
 		return result, err
 	}
-	result, err = do(w, s)
+	if err = s.Start(context.Background()); err == nil { // it bounds itself
+		result, err = do(w, s)
+	}
 	return result, errors.Join(fault.Explain(err), s.Close())
 }
 

@@ -146,7 +146,7 @@ func TestOpenSQLiteRefuses(t *testing.T) {
 		filepath.Join(notes, "x"): "make the data folder",
 		filepath.Dir(notes):       "make the database file",
 	} {
-		engine, err := sqlite.Open(t.Context(), storage.Options{DSN: dsn})
+		engine, err := testdb.Started(sqlite.Open(t.Context(), storage.Options{DSN: dsn}))
 		require.ErrorContains(t, err, want)
 		require.Nil(t, engine)
 	}
@@ -161,11 +161,11 @@ func TestOpenPostgresKeepsTheDSNSecret(t *testing.T) {
 		"host=host password=hunter2 port=notaport",
 		"hunter2",
 	} {
-		_, err := postgres.Open(t.Context(), storage.Options{DSN: dsn})
+		_, err := testdb.Started(postgres.Open(t.Context(), storage.Options{DSN: dsn}))
 		require.ErrorContains(t, err, "storage.dsn", dsn)
 		require.NotContains(t, err.Error(), "hunter2")
 	}
-	engine, err := postgres.Open(t.Context(), storage.Options{DSN: "postgres://bank:hunter2@127.0.0.1:1/book?connect_timeout=1"})
+	engine, err := testdb.Started(postgres.Open(t.Context(), storage.Options{DSN: "postgres://bank:hunter2@127.0.0.1:1/book?connect_timeout=1"}))
 	require.NoError(t, err, "a database that is away does not keep the service from starting")
 	store := bind(t, engine, "")
 	err = store.Ping(t.Context())

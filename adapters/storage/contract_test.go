@@ -173,7 +173,7 @@ func serializable(dsn string) string {
 
 func openSQLite(t *testing.T) (*store.Store, contract.Trouble) {
 	file := filepath.Join(t.TempDir(), "book.db")
-	engine, err := sqlite.Open(t.Context(), storage.Options{DSN: file, StatementTimeout: statementTimeout})
+	engine, err := testdb.Started(sqlite.Open(t.Context(), storage.Options{DSN: file, StatementTimeout: statementTimeout}))
 	require.NoError(t, err)
 	var upset troublemaker
 	upset.into(engine)
@@ -201,7 +201,7 @@ func openSQLite(t *testing.T) (*store.Store, contract.Trouble) {
 }
 
 func openPostgres(t *testing.T, dsn string) (*store.Store, contract.Trouble) {
-	engine, err := postgres.Open(t.Context(), storage.Options{DSN: dsn, StatementTimeout: statementTimeout})
+	engine, err := testdb.Started(postgres.Open(t.Context(), storage.Options{DSN: dsn, StatementTimeout: statementTimeout}))
 	require.NoError(t, err)
 	var upset troublemaker
 	upset.into(engine)

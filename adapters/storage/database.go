@@ -109,7 +109,7 @@ func (d *database) snapshots(ctx context.Context, read func(all []*gorm.DB) erro
 // beginAligned begins two transactions that see the same. It returns none if that does
 // not work.
 func (d *database) beginAligned(ctx context.Context) (all []*gorm.DB, end func()) {
-	pool, isPool := d.reads.Statement.ConnPool.(*sql.DB)
+	pool, isPool := d.reads.Statement.ConnPool.(*batch.Pool)
 	if d.align == nil || !isPool {
 		return nil, nil
 	}
@@ -121,7 +121,7 @@ func (d *database) beginAligned(ctx context.Context) (all []*gorm.DB, end func()
 	}
 	for range 2 {
 		// Readers that wait for a second connection could wait for each other.
-		if s := pool.Stats(); len(begun) > 0 && s.MaxOpenConnections > 0 && s.InUse >= s.MaxOpenConnections {
+		if s := pool.DB().Stats(); len(begun) > 0 && s.MaxOpenConnections > 0 && s.InUse >= s.MaxOpenConnections {
 			break
 		}
 		tx, err := pool.BeginTx(ctx, &sql.TxOptions{ReadOnly: true})

@@ -199,7 +199,7 @@ func TestARepeatThatWaitedForTheFirstErasureIsNotStored(t *testing.T) {
 	s, other := testdb.OpenPostgres(t, dsn), openAgain(t, dsn)
 	tell(t, s, "", "veli", now)
 	tell(t, other, "", "zeynep", now)
-	pool := s.Pools["all"]
+	pool := s.Pools["all"]()
 	tx, err := pool.BeginTx(t.Context(), nil)
 	require.NoError(t, err)
 	within, err := s.Within(tx)

@@ -41,10 +41,10 @@ func onEmptyDatabase(t *testing.T, test func(t *testing.T, open func(mark string
 		})
 	}
 	run(testdb.EngineSQLite, "sqlite", testdb.SQLite(t), func(dsn string) (*storage.Engine, error) {
-		return sqlite.Open(t.Context(), storage.Options{DSN: dsn, StatementTimeout: statementTimeout})
+		return testdb.Started(sqlite.Open(t.Context(), storage.Options{DSN: dsn, StatementTimeout: statementTimeout}))
 	})
 	run(testdb.EnginePostgres, "pgx", testdb.Postgres(t), func(dsn string) (*storage.Engine, error) {
-		return postgres.Open(t.Context(), storage.Options{DSN: dsn, StatementTimeout: statementTimeout})
+		return testdb.Started(postgres.Open(t.Context(), storage.Options{DSN: dsn, StatementTimeout: statementTimeout}))
 	})
 }
 

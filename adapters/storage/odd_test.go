@@ -52,7 +52,7 @@ func TestAdministrationWaitsForTheDisk(t *testing.T) {
 	host := connect(t, "pgx", dsn)
 	engine, err := postgres.Use(t.Context(), host, host, storage.Options{})
 	require.NoError(t, err)
-	ours, err := postgres.Open(t.Context(), storage.Options{DSN: dsn})
+	ours, err := testdb.Started(postgres.Open(t.Context(), storage.Options{DSN: dsn}))
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, ours.Close()) })
 	for name, engine := range map[string]*storage.Engine{"our own": ours, "a host's": engine} {

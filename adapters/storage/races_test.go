@@ -42,7 +42,7 @@ func TestHotRows(t *testing.T) {
 	var lost atomic.Int64
 	var stores []*store.Store
 	for range replicas {
-		engine, err := postgres.Open(t.Context(), storage.Options{DSN: dsn, MaxConnections: 25, StatementTimeout: statementTimeout})
+		engine, err := testdb.Started(postgres.Open(t.Context(), storage.Options{DSN: dsn, MaxConnections: 25, StatementTimeout: statementTimeout}))
 		require.NoError(t, err)
 		engine.Dialect = counting{engine.Dialect, &lost}
 		store := bind(t, engine, "")
@@ -157,7 +157,7 @@ const sellerFile = "BANKINGAPI_TEST_SELL_FROM"
 // sellForEver is another process on the same SQLite file.
 func sellForEver(file string) {
 	ctx := context.Background()
-	engine, err := sqlite.Open(ctx, storage.Options{DSN: file, StatementTimeout: statementTimeout})
+	engine, err := testdb.Started(sqlite.Open(ctx, storage.Options{DSN: file, StatementTimeout: statementTimeout}))
 	if err != nil {
 		panic(err)
 	}
@@ -252,7 +252,7 @@ func TestOnlyLostRacesAreRunAgain(t *testing.T) {
 	} {
 		t.Run(string(rune('0'+failure)), func(t *testing.T) {
 			t.Parallel()
-			engine, err := sqlite.Open(t.Context(), storage.Options{DSN: testdb.SQLite(t), StatementTimeout: statementTimeout})
+			engine, err := testdb.Started(sqlite.Open(t.Context(), storage.Options{DSN: testdb.SQLite(t), StatementTimeout: statementTimeout}))
 			require.NoError(t, err)
 			_, err = bind(t, engine, "").Schema.Up(t.Context())
 			require.NoError(t, err)

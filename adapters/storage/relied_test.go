@@ -80,7 +80,7 @@ func TestWhatThePostgresBookReliesOn(t *testing.T) {
 
 func openAgain(t *testing.T, dsn string) *store.Store {
 	t.Helper()
-	engine, err := postgres.Open(t.Context(), storage.Options{DSN: dsn, StatementTimeout: statementTimeout})
+	engine, err := testdb.Started(postgres.Open(t.Context(), storage.Options{DSN: dsn, StatementTimeout: statementTimeout}))
 	require.NoError(t, err)
 	s, err := engine.Bind(storage.Options{Now: clock.Now})
 	require.NoError(t, err)

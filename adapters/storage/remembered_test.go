@@ -186,7 +186,7 @@ func TestAssertionsHaveNames(t *testing.T) {
 			for range 3 {
 				require.NoError(t, sell())
 			}
-			_, err := s.Pools["all"].ExecContext(t.Context(), change)
+			_, err := s.Pools["all"]().ExecContext(t.Context(), change)
 			require.NoError(t, err)
 			w.errors = nil
 			require.NoError(t, sell())

@@ -75,7 +75,7 @@ func TestWhoDoesNotOwnTheTablesImports(t *testing.T) {
 	t.Parallel()
 	dsn := testdb.Postgres(t)
 	b := bank{testdb.OpenPostgres(t, dsn), t}
-	engine, err := postgres.Open(t.Context(), storage.Options{DSN: asGuest(t, dsn, "writer", "ALL")})
+	engine, err := testdb.Started(postgres.Open(t.Context(), storage.Options{DSN: asGuest(t, dsn, "writer", "ALL")}))
 	require.NoError(t, err)
 	s, err := engine.Bind(storage.Options{Now: time.Now})
 	require.NoError(t, err)

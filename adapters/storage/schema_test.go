@@ -297,10 +297,10 @@ func TestMigrateAtOnce(t *testing.T) {
 	t.Parallel()
 	for name, open := range map[string]func(dsn string) (*storage.Engine, error){
 		testdb.EngineSQLite: func(dsn string) (*storage.Engine, error) {
-			return sqlite.Open(t.Context(), storage.Options{DSN: dsn, StatementTimeout: statementTimeout})
+			return testdb.Started(sqlite.Open(t.Context(), storage.Options{DSN: dsn, StatementTimeout: statementTimeout}))
 		},
 		testdb.EnginePostgres: func(dsn string) (*storage.Engine, error) {
-			return postgres.Open(t.Context(), storage.Options{DSN: dsn})
+			return testdb.Started(postgres.Open(t.Context(), storage.Options{DSN: dsn}))
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -341,11 +341,11 @@ func TestTablePrefix(t *testing.T) {
 	for name, open := range map[string]func(o storage.Options) (*storage.Engine, error){
 		testdb.EngineSQLite: func(o storage.Options) (*storage.Engine, error) {
 			o.DSN = file
-			return sqlite.Open(t.Context(), o)
+			return testdb.Started(sqlite.Open(t.Context(), o))
 		},
 		testdb.EnginePostgres: func(o storage.Options) (*storage.Engine, error) {
 			o.DSN = dsn
-			return postgres.Open(t.Context(), o)
+			return testdb.Started(postgres.Open(t.Context(), o))
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -409,7 +409,7 @@ func TestHashPartitions(t *testing.T) {
 	open := func(t *testing.T) (*store.Store, contract.Trouble) {
 		dsn := testdb.Postgres(t)
 		script(t, dsn, schema...)
-		engine, err := postgres.Open(t.Context(), storage.Options{DSN: dsn, StatementTimeout: statementTimeout})
+		engine, err := testdb.Started(postgres.Open(t.Context(), storage.Options{DSN: dsn, StatementTimeout: statementTimeout}))
 		require.NoError(t, err)
 		store := bind(t, engine, "")
 		t.Cleanup(func() { require.NoError(t, store.Close()) })

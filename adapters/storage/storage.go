@@ -35,8 +35,9 @@ import (
 // Options say how to open a database.
 type Options = store.Options
 
-// Engine is an opened database. It has everything that differs between
-// databases, and no rule of the bank.
+// Engine is a database. It has everything that differs between databases, and no rule of
+// the bank. Every field without another word is required: what an engine cannot do is a
+// line that says so.
 type Engine struct {
 	Dialect batch.Dialect
 	// Name is the name of the engine.
@@ -46,6 +47,9 @@ type Engine struct {
 	// DB writes, and reads what it writes. Reads only reads. They may be the
 	// same.
 	DB, Reads *gorm.DB
+	// Start opens the database. Nothing is opened before, and every call fails. It does
+	// nothing for a database that was handed in.
+	Start func(ctx context.Context) error
 	// Migrations are the migrations of the engine.
 	Migrations Migrations
 	// OneWriter says that what a transaction which writes has read stays so until it ends.
@@ -121,10 +125,6 @@ func (e *Engine) Bind(o Options) (*store.Store, error) {
 	if o.Now == nil {
 		return nil, errors.New("the option Now is missing: it dates what imports write")
 	}
-	pools, err := e.pools()
-	if err != nil {
-		return nil, err
-	}
 	schema := &Schema{state: new(atomic.Int32), plain: batch.NewDB(e.Dialect, nil), dropData: o.DropData}
 	db := batch.NewDB(e.Dialect, schema.Require)
 	db.Failed, db.Explain = schema.doubt, e.Explain
@@ -152,7 +152,7 @@ func (e *Engine) Bind(o Options) (*store.Store, error) {
 		books.ways, inboxes.ways = own.Sales, own.Notifications
 	}
 	ports := s.ports(books, inboxes, schema)
-	ports.Pools, ports.DataFolder, ports.Close = pools, e.DataFolder, e.Close
+	ports.Start, ports.Pools, ports.DataFolder, ports.Close = e.Start, e.pools(), e.DataFolder, e.Close
 	ports.HasDataFile = e.DataFolder != ""
 	ports.Within = func(tx any) (*store.Store, error) {
 		native, err := transaction(tx)
@@ -165,16 +165,17 @@ func (e *Engine) Bind(o Options) (*store.Store, error) {
 }
 
 // pools are the connection pools, by their purpose.
-func (e *Engine) pools() (map[string]*sql.DB, error) {
-	writes, err := e.DB.DB()
-	if err != nil {
-		return nil, err
+func (e *Engine) pools() map[string]func() *sql.DB {
+	of := func(g *gorm.DB) func() *sql.DB {
+		return func() *sql.DB {
+			db, _ := g.DB() // there is always one
+			return db
+		}
 	}
-	reads, err := e.Reads.DB()
-	if err != nil || reads == writes {
-		return map[string]*sql.DB{"all": writes}, err
+	if e.DB == e.Reads {
+		return map[string]func() *sql.DB{"all": of(e.DB)}
 	}
-	return map[string]*sql.DB{"writes": writes, "reads": reads}, nil
+	return map[string]func() *sql.DB{"writes": of(e.DB), "reads": of(e.Reads)}
 }
 
 // service is what the service itself asks of the database.

@@ -198,7 +198,7 @@ func TestASecondNameOfTheFile(t *testing.T) {
 	b := newBank(t, s, 1)
 	link := filepath.Join(t.TempDir(), "other.db")
 	require.NoError(t, os.Link(file, link))
-	_, err := sqlite.Open(t.Context(), storage.Options{DSN: link})
+	_, err := testdb.Started(sqlite.Open(t.Context(), storage.Options{DSN: link}))
 	require.ErrorContains(t, err, "a second name")
 	require.ErrorContains(t, s.Ping(t.Context()), "Remove the other name.")
 	require.Equal(t, fault.Unavailable, fault.KindOf(settle(t.Context(), s, today, order(nextID(), "", sale(1, 1, 1)))))
@@ -223,7 +223,8 @@ func TestAFullDiskIsNotReady(t *testing.T) {
 	}
 
 	newBank(t, s, 1)
-	for _, db := range s.Pools {
+	for _, pool := range s.Pools {
+		db := pool()
 		if db.Stats().MaxOpenConnections == 1 {
 			execute(t, db, "PRAGMA max_page_count = 1")
 		}
@@ -241,7 +242,8 @@ func TestPingAsksWhatASaleAsks(t *testing.T) {
 		s.Trail.Writer.Record(trailKeys, v7)
 		require.NoError(t, s.Ping(t.Context()))
 		var db *sql.DB
-		for _, db = range s.Pools {
+		for _, pool := range s.Pools {
+			db = pool()
 			if engine == testdb.EnginePostgres || db.Stats().MaxOpenConnections == 1 {
 				break // the one that writes
 			}
@@ -277,7 +279,7 @@ func TestAMissingRightIsNoDefect(t *testing.T) {
 	dsn := testdb.Postgres(t)
 	owner := testdb.OpenPostgres(t, dsn)
 	newBank(t, owner, 1)
-	engine, err := postgres.Open(t.Context(), storage.Options{DSN: asGuest(t, dsn, "reader", "SELECT")})
+	engine, err := testdb.Started(postgres.Open(t.Context(), storage.Options{DSN: asGuest(t, dsn, "reader", "SELECT")}))
 	require.NoError(t, err)
 	s, err := engine.Bind(storage.Options{Now: clock.Now})
 	require.NoError(t, err)

@@ -225,7 +225,7 @@ WHERE k.table_schema = 'public' AND c.data_type = 'text' AND c.collation_name IS
 func TestACommitThatCannotBeSynced(t *testing.T) { //nolint:paralleltest // the disk is the process's
 	folder := t.TempDir()
 	under := disk.New(t, folder)
-	engine, err := sqlite.Open(t.Context(), storage.Options{DSN: filepath.Join(folder, "book.db"), StatementTimeout: statementTimeout})
+	engine, err := testdb.Started(sqlite.Open(t.Context(), storage.Options{DSN: filepath.Join(folder, "book.db"), StatementTimeout: statementTimeout}))
 	require.NoError(t, err)
 	b := newBank(t, migrated(t, engine), 1)
 	under.Decide(func(c disk.Call) disk.Result {

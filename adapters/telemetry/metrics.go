@@ -40,10 +40,10 @@ type Options struct {
 	Storage           string // the name of the engine
 	Schema            int64  // the version that the program needs
 	Routes            Routes
-	QueueLimit        int                // how many requests may wait in the queue of one operation
-	Pools             map[string]*sql.DB // by their purpose
-	FreeSpace         func() int64       // as in store.Store; may be nil
-	Dropped           *atomic.Int64      // lines of the log
+	QueueLimit        int                       // how many requests may wait in the queue of one operation
+	Pools             map[string]func() *sql.DB // by their purpose
+	FreeSpace         func() int64              // as in store.Store; may be nil
+	Dropped           *atomic.Int64             // lines of the log
 }
 
 // Metrics are the metrics of one instance of the service. All methods may be
@@ -135,8 +135,8 @@ func NewMetrics(registerer prometheus.Registerer, o Options) (*Metrics, error) {
 			Name: "bankingapi_storage_free_bytes", Help: "Free space on the disk of the SQLite file. With less than 1 MiB the service is not ready.",
 		}, func() float64 { return float64(o.FreeSpace()) })
 	}
-	for purpose, db := range o.Pools {
-		own.MustRegister(collectors.NewDBStatsCollector(db, purpose))
+	for purpose, pool := range o.Pools {
+		own.MustRegister(poolCollector{collectors.NewDBStatsCollector(nil, purpose), purpose, pool})
 	}
 	m.begin()
 	if registerer == nil {
@@ -153,6 +153,17 @@ func NewMetrics(registerer prometheus.Registerer, o Options) (*Metrics, error) {
 		return nil, fmt.Errorf("register the metrics: %w", err)
 	}
 	return m, nil
+}
+
+// poolCollector collects from a pool that may be opened later.
+type poolCollector struct {
+	prometheus.Collector // describes
+	purpose              string
+	pool                 func() *sql.DB
+}
+
+func (c poolCollector) Collect(to chan<- prometheus.Metric) {
+	collectors.NewDBStatsCollector(c.pool(), c.purpose).Collect(to)
 }
 
 // begin creates the series that alerts need. To Prometheus, a counter that

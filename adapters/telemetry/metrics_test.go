@@ -51,7 +51,7 @@ func populated(t *testing.T, registry *prometheus.Registry) *telemetry.Metrics {
 	db := sql.OpenDB(nowhere{})
 	t.Cleanup(func() { require.NoError(t, db.Close()) })
 	options := options
-	options.Pools, options.FreeSpace = map[string]*sql.DB{"writes": db}, func() int64 { return 5 << 30 }
+	options.Pools, options.FreeSpace = map[string]func() *sql.DB{"writes": func() *sql.DB { return db }}, func() int64 { return 5 << 30 }
 	m, err := telemetry.NewMetrics(registry, options)
 	require.NoError(t, err)
 	for _, r := range []summary.Exchange{
@@ -180,7 +180,8 @@ func TestSeveralInstances(t *testing.T) {
 	db := sql.OpenDB(nowhere{})
 	defer db.Close()
 	options := options
-	options.Pools = map[string]*sql.DB{"one": db, "two": db}
+	one := func() *sql.DB { return db }
+	options.Pools = map[string]func() *sql.DB{"one": one, "two": one}
 	named := func(name string) prometheus.Registerer {
 		return prometheus.WrapRegistererWith(prometheus.Labels{"replica": name}, registry)
 	}

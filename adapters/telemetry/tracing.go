@@ -29,6 +29,7 @@ import (
 // request, its use case, its batch and its statements. A nil *Tracing means that
 // tracing is disabled: every method works and costs nothing.
 type Tracing struct {
+	exporter sdktrace.SpanExporter
 	provider *sdktrace.TracerProvider
 	tracer   trace.Tracer
 	routes   Routes
@@ -50,7 +51,7 @@ type TracingOptions struct {
 // must not delay the shutdown.
 const closeTimeout = 3 * time.Second
 
-// NewTracing returns nil if there is no endpoint. It does not connect yet. The
+// NewTracing returns nil if there is no endpoint. Traces are kept from Start on. The
 // OpenTelemetry packages read sampling, headers, certificates, the name of the
 // service and more from the OTEL_* variables, but only if there is an endpoint.
 // Close sends the remaining traces.
@@ -77,9 +78,15 @@ func NewTracing(ctx context.Context, o TracingOptions) (*Tracing, error) {
 	if err != nil {
 		return nil, fmt.Errorf("describe the service for traces: %w", err)
 	}
-	provider := sdktrace.NewTracerProvider(sdktrace.WithResource(described),
-		sdktrace.WithBatcher(&exporter{SpanExporter: sender, report: o.Report}))
-	return &Tracing{provider: provider, tracer: provider.Tracer("bankingapi"), routes: o.Routes}, nil
+	provider := sdktrace.NewTracerProvider(sdktrace.WithResource(described))
+	return &Tracing{&exporter{SpanExporter: sender, report: o.Report}, provider, provider.Tracer("bankingapi"), o.Routes}, nil
+}
+
+// Start begins to collect and send traces.
+func (t *Tracing) Start() {
+	if t != nil {
+		t.provider.RegisterSpanProcessor(sdktrace.NewBatchSpanProcessor(t.exporter))
+	}
 }
 
 // tracesURL returns the URL of the collector for traces.

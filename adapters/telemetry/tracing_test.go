@@ -94,6 +94,7 @@ func newTracing(t *testing.T, endpoint string) *telemetry.Tracing {
 		Report: func(err error) { t.Errorf("the collector was away: %v", err) },
 	})
 	require.NoError(t, err)
+	tracing.Start()
 	return tracing
 }
 
@@ -289,6 +290,7 @@ func TestACollectorThatIsAway(t *testing.T) {
 		reports = append(reports, err)
 	}})
 	require.NoError(t, err)
+	tracing.Start()
 	received := func(n int) func() bool {
 		return func() bool { c.mu.Lock(); defer c.mu.Unlock(); return len(c.paths) == n }
 	}

@@ -59,7 +59,7 @@ type kept struct {
 	missing string
 }
 
-// startTimeout bounds how long Keep waits for the log.
+// startTimeout bounds how long Load waits for the log.
 const startTimeout = 3 * time.Second
 
 // NoKey is why no trail is kept where no key was given.

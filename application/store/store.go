@@ -55,13 +55,13 @@ type Options struct {
 	Slow func(statements string, took time.Duration)
 }
 
-// Database is an opened database without options. Bind makes its Store. A Store
-// is a Database too, so that a driver can return either.
+// Database is a database without options. Bind makes its Store. A Store is a Database too,
+// so that a driver can return either.
 type Database interface {
 	Bind(o Options) (*Store, error)
 }
 
-// Store is an opened storage: the ports of the use cases, and functions for the
+// Store is a storage: the ports of the use cases, and functions for the
 // service itself. Every port and function is required. An adapter that
 // cannot do everything begins with Unsupported. All fields are safe for concurrent use.
 type Store struct {
@@ -106,10 +106,11 @@ type Store struct {
 	// retry a transaction that lost a race: the error is fault.Unavailable, and
 	// the host rolls back.
 	Within func(tx any) (*Store, error)
-	// Pools are the connection pools by their purpose, for the metrics.
-	Pools map[string]*sql.DB
+	// Pools return the connection pools by their purpose, for the metrics. They may be
+	// opened by Start.
+	Pools map[string]func() *sql.DB
 	// FreeSpace is the room on the disk of the data in bytes, for the metrics. It is
-	// negative if that is not known.
+	// negative if that is not known, also after Start.
 	FreeSpace func() int64
 	// DataFolder is the folder of the data, if they are in a file. The service
 	// keeps its certificate there.
@@ -138,7 +139,11 @@ type Store struct {
 	// next Copy goes on. It returns the number of rows that both have.
 	Copy func(ctx context.Context, to *Store, w CopyWatch) (rows int64, err error)
 
-	// Close closes what the adapter opened, and nothing that a host handed in.
+	// Start opens the storage. Before, the adapter has made no file, no connection and no
+	// goroutine, and every call fails.
+	Start func(ctx context.Context) error
+	// Close closes what the adapter opened, and nothing that a host handed in. It may be
+	// called before Start.
 	Close func() error
 }
 

@@ -26,8 +26,8 @@ import (
 // openTimeout bounds the opening of a storage, without its migration.
 const openTimeout = 10 * time.Second
 
-// Open opens a storage with an adapter. The error names the fields of its Store that
-// are missing.
+// Open makes the Store of an adapter, which its Start opens. The error names the fields
+// that are missing.
 func Open(adapter func(context.Context, Options) (Database, error), o Options) (*Store, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), openTimeout)
 	defer cancel()
@@ -44,6 +44,11 @@ func Open(adapter func(context.Context, Options) (Database, error), o Options) (
 	}
 	s := *opened
 	s.DataFolder = cmp.Or(opened.DataFolder, o.DataFolder, "data")
+	s.Start = func(ctx context.Context) error {
+		ctx, cancel := context.WithTimeout(ctx, openTimeout)
+		defer cancel()
+		return opened.Start(ctx)
+	}
 	return &s, nil
 }
 
@@ -90,6 +95,7 @@ func Unsupported() *Store {
 		Copy: func(context.Context, *Store, CopyWatch) (int64, error) {
 			return 0, cannot("be copied: use its own tools")
 		},
+		Start: func(context.Context) error { return nil },
 		Close: func() error { return nil },
 
 		FreeSpace: func() int64 { return -1 },

@@ -20,7 +20,7 @@ import (
 func TestADuplicateKeyIsALostRaceOfAnInsertThatRaces(t *testing.T) {
 	t.Parallel()
 	dsn := testdb.Postgres(t)
-	engine, err := postgres.Open(t.Context(), storage.Options{DSN: dsn, StatementTimeout: time.Minute})
+	engine, err := testdb.Started(postgres.Open(t.Context(), storage.Options{DSN: dsn, StatementTimeout: time.Minute}))
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, engine.Close()) })
 	const columns = " (room bigint, name text, owner uuid, label text DEFAULT '', items bigint, seal bytea, most bigint, built date, seen_at timestamptz, emptied_at timestamptz, PRIMARY KEY (room, name))"

@@ -49,14 +49,14 @@ func onEachDialect(t *testing.T, test func(t *testing.T, u under)) {
 	for name, open := range map[string]func(t *testing.T) under{
 		"sqlite": func(t *testing.T) under {
 			file := filepath.Join(t.TempDir(), "shelves.db")
-			engine, err := sqlite.Open(t.Context(), storage.Options{DSN: file, StatementTimeout: time.Minute})
+			engine, err := testdb.Started(sqlite.Open(t.Context(), storage.Options{DSN: file, StatementTimeout: time.Minute}))
 			require.NoError(t, err)
 			t.Cleanup(func() { require.NoError(t, engine.Close()) })
 			return under{engine.Dialect, connect(t, "sqlite", file, sqliteTable)}
 		},
 		"postgres": func(t *testing.T) under {
 			dsn := testdb.Postgres(t)
-			engine, err := postgres.Open(t.Context(), storage.Options{DSN: dsn, StatementTimeout: time.Minute})
+			engine, err := testdb.Started(postgres.Open(t.Context(), storage.Options{DSN: dsn, StatementTimeout: time.Minute}))
 			require.NoError(t, err)
 			t.Cleanup(func() { require.NoError(t, engine.Close()) })
 			return under{engine.Dialect, connect(t, "pgx", dsn, `CREATE TABLE own_shelves (room bigint NOT NULL, name text NOT NULL, owner uuid NOT NULL,

@@ -7,7 +7,6 @@ import (
 	"database/sql/driver"
 	"errors"
 	"math/rand/v2"
-	"sync"
 	"time"
 
 	"bankingapi/domain/fault"
@@ -188,15 +187,3 @@ func (db *DB) Classify(err error) Failure {
 	}
 	return failure
 }
-
-// errClosed is the error of package sql for a closed database. Package sql does
-// not export it, so this function provokes it.
-var errClosed = sync.OnceValue(func() error {
-	db := sql.OpenDB(noConnector{})
-	_ = db.Close()
-	return db.PingContext(context.Background())
-})
-
-type noConnector struct{ driver.Connector }
-
-func (noConnector) Driver() driver.Driver { return nil }

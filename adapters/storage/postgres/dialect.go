@@ -18,7 +18,7 @@ import (
 
 // dialect is batch.Dialect. A statement is one command for all rows (forms.go).
 type dialect struct {
-	db       *sql.DB
+	db       *batch.Pool
 	settings *settings
 }
 
@@ -130,7 +130,7 @@ func (dialect) Bind(value any) any {
 
 // Begin is batch.Dialect.
 func (d dialect) Begin(ctx context.Context) (batch.Session, error) {
-	conn, err := d.db.Conn(ctx)
+	conn, err := d.db.DB().Conn(ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -23,7 +23,7 @@ import (
 // open opens one connection.
 func open(t *testing.T, dsn string) *storage.Engine {
 	t.Helper()
-	engine, err := postgres.Open(t.Context(), storage.Options{DSN: dsn, MaxConnections: 1, StatementTimeout: 3 * time.Second})
+	engine, err := testdb.Started(postgres.Open(t.Context(), storage.Options{DSN: dsn, MaxConnections: 1, StatementTimeout: 3 * time.Second}))
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, engine.Close()) })
 	return engine

@@ -65,9 +65,9 @@ const (
 	maxIdle = 5 * time.Minute
 )
 
-// Open opens the database of the URL or key=value string o.DSN; libpq's
+// Open returns the engine of the URL or key=value string o.DSN; libpq's
 // parameters apply, several hosts with target_session_attrs=read-write among
-// them. It does not connect yet: a database that is away makes requests fail,
+// them. Its Start does not connect yet: a database that is away makes requests fail,
 // not the start.
 func Open(_ context.Context, o storage.Options) (*storage.Engine, error) {
 	config, err := pgx.ParseConfig(o.DSN)
@@ -80,26 +80,30 @@ func Open(_ context.Context, o storage.Options) (*storage.Engine, error) {
 	if config.RuntimeParams["application_name"] == "" {
 		config.RuntimeParams["application_name"] = strings.TrimSpace("bankingapi " + o.TablePrefix)
 	}
-	settings := newSettings(o.StatementTimeout)
-	db := sql.OpenDB(newConnector(config, settings))
-	most := cmp.Or(max(o.MaxConnections, 0), maxConnections)
-	db.SetMaxOpenConns(most)
-	db.SetMaxIdleConns(most)
-	db.SetConnMaxIdleTime(maxIdle)
-	engine, err := use(db, settings)
+	settings, pool := newSettings(o.StatementTimeout), new(batch.Pool)
+	engine, err := use(pool, settings)
 	if err != nil {
-		return nil, errors.Join(err, db.Close())
+		return nil, err
+	}
+	most := cmp.Or(max(o.MaxConnections, 0), maxConnections)
+	engine.Start = func(context.Context) error {
+		db := sql.OpenDB(newConnector(config, settings))
+		db.SetMaxOpenConns(most)
+		db.SetMaxIdleConns(most)
+		db.SetConnMaxIdleTime(maxIdle)
+		pool.Open(db)
+		return nil
 	}
 	engine.Grace = grace // a host may have configured its connections otherwise
 	plain := isPlain(config)
-	engine.Risks = func(ctx context.Context) ([]store.Risk, error) { return risks(ctx, db, plain) }
+	engine.Risks = func(ctx context.Context) ([]store.Risk, error) { return risks(ctx, pool, plain) }
 	engine.Alone = func(ctx context.Context) error {
-		db.SetMaxIdleConns(1) // other connections of our own would count as well
-		defer db.SetMaxIdleConns(most)
-		return alone(ctx, db)
+		pool.DB().SetMaxIdleConns(1) // other connections of our own would count as well
+		defer pool.DB().SetMaxIdleConns(most)
+		return alone(ctx, pool)
 	}
 	engine.Close = func() error {
-		_ = db.Close() // what a connection says that broke before is no news
+		_ = pool.DB().Close() // what a connection says that broke before is no news
 		return nil
 	}
 	return engine, nil
@@ -124,14 +128,14 @@ func Use(_ context.Context, writes, reads *sql.DB, o storage.Options) (*storage.
 			return nil, fmt.Errorf("the database was opened with the driver %T: open it with github.com/jackc/pgx/v5/stdlib", db.Driver())
 		}
 	}
-	engine, err := use(writes, newSettings(o.StatementTimeout))
+	engine, err := use(batch.OpenPool(writes), newSettings(o.StatementTimeout))
 	if err == nil && reads != writes {
-		engine.Reads, err = storage.Gorm(gormpostgres.New(gormpostgres.Config{Conn: reads}))
+		engine.Reads, err = storage.Gorm(gormpostgres.New(gormpostgres.Config{Conn: batch.OpenPool(reads)}))
 	}
 	return engine, err
 }
 
-func use(db *sql.DB, s *settings) (*storage.Engine, error) {
+func use(db *batch.Pool, s *settings) (*storage.Engine, error) {
 	g, err := storage.Gorm(gormpostgres.New(gormpostgres.Config{Conn: db}))
 	if err != nil {
 		return nil, err
@@ -149,7 +153,8 @@ func use(db *sql.DB, s *settings) (*storage.Engine, error) {
 			Locker:   locker,
 			HasTable: "SELECT COUNT(to_regclass(?))",
 		},
-		Ways: newWays,
+		Start: func(context.Context) error { return nil },
+		Ways:  newWays,
 		Probe: func(ctx context.Context, requests []batch.Request) error {
 			return batch.NewDB(d, nil).Attempt(ctx, func(s batch.Session) error { return s.Exchange(ctx, requests...) })
 		},
@@ -238,7 +243,7 @@ const leaving = 3 * time.Second
 
 // alone returns an error if a service uses the database. Advisory locks do not
 // work behind a pooler, so it looks at the names of the connections.
-func alone(ctx context.Context, db *sql.DB) error {
+func alone(ctx context.Context, db *batch.Pool) error {
 	deadline := time.After(leaving)
 	for {
 		var count int

@@ -2,7 +2,6 @@ package postgres
 
 import (
 	"context"
-	"database/sql"
 	"errors"
 	"strings"
 	"sync"
@@ -55,7 +54,7 @@ const (
 )
 
 // index is storage.Engine's Index.
-func (r *ranges) index(ctx context.Context, db *sql.DB, prefix string) error {
+func (r *ranges) index(ctx context.Context, db *batch.Pool, prefix string) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.lacking {
@@ -74,7 +73,7 @@ func (r *ranges) index(ctx context.Context, db *sql.DB, prefix string) error {
 	return err
 }
 
-func (r *ranges) addAll(ctx context.Context, db *sql.DB, prefix string) error {
+func (r *ranges) addAll(ctx context.Context, db *batch.Pool, prefix string) error {
 	type index struct {
 		id, file, pages, perRange int64 // file is another one after TRUNCATE or REINDEX
 	}
@@ -105,7 +104,7 @@ func (r *ranges) addAll(ctx context.Context, db *sql.DB, prefix string) error {
 }
 
 // add returns how many of the ranges were not in the index.
-func add(ctx context.Context, db *sql.DB, index, first, last, step int64) (added int64, err error) {
+func add(ctx context.Context, db *batch.Pool, index, first, last, step int64) (added int64, err error) {
 	tx, err := db.BeginTx(ctx, nil)
 	if err != nil {
 		return 0, err

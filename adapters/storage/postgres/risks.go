@@ -2,7 +2,6 @@ package postgres
 
 import (
 	"context"
-	"database/sql"
 	"net"
 	"strings"
 
@@ -25,7 +24,7 @@ var riskySettings = []struct {
 
 // risks is storage.Engine's. plain says that a connection to a remote host does
 // not verify the server's certificate.
-func risks(ctx context.Context, db *sql.DB, plain bool) (found []store.Risk, err error) {
+func risks(ctx context.Context, db *batch.Pool, plain bool) (found []store.Risk, err error) {
 	if plain {
 		found = append(found, store.Risk{Detail: "The connection to the database does not verify the server. " +
 			"Someone on the network can read and change everything. Use sslmode=verify-full with sslrootcert in storage.dsn."})

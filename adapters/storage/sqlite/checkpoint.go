@@ -87,6 +87,9 @@ func (c *checkpoints) run(ctx context.Context) {
 
 // close ends a running checkpoint. Closing the last connection moves the rest.
 func (c *checkpoints) close() error {
+	if c == nil {
+		return nil // it has not started
+	}
 	c.cancel()
 	<-c.ended
 	return c.db.Close()

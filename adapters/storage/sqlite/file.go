@@ -30,13 +30,12 @@ import (
 // files are still those that were opened.
 type file struct {
 	path string
-	held *held // the database
 	// asItIs says that it may have no log.
 	asItIs bool
 
-	mu     sync.Mutex
-	opened os.FileInfo
-	size   int64 // of the database, the largest so far
+	mu   sync.Mutex
+	held *held // the database
+	size int64 // of the database, the largest so far
 	// of is the connection that wrote last, and beside are the files that it uses
 	// beside the database: the write-ahead log and its index. A new connection may
 	// have new ones.
@@ -47,25 +46,28 @@ type file struct {
 // suffixes are the suffixes of the files next to the database.
 var suffixes = [2]string{"-wal", "-shm"}
 
-// newFile remembers the file as it is now. A nil *file is that of a database
-// that a host has opened: nothing is checked.
-func newFile(path string) (*file, error) {
-	h, err := hold(path)
+// open remembers the file as it is now. A nil *file is that of a database that a host has
+// opened: nothing is checked, as before open.
+func (f *file) open() error {
+	h, err := hold(f.path)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	f := &file{path: path, held: h, opened: h.info}
-	info, err := same(path, h.info)
+	info, err := same(f.path, h.info)
 	if err == nil {
-		err = checkLinks(path, info)
+		err = checkLinks(f.path, info)
 	}
 	if err == nil {
-		err = h.claim(path)
+		err = h.claim(f.path)
 	}
 	if err != nil {
-		f.close()
+		h.release()
+		return err
 	}
-	return f, err
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.held = h
+	return nil
 }
 
 // close is called when no connection is left.
@@ -106,15 +108,18 @@ func (f *file) check() error {
 	if f == nil {
 		return nil
 	}
-	info, err := same(f.path, f.opened)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.held == nil {
+		return nil
+	}
+	info, err := same(f.path, f.held.info)
 	if err == nil {
 		err = checkLinks(f.path, info)
 	}
 	if err != nil {
 		return err
 	}
-	f.mu.Lock()
-	defer f.mu.Unlock()
 	for i, suffix := range suffixes {
 		if f.beside[i] == nil { // nothing has written yet
 			if f.beside[i], err = hold(f.path + suffix); err != nil {
@@ -276,34 +281,34 @@ func awaitClosed(ctx context.Context, pool *sql.DB) {
 // alone returns an error if another process has the file open. SQLite gives up
 // the write-ahead log only if no other connection uses the file, so it is asked
 // to. Our own connections that are idle must be closed first.
-func alone(ctx context.Context, f *file, writes *sql.DB, others ...*sql.DB) error {
-	for _, pool := range others {
+func (c *connections) alone(ctx context.Context) error {
+	for _, pool := range []*sql.DB{c.reads.DB(), c.checkpoints.db} {
 		pool.SetMaxIdleConns(0)
 		defer pool.SetMaxIdleConns(readers)
 		awaitClosed(ctx, pool)
 	}
-	conn, err := writes.Conn(ctx)
+	conn, err := c.writes.DB().Conn(ctx)
 	if err != nil {
 		return err
 	}
 	defer conn.Close()
-	defer f.forget()
+	defer c.file.forget()
 	var mode string
 	err = conn.QueryRowContext(ctx, "PRAGMA journal_mode = DELETE").Scan(&mode)
 	_, again := conn.ExecContext(context.WithoutCancel(ctx), "PRAGMA journal_mode = WAL")
 	if codeOf(err) == sqlite3.SQLITE_BUSY || err == nil && mode == "wal" {
-		return fmt.Errorf("another process uses %s: stop the service first", f.path)
+		return fmt.Errorf("another process uses %s: stop the service first", c.file.path)
 	}
 	return errors.Join(err, again)
 }
 
 // probe asks for the right to write, and compiles the requests on a connection that only
 // reads: that finds out what is missing, and waits for no one who writes.
-func probe(ctx context.Context, reads *sql.DB, f *file, requests []batch.Request) error {
-	if err := f.canWrite(); err != nil {
+func (c *connections) probe(ctx context.Context, requests []batch.Request) error {
+	if err := c.file.canWrite(); err != nil {
 		return err
 	}
-	conn, err := reads.Conn(ctx)
+	conn, err := c.reads.DB().Conn(ctx)
 	if err != nil {
 		return err
 	}

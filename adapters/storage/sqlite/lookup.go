@@ -2,7 +2,6 @@ package sqlite
 
 import (
 	"context"
-	"database/sql"
 	"strings"
 )
 
@@ -72,11 +71,11 @@ func lookup(prefix, table, column string, value any) (condition string, argument
 
 // index is storage.Engine's Index. It adds at most one run of each source, so that
 // most of the time is left to the batches.
-func (b *connections) index(ctx context.Context, reads *sql.DB, prefix string) error {
+func (b *connections) index(ctx context.Context, prefix string) error {
 	for i := range sources {
 		s := &sources[i]
 		var from, newest int64
-		if err := reads.QueryRowContext(ctx, s.statement(progress, prefix)).Scan(&from, &newest); err != nil {
+		if err := b.reads.QueryRowContext(ctx, s.statement(progress, prefix)).Scan(&from, &newest); err != nil {
 			return err
 		}
 		to := from + runRows

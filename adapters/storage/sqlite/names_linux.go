@@ -39,11 +39,16 @@ func claim(f *os.File, path string) bool {
 	return true
 }
 
-// free is the room on the disk of a folder in bytes, negative if that is not known.
+// free is the room on the disk of a folder in bytes, negative if that is not known. A folder
+// that is not made yet will be on the disk of the one that it is in.
 func free(folder string) int64 {
 	var disk syscall.Statfs_t
-	if syscall.Statfs(folder, &disk) != nil {
-		return -1
+	for syscall.Statfs(folder, &disk) != nil {
+		parent := filepath.Dir(folder)
+		if parent == folder {
+			return -1
+		}
+		folder = parent
 	}
 	return int64(disk.Bavail) * disk.Bsize //nolint:gosec // no disk is larger
 }

@@ -20,7 +20,8 @@ import (
 // connection's prepared statements: preparing one takes as long as running it
 // for several rows.
 type connections struct {
-	db          *sql.DB
+	writes, reads *batch.Pool
+
 	file        *file        // nil for a database that a host has opened
 	checkpoints *checkpoints // nil for one too
 
@@ -32,7 +33,7 @@ type connections struct {
 }
 
 func (b *connections) begin(ctx context.Context) (*session, error) {
-	conn, err := b.db.Conn(ctx)
+	conn, err := b.writes.DB().Conn(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -96,7 +97,7 @@ func (b *connections) prepare(conn driver.Conn, command string) (driver.Stmt, er
 func (b *connections) close() error {
 	ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
 	defer cancel()
-	conn, err := b.db.Conn(ctx) // waits for a transaction that still runs
+	conn, err := b.writes.DB().Conn(ctx) // waits for a transaction that still runs
 	if err != nil {
 		return nil // the owner has closed the database, or it hangs: they cannot be ended
 	}

@@ -13,6 +13,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -21,6 +22,8 @@ import (
 
 	"github.com/pressly/goose/v3"
 	gormsqlite "gorm.io/driver/sqlite"
+	"gorm.io/gorm"
+	"gorm.io/gorm/callbacks"
 	sqlitedriver "modernc.org/sqlite"
 
 	"bankingapi/adapters/storage"
@@ -38,59 +41,72 @@ const readers = 4
 // it into the database (160 MB). Checkpoints normally do this much earlier.
 const walPages = "wal_autocheckpoint(40000)"
 
-// Open opens the file that o.DSN names, and makes it and its folder if they
-// are not there: only the owner can read them. With o.MustExist it makes nothing
-// and returns an error. A second process may have the same file open.
-func Open(ctx context.Context, o storage.Options) (*storage.Engine, error) {
+// Open returns the engine of the file that o.DSN names. Its Start makes the file and its
+// folder if they are not there: only the owner can read them. With o.MustExist it makes
+// nothing and returns an error. A second process may have the same file open.
+func Open(_ context.Context, o storage.Options) (*storage.Engine, error) {
 	path := strings.TrimPrefix(o.DSN, "file:")
 	if path == "" || strings.HasPrefix(path, ":memory:") {
 		return nil, errors.New("storage.dsn: the name of a file is needed")
 	}
-	prepare := create
+	c := &connections{writes: new(batch.Pool), reads: new(batch.Pool), file: &file{path: path, asItIs: o.AsItIs}}
+	engine, err := c.engine()
+	if err != nil {
+		return nil, err
+	}
+	engine.DataFolder = filepath.Dir(path)
+	engine.Align = c.align
+	engine.FreeSpace = func() int64 { return free(engine.DataFolder) }
+	engine.Alone = c.alone
+	engine.Risks = func(context.Context) ([]store.Risk, error) { return nil, nil }
+	engine.Start = func(ctx context.Context) error { return c.start(ctx, o) }
+	engine.Close = func() error { return errors.Join(c.close(), c.end()) }
+	return engine, nil
+}
+
+// start opens the file.
+func (c *connections) start(ctx context.Context, o storage.Options) error {
+	path, prepare := c.file.path, create
 	if o.MustExist {
 		prepare = exists
 	}
 	if err := prepare(path); err != nil {
-		return nil, err
+		return err
 	}
-	opened, err := newFile(path)
-	if err != nil {
-		return nil, err
+	if err := c.file.open(); err != nil {
+		return err
 	}
-	opened.asItIs = o.AsItIs
 	pragmas := []string{"journal_mode(WAL)", "synchronous(FULL)", "secure_delete(ON)", walPages}
 	if o.AsItIs {
 		pragmas = pragmas[1:] // a backup has no log
 	}
 	var pools [3]*sql.DB
 	for i, pragmas := range [][]string{pragmas, {"query_only(1)"}, nil} {
+		var err error
 		if pools[i], err = sql.Open("sqlite", dsn(path, max(o.StatementTimeout.Milliseconds(), 1), pragmas...)); err != nil {
-			opened.close()
-			return nil, err
+			return errors.Join(err, c.end())
 		}
 		pools[i].SetMaxOpenConns(1)
 	}
 	writes, reads, moves := pools[0], pools[1], pools[2]
 	reads.SetMaxOpenConns(max(o.MaxConnections-1, readers))
 	reads.SetMaxIdleConns(readers)
-	c := &connections{db: writes, file: opened, checkpoints: startCheckpoints(moves)}
-	end := func() error {
-		defer opened.close()
-		err := errors.Join(c.checkpoints.close(), reads.Close())
-		awaitClosed(context.Background(), reads) // the last connection moves the write-ahead log into the file
-		return errors.Join(err, writes.Close())
+	c.checkpoints = startCheckpoints(moves)
+	c.reads.Open(reads)
+	c.writes.Open(writes)
+	if err := writes.PingContext(ctx); err != nil {
+		return errors.Join(fmt.Errorf("open the database file %s: %w", path, err), c.end())
 	}
-	engine, err := use(ctx, writes, reads, c)
-	if err != nil {
-		return nil, errors.Join(fmt.Errorf("open the database file %s: %w", path, err), end())
-	}
-	engine.DataFolder = filepath.Dir(path)
-	engine.Align = c.align
-	engine.FreeSpace = func() int64 { return free(engine.DataFolder) }
-	engine.Alone = func(ctx context.Context) error { return alone(ctx, opened, writes, reads, moves) }
-	engine.Risks = func(context.Context) ([]store.Risk, error) { return nil, nil }
-	engine.Close = func() error { return errors.Join(c.close(), end()) }
-	return engine, nil
+	return nil
+}
+
+// end closes what start has opened.
+func (c *connections) end() error {
+	defer c.file.close()
+	reads := c.reads.DB()
+	err := errors.Join(c.checkpoints.close(), reads.Close())
+	awaitClosed(context.Background(), reads) // the last connection moves the write-ahead log into the file
+	return errors.Join(err, c.writes.DB().Close())
 }
 
 // Use makes an engine of databases that a host has opened with the driver
@@ -114,20 +130,24 @@ func Use(ctx context.Context, writes, reads *sql.DB, _ storage.Options) (*storag
 	if err != nil {
 		return nil, err
 	}
-	return use(ctx, writes, reads, &connections{db: writes})
+	c := &connections{writes: batch.OpenPool(writes)}
+	if c.reads = c.writes; reads != writes {
+		c.reads = batch.OpenPool(reads)
+	}
+	return c.engine()
 }
 
-func use(ctx context.Context, writes, reads *sql.DB, c *connections) (*storage.Engine, error) {
-	if err := writes.PingContext(ctx); err != nil {
-		return nil, err
-	}
-	w, err := storage.Gorm(&gormsqlite.Dialector{Conn: writes})
+// engine is that of a database which a host has opened, where Open does not say otherwise.
+func (c *connections) engine() (*storage.Engine, error) {
+	w, err := storage.Gorm(dialector{gormsqlite.Dialector{Conn: c.writes}})
 	if err != nil {
 		return nil, err
 	}
-	r, err := storage.Gorm(&gormsqlite.Dialector{Conn: reads})
-	if err != nil {
-		return nil, err
+	r := w
+	if c.reads != c.writes {
+		if r, err = storage.Gorm(dialector{gormsqlite.Dialector{Conn: c.reads}}); err != nil {
+			return nil, err
+		}
 	}
 	return &storage.Engine{
 		Dialect:   dialect{c},
@@ -141,16 +161,17 @@ func use(ctx context.Context, writes, reads *sql.DB, c *connections) (*storage.E
 			HasTable: "SELECT COUNT(*) FROM sqlite_schema WHERE type = 'table' AND name = ? COLLATE NOCASE",
 			AtStart:  true,
 		},
-		Probe:   func(ctx context.Context, requests []batch.Request) error { return probe(ctx, reads, c.file, requests) },
-		Relying: func(_, tables string) (storage.Check, storage.Querier) { return relied(tables), reads },
+		Start:   func(context.Context) error { return nil },
+		Probe:   c.probe,
+		Relying: func(_, tables string) (storage.Check, storage.Querier) { return relied(tables), c.reads },
 		Explain: c.file.reason,
 		Now:     "NULL",
 		Check:   c.file.check,
 		Find:    lookup,
-		Index:   func(ctx context.Context, prefix string) error { return c.index(ctx, reads, prefix) },
+		Index:   c.index,
 		Tables:  []string{"lookup_runs", "lookup_entries"},
-		Backup:  func(ctx context.Context, file string) error { return backup(ctx, reads, file) },
-		Risks:   func(ctx context.Context) ([]store.Risk, error) { return risks(ctx, writes) },
+		Backup:  c.backup,
+		Risks:   func(ctx context.Context) ([]store.Risk, error) { return risks(ctx, c.writes.DB()) },
 		Alone:   func(context.Context) error { return nil }, // it cannot tell
 		Close:   c.close,
 
@@ -158,9 +179,20 @@ func use(ctx context.Context, writes, reads *sql.DB, c *connections) (*storage.E
 	}, nil
 }
 
+// dialector is gorm's, without its question for the version: that would open the file.
+type dialector struct{ gormsqlite.Dialector }
+
+// Initialize is gorm.Dialector.
+func (d dialector) Initialize(db *gorm.DB) error {
+	db.ConnPool = d.Conn
+	callbacks.RegisterDefaultCallbacks(db, &callbacks.Config{LastInsertIDReversed: true})
+	maps.Copy(db.ClauseBuilders, d.ClauseBuilders())
+	return nil
+}
+
 // backup copies the database as it is at one moment. The copy is the owner's
 // alone, because it has the data of customers.
-func backup(ctx context.Context, db *sql.DB, file string) (err error) {
+func (c *connections) backup(ctx context.Context, file string) (err error) {
 	made, err := os.OpenFile(file, os.O_CREATE|os.O_EXCL|os.O_RDWR, 0o600)
 	if err != nil {
 		return fmt.Errorf("make the copy: %w", err)
@@ -170,7 +202,7 @@ func backup(ctx context.Context, db *sql.DB, file string) (err error) {
 			err = errors.Join(err, os.Remove(file))
 		}
 	}()
-	conn, err := db.Conn(ctx)
+	conn, err := c.reads.DB().Conn(ctx)
 	if err != nil {
 		return err
 	}

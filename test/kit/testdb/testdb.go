@@ -203,6 +203,17 @@ func options(dsn string) storage.Options {
 	return storage.Options{DSN: dsn, StatementTimeout: 20 * time.Second}
 }
 
+// Started opens the database of an engine: testdb.Started(sqlite.Open(ctx, options)).
+func Started(engine *storage.Engine, err error) (*storage.Engine, error) {
+	if err == nil {
+		err = engine.Start(context.Background())
+	}
+	if err != nil {
+		return nil, err
+	}
+	return engine, nil
+}
+
 // OpenSQLite opens the file with the schema in place, and closes it after the
 // test.
 func OpenSQLite(t testing.TB, file string) *store.Store {
@@ -212,7 +223,7 @@ func OpenSQLite(t testing.TB, file string) *store.Store {
 		require.NoError(t, err)
 		require.NoError(t, os.WriteFile(file, book, 0o600))
 	}
-	engine, err := sqlite.Open(t.Context(), options(file))
+	engine, err := Started(sqlite.Open(t.Context(), options(file)))
 	require.NoError(t, err)
 	return open(t, engine)
 }
@@ -225,7 +236,7 @@ var emptyBook = sync.OnceValues(func() ([]byte, error) {
 	}
 	defer os.RemoveAll(folder)
 	file := filepath.Join(folder, "bankingapi.db")
-	engine, err := sqlite.Open(context.Background(), options(file))
+	engine, err := Started(sqlite.Open(context.Background(), options(file)))
 	if err != nil {
 		return nil, err
 	}
@@ -244,7 +255,7 @@ var emptyBook = sync.OnceValues(func() ([]byte, error) {
 // the test.
 func OpenPostgres(t testing.TB, dsn string) *store.Store {
 	t.Helper()
-	engine, err := postgres.Open(t.Context(), options(dsn))
+	engine, err := Started(postgres.Open(t.Context(), options(dsn)))
 	require.NoError(t, err)
 	return open(t, engine)
 }

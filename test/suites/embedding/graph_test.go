@@ -2,12 +2,16 @@ package embedding_test
 
 import (
 	"context"
+	"net"
 	"net/http"
+	"net/http/httptest"
+	"path/filepath"
 	"testing"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/stretchr/testify/require"
 	"go.uber.org/fx"
+	"go.uber.org/goleak"
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
 	"go.uber.org/zap/zaptest/observer"
@@ -17,11 +21,60 @@ import (
 	"bankingapi/application/store"
 	"bankingapi/application/summary"
 	"bankingapi/bootstrap"
+	"bankingapi/bootstrap/parts"
+	"bankingapi/domain/fault"
 	"bankingapi/domain/fund"
 	"bankingapi/domain/operation"
 	"bankingapi/domain/subscription"
 	"bankingapi/test/fake"
 )
+
+// Until a host starts its application, nothing of the service is opened: no file, no
+// connection and no goroutine. Calls fail until then.
+func TestNothingIsOpenedBeforeTheStart(t *testing.T) { // looks at all goroutines, so it is alone
+	collector := httptest.NewServer(http.NotFoundHandler())
+	defer collector.Close()
+	server, err := net.Listen("tcp", "127.0.0.1:0") // of Postgres
+	require.NoError(t, err)
+	defer server.Close()
+	connected := make(chan struct{}, 99)
+	go func() {
+		for conn, err := server.Accept(); err == nil; conn, err = server.Accept() {
+			connected <- struct{}{}
+			_ = conn.Close()
+		}
+	}()
+	for _, driver := range []string{bootstrap.SQLite, bootstrap.Postgres} {
+		t.Run(driver, func(t *testing.T) {
+			folder := filepath.Join(t.TempDir(), "data")
+			settings := bootstrap.DefaultSettings()
+			settings.Storage.Driver, settings.Storage.DSN = driver, bootstrap.Secret(filepath.Join(folder, "book.db"))
+			if driver == bootstrap.Postgres {
+				settings.Storage.DSN = bootstrap.Secret("postgres://bank@" + server.Addr().String() + "/bank?sslmode=disable&connect_timeout=1")
+			}
+			settings.HTTP.Address, settings.Ops.Address, settings.Console.Enabled = "127.0.0.1:0", "127.0.0.1:0", true
+			settings.Telemetry.OTLPEndpoint = collector.URL
+			before := goleak.IgnoreCurrent()
+			var app *bootstrap.App
+			host := fx.New(fx.NopLogger, bootstrap.Module(settings, parts.All(), bootstrap.WithDataFolder(folder), quiet), fx.Populate(&app))
+			require.NoError(t, host.Err())
+			goleak.VerifyNone(t, before)
+			require.NoDirExists(t, folder)
+			require.Empty(t, connected)
+			_, err := app.Buyer().Buy(t.Context(), &subscription.Subscription{Name: "host"}, operation.Header{}, sale)
+			require.Equal(t, fault.Unavailable, fault.KindOf(err), err)
+			require.Error(t, app.Ready(t.Context()))
+			require.Equal(t, http.StatusServiceUnavailable, post(t, app, "a key"))
+			require.NoDirExists(t, folder)
+			require.Empty(t, connected)
+			if driver == bootstrap.SQLite {
+				require.NoError(t, host.Start(t.Context()))
+				require.NoError(t, app.Ready(t.Context()))
+				require.NoError(t, host.Stop(t.Context()))
+			}
+		})
+	}
+}
 
 // countedBooks counts the transactions.
 type countedBooks struct {
