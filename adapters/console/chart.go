@@ -49,11 +49,5 @@ func roundUp(v float64) float64 {
 
 // short is a number with three digits or so.
 func short(v float64) string {
-	switch {
-	case v >= 100:
-		return grouped(strconv.FormatFloat(v, 'f', 0, 64))
-	case v >= 10:
-		return strconv.FormatFloat(v, 'f', 1, 64)
-	}
-	return strconv.FormatFloat(v, 'f', 2, 64)
+	return grouped(strconv.FormatFloat(v, 'f', max(0, 2-int(math.Log10(max(1, v)))), 64))
 }

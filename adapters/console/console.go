@@ -53,29 +53,26 @@ type Console struct {
 // both: somebody with a slow line keeps no other waiting.
 type places struct {
 	mu   sync.Mutex
-	held map[string]bool // by ID of the session; checkPlace is that of the check
+	held []string // IDs of sessions; checkPlace is that of the check
 }
 
 const checkPlace = "check of the book"
 
-// take reports whether there was a place. Whoever got it gives it back.
+// take takes a place, which give returns. It reports whether there was one.
 func (p *places) take(who string) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if len(p.held) >= 2 || p.held[who] {
+	if len(p.held) == 2 || slices.Contains(p.held, who) {
 		return false
 	}
-	if p.held == nil {
-		p.held = make(map[string]bool)
-	}
-	p.held[who] = true
+	p.held = append(p.held, who)
 	return true
 }
 
 func (p *places) give(who string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	delete(p.held, who)
+	p.held = slices.DeleteFunc(p.held, func(held string) bool { return held == who })
 }
 
 // Open returns the console. It is an argument of bootstrap.WithConsole.

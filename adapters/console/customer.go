@@ -79,22 +79,24 @@ func showCustomer(q *request) (any, error) {
 			*list = append(*list, s)
 		}
 	}
-	// The quantity after a posting is counted back from what the customer has.
-	var keys []position
-	after := make(map[position]int64)
+	// The quantity after a posting is counted back from what the customer has. Key is a posting
+	// with nothing but its holding or account.
+	type key = fund.Posting
+	after := make(map[key]int64)
+	var keys []key
 	for _, h := range p.Holdings {
-		keys = append(keys, position{holding: h.Key})
-		after[keys[len(keys)-1]] = int64(h.Units)
+		keys = append(keys, key{Holding: h.Key})
+		after[key{Holding: h.Key}] = int64(h.Units)
 	}
 	for _, a := range p.Accounts {
-		keys = append(keys, position{account: a.Key})
-		after[keys[len(keys)-1]] = a.Balance.Minor()
+		keys = append(keys, key{Account: a.Key})
+		after[key{Account: a.Key}] = a.Balance.Minor()
 	}
-	var line position // its zero value has no postings
+	var line key // its zero value has no postings
 	if p.Chosen, _ = strconv.Atoi(q.query("line")); 0 <= p.Chosen && p.Chosen < len(keys) {
 		line = keys[p.Chosen]
-		if p.Name = "units of " + line.holding.IMKBCode; line.holding.CustomerNo == 0 {
-			p.Name = "account " + q.Account(line.account)
+		if p.Name = "units of " + line.Holding.IMKBCode; line.IsMoney() {
+			p.Name = "account " + q.Account(line.Account)
 		}
 	}
 	var points []backoffice.Line // newest first
@@ -102,7 +104,7 @@ func showCustomer(q *request) (any, error) {
 		if err != nil {
 			return nil, err
 		}
-		of := position{posting.Holding, posting.Account}
+		of := key{Holding: posting.Holding, Account: posting.Account}
 		entry := backoffice.Line{PostingEntry: posting, After: after[of]}
 		after[of] -= posting.Quantity
 		if p.Total++; p.Total <= maxLines {
@@ -121,12 +123,6 @@ func showCustomer(q *request) (any, error) {
 // LinePath is the page with the line over time of a holding or an account.
 func (p customerPage) LinePath(of int) string {
 	return with(p.Path, "day", p.Day.String(), "line", strconv.Itoa(of)) + "#line"
-}
-
-// position is a holding or an account; the other is the zero value.
-type position struct {
-	holding fund.HoldingKey
-	account fund.AccountKey
 }
 
 // lineOf draws postings of a holding or an account, newest first, until a time if it is set.

@@ -3,8 +3,10 @@ package console
 import (
 	"context"
 	"errors"
+	"maps"
 	"net/http"
 	"regexp"
+	"slices"
 	"sync"
 	"time"
 
@@ -21,7 +23,8 @@ type health struct {
 	running sync.WaitGroup
 	checks  kept[[]summary.Check]
 	book    kept[[]trouble]
-	// since is when a trouble was first seen.
+	// since is when a trouble was first seen. While the service is not ready, those that are
+	// not seen are not over: their checks may have no answer.
 	since map[string]time.Time
 }
 
@@ -34,7 +37,7 @@ type kept[T any] struct {
 }
 
 // trouble is a line of the bar. Bad says that callers notice it. The words of Text, and
-// what, tell others of one name apart.
+// what, tell others of one name apart. All that make the service not ready began at once.
 type trouble struct {
 	Name, Text, Effect string
 	Bad                bool
@@ -71,8 +74,14 @@ func (c *Console) troubles() (all []trouble) {
 		all = append(all, trouble{Name: "checks", Text: "The checks of the service do not end. Its database may hang.", Effect: unavailable, Bad: true})
 	}
 	for _, check := range checks {
-		if check.Problem != "" {
-			all = append(all, trouble{Name: check.Name, Text: "Not ready. " + check.Problem, Effect: unavailable, Bad: true})
+		text := "Not ready. " + check.Problem
+		same := slices.IndexFunc(all, func(t trouble) bool { return t.Text == text })
+		switch {
+		case check.Problem == "":
+		case same >= 0:
+			all[same].Name += ", " + check.Name
+		default:
+			all = append(all, trouble{Name: check.Name, Text: text, Effect: unavailable, Bad: true})
 		}
 	}
 	var failed, requests int
@@ -90,10 +99,16 @@ func (c *Console) troubles() (all []trouble) {
 	defer h.mu.Unlock()
 	all = append(all, h.book.value...)
 	since := make(map[string]time.Time)
+	if slices.ContainsFunc(all, trouble.isUnready) {
+		maps.Copy(since, h.since)
+	}
 	for i := range all {
 		t := &all[i]
 		key := t.Name + t.what
-		if !t.Bad {
+		switch {
+		case t.isUnready():
+			key = unavailable
+		case !t.Bad:
 			key += figures.ReplaceAllString(t.Text, "")
 		}
 		if t.Since = h.since[key]; t.Since.IsZero() {
@@ -104,6 +119,8 @@ func (c *Console) troubles() (all []trouble) {
 	h.since = since
 	return all
 }
+
+func (t trouble) isUnready() bool { return t.Effect == unavailable }
 
 // refresh reads an old value again in the background. It needs the lock.
 func refresh[T any](c *Console, k *kept[T], age time.Duration, read func() (T, error)) {

@@ -200,6 +200,43 @@ func TestEachTroubleHasItsOwnTime(t *testing.T) {
 	}
 }
 
+// What makes several checks fail is said once, with the time at which the service was ready
+// last. A warning that no check can repeat meanwhile keeps its time.
+func TestTheBarSaysOneThingOnce(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 11, 22, 12, 0, 30, 0, time.UTC)
+	var passed atomic.Int64 // since then
+	o := operate(t)
+	o.setMachine(func() time.Time { return now.Add(time.Duration(passed.Load())) })
+	silent := summary.Check{Name: "trail", Problem: "No answer within 2s."}
+	for n, of := range []struct {
+		checks []summary.Check
+		want   []trouble
+	}{
+		{[]summary.Check{{Name: "trail", Warnings: []string{"It is not kept."}}}, []trouble{{Name: "trail", Text: "It is not kept.", Since: now}}},
+		{
+			[]summary.Check{{Name: "database", Problem: silent.Problem}, {Name: "clock", Problem: silent.Problem}, silent},
+			[]trouble{{Name: "database, clock, trail", Text: "Not ready. No answer within 2s.", Effect: unavailable, Bad: true, Since: now.Add(time.Minute)}},
+		},
+		{
+			[]summary.Check{{Name: "database", Problem: "It is gone."}, {Name: "trail", Warnings: []string{"It is not kept."}}},
+			[]trouble{
+				{Name: "database", Text: "Not ready. It is gone.", Effect: unavailable, Bad: true, Since: now.Add(time.Minute)},
+				{Name: "trail", Text: "It is not kept.", Since: now},
+			},
+		},
+	} {
+		passed.Store(int64(n) * int64(time.Minute))
+		o.checks.Store(new(func() []summary.Check { return of.checks }))
+		var all []trouble
+		require.Eventually(t, func() bool {
+			all = o.console.troubles()
+			return len(all) == len(of.want) && all[0].Text == of.want[0].Text
+		}, time.Minute, time.Millisecond)
+		require.Equal(t, of.want, all)
+	}
+}
+
 // The bar says what is wrong with the book: sales that should be settled, keys that
 // expire, and a check that is old or has findings.
 func TestTheBarSaysWhatIsWrongWithTheBook(t *testing.T) {

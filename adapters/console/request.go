@@ -154,14 +154,13 @@ func (q *request) answer(w http.ResponseWriter, answer any) error {
 
 func (q *request) explain(err error) *problem {
 	known, ok := errors.AsType[*problem](err)
-	unready := func(t trouble) bool { return t.Effect == unavailable }
 	switch {
 	case ok:
 		return known
 	case errors.Is(err, backoffice.ErrNotFound):
 		return errNothing
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(q.ctx.Err(), context.DeadlineExceeded):
-		if q.Page.narrow == "" || slices.ContainsFunc(q.Troubles(), unready) { // a smaller page would be read no faster
+		if q.Page.narrow == "" || slices.ContainsFunc(q.Troubles(), trouble.isUnready) { // a smaller page would be read no faster
 			return errSlow
 		}
 		return &problem{errSlow.Status, errSlow.Text + " " + q.Page.narrow}

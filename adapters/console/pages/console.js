@@ -8,16 +8,17 @@
   const signedOut = answer => answer.status === 401 || answer.status === 403;
 
   // The bar. It changes only when its text changes, so that each trouble is announced
-  // once. An answer that is not 2xx, and no answer, are troubles too.
+  // once. An answer that is not 2xx, and no answer, are troubles too. Their time is that of the
+  // service, from which the clock of the browser differs by skew.
   const bar = document.getElementById('health');
-  let shown = bar ? bar.innerHTML.trim() : '', silentSince;
+  let shown = bar ? bar.innerHTML.trim() : '', silentSince, skew = 0;
   const show = (html, lines) => {
     if (html === shown) return;
     shown = html;
     bar.replaceChildren(...lines);
   };
   const silent = what => {
-    silentSince ??= new Date();
+    silentSince ??= new Date(Date.now() + skew);
     const line = document.createElement('p');
     line.className = 'notice bad';
     line.textContent = `${what} since ${silentSince.toLocaleTimeString('en-GB', { timeZone: document.body.dataset.zone })}. This page is old. Callers of this replica may get no answer either.`;
@@ -29,6 +30,7 @@
         const answer = await get('/console/health', 1400);
         if (signedOut(answer)) return location.reload();
         if (answer.ok) {
+          skew = Date.parse(answer.headers.get('Date')) - Date.now();
           const next = parse(await answer.text()).getElementById('health');
           silentSince = undefined;
           show(next.innerHTML.trim(), [...document.adoptNode(next).childNodes]);
