@@ -173,6 +173,7 @@ func serializable(dsn string) string {
 
 func openSQLite(t *testing.T) (*store.Store, contract.Trouble) {
 	file := filepath.Join(t.TempDir(), "book.db")
+	testdb.WriteBook(t, file)
 	engine, err := testdb.Started(sqlite.Open(t.Context(), storage.Options{DSN: file, StatementTimeout: statementTimeout}))
 	require.NoError(t, err)
 	var upset troublemaker

@@ -219,13 +219,19 @@ func Started(engine *storage.Engine, err error) (*storage.Engine, error) {
 func OpenSQLite(t testing.TB, file string) *store.Store {
 	t.Helper()
 	if _, err := os.Stat(file); os.IsNotExist(err) {
-		book, err := emptyBook()
-		require.NoError(t, err)
-		require.NoError(t, os.WriteFile(file, book, 0o600))
+		WriteBook(t, file)
 	}
 	engine, err := Started(sqlite.Open(t.Context(), options(file)))
 	require.NoError(t, err)
 	return open(t, engine)
+}
+
+// WriteBook writes an empty SQLite book with the schema in place.
+func WriteBook(t testing.TB, file string) {
+	t.Helper()
+	book, err := emptyBook()
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(file, book, 0o600))
 }
 
 // emptyBook is a file with the schema in place. To migrate takes longer than most tests.
