@@ -64,7 +64,7 @@ func (w lookAtBook) Store(ctx context.Context, s batch.Session, book *fund.Book)
 
 // load looks up everything in the lock set, in the order of locking.
 func (b *Books) load(locks *fund.LockSet, book *fund.Book) []batch.Request {
-	return batch.NonEmpty(append([]batch.Request{
+	return batch.NonEmpty(
 		b.claim(locks.Due, book),
 		b.db.holdings.find.Request(convert(locks.Holdings, holdingKey), func(i int, row *HoldingRow) error {
 			book.LoadHolding(fund.Holding{Key: locks.Holdings[i], Units: fund.Units(row.Units)})
@@ -75,13 +75,6 @@ func (b *Books) load(locks *fund.LockSet, book *fund.Book) []batch.Request {
 			book.LoadAccount(fund.Account{Key: key, Balance: money.New(row.Balance, key.Currency)})
 			return nil
 		}),
-	}, b.Lookups(locks, book)...)...)
-}
-
-// Lookups look up the prices and the CallerIds of the lock set, which need no
-// lock.
-func (b *Books) Lookups(locks *fund.LockSet, book *fund.Book) []batch.Request {
-	return []batch.Request{
 		b.db.prices.lookup(locks.PriceIDs, func(_ int, p fund.Price) { book.LoadPrice(p) }),
 		b.db.prices.findCurrent.Request(convert(locks.PriceDays, currentPriceKey), func(i int, row *PriceRow) error {
 			p, err := row.price()
@@ -96,7 +89,7 @@ func (b *Books) Lookups(locks *fund.LockSet, book *fund.Book) []batch.Request {
 		}),
 		b.db.operations.load(locks.Callers, &book.Register),
 		b.db.reversals.load(locks.Reversed, book),
-	}
+	)
 }
 
 func currentPriceKey(of fund.PriceDay) PriceRow { return NewCurrentPriceRow(of, fund.Price{}) }

@@ -63,7 +63,7 @@ func TestTheNextBatchRunsBesideACommit(t *testing.T) {
 		store         func(bank) func(int) error
 	}{
 		"an optimistic commit": {"sales", atCommit, sales(func(t fund.Terms) fund.Terms { return t })},
-		"a checked commit":     {"sales", atInsert, sales(func(t fund.Terms) fund.Terms { return on(today.Plus(1), t) })},
+		"the normal way":       {"sales", atInsert, sales(func(t fund.Terms) fund.Terms { return on(today.Plus(1), t) })},
 		"notifications": {"notifications", atCommit, func(b bank) func(int) error {
 			queue := commit.New(commit.Limits{Batch: 64, Queue: 10, Timeout: time.Minute},
 				func(o *push.Operation) int { return len(o.Notifications) },

@@ -2,7 +2,6 @@ package postgres
 
 import (
 	"context"
-	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -13,11 +12,8 @@ import (
 	"bankingapi/domain/push"
 )
 
-// ways are what the ways of all batches of a database share. A batch of sales has three:
-//
-//	assume (assume.go)  one round trip, if all sales complete
-//	move (move.go)      two round trips, but each position is touched once
-//	the normal way      two round trips, and each position is read and then written
+// ways are what the ways of all batches of a database share. A batch has two: the
+// optimistic one (assume.go) is one round trip, and the normal one is two.
 type ways struct {
 	*storage.Books
 	holdings positions[fund.HoldingKey, fund.Holding, storage.HoldingRow]
@@ -48,29 +44,31 @@ func (w *ways) ofSales(locks *fund.LockSet, look storage.Way[*fund.Book]) []stor
 	if len(locks.Due) > 0 || len(locks.Holdings) == 0 {
 		return []storage.Way[*fund.Book]{look}
 	}
-	first := &assume{ways: w, locks: locks}
-	return []storage.Way[*fund.Book]{first, move{first}, look}
+	look = learning[*fund.Book]{look, &w.sales, (*fund.Book).CompletedAll}
+	return []storage.Way[*fund.Book]{&assume{ways: w, locks: locks}, look}
 }
 
 func (w *ways) ofNotifications(callers []idempotency.Key, look storage.Way[*push.Inbox]) []storage.Way[*push.Inbox] {
-	look = learning{look, &w.notifications, callers}
+	look = learning[*push.Inbox]{look, &w.notifications, func(inbox *push.Inbox) bool {
+		return len(inbox.Register.Added()) == len(callers)
+	}}
 	if !w.notifications.mayTry() {
 		return []storage.Way[*push.Inbox]{look}
 	}
 	return []storage.Way[*push.Inbox]{assumeNew{w}, look}
 }
 
-// learning is the normal way. It learns whether the batch had only new CallerIds.
-type learning struct {
-	storage.Way[*push.Inbox]
+// learning is the normal way. It learns whether the assumptions would have been right.
+type learning[B any] struct {
+	storage.Way[B]
 	attempts *attempts
-	callers  []idempotency.Key
+	right    func(B) bool
 }
 
 // Store is storage.Way.
-func (l learning) Store(ctx context.Context, s batch.Session, inbox *push.Inbox) error {
-	l.attempts.note(len(inbox.Register.Added()) == len(l.callers))
-	return l.Way.Store(ctx, s, inbox)
+func (l learning[B]) Store(ctx context.Context, s batch.Session, book B) error {
+	l.attempts.note(l.right(book))
+	return l.Way.Store(ctx, s, book)
 }
 
 // attempts decides which batches are tried optimistically.
@@ -124,23 +122,16 @@ func (w *ways) forget(locks *fund.LockSet) {
 	}
 }
 
-// loadPrices loads the current prices that are known, and returns them. all is
-// false if the book needs others.
-func (w *ways) loadPrices(locks *fund.LockSet, book *fund.Book) (prices []storage.PriceRow, all bool) {
+// loadPrices loads the current prices that are known, and returns them.
+func (w *ways) loadPrices(locks *fund.LockSet, book *fund.Book) (prices []storage.PriceRow) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	ids := make(map[int64]bool, len(locks.PriceDays))
 	for _, of := range locks.PriceDays {
-		price, ok := w.current[of]
-		if !ok {
-			continue
+		if price, ok := w.current[of]; ok {
+			book.LoadCurrentPrice(of, price)
+			book.LoadPrice(price) // a sale that names another one does not complete
+			prices = append(prices, storage.NewCurrentPriceRow(of, price))
 		}
-		book.LoadCurrentPrice(of, price)
-		book.LoadPrice(price) // a sale that names another one does not complete
-		prices = append(prices, storage.NewCurrentPriceRow(of, price))
-		ids[price.ID] = true
 	}
-	all = len(prices) == len(locks.PriceDays) &&
-		!slices.ContainsFunc(locks.PriceIDs, func(id int64) bool { return !ids[id] })
-	return prices, all
+	return prices
 }
