@@ -133,7 +133,7 @@ func (a *App) Within(tx any) (Transaction, error) {
 	if err != nil {
 		return Transaction{}, err
 	}
-	adder, buyer, err := a.parts.Made.on(s, a.parts.Made.buyOptions.Calendar.From(s.Backoffice.Calendar))
+	adder, buyer, err := a.parts.Made.on(s, a.parts.Made.buyOptions.Calendar.From(s.Backoffice.Reader))
 	return Transaction{adder, buyer}, err
 }
 

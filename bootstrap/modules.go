@@ -170,7 +170,7 @@ func newUseCases(lc fx.Lifecycle, w *setup, s *store.Store, metrics *telemetry.M
 	}, buyOptions: buyfund.Options{
 		ParametersLimit: records, Commit: limits, Now: w.bank, NewID: w.acts.NewID, Zone: w.zone,
 		OfTheDay: w.settings.Settlement.Price == settings.PriceOfTheDay, NotBefore: w.settings.Settlement.Begins(),
-		Calendar: buyfund.NewCalendar(s.Backoffice.Calendar, w.settings.Bank.Calendar(), w.now),
+		Calendar: buyfund.NewCalendar(s.Backoffice.Reader, w.settings.Bank.Calendar(), w.now),
 		Observer: metrics.Observer(operation.BuyFundFromCustomer, w.tracing, w.now),
 	}}
 	add, buy, err := u.on(s, u.buyOptions.Calendar)

@@ -183,7 +183,7 @@ func newConsole(lc fx.Lifecycle, p coreParts, readiness *opsapi.Readiness, box *
 		return nil, err
 	}
 	office, from := *p.Office, reads.Backoffice // it writes where the service writes
-	office.Reader, office.Lookups, office.Evidence, office.Calendar, office.Outcomes = from.Reader, from.Lookups, from.Evidence, from.Calendar, from.Outcomes
+	office.Reader, office.Lookups, office.Evidence, office.Outcomes = from.Reader, from.Lookups, from.Evidence, from.Outcomes
 	o := operator.Options{
 		Office:         &office,
 		Subscriptions:  p.Manager,

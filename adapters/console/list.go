@@ -76,11 +76,14 @@ var (
 		},
 		columns: bookfile.Sales,
 	}
-	refusals = list[operation.Refusal]{
-		path:    "refusals",
-		fields:  []field{fromDay, toDay, byPartner, ofCustomer, {Name: "code", Label: "Code"}},
-		read:    backoffice.Reader.Refusals,
-		place:   func(r *operation.Refusal) backoffice.Cursor { return backoffice.Cursor{OperationID: r.ID} },
+	refusals = list[operation.Decision]{
+		path:   "refusals",
+		fields: []field{fromDay, toDay, byPartner, ofCustomer, {Name: "code", Label: "Code"}},
+		read: func(r backoffice.Reader, ctx context.Context, q backoffice.Query) iter.Seq2[operation.Decision, error] {
+			q.Refused = true
+			return r.Decisions(ctx, q)
+		},
+		place:   func(d *operation.Decision) backoffice.Cursor { return backoffice.Cursor{OperationID: d.ID} },
 		columns: bookfile.Refusals,
 	}
 	notifications = list[push.Entry]{

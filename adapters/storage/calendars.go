@@ -33,10 +33,7 @@ func (r *CalendarRow) days(yield func(fund.ClosedDay, error) bool) {
 	}
 }
 
-// calendar is backoffice.Calendar.
-type calendar struct{ *database }
-
-func (r calendar) ClosedDays(ctx context.Context) iter.Seq2[fund.ClosedDay, error] {
+func (r reader) ClosedDays(ctx context.Context) iter.Seq2[fund.ClosedDay, error] {
 	return func(yield func(fund.ClosedDay, error) bool) {
 		err := r.Ready(ctx)
 		var row CalendarRow

@@ -21,7 +21,7 @@ import (
 type erasing struct{ leafMaker }
 
 // Erase locks the row of the key first.
-func (e erasing) Erase(ctx context.Context, q backoffice.ErasureQuery, limit int) (erased int, last operation.ID, err error) {
+func (e erasing) Erase(ctx context.Context, q backoffice.Query) (erased int, last operation.ID, err error) {
 	if err := e.Ready(ctx); err != nil {
 		return 0, last, err
 	}
@@ -33,12 +33,12 @@ func (e erasing) Erase(ctx context.Context, q backoffice.ErasureQuery, limit int
 		}
 		var rows []NotificationRow
 		err := rowsOf(&rows, tx, e.notifications.Table, func(tx *gorm.DB) *gorm.DB {
-			tx = tx.Clauses(locking).Where("t.user_id <> ''").Order("t.operation_id").Limit(limit)
+			tx = tx.Clauses(locking).Where("t.user_id <> ''").Order("t.operation_id").Limit(q.Limit)
 			if q.UserID != "" {
 				return tx.Where("t.user_id = ?", q.UserID)
 			}
 			return tx.Where("t.operation_id >= ? AND t.operation_id < ? AND t.received_at < ?", e.Dialect.Bind(batch.UUID(q.From)),
-				e.Dialect.Bind(batch.UUID(backoffice.FirstID(q.Before.Add(slack)))), e.Dialect.Bind(microsecond(q.Before)))
+				e.Dialect.Bind(batch.UUID(backoffice.FirstID(q.Until.Add(slack)))), e.Dialect.Bind(microsecond(q.Until)))
 		})()
 		if erased = len(rows); err != nil || erased == 0 {
 			return err

@@ -342,8 +342,8 @@ func TestDepthBoundsAPage(t *testing.T) {
 		f.ScanLimit, f.State = 2, operation.Failed
 		require.Empty(t, all(t, s.Backoffice.Reader.Sales(t.Context(), f)))
 		require.Equal(t, operation.ID{6}, rest[1].OperationID, "only failed sales count: two of one operation")
-		f.ScanLimit = 1
-		require.Empty(t, all(t, s.Backoffice.Reader.Refusals(t.Context(), f)))
+		f.ScanLimit, f.State, f.Refused = 1, 0, true
+		require.Empty(t, all(t, s.Backoffice.Reader.Decisions(t.Context(), f)))
 		require.Len(t, rest, 3, "a page of refusals too")
 	})
 }

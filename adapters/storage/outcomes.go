@@ -59,7 +59,7 @@ func (o *outcomeTables) write(ctx context.Context, session batch.Session, ended 
 	}, nil
 }
 
-// outcomeSource is backoffice.Outcomes and outcomes.Source.
+// outcomeSource is outcomes.Source.
 type outcomeSource struct{ *database }
 
 // Outcomes waits for a standby too: the transaction that wrote the last of them may still

@@ -310,10 +310,11 @@ func ranges(q backoffice.Query) (first []operation.ID) {
 	return append(first, operation.ID{})
 }
 
-func (r reader) Refusals(ctx context.Context, q backoffice.Query) iter.Seq2[operation.Refusal, error] {
+// refused are the operations that were refused at once.
+func (r reader) refused(ctx context.Context, q backoffice.Query) iter.Seq2[operation.Decision, error] {
 	table := r.refusals.Name
-	read := func(since operation.ID) iter.Seq2[operation.Refusal, error] {
-		return stream(ctx, r.refusals.Table, (*RefusalRow).refusal, r.list(q, table, "operation_id").ofOperation(table).
+	read := func(since operation.ID) iter.Seq2[operation.Decision, error] {
+		return stream(ctx, r.refusals.Table, (*RefusalRow).decision, r.list(q, table, "operation_id").ofOperation(table).
 			ofCustomer(r.refusals.sales.Name).
 			where("substr(faults, 1, ?) = ?", q.Code, len(q.Code)+1, q.Code+" "). // begins with the code of the first fault
 			newest("operation_id", "", since, operation.ID{}))
@@ -343,7 +344,10 @@ SELECT operation_id, operation, subscription, app_key, channel, teller_name, cal
 FROM {{prefix}}refusals WHERE TRUE{{and}}
 ) d`
 
-func (r reader) Decisions(ctx context.Context, q backoffice.Query) iter.Seq2[backoffice.Decision, error] {
+func (r reader) Decisions(ctx context.Context, q backoffice.Query) iter.Seq2[operation.Decision, error] {
+	if q.Refused {
+		return r.refused(ctx, q)
+	}
 	l := r.list(q, strings.ReplaceAll(decisions, "{{prefix}}", r.prefix), "operation_id").where("state = ?", int64(q.State))
 	for _, t := range [...]struct{ of, customers string }{{r.sales.Name, r.sales.Name}, {r.notifications.Name, ""}, {r.refusals.Name, r.refusals.sales.Name}} {
 		part := r.list(q, "", "").ofOperation(t.of).ofCustomer(t.customers)

@@ -2,7 +2,6 @@ package storage
 
 import (
 	"bankingapi/adapters/storage/batch"
-	"bankingapi/application/backoffice"
 	"bankingapi/domain/fund"
 	"bankingapi/domain/operation"
 )
@@ -34,33 +33,23 @@ type refusals struct {
 
 func newRefusedSaleRow(s fund.SaleEntry) RefusedSaleRow { return RefusedSaleRow{newSaleRow(s)} }
 
-func newRefusalRow(r operation.Refusal) RefusalRow {
+func newRefusalRow(r operation.Decision) RefusalRow {
 	return RefusalRow{
 		OperationID:  batch.UUID(r.ID),
 		Operation:    int64(r.Operation),
 		Subscription: r.Subscription,
 		Header:       newHeaderColumns(&r.Header),
 		RequestID:    r.Header.RequestID,
-		State:        int64(operation.Failed),
+		State:        int64(r.State),
 		Faults:       formatFaults(r.Faults),
 		ReceivedAt:   batch.Instant{Time: r.ReceivedAt},
 	}
 }
 
-func (r *RefusalRow) refusal() (operation.Refusal, error) {
-	return operation.Refusal{
-		Envelope:  r.Header.envelope(r.OperationID, r.Subscription, r.RequestID, r.ReceivedAt),
-		Operation: operation.Name(r.Operation), Faults: parseFaults(r.Faults), //nolint:gosec // written by us
-	}, nil
-}
-
-func (r *RefusalRow) decision() (backoffice.Decision, error) {
-	d := backoffice.Decision{
+func (r *RefusalRow) decision() (operation.Decision, error) {
+	return operation.Decision{
 		Envelope:  r.Header.envelope(r.OperationID, r.Subscription, r.RequestID, r.ReceivedAt),
 		Operation: operation.Name(r.Operation), State: operation.State(r.State), //nolint:gosec // written by us
-	}
-	for _, f := range parseFaults(r.Faults) {
-		d.Codes = append(d.Codes, f.Code)
-	}
-	return d, nil
+		Faults: parseFaults(r.Faults),
+	}, nil
 }

@@ -197,7 +197,7 @@ func (d service) ports(b *Books, i *Inboxes, s *Schema) *store.Store {
 		Requests:      requestLog{d.database},
 		Backoffice: backoffice.Ports{
 			Imports: imports{m}, Reader: reader{d.database}, Lookups: lookups{d.database}, Evidence: evidence{m}, Books: newBooks(m),
-			Audit: acts{m}, Calendar: calendar{d.database}, Outcomes: outcomeSource{d.database}, Erasing: erasing{m}, Withdrawing: withdrawing{m},
+			Audit: acts{m}, Outcomes: outcomeSource{d.database}, Erasing: erasing{m}, Withdrawing: withdrawing{m},
 		},
 		Trail:          &trail.Ports{Writer: log, Log: log, Finder: log, Origin: trailOrigin{log}},
 		Schema:         s,

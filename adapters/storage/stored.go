@@ -62,7 +62,7 @@ func (o *storedOperation) operation(into *backoffice.Operation) (err error) {
 		return err
 	}
 	if o.refusal != nil {
-		refusal, _ := o.refusal.refusal() // never fails
+		refusal, _ := o.refusal.decision() // never fails
 		into.Refusal = &refusal
 	}
 	if into.RefusedSales, err = appendEntries(into.RefusedSales, o.asked, (*RefusedSaleRow).entry); err != nil {

@@ -14,12 +14,11 @@ package backoffice
 
 import (
 	"context"
-	"iter"
 	"time"
 
+	"bankingapi/application/outcomes"
 	"bankingapi/domain/audit"
 	"bankingapi/domain/day"
-	"bankingapi/domain/fund"
 )
 
 // Ports are the ports of all use cases of this package. A storage adapter
@@ -31,28 +30,9 @@ type Ports struct {
 	Evidence Evidence
 	Books    Books
 	Audit    Audit
-	Calendar Calendar
-	Outcomes Outcomes
+	Outcomes outcomes.Source
 	Erasing  Erasing
 	Withdrawing
-}
-
-// Outcomes reads how operations ended after they were answered. It is the port Source
-// of the use case for partners (package outcomes).
-type Outcomes interface {
-	// Outcomes lists outcomes with a larger Number than after, in the order of
-	// Number. It lists at most limit, and only those of the subscription unless it is
-	// empty.
-	Outcomes(ctx context.Context, subscription string, after int64, limit int) ([]fund.Ended, error)
-	// LastOutcome returns the largest Number, or 0 if nothing has ended.
-	LastOutcome(ctx context.Context) (int64, error)
-}
-
-// Calendar reads the bank's calendar.
-type Calendar interface {
-	// ClosedDays yields the days on which the bank is closed, by day. The stream is one
-	// of Reader.
-	ClosedDays(ctx context.Context) iter.Seq2[fund.ClosedDay, error]
 }
 
 // Audit keeps acts that change nothing else, such as a look at personal data.

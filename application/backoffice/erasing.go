@@ -14,22 +14,14 @@ import (
 // DeepLinkUrl, TranData and ChannelSessionId. The rest stays, and so does the identity:
 // the same message sent again is not stored again.
 type Erasing interface {
-	// Erase empties the next notifications that fit the query, at most limit of them, in the
-	// order of their operations. It keeps the act of the context in the same transaction. It
+	// Erase empties the next q.Limit notifications in the order of their operations: those of
+	// q.UserID, or else those from q.From on that were received before q.Until. It keeps the act of the context in the same transaction. It
 	// returns how many it has emptied, and the operation of the last one.
-	Erase(ctx context.Context, q ErasureQuery, limit int) (erased int, last operation.ID, err error)
+	Erase(ctx context.Context, q Query) (erased int, last operation.ID, err error)
 	// ErasedBefore returns the day that SetErasedBefore has kept last. It is none at first.
 	ErasedBefore(ctx context.Context) (day.Day, error)
 	// SetErasedBefore keeps the day before which everything was erased.
 	SetErasedBefore(ctx context.Context, before day.Day) error
-}
-
-// ErasureQuery chooses notifications: those of a user, or else those that were received
-// before a time and whose operations are not before From.
-type ErasureQuery struct {
-	UserID string
-	Before time.Time
-	From   operation.ID
 }
 
 // EraseAct is the action of acts that erase notifications.
@@ -44,7 +36,7 @@ const erasedAtOnce = 1000
 // EraseUser erases the notifications of a user and returns how many. If it is
 // interrupted, the next call goes on. The act does not name the user.
 func (o *Office) EraseUser(ctx context.Context, userID string, progress func(int64)) (int64, error) {
-	return o.erase(ctx, ErasureQuery{UserID: userID}, "one user", progress)
+	return o.erase(ctx, Query{UserID: userID}, "one user", progress)
 }
 
 // overlap is how much older the clock of a replica may be that received a notification.
@@ -61,7 +53,7 @@ func (o *Office) EraseBefore(ctx context.Context, before day.Day, progress func(
 	if err != nil {
 		return 0, err
 	}
-	q := ErasureQuery{Before: before.Start(o.Zone)}
+	q := Query{Until: before.Start(o.Zone)}
 	if !done.IsNone() {
 		q.From = FirstID(done.Start(o.Zone).Add(-overlap))
 	}
@@ -85,10 +77,10 @@ func (o *Office) KeepFor(ctx context.Context, days int) (int64, error) {
 }
 
 // erase keeps an act for each transaction, and one if there was nothing to erase.
-func (o *Office) erase(ctx context.Context, q ErasureQuery, object string, progress func(int64)) (total int64, err error) {
-	progress = orQuiet(progress)
-	for erased := erasedAtOnce; err == nil && erased == erasedAtOnce; {
-		erased, q.From, err = o.Erasing.Erase(o.Acts.Begin(ctx, EraseAct, object, ""), q, erasedAtOnce)
+func (o *Office) erase(ctx context.Context, q Query, object string, progress func(int64)) (total int64, err error) {
+	progress, q.Limit = orQuiet(progress), erasedAtOnce
+	for erased := q.Limit; err == nil && erased == q.Limit; {
+		erased, q.From, err = o.Erasing.Erase(o.Acts.Begin(ctx, EraseAct, object, ""), q)
 		total += int64(erased)
 		progress(total)
 	}

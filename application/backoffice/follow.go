@@ -7,6 +7,7 @@ import (
 	"maps"
 	"time"
 
+	"bankingapi/application/outcomes"
 	"bankingapi/domain/fund"
 	"bankingapi/domain/push"
 )
@@ -24,7 +25,7 @@ import (
 type Follower struct {
 	Reader
 	// Outcomes are those of the same storage.
-	Outcomes Outcomes
+	Outcomes outcomes.Source
 	// Now is the current time of the service.
 	Now func() time.Time
 	// Every is the time between two reads.
@@ -143,7 +144,7 @@ const outcomesAtOnce = 1000
 
 // EachOutcome yields the outcomes after that number which there are, of one
 // subscription or of all.
-func EachOutcome(ctx context.Context, from Outcomes, subscription string, after int64) iter.Seq2[fund.Ended, error] {
+func EachOutcome(ctx context.Context, from outcomes.Source, subscription string, after int64) iter.Seq2[fund.Ended, error] {
 	return func(yield func(fund.Ended, error) bool) {
 		for {
 			part, err := from.Outcomes(ctx, subscription, after, outcomesAtOnce)

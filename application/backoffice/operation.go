@@ -24,7 +24,7 @@ type Operation struct {
 	// caller gave none.
 	Record *idempotency.Record
 	// Refusal is set if the operation was refused at once. It has no sales then.
-	Refusal *operation.Refusal
+	Refusal *operation.Decision
 	// RefusedSales are what a refused operation asked for, in the order of the request. It is
 	// empty if a version with a schema up to 11 refused it.
 	RefusedSales []fund.SaleEntry
@@ -44,24 +44,20 @@ type Operation struct {
 
 // Decision returns what was decided of the operation. It returns false for an import, a
 // correction, and a CallerId of which nothing but the Record is kept.
-func (o *Operation) Decision() (d Decision, ok bool) {
-	d.ID = o.ID
+func (o *Operation) Decision() (d operation.Decision, ok bool) {
 	switch {
+	case o.Refusal != nil:
+		return *o.Refusal, true
 	case len(o.Sales) > 0:
 		s := &o.Sales[0]
 		d.Envelope, d.Operation, d.State = s.Envelope, operation.BuyFundFromCustomer, s.State
-	case o.Refusal != nil:
-		r := o.Refusal
-		d.Envelope, d.Operation, d.State = r.Envelope, r.Operation, operation.Failed
 	case len(o.Notifications) > 0:
 		n := &o.Notifications[0]
 		d.Envelope, d.Operation, d.State = n.Envelope, operation.AddPushNotificationResponse, operation.Completed
 	default:
 		return d, false
 	}
-	for _, f := range o.Faults() {
-		d.Codes = append(d.Codes, f.Code)
-	}
+	d.Faults = o.Faults()
 	return d, true
 }
 

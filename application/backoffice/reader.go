@@ -30,6 +30,8 @@ type Reader interface {
 	Holdings(ctx context.Context, q Query) iter.Seq2[fund.Holding, error]
 	// Accounts yields accounts in the order of AccountKey.Compare.
 	Accounts(ctx context.Context, q Query) iter.Seq2[fund.Account, error]
+	// ClosedDays yields the days on which the bank is closed, by day.
+	ClosedDays(ctx context.Context) iter.Seq2[fund.ClosedDay, error]
 	// Sales yields sales of every state by operation and index, which is the order in
 	// which they were received; with ByDay by selected day first.
 	Sales(ctx context.Context, q Query) iter.Seq2[fund.SaleEntry, error]
@@ -39,10 +41,8 @@ type Reader interface {
 	// Notifications yields notifications grouped by user, in byte order of the
 	// UserID.
 	Notifications(ctx context.Context, q Query) iter.Seq2[push.Entry, error]
-	// Refusals yields operations that were refused at once, by ID.
-	Refusals(ctx context.Context, q Query) iter.Seq2[operation.Refusal, error]
 	// Decisions yields the operations that were decided, by ID.
-	Decisions(ctx context.Context, q Query) iter.Seq2[Decision, error]
+	Decisions(ctx context.Context, q Query) iter.Seq2[operation.Decision, error]
 	// Requests yields the log of requests by ID, which is the order of their answers.
 	Requests(ctx context.Context, q Query) iter.Seq2[summary.Answered, error]
 	// Acts yields the acts of administration by ID, which is the order of their time.
@@ -57,7 +57,7 @@ type Order uint8
 const (
 	// ByKey is the order that each method of Reader names.
 	ByKey Order = iota
-	// Newest yields sales, notifications, refusals, requests and acts newest first: by
+	// Newest yields sales, notifications, refused operations, requests and acts newest first: by
 	// operation, which is ordered by time, then by index. It reads only the rows that
 	// Query.Limit needs, as far as the conditions allow it. It yields postings in the
 	// opposite order of ByTime.
@@ -75,8 +75,8 @@ type Query struct {
 	// operations that sell or asked to sell a holding of that customer. Operations that
 	// a version with a schema up to 11 refused are of no customer.
 	CustomerNo int64
-	// Refused takes what operations that were refused at once asked for, as sales that
-	// failed, instead of sales.
+	// Refused takes operations that were refused at once only. Instead of sales it takes
+	// what they asked for, as sales that failed.
 	Refused bool
 	// IMKBCode takes sales of that fund. Amount takes sales whose proceeds or control
 	// total are that many of the smallest unit of their currency.
@@ -109,7 +109,7 @@ type Query struct {
 	OperationID                       operation.ID
 	// From takes sales, notifications and operations with that ID or a larger one.
 	From operation.ID
-	// Code takes refusals whose first fault has that code.
+	// Code takes refused operations whose first fault has that code. It needs Refused.
 	Code string
 	// Class takes requests whose status is of that hundred: 2, 4 or 5.
 	Class int
@@ -124,7 +124,7 @@ type Query struct {
 	// After takes rows that come after this one in the order Newest. The zero value
 	// takes the first page.
 	After Cursor
-	// ScanLimit bounds how many sales, notifications, refusals or requests the order Newest looks
+	// ScanLimit bounds how many sales, notifications, refused operations or requests the order Newest looks
 	// at, whether they fit or not: a page with few rows would read the whole book
 	// otherwise. An adapter that finds them at once may ignore it. 0 means no bound.
 	ScanLimit int
@@ -160,16 +160,6 @@ func FirstID(at time.Time) operation.ID {
 	binary.BigEndian.PutUint64(milliseconds[:], uint64(max(0, at.UnixMilli())))
 	copy(id[:6], milliseconds[2:])
 	return id
-}
-
-// Decision is an operation that was decided: completed, recorded or refused.
-type Decision struct {
-	operation.Envelope
-	Operation operation.Name
-	State     operation.State
-	// Codes are the error codes of a failed operation. For a sale that failed on
-	// its day it is the first one.
-	Codes []string
 }
 
 // IsEmpty reports whether the book has no price, no holding and no account.

@@ -134,7 +134,7 @@ func Export(ctx context.Context, from *backoffice.Office, kind, format string, q
 	case "accounts":
 		return Write(w, f, accountColumns, backoffice.Counted(office.Reader.Accounts(ctx, filter), progress), nil)
 	case "calendar":
-		return Write(w, f, closedDayColumns, backoffice.Counted(office.Calendar.ClosedDays(ctx), progress), nil)
+		return Write(w, f, closedDayColumns, backoffice.Counted(office.Reader.ClosedDays(ctx), progress), nil)
 	case "outcomes":
 		return Write(w, f, outcomeColumns, backoffice.Counted(backoffice.EachOutcome(ctx, office.Outcomes, filter.Subscription, 0), progress), nil)
 	case "sales":

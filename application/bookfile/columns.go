@@ -266,17 +266,19 @@ func codes(faults []fault.Fault) string {
 }
 
 var decisionColumns = slices.Concat(
-	[]Column[backoffice.Decision]{
-		{"OperationId", func(d *backoffice.Decision) Value { return Text(d.ID.String()) }},
-		{"Operation", func(d *backoffice.Decision) Value { return Text(d.Operation.String()) }},
-		{"Subscription", func(d *backoffice.Decision) Value { return Text(d.Subscription) }},
+	[]Column[operation.Decision]{
+		{"OperationId", func(d *operation.Decision) Value { return Text(d.ID.String()) }},
+		{"Operation", func(d *operation.Decision) Value { return Text(d.Operation.String()) }},
+		{"Subscription", func(d *operation.Decision) Value { return Text(d.Subscription) }},
 	},
-	headers(func(d *backoffice.Decision) *operation.Header { return &d.Header }),
-	[]Column[backoffice.Decision]{
-		{"RequestId", func(d *backoffice.Decision) Value { return Text(cmp.Or(d.Header.RequestID, d.ID.String())) }},
-		{"State", func(d *backoffice.Decision) Value { return Integer(int64(d.State)) }},
-		{"Codes", func(d *backoffice.Decision) Value { return Text(strings.Join(d.Codes, " ")) }},
-		{"ReceivedAt", func(d *backoffice.Decision) Value { return Instant(d.ReceivedAt) }},
+	headers(func(d *operation.Decision) *operation.Header { return &d.Header }),
+	[]Column[operation.Decision]{
+		{"RequestId", func(d *operation.Decision) Value { return Text(cmp.Or(d.Header.RequestID, d.ID.String())) }},
+		{"State", func(d *operation.Decision) Value { return Integer(int64(d.State)) }},
+		{"Codes", func(d *operation.Decision) Value {
+			return each(d.Faults, func(f fault.Fault) string { return f.Code })
+		}},
+		{"ReceivedAt", func(d *operation.Decision) Value { return Instant(d.ReceivedAt) }},
 	})
 
 // Requests are the columns of the log of requests.
@@ -326,21 +328,18 @@ func ColumnsOf[T, Part any](columns []Column[Part], part func(*T) *Part) (all []
 
 // Refusals are the columns of operations that were refused at once: those of all
 // operations, and where in the request each fault is.
-var Refusals = append(
-	ColumnsOf(decisionColumns, func(r *operation.Refusal) *backoffice.Decision {
-		d := &backoffice.Decision{Envelope: r.Envelope, Operation: r.Operation, State: operation.Failed}
-		for _, f := range r.Faults {
-			d.Codes = append(d.Codes, f.Code)
-		}
-		return d
-	}),
-	Column[operation.Refusal]{"Pointers", func(r *operation.Refusal) Value {
-		var pointers []string
-		for _, f := range r.Faults {
-			pointers = append(pointers, f.Pointer)
-		}
-		return Text(strings.Join(pointers, " "))
-	}})
+var Refusals = append(slices.Clip(decisionColumns), Column[operation.Decision]{"Pointers", func(d *operation.Decision) Value {
+	return each(d.Faults, func(f fault.Fault) string { return f.Pointer })
+}})
+
+// each is a text of each fault, with a space between two.
+func each(faults []fault.Fault, of func(fault.Fault) string) Value {
+	var all []string
+	for _, f := range faults {
+		all = append(all, of(f))
+	}
+	return Text(strings.Join(all, " "))
+}
 
 // Statement are the columns of a customer's statement: those of the customer's side
 // of a posting, and the quantity after it.

@@ -307,7 +307,7 @@ func TestMaskedColumns(t *testing.T) {
 	}
 	line := backoffice.Line{PostingEntry: postings[1], After: 1500}
 	act := audit.Act{Action: "adjust.holding", Object: `holding 1001 AFA "H"`}
-	refusal := operation.Refusal{Envelope: operation.Envelope{ID: operation.ID{1}}, Faults: []fault.Fault{{Code: "price-not-found", Pointer: "/Parameters/0"}}}
+	refusal := operation.Decision{Envelope: operation.Envelope{ID: operation.ID{1}}, Faults: []fault.Fault{{Code: "price-not-found", Pointer: "/Parameters/0"}}}
 	for name, c := range map[string]struct {
 		write func(io.Writer, bookfile.Mask) error
 		names []string

@@ -16,7 +16,7 @@ import (
 	"bankingapi/domain/fund"
 )
 
-// Source reads the outcomes.
+// Source reads the outcomes. Exports read it too.
 type Source interface {
 	// Outcomes lists outcomes with a larger Number than after, in the order of
 	// Number. It lists at most limit, and only those of the subscription unless it is

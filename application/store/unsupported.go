@@ -80,7 +80,7 @@ func Unsupported() *Store {
 		Usage: lacking{}, Requests: lacking{},
 		Backoffice: backoffice.Ports{
 			Imports: noImports{}, Reader: noReader{}, Lookups: lacking{}, Evidence: lacking{}, Books: lacking{},
-			Audit: lacking{}, Calendar: lacking{}, Outcomes: lacking{}, Erasing: lacking{}, Withdrawing: lacking{},
+			Audit: lacking{}, Outcomes: lacking{}, Erasing: lacking{}, Withdrawing: lacking{},
 		},
 		Trail:  trail.None,
 		Schema: noSchema{},
@@ -127,10 +127,6 @@ func (lacking) Received(context.Context, time.Time, time.Time) (none backoffice.
 	return none, nil
 }
 
-func (lacking) ClosedDays(context.Context) iter.Seq2[fund.ClosedDay, error] {
-	return func(func(fund.ClosedDay, error) bool) {}
-}
-
 func (lacking) Operation(context.Context, operation.ID) (none backoffice.Operation, err error) {
 	return none, cannot("look up operations")
 }
@@ -155,7 +151,7 @@ func (lacking) Note(context.Context) (string, error)  { return "", cannot("be a 
 func (lacking) SetNote(context.Context, string) error { return cannot("be a sandbox") }
 func (lacking) Empty(context.Context, string) error   { return cannot("be a sandbox") }
 
-func (lacking) Erase(context.Context, backoffice.ErasureQuery, int) (erased int, last operation.ID, err error) {
+func (lacking) Erase(context.Context, query) (erased int, last operation.ID, err error) {
 	return 0, last, cannot("erase messages")
 }
 
@@ -211,6 +207,9 @@ func (noReader) Holdings(context.Context, query) list[fund.Holding] {
 func (noReader) Accounts(context.Context, query) list[fund.Account] {
 	return unread[fund.Account]("accounts")
 }
+func (noReader) ClosedDays(context.Context) list[fund.ClosedDay] {
+	return func(func(fund.ClosedDay, error) bool) {}
+}
 func (noReader) Sales(context.Context, query) list[fund.SaleEntry] {
 	return unread[fund.SaleEntry]("sales")
 }
@@ -220,11 +219,8 @@ func (noReader) Postings(context.Context, query) list[fund.PostingEntry] {
 func (noReader) Notifications(context.Context, query) list[push.Entry] {
 	return unread[push.Entry]("notifications")
 }
-func (noReader) Refusals(context.Context, query) list[operation.Refusal] {
-	return unread[operation.Refusal]("refused operations")
-}
-func (noReader) Decisions(context.Context, query) list[backoffice.Decision] {
-	return unread[backoffice.Decision]("operations")
+func (noReader) Decisions(context.Context, query) list[operation.Decision] {
+	return unread[operation.Decision]("operations")
 }
 func (noReader) Requests(context.Context, query) list[summary.Answered] {
 	return unread[summary.Answered]("requests")

@@ -167,8 +167,8 @@ func (b *Book) settle(o *Operation, now time.Time, today day.Day) {
 		b.carryOut(o, now, today)
 	}
 	if o.outcome.State == operation.Failed {
-		b.changes.Refusals = append(b.changes.Refusals, operation.Refusal{
-			Envelope: o.Envelope, Operation: operation.BuyFundFromCustomer, Faults: o.outcome.Faults,
+		b.changes.Refusals = append(b.changes.Refusals, operation.Decision{
+			Envelope: o.Envelope, Operation: operation.BuyFundFromCustomer, State: operation.Failed, Faults: o.outcome.Faults,
 		})
 		for i := range o.Sales {
 			of := o.entry(i, operation.Failed)

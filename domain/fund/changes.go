@@ -20,7 +20,7 @@ type Changes struct {
 	// Refusals are the operations that were refused at once, in the order in which
 	// they were settled. A due operation that failed is not among them: its sales
 	// say so.
-	Refusals []operation.Refusal
+	Refusals []operation.Decision
 	// RefusedSales are the sales of Refusals, in the same order.
 	RefusedSales []SaleEntry
 	// Reversals are the operations that were reversed.

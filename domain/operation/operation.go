@@ -179,12 +179,15 @@ type Outcome struct {
 	Replayed bool
 }
 
-// Refusal is an operation that was refused at once. It changed nothing and has
-// no other record, so it is kept to be found later.
-type Refusal struct {
+// Decision is an operation that was decided: completed, recorded or refused. One that
+// was refused at once changed nothing and has no other record, so it is kept to be found
+// later.
+type Decision struct {
 	Envelope
 	Operation Name
-	// Faults are the reasons. They have codes and pointers.
+	State     State
+	// Faults are the reasons of Failed, with codes and pointers. An operation that failed
+	// on its day has the first code only.
 	Faults []fault.Fault
 }
 

@@ -648,7 +648,7 @@ func testReadingFails(t *testing.T, o office) {
 			failure(t, o.Reader.Notifications(ctx, backoffice.Query{})),
 			failure(t, o.Reader.Sales(ctx, newest(backoffice.Query{}))),
 			failure(t, o.Reader.Notifications(ctx, newest(backoffice.Query{}))),
-			failure(t, o.Reader.Refusals(ctx, backoffice.Query{})),
+			failure(t, o.Reader.Decisions(ctx, backoffice.Query{Refused: true})),
 			failure(t, o.Reader.Decisions(ctx, backoffice.Query{})),
 			failure(t, o.Reader.Acts(ctx, backoffice.Query{})),
 			o.Evidence.Read(ctx, backoffice.Witness{}),
@@ -762,10 +762,10 @@ func testRefusedSales(t *testing.T, o office) {
 	}
 	for customer, want := range map[int64][]operation.ID{1: {id(4)}, 2: {id(30)}, 3: {id(30)}, 9: nil} {
 		var refused, newest []operation.ID
-		for _, r := range all(t, o.Reader.Refusals(ctx, backoffice.Query{CustomerNo: customer})) {
+		for _, r := range all(t, o.Reader.Decisions(ctx, backoffice.Query{Refused: true, CustomerNo: customer})) {
 			refused = append(refused, r.ID)
 		}
-		for _, r := range all(t, o.Reader.Refusals(ctx, backoffice.Query{CustomerNo: customer, Order: backoffice.Newest, Code: fault.HoldingInsufficient, ScanLimit: 1})) {
+		for _, r := range all(t, o.Reader.Decisions(ctx, backoffice.Query{Refused: true, CustomerNo: customer, Order: backoffice.Newest, Code: fault.HoldingInsufficient, ScanLimit: 1})) {
 			newest = append(newest, r.ID)
 		}
 		equal(t, want, refused)
@@ -871,7 +871,7 @@ func testEvidence(t *testing.T, o office) {
 		Sales: make(map[backoffice.SalesKey]backoffice.SalesSum), Refused: make(map[backoffice.RefusedKey]int64),
 		Messages: int64(len(all(t, o.Reader.Notifications(t.Context(), backoffice.Query{})))),
 	}
-	for _, refused := range all(t, o.Reader.Refusals(t.Context(), backoffice.Query{})) {
+	for _, refused := range all(t, o.Reader.Decisions(t.Context(), backoffice.Query{Refused: true})) {
 		counted.Refused[backoffice.RefusedKey{Subscription: refused.Subscription, Code: refused.Faults[0].Code}]++
 	}
 	for _, s := range all(t, o.Reader.Sales(t.Context(), backoffice.Query{})) {

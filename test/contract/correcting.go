@@ -182,11 +182,12 @@ func testDecisions(t *testing.T, o office) {
 		Notifications: []push.Notification{push.Restore(push.Record{UserID: "u", PushID: "p"})}}
 	require.NoError(t, o.Inboxes.Update(t.Context(), push.Keys([]*push.Operation{note}), func(b *push.Inbox) { b.Accept([]*push.Operation{note}) }))
 
-	refusals := func(n int) []operation.Refusal {
-		return all(t, o.Reader.Refusals(t.Context(), backoffice.Query{OperationID: id(n)}))
+	refusals := func(n int) []operation.Decision {
+		return all(t, o.Reader.Decisions(t.Context(), backoffice.Query{Refused: true, OperationID: id(n)}))
 	}
-	equal(t, []operation.Refusal{{
-		Envelope: operation.Envelope{ID: id(20), Subscription: "shop", Header: refused.Header, ReceivedAt: at(0)}, Operation: operation.BuyFundFromCustomer,
+	equal(t, []operation.Decision{{
+		Envelope:  operation.Envelope{ID: id(20), Subscription: "shop", Header: refused.Header, ReceivedAt: at(0)},
+		Operation: operation.BuyFundFromCustomer, State: operation.Failed,
 		Faults: operation.UnderParameter(0, []fault.Fault{fund.Refusal(fault.HoldingInsufficient)}),
 	}}, refusals(20))
 	require.Empty(t, refusals(21))
@@ -211,7 +212,8 @@ func testDecisions(t *testing.T, o office) {
 	require.Equal(t, []int{3}, find(backoffice.Query{CustomerNo: 3}))
 	require.Empty(t, find(backoffice.Query{CustomerNo: 9}))
 	all := all(t, o.Reader.Decisions(t.Context(), backoffice.Query{OperationID: id(6)}))
-	require.Equal(t, []string{fault.HoldingInsufficient}, all[0].Codes)
+	require.Len(t, all[0].Faults, 1)
+	require.Equal(t, fault.HoldingInsufficient, all[0].Faults[0].Code)
 
 	office := backoffice.New(o.Ports, audit.Acts{NewID: func() operation.ID { return id(0x300) }}, time.UTC)
 	for request, wanted := range map[string]int{"request-20": 20, "request-21": 21, "request-22": 22, id(3).String(): 3} {
@@ -295,7 +297,7 @@ func testImportCalendar(t *testing.T, o office) {
 	}
 	has := func(want ...fund.ClosedDay) {
 		t.Helper()
-		require.Equal(t, want, all(t, o.Calendar.ClosedDays(t.Context())))
+		require.Equal(t, want, all(t, o.Reader.ClosedDays(t.Context())))
 	}
 	const reason = "Kurban Bayramı, 1. gün "
 	has()

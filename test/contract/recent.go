@@ -165,7 +165,8 @@ func testRecentRefusals(t *testing.T, o office) {
 	second := refuse(11, at(24*30+1), "shop")
 	other := refuse(12, at(24*31), "other")
 	ids := func(f backoffice.Query) (found []operation.ID) {
-		for _, r := range all(t, o.Reader.Refusals(ctx, newest(f))) {
+		f.Refused = true
+		for _, r := range all(t, o.Reader.Decisions(ctx, newest(f))) {
 			found = append(found, r.ID)
 		}
 		return found
@@ -179,10 +180,10 @@ func testRecentRefusals(t *testing.T, o office) {
 	require.Equal(t, []operation.ID{other, second, first}, ids(backoffice.Query{Since: since, Code: fault.HoldingInsufficient}))
 	require.Empty(t, ids(backoffice.Query{Since: since, Code: "holding"}), "a code is whole")
 	for _, depth := range []int{1, 2, 100} {
-		q := backoffice.Query{Since: since, Subscription: "shop", Code: fault.HoldingInsufficient, ScanLimit: depth}
-		found, _ := pages(t, q, o.Reader.Refusals, func(r operation.Refusal) backoffice.Cursor { return backoffice.Cursor{OperationID: r.ID} })
+		q := backoffice.Query{Refused: true, Since: since, Subscription: "shop", Code: fault.HoldingInsufficient, ScanLimit: depth}
+		found, _ := pages(t, q, o.Reader.Decisions, func(r operation.Decision) backoffice.Cursor { return backoffice.Cursor{OperationID: r.ID} })
 		require.Len(t, found, 2, "in several steps")
 		require.Equal(t, []operation.ID{second, first}, []operation.ID{found[0].ID, found[1].ID})
 	}
-	require.Equal(t, fault.HoldingInsufficient, all(t, o.Reader.Refusals(ctx, newest(backoffice.Query{Limit: 1})))[0].Faults[0].Code)
+	require.Equal(t, fault.HoldingInsufficient, all(t, o.Reader.Decisions(ctx, newest(backoffice.Query{Refused: true, Limit: 1})))[0].Faults[0].Code)
 }

@@ -23,7 +23,7 @@ import (
 func (s *Store) Backoffice(strike Strike, now func() time.Time) backoffice.Ports {
 	o := office{s, strike, now}
 	return backoffice.Ports{
-		Imports: imports{o}, Reader: reader{o}, Lookups: lookups{o}, Evidence: evidence{o}, Books: s.Books(strike), Audit: acts{o}, Calendar: reader{o}, Outcomes: s.Books(strike), Withdrawing: imports{o},
+		Imports: imports{o}, Reader: reader{o}, Lookups: lookups{o}, Evidence: evidence{o}, Books: s.Books(strike), Audit: acts{o}, Outcomes: s.Books(strike), Withdrawing: imports{o},
 	}
 }
 
@@ -372,7 +372,7 @@ func (l lookups) Received(ctx context.Context, since, until time.Time) (r backof
 			r.Add(backoffice.Received{Sales: map[backoffice.SalesKey]backoffice.SalesSum{key: {Sales: 1, Proceeds: s.Proceeds.Minor()}}})
 		}
 	}
-	for refused, wrong := range rows.Refusals(ctx, all) {
+	for refused, wrong := range rows.Decisions(ctx, backoffice.Query{Refused: true}) {
 		if err = errors.Join(err, wrong); in(refused.ID) {
 			r.Refused[backoffice.RefusedKey{Subscription: refused.Subscription, Code: refused.Faults[0].Code}]++
 		}

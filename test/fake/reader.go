@@ -11,6 +11,7 @@ import (
 	"bankingapi/application/backoffice"
 	"bankingapi/application/summary"
 	"bankingapi/domain/audit"
+	"bankingapi/domain/fault"
 	"bankingapi/domain/fund"
 	"bankingapi/domain/operation"
 	"bankingapi/domain/push"
@@ -82,7 +83,7 @@ func (r reader) Prices(ctx context.Context, q backoffice.Query) iter.Seq2[fund.P
 		})
 }
 
-// ClosedDays implements backoffice.Calendar.
+// ClosedDays implements backoffice.Reader.
 func (r reader) ClosedDays(ctx context.Context) iter.Seq2[fund.ClosedDay, error] {
 	return stream(ctx, r, backoffice.Query{}, func() []fund.ClosedDay { return slices.Clone(r.store.closed) }, nil, func(*fund.ClosedDay) bool { return true })
 }
@@ -176,25 +177,22 @@ func (r reader) Notifications(ctx context.Context, q backoffice.Query) iter.Seq2
 	})
 }
 
-// Refusals implements backoffice.Reader.
-func (r reader) Refusals(ctx context.Context, q backoffice.Query) iter.Seq2[operation.Refusal, error] {
-	sells := r.sellers(q)
-	read := func() []operation.Refusal {
-		return slices.SortedFunc(slices.Values(r.store.refusals), func(a, b operation.Refusal) int { return compareIDs(a.ID, b.ID) })
+// Decisions implements backoffice.Reader.
+func (r reader) Decisions(ctx context.Context, q backoffice.Query) iter.Seq2[operation.Decision, error] {
+	sells, read := r.sellers(q), r.store.decisions
+	if q.Refused {
+		read = func() []operation.Decision {
+			return slices.SortedFunc(slices.Values(r.store.refusals), compareDecisions)
+		}
 	}
-	place := func(r *operation.Refusal) backoffice.Cursor { return backoffice.Cursor{OperationID: r.ID} }
-	return stream(ctx, r, q, read, place, func(r *operation.Refusal) bool {
-		return during(q, r.ReceivedAt) && ofOperation(q, r.ID, r.Subscription, &r.Header) && (q.Code == "" || r.Faults[0].Code == q.Code) && sells(r.ID)
+	place := func(d *operation.Decision) backoffice.Cursor { return backoffice.Cursor{OperationID: d.ID} }
+	return stream(ctx, r, q, read, place, func(d *operation.Decision) bool {
+		return sells(d.ID) && during(q, d.ReceivedAt) && (q.State == 0 || q.State == d.State) && ofOperation(q, d.ID, d.Subscription, &d.Header) &&
+			(q.Code == "" || d.Faults[0].Code == q.Code)
 	})
 }
 
-// Decisions implements backoffice.Reader.
-func (r reader) Decisions(ctx context.Context, q backoffice.Query) iter.Seq2[backoffice.Decision, error] {
-	sells := r.sellers(q)
-	return stream(ctx, r, q, r.store.decisions, nil, func(d *backoffice.Decision) bool {
-		return sells(d.ID) && during(q, d.ReceivedAt) && (q.State == 0 || q.State == d.State) && ofOperation(q, d.ID, d.Subscription, &d.Header)
-	})
-}
+func compareDecisions(a, b operation.Decision) int { return compareIDs(a.ID, b.ID) }
 
 // sellers reports whether an operation sells or asked to sell a holding of the customer.
 func (r reader) sellers(q backoffice.Query) func(operation.ID) bool {
@@ -206,10 +204,10 @@ func (r reader) sellers(q backoffice.Query) func(operation.ID) bool {
 	}
 }
 
-func (s *Store) decisions() (all []backoffice.Decision) {
+func (s *Store) decisions() (all []operation.Decision) {
 	for _, sales := range s.sales {
 		first := &sales[0]
-		d := backoffice.Decision{
+		d := operation.Decision{
 			Envelope: first.Envelope, Operation: operation.BuyFundFromCustomer, State: first.State,
 		}
 		refusal := ""
@@ -217,7 +215,7 @@ func (s *Store) decisions() (all []backoffice.Decision) {
 			refusal = max(refusal, sales[i].Refusal)
 		}
 		if refusal != "" {
-			d.Codes = []string{refusal}
+			d.Faults = []fault.Fault{{Code: refusal}}
 		}
 		all = append(all, d)
 	}
@@ -226,22 +224,13 @@ func (s *Store) decisions() (all []backoffice.Decision) {
 		n := &s.notifications[i]
 		if !seen[n.ID] {
 			seen[n.ID] = true
-			all = append(all, backoffice.Decision{
+			all = append(all, operation.Decision{
 				Envelope: n.Envelope, Operation: operation.AddPushNotificationResponse, State: operation.Completed,
 			})
 		}
 	}
-	for i := range s.refusals {
-		r := &s.refusals[i]
-		d := backoffice.Decision{
-			Envelope: r.Envelope, Operation: r.Operation, State: operation.Failed,
-		}
-		for _, f := range r.Faults {
-			d.Codes = append(d.Codes, f.Code)
-		}
-		all = append(all, d)
-	}
-	slices.SortFunc(all, func(a, b backoffice.Decision) int { return compareIDs(a.ID, b.ID) })
+	all = append(all, s.refusals...)
+	slices.SortFunc(all, compareDecisions)
 	return all
 }
 

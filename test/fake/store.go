@@ -44,7 +44,7 @@ type Store struct {
 	notifications []push.Entry
 	delivered     map[delivery]bool // identities of notifications
 	subscriptions map[string]subscription.Subscription
-	refusals      []operation.Refusal
+	refusals      []operation.Decision
 	refusedSales  map[operation.ID][]fund.SaleEntry
 	reversals     map[operation.ID]fund.Reversal
 	ended         []fund.Ended // in the order of their numbers

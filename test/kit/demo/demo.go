@@ -104,7 +104,7 @@ func Start(t testing.TB, setup Setup) (http.Handler, *fake.Store) {
 	require.NoError(t, err)
 	sale := buyfund.Options{ParametersLimit: 1000, Commit: limits, Zone: time.UTC, Now: clock.Now, NewID: ids.Next}
 	if setup.Calendar != nil {
-		sale.Calendar = buyfund.NewCalendar(store.Backoffice(nil, clock.Now).Calendar, *setup.Calendar, clock.Now)
+		sale.Calendar = buyfund.NewCalendar(store.Backoffice(nil, clock.Now).Reader, *setup.Calendar, clock.Now)
 	}
 	buyer, err := buyfund.New(store.Books(setup.Strike), sale)
 	require.NoError(t, err)
