@@ -146,22 +146,16 @@ func changeSubscription(q *request) (any, error) {
 }
 
 func revise(ctx context.Context, q *request, name string) (any, error) {
-	found, err := subscribers(q, cmp.Or(name, "\n")) // no name has a line end
-	if err != nil {
-		return nil, err
-	}
-	before := found[0].Subscription
-	fields, err := fieldsOf(q, before)
-	if err != nil {
-		return nil, err
-	}
-	changes := subscriptions.Differences(before, &fields, q.Zone)
-	if len(changes) == 0 {
-		return nil, &problem{http.StatusBadRequest, "Nothing was changed: the form has the values that the subscription has."}
-	}
-	expires := fields.PrimaryKey.Expires
-	err = q.Subscriptions.Change(ctx, name, func(s *subscription.Subscription) error {
-		if q.LastDay(expires) != q.LastDay(s.PrimaryKey.Expires) {
+	var changes []string
+	err := q.Subscriptions.Change(ctx, name, func(s *subscription.Subscription) error {
+		fields, err := fieldsOf(q, s)
+		if err != nil {
+			return err
+		}
+		if changes = subscriptions.Differences(s, &fields, q.Zone); len(changes) == 0 {
+			return &problem{http.StatusBadRequest, "Nothing was changed: the form has the values that the subscription has."}
+		}
+		if expires := fields.PrimaryKey.Expires; q.LastDay(expires) != q.LastDay(s.PrimaryKey.Expires) {
 			s.PrimaryKey.Expires, s.SecondaryKey.Expires = expires, expires
 		}
 		return s.Revise(fields)
