@@ -70,9 +70,6 @@ const unavailable = "Requests that need it are answered 503."
 func (c *Console) troubles() (all []trouble) {
 	now := c.o.Machine()
 	checks, silent := c.health.results(c)
-	if silent {
-		all = append(all, trouble{Name: "checks", Text: "The checks of the service do not end. Its database may hang.", Effect: unavailable, Bad: true})
-	}
 	for _, check := range checks {
 		text := "Not ready. " + check.Problem
 		same := slices.IndexFunc(all, func(t trouble) bool { return t.Text == text })
@@ -83,6 +80,9 @@ func (c *Console) troubles() (all []trouble) {
 		default:
 			all = append(all, trouble{Name: check.Name, Text: text, Effect: unavailable, Bad: true})
 		}
+	}
+	if silent && len(all) == 0 {
+		all = append(all, trouble{Name: "checks", Text: "The checks of the service do not end. Its database may hang.", Effect: unavailable, Bad: true})
 	}
 	var failed, requests int
 	c.activity.last(2, now, func(m *minute, _ float64) { failed, requests = failed+m.failed, requests+m.requests })

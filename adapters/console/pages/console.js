@@ -41,9 +41,9 @@
         silent('The service has not answered');
       }
     }
-    setTimeout(watch, 1400);
+    setTimeout(watch, 1000);
   };
-  if (bar) setTimeout(watch, 1400);
+  if (bar) setTimeout(watch, 1000);
 
   // Keys, and rows of lists that open what they lead to. A selected text is not a click.
   document.addEventListener('keydown', event => {
