@@ -87,7 +87,7 @@ func Open(_ context.Context, o storage.Options) (*storage.Engine, error) {
 	}
 	most := cmp.Or(max(o.MaxConnections, 0), maxConnections)
 	engine.Start = func(context.Context) error {
-		db := sql.OpenDB(newConnector(config, settings))
+		db := sql.OpenDB(connector{config, settings})
 		db.SetMaxOpenConns(most)
 		db.SetMaxIdleConns(most)
 		db.SetConnMaxIdleTime(maxIdle)

@@ -3,7 +3,7 @@ package postgres
 import (
 	"context"
 	"errors"
-	"strings"
+	"slices"
 	"sync"
 
 	"github.com/jackc/pgx/v5/pgconn"
@@ -48,10 +48,11 @@ const (
 	rangesLimits = "SELECT set_config('lock_timeout', '50ms', true), set_config('statement_timeout', '10s', true)"
 
 	lockTimeout = "55P03"
-	// The beginnings of codes of errors.
-	syntaxOrAccess = "42"
-	unsupported    = "0A"
 )
+
+// lackingClasses are the classes of errors of a server without such indexes: access or
+// syntax, and unsupported.
+var lackingClasses = []string{"42", "0A"}
 
 // index is storage.Engine's Index.
 func (r *ranges) index(ctx context.Context, db *batch.Pool, prefix string) error {
@@ -61,14 +62,11 @@ func (r *ranges) index(ctx context.Context, db *batch.Pool, prefix string) error
 		return nil
 	}
 	err := r.addAll(ctx, db, prefix)
-	refused, _ := errors.AsType[*pgconn.PgError](err)
-	switch {
-	case refused == nil:
-		return err
-	case refused.Code == lockTimeout:
-		return nil // the next call tries again
-	case strings.HasPrefix(refused.Code, syntaxOrAccess) || strings.HasPrefix(refused.Code, unsupported):
-		r.lacking = true
+	if refused, ok := errors.AsType[*pgconn.PgError](err); ok {
+		if refused.Code == lockTimeout {
+			return nil // the next call tries again
+		}
+		r.lacking = slices.Contains(lackingClasses, refused.Code[:2])
 	}
 	return err
 }

@@ -180,64 +180,50 @@ func (s *settings) markerOf(conn *pgx.Conn) (mine string) {
 
 // connector opens connections with a marker until it finds a pooler.
 type connector struct {
-	driver.Connector
+	config   *pgx.ConnConfig
 	settings *settings
 }
 
-// making is a connection that is being made.
-type making struct {
-	marked     bool
-	committing *atomic.Bool // see hold
-}
-
-// makingKey is its key in the context.
-type makingKey struct{}
-
-func newConnector(config *pgx.ConnConfig, s *settings) driver.Connector {
-	ping := stdlib.OptionShouldPing(func(_ context.Context, p stdlib.ShouldPingParams) bool {
-		return p.IdleDuration > time.Second || hasNews(p.Conn.PgConn().Conn())
-	})
-	before := stdlib.OptionBeforeConnect(func(ctx context.Context, c *pgx.ConnConfig) error {
-		m, _ := ctx.Value(makingKey{}).(making)
-		guard(c, m.committing)
-		if m.marked {
-			given := c.RuntimeParams
-			c.RuntimeParams = maps.Clone(startup)
-			maps.Copy(c.RuntimeParams, given)
-			c.RuntimeParams[marker] = rand.Text()
-		}
-		return nil
-	})
-	after := stdlib.OptionAfterConnect(func(ctx context.Context, c *pgx.Conn) error {
-		m, _ := ctx.Value(makingKey{}).(making)
-		c.PgConn().CustomData()[held] = m.committing
-		useArrayCodec(c.TypeMap())
-		if m.marked {
-			return s.own(ctx, c)
-		}
-		return nil
-	})
-	return connector{stdlib.GetConnector(*config, ping, before, after), s}
-}
+// Driver is driver.Connector.
+func (connector) Driver() driver.Driver { return stdlib.GetDefaultDriver() }
 
 // Connect is driver.Connector.
 func (c connector) Connect(ctx context.Context) (driver.Conn, error) {
-	connect := func(marked bool) (driver.Conn, error) {
-		return c.Connector.Connect(context.WithValue(ctx, makingKey{}, making{marked, new(atomic.Bool)}))
-	}
 	if c.settings.pooled.Load() {
-		return connect(false)
+		return c.connect(ctx, false)
 	}
-	conn, err := connect(true)
+	conn, err := c.connect(ctx, true)
 	// Access, no such database, resources and shutdown have nothing to do with a marker.
 	native, refused := errors.AsType[*pgconn.PgError](err)
 	if !refused || slices.Contains([]string{"28", "3D", "53", "57"}, native.Code[:2]) {
 		return conn, err
 	}
-	if conn, err = connect(false); err == nil {
+	if conn, err = c.connect(ctx, false); err == nil {
 		c.settings.pooled.Store(true) // it was the marker
 	}
 	return conn, err
+}
+
+func (c connector) connect(ctx context.Context, marked bool) (driver.Conn, error) {
+	config, committing := c.config.Copy(), new(atomic.Bool)
+	guard(config, committing)
+	if marked {
+		config.RuntimeParams = maps.Clone(startup)
+		maps.Copy(config.RuntimeParams, c.config.RuntimeParams)
+		config.RuntimeParams[marker] = rand.Text()
+	}
+	ping := stdlib.OptionShouldPing(func(_ context.Context, p stdlib.ShouldPingParams) bool {
+		return p.IdleDuration > time.Second || hasNews(p.Conn.PgConn().Conn())
+	})
+	connected := stdlib.OptionAfterConnect(func(ctx context.Context, conn *pgx.Conn) error {
+		conn.PgConn().CustomData()[held] = committing
+		useArrayCodec(conn.TypeMap())
+		if marked {
+			return c.settings.own(ctx, conn)
+		}
+		return nil
+	})
+	return stdlib.GetConnector(*config, ping, connected).Connect(ctx)
 }
 
 // own sets the settings for the connection if it has its marker, and remembers
