@@ -26,8 +26,6 @@ type exchange struct {
 	// ids holds the values of X-Request-Id and Operation-Id in one allocation. It is
 	// not pooled, because a handler around the API may still read the header.
 	ids *[2]string
-	// sentID reports that the caller sent the X-Request-Id.
-	sentID bool
 	// body reads the request's body up to the limit. It is here to be pooled.
 	body io.LimitedReader
 }
@@ -61,14 +59,20 @@ func (x *exchange) begin(w http.ResponseWriter, r *http.Request) {
 		header["Connection"] = closing
 	}
 	x.ids = new([2]string)
-	sent := r.Header["X-Request-Id"]
-	if x.sentID = len(sent) == 1 && isSaneID(sent[0]); x.sentID {
-		x.ids[0] = sent[0]
-	} else {
-		x.ids[0] = x.api.NewRequestID()
+	if sent := r.Header["X-Request-Id"]; len(sent) == 1 && isSaneID(sent[0]) {
+		x.identify(sent[0])
 	}
 	header["X-Request-Id"] = x.ids[:1:1]
-	x.RequestID = x.ids[0]
+}
+
+// identify names the request in the answer and the log. Before the answer only one that
+// its caller has named has an ID.
+func (x *exchange) identify(id string) { x.ids[0], x.RequestID = id, id }
+
+func (x *exchange) ensureID() {
+	if x.RequestID == "" {
+		x.identify(x.api.NewRequestID())
+	}
 }
 
 // method is the label of a method in metrics.
@@ -90,6 +94,7 @@ func isSaneID(id string) bool {
 
 // WriteHeader implements http.ResponseWriter and notes the status.
 func (x *exchange) WriteHeader(status int) {
+	x.ensureID()
 	if x.Status == 0 {
 		x.Status = status
 	}
@@ -99,7 +104,7 @@ func (x *exchange) WriteHeader(status int) {
 // Write implements http.ResponseWriter and counts the bytes.
 func (x *exchange) Write(b []byte) (int, error) {
 	if x.Status == 0 {
-		x.Status = http.StatusOK
+		x.WriteHeader(http.StatusOK)
 	}
 	n, err := x.ResponseWriter.Write(b)
 	x.BytesOut += int64(n)
@@ -133,10 +138,9 @@ func (x *exchange) name(id operation.ID) {
 // answer writes the 200 of a decided operation.
 func (x *exchange) answer(r *http.Request, o operation.Outcome) *problem {
 	x.State, x.Replayed = o.State, o.Replayed
-	if x.name(o.ID); x.OperationID != "" && !x.sentID {
+	if x.name(o.ID); x.OperationID != "" && x.RequestID == "" {
 		// It is kept with nothing, so that it must be one that is kept.
-		x.ids[0] = x.OperationID
-		x.RequestID = x.ids[0]
+		x.identify(x.OperationID)
 	}
 	if o.Replayed {
 		x.Header()["Idempotent-Replayed"] = replayed
@@ -167,6 +171,7 @@ func (x *exchange) refuse(p *problem) {
 	}
 	x.Err = p.cause
 	x.noteCodes(p.faults)
+	x.ensureID()
 	body := p.append(nil, x.api.errorPages, x.RequestID)
 	if p.unread != nil {
 		x.sendBeforeBody(p.status, body, p.unread)
@@ -203,6 +208,7 @@ func (x *exchange) end(r *http.Request) {
 	if x.Status == 0 {
 		x.Status = http.StatusOK // what net/http sends for a handler that wrote nothing
 	}
+	x.ensureID()
 	x.Duration = max(0, x.api.Now().Sub(x.Start)) // the clock may go back
 	x.Gone = r.Context().Err() != nil
 	if x.api.Observe != nil {

@@ -169,9 +169,7 @@ func (e *endpoint[Record]) carryOut(x *exchange, r *http.Request, caller *subscr
 	if e.Trace != nil {
 		ctx, ended = e.Trace(ctx, e.Name)
 	}
-	if x.sentID {
-		q.header.RequestID = x.RequestID
-	}
+	q.header.RequestID = x.RequestID // of the caller, if there is one
 	x.Records = len(q.parameters)
 	x.WithoutCallerID = q.header.CallerID == "" && e.Name == operation.BuyFundFromCustomer.String()
 	outcome, err := e.Do(ctx, caller, q.header, q.parameters)

@@ -24,18 +24,18 @@ type buffered struct {
 	to *buffer
 }
 
-func (c buffered) With(fields []zapcore.Field) zapcore.Core {
-	return buffered{c.Core.With(fields), c.to}
+func (c *buffered) With(fields []zapcore.Field) zapcore.Core {
+	return &buffered{c.Core.With(fields), c.to}
 }
 
-func (c buffered) Check(e zapcore.Entry, checked *zapcore.CheckedEntry) *zapcore.CheckedEntry {
+func (c *buffered) Check(e zapcore.Entry, checked *zapcore.CheckedEntry) *zapcore.CheckedEntry {
 	if c.Enabled(e.Level) {
 		return checked.AddCore(e, c)
 	}
 	return checked
 }
 
-func (c buffered) Write(e zapcore.Entry, fields []zapcore.Field) error {
+func (c *buffered) Write(e zapcore.Entry, fields []zapcore.Field) error {
 	err := c.Core.Write(e, fields)
 	if e.Level > zapcore.InfoLevel || e.Message != requestMessage {
 		c.to.flush()

@@ -74,7 +74,7 @@ func New(o Options) (*zap.Logger, zap.AtomicLevel, error) {
 		}
 		return line.Bytes()
 	}}
-	core := buffered{zapcore.NewCore(encoder, sink, level), sink}
+	core := &buffered{zapcore.NewCore(encoder, sink, level), sink}
 	return zap.New(core, zap.WithClock(clock(o.Now)), zap.ErrorOutput(sink)), level, nil
 }
 
@@ -91,7 +91,12 @@ func (clock) NewTicker(d time.Duration) *time.Ticker { return time.NewTicker(d) 
 // reader: escape sequences, line endings, changes of direction. Encoders escape
 // only what JSON requires.
 func printable(text string) string {
-	if utf8.ValidString(text) && !strings.ContainsFunc(text, func(r rune) bool { return !unicode.IsPrint(r) }) {
+	plain := 0 // most texts are plain
+	for plain < len(text) && ' ' <= text[plain] && text[plain] <= '~' {
+		plain++
+	}
+	rest := text[plain:]
+	if utf8.ValidString(rest) && !strings.ContainsFunc(rest, func(r rune) bool { return !unicode.IsPrint(r) }) {
 		return text
 	}
 	quoted := strconv.Quote(text)

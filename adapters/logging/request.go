@@ -31,7 +31,7 @@ func Log(to *zap.Logger, x *summary.Exchange) {
 	}
 	if entry := to.Check(level, requestMessage); entry != nil {
 		r := (*request)(x)
-		if _, ours := to.Core().(buffered); !ours {
+		if _, ours := to.Core().(*buffered); !ours {
 			line := *r // a logger of a host may keep it, and callers use x again
 			r = &line
 		}
