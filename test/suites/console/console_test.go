@@ -183,7 +183,7 @@ func media(ctx context.Context, t *testing.T, scheme string) {
 func pagesOf(k known) map[string]string {
 	return map[string]string{
 		"today": "", "sales": "sales", "sale": "sale/" + k.sale, "array": "sale/" + k.array + "?sale=2", "refused": "sale/" + k.refused, "recorded": "sale/" + k.later, "push": "sale/" + k.push,
-		"notifications": "notifications", "due": "due", "refusals": "refusals", "subscriptions": "subscriptions", "subscription": "subscription?name=demo", "proof": "proof", "audit": "audit", "search": "search",
+		"notifications": "notifications", "requests": "requests", "due": "due", "refusals": "refusals", "subscriptions": "subscriptions", "subscription": "subscription?name=demo", "proof": "proof", "audit": "audit", "search": "search",
 	}
 }
 
@@ -195,6 +195,9 @@ func TestEveryPageOnEveryScreen(t *testing.T) {
 	k := s.fill(t)
 	open(ctx, t, s.currentLink())
 	long := s.longName(t)
+	for n, units := range []string{"99", "12.345678", "0"} { // another content, a repeat and a fault
+		s.send([]string{"order-4711", "order-4711", strings.Repeat("partner", 28)}[n], units, fmt.Sprintf("partner-%s-%d", operation.ID{byte(n)}, n))
+	}
 	pages := pagesOf(k)
 	office, err := s.app.Backoffice(t.Context())
 	require.NoError(t, err)
