@@ -23,7 +23,7 @@ type (
 	Problems = settings.Problems
 )
 
-// The values of TLSSettings.Mode, StorageSettings.Driver and LogSettings.Format.
+// The values of Settings.TLS.Mode and Settings.Storage.Driver.
 const (
 	TLSFiles      = settings.TLSFiles
 	TLSSelfSigned = settings.TLSSelfSigned
@@ -32,10 +32,6 @@ const (
 
 	SQLite   = settings.SQLite
 	Postgres = settings.Postgres
-
-	LogAuto    = settings.LogAuto
-	LogConsole = settings.LogConsole
-	LogJSON    = settings.LogJSON
 )
 
 // DefaultSettings returns the settings that apply by default.

@@ -13,7 +13,7 @@ import (
 type Setting struct {
 	Path    string // its name in the settings file and as a flag: http.address
 	field   any    // points into the Settings that it was listed for
-	initial string // the default
+	Default string // the value that applies if nothing is set, as one would write it
 	Form    string // what a value looks like: host:port, duration, true|false
 	Usage   string // what it does, in one line
 	check   check
@@ -28,9 +28,6 @@ const (
 func (s Setting) Variable() string {
 	return envPrefix + strings.ToUpper(strings.ReplaceAll(s.Path, ".", "__"))
 }
-
-// Default returns the value that applies if nothing is set, as one would write it.
-func (s Setting) Default() string { return s.initial }
 
 // Choices returns the values to choose from, or nil if they cannot be listed.
 func (s Setting) Choices() []string { return s.check.choices }
@@ -55,7 +52,7 @@ func All() []Setting { return new(Settings).rows() }
 func Default() Settings {
 	var settings Settings
 	for _, s := range settings.rows() {
-		if err := assign(s.field, s.initial); err != nil {
+		if err := assign(s.field, s.Default); err != nil {
 			panic(fmt.Sprintf("settings: the default of %s %v", s.Path, err))
 		}
 	}
@@ -114,7 +111,7 @@ func (s *Settings) rows() []Setting {
 		{"console.operators", &s.Console.Operators, "", "names", "users of console.user_header who may show everything and change things, separated by commas; others are viewers", free},
 		{"console.dsn", &s.Console.DSN, "", "file|url", "database that the console reads, such as a standby; empty means storage.dsn; contains a secret: prefer the environment variable or its _FILE form", free},
 		{"log.level", &s.Log.Level, "info", "level", "debug, info, warn or error; can be changed at run time", oneOf("debug", "info", "warn", "error")},
-		{"log.format", &s.Log.Format, "auto", "format", "auto (console on a terminal, otherwise json), console or json", oneOf(LogAuto, LogConsole, LogJSON)},
+		{"log.format", &s.Log.Format, "auto", "format", "auto (console on a terminal, otherwise json), console or json", oneOf("auto", "console", "json")},
 		{"telemetry.otlp_endpoint", &s.Telemetry.OTLPEndpoint, "", "url", "URL of the OpenTelemetry collector for traces; empty disables them", must("be an http or https URL, like http://127.0.0.1:4318, or empty for no traces", orEmpty(IsHTTPURL))},
 		{"shutdown.delay", &s.Shutdown.Delay, "0s", "duration", "how long to keep serving after reporting not ready, so that balancers notice", notNegative},
 		{"shutdown.timeout", &s.Shutdown.Timeout, "20s", "duration", "how long to wait for running requests at shutdown", positive},

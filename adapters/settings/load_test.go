@@ -64,8 +64,8 @@ func TestLoadEverySetting(t *testing.T) {
 	var environment []string
 	flags := map[string]string{}
 	for _, s := range All() {
-		environment = append(environment, s.Variable()+"="+s.Default())
-		flags[s.Path] = s.Default()
+		environment = append(environment, s.Variable()+"="+s.Default)
+		flags[s.Path] = s.Default
 	}
 	for _, sources := range []Sources{{}, {Environment: environment}, {Flags: flags}} {
 		loaded, err := load(sources)

@@ -196,10 +196,3 @@ func (s Settlement) Begins() day.Clock {
 	c, _ := day.ParseClock(s.NotBefore)
 	return c
 }
-
-// The values of Log.Format.
-const (
-	LogAuto    = "auto" // console on a terminal, else JSON
-	LogConsole = "console"
-	LogJSON    = "json"
-)

@@ -21,7 +21,7 @@ func TestDefaultSettingsAreThoseOfTheDocuments(t *testing.T) {
 
 	got := map[string]string{}
 	for _, s := range All() {
-		got[s.Path] = s.Default()
+		got[s.Path] = s.Default
 	}
 	want := map[string]string{
 		"http.address":              "127.0.0.1:8443",

@@ -94,14 +94,15 @@ func (s Settings) Validate() error { return s.ValidateFor(known) }
 // ValidateFor returns all problems of the settings as Problems, or nil. It checks the
 // settings alone: whether a file can be read or a database reached shows when it is opened.
 func (s Settings) ValidateFor(drivers Drivers) error {
-	rules := map[string][]string{} // that are broken, by path
+	var problems Problems
 	must := func(holds bool, path, rule string) {
 		if !holds {
-			rules[path] = append(rules[path], rule)
+			problems = append(problems, Problem{Path: path, Rule: rule})
 		}
 	}
-	rows := s.rows()
-	for _, row := range rows {
+	order := map[string]int{} // of the rows
+	for i, row := range s.rows() {
+		order[row.Path] = i
 		must(row.check.holds == nil || row.check.holds(row.field), row.Path, row.check.rule)
 	}
 	hasFiles := s.TLS.Mode == TLSFiles
@@ -132,16 +133,10 @@ func (s Settings) ValidateFor(drivers Drivers) error {
 		must(s.Ops.Address == "" || s.Console.UserHeader != "" || isLoopback(s.Ops.Address), "console.enabled",
 			"needs a loopback ops.address, or console.user_header with console.trusted_proxies: otherwise anyone could sign in")
 	}
-
-	var problems Problems
-	for _, row := range rows {
-		for _, rule := range rules[row.Path] {
-			problems = append(problems, Problem{Path: row.Path, Rule: rule})
-		}
-	}
 	if len(problems) == 0 {
 		return nil
 	}
+	slices.SortStableFunc(problems, func(a, b Problem) int { return order[a.Path] - order[b.Path] })
 	return problems
 }
 

@@ -209,7 +209,7 @@ func (t *flagText) Set(text string) error {
 func addSettingFlags(cmd *cobra.Command) {
 	cmd.Flags().SortFlags = false // help sorts all but the settings
 	for _, s := range bootstrap.AllSettings() {
-		value := &flagText{s.Default(), s.Form, nil}
+		value := &flagText{s.Default, s.Form, nil}
 		flag := cmd.Flags().VarPF(value, s.Path, "", s.Usage)
 		if s.IsSwitch() {
 			value.form, flag.NoOptDefVal = "bool", "true"

@@ -82,7 +82,7 @@ func TestExampleFile(t *testing.T) {
 		for line := range strings.Lines(wrap(s.Usage, 76)) {
 			want.WriteString("  # " + line)
 		}
-		value := s.Default()
+		value := s.Default
 		if value == "" {
 			value = `""`
 		}
@@ -133,7 +133,7 @@ func TestEverySettingIsAFlag(t *testing.T) {
 	for _, s := range bootstrap.AllSettings() {
 		flag := serve.Flags().Lookup(s.Path)
 		require.NotNil(t, flag, s.Path)
-		require.Equal(t, s.Default(), flag.DefValue, s.Path)
+		require.Equal(t, s.Default, flag.DefValue, s.Path)
 		require.True(t, isSetting(flag), s.Path)
 	}
 }

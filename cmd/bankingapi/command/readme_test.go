@@ -60,7 +60,7 @@ func settingTable() string {
 	var table strings.Builder
 	table.WriteString("| setting | default | meaning |\n|---|---|---|\n")
 	for _, s := range bootstrap.AllSettings() {
-		fmt.Fprintf(&table, "| `%s` | %s | %s |\n", s.Path, tableCell(s.Default()), tableCell(s.Usage))
+		fmt.Fprintf(&table, "| `%s` | %s | %s |\n", s.Path, tableCell(s.Default), tableCell(s.Usage))
 	}
 	return table.String()
 }
