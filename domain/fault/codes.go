@@ -71,43 +71,29 @@ const (
 	OutcomeUnknown     = "outcome-unknown"
 )
 
-// Remedy says who must act after an error, and how.
-type Remedy uint8
+// Remedy says who must act after an error, and how, in the words of codes.md. It decides
+// whether a repeat of the request is safe.
+type Remedy string
 
 const (
 	// FixRequest means that the caller corrects the request. It had no effect, but
 	// an earlier attempt may have had one unless the status is 400.
-	FixRequest Remedy = iota + 1
+	FixRequest Remedy = "fix the request"
 	// ChangeSubscription means that the operator of the service changes the
 	// subscription, or that the caller uses another one. The request had no
-	// effect.
-	ChangeSubscription
+	// effect, and a repeat fails in the same way.
+	ChangeSubscription Remedy = "change the subscription"
 	// NewOperation means that the bank decided the operation and refused it.
-	// The caller sends a corrected operation with a new CallerId.
-	NewOperation
+	// The caller sends a corrected operation with a new CallerId. A repeat with the
+	// same CallerId gets the same answer.
+	NewOperation Remedy = "new operation"
 	// Retry means that the caller waits and sends the same request again. The
 	// request had no effect.
-	Retry
+	Retry Remedy = "retry"
 	// CheckOutcome means that the effect of the request is not known. The
-	// caller sends it again with the same CallerId and gets its outcome.
-	CheckOutcome
-)
-
-// Repeat says what happens if the caller sends the same request again.
-type Repeat uint8
-
-const (
-	// RepeatFails means that a repeat is harmless but fails in the same way.
-	RepeatFails Repeat = iota + 1
-	// RepeatAnswersAgain means that a repeat with the same CallerId gets the
-	// same answer. Without a CallerId it is a new operation.
-	RepeatAnswersAgain
-	// RepeatIsSafe means that a repeat is harmless, with or without a CallerId,
-	// and may succeed.
-	RepeatIsSafe
-	// RepeatNeedsCallerID means that only a repeat with the same CallerId is
-	// safe. A sale that is sent again without a CallerId may happen twice.
-	RepeatNeedsCallerID
+	// caller sends it again with the same CallerId and gets its outcome. A sale that
+	// is sent again without a CallerId may happen twice.
+	CheckOutcome Remedy = "check the outcome"
 )
 
 // Code describes one error code. The OpenAPI document, the error pages, the
@@ -133,20 +119,6 @@ type Code struct {
 	Naming string
 	// Turkish and TurkishNaming are Detail and Naming in Turkish.
 	Turkish, TurkishNaming string
-}
-
-// Repeat says what happens if the caller sends the same request again.
-func (c Code) Repeat() Repeat {
-	switch c.Remedy {
-	case NewOperation:
-		return RepeatAnswersAgain
-	case Retry:
-		return RepeatIsSafe
-	case CheckOutcome:
-		return RepeatNeedsCallerID
-	case FixRequest, ChangeSubscription:
-	}
-	return RepeatFails
 }
 
 // Codes returns every error code, in the order of the documentation.
@@ -189,15 +161,13 @@ var codes = sync.OnceValue(func() described {
 		name, lines, _ := strings.Cut(section, "\n")
 		c := Code{Name: name}
 		texts := map[string]*string{
-			"Pointer": &c.Pointer, "Detail": &c.Detail, "Naming": &c.Naming, "Turkish": &c.Turkish, "Turkish naming": &c.TurkishNaming,
+			"Remedy": (*string)(&c.Remedy), "Pointer": &c.Pointer, "Detail": &c.Detail, "Naming": &c.Naming, "Turkish": &c.Turkish, "Turkish naming": &c.TurkishNaming,
 			"Meaning": &c.Meaning, "Action": &c.Action, "Example": &c.Example, "Provoke": &c.Provoke,
 		}
 		for line := range strings.SplitSeq(lines, "\n") {
-			switch label, text, _ := strings.Cut(strings.TrimPrefix(line, "- "), ": "); {
-			case label == "Remedy":
-				c.Remedy = Remedy(slices.Index(remedies, text))
-			case texts[label] != nil:
-				*texts[label] = text
+			label, text, _ := strings.Cut(strings.TrimPrefix(line, "- "), ": ")
+			if to := texts[label]; to != nil {
+				*to = text
 			}
 		}
 		d.list = append(d.list, c)
@@ -205,6 +175,3 @@ var codes = sync.OnceValue(func() described {
 	}
 	return d
 })
-
-// remedies are the names of each Remedy.
-var remedies = []string{"", "fix the request", "change the subscription", "new operation", "retry", "check the outcome"}

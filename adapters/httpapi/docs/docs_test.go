@@ -217,6 +217,20 @@ func TestPagesSayWhatTheProgramDoes(t *testing.T) {
 		}
 		require.True(t, statusRow.MatchString(page), "%s has no example: see TestExamplesAreRealAnswers", code.Name)
 	}
+	for code, repeat := range map[string]string{
+		fault.Required:            "Yes, but it fails in the same way.",
+		fault.KeyInvalid:          "Yes, but it fails in the same way.",
+		fault.CallerIDReused:      "Yes, but it fails in the same way.",
+		fault.HoldingInsufficient: "Yes, with the same CallerId: it gets the same answer.",
+		fault.RateLimitExceeded:   "Yes, with or without a CallerId. It may succeed.",
+		fault.Overloaded:          "Yes, with or without a CallerId. It may succeed.",
+		fault.ShuttingDown:        "Yes, with or without a CallerId. It may succeed.",
+		fault.StorageUnavailable:  "Yes, with or without a CallerId. It may succeed.",
+		fault.InternalError:       "Only with the same CallerId.",
+		fault.OutcomeUnknown:      "Only with the same CallerId.",
+	} {
+		require.Contains(t, ask(http.MethodGet, "/docs/errors/"+code+".md").Body.String(), repeat, code)
+	}
 
 	other, err := docs.Pages(openapi.Guide{BodyLimit: 2048, ParametersLimit: 7, TimeZone: "Asia/Tokyo"})
 	require.NoError(t, err)
