@@ -36,7 +36,7 @@ func declaredCodes(t *testing.T) map[string]string {
 	require.NoError(t, err)
 	codes := map[string]string{}
 	ast.Inspect(file, func(n ast.Node) bool {
-		if spec, ok := n.(*ast.ValueSpec); ok && len(spec.Names) == len(spec.Values) {
+		if spec, ok := n.(*ast.ValueSpec); ok && spec.Type == nil && len(spec.Names) == len(spec.Values) { // a remedy has a type
 			for i, name := range spec.Names {
 				if text, ok := stringLiteral(spec.Values[i]); ok {
 					codes[name.Name] = text
