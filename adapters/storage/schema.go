@@ -35,8 +35,6 @@ type Migrations struct {
 	// HasTable is a query with one argument, the name of a table. It returns 0
 	// if the table does not exist.
 	HasTable string
-	// AtStart says that the service migrates when it opens the database.
-	AtStart bool
 }
 
 // Schema is store.Schema. It is safe for concurrent use.
@@ -204,7 +202,7 @@ func (s *Schema) mayUndo(ctx context.Context) (hasData bool, err error) {
 // sync makes migrations durable on a server that does not wait for the disk: a
 // later commit that waits is on disk after all earlier ones.
 func (s *Schema) sync(ctx context.Context) error {
-	d := &database{DB: s.plain, check: s.check, writes: s.engine.DB}
+	d := &database{DB: s.plain, check: s.check, writes: s.writes}
 	return d.change(ctx, func(tx *gorm.DB) error {
 		return tx.Exec("UPDATE " + s.table() + " SET is_applied = is_applied").Error
 	})
@@ -272,10 +270,6 @@ func (s *Schema) table() string { return s.prefix + "schema_version" }
 // provider migrates the database. writesAct says that it writes the act of what it undoes.
 func (s *Schema) provider(writesAct bool) (*goose.Provider, error) {
 	m := &s.engine.Migrations
-	db, err := s.engine.DB.DB()
-	if err != nil {
-		return nil, err
-	}
 	all, err := versions.NewStore(m.Dialect, s.table())
 	if err != nil {
 		return nil, err
@@ -300,7 +294,7 @@ func (s *Schema) provider(writesAct bool) (*goose.Provider, error) {
 		}
 		options = append(options, goose.WithLocker(locker))
 	}
-	return goose.NewProvider(goose.DialectCustom, db, prefixed{files, s.prefix}, options...)
+	return goose.NewProvider(goose.DialectCustom, s.engine.Writes.DB(), prefixed{files, s.prefix}, options...)
 }
 
 func (s *Schema) explain(err error) error {

@@ -20,7 +20,6 @@ import (
 	"database/sql"
 	"errors"
 	"sync/atomic"
-	"time"
 
 	"github.com/go-json-experiment/json"
 	"gorm.io/gorm"
@@ -36,20 +35,15 @@ import (
 type Options = store.Options
 
 // Engine is a database. It has everything that differs between databases, and no rule of
-// the bank. Every field without another word is required: what an engine cannot do is a
-// line that says so.
+// the bank. Every field without another word is required. What an engine does itself it sets
+// in the Store, which begins as store.Unsupported.
 type Engine struct {
+	store.Store
 	Dialect batch.Dialect
-	// Name is the name of the engine.
-	Name string
-	// DataFolder is the folder of a database file that the engine opened.
-	DataFolder string
-	// DB writes, and reads what it writes. Reads only reads. They may be the
-	// same.
-	DB, Reads *gorm.DB
-	// Start opens the database. Nothing is opened before, and every call fails. It does
-	// nothing for a database that was handed in.
-	Start func(ctx context.Context) error
+	// Writes writes, and reads what it writes. Reads only reads. They may be the same.
+	Writes, Reads *batch.Pool
+	// Gorm is gorm's dialector over them.
+	Gorm func(gorm.ConnPool) gorm.Dialector
 	// Migrations are the migrations of the engine.
 	Migrations Migrations
 	// OneWriter says that what a transaction which writes has read stays so until it ends.
@@ -64,13 +58,9 @@ type Engine struct {
 	// Explain says in a sentence what is wrong, for the people who run the
 	// service. Empty means that there is nothing to say.
 	Explain func(error) string
-	// Risks is that of store.Store.
-	Risks func(context.Context) ([]store.Risk, error)
 	// Check returns nil while the database is still the one that was opened. It
 	// is called before each commit that is not that of a batch.
 	Check func() error
-	// Alone is store.Store.Alone.
-	Alone func(ctx context.Context) error
 	// Find returns a condition that is true of every row of the table with that
 	// value, and by which the engine finds these rows in a large table. It need not be
 	// false of other rows.
@@ -88,22 +78,14 @@ type Engine struct {
 	Align func(ctx context.Context, first, second *sql.Tx) error
 	// Now is the time of the server in SQL. It is NULL if the engine has no server.
 	Now string
-	// FreeSpace is store.Store.FreeSpace.
-	FreeSpace func() int64
-	// Grace is store.Store.Grace.
-	Grace time.Duration
 	// Tables are the tables that only this engine has, without prefix.
 	Tables []string
-	// Backup is store.Store.Backup.
-	Backup func(ctx context.Context, file string) error
-	// Close closes what was opened, and nothing that was handed in.
-	Close func() error
 }
 
-// Gorm opens gorm over a database that is open.
-func Gorm(d gorm.Dialector) (*gorm.DB, error) {
-	return gorm.Open(d, &gorm.Config{
-		Logger:                   logger.Discard, // it would print values; errors are returned
+// openGorm opens gorm over a pool, which may be opened later.
+func (e *Engine) openGorm(p *batch.Pool, log logger.Interface) (*gorm.DB, error) {
+	return gorm.Open(e.Gorm(p), &gorm.Config{
+		Logger:                   log,
 		SkipDefaultTransaction:   true,
 		DisableNestedTransaction: true,
 		DisableAutomaticPing:     true,
@@ -125,11 +107,23 @@ func (e *Engine) Bind(o Options) (*store.Store, error) {
 	if o.Now == nil {
 		return nil, errors.New("the option Now is missing: it dates what imports write")
 	}
+	log := logger.Discard // it would print values; errors are returned
+	if o.Slow != nil {
+		log = slowStatements{log, o.Slow}
+	}
+	writes, err := e.openGorm(e.Writes, log)
+	if err != nil {
+		return nil, err
+	}
+	reads, err := e.openGorm(e.Reads, log)
+	if err != nil {
+		return nil, err
+	}
 	schema := &Schema{state: new(atomic.Int32), plain: batch.NewDB(e.Dialect, nil), dropData: o.DropData}
 	db := batch.NewDB(e.Dialect, schema.Require)
 	db.Failed, db.Explain = schema.doubt, e.Explain
 	d := newDatabase(db, o.TablePrefix)
-	d.writes, d.reads, d.now = e.DB, e.Reads, o.Now
+	d.writes, d.reads, d.now = writes, reads, o.Now
 	d.check, d.align, d.find, d.leaveRoom, d.oneWriter = e.Check, e.Align, e.Find, e.LeaveRoom, e.OneWriter
 	s := service{leafMaker{d, newTrailWriter(d)}, e, new(Checks)}
 	schema.marks = marks{s.leafMaker, e, o.Mark}
@@ -142,18 +136,17 @@ func (e *Engine) Bind(o Options) (*store.Store, error) {
 	if o.Trace != nil || o.Slow != nil {
 		db.Dialect = tracing{db.Dialect, o.Trace, o.Slow}
 	}
-	if o.Slow != nil {
-		slow := &gorm.Session{Logger: slowStatements{logger.Discard, o.Slow}}
-		d.writes, d.reads = d.writes.Session(slow), d.reads.Session(slow)
-	}
 	books, inboxes := newBooks(s.leafMaker), newInboxes(s.leafMaker)
 	if e.Ways != nil {
 		own := e.Ways(Parts{books, inboxes, d.holdings.Table, d.accounts.Table, d.prices.Table, d.notifications.Table})
 		books.ways, inboxes.ways = own.Sales, own.Notifications
 	}
 	ports := s.ports(books, inboxes, schema)
-	ports.Start, ports.Pools, ports.DataFolder, ports.Close = e.Start, e.pools(), e.DataFolder, e.Close
 	ports.HasDataFile = e.DataFolder != ""
+	ports.Pools = map[string]func() *sql.DB{"all": e.Writes.DB}
+	if e.Reads != e.Writes {
+		ports.Pools = map[string]func() *sql.DB{"writes": e.Writes.DB, "reads": e.Reads.DB}
+	}
 	ports.Within = func(tx any) (*store.Store, error) {
 		native, err := transaction(tx)
 		if err != nil {
@@ -162,20 +155,6 @@ func (e *Engine) Bind(o Options) (*store.Store, error) {
 		return s.inside(native, schema), nil
 	}
 	return ports, nil
-}
-
-// pools are the connection pools, by their purpose.
-func (e *Engine) pools() map[string]func() *sql.DB {
-	of := func(g *gorm.DB) func() *sql.DB {
-		return func() *sql.DB {
-			db, _ := g.DB() // there is always one
-			return db
-		}
-	}
-	if e.DB == e.Reads {
-		return map[string]func() *sql.DB{"all": of(e.DB)}
-	}
-	return map[string]func() *sql.DB{"writes": of(e.DB), "reads": of(e.Reads)}
 }
 
 // service is what the service itself asks of the database.
@@ -188,31 +167,17 @@ type service struct {
 // ports are the ports of the database.
 func (d service) ports(b *Books, i *Inboxes, s *Schema) *store.Store {
 	m, log := d.leafMaker, trailLog{d.leafMaker}
-	return &store.Store{
-		Name:          d.engine.Name,
-		Books:         b,
-		Inboxes:       i,
-		Subscriptions: &Subscriptions{m},
-		Usage:         &Subscriptions{m},
-		Requests:      requestLog{d.database},
-		Backoffice: backoffice.Ports{
-			Imports: imports{m}, Reader: reader{d.database}, Lookups: lookups{d.database}, Evidence: evidence{m}, Books: newBooks(m),
-			Audit: acts{m}, Outcomes: outcomeSource{d.database}, Erasing: erasing{m}, Withdrawing: withdrawing{m},
-		},
-		Trail:          &trail.Ports{Writer: log, Log: log, Finder: log, Origin: trailOrigin{log}},
-		Schema:         s,
-		MigrateAtStart: d.engine.Migrations.AtStart,
-		Marker:         s.marks,
-		Ping:           d.ping,
-		Risks:          d.risks,
-		Clock:          d.clock,
-		Index:          d.index,
-		Grace:          d.engine.Grace,
-		Alone:          d.engine.Alone,
-		Backup:         d.engine.Backup,
-		Copy:           d.copyTo,
-		FreeSpace:      d.engine.FreeSpace,
+	ports := d.engine.Store
+	ports.Books, ports.Inboxes, ports.Subscriptions, ports.Usage = b, i, &Subscriptions{m}, &Subscriptions{m}
+	ports.Requests = requestLog{d.database}
+	ports.Backoffice = backoffice.Ports{
+		Imports: imports{m}, Reader: reader{d.database}, Lookups: lookups{d.database}, Evidence: evidence{m}, Books: newBooks(m),
+		Audit: acts{m}, Outcomes: outcomeSource{d.database}, Erasing: erasing{m}, Withdrawing: withdrawing{m},
 	}
+	ports.Trail = &trail.Ports{Writer: log, Log: log, Finder: log, Origin: trailOrigin{log}}
+	ports.Schema, ports.Marker = s, s.marks
+	ports.Ping, ports.Risks, ports.Clock, ports.Index, ports.Copy = d.ping, d.risks, d.clock, d.index, d.copyTo
+	return &ports
 }
 
 // inside are the ports inside a transaction of a host.

@@ -51,10 +51,18 @@ func inABatch(t *testing.T, d batch.Dialect) (found inForce) {
 	return found
 }
 
-func asked(t *testing.T, db *gorm.DB, query string) (answer string) {
+func asked(t *testing.T, db interface {
+	QueryRowContext(ctx context.Context, query string, arguments ...any) *sql.Row
+}, query string) (answer string) {
 	t.Helper()
-	require.NoError(t, db.Raw(query).Scan(&answer).Error)
+	require.NoError(t, db.QueryRowContext(t.Context(), query).Scan(&answer))
 	return answer
+}
+
+func execute(t *testing.T, db gorm.ConnPool, statement string) {
+	t.Helper()
+	_, err := db.ExecContext(t.Context(), statement)
+	require.NoError(t, err)
 }
 
 // A connection of our own has the settings of batches from its start. A batch
@@ -63,31 +71,31 @@ func TestSettingsOfOurOwnConnection(t *testing.T) {
 	t.Parallel()
 	dsn := testdb.Postgres(t)
 	engine := open(t, dsn)
-	require.Equal(t, "off", asked(t, engine.DB, "SHOW enable_seqscan"), "before any batch")
-	require.Equal(t, "off", asked(t, engine.DB, "SHOW jit"), "scans look expensive, and are not to be compiled")
+	require.Equal(t, "off", asked(t, engine.Writes, "SHOW enable_seqscan"), "before any batch")
+	require.Equal(t, "off", asked(t, engine.Writes, "SHOW jit"), "scans look expensive, and are not to be compiled")
 	first := inABatch(t, engine.Dialect)
 	require.NotEmpty(t, first.marker)
 	require.Equal(t, inForce{"off", "off", "on", "3s", first.marker}, first)
-	require.NotEqual(t, "3s", asked(t, engine.DB, "SHOW statement_timeout"), "migrations have no timeout")
+	require.NotEqual(t, "3s", asked(t, engine.Writes, "SHOW statement_timeout"), "migrations have no timeout")
 
 	other := inABatch(t, open(t, dsn).Dialect)
 	require.NotEmpty(t, other.marker)
 	require.NotEqual(t, first.marker, other.marker, "each connection has its own marker")
 
-	require.NoError(t, engine.DB.Transaction(func(tx *gorm.DB) error {
-		for _, statement := range engine.Dialect.Prepare(batch.Snapshot) {
-			require.NoError(t, tx.Exec(statement).Error)
-		}
-		require.Equal(t, "on", asked(t, tx, "SHOW enable_seqscan"), "reading much needs the planner")
-		require.Equal(t, "on", asked(t, tx, "SHOW enable_partition_pruning"))
-		require.Equal(t, "auto", asked(t, tx, "SHOW plan_cache_mode"))
-		require.Equal(t, "32MB", asked(t, tx, "SHOW work_mem"))
-		require.Equal(t, "0", asked(t, tx, "SHOW max_parallel_workers_per_gather"))
-		require.Equal(t, "0", asked(t, tx, "SHOW statement_timeout"))
-		require.Equal(t, "0", asked(t, tx, "SHOW idle_in_transaction_session_timeout"))
-		require.Equal(t, "repeatable read", asked(t, tx, "SHOW transaction_isolation"))
-		return nil
-	}))
+	tx, err := engine.Writes.BeginTx(t.Context(), nil)
+	require.NoError(t, err)
+	for _, statement := range engine.Dialect.Prepare(batch.Snapshot) {
+		execute(t, tx, statement)
+	}
+	require.Equal(t, "on", asked(t, tx, "SHOW enable_seqscan"), "reading much needs the planner")
+	require.Equal(t, "on", asked(t, tx, "SHOW enable_partition_pruning"))
+	require.Equal(t, "auto", asked(t, tx, "SHOW plan_cache_mode"))
+	require.Equal(t, "32MB", asked(t, tx, "SHOW work_mem"))
+	require.Equal(t, "0", asked(t, tx, "SHOW max_parallel_workers_per_gather"))
+	require.Equal(t, "0", asked(t, tx, "SHOW statement_timeout"))
+	require.Equal(t, "0", asked(t, tx, "SHOW idle_in_transaction_session_timeout"))
+	require.Equal(t, "repeatable read", asked(t, tx, "SHOW transaction_isolation"))
+	require.NoError(t, tx.Rollback())
 	require.Equal(t, first, inABatch(t, engine.Dialect))
 }
 
@@ -101,17 +109,17 @@ func TestASharedServerConnectionIsNoticed(t *testing.T) {
 		"SELECT set_config('bankingapi.session', 'of another client', false)", "SET enable_seqscan = on", "SET synchronous_commit = off",
 		"CREATE TABLE written (n bigint)",
 	} {
-		require.NoError(t, engine.DB.Exec(statement).Error)
+		execute(t, engine.Writes, statement)
 	}
 	err := batch.NewDB(engine.Dialect, nil).Attempt(t.Context(), func(s batch.Session) error {
 		return s.Commit(t.Context(), batch.Request{SQL: "INSERT INTO written VALUES (1)"})
 	})
 	require.Error(t, err)
 	require.Equal(t, batch.LostRace, batch.NewDB(engine.Dialect, nil).Classify(err))
-	require.Equal(t, "0", asked(t, engine.DB, "SELECT COUNT(*)::text FROM written"))
+	require.Equal(t, "0", asked(t, engine.Writes, "SELECT COUNT(*)::text FROM written"))
 
 	require.Equal(t, inForce{"off", "off", "on", "3s", "of another client"}, inABatch(t, engine.Dialect))
-	require.Equal(t, "on", asked(t, engine.DB, "SHOW enable_seqscan"), "set for the batch only")
+	require.Equal(t, "on", asked(t, engine.Writes, "SHOW enable_seqscan"), "set for the batch only")
 }
 
 // A pooler refuses the marker, and a batch sets everything for itself. Other
@@ -159,7 +167,7 @@ func TestOnlyKnownSettingsAreSet(t *testing.T) {
 func TestACommitThatRollsBack(t *testing.T) {
 	t.Parallel()
 	engine := open(t, testdb.Postgres(t))
-	require.NoError(t, engine.DB.Exec("CREATE TABLE written (n bigint)").Error)
+	execute(t, engine.Writes, "CREATE TABLE written (n bigint)")
 	insert := batch.Request{SQL: "INSERT INTO written VALUES (1)"}
 	err := batch.NewDB(engine.Dialect, nil).Attempt(t.Context(), func(s batch.Session) error {
 		require.NoError(t, s.Exchange(t.Context(), insert))
@@ -169,7 +177,7 @@ func TestACommitThatRollsBack(t *testing.T) {
 	require.ErrorContains(t, err, "rolled the transaction back")
 	_, isNative := errors.AsType[*pgconn.PgError](err)
 	require.False(t, isNative)
-	require.Equal(t, "0", asked(t, engine.DB, "SELECT COUNT(*)::text FROM written"))
+	require.Equal(t, "0", asked(t, engine.Writes, "SELECT COUNT(*)::text FROM written"))
 }
 
 // A batch is one explicit transaction, also when it is sent in one round trip.
@@ -200,16 +208,16 @@ func TestTheServerWorksWhileARowIsLate(t *testing.T) {
 	type worker struct {
 		ID int64 `gorm:"primaryKey"`
 	}
-	require.NoError(t, engine.DB.Exec("CREATE TABLE workers (id bigint PRIMARY KEY)").Error)
+	execute(t, engine.Writes, "CREATE TABLE workers (id bigint PRIMARY KEY)")
 	late := batch.NewTable[worker](engine.Dialect, schema.NamingStrategy{}).Insert().Later(func() worker {
 		const held = "SELECT COUNT(*)::text FROM pg_locks WHERE locktype = 'advisory' AND database = (SELECT oid FROM pg_database WHERE datname = current_database())"
-		require.Eventually(t, func() bool { return asked(t, other.DB, held) == "1" }, time.Minute, time.Millisecond)
+		require.Eventually(t, func() bool { return asked(t, other.Writes, held) == "1" }, time.Minute, time.Millisecond)
 		return worker{7}
 	})
 	require.NoError(t, batch.NewDB(engine.Dialect, nil).Attempt(t.Context(), func(s batch.Session) error {
 		return s.Commit(t.Context(), batch.Request{SQL: "SELECT pg_advisory_xact_lock(4711)"}, late)
 	}))
-	require.Equal(t, "7", asked(t, engine.DB, "SELECT id::text FROM workers"))
+	require.Equal(t, "7", asked(t, engine.Writes, "SELECT id::text FROM workers"))
 }
 
 type watcher struct{ sent []string }

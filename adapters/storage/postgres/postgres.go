@@ -49,6 +49,7 @@ import (
 	"github.com/pressly/goose/v3"
 	"github.com/pressly/goose/v3/lock"
 	gormpostgres "gorm.io/driver/postgres"
+	"gorm.io/gorm"
 
 	"bankingapi/adapters/storage"
 	"bankingapi/adapters/storage/batch"
@@ -81,10 +82,7 @@ func Open(_ context.Context, o storage.Options) (*storage.Engine, error) {
 		config.RuntimeParams["application_name"] = strings.TrimSpace("bankingapi " + o.TablePrefix)
 	}
 	settings, pool := newSettings(o.StatementTimeout), new(batch.Pool)
-	engine, err := use(pool, settings)
-	if err != nil {
-		return nil, err
-	}
+	engine := use(pool, settings)
 	most := cmp.Or(max(o.MaxConnections, 0), maxConnections)
 	engine.Start = func(context.Context) error {
 		db := sql.OpenDB(connector{config, settings})
@@ -128,53 +126,49 @@ func Use(_ context.Context, writes, reads *sql.DB, o storage.Options) (*storage.
 			return nil, fmt.Errorf("the database was opened with the driver %T: open it with github.com/jackc/pgx/v5/stdlib", db.Driver())
 		}
 	}
-	engine, err := use(batch.OpenPool(writes), newSettings(o.StatementTimeout))
-	if err == nil && reads != writes {
-		engine.Reads, err = storage.Gorm(gormpostgres.New(gormpostgres.Config{Conn: batch.OpenPool(reads)}))
+	engine := use(batch.OpenPool(writes), newSettings(o.StatementTimeout))
+	if reads != writes {
+		engine.Reads = batch.OpenPool(reads)
 	}
-	return engine, err
+	return engine, nil
 }
 
-func use(db *batch.Pool, s *settings) (*storage.Engine, error) {
-	g, err := storage.Gorm(gormpostgres.New(gormpostgres.Config{Conn: db}))
-	if err != nil {
-		return nil, err
-	}
+func use(db *batch.Pool, s *settings) *storage.Engine {
 	d := dialect{db: db, settings: s}
 	r := &ranges{done: make(map[int64]int64)}
-	return &storage.Engine{
+	engine := &storage.Engine{
+		Store:   *store.Unsupported(),
 		Dialect: d,
-		Name:    "postgres",
-		DB:      g,
-		Reads:   g,
+		Writes:  db,
+		Reads:   db,
+		Gorm: func(pool gorm.ConnPool) gorm.Dialector {
+			return gormpostgres.New(gormpostgres.Config{Conn: pool})
+		},
 		Migrations: storage.Migrations{
 			Dialect:  goose.DialectPostgres,
 			Files:    migrations,
 			Locker:   locker,
 			HasTable: "SELECT COUNT(to_regclass(?))",
 		},
-		Start: func(context.Context) error { return nil },
-		Ways:  newWays,
+		Ways: newWays,
 		Probe: func(ctx context.Context, requests []batch.Request) error {
 			return batch.NewDB(d, nil).Attempt(ctx, func(s batch.Session) error { return s.Exchange(ctx, requests...) })
 		},
-		Relying: func(version, tables string) (storage.Check, storage.Querier) { return relied(version, tables), db },
-		Explain: func(err error) string { return meaningOf(err).sentence },
-		Now:     "clock_timestamp()",
-		Find:    lookup,
-		Index:   func(ctx context.Context, prefix string) error { return r.index(ctx, db, prefix) },
-		Align:   align,
-		Backup: func(context.Context, string) error {
-			return errors.New("a Postgres database is backed up with its own tools: with pg_dump, or with a base backup and WAL archiving")
-		},
-		Risks:     func(ctx context.Context) ([]store.Risk, error) { return risks(ctx, db, false) },
-		Alone:     func(context.Context) error { return nil }, // it cannot tell
+		Relying:   func(version, tables string) (storage.Check, storage.Querier) { return relied(version, tables), db },
+		Explain:   func(err error) string { return meaningOf(err).sentence },
+		Now:       "clock_timestamp()",
 		Check:     func() error { return nil },
-		FreeSpace: func() int64 { return -1 },
-		Close:     func() error { return nil },
-
+		Find:      lookup,
+		Index:     func(ctx context.Context, prefix string) error { return r.index(ctx, db, prefix) },
 		LeaveRoom: leaveRoom,
-	}, nil
+		Align:     align,
+	}
+	engine.Name = "postgres"
+	engine.Risks = func(ctx context.Context) ([]store.Risk, error) { return risks(ctx, db, false) }
+	engine.Backup = func(context.Context, string) error {
+		return errors.New("a Postgres database is backed up with its own tools: with pg_dump, or with a base backup and WAL archiving")
+	}
+	return engine
 }
 
 // align is storage.Engine's Align.

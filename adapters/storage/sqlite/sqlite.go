@@ -50,10 +50,7 @@ func Open(_ context.Context, o storage.Options) (*storage.Engine, error) {
 		return nil, errors.New("storage.dsn: the name of a file is needed")
 	}
 	c := &connections{writes: new(batch.Pool), reads: new(batch.Pool), file: &file{path: path, asItIs: o.AsItIs}}
-	engine, err := c.engine()
-	if err != nil {
-		return nil, err
-	}
+	engine := c.engine()
 	engine.DataFolder = filepath.Dir(path)
 	engine.Align = c.align
 	engine.FreeSpace = func() int64 { return free(engine.DataFolder) }
@@ -134,49 +131,36 @@ func Use(ctx context.Context, writes, reads *sql.DB, _ storage.Options) (*storag
 	if c.reads = c.writes; reads != writes {
 		c.reads = batch.OpenPool(reads)
 	}
-	return c.engine()
+	return c.engine(), nil
 }
 
 // engine is that of a database which a host has opened, where Open does not say otherwise.
-func (c *connections) engine() (*storage.Engine, error) {
-	w, err := storage.Gorm(dialector{gormsqlite.Dialector{Conn: c.writes}})
-	if err != nil {
-		return nil, err
-	}
-	r := w
-	if c.reads != c.writes {
-		if r, err = storage.Gorm(dialector{gormsqlite.Dialector{Conn: c.reads}}); err != nil {
-			return nil, err
-		}
-	}
-	return &storage.Engine{
-		Dialect:   dialect{c},
-		Name:      "sqlite",
-		OneWriter: true,
-		DB:        w,
-		Reads:     r,
+func (c *connections) engine() *storage.Engine {
+	engine := &storage.Engine{
+		Store:   *store.Unsupported(),
+		Dialect: dialect{c},
+		Writes:  c.writes,
+		Reads:   c.reads,
+		Gorm:    func(pool gorm.ConnPool) gorm.Dialector { return dialector{gormsqlite.Dialector{Conn: pool}} },
 		Migrations: storage.Migrations{
 			Dialect:  goose.DialectSQLite3,
 			Files:    migrations,
 			HasTable: "SELECT COUNT(*) FROM sqlite_schema WHERE type = 'table' AND name = ? COLLATE NOCASE",
-			AtStart:  true,
 		},
-		Start:   func(context.Context) error { return nil },
-		Probe:   c.probe,
-		Relying: func(_, tables string) (storage.Check, storage.Querier) { return relied(tables), c.reads },
-		Explain: c.file.reason,
-		Now:     "NULL",
-		Check:   c.file.check,
-		Find:    lookup,
-		Index:   c.index,
-		Tables:  []string{"lookup_runs", "lookup_entries"},
-		Backup:  c.backup,
-		Risks:   func(ctx context.Context) ([]store.Risk, error) { return risks(ctx, c.writes.DB()) },
-		Alone:   func(context.Context) error { return nil }, // it cannot tell
-		Close:   c.close,
-
-		FreeSpace: func() int64 { return -1 },
-	}, nil
+		OneWriter: true,
+		Probe:     c.probe,
+		Relying:   func(_, tables string) (storage.Check, storage.Querier) { return relied(tables), c.reads },
+		Explain:   c.file.reason,
+		Now:       "NULL",
+		Check:     c.file.check,
+		Find:      lookup,
+		Index:     c.index,
+		Tables:    []string{"lookup_runs", "lookup_entries"},
+	}
+	engine.Name, engine.MigrateAtStart = "sqlite", true
+	engine.Backup, engine.Close = c.backup, c.close
+	engine.Risks = func(ctx context.Context) ([]store.Risk, error) { return risks(ctx, c.writes.DB()) }
+	return engine
 }
 
 // dialector is gorm's, without its question for the version: that would open the file.
