@@ -60,6 +60,9 @@ func HotPath(d batch.Dialect) (sales func(*fund.Book), notifications func(*push.
 	return sales, notifications
 }
 
+// FormatTranData is the text of the items in the table.
+var FormatTranData = formatTranData
+
 // MisplacePostings makes the open batches what versions with a schema up to 9 wrote: the
 // leaves of these operations have no postings, and leaves of their own have them.
 func MisplacePostings(ctx context.Context, s *store.Store, keys *trail.Keys, ids ...operation.ID) error {

@@ -5,11 +5,14 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/go-json-experiment/json"
 	"github.com/stretchr/testify/require"
 	"gorm.io/gorm/schema"
+	"pgregory.net/rapid"
 
 	"bankingapi/adapters/storage"
 	"bankingapi/adapters/storage/batch"
+	"bankingapi/domain/push"
 	"bankingapi/test/kit/testdb"
 )
 
@@ -94,4 +97,21 @@ func TestModelsAreTheSchema(t *testing.T) {
 		})
 	}
 	require.Equal(t, "own_holdings", ofModel[storage.HoldingRow]("own_")[0].Table)
+}
+
+func TestTranDataIsJSON(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		items := []push.TranDataItem{} // not null
+		for range rapid.IntRange(0, 3).Draw(t, "items") {
+			items = append(items, push.TranDataItem{Code: rapid.String().Draw(t, "code"), Name: rapid.String().Draw(t, "name")})
+		}
+		want, err := json.Marshal(items)
+		require.NoError(t, err)
+		text, err := storage.FormatTranData(items)
+		require.NoError(t, err)
+		require.Equal(t, string(want), text)
+	})
+	_, err := storage.FormatTranData([]push.TranDataItem{{Code: "\xff"}})
+	require.Error(t, err)
 }

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
 
 	"bankingapi/adapters/storage/batch"
 	"bankingapi/domain/day"
@@ -153,12 +154,21 @@ func (r *NotificationRow) entry() (n push.Entry, err error) {
 	return n, err
 }
 
+// formatTranData is json.Marshal, which takes three times as long.
 func formatTranData(items []push.TranDataItem) (string, error) {
-	if len(items) == 0 {
-		return "[]", nil
+	text, separator := append(make([]byte, 0, 256), '['), ""
+	var badCode, badName error
+	for _, item := range items {
+		text = append(text, separator+`{"Code":`...)
+		text, badCode = jsontext.AppendQuote(text, item.Code)
+		text = append(text, `,"Name":`...)
+		text, badName = jsontext.AppendQuote(text, item.Name)
+		if err := cmp.Or(badCode, badName); err != nil {
+			return "", err
+		}
+		text, separator = append(text, '}'), ","
 	}
-	text, err := json.Marshal(items)
-	return string(text), err
+	return string(append(text, ']')), nil
 }
 
 func parseTranData(text string) (items []push.TranDataItem, err error) {
