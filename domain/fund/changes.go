@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"bankingapi/domain/fault"
 	"bankingapi/domain/money"
 	"bankingapi/domain/operation"
 )
@@ -66,17 +67,14 @@ const (
 	ReversalPosting   PostingKind = 4 // undoes a posting of a sale
 )
 
+var postingKinds = [...]string{
+	SalePosting: "sale", OpeningPosting: "opening", AdjustmentPosting: "adjustment", ReversalPosting: "reversal",
+}
+
 // String returns the kind in lower case. The set of texts is closed.
 func (k PostingKind) String() string {
-	switch k {
-	case SalePosting:
-		return "sale"
-	case OpeningPosting:
-		return "opening"
-	case AdjustmentPosting:
-		return "adjustment"
-	case ReversalPosting:
-		return "reversal"
+	if int(k) < len(postingKinds) {
+		return postingKinds[k]
 	}
 	return ""
 }
@@ -160,4 +158,27 @@ func (b *Book) Changes() Changes {
 	slices.SortFunc(c.Holdings, func(x, y Holding) int { return x.Key.Compare(y.Key) })
 	slices.SortFunc(c.Accounts, func(x, y Account) int { return x.Key.Compare(y.Key) })
 	return c
+}
+
+// Ended is what became of an operation after it was answered: it was settled on its
+// day, cancelled, or reversed.
+type Ended struct {
+	// Number is the place in the order in which operations ended. Storage gives it,
+	// from 1 on. What is written later has a larger number.
+	Number                 int64
+	OperationID            operation.ID
+	Subscription, CallerID string
+	// State is Completed, or Failed with Faults. A reversed operation is Completed.
+	State    operation.State
+	Faults   []fault.Fault
+	Reversed bool
+	At       time.Time
+}
+
+// ended notes that a due operation has its outcome.
+func (b *Book) ended(o *Operation, at time.Time) {
+	b.changes.Ended = append(b.changes.Ended, Ended{
+		OperationID: o.ID, Subscription: o.Subscription, CallerID: o.Header.CallerID,
+		State: o.outcome.State, Faults: o.outcome.Faults, At: at,
+	})
 }

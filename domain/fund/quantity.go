@@ -68,9 +68,6 @@ func Proceeds(units Units, price UnitPrice, c money.Currency) (proceeds money.Am
 
 // ExactProceeds returns units × price in full, before it is rounded to a currency.
 func ExactProceeds(units Units, price UnitPrice) string {
-	const scale = UnitDecimals + PriceDecimals
-	digits := new(big.Int).Mul(big.NewInt(int64(units)), big.NewInt(int64(price))).String()
-	digits = strings.Repeat("0", max(0, scale+1-len(digits))) + digits
-	text := digits[:len(digits)-scale] + "." + digits[len(digits)-scale:]
-	return strings.TrimSuffix(strings.TrimRight(text, "0"), ".")
+	exact := new(big.Rat).Mul(big.NewRat(int64(units), 1_000_000), big.NewRat(int64(price), 100_000_000))
+	return strings.TrimSuffix(strings.TrimRight(exact.FloatString(UnitDecimals+PriceDecimals), "0"), ".")
 }

@@ -53,3 +53,76 @@ func SortedKeys(keys []Key) []Key {
 	slices.SortFunc(keys, Key.Compare)
 	return slices.Compact(keys)
 }
+
+// Register holds the records of the CallerIds that a batch touches. It decides
+// what a CallerId means (the contract, section 6) and collects the records that
+// the batch adds or changes. It is not safe for concurrent use.
+type Register struct {
+	known   map[Key]*Record
+	added   []*Record
+	changed []*Record
+}
+
+// Load puts a stored record into the register.
+func (r *Register) Load(k Record) {
+	if r.known == nil {
+		r.known = make(map[Key]*Record)
+	}
+	r.known[k.Key] = &k
+}
+
+// Find looks for the operation of a request. found is false if the operation
+// is new. If the request is a repeat, outcome is the current outcome of the
+// operation, marked Replayed. The error is Reused if the content differs; then
+// outcome has only the ID of the operation. It is fault.Internal if the contents
+// cannot be compared, because another version of the service wrote the
+// fingerprint.
+//
+// equal returns the other fingerprints of the same content, given the operation
+// that has the CallerId. It may be nil.
+func (r *Register) Find(key Key, f Fingerprint, equal func(operation.ID) []Fingerprint) (outcome operation.Outcome, found bool, err error) {
+	k, found := r.known[key]
+	if !found {
+		return operation.Outcome{}, false, nil
+	}
+	if k.Fingerprint != f {
+		same := []Fingerprint{f}
+		if equal != nil {
+			same = append(same, equal(k.ID)...)
+		}
+		switch {
+		case slices.Contains(same, k.Fingerprint):
+		case slices.ContainsFunc(same, k.Fingerprint.sameVersion):
+			return operation.Outcome{ID: k.ID}, true, Reused()
+		default:
+			return operation.Outcome{}, true, fault.Wrap(fault.Internal, ErrFingerprint, "the fingerprint has an unknown version")
+		}
+	}
+	outcome = k.Outcome
+	outcome.ID, outcome.Replayed = k.ID, true
+	return outcome, true, nil
+}
+
+// Add adds the record of a new operation. Find finds it from then on.
+func (r *Register) Add(k Record) {
+	r.Load(k)
+	r.added = append(r.added, r.known[k.Key])
+}
+
+// Change sets the outcome of a loaded operation. It ignores a key that was not
+// loaded.
+func (r *Register) Change(key Key, outcome operation.Outcome) {
+	if k, ok := r.known[key]; ok {
+		k.Outcome = outcome
+		r.changed = append(r.changed, k)
+	}
+}
+
+// Added returns the records to insert, in the order in which they were added.
+func (r *Register) Added() []*Record { return r.added }
+
+// Changed returns the loaded records whose outcome must be updated.
+func (r *Register) Changed() []*Record { return r.changed }
+
+// Unchanged returns a register with the same loaded records and no changes.
+func (r *Register) Unchanged() Register { return Register{known: r.known} }
