@@ -152,11 +152,28 @@ func (q *request) answer(w http.ResponseWriter, answer any) error {
 	return nil
 }
 
+// explain says what a page answers after an error. Status 400 says why a form changed nothing.
 func (q *request) explain(err error) *problem {
-	known, ok := errors.AsType[*problem](err)
-	switch {
-	case ok:
+	if known, ok := errors.AsType[*problem](err); ok {
 		return known
+	}
+	const nothing = "Nothing was changed. "
+	for _, known := range []error{
+		subscriptions.ErrNameTaken, subscriptions.ErrNotFound, subscriptions.ErrExpired, subscription.ErrCancelled, fund.ErrNotRecorded, fund.ErrDayHasCome,
+		fund.ErrNotCompleted, fund.ErrReversed, fund.ErrNoHolding, fund.ErrNoAccount, fund.ErrOutOfRange,
+	} {
+		if errors.Is(err, known) {
+			return &problem{http.StatusBadRequest, nothing + strings.ToUpper(err.Error()[:1]) + err.Error()[1:] + "."}
+		}
+	}
+	invalid, is := errors.AsType[*fault.Error](err)
+	switch {
+	case is && invalid.Kind == fault.Invalid:
+		text := nothing + invalid.Detail
+		for _, f := range invalid.Faults {
+			text += " " + strings.TrimPrefix(f.Pointer, "/") + ": " + f.Detail
+		}
+		return &problem{http.StatusBadRequest, text}
 	case errors.Is(err, backoffice.ErrNotFound):
 		return errNothing
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(q.ctx.Err(), context.DeadlineExceeded):
@@ -206,41 +223,19 @@ func once(act handler) handler {
 			return nil, errSent
 		}
 		answer, err := act(q)
-		q.Wrong = reasonOf(err)
-		if q.Wrong != "" || errors.Is(err, errBusy) {
+		if err == nil {
+			return answer, nil
+		}
+		known := q.explain(err)
+		if known.Status == http.StatusBadRequest || known == errBusy {
 			q.console.sessions.giveBack(q.form)
 		}
-		if q.Wrong == "" {
-			return answer, err
+		if known.Status != http.StatusBadRequest {
+			return nil, err
 		}
-		q.status = http.StatusBadRequest
+		q.Wrong, q.status = known.Text, known.Status
 		return q.Page.show(q)
 	}
-}
-
-// reasonOf says why a form changed nothing. It is empty for an error of another cause.
-func reasonOf(err error) string {
-	const nothing = "Nothing was changed. "
-	for _, known := range []error{
-		subscriptions.ErrNameTaken, subscriptions.ErrNotFound, subscriptions.ErrExpired, subscription.ErrCancelled, fund.ErrNotRecorded, fund.ErrDayHasCome,
-		fund.ErrNotCompleted, fund.ErrReversed, fund.ErrNoHolding, fund.ErrNoAccount, fund.ErrOutOfRange,
-	} {
-		if errors.Is(err, known) {
-			return nothing + strings.ToUpper(err.Error()[:1]) + err.Error()[1:] + "."
-		}
-	}
-	if known, ok := errors.AsType[*problem](err); ok && known.Status == http.StatusBadRequest {
-		return known.Text
-	}
-	known, ok := errors.AsType[*fault.Error](err)
-	if !ok || known.Kind != fault.Invalid {
-		return ""
-	}
-	text := []string{nothing + known.Detail}
-	for _, f := range known.Faults {
-		text = append(text, strings.TrimPrefix(f.Pointer, "/")+": "+f.Detail)
-	}
-	return strings.Join(text, " ")
 }
 
 // done leads to the page of what a form has changed, which says so once.
