@@ -1,0 +1,85 @@
+package bootstrap_test
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/zap"
+
+	"bankingapi/adapters/trail"
+	"bankingapi/application/store"
+	"bankingapi/bootstrap"
+)
+
+// Only a database that keeps no key beside the book is told to leave no trail, and
+// SQLite is never asked: to open its file would make it.
+func TestRisksOfTheSettings(t *testing.T) {
+	t.Parallel()
+	m := newMemory(func(s *store.Store) {
+		s.Risks = func(context.Context) ([]store.Risk, error) { return []store.Risk{{Detail: "no checksums"}}, nil }
+	})
+	drivers := bootstrap.Options(bootstrap.WithLogger(zap.NewNop()),
+		bootstrap.WithDriver("memory", func(context.Context, store.Options) (*store.Store, error) { return m.ports, nil }),
+		bootstrap.WithDriver(bootstrap.SQLite, func(context.Context, store.Options) (*store.Store, error) {
+			return nil, errors.New("opened")
+		}))
+	risks := func(driver string, change func(*bootstrap.Settings)) []string {
+		t.Helper()
+		settings := bootstrap.DefaultSettings()
+		settings.Storage.Driver = driver
+		change(&settings)
+		sentences, err := bootstrap.Risks(t.Context(), settings, drivers)
+		require.NoError(t, err)
+		return sentences
+	}
+	as := func(*bootstrap.Settings) {}
+	require.Empty(t, risks(bootstrap.SQLite, as))
+	require.Len(t, risks("memory", as), 1, "this storage can keep no trail")
+	ports := m.data.Trail(nil)
+	m.ports.Trail = &ports
+	require.Len(t, risks("memory", as), 2)
+	require.Contains(t, risks("memory", as), trail.NoKey)
+	require.Len(t, risks("memory", func(s *bootstrap.Settings) { s.Trail.Enabled = false }), 1)
+	require.Len(t, risks("memory", func(s *bootstrap.Settings) { s.Trail.KeyFile = "log.key" }), 1)
+	m.ports.HasDataFile = true
+	require.Len(t, risks("memory", as), 1)
+}
+
+// The commands of a guide name the certificate that the service made, and no other.
+func TestTheGuideNamesTheCertificate(t *testing.T) {
+	t.Parallel()
+	folder := t.TempDir()
+	for mode, want := range map[string]string{bootstrap.TLSSelfSigned: filepath.Join(folder, "tls.crt"), bootstrap.TLSOff: ""} {
+		app := newMemory(func(s *store.Store) { s.DataFolder = folder }).open(t, func(s *bootstrap.Settings) {
+			s.TLS.Mode, s.HTTP.Address, s.Ops.Address = mode, "127.0.0.1:0", ""
+		})
+		demo, err := app.LoadDemo(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, want, demo.CAFile)
+		require.NotEmpty(t, demo.Examples)
+	}
+}
+
+// The level of a logger of the host is the host's to change.
+func TestTheLevelOfTheHostsLogger(t *testing.T) {
+	t.Parallel()
+	app := newMemory(func(s *store.Store) { s.DataFolder = t.TempDir() }).open(t, func(s *bootstrap.Settings) {
+		s.HTTP.Address, s.Ops.Address = "127.0.0.1:0", "127.0.0.1:0"
+	})
+	require.NoError(t, app.Start(t.Context()))
+	require.Equal(t, http.StatusOK, get(t, "http://"+app.OpsAddress()+"/livez"))
+	require.Equal(t, http.StatusNotFound, get(t, "http://"+app.OpsAddress()+"/log/level"))
+}
+
+func TestASandboxThatCannotBeOpened(t *testing.T) {
+	t.Parallel()
+	broken := errors.New("no disk")
+	box, err := bootstrap.OpenSandbox(t.Context(), bootstrap.SandboxSettings(t.TempDir()), bootstrap.WithLogger(zap.NewNop()),
+		bootstrap.WithDriver(bootstrap.SQLite, func(context.Context, store.Options) (*store.Store, error) { return nil, broken }))
+	require.ErrorIs(t, err, broken)
+	require.Nil(t, box)
+}
