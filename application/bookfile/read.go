@@ -145,7 +145,7 @@ func header(file *records, columns []string) ([]int, error) {
 		return nil, err
 	}
 	if found.broken != "" {
-		return nil, refused(found.line, found.broken)
+		return nil, refused(found.line, string(found.broken))
 	}
 	set := func(names []string) string { return strings.Join(slices.Sorted(slices.Values(names)), ",") }
 	for name, others := range map[string][]string{"prices": prices.columns, "holdings": holdings.columns, "accounts": accounts.columns, "calendar": calendar.columns} {
@@ -192,7 +192,7 @@ func header(file *records, columns []string) ([]int, error) {
 func parse[T any](k *kind[T], l *line, r *record, order []int, faults *backoffice.Faults) (value T, ok bool) {
 	switch {
 	case r.broken != "":
-		faults.Add(r.line, "", r.broken)
+		faults.Add(r.line, "", string(r.broken))
 		return value, false
 	case len(r.fields) != len(order):
 		faults.Add(r.line, "", fmt.Sprintf("%d values are needed, there are %d.", len(order), len(r.fields)))

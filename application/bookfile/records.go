@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"errors"
 	"io"
+	"strings"
 )
 
 // recordLimit is the longest record in bytes. No row of the book comes near
@@ -15,117 +16,106 @@ const recordLimit = 1 << 16
 type record struct {
 	line   int64 // on which it begins, from 1
 	fields []string
-	broken string // the rule of CSV it breaks; then there are no fields
+	broken badRecord // then there are no fields
 }
+
+// badRecord is the rule of CSV that a record breaks.
+type badRecord string
+
+func (b badRecord) Error() string { return string(b) }
 
 // records reads the records of a CSV file. Unlike encoding/csv it keeps line
 // ends inside quotes as they are, goes on after a bad line, and bounds the
 // length of a record.
 type records struct {
 	r    *bufio.Reader
-	line int64
-	text []byte
-	ends []int // of all fields in text but the last
+	line int64  // the number of the current line
+	end  string // how it ends
+	size int    // of the lines of the record so far
 }
 
 func newRecords(r io.Reader) *records {
-	buffered := bufio.NewReaderSize(r, 1<<16)
+	buffered := bufio.NewReaderSize(r, 2*recordLimit)
 	if mark, _ := buffered.Peek(3); bytes.Equal(mark, []byte("\xef\xbb\xbf")) { // Excel writes it
 		_, _ = buffered.Discard(3)
 	}
-	return &records{r: buffered, line: 1}
+	return &records{r: buffered}
 }
 
 // next returns the next record that is not an empty line; the error is io.EOF
 // after the last one.
-func (c *records) next() (record, error) {
-	for {
-		r := record{line: c.line}
-		seen, broken, err := c.read()
-		switch {
-		case err != nil && (!seen || !errors.Is(err, io.EOF)):
-			return r, err
-		case broken != "":
-			return record{line: r.line, broken: broken}, nil
-		case seen:
-			all, from := string(c.text), 0
-			r.fields = make([]string, 0, len(c.ends)+1)
-			for _, to := range append(c.ends, len(all)) {
-				r.fields = append(r.fields, all[from:to])
-				from = to
-			}
-			return r, nil
-		}
+func (c *records) next() (r record, err error) {
+	text := ""
+	for text == "" && err == nil {
+		c.size = 0
+		text, err = c.readLine()
 	}
+	r.line = c.line
+	for more := err == nil; more; {
+		var field string
+		if field, text, err = c.field(text); err != nil {
+			break
+		}
+		r.fields = append(r.fields, field)
+		text, more = strings.CutPrefix(text, ",")
+	}
+	if errors.As(err, &r.broken) {
+		return record{line: r.line, broken: r.broken}, nil
+	}
+	return r, err
 }
 
-// The places in a record.
-const (
-	fieldStart = iota
-	bare       // in a field without quotes
-	quoted     // between quotes
-	closed     // after a quote that may have been the closing one
-	skipping   // after a mistake, to the end of the line
-)
+// readLine reads a line without its end.
+func (c *records) readLine() (string, error) {
+	c.line++
+	read, err := c.r.ReadSlice('\n')
+	for c.size += len(read); errors.Is(err, bufio.ErrBufferFull); c.size += len(read) {
+		read, err = c.r.ReadSlice('\n')
+	}
+	switch {
+	case err != nil && (c.size == 0 || !errors.Is(err, io.EOF)), len(read) == 0:
+		return "", err
+	case c.size > recordLimit:
+		return "", badRecord("The line is too long, or a quote is not closed.")
+	}
+	line := string(read)
+	text := strings.TrimSuffix(strings.TrimSuffix(line, "\n"), "\r")
+	c.end = line[len(text):]
+	return text, nil
+}
 
-// read takes one record from the file. seen is false for an empty line; the
-// error is io.EOF when the file ended in or before the record.
-func (c *records) read() (seen bool, broken string, err error) {
-	c.text, c.ends = c.text[:0], c.ends[:0]
-	place := fieldStart
-	fail := func(rule string) { place, broken = skipping, rule }
-	for {
-		b, err := c.r.ReadByte()
-		if err != nil {
-			if place == quoted {
-				broken = "A quote is not closed."
-			}
-			return seen, broken, err
+// field takes a field from the beginning of a text, and from the lines after it if there
+// are line ends inside its quotes. rest begins with a comma or is empty.
+func (c *records) field(text string) (field, rest string, err error) {
+	if !strings.HasPrefix(text, `"`) {
+		field, _, _ = strings.Cut(text, ",")
+		switch at := strings.IndexAny(field, "\"\r"); {
+		case at < 0:
+			return field, text[len(field):], nil
+		case field[at] == '"':
+			return "", "", badRecord("A quote stands inside a value that has none around it.")
 		}
-		if b == '\n' {
-			c.line++
-		}
-		if len(c.text) > recordLimit {
-			fail("The line is too long, or a quote is not closed.")
-		}
-		if place != quoted && (b == '\n' || b == '\r' && c.endsLine()) {
-			return seen, broken, nil
-		}
-		seen = true
+		return "", "", badRecord("A line break inside a value needs quotes around it.")
+	}
+	for text = text[1:]; ; {
+		part, after, isClosed := strings.Cut(text, `"`)
+		field += part
 		switch {
-		case place == skipping:
-		case b == '"' && place == fieldStart:
-			place = quoted
-		case b == '"' && place == quoted:
-			place = closed
-		case place == quoted:
-			c.text = append(c.text, b)
-		case b == '"' && place == closed: // it was doubled
-			c.text = append(c.text, b)
-			place = quoted
-		case b == ',':
-			c.ends = append(c.ends, len(c.text))
-			place = fieldStart
-		case place == closed:
-			fail("A comma or the end of the line must follow a closing quote.")
-		case b == '"':
-			fail("A quote stands inside a value that has none around it.")
-		case b == '\r':
-			fail("A line break inside a value needs quotes around it.")
+		case !isClosed:
+			field += c.end
+			if text, err = c.readLine(); errors.Is(err, io.EOF) {
+				err = badRecord("A quote is not closed.")
+			}
+			if err != nil {
+				return "", "", err
+			}
+		case strings.HasPrefix(after, `"`): // it was doubled
+			field += `"`
+			text = after[1:]
+		case after == "" || after[0] == ',':
+			return field, after, nil
 		default:
-			c.text = append(c.text, b)
-			place = bare
+			return "", "", badRecord("A comma or the end of the line must follow a closing quote.")
 		}
 	}
-}
-
-// endsLine takes the LF after a CR; a CR at the end of the file counts too.
-func (c *records) endsLine() bool {
-	next, err := c.r.Peek(1)
-	if err == nil && next[0] == '\n' {
-		_, _ = c.r.Discard(1)
-		c.line++
-		return true
-	}
-	return err != nil
 }

@@ -34,7 +34,7 @@ func TestRecords(t *testing.T) {
 		tooLong   = "The line is too long, or a quote is not closed."
 	)
 	fields := func(line int64, fields ...string) record { return record{line: line, fields: fields} }
-	broken := func(line int64, rule string) record { return record{line: line, broken: rule} }
+	broken := func(line int64, rule string) record { return record{line: line, broken: badRecord(rule)} }
 	long := strings.Repeat("x", recordLimit+1)
 	for name, c := range map[string]struct {
 		content string
