@@ -47,38 +47,25 @@ var accountColumns = []Column[fund.Account]{
 	{"Balance", func(a *fund.Account) Value { return number(a.Balance.String()) }},
 }
 
-// headers are the columns of a request's header.
-func headers[T any](header func(*T) *operation.Header) []Column[T] {
-	return ColumnsOf([]Column[operation.Header]{
-		{"AppKey", func(h *operation.Header) Value { return Text(h.AppKey) }},
-		{"Channel", func(h *operation.Header) Value { return Text(h.Channel) }},
-		{"TellerName", func(h *operation.Header) Value { return Text(h.TellerName) }},
-		{"CallerId", func(h *operation.Header) Value { return Text(h.CallerID) }},
-		{"ChannelSessionId", func(h *operation.Header) Value { return Text(h.ChannelSessionID) }},
-		{"ChannelRequestId", func(h *operation.Header) Value { return Text(h.ChannelRequestID) }},
-	}, header)
-}
-
-// origin is the operation that brought a row, and the place of the row in it.
-type origin struct {
-	id           operation.ID
-	index        int
-	subscription string
-	header       *operation.Header
-}
-
-// origins are the columns of what of returns.
-func origins[T any](of func(*T) *origin) []Column[T] {
-	return ColumnsOf(append([]Column[origin]{
-		{"OperationId", func(o *origin) Value { return Text(o.id.String()) }},
-		{"Position", func(o *origin) Value { return Integer(int64(o.index)) }},
-		{"Subscription", func(o *origin) Value { return Text(o.subscription) }},
-	}, headers(func(o *origin) *operation.Header { return o.header })...), of)
+// enveloped are the columns of the operation that brought a row. second comes after its
+// ID.
+func enveloped[T any](of func(*T) *operation.Envelope, second Column[T]) []Column[T] {
+	return slices.Insert(ColumnsOf([]Column[operation.Envelope]{
+		{"OperationId", func(e *operation.Envelope) Value { return Text(e.ID.String()) }},
+		{"Subscription", func(e *operation.Envelope) Value { return Text(e.Subscription) }},
+		{"AppKey", func(e *operation.Envelope) Value { return Text(e.Header.AppKey) }},
+		{"Channel", func(e *operation.Envelope) Value { return Text(e.Header.Channel) }},
+		{"TellerName", func(e *operation.Envelope) Value { return Text(e.Header.TellerName) }},
+		{"CallerId", func(e *operation.Envelope) Value { return Text(e.Header.CallerID) }},
+		{"ChannelSessionId", func(e *operation.Envelope) Value { return Text(e.Header.ChannelSessionID) }},
+		{"ChannelRequestId", func(e *operation.Envelope) Value { return Text(e.Header.ChannelRequestID) }},
+	}, of), 1, second)
 }
 
 // Sales are the columns of sales.
 var Sales = slices.Concat(
-	origins(func(s *fund.SaleEntry) *origin { return &origin{s.ID, s.Index, s.Subscription, &s.Header} }),
+	enveloped(func(s *fund.SaleEntry) *operation.Envelope { return &s.Envelope },
+		Column[fund.SaleEntry]{"Position", func(s *fund.SaleEntry) Value { return Integer(int64(s.Index)) }}),
 	[]Column[fund.SaleEntry]{
 		{"CustomerNo", func(s *fund.SaleEntry) Value { return Integer(s.Terms.Holding.CustomerNo).of(Customer) }},
 		{"TransactionType", func(*fund.SaleEntry) Value { return Integer(fund.SaleTransaction) }},
@@ -182,7 +169,8 @@ func (s *side) only(has bool, n int64) Value {
 
 // Notifications are the columns of push messages.
 var Notifications = slices.Concat(
-	origins(func(n *push.Entry) *origin { return &origin{n.ID, n.Index, n.Subscription, &n.Header} }),
+	enveloped(func(n *push.Entry) *operation.Envelope { return &n.Envelope },
+		Column[push.Entry]{"Position", func(n *push.Entry) Value { return Integer(int64(n.Index)) }}),
 	memberColumns(),
 	[]Column[push.Entry]{
 		{"ErasedAt", func(n *push.Entry) Value {
@@ -266,12 +254,8 @@ func codes(faults []fault.Fault) string {
 }
 
 var decisionColumns = slices.Concat(
-	[]Column[operation.Decision]{
-		{"OperationId", func(d *operation.Decision) Value { return Text(d.ID.String()) }},
-		{"Operation", func(d *operation.Decision) Value { return Text(d.Operation.String()) }},
-		{"Subscription", func(d *operation.Decision) Value { return Text(d.Subscription) }},
-	},
-	headers(func(d *operation.Decision) *operation.Header { return &d.Header }),
+	enveloped(func(d *operation.Decision) *operation.Envelope { return &d.Envelope },
+		Column[operation.Decision]{"Operation", func(d *operation.Decision) Value { return Text(d.Operation.String()) }}),
 	[]Column[operation.Decision]{
 		{"RequestId", func(d *operation.Decision) Value { return Text(cmp.Or(d.Header.RequestID, d.ID.String())) }},
 		{"State", func(d *operation.Decision) Value { return Integer(int64(d.State)) }},
