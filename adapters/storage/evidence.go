@@ -28,8 +28,8 @@ func (e evidence) Read(ctx context.Context, w backoffice.Witness) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	var one serial
-	w.Holding, w.Account, w.Operation = oneByOne(&one, w.Holding), oneByOne(&one, w.Account), oneByOne(&one, w.Operation)
-	w.Found, w.Batch, w.Head = oneByOne(&one, w.Found), oneByOne(&one, w.Batch), oneByOne(&one, w.Head)
+	w.Position, w.Operation, w.Found = oneByOne(&one, w.Position), oneByOne(&one, w.Operation), oneByOne(&one, w.Found)
+	w.Batch, w.Head = oneByOne(&one, w.Batch), oneByOne(&one, w.Head)
 	err := e.db.snapshots(ctx, func(all []*gorm.DB) error {
 		seen := operationSeen(&w)
 		parts := []func(*gorm.DB) error{
@@ -139,36 +139,36 @@ FROM (
 ) p GROUP BY %[2]s`, table, keys, quantity, leg)
 }
 
-// positions reads positionsOf into its key and sums, and tells each.
-func (e evidence) positions(tx *gorm.DB, query string, sums *backoffice.PositionSums, tell func() error, key ...any) error {
+// positions reads positionsOf into p, whose key is given too, and tells each.
+func (e evidence) positions(tx *gorm.DB, w *backoffice.Witness, query string, p *backoffice.Position, key ...any) error {
 	rows, err := tx.Raw(strings.NewReplacer("{{prefix}}", e.db.prefix, "{{all}}", e.db.postings.all.Name).Replace(query)).Rows() //nolint:rowserrcheck // Each does it
 	if err != nil {
 		return err
 	}
 	var high, low int64
-	into := append(key, &sums.Quantity, &sums.Exists, &sums.Postings, &high, &low)
+	into := append(key, &p.Quantity, &p.Exists, &p.Postings, &high, &low)
 	return batch.Each(rows, func() error {
 		if err := rows.Scan(into...); err != nil {
 			return err
 		}
 		// The sum is high * 2^32 + low + 2^31 for each posting. 2^32 is 4 * 10^9 + 294,967,296.
 		const billion, rest = 1_000_000_000, 294_967_296
-		sums.Posted.High = 4*high + high/billion*rest
-		sums.Posted.Low = high%billion*rest + low + sums.Postings<<31
-		return tell()
+		p.Posted.High = 4*high + high/billion*rest
+		p.Posted.Low = high%billion*rest + low + p.Postings<<31
+		return w.Position(p)
 	})
 }
 
 func (e evidence) holdings(tx *gorm.DB, w *backoffice.Witness) error {
-	var h backoffice.HoldingRow
-	return e.positions(tx, positionsOf("holdings", "customer_no, imkb_code, holder_corporation_name", "units", unitLeg), &h.PositionSums,
-		func() error { return w.Holding(&h) }, &h.Key.CustomerNo, &h.Key.IMKBCode, &h.Key.HolderCorporationName)
+	var p backoffice.Position
+	query := positionsOf("holdings", "customer_no, imkb_code, holder_corporation_name", "units", unitLeg)
+	return e.positions(tx, w, query, &p, &p.Holding.CustomerNo, &p.Holding.IMKBCode, &p.Holding.HolderCorporationName)
 }
 
 func (e evidence) accounts(tx *gorm.DB, w *backoffice.Witness) error {
-	var a backoffice.AccountRow
-	return e.positions(tx, positionsOf("accounts", "customer_no, branch_code, account_suffix, currency_code", "balance", moneyLeg), &a.PositionSums,
-		func() error { return w.Account(&a) }, &a.Key.CustomerNo, &a.Key.BranchCode, &a.Key.AccountSuffix, &a.Key.CurrencyCode)
+	p := backoffice.Position{IsMoney: true}
+	query := positionsOf("accounts", "customer_no, branch_code, account_suffix, currency_code", "balance", moneyLeg)
+	return e.positions(tx, w, query, &p, &p.Account.CustomerNo, &p.Account.BranchCode, &p.Account.AccountSuffix, &p.Account.CurrencyCode)
 }
 
 // alone reads the rows that no range of operations has: postings of a wrong shape,

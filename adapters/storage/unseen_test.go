@@ -109,14 +109,13 @@ func TestEvidenceIsOneSnapshot(t *testing.T) {
 		b.sell(operation.Completed, order(nextID(), "", sale(1, 1, 1)))
 		sales, sold := 0, false
 		err := s.Backoffice.Evidence.Read(t.Context(), backoffice.Witness{
-			Holding: func(*backoffice.HoldingRow) error {
+			Position: func(*backoffice.Position) error {
 				if !sold {
 					sold = true
 					b.sell(operation.Completed, order(nextID(), "", sale(1, 2, 2)))
 				}
 				return nil
 			},
-			Account: func(*backoffice.AccountRow) error { return nil },
 			Operation: func(o *backoffice.Operation) error {
 				sales += len(o.Sales)
 				return nil
@@ -183,7 +182,7 @@ func TestPanicsOfCallersAreTheirs(t *testing.T) {
 	testdb.Each(t, func(t *testing.T, _ string, s *store.Store) {
 		b := newBank(t, s, 2)
 		require.PanicsWithValue(t, "holding", func() {
-			_ = s.Backoffice.Evidence.Read(t.Context(), backoffice.Witness{Holding: func(*backoffice.HoldingRow) error { panic("holding") }})
+			_ = s.Backoffice.Evidence.Read(t.Context(), backoffice.Witness{Position: func(*backoffice.Position) error { panic("holding") }})
 		})
 		require.PanicsWithValue(t, "line", func() {
 			_ = importHoldings(t.Context(), s, nextID(), func(func(int64, fund.Holding) error) error { panic("line") }, quiet)

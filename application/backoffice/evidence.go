@@ -2,9 +2,11 @@ package backoffice
 
 import (
 	"context"
+	"fmt"
 	"math/big"
 
 	"bankingapi/domain/fund"
+	"bankingapi/domain/money"
 	"bankingapi/domain/operation"
 	"bankingapi/domain/trail"
 )
@@ -24,10 +26,9 @@ type Evidence interface {
 
 // Witness receives the rows of Evidence. All functions are required.
 type Witness struct {
-	// Holding receives each holding, and each holding that does not exist but
-	// has postings. Account receives each account in the same way.
-	Holding func(*HoldingRow) error
-	Account func(*AccountRow) error
+	// Position receives each holding and each account, also one that does not exist but
+	// has postings.
+	Position func(*Position) error
 	// Operation receives each BuyFundFromCustomer with everything that is stored of it,
 	// also if it is not complete: postings or a reversal without sales, or a CallerId that
 	// says that it took place. It may leave out what was refused at once.
@@ -120,28 +121,36 @@ func (s Sum) Value() *big.Int {
 	return value.Mul(value, big.NewInt(1_000_000_000)).Add(value, big.NewInt(s.Low))
 }
 
-// PositionSums is a quantity and the sum of its postings.
-type PositionSums struct {
+// Position is a holding, or an account if IsMoney, with its postings.
+type Position struct {
+	IsMoney  bool
+	Holding  fund.HoldingKey
+	Account  AccountName
 	Quantity int64 // 0 if it does not exist
 	Exists   bool
 	Postings int64 // how many there are
 	Posted   Sum
 }
 
-// HoldingRow is a holding with its postings.
-type HoldingRow struct {
-	Key fund.HoldingKey
-	PositionSums
-}
-
-// AccountRow is an account with its postings.
-type AccountRow struct {
-	Key AccountName
-	PositionSums
-}
-
 // AccountName is an account's key with the currency code as it is stored.
 type AccountName struct {
 	CustomerNo, BranchCode, AccountSuffix int64
 	CurrencyCode                          string
+}
+
+// decimals are those of the quantity. An unknown currency has none.
+func (p *Position) decimals() int {
+	if !p.IsMoney {
+		return fund.UnitDecimals
+	}
+	currency, _ := money.ParseCurrency(p.Account.CurrencyCode)
+	return currency.Decimals()
+}
+
+// String names the position in findings.
+func (p *Position) String() string {
+	if p.IsMoney {
+		return fmt.Sprintf("account %d-%d-%d %s", p.Account.BranchCode, p.Account.CustomerNo, p.Account.AccountSuffix, p.Account.CurrencyCode)
+	}
+	return fmt.Sprintf("holding %d %s %q", p.Holding.CustomerNo, p.Holding.IMKBCode, p.Holding.HolderCorporationName)
 }

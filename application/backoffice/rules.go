@@ -38,13 +38,6 @@ type rule[Row any] struct {
 	check func(row *Row, broken func(text string))
 }
 
-// summed is a holding or an account with the sum of its postings.
-type summed struct {
-	*PositionSums
-	name     fmt.Stringer
-	decimals int
-}
-
 var (
 	holdingRules = positionRules(
 		Rule{"holding-exists", "Every posting of units belongs to a holding."},
@@ -59,72 +52,51 @@ var (
 )
 
 // positionRules judge a position. isSum passes over those that the other rules name.
-func positionRules(exists, notNegative, isSum Rule) []rule[summed] {
-	return []rule[summed]{
-		{exists, func(p *summed, broken func(string)) {
+func positionRules(exists, notNegative, isSum Rule) []rule[Position] {
+	return []rule[Position]{
+		{exists, func(p *Position, broken func(string)) {
 			if !p.Exists {
-				broken(fmt.Sprintf("%s: is not there, but has %d postings", p.name, p.Postings))
+				broken(fmt.Sprintf("%s: is not there, but has %d postings", p, p.Postings))
 			}
 		}},
-		{notNegative, func(p *summed, broken func(string)) {
+		{notNegative, func(p *Position, broken func(string)) {
 			if p.Quantity < 0 {
-				broken(fmt.Sprintf("%s: is below zero: %s", p.name, exact(big.NewInt(p.Quantity), p.decimals)))
+				broken(fmt.Sprintf("%s: is below zero: %s", p, exact(big.NewInt(p.Quantity), p.decimals())))
 			}
 		}},
-		{isSum, func(p *summed, broken func(string)) {
+		{isSum, func(p *Position, broken func(string)) {
 			held, posted := big.NewInt(p.Quantity), p.Posted.Value()
 			if p.Exists && p.Quantity >= 0 && held.Cmp(posted) != 0 {
-				broken(fmt.Sprintf("%s: is %s, but its postings sum to %s", p.name, exact(held, p.decimals), exact(posted, p.decimals)))
+				broken(fmt.Sprintf("%s: is %s, but its postings sum to %s", p, exact(held, p.decimals()), exact(posted, p.decimals())))
 			}
 		}},
 	}
 }
 
-// String names the holding in findings.
-func (h *HoldingRow) String() string {
-	return fmt.Sprintf("holding %d %s %q", h.Key.CustomerNo, h.Key.IMKBCode, h.Key.HolderCorporationName)
-}
-
-// String names the account in findings.
-func (a *AccountRow) String() string {
-	return fmt.Sprintf("account %d-%d-%d %s", a.Key.BranchCode, a.Key.CustomerNo, a.Key.AccountSuffix, a.Key.CurrencyCode)
-}
-
 // operationRules judge an operation with its sales and postings.
 var operationRules = []rule[Operation]{
-	{
-		Rule{"sale-units-posted", "Every completed sale has the posting that takes its units from its holding."},
-		eachCompleted("has no posting of its units", func(o *Operation, s *fund.SaleEntry) bool {
+	eachCompleted("sale-units-posted", "Every completed sale has the posting that takes its units from its holding.",
+		"has no posting of its units", func(o *Operation, s *fund.SaleEntry) bool {
 			return !hasPosting(o.Postings, s.Index, fund.Posting{Kind: fund.SalePosting, Holding: s.Terms.Holding, Quantity: -int64(s.Terms.Units)})
 		}),
-	},
-	{
-		Rule{"sale-proceeds-posted", "Every completed sale has the posting that credits its proceeds to its account."},
-		eachCompleted("has no posting of its proceeds", func(o *Operation, s *fund.SaleEntry) bool {
+	eachCompleted("sale-proceeds-posted", "Every completed sale has the posting that credits its proceeds to its account.",
+		"has no posting of its proceeds", func(o *Operation, s *fund.SaleEntry) bool {
 			return !hasPosting(o.Postings, s.Index, fund.Posting{Kind: fund.SalePosting, Account: s.Terms.Account, Quantity: s.Proceeds.Minor()})
 		}),
-	},
-	{
-		Rule{"sale-price", "Every completed sale was settled at a price of its fund and currency."},
-		eachCompleted("was not settled at a price of its fund and currency", func(o *Operation, s *fund.SaleEntry) bool {
+	eachCompleted("sale-price", "Every completed sale was settled at a price of its fund and currency.",
+		"was not settled at a price of its fund and currency", func(o *Operation, s *fund.SaleEntry) bool {
 			p, found := o.Prices[s.PriceID]
 			return !found || p.Fund != s.Terms.Holding.Fund || p.Currency != s.Terms.Account.Currency || p.PerUnit != s.PerUnit
 		}),
-	},
-	{
-		Rule{"sale-settled-at", "Every completed sale has the time of its settlement."},
-		eachCompleted("is completed at no time", func(_ *Operation, s *fund.SaleEntry) bool { return s.SettledAt.IsZero() }),
-	},
-	{
-		Rule{"sale-proceeds", "The proceeds of every completed sale are units times price, rounded once."},
-		eachCompleted("its proceeds are not units times price", func(_ *Operation, s *fund.SaleEntry) bool {
+	eachCompleted("sale-settled-at", "Every completed sale has the time of its settlement.",
+		"is completed at no time", func(_ *Operation, s *fund.SaleEntry) bool { return s.SettledAt.IsZero() }),
+	eachCompleted("sale-proceeds", "The proceeds of every completed sale are units times price, rounded once.",
+		"its proceeds are not units times price", func(_ *Operation, s *fund.SaleEntry) bool {
 			proceeds, ok := fund.Proceeds(s.Terms.Units, s.PerUnit, s.Terms.Account.Currency)
 			return !ok || proceeds != s.Proceeds
 		}),
-	},
-	{
-		Rule{"sale-state", "Every sale is recorded for a day, completed or failed, and only a completed one has a price and proceeds."},
-		eachSale("is in a state that contradicts itself", func(_ *Operation, s *fund.SaleEntry) bool {
+	eachSale("sale-state", "Every sale is recorded for a day, completed or failed, and only a completed one has a price and proceeds.",
+		"is in a state that contradicts itself", func(_ *Operation, s *fund.SaleEntry) bool {
 			hasPrice := s.PriceID != 0 || s.PerUnit != 0 || s.Proceeds != money.Amount{}
 			switch s.State {
 			case operation.Recorded:
@@ -136,23 +108,16 @@ var operationRules = []rule[Operation]{
 			}
 			return true
 		}),
-	},
-	{
-		Rule{"sale-caller-id", "The CallerId of every sale answers with the sale's operation and state."},
-		eachSale("is in another state than its CallerId answers", func(o *Operation, s *fund.SaleEntry) bool {
+	eachSale("sale-caller-id", "The CallerId of every sale answers with the sale's operation and state.",
+		"is in another state than its CallerId answers", func(o *Operation, s *fund.SaleEntry) bool {
 			r := o.Record
 			return s.Header.CallerID != "" && (r == nil || r.ID != o.ID || r.Outcome.State != s.State ||
 				r.Key.CallerID != s.Header.CallerID || r.Key.Subscription != s.Subscription)
 		}),
-	},
-	{
-		Rule{"posting-units-have-sale", "Every posting of a sale's units belongs to a completed sale."},
-		withoutSale("is not completed, but has a posting of units", false),
-	},
-	{
-		Rule{"posting-proceeds-have-sale", "Every posting of a sale's proceeds belongs to a completed sale."},
-		withoutSale("is not completed, but has a posting of proceeds", true),
-	},
+	withoutSale("posting-units-have-sale", "Every posting of a sale's units belongs to a completed sale.",
+		"is not completed, but has a posting of units", false),
+	withoutSale("posting-proceeds-have-sale", "Every posting of a sale's proceeds belongs to a completed sale.",
+		"is not completed, but has a posting of proceeds", true),
 	{
 		Rule{"posting-once", "The units and the proceeds of a sale are posted once."},
 		func(o *Operation, broken func(string)) {
@@ -180,21 +145,16 @@ var operationRules = []rule[Operation]{
 			}
 		},
 	},
-	{
-		Rule{"operation-has-sales", "Every operation that took place, as its CallerId answers, has sales."},
-		ofOperation("its CallerId answers that it took place, but it has no sales", func(o *Operation) bool {
+	ofOperation("operation-has-sales", "Every operation that took place, as its CallerId answers, has sales.",
+		"its CallerId answers that it took place, but it has no sales", func(o *Operation) bool {
 			return len(o.Sales) == 0 && o.Refusal == nil && o.Record != nil && o.Record.Outcome.State != operation.Failed
 		}),
-	},
-	{
-		Rule{"operation-one-state", "All sales of an operation are in one state."},
-		ofOperation("its sales are in different states", func(o *Operation) bool {
+	ofOperation("operation-one-state", "All sales of an operation are in one state.",
+		"its sales are in different states", func(o *Operation) bool {
 			return slices.ContainsFunc(o.Sales, func(s fund.SaleEntry) bool { return s.State != o.Sales[0].State })
 		}),
-	},
-	{
-		Rule{"operation-complete", "No sale of an operation is missing between the first and the last."},
-		ofOperation("some of its sales are missing", func(o *Operation) bool {
+	ofOperation("operation-complete", "No sale of an operation is missing between the first and the last.",
+		"some of its sales are missing", func(o *Operation) bool {
 			for i := range o.Sales {
 				if o.Sales[i].Index != i {
 					return true
@@ -202,7 +162,6 @@ var operationRules = []rule[Operation]{
 			}
 			return false
 		}),
-	},
 	{
 		Rule{"reversal-of-completed", "Every reversed operation has sales, and all of them are completed."},
 		func(o *Operation, broken func(string)) {
@@ -219,14 +178,12 @@ var operationRules = []rule[Operation]{
 			}
 		},
 	},
-	{
-		Rule{"reversal-posted", "Every sale of a reversed operation has the postings that return its units and take back its proceeds."},
-		eachSale("is reversed, but its postings are not undone", func(o *Operation, s *fund.SaleEntry) bool {
+	eachSale("reversal-posted", "Every sale of a reversed operation has the postings that return its units and take back its proceeds.",
+		"is reversed, but its postings are not undone", func(o *Operation, s *fund.SaleEntry) bool {
 			return o.Reversal != nil &&
 				(!hasPosting(o.ReversalPostings, s.Index, fund.Posting{Kind: fund.ReversalPosting, Holding: s.Terms.Holding, Quantity: int64(s.Terms.Units)}) ||
 					!hasPosting(o.ReversalPostings, s.Index, fund.Posting{Kind: fund.ReversalPosting, Account: s.Terms.Account, Quantity: -s.Proceeds.Minor()}))
 		}),
-	},
 }
 
 // Rules of rows that no operation has.
@@ -237,31 +194,33 @@ var (
 )
 
 // eachSale checks the sales of an operation. breaks is true of a sale that breaks the rule.
-func eachSale(sentence string, breaks func(*Operation, *fund.SaleEntry) bool) func(*Operation, func(string)) {
-	return func(o *Operation, broken func(string)) {
+func eachSale(name, proves, sentence string, breaks func(*Operation, *fund.SaleEntry) bool) rule[Operation] {
+	return rule[Operation]{Rule{name, proves}, func(o *Operation, broken func(string)) {
 		for i := range o.Sales {
 			if s := &o.Sales[i]; breaks(o, s) {
 				broken(saleName(o, s.Index, s.Terms.Holding.CustomerNo) + ": " + sentence)
 			}
 		}
-	}
+	}}
 }
 
-func eachCompleted(sentence string, breaks func(*Operation, *fund.SaleEntry) bool) func(*Operation, func(string)) {
-	return eachSale(sentence, func(o *Operation, s *fund.SaleEntry) bool { return s.State == operation.Completed && breaks(o, s) })
+func eachCompleted(name, proves, sentence string, breaks func(*Operation, *fund.SaleEntry) bool) rule[Operation] {
+	return eachSale(name, proves, sentence, func(o *Operation, s *fund.SaleEntry) bool {
+		return s.State == operation.Completed && breaks(o, s)
+	})
 }
 
-func ofOperation(sentence string, breaks func(*Operation) bool) func(*Operation, func(string)) {
-	return func(o *Operation, broken func(string)) {
+func ofOperation(name, proves, sentence string, breaks func(*Operation) bool) rule[Operation] {
+	return rule[Operation]{Rule{name, proves}, func(o *Operation, broken func(string)) {
 		if breaks(o) {
 			broken(operationName(o) + ": " + sentence)
 		}
-	}
+	}}
 }
 
 // withoutSale finds the postings of units, or of money, that belong to no completed sale.
-func withoutSale(sentence string, ofMoney bool) func(*Operation, func(string)) {
-	return func(o *Operation, broken func(string)) {
+func withoutSale(name, proves, sentence string, ofMoney bool) rule[Operation] {
+	return rule[Operation]{Rule{name, proves}, func(o *Operation, broken func(string)) {
 		for i := range o.Postings {
 			p := &o.Postings[i]
 			hasSale := func(s fund.SaleEntry) bool { return s.State == operation.Completed && isOf(p, &s) }
@@ -269,7 +228,7 @@ func withoutSale(sentence string, ofMoney bool) func(*Operation, func(string)) {
 				broken(saleName(o, p.Index, p.CustomerNo()) + ": " + sentence)
 			}
 		}
-	}
+	}}
 }
 
 // isOf reports whether a posting is of the customer of a sale.

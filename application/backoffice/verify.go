@@ -9,8 +9,6 @@ import (
 	"strings"
 
 	"bankingapi/domain/audit"
-	"bankingapi/domain/fund"
-	"bankingapi/domain/money"
 )
 
 // Proof is the result of Verify, with the number of rows that it checked.
@@ -143,7 +141,7 @@ func Verify(ctx context.Context, evidence Evidence, check *TrailCheck, w Watch) 
 	run := verification{watch: w, units: make(map[string]*total), money: make(map[string]*total)}
 	run.broken = func(text string) { run.found(*run.rule, text) }
 	witness := Witness{
-		Holding: run.holding, Account: run.account, Operation: run.operation,
+		Position: run.position, Operation: run.operation,
 		Found: func(f Finding) error {
 			run.found(Rule{Name: f.Rule}, f.Text)
 			return nil
@@ -167,7 +165,6 @@ type verification struct {
 	rows, told   int64 // told is what Progress was told last
 	proof        Proof
 	units, money map[string]*total
-	judged       summed // one memory serves all
 }
 
 // total is a sum of any size.
@@ -194,23 +191,18 @@ func (v *verification) found(r Rule, text string) {
 	v.watch.Found(Finding{r.Name, text})
 }
 
-func (v *verification) holding(h *HoldingRow) error {
-	of := h.Key.IMKBCode + " " + h.Key.HolderCorporationName
-	return v.position(summed{&h.PositionSums, h, fund.UnitDecimals}, holdingRules, &v.proof.Holdings, v.units, of)
-}
-
-func (v *verification) account(a *AccountRow) error {
-	currency, _ := money.ParseCurrency(a.Key.CurrencyCode) // an unknown one has no decimals
-	p := summed{&a.PositionSums, a, currency.Decimals()}
-	return v.position(p, accountRules, &v.proof.Accounts, v.money, a.Key.CurrencyCode)
-}
-
-// position counts a position, adds it and its postings to the total with that name,
-// and judges it.
-func (v *verification) position(p summed, rules []rule[summed], exist *int64, totals map[string]*total, of string) error {
+// position counts a position, adds it and its postings to the total of its fund or
+// currency, and judges it.
+func (v *verification) position(p *Position) error {
+	rules, exist, totals, of := holdingRules, &v.proof.Holdings, v.units, ""
+	if p.IsMoney {
+		rules, exist, totals, of = accountRules, &v.proof.Accounts, v.money, p.Account.CurrencyCode
+	} else {
+		of = p.Holding.IMKBCode + " " + p.Holding.HolderCorporationName
+	}
 	t := totals[of]
 	if t == nil {
-		t = &total{decimals: p.decimals}
+		t = &total{decimals: p.decimals()}
 		totals[of] = t
 	}
 	t.customers.Add(&t.customers, big.NewInt(p.Quantity))
@@ -220,8 +212,7 @@ func (v *verification) position(p summed, rules []rule[summed], exist *int64, to
 	if p.Exists {
 		*exist++
 	}
-	v.judged = p
-	return judge(v, rules, &v.judged)
+	return judge(v, rules, p)
 }
 
 func (v *verification) operation(o *Operation) error {

@@ -19,8 +19,7 @@ import (
 
 // rows is evidence that a test makes up.
 type rows struct {
-	holdings   []backoffice.HoldingRow
-	accounts   []backoffice.AccountRow
+	positions  []backoffice.Position
 	operations []backoffice.Operation
 	found      []backoffice.Finding
 	err        error
@@ -30,7 +29,7 @@ func (r *rows) Read(_ context.Context, w backoffice.Witness) error {
 	for _, f := range r.found {
 		_ = w.Found(f)
 	}
-	return errors.Join(tell(r.holdings, w.Holding), tell(r.accounts, w.Account), tell(r.operations, w.Operation), r.err)
+	return errors.Join(tell(r.positions, w.Position), tell(r.operations, w.Operation), r.err)
 }
 
 func tell[Row any](all []Row, to func(*Row) error) error {
@@ -109,16 +108,18 @@ func answered(state operation.State) backoffice.Operation {
 	return o
 }
 
-func holdingRow() backoffice.HoldingRow {
-	return backoffice.HoldingRow{Key: holding, PositionSums: backoffice.PositionSums{
+func holdingRow() backoffice.Position {
+	return backoffice.Position{
+		Holding:  holding,
 		Quantity: 1_500_000_000_250, Exists: true, Postings: 2, Posted: backoffice.Sum{High: 1500, Low: 250},
-	}}
+	}
 }
 
-func accountRow() backoffice.AccountRow {
-	return backoffice.AccountRow{Key: backoffice.AccountName{CustomerNo: 2, BranchCode: 7, AccountSuffix: 3, CurrencyCode: "TRY"}, PositionSums: backoffice.PositionSums{
+func accountRow() backoffice.Position {
+	return backoffice.Position{
+		IsMoney: true, Account: backoffice.AccountName{CustomerNo: 2, BranchCode: 7, AccountSuffix: 3, CurrencyCode: "TRY"},
 		Quantity: 2500, Exists: true, Postings: 1, Posted: backoffice.Sum{Low: 2500},
-	}}
+	}
 }
 
 // lawful is evidence of every kind that breaks no rule.
@@ -126,8 +127,7 @@ func lawful() *rows {
 	anonymous := completed()
 	anonymous.Sales[0].Header.CallerID, anonymous.Record = "", nil
 	return &rows{
-		holdings:   []backoffice.HoldingRow{holdingRow()},
-		accounts:   []backoffice.AccountRow{accountRow()},
+		positions:  []backoffice.Position{holdingRow(), accountRow()},
 		operations: []backoffice.Operation{completed(), recorded(), failed(), anonymous, reversed(), answered(operation.Failed)},
 	}
 }
@@ -349,35 +349,35 @@ func TestPositionsAreProved(t *testing.T) {
 	t.Parallel()
 	type finding = backoffice.Finding
 	for name, c := range map[string]struct {
-		holding func(*backoffice.HoldingRow)
-		account func(*backoffice.AccountRow)
+		holding func(*backoffice.Position)
+		account func(*backoffice.Position)
 		want    []finding
 	}{
-		"units appear": {holding: func(h *backoffice.HoldingRow) { h.Quantity++ }, want: []finding{
+		"units appear": {holding: func(h *backoffice.Position) { h.Quantity++ }, want: []finding{
 			{Rule: "holding-is-its-postings", Text: `holding 1 AFA "Demo Portfoy": is 1500000.000251, but its postings sum to 1500000.000250`},
 			{Rule: "zero-sum", Text: "AFA Demo Portfoy: customers have 1500000.000251 and the bank -1500000.000250, which is not zero together"},
 		}},
-		"a posting changes": {holding: func(h *backoffice.HoldingRow) { h.Posted.High++ }, want: []finding{
+		"a posting changes": {holding: func(h *backoffice.Position) { h.Posted.High++ }, want: []finding{
 			{Rule: "holding-is-its-postings", Text: `holding 1 AFA "Demo Portfoy": is 1500000.000250, but its postings sum to 1501000.000250`},
 			{Rule: "zero-sum", Text: "AFA Demo Portfoy: customers have 1500000.000250 and the bank -1501000.000250, which is not zero together"},
 		}},
-		"a holding is missing": {holding: func(h *backoffice.HoldingRow) { h.Exists, h.Quantity, h.Posted = false, 0, backoffice.Sum{} }, want: []finding{
+		"a holding is missing": {holding: func(h *backoffice.Position) { h.Exists, h.Quantity, h.Posted = false, 0, backoffice.Sum{} }, want: []finding{
 			{Rule: "holding-exists", Text: `holding 1 AFA "Demo Portfoy": is not there, but has 2 postings`},
 		}},
-		"units below zero": {holding: func(h *backoffice.HoldingRow) { h.Quantity, h.Posted = -1, backoffice.Sum{Low: -1} }, want: []finding{
+		"units below zero": {holding: func(h *backoffice.Position) { h.Quantity, h.Posted = -1, backoffice.Sum{Low: -1} }, want: []finding{
 			{Rule: "holding-not-negative", Text: `holding 1 AFA "Demo Portfoy": is below zero: -0.000001`},
 		}},
-		"money appears": {account: func(a *backoffice.AccountRow) { a.Quantity = 2600 }, want: []finding{
+		"money appears": {account: func(a *backoffice.Position) { a.Quantity = 2600 }, want: []finding{
 			{Rule: "account-is-its-postings", Text: "account 7-2-3 TRY: is 26.00, but its postings sum to 25.00"},
 			{Rule: "zero-sum", Text: "TRY: customers have 26.00 and the bank -25.00, which is not zero together"},
 		}},
-		"an account is missing": {account: func(a *backoffice.AccountRow) { a.Exists, a.Quantity, a.Posted = false, 0, backoffice.Sum{} }, want: []finding{
+		"an account is missing": {account: func(a *backoffice.Position) { a.Exists, a.Quantity, a.Posted = false, 0, backoffice.Sum{} }, want: []finding{
 			{Rule: "account-exists", Text: "account 7-2-3 TRY: is not there, but has 1 postings"},
 		}},
-		"a balance below zero": {account: func(a *backoffice.AccountRow) { a.Quantity, a.Posted.Low = -5, -5 }, want: []finding{
+		"a balance below zero": {account: func(a *backoffice.Position) { a.Quantity, a.Posted.Low = -5, -5 }, want: []finding{
 			{Rule: "account-not-negative", Text: "account 7-2-3 TRY: is below zero: -0.05"},
 		}},
-		"an unknown currency": {account: func(a *backoffice.AccountRow) { a.Key.CurrencyCode, a.Quantity = "QQQ", 2600 }, want: []finding{
+		"an unknown currency": {account: func(a *backoffice.Position) { a.Account.CurrencyCode, a.Quantity = "QQQ", 2600 }, want: []finding{
 			{Rule: "account-is-its-postings", Text: "account 7-2-3 QQQ: is 2600, but its postings sum to 2500"},
 			{Rule: "zero-sum", Text: "QQQ: customers have 2600 and the bank -2500, which is not zero together"},
 		}},
@@ -391,7 +391,7 @@ func TestPositionsAreProved(t *testing.T) {
 			if c.account != nil {
 				c.account(&a)
 			}
-			_, found := verify(t, &rows{holdings: []backoffice.HoldingRow{h}, accounts: []backoffice.AccountRow{a}})
+			_, found := verify(t, &rows{positions: []backoffice.Position{h, a}})
 			require.Equal(t, c.want, found)
 		})
 	}
@@ -402,10 +402,10 @@ func TestPositionsAreProved(t *testing.T) {
 func TestErrorsDoNotCancelOut(t *testing.T) {
 	t.Parallel()
 	up, down := holdingRow(), holdingRow()
-	down.Key.CustomerNo = 2
+	down.Holding.CustomerNo = 2
 	up.Quantity++
 	down.Quantity--
-	_, found := verify(t, &rows{holdings: []backoffice.HoldingRow{up, down}})
+	_, found := verify(t, &rows{positions: []backoffice.Position{up, down}})
 	require.Len(t, found, 2)
 	for _, f := range found {
 		require.Equal(t, "holding-is-its-postings", f.Rule)
@@ -415,7 +415,7 @@ func TestErrorsDoNotCancelOut(t *testing.T) {
 func TestVerifyNeedsNoCallbacks(t *testing.T) {
 	t.Parallel()
 	broken := lawful()
-	broken.holdings[0].Quantity++
+	broken.positions[0].Quantity++
 	proof, err := backoffice.Verify(t.Context(), broken, nil, backoffice.Watch{})
 	require.NoError(t, err)
 	require.EqualValues(t, 2, proof.Findings)

@@ -886,17 +886,16 @@ func testEvidence(t *testing.T, o office) {
 	}, o.holds())
 
 	operations := make(map[int]backoffice.Operation)
-	holdings := make(map[int64]backoffice.PositionSums)
-	accounts := make(map[int64]backoffice.PositionSums)
+	holdings, accounts := make(map[int64]backoffice.Position), make(map[int64]backoffice.Position)
 	require.NoError(t, o.Evidence.Read(t.Context(), backoffice.Witness{
-		Holding: func(h *backoffice.HoldingRow) error {
-			require.Equal(t, holdingOf(h.Key.CustomerNo), h.Key)
-			holdings[h.Key.CustomerNo] = h.PositionSums
-			return nil
-		},
-		Account: func(a *backoffice.AccountRow) error {
-			require.Equal(t, backoffice.AccountName{CustomerNo: a.Key.CustomerNo, BranchCode: 7, AccountSuffix: 1, CurrencyCode: "TRY"}, a.Key)
-			accounts[a.Key.CustomerNo] = a.PositionSums
+		Position: func(p *backoffice.Position) error {
+			if customer := p.Account.CustomerNo; p.IsMoney {
+				require.Equal(t, backoffice.AccountName{CustomerNo: customer, BranchCode: 7, AccountSuffix: 1, CurrencyCode: "TRY"}, p.Account)
+				accounts[customer] = *p
+				return nil
+			}
+			require.Equal(t, holdingOf(p.Holding.CustomerNo), p.Holding)
+			holdings[p.Holding.CustomerNo] = *p
 			return nil
 		},
 		Operation: func(o *backoffice.Operation) error {
@@ -941,13 +940,13 @@ func testEvidence(t *testing.T, o office) {
 func testEvidenceStops(t *testing.T, o office) {
 	o.aDay()
 	enough := errors.New("enough")
-	holdings, after := 0, 0 // how many come, and how many rows come after the error
+	positions, after := 0, 0 // how many come, and how many rows come after the error
 	err := o.Evidence.Read(t.Context(), backoffice.Witness{
-		Holding: func(*backoffice.HoldingRow) error { holdings++; return enough },
-		Account: func(*backoffice.AccountRow) error { after += holdings; return nil },
+		Position:  func(*backoffice.Position) error { positions++; return enough },
+		Operation: func(*backoffice.Operation) error { after += positions; return nil },
 	})
 	require.ErrorIs(t, err, enough)
-	require.Equal(t, 1, holdings)
+	require.Equal(t, 1, positions)
 	require.Zero(t, after)
 	o.holds()
 }

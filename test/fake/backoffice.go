@@ -419,10 +419,10 @@ func (s *Store) copy() *Store {
 // positions are the stored positions with the sums of their postings, by key. A
 // position that only postings name is one of them. of returns the key of a posting of
 // this kind of position.
-func positions[K comparable, V any](stored map[K]V, quantity func(V) int64, postings []fund.PostingEntry, of func(*fund.PostingEntry) (K, bool)) map[K]*backoffice.PositionSums {
-	all := make(map[K]*backoffice.PositionSums)
+func positions[K comparable, V any](stored map[K]V, quantity func(V) int64, postings []fund.PostingEntry, of func(*fund.PostingEntry) (K, bool)) map[K]*backoffice.Position {
+	all := make(map[K]*backoffice.Position)
 	for key, value := range stored {
-		all[key] = &backoffice.PositionSums{Quantity: quantity(value), Exists: true}
+		all[key] = &backoffice.Position{Quantity: quantity(value), Exists: true}
 	}
 	for i := range postings {
 		key, ok := of(&postings[i])
@@ -430,7 +430,7 @@ func positions[K comparable, V any](stored map[K]V, quantity func(V) int64, post
 			continue
 		}
 		if all[key] == nil {
-			all[key] = new(backoffice.PositionSums)
+			all[key] = new(backoffice.Position)
 		}
 		all[key].Postings++
 		all[key].Posted.High += postings[i].Quantity / 1_000_000_000
@@ -443,7 +443,8 @@ func (s *Store) tellHoldings(w *backoffice.Witness) error {
 	all := positions(s.holdings, func(u fund.Units) int64 { return int64(u) }, s.postings,
 		func(p *fund.PostingEntry) (fund.HoldingKey, bool) { return p.Holding, !p.IsMoney() })
 	for _, key := range slices.SortedFunc(maps.Keys(all), fund.HoldingKey.Compare) {
-		if err := w.Holding(&backoffice.HoldingRow{Key: key, PositionSums: *all[key]}); err != nil {
+		all[key].Holding = key
+		if err := w.Position(all[key]); err != nil {
 			return err
 		}
 	}
@@ -454,7 +455,8 @@ func (s *Store) tellAccounts(w *backoffice.Witness) error {
 	all := positions(s.accounts, money.Amount.Minor, s.postings,
 		func(p *fund.PostingEntry) (fund.AccountKey, bool) { return p.Account, p.IsMoney() })
 	for _, key := range slices.SortedFunc(maps.Keys(all), fund.AccountKey.Compare) {
-		if err := w.Account(&backoffice.AccountRow{Key: nameOf(key), PositionSums: *all[key]}); err != nil {
+		all[key].IsMoney, all[key].Account = true, nameOf(key)
+		if err := w.Position(all[key]); err != nil {
 			return err
 		}
 	}
