@@ -156,6 +156,9 @@ func (r *NotificationRow) entry() (n push.Entry, err error) {
 
 // formatTranData is json.Marshal, which takes three times as long.
 func formatTranData(items []push.TranDataItem) (string, error) {
+	if len(items) == 0 {
+		return "[]", nil
+	}
 	text, separator := append(make([]byte, 0, 256), '['), ""
 	var badCode, badName error
 	for _, item := range items {
