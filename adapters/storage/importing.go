@@ -57,7 +57,7 @@ func (i imports) Prices(ctx context.Context, lines backoffice.Lines[fund.Price],
 			return session.Exchange(ctx, batch.NonEmpty(i.trail.request(entries...))...)
 		})
 		if err == nil && changed.Lines > 0 {
-			err = batch.Refused{Cause: changed}
+			err = batch.FailureError{Failure: batch.Refused, Cause: changed}
 		}
 		if err != nil {
 			return err
@@ -168,7 +168,7 @@ func (i imports) checkSoldSince(ctx context.Context, session batch.Session, o ba
 	})
 	sold, err := lookUp(ctx, session, first, PostingRow{OperationID: batch.UUID(o.ID)})
 	if err == nil && sold != nil {
-		err = batch.Refused{Cause: &backoffice.SoldSince{Line: sold.Position}}
+		err = batch.FailureError{Failure: batch.Refused, Cause: &backoffice.SoldSince{Line: sold.Position}}
 	}
 	return err
 }

@@ -72,7 +72,7 @@ func (s *Subscriptions) Create(ctx context.Context, sub *subscription.Subscripti
 		if taken, err := lookUp(ctx, session, s.db.subscriptions.find, row); err != nil {
 			return err
 		} else if taken != nil {
-			return batch.Refused{Cause: subscriptions.ErrNameTaken}
+			return batch.FailureError{Failure: batch.Refused, Cause: subscriptions.ErrNameTaken}
 		}
 		return s.commit(ctx, session, s.db.subscriptions.add, row)
 	})
@@ -86,14 +86,14 @@ func (s *Subscriptions) Change(ctx context.Context, name string, change func(*su
 			return err
 		}
 		if row == nil {
-			return batch.Refused{Cause: subscriptions.ErrNotFound}
+			return batch.FailureError{Failure: batch.Refused, Cause: subscriptions.ErrNotFound}
 		}
 		found, err := row.subscription()
 		if err != nil {
 			return err
 		}
 		if err := change(found); err != nil {
-			return batch.Refused{Cause: err}
+			return batch.FailureError{Failure: batch.Refused, Cause: err}
 		}
 		return s.commit(ctx, session, s.db.subscriptions.put, newSubscriptionRow(found))
 	})

@@ -54,7 +54,7 @@ func update[B any](ctx context.Context, db *batch.DB, ways []Way[B], settle func
 			case err == nil || isLast:
 				return err
 			case !errors.Is(err, ErrOtherWay):
-				return batch.Fallback{Cause: err}
+				return batch.FailureError{Failure: batch.Fallback, Cause: err}
 			}
 		}
 	})

@@ -22,11 +22,11 @@ func (w withdrawing) WithdrawPrice(ctx context.Context, id int64, today day.Day)
 			return err
 		}
 		if price == nil {
-			return batch.Refused{Cause: backoffice.ErrNotFound}
+			return batch.FailureError{Failure: batch.Refused, Cause: backoffice.ErrNotFound}
 		}
 		withdrawn, err := price.Withdraw(today)
 		if err != nil {
-			return batch.Refused{Cause: err}
+			return batch.FailureError{Failure: batch.Refused, Cause: err}
 		}
 		row := newPriceRow(withdrawn)
 		writes := []batch.Request{w.prices.put.Request([]PriceRow{row})}

@@ -165,9 +165,15 @@ const (
 	// Broken means that the connection was lost, or was found lost, and that
 	// nothing was committed. A retry on another connection may well succeed.
 	Broken
+	// Fallback means that the transaction does its work in another way when it is run
+	// again. The cause says what the error means otherwise.
+	Fallback
+	// Refused means that the work has ended its transaction for a reason of its own, which
+	// is the cause. Retry returns the cause as it is.
+	Refused
 )
 
-// FailureError is an error of which the dialect knows what it means, whatever its cause is.
+// FailureError is an error that says what it means, whatever its cause is.
 type FailureError struct {
 	Failure
 	Cause error

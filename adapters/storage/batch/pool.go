@@ -30,10 +30,7 @@ func (p *Pool) DB() *sql.DB {
 	return closed()
 }
 
-// GetDBConn is gorm.GetDBConnector, and the other methods are those of sql.DB that gorm
-// calls.
-func (p *Pool) GetDBConn() (*sql.DB, error) { return p.DB(), nil }
-
+// BeginTx and the other methods are those of sql.DB that gorm calls.
 func (p *Pool) BeginTx(ctx context.Context, o *sql.TxOptions) (*sql.Tx, error) {
 	return p.DB().BeginTx(ctx, o)
 }

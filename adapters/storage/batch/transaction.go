@@ -66,24 +66,10 @@ func (db *DB) Transact(ctx context.Context, work func(Session) error) error {
 	return db.Retry(ctx, func() error { return db.Attempt(ctx, work) })
 }
 
-// Fallback is the error of a transaction that does its work in another way when it is
-// run again.
-type Fallback struct{ Cause error }
-
-func (f Fallback) Error() string { return f.Cause.Error() }
-
-// Unwrap returns the cause.
-func (f Fallback) Unwrap() error { return f.Cause }
-
-// Refused is the error of work that ends its transaction for a reason of its own. Retry
-// returns the cause as it is.
-type Refused struct{ Cause error }
-
-func (r Refused) Error() string { return r.Cause.Error() }
-
 // Retry runs a whole transaction, and runs it again when it loses a race, or
 // once when its connection was broken. After a Fallback it runs it again at once, unless
-// the database cannot be reached or its answer is unknown. The error has its kind.
+// the database cannot be reached or its answer is unknown. The error has its kind, unless
+// the work was Refused.
 func (db *DB) Retry(ctx context.Context, transaction func() error) error {
 	backoff := firstBackoff
 	mended := false
@@ -92,13 +78,16 @@ func (db *DB) Retry(ctx context.Context, transaction func() error) error {
 		if err == nil {
 			return nil
 		}
-		if refused, ok := errors.AsType[Refused](err); ok {
-			return refused.Cause
-		}
 		failure := db.Classify(err)
-		if _, ok := errors.AsType[Fallback](err); ok && failure != Unreachable && failure != Interrupted {
-			attempt--
-			continue
+		known, _ := errors.AsType[FailureError](err)
+		switch failure {
+		case Refused:
+			return known.Cause
+		case Fallback:
+			if failure = db.Classify(known.Cause); failure != Unreachable && failure != Interrupted {
+				attempt--
+				continue
+			}
 		}
 		if failure != LostRace && db.Failed != nil {
 			db.Failed()

@@ -83,7 +83,7 @@ func TestAFallbackIsTakenAtOnce(t *testing.T) {
 		db := batch.NewDB(scripted{failure: failure}, nil)
 		err := db.Transact(t.Context(), func(batch.Session) error {
 			if runs++; runs < 100 {
-				return batch.Fallback{Cause: errScripted}
+				return batch.FailureError{Failure: batch.Fallback, Cause: errScripted}
 			}
 			return nil
 		})
