@@ -67,16 +67,6 @@ func OpenSandbox(ctx context.Context, settings Settings, all ...Option) (*Sandbo
 		o.sandbox, o.storage.Mark = sandbox.NewClock(o.now), sandbox.Mark
 		o.storage.DataFolder = cmp.Or(o.storage.DataFolder, sandboxFolder)
 	}
-	_, err := withStore(settings, collect([]Option{Options(all...), asSandbox}), func(_ *setup, s *store.Store) (none any, err error) {
-		err = s.Schema.Require(ctx)
-		if _, isOther := errors.AsType[store.MarkError](err); !isOther {
-			err = s.Alone(ctx)
-		}
-		return none, err
-	})
-	if err != nil {
-		return nil, err
-	}
 	app, err := Open(ctx, settings, Options(all...), asSandbox, func(o *options) {
 		o.world = func(ctx context.Context, w *setup, callers httpapi.Callers, name string) (sandbox.World, error) {
 			inner := settings

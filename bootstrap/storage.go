@@ -43,6 +43,15 @@ func newStore(lc fx.Lifecycle, w *setup) (*store.Store, error) {
 	w.opened = s
 	lc.Append(fx.StopHook(s.Close)) // also if it does not start
 	lc.Append(fx.StartHook(s.Start))
+	if w.world != nil {
+		lc.Append(fx.StartHook(func(ctx context.Context) error { // a sandbox takes no other book, and is alone
+			err := s.Schema.Require(ctx)
+			if _, isOther := errors.AsType[store.MarkError](err); !isOther {
+				err = s.Alone(ctx)
+			}
+			return fault.Explain(err)
+		}))
+	}
 	s.MigrateAtStart = s.MigrateAtStart && !w.storage.AsItIs
 	w.migrator = &store.Migrator{
 		Store: s, Wanted: w.settings.Storage.Migrate && !w.storage.AsItIs,
