@@ -12,7 +12,6 @@ import (
 	"bankingapi/adapters/httpapi"
 	"bankingapi/adapters/sandbox"
 	"bankingapi/application/operator"
-	"bankingapi/application/store"
 	"bankingapi/application/subscriptions"
 	"bankingapi/domain/fault"
 )
