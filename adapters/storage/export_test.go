@@ -10,29 +10,33 @@ import (
 	"gorm.io/gorm"
 
 	"bankingapi/adapters/storage/batch"
+	"bankingapi/adapters/storage/read"
+	"bankingapi/adapters/storage/tables"
+	"bankingapi/adapters/storage/trail"
+	"bankingapi/adapters/storage/write"
 	"bankingapi/application/store"
 	"bankingapi/domain/fund"
 	"bankingapi/domain/operation"
 	"bankingapi/domain/push"
-	"bankingapi/domain/trail"
+	domain "bankingapi/domain/trail"
 )
 
-var ModelNames = modelNames
+var ModelNames = tables.ModelNames
 
 // AllPostings is a table of all postings of a book without a prefix. It needs an alias.
-var AllPostings = strings.ReplaceAll(allPostings, "{{prefix}}", "")
+var AllPostings = strings.ReplaceAll(tables.AllPostings, "{{prefix}}", "")
 
 // Personal are the columns that stay out of the leaf of a notification.
-var Personal = personal
+var Personal = tables.Personal
 
 // Tables are the names of the tables that hold the book of a store and its records.
-func Tables(s *store.Store) []string { return slices.Clone(s.Marker.(marks).tables) }
+func Tables(s *store.Store) []string { return slices.Clone(s.Marker.(marks).TableNames) }
 
 // ReliedOn are the tables of a store as it relies on them.
-func ReliedOn(s *store.Store) []Relied { return s.Marker.(marks).relied }
+func ReliedOn(s *store.Store) []tables.Relied { return s.Marker.(marks).Relied }
 
 // ReadKey reads the key of messages again, which a running service does not do.
-func ReadKey(ctx context.Context, s *store.Store) error { return s.Schema.(*Schema).marks.readKey(ctx) }
+func ReadKey(ctx context.Context, s *store.Store) error { return s.Schema.(*Schema).marks.ReadKey(ctx) }
 
 // DropData sets Options.DropData.
 func DropData(s *store.Store, drop bool) { s.Schema.(*Schema).dropData = drop }
@@ -40,9 +44,9 @@ func DropData(s *store.Store, drop bool) { s.Schema.(*Schema).dropData = drop }
 // HotPath are the functions that build what one batch sends to a database that
 // takes arrays.
 func HotPath(d batch.Dialect) (sales func(*fund.Book), notifications func(*push.Inbox) error) {
-	db := newDatabase(batch.NewDB(d, nil), "")
-	maker := leafMaker{db, newTrailWriter(db)}
-	books, inboxes := newBooks(maker), newInboxes(maker)
+	db := tables.NewDatabase(batch.NewDB(d, nil), "")
+	maker := trail.NewWriter(db)
+	books, inboxes := write.NewBooks(maker), write.NewInboxes(maker)
 	arrays := func(requests []batch.Request) {
 		for i := range requests {
 			requests[i].Rows.Arrays()
@@ -50,7 +54,7 @@ func HotPath(d batch.Dialect) (sales func(*fund.Book), notifications func(*push.
 	}
 	sales = func(book *fund.Book) {
 		c := book.Changes()
-		arrays(books.changes(book, &c))
+		arrays(books.Changes(book, &c))
 	}
 	notifications = func(inbox *push.Inbox) error {
 		writes, err := inboxes.Writes(inbox, false)
@@ -61,39 +65,39 @@ func HotPath(d batch.Dialect) (sales func(*fund.Book), notifications func(*push.
 }
 
 // FormatTranData is the text of the items in the table.
-var FormatTranData = formatTranData
+var FormatTranData = tables.FormatTranData
 
 // MisplacePostings makes the open batches what versions with a schema up to 9 wrote: the
 // leaves of these operations have no postings, and leaves of their own have them.
-func MisplacePostings(ctx context.Context, s *store.Store, keys *trail.Keys, ids ...operation.ID) error {
-	d := s.Trail.Log.(trailLog).leafMaker
-	whole, without, apart := make(map[trail.Hash]operation.ID), make(map[operation.ID]func(trail.Kind) trail.Hash), make(map[operation.ID]trail.Entry)
-	return d.change(ctx, func(tx *gorm.DB) error {
+func MisplacePostings(ctx context.Context, s *store.Store, keys *domain.Keys, ids ...operation.ID) error {
+	d := s.Marker.(marks).Writer
+	whole, without, apart := make(map[domain.Hash]operation.ID), make(map[operation.ID]func(domain.Kind) domain.Hash), make(map[operation.ID]domain.Entry)
+	return d.Change(ctx, func(tx *gorm.DB) error {
 		for _, id := range ids {
 			only := batch.UUID(id)
-			err := readOperations(d.database, tx, idRange{only: &only}, func(of *storedOperation) error {
-				for _, kind := range []trail.Kind{trail.Decided, trail.Settled} {
-					l := d.decisionLeaf(nil, kind, of)
+			err := read.Operations(d.Database, tx, read.Range{Only: &only}, func(of *read.StoredOperation) error {
+				for _, kind := range []domain.Kind{domain.Decided, domain.Settled} {
+					l := d.DecisionLeaf(nil, kind, of)
 					whole[l.Hash()] = id
 				}
-				bare, postings := of.withoutPostings()
-				without[id] = func(kind trail.Kind) trail.Hash {
-					l := d.decisionLeaf(nil, kind, bare)
+				bare, postings := of.WithoutPostings()
+				without[id] = func(kind domain.Kind) domain.Hash {
+					l := d.DecisionLeaf(nil, kind, bare)
 					return l.Hash()
 				}
-				apart[id] = entryOf(trail.Posted, id, d.postings.leaves.sumOf(keys, id, postings))
+				apart[id] = tables.EntryOf(domain.Posted, id, d.Postings.Leaves.SumOf(keys, id, postings))
 				return nil
 			})
 			if err != nil {
 				return err
 			}
 		}
-		var rows []TrailBatchRow
-		if err := tx.Table(d.batches.Name).Where("position IS NULL").Find(&rows).Error; err != nil {
+		var rows []tables.TrailBatchRow
+		if err := tx.Table(d.TrailBatches.Name).Where("position IS NULL").Find(&rows).Error; err != nil {
 			return err
 		}
 		for i := range rows {
-			b, err := rows[i].batch()
+			b, err := rows[i].Batch()
 			if err != nil {
 				return err
 			}
@@ -105,9 +109,9 @@ func MisplacePostings(ctx context.Context, s *store.Store, keys *trail.Keys, ids
 					}
 				}
 			}
-			encoded := trail.AppendEntries(nil, b.Entries)
-			changed := TrailBatchRow{Entries: encoded, Seal: keys.Seal(b.Record(), encoded, trail.Seal{Base: trail.Base{Root: new(trail.Tree).Root()}})}
-			err = tx.Table(d.batches.Name).Where("batch_id = ?", d.Dialect.Bind(rows[i].BatchID)).Select("entries", "seal").Updates(changed).Error
+			encoded := domain.AppendEntries(nil, b.Entries)
+			changed := tables.TrailBatchRow{Entries: encoded, Seal: keys.Seal(b.Record(), encoded, domain.Seal{Base: domain.Base{Root: new(domain.Tree).Root()}})}
+			err = tx.Table(d.TrailBatches.Name).Where("batch_id = ?", d.Dialect.Bind(rows[i].BatchID)).Select("entries", "seal").Updates(changed).Error
 			if err != nil {
 				return err
 			}
@@ -119,22 +123,22 @@ func MisplacePostings(ctx context.Context, s *store.Store, keys *trail.Keys, ids
 // WrittenAndRead writes one row into each table of which the trail has leaves,
 // in a transaction that is undone. It returns the leaf of each row as it was
 // written, and as it was read, by the name of the table. fill sets a column.
-func WrittenAndRead(ctx context.Context, s *store.Store, fill func(c batch.Column, field any)) (wrote, read map[string]trail.Decoded, err error) {
-	d := s.Trail.Log.(trailLog).database
-	wrote, read = make(map[string]trail.Decoded), make(map[string]trail.Decoded)
-	tx := d.writes.WithContext(ctx).Begin()
+func WrittenAndRead(ctx context.Context, s *store.Store, fill func(c batch.Column, field any)) (wrote, read map[string]domain.Decoded, err error) {
+	d := s.Marker.(marks).Database
+	wrote, read = make(map[string]domain.Decoded), make(map[string]domain.Decoded)
+	tx := d.Writes.WithContext(ctx).Begin()
 	defer tx.Rollback()
 	for _, err := range []error{
 		tx.Error,
-		writtenAndRead(ctx, d, tx, d.sales.Table, fill, wrote, read),
-		writtenAndRead(ctx, d, tx, d.postings.Table, fill, wrote, read),
-		writtenAndRead(ctx, d, tx, d.operations.Table, fill, wrote, read),
-		writtenAndRead(ctx, d, tx, d.refusals.Table, fill, wrote, read),
-		writtenAndRead(ctx, d, tx, d.reversals.Table, fill, wrote, read),
-		writtenAndRead(ctx, d, tx, d.notifications.Table, fill, wrote, read),
-		writtenAndRead(ctx, d, tx, d.prices.Table, fill, wrote, read),
-		writtenAndRead(ctx, d, tx, d.subscriptions.Table, fill, wrote, read),
-		writtenAndRead(ctx, d, tx, d.audits.Table, fill, wrote, read),
+		writtenAndRead(ctx, d, tx, d.Sales.Table, fill, wrote, read),
+		writtenAndRead(ctx, d, tx, d.Postings.Table, fill, wrote, read),
+		writtenAndRead(ctx, d, tx, d.Operations.Table, fill, wrote, read),
+		writtenAndRead(ctx, d, tx, d.Refusals.Table, fill, wrote, read),
+		writtenAndRead(ctx, d, tx, d.Reversals.Table, fill, wrote, read),
+		writtenAndRead(ctx, d, tx, d.Notifications.Table, fill, wrote, read),
+		writtenAndRead(ctx, d, tx, d.Prices.Table, fill, wrote, read),
+		writtenAndRead(ctx, d, tx, d.Subscriptions.Table, fill, wrote, read),
+		writtenAndRead(ctx, d, tx, d.Audits.Table, fill, wrote, read),
 	} {
 		if err != nil {
 			return nil, nil, err
@@ -143,8 +147,8 @@ func WrittenAndRead(ctx context.Context, s *store.Store, fill func(c batch.Colum
 	return wrote, read, nil
 }
 
-func writtenAndRead[R any](ctx context.Context, d *database, tx *gorm.DB, t *batch.Table[R], fill func(batch.Column, any), wrote, read map[string]trail.Decoded) error {
-	native, err := transaction(tx)
+func writtenAndRead[R any](ctx context.Context, d *tables.Database, tx *gorm.DB, t *batch.Table[R], fill func(batch.Column, any), wrote, read map[string]domain.Decoded) error {
+	native, err := tables.Transaction(tx)
 	if err != nil {
 		return err
 	}
@@ -152,10 +156,10 @@ func writtenAndRead[R any](ctx context.Context, d *database, tx *gorm.DB, t *bat
 	for i, field := range batch.Targets(row, t.Columns) {
 		fill(t.Columns[i], field)
 	}
-	decoded := func(row *R) (trail.Decoded, error) {
-		l := trail.NewLeaf(nil, trail.Decided, operation.ID{})
-		encode(&l, t.Name, t, row)
-		return trail.Decode(l.Content())
+	decoded := func(row *R) (domain.Decoded, error) {
+		l := domain.NewLeaf(nil, domain.Decided, operation.ID{})
+		tables.Encode(&l, t.Name, t, row)
+		return domain.Decode(l.Content())
 	}
 	if wrote[t.Name], err = decoded(row); err != nil {
 		return err
@@ -163,7 +167,7 @@ func writtenAndRead[R any](ctx context.Context, d *database, tx *gorm.DB, t *bat
 	if err := d.Dialect.Within(native).Exchange(ctx, t.Insert().Request([]R{*row})); err != nil {
 		return fmt.Errorf("insert %s: %w", t.Name, err)
 	}
-	return each(tx, t, func(tx *gorm.DB) *gorm.DB { return tx }, func(row *R) (err error) {
+	return tables.Each(tx, t, func(tx *gorm.DB) *gorm.DB { return tx }, func(row *R) (err error) {
 		read[t.Name], err = decoded(row)
 		return err
 	})
@@ -171,7 +175,7 @@ func writtenAndRead[R any](ctx context.Context, d *database, tx *gorm.DB, t *bat
 
 // Exec runs a statement that changes the book behind the back of the service.
 func Exec(ctx context.Context, s *store.Store, statement string) error {
-	return s.Marker.(marks).writes.WithContext(ctx).Exec(statement).Error
+	return s.Marker.(marks).Writes.WithContext(ctx).Exec(statement).Error
 }
 
 // Doubt makes the next transaction check the schema.
@@ -179,37 +183,37 @@ func Doubt(s *store.Store) { s.Schema.(*Schema).doubt() }
 
 // ForgetKeys makes the batches of notifications what version 11 wrote: their digests have
 // no key.
-func ForgetKeys(ctx context.Context, s *store.Store, keys *trail.Keys) error {
-	d := s.Trail.Log.(trailLog).leafMaker
-	return d.change(ctx, func(tx *gorm.DB) error {
-		plain := make(map[trail.Hash][]byte)
-		err := each(tx, d.notifications.Table, nil, func(row *NotificationRow) error {
-			plain[shortDigest(d.erasedDigests()(row.Digest))] = bytes.Clone(row.Digest)
+func ForgetKeys(ctx context.Context, s *store.Store, keys *domain.Keys) error {
+	d := s.Marker.(marks).Writer
+	return d.Change(ctx, func(tx *gorm.DB) error {
+		plain := make(map[domain.Hash][]byte)
+		err := tables.Each(tx, d.Notifications.Table, nil, func(row *tables.NotificationRow) error {
+			plain[tables.ShortDigest(tables.ErasedDigests(d.MessagesKey())(row.Digest))] = bytes.Clone(row.Digest)
 			return nil
 		})
 		if err != nil {
 			return err
 		}
-		var rows []TrailBatchRow
-		if err := tx.Table(d.batches.Name).Find(&rows).Error; err != nil {
+		var rows []tables.TrailBatchRow
+		if err := tx.Table(d.TrailBatches.Name).Find(&rows).Error; err != nil {
 			return err
 		}
 		for i := range rows {
 			row := &rows[i]
-			b, err := row.batch()
+			b, err := row.Batch()
 			if err != nil {
 				return err
 			}
 			for i := range b.Entries {
-				if b.Entries[i].Kind == trail.Notified {
-					b.Entries[i].Digest = shortDigest(plain[b.Entries[i].Digest])
+				if b.Entries[i].Kind == domain.Notified {
+					b.Entries[i].Digest = tables.ShortDigest(plain[b.Entries[i].Digest])
 				}
 			}
 			seal, _ := keys.OpenSeal(b.Record(), row.Entries, row.Seal)
 			seal.IsKeyed = false
-			encoded := trail.AppendEntries(nil, b.Entries)
-			changed := TrailBatchRow{Entries: encoded, Seal: keys.Seal(b.Record(), encoded, seal)}
-			err = tx.Table(d.batches.Name).Where("batch_id = ?", d.Dialect.Bind(row.BatchID)).Select("entries", "seal").Updates(changed).Error
+			encoded := domain.AppendEntries(nil, b.Entries)
+			changed := tables.TrailBatchRow{Entries: encoded, Seal: keys.Seal(b.Record(), encoded, seal)}
+			err = tx.Table(d.TrailBatches.Name).Where("batch_id = ?", d.Dialect.Bind(row.BatchID)).Select("entries", "seal").Updates(changed).Error
 			if err != nil {
 				return err
 			}

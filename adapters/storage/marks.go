@@ -8,20 +8,15 @@ import (
 	"gorm.io/gorm"
 	"gorm.io/gorm/clause"
 
+	"bankingapi/adapters/storage/tables"
+	"bankingapi/adapters/storage/trail"
 	"bankingapi/application/store"
 	"bankingapi/domain/fault"
 )
 
-// MarkRow is the row of the table marks of a database with a mark. The book of a
-// bank has no row.
-type MarkRow struct {
-	Mark string `gorm:"primaryKey"`
-	Note string `gorm:"not null"`
-}
-
 // marks reads and writes the mark of a database.
 type marks struct {
-	leafMaker
+	trail.Writer
 	engine *Engine
 	mark   string
 }
@@ -30,17 +25,17 @@ var _ store.Marker = marks{}
 
 // Note is store.Marker.
 func (m marks) Note(ctx context.Context) (note string, err error) {
-	err = m.reads.WithContext(ctx).Table(m.marked.Name).Where("mark = ?", m.mark).Select("note").Scan(&note).Error
+	err = m.Reads.WithContext(ctx).Table(m.Marks.Name).Where("mark = ?", m.mark).Select("note").Scan(&note).Error
 	return note, m.Translate(err)
 }
 
 // SetNote is store.Marker.
 func (m marks) SetNote(ctx context.Context, note string) error {
-	return m.change(ctx, func(tx *gorm.DB) error { return m.setNote(tx, note) })
+	return m.Change(ctx, func(tx *gorm.DB) error { return m.setNote(tx, note) })
 }
 
 func (m marks) setNote(tx *gorm.DB, note string) error {
-	result := tx.Table(m.marked.Name).Where("mark = ?", m.mark).Update("note", note)
+	result := tx.Table(m.Marks.Name).Where("mark = ?", m.mark).Update("note", note)
 	if result.Error == nil && result.RowsAffected == 0 {
 		return otherMark("", m.mark)
 	}
@@ -53,29 +48,29 @@ func (m marks) Empty(ctx context.Context, note string) error {
 	if m.mark == "" {
 		return otherMark("", "sandbox")
 	}
-	return m.change(ctx, func(tx *gorm.DB) error {
+	return m.Change(ctx, func(tx *gorm.DB) error {
 		if err := m.setNote(tx, note); err != nil {
 			return err
 		}
-		own := convert(m.engine.Tables, func(table string) string { return m.prefix + table })
-		for _, table := range append(own, m.tables...) {
-			if table == m.subscriptions.Name {
+		own := tables.Convert(m.engine.Tables, func(table string) string { return m.Prefix + table })
+		for _, table := range append(own, m.TableNames...) {
+			if table == m.Subscriptions.Name {
 				continue
 			}
 			if err := tx.Exec("DELETE FROM " + table).Error; err != nil {
 				return err
 			}
 		}
-		return m.clearLog(tx)
+		return m.ClearLog(tx)
 	})
 }
 
 // add marks the database if it has no row yet. A database that has the mark
 // stays as it is.
 func (m marks) add(ctx context.Context) error {
-	return m.change(ctx, func(tx *gorm.DB) error {
+	return m.Change(ctx, func(tx *gorm.DB) error {
 		var found []string
-		if err := tx.Table(m.marked.Name).Pluck("mark", &found).Error; err != nil {
+		if err := tx.Table(m.Marks.Name).Pluck("mark", &found).Error; err != nil {
 			return err
 		}
 		if len(found) > 0 && found[0] == m.mark {
@@ -86,14 +81,14 @@ func (m marks) add(ctx context.Context) error {
 		} else if len(filled)+len(found) > 0 {
 			return otherMark("", m.mark)
 		}
-		return tx.Table(m.marked.Name).Clauses(clause.OnConflict{DoNothing: true}).Create(&MarkRow{Mark: m.mark}).Error
+		return tx.Table(m.Marks.Name).Clauses(clause.OnConflict{DoNothing: true}).Create(&tables.MarkRow{Mark: m.mark}).Error
 	})
 }
 
 // tablesWithRows are those of the book, without prefix. An older schema does not have all
 // tables.
 func (m marks) tablesWithRows(tx *gorm.DB) (names []string, err error) {
-	for _, table := range m.tables {
+	for _, table := range m.TableNames {
 		var tables int64
 		var rows []int
 		if err = tx.Raw(m.engine.Migrations.HasTable, table).Scan(&tables).Error; err == nil && tables > 0 {
@@ -103,7 +98,7 @@ func (m marks) tablesWithRows(tx *gorm.DB) (names []string, err error) {
 			return nil, err
 		}
 		if len(rows) > 0 {
-			names = append(names, strings.TrimPrefix(table, m.prefix))
+			names = append(names, strings.TrimPrefix(table, m.Prefix))
 		}
 	}
 	return names, nil
@@ -112,10 +107,10 @@ func (m marks) tablesWithRows(tx *gorm.DB) (names []string, err error) {
 // findMark reads the mark of the database; empty if it has none. known is false if
 // its schema is older than marks.
 func (s *Schema) findMark(ctx context.Context) (mark string, known bool, err error) {
-	db := s.reads.WithContext(ctx)
+	db := s.Reads.WithContext(ctx)
 	var tables int64
-	if err = db.Raw(s.engine.Migrations.HasTable, s.marked.Name).Scan(&tables).Error; err == nil && tables > 0 {
-		err = db.Table(s.marked.Name).Select("mark").Limit(1).Scan(&mark).Error
+	if err = db.Raw(s.engine.Migrations.HasTable, s.Marks.Name).Scan(&tables).Error; err == nil && tables > 0 {
+		err = db.Table(s.Marks.Name).Select("mark").Limit(1).Scan(&mark).Error
 	}
 	return mark, tables > 0, s.plain.Translate(err)
 }
@@ -141,7 +136,7 @@ func (s *Schema) mayMigrate(ctx context.Context) error {
 		return err
 	}
 	if known && mark == "" {
-		filled, err := s.tablesWithRows(s.reads.WithContext(ctx))
+		filled, err := s.tablesWithRows(s.Reads.WithContext(ctx))
 		if err != nil || len(filled) == 0 {
 			return s.plain.Translate(err)
 		}

@@ -12,6 +12,7 @@ import (
 
 	"bankingapi/adapters/storage"
 	"bankingapi/adapters/storage/batch"
+	"bankingapi/adapters/storage/tables"
 	"bankingapi/domain/push"
 	"bankingapi/test/kit/testdb"
 )
@@ -50,7 +51,7 @@ func TestEveryColumnOfANotificationIsInTheLeafOrPersonal(t *testing.T) {
 		"received_at", "request_id", "erasure_id", "erasure_reason", "leaf",
 	}
 	var found []string
-	for _, c := range ofModel[storage.NotificationRow]("") {
+	for _, c := range ofModel[tables.NotificationRow]("") {
 		found = append(found, c.Name)
 	}
 	require.ElementsMatch(t, slices.Concat(inLeaf, storage.Personal), found,
@@ -67,11 +68,11 @@ func without(columns, others []column) []column {
 func TestModelsAreTheSchema(t *testing.T) {
 	t.Parallel()
 	models := slices.Concat(
-		ofModel[storage.SubscriptionRow](""), ofModel[storage.PriceRow](""), ofModel[storage.HoldingRow](""), ofModel[storage.AccountRow](""),
-		ofModel[storage.OperationRow](""), ofModel[storage.SaleRow](""), ofModel[storage.PostingRow](""), ofModel[storage.TransferRow](""), ofModel[storage.NotificationRow](""),
-		ofModel[storage.RefusalRow](""), ofModel[storage.RefusedSaleRow](""), ofModel[storage.ReversalRow](""), ofModel[storage.AuditRow](""), ofModel[storage.MarkRow](""), ofModel[storage.PropertyRow](""),
-		ofModel[storage.CalendarRow](""), ofModel[storage.OutcomeRow](""), ofModel[storage.OutcomeCounterRow](""), ofModel[storage.RequestRow](""),
-		ofModel[storage.TrailBatchRow](""), ofModel[storage.TrailHashRow](""), ofModel[storage.TrailLogRow](""),
+		ofModel[tables.SubscriptionRow](""), ofModel[tables.PriceRow](""), ofModel[tables.HoldingRow](""), ofModel[tables.AccountRow](""),
+		ofModel[tables.OperationRow](""), ofModel[tables.SaleRow](""), ofModel[tables.PostingRow](""), ofModel[tables.TransferRow](""), ofModel[tables.NotificationRow](""),
+		ofModel[tables.RefusalRow](""), ofModel[tables.RefusedSaleRow](""), ofModel[tables.ReversalRow](""), ofModel[tables.AuditRow](""), ofModel[tables.MarkRow](""), ofModel[tables.PropertyRow](""),
+		ofModel[tables.CalendarRow](""), ofModel[tables.OutcomeRow](""), ofModel[tables.OutcomeCounterRow](""), ofModel[tables.RequestRow](""),
+		ofModel[tables.TrailBatchRow](""), ofModel[tables.TrailHashRow](""), ofModel[tables.TrailLogRow](""),
 	)
 	slices.SortFunc(models, func(a, b column) int { return cmp.Or(cmp.Compare(a.Table, b.Table), cmp.Compare(a.Name, b.Name)) })
 	for engine, migrated := range map[string]func(t *testing.T) []column{
@@ -96,7 +97,7 @@ func TestModelsAreTheSchema(t *testing.T) {
 			require.Empty(t, without(models, found), "the migrated schema has no such columns: write a migration")
 		})
 	}
-	require.Equal(t, "own_holdings", ofModel[storage.HoldingRow]("own_")[0].Table)
+	require.Equal(t, "own_holdings", ofModel[tables.HoldingRow]("own_")[0].Table)
 }
 
 func TestTranDataIsJSON(t *testing.T) {

@@ -2,11 +2,16 @@ package storage
 
 import (
 	"context"
+	"fmt"
+	"time"
 
 	"gorm.io/gorm"
+	"gorm.io/gorm/clause"
 
 	"bankingapi/adapters/storage/batch"
+	"bankingapi/adapters/storage/tables"
 	"bankingapi/application/store"
+	"bankingapi/domain/fault"
 )
 
 // ping asks of the database what requests ask of it: without rows, so that
@@ -17,9 +22,9 @@ func (d service) ping(ctx context.Context) error {
 	if err := d.engine.Check(); err != nil {
 		return err // a new connection would fail too, and could not say why
 	}
-	err := d.reads.WithContext(ctx).Exec("SELECT 1").Error
+	err := d.Reads.WithContext(ctx).Exec("SELECT 1").Error
 	if err == nil && d.Ready(ctx) == nil { // if the schema does not fit, that is said of the schema
-		err = inTurn(
+		err = tables.InTurn(
 			func() error { return d.checks.isAsRelied(ctx) },
 			func() error { return d.engine.Probe(ctx, d.probes()) },
 			func() error { return d.subscribers(ctx) },
@@ -31,34 +36,31 @@ func (d service) ping(ctx context.Context) error {
 // probes are all statements of sales, refusals and pushes, without rows.
 func (d service) probes() []batch.Request {
 	probes := []batch.Request{
-		d.holdings.find.Request(nil, nil),
-		d.accounts.find.Request(nil, nil),
-		d.prices.find.Request(nil, nil),
-		d.prices.findCurrent.Request(nil, nil),
-		d.operations.find.Request(nil, nil),
-		d.sales.find.Request(nil, nil),
-		d.holdings.put.Request(nil),
-		d.accounts.put.Request(nil),
-		d.operations.add.Request(nil),
-		d.operations.put.Request(nil),
-		d.sales.add.Request(nil),
-		d.sales.put.Request(nil),
-		d.transfers.add.Request(nil),
-		d.postings.add.Request(nil),
-		d.notifications.add.Request(nil),
-		d.refusals.add.Request(nil),
-		d.reversals.find.Request(nil, nil),
+		d.Holdings.Find.Request(nil, nil),
+		d.Accounts.Find.Request(nil, nil),
+		d.Prices.Find.Request(nil, nil),
+		d.Prices.FindCurrent.Request(nil, nil),
+		d.Operations.Find.Request(nil, nil),
+		d.Sales.Find.Request(nil, nil),
+		d.Holdings.Put.Request(nil),
+		d.Accounts.Put.Request(nil),
+		d.Operations.Add.Request(nil),
+		d.Operations.Put.Request(nil),
+		d.Sales.Add.Request(nil),
+		d.Sales.Put.Request(nil),
+		d.Transfers.Add.Request(nil),
+		d.Postings.Add.Request(nil),
+		d.Notifications.Add.Request(nil),
+		d.Refusals.Add.Request(nil),
+		d.Reversals.Find.Request(nil, nil),
 	}
-	if d.trail.on.Load() != nil {
-		probes = append(probes, d.trail.add.Request(nil))
-	}
-	return probes
+	return append(probes, d.Writer.Probe()...)
 }
 
 // subscribers reads no subscription.
 func (d service) subscribers(ctx context.Context) error {
-	var none []SubscriptionRow
-	return d.reads.WithContext(ctx).Session(&gorm.Session{}).Table(d.subscriptions.Name).Limit(0).Find(&none).Error
+	var none []tables.SubscriptionRow
+	return d.Reads.WithContext(ctx).Session(&gorm.Session{}).Table(d.Subscriptions.Name).Limit(0).Find(&none).Error
 }
 
 // risks is store.Store's Risks.
@@ -72,5 +74,32 @@ func (d service) index(ctx context.Context) error {
 	if err := d.Ready(ctx); err != nil {
 		return err
 	}
-	return d.Translate(d.engine.Index(ctx, d.prefix))
+	return d.Translate(d.engine.Index(ctx, d.Prefix))
+}
+
+// zoneProperty is the time zone of the book. The first service that asks sets it.
+const zoneProperty = "time_zone"
+
+// clock is store.Store's Clock.
+func (d service) clock(ctx context.Context, zone string) (now, newest time.Time, err error) {
+	if err := d.Ready(ctx); err != nil {
+		return now, newest, err
+	}
+	var found struct {
+		Zone        string
+		Now, Newest batch.Instant
+	}
+	err = d.Reads.WithContext(ctx).Raw(fmt.Sprintf("SELECT COALESCE((SELECT value FROM %s WHERE name = ?), '') AS zone, %s AS now,"+
+		" (SELECT received_at FROM %s ORDER BY operation_id DESC LIMIT 1) AS newest",
+		d.Properties.Name, d.engine.Now, d.Sales.Name), zoneProperty).Scan(&found).Error
+	if err == nil && found.Zone == "" {
+		found.Zone = zone
+		err = d.SetProperty(ctx, zoneProperty, zone, clause.OnConflict{DoNothing: true})
+	}
+	if err == nil && found.Zone != zone {
+		err = fault.New(fault.Unavailable, fmt.Sprintf("bank.time_zone is %[2]s, but the days of this book are those of %[1]s. Set bank.time_zone to %[1]s."+
+			" To give the book another time zone, stop all services and run: UPDATE %[3]s SET value = '%[2]s' WHERE name = '%[4]s'",
+			found.Zone, zone, d.Properties.Name, zoneProperty))
+	}
+	return found.Now.Time, found.Newest.Time, d.Translate(err)
 }

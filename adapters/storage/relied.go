@@ -11,22 +11,6 @@ import (
 	"bankingapi/domain/fault"
 )
 
-// Relied is a table with what the program relies on. Without it an answer may be
-// false although no statement fails: a repeat sells again without its key, a holding
-// falls below zero without its condition.
-type Relied struct {
-	Table string
-	// Columns are those that the program knows, and Keys those of the primary key,
-	// sorted.
-	Columns, Keys []string
-	// Checks are conditions of a row, as the server writes them.
-	Checks []string
-	// Rights are those that a sale, a push and a refusal need.
-	Rights []string
-
-	copies copies
-}
-
 // Check returns an error if the tables are not as the program relies on them, as on sees
 // them. It says what is wrong and how to mend it. What it finds is a fault.
 type Check func(ctx context.Context, on Querier) error

@@ -20,6 +20,8 @@ import (
 	"gorm.io/gorm"
 
 	"bankingapi/adapters/storage/batch"
+	"bankingapi/adapters/storage/tables"
+	"bankingapi/adapters/storage/trail"
 	"bankingapi/application/store"
 	"bankingapi/domain/audit"
 	"bankingapi/domain/fault"
@@ -86,7 +88,7 @@ func (s *Schema) Up(ctx context.Context) ([]store.Migration, error) {
 		err = errors.Join(s.sync(ctx), s.writeAct(ctx, results))
 	}
 	if err == nil {
-		err = s.makeKey(ctx)
+		err = s.MakeKey(ctx)
 	}
 	if err == nil && s.mark != "" {
 		return migrations(results), s.add(ctx)
@@ -107,7 +109,7 @@ func (s *Schema) writeAct(ctx context.Context, results []*goose.MigrationResult)
 		names[i] = path.Base(r.Source.Path)
 	}
 	return s.Transact(ctx, func(session batch.Session) error {
-		return session.Commit(ctx, s.actWrites(ctx, nil, strings.Join(names, ", "))...)
+		return session.Commit(ctx, s.ActWrites(ctx, nil, strings.Join(names, ", "))...)
 	})
 }
 
@@ -158,7 +160,7 @@ func (o once) Insert(ctx context.Context, db versions.DBTxConn, r versions.Inser
 // transaction of the migration.
 type undoing struct {
 	versions.Store
-	book leafMaker
+	book trail.Writer
 }
 
 // The versions that bring the audits and the trail.
@@ -176,7 +178,7 @@ func (u undoing) Delete(ctx context.Context, db versions.DBTxConn, version int64
 	if !ok || version <= auditsVersion {
 		return nil // the audits are gone
 	}
-	requests := u.book.actWrites(ctx, nil, "version "+strconv.FormatInt(version, 10))
+	requests := u.book.ActWrites(ctx, nil, "version "+strconv.FormatInt(version, 10))
 	if version <= trailVersion && len(requests) > 1 {
 		requests = requests[:1] // the trail is gone
 	}
@@ -189,7 +191,7 @@ func (s *Schema) mayUndo(ctx context.Context) (hasData bool, err error) {
 	if err := s.engine.Alone(ctx); err != nil {
 		return false, err
 	}
-	filled, err := s.tablesWithRows(s.reads.WithContext(ctx))
+	filled, err := s.tablesWithRows(s.Reads.WithContext(ctx))
 	if err != nil {
 		return false, s.explain(err)
 	}
@@ -202,8 +204,8 @@ func (s *Schema) mayUndo(ctx context.Context) (hasData bool, err error) {
 // sync makes migrations durable on a server that does not wait for the disk: a
 // later commit that waits is on disk after all earlier ones.
 func (s *Schema) sync(ctx context.Context) error {
-	d := &database{DB: s.plain, check: s.check, writes: s.writes}
-	return d.change(ctx, func(tx *gorm.DB) error {
+	d := &tables.Database{DB: s.plain, Check: s.Check, Writes: s.Writes}
+	return d.Change(ctx, func(tx *gorm.DB) error {
 		return tx.Exec("UPDATE " + s.table() + " SET is_applied = is_applied").Error
 	})
 }
@@ -248,7 +250,7 @@ func (s *Schema) Require(ctx context.Context) error {
 		return fault.New(fault.Unavailable, fmt.Sprintf(
 			"The schema is too new: version %d, this program knows %d. Run a newer bankingapi.", version, store.SchemaVersion))
 	}
-	if err := cmp.Or(s.checkMark(ctx), s.readKey(ctx)); err != nil {
+	if err := cmp.Or(s.checkMark(ctx), s.ReadKey(ctx)); err != nil {
 		return err
 	}
 	s.state.Store(fitted)
@@ -257,7 +259,7 @@ func (s *Schema) Require(ctx context.Context) error {
 
 // version returns the version of the database, or 0 if it has no schema.
 func (s *Schema) version(ctx context.Context) (version int64, err error) {
-	db := s.reads.WithContext(ctx)
+	db := s.Reads.WithContext(ctx)
 	var tables int64
 	if err = db.Raw(s.engine.Migrations.HasTable, s.table()).Scan(&tables).Error; err == nil && tables > 0 {
 		err = db.Table(s.table()).Where("is_applied").Select("COALESCE(MAX(version_id), 0)").Scan(&version).Error
@@ -265,7 +267,7 @@ func (s *Schema) version(ctx context.Context) (version int64, err error) {
 	return version, s.plain.Translate(err)
 }
 
-func (s *Schema) table() string { return s.prefix + "schema_version" }
+func (s *Schema) table() string { return s.Prefix + "schema_version" }
 
 // provider migrates the database. writesAct says that it writes the act of what it undoes.
 func (s *Schema) provider(writesAct bool) (*goose.Provider, error) {
@@ -276,7 +278,7 @@ func (s *Schema) provider(writesAct bool) (*goose.Provider, error) {
 	}
 	all = once{all}
 	if writesAct {
-		all = undoing{all, s.leafMaker}
+		all = undoing{all, s.Writer}
 	}
 	options := []goose.ProviderOption{
 		goose.WithDisableGlobalRegistry(true),
@@ -288,13 +290,13 @@ func (s *Schema) provider(writesAct bool) (*goose.Provider, error) {
 		return nil, err
 	}
 	if m.Locker != nil {
-		locker, err := m.Locker(s.prefix)
+		locker, err := m.Locker(s.Prefix)
 		if err != nil {
 			return nil, err
 		}
 		options = append(options, goose.WithLocker(locker))
 	}
-	return goose.NewProvider(goose.DialectCustom, s.engine.Writes.DB(), prefixed{files, s.prefix}, options...)
+	return goose.NewProvider(goose.DialectCustom, s.engine.Writes.DB(), prefixed{files, s.Prefix}, options...)
 }
 
 func (s *Schema) explain(err error) error {

@@ -1,11 +1,14 @@
 // Package storage keeps everything in a relational database. It implements the
 // ports of all use cases once, for every engine.
 //
-// Each table has a file with its row, which is a model of gorm and the only
-// declaration of its columns, and with conversions from and to the domain. Each
-// port has a file too: books.go, inboxes.go, subscriptions.go and so on. In stored.go
-// is the one reader of all that is stored of an operation, for lookups, verify and the
-// trail. A table whose rows have a leaf each says so beside its row (leafKind).
+// Its rooms import each other in one direction:
+//
+//	batch   many rows in one statement, transactions: knows no bank
+//	tables  a file for each table: the row, conversions, statements and its leaf
+//	read    lists, lookups, and the one reader of all that is stored of an operation
+//	trail   the leaves of rows, the log, and the comparison of both for verify
+//	write   books, inboxes, imports and all else that writes
+//	storage opens and binds a database: the schema, checks and copies of the whole book
 //
 // The batches of Books and Inboxes go through package batch and not through
 // gorm, because one round trip with one array for each column is several times
@@ -26,9 +29,11 @@ import (
 	"gorm.io/gorm/logger"
 
 	"bankingapi/adapters/storage/batch"
-	"bankingapi/application/backoffice"
+	"bankingapi/adapters/storage/read"
+	"bankingapi/adapters/storage/tables"
+	"bankingapi/adapters/storage/trail"
+	"bankingapi/adapters/storage/write"
 	"bankingapi/application/store"
-	"bankingapi/application/trail"
 )
 
 // Options say how to open a database.
@@ -49,7 +54,7 @@ type Engine struct {
 	// OneWriter says that what a transaction which writes has read stays so until it ends.
 	OneWriter bool
 	// Ways are the engine's own ways to carry out batches. It may be nil.
-	Ways func(Parts) Ways
+	Ways func(Parts) write.Ways
 	// Probe runs requests without rows as a batch would, and undoes everything.
 	Probe func(ctx context.Context, requests []batch.Request) error
 	// Relying returns a check of the tables, which are Relied in JSON, and the pool that
@@ -94,12 +99,12 @@ func (e *Engine) openGorm(p *batch.Pool, log logger.Interface) (*gorm.DB, error)
 
 // Parts are what an engine's own ways are made of.
 type Parts struct {
-	Books    *Books
-	Inboxes  *Inboxes
-	Holdings *batch.Table[HoldingRow]
-	Accounts *batch.Table[AccountRow]
-	Prices   *batch.Table[PriceRow]
-	Messages *batch.Table[NotificationRow]
+	Books    *write.Books
+	Inboxes  *write.Inboxes
+	Holdings *batch.Table[tables.HoldingRow]
+	Accounts *batch.Table[tables.AccountRow]
+	Prices   *batch.Table[tables.PriceRow]
+	Messages *batch.Table[tables.NotificationRow]
 }
 
 // Bind returns the ports of the database.
@@ -122,24 +127,24 @@ func (e *Engine) Bind(o Options) (*store.Store, error) {
 	schema := &Schema{state: new(atomic.Int32), plain: batch.NewDB(e.Dialect, nil), dropData: o.DropData}
 	db := batch.NewDB(e.Dialect, schema.Require)
 	db.Failed, db.Explain = schema.doubt, e.Explain
-	d := newDatabase(db, o.TablePrefix)
-	d.writes, d.reads, d.now = writes, reads, o.Now
-	d.check, d.align, d.find, d.leaveRoom, d.oneWriter = e.Check, e.Align, e.Find, e.LeaveRoom, e.OneWriter
-	s := service{leafMaker{d, newTrailWriter(d)}, e, new(Checks)}
-	schema.marks = marks{s.leafMaker, e, o.Mark}
-	tables, err := json.Marshal(d.relied)
+	d := tables.NewDatabase(db, o.TablePrefix)
+	d.Writes, d.Reads, d.Now = writes, reads, o.Now
+	d.Check, d.Align, d.Find, d.LeaveRoom, d.OneWriter = e.Check, e.Align, e.Find, e.LeaveRoom, e.OneWriter
+	s := service{trail.NewWriter(d), e, new(Checks)}
+	schema.marks = marks{s.Writer, e, o.Mark}
+	relied, err := json.Marshal(d.Relied)
 	if err != nil {
 		return nil, err
 	}
-	s.checks.check, s.checks.pool = e.Relying(schema.table(), string(tables))
+	s.checks.check, s.checks.pool = e.Relying(schema.table(), string(relied))
 	db.Dialect = checked{e.Dialect, s.checks}
 	if o.Trace != nil || o.Slow != nil {
 		db.Dialect = tracing{db.Dialect, o.Trace, o.Slow}
 	}
-	books, inboxes := newBooks(s.leafMaker), newInboxes(s.leafMaker)
+	books, inboxes := write.NewBooks(s.Writer), write.NewInboxes(s.Writer)
 	if e.Ways != nil {
-		own := e.Ways(Parts{books, inboxes, d.holdings.Table, d.accounts.Table, d.prices.Table, d.notifications.Table})
-		books.ways, inboxes.ways = own.Sales, own.Notifications
+		own := e.Ways(Parts{books, inboxes, d.Holdings.Table, d.Accounts.Table, d.Prices.Table, d.Notifications.Table})
+		books.Ways, inboxes.Ways = own.Sales, own.Notifications
 	}
 	ports := s.ports(books, inboxes, schema)
 	ports.HasDataFile = e.DataFolder != ""
@@ -148,7 +153,7 @@ func (e *Engine) Bind(o Options) (*store.Store, error) {
 		ports.Pools = map[string]func() *sql.DB{"writes": e.Writes.DB, "reads": e.Reads.DB}
 	}
 	ports.Within = func(tx any) (*store.Store, error) {
-		native, err := transaction(tx)
+		native, err := tables.Transaction(tx)
 		if err != nil {
 			return nil, err
 		}
@@ -159,38 +164,33 @@ func (e *Engine) Bind(o Options) (*store.Store, error) {
 
 // service is what the service itself asks of the database.
 type service struct {
-	leafMaker
+	trail.Writer
 	engine *Engine
 	checks *Checks
 }
 
 // ports are the ports of the database.
-func (d service) ports(b *Books, i *Inboxes, s *Schema) *store.Store {
-	m, log := d.leafMaker, trailLog{d.leafMaker}
+func (d service) ports(b *write.Books, i *write.Inboxes, s *Schema) *store.Store {
 	ports := d.engine.Store
-	ports.Books, ports.Inboxes, ports.Subscriptions, ports.Usage = b, i, &Subscriptions{m}, &Subscriptions{m}
-	ports.Requests = requestLog{d.database}
-	ports.Backoffice = backoffice.Ports{
-		Imports: imports{m}, Reader: reader{d.database}, Lookups: lookups{d.database}, Evidence: evidence{m}, Books: newBooks(m),
-		Audit: acts{m}, Outcomes: outcomeSource{d.database}, Erasing: erasing{m}, Withdrawing: withdrawing{m},
-	}
-	ports.Trail = &trail.Ports{Writer: log, Log: log, Finder: log, Origin: trailOrigin{log}}
-	ports.Schema, ports.Marker = s, s.marks
+	ports.Books, ports.Inboxes, ports.Schema, ports.Marker = b, i, s, s.marks
+	read.Fill(&ports.Backoffice, d.Database)
+	write.Fill(&ports, d.Writer)
+	trail.Fill(&ports, d.Writer)
 	ports.Ping, ports.Risks, ports.Clock, ports.Index, ports.Copy = d.ping, d.risks, d.clock, d.index, d.copyTo
 	return &ports
 }
 
 // inside are the ports inside a transaction of a host.
 func (d service) inside(tx *sql.Tx, s *Schema) *store.Store {
-	within := *d.database
+	within := *d.Database
 	within.DB = d.DB.Inside(tx)
-	within.leaveRoom = nil // an error would end the transaction of the host
-	within.reads = d.over(context.Background(), tx)
-	within.writes = within.reads
-	d.database = &within
-	schema := &Schema{marks{d.leafMaker, d.engine, s.mark}, s.state, s.plain, s.dropData}
+	within.LeaveRoom = nil // an error would end the transaction of the host
+	within.Reads = d.Over(context.Background(), tx)
+	within.Writes = within.Reads
+	d.Database = &within
+	schema := &Schema{marks{d.Writer, d.engine, s.mark}, s.state, s.plain, s.dropData}
 	within.Ready = schema.Require
-	ports := d.ports(newBooks(d.leafMaker), newInboxes(d.leafMaker), schema)
+	ports := d.ports(write.NewBooks(d.Writer), write.NewInboxes(d.Writer), schema)
 	ports.Close = func() error { return nil }
 	return ports
 }

@@ -90,8 +90,8 @@ type tampered struct {
 	rows    []map[string]any
 }
 
-// tables are the tables of the trail, each with its primary key.
-var tables = []tampered{
+// trailTables are the tables of the trail, each with its primary key.
+var trailTables = []tampered{
 	{name: "sales", keys: []string{"operation_id", "position", "customer_no"}},
 	{name: "postings", keys: []string{"operation_id", "position", "leg", "customer_no"}},
 	{name: "transfers", keys: []string{"operation_id", "position"}},
@@ -111,7 +111,7 @@ func newTamperer(t *testing.T, db *sql.DB) *tamperer {
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
 	m := &tamperer{t: t, isSQLite: strings.Contains(fmt.Sprintf("%T", db.Driver()), "sqlite"), random: rand.New(rand.NewPCG(19, seed)), tables: map[string]*tampered{}}
-	for _, table := range tables {
+	for _, table := range trailTables {
 		table.columns, table.rows = rowsOf(t, db, table.name)
 		require.NotEmpty(t, table.rows, table.name)
 		table.columns = slices.DeleteFunc(table.columns, func(name string) bool {
@@ -175,7 +175,7 @@ func pick[T any](m *tamperer, all []T) T { return all[m.random.IntN(len(all))] }
 
 // change makes one change and returns its kind.
 func (m *tamperer) change() (kind string) {
-	table := m.tables[pick(m, tables).name]
+	table := m.tables[pick(m, trailTables).name]
 	row := pick(m, table.rows)
 	switch m.random.IntN(9) {
 	case 0, 1:

@@ -8,6 +8,7 @@ import (
 	"gorm.io/gorm/logger"
 
 	"bankingapi/adapters/storage/batch"
+	"bankingapi/adapters/storage/tables"
 )
 
 // tracing makes a span of every round trip to the database, and of each of its
@@ -85,6 +86,6 @@ func (s tracedSession) within(ctx context.Context, name string, requests []batch
 
 func (s tracedSession) reportSlow(began time.Time, requests []batch.Request) {
 	if took := time.Since(began); took >= slowAfter {
-		s.slow(strings.Join(convert(requests, func(r batch.Request) string { return r.Name }), ", "), took)
+		s.slow(strings.Join(tables.Convert(requests, func(r batch.Request) string { return r.Name }), ", "), took)
 	}
 }

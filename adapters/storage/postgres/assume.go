@@ -5,8 +5,9 @@ import (
 	"fmt"
 	"strings"
 
-	"bankingapi/adapters/storage"
 	"bankingapi/adapters/storage/batch"
+	"bankingapi/adapters/storage/tables"
+	"bankingapi/adapters/storage/write"
 	"bankingapi/domain/fund"
 	"bankingapi/domain/push"
 )
@@ -30,7 +31,7 @@ import (
 type assume struct {
 	*ways
 	locks  *fund.LockSet
-	prices []storage.PriceRow
+	prices []tables.PriceRow
 }
 
 // Load is storage.Way. It makes a book in which every sale completes whose price is
@@ -38,7 +39,7 @@ type assume struct {
 func (w *assume) Load(context.Context, batch.Session) (*fund.Book, error) {
 	book := fund.NewBook(len(w.locks.Holdings))
 	if w.prices = w.loadPrices(w.locks, book); len(w.prices) == 0 { // nothing would complete
-		return nil, storage.ErrOtherWay
+		return nil, write.ErrOtherWay
 	}
 	for _, key := range w.locks.Holdings {
 		w.holdings.load(book, key, w.holdings.assumed)
@@ -52,7 +53,7 @@ func (w *assume) Load(context.Context, batch.Session) (*fund.Book, error) {
 // Store is storage.Way.
 func (w *assume) Store(ctx context.Context, s batch.Session, book *fund.Book) error {
 	if !book.CompletedAll() || !w.sales.mayTry() {
-		return storage.ErrOtherWay
+		return write.ErrOtherWay
 	}
 	c := book.Changes()
 	err := s.Commit(ctx, batch.NonEmpty(append([]batch.Request{
@@ -77,7 +78,7 @@ func (w assumeNew) Load(context.Context, batch.Session) (*push.Inbox, error) {
 // Store is storage.Way.
 func (w assumeNew) Store(ctx context.Context, s batch.Session, inbox *push.Inbox) error {
 	if len(inbox.Stored()) == 0 {
-		return storage.ErrOtherWay
+		return write.ErrOtherWay
 	}
 	erased := w.erased.Load()
 	writes, err := w.inboxes.Writes(inbox, erased)
@@ -99,12 +100,12 @@ func (w assumeNew) Store(ctx context.Context, s batch.Session, inbox *push.Inbox
 // The statements that end the transaction if an assumption is wrong. The package
 // comment documents their names.
 
-func assertPrices(t *batch.Table[storage.PriceRow]) *batch.Statement[storage.PriceRow] {
+func assertPrices(t *batch.Table[tables.PriceRow]) *batch.Statement[tables.PriceRow] {
 	return t.Statement("assert current "+t.Name, t.Columns, statement(func(f form) string {
 		return fmt.Sprintf("SELECT %s FROM %s WHERE (k.price_id, k.price, k.currency_code) = (SELECT t.price_id, t.price, t.currency_code FROM %s t"+
 			" WHERE t.imkb_code = k.imkb_code AND t.holder_corporation_name = k.holder_corporation_name AND t.valid_from <= k.valid_from::date"+
 			" ORDER BY %s LIMIT 1)",
-			assert("price_is_current", f), f.rows(t.Columns), t.Name, storage.NewestPrice)
+			assert("price_is_current", f), f.rows(t.Columns), t.Name, tables.NewestPrice)
 	}))
 }
 
@@ -113,7 +114,7 @@ const noneErased = "none_is_erased"
 // assertNoneErased fails if a message of the book was erased. It is a statement of its own
 // after the insert: an erasure that runs at the same moment makes the insert wait, which
 // still sees the book as it was before.
-func assertNoneErased(t *batch.Table[storage.NotificationRow]) batch.Request {
+func assertNoneErased(t *batch.Table[tables.NotificationRow]) batch.Request {
 	return batch.Request{
 		Name: "assert no erased " + t.Name,
 		SQL:  "SELECT " + failing(noneErased, "user_id") + " FROM " + t.Name + " WHERE user_id = '' LIMIT 1",

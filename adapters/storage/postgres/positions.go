@@ -5,8 +5,8 @@ import (
 	"math"
 	"slices"
 
-	"bankingapi/adapters/storage"
 	"bankingapi/adapters/storage/batch"
+	"bankingapi/adapters/storage/tables"
 	"bankingapi/domain/fund"
 	"bankingapi/domain/money"
 )
@@ -26,28 +26,28 @@ type positions[K comparable, P, R any] struct {
 	add *batch.Statement[R]
 }
 
-func newHoldings(t *batch.Table[storage.HoldingRow]) positions[fund.HoldingKey, fund.Holding, storage.HoldingRow] {
+func newHoldings(t *batch.Table[tables.HoldingRow]) positions[fund.HoldingKey, fund.Holding, tables.HoldingRow] {
 	holding := func(key fund.HoldingKey, quantity int64) fund.Holding {
 		return fund.Holding{Key: key, Units: fund.Units(quantity)}
 	}
-	return positions[fund.HoldingKey, fund.Holding, storage.HoldingRow]{
+	return positions[fund.HoldingKey, fund.Holding, tables.HoldingRow]{
 		math.MaxInt64,
 		func(b *fund.Book, key fund.HoldingKey, quantity int64) { b.LoadHolding(holding(key, quantity)) },
 		func(h fund.Holding) (fund.HoldingKey, int64) { return h.Key, int64(h.Units) },
-		func(key fund.HoldingKey, by int64) storage.HoldingRow { return storage.NewHoldingRow(holding(key, by)) },
+		func(key fund.HoldingKey, by int64) tables.HoldingRow { return tables.NewHoldingRow(holding(key, by)) },
 		addTo(t, "holding_exists"),
 	}
 }
 
-func newAccounts(t *batch.Table[storage.AccountRow]) positions[fund.AccountKey, fund.Account, storage.AccountRow] {
+func newAccounts(t *batch.Table[tables.AccountRow]) positions[fund.AccountKey, fund.Account, tables.AccountRow] {
 	account := func(key fund.AccountKey, minor int64) fund.Account {
 		return fund.Account{Key: key, Balance: money.New(minor, key.Currency)}
 	}
-	return positions[fund.AccountKey, fund.Account, storage.AccountRow]{
+	return positions[fund.AccountKey, fund.Account, tables.AccountRow]{
 		0,
 		func(b *fund.Book, key fund.AccountKey, minor int64) { b.LoadAccount(account(key, minor)) },
 		func(a fund.Account) (fund.AccountKey, int64) { return a.Key, a.Balance.Minor() },
-		func(key fund.AccountKey, by int64) storage.AccountRow { return storage.NewAccountRow(account(key, by)) },
+		func(key fund.AccountKey, by int64) tables.AccountRow { return tables.NewAccountRow(account(key, by)) },
 		addTo(t, "account_exists"),
 	}
 }

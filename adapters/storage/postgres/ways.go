@@ -7,6 +7,8 @@ import (
 
 	"bankingapi/adapters/storage"
 	"bankingapi/adapters/storage/batch"
+	"bankingapi/adapters/storage/tables"
+	"bankingapi/adapters/storage/write"
 	"bankingapi/domain/fund"
 	"bankingapi/domain/idempotency"
 	"bankingapi/domain/push"
@@ -15,13 +17,13 @@ import (
 // ways are what the ways of all batches of a database share. A batch has two: the
 // optimistic one (assume.go) is one round trip, and the normal one is two.
 type ways struct {
-	*storage.Books
-	holdings positions[fund.HoldingKey, fund.Holding, storage.HoldingRow]
-	accounts positions[fund.AccountKey, fund.Account, storage.AccountRow]
-	price    *batch.Statement[storage.PriceRow] // asserts current prices
+	*write.Books
+	holdings positions[fund.HoldingKey, fund.Holding, tables.HoldingRow]
+	accounts positions[fund.AccountKey, fund.Account, tables.AccountRow]
+	price    *batch.Statement[tables.PriceRow] // asserts current prices
 	sales    attempts
 
-	inboxes       *storage.Inboxes
+	inboxes       *write.Inboxes
 	notifications attempts
 	noneErased    batch.Request // asserts it
 	erased        atomic.Bool   // the assertion has failed, which it then does for ever
@@ -34,33 +36,33 @@ type ways struct {
 const pricesKept = 10_000
 
 // newWays is storage.Engine's Ways.
-func newWays(p storage.Parts) storage.Ways {
+func newWays(p storage.Parts) write.Ways {
 	w := &ways{Books: p.Books, inboxes: p.Inboxes, holdings: newHoldings(p.Holdings), accounts: newAccounts(p.Accounts), price: assertPrices(p.Prices), noneErased: assertNoneErased(p.Messages)}
 	p.Books.Learn = w.learn
-	return storage.Ways{Sales: w.ofSales, Notifications: w.ofNotifications}
+	return write.Ways{Sales: w.ofSales, Notifications: w.ofNotifications}
 }
 
-func (w *ways) ofSales(locks *fund.LockSet, look storage.Way[*fund.Book]) []storage.Way[*fund.Book] {
+func (w *ways) ofSales(locks *fund.LockSet, look write.Way[*fund.Book]) []write.Way[*fund.Book] {
 	if len(locks.Due) > 0 || len(locks.Holdings) == 0 {
-		return []storage.Way[*fund.Book]{look}
+		return []write.Way[*fund.Book]{look}
 	}
 	look = learning[*fund.Book]{look, &w.sales, (*fund.Book).CompletedAll}
-	return []storage.Way[*fund.Book]{&assume{ways: w, locks: locks}, look}
+	return []write.Way[*fund.Book]{&assume{ways: w, locks: locks}, look}
 }
 
-func (w *ways) ofNotifications(callers []idempotency.Key, look storage.Way[*push.Inbox]) []storage.Way[*push.Inbox] {
+func (w *ways) ofNotifications(callers []idempotency.Key, look write.Way[*push.Inbox]) []write.Way[*push.Inbox] {
 	look = learning[*push.Inbox]{look, &w.notifications, func(inbox *push.Inbox) bool {
 		return len(inbox.Register.Added()) == len(callers)
 	}}
 	if !w.notifications.mayTry() {
-		return []storage.Way[*push.Inbox]{look}
+		return []write.Way[*push.Inbox]{look}
 	}
-	return []storage.Way[*push.Inbox]{assumeNew{w}, look}
+	return []write.Way[*push.Inbox]{assumeNew{w}, look}
 }
 
 // learning is the normal way. It learns whether the assumptions would have been right.
 type learning[B any] struct {
-	storage.Way[B]
+	write.Way[B]
 	attempts *attempts
 	right    func(B) bool
 }
@@ -123,14 +125,14 @@ func (w *ways) forget(locks *fund.LockSet) {
 }
 
 // loadPrices loads the current prices that are known, and returns them.
-func (w *ways) loadPrices(locks *fund.LockSet, book *fund.Book) (prices []storage.PriceRow) {
+func (w *ways) loadPrices(locks *fund.LockSet, book *fund.Book) (prices []tables.PriceRow) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, of := range locks.PriceDays {
 		if price, ok := w.current[of]; ok {
 			book.LoadCurrentPrice(of, price)
 			book.LoadPrice(price) // a sale that names another one does not complete
-			prices = append(prices, storage.NewCurrentPriceRow(of, price))
+			prices = append(prices, tables.NewCurrentPriceRow(of, price))
 		}
 	}
 	return prices

@@ -13,6 +13,7 @@ import (
 	"io/fs"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -143,6 +144,17 @@ func TestImports(t *testing.T) {
 			"the database is one adapter's business",
 			func(from, to string) bool {
 				return strings.Contains(to, "gorm") && !within(from, "adapters/storage", "test")
+			},
+		},
+		{
+			"the rooms of storage import each other in one direction",
+			"a reader of one room needs only those before it",
+			func(from, to string) bool {
+				rooms := []string{"batch", "tables", "read", "trail", "write"}
+				place := func(path string) int {
+					return slices.Index(rooms, strings.TrimPrefix(path, module+"/adapters/storage/"))
+				}
+				return place(from) >= 0 && within(to, "adapters/storage") && (place(to) < 0 || place(to) > place(from))
 			},
 		},
 		{
@@ -282,7 +294,8 @@ func TestStorageTypesAreSmall(t *testing.T) {
 // their database. Everything else uses batch.Dialect and storage.Engine, so
 // that another engine is only another folder.
 func TestEnginesAreKnownInTheirFolders(t *testing.T) {
-	for _, p := range list(t, "./adapters/storage", "./adapters/storage/batch") {
+	for _, p := range list(t, "./adapters/storage", "./adapters/storage/batch", "./adapters/storage/tables",
+		"./adapters/storage/read", "./adapters/storage/trail", "./adapters/storage/write") {
 		for _, to := range p.Imports {
 			for _, driver := range []string{"jackc/pgx", "modernc.org/sqlite", "gorm.io/driver", "adapters/storage/sqlite", "adapters/storage/postgres"} {
 				require.NotContains(t, to, driver, p.ImportPath)

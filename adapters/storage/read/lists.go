@@ -1,0 +1,471 @@
+// Package read has the ports that read: lists, lookups, the calendar and outcomes. Operations
+// is the one reader of all that is stored of an operation, also for verify and the trail.
+package read
+
+import (
+	"cmp"
+	"context"
+	"iter"
+	"reflect"
+	"slices"
+	"strings"
+	"time"
+
+	"gorm.io/gorm"
+
+	"bankingapi/adapters/storage/batch"
+	"bankingapi/adapters/storage/tables"
+	"bankingapi/application/backoffice"
+	"bankingapi/application/summary"
+	"bankingapi/domain/audit"
+	"bankingapi/domain/day"
+	"bankingapi/domain/fund"
+	"bankingapi/domain/operation"
+	"bankingapi/domain/push"
+)
+
+// reader is backoffice.Reader.
+type reader struct{ *tables.Database }
+
+var _ backoffice.Reader = reader{}
+
+// Fill sets the ports that read.
+func Fill(p *backoffice.Ports, d *tables.Database) {
+	p.Reader, p.Lookups, p.Outcomes = reader{d}, lookups{d}, outcomeSource{d}
+}
+
+// Slack is the maximum difference between the time of an ID and the time of
+// receipt. It is not 0, because each replica has its own clock.
+const Slack = time.Hour
+
+// list is a query of rows.
+type list struct {
+	reader
+	backoffice.Query
+	// from is a table or a query, with its arguments.
+	from     string
+	fromArgs []any
+	columns  []string // nil for all of them
+	// conditions are those on the rows, each after AND.
+	conditions string
+	arguments  []any
+	order      string
+}
+
+// where adds a condition unless the value is zero, as a field of a Query that is not set.
+// The value is the argument, unless others follow.
+func (l *list) where(condition string, value any, others ...any) *list {
+	if id, ok := value.(operation.ID); ok {
+		value = batch.UUID(id)
+	}
+	if reflect.ValueOf(value).IsZero() {
+		return l
+	}
+	if len(others) == 0 {
+		others = []any{value}
+	}
+	return l.and(condition, others...)
+}
+
+// and adds a condition.
+func (l *list) and(condition string, arguments ...any) *list {
+	l.conditions += " AND " + condition
+	for _, argument := range arguments {
+		l.arguments = append(l.arguments, l.Dialect.Bind(argument))
+	}
+	return l
+}
+
+func (l *list) between(column string, since, until time.Time) *list {
+	if !since.IsZero() {
+		l.and(column+" >= ?", tables.Microsecond(since))
+	}
+	if !until.IsZero() {
+		l.and(column+" < ?", tables.Microsecond(until))
+	}
+	return l
+}
+
+// with narrows to the rows of the table with that value, unless it is zero.
+func (l *list) with(table, column string, value any) *list {
+	condition, arguments := l.matching(table, column, value)
+	return l.where(condition, value, arguments...)
+}
+
+// ofOperation narrows to the operations that fit the query. table has their rows.
+func (l *list) ofOperation(table string) *list {
+	l.between("received_at", l.Since, l.Until).where("subscription = ?", l.Subscription).where("caller_id = ?", l.CallerID)
+	if l.RequestID != "" {
+		l.and("request_id <> ''").with(table, "request_id", l.RequestID) // as in the index of refusals
+	}
+	return l.where("operation_id = ?", l.OperationID).where("operation_id >= ?", l.From)
+}
+
+// ofCustomer narrows to the operations with a sale of the customer. table has their
+// sales. Without one there is no sale.
+func (l *list) ofCustomer(table string) *list {
+	if l.CustomerNo == 0 {
+		return l
+	}
+	if table == "" {
+		return l.and("FALSE")
+	}
+	condition, arguments := l.matching(table, "customer_no", l.CustomerNo)
+	return l.and("operation_id IN (SELECT operation_id FROM "+table+" WHERE "+condition+")", arguments...)
+}
+
+// newest orders by an ID in the order Newest, behind After. It takes the IDs from since on
+// and before until; a zero ID is no bound. index is the column that orders the rows with
+// one ID, if there may be several.
+func (l *list) newest(id, index string, since, until operation.ID) *list {
+	if l.Order != backoffice.Newest {
+		return l
+	}
+	l.order = id + " DESC"
+	if index == "" {
+		l.where(id+" < ?", l.After.OperationID)
+	} else {
+		l.order += ", " + index + " DESC"
+		after := batch.UUID(l.After.OperationID)
+		l.where(id+" <= ?", after).where("("+id+" < ? OR "+index+" < ?)", after, after, l.After.Index)
+	}
+	return l.where(id+" >= ?", since).where(id+" < ?", until).withinIDs(id)
+}
+
+// withinIDs bounds an ID, which is ordered by time. It lets the database find the
+// place in the key; the time of receipt is exact.
+func (l *list) withinIDs(id string) *list {
+	if !l.Since.IsZero() {
+		l.and(id+" >= ?", batch.UUID(backoffice.FirstID(l.Since.Add(-Slack))))
+	}
+	if !l.Until.IsZero() {
+		l.and(id+" < ?", batch.UUID(backoffice.FirstID(l.Until.Add(Slack))))
+	}
+	return l
+}
+
+// in is the query in a transaction.
+func (l *list) in(tx *gorm.DB) *gorm.DB {
+	tx = tx.Table(l.from, l.fromArgs...).Select(l.columns).Limit(cmp.Or(l.Limit, -1))
+	if l.conditions != "" {
+		tx = tx.Where(strings.TrimPrefix(l.conditions, " AND "), l.arguments...)
+	}
+	return tx.Order(l.order)
+}
+
+func (r reader) list(q backoffice.Query, from, order string) *list {
+	return &list{reader: r, Query: q, from: from, order: order}
+}
+
+func (r reader) Prices(ctx context.Context, q backoffice.Query) iter.Seq2[fund.Price, error] {
+	return stream(ctx, r.Database.Prices.Table, (*tables.PriceRow).ToPrice, r.list(q, r.Database.Prices.Name, "price_id").
+		where("valid_from >= ?", firstDay(q.Since, q.Zone)).where("valid_from < ?", firstDay(q.Until, q.Zone)))
+}
+
+// firstDay is the first day that does not begin before the instant. It is empty for the
+// zero instant.
+func firstDay(instant time.Time, zone *time.Location) string {
+	if instant.IsZero() {
+		return ""
+	}
+	d := day.Of(instant, zone)
+	if d.Start(zone).Before(instant) {
+		d = d.Plus(1)
+	}
+	return d.String()
+}
+
+func (r reader) Holdings(ctx context.Context, q backoffice.Query) iter.Seq2[fund.Holding, error] {
+	return stream(ctx, r.Database.Holdings.Table, (*tables.HoldingRow).Holding,
+		r.list(q, r.Database.Holdings.Name, strings.Join(r.Database.Holdings.Keys, ", ")).where("customer_no = ?", q.CustomerNo))
+}
+
+func (r reader) Accounts(ctx context.Context, q backoffice.Query) iter.Seq2[fund.Account, error] {
+	return stream(ctx, r.Database.Accounts.Table, (*tables.AccountRow).Account,
+		r.list(q, r.Database.Accounts.Name, strings.Join(r.Database.Accounts.Keys, ", ")).where("customer_no = ?", q.CustomerNo))
+}
+
+// Sales finds the newest by the primary key or the index of failed sales.
+func (r reader) Sales(ctx context.Context, q backoffice.Query) iter.Seq2[fund.SaleEntry, error] {
+	table := r.Database.Sales.Name
+	if q.Refused {
+		table = r.Database.Refusals.Sales.Name // has the columns of sales
+	}
+	read := func(since operation.ID) iter.Seq2[fund.SaleEntry, error] {
+		l := r.list(q, table, "operation_id, position").ofOperation(table).
+			with(table, "customer_no", q.CustomerNo).
+			between("settled_at", q.SettledSince, q.SettledUntil).
+			where("selected_date >= ?", q.DueSince.String()).
+			where("selected_date <= ?", q.DueUntil.String()).
+			where("settled_price_id = ?", q.PriceID).
+			where("imkb_code = ?", q.IMKBCode).
+			where("(proceeds = ? OR control_total = ?)", q.Amount, q.Amount, q.Amount).
+			newest("operation_id", "position", since, operation.ID{})
+		if q.State != 0 {
+			l.and(tables.InState(q.State))
+		}
+		if q.Order == backoffice.ByDay {
+			l.order = "selected_date, operation_id, position"
+		}
+		l.columns = r.Database.Sales.ListColumns(table, r.Reversals.Name)
+		return stream(ctx, r.Database.Sales.Listed, (*tables.ListedSaleRow).Entry, l)
+	}
+	if q.Order != backoffice.Newest || q.CustomerNo != 0 || q.Subscription == "" && q.IMKBCode == "" && q.Amount == 0 && q.State != operation.Recorded { // all of them fit, or many
+		return read(operation.ID{})
+	}
+	walk := r.list(q, table, "")
+	if q.State == operation.Failed {
+		walk.and(tables.InState(q.State)) // they have an index, so ScanLimit is of them
+	}
+	return scan(ctx, walk, read)
+}
+
+func (r reader) Postings(ctx context.Context, q backoffice.Query) iter.Seq2[fund.PostingEntry, error] {
+	l := r.list(q, r.Database.Postings.All.Name+" AS p", "operation_id, position, leg")
+	switch q.Order {
+	case backoffice.ByTime:
+		l.order = "posted_at, " + l.order
+	case backoffice.Newest:
+		l.order = "posted_at DESC, operation_id DESC, position DESC, leg DESC"
+	default:
+	}
+	if q.CustomerNo != 0 {
+		l.from, l.fromArgs = r.postingsOf(q.CustomerNo)
+	}
+	return stream(ctx, r.Database.Postings.All, (*tables.PostingRow).Entry, l.where("operation_id = ?", q.OperationID).between("posted_at", q.Since, q.Until))
+}
+
+// postingsOfCustomer is a query of the postings of a customer. Those of sales are
+// found by the sales: see the indexes of version 5.
+const postingsOfCustomer = `(
+SELECT {{columns}} FROM {{prefix}}postings p WHERE customer_no = ? AND kind <> 1
+UNION ALL
+SELECT {{columns}} FROM {{all}} p WHERE customer_no = ? AND kind = 1 AND operation_id IN (
+ SELECT operation_id FROM {{prefix}}sales WHERE {{found}}
+ UNION
+ SELECT operation_id FROM {{prefix}}sales WHERE account_customer_no = ? AND account_customer_no <> customer_no
+)
+) p`
+
+func (r reader) postingsOf(customerNo int64) (query string, arguments []any) {
+	columns := strings.Join(batch.Names(r.Database.Postings.Columns), ", ")
+	condition, arguments := r.matching(r.Database.Sales.Name, "customer_no", customerNo)
+	query = strings.NewReplacer("{{prefix}}", r.Prefix, "{{columns}}", columns, "{{found}}", condition, "{{all}}", r.Database.Postings.All.Name).Replace(postingsOfCustomer)
+	return query, slices.Concat([]any{customerNo, customerNo}, arguments, []any{customerNo})
+}
+
+// Notifications looks at a short time first for the newest, and at longer ones until the
+// page is full: a database that expects few rows would read and sort all of them.
+func (r reader) Notifications(ctx context.Context, q backoffice.Query) iter.Seq2[push.Entry, error] {
+	table := r.Database.Notifications.Name
+	read := func(q backoffice.Query, since, until operation.ID) iter.Seq2[push.Entry, error] {
+		return stream(ctx, r.Database.Notifications.Table, (*tables.NotificationRow).Entry, r.list(q, table, "user_id, digest").ofOperation(table).
+			with(table, "push_id", q.PushID).
+			where("user_id = ?", q.UserID).
+			where("external_application_code = ?", q.Application).
+			where("platform = ?", int64(q.Platform)).
+			where("send_status = ?", q.Status, tables.Flag(q.Status == backoffice.Sent)).
+			newest("operation_id", "position", since, until))
+	}
+	if q.Order != backoffice.Newest {
+		return read(q, operation.ID{}, operation.ID{})
+	}
+	if q.ScanLimit > 0 && q.UserID == "" && (q.Subscription != "" || q.Application != "" || q.Platform != 0 || q.Status != backoffice.AnyStatus) {
+		return scan(ctx, r.list(q, table, ""), func(since operation.ID) iter.Seq2[push.Entry, error] { return read(q, since, operation.ID{}) })
+	}
+	return func(yield func(push.Entry, error) bool) {
+		found, rest := 0, q
+		var until operation.ID
+		for _, since := range ranges(q) {
+			if q.Limit > 0 {
+				rest.Limit = q.Limit - found
+			}
+			for entry, err := range read(rest, since, until) {
+				if !yield(entry, err) || err != nil {
+					return
+				}
+				found++
+			}
+			if q.Limit > 0 && found >= q.Limit {
+				return
+			}
+			until = since
+		}
+	}
+}
+
+// ranges returns the first ID of each time range to read, newest first. The zero ID
+// means everything.
+func ranges(q backoffice.Query) (first []operation.ID) {
+	from := q.Until
+	if !q.After.IsZero() {
+		if at := q.After.OperationID.Time(); from.IsZero() || at.Before(from) {
+			from = at
+		}
+	}
+	if q.Limit > 0 && q.UserID == "" && !from.IsZero() {
+		for _, back := range []time.Duration{10 * time.Minute, 4 * time.Hour, 7 * 24 * time.Hour} {
+			first = append(first, backoffice.FirstID(from.Add(-back)))
+		}
+	}
+	return append(first, operation.ID{})
+}
+
+// refused are the operations that were refused at once.
+func (r reader) refused(ctx context.Context, q backoffice.Query) iter.Seq2[operation.Decision, error] {
+	table := r.Database.Refusals.Name
+	read := func(since operation.ID) iter.Seq2[operation.Decision, error] {
+		return stream(ctx, r.Database.Refusals.Table, (*tables.RefusalRow).Decision, r.list(q, table, "operation_id").ofOperation(table).
+			ofCustomer(r.Database.Refusals.Sales.Name).
+			where("substr(faults, 1, ?) = ?", q.Code, len(q.Code)+1, q.Code+" "). // begins with the code of the first fault
+			newest("operation_id", "", since, operation.ID{}))
+	}
+	if q.Order != backoffice.Newest || q.CustomerNo != 0 || q.Subscription == "" && q.Code == "" { // all of them fit, or few
+		return read(operation.ID{})
+	}
+	return scan(ctx, r.list(q, table, ""), read)
+}
+
+// decisions is a query of all decided operations. Every operation with sales has
+// a sale at position 0. A notification that was stored before is not stored
+// again, so that an operation of notifications may begin at a later position. The
+// conditions stand inside, where each table has its indexes.
+const decisions = `(
+SELECT operation_id, 2 AS operation, subscription, app_key, channel, teller_name, caller_id, channel_session_id, channel_request_id,
+ request_id, received_at, state,
+ CASE WHEN state = 8 THEN (SELECT MAX(r.refusal) FROM {{prefix}}sales r WHERE r.operation_id = s.operation_id) ELSE '' END AS faults
+FROM {{prefix}}sales s WHERE position = 0{{and}}
+UNION ALL
+SELECT operation_id, 1, MIN(subscription), MIN(app_key), MIN(channel), MIN(teller_name), MIN(caller_id), MIN(channel_session_id), MIN(channel_request_id),
+ MIN(request_id), MIN(received_at), 2, ''
+FROM {{prefix}}notifications WHERE TRUE{{and}} GROUP BY operation_id
+UNION ALL
+SELECT operation_id, operation, subscription, app_key, channel, teller_name, caller_id, channel_session_id, channel_request_id,
+ request_id, received_at, state, faults
+FROM {{prefix}}refusals WHERE TRUE{{and}}
+) d`
+
+func (r reader) Decisions(ctx context.Context, q backoffice.Query) iter.Seq2[operation.Decision, error] {
+	if q.Refused {
+		return r.refused(ctx, q)
+	}
+	l := r.list(q, strings.ReplaceAll(decisions, "{{prefix}}", r.Prefix), "operation_id").where("state = ?", int64(q.State))
+	for _, t := range [...]struct{ of, customers string }{{r.Database.Sales.Name, r.Database.Sales.Name}, {r.Database.Notifications.Name, ""}, {r.Database.Refusals.Name, r.Database.Refusals.Sales.Name}} {
+		part := r.list(q, "", "").ofOperation(t.of).ofCustomer(t.customers)
+		l.from, l.fromArgs = strings.Replace(l.from, "{{and}}", part.conditions, 1), append(l.fromArgs, part.arguments...)
+	}
+	return stream(ctx, r.Database.Refusals.Table, (*tables.RefusalRow).Decision, l)
+}
+
+func (r reader) Acts(ctx context.Context, q backoffice.Query) iter.Seq2[audit.Act, error] {
+	l := r.list(q, r.Audits.Name, "audit_id").where("action = ?", q.Action).where("actor = ?", q.Actor).where("object = ?", q.Object).
+		between("at", q.Since, q.Until).newest("audit_id", "", operation.ID{}, operation.ID{})
+	l.columns = tables.ColumnsOf(r.Audits.Name, r.Audits.Table)
+	return stream(ctx, r.Audits.Table, (*tables.AuditRow).Act, l)
+}
+
+// matching is a condition that is true of the rows of the table with that value.
+func (r reader) matching(table, column string, value any) (condition string, arguments []any) {
+	by, more := r.Find(r.Prefix, strings.TrimPrefix(table, r.Prefix), column, value)
+	return column + " = ? AND " + by, append([]any{value}, more...)
+}
+
+// scan yields what read finds among the ScanLimit newest rows that walk has.
+func scan[T any](ctx context.Context, walk *list, read func(since operation.ID) iter.Seq2[T, error]) iter.Seq2[T, error] {
+	if walk.ScanLimit == 0 {
+		return read(operation.ID{})
+	}
+	return func(yield func(T, error) bool) {
+		last, err := walk.last(ctx)
+		if err != nil {
+			var none T
+			yield(none, err)
+			return
+		}
+		found := 0
+		for each, err := range read(last) {
+			if !yield(each, err) || err != nil {
+				return
+			}
+			found++
+		}
+		if last != (operation.ID{}) && (walk.Limit == 0 || found < walk.Limit) && walk.Truncated != nil {
+			walk.Truncated(backoffice.Cursor{OperationID: last})
+		}
+	}
+}
+
+// last is the operation of the last row to look at; zero if there are fewer. It reads
+// only operation IDs, which an index has.
+func (l *list) last(ctx context.Context) (operation.ID, error) {
+	operator := " < ?"
+	if l.After.Index > 0 { // its operation has more rows
+		operator = " <= ?"
+	}
+	query := *l
+	query.withinIDs("operation_id").where("operation_id"+operator, l.After.OperationID)
+	query.order = "operation_id DESC"
+	var ids []batch.UUID
+	err := l.Snapshot(ctx, func(tx *gorm.DB) error {
+		return query.in(tx).Limit(1).Offset(l.ScanLimit-1).Pluck("operation_id", &ids).Error
+	})
+	if err != nil || len(ids) == 0 {
+		return operation.ID{}, err
+	}
+	return operation.ID(ids[0]), nil
+}
+
+// fewRows is how many unwanted rows are read, so that a query of few rows ends by
+// itself. A longer one is cancelled, which costs Postgres the connection.
+const fewRows = 120
+
+// stream reads a list in a snapshot of its own. The rows are scanned into one model again
+// and again: gorm's own scan of a row takes several times longer.
+func stream[R, T any](ctx context.Context, t *batch.Table[R], entry func(*R) (T, error), l *list) iter.Seq2[T, error] {
+	return func(yield func(T, error) bool) {
+		ctx, cancel := context.WithCancel(ctx)
+		defer cancel()
+		unwanted := -1
+		err := l.Snapshot(ctx, func(tx *gorm.DB) error {
+			query := *l
+			if query.columns == nil {
+				query.columns = batch.Names(t.Columns)
+			}
+			rows, err := query.in(tx).Rows() //nolint:rowserrcheck,sqlclosecheck // Each does it
+			if err != nil {
+				return err
+			}
+			row := new(R)
+			into := batch.Targets(row, t.Columns)
+			return batch.Each(rows, func() error {
+				if unwanted >= 0 {
+					if unwanted++; unwanted == fewRows {
+						cancel()
+					}
+					return nil
+				}
+				if err := rows.Scan(into...); err != nil {
+					return err
+				}
+				value, err := entry(row)
+				if err == nil && !yield(value, nil) {
+					unwanted = 0
+				}
+				return err
+			})
+		})
+		if err != nil && unwanted < 0 {
+			var none T
+			yield(none, err)
+		}
+	}
+}
+
+func (r reader) Requests(ctx context.Context, q backoffice.Query) iter.Seq2[summary.Answered, error] {
+	l := r.list(q, r.Database.Requests.Name, "entry_id").between("at", q.Since, q.Until).
+		where("subscription = ?", q.Subscription).where("caller_id = ?", q.CallerID).where("request_id = ?", q.RequestID).
+		where("status BETWEEN ? AND ?", q.Class, 100*q.Class, 100*q.Class+99).
+		newest("entry_id", "", operation.ID{}, operation.ID{})
+	l.columns = tables.ColumnsOf(r.Database.Requests.Name, r.Database.Requests.Table)
+	return stream(ctx, r.Database.Requests.Table, (*tables.RequestRow).Entry, l)
+}

@@ -1,0 +1,124 @@
+package read
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"time"
+
+	"gorm.io/gorm"
+
+	"bankingapi/adapters/storage/batch"
+	"bankingapi/adapters/storage/tables"
+	"bankingapi/application/backoffice"
+	"bankingapi/domain/day"
+	"bankingapi/domain/idempotency"
+	"bankingapi/domain/money"
+	"bankingapi/domain/operation"
+)
+
+// lookups is backoffice.Lookups.
+type lookups struct{ *tables.Database }
+
+func (l lookups) Operation(ctx context.Context, id operation.ID) (found backoffice.Operation, err error) {
+	exists := false
+	err = l.Snapshot(ctx, func(tx *gorm.DB) (err error) {
+		exists, err = l.load(tx, id, &found)
+		return err
+	})
+	if err == nil && !exists {
+		err = backoffice.ErrNotFound
+	}
+	return found, err
+}
+
+func (l lookups) OperationOf(ctx context.Context, key idempotency.Key) (found backoffice.Operation, err error) {
+	err = l.Snapshot(ctx, func(tx *gorm.DB) error {
+		var rows []tables.OperationRow
+		err := tx.Table(l.Operations.Name).Where("caller_id = ? AND subscription = ? AND operation = ?",
+			key.CallerID, key.Subscription, int64(key.Operation)).Find(&rows).Error
+		if err != nil || len(rows) == 0 {
+			return err
+		}
+		record, err := rows[0].Record(key)
+		if err == nil {
+			_, err = l.load(tx, record.ID, &found)
+		}
+		found.ID, found.Record = record.ID, &record
+		return err
+	})
+	if err == nil && found.Record == nil {
+		err = backoffice.ErrNotFound
+	}
+	return found, err
+}
+
+func (l lookups) load(tx *gorm.DB, id operation.ID, into *backoffice.Operation) (exists bool, err error) {
+	only := batch.UUID(id)
+	err = Operations(l.Database, tx, Range{Only: &only}, func(o *StoredOperation) error {
+		exists = true
+		return o.Operation(into)
+	})
+	return exists, err
+}
+
+// DueDays reads only the index of due sales.
+func (l lookups) DueDays(ctx context.Context, until day.Day, limit int) (days []backoffice.DueDay, err error) {
+	var rows []struct {
+		SelectedDate      batch.Day
+		Operations, Sales int64
+	}
+	due := l.Reads.Table(l.Sales.Name).Select("selected_date, operation_id").Where(tables.IsRecorded+" AND selected_date <= ?", until.String()).
+		Order("selected_date, operation_id, position")
+	err = l.Snapshot(ctx, func(tx *gorm.DB) error {
+		return tx.Table("(?) due", due.Limit(cmp.Or(limit, -1))).
+			Select("selected_date, COUNT(DISTINCT operation_id) AS operations, COUNT(*) AS sales").
+			Group("selected_date").Order("selected_date").Find(&rows).Error
+	})
+	for _, row := range rows {
+		of, err := day.Parse(string(row.SelectedDate))
+		if err != nil {
+			return nil, err
+		}
+		days = append(days, backoffice.DueDay{Day: of, Operations: row.Operations, Sales: row.Sales})
+	}
+	return days, err
+}
+
+// Received reads ranges of primary keys.
+func (l lookups) Received(ctx context.Context, since, until time.Time) (r backoffice.Received, err error) {
+	bound := func(at time.Time) any { return l.Dialect.Bind(batch.UUID(backoffice.FirstID(at))) }
+	within := func(tx *gorm.DB, table string) *gorm.DB {
+		return tx.Table(table).Where("operation_id >= ? AND operation_id < ?", bound(since), bound(until))
+	}
+	var sold []struct {
+		IMKBCode, CurrencyCode string
+		State                  operation.State
+		Reversed               bool
+		Sales, Proceeds        int64
+	}
+	var refused []struct {
+		Subscription, Faults string
+		Refused              int64
+	}
+	err = l.Snapshot(ctx, func(tx *gorm.DB) error {
+		return errors.Join(
+			within(tx, l.Sales.Name).Select("imkb_code, currency_code, state, operation_id IN (?) AS reversed, COUNT(*) AS sales, CAST(COALESCE(SUM(proceeds), 0) AS BIGINT) AS proceeds",
+				within(tx, l.Reversals.Name).Select("operation_id")).Group("imkb_code, currency_code, state, reversed").Find(&sold).Error,
+			within(tx, l.Refusals.Name).Select("subscription, faults, COUNT(*) AS refused").Group("subscription, faults").Find(&refused).Error,
+			within(tx, l.Notifications.Name).Count(&r.Messages).Error)
+	})
+	r.Add(backoffice.Received{}) // makes its maps
+	for _, of := range sold {
+		currency, _ := money.ParseCurrency(of.CurrencyCode) // it was checked when it was stored
+		r.Sales[backoffice.SalesKey{IMKBCode: of.IMKBCode, Currency: currency, State: of.State, Reversed: of.Reversed}] = backoffice.SalesSum{Sales: of.Sales, Proceeds: of.Proceeds}
+	}
+	for _, of := range refused {
+		code := ""
+		if faults := tables.ParseFaults(of.Faults); len(faults) > 0 {
+			code = faults[0].Code
+		}
+		r.Refused[backoffice.RefusedKey{Subscription: of.Subscription, Code: code}] += of.Refused
+	}
+	return r, err
+}

@@ -1,0 +1,30 @@
+package tables
+
+import (
+	"strings"
+
+	"bankingapi/domain/day"
+	"bankingapi/domain/fund"
+)
+
+// CalendarRow is the one row of the table calendars. There is none before the first
+// import. An import replaces the whole calendar, so one row keeps two imports apart.
+type CalendarRow struct {
+	CalendarID int64 `gorm:"primaryKey;autoIncrement:false"`
+	// ClosedDays has a line for each closed day: the day, a space and the reason.
+	ClosedDays string `gorm:"not null"`
+}
+
+// TheRow is the key of tables with one row.
+const TheRow = 1
+
+// Days yields the closed days of the row.
+func (r *CalendarRow) Days(yield func(fund.ClosedDay, error) bool) {
+	for line := range strings.Lines(r.ClosedDays) {
+		text, reason, _ := strings.Cut(strings.TrimSuffix(line, "\n"), " ")
+		on, err := day.Parse(text)
+		if !yield(fund.ClosedDay{Day: on, Reason: reason}, err) || err != nil {
+			return
+		}
+	}
+}

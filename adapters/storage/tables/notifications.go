@@ -1,0 +1,198 @@
+package tables
+
+import (
+	"bytes"
+	"cmp"
+	"database/sql"
+	"fmt"
+	"slices"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"bankingapi/adapters/storage/batch"
+	"bankingapi/domain/day"
+	"bankingapi/domain/idempotency"
+	"bankingapi/domain/operation"
+	"bankingapi/domain/push"
+	"bankingapi/domain/trail"
+)
+
+// NotificationRow is a row of the table notifications.
+type NotificationRow struct {
+	UserID                  string        `gorm:"primaryKey"`
+	Digest                  []byte        `gorm:"primaryKey"`
+	OperationID             batch.UUID    `gorm:"not null"`
+	Position                int64         `gorm:"not null"` // the index in Parameters
+	Subscription            string        `gorm:"not null"`
+	Header                  headerColumns `gorm:"embedded"`
+	ExternalApplicationCode string        `gorm:"not null"`
+	ExternalTranCode        string        `gorm:"not null;default:''"`
+	PushID                  string        `gorm:"not null"`
+	PushInteractionID       sql.NullInt64
+	Platform                int64  `gorm:"not null"`
+	Subject                 string `gorm:"not null;default:''"`
+	Content                 string `gorm:"not null;default:''"`
+	DeepLinkURL             string `gorm:"not null;default:''"`
+	SendStatus              int64  `gorm:"not null"`
+	SendDate                batch.Day
+	TranData                string        `gorm:"not null"` // JSON, as it came on the wire
+	ReceivedAt              batch.Instant `gorm:"not null"`
+	RequestID               string        `gorm:"not null;default:''"`
+	// The rest is empty unless the personal data were erased. Leaf is the hash of the leaf
+	// that the row had before.
+	ErasureID     batch.UUID `gorm:"not null;default:'00000000-0000-0000-0000-000000000000'"`
+	ErasureReason string     `gorm:"not null;default:''"`
+	Leaf          []byte     `gorm:"not null;default:''"`
+}
+
+// Personal are the columns that stay out of a notification's leaf of the trail: they
+// can be erased, and the digest has them. Every other column is in the leaf.
+var Personal = []string{"user_id", "digest", "push_id", "push_interaction_id", "subject", "content", "deep_link_url", "tran_data"}
+
+// notifications are the table and its statements.
+type notifications struct {
+	Statements[NotificationRow]
+	Remove     *batch.Statement[NotificationRow]
+	FindErased *batch.Query[NotificationRow] // any of them
+	// RemoveErased removes added notifications that were stored before and erased since.
+	// It comes after add: an erasure that runs at the same moment makes add wait.
+	RemoveErased *batch.Statement[IdentityRow]
+}
+
+// IdentityRow is the key of a notification, and its digest if it were erased.
+type IdentityRow struct {
+	UserID string `gorm:"primaryKey"`
+	Digest []byte `gorm:"primaryKey"`
+	Erased []byte `gorm:"not null"`
+}
+
+// ErasedDigests returns a function from the digest of a notification to the one that it has
+// after it was erased. key is that of the book. The function is not safe for concurrent use.
+func ErasedDigests(key []byte) func(digest []byte) []byte {
+	keyed := idempotency.Keyed(key)
+	return func(digest []byte) []byte {
+		f, err := idempotency.ParseFingerprint(digest)
+		if err != nil {
+			return digest // verify names it
+		}
+		f = keyed(f)
+		return f.Bytes()
+	}
+}
+
+// NotificationRows are the rows of notifications in one order for all replicas:
+// two that store the same records wait for each other instead of deadlocking.
+func NotificationRows(stored []push.Stored) ([]NotificationRow, error) {
+	slices.SortStableFunc(stored, func(a, b push.Stored) int {
+		return cmp.Or(cmp.Compare(a.Notification.Record().UserID, b.Notification.Record().UserID),
+			bytes.Compare(a.Digest.Bytes(), b.Digest.Bytes()))
+	})
+	rows := make([]NotificationRow, len(stored))
+	for i := range stored {
+		var err error
+		if rows[i], err = newNotificationRow(&stored[i]); err != nil {
+			return nil, err
+		}
+	}
+	return rows, nil
+}
+
+func newNotificationRow(s *push.Stored) (NotificationRow, error) {
+	o, r := s.Operation, s.Notification.Record()
+	tranData, err := FormatTranData(r.TranData)
+	return NotificationRow{
+		UserID:                  r.UserID,
+		Digest:                  s.Digest.Bytes(),
+		OperationID:             batch.UUID(o.ID),
+		Position:                int64(s.Index),
+		Subscription:            o.Subscription,
+		Header:                  newHeaderColumns(&o.Header),
+		ExternalApplicationCode: r.ExternalApplicationCode,
+		ExternalTranCode:        r.ExternalTranCode,
+		PushID:                  r.PushID,
+		PushInteractionID:       sql.NullInt64{Int64: r.PushInteractionID, Valid: r.HasPushInteractionID},
+		Platform:                int64(r.Platform),
+		Subject:                 r.Subject,
+		Content:                 r.Content,
+		DeepLinkURL:             r.DeepLinkURL,
+		SendStatus:              int64(r.SendStatus()),
+		SendDate:                batch.Day(r.SendDate.String()),
+		TranData:                tranData,
+		ReceivedAt:              batch.Instant{Time: o.ReceivedAt},
+		RequestID:               o.Header.RequestID,
+	}, err
+}
+
+// Entry is the row as history.
+func (r *NotificationRow) Entry() (n push.Entry, err error) {
+	n = push.Entry{
+		Envelope: r.Header.envelope(r.OperationID, r.Subscription, r.RequestID, r.ReceivedAt),
+		Index:    int(r.Position),
+		Record: push.Record{
+			ExternalApplicationCode: r.ExternalApplicationCode,
+			ExternalTranCode:        r.ExternalTranCode,
+			UserID:                  r.UserID,
+			PushID:                  r.PushID,
+			PushInteractionID:       r.PushInteractionID.Int64,
+			HasPushInteractionID:    r.PushInteractionID.Valid,
+			Platform:                push.Platform(r.Platform), //nolint:gosec // written by us
+			Subject:                 r.Subject,
+			Content:                 r.Content,
+			DeepLinkURL:             r.DeepLinkURL,
+			Sent:                    r.SendStatus != 0,
+		},
+	}
+	if id := operation.ID(r.ErasureID); id != (operation.ID{}) {
+		n.Erasure = &push.Erasure{ID: id, Reason: r.ErasureReason}
+	}
+	if r.SendDate != "" {
+		if n.Record.SendDate, err = day.Parse(string(r.SendDate)); err != nil {
+			return n, fmt.Errorf("notification of operation %s: %w", r.OperationID, err)
+		}
+	}
+	n.Record.TranData, err = parseTranData(r.TranData)
+	return n, err
+}
+
+// FormatTranData is json.Marshal, which takes three times as long.
+func FormatTranData(items []push.TranDataItem) (string, error) {
+	if len(items) == 0 {
+		return "[]", nil
+	}
+	text, separator := append(make([]byte, 0, 256), '['), ""
+	var badCode, badName error
+	for _, item := range items {
+		text = append(text, separator+`{"Code":`...)
+		text, badCode = jsontext.AppendQuote(text, item.Code)
+		text = append(text, `,"Name":`...)
+		text, badName = jsontext.AppendQuote(text, item.Name)
+		if err := cmp.Or(badCode, badName); err != nil {
+			return "", err
+		}
+		text, separator = append(text, '}'), ","
+	}
+	return string(append(text, ']')), nil
+}
+
+func parseTranData(text string) (items []push.TranDataItem, err error) {
+	if text == "[]" {
+		return nil, nil
+	}
+	err = json.Unmarshal([]byte(text), &items)
+	return items, err
+}
+
+// LeafHash is the hash of the leaf of a notification, which the row has if it was erased.
+func (r *NotificationRow) LeafHash(l *trail.Leaf) trail.Hash {
+	if len(r.Leaf) == len(trail.Hash{}) {
+		return trail.Hash(r.Leaf)
+	}
+	return l.Hash()
+}
+
+// ShortDigest is the digest of a notification without its version.
+func ShortDigest(digest []byte) (short trail.Hash) {
+	copy(short[:], digest[max(0, len(digest)-len(short)):])
+	return short
+}

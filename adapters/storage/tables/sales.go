@@ -1,0 +1,169 @@
+package tables
+
+import (
+	"database/sql"
+	"fmt"
+	"strconv"
+
+	"bankingapi/adapters/storage/batch"
+	"bankingapi/domain/day"
+	"bankingapi/domain/fund"
+	"bankingapi/domain/money"
+	"bankingapi/domain/operation"
+)
+
+// SaleRow is a row of the table sales.
+type SaleRow struct {
+	CustomerNo            int64         `gorm:"primaryKey"`
+	OperationID           batch.UUID    `gorm:"primaryKey"`
+	Position              int64         `gorm:"primaryKey"` // the index in Parameters
+	Subscription          string        `gorm:"not null"`
+	Header                headerColumns `gorm:"embedded"`
+	IMKBCode              string        `gorm:"not null"`
+	HolderCorporationName string        `gorm:"not null"`
+	PriceID               int64         `gorm:"not null"`
+	Units                 int64         `gorm:"not null"`
+	AccountCustomerNo     int64         `gorm:"not null"`
+	BranchCode            int64         `gorm:"not null"`
+	AccountSuffix         int64         `gorm:"not null"`
+	CurrencyCode          string        `gorm:"not null"`
+	ControlTotal          int64         `gorm:"not null;default:0"`
+	SelectedDate          batch.Day
+	State                 int64 `gorm:"not null"`
+	SettledPriceID        sql.NullInt64
+	SettledPrice          sql.NullInt64
+	Proceeds              sql.NullInt64
+	Refusal               string        `gorm:"not null;default:''"`
+	ReceivedAt            batch.Instant `gorm:"not null"`
+	SettledAt             batch.Instant
+	RequestID             string `gorm:"not null;default:''"`
+}
+
+// ListedSaleRow is a row of a list of sales.
+type ListedSaleRow struct {
+	SaleRow    `gorm:"embedded"`
+	ReversedAt batch.Instant
+}
+
+// Entry is the row as history.
+func (r *ListedSaleRow) Entry() (fund.SaleEntry, error) {
+	e, err := r.SaleRow.Entry()
+	e.ReversedAt = r.ReversedAt.Time
+	return e, err
+}
+
+// ListColumns are the columns of a list. Only completed sales have reversals to look for.
+func (s *sales) ListColumns(table, reversals string) []string {
+	columns := batch.Names(s.Listed.Columns)
+	columns[len(columns)-1] = fmt.Sprintf("CASE WHEN state = %d THEN (SELECT r.reversed_at FROM %s r WHERE r.operation_id = %s.operation_id) END AS reversed_at",
+		operation.Completed, reversals, table)
+	return columns
+}
+
+// sales are the table and its statements. find finds a sale that is recorded and not
+// claimed by another replica, and put settles it.
+type sales struct {
+	Statements[SaleRow]
+	// Listed is the table as lists show it.
+	Listed *batch.Table[ListedSaleRow]
+}
+
+// NewSaleRow returns the row of what became of one sale.
+func NewSaleRow(s fund.SaleEntry) SaleRow {
+	t := &s.Terms
+	row := SaleRow{
+		CustomerNo:            t.Holding.CustomerNo,
+		OperationID:           batch.UUID(s.ID),
+		Position:              int64(s.Index),
+		Subscription:          s.Subscription,
+		Header:                newHeaderColumns(&s.Header),
+		IMKBCode:              t.Holding.IMKBCode,
+		HolderCorporationName: t.Holding.HolderCorporationName,
+		PriceID:               t.PriceID,
+		Units:                 int64(t.Units),
+		AccountCustomerNo:     t.Account.CustomerNo,
+		BranchCode:            t.Account.BranchCode,
+		AccountSuffix:         t.Account.AccountSuffix,
+		CurrencyCode:          t.Account.Currency.Code(),
+		ControlTotal:          t.ControlTotal,
+		SelectedDate:          batch.Day(t.SelectedDay.String()),
+		State:                 int64(s.State),
+		Refusal:               s.Refusal,
+		ReceivedAt:            batch.Instant{Time: s.ReceivedAt},
+		SettledAt:             batch.Instant{Time: s.SettledAt},
+		RequestID:             s.Header.RequestID,
+	}
+	if s.State == operation.Completed {
+		row.SettledPriceID = sql.NullInt64{Int64: s.PriceID, Valid: true}
+		row.SettledPrice = sql.NullInt64{Int64: int64(s.PerUnit), Valid: true}
+		row.Proceeds = sql.NullInt64{Int64: s.Proceeds.Minor(), Valid: true}
+	}
+	return row
+}
+
+// Operation is the recorded operation of the row, without its sales.
+func (r *SaleRow) Operation() *fund.Operation {
+	return &fund.Operation{
+		Envelope: r.Header.envelope(r.OperationID, r.Subscription, r.RequestID, r.ReceivedAt),
+		Due:      true,
+	}
+}
+
+// Terms are what the row sells.
+func (r *SaleRow) Terms() (fund.Terms, error) {
+	currency, err := restoreCurrency(r.CurrencyCode)
+	if err != nil {
+		return fund.Terms{}, err
+	}
+	var selected day.Day
+	if r.SelectedDate != "" {
+		if selected, err = day.Parse(string(r.SelectedDate)); err != nil {
+			return fund.Terms{}, fmt.Errorf("sale of operation %s: %w", r.OperationID, err)
+		}
+	}
+	return fund.Terms{
+		Holding: fund.HoldingKey{
+			CustomerNo: r.CustomerNo,
+			Fund:       fund.Fund{IMKBCode: r.IMKBCode, HolderCorporationName: r.HolderCorporationName},
+		},
+		Units: fund.Units(r.Units),
+		Account: fund.AccountKey{
+			CustomerNo:    r.AccountCustomerNo,
+			BranchCode:    r.BranchCode,
+			AccountSuffix: r.AccountSuffix,
+			Currency:      currency,
+		},
+		PriceID:      r.PriceID,
+		ControlTotal: r.ControlTotal,
+		SelectedDay:  selected,
+	}, nil
+}
+
+// Entry is the row as history.
+func (r *SaleRow) Entry() (fund.SaleEntry, error) {
+	terms, err := r.Terms()
+	e := fund.SaleEntry{
+		Envelope:  r.Header.envelope(r.OperationID, r.Subscription, r.RequestID, r.ReceivedAt),
+		Index:     int(r.Position),
+		Terms:     terms,
+		State:     operation.State(r.State), //nolint:gosec // written by us
+		PriceID:   r.SettledPriceID.Int64,
+		PerUnit:   fund.UnitPrice(r.SettledPrice.Int64),
+		Refusal:   r.Refusal,
+		SettledAt: r.SettledAt.Time,
+	}
+	if r.Proceeds.Valid {
+		e.Proceeds = money.New(r.Proceeds.Int64, terms.Account.Currency)
+	}
+	if err == nil && int64(e.State) != r.State {
+		err = fmt.Errorf("a sale is in the state %d", r.State)
+	}
+	return e, err
+}
+
+// InState is the condition of the indexes of sales. It has no parameter, so that an
+// engine sees which index it is.
+func InState(s operation.State) string { return "state = " + strconv.Itoa(int(s)) }
+
+// IsRecorded is the condition of the index of due sales.
+var IsRecorded = InState(operation.Recorded)

@@ -1,0 +1,92 @@
+package tables
+
+import (
+	"fmt"
+	"strings"
+
+	"bankingapi/adapters/storage/batch"
+	"bankingapi/domain/subscription"
+)
+
+// SubscriptionRow is a row of the table subscriptions.
+type SubscriptionRow struct {
+	Name              string `gorm:"primaryKey"`
+	State             string `gorm:"not null"`
+	Operations        string `gorm:"not null"` // names, separated by commas
+	RequestsPerSecond int64  `gorm:"not null"`
+	AppKey            string `gorm:"not null"`
+	Channel           string `gorm:"not null"`
+	TellerName        string `gorm:"not null"`
+	PrimaryHash       []byte `gorm:"not null"`
+	SecondaryHash     []byte `gorm:"not null"`
+	RequireCallerID   int64  `gorm:"not null;default:0"` // 0 or 1
+	// Rows that are older than these columns have none of the times.
+	CreatedAt          batch.Instant
+	PrimaryCreatedAt   batch.Instant
+	SecondaryCreatedAt batch.Instant
+	PrimaryExpiresAt   batch.Instant
+	SecondaryExpiresAt batch.Instant
+	PrimaryUsedAt      batch.Instant
+	SecondaryUsedAt    batch.Instant
+	WithoutCallerIDAt  batch.Instant
+	ClientCertificate  string `gorm:"not null;default:''"`
+}
+
+// subscriptionTable is the table and its statements.
+type subscriptionTable struct {
+	Statements[SubscriptionRow]
+	Use *batch.Statement[SubscriptionRow]
+}
+
+// neverLogged are the columns that change without an act. They are in no leaf.
+var neverLogged = []string{"primary_used_at", "secondary_used_at", "without_caller_id_at"}
+
+// NewSubscriptionRow returns the row of a subscription.
+func NewSubscriptionRow(s *subscription.Subscription) SubscriptionRow {
+	return SubscriptionRow{
+		Name:              s.Name,
+		State:             string(s.State),
+		Operations:        strings.Join(s.Operations, ","),
+		RequestsPerSecond: int64(s.RequestsPerSecond),
+		AppKey:            s.AppKey,
+		Channel:           s.Channel,
+		TellerName:        s.TellerName,
+		PrimaryHash:       s.PrimaryHash[:],
+		SecondaryHash:     s.SecondaryHash[:],
+		RequireCallerID:   Flag(s.RequireCallerID),
+
+		CreatedAt:          batch.Instant{Time: s.Created},
+		PrimaryCreatedAt:   batch.Instant{Time: s.PrimaryKey.Created},
+		SecondaryCreatedAt: batch.Instant{Time: s.SecondaryKey.Created},
+		PrimaryExpiresAt:   batch.Instant{Time: s.PrimaryKey.Expires},
+		SecondaryExpiresAt: batch.Instant{Time: s.SecondaryKey.Expires},
+		PrimaryUsedAt:      batch.Instant{Time: s.PrimaryKey.Used},
+		SecondaryUsedAt:    batch.Instant{Time: s.SecondaryKey.Used},
+		WithoutCallerIDAt:  batch.Instant{Time: s.WithoutCallerID},
+		ClientCertificate:  s.ClientCertificate,
+	}
+}
+
+// Subscription is the subscription of the row.
+func (r *SubscriptionRow) Subscription() (*subscription.Subscription, error) {
+	s := &subscription.Subscription{
+		Name:              r.Name,
+		State:             subscription.State(r.State),
+		Operations:        strings.Split(r.Operations, ","),
+		RequestsPerSecond: int(r.RequestsPerSecond),
+		AppKey:            r.AppKey,
+		Channel:           r.Channel,
+		TellerName:        r.TellerName,
+		RequireCallerID:   r.RequireCallerID != 0,
+		Created:           r.CreatedAt.Time,
+		PrimaryKey:        subscription.KeyLife{Created: r.PrimaryCreatedAt.Time, Expires: r.PrimaryExpiresAt.Time, Used: r.PrimaryUsedAt.Time},
+		SecondaryKey:      subscription.KeyLife{Created: r.SecondaryCreatedAt.Time, Expires: r.SecondaryExpiresAt.Time, Used: r.SecondaryUsedAt.Time},
+		WithoutCallerID:   r.WithoutCallerIDAt.Time,
+		ClientCertificate: r.ClientCertificate,
+	}
+	if len(r.PrimaryHash) != len(s.PrimaryHash) || len(r.SecondaryHash) != len(s.SecondaryHash) {
+		return nil, fmt.Errorf("subscription %q: a stored key hash is damaged", r.Name)
+	}
+	s.PrimaryHash, s.SecondaryHash = subscription.Hash(r.PrimaryHash), subscription.Hash(r.SecondaryHash)
+	return s, nil
+}

@@ -1,0 +1,49 @@
+package tables
+
+import (
+	"database/sql"
+	"fmt"
+
+	"bankingapi/adapters/storage/batch"
+	"bankingapi/domain/operation"
+	"bankingapi/domain/trail"
+)
+
+// TrailBatchRow is a row of the table trail_batches: the leaves of one commit.
+type TrailBatchRow struct {
+	BatchID batch.UUID `gorm:"primaryKey"`
+	Entries []byte     `gorm:"not null"`
+	// Seal is the keyed hash of the batch (trail.Keys).
+	Seal []byte `gorm:"not null"`
+	// Position is the place in the log. It is NULL until the batch is sealed.
+	Position sql.NullInt64
+}
+
+// TrailLogRow is the row of the table trail_logs: the state of the log.
+type TrailLogRow struct {
+	LogID      int64  `gorm:"primaryKey"`
+	Size       int64  `gorm:"not null"`
+	Checkpoint string `gorm:"not null;default:''"`
+	// Begun is 1 when what is older than the trail has its leaves.
+	Begun int64 `gorm:"not null;default:0"`
+}
+
+// TrailHashRow is a row of the table trail_hashes: a node of the log's tree.
+type TrailHashRow struct {
+	HashIndex int64  `gorm:"primaryKey"`
+	Hash      []byte `gorm:"not null"`
+}
+
+// IsElsewhere reports whether a batch without leaves is not at the place for which it was made.
+func (r *TrailBatchRow) IsElsewhere(seal *trail.Seal) bool {
+	return seal.IsBound && len(r.Entries) == 0 && (!r.Position.Valid || r.Position.Int64 != seal.Base.Size)
+}
+
+// Batch decodes the entries.
+func (r *TrailBatchRow) Batch() (trail.Batch, error) {
+	entries, err := trail.ParseEntries(r.Entries)
+	if err != nil {
+		return trail.Batch{}, fmt.Errorf("batch %s of the trail: %w", r.BatchID, err)
+	}
+	return trail.Batch{ID: operation.ID(r.BatchID), Entries: entries}, nil
+}

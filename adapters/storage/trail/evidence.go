@@ -1,0 +1,250 @@
+package trail
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"gorm.io/gorm"
+
+	"bankingapi/adapters/storage/batch"
+	"bankingapi/adapters/storage/read"
+	"bankingapi/adapters/storage/tables"
+	"bankingapi/application/backoffice"
+)
+
+// evidence is backoffice.Evidence. The database joins and sums; what the rows
+// mean is for the rules of package backoffice to say.
+type evidence struct{ Writer }
+
+// Read is as backoffice.Evidence promises.
+func (e evidence) Read(ctx context.Context, w backoffice.Witness) error {
+	if err := e.Ready(ctx); err != nil { // it also reads the key of messages
+		return err
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	var one serial
+	w.Position, w.Operation, w.Found = oneByOne(&one, w.Position), oneByOne(&one, w.Operation), oneByOne(&one, w.Found)
+	w.Batch, w.Head = oneByOne(&one, w.Batch), oneByOne(&one, w.Head)
+	err := e.Snapshots(ctx, func(all []*gorm.DB) error {
+		seen := operationSeen(&w)
+		parts := []func(*gorm.DB) error{
+			func(tx *gorm.DB) error {
+				return read.EachRange(e.Database, tx, func(of read.Range) error { return read.Operations(e.Database, tx, of, seen) })
+			},
+			func(tx *gorm.DB) error { return e.alone(tx, &w) },
+			func(tx *gorm.DB) error { return e.holdings(tx, &w) },
+			func(tx *gorm.DB) error { return e.accounts(tx, &w) },
+		}
+		if w.Keys == nil {
+			return inParallel(cancel, all, parts)
+		}
+		head, hasBegun, err := e.trail(all[0])
+		if err != nil {
+			return err
+		}
+		if hasBegun { // the longest first
+			parts[0] = func(tx *gorm.DB) error { return newComparison(e.Writer, tx, &w).compareLog(&head, seen) }
+			parts = slices.Insert(parts, 1, func(tx *gorm.DB) error {
+				return newComparison(e.Writer, tx, &w).compareOthers(&head.Compared.Messages)
+			})
+		}
+		if err := inParallel(cancel, all, parts); err != nil {
+			return err
+		}
+		return w.Head(&head)
+	})
+	if one.told != nil {
+		return one.told
+	}
+	return err
+}
+
+// operationSeen hands over operations. It uses the memory of the one before.
+func operationSeen(w *backoffice.Witness) func(*read.StoredOperation) error {
+	var o backoffice.Operation
+	return func(rows *read.StoredOperation) error {
+		if err := rows.Operation(&o); err != nil {
+			return w.Found(backoffice.Unreadable(err).Of("operation " + rows.ID.String()))
+		}
+		return w.Operation(&o)
+	}
+}
+
+// inParallel reads the parts with the transactions, each of which takes the next
+// one. The first error ends all.
+func inParallel(cancel func(), all []*gorm.DB, parts []func(*gorm.DB) error) error {
+	waiting := make(chan func(*gorm.DB) error, len(parts))
+	for _, part := range parts {
+		waiting <- part
+	}
+	close(waiting)
+	var first sync.Once
+	var failed error
+	var readers []func() error
+	for _, tx := range all {
+		readers = append(readers, tables.Aside(func() error {
+			for part := range waiting {
+				if err := part(tx); err != nil {
+					first.Do(func() { failed = err })
+					cancel()
+					break
+				}
+			}
+			return nil
+		}))
+	}
+	var ended error
+	for _, wait := range readers {
+		ended = errors.Join(ended, wait())
+	}
+	return cmp.Or(failed, ended)
+}
+
+// serial lets the readers call a witness one at a time, until its first error. It
+// keeps the identity of that error.
+type serial struct {
+	mu   sync.Mutex
+	told error
+}
+
+// oneByOne is the witness. Who does not want these rows has none.
+func oneByOne[R any](s *serial, witness func(R) error) func(R) error {
+	return func(row R) error {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if s.told == nil && witness != nil {
+			s.told = witness(row)
+		}
+		return s.told
+	}
+}
+
+// positionsOf is a query of every position and the sum of its postings: the key,
+// the quantity, whether the position exists, how many postings it has, and the sums
+// of the halves of their quantities. A half is 32 bits with a sign, for which low has
+// 2^31 less: Postgres sums such integers in 64 bits, and larger ones in 128, which
+// takes twice as long.
+func positionsOf(table, keys, quantity string, leg int) string {
+	return fmt.Sprintf(`SELECT %[2]s, COALESCE(MAX(held), 0), CAST(SUM(present) AS bigint), CAST(SUM(posted) AS bigint),
+ CAST(SUM(high) AS bigint), CAST(SUM(low) AS bigint)
+FROM (
+ SELECT %[2]s, %[3]s AS held, 1 AS present, 0 AS posted, 0 AS high, 0 AS low FROM {{prefix}}%[1]s
+ UNION ALL
+ SELECT %[2]s, NULL, 0, 1, CAST(quantity >> 32 AS integer), CAST((quantity & 4294967295) - 2147483648 AS integer) FROM {{all}} a WHERE leg = %[4]d
+) p GROUP BY %[2]s`, table, keys, quantity, leg)
+}
+
+// positions reads positionsOf into p, whose key is given too, and tells each.
+func (e evidence) positions(tx *gorm.DB, w *backoffice.Witness, query string, p *backoffice.Position, key ...any) error {
+	rows, err := tx.Raw(strings.NewReplacer("{{prefix}}", e.Prefix, "{{all}}", e.Postings.All.Name).Replace(query)).Rows() //nolint:rowserrcheck // Each does it
+	if err != nil {
+		return err
+	}
+	var high, low int64
+	into := append(key, &p.Quantity, &p.Exists, &p.Postings, &high, &low)
+	return batch.Each(rows, func() error {
+		if err := rows.Scan(into...); err != nil {
+			return err
+		}
+		// The sum is high * 2^32 + low + 2^31 for each posting. 2^32 is 4 * 10^9 + 294,967,296.
+		const billion, rest = 1_000_000_000, 294_967_296
+		p.Posted.High = 4*high + high/billion*rest
+		p.Posted.Low = high%billion*rest + low + p.Postings<<31
+		return w.Position(p)
+	})
+}
+
+func (e evidence) holdings(tx *gorm.DB, w *backoffice.Witness) error {
+	var p backoffice.Position
+	query := positionsOf("holdings", "customer_no, imkb_code, holder_corporation_name", "units", tables.UnitLeg)
+	return e.positions(tx, w, query, &p, &p.Holding.CustomerNo, &p.Holding.IMKBCode, &p.Holding.HolderCorporationName)
+}
+
+func (e evidence) accounts(tx *gorm.DB, w *backoffice.Witness) error {
+	p := backoffice.Position{IsMoney: true}
+	query := positionsOf("accounts", "customer_no, branch_code, account_suffix, currency_code", "balance", tables.MoneyLeg)
+	return e.positions(tx, w, query, &p, &p.Account.CustomerNo, &p.Account.BranchCode, &p.Account.AccountSuffix, &p.Account.CurrencyCode)
+}
+
+// alone reads the rows that no range of operations has: postings of a wrong shape,
+// CallerIds of operations that took place and have no sales, postings of reversals that
+// do not exist, and outcomes.
+func (e evidence) alone(tx *gorm.DB, w *backoffice.Witness) error {
+	return tables.InTurn(
+		func() error {
+			const shape = "t.kind NOT IN (1, 2, 3, 4) OR t.leg NOT IN (1, 2) OR (t.leg = 1) <> (t.currency_code = '') OR (t.leg = 2) <> (t.imkb_code = '')"
+			return tables.Each(tx, e.Postings.All, func(tx *gorm.DB) *gorm.DB { return tx.Where(shape) }, func(row *tables.PostingRow) error {
+				name := fmt.Sprintf("posting %s/%d/%d of customer %d", row.OperationID, row.Position, row.Leg, row.CustomerNo)
+				return w.Found(backoffice.WrongShape.Of(name))
+			})
+		},
+		func() error {
+			seen := operationSeen(w)
+			return tables.Each(tx, e.Operations.Table, func(tx *gorm.DB) *gorm.DB {
+				return tx.Where("t.operation = 2 AND t.state <> 8 AND NOT EXISTS (SELECT 1 FROM " + e.Sales.Name + " s WHERE s.operation_id = t.operation_id)")
+			}, func(row *tables.OperationRow) error {
+				return seen(&read.StoredOperation{ID: row.OperationID, Record: row})
+			})
+		},
+		func() error {
+			seen := operationSeen(w)
+			return tables.Each(tx, e.Postings.Table, func(tx *gorm.DB) *gorm.DB {
+				return tx.Where("t.kind = 4 AND NOT EXISTS (SELECT 1 FROM " + e.Reversals.Name + " r WHERE r.reversal_id = t.operation_id)")
+			}, func(row *tables.PostingRow) error {
+				return seen(&read.StoredOperation{ID: row.OperationID, Others: []tables.PostingRow{*row}})
+			})
+		},
+		func() error { return e.outcomes(tx, w) },
+	)
+}
+
+// longestRequest is longer than any request: a sale that was settled later was recorded
+// first.
+const longestRequest = time.Hour
+
+// outcomes compares the outcomes with what became of their operations. On the day of the
+// first one, a replica of an earlier version may have settled sales without outcomes.
+func (e evidence) outcomes(tx *gorm.DB, w *backoffice.Witness) error {
+	var all struct {
+		Count, Newest, Last int64
+		Since               batch.Instant
+	}
+	t := &e.Outcomes
+	err := tx.Raw(fmt.Sprintf("SELECT COUNT(*) AS count, COALESCE(MAX(number), 0) AS newest,"+
+		" (SELECT COALESCE(MAX(last), 0) FROM %s) AS last, MIN(ended_at) AS since FROM %s", t.Counters.Name, t.Name)).Scan(&all).Error
+	if err == nil && (all.Newest != all.Last || all.Count != all.Last) {
+		err = w.Found(backoffice.OutcomesMissing.Of(fmt.Sprintf("outcomes 1 to %d", max(all.Last, all.Newest))))
+	}
+	if err != nil || all.Count == 0 {
+		return err
+	}
+	err = tables.Each(tx, t.Table, func(tx *gorm.DB) *gorm.DB {
+		return tx.Joins("LEFT JOIN " + e.Sales.Name + " s ON s.operation_id = t.operation_id AND s.position = 0").
+			Joins("LEFT JOIN " + e.Reversals.Name + " r ON r.operation_id = t.operation_id").
+			Where("s.state IS NULL OR s.subscription <> t.subscription OR s.caller_id <> t.caller_id" +
+				" OR t.reversed = 0 AND (s.state <> t.state OR s.settled_at IS NULL OR s.settled_at <> t.ended_at)" +
+				" OR t.reversed <> 0 AND (t.state <> 2 OR r.reversed_at IS NULL OR r.reversed_at <> t.ended_at)")
+	}, func(row *tables.OutcomeRow) error {
+		return w.Found(backoffice.OutcomeOfNoEnd.Of(fmt.Sprintf("outcome %d of operation %s", row.Number, row.OperationID)))
+	})
+	if err != nil {
+		return err
+	}
+	return tables.Each(tx, e.Sales.Table, func(tx *gorm.DB) *gorm.DB {
+		return tx.Joins("LEFT JOIN "+t.Name+" o ON o.operation_id = t.operation_id AND o.reversed = 0").
+			Where("o.number IS NULL AND t.position = 0 AND t.state IN (2, 8) AND t.selected_date > t.received_at AND t.settled_at > ?",
+				e.Dialect.Bind(all.Since.Add(longestLate)))
+	}, func(row *tables.SaleRow) error {
+		if row.SettledAt.Sub(row.ReceivedAt.Time) <= longestRequest {
+			return nil
+		}
+		return w.Found(backoffice.EndWithout.Of("operation " + row.OperationID.String()))
+	})
+}

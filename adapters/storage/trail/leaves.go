@@ -1,0 +1,72 @@
+package trail
+
+import (
+	"bytes"
+	"fmt"
+
+	"gorm.io/gorm"
+
+	"bankingapi/adapters/storage/batch"
+	"bankingapi/adapters/storage/read"
+	"bankingapi/adapters/storage/tables"
+	"bankingapi/domain/operation"
+	"bankingapi/domain/trail"
+)
+
+// kinds are all kinds of leaves but those of decisions.
+func (d Writer) kinds() []tables.StoredKind {
+	return []tables.StoredKind{
+		d.Prices.Leaves.Stored(), d.Subscriptions.Leaves.Stored(), d.Audits.Leaves.Stored(), d.Reversals.Leaves.Stored(),
+		d.Postings.Leaves.Stored(), d.Notifications.Leaves.Stored(),
+		{Kind: trail.Answered, Each: d.Operations.Leaves.Each}, {Kind: trail.Notified, Each: d.eachNotification},
+	}
+}
+
+// isOfMany reports whether there are too many leaves of a kind to compare them at once.
+func isOfMany(kind trail.Kind) bool { return kind == trail.Answered || kind == trail.Notified }
+
+// storedDecisionLeaf is the leaf of a decision. A sale that has a day was recorded first,
+// or was carried out at once because it was its day.
+func (d Writer) storedDecisionLeaf(buffer *[]byte, of *read.StoredOperation) tables.StoredLeaf {
+	hash := func(kind trail.Kind, of *read.StoredOperation) trail.Hash {
+		l := d.DecisionLeaf(*buffer, kind, of)
+		*buffer = l.Memory()
+		return l.Hash()
+	}
+	id := operation.ID(of.ID)
+	s := tables.StoredLeaf{Entry: trail.Entry{Kind: trail.Decided, ID: id, Leaf: hash(trail.Decided, of)}, Name: "operation " + id.String()}
+	if len(of.Sales) > 0 && of.Sales[0].SelectedDate != "" && of.Sales[0].State != int64(operation.Recorded) {
+		s.Recorded = &[2]trail.Hash{hash(trail.Decided, of.AsRecorded()), hash(trail.Settled, of)}
+	}
+	return s
+}
+
+// eachNotification reads the leaves of notifications.
+func (d Writer) eachNotification(tx *gorm.DB, keys *trail.Keys, found func(tables.StoredLeaf) error) error {
+	var buffer []byte
+	erased := tables.ErasedDigests(d.MessagesKey())
+	return tables.Each(tx, d.Notifications.Table, nil, func(row *tables.NotificationRow) error {
+		l := d.NotificationLeaf(buffer, keys, row)
+		buffer = l.Memory()
+		n, err := row.Entry()
+		digest := n.Digest()
+		return found(tables.StoredLeaf{
+			Entry: trail.Entry{
+				Kind: trail.Notified, ID: operation.ID(row.OperationID), Digest: tables.ShortDigest(erased(row.Digest)), Leaf: row.LeafHash(&l),
+			},
+			Name:          fmt.Sprintf("notification %s/%d", row.OperationID, row.Position),
+			HasOtherTexts: err != nil || n.Erasure == nil && !bytes.Equal(digest.Bytes(), row.Digest),
+		})
+	})
+}
+
+// batchPage reads the next batches in the order of their IDs.
+func (d Writer) batchPage(tx *gorm.DB, after *batch.UUID, limit int) (page []tables.TrailBatchRow, err error) {
+	err = tables.RowsOf(&page, tx, d.TrailBatches, func(tx *gorm.DB) *gorm.DB {
+		if after != nil {
+			tx = tx.Where("t.batch_id > ?", d.Dialect.Bind(*after))
+		}
+		return tx.Order("t.batch_id").Limit(limit)
+	})()
+	return page, err
+}

@@ -1,0 +1,459 @@
+package trail
+
+import (
+	"bytes"
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"slices"
+
+	"gorm.io/gorm"
+	"gorm.io/gorm/clause"
+
+	"bankingapi/adapters/storage/batch"
+	"bankingapi/adapters/storage/read"
+	"bankingapi/adapters/storage/tables"
+	"bankingapi/application/store"
+	application "bankingapi/application/trail"
+	"bankingapi/domain/operation"
+	"bankingapi/domain/trail"
+)
+
+// trailLog and trailOrigin are the ports of package application/trail.
+type (
+	trailLog    struct{ Writer }
+	trailOrigin struct{ trailLog }
+)
+
+var (
+	_ application.Writer = trailLog{}
+	_ application.Log    = trailLog{}
+	_ application.Finder = trailLog{}
+	_ application.Origin = trailOrigin{}
+)
+
+// Fill sets the ports of the trail, and that of verify.
+func Fill(s *store.Store, m Writer) {
+	log := trailLog{m}
+	s.Trail = &application.Ports{Writer: log, Log: log, Finder: log, Origin: trailOrigin{log}}
+	s.Backoffice.Evidence = evidence{m}
+}
+
+// Record is application.Writer.
+func (t trailLog) Record(keys *trail.Keys, newID func() operation.ID) {
+	t.on.Store(&recording{keys, newID})
+}
+
+// Follow is application.Writer.
+func (t trailLog) Follow(base trail.Base) { t.base.Store(&base) }
+
+// Clear is application.Origin.
+func (t trailOrigin) Clear(ctx context.Context) error {
+	return t.Change(ctx, t.ClearLog)
+}
+
+// ClearLog removes all of the log.
+func (d Writer) ClearLog(tx *gorm.DB) error {
+	d.base.Store(nil)
+	return tables.InTurn(
+		func() error { return tx.Exec("DELETE FROM " + d.TrailBatches.Name).Error },
+		func() error { return tx.Exec("DELETE FROM " + d.TrailHashes.Name).Error },
+		func() error {
+			return tx.Exec("UPDATE " + d.TrailLogs.Name + " SET size = 0, checkpoint = '', begun = 0").Error
+		},
+	)
+}
+
+// State is application.Log.
+func (t trailLog) State(ctx context.Context) (application.State, error) {
+	row, err := t.LogRow(t.Reads.WithContext(ctx))
+	return application.State{Size: row.Size, Checkpoint: row.Checkpoint}, t.Translate(err)
+}
+
+// IsOf is application.Log. It reads one batch, unless others than the service
+// have added batches.
+func (t trailLog) IsOf(ctx context.Context, keys *trail.Keys) (bool, error) {
+	found, own := false, false
+	err := t.Snapshot(ctx, func(tx *gorm.DB) error {
+		var after *batch.UUID
+		for limit := 1; !own; limit = batchesRead { // the first one decides nearly always
+			page, err := t.batchPage(tx, after, limit)
+			for i := range page {
+				found, after = true, &page[i].BatchID
+				if b, err := page[i].Batch(); err == nil && keys != nil && !own {
+					_, own = keys.OpenSeal(b.Record(), page[i].Entries, page[i].Seal)
+				}
+			}
+			if err != nil || keys == nil || len(page) < limit {
+				return err
+			}
+		}
+		return nil
+	})
+	return own || !found, err
+}
+
+// LogRow reads the state of the log.
+func (d Writer) LogRow(tx *gorm.DB) (row tables.TrailLogRow, err error) {
+	var rows []tables.TrailLogRow
+	if err := tx.Table(d.TrailLogs.Name).Find(&rows).Error; err != nil {
+		return row, err
+	}
+	if len(rows) != 1 {
+		return row, fmt.Errorf("the table trail_logs has %d rows, and must have one", len(rows))
+	}
+	return rows[0], nil
+}
+
+// Seal is application.Log. The row of trail_logs is the lock.
+func (t trailLog) Seal(ctx context.Context, limit int, mark bool, seal application.Seal) (round application.Round, err error) {
+	var open int64
+	err = t.Reads.WithContext(ctx).Raw("SELECT 1 FROM " + t.TrailBatches.Name + " WHERE position IS NULL LIMIT 1").Scan(&open).Error
+	if err != nil || open == 0 && !mark {
+		return round, t.Translate(err)
+	}
+	err = t.Change(ctx, func(tx *gorm.DB) error {
+		head, err := t.LogRow(tx.Clauses(clause.Locking{Strength: clause.LockingStrengthUpdate}))
+		if err != nil {
+			return err
+		}
+		rows, records, left, err := t.openBatches(tx, limit)
+		if round = left; err == nil && mark {
+			rows, records, err = t.withMark(tx, head.Size, rows, records)
+		}
+		if round.Sealed = len(rows); err != nil || len(rows) == 0 {
+			return err
+		}
+		added, err := seal(application.State{Size: head.Size, Checkpoint: head.Checkpoint}, records, t.hashesIn(tx))
+		if err != nil {
+			return err
+		}
+		return t.store(ctx, tx, &head, rows, mark, &added)
+	})
+	return round, err
+}
+
+// withMark begins with a batch without leaves. Its base is the log before it.
+func (t trailLog) withMark(tx *gorm.DB, size int64, rows []tables.TrailBatchRow, records [][]byte) ([]tables.TrailBatchRow, [][]byte, error) {
+	tree, err := trail.LoadTree(size, t.hashesIn(tx))
+	if err != nil {
+		return nil, nil, err
+	}
+	r := t.on.Load()
+	b := trail.Batch{ID: r.newID()}
+	seal := r.keys.Seal(b.Record(), nil, trail.Seal{Base: trail.Base{Size: size, Root: tree.Root()}})
+	mark := tables.TrailBatchRow{BatchID: batch.UUID(b.ID), Entries: []byte{}, Seal: seal}
+	return append([]tables.TrailBatchRow{mark}, rows...), append([][]byte{b.Record()}, records...), nil
+}
+
+// mostLeftOut bounds how many foreign batches a round names.
+const mostLeftOut = 5
+
+// openBatches reads the next batches to be sealed, and their records.
+func (t trailLog) openBatches(tx *gorm.DB, limit int) (rows []tables.TrailBatchRow, records [][]byte, round application.Round, err error) {
+	recording, roots := t.on.Load(), t.knownRoots()
+	if recording == nil {
+		return nil, nil, round, errors.New("no trail is kept")
+	}
+	var after *batch.UUID
+	for read := limit; read == limit && len(rows) < limit; {
+		page, err := t.batchPage(tx.Where("t.position IS NULL"), after, limit)
+		if err != nil {
+			return nil, nil, round, err
+		}
+		for i := range page {
+			after = &page[i].BatchID
+			b, isOwn, err := t.genuine(tx, recording.keys, &page[i], roots)
+			switch {
+			case err != nil:
+				return nil, nil, round, err
+			case isOwn && len(rows) < limit:
+				rows, records = append(rows, page[i]), append(records, b.Record())
+			case !isOwn:
+				if round.Foreign++; round.Foreign <= mostLeftOut {
+					round.LeftOut = append(round.LeftOut, operation.ID(page[i].BatchID))
+				}
+			}
+		}
+		read = len(page)
+	}
+	return rows, records, round, nil
+}
+
+// roots are those of the log at the sizes that batches name.
+type roots map[int64]trail.Hash
+
+// knownRoots has the root of the newest state that this service follows.
+func (d Writer) knownRoots() roots {
+	known := roots{0: new(trail.Tree).Root()}
+	if base := d.base.Load(); base != nil {
+		known[base.Size] = base.Root
+	}
+	return known
+}
+
+// genuine decodes a batch. It returns false if no service with these keys has made it for this
+// log.
+func (t trailLog) genuine(tx *gorm.DB, keys *trail.Keys, row *tables.TrailBatchRow, known roots) (b trail.Batch, is bool, err error) {
+	if b, err = row.Batch(); err != nil {
+		return b, false, nil //nolint:nilerr // verify names it
+	}
+	seal, ok := keys.OpenSeal(b.Record(), row.Entries, row.Seal)
+	if !ok || !seal.IsBound || row.IsElsewhere(&seal) {
+		return b, ok && !row.IsElsewhere(&seal), nil
+	}
+	is, err = t.has(tx, seal.Base, known)
+	return b, is, err
+}
+
+// has reports whether the log was in that state.
+func (d Writer) has(tx *gorm.DB, base trail.Base, known roots) (bool, error) {
+	root, ok := known[base.Size]
+	if !ok {
+		tree, err := trail.LoadTree(base.Size, d.hashesIn(tx))
+		if errors.Is(err, errNoHash) || errors.Is(err, trail.ErrSize) {
+			return false, nil
+		}
+		if err != nil {
+			return false, err
+		}
+		root = tree.Root()
+		known[base.Size] = root
+	}
+	return root == base.Root, nil
+}
+
+func (t trailLog) store(ctx context.Context, tx *gorm.DB, head *tables.TrailLogRow, rows []tables.TrailBatchRow, mark bool, added *application.Sealed) error {
+	native, err := tables.Transaction(tx)
+	if err != nil {
+		return err
+	}
+	hashes := make([]tables.TrailHashRow, len(added.Hashes))
+	for i := range hashes {
+		hashes[i] = tables.TrailHashRow{HashIndex: added.First + int64(i), Hash: added.Hashes[i][:]}
+	}
+	for i := range rows {
+		rows[i].Position = sql.NullInt64{Int64: head.Size + int64(i), Valid: true}
+	}
+	head.Size, head.Checkpoint = head.Size+int64(len(rows)), added.Checkpoint
+	var marks []tables.TrailBatchRow
+	if mark {
+		marks, rows = rows[:1], rows[1:]
+	}
+	return t.Dialect.Within(native).Exchange(ctx, batch.NonEmpty(
+		t.hash.Request(hashes), t.addBatch.Request(marks), t.place.Request(rows), t.advance.Request([]tables.TrailLogRow{*head}))...)
+}
+
+var errNoHash = errors.New("the trail has no hash")
+
+// Hashes is application.Log.
+func (t trailLog) Hashes(ctx context.Context, indexes []int64) ([]trail.Hash, error) {
+	hashes, err := t.hashesIn(t.Reads.WithContext(ctx))(indexes)
+	return hashes, t.Translate(err)
+}
+
+// hashesIn reads stored hashes.
+func (d Writer) hashesIn(tx *gorm.DB) trail.Hashes {
+	return func(indexes []int64) ([]trail.Hash, error) {
+		var rows []tables.TrailHashRow
+		if len(indexes) == 0 {
+			return nil, nil
+		}
+		if err := tx.Table(d.TrailHashes.Name).Where("hash_index IN ?", indexes).Find(&rows).Error; err != nil {
+			return nil, err
+		}
+		hashes := make([]trail.Hash, len(indexes))
+		for i, index := range indexes {
+			at := slices.IndexFunc(rows, func(r tables.TrailHashRow) bool { return r.HashIndex == index && len(r.Hash) == len(hashes[i]) })
+			if at < 0 {
+				return nil, fmt.Errorf("%w %d", errNoHash, index)
+			}
+			hashes[i] = trail.Hash(rows[at].Hash)
+		}
+		return hashes, nil
+	}
+}
+
+// Adopt is application.Origin.
+func (t trailOrigin) Adopt(ctx context.Context) (int64, error) {
+	recording := t.on.Load()
+	head, err := t.LogRow(t.Reads.WithContext(ctx))
+	if err != nil || recording == nil || head.Begun != 0 {
+		return 0, t.Translate(err)
+	}
+	if head.Size > 0 || head.Checkpoint != "" {
+		return 0, errors.New("the log has batches, but says that it has not begun: somebody has changed the table trail_logs")
+	}
+	var entries []trail.Entry
+	err = t.Snapshot(ctx, func(tx *gorm.DB) (err error) {
+		entries, err = t.adopt(tx, recording.keys)
+		return err
+	})
+	for part := range slices.Chunk(entries, tables.Chunk) {
+		if err == nil {
+			err = t.Transact(ctx, func(session batch.Session) error {
+				return session.Commit(ctx, t.addBatch.Request([]tables.TrailBatchRow{t.row(recording, part, true)}))
+			})
+		}
+	}
+	if err != nil {
+		return 0, err
+	}
+	return int64(len(entries)), t.Change(ctx, func(tx *gorm.DB) error {
+		return tx.Exec("UPDATE " + t.TrailLogs.Name + " SET begun = 1").Error
+	})
+}
+
+// adopt returns the entries of all rows that have none.
+func (t trailOrigin) adopt(tx *gorm.DB, keys *trail.Keys) (entries []trail.Entry, err error) {
+	known := make(map[leafKey]bool)
+	err = tables.Each(tx, t.TrailBatches, nil, func(row *tables.TrailBatchRow) error {
+		b, err := row.Batch()
+		for i := range b.Entries {
+			known[leafKey{b.Entries[i].Kind, b.Entries[i].ID, t.entryDigest(row, &b.Entries[i])}] = true
+		}
+		return err
+	})
+	add := func(s tables.StoredLeaf) error { //nolint:unparam // as the readers want it
+		if !known[leafKey{s.Kind, s.ID, s.Digest}] {
+			entries = append(entries, s.Entry)
+		}
+		return nil
+	}
+	var buffer []byte
+	if err == nil {
+		err = read.EachRange(t.Database, tx, func(w read.Range) error {
+			return read.Operations(t.Database, tx, w, func(of *read.StoredOperation) error {
+				if !of.IsDecided() {
+					return nil
+				}
+				return add(t.storedDecisionLeaf(&buffer, of))
+			})
+		})
+	}
+	for _, kind := range t.kinds() {
+		if err == nil {
+			err = kind.Each(tx, keys, add)
+		}
+	}
+	return entries, err
+}
+
+// Leaf is application.Finder.
+func (t trailLog) Leaf(ctx context.Context, id operation.ID) (application.Leaf, error) {
+	erased := false
+	found, err := t.find(ctx, id, func(tx *gorm.DB, keys *trail.Keys) (leaves []trail.Leaf, after batch.UUID, err error) {
+		leaves, erased, err = t.contents(tx, batch.UUID(id), keys)
+		return leaves, batch.UUID(id), err
+	})
+	if errors.Is(err, application.ErrNotFound) && erased {
+		err = application.ErrErased
+	}
+	return found, err
+}
+
+// Reversal is application.Finder.
+func (t trailLog) Reversal(ctx context.Context, id operation.ID) (application.Leaf, error) {
+	return t.find(ctx, id, func(tx *gorm.DB, _ *trail.Keys) (leaves []trail.Leaf, by batch.UUID, err error) {
+		only := batch.UUID(id)
+		err = read.Operations(t.Database, tx, read.Range{Only: &only}, func(o *read.StoredOperation) error {
+			if o.Reversal != nil {
+				leaves, by = append(leaves, t.Reversals.Leaves.Leaf(nil, o.Reversal)), o.Reversal.ReversalID
+			}
+			return nil
+		})
+		return leaves, by, err
+	})
+}
+
+// find finds one of the leaves that read returns, in a batch that is newer than an ID.
+func (t trailLog) find(ctx context.Context, id operation.ID, read func(*gorm.DB, *trail.Keys) ([]trail.Leaf, batch.UUID, error)) (found application.Leaf, err error) {
+	recording := t.on.Load()
+	if recording == nil {
+		return found, application.ErrNotFound
+	}
+	err = t.Snapshot(ctx, func(tx *gorm.DB) error {
+		contents, after, err := read(tx, recording.keys)
+		if err != nil || len(contents) == 0 {
+			return err
+		}
+		found, err = t.inBatch(tx, id, after, contents, recording.keys)
+		return err
+	})
+	if err == nil && found.Content == nil {
+		err = application.ErrNotFound
+	}
+	return found, err
+}
+
+// contents are the leaves that the rows of an ID may have. erased says that messages of
+// it were erased.
+func (t trailLog) contents(tx *gorm.DB, id batch.UUID, keys *trail.Keys) (leaves []trail.Leaf, erased bool, err error) {
+	add := func(l trail.Leaf) { leaves = append(leaves, l) }
+	w := read.Range{Only: &id}
+	err = read.Operations(t.Database, tx, w, func(of *read.StoredOperation) error {
+		misplaced, _ := of.WithoutPostings() // see comparison.isMisplaced
+		for _, of := range []*read.StoredOperation{of, misplaced} {
+			add(t.DecisionLeaf(nil, trail.Decided, of))
+			add(t.DecisionLeaf(nil, trail.Settled, of))
+		}
+		add(t.Postings.Leaves.SumOf(keys, operation.ID(id), of.Others))
+		for i := range of.Notifications {
+			add(t.NotificationLeaf(nil, keys, &of.Notifications[i]))
+			erased = erased || of.Notifications[i].UserID == ""
+		}
+		return nil
+	})
+	if err == nil {
+		err = tables.Each(tx, t.Operations.Table, w.Narrow(t.Database), func(row *tables.OperationRow) error {
+			add(t.DecisionLeaf(nil, trail.Answered, &read.StoredOperation{ID: id, Record: row}))
+			return nil
+		})
+	}
+	if err == nil {
+		err = tables.Each(tx, t.Audits.Table, func(tx *gorm.DB) *gorm.DB { return tx.Where("t.audit_id = ?", t.Dialect.Bind(id)) },
+			func(row *tables.AuditRow) error {
+				add(t.Audits.Leaves.Leaf(nil, row))
+				return nil
+			})
+	}
+	return leaves, erased, err
+}
+
+// inBatch finds the batch of one of the leaves. A batch is made after the IDs
+// in it, and IDs grow with time.
+func (t trailLog) inBatch(tx *gorm.DB, id operation.ID, after batch.UUID, leaves []trail.Leaf, keys *trail.Keys) (found application.Leaf, err error) {
+	of := make(map[trail.Hash]*trail.Leaf, len(leaves))
+	for i := range leaves {
+		of[leaves[i].Hash()] = &leaves[i]
+	}
+	known := t.knownRoots()
+	for read := batchesRead; read == batchesRead; {
+		page, err := t.batchPage(tx, &after, batchesRead)
+		if err != nil {
+			return found, err
+		}
+		read = len(page)
+		for i := range page {
+			row := &page[i]
+			after = row.BatchID
+			if !bytes.Contains(row.Entries, id[:]) {
+				continue
+			}
+			b, isOwn, err := t.genuine(tx, keys, row, known)
+			if err != nil {
+				return found, err
+			}
+			at := slices.IndexFunc(b.Entries, func(e trail.Entry) bool { return isOwn && e.ID == id && of[e.Leaf] != nil })
+			if at >= 0 {
+				found = application.Leaf{Content: of[b.Entries[at].Leaf].Content(), Batch: b, Index: at, Position: -1}
+				if row.Position.Valid {
+					found.Position = row.Position.Int64
+				}
+				return found, nil
+			}
+		}
+	}
+	return found, nil
+}

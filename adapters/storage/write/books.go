@@ -1,0 +1,256 @@
+package write
+
+import (
+	"context"
+
+	"gorm.io/gorm"
+
+	"bankingapi/adapters/storage/batch"
+	"bankingapi/adapters/storage/tables"
+	"bankingapi/adapters/storage/trail"
+	"bankingapi/application/buyfund"
+	"bankingapi/application/store"
+	"bankingapi/domain/day"
+	"bankingapi/domain/fund"
+	"bankingapi/domain/money"
+	"bankingapi/domain/operation"
+)
+
+// Books is buyfund.Books.
+type Books struct {
+	db   trail.Writer
+	Ways func(*fund.LockSet, Way[*fund.Book]) []Way[*fund.Book]
+	// Learn receives each current price that is read. It may be nil.
+	Learn func(fund.PriceDay, fund.Price)
+}
+
+var _ buyfund.Books = (*Books)(nil)
+
+// NewBooks returns a Books that only knows the normal way.
+func NewBooks(d trail.Writer) *Books { return &Books{db: d, Ways: only[*fund.LockSet, *fund.Book]} }
+
+// Fill sets the ports that write, except Books and Inboxes.
+func Fill(s *store.Store, m trail.Writer) {
+	s.Subscriptions, s.Usage = subscribers{m}, subscribers{m}
+	s.Requests = requestLog{m.Database}
+	p := &s.Backoffice
+	p.Books, p.Imports, p.Audit, p.Erasing, p.Withdrawing = NewBooks(m), imports{m}, acts{m}, erasing{m}, withdrawing{m}
+}
+
+// Update is buyfund.Books.
+func (b *Books) Update(ctx context.Context, locks fund.LockSet, settle func(*fund.Book)) error {
+	return update(ctx, b.db.DB, b.Ways(&locks, lookAtBook{b, &locks}), settle)
+}
+
+// lookAtBook is the normal way: one round trip to read and lock, and one to write and
+// commit.
+type lookAtBook struct {
+	*Books
+	locks *fund.LockSet
+}
+
+// Load is Way.
+func (w lookAtBook) Load(ctx context.Context, s batch.Session) (*fund.Book, error) {
+	book := fund.NewBook(len(w.locks.Holdings))
+	if reads := w.load(w.locks, book); len(reads) > 0 {
+		return book, s.Exchange(ctx, reads...)
+	}
+	return book, nil
+}
+
+// Store is Way.
+func (w lookAtBook) Store(ctx context.Context, s batch.Session, book *fund.Book) error {
+	c := book.Changes()
+	writes := w.Changes(book, &c)
+	outcomes, err := writeOutcomes(ctx, &w.db.Outcomes, s, c.Ended)
+	if err != nil {
+		return err
+	}
+	writes = append(writes, outcomes...)
+	if len(writes) > 0 { // an act that changed nothing is no act
+		writes = append(writes, w.db.ActWrites(ctx, nil)...)
+	}
+	return s.Commit(ctx, writes...)
+}
+
+// load looks up everything in the lock set, in the order of locking.
+func (b *Books) load(locks *fund.LockSet, book *fund.Book) []batch.Request {
+	return batch.NonEmpty(
+		b.claim(locks.Due, book),
+		b.db.Holdings.Find.Request(tables.Convert(locks.Holdings, tables.HoldingKey), func(i int, row *tables.HoldingRow) error {
+			book.LoadHolding(fund.Holding{Key: locks.Holdings[i], Units: fund.Units(row.Units)})
+			return nil
+		}),
+		b.db.Accounts.Find.Request(tables.Convert(locks.Accounts, tables.AccountKey), func(i int, row *tables.AccountRow) error {
+			key := locks.Accounts[i]
+			book.LoadAccount(fund.Account{Key: key, Balance: money.New(row.Balance, key.Currency)})
+			return nil
+		}),
+		b.db.Prices.Lookup(locks.PriceIDs, func(_ int, p fund.Price) { book.LoadPrice(p) }),
+		b.db.Prices.FindCurrent.Request(tables.Convert(locks.PriceDays, currentPriceKey), func(i int, row *tables.PriceRow) error {
+			p, err := row.ToPrice()
+			if err != nil {
+				return err
+			}
+			book.LoadCurrentPrice(locks.PriceDays[i], p)
+			if b.Learn != nil {
+				b.Learn(locks.PriceDays[i], p)
+			}
+			return nil
+		}),
+		b.db.Operations.Load(locks.Callers, &book.Register),
+		b.db.Reversals.Load(locks.Reversed, book),
+	)
+}
+
+func currentPriceKey(of fund.PriceDay) tables.PriceRow {
+	return tables.NewCurrentPriceRow(of, fund.Price{})
+}
+
+// claim locks the sales of due operations that are still recorded. An operation
+// is claimed when all its sales are locked.
+func (b *Books) claim(due []*fund.Operation, book *fund.Book) batch.Request {
+	var keys []tables.SaleRow
+	var of []*fund.Operation
+	for _, o := range due {
+		for i := range o.Sales {
+			keys = append(keys, tables.SaleRow{
+				CustomerNo:  o.Sales[i].Terms().Holding.CustomerNo,
+				OperationID: batch.UUID(o.ID),
+				Position:    int64(i),
+			})
+			of = append(of, o)
+		}
+	}
+	locked := make(map[*fund.Operation]int, len(due))
+	return b.db.Sales.Find.Request(keys, func(i int, _ *tables.SaleRow) error {
+		if locked[of[i]]++; locked[of[i]] == len(of[i].Sales) {
+			book.LoadClaim(of[i].ID)
+		}
+		return nil
+	})
+}
+
+// Changes writes everything that settling changed.
+func (b *Books) Changes(book *fund.Book, c *fund.Changes) []batch.Request {
+	return batch.NonEmpty(append([]batch.Request{
+		b.db.Holdings.Put.Request(tables.Convert(c.Holdings, tables.NewHoldingRow)),
+		b.db.Accounts.Put.Request(tables.Convert(c.Accounts, tables.NewAccountRow)),
+	}, b.Records(book, c)...)...)
+}
+
+// Records writes the operations, sales, postings and refusals of a settled book,
+// which are all its changes except those of holdings and accounts, and their
+// entries in the trail.
+func (b *Books) Records(book *fund.Book, c *fund.Changes) []batch.Request {
+	var rows trail.BookRows
+	rows.Added, rows.Answered = tables.OperationRows(book.Register.Added()), tables.OperationRows(book.Register.Changed())
+	rows.Sold, rows.Settled = tables.Convert(c.Sales, tables.NewSaleRow), tables.Convert(c.Settled, tables.NewSaleRow)
+	rows.Units, rows.Money = tables.PostingRows(c.Postings, c.PostedAt)
+	joined, units, money := tables.TransferRows(rows.Units, rows.Money)
+	rows.Refused, rows.Reversed = tables.Convert(c.Refusals, tables.NewRefusalRow), tables.Convert(c.Reversals, tables.NewReversalRow)
+	rows.RefusedSales = tables.Convert(c.RefusedSales, tables.NewRefusedSaleRow)
+	return []batch.Request{
+		b.db.Operations.Add.Request(rows.Added), b.db.Operations.Put.Request(rows.Answered),
+		b.db.Sales.Add.Request(rows.Sold), b.db.Sales.Put.Request(rows.Settled),
+		b.db.Transfers.Add.Request(joined), b.db.Postings.Add.Request(units), b.db.Postings.Add.Request(money),
+		b.db.Refusals.Add.Request(rows.Refused), b.db.Refusals.Sales.Add.Request(rows.RefusedSales), b.db.Reversals.Add.Request(rows.Reversed),
+		b.db.BookEntryWrite(&rows),
+	}
+}
+
+// Due is buyfund.Books.
+func (b *Books) Due(ctx context.Context, of buyfund.Due, after *fund.Operation, limit int) ([]*fund.Operation, error) {
+	if err := b.db.Ready(ctx); err != nil {
+		return nil, err
+	}
+	afterDay, afterID := "0001-01-01", operation.ID{} // before all others
+	if after != nil {
+		afterDay, afterID = after.Sales[0].Terms().SelectedDay.String(), after.ID
+	}
+	// Whole operations only: the inner query counts operations, the outer one
+	// reads all their sales.
+	operations := b.db.Reads.WithContext(ctx).Table(b.db.Sales.Name).Where(tables.IsRecorded).Select("selected_date, operation_id").
+		Group("selected_date, operation_id").Order("selected_date, operation_id").Limit(limit)
+	if of.Of == (fund.PriceDay{}) {
+		operations = operations.Where("selected_date <= ? AND (selected_date, operation_id) > (?, ?)", of.Until.String(), afterDay, b.db.Dialect.Bind(batch.UUID(afterID)))
+	} else {
+		operations = operations.Where("selected_date = ? AND imkb_code = ? AND holder_corporation_name = ? AND operation_id > ?",
+			of.Of.Day.String(), of.Of.Fund.IMKBCode, of.Of.Fund.HolderCorporationName, b.db.Dialect.Bind(batch.UUID(afterID)))
+	}
+	var rows []tables.SaleRow
+	err := tables.RowsOf(&rows, b.db.Reads.WithContext(ctx), b.db.Sales.Table, func(tx *gorm.DB) *gorm.DB {
+		return tx.Where(tables.IsRecorded).Where("(selected_date, operation_id) IN (?)", operations).Order("selected_date, operation_id, position")
+	})()
+	if err != nil {
+		return nil, b.db.Translate(err)
+	}
+	due, err := dueOperations(rows)
+	return due, b.db.Translate(err)
+}
+
+// dueOperations groups the sales by their operation.
+func dueOperations(rows []tables.SaleRow) ([]*fund.Operation, error) {
+	var due []*fund.Operation
+	for i := range rows {
+		if i == 0 || rows[i].OperationID != rows[i-1].OperationID {
+			due = append(due, rows[i].Operation())
+		}
+		terms, err := rows[i].Terms()
+		if err != nil {
+			return nil, err
+		}
+		last := due[len(due)-1]
+		last.Sales = append(last.Sales, fund.RestoreSale(terms))
+	}
+	return due, nil
+}
+
+// DueFunds is buyfund.Books. The index of the funds that wait has all that it reads.
+func (b *Books) DueFunds(ctx context.Context, until day.Day, count bool) ([]buyfund.DueFund, error) {
+	if err := b.db.Ready(ctx); err != nil {
+		return nil, err
+	}
+	const of = "selected_date, imkb_code, holder_corporation_name"
+	columns := of + ", EXISTS (SELECT 1 FROM " + b.db.Prices.Name + " p WHERE p.imkb_code = s.imkb_code" +
+		" AND p.holder_corporation_name = s.holder_corporation_name AND p.valid_from = s.selected_date) AS priced"
+	due := func() *gorm.DB {
+		return b.db.Reads.WithContext(ctx).Table(b.db.Sales.Name+" AS s").Where(tables.IsRecorded+" AND selected_date <= ?", until.String()).Order(of)
+	}
+	var rows []dueFundRow
+	if count {
+		if err := due().Select(columns + ", COUNT(*) AS sales").Group(of).Find(&rows).Error; err != nil {
+			return nil, b.db.Translate(err)
+		}
+	}
+	for last := (dueFundRow{SelectedDate: "0001-01-01"}); !count; { // one step in the index for each fund
+		var next []dueFundRow
+		err := due().Select(columns).Where("("+of+") > (?, ?, ?)", string(last.SelectedDate), last.IMKBCode, last.HolderCorporationName).Limit(1).Find(&next).Error
+		if err != nil {
+			return nil, b.db.Translate(err)
+		}
+		if len(next) == 0 {
+			break
+		}
+		last = next[0]
+		rows = append(rows, last)
+	}
+	return tables.AppendEntries([]buyfund.DueFund{}, rows, (*dueFundRow).fund)
+}
+
+// dueFundRow is a fund and a day of recorded sales.
+type dueFundRow struct {
+	SelectedDate          batch.Day
+	IMKBCode              string
+	HolderCorporationName string
+	Priced                bool
+	Sales                 int64
+}
+
+func (r *dueFundRow) fund() (buyfund.DueFund, error) {
+	on, err := day.Parse(string(r.SelectedDate))
+	return buyfund.DueFund{
+		PriceDay: fund.PriceDay{Fund: fund.Fund{IMKBCode: r.IMKBCode, HolderCorporationName: r.HolderCorporationName}, Day: on},
+		Priced:   r.Priced, Sales: r.Sales,
+	}, err
+}

@@ -1,0 +1,54 @@
+package write
+
+import (
+	"context"
+	"strings"
+
+	"bankingapi/adapters/storage/batch"
+	"bankingapi/adapters/storage/tables"
+	"bankingapi/application/backoffice"
+	"bankingapi/domain/day"
+	"bankingapi/domain/fund"
+)
+
+func (i imports) ClosedDays(ctx context.Context, lines backoffice.Lines[fund.ClosedDay], o backoffice.ImportOptions) (imported backoffice.Imported, err error) {
+	err = i.Transact(ctx, func(session batch.Session) error {
+		imported = backoffice.Imported{}
+		row, err := tables.LookUp(ctx, session, i.Calendars.Find, tables.CalendarRow{CalendarID: tables.TheRow})
+		if err != nil {
+			return err
+		}
+		before, write := make(map[day.Day]string), i.Calendars.Add
+		if row != nil {
+			write = i.Calendars.Put
+			for closed, err := range row.Days {
+				if err != nil {
+					return err
+				}
+				before[closed.Day] = closed.Reason
+			}
+		}
+		var text strings.Builder
+		err = lines(func(_ int64, closed fund.ClosedDay) error {
+			reason, known := before[closed.Day]
+			delete(before, closed.Day)
+			switch {
+			case !known:
+				imported.New++
+			case reason == closed.Reason:
+				imported.Unchanged++
+			default:
+				imported.Changed++
+			}
+			text.WriteString(closed.Day.String() + " " + closed.Reason + "\n")
+			return ctx.Err()
+		})
+		if err != nil {
+			return err
+		}
+		imported.Removed = int64(len(before))
+		o.Written(imported.Lines())
+		return i.commit(ctx, session, o, imported, write.Request([]tables.CalendarRow{{CalendarID: tables.TheRow, ClosedDays: text.String()}}))
+	})
+	return imported, err
+}

@@ -1,0 +1,284 @@
+package write
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"strings"
+	"time"
+
+	"bankingapi/adapters/storage/batch"
+	"bankingapi/adapters/storage/tables"
+	"bankingapi/adapters/storage/trail"
+	"bankingapi/application/backoffice"
+	"bankingapi/domain/fund"
+	domain "bankingapi/domain/trail"
+)
+
+// imports is backoffice.Imports.
+type imports struct{ trail.Writer }
+
+func (i imports) Prices(ctx context.Context, lines backoffice.Lines[fund.Price], o backoffice.ImportOptions) (imported backoffice.Imported, err error) {
+	err = i.Transact(ctx, func(session batch.Session) error {
+		changed := new(backoffice.Faults)
+		imported = backoffice.Imported{}
+		err := inChunks(ctx, i.Database, session, lines, o.Written, func(part []numbered[fund.Price]) error {
+			rows := tables.Convert(part, func(p numbered[fund.Price]) tables.PriceRow { return tables.NewPriceRow(p.value) })
+			ids := tables.Convert(rows, func(r tables.PriceRow) int64 { return r.PriceID })
+			existing := make(map[int]bool)
+			found := i.Database.Prices.Lookup(ids, func(key int, _ fund.Price) { existing[key] = true })
+			add := i.Database.Prices.Add.Request(rows)
+			add.Settled = true
+			compared := i.Database.Prices.Lookup(ids, func(key int, p fund.Price) { changed.ComparePrice(part[key].line, p, part[key].value) })
+			requests := []batch.Request{found, add, compared}
+			if o.PriceChangeLimit > 0 { // the new prices are in the book already, so a file is compared with itself too
+				requests = append(requests, i.Database.Prices.FindBefore.Request(rows, func(key int, row *tables.PriceRow) error {
+					before, err := row.ToPrice()
+					if err == nil && !existing[key] {
+						changed.CompareBefore(part[key].line, before, part[key].value, o.PriceChangeLimit)
+					}
+					return err
+				}))
+			}
+			if err := session.Exchange(ctx, requests...); err != nil {
+				return err
+			}
+			imported.New += int64(len(part) - len(existing))
+			imported.Unchanged += int64(len(existing))
+			var entries []domain.Entry
+			for k := range rows {
+				if !existing[k] && i.Keys() != nil {
+					entries = append(entries, i.Database.Prices.Leaves.Entry(&rows[k]))
+				}
+			}
+			return session.Exchange(ctx, batch.NonEmpty(i.Request(entries...))...)
+		})
+		if err == nil && changed.Lines > 0 {
+			err = batch.FailureError{Failure: batch.Refused, Cause: changed}
+		}
+		if err != nil {
+			return err
+		}
+		return i.commit(ctx, session, o, imported)
+	})
+	return imported, err
+}
+
+// commit ends an import: it writes the act. After a dry run, everything is undone.
+func (i imports) commit(ctx context.Context, session batch.Session, o backoffice.ImportOptions, imported backoffice.Imported, posted ...batch.Request) error {
+	if o.DryRun {
+		return nil
+	}
+	return session.Commit(ctx, append(i.ActWrites(ctx, nil, imported.String()), posted...)...)
+}
+
+func (i imports) Holdings(ctx context.Context, lines backoffice.Lines[fund.Holding], o backoffice.ImportOptions) (backoffice.Imported, error) {
+	return importPositions(ctx, i, lines, o, positions[fund.Holding, tables.HoldingRow]{
+		Statements: i.Database.Holdings, leg: tables.UnitLeg, first: tables.HoldingRow{CustomerNo: math.MinInt64},
+		row:      tables.NewHoldingRow,
+		quantity: func(r *tables.HoldingRow) int64 { return r.Units },
+		posting: func(kind fund.PostingKind, line int64, h *fund.Holding, by int64) fund.Posting {
+			return fund.UnitPosting(kind, o.ID, int(line), h.Key, fund.Units(by))
+		},
+	})
+}
+
+func (i imports) Accounts(ctx context.Context, lines backoffice.Lines[fund.Account], o backoffice.ImportOptions) (backoffice.Imported, error) {
+	return importPositions(ctx, i, lines, o, positions[fund.Account, tables.AccountRow]{
+		Statements: i.Database.Accounts, leg: tables.MoneyLeg, first: tables.AccountRow{CustomerNo: math.MinInt64},
+		row:      tables.NewAccountRow,
+		quantity: func(r *tables.AccountRow) int64 { return r.Balance },
+		posting: func(kind fund.PostingKind, line int64, a *fund.Account, by int64) fund.Posting {
+			return fund.MoneyPosting(kind, o.ID, int(line), a.Key, by)
+		},
+	})
+}
+
+// numbered is a line of a file.
+type numbered[T any] struct {
+	line  int64
+	value T
+}
+
+// positions says how holdings or accounts are read and written.
+type positions[T, R any] struct {
+	tables.Statements[R]
+	leg int
+	// first has a customer before all others.
+	first    R
+	row      func(T) R
+	quantity func(*R) int64
+	posting  func(kind fund.PostingKind, line int64, of *T, by int64) fund.Posting
+}
+
+func importPositions[T, R any](ctx context.Context, i imports, lines backoffice.Lines[T], o backoffice.ImportOptions, p positions[T, R]) (imported backoffice.Imported, err error) {
+	now := i.Now()
+	hasRoom := i.LeaveRoom != nil && !o.DryRun
+	transaction := func(session batch.Session) error {
+		imported = backoffice.Imported{}
+		var last []batch.Request
+		if hasRoom {
+			var err error
+			if last, err = i.LeaveRoom(ctx, session, p.Name); err != nil {
+				return errors.Join(errNoRoom, err)
+			}
+		}
+		customer := p.Select("customer_no")
+		anyRow := p.Lookup("find any row", batch.Lookup{Select: customer, Where: []batch.Condition{{Column: customer[0], Operator: ">="}}})
+		existing, err := tables.LookUp(ctx, session, anyRow, p.first)
+		if err != nil {
+			return err
+		}
+		a := attempt[T, R]{i, p, session, &imported, existing == nil, i.NewSum()}
+		err = inChunks(ctx, i.Database, session, lines, o.Written, func(part []numbered[T]) error { return a.write(ctx, now, part) })
+		if err != nil {
+			return err
+		}
+		if err := i.checkSoldSince(ctx, session, o, p.leg, strings.Join(p.Keys, ", ")); err != nil {
+			return err
+		}
+		return i.commit(ctx, session, o, imported, append(last, i.ImportEntryWrite(o.ID, a.sum)...)...)
+	}
+	if err = i.Transact(ctx, transaction); errors.Is(err, errNoRoom) {
+		hasRoom = false
+		err = i.Transact(ctx, transaction)
+	}
+	return imported, err
+}
+
+var errNoRoom = errors.New("the table leaves no room for changes")
+
+// checkSoldSince refuses an import that has changed a position which a sale or a reversal
+// has changed since the moment of the file. It names the first one. All of them are
+// locked, so that no further sale comes between. key are the columns that name a position
+// in its postings of that leg.
+func (i imports) checkSoldSince(ctx context.Context, session batch.Session, o backoffice.ImportOptions, leg int, key string) error {
+	if o.AsOf.IsZero() {
+		return nil
+	}
+	first := i.Database.Postings.Lookup("find sales since", batch.Lookup{
+		Select: i.Database.Postings.Select("position"),
+		Where:  []batch.Condition{{Column: i.Database.Postings.Select("operation_id")[0], Operator: "="}},
+		And: fmt.Sprintf("t.leg = %[1]d AND t.kind = %[2]d AND (%[3]s) IN (SELECT %[3]s FROM %[4]s AS p WHERE leg = %[1]d AND kind IN (%[5]d, %[6]d) AND posted_at >= '%[7]s')",
+			leg, fund.AdjustmentPosting, key, i.Database.Postings.All.Name, fund.SalePosting, fund.ReversalPosting, tables.Microsecond(o.AsOf).Format(batch.TextLayout)),
+		Order: "t.position",
+	})
+	sold, err := tables.LookUp(ctx, session, first, tables.PostingRow{OperationID: batch.UUID(o.ID)})
+	if err == nil && sold != nil {
+		err = batch.FailureError{Failure: batch.Refused, Cause: &backoffice.SoldSince{Line: sold.Position}}
+	}
+	return err
+}
+
+// attempt is one attempt of an import.
+type attempt[T, R any] struct {
+	imports
+	positions[T, R]
+	session  batch.Session
+	imported *backoffice.Imported
+	// isEmpty says that there were no positions. Then none is looked up, which
+	// saves a fifth of the time. If another import adds some meanwhile, this one
+	// loses the race and is retried.
+	isEmpty bool
+	sum     *domain.Sum // of the postings
+}
+
+// write reads and locks the existing positions and writes the differences. If two imports
+// add one position at the same moment, the second one loses the race and is retried.
+func (a *attempt[T, R]) write(ctx context.Context, now time.Time, part []numbered[T]) error {
+	rows := tables.Convert(part, func(n numbered[T]) R { return a.row(n.value) })
+	before := make([]int64, len(part))
+	there := make([]bool, len(part))
+	if !a.isEmpty {
+		find := a.Find.Request(rows, func(key int, row *R) error {
+			before[key], there[key] = a.quantity(row), true
+			return nil
+		})
+		if err := a.session.Exchange(ctx, find); err != nil {
+			return err
+		}
+	}
+	var added, changed []R
+	var postings []fund.Posting
+	for i := range part {
+		by := a.quantity(&rows[i]) - before[i] // both are from 0 on: no wrap
+		kind := fund.AdjustmentPosting
+		switch {
+		case !there[i]:
+			kind = fund.OpeningPosting
+			added = append(added, rows[i])
+		case by != 0:
+			changed = append(changed, rows[i])
+		}
+		if by != 0 {
+			postings = append(postings, a.posting(kind, part[i].line, &part[i].value, by))
+		}
+	}
+	a.imported.New += int64(len(added))
+	a.imported.Changed += int64(len(changed))
+	a.imported.Unchanged += int64(len(part) - len(added) - len(changed))
+	units, money := tables.PostingRows(postings, now)
+	writes := batch.NonEmpty(a.Add.Request(added), a.Put.Request(changed), a.Postings.Add.Request(units), a.Postings.Add.Request(money))
+	if len(writes) == 0 {
+		return nil
+	}
+	summed := tables.Aside(func() error { // while the database writes the rows
+		for _, rows := range [][]tables.PostingRow{units, money} {
+			for k := range rows {
+				a.imports.Postings.Leaves.Add(a.sum, &rows[k])
+			}
+		}
+		return nil
+	})
+	return cmp.Or(a.session.Exchange(ctx, writes...), summed())
+}
+
+// inChunks hands the lines on in chunks, in a transaction that may take its
+// time. The next chunk is read while one is written.
+func inChunks[T any](ctx context.Context, d *tables.Database, session batch.Session, lines backoffice.Lines[T], done func(int64), write func([]numbered[T]) error) error {
+	for _, statement := range d.Dialect.Prepare(batch.Import) {
+		if err := session.Exchange(ctx, batch.Request{Name: "prepare the import", SQL: statement}); err != nil {
+			return err
+		}
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	parts := make(chan []numbered[T], 1)
+	send := func(part []numbered[T]) error {
+		select {
+		case parts <- part:
+			return nil
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	read := tables.Aside(func() error {
+		defer close(parts)
+		var part []numbered[T]
+		err := lines(func(line int64, value T) error {
+			if part = append(part, numbered[T]{line, value}); len(part) < tables.Chunk {
+				return nil
+			}
+			full := part
+			part = make([]numbered[T], 0, tables.Chunk)
+			return send(full)
+		})
+		if err != nil || len(part) == 0 {
+			return err
+		}
+		return send(part)
+	})
+	total := int64(0)
+	for part := range parts {
+		if err := write(part); err != nil {
+			cancel()
+			_ = read() // it must not go on
+			return err
+		}
+		total += int64(len(part))
+		done(total)
+	}
+	return read()
+}

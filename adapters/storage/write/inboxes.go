@@ -1,0 +1,85 @@
+package write
+
+import (
+	"context"
+
+	"bankingapi/adapters/storage/batch"
+	"bankingapi/adapters/storage/tables"
+	"bankingapi/adapters/storage/trail"
+	"bankingapi/application/addpush"
+	"bankingapi/domain/idempotency"
+	"bankingapi/domain/push"
+)
+
+// Inboxes is addpush.Inboxes.
+type Inboxes struct {
+	db   trail.Writer
+	Ways func([]idempotency.Key, Way[*push.Inbox]) []Way[*push.Inbox]
+}
+
+var _ addpush.Inboxes = (*Inboxes)(nil)
+
+// NewInboxes returns an Inboxes that only knows the normal way.
+func NewInboxes(d trail.Writer) *Inboxes { return &Inboxes{d, only[[]idempotency.Key, *push.Inbox]} }
+
+// New returns an empty inbox.
+func (b *Inboxes) New() *push.Inbox { return &push.Inbox{Key: b.db.MessagesKey()} }
+
+// Update is addpush.Inboxes.
+func (b *Inboxes) Update(ctx context.Context, callers []idempotency.Key, accept func(*push.Inbox)) error {
+	return update(ctx, b.db.DB, b.Ways(callers, &lookIntoInbox{b, callers, true}), accept)
+}
+
+// lookIntoInbox is the normal way: one round trip, or two if CallerIds are to be
+// looked up.
+type lookIntoInbox struct {
+	*Inboxes
+	callers []idempotency.Key
+	erased  bool // messages may have been erased
+}
+
+// Load is Way.
+func (w *lookIntoInbox) Load(ctx context.Context, s batch.Session) (*push.Inbox, error) {
+	inbox := w.New()
+	reads := batch.NonEmpty(w.db.Operations.Load(w.callers, &inbox.Register))
+	if w.db.OneWriter {
+		w.erased = false
+		reads = append(reads, w.db.Notifications.FindErased.Request([]tables.NotificationRow{{}}, func(int, *tables.NotificationRow) error {
+			w.erased = true
+			return nil
+		}))
+	}
+	if len(reads) == 0 {
+		return inbox, nil
+	}
+	return inbox, s.Exchange(ctx, reads...)
+}
+
+// Store is Way.
+func (w *lookIntoInbox) Store(ctx context.Context, s batch.Session, inbox *push.Inbox) error {
+	writes, err := w.Writes(inbox, w.erased)
+	if err != nil {
+		return err
+	}
+	return s.Commit(ctx, writes...)
+}
+
+// Writes writes everything that was accepted, and its entries in the trail. erased says that
+// messages may have been erased: those of them that come again are removed.
+func (b *Inboxes) Writes(inbox *push.Inbox, erased bool) ([]batch.Request, error) {
+	added, answered := tables.OperationRows(inbox.Register.Added()), tables.OperationRows(inbox.Register.Changed())
+	stored, err := tables.NotificationRows(inbox.Stored())
+	add := b.db.Notifications.Add.Request(stored)
+	add.Settled = true
+	var remove batch.Request
+	if erased {
+		erased := tables.ErasedDigests(b.db.MessagesKey())
+		remove = b.db.Notifications.RemoveErased.Request(tables.Convert(stored, func(r tables.NotificationRow) tables.IdentityRow {
+			return tables.IdentityRow{UserID: r.UserID, Digest: r.Digest, Erased: erased(r.Digest)}
+		}))
+	}
+	return batch.NonEmpty(
+		b.db.Operations.Add.Request(added), b.db.Operations.Put.Request(answered),
+		add, remove, b.db.InboxEntryWrite(added, stored),
+	), err
+}

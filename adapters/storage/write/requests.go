@@ -1,0 +1,52 @@
+package write
+
+import (
+	"context"
+	"time"
+
+	"gorm.io/gorm"
+
+	"bankingapi/adapters/storage/batch"
+	"bankingapi/adapters/storage/tables"
+	"bankingapi/application/backoffice"
+	"bankingapi/application/summary"
+)
+
+// requestLog is requestlog.Storage.
+type requestLog struct{ *tables.Database }
+
+func (l requestLog) Add(ctx context.Context, entries []summary.Answered) error {
+	rows := tables.Convert(entries, tables.NewRequestRow)
+	return l.Transact(ctx, func(session batch.Session) error { return session.Commit(ctx, l.Requests.Add.Request(rows)) })
+}
+
+// forgotten is how many entries a transaction deletes.
+const forgotten = 1000
+
+func (l requestLog) Forget(ctx context.Context, before time.Time, newest int) error {
+	first := batch.UUID(backoffice.FirstID(before))
+	var surplus []batch.UUID
+	err := l.Reads.WithContext(ctx).Table(l.Requests.Name).Order("entry_id DESC").Offset(newest).Limit(1).Pluck("entry_id", &surplus).Error
+	if err != nil {
+		return l.Translate(err)
+	}
+	old := "entry_id < ?"
+	arguments := []any{l.Dialect.Bind(first)}
+	if len(surplus) > 0 {
+		old += " OR entry_id <= ?"
+		arguments = append(arguments, l.Dialect.Bind(surplus[0]))
+	}
+	some := "DELETE FROM " + l.Requests.Name + " WHERE entry_id IN (SELECT entry_id FROM " + l.Requests.Name + " WHERE " + old + " ORDER BY entry_id LIMIT ?)"
+	arguments = append(arguments, forgotten)
+	for deleted := int64(forgotten); deleted == forgotten; {
+		err := l.Change(ctx, func(tx *gorm.DB) error {
+			result := tx.Exec(some, arguments...)
+			deleted = result.RowsAffected
+			return result.Error
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,107 @@
+package write
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	"bankingapi/adapters/storage/batch"
+	"bankingapi/adapters/storage/tables"
+	"bankingapi/adapters/storage/trail"
+	"bankingapi/application/subscriptions"
+	"bankingapi/domain/subscription"
+	domain "bankingapi/domain/trail"
+)
+
+// subscribers is subscriptions.Repository.
+type subscribers struct{ trail.Writer }
+
+var (
+	_ subscriptions.Repository = subscribers{}
+	_ subscriptions.Usage      = subscribers{}
+)
+
+// All is subscriptions.Repository.
+func (s subscribers) All(ctx context.Context) ([]*subscription.Subscription, error) {
+	var rows []tables.SubscriptionRow
+	if err := s.Reads.WithContext(ctx).Table(s.Subscriptions.Name).Order("name").Find(&rows).Error; err != nil {
+		return nil, s.Translate(err)
+	}
+	all, err := tables.AppendEntries([]*subscription.Subscription{}, rows, (*tables.SubscriptionRow).Subscription)
+	return all, s.Translate(err)
+}
+
+// Create is subscriptions.Repository. If two create one name at the same
+// moment, the second one loses that race and is run again.
+func (s subscribers) Create(ctx context.Context, sub *subscription.Subscription) error {
+	row := tables.NewSubscriptionRow(sub)
+	return s.Transact(ctx, func(session batch.Session) error {
+		if taken, err := tables.LookUp(ctx, session, s.Subscriptions.Find, row); err != nil {
+			return err
+		} else if taken != nil {
+			return batch.FailureError{Failure: batch.Refused, Cause: subscriptions.ErrNameTaken}
+		}
+		return s.commit(ctx, session, s.Subscriptions.Add, row)
+	})
+}
+
+// Change is subscriptions.Repository.
+func (s subscribers) Change(ctx context.Context, name string, change func(*subscription.Subscription) error) error {
+	return s.Transact(ctx, func(session batch.Session) error {
+		row, err := tables.LookUp(ctx, session, s.Subscriptions.Find, tables.SubscriptionRow{Name: name})
+		if err != nil {
+			return err
+		}
+		if row == nil {
+			return batch.FailureError{Failure: batch.Refused, Cause: subscriptions.ErrNotFound}
+		}
+		found, err := row.Subscription()
+		if err != nil {
+			return err
+		}
+		if err := change(found); err != nil {
+			return batch.FailureError{Failure: batch.Refused, Cause: err}
+		}
+		return s.commit(ctx, session, s.Subscriptions.Put, tables.NewSubscriptionRow(found))
+	})
+}
+
+// Used is subscriptions.Usage. Rows are locked in the order of their names.
+func (s subscribers) Used(ctx context.Context, uses []subscriptions.Use) error {
+	if len(uses) == 0 {
+		return nil
+	}
+	uses = slices.SortedFunc(slices.Values(uses), func(a, b subscriptions.Use) int { return strings.Compare(a.Name, b.Name) })
+	keys := tables.Convert(uses, func(u subscriptions.Use) tables.SubscriptionRow { return tables.SubscriptionRow{Name: u.Name} })
+	return s.Transact(ctx, func(session batch.Session) error {
+		var rows []tables.SubscriptionRow
+		find := s.Subscriptions.Find.Request(keys, func(i int, row *tables.SubscriptionRow) error {
+			u := &uses[i]
+			rows = append(rows, tables.SubscriptionRow{
+				Name:              u.Name,
+				PrimaryUsedAt:     later(row.PrimaryUsedAt, u.Primary),
+				SecondaryUsedAt:   later(row.SecondaryUsedAt, u.Secondary),
+				WithoutCallerIDAt: later(row.WithoutCallerIDAt, u.WithoutCallerID),
+			})
+			return nil
+		})
+		if err := session.Exchange(ctx, find); err != nil {
+			return err
+		}
+		return session.Commit(ctx, batch.NonEmpty(s.Subscriptions.Use.Request(rows))...)
+	})
+}
+
+func later(a batch.Instant, b time.Time) batch.Instant {
+	if b.After(a.Time) {
+		a.Time = b
+	}
+	return a
+}
+
+// commit writes a row, and the act that ctx carries.
+func (s subscribers) commit(ctx context.Context, session batch.Session, write *batch.Statement[tables.SubscriptionRow], row tables.SubscriptionRow) error {
+	acts := s.ActWrites(ctx, []domain.Entry{s.Subscriptions.Leaves.Entry(&row)})
+	return session.Commit(ctx, append(acts, write.Request([]tables.SubscriptionRow{row}))...)
+}
