@@ -169,11 +169,11 @@ func (q *request) explain(err error) *problem {
 	invalid, is := errors.AsType[*fault.Error](err)
 	switch {
 	case is && invalid.Kind == fault.Invalid:
-		text := nothing + invalid.Detail
+		texts := []string{nothing + invalid.Detail}
 		for _, f := range invalid.Faults {
-			text += " " + strings.TrimPrefix(f.Pointer, "/") + ": " + f.Detail
+			texts = append(texts, strings.TrimPrefix(f.Pointer, "/")+": "+f.Detail)
 		}
-		return &problem{http.StatusBadRequest, text}
+		return &problem{http.StatusBadRequest, strings.Join(texts, " ")}
 	case errors.Is(err, backoffice.ErrNotFound):
 		return errNothing
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(q.ctx.Err(), context.DeadlineExceeded):

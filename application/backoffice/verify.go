@@ -194,11 +194,9 @@ func (v *verification) found(r Rule, text string) {
 // position counts a position, adds it and its postings to the total of its fund or
 // currency, and judges it.
 func (v *verification) position(p *Position) error {
-	rules, exist, totals, of := holdingRules, &v.proof.Holdings, v.units, ""
+	rules, exist, totals, of := holdingRules, &v.proof.Holdings, v.units, p.Holding.IMKBCode+" "+p.Holding.HolderCorporationName
 	if p.IsMoney {
 		rules, exist, totals, of = accountRules, &v.proof.Accounts, v.money, p.Account.CurrencyCode
-	} else {
-		of = p.Holding.IMKBCode + " " + p.Holding.HolderCorporationName
 	}
 	t := totals[of]
 	if t == nil {

@@ -41,7 +41,7 @@ func Reconcile(ctx context.Context, with *backoffice.Office, kind, format string
 	default:
 		return c, unknownKind(kind, "holdings", "accounts")
 	}
-	tell(err, fault)
+	_ = tell(err, fault) // err has them too
 	return c, err
 }
 

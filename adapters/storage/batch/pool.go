@@ -30,23 +30,27 @@ func (p *Pool) DB() *sql.DB {
 	return closed()
 }
 
-// BeginTx and the other methods are those of sql.DB that gorm calls.
+// BeginTx is that of sql.DB, as the methods below, which gorm calls.
 func (p *Pool) BeginTx(ctx context.Context, o *sql.TxOptions) (*sql.Tx, error) {
 	return p.DB().BeginTx(ctx, o)
 }
 
+// PrepareContext is that of sql.DB.
 func (p *Pool) PrepareContext(ctx context.Context, query string) (*sql.Stmt, error) {
 	return p.DB().PrepareContext(ctx, query)
 }
 
+// ExecContext is that of sql.DB.
 func (p *Pool) ExecContext(ctx context.Context, query string, arguments ...any) (sql.Result, error) {
 	return p.DB().ExecContext(ctx, query, arguments...)
 }
 
+// QueryContext is that of sql.DB.
 func (p *Pool) QueryContext(ctx context.Context, query string, arguments ...any) (*sql.Rows, error) {
 	return p.DB().QueryContext(ctx, query, arguments...)
 }
 
+// QueryRowContext is that of sql.DB.
 func (p *Pool) QueryRowContext(ctx context.Context, query string, arguments ...any) *sql.Row {
 	return p.DB().QueryRowContext(ctx, query, arguments...)
 }

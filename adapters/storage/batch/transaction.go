@@ -80,10 +80,10 @@ func (db *DB) Retry(ctx context.Context, transaction func() error) error {
 		}
 		failure := db.Classify(err)
 		known, _ := errors.AsType[FailureError](err)
-		switch failure {
-		case Refused:
+		if failure == Refused {
 			return known.Cause
-		case Fallback:
+		}
+		if failure == Fallback {
 			if failure = db.Classify(known.Cause); failure != Unreachable && failure != Interrupted {
 				attempt--
 				continue

@@ -281,34 +281,34 @@ func awaitClosed(ctx context.Context, pool *sql.DB) {
 // alone returns an error if another process has the file open. SQLite gives up
 // the write-ahead log only if no other connection uses the file, so it is asked
 // to. Our own connections that are idle must be closed first.
-func (c *connections) alone(ctx context.Context) error {
-	for _, pool := range []*sql.DB{c.reads.DB(), c.checkpoints.db} {
+func (b *connections) alone(ctx context.Context) error {
+	for _, pool := range []*sql.DB{b.reads.DB(), b.checkpoints.db} {
 		pool.SetMaxIdleConns(0)
 		defer pool.SetMaxIdleConns(readers)
 		awaitClosed(ctx, pool)
 	}
-	conn, err := c.writes.DB().Conn(ctx)
+	conn, err := b.writes.DB().Conn(ctx)
 	if err != nil {
 		return err
 	}
 	defer conn.Close()
-	defer c.file.forget()
+	defer b.file.forget()
 	var mode string
 	err = conn.QueryRowContext(ctx, "PRAGMA journal_mode = DELETE").Scan(&mode)
 	_, again := conn.ExecContext(context.WithoutCancel(ctx), "PRAGMA journal_mode = WAL")
 	if codeOf(err) == sqlite3.SQLITE_BUSY || err == nil && mode == "wal" {
-		return fmt.Errorf("another process uses %s: stop the service first", c.file.path)
+		return fmt.Errorf("another process uses %s: stop the service first", b.file.path)
 	}
 	return errors.Join(err, again)
 }
 
 // probe asks for the right to write, and compiles the requests on a connection that only
 // reads: that finds out what is missing, and waits for no one who writes.
-func (c *connections) probe(ctx context.Context, requests []batch.Request) error {
-	if err := c.file.canWrite(); err != nil {
+func (b *connections) probe(ctx context.Context, requests []batch.Request) error {
+	if err := b.file.canWrite(); err != nil {
 		return err
 	}
-	conn, err := c.reads.DB().Conn(ctx)
+	conn, err := b.reads.DB().Conn(ctx)
 	if err != nil {
 		return err
 	}

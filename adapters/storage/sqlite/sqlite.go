@@ -62,15 +62,15 @@ func Open(_ context.Context, o storage.Options) (*storage.Engine, error) {
 }
 
 // start opens the file.
-func (c *connections) start(ctx context.Context, o storage.Options) error {
-	path, prepare := c.file.path, create
+func (b *connections) start(ctx context.Context, o storage.Options) error {
+	path, prepare := b.file.path, create
 	if o.MustExist {
 		prepare = exists
 	}
 	if err := prepare(path); err != nil {
 		return err
 	}
-	if err := c.file.open(); err != nil {
+	if err := b.file.open(); err != nil {
 		return err
 	}
 	pragmas := []string{"journal_mode(WAL)", "synchronous(FULL)", "secure_delete(ON)", walPages}
@@ -81,29 +81,29 @@ func (c *connections) start(ctx context.Context, o storage.Options) error {
 	for i, pragmas := range [][]string{pragmas, {"query_only(1)"}, nil} {
 		var err error
 		if pools[i], err = sql.Open("sqlite", dsn(path, max(o.StatementTimeout.Milliseconds(), 1), pragmas...)); err != nil {
-			return errors.Join(err, c.end())
+			return errors.Join(err, b.end())
 		}
 		pools[i].SetMaxOpenConns(1)
 	}
 	writes, reads, moves := pools[0], pools[1], pools[2]
 	reads.SetMaxOpenConns(max(o.MaxConnections-1, readers))
 	reads.SetMaxIdleConns(readers)
-	c.checkpoints = startCheckpoints(moves)
-	c.reads.Open(reads)
-	c.writes.Open(writes)
+	b.checkpoints = startCheckpoints(moves)
+	b.reads.Open(reads)
+	b.writes.Open(writes)
 	if err := writes.PingContext(ctx); err != nil {
-		return errors.Join(fmt.Errorf("open the database file %s: %w", path, err), c.end())
+		return errors.Join(fmt.Errorf("open the database file %s: %w", path, err), b.end())
 	}
 	return nil
 }
 
 // end closes what start has opened.
-func (c *connections) end() error {
-	defer c.file.close()
-	reads := c.reads.DB()
-	err := errors.Join(c.checkpoints.close(), reads.Close())
+func (b *connections) end() error {
+	defer b.file.close()
+	reads := b.reads.DB()
+	err := errors.Join(b.checkpoints.close(), reads.Close())
 	awaitClosed(context.Background(), reads) // the last connection moves the write-ahead log into the file
-	return errors.Join(err, c.writes.DB().Close())
+	return errors.Join(err, b.writes.DB().Close())
 }
 
 // Use makes an engine of databases that a host has opened with the driver
@@ -135,12 +135,12 @@ func Use(ctx context.Context, writes, reads *sql.DB, _ storage.Options) (*storag
 }
 
 // engine is that of a database which a host has opened, where Open does not say otherwise.
-func (c *connections) engine() *storage.Engine {
+func (b *connections) engine() *storage.Engine {
 	engine := &storage.Engine{
 		Store:   *store.Unsupported(),
-		Dialect: dialect{c},
-		Writes:  c.writes,
-		Reads:   c.reads,
+		Dialect: dialect{b},
+		Writes:  b.writes,
+		Reads:   b.reads,
 		Gorm:    func(pool gorm.ConnPool) gorm.Dialector { return dialector{gormsqlite.Dialector{Conn: pool}} },
 		Migrations: storage.Migrations{
 			Dialect:  goose.DialectSQLite3,
@@ -148,18 +148,18 @@ func (c *connections) engine() *storage.Engine {
 			HasTable: "SELECT COUNT(*) FROM sqlite_schema WHERE type = 'table' AND name = ? COLLATE NOCASE",
 		},
 		OneWriter: true,
-		Probe:     c.probe,
-		Relying:   func(_, tables string) (storage.Check, storage.Querier) { return relied(tables), c.reads },
-		Explain:   c.file.reason,
+		Probe:     b.probe,
+		Relying:   func(_, tables string) (storage.Check, storage.Querier) { return relied(tables), b.reads },
+		Explain:   b.file.reason,
 		Now:       "NULL",
-		Check:     c.file.check,
+		Check:     b.file.check,
 		Find:      lookup,
-		Index:     c.index,
+		Index:     b.index,
 		Tables:    []string{"lookup_runs", "lookup_entries"},
 	}
 	engine.Name, engine.MigrateAtStart = "sqlite", true
-	engine.Backup, engine.Close = c.backup, c.close
-	engine.Risks = func(ctx context.Context) ([]store.Risk, error) { return risks(ctx, c.writes.DB()) }
+	engine.Backup, engine.Close = b.backup, b.close
+	engine.Risks = func(ctx context.Context) ([]store.Risk, error) { return risks(ctx, b.writes.DB()) }
 	return engine
 }
 
@@ -176,7 +176,7 @@ func (d dialector) Initialize(db *gorm.DB) error {
 
 // backup copies the database as it is at one moment. The copy is the owner's
 // alone, because it has the data of customers.
-func (c *connections) backup(ctx context.Context, file string) (err error) {
+func (b *connections) backup(ctx context.Context, file string) (err error) {
 	made, err := os.OpenFile(file, os.O_CREATE|os.O_EXCL|os.O_RDWR, 0o600)
 	if err != nil {
 		return fmt.Errorf("make the copy: %w", err)
@@ -186,7 +186,7 @@ func (c *connections) backup(ctx context.Context, file string) (err error) {
 			err = errors.Join(err, os.Remove(file))
 		}
 	}()
-	conn, err := c.reads.DB().Conn(ctx)
+	conn, err := b.reads.DB().Conn(ctx)
 	if err != nil {
 		return err
 	}
