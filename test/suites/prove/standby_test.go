@@ -227,7 +227,9 @@ func TestNoCancelWhileACommitWaits(t *testing.T) {
 	require.Zero(t, d.unanswered)
 	rest(t.Context(), time.Second) // time for a cancel request to arrive
 	require.Equal(t, opening-1, d.mustLookAt(t, 0).units[0], "an uncertain sale is not visible")
-	require.Equal(t, "1", c.primary.value(t, "SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'SyncRep'"))
+	eventually(t, service.Patience, "the sale waits, and the log of its answer", func() bool {
+		return c.primary.value(t, "SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'SyncRep'") == "2"
+	})
 
 	require.NoError(t, syscall.Kill(receiver, syscall.SIGCONT))
 	eventually(t, service.Patience, "the standby has it", func() bool { return d.mustLookAt(t, 0).units[0] == opening-2 })
