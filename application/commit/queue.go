@@ -164,7 +164,7 @@ func New[T any](limits Limits, weight func(T) int, run func(ctx context.Context,
 // If run panics for this item alone, Do panics with a *Panic.
 func (q *Queue[T]) Do(ctx context.Context, item T) error {
 	if ctx.Err() != nil {
-		return errLeft(ctx)
+		return left(ctx)
 	}
 	limit, limited := waitOf(ctx)
 	if limited && limit <= 0 {
@@ -197,47 +197,45 @@ func (q *Queue[T]) Do(ctx context.Context, item T) error {
 		go q.drain(first)
 	}
 
-	isOver, err := q.wait(ctx, w, limit, limited)
-	if !isOver {
-		return err // w stays with its batch
+	var timeout <-chan time.Time
+	if limited {
+		timeout = w.startTimer(limit)
 	}
+	select {
+	case <-w.done:
+	case <-timeout:
+		switch {
+		case q.leave(w):
+			q.recycle(w)
+			return errNoTurn
+		case !w.isAnswered():
+			return errTooLate // w stays with its batch
+		}
+	case <-ctx.Done():
+		switch {
+		case q.leave(w):
+			q.recycle(w)
+			return left(ctx)
+		case isPastDeadline(ctx):
+			if !w.isAnswered() {
+				return errTooLate
+			}
+		default:
+			select {
+			case <-w.done:
+			case <-timeout:
+				if !w.isAnswered() {
+					return errTooLate
+				}
+			}
+		}
+	}
+	err = w.err
 	q.recycle(w)
 	if p, ok := errors.AsType[*Panic](err); ok {
 		panic(p)
 	}
 	return err
-}
-
-// wait returns the outcome of w, or why its caller leaves. isOver is false if the batch
-// of w still runs.
-func (q *Queue[T]) wait(ctx context.Context, w *waiter[T], limit time.Duration, limited bool) (isOver bool, err error) {
-	var timeout <-chan time.Time
-	if limited {
-		timeout = w.startTimer(limit)
-	}
-	for left := ctx.Done(); ; left = nil { // a caller that is cancelled waits for its running batch
-		var early error // why w has no outcome, if its batch has not started
-		isLate := true
-		select {
-		case <-w.done:
-			return true, w.err
-		case <-timeout:
-			early = errNoTurn
-		case <-left:
-			early, isLate = errLeft(ctx), isPastDeadline(ctx)
-		}
-		switch {
-		case q.leave(w):
-			return true, early
-		case isLate:
-			select {
-			case <-w.done: // both were ready
-				return true, w.err
-			default:
-				return false, errTooLate
-			}
-		}
-	}
 }
 
 // mayRun reports whether a caller may run its item itself: whether the run ends before
@@ -252,6 +250,16 @@ func (q *Queue[T]) mayRun(ctx context.Context, limit time.Duration, limited bool
 func isPastDeadline(ctx context.Context) bool {
 	_, bounded := ctx.Deadline()
 	return bounded && errors.Is(ctx.Err(), context.DeadlineExceeded)
+}
+
+// isAnswered reports whether the outcome is known. It takes the signal if it is.
+func (w *waiter[T]) isAnswered() bool {
+	select {
+	case <-w.done:
+		return true
+	default:
+		return false
+	}
 }
 
 var errTooLate = fault.Wrap(fault.Indeterminate, context.DeadlineExceeded, "the batch did not finish before the caller's deadline")
@@ -352,7 +360,7 @@ func (q *Queue[T]) leave(w *waiter[T]) bool {
 	return true
 }
 
-func errLeft(ctx context.Context) error {
+func left(ctx context.Context) error {
 	return fault.Wrap(fault.Unavailable, context.Cause(ctx), "the caller left before its turn")
 }
 

@@ -52,7 +52,11 @@ func (o *Operation) today(current day.Day) day.Day {
 // Key returns the identity of the operation. ok is false if its caller sent no
 // CallerId.
 func (o *Operation) Key() (key idempotency.Key, ok bool) {
-	return idempotency.KeyOf(&o.Envelope, operation.BuyFundFromCustomer)
+	return idempotency.Key{
+		CallerID:     o.Header.CallerID,
+		Subscription: o.Subscription,
+		Operation:    operation.BuyFundFromCustomer,
+	}, o.Header.CallerID != ""
 }
 
 // Outcome returns how the operation ended, after a Book settled it. The error is

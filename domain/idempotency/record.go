@@ -20,11 +20,6 @@ type Key struct {
 	Operation    operation.Name
 }
 
-// KeyOf returns the identity of an operation. ok is false if its caller sent no CallerId.
-func KeyOf(e *operation.Envelope, of operation.Name) (key Key, ok bool) {
-	return Key{CallerID: e.Header.CallerID, Subscription: e.Subscription, Operation: of}, e.Header.CallerID != ""
-}
-
 // Compare is the order in which storage locks keys.
 func (k Key) Compare(other Key) int {
 	return cmp.Or(cmp.Compare(k.CallerID, other.CallerID), cmp.Compare(k.Subscription, other.Subscription),

@@ -5,7 +5,6 @@ package operation
 import (
 	"encoding/hex"
 	"errors"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -66,19 +65,34 @@ const (
 // Names are all operations, in the order of the API's document.
 var Names = [...]Name{AddPushNotificationResponse, BuyFundFromCustomer}
 
-var names = [...]string{AddPushNotificationResponse: "AddPushNotificationResponse", BuyFundFromCustomer: "BuyFundFromCustomer"}
-
-// String returns the name of the operation in paths and settings, or an empty text for
-// another number.
+// String returns the name of the operation in paths and settings.
 func (n Name) String() string {
-	if int(n) < len(names) {
-		return names[n]
+	switch n {
+	case AddPushNotificationResponse:
+		return "AddPushNotificationResponse"
+	case BuyFundFromCustomer:
+		return "BuyFundFromCustomer"
 	}
 	return ""
 }
 
 // AllNames are the names of all operations in paths and settings.
-func AllNames() []string { return slices.Clone(names[AddPushNotificationResponse:]) }
+func AllNames() (all []string) {
+	for _, n := range Names {
+		all = append(all, n.String())
+	}
+	return all
+}
+
+// ParseName returns the operation with that exact name.
+func ParseName(text string) (Name, bool) {
+	for _, n := range Names {
+		if n.String() == text {
+			return n, true
+		}
+	}
+	return 0, false
+}
 
 // IsName reports whether text can name an operation: it is one element of a path
 // of letters A-Z, a-z and digits.

@@ -54,11 +54,19 @@ func TestWhatIsNotAUUIDIsNoID(t *testing.T) {
 
 func TestNamesOfOperations(t *testing.T) {
 	t.Parallel()
-	require.Equal(t, []string{"AddPushNotificationResponse", "BuyFundFromCustomer"}, operation.AllNames())
+	for _, n := range operation.Names {
+		got, ok := operation.ParseName(n.String())
+		require.True(t, ok)
+		require.Equal(t, n, got)
+	}
 	require.Equal(t, "AddPushNotificationResponse", operation.AddPushNotificationResponse.String())
 	require.Equal(t, "BuyFundFromCustomer", operation.BuyFundFromCustomer.String())
 	require.Empty(t, operation.Name(0).String())
-	require.Empty(t, operation.Name(3).String())
+	for _, text := range []string{"", "buyfundfromcustomer", "BuyFundFromCustomer ", "BuyFund"} {
+		n, ok := operation.ParseName(text)
+		require.False(t, ok, text)
+		require.Zero(t, n, text)
+	}
 }
 
 func TestStorageKeepsOperationsByTheseNumbers(t *testing.T) {

@@ -132,8 +132,26 @@ func New(f Fields) (Notification, []fault.Fault) {
 	if !f.PushInteractionID.IsAbsent() {
 		r.PushInteractionID, r.HasPushInteractionID = integer(&faults, "/PushInteractionId", f.PushInteractionID), true
 	}
-	r.Platform = Platform(oneOf(&faults, "/Platform", f.Platform, platforms, int64(Android), int64(IOS), int64(Other))) //nolint:gosec // it is one of these
-	r.Sent = oneOf(&faults, "/SendStatus", f.SendStatus, statuses, 0, 1) == 1
+	switch platform := f.Platform; {
+	case platform.IsAbsent():
+		faults.Add("/Platform", fault.Required, "Required: "+platforms)
+	case platform == decimal.Int(int64(Android)):
+		r.Platform = Android
+	case platform == decimal.Int(int64(IOS)):
+		r.Platform = IOS
+	case platform == decimal.Int(int64(Other)):
+		r.Platform = Other
+	default:
+		faults.Add("/Platform", fault.NotAllowed, platforms)
+	}
+	switch status := f.SendStatus; {
+	case status.IsAbsent():
+		faults.Add("/SendStatus", fault.Required, "Required: "+statuses)
+	case status == decimal.Int(0), status == decimal.Int(1):
+		r.Sent = !status.IsZero()
+	default:
+		faults.Add("/SendStatus", fault.NotAllowed, statuses)
+	}
 	if f.SendDate != "" {
 		var err error
 		if r.SendDate, err = day.Parse(f.SendDate); err != nil {
@@ -192,20 +210,6 @@ const (
 	platforms   = "65 (Android), 73 (iOS) or 79 (Other)."
 	statuses    = "0 (Fail) or 1 (Success)."
 )
-
-// oneOf returns the number if it is one of those allowed, and otherwise 0.
-func oneOf(faults *fault.List, pointer string, d decimal.Decimal, rule string, allowed ...int64) int64 {
-	n, err := d.Scaled(0)
-	switch {
-	case d.IsAbsent():
-		faults.Add(pointer, fault.Required, "Required: "+rule)
-	case err != nil, !slices.Contains(allowed, n):
-		faults.Add(pointer, fault.NotAllowed, rule)
-	default:
-		return n
-	}
-	return 0
-}
 
 func integer(faults *fault.List, pointer string, d decimal.Decimal) int64 {
 	n, err := d.Scaled(0)

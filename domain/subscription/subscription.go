@@ -232,9 +232,12 @@ func (s *Subscription) Revise(to Subscription) error {
 	return nil
 }
 
-// MayCall reports whether the subscription may call the operation with that name, which
-// may be one of a host program.
-func (s *Subscription) MayCall(name string) bool { return slices.Contains(s.Operations, name) }
+// MayCall reports whether the subscription may call the operation.
+func (s *Subscription) MayCall(n operation.Name) bool { return s.MayCallNamed(n.String()) }
+
+// MayCallNamed is MayCall for a name, which may be that of an operation of a
+// host program.
+func (s *Subscription) MayCallNamed(name string) bool { return slices.Contains(s.Operations, name) }
 
 // Missing returns the faults of fields that the subscription requires and the
 // header does not have.
