@@ -186,6 +186,7 @@ func newConsole(lc fx.Lifecycle, p coreParts, readiness *opsapi.Readiness, box *
 	office.Reader, office.Lookups, office.Evidence, office.Outcomes = from.Reader, from.Lookups, from.Evidence, from.Outcomes
 	o := operator.Options{
 		Office:         &office,
+		Corrector:      p.Office,
 		Subscriptions:  p.Manager,
 		Checks:         readiness.Results,
 		Zone:           w.zone,

@@ -18,6 +18,9 @@ import (
 	"go.uber.org/zap/zapcore"
 	"go.uber.org/zap/zaptest/observer"
 
+	"bankingapi/adapters/console"
+	"bankingapi/application/backoffice"
+	"bankingapi/application/operator"
 	"bankingapi/application/store"
 	"bankingapi/bootstrap"
 	"bankingapi/domain/day"
@@ -149,6 +152,32 @@ func TestTheConsoleOpensAStorageOfItsOwn(t *testing.T) {
 			require.Equal(t, len(opened), closed)
 		})
 	}
+}
+
+// The console corrects where the service writes, and looks it up there too: a standby may
+// not know yet what became of an operation.
+func TestTheConsoleCorrectsWhereTheServiceWrites(t *testing.T) {
+	t.Parallel()
+	settings := bootstrap.DefaultSettings()
+	settings.Storage.Driver, settings.Storage.DSN, settings.Settlement.Enabled = "memory", "data.db", false
+	settings.Console.Enabled, settings.Console.DSN = true, "standby.db"
+	var given operator.Options
+	app, err := bootstrap.Open(t.Context(), settings, bootstrap.WithLogger(zap.NewNop()),
+		bootstrap.WithConsole(func(o operator.Options) operator.Console { given = o; return console.Open(o) }),
+		bootstrap.WithDriver("memory", func(_ context.Context, o store.Options) (*store.Store, error) {
+			ports := fake.NewStore().Ports(nil, o.Now)
+			ports.Close = func() error { return nil }
+			return ports, nil
+		}))
+	require.NoError(t, err)
+	office, err := app.Backoffice(t.Context())
+	require.NoError(t, err)
+	require.Same(t, office, given.Corrector)
+	require.NoError(t, office.LoadDemo(t.Context(), office.Today()))
+	isEmpty, err := backoffice.IsEmpty(t.Context(), given.Office.Reader)
+	require.NoError(t, err)
+	require.True(t, isEmpty, "the console reads the standby")
+	require.NoError(t, app.Close(t.Context()))
 }
 
 // If the database of the console cannot be opened, the service does not start.

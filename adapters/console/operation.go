@@ -77,9 +77,9 @@ func correctOperation(q *request) (any, error) {
 	ctx, page := q.by(q.ctx, reason), salePath(found.ID, 0)
 	switch q.field("action") {
 	case "cancel":
-		return q.done(q.Office.Cancel(ctx, found.ID), page, "The operation is cancelled. A repeat is answered 8 Failed.")
+		return q.done(q.Corrector.Cancel(ctx, found.ID), page, "The operation is cancelled. A repeat is answered 8 Failed.")
 	case "reverse":
-		_, err = q.Office.Reverse(ctx, found.ID)
+		_, err = q.Corrector.Reverse(ctx, found.ID)
 		return q.done(err, page, "The operation is reversed: the units are back and the money is taken.")
 	}
 	return nil, errNothing
