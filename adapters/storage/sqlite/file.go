@@ -36,6 +36,8 @@ type file struct {
 	mu   sync.Mutex
 	held *held // the database
 	size int64 // of the database, the largest so far
+	// released: a start that fails closes what it has opened, and Close comes after it.
+	released sync.Once
 	// of is the connection that wrote last, and beside are the files that it uses
 	// beside the database: the write-ahead log and its index. A new connection may
 	// have new ones.
@@ -73,7 +75,7 @@ func (f *file) open() error {
 // close is called when no connection is left.
 func (f *file) close() {
 	f.forget()
-	f.held.release()
+	f.released.Do(f.held.release)
 }
 
 // remember is called when a connection has begun to write: the files beside the

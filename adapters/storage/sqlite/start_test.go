@@ -1,0 +1,35 @@
+package sqlite
+
+import (
+	"context"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"bankingapi/adapters/storage"
+)
+
+// Two services of one process share the descriptor of a file. One whose start fails gives
+// up its share once, also if it is closed then: to close the descriptor would drop the
+// locks of the other one.
+func TestAFailedStartKeepsTheFileOfOthers(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "book.db")
+	engine, err := Open(t.Context(), storage.Options{DSN: path})
+	require.NoError(t, err)
+	require.NoError(t, engine.Start(t.Context()))
+	t.Cleanup(func() { require.NoError(t, engine.Close()) })
+	mine, err := hold(path)
+	require.NoError(t, err)
+	defer mine.release()
+
+	other, err := Open(t.Context(), storage.Options{DSN: path})
+	require.NoError(t, err)
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	require.Error(t, other.Start(ended))
+	require.NoError(t, other.Close())
+	require.Equal(t, 2, mine.users, "the engine that runs, and this test")
+	require.NoError(t, engine.Check())
+}
