@@ -121,6 +121,9 @@ type BookRows struct {
 // change: the sales that change with them have it.
 func (d Writer) BookEntryWrite(rows *BookRows) batch.Request {
 	n := len(rows.Added) + len(rows.Sold) + len(rows.Settled) + len(rows.Units) + len(rows.Money) + len(rows.Refused) + len(rows.Reversed)
+	if d.on.Load() == nil {
+		return batch.Request{} // without the memory of a closure
+	}
 	return d.later(n, func(keys *trail.Keys) []trail.Entry { return d.bookEntries(keys, rows) })
 }
 
@@ -252,6 +255,9 @@ func (d Writer) NotificationLeaf(buffer []byte, keys *trail.Keys, row *tables.No
 // InboxEntryWrite writes the entries of accepted notifications and of the records of
 // their operations.
 func (d Writer) InboxEntryWrite(records []tables.OperationRow, rows []tables.NotificationRow) batch.Request {
+	if d.on.Load() == nil {
+		return batch.Request{} // without the memory of a closure
+	}
 	return d.later(len(records)+len(rows), func(keys *trail.Keys) []trail.Entry { return d.inboxEntries(keys, records, rows) })
 }
 
