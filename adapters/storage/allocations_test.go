@@ -51,5 +51,5 @@ func TestAllocationsOfABatch(t *testing.T) {
 	inbox.Accept(pushes)
 
 	require.LessOrEqual(t, testing.AllocsPerRun(100, func() { sales(book) }), 165.0)
-	require.LessOrEqual(t, testing.AllocsPerRun(100, func() { require.NoError(t, notifications(&inbox)) }), 80.0)
+	require.LessOrEqual(t, testing.AllocsPerRun(100, func() { require.NoError(t, notifications(&inbox)) }), 76.0)
 }
