@@ -55,17 +55,15 @@ func newAPI(lc fx.Lifecycle, p apiParts) (*api, error) {
 	}
 	w, h, tls := p.Setup, p.Setup.settings.HTTP, p.Setup.settings.TLS
 	certFile, keyFile := tls.Files(p.Store.DataFolder)
-	server := httpapi.NewServer(h.Address, w.tracing.Middleware(handler), httpapi.ServerOptions{
-		TLS: httpapi.TLSOptions{
-			Mode: httpapi.TLSMode(tls.Mode),
-			Files: certificate.Files{
-				CertFile: certFile, KeyFile: keyFile, ClientCA: tls.ClientCA, Now: w.now, Report: w.warn("a changed certificate cannot be used"),
-			},
+	server := httpapi.NewServer(&http.Server{
+		Addr: h.Address, Handler: w.tracing.Middleware(handler), ErrorLog: logging.ServerErrors(w.log),
+		ReadTimeout: h.ReadTimeout, WriteTimeout: h.WriteTimeout, IdleTimeout: h.IdleTimeout, ReadHeaderTimeout: h.HeaderTimeout,
+	}, httpapi.TLSOptions{
+		Mode: httpapi.TLSMode(tls.Mode),
+		Files: certificate.Files{
+			CertFile: certFile, KeyFile: keyFile, ClientCA: tls.ClientCA, Now: w.now, Report: w.warn("a changed certificate cannot be used"),
 		},
-		ReadTimeout: h.ReadTimeout, WriteTimeout: h.WriteTimeout, IdleTimeout: h.IdleTimeout, HeaderTimeout: h.HeaderTimeout,
-		ErrorLog: logging.ServerErrors(w.log),
-		Failed:   func(err error) { w.failed <- err },
-	})
+	}, func(err error) { w.failed <- err })
 	lc.Append(fx.StopHook(w.shutdown.bounding(server.Shutdown)))
 	return &api{server, handler}, nil
 }

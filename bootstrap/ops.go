@@ -137,12 +137,11 @@ func newOpsServer(lc fx.Lifecycle, w *setup, readiness *opsapi.Readiness, metric
 	if w.settings.Console.Enabled {
 		o.Console = console
 	}
-	server := httpapi.NewServer(ops.Address, opsapi.New(o), httpapi.ServerOptions{
-		TLS:         httpapi.TLSOptions{Mode: httpapi.TLSProxy}, // plain, on any address
-		ReadTimeout: 10 * time.Second, WriteTimeout: 30 * time.Second, IdleTimeout: time.Minute, HeaderTimeout: 5 * time.Second,
-		ErrorLog: errorLog,
-		Failed:   func(err error) { w.failed <- err },
-	})
+	server := httpapi.NewServer(&http.Server{
+		Addr: ops.Address, Handler: opsapi.New(o), ErrorLog: errorLog,
+		ReadTimeout: 10 * time.Second, WriteTimeout: 30 * time.Second, IdleTimeout: time.Minute, ReadHeaderTimeout: 5 * time.Second,
+	}, httpapi.TLSOptions{Mode: httpapi.TLSProxy}, // plain, on any address
+		func(err error) { w.failed <- err })
 	lc.Append(fx.StopHook(server.Close)) // no request here is worth waiting for
 	return opsServer{server}
 }

@@ -27,7 +27,7 @@ type front struct {
 
 func newFront(f *testing.F) *front {
 	var at front
-	long := serverOptions(func(o *httpapi.ServerOptions) {
+	long := serverOptions(func(o *options) {
 		o.ReadTimeout, o.HeaderTimeout, o.WriteTimeout, o.IdleTimeout = time.Minute, time.Minute, time.Minute, time.Minute
 	})
 	at.Server = serve(f, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { (*at.handler.Load()).ServeHTTP(w, r) }), long)

@@ -19,11 +19,11 @@ import (
 // serveInMemory runs a server on connections in memory until the test ends, and
 // returns a transport to it. In the bubble of a synctest its timeouts do not
 // depend on the speed of the machine.
-func serveInMemory(t *testing.T, h http.Handler, o httpapi.ServerOptions) *http.Transport {
+func serveInMemory(t *testing.T, h http.Handler, o options) *http.Transport {
 	t.Helper()
 	o.Failed = func(err error) { t.Error(err) }
 	listener := &memoryListener{dialed: make(chan net.Conn), closed: make(chan struct{})}
-	server := httpapi.NewServer("", h, o)
+	server := newServer("", h, o)
 	require.NoError(t, server.StartOn(listener))
 	transport := &http.Transport{DialContext: listener.dial, ForceAttemptHTTP2: true}
 	if o.TLS.Mode == httpapi.TLSSelfSigned {
@@ -37,7 +37,7 @@ func serveInMemory(t *testing.T, h http.Handler, o httpapi.ServerOptions) *http.
 }
 
 // inMemory is the URL of a server that runs in memory.
-func inMemory(o httpapi.ServerOptions) string {
+func inMemory(o options) string {
 	if o.TLS.Mode == httpapi.TLSSelfSigned {
 		return "https://localhost"
 	}

@@ -17,42 +17,32 @@ import (
 	"bankingapi/adapters/httpapi/certificate"
 )
 
-// ServerOptions configure the connections of a Server. All are required unless
-// they say otherwise.
-type ServerOptions struct {
-	TLS TLSOptions
-	// The maximum times to read a request, to handle it and write the response, between
-	// two requests of a connection, and to read the header of a request.
-	ReadTimeout, WriteTimeout, IdleTimeout, HeaderTimeout time.Duration
-	// ErrorLog receives errors of connections, such as failed handshakes. It may be nil.
-	ErrorLog *log.Logger
-	// Failed receives the error if the server stops before Shutdown. It may be nil.
-	Failed func(error)
-}
-
 // maxHeaderBytes is far more than a key and some IDs need.
 const maxHeaderBytes = 64 << 10
 
 // Server serves a handler over HTTP/1.1 and, with TLS, HTTP/2. It is safe for
 // concurrent use.
 type Server struct {
-	address string
-	handler http.Handler
-	o       ServerOptions
+	server  *http.Server
+	tls     TLSOptions
+	failed  func(error)
 	serving sync.WaitGroup
 
-	mu       sync.Mutex   // guards what follows
-	listener net.Listener // Bind sets it
-	tls      *certificate.Current
-	server   *http.Server // Start sets it
+	mu           sync.Mutex // guards what follows, which Bind sets
+	listener     net.Listener
+	certificates *certificate.Current
 }
 
-// NewServer returns a server that does not listen yet.
-func NewServer(address string, handler http.Handler, o ServerOptions) *Server {
-	if o.ErrorLog == nil { // net/http would take the global logger
-		o.ErrorLog = log.New(io.Discard, "", 0)
+// NewServer returns a server that does not listen yet. server has its address, handler,
+// timeouts and ErrorLog, which receives errors of connections, such as failed handshakes.
+// failed receives the error if the server stops before Shutdown. Both may be nil.
+func NewServer(server *http.Server, t TLSOptions, failed func(error)) *Server {
+	if server.ErrorLog == nil { // net/http would take the global logger
+		server.ErrorLog = log.New(io.Discard, "", 0)
 	}
-	return &Server{address: address, handler: handler, o: o}
+	server.MaxHeaderBytes = maxHeaderBytes
+	server.DisableGeneralOptionsHandler = true // "OPTIONS *" gets our own 404
+	return &Server{server: server, tls: t, failed: failed}
 }
 
 // Bind binds the address, without serving. It fails if the port is in use or the
@@ -60,26 +50,27 @@ func NewServer(address string, handler http.Handler, o ServerOptions) *Server {
 func (s *Server) Bind() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.address == "" || s.listener != nil {
+	address := s.server.Addr
+	if address == "" || s.listener != nil {
 		return nil
 	}
-	current, err := s.o.TLS.load()
+	current, err := s.tls.load()
 	if err != nil {
 		return err
 	}
-	listener, err := new(net.ListenConfig).Listen(context.Background(), "tcp", s.address)
+	listener, err := new(net.ListenConfig).Listen(context.Background(), "tcp", address)
 	if errors.Is(err, syscall.EADDRINUSE) {
-		return fmt.Errorf("listen on %s: another program uses this port; stop it or choose another address: %w", s.address, err)
+		return fmt.Errorf("listen on %s: another program uses this port; stop it or choose another address: %w", address, err)
 	}
 	if err != nil {
-		return fmt.Errorf("listen on %s: %w", s.address, err)
+		return fmt.Errorf("listen on %s: %w", address, err)
 	}
-	if s.o.TLS.Mode == TLSOff && !listener.Addr().(*net.TCPAddr).IP.IsLoopback() {
+	if s.tls.Mode == TLSOff && !listener.Addr().(*net.TCPAddr).IP.IsLoopback() {
 		_ = listener.Close()
 		return fmt.Errorf("listen on %s: without TLS the address must be a loopback address, because keys would be sent in clear text; "+
-			"behind a proxy that ends TLS, use the mode %s", s.address, TLSProxy)
+			"behind a proxy that ends TLS, use the mode %s", address, TLSProxy)
 	}
-	s.listener, s.tls = listener, current
+	s.listener, s.certificates = listener, current
 	return nil
 }
 
@@ -89,32 +80,18 @@ func (s *Server) Start() error {
 	if err := s.Bind(); err != nil {
 		return err
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	listener := s.listener
+	listener, certificates := s.bound()
 	if listener == nil {
 		return nil
 	}
-	server := &http.Server{
-		Handler:           s.handler,
-		ReadTimeout:       s.o.ReadTimeout,
-		ReadHeaderTimeout: s.o.HeaderTimeout,
-		WriteTimeout:      s.o.WriteTimeout,
-		IdleTimeout:       s.o.IdleTimeout,
-		MaxHeaderBytes:    maxHeaderBytes,
-		ErrorLog:          s.o.ErrorLog,
-		// "OPTIONS *" gets our own 404.
-		DisableGeneralOptionsHandler: true,
+	serve := s.server.Serve
+	if certificates != nil {
+		s.server.TLSConfig = &tls.Config{GetConfigForClient: certificates.Config, MinVersion: tls.VersionTLS12}
+		serve = func(l net.Listener) error { return s.server.ServeTLS(l, "", "") }
 	}
-	serve := server.Serve
-	if s.tls != nil {
-		server.TLSConfig = &tls.Config{GetConfigForClient: s.tls.Config, MinVersion: tls.VersionTLS12}
-		serve = func(l net.Listener) error { return server.ServeTLS(l, "", "") }
-	}
-	s.server = server
 	s.serving.Go(func() {
-		if err := serve(listener); !errors.Is(err, http.ErrServerClosed) && s.o.Failed != nil {
-			s.o.Failed(fmt.Errorf("serve on %s: %w", listener.Addr(), err))
+		if err := serve(listener); !errors.Is(err, http.ErrServerClosed) && s.failed != nil {
+			s.failed(fmt.Errorf("serve on %s: %w", listener.Addr(), err))
 		}
 	})
 	return nil
@@ -143,7 +120,7 @@ func (s *Server) URL() string {
 func (s *Server) bound() (net.Listener, *certificate.Current) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.listener, s.tls
+	return s.listener, s.certificates
 }
 
 // Reload reads the certificate files now, if there are any. After an error
@@ -190,16 +167,12 @@ func (s *Server) Shutdown(ctx context.Context) error {
 func (s *Server) Close() error { return s.end((*http.Server).Close) }
 
 func (s *Server) end(how func(*http.Server) error) error {
-	s.mu.Lock()
-	server, listener := s.server, s.listener
-	s.mu.Unlock()
-	switch {
-	case listener == nil:
+	listener, _ := s.bound()
+	if listener == nil {
 		return nil
-	case server == nil:
-		return listener.Close()
 	}
-	err := how(server)
+	err := how(s.server)
+	_ = listener.Close() // it is open if Start was not called
 	s.serving.Wait()
 	return err
 }

@@ -26,8 +26,23 @@ import (
 // patience is for what must happen at once but runs on a busy machine.
 const patience = time.Minute
 
-func serverOptions(change ...func(*httpapi.ServerOptions)) httpapi.ServerOptions {
-	o := httpapi.ServerOptions{
+// options make a server.
+type options struct {
+	TLS                                                   httpapi.TLSOptions
+	ReadTimeout, WriteTimeout, IdleTimeout, HeaderTimeout time.Duration
+	ErrorLog                                              *log.Logger
+	Failed                                                func(error)
+}
+
+func newServer(address string, handler http.Handler, o options) *httpapi.Server {
+	return httpapi.NewServer(&http.Server{
+		Addr: address, Handler: handler, ErrorLog: o.ErrorLog,
+		ReadTimeout: o.ReadTimeout, ReadHeaderTimeout: o.HeaderTimeout, WriteTimeout: o.WriteTimeout, IdleTimeout: o.IdleTimeout,
+	}, o.TLS, o.Failed)
+}
+
+func serverOptions(change ...func(*options)) options {
+	o := options{
 		TLS:         httpapi.TLSOptions{Mode: httpapi.TLSOff},
 		ReadTimeout: patience, WriteTimeout: patience, IdleTimeout: patience, HeaderTimeout: patience,
 	}
@@ -38,10 +53,10 @@ func serverOptions(change ...func(*httpapi.ServerOptions)) httpapi.ServerOptions
 }
 
 // serve runs a server until the test ends.
-func serve(t testing.TB, h http.Handler, o httpapi.ServerOptions) *httpapi.Server {
+func serve(t testing.TB, h http.Handler, o options) *httpapi.Server {
 	t.Helper()
 	o.Failed = func(err error) { t.Error(err) }
-	server := httpapi.NewServer("127.0.0.1:0", h, o)
+	server := newServer("127.0.0.1:0", h, o)
 	require.NoError(t, server.Start())
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), patience)
@@ -88,27 +103,27 @@ func send(t *testing.T, conn net.Conn, raw string) string {
 func TestAPortInUseIsAnErrorOfStart(t *testing.T) {
 	t.Parallel()
 	first := serve(t, newService(), serverOptions())
-	require.ErrorContains(t, httpapi.NewServer(hostPort(first), newService(), serverOptions()).Start(), "another program uses this port")
-	require.ErrorContains(t, httpapi.NewServer("nonsense", newService(), serverOptions()).Start(), "listen on nonsense")
+	require.ErrorContains(t, newServer(hostPort(first), newService(), serverOptions()).Start(), "another program uses this port")
+	require.ErrorContains(t, newServer("nonsense", newService(), serverOptions()).Start(), "listen on nonsense")
 	require.Regexp(t, `^http://127\.0\.0\.1:\d+$`, first.URL())
 }
 
 // A server that binds serves nobody before it starts, and gives its port back.
 func TestAPortIsBoundBeforeItIsServed(t *testing.T) {
 	t.Parallel()
-	server := httpapi.NewServer("127.0.0.1:0", newService(), serverOptions())
+	server := newServer("127.0.0.1:0", newService(), serverOptions())
 	require.NoError(t, server.Close(), "before it is bound")
 	require.NoError(t, server.Bind())
-	require.ErrorContains(t, httpapi.NewServer(server.Address(), newService(), serverOptions()).Bind(), "another program uses this port")
+	require.ErrorContains(t, newServer(server.Address(), newService(), serverOptions()).Bind(), "another program uses this port")
 	require.NoError(t, server.Close())
-	again := httpapi.NewServer(server.Address(), newService(), serverOptions())
+	again := newServer(server.Address(), newService(), serverOptions())
 	require.NoError(t, again.Start())
 	conn := dial(t, again)
 	require.NoError(t, again.Close(), "without waiting for the connection")
 	_, err := conn.Read(make([]byte, 1))
 	require.Error(t, err)
 
-	disabled := httpapi.NewServer("", newService(), serverOptions())
+	disabled := newServer("", newService(), serverOptions())
 	require.NoError(t, disabled.Start())
 	require.Empty(t, disabled.Address())
 	require.NoError(t, disabled.Close())
@@ -116,22 +131,22 @@ func TestAPortIsBoundBeforeItIsServed(t *testing.T) {
 
 func TestPlainHTTPIsForLoopbackOrBehindAProxy(t *testing.T) {
 	t.Parallel()
-	server := httpapi.NewServer("0.0.0.0:0", newService(), serverOptions())
+	server := newServer("0.0.0.0:0", newService(), serverOptions())
 	require.ErrorContains(t, server.Start(), "loopback")
 	require.Empty(t, server.URL())
 	require.NoError(t, server.Shutdown(t.Context()), "before it started")
-	server = httpapi.NewServer("0.0.0.0:0", newService(), serverOptions(func(o *httpapi.ServerOptions) { o.TLS.Mode = httpapi.TLSProxy }))
+	server = newServer("0.0.0.0:0", newService(), serverOptions(func(o *options) { o.TLS.Mode = httpapi.TLSProxy }))
 	require.NoError(t, server.Start())
 	require.Regexp(t, `^http://localhost:\d+$`, server.URL())
 	require.NoError(t, server.Shutdown(t.Context()), "before it may have served")
-	server = httpapi.NewServer("127.0.0.1:0", newService(), serverOptions(func(o *httpapi.ServerOptions) { o.TLS.Mode = "on" }))
+	server = newServer("127.0.0.1:0", newService(), serverOptions(func(o *options) { o.TLS.Mode = "on" }))
 	require.ErrorContains(t, server.Start(), "files, self-signed, off or proxy")
 }
 
 func TestSlowHeadersAreCut(t *testing.T) {
 	t.Parallel()
 	s := newService()
-	server := serve(t, s, serverOptions(func(o *httpapi.ServerOptions) { o.HeaderTimeout = 50 * time.Millisecond }))
+	server := serve(t, s, serverOptions(func(o *options) { o.HeaderTimeout = 50 * time.Millisecond }))
 	require.NotContains(t, send(t, dial(t, server), head[:40]), "HTTP/1.1 200", "what net/http says to it is its own")
 	require.Empty(t, s.observed())
 }
@@ -146,7 +161,7 @@ func TestSlowBodiesAreCut(t *testing.T) {
 			t.Parallel()
 			s := newService()
 			// The header has more time: a busy machine may need longer to send it.
-			server := serve(t, s, serverOptions(func(o *httpapi.ServerOptions) { o.ReadTimeout = 50 * time.Millisecond }))
+			server := serve(t, s, serverOptions(func(o *options) { o.ReadTimeout = 50 * time.Millisecond }))
 			require.Empty(t, send(t, dial(t, server), start), "cut without an answer")
 			until(t, func() bool { return len(s.observed()) == 1 })
 			x := s.observed()[0]
@@ -160,7 +175,7 @@ func TestSlowBodiesAreCut(t *testing.T) {
 func TestIdleConnectionsAreCut(t *testing.T) {
 	t.Parallel()
 	s := newService()
-	server := serve(t, s, serverOptions(func(o *httpapi.ServerOptions) { o.IdleTimeout = 50 * time.Millisecond }))
+	server := serve(t, s, serverOptions(func(o *options) { o.IdleTimeout = 50 * time.Millisecond }))
 	answer := send(t, dial(t, server), head+fmt.Sprintf("Content-Length: %d\r\n\r\n%s", len(saleBody), saleBody))
 	require.Contains(t, answer, `{"Data":{"State":2}}`)
 }
@@ -334,7 +349,7 @@ func TestOptionsMayBeNil(t *testing.T) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	require.NoError(t, listener.Close())
-	server := httpapi.NewServer("127.0.0.1:0", newService(), httpapi.ServerOptions{TLS: httpapi.TLSOptions{Mode: httpapi.TLSOff}})
+	server := newServer("127.0.0.1:0", newService(), options{TLS: httpapi.TLSOptions{Mode: httpapi.TLSOff}})
 	require.NoError(t, server.StartOn(listener))
 	require.NoError(t, server.Shutdown(t.Context()), "a server that failed, and has nobody to tell, ends")
 }
@@ -342,7 +357,7 @@ func TestOptionsMayBeNil(t *testing.T) {
 func TestErrorLog(t *testing.T) {
 	t.Parallel()
 	var written lockedBuffer
-	server := serve(t, newService(), selfSigned(t, func(o *httpapi.ServerOptions) { o.ErrorLog = log.New(&written, "", 0) }))
+	server := serve(t, newService(), selfSigned(t, func(o *options) { o.ErrorLog = log.New(&written, "", 0) }))
 	conn := dial(t, server)
 	_, err := io.WriteString(conn, "GET / HTTP/1.1\r\n\r\n")
 	require.NoError(t, err)
@@ -369,9 +384,9 @@ func (b *lockedBuffer) String() string {
 	return b.buffer.String()
 }
 
-func selfSigned(t *testing.T, change ...func(*httpapi.ServerOptions)) httpapi.ServerOptions {
+func selfSigned(t *testing.T, change ...func(*options)) options {
 	folder := t.TempDir()
-	return serverOptions(append([]func(*httpapi.ServerOptions){func(o *httpapi.ServerOptions) {
+	return serverOptions(append([]func(*options){func(o *options) {
 		o.TLS = httpapi.TLSOptions{
 			Mode: httpapi.TLSSelfSigned,
 			Files: certificate.Files{
@@ -385,7 +400,7 @@ func TestHTTP2(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := newService()
-		o := selfSigned(t, func(o *httpapi.ServerOptions) { o.ReadTimeout = 200 * time.Millisecond })
+		o := selfSigned(t, func(o *options) { o.ReadTimeout = 200 * time.Millisecond })
 		client := &http.Client{Transport: serveInMemory(t, s, o)}
 		post := func(body io.Reader) (*http.Response, error) {
 			r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, inMemory(o)+salePath, body)

@@ -74,7 +74,7 @@ func TestSelfSignedIsMadeOnce(t *testing.T) {
 	require.NoError(t, os.Remove(o.TLS.CertFile))
 	serve(t, newService(), o) // a start that was interrupted is made good
 	require.NoError(t, os.WriteFile(o.TLS.CertFile, []byte("mine"), 0o600))
-	require.ErrorContains(t, httpapi.NewServer("127.0.0.1:0", newService(), o).Start(), "remove both")
+	require.ErrorContains(t, newServer("127.0.0.1:0", newService(), o).Start(), "remove both")
 	content, err := os.ReadFile(o.TLS.CertFile)
 	require.NoError(t, err)
 	require.Equal(t, "mine", string(content), "an existing file is not overwritten")
@@ -82,10 +82,10 @@ func TestSelfSignedIsMadeOnce(t *testing.T) {
 
 func TestFilesMustBeThereAtTheStart(t *testing.T) {
 	t.Parallel()
-	o := serverOptions(func(o *httpapi.ServerOptions) {
+	o := serverOptions(func(o *options) {
 		o.TLS = httpapi.TLSOptions{Mode: httpapi.TLSFiles, Files: certificate.Files{CertFile: "no/such.crt", KeyFile: "no/such.key", Now: time.Now}}
 	})
-	require.ErrorContains(t, httpapi.NewServer("127.0.0.1:0", newService(), o).Start(), "no/such.crt")
+	require.ErrorContains(t, newServer("127.0.0.1:0", newService(), o).Start(), "no/such.crt")
 }
 
 func TestVersionsAndSuites(t *testing.T) {
@@ -141,7 +141,7 @@ func filesServer(t *testing.T, cert, key []byte, clock *atomic.Int64, reports fu
 	certFile, keyFile := filepath.Join(folder, "tls.crt"), filepath.Join(folder, "tls.key")
 	require.NoError(t, os.WriteFile(certFile, cert, 0o600))
 	require.NoError(t, os.WriteFile(keyFile, key, 0o600))
-	return serve(t, newService(), serverOptions(func(o *httpapi.ServerOptions) {
+	return serve(t, newService(), serverOptions(func(o *options) {
 		o.TLS = httpapi.TLSOptions{
 			Mode: httpapi.TLSFiles,
 			Files: certificate.Files{
@@ -209,7 +209,7 @@ func TestSwappedLinksAreTakenOver(t *testing.T) {
 		t.Skip("this machine lets us make no links: " + err.Error())
 	}
 	var clock atomic.Int64
-	server := serve(t, newService(), serverOptions(func(o *httpapi.ServerOptions) {
+	server := serve(t, newService(), serverOptions(func(o *options) {
 		o.TLS = httpapi.TLSOptions{
 			Mode: httpapi.TLSFiles,
 			Files: certificate.Files{
