@@ -71,14 +71,10 @@ func OpenSandbox(ctx context.Context, settings Settings, all ...Option) (*Sandbo
 			inner := settings
 			inner.Ops.Address, inner.Console.Enabled, inner.Telemetry.OTLPEndpoint = "", false, ""
 			inner.Storage.MaxConnections = worldConnections
-			world, err := Open(ctx, inner, Options(all...), asSandbox, func(o *options) {
+			return Open(ctx, inner, Options(all...), asSandbox, func(o *options) {
 				o.callers, o.logger, o.registerer = callers, w.log, nil
 				o.storage.TablePrefix = sandbox.TablePrefix(o.storage.TablePrefix, name)
 			})
-			if err != nil {
-				return sandbox.World{}, err
-			}
-			return sandbox.World{Handler: world.Handler(), Close: world.Close}, nil
 		}
 	})
 	if err != nil {
@@ -119,10 +115,7 @@ func newSandbox(lc fx.Lifecycle, p coreParts) *sandbox.Sandbox {
 	}
 	box := sandbox.New(o)
 	lc.Append(fx.StartHook(func(ctx context.Context) error {
-		err := box.Restore(ctx)
-		if err == nil {
-			err = p.Store.Schema.Require(ctx)
-		}
+		err := p.Store.Schema.Require(ctx)
 		if err == nil {
 			err = box.Prepare(ctx)
 		}

@@ -16,6 +16,7 @@ package httpapi
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
 	"maps"
@@ -59,9 +60,9 @@ type Options struct {
 	// handler for each exact path. It may be empty.
 	Pages map[string]http.Handler
 	// Routes are served beside the operations, to callers with a key. A key is a
-	// method and a path, such as GET /status. The function returns the answer as JSON.
-	// The body of its request is complete. The kind of its error becomes the status.
-	Routes map[string]func(*http.Request) ([]byte, error)
+	// method and a path, such as GET /status. The body of the request is complete. The
+	// answer is written as JSON. The kind of the error becomes the status.
+	Routes map[string]func(*http.Request) (any, error)
 	// Outcomes serves OutcomesPath. nil serves nothing there.
 	Outcomes *outcomes.Feed
 	// Check is called for a request to an operation once its caller is known. limited
@@ -162,7 +163,7 @@ func (a *api) handle(path, operation string, serve endpointFunc, methods ...stri
 }
 
 // guarded serves a route to callers with a key, within the limits of size.
-func (a *api) guarded(serve func(*http.Request) ([]byte, error)) endpointFunc {
+func (a *api) guarded(serve func(*http.Request) (any, error)) endpointFunc {
 	return func(x *exchange, r *http.Request) *problem {
 		if _, refused := a.identify(x, r); refused != nil {
 			return refused
@@ -177,7 +178,11 @@ func (a *api) guarded(serve func(*http.Request) ([]byte, error)) endpointFunc {
 		if err != nil {
 			return problemOf(err)
 		}
-		x.send(http.StatusOK, jsonType, answer)
+		text, err := json.Marshal(answer)
+		if err != nil {
+			return internal(err)
+		}
+		x.send(http.StatusOK, jsonType, text)
 		return nil
 	}
 }

@@ -26,17 +26,16 @@ var suffixes = map[string]func(*subscription.Subscription){
 
 // Callers recognises callers by their keys.
 type Callers struct {
-	find Find
+	find find
 	// visitor is the key of requests for a new key. Only this process knows it.
 	visitor string
 }
 
-// Find returns the active subscription with a key. It returns nil if no active
-// subscription has the key.
-type Find func(ctx context.Context, presented string) (*subscription.Subscription, error)
+// find returns the active subscription with a key, or nil if there is none.
+type find = func(ctx context.Context, key string) (*subscription.Subscription, error)
 
 // NewCallers returns the callers of a sandbox. find knows the keys of subscriptions.
-func NewCallers(find Find) *Callers { return &Callers{find, rand.Text()} }
+func NewCallers(find find) *Callers { return &Callers{find, rand.Text()} }
 
 // Find returns the caller with the key. The error is fault.Unavailable if the world of
 // the key cannot be opened.

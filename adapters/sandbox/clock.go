@@ -17,11 +17,5 @@ func NewClock(now func() time.Time) *Clock { return &Clock{real: now} }
 
 // Now returns the time of the bank in UTC, in whole microseconds.
 func (c *Clock) Now() time.Time {
-	return c.real().Add(c.Ahead()).UTC().Truncate(time.Microsecond)
+	return c.real().Add(time.Duration(c.ahead.Load())).UTC().Truncate(time.Microsecond)
 }
-
-// Ahead returns how far the clock is ahead of the real time.
-func (c *Clock) Ahead() time.Duration { return time.Duration(c.ahead.Load()) }
-
-// SetAhead sets how far the clock is ahead of the real time.
-func (c *Clock) SetAhead(d time.Duration) { c.ahead.Store(int64(d)) }

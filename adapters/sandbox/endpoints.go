@@ -13,12 +13,9 @@ import (
 	"bankingapi/domain/fault"
 )
 
-// Endpoints are the endpoints of the sandbox, for callers with a key, by method
-// and path. Each returns its answer as JSON. The body of the request is complete.
-// The kind of the error is that of package fault.
-func (b *Sandbox) Endpoints() map[string]func(*http.Request) ([]byte, error) {
-	served := make(map[string]func(*http.Request) ([]byte, error))
-	for route, serve := range map[string]func(*http.Request) (any, error){
+// Endpoints are the endpoints of the sandbox: httpapi.Options.Routes.
+func (b *Sandbox) Endpoints() map[string]func(*http.Request) (any, error) {
+	return map[string]func(*http.Request) (any, error){
 		"GET /_sandbox/clock": func(*http.Request) (any, error) { return map[string]string{"now": b.now()}, nil },
 		"PUT /_sandbox/clock": b.serveMove,
 		"POST /_sandbox/reset": func(r *http.Request) (any, error) {
@@ -37,20 +34,11 @@ func (b *Sandbox) Endpoints() map[string]func(*http.Request) ([]byte, error) {
 		"GET /_sandbox/receipt-key": func(*http.Request) (any, error) {
 			return map[string]string{"key": b.o.ReceiptKey()}, nil
 		},
-		"GET /_sandbox/faults":    func(*http.Request) (any, error) { return b.faults.list(), nil },
+		"GET /_sandbox/faults":    func(*http.Request) (any, error) { return b.ArmedFaults(), nil },
 		"PUT /_sandbox/faults":    b.serveFaults,
-		"DELETE /_sandbox/faults": func(*http.Request) (any, error) { b.faults.reset(); return b.faults.list(), nil },
+		"DELETE /_sandbox/faults": func(*http.Request) (any, error) { b.faults.reset(); return b.ArmedFaults(), nil },
 		"POST " + keysPath:        func(r *http.Request) (any, error) { return makeKey(r.Context(), b.o.Keys) },
-	} {
-		served[route] = func(r *http.Request) ([]byte, error) {
-			answer, err := serve(r)
-			if err != nil {
-				return nil, err
-			}
-			return json.Marshal(answer)
-		}
 	}
-	return served
 }
 
 func (b *Sandbox) serveMove(r *http.Request) (any, error) {
@@ -84,8 +72,8 @@ func (b *Sandbox) serveFaults(r *http.Request) (any, error) {
 	if err := decode(r.Body, &list); err != nil {
 		return nil, err
 	}
-	err := b.faults.arm(list)
-	return b.faults.list(), err
+	err := b.arm(list)
+	return b.ArmedFaults(), err
 }
 
 func (b *Sandbox) serveBook(r *http.Request) (any, error) {

@@ -182,7 +182,8 @@ func (f *faults) reset() {
 	f.armed, f.spent = nil, nil
 }
 
-func (f *faults) list() []Armed {
+// ArmedFaults returns the faults that the next requests meet.
+func (f *faults) ArmedFaults() []Armed {
 	f.mutex.Lock()
 	defer f.mutex.Unlock()
 	return append([]Armed{}, f.armed...)
@@ -293,13 +294,8 @@ func textOf(raw json.RawMessage) (text string) {
 
 type metKey struct{}
 
-// metIn is the fault of a request, which Check finds.
-func metIn(ctx context.Context) *Fault {
-	if met, ok := ctx.Value(metKey{}).(*Fault); ok {
-		return met
-	}
-	return new(Fault)
-}
+// metIn is the fault of a request to an operation, which Check finds.
+func metIn(ctx context.Context) *Fault { return ctx.Value(metKey{}).(*Fault) }
 
 // maxPeeked bounds how much of a body is read to find reserved values.
 const maxPeeked = 1 << 20

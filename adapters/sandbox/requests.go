@@ -113,13 +113,14 @@ func (q *requests) reset() {
 	q.write(os.O_TRUNC, nil)
 }
 
-// after returns the requests with a number above the given one, newest first.
-func (q *requests) after(number int64) []Request {
+// Requests returns the last requests, at most a thousand, with a number above the
+// given one, newest first.
+func (q *requests) Requests(after int64) []Request {
 	q.mutex.Lock()
 	defer q.mutex.Unlock()
 	found := []Request{}
 	for _, r := range q.last {
-		if r.Number > number {
+		if r.Number > after {
 			found = append(found, *r)
 		}
 	}

@@ -51,9 +51,9 @@ type Options struct {
 
 // Sandbox is the sandbox around one service. It is safe for concurrent use.
 type Sandbox struct {
-	o        Options
-	requests requests
-	faults   faults
+	requests
+	faults
+	o Options
 	// moving is held while the clock moves and while sales are settled, so that a move
 	// counts all that are settled.
 	moving sync.Mutex
@@ -69,26 +69,20 @@ const Mark = "sandbox"
 // New returns a sandbox.
 func New(o Options) *Sandbox { return &Sandbox{o: o, requests: requests{name: o.RequestsFile}} }
 
-// Restore sets the clock to where it was before the program stopped, and knows the
-// requests of then.
-func (b *Sandbox) Restore(ctx context.Context) error {
+// Prepare sets the clock to where it was before the program stopped, and reads the requests
+// of then. It loads the book of a new sandbox.
+func (b *Sandbox) Prepare(ctx context.Context) error {
 	b.requests.restore()
 	note, err := b.o.Marker.Note(ctx)
-	if err != nil || note == "" {
+	switch {
+	case err != nil:
 		return err
+	case note == "":
+		return b.Reset(ctx) // also after a reset that was interrupted
 	}
 	ahead, err := time.ParseDuration(note)
-	b.o.Clock.SetAhead(ahead)
+	b.o.Clock.ahead.Store(int64(ahead))
 	return err
-}
-
-// Prepare loads the book of a new sandbox.
-func (b *Sandbox) Prepare(ctx context.Context) error {
-	note, err := b.o.Marker.Note(ctx)
-	if err != nil || note != "" {
-		return err
-	}
-	return b.Reset(ctx) // also after a reset that was interrupted
 }
 
 // Now returns the time of the bank, in its time zone.
@@ -134,11 +128,11 @@ func (b *Sandbox) move(ctx context.Context, where func(now time.Time) time.Time)
 		}
 	}
 	for _, stop := range append(slices.Compact(stops), to) {
-		if ahead := stop.Sub(b.o.Clock.real()); ahead > b.o.Clock.Ahead() {
+		if ahead := stop.Sub(b.o.Clock.real()); int64(ahead) > b.o.Clock.ahead.Load() {
 			if err := b.o.Marker.SetNote(ctx, ahead.String()); err != nil {
 				return all, err
 			}
-			b.o.Clock.SetAhead(ahead)
+			b.o.Clock.ahead.Store(int64(ahead))
 		}
 		settled, err := b.o.Settle(ctx)
 		all.Completed += settled.Completed
@@ -186,7 +180,7 @@ func (b *Sandbox) Reset(ctx context.Context) error {
 	if err := b.o.Marker.Empty(ctx, ""); err != nil {
 		return err
 	}
-	b.o.Clock.SetAhead(0)
+	b.o.Clock.ahead.Store(0)
 	if err := load(ctx, b.o.Office, day.Of(b.o.Clock.Now(), b.o.Zone)); err != nil {
 		return err
 	}
@@ -199,10 +193,6 @@ func (b *Sandbox) Reset(ctx context.Context) error {
 	return nil
 }
 
-// Requests returns the last requests, at most a thousand, with a number above the
-// given one, newest first.
-func (b *Sandbox) Requests(after int64) []Request { return b.requests.after(after) }
-
 // ArmFaults makes the next requests to operations meet these faults, in this order,
 // unless they name a fault of their own. It replaces the faults that were armed. The
 // error is fault.Invalid if a fault does not exist. A Count of 0 means one.
@@ -213,9 +203,6 @@ func (b *Sandbox) ArmFaults(list ...Armed) error {
 	}
 	return b.faults.arm(list)
 }
-
-// ArmedFaults returns the faults that the next requests meet.
-func (b *Sandbox) ArmedFaults() []Armed { return b.faults.list() }
 
 // now is the time of the bank as answers have it.
 func (b *Sandbox) now() string { return b.Now().Format(time.RFC3339) }

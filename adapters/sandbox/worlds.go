@@ -32,11 +32,11 @@ func TablePrefix(prefix, subscription string) string {
 
 // World is the sandbox of one key. No other key sees or changes its book, clock,
 // faults and requests.
-type World struct {
-	// Handler is the HTTP API of the world.
-	Handler http.Handler
+type World interface {
+	// Handler returns the HTTP API of the world.
+	Handler() http.Handler
 	// Close ends the world. Its book stays.
-	Close func(context.Context) error
+	Close(context.Context) error
 }
 
 // Worlds opens a world for each key when it is first used, also concurrently.
@@ -62,26 +62,26 @@ func (w *Worlds) Handler(first http.Handler) http.Handler {
 			r = r.Clone(r.Context())
 			r.Header[keyHeader] = []string{w.callers.visitor}
 		}
-		world, err := w.of(r)
-		if err != nil {
-			r = r.WithContext(context.WithValue(r.Context(), worldErrorKey{}, err))
+		switch world, err := w.of(r); {
+		case err != nil:
+			first.ServeHTTP(rw, r.WithContext(context.WithValue(r.Context(), worldErrorKey{}, err)))
+		case world == nil:
+			first.ServeHTTP(rw, r)
+		default:
+			world.Handler().ServeHTTP(rw, r)
 		}
-		if err != nil || world.Handler == nil {
-			world.Handler = first
-		}
-		world.Handler.ServeHTTP(rw, r)
 	})
 }
 
-// of returns the world of a request, without a Handler if it is for the sandbox itself.
-func (w *Worlds) of(r *http.Request) (world World, err error) {
+// of returns the world of a request, or nil if it is for the sandbox itself.
+func (w *Worlds) of(r *http.Request) (World, error) {
 	keys := r.Header[keyHeader]
 	if len(keys) != 1 || strings.HasPrefix(r.URL.Path, "/docs") || strings.HasSuffix(r.URL.Path, ".json") {
-		return world, nil
+		return nil, nil
 	}
 	caller, err := w.callers.Find(r.Context(), keys[0])
 	if err != nil || caller == nil || caller.Name == Mark || r.URL.Path == keysPath {
-		return world, nil // the API reports an error
+		return nil, nil // the API reports an error
 	}
 	w.mutex.Lock()
 	defer w.mutex.Unlock()
