@@ -27,7 +27,7 @@ import (
 
 // Tracing creates the traces of one instance of the service: spans for each
 // request, its use case, its batch and its statements. A nil *Tracing means that
-// tracing is disabled: every method works and costs nothing.
+// tracing is disabled: it has no Spans, and Start, Middleware, Request and Close do nothing.
 type Tracing struct {
 	exporter sdktrace.SpanExporter
 	provider *sdktrace.TracerProvider
@@ -106,6 +106,10 @@ func tracesURL(endpoint string) (string, error) {
 // if the request names one (W3C Trace Context). It takes no baggage, which may contain
 // anything. Its name and attributes contain nothing that a caller can choose freely, such
 // as an unknown path or method, User-Agent or X-Forwarded-For.
+//
+// It is not the handler of OpenTelemetry (otelhttp), which notes what callers write, such
+// as the query and User-Agent, so that a filter had to take it away again. Here a span
+// gets only what may be exported.
 func (t *Tracing) Middleware(next http.Handler) http.Handler {
 	if t == nil {
 		return next
@@ -198,10 +202,18 @@ func off(error) {}
 // Call the returned function once to end the span. It records the kind of an
 // error, never its text.
 func (t *Tracing) Span(ctx context.Context, name string) (context.Context, func(error)) {
-	if t == nil {
+	ctx, span := t.tracer.Start(ctx, name)
+	if !span.IsRecording() {
 		return ctx, off
 	}
-	return t.start(ctx, name)
+	return ctx, func(err error) {
+		if err != nil {
+			kind := fault.KindOf(err).String()
+			span.SetStatus(codes.Error, kind)
+			span.SetAttributes(attribute.String("error.type", kind))
+		}
+		span.End()
+	}
 }
 
 // Spans is Span, or nil if tracing is disabled, for those who then need not call.
@@ -216,9 +228,6 @@ func (t *Tracing) Spans() func(ctx context.Context, name string) (context.Contex
 // the first recorded caller and is linked with the spans of the others. ctx is
 // the context of the batch.
 func (t *Tracing) Batch(ctx context.Context, name string, callers []context.Context) (context.Context, func(error)) {
-	if t == nil {
-		return ctx, off
-	}
 	var recorded []trace.Span
 	for _, caller := range callers {
 		if span := trace.SpanFromContext(caller); span.IsRecording() {
@@ -231,35 +240,18 @@ func (t *Tracing) Batch(ctx context.Context, name string, callers []context.Cont
 		if slices.ContainsFunc(callers, isTraced) {
 			return ctx, off
 		}
-		return t.start(ctx, name)
+		return t.Span(ctx, name)
 	}
-	links := make([]trace.Link, 0, len(recorded)-1)
+	ctx, end := t.Span(trace.ContextWithSpan(ctx, recorded[0]), name)
+	batch := trace.SpanFromContext(ctx)
 	for _, span := range recorded[1:] {
-		links = append(links, trace.Link{SpanContext: span.SpanContext()})
-	}
-	ctx, end := t.start(trace.ContextWithSpan(ctx, recorded[0]), name, trace.WithLinks(links...))
-	for _, span := range recorded[1:] {
-		span.AddLink(trace.LinkFromContext(ctx))
+		batch.AddLink(trace.Link{SpanContext: span.SpanContext()})
+		span.AddLink(trace.Link{SpanContext: batch.SpanContext()})
 	}
 	return ctx, end
 }
 
 func isTraced(ctx context.Context) bool { return trace.SpanContextFromContext(ctx).IsValid() }
-
-func (t *Tracing) start(ctx context.Context, name string, o ...trace.SpanStartOption) (context.Context, func(error)) {
-	ctx, span := t.tracer.Start(ctx, name, o...)
-	if !span.IsRecording() {
-		return ctx, off
-	}
-	return ctx, func(err error) {
-		if err != nil {
-			kind := fault.KindOf(err).String()
-			span.SetStatus(codes.Error, kind)
-			span.SetAttributes(attribute.String("error.type", kind))
-		}
-		span.End()
-	}
-}
 
 // Close sends the remaining spans for at most 3 seconds and drops the rest. It
 // fails only if spans were dropped, which need not fail a shutdown. Spans that
