@@ -92,7 +92,7 @@ func (g *Guide) LoadBook(ctx context.Context, office *backoffice.Office, m *subs
 	if err := g.readKey(); err != nil || g.Key != "" {
 		return err
 	}
-	if err := g.renew(ctx, m, demo); !errors.Is(err, subscriptions.ErrNotFound) {
+	if err := g.keep(m.Regenerate(ctx, demo, subscription.Primary)); !errors.Is(err, subscriptions.ErrNotFound) {
 		return err
 	}
 	return nil
@@ -111,7 +111,7 @@ func (g *Guide) KeepKey(ctx context.Context, m *subscriptions.Manager, find func
 	}
 	err := g.create(ctx, m, name)
 	if errors.Is(err, subscriptions.ErrNameTaken) {
-		err = g.renew(ctx, m, name)
+		err = g.keep(m.Regenerate(ctx, name, subscription.Primary))
 	}
 	return err
 }
@@ -130,11 +130,6 @@ func (g *Guide) readKey() error {
 func (g *Guide) create(ctx context.Context, m *subscriptions.Manager, name string) error {
 	key, _, err := m.Create(ctx, subscription.Subscription{Name: name})
 	return g.keep(key, err)
-}
-
-// renew replaces the primary key of a subscription.
-func (g *Guide) renew(ctx context.Context, m *subscriptions.Manager, name string) error {
-	return g.keep(m.Regenerate(ctx, name, subscription.Primary))
 }
 
 // keep keeps a key in the file, which only its owner can read, unless making it failed.

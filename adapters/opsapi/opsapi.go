@@ -69,12 +69,7 @@ func New(o Options) http.Handler {
 		w.Header().Set("Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'")
 		_ = page.Execute(w, entries) // it fails only if the client disconnected
 	})
-	guarded := guard(o.Hosts, mux)
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		w.Header().Set("Cache-Control", "no-store")
-		w.Header().Set("X-Content-Type-Options", "nosniff")
-		guarded.ServeHTTP(w, r)
-	})
+	return guard(o.Hosts, mux)
 }
 
 func serveText(w http.ResponseWriter, status int, text string) {

@@ -17,6 +17,8 @@ import (
 //     HTTP/1.0 do not.
 //   - The origin of a request that changes something. A request from a page of
 //     another origin is answered 403.
+//
+// No answer may be cached, nor taken for another type of content.
 func guard(names []string, next http.Handler) http.Handler {
 	accepted := map[string]bool{"": true, "localhost": true}
 	for _, name := range names {
@@ -24,6 +26,8 @@ func guard(names []string, next http.Handler) http.Handler {
 	}
 	var origins http.CrossOriginProtection
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Cache-Control", "no-store")
+		w.Header().Set("X-Content-Type-Options", "nosniff")
 		host := hostname(r.Host)
 		_, notAddress := netip.ParseAddr(host)
 		switch {

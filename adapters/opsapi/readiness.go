@@ -37,12 +37,9 @@ type Check struct {
 // StorageChecks are the checks of a storage. Risks are warnings if the operator
 // allows them.
 func StorageChecks(s *store.Store, allowUnsafe bool) []Check {
-	condition := func(holds func(context.Context) error) func(context.Context) ([]string, error) {
-		return func(ctx context.Context) ([]string, error) { return nil, holds(ctx) }
-	}
 	return []Check{
-		{"database", condition(s.Ping)},
-		{"schema", condition(s.Schema.Require)},
+		{"database", func(ctx context.Context) ([]string, error) { return nil, s.Ping(ctx) }},
+		{"schema", func(ctx context.Context) ([]string, error) { return nil, s.Schema.Require(ctx) }},
 		{"durability", func(ctx context.Context) ([]string, error) { return s.Durability(ctx, allowUnsafe) }},
 	}
 }
