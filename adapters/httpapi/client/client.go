@@ -188,10 +188,14 @@ func (c *Client) attempt(ctx context.Context, name operation.Name, body []byte) 
 		return Answer{}, &Error{Cause: err}
 	}
 	response, content, err := c.send(ctx, http.MethodPost, c.base+name.String(), body, c.Timeout) //nolint:bodyclose // send has read and closed it
-	if err != nil {
-		return Answer{}, lost(ctx, response.StatusCode, err)
+	if err == nil {
+		return read(response, content)
 	}
-	return read(response, content)
+	// If no connection was made, the service cannot have done anything.
+	dial, ok := errors.AsType[*net.OpError](err)
+	notSent := ok && dial.Op == "dial"
+	_, untrusted := errors.AsType[*tls.CertificateVerificationError](err)
+	return Answer{}, &Error{Status: response.StatusCode, Unknown: !notSent && !untrusted, Cause: err, retry: !untrusted && ctx.Err() == nil}
 }
 
 // send sends one request and reads its whole answer. After an error the response may
@@ -219,13 +223,4 @@ func (c *Client) send(ctx context.Context, method, address string, body []byte, 
 	// Reading to the end is what makes the connection reusable.
 	content, err := io.ReadAll(io.LimitReader(response.Body, maxAnswer))
 	return response, content, err
-}
-
-// lost is the error of an attempt that has no whole answer. If no connection
-// was made, the service cannot have done anything.
-func lost(ctx context.Context, status int, err error) *Error {
-	dial, ok := errors.AsType[*net.OpError](err)
-	notSent := ok && dial.Op == "dial"
-	_, untrusted := errors.AsType[*tls.CertificateVerificationError](err)
-	return &Error{Status: status, Unknown: !notSent && !untrusted, Cause: err, retry: !untrusted && ctx.Err() == nil}
 }

@@ -56,7 +56,7 @@ func Pages(o openapi.Guide) (map[string]http.Handler, error) {
 	if err != nil {
 		return nil, err
 	}
-	pages["/docs/style.css"] = newPage(".css", func() []byte { return read("style.css") })
+	pages["/docs/style.css"] = newPage(".css", read("style.css"))
 	if o.Sandbox {
 		maps.Copy(pages, openapi.SandboxPages())
 	}
@@ -71,9 +71,16 @@ func read(name string) []byte {
 }
 
 // newPage serves one file with that extension.
-func newPage(extension string, plain func() []byte) http.Handler {
+func newPage(extension string, plain []byte) http.Handler {
 	// Browsers get this. It is made when it is first asked for, then kept.
-	compressed := sync.OnceValue(func() []byte { return compress(plain()) })
+	compressed := sync.OnceValue(func() []byte {
+		var out bytes.Buffer
+		// Neither can fail: the level is valid, and a write to memory always succeeds.
+		writer, _ := gzip.NewWriterLevel(&out, gzip.BestCompression)
+		_, _ = writer.Write(plain)
+		_ = writer.Close()
+		return out.Bytes()
+	})
 	return openapi.ReadOnly(cmp.Or(contentTypes[extension], "text/plain; charset=utf-8"), func(w http.ResponseWriter, r *http.Request) {
 		header, body := w.Header(), plain
 		header.Set("Content-Security-Policy", guidePolicy)
@@ -82,11 +89,11 @@ func newPage(extension string, plain func() []byte) http.Handler {
 		header.Set("Vary", "Accept-Encoding")
 		if acceptsGzip(r.Header.Values("Accept-Encoding")) {
 			header.Set("Content-Encoding", "gzip")
-			body = compressed
+			body = compressed()
 		}
-		header.Set("Content-Length", strconv.Itoa(len(body())))
+		header.Set("Content-Length", strconv.Itoa(len(body)))
 		if r.Method == http.MethodGet {
-			_, _ = w.Write(body()) // ignore a client that went away
+			_, _ = w.Write(body) // ignore a client that went away
 		}
 	})
 }
@@ -102,13 +109,4 @@ func acceptsGzip(values []string) bool {
 		}
 	}
 	return false
-}
-
-func compress(content []byte) []byte {
-	var out bytes.Buffer
-	// Neither can fail: the level is valid, and a write to memory always succeeds.
-	writer, _ := gzip.NewWriterLevel(&out, gzip.BestCompression)
-	_, _ = writer.Write(content)
-	_ = writer.Close()
-	return out.Bytes()
 }

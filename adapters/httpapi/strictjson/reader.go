@@ -195,10 +195,7 @@ func ReadObject[T any](r *Reader, members []Member[T], into *T) bool {
 
 func find[T any](members []Member[T], name []byte, expected int) int {
 	for n := range members {
-		i := expected + n
-		if i >= len(members) {
-			i -= len(members)
-		}
+		i := (expected + n) % len(members)
 		if string(name) == members[i].Name {
 			return i
 		}
