@@ -76,24 +76,3 @@ func (a *App) Rekey(ctx context.Context, name string) (last string, err error) {
 	}
 	return last, err
 }
-
-// CheckTrailProof checks a proof, or a receipt, with the public key of the
-// service that made it. It needs no database. It returns what is proved, a line
-// for each fact.
-func CheckTrailProof(file []byte, key string) (facts []string, err error) {
-	return trail.CheckFile(file, key)
-}
-
-// CheckTrailCheckpoints returns an error if the content of a file has no checkpoint of a trail.
-func CheckTrailCheckpoints(content string) error { return trail.CheckCheckpoints(content) }
-
-// NewTrailKey makes a key for a trail. The signing key belongs into the file of
-// trail.key_file, the verifying key is public. name is the origin of the log,
-// such as bank.example/log.
-func NewTrailKey(name string) (signing, verifying string, err error) {
-	return trail.GenerateKeys(name)
-}
-
-// OperationNames are the operations of the bank. Manager.Operations has those of
-// the host too.
-func OperationNames() []string { return new(subscriptions.Manager).Operations() }

@@ -33,7 +33,7 @@ import (
 func (w *setup) begin(lc fx.Lifecycle) (err error) {
 	lc.Append(fx.StopHook(w.end))
 	w.routes = telemetry.Routes{httpapi.OutcomesPath: "", openapi.Path: "", openapi.Path30: "", "/docs": ""} // pages below /docs are many: they count as other
-	for _, name := range slices.Concat(OperationNames(), w.hostOperations()) {
+	for _, name := range slices.Concat(operation.AllNames(), w.hostOperations()) {
 		w.routes[httpapi.Path(name)] = name
 	}
 	w.tracing, err = telemetry.NewTracing(context.Background(), telemetry.TracingOptions{

@@ -8,8 +8,6 @@ import "bankingapi/adapters/settings"
 type Settings = settings.Settings
 
 type (
-	// BankSettings is what is particular to the bank.
-	BankSettings = settings.Bank
 	// Secret is a setting that is *** however it is printed, logged or encoded.
 	Secret = settings.Secret
 
@@ -17,8 +15,6 @@ type (
 	Sources = settings.Sources
 	// Loaded is settings that validate, and where each came from.
 	Loaded = settings.Loaded
-	// Value is one setting as it is in effect.
-	Value = settings.Value
 	// Problems is the error of settings: all that is wrong, never only the first.
 	Problems = settings.Problems
 )
@@ -36,13 +32,6 @@ const (
 
 // DefaultSettings returns the settings that apply by default.
 func DefaultSettings() Settings { return settings.Default() }
-
-// AllSettings lists every setting, in the order of the Settings struct.
-func AllSettings() []settings.Setting { return settings.All() }
-
-// Suggest is the setting a mistyped path most likely means. It reports false
-// where none is near.
-func Suggest(path string) (string, bool) { return settings.Suggest(path) }
 
 // Load reads the settings. Flags take precedence over the environment, the file
 // and the defaults, in this order. Unknown keys and variables are problems. The

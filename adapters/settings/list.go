@@ -45,13 +45,13 @@ func isA[T any](s Setting) bool {
 }
 
 // All lists every setting, in the order of the Settings struct.
-func All() []Setting { return new(Settings).rows() }
+func All() []Setting { return new(Settings).All() }
 
 // Default returns the default settings: SQLite in the folder data, a
 // self-signed certificate, loopback addresses.
 func Default() Settings {
 	var settings Settings
-	for _, s := range settings.rows() {
+	for _, s := range settings.All() {
 		if err := assign(s.field, s.Default); err != nil {
 			panic(fmt.Sprintf("settings: the default of %s %v", s.Path, err))
 		}
@@ -59,10 +59,11 @@ func Default() Settings {
 	return settings
 }
 
-// rows has one row for each field: path, field, default, form, usage, check. A new
-// setting is a field and its row. What it must be together with others is in
-// ValidateFor. The tests of cmd/bankingapi/command write the documents: make generate.
-func (s *Settings) rows() []Setting {
+// All lists every setting with its value in s. It has one row for each field: path, field,
+// default, form, usage, check. A new setting is a field and its row. What it must be
+// together with others is in ValidateFor. The tests of cmd/bankingapi/command write the
+// documents: make generate.
+func (s *Settings) All() []Setting {
 	return []Setting{
 		{"http.address", &s.HTTP.Address, "127.0.0.1:8443", "host:port", "address of the API; use port 0 to pick a free port", must("be host:port, like 127.0.0.1:8443; use port 0 to pick a free port", isAddress)},
 		{"http.body_limit", &s.HTTP.BodyLimit, "1MiB", "size", "maximum size of a request body; larger ones get 413", must("be at least 1 byte and at most 1GiB", func(s Size) bool { return s >= 1 && s <= 1<<30 })},

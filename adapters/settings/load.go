@@ -35,22 +35,12 @@ type Loaded struct {
 	origins  map[string]string // by path
 }
 
-// Value is one setting as it is in effect.
-type Value struct {
-	Setting
-	Text   string // as it would be written, *** for a secret
-	Origin string // default, or the file and line, the variable or the flag
-}
+// ByDefault is the origin of a setting that nothing sets.
+const ByDefault = "default"
 
-// Values lists every setting, in the order of the Settings struct.
-func (l Loaded) Values() (values []Value) {
-	for _, s := range l.Settings.rows() {
-		values = append(values, Value{s, show(s.field), l.origin(s.Path)})
-	}
-	return values
-}
-
-func (l Loaded) origin(path string) string { return cmp.Or(l.origins[path], "default") }
+// Origin returns where a setting comes from: ByDefault, or the file and line, the variable
+// or the flag.
+func (l Loaded) Origin(path string) string { return cmp.Or(l.origins[path], ByDefault) }
 
 // Load reads the settings: a flag wins over the environment, that over the
 // file, that over the default. Unknown keys and variables are problems, not
@@ -58,7 +48,7 @@ func (l Loaded) origin(path string) string { return cmp.Or(l.origins[path], "def
 // and with the settings they add up to.
 func Load(sources Sources, drivers Drivers) (Loaded, error) {
 	l := &loader{Loaded: Loaded{Default(), map[string]string{}}, known: map[string]Setting{}}
-	for _, s := range l.Settings.rows() {
+	for _, s := range l.Settings.All() {
 		section, _, _ := strings.Cut(s.Path, ".")
 		l.known[section], l.known[s.Path] = Setting{}, s
 	}
@@ -73,7 +63,7 @@ func Load(sources Sources, drivers Drivers) (Loaded, error) {
 	}
 	broken, _ := errors.AsType[Problems](l.Settings.ValidateFor(drivers))
 	for _, p := range broken {
-		l.problem(p.Path, p.Rule, l.origin(p.Path))
+		l.problem(p.Path, p.Rule, l.Origin(p.Path))
 	}
 	if len(l.problems) > 0 {
 		return Loaded{}, l.problems
@@ -118,7 +108,7 @@ func (l *loader) set(s Setting, text, origin string) {
 func (l *loader) readEnvironment(environment []string) {
 	const fromFile = "_FILE"
 	variables := map[string]Setting{}
-	for _, s := range l.Settings.rows() {
+	for _, s := range l.Settings.All() {
 		variables[s.Variable()] = s
 		if s.IsSecret() {
 			variables[s.Variable()+fromFile] = s

@@ -85,7 +85,7 @@ func TestEveryFieldIsASetting(t *testing.T) {
 	t.Parallel()
 	var settings Settings
 	listed := map[any]string{}
-	for _, s := range settings.rows() {
+	for _, s := range settings.All() {
 		field := s.field
 		require.Empty(t, listed[field], "named twice, also by %s", s.Path)
 		listed[field] = s.Path

@@ -19,7 +19,7 @@ import (
 type Problem struct {
 	Path   string // the setting, or an unknown key or variable as it was given
 	Rule   string // what is wrong and what is right; never repeats the value
-	Origin string // as in Value; empty if the settings were made in code
+	Origin string // as Loaded.Origin; empty if the settings were made in code
 }
 
 // Error is one line: the path, the rule, and the origin if there is one.
@@ -57,7 +57,7 @@ func must[T any](rule string, holds func(T) bool) check {
 }
 
 func oneOf(choices ...string) check {
-	c := must("be "+choice(choices), func(value string) bool { return slices.Contains(choices, value) })
+	c := must("be "+Choice(choices), func(value string) bool { return slices.Contains(choices, value) })
 	c.choices = choices
 	return c
 }
@@ -101,7 +101,7 @@ func (s Settings) ValidateFor(drivers Drivers) error {
 		}
 	}
 	order := map[string]int{} // of the rows
-	for i, row := range s.rows() {
+	for i, row := range s.All() {
 		order[row.Path] = i
 		must(row.check.holds == nil || row.check.holds(row.field), row.Path, row.check.rule)
 	}
@@ -140,8 +140,8 @@ func (s Settings) ValidateFor(drivers Drivers) error {
 	return problems
 }
 
-// choice is "a", "a or b", "a, b or c".
-func choice(of []string) string {
+// Choice is "a", "a or b", "a, b or c".
+func Choice(of []string) string {
 	last := len(of) - 1
 	if last == 0 {
 		return of[0]
@@ -158,9 +158,9 @@ func (d Drivers) broken(s Storage) (path, rule string) {
 	case len(d) == 0:
 		return "storage.driver", "no storage driver is linked: pass bootstrap.WithDriver or engines.All()"
 	case !isLinked && slices.Contains(known, s.Driver):
-		return "storage.driver", "must be " + choice(d) + ": this program has no other driver"
+		return "storage.driver", "must be " + Choice(d) + ": this program has no other driver"
 	case !isLinked:
-		return "storage.driver", "must be " + choice(d)
+		return "storage.driver", "must be " + Choice(d)
 	case s.Driver == Postgres && !isPostgres:
 		return "storage.dsn", "must be a Postgres URL, like postgres://user:password@host:5432/database, because storage.driver is postgres"
 	case s.Driver == SQLite && s.DSN == "":

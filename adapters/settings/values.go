@@ -113,11 +113,11 @@ func set[T any](target *T, text string, parse func(string) (T, error), what stri
 	return nil
 }
 
-// show is the field that target points to in the form assign reads; a Secret
-// stays hidden. Short times are in seconds, as people write them: 60s, not 1m0s.
-func show(target any) string {
-	if d, ok := target.(*time.Duration); ok && *d%time.Second == 0 && d.Abs() < 2*time.Minute {
+// Value is the value as one would write it; *** for a secret. Short times are in seconds,
+// as people write them: 60s, not 1m0s.
+func (s Setting) Value() string {
+	if d, ok := s.field.(*time.Duration); ok && *d%time.Second == 0 && d.Abs() < 2*time.Minute {
 		return fmt.Sprintf("%ds", *d/time.Second)
 	}
-	return fmt.Sprint(reflect.ValueOf(target).Elem())
+	return fmt.Sprint(reflect.ValueOf(s.field).Elem())
 }

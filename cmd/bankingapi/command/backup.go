@@ -2,6 +2,7 @@ package command
 
 import (
 	"bufio"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -20,9 +21,7 @@ func backup(c *call) error {
 	if err := c.openAny(); err != nil {
 		return err
 	}
-	if keeper, err := c.app.Trail(); err == nil {
-		c.settings.Trail.KeyFile = keeper.KeyFile()
-	}
+	c.settings.Trail.KeyFile = cmp.Or(c.keeper.KeyFile(), c.settings.Trail.KeyFile)
 	file := c.args[0]
 	if err := c.app.Backup(c.Context(), file); err != nil {
 		return exists(file, err)
@@ -33,7 +32,7 @@ func backup(c *call) error {
 	c.settings.Storage.DSN = bootstrap.Secret(file)
 	schema, err := bootstrap.SchemaStatus(c.Context(), c.settings, c.options, bootstrap.WithBookAsItIs())
 	if err == nil && schema.Version > 0 && schema.Version < schema.Wanted {
-		c.tell("Copied to %s. The copy has the older schema version %d and was not checked. restore migrates and checks it; verify of the older program checks it as it is.\n",
+		c.PrintErrf("Copied to %s. The copy has the older schema version %d and was not checked. restore migrates and checks it; verify of the older program checks it as it is.\n",
 			file, schema.Version)
 		return nil
 	}
@@ -47,7 +46,7 @@ func backup(c *call) error {
 	if proof.Findings > 0 {
 		return fmt.Errorf("the copy was written, but the book has %s: run verify", counted(proof.Findings, "error"))
 	}
-	c.tell("Copied to %s: %s. The copy is correct.\n", file, proof.Checked())
+	c.PrintErrf("Copied to %s: %s. The copy is correct.\n", file, proof.Checked())
 	return nil
 }
 
@@ -86,11 +85,11 @@ func restore(c *call, against checkpoints) error {
 	if err := os.Rename(copied, book); err != nil {
 		return err
 	}
-	c.tell("Restored %s to %s.\n", backup, book)
+	c.PrintErrf("Restored %s to %s.\n", backup, book)
 	if err := c.openBook(); err != nil {
 		return err
 	}
-	if err := c.keepNewerCheckpoints(); err != nil {
+	if err := keepNewerCheckpoints(c); err != nil {
 		return err
 	}
 	return verifyBook(c, against, nil)
@@ -98,12 +97,8 @@ func restore(c *call, against checkpoints) error {
 
 // keepNewerCheckpoints renames the file of checkpoints that the restored log does not have,
 // so that the log goes on from its backup.
-func (c *call) keepNewerCheckpoints() error {
-	keeper, err := c.app.Trail()
-	if err != nil {
-		return nil //nolint:nilerr // there is no trail: verify says why
-	}
-	file, err := keeper.Ahead(c.Context())
+func keepNewerCheckpoints(c *call) error {
+	file, err := c.keeper.Ahead(c.Context())
 	if err != nil || file == "" {
 		return err
 	}
@@ -111,7 +106,7 @@ func (c *call) keepNewerCheckpoints() error {
 	if err := os.Rename(file, aside); err != nil {
 		return err
 	}
-	c.tell("Kept %s as %s: the trail has more than the backup. What was answered after the backup is not in the book.\n", file, aside)
+	c.PrintErrf("Kept %s as %s: the trail has more than the backup. What was answered after the backup is not in the book.\n", file, aside)
 	return nil
 }
 
@@ -163,7 +158,7 @@ func makeRoom(c *call, book string) error {
 		if err := os.Rename(book+suffix, aside+suffix); err != nil {
 			return err
 		}
-		c.tell("Kept %s as %s.\n", book+suffix, aside+suffix)
+		c.PrintErrf("Kept %s as %s.\n", book+suffix, aside+suffix)
 	}
 	return nil
 }
@@ -202,10 +197,7 @@ func copyBook(c *call) error {
 	if err := c.openAny(); err != nil {
 		return err
 	}
-	keyFile := ""
-	if keeper, err := c.app.Trail(); err == nil {
-		keyFile = keeper.KeyFile()
-	}
+	keyFile := c.keeper.KeyFile()
 	if err := c.close(); err != nil {
 		return err
 	}

@@ -14,6 +14,8 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"bankingapi/adapters/settings"
+	"bankingapi/adapters/trail"
 	"bankingapi/application/backoffice"
 	"bankingapi/application/subscriptions"
 	"bankingapi/bootstrap"
@@ -23,12 +25,13 @@ import (
 // call is one run of a command: its arguments and streams, the settings, and the
 // book if the command works on one.
 type call struct {
-	*cobra.Command
+	flags
 	program
 	args     []string
 	settings bootstrap.Settings
 	loaded   bootstrap.Loaded
 	app      *bootstrap.App
+	keeper   *trail.Keeper
 	// office and manager need a book with the schema of this program.
 	office  *backoffice.Office
 	manager *subscriptions.Manager
@@ -57,9 +60,8 @@ func (c *call) load() (err error) {
 // console is printed on a line of its own.
 func (c *call) serviceOptions() bootstrap.Option {
 	built := thisBuild()
-	showLink := func(link string) { _ = c.print("console: %s\n", link) }
 	return bootstrap.Options(c.options, bootstrap.WithVersion(built.Version, built.Commit), bootstrap.WithProfiles(profiles()),
-		bootstrap.WithConsoleLink(showLink))
+		bootstrap.WithConsoleLink(func(link string) { _ = c.print("console: %s\n", link) }))
 }
 
 // openAny opens the book, which must exist: only serve and migrate up create one. A
@@ -67,16 +69,18 @@ func (c *call) serviceOptions() bootstrap.Option {
 // nothing. It settles and signs nothing in the background, and logs only warnings and
 // errors. The book is closed when the command ends.
 func (c *call) openAny() (err error) {
-	settings := c.settings
-	settings.Settlement.Enabled, settings.Trail.Interval = false, 0
-	if settings.Log.Level != "error" {
-		settings.Log.Level = "warn"
+	quiet := c.settings
+	quiet.Settlement.Enabled, quiet.Trail.Interval = false, 0
+	if quiet.Log.Level != "error" {
+		quiet.Log.Level = "warn"
 	}
 	existing := bootstrap.WithExistingBook()
-	if dry := c.Flag("dry-run"); c.Flag("as") == nil || c.Name() == "verify" || c.Name() == "settle" && dry.Changed {
+	if c.Flag("as") == nil || c.Name() == "verify" || c.Name() == "settle" && c.is("dry-run") {
 		existing = bootstrap.WithBookAsItIs()
 	}
-	c.app, err = bootstrap.Open(c.Context(), settings, c.serviceOptions(), existing)
+	if c.app, err = bootstrap.Open(c.Context(), quiet, c.serviceOptions(), existing); err == nil {
+		c.keeper, _ = c.app.Trail()
+	}
 	return err
 }
 
@@ -105,48 +109,44 @@ func (c *call) close() error {
 	return app.CloseBecause(context.WithoutCancel(c.Context()), reason)
 }
 
-// print writes data to standard output.
+// print writes data to standard output. What is no data goes to standard error (PrintErrf).
 func (c *call) print(format string, args ...any) error {
 	_, err := fmt.Fprintf(c.OutOrStdout(), format, args...)
 	return err
 }
 
-// tell writes to standard error what is no data.
-func (c *call) tell(format string, args ...any) { fmt.Fprintf(c.ErrOrStderr(), format, args...) }
+// flags are the values of the flags of a command. Those of a flag that the command does
+// not have are empty.
+type flags struct{ *cobra.Command }
 
-// who is the person who runs the command, for the audit: --as, or else the system user.
-func (c *call) who() audit.Who {
-	who := audit.Who{SystemUser: fmt.Sprintf("uid %d", os.Getuid())} // in a container without /etc/passwd
-	if current, err := user.Current(); err == nil {
-		who.SystemUser = current.Username
-	}
-	who.Origin, _ = os.Hostname()
-	who.Actor = cmp.Or(c.text("as"), who.SystemUser)
-	who.Reason = c.text("reason")
-	return who
-}
-
-// text is the value of a flag. It is empty if the command does not have the flag.
-func (c *call) text(flag string) string {
-	if flag := c.Flag(flag); flag != nil {
+func (f flags) text(name string) string {
+	if flag := f.Flag(name); flag != nil {
 		return flag.Value.String()
 	}
 	return ""
 }
 
-// is reports whether a switch, which the command has, is on.
-func (c *call) is(flag string) bool { return c.Flag(flag).Value.String() == "true" }
+func (f flags) is(name string) bool { return f.text(name) == "true" }
 
-// number is the value of a flag for a whole number, which the command has.
-func (c *call) number(flag string) int64 {
-	number, _ := c.Flags().GetInt64(flag)
+func (f flags) number(name string) int64 {
+	number, _ := f.Flags().GetInt64(name)
 	return number
 }
 
-// list has the values of a flag that may be repeated, which the command has.
-func (c *call) list(flag string) []string {
-	list, _ := c.Flags().GetStringArray(flag)
+func (f flags) list(name string) []string {
+	list, _ := f.Flags().GetStringArray(name)
 	return list
+}
+
+// who is the person who runs the command, for the audit: --as, or else the system user.
+func (f flags) who() audit.Who {
+	who := audit.Who{SystemUser: fmt.Sprintf("uid %d", os.Getuid()), Reason: f.text("reason")} // in a container without /etc/passwd
+	if current, err := user.Current(); err == nil {
+		who.SystemUser = current.Username
+	}
+	who.Origin, _ = os.Hostname()
+	who.Actor = cmp.Or(f.text("as"), who.SystemUser)
+	return who
 }
 
 // addFlags adds the flags of a command in help.txt.
@@ -200,7 +200,7 @@ func (t *flagText) Type() string   { return t.form }
 
 func (t *flagText) Set(text string) error {
 	if t.of != nil && !slices.Contains(t.of, text) {
-		return errors.New("must be " + either(t.of))
+		return errors.New("must be " + settings.Choice(t.of))
 	}
 	t.text = text
 	return nil
@@ -208,7 +208,7 @@ func (t *flagText) Set(text string) error {
 
 func addSettingFlags(cmd *cobra.Command) {
 	cmd.Flags().SortFlags = false // help sorts all but the settings
-	for _, s := range bootstrap.AllSettings() {
+	for _, s := range settings.All() {
 		value := &flagText{s.Default, s.Form, nil}
 		flag := cmd.Flags().VarPF(value, s.Path, "", s.Usage)
 		if s.IsSwitch() {
@@ -220,22 +220,12 @@ func addSettingFlags(cmd *cobra.Command) {
 	}
 }
 
-func isSetting(flag *pflag.Flag) bool {
-	value, ok := flag.Value.(*flagText)
-	return ok && value.of == nil
-}
+// isSetting reports whether a flag is one of a setting: only those have a section.
+func isSetting(flag *pflag.Flag) bool { return strings.Contains(flag.Name, ".") }
 
-// completeFlag registers the values of a flag for shell completion.
+// completeFlag gives a flag, which the command has, its values for shell completion.
 func completeFlag(cmd *cobra.Command, name string, values []string) {
-	if err := cmd.RegisterFlagCompletionFunc(name, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp)); err != nil {
-		panic(err) // there is no such flag
-	}
-}
-
-// either is "a, b or c".
-func either(words []string) string {
-	last := len(words) - 1
-	return strings.Join(words[:last], ", ") + " or " + words[last]
+	_ = cmd.RegisterFlagCompletionFunc(name, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp))
 }
 
 // openInput opens a file, or standard input for -. The size is 0 if it is unknown.
@@ -256,10 +246,8 @@ func (c *call) openInput(name string) (io.ReadCloser, int64, error) {
 
 // readInput reads a whole file, or standard input for -.
 func (c *call) readInput(name string) ([]byte, error) {
-	file, _, err := c.openInput(name)
-	if err != nil {
-		return nil, err
+	if name == "-" {
+		return io.ReadAll(c.InOrStdin())
 	}
-	content, err := io.ReadAll(file)
-	return content, errors.Join(err, file.Close())
+	return os.ReadFile(name)
 }

@@ -9,13 +9,13 @@ import (
 
 func config(c *call) error {
 	if c.is("check") {
-		c.tell("The settings are valid.\n")
+		c.PrintErrf("The settings are valid.\n")
 		warnOfRisks(c)
 		return nil
 	}
 	var list []object
-	for _, v := range c.loaded.Values() {
-		list = append(list, object{"Setting": v.Path, "Value": v.Text, "Origin": v.Origin})
+	for _, s := range c.loaded.Settings.All() {
+		list = append(list, object{"Setting": s.Path, "Value": s.Value(), "Origin": c.loaded.Origin(s.Path)})
 	}
 	return c.write("config", list)
 }
@@ -27,10 +27,10 @@ func warnOfRisks(c *call) {
 	defer cancel()
 	risks, err := bootstrap.Risks(ctx, c.settings, c.options)
 	if err != nil {
-		c.tell("Warning: the database cannot be asked for its settings: %v\n", err)
+		c.PrintErrf("Warning: the database cannot be asked for its settings: %v\n", err)
 	}
 	for _, r := range risks {
-		c.tell("Warning: %s\n", r)
+		c.PrintErrf("Warning: %s\n", r)
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"bankingapi/adapters/settings"
 	"bankingapi/bootstrap"
 	"bankingapi/bootstrap/parts"
 	"bankingapi/test/kit/golden"
@@ -73,7 +74,7 @@ func TestExampleFile(t *testing.T) {
 		"# 'bankingapi config' shows the values in effect.\n" +
 		"# This file is written by: make generate\n")
 	group := ""
-	for _, s := range bootstrap.AllSettings() {
+	for _, s := range settings.All() {
 		name, key, _ := strings.Cut(s.Path, ".")
 		if name != group {
 			want.WriteString("\n" + name + ":\n")
@@ -98,8 +99,8 @@ func TestExampleFile(t *testing.T) {
 	loaded, err := bootstrap.Load(bootstrap.Sources{File: "../example.yaml"})
 	require.NoError(t, err)
 	require.Equal(t, bootstrap.DefaultSettings(), loaded.Settings)
-	for _, v := range loaded.Values() {
-		require.Contains(t, v.Origin, "file ../example.yaml:", v.Path)
+	for _, s := range settings.All() {
+		require.Contains(t, loaded.Origin(s.Path), "file ../example.yaml:", s.Path)
 	}
 }
 
@@ -130,7 +131,7 @@ func TestEverySettingIsAFlag(t *testing.T) {
 	require.Equal(t, outcome{2, "", "bankingapi: unknown flag: --http.address; see 'bankingapi version --help'\n"}, got)
 	serve, _, err := program{}.root().Find([]string{"serve"})
 	require.NoError(t, err)
-	for _, s := range bootstrap.AllSettings() {
+	for _, s := range settings.All() {
 		flag := serve.Flags().Lookup(s.Path)
 		require.NotNil(t, flag, s.Path)
 		require.Equal(t, s.Default, flag.DefValue, s.Path)

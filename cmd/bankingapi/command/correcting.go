@@ -25,20 +25,20 @@ func parseID(text string) (operation.ID, error) {
 func readID(c *call) (operation.ID, error) { return parseID(c.args[0]) }
 
 func cancelSale(c *call, id operation.ID) error {
-	return c.done("operation "+c.args[0], c.office.Cancel(c.Context(), id), "Cancelled.")
+	return done(c, "operation "+c.args[0], c.office.Cancel(c.Context(), id), "Cancelled.")
 }
 
 func reverseSale(c *call, id operation.ID) error {
 	reversal, err := c.office.Reverse(c.Context(), id)
-	return c.done("operation "+c.args[0], err, "Reversed by "+reversal.String()+".")
+	return done(c, "operation "+c.args[0], err, "Reversed by "+reversal.String()+".")
 }
 
 // done says what was done with something, or why it was not.
-func (c *call) done(with string, err error, what string) error {
+func done(c *call, with string, err error, what string) error {
 	if err != nil {
 		return fmt.Errorf("%s: %w", with, fault.Explain(err))
 	}
-	c.tell("%s\n", what)
+	c.PrintErrf("%s\n", what)
 	return nil
 }
 
@@ -46,7 +46,7 @@ func adjustHolding(c *call) error {
 	h, faults := fund.NewHolding(fund.HoldingFields{
 		CustomerNo: decimal.Int(c.number("customer")), IMKBCode: c.text("fund"), HolderCorporationName: c.text("holder"), Units: decimal.Int(0),
 	})
-	return c.adjust(faults, func(by decimal.Decimal) (id operation.ID, err error) {
+	return adjust(c, faults, func(by decimal.Decimal) (id operation.ID, err error) {
 		units, err := fund.ParseUnits(by)
 		if err != nil || units == 0 {
 			return id, fmt.Errorf("%q is no number of units: it must not be 0 and may have 6 decimals", c.text("by"))
@@ -60,7 +60,7 @@ func adjustAccount(c *call) error {
 		BranchCode: decimal.Int(c.number("branch")), CustomerNo: decimal.Int(c.number("customer")),
 		AccountSuffix: decimal.Int(c.number("suffix")), CurrencyCode: c.text("currency"),
 	}, decimal.Int(0))
-	return c.adjust(faults, func(by decimal.Decimal) (id operation.ID, err error) {
+	return adjust(c, faults, func(by decimal.Decimal) (id operation.ID, err error) {
 		amount, err := money.FromDecimal(by, a.Key.Currency)
 		if err != nil || amount.Minor() == 0 {
 			return id, fmt.Errorf("%q is no amount of %s: it must not be 0 and may have %d decimals", c.text("by"), c.text("currency"), a.Key.Currency.Decimals())
@@ -71,7 +71,7 @@ func adjustAccount(c *call) error {
 
 // adjust changes a position without faults by the difference of --by. A text that is no
 // number is 0, which change refuses.
-func (c *call) adjust(faults []fault.Fault, change func(by decimal.Decimal) (operation.ID, error)) error {
+func adjust(c *call, faults []fault.Fault, change func(by decimal.Decimal) (operation.ID, error)) error {
 	if len(faults) > 0 {
 		return fmt.Errorf("%s: %s", faults[0].Pointer[1:], faults[0].Detail)
 	}
@@ -81,7 +81,7 @@ func (c *call) adjust(faults []fault.Fault, change func(by decimal.Decimal) (ope
 	}
 	id, err := change(by)
 	if err == nil {
-		c.tell("Adjusted by %s: %s.\n", c.text("by"), id)
+		c.PrintErrf("Adjusted by %s: %s.\n", c.text("by"), id)
 	}
 	return err
 }
@@ -95,7 +95,7 @@ func readPriceID(c *call) (int64, error) {
 }
 
 func withdrawPrice(c *call, id int64) error {
-	return c.done(fmt.Sprintf("price %d", id), c.office.WithdrawPrice(c.Context(), id), "Withdrawn.")
+	return done(c, fmt.Sprintf("price %d", id), c.office.WithdrawPrice(c.Context(), id), "Withdrawn.")
 }
 
 // readErased returns the day before which messages are erased, or no day.
@@ -118,6 +118,6 @@ func erase(c *call, before day.Day) (err error) {
 	if errors.Is(err, backoffice.ErrNotPast) {
 		return wrongUsef("--before: %v", err)
 	}
-	c.tell("Erased: %s.\n", counted(erased, "message"))
+	c.PrintErrf("Erased: %s.\n", counted(erased, "message"))
 	return fault.Explain(err)
 }

@@ -10,8 +10,8 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"bankingapi/adapters/settings"
 	"bankingapi/application/bookfile"
-	"bankingapi/bootstrap"
 	"bankingapi/domain/day"
 	"bankingapi/domain/operation"
 )
@@ -104,14 +104,13 @@ func (c *call) day(flag, example string) (d day.Day, err error) {
 	return d, err
 }
 
-// moment is the moment of a flag.
 func (c *call) moment(flag string) (start, end time.Time, err error) {
 	return moment(c.settings.Bank, flag, c.text(flag))
 }
 
 // moment parses a day in the bank's time zone, which has a start and an end, or a
 // time, which is both. An empty text returns zero times.
-func moment(bank bootstrap.BankSettings, flag, text string) (start, end time.Time, err error) {
+func moment(bank settings.Bank, flag, text string) (start, end time.Time, err error) {
 	if text == "" {
 		return start, end, nil
 	}

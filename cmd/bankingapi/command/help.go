@@ -9,7 +9,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"bankingapi/bootstrap"
+	"bankingapi/adapters/settings"
 )
 
 // helpWidth is the width of help texts, but for examples.
@@ -102,22 +102,22 @@ func checkArguments(cmd *cobra.Command, wanted, args []string) error {
 // hasSettings reports whether a command has the flags of settings, or all commands of a
 // group.
 func hasSettings(cmd *cobra.Command) bool {
-	if !cmd.HasParent() || cmd.LocalFlags().Lookup(bootstrap.AllSettings()[0].Path) != nil {
+	if !cmd.HasParent() || cmd.LocalFlags().Lookup(settings.All()[0].Path) != nil {
 		return true
 	}
 	return cmd.HasSubCommands() && !slices.ContainsFunc(cmd.Commands(), func(sub *cobra.Command) bool { return !hasSettings(sub) })
 }
 
 // usages describes the flags of a command: those of settings, or all others.
-func usages(cmd *cobra.Command, settings bool) string {
+func usages(cmd *cobra.Command, ofSettings bool) string {
 	wanted := pflag.NewFlagSet("", pflag.ContinueOnError)
-	wanted.SortFlags = !settings
+	wanted.SortFlags = !ofSettings
 	cmd.LocalFlags().VisitAll(func(flag *pflag.Flag) {
-		if isSetting(flag) == settings {
+		if isSetting(flag) == ofSettings {
 			wanted.AddFlag(flag)
 		}
 	})
-	if !settings && hasSettings(cmd) && cmd.HasParent() {
+	if !ofSettings && hasSettings(cmd) && cmd.HasParent() {
 		wanted.AddFlag(cmd.Flag("config"))
 	}
 	return wanted.FlagUsagesWrapped(helpWidth)

@@ -68,7 +68,7 @@ func reconcile(c *call) error {
 	}
 	defer file.Close()
 	out := bufio.NewWriterSize(c.OutOrStdout(), 1<<16)
-	tell := func(f backoffice.Fault) { c.tell("%s:%s\n", name, f) }
+	tell := func(f backoffice.Fault) { c.PrintErrf("%s:%s\n", name, f) }
 	compared, err := bookfile.Reconcile(c.Context(), c.office, kind, c.text("format"), file, out, tell)
 	if err == nil {
 		err = out.Flush()
@@ -77,7 +77,7 @@ func reconcile(c *call) error {
 		err = fmt.Errorf("the file and the book differ: %s", compared)
 	}
 	if err == nil {
-		c.tell("The file and the book say the same: %s.\n", compared)
+		c.PrintErrf("The file and the book say the same: %s.\n", compared)
 	}
 	return err
 }

@@ -9,7 +9,7 @@ func migrateDown(c *call) error {
 	}
 	undone, err := bootstrap.MigrateDown(c.Context(), c.settings, options...)
 	if err == nil {
-		c.tell("undone %d %s\n", undone.Version, undone.Name)
+		c.PrintErrf("undone %d %s\n", undone.Version, undone.Name)
 	}
 	return err
 }
@@ -17,10 +17,10 @@ func migrateDown(c *call) error {
 func migrateUp(c *call) error {
 	applied, err := bootstrap.MigrateUp(c.Context(), c.settings, c.options)
 	for _, m := range applied {
-		c.tell("applied %d %s\n", m.Version, m.Name)
+		c.PrintErrf("applied %d %s\n", m.Version, m.Name)
 	}
 	if err == nil && len(applied) == 0 {
-		c.tell("The schema is up to date.\n")
+		c.PrintErrf("The schema is up to date.\n")
 	}
 	return err
 }
@@ -35,7 +35,7 @@ func migrateStatus(c *call) error {
 		list = append(list, object{"Version": m.Version, "Name": m.Name, "Applied": instant(m.Applied)})
 	}
 	if schema.Version > schema.Wanted {
-		c.tell("The database has schema version %d, but this program only knows version %d: use a newer program.\n", schema.Version, schema.Wanted)
+		c.PrintErrf("The database has schema version %d, but this program only knows version %d: use a newer program.\n", schema.Version, schema.Wanted)
 	}
 	warnOfRisks(c)
 	return c.write("migrate status", list)

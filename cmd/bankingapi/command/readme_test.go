@@ -9,7 +9,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/stretchr/testify/require"
 
-	"bankingapi/bootstrap"
+	"bankingapi/adapters/settings"
 	"bankingapi/test/kit/golden"
 )
 
@@ -59,7 +59,7 @@ func commandTable() string {
 func settingTable() string {
 	var table strings.Builder
 	table.WriteString("| setting | default | meaning |\n|---|---|---|\n")
-	for _, s := range bootstrap.AllSettings() {
+	for _, s := range settings.All() {
 		fmt.Fprintf(&table, "| `%s` | %s | %s |\n", s.Path, tableCell(s.Default), tableCell(s.Usage))
 	}
 	return table.String()

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"bankingapi/adapters/settings"
 	"bankingapi/bootstrap"
 	"bankingapi/domain/fault"
 )
@@ -35,8 +36,9 @@ type resource int
 const (
 	nothing     resource = iota
 	ownSettings          // it has the flags of settings, and loads them itself
-	settings
-	book // it must exist, and have the schema of this program
+	allSettings
+	book      // it must exist, and have the schema of this program
+	keptTrail // the book must keep a trail
 )
 
 // An action is what a command does. check, which may be nil, reads and checks flags and
@@ -56,10 +58,10 @@ func with[Options any](read func(*call) (Options, error), run func(*call, Option
 
 func rows() []row {
 	return []row{
-		{"serve", settings, does(serve)},
-		{"migrate down", settings, does(migrateDown)},
-		{"migrate up", settings, does(migrateUp)},
-		{"migrate status", settings, does(migrateStatus)},
+		{"serve", allSettings, does(serve)},
+		{"migrate down", allSettings, does(migrateDown)},
+		{"migrate up", allSettings, does(migrateUp)},
+		{"migrate status", allSettings, does(migrateStatus)},
 		{"subscriptions create", book, with(readTerms, createSubscription)},
 		{"subscriptions change", book, with(readChange, changeSubscription)},
 		{"subscriptions list", book, does(listSubscriptions)},
@@ -69,8 +71,8 @@ func rows() []row {
 		{"subscriptions cancel", book, setState("cancelled")},
 		{"import", book, with(readImport, importFile)},
 		{"export", book, with(readFilter, export)},
-		{"backup", settings, does(backup)},
-		{"copy", settings, does(copyBook)},
+		{"backup", allSettings, does(backup)},
+		{"copy", allSettings, does(copyBook)},
 		{"show operation", book, with(readShown, showOperation)},
 		{"show customer", book, with(readCustomer, showCustomer)},
 		{"show notification", book, does(showNotification)},
@@ -81,17 +83,17 @@ func rows() []row {
 		{"prices withdraw", book, with(readPriceID, withdrawPrice)},
 		{"notifications erase", book, with(readErased, erase)},
 		{"reconcile", book, does(reconcile)},
-		{"restore", settings, with(readCheckpoints, restore)},
+		{"restore", allSettings, with(readCheckpoints, restore)},
 		{"settle", book, with(readForecast, settle)},
 		{"verify", book, with(readCheckpoints, verify)},
 		{"trail keygen", nothing, does(keygen)},
-		{"trail key", book, does(printKey)},
-		{"trail checkpoint", book, does(printCheckpoint)},
-		{"trail prove", book, with(readProved, prove)},
+		{"trail key", keptTrail, does(printKey)},
+		{"trail checkpoint", keptTrail, does(printCheckpoint)},
+		{"trail prove", keptTrail, with(readProved, prove)},
 		{"trail check", nothing, does(checkProof)},
-		{"trail rekey", settings, does(rekey)},
-		{"config", settings, does(config)},
-		{"openapi", settings, does(printOpenAPI)},
+		{"trail rekey", allSettings, does(rekey)},
+		{"config", allSettings, does(config)},
+		{"openapi", allSettings, does(printOpenAPI)},
 		{"healthcheck", ownSettings, does(healthcheck)},
 		{"version", nothing, does(printVersion)},
 		{"completion", nothing, does(completion)},
@@ -163,26 +165,26 @@ func (p program) complete(cmd *cobra.Command, r row) {
 		if err := checkFlags(cmd); err != nil {
 			return err
 		}
-		c := &call{Command: cmd, program: p, args: args}
+		c := &call{flags: flags{cmd}, program: p, args: args}
 		return errors.Join(c.carryOut(r), c.close())
 	}
 }
 
-func (c *call) carryOut(r row) error {
-	if r.uses >= settings {
-		if err := c.load(); err != nil {
-			return err
-		}
+func (c *call) carryOut(r row) (err error) {
+	if r.uses >= allSettings {
+		err = c.load()
 	}
-	if r.does.check != nil {
-		if err := r.does.check(c); err != nil {
-			return err
-		}
+	if err == nil && r.does.check != nil {
+		err = r.does.check(c)
 	}
-	if r.uses == book {
-		if err := c.openBook(); err != nil {
-			return err
-		}
+	if err == nil && r.uses >= book {
+		err = c.openBook()
+	}
+	if err == nil && r.uses == keptTrail {
+		err = c.keeper.Kept()
+	}
+	if err != nil {
+		return err
 	}
 	return r.does.run(c)
 }
@@ -245,14 +247,14 @@ func explainFlag(cmd *cobra.Command, err error) error {
 	}
 	if unknown, ok := errors.AsType[*pflag.NotExistError](err); ok {
 		name := unknown.GetSpecifiedName()
-		if near, ok := bootstrap.Suggest(name); ok && near != name {
+		if near, ok := settings.Suggest(name); ok && near != name {
 			return wrongUsef("unknown flag --%s (did you mean --%s?)", name, near)
 		}
 	}
 	if invalid, ok := errors.AsType[*pflag.InvalidValueError](err); ok {
 		flag := invalid.GetFlag()
 		if value, ok := flag.Value.(*flagText); ok && value.of[0] != "text" {
-			return wrongUsef("--%s must be %s", flag.Name, either(value.of))
+			return wrongUsef("--%s must be %s", flag.Name, settings.Choice(value.of))
 		}
 		return wrongUsef("--%s: the value must be of type %s", flag.Name, strings.TrimSuffix(flag.Value.Type(), "64"))
 	}

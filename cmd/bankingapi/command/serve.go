@@ -6,10 +6,10 @@ import (
 	"net/http/pprof"
 	"os"
 	"os/signal"
-	"slices"
 	"syscall"
 	"time"
 
+	"bankingapi/adapters/settings"
 	"bankingapi/bootstrap"
 )
 
@@ -23,25 +23,20 @@ func serve(c *call) error {
 		enableConsole(c)
 	}
 	if sandbox {
-		return c.serveSandbox()
+		return serveSandbox(c)
 	}
 	var err error
 	if c.app, err = bootstrap.Open(c.Context(), c.settings, c.serviceOptions()); err != nil {
 		return err
 	}
 	if !demo {
-		return c.listen(nil)
+		return listen(c, nil)
 	}
 	guide, err := c.app.LoadDemo(c.Context())
 	if err != nil {
 		return fmt.Errorf("load the demo book: %w", err)
 	}
-	return c.listen(&guide)
-}
-
-// isDefault reports whether nothing sets the setting.
-func (c *call) isDefault(path string) bool {
-	return slices.ContainsFunc(c.loaded.Values(), func(v bootstrap.Value) bool { return v.Path == path && v.Origin == "default" })
+	return listen(c, &guide)
 }
 
 // enableConsole enables the console with the demo book or the sandbox. It does
@@ -49,14 +44,13 @@ func (c *call) isDefault(path string) bool {
 func enableConsole(c *call) {
 	enabled := c.settings
 	enabled.Console.Enabled = true
-	if c.isDefault("console.enabled") && enabled.Validate() == nil {
+	if c.loaded.Origin("console.enabled") == settings.ByDefault && enabled.Validate() == nil {
 		c.settings = enabled
 	}
 }
 
-// serveSandbox runs a sandbox until the context ends.
-func (c *call) serveSandbox() error {
-	if c.isDefault("storage.dsn") && c.settings.Storage.Driver == bootstrap.SQLite {
+func serveSandbox(c *call) error {
+	if c.loaded.Origin("storage.dsn") == settings.ByDefault && c.settings.Storage.Driver == bootstrap.SQLite {
 		c.settings.Storage.DSN = bootstrap.SandboxDSN()
 	}
 	app, err := bootstrap.OpenSandbox(c.Context(), c.settings, c.serviceOptions())
@@ -65,11 +59,11 @@ func (c *call) serveSandbox() error {
 	}
 	c.app = app.App
 	guide := app.Guide()
-	return c.listen(&guide)
+	return listen(c, &guide)
 }
 
 // listen serves until the context ends. It prints the guide if there is one.
-func (c *call) listen(guide *bootstrap.Demo) error {
+func listen(c *call, guide *bootstrap.Demo) error {
 	app, ctx := c.app, c.Context()
 	hangUp := make(chan os.Signal, 1) // before anybody knows that the service runs
 	signal.Notify(hangUp, syscall.SIGHUP)
@@ -78,7 +72,7 @@ func (c *call) listen(guide *bootstrap.Demo) error {
 		return err
 	}
 	if guide != nil && guide.Key == "" {
-		c.tell("The demo book was not loaded: the book has data already, and no key of a demo is known.\n")
+		c.PrintErrf("The demo book was not loaded: the book has data already, and no key of a demo is known.\n")
 	}
 	listening := screen("listening", object{"URL": app.URL(), "Guide": guide, "Docs": c.settings.HTTP.Docs, "Ops": app.OpsAddress()})
 	_ = c.print("%s", listening) // one write: the log may go to the same file. Whoever reads it may have ended

@@ -70,7 +70,6 @@ func forecast(c *call, until day.Day) error {
 	return endSettling(c, "due sales", found, waiting, nil)
 }
 
-// endSettling prints the numbers of sales.
 func endSettling(c *call, screen string, sales buyfund.Settlement, forPrice []buyfund.DueFund, err error) error {
 	waiting := make([]object, len(forPrice))
 	for i, of := range forPrice {

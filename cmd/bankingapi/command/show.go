@@ -268,6 +268,6 @@ func showNotification(c *call) error {
 // mask. A standby cannot keep it: then it says so and goes on.
 func (c *call) look(action, object, details string) {
 	if err := c.office.Audit.Record(c.Context(), c.office.Acts.New(c.Context(), "command."+action, object, details)); err != nil {
-		c.tell("Warning: the audit does not have that you read this: %v\n", fault.Explain(err))
+		c.PrintErrf("Warning: the audit does not have that you read this: %v\n", fault.Explain(err))
 	}
 }

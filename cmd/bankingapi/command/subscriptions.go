@@ -9,9 +9,10 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"bankingapi/adapters/settings"
 	"bankingapi/application/subscriptions"
-	"bankingapi/bootstrap"
 	"bankingapi/domain/fault"
+	"bankingapi/domain/operation"
 	"bankingapi/domain/subscription"
 )
 
@@ -27,11 +28,11 @@ type revision func(*subscription.Subscription)
 // readTerms reads the terms, and warns of keys that no request can use.
 func readTerms(c *call) (revision, error) {
 	if c.text("client-certificate") != "" && c.settings.TLS.ClientCA == "" {
-		c.tell("Warning: tls.client_ca is not set here. A service without it asks for no certificate, and refuses these keys.\n")
+		c.PrintErrf("Warning: tls.client_ca is not set here. A service without it asks for no certificate, and refuses these keys.\n")
 	}
 	for _, name := range c.list("operation") {
-		if known := bootstrap.OperationNames(); !slices.Contains(known, name) {
-			return nil, wrongUsef("--operation must be %s", either(known))
+		if known := operation.AllNames(); !slices.Contains(known, name) {
+			return nil, wrongUsef("--operation must be %s", settings.Choice(known))
 		}
 	}
 	if c.number("rate") < 0 {
@@ -117,7 +118,7 @@ func changed(c *call, err error, state string) error {
 	if err != nil {
 		return about(c.args[0], err)
 	}
-	c.tell("%s is %s.\n", c.args[0], state)
+	c.PrintErrf("%s is %s.\n", c.args[0], state)
 	return nil
 }
 
@@ -166,14 +167,13 @@ func (p program) completeName(others cobra.CompletionFunc) cobra.CompletionFunc 
 		if len(args) > 0 {
 			return others(cmd, args, begun)
 		}
-		c := &call{Command: cmd, program: p}
-		_ = c.carryOut(row{uses: book, does: does(func(c *call) error {
-			list, err := c.manager.List(cmd.Context())
-			for _, s := range list {
+		c := &call{flags: flags{cmd}, program: p}
+		if c.load() == nil && c.openBook() == nil {
+			known, _ := c.manager.List(cmd.Context())
+			for _, s := range known {
 				names = append(names, s.Name)
 			}
-			return err
-		})})
+		}
 		_ = c.close()
 		return names, cobra.ShellCompDirectiveNoFileComp
 	}

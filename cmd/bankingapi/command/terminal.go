@@ -14,7 +14,6 @@ import (
 	"github.com/mattn/go-isatty"
 )
 
-// isTerminal reports whether w is a terminal.
 func isTerminal(w io.Writer) bool {
 	if _, ok := w.(*escaping); ok {
 		return true
@@ -42,7 +41,6 @@ type escaping struct {
 	begun []byte
 }
 
-// Write is io.Writer.
 func (e *escaping) Write(p []byte) (int, error) {
 	var escaped []byte
 	rest := append(e.begun, p...)

@@ -8,6 +8,7 @@ import (
 
 	"golang.org/x/mod/sumdb/note"
 
+	"bankingapi/adapters/trail"
 	"bankingapi/application/backoffice"
 	"bankingapi/bootstrap"
 	"bankingapi/domain/operation"
@@ -16,10 +17,10 @@ import (
 func keygen(c *call) error {
 	name := c.text("file")
 	if _, err := os.Stat(name); c.is("keep") && err == nil {
-		c.tell("%s exists and stays as it is.\n", name)
+		c.PrintErrf("%s exists and stays as it is.\n", name)
 		return nil
 	}
-	signing, verifying, err := bootstrap.NewTrailKey(c.args[0])
+	signing, verifying, err := trail.GenerateKeys(c.args[0])
 	if err != nil {
 		return wrongUse{err.Error()}
 	}
@@ -34,28 +35,14 @@ func keygen(c *call) error {
 	return c.print("%s\n", verifying)
 }
 
-func printKey(c *call) error {
-	keeper, err := c.app.Trail()
-	if err != nil {
-		return err
-	}
-	return c.print("%s\n", keeper.VerifyingKey())
-}
+func printKey(c *call) error { return c.print("%s\n", c.keeper.VerifyingKey()) }
 
 func printCheckpoint(c *call) error {
-	keeper, err := c.app.Trail()
+	checkpoint, err := c.keeper.Checkpoint(c.Context())
 	if err != nil {
 		return err
 	}
-	return c.printResult(keeper.Checkpoint(c.Context()))
-}
-
-// printResult prints a text as it is, if there is no error.
-func (c *call) printResult(text string, err error) error {
-	if err != nil {
-		return err
-	}
-	return c.print("%s", text)
+	return c.print("%s", checkpoint)
 }
 
 func rekey(c *call) error {
@@ -70,7 +57,7 @@ func rekey(c *call) error {
 		return err
 	}
 	if last != "" {
-		c.tell("The log that ended had this checkpoint. Keep it with its public key:\n\n%s\n", last)
+		c.PrintErrf("The log that ended had this checkpoint. Keep it with its public key:\n\n%s\n", last)
 	}
 	return printKey(c)
 }
@@ -91,10 +78,6 @@ func readProved(c *call) (id operation.ID, err error) {
 }
 
 func prove(c *call, id operation.ID) error {
-	keeper, err := c.app.Trail()
-	if err != nil {
-		return err
-	}
 	if c.text("operation") == "" {
 		found, err := c.office.OperationsOf(c.Context(), c.text("subscription"), c.text("caller-id"))
 		if errors.Is(err, backoffice.ErrNotFound) {
@@ -105,8 +88,11 @@ func prove(c *call, id operation.ID) error {
 		}
 		id = found[0].ID
 	}
-	proof, err := keeper.Prove(c.Context(), id)
-	return c.printResult(string(proof), err)
+	proof, err := c.keeper.Prove(c.Context(), id)
+	if err != nil {
+		return err
+	}
+	return c.print("%s", proof)
 }
 
 func checkProof(c *call) error {
@@ -117,7 +103,7 @@ func checkProof(c *call) error {
 	if err != nil {
 		return err
 	}
-	facts, err := bootstrap.CheckTrailProof(file, c.text("key"))
+	facts, err := trail.CheckFile(file, c.text("key"))
 	if err != nil {
 		return fmt.Errorf("the proof does not hold: %w", err)
 	}

@@ -6,8 +6,8 @@ import (
 	"io/fs"
 	"os"
 
+	"bankingapi/adapters/trail"
 	"bankingapi/application/backoffice"
-	"bankingapi/bootstrap"
 )
 
 // checkpoints are the contents of the files of --against.
@@ -19,7 +19,7 @@ func readCheckpoints(c *call) (all checkpoints, err error) {
 		if err != nil {
 			return nil, wrongUsef("--against: %v", err)
 		}
-		if err := bootstrap.CheckTrailCheckpoints(string(content)); err != nil {
+		if err := trail.CheckCheckpoints(string(content)); err != nil {
 			return nil, wrongUsef("--against %s: %v", file, err)
 		}
 		all = append(all, string(content))

@@ -1,6 +1,7 @@
 package command
 
 import (
+	"cmp"
 	"fmt"
 	"runtime/debug"
 	"time"
@@ -20,7 +21,6 @@ func thisBuild() build {
 	return describe(info)
 }
 
-// build describes how the program was built.
 type build struct {
 	Version, Commit, Time, Go, Platform string
 	Storage                             []string
@@ -32,21 +32,18 @@ func describe(info *debug.BuildInfo) build {
 	if info == nil {
 		return b
 	}
-	if b.Version == "" {
-		b.Version = info.Main.Version
-	}
-	b.Go = info.GoVersion
-	settings := map[string]string{}
+	b.Version, b.Go = cmp.Or(b.Version, info.Main.Version), info.GoVersion
+	of := map[string]string{}
 	for _, s := range info.Settings {
-		settings[s.Key] = s.Value
+		of[s.Key] = s.Value
 	}
-	if revision := settings["vcs.revision"]; revision != "" {
-		b.Commit, b.Time = revision, settings["vcs.time"]
-		if settings["vcs.modified"] == "true" {
+	if revision := of["vcs.revision"]; revision != "" {
+		b.Commit, b.Time = revision, of["vcs.time"]
+		if of["vcs.modified"] == "true" {
 			b.Commit += " with changes"
 		}
 	}
-	b.Platform = settings["GOOS"] + "/" + settings["GOARCH"]
+	b.Platform = of["GOOS"] + "/" + of["GOARCH"]
 	for _, engine := range [...]struct{ name, module string }{{"sqlite", "modernc.org/sqlite"}, {"postgres", "github.com/jackc/pgx/v5"}} {
 		for _, module := range info.Deps {
 			if module.Path == engine.module {

@@ -15,6 +15,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"bankingapi/adapters/trail"
 	"bankingapi/application/backoffice"
 	"bankingapi/bootstrap"
 	"bankingapi/domain/audit"
@@ -179,7 +180,7 @@ func TestTheProofOfASale(t *testing.T) {
 		status, file, header := v.do(http.MethodGet, "/console/sale/"+id+"/proof", nil)
 		require.Equal(t, http.StatusOK, status, file)
 		require.Contains(t, header.Get("Content-Disposition"), id)
-		facts, err := bootstrap.CheckTrailProof([]byte(file), key)
+		facts, err := trail.CheckFile([]byte(file), key)
 		require.NoError(t, err, name)
 		require.Contains(t, strings.Join(facts, "\n"), id)
 	}
