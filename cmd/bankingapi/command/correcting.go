@@ -70,15 +70,12 @@ func adjustAccount(c *call) error {
 }
 
 // adjust changes a position without faults by the difference of --by. A text that is no
-// number is 0, which change refuses.
+// number is an absent one, which change refuses.
 func adjust(c *call, faults []fault.Fault, change func(by decimal.Decimal) (operation.ID, error)) error {
 	if len(faults) > 0 {
 		return fmt.Errorf("%s: %s", faults[0].Pointer[1:], faults[0].Detail)
 	}
-	by, err := decimal.Parse(c.text("by"))
-	if err != nil {
-		by = decimal.Int(0)
-	}
+	by, _ := decimal.Parse(c.text("by"))
 	id, err := change(by)
 	if err == nil {
 		c.PrintErrf("Adjusted by %s: %s.\n", c.text("by"), id)
@@ -119,5 +116,5 @@ func erase(c *call, before day.Day) (err error) {
 		return wrongUsef("--before: %v", err)
 	}
 	c.PrintErrf("Erased: %s.\n", counted(erased, "message"))
-	return fault.Explain(err)
+	return err
 }

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"runtime/debug"
-	"time"
 
 	"bankingapi/bootstrap"
 )
@@ -13,7 +12,7 @@ import (
 var version string
 
 func printVersion(c *call) error {
-	return render(c.OutOrStdout(), c.text("format"), "version", thisBuild(), time.UTC)
+	return c.write("version", thisBuild())
 }
 
 func thisBuild() build {
