@@ -43,36 +43,11 @@ type Console struct {
 	origins   http.CrossOriginProtection
 	// reading has two places: a request that reads holds one.
 	reading chan struct{}
-	long    places
-	proof   proof
-	glance  glance
-	health  health
-}
-
-// places are for long work: exports, and checks of the book. There are two, and nobody has
-// both: somebody with a slow line keeps no other waiting.
-type places struct {
-	mu   sync.Mutex
-	held []string // IDs of sessions; checkPlace is that of the check
-}
-
-const checkPlace = "check of the book"
-
-// take takes a place, which give returns. It reports whether there was one.
-func (p *places) take(who string) bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if len(p.held) == 2 || slices.Contains(p.held, who) {
-		return false
-	}
-	p.held = append(p.held, who)
-	return true
-}
-
-func (p *places) give(who string) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.held = slices.DeleteFunc(p.held, func(held string) bool { return held == who })
+	// downloading has the IDs of sessions. Each may have one of the places.
+	downloading sync.Map
+	proof       proof
+	glance      glance
+	health      health
 }
 
 // Open returns the console. It is an argument of bootstrap.WithConsole.

@@ -43,10 +43,10 @@ func download[T any](q *request, name string, columns []bookfile.Column[T], rows
 		format = bookfile.Excel
 	}
 	f.write = func(w io.Writer) error {
-		if !q.console.long.take(q.session.ID) {
+		if _, other := q.console.downloading.LoadOrStore(q.session.ID, true); other {
 			return errLong
 		}
-		defer q.console.long.give(q.session.ID)
+		defer q.console.downloading.Delete(q.session.ID)
 		if err := q.look(); err != nil {
 			return err
 		}

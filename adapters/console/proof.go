@@ -61,32 +61,35 @@ func showProof(q *request) (any, error) {
 }
 
 // startProof begins a check, or stops the one that runs. The check goes on after the
-// answer, on one connection, and holds a place of long work: no other check runs.
+// answer, as one of the two that read.
 func startProof(q *request) (any, error) {
 	c, p := q.console, &q.console.proof
 	if q.field("action") == "stop" {
 		p.stop()
 		return q.redirect("/console/proof")
 	}
-	if !c.long.take(checkPlace) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.run.Running() {
 		return nil, errBusy
 	}
 	ctx, cancel := context.WithCancel(q.by(context.Background(), ""))
+	p.cancel, p.run = cancel, proofRun{By: q.Name, Began: c.o.Machine()}
 	update := func(change func(*proofRun)) {
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		change(&p.run)
 	}
-	update(func(r *proofRun) { p.cancel, *r = cancel, proofRun{By: q.Name, Began: c.o.Machine()} })
 	p.done.Go(func() {
-		defer c.long.give(checkPlace)
-		c.reading <- struct{}{} // it is one of the two that read
-		defer func() { <-c.reading }()
-		result, err := c.o.Office.Verify(ctx, nil, backoffice.Watch{
-			Found: func(f backoffice.Finding) {
-				update(func(r *proofRun) { r.Findings = append(r.Findings, f)[:min(len(r.Findings)+1, maxFindings)] })
-			},
-			Progress: func(rows int64) { update(func(r *proofRun) { r.Rows = rows }) },
+		var result backoffice.Proof
+		err := c.inTurn(ctx, func() (err error) {
+			result, err = c.o.Office.Verify(ctx, nil, backoffice.Watch{
+				Found: func(f backoffice.Finding) {
+					update(func(r *proofRun) { r.Findings = append(r.Findings, f)[:min(len(r.Findings)+1, maxFindings)] })
+				},
+				Progress: func(rows int64) { update(func(r *proofRun) { r.Rows = rows }) },
+			})
+			return err
 		})
 		if err != nil && ctx.Err() == nil {
 			c.o.Failed("Proof", err)

@@ -79,7 +79,7 @@ var (
 	errConfirm   = &problem{http.StatusBadRequest, "Nothing was changed: tick the box to confirm."}
 	errSent      = &problem{http.StatusConflict, "This form was sent before. Nothing more was done."}
 	errBusy      = &problem{http.StatusServiceUnavailable, "Other pages are being read: try again in a moment."}
-	errLong      = &problem{http.StatusServiceUnavailable, "A download of yours runs, or two others: try again in a moment."}
+	errLong      = &problem{http.StatusServiceUnavailable, "A download of yours runs: try again in a moment."}
 	errSlow      = &problem{http.StatusServiceUnavailable, "The answer took longer than 2 seconds, so the console stopped reading."}
 	errStorage   = &problem{http.StatusServiceUnavailable, "The database cannot be used now."}
 	errInternal  = &problem{http.StatusInternalServerError, "The service could not make this page. See its log."}

@@ -1,27 +1,65 @@
 package console
 
 import (
+	"iter"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"bankingapi/application/bookfile"
 	"bankingapi/application/summary"
 )
 
-// Somebody whose download takes long keeps no other from one, and no check from running.
-func TestLongWorkIsShared(t *testing.T) {
+// asked is a request of a session.
+func (c *Console) asked(t *testing.T, s *session, form url.Values) *request {
+	t.Helper()
+	r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/console/", nil)
+	r.PostForm = form
+	return &request{Options: &c.o, viewer: c.viewer(s), console: c, r: r, ctx: t.Context()}
+}
+
+// A session downloads one file at a time, and keeps no other session waiting.
+func TestASessionDownloadsOneFileAtATime(t *testing.T) {
 	t.Parallel()
-	var p places
-	require.True(t, p.take("slow"))
-	require.False(t, p.take("slow"), "one for a session")
-	require.True(t, p.take(checkPlace))
-	require.False(t, p.take("other"), "two in all")
-	p.give(checkPlace)
-	require.True(t, p.take("other"))
-	p.give("slow")
-	require.True(t, p.take("slow"))
+	c := operate(t).console
+	load := func(of string, rows iter.Seq2[string, error]) error {
+		answer, err := download(c.asked(t, &session{ID: of}, nil), "file", []bookfile.Column[string]{{Name: "Text", Value: func(s *string) bookfile.Value { return bookfile.Text(*s) }}}, rows)
+		require.NoError(t, err)
+		return answer.(response)(httptest.NewRecorder())
+	}
+	require.NoError(t, load("ayse", func(yield func(string, error) bool) {
+		require.ErrorIs(t, load("ayse", rowsOf([]string{"row"})), errLong)
+		require.NoError(t, load("mehmet", rowsOf([]string{"row"})))
+		yield("row", nil)
+	}))
+	require.NoError(t, load("ayse", rowsOf([]string{"row"})))
+}
+
+// A check of the book runs alone. One that waits for its turn can be stopped, even by
+// the pages for which it waits.
+func TestACheckThatWaitsCanBeStopped(t *testing.T) {
+	t.Parallel()
+	c := operate(t).console
+	for range cap(c.reading) {
+		c.reading <- struct{}{}
+	}
+	proof := func(action string) error {
+		_, err := startProof(c.asked(t, &session{Name: "ayse"}, url.Values{"action": {action}}))
+		return err
+	}
+	require.NoError(t, proof("start"))
+	require.True(t, c.proof.now().Running())
+	require.ErrorIs(t, proof("start"), errBusy)
+	require.NoError(t, proof("stop"))
+	require.True(t, c.proof.now().Stopped)
+	for range cap(c.reading) {
+		<-c.reading
+	}
 }
 
 // While the API is busy, pages take a tenth of the time of two connections,
