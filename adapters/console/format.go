@@ -167,11 +167,8 @@ func with(path string, pairs ...string) string {
 		}
 	}
 	separator := "?"
-	switch {
-	case len(values) == 0:
-		return path
-	case strings.Contains(path, "?"):
+	if strings.Contains(path, "?") {
 		separator = "&"
 	}
-	return path + separator + values.Encode()
+	return strings.TrimSuffix(path+separator+values.Encode(), separator)
 }

@@ -144,7 +144,7 @@ func (q *request) set(f *backoffice.Query, name, value string) (err error) {
 		if wrong != nil || n < 1 {
 			return errNumber
 		}
-		if f.Object = q.console.customerObject(n); name == "customer" {
+		if f.Object = q.console.sessions.customer(n); name == "customer" {
 			f.CustomerNo, q.customer = n, n
 		}
 	case "amount":
@@ -160,10 +160,6 @@ func (q *request) set(f *backoffice.Query, name, value string) (err error) {
 		f.Status = map[string]backoffice.SendStatus{"1": backoffice.Sent, "0": backoffice.NotSent}[value]
 	}
 	return err
-}
-
-func (c *Console) customerObject(n int64) string {
-	return "customer " + c.sessions.hash(strconv.FormatInt(n, 10))
 }
 
 func (l list[T]) show(q *request) (any, error) {
@@ -231,40 +227,37 @@ func (l list[T]) narrow(q *request) (any, error) {
 	return q.redirect(l.address(q, "", values))
 }
 
-// address is the address of a list with a filter. It is sealed if it names a person.
+// address is the address of a list with a filter. A person is sealed in it.
 func (l list[T]) address(q *request, below string, values url.Values) string {
-	filter, sealed := url.Values{}, false
+	var filter []string
 	for _, field := range l.fields {
-		if value := values.Get(field.Name); value != "" {
-			filter.Set(field.Name, value)
-			sealed = sealed || field.mask != nil
+		value := values.Get(field.Name)
+		if field.mask != nil && value != "" {
+			value = q.refer(value)
 		}
+		filter = append(filter, field.Name, value)
 	}
-	if sealed {
-		filter = url.Values{"f": {q.refer(filter)}}
-	}
-	return strings.TrimSuffix("/console/"+l.path+below+"?"+filter.Encode(), "?")
+	return with("/console/"+l.path+below, filter...)
 }
 
 func (l list[T]) filter(q *request) (values url.Values, f backoffice.Query, err error) {
-	values = q.r.URL.Query()
-	ref := values.Get("f")
-	if ref != "" {
-		values = url.Values{}
-		if err := q.follow(ref, &values); err != nil {
-			return nil, f, err
-		}
-	}
+	values = url.Values{}
 	f.Order = backoffice.Newest
 	for _, field := range l.fields {
-		value := values.Get(field.Name)
-		if value == "" || ref == "" && field.mask != nil { // no URL names a person
-			values.Del(field.Name)
+		value := q.query(field.Name)
+		if value == "" {
 			continue
 		}
-		if err := q.set(&f, field.Name, value); err != nil {
+		if field.mask != nil {
+			err = q.follow(value, &value)
+		}
+		if err == nil {
+			err = q.set(&f, field.Name, value)
+		}
+		if err != nil {
 			return nil, f, err
 		}
+		values.Set(field.Name, value)
 	}
 	if before := q.query("before"); before != "" {
 		err = q.follow(before, &f.After)

@@ -265,7 +265,7 @@ func (q *request) look() error {
 func (q *request) record(action, object string) error {
 	details := strings.TrimSpace(q.about)
 	if q.customer != 0 {
-		object, details = q.console.customerObject(q.customer), strings.TrimSpace(object+" "+details)
+		object, details = q.console.sessions.customer(q.customer), strings.TrimSpace(object+" "+details)
 	}
 	ctx := q.by(q.r.Context(), "")
 	return q.Office.Audit.Record(ctx, q.Office.Acts.New(ctx, action, object, details))

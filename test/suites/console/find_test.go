@@ -175,7 +175,7 @@ func TestTheStoryOfACustomer(t *testing.T) {
 	}
 	require.Contains(t, body, `<span class="pill bad">reversed</span>`)
 	require.Contains(t, body, "15.43 TRY")
-	all := regexp.MustCompile(`href="/console/(sales\?f=[^"]*)"`).FindStringSubmatch(body)
+	all := regexp.MustCompile(`href="/console/(sales\?customer=[^"]*)"`).FindStringSubmatch(body)
 	require.NotNil(t, all)
 	require.Contains(t, v.get(all[1]), "Only those of ******01.")
 	require.Contains(t, v.get(all[1]), kept[0])
