@@ -31,9 +31,8 @@ type health struct {
 // kept is what was read last.
 type kept[T any] struct {
 	value T
-	began time.Time     // of the run that goes on, the zero time if none does
-	done  chan struct{} // closed when it ends
-	ended time.Time     // of the last run
+	began time.Time     // of the last run
+	done  chan struct{} // closed when that ends; nil if none runs
 }
 
 // trouble is a line of the bar. Bad says that callers notice it. The words of Text, and
@@ -125,7 +124,7 @@ func (t trouble) isUnready() bool { return t.Effect == unavailable }
 // refresh reads an old value again in the background. It needs the lock.
 func refresh[T any](c *Console, k *kept[T], age time.Duration, read func() (T, error)) {
 	h, now := &c.health, c.o.Machine
-	if !k.began.IsZero() || now().Sub(k.ended).Abs() < age {
+	if k.done != nil || now().Sub(k.began).Abs() < age {
 		return
 	}
 	k.began, k.done = now(), make(chan struct{})
@@ -136,8 +135,8 @@ func refresh[T any](c *Console, k *kept[T], age time.Duration, read func() (T, e
 		if err == nil { // the checks say what is wrong otherwise
 			k.value = value
 		}
-		k.ended, k.began = now(), time.Time{}
 		close(k.done)
+		k.done = nil
 	})
 }
 
@@ -148,7 +147,7 @@ func (h *health) results(c *Console) (checks []summary.Check, silent bool) {
 	defer h.mu.Unlock()
 	refresh(c, &h.checks, healthAge, func() ([]summary.Check, error) { return c.o.Checks(), nil })
 	refresh(c, &h.book, bookAge, func() ([]trouble, error) { return c.lookAtBook(context.Background()) })
-	if done := h.checks.done; !h.checks.began.IsZero() {
+	if done := h.checks.done; done != nil {
 		h.mu.Unlock()
 		select {
 		case <-done:
@@ -156,7 +155,7 @@ func (h *health) results(c *Console) (checks []summary.Check, silent bool) {
 		}
 		h.mu.Lock()
 	}
-	return h.checks.value, !h.checks.began.IsZero() && c.o.Machine().Sub(h.checks.began) >= healthSilence
+	return h.checks.value, h.checks.done != nil && c.o.Machine().Sub(h.checks.began) >= healthSilence
 }
 
 // lookAtBook finds troubles of due sales, of keys, and of the last check of the book.
