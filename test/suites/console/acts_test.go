@@ -15,7 +15,6 @@ import (
 
 	"bankingapi/bootstrap"
 	"bankingapi/domain/subscription"
-	"bankingapi/test/kit/browser"
 )
 
 var newKey = regexp.MustCompile(`<code>([0-9a-f]{32})</code>`)
@@ -111,7 +110,7 @@ func TestEachFormOfAPageHasItsOwnValue(t *testing.T) {
 // A page refreshes itself only while something changes on it, and never while a
 // person selects a text.
 func TestAPageThatRefreshesItselfLeavesASelection(t *testing.T) {
-	ctx := browser.Start(t, 1280, 900)
+	ctx := browse(t, 1280, 900)
 	s, _ := startSandbox(t)
 	open(ctx, t, s.currentLink())
 	open(ctx, t, s.home+"/console/proof")
@@ -120,10 +119,11 @@ func TestAPageThatRefreshesItselfLeavesASelection(t *testing.T) {
 	open(ctx, t, s.home+"/console/sandbox")
 	selectTitle := `(e => { e.mark = true; getSelection().selectAllChildren(e); return getSelection().toString(); })(document.querySelector("main h1"))`
 	require.Contains(t, eval[string](ctx, t, selectTitle), "Sandbox")
-	time.Sleep(2500 * time.Millisecond)
+	eval[bool](ctx, t, `((get, main) => { main.dataset.live = 0.05; window.looks = 0; window.getSelection = () => { window.looks++; return get(); }; return true; })(getSelection.bind(window), document.querySelector("main"))`)
+	require.Eventually(t, func() bool { return eval[int64](ctx, t, `window.looks`) > 2 }, time.Minute, 50*time.Millisecond, "the page would have refreshed itself")
 	require.Contains(t, eval[string](ctx, t, `getSelection().toString()`), "Sandbox")
 	require.True(t, eval[bool](ctx, t, `document.querySelector("main h1").mark === true`))
-	eval[bool](ctx, t, `getSelection().removeAllRanges() || true`)
+	eval[bool](ctx, t, `(getSelection().removeAllRanges(), document.querySelector("main").dataset.live = 2, true)`)
 	require.Eventually(t, func() bool { return eval[bool](ctx, t, `!document.querySelector("main h1").mark`) }, time.Minute, 100*time.Millisecond, "it refreshes itself again")
 
 	submit(ctx, t, `button[value="1h"]`)
@@ -134,7 +134,7 @@ func TestAPageThatRefreshesItselfLeavesASelection(t *testing.T) {
 
 // The current entry of the menu and the banner are where a person sees them.
 func TestTheMenuAndTheBannerOnAPhone(t *testing.T) {
-	ctx := browser.Start(t, 390, 900)
+	ctx := browse(t, 390, 900)
 	s, _ := startSandbox(t)
 	open(ctx, t, s.currentLink())
 	submit(ctx, t, `form[action="/console/reveal"] button`)
@@ -201,15 +201,16 @@ func TestALastDayThatHasPassedIsRefused(t *testing.T) {
 
 // Enter in a field does not choose which key is replaced.
 func TestEnterMakesNoKey(t *testing.T) {
-	ctx := browser.Start(t, 1280, 900)
+	ctx := browse(t, 1280, 900)
 	s := start(t, nil)
 	open(ctx, t, s.currentLink())
 	open(ctx, t, s.home+"/console/subscription?name=demo")
-	require.NoError(t, chromedp.Do(ctx, chromedp.Click(chromedp.CSS(`.confirm:has(select) input[name=confirm]`))))
+	press(ctx, t, `.confirm:has(select) input[name=confirm]`)
+	eval[bool](ctx, t, `(document.querySelector(".confirm select").addEventListener("invalid", () => window.refused = true), true)`)
 	write(ctx, t, `.confirm:has(select) input[name=reason]`, "why\r")
-	time.Sleep(300 * time.Millisecond)
+	require.Eventually(t, func() bool { return eval[bool](ctx, t, `window.refused === true`) }, time.Minute, 50*time.Millisecond)
 	require.False(t, eval[bool](ctx, t, `document.body.textContent.includes("shown this once")`))
-	require.NoError(t, chromedp.Do(ctx, chromedp.SetValue(chromedp.CSS(`.confirm select`), "regenerate-secondary")))
+	choose(ctx, t, `.confirm select`, "regenerate-secondary")
 	submit(ctx, t, `.confirm:has(select) button`)
 	require.Contains(t, mainText(ctx, t), "shown this once")
 	require.Regexp(t, `secondary\s*[0-9a-f]{32}`, mainText(ctx, t))
@@ -258,13 +259,13 @@ func leave(ctx context.Context, t *testing.T, script string) {
 
 // Reload and Back after an act change nothing, and show a page.
 func TestReloadAndBackAfterAnAct(t *testing.T) {
-	ctx := browser.Start(t, 1280, 900)
+	ctx := browse(t, 1280, 900)
 	s := start(t, nil)
 	k := s.fill(t)
 	open(ctx, t, s.currentLink())
 	open(ctx, t, s.home+"/console/sale/"+k.later)
 	write(ctx, t, `.confirm input[name=reason]`, "the customer called")
-	require.NoError(t, chromedp.Do(ctx, chromedp.Click(chromedp.CSS(`.confirm input[name=confirm]`))))
+	press(ctx, t, `.confirm input[name=confirm]`)
 	submit(ctx, t, `.confirm button`)
 	require.Contains(t, mainText(ctx, t), "is cancelled")
 	for _, script := range []string{`location.reload()`, `history.back()`} {
@@ -274,8 +275,8 @@ func TestReloadAndBackAfterAnAct(t *testing.T) {
 	}
 
 	open(ctx, t, s.home+"/console/subscription?name=demo")
-	require.NoError(t, chromedp.Do(ctx, chromedp.Click(chromedp.CSS(`.confirm:has(select) input[name=confirm]`))))
-	require.NoError(t, chromedp.Do(ctx, chromedp.SetValue(chromedp.CSS(`.confirm select`), "regenerate-secondary")))
+	press(ctx, t, `.confirm:has(select) input[name=confirm]`)
+	choose(ctx, t, `.confirm select`, "regenerate-secondary")
 	submit(ctx, t, `.confirm:has(select) button`)
 	require.Contains(t, mainText(ctx, t), "shown this once")
 	leave(ctx, t, `location.reload()`)

@@ -47,7 +47,7 @@ type service struct {
 	link string
 }
 
-func start(t *testing.T, change func(*bootstrap.Settings)) *service {
+func start(t *testing.T, change func(*bootstrap.Settings), options ...bootstrap.Option) *service {
 	t.Helper()
 	s := &service{}
 	settings := bootstrap.DefaultSettings()
@@ -62,7 +62,7 @@ func start(t *testing.T, change func(*bootstrap.Settings)) *service {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		s.link = link
-	}))
+	}), bootstrap.Options(options...))
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, app.Close(context.Background())) })
 	demo, err := app.LoadDemo(t.Context())
@@ -136,9 +136,23 @@ func (s *service) fill(t *testing.T) (k known) {
 	return k
 }
 
+// browse starts a browser. Its first step must not be bounded: the browser would end with it.
+func browse(t *testing.T, width, height int) context.Context {
+	t.Helper()
+	ctx := browser.Start(t, width, height)
+	require.NoError(t, chromedp.Do(ctx))
+	return ctx
+}
+
+// stepLimit is the maximum time of a step in a browser. A click that opens no page, because the
+// page has moved under it, would otherwise wait until the end of all tests.
+const stepLimit = time.Minute
+
 // eval runs an expression in the page.
 func eval[T any](ctx context.Context, t *testing.T, expression string) T {
 	t.Helper()
+	ctx, cancel := context.WithTimeout(ctx, stepLimit)
+	defer cancel()
 	value, err := chromedp.Run(ctx, chromedp.Evaluate[T](expression))
 	require.NoError(t, err, expression)
 	return value
@@ -146,19 +160,40 @@ func eval[T any](ctx context.Context, t *testing.T, expression string) T {
 
 func open(ctx context.Context, t *testing.T, address string) {
 	t.Helper()
-	require.NoError(t, chromedp.Do(ctx, chromedp.Navigate(address)))
+	do(ctx, t, address, chromedp.Navigate(address))
+}
+
+// do does a step in the page.
+func do(ctx context.Context, t *testing.T, what string, step chromedp.Action[chromedp.Void]) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(ctx, stepLimit)
+	defer cancel()
+	require.NoError(t, chromedp.Do(ctx, step), what)
 }
 
 // submit presses a button and waits for the next page.
 func submit(ctx context.Context, t *testing.T, selector string) {
 	t.Helper()
+	ctx, cancel := context.WithTimeout(ctx, stepLimit)
+	defer cancel()
 	_, err := chromedp.RunResponse(ctx, chromedp.Click(chromedp.CSS(selector)))
 	require.NoError(t, err, selector)
 }
 
+// press presses what leads to no other page.
+func press(ctx context.Context, t *testing.T, selector string) {
+	t.Helper()
+	do(ctx, t, selector, chromedp.Click(chromedp.CSS(selector)))
+}
+
+func choose(ctx context.Context, t *testing.T, selector, value string) {
+	t.Helper()
+	do(ctx, t, selector, chromedp.SetValue(chromedp.CSS(selector), value))
+}
+
 func write(ctx context.Context, t *testing.T, selector, text string) {
 	t.Helper()
-	require.NoError(t, chromedp.Do(ctx, chromedp.SendKeys(chromedp.CSS(selector), text)), selector)
+	do(ctx, t, selector, chromedp.SendKeys(chromedp.CSS(selector), text))
 }
 
 func searchFor(ctx context.Context, t *testing.T, text string) string {
@@ -190,9 +225,10 @@ func pagesOf(k known) map[string]string {
 // Every page fits a phone and a desktop, in light and dark mode, and axe-core
 // finds no violation.
 func TestEveryPageOnEveryScreen(t *testing.T) {
-	ctx := browser.Start(t, 1280, 900)
+	ctx := browse(t, 1280, 900)
 	s := start(t, nil)
 	k := s.fill(t)
+	onEveryScreen(ctx, t, s, map[string]string{"signin": ""})
 	open(ctx, t, s.currentLink())
 	long := s.longName(t)
 	for n, units := range []string{"99", "12.345678", "0"} { // another content, a repeat and a fault
@@ -207,9 +243,23 @@ func TestEveryPageOnEveryScreen(t *testing.T) {
 	require.NoError(t, err)
 	pages["reversal"] = "sale/" + reversal.String()
 	pages["long name"] = "subscription?name=" + long
-	searchFor(ctx, t, "1001")
-	pages["customer"] = strings.TrimPrefix(eval[string](ctx, t, `location.pathname`), "/console/")
+	pages["error"] = "sale/none"
+	s.call(t, "AddPushNotificationResponse", message("order-4711", "push-of-a-sale"))
+	for name, text := range map[string]string{"customer": "1001", "line": "1-1001-1", "hits": "order-4711"} {
+		searchFor(ctx, t, text)
+		pages[name] = strings.TrimPrefix(eval[string](ctx, t, `location.pathname + location.search`), "/console/")
+	}
+	open(ctx, t, s.home+"/console/proof")
+	submit(ctx, t, `main form button`)
+	for name, text := range map[string]string{"proof": "the book is correct", "requests": "caller-id-reused"} {
+		require.Eventually(t, func() bool {
+			open(ctx, t, s.home+"/console/"+name)
+			return strings.Contains(mainText(ctx, t), text)
+		}, time.Minute, 50*time.Millisecond, name)
+	}
 	onEveryScreen(ctx, t, s, pages)
+	submit(ctx, t, `form[action="/console/reveal"] button`)
+	onEveryScreen(ctx, t, s, map[string]string{"sale-in-full": pages["sale"], "push-in-full": pages["push"], "due-day": "due?day=" + time.Now().In(zone).AddDate(0, 0, 1).Format(time.DateOnly)})
 
 	box, _ := startSandbox(t)
 	box.status(t, sale("first", "1", ""))
@@ -217,7 +267,7 @@ func TestEveryPageOnEveryScreen(t *testing.T) {
 	box.status(t, "{}")
 	open(ctx, t, box.currentLink())
 	submit(ctx, t, `nav a[href="/console/sandbox"]`)
-	require.NoError(t, chromedp.Do(ctx, chromedp.Click(chromedp.CSS(`details.order summary`))))
+	press(ctx, t, `details.order summary`)
 	submit(ctx, t, `button[value="cut-after"]`)
 	onEveryScreen(ctx, t, box, map[string]string{"sandbox": "sandbox"})
 }

@@ -51,7 +51,7 @@ func TestACallerIDFindsEveryKindOfOperation(t *testing.T) {
 	to, body = v.search("stored-before")
 	require.Empty(t, to, "the operation has no page")
 	require.Contains(t, body, "all its notifications were stored before")
-	require.Equal(t, 1, strings.Count(body, `<th scope="row">CallerId`))
+	require.Equal(t, 1, strings.Count(body, `<th scope="row" data-name="Found">CallerId`))
 }
 
 // While users are masked, the list says of which user it is, and another filter

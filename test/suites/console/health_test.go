@@ -11,14 +11,12 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-
-	"bankingapi/test/kit/browser"
 )
 
 // An open page says that the service is gone, that it answers with errors, and that it
 // is well again. Nobody has to reload it.
 func TestAnOpenPageNoticesThatTheServiceIsGone(t *testing.T) {
-	ctx := browser.Start(t, 1280, 900)
+	ctx := browse(t, 1280, 900)
 	s := start(t, nil)
 	to, err := url.Parse(s.home)
 	require.NoError(t, err)

@@ -5,12 +5,11 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/chromedp"
 	"github.com/stretchr/testify/require"
-
-	"bankingapi/test/kit/browser"
 )
 
 // What an operator is asked for, with and without scripts. Each task takes fewer
@@ -18,7 +17,7 @@ import (
 func TestTasksOfAnOperator(t *testing.T) {
 	for _, scripts := range []bool{true, false} {
 		t.Run(fmt.Sprintf("scripts %t", scripts), func(t *testing.T) {
-			ctx := browser.Start(t, 1280, 900)
+			ctx := browse(t, 1280, 900)
 			s := start(t, nil)
 			k := s.fill(t)
 			if !scripts {
@@ -73,6 +72,8 @@ func then(all ...func(context.Context, *testing.T)) func(context.Context, *testi
 
 func pageText(ctx context.Context, t *testing.T) string {
 	t.Helper()
+	ctx, cancel := context.WithTimeout(ctx, stepLimit)
+	defer cancel()
 	text, err := chromedp.Run(ctx, chromedp.TextContent(chromedp.CSS("main")))
 	require.NoError(t, err)
 	return text
@@ -85,7 +86,7 @@ func tasks(s *service, k known) []task {
 		return func(ctx context.Context, t *testing.T) {
 			actions += 2
 			write(ctx, t, `.confirm input[name=reason]`, reason)
-			require.NoError(t, chromedp.Do(ctx, chromedp.Click(chromedp.CSS(`.confirm input[name=confirm]`))))
+			press(ctx, t, `.confirm input[name=confirm]`)
 		}
 	}
 	return []task{
@@ -104,9 +105,10 @@ func tasks(s *service, k known) []task {
 		{"reverse a sale that was credited twice", then(find(k.sale), confirm("credited twice"), click(".confirm button")), "is reversed"},
 		{"who reversed it and why", click(page("audit")), "credited twice"},
 		{"does the book hold", then(click(page("proof"), "main form button"), func(ctx context.Context, t *testing.T) {
-			for text := pageText(ctx, t); text == "" || strings.Contains(text, "rows checked"); text = pageText(ctx, t) {
+			require.Eventually(t, func() bool {
 				open(ctx, t, s.home+"/console/proof")
-			}
+				return !strings.Contains(pageText(ctx, t), "rows checked")
+			}, stepLimit, 10*time.Millisecond)
 		}), "the book is correct"},
 	}
 }
