@@ -1,6 +1,8 @@
 package console_test
 
 import (
+	"database/sql"
+	"fmt"
 	"net/http"
 	"net/url"
 	"regexp"
@@ -8,6 +10,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zaptest/observer"
 
 	"bankingapi/bootstrap"
 )
@@ -251,6 +255,46 @@ func TestAddressesHaveNoNumbers(t *testing.T) {
 	other := s.entered(t)
 	status, _, _ = other.do(http.MethodGet, customer, nil)
 	require.Equal(t, http.StatusNotFound, status, "the reference of another session")
+}
+
+// No line of the log has what somebody typed into an address or the search: not when it is
+// found, from a stranger or another site, or when the database fails.
+func TestTheLogHasNothingThatWasSearchedFor(t *testing.T) {
+	t.Parallel()
+	core, log := observer.New(zap.DebugLevel)
+	var file string
+	s := start(t, func(settings *bootstrap.Settings) { file = string(settings.Storage.DSN) }, bootstrap.WithLogger(zap.New(core)))
+	v, stranger, foreign, lost := s.entered(t), s.visitor(t), s.visitor(t), s.visitor(t)
+	foreign.header = http.Header{"Sec-Fetch-Site": {"cross-site"}, "Sec-Fetch-Mode": {"no-cors"}}
+	lost.header = http.Header{"Host": {"evil.example"}}
+	const customer, unknown = "1001", "73105140"
+	look := func(form url.Values) {
+		for _, number := range []string{customer, unknown} {
+			for _, who := range []*visitor{v, stranger, foreign, lost} {
+				who.do(http.MethodGet, "/console/find/"+number, nil)
+				who.do(http.MethodGet, "/console/sales?customer="+number, nil)
+			}
+			form.Set("q", number)
+			v.do(http.MethodPost, "/console/search", form)
+		}
+	}
+	look(url.Values{"csrf": {v.csrf()}})
+	v.post("reveal", url.Values{"on": {"1"}})
+	form := url.Values{"csrf": {v.csrf()}}
+	look(form)
+	database, err := sql.Open("sqlite", file)
+	require.NoError(t, err)
+	defer database.Close()
+	_, err = database.ExecContext(t.Context(), "ALTER TABLE holdings RENAME TO gone")
+	require.NoError(t, err)
+	look(form)
+	_, err = database.ExecContext(t.Context(), "ALTER TABLE gone RENAME TO holdings")
+	require.NoError(t, err)
+	require.NotZero(t, log.FilterMessage("a page of the console failed").Len())
+	for _, line := range log.All() {
+		text := fmt.Sprint(line.Message, line.ContextMap())
+		require.False(t, shows(text, customer) || shows(text, unknown), text)
+	}
 }
 
 func TestIdentityProxy(t *testing.T) {
