@@ -147,6 +147,23 @@ func (o office) postings(f backoffice.Query) (found []fund.Posting) {
 	return found
 }
 
+// operation looks up an operation that exists.
+func (o office) operation(id operation.ID) backoffice.Operation {
+	o.t.Helper()
+	found, err := o.Lookups.Operation(o.t.Context(), id)
+	require.NoError(o.t, err)
+	return found
+}
+
+// imported checks the result of an import.
+func (o office) imported(want backoffice.Imported) func(backoffice.Imported, error) {
+	return func(got backoffice.Imported, err error) {
+		o.t.Helper()
+		require.NoError(o.t, err)
+		require.Equal(o.t, want, got)
+	}
+}
+
 func (o office) settle(today int, batch ...*fund.Operation) {
 	o.t.Helper()
 	require.NoError(o.t, settle(o.t.Context(), o.Books, today, func() {}, batch...))
@@ -235,13 +252,9 @@ func testImportPrices(t *testing.T, o office) {
 		return fund.Price{ID: id, Fund: someFund, PerUnit: fund.UnitPrice(id), Currency: lira, ValidFrom: on(0)}
 	}
 	existing := []fund.Price{price(1), price(2), price(3), price(4), price(5), price(6)}
-	imported, err := o.Imports.Prices(t.Context(), lines(existing...), plain)
-	require.NoError(t, err)
-	require.Equal(t, backoffice.Imported{New: 6}, imported)
+	o.imported(backoffice.Imported{New: 6})(o.Imports.Prices(t.Context(), lines(existing...), plain))
 	more := append(slices.Clone(existing), price(7))
-	imported, err = o.Imports.Prices(t.Context(), lines(more...), plain)
-	require.NoError(t, err)
-	require.Equal(t, backoffice.Imported{New: 1, Unchanged: 6}, imported)
+	o.imported(backoffice.Imported{New: 1, Unchanged: 6})(o.Imports.Prices(t.Context(), lines(more...), plain))
 
 	changed := append(slices.Clone(more), price(8))
 	changed[1].Fund.IMKBCode = "B"
@@ -249,7 +262,7 @@ func testImportPrices(t *testing.T, o office) {
 	changed[3].PerUnit++
 	changed[4].Currency = currency("USD")
 	changed[5].ValidFrom = on(1)
-	_, err = o.Imports.Prices(t.Context(), lines(changed...), plain)
+	_, err := o.Imports.Prices(t.Context(), lines(changed...), plain)
 	const rule = "The price is there with another value: a price never changes. Give the new one a PriceID of its own."
 	requireFaults(t, err, []backoffice.Fault{
 		{Line: 3, Column: "IMKBCode", Rule: rule}, {Line: 4, Column: "HolderCorporationName", Rule: rule}, {Line: 5, Column: "Price", Rule: rule},
@@ -309,9 +322,7 @@ func testImportPriceChangeLimit(t *testing.T, o office) {
 	require.Len(t, all(t, o.Reader.Prices(t.Context(), backoffice.Query{})), 2)
 
 	fine := []fund.Price{before, price(2, 1, someFund, 1200), price(3, 2, someFund, 960)}
-	imported, err := o.Imports.Prices(t.Context(), lines(fine...), limited)
-	require.NoError(t, err)
-	require.Equal(t, backoffice.Imported{New: 2, Unchanged: 1}, imported)
+	o.imported(backoffice.Imported{New: 2, Unchanged: 1})(o.Imports.Prices(t.Context(), lines(fine...), limited))
 	_, err = o.Imports.Prices(t.Context(), lines(last), plain) // no limit
 	require.NoError(t, err)
 }
@@ -358,15 +369,11 @@ func testImportHoldings(t *testing.T, o office) {
 	full := fund.Holding{Key: key(2, "B.F1", "H"), Units: fund.MaxUnits}
 	empty := fund.Holding{Key: key(3, "B.F1", "H")}
 	same := fund.Holding{Key: key(math.MaxInt64, "B.F1", "H"), Units: 9}
-	imported, err := o.Imports.Holdings(t.Context(), lines(widest, full, empty, same), under(id(1)))
-	require.NoError(t, err)
-	require.Equal(t, backoffice.Imported{New: 4}, imported)
+	o.imported(backoffice.Imported{New: 4})(o.Imports.Holdings(t.Context(), lines(widest, full, empty, same), under(id(1))))
 	equal(t, []fund.Holding{widest, full, empty, same}, all(t, o.Reader.Holdings(t.Context(), backoffice.Query{})))
 
 	widest.Units, full.Units, empty.Units = 9, 0, fund.MaxUnits
-	imported, err = o.Imports.Holdings(t.Context(), lines(widest, full, empty, same), under(id(2)))
-	require.NoError(t, err)
-	require.Equal(t, backoffice.Imported{Changed: 3, Unchanged: 1}, imported)
+	o.imported(backoffice.Imported{Changed: 3, Unchanged: 1})(o.Imports.Holdings(t.Context(), lines(widest, full, empty, same), under(id(2))))
 	equal(t, []fund.Holding{widest, full, empty, same}, all(t, o.Reader.Holdings(t.Context(), backoffice.Query{})))
 	equal(t, []fund.Posting{
 		fund.UnitPosting(fund.OpeningPosting, id(1), 2, widest.Key, 5),
@@ -390,15 +397,11 @@ func testImportAccounts(t *testing.T, o office) {
 	}
 	other := fund.Account{Key: widest.Key, Balance: money.New(0, dollar)}
 	other.Key.Currency = dollar
-	imported, err := o.Imports.Accounts(t.Context(), lines(widest, other), under(id(1)))
-	require.NoError(t, err)
-	require.Equal(t, backoffice.Imported{New: 2}, imported)
+	o.imported(backoffice.Imported{New: 2})(o.Imports.Accounts(t.Context(), lines(widest, other), under(id(1))))
 	equal(t, []fund.Account{widest, other}, all(t, o.Reader.Accounts(t.Context(), backoffice.Query{})))
 
 	widest.Balance, other.Balance = money.New(0, lira), money.New(7, dollar)
-	imported, err = o.Imports.Accounts(t.Context(), lines(widest, other), under(id(2)))
-	require.NoError(t, err)
-	require.Equal(t, backoffice.Imported{Changed: 2}, imported)
+	o.imported(backoffice.Imported{Changed: 2})(o.Imports.Accounts(t.Context(), lines(widest, other), under(id(2))))
 	equal(t, []fund.Account{widest, other}, all(t, o.Reader.Accounts(t.Context(), backoffice.Query{})))
 	equal(t, []fund.Posting{
 		fund.MoneyPosting(fund.OpeningPosting, id(1), 2, widest.Key, math.MaxInt64),
@@ -433,9 +436,7 @@ func testImportIsAllOrNothing(t *testing.T, o office) {
 	require.Empty(t, o.postings(backoffice.Query{}))
 
 	var written []int64
-	imported, err := o.Imports.Holdings(t.Context(), manyHoldings(1), backoffice.ImportOptions{ID: id(2), Progress: func(n int64) { written = append(written, n) }})
-	require.NoError(t, err)
-	require.Equal(t, backoffice.Imported{New: someThousand}, imported)
+	o.imported(backoffice.Imported{New: someThousand})(o.Imports.Holdings(t.Context(), manyHoldings(1), backoffice.ImportOptions{ID: id(2), Progress: func(n int64) { written = append(written, n) }}))
 	require.True(t, slices.IsSorted(written), "%v", written)
 	require.Greater(t, len(written), 1, "%v", written)
 	require.EqualValues(t, someThousand, written[len(written)-1])
@@ -444,9 +445,7 @@ func testImportIsAllOrNothing(t *testing.T, o office) {
 
 func testImportOfNothing(t *testing.T, o office) {
 	for range 2 {
-		imported, err := o.Imports.Accounts(t.Context(), lines[fund.Account](), under(id(1)))
-		require.NoError(t, err)
-		require.Zero(t, imported.Lines())
+		o.imported(backoffice.Imported{})(o.Imports.Accounts(t.Context(), lines[fund.Account](), under(id(1))))
 	}
 }
 
@@ -692,8 +691,7 @@ func testOperation(t *testing.T, o office) {
 		require.Equal(t, operation.Completed, found.Record.Outcome.State)
 	}
 
-	without, err := o.Lookups.Operation(t.Context(), id(3))
-	require.NoError(t, err)
+	without := o.operation(id(3))
 	require.Nil(t, without.Record)
 	require.Len(t, without.Sales, 1)
 	require.Len(t, without.Postings, 2)
@@ -732,10 +730,8 @@ func testRefusedSales(t *testing.T, o office) {
 	ctx := t.Context()
 	o.aDay()
 	o.settle(2, order(30, "", sale(1, 3, 1), later(2, sale(2_000_000, 2, 3))))
-	one, err := o.Lookups.Operation(ctx, id(4))
-	require.NoError(t, err)
-	two, err := o.Lookups.Operation(ctx, id(30))
-	require.NoError(t, err)
+	one := o.operation(id(4))
+	two := o.operation(id(30))
 	require.Len(t, two.RefusedSales, 2)
 	require.Empty(t, two.Sales)
 	wanted := fund.SaleEntry{Envelope: operation.Envelope{ID: id(30), Subscription: "shop", ReceivedAt: at(0)}, Index: 1, Terms: later(2, sale(2_000_000, 2, 3)),
@@ -775,8 +771,7 @@ func testRefusedSales(t *testing.T, o office) {
 
 func testImportFound(t *testing.T, o office) {
 	o.aDay()
-	found, err := o.Lookups.Operation(t.Context(), id(0x100))
-	require.NoError(t, err)
+	found := o.operation(id(0x100))
 	require.Empty(t, found.Sales)
 	require.Nil(t, found.Record)
 	require.Len(t, found.Postings, 3)
@@ -919,8 +914,7 @@ func testEvidence(t *testing.T, o office) {
 	// What verify judges is what a lookup finds.
 	sales := 0
 	for _, told := range operations {
-		found, err := o.Lookups.Operation(t.Context(), told.ID)
-		require.NoError(t, err)
+		found := o.operation(told.ID)
 		equal(t, found.Sales, told.Sales)
 		equal(t, found.Postings, told.Postings)
 		equal(t, found.Record, told.Record)

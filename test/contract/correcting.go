@@ -61,8 +61,7 @@ func testCancel(t *testing.T, o office) {
 
 	require.NoError(t, c.Cancel(o.by(), id(5)))
 	require.ErrorIs(t, c.Cancel(o.by(), id(5)), fund.ErrNotRecorded)
-	found, err := o.Lookups.Operation(t.Context(), id(5))
-	require.NoError(t, err)
+	found := o.operation(id(5))
 	require.Equal(t, operation.Failed, found.Sales[0].State)
 	require.Equal(t, fault.Cancelled, found.Sales[0].Refusal)
 	equal(t, at(48), found.Sales[0].SettledAt)
@@ -104,12 +103,10 @@ func testReverse(t *testing.T, o office) {
 	accounts[0].Balance = money.New(accounts[0].Balance.Minor()-500-750, lira)
 	accounts[1].Balance = money.New(accounts[1].Balance.Minor()-250, lira)
 	equal(t, accounts, all(t, o.Reader.Accounts(t.Context(), backoffice.Query{})))
-	found, err := o.Lookups.Operation(t.Context(), id(2))
-	require.NoError(t, err)
+	found := o.operation(id(2))
 	equal(t, &fund.Reversal{OperationID: id(2), ID: reversal, At: at(48)}, found.Reversal)
 	require.Len(t, found.ReversalPostings, 6)
-	found, err = o.Lookups.Operation(t.Context(), id(1))
-	require.NoError(t, err)
+	found = o.operation(id(1))
 	require.Nil(t, found.Reversal)
 	require.Equal(t, "sales.reverse", o.acts()[0].Action)
 	o.holds()
@@ -150,8 +147,7 @@ func testAdjust(t *testing.T, o office) {
 	_, err = c.AdjustAccount(o.by(), accountOf(1), money.New(125, lira))
 	require.NoError(t, err)
 	require.Equal(t, before-1_500_000, all(t, o.Reader.Holdings(t.Context(), backoffice.Query{CustomerNo: 1}))[0].Units)
-	found, err := o.Lookups.Operation(t.Context(), first)
-	require.NoError(t, err)
+	found := o.operation(first)
 	equal(t, []fund.PostingEntry{{Posting: fund.UnitPosting(fund.AdjustmentPosting, first, 0, holdingOf(1), -1_500_000), PostedAt: at(48)}}, found.Postings)
 
 	_, err = c.AdjustHolding(o.by(), holdingOf(99), 1)
@@ -249,12 +245,10 @@ func testDryRun(t *testing.T, o office) {
 	o.aDay()
 	before := o.postings(backoffice.Query{})
 	ctx, dry := o.t.Context(), backoffice.ImportOptions{ID: id(0x110), DryRun: true}
-	imported, err := o.Imports.Holdings(ctx, lines(
+	o.imported(backoffice.Imported{New: 1, Changed: 1})(o.Imports.Holdings(ctx, lines(
 		fund.Holding{Key: holdingOf(1), Units: 5}, fund.Holding{Key: holdingOf(50), Units: 5},
-	), dry)
-	require.NoError(t, err)
-	require.Equal(t, backoffice.Imported{New: 1, Changed: 1}, imported)
-	_, err = o.Imports.Prices(ctx, lines(fund.Price{ID: 9, Fund: someFund, PerUnit: 1, Currency: lira, ValidFrom: on(1)}), dry)
+	), dry))
+	_, err := o.Imports.Prices(ctx, lines(fund.Price{ID: 9, Fund: someFund, PerUnit: 1, Currency: lira, ValidFrom: on(1)}), dry)
 	require.NoError(t, err)
 	equal(t, before, o.postings(backoffice.Query{}))
 	require.Len(t, all(t, o.Reader.Prices(t.Context(), backoffice.Query{})), 1)
@@ -291,9 +285,7 @@ func testImportCalendar(t *testing.T, o office) {
 	closed := func(n int, reason string) fund.ClosedDay { return fund.ClosedDay{Day: on(n), Reason: reason} }
 	set := func(ctx context.Context, options backoffice.ImportOptions, want backoffice.Imported, days ...fund.ClosedDay) {
 		t.Helper()
-		imported, err := o.Imports.ClosedDays(ctx, lines(days...), options)
-		require.NoError(t, err)
-		require.Equal(t, want, imported)
+		o.imported(want)(o.Imports.ClosedDays(ctx, lines(days...), options))
 	}
 	has := func(want ...fund.ClosedDay) {
 		t.Helper()
@@ -334,8 +326,7 @@ func testCancelWaiting(t *testing.T, o office) {
 	require.ErrorIs(t, c.Cancel(o.by(), id(5)), fund.ErrDayHasCome)
 	c.OfTheDay = true
 	require.NoError(t, c.Cancel(o.by(), id(5)))
-	found, err := o.Lookups.Operation(t.Context(), id(5))
-	require.NoError(t, err)
+	found := o.operation(id(5))
 	require.Equal(t, fault.Cancelled, found.Sales[0].Refusal)
 	o.holds()
 }

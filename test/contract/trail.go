@@ -101,7 +101,7 @@ func (k trails) noLeaf(of operation.ID) {
 }
 
 // hashOf is a hash that stands for a record in these tests.
-func hashOf(record []byte) trail.Hash { return trail.LeafHash(record) }
+var hashOf = trail.LeafHash
 
 // sealed is what a notary would return: one hash for each record, and the size
 // as the checkpoint.

@@ -387,87 +387,73 @@ func (l lookups) Received(ctx context.Context, since, until time.Time) (r backof
 
 // Read implements backoffice.Evidence.
 func (e evidence) Read(ctx context.Context, w backoffice.Witness) error {
-	var copied *Store
-	if err := e.store.read(ctx, e.strike, func() { copied = e.store.copy() }); err != nil {
-		return err
+	s := e.store
+	var all []*backoffice.Position
+	var operations []backoffice.Operation
+	err := s.read(ctx, e.strike, func() {
+		all = positions(s.holdings, fund.HoldingKey.Compare, func(u fund.Units) int64 { return int64(u) }, s.postings, false,
+			func(p *fund.Posting) fund.HoldingKey { return p.Holding }, func(p *backoffice.Position, k fund.HoldingKey) { p.Holding = k })
+		all = append(all, positions(s.accounts, fund.AccountKey.Compare, money.Amount.Minor, s.postings, true,
+			func(p *fund.Posting) fund.AccountKey { return p.Account }, func(p *backoffice.Position, k fund.AccountKey) { p.Account = nameOf(k) })...)
+		operations = s.sold()
+	})
+	for _, p := range all {
+		if err == nil {
+			err = errors.Join(w.Position(p), stopped(ctx))
+		}
 	}
-	for _, tell := range []func(*backoffice.Witness) error{
-		copied.tellHoldings, copied.tellAccounts, copied.tellOperations,
-	} {
-		if ctx.Err() != nil {
-			return cancelled(ctx)
+	for i := range operations {
+		if err == nil {
+			err = errors.Join(w.Operation(&operations[i]), stopped(ctx))
 		}
-		if err := tell(&w); err != nil {
-			return err
-		}
+	}
+	return err
+}
+
+// stopped returns an error if the context has ended.
+func stopped(ctx context.Context) error {
+	if ctx.Err() != nil {
+		return cancelled(ctx)
 	}
 	return nil
 }
 
-// copy returns a Store with a copy of what evidence needs.
-func (s *Store) copy() *Store {
-	c := &Store{
-		prices: slices.Clone(s.prices), postings: slices.Clone(s.postings), holdings: maps.Clone(s.holdings), accounts: maps.Clone(s.accounts),
-		sales: maps.Clone(s.sales), operations: maps.Clone(s.operations), reversals: maps.Clone(s.reversals),
-	}
-	for id, sales := range c.sales {
-		c.sales[id] = slices.Clone(sales)
-	}
-	return c
-}
-
-// positions are the stored positions with the sums of their postings, by key. A
-// position that only postings name is one of them. of returns the key of a posting of
-// this kind of position.
-func positions[K comparable, V any](stored map[K]V, quantity func(V) int64, postings []fund.PostingEntry, of func(*fund.PostingEntry) (K, bool)) map[K]*backoffice.Position {
-	all := make(map[K]*backoffice.Position)
-	for key, value := range stored {
-		all[key] = &backoffice.Position{Quantity: quantity(value), Exists: true}
+// positions are the stored positions of money or of units, by key, with the sums of their
+// postings. A position that only postings name is one of them.
+func positions[K comparable, V any](stored map[K]V, compare func(a, b K) int, quantity func(V) int64, postings []fund.PostingEntry, isMoney bool,
+	key func(*fund.Posting) K, name func(*backoffice.Position, K),
+) (all []*backoffice.Position) {
+	found := make(map[K]*backoffice.Position)
+	for k, value := range stored {
+		found[k] = &backoffice.Position{Quantity: quantity(value), Exists: true}
 	}
 	for i := range postings {
-		key, ok := of(&postings[i])
-		if !ok {
+		p := &postings[i].Posting
+		if p.IsMoney() != isMoney {
 			continue
 		}
-		if all[key] == nil {
-			all[key] = new(backoffice.Position)
+		if found[key(p)] == nil {
+			found[key(p)] = new(backoffice.Position)
 		}
-		all[key].Postings++
-		all[key].Posted.High += postings[i].Quantity / 1_000_000_000
-		all[key].Posted.Low += postings[i].Quantity % 1_000_000_000
+		sum := found[key(p)]
+		sum.Postings++
+		sum.Posted.High += p.Quantity / 1_000_000_000
+		sum.Posted.Low += p.Quantity % 1_000_000_000
+	}
+	for _, k := range slices.SortedFunc(maps.Keys(found), compare) {
+		found[k].IsMoney = isMoney
+		name(found[k], k)
+		all = append(all, found[k])
 	}
 	return all
-}
-
-func (s *Store) tellHoldings(w *backoffice.Witness) error {
-	all := positions(s.holdings, func(u fund.Units) int64 { return int64(u) }, s.postings,
-		func(p *fund.PostingEntry) (fund.HoldingKey, bool) { return p.Holding, !p.IsMoney() })
-	for _, key := range slices.SortedFunc(maps.Keys(all), fund.HoldingKey.Compare) {
-		all[key].Holding = key
-		if err := w.Position(all[key]); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func (s *Store) tellAccounts(w *backoffice.Witness) error {
-	all := positions(s.accounts, money.Amount.Minor, s.postings,
-		func(p *fund.PostingEntry) (fund.AccountKey, bool) { return p.Account, p.IsMoney() })
-	for _, key := range slices.SortedFunc(maps.Keys(all), fund.AccountKey.Compare) {
-		all[key].IsMoney, all[key].Account = true, nameOf(key)
-		if err := w.Position(all[key]); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 func nameOf(k fund.AccountKey) backoffice.AccountName {
 	return backoffice.AccountName{CustomerNo: k.CustomerNo, BranchCode: k.BranchCode, AccountSuffix: k.AccountSuffix, CurrencyCode: k.Currency.Code()}
 }
 
-func (s *Store) tellOperations(w *backoffice.Witness) error {
+// sold is everything that is stored of the operations that sell.
+func (s *Store) sold() (all []backoffice.Operation) {
 	ids := make(map[operation.ID]bool)
 	for id := range s.sales {
 		ids[id] = true
@@ -487,9 +473,7 @@ func (s *Store) tellOperations(w *backoffice.Witness) error {
 	}
 	for _, id := range slices.SortedFunc(maps.Keys(ids), compareIDs) {
 		o, _ := s.operation(id)
-		if err := w.Operation(&o); err != nil {
-			return err
-		}
+		all = append(all, o)
 	}
-	return nil
+	return all
 }

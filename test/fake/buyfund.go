@@ -191,25 +191,13 @@ var (
 // keep writes the changes of the book.
 func (s *Store) keep(ctx context.Context, book *fund.Book) error {
 	changes := book.Changes()
-	for _, h := range changes.Holdings {
-		if h.Units < 0 {
-			return errNegative
-		}
+	if slices.ContainsFunc(changes.Holdings, func(h fund.Holding) bool { return h.Units < 0 }) ||
+		slices.ContainsFunc(changes.Accounts, func(a fund.Account) bool { return a.Balance.Minor() < 0 }) {
+		return errNegative
 	}
-	for _, a := range changes.Accounts {
-		if a.Balance.Minor() < 0 {
-			return errNegative
-		}
-	}
-	for _, sale := range changes.Sales {
-		if s.sales[sale.ID] != nil {
-			return errSettled
-		}
-	}
-	for _, sale := range changes.Settled {
-		if !s.recorded[sale.ID] {
-			return errSettled
-		}
+	if slices.ContainsFunc(changes.Sales, func(sale fund.SaleEntry) bool { return s.sales[sale.ID] != nil }) ||
+		slices.ContainsFunc(changes.Settled, func(sale fund.SaleEntry) bool { return !s.recorded[sale.ID] }) {
+		return errSettled
 	}
 
 	for _, h := range changes.Holdings {

@@ -11,6 +11,7 @@ package fake
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"sync"
 
@@ -183,10 +184,7 @@ func (s *Store) load(r *idempotency.Register, keys []idempotency.Key) {
 
 // register stores the additions and changes of a register.
 func (s *Store) register(r *idempotency.Register) {
-	for _, known := range r.Added() {
-		s.operations[known.Key] = copyKnown(*known)
-	}
-	for _, known := range r.Changed() {
+	for _, known := range slices.Concat(r.Added(), r.Changed()) {
 		s.operations[known.Key] = copyKnown(*known)
 	}
 }

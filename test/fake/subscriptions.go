@@ -93,12 +93,7 @@ func (b *Subscriptions) Used(ctx context.Context, uses []subscriptions.Use) erro
 	})
 }
 
-func later(a, b time.Time) time.Time {
-	if b.After(a) {
-		return b
-	}
-	return a
-}
+func later(a, b time.Time) time.Time { return slices.MaxFunc([]time.Time{a, b}, time.Time.Compare) }
 
 func copySubscription(s subscription.Subscription) *subscription.Subscription {
 	s.Operations = slices.Clone(s.Operations)
