@@ -4,6 +4,9 @@ package testdb
 
 import "errors"
 
-func startCluster(...string) (string, error) {
-	return "", errors.New("throw-away clusters are made on Unix only")
-}
+var errUnix = errors.New("throw-away clusters are made on Unix only")
+
+func startCluster(...string) (string, error) { return "", errUnix }
+
+// StartPair returns an error.
+func StartPair(...string) (primary, standby string, err error) { return "", "", errUnix }

@@ -27,52 +27,105 @@ const startTimeout = time.Minute
 // without fsync. Server and folder are removed when this process ends, even if
 // it is killed.
 func startCluster(settings ...string) (dsn string, err error) {
-	initdb, postgres, err := binaries()
-	if err != nil {
-		return "", err
+	f, err := newFolder("postgres")
+	if err == nil {
+		err = f.initialize()
 	}
-	identity, err := notRoot()
-	if err != nil {
-		return "", err
+	if err == nil {
+		dsn, err = f.start(settings)
+	}
+	return dsn, f.keep(err)
+}
+
+// StartPair starts a server like Cluster, and a second one as its standby, for which
+// every commit waits. It returns the URLs of both.
+func StartPair(settings ...string) (primary, standby string, err error) {
+	one, err := newFolder("postgres")
+	other, otherErr := newFolder("postgres")
+	if err = errors.Join(err, otherErr); err == nil {
+		err = one.initialize()
+	}
+	if err == nil {
+		err = one.run("/bin/sh", "-c", `cp -a data "$0" && touch "$0/data/standby.signal" &&
+echo "synchronous_standby_names = 'standby'" >>data/postgresql.auto.conf &&
+echo "primary_conninfo = 'host=$PWD user=postgres application_name=standby'" >>"$0/data/postgresql.auto.conf"`, other.path)
+	}
+	if err == nil {
+		primary, err = one.start(settings)
+	}
+	if err == nil {
+		standby, err = other.start(settings)
+	}
+	return primary, standby, one.keep(other.keep(err))
+}
+
+// serverFolder is the temporary folder of a server, and the user who runs it if that
+// is not the user of this process.
+type serverFolder struct {
+	path     string
+	identity *syscall.Credential
+}
+
+func newFolder(name string) (f serverFolder, err error) {
+	if f.identity, err = notRoot(); err != nil {
+		return f, err
 	}
 	// A socket path is limited to about a hundred characters, so the usual
 	// temporary folder of a test is too long.
-	folder, err := os.MkdirTemp("/tmp", "bankingapi-postgres-")
+	if f.path, err = os.MkdirTemp("/tmp", "bankingapi-"+name+"-"); err == nil && f.identity != nil {
+		err = os.Chown(f.path, int(f.identity.Uid), int(f.identity.Gid))
+	}
+	return f, err
+}
+
+// keep removes the folder if there is an error.
+func (f serverFolder) keep(err error) error {
+	if err != nil {
+		err = errors.Join(err, os.RemoveAll(f.path))
+	}
+	return err
+}
+
+// initialize creates a cluster, whose data are in the folder data.
+func (f serverFolder) initialize() error {
+	initdb, _, err := binaries()
+	if err != nil {
+		return err
+	}
+	return f.run(initdb, "--pgdata=data", "--username=postgres", "--auth=trust", "--encoding=UTF8", "--no-locale", "--no-sync")
+}
+
+// run runs a program in the folder.
+func (f serverFolder) run(program string, arguments ...string) error {
+	command := exec.Command(program, arguments...)
+	command.Dir, command.SysProcAttr = f.path, &syscall.SysProcAttr{Credential: f.identity}
+	if output, err := command.CombinedOutput(); err != nil {
+		return fmt.Errorf("%s: %w\n%s", program, err, output)
+	}
+	return nil
+}
+
+// start starts the server and returns its URL.
+func (f serverFolder) start(settings []string) (dsn string, err error) {
+	_, postgres, err := binaries()
 	if err != nil {
 		return "", err
 	}
-	defer func() {
-		if err != nil {
-			err = errors.Join(err, os.RemoveAll(folder))
-		}
-	}()
-	if identity != nil {
-		if err := os.Chown(folder, int(identity.Uid), int(identity.Gid)); err != nil {
-			return "", err
-		}
-	}
-	data := filepath.Join(folder, "data")
-	create := exec.Command(initdb, "--pgdata="+data, "--username=postgres", "--auth=trust", "--encoding=UTF8", "--no-locale", "--no-sync")
-	create.Dir = folder
-	create.SysProcAttr = &syscall.SysProcAttr{Credential: identity}
-	if output, err := create.CombinedOutput(); err != nil {
-		return "", fmt.Errorf("%s: %w\n%s", initdb, err, output)
-	}
-	command := []string{postgres, "-D", data}
-	for _, setting := range append([]string{"listen_addresses=", "unix_socket_directories=" + folder, "max_connections=300",
+	command := []string{postgres, "-D", filepath.Join(f.path, "data")}
+	for _, setting := range append([]string{"listen_addresses=", "unix_socket_directories=" + f.path, "max_connections=300",
 		"fsync=off", "synchronous_commit=off", "full_page_writes=off"}, settings...) {
 		command = append(command, "-c", setting)
 	}
-	leash, err := guard(folder, identity, command...)
+	leash, err := guard(f, command...)
 	if err != nil {
 		return "", err
 	}
 	leashes.Lock()
 	leashes.held = append(leashes.held, leash)
 	leashes.Unlock()
-	dsn = "postgres://postgres@/postgres?" + url.Values{"host": {folder}, "sslmode": {"disable"}}.Encode()
+	dsn = "postgres://postgres@/postgres?" + url.Values{"host": {f.path}, "sslmode": {"disable"}}.Encode()
 	if err := waitFor(dsn); err != nil {
-		log, _ := os.ReadFile(filepath.Join(folder, "log"))
+		log, _ := os.ReadFile(filepath.Join(f.path, "log"))
 		return "", fmt.Errorf("%s does not answer: %w\n%s", postgres, err, log)
 	}
 	return dsn, nil
@@ -89,7 +142,7 @@ var leashes struct {
 // process to the shell. When the pipe is closed, also because the test was
 // killed, the shell stops the server and removes its folder. The output of the
 // server is in the file log of the folder.
-func guard(folder string, identity *syscall.Credential, command ...string) (leash *os.File, err error) {
+func guard(f serverFolder, command ...string) (leash *os.File, err error) {
 	const script = `folder=$1; shift
 "$@" & server=$!
 cat >/dev/null
@@ -99,17 +152,17 @@ kill -QUIT $server; kill -TERM $server; wait $server; rm -rf "$folder"`
 		return nil, err
 	}
 	defer read.Close()
-	log, err := os.Create(filepath.Join(folder, "log"))
+	log, err := os.Create(filepath.Join(f.path, "log"))
 	if err != nil {
 		return nil, errors.Join(err, write.Close())
 	}
 	defer log.Close()
-	shell := exec.Command("/bin/sh", append([]string{"-c", script, "guard", folder}, command...)...)
-	shell.Dir = folder
+	shell := exec.Command("/bin/sh", append([]string{"-c", script, "guard", f.path}, command...)...)
+	shell.Dir = f.path
 	shell.Stdin, shell.Stdout, shell.Stderr = read, log, log
 	// Use a separate session, so that an interrupt from the terminal only
 	// reaches the test.
-	shell.SysProcAttr = &syscall.SysProcAttr{Credential: identity, Setsid: true}
+	shell.SysProcAttr = &syscall.SysProcAttr{Credential: f.identity, Setsid: true}
 	if err := shell.Start(); err != nil {
 		return nil, errors.Join(err, write.Close())
 	}

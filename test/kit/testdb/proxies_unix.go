@@ -107,24 +107,20 @@ func through(t testing.TB, dsn, name string, configure func(folder, port string,
 	}
 	server, err := pgx.ParseConfig(dsn)
 	require.NoError(t, err)
-	identity, err := notRoot()
-	require.NoError(t, err)
-	folder, err := os.MkdirTemp("/tmp", "bankingapi-"+name+"-")
+	f, err := newFolder(name)
 	require.NoError(t, err)
 	port := FreePort(t)
-	file := filepath.Join(folder, "settings")
-	arguments, settings := configure(folder, port, server)
+	file := filepath.Join(f.path, "settings")
+	arguments, settings := configure(f.path, port, server)
 	require.NoError(t, os.WriteFile(file, []byte(settings), 0o600))
-	if identity != nil {
-		for _, path := range []string{folder, file} {
-			require.NoError(t, os.Chown(path, int(identity.Uid), int(identity.Gid)))
-		}
+	if f.identity != nil {
+		require.NoError(t, os.Chown(file, int(f.identity.Uid), int(f.identity.Gid)))
 	}
-	leash, err := guard(folder, identity, append(append([]string{program}, arguments...), file)...)
+	leash, err := guard(f, append(append([]string{program}, arguments...), file)...)
 	require.NoError(t, err)
 	t.Cleanup(func() {
 		if t.Failed() {
-			log, _ := os.ReadFile(filepath.Join(folder, "log"))
+			log, _ := os.ReadFile(filepath.Join(f.path, "log"))
 			t.Logf("%s", log[:min(len(log), 2000)])
 		}
 		require.NoError(t, leash.Close())

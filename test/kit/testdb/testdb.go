@@ -178,6 +178,18 @@ func Cluster(t testing.TB, settings ...string) string {
 	return dsn
 }
 
+// Pair starts a server like Cluster, and a second one as its standby, for which
+// every commit waits once it is there. It returns the URLs of both.
+func Pair(t testing.TB, settings ...string) (primary, standby string) {
+	t.Helper()
+	skipIfShort(t)
+	primary, standby, err := StartPair(settings...)
+	if err != nil {
+		without(t, err)
+	}
+	return primary, standby
+}
+
 // The names of the engines.
 const (
 	EngineSQLite   = "sqlite"

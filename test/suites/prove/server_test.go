@@ -36,9 +36,18 @@ type server struct {
 	exited  chan struct{}
 }
 
+// durable are the settings of a server that keeps acknowledged data.
+var durable = []string{"synchronous_commit=on", "full_page_writes=on"}
+
 func newServer(t testing.TB, settings ...string) *server {
 	t.Helper()
-	s := &server{dsn: testdb.Cluster(t, append([]string{"synchronous_commit=on", "full_page_writes=on"}, settings...)...)}
+	return serverOf(t, testdb.Cluster(t, slices.Concat(durable, settings)...))
+}
+
+// serverOf returns the running server of a DSN of package testdb.
+func serverOf(t testing.TB, dsn string) *server {
+	t.Helper()
+	s := &server{dsn: dsn}
 	u, err := url.Parse(s.dsn)
 	require.NoError(t, err)
 	s.data = filepath.Join(u.Query().Get("host"), "data")
@@ -175,27 +184,6 @@ func children(t testing.TB, of int) []int {
 	return pids
 }
 
-// copied starts a second server on a copy of the data of this one. This server
-// must not be running.
-func (s *server) copied(t testing.TB) *server {
-	t.Helper()
-	folder, err := os.MkdirTemp(filepath.Dir(s.data), "") // removed together with the first server's folder
-	require.NoError(t, err)
-	other := &server{data: s.data, command: slices.Clone(s.command), owner: s.owner}
-	if s.owner != nil {
-		require.NoError(t, os.Chown(folder, int(s.owner.Uid), int(s.owner.Gid)))
-	}
-	for i, argument := range other.command {
-		if _, found := strings.CutPrefix(argument, "unix_socket_directories="); found {
-			other.command[i] = "unix_socket_directories=" + folder
-		}
-	}
-	other.moveTo(t, filepath.Join(folder, "data"))
-	other.dsn = "postgres://postgres@/postgres?" + url.Values{"host": {folder}, "sslmode": {"disable"}}.Encode()
-	t.Cleanup(other.end)
-	return other
-}
-
 // end stops the process that this test started.
 func (s *server) end() {
 	if s.process != nil {
@@ -285,16 +273,6 @@ func (s *server) value(t testing.TB, query string) (text string) {
 	defer db.Close()
 	require.NoError(t, db.QueryRowContext(t.Context(), query).Scan(&text))
 	return text
-}
-
-// write writes a file of the server's folder.
-func (s *server) write(t testing.TB, name, content string) {
-	t.Helper()
-	path := filepath.Join(s.data, name)
-	require.NoError(t, os.WriteFile(path, []byte(content), 0o600))
-	if s.owner != nil {
-		require.NoError(t, os.Chown(path, int(s.owner.Uid), int(s.owner.Gid)))
-	}
 }
 
 // try runs a statement, which may fail.

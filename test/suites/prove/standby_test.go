@@ -5,8 +5,6 @@ package prove_test
 import (
 	"database/sql"
 	"net/url"
-	"os"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"syscall"
@@ -25,40 +23,14 @@ type cluster struct{ primary, standby *server }
 
 // newCluster starts both servers. It uses Postgres alone: no cluster manager
 // and no fencing. A test kills the primary before it promotes the standby.
-func newCluster(t testing.TB, settings ...string) *cluster {
+func newCluster(t testing.TB) *cluster {
 	t.Helper()
-	c := &cluster{primary: newServer(t, append([]string{"wal_level=replica", "hot_standby=on"}, settings...)...)}
-	c.addStandby(t)
-	return c
-}
-
-// addStandby stops the primary, copies its data, and starts both servers.
-func (c *cluster) addStandby(t testing.TB) {
-	t.Helper()
-	c.primary.query(t, "ALTER SYSTEM SET synchronous_standby_names = ''")
-	c.primary.stop(t, syscall.SIGINT)
-	c.standby = c.primary.copied(t)
-	c.standby.write(t, "standby.signal", "")
-	c.primary.start(t)
-	settings, err := os.ReadFile(filepath.Join(c.standby.data, "postgresql.auto.conf"))
-	require.NoError(t, err)
-	var kept []string
-	for line := range strings.Lines(string(settings)) {
-		if !strings.HasPrefix(line, "primary_conninfo") {
-			kept = append(kept, line)
-		}
-	}
-	host := filepath.Dir(c.primary.data)
-	if u, err := url.Parse(c.primary.dsn); err == nil {
-		host = u.Query().Get("host")
-	}
-	c.standby.write(t, "postgresql.auto.conf", strings.Join(kept, "")+"primary_conninfo = 'host="+host+" user=postgres application_name=standby'\n")
-	c.standby.start(t)
-	c.primary.query(t, "ALTER SYSTEM SET synchronous_standby_names = 'standby'")
-	c.primary.query(t, "SELECT pg_reload_conf()")
+	primary, standby := testdb.Pair(t, durable...)
+	c := &cluster{serverOf(t, primary), serverOf(t, standby)}
 	eventually(t, service.Patience, "the standby is synchronous", func() bool {
 		return c.primary.value(t, "SELECT count(*) FROM pg_stat_replication WHERE sync_state = 'sync'") == "1"
 	})
+	return c
 }
 
 // dsn names both servers. A connection goes to the current primary.
