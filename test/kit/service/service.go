@@ -37,11 +37,11 @@ type T interface {
 	TempDir() string
 }
 
-// built has the programs that this process has built.
+// built has the paths of the programs that this process has built.
 var built struct {
 	sync.Mutex
 	folder   string
-	programs map[string]func() (string, error)
+	programs map[string]string
 }
 
 // Main runs the tests of a package that builds programs and removes the
@@ -62,48 +62,31 @@ func Remove() {
 // without a C compiler. It returns the path of the program.
 func Build(t T, pkg string, tags ...string) string {
 	t.Helper()
-	path, err := builder(pkg, strings.Join(tags, ","))()
+	path, err := build(pkg, strings.Join(tags, ","))
 	require.NoError(t, err)
 	return path
 }
 
-func builder(pkg, tags string) func() (string, error) {
+func build(pkg, tags string) (path string, err error) {
 	built.Lock()
 	defer built.Unlock()
-	if built.programs == nil {
-		built.programs = map[string]func() (string, error){}
+	if path := built.programs[pkg+" "+tags]; path != "" {
+		return path, nil
 	}
-	key := pkg + " " + tags
-	if build, ok := built.programs[key]; ok {
-		return build
-	}
-	number := len(built.programs)
-	build := sync.OnceValues(func() (string, error) {
-		folder, err := programs()
-		if err != nil {
+	if built.folder == "" {
+		if built.folder, err = os.MkdirTemp("", "bankingapi-programs-"); err != nil {
 			return "", err
 		}
-		path := filepath.Join(folder, fmt.Sprintf("%s-%d", filepath.Base(pkg), number))
-		command := exec.Command("go", "build", "-trimpath", "-tags", tags, "-o", path, pkg)
-		command.Env = append(os.Environ(), "CGO_ENABLED=0")
-		if out, err := command.CombinedOutput(); err != nil {
-			return "", fmt.Errorf("go build %s: %w\n%s", pkg, err, out)
-		}
-		return path, nil
-	})
-	built.programs[key] = build
-	return build
-}
-
-// programs returns the folder of the built programs.
-func programs() (string, error) {
-	built.Lock()
-	defer built.Unlock()
-	var err error
-	if built.folder == "" {
-		built.folder, err = os.MkdirTemp("", "bankingapi-programs-")
+		built.programs = map[string]string{}
 	}
-	return built.folder, err
+	path = filepath.Join(built.folder, fmt.Sprintf("%s-%d", filepath.Base(pkg), len(built.programs)))
+	command := exec.Command("go", "build", "-trimpath", "-tags", tags, "-o", path, pkg)
+	command.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := command.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("go build %s: %w\n%s", pkg, err, out)
+	}
+	built.programs[pkg+" "+tags] = path
+	return path, nil
 }
 
 // Bank is a separate store and the folder in which a test runs commands and
