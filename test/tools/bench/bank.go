@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"bankingapi/test/kit/service"
+	"bankingapi/test/kit/testdb"
 )
 
 // The names of the sides that are the service.
@@ -69,6 +70,11 @@ func openBank(ctx context.Context, t *runner, name, dir, binary string, s settin
 	}
 	switch name {
 	case "postgres":
+		if s.standby {
+			if s.postgres, _, err = testdb.StartPair("fsync=on", "synchronous_commit=on", "full_page_writes=on"); err != nil {
+				return nil, err
+			}
+		}
 		b.engine, b.other, b.describe, err = openPostgres(ctx, s.postgres, dir)
 	case "sqlite":
 		b.engine, b.other, b.describe, err = openSQLite(ctx, dir)
@@ -98,7 +104,7 @@ func openBank(ctx context.Context, t *runner, name, dir, binary string, s settin
 		if err != nil {
 			return b, err
 		}
-		if err := o.serve(v.name); err != nil {
+		if err := o.serve(v.name, 1); err != nil {
 			return b, err
 		}
 	}
@@ -109,7 +115,7 @@ func openBank(ctx context.Context, t *runner, name, dir, binary string, s settin
 	if err != nil {
 		return b, err
 	}
-	return b, big.serve(bookName)
+	return b, big.serve(bookName, 1)
 }
 
 // sides lists what is compared.
@@ -133,22 +139,19 @@ func (b *bank) measure(ctx context.Context, side side, w work, connections int, 
 		return measure{}, err
 	}
 	waitQuiet(ctx, b.patience)
-	var pid int
-	switch side := side.(type) {
-	case *overHTTP:
-		pid = side.server.Pid
-	case *peer:
-		pid = side.cmd.Process.Pid
+	var pids []int
+	if side, ok := side.(interface{ pids() []int }); ok {
+		pids = side.pids()
 	}
-	before := readClock(pid)
+	before := readClock(pids...)
 	m, err := side.run(ctx, w, connections, length)
 	if err != nil {
 		return m, err
 	}
-	m.used = readClock(pid).since(before)
+	m.used = readClock(pids...).since(before)
 	m.engine, m.side, m.work, m.connections = b.engine.name(), side.name(), w.name, connections
-	if pid != 0 {
-		m.memory = residentBytes(pid)
+	for _, pid := range pids {
+		m.memory += memoryBytes(pid, "VmRSS")
 	}
 	return m, nil
 }
@@ -247,16 +250,24 @@ func (b *bank) newStore(ctx context.Context, purpose, binary string, settings []
 	}, nil
 }
 
-// serve starts a service on the store.
-func (o *store) serve(name string) error {
-	server, err := o.program.serve()
-	o.served = &overHTTP{title: name, server: server, key: o.key, ledger: o.ledger}
-	return err
+// serve starts services on the store, as one side.
+func (o *store) serve(name string, count int) error {
+	o.served = &overHTTP{title: name, key: o.key, ledger: o.ledger}
+	for range count {
+		server, err := o.program.serve()
+		if err != nil {
+			return err
+		}
+		o.served.servers = append(o.served.servers, server)
+	}
+	return nil
 }
 
 func (o *store) stop() {
 	if o.served != nil {
-		o.served.server.Stop(o.program.t)
+		for _, server := range o.served.servers {
+			server.Stop(o.program.t)
+		}
 	}
 	o.served = nil
 }

@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"sync/atomic"
 	"syscall"
@@ -175,6 +176,27 @@ func TestChoresOfTheService(t *testing.T) {
 	} {
 		require.Contains(t, report.String(), row)
 	}
+}
+
+// TestReplicasOfTheService runs one and three of the service on a Postgres whose commits
+// wait for a standby.
+func TestReplicasOfTheService(t *testing.T) {
+	t.Parallel()
+	if _, err := findPgbench(); err != nil {
+		t.Skip("SKIPPED:", err)
+	}
+	primary, _ := testdb.Pair(t)
+	binary := service.Build(t, "bankingapi/cmd/bankingapi")
+	args := []string{"-engine=postgres", "-work=replicas", "-rates=50", "-seconds=2", "-rounds=1", "-only=service", "-wait=0s",
+		"-postgres=" + primary, "-set=storage.allow_unsafe=true"}
+	s, err := parse(args, io.Discard)
+	require.NoError(t, err)
+	var report, progress bytes.Buffer
+	require.NoError(t, measureWith(t, s, t.TempDir(), binary, &report, &progress), progress.String())
+	rows := regexp.MustCompile(`\| postgres \| sale, .* \| 50 \| (one replica|three replicas) \| .* \| 0 \| 0 \| [1-9][0-9]* \|`)
+	require.Len(t, rows.FindAllString(report.String(), -1), 4, "no error, no deadlock, some due sales\n%s", &report)
+	require.Contains(t, report.String(), "postgres, replicas: ")
+	require.Contains(t, report.String(), "Postgres synchronous_standby_names: standby")
 }
 
 // TestBenchMissesNoRow gives the service a row that was not acknowledged.

@@ -120,7 +120,7 @@ func (p program) effort(args ...string) (e effort, err error) {
 		case err = <-exited:
 			running = false
 		case <-time.After(memoryLook):
-			e.memory = max(e.memory, peakBytes(cmd.Process.Pid))
+			e.memory = max(e.memory, memoryBytes(cmd.Process.Pid, "VmHWM"))
 		}
 	}
 	e.took = time.Since(begun)

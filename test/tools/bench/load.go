@@ -39,7 +39,7 @@ var (
 // the service keeps up. The latency of a request then counts from the moment at
 // which it was due, so a slow answer delays no later request unnoticed.
 type load struct {
-	address     string
+	addresses   []string // connections use them in turn
 	key         string
 	work        work
 	connections int
@@ -94,12 +94,12 @@ func (l load) run(ctx context.Context) (*tally, error) {
 		}
 	}()
 	for i := range l.connections {
-		c := &client{load: l, buffer: make([]byte, 8<<10), tally: newTally()}
+		c := &client{load: l, address: l.addresses[i%len(l.addresses)], buffer: make([]byte, 8<<10), tally: newTally()}
 		if err := c.dial(ctx); err != nil {
 			return nil, err
 		}
 		seed := uint64(time.Now().UnixNano())
-		c.request = l.work.request(l.address, l.key, rand.New(rand.NewPCG(seed, uint64(i))), &idSource{now: time.Now, connection: uint64(i)})
+		c.request = l.work.request(c.address, l.key, rand.New(rand.NewPCG(seed, uint64(i))), &idSource{now: time.Now, connection: uint64(i)})
 		clients = append(clients, c)
 	}
 
@@ -146,6 +146,7 @@ func (l load) arrive(ctx context.Context, start time.Time, due chan<- time.Time)
 // client is one connection.
 type client struct {
 	load
+	address string
 	due     <-chan time.Time // nil if the work has no rate
 	conn    net.Conn
 	request *request

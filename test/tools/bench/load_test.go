@@ -28,14 +28,14 @@ func bankThat(t *testing.T, answer func(n int64, w http.ResponseWriter)) (server
 
 func completes(_ int64, w http.ResponseWriter) { _, _ = io.WriteString(w, `{"Data":{"State":2}}`) }
 
-func address(server *httptest.Server) string { return server.Listener.Addr().String() }
+func address(server *httptest.Server) []string { return []string{server.Listener.Addr().String()} }
 
 func TestLoadCountsEveryAnswer(t *testing.T) {
 	t.Parallel()
 	server, asked := bankThat(t, completes)
 	server.Start()
 
-	l := load{address: address(server), key: "key", work: allWorks[0], connections: 4, length: shortRun}
+	l := load{addresses: address(server), key: "key", work: allWorks[0], connections: 4, length: shortRun}
 	got, err := l.run(t.Context())
 	require.NoError(t, err)
 	require.Positive(t, got.completed)
@@ -58,7 +58,7 @@ func TestARateLeavesNoRequestOut(t *testing.T) {
 
 	w := allWorks[0]
 	w.rate = 500
-	got, err := load{address: address(server), key: "key", work: w, connections: 1, length: shortRun}.run(t.Context())
+	got, err := load{addresses: address(server), key: "key", work: w, connections: 1, length: shortRun}.run(t.Context())
 	require.NoError(t, err)
 	require.Positive(t, got.missed)
 	require.Len(t, got.latency, int(asked.Load())+got.missed)
@@ -85,7 +85,7 @@ func TestLoadTellsFailuresApart(t *testing.T) {
 	})
 	server.Start()
 
-	l := load{address: address(server), key: "key", work: allWorks[0], connections: 3, length: shortRun}
+	l := load{addresses: address(server), key: "key", work: allWorks[0], connections: 3, length: shortRun}
 	got, err := l.run(t.Context())
 	require.NoError(t, err)
 	require.Positive(t, got.completed)

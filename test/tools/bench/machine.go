@@ -41,12 +41,8 @@ func procValue(file []byte, name string) string {
 	return "unknown"
 }
 
-// residentBytes returns the resident memory of a process.
-func residentBytes(pid int) int64 { return memoryBytes(pid, "VmRSS") }
-
-// peakBytes returns the largest resident memory that a process had.
-func peakBytes(pid int) int64 { return memoryBytes(pid, "VmHWM") }
-
+// memoryBytes returns the resident memory of a process (VmRSS), or the most that it had
+// (VmHWM).
 func memoryBytes(pid int, name string) int64 {
 	status, _ := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	kib, _ := strconv.ParseInt(strings.TrimSuffix(procValue(status, name), " kB"), 10, 64)
@@ -66,13 +62,14 @@ type clock struct {
 // programs on the machine.
 type usage struct{ generator, service, database, foreign float64 }
 
-// readClock reads the times of the machine, this process, the service and every
+// readClock reads the times of the machine, this process, the services and every
 // Postgres process on this machine.
-func readClock(service int) clock {
+func readClock(services ...int) clock {
 	c := clock{at: time.Now(), busy: busyTime()}
 	c.generator, c.pgbench = processTime(os.Getpid())
-	if service != 0 {
-		c.service, _ = processTime(service)
+	for _, pid := range services {
+		own, _ := processTime(pid)
+		c.service += own
 	}
 	names, _ := filepath.Glob("/proc/[0-9]*/comm")
 	for _, name := range names {
@@ -141,13 +138,13 @@ const (
 // waitQuiet returns when no other program uses the machine, or at the limit.
 func waitQuiet(ctx context.Context, limit time.Duration) {
 	for begun := time.Now(); time.Since(begun) < limit; {
-		before := readClock(0)
+		before := readClock()
 		select {
 		case <-ctx.Done():
 			return
 		case <-time.After(quietLook):
 		}
-		if u := readClock(0).since(before); u.foreign+u.database < quietCores {
+		if u := readClock().since(before); u.foreign+u.database < quietCores {
 			return
 		}
 	}

@@ -41,6 +41,7 @@ type settings struct {
 	otherBinary string // another version of the service; empty for none
 	book        int
 	postgres    string
+	standby     bool
 	out         string
 	service     []string // name=value pairs for the service, as in its settings file
 }
@@ -84,13 +85,14 @@ func parse(args []string, usage io.Writer) (s settings, err error) {
 	works := flags.String("work", "sale,sale-hot,sale-mixed,push,push100", "what to measure: "+strings.Join(names, ", "))
 	flags.Float64Var(&s.seconds, "seconds", 5, "length of each run")
 	flags.DurationVar(&s.patience, "wait", 10*time.Second, "how long a run waits for other programs to leave the machine quiet")
-	rates := flags.String("rates", "100,500,1000,2000,4000", "requests a second of the work rate, in this order")
+	rates := flags.String("rates", "100,500,1000,2000,4000", "requests a second of the works rate and replicas, in this order")
 	flags.IntVar(&s.rows, "rows", 1_000_000, "holdings and sales in the book for the work chores (a multiple of 10000, at most 1000000); a tenth of it is due")
 	flags.IntVar(&s.rounds, "rounds", 3, "runs of each side; the table shows medians")
 	flags.StringVar(&s.only, "only", "", "measure one side alone: service or other")
 	flags.StringVar(&s.otherBinary, "other-binary", "", "measure this binary, another version of the service, as well")
 	flags.IntVar(&s.book, "book", 0, "measure a store with this many past sales and pushes as well (a multiple of 100000; a million customers from 10000000 on)")
-	flags.StringVar(&s.postgres, "postgres", defaultDSN(), "Postgres server on which bench creates two temporary databases")
+	flags.StringVar(&s.postgres, "postgres", defaultDSN(), "Postgres server on which bench creates temporary databases")
+	flags.BoolVar(&s.standby, "standby", false, "start such a server, and another one as its synchronous standby")
 	flags.StringVar(&s.out, "out", "", "folder for bench.csv and bench.md (default: write none)")
 	flags.Func("set", "setting of the service as name=value, repeatable (commit.batch_limit=1)", func(pair string) error {
 		if !strings.Contains(pair, "=") {
@@ -196,6 +198,7 @@ type extra struct {
 var extras = []extra{
 	{"chores", (*bank).measureChores},
 	{"rate", (*bank).measureRates},
+	{"replicas", (*bank).measureReplicas},
 }
 
 // writeFile creates a file and calls write with it.
@@ -226,6 +229,18 @@ type measure struct {
 	tally              *tally
 }
 
+// warmUp fills pools, caches and plans, so that the first round is like the others.
+func warmUp(ctx context.Context, length time.Duration, works []work, sides ...side) error {
+	for _, w := range works {
+		for _, side := range sides {
+			if _, err := side.run(ctx, w, 16, length/5); err != nil {
+				return fmt.Errorf("%s, warming up %s: %w", side.name(), w.name, err)
+			}
+		}
+	}
+	return nil
+}
+
 // measureEngine runs all sides on one engine in turn and adds the results to
 // the report.
 func measureEngine(ctx context.Context, t *runner, s settings, engine, dir, binary string, r *report, progress io.Writer) (err error) {
@@ -238,14 +253,8 @@ func measureEngine(ctx context.Context, t *runner, s settings, engine, dir, bina
 
 	sides := bank.sides()
 	length := s.length()
-	for _, w := range s.works {
-		for _, side := range sides {
-			// Warm up pools, caches and plans, so that the first round is like
-			// the others.
-			if _, err := side.run(ctx, w, 16, length/5); err != nil {
-				return fmt.Errorf("%s, warming up %s: %w", side.name(), w.name, err)
-			}
-		}
+	if err := warmUp(ctx, length, s.works, sides...); err != nil {
+		return err
 	}
 	for round := 1; round <= s.rounds; round++ {
 		for _, w := range s.works {

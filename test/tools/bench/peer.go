@@ -92,13 +92,11 @@ func (p *peer) stop() error {
 
 func (p *peer) name() string { return p.title }
 
-func (p *peer) run(ctx context.Context, w work, connections int, length time.Duration) (_ measure, err error) {
-	if w.mixed { // it supports only clean sales
-		if w, err = findWork("sale"); err != nil {
-			return measure{}, err
-		}
-	}
-	t, err := load{address: p.address, work: w, connections: connections, length: length}.run(ctx)
+func (p *peer) pids() []int { return []int{p.cmd.Process.Pid} }
+
+func (p *peer) run(ctx context.Context, w work, connections int, length time.Duration) (measure, error) {
+	w.mixed = false // it supports only clean sales
+	t, err := load{addresses: []string{p.address}, work: w, connections: connections, length: length}.run(ctx)
 	if err != nil {
 		return measure{}, err
 	}

@@ -111,7 +111,7 @@ func (c *cluster) checkpoint(ctx context.Context) error {
 // describe returns the settings that the figures depend on.
 func (c *cluster) describe(ctx context.Context) ([]fact, error) {
 	var facts []fact
-	for _, setting := range []string{"server_version", "fsync", "synchronous_commit", "wal_sync_method", "shared_buffers", "max_wal_size", "autovacuum"} {
+	for _, setting := range []string{"server_version", "fsync", "synchronous_commit", "synchronous_standby_names", "wal_sync_method", "shared_buffers", "max_wal_size", "autovacuum"} {
 		var value string
 		if err := c.admin.QueryRow(ctx, "SELECT current_setting($1)", setting).Scan(&value); err != nil {
 			return nil, err

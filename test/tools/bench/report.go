@@ -58,10 +58,14 @@ func (r *report) write(folder string, stdout io.Writer) error {
 // A comparison is one side next to another on the same work, as medians of the
 // rounds.
 type comparison struct {
-	engine       string
-	work         work
-	connections  int
+	place
 	ours, theirs measure
+}
+
+// A place is what the sides are compared at.
+type place struct {
+	engine, work string
+	connections  int
 }
 
 // ratio returns 0 if only one side was measured or one side completed nothing.
@@ -76,10 +80,6 @@ func (c comparison) ratio() float64 {
 // plain service with the database alone, with the peer and with the other
 // version, then the others with the plain service.
 func (r *report) comparisons() []comparison {
-	type place struct {
-		engine, work string
-		connections  int
-	}
 	var places []place
 	sides := map[place]map[string][]measure{}
 	for _, m := range r.measures {
@@ -92,33 +92,20 @@ func (r *report) comparisons() []comparison {
 	}
 	var found []comparison
 	for _, p := range places {
-		w, err := findWork(p.work)
-		if err != nil {
-			panic(err) // only known works are measured
-		}
-		plain := medians(sides[p][plainName])
-		against := comparison{
-			engine: p.engine, work: w, connections: p.connections,
-			ours: plain,
-		}
+		plain, alone := medians(sides[p][plainName]), measure{}
 		for name, measures := range sides[p] {
 			if !slices.Contains([]string{plainName, bookName, peerName, otherName}, name) {
-				against.theirs = medians(measures)
+				alone = medians(measures)
 			}
 		}
-		found = append(found, against)
+		found = append(found, comparison{p, plain, alone})
 		for _, name := range []string{peerName, otherName} {
 			if measures := sides[p][name]; len(measures) > 0 {
-				found = append(found, comparison{
-					engine: p.engine, work: w, connections: p.connections, ours: plain, theirs: medians(measures),
-				})
+				found = append(found, comparison{p, plain, medians(measures)})
 			}
 		}
 		if measures := sides[p][bookName]; len(measures) > 0 {
-			found = append(found, comparison{
-				engine: p.engine, work: w, connections: p.connections,
-				ours: medians(measures), theirs: plain,
-			})
+			found = append(found, comparison{p, medians(measures), plain})
 		}
 	}
 	return found
@@ -159,8 +146,10 @@ func (r *report) writeMarkdown(to io.Writer) error {
 		fmt.Fprintf(&b, "- %s: %s\n", f.name, f.value)
 	}
 	comparisons := r.comparisons()
-	writeRates(&b, comparisons)
-	writeCores(&b, comparisons)
+	if len(comparisons) > 0 {
+		writeRates(&b, comparisons)
+		writeCores(&b, comparisons)
+	}
 	r.writeTables(&b)
 	if len(r.proofs) > 0 {
 		b.WriteString("\nAfterwards:\n")
@@ -175,9 +164,6 @@ func (r *report) writeMarkdown(to io.Writer) error {
 
 // writeRates writes the rates, the latencies and the ratio of both sides.
 func writeRates(b *strings.Builder, comparisons []comparison) {
-	if len(comparisons) == 0 {
-		return
-	}
 	b.WriteString("\nRecords stored per second, medians.\n\n")
 	b.WriteString("| engine | work | connections | side | per second | p50 | p99 | against | per second | p50 | p99 | ratio |\n")
 	b.WriteString("|---|---|--:|---|--:|--:|--:|---|--:|--:|--:|--:|\n")
@@ -187,7 +173,7 @@ func writeRates(b *strings.Builder, comparisons []comparison) {
 			ratio = fmt.Sprintf("**%.2f**", c.ratio())
 		}
 		fmt.Fprintf(b, "| %s | %s | %d | %s | %s | %s |\n",
-			c.engine, c.work.title, c.connections, rateCells(c.ours), rateCells(c.theirs), ratio)
+			c.engine, title(c.work), c.connections, rateCells(c.ours), rateCells(c.theirs), ratio)
 	}
 }
 
@@ -203,9 +189,6 @@ func rateCells(m measure) string {
 // writeCores writes the processor time of each program: the program that fills
 // the cores limits the rate.
 func writeCores(b *strings.Builder, comparisons []comparison) {
-	if len(comparisons) == 0 {
-		return
-	}
 	b.WriteString("\nCores in use meanwhile (their kernel time included), and the memory of the service.\n\n")
 	b.WriteString("| engine | work | connections | side | service | Postgres | load generator | other programs | memory |\n")
 	b.WriteString("|---|---|--:|---|--:|--:|--:|--:|--:|\n")
@@ -221,9 +204,15 @@ func writeCores(b *strings.Builder, comparisons []comparison) {
 				memory = fmt.Sprintf("%.0f MB", float64(m.memory)/1e6)
 			}
 			fmt.Fprintf(b, "| %s | %s | %d | %s | %.2f | %.2f | %.2f | %.2f | %s |\n",
-				c.engine, c.work.title, c.connections, m.side, m.used.service, m.used.database, m.used.generator, m.used.foreign, memory)
+				c.engine, title(c.work), c.connections, m.side, m.used.service, m.used.database, m.used.generator, m.used.foreign, memory)
 		}
 	}
+}
+
+// title is the title of a work.
+func title(name string) string {
+	w, _ := findWork(name) // only known works are measured
+	return w.title
 }
 
 func (r *report) writeTables(b *strings.Builder) {

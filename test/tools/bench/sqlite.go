@@ -19,8 +19,8 @@ func openSQLite(ctx context.Context, dir string) (engine, side, []fact, error) {
 	if err != nil {
 		return nil, nil, nil, err
 	}
-	version, err := loop.version(ctx)
-	if err != nil {
+	var version string
+	if err := loop.conn.QueryRowContext(ctx, "SELECT sqlite_version()").Scan(&version); err != nil {
 		return nil, nil, nil, errors.Join(err, loop.close())
 	}
 	return &sqliteFiles{dir: dir, loop: loop}, loop, []fact{{"SQLite", version + ", WAL, synchronous=FULL"}}, nil

@@ -63,12 +63,6 @@ func (l *sqliteLoop) name() string { return "bare Go loop" }
 
 func (l *sqliteLoop) close() error { return errors.Join(l.conn.Close(), l.db.Close()) }
 
-// version returns the version of SQLite in the driver.
-func (l *sqliteLoop) version(ctx context.Context) (version string, err error) {
-	err = l.conn.QueryRowContext(ctx, "SELECT sqlite_version()").Scan(&version)
-	return version, err
-}
-
 // run executes one transaction after the other. It ignores the number of
 // connections.
 func (l *sqliteLoop) run(ctx context.Context, w work, _ int, length time.Duration) (measure, error) {
@@ -93,8 +87,8 @@ func (l *sqliteLoop) transaction(ctx context.Context, w work) error {
 	if err := l.exec(ctx, begin); err != nil {
 		return err
 	}
-	if w.export == "sales" {
-		if err := l.sale(ctx, w.name == "sale-hot"); err != nil {
+	if w.pick != nil {
+		if err := l.sale(ctx, w); err != nil {
 			return err
 		}
 	} else {
@@ -119,8 +113,8 @@ func (l *sqliteLoop) exec(ctx context.Context, text string, args ...any) error {
 	return nil
 }
 
-func (l *sqliteLoop) sale(ctx context.Context, hot bool) error {
-	customer, account := pickCustomer(l.random, hot)
+func (l *sqliteLoop) sale(ctx context.Context, w work) error {
+	customer, account := w.pick(l.random)
 	units := 1_000_000 + l.random.IntN(4_000_000)
 	l.ids.next(l.id[:])
 	callerID := string(l.id[:])

@@ -35,45 +35,33 @@ func customerNo(i int) int { return firstCustomer + numberStep*i }
 type work struct {
 	name    string
 	title   string
-	path    string
-	export  string // the export that shows its rows
-	records int    // rows that one request stores, if it completes
-	mixed   bool   // some requests are refused, repeated or for a later day
-	rate    int    // requests a second; 0: a connection sends the next one when it has an answer
-	compose func(r *rand.Rand, ids *idSource, c *composer) (next func())
+	records int                                 // rows that one request stores, if it completes
+	pick    func(*rand.Rand) (seller, paid int) // of a sale; nil: it is a push
+	mixed   bool                                // some sales are refused, repeated or for a later day
+	callers bool                                // each push has a CallerId
+	rate    int                                 // requests a second; 0: a connection sends the next one when it has an answer
 }
 
+var (
+	plainSale = work{name: "sale", title: "sale, random among 10,000 customers", records: 1, pick: pickAny}
+	plainPush = work{name: "push", title: "push, one record a request", records: 1}
+)
+
 var allWorks = []work{
-	{
-		name: "sale", title: "sale, random among 10,000 customers",
-		path: "/BankingApiV01/BuyFundFromCustomer", export: "sales", records: 1,
-		compose: composeSale(false, false),
-	},
-	{
-		name: "sale-hot", title: "sale, all to one account, half on 10 customers",
-		path: "/BankingApiV01/BuyFundFromCustomer", export: "sales", records: 1,
-		compose: composeSale(true, false),
-	},
-	{
-		name: "sale-mixed", title: "sale, 5 % refused, 2 % repeated, 1 % for a later day",
-		path: "/BankingApiV01/BuyFundFromCustomer", export: "sales", records: 1,
-		mixed: true, compose: composeSale(false, true),
-	},
-	{
-		name: "push", title: "push, one record a request",
-		path: "/BankingApiV01/AddPushNotificationResponse", export: "notifications", records: 1,
-		compose: composePush(1, false),
-	},
-	{
-		name: "push-caller", title: "push, one record a request, CallerId each",
-		path: "/BankingApiV01/AddPushNotificationResponse", export: "notifications", records: 1,
-		compose: composePush(1, true),
-	},
-	{
-		name: "push100", title: "push, 100 records a request",
-		path: "/BankingApiV01/AddPushNotificationResponse", export: "notifications", records: 100,
-		compose: composePush(100, false),
-	},
+	plainSale,
+	{name: "sale-hot", title: "sale, all to one account, half on 10 customers", records: 1, pick: pickHot},
+	{name: "sale-mixed", title: "sale, 5 % refused, 2 % repeated, 1 % for a later day", records: 1, pick: pickAny, mixed: true},
+	plainPush,
+	{name: "push-caller", title: "push, one record a request, CallerId each", records: 1, callers: true},
+	{name: "push100", title: "push, 100 records a request", records: 100},
+}
+
+// export is the export that shows the rows of the work.
+func (w work) export() string {
+	if w.pick == nil {
+		return "notifications"
+	}
+	return "sales"
 }
 
 func findWork(name string) (work, error) {
@@ -94,8 +82,12 @@ type request struct {
 
 func (w work) request(host, key string, r *rand.Rand, ids *idSource) *request {
 	var c composer
-	fill := w.compose(r, ids, &c)
-	return &request{bytes: c.seal(w.path, host, key), fill: fill}
+	path, compose := "/BankingApiV01/AddPushNotificationResponse", w.composePush
+	if w.pick != nil {
+		path, compose = "/BankingApiV01/BuyFundFromCustomer", w.composeSale
+	}
+	fill := compose(r, ids, &c)
+	return &request{bytes: c.seal(path, host, key), fill: fill}
 }
 
 func (r *request) next() []byte {
@@ -145,14 +137,15 @@ func (f *field) digits(n int) {
 	}
 }
 
-// pickCustomer chooses the seller and the account: the account of the seller,
-// or in hot work the same account for all, with half of the sales from the same
-// ten holdings.
-func pickCustomer(r *rand.Rand, hot bool) (seller, paid int) {
+// pickAny chooses any seller, who is paid.
+func pickAny(r *rand.Rand) (seller, paid int) {
 	seller = customerNo(r.IntN(customers))
-	if !hot {
-		return seller, seller
-	}
+	return seller, seller
+}
+
+// pickHot chooses half of the sellers among ten. All pay into the same account.
+func pickHot(r *rand.Rand) (seller, paid int) {
+	seller, _ = pickAny(r)
 	if r.IntN(2) == 0 {
 		seller = customerNo(r.IntN(hotCustomers))
 	}
@@ -162,99 +155,95 @@ func pickCustomer(r *rand.Rand, hot bool) (seller, paid int) {
 // composeSale composes sales. Mixed sales are like real traffic: of 100 sales,
 // 5 are of a fund that the customer does not have, 2 repeat the previous
 // request, and 1 is for a later day.
-func composeSale(hot, mixed bool) func(*rand.Rand, *idSource, *composer) func() {
-	return func(r *rand.Rand, ids *idSource, c *composer) func() {
-		c.text(`{"Header":{"AppKey":"","Channel":"MOBILE","TellerName":"","CallerId":"`)
-		callerID := c.field(36)
-		c.text(`"},"Parameters":[{"CustomerNo":`)
-		customer := c.field(8)
-		c.text(`,"TransactionType":2,"FundAmount":`)
-		whole := c.field(1)
-		c.text(`.`)
-		decimals := c.field(6)
-		c.text(`,"DestinationAccount":{"BranchCode":` + strconv.Itoa(branch) + `,"CustomerNo":`)
-		account := c.field(8)
-		c.text(`,"AccountSuffix":` + strconv.Itoa(suffix) + `,"CurrencyCode":"` + currency + `"},"FundToProcess":{"IMKBCode":"F`)
-		fund := c.field(2)
-		c.text(`","HolderCorporationName":"` + holder + `","PriceID":`)
-		price := c.field(3)
-		c.text(`},"Amount":0,"SelectedTransactionDate":`)
-		day := new(field)
-		if mixed {
-			day = c.field(len(noDay))
-		} else {
-			c.text(`""`)
-		}
-		c.text(`}]}`)
-		later := ids.now().AddDate(0, 0, 30).Format(`"2006-01-02"`)
-		made := false
+func (w work) composeSale(r *rand.Rand, ids *idSource, c *composer) (next func()) {
+	c.text(`{"Header":{"AppKey":"","Channel":"MOBILE","TellerName":"","CallerId":"`)
+	callerID := c.field(36)
+	c.text(`"},"Parameters":[{"CustomerNo":`)
+	customer := c.field(8)
+	c.text(`,"TransactionType":2,"FundAmount":`)
+	whole := c.field(1)
+	c.text(`.`)
+	decimals := c.field(6)
+	c.text(`,"DestinationAccount":{"BranchCode":` + strconv.Itoa(branch) + `,"CustomerNo":`)
+	account := c.field(8)
+	c.text(`,"AccountSuffix":` + strconv.Itoa(suffix) + `,"CurrencyCode":"` + currency + `"},"FundToProcess":{"IMKBCode":"F`)
+	fund := c.field(2)
+	c.text(`","HolderCorporationName":"` + holder + `","PriceID":`)
+	price := c.field(3)
+	c.text(`},"Amount":0,"SelectedTransactionDate":`)
+	day := new(field)
+	if w.mixed {
+		day = c.field(len(noDay))
+	} else {
+		c.text(`""`)
+	}
+	c.text(`}]}`)
+	later := ids.now().AddDate(0, 0, 30).Format(`"2006-01-02"`)
+	made := false
 
-		return func() {
-			kind := 100
-			if mixed {
-				kind = r.IntN(100)
-			}
-			if made && kind < 2 {
-				return
-			}
-			made = true
-			n, paid := pickCustomer(r, hot)
-			ids.next(callerID.bytes)
-			customer.digits(n)
-			account.digits(paid)
-			whole.digits(1 + r.IntN(4))
-			decimals.digits(r.IntN(1_000_000))
-			copy(day.bytes, noDay)
-			of := n % funds
-			switch {
-			case kind < 7:
-				of = (of + 1) % funds
-			case kind == 7:
-				copy(day.bytes, later)
-			}
-			fund.digits(of)
-			price.digits(firstPrice + of)
+	return func() {
+		kind := 100
+		if w.mixed {
+			kind = r.IntN(100)
 		}
+		if made && kind < 2 {
+			return
+		}
+		made = true
+		n, paid := w.pick(r)
+		ids.next(callerID.bytes)
+		customer.digits(n)
+		account.digits(paid)
+		whole.digits(1 + r.IntN(4))
+		decimals.digits(r.IntN(1_000_000))
+		copy(day.bytes, noDay)
+		of := n % funds
+		switch {
+		case kind < 7:
+			of = (of + 1) % funds
+		case kind == 7:
+			copy(day.bytes, later)
+		}
+		fund.digits(of)
+		price.digits(firstPrice + of)
 	}
 }
 
 // noDay is an empty day with the width of a day.
 const noDay = `""          `
 
-func composePush(records int, withCallerID bool) func(*rand.Rand, *idSource, *composer) func() {
-	return func(r *rand.Rand, ids *idSource, c *composer) func() {
-		var callerID *field
-		users, pushIDs := make([]*field, records), make([]*field, records)
-		c.text(`{"Header":{"Channel":"PUSH"`)
-		if withCallerID {
-			c.text(`,"CallerId":"`)
-			callerID = c.field(36)
-			c.text(`"`)
+func (w work) composePush(r *rand.Rand, ids *idSource, c *composer) (next func()) {
+	var callerID *field
+	users, pushIDs := make([]*field, w.records), make([]*field, w.records)
+	c.text(`{"Header":{"Channel":"PUSH"`)
+	if w.callers {
+		c.text(`,"CallerId":"`)
+		callerID = c.field(36)
+		c.text(`"`)
+	}
+	c.text(`},"Parameters":[`)
+	for i := range w.records {
+		if i > 0 {
+			c.text(`,`)
 		}
-		c.text(`},"Parameters":[`)
-		for i := range records {
-			if i > 0 {
-				c.text(`,`)
-			}
-			c.text(`{"ExternalApplicationCode":"MOBILBANK","ExternalTranCode":"FUNDSALE","UserId":"user-`)
-			users[i] = c.field(8)
-			c.text(`","PushId":"`)
-			pushIDs[i] = c.field(36)
-			c.text(`","PushInteractionId":42,"Platform":73,"Subject":"Fon satış talimatınız gerçekleşti",` +
-				`"Content":"Sayın müşterimiz, fon satış talimatınız bugün gerçekleşmiştir. Satış tutarı hesabınıza aktarılmıştır. Ayrıntılar için uygulamamızı ziyaret edebilirsiniz.",` +
-				`"DeepLinkUrl":"examplebank://funds/sales/latest","SendStatus":1,"SendDate":"2026-11-20",` +
-				`"TranData":[{"Code":"FUND","Name":"F07"},{"Code":"LANG","Name":"TR"}]}`)
-		}
-		c.text(`]}`)
+		c.text(`{"ExternalApplicationCode":"MOBILBANK","ExternalTranCode":"FUNDSALE","UserId":"user-`)
+		users[i] = c.field(8)
+		c.text(`","PushId":"`)
+		pushIDs[i] = c.field(36)
+		c.text(`","PushInteractionId":42,"Platform":73,"Subject":"Fon satış talimatınız gerçekleşti",` +
+			`"Content":"Sayın müşterimiz, fon satış talimatınız bugün gerçekleşmiştir. Satış tutarı hesabınıza aktarılmıştır. Ayrıntılar için uygulamamızı ziyaret edebilirsiniz.",` +
+			`"DeepLinkUrl":"examplebank://funds/sales/latest","SendStatus":1,"SendDate":"2026-11-20",` +
+			`"TranData":[{"Code":"FUND","Name":"F07"},{"Code":"LANG","Name":"TR"}]}`)
+	}
+	c.text(`]}`)
 
-		return func() {
-			if withCallerID {
-				ids.next(callerID.bytes)
-			}
-			for i := range records {
-				users[i].digits(customerNo(r.IntN(customers)))
-				ids.next(pushIDs[i].bytes)
-			}
+	return func() {
+		if w.callers {
+			ids.next(callerID.bytes)
+		}
+		for i := range w.records {
+			users[i].digits(customerNo(r.IntN(customers)))
+			ids.next(pushIDs[i].bytes)
 		}
 	}
 }

@@ -1,0 +1,148 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// skewedSale sells the holding of one customer more often than those of all others, that of
+// a second one more often than those of the rest, and so on.
+var skewedSale = work{name: "sale-zipf", title: "sale, Zipf 2.0 among 10,000 customers", records: 1, pick: pickSkewed}
+
+func pickSkewed(r *rand.Rand) (seller, paid int) {
+	seller = customerNo(int(rand.NewZipf(r, 2, 1, customers-1).Uint64()))
+	return seller, seller
+}
+
+// replicas is the side of services on one store. Sales become due meanwhile, for which the
+// services compete.
+type replicas struct {
+	*store
+	title string
+}
+
+func (r replicas) name() string { return r.title }
+
+func (r replicas) pids() []int { return r.served.pids() }
+
+func (r replicas) run(ctx context.Context, w work, connections int, length time.Duration) (measure, error) {
+	due, stop := context.WithCancel(ctx)
+	added := make(chan error, 1)
+	go func() { added <- r.becomeDue(due, 1+w.rate/10) }()
+	m, err := r.served.run(ctx, w, connections, length)
+	stop()
+	return m, errors.Join(err, <-added)
+}
+
+// becomeDue adds some sales that are due every second, until the context ends.
+func (o *store) becomeDue(ctx context.Context, some int) error {
+	text, err := scripts.ReadFile("sql/due-postgres.sql")
+	if err != nil {
+		return err
+	}
+	whole := context.WithoutCancel(ctx) // each statement runs to its end
+	conn, err := pgx.Connect(whole, o.dsn)
+	if err != nil {
+		return err
+	}
+	defer conn.Close(whole)
+	size := fmt.Sprintf("CREATE TEMP VIEW size AS SELECT (extract(epoch FROM now()) * 10)::bigint %% 16777216 AS round, %d AS sales", some)
+	if _, err := conn.Exec(whole, size); err != nil {
+		return err
+	}
+	every := time.NewTicker(time.Second)
+	defer every.Stop()
+	for {
+		if _, err := conn.Exec(whole, string(text)); err != nil {
+			return err
+		}
+		o.ledger.before["sales"] += some
+		select {
+		case <-every.C:
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
+
+// counts are what a database has counted: deadlocks, and due sales that were settled.
+type counts struct{ deadlocks, settled int }
+
+// counts waits until no service is connected: Postgres counts what a connection did at the
+// latest when it ends.
+func (o *store) counts(ctx context.Context) (c counts, err error) {
+	conn, err := pgx.Connect(ctx, o.dsn)
+	if err != nil {
+		return c, err
+	}
+	defer conn.Close(ctx)
+	for connected := true; connected; {
+		err := conn.QueryRow(ctx, `SELECT count(*) > 0 FROM pg_sleep(0.02), pg_stat_activity
+			WHERE datname = current_database() AND backend_type = 'client backend' AND pid <> pg_backend_pid()`).Scan(&connected)
+		if err != nil {
+			return c, err
+		}
+	}
+	err = conn.QueryRow(ctx, `SELECT deadlocks, (SELECT count(settled_at) FROM sales WHERE selected_date IS NOT NULL)
+		FROM pg_stat_database WHERE datname = current_database()`).Scan(&c.deadlocks, &c.settled)
+	return c, err
+}
+
+// measureReplicas measures sales that arrive at fixed rates at one service and at three on
+// the same Postgres.
+func (b *bank) measureReplicas(ctx context.Context, s settings, r *report, progress io.Writer) error {
+	if b.engine.name() != "postgres" {
+		return nil // a file of SQLite is for one service
+	}
+	o, err := b.newStore(ctx, "replicas", b.versions[0].binary, s.service)
+	if err != nil {
+		return err
+	}
+	o.program.Set("settlement.interval", "1s")
+	if o.key, err = o.program.prepare(1); err != nil {
+		return err
+	}
+	services := map[string]int{"one replica": 1, "three replicas": 3}
+	all, found := trials([]work{plainSale, skewedSale}, s.rates, replicas{o, "one replica"}, replicas{o, "three replicas"}), map[*trial]counts{}
+	err = inTurn(all, s.rounds, func(t *trial, round int) error {
+		before, err := o.counts(ctx)
+		if err != nil {
+			return err
+		}
+		if err := o.serve(t.side.name(), services[t.side.name()]); err != nil {
+			return err
+		}
+		if err := warmUp(ctx, s.length(), []work{plainSale}, o.served); err != nil {
+			return err
+		}
+		if err := b.measureTrial(ctx, t, round, s.length(), progress); err != nil {
+			return err
+		}
+		o.stop()
+		after, err := o.counts(ctx)
+		found[t] = counts{found[t].deadlocks + after.deadlocks - before.deadlocks, found[t].settled + after.settled - before.settled}
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	columns := slices.Concat(rateColumns, []string{"errors", "deadlocks", "due sales settled meanwhile"})
+	for _, t := range all {
+		if t.tally.failed() > 0 {
+			fmt.Fprintf(progress, "%s, %d a second: %s; one answer: %s\n", t.side.name(), t.work.rate, t.tally, t.tally.example)
+		}
+		r.add("Replicas of the service on one Postgres. Latency from the moment at which a request was due.", columns, append(t.row(b.engine.name(), s.rounds),
+			strconv.Itoa(t.tally.failed()), strconv.Itoa(found[t].deadlocks), strconv.Itoa(found[t].settled))...)
+	}
+	proof, err := o.prove()
+	r.proofs = append(r.proofs, "postgres, replicas: "+proof)
+	return err
+}
