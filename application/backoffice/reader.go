@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/binary"
 	"iter"
-	"strings"
 	"time"
 
 	"bankingapi/application/summary"
@@ -188,7 +187,3 @@ func Counted[T any](rows iter.Seq2[T, error], progress func(rows int64)) iter.Se
 		}
 	}
 }
-
-// IsFormula reports whether a spreadsheet may run a text of an export as a
-// formula. Some skip white space at the beginning.
-func IsFormula(text string) bool { return text != "" && strings.IndexByte("=+-@\t\r\n", text[0]) >= 0 }

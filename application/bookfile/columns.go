@@ -77,12 +77,14 @@ var Sales = slices.Concat(
 		{"IMKBCode", func(s *fund.SaleEntry) Value { return Text(s.Terms.Holding.IMKBCode) }},
 		{"HolderCorporationName", func(s *fund.SaleEntry) Value { return Text(s.Terms.Holding.HolderCorporationName) }},
 		{"PriceID", func(s *fund.SaleEntry) Value { return Integer(s.Terms.PriceID) }},
-		{"Amount", controlTotal},
+		{"Amount", func(s *fund.SaleEntry) Value { // 0 and none are the same to the bank
+			return only(s.Terms.ControlTotal != 0, money.New(s.Terms.ControlTotal, s.Terms.Account.Currency).String())
+		}},
 		{"SelectedTransactionDate", func(s *fund.SaleEntry) Value { return Text(s.Terms.SelectedDay.String()) }},
 		{"State", func(s *fund.SaleEntry) Value { return Integer(int64(s.State)) }},
-		{"SettledPriceID", settled(func(s *fund.SaleEntry) Value { return Integer(s.PriceID) })},
-		{"Price", settled(func(s *fund.SaleEntry) Value { return number(s.PerUnit.String()) })},
-		{"Proceeds", settled(func(s *fund.SaleEntry) Value { return number(s.Proceeds.String()) })},
+		{"SettledPriceID", func(s *fund.SaleEntry) Value { return only(isSettled(s), strconv.FormatInt(s.PriceID, 10)) }},
+		{"Price", func(s *fund.SaleEntry) Value { return only(isSettled(s), s.PerUnit.String()) }},
+		{"Proceeds", func(s *fund.SaleEntry) Value { return only(isSettled(s), s.Proceeds.String()) }},
 		{"Refusal", func(s *fund.SaleEntry) Value { return Text(s.Refusal) }},
 		{"ReceivedAt", func(s *fund.SaleEntry) Value { return Instant(s.ReceivedAt) }},
 		{"SettledAt", func(s *fund.SaleEntry) Value { return Instant(s.SettledAt) }},
@@ -90,22 +92,14 @@ var Sales = slices.Concat(
 	},
 )
 
-// controlTotal is the caller's Amount; 0 and none are the same to the bank.
-func controlTotal(s *fund.SaleEntry) Value {
-	if s.Terms.ControlTotal == 0 {
+func isSettled(s *fund.SaleEntry) bool { return s.State == operation.Completed }
+
+// only is a number that some rows do not have.
+func only(has bool, n string) Value {
+	if !has {
 		return number("")
 	}
-	return number(money.New(s.Terms.ControlTotal, s.Terms.Account.Currency).String())
-}
-
-// settled is a value that only completed sales have.
-func settled(of func(*fund.SaleEntry) Value) func(*fund.SaleEntry) Value {
-	return func(s *fund.SaleEntry) Value {
-		if s.State != operation.Completed {
-			return number("")
-		}
-		return of(s)
-	}
+	return number(n)
 }
 
 // side is one side of a posting.
@@ -113,6 +107,8 @@ type side struct {
 	fund.PostingEntry
 	bank bool
 }
+
+func (s *side) hasAccount() bool { return s.IsMoney() && !s.bank }
 
 func bothSides(rows iter.Seq2[fund.PostingEntry, error]) iter.Seq2[side, error] {
 	return func(yield func(side, error) bool) {
@@ -138,33 +134,17 @@ var postingColumns = []Column[side]{
 		}
 		return Text("customer")
 	}},
-	{"CustomerNo", func(s *side) Value { return s.only(!s.bank, s.CustomerNo()).of(Customer) }},
+	{"CustomerNo", func(s *side) Value { return only(!s.bank, strconv.FormatInt(s.CustomerNo(), 10)).of(Customer) }},
 	{"IMKBCode", func(s *side) Value { return Text(s.Holding.IMKBCode) }},
 	{"HolderCorporationName", func(s *side) Value { return Text(s.Holding.HolderCorporationName) }},
-	{"BranchCode", func(s *side) Value { return s.only(s.IsMoney() && !s.bank, s.Account.BranchCode) }},
-	{"AccountSuffix", func(s *side) Value { return s.only(s.IsMoney() && !s.bank, s.Account.AccountSuffix).of(Suffix) }},
+	{"BranchCode", func(s *side) Value { return only(s.hasAccount(), strconv.FormatInt(s.Account.BranchCode, 10)) }},
+	{"AccountSuffix", func(s *side) Value {
+		return only(s.hasAccount(), strconv.FormatInt(s.Account.AccountSuffix, 10)).of(Suffix)
+	}},
 	{"CurrencyCode", func(s *side) Value { return Text(s.Account.Currency.Code()) }},
-	{"Units", func(s *side) Value {
-		if s.IsMoney() {
-			return number("")
-		}
-		return number(fund.Units(s.Quantity).String())
-	}},
-	{"Amount", func(s *side) Value {
-		if !s.IsMoney() {
-			return number("")
-		}
-		return number(money.New(s.Quantity, s.Account.Currency).String())
-	}},
+	{"Units", func(s *side) Value { return only(!s.IsMoney(), s.Format(s.Quantity)) }},
+	{"Amount", func(s *side) Value { return only(s.IsMoney(), s.Format(s.Quantity)) }},
 	{"PostedAt", func(s *side) Value { return Instant(s.PostedAt) }},
-}
-
-// only is n where the side has it.
-func (s *side) only(has bool, n int64) Value {
-	if !has {
-		return number("")
-	}
-	return Integer(n)
 }
 
 // Notifications are the columns of push messages.
@@ -179,20 +159,20 @@ var Notifications = slices.Concat(
 			}
 			return Instant(n.Erasure.At())
 		}},
-		{"ErasureReason", func(n *push.Entry) Value {
-			if n.Erasure == nil {
-				return Text("")
-			}
-			return Text(n.Erasure.Reason)
-		}},
+		{"ErasureReason", func(n *push.Entry) Value { return Text(cmp.Or(n.Erasure, new(push.Erasure)).Reason) }},
 	},
 )
 
 // memberColumns are the columns of a notification's record. The first files ended
 // with TranData and ReceivedAt, so newer members follow them.
 func memberColumns() (all []Column[push.Entry]) {
+	personal := map[push.Kind]Personal{push.User: User, push.Message: Message}
 	for _, m := range push.Members {
-		all = append(all, Column[push.Entry]{m.Name, func(n *push.Entry) Value { return member(m.Kind, m.Value(&n.Record)) }})
+		valueOf, named := Text, personal[m.Kind]
+		if m.Kind == push.Number {
+			valueOf = number
+		}
+		all = append(all, Column[push.Entry]{m.Name, func(n *push.Entry) Value { return valueOf(m.Value(&n.Record)).of(named) }})
 		if m.Name == "SendDate" {
 			all = append(all,
 				Column[push.Entry]{"TranData", func(n *push.Entry) Value { return number(tranData(n.Record.TranData)).of(Message) }},
@@ -200,19 +180,6 @@ func memberColumns() (all []Column[push.Entry]) {
 		}
 	}
 	return all
-}
-
-func member(kind push.Kind, value string) Value {
-	switch kind {
-	case push.Number:
-		return number(value)
-	case push.User:
-		return Text(value).of(User)
-	case push.Message:
-		return Text(value).of(Message)
-	case push.Code:
-	}
-	return Text(value)
 }
 
 // tranData is TranData as JSON, with the names of the requests.
@@ -329,9 +296,4 @@ func each(faults []fault.Fault, of func(fault.Fault) string) Value {
 // of a posting, and the quantity after it.
 var Statement = append(
 	ColumnsOf(postingColumns, func(l *backoffice.Line) *side { return &side{l.PostingEntry, false} }),
-	Column[backoffice.Line]{"After", func(l *backoffice.Line) Value {
-		if l.IsMoney() {
-			return number(money.New(l.After, l.Account.Currency).String())
-		}
-		return number(fund.Units(l.After).String())
-	}})
+	Column[backoffice.Line]{"After", func(l *backoffice.Line) Value { return number(l.Format(l.After)) }})

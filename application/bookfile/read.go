@@ -19,8 +19,8 @@ import (
 // kind describes the lines of a file.
 type kind[T any] struct {
 	columns []string
-	// parse makes a value of a line whose fields are in the order of columns.
-	parse func(*line) (T, []fault.Fault)
+	// newValue makes a value of the columns of a line.
+	newValue func(*line) (T, []fault.Fault)
 	// compare orders values by their keys.
 	compare func(a, b T) int
 	// same reports whether a second line of one key says the same, and is left
@@ -32,7 +32,7 @@ type kind[T any] struct {
 
 var prices = kind[fund.Price]{
 	columns: names(priceColumns),
-	parse: func(l *line) (fund.Price, []fault.Fault) {
+	newValue: func(l *line) (fund.Price, []fault.Fault) {
 		return fund.NewPrice(fund.PriceFields{
 			PriceID: l.number(0), IMKBCode: l.text(1), HolderCorporationName: l.text(2),
 			Price: l.number(3), CurrencyCode: l.text(4), ValidFrom: l.text(5),
@@ -45,7 +45,7 @@ var prices = kind[fund.Price]{
 
 var holdings = kind[fund.Holding]{
 	columns: names(holdingColumns),
-	parse: func(l *line) (fund.Holding, []fault.Fault) {
+	newValue: func(l *line) (fund.Holding, []fault.Fault) {
 		return fund.NewHolding(fund.HoldingFields{
 			CustomerNo: l.number(0), IMKBCode: l.text(1), HolderCorporationName: l.text(2), Units: l.number(3),
 		})
@@ -56,7 +56,7 @@ var holdings = kind[fund.Holding]{
 
 var accounts = kind[fund.Account]{
 	columns: names(accountColumns),
-	parse: func(l *line) (fund.Account, []fault.Fault) {
+	newValue: func(l *line) (fund.Account, []fault.Fault) {
 		fields := fund.AccountFields{
 			BranchCode: l.number(0), CustomerNo: l.number(1), AccountSuffix: l.number(2), CurrencyCode: l.text(3),
 		}
@@ -67,10 +67,10 @@ var accounts = kind[fund.Account]{
 }
 
 var calendar = kind[fund.ClosedDay]{
-	columns: names(closedDayColumns),
-	parse:   func(l *line) (fund.ClosedDay, []fault.Fault) { return fund.NewClosedDay(l.text(0), l.text(1)) },
-	compare: func(a, b fund.ClosedDay) int { return a.Day.Compare(b.Day) },
-	again:   "The same day is on line %d.",
+	columns:  names(closedDayColumns),
+	newValue: func(l *line) (fund.ClosedDay, []fault.Fault) { return fund.NewClosedDay(l.text(0), l.text(1)) },
+	compare:  func(a, b fund.ClosedDay) int { return a.Day.Compare(b.Day) },
+	again:    "The same day is on line %d.",
 }
 
 // read reads a file to its end. It calls checking when all lines were read; it
@@ -82,27 +82,22 @@ func read[T any](ctx context.Context, r io.Reader, k *kind[T], checking func()) 
 	if err != nil {
 		return nil, err
 	}
-	sorted := &Sorted[T]{kind: k}
+	sorted := &Sorted[T]{kind: k, order: order}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, sorted.Close())
 		}
 	}()
-	l := line{columns: k.columns}
 	for {
-		if err := ctx.Err(); err != nil {
-			return nil, err
-		}
 		found, err := file.next()
-		if errors.Is(err, io.EOF) {
+		if err = cmp.Or(ctx.Err(), err); errors.Is(err, io.EOF) {
 			break
 		}
 		if err != nil {
 			return nil, err
 		}
-		value, ok := parse(k, &l, &found, order, faults)
-		if ok {
-			if err := sorted.add(found.line, l.fields, value); err != nil {
+		if value, ok := k.parse(&found, order, faults); ok {
+			if err := sorted.add(&found, value); err != nil {
 				return nil, err
 			}
 		}
@@ -154,17 +149,15 @@ func header(file *records, columns []string) ([]int, error) {
 		}
 	}
 	order := make([]int, len(columns))
-	for i := range order {
-		order[i] = -1
+	for i, name := range columns {
+		order[i] = slices.Index(found.fields, name)
 	}
 	for place, name := range found.fields {
-		switch i := slices.Index(columns, name); {
-		case i < 0:
+		switch {
+		case !slices.Contains(columns, name):
 			faults.Add(found.line, "", fmt.Sprintf("Column %d has an unknown name; the first line must be %s.", place+1, expected))
-		case order[i] >= 0:
+		case slices.Contains(found.fields[:place], name):
 			faults.Add(found.line, name, "The column is there twice.")
-		default:
-			order[i] = place
 		}
 	}
 	if !slices.ContainsFunc(order, func(place int) bool { return place >= 0 }) { // another separator, another file
@@ -188,8 +181,9 @@ func header(file *records, columns []string) ([]int, error) {
 	return order, nil
 }
 
-// parse checks one record; ok is false when it has faults.
-func parse[T any](k *kind[T], l *line, r *record, order []int, faults *backoffice.Faults) (value T, ok bool) {
+// parse checks one record; ok is false when it has faults. order says where each column
+// is in the record.
+func (k *kind[T]) parse(r *record, order []int, faults *backoffice.Faults) (value T, ok bool) {
 	switch {
 	case r.broken != "":
 		faults.Add(r.line, "", string(r.broken))
@@ -198,11 +192,8 @@ func parse[T any](k *kind[T], l *line, r *record, order []int, faults *backoffic
 		faults.Add(r.line, "", fmt.Sprintf("%d values are needed, there are %d.", len(order), len(r.fields)))
 		return value, false
 	}
-	l.fields, l.List = make([]string, len(order)), l.List[:0]
-	for i, place := range order {
-		l.fields[i] = r.fields[place]
-	}
-	value, broken := k.parse(l)
+	l := line{columns: k.columns, order: order, fields: r.fields}
+	value, broken := k.newValue(&l)
 	l.List = append(l.List, broken...)
 	for _, column := range k.columns { // one for each
 		if i := slices.IndexFunc(l.List, func(f fault.Fault) bool { return f.Pointer == "/"+column }); i >= 0 {
@@ -212,15 +203,16 @@ func parse[T any](k *kind[T], l *line, r *record, order []int, faults *backoffic
 	return value, len(l.List) == 0
 }
 
-// line is a record with its fields in the order of the columns.
+// line is a record whose fields are taken by column. order says where each column is.
 type line struct {
 	columns    []string
+	order      []int
 	fields     []string
 	fault.List // of fields that are not even what they should be
 }
 
 func (l *line) text(column int) string {
-	text := l.fields[column]
+	text := l.fields[l.order[column]]
 	switch {
 	case strings.IndexByte(text, 0) >= 0:
 		l.Add("/"+l.columns[column], fault.InvalidFormat, "A NUL character cannot be kept.")
@@ -231,7 +223,7 @@ func (l *line) text(column int) string {
 }
 
 func (l *line) number(column int) decimal.Decimal {
-	text := l.fields[column]
+	text := l.fields[l.order[column]]
 	if text == "" {
 		return decimal.Decimal{} // absent: the domain knows whether it may be
 	}

@@ -13,7 +13,6 @@ import (
 	"slices"
 
 	"bankingapi/application/backoffice"
-	"bankingapi/domain/fault"
 )
 
 const (
@@ -32,6 +31,7 @@ const (
 // import that is killed leaves no rows behind.
 type Sorted[T any] struct {
 	kind  *kind[T]
+	order []int       // where each column is in the file
 	run   []*entry[T] // the lines that are not in file
 	file  *os.File
 	runs  []int64 // where each run begins in file, and where the last one ends
@@ -42,7 +42,7 @@ type Sorted[T any] struct {
 	unordered bool
 }
 
-// entry is one line. A run in the file has Line and Fields, which make the value again.
+// entry is one record. A run in the file has Line and Fields, which make the value again.
 type entry[T any] struct {
 	Line   int64
 	Fields []string
@@ -65,8 +65,8 @@ func (s *Sorted[T]) Close() error {
 	return err
 }
 
-func (s *Sorted[T]) add(line int64, fields []string, value T) error {
-	s.run = append(s.run, &entry[T]{line, fields, value})
+func (s *Sorted[T]) add(r *record, value T) error {
+	s.run = append(s.run, &entry[T]{r.line, r.fields, value})
 	s.unordered = s.unordered || s.count > 0 && s.kind.compare(s.last, value) >= 0
 	s.last = value
 	s.count++
@@ -172,15 +172,12 @@ func (s *Sorted[T]) read(from, to int64) iter.Seq2[*entry[T], error] {
 			if errors.Is(err, io.EOF) {
 				return
 			}
-			if err == nil && len(e.Fields) != len(s.kind.columns) {
-				err = errDamaged
-			}
+			var faults backoffice.Faults
 			if err == nil {
-				var faults []fault.Fault
-				l := line{columns: s.kind.columns, fields: e.Fields}
-				if e.value, faults = s.kind.parse(&l); len(faults)+len(l.List) > 0 {
-					err = errDamaged
-				}
+				e.value, _ = s.kind.parse(&record{line: e.Line, fields: e.Fields}, s.order, &faults)
+			}
+			if faults.Lines > 0 {
+				err = errDamaged
 			}
 			if !yield(e, err) || err != nil {
 				return

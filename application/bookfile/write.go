@@ -8,8 +8,6 @@ import (
 	"strings"
 	"time"
 	"unicode/utf8"
-
-	"bankingapi/application/backoffice"
 )
 
 // Format is how rows are written.
@@ -37,17 +35,9 @@ type Column[T any] struct {
 // its quotes. Make one with Text, MessageText, Integer or Instant.
 type Value struct {
 	text     string
-	kind     valueKind
+	raw      bool // a number or other JSON; without text it is null
 	personal Personal
 }
-
-type valueKind uint8
-
-const (
-	text     valueKind = iota
-	raw                // a number or other JSON; without text it is null
-	optional           // a text that is null where it is not there
-)
 
 // Personal says whom a value names. Some readers may not see such values in full.
 type Personal uint8
@@ -64,7 +54,7 @@ const (
 type Mask func(of Personal, text string) string
 
 // Text is a value that is a text.
-func Text(s string) Value { return Value{text: s, kind: text} }
+func Text(s string) Value { return Value{text: s} }
 
 // MessageText is a text that may name somebody.
 func MessageText(s string) Value { return Text(s).of(Message) }
@@ -76,7 +66,7 @@ func (v Value) of(p Personal) Value {
 }
 
 // number is a number or other JSON.
-func number(s string) Value { return Value{text: s, kind: raw} }
+func number(s string) Value { return Value{text: s, raw: true} }
 
 // Integer is a number.
 func Integer(n int64) Value { return number(strconv.FormatInt(n, 10)) }
@@ -84,9 +74,9 @@ func Integer(n int64) Value { return number(strconv.FormatInt(n, 10)) }
 // Instant is a time in UTC. It is missing if t is the zero time.
 func Instant(t time.Time) Value {
 	if t.IsZero() {
-		return Value{kind: optional}
+		return number("")
 	}
-	return Value{text: t.UTC().Format("2006-01-02T15:04:05.000000Z"), kind: optional}
+	return Text(t.UTC().Format("2006-01-02T15:04:05.000000Z"))
 }
 
 // Write writes rows as they come, with what mask returns for values that name
@@ -151,9 +141,9 @@ func appendCSV[T any](b []byte, columns []Column[T], row *T, f Format) []byte {
 		v := c.Value(row)
 		switch {
 		case f == CSV:
-		case v.kind != raw && backoffice.IsFormula(v.text):
+		case !v.raw && strings.IndexAny(v.text, "=+-@\t\r\n") == 0: // a formula; some skip white space before it
 			v.text = "'" + v.text
-		case f == Excel && v.kind == raw && !strings.HasPrefix(v.text, "["):
+		case f == Excel && v.raw && !strings.HasPrefix(v.text, "["):
 			v.text = strings.Replace(v.text, ".", ",", 1)
 		}
 		b = append(appendField(b, v.text, separator), separator)
@@ -177,9 +167,9 @@ func appendNDJSON[T any](b []byte, columns []Column[T], row *T) []byte {
 		b = append(b, c.Name...)
 		b = append(b, '"', ':')
 		switch v := c.Value(row); {
-		case v.text == "" && v.kind != text:
+		case v.text == "" && v.raw:
 			b = append(b, "null"...)
-		case v.kind == raw:
+		case v.raw:
 			b = append(b, v.text...)
 		default:
 			b = appendQuoted(b, v.text)
