@@ -75,11 +75,12 @@ func importSeed(ctx context.Context, office *backoffice.Office, body io.Reader) 
 	line, _, _ := bytes.Cut(text, []byte("\n"))
 	for column := range strings.SplitSeq(strings.TrimSpace(string(line)), ",") {
 		if kind := marks[column]; kind != "" {
-			var faults []fault.Fault
-			imported, err := bookfile.Import(ctx, office, kind, bytes.NewReader(content), bookfile.Options{Fault: func(f backoffice.Fault) {
-				faults = append(faults, fault.Fault{Code: fault.InvalidFormat, Detail: fmt.Sprintf("Line %d, %s: %s", f.Line, f.Column, f.Rule)})
-			}})
-			if len(faults) > 0 {
+			imported, err := bookfile.Import(ctx, office, kind, bytes.NewReader(content), bookfile.Options{})
+			if bad, ok := errors.AsType[*backoffice.Faults](err); ok {
+				var faults []fault.Fault
+				for _, f := range bad.List {
+					faults = append(faults, fault.Fault{Code: fault.InvalidFormat, Detail: fmt.Sprintf("Line %d, %s: %s", f.Line, f.Column, f.Rule)})
+				}
 				err = refuse(faults...)
 			}
 			return map[string]int64{kind: imported.Lines()}, err

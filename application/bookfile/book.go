@@ -11,18 +11,15 @@ import (
 	"bankingapi/application/backoffice"
 )
 
-// Options are how to import a file, and who is told how it gets on. Each function may be
-// nil.
+// Options are how to import a file.
 type Options struct {
 	backoffice.ImportOptions
 	// Name is the name of the file, for the audit.
 	Name string
 	// Phase is told what begins: reading, checking, writing, committing. lines is
 	// how many lines the phase has; 0 if that is not known, or if it does not go
-	// line by line.
+	// line by line. It may be nil.
 	Phase func(name string, lines int64)
-	// Fault is told each bad line, up to a hundred.
-	Fault func(backoffice.Fault)
 }
 
 // Import reads a file of prices, holdings, accounts or the calendar and imports it, all lines
@@ -46,25 +43,13 @@ func Import(ctx context.Context, office *backoffice.Office, kind string, r io.Re
 	default:
 		return imported, unknownKind(kind, "prices", "holdings", "accounts", "calendar")
 	}
-	if bad := tell(err, o.Fault); bad != nil {
+	if bad, ok := errors.AsType[*backoffice.Faults](err); ok {
 		err = fmt.Errorf("nothing was imported: %w", bad)
 	}
 	if sold, ok := errors.AsType[*backoffice.SoldSince](err); ok {
 		err = fmt.Errorf("nothing was imported: %w. Export the positions again, or correct them with adjust", sold)
 	}
 	return imported, err
-}
-
-// tell tells fault, which may be nil, the faults of an error, and returns them: nil if it
-// has none.
-func tell(err error, fault func(backoffice.Fault)) *backoffice.Faults {
-	bad, _ := errors.AsType[*backoffice.Faults](err)
-	if bad != nil && fault != nil {
-		for _, f := range bad.List {
-			fault(f)
-		}
-	}
-	return bad
 }
 
 func importFile[T any](ctx context.Context, r io.Reader, k *kind[T], write backoffice.Import[T], o Options) (imported backoffice.Imported, err error) {

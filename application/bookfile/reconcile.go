@@ -26,9 +26,8 @@ func (c Comparison) String() string {
 // Reconcile compares a file of holdings or accounts, with the columns of Import, with
 // the book as it is at one moment. It writes each position that differs, is
 // missing here (in the book) or is missing there (in the file), in the format csv or
-// ndjson. It changes nothing. The error is *backoffice.Faults if lines break rules, which
-// fault was told; it may be nil.
-func Reconcile(ctx context.Context, with *backoffice.Office, kind, format string, r io.Reader, w io.Writer, fault func(backoffice.Fault)) (c Comparison, err error) {
+// ndjson. It changes nothing. The error is *backoffice.Faults if lines break rules.
+func Reconcile(ctx context.Context, with *backoffice.Office, kind, format string, r io.Reader, w io.Writer) (c Comparison, err error) {
 	f := Format(format)
 	if f != CSV && f != NDJSON {
 		return c, fmt.Errorf("there is no format %q: it is csv or ndjson", format)
@@ -41,7 +40,6 @@ func Reconcile(ctx context.Context, with *backoffice.Office, kind, format string
 	default:
 		return c, unknownKind(kind, "holdings", "accounts")
 	}
-	_ = tell(err, fault) // err has them too
 	return c, err
 }
 

@@ -2,6 +2,7 @@ package command
 
 import (
 	"bufio"
+	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -44,9 +45,9 @@ func importFile(c *call, o backoffice.ImportOptions) error {
 				work.enter(importing+", "+phase, lines)
 			}
 		},
-		Fault: func(f backoffice.Fault) { work.printf("%s:%s\n", name, f) },
 	})
 	if err != nil {
+		work.printf("%s", badLines(name, err))
 		return err
 	}
 	if kind == "calendar" {
@@ -60,6 +61,17 @@ func importFile(c *call, o backoffice.ImportOptions) error {
 	return nil
 }
 
+// badLines lists the bad lines of a file that an error has, for people.
+func badLines(name string, err error) string {
+	var text strings.Builder
+	if bad, ok := errors.AsType[*backoffice.Faults](err); ok {
+		for _, f := range bad.List {
+			fmt.Fprintf(&text, "%s:%s\n", name, f)
+		}
+	}
+	return text.String()
+}
+
 func reconcile(c *call) error {
 	kind, name := c.args[0], c.args[1]
 	file, _, err := c.openInput(name)
@@ -68,8 +80,8 @@ func reconcile(c *call) error {
 	}
 	defer file.Close()
 	out := bufio.NewWriterSize(c.OutOrStdout(), 1<<16)
-	tell := func(f backoffice.Fault) { c.PrintErrf("%s:%s\n", name, f) }
-	compared, err := bookfile.Reconcile(c.Context(), c.office, kind, c.text("format"), file, out, tell)
+	compared, err := bookfile.Reconcile(c.Context(), c.office, kind, c.text("format"), file, out)
+	c.PrintErr(badLines(name, err))
 	if err == nil {
 		err = out.Flush()
 	}
