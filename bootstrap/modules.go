@@ -106,7 +106,7 @@ func (h hostParts) addTo(o *options) {
 func newOffice(w *setup, s *store.Store, k *trail.Keeper) *backoffice.Office {
 	office := backoffice.New(s.Backoffice, w.acts, w.zone)
 	office.OfTheDay = w.settings.Settlement.Price == settings.PriceOfTheDay
-	office.Trail, office.Unkept = k, w.warn("it could not be recorded that the book was checked")
+	office.CheckTrail, office.Unkept = k.Check, w.warn("it could not be recorded that the book was checked")
 	office.About = func(ctx context.Context) (r backoffice.Report, err error) {
 		status, err := s.Schema.Status(ctx)
 		r.Book, r.Schema, r.Program = w.settings.Storage.Name(), status.Version, w.version

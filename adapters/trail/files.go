@@ -82,12 +82,10 @@ type Checkpoints struct {
 	verifying string
 }
 
-var _ application.File = (*Checkpoints)(nil)
-
 // NewCheckpoints returns the file of a log whose checkpoints this key verifies.
 func NewCheckpoints(path, verifyingKey string) *Checkpoints { return &Checkpoints{path, verifyingKey} }
 
-// Append is application.File. The checkpoint is on disk when it returns.
+// Append adds a checkpoint. It is on disk when Append returns.
 func (c *Checkpoints) Append(checkpoint string) error {
 	if err := os.MkdirAll(filepath.Dir(c.path), 0o700); err != nil {
 		return err
@@ -104,35 +102,35 @@ func (c *Checkpoints) Append(checkpoint string) error {
 // than a checkpoint has.
 const blockSize, overlap = 64 << 10, 4 << 10
 
-// Newest is the last checkpoint of this log in the file. It is empty if there is
-// none. It skips what the key does not verify: other logs may share the file, also
+// Newest is the last checkpoint of this log in the file, and what it says. It is empty if
+// there is none. It skips what the key does not verify: other logs may share the file, also
 // the log that this book had with another key, and a crash may cut a line.
-func (c *Checkpoints) Newest() (string, error) {
+func (c *Checkpoints) Newest() (checkpoint string, says Checkpoint, err error) {
 	f, err := os.Open(c.path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return "", nil
+		return "", says, nil
 	}
 	if err != nil {
-		return "", err
+		return "", says, err
 	}
 	defer f.Close()
 	info, err := f.Stat()
 	if err != nil {
-		return "", err
+		return "", says, err
 	}
 	for end := info.Size(); ; end -= blockSize - overlap {
 		start := max(0, end-blockSize)
 		block := make([]byte, end-start)
 		if _, err := f.ReadAt(block, start); err != nil {
-			return "", err
+			return "", says, err
 		}
 		for _, checkpoint := range slices.Backward(splitCheckpoints(string(block))) {
-			if _, err := OpenCheckpoint(checkpoint, c.verifying); err == nil {
-				return checkpoint, nil
+			if says, err := OpenCheckpoint(checkpoint, c.verifying); err == nil {
+				return checkpoint, says, nil
 			}
 		}
 		if start == 0 {
-			return "", nil
+			return "", says, nil
 		}
 	}
 }
@@ -195,14 +193,10 @@ func (n *Notary) earlier(name, content string) (backoffice.Earlier, string) {
 	return of, ""
 }
 
-// Extends is application.File.
+// Extends returns nil if the state has everything of the newest checkpoint in the file.
 func (c *Checkpoints) Extends(state application.State, hashes trail.Hashes) error {
-	newest, err := c.Newest()
+	newest, older, err := c.Newest()
 	if err != nil || newest == "" {
-		return err
-	}
-	older, err := OpenCheckpoint(newest, c.verifying)
-	if err != nil {
 		return err
 	}
 	newer := Checkpoint{Origin: older.Origin}

@@ -17,7 +17,6 @@ import (
 	application "bankingapi/application/trail"
 	"bankingapi/domain/fault"
 	"bankingapi/domain/operation"
-	"bankingapi/domain/trail"
 )
 
 // Options say where the files of a trail are.
@@ -49,15 +48,10 @@ type Keeper struct {
 	trouble atomic.Pointer[string]
 }
 
-// kept is a trail that is kept, or the reason why there is none.
-type kept struct {
-	notary      *Notary // nil if no trail is kept
-	keyFile     string
-	checkpoints *Checkpoints
-	sealer      *application.Sealer
-	// missing says why no trail is kept, and what to do.
-	missing string
-}
+// missing is the error of a trail that cannot be kept: why, and what to do.
+type missing string
+
+func (m missing) Error() string { return string(m) }
 
 // startTimeout bounds how long Load waits for the log.
 const startTimeout = 3 * time.Second
@@ -87,9 +81,10 @@ func New(o Options) *Keeper {
 // transaction on. It is called once, before the first transaction. It writes no leaves with
 // another key than that of the log: they would look forged. Kept says what is missing.
 func (k *Keeper) Load() error {
-	missing, err := k.begin(k.o.KeyFile)
-	if missing != "" {
-		k.current.Store(&kept{missing: missing})
+	err := k.Reload(k.o.KeyFile)
+	if why, ok := errors.AsType[missing](err); ok {
+		k.current.Store(&kept{missing: why})
+		return nil
 	}
 	return err
 }
@@ -99,65 +94,61 @@ func (k *Keeper) Load() error {
 // missing, or if the file has not the key of the log: then the service goes on with the
 // key that it has. It does nothing if the trail is switched off.
 func (k *Keeper) Reload(keyFile string) error {
-	missing, err := k.begin(keyFile)
-	if missing != "" {
-		return errors.New(missing)
-	}
-	return err
-}
-
-// begin keeps the trail with the key in the file, unless one is kept, or says why not.
-func (k *Keeper) begin(keyFile string) (missing string, err error) {
 	if !k.IsWanted() {
-		return "", nil
+		return nil
 	}
-	notary, missing, err := k.load(keyFile)
-	if err != nil || missing != "" || k.Kept() == nil {
-		return missing, err
+	notary, err := k.load(keyFile)
+	if err != nil || k.Kept() == nil {
+		return err
 	}
-	k.use(notary, keyFile)
+	now := k.use(notary, keyFile)
 	ctx, cancel := context.WithTimeout(context.Background(), startTimeout)
 	defer cancel()
-	_ = k.current.Load().sealer.Follow(ctx) // a storage that does not answer yet is followed by the first round
-	return "", nil
+	now.mu.Lock()
+	defer now.mu.Unlock()
+	_ = now.follow(ctx) // a storage that does not answer yet is followed by the first round
+	return nil
 }
 
 // use keeps the trail with a key.
-func (k *Keeper) use(notary *Notary, keyFile string) {
+func (k *Keeper) use(notary *Notary, keyFile string) *kept {
 	checkpoints := NewCheckpoints(k.o.file("checkpoints"), notary.VerifyingKey())
-	k.current.Store(&kept{notary, k.keyFile(keyFile), checkpoints, application.NewSealer(*k.o.Ports, notary, checkpoints), ""})
+	now := &kept{ports: k.o.Ports, notary: notary, keyFile: k.keyFile(keyFile), checkpoints: checkpoints}
+	k.current.Store(now)
 	k.o.Ports.Writer.Record(notary.Keys(), k.o.NewID)
+	return now
 }
 
 // keyFile is the file with the key, if the settings name that one or none.
 func (k *Keeper) keyFile(named string) string { return cmp.Or(named, k.o.file("key")) }
 
-// load loads the key of the log, or says why there is none. It makes one for a log
-// that is empty.
-func (k *Keeper) load(named string) (notary *Notary, missing string, err error) {
+// load loads the key of the log, and makes one for a log that is empty. The error is
+// missing if there is none.
+func (k *Keeper) load(named string) (*Notary, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), startTimeout)
 	defer cancel()
-	_, err = os.Stat(k.keyFile(named))
+	_, err := os.Stat(k.keyFile(named))
 	isMade := named == "" && k.o.Book != ""
 	if named == "" && (!isMade || errors.Is(err, fs.ErrNotExist)) {
 		switch isEmpty, err := k.o.Ports.Log.IsOf(ctx, nil); {
 		case err == nil && !isEmpty: // a book without tables has no log yet
-			return nil, lostKey, nil
+			return nil, missing(lostKey)
 		case !isMade:
-			return nil, NoKey, nil
+			return nil, missing(NoKey)
 		case k.o.AsItIs:
-			return nil, noKeyYet, nil
+			return nil, missing(noKeyYet)
 		}
 	}
-	if notary, err = LoadNotary(k.keyFile(named), isMade); err != nil {
-		return nil, "", err
+	notary, err := LoadNotary(k.keyFile(named), isMade)
+	if err != nil {
+		return nil, err
 	}
 	// A storage that does not answer yet has the key that it had before: if not,
 	// nothing is sealed, and verify says so.
 	if own, err := k.o.Ports.Log.IsOf(ctx, notary.Keys()); err == nil && !own {
-		missing = fmt.Sprintf(otherKey, k.keyFile(named))
+		return nil, missing(fmt.Sprintf(otherKey, k.keyFile(named)))
 	}
-	return notary, missing, nil
+	return notary, nil
 }
 
 // file is a file of the trail in the data folder. Two books in one folder have
@@ -177,7 +168,7 @@ func (k *Keeper) Kept() error {
 	case now.notary != nil:
 		return nil
 	case now.missing != "":
-		return errors.New(now.missing)
+		return now.missing
 	}
 	return errors.New(off)
 }
@@ -191,7 +182,7 @@ func (k *Keeper) Problem() string {
 	if trouble := k.trouble.Load(); trouble != nil {
 		return *trouble
 	}
-	return k.current.Load().missing
+	return string(k.current.Load().missing)
 }
 
 // beginTimeout bounds how long Begin waits.
@@ -208,18 +199,14 @@ func (k *Keeper) Begin(ctx context.Context) {
 // seal signs everything up to now, if a trail is kept. Without mark, foreign batches are no
 // error.
 func (k *Keeper) seal(ctx context.Context, mark bool) error {
-	sealer := k.current.Load().sealer
-	if sealer == nil {
+	now := k.current.Load()
+	if now.notary == nil {
 		return nil
 	}
 	if err := k.o.Ready(ctx); err != nil {
 		return err
 	}
-	err := sealer.Seal(ctx, mark)
-	if _, isForeign := errors.AsType[*application.ForeignError](err); isForeign && !mark {
-		return nil
-	}
-	return err
+	return now.seal(ctx, mark)
 }
 
 // Round seals, if a trail is kept. It returns only an error that the last round did not have.
@@ -233,7 +220,7 @@ func (k *Keeper) Round(ctx context.Context) error {
 		return nil //nolint:nilerr // a round that was cut short is no failure
 	}
 	text := err.Error()
-	if _, isForeign := errors.AsType[*application.ForeignError](err); !isForeign {
+	if _, isForeign := errors.AsType[*foreignError](err); !isForeign {
 		text = "The trail is not sealed: " + text
 	}
 	if before := k.trouble.Swap(&text); before != nil && *before == text {
@@ -284,12 +271,8 @@ func (k *Keeper) Ahead(ctx context.Context) (file string, err error) {
 	if now.notary == nil {
 		return "", nil
 	}
-	newest, err := now.checkpoints.Newest()
+	newest, known, err := now.checkpoints.Newest()
 	if err != nil || newest == "" {
-		return "", err
-	}
-	known, err := OpenCheckpoint(newest, k.VerifyingKey())
-	if err != nil {
 		return "", err
 	}
 	if log, err := k.o.Ports.Log.State(ctx); err != nil || log.Size >= known.Size {
@@ -317,8 +300,8 @@ func (k *Keeper) Prove(ctx context.Context, id operation.ID) (file []byte, err e
 		if err != nil {
 			return nil, err
 		}
-		hashes := trail.Hashes(func(indexes []int64) ([]trail.Hash, error) { return k.o.Ports.Log.Hashes(ctx, indexes) })
-		proof, err := k.current.Load().notary.Prove(&found, state, hashes)
+		now := k.current.Load()
+		proof, err := now.notary.Prove(&found, state, now.hashes(ctx))
 		if err != nil {
 			return nil, err
 		}
@@ -367,7 +350,7 @@ func (k *Keeper) Rekey(ctx context.Context, name string) error {
 	case !k.IsWanted():
 		return k.Kept()
 	case k.o.KeyFile == "" && k.o.Book == "":
-		return errors.New(NoKey) //nolint:staticcheck // these are sentences
+		return missing(NoKey)
 	}
 	if err := k.o.Ready(ctx); err != nil {
 		return err
@@ -388,17 +371,7 @@ func (k *Keeper) Rekey(ctx context.Context, name string) error {
 	return k.seal(ctx, false)
 }
 
-// MayAct reports whether an act can be written. Without its leaf it would look
-// added to a log that is not empty.
-func (k *Keeper) MayAct(ctx context.Context) bool {
-	if k.current.Load().notary != nil || k.o.Ports == application.None {
-		return true
-	}
-	isEmpty, err := k.o.Ports.Log.IsOf(ctx, nil)
-	return err == nil && isEmpty
-}
-
-// Check is backoffice.Trail.
+// Check is Office.CheckTrail of package backoffice.
 func (k *Keeper) Check(ctx context.Context, against []string) (c backoffice.TrailCheck, err error) {
 	for _, content := range against {
 		if err := CheckCheckpoints(content); err != nil {
@@ -411,10 +384,10 @@ func (k *Keeper) Check(ctx context.Context, against []string) (c backoffice.Trai
 			return c, k.Kept()
 		}
 		isEmpty := true
-		if now.missing != "" {
+		if k.o.Ports != application.None {
 			isEmpty, err = k.o.Ports.Log.IsOf(ctx, nil)
 		}
-		c.IsProblem = !isEmpty
+		c.IsClosed, c.IsProblem = !isEmpty, !isEmpty && now.missing != ""
 		return c, err
 	}
 	c.Keys, c.PublicKey, c.Open = now.notary.Keys(), k.VerifyingKey(), now.notary.Open
@@ -427,7 +400,7 @@ func (k *Keeper) Check(ctx context.Context, against []string) (c backoffice.Trai
 	for i, content := range against {
 		compare(fmt.Sprintf("file %d of --against", i+1), content)
 	}
-	switch newest, err := now.checkpoints.Newest(); {
+	switch newest, _, err := now.checkpoints.Newest(); {
 	case err != nil:
 		c.Warnings = append(c.Warnings, "The log was not compared with its newest checkpoint outside the database: "+err.Error())
 	case newest != "":

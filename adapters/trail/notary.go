@@ -102,9 +102,8 @@ func (n *Notary) sign(text string) (string, error) {
 	return string(signed), err
 }
 
-var _ application.Notary = (*Notary)(nil)
-
-// Append is application.Notary.
+// Append appends records to a log in that state. It returns an error if the state is not
+// one that this notary has signed, or if the hashes do not belong to it.
 func (n *Notary) Append(state application.State, records [][]byte, hashes trail.Hashes) (sealed application.Sealed, err error) {
 	tree, err := trail.LoadTree(state.Size, hashes)
 	if err != nil {
@@ -127,7 +126,7 @@ func (n *Notary) Append(state application.State, records [][]byte, hashes trail.
 	return sealed, err
 }
 
-// Open is application.Notary.
+// Open returns what a checkpoint says that this notary has signed.
 func (n *Notary) Open(checkpoint string) (trail.Base, error) {
 	c, err := OpenCheckpoint(checkpoint, n.verifying)
 	return c.Base, err

@@ -179,7 +179,7 @@ func TestLogsShareAFileOfCheckpoints(t *testing.T) {
 	file, others := trailadapter.NewCheckpoints(path, own.key), trailadapter.NewCheckpoints(path, other.key)
 	newest := func(want string) {
 		t.Helper()
-		got, err := file.Newest()
+		got, _, err := file.Newest()
 		require.NoError(t, err)
 		require.Equal(t, want, got)
 	}

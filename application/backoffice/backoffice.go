@@ -48,9 +48,10 @@ type Office struct {
 	// OfTheDay lets Cancel cancel a sale while it waits for a price of its day. It is
 	// that of buyfund.Options.
 	OfTheDay bool
-	// Trail is the trail of the book. New leaves it nil: then Verify checks the book
-	// alone.
-	Trail Trail
+	// CheckTrail returns how to check the trail of the book, against its newest checkpoint
+	// outside the database and those in the contents of files. The error is fault.Invalid if
+	// a content has no checkpoint. New leaves it nil: then Verify checks the book alone.
+	CheckTrail func(ctx context.Context, against []string) (TrailCheck, error)
 	// Unkept receives the reason why Verify could not keep its act. It may be nil.
 	Unkept func(error)
 	// Acts makes the acts of people, at the time of the bank. Zone is its time zone.

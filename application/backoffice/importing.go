@@ -186,12 +186,10 @@ func (f *Faults) CompareBefore(line int64, before, imported fund.Price, limit in
 	}
 }
 
-func quiet(int64) {}
-
 // orQuiet replaces a nil function by one that does nothing.
 func orQuiet(progress func(int64)) func(int64) {
 	if progress == nil {
-		return quiet
+		return func(int64) {}
 	}
 	return progress
 }

@@ -115,25 +115,19 @@ type Line struct {
 	After int64
 }
 
-// position is a holding or an account: the other is the zero value.
-type position struct {
-	holding fund.HoldingKey
-	account fund.AccountKey
-}
-
 // Statement yields the postings of a customer before until with the running
 // quantity of each holding and balance of each account, in the order of
 // PostedAt. The zero time takes all. It keeps one number for each holding and
 // account in memory.
 func (o *Office) Statement(ctx context.Context, customerNo int64, until time.Time) iter.Seq2[Line, error] {
 	return func(yield func(Line, error) bool) {
-		after := make(map[position]int64)
+		after := make(map[fund.Posting]int64) // by a posting with nothing but its holding or account
 		for p, err := range o.Reader.Postings(ctx, Query{CustomerNo: customerNo, Until: until, Order: ByTime}) {
 			if err != nil {
 				yield(Line{}, err)
 				return
 			}
-			of := position{p.Holding, p.Account}
+			of := fund.Posting{Holding: p.Holding, Account: p.Account}
 			after[of] += p.Quantity
 			if !yield(Line{p, after[of]}, nil) {
 				return
@@ -160,22 +154,22 @@ func (o *Office) Customer(ctx context.Context, customerNo int64, until time.Time
 		}
 		return c, err
 	}
-	holdings, accounts := make(map[fund.HoldingKey]int64), make(map[fund.AccountKey]int64)
+	holdings, accounts := make(map[fund.HoldingKey]fund.Units), make(map[fund.AccountKey]money.Amount)
 	for line, err := range o.Statement(ctx, customerNo, until) {
 		switch {
 		case err != nil:
-			return Customer{}, err
+			return c, err
 		case line.IsMoney():
-			accounts[line.Account] = line.After
+			accounts[line.Account] = money.New(line.After, line.Account.Currency)
 		default:
-			holdings[line.Holding] = line.After
+			holdings[line.Holding] = fund.Units(line.After)
 		}
 	}
 	for _, key := range slices.SortedFunc(maps.Keys(holdings), fund.HoldingKey.Compare) {
-		c.Holdings = append(c.Holdings, fund.Holding{Key: key, Units: fund.Units(holdings[key])})
+		c.Holdings = append(c.Holdings, fund.Holding{Key: key, Units: holdings[key]})
 	}
 	for _, key := range slices.SortedFunc(maps.Keys(accounts), fund.AccountKey.Compare) {
-		c.Accounts = append(c.Accounts, fund.Account{Key: key, Balance: money.New(accounts[key], key.Currency)})
+		c.Accounts = append(c.Accounts, fund.Account{Key: key, Balance: accounts[key]})
 	}
 	return c, nil
 }

@@ -21,6 +21,8 @@ type TrailCheck struct {
 	Earlier []Earlier
 	// IsProblem says that the trail cannot be checked, for the Reason.
 	IsProblem bool
+	// IsClosed says that no act can be written: its leaf would be missing.
+	IsClosed bool
 }
 
 // Earlier is what a file has of this log.

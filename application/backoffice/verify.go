@@ -74,57 +74,40 @@ type Watch struct {
 	Found func(Finding)
 	// Progress receives the number of rows that were checked.
 	Progress func(rows int64)
-	// Report gets what Office.Verify found, who ran it and when. It may be nil.
+	// Report gets the findings, and from Office.Verify also who ran it, when and the Proof.
+	// It may be nil.
 	Report *Report
-}
-
-// Trail is the trail of a book, as Office.Verify needs it.
-type Trail interface {
-	// Check returns how to check the trail, against its newest checkpoint outside the
-	// database and those in the contents of files. The error is fault.Invalid if a content
-	// has no checkpoint.
-	Check(ctx context.Context, against []string) (TrailCheck, error)
-	// MayAct reports whether an act can be written.
-	MayAct(ctx context.Context) bool
 }
 
 // Verify proves the book with its trail, which must extend the checkpoints
 // against. It keeps the act of the person in ctx, if there is one. The check
 // counts although the act cannot be kept, as on a server that only reads.
 func (o *Office) Verify(ctx context.Context, against []string, w Watch) (proof Proof, err error) {
-	act, report := o.Acts.New(ctx, VerifyAct, "", ""), w.Report
-	check := TrailCheck{TrailProof: TrailProof{Reason: "This storage keeps no trail."}}
-	if report != nil && o.About != nil {
-		if *report, err = o.About(ctx); err != nil {
+	act := o.Acts.New(ctx, VerifyAct, "", "")
+	if w.Report == nil {
+		w.Report = new(Report)
+	} else if o.About != nil {
+		if *w.Report, err = o.About(ctx); err != nil {
 			return proof, err
 		}
 	}
-	if found := w.Found; report != nil {
-		report.By, report.Started = strings.Trim(act.Actor+" at "+act.Origin, " "), act.At
-		w.Found = func(f Finding) {
-			report.Found(f)
-			if found != nil {
-				found(f)
-			}
-		}
-	}
-	if o.Trail != nil {
-		if check, err = o.Trail.Check(ctx, against); err != nil {
+	w.Report.By, w.Report.Started = strings.Trim(act.Actor+" at "+act.Origin, " "), act.At
+	check := TrailCheck{TrailProof: TrailProof{Reason: "This storage keeps no trail."}}
+	if o.CheckTrail != nil {
+		if check, err = o.CheckTrail(ctx, against); err != nil {
 			return proof, err
 		}
 	}
 	proof, err = Verify(ctx, o.Evidence, &check, w)
-	if err == nil && act.Who != (audit.Who{}) && (o.Trail == nil || o.Trail.MayAct(ctx)) {
+	if err == nil && act.Who != (audit.Who{}) && !check.IsClosed {
 		act.Details = proof.String()
 		if err := o.Audit.Record(ctx, act); err != nil && o.Unkept != nil {
 			o.Unkept(err)
 		}
 	}
-	if report != nil {
-		report.Proof = proof
-		if err == nil {
-			report.Ended = o.Acts.Now()
-		}
+	w.Report.Proof = proof
+	if err == nil {
+		w.Report.Ended = o.Acts.Now()
 	}
 	return proof, err
 }
@@ -134,9 +117,6 @@ func (o *Office) Verify(ctx context.Context, against []string, w Watch) (proof P
 // book: only one total for each fund and currency is kept. The error has a
 // kind of package fault. The trail is not checked if check is nil.
 func Verify(ctx context.Context, evidence Evidence, check *TrailCheck, w Watch) (Proof, error) {
-	if w.Found == nil {
-		w.Found = func(Finding) {}
-	}
 	w.Progress = orQuiet(w.Progress)
 	run := verification{watch: w, units: make(map[string]*total), money: make(map[string]*total)}
 	run.broken = func(text string) { run.found(*run.rule, text) }
@@ -188,7 +168,13 @@ func judge[Row any](v *verification, rules []rule[Row], row *Row) error {
 
 func (v *verification) found(r Rule, text string) {
 	v.proof.Findings++
-	v.watch.Found(Finding{r.Name, text})
+	finding := Finding{r.Name, text}
+	if v.watch.Report != nil {
+		v.watch.Report.Found(finding)
+	}
+	if v.watch.Found != nil {
+		v.watch.Found(finding)
+	}
 }
 
 // position counts a position, adds it and its postings to the total of its fund or

@@ -1,13 +1,11 @@
-// Package trail keeps the log of everything that happened: it seals the batches
-// that transactions have written, and proves what is in them.
+// Package trail is what a storage has of the log of everything that happened: the
+// batches that transactions have written, and those that are sealed.
 package trail
 
 import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
-	"sync"
 
 	"bankingapi/domain/operation"
 	"bankingapi/domain/trail"
@@ -114,140 +112,3 @@ var ErrNotFound = errors.New("the trail has no leaf of this operation")
 
 // ErrErased is the error of Finder for a notification whose personal data were erased.
 var ErrErased = fmt.Errorf("%w any more: the personal data of its messages were erased. A proof that was made before still holds, and verify checks that the leaf is in the log", ErrNotFound)
-
-// Notary signs states of the log.
-type Notary interface {
-	// Append appends records. It returns an error if the state is not one that
-	// this notary has signed, or if the hashes do not belong to it.
-	Append(state State, records [][]byte, hashes trail.Hashes) (Sealed, error)
-	// Open returns what a checkpoint says that this notary has signed.
-	Open(checkpoint string) (trail.Base, error)
-}
-
-// File keeps checkpoints outside the database.
-type File interface {
-	// Extends returns nil if the state has everything of the newest checkpoint in
-	// the file.
-	Extends(state State, hashes trail.Hashes) error
-	// Append adds a checkpoint.
-	Append(checkpoint string) error
-}
-
-// Sealer seals batches. Any number of replicas may have one.
-type Sealer struct {
-	ports  Ports
-	notary Notary
-	file   File
-
-	mu            sync.Mutex // held while a round runs
-	begun, marked bool
-	followed      string // the checkpoint that the writer follows
-	bound         bool   // the writer follows a checkpoint that has this service's mark
-}
-
-// NewSealer returns a Sealer.
-func NewSealer(ports Ports, notary Notary, file File) *Sealer {
-	return &Sealer{ports: ports, notary: notary, file: file}
-}
-
-// batches is how many are sealed in one transaction.
-const batches = 500
-
-// ForeignError says that batches were left out when everything else was sealed.
-type ForeignError struct{ Round }
-
-// Error names them.
-func (e *ForeignError) Error() string {
-	var names []string
-	for _, id := range e.LeftOut {
-		names = append(names, id.String())
-	}
-	if e.Foreign > len(names) {
-		names = append(names, "...")
-	}
-	return fmt.Sprintf("%d batches of the trail were left out, because this service did not make them for this log: %s."+
-		" Run `bankingapi verify`", e.Foreign, strings.Join(names, ", "))
-}
-
-// Seal seals everything that is not sealed yet. The first call of a process also
-// adopts what is older than the trail, and the first one with mark marks the log. The
-// error is a *ForeignError if all but foreign batches were sealed.
-func (s *Sealer) Seal(ctx context.Context, mark bool) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if err := s.begin(ctx); err != nil {
-		return fmt.Errorf("begin the trail: %w", err)
-	}
-	for {
-		var added Sealed
-		round, err := s.ports.Log.Seal(ctx, batches, mark && !s.marked, func(state State, records [][]byte, hashes trail.Hashes) (Sealed, error) {
-			if err := s.file.Extends(state, hashes); err != nil {
-				return Sealed{}, err
-			}
-			var err error
-			added, err = s.notary.Append(state, records, hashes)
-			return added, err
-		})
-		if err != nil {
-			return err
-		}
-		s.marked = s.marked || mark
-		if round.Sealed > 0 {
-			if err := s.file.Append(added.Checkpoint); err != nil {
-				return fmt.Errorf("write the checkpoint to its file: %w", err)
-			}
-		}
-		if round.Sealed < batches {
-			// Newer checkpoints are not followed. A failover may lose them, and the batches
-			// that name them would seem to be those of another log.
-			if !s.bound {
-				if err := s.follow(ctx); err != nil {
-					return err
-				}
-				s.bound = s.marked
-			}
-			if round.Foreign > 0 {
-				return &ForeignError{round}
-			}
-			return nil
-		}
-	}
-}
-
-// begin adopts what is older than the trail. A log that has lost what a checkpoint
-// has takes no rows over: their leaves would make them genuine.
-func (s *Sealer) begin(ctx context.Context) error {
-	if s.begun {
-		return nil
-	}
-	state, err := s.ports.Log.State(ctx)
-	if err == nil && state.Size == 0 {
-		err = s.file.Extends(state, func(indexes []int64) ([]trail.Hash, error) { return s.ports.Log.Hashes(ctx, indexes) })
-	}
-	if err == nil {
-		_, err = s.ports.Origin.Adopt(ctx)
-	}
-	s.begun = err == nil
-	return err
-}
-
-// follow tells the writer how far the log has come: other replicas seal it too.
-func (s *Sealer) follow(ctx context.Context) error {
-	state, err := s.ports.Log.State(ctx)
-	if err != nil || state.Checkpoint == s.followed {
-		return err
-	}
-	base, err := s.notary.Open(state.Checkpoint)
-	if err == nil {
-		s.followed = state.Checkpoint
-		s.ports.Writer.Follow(base)
-	}
-	return err
-}
-
-// Follow tells the writer how far the log has come.
-func (s *Sealer) Follow(ctx context.Context) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.follow(ctx)
-}

@@ -1,0 +1,114 @@
+package trail_test
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	trailadapter "bankingapi/adapters/trail"
+	application "bankingapi/application/trail"
+	"bankingapi/domain/operation"
+	"bankingapi/domain/trail"
+)
+
+// sharedLog is a log of several services.
+type sharedLog struct {
+	application.Log
+	application.Origin
+	state   application.State
+	hashes  []trail.Hash
+	waiting int // batches that are not sealed yet
+}
+
+func (l *sharedLog) State(context.Context) (application.State, error) { return l.state, nil }
+
+func (l *sharedLog) IsOf(context.Context, *trail.Keys) (bool, error) { return true, nil }
+
+func (l *sharedLog) Adopt(context.Context) (int64, error) { return 0, nil }
+
+func (l *sharedLog) Seal(_ context.Context, _ int, mark bool, seal application.Seal) (application.Round, error) {
+	if mark {
+		l.waiting++
+	}
+	records := make([][]byte, l.waiting)
+	if len(records) == 0 {
+		return application.Round{}, nil
+	}
+	added, err := seal(l.state, records, func(indexes []int64) (found []trail.Hash, err error) {
+		for _, at := range indexes {
+			found = append(found, l.hashes[at])
+		}
+		return found, nil
+	})
+	l.state = application.State{Size: l.state.Size + int64(len(records)), Checkpoint: added.Checkpoint}
+	l.hashes, l.waiting = append(l.hashes, added.Hashes...), 0
+	return application.Round{Sealed: len(records)}, err
+}
+
+// follower notes the states that the writer of a service follows.
+type follower struct{ sizes []int64 }
+
+func (f *follower) Record(*trail.Keys, func() operation.ID) {}
+
+func (f *follower) Follow(base trail.Base) { f.sizes = append(f.sizes, base.Size) }
+
+// newKeepers returns services with one key on one log.
+func newKeepers(t *testing.T, l *sharedLog) func() (*trailadapter.Keeper, *follower) {
+	t.Helper()
+	signing, _, err := trailadapter.GenerateKeys("bank.example")
+	require.NoError(t, err)
+	key := filepath.Join(t.TempDir(), "key")
+	require.NoError(t, os.WriteFile(key, []byte(signing), 0o600))
+	return func() (*trailadapter.Keeper, *follower) {
+		f := new(follower)
+		k := trailadapter.New(trailadapter.Options{
+			Ports: &application.Ports{Writer: f, Log: l, Origin: l}, Wanted: true, KeyFile: key, Folder: t.TempDir(),
+			Ready: func(context.Context) error { return nil },
+		})
+		require.NoError(t, k.Load())
+		return k, f
+	}
+}
+
+// A failover may lose the newest states of a log, because sealing does not wait for a
+// standby. A batch that named such a state would seem to be of another log. So the
+// seals of a service name the state at its start and the one that has its own mark, and
+// none after it.
+func TestAServiceFollowsTheLogToItsOwnMark(t *testing.T) {
+	t.Parallel()
+	log := &sharedLog{waiting: 3}
+	start := newKeepers(t, log)
+	one, follows := start()
+	require.NoError(t, one.Round(t.Context()))
+	require.Equal(t, []int64{4}, follows.sizes, "three batches and the mark")
+
+	other, othersFollow := start()
+	require.NoError(t, other.Round(t.Context()))
+	require.Equal(t, []int64{4, 5}, othersFollow.sizes)
+	for range 3 {
+		log.waiting++
+		require.NoError(t, one.Round(t.Context()))
+		require.NoError(t, other.Round(t.Context()))
+	}
+	require.EqualValues(t, 8, log.state.Size)
+	require.Equal(t, []int64{4}, follows.sizes, "no newer state")
+	require.Equal(t, []int64{4, 5}, othersFollow.sizes)
+}
+
+// A command has no mark, so it names the newest state that it has seen.
+func TestACommandFollowsTheLog(t *testing.T) {
+	t.Parallel()
+	log := &sharedLog{waiting: 2}
+	command, follows := newKeepers(t, log)()
+	for range 3 {
+		_, err := command.Checkpoint(t.Context())
+		require.NoError(t, err)
+		if log.state.Size == 2 {
+			log.waiting = 1
+		}
+	}
+	require.Equal(t, []int64{2, 3}, follows.sizes)
+}

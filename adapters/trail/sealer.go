@@ -1,0 +1,124 @@
+package trail
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+
+	application "bankingapi/application/trail"
+	"bankingapi/domain/trail"
+)
+
+// kept is a trail that is kept with a key, or the reason why there is none. It seals the
+// batches of a storage. Any number of replicas may have one.
+type kept struct {
+	ports       *application.Ports
+	notary      *Notary // nil if no trail is kept
+	keyFile     string
+	checkpoints *Checkpoints
+	missing     missing // why no trail is kept
+
+	mu            sync.Mutex // held while a round runs
+	begun, marked bool
+	followed      string // the checkpoint that the writer follows
+	bound         bool   // the writer follows a checkpoint that has this service's mark
+}
+
+// atOnce is how many batches are sealed in one transaction.
+const atOnce = 500
+
+// foreignError says that batches were left out when everything else was sealed.
+type foreignError struct{ application.Round }
+
+func (e *foreignError) Error() string {
+	var names []string
+	for _, id := range e.LeftOut {
+		names = append(names, id.String())
+	}
+	if e.Foreign > len(names) {
+		names = append(names, "...")
+	}
+	return fmt.Sprintf("%d batches of the trail were left out, because this service did not make them for this log: %s."+
+		" Run `bankingapi verify`", e.Foreign, strings.Join(names, ", "))
+}
+
+// seal seals everything that is not sealed yet. The first call of a process also
+// adopts what is older than the trail, and the first one with mark marks the log. With
+// mark, the error is a *foreignError if all but foreign batches were sealed.
+func (k *kept) seal(ctx context.Context, mark bool) error {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if err := k.begin(ctx); err != nil {
+		return fmt.Errorf("begin the trail: %w", err)
+	}
+	for {
+		var added application.Sealed
+		round, err := k.ports.Log.Seal(ctx, atOnce, mark && !k.marked, func(state application.State, records [][]byte, hashes trail.Hashes) (application.Sealed, error) {
+			err := k.checkpoints.Extends(state, hashes)
+			if err == nil {
+				added, err = k.notary.Append(state, records, hashes)
+			}
+			return added, err
+		})
+		if err != nil {
+			return err
+		}
+		k.marked = k.marked || mark
+		if round.Sealed > 0 {
+			if err := k.checkpoints.Append(added.Checkpoint); err != nil {
+				return fmt.Errorf("write the checkpoint to its file: %w", err)
+			}
+		}
+		if round.Sealed < atOnce {
+			// Newer checkpoints are not followed. A failover may lose them, and the batches
+			// that name them would seem to be those of another log.
+			if !k.bound {
+				if err := k.follow(ctx); err != nil {
+					return err
+				}
+				k.bound = k.marked
+			}
+			if round.Foreign > 0 && mark {
+				return &foreignError{round}
+			}
+			return nil
+		}
+	}
+}
+
+// begin adopts what is older than the trail. A log that has lost what a checkpoint
+// has takes no rows over: their leaves would make them genuine.
+func (k *kept) begin(ctx context.Context) error {
+	if k.begun {
+		return nil
+	}
+	state, err := k.ports.Log.State(ctx)
+	if err == nil && state.Size == 0 {
+		err = k.checkpoints.Extends(state, k.hashes(ctx))
+	}
+	if err == nil {
+		_, err = k.ports.Origin.Adopt(ctx)
+	}
+	k.begun = err == nil
+	return err
+}
+
+// hashes reads stored hashes of the log.
+func (k *kept) hashes(ctx context.Context) trail.Hashes {
+	return func(indexes []int64) ([]trail.Hash, error) { return k.ports.Log.Hashes(ctx, indexes) }
+}
+
+// follow tells the writer how far the log has come: other replicas seal it too.
+func (k *kept) follow(ctx context.Context) error {
+	state, err := k.ports.Log.State(ctx)
+	if err != nil || state.Checkpoint == k.followed {
+		return err
+	}
+	base, err := k.notary.Open(state.Checkpoint)
+	if err == nil {
+		k.followed = state.Checkpoint
+		k.ports.Writer.Follow(base)
+	}
+	return err
+}
