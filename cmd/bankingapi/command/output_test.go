@@ -77,6 +77,21 @@ func TestFormatJSON(t *testing.T) {
 	require.Equal(t, outcome{2, "", "bankingapi: --format: the value must be of type text|json; see 'bankingapi verify --help'\n"}, wrong)
 }
 
+// A program gets the same counts as the report of an auditor.
+func TestVerifyTellsWhatItCompared(t *testing.T) {
+	t.Parallel()
+	folder := t.TempDir()
+	key := filepath.Join(folder, "trail.key")
+	environment := []string{"BANKINGAPI_STORAGE__DSN=" + filepath.Join(folder, "bank.db"), "BANKINGAPI_TRAIL__KEY_FILE=" + key}
+	for _, args := range [][]string{
+		{"trail", "keygen", "bank.example/log", "--file", key}, {"migrate", "up"}, {"subscriptions", "create", "mobile-app"}, {"trail", "checkpoint"},
+	} {
+		require.Zero(t, bankingapi(t, environment, args...).status)
+	}
+	require.Contains(t, bankingapi(t, environment, "verify", "--format", "json").out,
+		`"Compared":{"Messages":0,"Refusals":0,"Prices":0,"Subscriptions":1,"Acts":1}`)
+}
+
 // The flag --as says who verified.
 func TestVerifyNamesItsActor(t *testing.T) {
 	t.Parallel()

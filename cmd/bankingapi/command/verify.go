@@ -62,7 +62,7 @@ func verifyBook(c *call, against checkpoints, report *backoffice.Report) error {
 		err = c.write("", object{
 			"Correct": proof.Findings == 0, "Findings": findings,
 			"Holdings": proof.Holdings, "Accounts": proof.Accounts, "Sales": proof.Sales, "Postings": proof.Postings,
-			"Batches": proof.Batches, "Unsealed": proof.Unsealed,
+			"Batches": proof.Batches, "Unsealed": proof.Unsealed, "Compared": proof.Trail.Compared,
 			"TrailKey": proof.Trail.PublicKey, "TrailNotCompared": proof.Trail.Reason,
 			"Extends": append([]string{}, proof.Trail.Extends...), "Warnings": append([]string{}, proof.Trail.Warnings...),
 		})
