@@ -171,26 +171,21 @@ func CheckCheckpoints(content string) error {
 	return nil
 }
 
-// earlier returns the checkpoints of this log in the content of a file.
-func (n *Notary) earlier(name, content string) (backoffice.Earlier, string) {
-	of := backoffice.Earlier{Name: name}
-	all := splitCheckpoints(content)
-	var problem string
+// compare lets a check compare the log with the checkpoints in the content of a file.
+func (n *Notary) compare(c *backoffice.TrailCheck, name, content string) {
+	of, all := backoffice.Earlier{Name: name}, splitCheckpoints(content)
 	for _, checkpoint := range all {
 		if base, err := n.Open(checkpoint); err == nil {
 			of.Checkpoints = append(of.Checkpoints, base)
 		} else {
-			problem = err.Error()
+			of.Problem = err.Error()
 		}
 	}
-	if len(of.Checkpoints) == 0 {
-		of.Problem = problem
-		return of, ""
+	if own := len(of.Checkpoints); own > 0 && own < len(all) {
+		c.Warnings = append(c.Warnings, fmt.Sprintf("%s: %d of %d checkpoints are not of this log, and were skipped: %s", name, len(all)-own, len(all), of.Problem))
+		of.Problem = ""
 	}
-	if skipped := len(all) - len(of.Checkpoints); skipped > 0 {
-		return of, fmt.Sprintf("%s: %d of %d checkpoints are not of this log, and were skipped: %s", name, skipped, len(all), problem)
-	}
-	return of, ""
+	c.Earlier = append(c.Earlier, of)
 }
 
 // Extends returns nil if the state has everything of the newest checkpoint in the file.

@@ -391,20 +391,14 @@ func (k *Keeper) Check(ctx context.Context, against []string) (c backoffice.Trai
 		return c, err
 	}
 	c.Keys, c.PublicKey, c.Open = now.notary.Keys(), k.VerifyingKey(), now.notary.Open
-	compare := func(name, content string) {
-		of, warning := now.notary.earlier(name, content)
-		if c.Earlier = append(c.Earlier, of); warning != "" {
-			c.Warnings = append(c.Warnings, warning)
-		}
-	}
 	for i, content := range against {
-		compare(fmt.Sprintf("file %d of --against", i+1), content)
+		now.notary.compare(&c, fmt.Sprintf("file %d of --against", i+1), content)
 	}
 	switch newest, _, err := now.checkpoints.Newest(); {
 	case err != nil:
 		c.Warnings = append(c.Warnings, "The log was not compared with its newest checkpoint outside the database: "+err.Error())
 	case newest != "":
-		compare(now.checkpoints.path, newest)
+		now.notary.compare(&c, now.checkpoints.path, newest)
 	case len(against) == 0:
 		c.Warnings = append(c.Warnings, "The log was compared with no checkpoint outside the database: "+now.checkpoints.path+" has none.")
 	}
