@@ -18,7 +18,7 @@ import (
 
 // copyTo is store.Store.Copy.
 func (d service) copyTo(ctx context.Context, other *store.Store, w store.CopyWatch) (rows int64, err error) {
-	target, ok := other.Marker.(marks)
+	target, ok := other.Marker.(service)
 	if !ok || target.mark != store.CopyMark || target.Prefix != d.Prefix {
 		return 0, errors.New("a book can only be copied to a relational database, with the same prefix of its tables")
 	}
@@ -41,7 +41,7 @@ func (d service) copyTo(ctx context.Context, other *store.Store, w store.CopyWat
 				return err
 			}
 			// Migrations make rows in these.
-			all := slices.Contains([]string{to.Properties.Name, to.Outcomes.Counters.Name, to.TrailLogs.Name}, t.Table)
+			all := slices.Contains([]string{to.Properties.Name, to.OutcomeCounter.Name, to.TrailLogs.Name}, t.Table)
 			if err := t.Copies.Copy(ctx, d.Database, to, source, all, w.Row); err != nil {
 				return fmt.Errorf("copy the table %s: %w", t.Table, err)
 			}
@@ -82,22 +82,22 @@ func (d service) copyTo(ctx context.Context, other *store.Store, w store.CopyWat
 }
 
 // claimCopy keeps in the mark of which book it is the copy.
-func (m marks) claimCopy(ctx context.Context, of *tables.Database) error {
+func (d service) claimCopy(ctx context.Context, of *tables.Database) error {
 	digest := sha256.Sum256(append([]byte("copy of "), of.MessagesKey()...))
 	book := hex.EncodeToString(digest[:])
-	note, err := m.Note(ctx)
+	note, err := d.Note(ctx)
 	switch {
 	case err != nil || note == book:
 		return err
 	case note != "":
 		return fault.Wrap(fault.Conflict, store.MarkError(store.CopyMark), "The target has an interrupted copy of another book:")
 	}
-	return m.SetNote(ctx, book)
+	return d.SetNote(ctx, book)
 }
 
 // finishCopy takes the mark away: then the copy is a book.
-func (m marks) finishCopy(ctx context.Context) error {
-	return m.Change(ctx, func(tx *gorm.DB) error {
-		return tx.Exec("DELETE FROM "+m.Marks.Name+" WHERE mark = ?", m.mark).Error
+func (d service) finishCopy(ctx context.Context) error {
+	return d.Change(ctx, func(tx *gorm.DB) error {
+		return tx.Exec("DELETE FROM "+d.Marks.Name+" WHERE mark = ?", d.mark).Error
 	})
 }

@@ -21,8 +21,6 @@ import (
 	domain "bankingapi/domain/trail"
 )
 
-var ModelNames = tables.ModelNames
-
 // AllPostings is a table of all postings of a book without a prefix. It needs an alias.
 var AllPostings = strings.ReplaceAll(tables.AllPostings, "{{prefix}}", "")
 
@@ -30,13 +28,13 @@ var AllPostings = strings.ReplaceAll(tables.AllPostings, "{{prefix}}", "")
 var Personal = tables.Personal
 
 // Tables are the names of the tables that hold the book of a store and its records.
-func Tables(s *store.Store) []string { return slices.Clone(s.Marker.(marks).TableNames) }
+func Tables(s *store.Store) []string { return slices.Clone(s.Marker.(service).TableNames) }
 
 // ReliedOn are the tables of a store as it relies on them.
-func ReliedOn(s *store.Store) []tables.Relied { return s.Marker.(marks).Relied }
+func ReliedOn(s *store.Store) []tables.Relied { return s.Marker.(service).Relied }
 
 // ReadKey reads the key of messages again, which a running service does not do.
-func ReadKey(ctx context.Context, s *store.Store) error { return s.Schema.(*Schema).marks.ReadKey(ctx) }
+func ReadKey(ctx context.Context, s *store.Store) error { return s.Schema.(*Schema).ReadKey(ctx) }
 
 // DropData sets Options.DropData.
 func DropData(s *store.Store, drop bool) { s.Schema.(*Schema).dropData = drop }
@@ -70,7 +68,7 @@ var FormatTranData = tables.FormatTranData
 // MisplacePostings makes the open batches what versions with a schema up to 9 wrote: the
 // leaves of these operations have no postings, and leaves of their own have them.
 func MisplacePostings(ctx context.Context, s *store.Store, keys *domain.Keys, ids ...operation.ID) error {
-	d := s.Marker.(marks).Writer
+	d := s.Marker.(service).Writer
 	whole, without, apart := make(map[domain.Hash]operation.ID), make(map[operation.ID]func(domain.Kind) domain.Hash), make(map[operation.ID]domain.Entry)
 	return d.Change(ctx, func(tx *gorm.DB) error {
 		for _, id := range ids {
@@ -124,7 +122,7 @@ func MisplacePostings(ctx context.Context, s *store.Store, keys *domain.Keys, id
 // in a transaction that is undone. It returns the leaf of each row as it was
 // written, and as it was read, by the name of the table. fill sets a column.
 func WrittenAndRead(ctx context.Context, s *store.Store, fill func(c batch.Column, field any)) (wrote, read map[string]domain.Decoded, err error) {
-	d := s.Marker.(marks).Database
+	d := s.Marker.(service).Database
 	wrote, read = make(map[string]domain.Decoded), make(map[string]domain.Decoded)
 	tx := d.Writes.WithContext(ctx).Begin()
 	defer tx.Rollback()
@@ -175,7 +173,7 @@ func writtenAndRead[R any](ctx context.Context, d *tables.Database, tx *gorm.DB,
 
 // Exec runs a statement that changes the book behind the back of the service.
 func Exec(ctx context.Context, s *store.Store, statement string) error {
-	return s.Marker.(marks).Writes.WithContext(ctx).Exec(statement).Error
+	return s.Marker.(service).Writes.WithContext(ctx).Exec(statement).Error
 }
 
 // Doubt makes the next transaction check the schema.
@@ -184,7 +182,7 @@ func Doubt(s *store.Store) { s.Schema.(*Schema).doubt() }
 // ForgetKeys makes the batches of notifications what version 11 wrote: their digests have
 // no key.
 func ForgetKeys(ctx context.Context, s *store.Store, keys *domain.Keys) error {
-	d := s.Marker.(marks).Writer
+	d := s.Marker.(service).Writer
 	return d.Change(ctx, func(tx *gorm.DB) error {
 		plain := make(map[domain.Hash][]byte)
 		err := tables.Each(tx, d.Notifications.Table, nil, func(row *tables.NotificationRow) error {

@@ -9,96 +9,88 @@ import (
 	"gorm.io/gorm/clause"
 
 	"bankingapi/adapters/storage/tables"
-	"bankingapi/adapters/storage/trail"
 	"bankingapi/application/store"
 	"bankingapi/domain/fault"
 )
 
-// marks reads and writes the mark of a database.
-type marks struct {
-	trail.Writer
-	engine *Engine
-	mark   string
-}
-
-var _ store.Marker = marks{}
+var _ store.Marker = service{}
 
 // Note is store.Marker.
-func (m marks) Note(ctx context.Context) (note string, err error) {
-	err = m.Reads.WithContext(ctx).Table(m.Marks.Name).Where("mark = ?", m.mark).Select("note").Scan(&note).Error
-	return note, m.Translate(err)
+func (d service) Note(ctx context.Context) (note string, err error) {
+	err = d.Reads.WithContext(ctx).Table(d.Marks.Name).Where("mark = ?", d.mark).Select("note").Scan(&note).Error
+	return note, d.Translate(err)
 }
 
 // SetNote is store.Marker.
-func (m marks) SetNote(ctx context.Context, note string) error {
-	return m.Change(ctx, func(tx *gorm.DB) error { return m.setNote(tx, note) })
+func (d service) SetNote(ctx context.Context, note string) error {
+	return d.Change(ctx, func(tx *gorm.DB) error { return d.setNote(tx, note) })
 }
 
-func (m marks) setNote(tx *gorm.DB, note string) error {
-	result := tx.Table(m.Marks.Name).Where("mark = ?", m.mark).Update("note", note)
+func (d service) setNote(tx *gorm.DB, note string) error {
+	result := tx.Table(d.Marks.Name).Where("mark = ?", d.mark).Update("note", note)
 	if result.Error == nil && result.RowsAffected == 0 {
-		return otherMark("", m.mark)
+		return otherMark("", d.mark)
 	}
 	return result.Error
 }
 
 // Empty is store.Marker. The first statement fails without the mark, and the
 // transaction with it.
-func (m marks) Empty(ctx context.Context, note string) error {
-	if m.mark == "" {
+func (d service) Empty(ctx context.Context, note string) error {
+	if d.mark == "" {
 		return otherMark("", "sandbox")
 	}
-	return m.Change(ctx, func(tx *gorm.DB) error {
-		if err := m.setNote(tx, note); err != nil {
+	return d.Change(ctx, func(tx *gorm.DB) error {
+		if err := d.setNote(tx, note); err != nil {
 			return err
 		}
-		own := tables.Convert(m.engine.Tables, func(table string) string { return m.Prefix + table })
-		for _, table := range append(own, m.TableNames...) {
-			if table == m.Subscriptions.Name {
+		own := tables.Convert(d.engine.Tables, func(table string) string { return d.Prefix + table })
+		for _, table := range append(own, d.TableNames...) {
+			if table == d.Subscriptions.Name {
 				continue
 			}
 			if err := tx.Exec("DELETE FROM " + table).Error; err != nil {
 				return err
 			}
 		}
-		return m.ClearLog(tx)
+		return d.ClearLog(tx)
 	})
 }
 
 // add marks the database if it has no row yet. A database that has the mark
 // stays as it is.
-func (m marks) add(ctx context.Context) error {
-	return m.Change(ctx, func(tx *gorm.DB) error {
+func (d service) add(ctx context.Context) error {
+	return d.Change(ctx, func(tx *gorm.DB) error {
 		var found []string
-		if err := tx.Table(m.Marks.Name).Pluck("mark", &found).Error; err != nil {
+		if err := tx.Table(d.Marks.Name).Pluck("mark", &found).Error; err != nil {
 			return err
 		}
-		if len(found) > 0 && found[0] == m.mark {
+		if len(found) > 0 && found[0] == d.mark {
 			return nil
 		}
-		if filled, err := m.tablesWithRows(tx); err != nil {
+		if filled, err := d.tablesWithRows(tx); err != nil {
 			return err
 		} else if len(filled)+len(found) > 0 {
-			return otherMark("", m.mark)
+			return otherMark("", d.mark)
 		}
-		return tx.Table(m.Marks.Name).Clauses(clause.OnConflict{DoNothing: true}).Create(&tables.MarkRow{Mark: m.mark}).Error
+		return tx.Table(d.Marks.Name).Clauses(clause.OnConflict{DoNothing: true}).Create(&tables.MarkRow{Mark: d.mark}).Error
 	})
 }
 
 // tablesWithRows are those of the book, without prefix. An older schema does not have all
 // tables.
-func (m marks) tablesWithRows(tx *gorm.DB) (names []string, err error) {
-	for _, table := range m.TableNames {
+func (d service) tablesWithRows(tx *gorm.DB) (names []string, err error) {
+	for _, table := range d.TableNames {
 		var tables int64
 		var rows []int
-		if err = tx.Raw(m.engine.Migrations.HasTable, table).Scan(&tables).Error; err == nil && tables > 0 {
+		if err = tx.Raw(d.engine.Migrations.HasTable, table).Scan(&tables).Error; err == nil && tables > 0 {
 			err = tx.Raw("SELECT 1 FROM " + table + " LIMIT 1").Scan(&rows).Error
 		}
 		if err != nil {
 			return nil, err
 		}
 		if len(rows) > 0 {
-			names = append(names, strings.TrimPrefix(table, m.Prefix))
+			names = append(names, strings.TrimPrefix(table, d.Prefix))
 		}
 	}
 	return names, nil
@@ -112,7 +104,7 @@ func (s *Schema) findMark(ctx context.Context) (mark string, known bool, err err
 	if err = db.Raw(s.engine.Migrations.HasTable, s.Marks.Name).Scan(&tables).Error; err == nil && tables > 0 {
 		err = db.Table(s.Marks.Name).Select("mark").Limit(1).Scan(&mark).Error
 	}
-	return mark, tables > 0, s.plain.Translate(err)
+	return mark, tables > 0, s.Translate(err)
 }
 
 // checkMark returns an error if the database has another mark than wanted.
@@ -138,7 +130,7 @@ func (s *Schema) mayMigrate(ctx context.Context) error {
 	if known && mark == "" {
 		filled, err := s.tablesWithRows(s.Reads.WithContext(ctx))
 		if err != nil || len(filled) == 0 {
-			return s.plain.Translate(err)
+			return s.Translate(err)
 		}
 	}
 	return otherMark(mark, s.mark)

@@ -39,7 +39,7 @@ func (d service) probes() []batch.Request {
 		d.Holdings.Find.Request(nil, nil),
 		d.Accounts.Find.Request(nil, nil),
 		d.Prices.Find.Request(nil, nil),
-		d.Prices.FindCurrent.Request(nil, nil),
+		d.FindCurrentPrice.Request(nil, nil),
 		d.Operations.Find.Request(nil, nil),
 		d.Sales.Find.Request(nil, nil),
 		d.Holdings.Put.Request(nil),

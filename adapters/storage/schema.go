@@ -16,11 +16,9 @@ import (
 
 	"github.com/pressly/goose/v3"
 	versions "github.com/pressly/goose/v3/database"
-	"github.com/pressly/goose/v3/lock"
 	"gorm.io/gorm"
 
 	"bankingapi/adapters/storage/batch"
-	"bankingapi/adapters/storage/tables"
 	"bankingapi/adapters/storage/trail"
 	"bankingapi/application/store"
 	"bankingapi/domain/audit"
@@ -32,8 +30,12 @@ type Migrations struct {
 	Dialect goose.Dialect
 	// Files has a folder migrations of SQL in which {{prefix}} is the table prefix.
 	Files fs.FS
-	// Locker returns a lock around all migrations; nil if the engine has none.
-	Locker func(prefix string) (lock.Locker, error)
+	// Options are further options of goose, such as a lock around all migrations.
+	Options func(prefix string) ([]goose.ProviderOption, error)
+	// Attempts is how often migrations are run if they fail. Without a lock there is only a
+	// transaction for each version. A replica that waited for another one finds its work
+	// done, fails, and tries again.
+	Attempts int
 	// HasTable is a query with one argument, the name of a table. It returns 0
 	// if the table does not exist.
 	HasTable string
@@ -41,10 +43,8 @@ type Migrations struct {
 
 // Schema is store.Schema. It is safe for concurrent use.
 type Schema struct {
-	marks // with the mark that the database must have
-	state *atomic.Int32
-	// plain has no Schema to ask.
-	plain    *batch.DB
+	service
+	state    *atomic.Int32
 	dropData bool // Down may delete rows
 }
 
@@ -71,8 +71,6 @@ func (s *Schema) Up(ctx context.Context) ([]store.Migration, error) {
 		return nil, err
 	}
 	var results []*goose.MigrationResult
-	// Without a lock there is only a transaction for each version. A replica
-	// that waited for another one finds its work done, fails, and tries again.
 	for attempt := 1; ; attempt++ {
 		var applied []*goose.MigrationResult
 		applied, err = provider.Up(ctx)
@@ -80,7 +78,7 @@ func (s *Schema) Up(ctx context.Context) ([]store.Migration, error) {
 			applied = partial.Applied
 		}
 		results = append(results, applied...)
-		if err == nil || s.engine.Migrations.Locker != nil || attempt == upAttempts || ctx.Err() != nil {
+		if err == nil || attempt == s.engine.Migrations.Attempts || ctx.Err() != nil {
 			break
 		}
 	}
@@ -95,8 +93,6 @@ func (s *Schema) Up(ctx context.Context) ([]store.Migration, error) {
 	}
 	return migrations(results), s.explain(err)
 }
-
-const upAttempts = 12
 
 // writeAct writes the act of the migration that ctx carries. To make a book is no
 // act: its first row is one.
@@ -204,8 +200,7 @@ func (s *Schema) mayUndo(ctx context.Context) (hasData bool, err error) {
 // sync makes migrations durable on a server that does not wait for the disk: a
 // later commit that waits is on disk after all earlier ones.
 func (s *Schema) sync(ctx context.Context) error {
-	d := &tables.Database{DB: s.plain, Check: s.Check, Writes: s.Writes}
-	return d.Change(ctx, func(tx *gorm.DB) error {
+	return s.Change(ctx, func(tx *gorm.DB) error {
 		return tx.Exec("UPDATE " + s.table() + " SET is_applied = is_applied").Error
 	})
 }
@@ -264,7 +259,7 @@ func (s *Schema) version(ctx context.Context) (version int64, err error) {
 	if err = db.Raw(s.engine.Migrations.HasTable, s.table()).Scan(&tables).Error; err == nil && tables > 0 {
 		err = db.Table(s.table()).Where("is_applied").Select("COALESCE(MAX(version_id), 0)").Scan(&version).Error
 	}
-	return version, s.plain.Translate(err)
+	return version, s.Translate(err)
 }
 
 func (s *Schema) table() string { return s.Prefix + "schema_version" }
@@ -280,30 +275,23 @@ func (s *Schema) provider(writesAct bool) (*goose.Provider, error) {
 	if writesAct {
 		all = undoing{all, s.Writer}
 	}
-	options := []goose.ProviderOption{
-		goose.WithDisableGlobalRegistry(true),
-		goose.WithStore(all),
-		goose.WithLogger(goose.NopLogger()),
+	options, err := m.Options(s.Prefix)
+	if err != nil {
+		return nil, err
 	}
 	files, err := fs.Sub(m.Files, "migrations")
 	if err != nil {
 		return nil, err
 	}
-	if m.Locker != nil {
-		locker, err := m.Locker(s.Prefix)
-		if err != nil {
-			return nil, err
-		}
-		options = append(options, goose.WithLocker(locker))
-	}
-	return goose.NewProvider(goose.DialectCustom, s.engine.Writes.DB(), prefixed{files, s.Prefix}, options...)
+	return goose.NewProvider(goose.DialectCustom, s.engine.Writes.DB(), prefixed{files, s.Prefix}, append(options,
+		goose.WithDisableGlobalRegistry(true), goose.WithStore(all), goose.WithLogger(goose.NopLogger()))...)
 }
 
 func (s *Schema) explain(err error) error {
 	if err == nil {
 		return nil
 	}
-	return fmt.Errorf("migrate the schema: %w", s.plain.Translate(err))
+	return fmt.Errorf("migrate the schema: %w", s.Translate(err))
 }
 
 func migrations(results []*goose.MigrationResult) []store.Migration {

@@ -40,10 +40,11 @@ import (
 type Options = store.Options
 
 // Engine is a database. It has everything that differs between databases, and no rule of
-// the bank. Every field without another word is required. What an engine does itself it sets
-// in the Store, which begins as store.Unsupported.
+// the bank. Every field is required. What an engine does itself it sets in the Store, which
+// begins as store.Unsupported.
 type Engine struct {
 	store.Store
+	tables.Engine
 	Dialect batch.Dialect
 	// Writes writes, and reads what it writes. Reads only reads. They may be the same.
 	Writes, Reads *batch.Pool
@@ -51,10 +52,8 @@ type Engine struct {
 	Gorm func(gorm.ConnPool) gorm.Dialector
 	// Migrations are the migrations of the engine.
 	Migrations Migrations
-	// OneWriter says that what a transaction which writes has read stays so until it ends.
-	OneWriter bool
-	// Ways are the engine's own ways to carry out batches. It may be nil.
-	Ways func(Parts) write.Ways
+	// Ways sets the engine's own ways to carry out batches.
+	Ways func(*write.Books, *write.Inboxes, *tables.Database)
 	// Probe runs requests without rows as a batch would, and undoes everything.
 	Probe func(ctx context.Context, requests []batch.Request) error
 	// Relying returns a check of the tables, which are Relied in JSON, and the pool that
@@ -63,27 +62,12 @@ type Engine struct {
 	// Explain says in a sentence what is wrong, for the people who run the
 	// service. Empty means that there is nothing to say.
 	Explain func(error) string
-	// Check returns nil while the database is still the one that was opened. It
-	// is called before each commit that is not that of a batch.
-	Check func() error
-	// Find returns a condition that is true of every row of the table with that
-	// value, and by which the engine finds these rows in a large table. It need not be
-	// false of other rows.
-	Find func(prefix, table, column string, value any) (condition string, arguments []any)
 	// Index prepares Find for rows that were written since its last call, or for
 	// some of them.
 	Index func(ctx context.Context, prefix string) error
-	// LeaveRoom makes the inserts of a transaction into a table leave room in its
-	// pages, where the changes of its rows find place. The transaction ends with the
-	// requests that it returns. After an error the transaction is run again without
-	// it. It may be nil.
-	LeaveRoom func(ctx context.Context, s batch.Session, table string) ([]batch.Request, error)
-	// Align makes two transactions that have read nothing yet see the same state of
-	// the database. After an error both are rolled back. It may be nil.
-	Align func(ctx context.Context, first, second *sql.Tx) error
 	// Now is the time of the server in SQL. It is NULL if the engine has no server.
 	Now string
-	// Tables are the tables that only this engine has, without prefix.
+	// Tables are the tables that only this engine has, without prefix. It may be nil.
 	Tables []string
 }
 
@@ -95,16 +79,6 @@ func (e *Engine) openGorm(p *batch.Pool, log logger.Interface) (*gorm.DB, error)
 		DisableNestedTransaction: true,
 		DisableAutomaticPing:     true,
 	})
-}
-
-// Parts are what an engine's own ways are made of.
-type Parts struct {
-	Books    *write.Books
-	Inboxes  *write.Inboxes
-	Holdings *batch.Table[tables.HoldingRow]
-	Accounts *batch.Table[tables.AccountRow]
-	Prices   *batch.Table[tables.PriceRow]
-	Messages *batch.Table[tables.NotificationRow]
 }
 
 // Bind returns the ports of the database.
@@ -124,14 +98,13 @@ func (e *Engine) Bind(o Options) (*store.Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	schema := &Schema{state: new(atomic.Int32), plain: batch.NewDB(e.Dialect, nil), dropData: o.DropData}
+	schema := &Schema{state: new(atomic.Int32), dropData: o.DropData}
 	db := batch.NewDB(e.Dialect, schema.Require)
 	db.Failed, db.Explain = schema.doubt, e.Explain
 	d := tables.NewDatabase(db, o.TablePrefix)
-	d.Writes, d.Reads, d.Now = writes, reads, o.Now
-	d.Check, d.Align, d.Find, d.LeaveRoom, d.OneWriter = e.Check, e.Align, e.Find, e.LeaveRoom, e.OneWriter
-	s := service{trail.NewWriter(d), e, new(Checks)}
-	schema.marks = marks{s.Writer, e, o.Mark}
+	d.Engine, d.Writes, d.Reads, d.Now = e.Engine, writes, reads, o.Now
+	s := service{trail.NewWriter(d), e, new(Checks), o.Mark}
+	schema.service = s
 	relied, err := json.Marshal(d.Relied)
 	if err != nil {
 		return nil, err
@@ -142,10 +115,7 @@ func (e *Engine) Bind(o Options) (*store.Store, error) {
 		db.Dialect = tracing{db.Dialect, o.Trace, o.Slow}
 	}
 	books, inboxes := write.NewBooks(s.Writer), write.NewInboxes(s.Writer)
-	if e.Ways != nil {
-		own := e.Ways(Parts{books, inboxes, d.Holdings.Table, d.Accounts.Table, d.Prices.Table, d.Notifications.Table})
-		books.Ways, inboxes.Ways = own.Sales, own.Notifications
-	}
+	e.Ways(books, inboxes, d)
 	ports := s.ports(books, inboxes, schema)
 	ports.HasDataFile = e.DataFolder != ""
 	ports.Pools = map[string]func() *sql.DB{"all": e.Writes.DB}
@@ -162,17 +132,18 @@ func (e *Engine) Bind(o Options) (*store.Store, error) {
 	return ports, nil
 }
 
-// service is what the service itself asks of the database.
+// service is what the service itself asks of the database. It is store.Marker too.
 type service struct {
 	trail.Writer
 	engine *Engine
 	checks *Checks
+	mark   string // that the database must have
 }
 
 // ports are the ports of the database.
 func (d service) ports(b *write.Books, i *write.Inboxes, s *Schema) *store.Store {
 	ports := d.engine.Store
-	ports.Books, ports.Inboxes, ports.Schema, ports.Marker = b, i, s, s.marks
+	ports.Books, ports.Inboxes, ports.Schema, ports.Marker = b, i, s, d
 	read.Fill(&ports.Backoffice, d.Database)
 	write.Fill(&ports, d.Writer)
 	trail.Fill(&ports, d.Writer)
@@ -184,11 +155,11 @@ func (d service) ports(b *write.Books, i *write.Inboxes, s *Schema) *store.Store
 func (d service) inside(tx *sql.Tx, s *Schema) *store.Store {
 	within := *d.Database
 	within.DB = d.DB.Inside(tx)
-	within.LeaveRoom = nil // an error would end the transaction of the host
+	within.LeaveRoom = tables.LeaveNoRoom // an error would end the transaction of the host
 	within.Reads = d.Over(context.Background(), tx)
 	within.Writes = within.Reads
 	d.Database = &within
-	schema := &Schema{marks{d.Writer, d.engine, s.mark}, s.state, s.plain, s.dropData}
+	schema := &Schema{d, s.state, s.dropData}
 	within.Ready = schema.Require
 	ports := d.ports(write.NewBooks(d.Writer), write.NewInboxes(d.Writer), schema)
 	ports.Close = func() error { return nil }

@@ -53,6 +53,7 @@ import (
 
 	"bankingapi/adapters/storage"
 	"bankingapi/adapters/storage/batch"
+	"bankingapi/adapters/storage/tables"
 	"bankingapi/application/store"
 )
 
@@ -147,21 +148,19 @@ func use(db *batch.Pool, s *settings) *storage.Engine {
 		Migrations: storage.Migrations{
 			Dialect:  goose.DialectPostgres,
 			Files:    migrations,
-			Locker:   locker,
+			Options:  locked,
+			Attempts: 1,
 			HasTable: "SELECT COUNT(to_regclass(?))",
 		},
-		Ways: newWays,
+		Ways:   newWays,
+		Engine: tables.Engine{Check: func() error { return nil }, Find: lookup, LeaveRoom: leaveRoom, Align: align},
 		Probe: func(ctx context.Context, requests []batch.Request) error {
 			return batch.NewDB(d, nil).Attempt(ctx, func(s batch.Session) error { return s.Exchange(ctx, requests...) })
 		},
-		Relying:   func(version, tables string) (storage.Check, storage.Querier) { return relied(version, tables), db },
-		Explain:   func(err error) string { return meaningOf(err).sentence },
-		Now:       "clock_timestamp()",
-		Check:     func() error { return nil },
-		Find:      lookup,
-		Index:     func(ctx context.Context, prefix string) error { return r.index(ctx, db, prefix) },
-		LeaveRoom: leaveRoom,
-		Align:     align,
+		Relying: func(version, tables string) (storage.Check, storage.Querier) { return relied(version, tables), db },
+		Explain: func(err error) string { return meaningOf(err).sentence },
+		Now:     "clock_timestamp()",
+		Index:   func(ctx context.Context, prefix string) error { return r.index(ctx, db, prefix) },
 	}
 	engine.Name = "postgres"
 	engine.Risks = func(ctx context.Context) ([]store.Risk, error) { return risks(ctx, db, false) }
@@ -254,8 +253,9 @@ func alone(ctx context.Context, db *batch.Pool) error {
 	}
 }
 
-// locker locks with a table and not with an advisory lock: it works through
+// locked locks with a table and not with an advisory lock: it works through
 // PgBouncer too.
-func locker(prefix string) (lock.Locker, error) {
-	return lock.NewPostgresTableLocker(lock.WithTableName(prefix+"schema_lock"), lock.WithTableLockTimeout(time.Second, 120))
+func locked(prefix string) ([]goose.ProviderOption, error) {
+	locker, err := lock.NewPostgresTableLocker(lock.WithTableName(prefix+"schema_lock"), lock.WithTableLockTimeout(time.Second, 120))
+	return []goose.ProviderOption{goose.WithLocker(locker)}, err
 }

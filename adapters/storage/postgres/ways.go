@@ -5,7 +5,6 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"bankingapi/adapters/storage"
 	"bankingapi/adapters/storage/batch"
 	"bankingapi/adapters/storage/tables"
 	"bankingapi/adapters/storage/write"
@@ -36,10 +35,12 @@ type ways struct {
 const pricesKept = 10_000
 
 // newWays is storage.Engine's Ways.
-func newWays(p storage.Parts) write.Ways {
-	w := &ways{Books: p.Books, inboxes: p.Inboxes, holdings: newHoldings(p.Holdings), accounts: newAccounts(p.Accounts), price: assertPrices(p.Prices), noneErased: assertNoneErased(p.Messages)}
-	p.Books.Learn = w.learn
-	return write.Ways{Sales: w.ofSales, Notifications: w.ofNotifications}
+func newWays(b *write.Books, i *write.Inboxes, d *tables.Database) {
+	w := &ways{
+		Books: b, holdings: newHoldings(d.Holdings.Table), accounts: newAccounts(d.Accounts.Table), price: assertPrices(d.Prices.Table),
+		inboxes: i, noneErased: assertNoneErased(d.Notifications.Table),
+	}
+	b.Learn, b.Ways, i.Ways = w.learn, w.ofSales, w.ofNotifications
 }
 
 func (w *ways) ofSales(locks *fund.LockSet, look write.Way[*fund.Book]) []write.Way[*fund.Book] {

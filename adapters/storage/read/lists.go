@@ -5,6 +5,7 @@ package read
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"iter"
 	"reflect"
 	"slices"
@@ -42,9 +43,10 @@ const Slack = time.Hour
 type list struct {
 	reader
 	backoffice.Query
-	// from is a table or a query, with its arguments.
+	// from is a table or a query, with its arguments. Its last word is its name.
 	from     string
 	fromArgs []any
+	id       string   // the column that orders the rows by time
 	columns  []string // nil for all of them
 	// conditions are those on the rows, each after AND.
 	conditions string
@@ -114,32 +116,32 @@ func (l *list) ofCustomer(table string) *list {
 	return l.and("operation_id IN (SELECT operation_id FROM "+table+" WHERE "+condition+")", arguments...)
 }
 
-// newest orders by an ID in the order Newest, behind After. It takes the IDs from since on
+// newest orders by the ID in the order Newest, behind After. It takes the IDs from since on
 // and before until; a zero ID is no bound. index is the column that orders the rows with
 // one ID, if there may be several.
-func (l *list) newest(id, index string, since, until operation.ID) *list {
+func (l *list) newest(index string, since, until operation.ID) *list {
 	if l.Order != backoffice.Newest {
 		return l
 	}
-	l.order = id + " DESC"
+	l.order = l.id + " DESC"
 	if index == "" {
-		l.where(id+" < ?", l.After.OperationID)
+		l.where(l.id+" < ?", l.After.OperationID)
 	} else {
 		l.order += ", " + index + " DESC"
 		after := batch.UUID(l.After.OperationID)
-		l.where(id+" <= ?", after).where("("+id+" < ? OR "+index+" < ?)", after, after, l.After.Index)
+		l.where(l.id+" <= ?", after).where("("+l.id+" < ? OR "+index+" < ?)", after, after, l.After.Index)
 	}
-	return l.where(id+" >= ?", since).where(id+" < ?", until).withinIDs(id)
+	return l.where(l.id+" >= ?", since).where(l.id+" < ?", until).withinIDs()
 }
 
-// withinIDs bounds an ID, which is ordered by time. It lets the database find the
-// place in the key; the time of receipt is exact.
-func (l *list) withinIDs(id string) *list {
+// withinIDs bounds the ID by time. It lets the database find the place in the key; the
+// time of receipt is exact.
+func (l *list) withinIDs() *list {
 	if !l.Since.IsZero() {
-		l.and(id+" >= ?", batch.UUID(backoffice.FirstID(l.Since.Add(-Slack))))
+		l.and(l.id+" >= ?", batch.UUID(backoffice.FirstID(l.Since.Add(-Slack))))
 	}
 	if !l.Until.IsZero() {
-		l.and(id+" < ?", batch.UUID(backoffice.FirstID(l.Until.Add(Slack))))
+		l.and(l.id+" < ?", batch.UUID(backoffice.FirstID(l.Until.Add(Slack))))
 	}
 	return l
 }
@@ -153,12 +155,12 @@ func (l *list) in(tx *gorm.DB) *gorm.DB {
 	return tx.Order(l.order)
 }
 
-func (r reader) list(q backoffice.Query, from, order string) *list {
-	return &list{reader: r, Query: q, from: from, order: order}
+func (r reader) list(q backoffice.Query, from, id, order string) *list {
+	return &list{reader: r, Query: q, from: from, id: id, order: order}
 }
 
 func (r reader) Prices(ctx context.Context, q backoffice.Query) iter.Seq2[fund.Price, error] {
-	return stream(ctx, r.Database.Prices.Table, (*tables.PriceRow).ToPrice, r.list(q, r.Database.Prices.Name, "price_id").
+	return stream(ctx, r.Database.Prices.Table, (*tables.PriceRow).ToPrice, r.list(q, r.Database.Prices.Name, "price_id", "price_id").
 		where("valid_from >= ?", firstDay(q.Since, q.Zone)).where("valid_from < ?", firstDay(q.Until, q.Zone)))
 }
 
@@ -177,22 +179,37 @@ func firstDay(instant time.Time, zone *time.Location) string {
 
 func (r reader) Holdings(ctx context.Context, q backoffice.Query) iter.Seq2[fund.Holding, error] {
 	return stream(ctx, r.Database.Holdings.Table, (*tables.HoldingRow).Holding,
-		r.list(q, r.Database.Holdings.Name, strings.Join(r.Database.Holdings.Keys, ", ")).where("customer_no = ?", q.CustomerNo))
+		r.list(q, r.Database.Holdings.Name, "", strings.Join(r.Database.Holdings.Keys, ", ")).where("customer_no = ?", q.CustomerNo))
 }
 
 func (r reader) Accounts(ctx context.Context, q backoffice.Query) iter.Seq2[fund.Account, error] {
 	return stream(ctx, r.Database.Accounts.Table, (*tables.AccountRow).Account,
-		r.list(q, r.Database.Accounts.Name, strings.Join(r.Database.Accounts.Keys, ", ")).where("customer_no = ?", q.CustomerNo))
+		r.list(q, r.Database.Accounts.Name, "", strings.Join(r.Database.Accounts.Keys, ", ")).where("customer_no = ?", q.CustomerNo))
+}
+
+func (r reader) ClosedDays(ctx context.Context) iter.Seq2[fund.ClosedDay, error] {
+	return func(yield func(fund.ClosedDay, error) bool) {
+		err := r.Ready(ctx)
+		var row tables.CalendarRow
+		if err == nil {
+			err = r.Translate(r.Reads.WithContext(ctx).Table(r.Calendars.Name).Limit(1).Find(&row).Error)
+		}
+		if err != nil {
+			yield(fund.ClosedDay{}, err)
+			return
+		}
+		row.Days(yield)
+	}
 }
 
 // Sales finds the newest by the primary key or the index of failed sales.
 func (r reader) Sales(ctx context.Context, q backoffice.Query) iter.Seq2[fund.SaleEntry, error] {
 	table := r.Database.Sales.Name
 	if q.Refused {
-		table = r.Database.Refusals.Sales.Name // has the columns of sales
+		table = r.RefusedSales.Name // has the columns of sales
 	}
 	read := func(since operation.ID) iter.Seq2[fund.SaleEntry, error] {
-		l := r.list(q, table, "operation_id, position").ofOperation(table).
+		l := r.list(q, table, "operation_id", "operation_id, position").ofOperation(table).
 			with(table, "customer_no", q.CustomerNo).
 			between("settled_at", q.SettledSince, q.SettledUntil).
 			where("selected_date >= ?", q.DueSince.String()).
@@ -200,20 +217,22 @@ func (r reader) Sales(ctx context.Context, q backoffice.Query) iter.Seq2[fund.Sa
 			where("settled_price_id = ?", q.PriceID).
 			where("imkb_code = ?", q.IMKBCode).
 			where("(proceeds = ? OR control_total = ?)", q.Amount, q.Amount, q.Amount).
-			newest("operation_id", "position", since, operation.ID{})
+			newest("position", since, operation.ID{})
 		if q.State != 0 {
 			l.and(tables.InState(q.State))
 		}
 		if q.Order == backoffice.ByDay {
 			l.order = "selected_date, operation_id, position"
 		}
-		l.columns = r.Database.Sales.ListColumns(table, r.Reversals.Name)
-		return stream(ctx, r.Database.Sales.Listed, (*tables.ListedSaleRow).Entry, l)
+		l.columns = batch.Names(r.ListedSales.Columns)
+		l.columns[len(l.columns)-1] = fmt.Sprintf("CASE WHEN state = %d THEN (SELECT r.reversed_at FROM %s r WHERE r.operation_id = %s.operation_id) END AS reversed_at",
+			operation.Completed, r.Reversals.Name, table) // only completed sales have reversals to look for
+		return stream(ctx, r.ListedSales, (*tables.ListedSaleRow).Entry, l)
 	}
 	if q.Order != backoffice.Newest || q.CustomerNo != 0 || q.Subscription == "" && q.IMKBCode == "" && q.Amount == 0 && q.State != operation.Recorded { // all of them fit, or many
 		return read(operation.ID{})
 	}
-	walk := r.list(q, table, "")
+	walk := r.list(q, table, "operation_id", "")
 	if q.State == operation.Failed {
 		walk.and(tables.InState(q.State)) // they have an index, so ScanLimit is of them
 	}
@@ -221,7 +240,7 @@ func (r reader) Sales(ctx context.Context, q backoffice.Query) iter.Seq2[fund.Sa
 }
 
 func (r reader) Postings(ctx context.Context, q backoffice.Query) iter.Seq2[fund.PostingEntry, error] {
-	l := r.list(q, r.Database.Postings.All.Name+" AS p", "operation_id, position, leg")
+	l := r.list(q, r.AllPostings.Name+" AS p", "operation_id", "operation_id, position, leg")
 	switch q.Order {
 	case backoffice.ByTime:
 		l.order = "posted_at, " + l.order
@@ -232,7 +251,7 @@ func (r reader) Postings(ctx context.Context, q backoffice.Query) iter.Seq2[fund
 	if q.CustomerNo != 0 {
 		l.from, l.fromArgs = r.postingsOf(q.CustomerNo)
 	}
-	return stream(ctx, r.Database.Postings.All, (*tables.PostingRow).Entry, l.where("operation_id = ?", q.OperationID).between("posted_at", q.Since, q.Until))
+	return stream(ctx, r.AllPostings, (*tables.PostingRow).Entry, l.where("operation_id = ?", q.OperationID).between("posted_at", q.Since, q.Until))
 }
 
 // postingsOfCustomer is a query of the postings of a customer. Those of sales are
@@ -250,7 +269,7 @@ SELECT {{columns}} FROM {{all}} p WHERE customer_no = ? AND kind = 1 AND operati
 func (r reader) postingsOf(customerNo int64) (query string, arguments []any) {
 	columns := strings.Join(batch.Names(r.Database.Postings.Columns), ", ")
 	condition, arguments := r.matching(r.Database.Sales.Name, "customer_no", customerNo)
-	query = strings.NewReplacer("{{prefix}}", r.Prefix, "{{columns}}", columns, "{{found}}", condition, "{{all}}", r.Database.Postings.All.Name).Replace(postingsOfCustomer)
+	query = strings.NewReplacer("{{prefix}}", r.Prefix, "{{columns}}", columns, "{{found}}", condition, "{{all}}", r.AllPostings.Name).Replace(postingsOfCustomer)
 	return query, slices.Concat([]any{customerNo, customerNo}, arguments, []any{customerNo})
 }
 
@@ -259,19 +278,19 @@ func (r reader) postingsOf(customerNo int64) (query string, arguments []any) {
 func (r reader) Notifications(ctx context.Context, q backoffice.Query) iter.Seq2[push.Entry, error] {
 	table := r.Database.Notifications.Name
 	read := func(q backoffice.Query, since, until operation.ID) iter.Seq2[push.Entry, error] {
-		return stream(ctx, r.Database.Notifications.Table, (*tables.NotificationRow).Entry, r.list(q, table, "user_id, digest").ofOperation(table).
+		return stream(ctx, r.Database.Notifications.Table, (*tables.NotificationRow).Entry, r.list(q, table, "operation_id", "user_id, digest").ofOperation(table).
 			with(table, "push_id", q.PushID).
 			where("user_id = ?", q.UserID).
 			where("external_application_code = ?", q.Application).
 			where("platform = ?", int64(q.Platform)).
 			where("send_status = ?", q.Status, tables.Flag(q.Status == backoffice.Sent)).
-			newest("operation_id", "position", since, until))
+			newest("position", since, until))
 	}
 	if q.Order != backoffice.Newest {
 		return read(q, operation.ID{}, operation.ID{})
 	}
 	if q.ScanLimit > 0 && q.UserID == "" && (q.Subscription != "" || q.Application != "" || q.Platform != 0 || q.Status != backoffice.AnyStatus) {
-		return scan(ctx, r.list(q, table, ""), func(since operation.ID) iter.Seq2[push.Entry, error] { return read(q, since, operation.ID{}) })
+		return scan(ctx, r.list(q, table, "operation_id", ""), func(since operation.ID) iter.Seq2[push.Entry, error] { return read(q, since, operation.ID{}) })
 	}
 	return func(yield func(push.Entry, error) bool) {
 		found, rest := 0, q
@@ -313,17 +332,17 @@ func ranges(q backoffice.Query) (first []operation.ID) {
 
 // refused are the operations that were refused at once.
 func (r reader) refused(ctx context.Context, q backoffice.Query) iter.Seq2[operation.Decision, error] {
-	table := r.Database.Refusals.Name
+	table := r.Refusals.Name
 	read := func(since operation.ID) iter.Seq2[operation.Decision, error] {
-		return stream(ctx, r.Database.Refusals.Table, (*tables.RefusalRow).Decision, r.list(q, table, "operation_id").ofOperation(table).
-			ofCustomer(r.Database.Refusals.Sales.Name).
+		return stream(ctx, r.Refusals.Table, (*tables.RefusalRow).Decision, r.list(q, table, "operation_id", "operation_id").ofOperation(table).
+			ofCustomer(r.RefusedSales.Name).
 			where("substr(faults, 1, ?) = ?", q.Code, len(q.Code)+1, q.Code+" "). // begins with the code of the first fault
-			newest("operation_id", "", since, operation.ID{}))
+			newest("", since, operation.ID{}))
 	}
 	if q.Order != backoffice.Newest || q.CustomerNo != 0 || q.Subscription == "" && q.Code == "" { // all of them fit, or few
 		return read(operation.ID{})
 	}
-	return scan(ctx, r.list(q, table, ""), read)
+	return scan(ctx, r.list(q, table, "operation_id", ""), read)
 }
 
 // decisions is a query of all decided operations. Every operation with sales has
@@ -349,19 +368,26 @@ func (r reader) Decisions(ctx context.Context, q backoffice.Query) iter.Seq2[ope
 	if q.Refused {
 		return r.refused(ctx, q)
 	}
-	l := r.list(q, strings.ReplaceAll(decisions, "{{prefix}}", r.Prefix), "operation_id").where("state = ?", int64(q.State))
-	for _, t := range [...]struct{ of, customers string }{{r.Database.Sales.Name, r.Database.Sales.Name}, {r.Database.Notifications.Name, ""}, {r.Database.Refusals.Name, r.Database.Refusals.Sales.Name}} {
-		part := r.list(q, "", "").ofOperation(t.of).ofCustomer(t.customers)
+	l := r.list(q, strings.ReplaceAll(decisions, "{{prefix}}", r.Prefix), "operation_id", "operation_id").where("state = ?", int64(q.State))
+	for _, t := range [...]struct{ of, customers string }{{r.Database.Sales.Name, r.Database.Sales.Name}, {r.Database.Notifications.Name, ""}, {r.Refusals.Name, r.RefusedSales.Name}} {
+		part := r.list(q, "", "", "").ofOperation(t.of).ofCustomer(t.customers)
 		l.from, l.fromArgs = strings.Replace(l.from, "{{and}}", part.conditions, 1), append(l.fromArgs, part.arguments...)
 	}
-	return stream(ctx, r.Database.Refusals.Table, (*tables.RefusalRow).Decision, l)
+	return stream(ctx, r.Refusals.Table, (*tables.RefusalRow).Decision, l)
 }
 
 func (r reader) Acts(ctx context.Context, q backoffice.Query) iter.Seq2[audit.Act, error] {
-	l := r.list(q, r.Audits.Name, "audit_id").where("action = ?", q.Action).where("actor = ?", q.Actor).where("object = ?", q.Object).
-		between("at", q.Since, q.Until).newest("audit_id", "", operation.ID{}, operation.ID{})
-	l.columns = tables.ColumnsOf(r.Audits.Name, r.Audits.Table)
-	return stream(ctx, r.Audits.Table, (*tables.AuditRow).Act, l)
+	return stream(ctx, r.Audits.Table, (*tables.AuditRow).Act, r.list(q, r.Audits.Name, "audit_id", "audit_id").
+		where("action = ?", q.Action).where("actor = ?", q.Actor).where("object = ?", q.Object).
+		between("at", q.Since, q.Until).newest("", operation.ID{}, operation.ID{}))
+}
+
+func (r reader) Requests(ctx context.Context, q backoffice.Query) iter.Seq2[summary.Answered, error] {
+	return stream(ctx, r.Database.Requests.Table, (*tables.RequestRow).Entry, r.list(q, r.Database.Requests.Name, "entry_id", "entry_id").
+		between("at", q.Since, q.Until).
+		where("subscription = ?", q.Subscription).where("caller_id = ?", q.CallerID).where("request_id = ?", q.RequestID).
+		where("status BETWEEN ? AND ?", q.Class, 100*q.Class, 100*q.Class+99).
+		newest("", operation.ID{}, operation.ID{}))
 }
 
 // matching is a condition that is true of the rows of the table with that value.
@@ -395,19 +421,19 @@ func scan[T any](ctx context.Context, walk *list, read func(since operation.ID) 
 	}
 }
 
-// last is the operation of the last row to look at; zero if there are fewer. It reads
-// only operation IDs, which an index has.
+// last is the ID of the last row to look at; zero if there are fewer. It reads only IDs,
+// which an index has.
 func (l *list) last(ctx context.Context) (operation.ID, error) {
 	operator := " < ?"
 	if l.After.Index > 0 { // its operation has more rows
 		operator = " <= ?"
 	}
 	query := *l
-	query.withinIDs("operation_id").where("operation_id"+operator, l.After.OperationID)
-	query.order = "operation_id DESC"
+	query.withinIDs().where(l.id+operator, l.After.OperationID)
+	query.order = l.id + " DESC"
 	var ids []batch.UUID
 	err := l.Snapshot(ctx, func(tx *gorm.DB) error {
-		return query.in(tx).Limit(1).Offset(l.ScanLimit-1).Pluck("operation_id", &ids).Error
+		return query.in(tx).Limit(1).Offset(l.ScanLimit-1).Pluck(l.id, &ids).Error
 	})
 	if err != nil || len(ids) == 0 {
 		return operation.ID{}, err
@@ -429,7 +455,7 @@ func stream[R, T any](ctx context.Context, t *batch.Table[R], entry func(*R) (T,
 		err := l.Snapshot(ctx, func(tx *gorm.DB) error {
 			query := *l
 			if query.columns == nil {
-				query.columns = batch.Names(t.Columns)
+				query.columns = tables.ColumnsOf(l.from[strings.LastIndexByte(l.from, ' ')+1:], t)
 			}
 			rows, err := query.in(tx).Rows() //nolint:rowserrcheck,sqlclosecheck // Each does it
 			if err != nil {
@@ -459,13 +485,4 @@ func stream[R, T any](ctx context.Context, t *batch.Table[R], entry func(*R) (T,
 			yield(none, err)
 		}
 	}
-}
-
-func (r reader) Requests(ctx context.Context, q backoffice.Query) iter.Seq2[summary.Answered, error] {
-	l := r.list(q, r.Database.Requests.Name, "entry_id").between("at", q.Since, q.Until).
-		where("subscription = ?", q.Subscription).where("caller_id = ?", q.CallerID).where("request_id = ?", q.RequestID).
-		where("status BETWEEN ? AND ?", q.Class, 100*q.Class, 100*q.Class+99).
-		newest("entry_id", "", operation.ID{}, operation.ID{})
-	l.columns = tables.ColumnsOf(r.Database.Requests.Name, r.Database.Requests.Table)
-	return stream(ctx, r.Database.Requests.Table, (*tables.RequestRow).Entry, l)
 }

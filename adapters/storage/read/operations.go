@@ -23,7 +23,7 @@ type StoredOperation struct {
 	ID      batch.UUID
 	Record  *tables.OperationRow // nil without a CallerId
 	Refusal *tables.RefusalRow   // nil unless it was refused at once
-	Asked   []tables.RefusedSaleRow
+	Asked   []tables.SaleRow
 	// Twice says that there is another refusal. Only a table without its primary
 	// key has that.
 	Twice        bool
@@ -43,45 +43,33 @@ func (o *StoredOperation) IsDecided() bool {
 }
 
 // Operation makes the operation of the rows. It uses the memory of into.
-func (o *StoredOperation) Operation(into *backoffice.Operation) (err error) {
+func (o *StoredOperation) Operation(into *backoffice.Operation) error {
 	*into = backoffice.Operation{
 		ID: operation.ID(o.ID), Prices: o.prices, Sales: into.Sales[:0], Postings: into.Postings[:0], ReversalPostings: into.ReversalPostings[:0],
 	}
-	if into.Sales, err = tables.AppendEntries(into.Sales, o.Sales, (*tables.SaleRow).Entry); err != nil {
-		return err
-	}
+	var errs [8]error
+	into.Sales, errs[0] = tables.AppendEntries(into.Sales, o.Sales, (*tables.SaleRow).Entry)
 	into.Postings = slices.Grow(into.Postings, len(o.Units)+len(o.Money)+len(o.Others))
-	for _, rows := range [][]tables.PostingRow{o.Units, o.Money, o.Others} {
-		if into.Postings, err = tables.AppendEntries(into.Postings, rows, (*tables.PostingRow).Entry); err != nil {
-			return err
-		}
-	}
+	into.Postings, errs[1] = tables.AppendEntries(into.Postings, o.Units, (*tables.PostingRow).Entry)
+	into.Postings, errs[2] = tables.AppendEntries(into.Postings, o.Money, (*tables.PostingRow).Entry)
+	into.Postings, errs[3] = tables.AppendEntries(into.Postings, o.Others, (*tables.PostingRow).Entry)
 	slices.SortStableFunc(into.Postings, func(a, b fund.PostingEntry) int { return a.Index - b.Index })
-	if into.ReversalPostings, err = tables.AppendEntries(into.ReversalPostings, o.reversed, (*tables.PostingRow).Entry); err != nil {
-		return err
-	}
-	if into.Notifications, err = tables.AppendEntries(into.Notifications, o.Notifications, (*tables.NotificationRow).Entry); err != nil {
-		return err
-	}
+	into.ReversalPostings, errs[4] = tables.AppendEntries(into.ReversalPostings, o.reversed, (*tables.PostingRow).Entry)
+	into.Notifications, errs[5] = tables.AppendEntries(into.Notifications, o.Notifications, (*tables.NotificationRow).Entry)
+	into.RefusedSales, errs[6] = tables.AppendEntries(into.RefusedSales, o.Asked, (*tables.SaleRow).Entry)
 	if o.Refusal != nil {
 		refusal, _ := o.Refusal.Decision() // never fails
 		into.Refusal = &refusal
-	}
-	if into.RefusedSales, err = tables.AppendEntries(into.RefusedSales, o.Asked, (*tables.RefusedSaleRow).Entry); err != nil {
-		return err
 	}
 	if o.Reversal != nil {
 		reversal := o.Reversal.Reversal()
 		into.Reversal = &reversal
 	}
 	if r := o.Record; r != nil && (len(o.Sales) > 0 || r.OperationID == o.ID) { // another operation may have the CallerId of one that was refused
-		record, err := r.Record(idempotency.Key{CallerID: r.CallerID, Subscription: r.Subscription, Operation: operation.Name(r.Operation)}) //nolint:gosec // written by us
-		if err != nil {
-			return err
-		}
-		into.Record = &record
+		into.Record = new(idempotency.Record)
+		*into.Record, errs[7] = r.Record(r.Key())
 	}
-	return nil
+	return cmp.Or(errs[:]...)
 }
 
 // rangeSize is how many operations are read together.
@@ -145,28 +133,28 @@ func Operations(d *tables.Database, tx *gorm.DB, w Range, found func(*StoredOper
 	ordered := func(order string) func(*gorm.DB) *gorm.DB {
 		return func(tx *gorm.DB) *gorm.DB { return w.Narrow(d)(tx).Order(order) }
 	}
-	answers := make(map[callerKey]*tables.OperationRow)
+	answers := make(map[idempotency.Key]*tables.OperationRow)
 	records := func(table, where string) func() error {
 		joined := *d.Operations.Table
 		joined.Name = table + " AS s, " + d.Operations.Name
-		return tables.Reading(tx, &joined, func(tx *gorm.DB) *gorm.DB {
+		return reading(tx, &joined, func(tx *gorm.DB) *gorm.DB {
 			return w.of(d, tx.Where("t.caller_id = s.caller_id AND t.subscription = s.subscription AND s.caller_id <> '' AND "+where), "s")
-		}, func(r tables.OperationRow) { answers[callerKey{r.CallerID, r.Subscription, r.Operation}] = &r })
+		}, func(r tables.OperationRow) { answers[r.Key()] = &r })
 	}
 	reversed := make(map[batch.UUID]*StoredOperation)
 	err := tables.InTurn(
-		tables.Reading(tx, d.Sales.Table, ordered("t.position, t.customer_no"), func(r tables.SaleRow) {
+		reading(tx, d.Sales.Table, ordered("t.position, t.customer_no"), func(r tables.SaleRow) {
 			o := of(r.OperationID)
 			if o.Sales = append(o.Sales, r); r.SettledPriceID.Valid {
 				prices[r.SettledPriceID.Int64] = fund.Price{}
 			}
 		}),
-		tables.Reading(tx, d.Transfers.Table, ordered("t.position"), func(r tables.TransferRow) {
+		reading(tx, d.Transfers.Table, ordered("t.position"), func(r tables.TransferRow) {
 			o := of(r.OperationID)
 			unit, money := r.Postings()
 			o.Units, o.Money = append(o.Units, unit), append(o.Money, money)
 		}),
-		tables.Reading(tx, d.Postings.Table, func(tx *gorm.DB) *gorm.DB {
+		reading(tx, d.Postings.Table, func(tx *gorm.DB) *gorm.DB {
 			if tx = ordered("t.position, t.leg, t.customer_no")(tx); w.Only == nil {
 				tx = tx.Where("t.kind = ?", int64(fund.SalePosting))
 			}
@@ -181,15 +169,15 @@ func Operations(d *tables.Database, tx *gorm.DB, w Range, found func(*StoredOper
 				o.Money = append(o.Money, r)
 			}
 		}),
-		tables.Reading(tx, d.Refusals.Table, w.Narrow(d), func(r tables.RefusalRow) {
+		reading(tx, d.Refusals.Table, w.Narrow(d), func(r tables.RefusalRow) {
 			o := of(r.OperationID)
 			o.Twice, o.Refusal = o.Twice || o.Refusal != nil, &r
 		}),
-		tables.Reading(tx, d.Refusals.Sales.Table, ordered("t.position"), func(r tables.RefusedSaleRow) {
+		reading(tx, d.RefusedSales.Table, ordered("t.position"), func(r tables.SaleRow) {
 			o := of(r.OperationID)
 			o.Asked = append(o.Asked, r)
 		}),
-		tables.Reading(tx, d.Reversals.Table, w.Narrow(d), func(r tables.ReversalRow) {
+		reading(tx, d.Reversals.Table, w.Narrow(d), func(r tables.ReversalRow) {
 			o := of(r.OperationID)
 			o.Reversal, reversed[r.ReversalID] = &r, o
 		}),
@@ -198,7 +186,7 @@ func Operations(d *tables.Database, tx *gorm.DB, w Range, found func(*StoredOper
 	)
 	if err == nil && w.Only != nil {
 		err = tables.InTurn(
-			tables.Reading(tx, d.Notifications.Table, ordered("t.position"), func(r tables.NotificationRow) {
+			reading(tx, d.Notifications.Table, ordered("t.position"), func(r tables.NotificationRow) {
 				o := of(r.OperationID)
 				o.Notifications = append(o.Notifications, r)
 			}),
@@ -207,7 +195,7 @@ func Operations(d *tables.Database, tx *gorm.DB, w Range, found func(*StoredOper
 	}
 	if err == nil && len(reversed) > 0 {
 		ids := tables.Convert(slices.Collect(maps.Keys(reversed)), func(id batch.UUID) any { return d.Dialect.Bind(id) })
-		err = tables.Reading(tx, d.Postings.Table, func(tx *gorm.DB) *gorm.DB {
+		err = reading(tx, d.Postings.Table, func(tx *gorm.DB) *gorm.DB {
 			return tx.Where("t.operation_id IN ?", ids).Order("t.position, t.leg, t.customer_no")
 		}, func(r tables.PostingRow) {
 			o := reversed[r.OperationID]
@@ -223,14 +211,14 @@ func Operations(d *tables.Database, tx *gorm.DB, w Range, found func(*StoredOper
 		}
 		o := all[id]
 		if len(o.Sales) > 0 {
-			o.Record = answers[callerKey{o.Sales[0].Header.CallerID, o.Sales[0].Subscription, int64(operation.BuyFundFromCustomer)}]
+			o.Record = answers[idempotency.Key{CallerID: o.Sales[0].Header.CallerID, Subscription: o.Sales[0].Subscription, Operation: operation.BuyFundFromCustomer}]
 		}
 		if r := o.Refusal; r != nil && o.Record == nil {
-			o.Record = answers[callerKey{r.Header.CallerID, r.Subscription, r.Operation}]
+			o.Record = answers[idempotency.Key{CallerID: r.Header.CallerID, Subscription: r.Subscription, Operation: operation.Name(r.Operation)}] //nolint:gosec // written by us
 		}
 		if len(o.Notifications) > 0 && o.Record == nil {
 			n := &o.Notifications[0]
-			o.Record = answers[callerKey{n.Header.CallerID, n.Subscription, int64(operation.AddPushNotificationResponse)}]
+			o.Record = answers[idempotency.Key{CallerID: n.Header.CallerID, Subscription: n.Subscription, Operation: operation.AddPushNotificationResponse}]
 		}
 		slices.SortStableFunc(o.Units, comparePlaces)
 		slices.SortStableFunc(o.Money, comparePlaces)
@@ -243,10 +231,14 @@ func comparePlaces(a, b tables.PostingRow) int {
 	return cmp.Or(cmp.Compare(a.Position, b.Position), cmp.Compare(a.CustomerNo, b.CustomerNo))
 }
 
-// callerKey is the key of an OperationRow.
-type callerKey struct {
-	callerID, subscription string
-	operation              int64
+// reading is a step that reads rows.
+func reading[R any](tx *gorm.DB, t *batch.Table[R], narrow func(*gorm.DB) *gorm.DB, found func(R)) func() error {
+	return func() error {
+		return tables.Each(tx, t, narrow, func(row *R) error {
+			found(*row)
+			return nil
+		})
+	}
 }
 
 // readPrices reads the prices of these IDs.

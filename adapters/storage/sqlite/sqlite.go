@@ -28,6 +28,8 @@ import (
 
 	"bankingapi/adapters/storage"
 	"bankingapi/adapters/storage/batch"
+	"bankingapi/adapters/storage/tables"
+	"bankingapi/adapters/storage/write"
 	"bankingapi/application/store"
 )
 
@@ -145,17 +147,24 @@ func (b *connections) engine() *storage.Engine {
 		Migrations: storage.Migrations{
 			Dialect:  goose.DialectSQLite3,
 			Files:    migrations,
+			Options:  func(string) ([]goose.ProviderOption, error) { return nil, nil },
+			Attempts: 12,
 			HasTable: "SELECT COUNT(*) FROM sqlite_schema WHERE type = 'table' AND name = ? COLLATE NOCASE",
 		},
-		OneWriter: true,
-		Probe:     b.probe,
-		Relying:   func(_, tables string) (storage.Check, storage.Querier) { return relied(tables), b.reads },
-		Explain:   b.file.reason,
-		Now:       "NULL",
-		Check:     b.file.check,
-		Find:      lookup,
-		Index:     b.index,
-		Tables:    []string{"lookup_runs", "lookup_entries"},
+		Ways: func(*write.Books, *write.Inboxes, *tables.Database) {},
+		Engine: tables.Engine{
+			OneWriter: true,
+			Check:     b.file.check,
+			Find:      lookup,
+			LeaveRoom: tables.LeaveNoRoom,
+			Align:     func(context.Context, *sql.Tx, *sql.Tx) error { return errors.ErrUnsupported },
+		},
+		Probe:   b.probe,
+		Relying: func(_, tables string) (storage.Check, storage.Querier) { return relied(tables), b.reads },
+		Explain: b.file.reason,
+		Now:     "NULL",
+		Index:   b.index,
+		Tables:  []string{"lookup_runs", "lookup_entries"},
 	}
 	engine.Name, engine.MigrateAtStart = "sqlite", true
 	engine.Backup, engine.Close = b.backup, b.close

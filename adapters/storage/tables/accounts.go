@@ -16,25 +16,20 @@ type AccountRow struct {
 	Balance       int64  `gorm:"not null"` // in minor units
 }
 
-// AccountKey is the row of an account without its balance.
-func AccountKey(k fund.AccountKey) AccountRow {
-	return AccountRow{CustomerNo: k.CustomerNo, BranchCode: k.BranchCode, AccountSuffix: k.AccountSuffix, CurrencyCode: k.Currency.Code()}
-}
-
 // NewAccountRow returns the row of an account.
 func NewAccountRow(a fund.Account) AccountRow {
-	r := AccountKey(a.Key)
-	r.Balance = a.Balance.Minor()
-	return r
+	return AccountRow{a.Key.CustomerNo, a.Key.BranchCode, a.Key.AccountSuffix, a.Key.Currency.Code(), a.Balance.Minor()}
 }
 
 // Account is the account of the row.
 func (r *AccountRow) Account() (fund.Account, error) {
-	currency, err := restoreCurrency(r.CurrencyCode)
-	return fund.Account{
-		Key:     fund.AccountKey{CustomerNo: r.CustomerNo, BranchCode: r.BranchCode, AccountSuffix: r.AccountSuffix, Currency: currency},
-		Balance: money.New(r.Balance, currency),
-	}, err
+	key, err := accountKey(r.CustomerNo, r.BranchCode, r.AccountSuffix, r.CurrencyCode)
+	return fund.Account{Key: key, Balance: money.New(r.Balance, key.Currency)}, err
+}
+
+func accountKey(customerNo, branchCode, suffix int64, code string) (fund.AccountKey, error) {
+	currency, err := restoreCurrency(code)
+	return fund.AccountKey{CustomerNo: customerNo, BranchCode: branchCode, AccountSuffix: suffix, Currency: currency}, err
 }
 
 func restoreCurrency(code string) (money.Currency, error) {

@@ -3,6 +3,7 @@ package tables
 import (
 	"context"
 	"encoding/binary"
+	"reflect"
 	"strings"
 
 	"gorm.io/gorm"
@@ -12,9 +13,25 @@ import (
 	"bankingapi/domain/trail"
 )
 
+// Relied is a table with what the program relies on. Without it an answer may be
+// false although no statement fails: a repeat sells again without its key, a holding
+// falls below zero without its condition.
+type Relied struct {
+	Table string
+	// Columns are those that the program knows, and Keys those of the primary key,
+	// sorted.
+	Columns, Keys []string
+	// Checks are conditions of a row, as the server writes them.
+	Checks []string
+	// Rights are those that a sale, a push and a refusal need.
+	Rights []string
+
+	Copies copies `json:"-"`
+}
+
 // copies moves the rows of a table. It is made for the table of the target.
 type copies interface {
-	// copy writes the rows of the source that come after the newest of the target, or
+	// Copy writes the rows of the source that come after the newest of the target, or
 	// all of them.
 	Copy(ctx context.Context, from, to *Database, source *gorm.DB, all bool, done func(int64)) error
 	Sum(tx *gorm.DB, done func(int64)) (tableSum, error)
@@ -46,18 +63,12 @@ func (c copier[R]) columns() (keys, others []string) {
 
 func (c copier[R]) Copy(ctx context.Context, from, to *Database, source *gorm.DB, all bool, done func(int64)) error {
 	keys, others := c.columns()
-	order := func(tx *gorm.DB, direction string) *gorm.DB {
-		for _, key := range keys {
-			tx = tx.Order("t." + key + direction)
-		}
-		return tx
-	}
-	var newest []R
-	if !all {
-		err := RowsOf(&newest, to.Reads.WithContext(ctx), c.Table, func(tx *gorm.DB) *gorm.DB { return order(tx, " DESC").Limit(1) })()
-		if err != nil {
-			return to.Translate(err)
-		}
+	key := "t." + strings.Join(keys, ", t.")
+	newest, err := RowsOf(to.Reads.WithContext(ctx), c.Table, func(tx *gorm.DB) *gorm.DB {
+		return tx.Order(strings.ReplaceAll(key, ",", " DESC,") + " DESC").Limit(1)
+	})
+	if err != nil {
+		return to.Translate(err)
 	}
 	upsert := c.Upsert(others...)
 	var (
@@ -74,21 +85,15 @@ func (c copier[R]) Copy(ctx context.Context, from, to *Database, source *gorm.DB
 		rows, size = rows[:0], 0
 		return err
 	}
-	err := Each(source, c.Table, func(tx *gorm.DB) *gorm.DB {
-		if len(newest) > 0 {
-			request := c.Statement("", c.Select(keys...), "").Request(newest)
-			values := request.Rows.Append(nil, 0)
-			for i, value := range values {
-				if id, ok := value.([16]byte); ok {
-					value = batch.UUID(id)
-				}
-				values[i] = from.Dialect.Bind(value)
+	err = Each(source, c.Table, func(tx *gorm.DB) *gorm.DB {
+		if !all && len(newest) > 0 {
+			var values []any
+			for _, field := range batch.Targets(&newest[0], c.Select(keys...)) {
+				values = append(values, from.Dialect.Bind(reflect.ValueOf(field).Elem().Interface()))
 			}
-			places := strings.TrimSuffix(strings.Repeat("?, ", len(values)), ", ")
-			// gorm takes bytes after a parenthesis for a list.
-			tx = tx.Where("(t."+strings.Join(keys, ", t.")+") > ( "+places+")", values...)
+			tx = tx.Where("("+key+") > ?", values)
 		}
-		return order(tx, "")
+		return tx.Order(key)
 	}, func(row *R) error {
 		rows = append(rows, *row)
 		leaf = c.leaf(leaf, row)

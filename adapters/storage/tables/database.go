@@ -12,44 +12,78 @@ import (
 	"bankingapi/adapters/storage/batch"
 )
 
+// Engine is what the rooms ask of an engine, beside its dialect.
+type Engine struct {
+	// OneWriter says that what a transaction which writes has read stays so until it ends.
+	OneWriter bool
+	// Check returns nil while the database is still the one that was opened. It
+	// is called before each commit that is not that of a batch.
+	Check func() error
+	// Find returns a condition that is true of every row of the table with that
+	// value, and by which the engine finds these rows in a large table. It need not be
+	// false of other rows.
+	Find func(prefix, table, column string, value any) (condition string, arguments []any)
+	// LeaveRoom makes the inserts of a transaction into a table leave room in its
+	// pages, where the changes of its rows find place. The transaction ends with the
+	// requests that it returns. After an error the transaction is run again without it.
+	LeaveRoom func(ctx context.Context, s batch.Session, table string) ([]batch.Request, error)
+	// Align makes two transactions that have read nothing yet see the same state of
+	// the database. After an error both are rolled back.
+	Align func(ctx context.Context, first, second *sql.Tx) error
+}
+
+// LeaveNoRoom is LeaveRoom where nothing leaves room.
+func LeaveNoRoom(context.Context, batch.Session, string) ([]batch.Request, error) { return nil, nil }
+
 // Database is shared by all repositories.
 type Database struct {
 	*batch.DB
+	Engine
 	Prefix string
-	// Writes and reads are gorm's, without a model.
+	// Writes and Reads are gorm's, without a model.
 	Writes, Reads *gorm.DB
 	Now           func() time.Time
 	// secret is the key of what is kept of messages. It is empty until the schema was checked.
 	secret *atomic.Pointer[[]byte]
-	// These are those of Engine.
-	Check     func() error
-	Align     func(ctx context.Context, first, second *sql.Tx) error
-	Find      func(prefix, table, column string, value any) (condition string, arguments []any)
-	LeaveRoom func(ctx context.Context, s batch.Session, table string) ([]batch.Request, error)
-	OneWriter bool
 
 	Holdings      Statements[HoldingRow]
 	Accounts      Statements[AccountRow]
-	Prices        prices
-	Operations    operations
-	Sales         sales
-	Postings      postings
+	Prices        Statements[PriceRow]
+	Operations    Statements[OperationRow]
+	Sales         Statements[SaleRow] // Find finds a sale that is recorded and not claimed by another replica, and Put settles it
+	Postings      Statements[PostingRow]
 	Transfers     Statements[TransferRow]
-	Notifications notifications
-	Subscriptions subscriptionTable
-	Refusals      refusals
-	Reversals     reversals
-	Audits        Statements[AuditRow]
-	Calendars     Statements[CalendarRow]
-	Outcomes      OutcomeTables
-	Requests      Statements[RequestRow]
-	Marks         *batch.Table[MarkRow]
-	Properties    *batch.Table[PropertyRow]
-	TrailBatches  *batch.Table[TrailBatchRow]
-	TrailHashes   *batch.Table[TrailHashRow]
-	TrailLogs     *batch.Table[TrailLogRow]
+	Notifications Statements[NotificationRow]
+	Subscriptions Statements[SubscriptionRow]
+	Refusals      Statements[RefusalRow]
+	// RefusedSales are those of operations that were refused at once. Refusals of versions
+	// with a schema up to 11 have none.
+	RefusedSales   Statements[SaleRow]
+	Reversals      Statements[ReversalRow]
+	Audits         Statements[AuditRow]
+	Calendars      Statements[CalendarRow]
+	Outcomes       Statements[OutcomeRow]
+	OutcomeCounter Statements[OutcomeCounterRow] // Find locks it
+	Requests       Statements[RequestRow]
+	Marks          *batch.Table[MarkRow]
+	Properties     *batch.Table[PropertyRow]
+	TrailBatches   *batch.Table[TrailBatchRow]
+	TrailHashes    *batch.Table[TrailHashRow]
+	TrailLogs      *batch.Table[TrailLogRow]
+	ListedSales    *batch.Table[ListedSaleRow] // sales, as lists show them
+	AllPostings    *batch.Table[PostingRow]    // AllPostings: its name needs an alias
 
-	// TableNames are the names of the tables that hold the book and its records. relied has an
+	// FindCurrentPrice takes the fund, and in ValidFrom the day. FindEarlierPrice also takes
+	// the currency, and finds the price of an earlier day.
+	FindCurrentPrice, FindEarlierPrice *batch.Query[PriceRow]
+	UseSubscription                    *batch.Statement[SubscriptionRow]
+	RemoveNotification                 *batch.Statement[NotificationRow]
+	FindErased                         *batch.Query[NotificationRow] // any of them
+	// RemoveErased removes added notifications that were stored before and erased since.
+	// It comes after Add: an erasure that runs at the same moment makes Add wait.
+	RemoveErased *batch.Statement[IdentityRow]
+
+	// TableNames are the names of the tables that hold the book and its records. Relied has an
 	// entry for each table, also for those of the mark, the properties and the trail.
 	TableNames []string
 	Relied     []Relied
@@ -110,7 +144,7 @@ func (d *Database) Snapshots(ctx context.Context, read func(all []*gorm.DB) erro
 // not work.
 func (d *Database) beginAligned(ctx context.Context) (all []*gorm.DB, end func()) {
 	pool, isPool := d.Reads.Statement.ConnPool.(*batch.Pool)
-	if d.Align == nil || !isPool {
+	if !isPool {
 		return nil, nil
 	}
 	var begun []*sql.Tx

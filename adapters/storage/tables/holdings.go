@@ -1,8 +1,6 @@
 package tables
 
-import (
-	"bankingapi/domain/fund"
-)
+import "bankingapi/domain/fund"
 
 // HoldingRow is a row of the table holdings.
 type HoldingRow struct {
@@ -12,25 +10,16 @@ type HoldingRow struct {
 	Units                 int64  `gorm:"not null"`
 }
 
-// HoldingKey is the row of a holding without its units.
-func HoldingKey(k fund.HoldingKey) HoldingRow {
-	return HoldingRow{CustomerNo: k.CustomerNo, IMKBCode: k.IMKBCode, HolderCorporationName: k.HolderCorporationName}
-}
-
 // NewHoldingRow returns the row of a holding.
 func NewHoldingRow(h fund.Holding) HoldingRow {
-	r := HoldingKey(h.Key)
-	r.Units = int64(h.Units)
-	return r
+	return HoldingRow{h.Key.CustomerNo, h.Key.IMKBCode, h.Key.HolderCorporationName, int64(h.Units)}
 }
 
 // Holding is the holding of the row.
 func (r *HoldingRow) Holding() (fund.Holding, error) {
-	return fund.Holding{
-		Key: fund.HoldingKey{
-			CustomerNo: r.CustomerNo,
-			Fund:       fund.Fund{IMKBCode: r.IMKBCode, HolderCorporationName: r.HolderCorporationName},
-		},
-		Units: fund.Units(r.Units),
-	}, nil
+	return fund.Holding{Key: holdingKey(r.CustomerNo, r.IMKBCode, r.HolderCorporationName), Units: fund.Units(r.Units)}, nil
+}
+
+func holdingKey(customerNo int64, imkbCode, holder string) fund.HoldingKey {
+	return fund.HoldingKey{CustomerNo: customerNo, Fund: fund.Fund{IMKBCode: imkbCode, HolderCorporationName: holder}}
 }

@@ -20,10 +20,14 @@ type leafKind[R any] struct {
 	ID   func(*R) operation.ID
 	// isSum says that all rows with one ID have one leaf. They come together.
 	isSum bool
-	// what names the rows in findings, before text of their ID, or name if there is one.
-	what string
-	text func(operation.ID) string
-	name func(*R) string
+	// nameOf names the rows in findings by their ID, and name by a row if it knows more.
+	nameOf func(operation.ID) string
+	name   func(*R) string
+}
+
+// named names rows by their ID, after a text.
+func named(what string) func(operation.ID) string {
+	return func(id operation.ID) string { return what + " " + id.String() }
 }
 
 // StoredKind reads the leaves of one kind from their rows.
@@ -42,8 +46,6 @@ func (k *leafKind[R]) Stored() StoredKind {
 	return StoredKind{k.kind, k.Each, k.nameOf}
 }
 
-func (k *leafKind[R]) nameOf(id operation.ID) string { return k.what + " " + k.text(id) }
-
 func (k *leafKind[R]) Leaf(buffer []byte, row *R) trail.Leaf {
 	l := trail.NewLeaf(buffer, k.kind, k.ID(row))
 	Encode(&l, k.row, k.table, row, k.skip...)
@@ -61,7 +63,7 @@ func (k *leafKind[R]) Each(tx *gorm.DB, _ *trail.Keys, found func(StoredLeaf) er
 		buffer = l.Memory()
 		s := StoredLeaf{Entry: EntryOf(k.kind, k.ID(row), l)}
 		if s.Name = k.nameOf(s.ID); k.name != nil {
-			s.Name = k.what + " " + k.name(row)
+			s.Name = k.name(row)
 		}
 		return found(s)
 	})

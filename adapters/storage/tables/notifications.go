@@ -50,16 +50,6 @@ type NotificationRow struct {
 // can be erased, and the digest has them. Every other column is in the leaf.
 var Personal = []string{"user_id", "digest", "push_id", "push_interaction_id", "subject", "content", "deep_link_url", "tran_data"}
 
-// notifications are the table and its statements.
-type notifications struct {
-	Statements[NotificationRow]
-	Remove     *batch.Statement[NotificationRow]
-	FindErased *batch.Query[NotificationRow] // any of them
-	// RemoveErased removes added notifications that were stored before and erased since.
-	// It comes after add: an erasure that runs at the same moment makes add wait.
-	RemoveErased *batch.Statement[IdentityRow]
-}
-
 // IdentityRow is the key of a notification, and its digest if it were erased.
 type IdentityRow struct {
 	UserID string `gorm:"primaryKey"`

@@ -24,19 +24,21 @@ type OperationRow struct {
 	Faults       string     `gorm:"not null;default:''"`
 }
 
-type operations struct{ Statements[OperationRow] }
-
-func operationKey(k idempotency.Key) OperationRow {
+// OperationKey is the row of a key without its record.
+func OperationKey(k idempotency.Key) OperationRow {
 	return OperationRow{CallerID: k.CallerID, Subscription: k.Subscription, Operation: int64(k.Operation)}
 }
 
 func newOperationRow(r *idempotency.Record) OperationRow {
-	row := operationKey(r.Key)
-	row.OperationID = batch.UUID(r.ID)
-	row.Fingerprint = r.Fingerprint.Bytes()
-	row.State = int64(r.Outcome.State)
-	row.Faults = formatFaults(r.Outcome.Faults)
+	row := OperationKey(r.Key)
+	row.OperationID, row.Fingerprint = batch.UUID(r.ID), r.Fingerprint.Bytes()
+	row.State, row.Faults = int64(r.Outcome.State), formatFaults(r.Outcome.Faults)
 	return row
+}
+
+// Key is the key of the row.
+func (r *OperationRow) Key() idempotency.Key {
+	return idempotency.Key{CallerID: r.CallerID, Subscription: r.Subscription, Operation: operation.Name(r.Operation)} //nolint:gosec // written by us
 }
 
 // Record is the row as the record of that key.
@@ -51,19 +53,6 @@ func (r *OperationRow) Record(key idempotency.Key) (idempotency.Record, error) {
 		Fingerprint: fingerprint,
 		Outcome:     operation.Outcome{State: operation.State(r.State), Faults: ParseFaults(r.Faults)}, //nolint:gosec // written by us
 	}, nil
-}
-
-// Load finds the operations of the keys and puts them into the register.
-func (o *operations) Load(keys []idempotency.Key, register *idempotency.Register) batch.Request {
-	request := o.Find.Request(Convert(keys, operationKey), func(i int, row *OperationRow) error {
-		record, err := row.Record(keys[i])
-		if err == nil {
-			register.Load(record)
-		}
-		return err
-	})
-	request.Settled = true
-	return request
 }
 
 // OperationRows are the rows of records in one order for all replicas: two

@@ -26,12 +26,6 @@ type OutcomeCounterRow struct {
 	Last int64 `gorm:"not null"`
 }
 
-// OutcomeTables are the tables and their statements. Finding the counter locks it.
-type OutcomeTables struct {
-	Statements[OutcomeRow]
-	Counters Statements[OutcomeCounterRow]
-}
-
 // NewOutcomeRow returns the row of an outcome.
 func NewOutcomeRow(e *fund.Ended, number int64) OutcomeRow {
 	return OutcomeRow{

@@ -32,13 +32,6 @@ const (
 	MoneyLeg = 2
 )
 
-// postings are the table and its statements.
-type postings struct {
-	Statements[PostingRow]
-	// All is AllPostings. Its name needs an alias.
-	All *batch.Table[PostingRow]
-}
-
 // AllPostings has the rows of postings, and the two of each transfer. The database has
 // no view for it: who can change rows could change that too, and verify would not see it.
 const AllPostings = `(
@@ -52,7 +45,6 @@ SELECT account_customer_no, operation_id, position, CAST(2 AS bigint), CAST(1 AS
  branch_code, account_suffix, currency_code, money_quantity, posted_at FROM {{prefix}}transfers
 )`
 
-// newPostingRow returns the row of a posting.
 func newPostingRow(p *fund.Posting, at time.Time) PostingRow {
 	row := PostingRow{
 		CustomerNo:            p.CustomerNo(),
@@ -92,13 +84,9 @@ func (r *PostingRow) Entry() (p fund.PostingEntry, err error) {
 	}
 	p.OperationID, p.Index, p.Quantity, p.PostedAt = operation.ID(r.OperationID), int(r.Position), r.Quantity, r.PostedAt.Time
 	if r.Leg == UnitLeg {
-		p.Holding = fund.HoldingKey{
-			CustomerNo: r.CustomerNo,
-			Fund:       fund.Fund{IMKBCode: r.IMKBCode, HolderCorporationName: r.HolderCorporationName},
-		}
+		p.Holding = holdingKey(r.CustomerNo, r.IMKBCode, r.HolderCorporationName)
 		return p, nil
 	}
-	p.Account = fund.AccountKey{CustomerNo: r.CustomerNo, BranchCode: r.BranchCode, AccountSuffix: r.AccountSuffix}
-	p.Account.Currency, err = restoreCurrency(r.CurrencyCode)
+	p.Account, err = accountKey(r.CustomerNo, r.BranchCode, r.AccountSuffix, r.CurrencyCode)
 	return p, err
 }

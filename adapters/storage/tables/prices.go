@@ -22,15 +22,6 @@ type PriceRow struct {
 // day, and of several from one day that with the highest ID.
 const NewestPrice = "t.valid_from DESC, t.price_id DESC"
 
-// prices are the table and its statements.
-type prices struct {
-	Statements[PriceRow]
-	// FindCurrent takes the fund, and in ValidFrom the day.
-	FindCurrent *batch.Query[PriceRow]
-	// FindBefore also takes the currency, and finds the price of an earlier day.
-	FindBefore *batch.Query[PriceRow]
-}
-
 // NewPriceRow returns the row of a price.
 func NewPriceRow(p fund.Price) PriceRow {
 	return PriceRow{
@@ -69,17 +60,4 @@ func (r *PriceRow) ToPrice() (fund.Price, error) {
 		Currency:  currency,
 		ValidFrom: validFrom,
 	}, nil
-}
-
-// Lookup looks up prices by ID. found receives the index of the ID.
-func (p *prices) Lookup(ids []int64, found func(i int, p fund.Price)) batch.Request {
-	keys := Convert(ids, func(id int64) PriceRow { return PriceRow{PriceID: id} })
-	return p.Find.Request(keys, func(i int, row *PriceRow) error {
-		row.PriceID = ids[i]
-		price, err := row.ToPrice()
-		if err == nil {
-			found(i, price)
-		}
-		return err
-	})
 }

@@ -2,7 +2,6 @@ package tables
 
 import (
 	"bankingapi/adapters/storage/batch"
-	"bankingapi/domain/fund"
 	"bankingapi/domain/operation"
 )
 
@@ -18,21 +17,6 @@ type RefusalRow struct {
 	Faults       string        `gorm:"not null"`
 	ReceivedAt   batch.Instant `gorm:"not null"`
 }
-
-// RefusedSaleRow is a row of the table refused_sales: a sale of an operation that was
-// refused at once. Refusals of versions with a schema up to 11 have none.
-type RefusedSaleRow struct {
-	SaleRow `gorm:"embedded"`
-}
-
-// refusals are the tables and their statements.
-type refusals struct {
-	Statements[RefusalRow]
-	Sales Statements[RefusedSaleRow]
-}
-
-// NewRefusedSaleRow returns the row of a sale that was asked for.
-func NewRefusedSaleRow(s fund.SaleEntry) RefusedSaleRow { return RefusedSaleRow{NewSaleRow(s)} }
 
 // NewRefusalRow returns the row of a refusal.
 func NewRefusalRow(r operation.Decision) RefusalRow {

@@ -11,6 +11,15 @@ import (
 	"bankingapi/adapters/storage/batch"
 )
 
+// Statements is a table with its statements. Those that nothing needs are nil.
+type Statements[R any] struct {
+	*batch.Table[R]
+	Find     *batch.Query[R]
+	Add, Put *batch.Statement[R]
+	// Leaves says how the rows enter the trail, unless they do so with an operation.
+	Leaves *leafKind[R]
+}
+
 // AppendEntries appends what entry makes of the rows.
 func AppendEntries[R, T any](to []T, rows []R, entry func(*R) (T, error)) ([]T, error) {
 	for i := range rows {
@@ -54,19 +63,13 @@ func Each[R any](tx *gorm.DB, t *batch.Table[R], narrow func(*gorm.DB) *gorm.DB,
 	})
 }
 
-// Reading is a step that reads rows.
-func Reading[R any](tx *gorm.DB, t *batch.Table[R], narrow func(*gorm.DB) *gorm.DB, found func(R)) func() error {
-	return func() error {
-		return Each(tx, t, narrow, func(row *R) error {
-			found(*row)
-			return nil
-		})
-	}
-}
-
-// RowsOf reads rows to the end of a slice.
-func RowsOf[R any](to *[]R, tx *gorm.DB, t *batch.Table[R], narrow func(*gorm.DB) *gorm.DB) func() error {
-	return Reading(tx, t, narrow, func(row R) { *to = append(*to, row) })
+// RowsOf reads rows as Each does, and returns them.
+func RowsOf[R any](tx *gorm.DB, t *batch.Table[R], narrow func(*gorm.DB) *gorm.DB) (rows []R, err error) {
+	err = Each(tx, t, narrow, func(row *R) error {
+		rows = append(rows, *row)
+		return nil
+	})
+	return rows, err
 }
 
 // ColumnsOf are the columns of a table with its name in the query. Alone, a name

@@ -52,22 +52,6 @@ func (r *ListedSaleRow) Entry() (fund.SaleEntry, error) {
 	return e, err
 }
 
-// ListColumns are the columns of a list. Only completed sales have reversals to look for.
-func (s *sales) ListColumns(table, reversals string) []string {
-	columns := batch.Names(s.Listed.Columns)
-	columns[len(columns)-1] = fmt.Sprintf("CASE WHEN state = %d THEN (SELECT r.reversed_at FROM %s r WHERE r.operation_id = %s.operation_id) END AS reversed_at",
-		operation.Completed, reversals, table)
-	return columns
-}
-
-// sales are the table and its statements. find finds a sale that is recorded and not
-// claimed by another replica, and put settles it.
-type sales struct {
-	Statements[SaleRow]
-	// Listed is the table as lists show it.
-	Listed *batch.Table[ListedSaleRow]
-}
-
 // NewSaleRow returns the row of what became of one sale.
 func NewSaleRow(s fund.SaleEntry) SaleRow {
 	t := &s.Terms
@@ -103,15 +87,12 @@ func NewSaleRow(s fund.SaleEntry) SaleRow {
 
 // Operation is the recorded operation of the row, without its sales.
 func (r *SaleRow) Operation() *fund.Operation {
-	return &fund.Operation{
-		Envelope: r.Header.envelope(r.OperationID, r.Subscription, r.RequestID, r.ReceivedAt),
-		Due:      true,
-	}
+	return &fund.Operation{Envelope: r.Header.envelope(r.OperationID, r.Subscription, r.RequestID, r.ReceivedAt), Due: true}
 }
 
 // Terms are what the row sells.
 func (r *SaleRow) Terms() (fund.Terms, error) {
-	currency, err := restoreCurrency(r.CurrencyCode)
+	account, err := accountKey(r.AccountCustomerNo, r.BranchCode, r.AccountSuffix, r.CurrencyCode)
 	if err != nil {
 		return fund.Terms{}, err
 	}
@@ -122,17 +103,9 @@ func (r *SaleRow) Terms() (fund.Terms, error) {
 		}
 	}
 	return fund.Terms{
-		Holding: fund.HoldingKey{
-			CustomerNo: r.CustomerNo,
-			Fund:       fund.Fund{IMKBCode: r.IMKBCode, HolderCorporationName: r.HolderCorporationName},
-		},
-		Units: fund.Units(r.Units),
-		Account: fund.AccountKey{
-			CustomerNo:    r.AccountCustomerNo,
-			BranchCode:    r.BranchCode,
-			AccountSuffix: r.AccountSuffix,
-			Currency:      currency,
-		},
+		Holding:      holdingKey(r.CustomerNo, r.IMKBCode, r.HolderCorporationName),
+		Units:        fund.Units(r.Units),
+		Account:      account,
 		PriceID:      r.PriceID,
 		ControlTotal: r.ControlTotal,
 		SelectedDay:  selected,

@@ -32,12 +32,6 @@ type SubscriptionRow struct {
 	ClientCertificate  string `gorm:"not null;default:''"`
 }
 
-// subscriptionTable is the table and its statements.
-type subscriptionTable struct {
-	Statements[SubscriptionRow]
-	Use *batch.Statement[SubscriptionRow]
-}
-
 // neverLogged are the columns that change without an act. They are in no leaf.
 var neverLogged = []string{"primary_used_at", "secondary_used_at", "without_caller_id_at"}
 

@@ -20,34 +20,22 @@ import (
 	"bankingapi/domain/trail"
 )
 
-// Statements is a table with its statements. Those that nothing needs are nil.
-type Statements[R any] struct {
-	*batch.Table[R]
-	Find     *batch.Query[R]
-	Add, Put *batch.Statement[R]
-	// Leaves says how the rows enter the trail, unless they do so with an operation.
-	Leaves *leafKind[R]
-}
-
-// ModelNames gives the model SaleRow the table sales.
-var ModelNames = strings.NewReplacer("Row", "")
-
 // NewDatabase returns a database with all tables and statements.
 func NewDatabase(db *batch.DB, prefix string) *Database {
 	d := &Database{DB: db, Prefix: prefix, secret: new(atomic.Pointer[[]byte])}
 
-	subscriptions := open(d, &d.Subscriptions.Statements, "SELECT")
+	subscriptions := open(d, &d.Subscriptions, "subscriptions", "SELECT")
 	columns := batch.Names(subscriptions.Columns)
 	subscriptions.Find, subscriptions.Add = subscriptions.Table.Find(batch.ForUpdate, "", columns...), subscriptions.Insert().Racing()
-	subscriptions.Put, d.Subscriptions.Use = subscriptions.Update(columns[1:]...), subscriptions.Update(neverLogged...)
+	subscriptions.Put, d.UseSubscription = subscriptions.Update(columns[1:]...), subscriptions.Update(neverLogged...)
 	subscriptions.Leaves = &leafKind[SubscriptionRow]{
-		kind: trail.Changed, table: subscriptions.Table, row: "subscriptions", skip: neverLogged, what: "subscription",
-		ID:   func(r *SubscriptionRow) operation.ID { return trail.NameID(r.Name) },
-		text: func(id operation.ID) string { return strconv.Quote(id.String()) },
-		name: func(r *SubscriptionRow) string { return strconv.Quote(r.Name) },
+		kind: trail.Changed, table: subscriptions.Table, row: "subscriptions", skip: neverLogged,
+		ID:     func(r *SubscriptionRow) operation.ID { return trail.NameID(r.Name) },
+		nameOf: func(id operation.ID) string { return "subscription " + strconv.Quote(id.String()) },
+		name:   func(r *SubscriptionRow) string { return "subscription " + strconv.Quote(r.Name) },
 	}
 
-	prices := open(d, &d.Prices.Statements, "SELECT", "price > 0")
+	prices := open(d, &d.Prices, "prices", "SELECT", "price > 0")
 	columns = []string{"imkb_code", "holder_corporation_name", "price", "currency_code", "valid_from"}
 	prices.Find, prices.Add, prices.Put = prices.Table.Find(batch.NoLock, "", columns...), prices.Upsert(), prices.Update("valid_from")
 	is := func(column, operator string) batch.Condition {
@@ -55,74 +43,71 @@ func NewDatabase(db *batch.DB, prefix string) *Database {
 	}
 	newest := batch.Lookup{Select: prices.Select(append(columns, "price_id")...), Order: NewestPrice}
 	newest.Where = []batch.Condition{is("imkb_code", "="), is("holder_corporation_name", "="), is("valid_from", "<=")}
-	d.Prices.FindCurrent = prices.Lookup("find current "+prices.Name, newest)
+	d.FindCurrentPrice = prices.Lookup("find current "+prices.Name, newest)
 	newest.Where = append(newest.Where[:2:2], is("valid_from", "<"), is("currency_code", "="))
-	d.Prices.FindBefore = prices.Lookup("find earlier "+prices.Name, newest)
+	d.FindEarlierPrice = prices.Lookup("find earlier "+prices.Name, newest)
 	prices.Leaves = &leafKind[PriceRow]{
-		kind: trail.Priced, table: prices.Table, row: "prices", what: "price",
-		ID:   func(r *PriceRow) operation.ID { return trail.PriceID(r.PriceID) },
-		text: func(id operation.ID) string { return strconv.FormatInt(trail.ParsePriceID(id), 10) },
+		kind: trail.Priced, table: prices.Table, row: "prices",
+		ID:     func(r *PriceRow) operation.ID { return trail.PriceID(r.PriceID) },
+		nameOf: func(id operation.ID) string { return "price " + strconv.FormatInt(trail.ParsePriceID(id), 10) },
 	}
 
-	holdings := open(d, &d.Holdings, "SELECT INSERT UPDATE", "units >= 0")
+	holdings := open(d, &d.Holdings, "holdings", "SELECT INSERT UPDATE", "units >= 0")
 	holdings.Find, holdings.Put, holdings.Add = holdings.Table.Find(batch.ForUpdate, "", "units"), holdings.Upsert("units"), holdings.Insert().Racing()
 
-	accounts := open(d, &d.Accounts, "SELECT INSERT UPDATE", "balance >= 0")
+	accounts := open(d, &d.Accounts, "accounts", "SELECT INSERT UPDATE", "balance >= 0")
 	accounts.Find, accounts.Put, accounts.Add = accounts.Table.Find(batch.ForUpdate, "", "balance"), accounts.Upsert("balance"), accounts.Insert().Racing()
 
-	operations := open(d, &d.Operations.Statements, "SELECT INSERT UPDATE")
+	operations := open(d, &d.Operations, "operations", "SELECT INSERT UPDATE")
 	operations.Find = operations.Table.Find(batch.NoLock, "", "operation_id", "fingerprint", "state", "faults")
 	operations.Add, operations.Put = operations.Insert().Racing(), operations.Update("state", "faults")
 
-	sales := open(d, &d.Sales.Statements, "SELECT INSERT UPDATE", "units > 0")
+	sales := open(d, &d.Sales, "sales", "SELECT INSERT UPDATE", "units > 0")
 	sales.Find, sales.Add = sales.Table.Find(batch.SkipLocked, "t."+IsRecorded, "state"), sales.Insert()
 	sales.Put = sales.Update("state", "settled_price_id", "settled_price", "proceeds", "refusal", "settled_at")
-	d.Sales.Listed = newTable[ListedSaleRow](d)
-	d.Sales.Listed.Name = sales.Name
+	d.ListedSales = newTable[ListedSaleRow](d, "sales")
 
-	postings := open(d, &d.Postings.Statements, "INSERT")
+	postings := open(d, &d.Postings, "postings", "INSERT")
 	postings.Add = postings.Insert()
 	postings.Leaves = &leafKind[PostingRow]{ // of postings that belong to no sale
-		kind: trail.Posted, isSum: true, table: postings.Table, row: "postings", what: "postings of", text: operation.ID.String,
+		kind: trail.Posted, isSum: true, table: postings.Table, row: "postings", nameOf: named("postings of"),
 		ID: func(r *PostingRow) operation.ID { return operation.ID(r.OperationID) },
 		rows: func(tx *gorm.DB) *gorm.DB {
 			return tx.Where("t.kind <> ?", int64(fund.SalePosting)).Order("t.operation_id")
 		},
 	}
-	all := *postings.Table
-	all.Name = strings.ReplaceAll(AllPostings, "{{prefix}}", prefix)
-	d.Postings.All = &all
+	d.AllPostings = newTable[PostingRow](d, "postings")
+	d.AllPostings.Name = strings.ReplaceAll(AllPostings, "{{prefix}}", prefix)
 
-	transfers := open(d, &d.Transfers, "INSERT")
+	transfers := open(d, &d.Transfers, "transfers", "INSERT")
 	transfers.Add = transfers.Insert()
 
-	notifications := open(d, &d.Notifications.Statements, "SELECT INSERT DELETE")
+	notifications := open(d, &d.Notifications, "notifications", "SELECT INSERT DELETE")
 	notifications.Find, notifications.Add = notifications.Table.Find(batch.NoLock, "", "operation_id"), notifications.Upsert()
-	d.Notifications.Remove = notifications.Delete("")
+	d.RemoveNotification = notifications.Delete("")
 	notifications.Put = notifications.Update("subject", "content", "deep_link_url", "tran_data", "channel_session_id")
 	users := notifications.Select("user_id")
-	d.Notifications.FindErased = notifications.Lookup("find erased "+notifications.Name, batch.Lookup{
+	d.FindErased = notifications.Lookup("find erased "+notifications.Name, batch.Lookup{
 		Select: users, Where: []batch.Condition{{Column: users[0], Operator: "="}},
 	})
 	notifications.Leaves = &leafKind[NotificationRow]{ // of the rows that one act has emptied
-		kind: trail.Erased, isSum: true, table: notifications.Table, row: "notifications", what: "erasure", text: operation.ID.String,
+		kind: trail.Erased, isSum: true, table: notifications.Table, row: "notifications", nameOf: named("erasure"),
 		ID:   func(r *NotificationRow) operation.ID { return operation.ID(r.ErasureID) },
 		rows: func(tx *gorm.DB) *gorm.DB { return tx.Where("t.user_id = ''").Order("t.erasure_id") },
 	}
-	identities := newTable[IdentityRow](d)
-	identities.Name = notifications.Name
+	identities := newTable[IdentityRow](d, "notifications")
 	// The first condition is asked once, and few books have erased messages. LIMIT leaves the
 	// planner nothing but one index lookup for each message.
 	of := identities.Name + " WHERE user_id = ''"
-	d.Notifications.RemoveErased = identities.Delete("EXISTS (SELECT 1 FROM "+of+") AND (SELECT true FROM "+of+" AND digest = {erased} LIMIT 1)", "erased")
+	d.RemoveErased = identities.Delete("EXISTS (SELECT 1 FROM "+of+") AND (SELECT true FROM "+of+" AND digest = {erased} LIMIT 1)", "erased")
 
-	refusals, refusedSales := open(d, &d.Refusals.Statements, "INSERT"), open(d, &d.Refusals.Sales, "INSERT")
+	refusals, refusedSales := open(d, &d.Refusals, "refusals", "INSERT"), open(d, &d.RefusedSales, "refused_sales", "INSERT")
 	refusals.Add, refusedSales.Add = refusals.Insert(), refusedSales.Insert()
 
 	// The CallerIds whose operations have no sales: of notifications, and of refusals by
 	// versions that kept nothing else.
 	operations.Leaves = &leafKind[OperationRow]{
-		kind: trail.Answered, table: d.Operations.Table, row: "operations", what: "CallerId of operation", text: operation.ID.String,
+		kind: trail.Answered, table: operations.Table, row: "operations", nameOf: named("CallerId of operation"),
 		ID: func(r *OperationRow) operation.ID { return operation.ID(r.OperationID) },
 		rows: func(tx *gorm.DB) *gorm.DB {
 			const of = " o WHERE t.operation = 2 AND o.operation_id = t.operation_id AND o.caller_id = t.caller_id AND o.subscription = t.subscription)"
@@ -130,52 +115,56 @@ func NewDatabase(db *batch.DB, prefix string) *Database {
 		},
 	}
 
-	reversals := open(d, &d.Reversals.Statements, "SELECT")
+	reversals := open(d, &d.Reversals, "reversals", "SELECT")
 	reversals.Find, reversals.Add = reversals.Table.Find(batch.NoLock, "", "reversal_id"), reversals.Insert().Racing()
 	reversals.Leaves = &leafKind[ReversalRow]{
-		kind: trail.Reversed, table: reversals.Table, row: "reversals", what: "reversal of operation", text: operation.ID.String,
+		kind: trail.Reversed, table: reversals.Table, row: "reversals", nameOf: named("reversal of operation"),
 		ID: func(r *ReversalRow) operation.ID { return operation.ID(r.OperationID) },
 	}
 
-	audits := open(d, &d.Audits, "")
+	audits := open(d, &d.Audits, "audits", "")
 	audits.Add = audits.Insert()
 	audits.Leaves = &leafKind[AuditRow]{
-		kind: trail.Act, table: audits.Table, row: "audits", what: "act", text: operation.ID.String,
+		kind: trail.Act, table: audits.Table, row: "audits", nameOf: named("act"),
 		ID: func(r *AuditRow) operation.ID { return operation.ID(r.AuditID) },
 	}
 
-	calendars := open(d, &d.Calendars, "SELECT", "calendar_id = 1")
+	calendars := open(d, &d.Calendars, "calendars", "SELECT", "calendar_id = 1")
 	calendars.Find, calendars.Add, calendars.Put = calendars.Table.Find(batch.ForUpdate, "", "closed_days"), calendars.Insert(), calendars.Update("closed_days")
 
-	outcomes, counters := open(d, &d.Outcomes.Statements, "INSERT"), &d.Outcomes.Counters
-	counters.Table = beside[OutcomeCounterRow](d, "SELECT UPDATE", "counter_id = 1")
+	outcomes, counter := open(d, &d.Outcomes, "outcomes", "INSERT"), &d.OutcomeCounter
+	counter.Table = beside[OutcomeCounterRow](d, "outcome_counters", "SELECT UPDATE", "counter_id = 1")
 	outcomes.Find, outcomes.Add = outcomes.Table.Find(batch.NoLock, "", "number"), outcomes.Insert()
-	counters.Find, counters.Put = counters.Table.Find(batch.ForUpdate, "", "last"), counters.Update("last")
+	counter.Find, counter.Put = counter.Table.Find(batch.ForUpdate, "", "last"), counter.Update("last")
 
-	requests := open(d, &d.Requests, "")
+	requests := open(d, &d.Requests, "requests", "")
 	requests.Add = requests.Insert()
 
-	d.Marks, d.Properties = beside[MarkRow](d, "SELECT"), beside[PropertyRow](d, "SELECT")
-	d.TrailBatches, d.TrailHashes, d.TrailLogs = beside[TrailBatchRow](d, ""), beside[TrailHashRow](d, ""), beside[TrailLogRow](d, "", "log_id = 1")
+	d.Marks, d.Properties, d.TrailLogs = beside[MarkRow](d, "marks", "SELECT"), beside[PropertyRow](d, "properties", "SELECT"), beside[TrailLogRow](d, "trail_logs", "", "log_id = 1")
+	d.TrailBatches, d.TrailHashes = beside[TrailBatchRow](d, "trail_batches", ""), beside[TrailHashRow](d, "trail_hashes", "")
 	return d
 }
 
-func newTable[R any](d *Database) *batch.Table[R] {
-	return batch.NewTable[R](d.Dialect, schema.NamingStrategy{TablePrefix: d.Prefix, NameReplacer: ModelNames})
+// newTable makes a table of that name, without prefix.
+func newTable[R any](d *Database, name string) *batch.Table[R] {
+	t := batch.NewTable[R](d.Dialect, schema.NamingStrategy{})
+	t.Name = d.Prefix + name
+	return t
 }
 
-// open gives a table of the book its columns. rights and checks are those of Relied.
-func open[R any](d *Database, t *Statements[R], rights string, checks ...string) *Statements[R] {
-	t.Table = beside[R](d, rights, checks...)
+// open opens a table of the book. rights and checks are those of Relied.
+func open[R any](d *Database, t *Statements[R], name, rights string, checks ...string) *Statements[R] {
+	t.Table = beside[R](d, name, rights, checks...)
 	d.TableNames = append(d.TableNames, t.Name)
 	return t
 }
 
 // beside opens a table that is not part of the book: of the mark, the trail or the schema.
-func beside[R any](d *Database, rights string, checks ...string) *batch.Table[R] {
-	t := newTable[R](d)
-	r := Relied{Table: t.Name, Keys: slices.Sorted(slices.Values(t.Keys)), Checks: checks, Rights: strings.Fields(rights), Copies: copier[R]{t}}
-	r.Columns = batch.Names(t.Columns)
-	d.Relied = append(d.Relied, r)
+func beside[R any](d *Database, name, rights string, checks ...string) *batch.Table[R] {
+	t := newTable[R](d, name)
+	d.Relied = append(d.Relied, Relied{
+		Table: t.Name, Columns: batch.Names(t.Columns), Keys: slices.Sorted(slices.Values(t.Keys)),
+		Checks: checks, Rights: strings.Fields(rights), Copies: copier[R]{t},
+	})
 	return t
 }

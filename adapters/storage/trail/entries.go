@@ -113,7 +113,7 @@ type BookRows struct {
 	Sold, Settled   []tables.SaleRow
 	Units, Money    []tables.PostingRow
 	Refused         []tables.RefusalRow
-	RefusedSales    []tables.RefusedSaleRow
+	RefusedSales    []tables.SaleRow
 	Reversed        []tables.ReversalRow
 }
 
@@ -162,7 +162,7 @@ func (d Writer) bookEntries(keys *trail.Keys, rows *BookRows) (entries []trail.E
 		for i := range rows.Refused {
 			id := rows.Refused[i].OperationID
 			of := read.StoredOperation{ID: id, Record: records[id], Refusal: &rows.Refused[i]}
-			of.Asked, asked = cut(asked, id, func(r *tables.RefusedSaleRow) batch.UUID { return r.OperationID })
+			of.Asked, asked = cut(asked, id, saleOperation)
 			add(trail.Decided, &of)
 			delete(records, id)
 		}
@@ -227,7 +227,7 @@ func (d Writer) DecisionLeaf(buffer []byte, kind trail.Kind, of *read.StoredOper
 		tables.Encode(&l, "refusals", d.Refusals.Table, of.Refusal)
 	}
 	for i := range of.Asked {
-		tables.Encode(&l, "refused_sales", d.Refusals.Sales.Table, &of.Asked[i])
+		tables.Encode(&l, "refused_sales", d.RefusedSales.Table, &of.Asked[i])
 	}
 	for i := range of.Sales {
 		tables.Encode(&l, "sales", d.Sales.Table, &of.Sales[i])

@@ -143,7 +143,7 @@ FROM (
 
 // positions reads positionsOf into p, whose key is given too, and tells each.
 func (e evidence) positions(tx *gorm.DB, w *backoffice.Witness, query string, p *backoffice.Position, key ...any) error {
-	rows, err := tx.Raw(strings.NewReplacer("{{prefix}}", e.Prefix, "{{all}}", e.Postings.All.Name).Replace(query)).Rows() //nolint:rowserrcheck // Each does it
+	rows, err := tx.Raw(strings.NewReplacer("{{prefix}}", e.Prefix, "{{all}}", e.AllPostings.Name).Replace(query)).Rows() //nolint:rowserrcheck // Each does it
 	if err != nil {
 		return err
 	}
@@ -180,7 +180,7 @@ func (e evidence) alone(tx *gorm.DB, w *backoffice.Witness) error {
 	return tables.InTurn(
 		func() error {
 			const shape = "t.kind NOT IN (1, 2, 3, 4) OR t.leg NOT IN (1, 2) OR (t.leg = 1) <> (t.currency_code = '') OR (t.leg = 2) <> (t.imkb_code = '')"
-			return tables.Each(tx, e.Postings.All, func(tx *gorm.DB) *gorm.DB { return tx.Where(shape) }, func(row *tables.PostingRow) error {
+			return tables.Each(tx, e.AllPostings, func(tx *gorm.DB) *gorm.DB { return tx.Where(shape) }, func(row *tables.PostingRow) error {
 				name := fmt.Sprintf("posting %s/%d/%d of customer %d", row.OperationID, row.Position, row.Leg, row.CustomerNo)
 				return w.Found(backoffice.WrongShape.Of(name))
 			})
@@ -218,7 +218,7 @@ func (e evidence) outcomes(tx *gorm.DB, w *backoffice.Witness) error {
 	}
 	t := &e.Outcomes
 	err := tx.Raw(fmt.Sprintf("SELECT COUNT(*) AS count, COALESCE(MAX(number), 0) AS newest,"+
-		" (SELECT COALESCE(MAX(last), 0) FROM %s) AS last, MIN(ended_at) AS since FROM %s", t.Counters.Name, t.Name)).Scan(&all).Error
+		" (SELECT COALESCE(MAX(last), 0) FROM %s) AS last, MIN(ended_at) AS since FROM %s", e.OutcomeCounter.Name, t.Name)).Scan(&all).Error
 	if err == nil && (all.Newest != all.Last || all.Count != all.Last) {
 		err = w.Found(backoffice.OutcomesMissing.Of(fmt.Sprintf("outcomes 1 to %d", max(all.Last, all.Newest))))
 	}

@@ -61,12 +61,11 @@ func (d Writer) eachNotification(tx *gorm.DB, keys *trail.Keys, found func(table
 }
 
 // batchPage reads the next batches in the order of their IDs.
-func (d Writer) batchPage(tx *gorm.DB, after *batch.UUID, limit int) (page []tables.TrailBatchRow, err error) {
-	err = tables.RowsOf(&page, tx, d.TrailBatches, func(tx *gorm.DB) *gorm.DB {
+func (d Writer) batchPage(tx *gorm.DB, after *batch.UUID, limit int) ([]tables.TrailBatchRow, error) {
+	return tables.RowsOf(tx, d.TrailBatches, func(tx *gorm.DB) *gorm.DB {
 		if after != nil {
 			tx = tx.Where("t.batch_id > ?", d.Dialect.Bind(*after))
 		}
 		return tx.Order("t.batch_id").Limit(limit)
-	})()
-	return page, err
+	})
 }

@@ -2,6 +2,7 @@ package write
 
 import (
 	"context"
+	"errors"
 
 	"gorm.io/gorm"
 
@@ -12,29 +13,34 @@ import (
 	"bankingapi/application/store"
 	"bankingapi/domain/day"
 	"bankingapi/domain/fund"
+	"bankingapi/domain/idempotency"
 	"bankingapi/domain/money"
 	"bankingapi/domain/operation"
 )
 
 // Books is buyfund.Books.
 type Books struct {
-	db   trail.Writer
+	db trail.Writer
+	// Ways lists the ways of a batch, which are tried in their order. The last one works for
+	// every batch: it is the normal way, which Ways receives, or one that contains it.
 	Ways func(*fund.LockSet, Way[*fund.Book]) []Way[*fund.Book]
-	// Learn receives each current price that is read. It may be nil.
+	// Learn receives each current price that is read.
 	Learn func(fund.PriceDay, fund.Price)
 }
 
 var _ buyfund.Books = (*Books)(nil)
 
 // NewBooks returns a Books that only knows the normal way.
-func NewBooks(d trail.Writer) *Books { return &Books{db: d, Ways: only[*fund.LockSet, *fund.Book]} }
+func NewBooks(d trail.Writer) *Books {
+	return &Books{d, only[*fund.LockSet, *fund.Book], func(fund.PriceDay, fund.Price) {}}
+}
 
 // Fill sets the ports that write, except Books and Inboxes.
 func Fill(s *store.Store, m trail.Writer) {
 	s.Subscriptions, s.Usage = subscribers{m}, subscribers{m}
 	s.Requests = requestLog{m.Database}
 	p := &s.Backoffice
-	p.Books, p.Imports, p.Audit, p.Erasing, p.Withdrawing = NewBooks(m), imports{m}, acts{m}, erasing{m}, withdrawing{m}
+	p.Books, p.Imports, p.Audit, p.Erasing, p.Withdrawing = NewBooks(m), imports{m}, acts{m}, erasing{m}, acts{m}
 }
 
 // Update is buyfund.Books.
@@ -62,7 +68,7 @@ func (w lookAtBook) Load(ctx context.Context, s batch.Session) (*fund.Book, erro
 func (w lookAtBook) Store(ctx context.Context, s batch.Session, book *fund.Book) error {
 	c := book.Changes()
 	writes := w.Changes(book, &c)
-	outcomes, err := writeOutcomes(ctx, &w.db.Outcomes, s, c.Ended)
+	outcomes, err := writeOutcomes(ctx, w.db.Database, s, c.Ended)
 	if err != nil {
 		return err
 	}
@@ -77,34 +83,71 @@ func (w lookAtBook) Store(ctx context.Context, s batch.Session, book *fund.Book)
 func (b *Books) load(locks *fund.LockSet, book *fund.Book) []batch.Request {
 	return batch.NonEmpty(
 		b.claim(locks.Due, book),
-		b.db.Holdings.Find.Request(tables.Convert(locks.Holdings, tables.HoldingKey), func(i int, row *tables.HoldingRow) error {
+		b.db.Holdings.Find.Request(tables.Convert(locks.Holdings, holdingKey), func(i int, row *tables.HoldingRow) error {
 			book.LoadHolding(fund.Holding{Key: locks.Holdings[i], Units: fund.Units(row.Units)})
 			return nil
 		}),
-		b.db.Accounts.Find.Request(tables.Convert(locks.Accounts, tables.AccountKey), func(i int, row *tables.AccountRow) error {
+		b.db.Accounts.Find.Request(tables.Convert(locks.Accounts, accountKey), func(i int, row *tables.AccountRow) error {
 			key := locks.Accounts[i]
 			book.LoadAccount(fund.Account{Key: key, Balance: money.New(row.Balance, key.Currency)})
 			return nil
 		}),
-		b.db.Prices.Lookup(locks.PriceIDs, func(_ int, p fund.Price) { book.LoadPrice(p) }),
-		b.db.Prices.FindCurrent.Request(tables.Convert(locks.PriceDays, currentPriceKey), func(i int, row *tables.PriceRow) error {
+		findPrices(b.db.Database, locks.PriceIDs, func(_ int, p fund.Price) { book.LoadPrice(p) }),
+		b.db.FindCurrentPrice.Request(tables.Convert(locks.PriceDays, currentPriceKey), func(i int, row *tables.PriceRow) error {
 			p, err := row.ToPrice()
 			if err != nil {
 				return err
 			}
 			book.LoadCurrentPrice(locks.PriceDays[i], p)
-			if b.Learn != nil {
-				b.Learn(locks.PriceDays[i], p)
-			}
+			b.Learn(locks.PriceDays[i], p)
 			return nil
 		}),
-		b.db.Operations.Load(locks.Callers, &book.Register),
-		b.db.Reversals.Load(locks.Reversed, book),
+		findRecords(b.db.Database, locks.Callers, &book.Register),
+		// If two reverse one operation at the same moment, one of them loses that race by the key.
+		b.db.Reversals.Find.Request(tables.Convert(locks.Reversed, reversalKey), func(i int, _ *tables.ReversalRow) error {
+			book.LoadReversal(locks.Reversed[i])
+			return nil
+		}),
 	)
 }
 
+func holdingKey(k fund.HoldingKey) tables.HoldingRow {
+	return tables.NewHoldingRow(fund.Holding{Key: k})
+}
+func accountKey(k fund.AccountKey) tables.AccountRow {
+	return tables.NewAccountRow(fund.Account{Key: k})
+}
 func currentPriceKey(of fund.PriceDay) tables.PriceRow {
 	return tables.NewCurrentPriceRow(of, fund.Price{})
+}
+func reversalKey(id operation.ID) tables.ReversalRow {
+	return tables.ReversalRow{OperationID: batch.UUID(id)}
+}
+
+// findPrices looks up prices by ID. found receives the index of the ID.
+func findPrices(d *tables.Database, ids []int64, found func(i int, p fund.Price)) batch.Request {
+	keys := tables.Convert(ids, func(id int64) tables.PriceRow { return tables.PriceRow{PriceID: id} })
+	return d.Prices.Find.Request(keys, func(i int, row *tables.PriceRow) error {
+		row.PriceID = ids[i]
+		price, err := row.ToPrice()
+		if err == nil {
+			found(i, price)
+		}
+		return err
+	})
+}
+
+// findRecords finds the operations of the keys and puts them into the register.
+func findRecords(d *tables.Database, keys []idempotency.Key, register *idempotency.Register) batch.Request {
+	request := d.Operations.Find.Request(tables.Convert(keys, tables.OperationKey), func(i int, row *tables.OperationRow) error {
+		record, err := row.Record(keys[i])
+		if err == nil {
+			register.Load(record)
+		}
+		return err
+	})
+	request.Settled = true
+	return request
 }
 
 // claim locks the sales of due operations that are still recorded. An operation
@@ -149,14 +192,38 @@ func (b *Books) Records(book *fund.Book, c *fund.Changes) []batch.Request {
 	rows.Units, rows.Money = tables.PostingRows(c.Postings, c.PostedAt)
 	joined, units, money := tables.TransferRows(rows.Units, rows.Money)
 	rows.Refused, rows.Reversed = tables.Convert(c.Refusals, tables.NewRefusalRow), tables.Convert(c.Reversals, tables.NewReversalRow)
-	rows.RefusedSales = tables.Convert(c.RefusedSales, tables.NewRefusedSaleRow)
+	rows.RefusedSales = tables.Convert(c.RefusedSales, tables.NewSaleRow)
 	return []batch.Request{
 		b.db.Operations.Add.Request(rows.Added), b.db.Operations.Put.Request(rows.Answered),
 		b.db.Sales.Add.Request(rows.Sold), b.db.Sales.Put.Request(rows.Settled),
 		b.db.Transfers.Add.Request(joined), b.db.Postings.Add.Request(units), b.db.Postings.Add.Request(money),
-		b.db.Refusals.Add.Request(rows.Refused), b.db.Refusals.Sales.Add.Request(rows.RefusedSales), b.db.Reversals.Add.Request(rows.Reversed),
+		b.db.Refusals.Add.Request(rows.Refused), b.db.RefusedSales.Add.Request(rows.RefusedSales), b.db.Reversals.Add.Request(rows.Reversed),
 		b.db.BookEntryWrite(&rows),
 	}
+}
+
+// writeOutcomes numbers the outcomes and returns the requests that write them. The session
+// locks the counter until it has committed, so that no outcome appears below a number
+// that was seen. It locks nothing else afterwards. Sales that end when they are
+// answered have no outcomes, and do not come here.
+func writeOutcomes(ctx context.Context, d *tables.Database, session batch.Session, ended []fund.Ended) ([]batch.Request, error) {
+	if len(ended) == 0 {
+		return nil, nil
+	}
+	counter, err := tables.LookUp(ctx, session, d.OutcomeCounter.Find, tables.OutcomeCounterRow{CounterID: tables.TheRow})
+	if err != nil {
+		return nil, err
+	}
+	if counter == nil {
+		return nil, errors.New("the counter of outcomes is missing in the database")
+	}
+	rows := make([]tables.OutcomeRow, len(ended))
+	for i := range ended {
+		rows[i] = tables.NewOutcomeRow(&ended[i], counter.Last+int64(i)+1)
+	}
+	return []batch.Request{
+		d.OutcomeCounter.Put.Request([]tables.OutcomeCounterRow{{CounterID: tables.TheRow, Last: counter.Last + int64(len(rows))}}), d.Outcomes.Add.Request(rows),
+	}, nil
 }
 
 // Due is buyfund.Books.
@@ -178,10 +245,9 @@ func (b *Books) Due(ctx context.Context, of buyfund.Due, after *fund.Operation, 
 		operations = operations.Where("selected_date = ? AND imkb_code = ? AND holder_corporation_name = ? AND operation_id > ?",
 			of.Of.Day.String(), of.Of.Fund.IMKBCode, of.Of.Fund.HolderCorporationName, b.db.Dialect.Bind(batch.UUID(afterID)))
 	}
-	var rows []tables.SaleRow
-	err := tables.RowsOf(&rows, b.db.Reads.WithContext(ctx), b.db.Sales.Table, func(tx *gorm.DB) *gorm.DB {
+	rows, err := tables.RowsOf(b.db.Reads.WithContext(ctx), b.db.Sales.Table, func(tx *gorm.DB) *gorm.DB {
 		return tx.Where(tables.IsRecorded).Where("(selected_date, operation_id) IN (?)", operations).Order("selected_date, operation_id, position")
-	})()
+	})
 	if err != nil {
 		return nil, b.db.Translate(err)
 	}

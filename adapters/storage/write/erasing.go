@@ -34,15 +34,14 @@ func (e erasing) Erase(ctx context.Context, q backoffice.Query) (erased int, las
 		if err := tx.Table(e.Properties.Name).Clauses(locking).Where("name = ?", tables.KeyProperty).Find(&key).Error; err != nil {
 			return err
 		}
-		var rows []tables.NotificationRow
-		err := tables.RowsOf(&rows, tx, e.Notifications.Table, func(tx *gorm.DB) *gorm.DB {
+		rows, err := tables.RowsOf(tx, e.Notifications.Table, func(tx *gorm.DB) *gorm.DB {
 			tx = tx.Clauses(locking).Where("t.user_id <> ''").Order("t.operation_id").Limit(q.Limit)
 			if q.UserID != "" {
 				return tx.Where("t.user_id = ?", q.UserID)
 			}
 			return tx.Where("t.operation_id >= ? AND t.operation_id < ? AND t.received_at < ?", e.Dialect.Bind(batch.UUID(q.From)),
 				e.Dialect.Bind(batch.UUID(backoffice.FirstID(q.Until.Add(read.Slack)))), e.Dialect.Bind(tables.Microsecond(q.Until)))
-		})()
+		})
 		if erased = len(rows); err != nil || erased == 0 {
 			return err
 		}
@@ -124,6 +123,6 @@ func (e erasing) write(ctx context.Context, tx *gorm.DB, rows []tables.Notificat
 		r.Subject, r.Content, r.DeepLinkURL, r.TranData, r.Header.ChannelSessionID = blank(r.Subject), blank(r.Content), blank(r.DeepLinkURL), blank(r.TranData), blank(r.Header.ChannelSessionID)
 		return r
 	})
-	writes := batch.NonEmpty(e.Notifications.Put.Request(overwritten), e.Notifications.Add.Request(emptied), e.Notifications.Remove.Request(rows))
+	writes := batch.NonEmpty(e.Notifications.Put.Request(overwritten), e.Notifications.Add.Request(emptied), e.RemoveNotification.Request(rows))
 	return session.Exchange(ctx, append(writes, e.ActWrites(ctx, entries, fmt.Sprintf("messages: %d", len(rows)))...)...)
 }

@@ -28,13 +28,13 @@ func (i imports) Prices(ctx context.Context, lines backoffice.Lines[fund.Price],
 			rows := tables.Convert(part, func(p numbered[fund.Price]) tables.PriceRow { return tables.NewPriceRow(p.value) })
 			ids := tables.Convert(rows, func(r tables.PriceRow) int64 { return r.PriceID })
 			existing := make(map[int]bool)
-			found := i.Database.Prices.Lookup(ids, func(key int, _ fund.Price) { existing[key] = true })
+			found := findPrices(i.Database, ids, func(key int, _ fund.Price) { existing[key] = true })
 			add := i.Database.Prices.Add.Request(rows)
 			add.Settled = true
-			compared := i.Database.Prices.Lookup(ids, func(key int, p fund.Price) { changed.ComparePrice(part[key].line, p, part[key].value) })
+			compared := findPrices(i.Database, ids, func(key int, p fund.Price) { changed.ComparePrice(part[key].line, p, part[key].value) })
 			requests := []batch.Request{found, add, compared}
 			if o.PriceChangeLimit > 0 { // the new prices are in the book already, so a file is compared with itself too
-				requests = append(requests, i.Database.Prices.FindBefore.Request(rows, func(key int, row *tables.PriceRow) error {
+				requests = append(requests, i.FindEarlierPrice.Request(rows, func(key int, row *tables.PriceRow) error {
 					before, err := row.ToPrice()
 					if err == nil && !existing[key] {
 						changed.CompareBefore(part[key].line, before, part[key].value, o.PriceChangeLimit)
@@ -115,7 +115,7 @@ type positions[T, R any] struct {
 
 func importPositions[T, R any](ctx context.Context, i imports, lines backoffice.Lines[T], o backoffice.ImportOptions, p positions[T, R]) (imported backoffice.Imported, err error) {
 	now := i.Now()
-	hasRoom := i.LeaveRoom != nil && !o.DryRun
+	hasRoom := !o.DryRun
 	transaction := func(session batch.Session) error {
 		imported = backoffice.Imported{}
 		var last []batch.Request
@@ -162,7 +162,7 @@ func (i imports) checkSoldSince(ctx context.Context, session batch.Session, o ba
 		Select: i.Database.Postings.Select("position"),
 		Where:  []batch.Condition{{Column: i.Database.Postings.Select("operation_id")[0], Operator: "="}},
 		And: fmt.Sprintf("t.leg = %[1]d AND t.kind = %[2]d AND (%[3]s) IN (SELECT %[3]s FROM %[4]s AS p WHERE leg = %[1]d AND kind IN (%[5]d, %[6]d) AND posted_at >= '%[7]s')",
-			leg, fund.AdjustmentPosting, key, i.Database.Postings.All.Name, fund.SalePosting, fund.ReversalPosting, tables.Microsecond(o.AsOf).Format(batch.TextLayout)),
+			leg, fund.AdjustmentPosting, key, i.AllPostings.Name, fund.SalePosting, fund.ReversalPosting, tables.Microsecond(o.AsOf).Format(batch.TextLayout)),
 		Order: "t.position",
 	})
 	sold, err := tables.LookUp(ctx, session, first, tables.PostingRow{OperationID: batch.UUID(o.ID)})
@@ -246,9 +246,11 @@ func inChunks[T any](ctx context.Context, d *tables.Database, session batch.Sess
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	parts := make(chan []numbered[T], 1)
-	send := func(part []numbered[T]) error {
+	var part []numbered[T]
+	send := func() error {
 		select {
 		case parts <- part:
+			part = make([]numbered[T], 0, tables.Chunk)
 			return nil
 		case <-ctx.Done():
 			return ctx.Err()
@@ -256,19 +258,16 @@ func inChunks[T any](ctx context.Context, d *tables.Database, session batch.Sess
 	}
 	read := tables.Aside(func() error {
 		defer close(parts)
-		var part []numbered[T]
 		err := lines(func(line int64, value T) error {
 			if part = append(part, numbered[T]{line, value}); len(part) < tables.Chunk {
 				return nil
 			}
-			full := part
-			part = make([]numbered[T], 0, tables.Chunk)
-			return send(full)
+			return send()
 		})
 		if err != nil || len(part) == 0 {
 			return err
 		}
-		return send(part)
+		return send()
 	})
 	total := int64(0)
 	for part := range parts {

@@ -41,10 +41,10 @@ type lookIntoInbox struct {
 // Load is Way.
 func (w *lookIntoInbox) Load(ctx context.Context, s batch.Session) (*push.Inbox, error) {
 	inbox := w.New()
-	reads := batch.NonEmpty(w.db.Operations.Load(w.callers, &inbox.Register))
+	reads := batch.NonEmpty(findRecords(w.db.Database, w.callers, &inbox.Register))
 	if w.db.OneWriter {
 		w.erased = false
-		reads = append(reads, w.db.Notifications.FindErased.Request([]tables.NotificationRow{{}}, func(int, *tables.NotificationRow) error {
+		reads = append(reads, w.db.FindErased.Request([]tables.NotificationRow{{}}, func(int, *tables.NotificationRow) error {
 			w.erased = true
 			return nil
 		}))
@@ -74,7 +74,7 @@ func (b *Inboxes) Writes(inbox *push.Inbox, erased bool) ([]batch.Request, error
 	var remove batch.Request
 	if erased {
 		erased := tables.ErasedDigests(b.db.MessagesKey())
-		remove = b.db.Notifications.RemoveErased.Request(tables.Convert(stored, func(r tables.NotificationRow) tables.IdentityRow {
+		remove = b.db.RemoveErased.Request(tables.Convert(stored, func(r tables.NotificationRow) tables.IdentityRow {
 			return tables.IdentityRow{UserID: r.UserID, Digest: r.Digest, Erased: erased(r.Digest)}
 		}))
 	}

@@ -89,7 +89,7 @@ func (s subscribers) Used(ctx context.Context, uses []subscriptions.Use) error {
 		if err := session.Exchange(ctx, find); err != nil {
 			return err
 		}
-		return session.Commit(ctx, batch.NonEmpty(s.Subscriptions.Use.Request(rows))...)
+		return session.Commit(ctx, batch.NonEmpty(s.UseSubscription.Request(rows))...)
 	})
 }
 

@@ -8,9 +8,6 @@ import (
 	"errors"
 
 	"bankingapi/adapters/storage/batch"
-	"bankingapi/domain/fund"
-	"bankingapi/domain/idempotency"
-	"bankingapi/domain/push"
 )
 
 // Way is one way to carry out a batch: it says how to fill the book and what to
@@ -27,13 +24,6 @@ type Way[B any] interface {
 // ErrOtherWay is the error of a Way that is not for the batch and that has sent
 // nothing.
 var ErrOtherWay = errors.New("the batch needs another way")
-
-// Ways list the ways of a batch, which are tried in their order. look is the normal
-// way, and the last one.
-type Ways struct {
-	Sales         func(locks *fund.LockSet, look Way[*fund.Book]) []Way[*fund.Book]
-	Notifications func(callers []idempotency.Key, look Way[*push.Inbox]) []Way[*push.Inbox]
-}
 
 // only is the list of ways of an engine that has none of its own.
 func only[L, B any](_ L, look Way[B]) []Way[B] { return []Way[B]{look} }

@@ -8,18 +8,24 @@ import (
 	"bankingapi/adapters/storage/tables"
 	"bankingapi/adapters/storage/trail"
 	"bankingapi/application/backoffice"
+	"bankingapi/domain/audit"
 	"bankingapi/domain/day"
 	"bankingapi/domain/fund"
 	domain "bankingapi/domain/trail"
 )
 
-// withdrawing is backoffice.Withdrawing.
-type withdrawing struct{ trail.Writer }
+// acts is backoffice.Audit and backoffice.Withdrawing.
+type acts struct{ trail.Writer }
 
-func (w withdrawing) WithdrawPrice(ctx context.Context, id int64, today day.Day) error {
-	return w.Transact(ctx, func(session batch.Session) error {
+func (a acts) Record(ctx context.Context, act audit.Act) error {
+	ctx = audit.With(ctx, act)
+	return a.Transact(ctx, func(session batch.Session) error { return session.Commit(ctx, a.ActWrites(ctx, nil)...) })
+}
+
+func (a acts) WithdrawPrice(ctx context.Context, id int64, today day.Day) error {
+	return a.Transact(ctx, func(session batch.Session) error {
 		var price *fund.Price
-		err := session.Exchange(ctx, w.Prices.Lookup([]int64{id}, func(_ int, p fund.Price) { price = &p }))
+		err := session.Exchange(ctx, findPrices(a.Database, []int64{id}, func(_ int, p fund.Price) { price = &p }))
 		if err != nil {
 			return err
 		}
@@ -31,8 +37,8 @@ func (w withdrawing) WithdrawPrice(ctx context.Context, id int64, today day.Day)
 			return batch.FailureError{Failure: batch.Refused, Cause: err}
 		}
 		row := tables.NewPriceRow(withdrawn)
-		writes := []batch.Request{w.Prices.Put.Request([]tables.PriceRow{row})}
+		writes := []batch.Request{a.Prices.Put.Request([]tables.PriceRow{row})}
 		details := fmt.Sprintf("%s %q: %s %s from %s", price.Fund.IMKBCode, price.Fund.HolderCorporationName, price.PerUnit, price.Currency.Code(), price.ValidFrom)
-		return session.Commit(ctx, append(writes, w.ActWrites(ctx, []domain.Entry{w.Prices.Leaves.Entry(&row)}, details)...)...)
+		return session.Commit(ctx, append(writes, a.ActWrites(ctx, []domain.Entry{a.Prices.Leaves.Entry(&row)}, details)...)...)
 	})
 }
