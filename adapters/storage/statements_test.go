@@ -3,6 +3,7 @@ package storage_test
 import (
 	"context"
 	"io"
+	"maps"
 	"net"
 	"regexp"
 	"slices"
@@ -17,7 +18,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"bankingapi/adapters/storage"
+	"bankingapi/adapters/storage/batch"
 	"bankingapi/adapters/storage/postgres"
+	"bankingapi/adapters/storage/sqlite"
 	"bankingapi/application/addpush"
 	"bankingapi/application/backoffice"
 	"bankingapi/application/bookfile"
@@ -104,6 +107,69 @@ func (c *counted) Read(b []byte) (int, error) {
 	n, err := c.Conn.Read(b)
 	c.writing.Store(false)
 	return n, err
+}
+
+// texts is a dialect that keeps the SQL of its sessions.
+type texts struct {
+	batch.Dialect
+	mu   sync.Mutex
+	seen map[string]bool
+}
+
+func (d *texts) Begin(ctx context.Context) (batch.Session, error) {
+	s, err := d.Dialect.Begin(ctx)
+	return textsOf{s, d}, err
+}
+
+type textsOf struct {
+	batch.Session
+	to *texts
+}
+
+func (s textsOf) Exchange(ctx context.Context, requests ...batch.Request) error {
+	s.to.mu.Lock()
+	defer s.to.mu.Unlock()
+	for i := range requests {
+		s.to.seen[requests[i].SQL] = true
+	}
+	return s.Session.Exchange(ctx, requests...)
+}
+
+// A connection keeps each statement prepared. So an import at another moment must not be
+// another statement.
+func TestImportsAsOfAnyMomentAreTheSameStatements(t *testing.T) {
+	t.Parallel()
+	for name, open := range map[string]func(t *testing.T) (*storage.Engine, error){
+		testdb.EngineSQLite: func(t *testing.T) (*storage.Engine, error) {
+			file := testdb.SQLite(t)
+			testdb.OpenSQLite(t, file)
+			return sqlite.Open(t.Context(), storage.Options{DSN: file})
+		},
+		testdb.EnginePostgres: func(t *testing.T) (*storage.Engine, error) {
+			dsn := testdb.Postgres(t)
+			testdb.OpenPostgres(t, dsn)
+			return postgres.Open(t.Context(), storage.Options{DSN: dsn})
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			engine, err := testdb.Started(open(t))
+			require.NoError(t, err)
+			of := &texts{Dialect: engine.Dialect, seen: make(map[string]bool)}
+			engine.Dialect = of
+			s := bind(t, engine, "")
+			t.Cleanup(func() { require.NoError(t, s.Close()) })
+			importAsOf := func(moment time.Time) {
+				_, err := s.Backoffice.Imports.Holdings(t.Context(), manyHoldings(2, 10), backoffice.ImportOptions{ID: nextID(), AsOf: moment, Progress: quiet})
+				require.NoError(t, err)
+			}
+			importAsOf(now)
+			importAsOf(now) // finds positions
+			first := maps.Clone(of.seen)
+			importAsOf(now.Add(-time.Hour))
+			require.Equal(t, first, of.seen)
+		})
+	}
 }
 
 // watched opens a store on one connection that is watched.

@@ -123,13 +123,14 @@ type Lookup struct {
 	Table  string
 	Select []Column
 	Where  []Condition
-	// And is a further condition on the table t in SQL, Order picks one of
-	// several rows. Both may be empty.
+	// And is a further condition on the table t in SQL, in which {name} is the value of a
+	// column of Where. Order picks one of several rows. Both may be empty.
 	And, Order string
 	Lock       Lock
 }
 
-// Condition compares a column of the table with the same column of the key.
+// Condition compares a column of the table with the same column of the key. Without an
+// Operator the column is only for Lookup.And.
 type Condition struct {
 	Column
 	Operator string

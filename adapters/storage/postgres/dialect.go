@@ -108,15 +108,19 @@ func counted(statement string, f form) string {
 func (dialect) Find(l *batch.Lookup) string {
 	var where []string
 	var keys []batch.Column
+	rest := l.Rest()
 	for _, w := range l.Where {
 		keys = append(keys, w.Column)
-		where = append(where, "t."+w.Name+" "+w.Operator+" "+element(w.Column))
+		if w.Operator != "" {
+			where = append(where, "t."+w.Name+" "+w.Operator+" "+element(w.Column))
+		}
+		rest = strings.ReplaceAll(rest, "{"+w.Name+"}", element(w.Column))
 	}
 	locks := map[batch.Lock]string{batch.ForUpdate: " FOR UPDATE", batch.SkipLocked: " FOR UPDATE SKIP LOCKED"}
 	return statement(func(f form) string {
 		return fmt.Sprintf("SELECT k.n, r.* FROM %s CROSS JOIN LATERAL (SELECT t.%s FROM %s t WHERE %s%s LIMIT 1%s) r",
 			f.numbered(keys), strings.Join(batch.Names(l.Select), ", t."), l.Table,
-			strings.Join(where, " AND "), l.Rest(), locks[l.Lock])
+			strings.Join(where, " AND "), rest, locks[l.Lock])
 	})
 }
 

@@ -44,11 +44,10 @@ func (dialect) Update(table string, columns []batch.Column) string {
 func (dialect) Delete(table string, columns []batch.Column, condition string) string {
 	var where []string
 	for i, c := range columns {
-		parameter := fmt.Sprintf("?%d", i+1)
 		if c.Key {
-			where = append(where, c.Name+" = "+parameter)
+			where = append(where, fmt.Sprintf("%s = ?%d", c.Name, i+1))
 		}
-		condition = strings.ReplaceAll(condition, "{"+c.Name+"}", parameter)
+		condition = strings.ReplaceAll(condition, "{"+c.Name+"}", fmt.Sprintf("?%d", i+1))
 	}
 	if condition != "" {
 		where = append(where, condition)
@@ -59,11 +58,15 @@ func (dialect) Delete(table string, columns []batch.Column, condition string) st
 // Find is batch.Dialect. There is one writer, so that rows need no lock.
 func (dialect) Find(l *batch.Lookup) string {
 	var where []string
-	for _, w := range l.Where {
-		where = append(where, fmt.Sprintf("t.%s %s ?", w.Name, w.Operator))
+	rest := l.Rest()
+	for i, w := range l.Where {
+		if w.Operator != "" {
+			where = append(where, fmt.Sprintf("t.%s %s ?%d", w.Name, w.Operator, i+1))
+		}
+		rest = strings.ReplaceAll(rest, "{"+w.Name+"}", fmt.Sprintf("?%d", i+1))
 	}
 	return fmt.Sprintf("SELECT %s FROM %s t WHERE %s%s LIMIT 1",
-		strings.Join(batch.Names(l.Select), ", "), l.Table, strings.Join(where, " AND "), l.Rest())
+		strings.Join(batch.Names(l.Select), ", "), l.Table, strings.Join(where, " AND "), rest)
 }
 
 // Bind is batch.Dialect. Times are texts.

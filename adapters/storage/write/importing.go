@@ -158,14 +158,15 @@ func (i imports) checkSoldSince(ctx context.Context, session batch.Session, o ba
 	if o.AsOf.IsZero() {
 		return nil
 	}
+	columns := i.Database.Postings.Select("position", "operation_id", "posted_at")
 	first := i.Database.Postings.Lookup("find sales since", batch.Lookup{
-		Select: i.Database.Postings.Select("position"),
-		Where:  []batch.Condition{{Column: i.Database.Postings.Select("operation_id")[0], Operator: "="}},
-		And: fmt.Sprintf("t.leg = %[1]d AND t.kind = %[2]d AND (%[3]s) IN (SELECT %[3]s FROM %[4]s AS p WHERE leg = %[1]d AND kind IN (%[5]d, %[6]d) AND posted_at >= '%[7]s')",
-			leg, fund.AdjustmentPosting, key, i.AllPostings.Name, fund.SalePosting, fund.ReversalPosting, tables.Microsecond(o.AsOf).Format(batch.TextLayout)),
+		Select: columns[:1],
+		Where:  []batch.Condition{{Column: columns[1], Operator: "="}, {Column: columns[2]}},
+		And: fmt.Sprintf("t.leg = %[1]d AND t.kind = %[2]d AND (%[3]s) IN (SELECT %[3]s FROM %[4]s AS p WHERE leg = %[1]d AND kind IN (%[5]d, %[6]d) AND posted_at >= {posted_at})",
+			leg, fund.AdjustmentPosting, key, i.AllPostings.Name, fund.SalePosting, fund.ReversalPosting),
 		Order: "t.position",
 	})
-	sold, err := tables.LookUp(ctx, session, first, tables.PostingRow{OperationID: batch.UUID(o.ID)})
+	sold, err := tables.LookUp(ctx, session, first, tables.PostingRow{OperationID: batch.UUID(o.ID), PostedAt: batch.Instant{Time: tables.Microsecond(o.AsOf)}})
 	if err == nil && sold != nil {
 		err = batch.FailureError{Failure: batch.Refused, Cause: &backoffice.SoldSince{Line: sold.Position}}
 	}
