@@ -17,6 +17,7 @@ import (
 	"bankingapi/application/backoffice"
 	"bankingapi/application/buyfund"
 	"bankingapi/application/store"
+	"bankingapi/application/summary"
 	"bankingapi/domain/operation"
 	"bankingapi/test/kit/testdb"
 )
@@ -345,6 +346,14 @@ func TestDepthBoundsAPage(t *testing.T) {
 		f.ScanLimit, f.State, f.Refused = 1, 0, true
 		require.Empty(t, all(t, s.Backoffice.Reader.Decisions(t.Context(), f)))
 		require.Len(t, rest, 3, "a page of refusals too")
+
+		require.NoError(t, s.Requests.Add(t.Context(), []summary.Answered{{ID: operation.ID{1}, At: now}, {ID: operation.ID{2}, At: now}, {ID: operation.ID{3}, At: now}}))
+		f = backoffice.Query{Class: 5, Limit: 50, Order: backoffice.Newest, ScanLimit: 2, Truncated: f.Truncated}
+		require.Empty(t, all(t, s.Backoffice.Reader.Requests(t.Context(), f)))
+		require.Equal(t, []backoffice.Cursor{{OperationID: operation.ID{2}}}, rest[3:], "and one of requests")
+		f.CallerID = "nobody"
+		require.Empty(t, all(t, s.Backoffice.Reader.Requests(t.Context(), f)))
+		require.Len(t, rest, 4, "those of a CallerId have an index")
 	})
 }
 

@@ -383,11 +383,17 @@ func (r reader) Acts(ctx context.Context, q backoffice.Query) iter.Seq2[audit.Ac
 }
 
 func (r reader) Requests(ctx context.Context, q backoffice.Query) iter.Seq2[summary.Answered, error] {
-	return stream(ctx, r.Database.Requests.Table, (*tables.RequestRow).Entry, r.list(q, r.Database.Requests.Name, "entry_id", "entry_id").
-		between("at", q.Since, q.Until).
-		where("subscription = ?", q.Subscription).where("caller_id = ?", q.CallerID).where("request_id = ?", q.RequestID).
-		where("status BETWEEN ? AND ?", q.Class, 100*q.Class, 100*q.Class+99).
-		newest("", operation.ID{}, operation.ID{}))
+	table := r.Database.Requests.Name
+	read := func(since operation.ID) iter.Seq2[summary.Answered, error] {
+		return stream(ctx, r.Database.Requests.Table, (*tables.RequestRow).Entry, r.list(q, table, "entry_id", "entry_id").between("at", q.Since, q.Until).
+			where("subscription = ?", q.Subscription).where("caller_id = ?", q.CallerID).where("request_id = ?", q.RequestID).
+			where("status BETWEEN ? AND ?", q.Class, 100*q.Class, 100*q.Class+99).
+			newest("", since, operation.ID{}))
+	}
+	if q.Order != backoffice.Newest || q.Class == 0 || q.CallerID != "" || q.RequestID != "" { // all of them fit, or few
+		return read(operation.ID{})
+	}
+	return scan(ctx, r.list(q, table, "entry_id", ""), read)
 }
 
 // matching is a condition that is true of the rows of the table with that value.
