@@ -108,7 +108,6 @@ func (c *Console) Settled(s buyfund.Settlement) {
 // busyRate is how many requests a second make the API busy.
 const busyRate = 100
 
-// isBusy reports whether this second and the one before had that many requests.
 func (a *activity) isBusy(now time.Time) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()

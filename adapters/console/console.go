@@ -70,7 +70,7 @@ func Open(o Options) *Console {
 		}
 	}
 	for _, p := range pages() {
-		if p.path == sandboxPath && o.Sandbox == nil {
+		if p.path == "sandbox" && o.Sandbox == nil { // a bank has no such page
 			continue
 		}
 		if p.Menu == p.Title {
@@ -84,8 +84,7 @@ func Open(o Options) *Console {
 	return c
 }
 
-// Link hands a one-time link to the console at that address, a host and port, to
-// Options.Show. It hands an unused link over again. Behind an identity proxy it does nothing.
+// Link implements operator.Console. It hands an unused link over again.
 func (c *Console) Link(address string) {
 	if c.sessions.behindProxy() || c.o.Show == nil {
 		return
@@ -129,7 +128,7 @@ func (c *Console) isForeign(r *http.Request) bool {
 	return embedded || c.origins.Check(r) != nil
 }
 
-// ForOperators refuses requests through the identity proxy of users who are no operators.
+// ForOperators implements operator.Console. Who does not come through the proxy is on the machine.
 func (c *Console) ForOperators(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if user, _ := c.sessions.proxied(r); c.sessions.isFromProxy(r) && !slices.Contains(c.o.Operators, user) {

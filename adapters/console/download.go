@@ -83,7 +83,6 @@ func (f *file) send(w http.ResponseWriter) error {
 	return err
 }
 
-// rowsOf yields rows that are in memory.
 func rowsOf[T any](rows []T) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
 		slices.Values(rows)(func(row T) bool { return yield(row, nil) })

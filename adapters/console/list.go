@@ -45,7 +45,6 @@ type field struct {
 
 type option struct{ Value, Text string }
 
-// rows is what the page of a list shows.
 type rows[T any] struct {
 	Fields []field
 	Rows   []T
@@ -121,7 +120,6 @@ var (
 	}
 )
 
-// set narrows a query to the value of a field.
 func (q *request) set(f *backoffice.Query, name, value string) (err error) {
 	if text := map[string]*string{
 		"partner": &f.Subscription, "fund": &f.IMKBCode, "code": &f.Code, "user": &f.UserID, "application": &f.Application,
@@ -202,7 +200,6 @@ func (l list[T]) show(q *request) (any, error) {
 	return list, nil
 }
 
-// export downloads all rows that fit the filter.
 func (l list[T]) export(q *request) (any, error) {
 	_, f, err := l.filter(q)
 	if err != nil {

@@ -11,7 +11,6 @@ import (
 	"bankingapi/domain/operation"
 )
 
-// operationPage is the page of an operation of any kind.
 type operationPage struct {
 	*backoffice.Operation
 	Chosen int
@@ -19,7 +18,6 @@ type operationPage struct {
 	Act *audit.Act
 }
 
-// operationOf finds the operation that the path names.
 func operationOf(q *request) (*backoffice.Operation, error) {
 	id, err := operation.ParseID(q.r.PathValue("id"))
 	if err != nil {

@@ -49,11 +49,10 @@ func pages() []*page {
 		{path: "customer/{ref}", Title: "Customer", personal: true, template: "customer", show: showCustomer, export: exportStatement},
 		{path: "reveal", Title: "Reveal", post: reveal},
 		{path: "leave", Title: "Leave", post: leave},
-		{path: sandboxPath, Title: "Sandbox", Menu: "Sandbox", Refresh: 2, template: "sandbox", show: showSandbox, post: once(useSandbox)},
+		{path: "sandbox", Title: "Sandbox", Menu: "Sandbox", Refresh: 2, template: "sandbox", show: showSandbox, post: once(useSandbox)},
 	}
 }
 
-// page is the page of a list.
 func (l list[T]) page(title, menu string) *page {
 	return &page{path: l.path, Title: title, Menu: menu, personal: true, narrow: "Narrow the page: by days, a customer or a user.",
 		template: l.path, show: l.show, post: l.narrow, export: l.export}

@@ -88,7 +88,6 @@ var (
 // patience is the maximum time for a page to read, and to wait before it reads.
 const patience = 2 * time.Second
 
-// serve is the handler of a page for a method.
 func (c *Console) serve(p *page, handle handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		s := c.signedIn(w, r)
@@ -135,7 +134,6 @@ func (c *Console) serve(p *page, handle handler) http.Handler {
 	})
 }
 
-// answer sends what a handler has returned.
 func (q *request) answer(w http.ResponseWriter, answer any) error {
 	if send, is := answer.(response); is {
 		q.console.sessions.save(w, q.r, q.session)
@@ -277,7 +275,6 @@ func (q *request) by(ctx context.Context, reason string) context.Context {
 	return audit.By(ctx, audit.Who{Actor: q.Name, SystemUser: "console", Origin: host, Reason: reason})
 }
 
-// reveal shows numbers and texts from now on, or masks them again.
 func reveal(q *request) (any, error) {
 	if !q.Operator {
 		return nil, errRole

@@ -6,9 +6,6 @@ import (
 	"time"
 )
 
-// sandboxPath is the path of the page Sandbox. A bank has no such page.
-const sandboxPath = "sandbox"
-
 // sandboxPage is the page Sandbox. Ordered is the fault of the next Left requests.
 type sandboxPage struct {
 	Ahead   time.Duration
@@ -24,7 +21,6 @@ func showSandbox(q *request) (any, error) {
 	return sandboxPage{max(0, q.bank.Sub(q.machine).Round(time.Second)), fault, left}, nil
 }
 
-// useSandbox moves the clock, orders faults or resets the book.
 func useSandbox(q *request) (any, error) {
 	const page = "/console/sandbox"
 	switch q.field("action") {

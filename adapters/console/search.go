@@ -178,7 +178,6 @@ func findUser(q *request, text string) ([]hit, error) {
 	})
 }
 
-// findRequest takes an X-Request-Id, as the caller sent it.
 func findRequest(q *request, text string) ([]hit, error) {
 	return hitsOf(q.Office.Reader.Decisions(q.ctx, backoffice.Query{RequestID: text}), text, func(d *operation.Decision) hit {
 		return hit{Kind: "X-Request-Id", Text: text, Note: d.State.String() + ", from " + d.Subscription, Path: salePath(d.ID, 0)}

@@ -51,7 +51,6 @@ func (s *session) Revealed() bool { return s.Operator && s.Unmasked }
 // refer returns a text for a URL or a form that only this session can read.
 func (s *session) refer(value any) string { return seal(s.box, s.ID, value) }
 
-// follow reads what refer made.
 func (s *session) follow(text string, into any) error {
 	if !unseal(s.box, s.ID, text, into) {
 		return errReference
@@ -209,7 +208,6 @@ func (s *sessions) save(w http.ResponseWriter, r *http.Request, of *session) {
 	}
 }
 
-// setCookie sets a cookie of the console, or removes it.
 func (s *sessions) setCookie(w http.ResponseWriter, r *http.Request, name, value string, remove bool) {
 	c := &http.Cookie{ //nolint:gosec // the reason for Secure is given below
 		Name: cookieName(r, name), Value: value, Path: "/console/", HttpOnly: true, SameSite: http.SameSiteLaxMode,
@@ -228,7 +226,6 @@ func cookieName(r *http.Request, name string) string {
 	return strings.TrimSuffix("bankingapi-console"+name+"-"+port, "-")
 }
 
-// isFromProxy reports whether a trusted proxy has sent the request.
 func (s *sessions) isFromProxy(r *http.Request) bool {
 	from, err := netip.ParseAddrPort(r.RemoteAddr)
 	return err == nil && slices.ContainsFunc(s.TrustedProxies, func(p netip.Prefix) bool { return p.Contains(from.Addr().Unmap()) })

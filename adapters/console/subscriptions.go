@@ -14,7 +14,6 @@ import (
 	"bankingapi/domain/subscription"
 )
 
-// subscriptionsPage is the page Subscriptions, and that of one subscription.
 type subscriptionsPage struct {
 	Rows []subscriber
 	Rate picture // of the only one
