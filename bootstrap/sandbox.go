@@ -130,17 +130,9 @@ func sandboxPage(box *sandbox.Sandbox) *operator.Sandbox {
 		return nil
 	}
 	return &operator.Sandbox{
-		Requests: func() (all []operator.SandboxRequest) {
-			for _, r := range box.Requests(0) {
-				all = append(all, operator.SandboxRequest{
-					Number: r.Number, ReceivedAt: r.ReceivedAt, Method: r.Method, Path: r.Path, Fault: r.Fault, Body: r.Body,
-					Answer: r.Answer.Body, Milliseconds: r.Milliseconds, Status: r.Answer.Status, Lost: r.Answer.Lost,
-				})
-			}
-			return all
-		},
-		Advance: box.AdvanceClock,
-		Reset:   box.Reset,
+		Requests: func() any { return box.Requests(0) },
+		Advance:  box.AdvanceClock,
+		Reset:    box.Reset,
 		Faults: func(yield func(string, string) bool) {
 			for _, f := range sandbox.Faults() {
 				if !yield(f.Header, f.Effect) {

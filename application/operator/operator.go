@@ -95,8 +95,9 @@ type Trail interface {
 
 // Sandbox is what a console of a sandbox works with. All functions are required.
 type Sandbox struct {
-	// Requests returns the last requests, newest first.
-	Requests func() []SandboxRequest
+	// Requests returns the last requests, newest first, as GET /_sandbox/requests has them:
+	// a template or package json can show them.
+	Requests func() any
 	// Advance moves the clock of the bank forward, and settles what becomes due.
 	Advance func(ctx context.Context, by time.Duration) (buyfund.Settlement, error)
 	// Reset brings the book back to its beginning.
@@ -109,18 +110,4 @@ type Sandbox struct {
 	Order func(fault string, requests int) error
 	// Ordered returns the fault that Order ordered, and for how many requests more.
 	Ordered func() (fault string, requests int)
-}
-
-// SandboxRequest is a request to the API of a sandbox, and its answer. Keys are
-// masked.
-type SandboxRequest struct {
-	Number              int64
-	ReceivedAt          time.Time
-	Method, Path, Fault string
-	Body, Answer        string
-	Milliseconds        float64
-	// Status is 0 if the connection was closed. Lost says that the answer was made
-	// but not sent.
-	Status int
-	Lost   bool
 }
