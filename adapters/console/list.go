@@ -30,6 +30,7 @@ type list[T any] struct {
 	path    string // below /console/, and the name of the file
 	fields  []field
 	read    func(backoffice.Reader, context.Context, backoffice.Query) iter.Seq2[T, error]
+	refused bool // reads what was refused only
 	place   func(*T) backoffice.Cursor
 	columns []bookfile.Column[T]
 }
@@ -69,19 +70,15 @@ var (
 			fromDay, toDay, {Name: "state", Label: "State", Options: []option{{"1", "1 Recorded"}, {"2", "2 Completed"}, {"8", "8 Failed"}}},
 			byPartner, ofCustomer, {Name: "fund", Label: "Fund"}, {Name: "amount", Label: "Proceeds or amount"},
 		},
-		read: backoffice.Reader.Sales,
-		place: func(s *fund.SaleEntry) backoffice.Cursor {
-			return backoffice.Cursor{OperationID: s.ID, Index: s.Index}
-		},
+		read:    backoffice.Reader.Sales,
+		place:   func(s *fund.SaleEntry) backoffice.Cursor { return backoffice.Cursor{OperationID: s.ID, Index: s.Index} },
 		columns: bookfile.Sales,
 	}
 	refusals = list[operation.Decision]{
-		path:   "refusals",
-		fields: []field{fromDay, toDay, byPartner, ofCustomer, {Name: "code", Label: "Code"}},
-		read: func(r backoffice.Reader, ctx context.Context, q backoffice.Query) iter.Seq2[operation.Decision, error] {
-			q.Refused = true
-			return r.Decisions(ctx, q)
-		},
+		path:    "refusals",
+		fields:  []field{fromDay, toDay, byPartner, ofCustomer, {Name: "code", Label: "Code"}},
+		read:    backoffice.Reader.Decisions,
+		refused: true,
 		place:   func(d *operation.Decision) backoffice.Cursor { return backoffice.Cursor{OperationID: d.ID} },
 		columns: bookfile.Refusals,
 	}
@@ -92,10 +89,8 @@ var (
 			{Name: "platform", Label: "Platform", Options: []option{{"65", "Android"}, {"73", "iOS"}, {"79", "Other"}}},
 			{Name: "sent", Label: "Send status", Options: []option{{"1", "1 Success"}, {"0", "0 Fail"}}},
 		},
-		read: backoffice.Reader.Notifications,
-		place: func(n *push.Entry) backoffice.Cursor {
-			return backoffice.Cursor{OperationID: n.ID, Index: n.Index}
-		},
+		read:    backoffice.Reader.Notifications,
+		place:   func(n *push.Entry) backoffice.Cursor { return backoffice.Cursor{OperationID: n.ID, Index: n.Index} },
 		columns: bookfile.Notifications,
 	}
 	requests = list[summary.Answered]{
@@ -239,7 +234,7 @@ func (l list[T]) address(q *request, below string, values url.Values) string {
 
 func (l list[T]) filter(q *request) (values url.Values, f backoffice.Query, err error) {
 	values = url.Values{}
-	f.Order = backoffice.Newest
+	f.Order, f.Refused = backoffice.Newest, l.refused
 	for _, field := range l.fields {
 		value := q.query(field.Name)
 		if value == "" {
