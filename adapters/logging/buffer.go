@@ -6,46 +6,18 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
-
-	"go.uber.org/zap/zapcore"
 )
 
 const (
-	flushAfter   = 100 * time.Millisecond // how long the line of a request waits for others at most
-	flushLines   = 128                    // how many lines wait for each other at most
-	keptLines    = 8192                   // how many are kept while their reader is slow
-	syncPatience = time.Second            // how long Sync waits for a reader
+	collectFor   = 10 * time.Millisecond // how long a line waits for others to be written with it
+	keptLines    = 8192                  // how many lines are kept while their reader is slow
+	syncPatience = time.Second           // how long Sync waits for a reader
 )
 
-// buffered is a core with a buffer. Lines of requests that did not fail wait there
-// for others. Every other line is written at once, with those that wait.
-type buffered struct {
-	zapcore.Core
-	to *buffer
-}
-
-func (c *buffered) With(fields []zapcore.Field) zapcore.Core {
-	return &buffered{c.Core.With(fields), c.to}
-}
-
-func (c *buffered) Check(e zapcore.Entry, checked *zapcore.CheckedEntry) *zapcore.CheckedEntry {
-	if c.Enabled(e.Level) {
-		return checked.AddCore(e, c)
-	}
-	return checked
-}
-
-func (c *buffered) Write(e zapcore.Entry, fields []zapcore.Field) error {
-	err := c.Core.Write(e, fields)
-	if e.Level > zapcore.InfoLevel || e.Message != requestMessage {
-		c.to.flush()
-	}
-	return err
-}
-
-// buffer collects lines, which one goroutine writes in their order. A caller never
-// waits for the reader of the log: while it hangs, lines beyond a limit are dropped
-// and counted. A buffer is safe for concurrent use.
+// buffer is a zapcore.WriteSyncer. It collects lines, which one goroutine writes in
+// their order. A caller never waits for the reader of the log, as with the writers of
+// zap: while it hangs, lines beyond a limit are dropped and counted. A buffer is safe for
+// concurrent use.
 type buffer struct {
 	to io.Writer
 	// lost encodes the line that says how many lines were dropped.
@@ -56,7 +28,6 @@ type buffer struct {
 	lines, spare []byte
 	count        int           // of the lines
 	untold       int64         // dropped lines that no line has told of
-	urgent       chan struct{} // has room for one: the lines must not wait for others
 	done         chan struct{} // closed when the goroutine that writes ends; nil if there is none
 }
 
@@ -74,9 +45,6 @@ func (b *buffer) Write(line []byte) (int, error) {
 		b.done = make(chan struct{})
 		go b.write()
 	}
-	if b.count == flushLines {
-		b.flush()
-	}
 	return len(line), nil
 }
 
@@ -85,17 +53,8 @@ func (b *buffer) drop(count int) {
 	b.dropped.Add(int64(count))
 }
 
-// flush lets the lines wait no longer.
-func (b *buffer) flush() {
-	select {
-	case b.urgent <- struct{}{}:
-	default:
-	}
-}
-
 // Sync waits until the lines are written, but not for a reader that hangs.
 func (b *buffer) Sync() error {
-	b.flush()
 	b.mu.Lock()
 	done := b.done
 	b.mu.Unlock()
@@ -116,10 +75,7 @@ func (b *buffer) write() {
 	defer b.mu.Unlock()
 	for b.count > 0 {
 		b.mu.Unlock()
-		select {
-		case <-b.urgent:
-		case <-time.After(flushAfter):
-		}
+		time.Sleep(collectFor)
 		b.mu.Lock()
 		lines, count, untold := b.lines, b.count, b.untold
 		b.lines, b.count, b.untold = b.spare[:0], 0, 0
@@ -134,8 +90,6 @@ func (b *buffer) write() {
 			b.drop(count)
 		}
 	}
-	b.flush()
-	<-b.urgent // it was for these lines
 	close(b.done)
 	b.done = nil
 }

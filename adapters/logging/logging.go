@@ -29,11 +29,10 @@ const jsonTime = "2006-01-02T15:04:05.000000Z07:00"
 type Options struct {
 	Level  string // the lowest that is logged: debug, info, warn or error
 	Format string // json, console or auto: console on a terminal, otherwise json
-	// Writer receives whole lines, in one call of Write at a time, from a goroutine
-	// of the log. Lines about requests that did not fail arrive together, up to 100
-	// ms later. While a call hangs, 8,192 lines are kept and the rest is dropped; a
-	// line tells how many, once the call has returned. Sync of the logger waits for
-	// the lines, at most a second.
+	// Writer receives whole lines, together and up to 10 ms later, in one call of Write
+	// at a time, from a goroutine of the log. While a call hangs, 8,192 lines are kept
+	// and the rest is dropped; a line tells how many, once the call has returned. Sync of
+	// the logger waits for the lines, at most a second.
 	Writer     io.Writer
 	Dropped    *atomic.Int64    // counts the lines that were dropped; may be nil
 	IsTerminal bool             // Writer is a terminal
@@ -66,7 +65,7 @@ func New(o Options) (*zap.Logger, zap.AtomicLevel, error) {
 	default:
 		return nil, level, errors.New("log.format must be auto, console or json")
 	}
-	sink := &buffer{to: o.Writer, dropped: cmp.Or(o.Dropped, new(atomic.Int64)), urgent: make(chan struct{}, 1), lost: func(count int64) []byte {
+	sink := &buffer{to: o.Writer, dropped: cmp.Or(o.Dropped, new(atomic.Int64)), lost: func(count int64) []byte {
 		e := zapcore.Entry{Level: zapcore.WarnLevel, Time: o.Now(), Message: "lines of the log were dropped: its reader was too slow"}
 		line, err := encoder.EncodeEntry(e, []zapcore.Field{zap.Int64("lines", count)})
 		if err != nil {
@@ -74,8 +73,7 @@ func New(o Options) (*zap.Logger, zap.AtomicLevel, error) {
 		}
 		return line.Bytes()
 	}}
-	core := &buffered{zapcore.NewCore(encoder, sink, level), sink}
-	return zap.New(core, zap.WithClock(clock(o.Now)), zap.ErrorOutput(sink)), level, nil
+	return zap.New(zapcore.NewCore(encoder, sink, level), zap.WithClock(clock(o.Now)), zap.ErrorOutput(sink)), level, nil
 }
 
 // clock implements zapcore.Clock.

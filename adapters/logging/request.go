@@ -14,13 +14,11 @@ import (
 // omitted, except operation, method, status, state and duration.
 type request summary.Exchange
 
-// requestMessage is the message of the line.
-const requestMessage = "request"
-
 // Log writes the line of a request. Its level is error if the status is 500 or
 // more, debug if nothing was decided and the caller had left, and info otherwise:
 // a flood of requests that are reset at once must not flood the log. Log costs
-// almost nothing if the logger does not want the level. It does not keep x.
+// almost nothing if the logger does not want the level. A logger of a host may keep
+// the line, but nothing keeps x.
 func Log(to *zap.Logger, x *summary.Exchange) {
 	level := zap.InfoLevel
 	switch {
@@ -29,18 +27,13 @@ func Log(to *zap.Logger, x *summary.Exchange) {
 	case x.Gone && x.State == 0:
 		level = zap.DebugLevel
 	}
-	if entry := to.Check(level, requestMessage); entry != nil {
-		r := (*request)(x)
-		if _, ours := to.Core().(*buffered); !ours {
-			line := *r // a logger of a host may keep it, and callers use x again
-			r = &line
-		}
-		entry.Write(zap.Inline(r))
+	if entry := to.Check(level, "request"); entry != nil {
+		entry.Write(zap.Inline(request(*x)))
 	}
 }
 
 // MarshalLogObject implements zapcore.ObjectMarshaler.
-func (r *request) MarshalLogObject(line zapcore.ObjectEncoder) error {
+func (r request) MarshalLogObject(line zapcore.ObjectEncoder) error {
 	text := func(key, value string) {
 		if value != "" {
 			line.AddString(key, printable(value))
