@@ -2,13 +2,13 @@ package postgres
 
 import (
 	"context"
-	"database/sql"
 	"errors"
 	"net"
 	"sync/atomic"
 
 	"github.com/jackc/pgx/v5"
 
+	"bankingapi/adapters/storage"
 	"bankingapi/adapters/storage/batch"
 )
 
@@ -42,22 +42,15 @@ const message = "SELECT pg_logical_emit_message(true, 'bankingapi', '')"
 
 // hasMessages reports whether the server has messages in its log. Servers like
 // Postgres that have none are distributed: they show only what a majority has.
-func (s *settings) hasMessages(ctx context.Context, on interface {
-	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
-}) (bool, error) {
-	const yes, no = 1, 2
-	state := s.messages.Load()
-	if state == 0 {
-		var count int
-		if err := on.QueryRowContext(ctx, "SELECT COUNT(*) FROM pg_proc WHERE proname = 'pg_logical_emit_message'").Scan(&count); err != nil {
-			return false, err
-		}
-		if state = no; count > 0 {
-			state = yes
-		}
-		s.messages.Store(state)
+func (s *settings) hasMessages(ctx context.Context, on storage.Querier) (has bool, err error) {
+	if known := s.messages.Load(); known != nil {
+		return *known, nil
 	}
-	return state == yes, nil
+	err = on.QueryRowContext(ctx, "SELECT EXISTS (SELECT 1 FROM pg_proc WHERE proname = 'pg_logical_emit_message')").Scan(&has)
+	if err == nil {
+		s.messages.Store(&has)
+	}
+	return has, err
 }
 
 // held is the key of the *atomic.Bool that says whether a connection is in its commit,

@@ -3,9 +3,11 @@ package postgres
 import (
 	"context"
 	"net"
+	"slices"
 	"strings"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 
 	"bankingapi/adapters/storage/batch"
 	"bankingapi/application/store"
@@ -57,13 +59,10 @@ func risks(ctx context.Context, db *batch.Pool, plain bool) (found []store.Risk,
 			"After a failover, acknowledged operations may be lost. Set synchronous_commit = on."})
 	}
 	// Without the right to see them, every standby has an unknown state.
-	var connected, known int
-	err = db.QueryRowContext(ctx, "SELECT COUNT(*) FILTER (WHERE sync_state IN ('sync', 'quorum')), COUNT(sync_state) FROM pg_stat_replication").Scan(&connected, &known)
+	var connected, known, count int
+	err = db.QueryRowContext(ctx, "SELECT COUNT(*) FILTER (WHERE sync_state IN ('sync', 'quorum')), COUNT(sync_state), COUNT(*)"+
+		" FROM pg_stat_replication").Scan(&connected, &known, &count)
 	if err != nil {
-		return nil, err
-	}
-	var count int
-	if err = db.QueryRowContext(ctx, "SELECT COUNT(*) FROM pg_stat_replication").Scan(&count); err != nil {
 		return nil, err
 	}
 	if connected == 0 && known == count {
@@ -77,20 +76,13 @@ func risks(ctx context.Context, db *batch.Pool, plain bool) (found []store.Risk,
 // verifying its certificate. libpq's sslmodes prefer and allow fall back to a
 // connection without TLS, and require verifies nothing.
 func isPlain(config *pgx.ConnConfig) bool {
-	isRemote := func(host string) bool {
-		if host == "localhost" || strings.HasPrefix(host, "/") || strings.HasPrefix(host, "@") {
+	first := &pgconn.FallbackConfig{Host: config.Host, TLSConfig: config.TLSConfig}
+	return slices.ContainsFunc(append([]*pgconn.FallbackConfig{first}, config.Fallbacks...), func(f *pgconn.FallbackConfig) bool {
+		isVerified := f.TLSConfig != nil && (!f.TLSConfig.InsecureSkipVerify || f.TLSConfig.VerifyPeerCertificate != nil)
+		if isVerified || f.Host == "localhost" || strings.HasPrefix(f.Host, "/") || strings.HasPrefix(f.Host, "@") {
 			return false
 		}
-		ip := net.ParseIP(host)
+		ip := net.ParseIP(f.Host)
 		return ip == nil || !ip.IsLoopback()
-	}
-	if isRemote(config.Host) && (config.TLSConfig == nil || config.TLSConfig.InsecureSkipVerify && config.TLSConfig.VerifyPeerCertificate == nil) {
-		return true
-	}
-	for _, f := range config.Fallbacks {
-		if isRemote(f.Host) && (f.TLSConfig == nil || f.TLSConfig.InsecureSkipVerify && f.TLSConfig.VerifyPeerCertificate == nil) {
-			return true
-		}
-	}
-	return false
+	})
 }

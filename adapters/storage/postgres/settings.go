@@ -91,8 +91,8 @@ type settings struct {
 	// pooled says that connections are shared.
 	pooled atomic.Bool
 
-	// messages says whether the server has messages: see hasMessages.
-	messages atomic.Int32
+	// messages says whether the server has messages: see hasMessages. nil until known.
+	messages atomic.Pointer[bool]
 	// much sets muchValues without asking for them: the server lists all its
 	// settings then, which takes it longer than a small lookup. nil until known.
 	much atomic.Pointer[string]

@@ -17,9 +17,9 @@ import (
 // optimistic one (assume.go) is one round trip, and the normal one is two.
 type ways struct {
 	*write.Books
-	holdings positions[fund.HoldingKey, fund.Holding, tables.HoldingRow]
-	accounts positions[fund.AccountKey, fund.Account, tables.AccountRow]
-	price    *batch.Statement[tables.PriceRow] // asserts current prices
+	holdings *batch.Statement[tables.HoldingRow] // adds to units
+	accounts *batch.Statement[tables.AccountRow] // adds to balances
+	price    *batch.Statement[tables.PriceRow]   // asserts current prices
 	sales    attempts
 
 	inboxes       *write.Inboxes
@@ -37,8 +37,8 @@ const pricesKept = 10_000
 // newWays is storage.Engine's Ways.
 func newWays(b *write.Books, i *write.Inboxes, d *tables.Database) {
 	w := &ways{
-		Books: b, holdings: newHoldings(d.Holdings.Table), accounts: newAccounts(d.Accounts.Table), price: assertPrices(d.Prices.Table),
-		inboxes: i, noneErased: assertNoneErased(d.Notifications.Table),
+		Books: b, holdings: addTo(d.Holdings.Table, "units", "holding_exists"), accounts: addTo(d.Accounts.Table, "balance", "account_exists"),
+		price: assertPrices(d.Prices.Table), inboxes: i, noneErased: assertNoneErased(d.Notifications.Table),
 	}
 	b.Learn, b.Ways, i.Ways = w.learn, w.ofSales, w.ofNotifications
 }
