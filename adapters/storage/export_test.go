@@ -146,10 +146,6 @@ func WrittenAndRead(ctx context.Context, s *store.Store, fill func(c batch.Colum
 }
 
 func writtenAndRead[R any](ctx context.Context, d *tables.Database, tx *gorm.DB, t *batch.Table[R], fill func(batch.Column, any), wrote, read map[string]domain.Decoded) error {
-	native, err := tables.Transaction(tx)
-	if err != nil {
-		return err
-	}
 	row := new(R)
 	for i, field := range batch.Targets(row, t.Columns) {
 		fill(t.Columns[i], field)
@@ -159,10 +155,11 @@ func writtenAndRead[R any](ctx context.Context, d *tables.Database, tx *gorm.DB,
 		tables.Encode(&l, t.Name, t, row)
 		return domain.Decode(l.Content())
 	}
+	var err error
 	if wrote[t.Name], err = decoded(row); err != nil {
 		return err
 	}
-	if err := d.Dialect.Within(native).Exchange(ctx, t.Insert().Request([]R{*row})); err != nil {
+	if err := d.Dialect.Within(tx.Statement.ConnPool).Exchange(ctx, t.Insert().Request([]R{*row})); err != nil {
 		return fmt.Errorf("insert %s: %w", t.Name, err)
 	}
 	return tables.Each(tx, t, func(tx *gorm.DB) *gorm.DB { return tx }, func(row *R) (err error) {

@@ -123,11 +123,11 @@ func (e *Engine) Bind(o Options) (*store.Store, error) {
 		ports.Pools = map[string]func() *sql.DB{"writes": e.Writes.DB, "reads": e.Reads.DB}
 	}
 	ports.Within = func(tx any) (*store.Store, error) {
-		native, err := tables.Transaction(tx)
+		begun, err := tables.Transaction(tx)
 		if err != nil {
 			return nil, err
 		}
-		return s.inside(native, schema), nil
+		return s.inside(begun, schema), nil
 	}
 	return ports, nil
 }
@@ -152,7 +152,7 @@ func (d service) ports(b *write.Books, i *write.Inboxes, s *Schema) *store.Store
 }
 
 // inside are the ports inside a transaction of a host.
-func (d service) inside(tx *sql.Tx, s *Schema) *store.Store {
+func (d service) inside(tx batch.Tx, s *Schema) *store.Store {
 	within := *d.Database
 	within.DB = d.DB.Inside(tx)
 	within.LeaveRoom = tables.LeaveNoRoom // an error would end the transaction of the host

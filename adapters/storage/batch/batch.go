@@ -38,10 +38,18 @@ type Dialect interface {
 	// Begin starts a transaction.
 	Begin(ctx context.Context) (Session, error)
 	// Within returns a Session inside a transaction that the caller ends.
-	Within(tx *sql.Tx) Session
+	Within(tx Tx) Session
 	// Prepare lists the statements that begin a transaction of this purpose. A
 	// Session of Begin needs none for a batch.
 	Prepare(p Purpose) []string
+}
+
+// Tx is a transaction that its owner ends: a *sql.Tx, or what stands for one.
+type Tx interface {
+	PrepareContext(ctx context.Context, query string) (*sql.Stmt, error)
+	ExecContext(ctx context.Context, query string, arguments ...any) (sql.Result, error)
+	QueryContext(ctx context.Context, query string, arguments ...any) (*sql.Rows, error)
+	QueryRowContext(ctx context.Context, query string, arguments ...any) *sql.Row
 }
 
 // Purpose is what a transaction is for.

@@ -84,16 +84,16 @@ func (jsonDialect) Classify(err error) batch.Failure {
 
 func (d jsonDialect) Begin(ctx context.Context) (batch.Session, error) {
 	tx, err := d.db.BeginTx(ctx, nil)
-	return jsonSession{tx, true}, err
+	return jsonSession{tx, tx}, err
 }
 
-func (jsonDialect) Within(tx *sql.Tx) batch.Session { return jsonSession{tx, false} }
+func (jsonDialect) Within(tx batch.Tx) batch.Session { return jsonSession{tx, nil} }
 
 func (jsonDialect) Prepare(batch.Purpose) []string { return nil }
 
 type jsonSession struct {
-	tx  *sql.Tx
-	own bool
+	batch.Tx
+	own *sql.Tx // nil for that of a host
 }
 
 func (s jsonSession) Exchange(ctx context.Context, requests ...batch.Request) error {
@@ -125,10 +125,10 @@ func (s jsonSession) run(ctx context.Context, r *batch.Request) error {
 		return err
 	}
 	if r.Found == nil {
-		_, err = s.tx.ExecContext(ctx, r.SQL, string(argument))
+		_, err = s.ExecContext(ctx, r.SQL, string(argument))
 		return err
 	}
-	rows, err := s.tx.QueryContext(ctx, r.SQL, string(argument)) //nolint:rowserrcheck // Each does it
+	rows, err := s.QueryContext(ctx, r.SQL, string(argument)) //nolint:rowserrcheck // Each does it
 	if err != nil {
 		return err
 	}
@@ -139,14 +139,14 @@ func (s jsonSession) run(ctx context.Context, r *batch.Request) error {
 }
 
 func (s jsonSession) Commit(ctx context.Context, requests ...batch.Request) error {
-	if err := s.Exchange(ctx, requests...); err != nil || !s.own {
+	if err := s.Exchange(ctx, requests...); err != nil || s.own == nil {
 		return err
 	}
-	return s.tx.Commit()
+	return s.own.Commit()
 }
 
 func (s jsonSession) Rollback() {
-	if s.own {
-		_ = s.tx.Rollback()
+	if s.own != nil {
+		_ = s.own.Rollback()
 	}
 }

@@ -37,7 +37,7 @@ func NewTable[R any](d Dialect, namer schema.Namer) *Table[R] {
 	if len(parsed.Fields) > maxColumns {
 		panic(fmt.Sprintf("batch: model %T has %d columns, and a table has at most %d", *new(R), len(parsed.Fields), maxColumns))
 	}
-	t := &Table[R]{Name: parsed.Table, dialect: d}
+	t, row := &Table[R]{Name: parsed.Table, dialect: d}, reflect.New(reflect.TypeFor[R]()).Elem()
 	for _, f := range parsed.Fields {
 		kind, ok := kinds[f.FieldType]
 		if !ok {
@@ -47,7 +47,7 @@ func NewTable[R any](d Dialect, namer schema.Namer) *Table[R] {
 		t.Columns = append(t.Columns, Column{
 			Name: f.DBName, Kind: kind, Key: f.PrimaryKey, Nullable: nullable,
 			Sparse: !f.PrimaryKey && (nullable || f.HasDefaultValue),
-			index:  f.StructField.Index, offset: offsetOf(reflect.TypeFor[R](), f.StructField.Index),
+			index:  f.StructField.Index, offset: row.FieldByIndex(f.StructField.Index).UnsafeAddr() - row.UnsafeAddr(),
 		})
 		if f.PrimaryKey {
 			t.Keys = append(t.Keys, f.DBName)
@@ -180,15 +180,6 @@ func Encode[R any](t *Table[R], row *R, e Encoder, skip ...string) {
 	}
 }
 
-// offsetOf is where the field of that index is in a row.
-func offsetOf(row reflect.Type, index []int) (offset uintptr) {
-	for _, i := range index {
-		f := row.Field(i) // panics for an embedded pointer, which no row has
-		offset, row = offset+f.Offset, f.Type
-	}
-	return offset
-}
-
 // Targets returns fields of a row as targets of a scan, in the order of the
 // columns.
 func Targets[R any](row *R, columns []Column) []any {
@@ -259,14 +250,13 @@ func (s *sparse) without(rows *Rows) (string, []Column) {
 	}
 	known, ok := s.variants.Load(kept)
 	if !ok {
-		v := new(variant)
+		var columns []Column
 		for i := range rows.columns {
 			if kept&(1<<i) != 0 {
-				v.columns = append(v.columns, rows.columns[i])
+				columns = append(columns, rows.columns[i])
 			}
 		}
-		v.sql = s.sql(v.columns)
-		known, _ = s.variants.LoadOrStore(kept, v)
+		known, _ = s.variants.LoadOrStore(kept, &variant{s.sql(columns), columns})
 	}
 	v := known.(*variant)
 	return v.sql, v.columns

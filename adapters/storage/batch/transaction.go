@@ -28,11 +28,10 @@ type DB struct {
 	Dialect Dialect
 	// Ready is called before each transaction; its error ends it.
 	Ready func(context.Context) error
-	// Failed is called when something failed that did not lose a race. It may be
-	// nil.
+	// Failed is called when something failed that did not lose a race.
 	Failed func()
 	// Explain says in a sentence why the database could not do something. Empty means
-	// that there is nothing to say. It may be nil.
+	// that there is nothing to say.
 	Explain func(error) string
 
 	attempts int
@@ -40,18 +39,21 @@ type DB struct {
 
 // NewDB returns a DB of a dialect. ready may be nil.
 func NewDB(d Dialect, ready func(context.Context) error) *DB {
-	return &DB{Dialect: d, Ready: ready, attempts: maxAttempts}
+	if ready == nil {
+		ready = func(context.Context) error { return nil }
+	}
+	return &DB{d, ready, func() {}, func(error) string { return "" }, maxAttempts}
 }
 
 // Inside returns the DB inside a transaction that the caller ends. It retries
 // nothing: the caller must retry a transaction that lost a race.
-func (db *DB) Inside(tx *sql.Tx) *DB {
+func (db *DB) Inside(tx Tx) *DB {
 	return &DB{inside{db.Dialect, tx}, db.Ready, db.Failed, db.Explain, 1}
 }
 
 type inside struct {
 	Dialect
-	tx *sql.Tx
+	tx Tx
 }
 
 func (i inside) Begin(context.Context) (Session, error) { return i.Dialect.Within(i.tx), nil }
@@ -89,15 +91,13 @@ func (db *DB) Retry(ctx context.Context, transaction func() error) error {
 				continue
 			}
 		}
-		if failure != LostRace && db.Failed != nil {
+		if failure != LostRace {
 			db.Failed()
 		}
-		switch {
-		case attempt >= db.attempts || ctx.Err() != nil:
-			return db.withKind(failure, err)
-		case failure == Broken && !mended:
+		switch mayRetry := attempt < db.attempts && ctx.Err() == nil; {
+		case mayRetry && failure == Broken && !mended:
 			mended = true // a server that has just been restarted ends all connections at once
-		case failure == LostRace && wait(ctx, backoff):
+		case mayRetry && failure == LostRace && wait(ctx, backoff):
 			backoff = min(2*backoff, lastBackoff)
 		default:
 			return db.withKind(failure, err)
@@ -107,10 +107,8 @@ func (db *DB) Retry(ctx context.Context, transaction func() error) error {
 
 // Attempt runs work in a transaction once. The error is as it came.
 func (db *DB) Attempt(ctx context.Context, work func(Session) error) error {
-	if db.Ready != nil {
-		if err := db.Ready(ctx); err != nil {
-			return err
-		}
+	if err := db.Ready(ctx); err != nil {
+		return err
 	}
 	session, err := db.Dialect.Begin(ctx)
 	if err != nil {
@@ -138,7 +136,7 @@ func (db *DB) Translate(err error) error {
 		return nil
 	}
 	failure := db.Classify(err)
-	if failure != LostRace && db.Failed != nil {
+	if failure != LostRace {
 		db.Failed()
 	}
 	return db.withKind(failure, err)
@@ -150,11 +148,7 @@ func (db *DB) withKind(failure Failure, err error) error {
 	}
 	switch failure {
 	case LostRace, Unreachable, Broken:
-		sentence := ""
-		if db.Explain != nil {
-			sentence = db.Explain(err)
-		}
-		return fault.Wrap(fault.Unavailable, err, cmp.Or(sentence, "The storage cannot be reached."))
+		return fault.Wrap(fault.Unavailable, err, cmp.Or(db.Explain(err), "The storage cannot be reached."))
 	case Interrupted:
 		return fault.Wrap(fault.Indeterminate, err, "The connection to the storage was lost during the commit.")
 	default:

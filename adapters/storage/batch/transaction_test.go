@@ -23,7 +23,7 @@ type scripted struct {
 }
 
 func (s scripted) Begin(context.Context) (batch.Session, error) { return idle{}, nil }
-func (s scripted) Within(*sql.Tx) batch.Session                 { return idle{} }
+func (s scripted) Within(batch.Tx) batch.Session                { return idle{} }
 func (s scripted) Classify(error) batch.Failure                 { return s.failure }
 
 type idle struct{}

@@ -3,7 +3,6 @@ package postgres
 import (
 	"cmp"
 	"context"
-	"database/sql"
 	"errors"
 	"fmt"
 	"io"
@@ -21,8 +20,6 @@ type dialect struct {
 	db       *batch.Pool
 	settings *settings
 }
-
-var _ batch.Dialect = dialect{}
 
 // names are the names of the columns, as a list in SQL.
 func names(columns []batch.Column) string {
@@ -54,7 +51,6 @@ func matching(columns []batch.Column) string {
 	return strings.Join(where, " AND ")
 }
 
-// Insert is batch.Dialect.
 func (dialect) Insert(table string, columns []batch.Column, conflict batch.Conflict) string {
 	values := make([]string, len(columns))
 	for i, c := range columns {
@@ -70,7 +66,6 @@ func (dialect) Insert(table string, columns []batch.Column, conflict batch.Confl
 	})
 }
 
-// Update is batch.Dialect.
 func (dialect) Update(table string, columns []batch.Column) string {
 	var set []string
 	for _, c := range columns {
@@ -83,7 +78,6 @@ func (dialect) Update(table string, columns []batch.Column) string {
 	})
 }
 
-// Delete is batch.Dialect.
 func (dialect) Delete(table string, columns []batch.Column, condition string) string {
 	where := matching(columns)
 	for _, c := range columns {
@@ -102,9 +96,9 @@ func counted(statement string, f form) string {
 	return "WITH written AS (" + statement + " RETURNING 1) SELECT " + assert("row_is_written", f) + " FROM written"
 }
 
-// Find is batch.Dialect. LATERAL keeps the order of the keys, which is the
-// order of locking. It also leaves the planner nothing but one index lookup for
-// each key: it would rather read a small table whole.
+// Find uses LATERAL, which keeps the order of the keys: that is the order of locking. It
+// also leaves the planner nothing but one index lookup for each key: it would rather read a
+// small table whole.
 func (dialect) Find(l *batch.Lookup) string {
 	var where []string
 	var keys []batch.Column
@@ -124,7 +118,6 @@ func (dialect) Find(l *batch.Lookup) string {
 	})
 }
 
-// Bind is batch.Dialect.
 func (dialect) Bind(value any) any {
 	if id, ok := value.(batch.UUID); ok {
 		return id.String()
@@ -132,7 +125,6 @@ func (dialect) Bind(value any) any {
 	return value
 }
 
-// Begin is batch.Dialect.
 func (d dialect) Begin(ctx context.Context) (batch.Session, error) {
 	conn, err := d.db.DB().Conn(ctx)
 	if err != nil {
@@ -157,11 +149,9 @@ func (d dialect) Begin(ctx context.Context) (batch.Session, error) {
 	return s, nil
 }
 
-// Within is batch.Dialect.
-func (d dialect) Within(tx *sql.Tx) batch.Session { return &hostSession{tx: tx, settings: d.settings} }
+func (d dialect) Within(tx batch.Tx) batch.Session { return &hostSession{tx: tx, settings: d.settings} }
 
-// Prepare is batch.Dialect. What is set here overrides the settings of batches,
-// which are made for lookups of single rows.
+// Prepare overrides the settings of batches, which are made for lookups of single rows.
 func (d dialect) Prepare(p batch.Purpose) []string {
 	const (
 		noTimeout = "SET LOCAL statement_timeout = 0"
@@ -228,7 +218,6 @@ func meaningOf(err error) meaning {
 	return cmp.Or(meanings[native.Code], meanings[native.Code[:2]])
 }
 
-// Classify is batch.Dialect.
 func (dialect) Classify(err error) batch.Failure {
 	if _, ok := errors.AsType[*pgconn.ConnectError](err); ok { // whatever the server's reason is
 		return batch.Unreachable

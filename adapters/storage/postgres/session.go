@@ -43,7 +43,6 @@ type session struct {
 	wrote, found bool
 }
 
-// Exchange is batch.Session.
 func (s *session) Exchange(ctx context.Context, requests ...batch.Request) error {
 	err := s.send(ctx, requests, false)
 	if next := commit.Next(ctx); next != nil && err == nil {
@@ -64,7 +63,6 @@ func (s *session) Connection() (*sql.Conn, *storage.Passed) {
 	return s.conn, last
 }
 
-// Commit is batch.Session.
 func (s *session) Commit(ctx context.Context, requests ...batch.Request) error {
 	if !s.begun && len(requests) == 0 {
 		return nil
@@ -178,9 +176,8 @@ func find(rows pgx.Rows, found func(batch.Scan) error) (n int, err error) {
 	return n, rows.Err()
 }
 
-// Rollback implements batch.Session. A connection that cannot roll back, or
-// that leads to a demoted primary, is closed. The next connection goes to the
-// current primary.
+// Rollback closes a connection that cannot roll back, or that leads to a demoted primary.
+// The next connection goes to the current primary.
 func (s *session) Rollback() {
 	_ = s.conn.Raw(func(any) error {
 		if s.demoted || s.native.IsClosed() {
@@ -201,13 +198,12 @@ func (s *session) Rollback() {
 
 // hostSession is a transaction that a host ends.
 type hostSession struct {
-	tx       *sql.Tx
+	tx       batch.Tx
 	settings *settings
 	// wrote and found are the fields of the session.
 	wrote, found bool
 }
 
-// Exchange is batch.Session.
 func (s *hostSession) Exchange(ctx context.Context, requests ...batch.Request) error {
 	for i := range requests {
 		if err := s.run(ctx, &requests[i]); err != nil {
@@ -217,7 +213,6 @@ func (s *hostSession) Exchange(ctx context.Context, requests ...batch.Request) e
 	return nil
 }
 
-// Commit is batch.Session.
 func (s *hostSession) Commit(ctx context.Context, requests ...batch.Request) error {
 	err := s.Exchange(ctx, requests...)
 	if err != nil || s.wrote || !s.found {
@@ -230,7 +225,6 @@ func (s *hostSession) Commit(ctx context.Context, requests ...batch.Request) err
 	return err
 }
 
-// Rollback is batch.Session.
 func (s *hostSession) Rollback() {}
 
 func (s *hostSession) run(ctx context.Context, r *batch.Request) error {

@@ -248,11 +248,7 @@ func readPrices(d *tables.Database, tx *gorm.DB, prices map[int64]fund.Price) er
 		return nil
 	}
 	clear(prices)
-	native, err := tables.Transaction(tx)
-	if err != nil {
-		return err
-	}
-	return d.Dialect.Within(native).Exchange(tx.Statement.Context, d.Prices.Find.Request(keys, func(i int, row *tables.PriceRow) error {
+	return d.Dialect.Within(tx.Statement.ConnPool).Exchange(tx.Statement.Context, d.Prices.Find.Request(keys, func(i int, row *tables.PriceRow) error {
 		row.PriceID = keys[i].PriceID
 		if price, err := row.ToPrice(); err == nil { // no sale was settled at another one
 			prices[row.PriceID] = price

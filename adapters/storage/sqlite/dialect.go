@@ -2,7 +2,6 @@ package sqlite
 
 import (
 	"context"
-	"database/sql"
 	"errors"
 	"fmt"
 	"strings"
@@ -17,16 +16,12 @@ import (
 // dialect is batch.Dialect. A statement runs once for each row.
 type dialect struct{ *connections }
 
-var _ batch.Dialect = dialect{}
-
-// Insert is batch.Dialect.
 func (dialect) Insert(table string, columns []batch.Column, conflict batch.Conflict) string {
 	names := batch.Names(columns)
 	return fmt.Sprintf("INSERT INTO %s (%s) VALUES (%s)%s", table, strings.Join(names, ", "),
 		strings.TrimSuffix(strings.Repeat("?, ", len(names)), ", "), conflict.SQL())
 }
 
-// Update is batch.Dialect.
 func (dialect) Update(table string, columns []batch.Column) string {
 	var set, where []string
 	for i, c := range columns {
@@ -40,7 +35,6 @@ func (dialect) Update(table string, columns []batch.Column) string {
 	return fmt.Sprintf("UPDATE %s SET %s WHERE %s", table, strings.Join(set, ", "), strings.Join(where, " AND "))
 }
 
-// Delete is batch.Dialect.
 func (dialect) Delete(table string, columns []batch.Column, condition string) string {
 	var where []string
 	for i, c := range columns {
@@ -55,7 +49,7 @@ func (dialect) Delete(table string, columns []batch.Column, condition string) st
 	return fmt.Sprintf("DELETE FROM %s WHERE %s", table, strings.Join(where, " AND "))
 }
 
-// Find is batch.Dialect. There is one writer, so that rows need no lock.
+// Find locks no rows: there is one writer.
 func (dialect) Find(l *batch.Lookup) string {
 	var where []string
 	rest := l.Rest()
@@ -69,7 +63,7 @@ func (dialect) Find(l *batch.Lookup) string {
 		strings.Join(batch.Names(l.Select), ", "), l.Table, strings.Join(where, " AND "), rest)
 }
 
-// Bind is batch.Dialect. Times are texts.
+// Bind makes texts of times.
 func (dialect) Bind(value any) any {
 	switch v := value.(type) {
 	case time.Time:
@@ -82,7 +76,6 @@ func (dialect) Bind(value any) any {
 	return value
 }
 
-// Begin is batch.Dialect.
 func (d dialect) Begin(ctx context.Context) (batch.Session, error) {
 	s, err := d.begin(ctx)
 	if err != nil {
@@ -91,10 +84,9 @@ func (d dialect) Begin(ctx context.Context) (batch.Session, error) {
 	return s, nil
 }
 
-// Within is batch.Dialect.
-func (dialect) Within(tx *sql.Tx) batch.Session { return hostSession{tx} }
+func (dialect) Within(tx batch.Tx) batch.Session { return hostSession{tx} }
 
-// Prepare is batch.Dialect. A connection has all settings from its start.
+// Prepare lists nothing: a connection has all settings from its start.
 func (dialect) Prepare(batch.Purpose) []string { return nil }
 
 // meaning is what a result code means: for the caller, and in a sentence for the people
@@ -134,5 +126,4 @@ func codeOf(err error) int {
 	return 0
 }
 
-// Classify is batch.Dialect.
 func (dialect) Classify(err error) batch.Failure { return meanings[codeOf(err)].Failure }

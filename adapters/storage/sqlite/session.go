@@ -7,7 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"sync"
+	"sync/atomic"
 	"time"
 
 	sqlite3 "modernc.org/sqlite/lib"
@@ -16,20 +16,32 @@ import (
 	"bankingapi/adapters/storage/batch"
 )
 
-// connections starts sessions on the connection that writes. It keeps that
-// connection's prepared statements: preparing one takes as long as running it
-// for several rows.
+// connections starts sessions on the connection that writes.
 type connections struct {
 	writes, reads *batch.Pool
 
 	file        *file        // nil for a database that a host has opened
 	checkpoints *checkpoints // nil for one too
 
-	mu         sync.Mutex
-	of         driver.Conn
+	last atomic.Pointer[writer] // nil before the first one
+}
+
+// writer is a connection that writes. It keeps its prepared statements: preparing one
+// takes as long as running it for several rows.
+type writer struct {
+	native     driver.Conn
 	statements map[string]driver.Stmt
-	passedBy   driver.Conn
-	passed     *storage.Passed
+	passed     storage.Passed
+}
+
+// writerOf returns the last writer if it is that connection.
+func (b *connections) writerOf(native driver.Conn) *writer {
+	w := b.last.Load()
+	if w == nil || w.native != native {
+		w = &writer{native: native, statements: make(map[string]driver.Stmt)}
+		b.last.Store(w)
+	}
+	return w
 }
 
 func (b *connections) begin(ctx context.Context) (*session, error) {
@@ -43,8 +55,12 @@ func (b *connections) begin(ctx context.Context) (*session, error) {
 		return nil, errors.Join(b.file.explain(err), conn.Close())
 	}
 	err = conn.Raw(func(raw any) error {
-		s.native, _ = raw.(driver.Conn)
-		return b.file.remember(s.native)
+		native, ok := raw.(driver.Conn)
+		if !ok {
+			return fmt.Errorf("unexpected connection %T", raw)
+		}
+		s.writer = b.writerOf(native)
+		return b.file.remember(native)
 	})
 	if err != nil {
 		s.Rollback()
@@ -76,18 +92,13 @@ func (b *connections) align(ctx context.Context, first, second *sql.Tx) error {
 // alignTimeout is how long align waits for its turn to write.
 const alignTimeout = time.Second
 
-func (b *connections) prepare(conn driver.Conn, command string) (driver.Stmt, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.of != conn {
-		b.of, b.statements = conn, make(map[string]driver.Stmt)
-	}
-	if s, ok := b.statements[command]; ok {
+func (w *writer) prepare(command string) (driver.Stmt, error) {
+	if s, ok := w.statements[command]; ok {
 		return s, nil
 	}
-	s, err := conn.Prepare(command)
+	s, err := w.native.Prepare(command)
 	if err == nil {
-		b.statements[command] = s
+		w.statements[command] = s
 	}
 	return s, err
 }
@@ -101,16 +112,12 @@ func (b *connections) close() error {
 	if err != nil {
 		return nil // the owner has closed the database, or it hangs: they cannot be ended
 	}
-	err = conn.Raw(func(raw any) error {
-		b.mu.Lock()
-		defer b.mu.Unlock()
-		var err error
-		if b.of == raw {
-			for _, each := range b.statements {
+	err = conn.Raw(func(raw any) (err error) {
+		if w := b.last.Swap(nil); w != nil && w.native == raw {
+			for _, each := range w.statements {
 				err = errors.Join(err, each.Close())
 			}
 		}
-		b.of, b.statements = nil, nil
 		return err
 	})
 	return errors.Join(err, conn.Close())
@@ -122,13 +129,13 @@ const closeTimeout = time.Second
 type session struct {
 	connections *connections
 	conn        *sql.Conn
-	native      driver.Conn
-	rows        int // written
+	writer      *writer // of conn
+	rows        int     // written
 	ended       bool
 }
 
-// Exchange is batch.Session. The driver is called directly: database/sql and
-// a watcher of the context for every row would cost more than the row.
+// Exchange calls the driver directly: database/sql and a watcher of the context for
+// every row would cost more than the row.
 func (s *session) Exchange(ctx context.Context, requests ...batch.Request) error {
 	// A panic inside Raw would end the connection without its transaction, which
 	// the prepared statements keep open.
@@ -138,12 +145,8 @@ func (s *session) Exchange(ctx context.Context, requests ...batch.Request) error
 			panic(panicked)
 		}
 	}()
-	err := s.conn.Raw(func(raw any) error {
+	err := s.conn.Raw(func(any) error {
 		defer func() { panicked = recover() }()
-		conn, ok := raw.(driver.Conn)
-		if !ok {
-			return fmt.Errorf("unexpected connection %T", raw)
-		}
 		for i := range requests {
 			requests[i].Rows.Start()
 		}
@@ -151,7 +154,7 @@ func (s *session) Exchange(ctx context.Context, requests ...batch.Request) error
 			if err := ctx.Err(); err != nil {
 				return err
 			}
-			if err := s.run(conn, &requests[i]); err != nil {
+			if err := s.run(&requests[i]); err != nil {
 				return err
 			}
 			if requests[i].Found == nil {
@@ -163,8 +166,8 @@ func (s *session) Exchange(ctx context.Context, requests ...batch.Request) error
 	return s.connections.file.explain(err)
 }
 
-func (s *session) run(conn driver.Conn, r *batch.Request) error {
-	prepared, err := s.connections.prepare(conn, r.SQL)
+func (s *session) run(r *batch.Request) error {
+	prepared, err := s.writer.prepare(r.SQL)
 	if err != nil {
 		return err
 	}
@@ -199,7 +202,7 @@ func wrote(r *batch.Request, result driver.Result) error {
 	return nil
 }
 
-// find hands out the rows of a look-up. Values are copied: the driver reuses
+// find hands out the rows of a lookup. Values are copied: the driver reuses
 // its memory.
 func find(prepared driver.Stmt, arguments []driver.Value, key int, found func(batch.Scan) error) (err error) {
 	rows, err := prepared.Query(arguments) //nolint:staticcheck // see run
@@ -245,17 +248,8 @@ func assign(into []any, values []driver.Value) error {
 }
 
 // Connection returns the connection, and the last check that it has passed.
-func (s *session) Connection() (*sql.Conn, *storage.Passed) {
-	b := s.connections
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.passedBy != s.native {
-		b.passedBy, b.passed = s.native, new(storage.Passed)
-	}
-	return s.conn, b.passed
-}
+func (s *session) Connection() (*sql.Conn, *storage.Passed) { return s.conn, &s.writer.passed }
 
-// Commit is batch.Session.
 func (s *session) Commit(ctx context.Context, requests ...batch.Request) error {
 	if err := s.Exchange(ctx, requests...); err != nil {
 		return err
@@ -280,7 +274,6 @@ func (s *session) Commit(ctx context.Context, requests ...batch.Request) error {
 	return err
 }
 
-// Rollback is batch.Session.
 func (s *session) Rollback() {
 	if !s.ended {
 		s.ended = true
@@ -291,9 +284,8 @@ func (s *session) Rollback() {
 }
 
 // hostSession is a transaction that a host ends.
-type hostSession struct{ tx *sql.Tx }
+type hostSession struct{ tx batch.Tx }
 
-// Exchange is batch.Session.
 func (s hostSession) Exchange(ctx context.Context, requests ...batch.Request) error {
 	for i := range requests {
 		if err := s.run(ctx, &requests[i]); err != nil {
@@ -303,12 +295,10 @@ func (s hostSession) Exchange(ctx context.Context, requests ...batch.Request) er
 	return nil
 }
 
-// Commit is batch.Session.
 func (s hostSession) Commit(ctx context.Context, requests ...batch.Request) error {
 	return s.Exchange(ctx, requests...)
 }
 
-// Rollback is batch.Session.
 func (s hostSession) Rollback() {}
 
 func (s hostSession) run(ctx context.Context, r *batch.Request) error {

@@ -91,7 +91,7 @@ type Database struct {
 
 // Transaction takes the transaction of a host that uses database/sql or gorm.
 // On SQLite it must have begun as an immediate one.
-func Transaction(tx any) (*sql.Tx, error) {
+func Transaction(tx any) (batch.Tx, error) {
 	if g, ok := tx.(*gorm.DB); ok && g != nil && g.Statement != nil {
 		tx = g.Statement.ConnPool
 		if prepared, ok := tx.(*gorm.PreparedStmtTX); ok {
@@ -176,7 +176,7 @@ func (d *Database) beginAligned(ctx context.Context) (all []*gorm.DB, end func()
 
 // Over reads in a transaction. With a context gorm copies the statement, which is
 // shared otherwise.
-func (d *Database) Over(ctx context.Context, tx *sql.Tx) *gorm.DB {
+func (d *Database) Over(ctx context.Context, tx batch.Tx) *gorm.DB {
 	reads := d.Reads.Session(&gorm.Session{NewDB: true, Context: ctx})
 	reads.Statement.ConnPool = tx
 	return reads

@@ -73,10 +73,6 @@ const erasedProperty = "messages_erased_before"
 // write empties the rows. Their new key is not that of a live row, so they are added and the
 // old ones removed: SQLite gives new rows the next numbers then, on which lookups rely.
 func (e erasing) write(ctx context.Context, tx *gorm.DB, rows []tables.NotificationRow) error {
-	native, err := tables.Transaction(tx)
-	if err != nil {
-		return err
-	}
 	trailKeys := e.Writer.Keys()
 	if trailKeys == nil {
 		log, err := e.LogRow(tx)
@@ -87,11 +83,11 @@ func (e erasing) write(ctx context.Context, tx *gorm.DB, rows []tables.Notificat
 			return err
 		}
 	}
-	session, gone, erased := e.Dialect.Within(native), make(map[int]bool), tables.ErasedDigests(e.MessagesKey())
+	session, gone, erased := e.Dialect.Within(tx.Statement.ConnPool), make(map[int]bool), tables.ErasedDigests(e.MessagesKey())
 	keys := tables.Convert(rows, func(row tables.NotificationRow) tables.NotificationRow {
 		return tables.NotificationRow{Digest: erased(row.Digest)}
 	})
-	err = session.Exchange(ctx, e.Notifications.Find.Request(keys, func(key int, _ *tables.NotificationRow) error {
+	err := session.Exchange(ctx, e.Notifications.Find.Request(keys, func(key int, _ *tables.NotificationRow) error {
 		gone[key] = true // version 11 stored an erased message again
 		return nil
 	}))
