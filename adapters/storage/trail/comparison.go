@@ -104,13 +104,14 @@ func (e evidence) trail(tx *gorm.DB) (head backoffice.HeadRow, hasBegun bool, er
 // compareLog compares the log, and all rows but those of which there are many. seen
 // receives each operation.
 func (c *comparison) compareLog(head *backoffice.HeadRow, seen func(*read.StoredOperation) error) error {
-	steps := []func() error{c.sameCallers, func() error { return c.compareDecisions(head, seen) }, c.leftover}
-	for _, kind := range c.kinds() {
-		if !isOfMany(kind.Kind) {
-			steps = append([]func() error{func() error { return kind.Each(c.tx, c.w.Keys, c.row) }}, steps...)
-		}
-	}
-	err := tables.InTurn(append(steps, func() error { return c.gaps(head.Size) }, c.compareOpen)...)
+	err := tables.InTurn(
+		func() error { return c.eachRow(false, c.row) },
+		c.sameCallers,
+		func() error { return c.compareDecisions(head, seen) },
+		c.leftover,
+		func() error { return c.gaps(head.Size) },
+		c.compareOpen,
+	)
 	if err != nil {
 		return err
 	}
@@ -121,6 +122,19 @@ func (c *comparison) compareLog(head *backoffice.HeadRow, seen func(*read.Stored
 	err = c.tx.Table(c.TrailHashes.Name).Where("hash_index < 0 OR hash_index >= ?", trail.StoredHashes(max(head.Size, 0))).Limit(1).Pluck("hash_index", &other).Error
 	head.HasOtherHashes = len(other) > 0
 	return err
+}
+
+// eachRow reads the rows of the kinds of which there are many, or of all others.
+func (c *comparison) eachRow(many bool, found func(tables.StoredLeaf) error) error {
+	for _, kind := range c.kinds() {
+		if isOfMany(kind.Kind) != many {
+			continue
+		}
+		if err := kind.Each(c.tx, c.w.Keys, found); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // sameCallers finds CallerIds with several records: only a table without its
@@ -139,7 +153,6 @@ func (c *comparison) sameCallers() error {
 
 // compareDecisions reads decisions and batches side by side.
 func (c *comparison) compareDecisions(head *backoffice.HeadRow, seen func(*read.StoredOperation) error) error {
-	var buffer []byte
 	return read.EachRange(c.Database, c.tx, func(w read.Range) error {
 		err := read.Operations(c.Database, c.tx, w, func(of *read.StoredOperation) error {
 			if err := seen(of); err != nil || !of.IsDecided() {
@@ -148,7 +161,7 @@ func (c *comparison) compareDecisions(head *backoffice.HeadRow, seen func(*read.
 			if of.Refusal != nil {
 				head.Compared.Refusals++
 			}
-			return c.row(c.storedDecisionLeaf(&buffer, of))
+			return c.row(c.storedDecisionLeaf(of))
 		})
 		if err != nil {
 			return err
@@ -369,14 +382,15 @@ const partSize = 1_000_000
 
 // compareOthers compares the kinds of which there are many, in parts, and counts messages.
 func (c *comparison) compareOthers(messages *int64) error {
-	var notifications, answers int64
-	if err := c.tx.Table(c.Notifications.Name).Count(&notifications).Error; err != nil {
-		return err
+	var rows int64
+	for _, table := range []string{c.Notifications.Name, c.Operations.Name} {
+		var count int64
+		if err := c.tx.Table(table).Count(&count).Error; err != nil {
+			return err
+		}
+		rows += count
 	}
-	if err := c.tx.Table(c.Operations.Name).Count(&answers).Error; err != nil {
-		return err
-	}
-	parts := min(1+(notifications+answers)/partSize, 256)
+	parts := min(1+rows/partSize, 256)
 	for part := range parts {
 		err := c.comparePart(func(e *trail.Entry) bool {
 			key := keyOf(e)
@@ -392,21 +406,16 @@ func (c *comparison) compareOthers(messages *int64) error {
 }
 
 func (c *comparison) comparePart(own func(*trail.Entry) bool) error {
-	for _, kind := range c.kinds() {
-		if !isOfMany(kind.Kind) {
-			continue
+	err := c.eachRow(true, func(s tables.StoredLeaf) error {
+		if !own(&s.Entry) {
+			return nil
 		}
-		err := kind.Each(c.tx, c.w.Keys, func(s tables.StoredLeaf) error {
-			if !own(&s.Entry) {
-				return nil
-			}
-			return c.row(s)
-		})
-		if err != nil {
-			return err
-		}
+		return c.row(s)
+	})
+	if err != nil {
+		return err
 	}
-	err := tables.Each(c.tx, c.TrailBatches, nil, func(row *tables.TrailBatchRow) error {
+	err = tables.Each(c.tx, c.TrailBatches, nil, func(row *tables.TrailBatchRow) error {
 		b, err := row.Batch()
 		if err != nil {
 			return nil //nolint:nilerr // readBatch has found it
@@ -512,9 +521,8 @@ func (c *logComparison) records() error {
 	first := trail.StoredHashes(size)
 	hashes := make([]trail.Hash, trail.StoredHashes(c.next)-first)
 	if len(ready) > 0 && !c.isMissing {
-		err := tables.Each(c.tx, c.TrailHashes, func(tx *gorm.DB) *gorm.DB {
-			return tx.Where("t.hash_index >= ? AND t.hash_index < ?", first, first+int64(len(hashes)))
-		}, func(row *tables.TrailHashRow) error {
+		own := where("t.hash_index >= ? AND t.hash_index < ?", first, first+int64(len(hashes)))
+		err := tables.Each(c.tx, c.TrailHashes, own, func(row *tables.TrailHashRow) error {
 			if len(row.Hash) == len(trail.Hash{}) {
 				hashes[row.HashIndex-first] = trail.Hash(row.Hash)
 			}

@@ -26,7 +26,7 @@ type trailWriter struct {
 	place   *batch.Statement[tables.TrailBatchRow]
 	hash    *batch.Statement[tables.TrailHashRow]
 	advance *batch.Statement[tables.TrailLogRow]
-	// on is nil while no trail is kept. base is nil until the log is followed.
+	// on is nil while no trail is kept. base is emptyLog until the log is followed.
 	on      atomic.Pointer[recording]
 	base    atomic.Pointer[trail.Base]
 	buffers sync.Pool // of *[]byte, for leaves
@@ -38,11 +38,16 @@ type recording struct {
 	newID func() operation.ID
 }
 
+// emptyLog is the state of a log without batches.
+var emptyLog = trail.Base{Root: new(trail.Tree).Root()}
+
 func newTrailWriter(d *tables.Database) *trailWriter {
-	return &trailWriter{
+	w := &trailWriter{
 		addBatch: d.TrailBatches.Insert(), place: d.TrailBatches.Update("position"), hash: d.TrailHashes.Insert(), advance: d.TrailLogs.Update("size", "checkpoint"),
 		buffers: sync.Pool{New: func() any { return new([]byte) }},
 	}
+	w.base.Store(&emptyLog)
+	return w
 }
 
 // Request writes the entries as one batch.
@@ -54,24 +59,17 @@ func (w *trailWriter) Request(entries ...trail.Entry) batch.Request {
 	return w.addBatch.Request([]tables.TrailBatchRow{w.row(r, entries, false)})
 }
 
-// later writes the entries of so many rows, which work returns. The leaves of 256 sales
-// take 0.6 ms, in which the database runs the other statements.
-func (w *trailWriter) later(rows int, work func(*trail.Keys) []trail.Entry) batch.Request {
-	r := w.on.Load()
-	if r == nil || rows == 0 {
-		return batch.Request{}
-	}
-	return w.addBatch.Later(func() tables.TrailBatchRow { return w.row(r, work(r.keys), false) })
+// later writes the entries that work returns. The leaves of 256 sales take 0.6 ms, in which
+// the database runs the other statements.
+func (w *trailWriter) later(r *recording, work func() []trail.Entry) batch.Request {
+	return w.addBatch.Later(func() tables.TrailBatchRow { return w.row(r, work(), false) })
 }
 
 // row is the batch of the entries. adopted says that their rows are older than the trail.
 func (w *trailWriter) row(r *recording, entries []trail.Entry, adopted bool) tables.TrailBatchRow {
 	b := trail.Batch{ID: r.newID(), Entries: entries}
 	encoded := trail.AppendEntries([]byte{}, entries)
-	seal := trail.Seal{Base: trail.Base{Root: new(trail.Tree).Root()}, IsAdopted: adopted, IsKeyed: true}
-	if base := w.base.Load(); base != nil {
-		seal.Base = *base
-	}
+	seal := trail.Seal{Base: *w.base.Load(), IsAdopted: adopted, IsKeyed: true}
 	return tables.TrailBatchRow{BatchID: batch.UUID(b.ID), Entries: encoded, Seal: r.keys.Seal(b.Record(), encoded, seal)}
 }
 
@@ -121,10 +119,11 @@ type BookRows struct {
 // change: the sales that change with them have it.
 func (d Writer) BookEntryWrite(rows *BookRows) batch.Request {
 	n := len(rows.Added) + len(rows.Sold) + len(rows.Settled) + len(rows.Units) + len(rows.Money) + len(rows.Refused) + len(rows.Reversed)
-	if d.on.Load() == nil {
+	r := d.on.Load()
+	if r == nil || n == 0 {
 		return batch.Request{} // without the memory of a closure
 	}
-	return d.later(n, func(keys *trail.Keys) []trail.Entry { return d.bookEntries(keys, rows) })
+	return d.later(r, func() []trail.Entry { return d.bookEntries(r.keys, rows) })
 }
 
 // bookEntries returns the entries of the operations in the rows. The sales of an
@@ -226,19 +225,17 @@ func (d Writer) DecisionLeaf(buffer []byte, kind trail.Kind, of *read.StoredOper
 	if of.Refusal != nil {
 		tables.Encode(&l, "refusals", d.Refusals.Table, of.Refusal)
 	}
-	for i := range of.Asked {
-		tables.Encode(&l, "refused_sales", d.RefusedSales.Table, &of.Asked[i])
-	}
-	for i := range of.Sales {
-		tables.Encode(&l, "sales", d.Sales.Table, &of.Sales[i])
-	}
-	for i := range of.Units {
-		tables.Encode(&l, "postings", d.Postings.Table, &of.Units[i])
-	}
-	for i := range of.Money {
-		tables.Encode(&l, "postings", d.Postings.Table, &of.Money[i])
-	}
+	encode(&l, "refused_sales", d.RefusedSales.Table, of.Asked)
+	encode(&l, "sales", d.Sales.Table, of.Sales)
+	encode(&l, "postings", d.Postings.Table, of.Units)
+	encode(&l, "postings", d.Postings.Table, of.Money)
 	return l
+}
+
+func encode[R any](l *trail.Leaf, name string, t *batch.Table[R], rows []R) {
+	for i := range rows {
+		tables.Encode(l, name, t, &rows[i])
+	}
 }
 
 // NotificationLeaf encodes a notification. Its texts enter by a keyed hash of their
@@ -255,17 +252,18 @@ func (d Writer) NotificationLeaf(buffer []byte, keys *trail.Keys, row *tables.No
 // InboxEntryWrite writes the entries of accepted notifications and of the records of
 // their operations.
 func (d Writer) InboxEntryWrite(records []tables.OperationRow, rows []tables.NotificationRow) batch.Request {
-	if d.on.Load() == nil {
+	r := d.on.Load()
+	if r == nil || len(records)+len(rows) == 0 {
 		return batch.Request{} // without the memory of a closure
 	}
-	return d.later(len(records)+len(rows), func(keys *trail.Keys) []trail.Entry { return d.inboxEntries(keys, records, rows) })
+	return d.later(r, func() []trail.Entry { return d.inboxEntries(r.keys, records, rows) })
 }
 
 func (d Writer) inboxEntries(keys *trail.Keys, records []tables.OperationRow, rows []tables.NotificationRow) []trail.Entry {
 	erased, entries := tables.ErasedDigests(d.MessagesKey()), make([]trail.Entry, 0, len(records)+len(rows))
 	d.buffer(func(buffer []byte) []byte {
 		for i := range records {
-			l := d.DecisionLeaf(buffer, trail.Answered, &read.StoredOperation{ID: records[i].OperationID, Record: &records[i]})
+			l := d.Operations.Leaves.Leaf(buffer, &records[i])
 			entries = append(entries, tables.EntryOf(trail.Answered, operation.ID(records[i].OperationID), l))
 			buffer = l.Memory()
 		}

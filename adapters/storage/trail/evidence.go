@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -27,8 +26,8 @@ func (e evidence) Read(ctx context.Context, w backoffice.Witness) error {
 	if err := e.Ready(ctx); err != nil { // it also reads the key of messages
 		return err
 	}
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
 	var one serial
 	w.Position, w.Operation, w.Found = oneByOne(&one, w.Position), oneByOne(&one, w.Operation), oneByOne(&one, w.Found)
 	w.Batch, w.Head = oneByOne(&one, w.Batch), oneByOne(&one, w.Head)
@@ -43,7 +42,7 @@ func (e evidence) Read(ctx context.Context, w backoffice.Witness) error {
 			func(tx *gorm.DB) error { return e.accounts(tx, &w) },
 		}
 		if w.Keys == nil {
-			return inParallel(cancel, all, parts)
+			return inParallel(ctx, cancel, all, parts)
 		}
 		head, hasBegun, err := e.trail(all[0])
 		if err != nil {
@@ -55,7 +54,7 @@ func (e evidence) Read(ctx context.Context, w backoffice.Witness) error {
 				return newComparison(e.Writer, tx, &w).compareOthers(&head.Compared.Messages)
 			})
 		}
-		if err := inParallel(cancel, all, parts); err != nil {
+		if err := inParallel(ctx, cancel, all, parts); err != nil {
 			return err
 		}
 		return w.Head(&head)
@@ -79,21 +78,18 @@ func operationSeen(w *backoffice.Witness) func(*read.StoredOperation) error {
 
 // inParallel reads the parts with the transactions, each of which takes the next
 // one. The first error ends all.
-func inParallel(cancel func(), all []*gorm.DB, parts []func(*gorm.DB) error) error {
+func inParallel(ctx context.Context, cancel context.CancelCauseFunc, all []*gorm.DB, parts []func(*gorm.DB) error) error {
 	waiting := make(chan func(*gorm.DB) error, len(parts))
 	for _, part := range parts {
 		waiting <- part
 	}
 	close(waiting)
-	var first sync.Once
-	var failed error
 	var readers []func() error
 	for _, tx := range all {
 		readers = append(readers, tables.Aside(func() error {
 			for part := range waiting {
 				if err := part(tx); err != nil {
-					first.Do(func() { failed = err })
-					cancel()
+					cancel(err)
 					break
 				}
 			}
@@ -104,7 +100,7 @@ func inParallel(cancel func(), all []*gorm.DB, parts []func(*gorm.DB) error) err
 	for _, wait := range readers {
 		ended = errors.Join(ended, wait())
 	}
-	return cmp.Or(failed, ended)
+	return cmp.Or(context.Cause(ctx), ended)
 }
 
 // serial lets the readers call a witness one at a time, until its first error. It
@@ -114,36 +110,32 @@ type serial struct {
 	told error
 }
 
-// oneByOne is the witness. Who does not want these rows has none.
+// oneByOne is the witness for several readers.
 func oneByOne[R any](s *serial, witness func(R) error) func(R) error {
 	return func(row R) error {
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		if s.told == nil && witness != nil {
+		if s.told == nil {
 			s.told = witness(row)
 		}
 		return s.told
 	}
 }
 
-// positionsOf is a query of every position and the sum of its postings: the key,
-// the quantity, whether the position exists, how many postings it has, and the sums
-// of the halves of their quantities. A half is 32 bits with a sign, for which low has
-// 2^31 less: Postgres sums such integers in 64 bits, and larger ones in 128, which
-// takes twice as long.
-func positionsOf(table, keys, quantity string, leg int) string {
-	return fmt.Sprintf(`SELECT %[2]s, COALESCE(MAX(held), 0), CAST(SUM(present) AS bigint), CAST(SUM(posted) AS bigint),
+// positions tells every row of the table, and every position that has postings of that leg
+// without one. It reads them into p and the fields of its key, which are in these columns.
+//
+// The sum of the postings is read as the sums of the halves of their quantities. A half is
+// 32 bits with a sign, for which low has 2^31 less: Postgres sums such integers in 64 bits,
+// and larger ones in 128, which takes twice as long.
+func (e evidence) positions(tx *gorm.DB, w *backoffice.Witness, table, columns, quantity string, leg int, p *backoffice.Position, key ...any) error {
+	rows, err := tx.Raw(fmt.Sprintf(`SELECT %[2]s, COALESCE(MAX(held), 0), CAST(SUM(present) AS bigint), CAST(SUM(posted) AS bigint),
  CAST(SUM(high) AS bigint), CAST(SUM(low) AS bigint)
 FROM (
- SELECT %[2]s, %[3]s AS held, 1 AS present, 0 AS posted, 0 AS high, 0 AS low FROM {{prefix}}%[1]s
+ SELECT %[2]s, %[3]s AS held, 1 AS present, 0 AS posted, 0 AS high, 0 AS low FROM %[1]s
  UNION ALL
- SELECT %[2]s, NULL, 0, 1, CAST(quantity >> 32 AS integer), CAST((quantity & 4294967295) - 2147483648 AS integer) FROM {{all}} a WHERE leg = %[4]d
-) p GROUP BY %[2]s`, table, keys, quantity, leg)
-}
-
-// positions reads positionsOf into p, whose key is given too, and tells each.
-func (e evidence) positions(tx *gorm.DB, w *backoffice.Witness, query string, p *backoffice.Position, key ...any) error {
-	rows, err := tx.Raw(strings.NewReplacer("{{prefix}}", e.Prefix, "{{all}}", e.AllPostings.Name).Replace(query)).Rows() //nolint:rowserrcheck // Each does it
+ SELECT %[2]s, NULL, 0, 1, CAST(quantity >> 32 AS integer), CAST((quantity & 4294967295) - 2147483648 AS integer) FROM %[5]s a WHERE leg = %[4]d
+) p GROUP BY %[2]s`, table, columns, quantity, leg, e.AllPostings.Name)).Rows() //nolint:rowserrcheck // Each does it
 	if err != nil {
 		return err
 	}
@@ -163,41 +155,38 @@ func (e evidence) positions(tx *gorm.DB, w *backoffice.Witness, query string, p 
 
 func (e evidence) holdings(tx *gorm.DB, w *backoffice.Witness) error {
 	var p backoffice.Position
-	query := positionsOf("holdings", "customer_no, imkb_code, holder_corporation_name", "units", tables.UnitLeg)
-	return e.positions(tx, w, query, &p, &p.Holding.CustomerNo, &p.Holding.IMKBCode, &p.Holding.HolderCorporationName)
+	return e.positions(tx, w, e.Holdings.Name, "customer_no, imkb_code, holder_corporation_name", "units", tables.UnitLeg,
+		&p, &p.Holding.CustomerNo, &p.Holding.IMKBCode, &p.Holding.HolderCorporationName)
 }
 
 func (e evidence) accounts(tx *gorm.DB, w *backoffice.Witness) error {
 	p := backoffice.Position{IsMoney: true}
-	query := positionsOf("accounts", "customer_no, branch_code, account_suffix, currency_code", "balance", tables.MoneyLeg)
-	return e.positions(tx, w, query, &p, &p.Account.CustomerNo, &p.Account.BranchCode, &p.Account.AccountSuffix, &p.Account.CurrencyCode)
+	return e.positions(tx, w, e.Accounts.Name, "customer_no, branch_code, account_suffix, currency_code", "balance", tables.MoneyLeg,
+		&p, &p.Account.CustomerNo, &p.Account.BranchCode, &p.Account.AccountSuffix, &p.Account.CurrencyCode)
 }
 
 // alone reads the rows that no range of operations has: postings of a wrong shape,
 // CallerIds of operations that took place and have no sales, postings of reversals that
 // do not exist, and outcomes.
 func (e evidence) alone(tx *gorm.DB, w *backoffice.Witness) error {
+	seen := operationSeen(w)
 	return tables.InTurn(
 		func() error {
-			const shape = "t.kind NOT IN (1, 2, 3, 4) OR t.leg NOT IN (1, 2) OR (t.leg = 1) <> (t.currency_code = '') OR (t.leg = 2) <> (t.imkb_code = '')"
-			return tables.Each(tx, e.AllPostings, func(tx *gorm.DB) *gorm.DB { return tx.Where(shape) }, func(row *tables.PostingRow) error {
+			shape := where("t.kind NOT IN (1, 2, 3, 4) OR t.leg NOT IN (1, 2) OR (t.leg = 1) <> (t.currency_code = '') OR (t.leg = 2) <> (t.imkb_code = '')")
+			return tables.Each(tx, e.AllPostings, shape, func(row *tables.PostingRow) error {
 				name := fmt.Sprintf("posting %s/%d/%d of customer %d", row.OperationID, row.Position, row.Leg, row.CustomerNo)
 				return w.Found(backoffice.WrongShape.Of(name))
 			})
 		},
 		func() error {
-			seen := operationSeen(w)
-			return tables.Each(tx, e.Operations.Table, func(tx *gorm.DB) *gorm.DB {
-				return tx.Where("t.operation = 2 AND t.state <> 8 AND NOT EXISTS (SELECT 1 FROM " + e.Sales.Name + " s WHERE s.operation_id = t.operation_id)")
-			}, func(row *tables.OperationRow) error {
+			without := where("t.operation = 2 AND t.state <> 8 AND NOT EXISTS (SELECT 1 FROM " + e.Sales.Name + " s WHERE s.operation_id = t.operation_id)")
+			return tables.Each(tx, e.Operations.Table, without, func(row *tables.OperationRow) error {
 				return seen(&read.StoredOperation{ID: row.OperationID, Record: row})
 			})
 		},
 		func() error {
-			seen := operationSeen(w)
-			return tables.Each(tx, e.Postings.Table, func(tx *gorm.DB) *gorm.DB {
-				return tx.Where("t.kind = 4 AND NOT EXISTS (SELECT 1 FROM " + e.Reversals.Name + " r WHERE r.reversal_id = t.operation_id)")
-			}, func(row *tables.PostingRow) error {
+			without := where("t.kind = 4 AND NOT EXISTS (SELECT 1 FROM " + e.Reversals.Name + " r WHERE r.reversal_id = t.operation_id)")
+			return tables.Each(tx, e.Postings.Table, without, func(row *tables.PostingRow) error {
 				return seen(&read.StoredOperation{ID: row.OperationID, Others: []tables.PostingRow{*row}})
 			})
 		},

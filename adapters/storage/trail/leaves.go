@@ -27,11 +27,14 @@ func isOfMany(kind trail.Kind) bool { return kind == trail.Answered || kind == t
 
 // storedDecisionLeaf is the leaf of a decision. A sale that has a day was recorded first,
 // or was carried out at once because it was its day.
-func (d Writer) storedDecisionLeaf(buffer *[]byte, of *read.StoredOperation) tables.StoredLeaf {
-	hash := func(kind trail.Kind, of *read.StoredOperation) trail.Hash {
-		l := d.DecisionLeaf(*buffer, kind, of)
-		*buffer = l.Memory()
-		return l.Hash()
+func (d Writer) storedDecisionLeaf(of *read.StoredOperation) tables.StoredLeaf {
+	hash := func(kind trail.Kind, of *read.StoredOperation) (hash trail.Hash) {
+		d.buffer(func(buffer []byte) []byte {
+			l := d.DecisionLeaf(buffer, kind, of)
+			hash = l.Hash()
+			return l.Memory()
+		})
+		return hash
 	}
 	id := operation.ID(of.ID)
 	s := tables.StoredLeaf{Entry: trail.Entry{Kind: trail.Decided, ID: id, Leaf: hash(trail.Decided, of)}, Name: "operation " + id.String()}
@@ -58,6 +61,11 @@ func (d Writer) eachNotification(tx *gorm.DB, keys *trail.Keys, found func(table
 			HasOtherTexts: err != nil || n.Erasure == nil && !bytes.Equal(digest.Bytes(), row.Digest),
 		})
 	})
+}
+
+// where narrows a query.
+func where(condition string, arguments ...any) func(*gorm.DB) *gorm.DB {
+	return func(tx *gorm.DB) *gorm.DB { return tx.Where(condition, arguments...) }
 }
 
 // batchPage reads the next batches in the order of their IDs.

@@ -20,23 +20,13 @@ import (
 	"bankingapi/domain/trail"
 )
 
-// trailLog and trailOrigin are the ports of package application/trail.
-type (
-	trailLog    struct{ Writer }
-	trailOrigin struct{ trailLog }
-)
-
-var (
-	_ application.Writer = trailLog{}
-	_ application.Log    = trailLog{}
-	_ application.Finder = trailLog{}
-	_ application.Origin = trailOrigin{}
-)
+// trailLog has the ports of package application/trail.
+type trailLog struct{ Writer }
 
 // Fill sets the ports of the trail, and that of verify.
 func Fill(s *store.Store, m Writer) {
 	log := trailLog{m}
-	s.Trail = &application.Ports{Writer: log, Log: log, Finder: log, Origin: trailOrigin{log}}
+	s.Trail = &application.Ports{Writer: log, Log: log, Finder: log, Origin: log}
 	s.Backoffice.Evidence = evidence{m}
 }
 
@@ -49,13 +39,11 @@ func (t trailLog) Record(keys *trail.Keys, newID func() operation.ID) {
 func (t trailLog) Follow(base trail.Base) { t.base.Store(&base) }
 
 // Clear is application.Origin.
-func (t trailOrigin) Clear(ctx context.Context) error {
-	return t.Change(ctx, t.ClearLog)
-}
+func (t trailLog) Clear(ctx context.Context) error { return t.Change(ctx, t.ClearLog) }
 
 // ClearLog removes all of the log.
 func (d Writer) ClearLog(tx *gorm.DB) error {
-	d.base.Store(nil)
+	d.base.Store(&emptyLog)
 	return tables.InTurn(
 		func() error { return tx.Exec("DELETE FROM " + d.TrailBatches.Name).Error },
 		func() error { return tx.Exec("DELETE FROM " + d.TrailHashes.Name).Error },
@@ -186,11 +174,8 @@ type roots map[int64]trail.Hash
 
 // knownRoots has the root of the newest state that this service follows.
 func (d Writer) knownRoots() roots {
-	known := roots{0: new(trail.Tree).Root()}
-	if base := d.base.Load(); base != nil {
-		known[base.Size] = base.Root
-	}
-	return known
+	base := d.base.Load()
+	return roots{base.Size: base.Root}
 }
 
 // genuine decodes a batch. It returns false if no service with these keys has made it for this
@@ -225,10 +210,6 @@ func (d Writer) has(tx *gorm.DB, base trail.Base, known roots) (bool, error) {
 }
 
 func (t trailLog) store(ctx context.Context, tx *gorm.DB, head *tables.TrailLogRow, rows []tables.TrailBatchRow, mark bool, added *application.Sealed) error {
-	native, err := tables.Transaction(tx)
-	if err != nil {
-		return err
-	}
 	hashes := make([]tables.TrailHashRow, len(added.Hashes))
 	for i := range hashes {
 		hashes[i] = tables.TrailHashRow{HashIndex: added.First + int64(i), Hash: added.Hashes[i][:]}
@@ -241,7 +222,7 @@ func (t trailLog) store(ctx context.Context, tx *gorm.DB, head *tables.TrailLogR
 	if mark {
 		marks, rows = rows[:1], rows[1:]
 	}
-	return t.Dialect.Within(native).Exchange(ctx, batch.NonEmpty(
+	return t.Dialect.Within(tx.Statement.ConnPool).Exchange(ctx, batch.NonEmpty(
 		t.hash.Request(hashes), t.addBatch.Request(marks), t.place.Request(rows), t.advance.Request([]tables.TrailLogRow{*head}))...)
 }
 
@@ -276,7 +257,7 @@ func (d Writer) hashesIn(tx *gorm.DB) trail.Hashes {
 }
 
 // Adopt is application.Origin.
-func (t trailOrigin) Adopt(ctx context.Context) (int64, error) {
+func (t trailLog) Adopt(ctx context.Context) (int64, error) {
 	recording := t.on.Load()
 	head, err := t.LogRow(t.Reads.WithContext(ctx))
 	if err != nil || recording == nil || head.Begun != 0 {
@@ -306,7 +287,7 @@ func (t trailOrigin) Adopt(ctx context.Context) (int64, error) {
 }
 
 // adopt returns the entries of all rows that have none.
-func (t trailOrigin) adopt(tx *gorm.DB, keys *trail.Keys) (entries []trail.Entry, err error) {
+func (t trailLog) adopt(tx *gorm.DB, keys *trail.Keys) (entries []trail.Entry, err error) {
 	known := make(map[leafKey]bool)
 	err = tables.Each(tx, t.TrailBatches, nil, func(row *tables.TrailBatchRow) error {
 		b, err := row.Batch()
@@ -321,14 +302,13 @@ func (t trailOrigin) adopt(tx *gorm.DB, keys *trail.Keys) (entries []trail.Entry
 		}
 		return nil
 	}
-	var buffer []byte
 	if err == nil {
 		err = read.EachRange(t.Database, tx, func(w read.Range) error {
 			return read.Operations(t.Database, tx, w, func(of *read.StoredOperation) error {
 				if !of.IsDecided() {
 					return nil
 				}
-				return add(t.storedDecisionLeaf(&buffer, of))
+				return add(t.storedDecisionLeaf(of))
 			})
 		})
 	}
@@ -391,8 +371,8 @@ func (t trailLog) find(ctx context.Context, id operation.ID, read func(*gorm.DB,
 // it were erased.
 func (t trailLog) contents(tx *gorm.DB, id batch.UUID, keys *trail.Keys) (leaves []trail.Leaf, erased bool, err error) {
 	add := func(l trail.Leaf) { leaves = append(leaves, l) }
-	w := read.Range{Only: &id}
-	err = read.Operations(t.Database, tx, w, func(of *read.StoredOperation) error {
+	own := read.Range{Only: &id}
+	err = read.Operations(t.Database, tx, own, func(of *read.StoredOperation) error {
 		misplaced, _ := of.WithoutPostings() // see comparison.isMisplaced
 		for _, of := range []*read.StoredOperation{of, misplaced} {
 			add(t.DecisionLeaf(nil, trail.Decided, of))
@@ -405,18 +385,19 @@ func (t trailLog) contents(tx *gorm.DB, id batch.UUID, keys *trail.Keys) (leaves
 		}
 		return nil
 	})
-	if err == nil {
-		err = tables.Each(tx, t.Operations.Table, w.Narrow(t.Database), func(row *tables.OperationRow) error {
-			add(t.DecisionLeaf(nil, trail.Answered, &read.StoredOperation{ID: id, Record: row}))
-			return nil
-		})
+	if err != nil {
+		return nil, false, err
 	}
-	if err == nil {
-		err = tables.Each(tx, t.Audits.Table, func(tx *gorm.DB) *gorm.DB { return tx.Where("t.audit_id = ?", t.Dialect.Bind(id)) },
-			func(row *tables.AuditRow) error {
-				add(t.Audits.Leaves.Leaf(nil, row))
-				return nil
-			})
+	answered, err := tables.RowsOf(tx, t.Operations.Table, own.Narrow(t.Database))
+	for i := range answered {
+		add(t.Operations.Leaves.Leaf(nil, &answered[i]))
+	}
+	if err != nil {
+		return nil, false, err
+	}
+	acts, err := tables.RowsOf(tx, t.Audits.Table, where("t.audit_id = ?", t.Dialect.Bind(id)))
+	for i := range acts {
+		add(t.Audits.Leaves.Leaf(nil, &acts[i]))
 	}
 	return leaves, erased, err
 }
