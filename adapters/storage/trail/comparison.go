@@ -125,12 +125,16 @@ func (c *comparison) compareLog(head *backoffice.HeadRow, seen func(*read.Stored
 }
 
 // eachRow reads the rows of the kinds of which there are many, or of all others.
-func (c *comparison) eachRow(many bool, found func(tables.StoredLeaf) error) error {
+func (c *comparison) eachRow(many bool, found func(tables.StoredLeaf)) error {
 	for _, kind := range c.kinds() {
 		if isOfMany(kind.Kind) != many {
 			continue
 		}
-		if err := kind.Each(c.tx, c.w.Keys, found); err != nil {
+		err := kind.Each(c.tx, c.w.Keys, func(s tables.StoredLeaf) error {
+			found(s)
+			return nil
+		})
+		if err != nil {
 			return err
 		}
 	}
@@ -144,9 +148,7 @@ func (c *comparison) sameCallers() error {
 	const key = "caller_id, subscription, operation"
 	err := c.tx.Table(c.Operations.Name).Group(key).Having("COUNT(*) > 1").Pluck("caller_id", &callers).Error
 	for _, caller := range callers {
-		if err == nil {
-			err = c.found(backoffice.Added, fmt.Sprintf("second record of CallerId %q", caller))
-		}
+		c.found(backoffice.Added, fmt.Sprintf("second record of CallerId %q", caller))
 	}
 	return err
 }
@@ -161,7 +163,8 @@ func (c *comparison) compareDecisions(head *backoffice.HeadRow, seen func(*read.
 			if of.Refusal != nil {
 				head.Compared.Refusals++
 			}
-			return c.row(c.storedDecisionLeaf(of))
+			c.row(c.storedDecisionLeaf(of))
+			return nil
 		})
 		if err != nil {
 			return err
@@ -171,19 +174,18 @@ func (c *comparison) compareDecisions(head *backoffice.HeadRow, seen func(*read.
 }
 
 // row compares a row with the leaf that came before it, if one did.
-func (c *comparison) row(s tables.StoredLeaf) error {
+func (c *comparison) row(s tables.StoredLeaf) {
 	c.compared[s.Kind]++
 	if s.HasOtherTexts {
-		if err := c.found(backoffice.OtherTexts, s.Name); err != nil {
-			return err
-		}
+		c.found(backoffice.OtherTexts, s.Name)
 	}
 	p := c.of(keyOf(&s.Entry))
 	if p.name != "" { // only a table without its primary key has a row twice
-		return c.found(backoffice.Added, s.Name)
+		c.found(backoffice.Added, s.Name)
+		return
 	}
 	p.name, p.row, p.recorded = s.Name, s.Leaf, s.Recorded
-	return c.decide(keyOf(&s.Entry), p)
+	c.decide(keyOf(&s.Entry), p)
 }
 
 func (c *comparison) of(key leafKey) *pending {
@@ -196,32 +198,31 @@ func (c *comparison) of(key leafKey) *pending {
 }
 
 // leaf compares a leaf with its row.
-func (c *comparison) leaf(e *trail.Entry, at place, isLate bool) error {
+func (c *comparison) leaf(e *trail.Entry, at place, isLate bool) {
 	key := keyOf(e)
 	isDecision := e.Kind == trail.Decided || e.Kind == trail.Settled
 	p := c.pending[key]
 	if p == nil && isOfMany(e.Kind) || isDecision && p != nil && p.name != "" && p.hasLeaf {
-		return c.found(backoffice.Removed, c.name(e.Kind, e.ID))
+		c.found(backoffice.Removed, c.name(e.Kind, e.ID))
+		return
 	}
 	p = c.of(key)
 	p.leaf, p.hasLeaf, p.isLate = e.Leaf, true, p.isLate || isLate
-	if isDecision {
-		return c.decide(key, p)
-	}
 	p.first.note(at)
 	switch isMatched := p.name != "" && p.row == e.Leaf; {
+	case isDecision:
+		c.decide(key, p)
 	case isMatched:
 		p.isMatched = true
 		p.own.note(at)
 	case e.Kind == trail.Changed || e.Kind == trail.Priced: // the newest one counts
 		p.isMatched = false
 	}
-	return nil
 }
 
 // decide ends the waiting of a decision that has its leaf. Rows that were recorded first
 // have another leaf since they were settled.
-func (c *comparison) decide(key leafKey, p *pending) error {
+func (c *comparison) decide(key leafKey, p *pending) {
 	switch {
 	case p.name == "" || !p.hasLeaf:
 	case p.leaf == p.row:
@@ -231,9 +232,8 @@ func (c *comparison) decide(key leafKey, p *pending) error {
 		key.kind = trail.Settled
 		settled := c.of(key)
 		settled.name, settled.row = p.name, p.recorded[1]
-		return c.decide(key, settled)
+		c.decide(key, settled)
 	}
-	return nil
 }
 
 // isMisplaced reports whether a decision has its postings in a leaf of their own. Versions
@@ -263,10 +263,8 @@ func (c *comparison) readBatches(until *batch.UUID) error {
 	for !c.ended && (until == nil || c.batch == nil || bytes.Compare(c.batch[:], until[:]) <= 0) {
 		page, err := c.batchPage(c.tx, c.batch, batchesRead)
 		for i := range page {
-			if err == nil {
-				c.batch = &page[i].BatchID
-				err = c.readBatch(&page[i])
-			}
+			c.batch = &page[i].BatchID
+			c.readBatch(&page[i])
 		}
 		if err == nil {
 			err = c.records()
@@ -279,24 +277,25 @@ func (c *comparison) readBatches(until *batch.UUID) error {
 	return nil
 }
 
-func (c *comparison) readBatch(row *tables.TrailBatchRow) error {
+func (c *comparison) readBatch(row *tables.TrailBatchRow) {
 	id := operation.ID(row.BatchID)
 	b, err := row.Batch()
 	if err != nil {
-		return c.changedBatch(id)
+		c.changedBatch(id)
+		return
 	}
-	seal, err := c.note(row, b.Record())
+	seal := c.note(row, b.Record())
 	for i := range b.Entries {
 		e := &b.Entries[i]
-		isLate := err == nil && c.isLate(id, e, seal)
+		isLate := c.isLate(id, e, seal)
 		if isLate && e.Kind != trail.Posted {
-			isLate, err = false, c.found(backoffice.Late, c.name(e.Kind, e.ID))
+			c.found(backoffice.Late, c.name(e.Kind, e.ID))
+			isLate = false
 		}
-		if err == nil && !isOfMany(e.Kind) {
-			err = c.leaf(e, place{}, isLate)
+		if !isOfMany(e.Kind) {
+			c.leaf(e, place{}, isLate)
 		}
 	}
-	return err
 }
 
 // A leaf is written with its rows. Only when the trail begins, older rows get
@@ -336,9 +335,7 @@ func (c *comparison) leftover() error {
 	}
 	for key, p := range c.pending {
 		if p.isLate {
-			if err := c.found(backoffice.Late, c.name(key.kind, key.id)); err != nil {
-				return err
-			}
+			c.found(backoffice.Late, c.name(key.kind, key.id))
 		}
 		flaw, name := backoffice.Changed, p.name
 		switch {
@@ -352,9 +349,7 @@ func (c *comparison) leftover() error {
 		case !p.hasLeaf || isOfMany(key.kind): // leaves with its key are those of repeats
 			flaw = backoffice.Added
 		}
-		if err := c.found(flaw, name); err != nil {
-			return err
-		}
+		c.found(flaw, name)
 	}
 	return nil
 }
@@ -406,11 +401,10 @@ func (c *comparison) compareOthers(messages *int64) error {
 }
 
 func (c *comparison) comparePart(own func(*trail.Entry) bool) error {
-	err := c.eachRow(true, func(s tables.StoredLeaf) error {
-		if !own(&s.Entry) {
-			return nil
+	err := c.eachRow(true, func(s tables.StoredLeaf) {
+		if own(&s.Entry) {
+			c.row(s)
 		}
-		return c.row(s)
 	})
 	if err != nil {
 		return err
@@ -427,9 +421,7 @@ func (c *comparison) comparePart(own func(*trail.Entry) bool) error {
 		for i := range b.Entries {
 			e := &b.Entries[i]
 			if e.Digest = c.entryDigest(row, e); own(e) {
-				if err := c.leaf(e, at, false); err != nil {
-					return err
-				}
+				c.leaf(e, at, false)
 			}
 		}
 		return nil
@@ -453,16 +445,15 @@ type logComparison struct {
 	isMissing bool
 }
 
-func (c *logComparison) found(flaw backoffice.Flaw, name string) error {
-	return c.w.Found(flaw.Of(name))
-}
+// found tells the witness. Its error ends the reading: see serial.
+func (c *logComparison) found(flaw backoffice.Flaw, name string) { _ = c.w.Found(flaw.Of(name)) }
 
-func (c *logComparison) changedBatch(id operation.ID) error {
-	return c.found(backoffice.Changed, "batch "+id.String())
+func (c *logComparison) changedBatch(id operation.ID) {
+	c.found(backoffice.Changed, "batch "+id.String())
 }
 
 // note keeps the record for its turn in the log. It returns what the seal says.
-func (c *logComparison) note(row *tables.TrailBatchRow, record []byte) (trail.Seal, error) {
+func (c *logComparison) note(row *tables.TrailBatchRow, record []byte) trail.Seal {
 	seal, ok := c.w.Keys.OpenSeal(record, row.Entries, row.Seal)
 	r := &backoffice.BatchRow{ID: operation.ID(row.BatchID), Record: record, IsSealed: ok}
 	if ok && seal.IsBound {
@@ -471,24 +462,21 @@ func (c *logComparison) note(row *tables.TrailBatchRow, record []byte) (trail.Se
 	if ok && row.IsElsewhere(&seal) {
 		r.Base = &trail.Base{Size: -1} // no log has it
 	}
-	var err error
 	switch position := row.Position.Int64; {
 	case !row.Position.Valid:
 		r.Record = nil
 		if c.opened = append(c.opened, r); !ok {
-			err = c.changedBatch(r.ID)
+			c.changedBatch(r.ID)
 		}
 	case c.early[position] != nil || position < c.next:
 		if other := c.early[position]; other != nil { // one of them was there
-			err = c.changedBatch(other.ID)
+			c.changedBatch(other.ID)
 		}
-		if err == nil {
-			err = c.changedBatch(r.ID)
-		}
+		c.changedBatch(r.ID)
 	default:
 		c.early[position] = r
 	}
-	return seal, err
+	return seal
 }
 
 // compareOpen names the open batches that were made for another log.
@@ -499,11 +487,11 @@ func (c *logComparison) compareOpen() error {
 			continue
 		}
 		has, err := c.has(c.tx, *r.Base, known)
-		if err == nil && !has {
-			err = c.found(backoffice.Foreign, r.String())
-		}
 		if err != nil {
 			return err
+		}
+		if !has {
+			c.found(backoffice.Foreign, r.String())
 		}
 	}
 	return nil
@@ -551,9 +539,7 @@ func (c *logComparison) gaps(size int64) error {
 	places := slices.Sorted(maps.Keys(c.early))
 	for i, place := range places {
 		if place >= size {
-			if err := c.changedBatch(c.early[place].ID); err != nil {
-				return err
-			}
+			c.changedBatch(c.early[place].ID)
 			places[i] = size
 		}
 	}
@@ -563,9 +549,7 @@ func (c *logComparison) gaps(size int64) error {
 			if next > c.next+1 {
 				name = fmt.Sprintf("batch %d to %d of the log", c.next+1, next)
 			}
-			if err := c.found(backoffice.Removed, name); err != nil {
-				return err
-			}
+			c.found(backoffice.Removed, name)
 			c.next, c.isMissing = next, true
 		}
 		if err := c.records(); err != nil {

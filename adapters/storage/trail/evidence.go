@@ -28,7 +28,7 @@ func (e evidence) Read(ctx context.Context, w backoffice.Witness) error {
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	var one serial
+	one := serial{cancel: cancel}
 	w.Position, w.Operation, w.Found = oneByOne(&one, w.Position), oneByOne(&one, w.Operation), oneByOne(&one, w.Found)
 	w.Batch, w.Head = oneByOne(&one, w.Batch), oneByOne(&one, w.Head)
 	err := e.Snapshots(ctx, func(all []*gorm.DB) error {
@@ -103,11 +103,12 @@ func inParallel(ctx context.Context, cancel context.CancelCauseFunc, all []*gorm
 	return cmp.Or(context.Cause(ctx), ended)
 }
 
-// serial lets the readers call a witness one at a time, until its first error. It
-// keeps the identity of that error.
+// serial lets the readers call a witness one at a time, until its first error, which ends
+// them. It keeps the identity of that error.
 type serial struct {
-	mu   sync.Mutex
-	told error
+	mu     sync.Mutex
+	told   error
+	cancel context.CancelCauseFunc
 }
 
 // oneByOne is the witness for several readers.
@@ -116,7 +117,9 @@ func oneByOne[R any](s *serial, witness func(R) error) func(R) error {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		if s.told == nil {
-			s.told = witness(row)
+			if s.told = witness(row); s.told != nil {
+				s.cancel(s.told)
+			}
 		}
 		return s.told
 	}
