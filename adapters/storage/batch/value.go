@@ -30,13 +30,11 @@ func (u *UUID) Scan(value any) error {
 	}
 	id, err := uuid.Parse(text)
 	if err != nil || len(text) > len("00000000-0000-0000-0000-000000000000") { // Parse knows two longer forms
-		return errNoUUID
+		return errors.New("a stored identifier is not a UUID")
 	}
 	*u = UUID(id)
 	return nil
 }
-
-var errNoUUID = errors.New("a stored identifier is not a UUID")
 
 // String is the form 8-4-4-4-12 in lower case.
 func (u UUID) String() string { return uuid.UUID(u).String() }

@@ -161,7 +161,7 @@ func (d dialect) Prepare(p batch.Purpose) []string {
 	case batch.Import:
 		return []string{noTimeout, mayWait}
 	case batch.Snapshot:
-		return []string{"SET TRANSACTION ISOLATION LEVEL REPEATABLE READ", d.settings.readsMuch()}
+		return []string{"SET TRANSACTION ISOLATION LEVEL REPEATABLE READ", d.settings.much.Load().(string)}
 	default:
 		return []string{durable}
 	}

@@ -50,10 +50,6 @@ const (
 	lockTimeout = "55P03"
 )
 
-// lackingClasses are the classes of errors of a server without such indexes: access or
-// syntax, and unsupported.
-var lackingClasses = []string{"42", "0A"}
-
 // index is storage.Engine's Index.
 func (r *ranges) index(ctx context.Context, db *batch.Pool, prefix string) error {
 	r.mu.Lock()
@@ -66,7 +62,7 @@ func (r *ranges) index(ctx context.Context, db *batch.Pool, prefix string) error
 		if refused.Code == lockTimeout {
 			return nil // the next call tries again
 		}
-		r.lacking = slices.Contains(lackingClasses, refused.Code[:2])
+		r.lacking = slices.Contains([]string{"42", "0A"}, refused.Code[:2]) // access or syntax, unsupported
 	}
 	return err
 }

@@ -26,12 +26,10 @@ var (
 
 // relied returns a check of the tables: see storage.Engine's Relying.
 func relied(version, tables string) storage.Check {
-	var home atomic.Pointer[string] // the schema of the tables; nil until known
+	var home atomic.Value // the schema of the tables as a string, once it is known
 	return func(ctx context.Context, on storage.Querier) error {
-		flaw, schema := "", ""
-		if known := home.Load(); known != nil {
-			schema = *known
-		}
+		var flaw string
+		schema, _ := home.Load().(string)
 		err := on.QueryRowContext(ctx, flaws, tables, version, schema, strings.Split(sentences, "\n")).Scan(&flaw, &schema)
 		// A server like Postgres that does not have these catalogs is not asked.
 		if native, ok := errors.AsType[*pgconn.PgError](err); ok && slices.Contains([]string{"42P01", "42703", "42883", "0A000"}, native.Code) {
@@ -41,7 +39,7 @@ func relied(version, tables string) storage.Check {
 			err = fault.New(fault.Unavailable, flaw)
 		}
 		if err == nil && schema != "" {
-			home.CompareAndSwap(nil, &schema)
+			home.CompareAndSwap(nil, schema)
 		}
 		return err
 	}

@@ -71,6 +71,10 @@ const muchValues = "SELECT name, CASE WHEN name LIKE '%timeout' OR name LIKE 'ma
 	" WHEN name = 'jit' THEN 'off' ELSE reset_val END AS value FROM pg_settings WHERE name IN ('statement_timeout', 'idle_in_transaction_session_timeout'," +
 	" 'plan_cache_mode', 'enable_seqscan', 'enable_hashjoin', 'enable_mergejoin', 'enable_partition_pruning', 'work_mem', 'jit', 'max_parallel_workers_per_gather')"
 
+// asksMuch sets muchValues. The server lists all its settings then, which takes it longer
+// than a small lookup.
+const asksMuch = "SELECT set_config(name, value, true) FROM (" + muchValues + ") s"
+
 // settings are the settings of batches on the connections of one database.
 //
 // Behind a pooler that gives each transaction another server connection, each
@@ -93,9 +97,9 @@ type settings struct {
 
 	// messages says whether the server has messages: see hasMessages. nil until known.
 	messages atomic.Pointer[bool]
-	// much sets muchValues without asking for them: the server lists all its
-	// settings then, which takes it longer than a small lookup. nil until known.
-	much atomic.Pointer[string]
+	// much is the statement that sets muchValues for one transaction, a string. It is
+	// asksMuch until they are known.
+	much atomic.Value
 
 	mu    sync.Mutex
 	local string // sets all of them for one transaction; empty until the server was asked which it has
@@ -103,6 +107,7 @@ type settings struct {
 
 func newSettings(statementTimeout time.Duration) *settings {
 	s, value := &settings{batches: needed}, "'1'"
+	s.much.Store(asksMuch)
 	if statementTimeout > 0 {
 		timeout := fmt.Sprintf("'%d'", statementTimeout.Milliseconds())
 		s.batches = append(slices.Clone(needed), setting{"statement_timeout", timeout})
@@ -149,23 +154,15 @@ func calls(value, from string) string {
 	return "SELECT 'SELECT 1' || COALESCE(string_agg(format(', set_config(%L, %s, true)', name, " + value + "), ''), '') FROM " + from
 }
 
-// readsMuch sets muchValues for one transaction.
-func (s *settings) readsMuch() string {
-	if known := s.much.Load(); known != nil {
-		return *known
-	}
-	return "SELECT set_config(name, value, true) FROM (" + muchValues + ") s"
-}
-
 // learn asks for muchValues once.
 func (s *settings) learn(ctx context.Context, c *pgx.Conn) error {
-	if s.much.Load() != nil {
+	if s.much.Load() != asksMuch {
 		return nil
 	}
 	var much string
 	err := c.QueryRow(ctx, calls("quote_literal(value)", "("+muchValues+") s")).Scan(&much)
 	if err == nil {
-		s.much.Store(&much)
+		s.much.Store(much)
 	}
 	return err
 }
