@@ -21,6 +21,7 @@ import (
 	"bankingapi/domain/money"
 	"bankingapi/domain/operation"
 	"bankingapi/domain/push"
+	"bankingapi/domain/subscription"
 )
 
 // formats are the functions of templates for values that anybody may see.
@@ -30,7 +31,7 @@ var formats = template.FuncMap{
 	"amount":   amount,
 	"asset":    assetPath,
 	"calendar": calendar,
-	"choices":  choices,
+	"choices":  func(known, granted []string) []string { return subscription.InOrder(slices.Concat(known, granted)) },
 	"codes":    fault.Codes,
 	"count":    count,
 	"dayof":    func(at time.Time) day.Day { return day.Of(at, at.Location()) },
@@ -85,12 +86,6 @@ func grouped(number string) string {
 		return "−" + digits
 	}
 	return digits
-}
-
-// choices are the operations that a subscription can be granted: those of this program, and
-// what it has of another program on this database.
-func choices(known, granted []string) []string {
-	return slices.Compact(slices.Sorted(slices.Values(slices.Concat(known, granted))))
 }
 
 // ranked are the keys of refusals, the most frequent first.

@@ -32,11 +32,7 @@ var finders = []func(q *request, text string) ([]hit, error){findOperation, find
 const (
 	// maxQuery is the longest text to search for, in bytes.
 	maxQuery = 800
-	// maxPartners is for how many subscriptions a CallerId is looked up.
-	maxPartners = 200
-	maxHits     = 20
-	// maxID is the longest ID that is stored, in bytes.
-	maxID = 200
+	maxHits  = 20
 	// noAccount is the kind of a hit that is not what was searched for.
 	noAccount = "No such account of customer"
 )
@@ -155,7 +151,7 @@ func findCallerID(q *request, text string) (hits []hit, err error) {
 	if err != nil {
 		return nil, err
 	}
-	for _, partner := range partners[:min(len(partners), maxPartners)] {
+	for _, partner := range partners {
 		found, err := q.Office.OperationsOf(q.ctx, partner.Name, text)
 		if err != nil && !errors.Is(err, backoffice.ErrNotFound) {
 			return nil, err
@@ -173,13 +169,13 @@ func findCallerID(q *request, text string) (hits []hit, err error) {
 
 func findUser(q *request, text string) ([]hit, error) {
 	found := q.Office.Reader.Notifications(q.ctx, backoffice.Query{Order: backoffice.Newest, UserID: text, Limit: 1})
-	return hitsOf(found, text, func(*push.Entry) hit {
+	return hitsOf(found, func(*push.Entry) hit {
 		return hit{Kind: "Notifications of user", Text: q.User(text), Path: notifications.address(q, "", url.Values{"user": {text}})}
 	})
 }
 
 func findRequest(q *request, text string) ([]hit, error) {
-	return hitsOf(q.Office.Reader.Decisions(q.ctx, backoffice.Query{RequestID: text}), text, func(d *operation.Decision) hit {
+	return hitsOf(q.Office.Reader.Decisions(q.ctx, backoffice.Query{RequestID: text}), func(d *operation.Decision) hit {
 		return hit{Kind: "X-Request-Id", Text: text, Note: d.State.String() + ", from " + d.Subscription, Path: salePath(d.ID, 0)}
 	})
 }
@@ -192,7 +188,7 @@ func findAnswer(q *request, text string) ([]hit, error) {
 	}
 	for name, of := range map[string]backoffice.Query{"request": {RequestID: text}, "caller": {CallerID: text}} {
 		of.Order, of.Limit = backoffice.Newest, 1
-		found, err := hitsOf(q.Office.Reader.Requests(q.ctx, of), text, func(a *summary.Answered) hit {
+		found, err := hitsOf(q.Office.Reader.Requests(q.ctx, of), func(a *summary.Answered) hit {
 			return hit{Kind: "Requests", Text: text, Note: "answered " + strconv.Itoa(a.Status), Path: requests.address(q, "", url.Values{name: {text}})}
 		})
 		if err != nil || len(found) > 0 {
@@ -203,16 +199,13 @@ func findAnswer(q *request, text string) ([]hit, error) {
 }
 
 func findPush(q *request, text string) ([]hit, error) {
-	return hitsOf(q.Office.Reader.Notifications(q.ctx, backoffice.Query{PushID: text}), text, func(n *push.Entry) hit {
+	return hitsOf(q.Office.Reader.Notifications(q.ctx, backoffice.Query{PushID: text}), func(n *push.Entry) hit {
 		return hit{Kind: "Push", Text: text, Note: "to user " + q.User(n.Record.UserID) + ", from " + n.Subscription, Path: salePath(n.ID, 0)}
 	})
 }
 
 // hitsOf are the first rows that an ID finds.
-func hitsOf[T any](rows iter.Seq2[T, error], id string, show func(*T) hit) (hits []hit, err error) {
-	if len(id) > maxID {
-		return nil, nil
-	}
+func hitsOf[T any](rows iter.Seq2[T, error], show func(*T) hit) (hits []hit, err error) {
 	for row, err := range rows {
 		if err != nil {
 			return nil, err

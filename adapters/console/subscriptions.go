@@ -172,10 +172,8 @@ func fieldsOf(q *request, before *subscription.Subscription) (fields subscriptio
 	if fields.Operations = subscription.InOrder(names); len(names) == 0 {
 		return fields, fault.New(fault.Invalid, "Choose at least one operation. To refuse all, suspend the subscription.")
 	}
-	if text := strings.TrimSpace(q.field("rate")); text != "" {
-		if fields.RequestsPerSecond, err = strconv.Atoi(text); err != nil {
-			return fields, fault.New(fault.Invalid, "The rate limit must be a whole number.")
-		}
+	if fields.RequestsPerSecond, err = strconv.Atoi(cmp.Or(strings.TrimSpace(q.field("rate")), "0")); err != nil {
+		return fields, fault.New(fault.Invalid, "The rate limit must be a whole number.")
 	}
 	last, err := parseDay(q.field("expires"))
 	switch today := q.Day(q.machine); {

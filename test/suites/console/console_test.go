@@ -144,8 +144,8 @@ func browse(t *testing.T, width, height int) context.Context {
 	return ctx
 }
 
-// stepLimit is the maximum time of a step in a browser. A click that opens no page, because the
-// page has moved under it, would otherwise wait until the end of all tests.
+// stepLimit is the maximum time of a step in a browser. A click that opens no page would
+// otherwise wait until the end of all tests.
 const stepLimit = time.Minute
 
 // eval runs an expression in the page.
@@ -171,9 +171,16 @@ func do(ctx context.Context, t *testing.T, what string, step chromedp.Action[chr
 	require.NoError(t, chromedp.Do(ctx, step), what)
 }
 
+// hold keeps the page from moving under a click. Under load the bar of health comes and goes.
+func hold(ctx context.Context, t *testing.T) {
+	t.Helper()
+	eval[bool](ctx, t, `(document.getElementById("health")?.remove(), true)`)
+}
+
 // submit presses a button and waits for the next page.
 func submit(ctx context.Context, t *testing.T, selector string) {
 	t.Helper()
+	hold(ctx, t)
 	ctx, cancel := context.WithTimeout(ctx, stepLimit)
 	defer cancel()
 	_, err := chromedp.RunResponse(ctx, chromedp.Click(chromedp.CSS(selector)))
@@ -183,6 +190,7 @@ func submit(ctx context.Context, t *testing.T, selector string) {
 // press presses what leads to no other page.
 func press(ctx context.Context, t *testing.T, selector string) {
 	t.Helper()
+	hold(ctx, t)
 	do(ctx, t, selector, chromedp.Click(chromedp.CSS(selector)))
 }
 

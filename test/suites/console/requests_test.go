@@ -3,6 +3,7 @@ package console_test
 import (
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"strings"
 	"testing"
 	"time"
@@ -29,12 +30,14 @@ func TestTheLogOfRequests(t *testing.T) {
 	require.Equal(t, 422, s.send("order-1", "2", "reused-1"))
 	require.Equal(t, 200, s.send("order-1", "1", "repeat-1"))
 	require.Equal(t, 400, s.send("order-2", "0", "invalid-1"))
+	long := strings.Repeat("ş", 200) // the longest, in 400 bytes
+	require.Equal(t, 400, s.send(long, "0", "invalid-0"))
 
 	page := func(path string) string {
 		_, body, _ := v.do(http.MethodGet, path, nil)
 		return body
 	}
-	require.Eventually(t, func() bool { return strings.Contains(page("/console/requests"), "invalid-1") }, time.Minute, 50*time.Millisecond)
+	require.Eventually(t, func() bool { return strings.Contains(page("/console/requests"), "invalid-0") }, time.Minute, 50*time.Millisecond)
 	all := page("/console/requests")
 	require.NotContains(t, all, "fresh-1", "its operation has the ID")
 	for _, text := range []string{"reused-1", "repeat-1", "422", "<code>caller-id-reused</code>", "200 repeat", "<code>out-of-range</code>"} {
@@ -49,6 +52,7 @@ func TestTheLogOfRequests(t *testing.T) {
 
 	for text, want := range map[string]string{
 		"reused-1": "/console/requests?request=reused-1", "order-2": "/console/requests?caller=order-2", "invalid-1": "/console/requests?request=invalid-1",
+		long: "/console/requests?caller=" + url.QueryEscape(long),
 	} {
 		to, _ := v.search(text)
 		require.Equal(t, want, to)
