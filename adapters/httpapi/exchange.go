@@ -23,9 +23,6 @@ type exchange struct {
 	api *api
 	http.ResponseWriter
 	summary.Exchange
-	// ids holds the values of X-Request-Id and Operation-Id in one allocation. It is
-	// not pooled, because a handler around the API may still read the header.
-	ids *[2]string
 	// body reads the request's body up to the limit. It is here to be pooled.
 	body io.LimitedReader
 }
@@ -58,20 +55,21 @@ func (x *exchange) begin(w http.ResponseWriter, r *http.Request) {
 		// stream can send a Content-Length or use HTTP/2.
 		header["Connection"] = closing
 	}
-	x.ids = new([2]string)
 	if sent := r.Header["X-Request-Id"]; len(sent) == 1 && isSaneID(sent[0]) {
-		x.identify(sent[0])
+		x.identify(sent)
 	}
-	header["X-Request-Id"] = x.ids[:1:1]
 }
 
 // identify names the request in the answer and the log. Before the answer only one that
 // its caller has named has an ID.
-func (x *exchange) identify(id string) { x.ids[0], x.RequestID = id, id }
+func (x *exchange) identify(id []string) {
+	x.RequestID = id[0]
+	x.Header()["X-Request-Id"] = id
+}
 
 func (x *exchange) ensureID() {
 	if x.RequestID == "" {
-		x.identify(x.api.NewRequestID())
+		x.identify([]string{x.api.NewRequestID()})
 	}
 }
 
@@ -129,9 +127,8 @@ var (
 // name puts the ID of an operation, if there is one, into the answer.
 func (x *exchange) name(id operation.ID) {
 	if id != (operation.ID{}) {
-		x.ids[1] = id.String()
-		x.OperationID = x.ids[1]
-		x.Header()["Operation-Id"] = x.ids[1:2:2]
+		x.OperationID = id.String()
+		x.Header()["Operation-Id"] = []string{x.OperationID}
 	}
 }
 
@@ -140,7 +137,7 @@ func (x *exchange) answer(r *http.Request, o operation.Outcome) *problem {
 	x.State, x.Replayed = o.State, o.Replayed
 	if x.name(o.ID); x.OperationID != "" && x.RequestID == "" {
 		// It is kept with nothing, so that it must be one that is kept.
-		x.identify(x.OperationID)
+		x.identify(x.Header()["Operation-Id"])
 	}
 	if o.Replayed {
 		x.Header()["Idempotent-Replayed"] = replayed

@@ -111,11 +111,7 @@ func (r *Readiness) serve(name string) http.HandlerFunc {
 // Results runs the checks, as /readyz does, and returns them in their order.
 func (r *Readiness) Results() (all []summary.Check) {
 	for i, found := range r.look() {
-		check := summary.Check{Name: r.checks[i].Name, Warnings: found.warnings}
-		if found.err != nil {
-			check.Problem = detail(found.err)
-		}
-		all = append(all, check)
+		all = append(all, summary.Check{Name: r.checks[i].Name, Problem: detail(found.err), Warnings: found.warnings})
 	}
 	if r.draining.Load() {
 		all = append(all, summary.Check{Name: shutdown, Problem: detail(errStopping)})
@@ -155,10 +151,13 @@ var (
 	errNoAnswer = fault.New(fault.Unavailable, fmt.Sprintf("No answer within %s.", patience))
 )
 
-// detail returns the part of an error that may be shown.
+// detail returns the part of an error that may be shown. It is empty for no error.
 func detail(err error) string {
-	if e, ok := errors.AsType[*fault.Error](err); ok && e.Detail != "" {
-		return e.Detail
+	switch shown, ok := errors.AsType[*fault.Error](err); {
+	case err == nil:
+		return ""
+	case ok && shown.Detail != "":
+		return shown.Detail
 	}
 	return "See the log."
 }

@@ -42,11 +42,9 @@ func statusOf(status int) string {
 	return other
 }
 
-var classes = [...]string{other, "1xx", "2xx", "3xx", "4xx", "5xx"}
-
 func statusClassOf(status int) string {
-	if class := status / 100; 0 < class && class < len(classes) {
-		return classes[class]
+	if class := status / 100; 1 <= class && class <= 5 {
+		return strconv.Itoa(class) + "xx"
 	}
 	return other
 }

@@ -12,7 +12,6 @@ package docs
 
 import (
 	"bytes"
-	"cmp"
 	"compress/gzip"
 	"crypto/sha256"
 	"embed"
@@ -41,12 +40,6 @@ var guidePolicy = fmt.Sprintf("default-src 'none'; object-src 'none'; style-src 
 
 var scriptSum = sha256.Sum256([]byte(script))
 
-var contentTypes = map[string]string{
-	".css":  "text/css; charset=utf-8",
-	".html": "text/html; charset=utf-8",
-	".md":   "text/markdown; charset=utf-8",
-}
-
 // Pages returns a handler for each exact path, for everyone: /docs, the pages and
 // files below it, each page as Markdown, and the OpenAPI documents. Mount them for GET
 // and HEAD, under a prefix behind http.StripPrefix. Links are relative. Called with
@@ -56,7 +49,7 @@ func Pages(o openapi.Guide) (map[string]http.Handler, error) {
 	if err != nil {
 		return nil, err
 	}
-	pages["/docs/style.css"] = newPage(".css", read("style.css"))
+	pages["/docs/style.css"] = newPage("text/css", read("style.css"))
 	if o.Sandbox {
 		maps.Copy(pages, openapi.SandboxPages())
 	}
@@ -70,8 +63,8 @@ func read(name string) []byte {
 	return content
 }
 
-// newPage serves one file with that extension.
-func newPage(extension string, plain []byte) http.Handler {
+// newPage serves one file of that type.
+func newPage(contentType string, plain []byte) http.Handler {
 	// Browsers get this. It is made when it is first asked for, then kept.
 	compressed := sync.OnceValue(func() []byte {
 		var out bytes.Buffer
@@ -81,7 +74,7 @@ func newPage(extension string, plain []byte) http.Handler {
 		_ = writer.Close()
 		return out.Bytes()
 	})
-	return openapi.ReadOnly(cmp.Or(contentTypes[extension], "text/plain; charset=utf-8"), func(w http.ResponseWriter, r *http.Request) {
+	return openapi.ReadOnly(contentType+"; charset=utf-8", func(w http.ResponseWriter, r *http.Request) {
 		header, body := w.Header(), plain
 		header.Set("Content-Security-Policy", guidePolicy)
 		header.Set("X-Frame-Options", "DENY")

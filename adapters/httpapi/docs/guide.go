@@ -67,12 +67,12 @@ func guide(o openapi.Guide) (map[string]http.Handler, error) {
 			if err := a.render(&out, layout, base, o.Sandbox); err != nil {
 				return nil, fmt.Errorf("page %s: %w", at, err)
 			}
-			pages[at] = newPage(".html", out.Bytes())
+			pages[at] = newPage("text/html", out.Bytes())
 		}
-		pages["/docs/"+a.slug+".md"] = newPage(".md", []byte(a.markdown()))
+		pages["/docs/"+a.slug+".md"] = newPage("text/markdown", []byte(a.markdown()))
 	}
-	pages["/docs/llms.txt"] = newPage(".txt", list.Bytes())
-	pages["/docs/llms-full.txt"] = newPage(".txt", full.Bytes())
+	pages["/docs/llms.txt"] = newPage("text/plain", list.Bytes())
+	pages["/docs/llms-full.txt"] = newPage("text/plain", full.Bytes())
 	return pages, nil
 }
 
