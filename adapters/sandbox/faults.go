@@ -200,7 +200,7 @@ func (f *faults) arm(list []Armed) error {
 		if _, err := parseFault(at+"/fault", a.Fault); err != nil {
 			wrong = append(wrong, fault.Of(err)...)
 		}
-		if _, known := operation.ParseName(a.Operation); !known && a.Operation != "" {
+		if a.Operation != "" && !slices.Contains(operation.AllNames(), a.Operation) {
 			wrong.Add(at+"/operation", fault.NotAllowed, "Must be BuyFundFromCustomer or AddPushNotificationResponse, or absent for both.")
 		}
 		if a.Count < 1 || a.Count > maxCount {

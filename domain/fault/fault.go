@@ -4,6 +4,7 @@
 package fault
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -37,24 +38,21 @@ const (
 	Indeterminate
 )
 
-var kindNames = [...]string{"internal", "invalid", "forbidden", "conflict", "busy", "unavailable", "indeterminate"}
+var kindNames = map[Kind]string{
+	Internal: "internal", Invalid: "invalid", Forbidden: "forbidden", Conflict: "conflict",
+	Busy: "busy", Unavailable: "unavailable", Indeterminate: "indeterminate",
+}
 
 // String returns the kind in lower case, for logs and metrics. The set of texts
 // is closed.
-func (k Kind) String() string {
-	if int(k) < len(kindNames) {
-		return kindNames[k]
-	}
-	return kindNames[Internal]
-}
+func (k Kind) String() string { return cmp.Or(kindNames[k], kindNames[Internal]) }
 
 // Fault is one broken rule.
 type Fault struct {
 	// Pointer is an RFC 6901 pointer into the request. An empty pointer means the
 	// whole request.
 	Pointer string
-	// Code is the Name of a Code.
-	Code string
+	Code    string // the Name of a Code
 	// Detail describes the rule in a sentence. It never repeats the value.
 	Detail string
 	// Named is what Detail names beside the rule, such as the current PriceID. It
@@ -176,14 +174,14 @@ func Explain(err error) error {
 	if !ok {
 		return err
 	}
+	text := known.Detail
 	if known.Cause != nil {
-		return explained{known.Detail + " " + known.Cause.Error(), err}
+		return explained{text + " " + known.Cause.Error(), err}
 	}
-	text := []string{known.Detail}
 	for _, f := range known.Faults {
-		text = append(text, f.Pointer+": "+f.Detail)
+		text += " " + f.Pointer + ": " + f.Detail
 	}
-	return explained{strings.Join(text, " "), err}
+	return explained{text, err}
 }
 
 // explained is an error with another text.

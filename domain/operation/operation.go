@@ -3,6 +3,7 @@
 package operation
 
 import (
+	"cmp"
 	"encoding/hex"
 	"errors"
 	"strconv"
@@ -65,33 +66,17 @@ const (
 // Names are all operations, in the order of the API's document.
 var Names = [...]Name{AddPushNotificationResponse, BuyFundFromCustomer}
 
-// String returns the name of the operation in paths and settings.
-func (n Name) String() string {
-	switch n {
-	case AddPushNotificationResponse:
-		return "AddPushNotificationResponse"
-	case BuyFundFromCustomer:
-		return "BuyFundFromCustomer"
-	}
-	return ""
+var texts = map[Name]string{
+	AddPushNotificationResponse: "AddPushNotificationResponse",
+	BuyFundFromCustomer:         "BuyFundFromCustomer",
 }
+
+// String returns the name of the operation in paths and settings.
+func (n Name) String() string { return texts[n] }
 
 // AllNames are the names of all operations in paths and settings.
-func AllNames() (all []string) {
-	for _, n := range Names {
-		all = append(all, n.String())
-	}
-	return all
-}
-
-// ParseName returns the operation with that exact name.
-func ParseName(text string) (Name, bool) {
-	for _, n := range Names {
-		if n.String() == text {
-			return n, true
-		}
-	}
-	return 0, false
+func AllNames() []string {
+	return []string{AddPushNotificationResponse.String(), BuyFundFromCustomer.String()}
 }
 
 // IsName reports whether text can name an operation: it is one element of a path
@@ -112,19 +97,11 @@ const (
 	Failed    State = 8
 )
 
+var states = map[State]string{0: "none", Recorded: "recorded", Completed: "completed", Failed: "failed"}
+
 // String returns the state in lower case, for logs and metrics. The set of texts
 // is closed.
-func (s State) String() string {
-	switch s {
-	case Recorded:
-		return "recorded"
-	case Completed:
-		return "completed"
-	case Failed:
-		return "failed"
-	}
-	return "none"
-}
+func (s State) String() string { return cmp.Or(states[s], states[0]) }
 
 // Header is the Header of a request (the contract, section 3). Every field is
 // optional. An empty text means that the field is absent.
