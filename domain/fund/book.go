@@ -1,6 +1,7 @@
 package fund
 
 import (
+	"cmp"
 	"slices"
 	"strconv"
 	"time"
@@ -106,9 +107,8 @@ func NewLockSet(operations []*Operation, today day.Day) LockSet {
 	t.Holdings = sortedOnce(t.Holdings, HoldingKey.Compare)
 	t.Accounts = sortedOnce(t.Accounts, AccountKey.Compare)
 	t.PriceDays = sortedOnce(t.PriceDays, PriceDay.compare)
-	t.Callers = idempotency.SortedKeys(t.Callers)
-	slices.Sort(t.PriceIDs)
-	t.PriceIDs = slices.Compact(t.PriceIDs)
+	t.Callers = sortedOnce(t.Callers, idempotency.Key.Compare)
+	t.PriceIDs = sortedOnce(t.PriceIDs, cmp.Compare)
 	slices.SortFunc(t.Due, func(a, b *Operation) int { return slices.Compare(a.ID[:], b.ID[:]) })
 	return t
 }
@@ -143,7 +143,7 @@ func (b *Book) settle(o *Operation, now time.Time, today day.Day) {
 			delete(b.claimed, o.ID)
 			b.carryOut(o, now, today)
 			b.Register.Change(key, o.outcome)
-			b.ended(o, now)
+			b.end(&o.Envelope, Ended{State: o.outcome.State, Faults: o.outcome.Faults, At: now})
 		}
 		return
 	}
@@ -198,7 +198,7 @@ func (b *Book) record(o *Operation) {
 	var refusals []fault.Fault
 	for i := range o.Sales {
 		t := &o.Sales[i].terms
-		r := o.closed()
+		r := reasons(slices.Clone(o.Closed))
 		price, found := b.prices[t.PriceID]
 		found = found && price.Fund == t.Holding.Fund
 		r.refuseUnless(found, fault.PriceNotFound)
@@ -207,10 +207,10 @@ func (b *Book) record(o *Operation) {
 		refusals = append(refusals, operation.UnderParameter(i, r)...)
 	}
 	if refusals != nil {
-		o.outcome = operation.Outcome{State: operation.Failed, Faults: refusals}
+		o.outcome = operation.Outcome{ID: o.ID, State: operation.Failed, Faults: refusals}
 		return
 	}
-	o.outcome = operation.Outcome{State: operation.Recorded}
+	o.outcome = operation.Outcome{ID: o.ID, State: operation.Recorded}
 	for i := range o.Sales {
 		b.changes.Sales = append(b.changes.Sales, o.entry(i, operation.Recorded))
 	}
@@ -235,10 +235,10 @@ func (b *Book) carryOut(o *Operation, now time.Time, today day.Day) {
 		*decided = append(*decided, s)
 	}
 	if refusals == nil {
-		o.outcome = operation.Outcome{State: operation.Completed}
+		o.outcome = operation.Outcome{ID: o.ID, State: operation.Completed}
 		return
 	}
-	o.outcome = operation.Outcome{State: operation.Failed, Faults: refusals}
+	o.outcome = operation.Outcome{ID: o.ID, State: operation.Failed, Faults: refusals}
 	for _, undo := range slices.Backward(b.undo) {
 		undo()
 	}
@@ -255,7 +255,7 @@ func (b *Book) carryOut(o *Operation, now time.Time, today day.Day) {
 
 // sell decides one sale, and carries it out if there is no reason against it.
 func (b *Book) sell(o *Operation, s *SaleEntry, today day.Day) reasons {
-	t, r := &s.Terms, o.closed()
+	t, r := &s.Terms, reasons(slices.Clone(o.Closed))
 
 	holding := b.holdings[t.Holding]
 	r.refuseUnless(holding != nil, fault.HoldingNotFound)
@@ -324,14 +324,6 @@ func (b *Book) agreedPrice(due bool, t *Terms, today day.Day, r *reasons) (price
 
 // reasons collects the reasons to refuse one sale.
 type reasons []fault.Fault
-
-// closed begins the reasons with the one that the bank takes no sale for the day.
-func (o *Operation) closed() (r reasons) {
-	if o.Closed.Code != "" {
-		r = reasons{o.Closed}
-	}
-	return r
-}
 
 func (r *reasons) refuseUnless(inOrder bool, code string) {
 	if !inOrder {

@@ -36,17 +36,16 @@ func (c *Calendar) NextOpen(d day.Day) day.Day {
 	return day.Day{}
 }
 
-// Refusal returns the reason why the bank takes no sale for that day, if it arrives
-// today at that time. The fault has no Code if the bank takes it. It names the next
-// open day.
-func (c *Calendar) Refusal(on, today day.Day, at day.Clock) fault.Fault {
+// Refusal returns why the bank takes no sale for that day, if it arrives today at
+// that time: a fault that names the next open day. It returns nil if the bank takes it.
+func (c *Calendar) Refusal(on, today day.Day, at day.Clock) []fault.Fault {
 	switch {
 	case !c.IsOpen(on):
-		return RefusalNaming(fault.DayClosed, c.NextOpen(on).String())
+		return []fault.Fault{RefusalNaming(fault.DayClosed, c.NextOpen(on).String())}
 	case on == today && !c.CutOff.IsNone() && !at.Before(c.CutOff):
-		return RefusalNaming(fault.AfterCutOff, c.NextOpen(on).String())
+		return []fault.Fault{RefusalNaming(fault.AfterCutOff, c.NextOpen(on).String())}
 	}
-	return fault.Fault{}
+	return nil
 }
 
 // Day returns the day of the sales of a request without faults.

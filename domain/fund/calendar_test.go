@@ -33,7 +33,7 @@ func TestTheCalendarSaysWhichDaysTakeSales(t *testing.T) {
 		{"2026-11-28", "00:00", "day-closed: The bank is closed on this day. The next open day is 2026-11-30."},
 	} {
 		got := ""
-		if f := c.Refusal(on(tt.day), on(friday), at0(t, tt.at)); f.Code != "" {
+		for _, f := range c.Refusal(on(tt.day), on(friday), at0(t, tt.at)) {
 			got = f.Code + ": " + f.Detail
 			require.Equal(t, "/SelectedTransactionDate", f.Pointer)
 		}
@@ -41,14 +41,14 @@ func TestTheCalendarSaysWhichDaysTakeSales(t *testing.T) {
 	}
 
 	c.Weekdays = [7]bool{true, true, true, true, true, true, true}
-	require.Equal(t, "The bank is closed on this day.", c.Refusal(on(friday), on(friday), at0(t, "00:00")).Detail, "no day is open")
+	require.Equal(t, "The bank is closed on this day.", c.Refusal(on(friday), on(friday), at0(t, "00:00"))[0].Detail, "no day is open")
 	var always fund.Calendar
 	require.Empty(t, always.Refusal(on(sunday), on(sunday), at0(t, "23:59")))
 }
 
 func TestAClosedDayRefusesWithTheOtherReasons(t *testing.T) {
 	t.Parallel()
-	closed := fund.RefusalNaming(fault.DayClosed, sunday)
+	closed := []fault.Fault{fund.RefusalNaming(fault.DayClosed, sunday)}
 	b := newBank()
 	now, later := request(1, sale(selling("1001"))), request(2, sale(onDay(saturday), at("99")))
 	now.Closed, later.Closed = closed, closed
@@ -63,7 +63,7 @@ func TestARepeatIsAnsweredAsBeforeAlthoughTheDayIsClosedNow(t *testing.T) {
 	t.Parallel()
 	b := newBank()
 	first, again := named(1, "a", sale(selling("1"))), named(2, "a", sale(selling("1")))
-	again.Closed = fund.RefusalNaming(fault.AfterCutOff, sunday)
+	again.Closed = []fault.Fault{fund.RefusalNaming(fault.AfterCutOff, sunday)}
 	b.settle(friday, first)
 	b.settle(friday, again)
 	requireResult(t, "completed; again", again)

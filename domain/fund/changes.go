@@ -67,17 +67,12 @@ const (
 	ReversalPosting   PostingKind = 4 // undoes a posting of a sale
 )
 
-var postingKinds = [...]string{
+var postingKinds = map[PostingKind]string{
 	SalePosting: "sale", OpeningPosting: "opening", AdjustmentPosting: "adjustment", ReversalPosting: "reversal",
 }
 
 // String returns the kind in lower case. The set of texts is closed.
-func (k PostingKind) String() string {
-	if int(k) < len(postingKinds) {
-		return postingKinds[k]
-	}
-	return ""
-}
+func (k PostingKind) String() string { return postingKinds[k] }
 
 // Posting moves a quantity between a customer's position and the bank's own
 // position of the same fund or currency. The bank's side changes by the opposite
@@ -175,10 +170,8 @@ type Ended struct {
 	At       time.Time
 }
 
-// ended notes that a due operation has its outcome.
-func (b *Book) ended(o *Operation, at time.Time) {
-	b.changes.Ended = append(b.changes.Ended, Ended{
-		OperationID: o.ID, Subscription: o.Subscription, CallerID: o.Header.CallerID,
-		State: o.outcome.State, Faults: o.outcome.Faults, At: at,
-	})
+// end adds what became of an operation to the changes.
+func (b *Book) end(of *operation.Envelope, e Ended) {
+	e.OperationID, e.Subscription, e.CallerID = of.ID, of.Subscription, of.Header.CallerID
+	b.changes.Ended = append(b.changes.Ended, e)
 }

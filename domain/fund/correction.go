@@ -98,17 +98,16 @@ func (b *Book) Cancel(o *Operation, now time.Time, today day.Day) error {
 		return ErrDayHasCome
 	}
 	delete(b.claimed, o.ID)
-	o.outcome = operation.Outcome{State: operation.Failed}
+	o.outcome = operation.Outcome{ID: o.ID, State: operation.Failed}
 	for i := range o.Sales {
 		s := o.entry(i, operation.Failed)
 		s.Refusal, s.SettledAt = fault.Cancelled, now
 		b.changes.Settled = append(b.changes.Settled, s)
 		o.outcome.Faults = append(o.outcome.Faults, operation.UnderParameter(i, []fault.Fault{Refusal(fault.Cancelled)})...)
 	}
-	if key, ok := o.Key(); ok {
-		b.Register.Change(key, o.outcome)
-	}
-	b.ended(o, now)
+	key, _ := o.Key()
+	b.Register.Change(key, o.outcome)
+	b.end(&o.Envelope, Ended{State: operation.Failed, Faults: o.outcome.Faults, At: now})
 	return nil
 }
 
@@ -139,10 +138,7 @@ func (b *Book) Reverse(sales []SaleEntry, id operation.ID, now time.Time) error 
 	}
 	first := &sales[0]
 	b.changes.Reversals = append(b.changes.Reversals, Reversal{OperationID: first.ID, ID: id, At: now})
-	b.changes.Ended = append(b.changes.Ended, Ended{
-		OperationID: first.ID, Subscription: first.Subscription, CallerID: first.Header.CallerID,
-		State: operation.Completed, Reversed: true, At: now,
-	})
+	b.end(&first.Envelope, Ended{State: operation.Completed, Reversed: true, At: now})
 	b.changes.PostedAt = now
 	return nil
 }

@@ -1,6 +1,7 @@
 package fund
 
 import (
+	"cmp"
 	"time"
 
 	"bankingapi/domain/day"
@@ -26,9 +27,9 @@ type Operation struct {
 	// Zone is the time zone of the bank's day. It tells the day on which an
 	// earlier operation with the same CallerId arrived. nil is UTC.
 	Zone *time.Location
-	// Closed is the reason why the bank takes no sale for this day, if there is one
-	// (Calendar.Refusal). Like DayFaults it was found when the operation arrived.
-	Closed fault.Fault
+	// Closed is why the bank takes no sale for this day (Calendar.Refusal). Like
+	// DayFaults it was found when the operation arrived.
+	Closed []fault.Fault
 
 	// Due marks an operation that was recorded for a later day and is settled
 	// now. All its sales have their SelectedDay.
@@ -63,13 +64,7 @@ func (o *Operation) Key() (key idempotency.Key, ok bool) {
 // fault.Conflict if the CallerId was used for other content, and fault.Invalid
 // if the operation has DayFaults and is not a repeat. With fault.Conflict the
 // outcome has only the ID of the operation that has the CallerId.
-func (o *Operation) Outcome() (operation.Outcome, error) {
-	outcome := o.outcome
-	if outcome.State != 0 && !outcome.Replayed {
-		outcome.ID = o.ID
-	}
-	return outcome, o.err
-}
+func (o *Operation) Outcome() (operation.Outcome, error) { return o.outcome, o.err }
 
 func (o *Operation) fingerprint() idempotency.Fingerprint {
 	return o.fingerprintOn(func(selected day.Day) day.Day { return selected })
@@ -80,11 +75,7 @@ func (o *Operation) fingerprint() idempotency.Fingerprint {
 // arrived are the same content (the contract, section 6). Only the day of the
 // first one is known to be that day.
 func (o *Operation) fingerprints(first operation.ID) []idempotency.Fingerprint {
-	zone := o.Zone
-	if zone == nil {
-		zone = time.UTC
-	}
-	arrived := day.Of(first.Time(), zone)
+	arrived := day.Of(first.Time(), cmp.Or(o.Zone, time.UTC))
 	for i := range o.Sales {
 		if selected := o.Sales[i].terms.SelectedDay; !selected.IsNone() && selected != arrived {
 			return nil

@@ -42,13 +42,6 @@ func Reused() error {
 	return fault.New(fault.Conflict, detail, fault.Fault{Pointer: "/Header/CallerId", Code: fault.CallerIDReused, Detail: detail})
 }
 
-// SortedKeys returns the keys in the order of Compare, each once. It changes keys
-// in place.
-func SortedKeys(keys []Key) []Key {
-	slices.SortFunc(keys, Key.Compare)
-	return slices.Compact(keys)
-}
-
 // Register holds the records of the CallerIds that a batch touches. It decides
 // what a CallerId means (the contract, section 6) and collects the records that
 // the batch adds or changes. It is not safe for concurrent use.
@@ -80,22 +73,19 @@ func (r *Register) Find(key Key, f Fingerprint, equal func(operation.ID) []Finge
 	if !found {
 		return operation.Outcome{}, false, nil
 	}
-	if k.Fingerprint != f {
-		same := []Fingerprint{f}
-		if equal != nil {
-			same = append(same, equal(k.ID)...)
-		}
-		switch {
-		case slices.Contains(same, k.Fingerprint):
-		case slices.ContainsFunc(same, k.Fingerprint.sameVersion):
-			return operation.Outcome{ID: k.ID}, true, Reused()
-		default:
-			return operation.Outcome{}, true, fault.Wrap(fault.Internal, ErrFingerprint, "the fingerprint has an unknown version")
-		}
+	same := []Fingerprint{f}
+	if equal != nil {
+		same = append(same, equal(k.ID)...)
 	}
-	outcome = k.Outcome
-	outcome.ID, outcome.Replayed = k.ID, true
-	return outcome, true, nil
+	switch {
+	case slices.Contains(same, k.Fingerprint):
+		outcome = k.Outcome
+		outcome.ID, outcome.Replayed = k.ID, true
+		return outcome, true, nil
+	case slices.ContainsFunc(same, k.Fingerprint.sameVersion):
+		return operation.Outcome{ID: k.ID}, true, Reused()
+	}
+	return operation.Outcome{}, true, fault.Wrap(fault.Internal, ErrFingerprint, "the fingerprint has an unknown version")
 }
 
 // Add adds the record of a new operation. Find finds it from then on.

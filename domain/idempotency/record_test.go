@@ -23,7 +23,4 @@ func TestKeysHaveOneOrder(t *testing.T) {
 			require.Equal(t, i > j, a.Compare(b) > 0, "%v %v", a, b)
 		}
 	}
-	shuffled := []idempotency.Key{keys[3], keys[0], keys[2], keys[0], keys[1], keys[3]}
-	require.Equal(t, keys, idempotency.SortedKeys(shuffled))
-	require.Empty(t, idempotency.SortedKeys(nil))
 }

@@ -1,6 +1,7 @@
 package push
 
 import (
+	"slices"
 	"time"
 
 	"bankingapi/domain/fault"
@@ -40,13 +41,7 @@ func (o *Operation) Key() (key idempotency.Key, ok bool) {
 // Outcome returns how the operation ended, after an Inbox decided it. The error is
 // fault.Conflict if the CallerId was used for other content. Then the outcome has
 // only the ID of the operation that has the CallerId.
-func (o *Operation) Outcome() (operation.Outcome, error) {
-	outcome := o.outcome
-	if outcome.State != 0 && !outcome.Replayed {
-		outcome.ID = o.ID
-	}
-	return outcome, o.err
-}
+func (o *Operation) Outcome() (operation.Outcome, error) { return o.outcome, o.err }
 
 // Stored is a notification that storage must insert. Storage keeps one
 // notification for each user and digest, even if it is sent several times.
@@ -75,7 +70,7 @@ func (b *Inbox) Accept(operations []*Operation) {
 	var digest idempotency.Digest
 	keyed := idempotency.Keyed(b.Key)
 	for _, o := range operations {
-		o.outcome, o.err = operation.Outcome{State: operation.Completed}, nil
+		o.outcome, o.err = operation.Outcome{ID: o.ID, State: operation.Completed}, nil
 		if key, ok := o.Key(); ok {
 			fingerprint := o.fingerprint(&digest)
 			stored := keyed(fingerprint)
@@ -108,7 +103,8 @@ func Keys(operations []*Operation) []idempotency.Key {
 			keys = append(keys, key)
 		}
 	}
-	return idempotency.SortedKeys(keys)
+	slices.SortFunc(keys, idempotency.Key.Compare)
+	return slices.Compact(keys)
 }
 
 // NewNotifications checks an array of Parameters: 1 to limit records and every

@@ -99,7 +99,7 @@ func TestACallerIDIsKnownWithItsContent(t *testing.T) {
 	require.NotEqual(t, idempotency.Fingerprint{}, known.Fingerprint)
 	require.Equal(t, idempotency.Record{
 		Key: idempotency.Key{CallerID: "c-1", Subscription: "mobile", Operation: operation.AddPushNotificationResponse},
-		ID:  operation.ID{7}, Fingerprint: known.Fingerprint, Outcome: completed,
+		ID:  operation.ID{7}, Fingerprint: known.Fingerprint, Outcome: operation.Outcome{ID: operation.ID{7}, State: operation.Completed},
 	}, *known)
 }
 

@@ -77,8 +77,7 @@ const (
 
 // Member is a member of a push notification record (the contract, section 4).
 type Member struct {
-	// Name is the member's name in a request.
-	Name string
+	Name string // in a request
 	Kind Kind
 	// Value returns a number in decimal digits and a day as YYYY-MM-DD. It returns
 	// an empty text if the record does not have the member.
@@ -132,26 +131,8 @@ func New(f Fields) (Notification, []fault.Fault) {
 	if !f.PushInteractionID.IsAbsent() {
 		r.PushInteractionID, r.HasPushInteractionID = integer(&faults, "/PushInteractionId", f.PushInteractionID), true
 	}
-	switch platform := f.Platform; {
-	case platform.IsAbsent():
-		faults.Add("/Platform", fault.Required, "Required: "+platforms)
-	case platform == decimal.Int(int64(Android)):
-		r.Platform = Android
-	case platform == decimal.Int(int64(IOS)):
-		r.Platform = IOS
-	case platform == decimal.Int(int64(Other)):
-		r.Platform = Other
-	default:
-		faults.Add("/Platform", fault.NotAllowed, platforms)
-	}
-	switch status := f.SendStatus; {
-	case status.IsAbsent():
-		faults.Add("/SendStatus", fault.Required, "Required: "+statuses)
-	case status == decimal.Int(0), status == decimal.Int(1):
-		r.Sent = !status.IsZero()
-	default:
-		faults.Add("/SendStatus", fault.NotAllowed, statuses)
-	}
+	r.Platform = oneOf(&faults, "/Platform", f.Platform, "65 (Android), 73 (iOS) or 79 (Other).", Android, IOS, Other)
+	r.Sent = oneOf(&faults, "/SendStatus", f.SendStatus, "0 (Fail) or 1 (Success).", 0, 1) == 1
 	if f.SendDate != "" {
 		var err error
 		if r.SendDate, err = day.Parse(f.SendDate); err != nil {
@@ -205,11 +186,22 @@ func Restore(r Record) Notification { return Notification{r} }
 // Record returns what the notification holds. It must not be changed.
 func (n *Notification) Record() *Record { return &n.record }
 
-const (
-	maxTranData = 100
-	platforms   = "65 (Android), 73 (iOS) or 79 (Other)."
-	statuses    = "0 (Fail) or 1 (Success)."
-)
+const maxTranData = 100
+
+// oneOf returns d, which must be one of the allowed numbers.
+func oneOf[T ~uint8 | ~int](faults *fault.List, pointer string, d decimal.Decimal, rule string, allowed ...T) T {
+	for _, n := range allowed {
+		if d == decimal.Int(int64(n)) {
+			return n
+		}
+	}
+	if d.IsAbsent() {
+		faults.Add(pointer, fault.Required, "Required: "+rule)
+	} else {
+		faults.Add(pointer, fault.NotAllowed, rule)
+	}
+	return 0
+}
 
 func integer(faults *fault.List, pointer string, d decimal.Decimal) int64 {
 	n, err := d.Scaled(0)

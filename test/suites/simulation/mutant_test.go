@@ -225,7 +225,7 @@ var mistakes = map[string]func() *Mutant{
 		return &changed{next: next, touch: func(t *fund.LockSet) {
 			for _, o := range t.Due {
 				if o.Sales[0].Terms().SelectedDay.Weekday() == time.Sunday {
-					o.Closed = fund.Refusal(fault.DayClosed)
+					o.Closed = []fault.Fault{fund.Refusal(fault.DayClosed)}
 				}
 			}
 		}}
