@@ -24,7 +24,7 @@ func TestAHostAdministersSubscriptions(t *testing.T) {
 	known, err := app.Caller(t.Context(), primary.Reveal())
 	require.NoError(t, err)
 	require.Equal(t, "shop", known.Name)
-	require.True(t, known.MayCall(operation.BuyFundFromCustomer))
+	require.True(t, known.MayCall(operation.BuyFundFromCustomer.String()))
 	renewed, err := manager.Regenerate(t.Context(), "shop", subscription.Primary)
 	require.NoError(t, err)
 	require.NotEqual(t, primary, renewed)

@@ -46,7 +46,7 @@ func ExampleApp_Caller() {
 		switch {
 		case err != nil:
 			return "deliver again: " + err.Error()
-		case caller == nil || !caller.MayCall(operation.AddPushNotificationResponse):
+		case caller == nil || !caller.MayCall(operation.AddPushNotificationResponse.String()):
 			return "reject: the key may not do this"
 		}
 		var reader strictjson.Reader

@@ -166,7 +166,7 @@ func fieldsOf(q *request, before *subscription.Subscription) (fields subscriptio
 	fields = subscription.Subscription{AppKey: q.field("appkey"), Channel: q.field("channel"), TellerName: q.field("teller"), RequireCallerID: q.field("callerid") == "required",
 		ClientCertificate: strings.ToLower(strings.ReplaceAll(q.field("certificate"), ":", ""))} // as it is stored
 	names := q.r.PostForm["operation"]
-	if err := q.Subscriptions.CheckOperations(slices.DeleteFunc(slices.Clone(names), before.MayCallNamed)...); err != nil {
+	if err := q.Subscriptions.CheckOperations(slices.DeleteFunc(slices.Clone(names), before.MayCall)...); err != nil {
 		return fields, err
 	}
 	if fields.Operations = subscription.InOrder(names); len(names) == 0 {

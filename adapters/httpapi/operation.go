@@ -47,7 +47,7 @@ type Operation[Record any] struct {
 	// it. It may be nil.
 	Customer func(record *Record) int64
 	// MayCall reports whether a subscription may call the operation. nil allows
-	// those that were granted it by its name (Subscription.MayCallNamed).
+	// those that were granted it by its name (Subscription.MayCall).
 	MayCall func(caller *subscription.Subscription) bool
 	// Example is the body of a request that works with the demo book. It may be empty.
 	Example string
@@ -82,7 +82,7 @@ func (o Operation[Record]) on(a *api) *endpoint[Record] {
 		o.Customer = func(*Record) int64 { return 0 }
 	}
 	if o.MayCall == nil {
-		o.MayCall = func(caller *subscription.Subscription) bool { return caller.MayCallNamed(o.Name) }
+		o.MayCall = func(caller *subscription.Subscription) bool { return caller.MayCall(o.Name) }
 	}
 	e := &endpoint[Record]{api: a, Operation: o, members: requestMembers(o.Members, a.ParametersLimit)}
 	e.requests.New = func() any { return new(request[Record]) }

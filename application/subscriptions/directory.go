@@ -142,23 +142,17 @@ func (d *Directory) youngerThan(ctx context.Context, age time.Duration) (*snapsh
 	if d.failure != nil && d.isWithin(missAge, d.failedAt) {
 		// A caller whose key is not in the copy can do without. For the others the
 		// storage may be back, so they do not get a failure that is older than they.
-		isOlder := d.failedAt.Before(arrived)
-		if !isOlder || age <= missAge || !rest(ctx, missAge-d.now().Sub(d.failedAt)) {
+		if !d.failedAt.Before(arrived) || age <= missAge {
 			return nil, d.failure
+		}
+		select {
+		case <-ctx.Done():
+			return nil, d.failure
+		case <-time.After(missAge - d.now().Sub(d.failedAt)):
 		}
 	}
 	// All callers share the refresh, so it must not end with this caller's context.
 	return d.refresh(context.WithoutCancel(ctx))
-}
-
-// rest waits, and reports whether ctx lasted that long.
-func rest(ctx context.Context, pause time.Duration) bool {
-	select {
-	case <-ctx.Done():
-		return false
-	case <-time.After(pause):
-		return true
-	}
 }
 
 // isWithin reports whether an instant is less than age ago. An instant in the

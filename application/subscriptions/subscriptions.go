@@ -103,7 +103,7 @@ func NewManager(repository Repository, random io.Reader) *Manager {
 
 // Create makes an active subscription and returns its two keys. A subscription
 // without operations is granted all Operations. The keys cannot be read later. The
-// error is fault.Invalid, ErrExpired, ErrNameTaken or one of the storage.
+// error is fault.Invalid, subscription.ErrExpired, ErrNameTaken or one of the storage.
 func (m *Manager) Create(ctx context.Context, fields subscription.Subscription) (primary, secondary subscription.Key, err error) {
 	if len(fields.Operations) == 0 {
 		fields.Operations = m.Operations()
@@ -132,9 +132,9 @@ func (m *Manager) keyMade(err error) error {
 }
 
 // Change changes a subscription in place, and says in its act what it changed. The
-// error is that of change, ErrExpired if change makes the keys expire in the past,
-// ErrNotFound or one of the storage. The change reaches every replica within five
-// seconds.
+// error is that of change, subscription.ErrExpired if change makes the keys expire in
+// the past, ErrNotFound or one of the storage. The change reaches every replica within
+// five seconds.
 func (m *Manager) Change(ctx context.Context, name string, change func(*subscription.Subscription) error) error {
 	ctx = m.begin(ctx, "subscription.change", name, "")
 	return m.repository.Change(ctx, name, func(s *subscription.Subscription) error {
@@ -142,9 +142,9 @@ func (m *Manager) Change(ctx context.Context, name string, change func(*subscrip
 		if err := change(s); err != nil {
 			return err
 		}
-		for _, expires := range [][2]time.Time{{before.PrimaryKey.Expires, s.PrimaryKey.Expires}, {before.SecondaryKey.Expires, s.SecondaryKey.Expires}} {
-			if to := expires[1]; !to.Equal(expires[0]) && !to.IsZero() && !to.After(m.Now()) {
-				return ErrExpired
+		for _, life := range [][2]subscription.KeyLife{{before.PrimaryKey, s.PrimaryKey}, {before.SecondaryKey, s.SecondaryKey}} {
+			if !life[1].Expires.Equal(life[0].Expires) && life[1].IsExpired(m.Now()) {
+				return subscription.ErrExpired
 			}
 		}
 		audit.Describe(ctx, strings.Join(Differences(&before, s, m.Zone), "; "))
@@ -195,8 +195,8 @@ func Differences(before, after *subscription.Subscription, zone *time.Location) 
 }
 
 // Regenerate replaces one key and returns the new one, which cannot be read later.
-// The old key stops working on every replica within five seconds. The error is
-// ErrExpired if the expiry of the key has passed: the new key would have it too.
+// The old key stops working on every replica within five seconds. The error is that of
+// subscription.Subscription.Regenerate, ErrNotFound or one of the storage.
 func (m *Manager) Regenerate(ctx context.Context, name string, slot subscription.Slot) (key subscription.Key, err error) {
 	ctx = m.begin(ctx, "subscription.regenerate", name, string(slot))
 	err = m.repository.Change(ctx, name, func(s *subscription.Subscription) error {
@@ -208,21 +208,10 @@ func (m *Manager) Regenerate(ctx context.Context, name string, slot subscription
 
 func (m *Manager) regenerate(s *subscription.Subscription, slot subscription.Slot) (subscription.Key, error) {
 	key, err := subscription.NewKey(m.random)
-	if err != nil {
-		return key, err
+	if err == nil {
+		err = s.Regenerate(slot, key, m.Now())
 	}
-	if err := s.Regenerate(slot, key); err != nil {
-		return key, err
-	}
-	life := &s.PrimaryKey
-	if slot == subscription.Secondary {
-		life = &s.SecondaryKey
-	}
-	*life = subscription.KeyLife{Created: m.Now(), Expires: life.Expires}
-	if !life.Expires.IsZero() && !life.Expires.After(life.Created) {
-		return key, ErrExpired
-	}
-	return key, nil
+	return key, err
 }
 
 // SetState suspends, activates or cancels a subscription. The error is
@@ -237,9 +226,6 @@ func (m *Manager) SetState(ctx context.Context, name string, state subscription.
 func (m *Manager) List(ctx context.Context) ([]*subscription.Subscription, error) {
 	return m.repository.All(ctx)
 }
-
-// ErrExpired is returned for a new key that would expire before it is used.
-var ErrExpired = errors.New("a new key would be expired already: change the last day of the subscription first")
 
 // Errors of a Repository.
 var (

@@ -182,7 +182,7 @@ func TestANewKeyIsNeverExpired(t *testing.T) {
 		return subscription.Subscription{Name: "name", PrimaryKey: subscription.KeyLife{Expires: at}, SecondaryKey: subscription.KeyLife{Expires: at}}
 	}
 	_, _, err := m.Create(t.Context(), expires(now))
-	require.ErrorIs(t, err, subscriptions.ErrExpired)
+	require.ErrorIs(t, err, subscription.ErrExpired)
 	require.Empty(t, list(t, m))
 
 	_, _, err = m.Create(t.Context(), expires(now.Add(time.Hour)))
@@ -190,11 +190,11 @@ func TestANewKeyIsNeverExpired(t *testing.T) {
 	before := list(t, m)
 	now = now.Add(time.Hour)
 	_, err = m.Regenerate(t.Context(), "name", subscription.Primary)
-	require.ErrorIs(t, err, subscriptions.ErrExpired)
+	require.ErrorIs(t, err, subscription.ErrExpired)
 	last := func(at time.Time) func(*subscription.Subscription) error {
 		return func(s *subscription.Subscription) error { s.SecondaryKey.Expires = at; return nil }
 	}
-	require.ErrorIs(t, m.Change(t.Context(), "name", last(now.Add(-time.Hour))), subscriptions.ErrExpired)
+	require.ErrorIs(t, m.Change(t.Context(), "name", last(now.Add(-time.Hour))), subscription.ErrExpired)
 	require.NoError(t, m.Change(t.Context(), "name", last(now)), "what has expired may stay so")
 	require.Equal(t, before, list(t, m), "the expiry stays, and so does the old key")
 }

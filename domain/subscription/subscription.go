@@ -4,7 +4,6 @@
 package subscription
 
 import (
-	"cmp"
 	"crypto/sha256"
 	"crypto/subtle"
 	"encoding/hex"
@@ -89,8 +88,7 @@ type Subscription struct {
 	// AppKey, Channel and TellerName are the values defined for the caller. An
 	// empty text means that the value is not defined.
 	AppKey, Channel, TellerName string
-	// RequireCallerID makes the CallerId of every request required.
-	RequireCallerID bool
+	RequireCallerID             bool // of every request
 	// ClientCertificate is the SHA-256 of a certificate, in 64 hex digits. If it is not
 	// empty, the keys work only with that client certificate.
 	ClientCertificate string
@@ -111,6 +109,9 @@ type Subscription struct {
 // when it was last used, which may be a minute late. A zero time means unknown
 // for Created, no expiry for Expires, and never for Used.
 type KeyLife struct{ Created, Expires, Used time.Time }
+
+// IsExpired reports whether the key has expired by then.
+func (l *KeyLife) IsExpired(now time.Time) bool { return !l.Expires.IsZero() && !l.Expires.After(now) }
 
 const (
 	maxName    = 100
@@ -158,33 +159,40 @@ func New(s Subscription) (*Subscription, error) {
 // InOrder returns the names of operations, each once: those of a host program follow the
 // others.
 func InOrder(names []string) []string {
-	bank := operation.AllNames()
-	isHost := func(name string) int {
-		if slices.Contains(bank, name) {
-			return 0
+	var ordered []string
+	for _, name := range append(operation.AllNames(), slices.Sorted(slices.Values(names))...) {
+		if slices.Contains(names, name) && !slices.Contains(ordered, name) {
+			ordered = append(ordered, name)
 		}
-		return 1
 	}
-	return slices.Compact(slices.SortedFunc(slices.Values(names), func(a, b string) int { return cmp.Or(isHost(a)-isHost(b), cmp.Compare(a, b)) }))
+	return ordered
 }
 
-// ErrCancelled is returned for changes of a cancelled subscription.
-var ErrCancelled = errors.New("the subscription is cancelled, which is final: create a new one (a cancelled one keeps its name: choose another)")
+// Errors of changes.
+var (
+	// ErrCancelled is returned for changes of a cancelled subscription.
+	ErrCancelled = errors.New("the subscription is cancelled, which is final: create a new one (a cancelled one keeps its name: choose another)")
+	// ErrExpired is returned for a new key that would expire before it is used.
+	ErrExpired = errors.New("a new key would be expired already: change the last day of the subscription first")
+)
 
-// Regenerate puts a new key into the slot. The old key is not accepted any more.
-// The error is ErrCancelled, or fault.Invalid for an unknown slot.
-func (s *Subscription) Regenerate(slot Slot, key Key) error {
-	if s.State == Cancelled {
+// Regenerate puts a key that was created now into the slot. The old key is not accepted
+// any more. The new one expires with it: the error is ErrExpired if it has expired. It is
+// ErrCancelled, or fault.Invalid for an unknown slot.
+func (s *Subscription) Regenerate(slot Slot, key Key, now time.Time) error {
+	hash, life := &s.PrimaryHash, &s.PrimaryKey
+	if slot == Secondary {
+		hash, life = &s.SecondaryHash, &s.SecondaryKey
+	}
+	switch {
+	case s.State == Cancelled:
 		return ErrCancelled
-	}
-	switch slot {
-	case Primary:
-		s.PrimaryHash = key.Hash()
-	case Secondary:
-		s.SecondaryHash = key.Hash()
-	default:
+	case slot != Primary && slot != Secondary:
 		return fault.New(fault.Invalid, "The key must be primary or secondary.")
+	case life.IsExpired(now):
+		return ErrExpired
 	}
+	*hash, *life = key.Hash(), KeyLife{Created: now, Expires: life.Expires}
 	return nil
 }
 
@@ -211,8 +219,7 @@ func (s *Subscription) OpensAt(presented Hash, now time.Time) (slot Slot, ok boo
 	if !primary {
 		slot, life = Secondary, &s.SecondaryKey
 	}
-	expired := !life.Expires.IsZero() && !now.Before(life.Expires)
-	return slot, (primary || secondary) && s.State == Active && !expired
+	return slot, (primary || secondary) && s.State == Active && !life.IsExpired(now)
 }
 
 // Revise sets what may change of a subscription: the operations, the limit, the
@@ -232,12 +239,9 @@ func (s *Subscription) Revise(to Subscription) error {
 	return nil
 }
 
-// MayCall reports whether the subscription may call the operation.
-func (s *Subscription) MayCall(n operation.Name) bool { return s.MayCallNamed(n.String()) }
-
-// MayCallNamed is MayCall for a name, which may be that of an operation of a
-// host program.
-func (s *Subscription) MayCallNamed(name string) bool { return slices.Contains(s.Operations, name) }
+// MayCall reports whether the subscription may call the operation with that name,
+// which may be one of a host program.
+func (s *Subscription) MayCall(name string) bool { return slices.Contains(s.Operations, name) }
 
 // Missing returns the faults of fields that the subscription requires and the
 // header does not have.

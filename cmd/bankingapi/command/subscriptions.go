@@ -10,7 +10,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"bankingapi/adapters/settings"
-	"bankingapi/application/subscriptions"
 	"bankingapi/domain/fault"
 	"bankingapi/domain/operation"
 	"bankingapi/domain/subscription"
@@ -83,7 +82,7 @@ func createSubscription(c *call, revise revision) error {
 
 // about names the subscription that an error is about.
 func about(name string, err error) error {
-	if errors.Is(err, subscriptions.ErrExpired) {
+	if errors.Is(err, subscription.ErrExpired) {
 		return wrongUsef("--expires must not be in the past: use 'subscriptions suspend' to refuse the keys now")
 	}
 	return fmt.Errorf("subscription %q: %w", name, fault.Explain(err))
@@ -124,7 +123,7 @@ func changed(c *call, err error, state string) error {
 
 func regenerateKey(c *call) error {
 	key, err := c.manager.Regenerate(c.Context(), c.args[0], subscription.Slot(c.args[1]))
-	if errors.Is(err, subscriptions.ErrExpired) {
+	if errors.Is(err, subscription.ErrExpired) {
 		return wrongUsef("subscription %q: %v, with 'subscriptions change %s --expires DAY'", c.args[0], fault.Explain(err), c.args[0])
 	}
 	if err != nil {
