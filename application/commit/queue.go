@@ -201,33 +201,29 @@ func (q *Queue[T]) Do(ctx context.Context, item T) error {
 	if limited {
 		timeout = w.startTimer(limit)
 	}
-	select {
-	case <-w.done:
-	case <-timeout:
-		switch {
-		case q.leave(w):
-			q.recycle(w)
-			return errNoTurn
-		case !w.isAnswered():
-			return errTooLate // w stays with its batch
+	gone := ctx.Done()
+	for answered := false; !answered; {
+		select {
+		case <-w.done:
+			answered = true
+			continue
+		case <-timeout:
+			if q.leave(w) {
+				q.recycle(w)
+				return errNoTurn
+			}
+		case <-gone:
+			if q.leave(w) {
+				q.recycle(w)
+				return left(ctx)
+			}
+			if _, bounded := ctx.Deadline(); !bounded || !errors.Is(ctx.Err(), context.DeadlineExceeded) {
+				gone = nil
+				continue // cancelled: the batch runs all the same
+			}
 		}
-	case <-ctx.Done():
-		switch {
-		case q.leave(w):
-			q.recycle(w)
-			return left(ctx)
-		case isPastDeadline(ctx):
-			if !w.isAnswered() {
-				return errTooLate
-			}
-		default:
-			select {
-			case <-w.done:
-			case <-timeout:
-				if !w.isAnswered() {
-					return errTooLate
-				}
-			}
+		if answered = w.isAnswered(); !answered {
+			return errTooLate // w stays with its batch
 		}
 	}
 	err = w.err
@@ -243,13 +239,6 @@ func (q *Queue[T]) Do(ctx context.Context, item T) error {
 func (q *Queue[T]) mayRun(ctx context.Context, limit time.Duration, limited bool) bool {
 	_, bounded := ctx.Deadline()
 	return q.limits.Grace > 0 && !bounded && (!limited || limit >= q.limits.Timeout+q.limits.Grace)
-}
-
-// isPastDeadline reports whether ctx ended because of its deadline, not because
-// it was cancelled.
-func isPastDeadline(ctx context.Context) bool {
-	_, bounded := ctx.Deadline()
-	return bounded && errors.Is(ctx.Err(), context.DeadlineExceeded)
 }
 
 // isAnswered reports whether the outcome is known. It takes the signal if it is.
