@@ -7,6 +7,7 @@
 package outcomes
 
 import (
+	"cmp"
 	"context"
 	"strconv"
 	"sync"
@@ -27,28 +28,20 @@ type Source interface {
 }
 
 const (
-	// MaxLimit is the maximum number of outcomes in a page.
-	MaxLimit = 1000
-	// DefaultLimit is the limit of a query without one.
-	DefaultLimit = 100
-	// MaxWait is how long a page may wait for an outcome.
-	MaxWait = time.Minute
-	// look is the time between two looks for new outcomes, for all that wait.
-	look = 500 * time.Millisecond
-	// lookTimeout bounds a look.
+	MaxLimit     = 1000        // the maximum number of outcomes in a page
+	DefaultLimit = 100         // the limit of a query without one
+	MaxWait      = time.Minute // how long a page may wait for an outcome
+
+	look        = 500 * time.Millisecond // between two looks for new outcomes, for all that wait
 	lookTimeout = 2 * time.Second
 )
 
 // Query asks for a page.
 type Query struct {
-	// Subscription takes the outcomes of that partner. Empty takes all.
-	Subscription string
-	// After is the cursor of the page before. Empty takes the first page.
-	After string
-	// Limit is the maximum number of outcomes, at most MaxLimit. 0 is DefaultLimit.
-	Limit int
-	// Wait is how long to wait until there is an outcome, at most MaxWait.
-	Wait time.Duration
+	Subscription string        // takes the outcomes of that partner; empty takes all
+	After        string        // the cursor of the page before; empty takes the first page
+	Limit        int           // the maximum number of outcomes, at most MaxLimit; 0 is DefaultLimit
+	Wait         time.Duration // until there is an outcome, at most MaxWait
 }
 
 // Page is a part of the outcomes. Next is the cursor of the page after it.
@@ -91,29 +84,25 @@ func (f *Feed) Page(ctx context.Context, q Query) (Page, error) {
 	waiting, stop := context.WithTimeout(ctx, q.Wait)
 	defer stop()
 	defer context.AfterFunc(f.closed, stop)()
-	for {
-		seen, err := f.lastSeen(ctx)
+	for seen := int64(-1); ; {
+		last, err := f.lastSeen(ctx)
 		if err != nil {
 			return Page{}, err
 		}
-		found, err := f.source.Outcomes(ctx, q.Subscription, after, q.Limit)
-		if err != nil {
-			return Page{}, err
-		}
-		if n := len(found); n > 0 {
-			return Page{found, strconv.FormatInt(found[n-1].Number, 10)}, nil
-		}
-		for more := false; !more; {
-			select {
-			case <-waiting.Done():
-				return Page{nil, strconv.FormatInt(after, 10)}, nil
-			case <-time.After(look):
-			}
-			last, err := f.lastSeen(ctx)
+		if last > seen {
+			found, err := f.source.Outcomes(ctx, q.Subscription, after, q.Limit)
 			if err != nil {
 				return Page{}, err
 			}
-			more = last > seen
+			if n := len(found); n > 0 {
+				return Page{found, strconv.FormatInt(found[n-1].Number, 10)}, nil
+			}
+			seen = last
+		}
+		select {
+		case <-waiting.Done():
+			return Page{nil, strconv.FormatInt(after, 10)}, nil
+		case <-time.After(look):
 		}
 	}
 }
@@ -123,9 +112,7 @@ func (f *Feed) check(ctx context.Context, q *Query) (after int64, err error) {
 	invalid := func(detail string) error {
 		return fault.New(fault.Invalid, "The request breaks a rule.", fault.Fault{Code: fault.OutOfRange, Detail: detail})
 	}
-	if q.Limit == 0 {
-		q.Limit = DefaultLimit
-	}
+	q.Limit = cmp.Or(q.Limit, DefaultLimit)
 	switch {
 	case q.Limit < 1 || q.Limit > MaxLimit:
 		return 0, invalid("limit must be an integer from 1 to " + strconv.Itoa(MaxLimit) + ".")
