@@ -41,11 +41,9 @@ type Inboxes interface {
 
 // Options are what an Adder needs in addition to its port. Only Now and NewID are required.
 type Options struct {
-	// ParametersLimit is the maximum number of records in a request. 0 means 1000.
-	ParametersLimit int
-	// Commit has the limits of the queue. Limits of 0 have defaults (commit.Limits).
-	Commit   commit.Limits
-	Observer commit.Observer
+	ParametersLimit int           // the maximum number of records in a request; 0 means 1000
+	Commit          commit.Limits // of the queue; limits of 0 have defaults
+	Observer        commit.Observer
 	// Now returns the current time in UTC, truncated to microseconds, as clock.Now does.
 	Now func() time.Time
 	// NewID returns the ID of a new operation, as clock.NewID does. Later IDs sort after

@@ -58,38 +58,30 @@ type Books interface {
 
 // Due says which recorded operations Books.Due lists.
 type Due struct {
-	// Until takes operations for that day or an earlier one.
-	Until day.Day
-	// Of, if it is set, takes those for its day that sell units of its fund.
-	Of fund.PriceDay
+	Until day.Day       // takes operations for that day or an earlier one
+	Of    fund.PriceDay // if it is set, takes those for its day that sell units of its fund
 }
 
 // DueFund is what is recorded for a day and sells units of a fund.
 type DueFund struct {
 	fund.PriceDay
-	// Priced says that the fund has a price whose ValidFrom is that very day.
-	Priced bool
-	// Sales is their number if it was counted, and 0 otherwise.
-	Sales int64
+	Priced bool  // the fund has a price whose ValidFrom is that very day
+	Sales  int64 // their number if it was counted, and 0 otherwise
 }
 
 // Options are what a Buyer needs in addition to its port. Only Now and NewID are required.
 type Options struct {
-	// ParametersLimit is the maximum number of records in a request. 0 means 1000.
-	ParametersLimit int
-	// Commit has the limits of the queue. Limits of 0 have defaults (commit.Limits).
-	Commit   commit.Limits
-	Observer commit.Observer
-	// Calendar says for which days the bank takes sales. nil takes them for every day.
-	Calendar *Calendar
+	ParametersLimit int           // the maximum number of records in a request; 0 means 1000
+	Commit          commit.Limits // of the queue; limits of 0 have defaults
+	Observer        commit.Observer
+	Calendar        *Calendar // says for which days the bank takes sales; nil takes them for every day
 	// OfTheDay lets a sale for a later day wait for a price of that very day. Without
 	// it the newest price until that day counts.
 	OfTheDay bool
 	// NotBefore is the local time of the bank before which the sales of a day are not
 	// settled. None means 00:00.
 	NotBefore day.Clock
-	// Zone is the time zone of the bank's calendar day. nil means UTC.
-	Zone *time.Location
+	Zone      *time.Location // of the bank's calendar day; nil means UTC
 	// Now returns the current time in UTC, truncated to microseconds, as clock.Now does.
 	Now func() time.Time
 	// NewID returns the ID of a new operation, as clock.NewID does. Later IDs sort after

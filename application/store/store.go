@@ -21,12 +21,9 @@ import (
 type Options struct {
 	// DSN names the place of the data, in the adapter's own format. It is a
 	// secret.
-	DSN string
-	// MaxConnections is the maximum number of connections. 0 means the
-	// adapter's default.
-	MaxConnections int
-	// StatementTimeout ends statements that take longer.
-	StatementTimeout time.Duration
+	DSN              string
+	MaxConnections   int           // 0 means the adapter's default
+	StatementTimeout time.Duration // ends statements that take longer
 	// TablePrefix is the prefix of every table and index name, for a database
 	// that has other tables. Letters, digits and underscores.
 	TablePrefix string
@@ -72,24 +69,16 @@ type Store struct {
 	Books         buyfund.Books
 	Inboxes       addpush.Inboxes
 	Subscriptions subscriptions.Repository
-	// Usage keeps when subscriptions were used.
-	Usage subscriptions.Usage
-	// Requests keeps the log of requests.
-	Requests requestlog.Storage
-	// Backoffice are the ports of import, export, lookups and verify.
-	Backoffice backoffice.Ports
+	Usage         subscriptions.Usage
+	Requests      requestlog.Storage
+	Backoffice    backoffice.Ports
+	Trail         *trail.Ports // trail.None if the storage keeps none
+	Schema        Schema
+	Marker        Marker
 
-	// Trail are the ports of the trail: trail.None if the storage keeps none.
-	Trail *trail.Ports
-
-	// Schema migrates the storage.
-	Schema Schema
 	// MigrateAtStart says that the service migrates this storage when it opens
 	// it, also without the setting storage.migrate.
 	MigrateAtStart bool
-
-	// Marker is the mark of the storage.
-	Marker Marker
 
 	// Ping returns nil if the storage answers.
 	Ping func(ctx context.Context) error
@@ -152,10 +141,8 @@ const CopyMark = "copy that is not finished"
 
 // CopyWatch is told how far a copy is.
 type CopyWatch struct {
-	// Phase begins with each table, or with its comparison.
-	Phase func(name string, rows int64)
-	// Row is called after some rows of the phase, with their number.
-	Row func(rows int64)
+	Phase func(name string, rows int64) // begins with each table, or with its comparison
+	Row   func(rows int64)              // called after some rows of the phase, with their number
 }
 
 // Risk is something that may lose data.
@@ -199,17 +186,14 @@ type Schema interface {
 type Migration struct {
 	Version int64
 	Name    string
-	// Applied is zero for a version that the storage does not have.
-	Applied time.Time
+	Applied time.Time // zero for a version that the storage does not have
 }
 
 // Status is the state of a schema.
 type Status struct {
-	// Version is the version of the storage, 0 for an empty one. Wanted is the
-	// version that this program needs.
-	Version, Wanted int64
-	// Migrations are all that this program knows, ascending.
-	Migrations []Migration
+	Version    int64       // of the storage, 0 for an empty one
+	Wanted     int64       // the version that this program needs
+	Migrations []Migration // all that this program knows, ascending
 }
 
 // MarkError says that a storage has another mark than Options.Mark wants. It is

@@ -23,19 +23,13 @@ type Check struct {
 // line, a metric or a trace may know of it. It has no keys, no contents and no
 // numbers of customers or accounts.
 type Exchange struct {
-	// Method is one of the nine of HTTP, or OTHER.
-	Method string
-	// Route is the path of a route, or empty for an unknown path.
-	Route string
-	// Operation is the name of the operation, or empty for another route.
-	Operation string
+	Method    string // one of the nine of HTTP, or OTHER
+	Route     string // the path of a route, or empty for an unknown path
+	Operation string // the name of the operation, or empty for another route
 	Status    int
-	// State is Data.State of an outcome, or 0 if there is none.
-	State operation.State
-	// Replayed reports that the request repeats an operation and got its outcome.
-	Replayed bool
-	// Codes are the codes in the answer's errors, each once.
-	Codes []string
+	State     operation.State // Data.State of an outcome, or 0 if there is none
+	Replayed  bool            // the request repeats an operation and got its outcome
+	Codes     []string        // the codes in the answer's errors, each once
 	// Start is when the header of the request was read. Duration is the time from
 	// Start to the end of the answer.
 	Start    time.Time
@@ -43,8 +37,7 @@ type Exchange struct {
 	// BytesIn is how much of the body was read, and BytesOut the size of the
 	// answer's body.
 	BytesIn, BytesOut int64
-	// RequestID is the answer's X-Request-Id.
-	RequestID string
+	RequestID         string // the answer's X-Request-Id
 	// Subscription is the name of the subscription, or empty if the key belongs
 	// to none. If Status is 401, it is suspended or cancelled, its key expired, or its
 	// client certificate was not presented.
@@ -54,22 +47,18 @@ type Exchange struct {
 	KeyStart string
 	// Records is how many records Parameters has. It is 0 for a request that was
 	// refused before it was decided.
-	Records int
-	// WithoutCallerID reports a request to BuyFundFromCustomer that had no CallerId.
-	WithoutCallerID bool
-	// OperationID is the answer's Operation-Id. It is empty if nothing was
-	// decided.
-	OperationID string
-	// Customer is the masked CustomerNo of the first record that has one.
-	Customer Masked
+	Records         int
+	WithoutCallerID bool   // a request to BuyFundFromCustomer that had no CallerId
+	OperationID     string // the answer's Operation-Id, or empty if nothing was decided
+	Customer        Masked // the CustomerNo of the first record that has one
 	// Address is the caller's IP address. It is empty unless Status is 401, or the
 	// service was told which proxies to trust.
 	Address string
 	// CallerID, ChannelSessionID and ChannelRequestID come from the caller: at most
 	// 200 characters of any kind. Escape them wherever they are written.
 	CallerID, ChannelSessionID, ChannelRequestID string
-	// Gone reports that the caller had left before the end of the answer.
-	Gone bool
+
+	Gone bool // the caller had left before the end of the answer
 	// TraceID is the trace that the request belongs to, if there is one. HTTP does
 	// not know it.
 	TraceID string

@@ -15,14 +15,10 @@ import (
 
 // Who is a person who administers, and why.
 type Who struct {
-	// Actor is the name that the person gave, or else the system user.
-	Actor string
-	// SystemUser is the user of the operating system, or of the console.
-	SystemUser string
-	// Origin is where it was done: the name of the host.
-	Origin string
-	// Reason is why, in the words of the actor. It may be empty.
-	Reason string
+	Actor      string // the name that the person gave, or else the system user
+	SystemUser string // the user of the operating system, or of the console
+	Origin     string // where it was done: the name of the host
+	Reason     string // in the words of the actor; may be empty
 }
 
 // Act is one act of administration. It has no keys and no contents of messages.
@@ -30,12 +26,9 @@ type Act struct {
 	ID operation.ID
 	At time.Time
 	Who
-	// Action is what was done, such as subscription.create.
-	Action string
-	// Object is what it was done to, such as the name of a subscription.
-	Object string
-	// Details say more, such as what changed. They may be empty.
-	Details string
+	Action  string // what was done, such as subscription.create
+	Object  string // what it was done to, such as the name of a subscription
+	Details string // more, such as what changed; may be empty
 }
 
 // NamesCustomer reports whether Object names a customer, so that not everybody may
@@ -83,8 +76,7 @@ func Describe(ctx context.Context, details string) {
 // Acts makes acts.
 type Acts struct {
 	NewID func() operation.ID
-	// Now is the time of the bank.
-	Now func() time.Time
+	Now   func() time.Time // the time of the bank
 }
 
 // New returns an act of the person whom By has put into the context.

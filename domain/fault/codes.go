@@ -99,18 +99,13 @@ const (
 // Code describes one error code. The OpenAPI document, the error pages, the
 // labels of metrics and the documentation are made from these descriptions.
 type Code struct {
-	// Name is stable and kebab-case. Programs may rely on it.
-	Name string
-	// Remedy says who must act.
-	Remedy Remedy
-	// Meaning says in a sentence what happened.
-	Meaning string
-	// Action says in a sentence or two what the caller should do.
-	Action string
-	// Example is a typical cause.
-	Example string
-	// Provoke says how to get this error from a service with the demo book.
-	Provoke string
+	Name    string // stable and kebab-case: programs may rely on it
+	Remedy  Remedy // who must act
+	Meaning string // what happened, in a sentence
+	Action  string // what the caller should do, in a sentence or two
+	Example string // a typical cause
+	Provoke string // how to get this error from a service with the demo book
+
 	// Pointer and Detail are set for codes of refused sales. Their faults always
 	// point to the same place in the record and have the same detail.
 	Pointer, Detail string

@@ -81,7 +81,7 @@ func (l *Leaf) Text(column, value string) {
 func (l *Leaf) Int(column string, value int64) {
 	l.text(column)
 	var digits [20]byte
-	l.bytes(strconv.AppendInt(digits[:0], value, 10))
+	l.text(string(strconv.AppendInt(digits[:0], value, 10)))
 }
 
 // Bytes adds a column with bytes, as hexadecimal digits.
@@ -101,12 +101,12 @@ func (l *Leaf) Time(column string, value time.Time) {
 	if !value.IsZero() {
 		l.text(column)
 		// No layout with six decimals is as quick as RFC3339, which has none.
-		var buffer [40]byte
+		var buffer [32]byte
 		text := value.UTC().AppendFormat(buffer[:0], time.RFC3339)
 		end := len(text) - 1
 		text = strconv.AppendInt(text[:end], int64(1_000_000+value.Nanosecond()/1000), 10)
 		text[end] = '.'
-		l.bytes(append(text, 'Z'))
+		l.text(string(append(text, 'Z')))
 	}
 }
 
@@ -125,11 +125,6 @@ func (l *Leaf) Memory() []byte { return l.content }
 func (l *Leaf) text(s string) {
 	l.length(len(s))
 	l.content = append(l.content, s...)
-}
-
-func (l *Leaf) bytes(b []byte) {
-	l.length(len(b))
-	l.content = append(l.content, b...)
 }
 
 // length appends a uvarint. Nearly all lengths have one byte. An append in place

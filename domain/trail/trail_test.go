@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"golang.org/x/mod/sumdb/tlog"
 	"pgregory.net/rapid"
 
 	"bankingapi/domain/operation"
@@ -137,7 +138,7 @@ func TestASealIsOfTheWholeBatch(t *testing.T) {
 		b := trail.Batch{ID: id, Entries: entries(t)}
 		encoded := trail.AppendEntries(nil, b.Entries)
 		said := trail.Seal{
-			Base:    trail.Base{Size: rapid.Int64Min(0).Draw(t, "size"), Root: trail.LeafHash([]byte("root"))},
+			Base:    trail.Base{Size: rapid.Int64Min(0).Draw(t, "size"), Root: tlog.RecordHash([]byte("root"))},
 			IsBound: true, IsAdopted: rapid.Bool().Draw(t, "adopted"),
 		}
 		seal := keys.Seal(b.Record(), encoded, said)

@@ -13,9 +13,6 @@ type Hash = tlog.Hash
 // Hashes reads stored hashes of a log.
 type Hashes = tlog.HashReaderFunc
 
-// LeafHash is the hash of the leaf with that content.
-func LeafHash(content []byte) Hash { return tlog.RecordHash(content) }
-
 // StoredHashes is how many hashes a log of that size stores.
 func StoredHashes(size int64) int64 { return tlog.StoredHashCount(size) }
 
@@ -31,7 +28,7 @@ type Tree struct {
 // Append adds the hash of a record. It returns the hashes that a log stores for it:
 // that of the record, and those of the subtrees that it completes. The first one
 // has the index StoredHashes(t.Size()) before the call.
-func (t *Tree) Append(record []byte) (stored []Hash) { return t.add(LeafHash(record)) }
+func (t *Tree) Append(record []byte) (stored []Hash) { return t.add(tlog.RecordHash(record)) }
 
 func (t *Tree) add(hash Hash) []Hash {
 	var kept int

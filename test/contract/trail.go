@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"golang.org/x/mod/sumdb/tlog"
 
 	"bankingapi/application/subscriptions"
 	application "bankingapi/application/trail"
@@ -90,7 +91,7 @@ func (k trails) leaf(of operation.ID, kinds ...trail.Kind) application.Leaf {
 	require.Contains(k.t, names, decoded.Kind)
 	entry := found.Batch.Entries[found.Index]
 	require.Equal(k.t, of, entry.ID)
-	require.Equal(k.t, trail.LeafHash(found.Content), entry.Leaf)
+	require.Equal(k.t, tlog.RecordHash(found.Content), entry.Leaf)
 	return found
 }
 
@@ -101,7 +102,7 @@ func (k trails) noLeaf(of operation.ID) {
 }
 
 // hashOf is a hash that stands for a record in these tests.
-var hashOf = trail.LeafHash
+var hashOf = tlog.RecordHash
 
 // sealed is what a notary would return: one hash for each record, and the size
 // as the checkpoint.
