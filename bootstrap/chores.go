@@ -186,7 +186,7 @@ func (a background) settleDueSales() func(context.Context) error {
 		ctx, cancel := context.WithTimeout(ctx, a.settings.Storage.StatementTimeout)
 		defer cancel()
 		if due, err := p.Buyer.CountDue(ctx); err == nil { // the round has said what is wrong
-			p.Metrics.Due(due.ForSettling, due.PriceSales(), due.Lag(a.bank()))
+			p.Metrics.Due(due.ForSettling, due.PriceSales, due.Lag(a.bank()))
 		}
 		count = a.now().Add(countShare * a.now().Sub(began))
 		return nil

@@ -35,20 +35,12 @@ func (b *Buyer) DueUntil() day.Day {
 
 // Waits is how many sales are due, by the reason why they are not settled.
 type Waits struct {
-	// ForPrice are the funds and days whose sales wait for a price of that day.
-	ForPrice []DueFund
+	ForPrice   []DueFund // the funds and days whose sales wait for a price of that day
+	PriceSales int64     // the number of these sales
 	// ForSettling is how many sales wait for the next SettleDue, and Since the time
 	// from which the oldest could be settled.
 	ForSettling int64
 	Since       time.Time
-}
-
-// PriceSales is the number of sales that wait for a price.
-func (w *Waits) PriceSales() (sales int64) {
-	for _, of := range w.ForPrice {
-		sales += of.Sales
-	}
-	return sales
 }
 
 // Lag is how long the oldest sale has waited for settling.
@@ -65,6 +57,7 @@ func (b *Buyer) CountDue(ctx context.Context) (w Waits, err error) {
 	for _, of := range funds {
 		if b.options.OfTheDay && !of.Priced {
 			w.ForPrice = append(w.ForPrice, of)
+			w.PriceSales += of.Sales
 			continue
 		}
 		if w.ForSettling == 0 {
@@ -169,17 +162,14 @@ func (b *Buyer) firstBatch(due group) group {
 // it fail, each is settled in its own transaction.
 func (b *Buyer) settleTogether(ctx context.Context, g group, r *round) {
 	err := b.settleQueued(ctx, g)
-	if err == nil {
+	switch {
+	case err == nil:
 		r.count(g)
-		return
-	}
-	if len(g) > 1 && fault.KindOf(err) == fault.Internal {
+	case len(g) > 1 && fault.KindOf(err) == fault.Internal:
 		for i := range g {
 			b.settleTogether(ctx, g[i:i+1], r)
 		}
-		return
-	}
-	if len(r.failures) < maxFailures {
+	case len(r.failures) < maxFailures:
 		r.failures = append(r.failures, err)
 	}
 }

@@ -585,7 +585,7 @@ func TestSalesWaitForThePriceOfTheirDay(t *testing.T) {
 	b.settles(buyfund.Settlement{}) // there is a price of yesterday
 	waits, err := b.CountDue(t.Context())
 	require.NoError(t, err)
-	require.EqualValues(t, 4, waits.PriceSales())
+	require.EqualValues(t, 4, waits.PriceSales)
 	require.Len(t, waits.ForPrice, 2)
 	require.Zero(t, waits.ForSettling)
 	require.Zero(t, waits.Lag(b.clock.Now()))

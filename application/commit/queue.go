@@ -48,10 +48,8 @@ func (l Limits) OrDefault() Limits {
 // Observer is told about every batch, after its callers were answered. Its
 // functions must be quick and must not panic. Each may be nil.
 type Observer struct {
-	// Now is the clock for Batch.Wait. It is required if Batch is set.
-	Now func() time.Time
-	// Batch is called for one batch at a time.
-	Batch func(Batch)
+	Now   func() time.Time // the clock for Batch.Wait; required if Batch is set
+	Batch func(Batch)      // called for one batch at a time
 	// Trace is called when a batch starts, with the contexts of its callers, which
 	// it must not keep. It returns the context of the batch, derived from ctx, and
 	// a function that is called with the result before the callers are answered.

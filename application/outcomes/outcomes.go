@@ -27,6 +27,7 @@ type Source interface {
 	LastOutcome(ctx context.Context) (int64, error)
 }
 
+// The limits of a page.
 const (
 	MaxLimit     = 1000        // the maximum number of outcomes in a page
 	DefaultLimit = 100         // the limit of a query without one

@@ -18,8 +18,10 @@ import (
 )
 
 const (
-	// Days and MaxEntries are how many days and how many entries are kept.
-	Days, MaxEntries = 7, 1_000_000
+	// Days is how many days entries are kept.
+	Days = 7
+	// MaxEntries is how many entries are kept.
+	MaxEntries = 1_000_000
 	// maxWaiting and maxOfPartner are how many requests a batch has of all partners and of
 	// one. Requests without a subscription count as one partner.
 	maxWaiting, maxOfPartner = 200, 20

@@ -14,12 +14,10 @@ const markTimeout = 3 * time.Second
 // Migrator migrates a storage when the service starts, if the operator wants it or the
 // storage asks for it (MigrateAtStart).
 type Migrator struct {
-	Store  *Store
-	Wanted bool
-	// Migrated is called when a storage that had a schema was migrated.
-	Migrated func([]Migration)
-
-	failed error // the last attempt, if Retry is to make another one
+	Store    *Store
+	Wanted   bool
+	Migrated func([]Migration) // called when a storage that had a schema was migrated
+	failed   error             // the last attempt, if Retry is to make another one
 }
 
 // Start migrates, and refuses a storage with another mark. If the storage cannot

@@ -103,9 +103,8 @@ type Store struct {
 	FreeSpace func() int64
 	// DataFolder is the folder of the data, if they are in a file. The service
 	// keeps its certificate there.
-	DataFolder string
-	// HasDataFile says that the data are in a file in DataFolder.
-	HasDataFile bool
+	DataFolder  string
+	HasDataFile bool // the data are in a file in DataFolder
 
 	// Grace is the maximum time that a call of Books or Inboxes takes after its context
 	// has ended, whatever the storage does. 0 means that it is not known.

@@ -45,12 +45,9 @@ type Usage interface {
 
 // Use is when a subscription was used. A zero time means that it was not.
 type Use struct {
-	Name string
-	// Primary and Secondary are when the keys were presented last.
-	Primary, Secondary time.Time
-	// WithoutCallerID is when the last BuyFundFromCustomer without a CallerId
-	// arrived.
-	WithoutCallerID time.Time
+	Name               string
+	Primary, Secondary time.Time // when the keys were presented last
+	WithoutCallerID    time.Time // when the last BuyFundFromCustomer without a CallerId arrived
 }
 
 // Manager creates and changes subscriptions.
@@ -62,13 +59,10 @@ type Manager struct {
 	Now func() time.Time
 	// Acts makes the act of each change, unless its context carries one already.
 	// nil makes none.
-	Acts *audit.Acts
-	// Zone is the time zone of the bank, in which keys expire. NewManager sets UTC.
-	Zone *time.Location
-	// HostOperations are the names of the operations of the host program.
-	HostOperations []string
-	// KeyMade is called after a new key was stored. NewManager sets one that does nothing.
-	KeyMade func()
+	Acts           *audit.Acts
+	Zone           *time.Location // of the bank, in which keys expire; NewManager sets UTC
+	HostOperations []string       // the names of the operations of the host program
+	KeyMade        func()         // called after a new key was stored; NewManager sets one that does nothing
 }
 
 // Operations are the names of the operations that a subscription may be granted.

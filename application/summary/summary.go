@@ -12,11 +12,9 @@ import (
 
 // Check is a condition for the service to be ready, and its result.
 type Check struct {
-	Name string
-	// Problem is empty if the condition is met. It contains no secrets.
-	Problem string
-	// Warnings are risks of a service that is ready.
-	Warnings []string
+	Name     string
+	Problem  string   // empty if the condition is met; contains no secrets
+	Warnings []string // risks of a service that is ready
 }
 
 // Exchange is one request and its answer, which HTTP fills in: everything that a log
@@ -70,13 +68,10 @@ type Exchange struct {
 // Answered is an entry of the log of requests. It has the time, and of Exchange what stands
 // before BytesIn, RequestID, Subscription, OperationID and CallerID; Start is zero.
 type Answered struct {
-	// ID orders entries by the times of their answers.
-	ID operation.ID
-	// At is the time of the bank at the end of the answer.
-	At time.Time
+	ID operation.ID // orders entries by the times of their answers
+	At time.Time    // the time of the bank at the end of the answer
 	Exchange
-	// Omitted is how many requests were left out shortly before this one.
-	Omitted int64
+	Omitted int64 // how many requests were left out shortly before this one
 }
 
 // Masked is the masked number of a customer or an account: ******1234. It has the

@@ -64,10 +64,9 @@ type Log interface {
 
 // Round says what Log.Seal did.
 type Round struct {
-	Sealed int
-	// LeftOut are the first of the batches that were left out, which are Foreign.
-	LeftOut []operation.ID
-	Foreign int
+	Sealed  int
+	Foreign int            // how many batches were left out
+	LeftOut []operation.ID // the first of these
 }
 
 // State is a state of the log.

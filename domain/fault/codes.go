@@ -111,9 +111,8 @@ type Code struct {
 	Pointer, Detail string
 	// Naming is a further sentence of the detail if the bank has something to name.
 	// %s stands for it. Most codes have none.
-	Naming string
-	// Turkish and TurkishNaming are Detail and Naming in Turkish.
-	Turkish, TurkishNaming string
+	Naming                 string
+	Turkish, TurkishNaming string // Detail and Naming in Turkish
 }
 
 // Codes returns every error code, in the order of the documentation.

@@ -174,14 +174,14 @@ func Explain(err error) error {
 	if !ok {
 		return err
 	}
-	text := known.Detail
 	if known.Cause != nil {
-		return explained{text + " " + known.Cause.Error(), err}
+		return explained{known.Detail + " " + known.Cause.Error(), err}
 	}
+	text := []string{known.Detail}
 	for _, f := range known.Faults {
-		text += " " + f.Pointer + ": " + f.Detail
+		text = append(text, f.Pointer+": "+f.Detail)
 	}
-	return explained{text, err}
+	return explained{strings.Join(text, " "), err}
 }
 
 // explained is an error with another text.

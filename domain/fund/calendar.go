@@ -13,10 +13,8 @@ import (
 // a request arrives: a sale that is recorded is settled on its day. The zero value
 // takes sales for every day at every hour.
 type Calendar struct {
-	// Closed are the days on which the bank is closed.
-	Closed map[day.Day]bool
-	// Weekdays are the days of the week on which the bank is always closed.
-	Weekdays [7]bool
+	Closed   map[day.Day]bool // the days on which the bank is closed
+	Weekdays [7]bool          // the days of the week on which it is always closed
 	// CutOff is the local time from which on the bank takes no sale for today. None
 	// means that there is no such time.
 	CutOff day.Clock
@@ -53,9 +51,8 @@ func (r *Request) Day() day.Day { return r.Sales[0].terms.dayOr(r.Today) }
 
 // ClosedDay is a day on which the bank is closed.
 type ClosedDay struct {
-	Day day.Day
-	// Reason is for people: the name of a holiday. It may be empty.
-	Reason string
+	Day    day.Day
+	Reason string // for people: the name of a holiday; may be empty
 }
 
 // NewClosedDay checks the fields of the bank's file. It returns either a closed day

@@ -21,16 +21,13 @@ type Changes struct {
 	// Refusals are the operations that were refused at once, in the order in which
 	// they were settled. A due operation that failed is not among them: its sales
 	// say so.
-	Refusals []operation.Decision
-	// RefusedSales are the sales of Refusals, in the same order.
-	RefusedSales []SaleEntry
-	// Reversals are the operations that were reversed.
-	Reversals []Reversal
+	Refusals     []operation.Decision
+	RefusedSales []SaleEntry // of Refusals, in the same order
+	Reversals    []Reversal
 	// Ended are the operations that ended after they were answered, in the order in
 	// which they ended. Without due operations and corrections there are none.
-	Ended []Ended
-	// PostedAt is the time of all postings, if there are any.
-	PostedAt time.Time
+	Ended    []Ended
+	PostedAt time.Time // of all postings, if there are any
 }
 
 // SaleEntry is one sale and its result, as it is stored.

@@ -39,9 +39,9 @@ func (e *BelowZeroError) Error() string {
 
 // Reversal undoes a completed operation.
 type Reversal struct {
-	// OperationID is the operation, ID is that of the reversal and of its postings.
-	OperationID, ID operation.ID
-	At              time.Time
+	OperationID operation.ID
+	ID          operation.ID // of the reversal and of its postings
+	At          time.Time
 }
 
 // NewCorrectionLocks lists what a correction of these sales touches: their

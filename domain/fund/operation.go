@@ -14,8 +14,7 @@ import (
 // none is.
 type Operation struct {
 	operation.Envelope
-	// Sales are what the caller asks for, in order. They are never empty.
-	Sales []Sale
+	Sales []Sale // what the caller asks for, in order; never empty
 
 	// Today is the bank's day when the request arrived. A sale without a day
 	// takes place on this day. If it is none, the day of settling counts.

@@ -8,12 +8,9 @@ import (
 
 // Request is an array of Parameters, checked when it arrived.
 type Request struct {
-	// Sales are the sales of the request. They are nil if there are Faults.
-	Sales []Sale
-	// Today is the day by which the request was checked.
-	Today day.Day
-	// Faults are the rules that the request breaks on every day.
-	Faults []fault.Fault
+	Sales  []Sale        // nil if there are Faults
+	Today  day.Day       // the day by which the request was checked
+	Faults []fault.Fault // the rules that the request breaks on every day
 	// DayFaults are the rules about the day of the sales: not earlier than
 	// today, at most 366 days later, and the same for all sales. They are
 	// separate, because a repeat of an operation is answered although its day

@@ -48,8 +48,7 @@ type Terms struct {
 	// ControlTotal is the caller's Amount in minor units of the account's
 	// currency. If it is 0, the proceeds are not checked.
 	ControlTotal int64
-	// SelectedDay is the day that the caller chose. None means the current day.
-	SelectedDay day.Day
+	SelectedDay  day.Day // the day that the caller chose; none means the current day
 }
 
 // Fields returns the terms as a caller would send them.

@@ -146,11 +146,9 @@ func (h *Header) Faults() []fault.Fault {
 
 // Outcome is how an operation ended, or its current state.
 type Outcome struct {
-	// ID is the operation that was decided: of a repeat, the one it repeats.
-	ID    ID
-	State State
-	// Faults are the reasons of Failed. They are empty for other states.
-	Faults []fault.Fault
+	ID     ID // the operation that was decided: of a repeat, the one it repeats
+	State  State
+	Faults []fault.Fault // the reasons of Failed; empty for other states
 	// Replayed is true if the request repeats an operation. Then it had no effect
 	// of its own, and the outcome is that of the operation.
 	Replayed bool

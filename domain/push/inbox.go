@@ -13,8 +13,7 @@ import (
 // stored, or none is.
 type Operation struct {
 	operation.Envelope
-	// Notifications are what the caller sent. They are never empty.
-	Notifications []Notification
+	Notifications []Notification // what the caller sent; never empty
 
 	outcome operation.Outcome
 	err     error
@@ -128,16 +127,14 @@ func NewNotifications(parameters []Fields, limit int) ([]Notification, []fault.F
 // stored it.
 type Entry struct {
 	operation.Envelope
-	Index  int // in the operation's Parameters, from 0
-	Record Record
-	// Erasure is nil unless the personal data were erased.
-	Erasure *Erasure
+	Index   int // in the operation's Parameters, from 0
+	Record  Record
+	Erasure *Erasure // nil unless the personal data were erased
 }
 
 // Erasure says why a stored notification has no personal data any more.
 type Erasure struct {
-	// ID is that of the act in the audit.
-	ID     operation.ID
+	ID     operation.ID // of the act in the audit
 	Reason string
 }
 

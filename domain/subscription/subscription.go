@@ -88,18 +88,15 @@ type Subscription struct {
 	// AppKey, Channel and TellerName are the values defined for the caller. An
 	// empty text means that the value is not defined.
 	AppKey, Channel, TellerName string
-	RequireCallerID             bool // of every request
+
+	RequireCallerID bool // of every request
 	// ClientCertificate is the SHA-256 of a certificate, in 64 hex digits. If it is not
 	// empty, the keys work only with that client certificate.
 	ClientCertificate string
 
 	PrimaryHash, SecondaryHash Hash
-
-	// Created is when the subscription was created. It is the zero time if that
-	// is not known.
-	Created time.Time
-	// PrimaryKey and SecondaryKey are the times of the two keys.
-	PrimaryKey, SecondaryKey KeyLife
+	Created                    time.Time // zero if that is not known
+	PrimaryKey, SecondaryKey   KeyLife
 	// WithoutCallerID is when its last BuyFundFromCustomer without a CallerId
 	// arrived. It may be a minute late.
 	WithoutCallerID time.Time

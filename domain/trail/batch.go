@@ -24,8 +24,7 @@ type Entry struct {
 
 // Batch is all leaves of one commit, in the order of their arrival.
 type Batch struct {
-	// ID is a UUID of version 7 that the writer made.
-	ID      operation.ID
+	ID      operation.ID // a UUID of version 7 that the writer made
 	Entries []Entry
 }
 

@@ -37,11 +37,9 @@ type Seal struct {
 	// Base is a state of the log that the writer has seen. That of a service has the
 	// service's own mark. It binds the batch to this log: a copy of the book that goes
 	// on by itself has another log.
-	Base Base
-	// IsBound is false for the batches of versions with a schema up to 9, which have no Base.
-	IsBound bool
-	// IsAdopted says that the rows are older than the trail.
-	IsAdopted bool
+	Base      Base
+	IsBound   bool // false for the batches of versions with a schema up to 9, which have no Base
+	IsAdopted bool // the rows are older than the trail
 	// IsKeyed says that the digests of the entries are keyed hashes. Those of versions with a
 	// schema up to 11 are not.
 	IsKeyed bool
