@@ -14,8 +14,9 @@ import (
 	"bankingapi/domain/operation"
 )
 
-// activity counts what this process answered in the last hour, in bounded memory. It is
-// safe for concurrent use, and a request costs it less than a microsecond.
+// activity counts what this process answered in the last hour: its memory is bounded by the
+// subscriptions and the codes. It is safe for concurrent use, and a request costs it less
+// than a microsecond.
 type activity struct {
 	began time.Time // of the process
 
@@ -26,11 +27,7 @@ type activity struct {
 	settled buyfund.Settlement
 }
 
-const (
-	hour = 60
-	// maxCounted is how many subscriptions and refusals a minute tells apart.
-	maxCounted = 500
-)
+const hour = 60
 
 type minute struct {
 	number   int64 // since 1970
@@ -55,12 +52,6 @@ func (a *activity) at(t time.Time) *minute {
 	return m
 }
 
-func increment[K comparable](counts map[K]int64, key K) {
-	if _, known := counts[key]; known || len(counts) < maxCounted {
-		counts[key]++
-	}
-}
-
 // Request counts a request and its answer, as the metrics do: the dashboard and the
 // page Today say the same.
 func (c *Console) Request(x *summary.Exchange) {
@@ -74,7 +65,7 @@ func (c *Console) Request(x *summary.Exchange) {
 		return
 	}
 	if x.Subscription != "" {
-		increment(m.partners, x.Subscription)
+		m.partners[x.Subscription]++
 	}
 	switch {
 	case x.Status >= http.StatusInternalServerError:
@@ -89,7 +80,7 @@ func (c *Console) Request(x *summary.Exchange) {
 		}
 	}
 	if len(x.Codes) > 0 && x.State != operation.Failed {
-		increment(m.refused, backoffice.RefusedKey{Subscription: x.Subscription, Code: x.Codes[0]})
+		m.refused[backoffice.RefusedKey{Subscription: x.Subscription, Code: x.Codes[0]}]++
 	}
 }
 

@@ -77,11 +77,7 @@ func showDue(q *request) (any, error) {
 
 // recorded yields the sales that wait for a day; those of all days if it is none.
 func recorded(ctx context.Context, q *request, chosen day.Day, limit int) iter.Seq2[fund.SaleEntry, error] {
-	until := chosen
-	if chosen.IsNone() {
-		until = q.Today().Plus(maxAhead)
-	}
-	return q.Office.Reader.Sales(ctx, backoffice.Query{State: operation.Recorded, DueSince: chosen, DueUntil: until, Limit: limit, Order: backoffice.ByDay})
+	return q.Office.Reader.Sales(ctx, backoffice.Query{State: operation.Recorded, DueSince: chosen, DueUntil: chosen, Limit: limit, Order: backoffice.ByDay})
 }
 
 func exportDue(q *request) (any, error) {

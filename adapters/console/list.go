@@ -200,7 +200,6 @@ func (l list[T]) export(q *request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	f.After = backoffice.Cursor{}
 	return download(q, l.path, l.columns, l.read(q.Office.Reader, q.r.Context(), f))
 }
 

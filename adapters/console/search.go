@@ -30,9 +30,7 @@ type hit struct {
 var finders = []func(q *request, text string) ([]hit, error){findOperation, findCustomer, findCallerID, findUser, findPush, findRequest, findAnswer}
 
 const (
-	// maxQuery is the longest text to search for, in bytes.
-	maxQuery = 800
-	maxHits  = 20
+	maxHits = 20
 	// noAccount is the kind of a hit that is not what was searched for.
 	noAccount = "No such account of customer"
 )
@@ -60,8 +58,7 @@ func search(q *request) (any, error) {
 
 // searchFor looks for a text, and records it. A single hit is opened at once.
 func searchFor(q *request, text string) (any, error) {
-	text = strings.TrimSpace(text)
-	if text == "" || len(text) > maxQuery {
+	if text = strings.TrimSpace(text); text == "" {
 		return searchPage{}, nil
 	}
 	p := searchPage{Asked: true}
