@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"crypto/rand"
 	"errors"
 	"net/http"
 	"net/url"
@@ -208,7 +209,7 @@ func (q *request) Said() (text string) {
 }
 
 // FormToken is the value of the hidden field of one form. Each form has another one.
-func (q *request) FormToken() string { return q.console.sessions.newFormToken(q.session) }
+func (q *request) FormToken() string { return q.refer(formToken{rand.Text(), q.machine}) }
 
 // once carries out a form of an operator, unless it was sent before. A form that changed
 // nothing can be sent again: its page says why.

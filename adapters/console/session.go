@@ -136,10 +136,6 @@ func (s *sessions) giveBack(form string) {
 	delete(s.over, form)
 }
 
-func (s *sessions) newFormToken(of *session) string {
-	return of.refer(formToken{rand.Text(), s.Machine()})
-}
-
 // readFormToken returns the ID of a form that the session got.
 func (s *sessions) readFormToken(of *session, text string) (form string, err error) {
 	var token formToken

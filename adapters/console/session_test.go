@@ -16,7 +16,7 @@ func TestAFormIsTakenOnce(t *testing.T) {
 	now := time.Now()
 	all := newSessions(&Options{Machine: func() time.Time { return now }})
 	s := all.begin(&http.Request{}, "ayse")
-	token := all.newFormToken(s)
+	token := s.refer(formToken{"form", now})
 	form, err := all.readFormToken(s, token)
 	require.NoError(t, err)
 	require.True(t, all.end(form))
@@ -47,7 +47,7 @@ func TestReplicasShareSessions(t *testing.T) {
 		r := httptest.NewRequest(http.MethodGet, "/console/", nil)
 		s := one.begin(r, "ayse")
 		s.Operator, s.Unmasked = true, true
-		ref, token := s.refer(int64(1001)), one.newFormToken(s)
+		ref, token := s.refer(int64(1001)), s.refer(formToken{"form", time.Now()})
 		w := httptest.NewRecorder()
 		one.save(w, r, s)
 		r.AddCookie(w.Result().Cookies()[0])
