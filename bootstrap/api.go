@@ -1,6 +1,7 @@
 package bootstrap
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/http"
@@ -12,7 +13,6 @@ import (
 	"bankingapi/adapters/httpapi/certificate"
 	"bankingapi/adapters/httpapi/openapi"
 	"bankingapi/adapters/logging"
-	"bankingapi/adapters/sandbox"
 	"bankingapi/adapters/settings"
 	"bankingapi/adapters/telemetry"
 	"bankingapi/adapters/trail"
@@ -39,7 +39,7 @@ type apiParts struct {
 	Operations []httpapi.Descriptor
 	Directory  *subscriptions.Directory
 	Metrics    *telemetry.Metrics
-	Sandbox    *sandbox.Sandbox
+	Sandbox    operator.SandboxPart // nil outside a sandbox
 	Console    operator.Console
 	Trail      *trail.Keeper
 	Outcomes   *outcomes.Feed
@@ -49,7 +49,7 @@ type apiParts struct {
 // newAPI makes the API. Its listener accepts no more requests when the service stops, and
 // waits for those in flight.
 func newAPI(lc fx.Lifecycle, p apiParts) (*api, error) {
-	handler, err := newHandler(lc, p)
+	handler, err := newHandler(p)
 	if err != nil {
 		return nil, err
 	}
@@ -68,7 +68,7 @@ func newAPI(lc fx.Lifecycle, p apiParts) (*api, error) {
 	return &api{server, handler}, nil
 }
 
-func newHandler(lc fx.Lifecycle, p apiParts) (http.Handler, error) {
+func newHandler(p apiParts) (http.Handler, error) {
 	w, h := p.Setup, p.Setup.settings.HTTP
 	documentation, err := documents(w, p.Operations)
 	if err != nil {
@@ -109,15 +109,8 @@ func newHandler(lc fx.Lifecycle, p apiParts) (http.Handler, error) {
 		return httpapi.New(p.Operations, p.Directory, api)
 	}
 	api.Check, api.Routes = p.Sandbox.Check, p.Sandbox.Endpoints()
-	if w.callers != nil {
-		handler, err := httpapi.New(p.Operations, w.callers, api)
-		return p.Sandbox.Middleware(handler), err
-	}
-	callers := sandbox.NewCallers(p.Directory.Find)
-	worlds := sandbox.NewWorlds(callers, func(ctx context.Context, name string) (sandbox.World, error) { return w.world(ctx, w, callers, name) })
-	lc.Append(fx.StopHook(worlds.Close))
-	handler, err := httpapi.New(p.Operations, callers, api)
-	return worlds.Handler(p.Sandbox.Middleware(handler)), err
+	handler, err := httpapi.New(p.Operations, cmp.Or[httpapi.Callers](w.callers, p.Sandbox), api)
+	return p.Sandbox.Handler(handler), err
 }
 
 func openAPIOptions(s Settings) openapi.Options {
@@ -147,7 +140,7 @@ func documents(w *setup, operations []httpapi.Descriptor) (map[string]http.Handl
 	}
 	return pages(openapi.Guide{
 		OpenAPI: described, BodyLimit: int64(settings.HTTP.BodyLimit), ParametersLimit: settings.HTTP.ParametersLimit, TimeZone: settings.Bank.TimeZone,
-		Day: day.Of(w.bank(), w.zone).Plus(180).String(), Sandbox: w.sandbox != nil,
+		Day: day.Of(w.bank(), w.zone).Plus(180).String(), Sandbox: w.isSandbox,
 	})
 }
 

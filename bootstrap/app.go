@@ -17,7 +17,6 @@ import (
 
 	"bankingapi/adapters/httpapi"
 	"bankingapi/adapters/opsapi"
-	"bankingapi/adapters/sandbox"
 	"bankingapi/adapters/telemetry"
 	"bankingapi/adapters/trail"
 	"bankingapi/application/addpush"
@@ -58,7 +57,7 @@ type appParts struct {
 	Buyer      *buyfund.Buyer
 	Outcomes   *outcomes.Feed
 	Operations []httpapi.Descriptor // all operations of the API
-	Sandbox    *sandbox.Sandbox     // nil unless OpenSandbox opened it
+	Sandbox    operator.SandboxPart // nil unless OpenSandbox opened it
 	Console    operator.Console
 	Readiness  *opsapi.Readiness
 	Ops        opsServer

@@ -10,7 +10,6 @@ import (
 	"go.uber.org/zap"
 
 	"bankingapi/adapters/httpapi"
-	"bankingapi/adapters/sandbox"
 	"bankingapi/adapters/settings"
 	"bankingapi/adapters/telemetry"
 	"bankingapi/adapters/trail"
@@ -18,6 +17,7 @@ import (
 	"bankingapi/application/backoffice"
 	"bankingapi/application/buyfund"
 	"bankingapi/application/commit"
+	"bankingapi/application/operator"
 	"bankingapi/application/outcomes"
 	"bankingapi/application/requestlog"
 	"bankingapi/application/store"
@@ -197,10 +197,10 @@ func (u *useCases) on(s *store.Store, calendar *buyfund.Calendar) (*addpush.Adde
 func newOutcomes(s *store.Store) *outcomes.Feed { return outcomes.New(s.Backoffice.Outcomes) }
 
 // newOperations is the list of all operations of the API.
-func newOperations(w *setup, adder *addpush.Adder, buyer *buyfund.Buyer) []httpapi.Descriptor {
+func newOperations(w *setup, adder *addpush.Adder, buyer *buyfund.Buyer, box operator.SandboxPart) []httpapi.Descriptor {
 	add, buy := httpapi.AddPush(adder), httpapi.BuyFund(buyer)
-	if w.sandbox != nil {
-		add.Do, buy.Do = sandbox.Inject(add.Do), sandbox.Inject(buy.Do)
+	if box != nil {
+		add.Do, buy.Do = injected(box, add.Do), injected(box, buy.Do)
 	}
 	return append([]httpapi.Descriptor{add, buy}, w.operations...)
 }

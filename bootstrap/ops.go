@@ -18,7 +18,6 @@ import (
 	"bankingapi/adapters/httpapi/openapi"
 	"bankingapi/adapters/logging"
 	"bankingapi/adapters/opsapi"
-	"bankingapi/adapters/sandbox"
 	"bankingapi/adapters/telemetry"
 	"bankingapi/adapters/trail"
 	"bankingapi/application/buyfund"
@@ -94,7 +93,7 @@ func newMetrics(lc fx.Lifecycle, w *setup, s *store.Store) (*telemetry.Metrics, 
 // newReadiness makes the checks of the service.
 func newReadiness(w *setup, s *store.Store, k *trail.Keeper) *opsapi.Readiness {
 	checks := opsapi.StorageChecks(s, w.settings.Storage.AllowUnsafe)
-	if w.sandbox == nil {
+	if !w.isSandbox {
 		checks = append(checks, opsapi.Check{Name: "clock", Probe: func(ctx context.Context) ([]string, error) { return w.checkClock(ctx, s) }})
 	}
 	if k.IsWanted() {
@@ -164,7 +163,7 @@ func forOperators(console operator.Console, h http.Handler) http.Handler {
 }
 
 // newConsole opens the console at the start of the service if it is enabled.
-func newConsole(lc fx.Lifecycle, p coreParts, readiness *opsapi.Readiness, box *sandbox.Sandbox) (operator.Console, error) {
+func newConsole(lc fx.Lifecycle, p coreParts, readiness *opsapi.Readiness, box operator.SandboxPart) (operator.Console, error) {
 	w := p.Setup
 	settings := w.settings.Console
 	switch {
@@ -195,7 +194,7 @@ func newConsole(lc fx.Lifecycle, p coreParts, readiness *opsapi.Readiness, box *
 		TrustedProxies: proxies,
 		Operators:      settings.Operators.Items(),
 		Show:           w.consoleLink,
-		Sandbox:        sandboxPage(box),
+		Sandbox:        box,
 		Looked: func(user, page string) {
 			w.log.Info("unmasked data was shown", zap.String("user", user), zap.String("page", page))
 		},

@@ -18,7 +18,6 @@ import (
 	"bankingapi/adapters/httpapi"
 	"bankingapi/adapters/httpapi/openapi"
 	"bankingapi/adapters/logging"
-	"bankingapi/adapters/sandbox"
 	"bankingapi/adapters/settings"
 	"bankingapi/adapters/telemetry"
 	"bankingapi/application/operator"
@@ -41,15 +40,15 @@ type options struct {
 	operations  []httpapi.Descriptor
 	now         func() time.Time
 	name        string
-	// sandbox is the clock of the bank in a sandbox; nil elsewhere.
-	sandbox *sandbox.Clock
 	// world opens the world of a key in the sandbox. callers are those of a world; nil
 	// elsewhere.
-	world   func(ctx context.Context, w *setup, callers httpapi.Callers, name string) (sandbox.World, error)
-	callers httpapi.Callers
+	isSandbox bool
+	world     func(ctx context.Context, name string) (operator.World, error)
+	callers   httpapi.Callers
 
 	profiles http.Handler
 	console  func(operator.Options) operator.Console
+	sandbox  func(operator.SandboxOptions) operator.SandboxPart
 	docs     func(openapi.Guide) (map[string]http.Handler, error)
 	// parts are options for the graph, and opened is its storage.
 	parts   []fx.Option
@@ -97,9 +96,10 @@ type setup struct {
 	dropped  *atomic.Int64    // lines of the log
 	// bank is the clock of the bank, which decides its day and dates what it stores.
 	// Everything else, such as limits and certificates, uses now. Only a sandbox has
-	// two clocks.
-	bank func() time.Time
-	acts audit.Acts
+	// two clocks: that of the bank is ahead by so many nanoseconds.
+	bank  func() time.Time
+	ahead *atomic.Int64
+	acts  audit.Acts
 	// requests counts those that were answered.
 	requests *atomic.Int64
 	failed   chan error // has room for both listeners
@@ -124,9 +124,9 @@ func newSetup(settings Settings, o *options) (*setup, error) {
 		return nil, err
 	}
 	zone, err := settings.Bank.Location()
-	w := &setup{options: o, settings: settings, zone: zone, log: o.logger, dropped: new(atomic.Int64), requests: new(atomic.Int64), failed: make(chan error, 2), shutdown: new(shutdown), bank: o.now, acts: audit.Acts{NewID: clock.NewID, Now: o.now}}
-	if o.sandbox != nil {
-		w.bank = o.sandbox.Now
+	w := &setup{options: o, settings: settings, zone: zone, log: o.logger, dropped: new(atomic.Int64), requests: new(atomic.Int64), failed: make(chan error, 2), shutdown: new(shutdown), bank: o.now, ahead: new(atomic.Int64), acts: audit.Acts{NewID: clock.NewID, Now: o.now}}
+	if o.isSandbox {
+		w.bank = func() time.Time { return o.now().Add(time.Duration(w.ahead.Load())).Truncate(time.Microsecond) }
 		w.acts = audit.Acts{NewID: func() operation.ID { return clock.NewIDAt(w.bank()) }, Now: w.bank}
 	}
 	if err != nil || o.logger != nil {
@@ -257,6 +257,12 @@ func WithConsole[C operator.Console](open func(operator.Options) C) Option {
 			o.console = func(given operator.Options) operator.Console { return open(given) }
 		}
 	}
+}
+
+// WithSandbox plugs in the sandbox that OpenSandbox needs: open is sandbox.Open, or a
+// function of the host.
+func WithSandbox(open func(operator.SandboxOptions) operator.SandboxPart) Option {
+	return func(o *options) { o.sandbox = open }
 }
 
 // WithDocs plugs in the documentation for people: pages is docs.Pages. Without it the

@@ -3,17 +3,22 @@ package bootstrap
 import (
 	"cmp"
 	"context"
+	"crypto/sha256"
 	"errors"
+	"fmt"
 	"path/filepath"
+	"time"
 
 	"go.uber.org/fx"
 
 	"bankingapi/adapters/guide"
 	"bankingapi/adapters/httpapi"
-	"bankingapi/adapters/sandbox"
 	"bankingapi/application/operator"
+	"bankingapi/application/store"
 	"bankingapi/application/subscriptions"
 	"bankingapi/domain/fault"
+	"bankingapi/domain/operation"
+	"bankingapi/domain/subscription"
 )
 
 // sandboxCutOff is the last minute of the day, so that a partner can provoke the
@@ -29,10 +34,11 @@ const sandboxFolder = "sandbox"
 // with the key.
 type Sandbox struct {
 	*App
-	*sandbox.Sandbox
+	operator.Sandbox
 	// Key is the subscription key of the sandbox.
-	Key   string
-	guide Demo
+	Key string
+	// Guide has instructions for trying the sandbox for the first time.
+	Guide Demo
 }
 
 // SandboxDSN is the storage.dsn of a sandbox that has no other.
@@ -63,97 +69,79 @@ func OpenSandbox(ctx context.Context, settings Settings, all ...Option) (*Sandbo
 	settings.Trail.Interval = 0 // for receipts; a reset ends the log, so that nothing is sealed
 	settings.HTTP.Outcomes, settings.Bank.CutOff = true, cmp.Or(settings.Bank.CutOff, sandboxCutOff)
 	asSandbox := func(o *options) {
-		o.sandbox, o.storage.Mark = sandbox.NewClock(o.now), sandbox.Mark
+		o.isSandbox, o.storage.Mark = true, store.SandboxMark
 		o.storage.DataFolder = cmp.Or(o.storage.DataFolder, sandboxFolder)
 	}
+	var app *App
 	app, err := Open(ctx, settings, Options(all...), asSandbox, func(o *options) {
-		o.world = func(ctx context.Context, w *setup, callers httpapi.Callers, name string) (sandbox.World, error) {
+		o.world = func(ctx context.Context, name string) (operator.World, error) {
 			inner := settings
 			inner.Ops.Address, inner.Console.Enabled, inner.Telemetry.OTLPEndpoint = "", false, ""
 			inner.Storage.MaxConnections = worldConnections
 			return Open(ctx, inner, Options(all...), asSandbox, func(o *options) {
-				o.callers, o.logger, o.registerer = callers, w.log, nil
-				o.storage.TablePrefix = sandbox.TablePrefix(o.storage.TablePrefix, name)
+				o.callers, o.logger, o.registerer = app.parts.Sandbox, app.log, nil
+				o.storage.TablePrefix += fmt.Sprintf("w%.5x_", sha256.Sum256([]byte(name)))
 			})
 		}
 	})
 	if err != nil {
 		return nil, err
 	}
-	box := &Sandbox{App: app, Sandbox: app.parts.Sandbox, guide: guideTo(app, "sandbox.key")}
-	box.guide.KeyPrefix, box.guide.Page, box.guide.About = sandbox.KeyPrefix, "/sandbox", sandbox.About
-	find := sandbox.NewCallers(subscriptions.NewDirectory(app.parts.Store.Subscriptions, app.now).Find).Find
-	if err := box.guide.KeepKey(ctx, app.parts.Manager, find, sandbox.Mark); err != nil {
+	box := &Sandbox{App: app, Sandbox: app.parts.Sandbox, Guide: guideTo(app, "sandbox.key")}
+	box.Guide.KeyPrefix, box.Guide.Page, box.Guide.About = operator.SandboxKeyPrefix, "/sandbox", aboutSandbox
+	find := subscriptions.NewDirectory(app.parts.Store.Subscriptions, app.now).Find
+	if err := box.Guide.KeepKey(ctx, app.parts.Manager, find, store.SandboxMark); err != nil {
 		return nil, errors.Join(fault.Explain(err), app.Close(ctx))
 	}
-	box.Key = box.guide.Key
+	box.Key = box.Guide.Key
 	return box, nil
 }
+
+// aboutSandbox says what a sandbox is.
+const aboutSandbox = "This is a sandbox, and never a bank: PUT /_sandbox/clock moves its clock, PUT /_sandbox/faults arms faults,\n" +
+	"POST /_sandbox/keys makes a key with a book, a clock and faults of its own."
 
 // worldConnections is how many connections the world of a key has to the database.
 const worldConnections = 2
 
-// Guide returns instructions for trying the sandbox for the first time.
-func (b *Sandbox) Guide() Demo { return b.guide }
-
 // newSandbox returns nil unless the service is a sandbox. At the start the clock continues
 // where it was, and a new sandbox gets its book.
-func newSandbox(lc fx.Lifecycle, p coreParts) *sandbox.Sandbox {
+func newSandbox(lc fx.Lifecycle, p coreParts, directory *subscriptions.Directory) (operator.SandboxPart, error) {
 	w := p.Setup
-	if w.sandbox == nil {
-		return nil
+	switch {
+	case !w.isSandbox:
+		return nil, nil
+	case w.sandbox == nil:
+		return nil, errors.New("this program has no sandbox: pass bootstrap.WithSandbox(sandbox.Open)")
 	}
-	o := sandbox.Options{
-		Clock: w.sandbox, Zone: w.zone, Marker: p.Store.Marker, Office: p.Office, DueFunds: p.Store.Books.DueFunds, Begins: w.settings.Settlement.Begins(),
+	o := operator.SandboxOptions{
+		Zone: w.zone, Machine: w.now, Bank: w.bank, SetAhead: func(ahead time.Duration) { w.ahead.Store(int64(ahead)) },
+		Marker: p.Store.Marker, Office: p.Office, DueFunds: p.Store.Books.DueFunds, Begins: w.settings.Settlement.Begins(),
 		Settle: p.Buyer.SettleDue, CalendarChanged: p.Made.buyOptions.Calendar.Forget, ReceiptKey: p.Trail.VerifyingKey,
-	}
-	if w.callers == nil {
-		o.Keys = p.Manager
+		Keys: p.Manager, Find: directory.Find, OpenWorld: w.world,
 	}
 	if folder := p.Store.DataFolder; folder != "" {
 		o.RequestsFile = filepath.Join(folder, w.storage.TablePrefix+"requests.ndjson")
 	}
-	box := sandbox.New(o)
-	lc.Append(fx.StartHook(func(ctx context.Context) error {
+	box := w.sandbox(o)
+	lc.Append(fx.StartStopHook(func(ctx context.Context) error {
 		err := p.Store.Schema.Require(ctx)
 		if err == nil {
 			err = box.Prepare(ctx)
 		}
 		return fault.Explain(err)
-	}))
-	return box
+	}, box.Close))
+	return box, nil
 }
 
-// sandboxPage is nil outside a sandbox.
-func sandboxPage(box *sandbox.Sandbox) *operator.Sandbox {
-	if box == nil {
-		return nil
-	}
-	return &operator.Sandbox{
-		Requests: func() any { return box.Requests(0) },
-		Advance:  box.AdvanceClock,
-		Reset:    box.Reset,
-		Faults: func(yield func(string, string) bool) {
-			for _, f := range sandbox.Faults() {
-				if !yield(f.Header, f.Effect) {
-					return
-				}
-			}
-		},
-		Order: func(fault string, requests int) error {
-			if requests == 0 {
-				return box.ArmFaults()
-			}
-			return box.ArmFaults(sandbox.Armed{Fault: fault, Count: requests})
-		},
-		Ordered: func() (string, int) {
-			for _, a := range box.ArmedFaults() {
-				return a.Fault, a.Count
-			}
-			return "", 0
-		},
+// injected is an operation that meets the faults of a sandbox.
+func injected[Record any](box operator.SandboxPart, do operationFunc[Record]) operationFunc[Record] {
+	return func(ctx context.Context, caller *subscription.Subscription, header operation.Header, records []Record) (operation.Outcome, error) {
+		return box.Do(ctx, func(ctx context.Context) (operation.Outcome, error) { return do(ctx, caller, header, records) })
 	}
 }
+
+type operationFunc[Record any] = func(context.Context, *subscription.Subscription, operation.Header, []Record) (operation.Outcome, error)
 
 // guideTo is the guide to the service, without a key.
 func guideTo(a *App, keyFile string) Demo {

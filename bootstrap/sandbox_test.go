@@ -13,6 +13,7 @@ import (
 
 	"go.uber.org/zap"
 
+	"bankingapi/adapters/sandbox"
 	"bankingapi/adapters/storage/sqlite"
 	"bankingapi/bootstrap"
 )
@@ -25,6 +26,7 @@ func ExampleOpenSandbox() {
 	ctx := context.Background()
 	bank, err := bootstrap.OpenSandbox(ctx, bootstrap.SandboxSettings(folder),
 		bootstrap.WithDriver(bootstrap.SQLite, sqlite.Open),
+		bootstrap.WithSandbox(sandbox.Open),
 		bootstrap.WithLogger(zap.NewNop()))
 	if err != nil {
 		fmt.Println(err)
@@ -65,7 +67,7 @@ func ExampleOpenSandbox() {
 func BenchmarkOpenSandbox(b *testing.B) {
 	for b.Loop() {
 		bank, err := bootstrap.OpenSandbox(b.Context(), bootstrap.SandboxSettings(b.TempDir()),
-			bootstrap.WithDriver(bootstrap.SQLite, sqlite.Open), bootstrap.WithLogger(zap.NewNop()))
+			bootstrap.WithDriver(bootstrap.SQLite, sqlite.Open), bootstrap.WithSandbox(sandbox.Open), bootstrap.WithLogger(zap.NewNop()))
 		if err != nil {
 			b.Fatal(err)
 		}

@@ -64,7 +64,7 @@ func newStore(lc fx.Lifecycle, w *setup) (*store.Store, error) {
 
 // checkClock is store.CheckClock. Partners move the clock of a sandbox.
 func (w *setup) checkClock(ctx context.Context, s *store.Store) (warnings []string, err error) {
-	if w.sandbox != nil {
+	if w.isSandbox {
 		return nil, nil
 	}
 	return s.CheckClock(ctx, w.now, w.zone, w.settings.Storage.AllowUnsafe)
@@ -74,7 +74,7 @@ func (w *setup) checkClock(ctx context.Context, s *store.Store) (warnings []stri
 func makeTrail(w *setup, s *store.Store) *trail.Keeper {
 	book := ""
 	switch {
-	case w.sandbox != nil && !s.HasDataFile:
+	case w.isSandbox && !s.HasDataFile:
 		book = sandboxFolder // its key is beside sandbox.key
 	case s.HasDataFile:
 		book = strings.TrimSuffix(filepath.Base(string(w.settings.Storage.DSN)), ".db")

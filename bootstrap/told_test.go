@@ -4,12 +4,14 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"os"
 	"path/filepath"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 	"go.uber.org/zap"
 
+	"bankingapi/adapters/storage/sqlite"
 	"bankingapi/adapters/trail"
 	"bankingapi/application/store"
 	"bankingapi/bootstrap"
@@ -82,4 +84,12 @@ func TestASandboxThatCannotBeOpened(t *testing.T) {
 		bootstrap.WithDriver(bootstrap.SQLite, func(context.Context, store.Options) (*store.Store, error) { return nil, broken }))
 	require.ErrorIs(t, err, broken)
 	require.Nil(t, box)
+
+	folder := t.TempDir()
+	box, err = bootstrap.OpenSandbox(t.Context(), bootstrap.SandboxSettings(folder), bootstrap.WithDriver(bootstrap.SQLite, sqlite.Open))
+	require.EqualError(t, err, "this program has no sandbox: pass bootstrap.WithSandbox(sandbox.Open)")
+	require.Nil(t, box)
+	files, err := os.ReadDir(folder)
+	require.NoError(t, err)
+	require.Empty(t, files)
 }

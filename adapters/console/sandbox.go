@@ -4,6 +4,8 @@ import (
 	"net/http"
 	"strconv"
 	"time"
+
+	"bankingapi/application/operator"
 )
 
 // sandboxPage is the page Sandbox. Ordered is the fault of the next Left requests.
@@ -17,8 +19,11 @@ type sandboxPage struct {
 const maxOrdered = 1000
 
 func showSandbox(q *request) (any, error) {
-	fault, left := q.Sandbox.Ordered()
-	return sandboxPage{max(0, q.bank.Sub(q.machine).Round(time.Second)), fault, left}, nil
+	page := sandboxPage{Ahead: max(0, q.bank.Sub(q.machine).Round(time.Second))}
+	if armed := q.Sandbox.ArmedFaults(); len(armed) > 0 {
+		page.Ordered, page.Left = armed[0].Fault, armed[0].Count
+	}
+	return page, nil
 }
 
 func useSandbox(q *request) (any, error) {
@@ -29,7 +34,7 @@ func useSandbox(q *request) (any, error) {
 		if err != nil || by <= 0 {
 			return nil, &problem{http.StatusBadRequest, "The clock moves forward by a duration, such as 24h."}
 		}
-		settled, err := q.Sandbox.Advance(q.r.Context(), by) // it may settle many days
+		settled, err := q.Sandbox.AdvanceClock(q.r.Context(), by) // it may settle many days
 		return q.done(err, page, "The clock moved. Settled on the way: "+count(settled.Completed)+" completed, "+count(settled.Failed)+" failed.")
 	case "fault":
 		n, err := strconv.Atoi(q.field("requests"))
@@ -37,9 +42,9 @@ func useSandbox(q *request) (any, error) {
 			return nil, &problem{http.StatusBadRequest, "A fault is ordered for 1 to " + count(maxOrdered) + " requests."}
 		}
 		fault := q.field("fault")
-		return q.done(q.Sandbox.Order(fault, n), page, "Ordered: "+fault+" for the next "+plural(n, "request")+" to an operation.")
+		return q.done(q.Sandbox.ArmFaults(operator.ArmedFault{Fault: fault, Count: n}), page, "Ordered: "+fault+" for the next "+plural(n, "request")+" to an operation.")
 	case "no-fault":
-		return q.done(q.Sandbox.Order("", 0), page, "The next requests are answered as usual.")
+		return q.done(q.Sandbox.ArmFaults(), page, "The next requests are answered as usual.")
 	case "reset":
 		if q.field("confirm") != "yes" {
 			return nil, errConfirm

@@ -105,7 +105,7 @@ func (g *Guide) KeepKey(ctx context.Context, m *subscriptions.Manager, find func
 		return err
 	}
 	if g.Key != "" {
-		if found, err := find(ctx, g.Key); err != nil || found != nil {
+		if found, err := find(ctx, strings.TrimPrefix(g.Key, g.KeyPrefix)); err != nil || found != nil {
 			return err
 		}
 	}

@@ -2,19 +2,15 @@ package sandbox
 
 import (
 	"context"
-	"crypto/rand"
 	"strings"
 
+	"bankingapi/application/operator"
 	"bankingapi/domain/fault"
 	"bankingapi/domain/operation"
 	"bankingapi/domain/subscription"
 )
 
 const keyHeader = "Ocp-Apim-Subscription-Key"
-
-// KeyPrefix begins a key of a sandbox, so that nobody takes it for a key of a bank.
-// The rest is the key of the subscription. A key without the prefix works too.
-const KeyPrefix = "sandbox_"
 
 // suffixes of a key give its caller the limits that a bank gives to others.
 var suffixes = map[string]func(*subscription.Subscription){
@@ -24,29 +20,24 @@ var suffixes = map[string]func(*subscription.Subscription){
 	"-mobile": func(s *subscription.Subscription) { s.Channel = "MOBILE" },
 }
 
-// Callers recognises callers by their keys.
-type Callers struct {
-	find find
+// callers recognises callers by their keys.
+type callers struct {
+	// find returns the active subscription with a key, or nil if there is none.
+	find func(ctx context.Context, key string) (*subscription.Subscription, error)
 	// visitor is the key of requests for a new key. Only this process knows it.
 	visitor string
 }
 
-// find returns the active subscription with a key, or nil if there is none.
-type find = func(ctx context.Context, key string) (*subscription.Subscription, error)
-
-// NewCallers returns the callers of a sandbox. find knows the keys of subscriptions.
-func NewCallers(find find) *Callers { return &Callers{find, rand.Text()} }
-
 // Find returns the caller with the key. The error is fault.Unavailable if the world of
 // the key cannot be opened.
-func (c *Callers) Find(ctx context.Context, presented string) (*subscription.Subscription, error) {
+func (c *callers) Find(ctx context.Context, presented string) (*subscription.Subscription, error) {
 	if cause, failed := ctx.Value(worldErrorKey{}).(error); failed {
 		return nil, fault.Wrap(fault.Unavailable, cause, "The world of this key cannot be opened:")
 	}
 	if presented == c.visitor {
 		return &subscription.Subscription{Name: "visitor"}, nil
 	}
-	key := strings.TrimPrefix(presented, KeyPrefix)
+	key := strings.TrimPrefix(presented, operator.SandboxKeyPrefix)
 	for suffix, change := range suffixes {
 		if plain, ok := strings.CutSuffix(key, suffix); ok {
 			found, err := c.find(ctx, plain)
@@ -62,4 +53,4 @@ func (c *Callers) Find(ctx context.Context, presented string) (*subscription.Sub
 }
 
 // Name names nobody: whoever asks for a key gets one.
-func (*Callers) Name(string) string { return "" }
+func (*callers) Name(string) string { return "" }

@@ -10,6 +10,7 @@ import (
 	"bankingapi/application/backoffice"
 	"bankingapi/application/bookfile"
 	"bankingapi/application/buyfund"
+	"bankingapi/application/operator"
 	"bankingapi/domain/fault"
 )
 
@@ -68,7 +69,7 @@ func (b *Sandbox) serveMove(r *http.Request) (any, error) {
 }
 
 func (b *Sandbox) serveFaults(r *http.Request) (any, error) {
-	var list []Armed
+	var list []operator.ArmedFault
 	if err := decode(r.Body, &list); err != nil {
 		return nil, err
 	}

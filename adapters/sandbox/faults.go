@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"iter"
 	"net/http"
 	"slices"
 	"strconv"
@@ -17,9 +18,9 @@ import (
 	"time"
 
 	"bankingapi/application/commit"
+	"bankingapi/application/operator"
 	"bankingapi/domain/fault"
 	"bankingapi/domain/operation"
-	"bankingapi/domain/subscription"
 )
 
 // FaultHeader asks for a fault of one request.
@@ -89,6 +90,17 @@ func shuttingDown() error {
 // Faults lists all faults.
 func Faults() []Fault { return slices.Clone(allFaults) }
 
+// Faults is operator.Sandbox.
+func (*faults) Faults() iter.Seq2[string, string] {
+	return func(yield func(string, string) bool) {
+		for _, f := range allFaults {
+			if !yield(f.Header, f.Effect) {
+				return
+			}
+		}
+	}
+}
+
 const (
 	// reservedPrefix begins a CallerId or UserId that asks for a fault.
 	reservedPrefix = "sandbox-"
@@ -148,17 +160,6 @@ func reservedFault(pointer, text string) (Fault, error) {
 	return Fault{}, unknownFault(pointer, rest, reservedPrefix)
 }
 
-// Armed is a fault that the next requests meet.
-type Armed struct {
-	// Operation is the name of an operation. If it is empty, requests to any
-	// operation meet the fault.
-	Operation string `json:"operation,omitempty"`
-	// Fault is a value of Sandbox-Fault.
-	Fault string `json:"fault"`
-	// Count is how many requests meet it.
-	Count int `json:"count"`
-}
-
 const (
 	// maxArmed bounds the list of armed faults, maxCount the requests that meet one.
 	maxArmed = 100
@@ -171,7 +172,7 @@ const (
 // faults are what the next requests meet. It is safe for concurrent use.
 type faults struct {
 	mutex sync.Mutex
-	armed []Armed
+	armed []operator.ArmedFault
 	// spent has the requests that had the fault of a reserved value.
 	spent map[[sha256.Size]byte]bool
 }
@@ -182,15 +183,15 @@ func (f *faults) reset() {
 	f.armed, f.spent = nil, nil
 }
 
-// ArmedFaults returns the faults that the next requests meet.
-func (f *faults) ArmedFaults() []Armed {
+// ArmedFaults is operator.Sandbox.
+func (f *faults) ArmedFaults() []operator.ArmedFault {
 	f.mutex.Lock()
 	defer f.mutex.Unlock()
-	return append([]Armed{}, f.armed...)
+	return append([]operator.ArmedFault{}, f.armed...)
 }
 
 // arm replaces the armed faults.
-func (f *faults) arm(list []Armed) error {
+func (f *faults) arm(list []operator.ArmedFault) error {
 	var wrong fault.List
 	if len(list) > maxArmed {
 		wrong.Add("", fault.TooMany, fmt.Sprintf("At most %d faults.", maxArmed))
@@ -220,7 +221,7 @@ func (f *faults) arm(list []Armed) error {
 func (f *faults) next(path string) (met Fault) {
 	f.mutex.Lock()
 	defer f.mutex.Unlock()
-	at := slices.IndexFunc(f.armed, func(a Armed) bool { return a.Operation == "" || path == operations+a.Operation })
+	at := slices.IndexFunc(f.armed, func(a operator.ArmedFault) bool { return a.Operation == "" || path == operations+a.Operation })
 	if at < 0 {
 		return met
 	}
@@ -337,23 +338,18 @@ type failing struct{ err error }
 
 func (f failing) Read([]byte) (int, error) { return 0, f.err }
 
-// Do is an operation of the HTTP API.
-type Do[Record any] = func(context.Context, *subscription.Subscription, operation.Header, []Record) (operation.Outcome, error)
-
-// Inject returns an operation that meets the fault of its request.
-func Inject[Record any](do Do[Record]) Do[Record] {
-	return func(ctx context.Context, caller *subscription.Subscription, header operation.Header, records []Record) (operation.Outcome, error) {
-		met := metIn(ctx)
-		if met.instead != nil {
-			return operation.Outcome{}, met.instead
-		}
-		if met.Name() == slow {
-			ctx = commit.WithWait(context.WithoutCancel(ctx), maxDelay) // however late the answer is
-		}
-		outcome, err := do(ctx, caller, header, records)
-		if err == nil && met.after != nil {
-			return operation.Outcome{}, met.after
-		}
-		return outcome, err
+// Do is operator.SandboxPart.
+func (*faults) Do(ctx context.Context, do func(context.Context) (operation.Outcome, error)) (operation.Outcome, error) {
+	met := metIn(ctx)
+	if met.instead != nil {
+		return operation.Outcome{}, met.instead
 	}
+	if met.Name() == slow {
+		ctx = commit.WithWait(context.WithoutCancel(ctx), maxDelay) // however late the answer is
+	}
+	outcome, err := do(ctx)
+	if err == nil && met.after != nil {
+		return operation.Outcome{}, met.after
+	}
+	return outcome, err
 }

@@ -5,6 +5,8 @@ import (
 	"io"
 	"net/http"
 	"strings"
+
+	"bankingapi/application/operator"
 )
 
 // ClockHeader has the time of the bank in every answer.
@@ -16,9 +18,12 @@ const operations = "/BankingApiV01/"
 // gatewayPage is the answer of a gateway that lost the answer of the service.
 const gatewayPage = "<html><head><title>502 Bad Gateway</title></head><body><h1>502 Bad Gateway</h1></body></html>\n"
 
-// Middleware gives every answer of the HTTP API the time of the bank, records the
+// Handler sends each request to the world of its key, or to that of the sandbox itself.
+func (b *Sandbox) Handler(api http.Handler) http.Handler { return b.worlds.handler(b.middleware(api)) }
+
+// middleware gives every answer of the HTTP API the time of the bank, records the
 // requests to operations, and lets them meet their faults.
-func (b *Sandbox) Middleware(next http.Handler) http.Handler {
+func (b *Sandbox) middleware(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		met := new(Fault)
 		answer := &recording{ResponseWriter: w, now: b.now, met: met}
@@ -50,10 +55,10 @@ func (b *Sandbox) Middleware(next http.Handler) http.Handler {
 func (b *Sandbox) record(w *recording, r *http.Request) func() {
 	var keys []string // without the prefix, as a body may have them
 	for _, key := range r.Header.Values(keyHeader) {
-		keys = append(keys, strings.TrimPrefix(key, KeyPrefix))
+		keys = append(keys, strings.TrimPrefix(key, operator.SandboxKeyPrefix))
 	}
-	begun := b.o.Clock.real()
-	record := &Request{
+	begun := b.o.Machine()
+	record := &operator.SandboxRequest{
 		ReceivedAt: begun, Clock: b.now(),
 		Method: r.Method, Path: mask(r.URL.Path, keys), Header: maskHeader(r.Header, keys),
 	}
@@ -65,10 +70,10 @@ func (b *Sandbox) record(w *recording, r *http.Request) func() {
 		if length > 0 && length <= maxBody && !waits { // an answer may not need the body
 			_, _ = io.CopyN(io.Discard, received, length)
 		}
-		record.Milliseconds = float64(b.o.Clock.real().Sub(begun).Microseconds()) / 1000
+		record.Milliseconds = float64(b.o.Machine().Sub(begun).Microseconds()) / 1000
 		record.Fault = w.met.String()
 		record.Body = mask(strings.ToValidUTF8(sent.String(), "\uFFFD"), keys)
-		record.Answer = Answer{
+		record.Answer = operator.SandboxAnswer{
 			Status: w.status, Lost: w.loses(), Header: maskHeader(w.header, keys), Body: mask(strings.ToValidUTF8(w.body.String(), "\uFFFD"), keys),
 		}
 		b.requests.add(record)

@@ -9,36 +9,9 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"time"
+
+	"bankingapi/application/operator"
 )
-
-// Request is a request to the API and its answer. Keys are masked.
-type Request struct {
-	// Number counts the requests since the book was reset, from 1.
-	Number int64 `json:"number"`
-	// ReceivedAt is the real time, Clock that of the bank.
-	ReceivedAt time.Time `json:"receivedAt"`
-	Clock      string    `json:"clock"`
-	Method     string    `json:"method"`
-	Path       string    `json:"path"`
-	// Fault is the fault that the request met; empty if it met none.
-	Fault  string              `json:"fault"`
-	Header map[string][]string `json:"header"`
-	Body   string              `json:"body"`
-	// Milliseconds is how long the answer took.
-	Milliseconds float64 `json:"milliseconds"`
-	Answer       Answer  `json:"answer"`
-}
-
-// Answer is the answer to a Request.
-type Answer struct {
-	// Status is 0 if the connection was closed without an answer.
-	Status int `json:"status"`
-	// Lost says that the answer was made but not sent.
-	Lost   bool                `json:"lost"`
-	Header map[string][]string `json:"header"`
-	Body   string              `json:"body"`
-}
 
 const (
 	// maxRequests is how many requests are kept.
@@ -53,11 +26,11 @@ type requests struct {
 	name  string // of the file, which has a line for each request
 	mutex sync.Mutex
 	count int64
-	last  []*Request // newest first
-	lines int        // in the file
+	last  []*operator.SandboxRequest // newest first
+	lines int                        // in the file
 }
 
-func (q *requests) add(r *Request) {
+func (q *requests) add(r *operator.SandboxRequest) {
 	q.mutex.Lock()
 	defer q.mutex.Unlock()
 	r.Number = q.count + 1
@@ -69,13 +42,13 @@ func (q *requests) add(r *Request) {
 	}
 }
 
-func (q *requests) keep(r *Request) {
+func (q *requests) keep(r *operator.SandboxRequest) {
 	q.count = r.Number
 	q.last = slices.Insert(q.last[:min(len(q.last), maxRequests-1)], 0, r)
 }
 
 // write writes requests to the file. If it cannot, they are known until the program ends.
-func (q *requests) write(how int, newestFirst []*Request) {
+func (q *requests) write(how int, newestFirst []*operator.SandboxRequest) {
 	if q.name == "" {
 		return
 	}
@@ -99,7 +72,7 @@ func (q *requests) restore() {
 	defer q.mutex.Unlock()
 	kept, _ := os.ReadFile(q.name) // there is none at first
 	for line := range bytes.Lines(kept) {
-		if r := new(Request); json.Unmarshal(line, r) == nil { // a crash may have cut it
+		if r := new(operator.SandboxRequest); json.Unmarshal(line, r) == nil { // a crash may have cut it
 			q.keep(r)
 		}
 	}
@@ -113,12 +86,11 @@ func (q *requests) reset() {
 	q.write(os.O_TRUNC, nil)
 }
 
-// Requests returns the last requests, at most a thousand, with a number above the
-// given one, newest first.
-func (q *requests) Requests(after int64) []Request {
+// Requests is operator.Sandbox.
+func (q *requests) Requests(after int64) []operator.SandboxRequest {
 	q.mutex.Lock()
 	defer q.mutex.Unlock()
-	found := []Request{}
+	found := []operator.SandboxRequest{}
 	for _, r := range q.last {
 		if r.Number > after {
 			found = append(found, *r)

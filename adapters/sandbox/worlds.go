@@ -3,13 +3,13 @@ package sandbox
 import (
 	"context"
 	"crypto/rand"
-	"crypto/sha256"
 	"errors"
-	"fmt"
 	"net/http"
 	"strings"
 	"sync"
 
+	"bankingapi/application/operator"
+	"bankingapi/application/store"
 	"bankingapi/application/subscriptions"
 	"bankingapi/domain/audit"
 	"bankingapi/domain/fault"
@@ -24,43 +24,26 @@ const (
 	maxKeys = 200
 )
 
-// TablePrefix is the prefix of the tables of a subscription's world, in the database of
-// the sandbox.
-func TablePrefix(prefix, subscription string) string {
-	return fmt.Sprintf("%sw%.5x_", prefix, sha256.Sum256([]byte(subscription)))
-}
-
-// World is the sandbox of one key. No other key sees or changes its book, clock,
-// faults and requests.
-type World interface {
-	// Handler returns the HTTP API of the world.
-	Handler() http.Handler
-	// Close ends the world. Its book stays.
-	Close(context.Context) error
-}
-
-// Worlds opens a world for each key when it is first used, also concurrently.
-type Worlds struct {
-	callers *Callers
-	open    func(ctx context.Context, name string) (World, error)
+// worlds opens a world for each key when it is first used, also concurrently. No other key
+// sees or changes its book, clock, faults and requests.
+type worlds struct {
+	callers
+	open func(ctx context.Context, name string) (operator.World, error)
 
 	mutex  sync.Mutex
-	opened map[string]World // by the name of the subscription
+	opened map[string]operator.World // by the name of the subscription
 }
 
-// NewWorlds returns the worlds of these callers. open opens the world of a
-// subscription.
-func NewWorlds(callers *Callers, open func(ctx context.Context, name string) (World, error)) *Worlds {
-	return &Worlds{callers: callers, open: open, opened: make(map[string]World)}
-}
-
-// Handler sends each request to the world of its key. first is the API of the sandbox
+// handler sends each request to the world of its key. first is the API of the sandbox
 // itself, with the documentation. It answers requests without a known key.
-func (w *Worlds) Handler(first http.Handler) http.Handler {
+func (w *worlds) handler(first http.Handler) http.Handler {
+	if w.open == nil { // this is a world
+		return first
+	}
 	return http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == keysPath {
 			r = r.Clone(r.Context())
-			r.Header[keyHeader] = []string{w.callers.visitor}
+			r.Header[keyHeader] = []string{w.visitor}
 		}
 		switch world, err := w.of(r); {
 		case err != nil:
@@ -74,13 +57,13 @@ func (w *Worlds) Handler(first http.Handler) http.Handler {
 }
 
 // of returns the world of a request, or nil if it is for the sandbox itself.
-func (w *Worlds) of(r *http.Request) (World, error) {
+func (w *worlds) of(r *http.Request) (operator.World, error) {
 	keys := r.Header[keyHeader]
 	if len(keys) != 1 || strings.HasPrefix(r.URL.Path, "/docs") || strings.HasSuffix(r.URL.Path, ".json") {
 		return nil, nil
 	}
-	caller, err := w.callers.Find(r.Context(), keys[0])
-	if err != nil || caller == nil || caller.Name == Mark || r.URL.Path == keysPath {
+	caller, err := w.Find(r.Context(), keys[0])
+	if err != nil || caller == nil || caller.Name == store.SandboxMark || r.URL.Path == keysPath {
 		return nil, nil // the API reports an error
 	}
 	w.mutex.Lock()
@@ -95,7 +78,7 @@ func (w *Worlds) of(r *http.Request) (World, error) {
 }
 
 // Close closes all worlds.
-func (w *Worlds) Close(ctx context.Context) (err error) {
+func (w *worlds) Close(ctx context.Context) (err error) {
 	w.mutex.Lock()
 	defer w.mutex.Unlock()
 	for _, world := range w.opened {
@@ -120,6 +103,6 @@ func makeKey(ctx context.Context, m *subscriptions.Manager) (map[string]string, 
 		})
 	}
 	name := "partner-" + strings.ToLower(rand.Text()[:8])
-	key, _, err := m.Create(audit.By(ctx, audit.Who{Actor: Mark, Origin: Mark}), subscription.Subscription{Name: name})
-	return map[string]string{"key": KeyPrefix + key.Reveal(), "name": name}, err
+	key, _, err := m.Create(audit.By(ctx, audit.Who{Actor: store.SandboxMark, Origin: store.SandboxMark}), subscription.Subscription{Name: name})
+	return map[string]string{"key": operator.SandboxKeyPrefix + key.Reveal(), "name": name}, err
 }

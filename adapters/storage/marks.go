@@ -38,7 +38,7 @@ func (d service) setNote(tx *gorm.DB, note string) error {
 // transaction with it.
 func (d service) Empty(ctx context.Context, note string) error {
 	if d.mark == "" {
-		return otherMark("", "sandbox")
+		return otherMark("", store.SandboxMark)
 	}
 	return d.Change(ctx, func(tx *gorm.DB) error {
 		if err := d.setNote(tx, note); err != nil {

@@ -1,5 +1,6 @@
 // Package operator says what the service and a console for its operators need of each
-// other. The console of this module is package adapters/console; a host may have another.
+// other, and what the service and a sandbox do. Those of this module are packages
+// adapters/console and adapters/sandbox; a host may have others.
 package operator
 
 import (
@@ -79,8 +80,8 @@ type Options struct {
 	Answer func(operation.Outcome) []byte
 	// Trail is nil if the service keeps none.
 	Trail Trail
-	// Sandbox is set in a sandbox only.
-	Sandbox *Sandbox
+	// Sandbox is nil outside a sandbox.
+	Sandbox Sandbox
 	// Failed receives errors of pages.
 	Failed func(page string, err error)
 }
@@ -91,23 +92,4 @@ type Trail interface {
 	VerifyingKey() string
 	// Prove returns the file that proves an operation.
 	Prove(ctx context.Context, id operation.ID) ([]byte, error)
-}
-
-// Sandbox is what a console of a sandbox works with. All functions are required.
-type Sandbox struct {
-	// Requests returns the last requests, newest first, as GET /_sandbox/requests has them:
-	// a template or package json can show them.
-	Requests func() any
-	// Advance moves the clock of the bank forward, and settles what becomes due.
-	Advance func(ctx context.Context, by time.Duration) (buyfund.Settlement, error)
-	// Reset brings the book back to its beginning.
-	Reset func(ctx context.Context) error
-	// Faults are the faults that can be ordered, by their values of the header
-	// Sandbox-Fault, with what they do.
-	Faults iter.Seq2[string, string]
-	// Order makes the next requests fail, unless they order a fault of their own. 0
-	// requests take the order back.
-	Order func(fault string, requests int) error
-	// Ordered returns the fault that Order ordered, and for how many requests more.
-	Ordered func() (fault string, requests int)
 }

@@ -138,6 +138,9 @@ type Store struct {
 // CopyMark is the mark of a storage that has not all data yet. No service uses it.
 const CopyMark = "copy that is not finished"
 
+// SandboxMark is the mark of the storage of a sandbox.
+const SandboxMark = "sandbox"
+
 // CopyWatch is told how far a copy is.
 type CopyWatch struct {
 	Phase func(name string, rows int64) // begins with each table, or with its comparison

@@ -5,11 +5,12 @@ package parts
 import (
 	"bankingapi/adapters/console"
 	"bankingapi/adapters/httpapi/docs"
+	"bankingapi/adapters/sandbox"
 	"bankingapi/bootstrap"
 	"bankingapi/bootstrap/engines"
 )
 
-// All plugs in all engines, the console and the documentation.
+// All plugs in all engines, the console, the sandbox and the documentation.
 func All() bootstrap.Option {
-	return bootstrap.Options(engines.All(), bootstrap.WithConsole(console.Open), bootstrap.WithDocs(docs.Pages))
+	return bootstrap.Options(engines.All(), bootstrap.WithConsole(console.Open), bootstrap.WithSandbox(sandbox.Open), bootstrap.WithDocs(docs.Pages))
 }

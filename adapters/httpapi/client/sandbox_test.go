@@ -11,6 +11,7 @@ import (
 	"go.uber.org/zap"
 
 	"bankingapi/adapters/httpapi/client"
+	"bankingapi/adapters/sandbox"
 	"bankingapi/adapters/storage/sqlite"
 	"bankingapi/application/backoffice"
 	"bankingapi/bootstrap"
@@ -40,7 +41,7 @@ func (o *ordering) RoundTrip(r *http.Request) (*http.Response, error) {
 func TestTheSandboxLosesAnswers(t *testing.T) {
 	t.Parallel()
 	bank, err := bootstrap.OpenSandbox(t.Context(), bootstrap.SandboxSettings(t.TempDir()),
-		bootstrap.WithDriver(bootstrap.SQLite, sqlite.Open), bootstrap.WithLogger(zap.NewNop()))
+		bootstrap.WithDriver(bootstrap.SQLite, sqlite.Open), bootstrap.WithSandbox(sandbox.Open), bootstrap.WithLogger(zap.NewNop()))
 	require.NoError(t, err)
 	server := httptest.NewServer(bank.Handler())
 	t.Cleanup(func() {

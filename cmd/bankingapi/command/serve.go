@@ -58,8 +58,7 @@ func serveSandbox(c *call) error {
 		return fmt.Errorf("open the sandbox: %w", err)
 	}
 	c.app = app.App
-	guide := app.Guide()
-	return listen(c, &guide)
+	return listen(c, &app.Guide)
 }
 
 // listen serves until the context ends. It prints the guide if there is one.

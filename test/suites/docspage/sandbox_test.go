@@ -16,6 +16,7 @@ import (
 
 	"bankingapi/adapters/sandbox"
 	"bankingapi/application/backoffice"
+	"bankingapi/application/operator"
 	"bankingapi/bootstrap"
 	"bankingapi/bootstrap/parts"
 	"bankingapi/domain/operation"
@@ -34,7 +35,7 @@ func TestRecipesSurviveTheSandbox(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 			defer cancel()
 			for i, fault := range sandbox.Faults() {
-				require.NoError(t, box.ArmFaults(sandbox.Armed{Fault: fault.Header}))
+				require.NoError(t, box.ArmFaults(operator.ArmedFault{Fault: fault.Header}))
 				recipe := exec.CommandContext(ctx, command[0], append(command[1:], "12.5")...)
 				recipe.Env = append(os.Environ(), "BANK_URL="+url, "BANK_KEY="+box.Key)
 				out, err := recipe.CombinedOutput()

@@ -30,7 +30,7 @@ func TestWhatTheDoorsLink(t *testing.T) {
 	}
 	memory := linked(t, "host", "./memory") // the whole service on a storage of its own
 	require.Contains(t, memory, "/bootstrap\n")
-	for _, other := range []string{"gorm", "sqlite", "pgx", "goose", "/adapters/storage", "/adapters/console", "/httpapi/docs"} {
+	for _, other := range []string{"gorm", "sqlite", "pgx", "goose", "/adapters/storage", "/adapters/console", "/adapters/sandbox", "/httpapi/docs"} {
 		require.NotContains(t, memory, other)
 	}
 	require.NotContains(t, linked(t, "..", "./../adapters/storage/postgres"), "sqlite")

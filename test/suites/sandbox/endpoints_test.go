@@ -18,8 +18,8 @@ import (
 	"github.com/getkin/kin-openapi/openapi3"
 	"github.com/stretchr/testify/require"
 
-	"bankingapi/adapters/sandbox"
 	"bankingapi/adapters/trail"
+	"bankingapi/application/operator"
 	"bankingapi/bootstrap"
 	"bankingapi/domain/subscription"
 	"bankingapi/test/kit/testdb"
@@ -72,7 +72,7 @@ func TestRequestsAreKept(t *testing.T) {
 	require.NotContains(t, got.body, p.bank.Key)
 	require.NotContains(t, got.body, "very-secret")
 
-	var kept struct{ Requests []sandbox.Request }
+	var kept struct{ Requests []operator.SandboxRequest }
 	require.NoError(t, json.Unmarshal([]byte(got.body), &kept))
 	require.Len(t, kept.Requests, 3, "without those of the sandbox itself")
 	lost, first := kept.Requests[1], kept.Requests[2]
@@ -318,5 +318,5 @@ func TestTheSandboxDescribesItsEndpoints(t *testing.T) {
 			described = append(described, method+" "+path)
 		}
 	}
-	require.ElementsMatch(t, slices.Collect(maps.Keys(p.bank.Endpoints())), described)
+	require.ElementsMatch(t, slices.Collect(maps.Keys(p.bank.Sandbox.(operator.SandboxPart).Endpoints())), described)
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"bankingapi/adapters/sandbox"
+	"bankingapi/application/operator"
 	"bankingapi/bootstrap"
 )
 
@@ -123,16 +124,16 @@ func TestFaultsDoNotHideFaultsOfTheRequest(t *testing.T) {
 func TestFaultsOfTheNextRequests(t *testing.T) {
 	t.Parallel()
 	p := newPartner(t)
-	require.NoError(t, p.bank.ArmFaults(sandbox.Armed{Fault: "rate-limited", Count: 2}))
+	require.NoError(t, p.bank.ArmFaults(operator.ArmedFault{Fault: "rate-limited", Count: 2}))
 	require.Equal(t, http.StatusServiceUnavailable, p.sell("a", demoSale, "Sandbox-Fault", "overloaded").status)
 	for _, want := range []int{http.StatusTooManyRequests, http.StatusTooManyRequests, http.StatusOK} {
 		require.Equal(t, want, p.sell("a", demoSale).status)
 	}
-	require.Error(t, p.bank.ArmFaults(sandbox.Armed{Fault: "explode"}))
-	require.NoError(t, p.bank.ArmFaults(sandbox.Armed{Fault: "cut-after"}))
+	require.Error(t, p.bank.ArmFaults(operator.ArmedFault{Fault: "explode"}))
+	require.NoError(t, p.bank.ArmFaults(operator.ArmedFault{Fault: "cut-after"}))
 	require.NoError(t, p.bank.ArmFaults())
 	require.Equal(t, http.StatusOK, p.sell("b", demoSale).status)
-	require.NoError(t, p.bank.ArmFaults(sandbox.Armed{Fault: "cut-after"}))
+	require.NoError(t, p.bank.ArmFaults(operator.ArmedFault{Fault: "cut-after"}))
 	require.NoError(t, p.bank.Reset(t.Context()))
 	require.Equal(t, http.StatusOK, p.sell("b", demoSale).status)
 }
