@@ -255,6 +255,8 @@ func TestAddressesHaveNoNumbers(t *testing.T) {
 	other := s.entered(t)
 	status, _, _ = other.do(http.MethodGet, customer, nil)
 	require.Equal(t, http.StatusNotFound, status, "the reference of another session")
+	status, _, _ = v.do(http.MethodGet, "/console/sales?customer=1001", nil)
+	require.Equal(t, http.StatusNotFound, status, "a list of everybody would pass for that of the customer")
 }
 
 // No line of the log has what somebody typed into an address or the search: not when it is
