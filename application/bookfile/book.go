@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"iter"
 	"strings"
 	"time"
 
@@ -113,27 +114,74 @@ func Export(ctx context.Context, from *backoffice.Office, kind, format string, q
 	}
 	switch kind {
 	case "prices":
-		return Write(w, f, priceColumns, backoffice.Counted(office.Reader.Prices(ctx, filter), progress), nil)
+		return Write(w, f, priceColumns, counted(q, office.Reader.Prices(ctx, filter), progress), nil)
 	case "holdings":
-		return Write(w, f, holdingColumns, backoffice.Counted(office.Reader.Holdings(ctx, filter), progress), nil)
+		return Write(w, f, holdingColumns, counted(q, office.Reader.Holdings(ctx, filter), progress), nil)
 	case "accounts":
-		return Write(w, f, accountColumns, backoffice.Counted(office.Reader.Accounts(ctx, filter), progress), nil)
+		return Write(w, f, accountColumns, counted(q, office.Reader.Accounts(ctx, filter), progress), nil)
 	case "calendar":
-		return Write(w, f, closedDayColumns, backoffice.Counted(office.Reader.ClosedDays(ctx), progress), nil)
+		return Write(w, f, closedDayColumns, counted(q, office.Reader.ClosedDays(ctx), progress), nil)
 	case "outcomes":
-		return Write(w, f, outcomeColumns, backoffice.Counted(backoffice.EachOutcome(ctx, office.Outcomes, filter.Subscription, 0), progress), nil)
+		return Write(w, f, outcomeColumns, counted(q, backoffice.EachOutcome(ctx, office.Outcomes, filter.Subscription, 0), progress), nil)
 	case "sales":
-		return Write(w, f, Sales, backoffice.Counted(office.Reader.Sales(ctx, filter), progress), nil)
+		return Write(w, f, Sales, counted(q, office.Reader.Sales(ctx, filter), progress), nil)
 	case "postings":
-		return Write(w, f, postingColumns, bothSides(backoffice.Counted(office.Reader.Postings(ctx, filter), progress)), nil)
+		return Write(w, f, postingColumns, bothSides(counted(q, office.Reader.Postings(ctx, filter), progress)), nil)
 	case "notifications":
-		return Write(w, f, Notifications, backoffice.Counted(office.Reader.Notifications(ctx, filter), progress), nil)
+		return Write(w, f, Notifications, counted(q, office.Reader.Notifications(ctx, filter), progress), nil)
 	case "operations":
-		return Write(w, f, decisionColumns, backoffice.Counted(office.Reader.Decisions(ctx, filter), progress), nil)
+		return Write(w, f, decisionColumns, counted(q, office.Reader.Decisions(ctx, filter), progress), nil)
 	case "audit":
-		return Write(w, f, Acts, backoffice.Counted(office.Reader.Acts(ctx, filter), progress), nil)
+		return Write(w, f, Acts, counted(q, office.Reader.Acts(ctx, filter), progress), nil)
 	}
 	return unknownKind(kind, "prices", "holdings", "accounts", "calendar", "sales", "postings", "notifications", "operations", "outcomes", "audit")
+}
+
+// counted tells progress of the rows. Rows that do not wait for new ones are read ahead.
+func counted[T any](q Query, rows iter.Seq2[T, error], progress func(rows int64)) iter.Seq2[T, error] {
+	rows = backoffice.Counted(rows, progress)
+	if q.Follow {
+		return rows
+	}
+	return ahead(rows)
+}
+
+// ahead reads the next rows while the caller writes the ones before: two cores share the
+// work of an export.
+func ahead[T any](rows iter.Seq2[T, error]) iter.Seq2[T, error] {
+	type row struct {
+		value T
+		err   error
+	}
+	return func(yield func(T, error) bool) {
+		next, unwanted := make(chan row, 100), make(chan struct{})
+		var panicked any
+		go func() {
+			defer close(next)
+			defer func() { panicked = recover() }()
+			for value, err := range rows {
+				select {
+				case next <- row{value, err}:
+				case <-unwanted:
+					return
+				}
+			}
+		}()
+		defer func() {
+			close(unwanted)
+			for range next { // until nothing is read any more
+				continue
+			}
+			if panicked != nil {
+				panic(panicked)
+			}
+		}()
+		for r := range next {
+			if !yield(r.value, r.err) {
+				return
+			}
+		}
+	}
 }
 
 func unknownKind(kind string, known ...string) error {

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"iter"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -193,6 +194,50 @@ func TestExportWritesEveryKind(t *testing.T) {
 	require.NoError(t, bookfile.Export(t.Context(), o, "postings", "csv", bookfile.Query{Query: backoffice.Query{CustomerNo: 2}}, &b, func(n int64) { progress = append(progress, n) }))
 	require.Equal(t, []int64{1}, progress)
 	require.Equal(t, 3, strings.Count(b.String(), "\n"), "the header and both sides of a posting")
+}
+
+// endless has prices without end. ended says that nobody reads them any more.
+type endless struct {
+	backoffice.Reader
+	ended bool
+	row   func() fund.Price
+}
+
+func (e *endless) Prices(context.Context, backoffice.Query) iter.Seq2[fund.Price, error] {
+	return func(yield func(fund.Price, error) bool) {
+		defer func() { e.ended = true }()
+		for yield(e.row(), nil) {
+			continue
+		}
+	}
+}
+
+// An export reads ahead. It ends the reading when it ends, and panics as the reading did.
+func TestExportReadsAhead(t *testing.T) {
+	t.Parallel()
+	o := office(nil)
+	rows := &endless{row: func() fund.Price { return prices[1] }}
+	o.Reader = rows
+	read, write := io.Pipe()
+	require.NoError(t, read.Close())
+	require.ErrorIs(t, bookfile.Export(t.Context(), o, "prices", "csv", bookfile.Query{}, write, nil), io.ErrClosedPipe)
+	out := &limited{left: 1000}
+	require.ErrorIs(t, bookfile.Export(t.Context(), o, "prices", "csv", bookfile.Query{}, out, nil), io.ErrShortWrite)
+	require.True(t, rows.ended)
+	rows.row = func() fund.Price { panic("broken") }
+	require.PanicsWithValue(t, "broken", func() {
+		_ = bookfile.Export(t.Context(), o, "prices", "csv", bookfile.Query{}, io.Discard, nil)
+	})
+}
+
+// limited takes a number of writes.
+type limited struct{ left int }
+
+func (l *limited) Write(p []byte) (int, error) {
+	if l.left--; l.left < 0 {
+		return 0, io.ErrShortWrite
+	}
+	return len(p), nil
 }
 
 // No temporary file is left behind or open, however an import ends. Not

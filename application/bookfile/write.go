@@ -76,7 +76,10 @@ func Instant(t time.Time) Value {
 	if t.IsZero() {
 		return number("")
 	}
-	return Text(t.UTC().Format("2006-01-02T15:04:05.000000Z"))
+	// The layout of RFC 3339 is several times as fast as others. A nanosecond keeps the zeros.
+	var buffer [40]byte
+	b := t.UTC().Truncate(time.Microsecond).Add(time.Nanosecond).AppendFormat(buffer[:0], time.RFC3339Nano)
+	return Text(string(b[:len(b)-4]) + "Z")
 }
 
 // Write writes rows as they come, with what mask returns for values that name
@@ -154,10 +157,13 @@ func appendCSV[T any](b []byte, columns []Column[T], row *T, f Format) []byte {
 
 // appendField quotes what needs it, and spaces at the ends, which some readers cut off.
 func appendField(b []byte, v string, separator byte) []byte {
-	if !strings.ContainsAny(v, "\"\r\n") && strings.IndexByte(v, separator) < 0 && strings.Trim(v, " \t") == v {
-		return append(b, v...)
+	for i := range len(v) {
+		isEnd := i == 0 || i == len(v)-1
+		if c := v[i]; c == separator || c == '"' || c == '\r' || c == '\n' || isEnd && (c == ' ' || c == '\t') {
+			return append(append(append(b, '"'), strings.ReplaceAll(v, `"`, `""`)...), '"')
+		}
 	}
-	return append(append(append(b, '"'), strings.ReplaceAll(v, `"`, `""`)...), '"')
+	return append(b, v...)
 }
 
 func appendNDJSON[T any](b []byte, columns []Column[T], row *T) []byte {
