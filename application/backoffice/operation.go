@@ -88,9 +88,6 @@ func (o *Operation) salesAt(index int) []fund.SaleEntry {
 // having are the rows with that index of rows in the order of their indexes.
 func having[Row any](rows []Row, index int, of func(*Row) int) []Row {
 	at := sort.Search(len(rows), func(i int) bool { return of(&rows[i]) >= index })
-	end := at
-	for end < len(rows) && of(&rows[end]) == index {
-		end++
-	}
-	return rows[at:end]
+	count := sort.Search(len(rows)-at, func(i int) bool { return of(&rows[at+i]) > index })
+	return rows[at : at+count]
 }

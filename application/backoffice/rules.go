@@ -20,61 +20,37 @@ type Rule struct {
 
 // Rules lists all rules of Verify in the order in which they are checked.
 func Rules() []Rule {
-	all := slices.Concat(rulesOf(holdingRules), rulesOf(accountRules), rulesOf(operationRules), []Rule{postingShape, outcomeOfEnd, readable, zeroSum})
-	return append(all, trailRules...)
-}
-
-func rulesOf[Row any](rules []rule[Row]) (all []Rule) {
-	for _, r := range rules {
+	all := append(holdingRules[:], accountRules[:]...)
+	for _, r := range operationRules {
 		all = append(all, r.Rule)
 	}
-	return all
+	return append(append(all, postingShape, outcomeOfEnd, readable, zeroSum), trailRules...)
 }
 
-// rule is a Rule for one kind of rows.
-type rule[Row any] struct {
-	Rule
-	// check says in a line of each part of the row how it breaks the rule.
-	check func(row *Row, broken func(text string))
-}
-
+// The rules of a position: that it exists, that it is not negative, and that it is the sum
+// of its postings. Each passes over what the ones before name.
 var (
-	holdingRules = positionRules(
-		Rule{"holding-exists", "Every posting of units belongs to a holding."},
-		Rule{"holding-not-negative", "No holding is below zero."},
-		Rule{"holding-is-its-postings", "Every holding is the sum of its postings."},
-	)
-	accountRules = positionRules(
-		Rule{"account-exists", "Every posting of money belongs to an account."},
-		Rule{"account-not-negative", "No balance is below zero."},
-		Rule{"account-is-its-postings", "Every balance is the sum of its postings."},
-	)
+	holdingRules = [...]Rule{
+		{"holding-exists", "Every posting of units belongs to a holding."},
+		{"holding-not-negative", "No holding is below zero."},
+		{"holding-is-its-postings", "Every holding is the sum of its postings."},
+	}
+	accountRules = [...]Rule{
+		{"account-exists", "Every posting of money belongs to an account."},
+		{"account-not-negative", "No balance is below zero."},
+		{"account-is-its-postings", "Every balance is the sum of its postings."},
+	}
 )
 
-// positionRules judge a position. isSum passes over those that the other rules name.
-func positionRules(exists, notNegative, isSum Rule) []rule[Position] {
-	return []rule[Position]{
-		{exists, func(p *Position, broken func(string)) {
-			if !p.Exists {
-				broken(fmt.Sprintf("%s: is not there, but has %d postings", p, p.Postings))
-			}
-		}},
-		{notNegative, func(p *Position, broken func(string)) {
-			if p.Quantity < 0 {
-				broken(fmt.Sprintf("%s: is below zero: %s", p, exact(big.NewInt(p.Quantity), p.decimals())))
-			}
-		}},
-		{isSum, func(p *Position, broken func(string)) {
-			held, posted := big.NewInt(p.Quantity), p.Posted.Value()
-			if p.Exists && p.Quantity >= 0 && held.Cmp(posted) != 0 {
-				broken(fmt.Sprintf("%s: is %s, but its postings sum to %s", p, exact(held, p.decimals()), exact(posted, p.decimals())))
-			}
-		}},
-	}
+// rule is a Rule of operations.
+type rule struct {
+	Rule
+	// check says in a line of each part of the operation how it breaks the rule.
+	check func(o *Operation, broken func(text string))
 }
 
 // operationRules judge an operation with its sales and postings.
-var operationRules = []rule[Operation]{
+var operationRules = []rule{
 	eachCompleted("sale-units-posted", "Every completed sale has the posting that takes its units from its holding.",
 		"has no posting of its units", func(o *Operation, s *fund.SaleEntry) bool {
 			return !hasPosting(o.Postings, s.Index, fund.Posting{Kind: fund.SalePosting, Holding: s.Terms.Holding, Quantity: -int64(s.Terms.Units)})
@@ -194,8 +170,8 @@ var (
 )
 
 // eachSale checks the sales of an operation. breaks is true of a sale that breaks the rule.
-func eachSale(name, proves, sentence string, breaks func(*Operation, *fund.SaleEntry) bool) rule[Operation] {
-	return rule[Operation]{Rule{name, proves}, func(o *Operation, broken func(string)) {
+func eachSale(name, proves, sentence string, breaks func(*Operation, *fund.SaleEntry) bool) rule {
+	return rule{Rule{name, proves}, func(o *Operation, broken func(string)) {
 		for i := range o.Sales {
 			if s := &o.Sales[i]; breaks(o, s) {
 				broken(saleName(o, s.Index, s.Terms.Holding.CustomerNo) + ": " + sentence)
@@ -204,14 +180,14 @@ func eachSale(name, proves, sentence string, breaks func(*Operation, *fund.SaleE
 	}}
 }
 
-func eachCompleted(name, proves, sentence string, breaks func(*Operation, *fund.SaleEntry) bool) rule[Operation] {
+func eachCompleted(name, proves, sentence string, breaks func(*Operation, *fund.SaleEntry) bool) rule {
 	return eachSale(name, proves, sentence, func(o *Operation, s *fund.SaleEntry) bool {
 		return s.State == operation.Completed && breaks(o, s)
 	})
 }
 
-func ofOperation(name, proves, sentence string, breaks func(*Operation) bool) rule[Operation] {
-	return rule[Operation]{Rule{name, proves}, func(o *Operation, broken func(string)) {
+func ofOperation(name, proves, sentence string, breaks func(*Operation) bool) rule {
+	return rule{Rule{name, proves}, func(o *Operation, broken func(string)) {
 		if breaks(o) {
 			broken(operationName(o) + ": " + sentence)
 		}
@@ -219,8 +195,8 @@ func ofOperation(name, proves, sentence string, breaks func(*Operation) bool) ru
 }
 
 // withoutSale finds the postings of units, or of money, that belong to no completed sale.
-func withoutSale(name, proves, sentence string, ofMoney bool) rule[Operation] {
-	return rule[Operation]{Rule{name, proves}, func(o *Operation, broken func(string)) {
+func withoutSale(name, proves, sentence string, ofMoney bool) rule {
+	return rule{Rule{name, proves}, func(o *Operation, broken func(string)) {
 		for i := range o.Postings {
 			p := &o.Postings[i]
 			hasSale := func(s fund.SaleEntry) bool { return s.State == operation.Completed && isOf(p, &s) }

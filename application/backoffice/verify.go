@@ -139,7 +139,7 @@ func Verify(ctx context.Context, evidence Evidence, check *TrailCheck, w Watch) 
 // verification is one run of Verify.
 type verification struct {
 	watch Watch
-	// broken finds that the rule does not hold. One closure serves all rows.
+	// broken finds that the rule does not hold. One closure serves all operations.
 	broken       func(text string)
 	rule         *Rule
 	rows, told   int64 // told is what Progress was told last
@@ -153,17 +153,12 @@ type total struct {
 	decimals            int
 }
 
-// judge checks a row by all rules of its kind.
-func judge[Row any](v *verification, rules []rule[Row], row *Row) error {
-	if v.rows++; v.rows-v.told >= 1000 {
+// count counts rows that are checked.
+func (v *verification) count(rows int64) {
+	if v.rows += rows; v.rows-v.told >= 1000 {
 		v.told = v.rows
 		v.watch.Progress(v.rows)
 	}
-	for i := range rules {
-		v.rule = &rules[i].Rule
-		rules[i].check(row, v.broken)
-	}
-	return nil
 }
 
 func (v *verification) found(r Rule, text string) {
@@ -189,19 +184,33 @@ func (v *verification) position(p *Position) error {
 		t = &total{decimals: p.decimals()}
 		totals[of] = t
 	}
-	t.customers.Add(&t.customers, big.NewInt(p.Quantity))
-	t.postings.Add(&t.postings, p.Posted.Value())
+	held, posted := big.NewInt(p.Quantity), p.Posted.Value()
+	t.customers.Add(&t.customers, held)
+	t.postings.Add(&t.postings, posted)
 	v.proof.Postings += p.Postings
-	v.rows += p.Postings
 	if p.Exists {
 		*exist++
 	}
-	return judge(v, rules, p)
+	switch {
+	case !p.Exists:
+		v.found(rules[0], fmt.Sprintf("%s: is not there, but has %d postings", p, p.Postings))
+	case p.Quantity < 0:
+		v.found(rules[1], fmt.Sprintf("%s: is below zero: %s", p, exact(held, t.decimals)))
+	case held.Cmp(posted) != 0:
+		v.found(rules[2], fmt.Sprintf("%s: is %s, but its postings sum to %s", p, exact(held, t.decimals), exact(posted, t.decimals)))
+	}
+	v.count(1 + p.Postings)
+	return nil
 }
 
 func (v *verification) operation(o *Operation) error {
+	for i := range operationRules {
+		v.rule = &operationRules[i].Rule
+		operationRules[i].check(o, v.broken)
+	}
 	v.proof.Sales += int64(len(o.Sales))
-	return judge(v, operationRules, o)
+	v.count(1)
+	return nil
 }
 
 // totals closes the sums, and checks that each is zero over both sides.
