@@ -126,7 +126,7 @@ func (a *App) Buyer() *buyfund.Buyer { return a.parts.Buyer }
 // try of the whole transaction.
 //
 // On SQLite the transaction must begin as an immediate one, and no other
-// writer gets on until it ends.
+// writer gets on until it ends. It takes no pgx.Tx: README says how pgx is used in it.
 func (a *App) Within(tx any) (Transaction, error) {
 	s, err := a.parts.Store.Within(tx)
 	if err != nil {

@@ -5,15 +5,21 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/jackc/pgx/v5/stdlib"
 	"github.com/stretchr/testify/require"
 	gormsqlite "gorm.io/driver/sqlite"
 	"gorm.io/gorm"
 
 	"bankingapi/adapters/clock"
 	"bankingapi/adapters/storage"
+	"bankingapi/adapters/storage/postgres"
 	"bankingapi/adapters/storage/sqlite"
 	"bankingapi/domain/idempotency"
+	"bankingapi/domain/operation"
 	"bankingapi/domain/push"
+	"bankingapi/test/kit/testdb"
 )
 
 // A host hands in the transaction that it has: one of database/sql, or one of
@@ -62,5 +68,44 @@ func TestWithinTakesTheTransactionsOfHosts(t *testing.T) {
 	for _, tx := range []any{nil, (*sql.Tx)(nil), (*gorm.DB)(nil), db, "text"} {
 		_, err = ports.Within(tx)
 		require.ErrorContains(t, err, "a transaction must be a *sql.Tx")
+	}
+}
+
+// A host that uses pgx begins its transaction on a database over its pool, and uses the
+// connection of pgx inside it.
+func TestAHostUsesPgxInTheTransaction(t *testing.T) {
+	t.Parallel()
+	pool, err := pgxpool.New(t.Context(), testdb.Postgres(t))
+	require.NoError(t, err)
+	t.Cleanup(pool.Close)
+	db := stdlib.OpenDBFromPool(pool)
+	t.Cleanup(func() { require.NoError(t, db.Close()) })
+	engine, err := postgres.Use(t.Context(), db, db, storage.Options{})
+	require.NoError(t, err)
+	b := newBank(t, migrated(t, engine), 1)
+	_, err = pool.Exec(t.Context(), "CREATE TABLE orders (id integer)")
+	require.NoError(t, err)
+
+	for want, end := range []func(*sql.Tx) error{(*sql.Tx).Rollback, (*sql.Tx).Commit} {
+		conn, err := db.Conn(t.Context())
+		require.NoError(t, err)
+		tx, err := conn.BeginTx(t.Context(), nil)
+		require.NoError(t, err)
+		within, err := b.Within(tx)
+		require.NoError(t, err)
+		bank{within, t}.sell(operation.Completed, order(nextID(), "sale", sale(1, 1, 1)))
+		require.NoError(t, conn.Raw(func(raw any) error {
+			native := raw.(*stdlib.Conn).Conn()
+			var sales int
+			require.NoError(t, native.QueryRow(t.Context(), "SELECT COUNT(*) FROM sales").Scan(&sales))
+			require.Equal(t, 1, sales, "the sale is in the same transaction")
+			_, err := native.CopyFrom(t.Context(), pgx.Identifier{"orders"}, []string{"id"}, pgx.CopyFromRows([][]any{{1}}))
+			return err
+		}))
+		require.NoError(t, end(tx))
+		require.NoError(t, conn.Close())
+		var sales, copied int
+		require.NoError(t, pool.QueryRow(t.Context(), "SELECT (SELECT COUNT(*) FROM sales), (SELECT COUNT(*) FROM orders)").Scan(&sales, &copied))
+		require.Equal(t, []int{want, want}, []int{sales, copied})
 	}
 }

@@ -40,8 +40,7 @@ type assume struct {
 	prices []tables.PriceRow
 }
 
-// Load is storage.Way. It makes a book in which every sale completes whose price is
-// known.
+// Load makes a book in which every sale completes whose price is known.
 func (w *assume) Load(context.Context, batch.Session) (*fund.Book, error) {
 	book := fund.NewBook(len(w.locks.Holdings))
 	if w.prices = w.loadPrices(w.locks, book); len(w.prices) == 0 { // nothing would complete
@@ -56,8 +55,7 @@ func (w *assume) Load(context.Context, batch.Session) (*fund.Book, error) {
 	return book, nil
 }
 
-// Store is storage.Way. It writes the differences between the changed quantities and the
-// assumed ones.
+// Store writes the differences between the changed quantities and the assumed ones.
 func (w *assume) Store(ctx context.Context, s batch.Session, book *fund.Book) error {
 	if !book.CompletedAll() || !w.sales.mayTry() {
 		return write.ErrOtherWay
@@ -82,12 +80,10 @@ func (w *assume) Store(ctx context.Context, s batch.Session, book *fund.Book) er
 // better.
 type assumeNew struct{ *ways }
 
-// Load is storage.Way.
 func (w assumeNew) Load(context.Context, batch.Session) (*push.Inbox, error) {
 	return w.inboxes.New(), nil
 }
 
-// Store is storage.Way.
 func (w assumeNew) Store(ctx context.Context, s batch.Session, inbox *push.Inbox) error {
 	if len(inbox.Stored()) == 0 {
 		return write.ErrOtherWay

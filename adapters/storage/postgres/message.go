@@ -18,7 +18,6 @@ import (
 // action is an argument that acts when pgx comes to it.
 type action func() (driver.Value, error)
 
-// Value is driver.Valuer.
 func (act action) Value() (driver.Value, error) { return act() }
 
 // lateValues are the values of a late row. They are worked out while the server runs the

@@ -173,14 +173,13 @@ func use(db *batch.Pool, s *settings) *storage.Engine {
 // align is storage.Engine's Align.
 func align(ctx context.Context, first, second *sql.Tx) error {
 	const repeatable = "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ"
-	if _, err := first.ExecContext(ctx, repeatable); err != nil {
-		return err
+	for _, tx := range []*sql.Tx{first, second} {
+		if _, err := tx.ExecContext(ctx, repeatable); err != nil {
+			return err
+		}
 	}
 	var snapshot string
 	if err := first.QueryRowContext(ctx, "SELECT pg_export_snapshot()").Scan(&snapshot); err != nil {
-		return err
-	}
-	if _, err := second.ExecContext(ctx, repeatable); err != nil {
 		return err
 	}
 	_, err := second.ExecContext(ctx, "SET TRANSACTION SNAPSHOT '"+snapshot+"'")

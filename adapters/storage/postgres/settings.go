@@ -181,10 +181,8 @@ type connector struct {
 	settings *settings
 }
 
-// Driver is driver.Connector.
 func (connector) Driver() driver.Driver { return stdlib.GetDefaultDriver() }
 
-// Connect is driver.Connector.
 func (c connector) Connect(ctx context.Context) (driver.Conn, error) {
 	if c.settings.pooled.Load() {
 		return c.connect(ctx, false)

@@ -68,7 +68,6 @@ type learning[B any] struct {
 	right    func(B) bool
 }
 
-// Store is storage.Way.
 func (l learning[B]) Store(ctx context.Context, s batch.Session, book B) error {
 	l.attempts.note(l.right(book))
 	return l.Way.Store(ctx, s, book)

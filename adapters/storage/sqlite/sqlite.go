@@ -175,7 +175,6 @@ func (b *connections) engine() *storage.Engine {
 // dialector is gorm's, without its question for the version: that would open the file.
 type dialector struct{ gormsqlite.Dialector }
 
-// Initialize is gorm.Dialector.
 func (d dialector) Initialize(db *gorm.DB) error {
 	db.ConnPool = d.Conn
 	callbacks.RegisterDefaultCallbacks(db, &callbacks.Config{LastInsertIDReversed: true})

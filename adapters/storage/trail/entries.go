@@ -41,15 +41,6 @@ type recording struct {
 // emptyLog is the state of a log without batches.
 var emptyLog = trail.Base{Root: new(trail.Tree).Root()}
 
-func newTrailWriter(d *tables.Database) *trailWriter {
-	w := &trailWriter{
-		addBatch: d.TrailBatches.Insert(), place: d.TrailBatches.Update("position"), hash: d.TrailHashes.Insert(), advance: d.TrailLogs.Update("size", "checkpoint"),
-		buffers: sync.Pool{New: func() any { return new([]byte) }},
-	}
-	w.base.Store(&emptyLog)
-	return w
-}
-
 // Request writes the entries as one batch.
 func (w *trailWriter) Request(entries ...trail.Entry) batch.Request {
 	r := w.on.Load()
@@ -87,7 +78,14 @@ type Writer struct {
 }
 
 // NewWriter returns a writer that keeps no trail until Record is called.
-func NewWriter(d *tables.Database) Writer { return Writer{d, newTrailWriter(d)} }
+func NewWriter(d *tables.Database) Writer {
+	w := &trailWriter{
+		addBatch: d.TrailBatches.Insert(), place: d.TrailBatches.Update("position"), hash: d.TrailHashes.Insert(), advance: d.TrailLogs.Update("size", "checkpoint"),
+		buffers: sync.Pool{New: func() any { return new([]byte) }},
+	}
+	w.base.Store(&emptyLog)
+	return Writer{d, w}
+}
 
 // Keys are those of Record; nil while no trail is kept.
 func (w *trailWriter) Keys() *trail.Keys {

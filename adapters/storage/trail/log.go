@@ -30,15 +30,12 @@ func Fill(s *store.Store, m Writer) {
 	s.Backoffice.Evidence = evidence{m}
 }
 
-// Record is application.Writer.
 func (t trailLog) Record(keys *trail.Keys, newID func() operation.ID) {
 	t.on.Store(&recording{keys, newID})
 }
 
-// Follow is application.Writer.
 func (t trailLog) Follow(base trail.Base) { t.base.Store(&base) }
 
-// Clear is application.Origin.
 func (t trailLog) Clear(ctx context.Context) error { return t.Change(ctx, t.ClearLog) }
 
 // ClearLog removes all of the log.
@@ -53,14 +50,12 @@ func (d Writer) ClearLog(tx *gorm.DB) error {
 	)
 }
 
-// State is application.Log.
 func (t trailLog) State(ctx context.Context) (application.State, error) {
 	row, err := t.LogRow(t.Reads.WithContext(ctx))
 	return application.State{Size: row.Size, Checkpoint: row.Checkpoint}, t.Translate(err)
 }
 
-// IsOf is application.Log. It reads one batch, unless others than the service
-// have added batches.
+// IsOf reads one batch, unless others than the service have added batches.
 func (t trailLog) IsOf(ctx context.Context, keys *trail.Keys) (bool, error) {
 	found, own := false, false
 	err := t.Snapshot(ctx, func(tx *gorm.DB) error {
@@ -94,7 +89,7 @@ func (d Writer) LogRow(tx *gorm.DB) (row tables.TrailLogRow, err error) {
 	return rows[0], nil
 }
 
-// Seal is application.Log. The row of trail_logs is the lock.
+// Seal locks the row of trail_logs.
 func (t trailLog) Seal(ctx context.Context, limit int, mark bool, seal application.Seal) (round application.Round, err error) {
 	var open int64
 	err = t.Reads.WithContext(ctx).Raw("SELECT 1 FROM " + t.TrailBatches.Name + " WHERE position IS NULL LIMIT 1").Scan(&open).Error
@@ -228,7 +223,6 @@ func (t trailLog) store(ctx context.Context, tx *gorm.DB, head *tables.TrailLogR
 
 var errNoHash = errors.New("the trail has no hash")
 
-// Hashes is application.Log.
 func (t trailLog) Hashes(ctx context.Context, indexes []int64) ([]trail.Hash, error) {
 	hashes, err := t.hashesIn(t.Reads.WithContext(ctx))(indexes)
 	return hashes, t.Translate(err)
@@ -256,7 +250,6 @@ func (d Writer) hashesIn(tx *gorm.DB) trail.Hashes {
 	}
 }
 
-// Adopt is application.Origin.
 func (t trailLog) Adopt(ctx context.Context) (int64, error) {
 	recording := t.on.Load()
 	head, err := t.LogRow(t.Reads.WithContext(ctx))
@@ -320,7 +313,6 @@ func (t trailLog) adopt(tx *gorm.DB, keys *trail.Keys) (entries []trail.Entry, e
 	return entries, err
 }
 
-// Leaf is application.Finder.
 func (t trailLog) Leaf(ctx context.Context, id operation.ID) (application.Leaf, error) {
 	erased := false
 	found, err := t.find(ctx, id, func(tx *gorm.DB, keys *trail.Keys) (leaves []trail.Leaf, after batch.UUID, err error) {
@@ -333,7 +325,6 @@ func (t trailLog) Leaf(ctx context.Context, id operation.ID) (application.Leaf, 
 	return found, err
 }
 
-// Reversal is application.Finder.
 func (t trailLog) Reversal(ctx context.Context, id operation.ID) (application.Leaf, error) {
 	return t.find(ctx, id, func(tx *gorm.DB, _ *trail.Keys) (leaves []trail.Leaf, by batch.UUID, err error) {
 		only := batch.UUID(id)
