@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"strings"
 
 	"go.uber.org/fx"
 	"go.uber.org/zap"
@@ -81,8 +82,6 @@ func newHandler(p apiParts) (http.Handler, error) {
 	api := httpapi.Options{
 		BodyLimit: int64(h.BodyLimit), ParametersLimit: h.ParametersLimit, WriteTimeout: h.WriteTimeout,
 		TrustedProxies: proxies,
-		PublicURL:      h.PublicURL,
-		Unlinked:       (!h.Docs || w.docs == nil) && h.PublicURL == "",
 		Pages:          documentation,
 		Trace:          w.tracing.Spans(),
 		Observe: func(ctx context.Context, x *summary.Exchange) {
@@ -104,6 +103,9 @@ func newHandler(p apiParts) (http.Handler, error) {
 	}
 	if h.Outcomes {
 		api.Outcomes = p.Outcomes
+	}
+	if h.Docs && w.docs != nil || h.PublicURL != "" {
+		api.ErrorPages = strings.TrimSuffix(h.PublicURL, "/") + "/docs/errors/"
 	}
 	if p.Sandbox == nil {
 		return httpapi.New(p.Operations, p.Directory, api)

@@ -62,7 +62,7 @@ func TestPagesFollowTheSettings(t *testing.T) {
 		link           string
 	}{
 		"docs":              {docs: true, link: `"type":"/docs/errors/`},
-		"docs elsewhere":    {publicURL: "https://bank.example", link: `"type":"https://bank.example/docs/errors/`},
+		"docs elsewhere":    {publicURL: "https://bank.example/", link: `"type":"https://bank.example/docs/errors/`},
 		"no docs":           {link: `"type":"about:blank"`},
 		"docs and outcomes": {docs: true, outcomes: true, publicURL: "https://bank.example", link: `"type":"https://bank.example/docs/errors/`},
 	} {

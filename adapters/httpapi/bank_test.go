@@ -86,7 +86,7 @@ func newBank(first trouble) (*bank, http.Handler) {
 	}
 	callers := callers{key: caller(func(s *subscription.Subscription) { s.Channel = channel })}
 	handler, err := httpapi.New([]httpapi.Descriptor{httpapi.AddPush(adder), httpapi.BuyFund(buyer)}, callers, httpapi.Options{
-		BodyLimit: bodyLimit, ParametersLimit: limit, Now: now,
+		BodyLimit: bodyLimit, ParametersLimit: limit, ErrorPages: "/docs/errors/", Now: now,
 		Observe: func(_ context.Context, x *summary.Exchange) {
 			b.mutex.Lock()
 			defer b.mutex.Unlock()

@@ -37,7 +37,7 @@ func stalling(t *testing.T, writeTimeout time.Duration, now func() time.Time) (h
 	buyer, err := buyfund.New(store.Books(stall), buyfund.Options{ParametersLimit: limit, Commit: limits, Zone: time.UTC, Now: now, NewID: ids.Next})
 	require.NoError(t, err)
 	handler, err := httpapi.New([]httpapi.Descriptor{httpapi.AddPush(adder), httpapi.BuyFund(buyer)}, callers{key: caller(nil)}, httpapi.Options{
-		BodyLimit: bodyLimit, ParametersLimit: limit, WriteTimeout: writeTimeout, Now: now,
+		BodyLimit: bodyLimit, ParametersLimit: limit, WriteTimeout: writeTimeout, ErrorPages: "/docs/errors/", Now: now,
 	})
 	require.NoError(t, err)
 	return handler, store, sync.OnceFunc(func() {

@@ -169,7 +169,7 @@ func (x *exchange) refuse(p *problem) {
 	x.Err = p.cause
 	x.noteCodes(p.faults)
 	x.ensureID()
-	body := p.append(nil, x.api.errorPages, x.RequestID)
+	body := p.append(nil, x.api.ErrorPages, x.RequestID)
 	if p.unread != nil {
 		x.sendBeforeBody(p.status, body, p.unread)
 		return

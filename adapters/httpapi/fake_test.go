@@ -147,6 +147,7 @@ func newService(change ...func(*service)) *service {
 	s.options = &httpapi.Options{
 		BodyLimit:       bodyLimit,
 		ParametersLimit: limit,
+		ErrorPages:      "/docs/errors/",
 		NewRequestID:    func() string { return requestID },
 		Now:             func() time.Time { return today },
 		Observe: func(_ context.Context, x *summary.Exchange) {

@@ -173,21 +173,19 @@ func TestA400HasAStateOnlyIfItsContentCanNeverHaveBeenAccepted(t *testing.T) {
 	}
 }
 
-func TestLinksBeginWithThePublicURL(t *testing.T) {
+func TestLinksLeadToThePagesOfErrors(t *testing.T) {
 	t.Parallel()
-	for _, public := range []string{"https://api.bank.example", "https://api.bank.example/"} {
-		s := newService(func(s *service) { s.options.PublicURL = public })
-		w := s.post(t, salePath, "")
-		require.Contains(t, w.Body.String(), `"type":"https://api.bank.example/docs/errors/invalid-json"`)
-		w = s.post(t, "/nothing", "")
-		require.Contains(t, w.Body.String(), `"type":"about:blank"`)
-	}
+	s := newService(func(s *service) { s.options.ErrorPages = "https://api.bank.example/docs/errors/" })
+	w := s.post(t, salePath, "")
+	require.Contains(t, w.Body.String(), `"type":"https://api.bank.example/docs/errors/invalid-json"`)
+	w = s.post(t, "/nothing", "")
+	require.Contains(t, w.Body.String(), `"type":"about:blank"`)
 }
 
 // A service without pages has no links that lead nowhere. The code stays.
 func TestWithoutPagesThereAreNoLinks(t *testing.T) {
 	t.Parallel()
-	s := newService(func(s *service) { s.options.Unlinked = true })
+	s := newService(func(s *service) { s.options.ErrorPages = "" })
 	w := s.post(t, salePath, "")
 	require.Equal(t, http.StatusBadRequest, w.Code)
 	require.Contains(t, w.Body.String(), `"type":"about:blank"`)

@@ -51,11 +51,9 @@ type Options struct {
 	// TrustedProxies are the addresses of proxies whose X-Forwarded-For is
 	// believed. If there are any, an Exchange has the Address of the caller.
 	TrustedProxies []netip.Prefix
-	// PublicURL is the address under which callers reach the service, without a path.
-	// Links in problems begin with it. If it is empty, they are relative.
-	PublicURL string
-	// Unlinked makes the type of every problem about:blank.
-	Unlinked bool
+	// ErrorPages begins the address of the page of an error code, such as /docs/errors/.
+	// If it is empty, the type of every problem is about:blank.
+	ErrorPages string
 	// Pages are served beside the operations, to everyone, for GET and HEAD: a
 	// handler for each exact path. It may be empty.
 	Pages map[string]http.Handler
@@ -94,8 +92,6 @@ type api struct {
 	router    *mux.Router
 	methods   map[string][]string // by path
 	exchanges sync.Pool
-	// errorPages begins the address of the page of an error. It is empty if Unlinked.
-	errorPages string
 }
 
 // New returns the API as an http.Handler that is safe for concurrent use. A
@@ -108,11 +104,7 @@ func New(operations []Descriptor, callers Callers, o Options) (http.Handler, err
 	if o.NewRequestID == nil {
 		o.NewRequestID = func() string { return uuid.Must(uuid.NewV7()).String() }
 	}
-	o.PublicURL = strings.TrimSuffix(o.PublicURL, "/")
 	a := &api{Options: o, callers: callers, methods: make(map[string][]string)}
-	if !o.Unlinked {
-		a.errorPages = o.PublicURL + "/docs/errors/"
-	}
 	a.exchanges.New = func() any { return &exchange{api: a} }
 	// Paths are compared byte for byte. Decoding would turn %2F into a slash,
 	// and cleaning would answer 301, which turns a POST into a GET.
