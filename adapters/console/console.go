@@ -112,7 +112,9 @@ func (c *Console) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h.Set("Cross-Origin-Opener-Policy", "same-origin")
 	h.Set("Cross-Origin-Resource-Policy", "same-origin")
 	h.Set("Cache-Control", "no-store")
-	if c.isForeign(r) {
+	site := r.Header.Get("Sec-Fetch-Site")
+	foreign := site == "cross-site" || site == "same-site"
+	if foreign && r.Header.Get("Sec-Fetch-Mode") != "navigate" || c.origins.Check(r) != nil { // a link in a ticket may be followed
 		http.Error(w, "A page of another site must not use the console.", http.StatusForbidden)
 		return
 	}
@@ -120,18 +122,10 @@ func (c *Console) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	c.mux.ServeHTTP(w, r)
 }
 
-// isForeign reports whether a page of another origin sent the request. A link from elsewhere,
-// such as one in a ticket, may be followed.
-func (c *Console) isForeign(r *http.Request) bool {
-	site := r.Header.Get("Sec-Fetch-Site")
-	embedded := (site == "cross-site" || site == "same-site") && r.Header.Get("Sec-Fetch-Mode") != "navigate"
-	return embedded || c.origins.Check(r) != nil
-}
-
 // ForOperators implements operator.Console. Who does not come through the proxy is on the machine.
 func (c *Console) ForOperators(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if user, _ := c.sessions.proxied(r); c.sessions.isFromProxy(r) && !slices.Contains(c.o.Operators, user) {
+		if c.sessions.isFromProxy(r) && !slices.Contains(c.o.Operators, c.sessions.proxied(r)) {
 			http.Error(w, errRole.Text, errRole.Status)
 			return
 		}
@@ -197,8 +191,8 @@ func (c *Console) askLink(w http.ResponseWriter, _ *http.Request) {
 func (c *Console) signedIn(w http.ResponseWriter, r *http.Request) *session {
 	s, why := c.sessions.find(r), ""
 	if c.sessions.behindProxy() {
-		user, ok := c.sessions.proxied(r)
-		if !ok {
+		user := c.sessions.proxied(r)
+		if user == "" {
 			c.refuse(w, http.StatusForbidden, why)
 			return nil
 		}

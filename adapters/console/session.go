@@ -227,12 +227,11 @@ func (s *sessions) isFromProxy(r *http.Request) bool {
 	return err == nil && slices.ContainsFunc(s.TrustedProxies, func(p netip.Prefix) bool { return p.Contains(from.Addr().Unmap()) })
 }
 
-// proxied returns the user that a trusted proxy names.
-func (s *sessions) proxied(r *http.Request) (user string, ok bool) {
+// proxied returns the user that a trusted proxy names, or nothing.
+func (s *sessions) proxied(r *http.Request) string {
 	names := r.Header.Values(s.UserHeader)
-	if !s.isFromProxy(r) || len(names) != 1 { // a proxy that appends to what the client sent is not trusted either
-		return "", false
+	if !s.isFromProxy(r) || len(names) != 1 || len(names[0]) > 200 { // a proxy that appends to what the client sent is not trusted either
+		return ""
 	}
-	user = strings.TrimSpace(names[0])
-	return user, user != "" && len(user) <= 200
+	return strings.TrimSpace(names[0])
 }
