@@ -28,7 +28,7 @@ import (
 var formats = template.FuncMap{
 	"add":      func(a, b int) int { return a + b },
 	"after":    quantityOf,
-	"amount":   amount,
+	"amount":   count,
 	"asset":    assetPath,
 	"calendar": calendar,
 	"choices":  func(known, granted []string) []string { return subscription.InOrder(slices.Concat(known, granted)) },
@@ -64,7 +64,7 @@ var formats = template.FuncMap{
 	"moved":    moved,
 	"path":     with,
 	"plural":   plural,
-	"price":    func(p fund.UnitPrice) string { return grouped(p.String()) },
+	"price":    count,
 	"ranked":   ranked,
 	"record":   recordAt,
 	"salepath": salePath,
@@ -95,6 +95,7 @@ func ranked(counts map[backoffice.RefusedKey]int64) []backoffice.RefusedKey {
 	})
 }
 
+// count is a number, an amount or a price.
 func count(n any) string { return grouped(fmt.Sprint(n)) }
 
 func plural(n any, word string) string {
@@ -107,12 +108,10 @@ func plural(n any, word string) string {
 // units shows all decimals, so that a column aligns.
 func units(u fund.Units) string { return grouped(decimal.FormatFixed(int64(u), fund.UnitDecimals)) }
 
-func amount(a money.Amount) string { return grouped(a.String()) }
-
 // quantityOf is a quantity of the holding or account of a posting.
 func quantityOf(p fund.Posting, quantity int64) string {
 	if p.IsMoney() {
-		return amount(money.New(quantity, p.Account.Currency))
+		return count(money.New(quantity, p.Account.Currency))
 	}
 	return units(fund.Units(quantity))
 }
