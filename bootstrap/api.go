@@ -146,9 +146,6 @@ func documents(w *setup, operations []httpapi.Descriptor) (map[string]http.Handl
 	})
 }
 
-// OpenAPI is the API's contract as an OpenAPI 3.1 document, in JSON.
-func OpenAPI() []byte { return openapi.Document() }
-
 // OpenAPIDocument returns the API's contract in a version of OpenAPI, 3.0 or
 // 3.1, with the contact and the terms of the settings. server is the base URL
 // of the service in the document. If it is empty, it is http.public_url. If

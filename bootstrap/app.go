@@ -177,7 +177,7 @@ func (a *App) Start(context.Context) error {
 		a.parts.Console.Link(address)
 	}
 	a.log.Info("serving the API", zap.String("url", a.parts.API.URL()), zap.String("version", a.version), zap.String("commit", a.revision),
-		zap.Int64("schema", SchemaVersion()), zap.String("storage", a.settings.Storage.Name()))
+		zap.Int64("schema", store.SchemaVersion), zap.String("storage", a.settings.Storage.Name()))
 	return nil
 }
 

@@ -81,7 +81,7 @@ func newMetrics(lc fx.Lifecycle, w *setup, s *store.Store) (*telemetry.Metrics, 
 		Dropped:    w.dropped,
 	}
 	if s.HasSchema() {
-		o.Schema = SchemaVersion()
+		o.Schema = store.SchemaVersion
 	}
 	metrics, err := telemetry.NewMetrics(w.registerer, o)
 	if err == nil {

@@ -144,7 +144,7 @@ func Risks(ctx context.Context, settings Settings, all ...Option) (sentences []s
 // migrateAct is the action of an act that migrates the schema.
 const migrateAct = "schema.migrate"
 
-// MigrateUp brings the schema to SchemaVersion and returns what it applied.
+// MigrateUp brings the schema to store.SchemaVersion and returns what it applied.
 func MigrateUp(ctx context.Context, settings Settings, all ...Option) (applied []store.Migration, err error) {
 	return changeSchema(ctx, settings, all, migrateAct, store.Schema.Up)
 }
@@ -205,6 +205,3 @@ func Copy(ctx context.Context, settings, target Settings, watch store.CopyWatch,
 		})
 	})
 }
-
-// SchemaVersion is the version of the schema that this program needs.
-func SchemaVersion() int64 { return store.SchemaVersion }

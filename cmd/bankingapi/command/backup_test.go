@@ -11,7 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"bankingapi/bootstrap"
+	"bankingapi/application/store"
 )
 
 // A restored book is that of the backup, and is checked. The book that was there
@@ -135,7 +135,7 @@ func TestBackupOfAnOlderSchema(t *testing.T) {
 	do("migrate", "down")
 	backup := filepath.Join(folder, "backup.db")
 	said := do("backup", backup)
-	require.Contains(t, said, fmt.Sprintf("has the older schema version %d and was not checked", bootstrap.SchemaVersion()-1))
+	require.Contains(t, said, fmt.Sprintf("has the older schema version %d and was not checked", store.SchemaVersion-1))
 	require.Contains(t, said, "restore migrates and checks it")
 	require.NotContains(t, said, "storage.migrate", "that is for Postgres")
 	require.Contains(t, do("restore", backup, "--replace"), "The book is empty: there was nothing to check.")

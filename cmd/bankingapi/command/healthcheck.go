@@ -6,7 +6,6 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"net/url"
 	"strings"
 	"time"
 )
@@ -55,11 +54,8 @@ func ask(request *http.Request) error {
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
 	answer, err := client.Do(request)
-	if failure, ok := errors.AsType[*url.Error](err); ok {
-		return fmt.Errorf("no answer from %s: %w; is the service running with this ops.address?", request.URL.Host, failure.Err)
-	}
 	if err != nil {
-		return err
+		return fmt.Errorf("no answer from %s: %w; is the service running with this ops.address?", request.URL.Host, errors.Unwrap(err))
 	}
 	defer answer.Body.Close()
 	if answer.StatusCode == http.StatusOK {

@@ -6,12 +6,12 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"bankingapi/bootstrap"
+	"bankingapi/adapters/httpapi/openapi"
 )
 
 func TestOpenAPIPrintsBothVersions(t *testing.T) {
 	t.Parallel()
-	require.Equal(t, outcome{0, string(bootstrap.OpenAPI()), ""}, bankingapi(t, nil, "openapi"))
+	require.Equal(t, outcome{0, string(openapi.Document()), ""}, bankingapi(t, nil, "openapi"))
 
 	got := bankingapi(t, []string{"BANKINGAPI_HTTP__CONTACT_EMAIL=api@bank.example"},
 		"openapi", "--version", "3.0", "--server", "https://bank.example/", "--http.terms_url=https://bank.example/terms")

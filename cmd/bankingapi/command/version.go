@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"runtime/debug"
 
-	"bankingapi/bootstrap"
+	"bankingapi/application/store"
 )
 
 // version is the release, set by the linker. It is empty for a build from source.
@@ -27,7 +27,7 @@ type build struct {
 }
 
 func describe(info *debug.BuildInfo) build {
-	b := build{Version: version, Commit: "unknown", Time: "unknown", Schema: bootstrap.SchemaVersion()}
+	b := build{Version: version, Commit: "unknown", Time: "unknown", Schema: store.SchemaVersion}
 	if info == nil {
 		return b
 	}

@@ -18,6 +18,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/stretchr/testify/require"
 
+	"bankingapi/adapters/httpapi/openapi"
 	"bankingapi/bootstrap"
 	"bankingapi/domain/fault"
 	"bankingapi/domain/operation"
@@ -115,7 +116,7 @@ func openAPI(t *testing.T) map[string]schema {
 	var document struct {
 		Components struct{ Schemas map[string]schema }
 	}
-	require.NoError(t, json.Unmarshal(bootstrap.OpenAPI(), &document))
+	require.NoError(t, json.Unmarshal(openapi.Document(), &document))
 	return document.Components.Schemas
 }
 
@@ -281,7 +282,7 @@ func TestCodesOfTheContractAreThoseOfTheProgram(t *testing.T) {
 			Post struct{ Responses map[string]any }
 		}
 	}
-	require.NoError(t, json.Unmarshal(bootstrap.OpenAPI(), &document))
+	require.NoError(t, json.Unmarshal(openapi.Document(), &document))
 	delete(document.Paths, "/outcomes") // it is no operation
 	require.Len(t, document.Paths, len(operation.Names))
 	for path, item := range document.Paths {

@@ -10,7 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"bankingapi/bootstrap"
+	"bankingapi/application/store"
 	"bankingapi/test/kit/testdb"
 )
 
@@ -105,7 +105,7 @@ func TestMigrate(t *testing.T) {
 		require.Contains(t, kept.Err, "the book has data (subscriptions, audits)")
 		require.Contains(t, kept.Err, "--drop-data")
 		require.Contains(t, b.Must(t, "subscriptions", "list"), "gone")
-		for version := bootstrap.SchemaVersion(); version > 0; version-- {
+		for version := store.SchemaVersion; version > 0; version-- {
 			require.Contains(t, b.Run(t, "migrate", "down", "--drop-data").Err, fmt.Sprintf("undone %d ", version))
 		}
 		require.Regexp(t, `(?m)^1 +00001_book.sql +pending$`, b.Must(t, "migrate", "status"))
@@ -121,7 +121,7 @@ func TestMigrate(t *testing.T) {
 			require.Equal(t, 1, got.Status, args)
 			require.Contains(t, got.Err, "The schema is too new", args)
 		}
-		tooNew := fmt.Sprintf("The schema is too new: version 99, this program knows %d. Run a newer bankingapi.", bootstrap.SchemaVersion())
+		tooNew := fmt.Sprintf("The schema is too new: version 99, this program knows %d. Run a newer bankingapi.", store.SchemaVersion)
 		if b.Engine == testdb.EngineSQLite {
 			got := b.Run(t, "serve")
 			require.Equal(t, 1, got.Status)
@@ -155,7 +155,7 @@ func TestMigrateDownWhileItServes(t *testing.T) {
 			require.Equal(t, http.StatusOK, s.post(t, addPush, key, push(fmt.Sprint("kept-", n))).status)
 		}
 		s.Stop(t)
-		require.Contains(t, b.Run(t, "migrate", "down", "--drop-data").Err, fmt.Sprintf("undone %d ", bootstrap.SchemaVersion()))
+		require.Contains(t, b.Run(t, "migrate", "down", "--drop-data").Err, fmt.Sprintf("undone %d ", store.SchemaVersion))
 	})
 }
 
@@ -195,7 +195,7 @@ func TestSchemaOnPostgres(t *testing.T) {
 	b := newBank(t, testdb.EnginePostgres)
 	s := b.serve(t)
 	_, ready := s.Get(t, "/readyz?verbose")
-	require.Contains(t, ready, fmt.Sprintf("[-]schema failed: The schema is too old: version 0, this program needs %d. Run `bankingapi migrate up`, or set storage.migrate.", bootstrap.SchemaVersion()))
+	require.Contains(t, ready, fmt.Sprintf("[-]schema failed: The schema is too old: version 0, this program needs %d. Run `bankingapi migrate up`, or set storage.migrate.", store.SchemaVersion))
 	got := s.post(t, addPush, "any", "{}")
 	require.Equal(t, http.StatusServiceUnavailable, got.status)
 	require.Contains(t, got.body, `"code":"storage-unavailable"`)
