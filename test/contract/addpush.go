@@ -35,13 +35,7 @@ type InboxesUnderTest struct {
 
 // Inboxes is the suite of the port addpush.Inboxes.
 func Inboxes(t *testing.T, open func(t *testing.T) InboxesUnderTest) {
-	run := func(name string, test func(t *testing.T, b inboxes)) {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			test(t, inboxes{open(t), t})
-		})
-	}
-
+	run := each(t, func(t *testing.T) inboxes { return inboxes{open(t), t} })
 	run("every field comes back as it was", func(t *testing.T, b inboxes) {
 		full := &push.Operation{
 			Envelope: operation.Envelope{ID: id(1), Subscription: odd(100, "subscription"), Header: header(odd(200, "caller")), ReceivedAt: at(1)},
@@ -105,10 +99,7 @@ func Inboxes(t *testing.T, open func(t *testing.T) InboxesUnderTest) {
 			require.NoError(t, err)
 			require.Equal(t, operation.Outcome{ID: o.ID, State: operation.Completed}, outcome)
 		}
-		var places []place
-		for _, n := range b.all() {
-			places = append(places, place{number(n.ID), n.Index})
-		}
+		places := these(b.all(), func(n push.Entry) place { return place{number(n.ID), n.Index} })
 		equal(t, []place{{1, 0}, {1, 1}, {2, 0}}, places)
 	})
 
@@ -159,9 +150,7 @@ func Inboxes(t *testing.T, open func(t *testing.T) InboxesUnderTest) {
 	})
 
 	run("a known failure is returned with all its faults", func(t *testing.T, b inboxes) {
-		register(t, operation.AddPushNotificationResponse, func(keys []idempotency.Key, change func(*idempotency.Register)) error {
-			return b.Update(t.Context(), keys, func(inbox *push.Inbox) { change(&inbox.Register) })
-		})
+		register(t, operation.AddPushNotificationResponse, b.registers)
 	})
 
 	run("one of twenty requests with the same CallerId takes effect", func(t *testing.T, b inboxes) {
@@ -211,11 +200,7 @@ func Inboxes(t *testing.T, open func(t *testing.T) InboxesUnderTest) {
 			operations[i] = b.operation(i, "s", "", notes...)
 		}
 		b.race(operations)
-		var users []string
-		for _, n := range b.Notifications(t) {
-			users = append(users, n.Record.UserID)
-		}
-		require.ElementsMatch(t, []string{"u", "v", "w"}, users)
+		require.ElementsMatch(t, []string{"u", "v", "w"}, these(b.Notifications(t), userOf))
 	})
 
 	t.Run("transaction", func(t *testing.T) {
@@ -232,9 +217,7 @@ func Inboxes(t *testing.T, open func(t *testing.T) InboxesUnderTest) {
 				},
 				nothing: func(t *testing.T) {
 					require.Empty(t, b.Notifications(t))
-					unknown(t, o, func(keys []idempotency.Key, look func(*idempotency.Register)) error {
-						return b.Update(t.Context(), keys, func(inbox *push.Inbox) { look(&inbox.Register) })
-					})
+					unknown(t, o, b.registers)
 				},
 				once: func(t *testing.T) {
 					outcome, err := o.Outcome()
@@ -259,18 +242,23 @@ func (b inboxes) operation(n int, subscription, callerID string, notes ...push.N
 	}
 }
 
+func (b inboxes) registers(keys []idempotency.Key, change func(*idempotency.Register)) error {
+	return b.Update(b.t.Context(), keys, func(inbox *push.Inbox) { change(&inbox.Register) })
+}
+
+func (b inboxes) try(batch ...*push.Operation) error {
+	return b.Update(b.t.Context(), push.Keys(batch), func(inbox *push.Inbox) { inbox.Accept(batch) })
+}
+
 func (b inboxes) accept(batch ...*push.Operation) {
 	b.t.Helper()
-	require.NoError(b.t, b.Update(b.t.Context(), push.Keys(batch), func(inbox *push.Inbox) { inbox.Accept(batch) }))
+	require.NoError(b.t, b.try(batch...))
 }
 
 // race accepts the operations at the same moment, each in its own transaction.
 func (b inboxes) race(operations []*push.Operation) {
 	b.t.Helper()
-	require.NoError(b.t, errors.Join(together(len(operations), func(i int) error {
-		batch := operations[i : i+1]
-		return b.Update(b.t.Context(), push.Keys(batch), func(inbox *push.Inbox) { inbox.Accept(batch) })
-	})...))
+	require.NoError(b.t, errors.Join(together(len(operations), func(i int) error { return b.try(operations[i]) })...))
 }
 
 // stored checks that exactly the notifications of the operations are stored.

@@ -39,12 +39,7 @@ type OfficeUnderTest struct {
 
 // Office is the suite of the ports of package backoffice.
 func Office(t *testing.T, open func(t *testing.T) OfficeUnderTest) {
-	run := func(name string, test func(t *testing.T, o office)) {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			test(t, office{open(t), t})
-		})
-	}
+	run := each(t, func(t *testing.T) office { return office{open(t), t} })
 	run("prices are added and never changed", testImportPrices)
 	run("at most a hundred changed prices are listed", testImportManyChangedPrices)
 	run("a price that changes too much is refused", testImportPriceChangeLimit)
@@ -129,6 +124,14 @@ func all[T any](t *testing.T, rows iter.Seq2[T, error]) (found []T) {
 	return found
 }
 
+// these returns what of returns for each row.
+func these[T, V any](rows []T, of func(T) V) (found []V) {
+	for _, row := range rows {
+		found = append(found, of(row))
+	}
+	return found
+}
+
 // failure reads a stream up to its error, which must be the last row.
 func failure[T any](t *testing.T, rows iter.Seq2[T, error]) (failed error) {
 	t.Helper()
@@ -139,12 +142,9 @@ func failure[T any](t *testing.T, rows iter.Seq2[T, error]) (failed error) {
 	return failed
 }
 
-func (o office) postings(f backoffice.Query) (found []fund.Posting) {
+func (o office) postings(f backoffice.Query) []fund.Posting {
 	o.t.Helper()
-	for _, p := range all(o.t, o.Reader.Postings(o.t.Context(), f)) {
-		found = append(found, p.Posting)
-	}
-	return found
+	return these(all(o.t, o.Reader.Postings(o.t.Context(), f)), func(p fund.PostingEntry) fund.Posting { return p.Posting })
 }
 
 // operation looks up an operation that exists.
@@ -153,6 +153,12 @@ func (o office) operation(id operation.ID) backoffice.Operation {
 	found, err := o.Lookups.Operation(o.t.Context(), id)
 	require.NoError(o.t, err)
 	return found
+}
+
+// done checks that a call has succeeded.
+func (o office) done(_ any, err error) {
+	o.t.Helper()
+	require.NoError(o.t, err)
 }
 
 // imported checks the result of an import.
@@ -202,12 +208,9 @@ func (o office) aDay() {
 		holdings = append(holdings, fund.Holding{Key: holdingOf(c + 1), Units: 1_000_000_000_000})
 		accounts = append(accounts, fund.Account{Key: accountOf(c + 1), Balance: money.New(0, lira)})
 	}
-	_, err := o.Imports.Prices(ctx, lines(somePrice), plain)
-	require.NoError(o.t, err)
-	_, err = o.Imports.Holdings(ctx, lines(holdings...), under(id(0x100)))
-	require.NoError(o.t, err)
-	_, err = o.Imports.Accounts(ctx, lines(accounts...), under(id(0x101)))
-	require.NoError(o.t, err)
+	o.done(o.Imports.Prices(ctx, lines(somePrice), plain))
+	o.done(o.Imports.Holdings(ctx, lines(holdings...), under(id(0x100))))
+	o.done(o.Imports.Accounts(ctx, lines(accounts...), under(id(0x101))))
 
 	o.settle(0,
 		order(1, "a", sale(10, 1, 1)),
@@ -285,12 +288,11 @@ func testImportManyChangedPrices(t *testing.T, o office) {
 	for i := range n {
 		prices = append(prices, fund.Price{ID: int64(i + 1), Fund: someFund, PerUnit: 1, Currency: lira, ValidFrom: on(0)})
 	}
-	_, err := o.Imports.Prices(t.Context(), lines(prices...), plain)
-	require.NoError(t, err)
+	o.done(o.Imports.Prices(t.Context(), lines(prices...), plain))
 	for i := range prices {
 		prices[i].PerUnit++
 	}
-	_, err = o.Imports.Prices(t.Context(), lines(prices...), plain)
+	_, err := o.Imports.Prices(t.Context(), lines(prices...), plain)
 	changed, ok := errors.AsType[*backoffice.Faults](err)
 	require.True(t, ok, "%v", err)
 	require.EqualValues(t, n, changed.Lines)
@@ -304,14 +306,13 @@ func testImportPriceChangeLimit(t *testing.T, o office) {
 	other, dollars := fund.Fund{IMKBCode: "B", HolderCorporationName: "H"}, price(5, 1, someFund, 1)
 	dollars.Currency = currency("USD")
 	before := price(1, 0, someFund, 1000)
-	_, err := o.Imports.Prices(t.Context(), lines(before, price(9, -1, someFund, 1)), plain)
-	require.NoError(t, err)
+	o.done(o.Imports.Prices(t.Context(), lines(before, price(9, -1, someFund, 1)), plain))
 
 	limited := backoffice.ImportOptions{PriceChangeLimit: 20}
 	high, low, last := price(2, 1, someFund, 1250), price(3, 1, someFund, 750), price(7, 5, someFund, 2000)
 	dry := backoffice.ImportOptions{PriceChangeLimit: 20, DryRun: true}
 	for _, options := range []backoffice.ImportOptions{limited, dry} {
-		_, err = o.Imports.Prices(t.Context(), lines(high, low, price(4, 1, other, 1), dollars, price(6, 3, someFund, 1500), last), options)
+		_, err := o.Imports.Prices(t.Context(), lines(high, low, price(4, 1, other, 1), dollars, price(6, 3, someFund, 1500), last), options)
 		fault := func(line int64, percent string, from fund.Price) backoffice.Fault {
 			return backoffice.Fault{Line: line, Column: "Price", Rule: fmt.Sprintf("The price differs by %s %% from that of %s, %s. If it is right, import it with --force.", percent, from.ValidFrom, from.PerUnit)}
 		}
@@ -323,8 +324,7 @@ func testImportPriceChangeLimit(t *testing.T, o office) {
 
 	fine := []fund.Price{before, price(2, 1, someFund, 1200), price(3, 2, someFund, 960)}
 	o.imported(backoffice.Imported{New: 2, Unchanged: 1})(o.Imports.Prices(t.Context(), lines(fine...), limited))
-	_, err = o.Imports.Prices(t.Context(), lines(last), plain) // no limit
-	require.NoError(t, err)
+	o.done(o.Imports.Prices(t.Context(), lines(last), plain)) // no limit
 }
 
 func testWithdrawPrice(t *testing.T, o office) {
@@ -332,8 +332,7 @@ func testWithdrawPrice(t *testing.T, o office) {
 		return fund.Price{ID: id, Fund: someFund, PerUnit: 125_000_000, Currency: lira, ValidFrom: on(days)}
 	}
 	file := lines(price(1, 0), price(2, 1), price(3, 2))
-	_, err := o.Imports.Prices(t.Context(), file, plain)
-	require.NoError(t, err)
+	o.done(o.Imports.Prices(t.Context(), file, plain))
 
 	acts := audit.Acts{NewID: func() operation.ID { return id(0x300) }, Now: func() time.Time { return at(24).Add(-time.Minute) }}
 	desk := backoffice.New(o.Ports, acts, time.UTC) // a minute before the day of price 2
@@ -354,7 +353,7 @@ func testWithdrawPrice(t *testing.T, o office) {
 		Details: fmt.Sprintf("%s %q: 1.25 TRY from %s", someFund.IMKBCode, someFund.HolderCorporationName, on(2)),
 	}}, o.acts())
 
-	_, err = o.Imports.Prices(t.Context(), file, plain)
+	_, err := o.Imports.Prices(t.Context(), file, plain)
 	requireFaults(t, err, []backoffice.Fault{{Line: 4, Column: "PriceID", Rule: "This price was withdrawn. Give the new one a PriceID of its own."}})
 	_, err = o.Imports.Prices(t.Context(), lines(stored...), plain)
 	require.NoError(t, err, "as it was exported")
@@ -416,14 +415,11 @@ func testImportAccounts(t *testing.T, o office) {
 const someThousand = 4001
 
 func manyHoldings(units fund.Units) backoffice.Lines[fund.Holding] {
-	return func(yield func(int64, fund.Holding) error) error {
-		for i := range int64(someThousand) {
-			if err := yield(i+2, fund.Holding{Key: holdingOf(i + 1), Units: units}); err != nil {
-				return err
-			}
-		}
-		return nil
+	var all []fund.Holding
+	for i := range int64(someThousand) {
+		all = append(all, fund.Holding{Key: holdingOf(i + 1), Units: units})
 	}
+	return lines(all...)
 }
 
 func testImportIsAllOrNothing(t *testing.T, o office) {
@@ -475,8 +471,7 @@ func testIsEmpty(t *testing.T, o office) {
 	empty, err := backoffice.IsEmpty(t.Context(), o.Reader)
 	require.NoError(t, err)
 	require.True(t, empty)
-	_, err = o.Imports.Accounts(t.Context(), lines(fund.Account{Key: accountOf(1), Balance: money.New(0, lira)}), under(id(1)))
-	require.NoError(t, err)
+	o.done(o.Imports.Accounts(t.Context(), lines(fund.Account{Key: accountOf(1), Balance: money.New(0, lira)}), under(id(1))))
 	empty, err = backoffice.IsEmpty(t.Context(), o.Reader)
 	require.NoError(t, err)
 	require.False(t, empty)
@@ -491,8 +486,7 @@ func testStreamOrder(t *testing.T, o office) {
 		holdings = append(holdings, fund.Holding{Key: fund.HoldingKey{CustomerNo: 1, Fund: fund.Fund{IMKBCode: "A", HolderCorporationName: h}}})
 	}
 	slices.SortFunc(holdings, compareHoldings)
-	_, err := o.Imports.Holdings(t.Context(), lines(holdings...), under(id(1)))
-	require.NoError(t, err)
+	o.done(o.Imports.Holdings(t.Context(), lines(holdings...), under(id(1))))
 	equal(t, holdings, all(t, o.Reader.Holdings(t.Context(), backoffice.Query{})))
 }
 
@@ -503,8 +497,7 @@ func testPricesByTime(t *testing.T, o office) {
 	for i := range 3 {
 		prices = append(prices, fund.Price{ID: int64(i + 1), Fund: someFund, PerUnit: 1, Currency: lira, ValidFrom: on(i)})
 	}
-	_, err = o.Imports.Prices(t.Context(), lines(prices...), plain)
-	require.NoError(t, err)
+	o.done(o.Imports.Prices(t.Context(), lines(prices...), plain))
 	begin := on(1).Start(zone)
 	for _, c := range []struct {
 		since, until time.Time
@@ -526,12 +519,13 @@ func testPricesByTime(t *testing.T, o office) {
 // place is the number of an operation and an index in it.
 type place struct{ operation, index int }
 
-func places(sales []fund.SaleEntry) (found []place) {
-	for _, s := range sales {
-		found = append(found, place{number(s.ID), s.Index})
-	}
-	return found
+func places(sales []fund.SaleEntry) []place {
+	return these(sales, func(s fund.SaleEntry) place { return place{number(s.ID), s.Index} })
 }
+
+func decided(d operation.Decision) operation.ID { return d.ID }
+
+func userOf(n push.Entry) string { return n.Record.UserID }
 
 func testFilters(t *testing.T, o office) {
 	ctx := t.Context()
@@ -598,17 +592,12 @@ func testNotificationFilters(t *testing.T, o office) {
 		{backoffice.Query{UserID: "v'", Since: at(0)}, []string{"v'"}},
 		{backoffice.Query{UserID: "u", Until: at(0)}, nil},
 	} {
-		var users []string
-		for _, n := range all(t, o.Reader.Notifications(t.Context(), c.filter)) {
-			users = append(users, n.Record.UserID)
-		}
-		require.Equal(t, c.want, users)
+		require.Equal(t, c.want, these(all(t, o.Reader.Notifications(t.Context(), c.filter)), userOf))
 	}
 }
 
 func testStreamStops(t *testing.T, o office) {
-	_, err := o.Imports.Holdings(t.Context(), manyHoldings(1), under(id(1)))
-	require.NoError(t, err)
+	o.done(o.Imports.Holdings(t.Context(), manyHoldings(1), under(id(1))))
 	stream := o.Reader.Holdings(t.Context(), backoffice.Query{})
 	for range 50 { // more than the number of connections
 		for h, err := range stream {
@@ -757,15 +746,10 @@ func testRefusedSales(t *testing.T, o office) {
 		equal(t, c.want, all(t, o.Reader.Sales(ctx, c.filter)))
 	}
 	for customer, want := range map[int64][]operation.ID{1: {id(4)}, 2: {id(30)}, 3: {id(30)}, 9: nil} {
-		var refused, newest []operation.ID
-		for _, r := range all(t, o.Reader.Decisions(ctx, backoffice.Query{Refused: true, CustomerNo: customer})) {
-			refused = append(refused, r.ID)
-		}
-		for _, r := range all(t, o.Reader.Decisions(ctx, backoffice.Query{Refused: true, CustomerNo: customer, Order: backoffice.Newest, Code: fault.HoldingInsufficient, ScanLimit: 1})) {
-			newest = append(newest, r.ID)
-		}
-		equal(t, want, refused)
-		equal(t, want, newest)
+		q := backoffice.Query{Refused: true, CustomerNo: customer}
+		equal(t, want, these(all(t, o.Reader.Decisions(ctx, q)), decided))
+		q.Order, q.Code, q.ScanLimit = backoffice.Newest, fault.HoldingInsufficient, 1
+		equal(t, want, these(all(t, o.Reader.Decisions(ctx, q)), decided))
 	}
 }
 
@@ -783,11 +767,8 @@ func testImportFound(t *testing.T, o office) {
 
 func testStatement(t *testing.T, o office) {
 	o.aDay()
-	statement := func(customer int64, until time.Time) (found []fund.Posting) {
-		for _, p := range all(t, o.Reader.Postings(t.Context(), backoffice.Query{CustomerNo: customer, Until: until, Order: backoffice.ByTime})) {
-			found = append(found, p.Posting)
-		}
-		return found
+	statement := func(customer int64, until time.Time) []fund.Posting {
+		return o.postings(backoffice.Query{CustomerNo: customer, Until: until, Order: backoffice.ByTime})
 	}
 	opening := fund.UnitPosting(fund.OpeningPosting, id(0x100), 3, holdingOf(2), 1_000_000_000_000)
 	today := []fund.Posting{
@@ -801,8 +782,7 @@ func testStatement(t *testing.T, o office) {
 	equal(t, append(slices.Clone(today), tomorrow), statement(2, at(24).Add(time.Microsecond)))
 	equal(t, []fund.Posting{opening}, statement(2, at(0)))
 	require.Empty(t, statement(9, time.Time{}))
-	newest := all(t, o.Reader.Postings(t.Context(), backoffice.Query{CustomerNo: 2, Order: backoffice.Newest, Limit: 2}))
-	equal(t, []fund.Posting{tomorrow, today[2]}, []fund.Posting{newest[0].Posting, newest[1].Posting})
+	equal(t, []fund.Posting{tomorrow, today[2]}, o.postings(backoffice.Query{CustomerNo: 2, Order: backoffice.Newest, Limit: 2}))
 	credited := all(t, o.Reader.Sales(t.Context(), backoffice.Query{Amount: 250, Order: backoffice.Newest, ScanLimit: 100}))
 	require.NotEmpty(t, credited)
 	for _, s := range credited {
@@ -811,10 +791,8 @@ func testStatement(t *testing.T, o office) {
 }
 
 func testWaiting(t *testing.T, o office) {
-	_, err := o.Imports.Prices(t.Context(), lines(somePrice), plain)
-	require.NoError(t, err)
-	_, err = o.Imports.Accounts(t.Context(), lines(fund.Account{Key: accountOf(1), Balance: money.New(0, lira)}), under(id(0x100)))
-	require.NoError(t, err)
+	o.done(o.Imports.Prices(t.Context(), lines(somePrice), plain))
+	o.done(o.Imports.Accounts(t.Context(), lines(fund.Account{Key: accountOf(1), Balance: money.New(0, lira)}), under(id(0x100))))
 	o.settle(0,
 		order(1, "", later(3, sale(1, 1, 1))),
 		order(2, "", later(1, sale(1, 1, 1)), later(1, sale(2, 1, 1))),

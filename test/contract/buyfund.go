@@ -49,12 +49,7 @@ type Seed struct {
 
 // Books is the suite of the port buyfund.Books.
 func Books(t *testing.T, open func(t *testing.T) BooksUnderTest) {
-	run := func(name string, test func(t *testing.T, b books)) {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			test(t, books{open(t), t})
-		})
-	}
+	run := each(t, func(t *testing.T) books { return books{open(t), t} })
 	run("a sale is written with all its fields", testSaleRoundTrip)
 	run("a recorded sale comes back as it was", testRecordedRoundTrip)
 	run("missing rows are left out", testNotFound)
@@ -65,7 +60,7 @@ func Books(t *testing.T, open func(t *testing.T) BooksUnderTest) {
 
 	run("a CallerId is known after its first request", testCallerID)
 	run("a known failure is returned with all its faults", func(t *testing.T, b books) {
-		register(t, operation.BuyFundFromCustomer, b.registers())
+		register(t, operation.BuyFundFromCustomer, b.registers)
 	})
 	run("one of twenty requests with the same CallerId takes effect", testCallerIDRace)
 	run("one of twenty sales of the last unit succeeds", testLastUnitRace)
@@ -714,7 +709,7 @@ func saleTransaction(t *testing.T, b books) transaction {
 			require.Empty(t, b.sales())
 			require.Empty(t, b.postings())
 			b.unchanged(m)
-			unknown(t, now, b.registers())
+			unknown(t, now, b.registers)
 		},
 		once: func(t *testing.T) {
 			b.outcome(now, operation.Outcome{State: operation.Completed})
@@ -793,10 +788,8 @@ func (b books) race(today int, operations []*fund.Operation) {
 	require.NoError(b.t, errors.Join(together(len(operations), func(i int) error { return b.try(today, operations[i]) })...))
 }
 
-func (b books) registers() registers {
-	return func(keys []idempotency.Key, change func(*idempotency.Register)) error {
-		return b.Update(b.t.Context(), fund.LockSet{Callers: keys}, func(book *fund.Book) { change(&book.Register) })
-	}
+func (b books) registers(keys []idempotency.Key, change func(*idempotency.Register)) error {
+	return b.Update(b.t.Context(), fund.LockSet{Callers: keys}, func(book *fund.Book) { change(&book.Register) })
 }
 
 func (b books) outcome(o *fund.Operation, want operation.Outcome) {
@@ -835,9 +828,8 @@ func (b books) balanced(m Seed) {
 	for _, a := range m.Accounts {
 		minor[a.Key] = a.Balance.Minor()
 	}
-	var moved []fund.Posting
-	for _, p := range b.postings() {
-		moved = append(moved, p)
+	moved := b.postings()
+	for _, p := range moved {
 		if p.IsMoney() {
 			minor[p.Account] += p.Quantity
 		} else {

@@ -51,6 +51,17 @@ type Trouble struct {
 	LoseRace func()
 }
 
+// each returns a function that runs a test of a suite on an implementation of its own,
+// in parallel with the others.
+func each[S any](t *testing.T, open func(t *testing.T) S) func(name string, test func(t *testing.T, s S)) {
+	return func(name string, test func(t *testing.T, s S)) {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			test(t, open(t))
+		})
+	}
+}
+
 // callers is the number of concurrent callers in tests in which only one may
 // succeed.
 const callers = 20

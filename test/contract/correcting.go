@@ -112,8 +112,7 @@ func testReverse(t *testing.T, o office) {
 	o.holds()
 
 	// Money that was spent from the account cannot be taken back.
-	_, err = c.AdjustAccount(o.by(), accountOf(1), money.New(-(accounts[0].Balance.Minor()-1), lira))
-	require.NoError(t, err)
+	o.done(c.AdjustAccount(o.by(), accountOf(1), money.New(-(accounts[0].Balance.Minor()-1), lira)))
 	var below *fund.BelowZeroError
 	_, err = o.corrector(3).Reverse(o.by(), id(1))
 	require.ErrorAs(t, err, &below)
@@ -144,8 +143,7 @@ func testAdjust(t *testing.T, o office) {
 	before := all(t, o.Reader.Holdings(t.Context(), backoffice.Query{CustomerNo: 1}))[0].Units
 	first, err := c.AdjustHolding(o.by(), holdingOf(1), -1_500_000)
 	require.NoError(t, err)
-	_, err = c.AdjustAccount(o.by(), accountOf(1), money.New(125, lira))
-	require.NoError(t, err)
+	o.done(c.AdjustAccount(o.by(), accountOf(1), money.New(125, lira)))
 	require.Equal(t, before-1_500_000, all(t, o.Reader.Holdings(t.Context(), backoffice.Query{CustomerNo: 1}))[0].Units)
 	found := o.operation(first)
 	equal(t, []fund.PostingEntry{{Posting: fund.UnitPosting(fund.AdjustmentPosting, first, 0, holdingOf(1), -1_500_000), PostedAt: at(48)}}, found.Postings)
@@ -188,11 +186,8 @@ func testDecisions(t *testing.T, o office) {
 	}}, refusals(20))
 	require.Empty(t, refusals(21))
 
-	find := func(f backoffice.Query) (found []int) {
-		for _, d := range all(t, o.Reader.Decisions(t.Context(), f)) {
-			found = append(found, number(d.ID))
-		}
-		return found
+	find := func(f backoffice.Query) []int {
+		return these(all(t, o.Reader.Decisions(t.Context(), f)), func(d operation.Decision) int { return number(d.ID) })
 	}
 	require.Equal(t, []int{1, 2, 3, 4, 5, 6, 7, 20, 21, 22}, find(backoffice.Query{}))
 	require.Equal(t, []int{4, 6, 20}, find(backoffice.Query{State: operation.Failed}))
@@ -227,11 +222,8 @@ func testDecisions(t *testing.T, o office) {
 
 func testSaleFilters(t *testing.T, o office) {
 	o.aDay()
-	find := func(f backoffice.Query) (found []int) {
-		for _, s := range all(t, o.Reader.Sales(t.Context(), f)) {
-			found = append(found, int(s.ID[5]))
-		}
-		return found
+	find := func(f backoffice.Query) []int {
+		return these(all(t, o.Reader.Sales(t.Context(), f)), func(s fund.SaleEntry) int { return number(s.ID) })
 	}
 	require.Equal(t, []int{5, 6, 6}, find(backoffice.Query{DueSince: on(2)}))
 	require.Equal(t, []int{7}, find(backoffice.Query{DueUntil: on(1)}))
@@ -248,8 +240,7 @@ func testDryRun(t *testing.T, o office) {
 	o.imported(backoffice.Imported{New: 1, Changed: 1})(o.Imports.Holdings(ctx, lines(
 		fund.Holding{Key: holdingOf(1), Units: 5}, fund.Holding{Key: holdingOf(50), Units: 5},
 	), dry))
-	_, err := o.Imports.Prices(ctx, lines(fund.Price{ID: 9, Fund: someFund, PerUnit: 1, Currency: lira, ValidFrom: on(1)}), dry)
-	require.NoError(t, err)
+	o.done(o.Imports.Prices(ctx, lines(fund.Price{ID: 9, Fund: someFund, PerUnit: 1, Currency: lira, ValidFrom: on(1)}), dry))
 	equal(t, before, o.postings(backoffice.Query{}))
 	require.Len(t, all(t, o.Reader.Prices(t.Context(), backoffice.Query{})), 1)
 	require.Len(t, all(t, o.Reader.Holdings(t.Context(), backoffice.Query{})), 3)
@@ -268,15 +259,13 @@ func testSoldSince(t *testing.T, o office) {
 	require.Equal(t, &backoffice.SoldSince{Line: 2}, err)
 	equal(t, before, o.postings(backoffice.Query{}))
 
-	_, err = o.Imports.Holdings(ctx, lines(fund.Holding{Key: holdingOf(1), Units: 5}), asOf(0x112, 49))
-	require.NoError(t, err)
+	o.done(o.Imports.Holdings(ctx, lines(fund.Holding{Key: holdingOf(1), Units: 5}), asOf(0x112, 49)))
 	o.holds()
 }
 
 func testImportActs(t *testing.T, o office) {
 	act := audit.Act{ID: id(1), At: at(0), Who: who, Action: "import.holdings", Object: "holdings.csv"}
-	_, err := o.Imports.Holdings(audit.With(t.Context(), act), lines(fund.Holding{Key: holdingOf(1), Units: 5}), under(id(0x110)))
-	require.NoError(t, err)
+	o.done(o.Imports.Holdings(audit.With(t.Context(), act), lines(fund.Holding{Key: holdingOf(1), Units: 5}), under(id(0x110))))
 	act.ID, act.Details = operation.ID{}, "1 new, 0 changed, 0 unchanged"
 	equal(t, []audit.Act{act}, o.acts())
 }

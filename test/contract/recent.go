@@ -106,11 +106,7 @@ func testRecentNotifications(t *testing.T, o office) {
 	for _, until := range []time.Time{{}, at(24 * 30)} {
 		for _, limit := range []int{0, 1, 5, 12} {
 			found, _ := pages(t, backoffice.Query{Limit: limit, Until: until}, o.Reader.Notifications, cursor)
-			var places []backoffice.Cursor
-			for _, n := range found {
-				places = append(places, cursor(n))
-			}
-			equal(t, want, places)
+			equal(t, want, these(found, cursor))
 		}
 	}
 	count := func(f backoffice.Query) int { return len(all(t, o.Reader.Notifications(ctx, newest(f)))) }
@@ -164,12 +160,9 @@ func testRecentRefusals(t *testing.T, o office) {
 	first := refuse(10, at(24*30), "shop")
 	second := refuse(11, at(24*30+1), "shop")
 	other := refuse(12, at(24*31), "other")
-	ids := func(f backoffice.Query) (found []operation.ID) {
+	ids := func(f backoffice.Query) []operation.ID {
 		f.Refused = true
-		for _, r := range all(t, o.Reader.Decisions(ctx, newest(f))) {
-			found = append(found, r.ID)
-		}
-		return found
+		return these(all(t, o.Reader.Decisions(ctx, newest(f))), decided)
 	}
 	since := at(24 * 30)
 	require.Equal(t, []operation.ID{other, second, first}, ids(backoffice.Query{Since: since}))
@@ -182,8 +175,7 @@ func testRecentRefusals(t *testing.T, o office) {
 	for _, depth := range []int{1, 2, 100} {
 		q := backoffice.Query{Refused: true, Since: since, Subscription: "shop", Code: fault.HoldingInsufficient, ScanLimit: depth}
 		found, _ := pages(t, q, o.Reader.Decisions, func(r operation.Decision) backoffice.Cursor { return backoffice.Cursor{OperationID: r.ID} })
-		require.Len(t, found, 2, "in several steps")
-		require.Equal(t, []operation.ID{second, first}, []operation.ID{found[0].ID, found[1].ID})
+		require.Equal(t, []operation.ID{second, first}, these(found, decided), "in several steps")
 	}
 	require.Equal(t, fault.HoldingInsufficient, all(t, o.Reader.Decisions(ctx, newest(backoffice.Query{Refused: true, Limit: 1})))[0].Faults[0].Code)
 }

@@ -23,19 +23,20 @@ type RequestsUnderTest struct {
 
 // Requests is the suite of the port requestlog.Storage.
 func Requests(t *testing.T, open func(t *testing.T) RequestsUnderTest) {
-	run := func(name string, test func(t *testing.T, s RequestsUnderTest, list func(backoffice.Query) []summary.Answered)) {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			s := open(t)
-			test(t, s, func(q backoffice.Query) []summary.Answered {
-				t.Helper()
-				return all(t, s.Reader.Requests(t.Context(), newest(q)))
-			})
-		})
-	}
+	run := each(t, func(t *testing.T) requests { return requests{open(t), t} })
 	run("requests are listed as they were added, newest first", testRequests)
 	run("old requests are forgotten, and all but the newest", testForget)
 	run("requests are not added without the storage", testRequestsWithoutStorage)
+}
+
+type requests struct {
+	RequestsUnderTest
+	t *testing.T
+}
+
+func (s requests) list(q backoffice.Query) []summary.Answered {
+	s.t.Helper()
+	return all(s.t, s.Reader.Requests(s.t.Context(), newest(q)))
 }
 
 // answered is a request of the hour n. They differ in status, partner and IDs.
@@ -48,7 +49,7 @@ func answered(n int) summary.Answered {
 	}}
 }
 
-func testRequests(t *testing.T, s RequestsUnderTest, list func(backoffice.Query) []summary.Answered) {
+func testRequests(t *testing.T, s requests) {
 	var want []summary.Answered
 	for n := range 6 {
 		want = append(want, answered(n))
@@ -57,22 +58,22 @@ func testRequests(t *testing.T, s RequestsUnderTest, list func(backoffice.Query)
 	require.NoError(t, s.Add(t.Context(), want[:4]))
 	require.NoError(t, s.Add(t.Context(), want[4:]))
 	slices.Reverse(want)
-	equal(t, want, list(backoffice.Query{}))
-	equal(t, want[:2], list(backoffice.Query{Limit: 2}))
-	equal(t, want[2:4], list(backoffice.Query{Limit: 2, After: backoffice.Cursor{OperationID: want[1].ID}}))
-	equal(t, want[2:4], list(backoffice.Query{Since: at(2), Until: at(4)}))
-	equal(t, want[:2], list(backoffice.Query{RequestID: want[0].RequestID}))
-	equal(t, want[:1], list(backoffice.Query{CallerID: "another"}))
-	equal(t, want[1:], list(backoffice.Query{CallerID: want[1].CallerID}))
-	equal(t, []summary.Answered{want[1], want[3], want[5]}, list(backoffice.Query{Subscription: "shop"}))
-	equal(t, []summary.Answered{want[0], want[3]}, list(backoffice.Query{Class: 5}))
-	equal(t, []summary.Answered{want[1], want[4]}, list(backoffice.Query{Class: 2}))
-	equal(t, []summary.Answered{want[5]}, list(backoffice.Query{Class: 4, Subscription: "shop"}))
+	equal(t, want, s.list(backoffice.Query{}))
+	equal(t, want[:2], s.list(backoffice.Query{Limit: 2}))
+	equal(t, want[2:4], s.list(backoffice.Query{Limit: 2, After: backoffice.Cursor{OperationID: want[1].ID}}))
+	equal(t, want[2:4], s.list(backoffice.Query{Since: at(2), Until: at(4)}))
+	equal(t, want[:2], s.list(backoffice.Query{RequestID: want[0].RequestID}))
+	equal(t, want[:1], s.list(backoffice.Query{CallerID: "another"}))
+	equal(t, want[1:], s.list(backoffice.Query{CallerID: want[1].CallerID}))
+	equal(t, []summary.Answered{want[1], want[3], want[5]}, s.list(backoffice.Query{Subscription: "shop"}))
+	equal(t, []summary.Answered{want[0], want[3]}, s.list(backoffice.Query{Class: 5}))
+	equal(t, []summary.Answered{want[1], want[4]}, s.list(backoffice.Query{Class: 2}))
+	equal(t, []summary.Answered{want[5]}, s.list(backoffice.Query{Class: 4, Subscription: "shop"}))
 	slices.Reverse(want)
 	equal(t, want, all(t, s.Reader.Requests(t.Context(), backoffice.Query{})))
 }
 
-func testForget(t *testing.T, s RequestsUnderTest, list func(backoffice.Query) []summary.Answered) {
+func testForget(t *testing.T, s requests) {
 	const many = 2500 // more than one step deletes
 	entries := make([]summary.Answered, many)
 	for i := range entries {
@@ -82,16 +83,16 @@ func testForget(t *testing.T, s RequestsUnderTest, list func(backoffice.Query) [
 	require.NoError(t, s.Add(t.Context(), entries))
 	require.NoError(t, s.Add(t.Context(), []summary.Answered{answered(10), answered(11), answered(12)}))
 	require.NoError(t, s.Forget(t.Context(), at(-1), many+3))
-	require.Len(t, list(backoffice.Query{}), many+3)
+	require.Len(t, s.list(backoffice.Query{}), many+3)
 	require.NoError(t, s.Forget(t.Context(), at(10), many+3))
-	equal(t, []summary.Answered{answered(12), answered(11), answered(10)}, list(backoffice.Query{}))
+	equal(t, []summary.Answered{answered(12), answered(11), answered(10)}, s.list(backoffice.Query{}))
 	require.NoError(t, s.Forget(t.Context(), at(-1), 2))
-	equal(t, []summary.Answered{answered(12), answered(11)}, list(backoffice.Query{}))
+	equal(t, []summary.Answered{answered(12), answered(11)}, s.list(backoffice.Query{}))
 	require.NoError(t, s.Forget(t.Context(), at(13), 2))
-	require.Empty(t, list(backoffice.Query{}))
+	require.Empty(t, s.list(backoffice.Query{}))
 }
 
-func testRequestsWithoutStorage(t *testing.T, s RequestsUnderTest, _ func(backoffice.Query) []summary.Answered) {
+func testRequestsWithoutStorage(t *testing.T, s requests) {
 	needs(t, s.Disconnect, "Disconnect")
 	s.Disconnect()
 	require.Error(t, s.Add(t.Context(), []summary.Answered{answered(1)}))

@@ -22,13 +22,7 @@ type SubscriptionsUnderTest struct {
 
 // Subscriptions is the suite of the port subscriptions.Repository.
 func Subscriptions(t *testing.T, open func(t *testing.T) SubscriptionsUnderTest) {
-	run := func(name string, test func(t *testing.T, b repository)) {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			test(t, repository{open(t), t})
-		})
-	}
-
+	run := each(t, func(t *testing.T) repository { return repository{open(t), t} })
 	run("every field comes back as it was", func(t *testing.T, b repository) {
 		full := &subscription.Subscription{
 			Name:              odd(100, "name"),
@@ -74,10 +68,7 @@ func Subscriptions(t *testing.T, open func(t *testing.T) SubscriptionsUnderTest)
 		for _, name := range []string{"b", "ä", "B", "a", "a b", "ab", "a-b", "İ", "Z", "10", "9"} {
 			b.create(named(name))
 		}
-		var names []string
-		for _, s := range b.list() {
-			names = append(names, s.Name)
-		}
+		names := these(b.list(), func(s *subscription.Subscription) string { return s.Name })
 		require.Equal(t, []string{"10", "9", "B", "Z", "a", "a b", "a-b", "ab", "b", "ä", "İ"}, names)
 	})
 

@@ -31,13 +31,10 @@ type TrailUnderTest struct {
 
 // Trail is the suite of the ports of package application/trail.
 func Trail(t *testing.T, open func(t *testing.T) TrailUnderTest) {
-	run := func(name string, test func(t *testing.T, k trails)) {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			u := open(t)
-			test(t, trails{office{u.OfficeUnderTest, t}, u.Trail, u.Subscriptions})
-		})
-	}
+	run := each(t, func(t *testing.T) trails {
+		u := open(t)
+		return trails{office{u.OfficeUnderTest, t}, u.Trail, u.Subscriptions}
+	})
 	run("without keys nothing is written", testNoTrail)
 	run("every transaction writes leaves", testLeaves)
 	run("a transaction without effect writes no leaf", testNoLeaf)
@@ -84,11 +81,7 @@ func (k trails) leaf(of operation.ID, kinds ...trail.Kind) application.Leaf {
 	decoded, err := trail.Decode(found.Content)
 	require.NoError(k.t, err)
 	require.Equal(k.t, of, decoded.ID)
-	var names []string
-	for _, kind := range kinds {
-		names = append(names, kind.String())
-	}
-	require.Contains(k.t, names, decoded.Kind)
+	require.Contains(k.t, these(kinds, trail.Kind.String), decoded.Kind)
 	entry := found.Batch.Entries[found.Index]
 	require.Equal(k.t, of, entry.ID)
 	require.Equal(k.t, tlog.RecordHash(found.Content), entry.Leaf)
@@ -107,11 +100,8 @@ var hashOf = tlog.RecordHash
 // sealed is what a notary would return: one hash for each record, and the size
 // as the checkpoint.
 func sealed(state application.State, records [][]byte) application.Sealed {
-	s := application.Sealed{First: state.Size, Checkpoint: strconv.FormatInt(state.Size+int64(len(records)), 10)}
-	for _, r := range records {
-		s.Hashes = append(s.Hashes, hashOf(r))
-	}
-	return s
+	size := state.Size + int64(len(records))
+	return application.Sealed{First: state.Size, Checkpoint: strconv.FormatInt(size, 10), Hashes: these(records, hashOf)}
 }
 
 // seal seals everything and returns the records.
@@ -174,8 +164,7 @@ func testLeaves(t *testing.T, k trails) {
 		require.NotContains(t, string(k.leaf(id(n), trail.Notified, trail.Answered).Content), "a secret text")
 	}
 
-	_, err := k.Imports.Holdings(ctx, lines(fund.Holding{Key: holdingOf(9), Units: 1}), under(id(16)))
-	require.NoError(t, err)
+	k.done(k.Imports.Holdings(ctx, lines(fund.Holding{Key: holdingOf(9), Units: 1}), under(id(16))))
 	k.leaf(id(16), trail.Posted)
 	act := audit.Act{ID: id(17), At: at(17), Who: who, Action: "subscriptions.create", Object: "shop"}
 	require.NoError(t, k.subscriptions.Create(audit.With(ctx, act), named("shop")))
@@ -242,8 +231,7 @@ func testReversal(t *testing.T, k trails) {
 	k.settle(3, order(11, "x", sale(1, 1, 2)))
 	_, err := k.trail.Finder.Reversal(t.Context(), id(11))
 	require.ErrorIs(t, err, application.ErrNotFound)
-	_, err = k.corrector(3).Reverse(k.by(), id(11))
-	require.NoError(t, err)
+	k.done(k.corrector(3).Reverse(k.by(), id(11)))
 	k.leaf(id(11), trail.Decided)
 	found, err := k.trail.Finder.Reversal(t.Context(), id(11))
 	require.NoError(t, err)
@@ -383,13 +371,12 @@ func testAdopt(t *testing.T, k trails) {
 func testClear(t *testing.T, k trails) {
 	k.record()
 	k.settle(3, order(11, "x", sale(1, 1, 2)))
-	_, err := k.trail.Origin.Adopt(t.Context())
-	require.NoError(t, err)
+	k.done(k.trail.Origin.Adopt(t.Context()))
 	k.seal(10)
 	require.NoError(t, k.trail.Origin.Clear(t.Context()))
 	require.True(t, k.isOf(nil))
 	require.Equal(t, application.State{}, k.state())
-	_, err = k.trail.Log.Hashes(t.Context(), []int64{0})
+	_, err := k.trail.Log.Hashes(t.Context(), []int64{0})
 	require.Error(t, err)
 	k.noLeaf(id(11))
 	adopted, err := k.trail.Origin.Adopt(t.Context())

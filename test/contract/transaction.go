@@ -33,42 +33,30 @@ func transactions(t *testing.T, open func(t *testing.T) transaction) {
 		tx.once(t)
 	}
 
-	t.Run("success means that the change is stored", func(t *testing.T) {
-		t.Parallel()
-		works(t, open(t))
-	})
-	t.Run("a panic has no effect", func(t *testing.T) {
-		t.Parallel()
-		tx := open(t)
+	run := each(t, open)
+	run("success means that the change is stored", works)
+	run("a panic has no effect", func(t *testing.T, tx transaction) {
 		require.PanicsWithValue(t, "called back", func() {
 			_ = tx.run(t.Context(), func() { panic("called back") })
 		})
 		works(t, tx)
 	})
-	t.Run("a context that ended before has no effect", func(t *testing.T) {
-		t.Parallel()
-		tx := open(t)
+	run("a context that ended before has no effect", func(t *testing.T, tx transaction) {
 		fails(t, fault.Unavailable, tx.run(ended(t), undisturbed))
 		works(t, tx)
 	})
-	t.Run("a context that ends during the transaction has no effect", func(t *testing.T) {
-		t.Parallel()
-		tx := open(t)
+	run("a context that ends during the transaction has no effect", func(t *testing.T, tx transaction) {
 		ctx, cancel := context.WithCancel(t.Context())
 		fails(t, fault.Unavailable, tx.run(ctx, cancel))
 		works(t, tx)
 	})
-	t.Run("a deadline that passed has no effect", func(t *testing.T) {
-		t.Parallel()
-		tx := open(t)
+	run("a deadline that passed has no effect", func(t *testing.T, tx transaction) {
 		ctx, cancel := context.WithTimeout(t.Context(), 0)
 		defer cancel()
 		fails(t, fault.Unavailable, tx.run(ctx, undisturbed))
 		works(t, tx)
 	})
-	t.Run("a failed commit is reported or run again", func(t *testing.T) {
-		t.Parallel()
-		tx := open(t)
+	run("a failed commit is reported or run again", func(t *testing.T, tx transaction) {
 		needs(t, tx.FailCommit, "commit that fails on demand")
 		tx.FailCommit()
 		err := tx.run(t.Context(), undisturbed)
@@ -82,9 +70,7 @@ func transactions(t *testing.T, open func(t *testing.T) transaction) {
 			require.Failf(t, "wrong kind", "%v", err)
 		}
 	})
-	t.Run("a lost race is retried and has one effect", func(t *testing.T) {
-		t.Parallel()
-		tx := open(t)
+	run("a lost race is retried and has one effect", func(t *testing.T, tx transaction) {
 		needs(t, tx.LoseRace, "race to lose on demand")
 		tx.LoseRace()
 		calls := 0
@@ -92,9 +78,7 @@ func transactions(t *testing.T, open func(t *testing.T) transaction) {
 		require.Equal(t, 2, calls)
 		tx.once(t)
 	})
-	t.Run("unreachable storage is reported as unavailable", func(t *testing.T) {
-		t.Parallel()
-		tx := open(t)
+	run("unreachable storage is reported as unavailable", func(t *testing.T, tx transaction) {
 		needs(t, tx.Disconnect, "connection to cut on demand")
 		tx.Disconnect()
 		fails(t, fault.Unavailable, tx.run(t.Context(), undisturbed))

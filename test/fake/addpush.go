@@ -54,9 +54,7 @@ func (b *Inboxes) Update(ctx context.Context, callers []idempotency.Key, accept 
 
 // Notifications returns all stored notifications in the order of arrival.
 func (s *Store) Notifications() []push.Entry {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return copyNotifications(s.notifications)
+	return locked(s, func() []push.Entry { return copyNotifications(s.notifications) })
 }
 
 func copyNotifications(of []push.Entry) []push.Entry {

@@ -397,25 +397,16 @@ func (e evidence) Read(ctx context.Context, w backoffice.Witness) error {
 			func(p *fund.Posting) fund.AccountKey { return p.Account }, func(p *backoffice.Position, k fund.AccountKey) { p.Account = nameOf(k) })...)
 		operations = s.sold()
 	})
-	for _, p := range all {
-		if err == nil {
-			err = errors.Join(w.Position(p), stopped(ctx))
-		}
+	for i := 0; i < len(all) && err == nil; i++ {
+		err = w.Position(all[i])
 	}
-	for i := range operations {
-		if err == nil {
-			err = errors.Join(w.Operation(&operations[i]), stopped(ctx))
-		}
+	for i := 0; i < len(operations) && err == nil; i++ {
+		err = w.Operation(&operations[i])
+	}
+	if err == nil && ctx.Err() != nil {
+		err = cancelled(ctx)
 	}
 	return err
-}
-
-// stopped returns an error if the context has ended.
-func stopped(ctx context.Context) error {
-	if ctx.Err() != nil {
-		return cancelled(ctx)
-	}
-	return nil
 }
 
 // positions are the stored positions of money or of units, by key, with the sums of their

@@ -303,11 +303,7 @@ func (s *Store) PutAccounts(accounts ...fund.Account) {
 }
 
 // Holdings returns all holdings by key.
-func (s *Store) Holdings() []fund.Holding {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.allHoldings()
-}
+func (s *Store) Holdings() []fund.Holding { return locked(s, s.allHoldings) }
 
 func (s *Store) allHoldings() []fund.Holding {
 	var all []fund.Holding
@@ -318,11 +314,7 @@ func (s *Store) allHoldings() []fund.Holding {
 }
 
 // Accounts returns all accounts by key.
-func (s *Store) Accounts() []fund.Account {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.allAccounts()
-}
+func (s *Store) Accounts() []fund.Account { return locked(s, s.allAccounts) }
 
 func (s *Store) allAccounts() []fund.Account {
 	var all []fund.Account
@@ -334,9 +326,7 @@ func (s *Store) allAccounts() []fund.Account {
 
 // Sales returns all sales, by operation and position.
 func (s *Store) Sales() []fund.SaleEntry {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return sortedSales(s.sales)
+	return locked(s, func() []fund.SaleEntry { return sortedSales(s.sales) })
 }
 
 func sortedSales(of map[operation.ID][]fund.SaleEntry) []fund.SaleEntry {

@@ -147,6 +147,13 @@ func (s *Store) read(ctx context.Context, strike Strike, read func()) error {
 	return nil
 }
 
+// locked reads the store as it is.
+func locked[T any](s *Store, read func() T) T {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return read()
+}
+
 func (s *Store) write(write func() error) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -127,37 +127,36 @@ func (d *Disk) opened(path string, read func() []byte) {
 	}
 }
 
-func (d *Disk) wrote(path string, at int64, data []byte) {
+// of calls do with what is known of a file.
+func (d *Disk) of(path string, do func(f *content)) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	f := d.files[path]
-	f.pending = append(f.pending, change{at, append([]byte{}, data...)})
+	do(d.files[path])
+}
+
+func (d *Disk) wrote(path string, at int64, data []byte) {
+	d.of(path, func(f *content) { f.pending = append(f.pending, change{at, append([]byte{}, data...)}) })
 }
 
 func (d *Disk) truncated(path string, size int64) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	f := d.files[path]
-	f.pending = append(f.pending, change{at: size})
+	d.of(path, func(f *content) { f.pending = append(f.pending, change{at: size}) })
 }
 
 // synced records that the writes before a sync are on the disk. The number of
 // these writes was recorded when the sync began.
 func (d *Disk) synced(path string, before int) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	f := d.files[path]
-	before = min(before, len(f.pending))
-	for _, c := range f.pending[:before] {
-		f.synced = c.apply(f.synced)
-	}
-	f.pending = append([]change{}, f.pending[before:]...)
+	d.of(path, func(f *content) {
+		before = min(before, len(f.pending))
+		for _, c := range f.pending[:before] {
+			f.synced = c.apply(f.synced)
+		}
+		f.pending = append([]change{}, f.pending[before:]...)
+	})
 }
 
-func (d *Disk) pending(path string) int {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return len(d.files[path].pending)
+func (d *Disk) pending(path string) (count int) {
+	d.of(path, func(f *content) { count = len(f.pending) })
+	return count
 }
 
 func (d *Disk) deleted(path string) {
