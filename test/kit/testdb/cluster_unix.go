@@ -27,10 +27,7 @@ const startTimeout = time.Minute
 // without fsync. Server and folder are removed when this process ends, even if
 // it is killed.
 func startCluster(settings ...string) (dsn string, err error) {
-	f, err := newFolder("postgres")
-	if err == nil {
-		err = f.initialize()
-	}
+	f, err := newCluster()
 	if err == nil {
 		dsn, err = f.start(settings)
 	}
@@ -40,12 +37,9 @@ func startCluster(settings ...string) (dsn string, err error) {
 // StartPair starts a server like Cluster, and a second one as its standby, for which
 // every commit waits. It returns the URLs of both.
 func StartPair(settings ...string) (primary, standby string, err error) {
-	one, err := newFolder("postgres")
+	one, err := newCluster()
 	other, otherErr := newFolder("postgres")
 	if err = errors.Join(err, otherErr); err == nil {
-		err = one.initialize()
-	}
-	if err == nil {
 		err = one.run("/bin/sh", "-c", `cp -a data "$0" && touch "$0/data/standby.signal" &&
 echo "synchronous_standby_names = 'standby'" >>data/postgresql.auto.conf &&
 echo "primary_conninfo = 'host=$PWD user=postgres application_name=standby'" >>"$0/data/postgresql.auto.conf"`, other.path)
@@ -86,13 +80,16 @@ func (f serverFolder) keep(err error) error {
 	return err
 }
 
-// initialize creates a cluster, whose data are in the folder data.
-func (f serverFolder) initialize() error {
-	initdb, _, err := binaries()
-	if err != nil {
-		return err
+// newCluster creates a cluster, whose data are in the folder data.
+func newCluster() (f serverFolder, err error) {
+	bin, err := binaries()
+	if err == nil {
+		f, err = newFolder("postgres")
 	}
-	return f.run(initdb, "--pgdata=data", "--username=postgres", "--auth=trust", "--encoding=UTF8", "--no-locale", "--no-sync")
+	if err == nil {
+		err = f.run(filepath.Join(bin, "initdb"), "--pgdata=data", "--username=postgres", "--auth=trust", "--encoding=UTF8", "--no-locale", "--no-sync")
+	}
+	return f, err
 }
 
 // run runs a program in the folder.
@@ -107,10 +104,11 @@ func (f serverFolder) run(program string, arguments ...string) error {
 
 // start starts the server and returns its URL.
 func (f serverFolder) start(settings []string) (dsn string, err error) {
-	_, postgres, err := binaries()
+	bin, err := binaries()
 	if err != nil {
 		return "", err
 	}
+	postgres := filepath.Join(bin, "postgres")
 	command := []string{postgres, "-D", filepath.Join(f.path, "data")}
 	for _, setting := range append([]string{"listen_addresses=", "unix_socket_directories=" + f.path, "max_connections=300",
 		"fsync=off", "synchronous_commit=off", "full_page_writes=off"}, settings...) {
@@ -169,18 +167,17 @@ kill -QUIT $server; kill -TERM $server; wait $server; rm -rf "$folder"`
 	return write, nil
 }
 
-// binaries returns the newest server in PATH and in the usual folder of Debian.
-func binaries() (initdb, postgres string, err error) {
-	folders := filepath.SplitList(os.Getenv("PATH"))
+// binaries returns the folder of the server in PATH, or of the newest one in the usual
+// folder of Debian.
+func binaries() (bin string, err error) {
 	installed, _ := filepath.Glob("/usr/lib/postgresql/*/bin")
 	slices.SortFunc(installed, func(a, b string) int { return version(b) - version(a) })
-	for _, folder := range append(folders, installed...) {
-		initdb, postgres = filepath.Join(folder, "initdb"), filepath.Join(folder, "postgres")
-		if isProgram(initdb) && isProgram(postgres) {
-			return initdb, postgres, nil
+	for _, bin := range append(filepath.SplitList(os.Getenv("PATH")), installed...) {
+		if isProgram(filepath.Join(bin, "initdb")) && isProgram(filepath.Join(bin, "postgres")) {
+			return bin, nil
 		}
 	}
-	return "", "", errors.New("no initdb and postgres in PATH or /usr/lib/postgresql/*/bin")
+	return "", errors.New("no initdb and postgres in PATH or /usr/lib/postgresql/*/bin")
 }
 
 func version(bin string) int {

