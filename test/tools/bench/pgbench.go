@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bufio"
 	"context"
 	"embed"
 	"errors"
@@ -142,23 +141,22 @@ func pgbenchLatency(prefix string) (latencies, error) {
 	}
 	var latency latencies
 	for _, name := range logs {
-		file, err := os.Open(name)
+		text, err := os.ReadFile(name)
 		if err != nil {
 			return nil, err
 		}
-		lines := bufio.NewScanner(file)
-		for lines.Scan() {
-			columns := strings.Fields(lines.Text())
+		for line := range strings.Lines(string(text)) {
+			columns := strings.Fields(line)
 			if len(columns) < 3 {
 				continue
 			}
 			us, err := strconv.Atoi(columns[2])
 			if err != nil {
-				return nil, errors.Join(fmt.Errorf("pgbench log: %q", lines.Text()), file.Close())
+				return nil, fmt.Errorf("pgbench log: %q", line)
 			}
 			latency.record(time.Duration(us) * time.Microsecond)
 		}
-		if err := errors.Join(lines.Err(), file.Close(), os.Remove(name)); err != nil {
+		if err := os.Remove(name); err != nil {
 			return nil, err
 		}
 	}

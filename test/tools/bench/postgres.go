@@ -83,7 +83,12 @@ func (c *cluster) create(ctx context.Context, purpose string) (string, error) {
 }
 
 // fill takes minutes for ten million rows.
-func (c *cluster) fill(ctx context.Context, dsn, script, size string) (err error) {
+func (c *cluster) fill(ctx context.Context, dsn, script, size string) error {
+	return runScript(ctx, dsn, script, size, "VACUUM ANALYZE")
+}
+
+// runScript runs a script with the table size, and then more statements.
+func runScript(ctx context.Context, dsn, script, size string, more ...string) (err error) {
 	text, err := scripts.ReadFile("sql/" + script + "-postgres.sql")
 	if err != nil {
 		return err
@@ -93,7 +98,7 @@ func (c *cluster) fill(ctx context.Context, dsn, script, size string) (err error
 		return err
 	}
 	defer func() { err = errors.Join(err, conn.Close(ctx)) }()
-	for _, statement := range []string{"CREATE TEMP TABLE size AS SELECT " + size, string(text), "VACUUM ANALYZE"} {
+	for _, statement := range append([]string{"CREATE TEMP TABLE size AS SELECT " + size, string(text)}, more...) {
 		if _, err := conn.Exec(ctx, statement); err != nil {
 			return err
 		}

@@ -44,52 +44,34 @@ func (r replicas) run(ctx context.Context, w work, connections int, length time.
 
 // becomeDue adds some sales that are due every second, until the context ends.
 func (o *store) becomeDue(ctx context.Context, some int) error {
-	text, err := scripts.ReadFile("sql/due-postgres.sql")
-	if err != nil {
-		return err
-	}
-	whole := context.WithoutCancel(ctx) // each statement runs to its end
-	conn, err := pgx.Connect(whole, o.dsn)
-	if err != nil {
-		return err
-	}
-	defer conn.Close(whole)
-	size := fmt.Sprintf("CREATE TEMP VIEW size AS SELECT (extract(epoch FROM now()) * 10)::bigint %% 16777216 AS round, %d AS sales", some)
-	if _, err := conn.Exec(whole, size); err != nil {
-		return err
-	}
-	every := time.NewTicker(time.Second)
-	defer every.Stop()
-	for {
-		if _, err := conn.Exec(whole, string(text)); err != nil {
+	size := fmt.Sprintf("(extract(epoch FROM now()) * 10)::bigint %% 16777216 AS round, %d AS sales", some)
+	for every := time.Tick(time.Second); ctx.Err() == nil; {
+		if err := runScript(context.WithoutCancel(ctx), o.dsn, "due", size); err != nil {
 			return err
 		}
 		o.ledger.before["sales"] += some
 		select {
-		case <-every.C:
+		case <-every:
 		case <-ctx.Done():
-			return nil
 		}
 	}
+	return nil
 }
 
 // counts are what a database has counted: deadlocks, and due sales that were settled.
 type counts struct{ deadlocks, settled int }
 
-// counts waits until no service is connected: Postgres counts what a connection did at the
-// latest when it ends.
+// counts ends the connections of services that have stopped, because Postgres counts what a
+// connection did at the latest when it ends.
 func (o *store) counts(ctx context.Context) (c counts, err error) {
 	conn, err := pgx.Connect(ctx, o.dsn)
 	if err != nil {
 		return c, err
 	}
 	defer conn.Close(ctx)
-	for connected := true; connected; {
-		err := conn.QueryRow(ctx, `SELECT count(*) > 0 FROM pg_sleep(0.02), pg_stat_activity
-			WHERE datname = current_database() AND backend_type = 'client backend' AND pid <> pg_backend_pid()`).Scan(&connected)
-		if err != nil {
-			return c, err
-		}
+	if _, err = conn.Exec(ctx, `SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity
+		WHERE datname = current_database() AND backend_type = 'client backend' AND pid <> pg_backend_pid()`); err != nil {
+		return c, err
 	}
 	err = conn.QueryRow(ctx, `SELECT deadlocks, (SELECT count(settled_at) FROM sales WHERE selected_date IS NOT NULL)
 		FROM pg_stat_database WHERE datname = current_database()`).Scan(&c.deadlocks, &c.settled)

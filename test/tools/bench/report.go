@@ -145,12 +145,9 @@ func (r *report) writeMarkdown(to io.Writer) error {
 	for _, f := range r.machine {
 		fmt.Fprintf(&b, "- %s: %s\n", f.name, f.value)
 	}
-	comparisons := r.comparisons()
-	if len(comparisons) > 0 {
-		writeRates(&b, comparisons)
-		writeCores(&b, comparisons)
+	for _, t := range append(r.compared(), r.tables...) {
+		t.write(&b)
 	}
-	r.writeTables(&b)
 	if len(r.proofs) > 0 {
 		b.WriteString("\nAfterwards:\n")
 	}
@@ -162,37 +159,20 @@ func (r *report) writeMarkdown(to io.Writer) error {
 	return err
 }
 
-// writeRates writes the rates, the latencies and the ratio of both sides.
-func writeRates(b *strings.Builder, comparisons []comparison) {
-	b.WriteString("\nRecords stored per second, medians.\n\n")
-	b.WriteString("| engine | work | connections | side | per second | p50 | p99 | against | per second | p50 | p99 | ratio |\n")
-	b.WriteString("|---|---|--:|---|--:|--:|--:|---|--:|--:|--:|--:|\n")
-	for _, c := range comparisons {
+// compared returns the rates of both sides, and the processor time of each program: the
+// program that fills the cores limits the rate.
+func (r *report) compared() []*table {
+	var made report
+	for _, c := range r.comparisons() {
+		w, _ := findWork(c.work) // only known works are measured
+		at := []string{c.engine, w.title, strconv.Itoa(c.connections)}
 		ratio := ""
 		if c.ratio() > 0 {
 			ratio = fmt.Sprintf("**%.2f**", c.ratio())
 		}
-		fmt.Fprintf(b, "| %s | %s | %d | %s | %s | %s |\n",
-			c.engine, title(c.work), c.connections, rateCells(c.ours), rateCells(c.theirs), ratio)
-	}
-}
-
-// rateCells returns the four cells of one side. They are empty if it was not
-// measured.
-func rateCells(m measure) string {
-	if m.side == "" {
-		return "| | |"
-	}
-	return fmt.Sprintf("%s | %.0f | %s | %s", m.side, m.records, short(m.p50), short(m.p99))
-}
-
-// writeCores writes the processor time of each program: the program that fills
-// the cores limits the rate.
-func writeCores(b *strings.Builder, comparisons []comparison) {
-	b.WriteString("\nCores in use meanwhile (their kernel time included), and the memory of the service.\n\n")
-	b.WriteString("| engine | work | connections | side | service | Postgres | load generator | other programs | memory |\n")
-	b.WriteString("|---|---|--:|---|--:|--:|--:|--:|--:|\n")
-	for _, c := range comparisons {
+		made.add("Records stored per second, medians.",
+			[]string{"engine", "work", "connections", "side", "per second", "p50", "p99", "against", "per second", "p50", "p99", "ratio"},
+			slices.Concat(at, rateCells(c.ours), rateCells(c.theirs), []string{ratio})...)
 		for _, m := range []measure{c.ours, c.theirs} {
 			// The plain side has its own row, once.
 			again := m.side == plainName && (m == c.theirs || c.theirs.side == peerName || c.theirs.side == otherName)
@@ -203,26 +183,36 @@ func writeCores(b *strings.Builder, comparisons []comparison) {
 			if m.memory > 0 {
 				memory = fmt.Sprintf("%.0f MB", float64(m.memory)/1e6)
 			}
-			fmt.Fprintf(b, "| %s | %s | %d | %s | %.2f | %.2f | %.2f | %.2f | %s |\n",
-				c.engine, title(c.work), c.connections, m.side, m.used.service, m.used.database, m.used.generator, m.used.foreign, memory)
+			made.add("Cores in use meanwhile (their kernel time included), and the memory of the service.",
+				[]string{"engine", "work", "connections", "side", "service", "Postgres", "load generator", "other programs", "memory"},
+				append(at, m.side, cores(m.used.service), cores(m.used.database), cores(m.used.generator), cores(m.used.foreign), memory)...)
 		}
 	}
+	return made.tables
 }
 
-// title is the title of a work.
-func title(name string) string {
-	w, _ := findWork(name) // only known works are measured
-	return w.title
+// rateCells returns the four cells of one side. They are empty if it was not
+// measured.
+func rateCells(m measure) []string {
+	if m.side == "" {
+		return make([]string, 4)
+	}
+	return []string{m.side, strconv.FormatFloat(m.records, 'f', 0, 64), short(m.p50), short(m.p99)}
 }
 
-func (r *report) writeTables(b *strings.Builder) {
-	for _, t := range r.tables {
-		fmt.Fprintf(b, "\n%s\n\n", t.title)
-		fmt.Fprintf(b, "| %s |\n", strings.Join(t.columns, " | "))
-		b.WriteString(strings.Repeat("|---", len(t.columns)) + "|\n")
-		for _, row := range t.rows {
-			fmt.Fprintf(b, "| %s |\n", strings.Join(row, " | "))
+// write aligns the columns of numbers to the right.
+func (t *table) write(b *strings.Builder) {
+	fmt.Fprintf(b, "\n%s\n\n| %s |\n", t.title, strings.Join(t.columns, " | "))
+	for _, cell := range t.rows[0] {
+		if strings.ContainsAny(cell[:min(1, len(cell))], "*0123456789") {
+			b.WriteString("|--:")
+		} else {
+			b.WriteString("|---")
 		}
+	}
+	b.WriteString("|\n")
+	for _, row := range t.rows {
+		fmt.Fprintf(b, "| %s |\n", strings.Join(row, " | "))
 	}
 }
 
