@@ -1,6 +1,6 @@
 -- What is wrong with the tables on which the program relies, as sentences, the first
 -- ones first. ?1 are the tables in JSON (storage.Relied).
-WITH relied AS (
+WITH relied AS MATERIALIZED (
     SELECT value ->> 'Table' AS name, value -> 'Columns' AS columns, value -> 'Keys' AS keys, value -> 'Checks' AS checks FROM json_each(?1)
 ), objects AS (
     SELECT r.name AS owner, m.type, m.name, r.checks,
