@@ -20,7 +20,8 @@ import (
 
 // model is the contract's section 5 and 6 written as plainly as can be, one
 // operation after the other, in numbers without limits: what the book has to
-// agree with.
+// agree with. The simulation has another one for what a caller is answered;
+// test/suites/simulation/doc_test.go says why they are not one.
 type model struct {
 	units    map[fund.HoldingKey]*big.Int
 	money    map[fund.AccountKey]*big.Int

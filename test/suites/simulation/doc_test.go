@@ -28,5 +28,22 @@
 //   - Mutant tests the checks: it puts a mistake between the use cases and the
 //     store, and a run must find it.
 //
+// # Why this bank is not the model of package domain/fund
+//
+// domain/fund has a model of its own (model_test.go), and suite prove a third one
+// (history_test.go). They are not joined, because they answer different questions:
+//
+//   - The model of domain/fund decides what the book decides, in the values of that
+//     package and in numbers without limits. So it can be given the largest amounts.
+//     It knows no time of day, no calendar, no pushes and no rows.
+//   - The bank here decides what a caller is answered, from the text of a request, with
+//     days as texts, and predicts each row. So it also finds a mistake in the types of the
+//     domain, which the first model uses, and in all that is between a request and the book.
+//   - The model of prove sees only what a caller and an export see. The checker tries many
+//     orders of the same requests on it, so its state is small, and it has one price.
+//
+// A change of a rule of sales is made in the first two. Package httpapi has no model: its
+// tests run the real use cases on the in-memory store of package fake.
+//
 // A failed check ends the run. Its text says how to repeat the run.
 package simulation
