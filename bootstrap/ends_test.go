@@ -18,7 +18,9 @@ import (
 func TestMetricsEndWithTheService(t *testing.T) {
 	t.Parallel()
 	registry := prometheus.NewRegistry()
-	app := newMemory(nil).open(t, nil, bootstrap.WithRegistry(registry))
+	app := newMemory(nil).open(t, func(s *bootstrap.Settings) {
+		s.HTTP.Address, s.Ops.Address, s.TLS.Mode = "127.0.0.1:0", "", bootstrap.TLSOff
+	}, bootstrap.WithRegistry(registry))
 	require.NoError(t, app.Start(t.Context()))
 	shown, err := registry.Gather()
 	require.NoError(t, err)
