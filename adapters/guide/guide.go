@@ -20,17 +20,13 @@ import (
 
 // Guide has instructions for trying the service for the first time.
 type Guide struct {
-	// Key opens the subscription; empty if there is none to try.
-	Key string
-	// KeyFile has the key. KeyPrefix is put before a key that is made.
-	KeyFile, KeyPrefix string
-	// Page is where the documentation begins, below /docs. About says what the service
-	// is. Both may be empty.
-	Page, About string
-	// CAFile is the certificate of the service if it made its own.
-	CAFile string
-	// Examples are the requests of the commands.
-	Examples []Example
+	Key       string    // opens the subscription; empty if there is none to try
+	KeyFile   string    // has the key
+	KeyPrefix string    // is put before a key that is made
+	Page      string    // where the documentation begins, below /docs; may be empty
+	About     string    // what the service is; may be empty
+	CAFile    string    // the certificate of the service if it made its own
+	Examples  []Example // the requests of the commands
 }
 
 // Example is a request that works.

@@ -23,8 +23,7 @@ type exchange struct {
 	api *api
 	http.ResponseWriter
 	summary.Exchange
-	// body reads the request's body up to the limit. It is here to be pooled.
-	body io.LimitedReader
+	body io.LimitedReader // reads the request's body up to the limit; here to be pooled
 }
 
 // Header values that never change, so that answers do not allocate them.

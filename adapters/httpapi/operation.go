@@ -23,10 +23,8 @@ import (
 // API does the rest: it recognises the caller, checks limits, media type and
 // JSON, writes the one error body, and observes the request.
 type Operation[Record any] struct {
-	// Name is the last element of the path: letters and digits. Required.
-	Name string
-	// Members are the members of one record of Parameters.
-	Members []strictjson.Member[Record]
+	Name    string                      // the last element of the path: letters and digits; required
+	Members []strictjson.Member[Record] // of one record of Parameters
 	// Do carries the operation out. Required.
 	//
 	// The State of its outcome must be Recorded, Completed or Failed. The kind of its
@@ -49,8 +47,7 @@ type Operation[Record any] struct {
 	// MayCall reports whether a subscription may call the operation. nil allows
 	// those that were granted it by its name (Subscription.MayCall).
 	MayCall func(caller *subscription.Subscription) bool
-	// Example is the body of a request that works with the demo book. It may be empty.
-	Example string
+	Example string // the body of a request that works with the demo book; it may be empty
 	// OpenAPI describes the operation in the API's document (openapi.Options.Posts). It is
 	// empty if the document does not have the operation, or has it already.
 	OpenAPI string

@@ -21,19 +21,14 @@ type problem struct {
 	status int
 	// faults is never empty. Members type and message are about the first one.
 	faults []fault.Fault
-	// rest follows the first fault in detail. It may be empty.
-	rest string
-	// bare: the error is one of HTTP alone, so type is about:blank.
-	bare bool
+	rest   string // follows the first fault in detail; it may be empty
+	bare   bool   // the error is one of HTTP alone, so type is about:blank
 	// stateless: the request is no operation, or an earlier attempt may have
 	// succeeded, so the body has no State.
-	stateless bool
-	// header is a header that this status requires. It may be empty.
-	header, value string
-	// unread is the rest of a body that is read after the answer. It may be nil.
-	unread io.Reader
-	// cause is for the log.
-	cause error
+	stateless     bool
+	header, value string    // a header that this status requires; it may be empty
+	unread        io.Reader // the rest of a body that is read after the answer; it may be nil
+	cause         error     // for the log
 }
 
 // refusal is a problem of the request as a whole.

@@ -39,8 +39,7 @@ import (
 // Options are the parts of the API other than its operations. All are required
 // unless their comment says otherwise.
 type Options struct {
-	// BodyLimit is the largest request body in bytes.
-	BodyLimit int64
+	BodyLimit int64 // the largest request body in bytes
 	// ParametersLimit is the maximum number of records in one request. The API does
 	// not read the rest of a longer array.
 	ParametersLimit int
@@ -60,9 +59,8 @@ type Options struct {
 	// Routes are served beside the operations, to callers with a key. A key is a
 	// method and a path, such as GET /status. The body of the request is complete. The
 	// answer is written as JSON. The kind of the error becomes the status.
-	Routes map[string]func(*http.Request) (any, error)
-	// Outcomes serves OutcomesPath. nil serves nothing there.
-	Outcomes *outcomes.Feed
+	Routes   map[string]func(*http.Request) (any, error)
+	Outcomes *outcomes.Feed // serves OutcomesPath; nil serves nothing there
 	// Check is called for a request to an operation once its caller is known. limited
 	// says that it is one too many. The kind of err becomes the status. It may be nil.
 	Check func(r *http.Request) (limited bool, err error)
@@ -78,8 +76,7 @@ type Options struct {
 	// NewRequestID returns the X-Request-Id for a request that has none. If it is nil,
 	// that is a UUID of version 7.
 	NewRequestID func() string
-	// Now returns the current time.
-	Now func() time.Time
+	Now          func() time.Time
 }
 
 // docsPath is the page to which a browser at the bare address is led.

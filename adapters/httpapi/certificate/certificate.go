@@ -26,13 +26,11 @@ import (
 
 // Files are PEM files.
 type Files struct {
-	// CertFile and KeyFile are a certificate chain and its private key.
-	CertFile, KeyFile string
+	CertFile, KeyFile string // a certificate chain and its private key
 	// ClientCA has the authorities whose certificates clients must present. If it is
 	// empty, clients need none.
 	ClientCA string
-	// Now returns the current time. Required.
-	Now func() time.Time
+	Now      func() time.Time // required
 	// Report receives an error once for each change of the files that cannot be used. It
 	// may be nil.
 	Report func(error)

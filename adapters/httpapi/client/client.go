@@ -113,15 +113,10 @@ func newTransport(config *tls.Config) *http.Transport {
 
 // Answer is the result of an operation that the bank carried out or recorded.
 type Answer struct {
-	// State is operation.Completed, or operation.Recorded for a sale on a
-	// later day.
-	State operation.State
-	// Replayed reports that an earlier request had the effect already.
-	Replayed bool
-	// OperationID is the bank's id of the operation. It may be empty.
-	OperationID string
-	// RequestID is the X-Request-Id of the answer, for questions to the bank.
-	RequestID string
+	State       operation.State // operation.Completed, or operation.Recorded for a sale on a later day
+	Replayed    bool            // an earlier request had the effect already
+	OperationID string          // the bank's id of the operation; it may be empty
+	RequestID   string          // the X-Request-Id of the answer, for questions to the bank
 	// Receipt is the bank's signed receipt if WantReceipt is set and the bank has one.
 	// Keep it: the bank's public key checks it.
 	Receipt string

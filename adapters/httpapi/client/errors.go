@@ -30,19 +30,15 @@ type Error struct {
 	Detail string
 	// Faults are the reasons, each with a pointer into the request and a code
 	// of the catalogue.
-	Faults []fault.Fault
-	// CallerID is the CallerId of the operation.
-	CallerID string
-	// RequestID is the X-Request-Id of the last answer, for questions to the bank.
-	RequestID string
+	Faults    []fault.Fault
+	CallerID  string // of the operation
+	RequestID string // the X-Request-Id of the last answer, for questions to the bank
 	// Cause is the error of the connection, the context, or both. It is nil if the
 	// service answered in time.
 	Cause error
 
-	// certain reports that the answer has State 8, which is true of all attempts.
-	certain bool
-	// retry reports that another attempt may succeed, after retryAfter.
-	retry      bool
+	certain    bool // the answer has State 8, which is true of all attempts
+	retry      bool // another attempt may succeed, after retryAfter
 	retryAfter time.Duration
 }
 

@@ -41,8 +41,7 @@ func ResumeBuyFund(callerID string, sales ...fund.Sale) *BuyFund {
 // Sale is a fund sale as plain values.
 type Sale struct {
 	CustomerNo int64
-	// Units are the units to sell, such as "12.5".
-	Units string
+	Units      string // the units to sell, such as "12.5"
 	// IMKBCode and HolderCorporationName name the fund. PriceID is the price that
 	// the customer agreed to.
 	IMKBCode, HolderCorporationName string
@@ -51,10 +50,9 @@ type Sale struct {
 	// that gets the proceeds. AccountCustomerNo 0 means CustomerNo.
 	BranchCode, AccountCustomerNo, AccountSuffix int64
 	CurrencyCode                                 string
-	// Amount is what the proceeds must be, such as "15.63". It may be empty.
-	Amount string
-	// Day is the day of the sale as YYYY-MM-DD. Empty means today.
-	Day string
+
+	Amount string // what the proceeds must be, such as "15.63"; it may be empty
+	Day    string // the day of the sale as YYYY-MM-DD; empty means today
 }
 
 // NewSales checks plain values. The error is an *Error with all faults, whose

@@ -49,11 +49,9 @@ const (
 type Options struct {
 	// Server is the base URL of the service, for example https://bank.example.
 	// Gateways that import the document as a file need it.
-	Server string
-	// ContactName, ContactURL and ContactEmail say who answers questions.
-	ContactName, ContactURL, ContactEmail string
-	// TermsURL is the page with the terms of service.
-	TermsURL string
+	Server                                string
+	ContactName, ContactURL, ContactEmail string // who answers questions
+	TermsURL                              string // the page with the terms of service
 	// Posts are operations that a host adds: for each path the Operation Object of
 	// its POST, in JSON that both versions of OpenAPI understand. It may refer to
 	// the components of the document.
@@ -185,14 +183,10 @@ func ReadOnly(contentType string, serve http.HandlerFunc) http.Handler {
 // Guide is what the documentation for people (package docs) says about this service. A field that is zero has
 // the default of the service.
 type Guide struct {
-	// OpenAPI is how the OpenAPI documents describe it.
-	OpenAPI Options
-	// BodyLimit is the largest request body in bytes, ParametersLimit the
-	// maximum number of records in one request.
-	BodyLimit       int64
-	ParametersLimit int
-	// TimeZone is the name of the bank's time zone.
-	TimeZone string
+	OpenAPI         Options // how the OpenAPI documents describe it
+	BodyLimit       int64   // the largest request body in bytes
+	ParametersLimit int     // the maximum number of records in one request
+	TimeZone        string  // the name of the bank's time zone
 	// Day is the day 180 days ahead, as YYYY-MM-DD, for requests of examples. The
 	// demo book and a sandbox are closed 20 days later.
 	Day string

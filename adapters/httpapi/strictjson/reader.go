@@ -43,8 +43,7 @@ const (
 // JSON or that nests too deep says nothing certain about the members, so that is the
 // only fault then, and Broken returns true.
 type Reader struct {
-	// Body is the text.
-	Body bytes.Buffer
+	Body bytes.Buffer // the text
 
 	decoder jsontext.Decoder
 	// text is a copy of the body. All strings without escapes are cut from this
