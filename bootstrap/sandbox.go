@@ -21,12 +21,18 @@ import (
 	"bankingapi/domain/subscription"
 )
 
-// sandboxCutOff is the last minute of the day, so that a partner can provoke the
-// refusal and nobody meets it by chance.
-const sandboxCutOff = "23:59"
+const (
+	// sandboxCutOff is the last minute of the day, so that a partner can provoke the
+	// refusal and nobody meets it by chance.
+	sandboxCutOff = "23:59"
+	// sandboxFolder is the folder of a sandbox unless its database is in another one.
+	sandboxFolder = "sandbox"
+	// worldConnections is how many connections the world of a key has to the database.
+	worldConnections = 2
 
-// sandboxFolder is the folder of a sandbox unless its database is in another one.
-const sandboxFolder = "sandbox"
+	aboutSandbox = "This is a sandbox, and never a bank: PUT /_sandbox/clock moves its clock, PUT /_sandbox/faults arms faults,\n" +
+		"POST /_sandbox/keys makes a key with a book, a clock and faults of its own."
+)
 
 // Sandbox is the service for a partner who develops a client: the real service
 // with a book of its own, a clock that the partner moves, and faults that the
@@ -96,13 +102,6 @@ func OpenSandbox(ctx context.Context, settings Settings, all ...Option) (*Sandbo
 	box.Key = box.Guide.Key
 	return box, nil
 }
-
-// aboutSandbox says what a sandbox is.
-const aboutSandbox = "This is a sandbox, and never a bank: PUT /_sandbox/clock moves its clock, PUT /_sandbox/faults arms faults,\n" +
-	"POST /_sandbox/keys makes a key with a book, a clock and faults of its own."
-
-// worldConnections is how many connections the world of a key has to the database.
-const worldConnections = 2
 
 // newSandbox returns nil unless the service is a sandbox. At the start the clock continues
 // where it was, and a new sandbox gets its book.
