@@ -23,10 +23,10 @@ func LoadNotary(file string, create bool) (*Notary, error) {
 	if errors.Is(err, fs.ErrNotExist) && create {
 		return createKey(file)
 	}
-	if err != nil {
-		return nil, fmt.Errorf("trail.key_file: %w", err)
+	var n *Notary
+	if err == nil {
+		n, err = NewNotary(string(key))
 	}
-	n, err := NewNotary(string(key))
 	if err != nil {
 		return nil, fmt.Errorf("trail.key_file: %w", err)
 	}

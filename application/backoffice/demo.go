@@ -41,13 +41,10 @@ func (o *Office) LoadDemo(ctx context.Context, today day.Day) error {
 		err = load(ctx, o, "accounts", o.Imports.Accounts, account(1001, 1, lira), account(1001, 2, dollar), account(1002, 1, lira))
 	}
 	if err == nil {
-		err = load(ctx, o, "calendar", o.Imports.ClosedDays, fund.ClosedDay{Day: today.Plus(demoClosed), Reason: "Demo holiday"})
+		err = load(ctx, o, "calendar", o.Imports.ClosedDays, fund.ClosedDay{Day: today.Plus(200), Reason: "Demo holiday"})
 	}
 	return err
 }
-
-// demoClosed is in how many days the bank of the demo book is closed.
-const demoClosed = 200
 
 // load imports values that are in the order of their keys. If ctx carries an act, the
 // import has one with an ID of its own.

@@ -118,22 +118,3 @@ func TestACustomerNowAndThen(t *testing.T) {
 	require.NoError(t, err)
 	require.Empty(t, unknown)
 }
-
-func TestCounted(t *testing.T) {
-	t.Parallel()
-	rows := func(yield func(int, error) bool) {
-		for i := range 2500 {
-			if !yield(i, nil) {
-				return
-			}
-		}
-	}
-	var progress []int64
-	for range backoffice.Counted(rows, func(n int64) { progress = append(progress, n) }) {
-		continue
-	}
-	require.Equal(t, []int64{1000, 2000, 2500}, progress)
-	for range backoffice.Counted(rows, nil) {
-		break
-	}
-}

@@ -169,21 +169,3 @@ func IsEmpty(ctx context.Context, r Reader) (bool, error) {
 	err := cmp.Or(err1, err2, err3)
 	return err == nil && len(prices)+len(holdings)+len(accounts) == 0, err
 }
-
-// Counted reports every thousandth row, and the number of all rows at the end.
-// progress may be nil.
-func Counted[T any](rows iter.Seq2[T, error], progress func(rows int64)) iter.Seq2[T, error] {
-	progress = orQuiet(progress)
-	return func(yield func(T, error) bool) {
-		var n int64
-		defer func() { progress(n) }()
-		for row, err := range rows {
-			if !yield(row, err) {
-				return
-			}
-			if n++; n%1000 == 0 {
-				progress(n)
-			}
-		}
-	}
-}

@@ -29,13 +29,6 @@ type Report struct {
 // MaxFindings is how many findings a report lists. It counts the others.
 const MaxFindings = 1000
 
-// Found adds a finding to the list.
-func (r *Report) Found(f Finding) {
-	if len(r.Findings) < MaxFindings {
-		r.Findings = append(r.Findings, f)
-	}
-}
-
 //go:embed report.txt
 var reportText string
 

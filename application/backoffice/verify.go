@@ -164,8 +164,8 @@ func (v *verification) count(rows int64) {
 func (v *verification) found(r Rule, text string) {
 	v.proof.Findings++
 	finding := Finding{r.Name, text}
-	if v.watch.Report != nil {
-		v.watch.Report.Found(finding)
+	if r := v.watch.Report; r != nil && len(r.Findings) < MaxFindings {
+		r.Findings = append(r.Findings, finding)
 	}
 	if v.watch.Found != nil {
 		v.watch.Found(finding)

@@ -430,6 +430,16 @@ func TestVerifyReportsProgress(t *testing.T) {
 	require.Equal(t, []int64{1000, 2000, 2500}, progress)
 }
 
+func TestAReportListsTheFirstFindings(t *testing.T) {
+	t.Parallel()
+	var report backoffice.Report
+	evidence := &rows{positions: slices.Repeat([]backoffice.Position{{Holding: holding, Quantity: -1, Exists: true}}, 1002)}
+	proof, err := backoffice.Verify(t.Context(), evidence, nil, backoffice.Watch{Report: &report})
+	require.NoError(t, err)
+	require.Greater(t, proof.Findings, int64(1001))
+	require.Len(t, report.Findings, backoffice.MaxFindings)
+}
+
 func TestVerifyReturnsTheErrorOfReading(t *testing.T) {
 	t.Parallel()
 	lost := errors.New("connection lost")

@@ -100,6 +100,9 @@ func Export(ctx context.Context, from *backoffice.Office, kind, format string, q
 	if f != CSV && f != NDJSON && f != Spreadsheet && f != Excel {
 		return fmt.Errorf("there is no format %q: it is csv, ndjson, spreadsheet or excel", format)
 	}
+	if progress == nil {
+		progress = func(int64) {}
+	}
 	filter, office := q.Query, *from
 	filter.Zone = from.Zone
 	if q.Follow {
@@ -108,7 +111,7 @@ func Export(ctx context.Context, from *backoffice.Office, kind, format string, q
 		}
 		follower := backoffice.Follower{Reader: office.Reader, Outcomes: office.Outcomes, Now: office.Acts.Now, Every: time.Second, Idle: q.Flush}
 		if kind == "outcomes" {
-			return Write(w, f, outcomeColumns, backoffice.Counted(follower.Ended(ctx, filter.Subscription, 0), progress), nil)
+			return Write(w, f, outcomeColumns, counted(q, follower.Ended(ctx, filter.Subscription, 0), progress), nil)
 		}
 		office.Reader = follower
 	}
@@ -137,13 +140,24 @@ func Export(ctx context.Context, from *backoffice.Office, kind, format string, q
 	return unknownKind(kind, "prices", "holdings", "accounts", "calendar", "sales", "postings", "notifications", "operations", "outcomes", "audit")
 }
 
-// counted tells progress of the rows. Rows that do not wait for new ones are read ahead.
+// counted tells progress every thousandth row, and the number of all rows at the end. Rows
+// that do not wait for new ones are read ahead.
 func counted[T any](q Query, rows iter.Seq2[T, error], progress func(rows int64)) iter.Seq2[T, error] {
-	rows = backoffice.Counted(rows, progress)
-	if q.Follow {
-		return rows
+	if !q.Follow {
+		rows = ahead(rows)
 	}
-	return ahead(rows)
+	return func(yield func(T, error) bool) {
+		var n int64
+		defer func() { progress(n) }()
+		for row, err := range rows {
+			if !yield(row, err) {
+				return
+			}
+			if n++; n%1000 == 0 {
+				progress(n)
+			}
+		}
+	}
 }
 
 // ahead reads the next rows while the caller writes the ones before: two cores share the

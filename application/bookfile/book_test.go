@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"iter"
+	"math"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -196,27 +197,39 @@ func TestExportWritesEveryKind(t *testing.T) {
 	require.Equal(t, 3, strings.Count(b.String(), "\n"), "the header and both sides of a posting")
 }
 
-// endless has prices without end. ended says that nobody reads them any more.
-type endless struct {
+// priced has that many prices. ended says that nobody reads them any more.
+type priced struct {
 	backoffice.Reader
-	ended bool
-	row   func() fund.Price
+	prices int
+	ended  bool
+	row    func() fund.Price
 }
 
-func (e *endless) Prices(context.Context, backoffice.Query) iter.Seq2[fund.Price, error] {
+func (p *priced) Prices(context.Context, backoffice.Query) iter.Seq2[fund.Price, error] {
 	return func(yield func(fund.Price, error) bool) {
-		defer func() { e.ended = true }()
-		for yield(e.row(), nil) {
-			continue
+		defer func() { p.ended = true }()
+		for range p.prices {
+			if !yield(p.row(), nil) {
+				return
+			}
 		}
 	}
+}
+
+func TestExportTellsItsProgress(t *testing.T) {
+	t.Parallel()
+	o := office(nil)
+	o.Reader = &priced{prices: 2500, row: func() fund.Price { return prices[1] }}
+	var progress []int64
+	require.NoError(t, bookfile.Export(t.Context(), o, "prices", "csv", bookfile.Query{}, io.Discard, func(n int64) { progress = append(progress, n) }))
+	require.Equal(t, []int64{1000, 2000, 2500}, progress)
 }
 
 // An export reads ahead. It ends the reading when it ends, and panics as the reading did.
 func TestExportReadsAhead(t *testing.T) {
 	t.Parallel()
 	o := office(nil)
-	rows := &endless{row: func() fund.Price { return prices[1] }}
+	rows := &priced{prices: math.MaxInt, row: func() fund.Price { return prices[1] }}
 	o.Reader = rows
 	read, write := io.Pipe()
 	require.NoError(t, read.Close())
