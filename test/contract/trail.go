@@ -94,14 +94,11 @@ func (k trails) noLeaf(of operation.ID) {
 	require.ErrorIs(k.t, err, application.ErrNotFound)
 }
 
-// hashOf is a hash that stands for a record in these tests.
-var hashOf = tlog.RecordHash
-
-// sealed is what a notary would return: one hash for each record, and the size
+// sealed is what a notary would return: one hash for each record, here that of a leaf, and the size
 // as the checkpoint.
 func sealed(state application.State, records [][]byte) application.Sealed {
 	size := state.Size + int64(len(records))
-	return application.Sealed{First: state.Size, Checkpoint: strconv.FormatInt(size, 10), Hashes: these(records, hashOf)}
+	return application.Sealed{First: state.Size, Checkpoint: strconv.FormatInt(size, 10), Hashes: these(records, tlog.RecordHash)}
 }
 
 // seal seals everything and returns the records.
@@ -264,14 +261,14 @@ func testSeal(t *testing.T, k trails) {
 		require.Equal(t, application.State{Size: 5, Checkpoint: "5"}, state)
 		stored, err := hashes([]int64{3, 0, 3})
 		require.NoError(t, err)
-		require.Equal(t, []trail.Hash{hashOf(batches[3].Record()), hashOf(batches[0].Record()), hashOf(batches[3].Record())}, stored)
+		require.Equal(t, []trail.Hash{tlog.RecordHash(batches[3].Record()), tlog.RecordHash(batches[0].Record()), tlog.RecordHash(batches[3].Record())}, stored)
 		return sealed(state, records), nil
 	})
 	require.NoError(t, err)
 	require.Equal(t, application.Round{Sealed: 1}, round)
 	stored, err := k.trail.Log.Hashes(t.Context(), []int64{5, 1})
 	require.NoError(t, err)
-	require.Equal(t, hashOf(batches[1].Record()), stored[1])
+	require.Equal(t, tlog.RecordHash(batches[1].Record()), stored[1])
 	_, err = k.trail.Log.Hashes(t.Context(), []int64{1, 6})
 	require.Error(t, err, "it is not stored")
 	none, err := k.trail.Log.Hashes(t.Context(), nil)
