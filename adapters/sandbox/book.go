@@ -16,7 +16,6 @@ import (
 
 	"bankingapi/application/backoffice"
 	"bankingapi/application/bookfile"
-	"bankingapi/application/operator"
 	"bankingapi/domain/day"
 	"bankingapi/domain/decimal"
 	"bankingapi/domain/fault"
@@ -106,7 +105,7 @@ var numbers = json.UnmarshalFromFunc(func(in *jsontext.Decoder, d *decimal.Decim
 })
 
 // once is how many requests meet a fault that is sent without a count.
-var once = json.UnmarshalFromFunc(func(_ *jsontext.Decoder, a *operator.ArmedFault) error {
+var once = json.UnmarshalFromFunc(func(_ *jsontext.Decoder, a *armed) error {
 	a.Count = 1
 	return errors.ErrUnsupported
 })

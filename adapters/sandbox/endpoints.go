@@ -10,7 +10,6 @@ import (
 	"bankingapi/application/backoffice"
 	"bankingapi/application/bookfile"
 	"bankingapi/application/buyfund"
-	"bankingapi/application/operator"
 	"bankingapi/domain/fault"
 )
 
@@ -29,15 +28,15 @@ func (b *Sandbox) Endpoints() map[string]func(*http.Request) (any, error) {
 		},
 		"GET /_sandbox/requests": func(r *http.Request) (any, error) {
 			after, err := number(r, "after")
-			return map[string]any{"requests": b.Requests(after)}, err
+			return map[string]any{"requests": b.requests.after(after)}, err
 		},
 		"GET /_sandbox/book": b.serveBook,
 		"GET /_sandbox/receipt-key": func(*http.Request) (any, error) {
 			return map[string]string{"key": b.o.ReceiptKey()}, nil
 		},
-		"GET /_sandbox/faults":    func(*http.Request) (any, error) { return b.ArmedFaults(), nil },
+		"GET /_sandbox/faults":    func(*http.Request) (any, error) { return b.faults.list(), nil },
 		"PUT /_sandbox/faults":    b.serveFaults,
-		"DELETE /_sandbox/faults": func(*http.Request) (any, error) { b.faults.reset(); return b.ArmedFaults(), nil },
+		"DELETE /_sandbox/faults": func(*http.Request) (any, error) { b.faults.reset(); return b.faults.list(), nil },
 		"POST " + keysPath:        func(r *http.Request) (any, error) { return makeKey(r.Context(), b.o.Keys) },
 	}
 }
@@ -69,12 +68,12 @@ func (b *Sandbox) serveMove(r *http.Request) (any, error) {
 }
 
 func (b *Sandbox) serveFaults(r *http.Request) (any, error) {
-	var list []operator.ArmedFault
+	var list []armed
 	if err := decode(r.Body, &list); err != nil {
 		return nil, err
 	}
 	err := b.arm(list)
-	return b.ArmedFaults(), err
+	return b.faults.list(), err
 }
 
 func (b *Sandbox) serveBook(r *http.Request) (any, error) {

@@ -169,10 +169,17 @@ const (
 	maxSpent = 100_000
 )
 
+// armed is operator.ArmedFault in JSON.
+type armed struct {
+	Operation string `json:"operation,omitempty"`
+	Fault     string `json:"fault"`
+	Count     int    `json:"count"`
+}
+
 // faults are what the next requests meet. It is safe for concurrent use.
 type faults struct {
 	mutex sync.Mutex
-	armed []operator.ArmedFault
+	armed []armed
 	// spent has the requests that had the fault of a reserved value.
 	spent map[[sha256.Size]byte]bool
 }
@@ -184,14 +191,21 @@ func (f *faults) reset() {
 }
 
 // ArmedFaults is operator.Sandbox.
-func (f *faults) ArmedFaults() []operator.ArmedFault {
+func (f *faults) ArmedFaults() (list []operator.ArmedFault) {
+	for _, a := range f.list() {
+		list = append(list, operator.ArmedFault(a))
+	}
+	return list
+}
+
+func (f *faults) list() []armed {
 	f.mutex.Lock()
 	defer f.mutex.Unlock()
-	return append([]operator.ArmedFault{}, f.armed...)
+	return append([]armed{}, f.armed...)
 }
 
 // arm replaces the armed faults.
-func (f *faults) arm(list []operator.ArmedFault) error {
+func (f *faults) arm(list []armed) error {
 	var wrong fault.List
 	if len(list) > maxArmed {
 		wrong.Add("", fault.TooMany, fmt.Sprintf("At most %d faults.", maxArmed))
@@ -221,7 +235,7 @@ func (f *faults) arm(list []operator.ArmedFault) error {
 func (f *faults) next(path string) (met Fault) {
 	f.mutex.Lock()
 	defer f.mutex.Unlock()
-	at := slices.IndexFunc(f.armed, func(a operator.ArmedFault) bool { return a.Operation == "" || path == operations+a.Operation })
+	at := slices.IndexFunc(f.armed, func(a armed) bool { return a.Operation == "" || path == operations+a.Operation })
 	if at < 0 {
 		return met
 	}

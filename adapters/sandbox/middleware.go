@@ -58,7 +58,7 @@ func (b *Sandbox) record(w *recording, r *http.Request) func() {
 		keys = append(keys, strings.TrimPrefix(key, operator.SandboxKeyPrefix))
 	}
 	begun := b.o.Machine()
-	record := &operator.SandboxRequest{
+	record := &request{
 		ReceivedAt: begun, Clock: b.now(),
 		Method: r.Method, Path: mask(r.URL.Path, keys), Header: maskHeader(r.Header, keys),
 	}
@@ -73,9 +73,8 @@ func (b *Sandbox) record(w *recording, r *http.Request) func() {
 		record.Milliseconds = float64(b.o.Machine().Sub(begun).Microseconds()) / 1000
 		record.Fault = w.met.String()
 		record.Body = mask(strings.ToValidUTF8(sent.String(), "\uFFFD"), keys)
-		record.Answer = operator.SandboxAnswer{
-			Status: w.status, Lost: w.loses(), Header: maskHeader(w.header, keys), Body: mask(strings.ToValidUTF8(w.body.String(), "\uFFFD"), keys),
-		}
+		record.Answer.Status, record.Answer.Lost = w.status, w.loses()
+		record.Answer.Header, record.Answer.Body = maskHeader(w.header, keys), mask(strings.ToValidUTF8(w.body.String(), "\uFFFD"), keys)
 		b.requests.add(record)
 	}
 }

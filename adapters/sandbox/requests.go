@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"bankingapi/application/operator"
 )
@@ -20,17 +21,36 @@ const (
 	maxBody = 16 << 10
 )
 
+// request is operator.SandboxRequest in JSON.
+type request struct {
+	Number       int64               `json:"number"`
+	ReceivedAt   time.Time           `json:"receivedAt"`
+	Clock        string              `json:"clock"`
+	Method       string              `json:"method"`
+	Path         string              `json:"path"`
+	Fault        string              `json:"fault"`
+	Header       map[string][]string `json:"header"`
+	Body         string              `json:"body"`
+	Milliseconds float64             `json:"milliseconds"`
+	Answer       struct {
+		Status int                 `json:"status"`
+		Lost   bool                `json:"lost"`
+		Header map[string][]string `json:"header"`
+		Body   string              `json:"body"`
+	} `json:"answer"`
+}
+
 // requests keeps the last requests, also in a file if it has a name. It is safe for
 // concurrent use.
 type requests struct {
 	name  string // of the file, which has a line for each request
 	mutex sync.Mutex
 	count int64
-	last  []*operator.SandboxRequest // newest first
-	lines int                        // in the file
+	last  []*request // newest first
+	lines int        // in the file
 }
 
-func (q *requests) add(r *operator.SandboxRequest) {
+func (q *requests) add(r *request) {
 	q.mutex.Lock()
 	defer q.mutex.Unlock()
 	r.Number = q.count + 1
@@ -42,13 +62,13 @@ func (q *requests) add(r *operator.SandboxRequest) {
 	}
 }
 
-func (q *requests) keep(r *operator.SandboxRequest) {
+func (q *requests) keep(r *request) {
 	q.count = r.Number
 	q.last = slices.Insert(q.last[:min(len(q.last), maxRequests-1)], 0, r)
 }
 
 // write writes requests to the file. If it cannot, they are known until the program ends.
-func (q *requests) write(how int, newestFirst []*operator.SandboxRequest) {
+func (q *requests) write(how int, newestFirst []*request) {
 	if q.name == "" {
 		return
 	}
@@ -72,7 +92,7 @@ func (q *requests) restore() {
 	defer q.mutex.Unlock()
 	kept, _ := os.ReadFile(q.name) // there is none at first
 	for line := range bytes.Lines(kept) {
-		if r := new(operator.SandboxRequest); json.Unmarshal(line, r) == nil { // a crash may have cut it
+		if r := new(request); json.Unmarshal(line, r) == nil { // a crash may have cut it
 			q.keep(r)
 		}
 	}
@@ -87,16 +107,17 @@ func (q *requests) reset() {
 }
 
 // Requests is operator.Sandbox.
-func (q *requests) Requests(after int64) []operator.SandboxRequest {
-	q.mutex.Lock()
-	defer q.mutex.Unlock()
-	found := []operator.SandboxRequest{}
-	for _, r := range q.last {
-		if r.Number > after {
-			found = append(found, *r)
-		}
+func (q *requests) Requests(after int64) (found []operator.SandboxRequest) {
+	for _, r := range q.after(after) {
+		found = append(found, operator.SandboxRequest(*r))
 	}
 	return found
+}
+
+func (q *requests) after(number int64) []*request {
+	q.mutex.Lock()
+	defer q.mutex.Unlock()
+	return slices.DeleteFunc(append([]*request{}, q.last...), func(r *request) bool { return r.Number <= number })
 }
 
 // recording is the http.ResponseWriter of a request that is recorded.

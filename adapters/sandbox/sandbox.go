@@ -167,11 +167,12 @@ func (b *Sandbox) Reset(ctx context.Context) error {
 
 // ArmFaults is operator.Sandbox.
 func (b *Sandbox) ArmFaults(list ...operator.ArmedFault) error {
-	list = slices.Clone(list)
-	for i := range list {
-		list[i].Count = cmp.Or(list[i].Count, 1)
+	var arm []armed
+	for _, f := range list {
+		f.Count = cmp.Or(f.Count, 1)
+		arm = append(arm, armed(f))
 	}
-	return b.faults.arm(list)
+	return b.faults.arm(arm)
 }
 
 // now is the time of the bank as answers have it.

@@ -43,44 +43,39 @@ type Sandbox interface {
 	ArmedFaults() []ArmedFault
 }
 
-// SandboxRequest is a request to the API of a sandbox, and its answer, as /_sandbox/requests
-// has it. Keys are masked.
+// SandboxRequest is a request to the API of a sandbox, and its answer. Keys are masked.
 type SandboxRequest struct {
 	// Number counts the requests since the book was reset, from 1.
-	Number int64 `json:"number"`
+	Number int64
 	// ReceivedAt is the real time, Clock that of the bank.
-	ReceivedAt time.Time `json:"receivedAt"`
-	Clock      string    `json:"clock"`
-	Method     string    `json:"method"`
-	Path       string    `json:"path"`
+	ReceivedAt   time.Time
+	Clock        string
+	Method, Path string
 	// Fault is the fault that the request met; empty if it met none.
-	Fault  string              `json:"fault"`
-	Header map[string][]string `json:"header"`
-	Body   string              `json:"body"`
+	Fault  string
+	Header map[string][]string
+	Body   string
 	// Milliseconds is how long the answer took.
-	Milliseconds float64       `json:"milliseconds"`
-	Answer       SandboxAnswer `json:"answer"`
-}
-
-// SandboxAnswer is the answer to a SandboxRequest.
-type SandboxAnswer struct {
-	// Status is 0 if the connection was closed without an answer.
-	Status int `json:"status"`
-	// Lost says that the answer was made but not sent.
-	Lost   bool                `json:"lost"`
-	Header map[string][]string `json:"header"`
-	Body   string              `json:"body"`
+	Milliseconds float64
+	Answer       struct {
+		// Status is 0 if the connection was closed without an answer.
+		Status int
+		// Lost says that the answer was made but not sent.
+		Lost   bool
+		Header map[string][]string
+		Body   string
+	}
 }
 
 // ArmedFault is a fault that the next requests meet.
 type ArmedFault struct {
 	// Operation is the name of an operation. If it is empty, requests to any
 	// operation meet the fault.
-	Operation string `json:"operation,omitempty"`
+	Operation string
 	// Fault is a value of Sandbox-Fault.
-	Fault string `json:"fault"`
+	Fault string
 	// Count is how many requests meet it.
-	Count int `json:"count"`
+	Count int
 }
 
 // SandboxPart is a sandbox as a part of its service: the HTTP API asks it first.

@@ -219,7 +219,7 @@ func TestEveryPackageHasOneComment(t *testing.T) {
 }
 
 // TestLibrariesTouchNoProcessState checks that only the host uses flags,
-// environment, signals, globals and exits. The exception are the variables of
+// environment, signals, globals and exits, and that domain and application know no format. The exception are the variables of
 // OpenTelemetry, which its packages read as well.
 func TestLibrariesTouchNoProcessState(t *testing.T) {
 	forbidden := map[string]string{
@@ -238,6 +238,10 @@ func TestLibrariesTouchNoProcessState(t *testing.T) {
 				case *ast.FuncDecl:
 					if n.Recv == nil && n.Name.Name == "init" {
 						t.Errorf("%s: init runs in every host", set.Position(n.Pos()))
+					}
+				case *ast.Field:
+					if n.Tag != nil && within(p.ImportPath, "domain", "application") {
+						t.Errorf("%s: a tag says how an adapter writes the field", set.Position(n.Pos()))
 					}
 				case *ast.SelectorExpr:
 					if x, ok := n.X.(*ast.Ident); ok {

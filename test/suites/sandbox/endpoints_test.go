@@ -72,7 +72,7 @@ func TestRequestsAreKept(t *testing.T) {
 	require.NotContains(t, got.body, p.bank.Key)
 	require.NotContains(t, got.body, "very-secret")
 
-	var kept struct{ Requests []operator.SandboxRequest }
+	var kept struct{ Requests []operator.SandboxRequest } // names in any case
 	require.NoError(t, json.Unmarshal([]byte(got.body), &kept))
 	require.Len(t, kept.Requests, 3, "without those of the sandbox itself")
 	lost, first := kept.Requests[1], kept.Requests[2]
