@@ -380,8 +380,7 @@ func idsIn(ahead time.Duration) func() operation.ID {
 	return func() operation.ID {
 		id := v7()
 		var time8 [8]byte
-		milliseconds := uint64(time.Now().Add(ahead).UnixMilli())
-		binary.BigEndian.PutUint64(time8[:], milliseconds)
+		binary.BigEndian.PutUint64(time8[:], uint64(id.Time().Add(ahead).UnixMilli())) // its own millisecond: IDs grow
 		copy(id[:6], time8[2:])
 		return id
 	}
