@@ -28,25 +28,32 @@ func (d service) copyTo(ctx context.Context, other *store.Store, w store.CopyWat
 	if err := tables.InTurn(with(d.Ready), with(to.Ready), unused, func() error { return target.claimCopy(ctx, d.Database) }); err != nil {
 		return 0, err
 	}
-	relied := slices.DeleteFunc(slices.Clone(to.Relied), func(r tables.Relied) bool { return r.Table == to.Marks.Name })
-	phase := func(work string, tx *gorm.DB, table string) error {
-		var count int64
-		err := tx.Table(table).Count(&count).Error
-		w.Phase(work+" "+strings.TrimPrefix(table, d.Prefix), count)
-		return err
-	}
-	err = d.Snapshot(ctx, func(source *gorm.DB) error {
-		for _, t := range relied {
-			if err := phase("copying", source, t.Table); err != nil {
+	each := func(work string, source *gorm.DB, do func(t *tables.Relied) error) error {
+		for i := range to.Relied {
+			t := &to.Relied[i]
+			if t.Table == to.Marks.Name {
+				continue
+			}
+			var count int64
+			if err := source.Table(t.Table).Count(&count).Error; err != nil {
 				return err
 			}
+			w.Phase(work+" "+strings.TrimPrefix(t.Table, d.Prefix), count)
+			if err := do(t); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	err = d.Snapshot(ctx, func(source *gorm.DB) error {
+		return each("copying", source, func(t *tables.Relied) error {
 			// Migrations make rows in these.
 			all := slices.Contains([]string{to.Properties.Name, to.OutcomeCounter.Name, to.TrailLogs.Name}, t.Table)
 			if err := t.Copies.Copy(ctx, d.Database, to, source, all, w.Row); err != nil {
 				return fmt.Errorf("copy the table %s: %w", t.Table, err)
 			}
-		}
-		return nil
+			return nil
+		})
 	})
 	if err != nil {
 		return 0, err
@@ -54,25 +61,19 @@ func (d service) copyTo(ctx context.Context, other *store.Store, w store.CopyWat
 	// This snapshot of the source also has what was changed meanwhile.
 	err = d.Snapshot(ctx, func(source *gorm.DB) error {
 		return to.Snapshot(ctx, func(copied *gorm.DB) error {
-			for _, t := range relied {
-				if err := phase("comparing", source, t.Table); err != nil {
-					return err
-				}
+			return each("comparing", source, func(t *tables.Relied) error {
 				from, err := t.Copies.Sum(source, w.Row)
 				if err != nil {
 					return err
 				}
 				found, err := t.Copies.Sum(copied, func(int64) {})
-				if err != nil {
-					return err
-				}
-				if found != from {
-					return fault.New(fault.Conflict, fmt.Sprintf("The table %s is not the same in the copy: %d rows here, %d there, or other values."+
+				if err == nil && found != from {
+					err = fault.New(fault.Conflict, fmt.Sprintf("The table %s is not the same in the copy: %d rows here, %d there, or other values."+
 						" The book was changed meanwhile, or the target had other rows. Begin again with an empty database.", t.Table, from.Rows, found.Rows))
 				}
 				rows += from.Rows
-			}
-			return nil
+				return err
+			})
 		})
 	})
 	if err == nil {

@@ -24,6 +24,9 @@ import (
 // AllPostings is a table of all postings of a book without a prefix. It needs an alias.
 var AllPostings = strings.ReplaceAll(tables.AllPostings, "{{prefix}}", "")
 
+// NewChecks returns the checks of a database that nothing has checked.
+func NewChecks(check Check) *Checks { return &Checks{check: check} }
+
 // Personal are the columns that stay out of the leaf of a notification.
 var Personal = tables.Personal
 

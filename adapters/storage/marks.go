@@ -81,11 +81,8 @@ func (d service) add(ctx context.Context) error {
 // tables.
 func (d service) tablesWithRows(tx *gorm.DB) (names []string, err error) {
 	for _, table := range d.TableNames {
-		var tables int64
 		var rows []int
-		if err = tx.Raw(d.engine.Migrations.HasTable, table).Scan(&tables).Error; err == nil && tables > 0 {
-			err = tx.Raw("SELECT 1 FROM " + table + " LIMIT 1").Scan(&rows).Error
-		}
+		_, err := d.ifExists(tx, table, func() *gorm.DB { return tx.Raw("SELECT 1 FROM " + table + " LIMIT 1").Scan(&rows) })
 		if err != nil {
 			return nil, err
 		}
@@ -96,15 +93,21 @@ func (d service) tablesWithRows(tx *gorm.DB) (names []string, err error) {
 	return names, nil
 }
 
+// ifExists reads if the table exists.
+func (d service) ifExists(tx *gorm.DB, table string, read func() *gorm.DB) (exists bool, err error) {
+	var tables int64
+	if err = tx.Raw(d.engine.Migrations.HasTable, table).Scan(&tables).Error; err == nil && tables > 0 {
+		err = read().Error
+	}
+	return tables > 0, err
+}
+
 // findMark reads the mark of the database; empty if it has none. known is false if
 // its schema is older than marks.
 func (s *Schema) findMark(ctx context.Context) (mark string, known bool, err error) {
 	db := s.Reads.WithContext(ctx)
-	var tables int64
-	if err = db.Raw(s.engine.Migrations.HasTable, s.Marks.Name).Scan(&tables).Error; err == nil && tables > 0 {
-		err = db.Table(s.Marks.Name).Select("mark").Limit(1).Scan(&mark).Error
-	}
-	return mark, tables > 0, s.Translate(err)
+	known, err = s.ifExists(db, s.Marks.Name, func() *gorm.DB { return db.Table(s.Marks.Name).Select("mark").Limit(1).Scan(&mark) })
+	return mark, known, s.Translate(err)
 }
 
 // checkMark returns an error if the database has another mark than wanted.

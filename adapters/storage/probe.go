@@ -24,11 +24,13 @@ func (d service) ping(ctx context.Context) error {
 	}
 	err := d.Reads.WithContext(ctx).Exec("SELECT 1").Error
 	if err == nil && d.Ready(ctx) == nil { // if the schema does not fit, that is said of the schema
-		err = tables.InTurn(
-			func() error { return d.checks.isAsRelied(ctx) },
-			func() error { return d.engine.Probe(ctx, d.probes()) },
-			func() error { return d.subscribers(ctx) },
-		)
+		if _, err = d.checks.Run(ctx, d.checks.pool); err == nil {
+			err = d.engine.Probe(ctx, d.probes())
+		}
+		if err == nil {
+			var none []tables.SubscriptionRow
+			err = d.Reads.WithContext(ctx).Session(&gorm.Session{}).Table(d.Subscriptions.Name).Limit(0).Find(&none).Error
+		}
 	}
 	return d.Translate(err)
 }
@@ -55,12 +57,6 @@ func (d service) probes() []batch.Request {
 		d.Reversals.Find.Request(nil, nil),
 	}
 	return append(probes, d.Writer.Probe()...)
-}
-
-// subscribers reads no subscription.
-func (d service) subscribers(ctx context.Context) error {
-	var none []tables.SubscriptionRow
-	return d.Reads.WithContext(ctx).Session(&gorm.Session{}).Table(d.Subscriptions.Name).Limit(0).Find(&none).Error
 }
 
 // risks is store.Store's Risks.

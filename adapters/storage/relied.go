@@ -77,26 +77,20 @@ func (c *Checks) checkFirst(ctx context.Context, conn *sql.Conn, last *Passed) e
 	if last.of != c {
 		*last = Passed{c, -1}
 	}
-	if !c.Due(last.round, func(ctx context.Context) error { return c.check(ctx, c.pool) }) {
+	if !c.Due(last.round) {
 		return nil
 	}
-	round, err := c.Run(func() error { return c.check(ctx, conn) })
+	round, err := c.Run(ctx, conn)
 	if err == nil {
 		last.round = round
 	}
 	return err
 }
 
-// isAsRelied checks now.
-func (c *Checks) isAsRelied(ctx context.Context) error {
-	_, err := c.Run(func() error { return c.check(ctx, c.pool) })
-	return err
-}
-
 // Due reports whether a connection must run a check before it begins a batch. round is
-// that of its last check, or -1. If a check is only soon due, beside runs while batches
-// go on; it ends when the database is closed, or after maxUnchecked.
-func (c *Checks) Due(round int64, beside func(context.Context) error) bool {
+// that of its last check, or -1. If a check is only soon due, one runs on the pool while
+// batches go on; it ends when the database is closed, or after maxUnchecked.
+func (c *Checks) Due(round int64) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	now := time.Now() //nolint:forbidigo // measures a duration; the clock of the bank may be moved
@@ -108,7 +102,7 @@ func (c *Checks) Due(round int64, beside func(context.Context) error) bool {
 		go func() {
 			ctx, cancel := context.WithTimeout(context.Background(), maxUnchecked)
 			defer cancel()
-			_, _ = c.Run(func() error { return beside(ctx) }) // Run keeps what it finds
+			_, _ = c.Run(ctx, c.pool) // Run keeps what it finds
 		}()
 	}
 	return false
@@ -116,11 +110,11 @@ func (c *Checks) Due(round int64, beside func(context.Context) error) bool {
 
 // Run runs a check and returns the round in which it began. A fault is what it found:
 // all connections must check again, until one finds nothing.
-func (c *Checks) Run(check func() error) (round int64, err error) {
+func (c *Checks) Run(ctx context.Context, on Querier) (round int64, err error) {
 	c.mu.Lock()
 	round, began := c.round, time.Now() //nolint:forbidigo // as in Due
 	c.mu.Unlock()
-	err = check()
+	err = c.check(ctx, on)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if _, found := errors.AsType[*fault.Error](err); found {

@@ -162,20 +162,24 @@ func requireRefusals(t *testing.T, s *store.Store, sentence string, sabotage fun
 func TestChecksOfAProcess(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		var c storage.Checks
 		finding := errors.New("never")
-		check := func() error { return finding }
-		run := func() int64 { round, err := c.Run(check); require.ErrorIs(t, err, finding); return round }
+		check := func(context.Context) error { return finding }
 		beside, hangs := 0, false
+		conn := new(sql.DB)
+		c := storage.NewChecks(func(ctx context.Context, on storage.Querier) error {
+			if on == conn {
+				return check(ctx)
+			}
+			beside++
+			if hangs {
+				<-ctx.Done()
+				return ctx.Err()
+			}
+			return finding
+		})
+		run := func() int64 { round, err := c.Run(t.Context(), conn); require.ErrorIs(t, err, finding); return round }
 		due := func(round int64) bool {
-			must := c.Due(round, func(ctx context.Context) error {
-				beside++
-				if hangs {
-					<-ctx.Done()
-					return ctx.Err()
-				}
-				return finding
-			})
+			must := c.Due(round)
 			synctest.Wait()
 			return must
 		}
@@ -203,11 +207,13 @@ func TestChecksOfAProcess(t *testing.T) {
 		time.Sleep(time.Second)
 		hangs = false
 
-		_, err := c.Run(func() error {
-			finding = fault.New(fault.Unavailable, "found")
+		plain := check
+		check = func(context.Context) error {
+			check, finding = plain, fault.New(fault.Unavailable, "found")
 			run()
 			return nil
-		})
+		}
+		_, err := c.Run(t.Context(), conn)
 		require.NoError(t, err)
 		require.True(t, due(0), "a check that began before the finding clears nothing")
 		require.True(t, due(1))

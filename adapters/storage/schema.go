@@ -19,6 +19,7 @@ import (
 	"gorm.io/gorm"
 
 	"bankingapi/adapters/storage/batch"
+	"bankingapi/adapters/storage/tables"
 	"bankingapi/adapters/storage/trail"
 	"bankingapi/application/store"
 	"bankingapi/domain/audit"
@@ -100,10 +101,7 @@ func (s *Schema) writeAct(ctx context.Context, results []*goose.MigrationResult)
 	if _, ok := audit.From(ctx); !ok || results[0].Source.Version == 1 {
 		return nil
 	}
-	names := make([]string, len(results))
-	for i, r := range results {
-		names[i] = path.Base(r.Source.Path)
-	}
+	names := tables.Convert(results, func(r *goose.MigrationResult) string { return path.Base(r.Source.Path) })
 	return s.Transact(ctx, func(session batch.Session) error {
 		return session.Commit(ctx, s.ActWrites(ctx, nil, strings.Join(names, ", "))...)
 	})
@@ -136,27 +134,24 @@ func (s *Schema) Down(ctx context.Context) (store.Migration, error) {
 	return migrations([]*goose.MigrationResult{result})[0], nil
 }
 
-// once fails if another replica has applied the version meanwhile. On SQLite one version
-// has no statement that would fail.
-type once struct{ versions.Store }
+// versionTable is the table of versions.
+type versionTable struct {
+	versions.Store
+	book      trail.Writer
+	writesAct bool // of what is undone
+}
 
-// Insert implements versions.Store.
-func (o once) Insert(ctx context.Context, db versions.DBTxConn, r versions.InsertRequest) error {
-	_, err := o.GetMigration(ctx, db, r.Version)
+// Insert implements versions.Store. It fails if another replica has applied the version
+// meanwhile. On SQLite one version has no statement that would fail.
+func (t versionTable) Insert(ctx context.Context, db versions.DBTxConn, r versions.InsertRequest) error {
+	_, err := t.GetMigration(ctx, db, r.Version)
 	switch {
 	case errors.Is(err, versions.ErrVersionNotFound):
-		return o.Store.Insert(ctx, db, r)
+		return t.Store.Insert(ctx, db, r)
 	case err == nil:
 		err = fmt.Errorf("version %d is applied already", r.Version)
 	}
 	return err
-}
-
-// undoing writes the act that ctx carries when a migration is undone, in the
-// transaction of the migration.
-type undoing struct {
-	versions.Store
-	book trail.Writer
 }
 
 // The versions that bring the audits and the trail.
@@ -165,20 +160,21 @@ const (
 	trailVersion  = 4
 )
 
-// Delete implements versions.Store.
-func (u undoing) Delete(ctx context.Context, db versions.DBTxConn, version int64) error {
-	if err := u.Store.Delete(ctx, db, version); err != nil {
+// Delete implements versions.Store. It writes the act that ctx carries in the transaction
+// of the migration.
+func (t versionTable) Delete(ctx context.Context, db versions.DBTxConn, version int64) error {
+	if err := t.Store.Delete(ctx, db, version); err != nil {
 		return err
 	}
 	tx, ok := db.(*sql.Tx)
-	if !ok || version <= auditsVersion {
+	if !ok || !t.writesAct || version <= auditsVersion {
 		return nil // the audits are gone
 	}
-	requests := u.book.ActWrites(ctx, nil, "version "+strconv.FormatInt(version, 10))
+	requests := t.book.ActWrites(ctx, nil, "version "+strconv.FormatInt(version, 10))
 	if version <= trailVersion && len(requests) > 1 {
 		requests = requests[:1] // the trail is gone
 	}
-	return u.book.Dialect.Within(tx).Exchange(ctx, requests...)
+	return t.book.Dialect.Within(tx).Exchange(ctx, requests...)
 }
 
 // mayUndo returns an error if a service uses the database, or if it has rows
@@ -216,11 +212,9 @@ func (s *Schema) Status(ctx context.Context) (status store.Status, err error) {
 	if err != nil {
 		return status, s.explain(err)
 	}
-	for _, each := range known {
-		status.Migrations = append(status.Migrations, store.Migration{
-			Version: each.Source.Version, Name: each.Source.Path, Applied: each.AppliedAt,
-		})
-	}
+	status.Migrations = tables.Convert(known, func(m *goose.MigrationStatus) store.Migration {
+		return store.Migration{Version: m.Source.Version, Name: m.Source.Path, Applied: m.AppliedAt}
+	})
 	status.Version, err = s.version(ctx)
 	return status, err
 }
@@ -255,10 +249,9 @@ func (s *Schema) Require(ctx context.Context) error {
 // version returns the version of the database, or 0 if it has no schema.
 func (s *Schema) version(ctx context.Context) (version int64, err error) {
 	db := s.Reads.WithContext(ctx)
-	var tables int64
-	if err = db.Raw(s.engine.Migrations.HasTable, s.table()).Scan(&tables).Error; err == nil && tables > 0 {
-		err = db.Table(s.table()).Where("is_applied").Select("COALESCE(MAX(version_id), 0)").Scan(&version).Error
-	}
+	_, err = s.ifExists(db, s.table(), func() *gorm.DB {
+		return db.Table(s.table()).Where("is_applied").Select("COALESCE(MAX(version_id), 0)").Scan(&version)
+	})
 	return version, s.Translate(err)
 }
 
@@ -271,10 +264,6 @@ func (s *Schema) provider(writesAct bool) (*goose.Provider, error) {
 	if err != nil {
 		return nil, err
 	}
-	all = once{all}
-	if writesAct {
-		all = undoing{all, s.Writer}
-	}
 	options, err := m.Options(s.Prefix)
 	if err != nil {
 		return nil, err
@@ -284,7 +273,7 @@ func (s *Schema) provider(writesAct bool) (*goose.Provider, error) {
 		return nil, err
 	}
 	return goose.NewProvider(goose.DialectCustom, s.engine.Writes.DB(), prefixed{files, s.Prefix}, append(options,
-		goose.WithDisableGlobalRegistry(true), goose.WithStore(all), goose.WithLogger(goose.NopLogger()))...)
+		goose.WithDisableGlobalRegistry(true), goose.WithStore(versionTable{all, s.Writer, writesAct}), goose.WithLogger(goose.NopLogger()))...)
 }
 
 func (s *Schema) explain(err error) error {
@@ -295,11 +284,9 @@ func (s *Schema) explain(err error) error {
 }
 
 func migrations(results []*goose.MigrationResult) []store.Migration {
-	all := make([]store.Migration, len(results))
-	for i, r := range results {
-		all[i] = store.Migration{Version: r.Source.Version, Name: r.Source.Path}
-	}
-	return all
+	return tables.Convert(results, func(r *goose.MigrationResult) store.Migration {
+		return store.Migration{Version: r.Source.Version, Name: r.Source.Path}
+	})
 }
 
 // prefixed is a folder of SQL in whose files {{prefix}} is the table prefix.

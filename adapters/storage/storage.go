@@ -71,16 +71,6 @@ type Engine struct {
 	Tables []string
 }
 
-// openGorm opens gorm over a pool, which may be opened later.
-func (e *Engine) openGorm(p *batch.Pool, log logger.Interface) (*gorm.DB, error) {
-	return gorm.Open(e.Gorm(p), &gorm.Config{
-		Logger:                   log,
-		SkipDefaultTransaction:   true,
-		DisableNestedTransaction: true,
-		DisableAutomaticPing:     true,
-	})
-}
-
 // Bind returns the ports of the database.
 func (e *Engine) Bind(o Options) (*store.Store, error) {
 	if o.Now == nil {
@@ -90,11 +80,12 @@ func (e *Engine) Bind(o Options) (*store.Store, error) {
 	if o.Slow != nil {
 		log = slowStatements{log, o.Slow}
 	}
-	writes, err := e.openGorm(e.Writes, log)
-	if err != nil {
-		return nil, err
-	}
-	reads, err := e.openGorm(e.Reads, log)
+	writes, err := gorm.Open(e.Gorm(e.Writes), &gorm.Config{
+		Logger:                   log,
+		SkipDefaultTransaction:   true,
+		DisableNestedTransaction: true,
+		DisableAutomaticPing:     true,
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -102,7 +93,8 @@ func (e *Engine) Bind(o Options) (*store.Store, error) {
 	db := batch.NewDB(e.Dialect, schema.Require)
 	db.Failed, db.Explain = schema.doubt, e.Explain
 	d := tables.NewDatabase(db, o.TablePrefix)
-	d.Engine, d.Writes, d.Reads, d.Now = e.Engine, writes, reads, o.Now
+	d.Engine, d.Writes, d.Now = e.Engine, writes, o.Now
+	d.Reads = d.Over(context.Background(), e.Reads)
 	s := service{trail.NewWriter(d), e, new(Checks), o.Mark}
 	schema.service = s
 	relied, err := json.Marshal(d.Relied)

@@ -32,7 +32,7 @@ var _ backoffice.Reader = reader{}
 
 // Fill sets the ports that read.
 func Fill(p *backoffice.Ports, d *tables.Database) {
-	p.Reader, p.Lookups, p.Outcomes = reader{d}, lookups{d}, outcomeSource{d}
+	p.Reader, p.Lookups, p.Outcomes = reader{d}, lookups{d}, lookups{d}
 }
 
 // Slack is the maximum difference between the time of an ID and the time of
@@ -116,10 +116,10 @@ func (l *list) ofCustomer(table string) *list {
 	return l.and("operation_id IN (SELECT operation_id FROM "+table+" WHERE "+condition+")", arguments...)
 }
 
-// newest orders by the ID in the order Newest, behind After. It takes the IDs from since on
-// and before until; a zero ID is no bound. index is the column that orders the rows with
-// one ID, if there may be several.
-func (l *list) newest(index string, since, until operation.ID) *list {
+// newest orders by the ID in the order Newest, behind After. It takes the IDs from since on;
+// a zero ID is no bound. index is the column that orders the rows with one ID, if there may
+// be several.
+func (l *list) newest(index string, since operation.ID) *list {
 	if l.Order != backoffice.Newest {
 		return l
 	}
@@ -131,19 +131,19 @@ func (l *list) newest(index string, since, until operation.ID) *list {
 		after := batch.UUID(l.After.OperationID)
 		l.where(l.id+" <= ?", after).where("("+l.id+" < ? OR "+index+" < ?)", after, after, l.After.Index)
 	}
-	return l.where(l.id+" >= ?", since).where(l.id+" < ?", until).withinIDs()
+	return l.where(l.id+" >= ?", since).withinIDs()
 }
 
 // withinIDs bounds the ID by time. It lets the database find the place in the key; the
 // time of receipt is exact.
 func (l *list) withinIDs() *list {
-	if !l.Since.IsZero() {
-		l.and(l.id+" >= ?", batch.UUID(backoffice.FirstID(l.Since.Add(-Slack))))
+	bound := func(at time.Time, slack time.Duration) (id operation.ID) {
+		if !at.IsZero() {
+			id = backoffice.FirstID(at.Add(slack))
+		}
+		return id
 	}
-	if !l.Until.IsZero() {
-		l.and(l.id+" < ?", batch.UUID(backoffice.FirstID(l.Until.Add(Slack))))
-	}
-	return l
+	return l.where(l.id+" >= ?", bound(l.Since, -Slack)).where(l.id+" < ?", bound(l.Until, Slack))
 }
 
 // in is the query in a transaction.
@@ -217,7 +217,7 @@ func (r reader) Sales(ctx context.Context, q backoffice.Query) iter.Seq2[fund.Sa
 			where("settled_price_id = ?", q.PriceID).
 			where("imkb_code = ?", q.IMKBCode).
 			where("(proceeds = ? OR control_total = ?)", q.Amount, q.Amount, q.Amount).
-			newest("position", since, operation.ID{})
+			newest("position", since)
 		if q.State != 0 {
 			l.and(tables.InState(q.State))
 		}
@@ -229,29 +229,11 @@ func (r reader) Sales(ctx context.Context, q backoffice.Query) iter.Seq2[fund.Sa
 			operation.Completed, r.Reversals.Name, table) // only completed sales have reversals to look for
 		return stream(ctx, r.ListedSales, (*tables.ListedSaleRow).Entry, l)
 	}
-	if q.Order != backoffice.Newest || q.CustomerNo != 0 || q.Subscription == "" && q.IMKBCode == "" && q.Amount == 0 && q.State != operation.Recorded { // all of them fit, or many
-		return read(operation.ID{})
-	}
 	walk := r.list(q, table, "operation_id", "")
 	if q.State == operation.Failed {
 		walk.and(tables.InState(q.State)) // they have an index, so ScanLimit is of them
 	}
-	return scan(ctx, walk, read)
-}
-
-func (r reader) Postings(ctx context.Context, q backoffice.Query) iter.Seq2[fund.PostingEntry, error] {
-	l := r.list(q, r.AllPostings.Name+" AS p", "operation_id", "operation_id, position, leg")
-	switch q.Order {
-	case backoffice.ByTime:
-		l.order = "posted_at, " + l.order
-	case backoffice.Newest:
-		l.order = "posted_at DESC, operation_id DESC, position DESC, leg DESC"
-	default:
-	}
-	if q.CustomerNo != 0 {
-		l.from, l.fromArgs = r.postingsOf(q.CustomerNo)
-	}
-	return stream(ctx, r.AllPostings, (*tables.PostingRow).Entry, l.where("operation_id = ?", q.OperationID).between("posted_at", q.Since, q.Until))
+	return scan(ctx, walk, q.CustomerNo == 0 && (q.Subscription != "" || q.IMKBCode != "" || q.Amount != 0 || q.State == operation.Recorded), read)
 }
 
 // postingsOfCustomer is a query of the postings of a customer. Those of sales are
@@ -266,68 +248,37 @@ SELECT {{columns}} FROM {{all}} p WHERE customer_no = ? AND kind = 1 AND operati
 )
 ) p`
 
-func (r reader) postingsOf(customerNo int64) (query string, arguments []any) {
-	columns := strings.Join(batch.Names(r.Database.Postings.Columns), ", ")
-	condition, arguments := r.matching(r.Database.Sales.Name, "customer_no", customerNo)
-	query = strings.NewReplacer("{{prefix}}", r.Prefix, "{{columns}}", columns, "{{found}}", condition, "{{all}}", r.AllPostings.Name).Replace(postingsOfCustomer)
-	return query, slices.Concat([]any{customerNo, customerNo}, arguments, []any{customerNo})
+func (r reader) Postings(ctx context.Context, q backoffice.Query) iter.Seq2[fund.PostingEntry, error] {
+	l := r.list(q, r.AllPostings.Name+" AS p", "operation_id", "operation_id, position, leg")
+	switch q.Order {
+	case backoffice.ByTime:
+		l.order = "posted_at, " + l.order
+	case backoffice.Newest:
+		l.order = "posted_at DESC, operation_id DESC, position DESC, leg DESC"
+	default:
+	}
+	if q.CustomerNo != 0 {
+		columns := strings.Join(batch.Names(r.Database.Postings.Columns), ", ")
+		found, arguments := r.matching(r.Database.Sales.Name, "customer_no", q.CustomerNo)
+		l.from = strings.NewReplacer("{{prefix}}", r.Prefix, "{{columns}}", columns, "{{found}}", found, "{{all}}", r.AllPostings.Name).Replace(postingsOfCustomer)
+		l.fromArgs = slices.Concat([]any{q.CustomerNo, q.CustomerNo}, arguments, []any{q.CustomerNo})
+	}
+	return stream(ctx, r.AllPostings, (*tables.PostingRow).Entry, l.where("operation_id = ?", q.OperationID).between("posted_at", q.Since, q.Until))
 }
 
-// Notifications looks at a short time first for the newest, and at longer ones until the
-// page is full: a database that expects few rows would read and sort all of them.
 func (r reader) Notifications(ctx context.Context, q backoffice.Query) iter.Seq2[push.Entry, error] {
 	table := r.Database.Notifications.Name
-	read := func(q backoffice.Query, since, until operation.ID) iter.Seq2[push.Entry, error] {
+	read := func(since operation.ID) iter.Seq2[push.Entry, error] {
 		return stream(ctx, r.Database.Notifications.Table, (*tables.NotificationRow).Entry, r.list(q, table, "operation_id", "user_id, digest").ofOperation(table).
 			with(table, "push_id", q.PushID).
 			where("user_id = ?", q.UserID).
 			where("external_application_code = ?", q.Application).
 			where("platform = ?", int64(q.Platform)).
 			where("send_status = ?", q.Status, tables.Flag(q.Status == backoffice.Sent)).
-			newest("position", since, until))
+			newest("position", since))
 	}
-	if q.Order != backoffice.Newest {
-		return read(q, operation.ID{}, operation.ID{})
-	}
-	if q.ScanLimit > 0 && q.UserID == "" && (q.Subscription != "" || q.Application != "" || q.Platform != 0 || q.Status != backoffice.AnyStatus) {
-		return scan(ctx, r.list(q, table, "operation_id", ""), func(since operation.ID) iter.Seq2[push.Entry, error] { return read(q, since, operation.ID{}) })
-	}
-	return func(yield func(push.Entry, error) bool) {
-		found, rest := 0, q
-		var until operation.ID
-		for _, since := range ranges(q) {
-			if q.Limit > 0 {
-				rest.Limit = q.Limit - found
-			}
-			for entry, err := range read(rest, since, until) {
-				if !yield(entry, err) || err != nil {
-					return
-				}
-				found++
-			}
-			if q.Limit > 0 && found >= q.Limit {
-				return
-			}
-			until = since
-		}
-	}
-}
-
-// ranges returns the first ID of each time range to read, newest first. The zero ID
-// means everything.
-func ranges(q backoffice.Query) (first []operation.ID) {
-	from := q.Until
-	if !q.After.IsZero() {
-		if at := q.After.OperationID.Time(); from.IsZero() || at.Before(from) {
-			from = at
-		}
-	}
-	if q.Limit > 0 && q.UserID == "" && !from.IsZero() {
-		for _, back := range []time.Duration{10 * time.Minute, 4 * time.Hour, 7 * 24 * time.Hour} {
-			first = append(first, backoffice.FirstID(from.Add(-back)))
-		}
-	}
-	return append(first, operation.ID{})
+	return scan(ctx, r.list(q, table, "operation_id", ""),
+		q.UserID == "" && (q.Subscription != "" || q.Application != "" || q.Platform != 0 || q.Status != backoffice.AnyStatus), read)
 }
 
 // refused are the operations that were refused at once.
@@ -337,12 +288,9 @@ func (r reader) refused(ctx context.Context, q backoffice.Query) iter.Seq2[opera
 		return stream(ctx, r.Refusals.Table, (*tables.RefusalRow).Decision, r.list(q, table, "operation_id", "operation_id").ofOperation(table).
 			ofCustomer(r.RefusedSales.Name).
 			where("substr(faults, 1, ?) = ?", q.Code, len(q.Code)+1, q.Code+" "). // begins with the code of the first fault
-			newest("", since, operation.ID{}))
+			newest("", since))
 	}
-	if q.Order != backoffice.Newest || q.CustomerNo != 0 || q.Subscription == "" && q.Code == "" { // all of them fit, or few
-		return read(operation.ID{})
-	}
-	return scan(ctx, r.list(q, table, "operation_id", ""), read)
+	return scan(ctx, r.list(q, table, "operation_id", ""), q.CustomerNo == 0 && (q.Subscription != "" || q.Code != ""), read)
 }
 
 // decisions is a query of all decided operations. Every operation with sales has
@@ -379,7 +327,7 @@ func (r reader) Decisions(ctx context.Context, q backoffice.Query) iter.Seq2[ope
 func (r reader) Acts(ctx context.Context, q backoffice.Query) iter.Seq2[audit.Act, error] {
 	return stream(ctx, r.Audits.Table, (*tables.AuditRow).Act, r.list(q, r.Audits.Name, "audit_id", "audit_id").
 		where("action = ?", q.Action).where("actor = ?", q.Actor).where("object = ?", q.Object).
-		between("at", q.Since, q.Until).newest("", operation.ID{}, operation.ID{}))
+		between("at", q.Since, q.Until).newest("", operation.ID{}))
 }
 
 func (r reader) Requests(ctx context.Context, q backoffice.Query) iter.Seq2[summary.Answered, error] {
@@ -388,12 +336,9 @@ func (r reader) Requests(ctx context.Context, q backoffice.Query) iter.Seq2[summ
 		return stream(ctx, r.Database.Requests.Table, (*tables.RequestRow).Entry, r.list(q, table, "entry_id", "entry_id").between("at", q.Since, q.Until).
 			where("subscription = ?", q.Subscription).where("caller_id = ?", q.CallerID).where("request_id = ?", q.RequestID).
 			where("status BETWEEN ? AND ?", q.Class, 100*q.Class, 100*q.Class+99).
-			newest("", since, operation.ID{}))
+			newest("", since))
 	}
-	if q.Order != backoffice.Newest || q.Class == 0 || q.CallerID != "" || q.RequestID != "" { // all of them fit, or few
-		return read(operation.ID{})
-	}
-	return scan(ctx, r.list(q, table, "entry_id", ""), read)
+	return scan(ctx, r.list(q, table, "entry_id", ""), q.Class != 0 && q.CallerID == "" && q.RequestID == "", read)
 }
 
 // matching is a condition that is true of the rows of the table with that value.
@@ -402,9 +347,10 @@ func (r reader) matching(table, column string, value any) (condition string, arg
 	return column + " = ? AND " + by, append([]any{value}, more...)
 }
 
-// scan yields what read finds among the ScanLimit newest rows that walk has.
-func scan[T any](ctx context.Context, walk *list, read func(since operation.ID) iter.Seq2[T, error]) iter.Seq2[T, error] {
-	if walk.ScanLimit == 0 {
+// scan yields what read finds. If few of the newest rows may fit, and no index finds these,
+// it reads among the ScanLimit newest rows that walk has.
+func scan[T any](ctx context.Context, walk *list, mayBeFew bool, read func(since operation.ID) iter.Seq2[T, error]) iter.Seq2[T, error] {
+	if !mayBeFew || walk.Order != backoffice.Newest || walk.ScanLimit == 0 {
 		return read(operation.ID{})
 	}
 	return func(yield func(T, error) bool) {
@@ -451,8 +397,7 @@ func (l *list) last(ctx context.Context) (operation.ID, error) {
 // itself. A longer one is cancelled, which costs Postgres the connection.
 const fewRows = 120
 
-// stream reads a list in a snapshot of its own. The rows are scanned into one model again
-// and again: gorm's own scan of a row takes several times longer.
+// stream reads a list in a snapshot of its own.
 func stream[R, T any](ctx context.Context, t *batch.Table[R], entry func(*R) (T, error), l *list) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
 		ctx, cancel := context.WithCancel(ctx)
@@ -463,21 +408,12 @@ func stream[R, T any](ctx context.Context, t *batch.Table[R], entry func(*R) (T,
 			if query.columns == nil {
 				query.columns = tables.ColumnsOf(l.from[strings.LastIndexByte(l.from, ' ')+1:], t)
 			}
-			rows, err := query.in(tx).Rows() //nolint:rowserrcheck,sqlclosecheck // Each does it
-			if err != nil {
-				return err
-			}
-			row := new(R)
-			into := batch.Targets(row, t.Columns)
-			return batch.Each(rows, func() error {
+			return tables.Scan(query.in(tx), t, func(row *R) error {
 				if unwanted >= 0 {
 					if unwanted++; unwanted == fewRows {
 						cancel()
 					}
 					return nil
-				}
-				if err := rows.Scan(into...); err != nil {
-					return err
 				}
 				value, err := entry(row)
 				if err == nil && !yield(value, nil) {

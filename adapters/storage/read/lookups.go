@@ -18,7 +18,7 @@ import (
 	"bankingapi/domain/operation"
 )
 
-// lookups is backoffice.Lookups.
+// lookups is backoffice.Lookups and outcomes.Source.
 type lookups struct{ *tables.Database }
 
 func (l lookups) Operation(ctx context.Context, id operation.ID) (found backoffice.Operation, err error) {
@@ -124,34 +124,28 @@ func (l lookups) Received(ctx context.Context, since, until time.Time) (r backof
 	return r, err
 }
 
-// outcomeSource is outcomes.Source.
-type outcomeSource struct{ *tables.Database }
-
 // Outcomes waits for a standby too: the transaction that wrote the last of them may still
 // do so.
-func (s outcomeSource) Outcomes(ctx context.Context, subscription string, after int64, limit int) (all []fund.Ended, err error) {
-	if err := s.Ready(ctx); err != nil {
+func (l lookups) Outcomes(ctx context.Context, subscription string, after int64, limit int) ([]fund.Ended, error) {
+	if err := l.Ready(ctx); err != nil {
 		return nil, err
 	}
-	query := s.Reads.WithContext(ctx).Table(s.Database.Outcomes.Name).Where("number > ?", after).Order("number").Limit(limit)
+	query := l.Reads.WithContext(ctx).Table(l.Database.Outcomes.Name).Where("number > ?", after).Order("number").Limit(limit)
 	if subscription != "" {
 		query = query.Where("subscription = ?", subscription)
 	}
 	var rows []tables.OutcomeRow
 	if err := query.Find(&rows).Error; err != nil || len(rows) == 0 {
-		return nil, s.Translate(err)
+		return nil, l.Translate(err)
 	}
-	for i := range rows {
-		all = append(all, rows[i].Ended())
-	}
-	find := s.Database.Outcomes.Find.Request(rows[len(rows)-1:], func(int, *tables.OutcomeRow) error { return nil })
+	find := l.Database.Outcomes.Find.Request(rows[len(rows)-1:], func(int, *tables.OutcomeRow) error { return nil })
 	find.Settled = true
-	return all, s.Transact(ctx, func(session batch.Session) error { return session.Commit(ctx, find) })
+	return tables.Convert(rows, tables.OutcomeRow.Ended), l.Transact(ctx, func(session batch.Session) error { return session.Commit(ctx, find) })
 }
 
-func (s outcomeSource) LastOutcome(ctx context.Context) (last int64, err error) {
-	if err = s.Ready(ctx); err == nil {
-		err = s.Translate(s.Reads.WithContext(ctx).Table(s.OutcomeCounter.Name).Select("last").Scan(&last).Error)
+func (l lookups) LastOutcome(ctx context.Context) (last int64, err error) {
+	if err = l.Ready(ctx); err == nil {
+		err = l.Translate(l.Reads.WithContext(ctx).Table(l.OutcomeCounter.Name).Select("last").Scan(&last).Error)
 	}
 	return last, err
 }

@@ -202,8 +202,14 @@ func Operations(d *tables.Database, tx *gorm.DB, w Range, found func(*StoredOper
 			o.reversed = append(o.reversed, r)
 		})()
 	}
-	if err == nil {
-		err = readPrices(d, tx, prices)
+	if err == nil && len(prices) > 0 {
+		ids := slices.Collect(maps.Keys(prices))
+		clear(prices)
+		err = reading(tx, d.Prices.Table, func(tx *gorm.DB) *gorm.DB { return tx.Where("t.price_id IN ?", ids) }, func(r tables.PriceRow) {
+			if price, err := r.ToPrice(); err == nil { // no sale was settled at another one
+				prices[r.PriceID] = price
+			}
+		})()
 	}
 	for _, id := range slices.SortedFunc(maps.Keys(all), tables.CompareIDs) {
 		if err != nil {
@@ -239,22 +245,6 @@ func reading[R any](tx *gorm.DB, t *batch.Table[R], narrow func(*gorm.DB) *gorm.
 			return nil
 		})
 	}
-}
-
-// readPrices reads the prices of these IDs.
-func readPrices(d *tables.Database, tx *gorm.DB, prices map[int64]fund.Price) error {
-	keys := tables.Convert(slices.Collect(maps.Keys(prices)), func(id int64) tables.PriceRow { return tables.PriceRow{PriceID: id} })
-	if len(keys) == 0 {
-		return nil
-	}
-	clear(prices)
-	return d.Dialect.Within(tx.Statement.ConnPool).Exchange(tx.Statement.Context, d.Prices.Find.Request(keys, func(i int, row *tables.PriceRow) error {
-		row.PriceID = keys[i].PriceID
-		if price, err := row.ToPrice(); err == nil { // no sale was settled at another one
-			prices[row.PriceID] = price
-		}
-		return nil
-	}))
 }
 
 // AsRecorded is the decision as it was answered first: what settling changes is

@@ -39,12 +39,7 @@ type StoredKind struct {
 }
 
 // Stored reads the leaves from the rows.
-func (k *leafKind[R]) Stored() StoredKind {
-	if k.isSum {
-		return StoredKind{k.kind, k.sums, k.nameOf}
-	}
-	return StoredKind{k.kind, k.Each, k.nameOf}
-}
+func (k *leafKind[R]) Stored() StoredKind { return StoredKind{k.kind, k.Each, k.nameOf} }
 
 func (k *leafKind[R]) Leaf(buffer []byte, row *R) trail.Leaf {
 	l := trail.NewLeaf(buffer, k.kind, k.ID(row))
@@ -55,8 +50,11 @@ func (k *leafKind[R]) Leaf(buffer []byte, row *R) trail.Leaf {
 // Entry is the entry of a row.
 func (k *leafKind[R]) Entry(row *R) trail.Entry { return EntryOf(k.kind, k.ID(row), k.Leaf(nil, row)) }
 
-// Each reads the leaf of each row.
-func (k *leafKind[R]) Each(tx *gorm.DB, _ *trail.Keys, found func(StoredLeaf) error) error {
+// Each reads the leaf of each row, or of each ID.
+func (k *leafKind[R]) Each(tx *gorm.DB, keys *trail.Keys, found func(StoredLeaf) error) error {
+	if k.isSum {
+		return k.sums(tx, keys, found)
+	}
 	var buffer []byte
 	return Each(tx, k.table, k.rows, func(row *R) error {
 		l := k.Leaf(buffer, row)

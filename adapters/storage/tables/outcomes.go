@@ -35,7 +35,7 @@ func NewOutcomeRow(e *fund.Ended, number int64) OutcomeRow {
 }
 
 // Ended is the outcome of the row.
-func (r *OutcomeRow) Ended() fund.Ended {
+func (r OutcomeRow) Ended() fund.Ended {
 	return fund.Ended{
 		Number: r.Number, OperationID: operation.ID(r.OperationID), Subscription: r.Subscription, CallerID: r.CallerID,
 		State: operation.State(r.State), Faults: ParseFaults(r.Faults), Reversed: r.Reversed != 0, At: r.EndedAt.Time, //nolint:gosec // written by us

@@ -36,12 +36,7 @@ func (d *Database) SetProperty(ctx context.Context, name, value string, existing
 }
 
 // MessagesKey is the key of the book that was checked last.
-func (d *Database) MessagesKey() []byte {
-	if key := d.secret.Load(); key != nil {
-		return *key
-	}
-	return nil
-}
+func (d *Database) MessagesKey() []byte { return *d.secret.Load() }
 
 // MakeKey makes the key, unless the book has one.
 func (d *Database) MakeKey(ctx context.Context) error {
@@ -56,17 +51,15 @@ func (d *Database) MakeKey(ctx context.Context) error {
 // ReadKey reads the key, and makes one for a book that has none and has erased nothing.
 func (d *Database) ReadKey(ctx context.Context) error {
 	text, err := d.Property(ctx, KeyProperty)
-	if err != nil {
-		return err
-	}
-	var erased []string
-	if text == "" { // a book that was made by hand
-		if err := d.Reads.WithContext(ctx).Table(d.Notifications.Name).Where("user_id = ''").Limit(1).Pluck("user_id", &erased).Error; err != nil {
-			return d.Translate(err)
-		}
-		if len(erased) == 0 {
+	if err == nil && text == "" { // a book that was made by hand
+		var erased []string
+		err = d.Translate(d.Reads.WithContext(ctx).Table(d.Notifications.Name).Where("user_id = ''").Limit(1).Pluck("user_id", &erased).Error)
+		if err == nil && len(erased) == 0 {
 			return d.MakeKey(ctx)
 		}
+	}
+	if err != nil {
+		return err
 	}
 	key, err := hex.DecodeString(text)
 	if err != nil || len(key) == 0 {

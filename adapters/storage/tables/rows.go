@@ -49,6 +49,12 @@ func Each[R any](tx *gorm.DB, t *batch.Table[R], narrow func(*gorm.DB) *gorm.DB,
 	if narrow != nil {
 		query = narrow(query)
 	}
+	return Scan(query, t, found)
+}
+
+// Scan reads the rows of a query of all columns. They are scanned into one model again and
+// again: gorm's own scan of a row takes several times longer.
+func Scan[R any](query *gorm.DB, t *batch.Table[R], found func(*R) error) error {
 	rows, err := query.Rows() //nolint:rowserrcheck,sqlclosecheck // Each does it
 	if err != nil {
 		return err

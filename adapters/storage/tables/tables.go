@@ -23,6 +23,7 @@ import (
 // NewDatabase returns a database with all tables and statements.
 func NewDatabase(db *batch.DB, prefix string) *Database {
 	d := &Database{DB: db, Prefix: prefix, secret: new(atomic.Pointer[[]byte])}
+	d.secret.Store(new([]byte))
 
 	subscriptions := open(d, &d.Subscriptions, "subscriptions", "SELECT")
 	columns := batch.Names(subscriptions.Columns)
@@ -63,12 +64,11 @@ func NewDatabase(db *batch.DB, prefix string) *Database {
 	operations.Add, operations.Put = operations.Insert().Racing(), operations.Update("state", "faults")
 
 	sales := open(d, &d.Sales, "sales", "SELECT INSERT UPDATE", "units > 0")
-	sales.Find, sales.Add = sales.Table.Find(batch.SkipLocked, "t."+IsRecorded, "state"), sales.Insert()
+	sales.Find = sales.Table.Find(batch.SkipLocked, "t."+IsRecorded, "state")
 	sales.Put = sales.Update("state", "settled_price_id", "settled_price", "proceeds", "refusal", "settled_at")
 	d.ListedSales = newTable[ListedSaleRow](d, "sales")
 
 	postings := open(d, &d.Postings, "postings", "INSERT")
-	postings.Add = postings.Insert()
 	postings.Leaves = &leafKind[PostingRow]{ // of postings that belong to no sale
 		kind: trail.Posted, isSum: true, table: postings.Table, row: "postings", nameOf: named("postings of"),
 		ID: func(r *PostingRow) operation.ID { return operation.ID(r.OperationID) },
@@ -79,8 +79,7 @@ func NewDatabase(db *batch.DB, prefix string) *Database {
 	d.AllPostings = newTable[PostingRow](d, "postings")
 	d.AllPostings.Name = strings.ReplaceAll(AllPostings, "{{prefix}}", prefix)
 
-	transfers := open(d, &d.Transfers, "transfers", "INSERT")
-	transfers.Add = transfers.Insert()
+	open(d, &d.Transfers, "transfers", "INSERT")
 
 	notifications := open(d, &d.Notifications, "notifications", "SELECT INSERT DELETE")
 	notifications.Find, notifications.Add = notifications.Table.Find(batch.NoLock, "", "operation_id"), notifications.Upsert()
@@ -101,8 +100,8 @@ func NewDatabase(db *batch.DB, prefix string) *Database {
 	of := identities.Name + " WHERE user_id = ''"
 	d.RemoveErased = identities.Delete("EXISTS (SELECT 1 FROM "+of+") AND (SELECT true FROM "+of+" AND digest = {erased} LIMIT 1)", "erased")
 
-	refusals, refusedSales := open(d, &d.Refusals, "refusals", "INSERT"), open(d, &d.RefusedSales, "refused_sales", "INSERT")
-	refusals.Add, refusedSales.Add = refusals.Insert(), refusedSales.Insert()
+	open(d, &d.Refusals, "refusals", "INSERT")
+	open(d, &d.RefusedSales, "refused_sales", "INSERT")
 
 	// The CallerIds whose operations have no sales: of notifications, and of refusals by
 	// versions that kept nothing else.
@@ -123,22 +122,20 @@ func NewDatabase(db *batch.DB, prefix string) *Database {
 	}
 
 	audits := open(d, &d.Audits, "audits", "")
-	audits.Add = audits.Insert()
 	audits.Leaves = &leafKind[AuditRow]{
 		kind: trail.Act, table: audits.Table, row: "audits", nameOf: named("act"),
 		ID: func(r *AuditRow) operation.ID { return operation.ID(r.AuditID) },
 	}
 
 	calendars := open(d, &d.Calendars, "calendars", "SELECT", "calendar_id = 1")
-	calendars.Find, calendars.Add, calendars.Put = calendars.Table.Find(batch.ForUpdate, "", "closed_days"), calendars.Insert(), calendars.Update("closed_days")
+	calendars.Find, calendars.Put = calendars.Table.Find(batch.ForUpdate, "", "closed_days"), calendars.Update("closed_days")
 
 	outcomes, counter := open(d, &d.Outcomes, "outcomes", "INSERT"), &d.OutcomeCounter
 	counter.Table = beside[OutcomeCounterRow](d, "outcome_counters", "SELECT UPDATE", "counter_id = 1")
-	outcomes.Find, outcomes.Add = outcomes.Table.Find(batch.NoLock, "", "number"), outcomes.Insert()
+	outcomes.Find = outcomes.Table.Find(batch.NoLock, "", "number")
 	counter.Find, counter.Put = counter.Table.Find(batch.ForUpdate, "", "last"), counter.Update("last")
 
-	requests := open(d, &d.Requests, "requests", "")
-	requests.Add = requests.Insert()
+	open(d, &d.Requests, "requests", "")
 
 	d.Marks, d.Properties, d.TrailLogs = beside[MarkRow](d, "marks", "SELECT"), beside[PropertyRow](d, "properties", "SELECT"), beside[TrailLogRow](d, "trail_logs", "", "log_id = 1")
 	d.TrailBatches, d.TrailHashes = beside[TrailBatchRow](d, "trail_batches", ""), beside[TrailHashRow](d, "trail_hashes", "")
@@ -152,9 +149,11 @@ func newTable[R any](d *Database, name string) *batch.Table[R] {
 	return t
 }
 
-// open opens a table of the book. rights and checks are those of Relied.
+// open opens a table of the book, to which rows can be added. rights and checks are those
+// of Relied.
 func open[R any](d *Database, t *Statements[R], name, rights string, checks ...string) *Statements[R] {
 	t.Table = beside[R](d, name, rights, checks...)
+	t.Add = t.Insert()
 	d.TableNames = append(d.TableNames, t.Name)
 	return t
 }

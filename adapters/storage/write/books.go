@@ -251,12 +251,6 @@ func (b *Books) Due(ctx context.Context, of buyfund.Due, after *fund.Operation, 
 	if err != nil {
 		return nil, b.db.Translate(err)
 	}
-	due, err := dueOperations(rows)
-	return due, b.db.Translate(err)
-}
-
-// dueOperations groups the sales by their operation.
-func dueOperations(rows []tables.SaleRow) ([]*fund.Operation, error) {
 	var due []*fund.Operation
 	for i := range rows {
 		if i == 0 || rows[i].OperationID != rows[i-1].OperationID {
@@ -264,7 +258,7 @@ func dueOperations(rows []tables.SaleRow) ([]*fund.Operation, error) {
 		}
 		terms, err := rows[i].Terms()
 		if err != nil {
-			return nil, err
+			return nil, b.db.Translate(err)
 		}
 		last := due[len(due)-1]
 		last.Sales = append(last.Sales, fund.RestoreSale(terms))

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"strings"
 	"time"
 
@@ -76,7 +75,7 @@ func (i imports) commit(ctx context.Context, session batch.Session, o backoffice
 
 func (i imports) Holdings(ctx context.Context, lines backoffice.Lines[fund.Holding], o backoffice.ImportOptions) (backoffice.Imported, error) {
 	return importPositions(ctx, i, lines, o, positions[fund.Holding, tables.HoldingRow]{
-		Statements: i.Database.Holdings, leg: tables.UnitLeg, first: tables.HoldingRow{CustomerNo: math.MinInt64},
+		Statements: i.Database.Holdings, leg: tables.UnitLeg,
 		row:      tables.NewHoldingRow,
 		quantity: func(r *tables.HoldingRow) int64 { return r.Units },
 		posting: func(kind fund.PostingKind, line int64, h *fund.Holding, by int64) fund.Posting {
@@ -87,7 +86,7 @@ func (i imports) Holdings(ctx context.Context, lines backoffice.Lines[fund.Holdi
 
 func (i imports) Accounts(ctx context.Context, lines backoffice.Lines[fund.Account], o backoffice.ImportOptions) (backoffice.Imported, error) {
 	return importPositions(ctx, i, lines, o, positions[fund.Account, tables.AccountRow]{
-		Statements: i.Database.Accounts, leg: tables.MoneyLeg, first: tables.AccountRow{CustomerNo: math.MinInt64},
+		Statements: i.Database.Accounts, leg: tables.MoneyLeg,
 		row:      tables.NewAccountRow,
 		quantity: func(r *tables.AccountRow) int64 { return r.Balance },
 		posting: func(kind fund.PostingKind, line int64, a *fund.Account, by int64) fund.Posting {
@@ -105,9 +104,7 @@ type numbered[T any] struct {
 // positions says how holdings or accounts are read and written.
 type positions[T, R any] struct {
 	tables.Statements[R]
-	leg int
-	// first has a customer before all others.
-	first    R
+	leg      int
 	row      func(T) R
 	quantity func(*R) int64
 	posting  func(kind fund.PostingKind, line int64, of *T, by int64) fund.Posting
@@ -126,8 +123,8 @@ func importPositions[T, R any](ctx context.Context, i imports, lines backoffice.
 			}
 		}
 		customer := p.Select("customer_no")
-		anyRow := p.Lookup("find any row", batch.Lookup{Select: customer, Where: []batch.Condition{{Column: customer[0], Operator: ">="}}})
-		existing, err := tables.LookUp(ctx, session, anyRow, p.first)
+		anyRow := p.Lookup("find any row", batch.Lookup{Select: customer, Where: []batch.Condition{{Column: customer[0], Operator: ">"}}})
+		existing, err := tables.LookUp(ctx, session, anyRow, *new(R)) // of a customer from 1 on
 		if err != nil {
 			return err
 		}

@@ -24,17 +24,14 @@ func (l requestLog) Add(ctx context.Context, entries []summary.Answered) error {
 const forgotten = 1000
 
 func (l requestLog) Forget(ctx context.Context, before time.Time, newest int) error {
-	first := batch.UUID(backoffice.FirstID(before))
 	var surplus []batch.UUID
 	err := l.Reads.WithContext(ctx).Table(l.Requests.Name).Order("entry_id DESC").Offset(newest).Limit(1).Pluck("entry_id", &surplus).Error
 	if err != nil {
 		return l.Translate(err)
 	}
-	old := "entry_id < ?"
-	arguments := []any{l.Dialect.Bind(first)}
-	if len(surplus) > 0 {
-		old += " OR entry_id <= ?"
-		arguments = append(arguments, l.Dialect.Bind(surplus[0]))
+	old, arguments := "entry_id < ?", []any{l.Dialect.Bind(batch.UUID(backoffice.FirstID(before)))}
+	for _, id := range surplus {
+		old, arguments = old+" OR entry_id <= ?", append(arguments, l.Dialect.Bind(id))
 	}
 	some := "DELETE FROM " + l.Requests.Name + " WHERE entry_id IN (SELECT entry_id FROM " + l.Requests.Name + " WHERE " + old + " ORDER BY entry_id LIMIT ?)"
 	arguments = append(arguments, forgotten)
