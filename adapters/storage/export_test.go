@@ -24,6 +24,8 @@ import (
 // AllPostings is a table of all postings of a book without a prefix. It needs an alias.
 var AllPostings = strings.ReplaceAll(tables.AllPostings, "{{prefix}}", "")
 
+type Checks = checks
+
 // NewChecks returns the checks of a database that nothing has checked.
 func NewChecks(check Check) *Checks { return &Checks{check: check} }
 
@@ -37,10 +39,10 @@ func Tables(s *store.Store) []string { return slices.Clone(s.Marker.(service).Ta
 func ReliedOn(s *store.Store) []tables.Relied { return s.Marker.(service).Relied }
 
 // ReadKey reads the key of messages again, which a running service does not do.
-func ReadKey(ctx context.Context, s *store.Store) error { return s.Schema.(*Schema).ReadKey(ctx) }
+func ReadKey(ctx context.Context, s *store.Store) error { return s.Schema.(*migrator).ReadKey(ctx) }
 
 // DropData sets Options.DropData.
-func DropData(s *store.Store, drop bool) { s.Schema.(*Schema).dropData = drop }
+func DropData(s *store.Store, drop bool) { s.Schema.(*migrator).dropData = drop }
 
 // HotPath are the functions that build what one batch sends to a database that
 // takes arrays.
@@ -64,9 +66,6 @@ func HotPath(d batch.Dialect) (sales func(*fund.Book), notifications func(*push.
 	}
 	return sales, notifications
 }
-
-// FormatTranData is the text of the items in the table.
-var FormatTranData = tables.FormatTranData
 
 // MisplacePostings makes the open batches what versions with a schema up to 9 wrote: the
 // leaves of these operations have no postings, and leaves of their own have them.
@@ -177,7 +176,7 @@ func Exec(ctx context.Context, s *store.Store, statement string) error {
 }
 
 // Doubt makes the next transaction check the schema.
-func Doubt(s *store.Store) { s.Schema.(*Schema).doubt() }
+func Doubt(s *store.Store) { s.Schema.(*migrator).doubt() }
 
 // ForgetKeys makes the batches of notifications what version 11 wrote: their digests have
 // no key.

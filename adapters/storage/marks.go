@@ -104,14 +104,14 @@ func (d service) ifExists(tx *gorm.DB, table string, read func() *gorm.DB) (exis
 
 // findMark reads the mark of the database; empty if it has none. known is false if
 // its schema is older than marks.
-func (s *Schema) findMark(ctx context.Context) (mark string, known bool, err error) {
+func (s *migrator) findMark(ctx context.Context) (mark string, known bool, err error) {
 	db := s.Reads.WithContext(ctx)
 	known, err = s.ifExists(db, s.Marks.Name, func() *gorm.DB { return db.Table(s.Marks.Name).Select("mark").Limit(1).Scan(&mark) })
 	return mark, known, s.Translate(err)
 }
 
 // checkMark returns an error if the database has another mark than wanted.
-func (s *Schema) checkMark(ctx context.Context) error {
+func (s *migrator) checkMark(ctx context.Context) error {
 	mark, _, err := s.findMark(ctx)
 	if err == nil && mark != s.mark {
 		err = otherMark(mark, s.mark)
@@ -121,7 +121,7 @@ func (s *Schema) checkMark(ctx context.Context) error {
 
 // mayMigrate returns an error if the database has another mark than wanted and
 // is not empty, so that a mistake does not even change its schema.
-func (s *Schema) mayMigrate(ctx context.Context) error {
+func (s *migrator) mayMigrate(ctx context.Context) error {
 	version, err := s.version(ctx)
 	if err != nil || version == 0 {
 		return err

@@ -5,15 +5,12 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/go-json-experiment/json"
 	"github.com/stretchr/testify/require"
 	"gorm.io/gorm/schema"
-	"pgregory.net/rapid"
 
 	"bankingapi/adapters/storage"
 	"bankingapi/adapters/storage/batch"
 	"bankingapi/adapters/storage/tables"
-	"bankingapi/domain/push"
 	"bankingapi/test/kit/testdb"
 )
 
@@ -99,21 +96,4 @@ func TestModelsAreTheSchema(t *testing.T) {
 			require.Empty(t, without(models, found), "the migrated schema has no such columns: write a migration")
 		})
 	}
-}
-
-func TestTranDataIsJSON(t *testing.T) {
-	t.Parallel()
-	rapid.Check(t, func(t *rapid.T) {
-		items := []push.TranDataItem{} // not null
-		for range rapid.IntRange(0, 3).Draw(t, "items") {
-			items = append(items, push.TranDataItem{Code: rapid.String().Draw(t, "code"), Name: rapid.String().Draw(t, "name")})
-		}
-		want, err := json.Marshal(items)
-		require.NoError(t, err)
-		text, err := storage.FormatTranData(items)
-		require.NoError(t, err)
-		require.Equal(t, string(want), text)
-	})
-	_, err := storage.FormatTranData([]push.TranDataItem{{Code: "\xff"}})
-	require.Error(t, err)
 }

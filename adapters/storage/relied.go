@@ -24,7 +24,7 @@ type Querier interface {
 // relies on them.
 type checked struct {
 	batch.Dialect
-	*Checks
+	*checks
 }
 
 // Begin is batch.Dialect.
@@ -52,10 +52,10 @@ func (d checked) Begin(ctx context.Context) (batch.Session, error) {
 // checks of readiness alone.
 const maxUnchecked = time.Second
 
-// Checks is what all connections of a database know of the checks whether the tables are
+// checks is what all connections of a database know of the checks whether the tables are
 // as the program relies on them. Its zero value knows of none. It is safe for concurrent
 // use.
-type Checks struct {
+type checks struct {
 	check Check
 	pool  Querier // for checks that are not of a connection
 
@@ -68,12 +68,12 @@ type Checks struct {
 // Passed is the last check that a connection has passed. An engine keeps one with each of
 // its connections, and hands it out with a session.
 type Passed struct {
-	of    *Checks
+	of    *checks
 	round int64
 }
 
 // checkFirst checks on a connection if that is due before it begins a batch.
-func (c *Checks) checkFirst(ctx context.Context, conn *sql.Conn, last *Passed) error {
+func (c *checks) checkFirst(ctx context.Context, conn *sql.Conn, last *Passed) error {
 	if last.of != c {
 		*last = Passed{c, -1}
 	}
@@ -90,7 +90,7 @@ func (c *Checks) checkFirst(ctx context.Context, conn *sql.Conn, last *Passed) e
 // Due reports whether a connection must run a check before it begins a batch. round is
 // that of its last check, or -1. If a check is only soon due, one runs on the pool while
 // batches go on; it ends when the database is closed, or after maxUnchecked.
-func (c *Checks) Due(round int64) bool {
+func (c *checks) Due(round int64) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	now := time.Now() //nolint:forbidigo // measures a duration; the clock of the bank may be moved
@@ -110,7 +110,7 @@ func (c *Checks) Due(round int64) bool {
 
 // Run runs a check and returns the round in which it began. A fault is what it found:
 // all connections must check again, until one finds nothing.
-func (c *Checks) Run(ctx context.Context, on Querier) (round int64, err error) {
+func (c *checks) Run(ctx context.Context, on Querier) (round int64, err error) {
 	c.mu.Lock()
 	round, began := c.round, time.Now() //nolint:forbidigo // as in Due
 	c.mu.Unlock()

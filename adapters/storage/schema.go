@@ -42,16 +42,16 @@ type Migrations struct {
 	HasTable string
 }
 
-// Schema is store.Schema. It is safe for concurrent use.
-type Schema struct {
+// migrator is store.Schema. It is safe for concurrent use.
+type migrator struct {
 	service
 	state    *atomic.Int32
 	dropData bool // Down may delete rows
 }
 
-var _ store.Schema = (*Schema)(nil)
+var _ store.Schema = (*migrator)(nil)
 
-// The states of a Schema.
+// The states of a migrator.
 const (
 	unknown int32 = iota
 	fitted        // it fits
@@ -60,10 +60,10 @@ const (
 
 // doubt makes Require ask the database again: what failed may be another book
 // behind the same name.
-func (s *Schema) doubt() { s.state.CompareAndSwap(fitted, doubted) }
+func (s *migrator) doubt() { s.state.CompareAndSwap(fitted, doubted) }
 
 // Up is store.Schema. Replicas wait for each other.
-func (s *Schema) Up(ctx context.Context) ([]store.Migration, error) {
+func (s *migrator) Up(ctx context.Context) ([]store.Migration, error) {
 	if err := s.mayMigrate(ctx); err != nil {
 		return nil, err
 	}
@@ -97,7 +97,7 @@ func (s *Schema) Up(ctx context.Context) ([]store.Migration, error) {
 
 // writeAct writes the act of the migration that ctx carries. To make a book is no
 // act: its first row is one.
-func (s *Schema) writeAct(ctx context.Context, results []*goose.MigrationResult) error {
+func (s *migrator) writeAct(ctx context.Context, results []*goose.MigrationResult) error {
 	if _, ok := audit.From(ctx); !ok || results[0].Source.Version == 1 {
 		return nil
 	}
@@ -108,7 +108,7 @@ func (s *Schema) writeAct(ctx context.Context, results []*goose.MigrationResult)
 }
 
 // Down is store.Schema.
-func (s *Schema) Down(ctx context.Context) (store.Migration, error) {
+func (s *migrator) Down(ctx context.Context) (store.Migration, error) {
 	if err := s.checkMark(ctx); err != nil {
 		return store.Migration{}, err // it would lose its mark
 	}
@@ -179,7 +179,7 @@ func (t versionTable) Delete(ctx context.Context, db versions.DBTxConn, version 
 
 // mayUndo returns an error if a service uses the database, or if it has rows
 // that must not be deleted.
-func (s *Schema) mayUndo(ctx context.Context) (hasData bool, err error) {
+func (s *migrator) mayUndo(ctx context.Context) (hasData bool, err error) {
 	if err := s.engine.Alone(ctx); err != nil {
 		return false, err
 	}
@@ -195,14 +195,14 @@ func (s *Schema) mayUndo(ctx context.Context) (hasData bool, err error) {
 
 // sync makes migrations durable on a server that does not wait for the disk: a
 // later commit that waits is on disk after all earlier ones.
-func (s *Schema) sync(ctx context.Context) error {
+func (s *migrator) sync(ctx context.Context) error {
 	return s.Change(ctx, func(tx *gorm.DB) error {
 		return tx.Exec("UPDATE " + s.table() + " SET is_applied = is_applied").Error
 	})
 }
 
 // Status is store.Schema.
-func (s *Schema) Status(ctx context.Context) (status store.Status, err error) {
+func (s *migrator) Status(ctx context.Context) (status store.Status, err error) {
 	status.Wanted = store.SchemaVersion
 	provider, err := s.provider(false)
 	if err != nil {
@@ -220,7 +220,7 @@ func (s *Schema) Status(ctx context.Context) (status store.Status, err error) {
 }
 
 // Require is store.Schema. Every transaction begins with it.
-func (s *Schema) Require(ctx context.Context) error {
+func (s *migrator) Require(ctx context.Context) error {
 	state := s.state.Load()
 	if state == fitted {
 		return nil
@@ -247,7 +247,7 @@ func (s *Schema) Require(ctx context.Context) error {
 }
 
 // version returns the version of the database, or 0 if it has no schema.
-func (s *Schema) version(ctx context.Context) (version int64, err error) {
+func (s *migrator) version(ctx context.Context) (version int64, err error) {
 	db := s.Reads.WithContext(ctx)
 	_, err = s.ifExists(db, s.table(), func() *gorm.DB {
 		return db.Table(s.table()).Where("is_applied").Select("COALESCE(MAX(version_id), 0)").Scan(&version)
@@ -255,10 +255,10 @@ func (s *Schema) version(ctx context.Context) (version int64, err error) {
 	return version, s.Translate(err)
 }
 
-func (s *Schema) table() string { return s.Prefix + "schema_version" }
+func (s *migrator) table() string { return s.Prefix + "schema_version" }
 
 // provider migrates the database. writesAct says that it writes the act of what it undoes.
-func (s *Schema) provider(writesAct bool) (*goose.Provider, error) {
+func (s *migrator) provider(writesAct bool) (*goose.Provider, error) {
 	m := &s.engine.Migrations
 	all, err := versions.NewStore(m.Dialect, s.table())
 	if err != nil {
@@ -276,7 +276,7 @@ func (s *Schema) provider(writesAct bool) (*goose.Provider, error) {
 		goose.WithDisableGlobalRegistry(true), goose.WithStore(versionTable{all, s.Writer, writesAct}), goose.WithLogger(goose.NopLogger()))...)
 }
 
-func (s *Schema) explain(err error) error {
+func (s *migrator) explain(err error) error {
 	if err == nil {
 		return nil
 	}

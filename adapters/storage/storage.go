@@ -89,13 +89,13 @@ func (e *Engine) Bind(o Options) (*store.Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	schema := &Schema{state: new(atomic.Int32), dropData: o.DropData}
+	schema := &migrator{state: new(atomic.Int32), dropData: o.DropData}
 	db := batch.NewDB(e.Dialect, schema.Require)
 	db.Failed, db.Explain = schema.doubt, e.Explain
 	d := tables.NewDatabase(db, o.TablePrefix)
 	d.Engine, d.Writes, d.Now = e.Engine, writes, o.Now
 	d.Reads = d.Over(context.Background(), e.Reads)
-	s := service{trail.NewWriter(d), e, new(Checks), o.Mark}
+	s := service{trail.NewWriter(d), e, new(checks), o.Mark}
 	schema.service = s
 	relied, err := json.Marshal(d.Relied)
 	if err != nil {
@@ -128,12 +128,12 @@ func (e *Engine) Bind(o Options) (*store.Store, error) {
 type service struct {
 	trail.Writer
 	engine *Engine
-	checks *Checks
+	checks *checks
 	mark   string // that the database must have
 }
 
 // ports are the ports of the database.
-func (d service) ports(b *write.Books, i *write.Inboxes, s *Schema) *store.Store {
+func (d service) ports(b *write.Books, i *write.Inboxes, s *migrator) *store.Store {
 	ports := d.engine.Store
 	ports.Books, ports.Inboxes, ports.Schema, ports.Marker = b, i, s, d
 	read.Fill(&ports.Backoffice, d.Database)
@@ -144,14 +144,14 @@ func (d service) ports(b *write.Books, i *write.Inboxes, s *Schema) *store.Store
 }
 
 // inside are the ports inside a transaction of a host.
-func (d service) inside(tx batch.Tx, s *Schema) *store.Store {
+func (d service) inside(tx batch.Tx, s *migrator) *store.Store {
 	within := *d.Database
 	within.DB = d.DB.Inside(tx)
 	within.LeaveRoom = tables.LeaveNoRoom // an error would end the transaction of the host
 	within.Reads = d.Over(context.Background(), tx)
 	within.Writes = within.Reads
 	d.Database = &within
-	schema := &Schema{d, s.state, s.dropData}
+	schema := &migrator{d, s.state, s.dropData}
 	within.Ready = schema.Require
 	ports := d.ports(write.NewBooks(d.Writer), write.NewInboxes(d.Writer), schema)
 	ports.Close = func() error { return nil }

@@ -90,7 +90,7 @@ func NotificationRows(stored []push.Stored) ([]NotificationRow, error) {
 
 func newNotificationRow(s *push.Stored) (NotificationRow, error) {
 	o, r := s.Operation, s.Notification.Record()
-	tranData, err := FormatTranData(r.TranData)
+	tranData, err := formatTranData(r.TranData)
 	return NotificationRow{
 		UserID:                  r.UserID,
 		Digest:                  s.Digest.Bytes(),
@@ -145,8 +145,8 @@ func (r *NotificationRow) Entry() (n push.Entry, err error) {
 	return n, err
 }
 
-// FormatTranData is json.Marshal, which takes three times as long.
-func FormatTranData(items []push.TranDataItem) (string, error) {
+// formatTranData is json.Marshal, which takes three times as long.
+func formatTranData(items []push.TranDataItem) (string, error) {
 	if len(items) == 0 {
 		return "[]", nil
 	}
