@@ -289,6 +289,15 @@ func TestLookupsFindIndexedAndNewRows(t *testing.T) {
 	require.Equal(t, []string{"0003", "2713", "4e23"}, found(4))
 	execute(t, db, "DELETE FROM lookup_runs", "DELETE FROM lookup_entries")
 	require.Equal(t, []string{"0003", "2713", "4e23"}, found(4))
+
+	insert(25000, 99999)
+	last := func() string {
+		return statementsOf(t, db, "SELECT CAST(MAX(last_row) AS text) FROM lookup_runs WHERE source = 1")[0]
+	}
+	require.NoError(t, s.Index(t.Context()))
+	require.Equal(t, "10000", last(), "one run while many rows come")
+	require.NoError(t, s.Index(t.Context()))
+	require.Equal(t, "60000", last(), "it catches up")
 }
 
 // No lookup reads a whole table on SQLite.

@@ -11,7 +11,7 @@ type source struct {
 	table, column string
 }
 
-var sources = []source{
+var sources = [...]source{
 	{"1", "sales", "customer_no"},
 	{"2", "sales", "request_id"},
 	{"3", "notifications", "push_id"},
@@ -24,6 +24,8 @@ const (
 	runRows = 10000
 	// stepRows is how many of them are indexed at once, while the writer waits.
 	stepRows = 2500
+	// quietRuns is how many runs one call adds if few rows came since the last one.
+	quietRuns = 5
 )
 
 // Rows get their rowid in the order in which they are committed, because there is
@@ -69,8 +71,8 @@ func lookup(prefix, table, column string, value any) (condition string, argument
 	return "TRUE", nil
 }
 
-// index is storage.Engine's Index. It adds at most one run of each source, so that
-// most of the time is left to the batches.
+// index is storage.Engine's Index. While many rows come it adds at most one run of each
+// source, so that most of the time is left to the batches. It catches up when they have ended.
 func (b *connections) index(ctx context.Context, prefix string) error {
 	for i := range sources {
 		s := &sources[i]
@@ -78,17 +80,19 @@ func (b *connections) index(ctx context.Context, prefix string) error {
 		if err := b.reads.QueryRowContext(ctx, s.statement(progress, prefix)).Scan(&from, &newest); err != nil {
 			return err
 		}
-		to := from + runRows
-		if newest < to {
-			continue
+		runs := 1
+		if newest-b.newest[i].Swap(newest) < runRows/10 {
+			runs = quietRuns
 		}
-		for row := from; row < to; row += stepRows {
-			if err := b.write(ctx, s.statement(addEntries, prefix), to, row, row+stepRows); err != nil {
+		for to := from + runRows; to <= newest && runs > 0; from, to, runs = to, to+runRows, runs-1 {
+			for row := from; row < to; row += stepRows {
+				if err := b.write(ctx, s.statement(addEntries, prefix), to, row, row+stepRows); err != nil {
+					return err
+				}
+			}
+			if err := b.write(ctx, s.statement(addRun, prefix), to, from); err != nil {
 				return err
 			}
-		}
-		if err := b.write(ctx, s.statement(addRun, prefix), to, from); err != nil {
-			return err
 		}
 	}
 	return nil

@@ -24,6 +24,8 @@ type connections struct {
 	checkpoints *checkpoints // nil for one too
 
 	last atomic.Pointer[writer] // nil before the first one
+
+	newest [len(sources)]atomic.Int64 // rows, when index looked last
 }
 
 // writer is a connection that writes. It keeps its prepared statements: preparing one
