@@ -3,6 +3,7 @@ package fake_test
 import (
 	"context"
 	"errors"
+	"reflect"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -11,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
+	"bankingapi/application/store"
 	"bankingapi/domain/day"
 	"bankingapi/domain/fault"
 	"bankingapi/domain/fund"
@@ -67,19 +69,36 @@ func TestSubscriptions(t *testing.T) {
 	})
 }
 
+func openOffice(*testing.T) contract.OfficeUnderTest {
+	store, trouble := fake.NewStore(), new(trouble)
+	now := time.Date(2026, time.November, 1, 12, 0, 0, 0, time.UTC)
+	return contract.OfficeUnderTest{
+		Ports:   store.Backoffice(trouble.strike, func() time.Time { return now }),
+		Books:   store.Books(nil),
+		Inboxes: store.Inboxes(nil),
+		Now:     now,
+		Trouble: trouble.makers(),
+	}
+}
+
 func TestOffice(t *testing.T) {
 	t.Parallel()
-	contract.Office(t, func(*testing.T) contract.OfficeUnderTest {
-		store, trouble := fake.NewStore(), new(trouble)
-		now := time.Date(2026, time.November, 1, 12, 0, 0, 0, time.UTC)
-		return contract.OfficeUnderTest{
-			Ports:   store.Backoffice(trouble.strike, func() time.Time { return now }),
-			Books:   store.Books(nil),
-			Inboxes: store.Inboxes(nil),
-			Now:     now,
-			Trouble: trouble.makers(),
-		}
-	})
+	contract.Office(t, openOffice)
+}
+
+// The suite tests what a storage supports, whichever port it leaves to store.Unsupported.
+func TestOfficeWithoutAPort(t *testing.T) {
+	t.Parallel()
+	unsupported := reflect.ValueOf(store.Unsupported().Backoffice)
+	for i := range unsupported.NumField() {
+		t.Run(unsupported.Type().Field(i).Name, func(t *testing.T) {
+			contract.Office(t, func(t *testing.T) contract.OfficeUnderTest {
+				o := openOffice(t)
+				reflect.ValueOf(&o.Ports).Elem().Field(i).Set(unsupported.Field(i))
+				return o
+			})
+		})
+	}
 }
 
 func TestRequests(t *testing.T) {
