@@ -131,18 +131,6 @@ type round struct {
 	failures []error
 }
 
-func (r *round) count(settled group) {
-	for _, o := range settled {
-		switch outcome, _ := o.Outcome(); outcome.State {
-		case operation.Completed:
-			r.Completed++
-		case operation.Failed:
-			r.Failed++
-		default: // another replica settles it, or has settled it
-		}
-	}
-}
-
 // maxFailures limits the number of failures that a round keeps. If the database
 // is down, there would be thousands.
 const maxFailures = 10
@@ -164,7 +152,15 @@ func (b *Buyer) settleTogether(ctx context.Context, g group, r *round) {
 	err := b.settleQueued(ctx, g)
 	switch {
 	case err == nil:
-		r.count(g)
+		for _, o := range g {
+			switch outcome, _ := o.Outcome(); outcome.State {
+			case operation.Completed:
+				r.Completed++
+			case operation.Failed:
+				r.Failed++
+			default: // another replica settles it, or has settled it
+			}
+		}
 	case len(g) > 1 && fault.KindOf(err) == fault.Internal:
 		for i := range g {
 			b.settleTogether(ctx, g[i:i+1], r)

@@ -3,6 +3,7 @@ package commit
 import (
 	"context"
 	"runtime/debug"
+	"slices"
 
 	"bankingapi/domain/fault"
 )
@@ -119,12 +120,7 @@ func (q *Queue[T]) try(ctx context.Context, items []T) (err error) {
 
 // blamesStorage reports whether every other item would get the same error.
 func blamesStorage(err error) bool {
-	switch fault.KindOf(err) {
-	case fault.Unavailable, fault.Indeterminate, fault.Busy:
-		return true
-	default:
-		return false
-	}
+	return slices.Contains([]fault.Kind{fault.Unavailable, fault.Indeterminate, fault.Busy}, fault.KindOf(err))
 }
 
 // answer gives w back to its caller. It must not be used afterwards.

@@ -194,10 +194,7 @@ type (
 )
 
 func unread[T any](rows string) list[T] {
-	return func(yield func(T, error) bool) {
-		var none T
-		yield(none, cannot("list "+rows))
-	}
+	return func(yield func(T, error) bool) { yield(*new(T), cannot("list "+rows)) }
 }
 
 func (noReader) Prices(context.Context, query) list[fund.Price] { return unread[fund.Price]("prices") }

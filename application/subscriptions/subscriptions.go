@@ -150,10 +150,7 @@ func (m *Manager) Change(ctx context.Context, name string, change func(*subscrip
 // sentence for each. Without a version before it says what is not the default.
 // The last day of the keys is one of the zone.
 func Differences(before, after *subscription.Subscription, zone *time.Location) (all []string) {
-	from := before
-	if from == nil {
-		from = new(subscription.Subscription)
-	}
+	from := cmp.Or(before, new(subscription.Subscription))
 	limit := func(s *subscription.Subscription) string {
 		if s.RequestsPerSecond == 0 {
 			return ""

@@ -25,7 +25,7 @@ type Book struct {
 	prices   map[int64]Price
 	current  map[PriceDay]Price
 	claimed  map[operation.ID]bool
-	reversed map[operation.ID]bool // nil if none is
+	reversed []operation.ID
 
 	changes Changes
 	undo    []func()

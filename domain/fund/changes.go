@@ -1,6 +1,7 @@
 package fund
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -123,12 +124,7 @@ func (p *Posting) Format(quantity int64) string {
 }
 
 // CustomerNo returns the customer whose position the posting changes.
-func (p *Posting) CustomerNo() int64 {
-	if p.IsMoney() {
-		return p.Account.CustomerNo
-	}
-	return p.Holding.CustomerNo
-}
+func (p *Posting) CustomerNo() int64 { return cmp.Or(p.Account.CustomerNo, p.Holding.CustomerNo) }
 
 // Changes returns what storage must write after Settle. It does not contain
 // positions that have their loaded value.

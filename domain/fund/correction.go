@@ -3,6 +3,7 @@ package fund
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"bankingapi/domain/day"
@@ -78,12 +79,7 @@ func (p Price) Withdraw(today day.Day) (Price, error) {
 func (p Price) IsWithdrawn() bool { return p.ValidFrom == day.Last }
 
 // LoadReversal tells the book that an operation is reversed already.
-func (b *Book) LoadReversal(id operation.ID) {
-	if b.reversed == nil {
-		b.reversed = make(map[operation.ID]bool)
-	}
-	b.reversed[id] = true
-}
+func (b *Book) LoadReversal(id operation.ID) { b.reversed = append(b.reversed, id) }
 
 // Cancel ends a due operation before its day, or while it waits for a price of its
 // day: it is Failed, and its CallerId answers so. The error is ErrNotRecorded if
@@ -119,7 +115,7 @@ func (b *Book) Reverse(sales []SaleEntry, id operation.ID, now time.Time) error 
 	if len(sales) == 0 {
 		return ErrNotCompleted
 	}
-	if b.reversed[sales[0].ID] {
+	if slices.Contains(b.reversed, sales[0].ID) {
 		return ErrReversed
 	}
 	for i := range sales {

@@ -1,6 +1,8 @@
 package fund
 
 import (
+	"cmp"
+
 	"bankingapi/domain/day"
 	"bankingapi/domain/fault"
 	"bankingapi/domain/operation"
@@ -38,9 +40,7 @@ func NewRequest(parameters []SaleFields, limit int, today day.Day) Request {
 			continue
 		}
 		on := terms.dayOr(today)
-		if first.IsNone() {
-			first = on
-		}
+		first = cmp.Or(first, on)
 		r.DayFaults = append(r.DayFaults, operation.UnderParameter(i, dayFaults(on, first, today))...)
 	}
 	if len(r.Faults) > 0 {
@@ -65,9 +65,4 @@ func dayFaults(on, first, today day.Day) []fault.Fault {
 }
 
 // dayOr returns the day of the sale. A sale without a day takes place today.
-func (t *Terms) dayOr(today day.Day) day.Day {
-	if t.SelectedDay.IsNone() {
-		return today
-	}
-	return t.SelectedDay
-}
+func (t *Terms) dayOr(today day.Day) day.Day { return cmp.Or(t.SelectedDay, today) }
