@@ -77,5 +77,5 @@ func (o *Office) BeginSettling(ctx context.Context, due int64) error {
 	if due == 0 {
 		return nil
 	}
-	return o.Audit.Record(ctx, o.Acts.New(ctx, "settle", o.Today().String(), plural(int(due), "due sale")))
+	return o.Audit.Record(ctx, o.Acts.New(ctx, "settle", o.Today().String(), Plural(due, "due sale")))
 }

@@ -36,7 +36,7 @@ func (o *Office) Cancel(ctx context.Context, id operation.ID) error {
 	for i := range found.Sales {
 		cancelled.Sales = append(cancelled.Sales, fund.RestoreSale(found.Sales[i].Terms))
 	}
-	act := o.Acts.New(ctx, "sales.cancel", id.String(), fmt.Sprintf("%s for %s", plural(len(cancelled.Sales), "sale"), first.Terms.SelectedDay))
+	act := o.Acts.New(ctx, "sales.cancel", id.String(), fmt.Sprintf("%s for %s", Plural(len(cancelled.Sales), "sale"), first.Terms.SelectedDay))
 	today := day.Of(act.At, o.Zone)
 	return o.correct(ctx, act, fund.NewLockSet([]*fund.Operation{cancelled}, today), func(b *fund.Book) error {
 		return b.Cancel(cancelled, act.At, today)
@@ -55,7 +55,7 @@ func (o *Office) Reverse(ctx context.Context, id operation.ID) (reversal operati
 	if len(found.Sales) == 0 || found.Sales[0].State != operation.Completed {
 		return reversal, fund.ErrNotCompleted
 	}
-	act := o.Acts.New(ctx, "sales.reverse", id.String(), plural(len(found.Sales), "sale"))
+	act := o.Acts.New(ctx, "sales.reverse", id.String(), Plural(len(found.Sales), "sale"))
 	return act.ID, o.correct(ctx, act, fund.NewCorrectionLocks(found.Sales), func(b *fund.Book) error {
 		return b.Reverse(found.Sales, act.ID, act.At)
 	})
@@ -92,7 +92,8 @@ func (o *Office) correct(ctx context.Context, act audit.Act, locks fund.LockSet,
 	return cmp.Or(err, refused)
 }
 
-func plural(n int, of string) string {
+// Plural is "1 error" or "2 errors".
+func Plural[N int | int64](n N, of string) string {
 	if n == 1 {
 		return "1 " + of
 	}

@@ -142,7 +142,7 @@ type Faults struct {
 }
 
 // Error counts the lines.
-func (f *Faults) Error() string { return plural(int(f.Lines), "bad line") }
+func (f *Faults) Error() string { return Plural(f.Lines, "bad line") }
 
 // Add adds a fault of a line. Those of one line come together.
 func (f *Faults) Add(line int64, column, rule string) {

@@ -192,7 +192,7 @@ func (r *trailRun) head(h *HeadRow) error {
 		}
 		if flaws == 0 {
 			r.proof.Trail.Extends = append(r.proof.Trail.Extends, fmt.Sprintf("%s: %s, the newest has %s",
-				file.Name, plural(len(file.Checkpoints), "checkpoint"), state(newest)))
+				file.Name, Plural(len(file.Checkpoints), "checkpoint"), state(newest)))
 		}
 	}
 	if h.Size == 0 && h.Checkpoint == "" && r.tree.Size() == 0 {

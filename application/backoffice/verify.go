@@ -36,15 +36,15 @@ const bookHolds = "the book holds"
 func (p Proof) String() string {
 	result := bookHolds
 	if p.Findings > 0 {
-		result = plural(int(p.Findings), "finding")
+		result = Plural(p.Findings, "finding")
 	}
 	return result + ": " + p.Checked() + " checked"
 }
 
 // Checked says how many rows there are, for people.
 func (p Proof) Checked() string {
-	return fmt.Sprintf("%s, %s, %s and %s", plural(int(p.Holdings), "holding"), plural(int(p.Accounts), "account"),
-		plural(int(p.Sales), "sale"), plural(int(p.Postings), "posting"))
+	return fmt.Sprintf("%s, %s, %s and %s", Plural(p.Holdings, "holding"), Plural(p.Accounts, "account"),
+		Plural(p.Sales, "sale"), Plural(p.Postings, "posting"))
 }
 
 // Held reports whether the details of a VerifyAct say that the book holds.

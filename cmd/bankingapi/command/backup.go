@@ -44,7 +44,7 @@ func backup(c *call) error {
 		return fmt.Errorf("the copy was written, but could not be checked: %w", err)
 	}
 	if proof.Findings > 0 {
-		return fmt.Errorf("the copy was written, but the book has %s: run verify", counted(proof.Findings, "error"))
+		return fmt.Errorf("the copy was written, but the book has %s: run verify", backoffice.Plural(proof.Findings, "error"))
 	}
 	c.PrintErrf("Copied to %s: %s. The copy is correct.\n", file, proof.Checked())
 	return nil
@@ -216,6 +216,6 @@ func copyBook(c *call) error {
 	if absolute, err := filepath.Abs(keyFile); err == nil && keyFile != "" {
 		keyFile = absolute
 	}
-	work.printf("%s", screen("copied", object{"Rows": counted(rows, "row"), "Driver": target.Storage.Driver, "IsURL": isURL, "To": to, "KeyFile": keyFile}))
+	work.printf("%s", screen("copied", object{"Rows": backoffice.Plural(rows, "row"), "Driver": target.Storage.Driver, "IsURL": isURL, "To": to, "KeyFile": keyFile}))
 	return nil
 }

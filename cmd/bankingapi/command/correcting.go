@@ -115,6 +115,6 @@ func erase(c *call, before day.Day) (err error) {
 	if errors.Is(err, backoffice.ErrNotPast) {
 		return wrongUsef("--before: %v", err)
 	}
-	c.PrintErrf("Erased: %s.\n", counted(erased, "message"))
+	c.PrintErrf("Erased: %s.\n", backoffice.Plural(erased, "message"))
 	return err
 }

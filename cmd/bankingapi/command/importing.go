@@ -57,7 +57,7 @@ func importFile(c *call, o backoffice.ImportOptions) error {
 	if o.DryRun {
 		done = "Dry run, nothing was written:"
 	}
-	work.printf("%s %s: %s.\n", done, counted(imported.Lines(), strings.TrimSuffix(kind, "s")), imported)
+	work.printf("%s %s: %s.\n", done, backoffice.Plural(imported.Lines(), strings.TrimSuffix(kind, "s")), imported)
 	return nil
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"slices"
 
+	"bankingapi/application/backoffice"
 	"bankingapi/application/buyfund"
 	"bankingapi/domain/day"
 	"bankingapi/domain/fund"
@@ -15,9 +16,7 @@ import (
 // fail. Its exit status is 3.
 type someFailed int
 
-func (n someFailed) Error() string {
-	return "the bank refuses " + counted(int64(n), "sale")
-}
+func (n someFailed) Error() string { return "the bank refuses " + backoffice.Plural(int(n), "sale") }
 
 // readForecast returns the day of a forecast, or no day.
 func readForecast(c *call) (until day.Day, err error) {

@@ -72,17 +72,9 @@ func verifyBook(c *call, against checkpoints, report *backoffice.Report) error {
 	}
 	work.printf("%s", screen("verified", proof))
 	if proof.Findings > 0 {
-		return fmt.Errorf("the book has %s", counted(proof.Findings, "error"))
+		return fmt.Errorf("the book has %s", backoffice.Plural(proof.Findings, "error"))
 	}
 	return nil
-}
-
-// counted is "1 error" or "2 errors".
-func counted(n int64, what string) string {
-	if n != 1 {
-		what += "s"
-	}
-	return fmt.Sprint(n, " ", what)
 }
 
 // newFile makes a file that only its owner can read.
