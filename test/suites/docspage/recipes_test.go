@@ -160,6 +160,30 @@ func TestRecipesTellWhatIsNotKnown(t *testing.T) {
 	}
 }
 
+// TestRecipesOfARefusedSale checks what the page says of their exit status.
+func TestRecipesOfARefusedSale(t *testing.T) {
+	t.Parallel()
+	for name, prepare := range recipes(t, "sell") {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			command := prepare(t, t.TempDir())
+			api, _ := demo.New(t, nil)
+			server := httptest.NewServer(api)
+			t.Cleanup(server.Close)
+			recipe := exec.CommandContext(t.Context(), command[0], append(command[1:], "99999")...)
+			recipe.Env = append(os.Environ(), "BANK_URL="+server.URL, "BANK_KEY="+demo.Key)
+			out, err := recipe.CombinedOutput()
+			if name == "Go" {
+				require.Error(t, err)
+				require.Contains(t, string(out), "holding-insufficient")
+				return
+			}
+			require.NoError(t, err, string(out))
+			require.Regexp(t, `State"?[: ]+8\b`, string(out))
+		})
+	}
+}
+
 func requireTool(t *testing.T, name string) {
 	t.Helper()
 	if _, err := exec.LookPath(name); err != nil {

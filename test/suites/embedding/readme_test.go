@@ -24,7 +24,8 @@ const hostFlags = "-mod=mod -trimpath"
 var compiling sync.Mutex
 
 // TestProgramsOfTheReadmeCompile takes the programs from bootstrap/README.md as
-// they stand, and compiles them in a module of their own.
+// they stand, and compiles them in a module of their own. It runs the last one, a test,
+// which is also on the page of the guide about the sandbox.
 func TestProgramsOfTheReadmeCompile(t *testing.T) {
 	t.Parallel()
 	root, err := filepath.Abs("../../..")
@@ -32,7 +33,14 @@ func TestProgramsOfTheReadmeCompile(t *testing.T) {
 	readme, err := os.ReadFile(filepath.Join(root, "bootstrap/README.md"))
 	require.NoError(t, err)
 	blocks := goBlock.FindAllStringSubmatch(string(readme), -1)
-	require.Len(t, blocks, 3, "one for each door")
+	require.Len(t, blocks, 4, "one for each door, and a test with a sandbox")
+	guide := filepath.Join(root, "adapters/httpapi/docs")
+	page, err := os.ReadFile(filepath.Join(guide, "pages/sandbox.md.tmpl"))
+	require.NoError(t, err)
+	require.Equal(t, "{{recipe \"sandbox.go.txt\"}}\n", goBlock.FindStringSubmatch(string(page))[1])
+	ofPage, err := os.ReadFile(filepath.Join(guide, "recipes/sandbox.go.txt"))
+	require.NoError(t, err)
+	require.Equal(t, string(ofPage), blocks[3][1])
 
 	// The modules that a host needs, as the program in test/suites/host has them.
 	folder := t.TempDir()
@@ -51,15 +59,17 @@ func TestProgramsOfTheReadmeCompile(t *testing.T) {
 		lines := strings.Count(block[1], "\n")
 		_, body, _ := strings.Cut(block[1], "\n)\n") // behind the imports
 		require.Less(t, strings.Count(strings.TrimSpace(body), "\n"), 25, "snippet %d of %d lines", i, lines)
-		write(fmt.Sprintf("door%d/main.go", i+1), block[1])
+		write(fmt.Sprintf("door%d/%s", i+1, []string{"main.go", "sandbox_test.go"}[i/3]), block[1])
 	}
-	vet := exec.Command("go", "vet", "./...")
-	vet.Dir = folder
-	vet.Env = append(os.Environ(), "GOFLAGS="+hostFlags, "GOWORK=off")
 	compiling.Lock()
 	defer compiling.Unlock()
-	out, err := vet.CombinedOutput()
-	require.NoError(t, err, string(out))
+	for _, args := range [][]string{{"vet", "./..."}, {"test", "./door4"}} {
+		command := exec.Command("go", args...)
+		command.Dir = folder
+		command.Env = append(os.Environ(), "GOFLAGS="+hostFlags, "GOWORK=off")
+		out, err := command.CombinedOutput()
+		require.NoError(t, err, string(out))
+	}
 }
 
 // TestAHostGetsTheModule runs the commands of bootstrap/README.md in a new
