@@ -2,7 +2,9 @@ package console
 
 import (
 	"context"
+	"errors"
 	"iter"
+	"net/http"
 	"net/url"
 	"strconv"
 	"strings"
@@ -135,15 +137,18 @@ func (q *request) set(f *backoffice.Query, name, value string) (err error) {
 		f.State = operation.State(n) //nolint:gosec // another number finds nothing
 	case "customer", "looked":
 		if wrong != nil || n < 1 {
-			return errNumber
+			return errCustomer
 		}
 		if f.Object = q.console.sessions.customer(n); name == "customer" {
 			f.CustomerNo, q.customer = n, n
 		}
 	case "amount":
+		if whole, cents, found := strings.Cut(value, ","); found && len(cents) <= 2 { // three digits may be of thousands
+			value = whole + "." + cents
+		}
 		amount, wrong := decimal.Parse(value)
 		if f.Amount, err = amount.Scaled(2); wrong != nil || err != nil {
-			return errNumber
+			return errAmount
 		}
 	case "class":
 		f.Class = int(n)
@@ -157,13 +162,26 @@ func (q *request) set(f *backoffice.Query, name, value string) (err error) {
 
 func (l list[T]) show(q *request) (any, error) {
 	values, f, err := l.filter(q)
-	if err != nil {
+	if wrong, is := errors.AsType[*problem](err); is && wrong.Status == http.StatusBadRequest {
+		q.Wrong, q.status = wrong.Text, wrong.Status
+	} else if err != nil {
 		return nil, err
 	}
-	list := rows[T]{Export: l.address(q, "/export", values)}
-	next := func(c backoffice.Cursor) {
-		list.Next = with(l.address(q, "", values), "before", q.refer(c))
+	path, list := l.address(q, "", values), rows[T]{Export: l.address(q, "/export", values)}
+	for _, field := range l.fields {
+		field.Value = values.Get(field.Name)
+		if field.mask != nil && field.Value != "" && !q.Revealed() {
+			list.Of, list.Sealed = field.mask(q.viewer, field.Value), q.refer(field.Value)
+			values.Del(field.Name)
+			list.Everyone = l.address(q, "", values)
+			field.Label, field.Value = "Another "+strings.ToLower(field.Label), ""
+		}
+		list.Fields = append(list.Fields, field)
 	}
+	if q.Wrong != "" {
+		return list, nil
+	}
+	next := func(c backoffice.Cursor) { list.Next = with(path, "before", q.refer(c)) }
 	f.Limit, f.ScanLimit = pageSize+1, pageDepth
 	if f.Until.IsZero() {
 		f.Until = q.bank.Add(time.Minute) // lets the storage look at the last minutes first
@@ -181,16 +199,6 @@ func (l list[T]) show(q *request) (any, error) {
 			break
 		}
 		list.Rows = append(list.Rows, row)
-	}
-	for _, field := range l.fields {
-		field.Value = values.Get(field.Name)
-		if field.mask != nil && field.Value != "" && !q.Revealed() {
-			list.Of, list.Sealed = field.mask(q.viewer, field.Value), q.refer(field.Value)
-			values.Del(field.Name)
-			list.Everyone = l.address(q, "", values)
-			field.Label, field.Value = "Another "+strings.ToLower(field.Label), ""
-		}
-		list.Fields = append(list.Fields, field)
 	}
 	return list, nil
 }
@@ -231,6 +239,7 @@ func (l list[T]) address(q *request, below string, values url.Values) string {
 	return with("/console/"+l.path+below, filter...)
 }
 
+// filter reads the URL. An error with status 400 names the field that is wrong.
 func (l list[T]) filter(q *request) (values url.Values, f backoffice.Query, err error) {
 	values = url.Values{}
 	f.Order, f.Refused = backoffice.Newest, l.refused
@@ -239,18 +248,18 @@ func (l list[T]) filter(q *request) (values url.Values, f backoffice.Query, err 
 		if value == "" {
 			continue
 		}
-		if field.mask != nil {
-			err = q.follow(value, &value)
+		if field.mask != nil && q.follow(value, &value) != nil {
+			return nil, f, errReference
 		}
-		if err == nil {
-			err = q.set(&f, field.Name, value)
+		wrong := q.set(&f, field.Name, value)
+		if wrong != nil {
+			err = &problem{http.StatusBadRequest, field.Label + ": " + wrong.Error()}
 		}
-		if err != nil {
-			return nil, f, err
+		if wrong == nil || field.mask == nil {
+			values.Set(field.Name, value)
 		}
-		values.Set(field.Name, value)
 	}
-	if before := q.query("before"); before != "" {
+	if before := q.query("before"); before != "" && err == nil {
 		err = q.follow(before, &f.After)
 	}
 	return values, f, err

@@ -27,7 +27,9 @@ type request struct {
 	*viewer
 	Page *page
 	// Wrong says why a form changed nothing.
-	Wrong   string
+	Wrong string
+	// Missed is what a search did not find. It goes into no URL and no log.
+	Missed  string
 	console *Console
 	r       *http.Request
 	// ctx ends when the page may no longer read.
@@ -76,7 +78,8 @@ var (
 	errRole      = &problem{http.StatusForbidden, "Only an operator may do this."}
 	errMasked    = &problem{http.StatusForbidden, "The file has numbers and texts in full: show them first, then download it."}
 	errDay       = &problem{http.StatusBadRequest, "A day is written as 2026-11-21."}
-	errNumber    = &problem{http.StatusBadRequest, "A customer is a whole number, and an amount is written as 15.43."}
+	errCustomer  = &problem{http.StatusBadRequest, "A customer is a whole number."}
+	errAmount    = &problem{http.StatusBadRequest, "An amount is written as 15.43 or 15,43."}
 	errConfirm   = &problem{http.StatusBadRequest, "Nothing was changed: tick the box to confirm."}
 	errSent      = &problem{http.StatusConflict, "This form was sent before. Nothing more was done."}
 	errBusy      = &problem{http.StatusServiceUnavailable, "Other pages are being read: try again in a moment."}
@@ -198,6 +201,14 @@ func (q *request) Menu() []*page       { return q.console.menu }
 func (q *request) Troubles() []trouble { return q.console.troubles() }
 func (q *request) Partners() ([]*subscription.Subscription, error) {
 	return q.Subscriptions.List(q.ctx)
+}
+
+// Hour says which time the counts of the last hour are of.
+func (q *request) Hour() string {
+	if began := q.console.activity.began; q.machine.Sub(began) < time.Hour {
+		return "since the start at " + q.local(began, "15:04")
+	}
+	return "last hour"
 }
 
 // Said is what a form did before this page, once.

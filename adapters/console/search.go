@@ -2,6 +2,7 @@ package console
 
 import (
 	"cmp"
+	"encoding/hex"
 	"errors"
 	"iter"
 	"net/url"
@@ -14,11 +15,6 @@ import (
 	"bankingapi/domain/operation"
 	"bankingapi/domain/push"
 )
-
-type searchPage struct {
-	Asked bool
-	Hits  []hit
-}
 
 // hit is something that was found. Path is empty if it has no page.
 type hit struct {
@@ -33,6 +29,8 @@ const (
 	maxHits = 20
 	// noAccount is the kind of a hit that is not what was searched for.
 	noAccount = "No such account of customer"
+	// instance is what the instance of an error has before its X-Request-Id.
+	instance = "urn:request:"
 )
 
 // showSearch looks for the text that the URL has sealed, or for an ID in its path.
@@ -50,7 +48,7 @@ func showSearch(q *request) (any, error) {
 // own, to which Back leads.
 func search(q *request) (any, error) {
 	answer, err := searchFor(q, q.field("q"))
-	if p, isPage := answer.(searchPage); isPage && len(p.Hits) > 1 {
+	if hits, isPage := answer.([]hit); isPage && len(hits) > 1 {
 		return q.redirect(with("/console/search", "q", q.refer(q.field("q"))))
 	}
 	return answer, err
@@ -59,15 +57,15 @@ func search(q *request) (any, error) {
 // searchFor looks for a text, and records it. A single hit is opened at once.
 func searchFor(q *request, text string) (any, error) {
 	if text = strings.TrimSpace(text); text == "" {
-		return searchPage{}, nil
+		return []hit(nil), nil
 	}
-	p := searchPage{Asked: true}
+	var hits []hit
 	for _, find := range finders {
 		found, err := find(q, text)
 		if err != nil {
 			return nil, err
 		}
-		if p.Hits = append(p.Hits, found...); len(found) > 0 {
+		if hits = append(hits, found...); len(found) > 0 {
 			q.about += found[0].Kind + " "
 		}
 	}
@@ -77,17 +75,22 @@ func searchFor(q *request, text string) (any, error) {
 		}
 		q.Failed("Search", err) // on a full disk, an operator searches all the more
 	}
-	if len(p.Hits) == 1 && p.Hits[0].Path != "" && p.Hits[0].Kind != noAccount {
-		return q.redirect(p.Hits[0].Path)
+	if len(hits) == 1 && hits[0].Path != "" && hits[0].Kind != noAccount {
+		return q.redirect(hits[0].Path)
 	}
-	return p, nil
+	if len(hits) == 0 {
+		q.Missed = text
+	}
+	return hits, nil
 }
 
+// findOperation takes an ID with its dashes or without them.
 func findOperation(q *request, text string) ([]hit, error) {
-	id, err := operation.ParseID(strings.ToLower(text))
-	if err != nil {
+	digits, err := hex.DecodeString(strings.ReplaceAll(strings.TrimPrefix(text, instance), "-", ""))
+	if err != nil || len(digits) != len(operation.ID{}) {
 		return nil, nil //nolint:nilerr // the text is something else
 	}
+	id := operation.ID(digits)
 	found, err := q.Office.Operation(q.ctx, id)
 	if errors.Is(err, backoffice.ErrNotFound) {
 		return nil, nil
@@ -172,6 +175,7 @@ func findUser(q *request, text string) ([]hit, error) {
 }
 
 func findRequest(q *request, text string) ([]hit, error) {
+	text = strings.TrimPrefix(text, instance)
 	return hitsOf(q.Office.Reader.Decisions(q.ctx, backoffice.Query{RequestID: text}), func(d *operation.Decision) hit {
 		return hit{Kind: "X-Request-Id", Text: text, Note: d.State.String() + ", from " + d.Subscription, Path: salePath(d.ID, 0)}
 	})
@@ -183,10 +187,10 @@ func findAnswer(q *request, text string) ([]hit, error) {
 	if q.about != "" {
 		return nil, nil
 	}
-	for name, of := range map[string]backoffice.Query{"request": {RequestID: text}, "caller": {CallerID: text}} {
+	for name, of := range map[string]backoffice.Query{"request": {RequestID: strings.TrimPrefix(text, instance)}, "caller": {CallerID: text}} {
 		of.Order, of.Limit = backoffice.Newest, 1
 		found, err := hitsOf(q.Office.Reader.Requests(q.ctx, of), func(a *summary.Answered) hit {
-			return hit{Kind: "Requests", Text: text, Note: "answered " + strconv.Itoa(a.Status), Path: requests.address(q, "", url.Values{name: {text}})}
+			return hit{Kind: "Requests", Text: text, Note: "answered " + strconv.Itoa(a.Status), Path: requests.address(q, "", url.Values{name: {of.RequestID + of.CallerID}})}
 		})
 		if err != nil || len(found) > 0 {
 			return found, err

@@ -252,6 +252,7 @@ func TestEveryPageOnEveryScreen(t *testing.T) {
 	pages["reversal"] = "sale/" + reversal.String()
 	pages["long name"] = "subscription?name=" + long
 	pages["error"] = "sale/none"
+	pages["missed"], pages["wrong"] = "find/"+strings.Repeat("missed", 33), "sales?amount=1,543"
 	s.call(t, "AddPushNotificationResponse", message("order-4711", "push-of-a-sale"))
 	for name, text := range map[string]string{"customer": "1001", "line": "1-1001-1", "hits": "order-4711"} {
 		searchFor(ctx, t, text)

@@ -153,8 +153,11 @@ func TestDueSaysWhatWouldHappen(t *testing.T) {
 	tomorrow := box.Now().AddDate(0, 0, 1).Format(time.DateOnly)
 	s.call(t, "BuyFundFromCustomer", sale("completes", "1", tomorrow))
 	s.call(t, "BuyFundFromCustomer", sale("fails", "999999", tomorrow))
-	require.NotContains(t, v.get("due"), "would complete")
-	body := v.get("due?day=" + tomorrow)
+	body := v.get("due")
+	require.NotContains(t, body, "would complete")
+	require.Contains(t, body, "Choose the number on a day of the calendar to see what would happen")
+	body = v.get("due?day=" + tomorrow)
+	require.NotContains(t, body, "does not say what would happen")
 	require.Contains(t, body, `<span class="pill good">would complete</span> <span class="dim">1.25 TRY at PriceID 1</span>`)
 	require.Contains(t, body, `<span class="pill bad">would fail</span> <span class="dim">holding-insufficient</span>`)
 	require.Contains(t, v.get("due"), "2 sales wait", "nothing was changed")
@@ -186,14 +189,24 @@ func TestTheStoryOfACustomer(t *testing.T) {
 		require.NotContains(t, header.Get("Location"), "1001")
 		return v.get(strings.TrimPrefix(header.Get("Location"), "/console/"))
 	}
+	require.Contains(t, narrow(url.Values{"amount": {"15,43"}, "customer": {"1001"}}), kept[0], "as the file for Excel writes it")
 	found := narrow(url.Values{"customer": {"1001"}, "amount": {"15.43"}, "fund": {"AFA"}, "day": {"2026-11-01"}, "until": {"2026-11-30"}})
 	require.Contains(t, found, kept[0])
 	require.NotContains(t, found, reversed)
 	for name, none := range map[string]url.Values{"customer": {"customer": {"1002"}}, "amount": {"amount": {"15.44"}}, "fund": {"fund": {"XYZ"}}, "days": {"day": {"2026-11-01"}, "until": {"2026-11-19"}}} {
 		require.Contains(t, narrow(none), "No sale fits.", name)
 	}
-	status, _, _ := v.do(http.MethodPost, "/console/sales", url.Values{"csrf": {v.csrf()}, "customer": {"x"}})
-	require.Equal(t, http.StatusSeeOther, status)
+	for _, wrong := range []url.Values{{"customer": {"x"}, "fund": {"AFA"}}, {"amount": {"1,543"}, "fund": {"AFA"}}} {
+		wrong.Set("csrf", v.csrf())
+		status, _, header := v.do(http.MethodPost, "/console/sales", wrong)
+		require.Equal(t, http.StatusSeeOther, status)
+		status, body, _ := v.do(http.MethodGet, header.Get("Location"), nil)
+		require.Equal(t, http.StatusBadRequest, status)
+		require.Regexp(t, `role="alert">(Customer: A customer is a whole number|Proceeds or amount: An amount is written as 15.43 or 15,43)\.<`, body)
+		require.Contains(t, body, `name="fund" value="AFA"`, "the filter keeps what was typed")
+		require.Contains(t, body, `name="amount" value="`+wrong.Get("amount")+`"`)
+		require.NotContains(t, body, "No sale fits.")
+	}
 }
 
 // The page of a customer with many postings reads the newest of them. The quantities
@@ -271,6 +284,7 @@ func TestSearchingForAnAccount(t *testing.T) {
 	for _, text := range []string{"1-999999-1", "1-0-1", "1-99999999999999999999-1", "1-1001-9999999999999999999"} {
 		to, body := v.search(text)
 		require.Empty(t, to)
-		require.Contains(t, body, "Nothing was found.")
+		require.Contains(t, body, "Nothing was found for <b>"+text+"</b>.")
+		require.Contains(t, body, `name="q" value="`+text+`"`)
 	}
 }

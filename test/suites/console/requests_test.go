@@ -52,15 +52,17 @@ func TestTheLogOfRequests(t *testing.T) {
 
 	for text, want := range map[string]string{
 		"reused-1": "/console/requests?request=reused-1", "order-2": "/console/requests?caller=order-2", "invalid-1": "/console/requests?request=invalid-1",
-		long: "/console/requests?caller=" + url.QueryEscape(long),
+		"urn:request:reused-1": "/console/requests?request=reused-1", long: "/console/requests?caller=" + url.QueryEscape(long),
 	} {
 		to, _ := v.search(text)
 		require.Equal(t, want, to)
 		_, _, header := v.do(http.MethodGet, "/console/find/"+text, nil)
 		require.Equal(t, want, header.Get("Location"))
 	}
-	for _, operation := range []string{"fresh-1", "order-1"} {
+	for _, operation := range []string{"fresh-1", "order-1", "urn:request:fresh-1"} {
 		to, _ := v.search(operation)
 		require.Contains(t, to, "/console/sale/", "an operation comes first")
+		bare, _ := v.search(strings.ReplaceAll(strings.TrimPrefix(to, "/console/sale/"), "-", ""))
+		require.Equal(t, to, bare, "an ID without its dashes")
 	}
 }

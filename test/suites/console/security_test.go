@@ -83,7 +83,7 @@ func TestALinkOfATicketOpensThePage(t *testing.T) {
 		require.Equal(t, http.StatusSeeOther, status)
 		require.Equal(t, "/console/sale/"+k.sale, header.Get("Location"))
 	}
-	require.Contains(t, v.get("find/none"), "Nothing was found.")
+	require.Contains(t, v.get("find/none"), "Nothing was found for <b>none</b>.")
 	stranger := s.visitor(t)
 	stranger.do(http.MethodPost, "/console/link", url.Values{})
 	status, _, _ := stranger.do(http.MethodGet, "/console/find/"+k.sale, nil)
