@@ -66,6 +66,9 @@ func TestTodayTheListsAndTheDashboardAgree(t *testing.T) {
 	const outcomes = "bankingapi_outcomes_total"
 	replays := metric(t, metrics, "bankingapi_replays_total")
 	require.InDelta(t, 2, replays, 0)
+	require.Contains(t, page, `<a href="/console/requests?class=2">2 repeats</a>`)
+	require.NotContains(t, page, "last hour", "the replica was just started")
+	require.Contains(t, page, "<dd>since the start at ")
 	require.InDelta(t, metric(t, metrics, outcomes, `state="failed"`)-1, figure(t, page, "Refused operations"), 0, "one of them is a repeat")
 	require.InDelta(t, 2, figure(t, page, "Rejected requests"), 0)
 	require.InDelta(t, metric(t, metrics, "bankingapi_subscription_requests_total", `status_class="4xx"`), figure(t, page, "Rejected requests"), 0)
