@@ -30,7 +30,7 @@ type keys map[subscription.Slot]subscription.Key
 type subscriber struct {
 	*subscription.Subscription
 	Used    string // the busiest minute of the last hour
-	Refused int64  // requests that were refused in the last hour and are not stored
+	Refused int64  // requests that were refused in the last hour
 }
 
 func subscriptionPath(name string) string { return with("/console/subscription", "name", name) }
@@ -63,7 +63,12 @@ func subscribers(q *request, name string) (all []subscriber, err error) {
 
 func showSubscriptions(q *request) (any, error) {
 	rows, err := subscribers(q, "")
-	return subscriptionsPage{Rows: rows, New: new(subscription.Subscription)}, err
+	p := subscriptionsPage{Rows: rows, New: new(subscription.Subscription)}
+	if q.field("action") == "create" { // it was refused, and keeps what was typed
+		*p.New, _ = fieldsOf(q, p.New)
+		p.New.Name = q.field("name")
+	}
+	return p, err
 }
 
 func showSubscription(q *request) (any, error) {
@@ -162,28 +167,30 @@ func revise(ctx context.Context, q *request, name string) (any, error) {
 	return q.done(err, subscriptionPath(name), name+" is changed: "+strings.Join(changes, "; ")+". Every replica follows within 5 seconds.")
 }
 
+// fieldsOf returns the fields of a form, with an error too.
 func fieldsOf(q *request, before *subscription.Subscription) (fields subscription.Subscription, err error) {
 	fields = subscription.Subscription{AppKey: q.field("appkey"), Channel: q.field("channel"), TellerName: q.field("teller"), RequireCallerID: q.field("callerid") == "required",
 		ClientCertificate: strings.ToLower(strings.ReplaceAll(q.field("certificate"), ":", ""))} // as it is stored
-	names := q.r.PostForm["operation"]
-	if err := q.Subscriptions.CheckOperations(slices.DeleteFunc(slices.Clone(names), before.MayCall)...); err != nil {
-		return fields, err
-	}
-	if fields.Operations = subscription.InOrder(names); len(names) == 0 {
-		return fields, fault.New(fault.Invalid, "Choose at least one operation. To refuse all, suspend the subscription.")
-	}
-	if fields.RequestsPerSecond, err = strconv.Atoi(cmp.Or(strings.TrimSpace(q.field("rate")), "0")); err != nil {
-		return fields, fault.New(fault.Invalid, "The rate limit must be a whole number.")
-	}
-	last, err := parseDay(q.field("expires"))
-	switch today := q.Day(q.machine); {
-	case err != nil:
-		return fields, fault.New(fault.Invalid, "The last day of the keys must be a day, such as 2027-12-31.")
-	case !last.IsNone() && last.Before(today) && last != q.LastDay(before.PrimaryKey.Expires):
-		return fields, fault.New(fault.Invalid, "Last day of both keys: choose "+today.String()+" or a later day. An earlier day would end both keys at once. To do that, suspend the subscription.")
-	case !last.IsNone():
+	names, today := q.r.PostForm["operation"], q.Day(q.machine)
+	fields.Operations = subscription.InOrder(names)
+	last, wrongDay := parseDay(q.field("expires"))
+	if !last.IsNone() {
 		expires := last.Plus(1).Start(q.Zone).UTC()
 		fields.PrimaryKey.Expires, fields.SecondaryKey.Expires = expires, expires
 	}
-	return fields, nil
+	rate, wrongRate := strconv.Atoi(cmp.Or(strings.TrimSpace(q.field("rate")), "0"))
+	fields.RequestsPerSecond = rate
+	err = q.Subscriptions.CheckOperations(slices.DeleteFunc(slices.Clone(names), before.MayCall)...)
+	switch {
+	case err != nil:
+	case len(names) == 0:
+		err = fault.New(fault.Invalid, "Choose at least one operation. To refuse all, suspend the subscription.")
+	case wrongRate != nil:
+		err = fault.New(fault.Invalid, "The rate limit must be a whole number.")
+	case wrongDay != nil:
+		err = fault.New(fault.Invalid, "The last day of the keys must be a day, such as 2027-12-31.")
+	case !last.IsNone() && last.Before(today) && last != q.LastDay(before.PrimaryKey.Expires):
+		err = fault.New(fault.Invalid, "Last day of both keys: choose "+today.String()+" or a later day. An earlier day would end both keys at once. To do that, suspend the subscription.")
+	}
+	return fields, err
 }

@@ -9,6 +9,7 @@ import (
 	"net/http/httptest"
 	"net/url"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -46,6 +47,15 @@ func TestASubscriptionIsChanged(t *testing.T) {
 	t.Parallel()
 	s := start(t, nil)
 	v := s.entered(t)
+	for _, operations := range [][]string{nil, {"Unknown"}, {"BuyFundFromCustomer"}} {
+		status, body := v.post("subscriptions", url.Values{"action": {"create"}, "name": {"demo"}, "rate": {"7"}, "channel": {"X"}, "expires": {"2099-12-31"}, "callerid": {"required"}, "operation": operations})
+		require.Equal(t, http.StatusBadRequest, status)
+		for _, typed := range []string{`name="name" value="demo"`, `name="rate" value="7"`, `name="channel" value="X"`, `value="2099-12-31"`, `value="required" checked`} {
+			require.Contains(t, body, typed, "what was typed is kept")
+		}
+		require.NotContains(t, body, `value="AddPushNotificationResponse" checked`)
+		require.Equal(t, slices.Contains(operations, "BuyFundFromCustomer"), strings.Contains(body, `value="BuyFundFromCustomer" checked`))
+	}
 	_, body := v.post("subscriptions", url.Values{"action": {"create"}, "name": {"Shop & Co"}, "operation": {"BuyFundFromCustomer"}})
 	keys := regexp.MustCompile(`<code>([0-9a-f]{32})</code>`).FindAllStringSubmatch(body, -1)
 	require.Len(t, keys, 2)
