@@ -20,17 +20,17 @@ type ID [16]byte
 // ErrSyntax is returned for text that is not a UUID.
 var ErrSyntax = errors.New("not a UUID")
 
-// ParseID reads a UUID in the form 8-4-4-4-12. The error is ErrSyntax.
+// ParseID reads a UUID in the form 8-4-4-4-12, or its 32 digits as a trail has them. The
+// error is ErrSyntax.
 func ParseID(text string) (ID, error) {
-	var id ID
-	if len(text) != 36 || text[8] != '-' || text[13] != '-' || text[18] != '-' || text[23] != '-' {
-		return id, ErrSyntax
+	if len(text) == 36 && text[8] == '-' && text[13] == '-' && text[18] == '-' && text[23] == '-' {
+		text = text[:8] + text[9:13] + text[14:18] + text[19:23] + text[24:]
 	}
-	digits := text[:8] + text[9:13] + text[14:18] + text[19:23] + text[24:]
-	if _, err := hex.Decode(id[:], []byte(digits)); err != nil {
+	digits, err := hex.DecodeString(text)
+	if err != nil || len(digits) != len(ID{}) {
 		return ID{}, ErrSyntax
 	}
-	return id, nil
+	return ID(digits), nil
 }
 
 // String returns the UUID in the form 8-4-4-4-12, in lower case.

@@ -22,6 +22,9 @@ func TestAnIDIsWrittenAsAUUID(t *testing.T) {
 	upper, err := operation.ParseID("0199F3A1-2B4C-7D5E-8F60-718293A4B5C6")
 	require.NoError(t, err)
 	require.Equal(t, id, upper)
+	bare, err := operation.ParseID("0199f3a12b4c7d5e8f60718293a4b5c6")
+	require.NoError(t, err)
+	require.Equal(t, id, bare, "as trail check prints it")
 	require.Equal(t, "00000000-0000-0000-0000-000000000000", operation.ID{}.String())
 }
 
@@ -39,7 +42,7 @@ func TestEveryIDIsReadBack(t *testing.T) {
 func TestWhatIsNotAUUIDIsNoID(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{
-		"", "0199f3a1", "0199f3a12b4c7d5e8f60718293a4b5c6", "{0199f3a1-2b4c-7d5e-8f60-718293a4b5c6}",
+		"", "0199f3a1", "0199f3a12b4c7d5e8f60718293a4b5c", "0199f3a12b4c7d5e8f60718293a4b5c60", "0199f3a12b4c-7d5e8f60718293a4b5c6", "{0199f3a1-2b4c-7d5e-8f60-718293a4b5c6}",
 		"0199f3a1-2b4c-7d5e-8f60-718293a4b5c", "0199f3a1-2b4c-7d5e-8f60-718293a4b5c60",
 		"0199f3a1x2b4c-7d5e-8f60-718293a4b5c6", "0199f3a1-2b4cx7d5e-8f60-718293a4b5c6",
 		"0199f3a1-2b4c-7d5ex8f60-718293a4b5c6", "0199f3a1-2b4c-7d5e-8f60x718293a4b5c6",
