@@ -131,12 +131,13 @@ def check(proof, vkey):
     if position == -1:
         if text != f"{name} receipt\n{record.hex()}\n":
             raise ValueError("the signature is of another receipt")
-        return "receipt of " + name, leaf
+        return "receipt of " + name, f"The receipt holds: {name} signed it.", leaf
     origin, size, log_root = text.split("\n")[:3]
     if origin != name or not 0 <= position < int(size) or \
             root_of(log_path, int(size), position, sha256(b"\0" + record)) != unbase64(log_root):
         raise ValueError("the batch is not in the log")
-    return f"checkpoint of {origin} with {size} batches", leaf
+    verdict = f"The proof holds: the checkpoint of {origin} with the size {size} has it."
+    return f"checkpoint of {origin} with {size} batches", verdict, leaf
 
 
 DECIMALS = {"sales.units": 6, "sales.settled_price": 8, "prices.price": 8}
@@ -177,10 +178,13 @@ def facts(leaf):
 
 
 def main(file, vkey):
+    verdicts = {}
     with open(file, encoding="utf-8") as lines:
         for line in lines:
-            found, leaf = check(json.loads(line), vkey)
+            found, verdict, leaf = check(json.loads(line), vkey)
+            verdicts[verdict] = True
             print("in the " + found, *facts(leaf), sep="\n")
+    print(*verdicts, sep="\n")
 
 
 if __name__ == "__main__":

@@ -7,6 +7,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -190,7 +191,8 @@ func (n *Notary) ReceiptHeader(l *application.Leaf) (string, error) {
 }
 
 // CheckFile verifies a receipt, or a file of proofs, which are one line each, with the
-// verifying key. It returns what is proved, a line for each fact.
+// verifying key. It returns what is proved, a line for each fact,
+// and at the end a sentence that says what it rests on.
 func CheckFile(file []byte, verifyingKey string) (facts []string, err error) {
 	header := strings.TrimSpace(string(file))
 	if name, value, found := strings.Cut(header, ":"); found && strings.EqualFold(name, "Receipt") {
@@ -199,35 +201,42 @@ func CheckFile(file []byte, verifyingKey string) (facts []string, err error) {
 	if decoded, err := base64.StdEncoding.Strict().DecodeString(header); err == nil {
 		file = decoded // the header of an answer
 	}
+	var verdicts []string
 	for line := range bytes.Lines(file) {
-		more, err := checkProof(line, verifyingKey)
+		more, verdict, err := checkProof(line, verifyingKey)
 		if err != nil {
 			return nil, err
 		}
 		facts = append(facts, more...)
+		if !slices.Contains(verdicts, verdict) {
+			verdicts = append(verdicts, verdict)
+		}
 	}
 	if len(facts) == 0 {
 		return nil, errNoProof
 	}
-	return facts, nil
+	return append(facts, verdicts...), nil
 }
 
-func checkProof(line []byte, verifyingKey string) (facts []string, err error) {
+func checkProof(line []byte, verifyingKey string) (facts []string, verdict string, err error) {
 	p, err := ParseProof(line)
 	if err != nil {
-		return nil, err
+		return nil, "", err
 	}
 	var leaf trail.Decoded
 	fact := "receipt: signed before a checkpoint; a later checkpoint must have it"
 	if p.Position < 0 {
 		leaf, err = p.CheckReceipt(verifyingKey)
+		name, _, _ := strings.Cut(strings.TrimSpace(verifyingKey), "+")
+		verdict = "The receipt holds: " + name + " signed it."
 	} else {
 		var c Checkpoint
 		leaf, c, err = p.Check(verifyingKey)
 		fact = fmt.Sprintf("log: %s, batch %d of %d", c.Origin, p.Position+1, c.Size)
+		verdict = fmt.Sprintf("The proof holds: the checkpoint of %s with the size %d has it.", c.Origin, c.Size)
 	}
 	if err != nil {
-		return nil, err
+		return nil, "", err
 	}
 	facts = append(facts, fact, "leaf: "+leaf.Kind+" "+leaf.ID.String())
 	for _, row := range leaf.Rows {
@@ -235,7 +244,7 @@ func checkProof(line []byte, verifyingKey string) (facts []string, err error) {
 			facts = append(facts, fmt.Sprintf("%s.%s: %q", row.Table, f.Column, readable(&row, f)))
 		}
 	}
-	return facts, nil
+	return facts, verdict, nil
 }
 
 // readable is the value of a field as people write it. A value that is not as the service writes it

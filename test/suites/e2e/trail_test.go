@@ -83,7 +83,7 @@ func TestReceiptsAndProofs(t *testing.T) {
 		sold, receipt := s.postFor(t, buyFund, key, sale("sold", 1001, "10", ""), "1")
 		require.Equal(t, completed, sold.body)
 		id := sold.header.Get("Operation-Id")
-		holds(receipt, "leaf: decided "+id, `sales.customer_no: "1001"`, `sales.proceeds: "12.50"`, `sales.state: "completed"`, `operations.caller_id: "sold"`, `operations.operation: "BuyFundFromCustomer"`)
+		holds(receipt, "leaf: decided "+id, `sales.customer_no: "1001"`, `sales.proceeds: "12.50"`, `sales.state: "completed"`, `operations.caller_id: "sold"`, `operations.operation: "BuyFundFromCustomer"`, "\nThe receipt holds: bank.example/log signed it.\n")
 		holds("Receipt: "+receipt+"\r\n", "leaf: decided "+id)
 
 		again, receipt := s.postFor(t, buyFund, key, sale("sold", 1001, "10", ""), "1")
@@ -109,7 +109,7 @@ func TestReceiptsAndProofs(t *testing.T) {
 		require.Empty(t, receipt)
 
 		proof := b.Must(t, "trail", "prove", "--operation", id)
-		holds(proof, "log: bank.example/log, batch ", "leaf: decided "+id, `sales.units: "10"`, `postings.quantity: "-10"`, `sales.settled_price: "1.25"`)
+		holds(proof, "log: bank.example/log, batch ", "leaf: decided "+id, `sales.units: "10"`, `postings.quantity: "-10"`, `sales.settled_price: "1.25"`, "\nThe proof holds: the checkpoint of bank.example/log with the size ")
 		require.Equal(t, leafOf(proof), leafOf(b.Must(t, "trail", "prove", "--subscription", "shop", "--caller-id", "sold")))
 		require.Equal(t, 1, b.Run(t, "trail", "prove", "--subscription", "shop", "--caller-id", "nothing").Status)
 		require.Equal(t, 1, b.Run(t, "trail", "prove", "--operation", "01935c3e-6d0e-7cc3-8d5e-3f0b8f6f2c11").Status)
@@ -118,7 +118,7 @@ func TestReceiptsAndProofs(t *testing.T) {
 			require.NoError(t, os.WriteFile(file, []byte(proof), 0o600))
 			out, err := exec.Command(python, "../../../adapters/trail/check.py", file, verifying).CombinedOutput()
 			require.NoError(t, err, string(out))
-			for _, want := range []string{id, `sales.units: "10"`, `sales.proceeds: "1250" minor units of "TRY"`} {
+			for _, want := range []string{id, `sales.units: "10"`, `sales.proceeds: "1250" minor units of "TRY"`, "\nThe proof holds: the checkpoint of bank.example/log with the size "} {
 				require.Contains(t, string(out), want)
 			}
 			out, err = exec.Command(python, "../../../adapters/trail/check.py", file, other).CombinedOutput()
