@@ -10,6 +10,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -45,7 +46,7 @@ type Keeper struct {
 	o       Options
 	current atomic.Pointer[kept]
 	// trouble is why the last Round did not seal.
-	trouble atomic.Pointer[string]
+	trouble atomic.Pointer[error]
 }
 
 // missing is the error of a trail that cannot be kept: why, and what to do.
@@ -177,12 +178,23 @@ func (k *Keeper) Kept() error {
 func (k *Keeper) IsWanted() bool { return k.o.Wanted && k.o.Ports != application.None }
 
 // Problem says what is wrong with the trail: why none is kept, or why it is not
-// sealed. It is empty if nothing is.
+// sealed. It is empty if nothing is. What a database says is not in it: it names hosts.
 func (k *Keeper) Problem() string {
-	if trouble := k.trouble.Load(); trouble != nil {
-		return *trouble
+	trouble := k.trouble.Load()
+	if trouble == nil {
+		return string(k.current.Load().missing)
 	}
-	return string(k.current.Load().missing)
+	if _, isForeign := errors.AsType[*foreignError](*trouble); isForeign {
+		return (*trouble).Error()
+	}
+	text := (*trouble).Error()
+	if known, ok := errors.AsType[*fault.Error](*trouble); ok && known.Cause != nil {
+		text = known.Detail
+		if !strings.HasSuffix(text, ".") {
+			text = "See the log."
+		}
+	}
+	return "The trail is not sealed: " + text
 }
 
 // beginTimeout bounds how long Begin waits.
@@ -219,11 +231,7 @@ func (k *Keeper) Round(ctx context.Context) error {
 	if ctx.Err() != nil {
 		return nil //nolint:nilerr // a round that was cut short is no failure
 	}
-	text := err.Error()
-	if _, isForeign := errors.AsType[*foreignError](err); !isForeign {
-		text = "The trail is not sealed: " + text
-	}
-	if before := k.trouble.Swap(&text); before != nil && *before == text {
+	if before := k.trouble.Swap(&err); before != nil && (*before).Error() == err.Error() {
 		return nil
 	}
 	return err

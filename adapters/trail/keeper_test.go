@@ -2,6 +2,7 @@ package trail_test
 
 import (
 	"context"
+	"errors"
 	"os"
 	"path/filepath"
 	"testing"
@@ -10,6 +11,7 @@ import (
 
 	trailadapter "bankingapi/adapters/trail"
 	application "bankingapi/application/trail"
+	"bankingapi/domain/fault"
 	"bankingapi/domain/operation"
 	"bankingapi/domain/trail"
 )
@@ -21,6 +23,7 @@ type sharedLog struct {
 	state   application.State
 	hashes  []trail.Hash
 	waiting int // batches that are not sealed yet
+	err     error
 }
 
 func (l *sharedLog) State(context.Context) (application.State, error) { return l.state, nil }
@@ -30,6 +33,9 @@ func (l *sharedLog) IsOf(context.Context, *trail.Keys) (bool, error) { return tr
 func (l *sharedLog) Adopt(context.Context) (int64, error) { return 0, nil }
 
 func (l *sharedLog) Seal(_ context.Context, _ int, mark bool, seal application.Seal) (application.Round, error) {
+	if l.err != nil {
+		return application.Round{}, l.err
+	}
 	if mark {
 		l.waiting++
 	}
@@ -111,4 +117,27 @@ func TestACommandFollowsTheLog(t *testing.T) {
 		}
 	}
 	require.Equal(t, []int64{2, 3}, follows.sizes)
+}
+
+// A database says its host and the role in its errors. The log has them, and what everybody
+// may read does not.
+func TestWarningsDoNotRepeatTheDatabase(t *testing.T) {
+	t.Parallel()
+	log := &sharedLog{}
+	k, _ := newKeepers(t, log)()
+	for _, cause := range []string{"dial 10.0.0.7: refused", "dial 10.0.0.8: refused"} {
+		log.err = fault.Wrap(fault.Unavailable, errors.New(cause), "The storage cannot be reached.")
+		require.ErrorContains(t, k.Round(t.Context()), "The storage cannot be reached. "+cause)
+		require.NoError(t, k.Round(t.Context()), "the log has it once")
+		require.Equal(t, "The trail is not sealed: The storage cannot be reached.", k.Problem())
+	}
+	log.err = fault.Wrap(fault.Internal, errors.New("role bank"), "storage")
+	require.ErrorContains(t, k.Round(t.Context()), "role bank")
+	require.Equal(t, "The trail is not sealed: See the log.", k.Problem())
+	log.err = errors.New("trail.checkpoints: permission denied")
+	require.Error(t, k.Round(t.Context()))
+	require.Equal(t, "The trail is not sealed: trail.checkpoints: permission denied", k.Problem())
+	log.err = nil
+	require.NoError(t, k.Round(t.Context()))
+	require.Empty(t, k.Problem())
 }

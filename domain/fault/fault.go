@@ -131,8 +131,12 @@ func Wrap(kind Kind, cause error, detail string) *Error {
 func (e *Error) Error() string {
 	var b strings.Builder
 	b.WriteString(e.Kind.String())
-	if e.Detail != "" {
-		b.WriteString(": " + e.Detail)
+	detail := e.Detail
+	if e.Cause != nil {
+		detail = strings.TrimRight(detail, ".:")
+	}
+	if detail != "" {
+		b.WriteString(": " + detail)
 	}
 	for _, f := range e.Faults {
 		fmt.Fprintf(&b, "; %s %s", f.Code, f.Pointer)

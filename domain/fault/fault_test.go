@@ -58,6 +58,7 @@ func TestTheTextOfAnErrorNamesCodesAndPointers(t *testing.T) {
 		fault.Fault{Pointer: "", Code: fault.Required, Detail: "Required."})
 	require.Equal(t, "invalid: The request breaks a rule.; too-long /Header/CallerId; required ", err.Error())
 	require.Equal(t, "busy", fault.New(fault.Busy, "").Error())
+	require.Equal(t, "unavailable: It is gone: timeout", fault.Wrap(fault.Unavailable, errors.New("timeout"), "It is gone.").Error())
 	require.Equal(t, "internal: lock: timeout", fault.Wrap(fault.Internal, errors.New("timeout"), "lock").Error())
 }
 

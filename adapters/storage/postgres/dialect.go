@@ -192,7 +192,7 @@ var meanings = map[string]meaning{
 	"42P01":  {batch.Unreachable, missing}, // table
 	"42703":  {batch.Unreachable, missing}, // column
 	"3F000":  {batch.Unreachable, missing}, // schema
-	"42501":  {batch.Unreachable, "The database role has no right to read or write a table: the log names it."},
+	"42501":  {batch.Unreachable, "The database role has no right to read or write a table. The database's error in the log names it."},
 	"08P01":  {batch.Unreachable, "The database or its pooler refuses transactions: a pooler must work per session or per transaction."},
 	"53100":  {batch.Unreachable, "The disk of the database server is full."},
 
@@ -205,7 +205,7 @@ var meanings = map[string]meaning{
 }
 
 const (
-	missing = "A table or a column of the schema is missing: the log names it."
+	missing = "A table or a column of the schema is missing. The database's error in the log names it."
 	refused = "The database refuses the connection: role, password or name of the database."
 )
 

@@ -100,7 +100,7 @@ type meaning struct {
 var meanings = map[int]meaning{
 	sqlite3.SQLITE_BUSY:      {batch.LostRace, ""},
 	sqlite3.SQLITE_LOCKED:    {batch.LostRace, ""},
-	sqlite3.SQLITE_ERROR:     {batch.Unreachable, "A table or a column of the database is missing: the log names it."}, // the statements are always the same
+	sqlite3.SQLITE_ERROR:     {batch.Unreachable, "A table or a column of the database is missing. The database's error in the log names it."}, // the statements are always the same
 	sqlite3.SQLITE_READONLY:  {batch.Unreachable, readOnly},
 	sqlite3.SQLITE_PERM:      {batch.Unreachable, readOnly},
 	sqlite3.SQLITE_CORRUPT:   {batch.Unreachable, damaged},
