@@ -83,10 +83,17 @@ func namedOperations(c *call, id operation.ID) (all []backoffice.Operation, what
 	return all, what, err
 }
 
-// answered says how the last request without an operation was answered.
+// answered says how the last request without an operation was answered. With --format json
+// it also writes that answer.
 func answered(c *call, of backoffice.Query) string {
 	of.Order, of.Limit = backoffice.Newest, 1
 	for a, err := range c.office.Reader.Requests(c.Context(), of) {
+		if err == nil && c.text("format") == "json" {
+			err = c.write("", object{
+				"Answered": instant(a.At), "Status": a.Status, "Codes": slices.Concat([]string{}, a.Codes), "Replayed": a.Replayed,
+				"OperationId": a.OperationID, "Name": a.Operation, "Subscription": a.Subscription, "CallerId": a.CallerID, "RequestId": a.RequestID,
+			})
+		}
 		switch {
 		case err != nil:
 		case a.Replayed:
@@ -247,7 +254,14 @@ func showCustomer(c *call, o customerOptions) error {
 		slices.Reverse(*list)
 	}
 	if len(positions)+len(statement)+len(sales)+len(refused) == 0 {
-		return fmt.Errorf("not found: customer %d has no holding, no account, no posting and no sale", o.number)
+		has, when := "has", ""
+		if since := c.text("since"); since != "" {
+			when = " since " + since
+		}
+		if at := c.text("at"); at != "" {
+			has, when = "had", when+" up to "+at
+		}
+		return fmt.Errorf("not found: customer %d %s no holding, no account, no posting and no sale%s", o.number, has, when)
 	}
 	return c.write("customer", object{"Positions": positions, "Statement": statement, "Sales": sales, "Refused": refused})
 }

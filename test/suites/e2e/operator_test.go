@@ -116,11 +116,17 @@ func TestTheOperatorsDay(t *testing.T) {
 			require.Equal(t, 1, shown.Status)
 			return strings.Contains(shown.Err, "It was answered 422 caller-id-reused at ") && strings.Contains(shown.Err, ", and nothing was stored")
 		})
+		answered := b.Run(t, "show", "operation", "--request-id", reused.header.Get("X-Request-Id"), "--format", "json")
+		require.Equal(t, 1, answered.Status)
+		require.Contains(t, answered.Out, `"CallerId":"sold","Codes":["caller-id-reused"],"Name":"BuyFundFromCustomer","OperationId":"`+sold)
+		past := b.Run(t, "show", "customer", "1001", "--at", "2020-01-01")
+		require.Equal(t, 1, past.Status)
+		require.Contains(t, past.Err, "not found: customer 1001 had no holding, no account, no posting and no sale up to 2020-01-01\n")
 		day := clock.Now().AddDate(0, 0, 30).Format(time.DateOnly)
 		waits := s.post(t, path, key, body("waits", "10", day)).header.Get("Operation-Id")
 		b.Must(t, "sales", "cancel", waits, "--reason", "the customer called", "--as", "ayse")
 		require.Contains(t, s.post(t, path, key, body("waits", "10", day)).body, `"code":"cancelled"`)
-		shown := b.Must(t, "show", "operation", waits)
+		shown := b.Must(t, "show", "operation", strings.ReplaceAll(waits, "-", ""))
 		require.Contains(t, shown, " by ayse: the customer called")
 		require.NotContains(t, shown, "Settled")
 		b.Must(t, "sales", "reverse", sold, "--reason", "sold by mistake")
@@ -151,7 +157,7 @@ func TestTheOperatorsDay(t *testing.T) {
 		})
 
 		actions := strings.Join(column(b.Export(t, "audit"), "Action"), " ")
-		require.Equal(t, "import.prices import.holdings import.accounts subscription.create command.show sales.cancel command.show sales.reverse command.export "+
+		require.Equal(t, "import.prices import.holdings import.accounts subscription.create command.show command.show sales.cancel command.show sales.reverse command.export "+
 			"adjust.holding command.export command.show command.show subscription.change subscription.change", strings.TrimPrefix(actions, "schema.up "))
 		require.Contains(t, column(b.Export(t, "audit"), "Actor"), "ayse")
 		b.Verify(t)
