@@ -21,8 +21,8 @@ type Callers interface {
 	// Find returns the active subscription with that key, or nil if there is none. The
 	// error is fault.Unavailable if subscriptions cannot be read now.
 	Find(ctx context.Context, presented string) (*subscription.Subscription, error)
-	// Name returns the name of a subscription that has this key but may not use it now.
-	// It is empty if no subscription is known to have the key.
+	// Name returns the name of the subscription that was last known to have this key,
+	// for logs: it may not use it now, or cannot be read. It is empty if none is known.
 	Name(presented string) string
 }
 
@@ -39,6 +39,7 @@ func (a *api) identify(x *exchange, r *http.Request) (*subscription.Subscription
 	if len(keys) == 1 { // with several keys, it is not known which one is meant
 		caller, err := a.callers.Find(r.Context(), keys[0])
 		if err != nil {
+			x.Subscription = a.callers.Name(keys[0])
 			return nil, problemOf(err)
 		}
 		if caller != nil && hasCertificate(r, caller) {

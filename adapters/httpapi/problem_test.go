@@ -135,6 +135,9 @@ func TestProblems(t *testing.T) {
 			require.Equal(t, w.Code == http.StatusBadRequest, p.Data != nil, "with every other status an earlier attempt may have succeeded")
 			x := s.observed()[len(s.observed())-1]
 			require.Equal(t, w.Code >= 500, x.Err != nil, "only what is ours goes into the log as an error")
+			if name == "key-unavailable" {
+				require.Equal(t, "acme", x.Subscription, "who had the key when subscriptions could last be read")
+			}
 		})
 	}
 }

@@ -3,7 +3,8 @@
 //
 // It never delays a request. A request that was answered by a new operation costs nothing,
 // because the operation has its IDs. The others wait in memory until one batch is written
-// each second. If there are too many, the log is a sample and says how many it left out.
+// each second, or once the storage is back. If there are too many, the log is a sample and says
+// how many it left out.
 package requestlog
 
 import (
@@ -15,6 +16,7 @@ import (
 
 	"bankingapi/application/summary"
 	"bankingapi/domain/audit"
+	"bankingapi/domain/fault"
 )
 
 const (
@@ -23,7 +25,8 @@ const (
 	// MaxEntries is how many entries are kept.
 	MaxEntries = 1_000_000
 	// maxWaiting and maxOfPartner are how many requests a batch has of all partners and of
-	// one. Requests without a subscription count as one partner.
+	// one. Requests without a subscription count as one partner. Repeats leave half of both
+	// for errors.
 	maxWaiting, maxOfPartner = 200, 20
 	// maxWrite bounds a write, also of a service that stops.
 	maxWrite = 5 * time.Second
@@ -31,7 +34,8 @@ const (
 
 // Storage keeps entries. The back office lists them: see backoffice.Reader.
 type Storage interface {
-	// Add keeps entries. They need not survive a crash that follows.
+	// Add keeps entries. Those that it has stay as they are. They need not survive a crash
+	// that follows. An error that is not fault.Internal may pass.
 	Add(ctx context.Context, entries []summary.Answered) error
 	// Forget deletes the entries before a time, and all but the newest. It does so in
 	// steps, so that no step keeps others waiting.
@@ -59,9 +63,13 @@ func (l *Log) Answered(x *summary.Exchange) {
 	if x.Status < http.StatusBadRequest && !x.Replayed {
 		return
 	}
+	share := 1
+	if x.Status < http.StatusBadRequest {
+		share = 2
+	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if len(l.waiting) >= maxWaiting || l.partners[x.Subscription] >= maxOfPartner {
+	if len(l.waiting) >= maxWaiting/share || l.partners[x.Subscription] >= maxOfPartner/share {
 		l.omitted++
 		return
 	}
@@ -71,15 +79,12 @@ func (l *Log) Answered(x *summary.Exchange) {
 	l.waiting = append(l.waiting, entry)
 }
 
-// Write keeps the requests since the last call, also after ctx has ended. If it fails, they
-// are lost, and the next entry says how many.
+// Write keeps the requests that wait, also after ctx has ended. If the storage is away, they
+// wait for the next call. If it can never keep them, they are lost, and the next entry says
+// how many. One call runs at a time.
 func (l *Log) Write(ctx context.Context) error {
 	l.mu.Lock()
-	entries, omitted := l.waiting, l.omitted
-	if len(entries) > 0 {
-		l.waiting, l.omitted = nil, 0
-		clear(l.partners)
-	}
+	entries, omitted := slices.Clone(l.waiting), l.omitted
 	l.mu.Unlock()
 	if len(entries) == 0 {
 		return nil
@@ -88,10 +93,20 @@ func (l *Log) Write(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), maxWrite)
 	defer cancel()
 	err := l.storage.Add(ctx, entries)
-	if err != nil {
-		l.mu.Lock()
-		l.omitted += omitted + int64(len(entries))
-		l.mu.Unlock()
+	if err != nil && fault.KindOf(err) != fault.Internal {
+		return err
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if err == nil {
+		l.omitted -= omitted
+	} else {
+		l.omitted += int64(len(entries))
+	}
+	l.waiting = slices.Delete(l.waiting, 0, len(entries))
+	clear(l.partners)
+	for i := range l.waiting {
+		l.partners[l.waiting[i].Subscription]++
 	}
 	return err
 }

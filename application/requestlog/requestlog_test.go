@@ -13,6 +13,7 @@ import (
 	"bankingapi/application/requestlog"
 	"bankingapi/application/summary"
 	"bankingapi/domain/audit"
+	"bankingapi/domain/fault"
 	"bankingapi/test/fake"
 )
 
@@ -70,7 +71,7 @@ func TestAFloodIsSampled(t *testing.T) {
 	require.Equal(t, "quiet", found[20].Subscription)
 	require.EqualValues(t, 980, found[20].Omitted)
 
-	failed = errors.New("the disk is full")
+	failed = errors.New("a row that can never be written")
 	ask(25, "loud")
 	require.ErrorIs(t, log.Write(t.Context()), failed)
 	require.NoError(t, log.Write(t.Context()), "they are lost")
@@ -83,4 +84,60 @@ func TestAFloodIsSampled(t *testing.T) {
 	require.Len(t, found, 200)
 	require.EqualValues(t, 25+100, found[199].Omitted)
 	require.Zero(t, found[198].Omitted)
+}
+
+// Repeats are harmless. However many there are, they leave half of the room of a partner, and
+// of all, for errors.
+func TestRepeatsLeaveRoomForErrors(t *testing.T) {
+	t.Parallel()
+	log, kept := open(nil)
+	ask := func(n int, x summary.Exchange) {
+		for range n {
+			log.Answered(&x)
+		}
+	}
+	ask(1000, summary.Exchange{Status: 200, Replayed: true, Subscription: "loud"})
+	ask(6, summary.Exchange{Status: 422, Subscription: "loud"})
+	for n := range 20 {
+		ask(10, summary.Exchange{Status: 200, Replayed: true, Subscription: strconv.Itoa(n)})
+	}
+	ask(100, summary.Exchange{Status: 200, Replayed: true, Subscription: "loud"})
+	ask(1, summary.Exchange{Status: 503, Subscription: "another"})
+	require.NoError(t, log.Write(t.Context()))
+	errors := 0
+	found := kept()
+	for _, entry := range found {
+		if entry.Status >= 400 {
+			errors++
+		}
+	}
+	require.Equal(t, 7, errors)
+	require.Len(t, found, 101)
+	require.EqualValues(t, 990+200-84+100, found[100].Omitted)
+}
+
+// What was answered while the storage was away is written when it is back, in the room of one
+// batch, and also if nobody fails again.
+func TestEntriesWaitForTheStorage(t *testing.T) {
+	t.Parallel()
+	for _, kind := range []fault.Kind{fault.Unavailable, fault.Indeterminate} {
+		var failed error = fault.New(kind, "away")
+		log, kept := open(func(context.Context, fake.Moment) error { return failed })
+		for n := range 30 {
+			log.Answered(&summary.Exchange{Status: 503, RequestID: strconv.Itoa(n)})
+			require.ErrorIs(t, log.Write(t.Context()), failed)
+		}
+		log.Answered(&summary.Exchange{Status: 503, RequestID: "another", Subscription: "quiet"})
+		failed = nil
+		require.NoError(t, log.Write(t.Context()))
+		found := kept()
+		require.Len(t, found, 21)
+		require.Equal(t, "0", found[0].RequestID)
+		require.Equal(t, "another", found[20].RequestID)
+		require.EqualValues(t, 10, found[20].Omitted)
+		log.Answered(&summary.Exchange{Status: 503})
+		require.NoError(t, log.Write(t.Context()))
+		require.Len(t, kept(), 22, "there is room again")
+		require.Zero(t, kept()[21].Omitted)
+	}
 }

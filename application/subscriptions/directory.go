@@ -73,7 +73,7 @@ func (d *Directory) Find(ctx context.Context, presented string) (*subscription.S
 }
 
 // Name returns the name of the subscription that has the key, in any state. It
-// asks the copy in memory, which Find has just refreshed for an unknown key.
+// asks the copy in memory, which Find has just refreshed for an unknown key, or could not.
 func (d *Directory) Name(presented string) string {
 	if found := d.current.Load().byKey[subscription.HashOf(presented)]; found != nil {
 		return found.Name

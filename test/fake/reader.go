@@ -268,7 +268,13 @@ type Requests struct {
 
 // Add implements requestlog.Storage.
 func (r Requests) Add(ctx context.Context, entries []summary.Answered) error {
-	return r.store.read(ctx, r.strike, func() { r.store.requests = append(r.store.requests, entries...) })
+	return r.store.read(ctx, r.strike, func() {
+		for _, e := range entries {
+			if !slices.ContainsFunc(r.store.requests, func(has summary.Answered) bool { return has.ID == e.ID }) {
+				r.store.requests = append(r.store.requests, e)
+			}
+		}
+	})
 }
 
 // Forget implements requestlog.Storage.

@@ -135,7 +135,8 @@ func NewDatabase(db *batch.DB, prefix string) *Database {
 	outcomes.Find = outcomes.Table.Find(batch.NoLock, "", "number")
 	counter.Find, counter.Put = counter.Table.Find(batch.ForUpdate, "", "last"), counter.Update("last")
 
-	open(d, &d.Requests, "requests", "")
+	requests := open(d, &d.Requests, "requests", "")
+	requests.Add = requests.Upsert()
 
 	d.Marks, d.Properties, d.TrailLogs = beside[MarkRow](d, "marks", "SELECT"), beside[PropertyRow](d, "properties", "SELECT"), beside[TrailLogRow](d, "trail_logs", "", "log_id = 1")
 	d.TrailBatches, d.TrailHashes = beside[TrailBatchRow](d, "trail_batches", ""), beside[TrailHashRow](d, "trail_hashes", "")
