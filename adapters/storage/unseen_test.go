@@ -1,6 +1,7 @@
 package storage_test
 
 import (
+	"context"
 	"database/sql"
 	"path/filepath"
 	"sync"
@@ -236,4 +237,38 @@ func TestACommitThatCannotBeSynced(t *testing.T) { //nolint:paralleltest // the 
 	err = settle(t.Context(), b.Store, today, order(nextID(), "a", sale(1, 1, 1)))
 	require.Equal(t, fault.Indeterminate, fault.KindOf(err), "%v", err)
 	under.Decide(nil)
+}
+
+// A program that keeps the write lock of a SQLite file stops every sale. Readiness says so once
+// a sale has waited for two seconds, while it waits and after it has failed, until one can begin.
+func TestALockThatAnotherProgramHoldsIsNotReady(t *testing.T) {
+	t.Parallel()
+	const longer, wait = 4 * time.Second, 2500 * time.Millisecond
+	file := filepath.Join(t.TempDir(), "book.db")
+	engine, err := testdb.Started(sqlite.Open(t.Context(), storage.Options{DSN: file, StatementTimeout: longer}))
+	require.NoError(t, err)
+	b := newBank(t, migrated(t, engine), 1)
+	release := locked(t, connect(t, "sqlite", file+"?_txlock=immediate"))
+	require.NoError(t, b.Ping(t.Context()), "nothing had to wait")
+
+	ctx, cancel := context.WithTimeout(t.Context(), longer)
+	defer cancel()
+	failed := make(chan error, 1)
+	go func() { failed <- settle(ctx, b.Store, today, order(nextID(), "a", sale(1, 1, 1))) }()
+	time.Sleep(wait)
+	isLocked := func(when string) {
+		t.Helper()
+		began, err := time.Now(), b.Ping(t.Context())
+		require.Less(t, time.Since(began), 2*time.Second, when)
+		require.Equal(t, fault.Unavailable, fault.KindOf(err), "%s: %v", when, err)
+		require.ErrorContains(t, err, "Another program holds the write lock of the database file book.db", when)
+		require.NotErrorIs(t, err, context.DeadlineExceeded, "that would be told as no answer")
+	}
+	isLocked("while a sale waits")
+	require.Equal(t, fault.Unavailable, fault.KindOf(<-failed))
+	isLocked("after it has failed")
+	release()
+	require.NoError(t, b.Ping(t.Context()), "a transaction can begin")
+	b.sell(operation.Completed, order(nextID(), "a", sale(1, 1, 1)))
+	require.NoError(t, b.Ping(t.Context()))
 }

@@ -98,7 +98,7 @@ type meaning struct {
 
 // meanings are those of SQLite's result codes (sqlite.org/rescode.html).
 var meanings = map[int]meaning{
-	sqlite3.SQLITE_BUSY:      {batch.LostRace, ""},
+	sqlite3.SQLITE_BUSY:      {batch.LostRace, lockHeld},
 	sqlite3.SQLITE_LOCKED:    {batch.LostRace, ""},
 	sqlite3.SQLITE_ERROR:     {batch.Unreachable, "A table or a column of the database is missing. The database's error in the log names it."}, // the statements are always the same
 	sqlite3.SQLITE_READONLY:  {batch.Unreachable, readOnly},
@@ -116,6 +116,7 @@ var meanings = map[int]meaning{
 const (
 	readOnly = "The database file cannot be written."
 	damaged  = "The database file is damaged."
+	lockHeld = "Another program holds the write lock of the database file, so nothing can be stored. Find it, such as an open sqlite3 shell, and end its transaction."
 )
 
 // codeOf is SQLite's result code of an error, 0 of others.

@@ -304,10 +304,18 @@ func (b *connections) alone(ctx context.Context) error {
 	return errors.Join(err, again)
 }
 
+// maxLocked is how long a transaction may ask to write before the service is not ready, and
+// maxBegin how long a probe asks then.
+const maxLocked, maxBegin = 2 * time.Second, time.Second / 2
+
 // probe asks for the right to write, and compiles the requests on a connection that only
 // reads: that finds out what is missing, and waits for no one who writes.
 func (b *connections) probe(ctx context.Context, requests []batch.Request) error {
-	if err := b.file.canWrite(); err != nil {
+	err := b.file.canWrite()
+	if err == nil {
+		err = b.canBegin(ctx)
+	}
+	if err != nil {
 		return err
 	}
 	conn, err := b.reads.DB().Conn(ctx)
@@ -329,9 +337,32 @@ func (b *connections) probe(ctx context.Context, requests []batch.Request) error
 	return nil
 }
 
-// reason is storage.Engine's Explain. It names the file without its folder.
-func (f *file) reason(err error) string {
-	sentence := meanings[codeOf(err)].sentence
+// canBegin begins a transaction itself only if the last one that asked could not begin, so
+// that it delays none.
+func (b *connections) canBegin(ctx context.Context) error {
+	asked := b.asked.Load()
+	if asked == 0 || time.Since(time.Unix(0, asked)) < maxLocked {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, maxBegin)
+	defer cancel()
+	s, err := b.begin(ctx)
+	switch {
+	case err == nil:
+		s.Rollback()
+	case ctx.Err() != nil && b.asked.Load() == 0: // another one could begin meanwhile
+		return nil
+	case ctx.Err() != nil:
+		err = fault.New(fault.Unavailable, b.file.name(lockHeld))
+	}
+	return err
+}
+
+// reason is storage.Engine's Explain.
+func (f *file) reason(err error) string { return f.name(meanings[codeOf(err)].sentence) }
+
+// name names the file in a sentence, without its folder.
+func (f *file) name(sentence string) string {
 	if f != nil {
 		sentence = strings.Replace(sentence, "database file", "database file "+filepath.Base(f.path), 1)
 	}

@@ -25,6 +25,8 @@ type connections struct {
 
 	last atomic.Pointer[writer] // nil before the first one
 
+	asked atomic.Int64 // since when no transaction could begin, in ns; 0 if the last one that asked could
+
 	newest [len(sources)]atomic.Int64 // rows, when index looked last
 }
 
@@ -53,9 +55,11 @@ func (b *connections) begin(ctx context.Context) (*session, error) {
 	}
 	s := &session{connections: b, conn: conn}
 	b.checkpoints.finish(ctx, conn)
+	b.asked.CompareAndSwap(0, time.Now().UnixNano()) //nolint:forbidigo // measures a duration
 	if _, err := conn.ExecContext(ctx, "BEGIN IMMEDIATE"); err != nil {
 		return nil, errors.Join(b.file.explain(err), conn.Close())
 	}
+	b.asked.Store(0)
 	err = conn.Raw(func(raw any) error {
 		native, ok := raw.(driver.Conn)
 		if !ok {
