@@ -240,6 +240,8 @@ func TestMigrateUpAndDown(t *testing.T) {
 			require.Equal(t, fault.Unavailable, fault.KindOf(err))
 			require.ErrorContains(t, err, "too old: version 0, this program needs "+strconv.Itoa(store.SchemaVersion))
 			require.ErrorContains(t, err, "bankingapi migrate up")
+			_, unread := s.Subscriptions.All(ctx)
+			require.Equal(t, err, unread, "a half-migrated table is not read")
 
 			up, err := s.Schema.Up(ctx)
 			require.NoError(t, err)

@@ -22,8 +22,12 @@ var (
 	_ subscriptions.Usage      = subscribers{}
 )
 
-// All is subscriptions.Repository.
+// All is subscriptions.Repository. While a migration runs it reads nothing: a statement that
+// was prepared for half of the columns fails when all are there.
 func (s subscribers) All(ctx context.Context) ([]*subscription.Subscription, error) {
+	if err := s.Ready(ctx); err != nil {
+		return nil, err
+	}
 	var rows []tables.SubscriptionRow
 	if err := s.Reads.WithContext(ctx).Table(s.Subscriptions.Name).Order("name").Find(&rows).Error; err != nil {
 		return nil, s.Translate(err)
