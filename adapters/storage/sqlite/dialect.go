@@ -116,7 +116,7 @@ var meanings = map[int]meaning{
 const (
 	readOnly = "The database file cannot be written."
 	damaged  = "The database file is damaged."
-	lockHeld = "Another program holds the write lock of the database file, so nothing can be stored. Find it, such as an open sqlite3 shell, and end its transaction."
+	lockHeld = "Another program holds the write lock of the database file, so nothing can be stored. Find it, such as an import or an open sqlite3 shell. Let it end, or end its transaction."
 )
 
 // codeOf is SQLite's result code of an error, 0 of others.
