@@ -222,7 +222,7 @@ func TestAFullDiskIsNotReady(t *testing.T) {
 		}
 	}
 	big := order(nextID(), strings.Repeat("x", 1<<20), sale(1, 1, 1))
-	require.ErrorContains(t, settle(t.Context(), s, today, big), "unavailable: The disk is full.")
+	require.ErrorContains(t, settle(t.Context(), s, today, big), "unavailable: The disk is full:")
 }
 
 // TestPingAsksWhatASaleAsks: a database that answers, but where a sale cannot be
