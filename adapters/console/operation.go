@@ -52,13 +52,12 @@ func showOperation(q *request) (any, error) {
 				found.Sales[i].ReversedAt = found.Reversal.At
 			}
 		}
-		p.Act, err = q.Office.CorrectionOf(q.ctx, found)
 	case len(found.Postings) > 0:
 		q.template = "booking"
-		p.Act, err = q.Office.Correction(q.ctx, found.ID, found.Postings[0].PostedAt)
 	default:
-		err = errNothing
+		return nil, errNothing
 	}
+	p.Act, err = q.Office.Correction(q.ctx, found)
 	return p, err
 }
 

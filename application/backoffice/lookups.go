@@ -225,10 +225,19 @@ func existing[Key any](keys []Key, find func(Key) (Operation, error)) (all []Ope
 	return all, nil
 }
 
-// Correction finds the act that corrected the book at that time. A reversal or an
-// adjustment has the ID of its act; a cancelled operation is the object of its act.
-// It is nil if there is none, or if it is not known.
-func (o *Office) Correction(ctx context.Context, id operation.ID, at time.Time) (*audit.Act, error) {
+// Correction finds the act that reversed or cancelled an operation, or that adjusted a
+// holding or an account under this ID. It is nil if there is none, or if it is not known.
+func (o *Office) Correction(ctx context.Context, of *Operation) (*audit.Act, error) {
+	id, at := of.ID, of.Cancelled()
+	switch {
+	case of.Reversal != nil:
+		id, at = of.Reversal.ID, of.Reversal.At
+	case len(of.Sales) == 0 && len(of.Postings) > 0:
+		at = of.Postings[0].PostedAt
+	}
+	if at.IsZero() {
+		return nil, nil //nolint:nilnil // most operations have none
+	}
 	for a, err := range o.Reader.Acts(ctx, Query{Since: at, Until: at.Add(time.Millisecond), Order: Newest}) {
 		if err != nil {
 			return nil, err
@@ -237,20 +246,7 @@ func (o *Office) Correction(ctx context.Context, id operation.ID, at time.Time) 
 			return &a, nil
 		}
 	}
-	return nil, nil //nolint:nilnil // most operations have none
-}
-
-// CorrectionOf finds the act that reversed or cancelled an operation. It is nil as that of
-// Correction is.
-func (o *Office) CorrectionOf(ctx context.Context, of *Operation) (*audit.Act, error) {
-	id, at := of.ID, of.Cancelled()
-	if of.Reversal != nil {
-		id, at = of.Reversal.ID, of.Reversal.At
-	}
-	if at.IsZero() {
-		return nil, nil //nolint:nilnil // most operations have none
-	}
-	return o.Correction(ctx, id, at)
+	return nil, nil //nolint:nilnil // the audit does not have it
 }
 
 // LastVerified returns the act of the newest Verify since a time that any program has

@@ -44,7 +44,7 @@ func showOperation(c *call, id operation.ID) error {
 	}
 	for i := range all {
 		c.look("show", "operation", all[i].ID.String())
-		act, err := c.office.CorrectionOf(c.Context(), &all[i])
+		act, err := c.office.Correction(c.Context(), &all[i])
 		if err != nil {
 			return err
 		}

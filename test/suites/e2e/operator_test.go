@@ -160,6 +160,11 @@ func TestTheOperatorsDay(t *testing.T) {
 		require.Equal(t, "import.prices import.holdings import.accounts subscription.create command.show command.show sales.cancel command.show sales.reverse command.export "+
 			"adjust.holding command.export command.show command.show subscription.change subscription.change", strings.TrimPrefix(actions, "schema.up "))
 		require.Contains(t, column(b.Export(t, "audit"), "Actor"), "ayse")
+		for _, r := range b.Export(t, "postings", "--customer", "1001") {
+			if r["Kind"] == "adjustment" {
+				require.Contains(t, b.Must(t, "show", "operation", r["OperationId"]), ": counted twice")
+			}
+		}
 		b.Verify(t)
 
 		b.Must(t, "subscriptions", "create", "partner", "--operation", "BuyFundFromCustomer", "--host-operation", "RecordConsent")
