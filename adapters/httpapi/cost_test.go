@@ -24,7 +24,7 @@ var raceDetector = false
 // body's text and the records the rest.
 func TestAllocationsOfARequest(t *testing.T) {
 	if raceDetector {
-		t.Skip("the race detector empties pools at random, so allocations cannot be counted under it")
+		t.Skip("SKIPPED: the race detector empties pools at random, so allocations cannot be counted under it")
 	}
 	for name, test := range map[string]struct {
 		operation operation.Name

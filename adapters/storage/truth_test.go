@@ -202,7 +202,7 @@ func TestASecondNameOfTheFile(t *testing.T) {
 func TestAFullDiskIsNotReady(t *testing.T) {
 	t.Parallel()
 	if _, err := os.Stat("/dev/full"); err != nil {
-		t.Skip("there is no /dev/full")
+		t.Skip("SKIPPED: there is no /dev/full")
 	}
 	file := testdb.SQLite(t)
 	s := testdb.OpenSQLite(t, file)

@@ -224,7 +224,7 @@ func TestTheOtherChecker(t *testing.T) {
 	}
 	python, err := exec.LookPath("python3")
 	if err != nil {
-		t.Skip("python3 is not installed")
+		t.Skip("SKIPPED: python3 is not installed")
 	}
 	b := newBank(t, 6)
 	check := func(file []byte, key string) (string, error) {

@@ -197,7 +197,7 @@ var statusRow = regexp.MustCompile(`\| [2-5][0-9]{2} \| (8|absent): `)
 func TestPagesSayWhatTheProgramDoes(t *testing.T) {
 	t.Parallel()
 	if *golden.Update {
-		t.Skip("this program was built with the examples of before")
+		t.Skip("SKIPPED: this program was built with the examples of before")
 	}
 	index := ask(http.MethodGet, "/docs/index.md").Body.String()
 	for _, name := range []string{"FundSale", "PushNotification", "Header", "DestinationAccount", "FundToProcess", "TranDataItem"} {
