@@ -72,8 +72,9 @@ func Parse(text string) (Decimal, error) {
 	}
 	exponent := int64(0) // of the last digit
 	if e := strings.IndexAny(number, "eE"); e >= 0 {
+		// ParseInt stops at the digit that is too many, and does not see what follows.
 		spelled, err := strconv.ParseInt(number[e+1:], 10, 64)
-		if err != nil && !errors.Is(err, strconv.ErrRange) {
+		if err != nil && !errors.Is(err, strconv.ErrRange) || !areDigits(strings.TrimLeft(number[e+1:], "+-")) {
 			return Decimal{}, ErrSyntax
 		}
 		number, exponent = number[:e], max(min(spelled, maxExponent), -maxExponent)
