@@ -73,10 +73,12 @@ func (c *records) readLine() (string, error) {
 		read, err = c.r.ReadSlice('\n')
 	}
 	switch {
-	case err != nil && (c.size == 0 || !errors.Is(err, io.EOF)), len(read) == 0:
+	case err != nil && !errors.Is(err, io.EOF):
 		return "", err
 	case c.size > recordLimit:
 		return "", badRecord("The line is too long, or a quote is not closed.")
+	case len(read) == 0:
+		return "", err
 	}
 	line := string(read)
 	text := strings.TrimSuffix(strings.TrimSuffix(line, "\n"), "\r")
