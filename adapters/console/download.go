@@ -50,7 +50,7 @@ func download[T any](q *request, name string, columns []bookfile.Column[T], rows
 		if err := q.look(); err != nil {
 			return err
 		}
-		return bookfile.Write(w, format, columns, rows, q.Mask)
+		return bookfile.Write(w, bookfile.Style{Format: format, Zone: q.Zone, Mask: q.Mask}, columns, rows)
 	}
 	return response(f.send), nil
 }

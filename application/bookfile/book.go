@@ -103,7 +103,7 @@ func Export(ctx context.Context, from *backoffice.Office, kind, format string, q
 	if progress == nil {
 		progress = func(int64) {}
 	}
-	filter, office := q.Query, *from
+	filter, office, style := q.Query, *from, Style{Format: f, Zone: from.Zone}
 	filter.Zone = from.Zone
 	if q.Follow {
 		if kind != "sales" && kind != "notifications" && kind != "outcomes" {
@@ -111,31 +111,31 @@ func Export(ctx context.Context, from *backoffice.Office, kind, format string, q
 		}
 		follower := backoffice.Follower{Reader: office.Reader, Outcomes: office.Outcomes, Now: office.Acts.Now, Every: time.Second, Idle: q.Flush}
 		if kind == "outcomes" {
-			return Write(w, f, outcomeColumns, counted(q, follower.Ended(ctx, filter.Subscription, 0), progress), nil)
+			return Write(w, style, outcomeColumns, counted(q, follower.Ended(ctx, filter.Subscription, 0), progress))
 		}
 		office.Reader = follower
 	}
 	switch kind {
 	case "prices":
-		return Write(w, f, priceColumns, counted(q, office.Reader.Prices(ctx, filter), progress), nil)
+		return Write(w, style, priceColumns, counted(q, office.Reader.Prices(ctx, filter), progress))
 	case "holdings":
-		return Write(w, f, holdingColumns, counted(q, office.Reader.Holdings(ctx, filter), progress), nil)
+		return Write(w, style, holdingColumns, counted(q, office.Reader.Holdings(ctx, filter), progress))
 	case "accounts":
-		return Write(w, f, accountColumns, counted(q, office.Reader.Accounts(ctx, filter), progress), nil)
+		return Write(w, style, accountColumns, counted(q, office.Reader.Accounts(ctx, filter), progress))
 	case "calendar":
-		return Write(w, f, closedDayColumns, counted(q, office.Reader.ClosedDays(ctx), progress), nil)
+		return Write(w, style, closedDayColumns, counted(q, office.Reader.ClosedDays(ctx), progress))
 	case "outcomes":
-		return Write(w, f, outcomeColumns, counted(q, backoffice.EachOutcome(ctx, office.Outcomes, filter.Subscription, 0), progress), nil)
+		return Write(w, style, outcomeColumns, counted(q, backoffice.EachOutcome(ctx, office.Outcomes, filter.Subscription, 0), progress))
 	case "sales":
-		return Write(w, f, Sales, counted(q, office.Reader.Sales(ctx, filter), progress), nil)
+		return Write(w, style, Sales, counted(q, office.Reader.Sales(ctx, filter), progress))
 	case "postings":
-		return Write(w, f, postingColumns, bothSides(counted(q, office.Reader.Postings(ctx, filter), progress)), nil)
+		return Write(w, style, postingColumns, bothSides(counted(q, office.Reader.Postings(ctx, filter), progress)))
 	case "notifications":
-		return Write(w, f, Notifications, counted(q, office.Reader.Notifications(ctx, filter), progress), nil)
+		return Write(w, style, Notifications, counted(q, office.Reader.Notifications(ctx, filter), progress))
 	case "operations":
-		return Write(w, f, decisionColumns, counted(q, office.Reader.Decisions(ctx, filter), progress), nil)
+		return Write(w, style, decisionColumns, counted(q, office.Reader.Decisions(ctx, filter), progress))
 	case "audit":
-		return Write(w, f, Acts, counted(q, office.Reader.Acts(ctx, filter), progress), nil)
+		return Write(w, style, Acts, counted(q, office.Reader.Acts(ctx, filter), progress))
 	}
 	return unknownKind(kind, "prices", "holdings", "accounts", "calendar", "sales", "postings", "notifications", "operations", "outcomes", "audit")
 }

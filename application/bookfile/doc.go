@@ -30,6 +30,7 @@
 //
 // Quantities are exact in both formats: units and prices without trailing
 // zeros, money with the decimals of its currency. Times are RFC 3339 in UTC
-// with six decimals. A missing value is empty in CSV. In NDJSON a missing number
-// or time is null, and a missing text is "". TranData is JSON in both.
+// with six decimals; for Excel they are those of the bank's time zone, to the
+// second. A missing value is empty in CSV. In NDJSON a missing number or time
+// is null, and a missing text is "". TranData is JSON in both.
 package bookfile

@@ -22,27 +22,27 @@ func ReadAccounts(ctx context.Context, r io.Reader) (*Sorted[fund.Account], erro
 }
 
 func WritePrices(w io.Writer, f Format, rows iter.Seq2[fund.Price, error]) error {
-	return Write(w, f, priceColumns, rows, nil)
+	return Write(w, Style{Format: f}, priceColumns, rows)
 }
 
 func WriteHoldings(w io.Writer, f Format, rows iter.Seq2[fund.Holding, error]) error {
-	return Write(w, f, holdingColumns, rows, nil)
+	return Write(w, Style{Format: f}, holdingColumns, rows)
 }
 
 func WriteAccounts(w io.Writer, f Format, rows iter.Seq2[fund.Account, error]) error {
-	return Write(w, f, accountColumns, rows, nil)
+	return Write(w, Style{Format: f}, accountColumns, rows)
 }
 
 func WriteSales(w io.Writer, f Format, rows iter.Seq2[fund.SaleEntry, error]) error {
-	return Write(w, f, Sales, rows, nil)
+	return Write(w, Style{Format: f}, Sales, rows)
 }
 
 func WritePostings(w io.Writer, f Format, rows iter.Seq2[fund.PostingEntry, error]) error {
-	return Write(w, f, postingColumns, bothSides(rows), nil)
+	return Write(w, Style{Format: f}, postingColumns, bothSides(rows))
 }
 
 func WriteNotifications(w io.Writer, f Format, rows iter.Seq2[push.Entry, error]) error {
-	return Write(w, f, Notifications, rows, nil)
+	return Write(w, Style{Format: f}, Notifications, rows)
 }
 
 // Each calls yield for each value.

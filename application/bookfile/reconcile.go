@@ -86,7 +86,7 @@ func reconcile[T comparable](ctx context.Context, r io.Reader, k *kind[T], rows 
 			}
 		}
 	}
-	return Write(w, f, found, differences(walk(rows, there, k.compare), c), nil)
+	return Write(w, Style{Format: f}, found, differences(walk(rows, there, k.compare), c))
 }
 
 // differences counts the pairs, and yields those that are not equal.

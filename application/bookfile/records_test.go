@@ -82,7 +82,7 @@ func TestRecordsReadWhatIsWritten(t *testing.T) {
 			for i := range row {
 				columns[i].Value = cell(i)
 			}
-			content = appendCSV(content, columns, &row, CSV)
+			content = appendCSV(content, columns, &row, Style{Format: CSV})
 		}
 		var got [][]string
 		for _, r := range readAll(t, string(content))[1:] {

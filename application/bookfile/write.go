@@ -21,9 +21,18 @@ const (
 	// begins with an apostrophe. Import does not read it back as it was.
 	Spreadsheet Format = "spreadsheet"
 	// Excel is Spreadsheet for an Excel whose decimal sign is a comma, as in Turkey: with
-	// semicolons, and a byte order mark.
+	// semicolons, a byte order mark, and times of Style.Zone to the second. The name of a column
+	// says which zone that is.
 	Excel Format = "excel"
 )
+
+// Style is how rows are written. Without a Zone, times for Excel are in UTC. Without a Mask,
+// values that name somebody are written in full.
+type Style struct {
+	Format
+	Zone *time.Location
+	Mask Mask
+}
 
 // Column is one column of a file.
 type Column[T any] struct {
@@ -37,6 +46,8 @@ type Value struct {
 	text     string
 	raw      bool // a number or other JSON; without text it is null
 	personal Personal
+	instant  bool // text is that of at, in UTC
+	at       time.Time
 }
 
 // Personal says whom a value names. Some readers may not see such values in full.
@@ -74,35 +85,42 @@ func Integer(n int64) Value { return number(strconv.FormatInt(n, 10)) }
 // Instant is a time in UTC. It is missing if t is the zero time.
 func Instant(t time.Time) Value {
 	if t.IsZero() {
-		return number("")
+		return Value{raw: true, instant: true}
 	}
 	// The layout of RFC 3339 is several times as fast as others. A nanosecond keeps the zeros.
 	var buffer [40]byte
 	b := t.UTC().Truncate(time.Microsecond).Add(time.Nanosecond).AppendFormat(buffer[:0], time.RFC3339Nano)
-	return Text(string(b[:len(b)-4]) + "Z")
+	return Value{text: string(b[:len(b)-4]) + "Z", instant: true, at: t}
 }
 
-// Write writes rows as they come, with what mask returns for values that name
-// somebody. A nil mask writes everything in full. Write stops at the first error of
-// the rows or of w, which it returns. It does not buffer more than a row where w does
-// not.
-func Write[T any](w io.Writer, f Format, columns []Column[T], rows iter.Seq2[T, error], mask Mask) error {
-	if mask != nil {
-		columns = masked(columns, mask)
+// Write writes rows as they come. It stops at the first error of the rows or of w, which it
+// returns. It does not buffer more than a row where w does not.
+func Write[T any](w io.Writer, s Style, columns []Column[T], rows iter.Seq2[T, error]) error {
+	if s.Mask != nil {
+		columns = masked(columns, s.Mask)
 	}
-	appendRow := appendNDJSON[T]
-	if f != NDJSON {
-		header := strings.Join(names(columns), ",") + "\n"
-		if f == Excel {
-			header = "\ufeff" + strings.ReplaceAll(header, ",", ";")
-		}
-		if _, err := io.WriteString(w, header); err != nil {
+	if s.Zone == nil {
+		s.Zone = time.UTC
+	}
+	appendRow, headed := appendNDJSON[T], s.Format == NDJSON
+	head := func(names []string) error {
+		headed = true
+		_, err := io.WriteString(w, s.header(names))
+		return err
+	}
+	if !headed {
+		appendRow = func(b []byte, columns []Column[T], row *T) []byte { return appendCSV(b, columns, row, s) }
+	}
+	if s.Format == CSV || s.Format == Spreadsheet {
+		if err := head(names(columns)); err != nil {
 			return err
 		}
-		appendRow = func(b []byte, columns []Column[T], row *T) []byte { return appendCSV(b, columns, row, f) }
 	}
 	var b []byte
 	for row, err := range rows {
+		if err == nil && !headed { // the first row says which columns have times
+			err = head(zoned(columns, &row, s.Zone))
+		}
 		if err == nil {
 			b = appendRow(b[:0], columns, &row)
 			_, err = w.Write(b)
@@ -111,12 +129,33 @@ func Write[T any](w io.Writer, f Format, columns []Column[T], rows iter.Seq2[T, 
 			return err
 		}
 	}
+	if !headed {
+		return head(names(columns))
+	}
 	return nil
+}
+
+func (s Style) header(names []string) string {
+	if s.Format == Excel {
+		return "\ufeff" + strings.Join(names, ";") + "\n"
+	}
+	return strings.Join(names, ",") + "\n"
 }
 
 func names[T any](columns []Column[T]) (all []string) {
 	for _, c := range columns {
 		all = append(all, c.Name)
+	}
+	return all
+}
+
+// zoned are the names of columns, with the zone of those that have times.
+func zoned[T any](columns []Column[T], row *T, zone *time.Location) []string {
+	all := names(columns)
+	for i, c := range columns {
+		if c.Value(row).instant {
+			all[i] += " (" + zone.String() + ")"
+		}
 	}
 	return all
 }
@@ -135,18 +174,20 @@ func masked[T any](columns []Column[T], mask Mask) (all []Column[T]) {
 	return all
 }
 
-func appendCSV[T any](b []byte, columns []Column[T], row *T, f Format) []byte {
-	separator := byte(',')
-	if f == Excel {
+func appendCSV[T any](b []byte, columns []Column[T], row *T, s Style) []byte {
+	separator, excel := byte(','), s.Format == Excel
+	if excel {
 		separator = ';'
 	}
 	for _, c := range columns {
 		v := c.Value(row)
 		switch {
-		case f == CSV:
+		case s.Format == CSV:
+		case excel && !v.at.IsZero():
+			v.text = v.at.In(s.Zone).Format(time.DateTime)
 		case !v.raw && strings.IndexAny(v.text, "=+-@\t\r\n") == 0: // a formula; some skip white space before it
 			v.text = "'" + v.text
-		case f == Excel && v.raw && !strings.HasPrefix(v.text, "["):
+		case excel && v.raw && !strings.HasPrefix(v.text, "["):
 			v.text = strings.Replace(v.text, ".", ",", 1)
 		}
 		b = append(appendField(b, v.text, separator), separator)

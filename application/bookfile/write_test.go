@@ -269,7 +269,7 @@ func TestSpreadsheet(t *testing.T) {
 func TestExcel(t *testing.T) {
 	t.Parallel()
 	sale := sales[0]
-	sale.Header.AppKey, sale.Header.Channel = "=1;1", "a,b"
+	sale.Header.AppKey, sale.Header.Channel, sale.ReversedAt = "=1;1", "a,b", noon
 	var plain, excel bytes.Buffer
 	rows := func(yield func(fund.SaleEntry, error) bool) { yield(sale, nil) }
 	require.NoError(t, bookfile.WriteSales(&plain, bookfile.CSV, rows))
@@ -282,16 +282,35 @@ func TestExcel(t *testing.T) {
 	reader.Comma = ';'
 	got, err := reader.ReadAll()
 	require.NoError(t, err)
-	require.Equal(t, want[0], got[0])
 	for i, value := range want[1] {
-		if _, err := strconv.ParseFloat(value, 64); err == nil {
+		if at, err := time.Parse(time.RFC3339Nano, value); err == nil { // a person compares it with the console
+			want[0][i] += " (UTC)"
+			want[1][i] = at.Format(time.DateTime)
+		} else if _, err := strconv.ParseFloat(value, 64); err == nil {
 			want[1][i] = strings.Replace(value, ".", ",", 1)
 		} else if value == sale.Header.AppKey {
 			want[1][i] = "'" + value
 		}
 	}
-	require.Equal(t, want[1], got[1])
+	require.Equal(t, want[:2], got)
 	require.Contains(t, text, ",")
+}
+
+// A file for people has the times of the bank, which Excel takes for times, and says whose
+// they are. Files for programs have UTC.
+func TestExcelHasTheTimesOfTheBank(t *testing.T) {
+	t.Parallel()
+	istanbul, err := time.LoadLocation("Europe/Istanbul")
+	require.NoError(t, err)
+	o := office(nil)
+	o.Zone = istanbul
+	_, err = imports(t, o, "accounts", accountHeader+"1,1,1,TRY,5\n")
+	require.NoError(t, err)
+	require.Contains(t, exports(t, o, "postings", "excel"), ";PostedAt (Europe/Istanbul)\n")
+	require.Contains(t, exports(t, o, "postings", "excel"), ";2026-11-20 12:00:00\n")
+	require.Contains(t, exports(t, o, "postings", "spreadsheet"), ",PostedAt\n")
+	require.Contains(t, exports(t, o, "postings", "spreadsheet"), ",2026-11-20T09:00:00.000001Z\n")
+	require.Equal(t, "\ufeffPriceID;IMKBCode;HolderCorporationName;Price;CurrencyCode;ValidFrom\n", exports(t, o, "prices", "excel"), "no row")
 }
 
 // A reader who may not see everything gets what Mask returns for each value that names
@@ -313,19 +332,19 @@ func TestMaskedColumns(t *testing.T) {
 		names []string
 	}{
 		"sale": {func(w io.Writer, m bookfile.Mask) error {
-			return bookfile.Write(w, bookfile.NDJSON, bookfile.Sales, rows(sales[0]), m)
+			return bookfile.Write(w, bookfile.Style{Format: bookfile.NDJSON, Mask: m}, bookfile.Sales, rows(sales[0]))
 		}, []string{"AccountCustomerNo", "AccountSuffix", "CustomerNo"}},
 		"notification": {func(w io.Writer, m bookfile.Mask) error {
-			return bookfile.Write(w, bookfile.NDJSON, bookfile.Notifications, rows(notifications[0]), m)
+			return bookfile.Write(w, bookfile.Style{Format: bookfile.NDJSON, Mask: m}, bookfile.Notifications, rows(notifications[0]))
 		}, []string{"Content", "DeepLinkUrl", "Subject", "TranData", "UserId"}},
 		"posting": {func(w io.Writer, m bookfile.Mask) error {
-			return bookfile.Write(w, bookfile.NDJSON, bookfile.Statement, rows(line), m)
+			return bookfile.Write(w, bookfile.Style{Format: bookfile.NDJSON, Mask: m}, bookfile.Statement, rows(line))
 		}, []string{"AccountSuffix", "CustomerNo"}},
 		"adjustment": {func(w io.Writer, m bookfile.Mask) error {
-			return bookfile.Write(w, bookfile.NDJSON, bookfile.Acts, rows(act), m)
+			return bookfile.Write(w, bookfile.Style{Format: bookfile.NDJSON, Mask: m}, bookfile.Acts, rows(act))
 		}, []string{"Object"}},
 		"refusal": {func(w io.Writer, m bookfile.Mask) error {
-			return bookfile.Write(w, bookfile.NDJSON, bookfile.Refusals, rows(refusal), m)
+			return bookfile.Write(w, bookfile.Style{Format: bookfile.NDJSON, Mask: m}, bookfile.Refusals, rows(refusal))
 		}, nil},
 	} {
 		full, seen := written(c.write, nil), written(c.write, mask)
@@ -340,7 +359,7 @@ func TestMaskedColumns(t *testing.T) {
 		require.Equal(t, c.names, changed, name)
 	}
 	object := written(func(w io.Writer, m bookfile.Mask) error {
-		return bookfile.Write(w, bookfile.NDJSON, bookfile.Statement, rows(line), m)
+		return bookfile.Write(w, bookfile.Style{Format: bookfile.NDJSON, Mask: m}, bookfile.Statement, rows(line))
 	}, nil)
 	require.InDelta(t, 15.0, object["After"], 0)
 }
