@@ -39,6 +39,7 @@ type options struct {
 	registerer  prometheus.Registerer
 	operations  []httpapi.Descriptor
 	now         func() time.Time
+	newID       func() operation.ID
 	name        string
 	// world opens the world of a key in the sandbox. callers are those of a world; nil
 	// elsewhere.
@@ -63,7 +64,7 @@ type options struct {
 type openFunc func(context.Context, store.Options) (store.Database, error)
 
 func collect(all []Option) *options {
-	o := &options{drivers: map[string]openFunc{}, driverNames: settings.Drivers{}, now: clock.Now}
+	o := &options{drivers: map[string]openFunc{}, driverNames: settings.Drivers{}, now: clock.Now, newID: clock.NewID}
 	Options(all...)(o)
 	return o
 }
@@ -124,10 +125,10 @@ func newSetup(settings Settings, o *options) (*setup, error) {
 		return nil, err
 	}
 	zone, err := settings.Bank.Location()
-	w := &setup{options: o, settings: settings, zone: zone, log: o.logger, dropped: new(atomic.Int64), requests: new(atomic.Int64), failed: make(chan error, 2), shutdown: new(shutdown), bank: o.now, ahead: new(atomic.Int64), acts: audit.Acts{NewID: clock.NewID, Now: o.now}}
+	w := &setup{options: o, settings: settings, zone: zone, log: o.logger, dropped: new(atomic.Int64), requests: new(atomic.Int64), failed: make(chan error, 2), shutdown: new(shutdown), bank: o.now, ahead: new(atomic.Int64), acts: audit.Acts{NewID: o.newID, Now: o.now}}
 	if o.isSandbox {
 		w.bank = func() time.Time { return o.now().Add(time.Duration(w.ahead.Load())).Truncate(time.Microsecond) }
-		w.acts = audit.Acts{NewID: func() operation.ID { return clock.NewIDAt(w.bank()) }, Now: w.bank}
+		w.acts = audit.Acts{NewID: clock.IDs(w.bank), Now: w.bank}
 	}
 	if err != nil || o.logger != nil {
 		return w, err
@@ -293,13 +294,14 @@ func WithVersion(version, revision string) Option {
 	return func(o *options) { o.version, o.revision = version, revision }
 }
 
-// WithClock takes the time from now, which must be UTC: for tests that move
-// over midnight. A clock that is not that of the database needs
+// WithClock takes the time from now, which must be UTC, also that of the IDs: for tests
+// that move over midnight. A clock that is not that of the database needs
 // storage.allow_unsafe to settle.
 func WithClock(now func() time.Time) Option {
 	return func(o *options) {
 		if now != nil {
 			o.now = func() time.Time { return now().UTC().Truncate(time.Microsecond) }
+			o.newID = clock.IDs(o.now)
 		}
 	}
 }

@@ -11,7 +11,6 @@ import (
 	"go.uber.org/fx"
 	"go.uber.org/zap"
 
-	"bankingapi/adapters/clock"
 	"bankingapi/adapters/trail"
 	"bankingapi/application/store"
 	application "bankingapi/application/trail"
@@ -80,7 +79,7 @@ func makeTrail(w *setup, s *store.Store) *trail.Keeper {
 		book = strings.TrimSuffix(filepath.Base(string(w.settings.Storage.DSN)), ".db")
 	}
 	return trail.New(trail.Options{
-		Ports: s.Trail, Wanted: w.settings.Trail.Enabled, NewID: clock.NewID, Ready: s.Schema.Require,
+		Ports: s.Trail, Wanted: w.settings.Trail.Enabled, NewID: w.acts.NewID, Ready: s.Schema.Require,
 		KeyFile: w.settings.Trail.KeyFile, Folder: s.DataFolder, Book: book, AsItIs: w.storage.AsItIs,
 	})
 }

@@ -2,6 +2,7 @@
 package clock
 
 import (
+	"sync"
 	"time"
 
 	"github.com/google/uuid"
@@ -18,11 +19,23 @@ func Now() time.Time { return time.Now().UTC().Truncate(time.Microsecond) }
 // the time of their IDs.
 func NewID() operation.ID { return operation.ID(uuid.Must(uuid.NewV7())) }
 
-// NewIDAt makes an ID of another time. IDs of later microseconds come later.
-func NewIDAt(at time.Time) operation.ID {
-	id, first := NewID(), backoffice.FirstID(at)
-	copy(id[:6], first[:6])
-	within := at.Nanosecond() % 1_000_000 >> 8 // as NewV7 counts within a millisecond
-	id[6], id[7] = 0x70|byte(within>>8), byte(within)
-	return id
+// IDs returns a function that makes IDs of the time of another clock. They are in the
+// order in which they are made, also while that clock stands still.
+func IDs(now func() time.Time) func() operation.ID {
+	var mutex sync.Mutex
+	var next time.Time
+	return func() operation.ID {
+		mutex.Lock()
+		defer mutex.Unlock()
+		at := now()
+		if ahead := next.Sub(at); 0 < ahead && ahead < time.Second {
+			at = next
+		}
+		next = at.Add(time.Microsecond)
+		id, first := NewID(), backoffice.FirstID(at)
+		copy(id[:6], first[:6])
+		within := at.Nanosecond() % 1_000_000 >> 8 // as NewV7 counts within a millisecond
+		id[6], id[7] = 0x70|byte(within>>8), byte(within)
+		return id
+	}
 }
