@@ -205,7 +205,7 @@ var outcomeColumns = []Column[fund.Ended]{
 	{"CallerId", func(e *fund.Ended) Value { return Text(e.CallerID) }},
 	{"State", func(e *fund.Ended) Value { return Integer(int64(e.State)) }},
 	{"Codes", func(e *fund.Ended) Value { return Text(codes(e.Faults)) }},
-	{"Reversed", func(e *fund.Ended) Value { return Text(strconv.FormatBool(e.Reversed)) }},
+	{"Reversed", func(e *fund.Ended) Value { return boolean(e.Reversed) }},
 	{"At", func(e *fund.Ended) Value { return Instant(e.At) }},
 }
 
@@ -242,7 +242,7 @@ var Requests = []Column[summary.Answered]{
 	{"Operation", func(a *summary.Answered) Value { return Text(a.Operation) }},
 	{"Status", func(a *summary.Answered) Value { return Integer(int64(a.Status)) }},
 	{"State", func(a *summary.Answered) Value { return Integer(int64(a.State)) }},
-	{"Replayed", func(a *summary.Answered) Value { return Text(strconv.FormatBool(a.Replayed)) }},
+	{"Replayed", func(a *summary.Answered) Value { return boolean(a.Replayed) }},
 	{"Codes", func(a *summary.Answered) Value { return Text(strings.Join(a.Codes, " ")) }},
 	{"CallerId", func(a *summary.Answered) Value { return Text(a.CallerID) }},
 	{"RequestId", func(a *summary.Answered) Value { return Text(a.RequestID) }},

@@ -41,6 +41,9 @@ func WritePostings(w io.Writer, f Format, rows iter.Seq2[fund.PostingEntry, erro
 	return Write(w, Style{Format: f}, postingColumns, bothSides(rows))
 }
 
+// Outcomes are the columns of outcomes.
+var Outcomes = outcomeColumns
+
 func WriteNotifications(w io.Writer, f Format, rows iter.Seq2[push.Entry, error]) error {
 	return Write(w, Style{Format: f}, Notifications, rows)
 }

@@ -82,6 +82,9 @@ func number(s string) Value { return Value{text: s, raw: true} }
 // Integer is a number.
 func Integer(n int64) Value { return number(strconv.FormatInt(n, 10)) }
 
+// boolean is true or false.
+func boolean(b bool) Value { return number(strconv.FormatBool(b)) }
+
 // Instant is a time in UTC. It is missing if t is the zero time.
 func Instant(t time.Time) Value {
 	if t.IsZero() {

@@ -2,6 +2,7 @@ package bookfile_test
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/csv"
 	"encoding/json"
 	"errors"
@@ -20,6 +21,7 @@ import (
 
 	"bankingapi/application/backoffice"
 	"bankingapi/application/bookfile"
+	"bankingapi/application/summary"
 	"bankingapi/domain/audit"
 	"bankingapi/domain/fault"
 	"bankingapi/domain/fund"
@@ -180,6 +182,20 @@ func TestWriteForOthers(t *testing.T) {
 		require.NoError(t, decoder.Decode(&object))
 		require.Equal(t, notifications[i].Record.Content, object.Content)
 		require.Len(t, object.TranData, len(notifications[i].Record.TranData))
+	}
+}
+
+// The text "false" would be true to most programs.
+func TestYesAndNoAreBooleans(t *testing.T) {
+	t.Parallel()
+	var b bytes.Buffer
+	require.NoError(t, bookfile.Write(&b, bookfile.Style{Format: bookfile.NDJSON}, bookfile.Outcomes, rows(fund.Ended{Reversed: true}, fund.Ended{})))
+	require.NoError(t, bookfile.Write(&b, bookfile.Style{Format: bookfile.NDJSON}, bookfile.Requests, rows(summary.Answered{Exchange: summary.Exchange{Replayed: true}}, summary.Answered{})))
+	decoder := json.NewDecoder(&b)
+	for _, want := range []bool{true, false, true, false} {
+		object := make(map[string]any)
+		require.NoError(t, decoder.Decode(&object))
+		require.Equal(t, want, cmp.Or(object["Reversed"], object["Replayed"]), object)
 	}
 }
 
