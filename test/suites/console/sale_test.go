@@ -196,7 +196,7 @@ func TestReversedSalesInTheList(t *testing.T) {
 	_, file, _ = v.do(http.MethodGet, "/console/due/export?format=csv", nil)
 	require.Contains(t, file, ",ReversedAt\n")
 	_, file, _ = v.do(http.MethodGet, "/console/due/export?format=excel", nil)
-	require.Contains(t, file, ";ReversedAt\n")
+	require.Contains(t, file, ";ReversedAt ("+zone.String()+")\n")
 
 	long := s.call(t, "BuyFundFromCustomer", array("long", slices.Repeat([]string{"1"}, 501)...)) // more than one lookup
 	v.correct("reverse", long, "credited twice")

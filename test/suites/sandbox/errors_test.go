@@ -20,13 +20,13 @@ func TestErrorPagesProvokeWhatTheySay(t *testing.T) {
 	blocks := regexp.MustCompile("(?s)```http\n(.*?)\n```")
 	dates := regexp.MustCompile(`\d{4}-\d\d-\d\d`)
 	begin := regexp.MustCompile(`(?m)^(GET|POST|PUT) (/\S+) HTTP/1\.1\n`)
+	settings := bootstrap.SandboxSettings(t.TempDir())
+	settings.HTTP.Docs = true
+	documented := partnerOf(t, settings)
 	for _, code := range fault.Codes() {
 		t.Run(code.Name, func(t *testing.T) {
 			t.Parallel()
-			settings := bootstrap.SandboxSettings(t.TempDir())
-			settings.HTTP.Docs = true
-			p := partnerOf(t, settings)
-			page := p.send(http.MethodGet, "/docs/errors/"+code.Name+".md", "")
+			page, p := documented.send(http.MethodGet, "/docs/errors/"+code.Name+".md", ""), newPartner(t)
 			require.Equal(t, http.StatusOK, page.status)
 			printed := blocks.FindAllStringSubmatch(page.body, -1)
 			require.Len(t, printed, 2, "a request and its answer")

@@ -8,7 +8,10 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -47,14 +50,51 @@ type partner struct {
 	ctx  context.Context // of its requests
 }
 
+// newPartner copies a sandbox that was new when it was closed: to make one takes longer
+// than most tests. partnerOf makes one.
 func newPartner(t *testing.T) partner {
 	t.Helper()
-	return partnerOf(t, bootstrap.SandboxSettings(t.TempDir()))
+	folder := t.TempDir()
+	made, err := newSandbox()
+	require.NoError(t, err)
+	for name, content := range made {
+		require.NoError(t, os.WriteFile(filepath.Join(folder, name), content, 0o600))
+	}
+	return open(t, bootstrap.SandboxSettings(folder), bootstrap.WithDataFolder(folder))
 }
+
+// newSandbox is the files of a sandbox, by name.
+var newSandbox = sync.OnceValues(func() (map[string][]byte, error) {
+	folder, err := os.MkdirTemp("", "bankingapi-sandbox-")
+	if err != nil {
+		return nil, err
+	}
+	defer os.RemoveAll(folder)
+	bank, err := bootstrap.OpenSandbox(context.Background(), bootstrap.SandboxSettings(folder), drivers, bootstrap.WithDataFolder(folder))
+	if err == nil {
+		err = bank.Close(context.Background())
+	}
+	if err != nil {
+		return nil, err
+	}
+	entries, err := os.ReadDir(folder)
+	files := map[string][]byte{}
+	for _, entry := range entries {
+		if !entry.IsDir() && err == nil {
+			files[entry.Name()], err = os.ReadFile(filepath.Join(folder, entry.Name()))
+		}
+	}
+	return files, err
+})
 
 func partnerOf(t *testing.T, settings bootstrap.Settings, more ...bootstrap.Option) partner {
 	t.Helper()
-	bank, err := bootstrap.OpenSandbox(t.Context(), settings, drivers, bootstrap.WithDataFolder(t.TempDir()), bootstrap.Options(more...))
+	return open(t, settings, bootstrap.WithDataFolder(t.TempDir()), bootstrap.Options(more...))
+}
+
+func open(t *testing.T, settings bootstrap.Settings, more ...bootstrap.Option) partner {
+	t.Helper()
+	bank, err := bootstrap.OpenSandbox(t.Context(), settings, drivers, bootstrap.Options(more...))
 	require.NoError(t, err)
 	server := httptest.NewServer(bank.Handler())
 	t.Cleanup(func() {
