@@ -231,7 +231,7 @@ func completeFlag(cmd *cobra.Command, name string, values []string) {
 // openInput opens a file, or standard input for -. The size is 0 if it is unknown.
 func (c *call) openInput(name string) (io.ReadCloser, int64, error) {
 	if name == "-" {
-		return io.NopCloser(c.InOrStdin()), 0, nil
+		return c.input(), 0, nil
 	}
 	file, err := os.Open(name)
 	if err != nil {
@@ -244,10 +244,21 @@ func (c *call) openInput(name string) (io.ReadCloser, int64, error) {
 	return file, info.Size(), nil
 }
 
+// input is standard input until a signal comes: nobody may be writing it.
+func (c *call) input() io.ReadCloser {
+	r, w := io.Pipe()
+	context.AfterFunc(c.Context(), func() { _ = w.CloseWithError(c.Context().Err()) })
+	go func() {
+		_, err := io.Copy(w, c.InOrStdin())
+		_ = w.CloseWithError(err)
+	}()
+	return r
+}
+
 // readInput reads a whole file, or standard input for -.
 func (c *call) readInput(name string) ([]byte, error) {
 	if name == "-" {
-		return io.ReadAll(c.InOrStdin())
+		return io.ReadAll(c.input())
 	}
 	return os.ReadFile(name)
 }

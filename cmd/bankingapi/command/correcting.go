@@ -49,7 +49,7 @@ func adjustHolding(c *call) error {
 	return adjust(c, faults, func(by decimal.Decimal) (id operation.ID, err error) {
 		units, err := fund.ParseUnits(by)
 		if err != nil || units == 0 {
-			return id, fmt.Errorf("%q is no number of units: it must not be 0 and may have 6 decimals", c.text("by"))
+			return id, wrongUsef("%q is no number of units: it must not be 0 and may have 6 decimals", c.text("by"))
 		}
 		return c.office.AdjustHolding(c.Context(), h.Key, units)
 	})
@@ -63,7 +63,7 @@ func adjustAccount(c *call) error {
 	return adjust(c, faults, func(by decimal.Decimal) (id operation.ID, err error) {
 		amount, err := money.FromDecimal(by, a.Key.Currency)
 		if err != nil || amount.Minor() == 0 {
-			return id, fmt.Errorf("%q is no amount of %s: it must not be 0 and may have %d decimals", c.text("by"), c.text("currency"), a.Key.Currency.Decimals())
+			return id, wrongUsef("%q is no amount of %s: it must not be 0 and may have %d decimals", c.text("by"), c.text("currency"), a.Key.Currency.Decimals())
 		}
 		return c.office.AdjustAccount(c.Context(), a.Key, amount)
 	})
@@ -73,7 +73,7 @@ func adjustAccount(c *call) error {
 // number is an absent one, which change refuses.
 func adjust(c *call, faults []fault.Fault, change func(by decimal.Decimal) (operation.ID, error)) error {
 	if len(faults) > 0 {
-		return fmt.Errorf("%s: %s", faults[0].Pointer[1:], faults[0].Detail)
+		return wrongUsef("%s: %s", faults[0].Pointer[1:], faults[0].Detail)
 	}
 	by, _ := decimal.Parse(c.text("by"))
 	id, err := change(by)

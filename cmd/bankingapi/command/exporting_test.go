@@ -83,3 +83,29 @@ func TestFollowingIsInterrupted(t *testing.T) {
 		require.Equal(t, "Interrupted: the output has everything up to then.\n", errOut.String())
 	}
 }
+
+// silent is a standard input that nobody writes.
+type silent struct {
+	t      *testing.T
+	cancel func()
+}
+
+func (s silent) Read([]byte) (int, error) {
+	s.cancel()
+	<-s.t.Context().Done()
+	return 0, io.EOF
+}
+
+// A signal also ends a command that waits for its standard input.
+func TestWaitingForInputIsInterrupted(t *testing.T) {
+	t.Parallel()
+	environment := []string{"BANKINGAPI_STORAGE__DSN=" + filepath.Join(t.TempDir(), "bank.db")}
+	require.Zero(t, bankingapi(t, environment, "migrate", "up").status)
+	for _, args := range [][]string{{"import", "holdings", "-"}, {"reconcile", "holdings", "-"}} {
+		ctx, cancel := context.WithCancel(t.Context())
+		var errOut bytes.Buffer
+		status := program{environment, parts.All(), ""}.run(ctx, args, silent{t, cancel}, io.Discard, &errOut)
+		require.Equal(t, 130, status, errOut.String())
+		require.Contains(t, errOut.String(), "Interrupted: ")
+	}
+}

@@ -1,6 +1,7 @@
 package command
 
 import (
+	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
@@ -106,6 +107,24 @@ func TestWrongUse(t *testing.T) {
 			got := bankingapi(t, nil, strings.Fields(test.args)...)
 			require.Equal(t, outcome{2, "", "bankingapi: " + test.want + "\n"}, got)
 		})
+	}
+}
+
+// These need a book before they see that they are used wrongly.
+func TestWrongUseOfABook(t *testing.T) {
+	t.Parallel()
+	environment := []string{"BANKINGAPI_STORAGE__DSN=" + filepath.Join(t.TempDir(), "bank.db")}
+	require.Zero(t, bankingapi(t, environment, "migrate", "up").status)
+	for args, want := range map[string]string{
+		"adjust account --branch 1 --customer 1 --suffix 1 --currency TRY --by 0 --reason r":       `"0" is no amount of TRY: it must not be 0 and may have 2 decimals`,
+		"adjust account --branch 1 --customer 1 --suffix 1 --currency XXX --by 1 --reason r":       "CurrencyCode: ",
+		"adjust holding --customer 1 --fund AFA --holder H --by 1.1234567 --reason r":              `"1.1234567" is no number of units: it must not be 0 and may have 6 decimals`,
+		"subscriptions create " + strings.Repeat("x", 201):                                         "/Name: ",
+		"subscriptions create a --channel " + strings.Repeat("x", 201) + " --client-certificate z": "/Channel: ",
+	} {
+		got := bankingapi(t, environment, strings.Fields(args)...)
+		require.Equal(t, 2, got.status, got.err)
+		require.Contains(t, got.err, want)
 	}
 }
 

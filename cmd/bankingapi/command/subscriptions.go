@@ -85,6 +85,9 @@ func about(name string, err error) error {
 	if errors.Is(err, subscription.ErrExpired) {
 		return wrongUsef("--expires must not be in the past: use 'subscriptions suspend' to refuse the keys now")
 	}
+	if fault.KindOf(err) == fault.Invalid { // a name or a term
+		return wrongUsef("subscription %q: %v", name, fault.Explain(err))
+	}
 	return fmt.Errorf("subscription %q: %w", name, fault.Explain(err))
 }
 
