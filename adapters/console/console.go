@@ -3,7 +3,7 @@
 //
 // The pages work without a script, and nothing comes from another host. No URL has a
 // number of a customer or an account: pages of a customer are addressed by references
-// that only the session can read.
+// that only the service can read.
 //
 // A page is a row of the table in pages.go. Templates show values of the domain through
 // a viewer. It masks numbers and texts, and an operator can show them; each page that
@@ -105,13 +105,12 @@ const policy = "default-src 'none'; style-src 'self'; script-src 'self'; img-src
 
 func (c *Console) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h := w.Header()
-	h.Set("Content-Security-Policy", policy)
-	h.Set("X-Content-Type-Options", "nosniff")
-	h.Set("X-Frame-Options", "DENY")
-	h.Set("Referrer-Policy", "same-origin")
-	h.Set("Cross-Origin-Opener-Policy", "same-origin")
-	h.Set("Cross-Origin-Resource-Policy", "same-origin")
-	h.Set("Cache-Control", "no-store")
+	for name, value := range map[string]string{
+		"Content-Security-Policy": policy, "X-Content-Type-Options": "nosniff", "X-Frame-Options": "DENY", "Referrer-Policy": "same-origin",
+		"Cross-Origin-Opener-Policy": "same-origin", "Cross-Origin-Resource-Policy": "same-origin", "Cache-Control": "no-store",
+	} {
+		h.Set(name, value)
+	}
 	site := r.Header.Get("Sec-Fetch-Site")
 	foreign := site == "cross-site" || site == "same-site"
 	if foreign && r.Header.Get("Sec-Fetch-Mode") != "navigate" || c.origins.Check(r) != nil { // a link in a ticket may be followed
@@ -173,8 +172,8 @@ func (c *Console) begin(r *http.Request, user string) *session {
 	s := c.sessions.begin(r, user)
 	ctx, cancel := context.WithTimeout(r.Context(), patience)
 	defer cancel()
-	q := &request{Options: &c.o, viewer: c.viewer(s), console: c, r: r.WithContext(ctx)}
-	if err := q.record("console.signin", "console"); err != nil {
+	q := &request{Options: &c.o, viewer: c.viewer(s), console: c}
+	if err := q.record(ctx, "console.signin", "console"); err != nil {
 		c.o.Failed("Sign in", err)
 	}
 	return s

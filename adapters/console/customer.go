@@ -153,9 +153,10 @@ func lineOf(q *request, postings []backoffice.Line, until time.Time) *picture {
 }
 
 func exportStatement(q *request) (any, error) {
-	n, _, until, err := customerAt(q)
+	n, d, until, err := customerAt(q)
 	if err != nil {
 		return nil, err
 	}
+	q.about = " " + d.String()
 	return download(q, "statement", bookfile.Statement, q.Office.Statement(q.r.Context(), n, until))
 }

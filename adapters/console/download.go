@@ -2,10 +2,12 @@ package console
 
 import (
 	"bufio"
+	"context"
 	"io"
 	"iter"
 	"net/http"
 	"slices"
+	"strings"
 	"time"
 
 	"bankingapi/application/bookfile"
@@ -32,25 +34,42 @@ var downloadLimits = limits{part: 10 * time.Second, whole: 30 * time.Minute}
 
 // download is a whole list as a file: csv, excel, or ndjson with the columns as members. The
 // values are masked as those of the page. It streams, one at a time for a session. Rows must
-// have the context of the HTTP request, which may take longer than a page.
+// have the context of the HTTP request, which may take longer than a page. The audit has it
+// before the first row is sent, and the number of rows afterwards.
 func download[T any](q *request, name string, columns []bookfile.Column[T], rows iter.Seq2[T, error]) (any, error) {
 	f := &file{name: name + ".csv", kind: "text/csv; charset=utf-8", now: q.Machine, limits: downloadLimits}
-	format := bookfile.Spreadsheet
+	style, how := bookfile.Style{Format: bookfile.Spreadsheet, Zone: q.Zone, Mask: q.Mask, Rows: new(int64)}, "csv"
 	switch q.query("format") {
 	case string(bookfile.NDJSON):
-		f.name, f.kind, format = name+".ndjson", "application/x-ndjson", bookfile.NDJSON
+		f.name, f.kind = name+".ndjson", "application/x-ndjson"
+		style.Format, how = bookfile.NDJSON, "ndjson"
 	case string(bookfile.Excel):
-		format = bookfile.Excel
+		style.Format, how = bookfile.Excel, "excel"
 	}
 	f.write = func(w io.Writer) error {
 		if _, other := q.console.downloading.LoadOrStore(q.session.ID, true); other {
 			return errLong
 		}
 		defer q.console.downloading.Delete(q.session.ID)
-		if err := q.look(); err != nil {
+		shown := ", masked,"
+		if q.Revealed() {
+			shown = ", in full,"
+			q.Looked(q.Name, q.Page.Title)
+		}
+		q.about = strings.TrimRight(how+shown+q.about, ", ")
+		if err := q.keep("console.export", q.Page.Title); err != nil {
 			return err
 		}
-		return bookfile.Write(w, bookfile.Style{Format: format, Zone: q.Zone, Mask: q.Mask}, columns, rows)
+		err := bookfile.Write(w, style, columns, rows)
+		if q.about = plural(*style.Rows, "row") + ", " + q.about; err != nil {
+			q.about = "broken off after " + q.about
+		}
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(q.r.Context()), patience) // the client may have gone
+		defer cancel()
+		if wrong := q.record(ctx, "console.exported", q.Page.Title); wrong != nil {
+			q.Failed(q.Page.Title, wrong)
+		}
+		return err
 	}
 	return response(f.send), nil
 }

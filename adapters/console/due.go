@@ -85,6 +85,7 @@ func exportDue(q *request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
+	q.about = " " + chosen.String()
 	return download(q, "due", bookfile.Sales, recorded(q.r.Context(), q, chosen, 0))
 }
 
@@ -97,8 +98,7 @@ const (
 	maxForecast = 500
 	// failedDays is for how many days a sale that failed on its day is shown.
 	failedDays = 30
-	// maxFailed is how many of them are shown, and maxFailedRead how many failed
-	// sales are read for it. They have an index by receipt.
+	// maxFailed of them are shown, and maxFailedRead failed sales are read for it.
 	maxFailed, maxFailedRead = 20, 2000
 )
 

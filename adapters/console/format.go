@@ -26,22 +26,17 @@ import (
 
 // formats are the functions of templates for values that anybody may see.
 var formats = template.FuncMap{
-	"add":      func(a, b int) int { return a + b },
-	"after":    quantityOf,
-	"amount":   count,
-	"asset":    assetPath,
-	"calendar": calendar,
-	"choices":  func(known, granted []string) []string { return subscription.InOrder(slices.Concat(known, granted)) },
-	"codes":    fault.Codes,
-	"count":    count,
-	"dayof":    func(at time.Time) day.Day { return day.Of(at, at.Location()) },
+	"after": quantityOf, "amount": count, "asset": assetPath, "calendar": calendar, "codes": fault.Codes, "count": count,
+	"has": strings.Contains, "held": backoffice.Held, "most": slices.Max[[]float64], "money": money.New, "moved": moved, "path": with, "plural": plural, "price": count, "ranked": ranked,
+	"record": recordAt, "salepath": salePath, "short": short, "sold": sold, "split": strings.Split, "total": total, "units": units,
+	"add":     func(a, b int) int { return a + b },
+	"choices": func(known, granted []string) []string { return subscription.InOrder(slices.Concat(known, granted)) },
+	"dayof":   func(at time.Time) day.Day { return day.Of(at, at.Location()) },
 	"describe": func(name string) fault.Code {
 		code, _ := fault.Describe(name)
 		return code
 	},
 	"exact": func(s fund.SaleEntry) string { return grouped(fund.ExactProceeds(s.Terms.Units, s.PerUnit)) },
-	"has":   strings.Contains,
-	"held":  backoffice.Held,
 	"indent": func(message []byte) (string, error) {
 		var b bytes.Buffer
 		err := json.Indent(&b, message, "", "  ")
@@ -55,25 +50,11 @@ var formats = template.FuncMap{
 		b, err := json.Marshal(text)
 		return string(b), err
 	},
-	"last":     func(values []float64) float64 { return values[len(values)-1] },
-	"list":     func(all ...any) []any { return all },
-	"member":   func(m push.Member, r push.Record) string { return m.Value(&r) },
-	"most":     slices.Max[[]float64],
-	"members":  func() []push.Member { return push.Members },
-	"money":    money.New,
-	"moved":    moved,
-	"path":     with,
-	"plural":   plural,
-	"price":    count,
-	"ranked":   ranked,
-	"record":   recordAt,
-	"salepath": salePath,
-	"short":    short,
-	"shortid":  func(id operation.ID) string { return id.String()[:18] }, // tells operations of one millisecond apart
-	"sold":     sold,
-	"split":    strings.Split,
-	"total":    total,
-	"units":    units,
+	"last":    func(values []float64) float64 { return values[len(values)-1] },
+	"list":    func(all ...any) []any { return all },
+	"member":  func(m push.Member, r push.Record) string { return m.Value(&r) },
+	"members": func() []push.Member { return push.Members },
+	"shortid": func(id operation.ID) string { return id.String()[:18] }, // tells operations of one millisecond apart
 }
 
 // grouped puts commas between thousands: 1,204,318.50

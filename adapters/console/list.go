@@ -258,6 +258,9 @@ func (l list[T]) filter(q *request) (values url.Values, f backoffice.Query, err 
 		if wrong == nil || field.mask == nil {
 			values.Set(field.Name, value)
 		}
+		if q.about += " " + field.Name; field.mask == nil && field.Name != "object" { // these name somebody
+			q.about += "=" + value
+		}
 	}
 	if before := q.query("before"); before != "" && err == nil {
 		err = q.follow(before, &f.After)

@@ -73,7 +73,7 @@ func (p *problem) Error() string { return p.Text }
 var (
 	errNoPage    = &problem{http.StatusNotFound, "This page does not exist."}
 	errNothing   = &problem{http.StatusNotFound, "Nothing is stored under this reference."}
-	errReference = &problem{http.StatusNotFound, "The reference belongs to another session."}
+	errReference = &problem{http.StatusNotFound, "This link was not made with the key that the service has now, or a part of it is missing. Search for what it showed. In a ticket use /console/find/ID, with an Operation-Id, X-Request-Id or CallerId: it stays valid."}
 	errForm      = &problem{http.StatusForbidden, "The form is too old, and nothing was changed: go back, reload the page and try again."}
 	errRole      = &problem{http.StatusForbidden, "Only an operator may do this."}
 	errMasked    = &problem{http.StatusForbidden, "The file has numbers and texts in full: show them first, then download it."}
@@ -220,7 +220,7 @@ func (q *request) Said() (text string) {
 }
 
 // FormToken is the value of the hidden field of one form. Each form has another one.
-func (q *request) FormToken() string { return q.refer(formToken{rand.Text(), q.machine}) }
+func (q *request) FormToken() string { return seal(q.box, q.ID, formToken{rand.Text(), q.machine}) }
 
 // once carries out a form of an operator, unless it was sent before. A form that changed
 // nothing can be sent again: its page says why.
@@ -257,28 +257,34 @@ func (q *request) done(err error, path, text string) (any, error) {
 	return q.redirect(path)
 }
 
-// look records that a page or a file shows unmasked data, and whose. What cannot be recorded
-// must not be sent.
+// look records that a page shows unmasked data, and whose. What cannot be recorded must not be
+// sent.
 func (q *request) look() error {
 	if !q.Revealed() {
 		return nil
 	}
 	q.Looked(q.Name, q.Page.Title)
-	action := "console.view"
-	if strings.HasSuffix(q.Page.path, "/export") {
-		action = "console.export"
-	}
-	return q.record(action, q.Page.Title)
+	return q.keep("console.view", q.Page.Title)
 }
 
 // record keeps an act of the user that changes nothing. Its object is the customer, if any.
-func (q *request) record(action, object string) error {
+func (q *request) record(ctx context.Context, action, object string) error {
 	details := strings.TrimSpace(q.about)
 	if q.customer != 0 {
 		object, details = q.console.sessions.customer(q.customer), strings.TrimSpace(object+" "+details)
 	}
-	ctx := q.by(q.r.Context(), "")
+	ctx = q.by(ctx, "")
 	return q.Office.Audit.Record(ctx, q.Office.Acts.New(ctx, action, object, details))
+}
+
+// keep records an act. If that fails, no unmasked data is sent. Other data is, as on a full disk.
+func (q *request) keep(action, object string) error {
+	err := q.record(q.r.Context(), action, object)
+	if err != nil && !q.Revealed() {
+		q.Failed(object, err)
+		return nil
+	}
+	return err
 }
 
 // by returns a context whose acts are those of the user.
@@ -293,7 +299,7 @@ func reveal(q *request) (any, error) {
 	}
 	on := q.field("on") == "1"
 	if on && !q.Revealed() {
-		if err := q.record("console.reveal", "numbers and texts"); err != nil {
+		if err := q.record(q.r.Context(), "console.reveal", "numbers and texts"); err != nil {
 			return nil, err
 		}
 	}

@@ -69,11 +69,8 @@ func searchFor(q *request, text string) (any, error) {
 			q.about += found[0].Kind + " "
 		}
 	}
-	if err := q.record("console.search", "search"); err != nil {
-		if q.Revealed() {
-			return nil, err
-		}
-		q.Failed("Search", err) // on a full disk, an operator searches all the more
+	if err := q.keep("console.search", "search"); err != nil {
+		return nil, err
 	}
 	if len(hits) == 1 && hits[0].Path != "" && hits[0].Kind != noAccount {
 		return q.redirect(hits[0].Path)
@@ -98,10 +95,9 @@ func findOperation(q *request, text string) ([]hit, error) {
 	return []hit{{Kind: "Operation", Text: id.String(), Operation: &found, Path: salePath(id, 0)}}, err
 }
 
-// findCustomer takes the number of a customer who has a holding or an account, or asked
-// for a sale that was refused. It also takes an account as BRANCH-CUSTOMER-SUFFIX, with or
-// without its currency. If a customer has no such account, it says so and does not open
-// the customer.
+// findCustomer takes the number of a customer who has a holding or an account, or asked for a
+// sale that was refused. It also takes an account as BRANCH-CUSTOMER-SUFFIX, with or without its
+// currency. If a customer has no such account, it says so and does not open the customer.
 func findCustomer(q *request, text string) (hits []hit, err error) {
 	parts := strings.FieldsFunc(text, func(r rune) bool { return strings.ContainsRune("-/. ", r) })
 	single := len(parts) == 1 && parts[0] == text
@@ -181,8 +177,7 @@ func findRequest(q *request, text string) ([]hit, error) {
 	})
 }
 
-// findAnswer looks for an X-Request-Id or a CallerId in the log of requests, if nothing else
-// was found.
+// findAnswer looks in the log of requests, if nothing else was found.
 func findAnswer(q *request, text string) ([]hit, error) {
 	if q.about != "" {
 		return nil, nil

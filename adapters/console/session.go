@@ -40,19 +40,22 @@ type session struct {
 	// Flash is what a form did. The next page at FlashPath shows it, once.
 	Flash, FlashPath string
 
-	box     cipher.AEAD
+	*boxes
 	changed bool // so that the browser needs a new cookie
 	over    bool
 }
 
+// boxes seal what browsers get. refs is for references, which every session can read.
+type boxes struct{ box, refs cipher.AEAD }
+
 // Revealed reports whether the session shows numbers and texts in full.
 func (s *session) Revealed() bool { return s.Operator && s.Unmasked }
 
-// refer returns a text for a URL or a form that only this session can read.
-func (s *session) refer(value any) string { return seal(s.box, s.ID, value) }
+// refer returns a text for a URL or a form that only this service can read.
+func (s *session) refer(value any) string { return seal(s.refs, "reference", value) }
 
 func (s *session) follow(text string, into any) error {
-	if !unseal(s.box, s.ID, text, into) {
+	if !unseal(s.refs, "reference", text, into) {
 		return errReference
 	}
 	return nil
@@ -73,7 +76,7 @@ func unseal(box cipher.AEAD, purpose, text string, into any) bool {
 	return err == nil && json.Unmarshal(plain, into) == nil
 }
 
-// formToken is in each form, sealed: a page of another site cannot make one.
+// formToken is in each form, sealed for its session: a page of another site cannot make one.
 type formToken struct {
 	Form string
 	Made time.Time
@@ -82,7 +85,7 @@ type formToken struct {
 // sessions are what this replica knows of all sessions.
 type sessions struct {
 	*Options
-	box cipher.AEAD
+	boxes
 
 	mu sync.Mutex
 	// over are ended sessions and forms that were carried out, for as long as they are valid.
@@ -102,9 +105,14 @@ func newSessions(o *Options) *sessions {
 	if !s.behindProxy() {
 		_, _ = rand.Read(key[:])
 	}
-	block, _ := aes.NewCipher(key[:])              // 32 bytes are a key
-	s.box, _ = cipher.NewGCMWithRandomNonce(block) // of AES
+	s.box, s.refs = newBox(key), newBox(sha256.Sum256(append([]byte("console reference "), o.Key...)))
 	return s
+}
+
+func newBox(key [sha256.Size]byte) cipher.AEAD {
+	block, _ := aes.NewCipher(key[:])             // 32 bytes are a key
+	box, _ := cipher.NewGCMWithRandomNonce(block) // of AES
+	return box
 }
 
 // behindProxy reports whether an identity proxy says who the user is.
@@ -139,7 +147,7 @@ func (s *sessions) giveBack(form string) {
 // readFormToken returns the ID of a form that the session got.
 func (s *sessions) readFormToken(of *session, text string) (form string, err error) {
 	var token formToken
-	if of.follow(text, &token) != nil || token.Form == "" || s.Machine().Sub(token.Made) > idle {
+	if !unseal(s.box, of.ID, text, &token) || token.Form == "" || s.Machine().Sub(token.Made) > idle {
 		return "", errForm
 	}
 	return token.Form, nil
@@ -174,12 +182,12 @@ func (s *sessions) spend(token string) bool {
 }
 
 func (s *sessions) begin(r *http.Request, user string) *session {
-	return &session{ID: rand.Text(), Name: user, Browser: r.UserAgent(), box: s.box, changed: true}
+	return &session{ID: rand.Text(), Name: user, Browser: r.UserAgent(), boxes: &s.boxes, changed: true}
 }
 
 // find returns the session of a request, or nil. If another browser sends it, it ends.
 func (s *sessions) find(r *http.Request) *session {
-	found := &session{box: s.box}
+	found := &session{boxes: &s.boxes}
 	cookie, err := r.Cookie(cookieName(r, ""))
 	if err != nil || !unseal(s.box, "session", cookie.Value, found) || s.Machine().Sub(found.Used) > idle {
 		return nil

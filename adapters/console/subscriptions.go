@@ -113,8 +113,7 @@ func exportSubscriptions(q *request) (any, error) {
 	return download(q, "subscriptions", subscriptionColumns, rowsOf(all))
 }
 
-// changeSubscription carries out a form of the pages. What takes something from
-// a caller needs the box of confirmation.
+// changeSubscription carries out a form. What takes something from a caller must be confirmed.
 func changeSubscription(q *request) (any, error) {
 	name, action := q.field("name"), q.field("action")
 	if action != "create" && action != "activate" && q.field("confirm") != "yes" {

@@ -20,7 +20,7 @@ func (c *Console) asked(t *testing.T, s *session, form url.Values) *request {
 	t.Helper()
 	r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/console/", nil)
 	r.PostForm = form
-	return &request{Options: &c.o, viewer: c.viewer(s), console: c, r: r, ctx: t.Context()}
+	return &request{Options: &c.o, viewer: c.viewer(s), Page: &page{Title: "File"}, console: c, r: r, ctx: t.Context()}
 }
 
 // A session downloads one file at a time, and keeps no other session waiting.

@@ -41,8 +41,7 @@ func (v *viewer) Mask(of bookfile.Personal, text string) string {
 	return "hidden (" + plural(n, "character") + ")"
 }
 
-// Number, User and Text show the number of a customer, the code of a user, and a text that
-// a caller sent, or what the session may see of them.
+// Number, User and Text are what the session may see of a customer, a user and a caller's text.
 func (v *viewer) Number(n int64) string   { return v.Mask(bookfile.Customer, strconv.FormatInt(n, 10)) }
 func (v *viewer) User(id string) string   { return v.Mask(bookfile.User, id) }
 func (v *viewer) Text(text string) string { return v.Mask(bookfile.Message, text) }
@@ -52,7 +51,7 @@ func (v *viewer) Account(a fund.AccountKey) string {
 	return strconv.FormatInt(a.BranchCode, 10) + "-" + v.Number(a.CustomerNo) + "-" + v.Mask(bookfile.Suffix, strconv.FormatInt(a.AccountSuffix, 10)) + " " + a.Currency.Code()
 }
 
-// Customer is the path of a customer's page, which only this session can read.
+// Customer is the path of a customer's page. Nobody can read the number in it.
 func (v *viewer) Customer(n int64) string { return "/console/customer/" + v.refer(n) }
 
 // Moment is an instant in the bank's time zone, and Now the time of the bank.

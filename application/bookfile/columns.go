@@ -241,7 +241,7 @@ var Requests = []Column[summary.Answered]{
 	{"Route", func(a *summary.Answered) Value { return Text(a.Route) }},
 	{"Operation", func(a *summary.Answered) Value { return Text(a.Operation) }},
 	{"Status", func(a *summary.Answered) Value { return Integer(int64(a.Status)) }},
-	{"State", func(a *summary.Answered) Value { return Integer(int64(a.State)) }},
+	{"State", func(a *summary.Answered) Value { return only(a.State != 0, strconv.FormatUint(uint64(a.State), 10)) }},
 	{"Replayed", func(a *summary.Answered) Value { return boolean(a.Replayed) }},
 	{"Codes", func(a *summary.Answered) Value { return Text(strings.Join(a.Codes, " ")) }},
 	{"CallerId", func(a *summary.Answered) Value { return Text(a.CallerID) }},

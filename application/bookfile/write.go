@@ -27,11 +27,12 @@ const (
 )
 
 // Style is how rows are written. Without a Zone, times for Excel are in UTC. Without a Mask,
-// values that name somebody are written in full.
+// values that name somebody are written in full. Rows, if it is not nil, counts the rows.
 type Style struct {
 	Format
 	Zone *time.Location
 	Mask Mask
+	Rows *int64
 }
 
 // Column is one column of a file.
@@ -130,6 +131,9 @@ func Write[T any](w io.Writer, s Style, columns []Column[T], rows iter.Seq2[T, e
 		}
 		if err != nil {
 			return err
+		}
+		if s.Rows != nil {
+			*s.Rows++
 		}
 	}
 	if !headed {

@@ -48,7 +48,7 @@ func TestTheLogOfRequests(t *testing.T) {
 	require.NotContains(t, errors, "repeat-1")
 	require.NotContains(t, page("/console/requests?partner=other"), "reused-1")
 	require.Contains(t, page("/console/requests?caller=order-1"), "repeat-1")
-	require.Contains(t, page("/console/requests/export?format=csv&request=reused-1"), "caller-id-reused,order-1,reused-1")
+	require.Contains(t, page("/console/requests/export?format=csv&request=reused-1"), ",422,,false,caller-id-reused,order-1,reused-1", "it has no State")
 
 	for text, want := range map[string]string{
 		"reused-1": "/console/requests?request=reused-1", "order-2": "/console/requests?caller=order-2", "invalid-1": "/console/requests?request=invalid-1",

@@ -216,9 +216,10 @@ func TestLooksAreKept(t *testing.T) {
 	require.Equal(t, 1, strings.Count(body, "<code>console.signin</code>"))
 
 	v.do(http.MethodGet, "/console/sales/export", nil)
-	require.Equal(t, 1, strings.Count(v.get("audit?action=console.export"), "<code>console.export</code>"))
+	require.Equal(t, 2, strings.Count(v.get("audit?action=console.export"), "<code>console.export</code>"), "a masked one too")
 	require.NotContains(t, v.get("audit?action=console.export"), "<code>console.view</code>")
 	require.Contains(t, v.get("audit?actor=operator&object=Sales"), "<code>console.export</code>")
+	require.Contains(t, v.get("audit?action=console.export"), `class="name">csv, in full</td>`)
 	v.search("1001")
 	for number, looks := range map[string]int{"1001": 1, "1002": 0} {
 		_, _, header := v.do(http.MethodPost, "/console/audit", url.Values{"csrf": {v.csrf()}, "looked": {number}})
@@ -228,6 +229,35 @@ func TestLooksAreKept(t *testing.T) {
 		require.Equal(t, looks, strings.Count(body, "<code>console.search</code>"), number)
 	}
 	require.Contains(t, v.get("audit?actor=nobody"), "No act of administration.")
+}
+
+// The audit of a download says which rows were taken, how, and how many. It names nobody.
+func TestTheAuditOfADownload(t *testing.T) {
+	t.Parallel()
+	s := start(t, nil)
+	s.fill(t)
+	v := s.entered(t)
+	_, _, header := v.do(http.MethodPost, "/console/sales", url.Values{"csrf": {v.csrf()}, "customer": {"1001"}, "state": {"2"}, "fund": {"AFA"}})
+	sales := strings.Replace(header.Get("Location"), "/sales?", "/sales/export?format=excel&", 1)
+	_, _, header = v.do(http.MethodPost, "/console/notifications", url.Values{"csrf": {v.csrf()}, "user": {"user-2"}})
+	messages := strings.Replace(header.Get("Location"), "/notifications?", "/notifications/export?format=ndjson&", 1)
+	v.do(http.MethodGet, sales, nil)
+	v.post("reveal", url.Values{"on": {"1"}})
+	v.do(http.MethodGet, messages, nil)
+	v.do(http.MethodGet, "/console/audit/export?object=holding+1001", nil)
+	for action, rows := range map[string][3]string{"console.export": {}, "console.exported": {"9 rows, ", "1 row, ", "0 rows, "}} {
+		page := v.get("audit?action=" + action)
+		for i, details := range []string{"Sales, excel, masked, state=2 customer fund=AFA", "ndjson, in full, user", "csv, in full, object"} {
+			details, isSales := strings.CutPrefix(details, "Sales, ")
+			if isSales {
+				require.Regexp(t, `class="name">customer [0-9a-f]{16}</td>`, page)
+				rows[i] = "Sales " + rows[i]
+			}
+			require.Contains(t, page, `class="name">`+rows[i]+details+`</td>`)
+		}
+		require.NotContains(t, page, "user-2")
+		require.False(t, shows(page, "1001"))
+	}
 }
 
 // A customer is searched with POST, so that no URL has the number.
@@ -253,10 +283,15 @@ func TestAddressesHaveNoNumbers(t *testing.T) {
 
 	s.visitor(t).do(http.MethodPost, "/console/link", url.Values{})
 	other := s.entered(t)
-	status, _, _ = other.do(http.MethodGet, customer, nil)
-	require.Equal(t, http.StatusNotFound, status, "the reference of another session")
-	status, _, _ = v.do(http.MethodGet, "/console/sales?customer=1001", nil)
-	require.Equal(t, http.StatusNotFound, status, "a list of everybody would pass for that of the customer")
+	status, body, _ = other.do(http.MethodGet, customer, nil)
+	require.Equal(t, http.StatusOK, status, "a link that a colleague put into a ticket")
+	require.Contains(t, body, "Customer ******01", "it shows what the session may see")
+	require.False(t, shows(body, "1001"))
+	for _, path := range []string{"sales?customer=1001", "customer/1001", strings.TrimPrefix(customer[:len(customer)-1], "/console/")} {
+		status, body, _ = v.do(http.MethodGet, "/console/"+path, nil)
+		require.Equal(t, http.StatusNotFound, status, "a list of everybody would pass for that of the customer")
+		require.Contains(t, body, "In a ticket use /console/find/ID")
+	}
 }
 
 // No line of the log has what somebody typed into an address or the search: not when it is
