@@ -28,6 +28,16 @@ func TestSettledSalesAreThoseOfTheDayOfTheBank(t *testing.T) {
 	require.Zero(t, today().Settled.Completed)
 }
 
+// Other replicas settle too, and a restart forgets the count.
+func TestTodaySaysWhoSettled(t *testing.T) {
+	t.Parallel()
+	o := operate(t)
+	o.console.Settled(buyfund.Settlement{Completed: 2, Failed: 1})
+	_, page := o.get("")
+	require.Contains(t, page, "<dd>2 that had waited, settled by this replica since it started</dd>")
+	require.Contains(t, page, "<dd>1 sale that had waited failed on this replica since it started: ")
+}
+
 // A service that has just started does not say that nothing was asked for an hour. What
 // was asked more than an hour ago is forgotten.
 func TestTheLastHour(t *testing.T) {

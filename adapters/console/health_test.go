@@ -109,7 +109,7 @@ func TestEveryPageSaysWhatIsWrong(t *testing.T) {
 		require.Contains(t, body, problem, path)
 	}
 	_, body := o.get("sales")
-	require.NotContains(t, body, "Narrow the page")
+	require.NotContains(t, body, "Filter the list")
 	_, body = o.get("")
 	require.Contains(t, body, "The database cannot be used now.")
 	require.Contains(t, body, `<dd class="figure">?</dd>`)

@@ -54,7 +54,7 @@ func pages() []*page {
 }
 
 func (l list[T]) page(title, menu string) *page {
-	return &page{path: l.path, Title: title, Menu: menu, personal: true, narrow: "Narrow the page: by days, a customer or a user.",
+	return &page{path: l.path, Title: title, Menu: menu, personal: true, narrow: "Filter the list: by days, a customer or a user.",
 		template: l.path, show: l.show, post: l.narrow, export: l.export}
 }
 
