@@ -102,43 +102,6 @@ func (d service) ifExists(tx *gorm.DB, table string, read func() *gorm.DB) (exis
 	return tables > 0, err
 }
 
-// findMark reads the mark of the database; empty if it has none. known is false if
-// its schema is older than marks.
-func (s *migrator) findMark(ctx context.Context) (mark string, known bool, err error) {
-	db := s.Reads.WithContext(ctx)
-	known, err = s.ifExists(db, s.Marks.Name, func() *gorm.DB { return db.Table(s.Marks.Name).Select("mark").Limit(1).Scan(&mark) })
-	return mark, known, s.Translate(err)
-}
-
-// checkMark returns an error if the database has another mark than wanted.
-func (s *migrator) checkMark(ctx context.Context) error {
-	mark, _, err := s.findMark(ctx)
-	if err == nil && mark != s.mark {
-		err = otherMark(mark, s.mark)
-	}
-	return err
-}
-
-// mayMigrate returns an error if the database has another mark than wanted and
-// is not empty, so that a mistake does not even change its schema.
-func (s *migrator) mayMigrate(ctx context.Context) error {
-	version, err := s.version(ctx)
-	if err != nil || version == 0 {
-		return err
-	}
-	mark, known, err := s.findMark(ctx)
-	if err != nil || mark == s.mark {
-		return err
-	}
-	if known && mark == "" {
-		filled, err := s.tablesWithRows(s.Reads.WithContext(ctx))
-		if err != nil || len(filled) == 0 {
-			return s.Translate(err)
-		}
-	}
-	return otherMark(mark, s.mark)
-}
-
 // otherMark is the error of a database with another mark.
 func otherMark(found, wanted string) error {
 	cause := fmt.Errorf("it is %w: start with --%s, or choose another database", store.MarkError(found), found)

@@ -26,22 +26,6 @@ import (
 	"bankingapi/domain/fault"
 )
 
-// Migrations says how an engine migrates.
-type Migrations struct {
-	Dialect goose.Dialect
-	// Files has a folder migrations of SQL in which {{prefix}} is the table prefix.
-	Files fs.FS
-	// Options are further options of goose, such as a lock around all migrations.
-	Options func(prefix string) ([]goose.ProviderOption, error)
-	// Attempts is how often migrations are run if they fail. Without a lock there is only a
-	// transaction for each version. A replica that waited for another one finds its work
-	// done, fails, and tries again.
-	Attempts int
-	// HasTable is a query with one argument, the name of a table. It returns 0
-	// if the table does not exist.
-	HasTable string
-}
-
 // migrator is store.Schema. It is safe for concurrent use.
 type migrator struct {
 	service
@@ -310,3 +294,40 @@ type prefixedFile struct {
 }
 
 func (f prefixedFile) Read(to []byte) (int, error) { return f.content.Read(to) }
+
+// findMark reads the mark of the database; empty if it has none. known is false if
+// its schema is older than marks.
+func (s *migrator) findMark(ctx context.Context) (mark string, known bool, err error) {
+	db := s.Reads.WithContext(ctx)
+	known, err = s.ifExists(db, s.Marks.Name, func() *gorm.DB { return db.Table(s.Marks.Name).Select("mark").Limit(1).Scan(&mark) })
+	return mark, known, s.Translate(err)
+}
+
+// checkMark returns an error if the database has another mark than wanted.
+func (s *migrator) checkMark(ctx context.Context) error {
+	mark, _, err := s.findMark(ctx)
+	if err == nil && mark != s.mark {
+		err = otherMark(mark, s.mark)
+	}
+	return err
+}
+
+// mayMigrate returns an error if the database has another mark than wanted and
+// is not empty, so that a mistake does not even change its schema.
+func (s *migrator) mayMigrate(ctx context.Context) error {
+	version, err := s.version(ctx)
+	if err != nil || version == 0 {
+		return err
+	}
+	mark, known, err := s.findMark(ctx)
+	if err != nil || mark == s.mark {
+		return err
+	}
+	if known && mark == "" {
+		filled, err := s.tablesWithRows(s.Reads.WithContext(ctx))
+		if err != nil || len(filled) == 0 {
+			return s.Translate(err)
+		}
+	}
+	return otherMark(mark, s.mark)
+}

@@ -10,6 +10,8 @@
 //	write   books, inboxes, imports and all else that writes
 //	storage opens and binds a database: the schema, checks and copies of the whole book
 //
+// So do the files of a room: bind.go joins those of this one.
+//
 // The batches of Books and Inboxes go through package batch and not through
 // gorm, because one round trip with one array for each column is several times
 // faster than one statement for each row. Everything else uses gorm.
@@ -20,18 +22,13 @@ package storage
 
 import (
 	"context"
-	"database/sql"
-	"errors"
-	"sync/atomic"
+	"io/fs"
 
-	"github.com/go-json-experiment/json"
+	"github.com/pressly/goose/v3"
 	"gorm.io/gorm"
-	"gorm.io/gorm/logger"
 
 	"bankingapi/adapters/storage/batch"
-	"bankingapi/adapters/storage/read"
 	"bankingapi/adapters/storage/tables"
-	"bankingapi/adapters/storage/trail"
 	"bankingapi/adapters/storage/write"
 	"bankingapi/application/store"
 )
@@ -71,89 +68,18 @@ type Engine struct {
 	Tables []string
 }
 
-// Bind returns the ports of the database.
-func (e *Engine) Bind(o Options) (*store.Store, error) {
-	if o.Now == nil {
-		return nil, errors.New("the option Now is missing: it dates what imports write")
-	}
-	log := logger.Discard // it would print values; errors are returned
-	if o.Slow != nil {
-		log = slowStatements{log, o.Slow}
-	}
-	writes, err := gorm.Open(e.Gorm(e.Writes), &gorm.Config{
-		Logger:                   log,
-		SkipDefaultTransaction:   true,
-		DisableNestedTransaction: true,
-		DisableAutomaticPing:     true,
-	})
-	if err != nil {
-		return nil, err
-	}
-	schema := &migrator{state: new(atomic.Int32), dropData: o.DropData}
-	db := batch.NewDB(e.Dialect, schema.Require)
-	db.Failed, db.Explain = schema.doubt, e.Explain
-	d := tables.NewDatabase(db, o.TablePrefix)
-	d.Engine, d.Writes, d.Now = e.Engine, writes, o.Now
-	d.Reads = d.Over(context.Background(), e.Reads)
-	s := service{trail.NewWriter(d), e, new(checks), o.Mark}
-	schema.service = s
-	relied, err := json.Marshal(d.Relied)
-	if err != nil {
-		return nil, err
-	}
-	s.checks.check, s.checks.pool = e.Relying(schema.table(), string(relied))
-	db.Dialect = checked{e.Dialect, s.checks}
-	if o.Trace != nil || o.Slow != nil {
-		db.Dialect = tracing{db.Dialect, o.Trace, o.Slow}
-	}
-	books, inboxes := write.NewBooks(s.Writer), write.NewInboxes(s.Writer)
-	e.Ways(books, inboxes, d)
-	ports := s.ports(books, inboxes, schema)
-	ports.HasDataFile = e.DataFolder != ""
-	ports.Pools = map[string]func() *sql.DB{"all": e.Writes.DB}
-	if e.Reads != e.Writes {
-		ports.Pools = map[string]func() *sql.DB{"writes": e.Writes.DB, "reads": e.Reads.DB}
-	}
-	ports.Within = func(tx any) (*store.Store, error) {
-		begun, err := tables.Transaction(tx)
-		if err != nil {
-			return nil, err
-		}
-		return s.inside(begun, schema), nil
-	}
-	return ports, nil
-}
-
-// service is what the service itself asks of the database. It is store.Marker too.
-type service struct {
-	trail.Writer
-	engine *Engine
-	checks *checks
-	mark   string // that the database must have
-}
-
-// ports are the ports of the database.
-func (d service) ports(b *write.Books, i *write.Inboxes, s *migrator) *store.Store {
-	ports := d.engine.Store
-	ports.Books, ports.Inboxes, ports.Schema, ports.Marker = b, i, s, d
-	read.Fill(&ports.Backoffice, d.Database)
-	write.Fill(&ports, d.Writer)
-	trail.Fill(&ports, d.Writer)
-	ports.Ping, ports.Risks, ports.Clock, ports.Index, ports.Copy = d.ping, d.risks, d.clock, d.index, d.copyTo
-	return &ports
-}
-
-// inside are the ports inside a transaction of a host.
-func (d service) inside(tx batch.Tx, s *migrator) *store.Store {
-	within := *d.Database
-	within.DB = d.DB.Inside(tx)
-	within.LeaveRoom = tables.LeaveNoRoom // an error would end the transaction of the host
-	within.Reads = d.Over(context.Background(), tx)
-	within.Writes = within.Reads
-	d.Database = &within
-	schema := &migrator{d, s.state, s.dropData}
-	within.Ready = schema.Require
-	ports := d.ports(write.NewBooks(d.Writer), write.NewInboxes(d.Writer), schema)
-	ports.Close = func() error { return nil }
-	return ports
+// Migrations says how an engine migrates.
+type Migrations struct {
+	Dialect goose.Dialect
+	// Files has a folder migrations of SQL in which {{prefix}} is the table prefix.
+	Files fs.FS
+	// Options are further options of goose, such as a lock around all migrations.
+	Options func(prefix string) ([]goose.ProviderOption, error)
+	// Attempts is how often migrations are run if they fail. Without a lock there is only a
+	// transaction for each version. A replica that waited for another one finds its work
+	// done, fails, and tries again.
+	Attempts int
+	// HasTable is a query with one argument, the name of a table. It returns 0
+	// if the table does not exist.
+	HasTable string
 }

@@ -1,7 +1,6 @@
 package postgres
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -19,36 +18,6 @@ import (
 type dialect struct {
 	db       *batch.Pool
 	settings *settings
-}
-
-// names are the names of the columns, as a list in SQL.
-func names(columns []batch.Column) string {
-	all := batch.Names(columns)
-	for i, name := range all {
-		if name == "system_user" { // became a keyword in version 16
-			all[i] = `"` + name + `"`
-		}
-	}
-	return strings.Join(all, ", ")
-}
-
-// element is the value of a column in a row of k.
-func element(c batch.Column) string {
-	if c.Kind == batch.Date {
-		return "NULLIF(k." + c.Name + ", '')::date"
-	}
-	return "k." + c.Name
-}
-
-// matching are the conditions that a row of t has the key of a row of k.
-func matching(columns []batch.Column) string {
-	var where []string
-	for _, c := range columns {
-		if c.Key {
-			where = append(where, "t."+c.Name+" = "+element(c))
-		}
-	}
-	return strings.Join(where, " AND ")
 }
 
 func (dialect) Insert(table string, columns []batch.Column, conflict batch.Conflict) string {
@@ -89,11 +58,6 @@ func (dialect) Delete(table string, columns []batch.Column, condition string) st
 	return statement(func(f form) string {
 		return fmt.Sprintf("DELETE FROM %s t USING %s WHERE %s", table, f.rows(columns), where)
 	})
-}
-
-// counted ends the transaction unless the statement writes each of its rows.
-func counted(statement string, f form) string {
-	return "WITH written AS (" + statement + " RETURNING 1) SELECT " + assert("row_is_written", f) + " FROM written"
 }
 
 // Find uses LATERAL, which keeps the order of the keys: that is the order of locking. It
@@ -142,7 +106,7 @@ func (d dialect) Begin(ctx context.Context) (batch.Session, error) {
 	if err != nil {
 		return nil, errors.Join(err, conn.Close())
 	}
-	if s.begins, s.arguments, err = d.settings.begins(ctx, s); err != nil {
+	if s.begins, s.arguments, err = d.settings.begins(ctx, conn, s.native); err != nil {
 		s.Rollback()
 		return nil, err
 	}
@@ -167,57 +131,6 @@ func (d dialect) Prepare(p batch.Purpose) []string {
 	}
 }
 
-// readOnly is the code of a write to a standby, or to a server that has become
-// one.
-const readOnly = "25006"
-
-// meaning is what a code means: for the caller, and in a sentence for the people who run
-// the service, which may be empty.
-type meaning struct {
-	batch.Failure
-	sentence string
-}
-
-// meanings are those of Postgres' error codes (appendix A of its manual), and of their
-// classes, which are the first two characters.
-var meanings = map[string]meaning{
-	"40001":  {batch.LostRace, ""},    // serialization failure
-	"40P01":  {batch.LostRace, ""},    // deadlock
-	"57P01":  {batch.Broken, ""},      // the server stops
-	"57P02":  {batch.Broken, ""},      // the server ends this connection
-	"25P03":  {batch.Unreachable, ""}, // out of time
-	"25P04":  {batch.Unreachable, ""}, // out of time
-	"55P03":  {batch.Unreachable, ""}, // lock not available
-	readOnly: {batch.Unreachable, "The database is read-only: it is a standby, or default_transaction_read_only is on."},
-	"42P01":  {batch.Unreachable, missing}, // table
-	"42703":  {batch.Unreachable, missing}, // column
-	"3F000":  {batch.Unreachable, missing}, // schema
-	"42501":  {batch.Unreachable, "The database role has no right to read or write a table. The database's error in the log names it."},
-	"08P01":  {batch.Unreachable, "The database or its pooler refuses transactions: a pooler must work per session or per transaction."},
-	"53100":  {batch.Unreachable, "The disk of the database server is full."},
-
-	"08": {batch.Unreachable, ""}, // connection
-	"28": {batch.Unreachable, refused},
-	"3D": {batch.Unreachable, refused},
-	"53": {batch.Unreachable, "The database has no resources left: connections, memory or disk."},
-	"57": {batch.Unreachable, ""}, // statement timeout, shutdown
-	"58": {batch.Unreachable, ""}, // disk
-}
-
-const (
-	missing = "A table or a column of the schema is missing. The database's error in the log names it."
-	refused = "The database refuses the connection: role, password or name of the database."
-)
-
-// meaningOf returns what an error of the server means; nothing of other errors.
-func meaningOf(err error) meaning {
-	native, ok := errors.AsType[*pgconn.PgError](err)
-	if !ok {
-		return meaning{}
-	}
-	return cmp.Or(meanings[native.Code], meanings[native.Code[:2]])
-}
-
 func (dialect) Classify(err error) batch.Failure {
 	if _, ok := errors.AsType[*pgconn.ConnectError](err); ok { // whatever the server's reason is
 		return batch.Unreachable
@@ -235,24 +148,4 @@ func (dialect) Classify(err error) batch.Failure {
 		return batch.Broken
 	}
 	return batch.Unknown
-}
-
-// uniqueViolation is the code of an insert of a key that exists.
-const uniqueViolation = "23505"
-
-// asLostRace is the error of a request, as one that lost a race if it did: see
-// batch.Request.Races. The next transaction reads the row of the winner.
-func asLostRace(r *batch.Request, err error) error {
-	if native, ok := errors.AsType[*pgconn.PgError](err); ok && r.Races && native.Code == uniqueViolation {
-		return batch.FailureError{Failure: batch.LostRace, Cause: err}
-	}
-	return err
-}
-
-// asInterrupted is the error of a commit whose answer was lost; nil stays nil.
-func asInterrupted(err error) error {
-	if err == nil {
-		return nil
-	}
-	return batch.FailureError{Failure: batch.Interrupted, Cause: fmt.Errorf("commit: %w", err)}
 }

@@ -9,7 +9,6 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"bankingapi/adapters/storage"
-	"bankingapi/adapters/storage/batch"
 )
 
 // An answer must rest only on what a standby has, if commits wait for one. Two
@@ -25,18 +24,6 @@ import (
 //     commit that waits for its standby takes that as the order to go on without
 //     it, and becomes visible on the primary alone. So no cancel request is sent
 //     for a connection during its commit.
-
-// witness commits a transaction that writes, but changes nothing: a message in
-// the log that no one reads. Its commit waits for all transactions that were
-// visible before it. An error leaves open whether those are durable.
-func (s *session) witness(ctx context.Context) error {
-	has, err := s.settings.hasMessages(ctx, s.conn)
-	if err == nil && has {
-		w := session{conn: s.conn, native: s.native, settings: s.settings, begins: durable}
-		err = w.send(ctx, []batch.Request{{SQL: message}}, true)
-	}
-	return asInterrupted(err)
-}
 
 const message = "SELECT pg_logical_emit_message(true, 'bankingapi', '')"
 

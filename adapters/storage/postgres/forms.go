@@ -76,3 +76,53 @@ func (f form) count() string {
 	}
 	return "cardinality($1)"
 }
+
+// names are the names of the columns, as a list in SQL.
+func names(columns []batch.Column) string {
+	all := batch.Names(columns)
+	for i, name := range all {
+		if name == "system_user" { // became a keyword in version 16
+			all[i] = `"` + name + `"`
+		}
+	}
+	return strings.Join(all, ", ")
+}
+
+// element is the value of a column in a row of k.
+func element(c batch.Column) string {
+	if c.Kind == batch.Date {
+		return "NULLIF(k." + c.Name + ", '')::date"
+	}
+	return "k." + c.Name
+}
+
+// matching are the conditions that a row of t has the key of a row of k.
+func matching(columns []batch.Column) string {
+	var where []string
+	for _, c := range columns {
+		if c.Key {
+			where = append(where, "t."+c.Name+" = "+element(c))
+		}
+	}
+	return strings.Join(where, " AND ")
+}
+
+// counted ends the transaction unless the statement writes each of its rows.
+func counted(statement string, f form) string {
+	return "WITH written AS (" + statement + " RETURNING 1) SELECT " + assert("row_is_written", f) + " FROM written"
+}
+
+// failed is the code of the error that a failing assertion raises.
+const failed = "22P02"
+
+// assert is a value that ends the transaction unless there is one row for each
+// row of the arguments.
+func assert(name string, f form) string {
+	return "CASE WHEN COUNT(*) = " + f.count() + " THEN 1 ELSE " + failing(name, "COUNT(*)") + " END"
+}
+
+// failing raises an error whose text has the name of an assertion. The server
+// must not evaluate it early: it depends on data.
+func failing(name, data string) string {
+	return "CAST('bankingapi_" + name + " ' || " + data + " AS int)"
+}

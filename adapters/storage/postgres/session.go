@@ -81,6 +81,18 @@ func (s *session) Commit(ctx context.Context, requests ...batch.Request) error {
 	return err
 }
 
+// witness commits a transaction that writes, but changes nothing: a message in
+// the log that no one reads. Its commit waits for all transactions that were
+// visible before it. An error leaves open whether those are durable.
+func (s *session) witness(ctx context.Context) error {
+	has, err := s.settings.hasMessages(ctx, s.conn)
+	if err == nil && has {
+		w := session{conn: s.conn, native: s.native, settings: s.settings, begins: durable}
+		err = w.send(ctx, []batch.Request{{SQL: message}}, true)
+	}
+	return asInterrupted(err)
+}
+
 // errNotCommitted says that the server answered COMMIT with ROLLBACK, because
 // an earlier statement failed.
 var errNotCommitted = errors.New("the server rolled the transaction back")

@@ -2,12 +2,9 @@ package postgres
 
 import (
 	"context"
-	"crypto/rand"
 	"database/sql"
-	"database/sql/driver"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -15,8 +12,6 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgconn"
-	"github.com/jackc/pgx/v5/stdlib"
 
 	"bankingapi/adapters/storage/batch"
 )
@@ -124,15 +119,15 @@ const marker = "bankingapi.session"
 // its settings.
 var errShared error = batch.FailureError{Failure: batch.LostRace, Cause: errors.New("the server connection is shared with others")}
 
-// begins is the statement that begins a batch on the connection, after BEGIN.
-func (s *settings) begins(ctx context.Context, on *session) (sql string, arguments []any, err error) {
-	if mine := s.markerOf(on.native); mine != "" {
+// begins is the statement that begins a batch on the connection, after BEGIN. native is conn.
+func (s *settings) begins(ctx context.Context, conn *sql.Conn, native *pgx.Conn) (sql string, arguments []any, err error) {
+	if mine := s.markerOf(native); mine != "" {
 		return s.check, []any{mine}, nil
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.local == "" {
-		s.local, err = s.ask(ctx, on.conn)
+		s.local, err = s.ask(ctx, conn)
 	}
 	return s.local, nil, err
 }
@@ -173,52 +168,6 @@ func (s *settings) markerOf(conn *pgx.Conn) (mine string) {
 		mine, _ = conn.PgConn().CustomData()[marker].(string)
 	}
 	return mine
-}
-
-// connector opens connections with a marker until it finds a pooler.
-type connector struct {
-	config   *pgx.ConnConfig
-	settings *settings
-}
-
-func (connector) Driver() driver.Driver { return stdlib.GetDefaultDriver() }
-
-func (c connector) Connect(ctx context.Context) (driver.Conn, error) {
-	if c.settings.pooled.Load() {
-		return c.connect(ctx, false)
-	}
-	conn, err := c.connect(ctx, true)
-	// Access, no such database, resources and shutdown have nothing to do with a marker.
-	native, refused := errors.AsType[*pgconn.PgError](err)
-	if !refused || slices.Contains([]string{"28", "3D", "53", "57"}, native.Code[:2]) {
-		return conn, err
-	}
-	if conn, err = c.connect(ctx, false); err == nil {
-		c.settings.pooled.Store(true) // it was the marker
-	}
-	return conn, err
-}
-
-func (c connector) connect(ctx context.Context, marked bool) (driver.Conn, error) {
-	config, committing := c.config.Copy(), new(atomic.Bool)
-	guard(config, committing)
-	if marked {
-		config.RuntimeParams = maps.Clone(startup)
-		maps.Copy(config.RuntimeParams, c.config.RuntimeParams)
-		config.RuntimeParams[marker] = rand.Text()
-	}
-	ping := stdlib.OptionShouldPing(func(_ context.Context, p stdlib.ShouldPingParams) bool {
-		return p.IdleDuration > time.Second || hasNews(p.Conn.PgConn().Conn())
-	})
-	connected := stdlib.OptionAfterConnect(func(ctx context.Context, conn *pgx.Conn) error {
-		conn.PgConn().CustomData()[held] = committing
-		useArrayCodec(conn.TypeMap())
-		if marked {
-			return c.settings.own(ctx, conn)
-		}
-		return nil
-	})
-	return stdlib.GetConnector(*config, ping, connected).Connect(ctx)
 }
 
 // own sets the settings for the connection if it has its marker, and remembers

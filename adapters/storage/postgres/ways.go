@@ -9,8 +9,6 @@ import (
 	"bankingapi/adapters/storage/tables"
 	"bankingapi/adapters/storage/write"
 	"bankingapi/domain/fund"
-	"bankingapi/domain/idempotency"
-	"bankingapi/domain/push"
 )
 
 // ways are what the ways of all batches of a database share. A batch has two: the
@@ -33,33 +31,6 @@ type ways struct {
 
 // pricesKept bounds the memory. A bank has some hundred funds.
 const pricesKept = 10_000
-
-// newWays is storage.Engine's Ways.
-func newWays(b *write.Books, i *write.Inboxes, d *tables.Database) {
-	w := &ways{
-		Books: b, holdings: addTo(d.Holdings.Table, "units", "holding_exists"), accounts: addTo(d.Accounts.Table, "balance", "account_exists"),
-		price: assertPrices(d.Prices.Table), inboxes: i, noneErased: assertNoneErased(d.Notifications.Table),
-	}
-	b.Learn, b.Ways, i.Ways = w.learn, w.ofSales, w.ofNotifications
-}
-
-func (w *ways) ofSales(locks *fund.LockSet, look write.Way[*fund.Book]) []write.Way[*fund.Book] {
-	if len(locks.Due) > 0 || len(locks.Holdings) == 0 {
-		return []write.Way[*fund.Book]{look}
-	}
-	look = learning[*fund.Book]{look, &w.sales, (*fund.Book).CompletedAll}
-	return []write.Way[*fund.Book]{&assume{ways: w, locks: locks}, look}
-}
-
-func (w *ways) ofNotifications(callers []idempotency.Key, look write.Way[*push.Inbox]) []write.Way[*push.Inbox] {
-	look = learning[*push.Inbox]{look, &w.notifications, func(inbox *push.Inbox) bool {
-		return len(inbox.Register.Added()) == len(callers)
-	}}
-	if !w.notifications.mayTry() {
-		return []write.Way[*push.Inbox]{look}
-	}
-	return []write.Way[*push.Inbox]{assumeNew{w}, look}
-}
 
 // learning is the normal way. It learns whether the assumptions would have been right.
 type learning[B any] struct {

@@ -16,6 +16,9 @@ import (
 	"bankingapi/adapters/storage/batch"
 )
 
+// readers is how many connections read at once, unless Options say more.
+const readers = 4
+
 // connections starts sessions on the connection that writes.
 type connections struct {
 	writes, reads *batch.Pool
@@ -183,7 +186,7 @@ func (s *session) run(r *batch.Request) error {
 		arguments = r.Rows.Append(arguments[:0], n)
 		values = values[:0]
 		for _, a := range arguments {
-			values = append(values, dialect{}.Bind(a))
+			values = append(values, bind(a))
 		}
 		if r.Found == nil {
 			var result driver.Result
@@ -316,7 +319,7 @@ func (s hostSession) run(ctx context.Context, r *batch.Request) error {
 	for key := range r.Rows.Len() {
 		arguments := r.Rows.Append(nil, key)
 		for i := range arguments {
-			arguments[i] = dialect{}.Bind(arguments[i])
+			arguments[i] = bind(arguments[i])
 		}
 		if r.Found == nil {
 			var result sql.Result
@@ -336,4 +339,17 @@ func (s hostSession) run(ctx context.Context, r *batch.Request) error {
 		}
 	}
 	return nil
+}
+
+// bind is dialect's Bind. It makes texts of times.
+func bind(value any) any {
+	switch v := value.(type) {
+	case time.Time:
+		return v.UTC().Format(batch.TextLayout)
+	case batch.UUID:
+		return v[:]
+	case [16]byte:
+		return v[:]
+	}
+	return value
 }

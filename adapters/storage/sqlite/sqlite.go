@@ -36,9 +36,6 @@ import (
 //go:embed migrations
 var migrations embed.FS
 
-// readers is how many connections read at once, unless Options say more.
-const readers = 4
-
 // walPages is the size of the write-ahead log at which the writer itself moves
 // it into the database (160 MB). Checkpoints normally do this much earlier.
 const walPages = "wal_autocheckpoint(40000)"

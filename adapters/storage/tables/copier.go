@@ -13,30 +13,6 @@ import (
 	"bankingapi/domain/trail"
 )
 
-// Relied is a table with what the program relies on. Without it an answer may be
-// false although no statement fails: a repeat sells again without its key, a holding
-// falls below zero without its condition.
-type Relied struct {
-	Table string
-	// Columns are those that the program knows, and Keys those of the primary key,
-	// sorted.
-	Columns, Keys []string
-	// Checks are conditions of a row, as the server writes them.
-	Checks []string
-	// Rights are those that a sale, a push and a refusal need.
-	Rights []string
-
-	Copies copies `json:"-"`
-}
-
-// copies moves the rows of a table. It is made for the table of the target.
-type copies interface {
-	// Copy writes the rows of the source that come after the newest of the target, or
-	// all of them.
-	Copy(ctx context.Context, from, to *Database, source *gorm.DB, all bool, done func(int64)) error
-	Sum(tx *gorm.DB, done func(int64)) (tableSum, error)
-}
-
 type copier[R any] struct{ *batch.Table[R] }
 
 // A transaction of a copy ends after so many rows, or bytes.
@@ -113,12 +89,6 @@ func (c copier[R]) leaf(before trail.Leaf, row *R) trail.Leaf {
 	l := trail.NewLeaf(before.Memory(), 0, operation.ID{})
 	Encode(&l, c.Name, c.Table, row)
 	return l
-}
-
-// tableSum is equal for tables with the same rows, in whatever order.
-type tableSum struct {
-	Rows   int64
-	hashes [4]uint64
 }
 
 func (c copier[R]) Sum(tx *gorm.DB, done func(int64)) (sum tableSum, err error) {

@@ -89,6 +89,15 @@ type Database struct {
 	Relied     []Relied
 }
 
+// Statements is a table with its statements. Those that nothing needs are nil.
+type Statements[R any] struct {
+	*batch.Table[R]
+	Find     *batch.Query[R]
+	Add, Put *batch.Statement[R]
+	// Leaves says how the rows enter the trail, unless they do so with an operation.
+	Leaves *leafKind[R]
+}
+
 // Transaction takes the transaction of a host that uses database/sql or gorm.
 // On SQLite it must have begun as an immediate one.
 func Transaction(tx any) (batch.Tx, error) {
@@ -182,4 +191,34 @@ func (d *Database) prepare(tx *gorm.DB, p batch.Purpose) error {
 		}
 	}
 	return nil
+}
+
+// Relied is a table with what the program relies on. Without it an answer may be
+// false although no statement fails: a repeat sells again without its key, a holding
+// falls below zero without its condition.
+type Relied struct {
+	Table string
+	// Columns are those that the program knows, and Keys those of the primary key,
+	// sorted.
+	Columns, Keys []string
+	// Checks are conditions of a row, as the server writes them.
+	Checks []string
+	// Rights are those that a sale, a push and a refusal need.
+	Rights []string
+
+	Copies copies `json:"-"`
+}
+
+// copies moves the rows of a table. It is made for the table of the target.
+type copies interface {
+	// Copy writes the rows of the source that come after the newest of the target, or
+	// all of them.
+	Copy(ctx context.Context, from, to *Database, source *gorm.DB, all bool, done func(int64)) error
+	Sum(tx *gorm.DB, done func(int64)) (tableSum, error)
+}
+
+// tableSum is equal for tables with the same rows, in whatever order.
+type tableSum struct {
+	Rows   int64
+	hashes [4]uint64
 }

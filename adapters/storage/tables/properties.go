@@ -1,16 +1,5 @@
 package tables
 
-import (
-	"context"
-	"crypto/rand"
-	"encoding/hex"
-
-	"gorm.io/gorm"
-	"gorm.io/gorm/clause"
-
-	"bankingapi/domain/fault"
-)
-
 // PropertyRow is a row of the table properties: something that is true of the book
 // as a whole.
 type PropertyRow struct {
@@ -21,51 +10,3 @@ type PropertyRow struct {
 // KeyProperty is the key of what is kept of messages whose personal data are erased: with
 // it somebody can test what a text was. So it is in no export, and in no other table.
 const KeyProperty = "messages_key"
-
-// Property reads a property. It is empty if the book does not have it.
-func (d *Database) Property(ctx context.Context, name string) (value string, err error) {
-	err = d.Reads.WithContext(ctx).Table(d.Properties.Name).Where("name = ?", name).Select("value").Scan(&value).Error
-	return value, d.Translate(err)
-}
-
-// SetProperty writes a property. existing says what happens if the book has it.
-func (d *Database) SetProperty(ctx context.Context, name, value string, existing clause.OnConflict) error {
-	return d.Change(ctx, func(tx *gorm.DB) error {
-		return tx.Table(d.Properties.Name).Clauses(existing).Create(&PropertyRow{name, value}).Error
-	})
-}
-
-// MessagesKey is the key of the book that was checked last.
-func (d *Database) MessagesKey() []byte { return *d.secret.Load() }
-
-// MakeKey makes the key, unless the book has one.
-func (d *Database) MakeKey(ctx context.Context) error {
-	var key [32]byte
-	_, _ = rand.Read(key[:]) // it never fails
-	if err := d.SetProperty(ctx, KeyProperty, hex.EncodeToString(key[:]), clause.OnConflict{DoNothing: true}); err != nil {
-		return err
-	}
-	return d.ReadKey(ctx)
-}
-
-// ReadKey reads the key, and makes one for a book that has none and has erased nothing.
-func (d *Database) ReadKey(ctx context.Context) error {
-	text, err := d.Property(ctx, KeyProperty)
-	if err == nil && text == "" { // a book that was made by hand
-		var erased []string
-		err = d.Translate(d.Reads.WithContext(ctx).Table(d.Notifications.Name).Where("user_id = ''").Limit(1).Pluck("user_id", &erased).Error)
-		if err == nil && len(erased) == 0 {
-			return d.MakeKey(ctx)
-		}
-	}
-	if err != nil {
-		return err
-	}
-	key, err := hex.DecodeString(text)
-	if err != nil || len(key) == 0 {
-		return fault.New(fault.Unavailable, "The table "+d.Properties.Name+" has no valid "+KeyProperty+
-			", by which erased messages are known again. Restore this row from a backup.")
-	}
-	d.secret.Store(&key)
-	return nil
-}

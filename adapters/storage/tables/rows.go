@@ -11,15 +11,6 @@ import (
 	"bankingapi/adapters/storage/batch"
 )
 
-// Statements is a table with its statements. Those that nothing needs are nil.
-type Statements[R any] struct {
-	*batch.Table[R]
-	Find     *batch.Query[R]
-	Add, Put *batch.Statement[R]
-	// Leaves says how the rows enter the trail, unless they do so with an operation.
-	Leaves *leafKind[R]
-}
-
 // AppendEntries appends what entry makes of the rows.
 func AppendEntries[R, T any](to []T, rows []R, entry func(*R) (T, error)) ([]T, error) {
 	for i := range rows {

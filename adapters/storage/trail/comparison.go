@@ -31,21 +31,6 @@ type comparison struct {
 	compared [trail.Erased + 1]int64
 }
 
-// leafKey is what a row and its leaf have in common. A notification is found by its
-// digest, also if it came again: keyOf leaves its ID out.
-type leafKey struct {
-	kind   trail.Kind
-	id     operation.ID
-	digest trail.Hash
-}
-
-func keyOf(e *trail.Entry) leafKey {
-	if e.Kind == trail.Notified {
-		return leafKey{kind: e.Kind, digest: e.Digest}
-	}
-	return leafKey{kind: e.Kind, id: e.ID}
-}
-
 // pending is a row, or leaves with its key, or both.
 type pending struct {
 	name     string         // that of StoredLeaf; empty without a row
@@ -87,18 +72,6 @@ func newComparison(m Writer, tx *gorm.DB, w *backoffice.Witness) *comparison {
 		logComparison: logComparison{Writer: m, tx: tx, w: w, early: make(map[int64]*backoffice.BatchRow)},
 		pending:       make(map[leafKey]*pending),
 	}
-}
-
-// trail returns the state of the log, and whether there is a trail.
-func (e evidence) trail(tx *gorm.DB) (head backoffice.HeadRow, hasBegun bool, err error) {
-	log, err := e.LogRow(tx)
-	if err != nil || log.Begun != 0 || log.Size != 0 || log.Checkpoint != "" {
-		return backoffice.HeadRow{Size: log.Size, Checkpoint: log.Checkpoint}, true, err
-	}
-	// It has not begun, unless somebody has set it back.
-	var placed []int64
-	err = tx.Table(e.TrailBatches.Name).Where("position IS NOT NULL").Limit(1).Pluck("position", &placed).Error
-	return head, len(placed) > 0, err
 }
 
 // compareLog compares the log, and all rows but those of which there are many. seen
@@ -253,9 +226,6 @@ func (c *comparison) isMisplaced(key leafKey, p *pending) (is bool, err error) {
 	apart.isMatched, apart.isLate = is, apart.isLate && !is // a due sale is older than its postings
 	return is, err
 }
-
-// batchesRead is how many batches are read together.
-const batchesRead = 200
 
 // readBatches reads the next batches, up to one that is later than the
 // operation; nil reads to the end.

@@ -15,7 +15,16 @@ import (
 	"bankingapi/adapters/storage/read"
 	"bankingapi/adapters/storage/tables"
 	"bankingapi/application/backoffice"
+	"bankingapi/application/store"
+	application "bankingapi/application/trail"
 )
+
+// Fill sets the ports of the trail, and that of verify.
+func Fill(s *store.Store, m Writer) {
+	log := trailLog{m}
+	s.Trail = &application.Ports{Writer: log, Log: log, Finder: log, Origin: log}
+	s.Backoffice.Evidence = evidence{m}
+}
 
 // evidence is backoffice.Evidence. The database joins and sums; what the rows
 // mean is for the rules of package backoffice to say.
@@ -63,6 +72,18 @@ func (e evidence) Read(ctx context.Context, w backoffice.Witness) error {
 		return one.told
 	}
 	return err
+}
+
+// trail returns the state of the log, and whether there is a trail.
+func (e evidence) trail(tx *gorm.DB) (head backoffice.HeadRow, hasBegun bool, err error) {
+	log, err := e.LogRow(tx)
+	if err != nil || log.Begun != 0 || log.Size != 0 || log.Checkpoint != "" {
+		return backoffice.HeadRow{Size: log.Size, Checkpoint: log.Checkpoint}, true, err
+	}
+	// It has not begun, unless somebody has set it back.
+	var placed []int64
+	err = tx.Table(e.TrailBatches.Name).Where("position IS NOT NULL").Limit(1).Pluck("position", &placed).Error
+	return head, len(placed) > 0, err
 }
 
 // operationSeen hands over operations. It uses the memory of the one before.

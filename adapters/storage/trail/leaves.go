@@ -77,3 +77,21 @@ func (d Writer) batchPage(tx *gorm.DB, after *batch.UUID, limit int) ([]tables.T
 		return tx.Order("t.batch_id").Limit(limit)
 	})
 }
+
+// leafKey is what a row and its leaf have in common. A notification is found by its
+// digest, also if it came again: keyOf leaves its ID out.
+type leafKey struct {
+	kind   trail.Kind
+	id     operation.ID
+	digest trail.Hash
+}
+
+func keyOf(e *trail.Entry) leafKey {
+	if e.Kind == trail.Notified {
+		return leafKey{kind: e.Kind, digest: e.Digest}
+	}
+	return leafKey{kind: e.Kind, id: e.ID}
+}
+
+// batchesRead is how many batches are read together.
+const batchesRead = 200

@@ -14,7 +14,6 @@ import (
 	"bankingapi/adapters/storage/batch"
 	"bankingapi/adapters/storage/read"
 	"bankingapi/adapters/storage/tables"
-	"bankingapi/application/store"
 	application "bankingapi/application/trail"
 	"bankingapi/domain/operation"
 	"bankingapi/domain/trail"
@@ -22,13 +21,6 @@ import (
 
 // trailLog has the ports of package application/trail.
 type trailLog struct{ Writer }
-
-// Fill sets the ports of the trail, and that of verify.
-func Fill(s *store.Store, m Writer) {
-	log := trailLog{m}
-	s.Trail = &application.Ports{Writer: log, Log: log, Finder: log, Origin: log}
-	s.Backoffice.Evidence = evidence{m}
-}
 
 func (t trailLog) Record(keys *trail.Keys, newID func() operation.ID) {
 	t.on.Store(&recording{keys, newID})

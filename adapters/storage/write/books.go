@@ -10,7 +10,6 @@ import (
 	"bankingapi/adapters/storage/tables"
 	"bankingapi/adapters/storage/trail"
 	"bankingapi/application/buyfund"
-	"bankingapi/application/store"
 	"bankingapi/domain/day"
 	"bankingapi/domain/fund"
 	"bankingapi/domain/idempotency"
@@ -33,14 +32,6 @@ var _ buyfund.Books = (*Books)(nil)
 // NewBooks returns a Books that only knows the normal way.
 func NewBooks(d trail.Writer) *Books {
 	return &Books{d, only[*fund.LockSet, *fund.Book], func(fund.PriceDay, fund.Price) {}}
-}
-
-// Fill sets the ports that write, except Books and Inboxes.
-func Fill(s *store.Store, m trail.Writer) {
-	s.Subscriptions, s.Usage = subscribers{m}, subscribers{m}
-	s.Requests = requestLog{m.Database}
-	p := &s.Backoffice
-	p.Books, p.Imports, p.Audit, p.Erasing, p.Withdrawing = NewBooks(m), imports{m}, acts{m}, erasing{m}, acts{m}
 }
 
 // Update is buyfund.Books.

@@ -1,6 +1,3 @@
-// Package write has the ports that write. Books and Inboxes carry out batches: a way fills a
-// book, the book is settled, and the way writes what has changed. Everything that is written
-// has its entry in the trail, and the act that the context carries.
 package write
 
 import (

@@ -7,10 +7,13 @@ import (
 	"encoding/json"
 	"errors"
 	"go/ast"
+	"go/importer"
 	"go/parser"
 	"go/token"
+	"go/types"
 	"io"
 	"io/fs"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
@@ -36,13 +39,14 @@ type goPackage struct {
 	Standard   bool
 	Dir        string
 	GoFiles    []string
+	Export     string
 	Imports    []string
 	Deps       []string
 }
 
-func list(t *testing.T, patterns ...string) []goPackage {
+func list(t *testing.T, arguments ...string) []goPackage {
 	t.Helper()
-	command := exec.Command("go", append([]string{"list", "-json=ImportPath,Standard,Dir,GoFiles,Imports,Deps"}, patterns...)...)
+	command := exec.Command("go", append([]string{"list", "-json=ImportPath,Standard,Dir,GoFiles,Export,Imports,Deps"}, arguments...)...)
 	command.Dir = "../../.."
 	var stderr bytes.Buffer
 	command.Stderr = &stderr
@@ -293,6 +297,70 @@ func TestStorageTypesAreSmall(t *testing.T) {
 			require.LessOrEqual(t, n, mostOfAll, "methods of %s.%s, exported or not", p.ImportPath, name)
 		}
 	}
+}
+
+// TestFilesOfARoomUseEachOtherInOneDirection checks that a room of storage can be read file
+// by file: no file uses something that is declared in a file which uses it.
+func TestFilesOfARoomUseEachOtherInOneDirection(t *testing.T) {
+	exports := make(map[string]string)
+	var rooms []goPackage
+	for _, p := range list(t, "-export", "-deps", "./adapters/storage/...") {
+		if exports[p.ImportPath] = p.Export; within(p.ImportPath, "adapters/storage") {
+			rooms = append(rooms, p)
+		}
+	}
+	require.NotEmpty(t, rooms)
+	for _, p := range rooms {
+		uses := usesOfFiles(t, &p, exports)
+		var open func(chain []string)
+		done := make(map[string]bool)
+		open = func(chain []string) {
+			last := chain[len(chain)-1]
+			if first := slices.Index(chain[:len(chain)-1], last); first >= 0 {
+				t.Errorf("%s: %s use each other in a circle: a reader of one needs all of them", p.ImportPath, strings.Join(chain[first:], ", "))
+				return
+			}
+			for next := range uses[last] {
+				if !done[next] {
+					open(append(slices.Clone(chain), next))
+				}
+			}
+			done[last] = true
+		}
+		for _, name := range p.GoFiles {
+			open([]string{name})
+		}
+	}
+}
+
+// usesOfFiles are the files of a package that each of its files uses: their functions,
+// methods, types, constants and variables.
+func usesOfFiles(t *testing.T, p *goPackage, exports map[string]string) map[string]map[string]bool {
+	t.Helper()
+	set := token.NewFileSet()
+	var files []*ast.File
+	for _, name := range p.GoFiles {
+		file, err := parser.ParseFile(set, filepath.Join(p.Dir, name), nil, 0)
+		require.NoError(t, err)
+		files = append(files, file)
+	}
+	compiled := importer.ForCompiler(set, "gc", func(path string) (io.ReadCloser, error) { return os.Open(exports[path]) })
+	info := types.Info{Uses: make(map[*ast.Ident]types.Object)}
+	own, err := (&types.Config{Importer: compiled}).Check(p.ImportPath, set, files, &info)
+	require.NoError(t, err)
+	uses := make(map[string]map[string]bool)
+	for id, of := range info.Uses {
+		from, to := filepath.Base(set.Position(id.Pos()).Filename), filepath.Base(set.Position(of.Pos()).Filename)
+		_, isMethod := of.(*types.Func)
+		if of.Pkg() != own || from == to || of.Parent() != own.Scope() && !isMethod {
+			continue
+		}
+		if uses[from] == nil {
+			uses[from] = make(map[string]bool)
+		}
+		uses[from][to] = true
+	}
+	return uses
 }
 
 // TestEnginesAreKnownInTheirFolders checks that only the engine folders know

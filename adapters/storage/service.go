@@ -10,9 +10,18 @@ import (
 
 	"bankingapi/adapters/storage/batch"
 	"bankingapi/adapters/storage/tables"
+	"bankingapi/adapters/storage/trail"
 	"bankingapi/application/store"
 	"bankingapi/domain/fault"
 )
+
+// service is what the service itself asks of the database. It is store.Marker too.
+type service struct {
+	trail.Writer
+	engine *Engine
+	checks *checks
+	mark   string // that the database must have
+}
 
 // ping asks of the database what requests ask of it: without rows, so that
 // nothing changes and nothing is locked. A database that answers but cannot

@@ -1,0 +1,82 @@
+package postgres
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"bankingapi/adapters/storage/batch"
+)
+
+// readOnly is the code of a write to a standby, or to a server that has become
+// one.
+const readOnly = "25006"
+
+// meaning is what a code means: for the caller, and in a sentence for the people who run
+// the service, which may be empty.
+type meaning struct {
+	batch.Failure
+	sentence string
+}
+
+// meanings are those of Postgres' error codes (appendix A of its manual), and of their
+// classes, which are the first two characters.
+var meanings = map[string]meaning{
+	"40001":  {batch.LostRace, ""},    // serialization failure
+	"40P01":  {batch.LostRace, ""},    // deadlock
+	"57P01":  {batch.Broken, ""},      // the server stops
+	"57P02":  {batch.Broken, ""},      // the server ends this connection
+	"25P03":  {batch.Unreachable, ""}, // out of time
+	"25P04":  {batch.Unreachable, ""}, // out of time
+	"55P03":  {batch.Unreachable, ""}, // lock not available
+	readOnly: {batch.Unreachable, "The database is read-only: it is a standby, or default_transaction_read_only is on."},
+	"42P01":  {batch.Unreachable, missing}, // table
+	"42703":  {batch.Unreachable, missing}, // column
+	"3F000":  {batch.Unreachable, missing}, // schema
+	"42501":  {batch.Unreachable, "The database role has no right to read or write a table. The database's error in the log names it."},
+	"08P01":  {batch.Unreachable, "The database or its pooler refuses transactions: a pooler must work per session or per transaction."},
+	"53100":  {batch.Unreachable, "The disk of the database server is full."},
+
+	"08": {batch.Unreachable, ""}, // connection
+	"28": {batch.Unreachable, refused},
+	"3D": {batch.Unreachable, refused},
+	"53": {batch.Unreachable, "The database has no resources left: connections, memory or disk."},
+	"57": {batch.Unreachable, ""}, // statement timeout, shutdown
+	"58": {batch.Unreachable, ""}, // disk
+}
+
+const (
+	missing = "A table or a column of the schema is missing. The database's error in the log names it."
+	refused = "The database refuses the connection: role, password or name of the database."
+)
+
+// meaningOf returns what an error of the server means; nothing of other errors.
+func meaningOf(err error) meaning {
+	native, ok := errors.AsType[*pgconn.PgError](err)
+	if !ok {
+		return meaning{}
+	}
+	return cmp.Or(meanings[native.Code], meanings[native.Code[:2]])
+}
+
+// uniqueViolation is the code of an insert of a key that exists.
+const uniqueViolation = "23505"
+
+// asLostRace is the error of a request, as one that lost a race if it did: see
+// batch.Request.Races. The next transaction reads the row of the winner.
+func asLostRace(r *batch.Request, err error) error {
+	if native, ok := errors.AsType[*pgconn.PgError](err); ok && r.Races && native.Code == uniqueViolation {
+		return batch.FailureError{Failure: batch.LostRace, Cause: err}
+	}
+	return err
+}
+
+// asInterrupted is the error of a commit whose answer was lost; nil stays nil.
+func asInterrupted(err error) error {
+	if err == nil {
+		return nil
+	}
+	return batch.FailureError{Failure: batch.Interrupted, Cause: fmt.Errorf("commit: %w", err)}
+}
