@@ -47,10 +47,8 @@ type trouble struct {
 const (
 	// healthAge is how old the results of the checks may be, bookAge those of the book.
 	healthAge, bookAge = time.Second, 15 * time.Second
-	// healthWait is how long a page waits for new ones.
-	healthWait = 200 * time.Millisecond
-	// healthSilence is after how long checks that do not end are a trouble.
-	healthSilence = time.Second
+	// A page waits for healthWait for new ones. After healthSilence it is a trouble that they do not end.
+	healthWait, healthSilence = 200 * time.Millisecond, time.Second
 	// One in errorShare requests may be answered 5xx, if they are errorCount at least.
 	errorShare, errorCount = 20, 5
 	// lateAfter is how long a due sale may wait to be settled.
@@ -63,21 +61,25 @@ const (
 // figures of a trouble may change while it lasts.
 var figures = regexp.MustCompile(`[\d.,]+`)
 
-const unavailable = "Requests that need it are answered 503."
+// Without durability and a right clock, the API answers all the same.
+const unavailable, unbalanced = "Not ready: requests that need it are answered 503.", "Not ready: a balancer that asks /readyz sends nothing here. Requests that come are answered."
 
 // troubles are the lines of the bar, worst first.
 func (c *Console) troubles() (all []trouble) {
 	now := c.o.Machine()
 	checks, silent := c.health.results(c)
 	for _, check := range checks {
-		text := "Not ready. " + check.Problem
-		same := slices.IndexFunc(all, func(t trouble) bool { return t.Text == text })
+		effect := unavailable
+		if check.Name == "durability" || check.Name == "clock" {
+			effect = unbalanced
+		}
+		same := slices.IndexFunc(all, func(t trouble) bool { return t.Text == check.Problem })
 		switch {
 		case check.Problem == "":
 		case same >= 0:
 			all[same].Name += ", " + check.Name
 		default:
-			all = append(all, trouble{Name: check.Name, Text: text, Effect: unavailable, Bad: true})
+			all = append(all, trouble{Name: check.Name, Text: check.Problem, Effect: effect, Bad: true})
 		}
 	}
 	if silent && len(all) == 0 {
@@ -119,7 +121,7 @@ func (c *Console) troubles() (all []trouble) {
 	return all
 }
 
-func (t trouble) isUnready() bool { return t.Effect == unavailable }
+func (t trouble) isUnready() bool { return t.Effect != "" }
 
 // refresh reads an old value again in the background. It needs the lock.
 func refresh[T any](c *Console, k *kept[T], age time.Duration, read func() (T, error)) {
@@ -140,8 +142,7 @@ func refresh[T any](c *Console, k *kept[T], age time.Duration, read func() (T, e
 	})
 }
 
-// results returns what the checks said last. If that is old, it starts a run and waits
-// a moment. silent is true if a run does not end.
+// results returns what the checks say, or said last. silent is true if a run does not end.
 func (h *health) results(c *Console) (checks []summary.Check, silent bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -95,7 +95,7 @@ func (o *operated) breakDatabase(strike fake.Strike) {
 func TestEveryPageSaysWhatIsWrong(t *testing.T) {
 	t.Parallel()
 	o := operate(t)
-	const problem = "<b>database</b>. Not ready. It cannot be reached. Requests that need it are answered 503."
+	const problem = "<b>database</b>. Not ready: requests that need it are answered 503. It cannot be reached."
 	for _, path := range []string{"", "sales", "health"} {
 		status, body := o.get(path)
 		require.Equal(t, http.StatusOK, status)
@@ -114,6 +114,20 @@ func TestEveryPageSaysWhatIsWrong(t *testing.T) {
 	require.Contains(t, body, "The database cannot be used now.")
 	require.Contains(t, body, `<dd class="figure">?</dd>`)
 	require.NotContains(t, body, `<dd class="figure good">`)
+	require.NotContains(t, body, "an hour", "a line at 0 would be a lie")
+}
+
+// A replica with a wrong clock, or on an unsafe database, still answers who comes.
+func TestTheBarSaysWhatCallersGet(t *testing.T) {
+	t.Parallel()
+	o := operate(t)
+	o.checks.Store(new(func() []summary.Check {
+		return []summary.Check{{Name: "schema", Problem: "Old."}, {Name: "clock", Problem: "Wrong."}}
+	}))
+	o.setMachine(func() time.Time { return time.Now().Add(2 * healthAge) })
+	_, body := o.get("health")
+	require.Contains(t, body, "<b>schema</b>. Not ready: requests that need it are answered 503. Old.")
+	require.Contains(t, body, "<b>clock</b>. Not ready: a balancer that asks /readyz sends nothing here. Requests that come are answered. Wrong.")
 }
 
 // A database that hangs hangs the checks too. Pages still say so.
@@ -216,12 +230,12 @@ func TestTheBarSaysOneThingOnce(t *testing.T) {
 		{[]summary.Check{{Name: "trail", Warnings: []string{"It is not kept."}}}, []trouble{{Name: "trail", Text: "It is not kept.", Since: now}}},
 		{
 			[]summary.Check{{Name: "database", Problem: silent.Problem}, {Name: "clock", Problem: silent.Problem}, silent},
-			[]trouble{{Name: "database, clock, trail", Text: "Not ready. No answer within 2s.", Effect: unavailable, Bad: true, Since: now.Add(time.Minute)}},
+			[]trouble{{Name: "database, clock, trail", Text: "No answer within 2s.", Effect: unavailable, Bad: true, Since: now.Add(time.Minute)}},
 		},
 		{
 			[]summary.Check{{Name: "database", Problem: "It is gone."}, {Name: "trail", Warnings: []string{"It is not kept."}}},
 			[]trouble{
-				{Name: "database", Text: "Not ready. It is gone.", Effect: unavailable, Bad: true, Since: now.Add(time.Minute)},
+				{Name: "database", Text: "It is gone.", Effect: unavailable, Bad: true, Since: now.Add(time.Minute)},
 				{Name: "trail", Text: "It is not kept.", Since: now},
 			},
 		},

@@ -182,7 +182,7 @@ func TestTheStoryOfACustomer(t *testing.T) {
 	require.NotNil(t, all)
 	require.Contains(t, v.get(all[1]), "Only those of ******01.")
 	require.Contains(t, v.get(all[1]), kept[0])
-	require.Contains(t, v.get(all[1]), `sandbox <code class="block">now</code>`, "the CallerId that a partner names")
+	require.Contains(t, v.get(all[1]), `<span>sandbox <code class="block">now</code></span>`, "the CallerId that a partner names")
 
 	narrow := func(form url.Values) string {
 		form.Set("csrf", v.csrf())
