@@ -155,7 +155,7 @@ func findCallerID(q *request, text string) (hits []hit, err error) {
 		for i := range found {
 			h := hit{Kind: "CallerId", Text: text, Operation: &found[i]}
 			if o := h.Operation; o.Record.Key.Operation != operation.AddPushNotificationResponse || len(o.Notifications) > 0 {
-				h.Path = salePath(o.Record.ID, 0)
+				h.Path = salePath(o.Record.Outcome.ID, 0)
 			}
 			hits = append(hits, h)
 		}

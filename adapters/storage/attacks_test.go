@@ -296,7 +296,7 @@ func TestRowsAreNotMadeGenuine(t *testing.T) {
 		require.True(t, m.ok, m.statements)
 		require.NoError(t, tx.Commit())
 
-		s.Trail.Writer.Record(trailKeys, idsIn(72*time.Hour))
+		s.Trail.Writer.Use(trailKeys, idsIn(72*time.Hour))
 		adopted, err := s.Trail.Origin.Adopt(t.Context())
 		require.NoError(t, err)
 		require.EqualValues(t, 1, adopted)
@@ -312,12 +312,12 @@ func TestRowsAreNotMadeGenuine(t *testing.T) {
 func TestARepeatDoesNotReplaceANotification(t *testing.T) {
 	t.Parallel()
 	onEachDatabase(t, func(t *testing.T, s *store.Store, db *sql.DB) {
-		s.Trail.Writer.Record(trailKeys, v7)
+		s.Trail.Writer.Use(trailKeys, v7)
 		_, err := s.Trail.Origin.Adopt(t.Context())
 		require.NoError(t, err)
 		notify(t, s, "", "the message")
 		later := idsIn(72 * time.Hour)
-		s.Trail.Writer.Record(trailKeys, later)
+		s.Trail.Writer.Use(trailKeys, later)
 		notifyAs(t, s, later(), "", "the message")
 		_, found := trailFindings(t, s)
 		require.Empty(t, found)
@@ -342,13 +342,13 @@ func TestARepeatAfterAClockWasAheadIsNoFinding(t *testing.T) {
 	t.Parallel()
 	testdb.Each(t, func(t *testing.T, _ string, s *store.Store) {
 		ahead := idsIn(72 * time.Hour)
-		s.Trail.Writer.Record(trailKeys, ahead)
+		s.Trail.Writer.Use(trailKeys, ahead)
 		_, err := s.Trail.Origin.Adopt(t.Context())
 		require.NoError(t, err)
 		notifyAs(t, s, ahead(), "", "the message")
 		var tree trail.Tree
 		sealAll(t, s, &tree)
-		s.Trail.Writer.Record(trailKeys, v7)
+		s.Trail.Writer.Use(trailKeys, v7)
 		notify(t, s, "", "the message")
 		for range 2 {
 			_, found := trailFindings(t, s)
@@ -363,11 +363,11 @@ func TestARequestThatSleptIsNoFinding(t *testing.T) {
 	t.Parallel()
 	testdb.Each(t, func(t *testing.T, _ string, s *store.Store) {
 		b := newBank(t, s, 2)
-		s.Trail.Writer.Record(trailKeys, v7)
+		s.Trail.Writer.Use(trailKeys, v7)
 		_, err := s.Trail.Origin.Adopt(t.Context())
 		require.NoError(t, err)
 		b.sell(operation.Completed, order(v7(), "a", sale(1, 1, 2)))
-		s.Trail.Writer.Record(trailKeys, idsIn(25*time.Hour))
+		s.Trail.Writer.Use(trailKeys, idsIn(25*time.Hour))
 		b.sell(operation.Completed, order(v7(), "b", sale(1, 1, 2)))
 		notify(t, s, "c", "the message")
 		_, found := trailFindings(t, s)

@@ -26,7 +26,7 @@ func BenchmarkUpdate(b *testing.B) {
 			store := newBank(b, open(), customers).Store
 			for i, size := range []int{1, 32, 256, 1, 32, 256} {
 				if i == 3 {
-					store.Trail.Writer.Record(trailKeys, v7)
+					store.Trail.Writer.Use(trailKeys, v7)
 				}
 				b.Run(fmt.Sprintf("trail=%v/sales=%d", i >= 3, size), func(b *testing.B) {
 					for b.Loop() {

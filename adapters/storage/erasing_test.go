@@ -55,7 +55,7 @@ func TestAnErasedMessageIsStoredOnceAndKeepsItsLeaf(t *testing.T) {
 	onEachEngine(t, func(t *testing.T, open opener) {
 		s, _ := open(t)
 		tell(t, s, "before", "ayşe", now) // older than the trail
-		s.Trail.Writer.Record(trailKeys, v7)
+		s.Trail.Writer.Use(trailKeys, v7)
 		_, err := s.Trail.Origin.Adopt(t.Context())
 		require.NoError(t, err)
 		first, _ := tell(t, s, "c-1", "veli", now)

@@ -110,7 +110,7 @@ func MisplacePostings(ctx context.Context, s *store.Store, keys *domain.Keys, id
 				}
 			}
 			encoded := domain.AppendEntries(nil, b.Entries)
-			changed := tables.TrailBatchRow{Entries: encoded, Seal: keys.Seal(b.Record(), encoded, domain.Seal{Base: domain.Base{Root: new(domain.Tree).Root()}})}
+			changed := tables.TrailBatchRow{Entries: encoded, MAC: keys.MAC(b.Record(), encoded, domain.Provenance{Base: domain.Base{Root: new(domain.Tree).Root()}})}
 			err = tx.Table(d.TrailBatches.Name).Where("batch_id = ?", d.Dialect.Bind(rows[i].BatchID)).Select("entries", "seal").Updates(changed).Error
 			if err != nil {
 				return err
@@ -206,10 +206,10 @@ func ForgetKeys(ctx context.Context, s *store.Store, keys *domain.Keys) error {
 					b.Entries[i].Digest = tables.ShortDigest(plain[b.Entries[i].Digest])
 				}
 			}
-			seal, _ := keys.OpenSeal(b.Record(), row.Entries, row.Seal)
-			seal.IsKeyed = false
+			from, _ := keys.OpenMAC(b.Record(), row.Entries, row.MAC)
+			from.IsKeyed = false
 			encoded := domain.AppendEntries(nil, b.Entries)
-			changed := tables.TrailBatchRow{Entries: encoded, Seal: keys.Seal(b.Record(), encoded, seal)}
+			changed := tables.TrailBatchRow{Entries: encoded, MAC: keys.MAC(b.Record(), encoded, from)}
 			err = tx.Table(d.TrailBatches.Name).Where("batch_id = ?", d.Dialect.Bind(row.BatchID)).Select("entries", "seal").Updates(changed).Error
 			if err != nil {
 				return err

@@ -179,7 +179,7 @@ func TestMigrateDownIsAnAct(t *testing.T) {
 	t.Parallel()
 	onEmptyDatabase(t, func(t *testing.T, open func(string) *store.Store, query func(string) []string) {
 		s := up(t, open(""))
-		s.Trail.Writer.Record(trailKeys, v7)
+		s.Trail.Writer.Use(trailKeys, v7)
 		down := func() {
 			ctx := audit.With(t.Context(), audit.Act{ID: v7(), At: time.Now(), Who: audit.Who{Actor: "ann"}, Action: "schema.undo"})
 			_, err := s.Schema.Down(ctx)

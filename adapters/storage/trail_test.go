@@ -144,7 +144,7 @@ func aDayInTheTrail(t *testing.T, s *store.Store, tree *trail.Tree) {
 		require.NoError(t, importHoldings(t.Context(), s, v7(), lines(fund.Holding{Key: holdingOf(50 + first), Units: 7}), quiet))
 	}
 	half("before", 1)
-	s.Trail.Writer.Record(trailKeys, v7)
+	s.Trail.Writer.Use(trailKeys, v7)
 	_, found := trailFindings(t, s)
 	require.Empty(t, found, "the trail has not begun")
 	adopted, err := s.Trail.Origin.Adopt(t.Context())
@@ -202,7 +202,7 @@ func (b bank) mixed(newID func() operation.ID) []*fund.Operation {
 	for _, o := range due {
 		o.Due = true
 	}
-	b.Trail.Writer.Record(trailKeys, newID)
+	b.Trail.Writer.Use(trailKeys, newID)
 	fresh := func(terms ...fund.Terms) *fund.Operation { return order(newID(), newID().String(), terms...) }
 	all := []*fund.Operation{
 		due[0], fresh(sale(1, 1, 2)), due[1], due[2], fresh(sale(3, 2, 1), sale(1, 4, 2)),
@@ -231,7 +231,7 @@ func TestDueSalesBesideNewOnesHaveTheirOwnPostingsInTheTrail(t *testing.T) {
 	t.Parallel()
 	testdb.Each(t, func(t *testing.T, _ string, s *store.Store) {
 		b := newBank(t, s, 4)
-		s.Trail.Writer.Record(trailKeys, v7)
+		s.Trail.Writer.Use(trailKeys, v7)
 		_, err := s.Trail.Origin.Adopt(t.Context())
 		require.NoError(t, err)
 		for _, o := range b.mixed(v7) {
@@ -253,7 +253,7 @@ func TestDueSalesBesideNewOnesHaveTheirOwnPostingsInTheTrail(t *testing.T) {
 func misplaced(t *testing.T, s *store.Store) (ids []operation.ID) {
 	t.Helper()
 	b := newBank(t, s, 4)
-	s.Trail.Writer.Record(trailKeys, v7)
+	s.Trail.Writer.Use(trailKeys, v7)
 	_, err := s.Trail.Origin.Adopt(t.Context())
 	require.NoError(t, err)
 	b.sell(operation.Completed, order(v7(), "", sale(1, 1, 2)))
@@ -300,7 +300,7 @@ func TestAChangeOfMisplacedPostingsIsFound(t *testing.T) {
 func adopted(t *testing.T, s *store.Store) bank {
 	t.Helper()
 	b := newBank(t, s, 4)
-	s.Trail.Writer.Record(trailKeys, v7)
+	s.Trail.Writer.Use(trailKeys, v7)
 	_, err := s.Trail.Origin.Adopt(t.Context())
 	require.NoError(t, err)
 	return b
@@ -452,7 +452,7 @@ func fillExtreme(r *rapid.T, c batch.Column, field any) {
 func TestAnImportInTheOrderOfItsKeysIsInTheTrail(t *testing.T) {
 	t.Parallel()
 	testdb.Each(t, func(t *testing.T, _ string, s *store.Store) {
-		s.Trail.Writer.Record(trailKeys, v7)
+		s.Trail.Writer.Use(trailKeys, v7)
 		_, err := s.Trail.Origin.Adopt(t.Context())
 		require.NoError(t, err)
 		require.NoError(t, importHoldings(t.Context(), s, v7(), func(yield func(int64, fund.Holding) error) error {

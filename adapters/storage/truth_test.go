@@ -231,7 +231,7 @@ func TestPingAsksWhatASaleAsks(t *testing.T) {
 	t.Parallel()
 	tables := []string{"subscriptions", "prices", "holdings", "accounts", "operations", "sales", "transfers", "postings", "notifications", "refusals", "reversals", "trail_batches"}
 	testdb.Each(t, func(t *testing.T, engine string, s *store.Store) {
-		s.Trail.Writer.Record(trailKeys, v7)
+		s.Trail.Writer.Use(trailKeys, v7)
 		require.NoError(t, s.Ping(t.Context()))
 		var db *sql.DB
 		for _, pool := range s.Pools {

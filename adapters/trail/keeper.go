@@ -116,7 +116,7 @@ func (k *Keeper) use(notary *Notary, keyFile string) *kept {
 	checkpoints := NewCheckpoints(k.o.file("checkpoints"), notary.VerifyingKey())
 	now := &kept{ports: k.o.Ports, notary: notary, keyFile: k.keyFile(keyFile), checkpoints: checkpoints}
 	k.current.Store(now)
-	k.o.Ports.Writer.Record(notary.Keys(), k.o.NewID)
+	k.o.Ports.Writer.Use(notary.Keys(), k.o.NewID)
 	return now
 }
 

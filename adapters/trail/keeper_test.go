@@ -57,7 +57,7 @@ func (l *sharedLog) Seal(_ context.Context, _ int, mark bool, seal application.S
 // follower notes the states that the writer of a service follows.
 type follower struct{ sizes []int64 }
 
-func (f *follower) Record(*trail.Keys, func() operation.ID) {}
+func (f *follower) Use(*trail.Keys, func() operation.ID) {}
 
 func (f *follower) Follow(base trail.Base) { f.sizes = append(f.sizes, base.Size) }
 
@@ -81,7 +81,7 @@ func newKeepers(t *testing.T, l *sharedLog) func() (*trailadapter.Keeper, *follo
 
 // A failover may lose the newest states of a log, because sealing does not wait for a
 // standby. A batch that named such a state would seem to be of another log. So the
-// seals of a service name the state at its start and the one that has its own mark, and
+// MACs of a service name the state at its start and the one that has its own mark, and
 // none after it.
 func TestAServiceFollowsTheLogToItsOwnMark(t *testing.T) {
 	t.Parallel()

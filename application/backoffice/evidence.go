@@ -83,8 +83,8 @@ func Unreadable(cause error) Flaw { return Flaw{readable, cause.Error()} }
 type BatchRow struct {
 	ID     operation.ID
 	Record []byte
-	// IsSealed is false if no service has made the batch.
-	IsSealed bool
+	// IsGenuine is false if no service has made the batch.
+	IsGenuine bool
 	// Base is the state of the log that its writer had seen. It is nil if an earlier version made
 	// the batch, or if batches before it are missing.
 	Base *trail.Base

@@ -87,7 +87,7 @@ var operationRules = []rule{
 	eachSale("sale-caller-id", "The CallerId of every sale answers with the sale's operation and state.",
 		"is in another state than its CallerId answers", func(o *Operation, s *fund.SaleEntry) bool {
 			r := o.Record
-			return s.Header.CallerID != "" && (r == nil || r.ID != o.ID || r.Outcome.State != s.State ||
+			return s.Header.CallerID != "" && (r == nil || r.Outcome.ID != o.ID || r.Outcome.State != s.State ||
 				r.Key.CallerID != s.Header.CallerID || r.Key.Subscription != s.Subscription)
 		}),
 	withoutSale("posting-units-have-sale", "Every posting of a sale's units belongs to a completed sale.",

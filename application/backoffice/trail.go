@@ -122,7 +122,7 @@ const mostRoots = 1 << 20
 
 func (r *trailRun) batch(b *BatchRow) error {
 	size := r.tree.Size()
-	if !b.IsSealed {
+	if !b.IsGenuine {
 		r.found(trailBatch, b.String()+": it was not made by this service")
 	}
 	if len(r.newest) < mostRoots {

@@ -59,7 +59,7 @@ func one(state operation.State) backoffice.Operation {
 			Terms:    fund.Terms{Holding: holding, Units: 10_000_000, Account: account}, State: state,
 		}},
 		Record: &idempotency.Record{
-			Key: idempotency.Key{CallerID: "c", Subscription: "shop", Operation: operation.BuyFundFromCustomer}, ID: saleID, Outcome: operation.Outcome{State: state},
+			Key: idempotency.Key{CallerID: "c", Subscription: "shop", Operation: operation.BuyFundFromCustomer}, Outcome: operation.Outcome{ID: saleID, State: state},
 		},
 	}
 }
@@ -250,7 +250,7 @@ func TestEveryColumnIsProved(t *testing.T) {
 		}},
 		"sale-caller-id": {saleName + "/0 of customer 1: is in another state than its CallerId answers", cases{
 			"no record":            of(completed(), func(o *whole) { o.Record = nil }),
-			"another operation":    of(completed(), func(o *whole) { o.Record.ID[15] = 1 }),
+			"another operation":    of(completed(), func(o *whole) { o.Record.Outcome.ID[15] = 1 }),
 			"another state":        of(completed(), func(o *whole) { o.Record.Outcome.State = operation.Failed }),
 			"another CallerId":     of(completed(), func(o *whole) { o.Sales[0].Header.CallerID = "d" }),
 			"another subscription": of(completed(), func(o *whole) { o.Sales[0].Subscription = "x" }),

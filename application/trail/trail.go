@@ -25,11 +25,11 @@ var None = new(Ports)
 
 // Writer writes leaves.
 type Writer interface {
-	// Record makes every later transaction write the leaves of what it writes.
+	// Use makes every later transaction write the leaves of what it writes.
 	// newID makes the IDs of batches. They grow, and are larger than those of the
-	// operations in the batch. Record is called once, before the first transaction.
-	Record(keys *trail.Keys, newID func() operation.ID)
-	// Follow gives the state of the log that the seals of later batches name.
+	// operations in the batch. Use is called once, before the first transaction.
+	Use(keys *trail.Keys, newID func() operation.ID)
+	// Follow gives the state of the log that the MACs of later batches name.
 	Follow(base trail.Base)
 }
 
@@ -51,7 +51,7 @@ type Log interface {
 	// and stores what it returns, or returns its error and stores nothing. Callers
 	// exclude each other. It may call seal again after a lost race. It does not
 	// call seal if there is no such batch. It leaves out the batches that no service
-	// with the keys of Record has made for this log. mark adds a batch without leaves
+	// with the keys of Use has made for this log. mark adds a batch without leaves
 	// before them, which belongs to this place of the log: a copy of the book has a log
 	// of its own after it.
 	Seal(ctx context.Context, limit int, mark bool, seal Seal) (Round, error)
@@ -89,7 +89,7 @@ type Sealed struct {
 // Finder finds leaves.
 type Finder interface {
 	// Leaf finds the newest leaf of an operation, or of an act, in the batches that a
-	// service with the keys of Record has made for this log. The error is ErrNotFound
+	// service with the keys of Use has made for this log. The error is ErrNotFound
 	// if there is none, and ErrErased if its content was erased.
 	Leaf(ctx context.Context, id operation.ID) (Leaf, error)
 	// Reversal finds the leaf that says that an operation was reversed, in the same

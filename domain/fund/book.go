@@ -179,7 +179,7 @@ func (b *Book) settle(o *Operation, now time.Time, today day.Day) {
 		}
 	}
 	if hasKey {
-		b.Register.Add(idempotency.Record{Key: key, ID: o.ID, Fingerprint: fingerprint, Outcome: o.outcome})
+		b.Register.Add(idempotency.Record{Key: key, Fingerprint: fingerprint, Outcome: o.outcome})
 	}
 }
 

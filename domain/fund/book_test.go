@@ -439,7 +439,7 @@ func TestTheSameCallerIDTwiceInABatch(t *testing.T) {
 	require.Len(t, changes.Sales, 2)
 	require.Equal(t, "800", b.units("AFA"))
 	require.Len(t, b.known, 1)
-	require.Equal(t, operation.ID{1}, b.known[keyOf(first)].ID)
+	require.Equal(t, operation.ID{1}, b.known[keyOf(first)].Outcome.ID)
 }
 
 func TestAnotherSubscriptionHasCallerIDsOfItsOwn(t *testing.T) {

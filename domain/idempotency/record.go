@@ -27,10 +27,9 @@ func (k Key) Compare(other Key) int {
 }
 
 // Record is an operation that was decided under a CallerId. A repeat is compared
-// with its Fingerprint and answered with its Outcome.
+// with its Fingerprint and answered with its Outcome, which has the ID of the operation.
 type Record struct {
 	Key         Key
-	ID          operation.ID
 	Fingerprint Fingerprint
 	Outcome     operation.Outcome
 }
@@ -75,15 +74,15 @@ func (r *Register) Find(key Key, f Fingerprint, equal func(operation.ID) []Finge
 	}
 	same := []Fingerprint{f}
 	if equal != nil {
-		same = append(same, equal(k.ID)...)
+		same = append(same, equal(k.Outcome.ID)...)
 	}
 	switch {
 	case slices.Contains(same, k.Fingerprint):
 		outcome = k.Outcome
-		outcome.ID, outcome.Replayed = k.ID, true
+		outcome.Replayed = true
 		return outcome, true, nil
 	case slices.ContainsFunc(same, k.Fingerprint.sameVersion):
-		return operation.Outcome{ID: k.ID}, true, Reused()
+		return operation.Outcome{ID: k.Outcome.ID}, true, Reused()
 	}
 	return operation.Outcome{}, true, fault.Wrap(fault.Internal, ErrFingerprint, "the fingerprint has an unknown version")
 }
@@ -94,10 +93,11 @@ func (r *Register) Add(k Record) {
 	r.added = append(r.added, r.known[k.Key])
 }
 
-// Change sets the outcome of a loaded operation. It ignores a key that was not
-// loaded.
+// Change sets the outcome of a loaded operation, which keeps its ID. It ignores a key that
+// was not loaded.
 func (r *Register) Change(key Key, outcome operation.Outcome) {
 	if k, ok := r.known[key]; ok {
+		outcome.ID = k.Outcome.ID
 		k.Outcome = outcome
 		r.changed = append(r.changed, k)
 	}

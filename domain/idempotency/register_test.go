@@ -60,7 +60,7 @@ func requireReplay(t *testing.T, r *idempotency.Register, callerID string, want 
 func TestACallerIDOfAnotherContentIsAConflict(t *testing.T) {
 	t.Parallel()
 	var r idempotency.Register
-	r.Load(idempotency.Record{Key: sale("c-1"), ID: operation.ID{7}, Fingerprint: content, Outcome: operation.Outcome{State: operation.Completed}})
+	r.Load(idempotency.Record{Key: sale("c-1"), Fingerprint: content, Outcome: operation.Outcome{ID: operation.ID{7}, State: operation.Completed}})
 	outcome, found, err := r.Find(sale("c-1"), other, nil)
 	require.True(t, found)
 	require.Equal(t, operation.Outcome{ID: operation.ID{7}}, outcome, "which operation it is, but not how it ended")
@@ -73,7 +73,7 @@ func TestACallerIDOfAnotherContentIsAConflict(t *testing.T) {
 func TestAnotherFingerprintOfTheSameContentIsARepeat(t *testing.T) {
 	t.Parallel()
 	var r idempotency.Register
-	r.Load(idempotency.Record{Key: sale("c-1"), ID: operation.ID{7}, Fingerprint: content, Outcome: operation.Outcome{State: operation.Completed}})
+	r.Load(idempotency.Record{Key: sale("c-1"), Fingerprint: content, Outcome: operation.Outcome{ID: operation.ID{7}, State: operation.Completed}})
 	equal := func(first operation.ID) []idempotency.Fingerprint {
 		require.Equal(t, operation.ID{7}, first)
 		return []idempotency.Fingerprint{other, content}
@@ -100,8 +100,8 @@ func TestAContentThatCannotBeComparedIsNoConflict(t *testing.T) {
 func TestAnAddedOperationIsKnownFromThenOn(t *testing.T) {
 	t.Parallel()
 	var r idempotency.Register
-	first := idempotency.Record{Key: sale("c-1"), ID: operation.ID{1}, Fingerprint: content, Outcome: operation.Outcome{State: operation.Completed}}
-	second := idempotency.Record{Key: sale("c-2"), ID: operation.ID{2}, Fingerprint: content, Outcome: operation.Outcome{State: operation.Failed}}
+	first := idempotency.Record{Key: sale("c-1"), Fingerprint: content, Outcome: operation.Outcome{ID: operation.ID{1}, State: operation.Completed}}
+	second := idempotency.Record{Key: sale("c-2"), Fingerprint: content, Outcome: operation.Outcome{ID: operation.ID{2}, State: operation.Failed}}
 	r.Add(first)
 	r.Add(second)
 	requireReplay(t, &r, "c-1", operation.Outcome{State: operation.Completed, Replayed: true})
@@ -119,7 +119,7 @@ func TestOnlyALoadedOperationChanges(t *testing.T) {
 	r.Change(sale("c-1"), operation.Outcome{State: operation.Completed})
 	require.Empty(t, r.Changed())
 
-	loaded := idempotency.Record{Key: sale("c-2"), ID: operation.ID{2}, Fingerprint: content, Outcome: operation.Outcome{State: operation.Recorded}}
+	loaded := idempotency.Record{Key: sale("c-2"), Fingerprint: content, Outcome: operation.Outcome{ID: operation.ID{2}, State: operation.Recorded}}
 	r.Load(loaded)
 	r.Change(sale("c-2"), operation.Outcome{State: operation.Completed})
 	require.Len(t, r.Changed(), 1)

@@ -80,7 +80,7 @@ func (b *Inbox) Accept(operations []*Operation) {
 				o.outcome, o.err = outcome, err
 				continue
 			}
-			b.Register.Add(idempotency.Record{Key: key, ID: o.ID, Fingerprint: stored, Outcome: o.outcome})
+			b.Register.Add(idempotency.Record{Key: key, Fingerprint: stored, Outcome: o.outcome})
 		}
 		for i := range o.Notifications {
 			n := &o.Notifications[i]

@@ -98,8 +98,8 @@ func TestACallerIDIsKnownWithItsContent(t *testing.T) {
 	known := inbox.Register.Added()[0]
 	require.NotEqual(t, idempotency.Fingerprint{}, known.Fingerprint)
 	require.Equal(t, idempotency.Record{
-		Key: idempotency.Key{CallerID: "c-1", Subscription: "mobile", Operation: operation.AddPushNotificationResponse},
-		ID:  operation.ID{7}, Fingerprint: known.Fingerprint, Outcome: operation.Outcome{ID: operation.ID{7}, State: operation.Completed},
+		Key:         idempotency.Key{CallerID: "c-1", Subscription: "mobile", Operation: operation.AddPushNotificationResponse},
+		Fingerprint: known.Fingerprint, Outcome: operation.Outcome{ID: operation.ID{7}, State: operation.Completed},
 	}, *known)
 }
 

@@ -16,8 +16,8 @@ type Entry struct {
 	Kind Kind
 	ID   operation.ID
 	// Digest is that of the notification if the kind is Notified, and zero
-	// otherwise. It is keyed if the seal of the batch says so. A notification that is equal to a stored one is not stored
-	// again; its digest leads to the stored one.
+	// otherwise. It is keyed if the MAC of the batch says so. A notification that is equal
+	// to a stored one is not stored again; its digest leads to the stored one.
 	Digest Hash
 	Leaf   Hash
 }

@@ -32,8 +32,8 @@ func (k *Keys) Text(text []byte) []byte {
 	return keyedHash(k.texts, nil, text)
 }
 
-// Seal says who wrote a batch: a service with these keys, when the log was at Base.
-type Seal struct {
+// Provenance says who wrote a batch: a service with these keys, when the log was at Base.
+type Provenance struct {
 	// Base is a state of the log that the writer has seen. That of a service has the
 	// service's own mark. It binds the batch to this log: a copy of the book that goes
 	// on by itself has another log.
@@ -51,43 +51,43 @@ type Base struct {
 	Root Hash
 }
 
-// The bytes of a seal are a byte of flags, the size and root of its base, and a keyed hash
-// of these, of the record and of the entries.
+// The MAC of a batch is stored in the column seal: a byte of flags, the size and root of its
+// base, and a keyed hash of these, of the record and of the entries.
 const (
 	baseSize = 1 + 8 + sha256.Size
 	adopted  = 1
 	keyed    = 2
 )
 
-// HasKeyedDigests is the IsKeyed of a seal. It does not check who made the seal.
-func HasKeyedDigests(seal []byte) bool { return len(seal) > baseSize && seal[0]&keyed != 0 }
+// HasKeyedDigests is the IsKeyed of a MAC. It does not check who made the MAC.
+func HasKeyedDigests(mac []byte) bool { return len(mac) > baseSize && mac[0]&keyed != 0 }
 
-// Seal returns the bytes of the seal of a batch: of its record, and of its entries as
+// MAC returns the message authentication code of a batch: of its record, and of its entries as
 // AppendEntries encodes them. The record has the leaves only.
-func (k *Keys) Seal(record, entries []byte, s Seal) []byte {
-	seal := make([]byte, 1, baseSize+sha256.Size)
-	if s.IsAdopted {
-		seal[0] |= adopted
+func (k *Keys) MAC(record, entries []byte, p Provenance) []byte {
+	mac := make([]byte, 1, baseSize+sha256.Size)
+	if p.IsAdopted {
+		mac[0] |= adopted
 	}
-	if s.IsKeyed {
-		seal[0] |= keyed
+	if p.IsKeyed {
+		mac[0] |= keyed
 	}
-	seal = binary.BigEndian.AppendUint64(seal, uint64(s.Base.Size)) //nolint:gosec // a size is not negative
-	seal = append(seal, s.Base.Root[:]...)
-	return keyedHash(k.batches, seal, seal, record, entries)
+	mac = binary.BigEndian.AppendUint64(mac, uint64(p.Base.Size)) //nolint:gosec // a size is not negative
+	mac = append(mac, p.Base.Root[:]...)
+	return keyedHash(k.batches, mac, mac, record, entries)
 }
 
-// OpenSeal returns what the seal of a batch says. It returns false if no service with
+// OpenMAC returns what the MAC of a batch says. It returns false if no service with
 // these keys made the batch.
-func (k *Keys) OpenSeal(record, entries, seal []byte) (s Seal, ok bool) {
-	if len(seal) != baseSize+sha256.Size { // the first versions sealed the record alone
-		return s, hmac.Equal(keyedHash(k.unbound, nil, record, entries), seal) || hmac.Equal(keyedHash(k.unbound, nil, record), seal)
+func (k *Keys) OpenMAC(record, entries, mac []byte) (p Provenance, ok bool) {
+	if len(mac) != baseSize+sha256.Size { // the first versions authenticated the record alone
+		return p, hmac.Equal(keyedHash(k.unbound, nil, record, entries), mac) || hmac.Equal(keyedHash(k.unbound, nil, record), mac)
 	}
-	base := seal[:baseSize]
-	s.IsBound, s.IsAdopted, s.IsKeyed = true, base[0]&adopted != 0, base[0]&keyed != 0
-	s.Base.Size = int64(binary.BigEndian.Uint64(base[1:])) //nolint:gosec // as it was written
-	copy(s.Base.Root[:], base[1+8:])
-	return s, hmac.Equal(keyedHash(k.batches, nil, base, record, entries), seal[baseSize:])
+	base := mac[:baseSize]
+	p.IsBound, p.IsAdopted, p.IsKeyed = true, base[0]&adopted != 0, base[0]&keyed != 0
+	p.Base.Size = int64(binary.BigEndian.Uint64(base[1:])) //nolint:gosec // as it was written
+	copy(p.Base.Root[:], base[1+8:])
+	return p, hmac.Equal(keyedHash(k.batches, nil, base, record, entries), mac[baseSize:])
 }
 
 // keyedHash appends the keyed hash of the parts.

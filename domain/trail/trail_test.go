@@ -131,41 +131,41 @@ func TestARecordHasTheRootOfItsBatch(t *testing.T) {
 	require.ErrorIs(t, err, trail.ErrFormat)
 }
 
-func TestASealIsOfTheWholeBatch(t *testing.T) {
+func TestAMACIsOfTheWholeBatch(t *testing.T) {
 	t.Parallel()
 	keys, others := trail.NewKeys([]byte("secret")), trail.NewKeys([]byte("other secret"))
 	rapid.Check(t, func(t *rapid.T) {
 		b := trail.Batch{ID: id, Entries: entries(t)}
 		encoded := trail.AppendEntries(nil, b.Entries)
-		said := trail.Seal{
+		said := trail.Provenance{
 			Base:    trail.Base{Size: rapid.Int64Min(0).Draw(t, "size"), Root: tlog.RecordHash([]byte("root"))},
 			IsBound: true, IsAdopted: rapid.Bool().Draw(t, "adopted"),
 		}
-		seal := keys.Seal(b.Record(), encoded, said)
-		found, ok := keys.OpenSeal(b.Record(), encoded, seal)
+		mac := keys.MAC(b.Record(), encoded, said)
+		found, ok := keys.OpenMAC(b.Record(), encoded, mac)
 		require.True(t, ok)
 		require.Equal(t, said, found)
-		_, ok = others.OpenSeal(b.Record(), encoded, seal)
+		_, ok = others.OpenMAC(b.Record(), encoded, mac)
 		require.False(t, ok)
-		changed := [][]byte{b.Record(), encoded, seal}
+		changed := [][]byte{b.Record(), encoded, mac}
 		part := changed[rapid.IntRange(0, 2).Draw(t, "part")]
 		part[rapid.IntRange(0, len(part)-1).Draw(t, "changed byte")] ^= 2
-		_, ok = keys.OpenSeal(changed[0], encoded, seal)
+		_, ok = keys.OpenMAC(changed[0], encoded, mac)
 		require.False(t, ok)
 	})
 }
 
-// These seals are stored. Versions with a schema up to 9 made them, the first versions from the
+// These MACs are stored. Versions with a schema up to 9 made them, the first versions from the
 // record alone.
-func TestSealsOfEarlierVersionsStayValid(t *testing.T) {
+func TestMACsOfEarlierVersionsStayValid(t *testing.T) {
 	t.Parallel()
 	keys := trail.NewKeys([]byte("secret"))
 	b := trail.Batch{ID: id, Entries: []trail.Entry{{Kind: trail.Decided, ID: id}}}
 	encoded := trail.AppendEntries(nil, b.Entries)
-	for _, seal := range []string{"ae77ac8e370af62d6eb77674ffaa4386b8fa06736946c172d95139dce5f0ac6f", "f107b269a6ef49b8846e829e4f2bf2d676127fd12b738e8ca15be0474fedf8a3"} {
-		bytes, err := hex.DecodeString(seal)
+	for _, mac := range []string{"ae77ac8e370af62d6eb77674ffaa4386b8fa06736946c172d95139dce5f0ac6f", "f107b269a6ef49b8846e829e4f2bf2d676127fd12b738e8ca15be0474fedf8a3"} {
+		bytes, err := hex.DecodeString(mac)
 		require.NoError(t, err)
-		found, ok := keys.OpenSeal(b.Record(), encoded, bytes)
+		found, ok := keys.OpenMAC(b.Record(), encoded, bytes)
 		require.True(t, ok)
 		require.False(t, found.IsBound)
 	}

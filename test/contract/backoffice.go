@@ -701,7 +701,7 @@ func testOperation(t *testing.T, o office) {
 		}, postings)
 		require.NotNil(t, found.Record)
 		require.Equal(t, key, found.Record.Key)
-		require.Equal(t, placed.ID, found.Record.ID)
+		require.Equal(t, placed.ID, found.Record.Outcome.ID)
 		require.Equal(t, operation.Completed, found.Record.Outcome.State)
 	}
 

@@ -20,13 +20,12 @@ type registers func(keys []idempotency.Key, change func(*idempotency.Register)) 
 func register(t *testing.T, name operation.Name, update registers) {
 	t.Helper()
 	recorded := idempotency.Record{
-		Key: idempotency.Key{CallerID: odd(200, "caller"), Subscription: odd(100, "subscription"), Operation: name},
-		ID:  id(1), Fingerprint: fingerprint("recorded"),
-		Outcome: operation.Outcome{State: operation.Recorded},
+		Key:         idempotency.Key{CallerID: odd(200, "caller"), Subscription: odd(100, "subscription"), Operation: name},
+		Fingerprint: fingerprint("recorded"), Outcome: operation.Outcome{ID: id(1), State: operation.Recorded},
 	}
 	failed := recorded
-	failed.Key.CallerID, failed.ID, failed.Fingerprint = "b", id(2), fingerprint("failed")
-	failed.Outcome = operation.Outcome{State: operation.Failed, Faults: []fault.Fault{ // unordered
+	failed.Key.CallerID, failed.Fingerprint = "b", fingerprint("failed")
+	failed.Outcome = operation.Outcome{ID: id(2), State: operation.Failed, Faults: []fault.Fault{ // unordered
 		refusal(10, fault.HoldingInsufficient), refusal(999, fault.PriceNotCurrent), refusal(2, fault.HoldingInsufficient), refusal(2, fault.AmountMismatch),
 		operation.UnderParameter(1, []fault.Fault{fund.RefusalNaming(fault.AmountMismatch, "15.63 TRY")})[0],
 	}}
@@ -39,7 +38,7 @@ func register(t *testing.T, name operation.Name, update registers) {
 	}))
 	find := func(k idempotency.Record) {
 		t.Helper()
-		k.Outcome.ID, k.Outcome.Replayed = k.ID, true
+		k.Outcome.Replayed = true
 		var outcome, conflict operation.Outcome
 		var same, other, never bool
 		var sameErr, otherErr error
@@ -53,17 +52,17 @@ func register(t *testing.T, name operation.Name, update registers) {
 		equal(t, k.Outcome, outcome)
 		require.True(t, other)
 		fails(t, fault.Conflict, otherErr)
-		equal(t, operation.Outcome{ID: k.ID}, conflict)
+		equal(t, operation.Outcome{ID: k.Outcome.ID}, conflict)
 		require.False(t, never)
 	}
 	find(recorded)
 	find(failed)
 
-	recorded.Outcome = failed.Outcome
+	recorded.Outcome.State, recorded.Outcome.Faults = failed.Outcome.State, failed.Outcome.Faults
 	require.NoError(t, update(keys, func(r *idempotency.Register) { r.Change(recorded.Key, recorded.Outcome) }))
 	find(recorded)
 	find(failed)
-	recorded.Outcome = operation.Outcome{State: operation.Completed}
+	recorded.Outcome = operation.Outcome{ID: id(1), State: operation.Completed}
 	require.NoError(t, update(keys, func(r *idempotency.Register) { r.Change(recorded.Key, recorded.Outcome) }))
 	find(recorded)
 	find(failed)

@@ -70,7 +70,7 @@ func (k trails) record() {
 func (k trails) begin() {
 	var next atomic.Int64
 	next.Store(0x1000)
-	k.trail.Writer.Record(trailKeys, func() operation.ID { return id(int(next.Add(1))) })
+	k.trail.Writer.Use(trailKeys, func() operation.ID { return id(int(next.Add(1))) })
 }
 
 // leaf returns the leaf of an ID, which must be of one of the kinds.

@@ -46,7 +46,7 @@ func (b *Inboxes) Update(ctx context.Context, callers []idempotency.Key, accept 
 			}
 			s.register(&inbox.Register)
 			for _, known := range inbox.Register.Added() {
-				s.leaf(trail.Answered, known.ID, "operations", *known)
+				s.leaf(trail.Answered, known.Outcome.ID, "operations", *known)
 			}
 			return nil
 		})

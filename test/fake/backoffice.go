@@ -279,7 +279,7 @@ func (l lookups) Operation(ctx context.Context, id operation.ID) (found backoffi
 func (l lookups) OperationOf(ctx context.Context, key idempotency.Key) (found backoffice.Operation, err error) {
 	err = l.store.read(ctx, l.strike, func() {
 		if record := l.store.record(key); record != nil {
-			found, _ = l.store.operation(record.ID)
+			found, _ = l.store.operation(record.Outcome.ID)
 			found.Record = record
 		}
 	})
@@ -459,7 +459,7 @@ func (s *Store) sold() (all []backoffice.Operation) {
 	}
 	for key, record := range s.operations {
 		if key.Operation == operation.BuyFundFromCustomer {
-			ids[record.ID] = true
+			ids[record.Outcome.ID] = true
 		}
 	}
 	for _, id := range slices.SortedFunc(maps.Keys(ids), compareIDs) {

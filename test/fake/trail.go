@@ -27,12 +27,12 @@ func (s *Store) Trail(strike Strike) application.Ports {
 
 // trailLog is the trail of a Store.
 type trailLog struct {
-	keys   *trail.Keys // nil before Record
+	keys   *trail.Keys // nil before Use
 	newID  func() operation.ID
 	begun  bool
 	base   trail.Base
 	open   pending // of the transaction that runs
-	older  pending // what was written before Record
+	older  pending // what was written before Use
 	sealed int
 	all    []sealedBatch
 	state  application.State
@@ -47,7 +47,7 @@ type pending struct {
 type sealedBatch struct {
 	trail.Batch
 	contents [][]byte
-	seal     []byte
+	mac      []byte
 }
 
 // leaf adds a leaf to the transaction that runs.
@@ -84,11 +84,11 @@ func (l *trailLog) commit(done bool) {
 
 func (l *trailLog) add(p pending) {
 	b := trail.Batch{ID: l.newID(), Entries: p.entries}
-	l.all = append(l.all, sealedBatch{b, p.contents, l.keys.Seal(b.Record(), trail.AppendEntries(nil, b.Entries), trail.Seal{Base: l.base})})
+	l.all = append(l.all, sealedBatch{b, p.contents, l.keys.MAC(b.Record(), trail.AppendEntries(nil, b.Entries), trail.Provenance{Base: l.base})})
 }
 
-// Record implements Writer.
-func (t Trail) Record(keys *trail.Keys, newID func() operation.ID) {
+// Use implements Writer.
+func (t Trail) Use(keys *trail.Keys, newID func() operation.ID) {
 	t.store.mu.Lock()
 	defer t.store.mu.Unlock()
 	t.store.trail.keys, t.store.trail.newID = keys, newID
@@ -212,7 +212,7 @@ func (t Trail) IsOf(ctx context.Context, keys *trail.Keys) (own bool, err error)
 		for i := range all {
 			b := &all[i]
 			if keys != nil && !own {
-				_, own = keys.OpenSeal(b.Record(), trail.AppendEntries(nil, b.Entries), b.seal)
+				_, own = keys.OpenMAC(b.Record(), trail.AppendEntries(nil, b.Entries), b.mac)
 			}
 		}
 	})

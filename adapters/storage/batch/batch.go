@@ -73,7 +73,7 @@ type Session interface {
 	Exchange(ctx context.Context, requests ...Request) error
 	// Commit sends the requests together with the commit. No Exchange may
 	// follow. It returns when everything that the transaction wrote is durable,
-	// and everything that a Settled request has found. If ctx ends during the
+	// and everything that a request which Decides has found. If ctx ends during the
 	// commit, the commit goes on, and the error is one of Interrupted.
 	Commit(ctx context.Context, requests ...Request) error
 	// Rollback undoes what was not committed and returns the connection.
@@ -90,10 +90,10 @@ type Request struct {
 	Rows Rows
 	// Found receives each row that a lookup finds; nil for other statements.
 	Found func(Scan) error
-	// Settled says that a row which exists decides an answer: one that the lookup
+	// Decides says that a row which exists decides an answer: one that the lookup
 	// finds, or one that the insert leaves as it is. The transaction that wrote
 	// the row may still wait for a standby, so the commit must wait for it too.
-	Settled bool
+	Decides bool
 	// Races says that another transaction may add a row with the same key at the same
 	// moment. An insert that finds such a row has lost a race.
 	Races bool

@@ -29,7 +29,7 @@ func (dialect) Insert(table string, columns []batch.Column, conflict batch.Confl
 		insert := fmt.Sprintf("INSERT INTO %s (%s) SELECT %s FROM %s%s",
 			table, names(columns), strings.Join(values, ", "), f.rows(columns), conflict.SQL())
 		if len(conflict.Set) > 0 {
-			return counted(insert, f)
+			return mustWriteAll(insert, f)
 		}
 		return insert
 	})
@@ -43,7 +43,7 @@ func (dialect) Update(table string, columns []batch.Column) string {
 		}
 	}
 	return statement(func(f form) string {
-		return counted(fmt.Sprintf("UPDATE %s t SET %s FROM %s WHERE %s", table, strings.Join(set, ", "), f.rows(columns), matching(columns)), f)
+		return mustWriteAll(fmt.Sprintf("UPDATE %s t SET %s FROM %s WHERE %s", table, strings.Join(set, ", "), f.rows(columns), matching(columns)), f)
 	})
 }
 
@@ -77,7 +77,7 @@ func (dialect) Find(l *batch.Lookup) string {
 	locks := map[batch.Lock]string{batch.ForUpdate: " FOR UPDATE", batch.SkipLocked: " FOR UPDATE SKIP LOCKED"}
 	return statement(func(f form) string {
 		return fmt.Sprintf("SELECT k.n, r.* FROM %s CROSS JOIN LATERAL (SELECT t.%s FROM %s t WHERE %s%s LIMIT 1%s) r",
-			f.numbered(keys), strings.Join(batch.Names(l.Select), ", t."), l.Table,
+			f.numberedRows(keys), strings.Join(batch.Names(l.Select), ", t."), l.Table,
 			strings.Join(where, " AND "), rest, locks[l.Lock])
 	})
 }

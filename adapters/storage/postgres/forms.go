@@ -49,8 +49,8 @@ var types = map[batch.Kind]string{
 // rows is a table k of the arguments.
 func (f form) rows(columns []batch.Column) string { return f.table(columns, "", "", "") }
 
-// numbered is a table k of the arguments. Its last column n counts the rows from 1.
-func (f form) numbered(columns []batch.Column) string {
+// numberedRows is a table k of the arguments. Its last column n counts the rows from 1.
+func (f form) numberedRows(columns []batch.Column) string {
 	return f.table(columns, " WITH ORDINALITY", ", 1::bigint", ", n")
 }
 
@@ -107,8 +107,8 @@ func matching(columns []batch.Column) string {
 	return strings.Join(where, " AND ")
 }
 
-// counted ends the transaction unless the statement writes each of its rows.
-func counted(statement string, f form) string {
+// mustWriteAll ends the transaction unless the statement writes each of its rows.
+func mustWriteAll(statement string, f form) string {
 	return "WITH written AS (" + statement + " RETURNING 1) SELECT " + assert("row_is_written", f) + " FROM written"
 }
 

@@ -148,7 +148,7 @@ func use(db *batch.Pool, s *settings) *storage.Engine {
 		Migrations: storage.Migrations{
 			Dialect:  goose.DialectPostgres,
 			Files:    migrations,
-			Options:  locked,
+			Options:  lockOptions,
 			Attempts: 1,
 			HasTable: "SELECT COUNT(to_regclass(?))",
 		},
@@ -252,9 +252,9 @@ func alone(ctx context.Context, db *batch.Pool) error {
 	}
 }
 
-// locked locks with a table and not with an advisory lock: it works through
+// lockOptions lock with a table and not with an advisory lock: it works through
 // PgBouncer too.
-func locked(prefix string) ([]goose.ProviderOption, error) {
+func lockOptions(prefix string) ([]goose.ProviderOption, error) {
 	locker, err := lock.NewPostgresTableLocker(lock.WithTableName(prefix+"schema_lock"), lock.WithTableLockTimeout(time.Second, 120))
 	return []goose.ProviderOption{goose.WithLocker(locker)}, err
 }

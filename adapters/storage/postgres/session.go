@@ -130,7 +130,7 @@ func (s *session) send(ctx context.Context, requests []batch.Request, ends bool)
 			if r.Found != nil {
 				queued.Query(func(rows pgx.Rows) error {
 					found, err := find(rows, r.Found)
-					s.found = s.found || r.Settled && found > 0
+					s.found = s.found || r.Decides && found > 0
 					return err
 				})
 				continue
@@ -142,7 +142,7 @@ func (s *session) send(ctx context.Context, requests []batch.Request, ends bool)
 				}
 				changed := tag.RowsAffected()
 				s.wrote = s.wrote || changed > 0 && !tag.Select()
-				s.found = s.found || r.Settled && changed < int64(r.Rows.Len())
+				s.found = s.found || r.Decides && changed < int64(r.Rows.Len())
 				return nil
 			}
 		}
@@ -248,7 +248,7 @@ func (s *hostSession) run(ctx context.Context, r *batch.Request) error {
 		}
 		changed, err := result.RowsAffected()
 		s.wrote = s.wrote || changed > 0
-		s.found = s.found || r.Settled && changed < int64(r.Rows.Len())
+		s.found = s.found || r.Decides && changed < int64(r.Rows.Len())
 		return err
 	}
 	rows, err := s.tx.QueryContext(ctx, sql, arguments...) //nolint:rowserrcheck // Each does it
@@ -257,7 +257,7 @@ func (s *hostSession) run(ctx context.Context, r *batch.Request) error {
 	}
 	var number int
 	return batch.Each(rows, func() error {
-		s.found = s.found || r.Settled
+		s.found = s.found || r.Decides
 		return r.Found(func(into ...any) (int, error) {
 			err := rows.Scan(append([]any{&number}, into...)...)
 			return number - 1, err

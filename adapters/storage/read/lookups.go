@@ -43,9 +43,9 @@ func (l lookups) OperationOf(ctx context.Context, key idempotency.Key) (found ba
 		}
 		record, err := rows[0].Record(key)
 		if err == nil {
-			_, err = l.load(tx, record.ID, &found)
+			_, err = l.load(tx, record.Outcome.ID, &found)
 		}
-		found.ID, found.Record = record.ID, &record
+		found.ID, found.Record = record.Outcome.ID, &record
 		return err
 	})
 	if err == nil && found.Record == nil {
@@ -139,7 +139,7 @@ func (l lookups) Outcomes(ctx context.Context, subscription string, after int64,
 		return nil, l.Translate(err)
 	}
 	find := l.Database.Outcomes.Find.Request(rows[len(rows)-1:], func(int, *tables.OutcomeRow) error { return nil })
-	find.Settled = true
+	find.Decides = true
 	return tables.Convert(rows, tables.OutcomeRow.Ended), l.Transact(ctx, func(session batch.Session) error { return session.Commit(ctx, find) })
 }
 

@@ -25,8 +25,8 @@ type leafKind[R any] struct {
 	name   func(*R) string
 }
 
-// named names rows by their ID, after a text.
-func named(what string) func(operation.ID) string {
+// nameAfter names rows by their ID, after a text.
+func nameAfter(what string) func(operation.ID) string {
 	return func(id operation.ID) string { return what + " " + id.String() }
 }
 

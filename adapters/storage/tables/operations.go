@@ -31,7 +31,7 @@ func OperationKey(k idempotency.Key) OperationRow {
 
 func newOperationRow(r *idempotency.Record) OperationRow {
 	row := OperationKey(r.Key)
-	row.OperationID, row.Fingerprint = batch.UUID(r.ID), r.Fingerprint.Bytes()
+	row.OperationID, row.Fingerprint = batch.UUID(r.Outcome.ID), r.Fingerprint.Bytes()
 	row.State, row.Faults = int64(r.Outcome.State), formatFaults(r.Outcome.Faults)
 	return row
 }
@@ -49,9 +49,10 @@ func (r *OperationRow) Record(key idempotency.Key) (idempotency.Record, error) {
 	}
 	return idempotency.Record{
 		Key:         key,
-		ID:          operation.ID(r.OperationID),
 		Fingerprint: fingerprint,
-		Outcome:     operation.Outcome{State: operation.State(r.State), Faults: ParseFaults(r.Faults)}, //nolint:gosec // written by us
+		Outcome: operation.Outcome{
+			ID: operation.ID(r.OperationID), State: operation.State(r.State), Faults: ParseFaults(r.Faults), //nolint:gosec // written by us
+		},
 	}, nil
 }
 

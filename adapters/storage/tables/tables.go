@@ -70,7 +70,7 @@ func NewDatabase(db *batch.DB, prefix string) *Database {
 
 	postings := open(d, &d.Postings, "postings", "INSERT")
 	postings.Leaves = &leafKind[PostingRow]{ // of postings that belong to no sale
-		kind: trail.Posted, isSum: true, table: postings.Table, row: "postings", nameOf: named("postings of"),
+		kind: trail.Posted, isSum: true, table: postings.Table, row: "postings", nameOf: nameAfter("postings of"),
 		ID: func(r *PostingRow) operation.ID { return operation.ID(r.OperationID) },
 		rows: func(tx *gorm.DB) *gorm.DB {
 			return tx.Where("t.kind <> ?", int64(fund.SalePosting)).Order("t.operation_id")
@@ -90,7 +90,7 @@ func NewDatabase(db *batch.DB, prefix string) *Database {
 		Select: users, Where: []batch.Condition{{Column: users[0], Operator: "="}},
 	})
 	notifications.Leaves = &leafKind[NotificationRow]{ // of the rows that one act has emptied
-		kind: trail.Erased, isSum: true, table: notifications.Table, row: "notifications", nameOf: named("erasure"),
+		kind: trail.Erased, isSum: true, table: notifications.Table, row: "notifications", nameOf: nameAfter("erasure"),
 		ID:   func(r *NotificationRow) operation.ID { return operation.ID(r.ErasureID) },
 		rows: func(tx *gorm.DB) *gorm.DB { return tx.Where("t.user_id = ''").Order("t.erasure_id") },
 	}
@@ -106,7 +106,7 @@ func NewDatabase(db *batch.DB, prefix string) *Database {
 	// The CallerIds whose operations have no sales: of notifications, and of refusals by
 	// versions that kept nothing else.
 	operations.Leaves = &leafKind[OperationRow]{
-		kind: trail.Answered, table: operations.Table, row: "operations", nameOf: named("CallerId of operation"),
+		kind: trail.Answered, table: operations.Table, row: "operations", nameOf: nameAfter("CallerId of operation"),
 		ID: func(r *OperationRow) operation.ID { return operation.ID(r.OperationID) },
 		rows: func(tx *gorm.DB) *gorm.DB {
 			const of = " o WHERE t.operation = 2 AND o.operation_id = t.operation_id AND o.caller_id = t.caller_id AND o.subscription = t.subscription)"
@@ -117,13 +117,13 @@ func NewDatabase(db *batch.DB, prefix string) *Database {
 	reversals := open(d, &d.Reversals, "reversals", "SELECT")
 	reversals.Find, reversals.Add = reversals.Table.Find(batch.NoLock, "", "reversal_id"), reversals.Insert().Racing()
 	reversals.Leaves = &leafKind[ReversalRow]{
-		kind: trail.Reversed, table: reversals.Table, row: "reversals", nameOf: named("reversal of operation"),
+		kind: trail.Reversed, table: reversals.Table, row: "reversals", nameOf: nameAfter("reversal of operation"),
 		ID: func(r *ReversalRow) operation.ID { return operation.ID(r.OperationID) },
 	}
 
 	audits := open(d, &d.Audits, "audits", "")
 	audits.Leaves = &leafKind[AuditRow]{
-		kind: trail.Act, table: audits.Table, row: "audits", nameOf: named("act"),
+		kind: trail.Act, table: audits.Table, row: "audits", nameOf: nameAfter("act"),
 		ID: func(r *AuditRow) operation.ID { return operation.ID(r.AuditID) },
 	}
 
@@ -131,15 +131,15 @@ func NewDatabase(db *batch.DB, prefix string) *Database {
 	calendars.Find, calendars.Put = calendars.Table.Find(batch.ForUpdate, "", "closed_days"), calendars.Update("closed_days")
 
 	outcomes, counter := open(d, &d.Outcomes, "outcomes", "INSERT"), &d.OutcomeCounter
-	counter.Table = beside[OutcomeCounterRow](d, "outcome_counters", "SELECT UPDATE", "counter_id = 1")
+	counter.Table = openBeside[OutcomeCounterRow](d, "outcome_counters", "SELECT UPDATE", "counter_id = 1")
 	outcomes.Find = outcomes.Table.Find(batch.NoLock, "", "number")
 	counter.Find, counter.Put = counter.Table.Find(batch.ForUpdate, "", "last"), counter.Update("last")
 
 	requests := open(d, &d.Requests, "requests", "")
 	requests.Add = requests.Upsert()
 
-	d.Marks, d.Properties, d.TrailLogs = beside[MarkRow](d, "marks", "SELECT"), beside[PropertyRow](d, "properties", "SELECT"), beside[TrailLogRow](d, "trail_logs", "", "log_id = 1")
-	d.TrailBatches, d.TrailHashes = beside[TrailBatchRow](d, "trail_batches", ""), beside[TrailHashRow](d, "trail_hashes", "")
+	d.Marks, d.Properties, d.TrailLogs = openBeside[MarkRow](d, "marks", "SELECT"), openBeside[PropertyRow](d, "properties", "SELECT"), openBeside[TrailLogRow](d, "trail_logs", "", "log_id = 1")
+	d.TrailBatches, d.TrailHashes = openBeside[TrailBatchRow](d, "trail_batches", ""), openBeside[TrailHashRow](d, "trail_hashes", "")
 	return d
 }
 
@@ -153,14 +153,14 @@ func newTable[R any](d *Database, name string) *batch.Table[R] {
 // open opens a table of the book, to which rows can be added. rights and checks are those
 // of Relied.
 func open[R any](d *Database, t *Statements[R], name, rights string, checks ...string) *Statements[R] {
-	t.Table = beside[R](d, name, rights, checks...)
+	t.Table = openBeside[R](d, name, rights, checks...)
 	t.Add = t.Insert()
 	d.TableNames = append(d.TableNames, t.Name)
 	return t
 }
 
-// beside opens a table that is not part of the book: of the mark, the trail or the schema.
-func beside[R any](d *Database, name, rights string, checks ...string) *batch.Table[R] {
+// openBeside opens a table that is not part of the book: of the mark, the trail or the schema.
+func openBeside[R any](d *Database, name, rights string, checks ...string) *batch.Table[R] {
 	t := newTable[R](d, name)
 	d.Relied = append(d.Relied, Relied{
 		Table: t.Name, Columns: batch.Names(t.Columns), Keys: slices.Sorted(slices.Values(t.Keys)),

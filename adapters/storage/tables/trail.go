@@ -13,8 +13,8 @@ import (
 type TrailBatchRow struct {
 	BatchID batch.UUID `gorm:"primaryKey"`
 	Entries []byte     `gorm:"not null"`
-	// Seal is the keyed hash of the batch (trail.Keys).
-	Seal []byte `gorm:"not null"`
+	// MAC says who made the batch (trail.Keys).
+	MAC []byte `gorm:"column:seal;not null"`
 	// Position is the place in the log. It is NULL until the batch is sealed.
 	Position sql.NullInt64
 }
@@ -35,8 +35,8 @@ type TrailHashRow struct {
 }
 
 // IsElsewhere reports whether a batch without leaves is not at the place for which it was made.
-func (r *TrailBatchRow) IsElsewhere(seal *trail.Seal) bool {
-	return seal.IsBound && len(r.Entries) == 0 && (!r.Position.Valid || r.Position.Int64 != seal.Base.Size)
+func (r *TrailBatchRow) IsElsewhere(of *trail.Provenance) bool {
+	return of.IsBound && len(r.Entries) == 0 && (!r.Position.Valid || r.Position.Int64 != of.Base.Size)
 }
 
 // Batch decodes the entries.

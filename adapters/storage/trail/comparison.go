@@ -254,10 +254,10 @@ func (c *comparison) readBatch(row *tables.TrailBatchRow) {
 		c.changedBatch(id)
 		return
 	}
-	seal := c.note(row, b.Record())
+	from := c.note(row, b.Record())
 	for i := range b.Entries {
 		e := &b.Entries[i]
-		isLate := c.isLate(id, e, seal)
+		isLate := c.isLate(id, e, from)
 		if isLate && e.Kind != trail.Posted {
 			c.found(backoffice.Late, c.name(e.Kind, e.ID))
 			isLate = false
@@ -274,8 +274,8 @@ const longestLate = 24 * time.Hour
 
 // isLate reports whether a leaf was written long after its rows. Somebody who
 // sets the state of the log back can make the service take rows over that it has
-// not written. The seals of earlier versions do not tell such batches from others.
-func (c *comparison) isLate(in operation.ID, e *trail.Entry, seal trail.Seal) bool {
+// not written. The MACs of earlier versions do not tell such batches from others.
+func (c *comparison) isLate(in operation.ID, e *trail.Entry, from trail.Provenance) bool {
 	written := in.Time()
 	if c.begun.IsZero() {
 		c.begun = written
@@ -285,7 +285,7 @@ func (c *comparison) isLate(in operation.ID, e *trail.Entry, seal trail.Seal) bo
 		return false
 	default:
 	}
-	return (seal.IsAdopted || !seal.IsBound) && isTimed(in) && isTimed(e.ID) && written.Sub(e.ID.Time()) > longestLate && written.Sub(c.begun) > longestLate
+	return (from.IsAdopted || !from.IsBound) && isTimed(in) && isTimed(e.ID) && written.Sub(e.ID.Time()) > longestLate && written.Sub(c.begun) > longestLate
 }
 
 // isTimed reports whether an ID has a time: whether it is a UUID of version 7.
@@ -422,14 +422,14 @@ func (c *logComparison) changedBatch(id operation.ID) {
 	c.found(backoffice.Changed, "batch "+id.String())
 }
 
-// note keeps the record for its turn in the log. It returns what the seal says.
-func (c *logComparison) note(row *tables.TrailBatchRow, record []byte) trail.Seal {
-	seal, ok := c.w.Keys.OpenSeal(record, row.Entries, row.Seal)
-	r := &backoffice.BatchRow{ID: operation.ID(row.BatchID), Record: record, IsSealed: ok}
-	if ok && seal.IsBound {
-		r.Base = &seal.Base
+// note keeps the record for its turn in the log. It returns what the MAC says.
+func (c *logComparison) note(row *tables.TrailBatchRow, record []byte) trail.Provenance {
+	from, ok := c.w.Keys.OpenMAC(record, row.Entries, row.MAC)
+	r := &backoffice.BatchRow{ID: operation.ID(row.BatchID), Record: record, IsGenuine: ok}
+	if ok && from.IsBound {
+		r.Base = &from.Base
 	}
-	if ok && row.IsElsewhere(&seal) {
+	if ok && row.IsElsewhere(&from) {
 		r.Base = &trail.Base{Size: -1} // no log has it
 	}
 	switch position := row.Position.Int64; {
@@ -446,7 +446,7 @@ func (c *logComparison) note(row *tables.TrailBatchRow, record []byte) trail.Sea
 	default:
 		c.early[position] = r
 	}
-	return seal
+	return from
 }
 
 // compareOpen names the open batches that were made for another log.

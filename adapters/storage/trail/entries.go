@@ -27,13 +27,13 @@ type trailWriter struct {
 	hash    *batch.Statement[tables.TrailHashRow]
 	advance *batch.Statement[tables.TrailLogRow]
 	// on is nil while no trail is kept. base is emptyLog until the log is followed.
-	on      atomic.Pointer[recording]
+	on      atomic.Pointer[batchMaker]
 	base    atomic.Pointer[trail.Base]
 	buffers sync.Pool // of *[]byte, for leaves
 }
 
-// recording has the arguments of Record.
-type recording struct {
+// batchMaker has the arguments of Writer.Use.
+type batchMaker struct {
 	keys  *trail.Keys
 	newID func() operation.ID
 }
@@ -52,16 +52,16 @@ func (w *trailWriter) Request(entries ...trail.Entry) batch.Request {
 
 // later writes the entries that work returns. The leaves of 256 sales take 0.6 ms, in which
 // the database runs the other statements.
-func (w *trailWriter) later(r *recording, work func() []trail.Entry) batch.Request {
-	return w.addBatch.Later(func() tables.TrailBatchRow { return w.row(r, work(), false) })
+func (w *trailWriter) later(m *batchMaker, work func() []trail.Entry) batch.Request {
+	return w.addBatch.Later(func() tables.TrailBatchRow { return w.row(m, work(), false) })
 }
 
 // row is the batch of the entries. adopted says that their rows are older than the trail.
-func (w *trailWriter) row(r *recording, entries []trail.Entry, adopted bool) tables.TrailBatchRow {
-	b := trail.Batch{ID: r.newID(), Entries: entries}
+func (w *trailWriter) row(m *batchMaker, entries []trail.Entry, adopted bool) tables.TrailBatchRow {
+	b := trail.Batch{ID: m.newID(), Entries: entries}
 	encoded := trail.AppendEntries([]byte{}, entries)
-	seal := trail.Seal{Base: *w.base.Load(), IsAdopted: adopted, IsKeyed: true}
-	return tables.TrailBatchRow{BatchID: batch.UUID(b.ID), Entries: encoded, Seal: r.keys.Seal(b.Record(), encoded, seal)}
+	from := trail.Provenance{Base: *w.base.Load(), IsAdopted: adopted, IsKeyed: true}
+	return tables.TrailBatchRow{BatchID: batch.UUID(b.ID), Entries: encoded, MAC: m.keys.MAC(b.Record(), encoded, from)}
 }
 
 // buffer lends memory to do, which returns it, possibly grown.
@@ -77,7 +77,7 @@ type Writer struct {
 	*trailWriter
 }
 
-// NewWriter returns a writer that keeps no trail until Record is called.
+// NewWriter returns a writer that keeps no trail until Use is called.
 func NewWriter(d *tables.Database) Writer {
 	w := &trailWriter{
 		addBatch: d.TrailBatches.Insert(), place: d.TrailBatches.Update("position"), hash: d.TrailHashes.Insert(), advance: d.TrailLogs.Update("size", "checkpoint"),
@@ -87,7 +87,7 @@ func NewWriter(d *tables.Database) Writer {
 	return Writer{d, w}
 }
 
-// Keys are those of Record; nil while no trail is kept.
+// Keys are those of Use; nil while no trail is kept.
 func (w *trailWriter) Keys() *trail.Keys {
 	if r := w.on.Load(); r != nil {
 		return r.keys
@@ -279,7 +279,7 @@ func (d Writer) inboxEntries(keys *trail.Keys, records []tables.OperationRow, ro
 
 // entryDigest is the digest of an entry, keyed if that of its batch is not.
 func (d Writer) entryDigest(of *tables.TrailBatchRow, e *trail.Entry) trail.Hash {
-	if trail.HasKeyedDigests(of.Seal) || e.Kind != trail.Notified {
+	if trail.HasKeyedDigests(of.MAC) || e.Kind != trail.Notified {
 		return e.Digest
 	}
 	return tables.ShortDigest(tables.ErasedDigests(d.MessagesKey())(e.Digest[:]))

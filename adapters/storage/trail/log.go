@@ -22,8 +22,8 @@ import (
 // trailLog has the ports of package application/trail.
 type trailLog struct{ Writer }
 
-func (t trailLog) Record(keys *trail.Keys, newID func() operation.ID) {
-	t.on.Store(&recording{keys, newID})
+func (t trailLog) Use(keys *trail.Keys, newID func() operation.ID) {
+	t.on.Store(&batchMaker{keys, newID})
 }
 
 func (t trailLog) Follow(base trail.Base) { t.base.Store(&base) }
@@ -57,7 +57,7 @@ func (t trailLog) IsOf(ctx context.Context, keys *trail.Keys) (bool, error) {
 			for i := range page {
 				found, after = true, &page[i].BatchID
 				if b, err := page[i].Batch(); err == nil && keys != nil && !own {
-					_, own = keys.OpenSeal(b.Record(), page[i].Entries, page[i].Seal)
+					_, own = keys.OpenMAC(b.Record(), page[i].Entries, page[i].MAC)
 				}
 			}
 			if err != nil || keys == nil || len(page) < limit {
@@ -117,8 +117,8 @@ func (t trailLog) withMark(tx *gorm.DB, size int64, rows []tables.TrailBatchRow,
 	}
 	r := t.on.Load()
 	b := trail.Batch{ID: r.newID()}
-	seal := r.keys.Seal(b.Record(), nil, trail.Seal{Base: trail.Base{Size: size, Root: tree.Root()}})
-	mark := tables.TrailBatchRow{BatchID: batch.UUID(b.ID), Entries: []byte{}, Seal: seal}
+	mac := r.keys.MAC(b.Record(), nil, trail.Provenance{Base: trail.Base{Size: size, Root: tree.Root()}})
+	mark := tables.TrailBatchRow{BatchID: batch.UUID(b.ID), Entries: []byte{}, MAC: mac}
 	return append([]tables.TrailBatchRow{mark}, rows...), append([][]byte{b.Record()}, records...), nil
 }
 
@@ -127,8 +127,8 @@ const mostLeftOut = 5
 
 // openBatches reads the next batches to be sealed, and their records.
 func (t trailLog) openBatches(tx *gorm.DB, limit int) (rows []tables.TrailBatchRow, records [][]byte, round application.Round, err error) {
-	recording, roots := t.on.Load(), t.knownRoots()
-	if recording == nil {
+	maker, roots := t.on.Load(), t.knownRoots()
+	if maker == nil {
 		return nil, nil, round, errors.New("no trail is kept")
 	}
 	var after *batch.UUID
@@ -139,7 +139,7 @@ func (t trailLog) openBatches(tx *gorm.DB, limit int) (rows []tables.TrailBatchR
 		}
 		for i := range page {
 			after = &page[i].BatchID
-			b, isOwn, err := t.genuine(tx, recording.keys, &page[i], roots)
+			b, isOwn, err := t.genuine(tx, maker.keys, &page[i], roots)
 			switch {
 			case err != nil:
 				return nil, nil, round, err
@@ -171,11 +171,11 @@ func (t trailLog) genuine(tx *gorm.DB, keys *trail.Keys, row *tables.TrailBatchR
 	if b, err = row.Batch(); err != nil {
 		return b, false, nil //nolint:nilerr // verify names it
 	}
-	seal, ok := keys.OpenSeal(b.Record(), row.Entries, row.Seal)
-	if !ok || !seal.IsBound || row.IsElsewhere(&seal) {
-		return b, ok && !row.IsElsewhere(&seal), nil
+	from, ok := keys.OpenMAC(b.Record(), row.Entries, row.MAC)
+	if !ok || !from.IsBound || row.IsElsewhere(&from) {
+		return b, ok && !row.IsElsewhere(&from), nil
 	}
-	is, err = t.has(tx, seal.Base, known)
+	is, err = t.has(tx, from.Base, known)
 	return b, is, err
 }
 
@@ -243,9 +243,9 @@ func (d Writer) hashesIn(tx *gorm.DB) trail.Hashes {
 }
 
 func (t trailLog) Adopt(ctx context.Context) (int64, error) {
-	recording := t.on.Load()
+	maker := t.on.Load()
 	head, err := t.LogRow(t.Reads.WithContext(ctx))
-	if err != nil || recording == nil || head.Begun != 0 {
+	if err != nil || maker == nil || head.Begun != 0 {
 		return 0, t.Translate(err)
 	}
 	if head.Size > 0 || head.Checkpoint != "" {
@@ -253,13 +253,13 @@ func (t trailLog) Adopt(ctx context.Context) (int64, error) {
 	}
 	var entries []trail.Entry
 	err = t.Snapshot(ctx, func(tx *gorm.DB) (err error) {
-		entries, err = t.adopt(tx, recording.keys)
+		entries, err = t.adopt(tx, maker.keys)
 		return err
 	})
 	for part := range slices.Chunk(entries, tables.Chunk) {
 		if err == nil {
 			err = t.Transact(ctx, func(session batch.Session) error {
-				return session.Commit(ctx, t.addBatch.Request([]tables.TrailBatchRow{t.row(recording, part, true)}))
+				return session.Commit(ctx, t.addBatch.Request([]tables.TrailBatchRow{t.row(maker, part, true)}))
 			})
 		}
 	}
@@ -332,16 +332,16 @@ func (t trailLog) Reversal(ctx context.Context, id operation.ID) (application.Le
 
 // find finds one of the leaves that read returns, in a batch that is newer than an ID.
 func (t trailLog) find(ctx context.Context, id operation.ID, read func(*gorm.DB, *trail.Keys) ([]trail.Leaf, batch.UUID, error)) (found application.Leaf, err error) {
-	recording := t.on.Load()
-	if recording == nil {
+	maker := t.on.Load()
+	if maker == nil {
 		return found, application.ErrNotFound
 	}
 	err = t.Snapshot(ctx, func(tx *gorm.DB) error {
-		contents, after, err := read(tx, recording.keys)
+		contents, after, err := read(tx, maker.keys)
 		if err != nil || len(contents) == 0 {
 			return err
 		}
-		found, err = t.inBatch(tx, id, after, contents, recording.keys)
+		found, err = t.inBatch(tx, id, after, contents, maker.keys)
 		return err
 	})
 	if err == nil && found.Content == nil {

@@ -137,7 +137,7 @@ func findRecords(d *tables.Database, keys []idempotency.Key, register *idempoten
 		}
 		return err
 	})
-	request.Settled = true
+	request.Decides = true
 	return request
 }
 

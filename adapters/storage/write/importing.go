@@ -29,7 +29,7 @@ func (i imports) Prices(ctx context.Context, lines backoffice.Lines[fund.Price],
 			existing := make(map[int]bool)
 			found := findPrices(i.Database, ids, func(key int, _ fund.Price) { existing[key] = true })
 			add := i.Database.Prices.Add.Request(rows)
-			add.Settled = true
+			add.Decides = true
 			compared := findPrices(i.Database, ids, func(key int, p fund.Price) { changed.ComparePrice(part[key].line, p, part[key].value) })
 			requests := []batch.Request{found, add, compared}
 			if o.PriceChangeLimit > 0 { // the new prices are in the book already, so a file is compared with itself too

@@ -70,7 +70,7 @@ func (b *Inboxes) Writes(inbox *push.Inbox, erased bool) ([]batch.Request, error
 	added, answered := tables.OperationRows(inbox.Register.Added()), tables.OperationRows(inbox.Register.Changed())
 	stored, err := tables.NotificationRows(inbox.Stored())
 	add := b.db.Notifications.Add.Request(stored)
-	add.Settled = true
+	add.Decides = true
 	var remove batch.Request
 	if erased {
 		erased := tables.ErasedDigests(b.db.MessagesKey())
