@@ -314,23 +314,16 @@ func TestBatchLimit(t *testing.T) {
 func TestParametersLimit(t *testing.T) {
 	t.Parallel()
 	app := newMemory(nil).open(t, func(s *bootstrap.Settings) { s.HTTP.ParametersLimit = 2 })
-	for records, want := range map[int]fault.Kind{2: 0, 3: fault.Invalid} {
+	for records, want := range map[int]fault.Kind{2: fault.None, 3: fault.Invalid} {
 		pushes, sales := make([]push.Fields, records), make([]fund.SaleFields, records)
 		for i := range records {
 			pushes[i], sales[i] = notification, sale
 		}
 		_, err := app.Adder().Add(t.Context(), host, operation.Header{}, pushes)
-		require.Equal(t, want, kindOf(err))
+		require.Equal(t, want, fault.KindOf(err))
 		_, err = app.Buyer().Buy(t.Context(), host, operation.Header{}, sales)
-		require.Equal(t, want, kindOf(err))
+		require.Equal(t, want, fault.KindOf(err))
 	}
-}
-
-func kindOf(err error) fault.Kind {
-	if err == nil {
-		return 0
-	}
-	return fault.KindOf(err)
 }
 
 // The certificate is kept where the storage has its files, else in ./data.

@@ -71,7 +71,7 @@ func described(status int, code string) *problem {
 // is told.
 func problemOf(err error) *problem {
 	kind := fault.KindOf(err)
-	p := *kinds[kind]
+	p := *cmp.Or(kinds[kind], kinds[fault.Internal])
 	if given := fault.Of(err); len(given) > 0 && kind != fault.Internal && kind != fault.Unavailable && kind != fault.Indeterminate {
 		p.faults = given
 	}

@@ -156,6 +156,8 @@ func TestAddHoldsTheHeaderAgainstTheSubscription(t *testing.T) {
 	strict := &subscription.Subscription{Name: "strict", AppKey: "app", Channel: "channel"}
 	_, err := b.Add(t.Context(), strict, operation.Header{AppKey: "App", Channel: "x"}, []push.Fields{record("a")})
 	fails(t, fault.Forbidden, err, "contradicts-subscription /Header/AppKey", "contradicts-subscription /Header/Channel")
+	_, err = b.Add(t.Context(), nil, operation.Header{}, []push.Fields{record("a")})
+	fails(t, fault.Forbidden, err) // a key that opens no subscription
 	b.stored()
 
 	outcome, err := b.Add(t.Context(), strict, operation.Header{Channel: "channel", TellerName: "teller"}, []push.Fields{record("a")})

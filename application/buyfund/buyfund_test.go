@@ -140,6 +140,8 @@ func TestBuyHoldsTheHeaderAgainstTheSubscription(t *testing.T) {
 
 	_, err := b.Buy(t.Context(), strict, operation.Header{AppKey: "App", Channel: "channel", TellerName: "x"}, []fund.SaleFields{sale("1")})
 	fails(t, fault.Forbidden, err, "contradicts-subscription /Header/AppKey", "contradicts-subscription /Header/TellerName")
+	_, err = b.Buy(t.Context(), nil, operation.Header{}, []fund.SaleFields{sale("1")})
+	fails(t, fault.Forbidden, err) // a key that opens no subscription
 	b.sold(0)
 
 	outcome, err := b.Buy(t.Context(), strict, operation.Header{Channel: "channel", CallerID: "c"}, []fund.SaleFields{sale("1")})

@@ -294,7 +294,7 @@ func (q *Queue[T]) Close(ctx context.Context) error {
 	}
 }
 
-var errStopping = fault.New(fault.Busy, "the service is stopping",
+var errStopping = fault.New(fault.Busy, "The service is stopping.",
 	fault.Fault{Code: fault.ShuttingDown, Detail: "The service is shutting down. This request changed nothing. Send the same request again. Another instance or the restarted service will answer it."})
 
 var (

@@ -20,11 +20,13 @@ import (
 	"bankingapi/domain/subscription"
 )
 
-// Repository keeps subscriptions by name.
+// Repository keeps subscriptions by name. A caller may keep and change what it gets and
+// gives: the repository has copies. The error of every method is fault.Unavailable, and
+// nothing was written, if the storage cannot be reached or ctx ends before the commit. It
+// is fault.Indeterminate if the connection was lost during the commit.
 type Repository interface {
 	// All lists every subscription, also cancelled ones, in the byte order of
-	// their names. The error is fault.Unavailable if the storage cannot be
-	// reached.
+	// their names.
 	All(ctx context.Context) ([]*subscription.Subscription, error)
 	// Create adds a subscription. The error is ErrNameTaken if the name exists.
 	Create(ctx context.Context, s *subscription.Subscription) error

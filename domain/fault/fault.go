@@ -36,11 +36,13 @@ const (
 	// Indeterminate means that the connection was lost during the commit, so the
 	// effect is not known. The caller repeats with the same CallerId.
 	Indeterminate
+	// None is the kind of no error.
+	None
 )
 
 var kindNames = map[Kind]string{
 	Internal: "internal", Invalid: "invalid", Forbidden: "forbidden", Conflict: "conflict",
-	Busy: "busy", Unavailable: "unavailable", Indeterminate: "indeterminate",
+	Busy: "busy", Unavailable: "unavailable", Indeterminate: "indeterminate", None: "none",
 }
 
 // String returns the kind in lower case, for logs and metrics. The set of texts
@@ -151,8 +153,11 @@ func (e *Error) Error() string {
 func (e *Error) Unwrap() error { return e.Cause }
 
 // KindOf returns the kind of the outermost Error in err's chain. It returns
-// Internal if there is no Error, and so for nil: ask only about an error.
+// Internal if there is no Error, and None for nil.
 func KindOf(err error) Kind {
+	if err == nil {
+		return None
+	}
 	if e, ok := errors.AsType[*Error](err); ok {
 		return e.Kind
 	}
@@ -183,7 +188,7 @@ func Explain(err error) error {
 	}
 	text := []string{known.Detail}
 	for _, f := range known.Faults {
-		text = append(text, f.Pointer+": "+f.Detail)
+		text = append(text, strings.TrimPrefix(f.Pointer+": "+f.Detail, ": "))
 	}
 	return explained{strings.Join(text, " "), err}
 }

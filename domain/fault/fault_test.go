@@ -14,12 +14,12 @@ func TestKindsHaveNamesForLogsAndMetrics(t *testing.T) {
 	t.Parallel()
 	names := map[fault.Kind]string{
 		fault.Internal: "internal", fault.Invalid: "invalid", fault.Forbidden: "forbidden", fault.Conflict: "conflict",
-		fault.Busy: "busy", fault.Unavailable: "unavailable", fault.Indeterminate: "indeterminate",
+		fault.Busy: "busy", fault.Unavailable: "unavailable", fault.Indeterminate: "indeterminate", fault.None: "none",
 	}
 	for kind, name := range names {
 		require.Equal(t, name, kind.String())
 	}
-	require.Equal(t, "internal", (fault.Indeterminate + 1).String(), "an unknown kind is a closed name too")
+	require.Equal(t, "internal", (fault.None + 1).String(), "an unknown kind is a closed name too")
 }
 
 func TestTheKindOfAnErrorIsThatOfTheOutermostError(t *testing.T) {
@@ -31,7 +31,7 @@ func TestTheKindOfAnErrorIsThatOfTheOutermostError(t *testing.T) {
 		err  error
 		want fault.Kind
 	}{
-		{nil, fault.Internal},
+		{nil, fault.None},
 		{cause, fault.Internal},
 		{inner, fault.Unavailable},
 		{fmt.Errorf("load: %w", inner), fault.Unavailable},
@@ -97,6 +97,7 @@ func TestExplainKeepsTheError(t *testing.T) {
 		"with a cause":    {fault.Wrap(fault.Unavailable, cause, "The storage cannot be reached."), "The storage cannot be reached. connection refused", fault.Unavailable},
 		"with faults":     {fault.New(fault.Invalid, "The request breaks a rule.", fault.Fault{Pointer: "/Name", Detail: "Required."}), "The request breaks a rule. /Name: Required.", fault.Invalid},
 		"with a sentence": {fault.New(fault.Busy, "The queue is full."), "The queue is full.", fault.Busy},
+		"of the request":  {fault.New(fault.Busy, "The service is stopping.", fault.Fault{Detail: "Try again."}), "The service is stopping. Try again.", fault.Busy},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -237,13 +237,15 @@ func (s *Subscription) Revise(to Subscription) error {
 }
 
 // MayCall reports whether the subscription may call the operation with that name,
-// which may be one of a host program.
-func (s *Subscription) MayCall(name string) bool { return slices.Contains(s.Operations, name) }
+// which may be one of a host program. nil, which no key opens, may call nothing.
+func (s *Subscription) MayCall(name string) bool {
+	return s != nil && slices.Contains(s.Operations, name)
+}
 
 // Missing returns the faults of fields that the subscription requires and the
 // header does not have.
 func (s *Subscription) Missing(h operation.Header) []fault.Fault {
-	if !s.RequireCallerID || h.CallerID != "" {
+	if s == nil || !s.RequireCallerID || h.CallerID != "" {
 		return nil
 	}
 	return []fault.Fault{{Pointer: "/Header/CallerId", Code: fault.Required,
@@ -253,8 +255,11 @@ func (s *Subscription) Missing(h operation.Header) []fault.Fault {
 // Complete returns the header to record. It fills absent fields with the values
 // that are defined for the caller. The error is fault.Forbidden if the header has
 // another value than a defined one, with a fault for each such field (the
-// contract, section 3).
+// contract, section 3). It is fault.Forbidden for nil too: there is no caller.
 func (s *Subscription) Complete(h operation.Header) (operation.Header, error) {
+	if s == nil {
+		return h, fault.New(fault.Forbidden, "There is no caller.")
+	}
 	var faults fault.List
 	complete := func(sent *string, defined, pointer string) {
 		switch {

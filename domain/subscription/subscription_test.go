@@ -308,3 +308,13 @@ func TestASubscriptionMayRequireACallerID(t *testing.T) {
 	require.Empty(t, strict.Missing(operation.Header{CallerID: "c"}))
 	require.Empty(t, new(subscription.Subscription).Missing(operation.Header{}))
 }
+
+// A key that opens no subscription may call nothing.
+func TestNoSubscriptionMayCallNothing(t *testing.T) {
+	t.Parallel()
+	var none *subscription.Subscription
+	require.False(t, none.MayCall("BuyFundFromCustomer"))
+	require.Empty(t, none.Missing(operation.Header{}))
+	_, err := none.Complete(operation.Header{})
+	require.Equal(t, fault.Forbidden, fault.KindOf(err))
+}
