@@ -4,9 +4,13 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"fmt"
+	"regexp"
+	"strings"
 	"sync/atomic"
 
 	"github.com/go-json-experiment/json"
+	"github.com/pressly/goose/v3"
 	"gorm.io/gorm"
 	"gorm.io/gorm/logger"
 
@@ -18,10 +22,17 @@ import (
 	"bankingapi/application/store"
 )
 
+// prefixes are what TablePrefix may be. Names have no quotes, so Postgres has them in small
+// letters, and cuts them off after 63.
+var prefixes = regexp.MustCompile(`^([\pL_][\pL\pN_]*)?$`)
+
 // Bind returns the ports of the database.
 func (e *Engine) Bind(o Options) (*store.Store, error) {
 	if o.Now == nil {
 		return nil, errors.New("the option Now is missing: it dates what imports write")
+	}
+	if p := o.TablePrefix; !prefixes.MatchString(p) || e.Migrations.Dialect == goose.DialectPostgres && (len(p) > 40 || p != strings.ToLower(p)) {
+		return nil, fmt.Errorf("the table prefix %q must have letters, digits and underscores only, and begin with no digit; on Postgres small letters, at most 40", p)
 	}
 	log := logger.Discard // it would print values; errors are returned
 	if o.Slow != nil {

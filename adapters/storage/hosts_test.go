@@ -4,8 +4,10 @@ import (
 	"database/sql"
 	"database/sql/driver"
 	"path/filepath"
+	"strings"
 	"testing"
 
+	"github.com/pressly/goose/v3"
 	"github.com/stretchr/testify/require"
 
 	"bankingapi/adapters/clock"
@@ -28,6 +30,10 @@ func TestADatabaseOfAHostThatCannotBeUsed(t *testing.T) {
 	require.ErrorContains(t, err, "open it with github.com/jackc/pgx/v5/stdlib")
 	_, err = sqlite.Use(t.Context(), other, other, storage.Options{})
 	require.ErrorContains(t, err, "open it with modernc.org/sqlite")
+	_, err = postgres.Use(t.Context(), nil, nil, storage.Options{})
+	require.ErrorContains(t, err, "needs a database")
+	_, err = sqlite.Use(t.Context(), other, nil, storage.Options{})
+	require.ErrorContains(t, err, "needs a database")
 
 	memory := connect(t, "sqlite", ":memory:")
 	_, err = sqlite.Use(t.Context(), memory, memory, storage.Options{})
@@ -35,6 +41,37 @@ func TestADatabaseOfAHostThatCannotBeUsed(t *testing.T) {
 	off := connect(t, "sqlite", filepath.Join(t.TempDir(), "book.db")+"?_pragma=journal_mode(OFF)")
 	_, err = sqlite.Use(t.Context(), off, off, storage.Options{})
 	require.ErrorContains(t, err, "cannot roll back")
+}
+
+// A prefix becomes part of names in SQL, which have no quotes.
+func TestWhatATablePrefixMayBe(t *testing.T) {
+	t.Parallel()
+	for prefix, usable := range map[string][2]bool{
+		"": {true, true}, "bank_": {true, true}, "_1": {true, true}, "bänk_": {true, true}, strings.Repeat("x", 40): {true, true},
+		"Bank_": {true, false}, strings.Repeat("x", 41): {true, false},
+		"1_": {}, "a b": {}, "a;b": {}, `a"b`: {}, "a.b": {}, "a-b": {},
+	} {
+		for i, dialect := range []goose.Dialect{goose.DialectSQLite3, goose.DialectPostgres} {
+			_, err := opened(t, dialect).Bind(storage.Options{TablePrefix: prefix, Now: clock.Now})
+			if usable[i] {
+				require.NoError(t, err, "%s %s", dialect, prefix)
+			} else {
+				require.ErrorContains(t, err, "the table prefix", "%s %s", dialect, prefix)
+			}
+		}
+	}
+}
+
+// opened is an engine over a database that nothing connects to.
+func opened(t *testing.T, dialect goose.Dialect) *storage.Engine {
+	t.Helper()
+	use, db := postgres.Use, connect(t, "pgx", "postgres://localhost")
+	if dialect == goose.DialectSQLite3 {
+		use, db = sqlite.Use, connect(t, "sqlite", filepath.Join(t.TempDir(), "book.db"))
+	}
+	engine, err := use(t.Context(), db, db, storage.Options{})
+	require.NoError(t, err)
+	return engine
 }
 
 func TestADatabaseOfAHostThatMayLoseData(t *testing.T) {

@@ -122,6 +122,9 @@ func reason(err error) string {
 // as writes, or another way to the same server. Of the options only StatementTimeout counts.
 // Use does not connect.
 func Use(_ context.Context, writes, reads *sql.DB, o storage.Options) (*storage.Engine, error) {
+	if writes == nil || reads == nil {
+		return nil, errors.New("postgres.Use needs a database to write and one to read: they may be the same")
+	}
 	for _, db := range []*sql.DB{writes, reads} {
 		if _, ok := db.Driver().(*stdlib.Driver); !ok {
 			return nil, fmt.Errorf("the database was opened with the driver %T: open it with github.com/jackc/pgx/v5/stdlib", db.Driver())

@@ -114,6 +114,9 @@ func (b *connections) end() error {
 // have more than one connection, or if journal_mode is OFF, which cannot roll back.
 // What else may lose data is a risk: readiness tells it.
 func Use(ctx context.Context, writes, reads *sql.DB, _ storage.Options) (*storage.Engine, error) {
+	if writes == nil || reads == nil {
+		return nil, errors.New("sqlite.Use needs a database to write and one to read: they may be the same")
+	}
 	for _, db := range []*sql.DB{writes, reads} {
 		if _, ok := db.Driver().(*sqlitedriver.Driver); !ok {
 			return nil, fmt.Errorf("the database was opened with the driver %T: open it with modernc.org/sqlite", db.Driver())

@@ -100,7 +100,8 @@ type Statements[R any] struct {
 
 // Transaction takes the transaction of a host that uses database/sql or gorm.
 // On SQLite it must have begun as an immediate one.
-func Transaction(tx any) (batch.Tx, error) {
+func Transaction(given any) (batch.Tx, error) {
+	tx := given
 	if g, ok := tx.(*gorm.DB); ok && g != nil && g.Statement != nil {
 		tx = g.Statement.ConnPool
 		if prepared, ok := tx.(*gorm.PreparedStmtTX); ok {
@@ -109,7 +110,7 @@ func Transaction(tx any) (batch.Tx, error) {
 	}
 	native, ok := tx.(*sql.Tx)
 	if !ok || native == nil {
-		return nil, fmt.Errorf("a transaction must be a *sql.Tx, or a *gorm.DB that has begun one, and not %T", tx)
+		return nil, fmt.Errorf("a transaction must be a *sql.Tx, or a *gorm.DB that has begun one, and not a %T", given)
 	}
 	return native, nil
 }
