@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"net/url"
 	"strings"
 
 	"go.uber.org/fx"
@@ -104,8 +105,12 @@ func newHandler(p apiParts) (http.Handler, error) {
 	if h.Outcomes {
 		api.Outcomes = p.Outcomes
 	}
-	if h.Docs && w.docs != nil || h.PublicURL != "" {
-		api.ErrorPages = strings.TrimSuffix(h.PublicURL, "/") + "/docs/errors/"
+	public := strings.TrimSuffix(h.PublicURL, "/")
+	if address, err := url.Parse(public); err == nil { // settings that validate have one, or none
+		api.Mounted = address.EscapedPath()
+	}
+	if h.Docs && w.docs != nil || public != "" {
+		api.ErrorPages = public + "/docs/errors/"
 	}
 	if p.Sandbox == nil {
 		return httpapi.New(p.Operations, p.Directory, api)

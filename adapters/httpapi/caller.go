@@ -72,7 +72,7 @@ func hasCertificate(r *http.Request, s *subscription.Subscription) bool {
 func (x *exchange) challenge(r *http.Request, code, detail string) *problem {
 	x.Address = callerAddress(r, x.api.TrustedProxies)
 	return refusal(http.StatusUnauthorized, code, detail).with("WWW-Authenticate",
-		`AzureApiManagementKey realm="https://`+saneHost(r.Host)+`/BankingApiV01",name="`+keyHeader+`",type="header"`)
+		`AzureApiManagementKey realm="https://`+saneHost(r.Host)+x.api.Mounted+`/BankingApiV01",name="`+keyHeader+`",type="header"`)
 }
 
 // saneHost returns a Host header if it can stand in a quoted string, or localhost.

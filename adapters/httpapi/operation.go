@@ -58,7 +58,7 @@ type Descriptor interface {
 	// Describe returns the Name, the Example and the OpenAPI of the operation.
 	Describe() (name, example, openAPI string)
 
-	endpoint(a *api) endpointFunc
+	endpoint(a *api) endpointFunc // nil if it has no Do
 }
 
 // Describe implements Descriptor.
@@ -66,7 +66,12 @@ func (o Operation[Record]) Describe() (name, example, openAPI string) {
 	return o.Name, o.Example, o.OpenAPI
 }
 
-func (o Operation[Record]) endpoint(a *api) endpointFunc { return o.on(a).serve }
+func (o Operation[Record]) endpoint(a *api) endpointFunc {
+	if o.Do == nil {
+		return nil
+	}
+	return o.on(a).serve
+}
 
 func (o Operation[Record]) on(a *api) *endpoint[Record] {
 	if o.Faults == nil {

@@ -53,6 +53,9 @@ type Options struct {
 	// ErrorPages begins the address of the page of an error code, such as /docs/errors/.
 	// If it is empty, the type of every problem is about:blank.
 	ErrorPages string
+	// Mounted is the path under which callers see the API, such as /bank. The realm of a
+	// 401 has it.
+	Mounted string
 	// Pages are served beside the operations, to everyone, for GET and HEAD: a
 	// handler for each exact path. It may be empty.
 	Pages map[string]http.Handler
@@ -116,7 +119,11 @@ func New(operations []Descriptor, callers Callers, o Options) (http.Handler, err
 		case a.methods[Path(name)] != nil:
 			return nil, fmt.Errorf("two operations have the name %s", name)
 		}
-		a.handle(Path(name), name, each.endpoint(a), http.MethodPost)
+		serve := each.endpoint(a)
+		if serve == nil {
+			return nil, fmt.Errorf("the operation %s has no function Do", name)
+		}
+		a.handle(Path(name), name, serve, http.MethodPost)
 	}
 	for _, route := range slices.Sorted(maps.Keys(o.Routes)) {
 		method, path, _ := strings.Cut(route, " ")

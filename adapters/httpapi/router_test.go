@@ -273,6 +273,13 @@ func TestRealmRepeatsOnlySaneHosts(t *testing.T) {
 	}
 }
 
+func TestRealmUnderAPrefix(t *testing.T) {
+	t.Parallel()
+	s := newService(func(s *service) { s.options.Mounted = "/bank" })
+	w := s.do(post(pushPath, pushBody, func(r *http.Request) { r.Header.Del("Ocp-Apim-Subscription-Key") }))
+	require.Contains(t, w.Header().Get("WWW-Authenticate"), `realm="https://example.com/bank/BankingApiV01"`)
+}
+
 func TestMediaTypes(t *testing.T) {
 	t.Parallel()
 	s := newService()

@@ -2,6 +2,7 @@ package embedding_test
 
 import (
 	"context"
+	"encoding/json"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -15,6 +16,7 @@ import (
 	"go.uber.org/zap/zaptest/observer"
 
 	"bankingapi/adapters/httpapi"
+	"bankingapi/adapters/httpapi/docs"
 	"bankingapi/adapters/httpapi/openapi"
 	"bankingapi/adapters/httpapi/strictjson"
 	"bankingapi/adapters/storage/sqlite"
@@ -201,6 +203,38 @@ func TestTheNameOfAnOperationIsTakenOnce(t *testing.T) {
 			bootstrap.WithOperation(httpapi.Operation[consent]{Name: name}))
 		require.ErrorContains(t, err, name)
 	}
+}
+
+// A host that forgot what its operation does learns it at the start.
+func TestAnOperationThatDoesNothingIsAnError(t *testing.T) {
+	t.Parallel()
+	settings, options := inMemory()
+	_, err := bootstrap.Open(t.Context(), settings, options, bootstrap.WithOperation(httpapi.Operation[consent]{Name: "RecordConsent"}))
+	require.EqualError(t, err, "the operation RecordConsent has no function Do")
+}
+
+// Behind a prefix, http.public_url makes links and the realm of errors lead there.
+func TestErrorsUnderAPrefix(t *testing.T) {
+	t.Parallel()
+	host := http.NewServeMux()
+	server := httptest.NewServer(host)
+	defer server.Close()
+	settings, options := inMemory()
+	settings.HTTP.PublicURL = server.URL + "/bank/"
+	app := opened(t, settings, options, bootstrap.WithDocs(docs.Pages))
+	host.Handle("/bank/", http.StripPrefix("/bank", app.Handler()))
+	answer, err := http.Post(server.URL+"/bank"+httpapi.Path("BuyFundFromCustomer"), "application/json", strings.NewReader("{}"))
+	require.NoError(t, err)
+	defer answer.Body.Close()
+	require.Equal(t, http.StatusUnauthorized, answer.StatusCode)
+	require.Contains(t, answer.Header.Get("WWW-Authenticate"), `realm="https://`+strings.TrimPrefix(server.URL, "http://")+`/bank/BankingApiV01"`)
+	var problem struct{ Type string }
+	require.NoError(t, json.NewDecoder(answer.Body).Decode(&problem))
+	require.Equal(t, server.URL+"/bank/docs/errors/key-missing", problem.Type)
+	page, err := http.Get(problem.Type)
+	require.NoError(t, err)
+	require.NoError(t, page.Body.Close())
+	require.Equal(t, http.StatusOK, page.StatusCode)
 }
 
 func TestADescriptionThatIsNotJSONIsAnError(t *testing.T) {
