@@ -36,7 +36,7 @@ type App struct {
 	graph *fx.App // nil inside a host's application
 
 	starting sync.Mutex // guards started
-	started  bool
+	started  error      // why Start cannot start the service
 	closing  sync.Once
 	closed   error
 }
@@ -154,8 +154,8 @@ func (a *App) Ready(ctx context.Context) error { return a.parts.Readiness.Requir
 func (a *App) Start(context.Context) error {
 	a.starting.Lock()
 	defer a.starting.Unlock()
-	if a.started {
-		return errors.New("the service is started already")
+	if a.started != nil {
+		return a.started
 	}
 	bound := func(setting, variable string, err error) error {
 		if err != nil {
@@ -171,13 +171,13 @@ func (a *App) Start(context.Context) error {
 	if err != nil {
 		return errors.Join(err, a.parts.Ops.Close(), a.parts.API.Close())
 	}
-	a.started = true
+	a.started = errors.New("the service is started already")
 	if address := a.parts.Ops.Address(); address != "" {
 		a.log.Info("serving health and metrics", zap.String("address", address))
 		a.parts.Console.Link(address)
 	}
 	a.log.Info("serving the API", zap.String("url", a.parts.API.URL()), zap.String("version", a.version), zap.String("commit", a.revision),
-		zap.Int64("schema", store.SchemaVersion), zap.String("storage", a.settings.Storage.Name()))
+		zap.Int64("schema", store.SchemaVersion), zap.String("storage", a.book()))
 	return nil
 }
 
@@ -243,6 +243,9 @@ func (a *App) CloseBecause(ctx context.Context, reason string) error {
 
 // drain makes the service not ready, waits, and bounds how long the parts take to stop.
 func (a background) drain(ctx context.Context) {
+	a.starting.Lock()
+	a.started = errors.New("the service is stopped: open another one")
+	a.starting.Unlock()
 	a.parts.Readiness.Drain()
 	a.parts.Outcomes.Close()
 	if a.shutdown.ctx != nil {

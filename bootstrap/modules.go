@@ -109,7 +109,7 @@ func newOffice(w *setup, s *store.Store, k *trail.Keeper) *backoffice.Office {
 	office.CheckTrail, office.Unkept = k.Check, w.warn("it could not be recorded that the book was checked")
 	office.About = func(ctx context.Context) (r backoffice.Report, err error) {
 		status, err := s.Schema.Status(ctx)
-		r.Book, r.Schema, r.Program = w.settings.Storage.Name(), status.Version, w.version
+		r.Book, r.Schema, r.Program = w.book(), status.Version, w.version
 		if w.revision != "" {
 			r.Program += ", commit " + w.revision
 		}

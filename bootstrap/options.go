@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"os"
 	"reflect"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -145,6 +146,14 @@ func newSetup(settings Settings, o *options) (*setup, error) {
 	return w, err
 }
 
+// book names the book without secrets.
+func (w *setup) book() string {
+	if w.database != nil {
+		return "database of the host"
+	}
+	return w.settings.Storage.Name()
+}
+
 // warn returns a function that logs errors.
 func (w *setup) warn(text string) func(error) {
 	return func(err error) { w.log.Warn(text, zap.Error(err)) }
@@ -192,7 +201,8 @@ func WithDatabase(database store.Database) Option {
 }
 
 // WithTablePrefix puts prefix before the name of every table and index: for a
-// database that has others. Letters, digits and underscores.
+// database that has others. Letters, digits and underscores; on Postgres small letters, at
+// most 40.
 func WithTablePrefix(prefix string) Option {
 	return func(o *options) { o.storage.TablePrefix = prefix }
 }
@@ -275,13 +285,19 @@ func WithDocs(pages func(openapi.Guide) (map[string]http.Handler, error)) Option
 // WithSettings changes the settings before they are validated: for a host whose graph has
 // their values.
 func WithSettings(change func(*Settings)) Option {
-	return func(o *options) { o.changes = append(o.changes, change) }
+	return func(o *options) {
+		if change != nil {
+			o.changes = append(o.changes, change)
+		}
+	}
 }
 
 // WithParts adds options of fx to the graph of the service, such as fx.Decorate: see
 // Module for the parts.
 func WithParts(parts ...fx.Option) Option {
-	return func(o *options) { o.parts = append(o.parts, parts...) }
+	return func(o *options) {
+		o.parts = append(o.parts, slices.DeleteFunc(slices.Clone(parts), func(p fx.Option) bool { return p == nil })...)
+	}
 }
 
 // WithProfiles serves profiles at /debug/pprof/ of the ops listener, for example

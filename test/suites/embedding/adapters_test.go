@@ -111,7 +111,8 @@ func TestNilOptions(t *testing.T) {
 	var registry *prometheus.Registry
 	app := opened(t, settings, options, nil, bootstrap.Options(nil), bootstrap.WithClock(nil), bootstrap.WithDatabase(nil),
 		bootstrap.WithDatabase(engine), bootstrap.WithRegistry(nil), bootstrap.WithRegistry(registry),
-		bootstrap.WithDriver[*store.Store]("sqlite", nil))
+		bootstrap.WithDriver[*store.Store]("sqlite", nil), bootstrap.WithSettings(nil), bootstrap.WithParts(nil, fx.Options()),
+		bootstrap.WithDocs(nil), bootstrap.WithSandbox(nil), bootstrap.WithProfiles(nil), bootstrap.WithOperation(nil))
 	require.NoError(t, app.Start(t.Context()))
 	loadBook(t, app) // with an empty Watch
 	_, err := office(t, app).Verify(t.Context(), nil, backoffice.Watch{})
@@ -192,7 +193,7 @@ func TestHostsGormTransaction(t *testing.T) {
 		}
 		require.Equal(t, 90_000_000, h.count(t, "SELECT units FROM holdings"))
 		_, err = app.Within(g)
-		require.ErrorContains(t, err, "a transaction must be a *sql.Tx, or a *gorm.DB that has begun one")
+		require.ErrorContains(t, err, "a transaction must be a *sql.Tx, or a *gorm.DB that has begun one, and not a *gorm.DB")
 	})
 }
 

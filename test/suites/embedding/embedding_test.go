@@ -11,11 +11,14 @@ import (
 	"testing"
 	"time"
 
-	_ "github.com/jackc/pgx/v5/stdlib"
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/jackc/pgx/v5/stdlib"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+	"go.uber.org/zap/zaptest/observer"
 	_ "modernc.org/sqlite"
 
 	"bankingapi/adapters/storage"
@@ -206,6 +209,87 @@ func TestCloseClosesOnlyWhatItOpened(t *testing.T) {
 		require.NoError(t, app.Close(t.Context()), "twice is fine")
 		require.Zero(t, h.count(t, "SELECT COUNT(*) FROM bank_sales"))
 	})
+}
+
+// A service that was closed does not listen again.
+func TestAClosedServiceDoesNotStart(t *testing.T) {
+	t.Parallel()
+	settings, options := inMemory()
+	app := opened(t, settings, options)
+	require.NoError(t, app.Close(t.Context()))
+	require.EqualError(t, app.Start(t.Context()), "the service is stopped: open another one")
+	require.Empty(t, app.URL())
+	require.Empty(t, app.OpsAddress())
+}
+
+// What names the book does not name that of the settings if the host opened another.
+func TestTheBookOfAHostIsNamedSo(t *testing.T) {
+	t.Parallel()
+	eachEngine(t, func(t *testing.T, h host) {
+		core, lines := observer.New(zapcore.InfoLevel)
+		h.settings.HTTP.Address, h.settings.Ops.Address, h.settings.TLS.Mode = "127.0.0.1:0", "", bootstrap.TLSOff
+		app, err := bootstrap.Open(t.Context(), h.settings, bootstrap.WithDatabase(h.engine), bootstrap.WithLogger(zap.New(core)))
+		require.NoError(t, err)
+		t.Cleanup(func() { require.NoError(t, app.Close(context.WithoutCancel(t.Context()))) })
+		require.NoError(t, app.Start(t.Context()))
+		require.Equal(t, "database of the host", lines.FilterMessage("serving the API").All()[0].ContextMap()["storage"])
+		report, err := office(t, app).About(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, "database of the host", report.Book)
+	})
+}
+
+// A host that has a pool of pgx writes with pgx in the transaction of the service. A failed
+// statement leaves both without effect, and the connection goes back to the pool.
+func TestPgxInTheTransactionOfAHost(t *testing.T) {
+	t.Parallel()
+	ctx := t.Context()
+	pool, err := pgxpool.New(ctx, testdb.Postgres(t))
+	require.NoError(t, err)
+	t.Cleanup(pool.Close) // waits until all connections are back
+	db := stdlib.OpenDBFromPool(pool)
+	t.Cleanup(func() { require.NoError(t, db.Close()) })
+	engine, err := postgres.Use(ctx, db, db, storage.Options{})
+	require.NoError(t, err)
+	settings := bootstrap.DefaultSettings()
+	settings.Storage.Migrate, settings.Storage.AllowUnsafe = true, true
+	h := host{db, engine, settings}
+	app := h.open(t)
+	_, err = pool.Exec(ctx, "CREATE TABLE orders (id text PRIMARY KEY)")
+	require.NoError(t, err)
+	// order adds an order with pgx, and the message about it with the service.
+	order := func(id string) (stored operation.Outcome, err error) {
+		conn, err := db.Conn(ctx)
+		require.NoError(t, err)
+		defer func() { require.NoError(t, conn.Close()) }()
+		tx, err := conn.BeginTx(ctx, nil)
+		require.NoError(t, err)
+		defer func() { _ = tx.Rollback() }() // nothing after a commit
+		within, err := app.Within(tx)
+		require.NoError(t, err)
+		err = conn.Raw(func(driver any) error {
+			_, err := driver.(*stdlib.Conn).Conn().Exec(ctx, "INSERT INTO orders VALUES ($1)", id)
+			return err
+		})
+		if err == nil || id == "order-1" { // which is there already the second time
+			stored, err = within.Adder.Add(ctx, &subscription.Subscription{Name: "host"}, operation.Header{CallerID: id}, notification)
+		}
+		if err != nil || id == "undone" {
+			return stored, err
+		}
+		return stored, tx.Commit()
+	}
+	for _, step := range []struct {
+		id     string
+		fails  bool
+		orders int
+	}{{"undone", false, 0}, {"order-1", false, 1}, {"order-1", true, 1}, {"order-2", false, 2}} {
+		stored, err := order(step.id)
+		require.Equal(t, step.fails, err != nil, "%s: %v", step.id, err)
+		require.Equal(t, !step.fails, stored.State == operation.Completed)
+		require.Equal(t, step.orders, h.count(t, "SELECT COUNT(*) FROM orders"))
+		require.Equal(t, step.orders, h.count(t, "SELECT COUNT(*) FROM operations"))
+	}
 }
 
 func TestTwoInstancesInOneProcess(t *testing.T) {
