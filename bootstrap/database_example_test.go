@@ -3,6 +3,7 @@ package bootstrap_test
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -81,18 +82,46 @@ func ExampleWithDatabase() {
 	defer pool.Close()
 	db := stdlib.OpenDBFromPool(pool)
 	defer db.Close()
-	engine, err := postgres.Use(ctx, db, db, storage.Options{TablePrefix: "bank_"})
+	engine, err := postgres.Use(ctx, db, db, storage.Options{})
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
 	settings := bootstrap.DefaultSettings()
-	settings.Storage.Driver, settings.Storage.Migrate = bootstrap.Postgres, true
+	settings.Storage.Migrate = true
 	app, err := bootstrap.Open(ctx, settings, bootstrap.WithDatabase(engine), bootstrap.WithTablePrefix("bank_"))
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
 	defer app.Close(ctx)
-	fmt.Println(app.Ready(ctx))
+
+	// An order is written with pgx, and a message with the service, in one transaction.
+	conn, err := db.Conn(ctx)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer conn.Close()
+	tx, err := conn.BeginTx(ctx, nil)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer func() { _ = tx.Rollback() }() // does nothing after the commit
+	// Raw holds the connection, so the service cannot be called inside of it.
+	err = conn.Raw(func(driver any) error {
+		_, err := driver.(*stdlib.Conn).Conn().Exec(ctx, "INSERT INTO orders VALUES ($1)", "order-1")
+		return err
+	})
+	within, wrong := app.Within(tx)
+	if err = errors.Join(err, wrong); err == nil {
+		_, err = within.Adder.Add(ctx, &subscription.Subscription{Name: "orders"}, operation.Header{CallerID: "order-1"}, []push.Fields{{
+			ExternalApplicationCode: "ORDERS", UserID: "user-7", PushID: "order-1", Platform: decimal.Int(65), SendStatus: decimal.Int(1),
+		}})
+	}
+	if err == nil {
+		err = tx.Commit()
+	}
+	fmt.Println(err)
 }

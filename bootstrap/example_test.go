@@ -7,6 +7,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"go.uber.org/fx"
@@ -16,6 +17,7 @@ import (
 	"bankingapi/adapters/httpapi/strictjson"
 	"bankingapi/adapters/storage/sqlite"
 	"bankingapi/bootstrap"
+	"bankingapi/domain/fault"
 	"bankingapi/domain/operation"
 	"bankingapi/domain/subscription"
 )
@@ -93,7 +95,15 @@ func ExampleWithOperation() {
 			strictjson.Text("UserId", func(c *consent) *string { return &c.UserID }),
 		},
 		Do: func(_ context.Context, caller *subscription.Subscription, header operation.Header, consents []consent) (operation.Outcome, error) {
-			fmt.Println(caller.Name, "records", len(consents), "consent")
+			// What ours check: all faults at once, then the values defined for the caller.
+			if faults := slices.Concat(header.Faults(), caller.Missing(header), operation.CountFaults(len(consents), 10)); len(faults) > 0 {
+				return operation.Outcome{}, fault.New(fault.Invalid, "The request breaks a rule.", faults...)
+			}
+			header, err := caller.Complete(header)
+			if err != nil {
+				return operation.Outcome{}, err
+			}
+			fmt.Println(caller.Name, "records", len(consents), "consent in", header.Channel)
 			return operation.Outcome{State: operation.Completed}, nil
 		},
 	}
@@ -113,7 +123,7 @@ func ExampleWithOperation() {
 		fmt.Println(err)
 		return
 	}
-	key, _, _ := manager.Create(ctx, subscription.Subscription{Name: "partner"})
+	key, _, _ := manager.Create(ctx, subscription.Subscription{Name: "partner", Channel: "branches"})
 
 	request := httptest.NewRequest(http.MethodPost, httpapi.Path("RecordConsent"),
 		strings.NewReader(`{"Header":{},"Parameters":[{"UserId":"u"}]}`))
@@ -122,6 +132,6 @@ func ExampleWithOperation() {
 	app.Handler().ServeHTTP(answer, request)
 	fmt.Println(answer.Code, answer.Body)
 	// Output:
-	// partner records 1 consent
+	// partner records 1 consent in branches
 	// 200 {"Data":{"State":2}}
 }

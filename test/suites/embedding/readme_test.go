@@ -1,11 +1,13 @@
 package embedding_test
 
 import (
+	"cmp"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -69,6 +71,47 @@ func TestProgramsOfTheReadmeCompile(t *testing.T) {
 		command.Env = append(os.Environ(), "GOFLAGS="+hostFlags, "GOWORK=off")
 		out, err := command.CombinedOutput()
 		require.NoError(t, err, string(out))
+	}
+}
+
+// TestWhatHostsUseStays: the programs of the page, the examples and the programs of
+// test/suites/host import only packages that the page promises. test/fake is only for them.
+func TestWhatHostsUseStays(t *testing.T) {
+	t.Parallel()
+	const root = "../../../"
+	page, err := os.ReadFile(root + "bootstrap/README.md")
+	require.NoError(t, err)
+	_, promise, found := strings.Cut(string(page), "| package | what stays |\n")
+	require.True(t, found)
+	promise, _, _ = strings.Cut(promise, "\n\n")
+	stays := []string{"test/fake"}
+	for _, row := range strings.Split(promise, "\n")[1:] {
+		first := ""
+		for _, name := range regexp.MustCompile("`([a-z/]+)`").FindAllStringSubmatch(strings.Split(row, "|")[1], -1) {
+			if _, err := os.Stat(root + name[1]); err != nil { // below the first one of its row
+				name[1] = first + "/" + name[1]
+			}
+			first = cmp.Or(first, name[1])
+			require.DirExists(t, root+name[1])
+			stays = append(stays, name[1])
+		}
+	}
+	programs := string(page)
+	for _, pattern := range []string{"bootstrap/*example_test.go", "bootstrap/secondway_test.go", "test/suites/host/*.go", "test/suites/host/*/*.go", "test/contract/example_test.go"} {
+		files, err := filepath.Glob(root + pattern)
+		require.NoError(t, err)
+		require.NotEmpty(t, files, pattern)
+		for _, name := range files {
+			content, err := os.ReadFile(name)
+			require.NoError(t, err)
+			programs += string(content)
+		}
+	}
+	for _, used := range regexp.MustCompile(`(?m)^\t"bankingapi/(.*)"$`).FindAllStringSubmatch(programs, -1) {
+		require.True(t, slices.ContainsFunc(stays, func(name string) bool {
+			isWhole := name == "application" || name == "bootstrap" || name == "domain"
+			return used[1] == name || isWhole && strings.HasPrefix(used[1], name+"/")
+		}), used[1])
 	}
 }
 

@@ -20,12 +20,12 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// surface finds the packages that hosts may import: all of the program but its command.
+// surface finds the packages that hosts may import: all of the program but its main.
 // testdata/surface holds their exported declarations, so a review shows every change of
 // them. It holds no comments: to mend a comment is to change one file.
 func surface(t *testing.T) (folders []string) {
 	t.Helper()
-	for _, root := range []string{"adapters", "application", "bootstrap", "domain"} {
+	for _, root := range []string{"adapters", "application", "bootstrap", "cmd", "domain"} {
 		require.NoError(t, filepath.WalkDir(filepath.Join("../../..", root), func(path string, entry fs.DirEntry, err error) error {
 			if err == nil && entry.IsDir() {
 				if found, err := build.Default.ImportDir(path, 0); err == nil && found.Name != "main" {
