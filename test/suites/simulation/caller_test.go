@@ -131,7 +131,7 @@ func settled(err error) bool {
 	switch fault.KindOf(err) {
 	case fault.Invalid, fault.Forbidden, fault.Conflict:
 		return true
-	case fault.Internal, fault.Busy, fault.Unavailable, fault.Indeterminate:
+	case fault.None, fault.Internal, fault.Busy, fault.Unavailable, fault.Indeterminate:
 	}
 	return false
 }
