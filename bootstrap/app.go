@@ -108,8 +108,7 @@ func Open(ctx context.Context, settings Settings, all ...Option) (*App, error) {
 	return nil, err
 }
 
-// Handler is the API, to be mounted in a server; under a prefix by
-// http.StripPrefix.
+// Handler is the API, to be mounted in a server; under a prefix by http.StripPrefix.
 func (a *App) Handler() http.Handler { return a.parts.API.handler }
 
 // Adder is the use case AddPushNotificationResponse.
@@ -118,12 +117,11 @@ func (a *App) Adder() *addpush.Adder { return a.parts.Adder }
 // Buyer is the use case BuyFundFromCustomer.
 func (a *App) Buyer() *buyfund.Buyer { return a.parts.Buyer }
 
-// Within returns the use cases inside a transaction of the host's own, on the
-// service's database: a *sql.Tx, or a *gorm.DB that has begun one. Their
-// effects are committed or rolled back with what the host writes, and an answer
-// holds once the host has committed. The transaction is used by one call at a
-// time. After an error the host rolls back; fault.Unavailable is worth another
-// try of the whole transaction.
+// Within returns the use cases inside a transaction of the host's own, on the service's
+// database: a *sql.Tx, or a *gorm.DB that has begun one. Their effects are committed or rolled
+// back with what the host writes, and an answer holds once the host has committed. The
+// transaction is used by one call at a time. After an error the host rolls back;
+// fault.Unavailable is worth another try of the whole transaction.
 //
 // On SQLite the transaction must begin as an immediate one, and no other
 // writer gets on until it ends. It takes no pgx.Tx: README says how pgx is used in it.
@@ -142,11 +140,10 @@ type Transaction struct {
 	Buyer *buyfund.Buyer
 }
 
-// Ready returns nil when requests can be served, and the reason when not: the
-// service is stopping, the database is away, its schema does not fit, or it may
-// lose what it acknowledged and storage.allow_unsafe is not set. A schema
-// that fitted once is not asked again, so that a newer one, which a newer
-// version brought, does not stop the replicas that still run.
+// Ready returns nil when requests can be served, and the reason when not: the service is
+// stopping, the database is away, its schema does not fit, or it may lose what it acknowledged
+// and storage.allow_unsafe is not set. A schema that fitted once is not asked again, so that a
+// newer one, which a newer version brought, does not stop the replicas that still run.
 func (a *App) Ready(ctx context.Context) error { return a.parts.Readiness.Require(ctx) }
 
 // Start binds the listeners of the settings and serves. It returns when
@@ -223,11 +220,10 @@ func (a *App) Reload(load func() (Settings, error)) {
 	a.log.Warn("reloaded; other settings need a restart", zap.Strings("what", done))
 }
 
-// Close ends the service: it stops being ready, waits shutdown.delay, takes no
-// more, finishes all that was taken within shutdown.timeout, and closes what it
-// opened. When ctx ends it does not wait any longer. It may be called twice; the
-// second call waits for the first. Inside a host's application Close does nothing: the
-// stop of the application ends the service.
+// Close ends the service: it stops being ready, waits shutdown.delay, takes no more, finishes
+// all that was taken within shutdown.timeout, and closes what it opened. When ctx ends it does
+// not wait any longer. It may be called twice; the second call waits for the first. Inside a
+// host's application Close does nothing: the stop of the application ends the service.
 func (a *App) Close(ctx context.Context) error { return a.CloseBecause(ctx, "closed by the program") }
 
 // CloseBecause is Close with a reason for the log, such as the signal.

@@ -87,8 +87,7 @@ func (o *options) hostOperations() (names []string) {
 	return names
 }
 
-// setup is what all parts are made with: what the operator and the host have
-// said.
+// setup is what all parts are made with: what the operator and the host have said.
 type setup struct {
 	*options
 	settings Settings
@@ -170,10 +169,9 @@ func Options(all ...Option) Option {
 	}
 }
 
-// WithDriver makes name a value of storage.driver. The service calls open when
-// the settings choose that name. open is sqlite.Open, postgres.Open, or the
-// host's own function that returns a *store.Store. The program links only the
-// drivers that are handed in.
+// WithDriver makes name a value of storage.driver. The service calls open when the settings
+// choose that name. open is sqlite.Open, postgres.Open, or the host's own function that returns
+// a *store.Store. The program links only the drivers that are handed in.
 func WithDriver[D store.Database](name string, open func(context.Context, store.Options) (D, error)) Option {
 	return func(o *options) {
 		if open == nil {
@@ -200,18 +198,16 @@ func WithDatabase(database store.Database) Option {
 	return func(o *options) { o.database = orNil(database) }
 }
 
-// WithTablePrefix puts prefix before the name of every table and index: for a
-// database that has others. Letters, digits and underscores; on Postgres small letters, at
-// most 40.
+// WithTablePrefix puts prefix before the name of every table and index: for a database that has
+// others. Letters, digits and underscores; on Postgres small letters, at most 40.
 func WithTablePrefix(prefix string) Option {
 	return func(o *options) { o.storage.TablePrefix = prefix }
 }
 
-// WithOperation adds an operation of the host to the API, beside those of the
-// bank: an httpapi.Operation. It is served under /BankingApiV01/ and uses the
-// same callers, limits, error body, metrics and log lines. Subscriptions are
-// granted it by its name, unless it decides itself (Operation.MayCall). Open
-// fails if its name is taken.
+// WithOperation adds an operation of the host to the API, beside those of the bank: an
+// httpapi.Operation. It is served under /BankingApiV01/ and uses the same callers, limits,
+// error body, metrics and log lines. Subscriptions are granted it by its name, unless it
+// decides itself (Operation.MayCall). Open fails if its name is taken.
 func WithOperation(operation httpapi.Descriptor) Option {
 	return func(o *options) {
 		if operation = orNil(operation); operation != nil {
@@ -234,24 +230,21 @@ func WithRegistry(registerer prometheus.Registerer) Option {
 // folder, if its database has no folder of its own, as Postgres.
 func WithDataFolder(folder string) Option { return func(o *options) { o.storage.DataFolder = folder } }
 
-// WithName gives the types that Module provides a name in the host's fx
-// application, so that it can have several Modules. The host asks for
-// `name:"NAME"`.
+// WithName gives the types that Module provides a name in the host's fx application, so that it
+// can have several Modules. The host asks for `name:"NAME"`.
 func WithName(name string) Option { return func(o *options) { o.name = name } }
 
 // WithExistingBook makes Open fail if the database file does not exist, instead
 // of creating it: for commands that work on a book.
 func WithExistingBook() Option { return func(o *options) { o.storage.MustExist = true } }
 
-// WithBookAsItIs lets Open change nothing: it migrates no schema and makes no key. The
-// book must exist. A book with an older schema cannot be used: for commands that only
-// read.
+// WithBookAsItIs lets Open change nothing: it migrates no schema and makes no key. The book
+// must exist. A book with an older schema cannot be used: for commands that only read.
 func WithBookAsItIs() Option {
 	return func(o *options) { o.storage.MustExist, o.storage.AsItIs = true, true }
 }
 
-// WithDropData lets MigrateDown delete data. Without it, MigrateDown fails if the
-// book has any.
+// WithDropData lets MigrateDown delete data. Without it, MigrateDown fails if the book has any.
 func WithDropData() Option { return func(o *options) { o.storage.DropData = true } }
 
 // WithConsoleLink calls show with each one-time link to the console: at

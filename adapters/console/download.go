@@ -25,9 +25,8 @@ type file struct {
 	ends time.Time // when it must be taken
 }
 
-// limits end a download whose client stalls: it holds places, a connection and, on
-// Postgres, a snapshot. part is the maximum time to take the next 32 KiB, and whole to
-// take the file.
+// limits end a download whose client stalls: it holds places, a connection and, on Postgres, a
+// snapshot. part is the maximum time to take the next 32 KiB, and whole to take the file.
 type limits struct{ part, whole time.Duration }
 
 var downloadLimits = limits{part: 10 * time.Second, whole: 30 * time.Minute}

@@ -27,16 +27,14 @@ type Operation[Record any] struct {
 	Members []strictjson.Member[Record] // of one record of Parameters
 	// Do carries the operation out. Required.
 	//
-	// The State of its outcome must be Recorded, Completed or Failed. The kind of its
-	// error becomes the HTTP status; an error of no kind is 500. Do must check that there
-	// is a record, and a limit of its own below http.parameters_limit
-	// (operation.CountFaults), the header (operation.Header.Faults), and what the caller
-	// must have (Subscription.Missing and Complete). It may keep the texts in the
-	// parameters, but not the slice.
+	// The State of its outcome must be Recorded, Completed or Failed. The kind of its error
+	// becomes the HTTP status; an error of no kind is 500. Do must check that there is a
+	// record, and a limit of its own below http.parameters_limit (operation.CountFaults), the
+	// header (operation.Header.Faults), and what the caller must have (Subscription.Missing and
+	// Complete). It may keep the texts in the parameters, but not the slice.
 	Do func(ctx context.Context, caller *subscription.Subscription, header operation.Header, parameters []Record) (operation.Outcome, error)
-	// Faults returns the rules that the fields break, as Do would report them. It is
-	// called if the JSON already has faults, so that the caller sees all of them at
-	// once. It may be nil.
+	// Faults returns the rules that the fields break, as Do would report them. It is called if
+	// the JSON already has faults, so that the caller sees all of them at once. It may be nil.
 	Faults func(header operation.Header, parameters []Record) []fault.Fault
 	// Busy returns an error of kind fault.Busy if Do would refuse every request
 	// now. It is called before the body is decoded. It may be nil.

@@ -14,9 +14,8 @@ import (
 	"bankingapi/domain/operation"
 )
 
-// problem is the one body of every answer that is not 200: RFC 9457 problem
-// details with the two members of API Management's errors (the contract,
-// section 1.4).
+// problem is the one body of every answer that is not 200: RFC 9457 problem details with the
+// two members of API Management's errors (the contract, section 1.4).
 type problem struct {
 	status int
 	// faults is never empty. Members type and message are about the first one.
@@ -66,9 +65,8 @@ func described(status int, code string) *problem {
 	return refusal(status, code, c.Meaning+" "+c.Action)
 }
 
-// problemOf is the answer to a failure. Faults of the kinds Invalid, Forbidden,
-// Conflict and Busy are meant for the caller. Of the other kinds only the kind
-// is told.
+// problemOf is the answer to a failure. Faults of the kinds Invalid, Forbidden, Conflict and
+// Busy are meant for the caller. Of the other kinds only the kind is told.
 func problemOf(err error) *problem {
 	kind := fault.KindOf(err)
 	p := *cmp.Or(kinds[kind], kinds[fault.Internal])
@@ -87,8 +85,7 @@ func problemOf(err error) *problem {
 
 func internal(cause error) *problem { return problemOf(fault.Wrap(fault.Internal, cause, "")) }
 
-// invalid is a request that breaks rules. more says that there are faults
-// beyond those given.
+// invalid is a request that breaks rules. more says that there are faults beyond those given.
 func invalid(faults []fault.Fault, more bool) *problem {
 	if len(faults) > strictjson.MaxFaults {
 		faults, more = faults[:strictjson.MaxFaults], true

@@ -2,11 +2,10 @@
 // JSON, statuses and the one error body (the contract, sections 1, 2, 7 and 8).
 // It decides nothing about notifications and sales. The use cases do.
 //
-// A request goes through router.go (which route), operation.go (the checks in
-// the order of the contract), caller.go (who calls, and how often), body.go
-// (media type and size), request.go and package strictjson (the JSON, by the
-// tables in addpush.go and buyfund.go), the use case, and back through
-// exchange.go (the answer) or problem.go (every answer that is not 200).
+// A request goes through router.go (which route), operation.go (the checks in the order of the
+// contract), caller.go (who calls, and how often), body.go (media type and size), request.go
+// and package strictjson (the JSON, by the tables in addpush.go and buyfund.go), the use case,
+// and back through exchange.go (the answer) or problem.go (every answer that is not 200).
 //
 // A function like AddPush describes one more operation: .github/CONTRIBUTING.md lists
 // the files to change. A program that embeds the service adds an operation of its

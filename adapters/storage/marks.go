@@ -57,8 +57,7 @@ func (d service) Empty(ctx context.Context, note string) error {
 	})
 }
 
-// add marks the database if it has no row yet. A database that has the mark
-// stays as it is.
+// add marks the database if it has no row yet. A database that has the mark stays as it is.
 func (d service) add(ctx context.Context) error {
 	return d.Change(ctx, func(tx *gorm.DB) error {
 		var found []string

@@ -23,10 +23,9 @@ type service struct {
 	mark   string // that the database must have
 }
 
-// ping asks of the database what requests ask of it: without rows, so that
-// nothing changes and nothing is locked. A database that answers but cannot
-// store a sale is not ready: it is read-only, a right or a table is missing, or
-// a pooler allows no transaction.
+// ping asks of the database what requests ask of it: without rows, so that nothing changes and
+// nothing is locked. A database that answers but cannot store a sale is not ready: it is
+// read-only, a right or a table is missing, or a pooler allows no transaction.
 func (d service) ping(ctx context.Context) error {
 	if err := d.engine.Check(); err != nil {
 		return err // a new connection would fail too, and could not say why

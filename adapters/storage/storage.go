@@ -59,8 +59,7 @@ type Engine struct {
 	// Explain says in a sentence what is wrong, for the people who run the
 	// service. Empty means that there is nothing to say.
 	Explain func(error) string
-	// Index prepares Find for rows that were written since its last call, or for
-	// some of them.
+	// Index prepares Find for rows that were written since its last call, or for some of them.
 	Index func(ctx context.Context, prefix string) error
 	// Now is the time of the server in SQL. It is NULL if the engine has no server.
 	Now string

@@ -252,8 +252,7 @@ func (k *Keeper) VerifyingKey() string {
 	return ""
 }
 
-// Secret returns a key for another purpose. Every service with the key of the log has
-// the same.
+// Secret returns a key for another purpose. Every service with the key of the log has the same.
 func (k *Keeper) Secret(purpose string) []byte {
 	mac := hmac.New(sha256.New, k.current.Load().notary.secret)
 	mac.Write([]byte(purpose))

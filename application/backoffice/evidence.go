@@ -13,11 +13,10 @@ import (
 
 // Evidence reads everything that Verify judges.
 type Evidence interface {
-	// Read hands all rows to the functions of w, from one snapshot, so that
-	// sales may continue. The storage does the joins and sums; memory does not
-	// grow with the book. A row is valid only during the call. The first error
-	// of w ends the reading and is returned. The functions are called one at a
-	// time, in any order and perhaps from other goroutines.
+	// Read hands all rows to the functions of w, from one snapshot, so that sales may continue.
+	// The storage does the joins and sums; memory does not grow with the book. A row is valid
+	// only during the call. The first error of w ends the reading and is returned. The
+	// functions are called one at a time, in any order and perhaps from other goroutines.
 	//
 	// The rows are the stored values as they are. Each row comes once. No row is left
 	// out because it breaks a rule.
@@ -111,8 +110,7 @@ type HeadRow struct {
 // count otherwise.
 type Compared struct{ Messages, Refusals, Prices, Subscriptions, Acts int64 }
 
-// Sum is a sum of quantities in two parts that cannot overflow: High * 10^9 +
-// Low.
+// Sum is a sum of quantities in two parts that cannot overflow: High * 10^9 + Low.
 type Sum struct{ High, Low int64 }
 
 // Value is the sum.

@@ -152,10 +152,9 @@ func (r *trailRun) has(base *trail.Base) bool {
 	return base.Size >= 0 && base.Size <= r.tree.Size() && base.Size > r.tree.Size()-mostRoots && r.newest[base.Size%mostRoots] == base.Root
 }
 
-// judgeHashes names what belongs to the stored hashes that differ. If the batches
-// are those of the checkpoint, the hashes were changed. If not, the hash of a
-// record shows that another batch was at its place. The hashes above it differ
-// too, and say nothing then.
+// judgeHashes names what belongs to the stored hashes that differ. If the batches are those of
+// the checkpoint, the hashes were changed. If not, the hash of a record shows that another
+// batch was at its place. The hashes above it differ too, and say nothing then.
 func (r *trailRun) judgeHashes(isLog bool) {
 	isPlace := !isLog && slices.ContainsFunc(r.other, func(o otherHash) bool { return o.batch != "" })
 	for _, o := range r.other {

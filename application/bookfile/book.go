@@ -85,9 +85,8 @@ func importFile[T any](ctx context.Context, r io.Reader, k *kind[T], write backo
 // kind is left aside.
 type Query struct {
 	backoffice.Query
-	// Follow goes on with the sales, notifications or outcomes that come, until the
-	// context ends, which is no error then. Flush is called after each part; it may be
-	// nil.
+	// Follow goes on with the sales, notifications or outcomes that come, until the context
+	// ends, which is no error then. Flush is called after each part; it may be nil.
 	Follow bool
 	Flush  func() error
 }

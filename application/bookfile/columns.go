@@ -47,8 +47,7 @@ var accountColumns = []Column[fund.Account]{
 	{"Balance", func(a *fund.Account) Value { return number(a.Balance.String()) }},
 }
 
-// enveloped are the columns of the operation that brought a row. second comes after its
-// ID.
+// enveloped are the columns of the operation that brought a row. second comes after its ID.
 func enveloped[T any](of func(*T) *operation.Envelope, second Column[T]) []Column[T] {
 	return slices.Insert(ColumnsOf([]Column[operation.Envelope]{
 		{"OperationId", func(e *operation.Envelope) Value { return Text(e.ID.String()) }},

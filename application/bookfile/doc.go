@@ -1,5 +1,4 @@
-// Package bookfile reads and writes the files of the bank's book: CSV in, CSV
-// and NDJSON out.
+// Package bookfile reads and writes the files of the bank's book: CSV in, CSV and NDJSON out.
 //
 // # Reading
 //
@@ -18,19 +17,16 @@
 //
 // # Writing
 //
-// What Import reads is written with the same columns. The other files have the field
-// names of the requests. AccountCustomerNo is DestinationAccount.CustomerNo; Position
-// counts from 0 within the operation, or is the line of the import; Refusal is the
-// code of a refused sale.
+// What Import reads is written with the same columns. The other files have the field names of
+// the requests. AccountCustomerNo is DestinationAccount.CustomerNo; Position counts from 0
+// within the operation, or is the line of the import; Refusal is the code of a refused sale.
 //
-// A posting is two rows, one for the customer and one for the bank, so that the
-// columns Units and Amount sum to zero for each fund and currency. The
-// bank's side has no customer and no account. Kind is sale, opening or
-// adjustment.
+// A posting is two rows, one for the customer and one for the bank, so that the columns Units
+// and Amount sum to zero for each fund and currency. The bank's side has no customer and no
+// account. Kind is sale, opening or adjustment.
 //
-// Quantities are exact in both formats: units and prices without trailing
-// zeros, money with the decimals of its currency. Times are RFC 3339 in UTC
-// with six decimals; for Excel they are those of the bank's time zone, to the
-// second. A missing value is empty in CSV. In NDJSON a missing number or time
-// is null, and a missing text is "". TranData is JSON in both.
+// Quantities are exact in both formats: units and prices without trailing zeros, money with the
+// decimals of its currency. Times are RFC 3339 in UTC with six decimals; for Excel they are
+// those of the bank's time zone, to the second. A missing value is empty in CSV. In NDJSON a
+// missing number or time is null, and a missing text is "". TranData is JSON in both.
 package bookfile

@@ -24,9 +24,8 @@ type badRecord string
 
 func (b badRecord) Error() string { return string(b) }
 
-// records reads the records of a CSV file. Unlike encoding/csv it keeps line
-// ends inside quotes as they are, goes on after a bad line, and bounds the
-// length of a record.
+// records reads the records of a CSV file. Unlike encoding/csv it keeps line ends inside quotes
+// as they are, goes on after a bad line, and bounds the length of a record.
 type records struct {
 	r    *bufio.Reader
 	line int64  // the number of the current line

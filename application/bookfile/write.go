@@ -233,8 +233,7 @@ func appendNDJSON[T any](b []byte, columns []Column[T], row *T) []byte {
 	return append(b, '}', '\n')
 }
 
-// appendQuoted appends a JSON string. Storage has valid UTF-8 only; anything else is
-// replaced.
+// appendQuoted appends a JSON string. Storage has valid UTF-8 only; anything else is replaced.
 func appendQuoted(b []byte, s string) []byte {
 	b = append(b, '"')
 	for _, r := range s {

@@ -1,9 +1,8 @@
 // Package commit is a group commit. Items that arrive while one batch is running
 // form the next batch and share its transaction.
 //
-// There is no timer. An item that arrives at an idle queue runs at once, so an
-// idle system adds no delay. The busier the storage is, the larger the batches
-// are.
+// There is no timer. An item that arrives at an idle queue runs at once, so an idle system adds
+// no delay. The busier the storage is, the larger the batches are.
 //
 // A commit waits for a disk, and perhaps for a standby. Meanwhile the next batch
 // may already run (see Next).
@@ -270,9 +269,8 @@ func (w *waiter[T]) startTimer(after time.Duration) <-chan time.Time {
 	return w.timer.C
 }
 
-// Close refuses new items, waits for all accepted ones and returns nil. If ctx
-// ends first, it returns the cause, and the queue continues. Close may be called
-// again, and then it waits too.
+// Close refuses new items, waits for all accepted ones and returns nil. If ctx ends first, it
+// returns the cause, and the queue continues. Close may be called again, and then it waits too.
 func (q *Queue[T]) Close(ctx context.Context) error {
 	q.mu.Lock()
 	if !q.closed && q.isIdle() {
@@ -373,9 +371,8 @@ func (q *Queue[T]) release(t *turn[T]) {
 	}
 }
 
-// start begins the next batch: it moves the oldest items, as many as fit, from the
-// queue to it. It returns nil if no item waits or no batch may begin. The caller
-// holds mu.
+// start begins the next batch: it moves the oldest items, as many as fit, from the queue to it.
+// It returns nil if no item waits or no batch may begin. The caller holds mu.
 //
 // Beside another batch the next one begins only if it is as large. Each
 // batch has a fixed cost, and smaller ones cost more than they gain.

@@ -1,5 +1,4 @@
-// Package subscriptions manages the subscriptions of callers and finds them by
-// their keys.
+// Package subscriptions manages the subscriptions of callers and finds them by their keys.
 package subscriptions
 
 import (
@@ -25,16 +24,14 @@ import (
 // nothing was written, if the storage cannot be reached or ctx ends before the commit. It
 // is fault.Indeterminate if the connection was lost during the commit.
 type Repository interface {
-	// All lists every subscription, also cancelled ones, in the byte order of
-	// their names.
+	// All lists every subscription, also cancelled ones, in the byte order of their names.
 	All(ctx context.Context) ([]*subscription.Subscription, error)
 	// Create adds a subscription. The error is ErrNameTaken if the name exists.
 	Create(ctx context.Context, s *subscription.Subscription) error
-	// Change loads and locks the subscription, calls change and writes the result.
-	// If change returns an error, Change writes nothing and returns that error.
-	// The error is ErrNotFound for an unknown name. Change may call change several
-	// times. If change panics, nothing is written and Change panics with the same
-	// value.
+	// Change loads and locks the subscription, calls change and writes the result. If change
+	// returns an error, Change writes nothing and returns that error. The error is ErrNotFound
+	// for an unknown name. Change may call change several times. If change panics, nothing is
+	// written and Change panics with the same value.
 	Change(ctx context.Context, name string, change func(*subscription.Subscription) error) error
 }
 
@@ -70,8 +67,7 @@ type Manager struct {
 // Operations are the names of the operations that a subscription may be granted.
 func (m *Manager) Operations() []string { return append(operation.AllNames(), m.HostOperations...) }
 
-// CheckOperations returns an error of kind fault.Invalid for a name that is none
-// of Operations.
+// CheckOperations returns an error of kind fault.Invalid for a name that is none of Operations.
 func (m *Manager) CheckOperations(names ...string) error {
 	known := m.Operations()
 	for _, name := range names {
@@ -127,10 +123,9 @@ func (m *Manager) keyMade(err error) error {
 	return err
 }
 
-// Change changes a subscription in place, and says in its act what it changed. The
-// error is that of change, subscription.ErrExpired if change makes the keys expire in
-// the past, ErrNotFound or one of the storage. The change reaches every replica within
-// five seconds.
+// Change changes a subscription in place, and says in its act what it changed. The error is
+// that of change, subscription.ErrExpired if change makes the keys expire in the past,
+// ErrNotFound or one of the storage. The change reaches every replica within five seconds.
 func (m *Manager) Change(ctx context.Context, name string, change func(*subscription.Subscription) error) error {
 	ctx = m.begin(ctx, "subscription.change", name, "")
 	return m.repository.Change(ctx, name, func(s *subscription.Subscription) error {

@@ -35,9 +35,8 @@ type Writer interface {
 
 // Origin begins logs.
 type Origin interface {
-	// Adopt writes leaves of everything that is older than the trail, once in the
-	// life of a log, and returns how many. An attempt that was interrupted may be
-	// repeated.
+	// Adopt writes leaves of everything that is older than the trail, once in the life of a
+	// log, and returns how many. An attempt that was interrupted may be repeated.
 	Adopt(ctx context.Context) (leaves int64, err error)
 	// Clear removes the log with all its batches and checkpoints, so that another one can begin.
 	Clear(ctx context.Context) error
@@ -47,13 +46,12 @@ type Origin interface {
 type Log interface {
 	// State reads the newest state.
 	State(ctx context.Context) (State, error)
-	// Seal calls seal with the oldest batches that are not sealed, at most limit,
-	// and stores what it returns, or returns its error and stores nothing. Callers
-	// exclude each other. It may call seal again after a lost race. It does not
-	// call seal if there is no such batch. It leaves out the batches that no service
-	// with the keys of Use has made for this log. mark adds a batch without leaves
-	// before them, which belongs to this place of the log: a copy of the book has a log
-	// of its own after it.
+	// Seal calls seal with the oldest batches that are not sealed, at most limit, and stores
+	// what it returns, or returns its error and stores nothing. Callers exclude each other. It
+	// may call seal again after a lost race. It does not call seal if there is no such batch.
+	// It leaves out the batches that no service with the keys of Use has made for this log.
+	// mark adds a batch without leaves before them, which belongs to this place of the log: a
+	// copy of the book has a log of its own after it.
 	Seal(ctx context.Context, limit int, mark bool, seal Seal) (Round, error)
 	// Hashes reads stored hashes.
 	Hashes(ctx context.Context, indexes []int64) ([]trail.Hash, error)
@@ -78,8 +76,7 @@ type State struct {
 // Seal appends records to a log in this state.
 type Seal func(state State, records [][]byte, hashes trail.Hashes) (Sealed, error)
 
-// Sealed is what Seal adds: the stored hashes from First on, and the next
-// checkpoint.
+// Sealed is what Seal adds: the stored hashes from First on, and the next checkpoint.
 type Sealed struct {
 	First      int64
 	Hashes     []trail.Hash

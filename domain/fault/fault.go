@@ -45,8 +45,7 @@ var kindNames = map[Kind]string{
 	Busy: "busy", Unavailable: "unavailable", Indeterminate: "indeterminate", None: "none",
 }
 
-// String returns the kind in lower case, for logs and metrics. The set of texts
-// is closed.
+// String returns the kind in lower case, for logs and metrics. The set of texts is closed.
 func (k Kind) String() string { return cmp.Or(kindNames[k], kindNames[Internal]) }
 
 // Fault is one broken rule.
@@ -62,9 +61,8 @@ type Fault struct {
 	Named string
 }
 
-// Under puts pointer in front of the pointer of every fault and returns the
-// slice. It changes the faults in place. So the faults of a record become faults
-// of its array.
+// Under puts pointer in front of the pointer of every fault and returns the slice. It changes
+// the faults in place. So the faults of a record become faults of its array.
 func Under(pointer string, faults []Fault) []Fault {
 	for i := range faults {
 		faults[i].Pointer = pointer + faults[i].Pointer

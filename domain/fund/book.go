@@ -192,8 +192,7 @@ func lacksPrice(b *Book, o *Operation) bool {
 	})
 }
 
-// record keeps the operation for its day if price, account and currency are valid
-// now.
+// record keeps the operation for its day if price, account and currency are valid now.
 func (b *Book) record(o *Operation) {
 	var refusals []fault.Fault
 	for i := range o.Sales {
@@ -331,8 +330,7 @@ func (r *reasons) refuseUnless(inOrder bool, code string) {
 	}
 }
 
-// Refusal returns the fault of a refused sale, with its pointer from the
-// record (/FundAmount).
+// Refusal returns the fault of a refused sale, with its pointer from the record (/FundAmount).
 func Refusal(code string) fault.Fault { return RefusalNaming(code, "") }
 
 // RefusalNaming is Refusal with a detail that names what the caller needs to know,

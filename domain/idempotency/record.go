@@ -1,7 +1,6 @@
-// Package idempotency makes an operation happen once (the contract, section 6).
-// A Record keeps which operation a CallerId belongs to and how it ended. A
-// Register holds the records that a batch touches and decides what a repeated
-// CallerId means.
+// Package idempotency makes an operation happen once (the contract, section 6). A Record keeps
+// which operation a CallerId belongs to and how it ended. A Register holds the records that a
+// batch touches and decides what a repeated CallerId means.
 package idempotency
 
 import (
@@ -58,12 +57,11 @@ func (r *Register) Load(k Record) {
 	r.known[k.Key] = &k
 }
 
-// Find looks for the operation of a request. found is false if the operation
-// is new. If the request is a repeat, outcome is the current outcome of the
-// operation, marked Replayed. The error is Reused if the content differs; then
-// outcome has only the ID of the operation. It is fault.Internal if the contents
-// cannot be compared, because another version of the service wrote the
-// fingerprint.
+// Find looks for the operation of a request. found is false if the operation is new. If the
+// request is a repeat, outcome is the current outcome of the operation, marked Replayed. The
+// error is Reused if the content differs; then outcome has only the ID of the operation. It is
+// fault.Internal if the contents cannot be compared, because another version of the service
+// wrote the fingerprint.
 //
 // equal returns the other fingerprints of the same content, given the operation
 // that has the CallerId. It may be nil.

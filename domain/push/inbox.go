@@ -27,8 +27,7 @@ func (o *Operation) fingerprint(d *idempotency.Digest) idempotency.Fingerprint {
 	return d.Sum()
 }
 
-// Key returns the identity of the operation. ok is false if its caller sent no
-// CallerId.
+// Key returns the identity of the operation. ok is false if its caller sent no CallerId.
 func (o *Operation) Key() (key idempotency.Key, ok bool) {
 	return idempotency.Key{
 		CallerID:     o.Header.CallerID,
@@ -51,9 +50,8 @@ type Stored struct {
 	Notification *Notification
 }
 
-// Inbox is what a batch of operations reads and changes: the records of their
-// CallerIds, and after Accept the notifications to insert. It is not safe for
-// concurrent use.
+// Inbox is what a batch of operations reads and changes: the records of their CallerIds, and
+// after Accept the notifications to insert. It is not safe for concurrent use.
 type Inbox struct {
 	Register idempotency.Register
 	// Key is the key of the fingerprints in new records, so that nobody can guess a text
@@ -106,9 +104,8 @@ func Keys(operations []*Operation) []idempotency.Key {
 	return slices.Compact(keys)
 }
 
-// NewNotifications checks an array of Parameters: 1 to limit records and every
-// rule of each of them. It returns either notifications or all faults. Pointers
-// start with /Parameters.
+// NewNotifications checks an array of Parameters: 1 to limit records and every rule of each of
+// them. It returns either notifications or all faults. Pointers start with /Parameters.
 func NewNotifications(parameters []Fields, limit int) ([]Notification, []fault.Fault) {
 	if faults := operation.CountFaults(len(parameters), limit); faults != nil {
 		return nil, faults
@@ -123,8 +120,7 @@ func NewNotifications(parameters []Fields, limit int) ([]Notification, []fault.F
 	return fault.Either(notifications, all)
 }
 
-// Entry is one stored notification, with the stored fields of the operation that
-// stored it.
+// Entry is one stored notification, with the stored fields of the operation that stored it.
 type Entry struct {
 	operation.Envelope
 	Index   int // in the operation's Parameters, from 0

@@ -1,6 +1,5 @@
-// Package subscription has the subscriptions that may call the API. A
-// subscription has two keys, a state, and values that are defined for its caller
-// (the contract, section 7).
+// Package subscription has the subscriptions that may call the API. A subscription has two
+// keys, a state, and values that are defined for its caller (the contract, section 7).
 package subscription
 
 import (
@@ -82,8 +81,7 @@ type Subscription struct {
 	// Operations are the names of the operations that it may call, those of a host
 	// program last. They are never empty.
 	Operations []string
-	// RequestsPerSecond is the maximum rate of its requests on each replica. 0
-	// means no limit.
+	// RequestsPerSecond is the maximum rate of its requests on each replica. 0 means no limit.
 	RequestsPerSecond int
 	// AppKey, Channel and TellerName are the values defined for the caller. An
 	// empty text means that the value is not defined.
@@ -207,9 +205,8 @@ func (s *Subscription) Become(state State) error {
 	return nil
 }
 
-// OpensAt reports whether a presented key opens the subscription at that time,
-// and which of the two keys it is. The subscription must be active. A key that has
-// expired opens nothing.
+// OpensAt reports whether a presented key opens the subscription at that time, and which of the
+// two keys it is. The subscription must be active. A key that has expired opens nothing.
 func (s *Subscription) OpensAt(presented Hash, now time.Time) (slot Slot, ok bool) {
 	primary, secondary := s.PrimaryHash.Equal(presented), s.SecondaryHash.Equal(presented)
 	slot, life := Primary, &s.PrimaryKey

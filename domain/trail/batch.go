@@ -110,8 +110,7 @@ func ParseEntries(b []byte) ([]Entry, error) {
 	return entries, nil
 }
 
-// ParseRecord reads the root and the number of leaves of a record. The error is
-// ErrFormat.
+// ParseRecord reads the root and the number of leaves of a record. The error is ErrFormat.
 func ParseRecord(record []byte) (root Hash, leaves int64, err error) {
 	rest, ok := bytes.CutPrefix(record, []byte(recordFormat))
 	if !ok || len(rest) != len(operation.ID{})+4+len(root) {

@@ -1,13 +1,11 @@
-// Package batch writes and reads many rows in one statement, in transactions
-// that are retried when they lose a race. It knows tables and rows, and nothing
-// of a bank.
+// Package batch writes and reads many rows in one statement, in transactions that are retried
+// when they lose a race. It knows tables and rows, and nothing of a bank.
 //
-// A row is declared once: as a struct that is a model of gorm. A Table takes
-// its columns, their order and their types from gorm's parsed schema, and makes
-// statements and arrays from them. The batches do not go through gorm itself,
-// because gorm sends one argument for each value and one statement for each
-// round trip. A batch sends one array for each column, and all statements of a
-// transaction at once.
+// A row is declared once: as a struct that is a model of gorm. A Table takes its columns, their
+// order and their types from gorm's parsed schema, and makes statements and arrays from them.
+// The batches do not go through gorm itself, because gorm sends one argument for each value and
+// one statement for each round trip. A batch sends one array for each column, and all
+// statements of a transaction at once.
 //
 // What differs between databases is a Dialect.
 package batch
@@ -18,9 +16,8 @@ import (
 	"strings"
 )
 
-// Dialect adapts this package to a database. Insert, Update, Delete and Find return the
-// SQL of a Request. Each Session of the dialect knows how to send it with its
-// rows.
+// Dialect adapts this package to a database. Insert, Update, Delete and Find return the SQL of
+// a Request. Each Session of the dialect knows how to send it with its rows.
 type Dialect interface {
 	// Insert adds rows with these columns.
 	Insert(table string, columns []Column, conflict Conflict) string
@@ -101,8 +98,7 @@ type Request struct {
 	Writes bool
 }
 
-// Scan reads a row into variables and returns the index of the key for which it
-// was found.
+// Scan reads a row into variables and returns the index of the key for which it was found.
 type Scan func(into ...any) (key int, err error)
 
 // NonEmpty leaves out the requests without rows.
@@ -166,8 +162,7 @@ const (
 	// LostRace means that the transaction was undone in favour of another one. A
 	// retry may well succeed.
 	LostRace
-	// Unreachable means no connection, no space or no time. Nothing was
-	// committed.
+	// Unreachable means no connection, no space or no time. Nothing was committed.
 	Unreachable
 	// Interrupted means that the connection was lost during the commit.
 	Interrupted

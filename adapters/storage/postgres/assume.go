@@ -15,9 +15,8 @@ import (
 	"bankingapi/domain/push"
 )
 
-// The optimistic commit. Most sales succeed, so a batch is settled on that
-// assumption and sent in one round trip, together with assertions that the
-// database checks:
+// The optimistic commit. Most sales succeed, so a batch is settled on that assumption and sent
+// in one round trip, together with assertions that the database checks:
 //
 //   - every holding exists and does not go below zero;
 //   - every account exists and takes the money;
@@ -103,9 +102,8 @@ func (w *assume) Store(ctx context.Context, s batch.Session, book *fund.Book) er
 	return err
 }
 
-// assumeNew is the optimistic way of a batch of notifications. It assumes that no
-// CallerId is known, and that no message of the book was ever erased, until it learns
-// better.
+// assumeNew is the optimistic way of a batch of notifications. It assumes that no CallerId is
+// known, and that no message of the book was ever erased, until it learns better.
 type assumeNew struct{ *ways }
 
 func (w assumeNew) Load(context.Context, batch.Session) (*push.Inbox, error) {

@@ -44,9 +44,8 @@ func (s *settings) hasMessages(ctx context.Context, on storage.Querier) (has boo
 // in the custom data of the connection.
 const held = "bankingapi.committing"
 
-// hold prevents cancel requests for the connection until the result is false. It
-// returns nil for a connection that a host has opened, because only the opener
-// can replace the dialer.
+// hold prevents cancel requests for the connection until the result is false. It returns nil
+// for a connection that a host has opened, because only the opener can replace the dialer.
 func hold(conn *pgx.Conn) *atomic.Bool {
 	committing, ok := conn.PgConn().CustomData()[held].(*atomic.Bool)
 	if ok {
@@ -57,9 +56,8 @@ func hold(conn *pgx.Conn) *atomic.Bool {
 
 var errHeld = errors.New("no cancel request is sent during a commit")
 
-// guard gives a connection that is about to be made a dialer that refuses to
-// dial during a commit. pgx dials once more for a cancel request, and for
-// nothing else.
+// guard gives a connection that is about to be made a dialer that refuses to dial during a
+// commit. pgx dials once more for a cancel request, and for nothing else.
 func guard(config *pgx.ConnConfig, committing *atomic.Bool) {
 	dial := config.DialFunc
 	config.DialFunc = func(ctx context.Context, network, address string) (net.Conn, error) {

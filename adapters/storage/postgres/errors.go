@@ -10,8 +10,7 @@ import (
 	"bankingapi/adapters/storage/batch"
 )
 
-// readOnly is the code of a write to a standby, or to a server that has become
-// one.
+// readOnly is the code of a write to a standby, or to a server that has become one.
 const readOnly = "25006"
 
 // meaning is what a code means: for the caller, and in a sentence for the people who run

@@ -9,10 +9,9 @@ import (
 	"bankingapi/adapters/storage/batch"
 )
 
-// A statement has two forms. For many rows its arguments are arrays, one for
-// each column. For a single row they are plain values, because Postgres takes
-// long to unnest arrays: the sale of a caller who is alone took 20 percent more
-// time.
+// A statement has two forms. For many rows its arguments are arrays, one for each column. For a
+// single row they are plain values, because Postgres takes long to unnest arrays: the sale of a
+// caller who is alone took 20 percent more time.
 type form int
 
 const (

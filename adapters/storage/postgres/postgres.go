@@ -1,13 +1,11 @@
-// Package postgres opens a Postgres database as an engine of package storage,
-// with pgx.
+// Package postgres opens a Postgres database as an engine of package storage, with pgx.
 //
-// A batch is one round trip if the optimistic commit succeeds. Otherwise there
-// are two more: one reads and locks, one writes and commits. Each is a pipeline
-// with an explicit BEGIN and COMMIT. It uses nothing that a distributed
-// Postgres or PgBouncer in transaction mode lacks: no sequences, advisory
-// locks, LISTEN or savepoints. Before 1.21, PgBouncer does not know prepared
-// statements: default_query_exec_mode=cache_describe in the URL works without
-// their names.
+// A batch is one round trip if the optimistic commit succeeds. Otherwise there are two more:
+// one reads and locks, one writes and commits. Each is a pipeline with an explicit BEGIN and
+// COMMIT. It uses nothing that a distributed Postgres or PgBouncer in transaction mode lacks:
+// no sequences, advisory locks, LISTEN or savepoints. Before 1.21, PgBouncer does not know
+// prepared statements: default_query_exec_mode=cache_describe in the URL works without their
+// names.
 //
 // # Errors in the server's log
 //
@@ -28,9 +26,8 @@
 //	bankingapi_own_session       another client uses the same server connection,
 //	                             so batches set their settings per transaction
 //
-// Errors of three constraints have the same meaning: holdings_units_check (a
-// holding would go below zero), accounts_balance_check and operations_pkey (a
-// CallerId is known).
+// Errors of three constraints have the same meaning: holdings_units_check (a holding would go
+// below zero), accounts_balance_check and operations_pkey (a CallerId is known).
 package postgres
 
 import (
@@ -67,10 +64,9 @@ const (
 	maxIdle = 5 * time.Minute
 )
 
-// Open returns the engine of the URL or key=value string o.DSN; libpq's
-// parameters apply, several hosts with target_session_attrs=read-write among
-// them. Its Start does not connect yet: a database that is away makes requests fail,
-// not the start.
+// Open returns the engine of the URL or key=value string o.DSN; libpq's parameters apply,
+// several hosts with target_session_attrs=read-write among them. Its Start does not connect
+// yet: a database that is away makes requests fail, not the start.
 func Open(_ context.Context, o storage.Options) (*storage.Engine, error) {
 	config, err := pgx.ParseConfig(o.DSN)
 	if err != nil {
@@ -108,8 +104,7 @@ func Open(_ context.Context, o storage.Options) (*storage.Engine, error) {
 	return engine, nil
 }
 
-// reason returns what is wrong with a DSN. It leaves out the DSN, which has a
-// password.
+// reason returns what is wrong with a DSN. It leaves out the DSN, which has a password.
 func reason(err error) string {
 	if parse, ok := errors.AsType[*pgconn.ParseConfigError](err); ok && parse.Unwrap() != nil {
 		return parse.Unwrap().Error()
@@ -189,12 +184,11 @@ func align(ctx context.Context, first, second *sql.Tx) error {
 	return err
 }
 
-// leaveRoom is storage.Engine's LeaveRoom. A sale adds a version of its holding and of
-// its account to their pages. A page that is half empty takes many of them. But the
-// server cleans a page, and logs that, at each look at it while it is fuller than the
-// table's fillfactor. So the fillfactor is 50 only in the transaction of an import, and
-// 90 in all others: with 50 a change of a position took 1.7 times as long, and wrote 134
-// bytes of log instead of 80.
+// leaveRoom is storage.Engine's LeaveRoom. A sale adds a version of its holding and of its
+// account to their pages. A page that is half empty takes many of them. But the server cleans a
+// page, and logs that, at each look at it while it is fuller than the table's fillfactor. So
+// the fillfactor is 50 only in the transaction of an import, and 90 in all others: with 50 a
+// change of a position took 1.7 times as long, and wrote 134 bytes of log instead of 80.
 //
 // Only the owner of a table may do this, and partitions keep what they have. An import
 // does not wait for VACUUM or for another import of the table. Without room sales are
@@ -218,9 +212,8 @@ func leaveRoom(ctx context.Context, s batch.Session, table string) ([]batch.Requ
 		batch.Request{Name: "set no timeout", SQL: "SET LOCAL lock_timeout TO DEFAULT"})
 }
 
-// lookup is storage.Engine's Find. Rows are found by indexes of ranges of pages
-// (BRIN). The planner uses them only if a condition is on a column in the order of
-// the table.
+// lookup is storage.Engine's Find. Rows are found by indexes of ranges of pages (BRIN). The
+// planner uses them only if a condition is on a column in the order of the table.
 func lookup(string, string, string, any) (condition string, arguments []any) {
 	return "operation_id >= '00000000-0000-0000-0000-000000000000'", nil
 }
@@ -255,8 +248,7 @@ func alone(ctx context.Context, db *batch.Pool) error {
 	}
 }
 
-// lockOptions lock with a table and not with an advisory lock: it works through
-// PgBouncer too.
+// lockOptions lock with a table and not with an advisory lock: it works through PgBouncer too.
 func lockOptions(prefix string) ([]goose.ProviderOption, error) {
 	locker, err := lock.NewPostgresTableLocker(lock.WithTableName(prefix+"schema_lock"), lock.WithTableLockTimeout(time.Second, 120))
 	return []goose.ProviderOption{goose.WithLocker(locker)}, err

@@ -26,9 +26,8 @@ const (
 // session is one transaction. Its BEGIN is sent with the first requests and its
 // COMMIT with the last: a batch is as many round trips as it has exchanges.
 //
-// Postgres would make one transaction of everything that is sent at once also
-// without them. Some poolers and some servers like Postgres would not, and
-// would commit each statement.
+// Postgres would make one transaction of everything that is sent at once also without them.
+// Some poolers and some servers like Postgres would not, and would commit each statement.
 type session struct {
 	conn     *sql.Conn
 	native   *pgx.Conn // of conn

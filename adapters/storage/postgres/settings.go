@@ -19,23 +19,21 @@ import (
 // setting is a setting that batches need, with its value in SQL.
 type setting struct{ name, value string }
 
-// durable makes a commit wait for the disk even if the server's default is not
-// to wait. A stronger value stays. A server without the setting has no row, and
-// refuses nothing.
+// durable makes a commit wait for the disk even if the server's default is not to wait. A
+// stronger value stays. A server without the setting has no row, and refuses nothing.
 const durable = "SELECT set_config(name, " + durableValue + ", true) FROM pg_settings WHERE name = 'synchronous_commit'"
 
 const durableValue = "replace(current_setting('synchronous_commit'), 'off', 'on')"
 
 // needed are the settings of batches.
 //
-// A statement has one plan, by its keys: planning anew took a tenth of the time
-// of a batch. Without sequential scans, a plan that was made while a table was
-// empty still uses the primary key when the table has grown. Without pruning, a
-// table that an operator split into partitions is locked correctly: of several
-// rows that one query waits for, Postgres (15) looks for the later ones in the
-// partition of the first, and takes them for deleted. Without sequential scans
-// every scan of a table looks expensive, and Postgres would compile it (JIT):
-// that took 0.4 s for a query on an empty table.
+// A statement has one plan, by its keys: planning anew took a tenth of the time of a batch.
+// Without sequential scans, a plan that was made while a table was empty still uses the primary
+// key when the table has grown. Without pruning, a table that an operator split into partitions
+// is locked correctly: of several rows that one query waits for, Postgres (15) looks for the
+// later ones in the partition of the first, and takes them for deleted. Without sequential
+// scans every scan of a table looks expensive, and Postgres would compile it (JIT): that took
+// 0.4 s for a query on an empty table.
 var needed = []setting{
 	{"plan_cache_mode", "'force_generic_plan'"},
 	{"enable_seqscan", "'off'"},
@@ -46,22 +44,20 @@ var needed = []setting{
 	{"synchronous_commit", durableValue},
 }
 
-// startup are the settings of connections of our own from their first statement
-// on, instead of the defaults of the database or the role. A batch sets its own
-// time for statements, and exports take as long as they need. A replica that
-// hangs inside a transaction loses its locks.
+// startup are the settings of connections of our own from their first statement on, instead of
+// the defaults of the database or the role. A batch sets its own time for statements, and
+// exports take as long as they need. A replica that hangs inside a transaction loses its locks.
 var startup = map[string]string{
 	"statement_timeout":                   "0",
 	"lock_timeout":                        "0",
 	"idle_in_transaction_session_timeout": "60s",
 }
 
-// muchValues are the settings of a transaction that reads much: no timeout, neither
-// of a statement nor between two of them, and those that only batches need as they
-// are without us. Reading a whole book sorts and joins large tables: with the default
-// of 4 MB for each it takes a quarter longer, and compiling the statements takes
-// longer than it saves. So do parallel workers: each of them sums nearly all positions,
-// and verify has two connections already.
+// muchValues are the settings of a transaction that reads much: no timeout, neither of a
+// statement nor between two of them, and those that only batches need as they are without us.
+// Reading a whole book sorts and joins large tables: with the default of 4 MB for each it takes
+// a quarter longer, and compiling the statements takes longer than it saves. So do parallel
+// workers: each of them sums nearly all positions, and verify has two connections already.
 const muchValues = "SELECT name, CASE WHEN name LIKE '%timeout' OR name LIKE 'max_parallel%' THEN '0' WHEN name = 'work_mem' THEN GREATEST(reset_val::bigint, 32768)::text" +
 	" WHEN name = 'jit' THEN 'off' ELSE reset_val END AS value FROM pg_settings WHERE name IN ('statement_timeout', 'idle_in_transaction_session_timeout'," +
 	" 'plan_cache_mode', 'enable_seqscan', 'enable_hashjoin', 'enable_mergejoin', 'enable_partition_pruning', 'work_mem', 'jit', 'max_parallel_workers_per_gather')"
@@ -76,11 +72,10 @@ const asksMuch = "SELECT set_config(name, value, true) FROM (" + muchValues + ")
 // batch sets them for its transaction. That costs a fifth of a small batch. On
 // a connection of our own they are set once.
 //
-// A connection is our own if a random marker that it sent with its startup
-// message is in force on the server. PgBouncer refuses such a marker and other
-// poolers drop it. Then batches work as behind a pooler. Every batch checks the
-// marker again in its own transaction, and is undone if the marker of another
-// connection is found.
+// A connection is our own if a random marker that it sent with its startup message is in force
+// on the server. PgBouncer refuses such a marker and other poolers drop it. Then batches work
+// as behind a pooler. Every batch checks the marker again in its own transaction, and is undone
+// if the marker of another connection is found.
 type settings struct {
 	// batches are needed, and the timeout of statements if there is one: a connection
 	// that migrates must not have that.
@@ -170,8 +165,7 @@ func (s *settings) markerOf(conn *pgx.Conn) (mine string) {
 	return mine
 }
 
-// own sets the settings for the connection if it has its marker, and remembers
-// the marker.
+// own sets the settings for the connection if it has its marker, and remembers the marker.
 func (s *settings) own(ctx context.Context, c *pgx.Conn) error {
 	mine := c.Config().RuntimeParams[marker]
 	var found sql.NullString

@@ -17,11 +17,10 @@ import (
 	"bankingapi/domain/fault"
 )
 
-// file is the database file on disk. While the service has it open, someone may
-// remove it, restore another one over it, or remove the files beside it. SQLite
-// does not notice: it goes on writing into files that no longer have a name, and
-// everything is lost when they are closed. So each commit asks whether the
-// files are still those that were opened.
+// file is the database file on disk. While the service has it open, someone may remove it,
+// restore another one over it, or remove the files beside it. SQLite does not notice: it goes
+// on writing into files that no longer have a name, and everything is lost when they are
+// closed. So each commit asks whether the files are still those that were opened.
 type file struct {
 	path string
 	// asItIs says that it may have no log.
@@ -32,9 +31,8 @@ type file struct {
 	size int64 // of the database, the largest so far
 	// released: a start that fails closes what it has opened, and Close comes after it.
 	released sync.Once
-	// of is the connection that wrote last, and beside are the files that it uses
-	// beside the database: the write-ahead log and its index. A new connection may
-	// have new ones.
+	// of is the connection that wrote last, and beside are the files that it uses beside the
+	// database: the write-ahead log and its index. A new connection may have new ones.
 	of     driver.Conn
 	beside [2]*held
 }
@@ -254,8 +252,7 @@ func (f *file) hasRoom() error {
 	return nil
 }
 
-// forget forgets the files beside the database: the next one that writes makes
-// new ones.
+// forget forgets the files beside the database: the next one that writes makes new ones.
 func (f *file) forget() {
 	f.mu.Lock()
 	defer f.mu.Unlock()

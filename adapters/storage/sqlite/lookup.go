@@ -27,9 +27,8 @@ const (
 	quietRuns = 5
 )
 
-// Rows get their rowid in the order in which they are committed, because there is
-// one writer, and they are never removed one by one. So a run covers all rows up to
-// its last one.
+// Rows get their rowid in the order in which they are committed, because there is one writer,
+// and they are never removed one by one. So a run covers all rows up to its last one.
 const (
 	// found is true of the rows with a value. The caller compares the value again,
 	// so that a wrong entry shows no wrong row.

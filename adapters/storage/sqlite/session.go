@@ -211,8 +211,7 @@ func wrote(r *batch.Request, result driver.Result) error {
 	return nil
 }
 
-// find hands out the rows of a lookup. Values are copied: the driver reuses
-// its memory.
+// find hands out the rows of a lookup. Values are copied: the driver reuses its memory.
 func find(prepared driver.Stmt, arguments []driver.Value, key int, found func(batch.Scan) error) (err error) {
 	rows, err := prepared.Query(arguments) //nolint:staticcheck // see run
 	if err != nil {

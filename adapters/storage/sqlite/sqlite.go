@@ -105,10 +105,9 @@ func (b *connections) end() error {
 	return errors.Join(err, b.writes.DB().Close())
 }
 
-// Use makes an engine of databases that a host has opened with the driver
-// modernc.org/sqlite, and that it closes itself. writes should have one
-// connection and begin its transactions immediately (_txlock=immediate); reads
-// may be the same. The options are for other engines.
+// Use makes an engine of databases that a host has opened with the driver modernc.org/sqlite,
+// and that it closes itself. writes should have one connection and begin its transactions
+// immediately (_txlock=immediate); reads may be the same. The options are for other engines.
 //
 // It is an error if they have another driver, if the database is in memory and they
 // have more than one connection, or if journal_mode is OFF, which cannot roll back.

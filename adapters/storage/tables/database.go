@@ -19,9 +19,8 @@ type Engine struct {
 	// Check returns nil while the database is still the one that was opened. It
 	// is called before each commit that is not that of a batch.
 	Check func() error
-	// Find returns a condition that is true of every row of the table with that
-	// value, and by which the engine finds these rows in a large table. It need not be
-	// false of other rows.
+	// Find returns a condition that is true of every row of the table with that value, and by
+	// which the engine finds these rows in a large table. It need not be false of other rows.
 	Find func(prefix, table, column string, value any) (condition string, arguments []any)
 	// LeaveRoom makes the inserts of a transaction into a table leave room in its
 	// pages, where the changes of its rows find place. The transaction ends with the
@@ -199,8 +198,7 @@ func (d *Database) prepare(tx *gorm.DB, p batch.Purpose) error {
 // falls below zero without its condition.
 type Relied struct {
 	Table string
-	// Columns are those that the program knows, and Keys those of the primary key,
-	// sorted.
+	// Columns are those that the program knows, and Keys those of the primary key, sorted.
 	Columns, Keys []string
 	// Checks are conditions of a row, as the server writes them.
 	Checks []string

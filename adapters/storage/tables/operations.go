@@ -12,8 +12,7 @@ import (
 	"bankingapi/domain/operation"
 )
 
-// OperationRow is a row of the table operations: an operation whose caller gave
-// a CallerId.
+// OperationRow is a row of the table operations: an operation whose caller gave a CallerId.
 type OperationRow struct {
 	CallerID     string     `gorm:"primaryKey"`
 	Subscription string     `gorm:"primaryKey"`
@@ -64,9 +63,8 @@ func OperationRows(records []*idempotency.Record) []OperationRow {
 	return Convert(sorted, newOperationRow)
 }
 
-// formatFaults writes refusals as lines of code, pointer and what the detail names,
-// if it names something. The sentence of a code belongs to the program, not to the
-// record.
+// formatFaults writes refusals as lines of code, pointer and what the detail names, if it names
+// something. The sentence of a code belongs to the program, not to the record.
 func formatFaults(faults []fault.Fault) string {
 	if len(faults) == 0 {
 		return ""

@@ -1,7 +1,6 @@
 package tables
 
-// PropertyRow is a row of the table properties: something that is true of the book
-// as a whole.
+// PropertyRow is a row of the table properties: something that is true of the book as a whole.
 type PropertyRow struct {
 	Name  string `gorm:"primaryKey"`
 	Value string `gorm:"not null"`

@@ -98,8 +98,7 @@ func LookUp[R any](ctx context.Context, s batch.Session, q *batch.Query[R], key 
 	return found, err
 }
 
-// Aside runs work in a goroutine of its own. wait returns its error, or panics as
-// it did.
+// Aside runs work in a goroutine of its own. wait returns its error, or panics as it did.
 func Aside(work func() error) (wait func() error) {
 	err := errors.New("the goroutine has ended")
 	var panicked any

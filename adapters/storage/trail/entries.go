@@ -236,8 +236,7 @@ func encode[R any](l *trail.Leaf, name string, t *batch.Table[R], rows []R) {
 	}
 }
 
-// NotificationLeaf encodes a notification. Its texts enter by a keyed hash of their
-// digest.
+// NotificationLeaf encodes a notification. Its texts enter by a keyed hash of their digest.
 func (d Writer) NotificationLeaf(buffer []byte, keys *trail.Keys, row *tables.NotificationRow) trail.Leaf {
 	l := trail.NewLeaf(buffer, trail.Notified, operation.ID(row.OperationID))
 	l.BeginRow("notifications")

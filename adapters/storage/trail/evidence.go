@@ -218,8 +218,7 @@ func (e evidence) alone(tx *gorm.DB, w *backoffice.Witness) error {
 	)
 }
 
-// longestRequest is longer than any request: a sale that was settled later was recorded
-// first.
+// longestRequest is longer than any request: a sale that was settled later was recorded first.
 const longestRequest = time.Hour
 
 // outcomes compares the outcomes with what became of their operations. On the day of the

@@ -39,8 +39,7 @@ func (b *Books) Update(ctx context.Context, locks fund.LockSet, settle func(*fun
 	return update(ctx, b.db.DB, b.Ways(&locks, lookAtBook{b, &locks}), settle)
 }
 
-// lookAtBook is the normal way: one round trip to read and lock, and one to write and
-// commit.
+// lookAtBook is the normal way: one round trip to read and lock, and one to write and commit.
 type lookAtBook struct {
 	*Books
 	locks *fund.LockSet
@@ -173,9 +172,8 @@ func (b *Books) Changes(book *fund.Book, c *fund.Changes) []batch.Request {
 	}, b.Records(book, c)...)...)
 }
 
-// Records writes the operations, sales, postings and refusals of a settled book,
-// which are all its changes except those of holdings and accounts, and their
-// entries in the trail.
+// Records writes the operations, sales, postings and refusals of a settled book, which are all
+// its changes except those of holdings and accounts, and their entries in the trail.
 func (b *Books) Records(book *fund.Book, c *fund.Changes) []batch.Request {
 	var rows trail.BookRows
 	rows.Added, rows.Answered = tables.OperationRows(book.Register.Added()), tables.OperationRows(book.Register.Changed())

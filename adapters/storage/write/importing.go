@@ -176,9 +176,8 @@ type attempt[T, R any] struct {
 	positions[T, R]
 	session  batch.Session
 	imported *backoffice.Imported
-	// isEmpty says that there were no positions. Then none is looked up, which
-	// saves a fifth of the time. If another import adds some meanwhile, this one
-	// loses the race and is retried.
+	// isEmpty says that there were no positions. Then none is looked up, which saves a fifth of
+	// the time. If another import adds some meanwhile, this one loses the race and is retried.
 	isEmpty bool
 	sum     *domain.Sum // of the postings
 }

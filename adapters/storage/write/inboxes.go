@@ -30,8 +30,7 @@ func (b *Inboxes) Update(ctx context.Context, callers []idempotency.Key, accept 
 	return update(ctx, b.db.DB, b.Ways(callers, &lookIntoInbox{b, callers, true}), accept)
 }
 
-// lookIntoInbox is the normal way: one round trip, or two if CallerIds are to be
-// looked up.
+// lookIntoInbox is the normal way: one round trip, or two if CallerIds are to be looked up.
 type lookIntoInbox struct {
 	*Inboxes
 	callers []idempotency.Key

@@ -7,10 +7,9 @@ import (
 	"bankingapi/adapters/storage/batch"
 )
 
-// Way is one way to carry out a batch: it says how to fill the book and what to
-// write. There are several, because most batches do not need what some of them do. A
-// Way is made for one batch. The last one of a batch works for every batch, and may be
-// used again.
+// Way is one way to carry out a batch: it says how to fill the book and what to write. There
+// are several, because most batches do not need what some of them do. A Way is made for one
+// batch. The last one of a batch works for every batch, and may be used again.
 type Way[B any] interface {
 	// Load returns the book to settle. It may read from s.
 	Load(ctx context.Context, s batch.Session) (book B, err error)
@@ -18,8 +17,7 @@ type Way[B any] interface {
 	Store(ctx context.Context, s batch.Session, book B) error
 }
 
-// ErrOtherWay is the error of a Way that is not for the batch and that has sent
-// nothing.
+// ErrOtherWay is the error of a Way that is not for the batch and that has sent nothing.
 var ErrOtherWay = errors.New("the batch needs another way")
 
 // only is the list of ways of an engine that has none of its own.
