@@ -321,6 +321,29 @@ func TestRowsThatAreNotWrittenAreNoticed(t *testing.T) {
 	})
 }
 
+// A row that is swallowed while it is inserted: the caller is not told that it is stored. On
+// Postgres the commit was sent together with the insert, so the outcome is not known.
+func TestInsertsThatAreSwallowedAreNoticed(t *testing.T) {
+	t.Parallel()
+	for _, table := range []string{"operations", "sales", "transfers", "trail_batches"} {
+		t.Run(table, func(t *testing.T) {
+			t.Parallel()
+			onEachDatabase(t, func(t *testing.T, s *store.Store, db *sql.DB) {
+				s.Trail.Writer.Use(trailKeys, v7)
+				b := newBank(t, s, 2)
+				b.sell(2, order(v7(), "before", sale(1, 1, 2)))
+				swallow := []string{"CREATE TRIGGER swallows BEFORE INSERT ON " + table + " BEGIN SELECT RAISE(IGNORE); END"}
+				if !b.isSQLite() {
+					swallow = []string{"CREATE FUNCTION swallow() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RETURN NULL; END $$",
+						"CREATE TRIGGER swallows BEFORE INSERT ON " + table + " FOR EACH ROW EXECUTE FUNCTION swallow()"}
+				}
+				execute(t, db, swallow...)
+				require.Error(t, settle(t.Context(), s, today, order(v7(), "swallowed", sale(1, 1, 2))))
+			})
+		})
+	}
+}
+
 func TestWhatTheSQLiteBookReliesOn(t *testing.T) {
 	t.Parallel()
 	rewrite := func(table, from, to string) []string {

@@ -1,10 +1,12 @@
 package postgres
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"database/sql/driver"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -112,6 +114,7 @@ func (s *session) send(ctx context.Context, requests []batch.Request, ends bool)
 	return s.conn.Raw(func(any) error {
 		var b pgx.Batch
 		verified, committed := s.begun, false
+		var swallowed error
 		if !s.begun {
 			s.begun = true
 			// Row locks keep books right. Under a stricter default everyone who
@@ -142,6 +145,7 @@ func (s *session) send(ctx context.Context, requests []batch.Request, ends bool)
 				changed := tag.RowsAffected()
 				s.wrote = s.wrote || changed > 0 && !tag.Select()
 				s.found = s.found || r.Decides && changed < int64(r.Rows.Len())
+				swallowed = cmp.Or(swallowed, wrote(r, changed))
 				return nil
 			}
 		}
@@ -162,11 +166,24 @@ func (s *session) send(ctx context.Context, requests []batch.Request, ends bool)
 				return errShared
 			}
 		}
-		if err == nil && ends && !committed {
+		switch {
+		case err != nil:
+			return err
+		case ends && !committed:
 			return errNotCommitted
+		case ends && swallowed != nil: // the commit was in the same message
+			return batch.FailureError{Failure: batch.Interrupted, Cause: swallowed}
 		}
-		return err
+		return swallowed
 	})
+}
+
+// wrote returns an error if something swallowed rows.
+func wrote(r *batch.Request, changed int64) error {
+	if r.Writes && changed < int64(r.Rows.Len()) {
+		return fmt.Errorf("%s wrote %d rows instead of %d: does the table have a trigger?", r.Name, changed, r.Rows.Len())
+	}
+	return nil
 }
 
 // find hands out the rows of a lookup and returns how many there are: the number
@@ -248,7 +265,7 @@ func (s *hostSession) run(ctx context.Context, r *batch.Request) error {
 		changed, err := result.RowsAffected()
 		s.wrote = s.wrote || changed > 0
 		s.found = s.found || r.Decides && changed < int64(r.Rows.Len())
-		return err
+		return cmp.Or(err, wrote(r, changed))
 	}
 	rows, err := s.tx.QueryContext(ctx, sql, arguments...) //nolint:rowserrcheck // Each does it
 	if err != nil {
