@@ -12,20 +12,21 @@ import (
 
 // Comparison counts the positions of a file and of the book.
 type Comparison struct {
-	Equal, Different, MissingInBook, MissingInFile int64
+	Equal, Different, MissingHere, MissingThere int64
 }
 
 // IsEqual reports whether the file and the book say the same.
-func (c Comparison) IsEqual() bool { return c.Different+c.MissingInBook+c.MissingInFile == 0 }
+func (c Comparison) IsEqual() bool { return c.Different+c.MissingHere+c.MissingThere == 0 }
 
 // String counts in words.
 func (c Comparison) String() string {
-	return fmt.Sprintf("%d equal, %d different, %d missing in the book, %d missing in the file", c.Equal, c.Different, c.MissingInBook, c.MissingInFile)
+	return fmt.Sprintf("%d equal, %d different, %d missing here, %d missing there", c.Equal, c.Different, c.MissingHere, c.MissingThere)
 }
 
 // Reconcile compares a file of holdings or accounts, with the columns of Import, with
-// the book as it is at one moment. It writes each position that differs, or is missing in
-// the book or in the file, in the format csv or ndjson. It changes nothing. The error is *backoffice.Faults if lines break rules.
+// the book as it is at one moment. It writes each position that differs, is
+// missing here (in the book) or is missing there (in the file), in the format csv or
+// ndjson. It changes nothing. The error is *backoffice.Faults if lines break rules.
 func Reconcile(ctx context.Context, with *backoffice.Office, kind, format string, r io.Reader, w io.Writer) (c Comparison, err error) {
 	f := Format(format)
 	if f != CSV && f != NDJSON {
@@ -66,14 +67,14 @@ func reconcile[T comparable](ctx context.Context, r io.Reader, k *kind[T], rows 
 		Column[pair[T]]{"Result", func(d *pair[T]) Value {
 			switch {
 			case !d.hasA:
-				return Text("missing in the book")
+				return Text("missing here")
 			case !d.hasB:
-				return Text("missing in the file")
+				return Text("missing there")
 			}
 			return Text("different")
 		}},
-		Column[pair[T]]{"InFile", func(d *pair[T]) Value { return quantity(d.hasB, &d.b) }},
-		Column[pair[T]]{"InBook", func(d *pair[T]) Value { return quantity(d.hasA, &d.a) }},
+		Column[pair[T]]{"There", func(d *pair[T]) Value { return quantity(d.hasB, &d.b) }},
+		Column[pair[T]]{"Here", func(d *pair[T]) Value { return quantity(d.hasA, &d.a) }},
 	)
 	there := func(yield func(T, error) bool) {
 		for e, err := range file.values(nil) {
@@ -95,9 +96,9 @@ func differences[T comparable](pairs iter.Seq2[pair[T], error], c *Comparison) i
 			switch {
 			case err != nil:
 			case !p.hasA:
-				c.MissingInBook++
+				c.MissingHere++
 			case !p.hasB:
-				c.MissingInFile++
+				c.MissingThere++
 			case p.a == p.b:
 				c.Equal++
 				continue

@@ -25,13 +25,13 @@ func TestReconcile(t *testing.T) {
 	const there = "3,AFA,P,9\n2,AFA,P,7.5\n1,AFA,P,5.0\n"
 	c, out, err := compare("csv", there)
 	require.NoError(t, err)
-	require.Equal(t, bookfile.Comparison{Equal: 1, Different: 1, MissingInBook: 1, MissingInFile: 1}, c)
+	require.Equal(t, bookfile.Comparison{Equal: 1, Different: 1, MissingHere: 1, MissingThere: 1}, c)
 	require.False(t, c.IsEqual())
-	require.Equal(t, "CustomerNo,IMKBCode,HolderCorporationName,Result,InFile,InBook\n"+
-		"2,AFA,P,different,7.5,7\n3,AFA,P,missing in the book,9,\n4,AFA,P,missing in the file,,1\n", out)
+	require.Equal(t, "CustomerNo,IMKBCode,HolderCorporationName,Result,There,Here\n"+
+		"2,AFA,P,different,7.5,7\n3,AFA,P,missing here,9,\n4,AFA,P,missing there,,1\n", out)
 	_, out, err = compare("ndjson", "1,AFA,P,5\n2,AFA,P,7\n")
 	require.NoError(t, err)
-	require.Equal(t, `{"CustomerNo":4,"IMKBCode":"AFA","HolderCorporationName":"P","Result":"missing in the file","InFile":null,"InBook":1}`+"\n", out)
+	require.Equal(t, `{"CustomerNo":4,"IMKBCode":"AFA","HolderCorporationName":"P","Result":"missing there","There":null,"Here":1}`+"\n", out)
 
 	c, _, err = compare("csv", "4,AFA,P,1\n1,AFA,P,5\n2,AFA,P,7\n")
 	require.NoError(t, err)
