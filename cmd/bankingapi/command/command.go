@@ -25,7 +25,7 @@ import (
 // call is one run of a command: its arguments and streams, the settings, and the
 // book if the command works on one.
 type call struct {
-	flags
+	*cobra.Command
 	program
 	args     []string
 	settings bootstrap.Settings
@@ -115,37 +115,42 @@ func (c *call) print(format string, args ...any) error {
 	return err
 }
 
-// flags are the values of the flags of a command. Those of a flag that the command does
-// not have are empty.
-type flags struct{ *cobra.Command }
+// done says on standard error what was done, unless it failed.
+func (c *call) done(err error, format string, args ...any) error {
+	if err == nil {
+		c.PrintErrf(format, args...)
+	}
+	return err
+}
 
-func (f flags) text(name string) string {
-	if flag := f.Flag(name); flag != nil {
+// text is the value of a flag. It is empty if the command does not have the flag.
+func (c *call) text(name string) string {
+	if flag := c.Flag(name); flag != nil {
 		return flag.Value.String()
 	}
 	return ""
 }
 
-func (f flags) is(name string) bool { return f.text(name) == "true" }
+func (c *call) is(name string) bool { return c.text(name) == "true" }
 
-func (f flags) number(name string) int64 {
-	number, _ := f.Flags().GetInt64(name)
+func (c *call) number(name string) int64 {
+	number, _ := c.Flags().GetInt64(name)
 	return number
 }
 
-func (f flags) list(name string) []string {
-	list, _ := f.Flags().GetStringArray(name)
+func (c *call) list(name string) []string {
+	list, _ := c.Flags().GetStringArray(name)
 	return list
 }
 
 // who is the person who runs the command, for the audit: --as, or else the system user.
-func (f flags) who() audit.Who {
-	who := audit.Who{SystemUser: fmt.Sprintf("uid %d", os.Getuid()), Reason: f.text("reason")} // in a container without /etc/passwd
+func (c *call) who() audit.Who {
+	who := audit.Who{SystemUser: fmt.Sprintf("uid %d", os.Getuid()), Reason: c.text("reason")} // in a container without /etc/passwd
 	if current, err := user.Current(); err == nil {
 		who.SystemUser = current.Username
 	}
 	who.Origin, _ = os.Hostname()
-	who.Actor = cmp.Or(f.text("as"), who.SystemUser)
+	who.Actor = cmp.Or(c.text("as"), who.SystemUser)
 	return who
 }
 
@@ -228,37 +233,27 @@ func completeFlag(cmd *cobra.Command, name string, values []string) {
 	_ = cmd.RegisterFlagCompletionFunc(name, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp))
 }
 
-// openInput opens a file, or standard input for -. The size is 0 if it is unknown.
-func (c *call) openInput(name string) (io.ReadCloser, int64, error) {
-	if name == "-" {
-		return c.input(), 0, nil
+// openInput opens a file, or for - standard input until a signal comes: nobody may be
+// writing it.
+func (c *call) openInput(name string) (io.ReadCloser, error) {
+	if name != "-" {
+		return os.Open(name)
 	}
-	file, err := os.Open(name)
-	if err != nil {
-		return nil, 0, err
-	}
-	info, err := file.Stat()
-	if err != nil || !info.Mode().IsRegular() {
-		return file, 0, nil //nolint:nilerr // a pipe or a device
-	}
-	return file, info.Size(), nil
-}
-
-// input is standard input until a signal comes: nobody may be writing it.
-func (c *call) input() io.ReadCloser {
 	r, w := io.Pipe()
 	context.AfterFunc(c.Context(), func() { _ = w.CloseWithError(c.Context().Err()) })
 	go func() {
 		_, err := io.Copy(w, c.InOrStdin())
 		_ = w.CloseWithError(err)
 	}()
-	return r
+	return r, nil
 }
 
-// readInput reads a whole file, or standard input for -.
+// readInput reads the whole of openInput.
 func (c *call) readInput(name string) ([]byte, error) {
-	if name == "-" {
-		return io.ReadAll(c.input())
+	file, err := c.openInput(name)
+	if err != nil {
+		return nil, err
 	}
-	return os.ReadFile(name)
+	defer file.Close()
+	return io.ReadAll(file)
 }

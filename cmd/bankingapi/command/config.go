@@ -37,7 +37,7 @@ func warnOfRisks(c *call) {
 func printOpenAPI(c *call) error {
 	document, err := bootstrap.OpenAPIDocument(c.settings, c.text("version"), c.text("server"))
 	if err != nil {
-		return wrongUsef("%v", err)
+		return wrongUse{err}
 	}
 	return c.print("%s", document)
 }

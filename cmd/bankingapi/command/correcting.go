@@ -25,21 +25,20 @@ func parseID(text string) (operation.ID, error) {
 func readID(c *call) (operation.ID, error) { return parseID(c.args[0]) }
 
 func cancelSale(c *call, id operation.ID) error {
-	return done(c, "operation "+c.args[0], c.office.Cancel(c.Context(), id), "Cancelled.")
+	return c.done(about(c.office.Cancel(c.Context(), id), "operation "+c.args[0]), "Cancelled.\n")
 }
 
 func reverseSale(c *call, id operation.ID) error {
 	reversal, err := c.office.Reverse(c.Context(), id)
-	return done(c, "operation "+c.args[0], err, "Reversed by "+reversal.String()+".")
+	return c.done(about(err, "operation "+c.args[0]), "Reversed by %s.\n", reversal)
 }
 
-// done says what was done with something, or why it was not.
-func done(c *call, with string, err error, what string) error {
-	if err != nil {
-		return fmt.Errorf("%s: %w", with, fault.Explain(err))
+// about puts what an error is about before its text for people.
+func about(err error, what string) error {
+	if err == nil {
+		return nil
 	}
-	c.PrintErrf("%s\n", what)
-	return nil
+	return fmt.Errorf("%s: %w", what, fault.Explain(err))
 }
 
 func adjustHolding(c *call) error {
@@ -77,10 +76,7 @@ func adjust(c *call, faults []fault.Fault, change func(by decimal.Decimal) (oper
 	}
 	by, _ := decimal.Parse(c.text("by"))
 	id, err := change(by)
-	if err == nil {
-		c.PrintErrf("Adjusted by %s: %s.\n", c.text("by"), id)
-	}
-	return err
+	return c.done(err, "Adjusted by %s: %s.\n", c.text("by"), id)
 }
 
 func readPriceID(c *call) (int64, error) {
@@ -92,7 +88,7 @@ func readPriceID(c *call) (int64, error) {
 }
 
 func withdrawPrice(c *call, id int64) error {
-	return done(c, fmt.Sprintf("price %d", id), c.office.WithdrawPrice(c.Context(), id), "Withdrawn.")
+	return c.done(about(c.office.WithdrawPrice(c.Context(), id), fmt.Sprintf("price %d", id)), "Withdrawn.\n")
 }
 
 // readErased returns the day before which messages are erased, or no day.

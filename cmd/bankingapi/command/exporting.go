@@ -10,28 +10,27 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"bankingapi/adapters/settings"
 	"bankingapi/application/bookfile"
 	"bankingapi/domain/day"
 	"bankingapi/domain/operation"
 )
 
 var saleStates = map[string]operation.State{
-	"recorded": operation.Recorded, "1": operation.Recorded, "completed": operation.Completed, "2": operation.Completed,
+	"": 0, "recorded": operation.Recorded, "1": operation.Recorded, "completed": operation.Completed, "2": operation.Completed,
 	"failed": operation.Failed, "8": operation.Failed,
 }
 
 // readFilter refuses flags that do not fit, and reads the others.
 func readFilter(c *call) (q bookfile.Query, err error) {
 	kind := c.args[0]
-	fit := strings.Fields(told(c.Command, kind))
+	fit := append(strings.Fields(told(c.Command, kind)), "format", "spreadsheet", "config")
 	c.Flags().Visit(func(flag *pflag.Flag) {
-		switch name := flag.Name; {
-		case err != nil || isSetting(flag) || slices.Contains(fit, name) || slices.Contains([]string{"format", "spreadsheet", "config"}, name):
-		case name == "follow":
+		switch {
+		case err != nil || isSetting(flag) || slices.Contains(fit, flag.Name):
+		case flag.Name == "follow":
 			err = wrongUsef("--follow is for sales, notifications and outcomes")
 		default:
-			err = wrongUsef("--%s does not filter %s", name, kind)
+			err = wrongUsef("--%s does not filter %s", flag.Name, kind)
 		}
 	})
 	if err != nil {
@@ -40,10 +39,8 @@ func readFilter(c *call) (q bookfile.Query, err error) {
 	q.Follow, q.CustomerNo, q.PriceID, q.UserID, q.PushID = c.is("follow"), c.number("customer"), c.number("price-id"), c.text("user"), c.text("push-id")
 	q.Subscription, q.CallerID, q.RequestID = c.text("subscription"), c.text("caller-id"), c.text("request-id")
 	q.Actor, q.Action, q.Object = c.text("actor"), c.text("action"), c.text("object")
-	state, id, isKnown := c.text("state"), c.text("operation-id"), true
-	if state != "" {
-		q.State, isKnown = saleStates[strings.ToLower(state)]
-	}
+	var isKnown bool
+	q.State, isKnown = saleStates[strings.ToLower(c.text("state"))]
 	switch {
 	case c.is("spreadsheet") && c.text("format") != "csv":
 		return q, wrongUsef("--spreadsheet is for --format csv")
@@ -59,7 +56,7 @@ func readFilter(c *call) (q bookfile.Query, err error) {
 	_, q.SettledUntil, errs[3] = c.moment("settled-until")
 	q.DueSince, errs[4] = c.day("due-since", "2026-11-20")
 	q.DueUntil, errs[5] = c.day("due-until", "2026-11-20")
-	if id != "" {
+	if id := c.text("operation-id"); id != "" {
 		q.OperationID, errs[6] = parseID(id)
 	}
 	return q, cmp.Or(errs[:]...)
@@ -104,17 +101,14 @@ func (c *call) day(flag, example string) (d day.Day, err error) {
 	return d, err
 }
 
+// moment parses the text of a flag: a day in the bank's time zone, which has a start and an
+// end, or a time, which is both. An empty text returns zero times.
 func (c *call) moment(flag string) (start, end time.Time, err error) {
-	return moment(c.settings.Bank, flag, c.text(flag))
-}
-
-// moment parses a day in the bank's time zone, which has a start and an end, or a
-// time, which is both. An empty text returns zero times.
-func moment(bank settings.Bank, flag, text string) (start, end time.Time, err error) {
+	text := c.text(flag)
 	if text == "" {
 		return start, end, nil
 	}
-	if start, end, err = bank.Day(text); err == nil {
+	if start, end, err = c.settings.Bank.Day(text); err == nil {
 		return start, end, nil
 	}
 	if start, err = time.Parse(time.RFC3339, text); err == nil {

@@ -25,7 +25,24 @@ func healthcheck(c *call) error {
 	if err != nil || request.URL.Host == "" {
 		return wrongUsef("--url must be an address like http://127.0.0.1:9090/readyz")
 	}
-	return ask(request)
+	client := http.Client{
+		Timeout:       5 * time.Second,
+		Transport:     &http.Transport{DisableKeepAlives: true}, // no proxy: the service is on this machine
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
+	answer, err := client.Do(request)
+	if err != nil {
+		return fmt.Errorf("no answer from %s: %w; is the service running with this ops.address?", request.URL.Host, errors.Unwrap(err))
+	}
+	defer answer.Body.Close()
+	if answer.StatusCode == http.StatusOK {
+		return nil
+	}
+	body, err := io.ReadAll(io.LimitReader(answer.Body, 1000))
+	if err != nil || len(body) == 0 {
+		body = []byte(answer.Status)
+	}
+	return errors.New("the service is not ready: " + strings.Join(strings.Fields(string(body)), " "))
 }
 
 // readyURL returns the URL of /readyz on this machine for a service that listens
@@ -45,25 +62,4 @@ func readyURL(address string) (string, error) {
 		host = "::1"
 	}
 	return "http://" + net.JoinHostPort(host, port) + "/readyz", err
-}
-
-func ask(request *http.Request) error {
-	client := http.Client{
-		Timeout:       5 * time.Second,
-		Transport:     &http.Transport{DisableKeepAlives: true}, // no proxy: the service is on this machine
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-	}
-	answer, err := client.Do(request)
-	if err != nil {
-		return fmt.Errorf("no answer from %s: %w; is the service running with this ops.address?", request.URL.Host, errors.Unwrap(err))
-	}
-	defer answer.Body.Close()
-	if answer.StatusCode == http.StatusOK {
-		return nil
-	}
-	body, err := io.ReadAll(io.LimitReader(answer.Body, 1000))
-	if err != nil || len(body) == 0 {
-		body = []byte(answer.Status)
-	}
-	return errors.New("the service is not ready: " + strings.Join(strings.Fields(string(body)), " "))
 }

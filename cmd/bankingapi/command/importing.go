@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"strings"
 
 	"bankingapi/application/backoffice"
@@ -26,13 +27,16 @@ func readImport(c *call) (o backoffice.ImportOptions, err error) {
 
 func importFile(c *call, o backoffice.ImportOptions) error {
 	kind, name := c.args[0], c.args[1]
-	file, size, err := c.openInput(name)
+	file, err := c.openInput(name)
 	if err != nil {
 		return err
 	}
 	defer file.Close()
+	var size int64 // 0 if it is unknown
 	if name == "-" {
 		name = "standard input"
+	} else if info, err := os.Stat(name); err == nil && info.Mode().IsRegular() {
+		size = info.Size()
 	}
 	importing := "importing " + kind
 	work := startProgress(c.ErrOrStderr(), importing+", reading", size)
@@ -74,7 +78,7 @@ func badLines(name string, err error) string {
 
 func reconcile(c *call) error {
 	kind, name := c.args[0], c.args[1]
-	file, _, err := c.openInput(name)
+	file, err := c.openInput(name)
 	if err != nil {
 		return err
 	}

@@ -8,10 +8,7 @@ func migrateDown(c *call) error {
 		options = append(options, bootstrap.WithDropData())
 	}
 	undone, err := bootstrap.MigrateDown(c.Context(), c.settings, options...)
-	if err == nil {
-		c.PrintErrf("undone %d %s\n", undone.Version, undone.Name)
-	}
-	return err
+	return c.done(err, "undone %d %s\n", undone.Version, undone.Name)
 }
 
 func migrateUp(c *call) error {

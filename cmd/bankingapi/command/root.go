@@ -104,7 +104,7 @@ func (p program) root() *cobra.Command {
 	root := group("bankingapi")
 	root.SilenceErrors, root.SilenceUsage = true, true // report prints them
 	root.Version = thisBuild().Version
-	root.SetVersionTemplate(thisBuild().String())
+	root.SetVersionTemplate(screen("version", thisBuild()))
 	root.SetFlagErrorFunc(explainFlag)
 	root.CompletionOptions.DisableDefaultCmd = true // the row replaces it
 	root.Flags().Bool("version", false, told(root, "--version"))
@@ -165,7 +165,7 @@ func (p program) complete(cmd *cobra.Command, r row) {
 		if err := checkFlags(cmd); err != nil {
 			return err
 		}
-		c := &call{flags: flags{cmd}, program: p, args: args}
+		c := &call{Command: cmd, program: p, args: args}
 		return errors.Join(c.carryOut(r), c.close())
 	}
 }
@@ -217,11 +217,8 @@ func report(cmd *cobra.Command, err error, interrupted bool) (text string, statu
 		}
 		return fmt.Sprintf("Interrupted: %s.\n", told(cmd, "interrupted")), 130 // as shells report SIGINT
 	case errors.As(err, &problems):
-		lines := []byte("bankingapi: invalid settings, see 'bankingapi config --help':\n")
-		for _, p := range problems {
-			lines = fmt.Appendf(lines, "  %v\n", p)
-		}
-		return string(lines), 2
+		lines := strings.ReplaceAll(problems.Error(), "\n", "\n  ")
+		return "bankingapi: invalid settings, see 'bankingapi config --help':\n  " + lines + "\n", 2
 	case errors.As(err, &wrong):
 		return fmt.Sprintf("bankingapi: %v; see '%s --help'\n", err, cmd.CommandPath()), 2
 	case errors.As(err, new(someFailed)):
@@ -231,11 +228,9 @@ func report(cmd *cobra.Command, err error, interrupted bool) (text string, statu
 }
 
 // wrongUse is an error of the command line itself.
-type wrongUse struct{ text string }
+type wrongUse struct{ error }
 
-func (e wrongUse) Error() string { return e.text }
-
-func wrongUsef(format string, args ...any) error { return wrongUse{fmt.Sprintf(format, args...)} }
+func wrongUsef(format string, args ...any) error { return wrongUse{fmt.Errorf(format, args...)} }
 
 // explainFlag rewrites an error of pflag.
 func explainFlag(cmd *cobra.Command, err error) error {
@@ -258,5 +253,5 @@ func explainFlag(cmd *cobra.Command, err error) error {
 		}
 		return wrongUsef("--%s: the value must be of type %s", flag.Name, strings.TrimSuffix(flag.Value.Type(), "64"))
 	}
-	return wrongUse{err.Error()}
+	return wrongUse{err}
 }

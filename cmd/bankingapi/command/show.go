@@ -189,28 +189,23 @@ func accountText(a fund.AccountKey) string {
 	return fmt.Sprintf("%d-%d-%d", a.BranchCode, a.CustomerNo, a.AccountSuffix)
 }
 
-type customerOptions struct {
-	number, limit int64
-	until, after  time.Time
+func readCustomer(c *call) (of backoffice.Query, err error) {
+	of.Order, of.Limit = backoffice.Newest, int(c.number("limit"))
+	if of.CustomerNo, err = strconv.ParseInt(c.args[0], 10, 64); err != nil || of.CustomerNo <= 0 {
+		return of, wrongUsef("NUMBER must be a customer number greater than 0")
+	}
+	if of.Limit < 0 {
+		return of, wrongUsef("--limit must be 1 or more, or 0 for no limit")
+	}
+	if _, of.Until, err = c.moment("at"); err == nil {
+		of.Since, _, err = c.moment("since")
+	}
+	return of, err
 }
 
-func readCustomer(c *call) (o customerOptions, err error) {
-	o.limit = c.number("limit")
-	if o.number, err = strconv.ParseInt(c.args[0], 10, 64); err != nil || o.number <= 0 {
-		return o, wrongUsef("NUMBER must be a customer number greater than 0")
-	}
-	if o.limit < 0 {
-		return o, wrongUsef("--limit must be 1 or more, or 0 for no limit")
-	}
-	if _, o.until, err = c.moment("at"); err == nil {
-		o.after, _, err = c.moment("since")
-	}
-	return o, err
-}
-
-func showCustomer(c *call, o customerOptions) error {
+func showCustomer(c *call, of backoffice.Query) error {
 	c.look("show", "customer", c.args[0])
-	customer, err := c.office.Customer(c.Context(), o.number, o.until)
+	customer, err := c.office.Customer(c.Context(), of.CustomerNo, of.Until)
 	if err != nil {
 		return err
 	}
@@ -221,14 +216,14 @@ func showCustomer(c *call, o customerOptions) error {
 	for _, a := range customer.Accounts {
 		positions = append(positions, object{"Position": "account " + accountText(a.Key), "Has": a.Balance.String() + " " + a.Key.Currency.Code()})
 	}
-	for line, err := range c.office.Statement(c.Context(), o.number, o.until) {
+	for line, err := range c.office.Statement(c.Context(), of.CustomerNo, of.Until) {
 		if err != nil {
 			return err
 		}
-		if line.PostedAt.Before(o.after) { // it counts for what comes after
+		if line.PostedAt.Before(of.Since) { // it counts for what comes after
 			continue
 		}
-		if o.limit > 0 && len(statement) == int(o.limit) {
+		if of.Limit > 0 && len(statement) == of.Limit {
 			statement = statement[1:]
 		}
 		statement = append(statement, object{
@@ -236,7 +231,6 @@ func showCustomer(c *call, o customerOptions) error {
 			"Position": line.Position(), "By": line.Format(line.Quantity), "After": line.Format(line.After),
 		})
 	}
-	of := backoffice.Query{CustomerNo: o.number, Since: o.after, Until: o.until, Order: backoffice.Newest, Limit: int(o.limit)}
 	for _, list := range []*[]object{&sales, &refused} {
 		of.Refused = list == &refused
 		for s, err := range c.office.Reader.Sales(c.Context(), of) {
@@ -261,7 +255,7 @@ func showCustomer(c *call, o customerOptions) error {
 		if at := c.text("at"); at != "" {
 			has, when = "had", when+" up to "+at
 		}
-		return fmt.Errorf("not found: customer %d %s no holding, no account, no posting and no sale%s", o.number, has, when)
+		return fmt.Errorf("not found: customer %d %s no holding, no account, no posting and no sale%s", of.CustomerNo, has, when)
 	}
 	return c.write("customer", object{"Positions": positions, "Statement": statement, "Sales": sales, "Refused": refused})
 }

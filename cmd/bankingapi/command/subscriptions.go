@@ -75,20 +75,21 @@ func createSubscription(c *call, revise revision) error {
 	revise(&s)
 	primary, secondary, err := c.manager.Create(c.Context(), s)
 	if err != nil {
-		return about(s.Name, err)
+		return refused(s.Name, err)
 	}
 	return c.print("%s\n%s\n", primary.Reveal(), secondary.Reveal())
 }
 
-// about names the subscription that an error is about.
-func about(name string, err error) error {
+// refused says why something was not done with a subscription.
+func refused(name string, err error) error {
 	if errors.Is(err, subscription.ErrExpired) {
 		return wrongUsef("--expires must not be in the past: use 'subscriptions suspend' to refuse the keys now")
 	}
+	err = about(err, fmt.Sprintf("subscription %q", name))
 	if fault.KindOf(err) == fault.Invalid { // a name or a term
-		return wrongUsef("subscription %q: %v", name, fault.Explain(err))
+		return wrongUse{err}
 	}
-	return fmt.Errorf("subscription %q: %w", name, fault.Explain(err))
+	return err
 }
 
 func readChange(c *call) (revision, error) {
@@ -105,23 +106,14 @@ func changeSubscription(c *call, revise revision) error {
 		now.PrimaryKey.Expires, now.SecondaryKey.Expires = revised.PrimaryKey.Expires, revised.SecondaryKey.Expires
 		return now.Revise(revised)
 	})
-	return changed(c, err, "changed")
+	return c.done(refused(c.args[0], err), "%s is changed.\n", c.args[0])
 }
 
 // setState is an action that gives a subscription this state.
 func setState(state subscription.State) action {
 	return does(func(c *call) error {
-		return changed(c, c.manager.SetState(c.Context(), c.args[0], state), string(state))
+		return c.done(refused(c.args[0], c.manager.SetState(c.Context(), c.args[0], state)), "%s is %s.\n", c.args[0], state)
 	})
-}
-
-// changed says what became of a subscription.
-func changed(c *call, err error, state string) error {
-	if err != nil {
-		return about(c.args[0], err)
-	}
-	c.PrintErrf("%s is %s.\n", c.args[0], state)
-	return nil
 }
 
 func regenerateKey(c *call) error {
@@ -130,7 +122,7 @@ func regenerateKey(c *call) error {
 		return wrongUsef("subscription %q: %v, with 'subscriptions change %s --expires DAY'", c.args[0], fault.Explain(err), c.args[0])
 	}
 	if err != nil {
-		return about(c.args[0], err)
+		return refused(c.args[0], err)
 	}
 	return c.print("%s\n", key.Reveal())
 }
@@ -169,7 +161,7 @@ func (p program) completeName(others cobra.CompletionFunc) cobra.CompletionFunc 
 		if len(args) > 0 {
 			return others(cmd, args, begun)
 		}
-		c := &call{flags: flags{cmd}, program: p}
+		c := &call{Command: cmd, program: p}
 		if c.load() == nil && c.openBook() == nil {
 			known, _ := c.manager.List(cmd.Context())
 			for _, s := range known {

@@ -22,7 +22,7 @@ func keygen(c *call) error {
 	}
 	signing, verifying, err := trail.GenerateKeys(c.args[0])
 	if err != nil {
-		return wrongUse{err.Error()}
+		return wrongUse{err}
 	}
 	file, err := newFile(name)
 	if err != nil {

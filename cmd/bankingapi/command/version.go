@@ -52,6 +52,3 @@ func describe(info *debug.BuildInfo) build {
 	}
 	return b
 }
-
-// String returns one fact per line.
-func (b build) String() string { return screen("version", b) }

@@ -39,7 +39,7 @@ func TestVersionSaysHowItWasBuilt(t *testing.T) {
 	b := describe(info)
 	require.EqualValues(t, store.SchemaVersion, b.Schema)
 	b.Schema = 1 // the golden file does not change with every migration
-	golden.Equal(t, "version.txt", b.String())
+	golden.Equal(t, "version.txt", screen("version", b))
 	require.Equal(t, "unknown", describe(&debug.BuildInfo{}).Commit)
 	require.Equal(t, "unknown", describe(nil).Commit)
 }
