@@ -32,10 +32,6 @@ func (s Setting) Variable() string {
 // Choices returns the values to choose from, or nil if they cannot be listed.
 func (s Setting) Choices() []string { return s.check.choices }
 
-// IsSecret reports whether its value is masked. A secret may also come from a
-// file: the variable with the suffix _FILE names it.
-func (s Setting) IsSecret() bool { return isA[Secret](s) }
-
 // IsSwitch reports whether it is either true or false.
 func (s Setting) IsSwitch() bool { return isA[bool](s) }
 

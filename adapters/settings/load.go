@@ -52,8 +52,19 @@ func Load(sources Sources, drivers Drivers) (Loaded, error) {
 		section, _, _ := strings.Cut(s.Path, ".")
 		l.known[section], l.known[s.Path] = Setting{}, s
 	}
-	l.readFile(sources.file())
-	l.readEnvironment(sources.Environment)
+	environment := map[string]string{}
+	for _, entry := range sources.Environment {
+		if name, text, _ := strings.Cut(entry, "="); strings.HasPrefix(name, envPrefix) {
+			environment[name] = text
+		}
+	}
+	file := cmp.Or(sources.File, environment[fileVariable])
+	if _, err := os.Stat(sources.DefaultFile); file == "" && !errors.Is(err, fs.ErrNotExist) {
+		file = sources.DefaultFile
+	}
+	delete(environment, fileVariable)
+	l.readFile(file)
+	l.readEnvironment(environment)
 	for _, path := range slices.Sorted(maps.Keys(sources.Flags)) {
 		if s := l.known[path]; s.Path == "" {
 			l.problem(path, "unknown setting", "flag")
@@ -69,20 +80,6 @@ func Load(sources Sources, drivers Drivers) (Loaded, error) {
 		return Loaded{}, l.problems
 	}
 	return l.Loaded, nil
-}
-
-// file returns the file to read, or "".
-func (s Sources) file() string {
-	named := s.File
-	for _, entry := range s.Environment {
-		if file, ok := strings.CutPrefix(entry, fileVariable+"="); ok {
-			named = cmp.Or(named, file)
-		}
-	}
-	if _, err := os.Stat(s.DefaultFile); named == "" && !errors.Is(err, fs.ErrNotExist) {
-		return s.DefaultFile
-	}
-	return named
 }
 
 // A loader reads one source after the other into its settings.
@@ -104,21 +101,19 @@ func (l *loader) set(s Setting, text, origin string) {
 	}
 }
 
-// readEnvironment also follows the _FILE twin of a secret's variable.
-func (l *loader) readEnvironment(environment []string) {
+// readEnvironment also follows the twin of a secret's variable: its value is the name of a
+// file that has the secret.
+func (l *loader) readEnvironment(environment map[string]string) {
 	const fromFile = "_FILE"
 	variables := map[string]Setting{}
 	for _, s := range l.Settings.All() {
 		variables[s.Variable()] = s
-		if s.IsSecret() {
+		if isA[Secret](s) {
 			variables[s.Variable()+fromFile] = s
 		}
 	}
-	for _, entry := range slices.Sorted(slices.Values(environment)) { // the twin comes second
-		name, text, _ := strings.Cut(entry, "=")
-		if !strings.HasPrefix(name, envPrefix) || name == fileVariable {
-			continue
-		}
+	for _, name := range slices.Sorted(maps.Keys(environment)) { // the twin comes second
+		text := environment[name]
 		s, known := variables[name]
 		if !known {
 			l.problem(name, unknown("variable", name, variables), "environment")
@@ -128,7 +123,7 @@ func (l *loader) readEnvironment(environment []string) {
 		if name != s.Variable() {
 			content, err := os.ReadFile(text)
 			if err != nil {
-				l.problem(s.Path, "cannot be read from its file: "+reason(err), origin)
+				l.problem(s.Path, fmt.Sprintf("cannot be read from its file: %v", errors.Unwrap(err)), origin) // its name may be the secret itself
 				continue
 			}
 			if plain := "environment " + s.Variable(); l.origins[s.Path] == plain {
@@ -148,7 +143,7 @@ func (l *loader) readFile(path string) {
 	}
 	content, err := os.ReadFile(path)
 	if err != nil {
-		l.problem(path, "cannot be read: "+reason(err), "")
+		l.problem(path, fmt.Sprintf("cannot be read: %v", errors.Unwrap(err)), "")
 		return
 	}
 	decoder := yaml.NewDecoder(bytes.NewReader(content))
@@ -220,13 +215,4 @@ func unknown(what, name string, known map[string]Setting) string {
 		return "unknown " + what + ", did you mean " + near + "?"
 	}
 	return "unknown " + what
-}
-
-// reason is why a file cannot be read, without its name: the name may be a
-// secret that was put in the wrong place.
-func reason(err error) string {
-	if failed, ok := errors.AsType[*fs.PathError](err); ok {
-		return failed.Err.Error()
-	}
-	return err.Error()
 }

@@ -17,10 +17,9 @@ import (
 
 // Settings is everything an operator can set. Start from Default: the
 // zero value does not validate. Load fills it from a file, the environment and
-// flags; a host fills it in code. The setting of each field (All) says what it
-// does; a comment here says what a host must know besides.
+// flags; a host fills it in code. The row of each field (All) says what it does. A
+// comment here adds what a host must know.
 type Settings struct {
-	// HTTP is the listener of the API and the limits of a request.
 	HTTP struct {
 		Address         string // host:port
 		BodyLimit       Size
@@ -51,18 +50,13 @@ type Settings struct {
 	}
 	Bank       Bank
 	Settlement Settlement
-	// Retention says how long personal data are kept, in days. 0 is for ever.
-	Retention struct{ Notifications int }
-	// Import says by how many percent imported prices may change. 0 is no limit.
-	Import struct{ PriceChangeLimit int }
-	// Trail is the log that proves what happened.
-	Trail struct {
+	Retention  struct{ Notifications int }
+	Import     struct{ PriceChangeLimit int }
+	Trail      struct {
 		Enabled  bool // false writes no leaves. What is written then looks added later
 		KeyFile  string
 		Interval time.Duration
 	}
-	// Ops is the listener for operators. It speaks plain HTTP and asks for no key, so
-	// it belongs on a private address.
 	Ops struct {
 		Address string // host:port, or empty
 		// Hosts are accepted beside IP addresses, localhost and the name in Address.
@@ -70,7 +64,6 @@ type Settings struct {
 		// listener through a name of its own.
 		Hosts List
 	}
-	// Console is the operator's console, at /console/ of the ops listener.
 	Console struct {
 		Enabled        bool
 		UserHeader     string // empty needs a loopback Ops.Address
@@ -79,8 +72,7 @@ type Settings struct {
 		DSN            Secret // in the form of Storage.DSN, or empty
 	}
 	// Log is the log, which goes to standard error.
-	Log struct{ Level, Format string }
-	// Telemetry is where traces go: OTLP over HTTP.
+	Log       struct{ Level, Format string }
 	Telemetry struct{ OTLPEndpoint string }
 	// Shutdown is the way out: not ready, Delay, take no more, finish all that was taken
 	// within Timeout, close.

@@ -6,6 +6,7 @@ import (
 	"io"
 	"net/netip"
 	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -29,31 +30,25 @@ func (Secret) MarshalText() ([]byte, error) { return []byte(mask), nil }
 // Size is a number of bytes, written as 1048576, 512KiB, 1MiB or 1GiB.
 type Size int64
 
-var sizeUnits = [...]struct {
-	name  string
-	bytes Size
-}{{"GiB", 1 << 30}, {"MiB", 1 << 20}, {"KiB", 1 << 10}, {"", 1}}
+var sizeUnits = []string{"", "KiB", "MiB", "GiB"} // each is 1024 of the one before
 
 // String is the size in the largest unit that divides it.
 func (s Size) String() string {
-	i := len(sizeUnits) - 1
-	for s != 0 && i > 0 && s%sizeUnits[i-1].bytes == 0 {
-		i--
+	unit := 0
+	for ; s != 0 && s%1024 == 0 && unit < len(sizeUnits)-1; unit++ {
+		s /= 1024
 	}
-	return strconv.FormatInt(int64(s/sizeUnits[i].bytes), 10) + sizeUnits[i].name
+	return strconv.FormatInt(int64(s), 10) + sizeUnits[unit]
 }
 
 func parseSize(text string) (Size, error) {
-	for _, u := range sizeUnits {
-		if digits, found := strings.CutSuffix(text, u.name); found {
-			n, err := strconv.ParseInt(digits, 10, 64)
-			if s := Size(n) * u.bytes; err == nil && s/u.bytes == Size(n) {
-				return s, nil
-			}
-			break
-		}
+	digits := strings.TrimRight(text, "KMGiB")
+	n, err := strconv.ParseInt(digits, 10, 64)
+	unit := slices.Index(sizeUnits, text[len(digits):])
+	if err != nil || unit < 0 || n<<(10*unit)>>(10*unit) != n {
+		return 0, strconv.ErrSyntax
 	}
-	return 0, strconv.ErrSyntax
+	return Size(n << (10 * unit)), nil
 }
 
 // List is a list of words, separated by commas. Spaces around a word do not
