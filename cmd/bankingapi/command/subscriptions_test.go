@@ -6,8 +6,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/spf13/cobra"
 	"github.com/stretchr/testify/require"
 
+	"bankingapi/bootstrap"
 	"bankingapi/domain/operation"
 	"bankingapi/domain/subscription"
 	"bankingapi/test/kit/golden"
@@ -15,7 +17,6 @@ import (
 
 func TestSubscriptionsTable(t *testing.T) {
 	t.Parallel()
-	var out strings.Builder
 	list := subscriptionList([]*subscription.Subscription{
 		{Name: "mobile-app", State: "active", Operations: operation.AllNames()},
 		{
@@ -24,11 +25,14 @@ func TestSubscriptionsTable(t *testing.T) {
 			PrimaryKey: subscription.KeyLife{Created: time.Date(2026, 11, 20, 9, 30, 0, 0, time.UTC)},
 		},
 	})
-	require.NoError(t, render(&out, "text", "subscriptions", list, time.FixedZone("", 3*60*60)))
-	golden.Equal(t, "subscriptions.txt", out.String())
-	out.Reset()
-	require.NoError(t, render(&out, "json", "subscriptions", list, time.UTC))
-	golden.Equal(t, "subscriptions.json", out.String())
+	for format, file := range map[string]string{"text": "subscriptions.txt", "json": "subscriptions.json"} {
+		var out strings.Builder
+		c := &call{Command: new(cobra.Command), settings: bootstrap.DefaultSettings()}
+		c.SetOut(&out)
+		c.Flags().String("format", format, "")
+		require.NoError(t, c.write("subscriptions", list))
+		golden.Equal(t, file, out.String())
+	}
 }
 
 // The audit says what changed, and why.
