@@ -4,9 +4,13 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"net/url"
 	"os"
+	"path/filepath"
 	"reflect"
+	"regexp"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -147,11 +151,24 @@ func newSetup(settings Settings, o *options) (*setup, error) {
 
 // book names the book without secrets.
 func (w *setup) book() string {
-	if w.database != nil {
+	driver, dsn := w.settings.Storage.Driver, string(w.settings.Storage.DSN)
+	switch {
+	case w.database != nil:
 		return "database of the host"
+	case driver == SQLite:
+		file, _ := filepath.Abs(strings.TrimPrefix(dsn, "file:"))
+		return "SQLite file " + file
+	case driver == Postgres:
+		if config, err := url.Parse(dsn); err == nil && config.Host != "" {
+			return "Postgres database " + strings.TrimPrefix(config.Path, "/") + " at " + config.Host
+		}
+		return "Postgres database " + strings.TrimSpace(strings.Join(harmless.FindAllString(dsn, -1), ""))
 	}
-	return w.settings.Storage.Name()
+	return "storage " + driver
 }
+
+// harmless are the words of a DSN that are no secrets.
+var harmless = regexp.MustCompile(`(^|\s)(host|hostaddr|port|dbname)=\S+`)
 
 // warn returns a function that logs errors.
 func (w *setup) warn(text string) func(error) {

@@ -5,10 +5,7 @@ package settings
 
 import (
 	"cmp"
-	"net/url"
 	"path/filepath"
-	"regexp"
-	"strings"
 	"time"
 
 	"bankingapi/domain/day"
@@ -21,21 +18,17 @@ import (
 // comment here adds what a host must know.
 type Settings struct {
 	HTTP struct {
-		Address         string // host:port
-		BodyLimit       Size
-		ParametersLimit int
-		ReadTimeout     time.Duration // with the header
-		WriteTimeout    time.Duration // more than twice Storage.StatementTimeout
-		IdleTimeout     time.Duration
-		HeaderTimeout   time.Duration
-		Docs            bool
-		Outcomes        bool
-		TrustedProxies  List
-		PublicURL       string // may be empty, as the next four
-		ContactName     string
-		ContactEmail    string
-		ContactURL      string
-		TermsURL        string
+		Address                    string // host:port
+		BodyLimit                  Size
+		ParametersLimit            int
+		ReadTimeout                time.Duration // with the header
+		WriteTimeout               time.Duration // more than twice Storage.StatementTimeout
+		IdleTimeout, HeaderTimeout time.Duration
+		Docs, Outcomes             bool
+		TrustedProxies             List
+		PublicURL                  string // may be empty, as the next two lines
+		ContactName, ContactEmail  string
+		ContactURL, TermsURL       string
 	}
 	TLS     TLS
 	Storage Storage
@@ -65,11 +58,10 @@ type Settings struct {
 		Hosts List
 	}
 	Console struct {
-		Enabled        bool
-		UserHeader     string // empty needs a loopback Ops.Address
-		TrustedProxies List
-		Operators      List
-		DSN            Secret // in the form of Storage.DSN, or empty
+		Enabled                   bool
+		UserHeader                string // empty needs a loopback Ops.Address
+		TrustedProxies, Operators List
+		DSN                       Secret // in the form of Storage.DSN, or empty
 	}
 	// Log is the log, which goes to standard error.
 	Log       struct{ Level, Format string }
@@ -117,25 +109,6 @@ type Storage struct {
 	StatementTimeout time.Duration // a commit has twice this time
 	AllowUnsafe      bool          // for tests
 }
-
-// Name names the book without secrets.
-func (s Storage) Name() string {
-	dsn := string(s.DSN)
-	switch s.Driver {
-	case SQLite:
-		file, _ := filepath.Abs(strings.TrimPrefix(dsn, "file:"))
-		return "SQLite file " + file
-	case Postgres:
-		if config, err := url.Parse(dsn); err == nil && config.Host != "" {
-			return "Postgres database " + strings.TrimPrefix(config.Path, "/") + " at " + config.Host
-		}
-		return "Postgres database " + strings.TrimSpace(strings.Join(harmless.FindAllString(dsn, -1), ""))
-	}
-	return "storage " + s.Driver
-}
-
-// harmless are the words of a DSN that are no secrets.
-var harmless = regexp.MustCompile(`(^|\s)(host|hostaddr|port|dbname)=\S+`)
 
 // Bank has the settings that are specific to the bank.
 type Bank struct {
