@@ -148,7 +148,7 @@ func requireRefusals(t *testing.T, s *store.Store, sentence string, sabotage fun
 	require.Eventually(t, func() bool {
 		err := settle(t.Context(), s, today, order(v7(), "", sale(1, 9, 2)))
 		return err != nil && strings.Contains(err.Error(), sentence)
-	}, 20*time.Second, time.Millisecond)
+	}, time.Minute, time.Millisecond)
 	for range 5 {
 		for _, err := range all() {
 			require.Equal(t, fault.Unavailable, fault.KindOf(err), "a sale: %v", err)

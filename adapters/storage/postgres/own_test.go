@@ -23,7 +23,7 @@ import (
 // open opens one connection.
 func open(t *testing.T, dsn string) *storage.Engine {
 	t.Helper()
-	engine, err := testdb.Started(postgres.Open(t.Context(), storage.Options{DSN: dsn, MaxConnections: 1, StatementTimeout: 3 * time.Second}))
+	engine, err := testdb.Started(postgres.Open(t.Context(), storage.Options{DSN: dsn, MaxConnections: 1, StatementTimeout: 45 * time.Second}))
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, engine.Close()) })
 	return engine
@@ -75,8 +75,8 @@ func TestSettingsOfOurOwnConnection(t *testing.T) {
 	require.Equal(t, "off", asked(t, engine.Writes, "SHOW jit"), "scans look expensive, and are not to be compiled")
 	first := inABatch(t, engine.Dialect)
 	require.NotEmpty(t, first.marker)
-	require.Equal(t, inForce{"off", "off", "on", "3s", first.marker}, first)
-	require.NotEqual(t, "3s", asked(t, engine.Writes, "SHOW statement_timeout"), "migrations have no timeout")
+	require.Equal(t, inForce{"off", "off", "on", "45s", first.marker}, first)
+	require.NotEqual(t, "45s", asked(t, engine.Writes, "SHOW statement_timeout"), "migrations have no timeout")
 
 	other := inABatch(t, open(t, dsn).Dialect)
 	require.NotEmpty(t, other.marker)
@@ -118,7 +118,7 @@ func TestASharedServerConnectionIsNoticed(t *testing.T) {
 	require.Equal(t, batch.LostRace, batch.NewDB(engine.Dialect, nil).Classify(err))
 	require.Equal(t, "0", asked(t, engine.Writes, "SELECT COUNT(*)::text FROM written"))
 
-	require.Equal(t, inForce{"off", "off", "on", "3s", "of another client"}, inABatch(t, engine.Dialect))
+	require.Equal(t, inForce{"off", "off", "on", "45s", "of another client"}, inABatch(t, engine.Dialect))
 	require.Equal(t, "on", asked(t, engine.Writes, "SHOW enable_seqscan"), "set for the batch only")
 }
 
@@ -128,7 +128,7 @@ func TestSettingsBehindAPooler(t *testing.T) {
 	t.Parallel()
 	through := testdb.PgBouncer(t, testdb.Postgres(t))
 	engine := open(t, through)
-	require.Equal(t, inForce{"off", "off", "on", "3s", ""}, inABatch(t, engine.Dialect))
+	require.Equal(t, inForce{"off", "off", "on", "45s", ""}, inABatch(t, engine.Dialect))
 	other, err := pgx.Connect(t.Context(), through)
 	require.NoError(t, err)
 	defer other.Close(context.WithoutCancel(t.Context()))

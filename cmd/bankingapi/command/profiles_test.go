@@ -16,6 +16,7 @@ func TestProfiles(t *testing.T) {
 	t.Parallel()
 	server := httptest.NewUnstartedServer(profiles())
 	server.Config.ReadTimeout, server.Config.WriteTimeout = 500*time.Millisecond, time.Minute
+	server.Config.ReadHeaderTimeout, server.Config.IdleTimeout = time.Minute, time.Minute // no request comes late
 	server.Start()
 	defer server.Close()
 	for path, want := range map[string]int{

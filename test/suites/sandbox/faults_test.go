@@ -193,28 +193,33 @@ func TestAReservedValueWithATypoIsRefused(t *testing.T) {
 // not write the answer any more.
 func TestASlowOperationIsDoneAfterItsCallerGaveUp(t *testing.T) {
 	t.Parallel()
-	p := newPartner(t)
-	ctx, giveUp := context.WithCancel(t.Context())
-	hasty := p
-	hasty.ctx = ctx
-	require.Equal(t, http.StatusOK, p.send(http.MethodPut, "/_sandbox/faults", `[{"fault":"slow=2s","count":1}]`).status)
-	answered := make(chan answer)
-	go func() { answered <- hasty.sell("hasty", demoSale) }()
-	// The request that meets the fault takes it off the list.
-	require.Eventually(t, func() bool { return p.send(http.MethodGet, "/_sandbox/faults", "").body == "[]" }, time.Minute, 10*time.Millisecond)
-	giveUp()
-	require.Zero(t, (<-answered).status)
-	require.Eventually(t, func() bool { return p.sales() == 1 }, time.Minute, 20*time.Millisecond)
-	repeat := p.sell("hasty", demoSale)
-	require.Equal(t, 2, repeat.state())
-	require.Equal(t, "true", repeat.header.Get("Idempotent-Replayed"))
-
-	settings := bootstrap.SandboxSettings(t.TempDir())
-	settings.HTTP.WriteTimeout, settings.HTTP.ReadTimeout, settings.Storage.StatementTimeout = 2*time.Second, 2*time.Second, 900*time.Millisecond
-	late := partnerOf(t, settings)
-	require.NoError(t, late.bank.Start(t.Context()))
-	late.url = late.bank.URL()
-	require.Zero(t, late.sell("late", demoSale, "Sandbox-Fault", "slow=2500ms").status)
-	require.Eventually(t, func() bool { return late.sales() == 1 }, time.Minute, 20*time.Millisecond)
-	require.Equal(t, "true", late.sell("late", demoSale).header.Get("Idempotent-Replayed"))
+	t.Run("the caller gives up", func(t *testing.T) {
+		t.Parallel()
+		p := newPartner(t)
+		ctx, giveUp := context.WithCancel(t.Context())
+		hasty := p
+		hasty.ctx = ctx
+		require.Equal(t, http.StatusOK, p.send(http.MethodPut, "/_sandbox/faults", `[{"fault":"slow=5s","count":1}]`).status)
+		answered := make(chan answer)
+		go func() { answered <- hasty.sell("hasty", demoSale) }()
+		// The request that meets the fault takes it off the list.
+		require.Eventually(t, func() bool { return p.send(http.MethodGet, "/_sandbox/faults", "").body == "[]" }, time.Minute, 10*time.Millisecond)
+		giveUp()
+		require.Zero(t, (<-answered).status)
+		require.Eventually(t, func() bool { return p.sales() == 1 }, time.Minute, 20*time.Millisecond)
+		repeat := p.sell("hasty", demoSale)
+		require.Equal(t, 2, repeat.state())
+		require.Equal(t, "true", repeat.header.Get("Idempotent-Replayed"))
+	})
+	t.Run("too late for an answer", func(t *testing.T) {
+		t.Parallel()
+		settings := bootstrap.SandboxSettings(t.TempDir())
+		settings.HTTP.WriteTimeout, settings.HTTP.ReadTimeout, settings.Storage.StatementTimeout = 6*time.Second, 6*time.Second, 2900*time.Millisecond
+		p := partnerOf(t, settings)
+		require.NoError(t, p.bank.Start(t.Context()))
+		p.url = p.bank.URL()
+		require.Zero(t, p.sell("late", demoSale, "Sandbox-Fault", "slow=6500ms").status)
+		require.Eventually(t, func() bool { return p.sales() == 1 }, time.Minute, 20*time.Millisecond)
+		require.Equal(t, "true", p.sell("late", demoSale).header.Get("Idempotent-Replayed"))
+	})
 }
