@@ -107,6 +107,9 @@ func unreachable(t *testing.T, trouble Trouble, calls func(ctx context.Context) 
 // are the same instant.
 func equal(t *testing.T, want, got any) {
 	t.Helper()
+	if reflect.DeepEqual(want, got) { // takes a tenth of the time
+		return
+	}
 	everything := cmp.Exporter(func(reflect.Type) bool { return true })
 	if diff := cmp.Diff(want, got, everything, cmpopts.EquateEmpty()); diff != "" {
 		t.Fatalf("want (-), got (+):\n%s", diff)

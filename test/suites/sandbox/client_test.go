@@ -1,24 +1,18 @@
-package client_test
+package sandbox_test
 
 import (
-	"context"
 	"net/http"
-	"net/http/httptest"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
-	"go.uber.org/zap"
 
 	"bankingapi/adapters/httpapi/client"
-	"bankingapi/adapters/sandbox"
-	"bankingapi/adapters/storage/sqlite"
 	"bankingapi/application/backoffice"
-	"bankingapi/bootstrap"
 	"bankingapi/domain/decimal"
 	"bankingapi/domain/fund"
 	"bankingapi/domain/operation"
-	"bankingapi/test/kit/value"
+	numbers "bankingapi/test/kit/value"
 )
 
 // ordering adds Sandbox-Fault to the first attempts.
@@ -36,25 +30,18 @@ func (o *ordering) RoundTrip(r *http.Request) (*http.Response, error) {
 	return o.next.RoundTrip(r)
 }
 
-// TestTheSandboxLosesAnswers practises in a sandbox that a sale was done but its
+// TestTheSandboxLosesAnswers practises with the Go client that a sale was done but its
 // answer lost: the client repeats it, and the book has it once.
 func TestTheSandboxLosesAnswers(t *testing.T) {
 	t.Parallel()
-	bank, err := bootstrap.OpenSandbox(t.Context(), bootstrap.SandboxSettings(t.TempDir()),
-		bootstrap.WithDriver(bootstrap.SQLite, sqlite.Open), bootstrap.WithSandbox(sandbox.Open), bootstrap.WithLogger(zap.NewNop()))
-	require.NoError(t, err)
-	server := httptest.NewServer(bank.Handler())
-	t.Cleanup(func() {
-		server.Close()
-		require.NoError(t, bank.Close(context.WithoutCancel(t.Context())))
-	})
+	p := newPartner(t)
 	requests := &ordering{http.DefaultTransport, []string{"cut-after", "unavailable-after", "cut-before", "internal"}}
-	c, err := client.New(server.URL, bank.Key, client.Options{
+	c, err := client.New(p.url, p.bank.Key, client.Options{
 		HTTP: &http.Client{Transport: requests}, Attempts: 6, Backoff: time.Millisecond,
 	})
 	require.NoError(t, err)
 	sale, faults := fund.NewSale(fund.SaleFields{
-		CustomerNo: decimal.Int(1001), TransactionType: decimal.Int(fund.SaleTransaction), FundAmount: value.Number("12.5"),
+		CustomerNo: decimal.Int(1001), TransactionType: decimal.Int(fund.SaleTransaction), FundAmount: numbers.Number("12.5"),
 		DestinationAccount: &fund.AccountFields{BranchCode: decimal.Int(1), CustomerNo: decimal.Int(1001), AccountSuffix: decimal.Int(1), CurrencyCode: "TRY"},
 		FundToProcess:      &fund.FundFields{IMKBCode: "AFA", HolderCorporationName: "Demo Portfoy", PriceID: decimal.Int(1)},
 	})
@@ -63,7 +50,7 @@ func TestTheSandboxLosesAnswers(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, operation.Completed, answer.State)
 	require.Empty(t, requests.faults, "the client met every fault")
-	office, err := bank.Backoffice(t.Context())
+	office, err := p.bank.Backoffice(t.Context())
 	require.NoError(t, err)
 	proof, err := office.Verify(t.Context(), nil, backoffice.Watch{})
 	require.NoError(t, err)
