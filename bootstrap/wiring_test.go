@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"go.uber.org/fx"
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
 	"go.uber.org/zap/zaptest/observer"
@@ -151,6 +152,35 @@ func TestTheConsoleOpensAStorageOfItsOwn(t *testing.T) {
 			require.Equal(t, test.opened, names)
 			require.Equal(t, len(opened), closed)
 		})
+	}
+}
+
+// A service of a graph keeps its book in the database of the graph, unless an option names
+// a driver.
+func TestADriverTakesPrecedenceOverTheDatabaseOfTheGraph(t *testing.T) {
+	t.Parallel()
+	for _, isNamed := range []bool{false, true} {
+		ofGraph, ofDriver := newMemory(nil), newMemory(nil)
+		settings := bootstrap.DefaultSettings()
+		settings.Settlement.Enabled = false
+		options := []bootstrap.Option{bootstrap.WithLogger(zap.NewNop())}
+		if isNamed {
+			settings.Storage.Driver = "memory"
+			options = append(options, bootstrap.WithDriver("memory", func(context.Context, store.Options) (*store.Store, error) { return ofDriver.ports, nil }))
+		}
+		var app *bootstrap.App
+		host := fx.New(fx.NopLogger, bootstrap.Module(settings, options...), fx.Populate(&app),
+			fx.Provide(func() store.Database { return ofGraph.ports }))
+		require.NoError(t, host.Start(t.Context()))
+		office, err := app.Backoffice(t.Context())
+		require.NoError(t, err)
+		require.NoError(t, office.LoadDemo(t.Context(), office.Today()))
+		for m, hasBook := range map[*memory]bool{ofGraph: !isNamed, ofDriver: isNamed} {
+			isEmpty, err := backoffice.IsEmpty(t.Context(), m.ports.Backoffice.Reader)
+			require.NoError(t, err)
+			require.Equal(t, hasBook, !isEmpty)
+		}
+		require.NoError(t, host.Stop(t.Context()))
 	}
 }
 
