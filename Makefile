@@ -9,8 +9,8 @@ export CGO_ENABLED := 0
 GOLANGCI_VERSION := v2.15.0
 ACTIONLINT_VERSION := v1.7.7
 TOOLS := $(CURDIR)/bin/tools
-# The packages that take longest come first.
-PACKAGES := ./adapters/storage ./test/suites/e2e ./...
+# The packages that take longest come first, so that no core idles at the end.
+PACKAGES := ./adapters/storage $(addprefix ./test/suites/,e2e embedding console docspage simulation sandbox) ./...
 
 # gotestsum runs go test. It prints each package when it ends and the output of each
 # failure at once and again at the end. go test ends a package after TIMEOUT and says
@@ -19,11 +19,11 @@ GOTESTSUM := go run gotest.tools/gotestsum@v1.13.0
 TIMEOUT ?= 20m
 RESULTS ?= bin
 # $(call tests,arguments of go test): run tests. If they pass, name the reasons for
-# skipped tests, and the slowest tests. Tables for debuggers (-w) would take half the
+# skipped tests, and the slowest tests. Tables for debuggers (-s) would take half the
 # time of the linker, which runs once for each package.
 define tests
 @mkdir -p $(RESULTS)
-@$(GOTESTSUM) --format pkgname-and-test-fails --format-icons text --hide-summary skipped --jsonfile $(RESULTS)/$@.json -- -ldflags=-w -timeout $(TIMEOUT) $(1)
+@$(GOTESTSUM) --format pkgname-and-test-fails --format-icons text --hide-summary skipped --jsonfile $(RESULTS)/$@.json -- -ldflags=-s -timeout $(TIMEOUT) $(1)
 @grep -oh 'SKIPPED[^"\\]*' $(RESULTS)/$@.json | sort | uniq -c
 @echo "The slowest tests ($(RESULTS)/$@.json has the output of all):"; $(GOTESTSUM) tool slowest --threshold 5s --num 15 --jsonfile $(RESULTS)/$@.json
 endef
@@ -78,11 +78,17 @@ dev: ## like make run, and start again whenever a source file changes (seconds)
 	  until test -n "$$(find adapters application bootstrap cmd domain go.mod -newer bin/.changed -type f -print -quit)"; do sleep 1; done; \
 	  test -z "$$pid" || { kill $$pid; wait $$pid; }; done
 
+# The longest come first. Some tests of the sandbox wait for slow answers, so four run at
+# once. Left to make test are postgres, which needs a server, and tables, which has one
+# test and takes long to compile.
+UNIT = $(addprefix ./test/suites/,sandbox console) ./adapters/storage ./domain/... ./application/... \
+  $$(go list ./adapters/... | grep -vE '/storage/(postgres|tables)$$')
+
 # The times in this list are those of two quiet cores with warm caches.
 .PHONY: unit
 unit: export GOGC := 400 # short-lived programs need not save memory
 unit: ## run the fast tests on SQLite, without a browser (30 seconds)
-	$(call tests,-short $(UNVETTED) ./domain/... ./application/... ./adapters/... ./test/suites/console ./test/suites/sandbox)
+	$(call tests,-short -parallel 4 $(UNVETTED) $(UNIT))
 
 .PHONY: test
 test: ## run the tests that everybody needs (5 minutes; Postgres: TEST_POSTGRES_DSN, or server binaries on this machine)

@@ -161,7 +161,7 @@ func try(ctx context.Context, m mutant, tests ...[]string) (noticed, compiles bo
 		if len(packages) == 0 || noticed {
 			continue
 		}
-		arguments := append([]string{"test", "-short", "-failfast", "-count=1", "-vet=off", "-timeout=5m", "-overlay=" + overlay}, packages...)
+		arguments := append([]string{"test", "-short", "-failfast", "-count=1", "-vet=off", "-ldflags=-w", "-timeout=5m", "-overlay=" + overlay}, packages...)
 		out, err := exec.CommandContext(ctx, "go", arguments...).CombinedOutput()
 		if ctx.Err() != nil {
 			return false, false, ctx.Err()
