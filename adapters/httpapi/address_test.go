@@ -49,6 +49,9 @@ func TestTheCallersAddressIsWhatTrustedProxiesSay(t *testing.T) {
 		api.ServeHTTP(httptest.NewRecorder(), r)
 		require.Equal(t, c.want, seen, name)
 	}
+	service := newService()
+	service.post(t, salePath, saleBody)
+	require.Empty(t, service.observed()[0].Address, "only a trusted proxy makes addresses a matter of the log")
 }
 
 // The log of a 401 says who it was: a key that was accepted once, or else the

@@ -262,6 +262,7 @@ func TestRealmRepeatsOnlySaneHosts(t *testing.T) {
 		"a b":                    "localhost",
 		"a\r\nSet-Cookie: x":     "localhost",
 		"bänk":                   "localhost",
+		strings.Repeat("a", 255): strings.Repeat("a", 255),
 		strings.Repeat("a", 256): "localhost",
 	} {
 		w := s.do(post(pushPath, pushBody, func(r *http.Request) {
@@ -671,4 +672,9 @@ func TestRefusalsOfTheBank(t *testing.T) {
 	r := post(salePath, saleBody)
 	r.Header["Accept-Language"] = []string{"en;q=0.5", "tr;q=0.6"}
 	require.Equal(t, "tr", s.do(r).Header().Get("Content-Language"), "several lines are one list")
+	s.outcome.Faults = nil
+	r = post(salePath, saleBody)
+	r.Header.Set("Accept-Language", "tr")
+	require.Equal(t, `{"Data":{"State":8},"title":"The bank refused the operation","detail":"Nothing was changed.","errors":[]}`,
+		s.do(r).Body.String(), "the operation of a host may give no reason")
 }
