@@ -95,7 +95,7 @@ func newHandler(p apiParts) (http.Handler, error) {
 			x.TraceID = telemetry.TraceID(ctx)
 			logging.Log(w.log, x)
 			p.Console.Request(x)
-			p.Requests.Answered(x)
+			p.Requests.Add(x)
 		},
 		Receipt: p.Trail.Receipts(func(id operation.ID, err error) {
 			w.log.Warn("an answer has no receipt", zap.Stringer("operation_id", id), zap.Error(err))

@@ -185,8 +185,8 @@ func (a *App) URL() string { return a.parts.API.URL() }
 // is empty, and before Start.
 func (a *App) OpsAddress() string { return a.parts.Ops.Address() }
 
-// Failed delivers the error of a listener that ended by itself.
-func (a *App) Failed() <-chan error { return a.failed }
+// ListenerErrors delivers the error of a listener that ended by itself.
+func (a *App) ListenerErrors() <-chan error { return a.failed }
 
 // Reload reads again what may change while the service runs: log.level, unless the
 // logger is the host's, the files of the certificate and of client authorities, and the

@@ -123,7 +123,7 @@ func (a background) watch() func(context.Context) error {
 		Checks: p.Readiness.Results, CertificateEnd: p.API.CertificateEnd, KeyEnds: p.Directory.KeyEnds,
 		Verified: func() (at time.Time, isCorrect bool) {
 			if act := last.Load(); act != nil {
-				return act.At, backoffice.Held(act.Details)
+				return act.At, backoffice.BookHolds(act.Details)
 			}
 			return at, false
 		},
@@ -171,7 +171,7 @@ func (a background) settleDueSales() func(context.Context) error {
 			return nil
 		}
 		p.Metrics.Settled(settled, err)
-		p.Console.Settled(settled)
+		p.Console.Settlement(settled)
 		counts := []zap.Field{zap.Int("completed", settled.Completed), zap.Int("failed", settled.Failed)}
 		switch {
 		case err != nil:

@@ -72,7 +72,7 @@ func (a *App) Rekey(ctx context.Context, name string) (last string, err error) {
 		}
 	}
 	if err = a.parts.Trail.Rekey(ctx, name); err == nil {
-		err = a.parts.Office.Audit.Record(ctx, a.acts.New(ctx, "trail.rekey", a.parts.Trail.VerifyingKey(), ""))
+		err = a.parts.Office.Audit.Keep(ctx, a.acts.New(ctx, "trail.rekey", a.parts.Trail.VerifyingKey(), ""))
 	}
 	return last, err
 }

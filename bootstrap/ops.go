@@ -150,7 +150,7 @@ type noConsole struct{ http.Handler }
 
 func (noConsole) Link(string)                              {}
 func (noConsole) Request(*summary.Exchange)                {}
-func (noConsole) Settled(buyfund.Settlement)               {}
+func (noConsole) Settlement(buyfund.Settlement)            {}
 func (noConsole) Close()                                   {}
 func (noConsole) ForOperators(h http.Handler) http.Handler { return h }
 

@@ -84,8 +84,8 @@ func (c *Console) Request(x *summary.Exchange) {
 	}
 }
 
-// Settled counts a round of settlement.
-func (c *Console) Settled(s buyfund.Settlement) {
+// Settlement counts a round of settlement.
+func (c *Console) Settlement(s buyfund.Settlement) {
 	a, today := c.activity, day.Of(c.o.Bank(), c.o.Zone)
 	a.mu.Lock()
 	defer a.mu.Unlock()

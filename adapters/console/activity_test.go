@@ -20,8 +20,8 @@ func TestSettledSalesAreThoseOfTheDayOfTheBank(t *testing.T) {
 	bank := now
 	c := Open(Options{Machine: func() time.Time { return now }, Bank: func() time.Time { return bank }, Zone: time.UTC})
 	today := func() lastHour { return c.activity.lastHour(now, day.Of(bank, time.UTC)) }
-	c.Settled(buyfund.Settlement{Completed: 2, Failed: 1})
-	c.Settled(buyfund.Settlement{Completed: 1})
+	c.Settlement(buyfund.Settlement{Completed: 2, Failed: 1})
+	c.Settlement(buyfund.Settlement{Completed: 1})
 	require.Equal(t, 3, today().Settled.Completed)
 	require.Equal(t, 1, today().Settled.Failed)
 	bank = bank.AddDate(0, 0, 61)
@@ -32,7 +32,7 @@ func TestSettledSalesAreThoseOfTheDayOfTheBank(t *testing.T) {
 func TestTodaySaysWhoSettled(t *testing.T) {
 	t.Parallel()
 	o := operate(t)
-	o.console.Settled(buyfund.Settlement{Completed: 2, Failed: 1})
+	o.console.Settlement(buyfund.Settlement{Completed: 2, Failed: 1})
 	_, page := o.get("")
 	require.Contains(t, page, "<dd>2 that had waited, settled by this replica since it started</dd>")
 	require.Contains(t, page, "<dd>1 sale that had waited failed on this replica since it started: ")

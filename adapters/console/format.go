@@ -27,7 +27,7 @@ import (
 // formats are the functions of templates for values that anybody may see.
 var formats = template.FuncMap{
 	"after": quantityOf, "amount": count, "asset": assetPath, "calendar": calendar, "codes": fault.Codes, "count": count,
-	"has": strings.Contains, "held": backoffice.Held, "most": slices.Max[[]float64], "money": money.New, "moved": moved, "path": with, "plural": plural, "price": count, "ranked": ranked,
+	"has": strings.Contains, "held": backoffice.BookHolds, "most": slices.Max[[]float64], "money": money.New, "moved": moved, "path": with, "plural": plural, "price": count, "ranked": ranked,
 	"record": recordAt, "salepath": salePath, "short": short, "sold": sold, "split": strings.Split, "total": total, "units": units,
 	"add":     func(a, b int) int { return a + b },
 	"choices": func(known, granted []string) []string { return subscription.InOrder(slices.Concat(known, granted)) },
@@ -52,7 +52,7 @@ var formats = template.FuncMap{
 	},
 	"last":    func(values []float64) float64 { return values[len(values)-1] },
 	"list":    func(all ...any) []any { return all },
-	"member":  func(m push.Member, r push.Record) string { return m.Value(&r) },
+	"member":  func(m push.Member, r push.Values) string { return m.Value(&r) },
 	"members": func() []push.Member { return push.Members },
 	"shortid": func(id operation.ID) string { return id.String()[:18] }, // tells operations of one millisecond apart
 }

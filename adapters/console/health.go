@@ -196,7 +196,7 @@ func (c *Console) lookAtBook(ctx context.Context) (all []trouble, err error) {
 	case checked == nil && used:
 		all = append(all, trouble{Name: "book", Text: "No check of the book is recorded in the last 90 days."})
 	case checked == nil:
-	case !backoffice.Held(checked.Details):
+	case !backoffice.BookHolds(checked.Details):
 		all = append(all, trouble{Name: "book", Text: "The last check of the book has findings: see Proof.", Bad: true})
 	case checked.At.Before(c.o.Bank().AddDate(0, 0, -checkDays)):
 		all = append(all, trouble{Name: "book", Text: "The last check of the book is older than " + plural(checkDays, "day") + "."})

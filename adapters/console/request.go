@@ -274,7 +274,7 @@ func (q *request) record(ctx context.Context, action, object string) error {
 		object, details = q.console.sessions.customer(q.customer), strings.TrimSpace(object+" "+details)
 	}
 	ctx = q.by(ctx, "")
-	return q.Office.Audit.Record(ctx, q.Office.Acts.New(ctx, action, object, details))
+	return q.Office.Audit.Keep(ctx, q.Office.Acts.New(ctx, action, object, details))
 }
 
 // keep records an act. If that fails, no unmasked data is sent. Other data is, as on a full disk.

@@ -196,7 +196,7 @@ func findAnswer(q *request, text string) ([]hit, error) {
 
 func findPush(q *request, text string) ([]hit, error) {
 	return hitsOf(q.Office.Reader.Notifications(q.ctx, backoffice.Query{PushID: text}), func(n *push.Entry) hit {
-		return hit{Kind: "Push", Text: text, Note: "to user " + q.User(n.Record.UserID) + ", from " + n.Subscription, Path: salePath(n.ID, 0)}
+		return hit{Kind: "Push", Text: text, Note: "to user " + q.User(n.Values.UserID) + ", from " + n.Subscription, Path: salePath(n.ID, 0)}
 	})
 }
 

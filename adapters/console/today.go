@@ -27,7 +27,7 @@ type todayPage struct {
 
 // Completed is how many sales are completed and not reversed.
 func (p todayPage) Completed() int64 {
-	return p.Received.InState(operation.Completed) - p.Received.Reversed()
+	return p.Received.InState(operation.Completed) - p.Received.ReversedSales()
 }
 
 // Funds are the funds and currencies of those sales, most sold first.
@@ -113,7 +113,7 @@ func (g *glance) read(q *request) (now glanced, err error) {
 		now.Counted = g.today.until
 		return now, nil
 	}
-	open, err := q.Office.Lookups.Received(q.ctx, g.today.until, q.Today().Plus(1).Start(q.Zone))
+	open, err := q.Office.Lookups.CountReceived(q.ctx, g.today.until, q.Today().Plus(1).Start(q.Zone))
 	if err == nil {
 		now.Received.Add(open)
 		now.hours[g.today.hour(q, g.today.until)] += float64(sold(open))
@@ -159,7 +159,7 @@ func (t *tally) count(ctx context.Context, q *request, of day.Day) error {
 	for t.until.Before(closed) {
 		hour := t.hour(q, t.until)
 		end := earliest(of.Start(q.Zone).Add(time.Duration(hour+1)*time.Hour), closed)
-		part, err := q.Office.Lookups.Received(ctx, t.until, end)
+		part, err := q.Office.Lookups.CountReceived(ctx, t.until, end)
 		if err != nil {
 			return err
 		}

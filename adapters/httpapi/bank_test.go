@@ -200,7 +200,7 @@ func requirePushed(t *testing.T, body []byte, now books) {
 	request := read[sentPush](t, body)
 	var want []push.Entry
 	for i, p := range request.Parameters {
-		r := push.Record{
+		r := push.Values{
 			ExternalApplicationCode: p.ExternalApplicationCode, ExternalTranCode: p.ExternalTranCode, UserID: p.UserID, PushID: p.PushID,
 			HasPushInteractionID: p.PushInteractionID != nil,
 			Platform:             push.Platform(scaled(t, p.Platform, 0)),
@@ -215,16 +215,16 @@ func requirePushed(t *testing.T, body []byte, now books) {
 		}
 		isNew := true
 		for _, before := range want {
-			isNew = isNew && !reflect.DeepEqual(before.Record, r)
+			isNew = isNew && !reflect.DeepEqual(before.Values, r)
 		}
 		if isNew {
-			want = append(want, push.Entry{Index: i, Envelope: operation.Envelope{Subscription: "acme", Header: request.Header, ReceivedAt: today}, Record: r})
+			want = append(want, push.Entry{Index: i, Envelope: operation.Envelope{Subscription: "acme", Header: request.Header, ReceivedAt: today}, Values: r})
 		}
 	}
 	notifications := slices.Clone(now.notifications)
 	for i := range notifications {
 		notifications[i].ID = operation.ID{}
-		if r := &notifications[i].Record; len(r.TranData) == 0 {
+		if r := &notifications[i].Values; len(r.TranData) == 0 {
 			r.TranData = nil
 		}
 	}

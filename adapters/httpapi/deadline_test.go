@@ -73,7 +73,7 @@ func TestEveryRequestIsAnsweredBeforeTheWriteTimeout(t *testing.T) {
 		release()
 		stored := store.Notifications()
 		require.Len(t, stored, 1)
-		require.Equal(t, "running", stored[0].Record.PushID)
+		require.Equal(t, "running", stored[0].Values.PushID)
 	})
 }
 

@@ -223,5 +223,5 @@ func panicked(cause any) error {
 	if p, ok := cause.(*commit.Panic); ok {
 		return p
 	}
-	return fault.Panicked(cause, debug.Stack())
+	return fault.PanicError(cause, debug.Stack())
 }

@@ -102,7 +102,7 @@ func TestProblems(t *testing.T) {
 			},
 			body: strings.Replace(saleBody, `"CallerId":"c"`, `"Channel":"ATM","TellerName":"x"`, 1),
 		},
-		"caller-id-reused":    {service: fail(idempotency.Reused())},
+		"caller-id-reused":    {service: fail(idempotency.ReuseError())},
 		"overloaded":          {service: fail(fault.New(fault.Busy, "too many requests are waiting"))},
 		"shutting-down":       {service: fail(fault.New(fault.Busy, "", fault.Fault{Code: "shutting-down", Detail: "The service is shutting down. This request changed nothing. Send the same request again. Another instance or the restarted service will answer it."}))},
 		"storage-unavailable": {service: fail(fault.Wrap(fault.Unavailable, errors.New(secret), secret))},

@@ -89,7 +89,7 @@ func TestChecksComeInTheOrderOfTheContract(t *testing.T) {
 				s.Channel = "defined"
 			}
 		}},
-		{"caller-id-reused", 422, func(a *attempt) { a.err = idempotency.Reused() }},
+		{"caller-id-reused", 422, func(a *attempt) { a.err = idempotency.ReuseError() }},
 	}
 	fresh := func() attempt {
 		return attempt{method: http.MethodPost, path: pushPath, key: key, contentType: "application/json", caller: func(*subscription.Subscription) {}}

@@ -35,7 +35,7 @@ func tell(t *testing.T, s *store.Store, callerID, user string, at time.Time) (*p
 	id, first := v7(), backoffice.FirstID(at)
 	copy(id[:6], first[:])
 	o := &push.Operation{Envelope: operation.Envelope{ID: id, Subscription: "shop", ReceivedAt: at, Header: operation.Header{CallerID: callerID, ChannelSessionID: "session of " + user}}}
-	o.Notifications = []push.Notification{push.Restore(push.Record{
+	o.Notifications = []push.Notification{push.Restore(push.Values{
 		ExternalApplicationCode: "MOBILE", UserID: user, PushID: "push", Platform: push.IOS, Sent: true,
 		Subject: "secret subject", Content: "secret content", DeepLinkURL: "secret://link", TranData: []push.TranDataItem{{Code: "secret", Name: "secret"}},
 	})}
@@ -77,8 +77,8 @@ func TestAnErasedMessageIsStoredOnceAndKeepsItsLeaf(t *testing.T) {
 			rows := notificationsOf(t, s)
 			require.Len(t, rows, 4)
 			for i := range rows {
-				if e := rows[i]; e.Record.UserID != "zeynep" {
-					require.Equal(t, push.Record{ExternalApplicationCode: "MOBILE", PushID: "push", Platform: push.IOS, Sent: true}, e.Record)
+				if e := rows[i]; e.Values.UserID != "zeynep" {
+					require.Equal(t, push.Values{ExternalApplicationCode: "MOBILE", PushID: "push", Platform: push.IOS, Sent: true}, e.Values)
 					require.Equal(t, "ticket 7", e.Erasure.Reason)
 					require.Empty(t, e.Header.ChannelSessionID)
 				} else {
@@ -133,7 +133,7 @@ func TestMessagesBeforeADayAreErased(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, int64(1), n)
 		for _, e := range notificationsOf(t, s) {
-			require.Equal(t, e.Record.UserID != "new", e.Erasure != nil)
+			require.Equal(t, e.Values.UserID != "new", e.Erasure != nil)
 		}
 		done, err := s.Backoffice.Erasing.ErasedBefore(t.Context())
 		require.NoError(t, err)

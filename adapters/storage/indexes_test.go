@@ -252,7 +252,7 @@ func TestLookupsFindIndexedAndNewRows(t *testing.T) {
 	pushes := func(id string) (count int) {
 		for push, err := range s.Backoffice.Reader.Notifications(t.Context(), backoffice.Query{PushID: id}) {
 			require.NoError(t, err)
-			require.Equal(t, id, push.Record.PushID)
+			require.Equal(t, id, push.Values.PushID)
 			count++
 		}
 		return count

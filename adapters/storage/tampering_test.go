@@ -505,7 +505,7 @@ func (m *tamperer) keyed(digest []byte) []byte {
 	}
 	f, err := idempotency.ParseFingerprint(digest)
 	require.NoError(m.t, err)
-	keyed := idempotency.Keyed(m.key)(f)
+	keyed := idempotency.Keyer(m.key)(f)
 	return keyed.Bytes()[1:]
 }
 

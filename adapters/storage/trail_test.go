@@ -93,7 +93,7 @@ func notifyAs(t *testing.T, s *store.Store, id operation.ID, callerID string, su
 	t.Helper()
 	o := &push.Operation{Envelope: operation.Envelope{ID: id, Subscription: "shop", Header: operation.Header{CallerID: callerID}, ReceivedAt: now}}
 	for _, subject := range subjects {
-		o.Notifications = append(o.Notifications, push.Restore(push.Record{
+		o.Notifications = append(o.Notifications, push.Restore(push.Values{
 			ExternalApplicationCode: "MOBILE", UserID: "user", PushID: "push", Platform: push.IOS, Subject: subject, Sent: true,
 		}))
 	}
@@ -335,7 +335,7 @@ func TestABatchThatIsNotGenuineIsLeftOut(t *testing.T) {
 		sealAll(t, s, &tree)
 		found, err := s.Trail.Finder.Leaf(t.Context(), honest.ID)
 		require.NoError(t, err)
-		require.NotEqual(t, int64(-1), found.Position)
+		require.NotEqual(t, int64(-1), found.BatchIndex)
 
 		round, err := s.Trail.Log.Seal(t.Context(), 3, false, nil)
 		require.NoError(t, err)

@@ -48,7 +48,7 @@ type Proof struct {
 func newProof(l *application.Leaf) *Proof {
 	return &Proof{
 		Format: ProofFormat, Leaf: l.Content, Index: int64(l.Index), Leaves: int64(len(l.Batch.Entries)), Path: l.Batch.Path(l.Index),
-		Record: l.Batch.Record(), Position: l.Position,
+		Record: l.Batch.Record(), Position: l.BatchIndex,
 	}
 }
 
@@ -156,10 +156,10 @@ func (p *Proof) CheckReceipt(verifyingKey string) (trail.Decoded, error) {
 
 // Prove returns the file of a proof that a leaf is in the log of this state.
 func (n *Notary) Prove(l *application.Leaf, state application.State, hashes tlog.HashReader) ([]byte, error) {
-	if l.Position < 0 || l.Position >= state.Size {
+	if l.BatchIndex < 0 || l.BatchIndex >= state.Size {
 		return nil, errors.New("the leaf is not in a checkpoint yet: try again")
 	}
-	path, err := tlog.ProveRecord(state.Size, l.Position, hashes)
+	path, err := tlog.ProveRecord(state.Size, l.BatchIndex, hashes)
 	if err != nil {
 		return nil, err
 	}

@@ -89,7 +89,7 @@ func (b *bank) prove(t testing.TB, position, index int) *trailadapter.Proof {
 }
 
 func (b *bank) leaf(position, index int) *application.Leaf {
-	return &application.Leaf{Content: b.contents[position][index], Batch: b.batches[position], Index: index, Position: int64(position)}
+	return &application.Leaf{Content: b.contents[position][index], Batch: b.batches[position], Index: index, BatchIndex: int64(position)}
 }
 
 func TestEveryLeafIsProved(t *testing.T) {

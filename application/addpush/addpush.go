@@ -113,7 +113,7 @@ func (a *Adder) Add(ctx context.Context, caller *subscription.Subscription, head
 func (a *Adder) Store(ctx context.Context, caller *subscription.Subscription, header operation.Header, notifications []push.Notification) (operation.Outcome, error) {
 	parameters := make([]push.Fields, len(notifications))
 	for i := range notifications {
-		parameters[i] = notifications[i].Record().Fields()
+		parameters[i] = notifications[i].Values().Fields()
 	}
 	return a.Add(ctx, caller, header, parameters)
 }

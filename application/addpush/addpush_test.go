@@ -534,7 +534,7 @@ func (b *inbox) stored(contents ...string) {
 	b.t.Helper()
 	var got []string
 	for _, n := range b.store.Notifications() {
-		got = append(got, n.Record.Content)
+		got = append(got, n.Values.Content)
 	}
 	require.Equal(b.t, contents, got)
 }

@@ -26,7 +26,7 @@ func ExampleAdder_Store() {
 	ctx := context.Background()
 	defer adder.Close(ctx)
 
-	n, faults := push.FromRecord(push.Record{
+	n, faults := push.FromValues(push.Values{
 		ExternalApplicationCode: "LOANS",
 		UserID:                  "user-7",
 		PushID:                  "push-1",

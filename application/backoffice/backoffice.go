@@ -38,8 +38,8 @@ type Ports struct {
 // Audit keeps acts that change nothing else, such as a look at personal data.
 // Acts that change something travel in the context instead.
 type Audit interface {
-	// Record keeps the act. It is durable when Record returns nil.
-	Record(ctx context.Context, act audit.Act) error
+	// Keep keeps the act. It is durable when Keep returns nil.
+	Keep(ctx context.Context, act audit.Act) error
 }
 
 // Office is all use cases of this package on one storage.
@@ -77,5 +77,5 @@ func (o *Office) BeginSettling(ctx context.Context, due int64) error {
 	if due == 0 {
 		return nil
 	}
-	return o.Audit.Record(ctx, o.Acts.New(ctx, "settle", o.Today().String(), Plural(due, "due sale")))
+	return o.Audit.Keep(ctx, o.Acts.New(ctx, "settle", o.Today().String(), Plural(due, "due sale")))
 }

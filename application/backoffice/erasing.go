@@ -85,7 +85,7 @@ func (o *Office) erase(ctx context.Context, q Query, object string, progress fun
 		progress(total)
 	}
 	if err == nil && total == 0 {
-		err = o.Audit.Record(ctx, o.Acts.New(ctx, EraseAct, object, "messages: 0"))
+		err = o.Audit.Keep(ctx, o.Acts.New(ctx, EraseAct, object, "messages: 0"))
 	}
 	return total, err
 }

@@ -76,9 +76,9 @@ func (f Follower) Notifications(ctx context.Context, query Query) iter.Seq2[push
 	return poll(ctx, f, unseen(ctx, f, query, f.Reader.Notifications, func(n *push.Entry) Cursor { return Cursor{n.ID, n.Index} }))
 }
 
-// Ended yields the outcomes after that number, and then each that comes, until the
+// EachOutcome yields the outcomes after that number, and then each that comes, until the
 // context ends.
-func (f Follower) Ended(ctx context.Context, subscription string, after int64) iter.Seq2[fund.Ended, error] {
+func (f Follower) EachOutcome(ctx context.Context, subscription string, after int64) iter.Seq2[fund.Ended, error] {
 	return poll(ctx, f, func(yield func(fund.Ended, error) bool) {
 		for e, err := range EachOutcome(ctx, f.Outcomes, subscription, after) {
 			if !yield(e, err) || err != nil {

@@ -75,8 +75,8 @@ type ImportOptions struct {
 	Progress func(lines int64)
 }
 
-// Written tells Progress.
-func (o *ImportOptions) Written(lines int64) { orQuiet(o.Progress)(lines) }
+// TellProgress tells Progress.
+func (o *ImportOptions) TellProgress(lines int64) { orQuiet(o.Progress)(lines) }
 
 // SoldSince is the error of an import that would undo sales.
 type SoldSince struct {

@@ -28,9 +28,9 @@ type Lookups interface {
 	// DueDays counts the sales that wait for that day or an earlier one, by day. It
 	// counts at most limit sales, those that are due first. 0 means no limit.
 	DueDays(ctx context.Context, until day.Day, limit int) ([]DueDay, error)
-	// Received counts what was received from since on and before until, by the time in
+	// CountReceived counts what was received from since on and before until, by the time in
 	// the IDs of the operations. The cost grows with what it counts.
-	Received(ctx context.Context, since, until time.Time) (Received, error)
+	CountReceived(ctx context.Context, since, until time.Time) (Received, error)
 }
 
 // Received is how much was received in some time.
@@ -83,8 +83,8 @@ func (r Received) InState(states ...operation.State) (sales int64) {
 	return sales
 }
 
-// Reversed is how many sales were reversed.
-func (r Received) Reversed() (sales int64) {
+// ReversedSales is how many sales were reversed.
+func (r Received) ReversedSales() (sales int64) {
 	for key, sum := range r.Sales {
 		if key.Reversed {
 			sales += sum.Sales
@@ -228,7 +228,7 @@ func existing[Key any](keys []Key, find func(Key) (Operation, error)) (all []Ope
 // Correction finds the act that reversed or cancelled an operation, or that adjusted a
 // holding or an account under this ID. It is nil if there is none, or if it is not known.
 func (o *Office) Correction(ctx context.Context, of *Operation) (*audit.Act, error) {
-	id, at := of.ID, of.Cancelled()
+	id, at := of.ID, of.CancelledAt()
 	switch {
 	case of.Reversal != nil:
 		id, at = of.Reversal.ID, of.Reversal.At

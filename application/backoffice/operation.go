@@ -72,8 +72,8 @@ func (o *Operation) Faults() []fault.Fault {
 	return nil
 }
 
-// Cancelled returns when the operation was cancelled. It returns the zero time if it was not.
-func (o *Operation) Cancelled() (at time.Time) {
+// CancelledAt returns when the operation was cancelled. It returns the zero time if it was not.
+func (o *Operation) CancelledAt() (at time.Time) {
 	if len(o.Sales) > 0 && o.Sales[0].Refusal == fault.Cancelled {
 		at = o.Sales[0].SettledAt
 	}

@@ -47,8 +47,8 @@ func (p Proof) Checked() string {
 		Plural(p.Sales, "sale"), Plural(p.Postings, "posting"))
 }
 
-// Held reports whether the details of a VerifyAct say that the book holds.
-func Held(details string) bool { return strings.HasPrefix(details, bookHolds) }
+// BookHolds reports whether the details of a VerifyAct say that the book holds.
+func BookHolds(details string) bool { return strings.HasPrefix(details, bookHolds) }
 
 // Total is the sum of a fund or a currency.
 type Total struct {
@@ -101,7 +101,7 @@ func (o *Office) Verify(ctx context.Context, against []string, w Watch) (proof P
 	proof, err = Verify(ctx, o.Evidence, &check, w)
 	if err == nil && act.Who != (audit.Who{}) && !check.IsClosed {
 		act.Details = proof.String()
-		if err := o.Audit.Record(ctx, act); err != nil && o.Unkept != nil {
+		if err := o.Audit.Keep(ctx, act); err != nil && o.Unkept != nil {
 			o.Unkept(err)
 		}
 	}

@@ -110,7 +110,7 @@ func Export(ctx context.Context, from *backoffice.Office, kind, format string, q
 		}
 		follower := backoffice.Follower{Reader: office.Reader, Outcomes: office.Outcomes, Now: office.Acts.Now, Every: time.Second, Idle: q.Flush}
 		if kind == "outcomes" {
-			return Write(w, style, outcomeColumns, counted(q, follower.Ended(ctx, filter.Subscription, 0), progress))
+			return Write(w, style, outcomeColumns, counted(q, follower.EachOutcome(ctx, filter.Subscription, 0), progress))
 		}
 		office.Reader = follower
 	}

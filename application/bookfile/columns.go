@@ -171,10 +171,10 @@ func memberColumns() (all []Column[push.Entry]) {
 		if m.Kind == push.Number {
 			valueOf = number
 		}
-		all = append(all, Column[push.Entry]{m.Name, func(n *push.Entry) Value { return valueOf(m.Value(&n.Record)).of(named) }})
+		all = append(all, Column[push.Entry]{m.Name, func(n *push.Entry) Value { return valueOf(m.Value(&n.Values)).of(named) }})
 		if m.Name == "SendDate" {
 			all = append(all,
-				Column[push.Entry]{"TranData", func(n *push.Entry) Value { return number(tranData(n.Record.TranData)).of(Message) }},
+				Column[push.Entry]{"TranData", func(n *push.Entry) Value { return number(tranData(n.Values.TranData)).of(Message) }},
 				Column[push.Entry]{"ReceivedAt", func(n *push.Entry) Value { return Instant(n.ReceivedAt) }})
 		}
 	}

@@ -95,14 +95,14 @@ var postings = []fund.PostingEntry{
 var notifications = []push.Entry{
 	{
 		Envelope: operation.Envelope{ID: operation.ID{4}, Subscription: "shop", Header: header, ReceivedAt: noon}, Index: 2,
-		Record: push.Record{
+		Values: push.Values{
 			ExternalApplicationCode: "app", ExternalTranCode: "tran", UserID: "u", PushID: "p",
 			PushInteractionID: math.MaxInt64, HasPushInteractionID: true, Platform: push.Android,
 			Subject: "Sübject", Content: "line\r\nline\nline\r\t\"quoted\", \x01😀", DeepLinkURL: "bank://x?a=1&b=<2>",
 			Sent: true, SendDate: on("2026-11-20"), TranData: []push.TranDataItem{{Code: "a\"b", Name: "İ\n"}, {Code: "c"}},
 		},
 	},
-	{Envelope: operation.Envelope{ID: operation.ID{5}, Subscription: "shop", ReceivedAt: noon}, Record: push.Record{ExternalApplicationCode: "app", UserID: "u", PushID: "p", Platform: push.IOS}},
+	{Envelope: operation.Envelope{ID: operation.ID{5}, Subscription: "shop", ReceivedAt: noon}, Values: push.Values{ExternalApplicationCode: "app", UserID: "u", PushID: "p", Platform: push.IOS}},
 }
 
 // TestEveryFieldIsExported: a record without one of its fields is written
@@ -114,9 +114,9 @@ func TestEveryFieldIsExported(t *testing.T) {
 		require.NoError(t, write(&b))
 		return b.String()
 	}
-	eachField(t, notifications[0].Record, func(r push.Record) string {
+	eachField(t, notifications[0].Values, func(r push.Values) string {
 		n := notifications[0]
-		n.Record = r
+		n.Values = r
 		return csv(func(w io.Writer) error { return bookfile.WriteNotifications(w, bookfile.CSV, rows(n)) })
 	})
 	eachField(t, sales[0].Terms, func(terms fund.Terms) string {
@@ -180,8 +180,8 @@ func TestWriteForOthers(t *testing.T) {
 			TranData []push.TranDataItem
 		}
 		require.NoError(t, decoder.Decode(&object))
-		require.Equal(t, notifications[i].Record.Content, object.Content)
-		require.Len(t, object.TranData, len(notifications[i].Record.TranData))
+		require.Equal(t, notifications[i].Values.Content, object.Content)
+		require.Len(t, object.TranData, len(notifications[i].Values.TranData))
 	}
 }
 

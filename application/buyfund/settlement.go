@@ -179,7 +179,7 @@ func (b *Buyer) settleQueued(ctx context.Context, g group) (err error) {
 		case *commit.Panic:
 			err = fmt.Errorf("settle a due operation: %w", v)
 		default:
-			err = fmt.Errorf("settle a due operation: %w", fault.Panicked(v, debug.Stack()))
+			err = fmt.Errorf("settle a due operation: %w", fault.PanicError(v, debug.Stack()))
 		}
 	}()
 	return b.queue.Do(ctx, g)

@@ -17,7 +17,7 @@ type Panic struct {
 }
 
 // Error returns the type of the value and the place of the panic.
-func (p *Panic) Error() string { return fault.Panicked(p.Value, p.Stack).Error() }
+func (p *Panic) Error() string { return fault.PanicError(p.Value, p.Stack).Error() }
 
 // Next returns a function with which run lets the next batch begin before its own
 // batch has ended, that of ctx. run calls it when its batch holds all its locks and

@@ -30,8 +30,8 @@ type Console interface {
 	ForOperators(h http.Handler) http.Handler
 	// Request is told each request to the API, after its answer.
 	Request(*summary.Exchange)
-	// Settled is told each round of settling.
-	Settled(buyfund.Settlement)
+	// Settlement is told each round of settling.
+	Settlement(buyfund.Settlement)
 	// Close ends what the console does in the background.
 	Close()
 }

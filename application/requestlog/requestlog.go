@@ -58,8 +58,8 @@ func New(s Storage, acts audit.Acts) *Log {
 	return &Log{storage: s, acts: acts, partners: make(map[string]int)}
 }
 
-// Answered takes a request after its answer.
-func (l *Log) Answered(x *summary.Exchange) {
+// Add takes a request after its answer.
+func (l *Log) Add(x *summary.Exchange) {
 	if x.Status < http.StatusBadRequest && !x.Replayed {
 		return
 	}

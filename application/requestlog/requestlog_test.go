@@ -38,7 +38,7 @@ func TestWhatIsKept(t *testing.T) {
 	log, kept := open(nil)
 	codes := []string{"required"}
 	for _, x := range []summary.Exchange{{Status: 200}, {Status: 200, Replayed: true}, {Status: 400, Codes: codes}, {Status: 304}, {Status: 503}} {
-		log.Answered(&x)
+		log.Add(&x)
 	}
 	codes[0] = "used again"
 	require.Empty(t, kept(), "nothing is written before its time")
@@ -60,7 +60,7 @@ func TestAFloodIsSampled(t *testing.T) {
 	log, kept := open(func(context.Context, fake.Moment) error { return failed })
 	ask := func(n int, partner string) {
 		for range n {
-			log.Answered(&summary.Exchange{Status: 401, Subscription: partner})
+			log.Add(&summary.Exchange{Status: 401, Subscription: partner})
 		}
 	}
 	ask(1000, "loud")
@@ -93,7 +93,7 @@ func TestRepeatsLeaveRoomForErrors(t *testing.T) {
 	log, kept := open(nil)
 	ask := func(n int, x summary.Exchange) {
 		for range n {
-			log.Answered(&x)
+			log.Add(&x)
 		}
 	}
 	ask(1000, summary.Exchange{Status: 200, Replayed: true, Subscription: "loud"})
@@ -124,10 +124,10 @@ func TestEntriesWaitForTheStorage(t *testing.T) {
 		var failed error = fault.New(kind, "away")
 		log, kept := open(func(context.Context, fake.Moment) error { return failed })
 		for n := range 30 {
-			log.Answered(&summary.Exchange{Status: 503, RequestID: strconv.Itoa(n)})
+			log.Add(&summary.Exchange{Status: 503, RequestID: strconv.Itoa(n)})
 			require.ErrorIs(t, log.Write(t.Context()), failed)
 		}
-		log.Answered(&summary.Exchange{Status: 503, RequestID: "another", Subscription: "quiet"})
+		log.Add(&summary.Exchange{Status: 503, RequestID: "another", Subscription: "quiet"})
 		failed = nil
 		require.NoError(t, log.Write(t.Context()))
 		found := kept()
@@ -135,7 +135,7 @@ func TestEntriesWaitForTheStorage(t *testing.T) {
 		require.Equal(t, "0", found[0].RequestID)
 		require.Equal(t, "another", found[20].RequestID)
 		require.EqualValues(t, 10, found[20].Omitted)
-		log.Answered(&summary.Exchange{Status: 503})
+		log.Add(&summary.Exchange{Status: 503})
 		require.NoError(t, log.Write(t.Context()))
 		require.Len(t, kept(), 22, "there is room again")
 		require.Zero(t, kept()[21].Omitted)

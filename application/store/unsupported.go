@@ -115,15 +115,15 @@ func (u unsupported) Unwrap() error { return errors.ErrUnsupported }
 // every day.
 type lacking struct{}
 
-func (lacking) Used(context.Context, []subscriptions.Use) error { return nil }
-func (lacking) Record(context.Context, audit.Act) error         { return nil }
-func (lacking) Add(context.Context, []summary.Answered) error   { return nil }
-func (lacking) Forget(context.Context, time.Time, int) error    { return nil }
+func (lacking) KeepUses(context.Context, []subscriptions.Use) error { return nil }
+func (lacking) Keep(context.Context, audit.Act) error               { return nil }
+func (lacking) Add(context.Context, []summary.Answered) error       { return nil }
+func (lacking) Forget(context.Context, time.Time, int) error        { return nil }
 func (lacking) DueDays(context.Context, day.Day, int) (none []backoffice.DueDay, err error) {
 	return none, nil
 }
 
-func (lacking) Received(context.Context, time.Time, time.Time) (none backoffice.Received, err error) {
+func (lacking) CountReceived(context.Context, time.Time, time.Time) (none backoffice.Received, err error) {
 	return none, nil
 }
 

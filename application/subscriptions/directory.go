@@ -235,5 +235,5 @@ func (d *Directory) KeepUsage(ctx context.Context, usage Usage) error {
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), maxRead)
 	defer cancel()
-	return usage.Used(ctx, all)
+	return usage.KeepUses(ctx, all)
 }

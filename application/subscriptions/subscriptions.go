@@ -37,9 +37,9 @@ type Repository interface {
 
 // Usage keeps when subscriptions were used.
 type Usage interface {
-	// Used raises the times of subscriptions to those given. It lowers none, and
+	// KeepUses raises the times of subscriptions to those given. It lowers none, and
 	// ignores names that do not exist.
-	Used(ctx context.Context, uses []Use) error
+	KeepUses(ctx context.Context, uses []Use) error
 }
 
 // Use is when a subscription was used. A zero time means that it was not.

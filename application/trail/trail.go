@@ -96,10 +96,10 @@ type Finder interface {
 
 // Leaf is a leaf in its batch.
 type Leaf struct {
-	Content  []byte
-	Batch    trail.Batch
-	Index    int
-	Position int64 // of the batch in the log; -1 if it is not sealed yet
+	Content    []byte
+	Batch      trail.Batch
+	Index      int
+	BatchIndex int64 // of the batch in the log; -1 if it is not sealed yet
 }
 
 // ErrNotFound is the error of Finder for an operation without a leaf, or with

@@ -6,10 +6,10 @@ import (
 	"strings"
 )
 
-// Panicked describes a panic by the type of its value and the source lines that
+// PanicError describes a panic by the type of its value and the source lines that
 // led to it. The value and the arguments in the stack are left out, because
 // they may hold what must not reach a log. The stack is that of debug.Stack.
-func Panicked(value any, stack []byte) error {
+func PanicError(value any, stack []byte) error {
 	return fmt.Errorf("panic of type %T at %s", value, places(string(stack)))
 }
 

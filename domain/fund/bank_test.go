@@ -168,7 +168,7 @@ func (b *bank) keep(book *fund.Book) {
 		b.recorded[s.ID].Sales = append(b.recorded[s.ID].Sales, fund.RestoreSale(s.Terms))
 	}
 	b.postings = append(b.postings, changes.Postings...)
-	for _, k := range slices.Concat(book.Register.Added(), book.Register.Changed()) {
+	for _, k := range slices.Concat(book.Register.NewRecords(), book.Register.ChangedRecords()) {
 		b.known[k.Key] = *k
 	}
 }

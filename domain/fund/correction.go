@@ -148,7 +148,7 @@ func (b *Book) Adjust(p Posting, now time.Time) error {
 // Discard drops all changes, after a correction failed.
 func (b *Book) Discard() {
 	b.changes = Changes{}
-	b.Register = b.Register.Unchanged()
+	b.Register = b.Register.WithoutChanges()
 	for _, p := range b.holdings {
 		p.now = p.loaded
 	}

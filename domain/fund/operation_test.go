@@ -132,8 +132,8 @@ func fingerprint(t require.TestingT, header operation.Header, sales ...fund.Sale
 	o := &fund.Operation{Envelope: operation.Envelope{Header: header}, Sales: sales}
 	book := fund.NewBook(1)
 	book.Settle([]*fund.Operation{o}, now, on(friday))
-	require.Len(t, book.Register.Added(), 1)
-	return book.Register.Added()[0].Fingerprint
+	require.Len(t, book.Register.NewRecords(), 1)
+	return book.Register.NewRecords()[0].Fingerprint
 }
 
 func TestEveryFieldOfASaleCountsForTheContent(t *testing.T) {

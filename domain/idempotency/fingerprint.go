@@ -57,11 +57,11 @@ func ParseFingerprint(stored []byte) (Fingerprint, error) {
 	return f, nil
 }
 
-// Keyed returns a function that makes version 2 of a fingerprint: its HMAC-SHA-256. Without
+// Keyer returns a function that makes version 2 of a fingerprint: its HMAC-SHA-256. Without
 // the key, nobody can test whether a text belongs to it. The function returns a fingerprint
 // that has version 2 already as it is, and every one if key is empty. It is not safe for
 // concurrent use.
-func Keyed(key []byte) func(Fingerprint) Fingerprint {
+func Keyer(key []byte) func(Fingerprint) Fingerprint {
 	if len(key) == 0 {
 		return func(f Fingerprint) Fingerprint { return f }
 	}

@@ -33,9 +33,9 @@ type Record struct {
 	Outcome     operation.Outcome
 }
 
-// Reused returns the error of a request whose CallerId belongs to an operation
+// ReuseError returns the error of a request whose CallerId belongs to an operation
 // with other content (422).
-func Reused() error {
+func ReuseError() error {
 	const detail = "This CallerId belongs to an operation with other content. Repeat that operation with its own content to learn its State."
 	return fault.New(fault.Conflict, detail, fault.Fault{Pointer: "/Header/CallerId", Code: fault.CallerIDReused, Detail: detail})
 }
@@ -59,7 +59,7 @@ func (r *Register) Load(k Record) {
 
 // Find looks for the operation of a request. found is false if the operation is new. If the
 // request is a repeat, outcome is the current outcome of the operation, marked Replayed. The
-// error is Reused if the content differs; then outcome has only the ID of the operation. It is
+// error is ReuseError if the content differs; then outcome has only the ID of the operation. It is
 // fault.Internal if the contents cannot be compared, because another version of the service
 // wrote the fingerprint.
 //
@@ -80,7 +80,7 @@ func (r *Register) Find(key Key, f Fingerprint, equal func(operation.ID) []Finge
 		outcome.Replayed = true
 		return outcome, true, nil
 	case slices.ContainsFunc(same, k.Fingerprint.sameVersion):
-		return operation.Outcome{ID: k.Outcome.ID}, true, Reused()
+		return operation.Outcome{ID: k.Outcome.ID}, true, ReuseError()
 	}
 	return operation.Outcome{}, true, fault.Wrap(fault.Internal, ErrFingerprint, "the fingerprint has an unknown version")
 }
@@ -101,11 +101,11 @@ func (r *Register) Change(key Key, outcome operation.Outcome) {
 	}
 }
 
-// Added returns the records to insert, in the order in which they were added.
-func (r *Register) Added() []*Record { return r.added }
+// NewRecords returns the records to insert, in the order in which they were added.
+func (r *Register) NewRecords() []*Record { return r.added }
 
-// Changed returns the loaded records whose outcome must be updated.
-func (r *Register) Changed() []*Record { return r.changed }
+// ChangedRecords returns the loaded records whose outcome must be updated.
+func (r *Register) ChangedRecords() []*Record { return r.changed }
 
-// Unchanged returns a register with the same loaded records and no changes.
-func (r *Register) Unchanged() Register { return Register{known: r.known} }
+// WithoutChanges returns a register with the same loaded records and no changes.
+func (r *Register) WithoutChanges() Register { return Register{known: r.known} }

@@ -33,8 +33,8 @@ func TestAnUnknownCallerIDIsANewOperation(t *testing.T) {
 		require.False(t, found)
 		require.Equal(t, operation.Outcome{}, outcome)
 	}
-	require.Empty(t, r.Added())
-	require.Empty(t, r.Changed())
+	require.Empty(t, r.NewRecords())
+	require.Empty(t, r.ChangedRecords())
 }
 
 func TestARepeatIsAnsweredWithTheOutcomeAsItIsNow(t *testing.T) {
@@ -45,7 +45,7 @@ func TestARepeatIsAnsweredWithTheOutcomeAsItIsNow(t *testing.T) {
 	requireReplay(t, &r, "c-1", operation.Outcome{State: operation.Recorded, Replayed: true})
 	r.Change(sale("c-1"), operation.Outcome{State: operation.Failed, Faults: reasons})
 	requireReplay(t, &r, "c-1", operation.Outcome{State: operation.Failed, Faults: reasons, Replayed: true})
-	require.Equal(t, operation.Outcome{State: operation.Failed, Faults: reasons}, r.Changed()[0].Outcome, "what is stored is no replay")
+	require.Equal(t, operation.Outcome{State: operation.Failed, Faults: reasons}, r.ChangedRecords()[0].Outcome, "what is stored is no replay")
 }
 
 func requireReplay(t *testing.T, r *idempotency.Register, callerID string, want operation.Outcome) {
@@ -109,21 +109,21 @@ func TestAnAddedOperationIsKnownFromThenOn(t *testing.T) {
 	repeat, _, err := r.Find(sale("c-2"), content, nil)
 	require.NoError(t, err)
 	require.Equal(t, operation.ID{2}, repeat.ID, "a repeat names the operation that it repeats")
-	require.Equal(t, []*idempotency.Record{&first, &second}, r.Added())
-	require.Empty(t, r.Changed())
+	require.Equal(t, []*idempotency.Record{&first, &second}, r.NewRecords())
+	require.Empty(t, r.ChangedRecords())
 }
 
 func TestOnlyALoadedOperationChanges(t *testing.T) {
 	t.Parallel()
 	var r idempotency.Register
 	r.Change(sale("c-1"), operation.Outcome{State: operation.Completed})
-	require.Empty(t, r.Changed())
+	require.Empty(t, r.ChangedRecords())
 
 	loaded := idempotency.Record{Key: sale("c-2"), Fingerprint: content, Outcome: operation.Outcome{ID: operation.ID{2}, State: operation.Recorded}}
 	r.Load(loaded)
 	r.Change(sale("c-2"), operation.Outcome{State: operation.Completed})
-	require.Len(t, r.Changed(), 1)
+	require.Len(t, r.ChangedRecords(), 1)
 	loaded.Outcome.State = operation.Completed
-	require.Equal(t, &loaded, r.Changed()[0])
-	require.Empty(t, r.Added())
+	require.Equal(t, &loaded, r.ChangedRecords()[0])
+	require.Empty(t, r.NewRecords())
 }

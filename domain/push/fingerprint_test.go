@@ -56,7 +56,7 @@ func TestFingerprintsNeverChange(t *testing.T) {
 func TestEveryFieldIsInTheDigest(t *testing.T) {
 	t.Parallel()
 	var names []string
-	for _, of := range []reflect.Type{reflect.TypeFor[push.Record](), reflect.TypeFor[push.TranDataItem]()} {
+	for _, of := range []reflect.Type{reflect.TypeFor[push.Values](), reflect.TypeFor[push.TranDataItem]()} {
 		for i := range of.NumField() {
 			names = append(names, of.Field(i).Name)
 		}
@@ -71,7 +71,7 @@ func TestEveryFieldIsInTheDigest(t *testing.T) {
 // no member.
 func TestEveryFieldIsAMember(t *testing.T) {
 	t.Parallel()
-	values := func(r *push.Record) (all []string) {
+	values := func(r *push.Values) (all []string) {
 		for _, m := range push.Members {
 			require.NotZero(t, m.Kind, m.Name)
 			all = append(all, m.Value(r))
@@ -80,9 +80,9 @@ func TestEveryFieldIsAMember(t *testing.T) {
 	}
 	n, faults := push.New(sent())
 	require.Empty(t, faults)
-	full := *n.Record()
-	for i := range reflect.TypeFor[push.Record]().NumField() {
-		name := reflect.TypeFor[push.Record]().Field(i).Name
+	full := *n.Values()
+	for i := range reflect.TypeFor[push.Values]().NumField() {
+		name := reflect.TypeFor[push.Values]().Field(i).Name
 		if name == "TranData" {
 			continue // an array
 		}

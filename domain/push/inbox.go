@@ -65,7 +65,7 @@ type Inbox struct {
 // CallerId with other content is a conflict and stores nothing.
 func (b *Inbox) Accept(operations []*Operation) {
 	var digest idempotency.Digest
-	keyed := idempotency.Keyed(b.Key)
+	keyed := idempotency.Keyer(b.Key)
 	for _, o := range operations {
 		o.outcome, o.err = operation.Outcome{ID: o.ID, State: operation.Completed}, nil
 		if key, ok := o.Key(); ok {
@@ -87,9 +87,9 @@ func (b *Inbox) Accept(operations []*Operation) {
 	}
 }
 
-// Stored returns the notifications to insert, in the order of arrival. Storage
+// ToStore returns the notifications to insert, in the order of arrival. Storage
 // does not change notifications that it already has.
-func (b *Inbox) Stored() []Stored { return b.stored }
+func (b *Inbox) ToStore() []Stored { return b.stored }
 
 // Keys returns the keys of the operations that have a CallerId, each once and
 // sorted. Storage loads their records into the Register before Accept.
@@ -124,7 +124,7 @@ func NewNotifications(parameters []Fields, limit int) ([]Notification, []fault.F
 type Entry struct {
 	operation.Envelope
 	Index   int // in the operation's Parameters, from 0
-	Record  Record
+	Values  Values
 	Erasure *Erasure // nil unless the personal data were erased
 }
 
@@ -140,6 +140,6 @@ func (e *Erasure) At() time.Time { return e.ID.Time() }
 // Digest returns the digest of the notification as it is stored now. It equals
 // the digest of Stored unless the stored notification was changed.
 func (e *Entry) Digest() idempotency.Fingerprint {
-	n := Restore(e.Record)
+	n := Restore(e.Values)
 	return n.digest(new(idempotency.Digest), e.Subscription)
 }

@@ -65,8 +65,8 @@ var (
 
 // storedOf lists what is to be stored: operation and position of each.
 func storedOf(inbox *push.Inbox) (stored []string) {
-	for _, s := range inbox.Stored() {
-		stored = append(stored, s.Notification.Record().UserID)
+	for _, s := range inbox.ToStore() {
+		stored = append(stored, s.Notification.Values().UserID)
 	}
 	return stored
 }
@@ -82,20 +82,20 @@ func TestEveryRecordIsToBeStoredInOrderOfArrival(t *testing.T) {
 		operation *push.Operation
 		position  int
 	}{{first, 0}, {first, 1}, {second, 0}} {
-		got := inbox.Stored()[i]
+		got := inbox.ToStore()[i]
 		require.Same(t, want.operation, got.Operation)
 		require.Equal(t, want.position, got.Index)
 		require.Same(t, &want.operation.Notifications[want.position], got.Notification)
 	}
-	require.Empty(t, inbox.Register.Added(), "without a CallerId there is nothing to know")
+	require.Empty(t, inbox.Register.NewRecords(), "without a CallerId there is nothing to know")
 }
 
 func TestACallerIDIsKnownWithItsContent(t *testing.T) {
 	t.Parallel()
 	o := withID(7, report("c-1", userID("a")))
 	inbox := accept(o)
-	require.Len(t, inbox.Register.Added(), 1)
-	known := inbox.Register.Added()[0]
+	require.Len(t, inbox.Register.NewRecords(), 1)
+	known := inbox.Register.NewRecords()[0]
 	require.NotEqual(t, idempotency.Fingerprint{}, known.Fingerprint)
 	require.Equal(t, idempotency.Record{
 		Key:         idempotency.Key{CallerID: "c-1", Subscription: "mobile", Operation: operation.AddPushNotificationResponse},
@@ -110,7 +110,7 @@ func TestTheSameCallerIDTwiceInABatchIsStoredOnce(t *testing.T) {
 	requireOutcome(t, first, completed)
 	requireOutcome(t, second, replayed)
 	require.Equal(t, []string{"a"}, storedOf(inbox))
-	require.Len(t, inbox.Register.Added(), 1)
+	require.Len(t, inbox.Register.NewRecords(), 1)
 }
 
 func TestACallerIDOfAnotherContentStoresNothing(t *testing.T) {
@@ -121,12 +121,12 @@ func TestACallerIDOfAnotherContentStoresNothing(t *testing.T) {
 	requireConflict(t, second)
 	requireOutcome(t, third, completed)
 	require.Equal(t, []string{"a", "d"}, storedOf(inbox))
-	require.Len(t, inbox.Register.Added(), 1)
+	require.Len(t, inbox.Register.NewRecords(), 1)
 }
 
 func TestARepeatOfAKnownOperationStoresNothing(t *testing.T) {
 	t.Parallel()
-	known := *accept(report("c-1", userID("a"))).Register.Added()[0]
+	known := *accept(report("c-1", userID("a"))).Register.NewRecords()[0]
 	for _, tt := range []struct {
 		name   string
 		repeat *push.Operation
@@ -169,7 +169,7 @@ func TestABatchDecidedAgainComesOutTheSame(t *testing.T) {
 	}
 	// The race on CallerId was lost meanwhile.
 	lost := new(push.Inbox)
-	lost.Register.Load(*accept(report("c-1", userID("b"))).Register.Added()[0])
+	lost.Register.Load(*accept(report("c-1", userID("b"))).Register.NewRecords()[0])
 	lost.Accept(batch)
 	requireConflict(t, batch[0])
 	requireOutcome(t, batch[1], replayed)
@@ -193,13 +193,13 @@ func TestKeysAreTheCallerIDsSortedAndOnce(t *testing.T) {
 
 func fingerprint(o *push.Operation) idempotency.Fingerprint {
 	o.Header.CallerID = "c-1"
-	return accept(o).Register.Added()[0].Fingerprint
+	return accept(o).Register.NewRecords()[0].Fingerprint
 }
 
 func digest(t require.TestingT, subscription string, f push.Fields) idempotency.Fingerprint {
 	n := notification(t, f)
 	o := &push.Operation{Envelope: operation.Envelope{Subscription: subscription}, Notifications: []push.Notification{n}}
-	return accept(o).Stored()[0].Digest
+	return accept(o).ToStore()[0].Digest
 }
 
 func TestRecordsAreOneIfAllFieldsAreEqual(t *testing.T) {
@@ -213,7 +213,7 @@ func TestRecordsAreOneIfAllFieldsAreEqual(t *testing.T) {
 			value.Field(i).Set(drawn.Field(i))
 		}
 		a, b := notification(t, one), notification(t, other)
-		equal := cmp.Equal(*a.Record(), *b.Record(), cmpopts.EquateEmpty(), cmpopts.EquateComparable(a.Record().SendDate))
+		equal := cmp.Equal(*a.Values(), *b.Values(), cmpopts.EquateEmpty(), cmpopts.EquateComparable(a.Values().SendDate))
 		require.Equal(t, equal, digest(t, "mobile", one) == digest(t, "mobile", other))
 		require.Equal(t, equal, fingerprint(report("", one)) == fingerprint(report("", other)))
 	})
@@ -270,7 +270,7 @@ func TestAnItemCannotPassForARecord(t *testing.T) {
 		Platform: number("65"), Content: strings.Repeat("x", 125), SendStatus: number("1"),
 	}
 	forged := report("", first)
-	record := *forged.Notifications[0].Record()
+	record := *forged.Notifications[0].Values()
 	record.TranData = []push.TranDataItem{
 		{Code: "a", Name: "b"}, {Code: "c", Name: "d"}, {Code: "\x90\x4e", Name: "\x00\x7d" + second.Content + "\x00\x02\x00"},
 	}

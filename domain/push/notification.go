@@ -47,8 +47,8 @@ type Fields struct {
 	TranData                []TranDataItem
 }
 
-// Record is the content of a Notification, for storage and export.
-type Record struct {
+// Values are the content of a Notification, for storage and export.
+type Values struct {
 	ExternalApplicationCode string
 	ExternalTranCode        string
 	UserID                  string
@@ -80,41 +80,41 @@ type Member struct {
 	Name string // in a request
 	Kind Kind
 	// Value returns a number in decimal digits and a day as YYYY-MM-DD. It returns
-	// an empty text if the record does not have the member.
-	Value func(*Record) string
+	// an empty text if the notification does not have the member.
+	Value func(*Values) string
 }
 
-// Members are the members of a record, without TranData, which is an array. Files,
+// Members are the members of a notification, without TranData, which is an array. Files,
 // pages and clients are made of this list. Programs may read an exported file by
 // position: a new member is the last.
 var Members = []Member{
-	{"ExternalApplicationCode", Code, func(r *Record) string { return r.ExternalApplicationCode }},
-	{"ExternalTranCode", Code, func(r *Record) string { return r.ExternalTranCode }},
-	{"UserId", User, func(r *Record) string { return r.UserID }},
-	{"PushId", Code, func(r *Record) string { return r.PushID }},
-	{"PushInteractionId", Number, func(r *Record) string {
+	{"ExternalApplicationCode", Code, func(r *Values) string { return r.ExternalApplicationCode }},
+	{"ExternalTranCode", Code, func(r *Values) string { return r.ExternalTranCode }},
+	{"UserId", User, func(r *Values) string { return r.UserID }},
+	{"PushId", Code, func(r *Values) string { return r.PushID }},
+	{"PushInteractionId", Number, func(r *Values) string {
 		if !r.HasPushInteractionID {
 			return ""
 		}
 		return strconv.FormatInt(r.PushInteractionID, 10)
 	}},
-	{"Platform", Number, func(r *Record) string { return strconv.Itoa(int(r.Platform)) }},
-	{"Subject", Message, func(r *Record) string { return r.Subject }},
-	{"Content", Message, func(r *Record) string { return r.Content }},
-	{"DeepLinkUrl", Message, func(r *Record) string { return r.DeepLinkURL }},
-	{"SendStatus", Number, func(r *Record) string { return strconv.Itoa(r.SendStatus()) }},
-	{"SendDate", Code, func(r *Record) string { return r.SendDate.String() }},
+	{"Platform", Number, func(r *Values) string { return strconv.Itoa(int(r.Platform)) }},
+	{"Subject", Message, func(r *Values) string { return r.Subject }},
+	{"Content", Message, func(r *Values) string { return r.Content }},
+	{"DeepLinkUrl", Message, func(r *Values) string { return r.DeepLinkURL }},
+	{"SendStatus", Number, func(r *Values) string { return strconv.Itoa(r.SendStatus()) }},
+	{"SendDate", Code, func(r *Values) string { return r.SendDate.String() }},
 }
 
 // Notification is a push notification that keeps every rule of the contract,
 // section 4. Its texts are byte for byte what the caller sent.
-type Notification struct{ record Record }
+type Notification struct{ values Values }
 
 // New checks all fields. It returns either a notification or all faults, with
 // pointers from the record (/UserId).
 func New(f Fields) (Notification, []fault.Fault) {
 	var faults fault.List
-	n := Notification{Record{
+	n := Notification{Values{
 		ExternalApplicationCode: faults.RequiredText("/ExternalApplicationCode", f.ExternalApplicationCode, 100),
 		ExternalTranCode:        faults.Text("/ExternalTranCode", f.ExternalTranCode, 100),
 		UserID:                  faults.RequiredText("/UserId", f.UserID, 200),
@@ -124,7 +124,7 @@ func New(f Fields) (Notification, []fault.Fault) {
 		DeepLinkURL:             faults.Text("/DeepLinkUrl", f.DeepLinkURL, 2048),
 		TranData:                slices.Clone(f.TranData), // the fields are the caller's
 	}}
-	r := &n.record
+	r := &n.values
 	if f.DeepLinkURL != "" && !isURL(f.DeepLinkURL) {
 		faults.Add("/DeepLinkUrl", fault.InvalidURL, "Must be empty or a URL without spaces, absolute or relative.")
 	}
@@ -154,12 +154,12 @@ func New(f Fields) (Notification, []fault.Fault) {
 	return fault.Either(n, faults)
 }
 
-// FromRecord checks the same rules for a Go program that has typed values. It
+// FromValues checks the same rules for a Go program that has typed values. It
 // returns either a notification or all faults, with the pointers of New.
-func FromRecord(r Record) (Notification, []fault.Fault) { return New(r.Fields()) }
+func FromValues(r Values) (Notification, []fault.Fault) { return New(r.Fields()) }
 
-// Fields returns the record as a caller would send it.
-func (r *Record) Fields() Fields {
+// Fields returns the values as a caller would send it.
+func (r *Values) Fields() Fields {
 	f := Fields{
 		ExternalApplicationCode: r.ExternalApplicationCode,
 		ExternalTranCode:        r.ExternalTranCode,
@@ -181,10 +181,10 @@ func (r *Record) Fields() Fields {
 
 // Restore returns a notification that storage kept. It does not check today's
 // rules, so that old notifications can always be read.
-func Restore(r Record) Notification { return Notification{r} }
+func Restore(r Values) Notification { return Notification{r} }
 
-// Record returns what the notification holds. It must not be changed.
-func (n *Notification) Record() *Record { return &n.record }
+// Values returns what the notification holds. They must not be changed.
+func (n *Notification) Values() *Values { return &n.values }
 
 const maxTranData = 100
 
@@ -240,7 +240,7 @@ func (n *Notification) digest(d *idempotency.Digest, subscription string) idempo
 }
 
 func (n *Notification) content(d *idempotency.Digest) {
-	r := &n.record
+	r := &n.values
 	d.Text(r.ExternalApplicationCode)
 	d.Text(r.ExternalTranCode)
 	d.Text(r.UserID)
@@ -266,7 +266,7 @@ func (n *Notification) content(d *idempotency.Digest) {
 
 // SendStatus returns the send status as a caller sends it: 0 (Fail) or 1
 // (Success).
-func (r *Record) SendStatus() int {
+func (r *Values) SendStatus() int {
 	if r.Sent {
 		return 1
 	}

@@ -68,7 +68,7 @@ func TestANotificationHoldsWhatWasSentByteForByte(t *testing.T) {
 	n := notification(t, sent())
 	november20, err := day.Parse("2026-11-20")
 	require.NoError(t, err)
-	want := push.Record{
+	want := push.Values{
 		ExternalApplicationCode: "LOANS",
 		ExternalTranCode:        "APPROVED",
 		UserID:                  "user-7",
@@ -83,13 +83,13 @@ func TestANotificationHoldsWhatWasSentByteForByte(t *testing.T) {
 		SendDate:                november20,
 		TranData:                []push.TranDataItem{{Code: "amount", Name: "1.000 TL"}, {Code: "term", Name: ""}},
 	}
-	require.Equal(t, want, *n.Record())
+	require.Equal(t, want, *n.Values())
 	restored := push.Restore(want)
 	require.Equal(t, n, restored)
 
 	odd := " \t<b>Ş\u0301&amp;\r\n\"'\\u0041 '; DROP TABLE\u202e "
 	n = notification(t, sent(func(f *push.Fields) { f.Subject, f.Content, f.UserID = odd, odd, odd }))
-	require.Equal(t, []string{odd, odd, odd}, []string{n.Record().Subject, n.Record().Content, n.Record().UserID})
+	require.Equal(t, []string{odd, odd, odd}, []string{n.Values().Subject, n.Values().Content, n.Values().UserID})
 }
 
 func TestTheLeastThatAPushMayHave(t *testing.T) {
@@ -97,14 +97,14 @@ func TestTheLeastThatAPushMayHave(t *testing.T) {
 	n := notification(t, push.Fields{
 		ExternalApplicationCode: "A", UserID: "U", PushID: "P", Platform: number("79"), SendStatus: number("0"),
 	})
-	require.Equal(t, push.Record{ExternalApplicationCode: "A", UserID: "U", PushID: "P", Platform: push.Other}, *n.Record())
+	require.Equal(t, push.Values{ExternalApplicationCode: "A", UserID: "U", PushID: "P", Platform: push.Other}, *n.Values())
 }
 
 func TestHistoryIsNotJudgedByTodaysRules(t *testing.T) {
 	t.Parallel()
-	record := push.Record{Platform: 99, DeepLinkURL: "not a url"}
+	record := push.Values{Platform: 99, DeepLinkURL: "not a url"}
 	n := push.Restore(record)
-	require.Equal(t, record, *n.Record())
+	require.Equal(t, record, *n.Values())
 }
 
 func TestLengthsOfTexts(t *testing.T) {
@@ -147,7 +147,7 @@ func TestPlatform(t *testing.T) {
 		"65": push.Android, "73": push.IOS, "79": push.Other, "65.0": push.Android, "7.3e1": push.IOS, "790e-1": push.Other,
 	} {
 		n := notification(t, sent(func(f *push.Fields) { f.Platform = number(text) }))
-		require.Equal(t, want, n.Record().Platform, text)
+		require.Equal(t, want, n.Values().Platform, text)
 	}
 	for _, text := range []string{"0", "1", "64", "66", "72", "74", "78", "80", "-65", "65.5", "65.00000000000000000001", "1e99", "321", "650"} {
 		require.Equal(t, map[string]string{"/Platform": "not-allowed"}, faults(t, sent(func(f *push.Fields) { f.Platform = number(text) })), text)
@@ -159,8 +159,8 @@ func TestSendStatus(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]int{"0": 0, "1": 1, "-0": 0, "0.0": 0, "0e5": 0, "1.0": 1, "10e-1": 1} {
 		n := notification(t, sent(func(f *push.Fields) { f.SendStatus = number(text) }))
-		require.Equal(t, want, n.Record().SendStatus(), text)
-		require.Equal(t, want == 1, n.Record().Sent, text)
+		require.Equal(t, want, n.Values().SendStatus(), text)
+		require.Equal(t, want == 1, n.Values().Sent, text)
 	}
 	for _, text := range []string{"2", "-1", "0.5", "1.0000000000000000000001", "1e99", "1e-99"} {
 		require.Equal(t, map[string]string{"/SendStatus": "not-allowed"}, faults(t, sent(func(f *push.Fields) { f.SendStatus = number(text) })), text)
@@ -174,8 +174,8 @@ func TestPushInteractionIDIsAnyInteger(t *testing.T) {
 		"0": 0, "-1": -1, "42.0": 42, "1e3": 1000, "9223372036854775807": 1<<63 - 1, "-9223372036854775808": -1 << 63,
 	} {
 		n := notification(t, sent(func(f *push.Fields) { f.PushInteractionID = number(text) }))
-		require.Equal(t, want, n.Record().PushInteractionID, text)
-		require.True(t, n.Record().HasPushInteractionID, text)
+		require.Equal(t, want, n.Values().PushInteractionID, text)
+		require.True(t, n.Values().HasPushInteractionID, text)
 	}
 	for text, code := range map[string]string{
 		"1.5": "not-an-integer", "1e-1": "not-an-integer", "0.00000000000000000000001": "not-an-integer",
@@ -185,8 +185,8 @@ func TestPushInteractionIDIsAnyInteger(t *testing.T) {
 		require.Equal(t, map[string]string{"/PushInteractionId": code}, faults(t, sent(func(f *push.Fields) { f.PushInteractionID = number(text) })), text)
 	}
 	absent := notification(t, sent(func(f *push.Fields) { f.PushInteractionID = number("") }))
-	require.False(t, absent.Record().HasPushInteractionID)
-	require.Zero(t, absent.Record().PushInteractionID)
+	require.False(t, absent.Values().HasPushInteractionID)
+	require.Zero(t, absent.Values().PushInteractionID)
 }
 
 func TestDeepLinkURL(t *testing.T) {
@@ -205,7 +205,7 @@ func TestDeepLinkURL(t *testing.T) {
 	} {
 		n, got := push.New(sent(func(f *push.Fields) { f.DeepLinkURL = url }))
 		require.Empty(t, got, url)
-		require.Equal(t, url, n.Record().DeepLinkURL)
+		require.Equal(t, url, n.Values().DeepLinkURL)
 	}
 	for _, url := range []string{
 		"://bank.example", ":", ":a", "/a b", "loans 42", "/%zz", "1bank:x",
@@ -230,7 +230,7 @@ func TestSendDate(t *testing.T) {
 	t.Parallel()
 	for _, date := range []string{"", "2026-11-20", "2024-02-29", "0001-01-01", "9999-12-31"} {
 		n := notification(t, sent(func(f *push.Fields) { f.SendDate = date }))
-		require.Equal(t, date, n.Record().SendDate.String())
+		require.Equal(t, date, n.Values().SendDate.String())
 	}
 	for _, date := range []string{"2026-02-29", "2026-13-01", "0000-01-01", "20261120", "2026-11-20T10:00:00Z", " ", "20.11.2026", "today"} {
 		require.Equal(t, map[string]string{"/SendDate": "invalid-date"}, faults(t, sent(func(f *push.Fields) { f.SendDate = date })), date)
@@ -249,7 +249,7 @@ func TestAtMost100ItemsOfTranData(t *testing.T) {
 	t.Parallel()
 	for _, n := range []int{0, 1, 99, 100} {
 		got := notification(t, sent(func(f *push.Fields) { f.TranData = items(n) }))
-		require.Len(t, got.Record().TranData, n)
+		require.Len(t, got.Values().TranData, n)
 	}
 	require.Equal(t, map[string]string{"/TranData": "too-many"}, faults(t, sent(func(f *push.Fields) { f.TranData = items(101) })))
 	require.Equal(t, map[string]string{"/TranData": "too-many"}, faults(t, sent(func(f *push.Fields) { f.TranData = make([]push.TranDataItem, 101) })))
@@ -315,11 +315,11 @@ func TestANotificationFromARecordIsThatOfItsFields(t *testing.T) {
 		f.Platform, f.SendStatus, f.PushInteractionID = number("73"), number("0"), number("-1")
 	})} {
 		want := notification(t, f)
-		got, faults := push.FromRecord(*want.Record())
+		got, faults := push.FromValues(*want.Values())
 		require.Empty(t, faults)
 		require.Equal(t, want, got)
 	}
-	none, faults := push.FromRecord(push.Record{})
+	none, faults := push.FromValues(push.Values{})
 	require.Equal(t, push.Notification{}, none)
 	require.Equal(t, map[string]string{
 		"/ExternalApplicationCode": "required", "/UserId": "required", "/PushId": "required", "/Platform": "not-allowed",
@@ -374,7 +374,7 @@ func FuzzDeepLinkURL(f *testing.F) {
 		if len(got) > 0 || url == "" {
 			return
 		}
-		require.Equal(t, url, n.Record().DeepLinkURL)
+		require.Equal(t, url, n.Values().DeepLinkURL)
 		require.Regexp(t, `^[^\s[:cntrl:]]+$`, url)
 	})
 }
@@ -411,5 +411,5 @@ func TestANotificationSharesNothingWithItsFields(t *testing.T) {
 	f := sent()
 	n := notification(t, f)
 	f.TranData[0] = push.TranDataItem{Code: "other"}
-	require.Equal(t, "amount", n.Record().TranData[0].Code)
+	require.Equal(t, "amount", n.Values().TranData[0].Code)
 }

@@ -40,7 +40,7 @@ func Inboxes(t *testing.T, open func(t *testing.T) InboxesUnderTest) {
 		full := &push.Operation{
 			Envelope: operation.Envelope{ID: id(1), Subscription: odd(100, "subscription"), Header: header(odd(200, "caller")), ReceivedAt: at(1)},
 			Notifications: []push.Notification{
-				push.Restore(push.Record{
+				push.Restore(push.Values{
 					ExternalApplicationCode: odd(100, "application"),
 					ExternalTranCode:        odd(100, "tran code"),
 					UserID:                  odd(200, "user"),
@@ -55,17 +55,17 @@ func Inboxes(t *testing.T, open func(t *testing.T) InboxesUnderTest) {
 					SendDate:                on(1),
 					TranData:                oddTranData(100),
 				}),
-				push.Restore(push.Record{
+				push.Restore(push.Values{
 					UserID: "b", PushInteractionID: math.MinInt64, HasPushInteractionID: true, Platform: push.IOS,
 					SendDate: value.Day("0001-01-01"), TranData: []push.TranDataItem{{Code: "2"}, {Code: "1"}, {Code: "2"}},
 				}),
 				// A 0 in a request differs from a missing field. The last day
 				// of the calendar is valid.
-				push.Restore(push.Record{UserID: "c", HasPushInteractionID: true, Platform: push.Other, SendDate: value.Day("9999-12-31")}),
-				push.Restore(push.Record{UserID: "d", Platform: push.Other}),
+				push.Restore(push.Values{UserID: "c", HasPushInteractionID: true, Platform: push.Other, SendDate: value.Day("9999-12-31")}),
+				push.Restore(push.Values{UserID: "d", Platform: push.Other}),
 			},
 		}
-		fields := reflect.ValueOf(full.Notifications[0].Record()).Elem()
+		fields := reflect.ValueOf(full.Notifications[0].Values()).Elem()
 		for i := range fields.NumField() {
 			require.False(t, fields.Field(i).IsZero(), "add %s to this record in test/contract/addpush.go", fields.Type().Field(i).Name)
 		}
@@ -82,7 +82,7 @@ func Inboxes(t *testing.T, open func(t *testing.T) InboxesUnderTest) {
 		require.NoError(t, err)
 		unkeepable(t, func(caller *subscription.Subscription, header operation.Header, text string) error {
 			n := note("u", text)
-			_, err := adder.Add(t.Context(), caller, header, []push.Fields{n.Record().Fields()})
+			_, err := adder.Add(t.Context(), caller, header, []push.Fields{n.Values().Fields()})
 			return err
 		})
 		require.Empty(t, b.all())
@@ -269,7 +269,7 @@ func (b inboxes) stored(operations ...*push.Operation) {
 		for i := range o.Notifications {
 			want = append(want, push.Entry{
 				Envelope: o.Envelope, Index: i,
-				Record: *o.Notifications[i].Record(),
+				Values: *o.Notifications[i].Values(),
 			})
 		}
 	}
@@ -287,7 +287,7 @@ func compareNotifications(x, y push.Entry) int {
 }
 
 func note(userID, content string) push.Notification {
-	return push.Restore(push.Record{
+	return push.Restore(push.Values{
 		ExternalApplicationCode: "a", UserID: userID, PushID: "p", Platform: push.Other, Content: content,
 	})
 }

@@ -543,7 +543,7 @@ func places(sales []fund.SaleEntry) []place {
 
 func decided(d operation.Decision) operation.ID { return d.ID }
 
-func userOf(n push.Entry) string { return n.Record.UserID }
+func userOf(n push.Entry) string { return n.Values.UserID }
 
 func testFilters(t *testing.T, o office) {
 	ctx := t.Context()
@@ -844,7 +844,7 @@ func testWaiting(t *testing.T, o office) {
 	equal(t, []backoffice.DueDay{{Day: on(1), Operations: 1, Sales: 2}}, days(2))
 
 	const first = 0x0102_0304_0000 // the milliseconds of id(0)
-	received, err := o.Lookups.Received(t.Context(), time.UnixMilli(first+2), time.UnixMilli(first+4))
+	received, err := o.Lookups.CountReceived(t.Context(), time.UnixMilli(first+2), time.UnixMilli(first+4))
 	require.NoError(t, err)
 	require.Equal(t, int64(3), received.InState(operation.Recorded))
 	require.Len(t, received.Sales, 1)
@@ -866,7 +866,7 @@ func (o office) holds() (none backoffice.Proof) {
 
 func testEvidence(t *testing.T, o office) {
 	o.aDay()
-	received, err := o.Lookups.Received(t.Context(), time.UnixMilli(0), time.UnixMilli(1<<47))
+	received, err := o.Lookups.CountReceived(t.Context(), time.UnixMilli(0), time.UnixMilli(1<<47))
 	require.NoError(t, err)
 	counted := backoffice.Received{
 		Sales: make(map[backoffice.SalesKey]backoffice.SalesSum), Refused: make(map[backoffice.RefusedKey]int64),

@@ -173,7 +173,7 @@ func testDecisions(t *testing.T, o office) {
 	accepted.Header.RequestID = "request-21"
 	o.settle(2, accepted)
 	note := &push.Operation{Envelope: operation.Envelope{ID: id(22), Subscription: "pusher", ReceivedAt: at(3), Header: operation.Header{CallerID: "n", RequestID: "request-22"}},
-		Notifications: []push.Notification{push.Restore(push.Record{UserID: "u", PushID: "p"})}}
+		Notifications: []push.Notification{push.Restore(push.Values{UserID: "u", PushID: "p"})}}
 	require.NoError(t, o.Inboxes.Update(t.Context(), push.Keys([]*push.Operation{note}), func(b *push.Inbox) { b.Accept([]*push.Operation{note}) }))
 
 	refusals := func(n int) []operation.Decision {

@@ -89,7 +89,7 @@ func testRecentNotifications(t *testing.T, o office) {
 	for hours := range 6 { // storage may read several ranges of time
 		received := at(hours * 24 * 3)
 		one, two := note("u", received.String()), note("v", received.String())
-		other := *two.Record()
+		other := *two.Values()
 		other.Sent, other.Platform, other.ExternalApplicationCode = !other.Sent, push.Android, "OTHER"
 		batch = append(batch, &push.Operation{Envelope: operation.Envelope{ID: idAt(received, byte(hours)), Subscription: "s", ReceivedAt: received},
 			Notifications: []push.Notification{one, push.Restore(other)}})
@@ -111,7 +111,7 @@ func testRecentNotifications(t *testing.T, o office) {
 	}
 	count := func(f backoffice.Query) int { return len(all(t, o.Reader.Notifications(ctx, newest(f)))) }
 	sent := backoffice.NotSent
-	if batch[0].Notifications[0].Record().Sent {
+	if batch[0].Notifications[0].Values().Sent {
 		sent = backoffice.Sent
 	}
 	require.Equal(t, 6, count(backoffice.Query{UserID: "u"}))
@@ -131,7 +131,7 @@ func testRecentActs(t *testing.T, o office) {
 	var want []audit.Act
 	for n := range 5 {
 		act := audit.Act{ID: idAt(at(n), byte(n)), At: at(n), Who: audit.Who{Actor: "ay\u015fe", Origin: "desk", Reason: odd(20, "why")}, Action: []string{"console.view", backoffice.VerifyAct}[n%2], Object: "Customer"}
-		require.NoError(t, o.Audit.Record(ctx, act))
+		require.NoError(t, o.Audit.Keep(ctx, act))
 		want = append(want, act)
 	}
 	slices.Reverse(want)
@@ -141,7 +141,7 @@ func testRecentActs(t *testing.T, o office) {
 	equal(t, want[1:3], all(t, o.Reader.Acts(ctx, newest(backoffice.Query{Since: at(2), Until: at(4)}))))
 	equal(t, []audit.Act{want[1], want[3]}, all(t, o.Reader.Acts(ctx, newest(backoffice.Query{Action: backoffice.VerifyAct, Since: at(0)}))))
 	other := audit.Act{ID: idAt(at(9), 9), At: at(9), Who: audit.Who{Actor: "ali"}, Action: "console.view", Object: "Shop"}
-	require.NoError(t, o.Audit.Record(ctx, other))
+	require.NoError(t, o.Audit.Keep(ctx, other))
 	for _, q := range []backoffice.Query{{Actor: "ali"}, {Object: "Shop"}, {Actor: "ali", Object: "Shop", Action: "console.view"}} {
 		equal(t, []audit.Act{other}, all(t, o.Reader.Acts(ctx, newest(q))))
 	}

@@ -56,7 +56,7 @@ func Subscriptions(t *testing.T, open func(t *testing.T) SubscriptionsUnderTest)
 		s.SecondaryKey = subscription.KeyLife{Created: at(4), Expires: at(5)}
 		b.create(s)
 		b.all(s)
-		require.NoError(t, usage.Used(t.Context(), []subscriptions.Use{
+		require.NoError(t, usage.KeepUses(t.Context(), []subscriptions.Use{
 			{Name: "used", Primary: at(2), Secondary: at(7), WithoutCallerID: at(8)}, {Name: "unknown", Primary: at(1)},
 		}))
 		s.SecondaryKey.Used, s.WithoutCallerID = at(7), at(8)

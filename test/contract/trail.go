@@ -245,14 +245,14 @@ func testSeal(t *testing.T, k trails) {
 	for n := range 5 {
 		k.settle(3, order(11+n, "", sale(1, 1, 2)))
 		found := k.leaf(id(11+n), trail.Decided)
-		require.EqualValues(t, -1, found.Position, "it is not sealed yet")
+		require.EqualValues(t, -1, found.BatchIndex, "it is not sealed yet")
 		batches = append(batches, found.Batch)
 	}
 	records := k.seal(2)
 	require.Len(t, records, 5)
 	for n := range batches {
 		require.Equal(t, batches[n].Record(), records[n])
-		require.EqualValues(t, n, k.leaf(id(11+n), trail.Decided).Position)
+		require.EqualValues(t, n, k.leaf(id(11+n), trail.Decided).BatchIndex)
 	}
 	require.Equal(t, application.State{Size: 5, Checkpoint: "5"}, k.state())
 
@@ -295,7 +295,7 @@ func testSealFails(t *testing.T, k trails) {
 	})
 	fails(t, fault.Unavailable, err)
 	require.Equal(t, application.State{}, k.state())
-	require.EqualValues(t, -1, k.leaf(id(11), trail.Decided).Position)
+	require.EqualValues(t, -1, k.leaf(id(11), trail.Decided).BatchIndex)
 	require.Len(t, k.seal(2), 1)
 }
 
@@ -402,7 +402,7 @@ func testMark(t *testing.T, k trails) {
 		require.Empty(t, k.seal(10))
 	}
 	require.EqualValues(t, 3, k.state().Size)
-	require.EqualValues(t, 1, k.leaf(id(11), trail.Decided).Position)
+	require.EqualValues(t, 1, k.leaf(id(11), trail.Decided).BatchIndex)
 }
 
 func testTrailUnreachable(t *testing.T, k trails) {

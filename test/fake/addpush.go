@@ -36,8 +36,8 @@ func (b *Inboxes) Update(ctx context.Context, callers []idempotency.Key, accept 
 		},
 		func() error { accept(inbox); return nil },
 		func() error {
-			for _, n := range inbox.Stored() {
-				identity := delivery{n.Notification.Record().UserID, n.Digest}
+			for _, n := range inbox.ToStore() {
+				identity := delivery{n.Notification.Values().UserID, n.Digest}
 				if !s.delivered[identity] {
 					s.delivered[identity] = true
 					s.notifications = append(s.notifications, pushEntry(n))
@@ -45,7 +45,7 @@ func (b *Inboxes) Update(ctx context.Context, callers []idempotency.Key, accept 
 				s.leaf(trail.Notified, n.Operation.ID, "notifications", n.Index, n.Digest)
 			}
 			s.register(&inbox.Register)
-			for _, known := range inbox.Register.Added() {
+			for _, known := range inbox.Register.NewRecords() {
 				s.leaf(trail.Answered, known.Outcome.ID, "operations", *known)
 			}
 			return nil
@@ -60,7 +60,7 @@ func (s *Store) Notifications() []push.Entry {
 func copyNotifications(of []push.Entry) []push.Entry {
 	all := slices.Clone(of)
 	for i := range all {
-		all[i].Record.TranData = slices.Clone(all[i].Record.TranData)
+		all[i].Values.TranData = slices.Clone(all[i].Values.TranData)
 	}
 	return all
 }
@@ -70,9 +70,9 @@ func pushEntry(n push.Stored) push.Entry {
 	e := push.Entry{
 		Envelope: n.Operation.Envelope,
 		Index:    n.Index,
-		Record:   *n.Notification.Record(),
+		Values:   *n.Notification.Values(),
 	}
-	e.Record.TranData = slices.Clone(e.Record.TranData)
+	e.Values.TranData = slices.Clone(e.Values.TranData)
 	return e
 }
 

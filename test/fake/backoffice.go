@@ -58,14 +58,14 @@ func importLines[T any](ctx context.Context, at office, imported *backoffice.Imp
 			all = nil
 			err := lines(func(line int64, value T) error {
 				if all = append(all, numbered[T]{line, value}); len(all)%reportEvery == 0 {
-					o.Written(int64(len(all)))
+					o.TellProgress(int64(len(all)))
 				}
 				return ctx.Err()
 			})
 			if err != nil {
 				return err
 			}
-			o.Written(int64(len(all)))
+			o.TellProgress(int64(len(all)))
 			return check(all)
 		},
 		func() error {
@@ -208,7 +208,7 @@ func (i imports) ClosedDays(ctx context.Context, lines backoffice.Lines[fund.Clo
 				all = append(all, c)
 				return ctx.Err()
 			})
-			o.Written(int64(len(all)))
+			o.TellProgress(int64(len(all)))
 			return err
 		},
 		func() error {
@@ -358,8 +358,8 @@ func (l lookups) DueDays(ctx context.Context, until day.Day, limit int) (days []
 	return days, nil
 }
 
-// Received implements backoffice.Lookups.
-func (l lookups) Received(ctx context.Context, since, until time.Time) (r backoffice.Received, err error) {
+// CountReceived implements backoffice.Lookups.
+func (l lookups) CountReceived(ctx context.Context, since, until time.Time) (r backoffice.Received, err error) {
 	in := func(id operation.ID) bool {
 		first, end := backoffice.FirstID(since), backoffice.FirstID(until)
 		return bytes.Compare(first[:], id[:]) <= 0 && bytes.Compare(id[:], end[:]) < 0

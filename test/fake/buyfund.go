@@ -236,7 +236,7 @@ func (s *Store) keep(ctx context.Context, book *fund.Book) error {
 	}
 	s.bookLeaves(&changes)
 	changed := len(changes.Holdings)+len(changes.Accounts)+len(changes.Sales)+len(changes.Settled)+len(changes.Postings)+len(changes.Refusals) > 0 ||
-		len(book.Register.Added())+len(book.Register.Changed()) > 0
+		len(book.Register.NewRecords())+len(book.Register.ChangedRecords()) > 0
 	s.register(&book.Register)
 	if changed {
 		s.audit(ctx)

@@ -217,13 +217,13 @@ func TestTheStoreKeepsCopies(t *testing.T) {
 	store := fake.NewStore()
 	o := note("u")
 	tranData := []push.TranDataItem{{Code: "kept"}}
-	o.Notifications[0] = push.Restore(push.Record{UserID: "u", TranData: tranData})
+	o.Notifications[0] = push.Restore(push.Values{UserID: "u", TranData: tranData})
 	require.NoError(t, add(t, store.Inboxes(nil), o))
 	tranData[0].Code, o.Subscription = "changed", "changed"
 	read := store.Notifications()
-	read[0].Record.TranData[0].Code = "changed"
+	read[0].Values.TranData[0].Code = "changed"
 	read = store.Notifications()
-	require.Equal(t, []push.TranDataItem{{Code: "kept"}}, read[0].Record.TranData)
+	require.Equal(t, []push.TranDataItem{{Code: "kept"}}, read[0].Values.TranData)
 	require.Equal(t, "s", read[0].Subscription)
 
 	key := idempotency.Key{CallerID: "c"}
@@ -311,12 +311,12 @@ func add(t *testing.T, inboxes *fake.Inboxes, o *push.Operation) error {
 }
 
 func note(userID string) *push.Operation {
-	return &push.Operation{Envelope: operation.Envelope{Subscription: "s"}, Notifications: []push.Notification{push.Restore(push.Record{UserID: userID})}}
+	return &push.Operation{Envelope: operation.Envelope{Subscription: "s"}, Notifications: []push.Notification{push.Restore(push.Values{UserID: userID})}}
 }
 
 func users(store *fake.Store) (all []string) {
 	for _, n := range store.Notifications() {
-		all = append(all, n.Record.UserID)
+		all = append(all, n.Values.UserID)
 	}
 	return all
 }

@@ -162,17 +162,17 @@ func leg(p *fund.PostingEntry) int64 {
 func (r reader) Notifications(ctx context.Context, q backoffice.Query) iter.Seq2[push.Entry, error] {
 	read := func() []push.Entry {
 		all := copyNotifications(r.store.notifications)
-		slices.SortStableFunc(all, func(a, b push.Entry) int { return cmp.Compare(a.Record.UserID, b.Record.UserID) })
+		slices.SortStableFunc(all, func(a, b push.Entry) int { return cmp.Compare(a.Values.UserID, b.Values.UserID) })
 		return all
 	}
 	place := func(n *push.Entry) backoffice.Cursor {
 		return backoffice.Cursor{OperationID: n.ID, Index: n.Index}
 	}
 	return stream(ctx, r, q, read, place, func(n *push.Entry) bool {
-		return (q.UserID == "" || q.UserID == n.Record.UserID) && (q.PushID == "" || q.PushID == n.Record.PushID) &&
-			(q.Application == "" || n.Record.ExternalApplicationCode == q.Application) &&
-			(q.Platform == 0 || n.Record.Platform == q.Platform) &&
-			(q.Status == backoffice.AnyStatus || n.Record.Sent == (q.Status == backoffice.Sent)) &&
+		return (q.UserID == "" || q.UserID == n.Values.UserID) && (q.PushID == "" || q.PushID == n.Values.PushID) &&
+			(q.Application == "" || n.Values.ExternalApplicationCode == q.Application) &&
+			(q.Platform == 0 || n.Values.Platform == q.Platform) &&
+			(q.Status == backoffice.AnyStatus || n.Values.Sent == (q.Status == backoffice.Sent)) &&
 			during(q, n.ReceivedAt) && ofOperation(q, n.ID, n.Subscription, &n.Header)
 	})
 }
@@ -290,8 +290,8 @@ func (r Requests) Forget(ctx context.Context, before time.Time, newest int) erro
 	})
 }
 
-// Record implements backoffice.Audit.
-func (a acts) Record(ctx context.Context, act audit.Act) error {
+// Keep implements backoffice.Audit.
+func (a acts) Keep(ctx context.Context, act audit.Act) error {
 	a.store.mu.Lock()
 	defer a.store.mu.Unlock()
 	a.store.audit(audit.With(ctx, act))

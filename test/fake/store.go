@@ -191,7 +191,7 @@ func (s *Store) load(r *idempotency.Register, keys []idempotency.Key) {
 
 // register stores the additions and changes of a register.
 func (s *Store) register(r *idempotency.Register) {
-	for _, known := range slices.Concat(r.Added(), r.Changed()) {
+	for _, known := range slices.Concat(r.NewRecords(), r.ChangedRecords()) {
 		s.operations[known.Key] = copyKnown(*known)
 	}
 }

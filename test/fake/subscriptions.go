@@ -77,8 +77,8 @@ func (b *Subscriptions) Change(ctx context.Context, name string, change func(*su
 		})
 }
 
-// Used implements subscriptions.Usage.
-func (b *Subscriptions) Used(ctx context.Context, uses []subscriptions.Use) error {
+// KeepUses implements subscriptions.Usage.
+func (b *Subscriptions) KeepUses(ctx context.Context, uses []subscriptions.Use) error {
 	s := b.store
 	return s.transact(ctx, b.strike, func() {}, func() error { return nil }, func() error {
 		for _, u := range uses {

@@ -236,11 +236,11 @@ func (t Trail) find(ctx context.Context, id operation.ID, wanted func(trail.Kind
 			b := &l.all[place]
 			for i := range b.Entries {
 				if b.Entries[i].ID == id && wanted(b.Entries[i].Kind) {
-					found = application.Leaf{Content: b.contents[i], Batch: b.Batch, Index: i, Position: int64(place)}
+					found = application.Leaf{Content: b.contents[i], Batch: b.Batch, Index: i, BatchIndex: int64(place)}
 				}
 			}
 			if place >= l.sealed && found.Batch.ID == b.ID {
-				found.Position = -1
+				found.BatchIndex = -1
 			}
 		}
 	})

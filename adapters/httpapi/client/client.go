@@ -137,7 +137,7 @@ func (c *Client) BuyFund(ctx context.Context, o *BuyFund) (Answer, error) {
 // notification that is stored already is not stored again.
 func (c *Client) AddPush(ctx context.Context, o *AddPush) (Answer, error) {
 	for i := range o.Notifications {
-		if _, faults := push.FromRecord(*o.Notifications[i].Record()); len(faults) > 0 {
+		if _, faults := push.FromValues(*o.Notifications[i].Values()); len(faults) > 0 {
 			return Answer{}, &Error{Faults: operation.UnderParameter(i, faults), CallerID: o.Header.CallerID}
 		}
 	}

@@ -267,7 +267,7 @@ func TestAResumedOperationIsUnknownUntilAnAnswerIsCertain(t *testing.T) {
 func TestTextThatIsNotUTF8IsNotSent(t *testing.T) {
 	t.Parallel()
 	c := newClient(t, "https://bank.example", client.Options{HTTP: &http.Client{Transport: &script{}}})
-	note := push.Restore(push.Record{ExternalApplicationCode: "A", UserID: "u", PushID: "p\xff", Platform: push.IOS})
+	note := push.Restore(push.Values{ExternalApplicationCode: "A", UserID: "u", PushID: "p\xff", Platform: push.IOS})
 	order := client.NewBuyFund(sale(t, "1"))
 	order.Header.Channel = "\xff"
 	_, pushErr := c.AddPush(t.Context(), client.NewAddPush(note))
@@ -368,7 +368,7 @@ func TestTheServiceUnderstandsEveryField(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, operation.Completed, answer.State)
 	require.NotEmpty(t, answer.RequestID)
-	require.Equal(t, *notification.Record(), store.Notifications()[0].Record)
+	require.Equal(t, *notification.Values(), store.Notifications()[0].Values)
 
 	s, faults := fund.NewSale(fund.SaleFields{
 		CustomerNo: decimal.Int(1001), TransactionType: decimal.Int(2), FundAmount: value.Number("10.000004"),

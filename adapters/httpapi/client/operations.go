@@ -134,7 +134,7 @@ func (o *BuyFund) records() any {
 func (o *AddPush) records() any {
 	records := make([]map[string]any, len(o.Notifications))
 	for i := range o.Notifications {
-		r := o.Notifications[i].Record()
+		r := o.Notifications[i].Values()
 		records[i] = make(map[string]any, len(push.Members)+1)
 		for _, m := range push.Members {
 			switch value := m.Value(r); {

@@ -48,7 +48,7 @@ func (w *ways) ofSales(locks *fund.LockSet, look write.Way[*fund.Book]) []write.
 
 func (w *ways) ofNotifications(callers []idempotency.Key, look write.Way[*push.Inbox]) []write.Way[*push.Inbox] {
 	look = learning[*push.Inbox]{look, &w.notifications, func(inbox *push.Inbox) bool {
-		return len(inbox.Register.Added()) == len(callers)
+		return len(inbox.Register.NewRecords()) == len(callers)
 	}}
 	if !w.notifications.mayTry() {
 		return []write.Way[*push.Inbox]{look}
@@ -111,7 +111,7 @@ func (w assumeNew) Load(context.Context, batch.Session) (*push.Inbox, error) {
 }
 
 func (w assumeNew) Store(ctx context.Context, s batch.Session, inbox *push.Inbox) error {
-	if len(inbox.Stored()) == 0 {
+	if len(inbox.ToStore()) == 0 {
 		return write.ErrOtherWay
 	}
 	erased := w.erased.Load()

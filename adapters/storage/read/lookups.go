@@ -86,8 +86,8 @@ func (l lookups) DueDays(ctx context.Context, until day.Day, limit int) (days []
 	return days, err
 }
 
-// Received reads ranges of primary keys.
-func (l lookups) Received(ctx context.Context, since, until time.Time) (r backoffice.Received, err error) {
+// CountReceived reads ranges of primary keys.
+func (l lookups) CountReceived(ctx context.Context, since, until time.Time) (r backoffice.Received, err error) {
 	bound := func(at time.Time) any { return l.Dialect.Bind(batch.UUID(backoffice.FirstID(at))) }
 	within := func(tx *gorm.DB, table string) *gorm.DB {
 		return tx.Table(table).Where("operation_id >= ? AND operation_id < ?", bound(since), bound(until))

@@ -60,7 +60,7 @@ type IdentityRow struct {
 // ErasedDigests returns a function from the digest of a notification to the one that it has
 // after it was erased. key is that of the book. The function is not safe for concurrent use.
 func ErasedDigests(key []byte) func(digest []byte) []byte {
-	keyed := idempotency.Keyed(key)
+	keyed := idempotency.Keyer(key)
 	return func(digest []byte) []byte {
 		f, err := idempotency.ParseFingerprint(digest)
 		if err != nil {
@@ -75,7 +75,7 @@ func ErasedDigests(key []byte) func(digest []byte) []byte {
 // two that store the same records wait for each other instead of deadlocking.
 func NotificationRows(stored []push.Stored) ([]NotificationRow, error) {
 	slices.SortStableFunc(stored, func(a, b push.Stored) int {
-		return cmp.Or(cmp.Compare(a.Notification.Record().UserID, b.Notification.Record().UserID),
+		return cmp.Or(cmp.Compare(a.Notification.Values().UserID, b.Notification.Values().UserID),
 			bytes.Compare(a.Digest.Bytes(), b.Digest.Bytes()))
 	})
 	rows := make([]NotificationRow, len(stored))
@@ -89,7 +89,7 @@ func NotificationRows(stored []push.Stored) ([]NotificationRow, error) {
 }
 
 func newNotificationRow(s *push.Stored) (NotificationRow, error) {
-	o, r := s.Operation, s.Notification.Record()
+	o, r := s.Operation, s.Notification.Values()
 	tranData, err := formatTranData(r.TranData)
 	return NotificationRow{
 		UserID:                  r.UserID,
@@ -119,7 +119,7 @@ func (r *NotificationRow) Entry() (n push.Entry, err error) {
 	n = push.Entry{
 		Envelope: r.Header.envelope(r.OperationID, r.Subscription, r.RequestID, r.ReceivedAt),
 		Index:    int(r.Position),
-		Record: push.Record{
+		Values: push.Values{
 			ExternalApplicationCode: r.ExternalApplicationCode,
 			ExternalTranCode:        r.ExternalTranCode,
 			UserID:                  r.UserID,
@@ -137,11 +137,11 @@ func (r *NotificationRow) Entry() (n push.Entry, err error) {
 		n.Erasure = &push.Erasure{ID: id, Reason: r.ErasureReason}
 	}
 	if r.SendDate != "" {
-		if n.Record.SendDate, err = day.Parse(string(r.SendDate)); err != nil {
+		if n.Values.SendDate, err = day.Parse(string(r.SendDate)); err != nil {
 			return n, fmt.Errorf("notification of operation %s: %w", r.OperationID, err)
 		}
 	}
-	n.Record.TranData, err = parseTranData(r.TranData)
+	n.Values.TranData, err = parseTranData(r.TranData)
 	return n, err
 }
 

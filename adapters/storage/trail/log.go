@@ -411,9 +411,9 @@ func (t trailLog) inBatch(tx *gorm.DB, id operation.ID, after batch.UUID, leaves
 			}
 			at := slices.IndexFunc(b.Entries, func(e trail.Entry) bool { return isOwn && e.ID == id && of[e.Leaf] != nil })
 			if at >= 0 {
-				found = application.Leaf{Content: of[b.Entries[at].Leaf].Content(), Batch: b, Index: at, Position: -1}
+				found = application.Leaf{Content: of[b.Entries[at].Leaf].Content(), Batch: b, Index: at, BatchIndex: -1}
 				if row.Position.Valid {
-					found.Position = row.Position.Int64
+					found.BatchIndex = row.Position.Int64
 				}
 				return found, nil
 			}

@@ -17,7 +17,7 @@ import (
 // acts is backoffice.Audit and backoffice.Withdrawing.
 type acts struct{ trail.Writer }
 
-func (a acts) Record(ctx context.Context, act audit.Act) error {
+func (a acts) Keep(ctx context.Context, act audit.Act) error {
 	ctx = audit.With(ctx, act)
 	return a.Transact(ctx, func(session batch.Session) error { return session.Commit(ctx, a.ActWrites(ctx, nil)...) })
 }

@@ -176,7 +176,7 @@ func (b *Books) Changes(book *fund.Book, c *fund.Changes) []batch.Request {
 // its changes except those of holdings and accounts, and their entries in the trail.
 func (b *Books) Records(book *fund.Book, c *fund.Changes) []batch.Request {
 	var rows trail.BookRows
-	rows.Added, rows.Answered = tables.OperationRows(book.Register.Added()), tables.OperationRows(book.Register.Changed())
+	rows.Added, rows.Answered = tables.OperationRows(book.Register.NewRecords()), tables.OperationRows(book.Register.ChangedRecords())
 	rows.Sold, rows.Settled = tables.Convert(c.Sales, tables.NewSaleRow), tables.Convert(c.Settled, tables.NewSaleRow)
 	rows.Units, rows.Money = tables.PostingRows(c.Postings, c.PostedAt)
 	joined, units, money := tables.TransferRows(rows.Units, rows.Money)

@@ -47,7 +47,7 @@ func (i imports) ClosedDays(ctx context.Context, lines backoffice.Lines[fund.Clo
 			return err
 		}
 		imported.Removed = int64(len(before))
-		o.Written(imported.Lines())
+		o.TellProgress(imported.Lines())
 		return i.commit(ctx, session, o, imported, write.Request([]tables.CalendarRow{{CalendarID: tables.TheRow, ClosedDays: text.String()}}))
 	})
 	return imported, err

@@ -23,7 +23,7 @@ func (i imports) Prices(ctx context.Context, lines backoffice.Lines[fund.Price],
 	err = i.Transact(ctx, func(session batch.Session) error {
 		changed := new(backoffice.Faults)
 		imported = backoffice.Imported{}
-		err := inChunks(ctx, i.Database, session, lines, o.Written, func(part []numbered[fund.Price]) error {
+		err := inChunks(ctx, i.Database, session, lines, o.TellProgress, func(part []numbered[fund.Price]) error {
 			rows := tables.Convert(part, func(p numbered[fund.Price]) tables.PriceRow { return tables.NewPriceRow(p.value) })
 			ids := tables.Convert(rows, func(r tables.PriceRow) int64 { return r.PriceID })
 			existing := make(map[int]bool)
@@ -129,7 +129,7 @@ func importPositions[T, R any](ctx context.Context, i imports, lines backoffice.
 			return err
 		}
 		a := attempt[T, R]{i, p, session, &imported, existing == nil, i.NewSum()}
-		err = inChunks(ctx, i.Database, session, lines, o.Written, func(part []numbered[T]) error { return a.write(ctx, now, part) })
+		err = inChunks(ctx, i.Database, session, lines, o.TellProgress, func(part []numbered[T]) error { return a.write(ctx, now, part) })
 		if err != nil {
 			return err
 		}

@@ -66,8 +66,8 @@ func (w *lookIntoInbox) Store(ctx context.Context, s batch.Session, inbox *push.
 // Writes writes everything that was accepted, and its entries in the trail. erased says that
 // messages may have been erased: those of them that come again are removed.
 func (b *Inboxes) Writes(inbox *push.Inbox, erased bool) ([]batch.Request, error) {
-	added, answered := tables.OperationRows(inbox.Register.Added()), tables.OperationRows(inbox.Register.Changed())
-	stored, err := tables.NotificationRows(inbox.Stored())
+	added, answered := tables.OperationRows(inbox.Register.NewRecords()), tables.OperationRows(inbox.Register.ChangedRecords())
+	stored, err := tables.NotificationRows(inbox.ToStore())
 	add := b.db.Notifications.Add.Request(stored)
 	add.Decides = true
 	var remove batch.Request

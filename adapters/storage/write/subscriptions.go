@@ -71,8 +71,8 @@ func (s subscribers) Change(ctx context.Context, name string, change func(*subsc
 	})
 }
 
-// Used is subscriptions.Usage. Rows are locked in the order of their names.
-func (s subscribers) Used(ctx context.Context, uses []subscriptions.Use) error {
+// KeepUses is subscriptions.Usage. Rows are locked in the order of their names.
+func (s subscribers) KeepUses(ctx context.Context, uses []subscriptions.Use) error {
 	if len(uses) == 0 {
 		return nil
 	}

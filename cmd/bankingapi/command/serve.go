@@ -84,7 +84,7 @@ func listen(c *call, guide *bootstrap.Demo) error {
 			})
 			continue
 		case <-ctx.Done():
-		case err := <-app.Failed():
+		case err := <-app.ListenerErrors():
 			return err
 		}
 		if isTerminal(c.ErrOrStderr()) { // after the ^C

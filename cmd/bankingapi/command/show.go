@@ -147,7 +147,7 @@ func operationObject(o *backoffice.Operation) object {
 		sale["Sale"], sale["Customer"] = s.Index, s.Terms.Holding.CustomerNo
 		sales = append(sales, sale)
 	}
-	if at := o.Cancelled(); !at.IsZero() {
+	if at := o.CancelledAt(); !at.IsZero() {
 		of["Cancelled"] = instant(at)
 	} else if len(o.Sales) > 0 {
 		of["Settled"] = instant(o.Sales[0].SettledAt)
@@ -157,7 +157,7 @@ func operationObject(o *backoffice.Operation) object {
 	}
 	for i := range o.Notifications {
 		n := &o.Notifications[i]
-		notifications = append(notifications, object{"Notification": n.Index, "PushId": n.Record.PushID, "UserId": n.Record.UserID})
+		notifications = append(notifications, object{"Notification": n.Index, "PushId": n.Values.PushID, "UserId": n.Values.UserID})
 		if n.Erasure != nil {
 			erased = append(erased, object{"Notification": n.Index, "At": instant(n.Erasure.At()), "Reason": n.Erasure.Reason})
 		}
@@ -275,7 +275,7 @@ func showNotification(c *call) error {
 // look keeps in the audit that a person read data of customers, which commands do not
 // mask. A standby cannot keep it: then it says so and goes on.
 func (c *call) look(action, object, details string) {
-	if err := c.office.Audit.Record(c.Context(), c.office.Acts.New(c.Context(), "command."+action, object, details)); err != nil {
+	if err := c.office.Audit.Keep(c.Context(), c.office.Acts.New(c.Context(), "command."+action, object, details)); err != nil {
 		c.PrintErrf("Warning: the audit does not have that you read this: %v\n", fault.Explain(err))
 	}
 }

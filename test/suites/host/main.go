@@ -79,7 +79,7 @@ func post(ctx context.Context, h http.Handler, key string) error {
 	if err != nil {
 		return err
 	}
-	_, err = bank.AddPush(ctx, client.NewAddPush(push.Restore(push.Record{
+	_, err = bank.AddPush(ctx, client.NewAddPush(push.Restore(push.Values{
 		ExternalApplicationCode: "HOST", UserID: "u", PushID: "p", Platform: push.Android,
 	})))
 	return err

@@ -117,7 +117,7 @@ func (w *world) auditSums(entries []fund.SaleEntry) {
 func (w *world) auditNotifications() map[string]bool {
 	stored := map[string]bool{}
 	for _, n := range w.rows.Notifications() {
-		key := fingerprint(n.Subscription, n.Record.UserID, n.Record.PushID, n.Record.Subject, n.Record.HasPushInteractionID, n.Record.PushInteractionID, len(n.Record.TranData))
+		key := fingerprint(n.Subscription, n.Values.UserID, n.Values.PushID, n.Values.Subject, n.Values.HasPushInteractionID, n.Values.PushInteractionID, len(n.Values.TranData))
 		if stored[key] {
 			w.fail("a notification is stored twice: %s", key)
 		}

@@ -488,8 +488,8 @@ func (w *world) compareAll() {
 		header.AppKey = d.request.recordedAppKey()
 		if got.ID != d.id || got.Index != d.position || got.Subscription != d.request.subscription.Name ||
 			got.Header != header || !got.ReceivedAt.Equal(d.arrived) ||
-			got.Record.UserID != fields.UserID || got.Record.PushID != fields.PushID || got.Record.Subject != fields.Subject ||
-			got.Record.HasPushInteractionID == fields.PushInteractionID.IsAbsent() || len(got.Record.TranData) != len(fields.TranData) {
+			got.Values.UserID != fields.UserID || got.Values.PushID != fields.PushID || got.Values.Subject != fields.Subject ||
+			got.Values.HasPushInteractionID == fields.PushInteractionID.IsAbsent() || len(got.Values.TranData) != len(fields.TranData) {
 			w.fail("notification %d is %+v, want %d/%d", i, got, d.number, d.position)
 			return
 		}

@@ -289,8 +289,8 @@ func (b *watchedInboxes) Update(ctx context.Context, callers []idempotency.Key, 
 	return tx.run(func() error {
 		return b.next.Update(tx.ctx, callers, func(inbox *push.Inbox) {
 			accept(inbox)
-			tx.poisoned = b.queue.replica.world.poison != noPoison && slices.ContainsFunc(inbox.Stored(), func(n push.Stored) bool {
-				return n.Notification.Record().UserID == poison
+			tx.poisoned = b.queue.replica.world.poison != noPoison && slices.ContainsFunc(inbox.ToStore(), func(n push.Stored) bool {
+				return n.Notification.Values().UserID == poison
 			})
 			tx.read()
 		})

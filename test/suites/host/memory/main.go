@@ -94,7 +94,7 @@ func sell(ctx context.Context, app *bootstrap.App) error {
 		return err
 	}
 	_, sold := bank.BuyFund(ctx, client.NewBuyFund(sales...))
-	_, stored := bank.AddPush(ctx, client.NewAddPush(push.Restore(push.Record{
+	_, stored := bank.AddPush(ctx, client.NewAddPush(push.Restore(push.Values{
 		ExternalApplicationCode: "HOST", UserID: "u", PushID: "p", Platform: push.Android,
 	})))
 	return errors.Join(sold, stored)
