@@ -22,8 +22,8 @@ type hit struct {
 	Operation              *backoffice.Operation
 }
 
-// finders look for a text as all that it may be.
-var finders = []func(q *request, text string) ([]hit, error){findOperation, findCustomer, findCallerID, findUser, findPush, findRequest, findAnswer}
+// finders look for a text as all that it may be. Those after findCallerID read more than keys.
+var finders = []func(q *request, text string) ([]hit, error){findOperation, findCustomer, findUser, findCallerID, findPush, findRequest, findAnswer}
 
 const (
 	maxHits = 20
@@ -54,14 +54,15 @@ func search(q *request) (any, error) {
 	return answer, err
 }
 
-// searchFor looks for a text, and records it. A single hit is opened at once.
+// searchFor looks for a text, and records it. It ends at an operation: no other thing has its
+// ID, and partners use a CallerId as X-Request-Id too. A single hit is opened at once.
 func searchFor(q *request, text string) (any, error) {
 	if text = strings.TrimSpace(text); text == "" {
 		return []hit(nil), nil
 	}
 	var hits []hit
-	for _, find := range finders {
-		found, err := find(q, text)
+	for i := 0; i < len(finders) && (len(hits) == 0 || hits[len(hits)-1].Operation == nil); i++ {
+		found, err := finders[i](q, text)
 		if err != nil {
 			return nil, err
 		}

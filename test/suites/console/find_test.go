@@ -54,6 +54,16 @@ func TestACallerIDFindsEveryKindOfOperation(t *testing.T) {
 	require.Equal(t, 1, strings.Count(body, `<th scope="row" data-name="Found">CallerId`))
 }
 
+// A partner uses one ID as CallerId and X-Request-Id. Both find the same page, which is opened.
+func TestOneIDOfAPartnerOpensThePage(t *testing.T) {
+	t.Parallel()
+	s := start(t, nil)
+	v := s.entered(t)
+	require.Equal(t, http.StatusOK, s.send("one-id", "1", "one-id"))
+	to, _ := v.search("one-id")
+	require.Regexp(t, "^/console/sale/", to)
+}
+
 // While users are masked, the list says of which user it is, and another filter
 // keeps the user. No URL has the user.
 func TestNarrowingKeepsTheMaskedUser(t *testing.T) {
