@@ -86,9 +86,11 @@ func importFile[T any](ctx context.Context, r io.Reader, k *kind[T], write backo
 type Query struct {
 	backoffice.Query
 	// Follow goes on with the sales, notifications or outcomes that come, until the context
-	// ends, which is no error then. Flush is called after each part; it may be nil.
+	// ends, which is no error then. Flush is called after each part; it may be nil. Rows, if it
+	// is not nil, counts the rows that were written.
 	Follow bool
 	Flush  func() error
+	Rows   *int64
 }
 
 // Export writes rows of that kind to w: prices, holdings, accounts, calendar, sales,
@@ -102,7 +104,7 @@ func Export(ctx context.Context, from *backoffice.Office, kind, format string, q
 	if progress == nil {
 		progress = func(int64) {}
 	}
-	filter, office, style := q.Query, *from, Style{Format: f, Zone: from.Zone}
+	filter, office, style := q.Query, *from, Style{Format: f, Zone: from.Zone, Rows: q.Rows}
 	filter.Zone = from.Zone
 	if q.Follow {
 		if kind != "sales" && kind != "notifications" && kind != "outcomes" {

@@ -154,15 +154,26 @@ func readFilter(c *call) (q bookfile.Query, err error) {
 }
 
 func export(c *call, filter bookfile.Query) error {
-	kind, format := c.args[0], c.text("format")
+	kind, format, isKept := c.args[0], c.text("format"), false
+	flags := told(c.Command, kind)
 	if c.is("spreadsheet") {
 		format = "spreadsheet"
 	}
+	var narrowed []string
+	for _, name := range strings.Fields(flags) {
+		if flag := c.Flags().Lookup(name); flag.Changed && slices.Contains([]string{"customer", "user", "object"}, name) { // these name somebody
+			narrowed = append(narrowed, name)
+		} else if flag.Changed {
+			narrowed = append(narrowed, name+"="+flag.Value.String())
+		}
+	}
+	about := strings.TrimRight(format+", in full, "+strings.Join(narrowed, " "), ", ")
 	// Rows that can be asked for by customer or user have their data. Operations do not
 	// name the customer.
-	if flags := told(c.Command, kind); filter.CustomerNo != 0 || kind != "operations" && strings.Contains(flags, "customer") || strings.Contains(flags, "user") {
-		c.look("export", kind, "")
+	if filter.CustomerNo != 0 || kind != "operations" && strings.Contains(flags, "customer") || strings.Contains(flags, "user") {
+		isKept = c.look("export", kind, about)
 	}
+	filter.Rows = new(int64)
 	out := bufio.NewWriterSize(c.OutOrStdout(), 1<<16)
 	filter.Flush = out.Flush
 	watch := func(int64) {}
@@ -174,6 +185,12 @@ func export(c *call, filter bookfile.Query) error {
 	err := bookfile.Export(c.Context(), c.office, kind, format, filter, out, watch)
 	if err == nil {
 		err = out.Flush()
+	}
+	if about = backoffice.Plural(*filter.Rows, "row") + ", " + about; err != nil {
+		about = "broken off after " + about
+	}
+	if isKept {
+		c.look("exported", kind, about)
 	}
 	if err == nil && filter.Follow { // only a signal ends it
 		c.Annotations["interrupted"] = "the output has everything up to then"

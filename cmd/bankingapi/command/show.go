@@ -1,6 +1,7 @@
 package command
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -273,9 +274,12 @@ func showNotification(c *call) error {
 }
 
 // look keeps in the audit that a person read data of customers, which commands do not
-// mask. A standby cannot keep it: then it says so and goes on.
-func (c *call) look(action, object, details string) {
-	if err := c.office.Audit.Keep(c.Context(), c.office.Acts.New(c.Context(), "command."+action, object, details)); err != nil {
+// mask. A standby cannot keep it: then it says so and goes on. A signal does not end it.
+func (c *call) look(action, object, details string) bool {
+	ctx := context.WithoutCancel(c.Context())
+	err := c.office.Audit.Keep(ctx, c.office.Acts.New(ctx, "command."+action, object, details))
+	if err != nil {
 		c.PrintErrf("Warning: the audit does not have that you read this: %v\n", fault.Explain(err))
 	}
+	return err == nil
 }

@@ -76,13 +76,21 @@ func TestARefusedSaleIsFoundByCustomer(t *testing.T) {
 		require.Equal(t, []map[string]any{{"Code": "holding-insufficient", "Pointer": "/Parameters/0/FundAmount"}}, show("show", "operation", refused)["Reason"])
 		require.Equal(t, 1, b.Run(t, "show", "customer", "8").Status)
 
-		acts := func() int {
-			return strings.Count(strings.Join(column(b.Export(t, "audit"), "Action"), " "), "command.export")
+		acts := func() (details []string) {
+			for _, act := range b.Export(t, "audit") {
+				if strings.HasPrefix(act["Action"], "command.export") {
+					details = append(details, act["Action"]+" "+act["Object"]+": "+act["Details"])
+				}
+			}
+			return details
 		}
-		before := acts()
+		before := len(acts())
 		require.ElementsMatch(t, []string{sold, refused, waits}, column(b.Export(t, "operations", "--customer", "1001"), "OperationId"))
 		require.Equal(t, []string{unknown}, column(b.Export(t, "operations", "--customer", "7007", "--state", "failed"), "OperationId"))
-		require.Equal(t, before+2, acts(), "they are acts")
+		require.Equal(t, []string{
+			"command.export operations: csv, in full, customer", "command.exported operations: 3 rows, csv, in full, customer",
+			"command.export operations: csv, in full, customer state=failed", "command.exported operations: 1 row, csv, in full, customer state=failed",
+		}, acts()[before:], "what was taken, how, and how many rows. Nobody is named")
 		require.Empty(t, b.Export(t, "operations", "--customer", "8"))
 		require.Equal(t, 2, b.Run(t, "export", "operations", "--customer", "0").Status)
 		b.Verify(t)
@@ -157,8 +165,8 @@ func TestTheOperatorsDay(t *testing.T) {
 		})
 
 		actions := strings.Join(column(b.Export(t, "audit"), "Action"), " ")
-		require.Equal(t, "import.prices import.holdings import.accounts subscription.create command.show command.show sales.cancel command.show sales.reverse command.export "+
-			"adjust.holding command.export command.show command.show subscription.change subscription.change", strings.TrimPrefix(actions, "schema.up "))
+		require.Equal(t, "import.prices import.holdings import.accounts subscription.create command.show command.show sales.cancel command.show sales.reverse command.export command.exported "+
+			"adjust.holding command.export command.exported command.show command.show subscription.change subscription.change", strings.TrimPrefix(actions, "schema.up "))
 		require.Contains(t, column(b.Export(t, "audit"), "Actor"), "ayse")
 		for _, r := range b.Export(t, "postings", "--customer", "1001") {
 			if r["Kind"] == "adjustment" {
