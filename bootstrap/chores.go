@@ -171,7 +171,6 @@ func (a background) settleDueSales() func(context.Context) error {
 			return nil
 		}
 		p.Metrics.Settled(settled, err)
-		p.Console.Settlement(settled)
 		counts := []zap.Field{zap.Int("completed", settled.Completed), zap.Int("failed", settled.Failed)}
 		switch {
 		case err != nil:

@@ -20,7 +20,6 @@ import (
 	"bankingapi/adapters/opsapi"
 	"bankingapi/adapters/telemetry"
 	"bankingapi/adapters/trail"
-	"bankingapi/application/buyfund"
 	"bankingapi/application/operator"
 	"bankingapi/application/store"
 	"bankingapi/application/summary"
@@ -150,7 +149,6 @@ type noConsole struct{ http.Handler }
 
 func (noConsole) Link(string)                              {}
 func (noConsole) Request(*summary.Exchange)                {}
-func (noConsole) Settlement(buyfund.Settlement)            {}
 func (noConsole) Close()                                   {}
 func (noConsole) ForOperators(h http.Handler) http.Handler { return h }
 

@@ -8,9 +8,7 @@ import (
 	"time"
 
 	"bankingapi/application/backoffice"
-	"bankingapi/application/buyfund"
 	"bankingapi/application/summary"
-	"bankingapi/domain/day"
 	"bankingapi/domain/operation"
 )
 
@@ -22,9 +20,6 @@ type activity struct {
 
 	mu      sync.Mutex
 	minutes [hour]minute
-	// settled are the due sales that this process settled on that day of the bank.
-	day     day.Day
-	settled buyfund.Settlement
 }
 
 const hour = 60
@@ -84,18 +79,6 @@ func (c *Console) Request(x *summary.Exchange) {
 	}
 }
 
-// Settlement counts a round of settlement.
-func (c *Console) Settlement(s buyfund.Settlement) {
-	a, today := c.activity, day.Of(c.o.Bank(), c.o.Zone)
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if a.day != today {
-		a.day, a.settled = today, buyfund.Settlement{}
-	}
-	a.settled.Completed += s.Completed
-	a.settled.Failed += s.Failed
-}
-
 // busyRate is how many requests a second make the API busy.
 const busyRate = 100
 
@@ -129,22 +112,18 @@ func (a *activity) rates(name string, now time.Time) (rates []float64) {
 // lastHour is what this process did in the last hour, as Today shows it.
 type lastHour struct {
 	Replayed, Rejected, Failed int
-	Settled                    buyfund.Settlement // today
 	Refused                    map[backoffice.RefusedKey]int64
 	// rate is in requests a second, median and slow in milliseconds, by minute.
 	rate, median, slow []float64
 }
 
-func (a *activity) lastHour(now time.Time, today day.Day) lastHour {
+func (a *activity) lastHour(now time.Time) lastHour {
 	h := lastHour{Refused: make(map[backoffice.RefusedKey]int64)}
 	a.last(hour, now, func(m *minute, seconds float64) {
 		h.Replayed, h.Rejected, h.Failed = h.Replayed+m.replayed, h.Rejected+m.rejected, h.Failed+m.failed
 		h.rate, h.median, h.slow = append(h.rate, float64(m.requests)/seconds), append(h.median, m.quantile(0.5)), append(h.slow, m.quantile(0.99))
 		for key, n := range m.refused {
 			h.Refused[key] += n
-		}
-		if a.day == today {
-			h.Settled = a.settled
 		}
 	})
 	return h

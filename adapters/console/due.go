@@ -4,6 +4,7 @@ import (
 	"context"
 	"iter"
 	"slices"
+	"sort"
 	"time"
 
 	"bankingapi/application/backoffice"
@@ -124,11 +125,7 @@ type dueDays struct{ Days, Late []backoffice.DueDay }
 
 func dueOf(q *request) (found dueDays, err error) {
 	found.Days, err = q.Office.Lookups.DueDays(q.ctx, q.Today().Plus(maxAhead), maxWaiting)
-	for _, d := range found.Days {
-		if !d.Day.After(q.Today()) {
-			found.Late = append(found.Late, d)
-		}
-	}
+	found.Late = found.Days[:sort.Search(len(found.Days), func(i int) bool { return found.Days[i].Day.After(q.Today()) })]
 	return found, err
 }
 

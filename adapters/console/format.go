@@ -54,6 +54,9 @@ var formats = template.FuncMap{
 	"list":    func(all ...any) []any { return all },
 	"member":  func(m push.Member, r push.Values) string { return m.Value(&r) },
 	"members": func() []push.Member { return push.Members },
+	"sales": func(r backoffice.Received, state operation.State, waited, reversed bool) int64 {
+		return r.Count(backoffice.SalesKey{State: state, Waited: waited, Reversed: reversed})
+	},
 	"shortid": func(id operation.ID) string { return id.String()[:18] }, // tells operations of one millisecond apart
 }
 

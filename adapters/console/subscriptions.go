@@ -38,7 +38,7 @@ func subscriptionPath(name string) string { return with("/console/subscription",
 // subscribers are all subscriptions, or that with the name.
 func subscribers(q *request, name string) (all []subscriber, err error) {
 	found, err := q.Subscriptions.List(q.ctx)
-	refused := q.console.activity.lastHour(q.machine, q.Today()).Refused
+	refused := q.console.activity.lastHour(q.machine).Refused
 	for _, s := range found {
 		if name != "" && s.Name != name {
 			continue

@@ -3,6 +3,7 @@ package console
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"maps"
 	"slices"
 	"sync"
@@ -25,11 +26,6 @@ type todayPage struct {
 	Unread string
 }
 
-// Completed is how many sales are completed and not reversed.
-func (p todayPage) Completed() int64 {
-	return p.Received.InState(operation.Completed) - p.Received.ReversedSales()
-}
-
 // Funds are the funds and currencies of those sales, most sold first.
 func (p todayPage) Funds() []backoffice.SalesKey {
 	sales := maps.Clone(p.Received.Sales)
@@ -37,13 +33,13 @@ func (p todayPage) Funds() []backoffice.SalesKey {
 		return of.State != operation.Completed || of.Reversed
 	})
 	return slices.SortedFunc(maps.Keys(sales), func(x, y backoffice.SalesKey) int {
-		return cmp.Or(cmp.Compare(sales[y].Sales, sales[x].Sales), cmp.Compare(x.IMKBCode, y.IMKBCode), cmp.Compare(x.Currency.Code(), y.Currency.Code()))
+		return cmp.Or(cmp.Compare(sales[y].Sales, sales[x].Sales), cmp.Compare(fmt.Sprint(x), fmt.Sprint(y)))
 	})
 }
 
 func showToday(q *request) (any, error) {
 	checks, _ := q.console.health.results(q.console)
-	p := todayPage{lastHour: q.console.activity.lastHour(q.machine, q.Today()), Check: q.console.proof.now(), Checks: checks}
+	p := todayPage{lastHour: q.console.activity.lastHour(q.machine), Check: q.console.proof.now(), Checks: checks}
 	err := q.console.inTurn(q.ctx, func() (err error) {
 		p.glanced, err = q.console.glance.read(q)
 		return err
@@ -141,8 +137,10 @@ const (
 	tallyOpen = 2 * time.Minute
 )
 
+// sold is how many sales were received.
 func sold(r backoffice.Received) int64 {
-	return r.InState(operation.Recorded, operation.Completed, operation.Failed)
+	return r.Count(backoffice.SalesKey{State: operation.Recorded}) + r.Count(backoffice.SalesKey{State: operation.Completed}) +
+		r.Count(backoffice.SalesKey{State: operation.Completed, Reversed: true}) + r.Count(backoffice.SalesKey{State: operation.Failed})
 }
 
 func (t *tally) hour(q *request, at time.Time) int {

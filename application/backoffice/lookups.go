@@ -29,14 +29,15 @@ type Lookups interface {
 	// counts at most limit sales, those that are due first. 0 means no limit.
 	DueDays(ctx context.Context, until day.Day, limit int) ([]DueDay, error)
 	// CountReceived counts what was received from since on and before until, by the time in
-	// the IDs of the operations. The cost grows with what it counts.
+	// the IDs of the operations, and the sales that had waited and ended in that time. The
+	// cost grows with what it counts.
 	CountReceived(ctx context.Context, since, until time.Time) (Received, error)
 }
 
 // Received is how much was received in some time.
 type Received struct {
 	// Sales are counted by fund, currency and state, which is that of now, and by whether
-	// they were reversed.
+	// they were reversed. Those that had waited are of the time in which they were settled.
 	Sales map[SalesKey]SalesSum
 	// Refused are operations that were refused at once.
 	Refused map[RefusedKey]int64
@@ -50,6 +51,8 @@ type SalesKey struct {
 	Currency money.Currency
 	State    operation.State
 	Reversed bool
+	// Waited says that the sale was received earlier, for a later day.
+	Waited bool
 }
 
 // SalesSum is the number of sales, and their proceeds in the smallest unit of the
@@ -73,20 +76,10 @@ func (r *Received) Add(o Received) {
 	r.Messages += o.Messages
 }
 
-// InState is how many sales are in one of the states, reversed ones too.
-func (r Received) InState(states ...operation.State) (sales int64) {
+// Count is how many sales are like one, of every fund and currency.
+func (r Received) Count(like SalesKey) (sales int64) {
 	for key, sum := range r.Sales {
-		if slices.Contains(states, key.State) {
-			sales += sum.Sales
-		}
-	}
-	return sales
-}
-
-// ReversedSales is how many sales were reversed.
-func (r Received) ReversedSales() (sales int64) {
-	for key, sum := range r.Sales {
-		if key.Reversed {
+		if like.IMKBCode, like.Currency = key.IMKBCode, key.Currency; key == like {
 			sales += sum.Sales
 		}
 	}

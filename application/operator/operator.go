@@ -30,8 +30,6 @@ type Console interface {
 	ForOperators(h http.Handler) http.Handler
 	// Request is told each request to the API, after its answer.
 	Request(*summary.Exchange)
-	// Settlement is told each round of settling.
-	Settlement(buyfund.Settlement)
 	// Close ends what the console does in the background.
 	Close()
 }

@@ -162,7 +162,7 @@ func (s *Store) Bind(Options) (*Store, error) { return s, nil }
 
 // SchemaVersion is the version of the relational schema that this program
 // needs. A test of the adapters holds their migrations to it.
-const SchemaVersion = 14
+const SchemaVersion = 15
 
 // Schema migrates a storage between versions.
 type Schema interface {

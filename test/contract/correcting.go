@@ -71,7 +71,20 @@ func testCancel(t *testing.T, o office) {
 	require.NoError(t, err)
 	require.Empty(t, due)
 	equal(t, []audit.Act{{At: at(48), Who: who, Action: "sales.cancel", Object: id(5).String(), Details: "1 sale for 2026-11-23"}}, o.acts())
+	o.settled(1, 1, 0)
+	o.settled(2, 0, 2) // without the cancelled one
 	o.holds()
+}
+
+// settled requires how many sales that had waited were settled on a day.
+func (o office) settled(day int, completed, failed int64) {
+	o.t.Helper()
+	received, err := o.Lookups.CountReceived(o.t.Context(), at(24*day), at(24*day+1))
+	require.NoError(o.t, err)
+	require.Equal(o.t, []int64{completed, failed, 0}, []int64{
+		received.Count(backoffice.SalesKey{State: operation.Completed, Waited: true}), received.Count(backoffice.SalesKey{State: operation.Failed, Waited: true}),
+		received.Count(backoffice.SalesKey{State: operation.Completed}),
+	})
 }
 
 func testReverse(t *testing.T, o office) {
@@ -118,6 +131,11 @@ func testReverse(t *testing.T, o office) {
 	require.ErrorAs(t, err, &below)
 	require.Equal(t, "0.01", below.Has)
 	require.Len(t, o.acts(), 2)
+
+	o.settled(1, 1, 0)
+	_, err = c.Reverse(o.by(), id(7))
+	require.NoError(t, err)
+	o.settled(1, 0, 0)
 	o.holds()
 }
 

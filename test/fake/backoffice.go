@@ -11,6 +11,7 @@ import (
 
 	"bankingapi/application/backoffice"
 	"bankingapi/domain/day"
+	"bankingapi/domain/fault"
 	"bankingapi/domain/fund"
 	"bankingapi/domain/idempotency"
 	"bankingapi/domain/money"
@@ -360,6 +361,14 @@ func (l lookups) DueDays(ctx context.Context, until day.Day, limit int) (days []
 
 // CountReceived implements backoffice.Lookups.
 func (l lookups) CountReceived(ctx context.Context, since, until time.Time) (r backoffice.Received, err error) {
+	waited := make(map[operation.ID]bool)
+	err = l.store.read(ctx, l.strike, func() {
+		for _, e := range l.store.ended {
+			if !e.Reversed && !e.At.Before(since) && e.At.Before(until) {
+				waited[e.OperationID] = true
+			}
+		}
+	})
 	in := func(id operation.ID) bool {
 		first, end := backoffice.FirstID(since), backoffice.FirstID(until)
 		return bytes.Compare(first[:], id[:]) <= 0 && bytes.Compare(id[:], end[:]) < 0
@@ -367,8 +376,11 @@ func (l lookups) CountReceived(ctx context.Context, since, until time.Time) (r b
 	rows, all := reader(l), backoffice.Query{}
 	r.Add(backoffice.Received{}) // makes its maps
 	for s, wrong := range rows.Sales(ctx, all) {
+		key := backoffice.SalesKey{IMKBCode: s.Terms.Holding.IMKBCode, Currency: s.Terms.Account.Currency, State: s.State, Reversed: !s.ReversedAt.IsZero()}
 		if err = errors.Join(err, wrong); in(s.ID) {
-			key := backoffice.SalesKey{IMKBCode: s.Terms.Holding.IMKBCode, Currency: s.Terms.Account.Currency, State: s.State, Reversed: !s.ReversedAt.IsZero()}
+			r.Add(backoffice.Received{Sales: map[backoffice.SalesKey]backoffice.SalesSum{key: {Sales: 1, Proceeds: s.Proceeds.Minor()}}})
+		}
+		if key.Waited = true; waited[s.ID] && s.Refusal != fault.Cancelled {
 			r.Add(backoffice.Received{Sales: map[backoffice.SalesKey]backoffice.SalesSum{key: {Sales: 1, Proceeds: s.Proceeds.Minor()}}})
 		}
 	}

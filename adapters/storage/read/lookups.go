@@ -12,6 +12,7 @@ import (
 	"bankingapi/adapters/storage/tables"
 	"bankingapi/application/backoffice"
 	"bankingapi/domain/day"
+	"bankingapi/domain/fault"
 	"bankingapi/domain/fund"
 	"bankingapi/domain/idempotency"
 	"bankingapi/domain/money"
@@ -86,33 +87,42 @@ func (l lookups) DueDays(ctx context.Context, until day.Day, limit int) (days []
 	return days, err
 }
 
-// CountReceived reads ranges of primary keys.
+// CountReceived reads ranges of primary keys, and of outcomes by their time. A cancelled sale has
+// an outcome too.
 func (l lookups) CountReceived(ctx context.Context, since, until time.Time) (r backoffice.Received, err error) {
-	bound := func(at time.Time) any { return l.Dialect.Bind(batch.UUID(backoffice.FirstID(at))) }
+	first, end := l.Dialect.Bind(batch.UUID(backoffice.FirstID(since))), l.Dialect.Bind(batch.UUID(backoffice.FirstID(until)))
 	within := func(tx *gorm.DB, table string) *gorm.DB {
-		return tx.Table(table).Where("operation_id >= ? AND operation_id < ?", bound(since), bound(until))
+		return tx.Table(table).Where("operation_id >= ? AND operation_id < ?", first, end)
 	}
-	var sold []struct {
+	type sums []struct {
 		IMKBCode, CurrencyCode string
 		State                  operation.State
 		Reversed               bool
 		Sales, Proceeds        int64
 	}
+	sum := func(sales, reversals *gorm.DB, into *sums) error {
+		return sales.Select("imkb_code, currency_code, state, operation_id IN (?) AS reversed, COUNT(*) AS sales, CAST(COALESCE(SUM(proceeds), 0) AS BIGINT) AS proceeds",
+			reversals.Select("operation_id")).Group("imkb_code, currency_code, state, reversed").Find(into).Error
+	}
+	var sold, settled sums
 	var refused []struct {
 		Subscription, Faults string
 		Refused              int64
 	}
 	err = l.Snapshot(ctx, func(tx *gorm.DB) error {
+		ended := tx.Table(l.Database.Outcomes.Name).Where("reversed = 0 AND ended_at >= ? AND ended_at < ?",
+			l.Dialect.Bind(tables.Microsecond(since)), l.Dialect.Bind(tables.Microsecond(until))).Select("operation_id")
 		return errors.Join(
-			within(tx, l.Sales.Name).Select("imkb_code, currency_code, state, operation_id IN (?) AS reversed, COUNT(*) AS sales, CAST(COALESCE(SUM(proceeds), 0) AS BIGINT) AS proceeds",
-				within(tx, l.Reversals.Name).Select("operation_id")).Group("imkb_code, currency_code, state, reversed").Find(&sold).Error,
+			sum(within(tx, l.Sales.Name), within(tx, l.Reversals.Name), &sold),
+			sum(tx.Table(l.Sales.Name).Where("operation_id IN (?) AND refusal <> ?", ended, fault.Cancelled), tx.Table(l.Reversals.Name), &settled),
 			within(tx, l.Refusals.Name).Select("subscription, faults, COUNT(*) AS refused").Group("subscription, faults").Find(&refused).Error,
 			within(tx, l.Notifications.Name).Count(&r.Messages).Error)
 	})
 	r.Add(backoffice.Received{}) // makes its maps
-	for _, of := range sold {
+	for i, of := range append(sold, settled...) {
 		currency, _ := money.ParseCurrency(of.CurrencyCode) // it was checked when it was stored
-		r.Sales[backoffice.SalesKey{IMKBCode: of.IMKBCode, Currency: currency, State: of.State, Reversed: of.Reversed}] = backoffice.SalesSum{Sales: of.Sales, Proceeds: of.Proceeds}
+		key := backoffice.SalesKey{IMKBCode: of.IMKBCode, Currency: currency, State: of.State, Reversed: of.Reversed, Waited: i >= len(sold)}
+		r.Sales[key] = backoffice.SalesSum{Sales: of.Sales, Proceeds: of.Proceeds}
 	}
 	for _, of := range refused {
 		code := ""

@@ -72,7 +72,7 @@ func TestTodayTheListsAndTheDashboardAgree(t *testing.T) {
 	require.InDelta(t, metric(t, metrics, outcomes, `state="failed"`)-1, figure(t, page, "Refused operations"), 0, "one of them is a repeat")
 	require.InDelta(t, 2, figure(t, page, "Rejected requests"), 0)
 	require.InDelta(t, metric(t, metrics, "bankingapi_subscription_requests_total", `status_class="4xx"`), figure(t, page, "Rejected requests"), 0)
-	refused := regexp.MustCompile(`(?s)<th scope="row">demo</th>\s*<td>(?:<a [^>]*>)?<code>([a-z-]+)</code>.*?<td class="n">(\d+)</td>`).FindAllStringSubmatch(html.UnescapeString(page), -1)
+	refused := regexp.MustCompile(`(?s)<th scope="row" data-name="Partner">demo</th>\s*<td data-name="Code"><span>(?:<a [^>]*>)?<code>([a-z-]+)</code>.*?class="n">(\d+)</td>`).FindAllStringSubmatch(html.UnescapeString(page), -1)
 	require.Len(t, refused, 2)
 	require.Equal(t, []string{"holding-insufficient", "1"}, refused[0][1:], "operations, not repeats")
 	require.InDelta(t, metric(t, metrics, "bankingapi_subscription_requests_total", `subscription="demo"`, `code="`+refused[1][1]+`"`), 2, 0)
@@ -82,8 +82,8 @@ func TestTodayTheListsAndTheDashboardAgree(t *testing.T) {
 	require.Equal(t, strconv.Itoa(int(figure(t, page, "Sales completed"))), funds[1])
 }
 
-// A sale that was counted as waiting is not counted for the day on which it is settled,
-// and each day begins with nothing.
+// A sale that was counted as waiting stands apart on the day on which it is settled, and
+// each day begins with nothing.
 func TestTodayCountsTheDayOfTheBank(t *testing.T) {
 	t.Parallel()
 	s, box := startSandbox(t)
@@ -97,6 +97,8 @@ func TestTodayCountsTheDayOfTheBank(t *testing.T) {
 	require.NoError(t, err)
 	page = v.get("")
 	require.InDelta(t, 0, figure(t, page, "Sales completed"), 0)
+	require.Contains(t, page, "<dd>1 more had waited for today</dd>")
+	require.Regexp(t, `(?s)AFA <span class="dim">had waited</span></th>\s*<td class="n">1</td>`, page)
 	s.call(t, "BuyFundFromCustomer", sale("then", "1", ""))
 	require.InDelta(t, 1, figure(t, v.get(""), "Sales completed"), 0)
 

@@ -155,7 +155,6 @@ type hostsConsole struct {
 func (*hostsConsole) ForOperators(h http.Handler) http.Handler { return h }
 func (*hostsConsole) Link(string)                              {}
 func (c *hostsConsole) Request(*summary.Exchange)              { c.requests++ }
-func (*hostsConsole) Settlement(buyfund.Settlement)            {}
 func (*hostsConsole) Close()                                   {}
 
 // A console plugs in like a driver. Without one the setting is an error.
