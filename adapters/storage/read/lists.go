@@ -335,10 +335,10 @@ func (r reader) Requests(ctx context.Context, q backoffice.Query) iter.Seq2[summ
 	read := func(since operation.ID) iter.Seq2[summary.Answered, error] {
 		return stream(ctx, r.Database.Requests.Table, (*tables.RequestRow).Entry, r.list(q, table, "entry_id", "entry_id").between("at", q.Since, q.Until).
 			where("subscription = ?", q.Subscription).where("caller_id = ?", q.CallerID).where("request_id = ?", q.RequestID).
-			where("status BETWEEN ? AND ?", q.Class, 100*q.Class, 100*q.Class+99).
+			where("status / 100 = ?", q.Class).
 			newest("", since))
 	}
-	return scan(ctx, r.list(q, table, "entry_id", ""), q.Class != 0 && q.CallerID == "" && q.RequestID == "", read)
+	return scan(ctx, r.list(q, table, "entry_id", ""), q.Class != 0 && q.Subscription != "" && q.CallerID == "" && q.RequestID == "", read)
 }
 
 // matching is a condition that is true of the rows of the table with that value.
