@@ -179,6 +179,9 @@ func (b *Book) settle(o *Operation, now time.Time, today day.Day) {
 		}
 	}
 	if hasKey {
+		if same := o.fingerprints(o.ID); len(o.Sales) > 1 && len(same) > 0 && !slices.Contains(same, fingerprint) {
+			fingerprint = same[0] // some sales name the day and others do not
+		}
 		b.Register.Add(idempotency.Record{Key: key, Fingerprint: fingerprint, Outcome: o.outcome})
 	}
 }

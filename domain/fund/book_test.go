@@ -1,11 +1,13 @@
 package fund_test
 
 import (
+	"encoding/binary"
 	"math"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
+	"bankingapi/domain/fault"
 	"bankingapi/domain/fund"
 	"bankingapi/domain/idempotency"
 	"bankingapi/domain/money"
@@ -479,6 +481,29 @@ func TestTheDayOfARequestIsTheDayOnWhichItArrived(t *testing.T) {
 	requireResult(t, "failed; price-not-current 0/FundToProcess/PriceID", other)
 	require.Equal(t, int64(1), changes.Sales[0].PriceID, "the price of Friday")
 	require.Equal(t, "500", b.units("AFA"))
+}
+
+// Some sales of an array name the day on which it arrives, and others do not.
+func TestADayIsOneContentHoweverEachSaleNamesIt(t *testing.T) {
+	t.Parallel()
+	b := newBank()
+	arrives := func(second byte, sales ...fund.Sale) *fund.Operation {
+		o := named(second, "c-1", sales...)
+		binary.BigEndian.PutUint64(o.ID[:], uint64(now.UnixMilli())<<16)
+		o.ID[15] = second
+		return o
+	}
+	none, dated := sale(), sale(onDay(friday))
+	b.settle(friday, arrive(on(friday), arrives(1, none, dated)))
+	for i, sales := range [][]fund.Sale{{none, dated}, {dated, none}, {none, none}, {dated, dated}} {
+		again := arrive(on(saturday), arrives(byte(2+i), sales...))
+		b.settle(saturday, again)
+		requireResult(t, "completed; again", again)
+	}
+	other := arrive(on(saturday), arrives(9, none, sale(onDay(saturday))))
+	b.settle(saturday, other)
+	_, err := other.Outcome()
+	require.Equal(t, fault.Conflict, fault.KindOf(err))
 }
 
 func TestADayThatIsNotPossibleLeavesNoTrace(t *testing.T) {
