@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 	"sync/atomic"
 
@@ -55,6 +56,9 @@ func (e *Engine) Bind(o Options) (*store.Store, error) {
 	d.Reads = d.Over(context.Background(), e.Reads)
 	s := service{trail.NewWriter(d), e, new(checks), o.Mark}
 	schema.service = s
+	if at := slices.IndexFunc(d.Relied, func(r tables.Relied) bool { return r.Table == d.Outcomes.Name }); o.Outcomes {
+		d.Relied[at].Rights = append(d.Relied[at].Rights, "SELECT")
+	}
 	relied, err := json.Marshal(d.Relied)
 	if err != nil {
 		return nil, err

@@ -249,6 +249,17 @@ func TestRowSecurityAndRights(t *testing.T) {
 		require.NoError(t, s.Ping(t.Context()))
 	}
 	require.NoError(t, settle(t.Context(), s, today, order(v7(), "", sale(1, 1, 2))))
+
+	script(t, dsn, "REVOKE SELECT ON outcomes FROM "+role)
+	require.NoError(t, s.Ping(t.Context()), "partners read no outcomes")
+	engine, err := testdb.Started(postgres.Open(t.Context(), storage.Options{DSN: asGuest(t, dsn, "clerk", "SELECT, INSERT, UPDATE, DELETE")}))
+	require.NoError(t, err)
+	s, err = engine.Bind(storage.Options{Now: clock.Now, Outcomes: true})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, s.Close()) })
+	script(t, dsn, "REVOKE SELECT ON outcomes FROM clerk_"+database(t, dsn))
+	script(t, dsn, requireNotReady(t, s, "has no right to SELECT on the table outcomes"))
+	require.NoError(t, s.Ping(t.Context()))
 }
 
 // Another schema on the search_path may have tables of the same name.

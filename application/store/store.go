@@ -35,6 +35,8 @@ type Options struct {
 	MustExist bool
 	// AsItIs lets opening change nothing: the storage is only read, or written as it is.
 	AsItIs bool
+	// Outcomes says that partners read outcomes.
+	Outcomes bool
 	// Mark is the mark that the storage must have. Empty means none: it is the
 	// book of a bank. A storage with another mark fails every call, with a
 	// MarkError.
