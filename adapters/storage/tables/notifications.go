@@ -141,7 +141,9 @@ func (r *NotificationRow) Entry() (n push.Entry, err error) {
 			return n, fmt.Errorf("notification of operation %s: %w", r.OperationID, err)
 		}
 	}
-	n.Values.TranData, err = parseTranData(r.TranData)
+	if r.TranData != "[]" {
+		err = json.Unmarshal([]byte(r.TranData), &n.Values.TranData)
+	}
 	return n, err
 }
 
@@ -163,14 +165,6 @@ func formatTranData(items []push.TranDataItem) (string, error) {
 		text, separator = append(text, '}'), ","
 	}
 	return string(append(text, ']')), nil
-}
-
-func parseTranData(text string) (items []push.TranDataItem, err error) {
-	if text == "[]" {
-		return nil, nil
-	}
-	err = json.Unmarshal([]byte(text), &items)
-	return items, err
 }
 
 // LeafHash is the hash of the leaf of a notification, which the row has if it was erased.
