@@ -38,22 +38,23 @@ func sealAll(t *testing.T, s *store.Store, tree *trail.Tree) {
 	for {
 		round, err := s.Trail.Log.Seal(t.Context(), 3, false, func(state application.State, records [][]byte, _ trail.Hashes) (application.Sealed, error) {
 			require.Equal(t, tree.Size(), state.Size)
-			var hashes []trail.Hash
-			for _, r := range records {
-				hashes = append(hashes, tree.Append(r)...)
-			}
-			root := tree.Root()
-			return application.Sealed{
-				First:      trail.StoredHashes(state.Size),
-				Hashes:     hashes,
-				Checkpoint: fmt.Sprintf("%d %x", tree.Size(), root[:]),
-			}, nil
+			return appendTo(tree, records), nil
 		})
 		require.NoError(t, err)
 		if round.Sealed == 0 {
 			return
 		}
 	}
+}
+
+func appendTo(tree *trail.Tree, records [][]byte) application.Sealed {
+	sealed := application.Sealed{First: trail.StoredHashes(tree.Size())}
+	for _, r := range records {
+		sealed.Hashes = append(sealed.Hashes, tree.Append(r)...)
+	}
+	root := tree.Root()
+	sealed.Checkpoint = fmt.Sprintf("%d %x", tree.Size(), root[:])
+	return sealed
 }
 
 func openTestCheckpoint(signed string) (base trail.Base, err error) {
@@ -388,6 +389,56 @@ func TestABatchOfACopyIsNotGenuine(t *testing.T) {
 		_, err = s.Trail.Finder.Leaf(t.Context(), common.ID)
 		require.NoError(t, err)
 	})
+}
+
+// Stored hashes follow from the batches. Those that somebody deleted, or that a trigger
+// swallowed, are written again, and stop neither the sealing nor accuse a batch.
+func TestLostHashesAreWrittenAgain(t *testing.T) {
+	t.Parallel()
+	for name, lost := range map[string]string{
+		"the last one":     "hash_index = (SELECT MAX(hash_index) FROM trail_hashes)",
+		"an inner one too": "hash_index IN (1, 2)",
+		"all":              "hash_index >= 0",
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			onEachDatabase(t, func(t *testing.T, s *store.Store, db *sql.DB) {
+				b := adopted(t, s)
+				var tree trail.Tree
+				sealAll(t, s, &tree)
+				follow(t, s)
+				first := order(v7(), "", sale(1, 1, 2))
+				b.sell(operation.Completed, first)
+				for tree.Size() < 3 { // hash 2 is the root of the first two batches
+					sealAll(t, s, &tree)
+					b.sell(operation.Completed, order(v7(), "", sale(1, 1, 2)))
+				}
+				s.Trail.Writer.Follow(trail.Base{Root: new(trail.Tree).Root()}) // as a replica that begins
+				execute(t, db, "DELETE FROM trail_hashes WHERE "+lost)
+				_, found := trailFindings(t, s)
+				require.NotEmpty(t, found)
+				for _, f := range found {
+					require.Contains(t, f, "trail-hashes hash ")
+				}
+
+				round, err := s.Trail.Log.Seal(t.Context(), 3, false, func(state application.State, records [][]byte, hashes trail.Hashes) (sealed application.Sealed, err error) {
+					stored, err := trail.LoadTree(state.Size, hashes)
+					if err != nil {
+						return sealed, err
+					}
+					require.Equal(t, tree.Root(), stored.Root())
+					return appendTo(&tree, records), nil
+				})
+				require.NoError(t, err)
+				require.Equal(t, 1, round.Sealed)
+				require.Zero(t, round.Foreign)
+				_, found = trailFindings(t, s)
+				require.Empty(t, found)
+				_, err = s.Trail.Finder.Leaf(t.Context(), first.ID)
+				require.NoError(t, err)
+			})
+		})
+	}
 }
 
 // A row that is read has the leaf with which it was written, whatever its

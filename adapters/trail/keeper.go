@@ -189,8 +189,9 @@ func (k *Keeper) Problem() string {
 	}
 	text := (*trouble).Error()
 	if known, ok := errors.AsType[*fault.Error](*trouble); ok && known.Cause != nil {
-		text = known.Detail
-		if !strings.HasSuffix(text, ".") {
+		if _, isFlaw := errors.AsType[application.Flaw](known); isFlaw {
+			text = known.Cause.Error()
+		} else if text = known.Detail; !strings.HasSuffix(text, ".") {
 			text = "See the log."
 		}
 	}

@@ -3,6 +3,7 @@ package trail_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"testing"
@@ -134,6 +135,9 @@ func TestWarningsDoNotRepeatTheDatabase(t *testing.T) {
 	log.err = fault.Wrap(fault.Internal, errors.New("role bank"), "storage")
 	require.ErrorContains(t, k.Round(t.Context()), "role bank")
 	require.Equal(t, "The trail is not sealed: See the log.", k.Problem())
+	log.err = fault.Wrap(fault.Internal, fmt.Errorf("trail.checkpoints: %w", application.Flaw("the log has become shorter")), "storage")
+	require.Error(t, k.Round(t.Context()))
+	require.Equal(t, "The trail is not sealed: trail.checkpoints: the log has become shorter", k.Problem())
 	log.err = errors.New("trail.checkpoints: permission denied")
 	require.Error(t, k.Round(t.Context()))
 	require.Equal(t, "The trail is not sealed: trail.checkpoints: permission denied", k.Problem())

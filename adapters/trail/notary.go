@@ -115,7 +115,7 @@ func (n *Notary) Append(state application.State, records [][]byte, hashes trail.
 			return sealed, fmt.Errorf("the log is not one of the key in trail.key_file: %w", err)
 		}
 		if signed != (trail.Base{Size: state.Size, Root: tree.Root()}) {
-			return sealed, errors.New("the log does not match its checkpoint: it was changed. Run `bankingapi verify`")
+			return sealed, application.Flaw("the log does not match its checkpoint: it was changed. Run `bankingapi verify`")
 		}
 	}
 	sealed.First = trail.StoredHashes(state.Size)

@@ -113,7 +113,7 @@ func CheckExtends(older, newer Checkpoint, stored tlog.HashReader) error {
 	case older.Origin != newer.Origin:
 		return fmt.Errorf("the checkpoints are of two logs: %q and %q", older.Origin, newer.Origin)
 	case older.Size > newer.Size:
-		return fmt.Errorf("the log has become shorter: %d batches, and %d before", newer.Size, older.Size)
+		return application.Flaw(fmt.Sprintf("the log has become shorter: %d batches, and %d before", newer.Size, older.Size))
 	case older.Size == 0:
 		return nil
 	}
@@ -122,7 +122,7 @@ func CheckExtends(older, newer Checkpoint, stored tlog.HashReader) error {
 		return err
 	}
 	if tlog.CheckTree(path, newer.Size, newer.Root, older.Size, older.Root) != nil {
-		return fmt.Errorf("the log has changed: its first %d batches are not those of the earlier checkpoint", older.Size)
+		return application.Flaw(fmt.Sprintf("the log has changed: its first %d batches are not those of the earlier checkpoint", older.Size))
 	}
 	return nil
 }

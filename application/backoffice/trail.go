@@ -157,6 +157,10 @@ func (r *trailRun) has(base *trail.Base) bool {
 // batch was at its place. The hashes above it differ too, and say nothing then.
 func (r *trailRun) judgeHashes(isLog bool) {
 	isPlace := !isLog && slices.ContainsFunc(r.other, func(o otherHash) bool { return o.batch != "" })
+	if isLog && len(r.other) > 0 {
+		r.proof.Trail.Warnings = append(r.proof.Trail.Warnings, "No batch is lost: the stored hashes follow from the batches."+
+			" Delete all rows of the table trail_hashes, and a running service writes them again.")
+	}
 	for _, o := range r.other {
 		switch {
 		case !isPlace:

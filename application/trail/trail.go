@@ -102,6 +102,11 @@ type Leaf struct {
 	BatchIndex int64 // of the batch in the log; -1 if it is not sealed yet
 }
 
+// Flaw says what is wrong with the log. Readiness shows it: it has no secrets.
+type Flaw string
+
+func (f Flaw) Error() string { return string(f) }
+
 // ErrNotFound is the error of Finder for an operation without a leaf, or with
 // rows that are not those of its leaf.
 var ErrNotFound = errors.New("the trail has no leaf of this operation")

@@ -2,6 +2,7 @@ package trail
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"maps"
 	"math"
@@ -26,7 +27,9 @@ type comparison struct {
 	pending map[leafKey]*pending
 	batch   *batch.UUID // the last one that was read
 	ended   bool
-	begun   time.Time // of the first batch
+	// isLogOnly leaves out the leaves.
+	isLogOnly bool
+	begun     time.Time // of the first batch
 	// compared counts rows.
 	compared [trail.Erased + 1]int64
 }
@@ -255,6 +258,9 @@ func (c *comparison) readBatch(row *tables.TrailBatchRow) {
 		return
 	}
 	from := c.note(row, b.Record())
+	if c.isLogOnly {
+		return
+	}
 	for i := range b.Entries {
 		e := &b.Entries[i]
 		isLate := c.isLate(id, e, from)
@@ -457,10 +463,10 @@ func (c *logComparison) compareOpen() error {
 			continue
 		}
 		has, err := c.has(c.tx, *r.Base, known)
-		if err != nil {
+		if err != nil && !errors.Is(err, errNoHash) { // that hash is found with its batch
 			return err
 		}
-		if !has {
+		if err == nil && !has {
 			c.found(backoffice.Foreign, r.String())
 		}
 	}

@@ -3,12 +3,14 @@ package trail
 import (
 	"bytes"
 	"fmt"
+	"slices"
 
 	"gorm.io/gorm"
 
 	"bankingapi/adapters/storage/batch"
 	"bankingapi/adapters/storage/read"
 	"bankingapi/adapters/storage/tables"
+	application "bankingapi/application/trail"
 	"bankingapi/domain/operation"
 	"bankingapi/domain/trail"
 )
@@ -76,6 +78,70 @@ func (d Writer) batchPage(tx *gorm.DB, after *batch.UUID, limit int) ([]tables.T
 		}
 		return tx.Order("t.batch_id").Limit(limit)
 	})
+}
+
+// LogRow reads the state of the log.
+func (d Writer) LogRow(tx *gorm.DB) (row tables.TrailLogRow, err error) {
+	var rows []tables.TrailLogRow
+	if err := tx.Table(d.TrailLogs.Name).Find(&rows).Error; err != nil {
+		return row, err
+	}
+	if len(rows) != 1 {
+		return row, fmt.Errorf("the table trail_logs has %d rows, and must have one", len(rows))
+	}
+	return rows[0], nil
+}
+
+// roots are those of the log at the sizes that batches name.
+type roots map[int64]trail.Hash
+
+// knownRoots has the root of the newest state that this service follows.
+func (d Writer) knownRoots() roots {
+	base := d.base.Load()
+	return roots{base.Size: base.Root}
+}
+
+// has reports whether the log was in that state.
+func (d Writer) has(tx *gorm.DB, base trail.Base, known roots) (bool, error) {
+	root, ok := known[base.Size]
+	if !ok {
+		head, err := d.LogRow(tx)
+		if err != nil || base.Size < 0 || base.Size > head.Size {
+			return false, err
+		}
+		tree, err := trail.LoadTree(base.Size, d.hashesIn(tx))
+		if err != nil {
+			return false, err
+		}
+		root = tree.Root()
+		known[base.Size] = root
+	}
+	return root == base.Root, nil
+}
+
+// errNoHash is also that of a hash with a wrong length.
+const errNoHash = application.Flaw("a stored hash of the log is missing. Run `bankingapi verify`")
+
+// hashesIn reads stored hashes.
+func (d Writer) hashesIn(tx *gorm.DB) trail.Hashes {
+	return func(indexes []int64) ([]trail.Hash, error) {
+		var rows []tables.TrailHashRow
+		if len(indexes) == 0 {
+			return nil, nil
+		}
+		if err := tx.Table(d.TrailHashes.Name).Where("hash_index IN ?", indexes).Find(&rows).Error; err != nil {
+			return nil, err
+		}
+		hashes := make([]trail.Hash, len(indexes))
+		for i, index := range indexes {
+			at := slices.IndexFunc(rows, func(r tables.TrailHashRow) bool { return r.HashIndex == index && len(r.Hash) == len(hashes[i]) })
+			if at < 0 {
+				return nil, errNoHash
+			}
+			hashes[i] = trail.Hash(rows[at].Hash)
+		}
+		return hashes, nil
+	}
 }
 
 // leafKey is what a row and its leaf have in common. A notification is found by its

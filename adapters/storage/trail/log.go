@@ -5,7 +5,6 @@ import (
 	"context"
 	"database/sql"
 	"errors"
-	"fmt"
 	"slices"
 
 	"gorm.io/gorm"
@@ -14,6 +13,7 @@ import (
 	"bankingapi/adapters/storage/batch"
 	"bankingapi/adapters/storage/read"
 	"bankingapi/adapters/storage/tables"
+	"bankingapi/application/backoffice"
 	application "bankingapi/application/trail"
 	"bankingapi/domain/operation"
 	"bankingapi/domain/trail"
@@ -69,18 +69,6 @@ func (t trailLog) IsOf(ctx context.Context, keys *trail.Keys) (bool, error) {
 	return own || !found, err
 }
 
-// LogRow reads the state of the log.
-func (d Writer) LogRow(tx *gorm.DB) (row tables.TrailLogRow, err error) {
-	var rows []tables.TrailLogRow
-	if err := tx.Table(d.TrailLogs.Name).Find(&rows).Error; err != nil {
-		return row, err
-	}
-	if len(rows) != 1 {
-		return row, fmt.Errorf("the table trail_logs has %d rows, and must have one", len(rows))
-	}
-	return rows[0], nil
-}
-
 // Seal locks the row of trail_logs.
 func (t trailLog) Seal(ctx context.Context, limit int, mark bool, seal application.Seal) (round application.Round, err error) {
 	var open int64
@@ -88,14 +76,14 @@ func (t trailLog) Seal(ctx context.Context, limit int, mark bool, seal applicati
 	if err != nil || open == 0 && !mark {
 		return round, t.Translate(err)
 	}
-	err = t.Change(ctx, func(tx *gorm.DB) error {
+	work := func(tx *gorm.DB) error {
 		head, err := t.LogRow(tx.Clauses(clause.Locking{Strength: clause.LockingStrengthUpdate}))
 		if err != nil {
 			return err
 		}
 		rows, records, left, err := t.openBatches(tx, limit)
 		if round = left; err == nil && mark {
-			rows, records, err = t.withMark(tx, head.Size, rows, records)
+			rows, records, err = t.withMark(ctx, tx, head.Size, rows, records)
 		}
 		if round.Sealed = len(rows); err != nil || len(rows) == 0 {
 			return err
@@ -104,13 +92,48 @@ func (t trailLog) Seal(ctx context.Context, limit int, mark bool, seal applicati
 		if err != nil {
 			return err
 		}
-		return t.store(ctx, tx, &head, rows, mark, &added)
-	})
+		return t.store(ctx, tx, &head, rows, &added)
+	}
+	if err = t.Change(ctx, work); errors.Is(err, errNoHash) {
+		if err = t.mend(ctx); err == nil {
+			err = t.Change(ctx, work)
+		}
+	}
 	return round, err
 }
 
+// mend writes hashes that are missing or others. They follow from the batches, and whoever
+// signs compares them with the newest checkpoint.
+func (t trailLog) mend(ctx context.Context) error {
+	var lost []tables.TrailHashRow
+	var tree trail.Tree
+	err := t.Snapshot(ctx, func(tx *gorm.DB) error {
+		c := newComparison(t.Writer, tx, &backoffice.Witness{
+			Keys:  t.Keys(),
+			Found: func(backoffice.Finding) error { return nil }, // for verify to say
+			Batch: func(b *backoffice.BatchRow) error {
+				next := trail.StoredHashes(tree.Size())
+				for i, hash := range tree.Append(b.Record) {
+					if b.Hashes[i] != hash {
+						lost = append(lost, tables.TrailHashRow{HashIndex: next + int64(i), Hash: hash[:]})
+					}
+				}
+				return nil
+			},
+		})
+		c.isLogOnly = true
+		return c.readBatches(nil)
+	})
+	for part := range slices.Chunk(lost, tables.Chunk) {
+		if err == nil {
+			err = t.Transact(ctx, func(s batch.Session) error { return s.Commit(ctx, t.TrailHashes.Upsert("hash").Request(part)) })
+		}
+	}
+	return err
+}
+
 // withMark begins with a batch without leaves. Its base is the log before it.
-func (t trailLog) withMark(tx *gorm.DB, size int64, rows []tables.TrailBatchRow, records [][]byte) ([]tables.TrailBatchRow, [][]byte, error) {
+func (t trailLog) withMark(ctx context.Context, tx *gorm.DB, size int64, rows []tables.TrailBatchRow, records [][]byte) ([]tables.TrailBatchRow, [][]byte, error) {
 	tree, err := trail.LoadTree(size, t.hashesIn(tx))
 	if err != nil {
 		return nil, nil, err
@@ -118,8 +141,9 @@ func (t trailLog) withMark(tx *gorm.DB, size int64, rows []tables.TrailBatchRow,
 	r := t.on.Load()
 	b := trail.Batch{ID: r.newID()}
 	mac := r.keys.MAC(b.Record(), nil, trail.Provenance{Base: trail.Base{Size: size, Root: tree.Root()}})
-	mark := tables.TrailBatchRow{BatchID: batch.UUID(b.ID), Entries: []byte{}, MAC: mac}
-	return append([]tables.TrailBatchRow{mark}, rows...), append([][]byte{b.Record()}, records...), nil
+	mark := []tables.TrailBatchRow{{BatchID: batch.UUID(b.ID), Entries: []byte{}, MAC: mac}}
+	err = t.Dialect.Within(tx.Statement.ConnPool).Exchange(ctx, t.addBatch.Request(mark))
+	return append(mark, rows...), append([][]byte{b.Record()}, records...), err
 }
 
 // mostLeftOut bounds how many foreign batches a round names.
@@ -156,15 +180,6 @@ func (t trailLog) openBatches(tx *gorm.DB, limit int) (rows []tables.TrailBatchR
 	return rows, records, round, nil
 }
 
-// roots are those of the log at the sizes that batches name.
-type roots map[int64]trail.Hash
-
-// knownRoots has the root of the newest state that this service follows.
-func (d Writer) knownRoots() roots {
-	base := d.base.Load()
-	return roots{base.Size: base.Root}
-}
-
 // genuine decodes a batch. It returns false if no service with these keys has made it for this
 // log.
 func (t trailLog) genuine(tx *gorm.DB, keys *trail.Keys, row *tables.TrailBatchRow, known roots) (b trail.Batch, is bool, err error) {
@@ -179,24 +194,7 @@ func (t trailLog) genuine(tx *gorm.DB, keys *trail.Keys, row *tables.TrailBatchR
 	return b, is, err
 }
 
-// has reports whether the log was in that state.
-func (d Writer) has(tx *gorm.DB, base trail.Base, known roots) (bool, error) {
-	root, ok := known[base.Size]
-	if !ok {
-		tree, err := trail.LoadTree(base.Size, d.hashesIn(tx))
-		if errors.Is(err, errNoHash) || errors.Is(err, trail.ErrSize) {
-			return false, nil
-		}
-		if err != nil {
-			return false, err
-		}
-		root = tree.Root()
-		known[base.Size] = root
-	}
-	return root == base.Root, nil
-}
-
-func (t trailLog) store(ctx context.Context, tx *gorm.DB, head *tables.TrailLogRow, rows []tables.TrailBatchRow, mark bool, added *application.Sealed) error {
+func (t trailLog) store(ctx context.Context, tx *gorm.DB, head *tables.TrailLogRow, rows []tables.TrailBatchRow, added *application.Sealed) error {
 	hashes := make([]tables.TrailHashRow, len(added.Hashes))
 	for i := range hashes {
 		hashes[i] = tables.TrailHashRow{HashIndex: added.First + int64(i), Hash: added.Hashes[i][:]}
@@ -205,41 +203,13 @@ func (t trailLog) store(ctx context.Context, tx *gorm.DB, head *tables.TrailLogR
 		rows[i].Position = sql.NullInt64{Int64: head.Size + int64(i), Valid: true}
 	}
 	head.Size, head.Checkpoint = head.Size+int64(len(rows)), added.Checkpoint
-	var marks []tables.TrailBatchRow
-	if mark {
-		marks, rows = rows[:1], rows[1:]
-	}
 	return t.Dialect.Within(tx.Statement.ConnPool).Exchange(ctx, batch.NonEmpty(
-		t.hash.Request(hashes), t.addBatch.Request(marks), t.place.Request(rows), t.advance.Request([]tables.TrailLogRow{*head}))...)
+		t.hash.Request(hashes), t.place.Request(rows), t.advance.Request([]tables.TrailLogRow{*head}))...)
 }
-
-var errNoHash = errors.New("the trail has no hash")
 
 func (t trailLog) Hashes(ctx context.Context, indexes []int64) ([]trail.Hash, error) {
 	hashes, err := t.hashesIn(t.Reads.WithContext(ctx))(indexes)
 	return hashes, t.Translate(err)
-}
-
-// hashesIn reads stored hashes.
-func (d Writer) hashesIn(tx *gorm.DB) trail.Hashes {
-	return func(indexes []int64) ([]trail.Hash, error) {
-		var rows []tables.TrailHashRow
-		if len(indexes) == 0 {
-			return nil, nil
-		}
-		if err := tx.Table(d.TrailHashes.Name).Where("hash_index IN ?", indexes).Find(&rows).Error; err != nil {
-			return nil, err
-		}
-		hashes := make([]trail.Hash, len(indexes))
-		for i, index := range indexes {
-			at := slices.IndexFunc(rows, func(r tables.TrailHashRow) bool { return r.HashIndex == index && len(r.Hash) == len(hashes[i]) })
-			if at < 0 {
-				return nil, fmt.Errorf("%w %d", errNoHash, index)
-			}
-			hashes[i] = trail.Hash(rows[at].Hash)
-		}
-		return hashes, nil
-	}
 }
 
 func (t trailLog) Adopt(ctx context.Context) (int64, error) {
