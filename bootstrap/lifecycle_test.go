@@ -413,4 +413,5 @@ func TestAServiceWhoseClockIsAheadDoesNotSettle(t *testing.T) {
 	_, err = app.Settle(t.Context())
 	require.ErrorContains(t, err, "ahead of the clock of the database")
 	require.ErrorContains(t, app.Ready(t.Context()), "ahead of the clock of the database")
+	require.ErrorContains(t, app.CheckClock(t.Context()), "ahead of the clock of the database")
 }
