@@ -52,11 +52,7 @@ func (o *Operation) today(current day.Day) day.Day {
 // Key returns the identity of the operation. ok is false if its caller sent no
 // CallerId.
 func (o *Operation) Key() (key idempotency.Key, ok bool) {
-	return idempotency.Key{
-		CallerID:     o.Header.CallerID,
-		Subscription: o.Subscription,
-		Operation:    operation.BuyFundFromCustomer,
-	}, o.Header.CallerID != ""
+	return idempotency.KeyOf(operation.BuyFundFromCustomer, &o.Envelope)
 }
 
 // Outcome returns how the operation ended, after a Book settled it. The error is

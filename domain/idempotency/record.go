@@ -19,6 +19,11 @@ type Key struct {
 	Operation    operation.Name
 }
 
+// KeyOf returns the key of an operation. ok is false if its caller sent no CallerId.
+func KeyOf(name operation.Name, of *operation.Envelope) (key Key, ok bool) {
+	return Key{CallerID: of.Header.CallerID, Subscription: of.Subscription, Operation: name}, of.Header.CallerID != ""
+}
+
 // Compare is the order in which storage locks keys.
 func (k Key) Compare(other Key) int {
 	return cmp.Or(cmp.Compare(k.CallerID, other.CallerID), cmp.Compare(k.Subscription, other.Subscription),

@@ -29,11 +29,7 @@ func (o *Operation) fingerprint(d *idempotency.Digest) idempotency.Fingerprint {
 
 // Key returns the identity of the operation. ok is false if its caller sent no CallerId.
 func (o *Operation) Key() (key idempotency.Key, ok bool) {
-	return idempotency.Key{
-		CallerID:     o.Header.CallerID,
-		Subscription: o.Subscription,
-		Operation:    operation.AddPushNotificationResponse,
-	}, o.Header.CallerID != ""
+	return idempotency.KeyOf(operation.AddPushNotificationResponse, &o.Envelope)
 }
 
 // Outcome returns how the operation ended, after an Inbox decided it. The error is
