@@ -89,7 +89,6 @@ func newMetrics(lc fx.Lifecycle, w *setup, s *store.Store) (*telemetry.Metrics, 
 	return metrics, err
 }
 
-// newReadiness makes the checks of the service.
 func newReadiness(w *setup, s *store.Store, k *trail.Keeper) *opsapi.Readiness {
 	checks := opsapi.StorageChecks(s, w.settings.Storage.AllowUnsafe)
 	if !w.isSandbox {
@@ -118,13 +117,22 @@ func newReadiness(w *setup, s *store.Store, k *trail.Keeper) *opsapi.Readiness {
 // opsServer is the listener for operators.
 type opsServer struct{ *httpapi.Server }
 
+type opsParts struct {
+	fx.In
+	Setup     *setup
+	Readiness *opsapi.Readiness
+	Metrics   *telemetry.Metrics
+	Console   operator.Console
+}
+
 // newOpsServer serves health, metrics, profiles and the console. It answers to
 // the host names of the settings, and to that of its own address.
-func newOpsServer(lc fx.Lifecycle, w *setup, readiness *opsapi.Readiness, metrics *telemetry.Metrics, console operator.Console) opsServer {
+func newOpsServer(lc fx.Lifecycle, p opsParts) opsServer {
+	w, console := p.Setup, p.Console
 	ops, errorLog := w.settings.Ops, logging.ServerErrors(w.log)
 	host, _, _ := net.SplitHostPort(ops.Address) // empty where there is no listener
 	o := opsapi.Options{
-		Readiness: readiness, Metrics: metrics.Gatherer(), ErrorLog: errorLog, Hosts: append(ops.Hosts.Items(), host),
+		Readiness: p.Readiness, Metrics: p.Metrics.Gatherer(), ErrorLog: errorLog, Hosts: append(ops.Hosts.Items(), host),
 	}
 	if w.level != nil {
 		o.LogLevel = forOperators(console, w.level)
@@ -144,7 +152,6 @@ func newOpsServer(lc fx.Lifecycle, w *setup, readiness *opsapi.Readiness, metric
 	return opsServer{server}
 }
 
-// noConsole is the console of a service that has none.
 type noConsole struct{ http.Handler }
 
 func (noConsole) Link(string)                              {}

@@ -89,8 +89,7 @@ type Store struct {
 	Risks func(ctx context.Context) ([]Risk, error)
 	// Clock returns the time of the storage's own clock, and when the newest sale was
 	// received. Either is zero if there is none. It is an error if the days of the book
-	// are those of another time zone. The first call decides the zone of a book. nil
-	// means that the storage keeps neither.
+	// are those of another time zone. The first call decides the zone of a book.
 	Clock func(ctx context.Context, zone string) (now, newest time.Time, err error)
 	// Within returns the Store inside a transaction of the host. The adapter
 	// says which types tx may have, and returns an error for others. It does not
