@@ -170,7 +170,7 @@ func (a background) settleDueSales() func(context.Context) error {
 		if ctx.Err() != nil {
 			return nil
 		}
-		p.Metrics.Settled(settled, err)
+		p.Metrics.Settlement(settled, err)
 		counts := []zap.Field{zap.Int("completed", settled.Completed), zap.Int("failed", settled.Failed)}
 		switch {
 		case err != nil:

@@ -175,13 +175,12 @@ func newUseCases(lc fx.Lifecycle, w *setup, s *store.Store, metrics *telemetry.M
 	}}
 	add, buy, err := u.on(s, u.buyOptions.Calendar)
 	if err == nil {
-		lc.Append(fx.StopHook(w.shutdown.bounding(add.Close)))
-		lc.Append(fx.StopHook(w.shutdown.bounding(buy.Close)))
+		lc.Append(fx.StopHook(w.shutdown.bound(add.Close)))
+		lc.Append(fx.StopHook(w.shutdown.bound(buy.Close)))
 	}
 	return u, add, buy, err
 }
 
-// on makes both use cases on a storage.
 func (u *useCases) on(s *store.Store, calendar *buyfund.Calendar) (*addpush.Adder, *buyfund.Buyer, error) {
 	buy := u.buyOptions
 	buy.Calendar = calendar
@@ -193,14 +192,12 @@ func (u *useCases) on(s *store.Store, calendar *buyfund.Calendar) (*addpush.Adde
 	return adder, buyer, err
 }
 
-// newOutcomes makes what callers and exports read outcomes from.
 func newOutcomes(s *store.Store) *outcomes.Feed { return outcomes.New(s.Backoffice.Outcomes) }
 
-// newOperations is the list of all operations of the API.
 func newOperations(w *setup, adder *addpush.Adder, buyer *buyfund.Buyer, box operator.SandboxPart) []httpapi.Descriptor {
 	add, buy := httpapi.AddPush(adder), httpapi.BuyFund(buyer)
 	if box != nil {
-		add.Do, buy.Do = injected(box, add.Do), injected(box, buy.Do)
+		add.Do, buy.Do = withFaults(box, add.Do), withFaults(box, buy.Do)
 	}
 	return append([]httpapi.Descriptor{add, buy}, w.operations...)
 }
@@ -213,9 +210,9 @@ type shutdown struct {
 	reason string
 }
 
-// bounding bounds a part's stop. fx gets a context without an end, because it
+// bound bounds a part's stop. fx gets a context without an end, because it
 // skips the other parts when its context ends.
-func (s *shutdown) bounding(stop func(context.Context) error) func(context.Context) error {
+func (s *shutdown) bound(stop func(context.Context) error) func(context.Context) error {
 	return func(ctx context.Context) error {
 		if s.ctx != nil {
 			ctx = s.ctx

@@ -82,7 +82,6 @@ func (o *options) allowed() settings.Drivers {
 	return o.driverNames
 }
 
-// hostOperations are the names of the host's operations.
 func (o *options) hostOperations() (names []string) {
 	for _, each := range o.operations {
 		name, _, _ := each.Describe()
@@ -170,7 +169,6 @@ func (w *setup) book() string {
 // harmless are the words of a DSN that are no secrets.
 var harmless = regexp.MustCompile(`(^|\s)(host|hostaddr|port|dbname)=\S+`)
 
-// warn returns a function that logs errors.
 func (w *setup) warn(text string) func(error) {
 	return func(err error) { w.log.Warn(text, zap.Error(err)) }
 }

@@ -133,8 +133,8 @@ func newSandbox(lc fx.Lifecycle, p coreParts, directory *subscriptions.Directory
 	return box, nil
 }
 
-// injected is an operation that meets the faults of a sandbox.
-func injected[Record any](box operator.SandboxPart, do operationFunc[Record]) operationFunc[Record] {
+// withFaults is an operation that meets the faults of a sandbox.
+func withFaults[Record any](box operator.SandboxPart, do operationFunc[Record]) operationFunc[Record] {
 	return func(ctx context.Context, caller *subscription.Subscription, header operation.Header, records []Record) (operation.Outcome, error) {
 		return box.Do(ctx, func(ctx context.Context) (operation.Outcome, error) { return do(ctx, caller, header, records) })
 	}

@@ -147,7 +147,7 @@ func (q *request) set(f *backoffice.Query, name, value string) (err error) {
 			value = whole + "." + cents
 		}
 		amount, wrong := decimal.Parse(value)
-		if f.Amount, err = amount.Scaled(2); wrong != nil || err != nil {
+		if f.Amount, err = amount.Integer(2); wrong != nil || err != nil {
 			return errAmount
 		}
 	case "class":

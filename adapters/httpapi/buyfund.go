@@ -28,7 +28,7 @@ func BuyFund(buyer Buyer) Operation[fund.SaleFields] {
 		Faults:  buyer.Faults,
 		Busy:    buyer.Busy,
 		Customer: func(f *fund.SaleFields) int64 {
-			number, err := f.CustomerNo.Scaled(0)
+			number, err := f.CustomerNo.Integer(0)
 			if err != nil {
 				return 0 // the answer names it
 			}

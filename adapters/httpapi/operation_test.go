@@ -56,7 +56,7 @@ func raiseAlarm(raised *[]string) httpapi.Operation[alarm] {
 			return operation.Outcome{State: operation.Completed}, nil
 		},
 		Customer: func(a *alarm) int64 {
-			level, _ := a.Level.Scaled(0)
+			level, _ := a.Level.Integer(0)
 			return level
 		},
 		MayCall: func(caller *subscription.Subscription) bool { return caller.Name != "guest" },

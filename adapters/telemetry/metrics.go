@@ -247,8 +247,8 @@ func (m *Metrics) Batches(o operation.Name) func(commit.Batch) {
 	}
 }
 
-// Settled counts a round of settlement, as buyfund.Every reports it.
-func (m *Metrics) Settled(s buyfund.Settlement, err error) {
+// Settlement counts a round of settlement, and how it failed.
+func (m *Metrics) Settlement(s buyfund.Settlement, err error) {
 	m.settlementRounds.Inc()
 	if err != nil {
 		m.settlementFailure.Inc()

@@ -73,8 +73,8 @@ func populated(t *testing.T, registry *prometheus.Registry) *telemetry.Metrics {
 	}
 	m.Batches(operation.BuyFundFromCustomer)(commit.Batch{Items: 20, Weight: 30, Wait: 2 * time.Millisecond, Waiting: 7})
 	m.Batches(operation.BuyFundFromCustomer)(commit.Batch{Items: 3, Weight: 3, Wait: time.Millisecond, Waiting: 0, Alone: 3})
-	m.Settled(buyfund.Settlement{Completed: 5, Failed: 2}, nil)
-	m.Settled(buyfund.Settlement{}, errors.New("the storage is gone"))
+	m.Settlement(buyfund.Settlement{Completed: 5, Failed: 2}, nil)
+	m.Settlement(buyfund.Settlement{}, errors.New("the storage is gone"))
 	m.Due(1, 3, 90*time.Minute)
 	end := time.Date(2027, time.November, 20, 0, 0, 0, 0, time.UTC)
 	m.Watch(telemetry.Watched{

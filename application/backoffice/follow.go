@@ -46,7 +46,7 @@ func (f Follower) Sales(ctx context.Context, query Query) iter.Seq2[fund.SaleEnt
 			yield(fund.SaleEntry{}, err)
 			return
 		}
-		received := unseen(ctx, f, query, f.Reader.Sales, func(s *fund.SaleEntry) Cursor { return Cursor{s.ID, s.Index} })
+		received := newRows(ctx, f, query, f.Reader.Sales, func(s *fund.SaleEntry) Cursor { return Cursor{s.ID, s.Index} })
 		poll(ctx, f, func(yield func(fund.SaleEntry, error) bool) {
 			for s, err := range received {
 				if !yield(s, err) || err != nil {
@@ -73,7 +73,7 @@ func (f Follower) Sales(ctx context.Context, query Query) iter.Seq2[fund.SaleEnt
 
 // Notifications is Reader.Notifications without an end.
 func (f Follower) Notifications(ctx context.Context, query Query) iter.Seq2[push.Entry, error] {
-	return poll(ctx, f, unseen(ctx, f, query, f.Reader.Notifications, func(n *push.Entry) Cursor { return Cursor{n.ID, n.Index} }))
+	return poll(ctx, f, newRows(ctx, f, query, f.Reader.Notifications, func(n *push.Entry) Cursor { return Cursor{n.ID, n.Index} }))
 }
 
 // EachOutcome yields the outcomes after that number, and then each that comes, until the
@@ -115,8 +115,8 @@ func poll[T any](ctx context.Context, f Follower, read iter.Seq2[T, error]) iter
 	}
 }
 
-// unseen yields, each time it is used, the rows that it has not yielded before.
-func unseen[T any](ctx context.Context, f Follower, query Query, read func(context.Context, Query) iter.Seq2[T, error], place func(*T) Cursor) iter.Seq2[T, error] {
+// newRows yields, each time it is used, the rows that it has not yielded before.
+func newRows[T any](ctx context.Context, f Follower, query Query, read func(context.Context, Query) iter.Seq2[T, error], place func(*T) Cursor) iter.Seq2[T, error] {
 	yielded := make(map[Cursor]bool) // of the IDs from the next read on
 	return func(yield func(T, error) bool) {
 		next := FirstID(f.Now().Add(-inFlight)) // what this read cannot see has no older ID
@@ -139,7 +139,6 @@ func unseen[T any](ctx context.Context, f Follower, query Query, read func(conte
 	}
 }
 
-// outcomesAtOnce is how many outcomes are read together.
 const outcomesAtOnce = 1000
 
 // EachOutcome yields the outcomes after that number which there are, of one

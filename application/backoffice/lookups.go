@@ -180,7 +180,7 @@ func collect[T any](rows iter.Seq2[T, error]) (all []T, err error) {
 // OperationsOf finds the operations that a subscription sent with a CallerId: at
 // most one of each kind. The error is ErrNotFound or that of a port.
 func (o *Office) OperationsOf(ctx context.Context, subscription, callerID string) ([]Operation, error) {
-	return existing(operation.Names[:], func(name operation.Name) (Operation, error) {
+	return findAll(operation.Names[:], func(name operation.Name) (Operation, error) {
 		return o.OperationOf(ctx, idempotency.Key{CallerID: callerID, Subscription: subscription, Operation: name})
 	})
 }
@@ -199,11 +199,11 @@ func (o *Office) OperationsOfRequest(ctx context.Context, requestID string) ([]O
 	if id, err := operation.ParseID(requestID); err == nil && !slices.Contains(ids, id) {
 		ids = append(ids, id)
 	}
-	return existing(ids, func(id operation.ID) (Operation, error) { return o.Operation(ctx, id) })
+	return findAll(ids, func(id operation.ID) (Operation, error) { return o.Operation(ctx, id) })
 }
 
-// existing are the operations that find finds. The error is ErrNotFound if it finds none.
-func existing[Key any](keys []Key, find func(Key) (Operation, error)) (all []Operation, err error) {
+// findAll returns the operations that find finds. The error is ErrNotFound if it finds none.
+func findAll[Key any](keys []Key, find func(Key) (Operation, error)) (all []Operation, err error) {
 	for _, key := range keys {
 		switch found, err := find(key); {
 		case err == nil:

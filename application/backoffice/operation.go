@@ -82,11 +82,11 @@ func (o *Operation) CancelledAt() (at time.Time) {
 
 // salesAt are the sales with that index: one, unless somebody has changed the book.
 func (o *Operation) salesAt(index int) []fund.SaleEntry {
-	return having(o.Sales, index, func(s *fund.SaleEntry) int { return s.Index })
+	return rowsAt(o.Sales, index, func(s *fund.SaleEntry) int { return s.Index })
 }
 
-// having are the rows with that index of rows in the order of their indexes.
-func having[Row any](rows []Row, index int, of func(*Row) int) []Row {
+// rowsAt returns the rows with that index of rows in the order of their indexes.
+func rowsAt[Row any](rows []Row, index int, of func(*Row) int) []Row {
 	at := sort.Search(len(rows), func(i int) bool { return of(&rows[i]) >= index })
 	count := sort.Search(len(rows)-at, func(i int) bool { return of(&rows[at+i]) > index })
 	return rows[at : at+count]

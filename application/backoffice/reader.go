@@ -153,11 +153,8 @@ func (c Cursor) IsZero() bool { return c == Cursor{} }
 
 // FirstID is the smallest ID that an operation at that time can have. It lets
 // a storage find a time by the order of the IDs.
-func FirstID(at time.Time) operation.ID {
-	var id operation.ID
-	var milliseconds [8]byte
-	binary.BigEndian.PutUint64(milliseconds[:], uint64(max(0, at.UnixMilli())))
-	copy(id[:6], milliseconds[2:])
+func FirstID(at time.Time) (id operation.ID) {
+	binary.BigEndian.PutUint64(id[:], uint64(max(0, at.UnixMilli()))<<16)
 	return id
 }
 

@@ -218,7 +218,7 @@ func isOf(p *fund.PostingEntry, s *fund.SaleEntry) bool {
 // hasPosting reports whether there is a posting with that index, kind, holding or account,
 // and quantity.
 func hasPosting(all []fund.PostingEntry, index int, wanted fund.Posting) bool {
-	at := having(all, index, func(p *fund.PostingEntry) int { return p.Index })
+	at := rowsAt(all, index, func(p *fund.PostingEntry) int { return p.Index })
 	return slices.ContainsFunc(at, func(p fund.PostingEntry) bool {
 		return p.Kind == wanted.Kind && p.Holding == wanted.Holding && p.Account == wanted.Account && p.Quantity == wanted.Quantity
 	})

@@ -64,7 +64,6 @@ var (
 	trailRules = []Rule{trailKey, trailUnchanged, trailNotRemoved, trailNotAdded, trailTexts, trailBatch, trailHashes, trailPlace, trailLog, trailExtends}
 )
 
-// trailRun checks the trail.
 type trailRun struct {
 	*verification
 	check *TrailCheck

@@ -38,11 +38,11 @@ func (p Proof) String() string {
 	if p.Findings > 0 {
 		result = Plural(p.Findings, "finding")
 	}
-	return result + ": " + p.Checked() + " checked"
+	return result + ": " + p.CheckedRows() + " checked"
 }
 
-// Checked says how many rows there are, for people.
-func (p Proof) Checked() string {
+// CheckedRows says how many rows there are, for people.
+func (p Proof) CheckedRows() string {
 	return fmt.Sprintf("%s, %s, %s and %s", Plural(p.Holdings, "holding"), Plural(p.Accounts, "account"),
 		Plural(p.Sales, "sale"), Plural(p.Postings, "posting"))
 }

@@ -59,9 +59,9 @@ func importFile[T any](ctx context.Context, r io.Reader, k *kind[T], write backo
 	if err != nil {
 		return imported, err
 	}
-	defer func() { err = errors.Join(err, file.Close()) }()
+	defer func() { err = errors.Join(err, file.close()) }()
 	lines := func(yield func(int64, T) error) error { // called again after a lost race
-		o.Phase("writing", file.Len())
+		o.Phase("writing", file.count)
 		for e, err := range file.values(nil) {
 			if err == nil {
 				err = yield(e.Line, e.value)
@@ -77,7 +77,7 @@ func importFile[T any](ctx context.Context, r io.Reader, k *kind[T], write backo
 	if bad, ok := errors.AsType[*backoffice.Faults](err); ok {
 		return imported, inOrder(bad)
 	}
-	imported.Unchanged += max(0, file.Len()-imported.Lines())
+	imported.Unchanged += max(0, file.count-imported.Lines())
 	return imported, err
 }
 
@@ -112,38 +112,38 @@ func Export(ctx context.Context, from *backoffice.Office, kind, format string, q
 		}
 		follower := backoffice.Follower{Reader: office.Reader, Outcomes: office.Outcomes, Now: office.Acts.Now, Every: time.Second, Idle: q.Flush}
 		if kind == "outcomes" {
-			return Write(w, style, outcomeColumns, counted(q, follower.EachOutcome(ctx, filter.Subscription, 0), progress))
+			return Write(w, style, outcomeColumns, countRows(q, follower.EachOutcome(ctx, filter.Subscription, 0), progress))
 		}
 		office.Reader = follower
 	}
 	switch kind {
 	case "prices":
-		return Write(w, style, priceColumns, counted(q, office.Reader.Prices(ctx, filter), progress))
+		return Write(w, style, priceColumns, countRows(q, office.Reader.Prices(ctx, filter), progress))
 	case "holdings":
-		return Write(w, style, holdingColumns, counted(q, office.Reader.Holdings(ctx, filter), progress))
+		return Write(w, style, holdingColumns, countRows(q, office.Reader.Holdings(ctx, filter), progress))
 	case "accounts":
-		return Write(w, style, accountColumns, counted(q, office.Reader.Accounts(ctx, filter), progress))
+		return Write(w, style, accountColumns, countRows(q, office.Reader.Accounts(ctx, filter), progress))
 	case "calendar":
-		return Write(w, style, closedDayColumns, counted(q, office.Reader.ClosedDays(ctx), progress))
+		return Write(w, style, closedDayColumns, countRows(q, office.Reader.ClosedDays(ctx), progress))
 	case "outcomes":
-		return Write(w, style, outcomeColumns, counted(q, backoffice.EachOutcome(ctx, office.Outcomes, filter.Subscription, 0), progress))
+		return Write(w, style, outcomeColumns, countRows(q, backoffice.EachOutcome(ctx, office.Outcomes, filter.Subscription, 0), progress))
 	case "sales":
-		return Write(w, style, Sales, counted(q, office.Reader.Sales(ctx, filter), progress))
+		return Write(w, style, Sales, countRows(q, office.Reader.Sales(ctx, filter), progress))
 	case "postings":
-		return Write(w, style, postingColumns, bothSides(counted(q, office.Reader.Postings(ctx, filter), progress)))
+		return Write(w, style, postingColumns, bothSides(countRows(q, office.Reader.Postings(ctx, filter), progress)))
 	case "notifications":
-		return Write(w, style, Notifications, counted(q, office.Reader.Notifications(ctx, filter), progress))
+		return Write(w, style, Notifications, countRows(q, office.Reader.Notifications(ctx, filter), progress))
 	case "operations":
-		return Write(w, style, decisionColumns, counted(q, office.Reader.Decisions(ctx, filter), progress))
+		return Write(w, style, decisionColumns, countRows(q, office.Reader.Decisions(ctx, filter), progress))
 	case "audit":
-		return Write(w, style, Acts, counted(q, office.Reader.Acts(ctx, filter), progress))
+		return Write(w, style, Acts, countRows(q, office.Reader.Acts(ctx, filter), progress))
 	}
 	return unknownKind(kind, "prices", "holdings", "accounts", "calendar", "sales", "postings", "notifications", "operations", "outcomes", "audit")
 }
 
-// counted tells progress every thousandth row, and the number of all rows at the end. Rows
+// countRows tells progress every thousandth row, and the number of all rows at the end. Rows
 // that do not wait for new ones are read ahead.
-func counted[T any](q Query, rows iter.Seq2[T, error], progress func(rows int64)) iter.Seq2[T, error] {
+func countRows[T any](q Query, rows iter.Seq2[T, error], progress func(rows int64)) iter.Seq2[T, error] {
 	if !q.Follow {
 		rows = ahead(rows)
 	}

@@ -47,8 +47,8 @@ var accountColumns = []Column[fund.Account]{
 	{"Balance", func(a *fund.Account) Value { return number(a.Balance.String()) }},
 }
 
-// enveloped are the columns of the operation that brought a row. second comes after its ID.
-func enveloped[T any](of func(*T) *operation.Envelope, second Column[T]) []Column[T] {
+// envelopeColumns returns the columns of the operation that brought a row. second comes after its ID.
+func envelopeColumns[T any](of func(*T) *operation.Envelope, second Column[T]) []Column[T] {
 	return slices.Insert(ColumnsOf([]Column[operation.Envelope]{
 		{"OperationId", func(e *operation.Envelope) Value { return Text(e.ID.String()) }},
 		{"Subscription", func(e *operation.Envelope) Value { return Text(e.Subscription) }},
@@ -63,7 +63,7 @@ func enveloped[T any](of func(*T) *operation.Envelope, second Column[T]) []Colum
 
 // Sales are the columns of sales.
 var Sales = slices.Concat(
-	enveloped(func(s *fund.SaleEntry) *operation.Envelope { return &s.Envelope },
+	envelopeColumns(func(s *fund.SaleEntry) *operation.Envelope { return &s.Envelope },
 		Column[fund.SaleEntry]{"Position", func(s *fund.SaleEntry) Value { return Integer(int64(s.Index)) }}),
 	[]Column[fund.SaleEntry]{
 		{"CustomerNo", func(s *fund.SaleEntry) Value { return Integer(s.Terms.Holding.CustomerNo).of(Customer) }},
@@ -148,7 +148,7 @@ var postingColumns = []Column[side]{
 
 // Notifications are the columns of push messages.
 var Notifications = slices.Concat(
-	enveloped(func(n *push.Entry) *operation.Envelope { return &n.Envelope },
+	envelopeColumns(func(n *push.Entry) *operation.Envelope { return &n.Envelope },
 		Column[push.Entry]{"Position", func(n *push.Entry) Value { return Integer(int64(n.Index)) }}),
 	memberColumns(),
 	[]Column[push.Entry]{
@@ -220,7 +220,7 @@ func codes(faults []fault.Fault) string {
 }
 
 var decisionColumns = slices.Concat(
-	enveloped(func(d *operation.Decision) *operation.Envelope { return &d.Envelope },
+	envelopeColumns(func(d *operation.Decision) *operation.Envelope { return &d.Envelope },
 		Column[operation.Decision]{"Operation", func(d *operation.Decision) Value { return Text(d.Operation.String()) }}),
 	[]Column[operation.Decision]{
 		{"RequestId", func(d *operation.Decision) Value { return Text(cmp.Or(d.Header.RequestID, d.ID.String())) }},

@@ -48,8 +48,15 @@ func WriteNotifications(w io.Writer, f Format, rows iter.Seq2[push.Entry, error]
 	return Write(w, Style{Format: f}, Notifications, rows)
 }
 
+// Sorted is the content of a checked file.
+type Sorted[T any] = sorted[T]
+
+func (s *sorted[T]) Len() int64 { return s.count }
+
+func (s *sorted[T]) Close() error { return s.close() }
+
 // Each calls yield for each value.
-func (s *Sorted[T]) Each(yield func(line int64, value T) error) error {
+func (s *sorted[T]) Each(yield func(line int64, value T) error) error {
 	for e, err := range s.values(nil) {
 		if err == nil {
 			err = yield(e.Line, e.value)

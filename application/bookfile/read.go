@@ -75,17 +75,17 @@ var calendar = kind[fund.ClosedDay]{
 
 // read reads a file to its end. It calls checking when all lines were read; it
 // may be nil.
-func read[T any](ctx context.Context, r io.Reader, k *kind[T], checking func()) (_ *Sorted[T], err error) {
+func read[T any](ctx context.Context, r io.Reader, k *kind[T], checking func()) (_ *sorted[T], err error) {
 	file := newRecords(r)
 	faults := new(backoffice.Faults)
 	order, err := header(file, k.columns)
 	if err != nil {
 		return nil, err
 	}
-	sorted := &Sorted[T]{kind: k, order: order}
+	content := &sorted[T]{kind: k, order: order}
 	defer func() {
 		if err != nil {
-			err = errors.Join(err, sorted.Close())
+			err = errors.Join(err, content.close())
 		}
 	}()
 	for {
@@ -97,7 +97,7 @@ func read[T any](ctx context.Context, r io.Reader, k *kind[T], checking func()) 
 			return nil, err
 		}
 		if value, ok := k.parse(&found, order, faults); ok {
-			if err := sorted.add(&found, value); err != nil {
+			if err := content.add(&found, value); err != nil {
 				return nil, err
 			}
 		}
@@ -105,13 +105,13 @@ func read[T any](ctx context.Context, r io.Reader, k *kind[T], checking func()) 
 	if checking != nil {
 		checking()
 	}
-	if err := sorted.finish(ctx, faults); err != nil {
+	if err := content.finish(ctx, faults); err != nil {
 		return nil, err
 	}
 	if faults.Lines > 0 {
 		return nil, inOrder(faults)
 	}
-	return sorted, nil
+	return content, nil
 }
 
 // inOrder are the faults in the order of the file.
@@ -120,8 +120,8 @@ func inOrder(faults *backoffice.Faults) error {
 	return faults
 }
 
-// refused is the error of a file whose first line is not that of its kind.
-func refused(line int64, rule string) error {
+// badHeader returns the error of a file whose first line is not that of its kind.
+func badHeader(line int64, rule string) error {
 	faults := new(backoffice.Faults)
 	faults.Add(line, "", rule)
 	return faults
@@ -134,18 +134,18 @@ func header(file *records, columns []string) ([]int, error) {
 	expected := strings.Join(columns, ",")
 	found, err := file.next()
 	if errors.Is(err, io.EOF) {
-		return nil, refused(1, "The file is empty; the first line must be "+expected+".")
+		return nil, badHeader(1, "The file is empty; the first line must be "+expected+".")
 	}
 	if err != nil {
 		return nil, err
 	}
 	if found.broken != "" {
-		return nil, refused(found.line, string(found.broken))
+		return nil, badHeader(found.line, string(found.broken))
 	}
 	set := func(names []string) string { return strings.Join(slices.Sorted(slices.Values(names)), ",") }
 	for name, others := range map[string][]string{"prices": prices.columns, "holdings": holdings.columns, "accounts": accounts.columns, "calendar": calendar.columns} {
 		if set(columns) != set(others) && set(found.fields) == set(others) {
-			return nil, refused(found.line, "This is a file of "+name+".")
+			return nil, badHeader(found.line, "This is a file of "+name+".")
 		}
 	}
 	order := make([]int, len(columns))
@@ -168,7 +168,7 @@ func header(file *records, columns []string) ([]int, error) {
 		case strings.ContainsAny(first, ";\t"):
 			rule += " The values are separated by semicolons or tabs: save the file with commas."
 		}
-		return nil, refused(found.line, rule)
+		return nil, badHeader(found.line, rule)
 	}
 	for i, place := range order {
 		if place < 0 {

@@ -49,7 +49,7 @@ func reconcile[T comparable](ctx context.Context, r io.Reader, k *kind[T], rows 
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, file.Close()) }()
+	defer func() { err = errors.Join(err, file.close()) }()
 	last := len(columns) - 1
 	found := ColumnsOf(columns[:last], func(d *pair[T]) *T {
 		if d.hasA {

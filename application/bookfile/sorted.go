@@ -23,19 +23,19 @@ const (
 	mergeMemory = 4 << 20
 )
 
-// Sorted is the content of a checked file, in the order of its keys. What does
+// sorted is the content of a checked file, in the order of its keys. What does
 // not fit in memory is in a temporary file that only this process can reach.
 //
 // The sorting is done here and not by a table of the database: while a file is
 // read from a slow pipe no transaction is open, so that sales go on, and an
 // import that is killed leaves no rows behind.
-type Sorted[T any] struct {
+type sorted[T any] struct {
 	kind  *kind[T]
 	order []int       // where each column is in the file
 	run   []*entry[T] // the lines that are not in file
 	file  *os.File
 	runs  []int64 // where each run begins in file, and where the last one ends
-	count int64
+	count int64   // of all lines, those that say the same counted each
 	// last is the value of the last line. unordered says that the key of a line was
 	// not greater than that of the line before.
 	last      T
@@ -49,11 +49,8 @@ type entry[T any] struct {
 	value  T
 }
 
-// Len is how many lines there are, those that say the same counted each.
-func (s *Sorted[T]) Len() int64 { return s.count }
-
-// Close removes the temporary file.
-func (s *Sorted[T]) Close() error {
+// close removes the temporary file.
+func (s *sorted[T]) close() error {
 	if s.file == nil {
 		return nil
 	}
@@ -65,7 +62,7 @@ func (s *Sorted[T]) Close() error {
 	return err
 }
 
-func (s *Sorted[T]) add(r *record, value T) error {
+func (s *sorted[T]) add(r *record, value T) error {
 	s.run = append(s.run, &entry[T]{r.line, r.fields, value})
 	s.unordered = s.unordered || s.count > 0 && s.kind.compare(s.last, value) >= 0
 	s.last = value
@@ -78,7 +75,7 @@ func (s *Sorted[T]) add(r *record, value T) error {
 
 // finish looks for keys that occur twice: the later line is at fault. A file in the
 // order of its keys has none, and the search takes as long as reading the file.
-func (s *Sorted[T]) finish(ctx context.Context, faults *backoffice.Faults) error {
+func (s *sorted[T]) finish(ctx context.Context, faults *backoffice.Faults) error {
 	slices.SortFunc(s.run, s.compare)
 	if !s.unordered {
 		return nil
@@ -91,12 +88,11 @@ func (s *Sorted[T]) finish(ctx context.Context, faults *backoffice.Faults) error
 	return nil
 }
 
-func (s *Sorted[T]) compare(a, b *entry[T]) int {
+func (s *sorted[T]) compare(a, b *entry[T]) int {
 	return cmp.Or(s.kind.compare(a.value, b.value), cmp.Compare(a.Line, b.Line))
 }
 
-// spill appends the run to the temporary file.
-func (s *Sorted[T]) spill() error {
+func (s *sorted[T]) spill() error {
 	if s.file == nil {
 		file, err := os.CreateTemp("", "bankingapi-import-*") // only its owner can read it
 		if err != nil {
@@ -126,7 +122,7 @@ func (s *Sorted[T]) spill() error {
 // values yields each value with the line it is on, in the order of the keys, each key
 // once. It may be called again. faults gets the other lines of a key, unless they say
 // the same; it may be nil.
-func (s *Sorted[T]) values(faults *backoffice.Faults) iter.Seq2[*entry[T], error] {
+func (s *sorted[T]) values(faults *backoffice.Faults) iter.Seq2[*entry[T], error] {
 	return func(yield func(*entry[T], error) bool) {
 		var last *entry[T]
 		for e, err := range s.entries() {
@@ -145,7 +141,7 @@ func (s *Sorted[T]) values(faults *backoffice.Faults) iter.Seq2[*entry[T], error
 }
 
 // entries yields every line, in the order of the keys.
-func (s *Sorted[T]) entries() iter.Seq2[*entry[T], error] {
+func (s *sorted[T]) entries() iter.Seq2[*entry[T], error] {
 	runs := []iter.Seq2[*entry[T], error]{func(yield func(*entry[T], error) bool) {
 		for _, e := range s.run {
 			if !yield(e, nil) {
@@ -161,8 +157,7 @@ func (s *Sorted[T]) entries() iter.Seq2[*entry[T], error] {
 
 var errDamaged = errors.New("the temporary file of the import is damaged")
 
-// read yields the entries of a run in the temporary file.
-func (s *Sorted[T]) read(from, to int64) iter.Seq2[*entry[T], error] {
+func (s *sorted[T]) read(from, to int64) iter.Seq2[*entry[T], error] {
 	return func(yield func(*entry[T], error) bool) {
 		buffer := max(mergeMemory/len(s.runs), 1<<12)
 		run := gob.NewDecoder(bufio.NewReaderSize(io.NewSectionReader(s.file, from, to-from), buffer))

@@ -83,7 +83,6 @@ func number(s string) Value { return Value{text: s, raw: true} }
 // Integer is a number.
 func Integer(n int64) Value { return number(strconv.FormatInt(n, 10)) }
 
-// boolean is true or false.
 func boolean(b bool) Value { return number(strconv.FormatBool(b)) }
 
 // Instant is a time in UTC. It is missing if t is the zero time.
@@ -101,7 +100,7 @@ func Instant(t time.Time) Value {
 // returns. It does not buffer more than a row where w does not.
 func Write[T any](w io.Writer, s Style, columns []Column[T], rows iter.Seq2[T, error]) error {
 	if s.Mask != nil {
-		columns = masked(columns, s.Mask)
+		columns = maskColumns(columns, s.Mask)
 	}
 	if s.Zone == nil {
 		s.Zone = time.UTC
@@ -123,7 +122,7 @@ func Write[T any](w io.Writer, s Style, columns []Column[T], rows iter.Seq2[T, e
 	var b []byte
 	for row, err := range rows {
 		if err == nil && !headed { // the first row says which columns have times
-			err = head(zoned(columns, &row, s.Zone))
+			err = head(zoneNames(columns, &row, s.Zone))
 		}
 		if err == nil {
 			b = appendRow(b[:0], columns, &row)
@@ -156,8 +155,8 @@ func names[T any](columns []Column[T]) (all []string) {
 	return all
 }
 
-// zoned are the names of columns, with the zone of those that have times.
-func zoned[T any](columns []Column[T], row *T, zone *time.Location) []string {
+// zoneNames returns the names of columns, with the zone of those that have times.
+func zoneNames[T any](columns []Column[T], row *T, zone *time.Location) []string {
 	all := names(columns)
 	for i, c := range columns {
 		if c.Value(row).instant {
@@ -167,8 +166,8 @@ func zoned[T any](columns []Column[T], row *T, zone *time.Location) []string {
 	return all
 }
 
-// masked are the columns as a reader may see them. What is masked is a text.
-func masked[T any](columns []Column[T], mask Mask) (all []Column[T]) {
+// maskColumns returns the columns as a reader may see them. What is masked is a text.
+func maskColumns[T any](columns []Column[T], mask Mask) (all []Column[T]) {
 	for _, c := range columns {
 		all = append(all, Column[T]{c.Name, func(row *T) Value {
 			v := c.Value(row)

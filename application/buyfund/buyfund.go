@@ -101,7 +101,6 @@ type Buyer struct {
 // order. A request is a group of one operation.
 type group []*fund.Operation
 
-// weight returns the number of sales.
 func (g group) weight() (sales int) {
 	for _, o := range g {
 		sales += len(o.Sales)

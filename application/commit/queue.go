@@ -161,7 +161,7 @@ func New[T any](limits Limits, weight func(T) int, run func(ctx context.Context,
 // If run panics for this item alone, Do panics with a *Panic.
 func (q *Queue[T]) Do(ctx context.Context, item T) error {
 	if ctx.Err() != nil {
-		return left(ctx)
+		return leftError(ctx)
 	}
 	limit, limited := waitOf(ctx)
 	if limited && limit <= 0 {
@@ -212,7 +212,7 @@ func (q *Queue[T]) Do(ctx context.Context, item T) error {
 		case <-gone:
 			if q.leave(w) {
 				q.recycle(w)
-				return left(ctx)
+				return leftError(ctx)
 			}
 			if _, bounded := ctx.Deadline(); !bounded || !errors.Is(ctx.Err(), context.DeadlineExceeded) {
 				gone = nil
@@ -259,7 +259,6 @@ func (q *Queue[T]) recycle(w *waiter[T]) {
 	q.waiters.Put(w)
 }
 
-// startTimer returns a channel that receives after that time.
 func (w *waiter[T]) startTimer(after time.Duration) <-chan time.Time {
 	if w.timer == nil {
 		w.timer = time.NewTimer(after)
@@ -345,7 +344,7 @@ func (q *Queue[T]) leave(w *waiter[T]) bool {
 	return true
 }
 
-func left(ctx context.Context) error {
+func leftError(ctx context.Context) error {
 	return fault.Wrap(fault.Unavailable, context.Cause(ctx), "the caller left before its turn")
 }
 

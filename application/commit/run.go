@@ -40,7 +40,6 @@ func (q *Queue[T]) drain(t *turn[T]) {
 	}
 }
 
-// runBatch runs a started batch and answers its callers.
 func (q *Queue[T]) runBatch(t *turn[T]) {
 	ctx := context.Background()
 	if !t.single {

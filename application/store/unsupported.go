@@ -193,36 +193,38 @@ type (
 	list[T any] = iter.Seq2[T, error]
 )
 
-func unread[T any](rows string) list[T] {
+func cannotList[T any](rows string) list[T] {
 	return func(yield func(T, error) bool) { yield(*new(T), cannot("list "+rows)) }
 }
 
-func (noReader) Prices(context.Context, query) list[fund.Price] { return unread[fund.Price]("prices") }
+func (noReader) Prices(context.Context, query) list[fund.Price] {
+	return cannotList[fund.Price]("prices")
+}
 func (noReader) Holdings(context.Context, query) list[fund.Holding] {
-	return unread[fund.Holding]("holdings")
+	return cannotList[fund.Holding]("holdings")
 }
 func (noReader) Accounts(context.Context, query) list[fund.Account] {
-	return unread[fund.Account]("accounts")
+	return cannotList[fund.Account]("accounts")
 }
 func (noReader) ClosedDays(context.Context) list[fund.ClosedDay] {
 	return func(func(fund.ClosedDay, error) bool) {}
 }
 func (noReader) Sales(context.Context, query) list[fund.SaleEntry] {
-	return unread[fund.SaleEntry]("sales")
+	return cannotList[fund.SaleEntry]("sales")
 }
 func (noReader) Postings(context.Context, query) list[fund.PostingEntry] {
-	return unread[fund.PostingEntry]("postings")
+	return cannotList[fund.PostingEntry]("postings")
 }
 func (noReader) Notifications(context.Context, query) list[push.Entry] {
-	return unread[push.Entry]("notifications")
+	return cannotList[push.Entry]("notifications")
 }
 func (noReader) Decisions(context.Context, query) list[operation.Decision] {
-	return unread[operation.Decision]("operations")
+	return cannotList[operation.Decision]("operations")
 }
 func (noReader) Requests(context.Context, query) list[summary.Answered] {
-	return unread[summary.Answered]("requests")
+	return cannotList[summary.Answered]("requests")
 }
-func (noReader) Acts(context.Context, query) list[audit.Act] { return unread[audit.Act]("acts") }
+func (noReader) Acts(context.Context, query) list[audit.Act] { return cannotList[audit.Act]("acts") }
 
 // HasSchema reports whether the storage has something to migrate.
 func (s *Store) HasSchema() bool { return s.Schema != noSchema{} }

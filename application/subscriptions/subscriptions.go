@@ -78,7 +78,6 @@ func (m *Manager) CheckOperations(names ...string) error {
 	return nil
 }
 
-// begin returns a context that carries the act of a change.
 func (m *Manager) begin(ctx context.Context, action, name, details string) context.Context {
 	if _, carried := audit.From(ctx); carried || m.Acts == nil {
 		return ctx

@@ -51,7 +51,7 @@ const (
 func Int(n int64) Decimal { return New(n, 0) }
 
 // New returns the decimal value / 10^scale: New(1250, 2) is 12.5. It is the
-// inverse of Scaled.
+// inverse of Integer.
 func New(value int64, scale int) Decimal {
 	if value < 0 {
 		return normal(negative, -uint64(value), -int64(scale)) //nolint:gosec // the negation undoes the wrap, also of -2^63
@@ -136,10 +136,10 @@ func (d Decimal) IsZero() bool { return d == Decimal{kind: positive} }
 // IsNegative reports whether the number is present and less than 0.
 func (d Decimal) IsNegative() bool { return d.kind == negative }
 
-// Scaled returns the number times 10^scale as an integer. The error is
+// Integer returns the number times 10^scale as an integer. The error is
 // ErrPrecision if the number has more than scale decimals, ErrRange if the result
 // does not fit into 64 bits, and ErrSyntax if the number is absent.
-func (d Decimal) Scaled(scale int) (int64, error) {
+func (d Decimal) Integer(scale int) (int64, error) {
 	if d.IsAbsent() {
 		return 0, ErrSyntax
 	}

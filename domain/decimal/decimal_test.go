@@ -74,7 +74,7 @@ func TestNoNumberIsAbsentAndFitsNothing(t *testing.T) {
 	require.True(t, none.IsAbsent())
 	require.False(t, none.IsZero())
 	require.False(t, none.IsNegative())
-	n, err := none.Scaled(0)
+	n, err := none.Integer(0)
 	require.ErrorIs(t, err, decimal.ErrSyntax)
 	require.Zero(t, n)
 	require.False(t, parse(t, "0").IsAbsent())
@@ -142,7 +142,7 @@ func TestScaled(t *testing.T) {
 		{"0.1000000000000000000000000000001", 6, 0, decimal.ErrPrecision},
 		{"0.1000000000000000000000000000000", 6, 100_000, nil},
 	} {
-		got, err := parse(t, tt.text).Scaled(tt.scale)
+		got, err := parse(t, tt.text).Integer(tt.scale)
 		require.ErrorIs(t, err, tt.err, "%s scaled by %d", tt.text, tt.scale)
 		require.Equal(t, tt.want, got, "%s scaled by %d", tt.text, tt.scale)
 	}
@@ -171,7 +171,7 @@ func TestNumbersAsLongAsABodyAreReadInOnePass(t *testing.T) {
 		{"an exponent undone by zeros", "7" + zeros + "e-" + strconv.Itoa(long), 7, nil},
 		{"zero with a huge exponent", "0e" + nines, 0, nil},
 	} {
-		got, err := parse(t, tt.text).Scaled(0)
+		got, err := parse(t, tt.text).Integer(0)
 		require.ErrorIs(t, err, tt.err, tt.name)
 		require.Equal(t, tt.want, got, tt.name)
 	}
@@ -187,7 +187,7 @@ func TestReadingNumbersTakesNoMemory(t *testing.T) {
 	}))
 }
 
-// exactly is the oracle for Scaled: value times 10^scale in rational numbers.
+// exactly is the oracle for Integer: value times 10^scale in rational numbers.
 func exactly(value *big.Rat, scale int) (int64, error) {
 	ten := big.NewRat(10, 1)
 	scaled := new(big.Rat).Set(value)
@@ -211,7 +211,7 @@ func requireExact(t require.TestingT, text string) {
 	require.Equal(t, value.Sign() < 0, d.IsNegative(), text)
 	for scale := range 9 {
 		want, wantErr := exactly(value, scale)
-		got, err := d.Scaled(scale)
+		got, err := d.Integer(scale)
 		require.ErrorIs(t, err, wantErr, "%s scaled by %d", text, scale)
 		require.Equal(t, want, got, "%s scaled by %d", text, scale)
 	}
@@ -285,7 +285,7 @@ func TestIntegersAreThemselves(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := rapid.Int64().Draw(t, "n")
 		require.Equal(t, parse(t, strconv.FormatInt(n, 10)), decimal.Int(n))
-		got, err := decimal.Int(n).Scaled(0)
+		got, err := decimal.Int(n).Integer(0)
 		require.NoError(t, err)
 		require.Equal(t, n, got)
 	})
@@ -298,7 +298,7 @@ func TestNewIsTheInverseOfScaled(t *testing.T) {
 	require.Equal(t, decimal.Int(0), decimal.New(0, 8))
 	rapid.Check(t, func(t *rapid.T) {
 		n, scale := rapid.Int64().Draw(t, "n"), rapid.IntRange(0, 8).Draw(t, "scale")
-		got, err := decimal.New(n, scale).Scaled(scale)
+		got, err := decimal.New(n, scale).Integer(scale)
 		require.NoError(t, err)
 		require.Equal(t, n, got)
 	})
@@ -338,7 +338,7 @@ func TestWhatIsFormattedIsReadBackAsTheSame(t *testing.T) {
 		value, scale := rapid.Int64().Draw(t, "value"), rapid.IntRange(0, 8).Draw(t, "scale")
 		short, fixed := decimal.Format(value, scale), decimal.FormatFixed(value, scale)
 		for _, text := range []string{short, fixed} {
-			back, err := parse(t, text).Scaled(scale)
+			back, err := parse(t, text).Integer(scale)
 			require.NoError(t, err, text)
 			require.Equal(t, value, back, text)
 		}

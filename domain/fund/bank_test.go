@@ -22,7 +22,7 @@ var number, unitsOf, on, currency = value.Number, value.Units, value.Day, value.
 
 // priceOf is the price with that text.
 func priceOf(text string) fund.UnitPrice {
-	n, err := number(text).Scaled(fund.PriceDecimals)
+	n, err := number(text).Integer(fund.PriceDecimals)
 	if err != nil {
 		panic(err)
 	}

@@ -49,7 +49,6 @@ type SaleEntry struct {
 	ReversedAt time.Time
 }
 
-// entry returns the entry of a sale of the operation.
 func (o *Operation) entry(index int, state operation.State) SaleEntry {
 	return SaleEntry{Envelope: o.Envelope, Index: index, Terms: o.Sales[index].terms, State: state}
 }

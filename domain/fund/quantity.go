@@ -18,9 +18,9 @@ const UnitDecimals = 6
 // MaxUnits is the largest quantity of one sale or holding: 10^12 units.
 const MaxUnits Units = 1_000_000_000_000_000_000
 
-// ParseUnits returns d as Units. The error is that of decimal.Decimal.Scaled.
+// ParseUnits returns d as Units. The error is that of decimal.Decimal.Integer.
 func ParseUnits(d decimal.Decimal) (Units, error) {
-	n, err := d.Scaled(UnitDecimals)
+	n, err := d.Integer(UnitDecimals)
 	return Units(n), err
 }
 

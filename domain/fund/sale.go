@@ -148,7 +148,7 @@ func (c *checker) integer(pointer string, d decimal.Decimal, least int64, rule s
 
 // quantity returns d times 10^decimals as an integer.
 func (c *checker) quantity(pointer string, d decimal.Decimal, decimals int, least, most int64, rule string) int64 {
-	n, err := d.Scaled(decimals)
+	n, err := d.Integer(decimals)
 	switch {
 	case d.IsAbsent():
 		c.Add(pointer, fault.Required, "Required: "+rule)

@@ -29,7 +29,7 @@ func (a Amount) Add(b Amount) (sum Amount, ok bool) {
 // FromDecimal returns d as an amount in c. The error is decimal.ErrPrecision if d
 // has more decimals than c, and decimal.ErrRange if it does not fit into 64 bits.
 func FromDecimal(d decimal.Decimal, c Currency) (Amount, error) {
-	minor, err := d.Scaled(c.Decimals())
+	minor, err := d.Integer(c.Decimals())
 	return Amount{minor, c}, err
 }
 

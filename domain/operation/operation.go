@@ -4,6 +4,7 @@ package operation
 
 import (
 	"cmp"
+	"encoding/binary"
 	"encoding/hex"
 	"errors"
 	"strconv"
@@ -47,11 +48,7 @@ func (id ID) String() string {
 
 // Time returns the millisecond in which the ID was made.
 func (id ID) Time() time.Time {
-	var milliseconds int64
-	for _, b := range id[:6] {
-		milliseconds = milliseconds<<8 | int64(b)
-	}
-	return time.UnixMilli(milliseconds).UTC()
+	return time.UnixMilli(int64(binary.BigEndian.Uint64(id[:]) >> 16)).UTC()
 }
 
 // Name is one of the two operations.

@@ -204,7 +204,7 @@ func oneOf[T ~uint8 | ~int](faults *fault.List, pointer string, d decimal.Decima
 }
 
 func integer(faults *fault.List, pointer string, d decimal.Decimal) int64 {
-	n, err := d.Scaled(0)
+	n, err := d.Integer(0)
 	switch {
 	case errors.Is(err, decimal.ErrPrecision):
 		faults.Add(pointer, fault.NotAnInteger, "An integer.")

@@ -46,7 +46,7 @@ func backup(c *call) error {
 	if proof.Findings > 0 {
 		return fmt.Errorf("the copy was written, but the book has %s: run verify", backoffice.Plural(proof.Findings, "error"))
 	}
-	c.PrintErrf("Copied to %s: %s. The copy is correct.\n", file, proof.Checked())
+	c.PrintErrf("Copied to %s: %s. The copy is correct.\n", file, proof.CheckedRows())
 	return nil
 }
 

@@ -16,6 +16,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -295,6 +296,36 @@ func TestStorageTypesAreSmall(t *testing.T) {
 		}
 		for name, n := range all {
 			require.LessOrEqual(t, n, mostOfAll, "methods of %s.%s, exported or not", p.ImportPath, name)
+		}
+	}
+}
+
+// TestFunctionsSayWhatComesBack checks that no exported function of the core is a bare
+// participle, and that what fx calls has at most four parameters: more are an fx.In struct.
+func TestFunctionsSayWhatComesBack(t *testing.T) {
+	participle := regexp.MustCompile(`^[A-Z][a-z]+ed$`)
+	for _, p := range list(t, "./domain/...", "./application/...", "./bootstrap/...") {
+		for _, name := range p.GoFiles {
+			file, err := parser.ParseFile(token.NewFileSet(), filepath.Join(p.Dir, name), nil, 0)
+			require.NoError(t, err)
+			ast.Inspect(file, func(n ast.Node) bool {
+				switch n := n.(type) {
+				case *ast.FuncDecl:
+					if participle.MatchString(n.Name.Name) && n.Name.Name != "Unsupported" {
+						t.Errorf("%s.%s: a name says what comes back", p.ImportPath, n.Name.Name)
+					}
+					if within(p.ImportPath, "bootstrap") && strings.HasPrefix(n.Name.Name, "new") {
+						require.LessOrEqual(t, n.Type.Params.NumFields(), 4, "parameters of %s", n.Name.Name)
+					}
+				case *ast.InterfaceType:
+					for _, m := range n.Methods.List {
+						if len(m.Names) > 0 && participle.MatchString(m.Names[0].Name) {
+							t.Errorf("%s: %s: a name says what comes back", p.ImportPath, m.Names[0].Name)
+						}
+					}
+				}
+				return true
+			})
 		}
 	}
 }
