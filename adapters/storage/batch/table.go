@@ -39,6 +39,9 @@ func NewTable[R any](d Dialect, namer schema.Namer) *Table[R] {
 	}
 	t, row := &Table[R]{Name: parsed.Table, dialect: d}, reflect.New(reflect.TypeFor[R]()).Elem()
 	for _, f := range parsed.Fields {
+		if f.DBName == "" {
+			continue // it is no column
+		}
 		kind, ok := kinds[f.FieldType]
 		if !ok {
 			panic(fmt.Sprintf("batch: model %T: field %s has the type %v, which no column has", *new(R), f.Name, f.FieldType))

@@ -97,7 +97,7 @@ func newNotificationRow(s *push.Stored) (NotificationRow, error) {
 		OperationID:             batch.UUID(o.ID),
 		Position:                int64(s.Index),
 		Subscription:            o.Subscription,
-		Header:                  newHeaderColumns(&o.Header),
+		Header:                  headerColumns(o.Header),
 		ExternalApplicationCode: r.ExternalApplicationCode,
 		ExternalTranCode:        r.ExternalTranCode,
 		PushID:                  r.PushID,

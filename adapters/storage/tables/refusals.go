@@ -24,7 +24,7 @@ func NewRefusalRow(r operation.Decision) RefusalRow {
 		OperationID:  batch.UUID(r.ID),
 		Operation:    int64(r.Operation),
 		Subscription: r.Subscription,
-		Header:       newHeaderColumns(&r.Header),
+		Header:       headerColumns(r.Header),
 		RequestID:    r.Header.RequestID,
 		State:        int64(r.State),
 		Faults:       formatFaults(r.Faults),

@@ -60,7 +60,7 @@ func NewSaleRow(s fund.SaleEntry) SaleRow {
 		OperationID:           batch.UUID(s.ID),
 		Position:              int64(s.Index),
 		Subscription:          s.Subscription,
-		Header:                newHeaderColumns(&s.Header),
+		Header:                headerColumns(s.Header),
 		IMKBCode:              t.Holding.IMKBCode,
 		HolderCorporationName: t.Holding.HolderCorporationName,
 		PriceID:               t.PriceID,
